@@ -1,0 +1,90 @@
+# `make` lists the targets. Everything runs with the go command; the tests also
+# need valkey-server, which `make valkey` installs where it is missing.
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+# Added to every go test command of test, race and cover: make test TESTFLAGS='-run Fencing -v'
+TESTFLAGS ?=
+TIMEOUT ?= 5m
+
+# The benchmarks beside other libraries are a module of their own.
+BENCH_MODULE := $(patsubst %/go.mod,%,$(wildcard bench/go.mod))
+MODULES := . $(BENCH_MODULE)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: check
+check: fmt vet staticcheck deptest tidy-check scripts-test paths ## format, vet, staticcheck, import rules, tidy modules, scripts
+
+.PHONY: test
+test: valkey ## run the tests against real Valkey servers
+	go test -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+
+.PHONY: race
+race: valkey ## run the tests under the race detector (needs a C compiler)
+	go test -race -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+
+.PHONY: cover
+cover: valkey ## run the tests and print the coverage of each function
+	go test -timeout $(TIMEOUT) -coverprofile=cover.out $(TESTFLAGS) ./...
+	go tool cover -func=cover.out
+
+.PHONY: bench
+bench: valkey ## run the micro-benchmarks
+	@set -e; for dir in $(MODULES); do \
+		(set -x; cd $$dir; go test -run '^$$' -bench . -benchmem ./...); \
+	done
+
+.PHONY: examples
+examples: ## build the examples and run the quickstart in both modes
+	go build -o /dev/null ./examples/...
+	go run ./examples/quickstart -duration 12s -mode elector
+	go run ./examples/quickstart -duration 12s -mode locker
+
+.PHONY: valkey
+valkey: ## install valkey-server where it is missing (Debian and Ubuntu)
+	@scripts/install-valkey.sh
+
+.PHONY: tidy
+tidy: ## tidy the modules
+	@set -e; for dir in $(MODULES); do (set -x; cd $$dir; go mod tidy); done
+
+.PHONY: clean
+clean: ## remove what the other targets leave behind
+	rm -rf bin cover.out
+	find . -type f \( -name '*.test' -o -name '*.prof' \) -not -path './.git/*' -delete
+
+# The parts of check.
+
+.PHONY: fmt
+fmt:
+	@unformatted=$$(gofmt -l .) || exit 1; \
+	if [ -n "$$unformatted" ]; then echo "gofmt -w is due on:" $$unformatted >&2; exit 1; fi
+
+.PHONY: vet
+vet:
+	@set -e; for dir in $(MODULES); do (set -x; cd $$dir; go vet ./...); done
+
+.PHONY: staticcheck
+staticcheck:
+	@set -e; for dir in $(MODULES); do (set -x; cd $$dir; go run $(STATICCHECK) ./...); done
+
+.PHONY: deptest
+deptest:
+	go test ./internal/deptest
+
+.PHONY: tidy-check
+tidy-check:
+	@set -e; for dir in $(MODULES); do (set -x; cd $$dir; go mod tidy -diff); done
+
+.PHONY: scripts-test
+scripts-test:
+	@scripts/install-valkey_test.sh
+
+.PHONY: paths
+paths:
+	@scripts/check-paths.sh

@@ -1,0 +1,125 @@
+// Package deptest holds the import rules of this module, which its test checks:
+// which package must not depend on which other, and why.
+//
+// A rule speaks of everything that a package's non-test files reach, directly
+// or through other packages. Imports of _test files are nobody's burden but
+// this repository's and are left alone.
+package deptest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+const module = "github.com/tenure-dev/tenure"
+
+// Rule forbids the packages that match Subject, less those that match Except,
+// to depend on packages that match Forbidden. Patterns are import paths; one
+// that ends in "/..." also matches everything below.
+type Rule struct {
+	Subject   []string
+	Except    []string
+	Forbidden []string
+	Why       string
+}
+
+// Violation is a forbidden dependency, or a rule that no longer has a subject.
+type Violation struct {
+	Rule  Rule
+	Chain []string // imports from the subject to the forbidden package; nil: no subject
+}
+
+func (v Violation) String() string {
+	if v.Chain == nil {
+		return fmt.Sprintf("no package matches %s: rename the subject of the rule with the package\n\twhy the rule is there: %s",
+			strings.Join(v.Rule.Subject, ", "), v.Rule.Why)
+	}
+	return fmt.Sprintf("%s must not depend on %s\n\timports: %s\n\twhy: %s",
+		v.Chain[0], v.Chain[len(v.Chain)-1], strings.Join(v.Chain, " -> "), v.Rule.Why)
+}
+
+// Check returns the rule's violations in graph, one for each offending subject
+// with the shortest chain of imports, in the order of their paths.
+func (r Rule) Check(graph Graph) []Violation {
+	var found []Violation
+	subjects := 0
+	for _, path := range slices.Sorted(maps.Keys(graph)) {
+		if !matches(r.Subject, path) || matches(r.Except, path) {
+			continue
+		}
+		subjects++
+		chain := graph.chain(path, func(dep string) bool { return matches(r.Forbidden, dep) })
+		if chain != nil {
+			found = append(found, Violation{Rule: r, Chain: chain})
+		}
+	}
+	if subjects == 0 {
+		return []Violation{{Rule: r}}
+	}
+	return found
+}
+
+// Rules returns the import rules of this module. A forbidden package need not
+// exist; a subject must.
+func Rules() []Rule {
+	var (
+		all       = []string{module + "/..."}
+		redlock   = []string{module + "/redlock/..."}
+		elector   = []string{module + "/elector/..."}
+		scheduler = []string{module + "/scheduler/..."}
+
+		redlocktest = []string{module + "/redlock/redlocktest/..."}
+		examples    = []string{module + "/examples/..."}
+		valkeytest  = []string{module + "/internal/valkeytest/..."}
+
+		gocron    = []string{"github.com/go-co-op/gocron/..."}
+		telemetry = []string{"go.opentelemetry.io/..."}
+		testOnly  = []string{
+			"github.com/alicebob/miniredis/...",
+			"github.com/stretchr/testify/...",
+			"go.uber.org/goleak/...",
+			"pgregory.net/rapid/...",
+		}
+	)
+	rules := []Rule{
+		{
+			Subject:   redlock,
+			Except:    redlocktest,
+			Forbidden: slices.Concat(elector, scheduler, gocron),
+			Why:       "dependencies point down only: a lease knows nothing of leaders or jobs, and its users need neither",
+		},
+		{
+			Subject:   elector,
+			Forbidden: slices.Concat(scheduler, gocron),
+			Why:       "dependencies point down only: an election knows nothing of jobs, and a service without gocron can lead",
+		},
+		{
+			Subject:   all,
+			Except:    slices.Concat(redlocktest, examples),
+			Forbidden: testOnly,
+			Why:       "test libraries stay out of users' binaries: only _test files, examples and redlocktest may use them",
+		},
+		{
+			Subject:   all,
+			Except:    valkeytest,
+			Forbidden: valkeytest,
+			Why:       "valkeytest starts server processes: only _test files may use it",
+		},
+	}
+	for _, subject := range [][]string{redlock, elector, scheduler} {
+		rules = append(rules, Rule{
+			Subject:   subject,
+			Except:    redlocktest,
+			Forbidden: telemetry,
+			Why:       "OpenTelemetry plugs into the tracer interfaces from outside: who does not use it does not build it",
+		}, Rule{
+			Subject:   subject,
+			Except:    redlocktest,
+			Forbidden: redlocktest,
+			Why:       "in-process nodes are for tests and examples: a real quorum must not be able to reach them",
+		})
+	}
+	return rules
+}

@@ -1,0 +1,236 @@
+package redlock
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"time"
+)
+
+// A split vote (no owner has a quorum, because several asked at once) is not a refusal: nobody would get the
+// key. The attempt is repeated after a random pause that starts at splitPause and doubles.
+const (
+	maxSplits  = 8
+	splitPause = 2 * time.Millisecond
+)
+
+// TryAcquire acquires the key if nobody holds it. It does not wait for a holder: then it returns a *HeldError
+// after one round. Only when several ask at the same moment and split the vote, so that nobody would get the
+// key, is the round repeated: up to eight times, after random pauses that start at 2 ms and double.
+//
+// The lease is extended in the background until it is released or lost. It takes ctx's values, for tracing,
+// but not its cancellation.
+//
+// Errors: *HeldError (ErrHeld), *QuorumError (ErrNoQuorum) when too few nodes answered, *SlowError
+// (ErrTimeout), *OptionError, ErrClosed, or ctx's own error. After an error nothing is held: what some nodes
+// granted is released again in the background, also when ctx was cancelled.
+func (q *Quorum) TryAcquire(ctx context.Context, key string, opts ...LeaseOption) (*Lease, error) {
+	a, err := q.newAcquisition(key, opts)
+	if err != nil {
+		return nil, err
+	}
+	return a.traced(ctx, false, a.try)
+}
+
+// Acquire acquires the key as soon as nobody holds it, or returns when ctx ends. It does not poll a healthy
+// holder: it wakes when the holder's release is announced, when the holder's keys expire, and about once a TTL in
+// case the announcement was lost. Without a quorum of nodes it tries again within the bounds of WithRetry.
+//
+// Waiters are served in no particular order.
+//
+// Errors: ctx's own error (which also carries the last attempt's, for errors.As), *OptionError or ErrClosed.
+func (q *Quorum) Acquire(ctx context.Context, key string, opts ...LeaseOption) (*Lease, error) {
+	a, err := q.newAcquisition(key, opts)
+	if err != nil {
+		return nil, err
+	}
+	return a.traced(ctx, true, a.wait)
+}
+
+// acquisition is one call of TryAcquire or Acquire.
+type acquisition struct {
+	q        *Quorum
+	keys     *keyset
+	cfg      leaseConfig
+	attempts int
+	votes    int
+	need     time.Duration // until enough of the refusing nodes' keys have expired, after a HeldError
+}
+
+func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, error) {
+	keys, err := q.cfg.keyset(key)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := q.cfg.forLease(opts)
+	if err != nil {
+		return nil, err
+	}
+	return &acquisition{q: q, keys: keys, cfg: cfg}, nil
+}
+
+func (a *acquisition) traced(ctx context.Context, wait bool, acquire func(context.Context) (*Lease, error)) (*Lease, error) {
+	t := a.q.cfg.tracers.acquire
+	if t == nil {
+		return acquire(ctx)
+	}
+	ctx = t.TraceAcquireStart(ctx, TraceAcquireStartData{
+		Key: a.keys.name, TTL: a.cfg.ttl, Nodes: len(a.q.nodes), Quorum: a.q.need, Wait: wait,
+	})
+	l, err := acquire(ctx)
+	data := TraceAcquireEndData{Key: a.keys.name, Attempts: a.attempts, Votes: a.votes, Lease: l, Err: err}
+	if l != nil {
+		data.FencingToken = l.token
+		data.Validity = l.remaining()
+	}
+	t.TraceAcquireEnd(ctx, data)
+	return l, err
+}
+
+// try is one attempt: rounds until one is decided.
+func (a *acquisition) try(ctx context.Context) (*Lease, error) {
+	for splits := 0; ; splits++ {
+		l, split, err := a.round(ctx)
+		if err == nil || !split || splits == maxSplits {
+			return l, err
+		}
+		pause := time.Duration(rand.Int64N(int64(splitPause << splits)))
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, newContextError(ctx, a.keys.name, err)
+		case <-a.q.done:
+			return nil, ErrClosed
+		}
+	}
+}
+
+// round asks every node once. split reports a vote that no owner won.
+func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err error) {
+	if ctx.Err() != nil {
+		return nil, false, newContextError(ctx, a.keys.name, nil)
+	}
+	if a.q.isClosed() {
+		return nil, false, ErrClosed
+	}
+	a.attempts++
+	at := &attempt{keys: a.keys, owner: newOwner(a.cfg.identity), cfg: a.cfg}
+	timeout := a.q.cfg.timeout(OpAcquire, a.cfg.ttl)
+	start := a.q.clock.Now()
+	rd := newRound(OpAcquire, len(a.q.nodes), a.q.need)
+	a.q.broadcast(ctx, rd, at, &arguments{
+		ttl:  milliseconds(a.cfg.ttl),
+		hint: strconv.FormatInt(time.Now().UnixMicro(), 10),
+	}, start.Add(timeout), nil)
+
+	waited := rd.wait(ctx, timeout)
+	o := rd.outcome()
+	a.votes = o.agreed
+	fail := func(err error) (*Lease, bool, error) {
+		a.q.rollBack(ctx, at, o)
+		return nil, false, err
+	}
+	if waited != nil {
+		return fail(newContextError(ctx, a.keys.name, nil))
+	}
+	if !o.success {
+		err, split := a.refusal(o)
+		a.q.rollBack(ctx, at, o)
+		return nil, split, err
+	}
+	token, err := a.agree(ctx, at, o, timeout)
+	if err != nil {
+		return fail(err)
+	}
+	// Half of the TTL must be left, or the lease is hardly worth having.
+	if elapsed := a.q.clock.Now().Sub(start); elapsed > a.cfg.ttl/2 {
+		return fail(&SlowError{Key: a.keys.name, Elapsed: elapsed, TTL: a.cfg.ttl})
+	}
+	l = newLease(ctx, a.q, at, token, start)
+	if l == nil {
+		return fail(ErrClosed)
+	}
+	return l, false, nil
+}
+
+// agree settles the fencing token: the largest that was granted, on a quorum of nodes. Nodes that granted a
+// smaller one are asked to raise their counter, strictly: a node whose counter has reached the token meanwhile
+// has it from another acquisition and does not count. An ambiguous answer counts as failed and is not repeated.
+func (a *acquisition) agree(ctx context.Context, at *attempt, o outcome, timeout time.Duration) (uint64, error) {
+	var token uint64
+	for _, rep := range o.replies {
+		if rep.verdict == agreed {
+			token = max(token, rep.token)
+		}
+	}
+	have := 0
+	for _, rep := range o.replies {
+		if rep.verdict == agreed && rep.token == token {
+			have++
+		}
+	}
+	if have >= a.q.need {
+		return token, nil
+	}
+	// The round spans all nodes, so that replies keep their places; those not asked count as refusals.
+	below := func(i int) bool { return o.replies[i].verdict == agreed && o.replies[i].token < token }
+	rd := newRound(OpAgree, len(o.replies), a.q.need-have)
+	for i := range o.replies {
+		if !below(i) {
+			rd.settle(i, reply{verdict: refused})
+		}
+	}
+	a.q.broadcast(ctx, rd, at, &arguments{token: strconv.FormatUint(token, 10)}, a.q.clock.Now().Add(timeout), below)
+	if rd.wait(ctx, timeout) != nil {
+		return 0, newContextError(ctx, a.keys.name, nil)
+	}
+	if o := rd.outcome(); !o.success {
+		return 0, a.q.quorumError(OpAgree, a.keys.name, o)
+	}
+	return token, nil
+}
+
+// refusal explains a round without a quorum of grants. The vote was split if no owner can have a quorum, even
+// if it holds the key on every node that failed.
+func (a *acquisition) refusal(o outcome) (err error, split bool) {
+	votes := make(map[string]int)
+	var leading string
+	answered, silent := o.agreed, 0
+	for _, rep := range o.replies {
+		switch {
+		case rep.verdict == refused:
+			answered++
+			votes[rep.owner]++
+			if leading == "" || votes[rep.owner] > votes[leading] {
+				leading = rep.owner
+			}
+		case rep.verdict == failed, rep.verdict == pending && o.expired:
+			silent++
+		}
+	}
+	if leading == "" || answered < a.q.need {
+		return a.q.quorumError(OpAcquire, a.keys.name, o), false
+	}
+	holder := Holder{Key: a.keys.name, Identity: ownerIdentity(leading), Nodes: votes[leading]}
+	for _, rep := range o.replies {
+		if rep.verdict == refused && rep.owner == leading {
+			holder.TTL = max(holder.TTL, rep.pttl)
+		}
+	}
+	a.need = a.untilFree(o)
+	return &HeldError{Key: a.keys.name, Holder: holder}, holder.Nodes+silent < a.q.need
+}
+
+// untilFree is when enough refusing nodes will have let their keys expire for a quorum to be had.
+func (a *acquisition) untilFree(o outcome) time.Duration {
+	var ttls []time.Duration
+	for _, rep := range o.replies {
+		if rep.verdict == refused {
+			ttls = append(ttls, rep.pttl)
+		}
+	}
+	wanted := min(max(a.q.need-o.agreed, 1), len(ttls))
+	return nthSmallest(ttls, wanted)
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

@@ -1,0 +1,177 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+)
+
+// counterLifetime is how long a fencing counter is kept after its last use, in milliseconds: a day. Losing it
+// is harmless, see acquireScript's hint.
+const counterLifetime = "86400000"
+
+// roleProbe marks the attempt of a request that reads a node's role instead of a key.
+var roleProbe = &attempt{keys: &keyset{}}
+
+// command builds the request's command. Each is an EVALSHA, which valkey-go does not retry by itself: a
+// repeated command could land on a server that was restarted in between and lost everything it knew.
+func (r *request) command(client valkey.Client) valkey.Completed {
+	if r.attempt == roleProbe {
+		return client.B().Role().Build()
+	}
+	k, a := r.attempt.keys, r.args
+	call := client.B().Evalsha().Sha1(scriptOf(r.op).sha)
+	switch r.op {
+	case OpAcquire:
+		return call.Numkeys(2).Key(k.lock, k.fence).Arg(r.attempt.owner, a.ttl, a.hint, counterLifetime).Build()
+	case OpAgree:
+		return call.Numkeys(2).Key(k.lock, k.fence).Arg(r.attempt.owner, a.token, counterLifetime).Build()
+	case OpExtend:
+		return call.Numkeys(2).Key(k.lock, k.fence).Arg(r.attempt.owner, a.ttl, a.token, counterLifetime).Build()
+	case OpRelease:
+		return call.Numkeys(1).Key(k.lock).Arg(r.attempt.owner, a.keep, a.notice).Build()
+	default:
+		return call.Numkeys(2).Key(k.lock, k.fence).Build()
+	}
+}
+
+// parse reads the server's answer to the request.
+func (r *request) parse(result valkey.ValkeyResult) (reply, error) {
+	msg, err := result.ToMessage()
+	if err != nil {
+		return reply{}, err
+	}
+	switch {
+	case r.attempt == roleProbe:
+		return parseRole(msg)
+	case r.op == OpAcquire:
+		return parseAcquire(msg)
+	case r.op == OpExtend:
+		return parseExtend(msg)
+	case r.op == OpObserve:
+		return parseObserve(msg)
+	default:
+		return parseFlag(msg)
+	}
+}
+
+func parseAcquire(msg valkey.ValkeyMessage) (reply, error) {
+	if msg.IsArray() {
+		rep, err := parseHolder(msg)
+		rep.verdict = refused
+		return rep, err
+	}
+	text, err := msg.ToString()
+	if err != nil {
+		return reply{}, unexpected(msg)
+	}
+	token, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return reply{}, unexpected(msg)
+	}
+	return reply{verdict: agreed, token: token}, nil
+}
+
+// parseHolder reads {owner value, PTTL, ...}.
+func parseHolder(msg valkey.ValkeyMessage) (reply, error) {
+	parts, err := msg.ToArray()
+	if err != nil || len(parts) < 2 {
+		return reply{}, unexpected(msg)
+	}
+	owner, err := parts[0].ToString()
+	if err != nil {
+		return reply{}, unexpected(msg)
+	}
+	ms, err := parts[1].AsInt64()
+	if err != nil {
+		return reply{}, unexpected(msg)
+	}
+	// A PTTL of -1 is a key without expiry, which something else than this package wrote.
+	return reply{owner: owner, pttl: time.Duration(max(ms, 0)) * time.Millisecond}, nil
+}
+
+func parseObserve(msg valkey.ValkeyMessage) (reply, error) {
+	parts, err := msg.ToArray()
+	if err != nil {
+		return reply{}, unexpected(msg)
+	}
+	if len(parts) == 0 {
+		return reply{verdict: agreed}, nil
+	}
+	if len(parts) < 3 {
+		return reply{}, unexpected(msg)
+	}
+	rep, err := parseHolder(msg)
+	if err != nil {
+		return reply{}, err
+	}
+	text, err := parts[2].ToString()
+	if err != nil {
+		return reply{}, unexpected(msg)
+	}
+	if rep.token, err = strconv.ParseUint(text, 10, 64); err != nil {
+		return reply{}, unexpected(msg)
+	}
+	rep.verdict = agreed
+	return rep, nil
+}
+
+func parseExtend(msg valkey.ValkeyMessage) (reply, error) {
+	answer, err := msg.AsInt64()
+	if err != nil || answer < extendOther || answer > extendGone {
+		return reply{}, unexpected(msg)
+	}
+	rep := reply{verdict: refused, extend: int(answer)}
+	if answer == extendOwn || answer == extendRefilled {
+		rep.verdict = agreed
+	}
+	return rep, nil
+}
+
+func parseFlag(msg valkey.ValkeyMessage) (reply, error) {
+	done, err := msg.AsInt64()
+	if err != nil {
+		return reply{}, unexpected(msg)
+	}
+	if done == 1 {
+		return reply{verdict: agreed}, nil
+	}
+	return reply{verdict: refused}, nil
+}
+
+func parseRole(msg valkey.ValkeyMessage) (reply, error) {
+	parts, err := msg.ToArray()
+	if err != nil || len(parts) == 0 {
+		return reply{}, unexpected(msg)
+	}
+	role, err := parts[0].ToString()
+	if err != nil {
+		return reply{}, unexpected(msg)
+	}
+	return reply{verdict: agreed, role: role}, nil
+}
+
+func unexpected(msg valkey.ValkeyMessage) error {
+	return fmt.Errorf("unexpected reply %.200s", msg.String())
+}
+
+// isServerError reports whether the server answered with an error, so that the connection is fine.
+func isServerError(err error) bool {
+	_, ok := valkey.IsValkeyErr(err)
+	return ok || strings.HasPrefix(err.Error(), "unexpected reply")
+}
+
+func isNoScript(err error) bool {
+	e, ok := valkey.IsValkeyErr(err)
+	return ok && e.IsNoScript()
+}
+
+func isNetTimeout(err error) bool {
+	var ne net.Error
+	return errors.As(err, &ne) && ne.Timeout()
+}

@@ -1,0 +1,273 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Sentinels to compare with errors.Is. The errors that carry them say more: see HeldError, QuorumError,
+// NodeError and LostError.
+var (
+	// ErrHeld means that another owner holds the key.
+	ErrHeld = errors.New("redlock: held by another owner")
+	// ErrNoQuorum means that too few nodes answered to decide anything.
+	ErrNoQuorum = errors.New("redlock: no quorum of nodes")
+	// ErrTimeout means that a node, or the round as a whole, took longer than it may.
+	ErrTimeout = errors.New("redlock: timed out")
+	// ErrLost means that the lease ended without having been released. The LostError around it has the reason.
+	ErrLost = errors.New("redlock: lease lost")
+	// ErrReleased means that the lease was released by its holder.
+	ErrReleased = errors.New("redlock: lease released")
+	// ErrClosed means that the Quorum was closed.
+	ErrClosed = errors.New("redlock: quorum closed")
+	// ErrNotHeld means that no owner holds the key on a quorum of nodes.
+	ErrNotHeld = errors.New("redlock: not held by anyone")
+)
+
+// errOverloaded is the node error of a request that found the node's queue full.
+var errOverloaded = errors.New("too many requests are waiting for this node")
+
+// errAbandoned is the reply to a request whose attempt ended before the request was sent.
+var errAbandoned = errors.New("abandoned before it was sent")
+
+// HeldError reports who keeps a key from being acquired. It matches ErrHeld.
+type HeldError struct {
+	Key    string
+	Holder Holder // as far as the nodes that were asked agree; see Holder.Nodes
+}
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("redlock: %q is held by another owner: %s on %d node(s), for %v more unless extended",
+		e.Key, e.Holder.Identity, e.Holder.Nodes, e.Holder.TTL)
+}
+
+// Is reports whether target is ErrHeld.
+func (e *HeldError) Is(target error) bool { return target == ErrHeld }
+
+// ErrorType returns the stable value "held" for the error.type attribute of traces and metrics.
+func (e *HeldError) ErrorType() string { return "held" }
+
+// QuorumError reports an operation that too few nodes carried out because the others failed. It matches
+// ErrNoQuorum, and through Unwrap the error of every node, so errors.Is(err, ErrTimeout) tells whether a node
+// timed out.
+type QuorumError struct {
+	Op        Op
+	Key       string
+	Succeeded int          // nodes that did what was asked
+	Need      int          // nodes that would have been enough
+	Nodes     int          // nodes asked
+	Errs      []*NodeError // one for each node that failed, in the order of the nodes
+}
+
+func (e *QuorumError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "redlock: no quorum to %s %q: %d of %d nodes, %d needed", e.Op, e.Key, e.Succeeded, e.Nodes, e.Need)
+	for i, err := range e.Errs {
+		if i == 0 {
+			b.WriteString(": ")
+		} else {
+			b.WriteString("; ")
+		}
+		b.WriteString(err.detail())
+	}
+	return b.String()
+}
+
+// Is reports whether target is ErrNoQuorum.
+func (e *QuorumError) Is(target error) bool { return target == ErrNoQuorum }
+
+// Unwrap returns the errors of the nodes.
+func (e *QuorumError) Unwrap() []error {
+	errs := make([]error, len(e.Errs))
+	for i, err := range e.Errs {
+		errs[i] = err
+	}
+	return errs
+}
+
+// ErrorType returns "timeout" when every failed node timed out and "no_quorum" otherwise.
+func (e *QuorumError) ErrorType() string {
+	for _, err := range e.Errs {
+		if !errors.Is(err, ErrTimeout) {
+			return "no_quorum"
+		}
+	}
+	if len(e.Errs) == 0 {
+		return "no_quorum"
+	}
+	return "timeout"
+}
+
+// NodeError is what went wrong on one node. Its text names the node by host and port and never contains
+// credentials.
+type NodeError struct {
+	Node string // host:port
+	Op   Op
+	Err  error
+}
+
+func (e *NodeError) Error() string { return "redlock: " + e.detail() }
+
+func (e *NodeError) detail() string {
+	return fmt.Sprintf("node %s: %s: %s", e.Node, e.Op, strings.TrimPrefix(e.Err.Error(), "redlock: "))
+}
+
+// Unwrap returns the cause.
+func (e *NodeError) Unwrap() error { return e.Err }
+
+// ErrorType returns "timeout", "overloaded", "server" (the server answered with an error) or "connection".
+func (e *NodeError) ErrorType() string {
+	switch {
+	case errors.Is(e.Err, ErrTimeout):
+		return "timeout"
+	case errors.Is(e.Err, ErrClosed):
+		return "closed"
+	case errors.Is(e.Err, errOverloaded):
+		return "overloaded"
+	case isServerError(e.Err):
+		return "server"
+	default:
+		return "connection"
+	}
+}
+
+// SlowError reports a round that reached its quorum too late to be of use: less than half of the TTL was
+// left. What it had acquired was released again. It matches ErrTimeout.
+type SlowError struct {
+	Key     string
+	Elapsed time.Duration // from the start of the round
+	TTL     time.Duration
+}
+
+func (e *SlowError) Error() string {
+	return fmt.Sprintf("redlock: acquiring %q took %v of a TTL of %v, less than half was left: use a longer TTL or look at the nodes",
+		e.Key, e.Elapsed, e.TTL)
+}
+
+// Is reports whether target is ErrTimeout.
+func (e *SlowError) Is(target error) bool { return target == ErrTimeout }
+
+// ErrorType returns the stable value "timeout".
+func (e *SlowError) ErrorType() string { return "timeout" }
+
+// LostReason tells why a lease ended without having been released.
+type LostReason string
+
+// The reasons.
+const (
+	LostDeadline LostReason = "deadline" // its validity ran out before an extension succeeded
+	LostRefused  LostReason = "refused"  // a quorum of nodes no longer had it: the key was gone or another owner's
+	LostClosed   LostReason = "closed"   // the Quorum was closed under it
+)
+
+// LostError reports a lease that ended without having been released. It matches ErrLost, and ErrClosed when
+// that was the reason.
+type LostError struct {
+	Key    string
+	Reason LostReason
+	Err    error // the last failed extension, if one failed; may be nil
+}
+
+func (e *LostError) Error() string {
+	text := fmt.Sprintf("redlock: lease on %q lost: ", e.Key)
+	switch e.Reason {
+	case LostDeadline:
+		text += "its validity ran out"
+	case LostRefused:
+		text += "a quorum of nodes no longer holds it for this owner"
+	case LostClosed:
+		text += "the quorum was closed"
+	}
+	if e.Err != nil {
+		text += ": last extension: " + strings.TrimPrefix(e.Err.Error(), "redlock: ")
+	}
+	return text
+}
+
+// Is reports whether target is ErrLost, or ErrClosed for a lease lost to Close.
+func (e *LostError) Is(target error) bool {
+	return target == ErrLost || (target == ErrClosed && e.Reason == LostClosed)
+}
+
+// Unwrap returns the last failed extension, if any.
+func (e *LostError) Unwrap() error { return e.Err }
+
+// ErrorType returns "lost_" followed by the reason.
+func (e *LostError) ErrorType() string { return "lost_" + string(e.Reason) }
+
+// OptionError reports an option or an argument that cannot be used, and the bound it broke.
+type OptionError struct {
+	Option string // the option or argument as written in code, such as "WithTTL"
+	Reason string // what is wrong with it and what would be right
+}
+
+func (e *OptionError) Error() string { return "redlock: " + e.Option + ": " + e.Reason }
+
+// ErrorType returns the stable value "invalid".
+func (e *OptionError) ErrorType() string { return "invalid" }
+
+// ErrorType returns a short, stable word for any error of this package, for the error.type attribute of
+// traces and metrics: what the error's own ErrorType method says, "canceled" or "deadline_exceeded" for the
+// caller's context, and "other" for what is not known here. It returns "" for nil.
+func ErrorType(err error) string {
+	var typed interface{ ErrorType() string }
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &typed):
+		return typed.ErrorType()
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "deadline_exceeded"
+	case errors.Is(err, ErrClosed):
+		return "closed"
+	case errors.Is(err, ErrReleased):
+		return "released"
+	case errors.Is(err, ErrNotHeld):
+		return "not_held"
+	default:
+		return "other"
+	}
+}
+
+// contextError is the caller's own cancellation. It matches the context's error and its cause, and keeps what
+// was known when it struck.
+type contextError struct {
+	key   string
+	cause error // ctx.Err, and context.Cause where that says more
+	last  error // the last attempt's outcome; may be nil
+}
+
+func newContextError(ctx context.Context, key string, last error) error {
+	cause := ctx.Err()
+	if c := context.Cause(ctx); c != nil && !errors.Is(cause, c) {
+		cause = fmt.Errorf("%w: %w", cause, c)
+	}
+	return &contextError{key: key, cause: cause, last: last}
+}
+
+func (e *contextError) Error() string {
+	text := fmt.Sprintf("redlock: gave up on %q: %v", e.key, e.cause)
+	if e.last != nil {
+		text += ": last attempt: " + strings.TrimPrefix(e.last.Error(), "redlock: ")
+	}
+	return text
+}
+
+func (e *contextError) Unwrap() []error {
+	if e.last == nil {
+		return []error{e.cause}
+	}
+	return []error{e.cause, e.last}
+}
+
+func (e *contextError) ErrorType() string {
+	if errors.Is(e.cause, context.DeadlineExceeded) {
+		return "deadline_exceeded"
+	}
+	return "canceled"
+}

@@ -1,0 +1,285 @@
+package redlock
+
+import (
+	"container/heap"
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+)
+
+// extendJitter spreads extensions by a tenth of the interval, so that leases acquired together are not
+// extended together for ever.
+const extendJitter = 0.1
+
+// extendSlack is how much early a lease may be extended to share a batch with one that is due.
+const extendSlack = 5 * time.Millisecond
+
+// extender extends all leases of a Quorum: one goroutine and one timer, whatever their number. What is due
+// together reaches each node in one batch.
+type extender struct {
+	q    *Quorum
+	wake chan struct{} // capacity 1; the earliest due time changed
+	mu   sync.Mutex
+	due  dueHeap // guarded by mu
+}
+
+func newExtender(q *Quorum) *extender {
+	return &extender{q: q, wake: make(chan struct{}, 1)}
+}
+
+// add plans the lease's next extension, unless it has ended or StopExtending was called.
+func (e *extender) add(l *Lease, due clock.Instant) {
+	e.mu.Lock()
+	if l.due != never && l.final.Load() == nil {
+		l.due = due
+		if l.place < 0 {
+			heap.Push(&e.due, l)
+		} else {
+			heap.Fix(&e.due, l.place)
+		}
+	}
+	first := l.place == 0
+	e.mu.Unlock()
+	if first {
+		select {
+		case e.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (e *extender) remove(l *Lease) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l.due = never
+	if l.place >= 0 {
+		heap.Remove(&e.due, l.place)
+	}
+}
+
+// never is the due time of a lease that is not extended any more.
+const never clock.Instant = -1
+
+// run extends what is due until the Quorum is closed.
+func (e *extender) run() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-e.q.done:
+			return
+		case <-e.wake:
+		case <-timer.C:
+		}
+		if due := e.popDue(); len(due) > 0 {
+			e.extend(due)
+		}
+		if next, ok := e.next(); ok {
+			timer.Reset(next)
+		}
+	}
+}
+
+func (e *extender) next() (time.Duration, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.due) == 0 {
+		return 0, false
+	}
+	return e.due[0].due.Sub(e.q.clock.Now()), true
+}
+
+func (e *extender) popDue() []*Lease {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var due []*Lease
+	now := e.q.clock.Now()
+	if len(e.due) == 0 || e.due[0].due > now {
+		return nil
+	}
+	for len(e.due) > 0 && e.due[0].due <= now.Add(extendSlack) {
+		due = append(due, heap.Pop(&e.due).(*Lease))
+	}
+	return due
+}
+
+// extend starts a round for each lease and returns; the replies do the rest. Rounds with the same timeout share
+// one timer.
+func (e *extender) extend(leases []*Lease) {
+	rounds := make(map[time.Duration][]*round)
+	for _, l := range leases {
+		timeout := e.q.cfg.timeout(OpExtend, l.TTL())
+		if rd := l.startExtend(func(err error, start clock.Instant) { e.plan(l, err, start) }); rd != nil {
+			rounds[timeout] = append(rounds[timeout], rd)
+		}
+	}
+	for timeout, rs := range rounds {
+		time.AfterFunc(timeout, func() {
+			for _, rd := range rs {
+				rd.expire()
+			}
+		})
+	}
+}
+
+// plan is called when an extension's outcome is certain.
+func (e *extender) plan(l *Lease, err error, start clock.Instant) {
+	if err == nil {
+		e.add(l, start.Add(jitter(l.attempt.cfg.interval, extendJitter)))
+		return
+	}
+	e.add(l, e.q.clock.Now().Add(jitter(l.attempt.cfg.retryAfter, extendJitter)))
+}
+
+// startExtend sends an extension to all nodes and calls done once, from any goroutine, when its outcome is
+// certain and has been applied to the lease. It returns nil, without calling done, if the lease has ended.
+func (l *Lease) startExtend(done func(error, clock.Instant)) *round {
+	if l.Err() != nil {
+		return nil
+	}
+	start := l.q.clock.Now()
+	began := time.Now()
+	args := &arguments{ttl: milliseconds(l.TTL())}
+	l.mu.Lock()
+	if start.Sub(l.spread) >= spreadEvery {
+		l.spread = start
+		args.token = strconv.FormatUint(l.token, 10)
+	}
+	l.mu.Unlock()
+	rd := newRound(OpExtend, len(l.q.nodes), l.q.need)
+	rd.onDone = func(rd *round) { done(l.extended(rd, start, began), start) }
+	rd.late = func(rep reply) {
+		if rep.gone() {
+			l.checkRefused(rd.outcome())
+		}
+	}
+	l.q.broadcast(l.ctx, rd, l.attempt, args, clock.Instant(l.deadline.Load()), nil)
+	return rd
+}
+
+// extended applies the outcome of an extension. The new deadline counts from the start of its round. An outcome
+// that comes after the deadline changes nothing: the lease was lost then.
+func (l *Lease) extended(rd *round, start clock.Instant, began time.Time) error {
+	o := rd.outcome()
+	l.checkRefused(o)
+	margin, err := l.apply(o, start)
+	l.traceExtend(o, began, margin, err)
+	return err
+}
+
+// apply moves the deadline, or keeps the error for the day the lease is lost. The clock is read with mu held, in
+// which the lease also ends: between the deadline and a loss nothing can move the deadline.
+func (l *Lease) apply(o outcome, start clock.Instant) (margin time.Duration, err error) {
+	l.mu.Lock()
+	margin = l.remaining()
+	if margin <= 0 || l.final.Load() != nil {
+		l.mu.Unlock()
+		return 0, l.Err()
+	}
+	defer l.mu.Unlock()
+	if !o.success {
+		l.lastErr = l.q.quorumError(OpExtend, l.Key(), o)
+		l.spread = start.Add(-spreadEvery)
+		return margin, l.lastErr
+	}
+	l.lastErr = nil
+	if next := start.Add(l.q.cfg.validity(l.TTL())); next > clock.Instant(l.deadline.Load()) {
+		l.deadline.Store(int64(next))
+	}
+	return margin, nil
+}
+
+// checkRefused ends the lease if a quorum of nodes does not have it any more, and reports whether it did. A
+// node that had lost the key and took it back counts: with a quorum of such nodes others may have held it.
+func (l *Lease) checkRefused(o outcome) bool {
+	gone := 0
+	for _, rep := range o.replies {
+		if rep.gone() {
+			gone++
+		}
+	}
+	if gone < l.q.need {
+		return false
+	}
+	l.lose(LostRefused)
+	return true
+}
+
+// gone reports whether the node of an extension's reply did not have the key for its owner any more.
+func (rep reply) gone() bool { return rep.verdict == refused || rep.extend == extendRefilled }
+
+func (l *Lease) traceExtend(o outcome, began time.Time, margin time.Duration, err error) {
+	t := l.q.cfg.tracers.extend
+	if t == nil {
+		return
+	}
+	data := TraceExtendData{Key: l.Key(), Start: began, Duration: time.Since(began), Margin: margin, Err: err}
+	for _, rep := range o.replies {
+		switch rep.extend {
+		case extendOwn:
+			data.Extended++
+		case extendRefilled:
+			data.Refilled++
+		}
+	}
+	t.TraceExtend(l.ctx, data)
+}
+
+// Extend sets the keys' expiry to the full TTL again and moves the deadline. There is no need to call it unless
+// the lease was acquired WithoutAutoExtend. A failed extension leaves the lease as it was: it may be tried
+// again until the deadline.
+//
+// Errors: *QuorumError, *LostError or ErrReleased when the lease has ended, or ctx's own error; after the last
+// the extension may still take effect.
+func (l *Lease) Extend(ctx context.Context) error {
+	result := make(chan error, 1)
+	rd := l.startExtend(func(err error, _ clock.Instant) { result <- err })
+	if rd == nil {
+		return l.Err()
+	}
+	timeout := time.NewTimer(l.q.cfg.timeout(OpExtend, l.TTL()))
+	defer timeout.Stop()
+	select {
+	case err := <-result:
+		return err
+	case <-l.ctx.Done():
+		return l.Err()
+	case <-ctx.Done():
+		// The round still needs its end, for nodes that never answer.
+		time.AfterFunc(l.q.cfg.timeout(OpExtend, l.TTL()), rd.expire)
+		return newContextError(ctx, l.Key(), nil)
+	case <-timeout.C:
+		rd.expire()
+		return <-result
+	}
+}
+
+// dueHeap orders leases by their next extension.
+type dueHeap []*Lease
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].due < h[j].due }
+func (h dueHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+// Push adds x, a *Lease.
+func (h *dueHeap) Push(x any) {
+	l := x.(*Lease)
+	l.place = len(*h)
+	*h = append(*h, l)
+}
+
+// Pop removes and returns the last element.
+func (h *dueHeap) Pop() any {
+	old := *h
+	l := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	l.place = -1
+	return l
+}

@@ -1,0 +1,54 @@
+package redlock
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"strings"
+)
+
+// keyset holds the names under which one key's state lives on a node. The braces place all of it in one
+// cluster slot.
+type keyset struct {
+	name   string // as the user gave it
+	lock   string // owner value, expires with the TTL
+	fence  string // counter of fencing tokens
+	notice string // channel on which releases are published
+}
+
+func (c *config) keyset(key string) (*keyset, error) {
+	switch {
+	case key == "":
+		return nil, &OptionError{"key", "is empty"}
+	case len(key) > MaxKeyLength:
+		return nil, &OptionError{"key", fmt.Sprintf("has %d bytes, more than %d", len(key), MaxKeyLength)}
+	case key[0] == '}':
+		return nil, &OptionError{"key", "starts with }, which would spread its state over several cluster slots"}
+	}
+	lock := c.prefix + ":{" + key + "}"
+	return &keyset{name: key, lock: lock, fence: lock + ":fence", notice: lock + ":notice"}, nil
+}
+
+// An owner value is the identity, a separator and randomLength characters from a cryptographic source. It is
+// new for every attempt, so that what an abandoned attempt left on a server is never mistaken for one's own.
+const (
+	ownerSeparator = "/"
+	randomBytes    = 16
+	randomLength   = 22 // base64url of 16 bytes without padding
+)
+
+func newOwner(identity string) string { return identity + ownerSeparator + randomText(randomBytes) }
+
+// ownerIdentity returns the identity in an owner value, or the whole text when something else wrote it.
+func ownerIdentity(owner string) string {
+	if cut := len(owner) - randomLength - len(ownerSeparator); cut > 0 && strings.HasPrefix(owner[cut:], ownerSeparator) {
+		return owner[:cut]
+	}
+	return owner
+}
+
+func randomText(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails: crypto/rand ends the program instead
+	return base64.RawURLEncoding.EncodeToString(b)
+}

@@ -1,0 +1,166 @@
+package redlock
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+)
+
+// Lease is a key that is held. It begins with the round that acquired it and ends, once and for good, when it
+// is released or lost; a lapsed lease never comes back, whatever a late reply says.
+//
+// While Err returns nil no other lease on the key is live, under the conditions of the package documentation.
+// That is not enough to protect a resource from a process that was paused between asking and acting: for that
+// the resource must check FencingToken.
+//
+// A Lease is safe for concurrent use.
+type Lease struct {
+	q       *Quorum
+	attempt *attempt
+	token   uint64
+	granted clock.Instant // start of the round that acquired it
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+
+	deadline atomic.Int64          // clock.Instant
+	final    atomic.Pointer[final] // set once, when the lease ends
+
+	mu        sync.Mutex
+	timer     *time.Timer   // guarded by mu; fires at the deadline as it was when the timer was set
+	lastErr   error         // guarded by mu; last extension, if it failed
+	spread    clock.Instant // guarded by mu; when the fencing token was last sent with an extension
+	releasing chan struct{} // guarded by mu; set by the first Release, closed when it is done
+	outcome   error         // of that Release; read after releasing is closed
+
+	due   clock.Instant // guarded by extender.mu; next extension
+	place int           // guarded by extender.mu; in its heap, or -1
+}
+
+// final is how a lease ended.
+type final struct {
+	err error
+	at  clock.Instant
+}
+
+// spreadEvery is how often an extension refreshes the fencing counter, whose lifetime is a day.
+const spreadEvery = time.Hour
+
+// newLease starts a lease whose keys a round set that began at start. It returns nil if the Quorum is closed.
+func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, start clock.Instant) *Lease {
+	l := &Lease{q: q, attempt: at, token: token, granted: start, place: -1, spread: start.Add(-spreadEvery)}
+	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	deadline := start.Add(q.cfg.validity(at.cfg.ttl))
+	l.deadline.Store(int64(deadline))
+	l.mu.Lock()
+	l.timer = time.AfterFunc(deadline.Sub(q.clock.Now()), l.expire)
+	l.mu.Unlock()
+	if !q.adopt(l) {
+		l.lose(LostClosed)
+		return nil
+	}
+	if !at.cfg.manual {
+		q.extender.add(l, start.Add(jitter(at.cfg.interval, extendJitter)))
+	}
+	return l
+}
+
+// Key returns the key as it was given to Acquire.
+func (l *Lease) Key() string { return l.attempt.keys.name }
+
+// Identity returns the holder's name, see WithIdentity.
+func (l *Lease) Identity() string { return l.attempt.cfg.identity }
+
+// TTL returns the expiry that the lease's keys get on the servers.
+func (l *Lease) TTL() time.Duration { return l.attempt.cfg.ttl }
+
+// FencingToken returns a number that is strictly greater than that of every earlier lease on this key. Pass it
+// with every write to the resource, and let the resource refuse a number below the highest it has seen.
+func (l *Lease) FencingToken() uint64 { return l.token }
+
+// Context returns a context that carries the values of the context the lease was acquired with and is
+// cancelled when the lease ends: at the deadline at the latest, by a timer that waits for nothing else.
+// context.Cause gives the *LostError or ErrReleased.
+func (l *Lease) Context() context.Context { return l.ctx }
+
+// Deadline returns until when the lease may be relied on, as known now: the start of the last successful round
+// plus the TTL, less the allowance for drift. Extensions move it. It is to be compared with time.Now in this
+// process; it means nothing on another machine.
+func (l *Lease) Deadline() time.Time { return time.Now().Add(l.remaining()) }
+
+// remaining is the validity that is left; negative after the deadline.
+func (l *Lease) remaining() time.Duration {
+	return clock.Instant(l.deadline.Load()).Sub(l.q.clock.Now())
+}
+
+// Err returns nil while the lease is valid, ErrReleased after Release, and a *LostError when it was lost. It
+// compares the clock at the call, so a process that was paused or suspended learns the truth at its first
+// question. It does no I/O and does not block.
+func (l *Lease) Err() error {
+	if f := l.final.Load(); f != nil {
+		return f.err
+	}
+	if l.q.clock.Now() < clock.Instant(l.deadline.Load()) {
+		return nil
+	}
+	l.lose(LostDeadline)
+	return l.final.Load().err
+}
+
+// expire runs at what was the deadline when the timer was set.
+func (l *Lease) expire() {
+	if l.final.Load() != nil {
+		return
+	}
+	l.mu.Lock()
+	if left := l.remaining(); left > 0 {
+		l.timer.Reset(left)
+		l.mu.Unlock()
+		return
+	}
+	l.mu.Unlock()
+	l.lose(LostDeadline)
+}
+
+// lose ends the lease without releasing it. The context is cancelled first.
+func (l *Lease) lose(reason LostReason) {
+	l.mu.Lock()
+	err := &LostError{Key: l.Key(), Reason: reason, Err: l.lastErr}
+	ended := l.end(err)
+	l.mu.Unlock()
+	if !ended {
+		return
+	}
+	if t := l.q.cfg.tracers.lost; t != nil {
+		t.TraceLost(l.ctx, TraceLostData{Key: l.Key(), Lease: l, Held: l.held(), Reason: reason, Err: err})
+	}
+}
+
+// end makes err final, once. Called with mu held, so that no extension can come between. Cancelling a context
+// runs nobody's code: context.AfterFunc uses goroutines of its own.
+func (l *Lease) end(err error) bool {
+	if !l.final.CompareAndSwap(nil, &final{err: err, at: l.q.clock.Now()}) {
+		return false
+	}
+	l.cancel(err)
+	l.attempt.ended.Store(true)
+	l.timer.Stop()
+	l.q.extender.remove(l)
+	l.q.forget(l)
+	return true
+}
+
+// held is how long the lease was or has been held.
+func (l *Lease) held() time.Duration {
+	if f := l.final.Load(); f != nil {
+		return f.at.Sub(l.granted)
+	}
+	return l.q.clock.Now().Sub(l.granted)
+}
+
+// StopExtending leaves the lease to run out at its deadline, without releasing it. It is for a holder whose
+// work cannot be stopped: releasing under it would let another begin, while the deadline still tells it when it
+// must have ended. Extend by hand still works.
+func (l *Lease) StopExtending() { l.q.extender.remove(l) }

@@ -1,0 +1,354 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+)
+
+const (
+	// maxBatch bounds what one write to a node carries. valkey-go moves a pipeline of 2,000 commands or more
+	// to another connection (ClientOption.BlockingPipeline), which would break the order.
+	maxBatch = 512
+	// maxQueue bounds the requests that wait for a node, and separately the releases that it still owes.
+	maxQueue = 1 << 16
+)
+
+// node is one master. Its run goroutine is the only one that sends commands for leases to it, one batch after
+// the other: commands reach the server in the order in which they were queued, whatever connections the
+// client underneath keeps, and at most one batch is in flight.
+type node struct {
+	q       *Quorum
+	index   int
+	addr    string                        // host:port, for people
+	connect func() (valkey.Client, error) // nil when the client is the caller's
+	client  atomic.Pointer[valkey.Client] // nil until connected
+	timeout time.Duration                 // for a batch, after which the connection is given up
+
+	wake    chan struct{} // capacity 1
+	closing chan struct{}
+	stopped chan struct{}
+
+	mu     sync.Mutex
+	queue  []*request // guarded by mu
+	spare  []*request // guarded by mu; the queue's other buffer
+	owed   []*request // guarded by mu; releases that failed and are to be tried again
+	closed bool       // guarded by mu
+
+	failing bool // owned by run: the last batch failed
+}
+
+// send queues a request. It does not block: a request that finds the queue full fails, and a release is then
+// owed.
+func (n *node) send(r *request) {
+	var stale []*request
+	var err error
+	n.mu.Lock()
+	if len(n.queue) >= maxQueue {
+		stale = n.sweep()
+	}
+	switch {
+	case n.closed:
+		err = ErrClosed
+	case len(n.queue) >= maxQueue:
+		err = errOverloaded
+	default:
+		n.queue = append(n.queue, r)
+	}
+	n.mu.Unlock()
+	for _, s := range stale {
+		n.settle(s, reply{verdict: failed, err: n.failure(s.op, ErrTimeout)})
+	}
+	if err != nil {
+		n.fail(r, err)
+	}
+	n.signal()
+}
+
+func (n *node) signal() {
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// sweep removes and returns requests that are too old to be sent. Called with mu held.
+func (n *node) sweep() (stale []*request) {
+	now := n.q.clock.Now()
+	kept := n.queue[:0]
+	for _, r := range n.queue {
+		if now <= r.expires {
+			kept = append(kept, r)
+		} else {
+			stale = append(stale, r)
+		}
+	}
+	clear(n.queue[len(kept):])
+	n.queue = kept
+	return stale
+}
+
+// take empties the queue.
+func (n *node) take() []*request {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	batch := n.queue
+	n.queue, n.spare = n.spare[:0], nil
+	return batch
+}
+
+func (n *node) recycle(batch []*request) {
+	clear(batch)
+	n.mu.Lock()
+	n.spare = batch[:0]
+	n.mu.Unlock()
+}
+
+// run sends batches until the node is closed, and then once more what is still queued.
+func (n *node) run() {
+	defer close(n.stopped)
+	retry := time.NewTimer(0)
+	defer retry.Stop()
+	for {
+		select {
+		case <-n.wake:
+		case <-retry.C:
+			n.requeueOwed()
+		case <-n.closing:
+			n.requeueOwed()
+			n.sendAll()
+			n.disconnect()
+			return
+		}
+		n.sendAll()
+		if pause, ok := n.owedPause(); ok {
+			retry.Reset(pause)
+		}
+	}
+}
+
+func (n *node) sendAll() {
+	batch := n.take()
+	for rest := batch; len(rest) > 0; {
+		size := min(len(rest), maxBatch)
+		n.sendBatch(rest[:size])
+		rest = rest[size:]
+	}
+	n.recycle(batch)
+}
+
+// sendBatch sends what is still wanted of a batch and settles every request in it.
+func (n *node) sendBatch(batch []*request) {
+	now := n.q.clock.Now()
+	live := batch[:0:0]
+	for _, r := range batch {
+		switch {
+		case r.op != OpRelease && r.attempt.ended.Load():
+			n.settle(r, reply{verdict: failed, err: n.failure(r.op, errAbandoned)})
+		case now > r.expires:
+			n.settle(r, reply{verdict: failed, err: n.failure(r.op, ErrTimeout)})
+		default:
+			live = append(live, r)
+		}
+	}
+	if len(live) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), n.timeout)
+	defer cancel()
+	client, err := n.connected()
+	if err != nil {
+		n.failAll(live, err)
+		return
+	}
+	unknown := n.exchange(ctx, client, live)
+	if len(unknown) == 0 {
+		return
+	}
+	// The server does not know the scripts: it is new, restarted, or was flushed.
+	if err := n.loadScripts(ctx, client); err != nil {
+		n.failAll(unknown, err)
+		return
+	}
+	again := unknown[:0]
+	for _, r := range unknown {
+		// What was released meanwhile must not be acquired or extended after its release.
+		if r.op != OpRelease && r.attempt.ended.Load() {
+			n.settle(r, reply{verdict: failed, err: n.failure(r.op, errAbandoned)})
+			continue
+		}
+		again = append(again, r)
+	}
+	if len(again) > 0 {
+		for _, r := range n.exchange(ctx, client, again) {
+			n.settle(r, reply{verdict: failed, err: n.failure(r.op, errors.New("the server forgot the scripts twice (SCRIPT FLUSH?)"))})
+		}
+	}
+}
+
+// exchange sends requests in one pipeline, settles those that the server answered and returns those whose
+// script it does not know.
+func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*request) []*request {
+	commands := make(valkey.Commands, len(batch))
+	for i, r := range batch {
+		commands[i] = r.command(client)
+	}
+	results := client.DoMulti(ctx, commands...)
+	var unknown []*request
+	var broken error
+	for i, r := range batch {
+		rep, err := r.parse(results[i])
+		switch {
+		case err == nil:
+			n.settle(r, rep)
+		case isNoScript(err):
+			unknown = append(unknown, r)
+		default:
+			if !isServerError(err) {
+				broken = err
+			}
+			n.fail(r, err)
+		}
+	}
+	n.report(broken)
+	return unknown
+}
+
+func (n *node) loadScripts(ctx context.Context, client valkey.Client) error {
+	commands := make(valkey.Commands, len(allScripts))
+	for i, s := range allScripts {
+		commands[i] = client.B().ScriptLoad().Script(s.text).Build()
+	}
+	for _, result := range client.DoMulti(ctx, commands...) {
+		if err := result.Error(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *node) connected() (valkey.Client, error) {
+	if c := n.client.Load(); c != nil {
+		return *c, nil
+	}
+	client, err := n.connect()
+	if client == nil {
+		if err == nil {
+			err = errors.New("no client")
+		}
+		return nil, err
+	}
+	// A client that could not dial yet comes with an error and dials again with its next command.
+	n.client.Store(&client)
+	return client, err
+}
+
+func (n *node) disconnect() {
+	if c := n.client.Load(); c != nil && n.connect != nil {
+		(*c).Close()
+	}
+}
+
+// failAll settles requests that could not be sent.
+func (n *node) failAll(batch []*request, err error) {
+	n.report(err)
+	for _, r := range batch {
+		n.fail(r, err)
+	}
+}
+
+// fail settles a request that the server did not carry out, as far as is known. A release is tried again
+// until its key has expired.
+func (n *node) fail(r *request, err error) {
+	if r.op == OpRelease {
+		n.owe(r)
+	}
+	n.settle(r, reply{verdict: failed, err: n.failure(r.op, err)})
+}
+
+func (n *node) failure(op Op, err error) *NodeError {
+	if errors.Is(err, context.DeadlineExceeded) || isNetTimeout(err) {
+		err = ErrTimeout
+	}
+	return &NodeError{Node: n.addr, Op: op, Err: err}
+}
+
+// settle hands a reply to the round and to the tracer.
+func (n *node) settle(r *request, rep reply) {
+	if t := n.q.cfg.tracers.node; t != nil && r.ctx != nil {
+		data := TraceNodeEndData{Op: r.op, Key: r.attempt.keys.name, Node: n.addr, OK: rep.verdict == agreed}
+		if rep.err != nil {
+			data.Err = rep.err
+		}
+		t.TraceNodeEnd(r.ctx, data)
+		r.ctx = nil
+	}
+	if r.attempt == roleProbe {
+		rep.at = n.q.clock.Now()
+	}
+	if r.round != nil {
+		r.round.settle(r.slot, rep)
+	}
+}
+
+// report logs a line when the node starts or stops failing.
+func (n *node) report(err error) {
+	switch {
+	case err != nil && !n.failing:
+		n.failing = true
+		n.q.cfg.logger.WarnContext(context.Background(), "redlock: node failing", "node", n.addr, "error", n.failure("", err).Err)
+	case err == nil && n.failing:
+		n.failing = false
+		n.q.cfg.logger.InfoContext(context.Background(), "redlock: node answers again", "node", n.addr)
+	}
+}
+
+// owe keeps a failed release for another try.
+func (n *node) owe(r *request) {
+	r.pause = min(max(2*r.pause, n.q.cfg.retryMin), n.q.cfg.retryMax)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.owed) < maxQueue && n.q.clock.Now() < r.expires && !n.closed {
+		n.owed = append(n.owed, r)
+	}
+}
+
+// owedPause returns how long to wait before the owed releases are tried again.
+func (n *node) owedPause() (time.Duration, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.owed) == 0 {
+		return 0, false
+	}
+	pause := n.owed[0].pause
+	for _, r := range n.owed[1:] {
+		pause = min(pause, r.pause)
+	}
+	return jitter(pause, 0.2), true
+}
+
+func (n *node) requeueOwed() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, r := range n.owed {
+		again := *r
+		again.round, again.ctx = nil, nil
+		n.queue = append(n.queue, &again)
+	}
+	clear(n.owed)
+	n.owed = n.owed[:0]
+}
+
+// close stops accepting requests. Those already queued are still sent; wait for stopped.
+func (n *node) close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.closed {
+		n.closed = true
+		close(n.closing)
+	}
+}

@@ -1,0 +1,266 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+)
+
+// Quorum is a set of independent masters on which leases are held. Make one with Open or New and share it: it
+// is safe for concurrent use and keeps one connection a node for all its leases (and another one a node once
+// something waits in Acquire). Close it when done.
+type Quorum struct {
+	cfg      *config
+	nodes    []*node
+	need     int // nodes that make a quorum
+	clock    *clock.Clock
+	extender *extender
+	notices  *notices
+
+	mu     sync.Mutex
+	leases map[*Lease]struct{} // guarded by mu; held ones
+	closed bool                // guarded by mu
+	done   chan struct{}       // closed by Close
+	work   sync.WaitGroup
+}
+
+// Open makes a Quorum of the nodes at urls, such as valkey://user:password@host:6379/0, valkeys:// (TLS),
+// redis:// or rediss://. It returns without waiting for any of them: connections are made in the background, and a
+// node that cannot be reached yet joins when it can.
+//
+// An odd number of nodes is best; an even one works and is warned about, because one node more does not make
+// it survive more failures. Errors are *OptionError and never contain credentials.
+func Open(urls []string, opts ...Option) (*Quorum, error) {
+	cfg, err := newConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	if len(urls) == 0 {
+		return nil, &OptionError{"urls", "is empty: give the URL of each node, 3 or 5 of them"}
+	}
+	q := newQuorum(cfg, len(urls))
+	seen := make(map[string]int)
+	for i, url := range urls {
+		o, err := cfg.nodeOption(url)
+		if err != nil {
+			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), err.Error()}
+		}
+		addr := strings.Join(o.InitAddress, ",")
+		if first, ok := seen[addr]; ok {
+			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), fmt.Sprintf("names the same node as urls[%d], %s: a node has one vote", first, addr)}
+		}
+		seen[addr] = i
+		q.addNode(addr, func() (valkey.Client, error) { return valkey.NewClient(o) })
+	}
+	q.start()
+	return q, nil
+}
+
+// nodeOption turns a URL into the options of a client that keeps the protocol's promises: commands in order on
+// one connection, nothing repeated behind the protocol's back, nothing that hangs.
+func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
+	o, err := valkey.ParseURL(url)
+	if err != nil {
+		// The parser's own text may quote the URL, and with it the password.
+		return o, fmt.Errorf("is not a URL like valkey://user:password@host:6379/0 (special characters in the password must be percent-encoded)")
+	}
+	if c.clientOption != nil {
+		c.clientOption(url, &o)
+	}
+	if len(o.InitAddress) == 0 {
+		return o, fmt.Errorf("has no address")
+	}
+	timeout := c.exchangeTimeout()
+	o.ForceSingleClient = o.Sentinel.MasterSet == ""
+	o.DisableRetry = true
+	o.DisableCache = true
+	o.DisableAutoPipelining = false
+	o.PipelineMultiplex = -1
+	o.ConnLifetime = 0
+	o.ConnWriteTimeout = timeout
+	o.Dialer.Timeout = timeout
+	o.Dialer.KeepAlive = max(c.lease.ttl/2, time.Second) // also how often valkey-go checks an idle connection
+	return o, nil
+}
+
+// exchangeTimeout is after how long without an answer a connection is given up. It is longer than a node's
+// timeout, because a new connection costs more than a late reply, and far below the TTL.
+func (c *config) exchangeTimeout() time.Duration {
+	longest := c.timeout(OpAcquire, c.lease.ttl)
+	for _, d := range c.nodeTimeout {
+		longest = max(longest, d)
+	}
+	return max(2*longest, c.lease.ttl/5)
+}
+
+// New makes a Quorum of the caller's clients, one for each node. A client may be of any kind that valkey-go
+// has: one server, a Cluster or a Sentinel group counts as one node each. The caller closes them, after the
+// Quorum.
+//
+// The protocol needs commands in order and none repeated. The Quorum provides for that by sending one batch at
+// a time and only commands that valkey-go does not retry.
+func New(clients []valkey.Client, opts ...Option) (*Quorum, error) {
+	cfg, err := newConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.clientOption != nil {
+		return nil, &OptionError{"WithClientOption", "has no effect on clients that exist already: use it with Open"}
+	}
+	if len(clients) == 0 {
+		return nil, &OptionError{"clients", "is empty: give a client for each node, 3 or 5 of them"}
+	}
+	q := newQuorum(cfg, len(clients))
+	seen := make(map[string]int)
+	for i, client := range clients {
+		if client == nil {
+			return nil, &OptionError{fmt.Sprintf("clients[%d]", i), "is nil"}
+		}
+		addr := clientAddr(client)
+		if first, ok := seen[addr]; ok && addr != "" {
+			return nil, &OptionError{fmt.Sprintf("clients[%d]", i), fmt.Sprintf("is the same node as clients[%d], %s: a node has one vote", first, addr)}
+		}
+		seen[addr] = i
+		if addr == "" {
+			addr = fmt.Sprintf("clients[%d]", i)
+		}
+		n := q.addNode(addr, nil)
+		n.client.Store(&client)
+	}
+	q.start()
+	return q, nil
+}
+
+// clientAddr names a client by the address of its server, or the smallest of several.
+func clientAddr(client valkey.Client) string {
+	var addr string
+	for a := range client.Nodes() {
+		if addr == "" || a < addr {
+			addr = a
+		}
+	}
+	return addr
+}
+
+func newQuorum(cfg *config, nodes int) *Quorum {
+	q := &Quorum{
+		cfg:    cfg,
+		need:   nodes/2 + 1,
+		clock:  clock.New(),
+		leases: make(map[*Lease]struct{}),
+		done:   make(chan struct{}),
+	}
+	q.extender = newExtender(q)
+	q.notices = newNotices(q)
+	return q
+}
+
+func (q *Quorum) addNode(addr string, connect func() (valkey.Client, error)) *node {
+	n := &node{
+		q:       q,
+		index:   len(q.nodes),
+		addr:    addr,
+		connect: connect,
+		timeout: q.cfg.exchangeTimeout(),
+		wake:    make(chan struct{}, 1),
+		closing: make(chan struct{}),
+		stopped: make(chan struct{}),
+	}
+	q.nodes = append(q.nodes, n)
+	return n
+}
+
+func (q *Quorum) start() {
+	if len(q.nodes)%2 == 0 {
+		q.cfg.logger.WarnContext(context.Background(), "redlock: an even number of nodes survives no more failures than one node less",
+			"nodes", len(q.nodes), "quorum", q.need)
+	}
+	for _, n := range q.nodes {
+		go n.run()
+	}
+	q.work.Go(q.extender.run)
+}
+
+// Close ends every lease that is still held, as lost for LostClosed, sends what releases are still queued and
+// closes the connections that Open made. It does not release those leases: their work may still be running, so
+// their keys live on until they expire. Release first what should be free at once.
+//
+// It waits at most about a fifth of the TTL for nodes that do not answer. It is safe to call more than once.
+func (q *Quorum) Close() error {
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		for _, n := range q.nodes {
+			<-n.stopped
+		}
+		q.work.Wait()
+		return nil
+	}
+	q.closed = true
+	held := make([]*Lease, 0, len(q.leases))
+	for l := range q.leases {
+		held = append(held, l)
+	}
+	q.mu.Unlock()
+	for _, l := range held {
+		l.lose(LostClosed)
+	}
+	close(q.done)
+	for _, n := range q.nodes {
+		n.close()
+	}
+	for _, n := range q.nodes {
+		<-n.stopped
+	}
+	q.work.Wait()
+	return nil
+}
+
+// adopt registers a lease; false means that the Quorum has been closed meanwhile.
+func (q *Quorum) adopt(l *Lease) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return false
+	}
+	q.leases[l] = struct{}{}
+	return true
+}
+
+func (q *Quorum) forget(l *Lease) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.leases, l)
+}
+
+func (q *Quorum) isClosed() bool {
+	select {
+	case <-q.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// broadcast sends one operation of an attempt to the nodes that want selects (all when nil) and starts no
+// timer: the caller waits or expires the round.
+func (q *Quorum) broadcast(ctx context.Context, rd *round, at *attempt, args *arguments, expires clock.Instant, want func(int) bool) {
+	requests := make([]request, len(q.nodes))
+	for i, n := range q.nodes {
+		if want != nil && !want(i) {
+			continue
+		}
+		r := &requests[i]
+		*r = request{op: rd.op, attempt: at, round: rd, slot: i, args: args, expires: expires}
+		if t := q.cfg.tracers.node; t != nil {
+			r.ctx = t.TraceNodeStart(ctx, TraceNodeStartData{Op: rd.op, Key: at.keys.name, Node: n.addr})
+		}
+		n.send(r)
+	}
+}

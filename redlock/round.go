@@ -1,0 +1,203 @@
+package redlock
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+)
+
+// attempt is what the requests of one owner value have in common. Once it has ended, only releases are sent
+// for it: a request that would set or extend its keys is dropped instead.
+type attempt struct {
+	keys  *keyset
+	owner string
+	cfg   leaseConfig
+	ended atomic.Bool
+}
+
+// request is one operation on one node.
+type request struct {
+	op      Op
+	attempt *attempt
+	round   *round
+	ctx     context.Context // for the node tracer only
+	args    *arguments
+	expires clock.Instant // not sent after this
+	pause   time.Duration // before the next try of a release that failed
+	slot    int           // place in the round
+}
+
+// arguments are the parts of a command that are the same on every node, as text.
+type arguments struct {
+	ttl    string // acquire, extend
+	hint   string // acquire
+	token  string // agree, extend ('' leaves the counter alone)
+	keep   string // release
+	notice string // release ('' publishes nothing)
+}
+
+// reply is a node's answer to a request.
+type reply struct {
+	verdict verdict
+	token   uint64        // counter, for granted acquires and observations
+	owner   string        // holder's owner value, for refused acquires and observations
+	pttl    time.Duration // holder's TTL, likewise
+	extend  int           // what extendScript answered
+	role    string        // server role, for probes
+	at      clock.Instant // when it came, for probes
+	err     *NodeError
+}
+
+// verdict is a reply reduced to what a tally counts.
+type verdict uint8
+
+const (
+	pending verdict = iota
+	agreed          // the node did what was asked
+	refused         // the node decided against it
+	failed          // the node did not answer, or with an error
+)
+
+// round is one operation sent to several nodes at once. It ends as soon as its outcome is certain: unless decided
+// says otherwise when need nodes agreed, or when so many did not that need cannot be reached any more. Later
+// replies are recorded and passed to late, nothing waits for them.
+type round struct {
+	op      Op
+	need    int
+	onDone  func(*round)       // called once, by whoever made the outcome certain; may be nil
+	late    func(reply)        // called for every reply after the end; may be nil
+	decided func([]reply) bool // for operations with another rule; may be nil
+	done    chan struct{}
+	mu      sync.Mutex
+	replies []reply // guarded by mu
+	agreed  int     // guarded by mu
+	missed  int     // refused or failed; guarded by mu
+	over    bool    // guarded by mu
+	expired bool    // guarded by mu; ended by its timeout
+}
+
+func newRound(op Op, nodes, need int) *round {
+	return &round{op: op, need: need, done: make(chan struct{}), replies: make([]reply, nodes)}
+}
+
+// settle records a node's reply. The first one counts.
+func (r *round) settle(slot int, rep reply) {
+	r.mu.Lock()
+	if r.replies[slot].verdict != pending {
+		r.mu.Unlock()
+		return
+	}
+	r.replies[slot] = rep
+	if r.over {
+		r.mu.Unlock()
+		if r.late != nil {
+			r.late(rep)
+		}
+		return
+	}
+	if rep.verdict == agreed {
+		r.agreed++
+	} else {
+		r.missed++
+	}
+	if !r.certain() {
+		r.mu.Unlock()
+		return
+	}
+	r.end()
+}
+
+// certain is called with mu held.
+func (r *round) certain() bool {
+	switch {
+	case r.agreed+r.missed == len(r.replies):
+		return true
+	case r.decided != nil:
+		return r.decided(r.replies)
+	default:
+		return r.agreed >= r.need || r.missed > len(r.replies)-r.need
+	}
+}
+
+// end is entered with mu held and leaves with it released.
+func (r *round) end() {
+	r.over = true
+	r.mu.Unlock()
+	close(r.done)
+	if r.onDone != nil {
+		r.onDone(r)
+	}
+}
+
+// expire ends the round: nodes that have not answered by now are taken for lost.
+func (r *round) expire() {
+	r.mu.Lock()
+	if r.over {
+		r.mu.Unlock()
+		return
+	}
+	r.expired = true
+	r.end()
+}
+
+// count returns how many replies have the verdict.
+func count(replies []reply, v verdict) int {
+	n := 0
+	for _, rep := range replies {
+		if rep.verdict == v {
+			n++
+		}
+	}
+	return n
+}
+
+// outcome is a round as it stood when it ended, or stands now.
+type outcome struct {
+	replies []reply
+	agreed  int
+	success bool
+	expired bool // the round ended by its timeout: nodes without a reply timed out
+}
+
+func (r *round) outcome() outcome {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := outcome{replies: slices.Clone(r.replies), expired: r.expired}
+	o.agreed = count(o.replies, agreed)
+	o.success = o.agreed >= r.need
+	return o
+}
+
+// wait returns when the outcome is certain, the timeout has passed or ctx ends, and with an error only in the
+// last case.
+func (r *round) wait(ctx context.Context, timeout time.Duration) error {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-r.done:
+	case <-timer.C:
+		r.expire()
+	case <-ctx.Done():
+		r.expire()
+		return ctx.Err()
+	}
+	return nil
+}
+
+// quorumError is the error of a round that failed because nodes did.
+func (q *Quorum) quorumError(op Op, key string, o outcome) *QuorumError {
+	e := &QuorumError{Op: op, Key: key, Succeeded: o.agreed, Need: q.need, Nodes: len(o.replies)}
+	for i, rep := range o.replies {
+		switch {
+		case rep.verdict == failed:
+			e.Errs = append(e.Errs, rep.err)
+		case rep.verdict == pending && o.expired:
+			e.Errs = append(e.Errs, &NodeError{Node: q.nodes[i].addr, Op: op, Err: ErrTimeout})
+		}
+	}
+	return e
+}

@@ -1,0 +1,141 @@
+package redlock
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+)
+
+// script is a Lua text and the SHA-1 under which a server caches it.
+type script struct{ text, sha string }
+
+func newScript(text string) *script {
+	sum := sha1.Sum([]byte(text))
+	return &script{text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+// Numbers in scripts: Lua numbers are doubles, and tostring prints large ones in scientific notation on the
+// server, so counters are formatted with '%.0f'. Microseconds since 1970 stay below 2^53 until the year 2255.
+
+// acquireScript grants an absent key, or repeats the grant when the key is already this attempt's own. It
+// reads and computes first and writes last, the counter before the key, so that an error midway grants
+// nothing.
+//
+// KEYS lock, fence; ARGV owner, ttl ms, hint us, counter lifetime ms.
+// Returns the fencing counter as text, or {holder's owner value, its PTTL}.
+var acquireScript = newScript(`
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then
+  return {holder, redis.call('PTTL', KEYS[1])}
+end
+local fence = redis.call('GET', KEYS[2])
+if holder then
+  return fence or '0'
+end
+local time = redis.call('TIME')
+local hint = math.min(tonumber(ARGV[3]), (time[1] + 60) * 1000000 + time[2])
+local text = string.format('%.0f', math.max(tonumber(fence or '0') + 1, hint))
+redis.call('SET', KEYS[2], text, 'PX', ARGV[4])
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return text
+`)
+
+// agreeScript raises the counter to the agreed token. The comparison is strict: of two acquisitions that
+// computed the same token only one can raise a counter to it.
+//
+// KEYS lock, fence; ARGV owner, token, counter lifetime ms. Returns 1 if raised.
+var agreeScript = newScript(`
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+  return 0
+end
+if tonumber(redis.call('GET', KEYS[2]) or '0') >= tonumber(ARGV[2]) then
+  return 0
+end
+redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+return 1
+`)
+
+// What extendScript answers.
+const (
+	extendOther    = 0 // another owner's
+	extendOwn      = 1 // extended
+	extendRefilled = 2 // was gone, put back
+	extendGone     = 3 // was gone and could not be put back
+)
+
+// extendScript renews the key with PEXPIRE (a server that is out of memory refuses SET), puts it back where it
+// is gone, and raises the counter to the token where that is given. The two SETs run in pcall, because a full
+// server must not cost the extension.
+//
+// KEYS lock, fence; ARGV owner, ttl ms, token or ”, counter lifetime ms.
+var extendScript = newScript(`
+local holder = redis.call('GET', KEYS[1])
+local answer = 1
+if holder == ARGV[1] then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+elseif holder then
+  return 0
+else
+  local set = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+  if set['err'] then
+    return 3
+  end
+  answer = 2
+end
+if ARGV[3] ~= '' then
+  local fence = redis.call('GET', KEYS[2]) or '0'
+  if tonumber(fence) < tonumber(ARGV[3]) then
+    fence = ARGV[3]
+  end
+  redis.pcall('SET', KEYS[2], fence, 'PX', ARGV[4])
+end
+return answer
+`)
+
+// releaseScript deletes the key if it is the owner's, or shortens its life to what is left of the minimum
+// hold, and tells waiters when a channel is given. The message is the milliseconds until the key is free, a
+// space, and the owner value that ended. A user who may not publish must not lose the release, hence pcall.
+//
+// KEYS lock; ARGV owner, keep ms, channel or ”. Returns 1 if the key was the owner's.
+var releaseScript = newScript(`
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+  return 0
+end
+if ARGV[2] == '0' then
+  redis.call('DEL', KEYS[1])
+elseif redis.call('PTTL', KEYS[1]) > tonumber(ARGV[2]) then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+if ARGV[3] ~= '' then
+  redis.pcall('PUBLISH', ARGV[3], ARGV[2] .. ' ' .. ARGV[1])
+end
+return 1
+`)
+
+// observeScript reads a key's state at one moment.
+//
+// KEYS lock, fence. Returns {owner value, PTTL, counter}, or an empty list.
+var observeScript = newScript(`
+local holder = redis.call('GET', KEYS[1])
+if not holder then
+  return {}
+end
+return {holder, redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[2]) or '0'}
+`)
+
+// allScripts are loaded together, so that a server has either all of them or none.
+var allScripts = []*script{acquireScript, agreeScript, extendScript, releaseScript, observeScript}
+
+func scriptOf(op Op) *script {
+	switch op {
+	case OpAcquire:
+		return acquireScript
+	case OpAgree:
+		return agreeScript
+	case OpExtend:
+		return extendScript
+	case OpRelease:
+		return releaseScript
+	default:
+		return observeScript
+	}
+}

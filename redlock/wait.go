@@ -1,0 +1,91 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// When a holder's keys expire, several waiters wake. They come back spread over expirySpread, so that most of
+// the time the first of them has its votes before the second asks; expiryMargin covers the servers' resolution.
+const (
+	expiryMargin = time.Millisecond
+	expirySpread = 10 * time.Millisecond
+)
+
+// pollJitter spreads the polls of waiters around one a TTL.
+const pollJitter = 0.1
+
+// wait tries until it has the lease or ctx ends.
+func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
+	var w *watch
+	defer func() {
+		if w != nil {
+			w.stop()
+		}
+	}()
+	backoff := a.q.cfg.retryMin
+	for {
+		l, err := a.try(ctx)
+		if err == nil {
+			return l, nil
+		}
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		var held *HeldError
+		var pause time.Duration
+		switch {
+		case errors.As(err, &held):
+			backoff = a.q.cfg.retryMin
+			if w == nil {
+				w = a.q.notices.watch(a.keys.notice)
+			}
+			pause = min(a.untilExpiry(), jitter(a.cfg.ttl, pollJitter))
+		case errors.Is(err, ErrNoQuorum), errors.Is(err, ErrTimeout):
+			pause = fullJitter(backoff)
+			backoff = min(2*backoff, a.q.cfg.retryMax)
+		default:
+			return nil, err
+		}
+		if !a.sleep(ctx, w, pause) {
+			if ctx.Err() == nil {
+				return nil, ErrClosed
+			}
+			return nil, newContextError(ctx, a.keys.name, err)
+		}
+	}
+}
+
+// untilExpiry is how long to sleep until the keys in the way have expired.
+func (a *acquisition) untilExpiry() time.Duration {
+	return a.need + expiryMargin + fullJitter(expirySpread)
+}
+
+// sleep returns after pause, or when w announces the release of the key; false when ctx ends or the Quorum is
+// closed.
+func (a *acquisition) sleep(ctx context.Context, w *watch, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	var wake chan time.Duration
+	if w != nil {
+		wake = w.wake
+	}
+	for {
+		select {
+		case <-timer.C:
+			return true
+		case until := <-wake:
+			if until == 0 {
+				return true
+			}
+			// Released with a minimum hold: the key goes when that is over.
+			a.need = until
+			timer.Reset(a.untilExpiry())
+		case <-ctx.Done():
+			return false
+		case <-a.q.done:
+			return false
+		}
+	}
+}
