@@ -2,7 +2,7 @@ package redlock
 
 import (
 	"context"
-	"math/rand/v2"
+	"errors"
 	"strconv"
 	"time"
 )
@@ -89,12 +89,23 @@ func (a *acquisition) traced(ctx context.Context, wait bool, acquire func(contex
 
 // try is one attempt: rounds until one is decided.
 func (a *acquisition) try(ctx context.Context) (*Lease, error) {
-	for splits := 0; ; splits++ {
+	reconnected := false
+	for splits := 0; ; {
 		l, split, err := a.round(ctx)
-		if err == nil || !split || splits == maxSplits {
-			return l, err
+		var pause time.Duration
+		switch {
+		case err == nil:
+			return l, nil
+		case split && splits < maxSplits:
+			pause = fullJitter(splitPause << splits)
+			splits++
+		case !reconnected && brokenConnection(err):
+			// Connections that broke while they were idle show it only now: ask again on new ones, as a
+			// new owner.
+			reconnected = true
+		default:
+			return nil, err
 		}
-		pause := time.Duration(rand.Int64N(int64(splitPause << splits)))
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -103,6 +114,20 @@ func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 			return nil, ErrClosed
 		}
 	}
+}
+
+// brokenConnection reports whether a quorum failed and a node's connection was the reason.
+func brokenConnection(err error) bool {
+	var qe *QuorumError
+	if !errors.As(err, &qe) || qe.Op != OpAcquire {
+		return false
+	}
+	for _, e := range qe.Errs {
+		if e.ErrorType() == "connection" {
+			return true
+		}
+	}
+	return false
 }
 
 // round asks every node once. split reports a vote that no owner won.

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -39,6 +40,10 @@ func (r *request) command(client valkey.Client) valkey.Completed {
 		return call.Numkeys(2).Key(k.lock, k.fence).Build()
 	}
 }
+
+// repeatable reports whether the request may be sent again when its connection broke, although it may have been
+// carried out.
+func (r *request) repeatable() bool { return r.op != OpAcquire && r.op != OpAgree }
 
 // parse reads the server's answer to the request.
 func (r *request) parse(result valkey.ValkeyResult) (reply, error) {
@@ -166,12 +171,15 @@ func isServerError(err error) bool {
 	return ok || strings.HasPrefix(err.Error(), "unexpected reply")
 }
 
+// isBroken reports whether the connection was the reason, other than by taking too long.
+func isBroken(err error) bool { return !isServerError(err) && !isTimeout(err) }
+
 func isNoScript(err error) bool {
 	e, ok := valkey.IsValkeyErr(err)
 	return ok && e.IsNoScript()
 }
 
-func isNetTimeout(err error) bool {
+func isTimeout(err error) bool {
 	var ne net.Error
-	return errors.As(err, &ne) && ne.Timeout()
+	return errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &ne) && ne.Timeout())
 }

@@ -111,6 +111,7 @@ func (n *node) recycle(batch []*request) {
 // run sends batches until the node is closed, and then once more what is still queued.
 func (n *node) run() {
 	defer close(n.stopped)
+	n.prepare()
 	retry := time.NewTimer(0)
 	defer retry.Stop()
 	for {
@@ -143,18 +144,7 @@ func (n *node) sendAll() {
 
 // sendBatch sends what is still wanted of a batch and settles every request in it.
 func (n *node) sendBatch(batch []*request) {
-	now := n.q.clock.Now()
-	live := batch[:0:0]
-	for _, r := range batch {
-		switch {
-		case r.op != OpRelease && r.attempt.ended.Load():
-			n.settle(r, reply{verdict: failed, err: n.failure(r.op, errAbandoned)})
-		case now > r.expires:
-			n.settle(r, reply{verdict: failed, err: n.failure(r.op, ErrTimeout)})
-		default:
-			live = append(live, r)
-		}
-	}
+	live := n.wanted(batch)
 	if len(live) == 0 {
 		return
 	}
@@ -162,51 +152,57 @@ func (n *node) sendBatch(batch []*request) {
 	defer cancel()
 	client, err := n.connected()
 	if err != nil {
-		n.failAll(live, err)
-		return
-	}
-	unknown := n.exchange(ctx, client, live)
-	if len(unknown) == 0 {
-		return
-	}
-	// The server does not know the scripts: it is new, restarted, or was flushed.
-	if err := n.loadScripts(ctx, client); err != nil {
-		n.failAll(unknown, err)
-		return
-	}
-	again := unknown[:0]
-	for _, r := range unknown {
-		// What was released meanwhile must not be acquired or extended after its release.
-		if r.op != OpRelease && r.attempt.ended.Load() {
-			n.settle(r, reply{verdict: failed, err: n.failure(r.op, errAbandoned)})
-			continue
+		n.report(err)
+		for _, r := range live {
+			n.fail(r, err)
 		}
-		again = append(again, r)
+		return
 	}
-	if len(again) > 0 {
-		for _, r := range n.exchange(ctx, client, again) {
-			n.settle(r, reply{verdict: failed, err: n.failure(r.op, errors.New("the server forgot the scripts twice (SCRIPT FLUSH?)"))})
-		}
+	// What was released meanwhile must not be sent after its release, so the second time looks again.
+	if again := n.wanted(n.exchange(ctx, client, live, false)); len(again) > 0 {
+		n.exchange(ctx, client, again, true)
 	}
 }
 
-// exchange sends requests in one pipeline, settles those that the server answered and returns those whose
-// script it does not know.
-func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*request) []*request {
-	commands := make(valkey.Commands, len(batch))
-	for i, r := range batch {
-		commands[i] = r.command(client)
+// wanted settles the requests whose attempt has ended or whose time has passed, and returns the others.
+func (n *node) wanted(batch []*request) []*request {
+	now := n.q.clock.Now()
+	kept := batch[:0:0]
+	for _, r := range batch {
+		switch {
+		case r.op != OpRelease && r.attempt.ended.Load():
+			n.settle(r, reply{verdict: failed, err: n.failure(r.op, errAbandoned)})
+		case now > r.expires:
+			n.settle(r, reply{verdict: failed, err: n.failure(r.op, ErrTimeout)})
+		default:
+			kept = append(kept, r)
+		}
 	}
-	results := client.DoMulti(ctx, commands...)
-	var unknown []*request
+	return kept
+}
+
+// exchange sends requests in one pipeline and settles them, all but those that it returns because they are worth
+// sending once more, with the scripts before them: those whose script the server does not know (it is new,
+// restarted, or was flushed), and those whose connection had broken while it was idle. An acquisition is never
+// repeated on another connection, because the server behind that may have lost what the first one promised.
+func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*request, second bool) (again []*request) {
+	var commands valkey.Commands
+	if second {
+		commands = loadScripts(client)
+	}
+	loads := len(commands)
+	for _, r := range batch {
+		commands = append(commands, r.command(client))
+	}
+	results := client.DoMulti(ctx, commands...)[loads:]
 	var broken error
 	for i, r := range batch {
 		rep, err := r.parse(results[i])
 		switch {
 		case err == nil:
 			n.settle(r, rep)
-		case isNoScript(err):
-			unknown = append(unknown, r)
+		case !second && (isNoScript(err) || r.repeatable() && isBroken(err)):
+			again = append(again, r)
 		default:
 			if !isServerError(err) {
 				broken = err
@@ -214,21 +210,33 @@ func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*requ
 			n.fail(r, err)
 		}
 	}
-	n.report(broken)
-	return unknown
+	if len(again) == 0 {
+		n.report(broken)
+	}
+	return again
 }
 
-func (n *node) loadScripts(ctx context.Context, client valkey.Client) error {
+func loadScripts(client valkey.Client) valkey.Commands {
 	commands := make(valkey.Commands, len(allScripts))
 	for i, s := range allScripts {
 		commands[i] = client.B().ScriptLoad().Script(s.text).Build()
 	}
-	for _, result := range client.DoMulti(ctx, commands...) {
-		if err := result.Error(); err != nil {
-			return err
+	return commands
+}
+
+// prepare connects and loads the scripts, so that the first request need not wait for that.
+func (n *node) prepare() {
+	ctx, cancel := context.WithTimeout(context.Background(), n.timeout)
+	defer cancel()
+	client, err := n.connected()
+	if err == nil {
+		for _, result := range client.DoMulti(ctx, loadScripts(client)...) {
+			if e := result.NonValkeyError(); e != nil {
+				err = e
+			}
 		}
 	}
-	return nil
+	n.report(err)
 }
 
 func (n *node) connected() (valkey.Client, error) {
@@ -253,14 +261,6 @@ func (n *node) disconnect() {
 	}
 }
 
-// failAll settles requests that could not be sent.
-func (n *node) failAll(batch []*request, err error) {
-	n.report(err)
-	for _, r := range batch {
-		n.fail(r, err)
-	}
-}
-
 // fail settles a request that the server did not carry out, as far as is known. A release is tried again
 // until its key has expired.
 func (n *node) fail(r *request, err error) {
@@ -271,7 +271,7 @@ func (n *node) fail(r *request, err error) {
 }
 
 func (n *node) failure(op Op, err error) *NodeError {
-	if errors.Is(err, context.DeadlineExceeded) || isNetTimeout(err) {
+	if isTimeout(err) {
 		err = ErrTimeout
 	}
 	return &NodeError{Node: n.addr, Op: op, Err: err}

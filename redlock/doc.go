@@ -1,0 +1,65 @@
+// Package redlock holds leases on keys over a quorum of independent Valkey (or Redis) masters, after the Redlock
+// algorithm (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/).
+//
+// A lease is held while a majority of the nodes has its key. It is extended in the background until it is
+// released, and its context ends at the deadline at the latest, so that the holder knows before anybody else can
+// hold the key:
+//
+//	q, err := redlock.Open([]string{"valkey://a", "valkey://b", "valkey://c"})
+//	...
+//	lease, err := q.Acquire(ctx, "reports/nightly")
+//	...
+//	defer lease.Release(ctx)
+//	err = build(lease.Context(), lease.FencingToken())
+//
+// # States
+//
+//	             a quorum grants in time
+//	TryAcquire ─────────────────────────▶ held ──── Release ────────────────▶ released
+//	Acquire  │                            │  ▲
+//	         │ held by another,           │  │ an extension succeeds
+//	         │ no quorum, timeout,        └──┘ before the deadline
+//	         ▼ ctx ended                  │
+//	       error                          ├──── deadline passes ────────────▶ lost (deadline)
+//	       (granted parts                 ├──── a quorum no longer has it ──▶ lost (refused)
+//	       are rolled back)               └──── Quorum.Close ───────────────▶ lost (closed)
+//
+// Released and lost are final. The lease's context is cancelled on the way out of held, before anything else
+// happens, with ErrReleased or a *LostError as its cause.
+//
+// # A round
+//
+// Every operation goes to all nodes at once and ends as soon as its outcome is certain. A node that is slow or
+// gone costs at most its own timeout, and only when its answer would decide. On each node the commands for a key
+// run in the order in which they were issued; a release never overtakes its acquisition, also when the
+// acquisition has been given up.
+//
+// The validity of a lease counts from the start of the round that set its keys: the TTL, less one percent for
+// clocks that run at different rates and 2 ms for their resolution. Time is measured on a clock that neither
+// steps nor stands still while the machine is suspended. Expiry on the servers is always relative (PX); no wall
+// clock of a client decides anything.
+//
+// # Extending
+//
+// A lease is extended every third of its TTL, all leases of a Quorum together, by one goroutine and one batch a
+// node. A failed extension is repeated every twentieth of the TTL until the deadline. A node that lost the key,
+// because it was restarted, gets it back while the lease is valid; if a quorum of nodes says that it does not
+// have the key, the lease is lost at once.
+//
+// # Fencing tokens
+//
+// A process can be paused between asking whether it holds a lease and acting on the answer. No lock can prevent
+// that it acts late; a resource can, by refusing a fencing token (Lease.FencingToken) smaller than the largest it
+// has seen. Tokens come from a counter on each node, and a lease's token is agreed by a quorum of them. Counters
+// live for a day after their last use and restart above their past.
+//
+// # The guarantee
+//
+// At most one lease on a key is live, provided that clocks run at the same rate within the drift allowance,
+// that a quorum of nodes keeps its data for a TTL, and that no server's wall clock jumps forward by more than
+// the drift allowance, because key expiry uses it. Acquiring and keeping a lease needs a quorum within reach.
+//
+// Two things are not detected: a node that is restarted without its data within a TTL counts as a node that
+// never had a key (use a persistent node with appendfsync always, or leave it out for a TTL), and replicas are
+// not masters: a failover to a replica can lose keys that the master had granted.
+package redlock

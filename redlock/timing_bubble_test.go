@@ -1,0 +1,463 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+// In a bubble time passes only while everything waits, so durations here are exact and the tests say what the
+// protocol says. The nodes are in-process ones behind the real client.
+
+const ttl = 4 * time.Second
+
+// validity is the TTL less the default allowance for drift.
+const validity = ttl - ttl/100 - 2*time.Millisecond
+
+// bubble runs a test with a fleet of n nodes.
+func bubble(t *testing.T, n int, test func(t *testing.T, fleet *redlocktest.Fleet)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, redlocktest.StartPipes(t, n)) })
+}
+
+// open makes a Quorum on the fleet that is closed with the test, connected to all its nodes.
+func open(t *testing.T, fleet *redlocktest.Fleet, opts ...redlock.Option) *redlock.Quorum {
+	t.Helper()
+	defaults := []redlock.Option{
+		redlock.WithClientOption(fleet.ClientOption),
+		redlock.WithTTL(ttl),
+		redlock.WithLogger(slog.New(slog.DiscardHandler)),
+	}
+	q, err := redlock.Open(fleet.URLs(), append(defaults, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	q.Nodes(t.Context())
+	return q
+}
+
+func acquire(t *testing.T, q *redlock.Quorum, opts ...redlock.LeaseOption) *redlock.Lease {
+	t.Helper()
+	l, err := q.TryAcquire(t.Context(), "key", opts...)
+	require.NoError(t, err)
+	return l
+}
+
+func freeze(t *testing.T, fleet *redlocktest.Fleet, nodes ...int) {
+	t.Helper()
+	for _, i := range nodes {
+		require.NoError(t, fleet.Node(i).Freeze())
+	}
+}
+
+func thaw(t *testing.T, fleet *redlocktest.Fleet, nodes ...int) {
+	t.Helper()
+	for _, i := range nodes {
+		require.NoError(t, fleet.Node(i).Thaw())
+	}
+}
+
+func TestDeadlineCountsFromTheStartOfTheRound(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		for _, n := range fleet.Nodes() {
+			n.SetDelay(100 * time.Millisecond)
+		}
+		start := time.Now()
+		l := acquire(t, q)
+		require.Equal(t, 100*time.Millisecond, time.Since(start))
+		require.Equal(t, start.Add(validity), l.Deadline())
+	})
+}
+
+func TestLeaseIsExtendedUntilReleased(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet))
+		time.Sleep(20 * ttl)
+		require.NoError(t, l.Err())
+		require.NoError(t, l.Context().Err())
+		require.NoError(t, l.Release(t.Context()))
+		require.ErrorIs(t, l.Err(), redlock.ErrReleased)
+		require.ErrorIs(t, context.Cause(l.Context()), redlock.ErrReleased)
+		synctest.Wait() // a quorum has answered, the rest follows
+		for _, n := range fleet.Nodes() {
+			_, held := n.Get("tenure:{key}")
+			require.False(t, held)
+		}
+	})
+}
+
+// Field: the call that extends hangs, and the signal waits for it.
+func TestTrap01HolderHearsByTheDeadline(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet))
+		time.Sleep(3 * ttl)
+		freeze(t, fleet, 0, 1, 2)
+		deadline := l.Deadline()
+		go l.Extend(t.Context())
+		<-l.Context().Done()
+		require.Equal(t, deadline, time.Now(), "not a moment after the deadline, whatever hangs")
+		require.True(t, time.Now().Before(deadline.Add(ttl-validity)), "keys are still there for others to see")
+		var lost *redlock.LostError
+		require.ErrorAs(t, context.Cause(l.Context()), &lost)
+		require.Equal(t, redlock.LostDeadline, lost.Reason)
+		require.ErrorIs(t, lost, redlock.ErrNoQuorum, "the loss names the extension that failed")
+	})
+}
+
+func TestErrTellsByTheClockBeforeTheTimer(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet), redlock.WithoutAutoExtend())
+		time.Sleep(validity - 1)
+		require.NoError(t, l.Err())
+		time.Sleep(1)
+		require.ErrorIs(t, l.Err(), redlock.ErrLost)
+		require.ErrorIs(t, context.Cause(l.Context()), redlock.ErrLost)
+	})
+}
+
+// Field: A lapsed, B held and released, A.Extend returned true.
+func TestTrap02LapsedLeaseNeverComesBack(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		l := acquire(t, q)
+		freeze(t, fleet, 0, 1)
+		<-l.Context().Done()
+		thaw(t, fleet, 0, 1)
+		time.Sleep(ttl)
+		b := acquire(t, open(t, fleet))
+		require.ErrorIs(t, l.Extend(t.Context()), redlock.ErrLost)
+		require.NoError(t, b.Release(t.Context()))
+		require.ErrorIs(t, l.Extend(t.Context()), redlock.ErrLost)
+		require.ErrorIs(t, l.Err(), redlock.ErrLost)
+		require.ErrorIs(t, l.Release(t.Context()), redlock.ErrLost)
+		for _, n := range fleet.Nodes() {
+			_, held := n.Get("tenure:{key}")
+			require.False(t, held, "a lapsed lease put its key back")
+		}
+	})
+}
+
+// A reply to an extension that comes after the deadline is ignored, although it was sent before.
+func TestExtensionReplyAfterTheDeadlineIsIgnored(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet, redlock.WithNodeTimeout(ttl/4)), redlock.WithoutAutoExtend())
+		for _, n := range fleet.Nodes() {
+			n.SetDelay(500 * time.Millisecond)
+		}
+		time.Sleep(validity - 400*time.Millisecond)
+		start := time.Now()
+		require.ErrorIs(t, l.Extend(t.Context()), redlock.ErrLost)
+		require.Equal(t, 400*time.Millisecond, time.Since(start), "the loss does not wait for the reply")
+		time.Sleep(200 * time.Millisecond)
+		require.ErrorIs(t, l.Err(), redlock.ErrLost)
+	})
+}
+
+// Field: one of three nodes stalled, Lock took 5.0 s and Unlock 5.0 s.
+func TestTrap04SlowNodeStallsNobody(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		freeze(t, fleet, 2)
+		start := time.Now()
+		l := acquire(t, q)
+		require.NoError(t, l.Extend(t.Context()))
+		require.NoError(t, l.Release(t.Context()))
+		require.Zero(t, time.Since(start), "a round returns as soon as its outcome is certain")
+	})
+}
+
+// Field: one error for everything that can go wrong.
+func TestQuorumOutOfReach(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		freeze(t, fleet, 0, 1, 2)
+		start := time.Now()
+		_, err := q.TryAcquire(t.Context(), "key")
+		require.Equal(t, ttl/20, time.Since(start), "the node timeout, and not longer")
+		var qe *redlock.QuorumError
+		require.ErrorAs(t, err, &qe)
+		require.Equal(t, 2, qe.Succeeded)
+		require.Len(t, qe.Errs, 3)
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		require.ErrorIs(t, err, redlock.ErrTimeout)
+		require.NotErrorIs(t, err, redlock.ErrHeld)
+		require.Equal(t, "timeout", redlock.ErrorType(err))
+	})
+}
+
+// Field: rollback used the caller's cancelled context, the key stayed for 7.6 s.
+func TestTrap03CancelledAttemptLeavesNothing(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		for _, n := range fleet.Nodes() {
+			n.SetDelay(100 * time.Millisecond)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		stop := errors.New("the user went away")
+		time.AfterFunc(50*time.Millisecond, func() { cancel(stop) })
+		start := time.Now()
+		_, err := q.TryAcquire(ctx, "key")
+		require.Equal(t, 50*time.Millisecond, time.Since(start))
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, stop)
+		require.Equal(t, "canceled", redlock.ErrorType(err))
+		time.Sleep(200 * time.Millisecond)
+		for _, n := range fleet.Nodes() {
+			_, held := n.Get("tenure:{key}")
+			require.False(t, held, "the grant that came after the caller left was not released")
+		}
+	})
+}
+
+// Field: a retry with a new owner value waits for the key of the attempt whose reply was lost; and a request
+// abandoned at its timeout ran 2 s later with a full TTL.
+func TestTrap11And17StaleWorkIsUndoneInOrder(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		freeze(t, fleet, 0, 1)
+		_, err := q.TryAcquire(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrTimeout)
+		time.Sleep(2 * time.Second) // the connections are given up meanwhile
+		thaw(t, fleet, 0, 1)
+		time.Sleep(redlock.DefaultRetryMax * 3 / 2)
+		for _, n := range fleet.Nodes() {
+			_, held := n.Get("tenure:{key}")
+			require.False(t, held, "an abandoned request left its key")
+		}
+		acquire(t, q)
+	})
+}
+
+func TestMinorityRefillWhileValid(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet))
+		synctest.Wait()
+		fleet.Node(0).FlushAll()
+		require.NoError(t, fleet.Node(1).Restart(false))
+		time.Sleep(ttl / 2)
+		for i, n := range fleet.Nodes() {
+			_, held := n.Get("tenure:{key}")
+			require.True(t, held, "node %d did not get the key back", i)
+		}
+		require.NoError(t, l.Err())
+	})
+}
+
+func TestQuorumThatForgotEndsTheLeaseAtOnce(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet))
+		synctest.Wait()
+		for i := range 3 {
+			fleet.Node(i).FlushAll()
+		}
+		deadline := l.Deadline()
+		<-l.Context().Done()
+		require.True(t, time.Now().Before(deadline.Add(-ttl/2)), "the next extension tells, not the deadline")
+		var lost *redlock.LostError
+		require.ErrorAs(t, l.Err(), &lost)
+		require.Equal(t, redlock.LostRefused, lost.Reason)
+	})
+}
+
+func TestFailedExtensionIsRetriedUntilTheDeadline(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet))
+		time.Sleep(ttl / 4) // before the first extension
+		freeze(t, fleet, 0, 1)
+		time.Sleep(ttl / 2) // two attempts fail
+		require.NoError(t, l.Err())
+		thaw(t, fleet, 0, 1)
+		time.Sleep(ttl)
+		require.NoError(t, l.Err(), "an attempt before the deadline succeeded")
+	})
+}
+
+func TestStopExtendingLapsesWithoutRelease(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet))
+		time.Sleep(3 * ttl)
+		l.StopExtending()
+		deadline := l.Deadline()
+		<-l.Context().Done()
+		require.Equal(t, deadline, time.Now())
+		_, held := fleet.Node(0).Get("tenure:{key}")
+		require.True(t, held, "the key runs out by itself")
+	})
+}
+
+// Field: server expiry events come late or never; a waiter wakes on the holder's PTTL.
+func TestTrap12SuccessorWakesAtExpiry(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		dead := acquire(t, open(t, fleet))
+		dead.StopExtending()
+		expiry := time.Now().Add(ttl)
+		next, err := open(t, fleet).Acquire(t.Context(), "key")
+		require.NoError(t, err)
+		late := time.Since(expiry)
+		require.GreaterOrEqual(t, late, time.Duration(0))
+		require.LessOrEqual(t, late, 20*time.Millisecond)
+		require.Greater(t, next.FencingToken(), dead.FencingToken())
+	})
+}
+
+func TestWaiterWakesOnRelease(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet))
+		got := make(chan time.Time)
+		waiter := open(t, fleet)
+		go func() {
+			_, err := waiter.Acquire(t.Context(), "key")
+			assert.NoError(t, err)
+			got <- time.Now()
+		}()
+		time.Sleep(10 * ttl)
+		released := time.Now()
+		require.NoError(t, l.Release(t.Context()))
+		require.Zero(t, (<-got).Sub(released), "woken by the message, not by a poll")
+	})
+}
+
+// A minimum hold is announced with the release, so a waiter comes when it is over and not at the old expiry.
+func TestMinHoldShortensTheKeysLife(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		const hold = 2 * time.Second
+		l := acquire(t, open(t, fleet), redlock.WithMinHold(hold))
+		start := time.Now()
+		got := make(chan time.Time)
+		waiter := open(t, fleet)
+		go func() {
+			_, err := waiter.Acquire(t.Context(), "key")
+			assert.NoError(t, err)
+			got <- time.Now()
+		}()
+		time.Sleep(hold / 2)
+		require.NoError(t, l.Release(t.Context()))
+		require.Error(t, l.Err(), "the lease itself ends at the release")
+		synctest.Wait() // a quorum has answered, the rest follows
+		for _, n := range fleet.Nodes() {
+			require.Equal(t, hold/2, n.TTL("tenure:{key}"))
+		}
+		held := (<-got).Sub(start)
+		require.GreaterOrEqual(t, held, hold)
+		require.LessOrEqual(t, held, hold+20*time.Millisecond)
+	})
+}
+
+func TestReleaseAfterTheMinHoldDeletes(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet), redlock.WithMinHold(time.Second))
+		time.Sleep(time.Second)
+		require.NoError(t, l.Release(t.Context()))
+		synctest.Wait()
+		_, held := fleet.Node(0).Get("tenure:{key}")
+		require.False(t, held)
+	})
+}
+
+// Several that ask at the same instant split the vote; one of them must get the key nevertheless.
+func TestSplitVoteIsResolved(t *testing.T) {
+	for range 20 {
+		bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+			const contenders = 3
+			results := make(chan error, contenders)
+			quorums := make([]*redlock.Quorum, contenders)
+			for i := range quorums {
+				quorums[i] = open(t, fleet)
+			}
+			for _, q := range quorums {
+				go func() {
+					_, err := q.TryAcquire(t.Context(), "key")
+					results <- err
+				}()
+			}
+			won := 0
+			for range contenders {
+				if err := <-results; err == nil {
+					won++
+				} else {
+					require.ErrorIs(t, err, redlock.ErrHeld)
+				}
+			}
+			require.Equal(t, 1, won)
+		})
+	}
+}
+
+// What is left of a holder on a minority, next to a node that does not answer, is a holder and not a split vote.
+func TestHolderSeenOnAMinorityIsAHolder(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		freeze(t, fleet, 2)
+		acquire(t, open(t, fleet))
+		thaw(t, fleet, 2)
+		freeze(t, fleet, 1)
+		start := time.Now()
+		_, err := open(t, fleet).TryAcquire(t.Context(), "key")
+		require.Error(t, err)
+		require.LessOrEqual(t, time.Since(start), 3*ttl/20)
+	})
+}
+
+func TestHolderReadsAQuorum(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet, redlock.WithIdentity("me"))
+		_, err := q.Holder(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrNotHeld)
+		l := acquire(t, q)
+		time.Sleep(time.Second)
+		h, err := q.Holder(t.Context(), "key")
+		require.NoError(t, err)
+		require.Equal(t, "me", h.Identity)
+		require.Equal(t, l.FencingToken(), h.FencingToken)
+		require.Equal(t, ttl-time.Second, h.TTL)
+		freeze(t, fleet, 0, 1, 2)
+		_, err = q.Holder(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	})
+}
+
+func TestCloseLosesLeasesAndLetsKeysLapse(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		l := acquire(t, q)
+		require.NoError(t, q.Close())
+		require.ErrorIs(t, l.Err(), redlock.ErrClosed)
+		require.ErrorIs(t, l.Err(), redlock.ErrLost)
+		require.ErrorIs(t, context.Cause(l.Context()), redlock.ErrClosed)
+		_, held := fleet.Node(0).Get("tenure:{key}")
+		require.True(t, held, "work may still be running under it")
+		_, err := q.TryAcquire(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrClosed)
+		_, err = q.Acquire(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrClosed)
+		_, err = q.Holder(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrClosed)
+		require.ErrorIs(t, l.Release(t.Context()), redlock.ErrLost)
+		require.NoError(t, q.Close())
+	})
+}
+
+// A client that sends one batch at a time must not fill up with work for a node that is frozen.
+func TestFrozenNodeDoesNotPileUp(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		freeze(t, fleet, 2)
+		for range 200 {
+			l := acquire(t, q)
+			require.NoError(t, l.Release(t.Context()))
+			time.Sleep(50 * time.Millisecond)
+		}
+		thaw(t, fleet, 2)
+		time.Sleep(2 * ttl)
+		_, held := fleet.Node(2).Get("tenure:{key}")
+		require.False(t, held)
+	})
+}
