@@ -167,15 +167,23 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	if err != nil {
 		return fail(err)
 	}
-	// Half of the TTL must be left, or the lease is hardly worth having.
-	if elapsed := a.q.clock.Now().Sub(start); elapsed > a.cfg.ttl/2 {
-		return fail(&SlowError{Key: a.keys.name, Elapsed: elapsed, TTL: a.cfg.ttl})
+	if err := tooLate(a.keys.name, a.q.clock.Now().Sub(start), a.cfg.ttl); err != nil {
+		return fail(err)
 	}
 	l = newLease(ctx, a.q, at, token, start)
 	if l == nil {
 		return fail(ErrClosed)
 	}
 	return l, false, nil
+}
+
+// tooLate refuses a grant with less than half of the TTL left. The timeouts of nodes keep rounds below that; a
+// process that was paused in the middle of one is not bound by them.
+func tooLate(key string, elapsed, ttl time.Duration) error {
+	if elapsed > ttl/2 {
+		return &SlowError{Key: key, Elapsed: elapsed, TTL: ttl}
+	}
+	return nil
 }
 
 // agree settles the fencing token: the largest that was granted, on a quorum of nodes. Nodes that granted a

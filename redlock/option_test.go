@@ -1,0 +1,232 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+)
+
+func TestBadOptionsAreNamed(t *testing.T) {
+	three := []string{"valkey://a", "valkey://b", "valkey://c"}
+	for _, test := range []struct {
+		urls   []string
+		opts   []Option
+		option string
+		reason string
+	}{
+		{nil, nil, "urls", "empty"},
+		{[]string{"valkey://a", "valkey://a:6379"}, nil, "urls[1]", "same node as urls[0]"},
+		{[]string{"http://a"}, nil, "urls[0]", "not a URL like"},
+		{[]string{"valkey://u:p@55/hush@a"}, nil, "urls[0]", "percent-encoded"},
+		{three, []Option{nil}, "Option", "nil"},
+		{three, []Option{WithTTL(999 * time.Millisecond)}, "WithTTL", "minimum of 1s"},
+		{three, []Option{WithTTL(time.Second + 1)}, "WithTTL", "whole number of milliseconds"},
+		{three, []Option{WithExtendInterval(0)}, "WithExtendInterval", "WithoutAutoExtend"},
+		{three, []Option{WithExtendInterval(9 * time.Second)}, "WithExtendInterval", "two attempts"},
+		{three, []Option{WithTTL(time.Second), WithExtendInterval(700 * time.Millisecond)}, "WithExtendInterval", "two attempts"},
+		{three, []Option{WithMinHold(-1)}, "WithMinHold", "negative"},
+		{three, []Option{WithMinHold(DefaultTTL)}, "WithMinHold", "below the TTL"},
+		{three, []Option{WithIdentity("")}, "WithIdentity", "1 to 256"},
+		{three, []Option{WithIdentity(strings.Repeat("x", 257))}, "WithIdentity", "not 257"},
+		{three, []Option{WithIdentity("a\nb")}, "WithIdentity", "control character"},
+		{three, []Option{WithPrefix("a{b")}, "WithPrefix", "without { or }"},
+		{three, []Option{WithPrefix("")}, "WithPrefix", "1 to 128"},
+		{three, []Option{WithNodeTimeout(0)}, "WithNodeTimeout", "below 1ms"},
+		{three, []Option{WithNodeTimeout(3 * time.Second)}, "WithNodeTimeout", "quarter of the TTL"},
+		{three, []Option{WithDrift(-0.1)}, "WithDrift", "between 0 and 0.2"},
+		{three, []Option{WithDrift(0.3)}, "WithDrift", "between 0 and 0.2"},
+		{three, []Option{WithRetry(0, time.Second)}, "WithRetry", "positive"},
+		{three, []Option{WithRetry(time.Second, time.Millisecond)}, "WithRetry", "at least the first"},
+		{three, []Option{WithLogger(nil)}, "WithLogger", "DiscardHandler"},
+		{three, []Option{WithTracer(nil)}, "WithTracer", "leave the option out"},
+		{three, []Option{WithClientOption(nil)}, "WithClientOption", "nil"},
+	} {
+		t.Run(fmt.Sprint(test.option, " ", test.reason), func(t *testing.T) {
+			q, err := Open(test.urls, test.opts...)
+			require.Nil(t, q)
+			var oe *OptionError
+			require.ErrorAs(t, err, &oe)
+			require.Equal(t, test.option, oe.Option)
+			require.Contains(t, oe.Reason, test.reason)
+			require.NotContains(t, err.Error(), "p@55", "credentials")
+			require.NotContains(t, err.Error(), "hush", "credentials")
+			require.Equal(t, "invalid", ErrorType(err))
+		})
+	}
+}
+
+func TestNewRefusesWhatItCannotUse(t *testing.T) {
+	_, err := New(nil)
+	require.ErrorContains(t, err, "clients: is empty")
+	_, err = New([]valkey.Client{nil})
+	require.ErrorContains(t, err, "clients[0]: is nil")
+	_, err = New([]valkey.Client{nil}, WithClientOption(func(string, *valkey.ClientOption) {}))
+	require.ErrorContains(t, err, "WithClientOption")
+}
+
+func TestBadLeaseArguments(t *testing.T) {
+	cfg, err := newConfig(nil)
+	require.NoError(t, err)
+	for key, reason := range map[string]string{
+		"":                           "is empty",
+		strings.Repeat("k", 1+1<<10): "1025 bytes",
+		"}x":                         "starts with }",
+	} {
+		_, err := cfg.keyset(key)
+		require.ErrorContains(t, err, reason)
+	}
+	_, err = cfg.forLease([]LeaseOption{nil})
+	require.ErrorContains(t, err, "nil option")
+	_, err = cfg.forLease([]LeaseOption{WithTTL(time.Second), WithMinHold(time.Second)})
+	require.ErrorContains(t, err, "WithMinHold")
+}
+
+func TestDefaults(t *testing.T) {
+	c, err := newConfig(nil)
+	require.NoError(t, err)
+	l, err := c.forLease(nil)
+	require.NoError(t, err)
+	require.Equal(t, 10*time.Second, l.ttl)
+	require.Equal(t, 10*time.Second/3, l.interval)
+	require.Equal(t, 500*time.Millisecond, l.retryAfter)
+	require.Equal(t, 500*time.Millisecond, c.timeout(OpAcquire, l.ttl))
+	require.Equal(t, 100*time.Millisecond, c.timeout(OpAcquire, time.Second))
+	require.Equal(t, 200*time.Millisecond, c.timeout(OpAcquire, 4*time.Second))
+	require.Equal(t, 9898*time.Millisecond, c.validity(l.ttl))
+	require.Equal(t, "tenure", c.prefix)
+}
+
+func TestLeaseOptionsStartFromTheQuorums(t *testing.T) {
+	c, err := newConfig([]Option{WithTTL(20 * time.Second), WithIdentity("q"), WithMinHold(time.Second)})
+	require.NoError(t, err)
+	l, err := c.forLease([]LeaseOption{WithIdentity("l"), WithoutAutoExtend()})
+	require.NoError(t, err)
+	require.Equal(t, "l", l.identity)
+	require.True(t, l.manual)
+	require.Equal(t, 20*time.Second, l.ttl)
+	require.Equal(t, time.Second, l.minHold)
+	l, err = c.forLease([]LeaseOption{WithTTL(6 * time.Second)})
+	require.NoError(t, err)
+	require.Equal(t, 2*time.Second, l.interval, "a default interval follows the lease's TTL")
+}
+
+func TestNodeTimeoutPerOperation(t *testing.T) {
+	c, err := newConfig([]Option{WithNodeTimeout(time.Second, OpExtend), WithNodeTimeout(2*time.Second, OpRelease)})
+	require.NoError(t, err)
+	require.Equal(t, time.Second, c.timeout(OpExtend, c.lease.ttl))
+	require.Equal(t, 2*time.Second, c.timeout(OpRelease, c.lease.ttl))
+	require.Equal(t, 500*time.Millisecond, c.timeout(OpAcquire, c.lease.ttl))
+}
+
+// What the protocol rests on cannot be changed through a URL or a hook.
+func TestClientOptionsThatAreNotNegotiable(t *testing.T) {
+	c, err := newConfig([]Option{WithClientOption(func(_ string, o *valkey.ClientOption) {
+		o.DisableRetry = false
+		o.ConnLifetime = time.Minute
+		o.PipelineMultiplex = 4
+		o.ClientName = "mine"
+	})})
+	require.NoError(t, err)
+	o, err := c.nodeOption("valkey://user:secret@h:1234/3?max_retries=5")
+	require.NoError(t, err)
+	require.Equal(t, []string{"h:1234"}, o.InitAddress)
+	require.Equal(t, "secret", o.Password)
+	require.Equal(t, 3, o.SelectDB)
+	require.Equal(t, "mine", o.ClientName)
+	require.True(t, o.DisableRetry)
+	require.True(t, o.DisableCache)
+	require.True(t, o.ForceSingleClient)
+	require.Zero(t, o.ConnLifetime)
+	require.Equal(t, -1, o.PipelineMultiplex)
+	require.Equal(t, 2*time.Second, o.ConnWriteTimeout)
+	require.Equal(t, 2*time.Second, o.Dialer.Timeout)
+	o, err = c.nodeOption("valkeys://h")
+	require.NoError(t, err)
+	require.Equal(t, "h", o.TLSConfig.ServerName)
+}
+
+func TestOwnerValues(t *testing.T) {
+	seen := make(map[string]bool)
+	for range 1000 {
+		owner := newOwner("host/with/slashes-1")
+		require.False(t, seen[owner], "an owner value must be new for every attempt")
+		seen[owner] = true
+		require.Equal(t, "host/with/slashes-1", ownerIdentity(owner))
+	}
+	require.Equal(t, "something else's value", ownerIdentity("something else's value"))
+	require.NoError(t, checkIdentity(defaultIdentity()))
+	require.NotEqual(t, defaultIdentity(), defaultIdentity())
+}
+
+func TestKeysShareAClusterSlot(t *testing.T) {
+	c, err := newConfig([]Option{WithPrefix("p")})
+	require.NoError(t, err)
+	k, err := c.keyset("a/b")
+	require.NoError(t, err)
+	require.Equal(t, &keyset{name: "a/b", lock: "p:{a/b}", fence: "p:{a/b}:fence", notice: "p:{a/b}:notice"}, k)
+}
+
+// Field: PXAT from the client's wall clock. Expiry on the server is relative, always.
+func TestTrap09ExpiryIsRelative(t *testing.T) {
+	for _, s := range allScripts {
+		require.NotContains(t, strings.ToUpper(s.text), "PXAT")
+		require.NotContains(t, strings.ToUpper(s.text), "EXAT")
+		require.NotContains(t, strings.ToUpper(s.text), "EXPIREAT")
+	}
+	require.Contains(t, acquireScript.text, "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])")
+}
+
+// Field: an expired grant returned as success when the round took longer than the TTL.
+func TestTrap10LateGrantIsNotReturned(t *testing.T) {
+	const ttl = 10 * time.Second
+	require.NoError(t, tooLate("k", ttl/2, ttl))
+	err := tooLate("k", ttl/2+1, ttl)
+	require.ErrorIs(t, err, ErrTimeout)
+	var slow *SlowError
+	require.ErrorAs(t, err, &slow)
+	require.Equal(t, ttl/2+1, slow.Elapsed)
+}
+
+func TestErrorTypes(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	held := &HeldError{Key: "k", Holder: Holder{Identity: "x", Nodes: 3, TTL: time.Second}}
+	for want, err := range map[string]error{
+		"":                  nil,
+		"held":              fmt.Errorf("wrapped: %w", held),
+		"lost_deadline":     &LostError{Key: "k", Reason: LostDeadline},
+		"lost_refused":      &LostError{Key: "k", Reason: LostRefused},
+		"lost_closed":       &LostError{Key: "k", Reason: LostClosed},
+		"deadline_exceeded": newContextError(ctx, "k", held),
+		"canceled":          context.Canceled,
+		"closed":            ErrClosed,
+		"released":          ErrReleased,
+		"not_held":          ErrNotHeld,
+		"timeout":           &NodeError{Node: "a:1", Op: OpExtend, Err: ErrTimeout},
+		"overloaded":        &NodeError{Node: "a:1", Op: OpExtend, Err: errOverloaded},
+		"connection":        &NodeError{Node: "a:1", Op: OpExtend, Err: errors.New("EOF")},
+		"other":             errors.New("?"),
+	} {
+		require.Equal(t, want, ErrorType(err))
+	}
+	gaveUp := newContextError(ctx, "k", held)
+	require.ErrorIs(t, gaveUp, context.DeadlineExceeded)
+	require.ErrorIs(t, gaveUp, ErrHeld, "the last attempt's outcome is not lost")
+	var he *HeldError
+	require.ErrorAs(t, gaveUp, &he)
+	require.Contains(t, gaveUp.Error(), `gave up on "k": context deadline exceeded`)
+}
+
+func TestDefaultLoggerPassesWarningsOnly(t *testing.T) {
+	h := warnings{slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})}
+	l := slog.New(h).With("a", 1).WithGroup("g")
+	require.False(t, l.Enabled(t.Context(), slog.LevelInfo))
+	require.True(t, l.Enabled(t.Context(), slog.LevelWarn))
+}

@@ -1,0 +1,152 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestRoundEndsWhenItsOutcomeIsCertain(t *testing.T) {
+	const y, n, x = agreed, refused, failed
+	for _, test := range []struct {
+		nodes, need int
+		verdicts    []verdict // in the order of arrival
+		ends        int       // after so many replies
+		success     bool
+	}{
+		{1, 1, []verdict{y}, 1, true},
+		{1, 1, []verdict{x}, 1, false},
+		{3, 2, []verdict{y, y, y}, 2, true},
+		{3, 2, []verdict{n, y, y}, 3, true},
+		{3, 2, []verdict{n, x, y}, 2, false},
+		{5, 3, []verdict{y, y, y, n, n}, 3, true},
+		{5, 3, []verdict{x, n, y, y, y}, 5, true},
+		{5, 3, []verdict{y, y, x, n, x}, 5, false},
+		{5, 3, []verdict{x, x, x, y, y}, 3, false},
+		// Trap 6: with an even number a tie is a failure, not a wait.
+		{2, 2, []verdict{y, n}, 2, false},
+		{2, 2, []verdict{n, y}, 1, false},
+		{4, 3, []verdict{y, y, n, n}, 4, false},
+		{4, 3, []verdict{n, y, n, y}, 3, false},
+	} {
+		t.Run(fmt.Sprint(test.nodes, test.verdicts), func(t *testing.T) {
+			rd := newRound(OpAcquire, test.nodes, test.need)
+			calls := 0
+			rd.onDone = func(*round) { calls++ }
+			for i, v := range test.verdicts {
+				require.Equal(t, i >= test.ends, isDone(rd), "after %d replies", i)
+				rd.settle(i, reply{verdict: v})
+			}
+			require.True(t, isDone(rd))
+			require.Equal(t, 1, calls)
+			require.Equal(t, test.success, rd.outcome().success)
+		})
+	}
+}
+
+func isDone(rd *round) bool {
+	select {
+	case <-rd.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Whatever the order of the replies, a round ends with the verdict of the complete tally, and not before that
+// verdict is certain.
+func TestRoundNeverDecidesTooEarly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := rapid.IntRange(1, 9).Draw(t, "nodes")
+		need := nodes/2 + 1
+		verdicts := rapid.SliceOfN(rapid.SampledFrom([]verdict{agreed, refused, failed}), nodes, nodes).Draw(t, "verdicts")
+		order := rapid.Permutation(seq(nodes)).Draw(t, "order")
+		total := 0
+		for _, v := range verdicts {
+			if v == agreed {
+				total++
+			}
+		}
+		rd := newRound(OpAcquire, nodes, need)
+		got, missed := 0, 0
+		for _, i := range order {
+			undecided := got < need && got+(nodes-got-missed) >= need
+			require.Equal(t, undecided, !isDone(rd))
+			rd.settle(i, reply{verdict: verdicts[i]})
+			if verdicts[i] == agreed {
+				got++
+			} else {
+				missed++
+			}
+		}
+		require.Equal(t, total >= need, rd.outcome().success)
+	})
+}
+
+func seq(n int) []int {
+	s := make([]int, n)
+	for i := range s {
+		s[i] = i
+	}
+	return s
+}
+
+func TestRoundCountsANodeOnce(t *testing.T) {
+	rd := newRound(OpAcquire, 3, 2)
+	rd.settle(0, reply{verdict: agreed})
+	rd.settle(0, reply{verdict: agreed})
+	require.False(t, isDone(rd))
+	rd.settle(0, reply{verdict: failed})
+	rd.settle(1, reply{verdict: agreed})
+	require.True(t, rd.outcome().success)
+}
+
+func TestRoundPassesLateReplies(t *testing.T) {
+	rd := newRound(OpExtend, 3, 2)
+	var late []reply
+	rd.late = func(rep reply) { late = append(late, rep) }
+	rd.settle(0, reply{verdict: agreed})
+	rd.settle(1, reply{verdict: agreed})
+	require.Empty(t, late)
+	rd.settle(2, reply{verdict: refused})
+	require.Len(t, late, 1)
+	require.Equal(t, 2, rd.outcome().agreed)
+}
+
+func TestRoundWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rd := newRound(OpAcquire, 3, 2)
+		start := time.Now()
+		require.NoError(t, rd.wait(t.Context(), time.Second))
+		require.Equal(t, time.Second, time.Since(start))
+		require.True(t, rd.outcome().expired)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, newRound(OpAcquire, 3, 2).wait(ctx, time.Second), context.Canceled)
+	})
+}
+
+func TestQuorumErrorNamesSilentNodesOnlyAfterTheTimeout(t *testing.T) {
+	q := &Quorum{need: 2, nodes: []*node{{addr: "a:1"}, {addr: "b:2"}, {addr: "c:3"}}}
+	rd := newRound(OpAcquire, 3, 2)
+	rd.settle(1, reply{verdict: failed, err: &NodeError{Node: "b:2", Op: OpAcquire, Err: errors.New("refused")}})
+	rd.settle(2, reply{verdict: failed, err: &NodeError{Node: "c:3", Op: OpAcquire, Err: errors.New("refused")}})
+	err := q.quorumError(OpAcquire, "k", rd.outcome())
+	require.Equal(t, `redlock: no quorum to acquire "k": 0 of 3 nodes, 2 needed: node b:2: acquire: refused; node c:3: acquire: refused`, err.Error())
+	require.Equal(t, "no_quorum", err.ErrorType())
+
+	rd = newRound(OpAcquire, 3, 2)
+	rd.settle(0, reply{verdict: agreed})
+	rd.expire()
+	err = q.quorumError(OpAcquire, "k", rd.outcome())
+	require.Len(t, err.Errs, 2)
+	require.ErrorIs(t, err, ErrTimeout)
+	require.Equal(t, "timeout", err.ErrorType())
+}

@@ -1,0 +1,172 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+// recorder implements every tracer interface and writes down what it is told.
+type recorder struct {
+	mu    sync.Mutex
+	lines []string
+	open  int // operations that were started and not ended
+}
+
+type parentKey struct{}
+
+func (r *recorder) add(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lines := r.lines
+	r.lines = nil
+	return lines
+}
+
+func (r *recorder) count(d int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.open += d
+}
+
+func (r *recorder) TraceAcquireStart(ctx context.Context, data redlock.TraceAcquireStartData) context.Context {
+	r.count(1)
+	r.add("acquire %s ttl=%v %d/%d wait=%v", data.Key, data.TTL, data.Quorum, data.Nodes, data.Wait)
+	return context.WithValue(ctx, parentKey{}, "acquire")
+}
+
+func (r *recorder) TraceAcquireEnd(ctx context.Context, data redlock.TraceAcquireEndData) {
+	r.count(-1)
+	r.add("acquired by %v: %q attempts=%d votes=%d lease=%v token=%v valid=%v", ctx.Value(parentKey{}),
+		redlock.ErrorType(data.Err), data.Attempts, data.Votes, data.Lease != nil, data.FencingToken != 0, data.Validity > 0)
+}
+
+func (r *recorder) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
+	r.count(1)
+	return context.WithValue(ctx, parentKey{}, fmt.Sprint(ctx.Value(parentKey{}), ">", data.Op))
+}
+
+func (r *recorder) TraceNodeEnd(ctx context.Context, data redlock.TraceNodeEndData) {
+	r.count(-1)
+	r.add("%v on %s: ok=%v %q", ctx.Value(parentKey{}), data.Node, data.OK, redlock.ErrorType(data.Err))
+}
+
+func (r *recorder) TraceExtend(_ context.Context, data redlock.TraceExtendData) {
+	r.add("extended %s: %q extended=%d refilled=%d margin=%v", data.Key, redlock.ErrorType(data.Err), data.Extended, data.Refilled,
+		data.Margin.Round(100*time.Millisecond))
+}
+
+func (r *recorder) TraceReleaseStart(ctx context.Context, _ redlock.TraceReleaseStartData) context.Context {
+	r.count(1)
+	return context.WithValue(ctx, parentKey{}, "release")
+}
+
+func (r *recorder) TraceReleaseEnd(ctx context.Context, data redlock.TraceReleaseEndData) {
+	r.count(-1)
+	r.add("released by %v after %v: %q", ctx.Value(parentKey{}), data.Held, redlock.ErrorType(data.Err))
+}
+
+func (r *recorder) TraceLost(_ context.Context, data redlock.TraceLostData) {
+	r.add("lost after %v: %s", data.Held, data.Reason)
+}
+
+func TestTracerIsToldEverything(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		rec := &recorder{}
+		q := open(t, fleet, redlock.WithTracer(rec))
+		l := acquire(t, q, redlock.WithoutAutoExtend())
+		synctest.Wait()
+		lines := rec.take()
+		require.Equal(t, "acquire key ttl=4s 2/3 wait=false", lines[0])
+		require.Contains(t, lines, `acquired by acquire: "" attempts=1 votes=2 lease=true token=true valid=true`)
+		for i := range 3 {
+			require.Contains(t, lines, fmt.Sprintf(`acquire>acquire on node-%d.pipe:6379: ok=true ""`, i+1))
+		}
+
+		_, err := open(t, fleet, redlock.WithTracer(rec)).TryAcquire(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrHeld)
+		lines = rec.take()
+		require.Contains(t, lines, `acquired by acquire: "held" attempts=1 votes=0 lease=false token=false valid=false`)
+		require.Contains(t, lines, `acquire>acquire on node-1.pipe:6379: ok=false ""`)
+
+		time.Sleep(time.Second)
+		require.NoError(t, l.Extend(t.Context()))
+		require.Contains(t, rec.take(), `extended key: "" extended=2 refilled=0 margin=3s`)
+
+		freeze(t, fleet, 0, 1)
+		require.Error(t, l.Extend(t.Context()))
+		require.Contains(t, rec.take(), `extended key: "timeout" extended=1 refilled=0 margin=3.8s`)
+		thaw(t, fleet, 0, 1)
+
+		require.NoError(t, l.Release(t.Context()))
+		synctest.Wait()
+		lines = rec.take()
+		require.Contains(t, lines, `released by release after 1.2s: ""`)
+		require.Contains(t, lines, `release>release on node-3.pipe:6379: ok=true ""`)
+
+		lost := acquire(t, q, redlock.WithoutAutoExtend())
+		<-lost.Context().Done()
+		synctest.Wait()
+		require.Contains(t, rec.take(), fmt.Sprintf("lost after %v: deadline", validity))
+		require.Zero(t, rec.open, "every start has its end")
+	})
+}
+
+func TestTracersValuesReachTheLeasesContext(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		ctx, cancel := context.WithCancel(t.Context())
+		l, err := open(t, fleet, redlock.WithTracer(&recorder{})).TryAcquire(ctx, "key")
+		require.NoError(t, err)
+		require.Equal(t, "acquire", l.Context().Value(parentKey{}))
+		cancel()
+		require.NoError(t, l.Err(), "the lease outlives the call's context")
+		require.NoError(t, l.Context().Err())
+	})
+}
+
+// A request that waits for a frozen node gets its end too, even if it is never sent.
+func TestTracerHearsOfRequestsThatWereNeverSent(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		rec := &recorder{}
+		q := open(t, fleet, redlock.WithTracer(rec))
+		freeze(t, fleet, 0)
+		for range 5 {
+			l := acquire(t, q)
+			require.NoError(t, l.Release(t.Context()))
+			synctest.Wait()
+		}
+		thaw(t, fleet, 0)
+		time.Sleep(ttl)
+		synctest.Wait()
+		require.Zero(t, rec.open)
+	})
+}
+
+// overtake is a tracer that, just before an agreement is asked for, lets another acquisition take the token.
+type overtake struct {
+	recorder
+	t     *testing.T
+	fleet *redlocktest.Fleet
+}
+
+func (o *overtake) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
+	if data.Op == redlock.OpAgree {
+		token, _ := o.fleet.Node(0).Get("tenure:{key}:fence")
+		set(o.t, o.fleet.Node(1), "tenure:{key}:fence", token)
+	}
+	return ctx
+}
