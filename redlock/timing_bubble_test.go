@@ -51,6 +51,16 @@ func acquire(t *testing.T, q *redlock.Quorum, opts ...redlock.LeaseOption) *redl
 	return l
 }
 
+// ended waits for the end of a lease, with a bound so that one that never ends fails the test.
+func ended(t *testing.T, l *redlock.Lease) {
+	t.Helper()
+	select {
+	case <-l.Context().Done():
+	case <-time.After(10 * ttl):
+		t.Fatal("the lease did not end")
+	}
+}
+
 func freeze(t *testing.T, fleet *redlocktest.Fleet, nodes ...int) {
 	t.Helper()
 	for _, i := range nodes {
@@ -103,7 +113,7 @@ func TestTrap01HolderHearsByTheDeadline(t *testing.T) {
 		freeze(t, fleet, 0, 1, 2)
 		deadline := l.Deadline()
 		go l.Extend(t.Context())
-		<-l.Context().Done()
+		ended(t, l)
 		require.Equal(t, deadline, time.Now(), "not a moment after the deadline, whatever hangs")
 		require.True(t, time.Now().Before(deadline.Add(ttl-validity)), "keys are still there for others to see")
 		var lost *redlock.LostError
@@ -130,7 +140,7 @@ func TestTrap02LapsedLeaseNeverComesBack(t *testing.T) {
 		q := open(t, fleet)
 		l := acquire(t, q)
 		freeze(t, fleet, 0, 1)
-		<-l.Context().Done()
+		ended(t, l)
 		thaw(t, fleet, 0, 1)
 		time.Sleep(ttl)
 		b := acquire(t, open(t, fleet))
@@ -260,7 +270,7 @@ func TestQuorumThatForgotEndsTheLeaseAtOnce(t *testing.T) {
 			fleet.Node(i).FlushAll()
 		}
 		deadline := l.Deadline()
-		<-l.Context().Done()
+		ended(t, l)
 		require.True(t, time.Now().Before(deadline.Add(-ttl/2)), "the next extension tells, not the deadline")
 		var lost *redlock.LostError
 		require.ErrorAs(t, l.Err(), &lost)
@@ -287,7 +297,7 @@ func TestStopExtendingLapsesWithoutRelease(t *testing.T) {
 		time.Sleep(3 * ttl)
 		l.StopExtending()
 		deadline := l.Deadline()
-		<-l.Context().Done()
+		ended(t, l)
 		require.Equal(t, deadline, time.Now())
 		_, held := fleet.Node(0).Get("tenure:{key}")
 		require.True(t, held, "the key runs out by itself")
@@ -363,33 +373,50 @@ func TestReleaseAfterTheMinHoldDeletes(t *testing.T) {
 	})
 }
 
-// Several that ask at the same instant split the vote; one of them must get the key nevertheless.
+// Several that ask at the same instant split the vote; one of them must get the key nevertheless. Here each
+// reaches other nodes first, so the first round of votes is split for certain.
 func TestSplitVoteIsResolved(t *testing.T) {
-	for range 20 {
-		bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-			const contenders = 3
-			results := make(chan error, contenders)
-			quorums := make([]*redlock.Quorum, contenders)
-			for i := range quorums {
-				quorums[i] = open(t, fleet)
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		urls := fleet.URLs()
+		orders := [][]string{
+			{urls[0], urls[1], urls[2], urls[3], urls[4]},
+			{urls[4], urls[3], urls[2], urls[1], urls[0]},
+			{urls[2], urls[0], urls[4], urls[1], urls[3]},
+		}
+		results := make(chan error, len(orders))
+		for _, order := range orders {
+			q, err := redlock.Open(order, redlock.WithClientOption(fleet.ClientOption), redlock.WithTracer(&dawdler{}))
+			require.NoError(t, err)
+			defer q.Close()
+			q.Nodes(t.Context())
+			go func() {
+				_, err := q.TryAcquire(t.Context(), "key")
+				results <- err
+			}()
+		}
+		won := 0
+		for range orders {
+			if err := <-results; err == nil {
+				won++
+			} else {
+				require.ErrorIs(t, err, redlock.ErrHeld)
 			}
-			for _, q := range quorums {
-				go func() {
-					_, err := q.TryAcquire(t.Context(), "key")
-					results <- err
-				}()
-			}
-			won := 0
-			for range contenders {
-				if err := <-results; err == nil {
-					won++
-				} else {
-					require.ErrorIs(t, err, redlock.ErrHeld)
-				}
-			}
-			require.Equal(t, 1, won)
-		})
+		}
+		require.Equal(t, 1, won)
+	})
+}
+
+// dawdler is a tracer that takes a millisecond before each node of the first round.
+type dawdler struct {
+	recorder
+	nodes int
+}
+
+func (d *dawdler) TraceNodeStart(ctx context.Context, _ redlock.TraceNodeStartData) context.Context {
+	if d.nodes++; d.nodes <= 5 {
+		time.Sleep(time.Millisecond)
 	}
+	return ctx
 }
 
 // What is left of a holder on a minority, next to a node that does not answer, is a holder and not a split vote.

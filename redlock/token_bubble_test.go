@@ -128,6 +128,7 @@ func TestExtensionSpreadsTheToken(t *testing.T) {
 		freeze(t, fleet, 3, 4)
 		l := acquire(t, q)
 		thaw(t, fleet, 3, 4)
+		synctest.Wait()
 		fleet.Node(3).FlushAll()
 		time.Sleep(ttl)
 		require.GreaterOrEqual(t, fence(t, fleet.Node(3)), l.FencingToken())
