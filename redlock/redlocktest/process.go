@@ -1,0 +1,203 @@
+package redlocktest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+)
+
+// process is one life of a node's server, from a start to a kill. After the
+// kill its store is still there to be inspected and to be handed to the next
+// process.
+type process struct {
+	node    *Node
+	runID   string
+	started time.Time
+	store   *miniredis.Miniredis
+	server  *server.Server
+	keeper  *server.Peer // runs housekeeping commands; no fault applies to it
+
+	listener net.Listener // nil for a pipe node
+
+	mu   sync.Mutex
+	turn *sync.Cond // on mu: frozen, dead or a link's queue has changed
+	// guarded by mu
+	frozen bool
+	dead   bool
+	links  map[*link]struct{}
+	peers  map[*server.Peer]struct{} // connections that have sent a command
+
+	wg sync.WaitGroup // accept, and one pump a link
+}
+
+// newProcess starts a process on a killed one's store, or empty with nil, and
+// accepts connections if there is a listener, which it owns from then on.
+func newProcess(n *Node, listener net.Listener, store *miniredis.Miniredis, started time.Time) (*process, error) {
+	p := &process{
+		node:     n,
+		runID:    newRunID(),
+		started:  started,
+		store:    store,
+		keeper:   server.NewPeer(bufio.NewWriter(io.Discard)),
+		listener: listener,
+		links:    make(map[*link]struct{}),
+		peers:    make(map[*server.Peer]struct{}),
+	}
+	p.turn = sync.NewCond(&p.mu)
+	if p.store == nil {
+		p.store = miniredis.NewMiniRedis()
+		p.store.ClockTTL(true)
+	} else {
+		p.store.Ctx, p.store.CtxCancel = context.WithCancel(context.Background())
+	}
+	// Dial is the one way to start a Miniredis without its own listener.
+	conn, err := p.store.Dial()
+	if err != nil {
+		if listener != nil {
+			listener.Close()
+		}
+		return nil, fmt.Errorf("redlocktest: cannot start %s: %w", n.addr.text, err)
+	}
+	conn.Close()
+	p.server = p.store.Server()
+	p.server.Dispatch(p.keeper, []string{"SCRIPT", "FLUSH"})
+	p.server.SetPreHook(p.intercept)
+	if listener != nil {
+		p.wg.Go(p.accept)
+	}
+	return p, nil
+}
+
+// accept serves connections until the listener is closed.
+func (p *process) accept() {
+	for {
+		conn, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.serve(conn)
+	}
+}
+
+// serve hands a connection to the server, and closes it and reports false if
+// the process is dead.
+func (p *process) serve(conn net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dead {
+		conn.Close()
+		return false
+	}
+	l := &link{Conn: conn, proc: p}
+	p.links[l] = struct{}{}
+	p.wg.Go(l.pump)
+	p.server.ServeConn(l)
+	return true
+}
+
+// intercept sees every command before miniredis runs it, and returns true for
+// those it should not run. It blocks a frozen process's commands.
+func (p *process) intercept(c *server.Peer, cmd string, args ...string) bool {
+	if c == p.keeper {
+		return false
+	}
+	if p.fromClient(c) {
+		if !p.running() {
+			c.Close()
+			return true
+		}
+		p.node.commands.Add(1)
+	}
+	if cmd == "INFO" {
+		if reply, ok := p.info(args); ok {
+			c.WriteBulk(reply)
+			return true
+		}
+	}
+	return false
+}
+
+// fromClient tells a connection from the throw-away peer that a script calls
+// commands with. Blocking or refusing the latter would cut a script in two,
+// which no fault does to a server. A script's peer has a Ctx from the start; a
+// connection gets one with its first command.
+func (p *process) fromClient(c *server.Peer) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.peers[c]; ok {
+		return true
+	}
+	if c.Ctx != nil {
+		return false
+	}
+	p.peers[c] = struct{}{}
+	c.OnDisconnect(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.peers, c)
+	})
+	return true
+}
+
+// running waits while the process is frozen and reports whether it lives.
+func (p *process) running() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.frozen && !p.dead {
+		p.turn.Wait()
+	}
+	return !p.dead
+}
+
+// setFrozen reports false, and does nothing, if the process is dead.
+func (p *process) setFrozen(frozen bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dead {
+		return false
+	}
+	p.frozen = frozen
+	p.turn.Broadcast()
+	return true
+}
+
+// kill ends the process and waits for its goroutines. Idempotent.
+func (p *process) kill() {
+	p.mu.Lock()
+	if p.dead {
+		p.mu.Unlock()
+		return
+	}
+	p.dead = true
+	if p.listener != nil {
+		p.listener.Close()
+	}
+	for l := range p.links {
+		l.Conn.Close()
+	}
+	p.turn.Broadcast()
+	p.mu.Unlock()
+
+	// Blocking commands (BLPOP) end with the store's context, but miniredis may
+	// miss that wake-up; the one after any command is sent under its lock.
+	p.store.CtxCancel()
+	p.server.Dispatch(p.keeper, []string{"PING"})
+	// The server goes before the store: closing the store first takes the
+	// server away under a script that is running.
+	p.server.Close()
+	p.store.Close()
+	p.wg.Wait()
+}
+
+func (p *process) wake() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.turn.Broadcast()
+}
