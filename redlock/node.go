@@ -136,6 +136,13 @@ func (n *node) sendAll() {
 	batch := n.take()
 	for rest := batch; len(rest) > 0; {
 		size := min(len(rest), maxBatch)
+		if n.failing && n.isClosing() {
+			// Nobody waits longer for a node that does not answer.
+			for _, r := range rest {
+				n.settle(r, reply{verdict: failed, err: n.failure(r.op, ErrClosed)})
+			}
+			break
+		}
 		n.sendBatch(rest[:size])
 		rest = rest[size:]
 	}
@@ -341,6 +348,15 @@ func (n *node) requeueOwed() {
 	}
 	clear(n.owed)
 	n.owed = n.owed[:0]
+}
+
+func (n *node) isClosing() bool {
+	select {
+	case <-n.closing:
+		return true
+	default:
+		return false
+	}
 }
 
 // close stops accepting requests. Those already queued are still sent; wait for stopped.

@@ -488,3 +488,19 @@ func TestFrozenNodeDoesNotPileUp(t *testing.T) {
 		require.False(t, held)
 	})
 }
+
+func TestCloseDoesNotWaitLongForFrozenNodes(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		freeze(t, fleet, 0, 1, 2)
+		for range 2000 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			_, err := q.TryAcquire(ctx, "key")
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			cancel()
+		}
+		start := time.Now()
+		require.NoError(t, q.Close())
+		require.LessOrEqual(t, time.Since(start), ttl/5+time.Second)
+	})
+}
