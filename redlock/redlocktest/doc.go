@@ -11,6 +11,11 @@
 // [Node.SetDelay] run on the bubble's fake clock: an hour-long outage takes
 // microseconds and ends at the same instant in every run.
 //
+//	synctest.Test(t, func(t *testing.T) {
+//		fleet := redlocktest.StartPipes(t, 3)
+//		// open clients, freeze, sleep, thaw, assert, close the clients
+//	})
+//
 // # What this is not
 //
 // The nodes are [miniredis], not Valkey. A test that passes here is NO PROOF
@@ -24,10 +29,13 @@
 //     pairs() differs.
 //   - INFO is mostly missing. It knows what a restart gate asks for (run_id,
 //     uptime, role, loading, eviction policy) and nothing about commands or
-//     latency. INFO inside MULTI is answered at once instead of queued.
-//   - CONFIG, ACL, CLIENT TRACKING, replication, cluster mode, AOF and RDB do
-//     not exist; data kept across [Node.Restart] is kept exactly, which no
-//     persistence setting of a server promises.
+//     latency. A node's first process claims an uptime of a day, so that such a
+//     gate lets it vote when the test starts; later ones report their own. INFO
+//     inside MULTI is answered at once instead of queued.
+//   - CONFIG, ACL, passwords, TLS, CLIENT TRACKING, inline commands,
+//     replication, cluster mode, AOF and RDB do not exist; data kept across
+//     [Node.Restart] is kept exactly, which few persistence settings of a
+//     server promise.
 //   - Commands of different connections run in parallel goroutines under one
 //     lock. Nothing can be learned here about throughput or latency.
 //

@@ -138,8 +138,8 @@ func (n *Node) Restart(keepData bool) error {
 // SetDelay makes every answer of the node arrive d after the node gave it, from
 // the next answer on; zero or less ends the delay. The command itself runs at
 // once, as on a server behind a slow way back. Delays do not add up: of ten
-// commands sent together all ten are answered after d. Published messages are
-// delayed too.
+// commands sent together all ten are answered after d. No answer overtakes an
+// earlier one of its connection. Published messages are delayed too.
 func (n *Node) SetDelay(d time.Duration) { n.delay.Store(int64(d)) }
 
 // Dial connects to the node. It does not block for a node of [StartPipes]. A

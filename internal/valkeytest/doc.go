@@ -1,0 +1,24 @@
+// Package valkeytest runs real valkey-server processes for tests, with the same
+// faults as redlocktest's in-process nodes: SIGKILL, SIGSTOP, SIGCONT and
+// restarts with or without data.
+//
+//	fleet := valkeytest.Start(t, 5)
+//	q, err := redlock.Open(fleet.URLs())
+//
+// The server is found in PATH or named by the environment variable
+// TENURE_VALKEY_SERVER. A test that needs it fails without it; it is never
+// skipped.
+//
+// # The servers end with the test
+//
+// Start closes its fleet when the test ends. Where nothing is cleaned up,
+// because the process panicked, timed out or was killed, Linux kills the
+// servers, stopped ones too: every server asks for SIGKILL on its parent's
+// death (PR_SET_PDEATHSIG). On other systems servers survive such an end and
+// have to be killed by hand.
+//
+// # What it does not do
+//
+// Servers share one machine, one clock and one disk, and the network between
+// them and the test is loopback: it neither loses nor delays anything.
+package valkeytest

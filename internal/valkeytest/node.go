@@ -1,0 +1,231 @@
+package valkeytest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+)
+
+const (
+	// portAttempts bounds how often a fresh node tries another port.
+	portAttempts = 20
+
+	// highestPort leaves room for the cluster bus at port + 10000.
+	highestPort = 55535
+)
+
+// Node is one server. It keeps its address for as long as its fleet lives,
+// whatever happens to its process. It is safe for concurrent use.
+type Node struct {
+	cfg      *config
+	launcher *launcher
+	dir      string
+	port     int // set before New returns
+
+	mu sync.Mutex
+	// guarded by mu
+	proc     *process
+	observer valkey.Client // nil until asked for
+	closed   bool
+}
+
+// startAnywhere starts the node for the first time, on a free port.
+func (n *Node) startAnywhere() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for range portAttempts {
+		port, err := freePort()
+		if err != nil {
+			return err
+		}
+		n.port = port
+		if err := n.run(); !errors.Is(err, errPortTaken) {
+			return err
+		}
+	}
+	return fmt.Errorf("valkeytest: %d ports in a row were taken while a server was starting", portAttempts)
+}
+
+func freePort() (int, error) {
+	for range portAttempts {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return 0, fmt.Errorf("valkeytest: no free port: %w", err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		if port <= highestPort {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("valkeytest: no free port up to %d", highestPort)
+}
+
+// run starts a process and waits until it answers. The caller holds mu.
+func (n *Node) run() error {
+	data := filepath.Join(n.dir, "data")
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return fmt.Errorf("valkeytest: no directory for a server: %w", err)
+	}
+	proc, err := launch(n.launcher, n.cfg.binary, filepath.Join(n.dir, "server.log"), n.args(data))
+	if err != nil {
+		return err
+	}
+	if err := proc.awaitReady(n.Addr(), n.cfg.password); err != nil {
+		return errors.Join(err, proc.kill())
+	}
+	n.proc = proc
+	return nil
+}
+
+func (n *Node) args(dir string) []string {
+	args := []string{
+		"--bind", "127.0.0.1",
+		"--port", strconv.Itoa(n.port),
+		"--dir", dir,
+		"--save", "",
+		"--daemonize", "no",
+	}
+	if n.cfg.persistence {
+		args = append(args, "--appendonly", "yes", "--appendfsync", "always")
+	}
+	if n.cfg.password != "" {
+		args = append(args, "--requirepass", n.cfg.password)
+	}
+	return append(args, n.cfg.args...)
+}
+
+// Addr returns host:port. It never changes.
+func (n *Node) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(n.port)) }
+
+// URL returns valkey://host:port, with the password if there is one. It never
+// changes.
+func (n *Node) URL() string {
+	u := url.URL{Scheme: "valkey", Host: n.Addr()}
+	if n.cfg.password != "" {
+		u.User = url.UserPassword("", n.cfg.password)
+	}
+	return u.String()
+}
+
+// Pid returns the process's id, and zero if the server is not running.
+func (n *Node) Pid() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.proc.running() {
+		return 0
+	}
+	return n.proc.pid()
+}
+
+// Kill sends SIGKILL and waits for the end. A server that is not running stays
+// so.
+func (n *Node) Kill() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.proc.kill()
+}
+
+// Stop sends SIGTERM and waits for the end, at most 10 s; then it kills the
+// server and fails. A frozen server is thawed for it; one that is not running
+// stays so.
+func (n *Node) Stop() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.proc.running() {
+		return nil
+	}
+	return n.proc.terminate()
+}
+
+// Freeze sends SIGSTOP and returns when the process has stopped. A server that
+// is not running cannot be frozen; that is an error.
+func (n *Node) Freeze() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.proc.running() {
+		return errNotRunning
+	}
+	return n.proc.stop()
+}
+
+// Thaw sends SIGCONT. It does nothing to a server that is not running.
+func (n *Node) Thaw() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.proc.running() {
+		return nil
+	}
+	if err := n.proc.signal(signalContinue); err != errNotRunning {
+		return err
+	}
+	return nil
+}
+
+// Restart starts the server again at the same address, after SIGKILL if it is
+// running, and waits until it answers. With keepData it loads what it had
+// acknowledged, which needs [WithPersistence]; otherwise its directory is empty.
+//
+// It waits for a while if another process has taken the port, then fails; the
+// node stays dead and Restart may be called again.
+func (n *Node) Restart(keepData bool) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.closed:
+		return fmt.Errorf("valkeytest: %s cannot restart: its fleet is closed", n.Addr())
+	case keepData && !n.cfg.persistence:
+		return fmt.Errorf("valkeytest: %s has no data to keep: start the fleet with WithPersistence", n.Addr())
+	}
+	if err := n.proc.kill(); err != nil {
+		return err
+	}
+	if !keepData {
+		if err := os.RemoveAll(filepath.Join(n.dir, "data")); err != nil {
+			return fmt.Errorf("valkeytest: cannot remove a server's data: %w", err)
+		}
+	}
+	if err := n.runHere(); err != nil {
+		return err
+	}
+	return n.reviveObserver()
+}
+
+// runHere runs on the port that the node already has.
+func (n *Node) runHere() error {
+	deadline := time.NewTimer(readyWithin)
+	defer deadline.Stop()
+	poll := time.NewTicker(50 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		err := n.run()
+		if !errors.Is(err, errPortTaken) {
+			return err
+		}
+		select {
+		case <-deadline.C:
+			return fmt.Errorf("valkeytest: another process took %s while its server was down: %w", n.Addr(), err)
+		case <-poll.C:
+		}
+	}
+}
+
+// close kills the server for good.
+func (n *Node) close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closed = true
+	err := n.proc.kill()
+	if n.observer != nil {
+		n.observer.Close()
+	}
+	return err
+}

@@ -1,0 +1,130 @@
+package valkeytest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+)
+
+// observeTimeout bounds a command of Node.Do.
+const observeTimeout = 5 * time.Second
+
+// Client returns a client for assertions, made at the first call and closed
+// with the fleet. It survives [Node.Restart]. It keeps one connection and sends
+// nothing of its own after the handshake.
+func (n *Node) Client() valkey.Client {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.observer == nil {
+		n.observer = n.newObserver()
+	}
+	return n.observer
+}
+
+func (n *Node) newObserver() valkey.Client {
+	o := valkey.MustParseURL(n.URL())
+	o.ForceSingleClient = true
+	o.DisableRetry = true
+	o.DisableCache = true
+	o.PipelineMultiplex = -1
+	o.Dialer.KeepAlive = -1 // or it would send PING every second
+	o.ConnWriteTimeout = observeTimeout
+	// With ForceSingleClient the client is usable even where connecting fails.
+	client, err := valkey.NewClient(o)
+	if client == nil {
+		panic(fmt.Sprintf("valkeytest: cannot make a client for %s: %v", n.URL(), err))
+	}
+	return client
+}
+
+// reviveObserver makes the observer notice that its connection broke, so that
+// the first command after a restart does not fail. The caller holds mu.
+func (n *Node) reviveObserver() error {
+	if n.observer == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), observeTimeout)
+	defer cancel()
+	for {
+		err := n.observer.Do(ctx, n.observer.B().Ping().Build()).Error()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("valkeytest: no connection to the restarted %s: %w", n.Addr(), err)
+		}
+	}
+}
+
+// Do runs a command and waits at most 5 s for its reply. Errors
+// are left in the result.
+func (n *Node) Do(tb testing.TB, args ...string) valkey.ValkeyResult {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), observeTimeout)
+	defer cancel()
+	c := n.Client()
+	return c.Do(ctx, c.B().Arbitrary(args...).Build())
+}
+
+// CommandStats returns how often each command was called since the server
+// started or [Node.ResetStats]: names in lower case, subcommands as
+// "client|setinfo". Calls from scripts count, and so do this package's own
+// (info, ping, hello).
+func (n *Node) CommandStats(tb testing.TB) map[string]int64 {
+	tb.Helper()
+	text, err := n.Do(tb, "INFO", "commandstats").ToString()
+	if err != nil {
+		tb.Fatalf("valkeytest: no command statistics from %s: %v", n.Addr(), err)
+	}
+	stats, err := parseCommandStats(text)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return stats
+}
+
+// parseCommandStats reads lines such as
+//
+//	cmdstat_get:calls=12,usec=31,usec_per_call=2.58,rejected_calls=0,failed_calls=0
+func parseCommandStats(text string) (map[string]int64, error) {
+	stats := make(map[string]int64)
+	for line := range strings.SplitSeq(text, "\r\n") {
+		line, ok := strings.CutPrefix(line, "cmdstat_")
+		if !ok {
+			continue
+		}
+		name, fields, _ := strings.Cut(line, ":")
+		first, _, _ := strings.Cut(fields, ",")
+		calls, err := strconv.ParseInt(strings.TrimPrefix(first, "calls="), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("valkeytest: unexpected line in INFO commandstats: %q", line)
+		}
+		stats[name] = calls
+	}
+	return stats, nil
+}
+
+// ResetStats sets the counts of [Node.CommandStats] to zero.
+func (n *Node) ResetStats(tb testing.TB) {
+	tb.Helper()
+	if err := n.Do(tb, "CONFIG", "RESETSTAT").Error(); err != nil {
+		tb.Fatalf("valkeytest: cannot reset the statistics of %s: %v", n.Addr(), err)
+	}
+}
+
+// Keys returns the names of all keys of database 0, sorted.
+func (n *Node) Keys(tb testing.TB) []string {
+	tb.Helper()
+	keys, err := n.Do(tb, "KEYS", "*").AsStrSlice()
+	if err != nil {
+		tb.Fatalf("valkeytest: cannot list the keys of %s: %v", n.Addr(), err)
+	}
+	slices.Sort(keys)
+	return keys
+}

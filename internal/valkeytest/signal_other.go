@@ -1,0 +1,12 @@
+//go:build !unix
+
+package valkeytest
+
+import "syscall"
+
+// os.Process.Signal refuses these here, with an error.
+const (
+	signalStop      = syscall.Signal(0x13)
+	signalContinue  = syscall.Signal(0x12)
+	signalTerminate = syscall.SIGTERM
+)

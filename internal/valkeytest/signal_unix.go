@@ -1,0 +1,11 @@
+//go:build unix
+
+package valkeytest
+
+import "syscall"
+
+const (
+	signalStop      = syscall.SIGSTOP
+	signalContinue  = syscall.SIGCONT
+	signalTerminate = syscall.SIGTERM
+)
