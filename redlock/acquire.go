@@ -54,7 +54,7 @@ type acquisition struct {
 	cfg      leaseConfig
 	attempts int
 	votes    int
-	need     time.Duration // until enough of the refusing nodes' keys have expired, after a HeldError
+	freeIn   time.Duration // until enough of the refusing nodes' keys have expired, after a HeldError
 }
 
 func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, error) {
@@ -250,7 +250,7 @@ func (a *acquisition) refusal(o outcome) (err error, split bool) {
 			holder.TTL = max(holder.TTL, rep.pttl)
 		}
 	}
-	a.need = a.untilFree(o)
+	a.freeIn = a.untilFree(o)
 	return &HeldError{Key: a.keys.name, Holder: holder}, holder.Nodes+silent < a.q.need
 }
 

@@ -59,7 +59,7 @@ func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
 
 // untilExpiry is how long to sleep until the keys in the way have expired.
 func (a *acquisition) untilExpiry() time.Duration {
-	return a.need + expiryMargin + fullJitter(expirySpread)
+	return a.freeIn + expiryMargin + fullJitter(expirySpread)
 }
 
 // sleep returns after pause, or when w announces the release of the key; false when ctx ends or the Quorum is
@@ -80,7 +80,7 @@ func (a *acquisition) sleep(ctx context.Context, w *watch, pause time.Duration) 
 				return true
 			}
 			// Released with a minimum hold: the key goes when that is over.
-			a.need = until
+			a.freeIn = until
 			timer.Reset(a.untilExpiry())
 		case <-ctx.Done():
 			return false
