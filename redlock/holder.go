@@ -86,6 +86,33 @@ func (q *Quorum) holderIn(key string, replies []reply) (Holder, bool) {
 	return Holder{}, false
 }
 
+// Healthy reports whether a quorum of nodes answered when it was last asked anything. It does no I/O, so it tells
+// of a failure no sooner than a lease or a waiter does: for a fresh answer see Nodes.
+//
+// Errors: *QuorumError with the nodes that failed, or ErrClosed.
+func (q *Quorum) Healthy() error {
+	if q.isClosed() {
+		return ErrClosed
+	}
+	e := &QuorumError{Op: OpObserve, Key: "health", Need: q.need, Nodes: len(q.nodes)}
+	for _, n := range q.nodes {
+		if err := n.trouble.Load(); err != nil {
+			e.Errs = append(e.Errs, err)
+		}
+	}
+	if e.Succeeded = len(q.nodes) - len(e.Errs); e.Succeeded < q.need {
+		return e
+	}
+	return nil
+}
+
+// Validate reports whether Acquire and TryAcquire would take the key and the options, as an *OptionError if not.
+// It does no I/O.
+func (q *Quorum) Validate(key string, opts ...LeaseOption) error {
+	_, err := q.newAcquisition(key, opts)
+	return err
+}
+
 // NodeStatus is the state of one node as this Quorum sees it.
 type NodeStatus struct {
 	Node             string        // host:port

@@ -39,7 +39,7 @@ type node struct {
 	owed   []*request // guarded by mu; releases that failed and are to be tried again
 	closed bool       // guarded by mu
 
-	failing bool // owned by run: the last batch failed
+	trouble atomic.Pointer[NodeError] // why the last exchange failed; nil after one that worked; set by run
 }
 
 // send queues a request. It does not block: a request that finds the queue full fails, and a release is then
@@ -136,7 +136,7 @@ func (n *node) sendAll() {
 	batch := n.take()
 	for rest := batch; len(rest) > 0; {
 		size := min(len(rest), maxBatch)
-		if n.failing && n.isClosing() {
+		if n.trouble.Load() != nil && n.isClosing() {
 			// Nobody waits longer for a node that does not answer.
 			for _, r := range rest {
 				n.settle(r, reply{verdict: failed, err: n.failure(r.op, ErrClosed)})
@@ -302,15 +302,20 @@ func (n *node) settle(r *request, rep reply) {
 	}
 }
 
-// report logs a line when the node starts or stops failing.
+// report keeps how the last exchange went, and logs a line when the node starts or stops failing.
 func (n *node) report(err error) {
-	switch {
-	case err != nil && !n.failing:
-		n.failing = true
-		n.q.cfg.logger.WarnContext(context.Background(), "redlock: node failing", "node", n.addr, "error", n.failure("", err).Err)
-	case err == nil && n.failing:
-		n.failing = false
-		n.q.cfg.logger.InfoContext(context.Background(), "redlock: node answers again", "node", n.addr)
+	failing := n.trouble.Load() != nil
+	if err == nil {
+		if failing {
+			n.trouble.Store(nil)
+			n.q.cfg.logger.InfoContext(context.Background(), "redlock: node answers again", "node", n.addr)
+		}
+		return
+	}
+	e := n.failure("exchange", err)
+	n.trouble.Store(e)
+	if !failing {
+		n.q.cfg.logger.WarnContext(context.Background(), "redlock: node failing", "node", n.addr, "error", e.Err)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/quietlog"
 )
 
 // Defaults and bounds. Each option that changes one names it.
@@ -250,7 +252,7 @@ func newConfig(opts []Option) (*config, error) {
 		retryMin:    DefaultRetryMin,
 		retryMax:    DefaultRetryMax,
 		nodeTimeout: make(map[Op]time.Duration),
-		logger:      slog.New(warnings{slog.Default().Handler()}),
+		logger:      quietlog.Default(),
 		lease:       leaseConfig{ttl: DefaultTTL},
 	}
 	for _, o := range opts {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -222,11 +221,4 @@ func TestErrorTypes(t *testing.T) {
 	var he *HeldError
 	require.ErrorAs(t, gaveUp, &he)
 	require.Contains(t, gaveUp.Error(), `gave up on "k": context deadline exceeded`)
-}
-
-func TestDefaultLoggerPassesWarningsOnly(t *testing.T) {
-	h := warnings{slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})}
-	l := slog.New(h).With("a", 1).WithGroup("g")
-	require.False(t, l.Enabled(t.Context(), slog.LevelInfo))
-	require.True(t, l.Enabled(t.Context(), slog.LevelWarn))
 }

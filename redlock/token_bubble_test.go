@@ -28,7 +28,9 @@ func set(t *testing.T, n *redlocktest.Node, key, value string) {
 	t.Helper()
 	client, err := valkey.NewClient(valkey.ClientOption{
 		InitAddress: []string{"node"}, ForceSingleClient: true, DisableCache: true,
-		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) { return n.Dial(ctx) },
+		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return n.Dial(ctx)
+		},
 	})
 	require.NoError(t, err)
 	defer client.Close()

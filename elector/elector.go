@@ -1,0 +1,317 @@
+package elector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Elector takes part in an election for this replica. Make one with New, call Run, and ask IsLeader anywhere. It is
+// safe for concurrent use.
+type Elector struct {
+	q        *redlock.Quorum
+	election string
+	cfg      *config
+	feed     *feed
+
+	running atomic.Bool
+	term    atomic.Pointer[Term] // the term that lasts, or ended last
+	overrun atomic.Bool          // lead has exceeded the drain timeout and still runs
+
+	unreturned <-chan verdict // owned by Run: a lead that an earlier Run could not wait for
+}
+
+// New makes an Elector for the election of that name. Replicas with the same election on the same nodes, and the
+// same prefix (redlock.WithPrefix), elect one of them. Its lease's key is "election/" followed by the name.
+//
+// It returns an *OptionError when an argument or an option cannot be used. The caller closes q, after Run has
+// returned.
+func New(q *redlock.Quorum, election string, opts ...Option) (*Elector, error) {
+	if q == nil {
+		return nil, &OptionError{Option: "q", Reason: "is nil: make one with redlock.Open or redlock.New"}
+	}
+	if election == "" {
+		return nil, &OptionError{Option: "election", Reason: "is empty: name what is led"}
+	}
+	cfg, err := newConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.checkLease(q, election); err != nil {
+		return nil, err
+	}
+	return &Elector{q: q, election: election, cfg: cfg, feed: newFeed()}, nil
+}
+
+// Election returns the election's name.
+func (e *Elector) Election() string { return e.election }
+
+// Run campaigns until ctx ends. Each time this replica is elected it calls lead, if that is not nil, with the term's
+// context; lead returns when that ends. Terms of one Elector never overlap: there is no next campaign before lead has
+// returned.
+//
+// When lead returns nil the term is given up, and after a short pause, in which others may take over, Run campaigns
+// again. When it returns an error it does so after a longer pause (WithBackoff). A panic in lead ends the term and goes
+// on in the goroutine of Run. Without lead this replica leads until ctx ends, the term is resigned, or the lease is
+// lost.
+//
+// When ctx ends during a term, the term is given up in order: IsLeader says no, the term's context ends, lead returns,
+// the lease is released. If lead does not return within the drain timeout, the lease is left to run out by itself,
+// and Run returns while lead still runs.
+//
+// Run returns nil when ctx has ended and lead has returned, an error matching ErrDrainTimeout when it had not, ErrRunning
+// when Run is running already, and an error matching redlock.ErrClosed when the Quorum was closed. Whether the release of
+// the lease succeeded is logged and not returned, since the lease expires in any case.
+func (e *Elector) Run(ctx context.Context, lead func(context.Context, *Term) error) error {
+	if !e.running.CompareAndSwap(false, true) {
+		return ErrRunning
+	}
+	defer e.running.Store(false)
+	if e.unreturned != nil {
+		select {
+		case <-e.unreturned:
+			e.unreturned = nil
+			e.overrun.Store(false)
+		default:
+			return fmt.Errorf("elector: %q: an earlier lead still runs: %w", e.election, ErrDrainTimeout)
+		}
+	}
+	failures := 0
+	for ctx.Err() == nil {
+		t, err := e.campaign(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("elector: %q: %w", e.election, err)
+		}
+		v, err := e.serve(ctx, t, lead)
+		switch {
+		case err != nil:
+			return err
+		case v.panic != nil:
+			panic(v.panic.String())
+		case v.err != nil:
+			if time.Since(t.began) > e.backoffMax(t) {
+				failures = 0
+			}
+			e.cfg.logger.WarnContext(ctx, "elector: lead failed", "election", e.election, "term", t.Number(), "error", v.err)
+			e.pause(ctx, e.backoff(t, failures))
+			failures++
+		case t.ended.Kind == Resigned:
+			failures = 0
+			e.pause(ctx, e.cfg.backoffMin)
+		default:
+			failures = 0
+		}
+	}
+	return nil
+}
+
+// campaign waits for the lease.
+func (e *Elector) campaign(ctx context.Context) (*Term, error) {
+	tracer := e.cfg.campaigns
+	if tracer != nil {
+		ctx = tracer.TraceCampaignStart(ctx, TraceCampaignStartData{Election: e.election, Identity: e.cfg.identity})
+	}
+	lease, err := e.q.Acquire(ctx, keyPrefix+e.election, e.cfg.lease...)
+	var t *Term
+	if err == nil {
+		t = newTerm(lease)
+	}
+	if tracer != nil {
+		tracer.TraceCampaignEnd(ctx, TraceCampaignEndData{Election: e.election, Term: t, Err: err})
+	}
+	return t, err
+}
+
+// serve is a term, from its announcement to its end. It returns how lead returned, or an error if Run cannot wait for
+// that any longer.
+func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (verdict, error) {
+	e.term.Store(t)
+	e.announce(t, Change{Kind: Elected})
+	var led <-chan verdict
+	if lead != nil {
+		led = t.run(lead)
+	}
+	var v verdict
+	returned := lead == nil
+	cause := ErrResigned
+	select {
+	case v = <-led:
+		returned = true
+		if v.err != nil {
+			cause = v.err
+		}
+	case <-t.resign:
+	case <-ctx.Done():
+		cause = context.Cause(ctx)
+	case <-t.lease.Context().Done():
+	}
+	t.leave(cause)
+	if !returned {
+		var err error
+		if v, err = e.drain(ctx, t, led); err != nil {
+			return v, err
+		}
+	}
+	e.release(t, cause)
+	return v, nil
+}
+
+// drain waits for lead while the lease is still extended, and beyond the drain timeout while it no longer is. It
+// returns an error when ctx has ended and lead has had its time.
+func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdict, error) {
+	limit := e.cfg.drain
+	if limit == 0 {
+		limit = t.lease.TTL()
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	gone := t.lease.Context().Done()
+	var stop <-chan struct{} // ctx's end, once lead has had its time
+	for {
+		select {
+		case v := <-led:
+			e.overrun.Store(false)
+			return v, nil
+		case <-gone:
+			gone = nil
+			e.end(t, Change{Kind: Lost, Err: t.lease.Err()})
+		case <-timer.C:
+			e.overrun.Store(true)
+			t.lease.StopExtending()
+			close(t.overran)
+			stop = ctx.Done()
+			e.cfg.logger.WarnContext(ctx, "elector: lead overruns the drain timeout; the lease is left to run out",
+				"election", e.election, "term", t.Number(), "timeout", limit)
+		case <-stop:
+			err := fmt.Errorf("elector: %q, term %d: %w of %v", e.election, t.Number(), ErrDrainTimeout, limit)
+			e.end(t, Change{Kind: Lost, Err: err})
+			e.unreturned = led
+			return verdict{}, err
+		}
+	}
+}
+
+// release frees the lease of a term in which nothing runs any more, and announces its end.
+func (e *Elector) release(t *Term, cause error) {
+	err := t.lease.Release(t.ctx)
+	switch {
+	case errors.Is(err, redlock.ErrLost):
+		e.end(t, Change{Kind: Lost, Err: err})
+	case err != nil:
+		e.cfg.logger.WarnContext(t.ctx, "elector: the lease was not released everywhere and will expire",
+			"election", e.election, "term", t.Number(), "error", err)
+		e.end(t, Change{Kind: Resigned, Err: cause})
+	default:
+		e.end(t, Change{Kind: Resigned, Err: cause})
+	}
+}
+
+// end announces the end of a term, once. Only the goroutine of Run calls it.
+func (e *Elector) end(t *Term, c Change) {
+	select {
+	case <-t.over:
+	default:
+		t.ended = c
+		e.announce(t, c)
+		close(t.over)
+	}
+}
+
+func (e *Elector) announce(t *Term, c Change) {
+	c.Term, c.At = t.Number(), time.Now()
+	if tracer := e.cfg.changes; tracer != nil {
+		data := TraceChangeData{Election: e.election, Change: c, Term: t}
+		if c.Kind != Elected {
+			data.Served = c.At.Sub(t.began)
+		}
+		tracer.TraceChange(t.ctx, data)
+	}
+	e.cfg.logger.InfoContext(t.ctx, "elector: "+string(c.Kind), "election", e.election, "term", c.Term, "cause", c.Err)
+	e.feed.publish(c)
+}
+
+// IsLeader returns nil if this replica leads, and ErrNotLeader if not. It compares the clock at the call and does no
+// I/O, so a process that was paused learns the truth at its first question. It has the signature of gocron's Elector;
+// ctx is not used.
+//
+// The answer can be out of date as soon as it is given. What must not be done twice needs Term.Number as a fencing
+// token.
+func (e *Elector) IsLeader(context.Context) error {
+	if t := e.term.Load(); t != nil && t.leads() {
+		return nil
+	}
+	return ErrNotLeader
+}
+
+// Leader is who leads, as a quorum of nodes knows it.
+type Leader struct {
+	Identity string        // see WithIdentity
+	Term     uint64        // Term.Number
+	TTL      time.Duration // until the lease expires unless it is extended
+}
+
+// Leader reads who leads from a quorum of nodes. It is information and may be out of date when it arrives: a leader that
+// crashed leads until its lease expires.
+//
+// Errors: ErrNoLeader, or what redlock's Holder returns.
+func (e *Elector) Leader(ctx context.Context) (Leader, error) {
+	h, err := e.q.Holder(ctx, keyPrefix+e.election)
+	switch {
+	case errors.Is(err, redlock.ErrNotHeld):
+		return Leader{}, ErrNoLeader
+	case err != nil:
+		return Leader{}, fmt.Errorf("elector: %q: %w", e.election, err)
+	}
+	return Leader{Identity: h.Identity, Term: h.FencingToken, TTL: h.TTL}, nil
+}
+
+// Healthy returns nil if this replica takes part in the election as it should: it leads, or it is a candidate and a
+// quorum of nodes answered when it was last asked. Following is healthy. It does no I/O.
+//
+// It suits a readiness check. As a liveness check it would restart every replica when the nodes are out of reach.
+//
+// Errors: ErrNotRunning, ErrDrainTimeout while lead runs on beyond its term, or a *redlock.QuorumError.
+func (e *Elector) Healthy() error {
+	switch {
+	case e.overrun.Load():
+		return ErrDrainTimeout
+	case !e.running.Load():
+		return ErrNotRunning
+	case e.IsLeader(context.Background()) == nil:
+		return nil
+	}
+	if err := e.q.Healthy(); err != nil {
+		return fmt.Errorf("elector: %q: %w", e.election, err)
+	}
+	return nil
+}
+
+func (e *Elector) backoffMax(t *Term) time.Duration {
+	if e.cfg.backoffMax > 0 {
+		return e.cfg.backoffMax
+	}
+	return max(t.lease.TTL(), e.cfg.backoffMin)
+}
+
+// backoff is the pause after a number of failures in a row.
+func (e *Elector) backoff(t *Term, failures int) time.Duration {
+	return min(e.cfg.backoffMin<<min(failures, 20), e.backoffMax(t))
+}
+
+// pause sleeps for three quarters to all of d, or until ctx ends.
+func (e *Elector) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d - time.Duration(rand.Int64N(int64(d)/4+1)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,404 @@
+package elector_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+// In a bubble time passes only while everything waits, so durations here are exact.
+
+const (
+	ttl      = 4 * time.Second
+	validity = ttl - ttl/100 - 2*time.Millisecond
+	key      = "tenure:{election/test}"
+)
+
+func bubble(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, redlocktest.StartPipes(t, 3)) })
+}
+
+// candidate is a replica of its own: a Quorum and an Elector.
+func candidate(t *testing.T, fleet *redlocktest.Fleet, opts ...elector.Option) *elector.Elector {
+	t.Helper()
+	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl),
+		redlock.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	q.Nodes(t.Context())
+	e, err := elector.New(q, "test", append([]elector.Option{elector.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
+	require.NoError(t, err)
+	return e
+}
+
+// running is a call of Run.
+type running struct {
+	stop context.CancelFunc
+	done chan error
+}
+
+func run(t *testing.T, e *elector.Elector, lead func(context.Context, *elector.Term) error) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &running{stop: cancel, done: make(chan error, 1)}
+	go func() { r.done <- e.Run(ctx, lead) }()
+	t.Cleanup(cancel)
+	return r
+}
+
+// end stops Run and returns its error.
+func (r *running) end() error {
+	r.stop()
+	return <-r.done
+}
+
+func untilDone(ctx context.Context, _ *elector.Term) error {
+	<-ctx.Done()
+	return nil
+}
+
+func leads(e *elector.Elector) bool { return e.IsLeader(context.Background()) == nil }
+
+func held(fleet *redlocktest.Fleet) bool {
+	for _, n := range fleet.Nodes() {
+		if _, ok := n.Get(key); ok {
+			return true
+		}
+	}
+	return false
+}
+
+func TestOneOfSeveralLeads(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var all []*elector.Elector
+		for range 3 {
+			e := candidate(t, fleet)
+			require.ErrorIs(t, e.IsLeader(t.Context()), elector.ErrNotLeader)
+			require.ErrorIs(t, e.Healthy(), elector.ErrNotRunning)
+			run(t, e, untilDone)
+			all = append(all, e)
+		}
+		for range 50 {
+			time.Sleep(ttl / 5)
+			n := 0
+			for _, e := range all {
+				require.NoError(t, e.Healthy())
+				if leads(e) {
+					n++
+				}
+			}
+			require.Equal(t, 1, n)
+		}
+	})
+}
+
+// The order of a voluntary end: IsLeader, context, lead returns while the lease is still extended, release, Change.
+func TestVoluntaryEndIsInOrder(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		e := candidate(t, fleet, elector.WithDrainTimeout(10*ttl))
+		var events []string
+		r := run(t, e, func(ctx context.Context, term *elector.Term) error {
+			<-ctx.Done()
+			if leads(e) {
+				events = append(events, "still the leader when the context ended")
+			}
+			require.ErrorIs(t, context.Cause(ctx), context.Canceled)
+			time.Sleep(5 * ttl) // work winds down
+			if !held(fleet) || !term.Deadline().After(time.Now()) {
+				events = append(events, "the lease was not extended while draining")
+			}
+			events = append(events, "returned")
+			return nil
+		})
+		changes := make(chan elector.Change, 10)
+		go func() {
+			for c := range e.Changes(t.Context()) {
+				if c.Kind == elector.Resigned && held(fleet) {
+					events = append(events, "announced before the release")
+				}
+				changes <- c
+			}
+		}()
+		time.Sleep(3 * ttl)
+		require.True(t, leads(e))
+		require.NoError(t, r.end())
+		require.Equal(t, []string{"returned"}, events)
+		require.Equal(t, elector.Elected, (<-changes).Kind)
+		last := <-changes
+		require.Equal(t, elector.Resigned, last.Kind)
+		require.ErrorIs(t, last.Err, context.Canceled)
+		synctest.Wait()
+		require.False(t, held(fleet))
+	})
+}
+
+// Field: the signal comes after the call that hangs, two leaders for up to 4.7 s.
+func TestInvoluntaryEndIsAtTheDeadlineAndBeforeTheNextLeader(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		a := candidate(t, fleet)
+		var deadline, ended time.Time
+		run(t, a, func(ctx context.Context, term *elector.Term) error {
+			time.Sleep(2 * ttl)
+			require.NoError(t, fleet.Node(0).Freeze())
+			require.NoError(t, fleet.Node(1).Freeze())
+			deadline = term.Deadline()
+			<-ctx.Done()
+			ended = time.Now()
+			require.ErrorIs(t, context.Cause(ctx), redlock.ErrLost)
+			require.False(t, leads(a))
+			<-t.Context().Done() // does not return, whatever it is told
+			return nil
+		})
+		time.Sleep(ttl)
+		b := candidate(t, fleet)
+		elected := make(chan time.Time, 1)
+		run(t, b, func(ctx context.Context, _ *elector.Term) error {
+			elected <- time.Now()
+			return untilDone(ctx, nil)
+		})
+		time.Sleep(2 * ttl)
+		require.False(t, leads(a))
+		require.Equal(t, deadline, ended)
+		require.NoError(t, fleet.Node(0).Thaw())
+		require.NoError(t, fleet.Node(1).Thaw())
+		require.True(t, (<-elected).After(ended))
+		require.False(t, leads(a))
+	})
+}
+
+// Field: release under running work.
+func TestOverrunningLeadIsNeverReleasedUnder(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		const limit = time.Second
+		a := candidate(t, fleet, elector.WithDrainTimeout(limit))
+		var resigned time.Time
+		r := run(t, a, func(ctx context.Context, _ *elector.Term) error {
+			<-ctx.Done()
+			time.Sleep(10 * ttl)
+			return nil
+		})
+		time.Sleep(ttl)
+		b := candidate(t, fleet)
+		elected := make(chan time.Time, 1)
+		rb := run(t, b, func(ctx context.Context, _ *elector.Term) error {
+			elected <- time.Now()
+			return untilDone(ctx, nil)
+		})
+		synctest.Wait()
+		var changes []elector.Change
+		go func() {
+			for c := range a.Changes(t.Context()) {
+				changes = append(changes, c)
+			}
+		}()
+		resigned = time.Now()
+		err := r.end()
+		require.ErrorIs(t, err, elector.ErrDrainTimeout)
+		require.Equal(t, limit, time.Since(resigned), "Run does not wait for ever")
+		require.ErrorIs(t, a.Healthy(), elector.ErrDrainTimeout)
+		require.True(t, held(fleet))
+		took := (<-elected).Sub(resigned)
+		require.Greater(t, took, ttl-ttl/3-ttl/20, "the lease ran out by itself")
+		require.LessOrEqual(t, took, ttl+limit+20*time.Millisecond)
+		require.ErrorIs(t, a.Run(t.Context(), nil), elector.ErrDrainTimeout, "no second term beside the first one's work")
+		synctest.Wait()
+		require.Len(t, changes, 2)
+		require.Equal(t, elector.Lost, changes[1].Kind)
+		require.ErrorIs(t, changes[1].Err, elector.ErrDrainTimeout)
+		time.Sleep(10 * ttl)
+		require.NoError(t, rb.end())
+		again := run(t, a, nil)
+		time.Sleep(2 * ttl)
+		require.True(t, leads(a), "once lead has returned Run can be called again")
+		require.NoError(t, again.end())
+	})
+}
+
+func TestLeadThatOverrunsWithoutShutdownBlocksTheNextCampaign(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		e := candidate(t, fleet, elector.WithDrainTimeout(time.Second))
+		var inside, most atomic.Int32
+		r := run(t, e, func(ctx context.Context, term *elector.Term) error {
+			most.Store(max(most.Load(), inside.Add(1)))
+			defer inside.Add(-1)
+			require.ErrorIs(t, term.Resign(context.Background()), elector.ErrDrainTimeout, "it cannot wait for itself for ever")
+			time.Sleep(3 * ttl)
+			return nil
+		})
+		time.Sleep(20 * ttl)
+		require.ErrorIs(t, r.end(), elector.ErrDrainTimeout)
+		require.EqualValues(t, 1, most.Load())
+		time.Sleep(4 * ttl)
+	})
+}
+
+func TestLeadThatReturnsGivesOthersATurn(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		terms := make(map[string]int)
+		lead := func(name string) func(context.Context, *elector.Term) error {
+			return func(context.Context, *elector.Term) error {
+				terms[name]++
+				return nil
+			}
+		}
+		a, b := candidate(t, fleet), candidate(t, fleet)
+		ra, rb := run(t, a, lead("a")), run(t, b, lead("b"))
+		time.Sleep(20 * time.Second)
+		require.NoError(t, ra.end())
+		require.NoError(t, rb.end())
+		require.GreaterOrEqual(t, terms["a"], 5)
+		require.GreaterOrEqual(t, terms["b"], 5)
+	})
+}
+
+func TestFailingLeadBacksOff(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		e := candidate(t, fleet, elector.WithBackoff(time.Second, 8*time.Second))
+		boom := errors.New("boom")
+		var starts []time.Time
+		r := run(t, e, func(context.Context, *elector.Term) error {
+			starts = append(starts, time.Now())
+			if len(starts) == 6 {
+				time.Sleep(10 * time.Second) // longer than the longest pause
+			}
+			return boom
+		})
+		changes := e.Changes(t.Context())
+		time.Sleep(60 * time.Second)
+		require.NoError(t, r.end())
+		for i, want := range []time.Duration{1, 2, 4, 8, 8} {
+			gap := starts[i+1].Sub(starts[i])
+			require.LessOrEqual(t, gap, want*time.Second)
+			require.GreaterOrEqual(t, gap, want*time.Second*3/4)
+		}
+		require.LessOrEqual(t, starts[6].Sub(starts[5]), 11*time.Second, "a long term resets the pause")
+		for c := range changes {
+			if c.Kind != elector.Elected {
+				require.Equal(t, elector.Resigned, c.Kind)
+				require.ErrorIs(t, c.Err, boom)
+				break
+			}
+		}
+	})
+}
+
+func TestPanicOfLeadReleasesAndGoesOn(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		e := candidate(t, fleet)
+		require.PanicsWithError(t, "boom", func() {
+			defer func() {
+				text, _ := recover().(string)
+				require.Contains(t, text, "boom")
+				require.Contains(t, text, "lead panicked")
+				require.Contains(t, text, "TestPanicOfLeadReleasesAndGoesOn", "the stack of the panic")
+				panic(errors.New("boom"))
+			}()
+			_ = e.Run(t.Context(), func(context.Context, *elector.Term) error { panic("boom") })
+		})
+		synctest.Wait()
+		require.False(t, held(fleet))
+		require.False(t, leads(e))
+	})
+}
+
+func TestResign(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		e := candidate(t, fleet)
+		terms := make(chan *elector.Term, 10)
+		r := run(t, e, func(ctx context.Context, term *elector.Term) error {
+			terms <- term
+			<-ctx.Done()
+			require.ErrorIs(t, context.Cause(ctx), elector.ErrResigned)
+			time.Sleep(time.Second)
+			return nil
+		})
+		term := <-terms
+		start := time.Now()
+		require.NoError(t, term.Resign(t.Context()))
+		require.Equal(t, time.Second, time.Since(start), "it waits for lead")
+		synctest.Wait()
+		require.False(t, held(fleet))
+		require.NoError(t, term.Resign(t.Context()), "again is fine")
+
+		second := <-terms
+		require.Greater(t, second.Number(), term.Number())
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, second.Resign(ctx), context.Canceled)
+		r.stop()
+		<-r.done
+	})
+}
+
+func TestResignFromWithinLead(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		e := candidate(t, fleet)
+		times := 0
+		r := run(t, e, func(ctx context.Context, term *elector.Term) error {
+			times++
+			start := time.Now()
+			require.ErrorIs(t, term.Resign(ctx), context.Canceled)
+			require.Zero(t, time.Since(start))
+			return nil
+		})
+		time.Sleep(10 * time.Second)
+		require.NoError(t, r.end())
+		require.Greater(t, times, 5)
+	})
+}
+
+// Field: a wake-up by expiry that is late or never comes.
+func TestCrashedLeaderIsReplacedAtExpiry(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl))
+		require.NoError(t, err)
+		dead, err := elector.New(q, "test")
+		require.NoError(t, err)
+		rd := run(t, dead, nil)
+		synctest.Wait()
+		e := candidate(t, fleet)
+		run(t, e, nil)
+		time.Sleep(3 * ttl)
+		require.NoError(t, q.Close()) // as far as the others can see, it died
+		crash := time.Now()
+		for c := range e.Changes(t.Context()) {
+			require.Equal(t, elector.Elected, c.Kind)
+			break
+		}
+		require.GreaterOrEqual(t, time.Since(crash), ttl-ttl/3*11/10)
+		require.LessOrEqual(t, time.Since(crash), ttl+20*time.Millisecond)
+		require.ErrorIs(t, <-rd.done, redlock.ErrClosed)
+	})
+}
+
+func TestHealthyTellsOfNodesOutOfReach(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		e := candidate(t, fleet)
+		r := run(t, e, nil)
+		time.Sleep(ttl)
+		for _, n := range fleet.Nodes() {
+			require.NoError(t, n.Kill())
+		}
+		require.NoError(t, e.Healthy(), "it leads until the deadline")
+		time.Sleep(validity)
+		require.ErrorIs(t, e.Healthy(), redlock.ErrNoQuorum)
+		for _, n := range fleet.Nodes() {
+			require.NoError(t, n.Restart(true))
+		}
+		time.Sleep(2 * ttl)
+		require.NoError(t, e.Healthy())
+		require.True(t, leads(e))
+		require.NoError(t, r.end())
+	})
+}

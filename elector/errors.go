@@ -1,0 +1,35 @@
+package elector
+
+import "errors"
+
+// Sentinels to compare with errors.Is.
+var (
+	// ErrNotLeader is IsLeader's answer on a replica that does not lead.
+	ErrNotLeader = errors.New("elector: not the leader")
+	// ErrNoLeader means that nobody leads at the moment.
+	ErrNoLeader = errors.New("elector: nobody leads")
+	// ErrRunning means that Run was called while it was running already.
+	ErrRunning = errors.New("elector: Run is running already")
+	// ErrNotRunning means that this replica does not take part in the election because Run is not running.
+	ErrNotRunning = errors.New("elector: Run is not running")
+	// ErrResigned is the cause with which a term's context ends when the term is given up.
+	ErrResigned = errors.New("elector: resigned")
+	// ErrDrainTimeout means that lead had not returned within the drain timeout of its term's end. The lease is
+	// then left to run out, not released, because the work under it has not stopped.
+	ErrDrainTimeout = errors.New("elector: lead did not return within the drain timeout")
+)
+
+// OptionError reports an option or an argument that cannot be used, and the bound it broke.
+type OptionError struct {
+	Option string // the option or argument as written in code, such as "WithDrainTimeout"
+	Reason string // what is wrong with it and what would be right
+	Err    error  // the cause, if another package refused it
+}
+
+func (e *OptionError) Error() string { return "elector: " + e.Option + ": " + e.Reason }
+
+// Unwrap returns the cause, if any.
+func (e *OptionError) Unwrap() error { return e.Err }
+
+// ErrorType returns the stable value "invalid".
+func (e *OptionError) ErrorType() string { return "invalid" }

@@ -1,0 +1,130 @@
+package elector
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/quietlog"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// DefaultBackoffMin is the shortest pause after a term in which lead failed, and the pause after one that was
+// given up, in which others may take over.
+const DefaultBackoffMin = time.Second
+
+// keyPrefix comes before the election's name in the lease's key.
+const keyPrefix = "election/"
+
+// Option configures an Elector.
+type Option interface{ apply(*config) error }
+
+type option func(*config) error
+
+func (o option) apply(c *config) error { return o(c) }
+
+type config struct {
+	lease      []redlock.LeaseOption
+	identity   string
+	drain      time.Duration // zero means the TTL
+	backoffMin time.Duration
+	backoffMax time.Duration // zero means the TTL
+	logger     *slog.Logger
+	campaigns  CampaignTracer
+	changes    ChangeTracer
+}
+
+// WithTTL sets the TTL of the leader's lease, and with it how long a crashed leader stays in office. Default: the
+// Quorum's.
+func WithTTL(ttl time.Duration) Option {
+	return WithLeaseOptions(redlock.WithTTL(ttl))
+}
+
+// WithIdentity sets the name under which this replica leads; see Leader. Default: host name, process id and a
+// random part.
+func WithIdentity(identity string) Option {
+	return option(func(c *config) error {
+		c.identity = identity
+		c.lease = append(c.lease, redlock.WithIdentity(identity))
+		return nil
+	})
+}
+
+// WithLeaseOptions passes options to the leader's lease. They are validated by New.
+func WithLeaseOptions(opts ...redlock.LeaseOption) Option {
+	return option(func(c *config) error {
+		c.lease = append(c.lease, opts...)
+		return nil
+	})
+}
+
+// WithDrainTimeout sets how long lead may take to return after its term's context has ended, before the lease is
+// no longer extended. Default: the TTL.
+func WithDrainTimeout(d time.Duration) Option {
+	return option(func(c *config) error {
+		if d <= 0 {
+			return &OptionError{Option: "WithDrainTimeout", Reason: fmt.Sprintf("%v is not positive", d)}
+		}
+		c.drain = d
+		return nil
+	})
+}
+
+// WithBackoff sets the bounds of the pause between a term in which lead failed and the next campaign. It starts at
+// min, doubles with each failure in a row up to max, and has jitter; a term longer than max resets it. Defaults:
+// DefaultBackoffMin and the TTL.
+func WithBackoff(min, max time.Duration) Option {
+	return option(func(c *config) error {
+		if min <= 0 || max < min {
+			return &OptionError{Option: "WithBackoff", Reason: fmt.Sprintf("%v to %v: both must be positive and the second at least the first", min, max)}
+		}
+		c.backoffMin, c.backoffMax = min, max
+		return nil
+	})
+}
+
+// WithLogger sets where transitions, one line each, and overrun drain timeouts are logged. Default: slog.Default,
+// warnings only.
+func WithLogger(l *slog.Logger) Option {
+	return option(func(c *config) error {
+		if l == nil {
+			return &OptionError{Option: "WithLogger", Reason: "nil; for silence use slog.New(slog.DiscardHandler)"}
+		}
+		c.logger = l
+		return nil
+	})
+}
+
+// WithTracer sets the tracer; see CampaignTracer. Default none, which costs one nil check.
+func WithTracer(t CampaignTracer) Option {
+	return option(func(c *config) error {
+		if t == nil {
+			return &OptionError{Option: "WithTracer", Reason: "nil; leave the option out for no tracing"}
+		}
+		c.campaigns = t
+		c.changes, _ = t.(ChangeTracer)
+		return nil
+	})
+}
+
+func newConfig(opts []Option) (*config, error) {
+	c := &config{backoffMin: DefaultBackoffMin, logger: quietlog.Default()}
+	for _, o := range opts {
+		if o == nil {
+			return nil, &OptionError{Option: "Option", Reason: "nil option"}
+		}
+		if err := o.apply(c); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// checkLease has the Quorum look at what the lease will be acquired with.
+func (c *config) checkLease(q *redlock.Quorum, election string) error {
+	if err := q.Validate(keyPrefix+election, c.lease...); err != nil {
+		return &OptionError{Option: "lease", Reason: strings.TrimPrefix(err.Error(), "redlock: "), Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package redlock_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Field: closing with held leases hung, or freed keys under work that was still running.
+func TestTrap23CloseWithHeldLeases(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	q := s.open()
+	held := []*redlock.Lease{s.hold(q, "a"), s.hold(q, "b", redlock.WithoutAutoExtend()), s.hold(q, "c")}
+	released := s.hold(q, "released")
+	require.NoError(t, released.Release(t.Context()))
+	var closing sync.WaitGroup
+	for range 5 {
+		closing.Go(func() { assert.NoError(t, q.Close()) })
+	}
+	closing.Wait()
+	for _, l := range held {
+		s.requireLost(l, redlock.LostClosed)
+		require.ErrorIs(t, l.Err(), redlock.ErrClosed)
+		require.ErrorIs(t, l.Err(), redlock.ErrLost)
+		for _, i := range s.all() {
+			require.Positive(t, s.pttl(i, l.Key()), "freed under the work")
+		}
+	}
+	require.ErrorIs(t, released.Err(), redlock.ErrReleased)
+
+	_, err := q.TryAcquire(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrClosed)
+	_, err = q.Acquire(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrClosed)
+	_, err = q.Holder(t.Context(), "a")
+	require.ErrorIs(t, err, redlock.ErrClosed)
+	require.ErrorIs(t, held[0].Extend(t.Context()), redlock.ErrClosed)
+	require.Less(t, took(func() { err = held[0].Release(t.Context()) }), serverTTL/2)
+	require.ErrorIs(t, err, redlock.ErrClosed)
+	for _, status := range q.Nodes(t.Context()) {
+		require.False(t, status.Reachable)
+		require.Equal(t, "closed", redlock.ErrorType(status.Err))
+	}
+	require.NoError(t, q.Close())
+	s.requireFree(5*serverTTL/4, "keys of closed leases are extended still")
+}
+
+func TestCloseEndsWaiters(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	s.hold(s.open(redlock.WithTTL(longTTL)), "key")
+	q := s.open(redlock.WithTTL(longTTL))
+	granted := s.wait(q, "key")
+	require.NoError(t, q.Close())
+	g := receive(t, granted, serverTTL, "Acquire outlives its Quorum")
+	require.ErrorIs(t, g.err, redlock.ErrClosed)
+}
+
+func TestCloseSendsWhatWasReleased(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	q := s.open(redlock.WithTTL(longTTL))
+	l := s.hold(q, "key")
+	require.NoError(t, l.Release(t.Context()))
+	require.NoError(t, q.Close())
+	for _, i := range s.all() {
+		require.Empty(t, s.locks(i), "a release was dropped by Close")
+	}
+}
+
+func TestCloseDoesNotWaitForFrozenNodes(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		open func(*servers) *redlock.Quorum
+	}{
+		{"Open", func(s *servers) *redlock.Quorum { return s.open(redlock.WithTTL(2 * serverTTL)) }},
+		{"New with default clients", func(s *servers) *redlock.Quorum { return s.wrap(redlock.WithTTL(2 * serverTTL)) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := startServers(t, 3)
+			q := test.open(s)
+			l := s.hold(q, "key")
+			s.hold(q, "other")
+			s.wait(q, "other")
+			s.freeze(0, 1, 2)
+			require.Error(t, l.Release(t.Context()))
+			require.Less(t, took(func() { require.NoError(t, q.Close()) }), 2*serverTTL)
+			s.thaw(0, 1, 2)
+		})
+	}
+}
+
+// Clients that were given to New are the caller's to close.
+func TestCloseLeavesTheCallersClientsOpen(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 1)
+	client := s.Node(0).Client()
+	q, err := redlock.New([]valkey.Client{client}, quietOptions()...)
+	require.NoError(t, err)
+	s.hold(q, "key")
+	require.NoError(t, q.Close())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	require.NoError(t, client.Do(ctx, client.B().Ping().Build()).Error())
+}

@@ -1,0 +1,150 @@
+package redlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Field: a constructor that dials failed at once on a dead node and took 5 s on a frozen one.
+func TestTrap15And22OpenDoesNotWaitForAMinority(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		hurt func(*servers)
+		heal func(*servers)
+	}{
+		{
+			name: "refused",
+			hurt: func(s *servers) { s.kill(1, 4) },
+			heal: func(s *servers) {
+				require.NoError(s.t, s.Node(1).Restart(false))
+				require.NoError(s.t, s.Node(4).Restart(false))
+			},
+		},
+		{
+			name: "frozen",
+			hurt: func(s *servers) { s.freeze(1, 4) },
+			heal: func(s *servers) { s.thaw(1, 4) },
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := startServers(t, 5)
+			test.hurt(s)
+			var q *redlock.Quorum
+			var l *redlock.Lease
+			var err error
+			require.Less(t, took(func() { q, err = redlock.Open(s.URLs(), quietOptions()...) }), serverTTL/4)
+			require.NoError(t, err)
+			t.Cleanup(func() { require.Less(t, took(func() { require.NoError(t, q.Close()) }), serverTTL) })
+			require.Less(t, took(func() { l, err = q.TryAcquire(t.Context(), "key") }), serverTTL/2)
+			require.NoError(t, err)
+			for i, status := range q.Nodes(t.Context()) {
+				require.Equal(t, s.Node(i).Addr(), status.Node)
+				require.Equal(t, i != 1 && i != 4, status.Reachable, "%+v", status)
+				require.Equal(t, status.Reachable, status.Err == nil, "%+v", status)
+			}
+
+			test.heal(s)
+			require.Eventually(t, func() bool {
+				nodes := q.Nodes(t.Context())
+				return nodes[1].Reachable && nodes[4].Reachable
+			}, 2*serverTTL, pollTick, "the nodes never joined")
+			for _, i := range []int{1, 4} {
+				require.Eventually(t, func() bool { return s.pttl(i, "key") > 0 }, serverTTL, pollTick,
+					"the next extension leaves the node out that joined")
+			}
+			require.NoError(t, l.Err())
+		})
+	}
+}
+
+// Without a quorum Open succeeds too, and Acquire waits for one.
+func TestAcquireWaitsForAQuorumToAppear(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	s.kill(0, 1)
+	q, err := redlock.Open(s.URLs(), quietOptions()...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	_, err = q.TryAcquire(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	granted := s.acquire(q, "key")
+	select {
+	case g := <-granted:
+		require.Fail(t, "returned without a quorum", "%v", g.err)
+	case <-time.After(serverTTL / 2):
+	}
+	require.NoError(t, s.Node(0).Restart(false))
+	g := receive(t, granted, 3*serverTTL, "the node that came back is not used")
+	require.NoError(t, g.err)
+}
+
+// Field: a retried SET was granted by a restarted, empty server.
+func TestTrap18AcquireIsNotRepeatedOnARestartedServer(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		open func(*servers) *redlock.Quorum
+	}{
+		{"Open", func(s *servers) *redlock.Quorum { return s.open(redlock.WithTTL(longTTL)) }},
+		{"New with default clients", func(s *servers) *redlock.Quorum { return s.wrap(redlock.WithTTL(longTTL)) }},
+	} {
+		t.Run(test.name+", minority", func(t *testing.T) {
+			t.Parallel()
+			s := startServers(t, 3)
+			q := test.open(s)
+			s.freeze(2)
+			l, err := q.TryAcquire(t.Context(), "key", redlock.WithoutAutoExtend())
+			require.NoError(t, err)
+			s.requireUnread(2)
+			require.NoError(t, s.Node(2).Restart(false))
+			requireUnasked(s, q, 2)
+			require.Empty(t, s.locks(2))
+			require.NoError(t, l.Err())
+		})
+		t.Run(test.name+", quorum", func(t *testing.T) {
+			t.Parallel()
+			s := startServers(t, 3)
+			q := test.open(s)
+			s.freeze(1, 2)
+			granted := tryAcquire(t.Context(), q, "key")
+			s.requireUnread(1, 2)
+			s.kill(1, 2)
+			g := receive(t, granted, longTTL/4, "TryAcquire hangs")
+			require.ErrorIs(t, g.err, redlock.ErrNoQuorum)
+			require.NoError(t, s.Node(1).Restart(false))
+			require.NoError(t, s.Node(2).Restart(false))
+			requireUnasked(s, q, 1, 2)
+			s.requireFree(longTTL/4, "a failed attempt left a key")
+		})
+	}
+}
+
+// requireUnasked waits until the Quorum is connected to nodes that were restarted. What it had for them was sent
+// before then: requests to a node stay in order. None of it may have been an acquisition, which sets keys.
+func requireUnasked(s *servers, q *redlock.Quorum, nodes ...int) {
+	s.t.Helper()
+	for _, i := range nodes {
+		require.Eventually(s.t, func() bool { return q.Nodes(s.t.Context())[i].Reachable }, longTTL, pollTick)
+		stats := s.Node(i).CommandStats(s.t)
+		require.Zero(s.t, stats["set"], "%v", stats)
+		require.Zero(s.t, stats["eval"], "%v", stats)
+	}
+}
+
+// Field: connections that had broken while nobody looked cost the first calls after it.
+func TestRestartWhileIdleIsNotNoticed(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	for _, q := range []*redlock.Quorum{s.open(redlock.WithTTL(longTTL)), s.wrap(redlock.WithTTL(longTTL))} {
+		for _, i := range s.all() {
+			require.NoError(t, s.Node(i).Restart(false))
+		}
+		l, err := q.TryAcquire(t.Context(), "key")
+		require.NoError(t, err)
+		require.NoError(t, l.Release(t.Context()))
+	}
+}

@@ -1,0 +1,139 @@
+package redlock_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Field: the call that extends hangs, and the signal waits for it: a validity of 4 s, cancelled after 6.0 s.
+func TestTrap01HungExtensionDoesNotDelayTheSignal(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	// A wide allowance for drift keeps the deadline further from the expiry than a loaded machine is late.
+	q := s.open(redlock.WithDrift(0.2), redlock.WithNodeTimeout(serverTTL/4), redlock.WithoutAutoExtend())
+	l := s.hold(q, "key")
+	free := time.Now().Add(longTTL) // a moment at which no node has let the key expire
+	for _, i := range s.all() {
+		asked := time.Now()
+		if expiry := asked.Add(s.pttl(i, "key")); expiry.Before(free) {
+			free = expiry
+		}
+	}
+	deadline := l.Deadline()
+	s.freeze(0, 1)
+	hung := make(chan error, 1)
+	time.AfterFunc(time.Until(deadline)-serverTTL/8, func() { hung <- l.Extend(context.Background()) })
+
+	ended := s.requireLost(l, redlock.LostDeadline)
+	require.WithinRange(t, ended, deadline, deadline.Add(lateness))
+	require.True(t, ended.Before(free), "another could have had the key before its holder heard of the loss")
+	require.ErrorIs(t, receive(t, hung, serverTTL/4, "Extend hangs"), redlock.ErrLost)
+}
+
+func TestTrap01BackgroundExtensionsThatHangDoNotDelayTheSignal(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 5)
+	l := s.hold(s.open(), "key")
+	s.staysHeld(l, serverTTL)
+	s.freeze(0, 1, 2)
+	ended := s.requireLost(l, redlock.LostDeadline)
+	deadline := ended.Add(time.Until(l.Deadline())) // as the last extension left it
+	require.WithinRange(t, ended, deadline, deadline.Add(lateness))
+	require.ErrorIs(t, l.Err(), redlock.ErrNoQuorum, "the loss names the extension that failed")
+	require.ErrorIs(t, l.Err(), redlock.ErrTimeout)
+}
+
+func TestFrozenMinorityDoesNotEndALease(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	l := s.hold(s.open(), "key")
+	s.freeze(2)
+	s.staysHeld(l, 5*serverTTL/2)
+}
+
+// partition is a network that can be cut: what is sent then is lost, and nobody is told.
+type partition struct{ cut atomic.Bool }
+
+func (p *partition) option(_ string, o *valkey.ClientOption) {
+	o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		conn, err := d.DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return nil, err
+		}
+		return &partitionedConn{conn, p}, nil
+	}
+}
+
+type partitionedConn struct {
+	net.Conn
+	p *partition
+}
+
+func (c *partitionedConn) Write(b []byte) (int, error) {
+	if c.p.cut.Load() {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+// Field: the contender acquired 1.9 s before the holder's context ended, in 12 of 12 trials.
+func TestTrap21PartitionedHolderEndsBeforeTheNextBegins(t *testing.T) {
+	s := startServers(t, 3)
+	network := &partition{}
+	holder := s.open(redlock.WithTTL(2*serverTTL), redlock.WithClientOption(network.option))
+	contender := s.open(redlock.WithTTL(2 * serverTTL))
+
+	const trials = 12 // each key's extensions have a phase of their own
+	var held, next [trials]*redlock.Lease
+	var ended [trials]chan time.Time
+	var granted [trials]<-chan grant
+	for i := range trials {
+		key := fmt.Sprint("key", i)
+		held[i] = s.hold(holder, key)
+		ended[i] = make(chan time.Time, 1)
+		context.AfterFunc(held[i].Context(), func() { ended[i] <- time.Now() })
+		granted[i] = s.wait(contender, key)
+	}
+	s.staysHeld(held[0], serverTTL)
+	network.cut.Store(true)
+	for i := range trials {
+		g := receive(t, granted[i], 3*serverTTL, "the key never became free")
+		require.NoError(t, g.err)
+		next[i] = g.lease
+		require.ErrorIs(t, held[i].Err(), redlock.ErrLost, "two leases are live")
+		gap := g.at.Sub(receive(t, ended[i], lateness, "the context goes on"))
+		require.Positive(t, gap, "%s: the contender had it before the holder's context ended", held[i].Key())
+		require.Greater(t, next[i].FencingToken(), held[i].FencingToken())
+	}
+}
+
+func TestTrap21FrozenQuorumGivesTheKeyToNobody(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	held := s.hold(s.open(), "key")
+	granted := s.wait(s.open(), "key")
+	s.freeze(0, 1)
+	ended := s.requireLost(held, redlock.LostDeadline)
+	select {
+	case <-granted:
+		require.Fail(t, "granted without a quorum")
+	case <-time.After(serverTTL / 2):
+	}
+	thawed := time.Now()
+	s.thaw(0, 1)
+	g := receive(t, granted, 3*serverTTL, "nobody got the key after the servers came back")
+	require.NoError(t, g.err)
+	require.True(t, g.at.After(thawed))
+	require.True(t, g.at.After(ended))
+	require.Greater(t, g.lease.FencingToken(), held.FencingToken())
+}

@@ -1,0 +1,322 @@
+package redlock_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// The tests in *_server_test.go run against valkey-server processes. Time passes for real there, so what they
+// assert is a fraction of the TTL, never a speed.
+
+const (
+	// serverTTL is for tests that wait until something expires.
+	serverTTL = time.Second
+	// longTTL is for tests in which nothing may vanish by expiring.
+	longTTL = 10 * time.Second
+	// lateness is what a loaded machine may add to a moment in time.
+	lateness = 150 * time.Millisecond
+	// pollTick is how often a test looks for what sends no event.
+	pollTick = 5 * time.Millisecond
+)
+
+// servers is a fleet of real servers with what tests do to them and ask them.
+type servers struct {
+	*valkeytest.Fleet
+	t *testing.T
+}
+
+func startServers(t *testing.T, n int, opts ...valkeytest.Option) *servers {
+	t.Helper()
+	return &servers{valkeytest.Start(t, n, opts...), t}
+}
+
+// open makes a Quorum that is closed with the test and waits until it is connected to all nodes.
+func (s *servers) open(opts ...redlock.Option) *redlock.Quorum {
+	s.t.Helper()
+	return openURLs(s.t, s.URLs(), opts...)
+}
+
+func openURLs(t *testing.T, urls []string, opts ...redlock.Option) *redlock.Quorum {
+	t.Helper()
+	q, err := redlock.Open(urls, append(quietOptions(), opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, q.Close()) })
+	q.Nodes(t.Context())
+	return q
+}
+
+// wrap is open with New and clients as valkey-go makes them when asked for nothing.
+func (s *servers) wrap(opts ...redlock.Option) *redlock.Quorum {
+	s.t.Helper()
+	clients := make([]valkey.Client, len(s.Nodes()))
+	for i, n := range s.Nodes() {
+		client, err := valkey.NewClient(valkey.ClientOption{InitAddress: []string{n.Addr()}})
+		require.NoError(s.t, err)
+		s.t.Cleanup(client.Close)
+		clients[i] = client
+	}
+	q, err := redlock.New(clients, append(quietOptions(), opts...)...)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { assert.NoError(s.t, q.Close()) })
+	q.Nodes(s.t.Context())
+	return q
+}
+
+func quietOptions() []redlock.Option {
+	return []redlock.Option{redlock.WithTTL(serverTTL), redlock.WithLogger(slog.New(slog.DiscardHandler))}
+}
+
+// hold acquires a key and waits until all running nodes have it: TryAcquire returns when a quorum has.
+func (s *servers) hold(q *redlock.Quorum, key string, opts ...redlock.LeaseOption) *redlock.Lease {
+	s.t.Helper()
+	l, err := q.TryAcquire(s.t.Context(), key, opts...)
+	require.NoError(s.t, err)
+	require.Eventually(s.t, func() bool {
+		for _, n := range s.Nodes() {
+			if !slices.Contains(n.Keys(s.t), lockKey(key)) {
+				return false
+			}
+		}
+		return true
+	}, l.TTL()/2, pollTick, "the nodes behind the quorum never granted")
+	return l
+}
+
+func (s *servers) freeze(nodes ...int) {
+	s.t.Helper()
+	for _, i := range nodes {
+		require.NoError(s.t, s.Node(i).Freeze())
+	}
+}
+
+func (s *servers) thaw(nodes ...int) {
+	s.t.Helper()
+	for _, i := range nodes {
+		require.NoError(s.t, s.Node(i).Thaw())
+	}
+}
+
+func (s *servers) kill(nodes ...int) {
+	s.t.Helper()
+	for _, i := range nodes {
+		require.NoError(s.t, s.Node(i).Kill())
+	}
+}
+
+// do runs a command that has to succeed on the nodes, all of them when none is named.
+func (s *servers) do(args []string, nodes ...int) {
+	s.t.Helper()
+	if len(nodes) == 0 {
+		nodes = s.all()
+	}
+	for _, i := range nodes {
+		require.NoError(s.t, s.Node(i).Do(s.t, args...).Error(), "%v", args)
+	}
+}
+
+func (s *servers) all() []int {
+	nodes := make([]int, len(s.Nodes()))
+	for i := range nodes {
+		nodes[i] = i
+	}
+	return nodes
+}
+
+func lockKey(key string) string  { return "tenure:{" + key + "}" }
+func fenceKey(key string) string { return lockKey(key) + ":fence" }
+
+// squat writes another owner's value by hand, as a foreign holder of the key.
+func (s *servers) squat(key string, ttl time.Duration, nodes ...int) {
+	s.t.Helper()
+	owner := "squatter/" + strings.Repeat("A", 22)
+	s.do([]string{"SET", lockKey(key), owner, "PX", fmt.Sprint(ttl.Milliseconds())}, nodes...)
+}
+
+// pttl is the remaining life of a key's lock on a node; negative without one.
+func (s *servers) pttl(node int, key string) time.Duration {
+	s.t.Helper()
+	ms, err := s.Node(node).Do(s.t, "PTTL", lockKey(key)).AsInt64()
+	require.NoError(s.t, err)
+	return time.Duration(ms) * time.Millisecond
+}
+
+// locks returns every key on a node that is not a fencing counter.
+func (s *servers) locks(node int) []string {
+	s.t.Helper()
+	return slices.DeleteFunc(s.Node(node).Keys(s.t), func(key string) bool { return strings.HasSuffix(key, ":fence") })
+}
+
+// requireFree waits until no node has a lock any more.
+func (s *servers) requireFree(within time.Duration, why string) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool {
+		for _, i := range s.all() {
+			if len(s.locks(i)) > 0 {
+				return false
+			}
+		}
+		return true
+	}, within, pollTick, why)
+}
+
+// requireGranted waits until a node has carried out an acquisition, whatever became of it: each sets a counter
+// and a key.
+func (s *servers) requireGranted(nodes ...int) {
+	s.t.Helper()
+	for _, i := range nodes {
+		require.Eventually(s.t, func() bool { return s.Node(i).CommandStats(s.t)["set"] >= 2 }, longTTL, pollTick,
+			"node %d was never asked, so this tests nothing", i)
+	}
+}
+
+// requireUnread waits until requests lie in a frozen node's socket. Only Linux tells; elsewhere it returns.
+func (s *servers) requireUnread(nodes ...int) {
+	s.t.Helper()
+	if runtime.GOOS != "linux" {
+		return
+	}
+	for _, i := range nodes {
+		require.Eventually(s.t, func() bool { return s.unread(i) }, longTTL, pollTick, "node %d was never asked", i)
+	}
+}
+
+// unread looks for bytes in a receive queue of the node's port in /proc/net/tcp (proc(5)).
+func (s *servers) unread(node int) bool {
+	table, err := os.ReadFile("/proc/net/tcp")
+	require.NoError(s.t, err)
+	_, text, _ := net.SplitHostPort(s.Node(node).Addr())
+	port, err := strconv.Atoi(text)
+	require.NoError(s.t, err)
+	local := fmt.Sprintf(":%04X", port)
+	lines := bufio.NewScanner(bytes.NewReader(table))
+	for lines.Scan() {
+		f := strings.Fields(lines.Text())
+		const established = "01"
+		if len(f) > 4 && strings.HasSuffix(f[1], local) && f[3] == established && !strings.HasSuffix(f[4], ":00000000") {
+			return true
+		}
+	}
+	return false
+}
+
+// tokenOn reads a key's fencing counter on a node; zero without one.
+func (s *servers) tokenOn(node int, key string) uint64 {
+	s.t.Helper()
+	token, err := s.Node(node).Do(s.t, "GET", fenceKey(key)).AsUint64()
+	if valkey.IsValkeyNil(err) {
+		return 0
+	}
+	require.NoError(s.t, err)
+	return token
+}
+
+// staysHeld watches a lease for a while.
+func (s *servers) staysHeld(l *redlock.Lease, d time.Duration) {
+	s.t.Helper()
+	select {
+	case <-l.Context().Done():
+		require.NoError(s.t, context.Cause(l.Context()))
+	case <-time.After(d):
+		require.NoError(s.t, l.Err())
+	}
+}
+
+// requireLost waits for the end of a lease and returns when that was seen.
+func (s *servers) requireLost(l *redlock.Lease, reason redlock.LostReason) time.Time {
+	s.t.Helper()
+	select {
+	case <-l.Context().Done():
+	case <-time.After(2 * l.TTL()):
+		require.Fail(s.t, "the lease never ended")
+	}
+	at := time.Now()
+	var lost *redlock.LostError
+	require.ErrorAs(s.t, context.Cause(l.Context()), &lost)
+	require.Equal(s.t, reason, lost.Reason)
+	require.Equal(s.t, l.Key(), lost.Key)
+	return at
+}
+
+// grant is what an Acquire in the background came to.
+type grant struct {
+	lease *redlock.Lease
+	err   error
+	at    time.Time
+}
+
+// wait starts an Acquire and returns when it listens for the key's release on a quorum of nodes.
+func (s *servers) wait(q *redlock.Quorum, key string, opts ...redlock.LeaseOption) <-chan grant {
+	s.t.Helper()
+	granted := s.acquire(q, key, opts...)
+	require.Eventually(s.t, func() bool {
+		listening := 0
+		for _, n := range s.Nodes() {
+			channels, err := n.Do(s.t, "PUBSUB", "CHANNELS", lockKey(key)+"*").AsStrSlice()
+			if err == nil && len(channels) > 0 {
+				listening++
+			}
+		}
+		return listening > len(s.Nodes())/2
+	}, longTTL, pollTick, "nobody waits")
+	return granted
+}
+
+// acquire starts an Acquire that ends with the test.
+func (s *servers) acquire(q *redlock.Quorum, key string, opts ...redlock.LeaseOption) <-chan grant {
+	granted := make(chan grant, 1)
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		l, err := q.Acquire(s.t.Context(), key, opts...)
+		granted <- grant{l, err, time.Now()}
+	})
+	s.t.Cleanup(ended.Wait)
+	return granted
+}
+
+// receive returns what arrives on ch, and fails the test after a while.
+func receive[T any](t *testing.T, ch <-chan T, within time.Duration, what string) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(within):
+		require.FailNow(t, what, "nothing within %v", within)
+		panic("unreachable")
+	}
+}
+
+// took is how long do ran.
+func took(do func()) time.Duration {
+	start := time.Now()
+	do()
+	return time.Since(start)
+}
+
+// tryAcquire starts a TryAcquire.
+func tryAcquire(ctx context.Context, q *redlock.Quorum, key string) <-chan grant {
+	granted := make(chan grant, 1)
+	go func() {
+		l, err := q.TryAcquire(ctx, key)
+		granted <- grant{l, err, time.Now()}
+	}()
+	return granted
+}

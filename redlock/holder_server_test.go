@@ -1,0 +1,116 @@
+package redlock_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+func TestHolderIsSeenByEverybody(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	q, other := s.open(redlock.WithIdentity("worker-1")), s.wrap()
+	_, err := other.Holder(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrNotHeld)
+
+	l := s.hold(q, "key")
+	h, err := other.Holder(t.Context(), "key")
+	require.NoError(t, err)
+	require.Equal(t, "key", h.Key)
+	require.Equal(t, "worker-1", h.Identity)
+	require.Equal(t, l.FencingToken(), h.FencingToken)
+	require.GreaterOrEqual(t, h.Nodes, 2)
+	require.Greater(t, h.TTL, serverTTL/2)
+	require.LessOrEqual(t, h.TTL, serverTTL)
+
+	s.freeze(2)
+	require.Less(t, took(func() { h, err = other.Holder(t.Context(), "key") }), serverTTL/2)
+	require.NoError(t, err)
+	require.Equal(t, "worker-1", h.Identity)
+	s.freeze(1)
+	_, err = other.Holder(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	require.ErrorIs(t, err, redlock.ErrTimeout)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = other.Holder(ctx, "key")
+	require.ErrorIs(t, err, context.Canceled)
+	s.thaw(1, 2)
+	require.NoError(t, l.Release(t.Context()))
+	require.Eventually(t, func() bool { _, err = other.Holder(t.Context(), "key"); return err != nil }, longTTL, pollTick)
+	require.ErrorIs(t, err, redlock.ErrNotHeld)
+}
+
+// A key that only a minority has is nobody's, and one that another program wrote is reported as it is.
+func TestHolderNeedsAQuorum(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	q := s.open()
+	s.squat("key", longTTL, 0)
+	_, err := q.Holder(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrNotHeld)
+	s.do([]string{"SET", lockKey("key"), "somebody's own format"})
+	h, err := q.Holder(t.Context(), "key")
+	require.NoError(t, err)
+	require.Equal(t, "somebody's own format", h.Identity)
+}
+
+func TestNodesTellTheirState(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 5)
+	host, port, err := net.SplitHostPort(s.Node(0).Addr())
+	require.NoError(t, err)
+	s.do([]string{"REPLICAOF", host, port}, 1)
+	q := s.open()
+	s.freeze(2)
+	s.kill(3)
+	var nodes []redlock.NodeStatus
+	require.Less(t, took(func() { nodes = q.Nodes(t.Context()) }), serverTTL/2)
+	require.Len(t, nodes, 5)
+	for i, n := range nodes {
+		require.Equal(t, s.Node(i).Addr(), n.Node)
+	}
+	for _, i := range []int{0, 4} {
+		require.True(t, nodes[i].Reachable)
+		require.Equal(t, "master", nodes[i].Role)
+		require.Empty(t, nodes[i].Warnings)
+		require.NoError(t, nodes[i].Err)
+		require.Positive(t, nodes[i].Latency)
+		require.Less(t, nodes[i].Latency, serverTTL/2)
+	}
+	require.True(t, nodes[1].Reachable)
+	require.Equal(t, "slave", nodes[1].Role)
+	require.Len(t, nodes[1].Warnings, 1)
+	require.Contains(t, nodes[1].Warnings[0], "not a master")
+	require.False(t, nodes[2].Reachable)
+	require.Equal(t, "timeout", redlock.ErrorType(nodes[2].Err))
+	require.False(t, nodes[3].Reachable)
+	require.Equal(t, "connection", redlock.ErrorType(nodes[3].Err))
+	require.ErrorContains(t, nodes[3].Err, s.Node(3).Addr())
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+	defer cancel()
+	require.Less(t, took(func() { nodes = q.Nodes(ctx) }), serverTTL/4)
+	require.Len(t, nodes, 5)
+}
+
+// A replica does not take writes, so its vote is missing and its answer says why.
+func TestReplicaHasNoVote(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 2)
+	host, port, err := net.SplitHostPort(s.Node(0).Addr())
+	require.NoError(t, err)
+	s.do([]string{"REPLICAOF", host, port}, 1)
+	_, err = s.open().TryAcquire(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	require.ErrorContains(t, err, "READONLY")
+	var ne *redlock.NodeError
+	require.ErrorAs(t, err, &ne)
+	require.Equal(t, s.Node(1).Addr(), ne.Node)
+	require.Equal(t, "server", ne.ErrorType())
+}

@@ -1,0 +1,91 @@
+package redlock_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// resetStats starts the counting of commands on all nodes.
+func (s *servers) resetStats() {
+	s.t.Helper()
+	for _, n := range s.Nodes() {
+		n.ResetStats(s.t)
+	}
+}
+
+// own returns the commands a node served, without those of the test itself.
+func (s *servers) own(node int) map[string]int64 {
+	s.t.Helper()
+	stats := s.Node(node).CommandStats(s.t)
+	for _, mine := range []string{"info", "config|resetstat", "keys", "pubsub|channels"} {
+		delete(stats, mine)
+	}
+	return stats
+}
+
+// Field: one idle held lock cost 243,857 EVALSHA in 10 s.
+func TestTrap07HeldLeaseIsQuiet(t *testing.T) {
+	t.Parallel()
+	const periods = 3 // in TTLs
+	s := startServers(t, 3)
+	l := s.hold(s.open(), "key")
+	s.staysHeld(l, serverTTL/2) // beyond the first extension, which sets the counter again
+	s.resetStats()
+	s.staysHeld(l, periods*serverTTL)
+	for _, i := range s.all() {
+		stats := s.own(i)
+		require.LessOrEqual(t, stats["evalsha"], int64(4*periods), "%v", stats)
+		require.GreaterOrEqual(t, stats["evalsha"], int64(2*periods), "it is not extended: %v", stats)
+		require.Equal(t, stats["evalsha"], stats["pexpire"], "each is an extension: %v", stats)
+		require.LessOrEqual(t, stats["ping"], int64(periods*serverTTL/time.Second+1), "%v", stats)
+		for name := range stats {
+			require.Contains(t, []string{"evalsha", "get", "pexpire", "ping"}, name, "%v", stats)
+		}
+	}
+}
+
+// Field: waiters that poll. Ours try once a TTL in case a message was lost, and when the holder's keys would expire.
+func TestTrap07WaiterIsQuiet(t *testing.T) {
+	t.Parallel()
+	const periods = 3
+	s := startServers(t, 3)
+	held := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
+	s.wait(s.open(), "key")
+	s.staysHeld(held, serverTTL/4) // the attempt that follows the subscription
+	s.resetStats()
+	s.staysHeld(held, periods*serverTTL)
+	for _, i := range s.all() {
+		stats := s.own(i)
+		tries := stats["evalsha"] - stats["pexpire"] // the holder's extensions
+		require.LessOrEqual(t, tries, int64(2*periods), "%v", stats)
+		require.GreaterOrEqual(t, tries, int64(periods-1), "no poll backs the messages: %v", stats)
+		require.Zero(t, stats["subscribe"], "it subscribes again and again: %v", stats)
+		require.LessOrEqual(t, stats["set"], stats["pexpire"], "a failed attempt writes: %v", stats)
+	}
+}
+
+// All waiters of a Quorum share one connection a node.
+func TestWaitersShareAConnection(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	q := s.open(redlock.WithTTL(longTTL))
+	s.hold(q, "key")
+	s.hold(q, "other")
+	for range 10 {
+		s.wait(q, "key")
+		s.wait(q, "other")
+	}
+	for _, n := range s.Nodes() {
+		clients, err := n.Do(t, "CLIENT", "LIST", "TYPE", "pubsub").ToString()
+		require.NoError(t, err)
+		require.Equal(t, 1, strings.Count(clients, "\n"), clients)
+		clients, err = n.Do(t, "CLIENT", "LIST", "TYPE", "normal").ToString()
+		require.NoError(t, err)
+		require.Equal(t, 2, strings.Count(clients, "\n"), "the Quorum's and the test's: %s", clients)
+	}
+}

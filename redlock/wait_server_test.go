@@ -1,0 +1,135 @@
+package redlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Field: expiry events come 0.1 to 0.6 s late, and among 100,000 other volatile keys not within 60 s.
+func TestTrap12SuccessorComesAtTheExpiry(t *testing.T) {
+	s := startServers(t, 3)
+	s.do([]string{"EVAL", `for i = 1, 100000 do redis.call('SET', 'volatile' .. i, i, 'PX', 3600000 + i) end return 'done'`, "0"})
+	dead := s.hold(s.open(redlock.WithTTL(2*serverTTL)), "key")
+	granted := s.wait(s.open(redlock.WithTTL(longTTL)), "key") // polls every 10 s, which is no help
+	dead.StopExtending()
+	var expiry time.Time
+	for _, i := range s.all() {
+		asked := time.Now()
+		if at := asked.Add(s.pttl(i, "key")); at.After(expiry) {
+			expiry = at
+		}
+	}
+	g := receive(t, granted, 4*serverTTL, "the successor was not told of the expiry")
+	require.NoError(t, g.err)
+	require.WithinRange(t, g.at, dead.Deadline(), expiry.Add(serverTTL/2))
+	require.ErrorIs(t, dead.Err(), redlock.ErrLost)
+	require.Greater(t, g.lease.FencingToken(), dead.FencingToken())
+}
+
+// Polls every 10 s are too seldom to explain a hand-over within a second.
+func TestWaiterHearsOfTheRelease(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		hurt func(*servers)
+	}{
+		{"all nodes", func(*servers) {}},
+		{"one of three killed", func(s *servers) { s.kill(2) }},
+		{"one of three frozen", func(s *servers) { s.freeze(2) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := startServers(t, 3)
+			held := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
+			waiter := s.open(redlock.WithTTL(longTTL))
+			granted := s.wait(waiter, "key")
+			test.hurt(s)
+			// The attempt that follows the subscription, as well as one that the hurt may cause, is over.
+			require.Eventually(t, func() bool { return waiter.Nodes(t.Context())[0].Reachable }, longTTL, pollTick)
+			require.NoError(t, held.Release(t.Context()))
+			g := receive(t, granted, serverTTL, "the release was not heard")
+			require.NoError(t, g.err)
+			require.Greater(t, g.lease.FencingToken(), held.FencingToken())
+			s.thaw(2)
+		})
+	}
+}
+
+// With nodes down from the start the waiter still listens, instead of trying again and again.
+func TestWaiterWithADeadMinorityIsQuiet(t *testing.T) {
+	t.Parallel()
+	const periods = 3
+	s := startServers(t, 3)
+	holder, waiter := s.open(redlock.WithTTL(longTTL)), s.open()
+	held := s.hold(holder, "key")
+	s.kill(2)
+	s.acquire(waiter, "key")
+	s.staysHeld(held, serverTTL/2)
+	for i := range 2 {
+		s.Node(i).ResetStats(t)
+	}
+	s.staysHeld(held, periods*serverTTL)
+	for i := range 2 {
+		stats := s.own(i)
+		require.LessOrEqual(t, stats["evalsha"]-stats["pexpire"], int64(2*periods), "%v", stats)
+	}
+}
+
+// Field: waiters that never wake after their subscription was lost.
+func TestTrap14KilledSubscriptionsLoseNothing(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	held := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
+	granted := s.wait(s.open(), "key")
+	for _, n := range s.Nodes() {
+		killed, err := n.Do(t, "CLIENT", "KILL", "TYPE", "pubsub").AsInt64()
+		require.NoError(t, err)
+		require.EqualValues(t, 1, killed)
+	}
+	require.NoError(t, held.Release(t.Context()))
+	g := receive(t, granted, 3*serverTTL/2, "the waiter sleeps on")
+	require.NoError(t, g.err)
+}
+
+// A user who may neither publish nor subscribe has no messages at all, and polls.
+func TestTrap14WaiterWithoutMessagesPolls(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	s.do([]string{"ACL", "SETUSER", "mute", "on", ">pass", "~*", "resetchannels", "+@all", "-publish", "-subscribe"})
+	urls := make([]string, 3)
+	for i, n := range s.Nodes() {
+		urls[i] = "valkey://mute:pass@" + n.Addr()
+	}
+	held := s.hold(openURLs(t, urls, redlock.WithTTL(longTTL)), "key")
+	granted := s.acquire(openURLs(t, urls), "key")
+	s.staysHeld(held, serverTTL/2)
+	require.NoError(t, held.Release(t.Context()))
+	g := receive(t, granted, 3*serverTTL/2, "without messages nothing wakes the waiter")
+	require.NoError(t, g.err)
+}
+
+// Field: of several waiters one got the lease and the others slept through the next releases.
+func TestEveryWaiterGetsItsTurn(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	q := s.open(redlock.WithTTL(longTTL))
+	held := s.hold(q, "key")
+	const waiters = 5
+	granted := make(chan grant, waiters)
+	for range waiters {
+		one := s.wait(q, "key")
+		go func() { granted <- <-one }()
+	}
+	last := held.FencingToken()
+	require.NoError(t, held.Release(t.Context()))
+	for range waiters {
+		g := receive(t, granted, longTTL/2, "a waiter was forgotten")
+		require.NoError(t, g.err)
+		require.Greater(t, g.lease.FencingToken(), last)
+		last = g.lease.FencingToken()
+		require.NoError(t, g.lease.Release(t.Context()))
+	}
+}
