@@ -1,0 +1,72 @@
+package elector
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestChangesAreOrderedAndNoneIsLost(t *testing.T) {
+	e := &Elector{feed: newFeed()}
+	const n = 1000
+	var readers sync.WaitGroup
+	for reader := range 5 {
+		changes := e.Changes(t.Context())
+		readers.Go(func() {
+			next := uint64(1)
+			for c := range changes {
+				if c.Term != next {
+					t.Errorf("reader %d: term %d instead of %d", reader, c.Term, next)
+					return
+				}
+				if next++; next > n {
+					return
+				}
+			}
+		})
+	}
+	for i := range n { // faster than anybody reads
+		e.feed.publish(Change{Kind: Resigned, Term: uint64(i + 1)})
+	}
+	readers.Wait()
+}
+
+func TestChangesBeginAtTheCall(t *testing.T) {
+	e := &Elector{feed: newFeed()}
+	e.feed.publish(Change{Kind: Elected, Term: 1})
+	e.feed.publish(Change{Kind: Lost, Term: 1})
+	before := e.Changes(t.Context())
+	e.feed.publish(Change{Kind: Elected, Term: 2})
+	during := e.Changes(t.Context())
+	e.feed.publish(Change{Kind: Resigned, Term: 2})
+	for range 2 { // a sequence can be ranged over again
+		require.Equal(t, []Change{{Kind: Elected, Term: 2}, {Kind: Resigned, Term: 2}}, take(before, 2))
+		require.Equal(t, []Change{{Kind: Elected, Term: 2}, {Kind: Resigned, Term: 2}}, take(during, 2))
+	}
+}
+
+func take(changes func(func(Change) bool), n int) (got []Change) {
+	for c := range changes {
+		if got = append(got, c); len(got) == n {
+			break
+		}
+	}
+	return got
+}
+
+func TestChangesEndWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &Elector{feed: newFeed()}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		for range e.Changes(ctx) {
+			t.Fatal("there is nothing to see")
+		}
+		require.Equal(t, time.Minute, time.Since(start))
+	})
+}

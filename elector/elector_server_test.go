@@ -1,0 +1,124 @@
+package elector_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Tests against real valkey-server processes.
+
+const serverTTL = 2 * time.Second
+
+func serverCandidate(t *testing.T, fleet *valkeytest.Fleet) *elector.Elector {
+	t.Helper()
+	q, err := redlock.Open(fleet.URLs(), redlock.WithTTL(serverTTL))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	e, err := elector.New(q, "test")
+	require.NoError(t, err)
+	return e
+}
+
+// Several replicas that resign all the time: never two at once, terms increase, everybody gets a turn.
+func TestHandOversNeverOverlap(t *testing.T) {
+	t.Parallel()
+	fleet := valkeytest.Start(t, 5)
+	const replicas, terms = 4, 40
+	var inside, served atomic.Int32
+	var last atomic.Uint64
+	enough := make(chan struct{})
+	var once sync.Once
+	all := make([]*elector.Elector, replicas)
+	turns := make([]atomic.Int32, replicas)
+	for i := range all {
+		all[i] = serverCandidate(t, fleet)
+	}
+	var stops []*running
+	for i, e := range all {
+		stops = append(stops, run(t, e, func(ctx context.Context, term *elector.Term) error {
+			if inside.Add(1) != 1 {
+				t.Error("two leaders at once")
+			}
+			for j, other := range all {
+				if (other.IsLeader(ctx) == nil) != (i == j) {
+					t.Errorf("replica %d leads and IsLeader of %d disagrees", i, j)
+				}
+			}
+			if before := last.Swap(term.Number()); before >= term.Number() {
+				t.Errorf("term %d after %d", term.Number(), before)
+			}
+			turns[i].Add(1)
+			inside.Add(-1)
+			if served.Add(1) >= terms {
+				once.Do(func() { close(enough) })
+			}
+			return nil
+		}))
+	}
+	<-enough
+	for _, r := range stops {
+		require.NoError(t, r.end())
+	}
+	for i := range turns {
+		require.Positive(t, turns[i].Load(), "replica %d never led", i)
+	}
+}
+
+func TestFollowerTakesOverOnRealServers(t *testing.T) {
+	t.Parallel()
+	fleet := valkeytest.Start(t, 3)
+	q, err := redlock.Open(fleet.URLs(), redlock.WithTTL(serverTTL))
+	require.NoError(t, err)
+	a, err := elector.New(q, "test")
+	require.NoError(t, err)
+	ra := run(t, a, nil)
+	waitElected(t, a)
+	b := serverCandidate(t, fleet)
+	rb := run(t, b, nil)
+	require.Eventually(t, func() bool { return subscribers(t, fleet) > 0 }, 5*time.Second, 5*time.Millisecond, "the follower waits")
+
+	start := time.Now()
+	require.NoError(t, ra.end())
+	waitElected(t, b)
+	require.Less(t, time.Since(start), serverTTL/2, "a resignation is not waited out")
+
+	// Now b dies, as far as the servers can see, and a comes back.
+	require.NoError(t, rb.end())
+	ra = run(t, a, nil)
+	waitElected(t, a)
+	rb = run(t, b, nil)
+	crash := time.Now()
+	require.NoError(t, q.Close())
+	waitElected(t, b)
+	took := time.Since(crash)
+	require.Greater(t, took, serverTTL/2, "not before the lease expired")
+	require.ErrorIs(t, <-ra.done, redlock.ErrClosed)
+	require.NoError(t, rb.end())
+}
+
+func subscribers(t *testing.T, fleet *valkeytest.Fleet) int64 {
+	reply, err := fleet.Node(0).Do(t, "PUBSUB", "NUMSUB", "tenure:{election/test}:notice").AsIntMap()
+	require.NoError(t, err)
+	return reply["tenure:{election/test}:notice"]
+}
+
+func waitElected(t *testing.T, e *elector.Elector) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for c := range e.Changes(ctx) {
+		if c.Kind == elector.Elected {
+			return
+		}
+	}
+	t.Fatal("not elected")
+}

@@ -1,0 +1,180 @@
+package elector_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+func localQuorum(tb testing.TB, opts ...redlock.Option) *redlock.Quorum {
+	tb.Helper()
+	fleet := redlocktest.Start(tb, 3)
+	q, err := redlock.Open(fleet.URLs(), append(opts, redlock.WithClientOption(fleet.ClientOption))...)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, q.Close()) })
+	return q
+}
+
+func TestBadArgumentsAreNamed(t *testing.T) {
+	q := localQuorum(t)
+	for _, test := range []struct {
+		q        *redlock.Quorum
+		election string
+		opt      elector.Option
+		option   string
+		reason   string
+	}{
+		{nil, "e", elector.WithTTL(time.Second), "q", "nil"},
+		{q, "", elector.WithTTL(time.Second), "election", "empty"},
+		{q, "e", nil, "Option", "nil"},
+		{q, strings.Repeat("e", 1024), elector.WithTTL(time.Second), "lease", "bytes"},
+		{q, "e", elector.WithTTL(time.Millisecond), "lease", "WithTTL: 1ms is below the minimum"},
+		{q, "e", elector.WithIdentity(""), "lease", "WithIdentity"},
+		{q, "e", elector.WithDrainTimeout(0), "WithDrainTimeout", "not positive"},
+		{q, "e", elector.WithBackoff(0, time.Second), "WithBackoff", "positive"},
+		{q, "e", elector.WithBackoff(time.Minute, time.Second), "WithBackoff", "at least the first"},
+		{q, "e", elector.WithLogger(nil), "WithLogger", "DiscardHandler"},
+		{q, "e", elector.WithTracer(nil), "WithTracer", "leave the option out"},
+	} {
+		_, err := elector.New(test.q, test.election, test.opt)
+		var oe *elector.OptionError
+		require.ErrorAs(t, err, &oe)
+		require.Equal(t, test.option, oe.Option)
+		require.Contains(t, oe.Reason, test.reason)
+	}
+}
+
+func TestLeaderIsReadFromTheNodes(t *testing.T) {
+	q := localQuorum(t)
+	e, err := elector.New(q, "test", elector.WithIdentity("replica-1"))
+	require.NoError(t, err)
+	_, err = e.Leader(t.Context())
+	require.ErrorIs(t, err, elector.ErrNoLeader)
+	terms := make(chan *elector.Term, 1)
+	r := run(t, e, func(ctx context.Context, term *elector.Term) error {
+		terms <- term
+		return untilDone(ctx, term)
+	})
+	term := <-terms
+	leader, err := e.Leader(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "replica-1", leader.Identity)
+	require.Equal(t, term.Number(), leader.Term)
+	require.Positive(t, leader.TTL)
+	require.NoError(t, r.end())
+}
+
+func TestRunTwice(t *testing.T) {
+	e, err := elector.New(localQuorum(t), "test")
+	require.NoError(t, err)
+	r := run(t, e, nil)
+	for range e.Changes(t.Context()) {
+		break
+	}
+	require.ErrorIs(t, e.Run(t.Context(), nil), elector.ErrRunning)
+	require.True(t, leads(e))
+	require.NoError(t, r.end())
+	require.ErrorIs(t, e.Healthy(), elector.ErrNotRunning)
+	r = run(t, e, nil)
+	for range e.Changes(t.Context()) {
+		break
+	}
+	require.NoError(t, r.end())
+}
+
+func TestGoexitOfLeadIsAnError(t *testing.T) {
+	e, err := elector.New(localQuorum(t), "test")
+	require.NoError(t, err)
+	changes := e.Changes(t.Context())
+	r := run(t, e, func(context.Context, *elector.Term) error {
+		t.Skip() // ends the goroutine, as FailNow does; it does not skip the test, which runs on another
+		return nil
+	})
+	for c := range changes {
+		if c.Kind == elector.Resigned {
+			require.ErrorContains(t, c.Err, "Goexit")
+			break
+		}
+	}
+	require.NoError(t, r.end())
+}
+
+func TestIsLeaderDoesNotAllocate(t *testing.T) {
+	e, err := elector.New(localQuorum(t), "test")
+	require.NoError(t, err)
+	ctx := t.Context()
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = e.IsLeader(ctx) }))
+	r := run(t, e, nil)
+	for range e.Changes(ctx) {
+		break
+	}
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = e.IsLeader(ctx) }))
+	require.NoError(t, r.end())
+}
+
+type tracer struct{ lines []string }
+
+func (tr *tracer) TraceCampaignStart(ctx context.Context, data elector.TraceCampaignStartData) context.Context {
+	tr.lines = append(tr.lines, "campaign "+data.Election+" "+data.Identity)
+	return context.WithValue(ctx, tracer{}.key(), "campaign")
+}
+
+func (tr *tracer) TraceCampaignEnd(ctx context.Context, data elector.TraceCampaignEndData) {
+	if data.Term != nil && ctx.Value(tracer{}.key()) == "campaign" {
+		tr.lines = append(tr.lines, "won")
+	}
+}
+
+func (tr *tracer) TraceChange(ctx context.Context, data elector.TraceChangeData) {
+	line := string(data.Change.Kind)
+	if ctx.Value(tracer{}.key()) == "campaign" {
+		line += " in the campaign's context"
+	}
+	if data.Served > 0 {
+		line += " after a while"
+	}
+	tr.lines = append(tr.lines, line)
+}
+
+type tracerKey struct{}
+
+func (tracer) key() any { return tracerKey{} }
+
+func TestTracer(t *testing.T) {
+	tr := &tracer{}
+	e, err := elector.New(localQuorum(t), "test", elector.WithTracer(tr), elector.WithIdentity("me"))
+	require.NoError(t, err)
+	r := run(t, e, nil)
+	for range e.Changes(t.Context()) {
+		break
+	}
+	require.NoError(t, r.end())
+	require.Equal(t, []string{"campaign test me", "won", "elected in the campaign's context",
+		"resigned in the campaign's context after a while"}, tr.lines)
+}
+
+func BenchmarkIsLeader(b *testing.B) {
+	e, err := elector.New(localQuorum(b), "test")
+	require.NoError(b, err)
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error)
+	go func() { done <- e.Run(ctx, nil) }()
+	for range e.Changes(ctx) {
+		break
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if e.IsLeader(ctx) != nil {
+			b.Fatal("not the leader")
+		}
+	}
+	cancel()
+	<-done
+}

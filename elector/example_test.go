@@ -1,0 +1,144 @@
+package elector_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+// exampleQuorum stands for redlock.Open with the URLs of real nodes.
+func exampleQuorum() (q *redlock.Quorum, closeAll func()) {
+	fleet, err := redlocktest.New(3)
+	if err != nil {
+		log.Fatal(err)
+	}
+	q, err = redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption))
+	if err != nil {
+		log.Fatal(err)
+	}
+	return q, func() {
+		q.Close()
+		fleet.Close()
+	}
+}
+
+func Example() {
+	q, closeAll := exampleQuorum() // redlock.Open([]string{"valkey://a", "valkey://b", "valkey://c"})
+	defer closeAll()
+	e, err := elector.New(q, "webhook-sender")
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background()) // signal.NotifyContext in a service
+	err = e.Run(ctx, func(ctx context.Context, term *elector.Term) error {
+		fmt.Println("leading:", e.IsLeader(ctx) == nil)
+		cancel()
+		<-ctx.Done() // ends with the term
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// leading: true
+	// <nil>
+}
+
+func ExampleNew() {
+	q, closeAll := exampleQuorum()
+	defer closeAll()
+	_, err := elector.New(q, "")
+	fmt.Println(err)
+	// Output: elector: election: is empty: name what is led
+}
+
+func ExampleElector_Run() {
+	q, closeAll := exampleQuorum()
+	defer closeAll()
+	e, _ := elector.New(q, "compactor")
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	changes := e.Changes(context.Background())
+	done := make(chan error)
+	go func() { done <- e.Run(ctx, nil) }() // no work of its own: ask IsLeader instead
+	for c := range changes {
+		fmt.Println(c.Kind)
+		if c.Kind != elector.Elected {
+			break
+		}
+		cancel()
+	}
+	fmt.Println(<-done)
+	// Output:
+	// elected
+	// resigned
+	// <nil>
+}
+
+func ExampleElector_IsLeader() {
+	q, closeAll := exampleQuorum()
+	defer closeAll()
+	e, _ := elector.New(q, "compactor")
+	fmt.Println(e.IsLeader(context.Background()))
+	// Output: elector: not the leader
+}
+
+func ExampleElector_Leader() {
+	q, closeAll := exampleQuorum()
+	defer closeAll()
+	e, _ := elector.New(q, "compactor", elector.WithIdentity("replica-1"))
+	ctx, cancel := context.WithCancel(context.Background())
+	_, err := e.Leader(ctx)
+	fmt.Println(err)
+	e.Run(ctx, func(ctx context.Context, term *elector.Term) error {
+		leader, err := e.Leader(ctx)
+		fmt.Println(leader.Identity, leader.Term == term.Number(), err)
+		cancel()
+		return nil
+	})
+	// Output:
+	// elector: nobody leads
+	// replica-1 true <nil>
+}
+
+func ExampleElector_Changes() {
+	q, closeAll := exampleQuorum()
+	defer closeAll()
+	e, _ := elector.New(q, "compactor")
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan error)
+	go func() { done <- e.Run(ctx, nil) }()
+	for c := range e.Changes(ctx) {
+		fmt.Println(c.Kind, c.Term > 0)
+		break
+	}
+	cancel()
+	<-done
+	// Output: elected true
+}
+
+func ExampleElector_Healthy() {
+	q, closeAll := exampleQuorum()
+	defer closeAll()
+	e, _ := elector.New(q, "compactor")
+	fmt.Println(e.Healthy())
+	// Output: elector: Run is not running
+}
+
+func ExampleTerm_Resign() {
+	q, closeAll := exampleQuorum()
+	defer closeAll()
+	e, _ := elector.New(q, "compactor")
+	ctx, cancel := context.WithCancel(context.Background())
+	e.Run(ctx, func(ctx context.Context, term *elector.Term) error {
+		go term.Resign(context.Background())
+		<-ctx.Done()
+		fmt.Println(context.Cause(ctx))
+		cancel()
+		return nil
+	})
+	// Output: elector: resigned
+}
