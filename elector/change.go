@@ -2,10 +2,13 @@ package elector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"sync"
 	"time"
+
+	"github.com/tenure-dev/tenure/redlock"
 )
 
 // Kind tells what happened to this replica.
@@ -18,13 +21,38 @@ const (
 	Lost     Kind = "lost"     // the lease ended by itself, or is left to
 )
 
+// Reason tells why a term ended, in one of a few stable words.
+type Reason string
+
+// The reasons of a Change that is not Elected.
+const (
+	ReasonShutdown     Reason = "shutdown"      // Run's context ended
+	ReasonResigned     Reason = "resigned"      // Term.Resign was called
+	ReasonReturned     Reason = "returned"      // lead returned nil
+	ReasonFailed       Reason = "failed"        // lead returned an error, or panicked
+	ReasonDeadline     Reason = "deadline"      // the lease's validity ran out
+	ReasonRefused      Reason = "refused"       // a quorum of nodes no longer had the lease
+	ReasonClosed       Reason = "closed"        // the Quorum was closed
+	ReasonDrainTimeout Reason = "drain_timeout" // lead did not return in time, and the lease is left to run out
+)
+
+// lossReason is why a lease was lost.
+func lossReason(err error) Reason {
+	var lost *redlock.LostError
+	if errors.As(err, &lost) {
+		return Reason(lost.Reason)
+	}
+	return ReasonDeadline
+}
+
 // Change is a transition of this replica. Every Elected is followed by one Resigned or Lost of the same term before
 // the next Elected.
 type Change struct {
-	Kind Kind
-	Term uint64 // Term.Number
-	At   time.Time
-	Err  error // why the term ended: ErrResigned, lead's error, the end of Run's context, or the lease's loss
+	Kind   Kind
+	Term   uint64 // Term.Number
+	At     time.Time
+	Reason Reason // empty for Elected
+	Err    error  // more about the reason: ErrResigned, lead's error, the cause of Run's context, or the lease's loss
 }
 
 func (c Change) String() string {
@@ -36,25 +64,17 @@ func (c Change) String() string {
 
 // Changes returns this replica's transitions from now on, in order and none lost, however slowly they are read;
 // what has not been read is kept in memory. If this replica leads now, the Elected of its term comes first. The
-// sequence ends with ctx, which should outlive Run's if the last transition is to be seen.
+// sequence ends with ctx, after what had happened by then; to see the last transition end it after Run has returned.
 //
 // There may be any number of sequences, and none slows the election down. The sequence begins at the call of
 // Changes, each time it is ranged over.
 func (e *Elector) Changes(ctx context.Context) iter.Seq[Change] {
 	current, from := e.feed.subscribe()
 	return func(yield func(Change) bool) {
-		if current != nil && (ctx.Err() != nil || !yield(*current)) {
+		if current != nil && !yield(*current) {
 			return
 		}
-		for at := from; ; at = at.next {
-			select {
-			case <-at.ready:
-			case <-ctx.Done():
-				return
-			}
-			if ctx.Err() != nil || !yield(at.change) {
-				return
-			}
+		for at := from; at.wait(ctx) && yield(at.change); at = at.next {
 		}
 	}
 }
@@ -72,6 +92,21 @@ type entry struct {
 	ready  chan struct{}
 	change Change
 	next   *entry
+}
+
+// wait returns whether the entry holds a change; if not, ctx has ended.
+func (e *entry) wait(ctx context.Context) bool {
+	select {
+	case <-e.ready:
+		return true
+	default:
+	}
+	select {
+	case <-e.ready:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func newFeed() *feed { return &feed{end: &entry{ready: make(chan struct{})}} }

@@ -70,3 +70,17 @@ func TestChangesEndWithTheContext(t *testing.T) {
 		require.Equal(t, time.Minute, time.Since(start))
 	})
 }
+
+func TestChangesDeliverWhatHadHappenedWhenTheContextEnded(t *testing.T) {
+	e := &Elector{feed: newFeed()}
+	ctx, cancel := context.WithCancel(t.Context())
+	changes := e.Changes(ctx)
+	e.feed.publish(Change{Kind: Elected, Term: 1})
+	e.feed.publish(Change{Kind: Resigned, Term: 1})
+	cancel()
+	var got []Kind
+	for c := range changes {
+		got = append(got, c.Kind)
+	}
+	require.Equal(t, []Kind{Elected, Resigned}, got)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -51,12 +52,20 @@ func New(q *redlock.Quorum, election string, opts ...Option) (*Elector, error) {
 // Election returns the election's name.
 func (e *Elector) Election() string { return e.election }
 
+// Identity returns the name under which this replica leads.
+func (e *Elector) Identity() string {
+	if e.cfg.identity != "" {
+		return e.cfg.identity
+	}
+	return e.q.Identity()
+}
+
 // Run campaigns until ctx ends. Each time this replica is elected it calls lead, if that is not nil, with the term's
 // context; lead returns when that ends. Terms of one Elector never overlap: there is no next campaign before lead has
 // returned.
 //
 // When lead returns nil the term is given up, and after a short pause, in which others may take over, Run campaigns
-// again. When it returns an error it does so after a longer pause (WithBackoff). A panic in lead ends the term and goes
+// again. When it returns an error while its term lasts, Run does so after a longer pause (WithBackoff). A panic in lead ends the term and goes
 // on in the goroutine of Run. Without lead this replica leads until ctx ends, the term is resigned, or the lease is
 // lost.
 //
@@ -84,26 +93,27 @@ func (e *Elector) Run(ctx context.Context, lead func(context.Context, *Term) err
 	failures := 0
 	for ctx.Err() == nil {
 		t, err := e.campaign(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
 		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
 			return fmt.Errorf("elector: %q: %w", e.election, err)
 		}
 		v, err := e.serve(ctx, t, lead)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case v.panic != nil:
+		}
+		if v.panic != nil {
 			panic(v.panic.String())
-		case v.err != nil:
-			if time.Since(t.began) > e.backoffMax(t) {
+		}
+		switch t.ended.Reason {
+		case ReasonFailed:
+			if t.served > e.backoffMax(t) {
 				failures = 0
 			}
-			e.cfg.logger.WarnContext(ctx, "elector: lead failed", "election", e.election, "term", t.Number(), "error", v.err)
 			e.pause(ctx, e.backoff(t, failures))
 			failures++
-		case t.ended.Kind == Resigned:
+		case ReasonReturned, ReasonResigned:
 			failures = 0
 			e.pause(ctx, e.cfg.backoffMin)
 		default:
@@ -117,9 +127,14 @@ func (e *Elector) Run(ctx context.Context, lead func(context.Context, *Term) err
 func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 	tracer := e.cfg.campaigns
 	if tracer != nil {
-		ctx = tracer.TraceCampaignStart(ctx, TraceCampaignStartData{Election: e.election, Identity: e.cfg.identity})
+		ctx = tracer.TraceCampaignStart(ctx, TraceCampaignStartData{Election: e.election, Identity: e.Identity()})
 	}
 	lease, err := e.q.Acquire(ctx, keyPrefix+e.election, e.cfg.lease...)
+	if err == nil && ctx.Err() != nil {
+		// Too late to take office.
+		_ = lease.Release(ctx)
+		err = ctx.Err()
+	}
 	var t *Term
 	if err == nil {
 		t = newTerm(lease)
@@ -141,26 +156,29 @@ func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context,
 	}
 	var v verdict
 	returned := lead == nil
-	cause := ErrResigned
+	end := Change{Kind: Resigned}
 	select {
 	case v = <-led:
 		returned = true
-		if v.err != nil {
-			cause = v.err
+		end.Reason, end.Err = ReasonReturned, ErrResigned
+		// What lead returns because the lease was lost is no failure of its own.
+		if v.err != nil && t.lease.Err() == nil {
+			end.Reason, end.Err = ReasonFailed, v.err
 		}
 	case <-t.resign:
+		end.Reason, end.Err = ReasonResigned, ErrResigned
 	case <-ctx.Done():
-		cause = context.Cause(ctx)
+		end.Reason, end.Err = ReasonShutdown, context.Cause(ctx)
 	case <-t.lease.Context().Done():
 	}
-	t.leave(cause)
+	t.leave(end.Err)
 	if !returned {
 		var err error
 		if v, err = e.drain(ctx, t, led); err != nil {
 			return v, err
 		}
 	}
-	e.release(t, cause)
+	e.release(t, end)
 	return v, nil
 }
 
@@ -182,8 +200,12 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 			return v, nil
 		case <-gone:
 			gone = nil
-			e.end(t, Change{Kind: Lost, Err: t.lease.Err()})
+			err := t.lease.Err()
+			e.end(t, Change{Kind: Lost, Reason: lossReason(err), Err: err})
 		case <-timer.C:
+			if len(led) > 0 {
+				continue // it returned at the same moment
+			}
 			e.overrun.Store(true)
 			t.lease.StopExtending()
 			close(t.overran)
@@ -191,8 +213,13 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 			e.cfg.logger.WarnContext(ctx, "elector: lead overruns the drain timeout; the lease is left to run out",
 				"election", e.election, "term", t.Number(), "timeout", limit)
 		case <-stop:
+			v, orphaned := t.orphan(led)
+			if !orphaned {
+				e.overrun.Store(false)
+				return v, nil
+			}
 			err := fmt.Errorf("elector: %q, term %d: %w of %v", e.election, t.Number(), ErrDrainTimeout, limit)
-			e.end(t, Change{Kind: Lost, Err: err})
+			e.end(t, Change{Kind: Lost, Reason: ReasonDrainTimeout, Err: err})
 			e.unreturned = led
 			return verdict{}, err
 		}
@@ -200,18 +227,16 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 }
 
 // release frees the lease of a term in which nothing runs any more, and announces its end.
-func (e *Elector) release(t *Term, cause error) {
+func (e *Elector) release(t *Term, end Change) {
 	err := t.lease.Release(t.ctx)
 	switch {
 	case errors.Is(err, redlock.ErrLost):
-		e.end(t, Change{Kind: Lost, Err: err})
+		end = Change{Kind: Lost, Reason: lossReason(err), Err: err}
 	case err != nil:
 		e.cfg.logger.WarnContext(t.ctx, "elector: the lease was not released everywhere and will expire",
 			"election", e.election, "term", t.Number(), "error", err)
-		e.end(t, Change{Kind: Resigned, Err: cause})
-	default:
-		e.end(t, Change{Kind: Resigned, Err: cause})
 	}
+	e.end(t, end)
 }
 
 // end announces the end of a term, once. Only the goroutine of Run calls it.
@@ -227,14 +252,17 @@ func (e *Elector) end(t *Term, c Change) {
 
 func (e *Elector) announce(t *Term, c Change) {
 	c.Term, c.At = t.Number(), time.Now()
-	if tracer := e.cfg.changes; tracer != nil {
-		data := TraceChangeData{Election: e.election, Change: c, Term: t}
-		if c.Kind != Elected {
-			data.Served = c.At.Sub(t.began)
-		}
-		tracer.TraceChange(t.ctx, data)
+	if c.Kind != Elected {
+		t.served = c.At.Sub(t.began)
 	}
-	e.cfg.logger.InfoContext(t.ctx, "elector: "+string(c.Kind), "election", e.election, "term", c.Term, "cause", c.Err)
+	if tracer := e.cfg.changes; tracer != nil {
+		tracer.TraceChange(t.ctx, TraceChangeData{Election: e.election, Change: c, Term: t, Served: t.served})
+	}
+	level := slog.LevelInfo
+	if c.Kind == Lost || c.Reason == ReasonFailed {
+		level = slog.LevelWarn
+	}
+	e.cfg.logger.Log(t.ctx, level, "elector: "+string(c.Kind), "election", e.election, "term", c.Term, "reason", c.Reason, "cause", c.Err)
 	e.feed.publish(c)
 }
 

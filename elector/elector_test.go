@@ -2,6 +2,7 @@ package elector_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -177,4 +178,32 @@ func BenchmarkIsLeader(b *testing.B) {
 	}
 	cancel()
 	<-done
+}
+
+func TestErrorTypes(t *testing.T) {
+	for want, err := range map[string]error{
+		"":              nil,
+		"not_leader":    elector.ErrNotLeader,
+		"no_leader":     elector.ErrNoLeader,
+		"running":       elector.ErrRunning,
+		"not_running":   elector.ErrNotRunning,
+		"resigned":      elector.ErrResigned,
+		"drain_timeout": fmt.Errorf("wrapped: %w", elector.ErrDrainTimeout),
+		"invalid":       &elector.OptionError{},
+		"closed":        redlock.ErrClosed,
+		"canceled":      context.Canceled,
+	} {
+		require.Equal(t, want, elector.ErrorType(err))
+	}
+}
+
+func TestIdentity(t *testing.T) {
+	q := localQuorum(t, redlock.WithIdentity("quorum"))
+	e, err := elector.New(q, "test")
+	require.NoError(t, err)
+	require.Equal(t, "quorum", e.Identity())
+	e, err = elector.New(q, "test", elector.WithIdentity("replica"))
+	require.NoError(t, err)
+	require.Equal(t, "replica", e.Identity())
+	require.Equal(t, "test", e.Election())
 }

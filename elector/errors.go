@@ -1,6 +1,10 @@
 package elector
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
 
 // Sentinels to compare with errors.Is.
 var (
@@ -33,3 +37,24 @@ func (e *OptionError) Unwrap() error { return e.Err }
 
 // ErrorType returns the stable value "invalid".
 func (e *OptionError) ErrorType() string { return "invalid" }
+
+// ErrorType returns a short, stable word for any error of this package, for the error.type attribute of traces and
+// metrics, and what redlock.ErrorType returns for others.
+func ErrorType(err error) string {
+	for _, known := range []struct {
+		err  error
+		word string
+	}{
+		{ErrNotLeader, "not_leader"},
+		{ErrNoLeader, "no_leader"},
+		{ErrRunning, "running"},
+		{ErrNotRunning, "not_running"},
+		{ErrResigned, "resigned"},
+		{ErrDrainTimeout, "drain_timeout"},
+	} {
+		if errors.Is(err, known.err) {
+			return known.word
+		}
+	}
+	return redlock.ErrorType(err)
+}

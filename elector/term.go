@@ -2,6 +2,7 @@ package elector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -24,6 +25,10 @@ type Term struct {
 	overran  chan struct{} // closed if lead exceeds the drain timeout
 	over     chan struct{} // closed when the term has been announced as ended
 	ended    Change        // read after over is closed
+	served   time.Duration // owned by Run
+
+	mu       sync.Mutex
+	orphaned bool // guarded by mu; nobody waits for lead any more
 }
 
 func newTerm(lease *redlock.Lease) *Term {
@@ -103,18 +108,36 @@ func (p *panicked) String() string {
 }
 
 // run calls lead on a goroutine of its own and returns the channel on which its verdict will be, once, whatever
-// happens in there.
+// happens in there. A panic that nobody waits for goes on in lead's goroutine.
 func (t *Term) run(lead func(context.Context, *Term) error) <-chan verdict {
 	done := make(chan verdict, 1)
 	go func() {
-		v := verdict{err: fmt.Errorf("elector: lead called runtime.Goexit")}
+		v := verdict{err: errors.New("elector: lead called runtime.Goexit")}
 		defer func() {
 			if r := recover(); r != nil {
-				v.panic = &panicked{value: r, stack: debug.Stack()}
+				v = verdict{err: fmt.Errorf("elector: lead panicked: %v", r), panic: &panicked{value: r, stack: debug.Stack()}}
+			}
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			if t.orphaned && v.panic != nil {
+				panic(v.panic.String())
 			}
 			done <- v
 		}()
 		v = verdict{err: lead(t.ctx, t)}
 	}()
 	return done
+}
+
+// orphan notes that nobody waits for lead any more, unless it has returned after all.
+func (t *Term) orphan(led <-chan verdict) (verdict, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	select {
+	case v := <-led:
+		return v, false
+	default:
+		t.orphaned = true
+		return verdict{}, true
+	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // CampaignTracer is told of every campaign. It is what WithTracer takes; a value that also implements ChangeTracer
-// is told of transitions too. Methods are called synchronously and must not block.
+// is told of transitions too. Methods are called synchronously and must not block or panic.
 type CampaignTracer interface {
 	// TraceCampaignStart is called before the candidate waits for the lease. The context it returns reaches
 	// the acquisition, and its values the term's context.
@@ -18,7 +18,7 @@ type CampaignTracer interface {
 // TraceCampaignStartData describes a campaign.
 type TraceCampaignStartData struct {
 	Election string
-	Identity string // as given to WithIdentity; may be empty
+	Identity string
 }
 
 // TraceCampaignEndData is how a campaign ended.

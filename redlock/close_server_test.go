@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -64,16 +65,26 @@ func TestCloseEndsWaiters(t *testing.T) {
 	require.ErrorIs(t, g.err, redlock.ErrClosed)
 }
 
+// A release returns when a quorum has answered; what the other nodes have yet to be told is not dropped by Close.
 func TestCloseSendsWhatWasReleased(t *testing.T) {
 	t.Parallel()
-	s := startServers(t, 3)
+	s := startServers(t, 5)
 	q := s.open(redlock.WithTTL(longTTL))
-	l := s.hold(q, "key")
-	require.NoError(t, l.Release(t.Context()))
-	require.NoError(t, q.Close())
-	for _, i := range s.all() {
-		require.Empty(t, s.locks(i), "a release was dropped by Close")
+	held := s.hold(q, "held", redlock.WithTTL(serverTTL))
+	leases := make([]*redlock.Lease, 10)
+	for i := range leases {
+		leases[i] = s.hold(q, fmt.Sprint("key", i))
 	}
+	s.freeze(3, 4)
+	for _, l := range leases {
+		require.NoError(t, l.Release(t.Context()))
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- q.Close() }()
+	s.requireLost(held, redlock.LostClosed)
+	s.thaw(3, 4)
+	require.NoError(t, receive(t, closed, longTTL/2, "Close hangs"))
+	s.requireFree(2*serverTTL, "a release was dropped by Close")
 }
 
 func TestCloseDoesNotWaitForFrozenNodes(t *testing.T) {

@@ -123,6 +123,27 @@ func TestTrap18AcquireIsNotRepeatedOnARestartedServer(t *testing.T) {
 	}
 }
 
+// The same where the client hears of the crash only when the server is back, so that a repetition would be answered.
+func TestTrap18AcquireIsNotRepeatedAfterAPartition(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	network := newPartition()
+	q := s.open(redlock.WithTTL(longTTL), redlock.WithClientOption(network.option))
+	s.freeze(1, 2)
+	granted := tryAcquire(t.Context(), q, "key")
+	s.requireUnread(1, 2)
+	network.cut.Store(true)
+	for i := 1; i <= 2; i++ {
+		require.NoError(t, s.Node(i).Restart(false))
+	}
+	s.freeze(0) // or the attempt that follows, as a new owner, would succeed
+	network.heal()
+	g := receive(t, granted, longTTL/4, "TryAcquire hangs")
+	require.ErrorIs(t, g.err, redlock.ErrNoQuorum)
+	s.thaw(0)
+	requireUnasked(s, q, 1, 2)
+}
+
 // requireUnasked waits until the Quorum is connected to nodes that were restarted. What it had for them was sent
 // before then: requests to a node stay in order. None of it may have been an acquisition, which sets keys.
 func requireUnasked(s *servers, q *redlock.Quorum, nodes ...int) {

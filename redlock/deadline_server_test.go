@@ -2,15 +2,11 @@ package redlock_test
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"net"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -32,7 +28,7 @@ func TestTrap01HungExtensionDoesNotDelayTheSignal(t *testing.T) {
 	deadline := l.Deadline()
 	s.freeze(0, 1)
 	hung := make(chan error, 1)
-	time.AfterFunc(time.Until(deadline)-serverTTL/8, func() { hung <- l.Extend(context.Background()) })
+	time.AfterFunc(time.Until(deadline)-serverTTL/40, func() { hung <- l.Extend(context.Background()) })
 
 	ended := s.requireLost(l, redlock.LostDeadline)
 	require.WithinRange(t, ended, deadline, deadline.Add(lateness))
@@ -61,35 +57,10 @@ func TestFrozenMinorityDoesNotEndALease(t *testing.T) {
 	s.staysHeld(l, 5*serverTTL/2)
 }
 
-// partition is a network that can be cut: what is sent then is lost, and nobody is told.
-type partition struct{ cut atomic.Bool }
-
-func (p *partition) option(_ string, o *valkey.ClientOption) {
-	o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-		conn, err := d.DialContext(ctx, "tcp", addr)
-		if err != nil {
-			return nil, err
-		}
-		return &partitionedConn{conn, p}, nil
-	}
-}
-
-type partitionedConn struct {
-	net.Conn
-	p *partition
-}
-
-func (c *partitionedConn) Write(b []byte) (int, error) {
-	if c.p.cut.Load() {
-		return len(b), nil
-	}
-	return c.Conn.Write(b)
-}
-
 // Field: the contender acquired 1.9 s before the holder's context ended, in 12 of 12 trials.
 func TestTrap21PartitionedHolderEndsBeforeTheNextBegins(t *testing.T) {
 	s := startServers(t, 3)
-	network := &partition{}
+	network := newPartition()
 	holder := s.open(redlock.WithTTL(2*serverTTL), redlock.WithClientOption(network.option))
 	contender := s.open(redlock.WithTTL(2 * serverTTL))
 
@@ -127,7 +98,7 @@ func TestTrap21FrozenQuorumGivesTheKeyToNobody(t *testing.T) {
 	select {
 	case <-granted:
 		require.Fail(t, "granted without a quorum")
-	case <-time.After(serverTTL / 2):
+	case <-time.After(3 * serverTTL / 2):
 	}
 	thawed := time.Now()
 	s.thaw(0, 1)

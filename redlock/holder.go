@@ -65,6 +65,7 @@ func (q *Quorum) holderCertain(replies []reply) bool {
 // holderIn returns the owner that a quorum of answers names.
 func (q *Quorum) holderIn(key string, replies []reply) (Holder, bool) {
 	seen := make(map[string]*Holder)
+	tokens := make(map[string]map[uint64]int)
 	for _, rep := range replies {
 		if rep.verdict != agreed || rep.owner == "" {
 			continue
@@ -73,10 +74,16 @@ func (q *Quorum) holderIn(key string, replies []reply) (Holder, bool) {
 		if h == nil {
 			h = &Holder{Key: key, Identity: ownerIdentity(rep.owner)}
 			seen[rep.owner] = h
+			tokens[rep.owner] = make(map[uint64]int)
 		}
 		h.Nodes++
 		h.TTL = max(h.TTL, rep.pttl)
-		h.FencingToken = max(h.FencingToken, rep.token)
+		// Most nodes have the agreed token. One that granted late may have counted further.
+		votes := tokens[rep.owner]
+		votes[rep.token]++
+		if best := votes[h.FencingToken]; votes[rep.token] > best || (votes[rep.token] == best && rep.token > h.FencingToken) {
+			h.FencingToken = rep.token
+		}
 	}
 	for _, h := range seen {
 		if h.Nodes >= q.need {

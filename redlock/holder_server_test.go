@@ -14,7 +14,9 @@ import (
 func TestHolderIsSeenByEverybody(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
-	q, other := s.open(redlock.WithIdentity("worker-1")), s.wrap()
+	const ttl = 4 * serverTTL
+	q := s.open(redlock.WithTTL(ttl), redlock.WithIdentity("worker-1"))
+	other := s.wrap(redlock.WithTTL(ttl), redlock.WithNodeTimeout(ttl/4))
 	_, err := other.Holder(t.Context(), "key")
 	require.ErrorIs(t, err, redlock.ErrNotHeld)
 
@@ -25,11 +27,11 @@ func TestHolderIsSeenByEverybody(t *testing.T) {
 	require.Equal(t, "worker-1", h.Identity)
 	require.Equal(t, l.FencingToken(), h.FencingToken)
 	require.GreaterOrEqual(t, h.Nodes, 2)
-	require.Greater(t, h.TTL, serverTTL/2)
-	require.LessOrEqual(t, h.TTL, serverTTL)
+	require.Greater(t, h.TTL, ttl/2)
+	require.LessOrEqual(t, h.TTL, ttl)
 
 	s.freeze(2)
-	require.Less(t, took(func() { h, err = other.Holder(t.Context(), "key") }), serverTTL/2)
+	require.Less(t, took(func() { h, err = other.Holder(t.Context(), "key") }), ttl/8)
 	require.NoError(t, err)
 	require.Equal(t, "worker-1", h.Identity)
 	s.freeze(1)

@@ -50,7 +50,7 @@ func TestTrap20FrozenNodesDoNotOutliveTheContext(t *testing.T) {
 				}
 				calls.Wait()
 			}
-			require.Eventually(t, func() bool { return runtime.NumGoroutine() < before+callers/10 }, longTTL/4, pollTick,
+			require.Eventually(t, func() bool { return runtime.NumGoroutine() < before+callers/10 }, serverTTL/2, pollTick,
 				"calls that returned left goroutines behind: %d, then %d", before, runtime.NumGoroutine())
 			s.thaw(test.frozen...)
 			s.requireFree(longTTL/2, "abandoned requests were carried out and not undone")

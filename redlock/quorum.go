@@ -223,6 +223,9 @@ func (q *Quorum) Close() error {
 	return nil
 }
 
+// Identity returns the name under which leases are held, unless they are given one of their own (WithIdentity).
+func (q *Quorum) Identity() string { return q.cfg.lease.identity }
+
 // adopt registers a lease; false means that the Quorum has been closed meanwhile.
 func (q *Quorum) adopt(l *Lease) bool {
 	q.mu.Lock()

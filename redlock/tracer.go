@@ -9,7 +9,7 @@ import (
 // implements NodeTracer, ExtendTracer, ReleaseTracer or LostTracer is told of those too (they are looked for
 // once, when the Quorum is made).
 //
-// All tracer methods are called synchronously and must not block: the node and extension methods run on the
+// All tracer methods are called synchronously and must not block or panic: the node and extension methods run on the
 // goroutines that serve every lease of the Quorum. They are called concurrently.
 type AcquireTracer interface {
 	// TraceAcquireStart is called before the first round. The context it returns reaches the rest of the
