@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+const inProcessNodes = 5
+
+// fleet is the nodes to use.
+type fleet struct {
+	urls  []string
+	name  string // of the election or the job
+	close func()
+}
+
+// openFleet starts nodes inside this process, or looks whether the real servers that were named can be reached. On
+// these the name of the election is a new one in each run of this program, because what an earlier run left there has
+// to run out first.
+func openFleet(ctx context.Context, cfg *config, out *console) (*fleet, error) {
+	if len(cfg.nodes) > 0 {
+		if err := checkServers(ctx, cfg.nodes, cfg.ttl); err != nil {
+			return nil, err
+		}
+		out.say("uses real servers: %s", hosts(cfg.nodes))
+		name := fmt.Sprintf("quickstart-%s-%d", time.Now().UTC().Format("20060102T150405"), os.Getpid())
+		return &fleet{urls: cfg.nodes, name: name, close: func() {}}, nil
+	}
+	nodes, err := redlocktest.New(inProcessNodes)
+	if err != nil {
+		return nil, fmt.Errorf("cannot start nodes: %w", err)
+	}
+	out.say("runs nodes inside this process: %s", hosts(nodes.URLs()))
+	return &fleet{urls: nodes.URLs(), name: "quickstart", close: func() { _ = nodes.Close() }}, nil
+}
+
+// checkServers fails unless a quorum of the servers can be reached.
+func checkServers(ctx context.Context, urls []string, ttl time.Duration) error {
+	q, err := redlock.Open(urls, redlock.WithTTL(ttl), redlock.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return fmt.Errorf("-nodes: %w", err)
+	}
+	defer q.Close()
+	var wrong []error
+	for _, n := range q.Nodes(ctx) {
+		if n.Err != nil {
+			wrong = append(wrong, n.Err)
+		}
+	}
+	if reachable := len(urls) - len(wrong); reachable < len(urls)/2+1 {
+		return fmt.Errorf("%d of %d servers can be reached, too few for a quorum: start them or correct -nodes\n%w",
+			reachable, len(urls), errors.Join(wrong...))
+	}
+	return nil
+}

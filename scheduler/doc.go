@@ -1,0 +1,62 @@
+// Package scheduler makes gocron (https://github.com/go-co-op/gocron) run a job on one replica at a time, with
+// leases over a quorum of Valkey nodes (package redlock).
+//
+// A [Locker] is a drop-in for gocron.WithDistributedLocker, for all jobs of a scheduler, and for
+// gocron.WithDistributedJobLocker, for one job:
+//
+//	q, err := redlock.Open([]string{"valkey://a", "valkey://b", "valkey://c"})
+//	...
+//	locker, err := scheduler.NewLocker(q)
+//	...
+//	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
+//	...
+//	_, err = s.NewJob(gocron.CronJob("0 3 * * *", false), gocron.NewTask(report), gocron.WithName("nightly-report"))
+//
+// When a job is due, every replica tries once to acquire the job's lease. One gets it and runs the job; the others
+// skip the tick, which is no failure. While the job runs its lease is extended, so a job may take longer than the TTL,
+// and no replica starts it a second time, the same one included.
+//
+// # The minimum hold
+//
+// Replicas do not tick at the same instant. Their clocks differ, by well under a second where NTP keeps them, and a
+// busy process is late. A job that is done before the slowest replica has tried would free its lease, and that
+// replica would run the same tick again: three replicas whose job took no time ran five ticks fifteen times.
+// Therefore the lease's key stays on the servers for a minimum time after it was acquired, see [WithMinHold].
+// It has to obey:
+//
+//	clock difference between replicas  <  MINIMUM HOLD  <  shortest interval of any job
+//
+// THE DEFAULT OF 2 s IS TOO LONG FOR A JOB THAT RUNS EVERY SECOND OR TWO: its next tick falls into the hold and is
+// refused on every replica, so such a job runs only every second or third tick. A locker cannot know the interval;
+// it is for you to set. Leave the clock difference as room at the upper end too, because the next tick may be that
+// of a replica whose clock is ahead.
+//
+// # What it does not do
+//
+//   - It cannot tell a running job that its lease was lost. gocron gives the job no way to learn of its lock. When
+//     too few nodes can be reached for a TTL, or a process is paused for as long, another replica may start the next
+//     run while this one is still at work. The loss is logged; the job goes on. Keep jobs idempotent, or protect what
+//     they write with the lease's fencing token: wrap the Locker and take the lease from its [Lock.Lease].
+//   - It does not run a tick for which no quorum of nodes could be reached, and nobody makes up for it later. Nor
+//     does the crash of a replica free its jobs: their ticks are refused until the lease's TTL has run out.
+//   - It does not compare ticks, only times. Jobs that do not tick together have nothing to agree on:
+//     gocron.DurationJob counts from the start of each replica unless gocron.WithStartAt aligns it, and a one-time job
+//     that is started on each replica at different times runs on each of them. gocron.CronJob ticks together.
+//
+// # Traps in gocron
+//
+// If a gocron scheduler has both an elector and a locker, gocron asks the elector only and NO JOB IS LOCKED, without
+// a word: set one of them, gocron.WithDistributedElector or gocron.WithDistributedLocker.
+//
+// What is locked is the name of a job, and a job that was not named has that of its function. The compiler calls
+// anonymous functions "main.main.func1", all of those made in a loop alike, and numbers them anew when the code
+// around them changes, so that replicas of two builds lock different keys during a deploy. Two jobs of one name
+// exclude each other, which a Locker cannot see. Name every job with gocron.WithName, and no two alike. A Locker logs
+// a warning for a name that looks made by the compiler.
+//
+// # Shutting down
+//
+// First gocron's Shutdown, which waits for running jobs and frees their leases, then redlock's Quorum.Close. If
+// Shutdown gives up on a job (gocron.WithStopTimeout), the job still runs: its lease is not released, and closing the
+// Quorum leaves the key to run out by itself.
+package scheduler

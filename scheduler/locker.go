@@ -1,0 +1,101 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+var _ gocron.Locker = (*Locker)(nil)
+
+// Locker lets one replica at a time run a job, by a lease on the job's name. Make one with NewLocker, and hand it to
+// gocron.WithDistributedLocker or gocron.WithDistributedJobLocker; the package documentation says what it does not
+// promise. It holds nothing to be closed. It is safe for concurrent use, by several gocron schedulers too; jobs of
+// the same name exclude each other across them.
+type Locker struct {
+	q      *redlock.Quorum
+	cfg    *lockerConfig
+	warned sync.Map // names made by the compiler that have been logged; as many as there are functions
+}
+
+// NewLocker makes a Locker of a Quorum, which stays the caller's: close it after gocron's Shutdown. It does no I/O.
+// Errors are *OptionError, also for options that do not fit the Quorum's own, such as a minimum hold that is not below
+// its TTL.
+func NewLocker(q *redlock.Quorum, opts ...LockerOption) (*Locker, error) {
+	if q == nil {
+		return nil, &OptionError{Option: "q", Reason: "is nil: make a Quorum with redlock.Open or redlock.New"}
+	}
+	cfg, err := newLockerConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.checkLease(q); err != nil {
+		return nil, err
+	}
+	return &Locker{q: q, cfg: cfg}, nil
+}
+
+// checkLease has the Quorum look at what the leases will be acquired with.
+func (c *lockerConfig) checkLease(q *redlock.Quorum) error {
+	err := q.Validate(c.keyPrefix, c.lease...)
+	if invalid := new(redlock.OptionError); errors.As(err, &invalid) {
+		return &OptionError{Option: invalid.Option, Reason: invalid.Reason, Err: invalid}
+	}
+	return err
+}
+
+// Lock makes one attempt to acquire the lease of the job that is called name. It is called by gocron when the job is
+// due, with the job's context; an error makes gocron skip the tick and reaches the job's gocron.AfterLockError.
+//
+// It never waits for the holder: waiting would run the tick a second time when the holder is done. It returns within
+// the try timeout (WithTryTimeout) at most, earlier if ctx ends. The lease has ctx's values, and is not ended by ctx.
+// The gocron.Lock is a *Lock, and is nil if and only if the error is not.
+//
+// Errors match redlock's: redlock.ErrHeld when another replica has the job, which is the normal case, redlock.ErrNoQuorum
+// when too few nodes answered, redlock.ErrTimeout when nodes or the whole attempt took too long, redlock.ErrClosed,
+// or ctx's own error. A name that is empty or too long is an *OptionError, a panic below Lock a *PanicError.
+func (l *Locker) Lock(ctx context.Context, name string) (lock gocron.Lock, err error) {
+	if l == nil || l.q == nil {
+		return nil, &OptionError{Option: "Locker", Reason: "was not made by NewLocker"}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			lock, err = nil, recovered(ctx, l.cfg.logger, name, p)
+		}
+	}()
+	lease, err := l.try(ctx, name)
+	if err != nil {
+		err = fmt.Errorf("scheduler: job %q is skipped: %w", name, err)
+		l.logSkip(ctx, name, err)
+		return nil, err
+	}
+	return newLock(ctx, name, lease, l.cfg.logger), nil
+}
+
+// try is one attempt within the try timeout.
+func (l *Locker) try(ctx context.Context, name string) (*redlock.Lease, error) {
+	key, err := l.key(name)
+	if err != nil {
+		return nil, err
+	}
+	l.checkName(ctx, name)
+	late := fmt.Errorf("the attempt took longer than %v (WithTryTimeout): %w", l.cfg.tryTimeout, redlock.ErrTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, l.cfg.tryTimeout, late)
+	defer cancel()
+	return l.q.TryAcquire(ctx, key, l.cfg.lease...)
+}
+
+// logSkip reports a skipped tick, which gocron does not.
+func (l *Locker) logSkip(ctx context.Context, name string, err error) {
+	level := slog.LevelWarn
+	if errors.Is(err, redlock.ErrHeld) || ctx.Err() != nil {
+		level = slog.LevelDebug
+	}
+	l.cfg.logger.Log(ctx, level, "scheduler: job is skipped", "job", name, "error.type", redlock.ErrorType(err), "error", err)
+}

@@ -1,0 +1,154 @@
+package scheduler
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/quietlog"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Defaults and bounds. Each option that changes one names it.
+const (
+	// DefaultMinHold is longer than the difference between the clocks of machines that NTP keeps, well under a second,
+	// plus a pause of a busy process.
+	DefaultMinHold = 2 * time.Second
+	// DefaultTryTimeout leaves room for a few rounds to slow nodes (a node has at most 500 ms by default) and is
+	// shorter than any interval worth locking.
+	DefaultTryTimeout = time.Second
+	// MinTryTimeout is about one round trip within a region.
+	MinTryTimeout = 10 * time.Millisecond
+	// DefaultKeyPrefix keeps jobs apart from other uses of the same Quorum.
+	DefaultKeyPrefix = "job/"
+	// MaxKeyPrefixLength in bytes leaves at least as many of redlock.MaxKeyLength for the names of jobs.
+	MaxKeyPrefixLength = redlock.MaxKeyLength / 2
+)
+
+// LockerOption configures a Locker.
+type LockerOption interface{ applyLocker(*lockerConfig) error }
+
+type lockerOption func(*lockerConfig) error
+
+func (o lockerOption) applyLocker(c *lockerConfig) error { return o(c) }
+
+// lockerConfig is a Locker's configuration.
+type lockerConfig struct {
+	ttl        time.Duration // zero means the Quorum's
+	minHold    time.Duration
+	tryTimeout time.Duration
+	keyPrefix  string
+	logger     *slog.Logger
+	lease      []redlock.LeaseOption
+}
+
+// WithTTL sets the TTL of the jobs' leases: how long a job that was running on a crashed replica is refused to the
+// others. Default: the Quorum's TTL. At least redlock.MinTTL and above the minimum hold.
+func WithTTL(ttl time.Duration) LockerOption {
+	return lockerOption(func(c *lockerConfig) error {
+		if ttl < redlock.MinTTL {
+			return &OptionError{Option: "WithTTL", Reason: fmt.Sprintf("%v is below the minimum of %v", ttl, redlock.MinTTL)}
+		}
+		c.ttl = ttl
+		return nil
+	})
+}
+
+// WithMinHold keeps a job's lease from other replicas for at least d, also when the job is done sooner: then the
+// lease's TTL is shortened to what is left of d instead of freeing it at once. Default DefaultMinHold, 2 s. Not
+// negative, and below the TTL.
+//
+// It must be longer than the replicas' clocks differ, or a quick job runs once for each replica, and SHORTER THAN
+// THE SHORTEST INTERVAL of the jobs, less that difference, or their next tick is refused as well:
+//
+//	clock difference between replicas  <  d  <  shortest interval of any job
+//
+// Zero frees the lease as soon as the job is done; that is right only for jobs that always take longer than the
+// clocks differ.
+func WithMinHold(d time.Duration) LockerOption {
+	return lockerOption(func(c *lockerConfig) error {
+		if d < 0 {
+			return &OptionError{Option: "WithMinHold", Reason: fmt.Sprintf("%v is negative; zero frees the lease when the job is done", d)}
+		}
+		c.minHold = d
+		return nil
+	})
+}
+
+// WithTryTimeout bounds the one attempt that Locker.Lock makes. Default DefaultTryTimeout, 1 s; at least
+// MinTryTimeout. It is not a time to wait for the holder, which Lock never does. gocron schedules a job's next tick
+// only when Lock has returned, so keep it below the shortest interval.
+func WithTryTimeout(d time.Duration) LockerOption {
+	return lockerOption(func(c *lockerConfig) error {
+		if d < MinTryTimeout {
+			return &OptionError{Option: "WithTryTimeout", Reason: fmt.Sprintf("%v is below the minimum of %v", d, MinTryTimeout)}
+		}
+		c.tryTimeout = d
+		return nil
+	})
+}
+
+// WithKeyPrefix sets what goes before a job's name in the key of its lease. Default DefaultKeyPrefix. It is 1 to
+// MaxKeyPrefixLength bytes long and does not start with }. Services that share nodes and redlock's own prefix need
+// different ones where their jobs have the same names.
+func WithKeyPrefix(prefix string) LockerOption {
+	return lockerOption(func(c *lockerConfig) error {
+		switch {
+		case prefix == "" || len(prefix) > MaxKeyPrefixLength:
+			return &OptionError{Option: "WithKeyPrefix", Reason: fmt.Sprintf("must be 1 to %d bytes, not %d", MaxKeyPrefixLength, len(prefix))}
+		case prefix[0] == '}':
+			return &OptionError{Option: "WithKeyPrefix", Reason: "must not start with }, which would spread a key's state over several cluster slots"}
+		}
+		c.keyPrefix = prefix
+		return nil
+	})
+}
+
+// WithLogger sets where the Locker reports: at warning level jobs that were skipped for any other reason than that
+// another replica has them, leases that were lost while their job ran, and names made by the compiler; at debug level
+// jobs that another replica has. gocron reports none of these by itself. Default: slog.Default, warnings only.
+func WithLogger(l *slog.Logger) LockerOption {
+	return lockerOption(func(c *lockerConfig) error {
+		if l == nil {
+			return &OptionError{Option: "WithLogger", Reason: "nil; for silence use slog.New(slog.DiscardHandler)"}
+		}
+		c.logger = l
+		return nil
+	})
+}
+
+// WithLeaseOptions adds options of the jobs' leases, such as redlock.WithIdentity. TTL and minimum hold have
+// options of their own here, which win over redlock's.
+func WithLeaseOptions(opts ...redlock.LeaseOption) LockerOption {
+	return lockerOption(func(c *lockerConfig) error {
+		for i, o := range opts {
+			if o == nil {
+				return &OptionError{Option: "WithLeaseOptions", Reason: fmt.Sprintf("option %d is nil", i)}
+			}
+		}
+		c.lease = append(c.lease, opts...)
+		return nil
+	})
+}
+
+func newLockerConfig(opts []LockerOption) (*lockerConfig, error) {
+	c := &lockerConfig{
+		minHold:    DefaultMinHold,
+		tryTimeout: DefaultTryTimeout,
+		keyPrefix:  DefaultKeyPrefix,
+		logger:     quietlog.Default(),
+	}
+	for i, o := range opts {
+		if o == nil {
+			return nil, &OptionError{Option: "LockerOption", Reason: fmt.Sprintf("option %d is nil", i)}
+		}
+		if err := o.applyLocker(c); err != nil {
+			return nil, err
+		}
+	}
+	c.lease = append(c.lease, redlock.WithMinHold(c.minHold))
+	if c.ttl > 0 {
+		c.lease = append(c.lease, redlock.WithTTL(c.ttl))
+	}
+	return c, nil
+}
