@@ -143,6 +143,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	timeout := a.q.cfg.timeout(OpAcquire, a.cfg.ttl)
 	start := a.q.clock.Now()
 	rd := newRound(OpAcquire, len(a.q.nodes), a.q.need)
+	rd.decided = a.q.acquireCertain
 	a.q.broadcast(ctx, rd, at, &arguments{
 		ttl:  milliseconds(a.cfg.ttl),
 		hint: strconv.FormatInt(time.Now().UnixMicro(), 10),
@@ -223,35 +224,61 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, o outcome, timeout
 	return token, nil
 }
 
-// refusal explains a round without a quorum of grants. The vote was split if no owner can have a quorum, even
-// if it holds the key on every node that failed.
-func (a *acquisition) refusal(o outcome) (err error, split bool) {
-	votes := make(map[string]int)
-	var leading string
-	answered, silent := o.agreed, 0
-	for _, rep := range o.replies {
-		switch {
-		case rep.verdict == refused:
-			answered++
-			votes[rep.owner]++
-			if leading == "" || votes[rep.owner] > votes[leading] {
-				leading = rep.owner
+// acquireCertain reports whether further answers cannot change how an acquisition's round is taken: as granted, as a
+// failure of too many nodes, as held by an owner who has a quorum, or as a vote that was split.
+func (q *Quorum) acquireCertain(replies []reply) bool {
+	granted, open := count(replies, agreed), count(replies, pending)
+	switch {
+	case granted >= q.need:
+		return true
+	case granted+open >= q.need:
+		return false
+	case count(replies, failed) > len(replies)-q.need:
+		return true
+	}
+	_, most := leading(replies)
+	return most >= q.need || most+count(replies, failed)+open < q.need
+}
+
+// leading returns the owner that most of the refusing nodes name, and how many do.
+func leading(replies []reply) (owner string, nodes int) {
+	for i, rep := range replies {
+		if rep.verdict != refused {
+			continue
+		}
+		same := 1
+		for _, other := range replies[i+1:] {
+			if other.verdict == refused && other.owner == rep.owner {
+				same++
 			}
-		case rep.verdict == failed, rep.verdict == pending && o.expired:
-			silent++
+		}
+		if same > nodes {
+			owner, nodes = rep.owner, same
 		}
 	}
-	if leading == "" || answered < a.q.need {
+	return owner, nodes
+}
+
+// refusal explains a round without a quorum of grants: it was the nodes' fault if too many failed for any quorum, and
+// somebody holds the key if not. The vote was split if no owner can have a quorum, even if it holds the key on every
+// node that did not answer.
+func (a *acquisition) refusal(o outcome) (err error, split bool) {
+	owner, nodes := leading(o.replies)
+	silent := count(o.replies, failed)
+	if o.expired {
+		silent += count(o.replies, pending)
+	}
+	if nodes == 0 || silent > len(o.replies)-a.q.need {
 		return a.q.quorumError(OpAcquire, a.keys.name, o), false
 	}
-	holder := Holder{Key: a.keys.name, Identity: ownerIdentity(leading), Nodes: votes[leading]}
+	holder := Holder{Key: a.keys.name, Identity: ownerIdentity(owner), Nodes: nodes}
 	for _, rep := range o.replies {
-		if rep.verdict == refused && rep.owner == leading {
+		if rep.verdict == refused && rep.owner == owner {
 			holder.TTL = max(holder.TTL, rep.pttl)
 		}
 	}
 	a.freeIn = a.untilFree(o)
-	return &HeldError{Key: a.keys.name, Holder: holder}, holder.Nodes+silent < a.q.need
+	return &HeldError{Key: a.keys.name, Holder: holder}, nodes+silent < a.q.need
 }
 
 // untilFree is when enough refusing nodes will have let their keys expire for a quorum to be had.

@@ -21,23 +21,44 @@ var roleProbe = &attempt{keys: &keyset{}}
 
 // command builds the request's command. Each is an EVALSHA, which valkey-go does not retry by itself: a
 // repeated command could land on a server that was restarted in between and lost everything it knew.
-func (r *request) command(client valkey.Client) valkey.Completed {
-	if r.attempt == roleProbe {
+//
+// With full it is an EVAL, which teaches the script to a server that does not know it. (SCRIPT LOAD would reach any one
+// node of a Cluster.)
+func (r *request) command(client valkey.Client, full bool) valkey.Completed {
+	if r.isProbe() {
 		return client.B().Role().Build()
 	}
-	k, a := r.attempt.keys, r.args
-	call := client.B().Evalsha().Sha1(scriptOf(r.op).sha)
+	s, keys, args := scriptOf(r.op), r.keys(), r.arguments()
+	if full {
+		return client.B().Eval().Script(s.text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+	}
+	return client.B().Evalsha().Sha1(s.sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+}
+
+// isProbe reports whether the request reads a node's role instead of a key.
+func (r *request) isProbe() bool { return r.attempt == roleProbe }
+
+func (r *request) keys() []string {
+	k := r.attempt.keys
+	if r.op == OpRelease {
+		return []string{k.lock}
+	}
+	return []string{k.lock, k.fence}
+}
+
+func (r *request) arguments() []string {
+	a := r.args
 	switch r.op {
 	case OpAcquire:
-		return call.Numkeys(2).Key(k.lock, k.fence).Arg(r.attempt.owner, a.ttl, a.hint, counterLifetime).Build()
+		return []string{r.attempt.owner, a.ttl, a.hint, counterLifetime}
 	case OpAgree:
-		return call.Numkeys(2).Key(k.lock, k.fence).Arg(r.attempt.owner, a.token, counterLifetime).Build()
+		return []string{r.attempt.owner, a.token, counterLifetime}
 	case OpExtend:
-		return call.Numkeys(2).Key(k.lock, k.fence).Arg(r.attempt.owner, a.ttl, a.token, counterLifetime).Build()
+		return []string{r.attempt.owner, a.ttl, a.token, counterLifetime, a.spread}
 	case OpRelease:
-		return call.Numkeys(1).Key(k.lock).Arg(r.attempt.owner, a.keep, a.notice).Build()
+		return []string{r.attempt.owner, a.keep, a.notice}
 	default:
-		return call.Numkeys(2).Key(k.lock, k.fence).Build()
+		return nil
 	}
 }
 
@@ -52,7 +73,7 @@ func (r *request) parse(result valkey.ValkeyResult) (reply, error) {
 		return reply{}, err
 	}
 	switch {
-	case r.attempt == roleProbe:
+	case r.isProbe():
 		return parseRole(msg)
 	case r.op == OpAcquire:
 		return parseAcquire(msg)

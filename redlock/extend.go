@@ -142,11 +142,11 @@ func (l *Lease) startExtend(done func(error, clock.Instant)) *round {
 	}
 	start := l.q.clock.Now()
 	began := time.Now()
-	args := &arguments{ttl: milliseconds(l.TTL())}
+	args := &arguments{ttl: milliseconds(l.TTL()), token: strconv.FormatUint(l.token, 10), spread: "0"}
 	l.mu.Lock()
 	if start.Sub(l.spread) >= spreadEvery {
 		l.spread = start
-		args.token = strconv.FormatUint(l.token, 10)
+		args.spread = "1"
 	}
 	l.mu.Unlock()
 	rd := newRound(OpExtend, len(l.q.nodes), l.q.need)

@@ -92,7 +92,7 @@ func (s *servers) hold(q *redlock.Quorum, key string, opts ...redlock.LeaseOptio
 	require.NoError(s.t, err)
 	require.Eventually(s.t, func() bool {
 		for _, n := range s.Nodes() {
-			if !slices.Contains(n.Keys(s.t), lockKey(key)) {
+			if there, err := n.Do(s.t, "EXISTS", lockKey(key)).AsBool(); err != nil || !there {
 				return false
 			}
 		}

@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -136,15 +137,15 @@ func (n *node) sendAll() {
 	batch := n.take()
 	for rest := batch; len(rest) > 0; {
 		size := min(len(rest), maxBatch)
-		if n.trouble.Load() != nil && n.isClosing() {
-			// Nobody waits longer for a node that does not answer.
+		n.sendBatch(rest[:size])
+		rest = rest[size:]
+		if trouble := n.trouble.Load(); trouble != nil {
+			// The rest would wait for the same node in vain.
 			for _, r := range rest {
-				n.settle(r, reply{verdict: failed, err: n.failure(r.op, ErrClosed)})
+				n.fail(r, trouble.Err)
 			}
 			break
 		}
-		n.sendBatch(rest[:size])
-		rest = rest[size:]
 	}
 	n.recycle(batch)
 }
@@ -165,9 +166,17 @@ func (n *node) sendBatch(batch []*request) {
 		}
 		return
 	}
-	// What was released meanwhile must not be sent after its release, so the second time looks again.
-	if again := n.wanted(n.exchange(ctx, client, live, false)); len(again) > 0 {
-		n.exchange(ctx, client, again, true)
+	// A Cluster does not take commands with and without keys together.
+	probes := slices.DeleteFunc(slices.Clone(live), func(r *request) bool { return !r.isProbe() })
+	live = slices.DeleteFunc(live, (*request).isProbe)
+	for _, batch := range [][]*request{live, probes} {
+		if len(batch) == 0 {
+			continue
+		}
+		// What was released meanwhile must not be sent after its release, so the second time looks again.
+		if again := n.wanted(n.exchange(ctx, client, batch, false)); len(again) > 0 {
+			n.exchange(ctx, client, again, true)
+		}
 	}
 }
 
@@ -189,19 +198,15 @@ func (n *node) wanted(batch []*request) []*request {
 }
 
 // exchange sends requests in one pipeline and settles them, all but those that it returns because they are worth
-// sending once more, with the scripts before them: those whose script the server does not know (it is new,
+// sending once more, with their scripts: those whose script the server does not know (it is new,
 // restarted, or was flushed), and those whose connection had broken while it was idle. An acquisition is never
 // repeated on another connection, because the server behind that may have lost what the first one promised.
 func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*request, second bool) (again []*request) {
-	var commands valkey.Commands
-	if second {
-		commands = loadScripts(client)
+	commands := make(valkey.Commands, len(batch))
+	for i, r := range batch {
+		commands[i] = r.command(client, second)
 	}
-	loads := len(commands)
-	for _, r := range batch {
-		commands = append(commands, r.command(client))
-	}
-	results := client.DoMulti(ctx, commands...)[loads:]
+	results := client.DoMulti(ctx, commands...)
 	var broken error
 	for i, r := range batch {
 		rep, err := r.parse(results[i])
@@ -223,21 +228,17 @@ func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*requ
 	return again
 }
 
-func loadScripts(client valkey.Client) valkey.Commands {
-	commands := make(valkey.Commands, len(allScripts))
-	for i, s := range allScripts {
-		commands[i] = client.B().ScriptLoad().Script(s.text).Build()
-	}
-	return commands
-}
-
 // prepare connects and loads the scripts, so that the first request need not wait for that.
 func (n *node) prepare() {
 	ctx, cancel := context.WithTimeout(context.Background(), n.timeout)
 	defer cancel()
 	client, err := n.connected()
 	if err == nil {
-		for _, result := range client.DoMulti(ctx, loadScripts(client)...) {
+		loads := make(valkey.Commands, len(allScripts))
+		for i, s := range allScripts {
+			loads[i] = client.B().ScriptLoad().Script(s.text).Build()
+		}
+		for _, result := range client.DoMulti(ctx, loads...) {
 			if e := result.NonValkeyError(); e != nil {
 				err = e
 			}
@@ -268,11 +269,11 @@ func (n *node) disconnect() {
 	}
 }
 
-// fail settles a request that the server did not carry out, as far as is known. A release is tried again
-// until its key has expired.
+// fail settles a request that the server did not carry out, as far as is known. A release is tried again until its
+// key has expired.
 func (n *node) fail(r *request, err error) {
 	if r.op == OpRelease {
-		n.owe(r)
+		n.owe(r, isTimeout(err) || errors.Is(err, ErrTimeout))
 	}
 	n.settle(r, reply{verdict: failed, err: n.failure(r.op, err)})
 }
@@ -294,7 +295,7 @@ func (n *node) settle(r *request, rep reply) {
 		t.TraceNodeEnd(r.ctx, data)
 		r.ctx = nil
 	}
-	if r.attempt == roleProbe {
+	if r.isProbe() {
 		rep.at = n.q.clock.Now()
 	}
 	if r.round != nil {
@@ -319,8 +320,12 @@ func (n *node) report(err error) {
 	}
 }
 
-// owe keeps a failed release for another try.
-func (n *node) owe(r *request) {
+// owe keeps a failed release for another try. While a node is silent nothing expires: what lies in a frozen server's
+// sockets is carried out when it goes on, with a full TTL.
+func (n *node) owe(r *request, silent bool) {
+	if silent {
+		r.expires = n.q.releaseUntil(r.attempt)
+	}
 	r.pause = min(max(2*r.pause, n.q.cfg.retryMin), n.q.cfg.retryMax)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -353,15 +358,6 @@ func (n *node) requeueOwed() {
 	}
 	clear(n.owed)
 	n.owed = n.owed[:0]
-}
-
-func (n *node) isClosing() bool {
-	select {
-	case <-n.closing:
-		return true
-	default:
-		return false
-	}
 }
 
 // close stops accepting requests. Those already queued are still sent; wait for stopped.

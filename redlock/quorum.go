@@ -191,8 +191,8 @@ func (q *Quorum) start() {
 // closes the connections that Open made. It does not release those leases: their work may still be running, so
 // their keys live on until they expire. Release first what should be free at once.
 //
-// For nodes that do not answer it waits about a fifth of the TTL, and a second for their connections. It is safe to
-// call more than once.
+// For nodes that do not answer it waits two fifths of the TTL at most, and a second for their connections. It is safe
+// to call more than once.
 func (q *Quorum) Close() error {
 	q.mu.Lock()
 	if q.closed {

@@ -35,7 +35,8 @@ type request struct {
 type arguments struct {
 	ttl    string // acquire, extend
 	hint   string // acquire
-	token  string // agree, extend ('' leaves the counter alone)
+	token  string // agree, extend
+	spread string // extend ('1' raises the counter to the token)
 	keep   string // release
 	notice string // release ('' publishes nothing)
 }

@@ -81,7 +81,7 @@ else
   end
   answer = 2
 end
-if ARGV[3] ~= '' then
+if answer == 2 or ARGV[5] == '1' then
   local fence = redis.call('GET', KEYS[2]) or '0'
   if tonumber(fence) < tonumber(ARGV[3]) then
     fence = ARGV[3]

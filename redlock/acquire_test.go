@@ -1,0 +1,118 @@
+package redlock
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// How a round without a quorum of grants is taken. In the table g is a grant, x a failure, ? no answer at the node's
+// timeout, and other letters are owners that hold the key.
+func TestRefusal(t *testing.T) {
+	for _, test := range []struct {
+		replies string
+		want    string
+	}{
+		{"aaaaa", "held"},
+		{"aaagg", "held"},
+		{"aabgg", "split"},
+		{"aabbg", "split"},
+		{"abcdg", "split"},
+		{"aaxgg", "held"}, // the failed node may be a's too
+		{"aa?gg", "held"},
+		{"abxgg", "split"},
+		{"axxgg", "held"},
+		{"aaxxg", "held"},
+		{"axxxg", "no quorum"},
+		{"aaxxx", "no quorum"},
+		{"ggxxx", "no quorum"},
+		{"gg???", "no quorum"},
+		{"aa", "held"},
+		{"ag", "split"},
+		{"ax", "no quorum"},
+		{"aagg", "split"},
+		{"aaag", "held"},
+		{"aagx", "held"},
+		{"aab", "held"},
+		{"abg", "split"},
+		{"agx", "held"},
+	} {
+		q := &Quorum{need: len(test.replies)/2 + 1}
+		for range test.replies {
+			q.nodes = append(q.nodes, &node{})
+		}
+		a := &acquisition{q: q, keys: &keyset{name: "k"}}
+		o := outcome{expired: true}
+		for _, c := range test.replies {
+			switch c {
+			case 'g':
+				o.replies = append(o.replies, reply{verdict: agreed})
+				o.agreed++
+			case 'x':
+				o.replies = append(o.replies, reply{verdict: failed, err: &NodeError{Err: ErrTimeout}})
+			case '?':
+				o.replies = append(o.replies, reply{})
+			default:
+				o.replies = append(o.replies, reply{verdict: refused, owner: string(c), pttl: time.Second})
+			}
+		}
+		err, split := a.refusal(o)
+		got := "held"
+		if split {
+			got = "split"
+		}
+		if ErrorType(err) != "held" {
+			got = "no quorum"
+		}
+		require.Equal(t, test.want, got, test.replies)
+	}
+}
+
+// The first answers may leave open whether somebody holds the key or the vote was split; the round then goes on.
+func TestAcquireRoundGoesOnUntilItIsClear(t *testing.T) {
+	for _, test := range []struct {
+		owners string // in the order of arrival, g for a grant, x for a failure
+		nodes  int
+		ends   int
+	}{
+		{"aaa", 5, 3},
+		{"aba", 5, 5}, // the last two may both be a's
+		{"abc", 5, 5},
+		{"abcab", 5, 5},
+		{"ggg", 5, 3},
+		{"aag", 5, 5},
+		{"xxx", 5, 3},
+		{"aa", 2, 2},
+		{"aaa", 4, 3},
+		{"aa", 3, 2},
+		{"ab", 3, 3},
+	} {
+		q := &Quorum{need: test.nodes/2 + 1}
+		rd := newRound(OpAcquire, test.nodes, q.need)
+		rd.decided = q.acquireCertain
+		for i, c := range test.owners {
+			require.False(t, isDone(rd), "%s of %d after %d", test.owners, test.nodes, i)
+			switch c {
+			case 'g':
+				rd.settle(i, reply{verdict: agreed})
+			case 'x':
+				rd.settle(i, reply{verdict: failed})
+			default:
+				rd.settle(i, reply{verdict: refused, owner: string(c)})
+			}
+		}
+		require.Equal(t, test.ends <= len(test.owners), isDone(rd), "%s of %d", test.owners, test.nodes)
+	}
+}
+
+func TestUntilFree(t *testing.T) {
+	q := &Quorum{need: 3}
+	a := &acquisition{q: q}
+	o := outcome{agreed: 1}
+	for _, ms := range []int{400, 100, 300, 200} {
+		o.replies = append(o.replies, reply{verdict: refused, pttl: time.Duration(ms) * time.Millisecond})
+	}
+	o.replies = append(o.replies, reply{verdict: agreed})
+	require.Equal(t, 200*time.Millisecond, a.untilFree(o), "two more nodes are needed")
+}
