@@ -13,7 +13,6 @@ import (
 type machine struct {
 	start     time.Time
 	mono      time.Duration
-	stepped   time.Duration // wall clock moved against the monotonic clock
 	suspended time.Duration
 	asked     int
 }
