@@ -263,20 +263,16 @@ type grant struct {
 	at    time.Time
 }
 
-// wait starts an Acquire and returns when it listens for the key's release on a quorum of nodes.
+// wait starts an Acquire and returns when it listens for the key's release on all nodes.
 func (s *servers) wait(q *redlock.Quorum, key string, opts ...redlock.LeaseOption) <-chan grant {
 	s.t.Helper()
 	granted := s.acquire(q, key, opts...)
-	require.Eventually(s.t, func() bool {
-		listening := 0
-		for _, n := range s.Nodes() {
+	for _, n := range s.Nodes() {
+		require.Eventually(s.t, func() bool {
 			channels, err := n.Do(s.t, "PUBSUB", "CHANNELS", lockKey(key)+"*").AsStrSlice()
-			if err == nil && len(channels) > 0 {
-				listening++
-			}
-		}
-		return listening > len(s.Nodes())/2
-	}, longTTL, pollTick, "nobody waits")
+			return err == nil && len(channels) > 0
+		}, longTTL, pollTick, "nobody waits")
+	}
 	return granted
 }
 
