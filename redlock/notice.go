@@ -69,8 +69,13 @@ func (ns *notices) watch(channel string) *watch {
 	return w
 }
 
-// start makes the listeners. Called with mu held.
+// start makes the listeners, unless the Quorum is closed, which waits for them. Called with mu held.
 func (ns *notices) start() {
+	ns.q.mu.Lock()
+	defer ns.q.mu.Unlock()
+	if ns.q.closed {
+		return
+	}
 	for _, n := range ns.q.nodes {
 		l := &listener{ns: ns, node: n, changed: make(chan struct{}, 1)}
 		ns.listeners = append(ns.listeners, l)

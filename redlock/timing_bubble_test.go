@@ -504,3 +504,20 @@ func TestCloseDoesNotWaitLongForFrozenNodes(t *testing.T) {
 		require.LessOrEqual(t, time.Since(start), 2*ttl/5+time.Second)
 	})
 }
+
+// The first waiter of a Quorum starts what Close waits for.
+func TestCloseWhileTheFirstWaiterComes(t *testing.T) {
+	for range 50 {
+		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			acquire(t, open(t, fleet))
+			q := open(t, fleet)
+			done := make(chan error)
+			go func() {
+				_, err := q.Acquire(t.Context(), "key")
+				done <- err
+			}()
+			require.NoError(t, q.Close())
+			require.ErrorIs(t, <-done, redlock.ErrClosed)
+		})
+	}
+}
