@@ -329,7 +329,7 @@ func (n *node) owe(r *request, silent bool) {
 	r.pause = min(max(2*r.pause, n.q.cfg.retryMin), n.q.cfg.retryMax)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.owed) < maxQueue && n.q.clock.Now() < r.expires && !n.closed {
+	if len(n.owed) < maxQueue && n.q.clock.Now() < r.expires {
 		n.owed = append(n.owed, r)
 	}
 }
