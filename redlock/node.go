@@ -326,7 +326,8 @@ func (n *node) owe(r *request, silent bool) {
 	if silent {
 		r.expires = n.q.releaseUntil(r.attempt)
 	}
-	r.pause = min(max(2*r.pause, n.q.cfg.retryMin), n.q.cfg.retryMax)
+	// A tenth of the TTL at most, so that a node that comes back is clean long before the key would expire.
+	r.pause = min(max(2*r.pause, n.q.cfg.retryMin), n.q.cfg.retryMax, r.attempt.cfg.ttl/10)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.owed) < maxQueue && n.q.clock.Now() < r.expires {

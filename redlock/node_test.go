@@ -53,7 +53,7 @@ func TestRequestsThatWaitedTooLongAreNotSent(t *testing.T) {
 // old to be sent, and keeps the releases it cannot take for later.
 func TestQueueIsBounded(t *testing.T) {
 	n := testNode()
-	at := &attempt{keys: &keyset{}}
+	at := &attempt{keys: &keyset{}, cfg: leaseConfig{ttl: DefaultTTL}}
 	now := n.q.clock.Now()
 	rd := newRound(OpAcquire, 1, 1)
 	for range maxQueue {

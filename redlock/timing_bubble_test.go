@@ -455,6 +455,7 @@ func TestCloseLosesLeasesAndLetsKeysLapse(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
 		l := acquire(t, q)
+		synctest.Wait() // a quorum has granted, the rest follows
 		require.NoError(t, q.Close())
 		require.ErrorIs(t, l.Err(), redlock.ErrClosed)
 		require.ErrorIs(t, l.Err(), redlock.ErrLost)

@@ -99,12 +99,14 @@ func TestTracerIsToldEverything(t *testing.T) {
 
 		_, err := open(t, fleet, redlock.WithTracer(rec)).TryAcquire(t.Context(), "key")
 		require.ErrorIs(t, err, redlock.ErrHeld)
+		synctest.Wait()
 		lines = rec.take()
 		require.Contains(t, lines, `acquired by acquire: "held" attempts=1 votes=0 lease=false token=false valid=false`)
 		require.Contains(t, lines, `acquire>acquire on node-1.pipe:6379: ok=false ""`)
 
 		time.Sleep(time.Second)
 		require.NoError(t, l.Extend(t.Context()))
+		synctest.Wait()
 		require.Contains(t, rec.take(), `extended key: "" extended=2 refilled=0 margin=3s`)
 
 		freeze(t, fleet, 0, 1)
