@@ -142,7 +142,7 @@ func TestExtensionSpreadsTheToken(t *testing.T) {
 // increase in the order of the grants, no two leases are live at once, and nothing is left at the end.
 func TestRandomSchedules(t *testing.T) {
 	if underRace {
-		// The race detector's runtime can crash after very many bubbles (golang/go#78156). The full number runs
+		// The race detector's runtime can crash after very many bubbles. The full number runs
 		// without it.
 		checks := flag.Lookup("rapid.checks")
 		full := checks.Value.String()
