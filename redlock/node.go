@@ -64,8 +64,12 @@ func (n *node) send(r *request) {
 	for _, s := range stale {
 		n.settle(s, reply{verdict: failed, err: n.failure(s.op, ErrTimeout)})
 	}
-	if err != nil {
+	switch err {
+	case nil:
+	case errOverloaded:
 		n.fail(r, err)
+	default:
+		n.settle(r, reply{verdict: failed, err: n.failure(r.op, err)})
 	}
 	n.signal()
 }

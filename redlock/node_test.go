@@ -82,4 +82,6 @@ func TestClosedNodeRefuses(t *testing.T) {
 	rd := newRound(OpAcquire, 1, 1)
 	n.send(&request{op: OpAcquire, attempt: &attempt{keys: &keyset{}}, round: rd, expires: 1 << 60})
 	require.ErrorIs(t, rd.outcome().replies[0].err, ErrClosed)
+	n.send(&request{op: OpRelease, attempt: &attempt{keys: &keyset{}}, expires: 1 << 60})
+	require.Empty(t, n.owed, "what comes after Close is not sent")
 }
