@@ -149,6 +149,7 @@ func TestTrap02LapsedLeaseNeverComesBack(t *testing.T) {
 		require.ErrorIs(t, l.Extend(t.Context()), redlock.ErrLost)
 		require.ErrorIs(t, l.Err(), redlock.ErrLost)
 		require.ErrorIs(t, l.Release(t.Context()), redlock.ErrLost)
+		synctest.Wait() // a quorum has answered, the rest follows
 		for _, n := range fleet.Nodes() {
 			_, held := n.Get("tenure:{key}")
 			require.False(t, held, "a lapsed lease put its key back")
