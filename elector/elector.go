@@ -93,11 +93,14 @@ func (e *Elector) Run(ctx context.Context, lead func(context.Context, *Term) err
 	failures := 0
 	for ctx.Err() == nil {
 		t, err := e.campaign(ctx)
-		if ctx.Err() != nil {
+		switch {
+		case err != nil && ctx.Err() != nil:
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return fmt.Errorf("elector: %q: %w", e.election, err)
+		case ctx.Err() != nil:
+			_ = t.lease.Release(ctx) // too late to take office
+			return nil
 		}
 		v, err := e.serve(ctx, t, lead)
 		if err != nil {
@@ -130,11 +133,6 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 		ctx = tracer.TraceCampaignStart(ctx, TraceCampaignStartData{Election: e.election, Identity: e.Identity()})
 	}
 	lease, err := e.q.Acquire(ctx, keyPrefix+e.election, e.cfg.lease...)
-	if err == nil && ctx.Err() != nil {
-		// Too late to take office.
-		_ = lease.Release(ctx)
-		err = ctx.Err()
-	}
 	var t *Term
 	if err == nil {
 		t = newTerm(lease)

@@ -459,3 +459,25 @@ func TestOnlyLossesAndFailuresAreWarnings(t *testing.T) {
 		require.Contains(t, log.String(), "reason=refused")
 	})
 }
+
+// lateStop ends Run's context at the moment of the election.
+type lateStop struct{ stop func() }
+
+func (s lateStop) TraceCampaignStart(ctx context.Context, _ elector.TraceCampaignStartData) context.Context {
+	return ctx
+}
+
+func (s lateStop) TraceCampaignEnd(context.Context, elector.TraceCampaignEndData) { s.stop() }
+
+func TestElectionThatComesTooLateIsGivenUp(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		ctx, cancel := context.WithCancel(t.Context())
+		e := candidate(t, fleet, elector.WithTracer(lateStop{cancel}))
+		require.NoError(t, e.Run(ctx, func(context.Context, *elector.Term) error {
+			t.Error("it is too late to lead")
+			return nil
+		}))
+		synctest.Wait()
+		require.False(t, held(fleet))
+	})
+}

@@ -12,6 +12,8 @@ import (
 const (
 	maxSplits  = 8
 	splitPause = 2 * time.Millisecond
+	// When nodes that did not answer may hide a holder, fewer repetitions have to tell.
+	maxUnclear = 3
 )
 
 // TryAcquire acquires the key if nobody holds it. It does not wait for a holder: then it returns a *HeldError
@@ -54,6 +56,7 @@ type acquisition struct {
 	cfg      leaseConfig
 	attempts int
 	votes    int
+	unclear  bool          // the last split vote may have been a holder's
 	freeIn   time.Duration // until enough of the refusing nodes' keys have expired, after a HeldError
 }
 
@@ -96,7 +99,7 @@ func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 		switch {
 		case err == nil:
 			return l, nil
-		case split && splits < maxSplits:
+		case split && splits < maxSplits && (!a.unclear || splits < maxUnclear):
 			pause = fullJitter(splitPause << splits)
 			splits++
 		case !reconnected && brokenConnection(err):
@@ -135,9 +138,10 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	if ctx.Err() != nil {
 		return nil, false, newContextError(ctx, a.keys.name, nil)
 	}
-	if a.q.isClosed() {
+	if !a.q.begin() {
 		return nil, false, ErrClosed
 	}
+	defer a.q.rounds.Done()
 	a.attempts++
 	at := &attempt{keys: a.keys, owner: newOwner(a.cfg.identity), cfg: a.cfg}
 	timeout := a.q.cfg.timeout(OpAcquire, a.cfg.ttl)
@@ -260,8 +264,8 @@ func leading(replies []reply) (owner string, nodes int) {
 }
 
 // refusal explains a round without a quorum of grants: it was the nodes' fault if too many failed for any quorum, and
-// somebody holds the key if not. The vote was split if no owner can have a quorum, even if it holds the key on every
-// node that did not answer.
+// somebody holds the key if not. The vote was split if no owner is seen on a quorum; if one may have it together with
+// the nodes that did not answer, that is unclear.
 func (a *acquisition) refusal(o outcome) (err error, split bool) {
 	owner, nodes := leading(o.replies)
 	silent := count(o.replies, failed)
@@ -278,7 +282,12 @@ func (a *acquisition) refusal(o outcome) (err error, split bool) {
 		}
 	}
 	a.freeIn = a.untilFree(o)
-	return &HeldError{Key: a.keys.name, Holder: holder}, nodes+silent < a.q.need
+	a.unclear = nodes < a.q.need && nodes+silent >= a.q.need
+	if a.unclear {
+		// What is in the way may be an attempt that is rolled back without a word.
+		a.freeIn = min(a.freeIn, a.q.cfg.retryMax)
+	}
+	return &HeldError{Key: a.keys.name, Holder: holder}, nodes < a.q.need && (o.agreed > 0 || !a.unclear)
 }
 
 // untilFree is when enough refusing nodes will have let their keys expire for a quorum to be had.

@@ -16,6 +16,9 @@ import (
 // is harmless, see acquireScript's hint.
 const counterLifetime = "86400000"
 
+// noExpiry stands for the TTL of a key without expiry, which something else than this package wrote. A waiter polls.
+const noExpiry = 24 * time.Hour
+
 // roleProbe marks the attempt of a request that reads a node's role instead of a key.
 var roleProbe = &attempt{keys: &keyset{}}
 
@@ -117,8 +120,10 @@ func parseHolder(msg valkey.ValkeyMessage) (reply, error) {
 	if err != nil {
 		return reply{}, unexpected(msg)
 	}
-	// A PTTL of -1 is a key without expiry, which something else than this package wrote.
-	return reply{owner: owner, pttl: time.Duration(max(ms, 0)) * time.Millisecond}, nil
+	if ms < 0 {
+		return reply{owner: owner, pttl: noExpiry}, nil
+	}
+	return reply{owner: owner, pttl: time.Duration(ms) * time.Millisecond}, nil
 }
 
 func parseObserve(msg valkey.ValkeyMessage) (reply, error) {

@@ -31,8 +31,8 @@
 //
 // Every operation goes to all nodes at once and ends as soon as its outcome is certain. A node that is slow or
 // gone costs at most its own timeout, and only when its answer would decide. On each node the commands for a key
-// run in the order in which they were issued; a release never overtakes its acquisition, also when the
-// acquisition has been given up.
+// run in the order in which they were sent; a release follows its acquisition, also when the acquisition has been
+// given up.
 //
 // The validity of a lease counts from the start of the round that set its keys: the TTL, less one percent for
 // clocks that run at different rates and 2 ms for their resolution. Time is measured on a clock that neither

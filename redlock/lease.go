@@ -61,6 +61,9 @@ func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, start c
 		l.lose(LostClosed)
 		return nil
 	}
+	if l.final.Load() != nil {
+		q.forget(l) // it ran out before it was adopted
+	}
 	if !at.cfg.manual {
 		q.extender.add(l, start.Add(jitter(at.cfg.interval, extendJitter)))
 	}
@@ -81,8 +84,9 @@ func (l *Lease) TTL() time.Duration { return l.attempt.cfg.ttl }
 func (l *Lease) FencingToken() uint64 { return l.token }
 
 // Context returns a context that carries the values of the context the lease was acquired with and is
-// cancelled when the lease ends: at the deadline at the latest, by a timer that waits for nothing else.
-// context.Cause gives the *LostError or ErrReleased.
+// cancelled when the lease ends: at the deadline at the latest, by a timer that waits for nothing else. (Timers stand
+// still while the machine is suspended. After that Err tells at once, and the context ends when the next extension would
+// be due.) context.Cause gives the *LostError or ErrReleased.
 func (l *Lease) Context() context.Context { return l.ctx }
 
 // Deadline returns until when the lease may be relied on, as known now: the start of the last successful round

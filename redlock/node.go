@@ -119,20 +119,27 @@ func (n *node) run() {
 	n.prepare()
 	retry := time.NewTimer(0)
 	defer retry.Stop()
+	armed := true // traffic must not put the owed releases off
 	for {
 		select {
 		case <-n.wake:
 		case <-retry.C:
+			armed = false
 			n.requeueOwed()
+		case <-n.closing:
+		}
+		select {
 		case <-n.closing:
 			n.requeueOwed()
 			n.sendAll()
 			n.disconnect()
 			return
+		default:
+			n.sendAll()
 		}
-		n.sendAll()
-		if pause, ok := n.owedPause(); ok {
+		if pause, ok := n.owedPause(); ok && !armed {
 			retry.Reset(pause)
+			armed = true
 		}
 	}
 }

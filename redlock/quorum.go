@@ -28,6 +28,7 @@ type Quorum struct {
 	closed bool                // guarded by mu
 	done   chan struct{}       // closed by Close
 	work   sync.WaitGroup
+	rounds sync.WaitGroup // acquisitions under way, which Close lets roll back; added to with mu held
 }
 
 // Open makes a Quorum of the nodes at urls, such as valkey://user:password@host:6379/0, valkeys:// (TLS),
@@ -85,9 +86,15 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	o.ConnLifetime = 0
 	o.ConnWriteTimeout = timeout
 	o.Dialer.Timeout = timeout
-	o.Dialer.KeepAlive = max(c.lease.ttl/2, time.Second) // also how often valkey-go checks an idle connection
+	o.Dialer.KeepAlive = min(max(c.lease.ttl/2, time.Second), maxKeepAlive) // also how often valkey-go checks an idle connection
 	return o, nil
 }
+
+// maxExchange and maxKeepAlive bound what would follow from a very long TTL.
+const (
+	maxExchange  = 2 * time.Second
+	maxKeepAlive = 5 * time.Second
+)
 
 // exchangeTimeout is after how long without an answer a connection is given up. It is longer than a node's
 // timeout, because a new connection costs more than a late reply, and far below the TTL.
@@ -96,7 +103,7 @@ func (c *config) exchangeTimeout() time.Duration {
 	for _, d := range c.nodeTimeout {
 		longest = max(longest, d)
 	}
-	return max(2*longest, c.lease.ttl/5)
+	return max(2*longest, min(c.lease.ttl/5, maxExchange))
 }
 
 // New makes a Quorum of the caller's clients, one for each node. A client may be of any kind that valkey-go
@@ -191,8 +198,8 @@ func (q *Quorum) start() {
 // closes the connections that Open made. It does not release those leases: their work may still be running, so
 // their keys live on until they expire. Release first what should be free at once.
 //
-// For nodes that do not answer it waits two fifths of the TTL at most, and a second for their connections. It is safe
-// to call more than once.
+// For acquisitions that are under way it waits two node timeouts, and for nodes that do not answer two fifths of the
+// TTL (4 s at most) and a second for their connections. It is safe to call more than once.
 func (q *Quorum) Close() error {
 	q.mu.Lock()
 	if q.closed {
@@ -213,6 +220,7 @@ func (q *Quorum) Close() error {
 		l.lose(LostClosed)
 	}
 	close(q.done)
+	q.rounds.Wait()
 	for _, n := range q.nodes {
 		n.close()
 	}
@@ -225,6 +233,16 @@ func (q *Quorum) Close() error {
 
 // Identity returns the name under which leases are held, unless they are given one of their own (WithIdentity).
 func (q *Quorum) Identity() string { return q.cfg.lease.identity }
+
+// begin registers a round of an acquisition; false means that the Quorum has been closed.
+func (q *Quorum) begin() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.rounds.Add(1)
+	}
+	return !q.closed
+}
 
 // adopt registers a lease; false means that the Quorum has been closed meanwhile.
 func (q *Quorum) adopt(l *Lease) bool {

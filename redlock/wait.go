@@ -31,6 +31,9 @@ func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
 			return l, nil
 		}
 		if ctx.Err() != nil {
+			if !errors.Is(err, ctx.Err()) {
+				err = newContextError(ctx, a.keys.name, err)
+			}
 			return nil, err
 		}
 		var held *HeldError
