@@ -109,7 +109,9 @@ func ExampleNode_FlushAll() {
 	for _, node := range fleet.Nodes() {
 		node.FlushAll()
 	}
-	fmt.Println(lease.Extend(context.Background()))
+	lease.Extend(context.Background()) // the next extension, which tells
+	<-lease.Context().Done()
+	fmt.Println(lease.Err())
 	// Output: redlock: lease on "key" lost: a quorum of nodes no longer holds it for this owner
 }
 
