@@ -130,13 +130,14 @@ func ExampleNode_Get() {
 }
 
 func ExampleNode_Commands() {
-	fleet, q, lease := hold()
+	fleet, q, _ := hold()
 	defer fleet.Close()
 	defer q.Close()
-	node := fleet.Node(0)
-	before := node.Commands()
-	lease.Extend(context.Background())
-	fmt.Println(node.Commands()-before <= 2) // one script, and the acquisition if this node was the slowest
+	commands := 0
+	for _, node := range fleet.Nodes() {
+		commands += node.Commands()
+	}
+	fmt.Println(commands >= 2) // the acquisition, on a quorum at least
 	// Output: true
 }
 
