@@ -26,7 +26,7 @@ test: valkey ## run the tests against real Valkey servers
 
 .PHONY: race
 race: valkey ## run the tests under the race detector (needs a C compiler)
-	go test -race -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+	scripts/race.sh -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
 .PHONY: cover
 cover: valkey ## run the tests and print the coverage of each function
