@@ -9,7 +9,7 @@ for attempt in 1 2 3; do
 	go test -race "$@" 2>&1 | tee "$log"
 	status=${PIPESTATUS[0]}
 	if [ "$status" -eq 0 ]; then exit 0; fi
-	if grep -qE '^ *--- FAIL|DATA RACE|^panic:|build failed|goleak|test timed out' "$log"; then exit "$status"; fi
+	if grep -qE '^ *--- FAIL|DATA RACE|^panic:|build failed|^goleak: |test timed out' "$log"; then exit "$status"; fi
 	if ! grep -q '^SIGSEGV: segmentation violation' "$log" || ! grep -q '^goroutine 0 .*synctest bubble' "$log"; then exit "$status"; fi
 	echo "race.sh: the race detector's runtime crashed (attempt $attempt)" >&2
 done
