@@ -151,6 +151,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	a.q.broadcast(ctx, rd, at, &arguments{
 		ttl:  milliseconds(a.cfg.ttl),
 		hint: strconv.FormatInt(time.Now().UnixMicro(), 10),
+		skew: strconv.FormatInt(a.q.cfg.clockSkew.Microseconds(), 10),
 	}, start.Add(timeout), nil)
 
 	waited := rd.wait(ctx, timeout)

@@ -19,27 +19,37 @@ const counterLifetime = "86400000"
 // noExpiry stands for the TTL of a key without expiry, which something else than this package wrote. A waiter polls.
 const noExpiry = 24 * time.Hour
 
-// roleProbe marks the attempt of a request that reads a node's role instead of a key.
-var roleProbe = &attempt{keys: &keyset{}}
+// infoProbe and timeProbe mark the attempts of requests that ask a server about itself.
+var (
+	infoProbe = &attempt{keys: &keyset{}}
+	timeProbe = &attempt{keys: &keyset{}}
+)
 
 // command builds the request's command. Each is an EVALSHA, which valkey-go does not retry by itself: a
 // repeated command could land on a server that was restarted in between and lost everything it knew.
 //
-// With full it is an EVAL, which teaches the script to a server that does not know it. (SCRIPT LOAD would reach any one
-// node of a Cluster.)
-func (r *request) command(client valkey.Client, full bool) valkey.Completed {
-	if r.isProbe() {
-		return client.B().Role().Build()
+// With full it is an EVAL, which teaches the script to a server that does not know it, unless the script is only for one
+// process. (SCRIPT LOAD would reach any one node of a Cluster.)
+func (r *request) command(client valkey.Client, g *gated, full bool) valkey.Completed {
+	switch r.attempt {
+	case infoProbe:
+		return client.B().Info().Section(infoSections...).Build()
+	case timeProbe:
+		return client.B().Time().Build()
 	}
-	s, keys, args := scriptOf(r.op), r.keys(), r.arguments()
-	if full {
+	s, teachable := g.scriptOf(r.op)
+	keys, args := r.keys(), r.arguments()
+	if full && teachable {
 		return client.B().Eval().Script(s.text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
 	}
 	return client.B().Evalsha().Sha1(s.sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
 }
 
-// isProbe reports whether the request reads a node's role instead of a key.
-func (r *request) isProbe() bool { return r.attempt == roleProbe }
+// isProbe reports whether the request asks a server about itself.
+func (r *request) isProbe() bool { return r.attempt == infoProbe || r.attempt == timeProbe }
+
+// isGated reports whether the request would make a server promise something that it must be vouched for.
+func (r *request) isGated() bool { return r.op == OpAcquire || r.op == OpAgree }
 
 func (r *request) keys() []string {
 	k := r.attempt.keys
@@ -53,7 +63,7 @@ func (r *request) arguments() []string {
 	a := r.args
 	switch r.op {
 	case OpAcquire:
-		return []string{r.attempt.owner, a.ttl, a.hint, counterLifetime}
+		return []string{r.attempt.owner, a.ttl, a.hint, counterLifetime, a.skew}
 	case OpAgree:
 		return []string{r.attempt.owner, a.token, counterLifetime}
 	case OpExtend:
@@ -67,7 +77,7 @@ func (r *request) arguments() []string {
 
 // repeatable reports whether the request may be sent again when its connection broke, although it may have been
 // carried out.
-func (r *request) repeatable() bool { return r.op != OpAcquire && r.op != OpAgree }
+func (r *request) repeatable() bool { return !r.isGated() }
 
 // parse reads the server's answer to the request.
 func (r *request) parse(result valkey.ValkeyResult) (reply, error) {
@@ -76,8 +86,10 @@ func (r *request) parse(result valkey.ValkeyResult) (reply, error) {
 		return reply{}, err
 	}
 	switch {
-	case r.isProbe():
-		return parseRole(msg)
+	case r.attempt == infoProbe:
+		return parseInfoReply(msg)
+	case r.attempt == timeProbe:
+		return parseTime(msg)
 	case r.op == OpAcquire:
 		return parseAcquire(msg)
 	case r.op == OpExtend:
@@ -89,21 +101,57 @@ func (r *request) parse(result valkey.ValkeyResult) (reply, error) {
 	}
 }
 
+// parseAcquire reads what acquireScript returns.
 func parseAcquire(msg valkey.ValkeyMessage) (reply, error) {
 	if msg.IsArray() {
 		rep, err := parseHolder(msg)
+		if err != nil {
+			return reply{}, err
+		}
+		parts, _ := msg.ToArray()
 		rep.verdict = refused
+		if len(parts) < 4 {
+			return reply{}, unexpected(msg)
+		}
+		rep.server, err = parseClock(parts[2], parts[3])
 		return rep, err
 	}
 	text, err := msg.ToString()
 	if err != nil {
 		return reply{}, unexpected(msg)
 	}
-	token, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
+	counter, rest, _ := strings.Cut(text, " ")
+	seconds, micros, _ := strings.Cut(rest, " ")
+	token, err1 := strconv.ParseUint(counter, 10, 64)
+	s, err2 := strconv.ParseInt(seconds, 10, 64)
+	us, err3 := strconv.ParseInt(micros, 10, 64)
+	if err1 != nil || err2 != nil || err3 != nil {
 		return reply{}, unexpected(msg)
 	}
-	return reply{verdict: agreed, token: token}, nil
+	server, err := serverTime(s, us)
+	return reply{verdict: agreed, token: token, server: server}, err
+}
+
+// parseTime reads a reply to TIME.
+func parseTime(msg valkey.ValkeyMessage) (reply, error) {
+	parts, err := msg.ToArray()
+	if err != nil || len(parts) != 2 {
+		return reply{}, unexpected(msg)
+	}
+	server, err := parseClock(parts[0], parts[1])
+	return reply{verdict: agreed, server: server}, err
+}
+
+func parseClock(seconds, micros valkey.ValkeyMessage) (time.Duration, error) {
+	s, err := seconds.AsInt64()
+	if err != nil {
+		return 0, unexpected(seconds)
+	}
+	us, err := micros.AsInt64()
+	if err != nil {
+		return 0, unexpected(micros)
+	}
+	return serverTime(s, us)
 }
 
 // parseHolder reads {owner value, PTTL, ...}.
@@ -175,16 +223,13 @@ func parseFlag(msg valkey.ValkeyMessage) (reply, error) {
 	return reply{verdict: refused}, nil
 }
 
-func parseRole(msg valkey.ValkeyMessage) (reply, error) {
-	parts, err := msg.ToArray()
-	if err != nil || len(parts) == 0 {
-		return reply{}, unexpected(msg)
-	}
-	role, err := parts[0].ToString()
+func parseInfoReply(msg valkey.ValkeyMessage) (reply, error) {
+	text, err := msg.ToString()
 	if err != nil {
 		return reply{}, unexpected(msg)
 	}
-	return reply{verdict: agreed, role: role}, nil
+	info, err := parseInfo(text)
+	return reply{verdict: agreed, info: info}, err
 }
 
 func unexpected(msg valkey.ValkeyMessage) error {

@@ -118,9 +118,13 @@ func (e *NodeError) detail() string {
 // Unwrap returns the cause.
 func (e *NodeError) Unwrap() error { return e.Err }
 
-// ErrorType returns "timeout", "overloaded", "server" (the server answered with an error) or "connection".
+// ErrorType returns the Condition where one is known, and otherwise "timeout", "overloaded", "server" (the server
+// answered with an error) or "connection".
 func (e *NodeError) ErrorType() string {
+	var known *ConditionError
 	switch {
+	case errors.As(e.Err, &known):
+		return known.ErrorType()
 	case errors.Is(e.Err, ErrTimeout):
 		return "timeout"
 	case errors.Is(e.Err, ErrClosed):

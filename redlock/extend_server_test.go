@@ -89,7 +89,7 @@ func TestTrap13FullServersKeepTheLease(t *testing.T) {
 	require.ErrorAs(t, err, &qe)
 	require.GreaterOrEqual(t, len(qe.Errs), 2)
 	for _, ne := range qe.Errs {
-		require.Equal(t, "server", ne.ErrorType())
+		require.Equal(t, "oom", ne.ErrorType())
 		require.ErrorContains(t, ne, "OOM")
 	}
 	require.NoError(t, l.Release(t.Context()))

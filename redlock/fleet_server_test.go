@@ -82,7 +82,7 @@ func (s *servers) wrap(opts ...redlock.Option) *redlock.Quorum {
 }
 
 func quietOptions() []redlock.Option {
-	return []redlock.Option{redlock.WithTTL(serverTTL), redlock.WithLogger(slog.New(slog.DiscardHandler))}
+	return []redlock.Option{redlock.WithTTL(serverTTL), redlock.WithMaxTTL(time.Minute), redlock.WithoutRestartGate(), redlock.WithLogger(slog.New(slog.DiscardHandler))}
 }
 
 // hold acquires a key and waits until all running nodes have it: TryAcquire returns when a quorum has.

@@ -68,7 +68,7 @@ func TestNodesTellTheirState(t *testing.T) {
 	host, port, err := net.SplitHostPort(s.Node(0).Addr())
 	require.NoError(t, err)
 	s.do([]string{"REPLICAOF", host, port}, 1)
-	q := s.open()
+	q := s.open(redlock.WithReplicas())
 	s.freeze(2)
 	s.kill(3)
 	var nodes []redlock.NodeStatus
@@ -88,7 +88,7 @@ func TestNodesTellTheirState(t *testing.T) {
 	require.True(t, nodes[1].Reachable)
 	require.Equal(t, "slave", nodes[1].Role)
 	require.Len(t, nodes[1].Warnings, 1)
-	require.Contains(t, nodes[1].Warnings[0], "not a master")
+	require.ErrorContains(t, nodes[1].Warnings[0], "replica")
 	require.False(t, nodes[2].Reachable)
 	require.Equal(t, "timeout", redlock.ErrorType(nodes[2].Err))
 	require.False(t, nodes[3].Reachable)
@@ -108,11 +108,11 @@ func TestReplicaHasNoVote(t *testing.T) {
 	host, port, err := net.SplitHostPort(s.Node(0).Addr())
 	require.NoError(t, err)
 	s.do([]string{"REPLICAOF", host, port}, 1)
-	_, err = s.open().TryAcquire(t.Context(), "key")
+	_, err = s.open(redlock.WithReplicas()).TryAcquire(t.Context(), "key")
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-	require.ErrorContains(t, err, "READONLY")
+	require.ErrorContains(t, err, "its role is \"slave\", its master "+s.Node(0).Addr())
 	var ne *redlock.NodeError
 	require.ErrorAs(t, err, &ne)
 	require.Equal(t, s.Node(1).Addr(), ne.Node)
-	require.Equal(t, "server", ne.ErrorType())
+	require.Equal(t, "replica", ne.ErrorType())
 }

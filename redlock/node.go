@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/clock"
 )
 
 const (
@@ -29,16 +31,20 @@ type node struct {
 	connect func() (valkey.Client, error) // nil when the client is the caller's
 	client  atomic.Pointer[valkey.Client] // nil until connected
 	timeout time.Duration                 // for a batch, after which the connection is given up
+	watched bool                          // one server at a time answers, which can be looked at
+	gate    *gate
+	dials   sync.WaitGroup // connections under way
 
 	wake    chan struct{} // capacity 1
 	closing chan struct{}
 	stopped chan struct{}
 
 	mu     sync.Mutex
-	queue  []*request // guarded by mu
-	spare  []*request // guarded by mu; the queue's other buffer
-	owed   []*request // guarded by mu; releases that failed and are to be tried again
-	closed bool       // guarded by mu
+	queue  []*request    // guarded by mu
+	spare  []*request    // guarded by mu; the queue's other buffer
+	owed   []*request    // guarded by mu; releases that failed and are to be tried again, see owed.go
+	owedAt clock.Instant // guarded by mu; when; 0 while none are owed
+	closed bool          // guarded by mu
 
 	trouble atomic.Pointer[NodeError] // why the last exchange failed; nil after one that worked; set by run
 }
@@ -116,16 +122,14 @@ func (n *node) recycle(batch []*request) {
 // run sends batches until the node is closed, and then once more what is still queued.
 func (n *node) run() {
 	defer close(n.stopped)
+	defer n.dials.Wait()
 	n.prepare()
-	retry := time.NewTimer(0)
-	defer retry.Stop()
-	armed := true // traffic must not put the owed releases off
+	alarm := time.NewTimer(0)
+	defer alarm.Stop()
 	for {
 		select {
 		case <-n.wake:
-		case <-retry.C:
-			armed = false
-			n.requeueOwed()
+		case <-alarm.C:
 		case <-n.closing:
 		}
 		select {
@@ -135,12 +139,10 @@ func (n *node) run() {
 			n.disconnect()
 			return
 		default:
-			n.sendAll()
 		}
-		if pause, ok := n.owedPause(); ok && !armed {
-			retry.Reset(pause)
-			armed = true
-		}
+		n.doDue()
+		n.sendAll()
+		alarm.Reset(n.untilDue())
 	}
 }
 
@@ -177,6 +179,7 @@ func (n *node) sendBatch(batch []*request) {
 		}
 		return
 	}
+	live = n.gate.admit(ctx, client, live)
 	// A Cluster does not take commands with and without keys together.
 	probes := slices.DeleteFunc(slices.Clone(live), func(r *request) bool { return !r.isProbe() })
 	live = slices.DeleteFunc(live, (*request).isProbe)
@@ -184,8 +187,9 @@ func (n *node) sendBatch(batch []*request) {
 		if len(batch) == 0 {
 			continue
 		}
+		again := n.exchange(ctx, client, batch, false)
 		// What was released meanwhile must not be sent after its release, so the second time looks again.
-		if again := n.wanted(n.exchange(ctx, client, batch, false)); len(again) > 0 {
+		if again = n.gate.admit(ctx, client, n.wanted(again)); len(again) > 0 {
 			n.exchange(ctx, client, again, true)
 		}
 	}
@@ -209,29 +213,42 @@ func (n *node) wanted(batch []*request) []*request {
 }
 
 // exchange sends requests in one pipeline and settles them, all but those that it returns because they are worth
-// sending once more, with their scripts: those whose script the server does not know (it is new,
-// restarted, or was flushed), and those whose connection had broken while it was idle. An acquisition is never
-// repeated on another connection, because the server behind that may have lost what the first one promised.
+// sending once more: those whose script the server does not know (it is new, restarted, or was flushed), and those
+// whose connection had broken while it was idle. An acquisition is never repeated on another connection, because the
+// server behind that may have lost what the first one promised, and a server that does not know an acquisition's
+// script must be vouched for first.
 func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*request, second bool) (again []*request) {
 	commands := make(valkey.Commands, len(batch))
 	for i, r := range batch {
-		commands[i] = r.command(client, second)
+		commands[i] = r.command(client, n.gate.open, second)
 	}
+	sent := n.q.clock.Now()
 	results := client.DoMulti(ctx, commands...)
+	received := n.q.clock.Now()
 	var broken error
+	stranger := false // answers, but does not know what was only given to the process vouched for
 	for i, r := range batch {
 		rep, err := r.parse(results[i])
+		if err == nil {
+			err = n.gate.check(r, rep, sent, received)
+		}
+		if err != nil && isNoScript(err) && r.isGated() && (second || !n.gate.open.teaches()) {
+			stranger = true
+		}
 		switch {
 		case err == nil:
 			n.settle(r, rep)
 		case !second && (isNoScript(err) || r.repeatable() && isBroken(err)):
 			again = append(again, r)
 		default:
-			if !isServerError(err) {
+			if !isServerError(err) && connectionError(err) != nil {
 				broken = err
 			}
 			n.fail(r, err)
 		}
+	}
+	if stranger {
+		n.gate.shut()
 	}
 	if len(again) == 0 {
 		n.report(broken)
@@ -239,23 +256,34 @@ func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*requ
 	return again
 }
 
-// prepare connects and loads the scripts, so that the first request need not wait for that.
+// prepare connects, loads the scripts and vouches for the server, so that the first request need not wait for that.
 func (n *node) prepare() {
 	ctx, cancel := context.WithTimeout(context.Background(), n.timeout)
 	defer cancel()
 	client, err := n.connected()
-	if err == nil {
-		loads := make(valkey.Commands, len(allScripts))
-		for i, s := range allScripts {
-			loads[i] = client.B().ScriptLoad().Script(s.text).Build()
-		}
-		for _, result := range client.DoMulti(ctx, loads...) {
-			if e := result.NonValkeyError(); e != nil {
-				err = e
-			}
+	if err != nil {
+		n.report(connectionError(n.gate.failed(err)))
+		return
+	}
+	scripts := ungated
+	if !n.q.cfg.restartGate {
+		scripts = append(slices.Clone(ungated), anyProcess.acquire, anyProcess.agree)
+	}
+	loads := make(valkey.Commands, len(scripts))
+	for i, s := range scripts {
+		loads[i] = client.B().ScriptLoad().Script(s.text).Build()
+	}
+	for _, result := range client.DoMulti(ctx, loads...) {
+		if e := result.NonValkeyError(); e != nil {
+			err = e
 		}
 	}
-	n.report(err)
+	if err == nil {
+		err = n.gate.vouch(ctx, client)
+	} else {
+		err = n.gate.failed(err)
+	}
+	n.report(connectionError(err))
 }
 
 func (n *node) connected() (valkey.Client, error) {
@@ -293,7 +321,7 @@ func (n *node) failure(op Op, err error) *NodeError {
 	if isTimeout(err) {
 		err = ErrTimeout
 	}
-	return &NodeError{Node: n.addr, Op: op, Err: err}
+	return &NodeError{Node: n.addr, Op: op, Err: diagnose(err)}
 }
 
 // settle hands a reply to the round and to the tracer.
@@ -329,47 +357,6 @@ func (n *node) report(err error) {
 	if !failing {
 		n.q.cfg.logger.WarnContext(context.Background(), "redlock: node failing", "node", n.addr, "error", e.Err)
 	}
-}
-
-// owe keeps a failed release for another try. While a node is silent nothing expires: what lies in a frozen server's
-// sockets is carried out when it goes on, with a full TTL.
-func (n *node) owe(r *request, silent bool) {
-	if silent {
-		r.expires = n.q.releaseUntil(r.attempt)
-	}
-	// A tenth of the TTL at most, so that a node that comes back is clean long before the key would expire.
-	r.pause = min(max(2*r.pause, n.q.cfg.retryMin), n.q.cfg.retryMax, r.attempt.cfg.ttl/10)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.owed) < maxQueue && n.q.clock.Now() < r.expires {
-		n.owed = append(n.owed, r)
-	}
-}
-
-// owedPause returns how long to wait before the owed releases are tried again.
-func (n *node) owedPause() (time.Duration, bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.owed) == 0 {
-		return 0, false
-	}
-	pause := n.owed[0].pause
-	for _, r := range n.owed[1:] {
-		pause = min(pause, r.pause)
-	}
-	return jitter(pause, 0.2), true
-}
-
-func (n *node) requeueOwed() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, r := range n.owed {
-		again := *r
-		again.round, again.ctx = nil, nil
-		n.queue = append(n.queue, &again)
-	}
-	clear(n.owed)
-	n.owed = n.owed[:0]
 }
 
 // close stops accepting requests. Those already queued are still sent; wait for stopped.

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -23,12 +24,13 @@ type Quorum struct {
 	extender *extender
 	notices  *notices
 
-	mu     sync.Mutex
-	leases map[*Lease]struct{} // guarded by mu; held ones
-	closed bool                // guarded by mu
-	done   chan struct{}       // closed by Close
-	work   sync.WaitGroup
-	rounds sync.WaitGroup // acquisitions under way, which Close lets roll back; added to with mu held
+	processes processes
+	mu        sync.Mutex
+	leases    map[*Lease]struct{} // guarded by mu; held ones
+	closed    bool                // guarded by mu
+	done      chan struct{}       // closed by Close
+	work      sync.WaitGroup
+	rounds    sync.WaitGroup // acquisitions under way, which Close lets roll back; added to with mu held
 }
 
 // Open makes a Quorum of the nodes at urls, such as valkey://user:password@host:6379/0, valkeys:// (TLS),
@@ -57,7 +59,15 @@ func Open(urls []string, opts ...Option) (*Quorum, error) {
 			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), fmt.Sprintf("names the same node as urls[%d], %s: a node has one vote", first, addr)}
 		}
 		seen[addr] = i
-		q.addNode(addr, func() (valkey.Client, error) { return valkey.NewClient(o) })
+		mode := valkey.ClientModeStandalone
+		if o.Sentinel.MasterSet != "" {
+			mode = valkey.ClientModeSentinel
+		}
+		if err := cfg.checkMode(mode); err != nil {
+			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), err.Error()}
+		}
+		n := q.addNode(addr, func() (valkey.Client, error) { return valkey.NewClient(o) })
+		n.watched = cfg.watches(mode)
 	}
 	q.start()
 	return q, nil
@@ -137,11 +147,33 @@ func New(clients []valkey.Client, opts ...Option) (*Quorum, error) {
 		if addr == "" {
 			addr = fmt.Sprintf("clients[%d]", i)
 		}
+		if err := cfg.checkMode(client.Mode()); err != nil {
+			return nil, &OptionError{fmt.Sprintf("clients[%d]", i), err.Error()}
+		}
 		n := q.addNode(addr, nil)
+		n.watched = cfg.watches(client.Mode())
 		n.client.Store(&client)
 	}
 	q.start()
 	return q, nil
+}
+
+// checkMode refuses clients whose servers the gate cannot tell apart.
+func (c *config) checkMode(mode valkey.ClientMode) error {
+	switch {
+	case mode == valkey.ClientModeCluster && c.restartGate:
+		return errors.New("is a Cluster client: which of its servers were restarted or promoted cannot be seen, " +
+			"so their votes cannot be trusted; use independent servers, or WithoutRestartGate if a fail-over that loses leases is acceptable")
+	case mode == valkey.ClientModeSentinel && !c.acceptReplicas:
+		return errors.New("is a Sentinel client: a promoted replica may lack what its master granted; " +
+			"use independent masters, or WithReplicas to accept the risk")
+	}
+	return nil
+}
+
+// watches reports whether there is one server at a time behind a client, whose clock and process can be followed.
+func (c *config) watches(mode valkey.ClientMode) bool {
+	return mode == valkey.ClientModeStandalone || mode == valkey.ClientModeSentinel && c.restartGate
 }
 
 // clientAddr names a client by the address of its server, or the smallest of several.
@@ -179,6 +211,7 @@ func (q *Quorum) addNode(addr string, connect func() (valkey.Client, error)) *no
 		closing: make(chan struct{}),
 		stopped: make(chan struct{}),
 	}
+	n.gate = newGate(n)
 	q.nodes = append(q.nodes, n)
 	return n
 }

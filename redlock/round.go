@@ -35,6 +35,7 @@ type request struct {
 type arguments struct {
 	ttl    string // acquire, extend
 	hint   string // acquire
+	skew   string // acquire; how far from the server's clock the hint may be, in microseconds
 	token  string // agree, extend
 	spread string // extend ('1' raises the counter to the token)
 	keep   string // release
@@ -48,7 +49,8 @@ type reply struct {
 	owner   string        // holder's owner value, for refused acquires and observations
 	pttl    time.Duration // holder's TTL, likewise
 	extend  int           // what extendScript answered
-	role    string        // server role, for probes
+	server  time.Duration // server's clock, for acquires and probes; since 1970
+	info    *serverInfo   // for probes
 	at      clock.Instant // when it came, for probes
 	err     *NodeError
 }

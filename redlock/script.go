@@ -20,23 +20,27 @@ func newScript(text string) *script {
 // reads and computes first and writes last, the counter before the key, so that an error midway grants
 // nothing.
 //
-// KEYS lock, fence; ARGV owner, ttl ms, hint us, counter lifetime ms.
-// Returns the fencing counter as text, or {holder's owner value, its PTTL}.
+// The hint lifts a counter that was lost above its past and makes nodes agree. It is the client's wall clock, held
+// within the allowance for clock skew around the server's own: a client whose clock is absurd, in either direction,
+// then disturbs nobody's order.
+//
+// KEYS lock, fence; ARGV owner, ttl ms, hint us, counter lifetime ms, clock skew us.
+// Returns 'counter seconds micros', or {holder's owner value, its PTTL, seconds, micros}; the last two are TIME.
 var acquireScript = newScript(`
+local time = redis.call('TIME')
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then
-  return {holder, redis.call('PTTL', KEYS[1])}
+  return {holder, redis.call('PTTL', KEYS[1]), time[1], time[2]}
 end
-local fence = redis.call('GET', KEYS[2])
-if holder then
-  return fence or '0'
+local fence = redis.call('GET', KEYS[2]) or '0'
+if not holder then
+  local now = time[1] * 1000000 + time[2]
+  local hint = math.max(now - ARGV[5], math.min(now + ARGV[5], tonumber(ARGV[3])))
+  fence = string.format('%.0f', math.max(tonumber(fence) + 1, hint))
+  redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 end
-local time = redis.call('TIME')
-local hint = math.min(tonumber(ARGV[3]), (time[1] + 60) * 1000000 + time[2])
-local text = string.format('%.0f', math.max(tonumber(fence or '0') + 1, hint))
-redis.call('SET', KEYS[2], text, 'PX', ARGV[4])
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return text
+return fence .. ' ' .. time[1] .. ' ' .. time[2]
 `)
 
 // agreeScript raises the counter to the agreed token. The comparison is strict: of two acquisitions that
@@ -122,20 +126,51 @@ end
 return {holder, redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[2]) or '0'}
 `)
 
-// allScripts are loaded together, so that a server has either all of them or none.
-var allScripts = []*script{acquireScript, agreeScript, extendScript, releaseScript, observeScript}
+// ungated are the scripts that any server process may run: what they do is right on one that was restarted too. They
+// are loaded together, so that a server has either all of them or none.
+var ungated = []*script{extendScript, releaseScript, observeScript}
 
-func scriptOf(op Op) *script {
+// gated are the scripts of one server process: acquireScript and agreeScript as texts that no other process was ever
+// given.
+type gated struct {
+	acquire, agree *script
+	teachable      bool // may be sent as EVAL, to a server that does not know it
+}
+
+// newGated makes the scripts of the process with that run_id. They are sent as EVALSHA only: the script cache of a
+// server is neither persisted nor replicated, so a process that was not vouched for answers NOSCRIPT, in the same
+// step that would have granted.
+func newGated(runID string) *gated {
+	mark := "-- for the server process " + runID
+	return &gated{acquire: newScript(mark + acquireScript.text), agree: newScript(mark + agreeScript.text)}
+}
+
+// newSelfChecking makes scripts that compare the run_id themselves, for a user who may not SCRIPT LOAD. They cost
+// the server three times as much, and may be sent as EVAL.
+func newSelfChecking(runID string) *gated {
+	check := "if not string.find(redis.call('INFO', 'server'), 'run_id:" + runID + "', 1, true) then\n" +
+		"  return redis.error_reply('NOSCRIPT another server process')\nend"
+	return &gated{acquire: newScript(check + acquireScript.text), agree: newScript(check + agreeScript.text), teachable: true}
+}
+
+// anyProcess are the scripts of a Quorum without a restart gate.
+var anyProcess = &gated{acquire: acquireScript, agree: agreeScript, teachable: true}
+
+// scriptOf returns the script of an operation and whether it may be sent as EVAL.
+func (g *gated) scriptOf(op Op) (s *script, teachable bool) {
 	switch op {
 	case OpAcquire:
-		return acquireScript
+		return g.acquire, g.teachable
 	case OpAgree:
-		return agreeScript
+		return g.agree, g.teachable
 	case OpExtend:
-		return extendScript
+		return extendScript, true
 	case OpRelease:
-		return releaseScript
+		return releaseScript, true
 	default:
-		return observeScript
+		return observeScript, true
 	}
 }
+
+// teaches reports whether the scripts may be sent as EVAL.
+func (g *gated) teaches() bool { return g != nil && g.teachable }

@@ -1,0 +1,49 @@
+package redlock
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+)
+
+// clockWatch compares a server's wall clock, by which it lets keys expire, with this process's clock, which neither
+// steps nor stops. Each answer that carries the server's TIME bounds the difference between the two: the answer
+// was given after the request was sent and before the reply came. Slow replies widen the bounds and prove nothing.
+type clockWatch struct {
+	lo, hi time.Duration // bounds of the difference, server minus own
+	at     clock.Instant // when they were last known
+	known  bool
+}
+
+// observe takes a sample and returns by how much at least the server's clock has jumped since the last one: positive
+// forward, negative backward, zero if the sample agrees with clocks whose rates differ by at most drift (a fraction).
+// After a jump the new difference is what later samples are compared with.
+func (w *clockWatch) observe(sent, received clock.Instant, server time.Duration, drift float64) time.Duration {
+	lo, hi := server-time.Duration(received), server-time.Duration(sent)
+	if !w.known {
+		*w = clockWatch{lo: lo, hi: hi, at: received, known: true}
+		return 0
+	}
+	allowed := time.Duration(float64(received.Sub(w.at))*drift) + driftFloor
+	var jump time.Duration
+	switch {
+	case lo > w.hi+allowed:
+		jump = lo - w.hi
+	case hi < w.lo-allowed:
+		jump = hi - w.lo
+	default:
+		lo, hi = max(lo, w.lo-allowed), min(hi, w.hi+allowed)
+	}
+	*w = clockWatch{lo: lo, hi: hi, at: received, known: true}
+	return jump
+}
+
+// serverTime turns the two numbers of TIME, seconds and microseconds, into a duration since 1970.
+func serverTime(seconds, micros int64) (time.Duration, error) {
+	const farFuture = 8_000_000_000 // the year 2223, below what time.Duration holds
+	if seconds < 0 || seconds > farFuture || micros < 0 || micros > 999_999 {
+		return 0, fmt.Errorf("unexpected reply: time %d s %d us", seconds, micros)
+	}
+	return time.Duration(seconds)*time.Second + time.Duration(micros)*time.Microsecond, nil
+}

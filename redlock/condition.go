@@ -1,0 +1,145 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+)
+
+// Condition is a state of a server that keeps it from voting, or from being trusted. Its value is stable and is what
+// ErrorType returns.
+type Condition string
+
+// The conditions. Quarantined and ClockJumped pass by themselves; the others want somebody to act.
+const (
+	Quarantined  Condition = "quarantined"   // restarted or promoted too short a time ago: it may have forgotten leases that still live
+	ClockJumped  Condition = "clock_jumped"  // its wall clock stepped forward, so keys on it may have expired early
+	Replica      Condition = "replica"       // not a master
+	Replicated   Condition = "replicated"    // has replicas, or was one: a fail-over could lose what it granted
+	Duplicate    Condition = "duplicate"     // the same server as another node
+	Unsupported  Condition = "unsupported"   // too old, or no Valkey at all
+	Loading      Condition = "loading"       // LOADING: reads its data after a start
+	ReadOnly     Condition = "readonly"      // READONLY: refuses writes
+	OutOfMemory  Condition = "oom"           // OOM: at maxmemory
+	Busy         Condition = "busy"          // BUSY: runs a script that does not end
+	NoAuth       Condition = "noauth"        // NOAUTH, WRONGPASS: credentials missing or wrong
+	NoPermission Condition = "noperm"        // NOPERM: its ACL forbids what is needed
+	Moved        Condition = "moved"         // MOVED, CLUSTERDOWN: part of a Cluster
+	NotSaving    Condition = "not_saving"    // MISCONF: cannot write its data to disk and refuses writes
+	Evicting     Condition = "evicting"      // a warning: its maxmemory-policy may delete leases
+	Masterless   Condition = "master_down"   // MASTERDOWN: a replica without its master
+	FewReplicas  Condition = "few_replicas"  // NOREPLICAS: min-replicas-to-write is not met
+	TooManyUsers Condition = "max_clients"   // refuses connections: maxclients
+	Protected    Condition = "protected"     // DENIED: protected mode
+	Restarted    Condition = "other_process" // another server process answered than the one that was vouched for
+)
+
+// advice is what to do about a condition.
+var advice = map[Condition]string{
+	Quarantined:  "nothing to do: it votes again after that",
+	ClockJumped:  "it votes again after that; keep its clock steady (slew, do not step)",
+	Replica:      "name its master instead: what a replica holds may be overwritten",
+	Replicated:   "use masters without replicas, or accept the risk with WithReplicas",
+	Duplicate:    "a server has one vote: list it once",
+	Unsupported:  "use Valkey 7.2 or newer, or Redis 7.0 or newer",
+	Loading:      "wait for it; a server without data to load is ready at once",
+	ReadOnly:     "it is a replica or was made one: name the master",
+	OutOfMemory:  "raise maxmemory or remove data; leases that are held are still extended",
+	Busy:         "end the script with SCRIPT KILL",
+	NoAuth:       "put user and password into the URL or the client's options",
+	NoPermission: "give the user +@read +@write +@scripting +@connection +@pubsub, +info, +time, and the prefix's keys (~prefix:*) and channels (&prefix:*)",
+	Moved:        "use independent servers, or open the Cluster with a Cluster client and WithoutRestartGate",
+	NotSaving:    "look at its log: its disk is full or not writable (or set stop-writes-on-bgsave-error no)",
+	Evicting:     "set maxmemory-policy noeviction: any other may delete a lease on a full server",
+	Masterless:   "it is a replica: name a master",
+	FewReplicas:  "use masters without replicas, or set min-replicas-to-write 0",
+	TooManyUsers: "raise maxclients or close connections",
+	Protected:    "set a password or protected-mode no",
+	Restarted:    "it is looked at again by itself",
+}
+
+// ConditionError reports a server that cannot vote, or should not be relied on, for a known reason. It is the Err of
+// a NodeError, and the type of NodeStatus.Warnings.
+type ConditionError struct {
+	Condition Condition
+	Detail    string    // what was seen; may be empty
+	Until     time.Time // when the condition ends by itself; zero when it does not
+	Err       error     // the server's own error, when there was one
+}
+
+func (e *ConditionError) Error() string {
+	var b strings.Builder
+	b.WriteString(string(e.Condition))
+	if !e.Until.IsZero() {
+		fmt.Fprintf(&b, " until %s", e.Until.Format("15:04:05"))
+	}
+	if e.Detail != "" {
+		b.WriteString(": " + e.Detail)
+	} else if e.Err != nil {
+		b.WriteString(": " + e.Err.Error())
+	}
+	fmt.Fprintf(&b, " (%s)", advice[e.Condition])
+	return b.String()
+}
+
+// Unwrap returns the server's own error.
+func (e *ConditionError) Unwrap() error { return e.Err }
+
+// ErrorType returns the condition.
+func (e *ConditionError) ErrorType() string { return string(e.Condition) }
+
+// prefixes are the first words of server errors, as src/server.c, src/acl.c and src/cluster.c of Valkey 8 give them.
+var prefixes = []struct {
+	text      string
+	condition Condition
+}{
+	{"LOADING", Loading},
+	{"READONLY", ReadOnly},
+	{"OOM", OutOfMemory},
+	{"BUSY", Busy},
+	{"NOAUTH", NoAuth},
+	{"WRONGPASS", NoAuth},
+	{"NOPERM", NoPermission},
+	{"MOVED", Moved},
+	{"ASK", Moved},
+	{"CLUSTERDOWN", Moved},
+	{"MISCONF", NotSaving},
+	{"MASTERDOWN", Masterless},
+	{"NOREPLICAS", FewReplicas},
+	{"DENIED", Protected},
+}
+
+// phrases are found anywhere in an error: scripts wrap the errors of what they call.
+var phrases = []struct {
+	text      string
+	condition Condition
+}{
+	{"ACL failure in script", NoPermission},
+	{"can't run this command", NoPermission},
+	{"has no permissions", NoPermission},
+	{"max number of clients", TooManyUsers},
+}
+
+// diagnose gives an error that a server answered the type of the condition behind it, and leaves others as they are.
+func diagnose(err error) error {
+	var answered *valkey.ValkeyError
+	var known *ConditionError
+	if errors.As(err, &known) || !errors.As(err, &answered) || answered == valkey.Nil {
+		return err
+	}
+	text := answered.Error()
+	for _, p := range prefixes {
+		if word, _, _ := strings.Cut(text, " "); word == p.text {
+			return &ConditionError{Condition: p.condition, Err: err}
+		}
+	}
+	for _, p := range phrases {
+		if strings.Contains(text, p.text) {
+			return &ConditionError{Condition: p.condition, Err: err}
+		}
+	}
+	return err
+}

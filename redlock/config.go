@@ -1,0 +1,174 @@
+package redlock
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/quietlog"
+)
+
+// config is a Quorum's configuration.
+type config struct {
+	prefix       string
+	drift        float64
+	retryMin     time.Duration
+	retryMax     time.Duration
+	nodeTimeout  map[Op]time.Duration // explicit ones only
+	logger       *slog.Logger
+	tracers      tracers
+	clientOption func(url string, o *valkey.ClientOption)
+	lease        leaseConfig
+
+	maxTTL         time.Duration // longest TTL of any lease under the prefix
+	clockSkew      time.Duration
+	restartGate    bool
+	acceptReplicas bool
+}
+
+// leaseConfig is what may differ from lease to lease.
+type leaseConfig struct {
+	ttl        time.Duration
+	interval   time.Duration // zero means TTL/3
+	minHold    time.Duration
+	maxHold    time.Duration // zero for none
+	manual     bool
+	identity   string
+	retryAfter time.Duration // derived: TTL/20
+}
+
+func newConfig(opts []Option) (*config, error) {
+	c := &config{
+		prefix:      DefaultPrefix,
+		drift:       DefaultDrift,
+		retryMin:    DefaultRetryMin,
+		retryMax:    DefaultRetryMax,
+		nodeTimeout: make(map[Op]time.Duration),
+		logger:      quietlog.Default(),
+		lease:       leaseConfig{ttl: DefaultTTL},
+		clockSkew:   DefaultClockSkew,
+		restartGate: true,
+	}
+	for _, o := range opts {
+		if o == nil {
+			return nil, &OptionError{"Option", "nil option"}
+		}
+		if err := o.applyQuorum(c); err != nil {
+			return nil, err
+		}
+	}
+	if c.lease.identity == "" {
+		c.lease.identity = defaultIdentity()
+	}
+	if c.maxTTL == 0 {
+		c.maxTTL = c.lease.ttl
+	}
+	if err := c.lease.check(c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// forLease returns the configuration of one lease.
+func (c *config) forLease(opts []LeaseOption) (leaseConfig, error) {
+	l := c.lease
+	for _, o := range opts {
+		if o == nil {
+			return l, &OptionError{"LeaseOption", "nil option"}
+		}
+		if err := o.applyLease(&l); err != nil {
+			return l, err
+		}
+	}
+	if len(opts) > 0 {
+		if err := l.check(c); err != nil {
+			return l, err
+		}
+	}
+	l.derive()
+	return l, nil
+}
+
+func (l *leaseConfig) derive() {
+	if l.interval == 0 {
+		l.interval = l.ttl / extendFraction
+	}
+	l.retryAfter = l.ttl / retryFraction
+}
+
+// check validates the combination. It works on a copy for the derived values, so that a default interval
+// follows a TTL that is set later for a single lease.
+func (l *leaseConfig) check(c *config) error {
+	d := *l
+	d.derive()
+	if d.ttl > c.maxTTL {
+		return &OptionError{"WithTTL", fmt.Sprintf("%v is more than the longest TTL of %v that the Quorum was told: give it WithMaxTTL(%v) in every process that uses the prefix",
+			d.ttl, c.maxTTL, d.ttl)}
+	}
+	if d.maxHold > 0 && d.maxHold < d.ttl {
+		return &OptionError{"WithMaxHold", fmt.Sprintf("%v is below the TTL of %v", d.maxHold, d.ttl)}
+	}
+	for op, timeout := range c.nodeTimeout {
+		if timeout > d.ttl/4 {
+			return &OptionError{"WithNodeTimeout", fmt.Sprintf("%v for %s is more than a quarter of the TTL of %v", timeout, op, d.ttl)}
+		}
+	}
+	if d.minHold >= d.ttl {
+		return &OptionError{"WithMinHold", fmt.Sprintf("%v is not below the TTL of %v", d.minHold, d.ttl)}
+	}
+	if !d.manual {
+		// A first attempt that times out, the pause, and a second attempt must fit into the validity.
+		timeout := c.timeout(OpExtend, d.ttl)
+		latest := c.validity(d.ttl) - 2*timeout - d.retryAfter
+		if max := time.Duration(float64(latest) / (1 + extendJitter)); d.interval > max {
+			return &OptionError{"WithExtendInterval", fmt.Sprintf("%v leaves no room for two attempts within a TTL of %v: use at most %v",
+				d.interval, d.ttl, max.Truncate(time.Millisecond))}
+		}
+	}
+	return nil
+}
+
+// timeout is how long a node may take for op on a lease of that TTL.
+func (c *config) timeout(op Op, ttl time.Duration) time.Duration {
+	if d, ok := c.nodeTimeout[op]; ok {
+		return d
+	}
+	return min(max(ttl/retryFraction, minNodeTimeout), maxNodeTimeout)
+}
+
+// validity is how long a lease may be relied on, counted from the start of the round that set its keys to
+// ttl: the TTL less the allowance for clocks that run at different rates.
+func (c *config) validity(ttl time.Duration) time.Duration {
+	return ttl - time.Duration(float64(ttl)*c.drift) - driftFloor
+}
+
+func checkIdentity(identity string) error {
+	if identity == "" || len(identity) > MaxIdentityLength {
+		return &OptionError{"WithIdentity", fmt.Sprintf("must be 1 to %d bytes, not %d", MaxIdentityLength, len(identity))}
+	}
+	for i := range len(identity) {
+		if identity[i] < ' ' || identity[i] == 0x7f {
+			return &OptionError{"WithIdentity", "contains the control character " + strconv.QuoteRune(rune(identity[i]))}
+		}
+	}
+	return nil
+}
+
+func defaultIdentity() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "unknown-host"
+	}
+	clean := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '-'
+		}
+		return r
+	}, host)
+	return fmt.Sprintf("%.128s-%d-%s", clean, os.Getpid(), randomText(6))
+}

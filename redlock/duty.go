@@ -1,0 +1,72 @@
+package redlock
+
+import (
+	"context"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+)
+
+// doDue does what a node does by itself: it sends owed releases again, looks at a server that may not vote yet, and at
+// the clock and the role of one that does. Called by run.
+func (n *node) doDue() {
+	now := n.q.clock.Now()
+	n.mu.Lock()
+	owed := n.owedAt != 0 && n.owedAt <= now
+	n.mu.Unlock()
+	if owed {
+		n.requeueOwed()
+	}
+	g := n.gate
+	switch {
+	case g.open == nil && g.retry <= now:
+		n.lookNow()
+	case g.open == nil || !n.watched:
+	case g.inspectAt <= now:
+		g.inspectAt, g.sampleAt = now.Add(inspectEvery), now.Add(n.q.cfg.sampleEvery())
+		n.probe(infoProbe, now)
+	case g.sampleAt <= now:
+		g.sampleAt = now.Add(n.q.cfg.sampleEvery())
+		n.probe(timeProbe, now)
+	}
+}
+
+// lookNow tries to open the gate.
+func (n *node) lookNow() {
+	ctx, cancel := context.WithTimeout(context.Background(), n.timeout)
+	defer cancel()
+	client, err := n.connected()
+	if err != nil {
+		n.report(connectionError(n.gate.failed(err)))
+		return
+	}
+	_ = n.gate.look(ctx, client)
+}
+
+func (n *node) probe(what *attempt, now clock.Instant) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.queue) < maxQueue {
+		n.queue = append(n.queue, &request{op: OpObserve, attempt: what, expires: now.Add(n.timeout)})
+	}
+}
+
+// untilDue is how long it takes until doDue has something to do.
+func (n *node) untilDue() time.Duration {
+	const never = time.Hour
+	n.mu.Lock()
+	owedAt := n.owedAt
+	n.mu.Unlock()
+	g, now := n.gate, n.q.clock.Now()
+	until := now.Add(never)
+	if owedAt != 0 {
+		until = min(until, owedAt)
+	}
+	switch {
+	case g.open == nil:
+		until = min(until, g.retry)
+	case n.watched:
+		until = min(until, g.inspectAt, g.sampleAt)
+	}
+	return max(until.Sub(now), 0)
+}

@@ -1,0 +1,195 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+)
+
+// gate keeps the vote of a node out until its server process has been vouched for. A process that was restarted has
+// forgotten the leases it granted, and its vote could give a second holder a quorum; it is kept out until every lease
+// of its past has ended. What makes that atomic is in the scripts, see newGated.
+//
+// Apart from status a gate belongs to its node's run goroutine.
+type gate struct {
+	n       *node
+	open    *gated        // nil while closed
+	process string        // run_id of the process that was last seen; empty before the first
+	history string        // its replication id, which changes when a server is promoted
+	trusted clock.Instant // when that process may vote, by this process's own clock
+	retry   clock.Instant // when to look again, while closed
+	pause   time.Duration // before the next look after one that failed
+	cause   error         // why that failed
+	watch   clockWatch
+
+	sampleAt  clock.Instant // when the server's clock is to be looked at
+	inspectAt clock.Instant // when its role is
+
+	status atomic.Pointer[gateStatus] // never nil
+}
+
+// gateStatus is what others may know of a gate.
+type gateStatus struct {
+	err   *ConditionError // why it is closed; nil while open or when the node did not answer
+	until clock.Instant   // when a quarantine ends; 0 for none
+	risk  *ConditionError // see serverInfo.risk
+}
+
+// recheckEvery is how often a server with a condition that does not end by itself is looked at again.
+const recheckEvery = 2 * time.Second
+
+func newGate(n *node) *gate {
+	g := &gate{n: n}
+	g.status.Store(&gateStatus{})
+	return g
+}
+
+// admit returns those of a batch's requests that may be sent. Where the gate is closed and it is time, it first tries
+// to open it.
+func (g *gate) admit(ctx context.Context, client valkey.Client, batch []*request) []*request {
+	if g.open != nil {
+		return batch
+	}
+	kept := batch[:0:0]
+	var refusal error
+	for _, r := range batch {
+		if !r.isGated() {
+			kept = append(kept, r)
+			continue
+		}
+		if refusal == nil {
+			if refusal = g.look(ctx, client); refusal == nil {
+				return batch
+			}
+		}
+		g.n.fail(r, refusal)
+	}
+	return kept
+}
+
+// look tries to open the gate unless it is too early, and returns why it is closed.
+func (g *gate) look(ctx context.Context, client valkey.Client) error {
+	if now := g.n.q.clock.Now(); now < g.retry {
+		if err := g.status.Load().err; err != nil {
+			return err
+		}
+		return g.cause
+	}
+	err := g.vouch(ctx, client)
+	g.n.report(connectionError(err))
+	return err
+}
+
+// shut closes the gate because another process answers than the one vouched for, or because it lost its scripts.
+func (g *gate) shut() {
+	g.open, g.retry, g.pause = nil, 0, 0
+}
+
+// close keeps the gate closed until then.
+func (g *gate) close(why *ConditionError, until clock.Instant) {
+	g.open = nil
+	g.retry = until
+	passes := why.Condition == Quarantined || why.Condition == ClockJumped
+	status := &gateStatus{err: why, risk: g.status.Load().risk}
+	if passes {
+		status.until = until
+		why.Until = time.Now().Add(until.Sub(g.n.q.clock.Now()))
+	}
+	was := g.status.Swap(status)
+	if was.err == nil || was.err.Condition != why.Condition || passes && was.until != until {
+		g.n.q.cfg.logger.WarnContext(context.Background(), "redlock: node does not vote", "node", g.n.addr, "reason", why)
+	}
+}
+
+// admitProcess opens the gate for the scripts.
+func (g *gate) admitProcess(scripts *gated, risk *ConditionError) {
+	g.open, g.pause = scripts, 0
+	g.inspectAt = g.n.q.clock.Now().Add(inspectEvery)
+	was := g.status.Swap(&gateStatus{risk: risk})
+	if was.err != nil {
+		g.n.q.cfg.logger.InfoContext(context.Background(), "redlock: node votes", "node", g.n.addr)
+	}
+	if risk != nil && was.risk == nil {
+		g.n.q.cfg.logger.WarnContext(context.Background(), "redlock: node may forget leases", "node", g.n.addr, "reason", risk)
+	}
+}
+
+// failed keeps the gate closed after a look that got no answer, or an error for one.
+func (g *gate) failed(err error) error {
+	var known *ConditionError
+	if err = diagnose(err); errors.As(err, &known) {
+		g.close(known, g.n.q.clock.Now().Add(recheckEvery))
+		return known
+	}
+	cfg := g.n.q.cfg
+	g.pause = min(max(2*g.pause, cfg.retryMin), cfg.retryMax)
+	g.retry = g.n.q.clock.Now().Add(jitter(g.pause, 0.2))
+	g.cause = err
+	g.status.Store(&gateStatus{risk: g.status.Load().risk})
+	return err
+}
+
+// sample compares the server's clock with this process's, and closes the gate and returns why if it jumped forward.
+func (g *gate) sample(sent, received clock.Instant, server time.Duration) error {
+	cfg := g.n.q.cfg
+	g.sampleAt = received.Add(cfg.sampleEvery())
+	jump := g.watch.observe(sent, received, server, cfg.drift)
+	if jump < 0 {
+		// Keys live longer, which is in nobody's way but a successor's.
+		cfg.logger.WarnContext(context.Background(), "redlock: a server's clock jumped backward: keys of dead holders live longer on it",
+			"node", g.n.addr, "by", (-jump).Round(time.Millisecond))
+	}
+	if jump <= 0 {
+		return nil
+	}
+	why := &ConditionError{Condition: ClockJumped, Detail: fmt.Sprintf("its wall clock jumped forward by %v", jump.Round(time.Millisecond))}
+	g.trusted = received.Add(cfg.quarantine())
+	g.close(why, g.trusted)
+	return why
+}
+
+// check looks at what an answer tells about its server, and returns why it may not count.
+func (g *gate) check(r *request, rep reply, sent, received clock.Instant) error {
+	if rep.info != nil {
+		g.inspect(rep.info)
+	}
+	if rep.server == 0 || !g.n.watched {
+		return nil
+	}
+	_ = g.sample(sent, received, rep.server)
+	why := g.status.Load().err
+	if r.op == OpAcquire && rep.verdict == agreed && why != nil && why.Condition == ClockJumped {
+		return why
+	}
+	return nil
+}
+
+// inspect closes the gate of a server that has become another than it was, for the next look to decide.
+func (g *gate) inspect(info *serverInfo) {
+	cfg := g.n.q.cfg
+	if g.open == nil || !g.n.watched {
+		return
+	}
+	another := cfg.restartGate && (info.runID != g.process || info.promoted && info.replID != g.history)
+	if another || info.judge(cfg.acceptReplicas) != nil {
+		g.shut()
+		return
+	}
+	g.admitProcess(g.open, info.risk())
+}
+
+// sampleEvery is how often at least a server's clock is looked at. Over a TTL a jump as large as the lease's own
+// allowance for drift stands out.
+func (c *config) sampleEvery() time.Duration { return min(c.lease.ttl, maxSampleEvery) }
+
+const (
+	maxSampleEvery = 10 * time.Second
+	// inspectEvery is how often a server that votes is asked for its role and policy.
+	inspectEvery = time.Minute
+)

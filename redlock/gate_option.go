@@ -1,0 +1,53 @@
+package redlock
+
+import (
+	"fmt"
+	"time"
+)
+
+// WithMaxTTL declares the longest TTL that any process uses for a lease under the prefix. A server that was restarted,
+// or whose clock jumped, is kept from voting for that long and the clock skew: until every lease that it may have
+// forgotten is over. Default: the Quorum's TTL. A lease with a longer TTL is refused.
+//
+// It is a property of the prefix: give every process the same.
+func WithMaxTTL(ttl time.Duration) Option {
+	return quorumOption(func(c *config) error {
+		if ttl < MinTTL || ttl > maxMaxTTL {
+			return &OptionError{"WithMaxTTL", fmt.Sprintf("%v is not between %v and %v", ttl, MinTTL, maxMaxTTL)}
+		}
+		c.maxTTL = ttl
+		return nil
+	})
+}
+
+// maxMaxTTL keeps a restarted server from being useless for ever.
+const maxMaxTTL = 24 * time.Hour
+
+// WithClockSkew declares how far the wall clocks of servers and clients may be apart. It matters for the order of
+// fencing tokens only, and there only after a server has lost its counters: a restarted server stays out for as much
+// longer. Default DefaultClockSkew. At most one minute.
+func WithClockSkew(d time.Duration) Option {
+	return quorumOption(func(c *config) error {
+		if d < time.Millisecond || d > time.Minute {
+			return &OptionError{"WithClockSkew", fmt.Sprintf("%v is not between 1ms and 1m", d)}
+		}
+		c.clockSkew = d
+		return nil
+	})
+}
+
+// WithoutRestartGate lets a server vote as soon as it answers, however recently it was started. It is right for
+// servers that write every change to disk before they answer (appendonly yes, appendfsync always) and are always
+// started with what they wrote, and it is what a Cluster client needs, whose servers cannot be told apart. With servers
+// that come back without their data two leases on a key can be live at once.
+func WithoutRestartGate() Option {
+	return quorumOption(func(c *config) error { c.restartGate = false; return nil })
+}
+
+// WithReplicas accepts nodes that have replicas or were replicas, and Sentinel clients. Replication is asynchronous, so
+// a promoted replica may lack leases that its master granted; it is kept from voting as a restarted server is. What
+// remains is a server that was demoted and promoted again without a restart and without this client noticing: it
+// votes at once.
+func WithReplicas() Option {
+	return quorumOption(func(c *config) error { c.acceptReplicas = true; return nil })
+}

@@ -1,0 +1,116 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+)
+
+// Healthy reports whether a quorum of nodes answered when it was last asked anything, and may vote. It does no I/O:
+// each node is asked for the time at least once a TTL (ten seconds at most), so news is as old as that. For a fresh
+// answer see Nodes.
+//
+// Errors: *QuorumError with the nodes that failed or do not vote, or ErrClosed.
+func (q *Quorum) Healthy() error {
+	if q.isClosed() {
+		return ErrClosed
+	}
+	e := &QuorumError{Op: OpObserve, Key: "health", Need: q.need, Nodes: len(q.nodes)}
+	for _, n := range q.nodes {
+		if err := n.trouble.Load(); err != nil {
+			e.Errs = append(e.Errs, err)
+		} else if err := n.gate.status.Load().err; err != nil {
+			e.Errs = append(e.Errs, &NodeError{Node: n.addr, Op: OpAcquire, Err: err})
+		}
+	}
+	if e.Succeeded = len(q.nodes) - len(e.Errs); e.Succeeded < q.need {
+		return e
+	}
+	return nil
+}
+
+// NodeStatus is the state of one node as this Quorum sees it.
+type NodeStatus struct {
+	Node      string        // host:port
+	Reachable bool          // it answered now
+	Votes     bool          // its grants count now
+	Role      string        // "master", "slave" or "sentinel" as the server says; empty when unknown
+	Version   string        // redis_version, which Valkey keeps at 7.2.4; empty when unknown
+	Uptime    time.Duration // of the server process, in whole seconds
+	Latency   time.Duration // of the answer, waiting in the node's queue included
+
+	// QuarantinedUntil is when a node that was restarted, or whose clock jumped, votes again; zero when it is not
+	// quarantined.
+	QuarantinedUntil time.Time
+
+	// Warnings are what is wrong with it although it answers. Their type is *ConditionError.
+	Warnings []error
+	// Err is why it does not vote, a *NodeError: it did not answer, or its Err is a *ConditionError. Nil when it votes.
+	Err error
+}
+
+// Nodes asks every node for its state and waits at most the node timeout, or until ctx ends. The result has one
+// entry for each node, in the order given to Open or New.
+func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
+	timeout := q.cfg.timeout(OpObserve, q.cfg.lease.ttl)
+	start := q.clock.Now()
+	rounds := make([]*round, len(q.nodes))
+	for i, n := range q.nodes {
+		rounds[i] = newRound(OpObserve, 1, 1)
+		n.send(&request{op: OpObserve, attempt: infoProbe, round: rounds[i], expires: start.Add(timeout)})
+	}
+	status := make([]NodeStatus, len(q.nodes))
+	for i, rd := range rounds {
+		err := rd.wait(ctx, max(timeout-q.clock.Now().Sub(start), 0))
+		status[i].Node = q.nodes[i].addr
+		status[i].fill(rd.outcome(), start, err)
+		status[i].judge(q.nodes[i])
+	}
+	return status
+}
+
+// fill takes over what the node answered.
+func (s *NodeStatus) fill(o outcome, start clock.Instant, err error) {
+	rep := o.replies[0]
+	var known *ConditionError
+	switch {
+	case rep.verdict == agreed:
+		s.Reachable = true
+		s.Role, s.Version, s.Uptime = rep.info.role, rep.info.version, rep.info.uptime
+		if rep.info.role != "master" {
+			s.Warnings = append(s.Warnings, rep.info.judge(true))
+		}
+		if risk := rep.info.risk(); risk != nil {
+			s.Warnings = append(s.Warnings, risk)
+		}
+	case rep.err != nil && errors.As(rep.err, &known):
+		s.Reachable = true
+		s.Warnings = append(s.Warnings, known)
+	case rep.err != nil && isServerError(rep.err.Err):
+		s.Reachable = true
+		s.Warnings = append(s.Warnings, rep.err.Err)
+	case rep.err != nil:
+		s.Err = rep.err
+	case err != nil:
+		s.Err = &NodeError{Node: s.Node, Op: OpObserve, Err: err}
+	default:
+		s.Err = &NodeError{Node: s.Node, Op: OpObserve, Err: ErrTimeout}
+	}
+	if s.Reachable {
+		s.Latency = rep.at.Sub(start)
+	}
+}
+
+// judge adds why the node does not vote.
+func (s *NodeStatus) judge(n *node) {
+	gate := n.gate.status.Load()
+	if gate.err != nil && s.Err == nil {
+		s.Err = &NodeError{Node: s.Node, Op: OpAcquire, Err: gate.err}
+		if gate.until != 0 {
+			s.QuarantinedUntil = gate.err.Until
+		}
+	}
+	s.Votes = s.Reachable && gate.err == nil
+}

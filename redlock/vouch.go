@@ -1,0 +1,181 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+)
+
+// vouch looks at the server process and opens the gate for it if it may vote, or closes the gate with the reason.
+//
+// All of it goes over one connection of its own: if the server is restarted in between, that connection breaks, and
+// the scripts of the old process cannot reach the new one.
+func (g *gate) vouch(ctx context.Context, client valkey.Client) error {
+	if !g.n.watched {
+		g.admitProcess(anyProcess, nil) // INFO would tell of any one of several servers
+		return nil
+	}
+	conn, err := g.n.dedicate(ctx, client)
+	if err != nil {
+		return g.failed(err)
+	}
+	defer conn.Close()
+	sent := g.n.q.clock.Now()
+	results := conn.DoMulti(ctx, conn.B().Info().Section(infoSections...).Build(), conn.B().Time().Build())
+	received := g.n.q.clock.Now()
+	info, err := infoOf(results[0])
+	if err != nil {
+		return g.uninformed(err)
+	}
+	server, err := timeOf(results[1])
+	if err != nil {
+		return g.uninformed(err)
+	}
+	g.follow(info)
+	if err := g.sample(sent, received, server); err != nil {
+		return err
+	}
+	return g.decide(ctx, conn, info)
+}
+
+func infoOf(result valkey.ValkeyResult) (*serverInfo, error) {
+	text, err := result.ToString()
+	if err != nil {
+		return nil, err
+	}
+	return parseInfo(text)
+}
+
+func timeOf(result valkey.ValkeyResult) (time.Duration, error) {
+	msg, err := result.ToMessage()
+	if err != nil {
+		return 0, err
+	}
+	rep, err := parseTime(msg)
+	return rep.server, err
+}
+
+// uninformed handles a server that does not answer what it must to be vouched for.
+func (g *gate) uninformed(err error) error {
+	var known *ConditionError
+	err = diagnose(err)
+	switch {
+	case !errors.As(err, &known) && isServerError(err):
+		err = &ConditionError{Condition: Unsupported, Detail: "INFO and TIME: " + err.Error(), Err: err}
+	case known != nil && known.Condition == NoPermission && !g.n.q.cfg.restartGate:
+		g.admitProcess(anyProcess, nil)
+		return nil
+	case known != nil && known.Condition == NoPermission:
+		known.Detail = "the restart gate needs INFO and TIME: " + known.Err.Error()
+	}
+	return g.failed(err)
+}
+
+// decide opens or closes the gate for the process that info describes.
+func (g *gate) decide(ctx context.Context, conn valkey.DedicatedClient, info *serverInfo) error {
+	now, cfg := g.n.q.clock.Now(), g.n.q.cfg
+	why := info.judge(cfg.acceptReplicas)
+	if other := g.n.q.processes.claim(info.runID, g.n); other != nil {
+		why = &ConditionError{Condition: Duplicate, Detail: "it is the same server process as " + other.addr}
+	}
+	if why != nil {
+		g.close(why, now.Add(recheckEvery))
+		return why
+	}
+	until := g.trusted
+	if cfg.restartGate {
+		until = max(until, now.Add(cfg.quarantine()-info.uptime))
+	}
+	switch was := g.status.Load().err; {
+	case until <= now && cfg.restartGate:
+		return g.load(ctx, conn, info)
+	case until <= now:
+		g.admitProcess(anyProcess, info.risk())
+		return nil
+	case was != nil && was.Condition == ClockJumped:
+		why = &ConditionError{Condition: ClockJumped, Detail: was.Detail}
+	default:
+		why = &ConditionError{Condition: Quarantined, Detail: fmt.Sprintf(
+			"up for %v, votes after %v: leases that it may have forgotten last as long", info.uptime, cfg.quarantine())}
+	}
+	g.close(why, until)
+	return why
+}
+
+// follow notices another process, or a server that was promoted, and then counts the quarantine by this process's own
+// clock: the server's uptime is its wall clock's, and a promoted replica has been up for as long as it was one.
+func (g *gate) follow(info *serverInfo) {
+	first, another := g.process == "", g.process != info.runID
+	promoted := info.promoted && (first || g.history != info.replID)
+	if g.n.q.cfg.restartGate && (promoted || another && !first) {
+		g.trusted = g.n.q.clock.Now().Add(g.n.q.cfg.quarantine())
+	}
+	if another {
+		g.watch = clockWatch{}
+	}
+	g.process, g.history = info.runID, info.replID
+}
+
+// load gives the process its scripts.
+func (g *gate) load(ctx context.Context, conn valkey.DedicatedClient, info *serverInfo) error {
+	scripts := newGated(info.runID)
+	for _, s := range []*script{scripts.acquire, scripts.agree} {
+		err := conn.Do(ctx, conn.B().ScriptLoad().Script(s.text).Build()).Error()
+		if err == nil {
+			continue
+		}
+		var known *ConditionError
+		if errors.As(diagnose(err), &known) && known.Condition == NoPermission {
+			scripts = newSelfChecking(info.runID)
+			break
+		}
+		return g.uninformed(err)
+	}
+	g.admitProcess(scripts, info.risk())
+	return nil
+}
+
+// quarantine is how long a process must have been up before it votes: the longest TTL, so that every lease it has
+// forgotten is over; the allowance for clock skew, so that its next token is above every one it has forgotten; both by
+// a clock that may be fast by the drift; and a second, because INFO rounds start and present down to whole seconds.
+//
+// Twice the skew is the least: tokens may be a skew above the clock of the server that granted them, and hints a
+// skew below that of the next one, see docs/guarantees.md.
+func (c *config) quarantine() time.Duration {
+	longest := max(c.maxTTL, 2*c.clockSkew) + c.clockSkew
+	seconds := math.Ceil((float64(longest)*(1+c.drift) + float64(driftFloor)) / float64(time.Second))
+	return time.Duration(seconds+1) * time.Second
+}
+
+// dedicate returns a connection of its own, which the caller closes. valkey-go makes it without a context, so a dial
+// that hangs is left behind, and closed when it ends.
+func (n *node) dedicate(ctx context.Context, client valkey.Client) (valkey.DedicatedClient, error) {
+	dialled := make(chan valkey.DedicatedClient)
+	n.dials.Go(func() {
+		conn, _ := client.Dedicate()
+		select {
+		case dialled <- conn:
+		case <-ctx.Done():
+			conn.Close()
+		}
+	})
+	select {
+	case conn := <-dialled:
+		return conn, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// connectionError returns err if it means that the node did not answer.
+func connectionError(err error) error {
+	var known *ConditionError
+	if errors.As(err, &known) || err != nil && isServerError(err) {
+		return nil
+	}
+	return err
+}
