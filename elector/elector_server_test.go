@@ -20,7 +20,7 @@ const serverTTL = 2 * time.Second
 
 func serverCandidate(t *testing.T, fleet *valkeytest.Fleet) *elector.Elector {
 	t.Helper()
-	q, err := redlock.Open(fleet.URLs(), redlock.WithTTL(serverTTL))
+	q, err := redlock.Open(fleet.URLs(), redlock.WithTTL(serverTTL), redlock.WithoutRestartGate())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	e, err := elector.New(q, "test")
@@ -76,7 +76,7 @@ func TestHandOversNeverOverlap(t *testing.T) {
 func TestFollowerTakesOverOnRealServers(t *testing.T) {
 	t.Parallel()
 	fleet := valkeytest.Start(t, 3)
-	q, err := redlock.Open(fleet.URLs(), redlock.WithTTL(serverTTL))
+	q, err := redlock.Open(fleet.URLs(), redlock.WithTTL(serverTTL), redlock.WithoutRestartGate())
 	require.NoError(t, err)
 	a, err := elector.New(q, "test")
 	require.NoError(t, err)

@@ -36,7 +36,7 @@ type config struct {
 }
 
 // WithTTL sets the TTL of the leader's lease, and with it how long a crashed leader stays in office. Default: the
-// Quorum's.
+// Quorum's. At most the Quorum's redlock.WithMaxTTL.
 func WithTTL(ttl time.Duration) Option {
 	return WithLeaseOptions(redlock.WithTTL(ttl))
 }

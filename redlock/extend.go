@@ -127,7 +127,11 @@ func (e *extender) extend(leases []*Lease) {
 
 // plan is called when an extension's outcome is certain.
 func (e *extender) plan(l *Lease, err error, start clock.Instant) {
-	if err == nil {
+	switch {
+	case clock.Instant(l.deadline.Load()) == l.latest:
+		e.remove(l)
+		return
+	case err == nil:
 		e.add(l, start.Add(jitter(l.attempt.cfg.interval, extendJitter)))
 		return
 	}
@@ -142,7 +146,8 @@ func (l *Lease) startExtend(done func(error, clock.Instant)) *round {
 	}
 	start := l.q.clock.Now()
 	began := time.Now()
-	args := &arguments{ttl: milliseconds(l.TTL()), token: strconv.FormatUint(l.token, 10), spread: "0"}
+	ttl := l.ttlFrom(start)
+	args := &arguments{ttl: milliseconds(ttl), token: strconv.FormatUint(l.token, 10), spread: "0"}
 	l.mu.Lock()
 	if start.Sub(l.spread) >= spreadEvery {
 		l.spread = start
@@ -150,7 +155,7 @@ func (l *Lease) startExtend(done func(error, clock.Instant)) *round {
 	}
 	l.mu.Unlock()
 	rd := newRound(OpExtend, len(l.q.nodes), l.q.need)
-	rd.onDone = func(rd *round) { done(l.extended(rd, start, began), start) }
+	rd.onDone = func(rd *round) { done(l.extended(rd, start, ttl, began), start) }
 	rd.late = func(rep reply) {
 		if rep.gone() {
 			l.checkRefused(rd.outcome())
@@ -160,19 +165,32 @@ func (l *Lease) startExtend(done func(error, clock.Instant)) *round {
 	return rd
 }
 
+// allowance is how much earlier than its keys on the servers a lease ends.
+func (l *Lease) allowance() time.Duration { return l.TTL() - l.q.cfg.validity(l.TTL()) }
+
+// ttlFrom is the expiry that an extension sets: the TTL, or what makes the deadline the end of the maximum hold. It is
+// rounded up to the servers' milliseconds.
+func (l *Lease) ttlFrom(start clock.Instant) time.Duration {
+	left := l.latest.Sub(start)
+	if left >= l.TTL() {
+		return l.TTL()
+	}
+	return min(l.TTL(), (left + l.allowance() + time.Millisecond).Truncate(time.Millisecond))
+}
+
 // extended applies the outcome of an extension. The new deadline counts from the start of its round. An outcome
 // that comes after the deadline changes nothing: the lease was lost then.
-func (l *Lease) extended(rd *round, start clock.Instant, began time.Time) error {
+func (l *Lease) extended(rd *round, start clock.Instant, ttl time.Duration, began time.Time) error {
 	o := rd.outcome()
 	l.checkRefused(o)
-	margin, err := l.apply(o, start)
+	margin, err := l.apply(o, start, ttl)
 	l.traceExtend(o, began, margin, err)
 	return err
 }
 
 // apply moves the deadline, or keeps the error for the day the lease is lost. The clock is read with mu held, in
 // which the lease also ends: between the deadline and a loss nothing can move the deadline.
-func (l *Lease) apply(o outcome, start clock.Instant) (margin time.Duration, err error) {
+func (l *Lease) apply(o outcome, start clock.Instant, ttl time.Duration) (margin time.Duration, err error) {
 	l.mu.Lock()
 	margin = l.remaining()
 	if margin <= 0 || l.final.Load() != nil {
@@ -186,7 +204,7 @@ func (l *Lease) apply(o outcome, start clock.Instant) (margin time.Duration, err
 		return margin, l.lastErr
 	}
 	l.lastErr = nil
-	if next := start.Add(l.q.cfg.validity(l.TTL())); next > clock.Instant(l.deadline.Load()) {
+	if next := min(start.Add(ttl-l.allowance()), l.latest); next > clock.Instant(l.deadline.Load()) {
 		l.deadline.Store(int64(next))
 	}
 	return margin, nil

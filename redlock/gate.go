@@ -89,6 +89,8 @@ func (g *gate) look(ctx context.Context, client valkey.Client) error {
 // shut closes the gate because another process answers than the one vouched for, or because it lost its scripts.
 func (g *gate) shut() {
 	g.open, g.retry, g.pause = nil, 0, 0
+	why := &ConditionError{Condition: Restarted, Detail: "its scripts are gone, or its run_id or role has changed"}
+	g.status.Store(&gateStatus{err: why, risk: g.status.Load().risk})
 }
 
 // close keeps the gate closed until then.

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,7 @@ type Lease struct {
 	attempt *attempt
 	token   uint64
 	granted clock.Instant // start of the round that acquired it
+	latest  clock.Instant // end of the maximum hold, beyond which the deadline is not moved; maximal without one
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 
@@ -50,9 +52,12 @@ const spreadEvery = time.Hour
 
 // newLease starts a lease whose keys a round set that began at start. It returns nil if the Quorum is closed.
 func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, start clock.Instant) *Lease {
-	l := &Lease{q: q, attempt: at, token: token, granted: start, place: -1, spread: start.Add(-spreadEvery)}
+	l := &Lease{q: q, attempt: at, token: token, granted: start, latest: math.MaxInt64, place: -1, spread: start.Add(-spreadEvery)}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	deadline := start.Add(q.cfg.validity(at.cfg.ttl))
+	if at.cfg.maxHold > 0 {
+		l.latest = start.Add(at.cfg.maxHold)
+	}
+	deadline := min(start.Add(q.cfg.validity(at.cfg.ttl)), l.latest)
 	l.deadline.Store(int64(deadline))
 	l.mu.Lock()
 	l.timer = time.AfterFunc(deadline.Sub(q.clock.Now()), l.expire)
@@ -130,6 +135,9 @@ func (l *Lease) expire() {
 
 // lose ends the lease without releasing it. The context is cancelled first.
 func (l *Lease) lose(reason LostReason) {
+	if reason == LostDeadline && clock.Instant(l.deadline.Load()) == l.latest {
+		reason = LostMaxHold
+	}
 	l.mu.Lock()
 	err := &LostError{Key: l.Key(), Reason: reason, Err: l.lastErr}
 	ended := l.end(err)

@@ -22,7 +22,7 @@ func openExample() (q *redlock.Quorum, closeAll func()) {
 	if err != nil {
 		panic(err)
 	}
-	q, err = redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption))
+	q, err = redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithMaxTTL(2*time.Minute))
 	if err != nil {
 		panic(err)
 	}

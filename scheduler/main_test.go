@@ -25,7 +25,7 @@ const patience = 20 * time.Second
 // open makes a Quorum, as a replica of its own would, that is closed with the test.
 func open(t *testing.T, urls []string, opts ...redlock.Option) *redlock.Quorum {
 	t.Helper()
-	q, err := redlock.Open(urls, append([]redlock.Option{redlock.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
+	q, err := redlock.Open(urls, append([]redlock.Option{redlock.WithLogger(slog.New(slog.DiscardHandler)), redlock.WithoutRestartGate()}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	require.Eventually(t, func() bool {

@@ -43,7 +43,8 @@ type lockerConfig struct {
 }
 
 // WithTTL sets the TTL of the jobs' leases: how long a job that was running on a crashed replica is refused to the
-// others. Default: the Quorum's TTL. At least redlock.MinTTL and above the minimum hold.
+// others. Default: the Quorum's TTL. At least redlock.MinTTL, above the minimum hold, and at most the
+// Quorum's redlock.WithMaxTTL.
 func WithTTL(ttl time.Duration) LockerOption {
 	return lockerOption(func(c *lockerConfig) error {
 		if ttl < redlock.MinTTL {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/tenure-dev/tenure/redlock"
@@ -26,7 +27,7 @@ type fleet struct {
 // to run out first.
 func openFleet(ctx context.Context, cfg *config, out *console) (*fleet, error) {
 	if len(cfg.nodes) > 0 {
-		if err := checkServers(ctx, cfg.nodes, cfg.ttl); err != nil {
+		if err := checkServers(ctx, cfg.nodes, cfg.ttl, out); err != nil {
 			return nil, err
 		}
 		out.say("uses real servers: %s", hosts(cfg.nodes))
@@ -41,22 +42,44 @@ func openFleet(ctx context.Context, cfg *config, out *console) (*fleet, error) {
 	return &fleet{urls: nodes.URLs(), name: "quickstart", close: func() { _ = nodes.Close() }}, nil
 }
 
-// checkServers fails unless a quorum of the servers can be reached.
-func checkServers(ctx context.Context, urls []string, ttl time.Duration) error {
+// checkServers fails unless a quorum of the servers can be reached, and waits until a quorum votes: servers that were
+// started a moment ago do not vote yet.
+func checkServers(ctx context.Context, urls []string, ttl time.Duration, out *console) error {
 	q, err := redlock.Open(urls, redlock.WithTTL(ttl), redlock.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return fmt.Errorf("-nodes: %w", err)
 	}
 	defer q.Close()
-	var wrong []error
-	for _, n := range q.Nodes(ctx) {
-		if n.Err != nil {
-			wrong = append(wrong, n.Err)
+	for {
+		var wrong []error
+		var waits []time.Time
+		for _, n := range q.Nodes(ctx) {
+			switch {
+			case !n.QuarantinedUntil.IsZero():
+				waits = append(waits, n.QuarantinedUntil)
+			case n.Err != nil:
+				wrong = append(wrong, n.Err)
+			}
+		}
+		need := len(urls)/2 + 1
+		if good := len(urls) - len(wrong); good < need {
+			return fmt.Errorf("%d of %d servers can be used, too few for a quorum: start them or correct -nodes\n%w",
+				good, len(urls), errors.Join(wrong...))
+		}
+		missing := need - (len(urls) - len(wrong) - len(waits))
+		if missing <= 0 {
+			return nil
+		}
+		slices.SortFunc(waits, time.Time.Compare)
+		until := waits[missing-1].Add(recheck)
+		out.say("waits until %s: the servers were started a moment ago, and what they may have forgotten has to run out", until.Format("15:04:05"))
+		select {
+		case <-time.After(time.Until(until)):
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
-	if reachable := len(urls) - len(wrong); reachable < len(urls)/2+1 {
-		return fmt.Errorf("%d of %d servers can be reached, too few for a quorum: start them or correct -nodes\n%w",
-			reachable, len(urls), errors.Join(wrong...))
-	}
-	return nil
 }
+
+// recheck is how long after its quarantine a server is asked again.
+const recheck = 100 * time.Millisecond

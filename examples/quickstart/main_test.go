@@ -143,7 +143,7 @@ func TestNoServers(t *testing.T) {
 	s := launch(t, nil, "-nodes", "valkey://user:secret@127.0.0.1:1,valkey://127.0.0.1:2,valkey://127.0.0.1:3")
 	require.Equal(t, exitFailed, s.end(t))
 	require.Empty(t, s.output())
-	require.Contains(t, s.stderr.String(), "0 of 3 servers can be reached, too few for a quorum: start them or correct -nodes")
+	require.Contains(t, s.stderr.String(), "0 of 3 servers can be used, too few for a quorum: start them or correct -nodes")
 	require.Contains(t, s.stderr.String(), "127.0.0.1:1")
 	require.NotContains(t, s.stderr.String(), "secret")
 }

@@ -51,7 +51,7 @@ func (p *process) info(args []string) (string, bool) {
 func (p *process) infoSection(section string) string {
 	switch section {
 	case "server":
-		uptime := int64(time.Since(p.started) / time.Second)
+		uptime := int64((time.Since(p.started) + time.Duration(p.clockOffset.Load())) / time.Second)
 		return fmt.Sprintf("# Server\r\nredis_version:7.2.4\r\nserver_name:redlocktest\r\nredis_mode:standalone\r\n"+
 			"run_id:%s\r\ntcp_port:%s\r\nuptime_in_seconds:%d\r\nuptime_in_days:%d\r\n",
 			p.runID, p.node.addr.port(), uptime, uptime/(24*60*60))

@@ -142,6 +142,25 @@ func (n *Node) Restart(keepData bool) error {
 // earlier one of its connection. Published messages are delayed too.
 func (n *Node) SetDelay(d time.Duration) { n.delay.Store(int64(d)) }
 
+// JumpClock steps the node's wall clock by d, as an operator or a time daemon
+// would: what it answers to TIME moves, its uptime with it, and its keys expire
+// earlier by d. A later [Node.Restart] starts with
+// the right time. A killed node has no clock to jump.
+//
+// With a negative d they expire later, as far as miniredis keeps them.
+func (n *Node) JumpClock(d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.proc.jumpClock(d)
+}
+
+// FlushScripts empties the script cache, as SCRIPT FLUSH does.
+func (n *Node) FlushScripts() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.proc.server.Dispatch(n.proc.keeper, []string{"SCRIPT", "FLUSH"})
+}
+
 // Dial connects to the node. It does not block for a node of [StartPipes]. A
 // killed node gives an error that matches [syscall.ECONNREFUSED]; a frozen node
 // accepts.

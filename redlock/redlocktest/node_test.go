@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -347,4 +348,47 @@ func TestFaultsNeverCutScripts(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestJumpClockMovesTimeUptimeAndExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := redlocktest.StartPipes(t, 2)
+		jumped, other := open(t, f, f.Node(0)), open(t, f, f.Node(1))
+		uptime := func(c valkey.Client) string {
+			m := mustDo(t, c, "INFO", "server")
+			_, rest, _ := strings.Cut(mustString(t, m), "uptime_in_seconds:")
+			seconds, _, _ := strings.Cut(rest, "\r\n")
+			return seconds
+		}
+		now := func(c valkey.Client) time.Time {
+			parts, err := do(t.Context(), c, "TIME").AsIntSlice()
+			require.NoError(t, err)
+			return time.UnixMicro(parts[0]*1_000_000 + parts[1])
+		}
+		for _, c := range []valkey.Client{jumped, other} {
+			mustDo(t, c, "SET", "k", "v", "PX", "3600000")
+			mustDo(t, c, "SET", "long", "v", "PX", "7200001")
+		}
+		f.Node(0).JumpClock(2 * time.Hour)
+		require.True(t, now(jumped).Equal(time.Now().Add(2*time.Hour)))
+		require.Equal(t, "93600", uptime(jumped)) // a day and two hours
+		require.Equal(t, []string{"long"}, f.Node(0).Keys())
+		require.Equal(t, time.Millisecond, f.Node(0).TTL("long"))
+		require.True(t, now(other).Equal(time.Now()))
+		require.Equal(t, "86400", uptime(other))
+		require.Len(t, f.Node(1).Keys(), 2)
+	})
+}
+
+func TestFlushScriptsForgetsScriptsOnly(t *testing.T) {
+	onBoth(t, 1, func(t *testing.T, f *redlocktest.Fleet) {
+		c := open(t, f, f.Node(0))
+		mustDo(t, c, "SET", "k", "v")
+		m := mustDo(t, c, "SCRIPT", "LOAD", "return 1")
+		sha := mustString(t, m)
+		mustDo(t, c, "EVALSHA", sha, "0")
+		f.Node(0).FlushScripts()
+		require.ErrorContains(t, do(t.Context(), c, "EVALSHA", sha, "0").Error(), "NOSCRIPT")
+		require.Equal(t, []string{"k"}, f.Node(0).Keys())
+	})
 }

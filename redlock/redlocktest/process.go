@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -25,6 +27,8 @@ type process struct {
 	keeper  *server.Peer // runs housekeeping commands; no fault applies to it
 
 	listener net.Listener // nil for a pipe node
+
+	clockOffset atomic.Int64 // of its wall clock, in nanoseconds
 
 	mu   sync.Mutex
 	turn *sync.Cond // on mu: frozen, dead or a link's queue has changed
@@ -115,13 +119,26 @@ func (p *process) intercept(c *server.Peer, cmd string, args ...string) bool {
 		}
 		p.node.commands.Add(1)
 	}
-	if cmd == "INFO" {
+	switch cmd {
+	case "INFO":
 		if reply, ok := p.info(args); ok {
 			c.WriteBulk(reply)
 			return true
 		}
+	case "TIME":
+		now := time.Now().Add(time.Duration(p.clockOffset.Load())).UnixMicro()
+		c.WriteLen(2)
+		c.WriteBulk(strconv.FormatInt(now/1_000_000, 10))
+		c.WriteBulk(strconv.FormatInt(now%1_000_000, 10))
+		return true
 	}
 	return false
+}
+
+// jumpClock moves the process's wall clock: what it tells as its time and its uptime, and when keys expire.
+func (p *process) jumpClock(d time.Duration) {
+	p.clockOffset.Add(int64(d))
+	p.store.FastForward(d)
 }
 
 // fromClient tells a connection from the throw-away peer that a script calls

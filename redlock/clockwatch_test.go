@@ -1,0 +1,80 @@
+package redlock
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+)
+
+// sampleAt is an answer that took rtt, from a server whose clock is ahead of ours by ahead.
+func sampleAt(w *clockWatch, at, rtt, ahead time.Duration) time.Duration {
+	sent := clock.Instant(at)
+	return w.observe(sent, sent.Add(rtt), at+rtt/2+ahead, 0.01)
+}
+
+func TestClockWatch(t *testing.T) {
+	const rtt = 2 * time.Millisecond
+	type step struct{ at, rtt, ahead time.Duration }
+	for _, test := range []struct {
+		name  string
+		steps []step // the last one decides
+		want  int    // sign of the jump
+	}{
+		{"the first sample says nothing", []step{{0, rtt, time.Hour}}, 0},
+		{"a steady offset", []step{{0, rtt, time.Hour}, {time.Second, rtt, time.Hour}, {time.Minute, rtt, time.Hour}}, 0},
+		{"a jump forward", []step{{0, rtt, 0}, {time.Second, rtt, 50 * time.Millisecond}}, 1},
+		{"a jump backward", []step{{0, rtt, 0}, {time.Second, rtt, -50 * time.Millisecond}}, -1},
+		{"within the drift", []step{{0, rtt, 0}, {10 * time.Second, rtt, 95 * time.Millisecond}}, 0},
+		{"beyond the drift", []step{{0, rtt, 0}, {10 * time.Second, rtt, 110 * time.Millisecond}}, 1},
+		{"a slow answer proves nothing", []step{{0, rtt, 0}, {time.Second, time.Second, 300 * time.Millisecond}}, 0},
+		{"a slow answer does not forget", []step{{0, rtt, 0}, {time.Second, time.Second, 0}, {2 * time.Second, rtt, 100 * time.Millisecond}}, 1},
+		{"after a jump the new offset counts", []step{{0, rtt, 0}, {time.Second, rtt, time.Second}, {2 * time.Second, rtt, time.Second}}, 0},
+		{"small steps within the drift do not add up unseen", []step{{0, rtt, 0},
+			{100 * time.Millisecond, rtt, 8 * time.Millisecond}, {200 * time.Millisecond, rtt, 16 * time.Millisecond}}, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var w clockWatch
+			var jump time.Duration
+			for _, s := range test.steps {
+				jump = sampleAt(&w, s.at, s.rtt, s.ahead)
+			}
+			switch {
+			case test.want > 0:
+				require.Positive(t, jump)
+			case test.want < 0:
+				require.Negative(t, jump)
+			default:
+				require.Zero(t, jump)
+			}
+		})
+	}
+}
+
+func TestServerTimeIsBounded(t *testing.T) {
+	for _, bad := range [][2]int64{{-1, 0}, {1 << 62, 0}, {0, -1}, {0, 1_000_000}} {
+		_, err := serverTime(bad[0], bad[1])
+		require.Error(t, err)
+	}
+	got, err := serverTime(1_780_000_000, 5)
+	require.NoError(t, err)
+	require.Equal(t, time.Unix(1_780_000_000, 5000), time.Unix(0, int64(got)))
+}
+
+func TestQuarantineOutlastsWhatAServerForgot(t *testing.T) {
+	for _, test := range []struct {
+		opts []Option
+		want time.Duration
+	}{
+		{nil, 14 * time.Second}, // (10 s + 2 s) × 1.01 + 2 ms, rounded up, and one
+		{[]Option{WithMaxTTL(time.Minute)}, 64 * time.Second},
+		{[]Option{WithTTL(time.Second), WithClockSkew(time.Millisecond)}, 3 * time.Second},
+		{[]Option{WithTTL(time.Second), WithClockSkew(10 * time.Second)}, 32 * time.Second}, // three skews
+	} {
+		c, err := newConfig(test.opts)
+		require.NoError(t, err)
+		require.Equal(t, test.want, c.quarantine())
+	}
+}

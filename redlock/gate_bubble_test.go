@@ -1,0 +1,305 @@
+package redlock_test
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+// quarantine follows from the TTL of these tests and the default skew: (4 s + 2 s) × 1.01 + 2 ms, rounded up, and one.
+const quarantine = 8 * time.Second
+
+func restart(t *testing.T, fleet *redlocktest.Fleet, nodes ...int) {
+	t.Helper()
+	for _, i := range nodes {
+		require.NoError(t, fleet.Node(i).Restart(false))
+	}
+}
+
+// conditionOf returns the condition of a node's error within err.
+func conditionOf(t *testing.T, err error, node string) redlock.Condition {
+	t.Helper()
+	var qe *redlock.QuorumError
+	require.ErrorAs(t, err, &qe)
+	for _, ne := range qe.Errs {
+		var ce *redlock.ConditionError
+		if ne.Node == node && errors.As(ne, &ce) {
+			return ce.Condition
+		}
+	}
+	return ""
+}
+
+func nodeAddr(n *redlocktest.Node) string { return strings.TrimPrefix(n.URL(), "valkey://") }
+
+// The known hole of Redlock: a node that comes back empty helps a second client to a quorum.
+func TestGateRestartedNodeHelpsNobodyToASecondLease(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		opts   []redlock.Option
+		double bool
+	}{
+		{"gate", nil, false},
+		{"without it", []redlock.Option{redlock.WithoutRestartGate()}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				first, second := open(t, fleet, test.opts...), open(t, fleet, test.opts...)
+				freeze(t, fleet, 2)
+				held := acquire(t, first, redlock.WithoutAutoExtend())
+				thaw(t, fleet, 2)
+				synctest.Wait()
+				require.NoError(t, held.Extend(t.Context()))
+				synctest.Wait()
+				restart(t, fleet, 1, 2) // both have forgotten it
+				l, err := second.TryAcquire(t.Context(), "key")
+				require.NoError(t, held.Err(), "the test was too slow")
+				if test.double {
+					require.NoError(t, err, "the gate is not what prevents it")
+					require.NoError(t, l.Err())
+					return
+				}
+				require.ErrorIs(t, err, redlock.ErrNoQuorum)
+				require.Equal(t, redlock.Quarantined, conditionOf(t, err, nodeAddr(fleet.Node(1))))
+				require.Equal(t, redlock.Quarantined, conditionOf(t, err, nodeAddr(fleet.Node(2))))
+			})
+		})
+	}
+}
+
+// A client that was not there when the servers were restarted goes by their uptime.
+func TestGateNewClientGoesByUptime(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		restart(t, fleet, 0, 1, 2)
+		time.Sleep(quarantine - 1500*time.Millisecond)
+		var log lockedBuffer
+		q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		_, err := q.TryAcquire(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		require.Equal(t, "no_quorum", redlock.ErrorType(err))
+		require.ErrorContains(t, err, "quarantined until")
+		for _, n := range q.Nodes(t.Context()) {
+			require.True(t, n.Reachable)
+			require.False(t, n.Votes)
+			require.Equal(t, "quarantined", redlock.ErrorType(n.Err))
+			require.WithinRange(t, n.QuarantinedUntil, time.Now().Add(time.Second), time.Now().Add(3*time.Second))
+		}
+		require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
+		require.Equal(t, 3, strings.Count(log.String(), "does not vote"), "%s", &log)
+		require.Contains(t, log.String(), nodeAddr(fleet.Node(0)))
+
+		start := time.Now()
+		l, err := q.Acquire(t.Context(), "key")
+		require.NoError(t, err)
+		require.NoError(t, l.Err())
+		require.GreaterOrEqual(t, time.Since(start), 1500*time.Millisecond)
+		require.LessOrEqual(t, time.Since(start), 4*time.Second)
+		require.NoError(t, q.Healthy())
+		for _, n := range q.Nodes(t.Context()) {
+			require.True(t, n.Votes)
+			require.Zero(t, n.QuarantinedUntil)
+			require.NoError(t, n.Err)
+		}
+	})
+}
+
+// An uptime is a wall clock's, so a client that saw the change counts for itself.
+func TestGateWitnessOfARestartGoesByItsOwnClock(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		acquire(t, q)
+		restart(t, fleet, 1)
+		fleet.Node(1).JumpClock(time.Hour) // it claims to have been up for an hour
+		_, err := q.TryAcquire(t.Context(), "other")
+		require.NoError(t, err)
+		synctest.Wait()
+		seen := time.Now()
+		require.False(t, q.Nodes(t.Context())[1].Votes)
+		time.Sleep(quarantine - time.Second)
+		require.False(t, q.Nodes(t.Context())[1].Votes)
+		time.Sleep(2*time.Second - time.Since(seen) + quarantine - time.Second)
+		require.True(t, q.Nodes(t.Context())[1].Votes)
+	})
+}
+
+// SCRIPT FLUSH costs a look at the server and no waiting.
+func TestGateFlushedScriptsCostNoVote(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		for range 3 {
+			for _, n := range fleet.Nodes() {
+				n.FlushScripts()
+			}
+			start := time.Now()
+			l := acquire(t, q)
+			require.Zero(t, time.Since(start))
+			require.NoError(t, l.Release(t.Context()))
+			synctest.Wait()
+		}
+	})
+}
+
+// The holder may always keep and strengthen what it has.
+func TestGateDoesNotStopExtensionsAndReleases(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		l := acquire(t, q)
+		synctest.Wait()
+		restart(t, fleet, 1)
+		time.Sleep(ttl/3 + ttl/20) // the next extension
+		synctest.Wait()
+		owner, ok := fleet.Node(1).Get("tenure:{key}")
+		require.True(t, ok, "a quarantined node gets the key back at once")
+		require.Contains(t, owner, l.Identity())
+		require.NoError(t, l.Release(t.Context()))
+		synctest.Wait()
+		_, ok = fleet.Node(1).Get("tenure:{key}")
+		require.False(t, ok)
+	})
+}
+
+// A second round must not raise a counter on a server that was restarted since the first.
+func TestGateCoversTheSecondRound(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		for i, n := range fleet.Nodes() {
+			setFence(t, n, 9_000_000_000_000_000>>1+uint64(i)) // they disagree, beyond every hint
+		}
+		for _, n := range fleet.Nodes() {
+			n.SetDelay(50 * time.Millisecond)
+		}
+		type result struct {
+			l   *redlock.Lease
+			err error
+		}
+		done := make(chan result, 1)
+		go func() {
+			l, err := q.TryAcquire(t.Context(), "key")
+			done <- result{l, err}
+		}()
+		time.Sleep(25 * time.Millisecond) // granted, not answered
+		for _, n := range fleet.Nodes()[:2] {
+			n.SetDelay(0)
+			n.FlushScripts() // what a restart does to the second round, without breaking the connections
+		}
+		r := <-done
+		require.NoError(t, r.err, "the same process is vouched for again at once")
+		require.NoError(t, r.l.Err())
+	})
+}
+
+// A server's clock that jumps forward lets keys expire early.
+func TestClockJumpCostsTheVote(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		first, second := open(t, fleet), open(t, fleet)
+		freeze(t, fleet, 2)
+		held := acquire(t, first, redlock.WithoutAutoExtend())
+		thaw(t, fleet, 2)
+		synctest.Wait()
+		require.NoError(t, fleet.Node(2).Restart(true))
+		fleet.Node(2).FlushAll()
+		time.Sleep(time.Second)
+		fleet.Node(1).JumpClock(ttl)
+		fleet.Node(2).JumpClock(ttl)
+		_, ok := fleet.Node(1).Get("tenure:{key}")
+		require.False(t, ok, "the key has not expired early, so this tests nothing")
+		_, err := second.TryAcquire(t.Context(), "key")
+		require.NoError(t, held.Err())
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		require.Equal(t, redlock.ClockJumped, conditionOf(t, err, nodeAddr(fleet.Node(1))))
+		status := second.Nodes(t.Context())[1]
+		require.False(t, status.Votes)
+		require.WithinRange(t, status.QuarantinedUntil, time.Now().Add(quarantine-time.Second), time.Now().Add(quarantine))
+		synctest.Wait()
+		_, ok = fleet.Node(1).Get("tenure:{key}")
+		require.False(t, ok, "what it granted is released")
+
+		time.Sleep(quarantine)
+		require.True(t, second.Nodes(t.Context())[1].Votes, "it votes again after that")
+	})
+}
+
+func TestClockJumpIsNoticedWhileIdle(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var log lockedBuffer
+		q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		time.Sleep(10 * ttl)
+		require.Empty(t, log.String())
+		fleet.Node(0).JumpClock(time.Second)
+		fleet.Node(1).JumpClock(-time.Second)
+		time.Sleep(ttl + time.Millisecond)
+		synctest.Wait()
+		require.False(t, q.Nodes(t.Context())[0].Votes)
+		require.True(t, q.Nodes(t.Context())[1].Votes, "keys that live longer endanger nobody")
+		require.Contains(t, log.String(), "jumped forward by 1s")
+		require.Contains(t, log.String(), "jumped backward")
+	})
+}
+
+// An absurd clock of a client changes nothing as long as the servers' are right.
+func TestHintIsHeldToTheServersClock(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		const skew = redlock.DefaultClockSkew
+		for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
+			restart(t, fleet, 0, 1, 2)
+			for _, n := range fleet.Nodes() {
+				n.JumpClock(ahead) // seen from the servers, the client's clock is off by as much, the other way
+			}
+			time.Sleep(2 * quarantine)
+			if ahead < 0 {
+				time.Sleep(time.Hour) // until they are old enough by their own clocks
+			}
+			l := acquire(t, open(t, fleet))
+			server := time.Now().Add(ahead)
+			nearest := server.Add(skew)
+			if ahead > 0 {
+				nearest = server.Add(-skew)
+			}
+			require.EqualValues(t, nearest.UnixMicro(), l.FencingToken())
+			require.NoError(t, l.Release(t.Context()))
+			synctest.Wait()
+		}
+	})
+}
+
+func TestMaxHoldEndsALease(t *testing.T) {
+	const most = 3*ttl + time.Second
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q, other := open(t, fleet), open(t, fleet)
+		start := time.Now()
+		l := acquire(t, q, redlock.WithMaxHold(most))
+		ended(t, l)
+		require.Equal(t, most, time.Since(start), "to the moment, with healthy nodes")
+		var lost *redlock.LostError
+		require.ErrorAs(t, l.Err(), &lost)
+		require.Equal(t, redlock.LostMaxHold, lost.Reason)
+		require.Equal(t, "lost_max_hold", redlock.ErrorType(l.Err()))
+		require.LessOrEqual(t, fleet.Node(0).TTL("tenure:{key}"), ttl-validity+time.Millisecond, "a successor need not wait for a whole TTL")
+		_, err := other.Acquire(t.Context(), "key")
+		require.NoError(t, err)
+		require.LessOrEqual(t, time.Since(start)-most, ttl-validity+30*time.Millisecond)
+	})
+}
+
+func TestMaxHoldKeepsTheLeaseUntilThen(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet), redlock.WithMaxHold(10*ttl))
+		for range 99 {
+			time.Sleep(ttl / 10)
+			require.NoError(t, l.Err())
+			for _, n := range fleet.Nodes() {
+				require.Greater(t, n.TTL("tenure:{key}"), time.Until(l.Deadline()))
+			}
+		}
+		require.NoError(t, l.Extend(t.Context()))
+		require.LessOrEqual(t, time.Until(l.Deadline()), ttl/10, "extending by hand does not move it either")
+	})
+}
