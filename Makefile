@@ -6,6 +6,11 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Added to every go test command of test, race and cover: make test TESTFLAGS='-run Fencing -v'
 TESTFLAGS ?=
 TIMEOUT ?= 5m
+# How long chaos runs, and flags for it: make chaos CHAOS=1h CHAOSFLAGS='-seed 7'
+CHAOS ?= 5m
+CHAOSFLAGS ?=
+# How long each fuzz test searches.
+FUZZTIME ?= 30s
 
 # The benchmarks beside other libraries are a module of their own.
 BENCH_MODULE := $(patsubst %/go.mod,%,$(wildcard bench/go.mod))
@@ -33,6 +38,24 @@ cover: valkey ## run the tests and print the coverage of each function
 	go test -timeout $(TIMEOUT) -coverprofile=cover.out $(TESTFLAGS) ./...
 	go tool cover -func=cover.out
 
+.PHONY: chaos
+chaos: valkey ## attack real servers and client processes with faults, and check every lease (CHAOS=5m)
+	go run ./internal/chaos -duration $(CHAOS) $(CHAOSFLAGS)
+
+.PHONY: model
+model: ## search every state of the protocol's model
+	go test -count=1 -timeout $(TIMEOUT) -v -run 'Real|Defects' ./internal/model
+
+.PHONY: mutants
+mutants: valkey ## break one rule at a time and show that a test catches it
+	go run ./internal/mutants
+
+.PHONY: fuzz
+fuzz: ## fuzz everything that is parsed, each test for FUZZTIME
+	@set -e; for name in $$(go test -list '^Fuzz' ./redlock | grep '^Fuzz'); do \
+		(set -x; go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) ./redlock); \
+	done
+
 .PHONY: bench
 bench: valkey ## run the micro-benchmarks
 	@set -e; for dir in $(MODULES); do \
@@ -40,8 +63,9 @@ bench: valkey ## run the micro-benchmarks
 	done
 
 .PHONY: examples
-examples: ## build the examples and run the quickstart in both modes
+examples: ## build and run the examples
 	go build -o /dev/null ./examples/...
+	go run ./examples/fencing
 	go run ./examples/quickstart -duration 12s -mode elector
 	go run ./examples/quickstart -duration 12s -mode locker
 

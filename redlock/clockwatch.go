@@ -43,7 +43,7 @@ func (w *clockWatch) observe(sent, received clock.Instant, server time.Duration,
 func serverTime(seconds, micros int64) (time.Duration, error) {
 	const farFuture = 8_000_000_000 // the year 2223, below what time.Duration holds
 	if seconds < 0 || seconds > farFuture || micros < 0 || micros > 999_999 {
-		return 0, fmt.Errorf("unexpected reply: time %d s %d us", seconds, micros)
+		return 0, fmt.Errorf("%w: time %d s %d us", errUnexpected, seconds, micros)
 	}
 	return time.Duration(seconds)*time.Second + time.Duration(micros)*time.Microsecond, nil
 }

@@ -232,14 +232,18 @@ func parseInfoReply(msg valkey.ValkeyMessage) (reply, error) {
 	return reply{verdict: agreed, info: info}, err
 }
 
+// errUnexpected is the error of a reply that is not what the command answers.
+var errUnexpected = errors.New("unexpected reply")
+
 func unexpected(msg valkey.ValkeyMessage) error {
-	return fmt.Errorf("unexpected reply %.200s", msg.String())
+	return fmt.Errorf("%w %.200s", errUnexpected, msg.String())
 }
 
-// isServerError reports whether the server answered with an error, so that the connection is fine.
+// isServerError reports whether the server answered, if only with an error, so that the connection is fine.
 func isServerError(err error) bool {
-	_, ok := valkey.IsValkeyErr(err)
-	return ok || strings.HasPrefix(err.Error(), "unexpected reply")
+	var answered *valkey.ValkeyError // valkey.Nil too
+	var known *ConditionError
+	return errors.As(err, &answered) || errors.As(err, &known) || errors.Is(err, errUnexpected)
 }
 
 // isBroken reports whether the connection was the reason, other than by taking too long.

@@ -244,7 +244,7 @@ func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*requ
 		case !second && (isNoScript(err) || r.repeatable() && isBroken(err)):
 			again = append(again, r)
 		default:
-			if !isServerError(err) && connectionError(err) != nil {
+			if !isServerError(err) {
 				broken = err
 			}
 			n.fail(r, err)

@@ -173,8 +173,7 @@ func (n *node) dedicate(ctx context.Context, client valkey.Client) (valkey.Dedic
 
 // connectionError returns err if it means that the node did not answer.
 func connectionError(err error) error {
-	var known *ConditionError
-	if errors.As(err, &known) || err != nil && isServerError(err) {
+	if err == nil || isServerError(err) {
 		return nil
 	}
 	return err

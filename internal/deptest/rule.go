@@ -73,13 +73,17 @@ func Rules() []Rule {
 		redlocktest = []string{module + "/redlock/redlocktest/..."}
 		examples    = []string{module + "/examples/..."}
 		valkeytest  = []string{module + "/internal/valkeytest/..."}
+		chaos       = []string{module + "/internal/chaos/..."}
 
 		gocron    = []string{"github.com/go-co-op/gocron/..."}
 		telemetry = []string{"go.opentelemetry.io/..."}
 		testOnly  = []string{
+			"github.com/Shopify/toxiproxy/...",
 			"github.com/alicebob/miniredis/...",
+			"github.com/anishathalye/porcupine/...",
 			"github.com/stretchr/testify/...",
 			"go.uber.org/goleak/...",
+			"modernc.org/sqlite/...",
 			"pgregory.net/rapid/...",
 		}
 	)
@@ -97,15 +101,15 @@ func Rules() []Rule {
 		},
 		{
 			Subject:   all,
-			Except:    slices.Concat(redlocktest, examples),
+			Except:    slices.Concat(redlocktest, examples, chaos),
 			Forbidden: testOnly,
-			Why:       "test libraries stay out of users' binaries: only _test files, examples and redlocktest may use them",
+			Why:       "test libraries stay out of users' binaries: only _test files, examples, redlocktest and the chaos program may use them",
 		},
 		{
 			Subject:   all,
-			Except:    valkeytest,
+			Except:    slices.Concat(valkeytest, chaos),
 			Forbidden: valkeytest,
-			Why:       "valkeytest starts server processes: only _test files may use it",
+			Why:       "valkeytest starts server processes: only _test files and the chaos program may use it",
 		},
 	}
 	for _, subject := range [][]string{redlock, elector, scheduler} {

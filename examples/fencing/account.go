@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+// The account table. The fence is the largest token that has written to the row, and lives and dies with it. A token
+// is below 2^53 and does not fit into 32 bits; SQLite's INTEGER has 64. A token that was forgotten is zero and is
+// refused by the CHECK.
+const createSQL = `
+CREATE TABLE IF NOT EXISTS account (
+	id      TEXT PRIMARY KEY,
+	balance INTEGER NOT NULL DEFAULT 0,
+	fence   INTEGER NOT NULL CHECK (fence > 0)
+) STRICT`
+
+// The guarded write: compares and writes in one statement, and makes the row if there is none.
+const setSQL = `
+INSERT INTO account (id, balance, fence) VALUES (?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET balance = excluded.balance, fence = excluded.fence
+WHERE account.fence <= excluded.fence`
+
+// The guarded read: leaves the reader's token behind, so that no earlier holder can change what has been read.
+const claimSQL = `
+INSERT INTO account (id, fence) VALUES (?, ?)
+ON CONFLICT (id) DO UPDATE SET fence = excluded.fence
+WHERE account.fence <= excluded.fence
+RETURNING balance`
+
+const balanceSQL = `SELECT balance FROM account WHERE id = ?`
+
+// accounts is a store in an SQLite database, which refuses stale tokens. It is safe for concurrent use, also by several
+// processes on one file.
+type accounts struct{ db *sql.DB }
+
+// openAccounts opens the database in a file and makes the table if there is none.
+func openAccounts(ctx context.Context, file string) (*accounts, error) {
+	source := url.URL{Scheme: "file", Path: filepath.ToSlash(file), RawQuery: url.Values{
+		"_pragma": {"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(FULL)"}, // FULL: a commit survives a power failure
+		"_txlock": {"immediate"},                                                     // transactions write: see transfer
+	}.Encode()}
+	db, err := sql.Open("sqlite", source.String())
+	if err != nil {
+		return nil, fmt.Errorf("fencing: cannot open the accounts: %w", err)
+	}
+	if _, err := db.ExecContext(ctx, createSQL); err != nil {
+		return nil, errors.Join(fmt.Errorf("fencing: cannot make the account table: %w", err), db.Close())
+	}
+	return &accounts{db: db}, nil
+}
+
+func (a *accounts) close() error { return a.db.Close() }
+
+// set writes the balance unless a greater token has been here. The holder of the largest token may write as often as
+// it likes. The first write makes the row.
+func (a *accounts) set(ctx context.Context, id string, balance int64, token uint64) error {
+	result, err := a.db.ExecContext(ctx, setSQL, id, balance, token)
+	if err != nil {
+		return fmt.Errorf("fencing: cannot write account %q: %w", id, err)
+	}
+	n, err := result.RowsAffected()
+	if err != nil {
+		return fmt.Errorf("fencing: cannot tell whether account %q was written: %w", id, err)
+	}
+	if n == 0 {
+		return &staleError{id: id, token: token}
+	}
+	return nil
+}
+
+// claim leaves the token in the row, unless a greater one is there, and returns the balance. It makes a row with a
+// balance of zero if there is none.
+func (a *accounts) claim(ctx context.Context, id string, token uint64) (int64, error) {
+	var balance int64
+	switch err := a.db.QueryRowContext(ctx, claimSQL, id, token).Scan(&balance); {
+	case errors.Is(err, sql.ErrNoRows):
+		return 0, &staleError{id: id, token: token}
+	case err != nil:
+		return 0, fmt.Errorf("fencing: cannot claim account %q: %w", id, err)
+	}
+	return balance, nil
+}
+
+// balance reads without a token. What it returns may be out of date at once; a holder that will write what it computes
+// from it reads with claim.
+func (a *accounts) balance(ctx context.Context, id string) (int64, error) {
+	var balance int64
+	switch err := a.db.QueryRowContext(ctx, balanceSQL, id).Scan(&balance); {
+	case errors.Is(err, sql.ErrNoRows):
+		return 0, fmt.Errorf("%w: %q", errNoAccount, id)
+	case err != nil:
+		return 0, fmt.Errorf("fencing: cannot read account %q: %w", id, err)
+	}
+	return balance, nil
+}

@@ -1,0 +1,253 @@
+package redlock
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+)
+
+// Everything that comes from outside is parsed without a panic and into bounds, or refused. `make fuzz` searches further
+// than the seeds, which every test run tries.
+
+// A URL is taken or refused, and an error never repeats a password.
+func FuzzNodeURL(f *testing.F) {
+	for _, seed := range []string{
+		"valkey://127.0.0.1:6379", "valkeys://user:s3cret@host/0", "redis://:s3cret@[::1]:6379/15", "rediss://h?client_name=x",
+		"valkey://host:6379/not-a-db", "valkey://user:s3c ret@host", "valkey://user:s3cret@host:port", "unix:///run/valkey.sock?db=3",
+		"redis://h:26379?master_set=m&addr=h2:1", "http://host", "", "://", "valkey://%zz:s3cret@h", "valkey://h?dial_timeout=-1s",
+		"valkey://h?protocol=9&max_retries=s3cret", "valkey://", "VALKEY://HOST",
+	} {
+		f.Add(seed)
+	}
+	c, err := newConfig(nil)
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, url string) {
+		o, err := c.nodeOption(url)
+		if err != nil {
+			if _, rest, ok := strings.Cut(url, ":"); ok {
+				if secret, _, ok := strings.Cut(rest, "@"); ok && len(secret) > 8 {
+					require.NotContains(t, err.Error(), secret)
+				}
+			}
+			return
+		}
+		require.NotEmpty(t, o.InitAddress)
+		require.True(t, o.DisableRetry)
+		require.True(t, o.DisableCache)
+		require.Equal(t, -1, o.PipelineMultiplex)
+		require.Zero(t, o.ConnLifetime)
+		require.Positive(t, o.Dialer.Timeout)
+		require.LessOrEqual(t, o.Dialer.Timeout, c.lease.ttl/2)
+	})
+}
+
+// An identity comes back out of every owner value it went into, whatever separators it contains, and any other text
+// gives some identity that is part of it.
+func FuzzOwnerValue(f *testing.F) {
+	for _, seed := range []string{"host-1-abc", "a/b/c", "/", "", "squatter/AAAAAAAAAAAAAAAAAAAAAA", "\x00", "é/…", strings.Repeat("x", 300)} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		require.Equal(t, text, ownerIdentity(text)+text[len(ownerIdentity(text)):], "a prefix of the owner value")
+		if checkIdentity(text) != nil {
+			return
+		}
+		owner := newOwner(text)
+		require.Equal(t, text, ownerIdentity(owner))
+		require.NotEqual(t, owner, newOwner(text))
+	})
+}
+
+func FuzzKey(f *testing.F) {
+	for _, seed := range []string{"key", "a/b", "{x}", "}x", "x}y{z", "", strings.Repeat("k", MaxKeyLength+1), "\x00\r\n"} {
+		f.Add(seed)
+	}
+	c, err := newConfig(nil)
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, key string) {
+		k, err := c.keyset(key)
+		if err != nil {
+			return
+		}
+		// The slot is that of the text between the first { and the first } after it, and must not be empty: of an empty
+		// one the whole name counts (https://valkey.io/topics/cluster-spec/).
+		_, rest, _ := strings.Cut(k.lock, "{")
+		tag, _, ok := strings.Cut(rest, "}")
+		require.True(t, ok)
+		require.NotEmpty(t, tag)
+		for _, name := range []string{k.lock, k.fence, k.notice} {
+			require.Contains(t, name, "tenure:{"+tag+"}")
+		}
+	})
+}
+
+func FuzzInfo(f *testing.F) {
+	const id = "0123456789abcdef0123456789abcdef01234567"
+	for _, seed := range []string{
+		"# Server\r\nredis_version:7.2.4\r\nrun_id:" + id + "\r\nuptime_in_seconds:9\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n",
+		"run_id:" + id + "\nuptime_in_seconds:-1", "run_id:" + id + "\nuptime_in_seconds:9223372036854775807",
+		"run_id:" + id[1:] + "'\nuptime_in_seconds:1", "", ":", "role:slave\nmaster_host:h", "redis_version:..\nrun_id:" + id + "\nuptime_in_seconds:1",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		info, err := parseInfo(text)
+		if err != nil {
+			return
+		}
+		require.Regexp(t, "^[0-9a-f]{40}$", info.runID, "it becomes part of a script")
+		require.GreaterOrEqual(t, info.uptime, time.Duration(0))
+		require.LessOrEqual(t, info.uptime, maxUptime*time.Second)
+		if why := info.judge(false); why == nil {
+			require.Equal(t, "master", info.role)
+			require.Zero(t, max(info.replicas, 0))
+		} else {
+			require.NotEmpty(t, why.Error())
+		}
+	})
+}
+
+// A reply of any shape is understood or refused. shape has a letter for each element: b(ulk), s(imple), i(nteger),
+// n(il), e(rror); more than one letter make an array.
+func FuzzReply(f *testing.F) {
+	ops := []Op{OpAcquire, OpAgree, OpExtend, OpRelease, OpObserve, "info", "time"}
+	for op := range ops {
+		for _, seed := range [][2]string{
+			{"b", "1780000000000001 1780000000 5"}, {"b", "18446744073709551615 9223372036854775807 999999"}, {"b", "1.78e+15 1 1"},
+			{"bibb", "host/AAAAAAAAAAAAAAAAAAAAAA|9000|1780000000|5"}, {"bibb", "x|-1|-1|-1"}, {"bib", "host|9000|17"}, {"bi", "a|1"},
+			{"bb", "1780000000|5"}, {"bb", "99999999999999999999|1000000"}, {"i", "1"}, {"i", "3"}, {"i", "-1"}, {"i", "9223372036854775807"},
+			{"n", ""}, {"e", "ERR x"}, {"s", "OK"}, {"", ""}, {"nnnn", "|||"},
+		} {
+			f.Add(uint8(op), seed[0], seed[1])
+		}
+	}
+	server := startReplier(f)
+	f.Fuzz(func(t *testing.T, op uint8, shape, values string) {
+		if len(shape) > 8 || len(values) > 4096 {
+			t.Skip()
+		}
+		r := &request{op: ops[int(op)%len(ops)], attempt: &attempt{keys: &keyset{lock: "k", fence: "f"}}, args: &arguments{}}
+		switch r.op {
+		case "info":
+			r.attempt = infoProbe
+		case "time":
+			r.attempt = timeProbe
+		}
+		rep, err := r.parse(server.ask(t, encode(shape, values)))
+		if err != nil {
+			require.False(t, isTimeout(err) || isBroken(err), "an answer, however odd, is no broken connection: %v", err)
+			require.NotEmpty(t, (&NodeError{Node: "n:1", Op: r.op, Err: diagnose(err)}).Error())
+			return
+		}
+		require.Contains(t, []verdict{agreed, refused}, rep.verdict)
+		require.GreaterOrEqual(t, rep.pttl, time.Duration(0))
+		require.GreaterOrEqual(t, rep.server, time.Duration(0))
+		require.LessOrEqual(t, rep.extend, extendGone)
+		if r.op == OpAcquire {
+			require.True(t, rep.server > 0 || strings.Contains(values, "0"), "the server's clock is part of the answer")
+		}
+	})
+}
+
+// encode writes a reply as RESP.
+func encode(shape, values string) []byte {
+	var b strings.Builder
+	parts := strings.Split(values, "|")
+	if len(shape) != 1 {
+		fmt.Fprintf(&b, "*%d\r\n", len(shape))
+	}
+	for i, kind := range []byte(shape) {
+		var value string
+		if i < len(parts) {
+			value = parts[i]
+		}
+		line := strings.NewReplacer("\r", "?", "\n", "?").Replace(value)
+		switch kind {
+		case 's':
+			b.WriteString("+" + line + "\r\n")
+		case 'i':
+			n, _ := strconv.ParseInt(value, 10, 64)
+			fmt.Fprintf(&b, ":%d\r\n", n)
+		case 'n':
+			b.WriteString("$-1\r\n")
+		case 'e':
+			b.WriteString("-ERR " + line + "\r\n")
+		default:
+			fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(value), value)
+		}
+	}
+	return []byte(b.String())
+}
+
+// replier is a server that answers every command but a client's handshake with what it is told to.
+type replier struct {
+	client  valkey.Client
+	replies chan []byte
+}
+
+func startReplier(tb testing.TB) *replier {
+	s := &replier{replies: make(chan []byte, 1)}
+	client, err := valkey.NewClient(valkey.ClientOption{
+		InitAddress: []string{"replier:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true, AlwaysRESP2: true,
+		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+			near, far := net.Pipe()
+			go s.serve(far)
+			return near, nil
+		},
+	})
+	require.NoError(tb, err)
+	tb.Cleanup(client.Close)
+	s.client = client
+	return s
+}
+
+func (s *replier) serve(conn net.Conn) {
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	for {
+		head, err := in.ReadString('\n')
+		if err != nil {
+			return
+		}
+		n, _ := strconv.Atoi(strings.Trim(head, "*\r\n"))
+		var name string
+		for i := range n {
+			size, err := in.ReadString('\n')
+			if err != nil {
+				return
+			}
+			length, _ := strconv.Atoi(strings.Trim(size, "$\r\n"))
+			word := make([]byte, length+2)
+			if _, err := io.ReadFull(in, word); err != nil {
+				return
+			}
+			if i == 0 {
+				name = string(word[:length])
+			}
+		}
+		answer := []byte("+OK\r\n")
+		if name == "FUZZ" {
+			answer = <-s.replies
+		}
+		if _, err := conn.Write(answer); err != nil {
+			return
+		}
+	}
+}
+
+func (s *replier) ask(t *testing.T, answer []byte) valkey.ValkeyResult {
+	s.replies <- answer
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	return s.client.Do(ctx, s.client.B().Arbitrary("FUZZ").Build())
+}
