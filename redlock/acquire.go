@@ -282,6 +282,7 @@ func (a *acquisition) refusal(o outcome) (err error, split bool) {
 			holder.TTL = max(holder.TTL, rep.pttl)
 		}
 	}
+	a.q.checkTTL(holder)
 	a.freeIn = a.untilFree(o)
 	a.unclear = nodes < a.q.need && nodes+silent >= a.q.need
 	if a.unclear {

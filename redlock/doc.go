@@ -53,13 +53,20 @@
 // has seen. Tokens come from a counter on each node, and a lease's token is agreed by a quorum of them. Counters
 // live for a day after their last use and restart above their past.
 //
+// # The restart gate
+//
+// A server that comes back without its data has forgotten the leases it granted, and its vote could give a second
+// holder a quorum. It does not vote until everything that it may have forgotten is over: the longest TTL (WithMaxTTL)
+// and the clock skew (WithClockSkew) after it was started. The command that acquires is bound to one server process,
+// so that no reconnection goes unnoticed. The same holds for a server whose clock jumped forward. Such a node is
+// reported as a *ConditionError, in the log and by Nodes; nodes with replicas and the same server twice are refused.
+//
 // # The guarantee
 //
-// At most one lease on a key is live, provided that clocks run at the same rate within the drift allowance,
-// that a quorum of nodes keeps its data for a TTL, and that no server's wall clock jumps forward by more than
-// the drift allowance, because key expiry uses it. Acquiring and keeping a lease needs a quorum within reach.
+// At most one lease on a key is live, provided that clocks run at the same rate within the drift allowance, that
+// the nodes of a lease keep its key for as long as they run, and that no server's wall clock jumps forward unseen by
+// more than the drift allowance, because key expiry uses it. Acquiring and keeping a lease needs a quorum within reach.
 //
-// Two things are not detected: a node that is restarted without its data within a TTL counts as a node that
-// never had a key (use a persistent node with appendfsync always, or leave it out for a TTL), and replicas are
-// not masters: a failover to a replica can lose keys that the master had granted.
+// What is not detected: a running server that loses its data (FLUSHALL, eviction), and a clock that had jumped before
+// this process looked at it first.
 package redlock

@@ -147,6 +147,22 @@ func TestGateFlushedScriptsCostNoVote(t *testing.T) {
 	})
 }
 
+// A process that knows of no TTL as long as another's would trust a restarted server too early.
+func TestGateLongerTTLThanDeclaredIsWarnedAbout(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		acquire(t, open(t, fleet, redlock.WithTTL(2*ttl)))
+		var log lockedBuffer
+		q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		for range 3 {
+			_, err := q.TryAcquire(t.Context(), "key")
+			require.ErrorIs(t, err, redlock.ErrHeld)
+		}
+		require.Equal(t, 1, strings.Count(log.String(), "WithMaxTTL"), "%s", &log)
+		_, err := q.TryAcquire(t.Context(), "other", redlock.WithTTL(2*ttl))
+		require.ErrorContains(t, err, "WithMaxTTL(8s)")
+	})
+}
+
 // The holder may always keep and strengthen what it has.
 func TestGateDoesNotStopExtensionsAndReleases(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -166,8 +182,8 @@ func TestGateDoesNotStopExtensionsAndReleases(t *testing.T) {
 	})
 }
 
-// A second round must not raise a counter on a server that was restarted since the first.
-func TestGateCoversTheSecondRound(t *testing.T) {
+// Scripts that are flushed between the two rounds of an acquisition cost neither.
+func TestGateFlushedScriptsCostNoSecondRound(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
 		for i, n := range fleet.Nodes() {
@@ -188,7 +204,7 @@ func TestGateCoversTheSecondRound(t *testing.T) {
 		time.Sleep(25 * time.Millisecond) // granted, not answered
 		for _, n := range fleet.Nodes()[:2] {
 			n.SetDelay(0)
-			n.FlushScripts() // what a restart does to the second round, without breaking the connections
+			n.FlushScripts()
 		}
 		r := <-done
 		require.NoError(t, r.err, "the same process is vouched for again at once")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -25,6 +26,7 @@ type Quorum struct {
 	notices  *notices
 
 	processes processes
+	longTTL   atomic.Bool // a lease with a TTL above the longest was seen
 	mu        sync.Mutex
 	leases    map[*Lease]struct{} // guarded by mu; held ones
 	closed    bool                // guarded by mu
