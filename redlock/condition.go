@@ -110,6 +110,7 @@ var prefixes = []struct {
 	{"MASTERDOWN", Masterless},
 	{"NOREPLICAS", FewReplicas},
 	{"DENIED", Protected},
+	{"NOSCRIPT", Restarted},
 }
 
 // phrases are found anywhere in an error: scripts wrap the errors of what they call.

@@ -25,7 +25,6 @@ type gate struct {
 	trusted clock.Instant // when that process may vote, by this process's own clock
 	retry   clock.Instant // when to look again, while closed
 	pause   time.Duration // before the next look after one that failed
-	cause   error         // why that failed
 	watch   clockWatch
 
 	sampleAt  clock.Instant // when the server's clock is to be looked at
@@ -37,16 +36,28 @@ type gate struct {
 // gateStatus is what others may know of a gate.
 type gateStatus struct {
 	err   *ConditionError // why it is closed; nil while open or when the node did not answer
+	cause error           // why it is closed when the node did not answer
 	until clock.Instant   // when a quarantine ends; 0 for none
 	risk  *ConditionError // see serverInfo.risk
 }
+
+// reason is why the gate is closed, and nil while it is open.
+func (s *gateStatus) reason() error {
+	if s.err != nil {
+		return s.err
+	}
+	return s.cause
+}
+
+// errNotConnected is the reason before the first look.
+var errNotConnected = errors.New("not connected yet")
 
 // recheckEvery is how often a server with a condition that does not end by itself is looked at again.
 const recheckEvery = 2 * time.Second
 
 func newGate(n *node) *gate {
 	g := &gate{n: n}
-	g.status.Store(&gateStatus{})
+	g.status.Store(&gateStatus{cause: errNotConnected})
 	return g
 }
 
@@ -76,10 +87,7 @@ func (g *gate) admit(ctx context.Context, client valkey.Client, batch []*request
 // look tries to open the gate unless it is too early, and returns why it is closed.
 func (g *gate) look(ctx context.Context, client valkey.Client) error {
 	if now := g.n.q.clock.Now(); now < g.retry {
-		if err := g.status.Load().err; err != nil {
-			return err
-		}
-		return g.cause
+		return g.status.Load().reason()
 	}
 	err := g.vouch(ctx, client)
 	g.n.report(connectionError(err))
@@ -132,8 +140,7 @@ func (g *gate) failed(err error) error {
 	cfg := g.n.q.cfg
 	g.pause = min(max(2*g.pause, cfg.retryMin), cfg.retryMax)
 	g.retry = g.n.q.clock.Now().Add(jitter(g.pause, 0.2))
-	g.cause = err
-	g.status.Store(&gateStatus{risk: g.status.Load().risk})
+	g.status.Store(&gateStatus{cause: err, risk: g.status.Load().risk})
 	return err
 }
 

@@ -99,7 +99,7 @@ func (s *serverInfo) judge(acceptReplicas bool) *ConditionError {
 	case s.replicas > 0 && !acceptReplicas:
 		return &ConditionError{Condition: Replicated, Detail: fmt.Sprintf("it has %d replica(s)", s.replicas)}
 	case s.promoted && !acceptReplicas:
-		return &ConditionError{Condition: Replicated, Detail: "it was a replica before (master_replid2 is set)"}
+		return &ConditionError{Condition: Replicated, Detail: "it was a replica, or had one (master_replid2 is set; it is cleared repl-backlog-ttl after the last replica left)"}
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func (q *Quorum) Healthy() error {
 	for _, n := range q.nodes {
 		if err := n.trouble.Load(); err != nil {
 			e.Errs = append(e.Errs, err)
-		} else if err := n.gate.status.Load().err; err != nil {
+		} else if err := n.gate.status.Load().reason(); err != nil {
 			e.Errs = append(e.Errs, &NodeError{Node: n.addr, Op: OpAcquire, Err: err})
 		}
 	}
@@ -106,11 +106,12 @@ func (s *NodeStatus) fill(o outcome, start clock.Instant, err error) {
 // judge adds why the node does not vote.
 func (s *NodeStatus) judge(n *node) {
 	gate := n.gate.status.Load()
-	if gate.err != nil && s.Err == nil {
-		s.Err = &NodeError{Node: s.Node, Op: OpAcquire, Err: gate.err}
-		if gate.until != 0 {
-			s.QuarantinedUntil = gate.err.Until
-		}
+	why := gate.reason()
+	s.Votes = s.Reachable && why == nil
+	if why != nil && s.Err == nil {
+		s.Err = &NodeError{Node: s.Node, Op: OpAcquire, Err: why}
 	}
-	s.Votes = s.Reachable && gate.err == nil
+	if gate.until != 0 {
+		s.QuarantinedUntil = gate.err.Until
+	}
 }
