@@ -1,5 +1,5 @@
 # `make` lists the targets. Everything runs with the go command; the tests also
-# need valkey-server, which `make valkey` installs where it is missing.
+# need valkey-server and a C compiler, which are installed where they are missing.
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
@@ -26,20 +26,20 @@ help: ## list the targets
 check: fmt vet staticcheck deptest tidy-check scripts-test paths ## format, vet, staticcheck, import rules, tidy modules, scripts
 
 .PHONY: test
-test: valkey ## run the tests against real Valkey servers
+test: valkey compiler ## run the tests against real Valkey servers
 	go test -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
 .PHONY: race
-race: valkey ## run the tests under the race detector (needs a C compiler)
+race: valkey compiler ## run the tests under the race detector
 	scripts/race.sh -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
 .PHONY: cover
-cover: valkey ## run the tests and print the coverage of each function
+cover: valkey compiler ## run the tests and print the coverage of each function
 	go test -timeout $(TIMEOUT) -coverprofile=cover.out $(TESTFLAGS) ./...
 	go tool cover -func=cover.out
 
 .PHONY: chaos
-chaos: valkey ## attack real servers and client processes with faults, and check every lease (CHAOS=5m)
+chaos: valkey compiler ## attack real servers and client processes with faults, and check every lease (CHAOS=5m)
 	go run ./internal/chaos -duration $(CHAOS) $(CHAOSFLAGS)
 
 .PHONY: model
@@ -47,7 +47,7 @@ model: ## search every state of the protocol's model
 	go test -count=1 -timeout $(TIMEOUT) -v -run 'Real|Defects' ./internal/model
 
 .PHONY: mutants
-mutants: valkey ## break one rule at a time and show that a test catches it
+mutants: valkey compiler ## break one rule at a time and show that a test catches it
 	go run ./internal/mutants
 
 .PHONY: fuzz
@@ -72,6 +72,10 @@ examples: ## build and run the examples
 .PHONY: valkey
 valkey: ## install valkey-server where it is missing (Debian and Ubuntu)
 	@scripts/install-valkey.sh
+
+.PHONY: compiler
+compiler: ## install a C compiler where it is missing (Debian and Ubuntu); moving servers' clocks needs one
+	@scripts/install-compiler.sh
 
 .PHONY: tidy
 tidy: ## tidy the modules
