@@ -1,6 +1,7 @@
 // Package valkeytest runs real valkey-server processes for tests, with the same
 // faults as redlocktest's in-process nodes: SIGKILL, SIGSTOP, SIGCONT and
-// restarts with or without data.
+// restarts with or without data. On Linux their wall clocks can be moved too, see
+// [WithClock] and [WithAge].
 //
 //	fleet := valkeytest.Start(t, 5)
 //	q, err := redlock.Open(fleet.URLs())
@@ -19,6 +20,7 @@
 //
 // # What it does not do
 //
-// Servers share one machine, one clock and one disk, and the network between
-// them and the test is loopback: it neither loses nor delays anything.
+// Servers share one machine, one disk and, without [WithClock], one clock, and
+// the network between them and the test is loopback: it neither loses nor delays
+// anything.
 package valkeytest

@@ -57,6 +57,11 @@ func New(n int, opts ...Option) (*Fleet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("valkeytest: no directory for the servers: %w", err)
 	}
+	if cfg.clock {
+		if cfg.clockLibrary, err = writeClockLibrary(dir); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+	}
 	f := &Fleet{dir: dir, launcher: newLauncher()}
 	f.close = sync.OnceValue(f.end)
 	for i := range n {

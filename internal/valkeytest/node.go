@@ -33,6 +33,7 @@ type Node struct {
 	mu sync.Mutex
 	// guarded by mu
 	proc     *process
+	clock    *clockShim    // nil without WithClock
 	observer valkey.Client // nil until asked for
 	closed   bool
 }
@@ -41,13 +42,16 @@ type Node struct {
 func (n *Node) startAnywhere() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if err := n.prepareClock(); err != nil {
+		return err
+	}
 	for range portAttempts {
 		port, err := freePort()
 		if err != nil {
 			return err
 		}
 		n.port = port
-		if err := n.run(); !errors.Is(err, errPortTaken) {
+		if err := n.startAged(); !errors.Is(err, errPortTaken) {
 			return err
 		}
 	}
@@ -75,11 +79,14 @@ func (n *Node) run() error {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return fmt.Errorf("valkeytest: no directory for a server: %w", err)
 	}
-	proc, err := launch(n.launcher, n.cfg.binary, filepath.Join(n.dir, "server.log"), n.args(data))
+	proc, err := launch(n.launcher, n.cfg.binary, filepath.Join(n.dir, "server.log"), n.args(data), n.environment())
 	if err != nil {
 		return err
 	}
 	if err := proc.awaitReady(n.Addr(), n.cfg.password); err != nil {
+		return errors.Join(err, proc.kill())
+	}
+	if err := n.checkClock(proc); err != nil {
 		return errors.Join(err, proc.kill())
 	}
 	n.proc = proc
@@ -227,5 +234,5 @@ func (n *Node) close() error {
 	if n.observer != nil {
 		n.observer.Close()
 	}
-	return err
+	return errors.Join(err, n.closeClock())
 }

@@ -1,5 +1,7 @@
 package valkeytest
 
+import "time"
+
 // Option configures all servers of a fleet.
 type Option func(*config)
 
@@ -8,6 +10,10 @@ type config struct {
 	persistence bool
 	password    string
 	args        []string
+
+	clock        bool
+	clockLibrary string        // the shim; empty without clock
+	age          time.Duration // of the servers when New returns
 }
 
 // WithPersistence makes the servers append every write to a file before they
@@ -29,4 +35,23 @@ func WithPassword(password string) Option {
 // "--cluster-enabled", "yes" the server also uses its port + 10000.
 func WithArgs(args ...string) Option {
 	return func(c *config) { c.args = append(c.args, args...) }
+}
+
+// WithClock makes the servers' wall clocks movable one by one, see
+// [Node.JumpClock]. It needs Linux and a C compiler (cc or gcc): the servers run
+// with a small library that is compiled once a process and preloaded into them.
+func WithClock() Option {
+	return func(c *config) { c.clock = true }
+}
+
+// WithAge makes the servers believe, when the fleet starts, that they were
+// started that long ago: the uptime in their INFO says so, while their clocks are
+// right. What is restarted is young again. It implies [WithClock]. At least a
+// second; a shorter age is no age.
+func WithAge(age time.Duration) Option {
+	return func(c *config) {
+		if age >= time.Second {
+			c.clock, c.age = true, age
+		}
+	}
 }

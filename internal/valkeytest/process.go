@@ -34,8 +34,8 @@ type process struct {
 	exited  chan struct{} // closed once the process is reaped
 }
 
-// launch starts a server and does not wait until it answers.
-func launch(l *launcher, binary, logPath string, args []string) (*process, error) {
+// launch starts a server, with more in its environment than this process has, and does not wait until it answers.
+func launch(l *launcher, binary, logPath string, args, environment []string) (*process, error) {
 	log, err := os.Create(logPath)
 	if err != nil {
 		return nil, fmt.Errorf("valkeytest: no log file: %w", err)
@@ -43,6 +43,7 @@ func launch(l *launcher, binary, logPath string, args []string) (*process, error
 	defer log.Close()
 	p := &process{cmd: exec.Command(binary, args...), logPath: logPath, exited: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.Env = append(os.Environ(), environment...)
 	if err := l.start(p.cmd); err != nil {
 		return nil, fmt.Errorf("valkeytest: cannot run %s: %w", binary, err)
 	}
