@@ -16,6 +16,10 @@ type clockWatch struct {
 	known  bool
 }
 
+// slew is the rate at which a time daemon adjusts two machines' clocks against each other at most, without a step: 500
+// parts in a million on each (adjtimex(2)). Seeing that as a jump would help nobody.
+const slew = 0.001
+
 // observe takes a sample and returns by how much at least the server's clock has jumped since the last one: positive
 // forward, negative backward, zero if the sample agrees with clocks whose rates differ by at most drift (a fraction).
 // After a jump the new difference is what later samples are compared with.
@@ -25,15 +29,22 @@ func (w *clockWatch) observe(sent, received clock.Instant, server time.Duration,
 		*w = clockWatch{lo: lo, hi: hi, at: received, known: true}
 		return 0
 	}
-	allowed := time.Duration(float64(received.Sub(w.at))*drift) + driftFloor
+	// Where the difference may be by now if only the rates differ. The floor is not added to that: small steps would
+	// add up to large ones with every look.
+	drifted := time.Duration(float64(received.Sub(w.at)) * max(drift, slew))
+	least, most := w.lo-drifted, w.hi+drifted
 	var jump time.Duration
 	switch {
-	case lo > w.hi+allowed:
+	case lo > most+driftFloor:
 		jump = lo - w.hi
-	case hi < w.lo-allowed:
+	case hi < least-driftFloor:
 		jump = hi - w.lo
+	case lo > most:
+		lo, hi = most, most
+	case hi < least:
+		lo, hi = least, least
 	default:
-		lo, hi = max(lo, w.lo-allowed), min(hi, w.hi+allowed)
+		lo, hi = max(lo, least), min(hi, most)
 	}
 	*w = clockWatch{lo: lo, hi: hi, at: received, known: true}
 	return jump

@@ -53,6 +53,44 @@ func TestClockWatch(t *testing.T) {
 	}
 }
 
+// Steps below the allowance must not add up with every look to more than the drift explains.
+func TestClockWatchSeesACreepingClock(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		every, step time.Duration
+		seen        bool
+	}{
+		{"eight percent fast", 10 * time.Millisecond, 800 * time.Microsecond, true},
+		{"steps below the floor", time.Millisecond, 1500 * time.Microsecond, true},
+		{"within the drift", 10 * time.Millisecond, 90 * time.Microsecond, false},
+		{"as slow as the drift allows", 10 * time.Millisecond, -90 * time.Microsecond, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var w clockWatch
+			var ahead time.Duration
+			for i := range 1000 {
+				if jump := sampleAt(&w, time.Duration(i)*test.every, 100*time.Microsecond, ahead); jump != 0 {
+					require.True(t, test.seen, "after %v", time.Duration(i)*test.every)
+					require.Less(t, ahead, 20*time.Millisecond)
+					return
+				}
+				ahead += test.step
+			}
+			require.False(t, test.seen)
+		})
+	}
+}
+
+// Two clocks that time daemons adjust are nobody's jump, whatever allowance the user set.
+func TestClockWatchToleratesSlewing(t *testing.T) {
+	var w clockWatch
+	for i := range 1000 {
+		at := time.Duration(i) * time.Second
+		sent := clock.Instant(at)
+		require.Zero(t, w.observe(sent, sent.Add(time.Millisecond), at+at/1100, 0))
+	}
+}
+
 func TestServerTimeIsBounded(t *testing.T) {
 	for _, bad := range [][2]int64{{-1, 0}, {1 << 62, 0}, {0, -1}, {0, 1_000_000}} {
 		_, err := serverTime(bad[0], bad[1])

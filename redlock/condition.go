@@ -144,3 +144,12 @@ func diagnose(err error) error {
 	}
 	return err
 }
+
+// isDemoted reports whether a server answered that it is not, or not yet, the master that it was.
+func isDemoted(err error) bool {
+	var known *ConditionError
+	if !errors.As(diagnose(err), &known) {
+		return false
+	}
+	return known.Condition == ReadOnly || known.Condition == Masterless || known.Condition == Loading
+}

@@ -18,14 +18,17 @@ func (n *node) doDue() {
 		n.requeueOwed()
 	}
 	g := n.gate
-	switch {
-	case g.open == nil && g.retry <= now:
+	if g.open == nil && g.retry <= now {
 		n.lookNow()
-	case g.open == nil || !n.watched:
-	case g.inspectAt <= now:
-		g.inspectAt, g.sampleAt = now.Add(inspectEvery), now.Add(n.q.cfg.sampleEvery())
+	}
+	if g.open == nil || !n.watched {
+		return
+	}
+	if g.inspectAt <= now {
+		g.inspectAt = now.Add(n.q.cfg.inspectEvery())
 		n.probe(infoProbe, now)
-	case g.sampleAt <= now:
+	}
+	if g.sampleAt <= now {
 		g.sampleAt = now.Add(n.q.cfg.sampleEvery())
 		n.probe(timeProbe, now)
 	}

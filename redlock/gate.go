@@ -22,6 +22,7 @@ type gate struct {
 	open    *gated        // nil while closed
 	process string        // run_id of the process that was last seen; empty before the first
 	history string        // its replication id, which changes when a server is promoted
+	met     clock.Instant // when that process was first seen
 	trusted clock.Instant // when that process may vote, by this process's own clock
 	retry   clock.Instant // when to look again, while closed
 	pause   time.Duration // before the next look after one that failed
@@ -120,9 +121,9 @@ func (g *gate) close(why *ConditionError, until clock.Instant) {
 // admitProcess opens the gate for the scripts.
 func (g *gate) admitProcess(scripts *gated, risk *ConditionError) {
 	g.open, g.pause = scripts, 0
-	g.inspectAt = g.n.q.clock.Now().Add(inspectEvery)
+	g.inspectAt = g.n.q.clock.Now().Add(g.n.q.cfg.inspectEvery())
 	was := g.status.Swap(&gateStatus{risk: risk})
-	if was.err != nil {
+	if was.err != nil && was.err.Condition != Restarted {
 		g.n.q.cfg.logger.InfoContext(context.Background(), "redlock: node votes", "node", g.n.addr)
 	}
 	if risk != nil && was.risk == nil {
@@ -197,8 +198,11 @@ func (g *gate) inspect(info *serverInfo) {
 // allowance for drift stands out.
 func (c *config) sampleEvery() time.Duration { return min(c.lease.ttl, maxSampleEvery) }
 
+// inspectEvery is how often a server that votes is asked for its process, role and policy: one that was demoted and
+// promoted again in between is not noticed.
+func (c *config) inspectEvery() time.Duration { return max(c.sampleEvery(), minInspectEvery) }
+
 const (
-	maxSampleEvery = 10 * time.Second
-	// inspectEvery is how often a server that votes is asked for its role and policy.
-	inspectEvery = time.Minute
+	maxSampleEvery  = 10 * time.Second
+	minInspectEvery = 2 * time.Second
 )

@@ -12,7 +12,7 @@ type serverInfo struct {
 	version  string // of the protocol: redis_version
 	runID    string // new with each process
 	uptime   time.Duration
-	cluster  bool
+	cluster  bool // redis_mode, or server_mode as Valkey 8 says
 	role     string
 	master   string // a replica's master
 	replicas int
@@ -40,7 +40,7 @@ func parseInfo(text string) (*serverInfo, error) {
 	s := &serverInfo{
 		version:  fields["redis_version"],
 		runID:    fields["run_id"],
-		cluster:  fields["redis_mode"] == "cluster",
+		cluster:  fields["redis_mode"] == "cluster" || fields["server_mode"] == "cluster",
 		role:     fields["role"],
 		replID:   fields["master_replid"],
 		promoted: strings.Trim(fields["master_replid2"], "0") != "",
@@ -54,10 +54,10 @@ func parseInfo(text string) (*serverInfo, error) {
 		return nil, &ConditionError{Condition: Unsupported, Detail: fmt.Sprintf("INFO gives no run_id of %d hexadecimal digits", runIDLength)}
 	}
 	seconds, err := strconv.ParseInt(fields["uptime_in_seconds"], 10, 64)
-	if err != nil || seconds < 0 || seconds > maxUptime {
+	if err != nil || seconds > maxUptime {
 		return nil, &ConditionError{Condition: Unsupported, Detail: "INFO gives no uptime_in_seconds"}
 	}
-	s.uptime = time.Duration(seconds) * time.Second
+	s.uptime = time.Duration(max(seconds, 0)) * time.Second // negative when the clock was set back to before its start
 	s.replicas, _ = strconv.Atoi(fields["connected_slaves"])
 	s.limit, _ = strconv.ParseInt(fields["maxmemory"], 10, 64)
 	return s, nil

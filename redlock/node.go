@@ -235,6 +235,9 @@ func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*requ
 		if err != nil && isNoScript(err) && r.isGated() && (second || !n.gate.open.teaches()) {
 			stranger = true
 		}
+		if err != nil && n.gate.open != nil && isDemoted(err) {
+			stranger = true
+		}
 		if err != nil && isBroken(err) {
 			n.gate.inspectAt = min(n.gate.inspectAt, received.Add(n.q.cfg.retryMax)) // another process may answer next
 		}

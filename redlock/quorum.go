@@ -89,6 +89,10 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	if len(o.InitAddress) == 0 {
 		return o, fmt.Errorf("has no address")
 	}
+	if o.ClientSetInfo == nil {
+		// Its failure would hide the error of the handshake before it, such as too many clients.
+		o.ClientSetInfo = valkey.DisableClientSetInfo
+	}
 	timeout := c.exchangeTimeout()
 	o.ForceSingleClient = o.Sentinel.MasterSet == ""
 	o.DisableRetry = true

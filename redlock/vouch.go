@@ -88,7 +88,7 @@ func (g *gate) decide(ctx context.Context, conn valkey.DedicatedClient, info *se
 	}
 	until := g.trusted
 	if cfg.restartGate {
-		until = max(until, now.Add(cfg.quarantine()-info.uptime))
+		until = max(until, now.Add(cfg.quarantine()-max(info.uptime, now.Sub(g.met))))
 	}
 	switch was := g.status.Load().err; {
 	case until <= now && cfg.restartGate:
@@ -115,6 +115,7 @@ func (g *gate) follow(info *serverInfo) {
 		g.trusted = g.n.q.clock.Now().Add(g.n.q.cfg.quarantine())
 	}
 	if another {
+		g.met = g.n.q.clock.Now()
 		g.watch = clockWatch{}
 	}
 	g.process, g.history = info.runID, info.replID

@@ -1,0 +1,110 @@
+package redlock_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// userURLs are the URLs of a fleet for the user of withUser.
+func (s *servers) userURLs() []string {
+	urls := make([]string, len(s.Nodes()))
+	for i, n := range s.Nodes() {
+		urls[i] = "valkey://tenure:p4ss@" + n.Addr()
+	}
+	return urls
+}
+
+// withUser starts servers with a user who may do what Tenure needs, but for what the rules say.
+func withUser(rules ...string) valkeytest.Option {
+	args := append([]string{"--user", "tenure", "on", ">p4ss", "resetchannels", "~tenure:*", "&tenure:*",
+		"+@read", "+@write", "+@scripting", "+@connection", "+@pubsub"}, rules...)
+	return valkeytest.WithArgs(args...)
+}
+
+func TestACLWithWhatTheAdviceGrants(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3, withUser("+info", "+time"))
+	first, second := gatedURLs(t, s.userURLs()), gatedURLs(t, s.userURLs())
+	l := s.hold(first, "key")
+	require.NoError(t, l.Extend(t.Context()))
+	granted := s.wait(second, "key")
+	require.NoError(t, l.Release(t.Context()))
+	require.NoError(t, receive(t, granted, serverTTL, "not woken").err)
+	for i := range s.Nodes() {
+		require.True(t, node(t, first, i).Votes)
+		require.NotZero(t, s.Node(i).CommandStats(t)["script|load"])
+	}
+}
+
+// The gate cannot work without INFO, and says so; without the gate INFO is not needed.
+func TestACLWithoutINFO(t *testing.T) {
+	for _, missing := range []string{"+info", "+time"} {
+		t.Run(missing, func(t *testing.T) {
+			t.Parallel()
+			rules := []string{"+info"}
+			if missing == "+info" {
+				rules[0] = "+time"
+			}
+			s := startAged(t, 3, withUser(rules...))
+			q := gatedURLs(t, s.userURLs())
+			_, err := q.TryAcquire(t.Context(), "key")
+			require.ErrorIs(t, err, redlock.ErrNoQuorum)
+			var ne *redlock.NodeError
+			require.ErrorAs(t, err, &ne)
+			ce := requireCondition(t, ne, ne.Node, redlock.NoPermission)
+			require.ErrorContains(t, ce, "the restart gate needs INFO and TIME")
+			require.ErrorContains(t, ce, "NOPERM")
+			require.ErrorContains(t, ce, missing)
+			require.ErrorContains(t, err, missing)
+
+			if missing == "+info" {
+				without := gatedURLs(t, s.userURLs(), redlock.WithoutRestartGate())
+				l, err := without.TryAcquire(t.Context(), "key")
+				require.NoError(t, err)
+				require.NoError(t, l.Extend(t.Context()))
+				require.NoError(t, l.Release(t.Context()))
+			}
+		})
+	}
+}
+
+// A user who may not SCRIPT LOAD gets scripts that look themselves at which process runs them.
+func TestACLWithoutScriptLoad(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3, withUser("+info", "+time", "-script"))
+	q, second := gatedURLs(t, s.userURLs()), gatedURLs(t, s.userURLs())
+	held := s.hold(q, "key", redlock.WithoutAutoExtend())
+	require.NoError(t, held.Extend(t.Context()))
+	_, err := second.TryAcquire(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrHeld)
+	s.do([]string{"SCRIPT", "FLUSH"})
+	flushed := s.hold(second, "flushed", redlock.WithoutAutoExtend())
+	require.NoError(t, flushed.Release(t.Context()))
+	for i := range s.Nodes() {
+		require.Zero(t, s.Node(i).CommandStats(t)["script|load"])
+	}
+
+	s.restart(1)
+	for i := 0; s.Node(1).CommandStats(t)["evalsha"] == 0; i++ {
+		_, err := second.TryAcquire(t.Context(), fmt.Sprint("key", i), redlock.WithoutAutoExtend())
+		require.NoError(t, err, "the others are a quorum")
+	}
+	requireCondition(t, node(t, second, 1).Err, s.Node(1).Addr(), redlock.Quarantined)
+	stats := s.Node(1).CommandStats(t)
+	require.NotZero(t, stats["eval"], "the restarted server was not given the script, so this tests half: %v", stats)
+	require.Zero(t, stats["set"], "%v", stats)
+	require.Empty(t, s.Node(1).Keys(t))
+
+	s.kill(2)
+	_, err = second.TryAcquire(t.Context(), "other")
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	require.Zero(t, s.Node(1).CommandStats(t)["set"])
+	requireVotes(t, second, 1, serverQuarantine+whole)
+	_, err = second.TryAcquire(t.Context(), "other")
+	require.NoError(t, err)
+}

@@ -1,0 +1,285 @@
+package redlock_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// sick is the node of these tests that something is wrong with.
+const sick = 1
+
+// A server in trouble is named, with what is wrong and what to do, and the others go on without it.
+func TestConditions(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		opts   []valkeytest.Option
+		hurt   func(s *servers)
+		heal   func(s *servers)  // may be nil
+		inUse  redlock.Condition // for a client that used it before
+		fresh  redlock.Condition // for one that comes later; empty where that is told nothing else
+		advice string
+	}{
+		{
+			name:   "replica",
+			hurt:   func(s *servers) { s.follow(sick, 3) },
+			inUse:  redlock.ReadOnly,
+			fresh:  redlock.Replica,
+			advice: "name",
+		},
+		{
+			name: "replica without its master",
+			hurt: func(s *servers) {
+				s.kill(3)
+				host, port, err := net.SplitHostPort(s.Node(3).Addr())
+				require.NoError(s.t, err)
+				s.do([]string{"CONFIG", "SET", "replica-serve-stale-data", "no"}, sick)
+				s.do([]string{"REPLICAOF", host, port}, sick)
+			},
+			inUse:  redlock.Masterless,
+			fresh:  redlock.Replica,
+			advice: "master",
+		},
+		{
+			name:   "out of memory",
+			hurt:   func(s *servers) { s.do([]string{"CONFIG", "SET", "maxmemory", "1"}, sick) },
+			inUse:  redlock.OutOfMemory,
+			advice: "raise maxmemory",
+		},
+		{
+			name:   "busy",
+			opts:   []valkeytest.Option{valkeytest.WithArgs("--busy-reply-threshold", "1")},
+			hurt:   func(s *servers) { s.loop(sick) },
+			heal:   func(s *servers) { s.do([]string{"SCRIPT", "KILL"}, sick) },
+			inUse:  redlock.Busy,
+			fresh:  redlock.Busy,
+			advice: "SCRIPT KILL",
+		},
+		{
+			name: "loading",
+			opts: []valkeytest.Option{valkeytest.WithArgs("--enable-debug-command", "yes",
+				"--loading-process-events-interval-bytes", "1024")},
+			hurt:   func(s *servers) { s.reload(sick) },
+			heal:   func(s *servers) { s.do([]string{"CONFIG", "SET", "key-load-delay", "0"}, sick) },
+			inUse:  redlock.Loading,
+			fresh:  redlock.Loading,
+			advice: "wait for it",
+		},
+		{
+			name: "not saving",
+			hurt: func(s *servers) {
+				dir, err := s.Node(sick).Do(s.t, "CONFIG", "GET", "dir").AsStrMap()
+				require.NoError(s.t, err)
+				require.NoError(s.t, os.Mkdir(filepath.Join(dir["dir"], "dump.rdb"), 0o700)) // nothing can be renamed to that
+				s.do([]string{"CONFIG", "SET", "save", "3600 1"}, sick)
+				s.Node(sick).Do(s.t, "BGSAVE") // unless one is under way
+				require.Eventually(s.t, func() bool { return s.info(sick, "rdb_last_bgsave_status") == "err" }, longTTL, pollTick)
+			},
+			inUse:  redlock.NotSaving,
+			advice: "disk",
+		},
+		{
+			name:   "too few replicas",
+			hurt:   func(s *servers) { s.do([]string{"CONFIG", "SET", "min-replicas-to-write", "1"}, sick) },
+			inUse:  redlock.FewReplicas,
+			advice: "min-replicas-to-write 0",
+		},
+		{
+			name:   "permission taken away",
+			hurt:   func(s *servers) { s.do([]string{"ACL", "SETUSER", "default", "-set"}, sick) },
+			heal:   func(s *servers) { s.do([]string{"ACL", "SETUSER", "default", "+@all"}, sick) },
+			inUse:  redlock.NoPermission,
+			advice: "+@write",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := startAged(t, 4, test.opts...)
+			only, urls := s.three(sick), s.three(0, sick, 2)
+			users := []*redlock.Quorum{gatedURLs(t, only), gatedURLs(t, urls)}
+			for _, q := range users {
+				l, err := q.TryAcquire(t.Context(), "before")
+				require.NoError(t, err)
+				require.NoError(t, l.Release(t.Context()))
+			}
+			test.hurt(s)
+			if test.heal != nil {
+				defer test.heal(s)
+			}
+			addr := s.Node(sick).Addr()
+			requireSick(t, users[0], users[1], "used", addr, test.inUse, test.advice)
+			fresh := test.fresh
+			if fresh == "" {
+				fresh = test.inUse
+			}
+			requireSick(t, gatedURLs(t, only), gatedURLs(t, urls), "fresh", addr, fresh, test.advice)
+		})
+	}
+}
+
+// requireSick demands that alone, a Quorum of the sick node only, reports the condition, and that full, which has two
+// healthy ones too, grants.
+func requireSick(t *testing.T, alone, full *redlock.Quorum, key, addr string, want redlock.Condition, advice string) {
+	t.Helper()
+	_, err := full.TryAcquire(t.Context(), key)
+	require.NoError(t, err, "a quorum of others is well")
+	require.Eventually(t, func() bool {
+		_, err = alone.TryAcquire(t.Context(), key+" alone")
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		return redlock.ErrorType(err) != "timeout" // a loaded machine
+	}, longTTL, pollTick)
+	ce := requireCondition(t, errorOf(t, err, addr), addr, want)
+	require.ErrorContains(t, err, addr)
+	require.ErrorContains(t, err, string(want))
+	require.ErrorContains(t, err, advice)
+	require.ErrorContains(t, ce, advice)
+	require.Zero(t, ce.Until, "it does not end by itself")
+}
+
+// loop keeps a server busy with a script that does not end, until SCRIPT KILL.
+func (s *servers) loop(node int) {
+	s.t.Helper()
+	s.background(node, "EVAL", "while true do end", "0")
+	require.Eventually(s.t, func() bool {
+		err := s.Node(node).Do(s.t, "GET", "key").Error()
+		return err != nil && strings.HasPrefix(err.Error(), "BUSY")
+	}, longTTL, pollTick)
+}
+
+// reload makes a server load what it has, slowly, until it is told to hurry.
+func (s *servers) reload(node int) {
+	s.t.Helper()
+	s.do([]string{"DEBUG", "POPULATE", "20000"}, node)
+	s.do([]string{"CONFIG", "SET", "key-load-delay", "1000"}, node) // microseconds
+	s.background(node, "DEBUG", "RELOAD")
+	require.Eventually(s.t, func() bool {
+		err := s.Node(node).Do(s.t, "GET", "key").Error()
+		return err != nil && strings.HasPrefix(err.Error(), "LOADING")
+	}, longTTL, pollTick)
+}
+
+// background sends a command over a connection of its own and waits for its end with the test's.
+func (s *servers) background(node int, args ...string) {
+	s.t.Helper()
+	client, err := valkey.NewClient(valkey.ClientOption{InitAddress: []string{s.Node(node).Addr()}, ForceSingleClient: true,
+		DisableRetry: true, ConnWriteTimeout: time.Minute})
+	require.NoError(s.t, err)
+	var ended sync.WaitGroup
+	ended.Go(func() { client.Do(context.Background(), client.B().Arbitrary(args...).Build()) })
+	s.t.Cleanup(func() {
+		ended.Wait()
+		client.Close()
+	})
+}
+
+// Trouble that a client meets when it connects.
+func TestConditionsOfConnections(t *testing.T) {
+	const password, wrong = "p4ss", "n0ne"
+	for _, test := range []struct {
+		name   string
+		opts   []valkeytest.Option
+		url    func(n *valkeytest.Node) string
+		hurt   func(s *servers) // may be nil
+		want   redlock.Condition
+		advice string
+	}{
+		{"no password", []valkeytest.Option{valkeytest.WithPassword(password)},
+			func(n *valkeytest.Node) string { return "valkey://" + n.Addr() }, nil, redlock.NoAuth, "user and password"},
+		{"wrong password", []valkeytest.Option{valkeytest.WithPassword(password)},
+			func(n *valkeytest.Node) string { return "valkey://:" + wrong + "@" + n.Addr() }, nil, redlock.NoAuth, "user and password"},
+		{"unknown user", nil,
+			func(n *valkeytest.Node) string { return "valkey://nobody:" + wrong + "@" + n.Addr() }, nil, redlock.NoAuth, "user and password"},
+		{"too many clients", nil, (*valkeytest.Node).URL,
+			func(s *servers) { s.do([]string{"CONFIG", "SET", "maxclients", "1"}, sick) }, redlock.TooManyUsers, "raise maxclients"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := startAged(t, 3, test.opts...)
+			if test.hurt != nil {
+				test.hurt(s)
+			}
+			addr, url := s.Node(sick).Addr(), test.url(s.Node(sick))
+			alone := gatedURLs(t, []string{url})
+			full := gatedURLs(t, []string{s.Node(0).URL(), url, s.Node(2).URL()})
+			requireSick(t, alone, full, "fresh", addr, test.want, test.advice)
+			n := alone.Nodes(t.Context())[0]
+			require.False(t, n.Votes)
+			requireCondition(t, n.Err, addr, test.want)
+		})
+	}
+}
+
+func TestConditionOfAClusterServer(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 1, valkeytest.WithArgs("--cluster-enabled", "yes"))
+	q := s.gated()
+	_, err := q.TryAcquire(t.Context(), "key")
+	ce := requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.Moved)
+	require.ErrorContains(t, ce, "independent servers")
+}
+
+// A server has one vote, under however many addresses it is listed.
+func TestConditionOfAServerListedTwice(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 2)
+	again := strings.Replace(s.Node(0).URL(), "127.0.0.1", "localhost", 1)
+	require.NotEqual(t, again, s.Node(0).URL())
+
+	q := gatedURLs(t, []string{s.Node(0).URL(), s.Node(1).URL(), again})
+	l, err := q.TryAcquire(t.Context(), "key")
+	require.NoError(t, err, "there are two servers")
+	require.NoError(t, l.Release(t.Context()))
+	nodes := q.Nodes(t.Context())
+	require.True(t, nodes[1].Votes)
+	require.NotEqual(t, nodes[0].Votes, nodes[2].Votes, "one of them votes: %+v", nodes)
+	twin, other := nodes[0], nodes[2]
+	if twin.Votes {
+		twin, other = other, twin
+	}
+	require.True(t, twin.Reachable)
+	ce := requireCondition(t, twin.Err, twin.Node, redlock.Duplicate)
+	require.ErrorContains(t, ce, other.Node)
+	require.ErrorContains(t, ce, "list it once")
+
+	s.kill(1)
+	_, err = q.TryAcquire(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrNoQuorum, "one server is no quorum of three")
+	_, err = gatedURLs(t, []string{s.Node(0).URL(), again}).TryAcquire(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+}
+
+// What may delete leases on a full server is worth a warning, not a vote.
+func TestConditionOfAnEvictingServer(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3, valkeytest.WithArgs("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"))
+	var log lockedBuffer
+	q := s.gated(logTo(&log))
+	s.hold(q, "key")
+	for i := range s.Nodes() {
+		n := node(t, q, i)
+		require.True(t, n.Votes)
+		require.NoError(t, n.Err)
+		require.Len(t, n.Warnings, 1)
+		var ce *redlock.ConditionError
+		require.ErrorAs(t, n.Warnings[0], &ce)
+		require.Equal(t, redlock.Evicting, ce.Condition)
+		require.ErrorContains(t, ce, "allkeys-lru")
+		require.ErrorContains(t, ce, "noeviction")
+		require.Contains(t, log.String(), n.Node)
+	}
+	require.Equal(t, 3, strings.Count(log.String(), "may forget leases"), "a line a node: %s", &log)
+
+	s.do([]string{"CONFIG", "SET", "maxmemory-policy", "noeviction"})
+	require.Empty(t, node(t, q, 0).Warnings)
+}

@@ -1,0 +1,257 @@
+package redlock_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+func TestGateNewServersDoNotVoteYet(t *testing.T) {
+	t.Parallel()
+	started := time.Now()
+	s := startServers(t, 3)
+	var log lockedBuffer
+	q := s.gated(logTo(&log))
+	_, err := q.TryAcquire(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	var qe *redlock.QuorumError
+	require.ErrorAs(t, err, &qe)
+	require.GreaterOrEqual(t, len(qe.Errs), 2)
+	for _, ne := range qe.Errs {
+		requireCondition(t, ne, ne.Node, redlock.Quarantined)
+		require.ErrorContains(t, err, ne.Error()[len("redlock: "):])
+	}
+	for i, n := range q.Nodes(t.Context()) {
+		addr := s.Node(i).Addr()
+		ce := requireCondition(t, n.Err, addr, redlock.Quarantined)
+		require.True(t, n.Reachable)
+		require.False(t, n.Votes)
+		require.Equal(t, "master", n.Role)
+		require.WithinRange(t, n.QuarantinedUntil, started.Add(serverQuarantine-time.Second), time.Now().Add(serverQuarantine))
+		require.True(t, n.QuarantinedUntil.Equal(ce.Until))
+		require.ErrorContains(t, n.Err, "quarantined until "+n.QuarantinedUntil.Format("15:04:05"))
+		require.ErrorContains(t, n.Err, "votes after "+serverQuarantine.String())
+		require.Contains(t, log.String(), addr)
+		require.Contains(t, log.String(), "until "+n.QuarantinedUntil.Format("15:04:05"))
+	}
+	require.Equal(t, 3, strings.Count(log.String(), "node does not vote"), "a line a node: %s", &log)
+	require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
+	for i := range s.Nodes() {
+		require.Empty(t, s.Node(i).Keys(t), "a server that does not vote is asked for nothing")
+	}
+
+	// A waiter has the lease when two servers are old enough: 3 s of which INFO may round one away.
+	g := receive(t, s.acquire(q, "key"), serverQuarantine+whole, "the servers never vote")
+	require.NoError(t, g.err)
+	require.NoError(t, g.lease.Err())
+	require.GreaterOrEqual(t, g.at.Sub(started), serverQuarantine-time.Second)
+	require.NoError(t, q.Healthy())
+	for i := range s.Nodes() {
+		requireVotes(t, q, i, whole)
+		require.NoError(t, node(t, q, i).Err)
+		require.Zero(t, node(t, q, i).QuarantinedUntil)
+	}
+	require.Equal(t, 3, strings.Count(log.String(), "node votes"), "%s", &log)
+}
+
+// The known hole of Redlock: the holder has two of three servers, one of these comes back empty, and helps somebody
+// else to a quorum.
+func TestGateClosesTheHoleOfRedlock(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		connected bool // before the restart
+		opts      []redlock.Option
+	}{
+		{"a client that was there", true, nil},
+		{"a new client", false, nil},
+		{"a client that was there, without the gate", true, []redlock.Option{redlock.WithoutRestartGate()}},
+		{"a new client, without the gate", false, []redlock.Option{redlock.WithoutRestartGate()}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := startAged(t, 3)
+			opts := append(test.opts, redlock.WithTTL(3*longTTL)) // nothing expires here
+			first := s.gated(append(opts, cutOff(s.Node(2)))...)
+			var second *redlock.Quorum
+			if test.connected {
+				second = s.gated(opts...)
+			}
+			held, err := first.TryAcquire(t.Context(), "key", redlock.WithoutAutoExtend())
+			require.NoError(t, err)
+			s.restart(1)
+			require.Empty(t, s.locks(1))
+			require.Empty(t, s.locks(2))
+			if !test.connected {
+				second = s.gated(opts...)
+			}
+			l, err := second.TryAcquire(t.Context(), "key")
+			require.NoError(t, held.Err())
+			if len(test.opts) > 0 {
+				require.NoError(t, err, "this test would not see two leases")
+				require.NoError(t, l.Err())
+				return
+			}
+			require.ErrorIs(t, err, redlock.ErrHeld)
+			requireCondition(t, node(t, second, 1).Err, s.Node(1).Addr(), redlock.Quarantined)
+			require.Empty(t, s.locks(1))
+			s.requireFreeOn(2, "what the other server granted is released")
+			for range 10 {
+				_, err = second.TryAcquire(t.Context(), "key")
+				require.ErrorIs(t, err, redlock.ErrHeld)
+			}
+			require.NoError(t, held.Extend(t.Context()), "the holder may go on")
+			require.NotEmpty(t, s.locks(1), "and has its key there again")
+			_, err = second.TryAcquire(t.Context(), "key")
+			require.ErrorIs(t, err, redlock.ErrHeld)
+		})
+	}
+}
+
+// A holder keeps its lease while a server is restarted and quarantined, its extensions and its release go there, and
+// nobody else comes in. After the quarantine the server is as good as before.
+func TestGateHolderKeepsItsLeaseWhileAServerIsRestarted(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3)
+	first, second := s.gated(redlock.WithIdentity("holder")), s.gated()
+	held := s.hold(first, "key")
+	passing := s.hold(first, "passing")
+	down := time.Now()
+	s.restart(1)
+	require.Eventually(t, func() bool { return len(s.locks(1)) == 2 }, serverTTL, pollTick, "the extension does not put the keys back")
+	require.False(t, node(t, first, 1).Votes)
+	require.NoError(t, passing.Release(t.Context()))
+	require.Eventually(t, func() bool { return len(s.locks(1)) == 1 }, serverTTL, pollTick, "the release does not get there")
+
+	for !node(t, second, 1).Votes {
+		_, err := second.TryAcquire(t.Context(), "key")
+		require.Error(t, err)
+		require.NoError(t, held.Err())
+		require.Less(t, time.Since(down), serverQuarantine+2*whole)
+	}
+	require.GreaterOrEqual(t, time.Since(down), serverQuarantine, "it voted too early")
+	holder, err := second.Holder(t.Context(), "key")
+	require.NoError(t, err)
+	require.Equal(t, "holder", holder.Identity)
+
+	s.kill(2)
+	_, err = second.Acquire(t.Context(), "other")
+	require.NoError(t, err, "its vote is needed and given")
+	require.NotEmpty(t, s.tokenOn(1, "other"))
+	require.NoError(t, held.Err())
+}
+
+// A server that was restarted is not asked to promise anything, in whatever words, although the client's connection
+// came back by itself.
+func TestGateRestartedServerIsGivenNoAcquisition(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3)
+	q := s.gated()
+	s.hold(q, "before", redlock.WithoutAutoExtend())
+	s.restart(1)
+	require.Eventually(t, func() bool {
+		_, err := q.TryAcquire(t.Context(), fmt.Sprint("key", time.Now().UnixNano()), redlock.WithoutAutoExtend())
+		require.NoError(t, err, "the others are a quorum")
+		return s.Node(1).CommandStats(t)["evalsha"] > 0
+	}, serverQuarantine/2, pollTick, "it was never asked, so this tests nothing")
+	require.False(t, node(t, q, 1).Votes)
+	stats := s.Node(1).CommandStats(t)
+	require.Zero(t, stats["eval"], "%v", stats)
+	require.Zero(t, stats["set"], "%v", stats)
+	require.EqualValues(t, 1, stats["evalsha"], "the gate is closed by the first answer: %v", stats)
+	require.Empty(t, s.Node(1).Keys(t))
+}
+
+// SCRIPT FLUSH costs a look at the servers, and neither a vote nor an error.
+func TestGateFlushedScriptsAreLoadedAgain(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3)
+	var log lockedBuffer
+	q := s.gated(logTo(&log))
+	for i := range 20 {
+		s.do([]string{"SCRIPT", "FLUSH"})
+		l, err := q.TryAcquire(t.Context(), fmt.Sprint("key", i))
+		require.NoError(t, err)
+		s.do([]string{"SCRIPT", "FLUSH"})
+		require.NoError(t, l.Extend(t.Context()))
+		s.do([]string{"SCRIPT", "FLUSH"})
+		require.NoError(t, l.Release(t.Context()))
+	}
+	for i := range s.Nodes() {
+		require.True(t, node(t, q, i).Votes)
+	}
+	require.NotContains(t, log.String(), "does not vote")
+}
+
+func TestGateServersThatKeptTheirData(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		opts  []redlock.Option
+		votes bool
+	}{
+		{"gate", nil, false},
+		{"without it", []redlock.Option{redlock.WithoutRestartGate()}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := startAged(t, 3, valkeytest.WithPersistence())
+			opts := append(test.opts, redlock.WithTTL(3*longTTL), redlock.WithNodeTimeout(longTTL/2)) // fsync takes its time
+			first, second := s.gated(opts...), s.gated(opts...)
+			held := s.hold(first, "key")
+			require.NoError(t, s.Node(1).Restart(true))
+			require.NotEmpty(t, s.locks(1))
+			s.kill(2)
+			_, err := second.TryAcquire(t.Context(), "key")
+			require.Error(t, err)
+			require.NoError(t, held.Err())
+			l, err := second.TryAcquire(t.Context(), "other")
+			require.Equal(t, test.votes, node(t, second, 1).Votes)
+			if test.votes {
+				require.NoError(t, err)
+				require.NoError(t, l.Err())
+				return
+			}
+			requireCondition(t, errorOf(t, err, s.Node(1).Addr()), s.Node(1).Addr(), redlock.Quarantined)
+		})
+	}
+}
+
+// A server's uptime is the difference of two looks at its wall clock, and lies when that is set meanwhile. A client
+// that knew the process before it does not go by it.
+func TestGateWitnessDoesNotBelieveTheUptime(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3)
+	var away atomic.Bool // the clock is moved while the client looks elsewhere
+	q := s.gated(redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+		o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			if away.Load() {
+				return nil, errors.New("away")
+			}
+			return d.DialContext(ctx, "tcp", addr)
+		}
+	}))
+	away.Store(true)
+	s.kill(1)
+	require.NoError(t, s.Node(1).JumpClock(-day))
+	down := time.Now()
+	s.restart(1)
+	require.NoError(t, s.Node(1).JumpClock(day))
+	s.requireUptime(day, 1)
+	away.Store(false)
+
+	_, err := q.TryAcquire(t.Context(), "key")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, requireVotes(t, q, 1, serverQuarantine+2*whole).Sub(down), serverQuarantine)
+	require.True(t, node(t, s.gated(), 1).Votes, "a client that was not there has nothing else to go by")
+}

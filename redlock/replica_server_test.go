@@ -1,0 +1,84 @@
+package redlock_test
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// follow makes a node a replica of another and waits until it has its data.
+func (s *servers) follow(replica, master int) {
+	s.t.Helper()
+	host, port, err := net.SplitHostPort(s.Node(master).Addr())
+	require.NoError(s.t, err)
+	s.do([]string{"CONFIG", "SET", "repl-diskless-sync-delay", "0"}, master)
+	s.do([]string{"REPLICAOF", host, port}, replica)
+	require.Eventually(s.t, func() bool {
+		return s.info(replica, "master_link_status") == "up" && s.info(master, "connected_slaves") != "0"
+	}, longTTL, pollTick, "node %d never follows", replica)
+}
+
+func (s *servers) promote(replica int) {
+	s.t.Helper()
+	s.do([]string{"REPLICAOF", "NO", "ONE"}, replica)
+}
+
+// three are the URLs of three of a fleet's nodes.
+func (s *servers) three(nodes ...int) []string {
+	urls := make([]string, len(nodes))
+	for i, n := range nodes {
+		urls[i] = s.Node(n).URL()
+	}
+	return urls
+}
+
+func TestGateMasterWithAReplica(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 4)
+	s.follow(3, 0)
+	q := gatedURLs(t, s.three(0, 1, 2))
+	ce := requireCondition(t, node(t, q, 0).Err, s.Node(0).Addr(), redlock.Replicated)
+	require.ErrorContains(t, ce, "1 replica")
+	require.ErrorContains(t, ce, "WithReplicas")
+	_, err := q.TryAcquire(t.Context(), "key")
+	require.NoError(t, err, "the others are a quorum")
+
+	accepting := gatedURLs(t, s.three(0, 1, 2), redlock.WithReplicas())
+	require.True(t, node(t, accepting, 0).Votes)
+	require.NoError(t, node(t, accepting, 0).Err)
+	s.kill(1)
+	_, err = accepting.TryAcquire(t.Context(), "other")
+	require.NoError(t, err, "its vote counts")
+}
+
+// A promoted replica has been up for as long as it was one. Neither who saw it promoted goes by that, nor who did not.
+func TestGatePromotedReplica(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 4)
+	s.follow(3, 0)
+	witness := gatedURLs(t, s.three(3, 1, 2), redlock.WithReplicas())
+	requireCondition(t, node(t, witness, 0).Err, s.Node(3).Addr(), redlock.Replica)
+
+	promoted := time.Now()
+	s.promote(3)
+	fresh := gatedURLs(t, s.three(3, 1, 2), redlock.WithReplicas())
+	n := node(t, fresh, 0)
+	requireCondition(t, n.Err, s.Node(3).Addr(), redlock.Quarantined)
+	require.GreaterOrEqual(t, n.Uptime, day)
+	require.WithinRange(t, n.QuarantinedUntil, promoted.Add(serverQuarantine), time.Now().Add(serverQuarantine))
+
+	refusing := gatedURLs(t, s.three(3, 1, 2))
+	ce := requireCondition(t, node(t, refusing, 0).Err, s.Node(3).Addr(), redlock.Replicated)
+	require.ErrorContains(t, ce, "was a replica")
+
+	const recheck = 2 * time.Second // of a replica
+	require.GreaterOrEqual(t, requireVotes(t, fresh, 0, serverQuarantine+whole).Sub(promoted), serverQuarantine)
+	require.GreaterOrEqual(t, requireVotes(t, witness, 0, recheck+whole).Sub(promoted), serverQuarantine)
+	_, err := fresh.TryAcquire(t.Context(), "key")
+	require.NoError(t, err)
+	require.False(t, node(t, refusing, 0).Votes, "it stays one that was a replica")
+}

@@ -1,0 +1,107 @@
+package redlock_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// requireRefused demands an error that names the option which accepts the risk.
+func requireRefused(t *testing.T, err error, argument, wayOut string) {
+	t.Helper()
+	var oe *redlock.OptionError
+	require.ErrorAs(t, err, &oe)
+	require.Equal(t, argument, oe.Option)
+	require.Contains(t, oe.Reason, wayOut)
+}
+
+func TestGateRefusesClusterClients(t *testing.T) {
+	t.Parallel()
+	_, client := startCluster(t, 1)
+	_, err := redlock.New([]valkey.Client{client}, redlock.WithClockSkew(time.Millisecond))
+	requireRefused(t, err, "clients[0]", "WithoutRestartGate")
+}
+
+func TestGateRefusesSentinelsUnlessReplicasAreAccepted(t *testing.T) {
+	t.Parallel()
+	urls := []string{"valkey://127.0.0.1:1", "valkey://127.0.0.1:2?master_set=primary"} // nobody is asked
+	for _, opts := range [][]redlock.Option{nil, {redlock.WithoutRestartGate()}} {
+		_, err := redlock.Open(urls, opts...)
+		requireRefused(t, err, "urls[1]", "WithReplicas")
+	}
+	q, err := redlock.Open(urls, append(quietOptions(), redlock.WithReplicas())...)
+	require.NoError(t, err)
+	require.NoError(t, q.Close())
+}
+
+// startSentinel watches a master under the name primary, and returns the URL of that.
+func (s *servers) startSentinel(master int) (client valkey.Client, url string) {
+	s.t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(s.t, err)
+	addr := free.Addr().(*net.TCPAddr)
+	require.NoError(s.t, free.Close())
+	host, port, err := net.SplitHostPort(s.Node(master).Addr())
+	require.NoError(s.t, err)
+	dir := s.t.TempDir()
+	file := filepath.Join(dir, "sentinel.conf")
+	config := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %s\n"+
+		"sentinel monitor primary %s %s 1\nsentinel down-after-milliseconds primary 60000\n", addr.Port, dir, host, port)
+	require.NoError(s.t, os.WriteFile(file, []byte(config), 0o600))
+	binary := os.Getenv("TENURE_VALKEY_SERVER")
+	if binary == "" {
+		binary = "valkey-server"
+	}
+	sentinel := exec.CommandContext(s.t.Context(), binary, file, "--sentinel")
+	require.NoError(s.t, sentinel.Start())
+	s.t.Cleanup(func() { _ = sentinel.Wait() }) // killed by the end of the context
+	require.Eventually(s.t, func() bool {
+		client, err = valkey.NewClient(valkey.ClientOption{InitAddress: []string{addr.String()},
+			ForceSingleClient: true, DisableCache: true})
+		return err == nil
+	}, longTTL, pollTick, "the sentinel does not answer")
+	s.t.Cleanup(client.Close)
+	return client, "valkey://" + addr.String() + "?master_set=primary"
+}
+
+// A Sentinel group is a node. The replica that it promotes has no vote until what it may lack is over.
+func TestGateSentinelFailOver(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 4)
+	s.follow(3, 0)
+	sentinel, url := s.startSentinel(0)
+	ask := func(args ...string) valkey.ValkeyResult {
+		return sentinel.Do(t.Context(), sentinel.B().Arbitrary(append([]string{"SENTINEL"}, args...)...).Build())
+	}
+	require.Eventually(t, func() bool {
+		replicas, err := ask("REPLICAS", "primary").ToArray()
+		return err == nil && len(replicas) == 1
+	}, 3*longTTL, 10*pollTick, "the replica is not found")
+
+	q := gatedURLs(t, []string{url, s.Node(1).URL(), s.Node(2).URL()}, redlock.WithReplicas())
+	require.True(t, node(t, q, 0).Votes)
+	held, err := q.TryAcquire(t.Context(), "key")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(s.locks(0)) > 0 }, longTTL, pollTick, "the group never granted")
+	require.Eventually(t, func() bool { return ask("FAILOVER", "primary").Error() == nil }, 3*longTTL, 10*pollTick)
+	require.Eventually(t, func() bool { return s.info(3, "role") == "master" }, 3*longTTL, pollTick, "there was no fail-over")
+	promoted := time.Now()
+	require.Eventually(t, func() bool {
+		n := q.Nodes(t.Context())[0]
+		return n.Reachable && redlock.ErrorType(n.Err) == string(redlock.Quarantined)
+	}, serverQuarantine-whole/2, pollTick, "the promoted replica is taken for its master")
+	require.GreaterOrEqual(t, requireVotes(t, q, 0, longTTL).Sub(promoted), serverQuarantine-time.Second)
+	require.NoError(t, held.Err())
+	s.kill(1)
+	_, err = q.Acquire(t.Context(), "other")
+	require.NoError(t, err, "its vote counts")
+}
