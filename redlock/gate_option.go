@@ -56,8 +56,8 @@ func WithoutRestartGate() Option {
 
 // WithReplicas accepts nodes that have replicas or were replicas, and Sentinel clients. Replication is asynchronous, so
 // a promoted replica may lack leases that its master granted; it is kept from voting as a restarted server is. What
-// remains is a server that was demoted and promoted again without a restart and without this client noticing: it
-// votes at once.
+// remains is a master that is demoted and promoted again, without a restart, between two looks of this client at its
+// role, which are a TTL apart (ten seconds at most).
 func WithReplicas() Option {
 	return quorumOption(func(c *config) error { c.acceptReplicas = true; return nil })
 }
