@@ -38,7 +38,7 @@ func (r *request) command(client valkey.Client, g *gated, full bool) valkey.Comp
 		return client.B().Time().Build()
 	}
 	s, teachable := g.scriptOf(r.op)
-	keys, args := r.keys(), r.arguments()
+	keys, args := r.keys(), r.arguments(g)
 	if full && teachable {
 		return client.B().Eval().Script(s.text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
 	}
@@ -48,7 +48,8 @@ func (r *request) command(client valkey.Client, g *gated, full bool) valkey.Comp
 // isProbe reports whether the request asks a server about itself.
 func (r *request) isProbe() bool { return r.attempt == infoProbe || r.attempt == timeProbe }
 
-// isGated reports whether the request would make a server promise something that it must be vouched for.
+// isGated reports whether the request is only for a server that was vouched for. An extension is for any, but does less on
+// one that was not.
 func (r *request) isGated() bool { return r.op == OpAcquire || r.op == OpAgree }
 
 func (r *request) keys() []string {
@@ -59,7 +60,7 @@ func (r *request) keys() []string {
 	return []string{k.lock, k.fence}
 }
 
-func (r *request) arguments() []string {
+func (r *request) arguments(g *gated) []string {
 	a := r.args
 	switch r.op {
 	case OpAcquire:
@@ -67,7 +68,11 @@ func (r *request) arguments() []string {
 	case OpAgree:
 		return []string{r.attempt.owner, a.token, counterLifetime}
 	case OpExtend:
-		return []string{r.attempt.owner, a.ttl, a.token, counterLifetime, a.spread}
+		refill := "0"
+		if g != nil {
+			refill = "1"
+		}
+		return []string{r.attempt.owner, a.ttl, a.token, counterLifetime, a.spread, refill}
 	case OpRelease:
 		return []string{r.attempt.owner, a.keep, a.notice}
 	default:

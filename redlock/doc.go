@@ -42,9 +42,9 @@
 // # Extending
 //
 // A lease is extended every third of its TTL, all leases of a Quorum together, by one goroutine and one batch a
-// node. A failed extension is repeated every twentieth of the TTL until the deadline. A node that lost the key,
-// because it was restarted, gets it back while the lease is valid; if a quorum of nodes says that it does not
-// have the key, the lease is lost at once.
+// node. A failed extension is repeated every twentieth of the TTL until the deadline. A node that lost the key gets it
+// back while the lease is valid, one that was restarted as soon as it votes again; if a quorum of nodes says that it does
+// not have the key, the lease is lost at once.
 //
 // # Fencing tokens
 //

@@ -163,22 +163,32 @@ func TestGateLongerTTLThanDeclaredIsWarnedAbout(t *testing.T) {
 	})
 }
 
-// The holder may always keep and strengthen what it has.
-func TestGateDoesNotStopExtensionsAndReleases(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+// The holder may always keep what a server still has, and release it. What a restarted server has lost is put back
+// when it votes again, and not before: see TestRefillOnARestartedNodeDoesNotCount.
+func TestGateAndExtensions(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
 		l := acquire(t, q)
 		synctest.Wait()
+		require.NoError(t, fleet.Node(0).Restart(true))
 		restart(t, fleet, 1)
-		time.Sleep(ttl/3 + ttl/20) // the next extension
+		for start := time.Now(); time.Since(start) < quarantine-time.Second; time.Sleep(ttl / 10) {
+			require.NoError(t, l.Err())
+			require.Positive(t, fleet.Node(0).TTL("tenure:{key}"), "an extension did not get there")
+			_, ok := fleet.Node(1).Get("tenure:{key}")
+			require.False(t, ok, "put back too early")
+		}
+		time.Sleep(2*time.Second + ttl)
 		synctest.Wait()
 		owner, ok := fleet.Node(1).Get("tenure:{key}")
-		require.True(t, ok, "a quarantined node gets the key back at once")
+		require.True(t, ok, "not put back")
 		require.Contains(t, owner, l.Identity())
+
+		require.NoError(t, fleet.Node(0).Restart(true))
 		require.NoError(t, l.Release(t.Context()))
 		synctest.Wait()
-		_, ok = fleet.Node(1).Get("tenure:{key}")
-		require.False(t, ok)
+		_, ok = fleet.Node(0).Get("tenure:{key}")
+		require.False(t, ok, "a release does not get to a quarantined node")
 	})
 }
 

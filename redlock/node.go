@@ -232,7 +232,7 @@ func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*requ
 		if err == nil {
 			err = n.gate.check(r, rep, sent, received)
 		}
-		if err != nil && isNoScript(err) && r.isGated() && (second || !n.gate.open.teaches()) {
+		if err != nil && isNoScript(err) && n.gate.open != nil && (r.isGated() || r.op == OpExtend) && (second || !n.gate.open.teaches()) {
 			stranger = true
 		}
 		if err != nil && n.gate.open != nil && isDemoted(err) {
@@ -273,7 +273,7 @@ func (n *node) prepare() {
 	}
 	scripts := ungated
 	if !n.q.cfg.restartGate {
-		scripts = append(slices.Clone(ungated), anyProcess.acquire, anyProcess.agree)
+		scripts = append(slices.Clone(ungated), anyProcess.scripts()...)
 	}
 	loads := make(valkey.Commands, len(scripts))
 	for i, s := range scripts {

@@ -63,14 +63,17 @@ const (
 	extendOther    = 0 // another owner's
 	extendOwn      = 1 // extended
 	extendRefilled = 2 // was gone, put back
-	extendGone     = 3 // was gone and could not be put back
+	extendGone     = 3 // was gone and could or must not be put back
 )
 
 // extendScript renews the key with PEXPIRE (a server that is out of memory refuses SET), puts it back where it
-// is gone, and raises the counter to the token where that is given. The two SETs run in pcall, because a full
-// server must not cost the extension.
+// is gone and that is permitted, and raises the counter to the token where that is given. The two SETs run in pcall,
+// because a full server must not cost the extension.
 //
-// KEYS lock, fence; ARGV owner, ttl ms, token or ”, counter lifetime ms.
+// Putting a key back is for the server process that was vouched for, see gated: one that was restarted may just before
+// have voted for somebody else, whose round still counts that vote.
+//
+// KEYS lock, fence; ARGV owner, ttl ms, token, counter lifetime ms, '1' to raise the counter, '1' to put the key back.
 var extendScript = newScript(`
 local holder = redis.call('GET', KEYS[1])
 local answer = 1
@@ -78,6 +81,8 @@ if holder == ARGV[1] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 elseif holder then
   return 0
+elseif ARGV[6] ~= '1' then
+  return 3
 else
   local set = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
   if set['err'] then
@@ -130,33 +135,42 @@ return {holder, redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[2]) or '0'}
 // are loaded together, so that a server has either all of them or none.
 var ungated = []*script{extendScript, releaseScript, observeScript}
 
-// gated are the scripts of one server process: acquireScript and agreeScript as texts that no other process was ever
-// given.
+// gated are the scripts of one server process, as texts that no other process was ever given: what acquires, and what
+// puts a key back.
 type gated struct {
-	acquire, agree *script
-	teachable      bool // may be sent as EVAL, to a server that does not know it
+	acquire, agree, extend *script
+	teachable              bool // may be sent as EVAL, to a server that does not know it
 }
+
+func (g *gated) scripts() []*script { return []*script{g.acquire, g.agree, g.extend} }
 
 // newGated makes the scripts of the process with that run_id. They are sent as EVALSHA only: the script cache of a
 // server is neither persisted nor replicated, so a process that was not vouched for answers NOSCRIPT, in the same
 // step that would have granted.
-func newGated(runID string) *gated {
-	mark := "-- for the server process " + runID
-	return &gated{acquire: newScript(mark + acquireScript.text), agree: newScript(mark + agreeScript.text)}
-}
+func newGated(runID string) *gated { return gatedBy("-- for the server process " + runID) }
 
 // newSelfChecking makes scripts that compare the run_id themselves, for a user who may not SCRIPT LOAD. They cost
 // the server three times as much, and may be sent as EVAL.
 func newSelfChecking(runID string) *gated {
-	check := "if not string.find(redis.call('INFO', 'server'), 'run_id:" + runID + "', 1, true) then\n" +
-		"  return redis.error_reply('NOSCRIPT another server process')\nend"
-	return &gated{acquire: newScript(check + acquireScript.text), agree: newScript(check + agreeScript.text), teachable: true}
+	g := gatedBy("if not string.find(redis.call('INFO', 'server'), 'run_id:" + runID + "', 1, true) then\n" +
+		"  return redis.error_reply('NOSCRIPT another server process')\nend")
+	g.teachable = true
+	return g
+}
+
+func gatedBy(head string) *gated {
+	return &gated{
+		acquire: newScript(head + acquireScript.text),
+		agree:   newScript(head + agreeScript.text),
+		extend:  newScript(head + extendScript.text),
+	}
 }
 
 // anyProcess are the scripts of a Quorum without a restart gate.
-var anyProcess = &gated{acquire: acquireScript, agree: agreeScript, teachable: true}
+var anyProcess = &gated{acquire: acquireScript, agree: agreeScript, extend: extendScript, teachable: true}
 
-// scriptOf returns the script of an operation and whether it may be sent as EVAL.
+// scriptOf returns the script of an operation, for a node whose gate has these scripts open or is closed (nil), and
+// whether it may be sent as EVAL.
 func (g *gated) scriptOf(op Op) (s *script, teachable bool) {
 	switch op {
 	case OpAcquire:
@@ -164,6 +178,9 @@ func (g *gated) scriptOf(op Op) (s *script, teachable bool) {
 	case OpAgree:
 		return g.agree, g.teachable
 	case OpExtend:
+		if g != nil {
+			return g.extend, g.teachable
+		}
 		return extendScript, true
 	case OpRelease:
 		return releaseScript, true

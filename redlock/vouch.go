@@ -124,7 +124,7 @@ func (g *gate) follow(info *serverInfo) {
 // load gives the process its scripts.
 func (g *gate) load(ctx context.Context, conn valkey.DedicatedClient, info *serverInfo) error {
 	scripts := newGated(info.runID)
-	for _, s := range []*script{scripts.acquire, scripts.agree} {
+	for _, s := range scripts.scripts() {
 		err := conn.Do(ctx, conn.B().ScriptLoad().Script(s.text).Build()).Error()
 		if err == nil {
 			continue
