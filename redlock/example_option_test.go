@@ -82,8 +82,9 @@ func ExampleWithRetry() {
 func ExampleWithLogger() {
 	q, closeAll := exampleQuorum(redlock.WithLogger(slog.New(slog.NewJSONHandler(os.Stderr, nil))))
 	defer closeAll()
-	fmt.Println(q.Healthy())
-	// Output: <nil>
+	_, err := q.TryAcquire(context.Background(), "key")
+	fmt.Println(err, q.Healthy())
+	// Output: <nil> <nil>
 }
 
 // printer is a tracer that prints how acquisitions end.

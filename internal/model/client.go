@@ -1,0 +1,232 @@
+package model
+
+import "math/bits"
+
+// clientSteps yields what an attempt may do next. Answers are not delivered one by one: a client that decides has received
+// some of those that were given, and the others are under way or lost.
+func (p *protocol) clientSteps(s *state, i int, yield yielder) {
+	at := &s.attempts[i]
+	switch at.phase {
+	case idle:
+		p.begin(s, i, yield)
+	case acquiring:
+		p.decide(s, i, yield)
+		// Giving up has no consequence before there is a key to release, other than a place for another attempt.
+		if p.replaceable(s) || p.holds(s, i) || p.exact {
+			p.end(s, i, evFail, yield)
+		}
+	case agreeing:
+		p.decideToken(s, i, yield)
+		p.end(s, i, evFail, yield)
+	case live:
+		if p.Extends {
+			p.beginExtend(s, i, yield)
+			p.decideExtend(s, i, yield)
+		}
+		p.end(s, i, evRelease, yield)
+	case lapsed:
+		p.decideExtend(s, i, yield)
+	}
+}
+
+func (p *protocol) begin(s *state, i int, yield yielder) {
+	if p.Starts > 0 && int(s.starts) >= p.Starts {
+		return
+	}
+	for _, hint := range p.hints {
+		t := *s
+		t.attempts[i] = attempt{phase: acquiring, left: p.valid(), hint: hint}
+		if p.NoClocks {
+			t.attempts[i].since = s.last
+		}
+		for n := range p.Nodes {
+			t.nodes[n].cells[i] = cell{queue: cmdAcquire}
+		}
+		if p.Starts > 0 {
+			t.starts++
+		}
+		yield(event{kind: evBegin, attempt: int8(i), arg: hint}, &t, none)
+	}
+}
+
+// answered returns the set of nodes whose reply is one of two.
+func (p *protocol) answered(s *state, i int, a, b reply) uint {
+	var set uint
+	for n := range p.Nodes {
+		if r := s.nodes[n].cells[i].reply; r == a || r == b {
+			set |= 1 << n
+		}
+	}
+	return set
+}
+
+// decide takes a quorum of grants. The client goes on with the first it has, so it is never more than a quorum.
+func (p *protocol) decide(s *state, i int, yield yielder) {
+	got := p.answered(s, i, granted, granted)
+	for _, set := range p.quorums {
+		if set&got == set {
+			p.choose(s, i, set, yield)
+		}
+	}
+}
+
+func (p *protocol) choose(s *state, i int, set uint, yield yielder) {
+	token := int8(-128)
+	for n := range p.Nodes {
+		if set>>n&1 == 1 {
+			token = max(token, s.nodes[n].cells[i].value)
+		}
+	}
+	e := event{kind: evDecide, attempt: int8(i), arg: int8(set)}
+	t := *s
+	t.attempts[i].token = token
+	below := false
+	for n := range p.Nodes {
+		cl := &t.nodes[n].cells[i]
+		mine := set>>n&1 == 1
+		behind := mine && cl.value < token
+		cl.reply, cl.value = noReply, 0
+		if !mine {
+			continue
+		}
+		cl.chosen = true
+		if behind {
+			below = true
+			cl.queue |= cmdAgree
+		} else {
+			cl.reply = settled
+		}
+	}
+	if !below || p.Defect == NoAgreement {
+		p.grant(&t, i, e, yield)
+		return
+	}
+	t.attempts[i].phase = agreeing
+	p.finish(&t, e, yield)
+}
+
+// decideToken grants the lease when all chosen nodes have the token.
+func (p *protocol) decideToken(s *state, i int, yield yielder) {
+	for n := range p.Nodes {
+		if cl := &s.nodes[n].cells[i]; cl.chosen && cl.reply != settled {
+			return
+		}
+	}
+	t := *s
+	p.grant(&t, i, event{kind: evAgreed, attempt: int8(i)}, yield)
+}
+
+func (p *protocol) grant(t *state, i int, e event, yield yielder) {
+	at := &t.attempts[i]
+	at.phase = live
+	if p.Defect == CountFromReply {
+		at.left = p.valid()
+	}
+	for n := range p.Nodes {
+		cl := &t.nodes[n].cells[i]
+		cl.queue &^= cmdAgree
+		cl.reply, cl.chosen, cl.value = noReply, false, 0
+	}
+	broken := t.exclusive()
+	if !p.looksAt(broken) {
+		broken = none
+	}
+	if p.Tokens {
+		if p.looksAt(TokenOrder) && !p.inOrder(t, at) {
+			broken = TokenOrder
+		}
+		t.last = max(t.last, at.token)
+		if p.NoClocks {
+			t.taken |= 1 << at.token
+			at.since = 0
+		}
+	}
+	p.conclude(t, e, broken, yield)
+}
+
+// beginExtend starts a round of extensions: at most one in a tick, none in the one in which the deadline began to
+// count, and at most one round of which something is still in flight before it.
+func (p *protocol) beginExtend(s *state, i int, yield yielder) {
+	if at := &s.attempts[i]; at.round == p.valid() || at.left == p.valid() && !p.NoClocks {
+		return
+	}
+	t := *s
+	for n := range p.Nodes {
+		cl := &t.nodes[n].cells[i]
+		if cl.queue&cmdExtend != 0 {
+			if cl.queue&cmdStale != 0 {
+				return
+			}
+			cl.queue ^= cmdExtend | cmdStale
+		}
+		cl.queue |= cmdExtend
+		cl.reply = noReply
+	}
+	t.attempts[i].round = p.valid()
+	p.finish(&t, event{kind: evBeginExtend, attempt: int8(i)}, yield)
+}
+
+// decideExtend moves the deadline, with a quorum of answers not all of which are refills.
+func (p *protocol) decideExtend(s *state, i int, yield yielder) {
+	got := p.answered(s, i, extended, refilled)
+	if s.attempts[i].round == 0 || bits.OnesCount(got) < p.quorum() {
+		return
+	}
+	fresh := p.answered(s, i, refilled, refilled)
+	if p.Defect != RefillQuorum && !p.mixed(got, fresh) {
+		return
+	}
+	t := *s
+	at := &t.attempts[i]
+	revived := at.phase == lapsed
+	at.phase = live
+	at.left, at.round = max(at.left, at.round), 0
+	if p.Defect == CountFromReply {
+		at.left = p.valid()
+	}
+	for n := range p.Nodes {
+		cl := &t.nodes[n].cells[i]
+		cl.reply = noReply
+	}
+	broken := t.exclusive()
+	if !p.looksAt(broken) {
+		broken = none
+	}
+	if revived && p.looksAt(LapsedStaysLapsed) {
+		broken = LapsedStaysLapsed
+	}
+	p.conclude(&t, event{kind: evExtended, attempt: int8(i), arg: int8(got)}, broken, yield)
+}
+
+// mixed reports whether a quorum can be had of the nodes that answered in which fewer than a quorum had lost the key.
+func (p *protocol) mixed(got, fresh uint) bool {
+	for _, set := range p.quorums {
+		if set&got == set && bits.OnesCount(set&fresh) < p.quorum() {
+			return true
+		}
+	}
+	return false
+}
+
+// end ends an attempt: it gives up, or its lease is released or lost. The release that it then sends may never arrive.
+// Without clocks that has no consequence, because a key may be gone at any moment.
+func (p *protocol) end(s *state, i int, kind eventKind, yield yielder) {
+	if p.NoClocks {
+		return
+	}
+	t := *s
+	p.stop(&t, i)
+	p.finish(&t, event{kind: kind, attempt: int8(i)}, yield)
+}
+
+func (p *protocol) stop(t *state, i int) {
+	t.attempts[i] = attempt{phase: ended, hint: t.attempts[i].hint, token: t.attempts[i].token}
+	for n := range p.Nodes {
+		cl := &t.nodes[n].cells[i]
+		cl.reply, cl.chosen, cl.value = noReply, false, 0
+		if p.NoStrays {
+			cl.queue = 0
+		}
+		cl.queue |= cmdRelease
+	}
+}

@@ -1,0 +1,80 @@
+package model
+
+// Config is a configuration: the sizes, the times in ticks, and what may go wrong.
+type Config struct {
+	Name     string
+	Nodes    int
+	Attempts int // at the same time
+	Starts   int // attempts in all; 0 for no limit
+	Restarts int // restarts in all; -1 for no limit
+
+	Validity int // of a lease, from the start of its round
+	Drift    int // how much earlier than the TTL a key may expire; the TTL is Validity + Drift
+	Gate     int // how long a restarted node does not vote, by clocks as fast as they may be
+	Skew     int // the allowance for wall clocks
+
+	Tokens   bool    // whether there are fencing tokens
+	Skews    []uint8 // by how much each server's wall clock is ahead; nil for not at all
+	Hints    []int8  // the clients' wall clocks
+	Extends  bool    // whether leases are extended
+	NoClocks bool    // nothing bounds time: a key may be gone at any moment, an attempt may take for ever
+
+	NoStrays    bool // what an attempt has in flight is lost when it ends
+	Unordered   bool // a node may run an attempt's commands in any order
+	SharedOwner bool // two of the attempts have the same owner value
+
+	Defect Defect
+	Only   Property // the property to look at; none for all
+}
+
+// ttl is how long a key lives that nobody touches.
+func (c *Config) ttl() uint8 { return uint8(c.Validity + c.Drift) }
+
+// valid is how long a lease is relied on.
+func (c *Config) valid() uint8 {
+	if c.Defect == NoDrift {
+		return c.ttl()
+	}
+	return uint8(c.Validity)
+}
+
+// quorum is how many nodes must agree.
+func (c *Config) quorum() int {
+	if c.Defect == QuorumTooSmall {
+		return c.Nodes / 2
+	}
+	return c.Nodes/2 + 1
+}
+
+// gate is how many ticks after its restart a node votes.
+func (c *Config) gate() int {
+	switch c.Defect {
+	case NoGate:
+		return 0
+	case ShortGate:
+		return c.Validity - 1
+	case GateWithoutSkew:
+		return c.Validity + c.Drift
+	default:
+		return c.Gate
+	}
+}
+
+// owner is what an attempt writes into the key; never 0.
+func (c *Config) owner(i int) uint8 {
+	if c.SharedOwner && i == 1 {
+		return 1
+	}
+	return uint8(i + 1)
+}
+
+func (c Config) but(name string, change func(*Config)) Config {
+	c.Name = name
+	change(&c)
+	return c
+}
+
+func (c Config) with(d Defect, only Property) Config {
+	c.Name, c.Defect, c.Only = d.String(), d, only
+	return c
+}

@@ -1,0 +1,57 @@
+package model
+
+// Defect is a deliberate mistake in the protocol.
+type Defect uint8
+
+// The defects.
+const (
+	Sound Defect = iota
+	NoGate
+	ShortGate       // a restarted node votes again before every lease that it may have forgotten is over
+	GateWithoutSkew // a restarted node votes again after the longest TTL
+	RefillUngated   // a restarted node does not vote, but takes back the key of a lease that is extended
+	RefillUncounted // the same, but only later extensions count it
+	NoAgreement     // the largest counter is taken as the token, whoever has it
+	AgreeLoose      // a node agrees to a token whoever has the key, also if its counter has reached the token
+	NoHint          // a grant counts up by one, nothing else
+	HintTooLow      // the hint is not held to what is at most the allowance behind the server's clock
+	HintTooHigh     // nor to what is at most the allowance ahead
+	LateReply       // an extension that is confirmed after the deadline revives the lease
+	CountFromReply  // the deadline counts from the reply, not from the start of the round
+	NoDrift         // the lease is relied on for the whole TTL
+	NoCompare       // a release deletes whatever key is there
+	ExtendAny       // an extension takes the key whoever has it
+	QuorumTooSmall  // N/2 nodes are a quorum
+	Overtaking      // a release may overtake its acquisition
+	NotStrict       // a node agrees to a token that its counter has reached already
+	AgreeAny        // a node agrees to a token whoever has the key
+	AgreeUngated    // a restarted node agrees to tokens
+	RefillQuorum    // an extension counts although a quorum had lost the key
+)
+
+var defectNames = [...]string{
+	Sound:           "none",
+	NoGate:          "no gate",
+	ShortGate:       "gate shorter than a lease",
+	GateWithoutSkew: "gate without the clock skew",
+	RefillUngated:   "refill is not gated",
+	RefillUncounted: "ungated refill counts later",
+	NoAgreement:     "no agreement on the token",
+	AgreeLoose:      "agreement looks at neither owner nor counter",
+	NoHint:          "no hint",
+	HintTooLow:      "hint not held from below",
+	HintTooHigh:     "hint not held from above",
+	LateReply:       "late reply revives",
+	CountFromReply:  "deadline counts from the reply",
+	NoDrift:         "no allowance for drift",
+	NoCompare:       "release does not compare",
+	ExtendAny:       "extension does not compare",
+	QuorumTooSmall:  "quorum of N/2",
+	Overtaking:      "release overtakes",
+	NotStrict:       "agreement is not strict",
+	AgreeAny:        "agreement does not look at the owner",
+	AgreeUngated:    "agreement is not gated",
+	RefillQuorum:    "extension of a key that a quorum had lost",
+}
+
+func (d Defect) String() string { return defectNames[d] }

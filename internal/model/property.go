@@ -1,0 +1,68 @@
+package model
+
+// Property is what a protocol must have.
+type Property uint8
+
+// The properties.
+const (
+	none Property = iota
+	// MutualExclusion: at most one lease is live.
+	MutualExclusion
+	// TokenOrder: a lease's token is greater than that of every lease granted before it. Without clocks that cannot be
+	// had of attempts that overlap: one may learn late of what it was granted early. Then a token must be greater
+	// than those granted before its attempt began, and none may be granted twice.
+	TokenOrder
+	// LapsedStaysLapsed: a lease whose deadline has passed is never live again.
+	LapsedStaysLapsed
+	// NothingLeft: when all that an ended attempt sent to a node has run there, its key is not there.
+	NothingLeft
+)
+
+func (p Property) String() string {
+	return [...]string{"-", "mutual exclusion", "token order", "a lapsed lease stays lapsed", "nothing is left"}[p]
+}
+
+// looksAt reports whether a configuration has the property to hold.
+func (c *Config) looksAt(p Property) bool {
+	switch {
+	case p == none || c.Only != none && c.Only != p:
+		return false
+	case p == MutualExclusion:
+		return !c.NoClocks // it rests on them
+	case p == NothingLeft:
+		return !c.Unordered // it rests on the order
+	default:
+		return true
+	}
+}
+
+// exclusive returns MutualExclusion if more than one lease is live.
+func (s *state) exclusive() Property {
+	holders := 0
+	for i := range s.attempts {
+		if s.attempts[i].phase == live {
+			holders++
+		}
+	}
+	if holders > 1 {
+		return MutualExclusion
+	}
+	return none
+}
+
+// clean returns NothingLeft if an ended attempt has left its key on the node.
+func (s *state) clean(c *Config, i, n int) Property {
+	cl := &s.nodes[n].cells[i]
+	if s.attempts[i].phase == ended && cl.queue == 0 && s.nodes[n].owner == c.owner(i) {
+		return NothingLeft
+	}
+	return none
+}
+
+// inOrder reports whether the token that an attempt is being granted keeps TokenOrder.
+func (p *protocol) inOrder(s *state, at *attempt) bool {
+	if p.NoClocks {
+		return at.token > at.since && s.taken>>at.token&1 == 0
+	}
+	return at.token > s.last
+}

@@ -1,0 +1,206 @@
+package model
+
+import "math/bits"
+
+// protocol is the system of a configuration.
+type protocol struct {
+	Config
+	quorums   []uint // the sets of nodes that are a quorum
+	gateTicks int
+	hints     []int8 // what a client's clock may show when it begins
+	exact     bool   // without the reductions, to test them
+}
+
+var _ system[state] = (*protocol)(nil)
+
+type yielder func(e event, next *state, broken Property)
+
+func newProtocol(c Config) *protocol {
+	p := &protocol{Config: c, gateTicks: c.gate(), hints: c.Hints}
+	if !c.Tokens || c.NoClocks {
+		p.hints = []int8{0}
+	}
+	for set := range uint(1) << c.Nodes {
+		if bits.OnesCount(set) == c.quorum() {
+			p.quorums = append(p.quorums, set)
+		}
+	}
+	return p
+}
+
+// initial is one state: nobody has the key, and every node votes.
+func (p *protocol) initial() []state {
+	var s state
+	for n := range p.Nodes {
+		nd := &s.nodes[n]
+		nd.age = uint8(p.gateTicks)
+		if p.Tokens {
+			nd.counter = p.floor()
+		}
+		if p.Skews != nil {
+			nd.skew = p.Skews[n]
+		}
+	}
+	if p.Tokens {
+		s.last = p.floor()
+	}
+	return []state{s}
+}
+
+func (p *protocol) steps(s *state, yield func(e event, next *state, broken Property)) {
+	for i := range p.Attempts {
+		p.clientSteps(s, i, yield)
+		p.forget(s, i, yield)
+		for n := range p.Nodes {
+			if s.nodes[n].cells[i].queue != 0 {
+				p.deliveries(s, i, n, yield)
+			}
+		}
+	}
+	for n := range p.Nodes {
+		p.restart(s, n, yield)
+	}
+	if !p.NoClocks {
+		p.tick(s, yield)
+	}
+}
+
+// tick lets a unit of time pass for everybody.
+func (p *protocol) tick(s *state, yield yielder) {
+	t := *s
+	for n := range p.Nodes {
+		nd := &t.nodes[n]
+		if nd.left > 0 {
+			if nd.left--; nd.left == 0 {
+				nd.owner = 0
+			}
+		}
+		if int(nd.age) < p.gateTicks {
+			nd.age++
+		}
+		if p.Tokens {
+			nd.counter = p.aged(nd.counter)
+			for i := range p.Attempts {
+				if cl := &nd.cells[i]; cl.reply == granted {
+					cl.value = p.aged(cl.value)
+				}
+			}
+		}
+	}
+	if p.Tokens {
+		t.last = p.aged(t.last)
+	}
+	for i := range p.Attempts {
+		p.tickAttempt(&t, i)
+	}
+	p.finish(&t, event{kind: evTick}, yield)
+}
+
+func (p *protocol) tickAttempt(t *state, i int) {
+	at := &t.attempts[i]
+	if p.Tokens && at.phase > acquiring {
+		at.token = p.aged(at.token)
+	}
+	if p.Tokens && at.phase != idle && at.hint != hintLow && at.hint != hintHigh {
+		at.hint = p.aged(at.hint)
+	}
+	if at.round > 0 {
+		if at.round--; at.round == 0 {
+			for n := range p.Nodes {
+				t.nodes[n].cells[i].reply = noReply
+			}
+		}
+	}
+	switch at.phase {
+	case acquiring, agreeing, live:
+		at.left--
+		switch {
+		case at.left > 0:
+		case at.phase == live && p.Defect == LateReply:
+			at.phase = lapsed
+		default:
+			p.stop(t, i)
+		}
+	}
+	if at.phase == lapsed && at.round == 0 {
+		p.stop(t, i)
+	}
+}
+
+// forget drops what is in flight for an ended attempt that has no key: it may never arrive. The attempt's place is then free
+// for another.
+func (p *protocol) forget(s *state, i int, yield yielder) {
+	if s.attempts[i].phase != ended || !p.replaceable(s) || p.holds(s, i) {
+		return
+	}
+	t := *s
+	p.clear(&t, i)
+	p.finish(&t, event{kind: evForget, attempt: int8(i)}, yield)
+}
+
+// replaceable reports whether more attempts may begin than there are places for.
+func (p *protocol) replaceable(s *state) bool {
+	return p.Starts == 0 || int(s.starts) < p.Starts && p.Starts > p.Attempts
+}
+
+func (p *protocol) clear(t *state, i int) {
+	t.attempts[i] = attempt{}
+	for n := range p.Nodes {
+		t.nodes[n].cells[i] = cell{}
+	}
+}
+
+// holds reports whether an attempt's key is on any node.
+func (p *protocol) holds(s *state, i int) bool {
+	for n := range p.Nodes {
+		if s.nodes[n].owner == p.owner(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// finish yields a step's outcome that grants nothing.
+func (p *protocol) finish(t *state, e event, yield yielder) { p.conclude(t, e, none, yield) }
+
+// conclude yields a step's outcome after removing from it what has no consequences any more.
+func (p *protocol) conclude(t *state, e event, broken Property, yield yielder) {
+	for i := range p.Attempts {
+		at := &t.attempts[i]
+		if at.phase == idle {
+			continue
+		}
+		var queued command
+		for n := range p.Nodes {
+			cl := &t.nodes[n].cells[i]
+			if at.phase == ended && cl.queue == cmdRelease && t.nodes[n].owner != p.owner(i) &&
+				p.Defect != NoCompare && !p.SharedOwner && !p.exact {
+				cl.queue = 0 // would find another's key or none
+			}
+			queued |= cl.queue
+			if left := t.clean(&p.Config, i, n); broken == none && p.looksAt(left) {
+				broken = left
+			}
+		}
+		if queued&cmdAcquire == 0 {
+			at.hint = 0
+		}
+		if at.phase == ended && queued&(cmdAgree|cmdStale|cmdExtend) == 0 {
+			at.token = 0
+			if queued == 0 && !p.holds(t, i) {
+				*at = attempt{}
+			}
+		}
+	}
+	if p.NoClocks && !p.Extends && !p.exact {
+		for n := range p.Nodes {
+			if nd := &t.nodes[n]; nd.owner != 0 && t.attempts[nd.owner-1].phase == live {
+				nd.owner, nd.left = 0, 0 // is in nobody's way, and never looked at
+			}
+		}
+	}
+	if p.Tokens && !p.exact {
+		p.forgetTokens(t)
+	}
+	yield(e, t, broken)
+}

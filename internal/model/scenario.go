@@ -1,0 +1,89 @@
+package model
+
+// leases is the model without fencing tokens. The second round of an acquisition can only delay a grant or prevent it, and
+// here grants may be late or missing anyway: what holds without it holds with it. Nothing in it grows for ever, so it
+// needs no limit to the number of attempts, restarts, extensions or ticks.
+var leases = Config{Nodes: 3, Attempts: 2, Restarts: -1, Validity: 2, Drift: 1, Gate: 3, Extends: true}
+
+// tokens is the model with fencing tokens. A node's counter outlives its attempts, so their number is limited, and that
+// of restarts. The gate is more than three times the skew: a token may be one ahead of the clock of the server that granted it,
+// that one ahead of another server's, and the hint there one behind.
+var tokens = Config{
+	Nodes: 3, Attempts: 2, Starts: 2, Restarts: 1, Validity: 2, Gate: 4, Skew: 1, Extends: true,
+	Tokens: true, Skews: []uint8{0, 0, 1}, Hints: []int8{hintLow, hintHigh},
+}
+
+// clockless is the model with fencing tokens in which no clock can be relied on. Counters are kept.
+var clockless = Config{
+	Nodes: 3, Attempts: 3, Starts: 3, Validity: 1, Tokens: true, NoClocks: true, Hints: []int8{0, 3}, NoStrays: true,
+}
+
+// Designs are the configurations in which the protocol must hold.
+func Designs() []Config {
+	return []Config{
+		leases.but("leases", func(*Config) {}),
+		leases.but("leases, three at a time", func(c *Config) { c.Attempts = 3 }),
+		leases.but("leases, four nodes", func(c *Config) { c.Nodes = 4 }),
+		leases.but("leases, five nodes, not extended", func(c *Config) { c.Nodes, c.Extends = 5, false }),
+		leases.but("leases, five nodes, no strays", func(c *Config) { c.Nodes, c.NoStrays = 5, true }),
+		leases.but("leases, longer times", func(c *Config) { c.Validity, c.Drift, c.Gate = 3, 2, 5 }),
+		leases.but("leases, commands in any order", func(c *Config) { c.Unordered, c.Extends = true, false }),
+		tokens.but("tokens", func(c *Config) { c.Extends = false }),
+		tokens.but("tokens, extended", func(c *Config) { c.NoStrays, c.Hints = true, []int8{hintLow, 0, hintHigh} }),
+		tokens.but("tokens, other clocks", func(c *Config) { c.NoStrays, c.Skews = true, []uint8{0, 1, 1} }),
+		tokens.but("tokens, wide skew", func(c *Config) { c.NoStrays, c.Extends, c.Skew, c.Skews, c.Gate = true, false, 2, []uint8{0, 1, 2}, 7 }),
+		tokens.but("tokens, three at a time", func(c *Config) { c.NoStrays, c.Extends, c.Attempts, c.Starts = true, false, 3, 3 }),
+		tokens.but("tokens, two of three, two restarts", func(c *Config) { c.NoStrays, c.Extends, c.Starts, c.Restarts = true, false, 3, 2 }),
+		tokens.but("tokens, five nodes", func(c *Config) {
+			c.NoStrays, c.Extends, c.Nodes, c.Skews, c.Hints = true, false, 5, []uint8{0, 0, 0, 0, 1}, []int8{hintHigh}
+		}),
+		clockless.but("tokens without clocks", func(*Config) {}),
+		clockless.but("tokens without clocks, extended", func(c *Config) { c.NoStrays, c.Extends, c.Attempts, c.Starts = false, true, 2, 2 }),
+	}
+}
+
+// Mistake is a defect, and the property that it must be seen to violate.
+type Mistake struct {
+	Config
+	Violates Property
+}
+
+// Mistakes are the configurations in which a violation must be found.
+func Mistakes() []Mistake {
+	short := tokens.but("", func(c *Config) { c.NoStrays, c.Extends = true, false })
+	fail := func(c Config, d Defect, p Property) Mistake { return Mistake{c.with(d, p), p} }
+	return []Mistake{
+		fail(leases, NoGate, MutualExclusion),
+		fail(leases, ShortGate, MutualExclusion),
+		fail(leases, RefillUngated, MutualExclusion),
+		fail(leases.but("", func(c *Config) { c.Validity, c.Gate, c.NoStrays = 3, 4, true }), RefillUncounted, MutualExclusion),
+		fail(leases, LateReply, LapsedStaysLapsed),
+		fail(leases, CountFromReply, MutualExclusion),
+		fail(leases, NoDrift, MutualExclusion),
+		fail(leases, NoCompare, MutualExclusion),
+		fail(leases, ExtendAny, MutualExclusion),
+		fail(leases, QuorumTooSmall, MutualExclusion),
+		fail(leases, Overtaking, NothingLeft),
+		{leases.but("one owner value for two attempts", func(c *Config) { c.SharedOwner, c.Only = true, MutualExclusion }), MutualExclusion},
+		fail(short, GateWithoutSkew, TokenOrder),
+		fail(short, NoAgreement, TokenOrder),
+		fail(clockless, AgreeLoose, TokenOrder),
+		fail(short, NoHint, TokenOrder),
+		fail(short, HintTooLow, TokenOrder),
+		fail(short, HintTooHigh, TokenOrder),
+	}
+}
+
+// Spares are rules of the protocol without which it holds all the same, in the model: another rule covers for each.
+func Spares() []Config {
+	short := tokens.but("", func(c *Config) { c.NoStrays = true })
+	return []Config{
+		clockless.with(NotStrict, none),
+		clockless.with(AgreeAny, none),
+		short.with(NotStrict, none),
+		short.with(AgreeUngated, none),
+		short.with(RefillUngated, TokenOrder),
+		leases.with(RefillQuorum, none),
+		leases.with(LateReply, MutualExclusion),
+	}
+}

@@ -1,0 +1,156 @@
+package model
+
+// deliveries yields what happens when a node runs an attempt's next command.
+func (p *protocol) deliveries(s *state, i, n int, yield yielder) {
+	queue := s.nodes[n].cells[i].queue
+	for rest := queue; rest != 0; {
+		cmd := rest & -rest
+		rest &^= cmd
+		p.deliver(s, i, n, cmd, yield)
+		if !p.Unordered && p.Defect != Overtaking {
+			break
+		}
+	}
+	// A command that is refused changes nothing, and one that is lost neither: both are the same as one that is in
+	// flight for ever, unless another is waiting behind it.
+	head := queue & -queue
+	if ph := s.attempts[i].phase; head != queue && (ph == live || ph == ended && head == cmdAgree || p.exact) {
+		t := *s
+		t.nodes[n].cells[i].queue &^= head
+		yield(event{kind: evLost, attempt: int8(i), node: int8(n), arg: int8(head)}, &t, none)
+	}
+}
+
+// deliver runs a command.
+func (p *protocol) deliver(s *state, i, n int, cmd command, yield yielder) {
+	e := event{kind: evRun, attempt: int8(i), node: int8(n), arg: int8(cmd)}
+	switch cmd {
+	case cmdAcquire:
+		p.acquire(s, i, n, e, yield)
+	case cmdAgree:
+		p.agree(s, i, n, e, yield)
+	case cmdStale, cmdExtend:
+		p.extend(s, i, n, cmd, e, yield)
+	case cmdRelease:
+		t := *s
+		nd := &t.nodes[n]
+		nd.cells[i].queue &^= cmd
+		if nd.owner == p.owner(i) || p.Defect == NoCompare {
+			nd.owner, nd.left = 0, 0
+		}
+		p.finish(&t, e, yield)
+	}
+}
+
+// votes reports whether the gate lets a node take part.
+func (p *protocol) votes(n *node) bool { return int(n.age) >= p.gateTicks }
+
+// absent reports whether a node may have no key: one expires early by as much as the server's clock may be fast.
+func (p *protocol) absent(n *node) bool { return n.owner == 0 || int(n.left) <= p.Drift || p.NoClocks }
+
+// acquire grants an absent key. Otherwise it is refused, which changes nothing.
+func (p *protocol) acquire(s *state, i, n int, e event, yield yielder) {
+	nd := &s.nodes[n]
+	if !p.votes(nd) {
+		return
+	}
+	grant := func(counter int8) {
+		t := *s
+		cl := &t.nodes[n].cells[i]
+		cl.queue &^= cmdAcquire
+		t.nodes[n].counter = counter
+		t.nodes[n].owner, t.nodes[n].left = p.owner(i), p.ttl()
+		if s.attempts[i].phase == acquiring {
+			cl.reply, cl.value = granted, counter
+		}
+		p.finish(&t, e, yield)
+	}
+	switch {
+	case nd.owner == p.owner(i): // of another attempt with the same owner value
+		grant(nd.counter)
+	case !p.absent(nd):
+	case p.NoClocks:
+		for _, hint := range p.Hints {
+			grant(max(nd.counter+1, hint))
+		}
+	default:
+		grant(p.counted(nd, s.attempts[i].hint))
+	}
+}
+
+// agree raises the counter to the attempt's token.
+func (p *protocol) agree(s *state, i, n int, e event, yield yielder) {
+	nd, token := &s.nodes[n], s.attempts[i].token
+	if !p.votes(nd) && p.Defect != AgreeUngated {
+		return
+	}
+	if nd.owner != p.owner(i) && p.Defect != AgreeAny && p.Defect != AgreeLoose {
+		return
+	}
+	if nd.counter > token || nd.counter == token && p.Defect != NotStrict && p.Defect != AgreeLoose {
+		return
+	}
+	t := *s
+	cl := &t.nodes[n].cells[i]
+	cl.queue &^= cmdAgree
+	t.nodes[n].counter = token
+	if s.attempts[i].phase == agreeing {
+		cl.reply = settled
+	}
+	p.finish(&t, e, yield)
+}
+
+// extend runs an extension: it sets the TTL of the attempt's own key, and puts the key back where there is none.
+func (p *protocol) extend(s *state, i, n int, cmd command, e event, yield yielder) {
+	nd := &s.nodes[n]
+	at := &s.attempts[i]
+	heard := cmd == cmdExtend && at.round > 0 && (at.phase == live || at.phase == lapsed)
+	if nd.owner == p.owner(i) || nd.owner != 0 && p.Defect == ExtendAny {
+		t := *s
+		tn := &t.nodes[n]
+		tn.cells[i].queue &^= cmd
+		tn.owner, tn.left = p.owner(i), p.ttl()
+		if heard {
+			tn.cells[i].reply = extended
+		}
+		p.finish(&t, e, yield)
+		if p.Tokens && tn.counter < at.token {
+			tn.counter = at.token // spread, which not every extension does
+			p.finish(&t, e, yield)
+		}
+	}
+	if p.absent(nd) && (p.votes(nd) || p.Defect == RefillUngated || p.Defect == RefillUncounted) {
+		t := *s
+		tn := &t.nodes[n]
+		tn.cells[i].queue &^= cmd
+		tn.owner, tn.left = p.owner(i), p.ttl()
+		tn.counter = max(tn.counter, at.token)
+		if heard && (p.votes(nd) || p.Defect == RefillUngated) {
+			tn.cells[i].reply = refilled
+		}
+		e.kind = evRefill
+		p.finish(&t, e, yield)
+	}
+}
+
+// restart crashes a node and brings it back empty. While it is down nothing reaches it, and nobody sees what it has:
+// that it is down for a while is the same as that nothing reaches it for a while. What was in flight is lost; a release is
+// sent again.
+func (p *protocol) restart(s *state, n int, yield yielder) {
+	if p.Restarts >= 0 && int(s.restarts) >= p.Restarts {
+		return
+	}
+	t := *s
+	nd := &t.nodes[n]
+	nd.owner, nd.left, nd.age = 0, 0, 0
+	if p.Tokens {
+		nd.counter = p.floor()
+	}
+	for i := range p.Attempts {
+		nd.cells[i].queue &= cmdRelease
+	}
+	if p.Restarts >= 0 {
+		t.restarts++
+	}
+	p.finish(&t, event{kind: evRestart, node: int8(n)}, yield)
+}

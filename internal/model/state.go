@@ -1,0 +1,114 @@
+package model
+
+// The largest sizes that a state has room for.
+const (
+	maxNodes    = 5
+	maxAttempts = 3
+)
+
+// state is everything at one moment. It holds nothing but small numbers, so that it is compared and copied as a value.
+// Fields beyond a configuration's number of nodes and attempts are zero.
+type state struct {
+	nodes    [maxNodes]node
+	attempts [maxAttempts]attempt
+	last     int8   // the largest token that was granted
+	starts   uint8  // attempts begun, where the configuration limits them
+	restarts uint8  // nodes restarted, likewise
+	taken    uint16 // without clocks: the set of tokens that were granted
+}
+
+// node is one server, and what lies between it and each attempt.
+type node struct {
+	owner   uint8 // who has the key: an attempt's owner value, 0 for nobody
+	left    uint8 // ticks until the key expires
+	age     uint8 // ticks since the restart, up to the configuration's gate
+	skew    uint8 // how many ticks its wall clock is ahead
+	counter int8  // fencing counter, see token.go
+	cells   [maxAttempts]cell
+}
+
+// cell is what is under way between an attempt and a node.
+type cell struct {
+	queue  command // commands in flight: a set, run in the order of its bits
+	reply  reply   // what the node answered in the attempt's present round
+	chosen bool    // the node is one of the quorum whose counters the attempt brings to its token
+	value  int8    // the counter that a granted acquire answered
+}
+
+// command is a set of commands. Of each there is at most one in a queue, and the client sends them in this order.
+type command uint8
+
+const (
+	cmdAcquire command = 1 << iota
+	cmdAgree
+	cmdStale  // an extension of a round that is over: its answer is not listened to
+	cmdExtend // an extension of the present round
+	cmdRelease
+)
+
+type reply uint8
+
+const (
+	noReply  reply = iota
+	granted        // acquire: the key is the attempt's, value is the counter
+	settled        // agree: the counter is the token
+	extended       // extend: the key was the attempt's own
+	refilled       // extend: it was gone and has been put back
+)
+
+// attempt is one acquisition and the lease that comes of it, with an owner value of its own.
+type attempt struct {
+	phase phase
+	left  uint8 // ticks until the deadline, counted from the start of the round
+	round uint8 // ticks until the deadline that the extension under way would give; 0 for none
+	hint  int8  // the client's wall clock, or hintLow or hintHigh
+	token int8
+	since int8 // without clocks: the largest token that was granted before the attempt began
+}
+
+type phase uint8
+
+const (
+	idle phase = iota
+	acquiring
+	agreeing
+	live
+	lapsed // past its deadline and still listening: the defect lateReply only
+	ended
+)
+
+// words packs a state into numbers, and returns how many: a state's identity for the search.
+func (s *state) words(c *Config, w *[2*maxNodes + maxAttempts + 1]uint64) []uint64 {
+	k := 0
+	for i := range c.Nodes {
+		w[k], w[k+1] = s.nodes[i].words()
+		k += 2
+	}
+	for i := range c.Attempts {
+		w[k] = s.attempts[i].word()
+		k++
+	}
+	w[k] = uint64(uint8(s.last)) | uint64(s.starts)<<8 | uint64(s.restarts)<<16 | uint64(s.taken)<<24
+	return w[:k+1]
+}
+
+func (n *node) words() (hi, lo uint64) {
+	hi = uint64(n.owner) | uint64(n.left)<<8 | uint64(n.age)<<16 | uint64(n.skew)<<24 | uint64(uint8(n.counter))<<32
+	for i := range n.cells {
+		lo = lo<<20 | n.cells[i].word()
+	}
+	return hi, lo
+}
+
+func (a *attempt) word() uint64 {
+	return uint64(a.phase) | uint64(a.left)<<8 | uint64(a.round)<<16 | uint64(uint8(a.hint))<<24 |
+		uint64(uint8(a.token))<<32 | uint64(uint8(a.since))<<40
+}
+
+func (c *cell) word() uint64 {
+	w := uint64(c.queue) | uint64(c.reply)<<6 | uint64(uint8(c.value))<<10
+	if c.chosen {
+		w |= 1 << 18
+	}
+	return w
+}

@@ -1,0 +1,82 @@
+package model
+
+// Nodes differ in nothing but their names (and their clocks' skew, which is part of their state), and so do
+// attempts. So of all states that differ in names only, one is enough. Nodes are put in order by their contents, after
+// the attempts: those by what they are and by what the nodes as a set hold of them. Attempts that this does not tell apart keep
+// their order, which at worst visits a state twice under two names.
+
+func (p *protocol) canonical(s *state) {
+	if p.exact {
+		return
+	}
+	if p.Attempts > 1 && !p.SharedOwner {
+		p.sortAttempts(s)
+	}
+	for i := 1; i < p.Nodes; i++ {
+		for j := i; j > 0 && s.nodes[j].before(&s.nodes[j-1]); j-- {
+			s.nodes[j], s.nodes[j-1] = s.nodes[j-1], s.nodes[j]
+		}
+	}
+}
+
+func (n *node) before(m *node) bool {
+	hi, lo := n.words()
+	mhi, mlo := m.words()
+	return hi < mhi || hi == mhi && lo < mlo
+}
+
+func (p *protocol) sortAttempts(s *state) {
+	var keys [maxAttempts]uint64
+	var order [maxAttempts]int
+	sorted := true
+	for i := range p.Attempts {
+		keys[i], order[i] = p.signature(s, i), i
+		for j := i; j > 0 && keys[order[j]] < keys[order[j-1]]; j-- {
+			order[j], order[j-1] = order[j-1], order[j]
+			sorted = false
+		}
+	}
+	if sorted {
+		return
+	}
+	was := *s
+	var renamed [maxAttempts + 1]uint8
+	for to := range p.Attempts {
+		from := order[to]
+		renamed[from+1] = uint8(to + 1)
+		s.attempts[to] = was.attempts[from]
+		for n := range p.Nodes {
+			s.nodes[n].cells[to] = was.nodes[n].cells[from]
+		}
+	}
+	for n := range p.Nodes {
+		s.nodes[n].owner = renamed[was.nodes[n].owner]
+	}
+}
+
+// signature is the same for a state in which nodes have other names.
+func (p *protocol) signature(s *state, i int) uint64 {
+	sum := uint64(0)
+	for n := range p.Nodes {
+		nd := &s.nodes[n]
+		w := nd.cells[i].word() | uint64(nd.age)<<24 | uint64(nd.skew)<<32 | uint64(nd.left)<<40 | uint64(uint8(nd.counter))<<48
+		if nd.owner == p.owner(i) {
+			w |= 1 << 63
+		}
+		sum += mix(w)
+	}
+	return mix(s.attempts[i].word()) ^ sum
+}
+
+func mix(w uint64) uint64 {
+	w ^= w >> 31
+	w *= 0x9fb21c651e98df25
+	w ^= w >> 29
+	w *= 0x7fb5d329728ea185
+	return w ^ w>>32
+}
+
+func (p *protocol) identity(s *state) fingerprint {
+	var w [2*maxNodes + maxAttempts + 1]uint64
+	return hash(s.words(&p.Config, &w))
+}
