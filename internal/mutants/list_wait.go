@@ -1,0 +1,45 @@
+package main
+
+// waitMutants break how a waiter wakes.
+var waitMutants = []Mutant{
+	{
+		Name:   "waiter-without-poll",
+		Rule:   "A waiter tries about once a TTL, in case the release was not announced.",
+		File:   "redlock/wait.go",
+		Old:    "pause = min(a.untilExpiry(), jitter(a.cfg.ttl, pollJitter))",
+		New:    "pause = a.untilExpiry()",
+		Checks: []Check{tests(redlock, "TestTrap14WaiterWithoutMessagesPolls")},
+	},
+	{
+		Name:   "waiter-without-pttl",
+		Rule:   "A waiter wakes when the keys of a dead holder expire.",
+		File:   "redlock/wait.go",
+		Old:    "pause = min(a.untilExpiry(), jitter(a.cfg.ttl, pollJitter))",
+		New:    "pause = jitter(a.cfg.ttl, pollJitter)",
+		Checks: []Check{tests(redlock, "TestTrap12SuccessorWakesAtExpiry")},
+	},
+	{
+		Name:   "waiter-not-told",
+		Rule:   "A waiter wakes when a quorum has announced the release.",
+		File:   "redlock/notice.go",
+		Old:    "if w.seen++; w.seen == need {",
+		New:    "if w.seen++; w.seen == -1 {",
+		Checks: []Check{tests(redlock, "TestWaiterWakesOnRelease")},
+	},
+	{
+		Name:   "waiter-told-too-early",
+		Rule:   "A waiter that hears of a minimum hold comes when that is over.",
+		File:   "redlock/wait.go",
+		Old:    "if until == 0 {",
+		New:    "if until == 0 || true {",
+		Checks: []Check{tests(redlock, "TestMinHoldShortensTheKeysLife")},
+	},
+	{
+		Name:   "waiter-needs-every-node",
+		Rule:   "A waiter wakes when enough keys have expired for a quorum, not when all have.",
+		File:   "redlock/acquire.go",
+		Old:    "wanted := min(max(a.q.need-o.agreed, 1), len(ttls))",
+		New:    "wanted := len(ttls)",
+		Checks: []Check{tests(redlock, "TestUntilFree")},
+	},
+}

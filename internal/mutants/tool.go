@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// tool is the go command, at the root of a module.
+type tool struct {
+	root    string
+	timeout time.Duration // of a test binary
+}
+
+// buildTime is what compiling may take on top of a timeout.
+const buildTime = 5 * time.Minute
+
+// moduleRoot returns the directory of the module that dir is in.
+func moduleRoot(dir string) (string, error) {
+	cmd := exec.Command("go", "env", "GOMOD")
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("mutants: go env GOMOD: %w", err)
+	}
+	mod := strings.TrimSpace(string(out))
+	if filepath.Base(mod) != "go.mod" {
+		return "", errors.New("mutants: this is no module: run it in the repository")
+	}
+	return filepath.Dir(mod), nil
+}
+
+// command makes a command that is interrupted when ctx ends.
+func (t *tool) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = t.root
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	return cmd
+}
+
+// build compiles a package with an overlay, to output if that is not empty.
+func (t *tool) build(ctx context.Context, overlay, pkg, output string) error {
+	ctx, cancel := context.WithTimeout(ctx, buildTime)
+	defer cancel()
+	args := []string{"build", "-overlay=" + overlay}
+	if output != "" {
+		args = append(args, "-o", output)
+	}
+	out, err := t.command(ctx, "go", append(args, pkg)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("mutants: %s does not compile: %w\n%s", pkg, err, out)
+	}
+	return nil
+}
+
+// test runs the tests of a package that match a regular expression, with an overlay if that is not empty.
+func (t *tool) test(ctx context.Context, overlay, pkg, names string) (*testRun, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.timeout+buildTime)
+	defer cancel()
+	args := []string{"test", "-json", "-vet=off", "-count=1", "-timeout=" + t.timeout.String(), "-run=" + names}
+	if overlay != "" {
+		args = append(args, "-overlay="+overlay)
+	}
+	var out bytes.Buffer
+	cmd := t.command(ctx, "go", append(args, pkg)...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("mutants: go test %s: %w", pkg, context.Cause(ctx))
+	}
+	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
+		return nil, fmt.Errorf("mutants: go test %s: %w", pkg, err)
+	}
+	run, parseErr := parse(&out)
+	if parseErr == nil && err != nil && run.outcome == passed {
+		run.outcome = unclear // a go command that failed before it tested anything
+	}
+	return run, parseErr
+}
