@@ -147,7 +147,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	timeout := a.q.cfg.timeout(OpAcquire, a.cfg.ttl)
 	start := a.q.clock.Now()
 	rd := newRound(OpAcquire, len(a.q.nodes), a.q.need)
-	rd.decided = a.q.acquireCertain
+	rd.decided = a.certain
 	a.q.broadcast(ctx, rd, at, &arguments{
 		ttl:  milliseconds(a.cfg.ttl),
 		hint: strconv.FormatInt(time.Now().UnixMicro(), 10),
@@ -164,7 +164,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	if waited != nil {
 		return fail(newContextError(ctx, a.keys.name, nil))
 	}
-	if !o.success {
+	if !o.success || a.isCompleted(o) {
 		err, split := a.refusal(o)
 		a.q.rollBack(ctx, at, o)
 		return nil, split, err
@@ -176,7 +176,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	if err := tooLate(a.keys.name, a.q.clock.Now().Sub(start), a.cfg.ttl); err != nil {
 		return fail(err)
 	}
-	l = newLease(ctx, a.q, at, token, start)
+	l = newLease(ctx, a.q, at, token, start, attemptsIn(o.replies))
 	if l == nil {
 		return fail(ErrClosed)
 	}
@@ -229,6 +229,26 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, o outcome, timeout
 	return token, nil
 }
 
+// certain reports whether further answers cannot change how the round is taken: also as done, see WithOnce.
+func (a *acquisition) certain(replies []reply) bool {
+	if a.cfg.once != nil {
+		if nodes, completed := done(replies, a.cfg.once.n); completed || nodes > len(replies)-a.q.need {
+			return true
+		}
+	}
+	return a.q.acquireCertain(replies)
+}
+
+// isCompleted reports whether a node knows that the sequence was completed. One is enough: a quorum has granted it then,
+// also if those of this round have forgotten.
+func (a *acquisition) isCompleted(o outcome) bool {
+	if a.cfg.once == nil {
+		return false
+	}
+	_, completed := done(o.replies, a.cfg.once.n)
+	return completed
+}
+
 // acquireCertain reports whether further answers cannot change how an acquisition's round is taken: as granted, as a
 // failure of too many nodes, as held by an owner who has a quorum, or as a vote that was split.
 func (q *Quorum) acquireCertain(replies []reply) bool {
@@ -248,12 +268,12 @@ func (q *Quorum) acquireCertain(replies []reply) bool {
 // leading returns the owner that most of the refusing nodes name, and how many do.
 func leading(replies []reply) (owner string, nodes int) {
 	for i, rep := range replies {
-		if rep.verdict != refused {
+		if rep.verdict != refused || rep.record != nil {
 			continue
 		}
 		same := 1
 		for _, other := range replies[i+1:] {
-			if other.verdict == refused && other.owner == rep.owner {
+			if other.verdict == refused && other.record == nil && other.owner == rep.owner {
 				same++
 			}
 		}
@@ -272,6 +292,14 @@ func (a *acquisition) refusal(o outcome) (err error, split bool) {
 	silent := count(o.replies, failed)
 	if o.expired {
 		silent += count(o.replies, pending)
+	}
+	if a.cfg.once != nil {
+		if known, completed := done(o.replies, a.cfg.once.n); completed || known > len(o.replies)-a.q.need {
+			return a.doneError(o.replies), false
+		} else if known > 0 && nodes == 0 && silent <= len(o.replies)-a.q.need {
+			// Some were left behind by an attempt that failed, perhaps, and others split the rest.
+			return a.doneError(o.replies), o.agreed > 0
+		}
 	}
 	if nodes == 0 || silent > len(o.replies)-a.q.need {
 		return a.q.quorumError(OpAcquire, a.keys.name, o), false
@@ -296,7 +324,7 @@ func (a *acquisition) refusal(o outcome) (err error, split bool) {
 func (a *acquisition) untilFree(o outcome) time.Duration {
 	var ttls []time.Duration
 	for _, rep := range o.replies {
-		if rep.verdict == refused {
+		if rep.verdict == refused && rep.record == nil {
 			ttls = append(ttls, rep.pttl)
 		}
 	}

@@ -54,17 +54,30 @@ func (r *request) isGated() bool { return r.op == OpAcquire || r.op == OpAgree }
 
 func (r *request) keys() []string {
 	k := r.attempt.keys
-	if r.op == OpRelease {
-		return []string{k.lock}
+	var keys []string
+	switch r.op {
+	case OpRelease:
+		keys = []string{k.lock}
+	case OpAgree:
+		return []string{k.lock, k.fence}
+	default:
+		keys = []string{k.lock, k.fence}
 	}
-	return []string{k.lock, k.fence}
+	if r.attempt.cfg.once != nil {
+		keys = append(keys, k.record)
+	}
+	return keys
 }
 
 func (r *request) arguments(g *gated) []string {
 	a := r.args
+	var once []string
+	if o := r.attempt.cfg.once; o != nil {
+		once = o.arguments()
+	}
 	switch r.op {
 	case OpAcquire:
-		return []string{r.attempt.owner, a.ttl, a.hint, counterLifetime, a.skew}
+		return append([]string{r.attempt.owner, a.ttl, a.hint, counterLifetime, a.skew}, once...)
 	case OpAgree:
 		return []string{r.attempt.owner, a.token, counterLifetime}
 	case OpExtend:
@@ -72,9 +85,13 @@ func (r *request) arguments(g *gated) []string {
 		if g != nil {
 			refill = "1"
 		}
-		return []string{r.attempt.owner, a.ttl, a.token, counterLifetime, a.spread, refill}
+		return append([]string{r.attempt.owner, a.ttl, a.token, counterLifetime, a.spread, refill}, once...)
 	case OpRelease:
-		return []string{r.attempt.owner, a.keep, a.notice}
+		args := []string{r.attempt.owner, a.keep, a.notice}
+		if once != nil {
+			args = append(append(args, a.record), once...)
+		}
+		return args
 	default:
 		return nil
 	}
@@ -101,6 +118,8 @@ func (r *request) parse(result valkey.ValkeyResult) (reply, error) {
 		return parseExtend(msg)
 	case r.op == OpObserve:
 		return parseObserve(msg)
+	case r.op == OpRelease:
+		return parseRelease(msg)
 	default:
 		return parseFlag(msg)
 	}
@@ -109,11 +128,17 @@ func (r *request) parse(result valkey.ValkeyResult) (reply, error) {
 // parseAcquire reads what acquireScript returns.
 func parseAcquire(msg valkey.ValkeyMessage) (reply, error) {
 	if msg.IsArray() {
+		parts, err := msg.ToArray()
+		if err != nil {
+			return reply{}, unexpected(msg)
+		}
+		if len(parts) == 3 {
+			return parseDone(parts)
+		}
 		rep, err := parseHolder(msg)
 		if err != nil {
 			return reply{}, err
 		}
-		parts, _ := msg.ToArray()
 		rep.verdict = refused
 		if len(parts) < 4 {
 			return reply{}, unexpected(msg)
@@ -126,7 +151,8 @@ func parseAcquire(msg valkey.ValkeyMessage) (reply, error) {
 		return reply{}, unexpected(msg)
 	}
 	counter, rest, _ := strings.Cut(text, " ")
-	seconds, micros, _ := strings.Cut(rest, " ")
+	seconds, rest, _ := strings.Cut(rest, " ")
+	micros, recorded, _ := strings.Cut(rest, " ")
 	token, err1 := strconv.ParseUint(counter, 10, 64)
 	s, err2 := strconv.ParseInt(seconds, 10, 64)
 	us, err3 := strconv.ParseInt(micros, 10, 64)
@@ -134,7 +160,45 @@ func parseAcquire(msg valkey.ValkeyMessage) (reply, error) {
 		return reply{}, unexpected(msg)
 	}
 	server, err := serverTime(s, us)
-	return reply{verdict: agreed, token: token, server: server}, err
+	if err != nil {
+		return reply{}, err
+	}
+	rep := reply{verdict: agreed, token: token, server: server}
+	if recorded != "" {
+		if rep.record = parseRecord(recorded); rep.record == nil {
+			return reply{}, unexpected(msg)
+		}
+	}
+	return rep, nil
+}
+
+// parseDone reads a refusal because of the sequence.
+func parseDone(parts []valkey.ValkeyMessage) (reply, error) {
+	text, err := parts[0].ToString()
+	rep := reply{verdict: refused}
+	if err == nil {
+		rep.record = parseRecord(text)
+	}
+	if rep.record == nil {
+		return reply{}, unexpected(parts[0])
+	}
+	rep.server, err = parseClock(parts[1], parts[2])
+	return rep, err
+}
+
+// parseRecord reads the record of a sequence, see acquireScript; nil if it is none.
+func parseRecord(text string) *record {
+	fields := strings.SplitN(text, " ", 6)
+	if len(fields) != 6 {
+		return nil
+	}
+	granted, err1 := strconv.ParseInt(fields[0], 10, 64)
+	attempts, err2 := strconv.Atoi(fields[1])
+	completed, err3 := strconv.ParseInt(fields[2], 10, 64)
+	if err1 != nil || err2 != nil || err3 != nil {
+		return nil
+	}
+	return &record{granted: granted, attempts: attempts, completed: completed, owner: fields[5]}
 }
 
 // parseTime reads a reply to TIME.
@@ -201,6 +265,15 @@ func parseObserve(msg valkey.ValkeyMessage) (reply, error) {
 	if rep.token, err = strconv.ParseUint(text, 10, 64); err != nil {
 		return reply{}, unexpected(msg)
 	}
+	if len(parts) > 3 {
+		text, err := parts[3].ToString()
+		if err != nil {
+			return reply{}, unexpected(msg)
+		}
+		if rep.record = parseRecord(text); rep.record == nil {
+			return reply{}, unexpected(msg)
+		}
+	}
 	rep.verdict = agreed
 	return rep, nil
 }
@@ -212,6 +285,19 @@ func parseExtend(msg valkey.ValkeyMessage) (reply, error) {
 	}
 	rep := reply{verdict: refused, extend: int(answer)}
 	if answer == extendOwn || answer == extendRefilled {
+		rep.verdict = agreed
+	}
+	return rep, nil
+}
+
+// parseRelease reads what releaseScript returns.
+func parseRelease(msg valkey.ValkeyMessage) (reply, error) {
+	answer, err := msg.AsInt64()
+	if err != nil || answer < 0 || answer > 3 {
+		return reply{}, unexpected(msg)
+	}
+	rep := reply{verdict: refused, unwritten: answer >= 2}
+	if answer%2 == 1 {
 		rep.verdict = agreed
 	}
 	return rep, nil

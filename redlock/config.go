@@ -38,6 +38,7 @@ type leaseConfig struct {
 	minHold    time.Duration
 	maxHold    time.Duration // zero for none
 	manual     bool
+	once       *once // nil for none
 	identity   string
 	retryAfter time.Duration // derived: TTL/20
 }
@@ -120,6 +121,9 @@ func (l *leaseConfig) check(c *config) error {
 	}
 	if d.minHold >= d.ttl {
 		return &OptionError{"WithMinHold", fmt.Sprintf("%v is not below the TTL of %v", d.minHold, d.ttl)}
+	}
+	if d.once != nil && d.once.keep < d.ttl {
+		return &OptionError{"WithOnce", fmt.Sprintf("numbers are to be kept for %v, which is below the TTL of %v", d.once.keep, d.ttl)}
 	}
 	if !d.manual {
 		// A first attempt that times out, the pause, and a second attempt must fit into the validity.

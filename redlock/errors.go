@@ -13,6 +13,8 @@ import (
 var (
 	// ErrHeld means that another owner holds the key.
 	ErrHeld = errors.New("redlock: held by another owner")
+	// ErrDone means that the sequence of WithOnce was granted or completed before. The DoneError around it has the numbers.
+	ErrDone = errors.New("redlock: sequence already done")
 	// ErrNoQuorum means that too few nodes answered to decide anything.
 	ErrNoQuorum = errors.New("redlock: no quorum of nodes")
 	// ErrTimeout means that a node, or the round as a whole, took longer than it may.

@@ -159,10 +159,10 @@ func (s *servers) pttl(node int, key string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// locks returns every key on a node that is not a fencing counter.
+// locks returns every key on a node that is neither a fencing counter nor the record of a sequence.
 func (s *servers) locks(node int) []string {
 	s.t.Helper()
-	return slices.DeleteFunc(s.Node(node).Keys(s.t), func(key string) bool { return strings.HasSuffix(key, ":fence") })
+	return slices.DeleteFunc(s.Node(node).Keys(s.t), func(key string) bool { return strings.HasSuffix(key, ":fence") || strings.HasSuffix(key, ":once") })
 }
 
 // requireFree waits until no node has a lock any more.

@@ -28,14 +28,10 @@ func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
 	if q.isClosed() {
 		return Holder{}, ErrClosed
 	}
-	timeout := q.cfg.timeout(OpObserve, q.cfg.lease.ttl)
-	rd := newRound(OpObserve, len(q.nodes), q.need)
-	rd.decided = q.holderCertain
-	q.broadcast(ctx, rd, &attempt{keys: keys}, nil, q.clock.Now().Add(timeout), nil)
-	if rd.wait(ctx, timeout) != nil {
-		return Holder{}, newContextError(ctx, key, nil)
+	o, err := q.observe(ctx, &attempt{keys: keys}, q.holderCertain)
+	if err != nil {
+		return Holder{}, err
 	}
-	o := rd.outcome()
 	holder, ok := q.holderIn(key, o.replies)
 	switch {
 	case ok:
@@ -45,6 +41,18 @@ func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
 	default:
 		return Holder{}, q.quorumError(OpObserve, key, o)
 	}
+}
+
+// observe asks all nodes for a key's state.
+func (q *Quorum) observe(ctx context.Context, at *attempt, decided func([]reply) bool) (outcome, error) {
+	timeout := q.cfg.timeout(OpObserve, q.cfg.lease.ttl)
+	rd := newRound(OpObserve, len(q.nodes), q.need)
+	rd.decided = decided
+	q.broadcast(ctx, rd, at, nil, q.clock.Now().Add(timeout), nil)
+	if rd.wait(ctx, timeout) != nil {
+		return outcome{}, newContextError(ctx, at.keys.name, nil)
+	}
+	return rd.outcome(), nil
 }
 
 // holderCertain reports whether further answers cannot change who has a quorum.

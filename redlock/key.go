@@ -13,6 +13,7 @@ type keyset struct {
 	name   string // as the user gave it
 	lock   string // owner value, expires with the TTL
 	fence  string // counter of fencing tokens
+	record string // of the sequence, see WithOnce
 	notice string // channel on which releases are published
 }
 
@@ -26,7 +27,7 @@ func (c *config) keyset(key string) (*keyset, error) {
 		return nil, &OptionError{"key", "starts with }, which would spread its state over several cluster slots"}
 	}
 	lock := c.prefix + ":{" + key + "}"
-	return &keyset{name: key, lock: lock, fence: lock + ":fence", notice: lock + ":notice"}, nil
+	return &keyset{name: key, lock: lock, fence: lock + ":fence", record: lock + ":once", notice: lock + ":notice"}, nil
 }
 
 // An owner value is the identity, a separator and randomLength characters from a cryptographic source. It is

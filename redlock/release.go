@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
@@ -18,7 +19,17 @@ import (
 // Release may be called any number of times and concurrently; every call returns the same. It returns nil when
 // a quorum has freed the key, a *LostError when the lease was lost before (its keys are still cleaned up), or a
 // *QuorumError when too few nodes confirmed, in which case the key expires by itself at the latest.
-func (l *Lease) Release(ctx context.Context) error {
+//
+// A lease with WithOnce leaves its sequence granted, and not completed: see Complete.
+func (l *Lease) Release(ctx context.Context) error { return l.finish(ctx, recordKeep) }
+
+// Complete is Release, and records on the nodes that the lease's sequence is completed, so that it is not granted again;
+// see WithOnce, without which it is no more than Release. What was completed is recorded also if the lease was lost
+// meanwhile. nil means that a quorum has recorded it; a *QuorumError that this is not certain. After a Release it does nothing
+// and returns what that returned.
+func (l *Lease) Complete(ctx context.Context) error { return l.finish(ctx, recordDone) }
+
+func (l *Lease) finish(ctx context.Context, record string) error {
 	l.mu.Lock()
 	if done := l.releasing; done != nil {
 		l.mu.Unlock()
@@ -35,7 +46,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	if t != nil {
 		ctx = t.TraceReleaseStart(ctx, TraceReleaseStartData{Key: l.Key(), Lease: l})
 	}
-	err := l.free(ctx)
+	err := l.free(ctx, record)
 	if lost := l.final.Load().err; !ended {
 		err = lost
 	}
@@ -47,14 +58,19 @@ func (l *Lease) Release(ctx context.Context) error {
 }
 
 // free sends the release and waits for a quorum of answers.
-func (l *Lease) free(ctx context.Context) error {
+func (l *Lease) free(ctx context.Context, record string) error {
 	keep := max(l.attempt.cfg.minHold-l.q.clock.Now().Sub(l.granted), 0)
-	args := &arguments{keep: milliseconds(keep.Round(time.Millisecond)), notice: l.attempt.keys.notice}
+	args := &arguments{keep: milliseconds(keep.Round(time.Millisecond)), notice: l.attempt.keys.notice, record: record}
 	rd := l.q.sendRelease(ctx, l.attempt, args, nil)
 	_ = rd.wait(context.Background(), l.q.cfg.timeout(OpRelease, l.TTL()))
 	o := rd.outcome()
 	gone := count(o.replies, refused)
+	unwritten := l.q.unwritten(o.replies)
 	switch {
+	case len(unwritten) > 0 && o.agreed+gone-len(unwritten) < l.q.need:
+		e := l.q.quorumError(OpRelease, l.Key(), o)
+		e.Succeeded, e.Errs = o.agreed+gone-len(unwritten), append(e.Errs, unwritten...)
+		return e
 	case gone >= l.q.need:
 		return &LostError{Key: l.Key(), Reason: LostRefused}
 	case o.agreed+gone >= l.q.need:
@@ -62,6 +78,19 @@ func (l *Lease) free(ctx context.Context) error {
 	default:
 		return l.q.quorumError(OpRelease, l.Key(), o)
 	}
+}
+
+// errUnwritten is the node error of a completion that freed the key.
+var errUnwritten = errors.New("the key is free, and the completion of its sequence could not be recorded: the server is out of memory")
+
+// unwritten returns an error for each node that could not record what it was told with a release.
+func (q *Quorum) unwritten(replies []reply) (errs []*NodeError) {
+	for i, rep := range replies {
+		if rep.unwritten {
+			errs = append(errs, &NodeError{Node: q.nodes[i].addr, Op: OpRelease, Err: errUnwritten})
+		}
+	}
+	return errs
 }
 
 // releaseCertain: a node that refuses does not have the key, which is as good as having freed it.
@@ -73,7 +102,7 @@ func (q *Quorum) releaseCertain(replies []reply) bool {
 // that answered that another owner has the key. It follows the attempt's own requests on each node. The
 // caller's cancellation does not reach it.
 func (q *Quorum) rollBack(ctx context.Context, at *attempt, o outcome) {
-	q.sendRelease(context.WithoutCancel(ctx), at, &arguments{keep: "0"}, func(i int) bool {
+	q.sendRelease(context.WithoutCancel(ctx), at, &arguments{keep: "0", record: recordUndo}, func(i int) bool {
 		return o.replies[i].verdict != refused
 	})
 }

@@ -40,19 +40,22 @@ type arguments struct {
 	spread string // extend ('1' raises the counter to the token)
 	keep   string // release
 	notice string // release ('' publishes nothing)
+	record string // release; what to do with the record of the sequence
 }
 
 // reply is a node's answer to a request.
 type reply struct {
-	verdict verdict
-	token   uint64        // counter, for granted acquires and observations
-	owner   string        // holder's owner value, for refused acquires and observations
-	pttl    time.Duration // holder's TTL, likewise
-	extend  int           // what extendScript answered
-	server  time.Duration // server's clock, for acquires and probes; since 1970
-	info    *serverInfo   // for probes
-	at      clock.Instant // when it came, for probes
-	err     *NodeError
+	verdict   verdict
+	token     uint64        // counter, for granted acquires and observations
+	owner     string        // holder's owner value, for refused acquires and observations
+	pttl      time.Duration // holder's TTL, likewise
+	extend    int           // what extendScript answered
+	server    time.Duration // server's clock, for acquires and probes; since 1970
+	record    *record       // of the sequence: for acquires with WithOnce, granted or refused because of it
+	unwritten bool          // releases: the record of the sequence could not be written
+	info      *serverInfo   // for probes
+	at        clock.Instant // when it came, for probes
+	err       *NodeError
 }
 
 // verdict is a reply reduced to what a tally counts.

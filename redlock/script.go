@@ -24,13 +24,36 @@ func newScript(text string) *script {
 // within the allowance for clock skew around the server's own: a client whose clock is absurd, in either direction,
 // then disturbs nobody's order.
 //
-// KEYS lock, fence; ARGV owner, ttl ms, hint us, counter lifetime ms, clock skew us.
-// Returns 'counter seconds micros', or {holder's owner value, its PTTL, seconds, micros}; the last two are TIME.
+// With a third key the grant is one of a sequence, see WithOnce. The record of it is text: the largest number granted, how
+// often it was, the largest completed, the first two as they were before the last grant, and that grant's owner value.
+//
+// KEYS lock, fence, record; ARGV owner, ttl ms, hint us, counter lifetime ms, clock skew us, and with a record the
+// sequence, its lifetime ms, '1' to count what was granted.
+// Returns 'counter seconds micros record', or {holder's owner value, its PTTL, seconds, micros}, or with the sequence
+// refused {record, seconds, micros}; the last two are TIME.
 var acquireScript = newScript(`
 local time = redis.call('TIME')
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then
   return {holder, redis.call('PTTL', KEYS[1]), time[1], time[2]}
+end
+local record = ''
+if KEYS[3] then
+  record = redis.call('GET', KEYS[3]) or '0 0 0 0 0 '
+  if not holder then
+    local granted, times, completed = string.match(record, '^(%d+) (%d+) (%d+) ')
+    local n, last = tonumber(ARGV[6]), tonumber(granted)
+    if tonumber(completed) >= n or (ARGV[8] == '1' and last >= n) then
+      return {record, time[1], time[2]}
+    end
+    local before = granted .. ' ' .. times
+    if last < n then
+      granted, times = ARGV[6], 1
+    elseif last == n then
+      times = times + 1
+    end
+    record = granted .. ' ' .. times .. ' ' .. completed .. ' ' .. before .. ' ' .. ARGV[1]
+  end
 end
 local fence = redis.call('GET', KEYS[2]) or '0'
 if not holder then
@@ -38,9 +61,12 @@ if not holder then
   local hint = math.max(now - ARGV[5], math.min(now + ARGV[5], tonumber(ARGV[3])))
   fence = string.format('%.0f', math.max(tonumber(fence) + 1, hint))
   redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])
+  if KEYS[3] then
+    redis.call('SET', KEYS[3], record, 'PX', ARGV[7])
+  end
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 end
-return fence .. ' ' .. time[1] .. ' ' .. time[2]
+return fence .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. record
 `)
 
 // agreeScript raises the counter to the agreed token. The comparison is strict: of two acquisitions that
@@ -73,7 +99,10 @@ const (
 // Putting a key back is for the server process that was vouched for, see gated: one that was restarted may just before
 // have voted for somebody else, whose round still counts that vote.
 //
-// KEYS lock, fence; ARGV owner, ttl ms, token, counter lifetime ms, '1' to raise the counter, '1' to put the key back.
+// With a third key it raises the record of the sequence too, see WithOnce.
+//
+// KEYS lock, fence, record; ARGV owner, ttl ms, token, counter lifetime ms, '1' to raise the counter, '1' to put the key
+// back, and with a record the sequence and its lifetime ms.
 var extendScript = newScript(`
 local holder = redis.call('GET', KEYS[1])
 local answer = 1
@@ -96,6 +125,14 @@ if answer == 2 or ARGV[5] == '1' then
     fence = ARGV[3]
   end
   redis.pcall('SET', KEYS[2], fence, 'PX', ARGV[4])
+  if KEYS[3] then
+    local record = redis.call('GET', KEYS[3]) or '0 0 0 0 0 '
+    local granted, completed = string.match(record, '^(%d+) %d+ (%d+) ')
+    if tonumber(granted) < tonumber(ARGV[7]) then
+      record = ARGV[7] .. ' 1 ' .. completed .. ' ' .. ARGV[7] .. ' 1 ' .. ARGV[1]
+    end
+    redis.pcall('SET', KEYS[3], record, 'PX', ARGV[8])
+  end
 end
 return answer
 `)
@@ -104,10 +141,36 @@ return answer
 // hold, and tells waiters when a channel is given. The message is the milliseconds until the key is free, a
 // space, and the owner value that ended. A user who may not publish must not lose the release, hence pcall.
 //
-// KEYS lock; ARGV owner, keep ms, channel or ”. Returns 1 if the key was the owner's.
+// With a second key it corrects the record of the sequence first, whoever has the key: 'undo' takes back what this owner
+// recorded, 'done' records the completion. A server that is full must not lose the release over it, hence pcall.
+//
+// KEYS lock, record; ARGV owner, keep ms, channel or ”, and with a record what to do with it, the sequence and its
+// lifetime ms. Returns 1 if the key was the owner's and 0 if not, and 2 more if the record could not be written.
 var releaseScript = newScript(`
+local unwritten = 0
+if KEYS[2] and ARGV[4] ~= 'keep' then
+  local record = redis.call('GET', KEYS[2]) or '0 0 0 0 0 '
+  local granted, times, completed, before, owner = string.match(record, '^(%d+) (%d+) (%d+) (%d+ %d+) (.*)$')
+  local changed
+  if ARGV[4] == 'undo' then
+    if owner == ARGV[1] then
+      changed = before .. ' ' .. completed .. ' ' .. before .. ' '
+    end
+  elseif tonumber(completed) < tonumber(ARGV[5]) then
+    if tonumber(granted) < tonumber(ARGV[5]) then
+      granted, times, owner = ARGV[5], 1, ARGV[1]
+      before = granted .. ' 1'
+    end
+    changed = granted .. ' ' .. times .. ' ' .. ARGV[5] .. ' ' .. before .. ' ' .. owner
+  end
+  if changed then
+    if redis.pcall('SET', KEYS[2], changed, 'PX', ARGV[6])['err'] then
+      unwritten = 2
+    end
+  end
+end
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
-  return 0
+  return unwritten
 end
 if ARGV[2] == '0' then
   redis.call('DEL', KEYS[1])
@@ -117,18 +180,23 @@ end
 if ARGV[3] ~= '' then
   redis.pcall('PUBLISH', ARGV[3], ARGV[2] .. ' ' .. ARGV[1])
 end
-return 1
+return unwritten + 1
 `)
 
 // observeScript reads a key's state at one moment.
 //
-// KEYS lock, fence. Returns {owner value, PTTL, counter}, or an empty list.
+// KEYS lock, fence, and with a record that. Returns {owner value, PTTL, counter, record}, without the last if there is no
+// third key, or an empty list if nobody has the key and there is no third one.
 var observeScript = newScript(`
 local holder = redis.call('GET', KEYS[1])
-if not holder then
-  return {}
+if not KEYS[3] then
+  if not holder then
+    return {}
+  end
+  return {holder, redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[2]) or '0'}
 end
-return {holder, redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[2]) or '0'}
+local record = redis.call('GET', KEYS[3]) or '0 0 0 0 0 '
+return {holder or '', redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[2]) or '0', record}
 `)
 
 // ungated are the scripts that any server process may run: what they do is right on one that was restarted too. They

@@ -1,0 +1,168 @@
+package redlock
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Delivery tells what WithOnce counts: sequences that were granted, or those that were completed. The words are those
+// of message delivery.
+type Delivery int
+
+// The deliveries.
+const (
+	// AtMostOnce grants a sequence to one lease. If that holder dies, nobody gets the sequence again.
+	AtMostOnce Delivery = iota
+	// AtLeastOnce grants a sequence until one lease on it was ended by Lease.Complete.
+	AtLeastOnce
+)
+
+func (d Delivery) String() string {
+	switch d {
+	case AtMostOnce:
+		return "at most once"
+	case AtLeastOnce:
+		return "at least once"
+	default:
+		return "Delivery(" + strconv.Itoa(int(d)) + ")"
+	}
+}
+
+// MaxSequence bounds the numbers of WithOnce: scripts on the servers count in doubles, which are exact up to 2^53.
+// Milliseconds since 1970 stay below it for 285,000 years.
+const MaxSequence = 1<<53 - 1
+
+type leaseOption func(*leaseConfig) error
+
+func (o leaseOption) applyLease(l *leaseConfig) error { return o(l) }
+
+// WithOnce makes the lease one of a sequence on its key: the lease is granted only if n is greater than every number that was
+// granted on the key before (AtMostOnce), or that was completed (AtLeastOnce). Otherwise the error is a *DoneError. The
+// number is checked and recorded by the same script that grants, so whoever asks a quorum later finds it on at least one
+// node that remembers.
+//
+// n is between 1 and MaxSequence; the tick of a schedule in milliseconds since 1970 is a good one. keep is how long the
+// nodes remember after the last lease with WithOnce on the key, at least the TTL: longer than any holder of an old number
+// may come late. Leases on the key without WithOnce are not counted.
+//
+// It is not promised when nodes lose their data: a quorum of nodes that forgot grants the number again. A lease that was extended or
+// completed is recorded on every node within reach, and each lease that follows records it anew, so a node that comes
+// back empty is no danger for longer than it takes to the next number. Nor is a number granted for certain: a holder that
+// dies between the first and the last vote may leave numbers that nobody got, and AtMostOnce does not give them again.
+func WithOnce(n int64, d Delivery, keep time.Duration) LeaseOption {
+	return leaseOption(func(l *leaseConfig) error {
+		switch {
+		case n < 1 || n > MaxSequence:
+			return &OptionError{"WithOnce", fmt.Sprintf("sequence %d is not between 1 and MaxSequence", n)}
+		case d != AtMostOnce && d != AtLeastOnce:
+			return &OptionError{"WithOnce", fmt.Sprintf("%v is neither AtMostOnce nor AtLeastOnce", d)}
+		case keep < time.Millisecond:
+			return &OptionError{"WithOnce", fmt.Sprintf("numbers are to be kept for %v: use longer than a holder of an old one may come late", keep)}
+		}
+		l.once = &once{n: n, delivery: d, keep: keep}
+		return nil
+	})
+}
+
+// once is what WithOnce asks for.
+type once struct {
+	n        int64
+	delivery Delivery
+	keep     time.Duration
+}
+
+// What a release does to the record of the sequence.
+const (
+	recordKeep = "keep" // nothing
+	recordUndo = "undo" // the attempt has failed: as it was before
+	recordDone = "done" // the sequence is completed
+)
+
+// arguments returns what the scripts need to know beside the lease's own arguments.
+func (o *once) arguments() []string {
+	granted := "1"
+	if o.delivery == AtLeastOnce {
+		granted = "0"
+	}
+	return []string{strconv.FormatInt(o.n, 10), milliseconds(o.keep), granted}
+}
+
+// DoneError reports a sequence that WithOnce does not grant. It matches ErrDone.
+type DoneError struct {
+	Key      string
+	Sequence int64 // that was asked for
+	Granted  int64 // the largest that was granted, as far as the nodes that were asked know
+	// Completed is the largest that was completed. If it is below Sequence, the holder of Granted may still have been at work
+	// when its lease ended, or it may have died.
+	Completed int64
+	Identity  string // the last holder's, see WithIdentity; empty if not known
+}
+
+func (e *DoneError) Error() string {
+	state := "granted, and not known to be completed"
+	if e.Completed >= e.Sequence {
+		state = "completed"
+	}
+	return fmt.Sprintf("redlock: sequence %d of %q was %s: the last was %d, by %s", e.Sequence, e.Key, state, max(e.Granted, e.Completed), nameOr(e.Identity))
+}
+
+func nameOr(identity string) string {
+	if identity == "" {
+		return "somebody"
+	}
+	return identity
+}
+
+// Is reports whether target is ErrDone.
+func (e *DoneError) Is(target error) bool { return target == ErrDone }
+
+// ErrorType returns the stable value "done" for the error.type attribute of traces and metrics.
+func (e *DoneError) ErrorType() string { return "done" }
+
+// record is what a node knows of a key's sequence.
+type record struct {
+	granted   int64
+	completed int64
+	attempts  int    // how often granted was
+	owner     string // of the last grant
+}
+
+// done counts the nodes that refused because of the sequence, and reports whether one of them knows it to be completed.
+func done(replies []reply, n int64) (nodes int, completed bool) {
+	for _, rep := range replies {
+		if rep.record == nil {
+			continue
+		}
+		if rep.verdict == refused {
+			nodes++
+		}
+		completed = completed || rep.record.completed >= n
+	}
+	return nodes, completed
+}
+
+// doneError describes what the nodes know.
+func (a *acquisition) doneError(replies []reply) *DoneError {
+	e := &DoneError{Key: a.keys.name, Sequence: a.cfg.once.n}
+	for _, rep := range replies {
+		if r := rep.record; r != nil {
+			if r.granted >= e.Granted && r.owner != "" {
+				e.Identity = ownerIdentity(r.owner)
+			}
+			e.Granted, e.Completed = max(e.Granted, r.granted), max(e.Completed, r.completed)
+		}
+	}
+	return e
+}
+
+// attemptsIn returns how often the sequence has been granted, as far as the nodes that granted it know.
+func attemptsIn(replies []reply) int {
+	most := 1
+	for _, rep := range replies {
+		if rep.verdict == agreed && rep.record != nil {
+			most = max(most, rep.record.attempts)
+		}
+	}
+	return most
+}

@@ -1,0 +1,380 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+const recordKey = "tenure:{key}:once"
+
+func atMostOnce(n int64) redlock.LeaseOption {
+	return redlock.WithOnce(n, redlock.AtMostOnce, time.Hour)
+}
+
+func atLeastOnce(n int64) redlock.LeaseOption {
+	return redlock.WithOnce(n, redlock.AtLeastOnce, time.Hour)
+}
+
+// requireDone is refused because of the sequence.
+func requireDone(t *testing.T, q *redlock.Quorum, opt redlock.LeaseOption) *redlock.DoneError {
+	t.Helper()
+	l, err := q.TryAcquire(t.Context(), "key", opt)
+	require.ErrorIs(t, err, redlock.ErrDone)
+	require.Nil(t, l)
+	require.Equal(t, "done", redlock.ErrorType(err))
+	var de *redlock.DoneError
+	require.ErrorAs(t, err, &de)
+	return de
+}
+
+func finish(t *testing.T, end func(context.Context) error) {
+	t.Helper()
+	require.NoError(t, end(t.Context()))
+	synctest.Wait()
+}
+
+func TestOnceGrantsASequenceOnce(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		a, b := open(t, fleet, redlock.WithIdentity("a")), open(t, fleet, redlock.WithIdentity("b"))
+		l := acquire(t, a, atMostOnce(7))
+		require.Equal(t, int64(7), l.Sequence())
+		require.Equal(t, 1, l.Attempt())
+		_, err := b.TryAcquire(t.Context(), "key", atMostOnce(7))
+		require.ErrorIs(t, err, redlock.ErrHeld, "as long as the key is held that is the reason")
+		finish(t, l.Release)
+
+		de := requireDone(t, b, atMostOnce(7))
+		require.Equal(t, redlock.DoneError{Key: "key", Sequence: 7, Granted: 7, Identity: "a"}, *de)
+		require.Equal(t, `redlock: sequence 7 of "key" was granted, and not known to be completed: the last was 7, by a`, de.Error())
+		requireDone(t, a, atMostOnce(6))
+
+		l = acquire(t, b, atMostOnce(8))
+		finish(t, l.Complete)
+		require.Equal(t, redlock.DoneError{Key: "key", Sequence: 7, Granted: 8, Completed: 8, Identity: "b"}, *requireDone(t, a, atMostOnce(7)))
+		require.Contains(t, requireDone(t, a, atMostOnce(8)).Error(), "was completed: the last was 8, by b")
+
+		l = acquire(t, a) // not of the sequence
+		require.Zero(t, l.Sequence())
+		finish(t, l.Release)
+		requireDone(t, a, atMostOnce(8))
+	})
+}
+
+func TestOnceIsForgottenAfterItsTime(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		finish(t, acquire(t, q, redlock.WithOnce(5, redlock.AtMostOnce, 2*ttl)).Release)
+		time.Sleep(2*ttl - time.Second)
+		requireDone(t, q, atMostOnce(5))
+		time.Sleep(time.Second + time.Millisecond)
+		finish(t, acquire(t, q, atMostOnce(5)).Release)
+	})
+}
+
+// AtLeastOnce grants until somebody has completed.
+func TestOnceIsRepeatedUntilCompleted(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		finish(t, acquire(t, q, atLeastOnce(3)).Release)
+		l := acquire(t, q, atLeastOnce(3))
+		require.Equal(t, 2, l.Attempt())
+		l.StopExtending()
+		<-l.Context().Done() // a holder that died
+		synctest.Wait()
+		l, err := q.Acquire(t.Context(), "key", atLeastOnce(3))
+		require.NoError(t, err)
+		require.Equal(t, 3, l.Attempt())
+		requireMostOnce := func() { requireDone(t, q, atMostOnce(3)) }
+		finish(t, l.Complete)
+		requireMostOnce()
+		require.Equal(t, int64(3), requireDone(t, q, atLeastOnce(3)).Completed)
+		requireDone(t, q, atLeastOnce(2))
+		require.Equal(t, 1, acquire(t, q, atLeastOnce(4)).Attempt())
+	})
+}
+
+// A holder whose lease ran out while it worked has still done the work.
+func TestCompleteAfterALossIsRecorded(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		l := acquire(t, q, atLeastOnce(3))
+		l.StopExtending()
+		<-l.Context().Done()
+		time.Sleep(ttl)
+		require.ErrorIs(t, l.Complete(t.Context()), redlock.ErrLost)
+		synctest.Wait()
+		requireDone(t, q, atLeastOnce(3))
+	})
+}
+
+// What an attempt without a quorum recorded is taken back, also where the server had recorded another before.
+func TestOnceFailedAttemptLeavesNothing(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		l := acquire(t, q, atMostOnce(1))
+		synctest.Wait() // until the nodes behind the quorum have it too
+		finish(t, l.Complete)
+		before := make([]string, 5)
+		for i := range before {
+			before[i], _ = fleet.Node(i).Get(recordKey)
+			require.Regexp(t, `^1 1 1 0 0 `, before[i])
+		}
+		freeze(t, fleet, 2, 3, 4)
+		_, err := q.TryAcquire(t.Context(), "key", atMostOnce(2))
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		thaw(t, fleet, 2, 3, 4)
+		time.Sleep(ttl / 5) // releases that failed are repeated
+		synctest.Wait()
+		for i := range before {
+			record, _ := fleet.Node(i).Get(recordKey)
+			require.Equal(t, "1 1 1 1 1 ", record, "node %d", i)
+		}
+		require.Equal(t, 1, acquire(t, q, atMostOnce(2)).Attempt())
+	})
+}
+
+// A quorum that granted and the next quorum have a node in common, and that node is enough.
+func TestOnceIsRememberedByOneNodeOfTheNextQuorum(t *testing.T) {
+	for _, end := range []string{"released", "completed", "died"} {
+		t.Run(end, func(t *testing.T) {
+			bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+				q := open(t, fleet)
+				freeze(t, fleet, 3, 4)
+				l := acquire(t, q, atMostOnce(2), redlock.WithoutAutoExtend())
+				// What lies in the sockets of the other two is lost.
+				require.NoError(t, fleet.Node(3).Kill())
+				require.NoError(t, fleet.Node(4).Kill())
+				switch end {
+				case "released":
+					finish(t, l.Release)
+				case "completed":
+					finish(t, l.Complete)
+				case "died":
+					l.StopExtending()
+					<-l.Context().Done()
+				}
+				require.NoError(t, q.Close())
+				freeze(t, fleet, 0, 1)
+				require.NoError(t, fleet.Node(3).Restart(false))
+				require.NoError(t, fleet.Node(4).Restart(false))
+				time.Sleep(2 * quarantine)
+				other := open(t, fleet)
+				synctest.Wait()
+				requireDone(t, other, atMostOnce(2))
+				finish(t, acquire(t, other, atMostOnce(3)).Release)
+			})
+		})
+	}
+}
+
+// One node that knows of the completion decides: nobody waits for the others.
+func TestOnceCompletedOnOneNodeIsCompleted(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		set(t, fleet.Node(2), recordKey, "5 1 5 0 0 somebody/0123456789012345678901")
+		freeze(t, fleet, 0, 1)
+		began := time.Now()
+		de := requireDone(t, q, atLeastOnce(5))
+		require.Equal(t, "somebody", de.Identity)
+		require.Zero(t, time.Since(began))
+	})
+}
+
+// Numbers left behind by an attempt that died in the middle do not stop the others, as long as a quorum is free of them.
+func TestOnceLeftoversOfAMinority(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		for i := range 2 {
+			set(t, fleet.Node(i), recordKey, "5 1 4 4 1 dead/0123456789012345678901")
+		}
+		finish(t, acquire(t, q, atMostOnce(5)).Complete)
+		for i := range 5 {
+			record, _ := fleet.Node(i).Get(recordKey)
+			require.Regexp(t, `^5 1 5 `, record, "the completion is recorded everywhere")
+		}
+	})
+}
+
+func TestExtensionSpreadsTheSequence(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		require.NoError(t, fleet.Node(2).Kill())
+		l := acquire(t, q, atMostOnce(9))
+		require.NoError(t, fleet.Node(2).Restart(false))
+		time.Sleep(2*quarantine + ttl)
+		require.NoError(t, l.Err())
+		record, _ := fleet.Node(2).Get(recordKey)
+		require.Regexp(t, `^9 1 0 9 1 `, record)
+	})
+}
+
+// A waiter for the same number gets it if the holder dies, and hears that it is done if the holder completes.
+func TestOnceWaiters(t *testing.T) {
+	for _, completes := range []bool{true, false} {
+		t.Run(fmt.Sprintf("completes=%v", completes), func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				a, b := open(t, fleet), open(t, fleet)
+				l := acquire(t, a, atLeastOnce(3))
+				type result struct {
+					lease *redlock.Lease
+					err   error
+				}
+				got := make(chan result, 1)
+				go func() {
+					l, err := b.Acquire(t.Context(), "key", atLeastOnce(3))
+					got <- result{l, err}
+				}()
+				time.Sleep(ttl)
+				began := time.Now()
+				if completes {
+					finish(t, l.Complete)
+					require.ErrorIs(t, (<-got).err, redlock.ErrDone)
+					require.Less(t, time.Since(began), ttl/10, "the waiter was not woken")
+					return
+				}
+				l.StopExtending()
+				r := <-got
+				require.NoError(t, r.err)
+				require.Equal(t, 2, r.lease.Attempt())
+				require.Less(t, time.Since(began), ttl+ttl/10)
+			})
+		})
+	}
+}
+
+func TestSequenceTellsHowFarAKeyHasCome(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet, redlock.WithIdentity("a"))
+		read := func() redlock.Sequence {
+			s, err := q.Sequence(t.Context(), "key")
+			require.NoError(t, err)
+			return s
+		}
+		require.Zero(t, read())
+		l := acquire(t, q, atLeastOnce(3))
+		require.Equal(t, redlock.Sequence{Granted: 3, Attempts: 1, Identity: "a"}, read())
+		finish(t, l.Release)
+		l = acquire(t, q, atLeastOnce(3))
+		finish(t, l.Complete)
+		require.Equal(t, redlock.Sequence{Granted: 3, Attempts: 2, Completed: 3, Identity: "a"}, read())
+
+		freeze(t, fleet, 0, 1)
+		_, err := q.Sequence(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		thaw(t, fleet, 0, 1)
+		_, err = q.Sequence(t.Context(), "")
+		require.Equal(t, "invalid", redlock.ErrorType(err))
+		require.NoError(t, q.Close())
+		_, err = q.Sequence(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrClosed)
+	})
+}
+
+// Three replicas whose clocks are up to two seconds apart each try every second's number, with a job that takes no time:
+// every number is granted exactly once, in order.
+func TestOnceReplicasOutOfStep(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		const ticks = 200
+		var (
+			mu   sync.Mutex
+			runs []int64
+			work sync.WaitGroup
+		)
+		start := time.Now()
+		for _, ahead := range []time.Duration{0, 700 * time.Millisecond, 2 * time.Second} {
+			q := open(t, fleet)
+			random := rand.New(rand.NewPCG(1, uint64(ahead)))
+			work.Go(func() {
+				for n := int64(1); n <= ticks; n++ {
+					late := time.Duration(random.Int64N(int64(3 * time.Millisecond)))
+					time.Sleep(time.Until(start.Add(10*time.Second + time.Duration(n)*time.Second - ahead + late)))
+					l, err := q.TryAcquire(t.Context(), "key", atMostOnce(n))
+					if err != nil {
+						if !errors.Is(err, redlock.ErrDone) && !errors.Is(err, redlock.ErrHeld) {
+							t.Error(err)
+						}
+						continue
+					}
+					mu.Lock()
+					runs = append(runs, n)
+					mu.Unlock()
+					if err := l.Complete(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		work.Wait()
+		want := make([]int64, ticks)
+		for i := range want {
+			want[i] = int64(i + 1)
+		}
+		require.Equal(t, want, runs)
+	})
+}
+
+// All at the very same moment, again and again: votes are split, failed attempts are taken back, and one gets it.
+func TestOnceSplitVotes(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var quorums []*redlock.Quorum
+		for range 4 {
+			q := open(t, fleet)
+			synctest.Wait()
+			quorums = append(quorums, q)
+		}
+		for n := int64(1); n <= 50; n++ {
+			var mu sync.Mutex
+			var granted []*redlock.Lease
+			var work sync.WaitGroup
+			for _, q := range quorums {
+				work.Go(func() {
+					l, err := q.TryAcquire(t.Context(), "key", atMostOnce(n))
+					if err == nil {
+						mu.Lock()
+						granted = append(granted, l)
+						mu.Unlock()
+					}
+				})
+			}
+			work.Wait()
+			require.Len(t, granted, 1, "number %d", n)
+			finish(t, granted[0].Release)
+		}
+	})
+}
+
+func TestOnceOptions(t *testing.T) {
+	q, err := redlock.Open([]string{"valkey://127.0.0.1:1"}, redlock.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	defer q.Close()
+	for _, test := range []struct {
+		opt  redlock.LeaseOption
+		text string
+	}{
+		{redlock.WithOnce(0, redlock.AtMostOnce, time.Hour), "sequence 0 is not between 1 and MaxSequence"},
+		{redlock.WithOnce(redlock.MaxSequence+1, redlock.AtMostOnce, time.Hour), "is not between"},
+		{redlock.WithOnce(1, redlock.Delivery(7), time.Hour), "Delivery(7) is neither"},
+		{redlock.WithOnce(1, redlock.AtLeastOnce, 0), "kept for 0s"},
+		{redlock.WithOnce(1, redlock.AtLeastOnce, time.Second), "below the TTL of 10s"},
+	} {
+		var oe *redlock.OptionError
+		require.ErrorAs(t, q.Validate("key", test.opt), &oe)
+		require.Equal(t, "WithOnce", oe.Option)
+		require.Contains(t, oe.Error(), test.text)
+	}
+	require.NoError(t, q.Validate("key", redlock.WithOnce(redlock.MaxSequence, redlock.AtLeastOnce, redlock.DefaultTTL)))
+	require.Equal(t, "at most once", redlock.AtMostOnce.String())
+	require.Equal(t, "at least once", redlock.AtLeastOnce.String())
+}
