@@ -317,7 +317,17 @@ func (a *acquisition) refusal(o outcome) (err error, split bool) {
 		// What is in the way may be an attempt that is rolled back without a word.
 		a.freeIn = min(a.freeIn, a.q.cfg.retryMax)
 	}
-	return &HeldError{Key: a.keys.name, Holder: holder}, nodes < a.q.need && (o.agreed > 0 || !a.unclear)
+	return &HeldError{Key: a.keys.name, Holder: holder, Sequence: heldSequence(o.replies, owner)}, nodes < a.q.need && (o.agreed > 0 || !a.unclear)
+}
+
+// heldSequence is the number that the owner was granted, as far as the nodes know that refused because of it.
+func heldSequence(replies []reply, owner string) int64 {
+	for _, rep := range replies {
+		if rep.holds != nil && rep.holds.owner == owner {
+			return rep.holds.granted
+		}
+	}
+	return 0
 }
 
 // untilFree is when enough refusing nodes will have let their keys expire for a quorum to be had.

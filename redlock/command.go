@@ -143,6 +143,11 @@ func parseAcquire(msg valkey.ValkeyMessage) (reply, error) {
 		if len(parts) < 4 {
 			return reply{}, unexpected(msg)
 		}
+		if len(parts) > 4 && !parts[4].IsNil() {
+			if text, err := parts[4].ToString(); err == nil {
+				rep.holds = parseRecord(text)
+			}
+		}
 		rep.server, err = parseClock(parts[2], parts[3])
 		return rep, err
 	}

@@ -39,6 +39,8 @@ var errAbandoned = errors.New("abandoned before it was sent")
 type HeldError struct {
 	Key    string
 	Holder Holder // as far as the nodes that were asked agree; see Holder.Nodes
+	// Sequence is the number that the holder was granted (WithOnce), for an attempt that asked for one itself; 0 if not known.
+	Sequence int64
 }
 
 func (e *HeldError) Error() string {

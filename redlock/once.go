@@ -65,11 +65,25 @@ func WithOnce(n int64, d Delivery, keep time.Duration) LeaseOption {
 	})
 }
 
+// WithOnceAt is WithOnce for the ticks of a schedule: the number is the tick in milliseconds since 1970. In addition a server
+// refuses, with an error, a tick that is ahead of its own clock by more than the allowance for clock skew (WithClockSkew) and
+// a second. Else one process with a wrong clock could use up everybody's ticks for a year.
+func WithOnceAt(tick time.Time, d Delivery, keep time.Duration) LeaseOption {
+	return leaseOption(func(l *leaseConfig) error {
+		if err := WithOnce(tick.UnixMilli(), d, keep).applyLease(l); err != nil {
+			return &OptionError{"WithOnceAt", err.(*OptionError).Reason}
+		}
+		l.once.tick = true
+		return nil
+	})
+}
+
 // once is what WithOnce asks for.
 type once struct {
 	n        int64
 	delivery Delivery
 	keep     time.Duration
+	tick     bool // n is a time in milliseconds
 }
 
 // What a release does to the record of the sequence.
@@ -85,7 +99,11 @@ func (o *once) arguments() []string {
 	if o.delivery == AtLeastOnce {
 		granted = "0"
 	}
-	return []string{strconv.FormatInt(o.n, 10), milliseconds(o.keep), granted}
+	tick := "0"
+	if o.tick {
+		tick = "1"
+	}
+	return []string{strconv.FormatInt(o.n, 10), milliseconds(o.keep), granted, tick}
 }
 
 // DoneError reports a sequence that WithOnce does not grant. It matches ErrDone.

@@ -29,6 +29,10 @@ func (l *Lease) Release(ctx context.Context) error { return l.finish(ctx, record
 // and returns what that returned.
 func (l *Lease) Complete(ctx context.Context) error { return l.finish(ctx, recordDone) }
 
+// Forgo is Release, and takes back the grant of the lease's sequence (WithOnce), as if it had never been granted: for a holder
+// that has not begun to work, and will not. On nodes that do not hear of it the number stays granted.
+func (l *Lease) Forgo(ctx context.Context) error { return l.finish(ctx, recordUndo) }
+
 func (l *Lease) finish(ctx context.Context, record string) error {
 	l.mu.Lock()
 	if done := l.releasing; done != nil {

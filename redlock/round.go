@@ -52,6 +52,7 @@ type reply struct {
 	extend    int           // what extendScript answered
 	server    time.Duration // server's clock, for acquires and probes; since 1970
 	record    *record       // of the sequence: for acquires with WithOnce, granted or refused because of it
+	holds     *record       // likewise, for acquires refused because the key is held
 	unwritten bool          // releases: the record of the sequence could not be written
 	info      *serverInfo   // for probes
 	at        clock.Instant // when it came, for probes

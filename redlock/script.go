@@ -28,17 +28,21 @@ func newScript(text string) *script {
 // often it was, the largest completed, the first two as they were before the last grant, and that grant's owner value.
 //
 // KEYS lock, fence, record; ARGV owner, ttl ms, hint us, counter lifetime ms, clock skew us, and with a record the
-// sequence, its lifetime ms, '1' to count what was granted.
-// Returns 'counter seconds micros record', or {holder's owner value, its PTTL, seconds, micros}, or with the sequence
-// refused {record, seconds, micros}; the last two are TIME.
+// sequence, its lifetime ms, '1' to count what was granted, '1' if it is a time in ms.
+// Returns 'counter seconds micros record', or {holder's owner value, its PTTL, seconds, micros, record}, or with the
+// sequence refused {record, seconds, micros}; seconds and micros are TIME.
 var acquireScript = newScript(`
 local time = redis.call('TIME')
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then
-  return {holder, redis.call('PTTL', KEYS[1]), time[1], time[2]}
+  return {holder, redis.call('PTTL', KEYS[1]), time[1], time[2], KEYS[3] and redis.call('GET', KEYS[3])}
 end
 local record = ''
 if KEYS[3] then
+  local ahead = ARGV[6] - time[1] * 1000
+  if ARGV[9] == '1' and ahead > ARGV[5] / 1000 + 1000 then
+    return redis.error_reply(string.format("TENUREAHEAD the tick is %.0f s ahead of the server's clock", ahead / 1000))
+  end
   record = redis.call('GET', KEYS[3]) or '0 0 0 0 0 '
   if not holder then
     local granted, times, completed = string.match(record, '^(%d+) (%d+) (%d+) ')
@@ -127,9 +131,9 @@ if answer == 2 or ARGV[5] == '1' then
   redis.pcall('SET', KEYS[2], fence, 'PX', ARGV[4])
   if KEYS[3] then
     local record = redis.call('GET', KEYS[3]) or '0 0 0 0 0 '
-    local granted, completed = string.match(record, '^(%d+) %d+ (%d+) ')
+    local granted, times, completed = string.match(record, '^(%d+) (%d+) (%d+) ')
     if tonumber(granted) < tonumber(ARGV[7]) then
-      record = ARGV[7] .. ' 1 ' .. completed .. ' ' .. ARGV[7] .. ' 1 ' .. ARGV[1]
+      record = ARGV[7] .. ' 1 ' .. completed .. ' ' .. granted .. ' ' .. times .. ' ' .. ARGV[1]
     end
     redis.pcall('SET', KEYS[3], record, 'PX', ARGV[8])
   end
