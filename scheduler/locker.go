@@ -35,15 +35,15 @@ func NewLocker(q *redlock.Quorum, opts ...LockerOption) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cfg.checkLease(q); err != nil {
+	if err := cfg.checkLease(q, cfg.lease...); err != nil {
 		return nil, err
 	}
 	return &Locker{q: q, cfg: cfg}, nil
 }
 
 // checkLease has the Quorum look at what the leases will be acquired with.
-func (c *lockerConfig) checkLease(q *redlock.Quorum) error {
-	err := q.Validate(c.keyPrefix, c.lease...)
+func (c *commonConfig) checkLease(q *redlock.Quorum, opts ...redlock.LeaseOption) error {
+	err := q.Validate(c.keyPrefix, opts...)
 	if invalid := new(redlock.OptionError); errors.As(err, &invalid) {
 		return &OptionError{Option: invalid.Option, Reason: invalid.Reason, Err: invalid}
 	}
@@ -80,7 +80,7 @@ func (l *Locker) Lock(ctx context.Context, name string) (lock gocron.Lock, err e
 
 // try is one attempt within the try timeout.
 func (l *Locker) try(ctx context.Context, name string) (*redlock.Lease, error) {
-	key, err := l.key(name)
+	key, err := l.cfg.key(name)
 	if err != nil {
 		return nil, err
 	}

@@ -14,16 +14,16 @@ import (
 var compilerName = regexp.MustCompile(`\.func\d+(\.\d+)*$|\.\w+-fm$|\[\.\.\.\]`)
 
 // key returns the key of the lease of the job that is called name.
-func (l *Locker) key(name string) (string, error) {
+func (c *commonConfig) key(name string) (string, error) {
 	const option = "gocron.WithName"
 	if name == "" {
 		return "", &OptionError{Option: option, Reason: "the job's name is empty: give it one of its own"}
 	}
-	if longest := redlock.MaxKeyLength - len(l.cfg.keyPrefix); len(name) > longest {
+	if longest := redlock.MaxKeyLength - len(c.keyPrefix); len(name) > longest {
 		return "", &OptionError{Option: option, Reason: fmt.Sprintf(
 			"the job's name has %d bytes, more than %d: give it a shorter one", len(name), longest)}
 	}
-	return l.cfg.keyPrefix + name, nil
+	return c.keyPrefix + name, nil
 }
 
 // checkName logs a name that the compiler made, once.

@@ -28,25 +28,45 @@ const (
 // LockerOption configures a Locker.
 type LockerOption interface{ applyLocker(*lockerConfig) error }
 
+// CommonOption configures a Locker or a Scheduler.
+type CommonOption interface {
+	LockerOption
+	Option
+}
+
 type lockerOption func(*lockerConfig) error
 
 func (o lockerOption) applyLocker(c *lockerConfig) error { return o(c) }
 
-// lockerConfig is a Locker's configuration.
-type lockerConfig struct {
+type commonOption func(*commonConfig) error
+
+func (o commonOption) applyLocker(c *lockerConfig) error { return o(&c.commonConfig) }
+func (o commonOption) apply(c *config) error             { return o(&c.commonConfig) }
+
+// commonConfig is how jobs' leases are acquired.
+type commonConfig struct {
 	ttl        time.Duration // zero means the Quorum's
-	minHold    time.Duration
 	tryTimeout time.Duration
 	keyPrefix  string
 	logger     *slog.Logger
 	lease      []redlock.LeaseOption
 }
 
+func defaultCommonConfig() commonConfig {
+	return commonConfig{tryTimeout: DefaultTryTimeout, keyPrefix: DefaultKeyPrefix, logger: quietlog.Default()}
+}
+
+// lockerConfig is a Locker's configuration.
+type lockerConfig struct {
+	commonConfig
+	minHold time.Duration
+}
+
 // WithTTL sets the TTL of the jobs' leases: how long a job that was running on a crashed replica is refused to the
 // others. Default: the Quorum's TTL. At least redlock.MinTTL, above the minimum hold, and at most the
 // Quorum's redlock.WithMaxTTL.
-func WithTTL(ttl time.Duration) LockerOption {
-	return lockerOption(func(c *lockerConfig) error {
+func WithTTL(ttl time.Duration) CommonOption {
+	return commonOption(func(c *commonConfig) error {
 		if ttl < redlock.MinTTL {
 			return &OptionError{Option: "WithTTL", Reason: fmt.Sprintf("%v is below the minimum of %v", ttl, redlock.MinTTL)}
 		}
@@ -79,8 +99,8 @@ func WithMinHold(d time.Duration) LockerOption {
 // WithTryTimeout bounds the one attempt that Locker.Lock makes. Default DefaultTryTimeout, 1 s; at least
 // MinTryTimeout. It is not a time to wait for the holder, which Lock never does. gocron schedules a job's next tick
 // only when Lock has returned, so keep it below the shortest interval.
-func WithTryTimeout(d time.Duration) LockerOption {
-	return lockerOption(func(c *lockerConfig) error {
+func WithTryTimeout(d time.Duration) CommonOption {
+	return commonOption(func(c *commonConfig) error {
 		if d < MinTryTimeout {
 			return &OptionError{Option: "WithTryTimeout", Reason: fmt.Sprintf("%v is below the minimum of %v", d, MinTryTimeout)}
 		}
@@ -92,8 +112,8 @@ func WithTryTimeout(d time.Duration) LockerOption {
 // WithKeyPrefix sets what goes before a job's name in the key of its lease. Default DefaultKeyPrefix. It is 1 to
 // MaxKeyPrefixLength bytes long and does not start with }. Services that share nodes and redlock's own prefix need
 // different ones where their jobs have the same names.
-func WithKeyPrefix(prefix string) LockerOption {
-	return lockerOption(func(c *lockerConfig) error {
+func WithKeyPrefix(prefix string) CommonOption {
+	return commonOption(func(c *commonConfig) error {
 		switch {
 		case prefix == "" || len(prefix) > MaxKeyPrefixLength:
 			return &OptionError{Option: "WithKeyPrefix", Reason: fmt.Sprintf("must be 1 to %d bytes, not %d", MaxKeyPrefixLength, len(prefix))}
@@ -105,11 +125,11 @@ func WithKeyPrefix(prefix string) LockerOption {
 	})
 }
 
-// WithLogger sets where the Locker reports: at warning level jobs that were skipped for any other reason than that
+// WithLogger sets where the Locker or the Scheduler reports: at warning level jobs that were skipped for any other reason than that
 // another replica has them, leases that were lost while their job ran, and names made by the compiler; at debug level
 // jobs that another replica has. gocron reports none of these by itself. Default: slog.Default, warnings only.
-func WithLogger(l *slog.Logger) LockerOption {
-	return lockerOption(func(c *lockerConfig) error {
+func WithLogger(l *slog.Logger) CommonOption {
+	return commonOption(func(c *commonConfig) error {
 		if l == nil {
 			return &OptionError{Option: "WithLogger", Reason: "nil; for silence use slog.New(slog.DiscardHandler)"}
 		}
@@ -120,8 +140,8 @@ func WithLogger(l *slog.Logger) LockerOption {
 
 // WithLeaseOptions adds options of the jobs' leases, such as redlock.WithIdentity. TTL and minimum hold have
 // options of their own here, which win over redlock's.
-func WithLeaseOptions(opts ...redlock.LeaseOption) LockerOption {
-	return lockerOption(func(c *lockerConfig) error {
+func WithLeaseOptions(opts ...redlock.LeaseOption) CommonOption {
+	return commonOption(func(c *commonConfig) error {
 		for i, o := range opts {
 			if o == nil {
 				return &OptionError{Option: "WithLeaseOptions", Reason: fmt.Sprintf("option %d is nil", i)}
@@ -133,12 +153,7 @@ func WithLeaseOptions(opts ...redlock.LeaseOption) LockerOption {
 }
 
 func newLockerConfig(opts []LockerOption) (*lockerConfig, error) {
-	c := &lockerConfig{
-		minHold:    DefaultMinHold,
-		tryTimeout: DefaultTryTimeout,
-		keyPrefix:  DefaultKeyPrefix,
-		logger:     quietlog.Default(),
-	}
+	c := &lockerConfig{commonConfig: defaultCommonConfig(), minHold: DefaultMinHold}
 	for i, o := range opts {
 		if o == nil {
 			return nil, &OptionError{Option: "LockerOption", Reason: fmt.Sprintf("option %d is nil", i)}

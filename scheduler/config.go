@@ -1,0 +1,255 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/jonboulle/clockwork"
+
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Defaults and bounds. Each option that changes one names it.
+const (
+	// DefaultStopTimeout is gocron's own.
+	DefaultStopTimeout = 10 * time.Second
+	// HandoverGrace is how late a replica that has just become leader still runs a tick that it was no leader for, if nobody
+	// has run it: longer than clocks of machines that NTP keeps differ, and than a hand-over in order takes.
+	HandoverGrace = 2 * time.Second
+	// MaxCatchUp bounds how many missed ticks of a job are run after each other. The newest are.
+	MaxCatchUp = 1000
+	// minKeep is the least time for which the nodes remember a job's last tick.
+	minKeep = 24 * time.Hour
+)
+
+// Option configures a Scheduler.
+type Option interface{ apply(*config) error }
+
+// JobOption configures a job. Given to New it is the default of all jobs; for single ones there is Scheduler.With.
+type JobOption interface {
+	Option
+	applyJob(*jobConfig) error
+}
+
+type option func(*config) error
+
+func (o option) apply(c *config) error { return o(c) }
+
+type jobOption func(*jobConfig) error
+
+func (o jobOption) apply(c *config) error       { return o(&c.job) }
+func (o jobOption) applyJob(c *jobConfig) error { return o(c) }
+
+// config is a Scheduler's configuration.
+type config struct {
+	commonConfig
+	job         jobConfig
+	election    string // empty for none
+	elector     []elector.Option
+	clock       clockwork.Clock
+	location    *time.Location
+	stopTimeout time.Duration
+	context     context.Context // whose values the jobs' contexts have
+	gocron      []gocron.SchedulerOption
+	tracer      tracers
+}
+
+// jobConfig is what may differ from job to job.
+type jobConfig struct {
+	delivery redlock.Delivery
+	catchUp  CatchUp
+	window   time.Duration
+	overlap  Overlap
+}
+
+// CatchUp is what becomes of ticks that nobody ran.
+type CatchUp int
+
+// The policies.
+const (
+	CatchUpNone   CatchUp = iota // they are lost, as with gocron alone
+	CatchUpLatest                // the latest one is run
+	CatchUpAll                   // each is run, in order
+)
+
+func (c CatchUp) String() string {
+	switch c {
+	case CatchUpNone:
+		return "none"
+	case CatchUpLatest:
+		return "latest"
+	case CatchUpAll:
+		return "all"
+	default:
+		return fmt.Sprintf("CatchUp(%d)", int(c))
+	}
+}
+
+// Overlap is what becomes of a tick that comes while an earlier run of the job goes on, on whatever replica.
+type Overlap int
+
+// The policies.
+const (
+	OverlapSkip  Overlap = iota // it is skipped
+	OverlapQueue                // it is run when the earlier run is done; of several the last
+)
+
+func (o Overlap) String() string {
+	switch o {
+	case OverlapSkip:
+		return "skip"
+	case OverlapQueue:
+		return "queue"
+	default:
+		return fmt.Sprintf("Overlap(%d)", int(o))
+	}
+}
+
+// WithCatchUp has ticks run that nobody ran at their time, because too few nodes could be reached, no replica was up, there
+// was no leader, or (with WithDelivery(redlock.AtLeastOnce)) because the replica that ran one died. A tick that is older than window
+// is not run any more. Default CatchUpNone.
+//
+// The nodes remember the last tick of each job. If they know of none, because the job is new or their data was lost, nothing is
+// caught up. Ticks that were skipped because a run overlapped them (WithOverlap) were not missed.
+func WithCatchUp(window time.Duration, policy CatchUp) JobOption {
+	return jobOption(func(c *jobConfig) error {
+		switch {
+		case policy < CatchUpNone || policy > CatchUpAll:
+			return &OptionError{Option: "WithCatchUp", Reason: fmt.Sprintf("%v is none of CatchUpNone, CatchUpLatest and CatchUpAll", policy)}
+		case policy != CatchUpNone && window <= 0:
+			return &OptionError{Option: "WithCatchUp", Reason: fmt.Sprintf("the window of %v is not positive", window)}
+		}
+		c.catchUp, c.window = policy, window
+		return nil
+	})
+}
+
+// WithDelivery tells whether a tick whose run was cut short, by the death of its replica, the loss of its lease, or a panic, is run
+// again: redlock.AtMostOnce, which is the default, or redlock.AtLeastOnce, which needs WithCatchUp. A run that returns,
+// with an error or without, is complete.
+func WithDelivery(d redlock.Delivery) JobOption {
+	return jobOption(func(c *jobConfig) error {
+		if d != redlock.AtMostOnce && d != redlock.AtLeastOnce {
+			return &OptionError{Option: "WithDelivery", Reason: fmt.Sprintf("%v is neither redlock.AtMostOnce nor redlock.AtLeastOnce", d)}
+		}
+		c.delivery = d
+		return nil
+	})
+}
+
+// WithOverlap sets what becomes of a tick that comes while an earlier run of the job goes on. Default OverlapSkip.
+func WithOverlap(o Overlap) JobOption {
+	return jobOption(func(c *jobConfig) error {
+		if o != OverlapSkip && o != OverlapQueue {
+			return &OptionError{Option: "WithOverlap", Reason: fmt.Sprintf("%v is neither OverlapSkip nor OverlapQueue", o)}
+		}
+		c.overlap = o
+		return nil
+	})
+}
+
+func (c *jobConfig) check() error {
+	if c.delivery == redlock.AtLeastOnce && c.catchUp == CatchUpNone {
+		return &OptionError{Option: "WithDelivery", Reason: "redlock.AtLeastOnce runs a tick again whose run was cut short: " +
+			"say with WithCatchUp for how long"}
+	}
+	return nil
+}
+
+// WithElection makes the replicas of the Scheduler elect a leader, which alone runs jobs as long as it leads. Each run still has a
+// lease of its own, and no tick is run twice across a hand-over. Without this option every replica tries to run every tick,
+// and they share the work.
+//
+// The options are those of elector.New. Its drain timeout is the Scheduler's stop timeout unless they say otherwise.
+func WithElection(name string, opts ...elector.Option) Option {
+	return option(func(c *config) error {
+		if name == "" {
+			return &OptionError{Option: "WithElection", Reason: "the name is empty: name what is led"}
+		}
+		c.election, c.elector = name, opts
+		return nil
+	})
+}
+
+// WithClock sets the clock that ticks are timed by. Default: the real one. Leases go by real time whatever the clock says.
+func WithClock(clock clockwork.Clock) Option {
+	return option(func(c *config) error {
+		if clock == nil {
+			return &OptionError{Option: "WithClock", Reason: "nil; leave the option out for the real clock"}
+		}
+		c.clock = clock
+		return nil
+	})
+}
+
+// WithLocation sets the time zone of schedules. Default time.Local. It has to be the same on every replica.
+func WithLocation(location *time.Location) Option {
+	return option(func(c *config) error {
+		if location == nil {
+			return &OptionError{Option: "WithLocation", Reason: "nil; use time.UTC or time.Local"}
+		}
+		c.location = location
+		return nil
+	})
+}
+
+// WithStopTimeout sets how long Shutdown and StopJobs wait for runs. Default DefaultStopTimeout.
+func WithStopTimeout(d time.Duration) Option {
+	return option(func(c *config) error {
+		if d <= 0 {
+			return &OptionError{Option: "WithStopTimeout", Reason: fmt.Sprintf("%v is not positive", d)}
+		}
+		c.stopTimeout = d
+		return nil
+	})
+}
+
+// WithContext sets a context whose values the jobs' contexts have. Its end changes nothing: gocron would drop the jobs for good.
+func WithContext(ctx context.Context) Option {
+	return option(func(c *config) error {
+		if ctx == nil {
+			return &OptionError{Option: "WithContext", Reason: "nil"}
+		}
+		c.context = context.WithoutCancel(ctx)
+		return nil
+	})
+}
+
+// WithGocron passes options on to gocron.NewScheduler: monitors, a logger, a limit of concurrent jobs. Those that this package has
+// to set itself are refused, and the error names what to use instead.
+func WithGocron(opts ...gocron.SchedulerOption) Option {
+	return option(func(c *config) error {
+		for i, o := range opts {
+			if o == nil {
+				return &OptionError{Option: "WithGocron", Reason: fmt.Sprintf("option %d is nil", i)}
+			}
+		}
+		c.gocron = append(c.gocron, opts...)
+		return nil
+	})
+}
+
+func newConfig(opts []Option) (*config, error) {
+	c := &config{
+		commonConfig: defaultCommonConfig(),
+		clock:        clockwork.NewRealClock(),
+		location:     time.Local,
+		stopTimeout:  DefaultStopTimeout,
+		context:      context.Background(),
+	}
+	for i, o := range opts {
+		if o == nil {
+			return nil, &OptionError{Option: "Option", Reason: fmt.Sprintf("option %d is nil", i)}
+		}
+		if err := o.apply(c); err != nil {
+			return nil, err
+		}
+	}
+	if c.ttl > 0 {
+		c.lease = append(c.lease, redlock.WithTTL(c.ttl))
+	}
+	return c, c.job.check()
+}

@@ -1,0 +1,222 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// tickTolerance is how much before a tick its timer may fire, by the clock that is asked afterwards.
+const tickTolerance = 5 * time.Millisecond
+
+// job is what a Scheduler keeps about a job, beside gocron.
+type job struct {
+	s      *Scheduler
+	name   string
+	key    string
+	cfg    jobConfig
+	ticks  *ticker
+	keep   time.Duration // how long the nodes remember its last tick
+	made   chan struct{} // closed when gocron is set
+	gocron gocron.Job    // read after made is closed
+	chase  *chase
+
+	ready   runs // leases that were acquired for ticks of the past, for the next Lock
+	started runs // runs that Lock began, for their tasks
+
+	mu     sync.Mutex
+	last   time.Time // guarded by mu; the last scheduled time that Lock was called for
+	manual int       // guarded by mu; calls of RunNow that Lock has not seen
+}
+
+type jobKey struct{}
+
+// jobFrom returns the job from the context that gocron gives to Lock and to the task.
+func jobFrom(ctx context.Context) *job {
+	j, _ := ctx.Value(jobKey{}).(*job)
+	return j
+}
+
+// locker is what gocron asks before each run.
+type locker struct{ s *Scheduler }
+
+// Lock begins a run, or returns a *SkipError.
+func (l *locker) Lock(ctx context.Context, name string) (lock gocron.Lock, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			lock, err = nil, recovered(ctx, l.s.cfg.logger, name, p)
+		}
+	}()
+	j := jobFrom(ctx)
+	if j == nil {
+		return nil, &OptionError{Option: "gocron.WithContext", Reason: "the job's context is not the one that the Scheduler gave it"}
+	}
+	r, skip := j.begin(ctx)
+	if skip != nil {
+		l.s.skip(ctx, skip)
+		return nil, skip
+	}
+	return r, nil
+}
+
+// begin acquires the lease of the run that is due.
+func (j *job) begin(ctx context.Context) (*run, *SkipError) {
+	if r := j.ready.take(); r != nil {
+		r.announce()
+		return r, nil
+	}
+	scheduled, err := j.due(ctx)
+	if err != nil {
+		return nil, &SkipError{Job: j.name, Reason: SkipOther, Err: err}
+	}
+	if scheduled.IsZero() {
+		return j.beginManual(ctx)
+	}
+	tick := j.ticks.of(scheduled)
+	if err := j.s.leader.check(ctx); err != nil {
+		skip := skipped(j.name, tick, 0, err)
+		skip.Pending = j.chase.after(tick, skip.Reason)
+		return nil, skip
+	}
+	if j.chase.waitsFor(tick) {
+		return nil, &SkipError{Job: j.name, Tick: tick, Reason: SkipOverlap, Pending: true}
+	}
+	lease, err := j.try(ctx, j.once(tick))
+	if err != nil {
+		skip := skipped(j.name, tick, tick.UnixMilli(), err)
+		skip.Pending = j.chase.after(tick, skip.Reason)
+		return nil, skip
+	}
+	return j.newRun(lease, Run{Job: j.name, Tick: scheduled, Attempt: lease.Attempt()}), nil
+}
+
+// beginManual is for RunNow: it excludes other runs, and is no tick.
+func (j *job) beginManual(ctx context.Context) (*run, *SkipError) {
+	err := j.s.leader.check(ctx)
+	var lease *redlock.Lease
+	if err == nil {
+		lease, err = j.try(ctx)
+	}
+	if err != nil {
+		return nil, skipped(j.name, time.Time{}, 0, err)
+	}
+	return j.newRun(lease, Run{Job: j.name, Attempt: 1}), nil
+}
+
+// due returns the scheduled time that Lock is called for: the latest one that has come and that Lock was not called for before. It is
+// zero for a run that RunNow asked for.
+func (j *job) due(ctx context.Context) (time.Time, error) {
+	select {
+	case <-j.made:
+	case <-ctx.Done():
+		return time.Time{}, ctx.Err()
+	}
+	runs, err := j.gocron.NextRuns(8)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("gocron does not tell the tick: %w", err)
+	}
+	now := j.s.cfg.clock.Now().Add(tickTolerance)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var latest time.Time
+	for _, at := range runs {
+		if !at.IsZero() && !at.After(now) && at.After(latest) {
+			latest = at
+		}
+	}
+	if latest.After(j.last) {
+		j.last = latest
+		return latest, nil
+	}
+	if j.manual > 0 {
+		j.manual--
+		return time.Time{}, nil
+	}
+	// A run that gocron had queued, and whose tick is gone: gocron.WithLimitConcurrentJobs.
+	return time.Time{}, errors.New("the tick has passed while the run waited for others")
+}
+
+// once makes a lease that of a tick.
+func (j *job) once(tick time.Time) redlock.LeaseOption {
+	return redlock.WithOnceAt(tick, j.cfg.delivery, j.keep)
+}
+
+// try makes one attempt within the try timeout.
+func (j *job) try(ctx context.Context, opts ...redlock.LeaseOption) (*redlock.Lease, error) {
+	cfg := &j.s.cfg.commonConfig
+	late := fmt.Errorf("the attempt took longer than %v (WithTryTimeout): %w", cfg.tryTimeout, redlock.ErrTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.tryTimeout, late)
+	defer cancel()
+	return j.s.q.TryAcquire(ctx, j.key, append(cfg.lease[:len(cfg.lease):len(cfg.lease)], opts...)...)
+}
+
+func (j *job) newRun(lease *redlock.Lease, what Run) *run {
+	what.lease = lease
+	r := &run{Run: what, job: j}
+	r.announce()
+	return r
+}
+
+// announce hands the run to the task that gocron is about to call.
+func (r *run) announce() {
+	r.job.s.running.add()
+	r.job.started.add(r)
+}
+
+// drop forgets a run whose task was not called.
+func (j *job) drop(r *run) { j.started.remove(r) }
+
+// backlog returns the ticks that nobody ran, as far as the nodes and the schedule tell, and that are not too old.
+func (j *job) backlog(ctx context.Context) ([]time.Time, error) {
+	s, err := j.s.q.Sequence(ctx, j.key)
+	if err != nil {
+		return nil, err
+	}
+	last := s.Granted
+	if j.cfg.delivery == redlock.AtLeastOnce {
+		// What was granted and not completed is to be run again.
+		if last = s.Completed; last == 0 && s.Granted > 0 {
+			last = s.Granted - 1
+		}
+	}
+	if last == 0 {
+		return nil, nil
+	}
+	now := j.s.cfg.clock.Now().In(j.s.cfg.location)
+	from := time.UnixMilli(last).In(j.s.cfg.location)
+	if earliest := now.Add(-j.cfg.window); from.Before(earliest) {
+		from = earliest
+	}
+	return j.ticks.between(from, now)
+}
+
+// publicJob is a job as users see it.
+type publicJob struct {
+	gocron.Job
+	job *job
+}
+
+// RunNow asks gocron for a run now. It excludes other runs of the job on all replicas, and is not a tick of the schedule: it neither
+// takes one's place nor is it caught up. In contrast to gocron's own, it returns an error matching elector.ErrNotLeader on a replica that
+// does not lead (WithElection), where nothing would be run.
+func (p *publicJob) RunNow() error {
+	if err := p.job.s.leader.check(context.Background()); err != nil {
+		return fmt.Errorf("scheduler: job %q cannot be run now on this replica: %w", p.job.name, err)
+	}
+	p.job.mu.Lock()
+	p.job.manual++
+	p.job.mu.Unlock()
+	err := p.Job.RunNow()
+	if err != nil {
+		p.job.mu.Lock()
+		p.job.manual = max(p.job.manual-1, 0)
+		p.job.mu.Unlock()
+	}
+	return err
+}

@@ -1,0 +1,110 @@
+package scheduler
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tenure-dev/tenure/elector"
+)
+
+// leadership is this replica's part in the election. A nil one is that of a Scheduler without: everybody leads.
+type leadership struct {
+	elector *elector.Elector
+	current atomic.Pointer[elector.Term]
+	running *gauge // runs that a term has to wait for
+	elected func() // called when a term begins; must not block
+
+	mu     sync.Mutex
+	cancel context.CancelFunc // guarded by mu; ends the candidature; nil without one
+	left   chan struct{}      // guarded by mu; closed when Run has returned
+	begun  chan struct{}      // guarded by mu; closed when the next term begins
+}
+
+func newLeadership(e *elector.Elector, running *gauge, elected func()) *leadership {
+	return &leadership{elector: e, running: running, elected: elected, begun: make(chan struct{})}
+}
+
+// check returns nil if this replica leads. It does no I/O.
+func (l *leadership) check(ctx context.Context) error {
+	if l == nil {
+		return nil
+	}
+	return l.elector.IsLeader(ctx)
+}
+
+// term returns the term that lasts, or ended last; nil for none.
+func (l *leadership) term() *elector.Term {
+	if l == nil {
+		return nil
+	}
+	return l.current.Load()
+}
+
+// wait returns when this replica leads, or with an error when ctx ends.
+func (l *leadership) wait(ctx context.Context) error {
+	for {
+		if l == nil {
+			return nil
+		}
+		l.mu.Lock()
+		begun := l.begun
+		l.mu.Unlock()
+		if l.check(ctx) == nil {
+			return nil
+		}
+		select {
+		case <-begun:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// join begins the candidature.
+func (l *leadership) join(ctx context.Context) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cancel != nil {
+		return
+	}
+	ctx, l.cancel = context.WithCancel(ctx)
+	left := make(chan struct{})
+	l.left = left
+	go func() {
+		defer close(left)
+		// Its errors are logged by the elector, or mean that the Quorum is closed.
+		_ = l.elector.Run(ctx, l.lead)
+	}()
+}
+
+// lead keeps the term until the runs that began in it are over.
+func (l *leadership) lead(ctx context.Context, term *elector.Term) error {
+	l.current.Store(term)
+	l.mu.Lock()
+	close(l.begun)
+	l.begun = make(chan struct{})
+	l.mu.Unlock()
+	l.elected()
+	<-ctx.Done()
+	l.running.wait()
+	return nil
+}
+
+// leave ends the candidature, and returns a channel that is closed when that is done.
+func (l *leadership) leave() <-chan struct{} {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cancel == nil {
+		return nil
+	}
+	l.cancel()
+	l.cancel = nil
+	return l.left
+}

@@ -1,0 +1,106 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Reason tells why a replica did not run a tick.
+type Reason string
+
+// The reasons.
+const (
+	SkipHeld        Reason = "held"        // another replica runs it
+	SkipDone        Reason = "done"        // another replica ran it
+	SkipOverlap     Reason = "overlap"     // an earlier run of the job goes on
+	SkipNotLeader   Reason = "not_leader"  // another replica leads, or none
+	SkipQuarantined Reason = "quarantined" // too many nodes were restarted and do not vote yet
+	SkipNoQuorum    Reason = "no_quorum"   // too few nodes could be reached
+	SkipTimeout     Reason = "timeout"     // too few nodes answered in time
+	SkipSuperseded  Reason = "superseded"  // a later tick took its place: WithOverlap, CatchUpLatest
+	SkipMissed      Reason = "missed"      // it could not be run before the end of the catch-up window
+	SkipStopped     Reason = "stopped"     // the job, the Scheduler or the Quorum was stopped
+	SkipOther       Reason = "other"
+)
+
+// SkipError tells why a run of a job was skipped on this replica. gocron hands it to the job's AfterLockError listeners.
+type SkipError struct {
+	Job    string
+	Tick   time.Time // zero for a run that RunNow asked for
+	Reason Reason
+	By     string // who holds, ran or leads, see redlock.WithIdentity; empty if not known
+	// Pending says that this replica still tries, and runs the tick if nobody else does: see WithCatchUp and WithOverlap.
+	Pending bool
+	Err     error // what redlock or elector said; may be nil
+}
+
+func (e *SkipError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "scheduler: job %q", e.Job)
+	if !e.Tick.IsZero() {
+		fmt.Fprintf(&b, ", tick %s", e.Tick.Format(time.RFC3339Nano))
+	}
+	fmt.Fprintf(&b, " is skipped: %s", e.Reason)
+	if e.By != "" {
+		fmt.Fprintf(&b, " by %s", e.By)
+	}
+	if e.Pending {
+		b.WriteString(", and may be run later")
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	return b.String()
+}
+
+// Unwrap returns what redlock or elector said.
+func (e *SkipError) Unwrap() error { return e.Err }
+
+// ErrorType returns the Reason, for the error.type attribute of traces and metrics.
+func (e *SkipError) ErrorType() string { return string(e.Reason) }
+
+// skipped explains an error of an acquisition of the tick with that number.
+func skipped(job string, tick time.Time, n int64, err error) *SkipError {
+	e := &SkipError{Job: job, Tick: tick, Reason: SkipOther, Err: err}
+	var held *redlock.HeldError
+	var done *redlock.DoneError
+	var quorum *redlock.QuorumError
+	switch {
+	case errors.Is(err, elector.ErrNotLeader):
+		e.Reason = SkipNotLeader
+	case errors.As(err, &held):
+		e.By = held.Holder.Identity
+		if e.Reason = SkipHeld; n > 0 && held.Sequence != n {
+			e.Reason = SkipOverlap
+		}
+	case errors.As(err, &done):
+		e.Reason, e.By = SkipDone, done.Identity
+	case errors.Is(err, redlock.ErrClosed), errors.Is(err, context.Canceled):
+		e.Reason = SkipStopped
+	case errors.As(err, &quorum) && quarantined(quorum):
+		e.Reason = SkipQuarantined
+	case errors.Is(err, redlock.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+		e.Reason = SkipTimeout
+	case errors.Is(err, redlock.ErrNoQuorum):
+		e.Reason = SkipNoQuorum
+	}
+	return e
+}
+
+// quarantined reports whether the round would have had its quorum but for nodes that do not vote yet.
+func quarantined(e *redlock.QuorumError) bool {
+	waiting := 0
+	for _, ne := range e.Errs {
+		var ce *redlock.ConditionError
+		if errors.As(ne, &ce) && ce.Condition == redlock.Quarantined {
+			waiting++
+		}
+	}
+	return waiting > 0 && e.Succeeded+waiting >= e.Need
+}

@@ -1,0 +1,89 @@
+package scheduler
+
+import (
+	"context"
+	"time"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// RunTracer is told of every run of a job of a Scheduler. It is what WithTracer takes; a value that also implements SkipTracer is told
+// of ticks that were not run too.
+//
+// Tracer methods are called synchronously and concurrently, and must not block or panic.
+type RunTracer interface {
+	// TraceRunStart is called before the task, with the run's context. The task gets the context that it returns.
+	TraceRunStart(ctx context.Context, data TraceRunStartData) context.Context
+	// TraceRunEnd is called with the context that TraceRunStart returned, before the lease is released.
+	TraceRunEnd(ctx context.Context, data TraceRunEndData)
+}
+
+// TraceRunStartData describes a run.
+type TraceRunStartData struct {
+	Run   Run
+	Delay time.Duration // from the tick to this moment; zero without a tick
+}
+
+// TraceRunEndData is how a run ended.
+type TraceRunEndData struct {
+	Run      Run
+	Duration time.Duration
+	Err      error // what the task returned
+	Panicked bool  // it did not return
+}
+
+// SkipTracer is told why ticks are not run on this replica: see SkipError. A tick that is skipped as pending is reported again when
+// it is run, or given up.
+type SkipTracer interface {
+	TraceSkip(ctx context.Context, data TraceSkipData)
+}
+
+// TraceSkipData describes a tick that was not run.
+type TraceSkipData struct {
+	Skip *SkipError
+}
+
+type tracers struct {
+	run  RunTracer
+	skip SkipTracer
+}
+
+// WithTracer sets the tracer; see RunTracer. Default none, which costs one nil check.
+func WithTracer(t RunTracer) Option {
+	return option(func(c *config) error {
+		if t == nil {
+			return &OptionError{Option: "WithTracer", Reason: "nil; leave the option out for no tracing"}
+		}
+		c.tracer.run = t
+		c.tracer.skip, _ = t.(SkipTracer)
+		return nil
+	})
+}
+
+// Run is what a task may know of its run, see RunFromContext.
+type Run struct {
+	Job     string
+	Tick    time.Time // the scheduled time; zero for a run that RunNow asked for
+	Attempt int       // 1, or more if earlier runs of the tick were cut short (redlock.AtLeastOnce)
+	CatchUp bool      // the tick was missed or had to wait, and is run late
+	lease   *redlock.Lease
+}
+
+// FencingToken returns a number that is greater than that of every earlier run of the job on any replica. Pass it with every write, and
+// let the resource refuse a smaller one than the largest it has seen.
+func (r Run) FencingToken() uint64 { return r.lease.FencingToken() }
+
+// Deadline returns until when no other replica runs the job, as known now; extensions move it. To be compared with time.Now.
+func (r Run) Deadline() time.Time { return r.lease.Deadline() }
+
+// Lease returns the run's lease. Do not release it: that is done when the task has returned.
+func (r Run) Lease() *redlock.Lease { return r.lease }
+
+type runKey struct{}
+
+// RunFromContext returns the run that a task was called for, from the context that the task got or one made of it. It returns
+// false outside of a run of a Scheduler, and for jobs with gocron.WithDisabledDistributedJobLocker, which run everywhere.
+func RunFromContext(ctx context.Context) (Run, bool) {
+	r, ok := ctx.Value(runKey{}).(Run)
+	return r, ok
+}
