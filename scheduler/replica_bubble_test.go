@@ -1,0 +1,243 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/jonboulle/clockwork"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// secondly ticks at every full second.
+var secondly = gocron.CronJob("* * * * * *", true)
+
+// skewed is the clock of a machine that is ahead of the others.
+type skewed struct {
+	clockwork.Clock
+	ahead time.Duration
+}
+
+func (c skewed) Now() time.Time                  { return c.Clock.Now().Add(c.ahead) }
+func (c skewed) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+func (c skewed) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
+
+func ahead(d time.Duration) scheduler.Option {
+	return scheduler.WithClock(skewed{clockwork.NewRealClock(), d})
+}
+
+// cluster is several replicas of a service in one bubble, and what they ran.
+type cluster struct {
+	t     *testing.T
+	fleet *redlocktest.Fleet
+	book  *book
+}
+
+// replica is one of them.
+type replica struct {
+	*scheduler.Scheduler
+	q *redlock.Quorum
+}
+
+// inCluster runs a test with five nodes in a bubble.
+func inCluster(t *testing.T, test func(t *testing.T, c *cluster)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{t: t, fleet: redlocktest.StartPipes(t, 5), book: &book{}}
+		time.Sleep(500 * time.Millisecond) // between two ticks
+		test(t, c)
+	})
+}
+
+// replica makes a replica that is shut down with the test.
+func (c *cluster) replica(opts ...scheduler.Option) *replica {
+	c.t.Helper()
+	q := open(c.t, c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption), redlock.WithTTL(ttl))
+	s, err := scheduler.New(q, append([]scheduler.Option{
+		scheduler.WithLocation(time.UTC), scheduler.WithLogger(slog.New(slog.DiscardHandler)), scheduler.WithTracer(c.book),
+	}, opts...)...)
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { require.NoError(c.t, s.Shutdown()) })
+	return &replica{Scheduler: s, q: q}
+}
+
+// add adds a job of the name "job".
+func (r *replica) add(t *testing.T, d gocron.JobDefinition, task any, opts ...gocron.JobOption) gocron.Job {
+	t.Helper()
+	j, err := r.NewJob(d, scheduler.NewTask(task), append([]gocron.JobOption{gocron.WithName("job")}, opts...)...)
+	require.NoError(t, err)
+	return j
+}
+
+// book records what tracers are told. It is a scheduler.RunTracer and SkipTracer.
+type book struct {
+	mu      sync.Mutex
+	running int                         // guarded by mu
+	most    int                         // guarded by mu; runs at a time
+	runs    []scheduler.Run             // guarded by mu; in the order of their beginnings
+	begun   []time.Time                 // guarded by mu
+	ends    []scheduler.TraceRunEndData // guarded by mu
+	skips   []*scheduler.SkipError      // guarded by mu
+}
+
+func (b *book) TraceRunStart(ctx context.Context, data scheduler.TraceRunStartData) context.Context {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.running++
+	b.most = max(b.most, b.running)
+	b.runs = append(b.runs, data.Run)
+	b.begun = append(b.begun, time.Now())
+	return ctx
+}
+
+func (b *book) TraceRunEnd(_ context.Context, data scheduler.TraceRunEndData) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.running--
+	b.ends = append(b.ends, data)
+}
+
+func (b *book) TraceSkip(_ context.Context, data scheduler.TraceSkipData) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.skips = append(b.skips, data.Skip)
+}
+
+// ticks returns the ticks that were run, in the order of their runs.
+func (b *book) ticks() []time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ticks := make([]time.Time, len(b.runs))
+	for i, r := range b.runs {
+		ticks[i] = r.Tick
+	}
+	return ticks
+}
+
+// reasons counts why ticks were skipped.
+func (b *book) reasons() map[scheduler.Reason]int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := make(map[scheduler.Reason]int)
+	for _, s := range b.skips {
+		n[s.Reason]++
+	}
+	return n
+}
+
+// seconds are n ticks from the next full second on.
+func seconds(n int) []time.Time {
+	first := time.Now().UTC().Truncate(time.Second)
+	ticks := make([]time.Time, n)
+	for i := range ticks {
+		ticks[i] = first.Add(time.Duration(i+1) * time.Second)
+	}
+	return ticks
+}
+
+// Three replicas whose clocks are up to two seconds apart, a job that takes no time, two hundred ticks: two hundred runs.
+func TestTrap03InstantJobRunsOncePerTick(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		opts []scheduler.Option
+	}{
+		{"each run on whoever gets it", nil},
+		{"on the leader", []scheduler.Option{scheduler.WithElection("jobs")}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				var replicas []*replica
+				for _, d := range []time.Duration{-time.Second, 0, time.Second} {
+					r := c.replica(append(slices.Clone(test.opts), ahead(d))...)
+					r.add(t, secondly, func() {})
+					replicas = append(replicas, r)
+				}
+				want := seconds(201)
+				for _, r := range replicas {
+					r.Start()
+				}
+				time.Sleep(201 * time.Second)
+				got := c.book.ticks()
+				// The replica that is ahead, or the one that was elected, begins and ends with other ticks than the others.
+				require.GreaterOrEqual(t, len(got), 200)
+				first := slices.IndexFunc(want, func(tick time.Time) bool { return tick.Equal(got[0]) })
+				for i, tick := range got {
+					require.True(t, tick.Equal(got[0].Add(time.Duration(i)*time.Second)), "run %d is of %v", i, tick)
+				}
+				_ = first
+				require.Equal(t, 1, c.book.most)
+			})
+		})
+	}
+}
+
+func TestRunFromContext(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(scheduler.WithContext(context.WithValue(t.Context(), valueKey{}, "value")))
+		type seen struct {
+			run  scheduler.Run
+			ok   bool
+			text any
+			left time.Duration
+		}
+		got := make(chan seen, 1)
+		r.add(t, secondly, func(ctx context.Context) error {
+			run, ok := scheduler.RunFromContext(ctx)
+			got <- seen{run, ok, ctx.Value(valueKey{}), time.Until(run.Deadline())}
+			return errors.New("failed")
+		})
+		want := seconds(2)
+		r.Start()
+		first, second := <-got, <-got
+		require.True(t, first.ok)
+		require.Equal(t, "job", first.run.Job)
+		require.True(t, first.run.Tick.Equal(want[0]))
+		require.Equal(t, 1, first.run.Attempt)
+		require.False(t, first.run.CatchUp)
+		require.Equal(t, "value", first.text)
+		require.InDelta(t, float64(ttl), float64(first.left), float64(ttl)/10)
+		require.Greater(t, second.run.FencingToken(), first.run.FencingToken())
+		_, ok := scheduler.RunFromContext(t.Context())
+		require.False(t, ok)
+		synctest.Wait()
+		require.EqualError(t, c.book.ends[0].Err, "failed")
+	})
+}
+
+type valueKey struct{}
+
+// A run that takes longer than the interval is not joined by another, on any replica.
+func TestTrap08RunsDoNotOverlap(t *testing.T) {
+	for _, test := range []struct {
+		overlap scheduler.Overlap
+		runs    int
+	}{
+		{scheduler.OverlapSkip, 10},  // at 0, 3, 6, ... of 30 s
+		{scheduler.OverlapQueue, 12}, // one after the other
+	} {
+		t.Run(test.overlap.String(), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				for range 3 {
+					r := c.replica(scheduler.WithOverlap(test.overlap))
+					r.add(t, secondly, func() { time.Sleep(2500 * time.Millisecond) })
+					r.Start()
+				}
+				time.Sleep(30 * time.Second)
+				require.Equal(t, 1, c.book.most)
+				require.InDelta(t, test.runs, len(c.book.runs), 1)
+				require.True(t, slices.IsSortedFunc(c.book.ticks(), time.Time.Compare))
+				require.NotZero(t, c.book.reasons()[scheduler.SkipOverlap])
+			})
+		})
+	}
+}
