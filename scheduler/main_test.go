@@ -3,17 +3,21 @@ package scheduler_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
 	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
@@ -112,4 +116,18 @@ func cancelled(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return ctx
+}
+
+// set writes a key on one node, as somebody else's client would.
+func set(t *testing.T, n *redlocktest.Node, key, value string) {
+	t.Helper()
+	client, err := valkey.NewClient(valkey.ClientOption{
+		InitAddress: []string{"node"}, ForceSingleClient: true, DisableCache: true,
+		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return n.Dial(ctx)
+		},
+	})
+	require.NoError(t, err)
+	defer client.Close()
+	require.NoError(t, client.Do(t.Context(), client.B().Set().Key(key).Value(value).Build()).Error())
 }

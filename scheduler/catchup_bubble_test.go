@@ -1,0 +1,324 @@
+package scheduler_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// every ten seconds, so that a failover takes less than an interval.
+var tenSecondly = gocron.CronJob("*/10 * * * * *", true)
+
+func (c *cluster) freeze(nodes ...int) {
+	c.t.Helper()
+	freeze(c.t, c.fleet, nodes...)
+}
+
+func (c *cluster) thaw(nodes ...int) {
+	c.t.Helper()
+	for _, i := range nodes {
+		require.NoError(c.t, c.fleet.Node(i).Thaw())
+	}
+}
+
+// until sleeps to a moment after the epoch of the bubble's clock, midnight UTC, of the first of January 2000.
+func until(d time.Duration) {
+	time.Sleep(time.Until(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(d)))
+}
+
+func at(seconds int) time.Time {
+	return time.Date(2000, 1, 1, 0, 0, seconds, 0, time.UTC)
+}
+
+func (b *book) tickSeconds() []int {
+	var s []int
+	for _, tick := range b.ticks() {
+		s = append(s, int(tick.Sub(at(0))/time.Second))
+	}
+	return s
+}
+
+// Ticks for which no quorum could be reached.
+func TestCatchUpAfterAnOutageOfTheNodes(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		opts []scheduler.Option
+		want []int
+	}{
+		{"none", nil, []int{10, 20, 60, 70}},
+		{"latest", []scheduler.Option{scheduler.WithCatchUp(time.Minute, scheduler.CatchUpLatest)}, []int{10, 20, 50, 60, 70}},
+		{"all", []scheduler.Option{scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll)}, []int{10, 20, 30, 40, 50, 60, 70}},
+		{"all, window passed", []scheduler.Option{scheduler.WithCatchUp(12*time.Second, scheduler.CatchUpAll)}, []int{10, 20, 50, 60, 70}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				for range 2 {
+					r := c.replica(test.opts...)
+					r.add(t, tenSecondly, func() { time.Sleep(100 * time.Millisecond) })
+					r.Start()
+				}
+				until(25 * time.Second)
+				c.freeze(0, 1, 2)
+				until(55 * time.Second)
+				c.thaw(0, 1, 2)
+				until(75 * time.Second)
+				require.Equal(t, test.want, c.book.tickSeconds())
+				require.Equal(t, 1, c.book.most)
+			})
+		})
+	}
+}
+
+// Ticks in the time in which no replica was up.
+func TestCatchUpAfterAllReplicasWereDown(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		opts []scheduler.Option
+		want []int
+	}{
+		{"none", nil, []int{10, 20, 60}},
+		{"latest", []scheduler.Option{scheduler.WithCatchUp(time.Minute, scheduler.CatchUpLatest)}, []int{10, 20, 50, 60}},
+		{"all", []scheduler.Option{scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll)}, []int{10, 20, 30, 40, 50, 60}},
+		{"all, on the leader", []scheduler.Option{scheduler.WithElection("jobs"), scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll)}, []int{10, 20, 30, 40, 50, 60}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				task := func() { time.Sleep(time.Second) }
+				first := c.replica(test.opts...)
+				first.add(t, tenSecondly, task)
+				first.Start()
+				until(25 * time.Second)
+				require.NoError(t, first.Shutdown())
+				until(55 * time.Second)
+				for range 2 {
+					r := c.replica(test.opts...)
+					r.add(t, tenSecondly, task)
+					r.Start()
+				}
+				until(65 * time.Second)
+				require.Equal(t, test.want, c.book.tickSeconds())
+				require.Equal(t, 1, c.book.most)
+			})
+		})
+	}
+}
+
+// A run that is cut short is run again only at least once, by whoever is there, as soon as its lease has run out.
+func TestCatchUpAfterACrashInTheMiddleOfARun(t *testing.T) {
+	for _, mode := range []struct {
+		name string
+		opts []scheduler.Option
+	}{{"locker", nil}, {"leader", []scheduler.Option{scheduler.WithElection("jobs")}}} {
+		for _, test := range []struct {
+			delivery redlock.Delivery
+			want     []int
+		}{
+			{redlock.AtMostOnce, []int{10, 20, 30}},
+			{redlock.AtLeastOnce, []int{10, 20, 20, 30}},
+		} {
+			t.Run(mode.name+", "+test.delivery.String(), func(t *testing.T) {
+				inCluster(t, func(t *testing.T, c *cluster) {
+					opts := append(mode.opts, scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll), scheduler.WithDelivery(test.delivery))
+					var attempts []int
+					var victim *replica
+					for range 3 {
+						r := c.replica(opts...)
+						r.add(t, tenSecondly, func(ctx context.Context) {
+							run, _ := scheduler.RunFromContext(ctx)
+							attempts = append(attempts, run.Attempt)
+							if run.Tick.Equal(at(20)) && run.Attempt == 1 {
+								victim = r
+								<-ctx.Done()
+								time.Sleep(time.Minute) // dead
+							}
+						})
+						r.Start()
+					}
+					until(20*time.Second + 500*time.Millisecond)
+					require.NotNil(t, victim)
+					require.NoError(t, victim.q.Close()) // its leases are not extended any more
+					until(35 * time.Second)
+					require.Equal(t, test.want, c.book.tickSeconds())
+					if test.delivery == redlock.AtLeastOnce {
+						require.Equal(t, []int{1, 1, 2, 1}, attempts)
+						require.True(t, c.book.runs[2].CatchUp)
+						require.Less(t, c.book.begun[2].Sub(at(20)), 2*ttl)
+					}
+					until(2 * time.Minute)
+				})
+			})
+		}
+	}
+}
+
+// A failover of the leader.
+func TestTrap14TicksOfAFailoverAreCaughtUp(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		opts []scheduler.JobOption
+		want []int
+	}{
+		{"none", nil, []int{1, 2, 3, 8, 9}}, // elected at 7 s; 6 and 7 are younger than the grace, and the later is run
+		{"latest", []scheduler.JobOption{scheduler.WithCatchUp(time.Minute, scheduler.CatchUpLatest)}, []int{1, 2, 3, 7, 8, 9}},
+		{"all", []scheduler.JobOption{scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll)}, []int{1, 2, 3, 4, 5, 6, 7, 8, 9}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				var replicas []*replica
+				for range 3 {
+					r := c.replica(scheduler.WithElection("jobs"))
+					_, err := r.With(test.opts...).NewJob(secondly, scheduler.NewTask(func() {}), gocron.WithName("job"))
+					require.NoError(t, err)
+					r.Start()
+					replicas = append(replicas, r)
+				}
+				until(3500 * time.Millisecond)
+				for _, r := range replicas {
+					if r.Elector().IsLeader(t.Context()) == nil {
+						require.NoError(t, r.q.Close())
+						break
+					}
+				}
+				until(9500 * time.Millisecond)
+				got := c.book.tickSeconds()
+				require.Subset(t, got, test.want)
+				require.Equal(t, 1, c.book.most)
+				if len(test.opts) > 0 {
+					require.Equal(t, test.want, got)
+				}
+			})
+		})
+	}
+}
+
+// A rolling restart of three replicas loses no tick and runs none twice.
+func TestRollingRestart(t *testing.T) {
+	for _, mode := range []struct {
+		name string
+		opts []scheduler.Option
+	}{{"locker", nil}, {"leader", []scheduler.Option{scheduler.WithElection("jobs")}}} {
+		t.Run(mode.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				start := func(i int) *replica {
+					r := c.replica(append(mode.opts, ahead(time.Duration(i-1)*300*time.Millisecond))...)
+					r.add(t, secondly, func() { time.Sleep(300 * time.Millisecond) })
+					r.Start()
+					return r
+				}
+				var replicas []*replica
+				for i := range 3 {
+					replicas = append(replicas, start(i))
+				}
+				for round := range 4 {
+					for i := range replicas {
+						// at another moment of the second each time, also right at a tick, and in the middle of a run
+						time.Sleep(2*time.Second + time.Duration(37*(3*round+i))*time.Millisecond)
+						require.NoError(t, replicas[i].Shutdown())
+						replicas[i] = start(i)
+					}
+				}
+				time.Sleep(2 * time.Second)
+				got := c.book.tickSeconds()
+				for i := range got {
+					require.Equal(t, got[0]+i, got[i], "ticks %v", got)
+				}
+				require.GreaterOrEqual(t, len(got), 27)
+				require.Equal(t, 1, c.book.most)
+			})
+		})
+	}
+}
+
+// A run hears when its lease is lost, with the cause, and so when its leadership is.
+func TestRunHearsOfALoss(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica()
+		cause := make(chan error, 1)
+		r.add(t, secondly, func(ctx context.Context) {
+			c.freeze(0, 1, 2)
+			<-ctx.Done()
+			cause <- context.Cause(ctx)
+		})
+		r.Start()
+		began := time.Now()
+		err := <-cause
+		var lost *redlock.LostError
+		require.ErrorAs(t, err, &lost)
+		require.Equal(t, redlock.LostDeadline, lost.Reason)
+		require.LessOrEqual(t, time.Since(began), time.Second+ttl)
+		c.thaw(0, 1, 2)
+		require.NoError(t, r.Shutdown())
+	})
+	t.Run("of the leadership", func(t *testing.T) {
+		inCluster(t, func(t *testing.T, c *cluster) {
+			r := c.replica(scheduler.WithElection("jobs"))
+			cause := make(chan error, 1)
+			r.add(t, secondly, func(ctx context.Context) {
+				select {
+				case <-ctx.Done():
+					cause <- context.Cause(ctx)
+				case <-time.After(5 * time.Second):
+				}
+			})
+			r.Start()
+			until(1500 * time.Millisecond)
+			for i := range 5 {
+				set(t, c.fleet.Node(i), "tenure:{election/jobs}", "somebody else")
+			}
+			require.ErrorIs(t, <-cause, redlock.ErrLost)
+		})
+	})
+}
+
+// Shutdown tells the run to end, and waits for it while the lease is extended; then the lease and the leadership are free at once.
+func TestShutdownInOrder(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(scheduler.WithElection("jobs"))
+		var states []error
+		r.add(t, secondly, func(ctx context.Context) {
+			<-ctx.Done()
+			run, _ := scheduler.RunFromContext(ctx)
+			time.Sleep(2 * ttl) // longer than the lease would last
+			states = append(states, run.Lease().Err(), r.Elector().IsLeader(context.Background()))
+		})
+		r.Start()
+		until(1500 * time.Millisecond)
+		began := time.Now()
+		require.NoError(t, r.Shutdown())
+		require.Equal(t, 2*ttl, time.Since(began).Round(time.Second))
+		require.Equal(t, []error{nil, nil}, states, "the lease and the leadership are kept until the run is over")
+		synctest.Wait()
+		for i := range 5 {
+			for _, key := range []string{"tenure:{job/job}", "tenure:{election/jobs}"} {
+				_, there := c.fleet.Node(i).Get(key)
+				require.False(t, there, key)
+			}
+		}
+	})
+}
+
+// A run that outlives the stop timeout keeps its lease; nobody else begins another.
+func TestTrap11ShutdownThatTimesOut(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(scheduler.WithStopTimeout(3 * time.Second))
+		r.add(t, secondly, func() { time.Sleep(19700 * time.Millisecond) })
+		r.Start()
+		until(1500 * time.Millisecond)
+		require.ErrorIs(t, r.Shutdown(), gocron.ErrStopJobsTimedOut)
+		other := c.replica()
+		other.add(t, secondly, func() {})
+		other.Start()
+		until(20600 * time.Millisecond)
+		require.Equal(t, []int{1}, c.book.tickSeconds())
+		require.NotZero(t, c.book.reasons()[scheduler.SkipOverlap])
+		until(23500 * time.Millisecond)
+		require.Equal(t, []int{1, 21, 22, 23}, c.book.tickSeconds())
+	})
+}
