@@ -66,6 +66,10 @@ bench: valkey ## run the micro-benchmarks
 examples: ## build and run the examples
 	go build -o /dev/null ./examples/...
 	go run ./examples/fencing
+	go run ./examples/locker
+	go run ./examples/elector
+	go run ./examples/scheduler
+	go run ./examples/poller
 	go run ./examples/quickstart -duration 12s -mode elector
 	go run ./examples/quickstart -duration 12s -mode locker
 
