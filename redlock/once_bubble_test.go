@@ -452,3 +452,22 @@ func TestOnceTickAheadOfTheServersIsRefused(t *testing.T) {
 	require.ErrorAs(t, q.Validate("key", redlock.WithOnceAt(time.Time{}, redlock.AtMostOnce, time.Hour)), &oe)
 	require.Equal(t, "WithOnceAt", oe.Option)
 }
+
+// The rollback of an attempt that was slow does not take back what another one has recorded since.
+func TestOnceUndoIsTheOwners(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		l := acquire(t, q, atMostOnce(3), redlock.WithoutAutoExtend())
+		synctest.Wait()
+		<-l.Context().Done()
+		time.Sleep(ttl)
+		finish(t, acquire(t, q, atMostOnce(4)).Complete)
+		require.ErrorIs(t, l.Forgo(t.Context()), redlock.ErrLost)
+		synctest.Wait()
+		requireDone(t, q, atMostOnce(4))
+		for i := range 3 {
+			record, _ := fleet.Node(i).Get(recordKey)
+			require.Regexp(t, `^4 1 4 3 1 `, record)
+		}
+	})
+}
