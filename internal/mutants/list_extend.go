@@ -59,14 +59,6 @@ var extendMutants = []Mutant{
 		Checks: []Check{tests(redlock, "TestQuorumThatForgotEndsTheLeaseAtOnce")},
 	},
 	{
-		Name:   "lost-key-not-put-back",
-		Rule:   "A minority that lost the key gets it back while the lease is valid.",
-		File:   "redlock/script.go",
-		Old:    "elseif holder then\n  return 0",
-		New:    "else\n  do return holder and 0 or 3 end",
-		Checks: []Check{tests(redlock, "TestMinorityRefillWhileValid")},
-	},
-	{
 		Name:   "extension-with-set",
 		Rule:   "A key is extended with PEXPIRE: a server that is out of memory refuses SET.",
 		File:   "redlock/script.go",

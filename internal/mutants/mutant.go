@@ -55,7 +55,7 @@ func mutants() []Mutant {
 	for _, list := range [][]Mutant{
 		gateMutants, quarantineMutants, clockMutants,
 		roundMutants, acquireMutants, tokenMutants,
-		leaseMutants, extendMutants, releaseMutants, queueMutants, waitMutants,
+		leaseMutants, extendMutants, refillMutants, releaseMutants, queueMutants, waitMutants,
 		electorMutants, schedulerMutants,
 	} {
 		all = append(all, list...)
