@@ -11,11 +11,15 @@ var onceMutants = []Mutant{
 		Checks: []Check{tests(redlock, "TestOnceGrantsASequenceOnce"), tests(scheduler, "TestTrap03InstantJobRunsOncePerTick")},
 	},
 	{
-		Name:   "completed-number-granted",
-		Rule:   "A number that was completed is not granted again at least once.",
-		File:   "redlock/script.go",
-		Old:    "if tonumber(completed) >= n or (ARGV[8] == '1' and last >= n) then",
-		New:    "if ARGV[8] == '1' and last >= n then",
+		Name: "completed-number-granted",
+		Rule: "A number that was completed is not granted again: the server refuses it, and the client looks at what it recorded.",
+		File: "redlock/script.go",
+		Old:  "if tonumber(completed) >= n or (ARGV[8] == '1' and last >= n) then",
+		New:  "if ARGV[8] == '1' and last >= n then",
+		Also: []Edit{
+			{"redlock/acquire.go", "if !o.success || a.isCompleted(o) {", "if !o.success {"},
+			{"redlock/acquire.go", "completed || nodes > len(replies)-a.q.need {\n\t\t\treturn true", "nodes > len(replies)-a.q.need {\n\t\t\t_ = completed\n\t\t\treturn true"},
+		},
 		Checks: []Check{tests(redlock, "TestOnceIsRepeatedUntilCompleted")},
 	},
 	{

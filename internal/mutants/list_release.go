@@ -22,7 +22,7 @@ var releaseMutants = []Mutant{
 		Name:   "release-without-comparison",
 		Rule:   "A release deletes the key only if it is its owner's.",
 		File:   "redlock/script.go",
-		Old:    "  return 0\nend\nif ARGV[2] == '0' then",
+		Old:    "  return unwritten\nend\nif ARGV[2] == '0' then",
 		New:    "end\nif ARGV[2] == '0' then",
 		Checks: []Check{tests(redlock, "TestReleaseOfALostLeaseLeavesTheNextOwnersKey")},
 		Model:  "release does not compare",

@@ -60,7 +60,7 @@ func mutants() []Mutant {
 	for _, list := range [][]Mutant{
 		gateMutants, quarantineMutants, clockMutants, serverMutants,
 		roundMutants, acquireMutants, tokenMutants,
-		leaseMutants, extendMutants, refillMutants, releaseMutants, queueMutants, waitMutants,
+		leaseMutants, extendMutants, refillMutants, releaseMutants, queueMutants, waitMutants, onceMutants,
 		electorMutants, schedulerMutants,
 	} {
 		all = append(all, list...)
