@@ -28,9 +28,11 @@ func (c *cluster) thaw(nodes ...int) {
 	}
 }
 
-// until sleeps to a moment after the epoch of the bubble's clock, midnight UTC, of the first of January 2000.
+// until sleeps to a moment after the epoch of the bubble's clock, midnight UTC, of the first of January 2000, and until nothing is left to
+// be done then.
 func until(d time.Duration) {
 	time.Sleep(time.Until(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(d)))
+	synctest.Wait()
 }
 
 func at(seconds int) time.Time {

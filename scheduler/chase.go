@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-co-op/gocron/v2"
+
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -35,8 +37,9 @@ var errNotElected = errors.New("scheduler: not elected in time")
 // quarry is a tick that is wanted.
 type quarry struct {
 	tick     time.Time
-	until    time.Time // not run after this; zero for ever
-	follower bool      // wanted only if this replica is elected in time; most of the time another one runs it
+	until    time.Time     // not run after this; zero for ever
+	follower bool          // wanted only if this replica is elected in time; most of the time another one runs it
+	rest     time.Duration // to be waited first
 }
 
 func (q quarry) zero() bool { return q.tick.IsZero() }
@@ -82,6 +85,9 @@ func (c *chase) after(tick time.Time, why Reason) bool {
 		}
 		q.until = tick.Add(cfg.window)
 	case SkipNotLeader:
+		if c.job.ticks.random {
+			return false // the leader's are others
+		}
 		q.until, q.follower = tick.Add(max(cfg.window, HandoverGrace)), true
 	case SkipNoQuorum, SkipTimeout, SkipQuarantined:
 		if cfg.catchUp == CatchUpNone {
@@ -92,6 +98,31 @@ func (c *chase) after(tick time.Time, why Reason) bool {
 		return false
 	}
 	return c.add(q)
+}
+
+// afterPanic goes after the tick of a run that did not return, if it is to be run at least once: more slowly each time.
+func (c *chase) afterPanic(r *run) {
+	if r.Tick.IsZero() || c.job.cfg.delivery != redlock.AtLeastOnce {
+		return
+	}
+	tick := c.job.ticks.of(r.Tick)
+	c.add(quarry{tick: tick, until: tick.Add(c.job.cfg.window), rest: restFor(r.Attempt)})
+}
+
+// restFor is the pause after a number of attempts: a second, doubled up to a minute.
+func restFor(attempts int) time.Duration { return min(time.Second<<min(attempts-1, 6), time.Minute) }
+
+// missed goes after ticks that gocron has passed over, because the process stood still or too many jobs were running.
+func (c *chase) missed(ticks []time.Time, follower bool) {
+	if c.job.cfg.catchUp != CatchUpAll || c.job.ticks.random {
+		return
+	}
+	quarries := make([]quarry, len(ticks))
+	for i, tick := range ticks {
+		tick = c.job.ticks.of(tick)
+		quarries[i] = quarry{tick: tick, until: tick.Add(c.job.cfg.window), follower: follower}
+	}
+	c.add(quarries...)
 }
 
 // waitsFor reports whether a tick has to wait its turn behind earlier ones, and puts it there if so.
@@ -163,7 +194,7 @@ func (c *chase) run(ctx context.Context) {
 		switch skip := skipped(c.job.name, q.tick, q.tick.UnixMilli(), err); {
 		case errors.Is(context.Cause(try), errSuperseded):
 			c.giveUp(q, SkipSuperseded, nil)
-		case errors.Is(err, errNotElected):
+		case errors.Is(err, errNotElected) && q.follower:
 		case ctx.Err() != nil:
 			c.giveUp(q, SkipStopped, err)
 		case errors.Is(err, context.DeadlineExceeded):
@@ -196,14 +227,36 @@ func (c *chase) acquire(ctx context.Context, q quarry) (*redlock.Lease, error) {
 		ctx, cancel = context.WithTimeout(ctx, max(0, q.until.Sub(c.job.s.cfg.clock.Now())))
 		defer cancel()
 	}
-	if err := c.job.s.leader.wait(ctx); err != nil {
-		return nil, fmt.Errorf("%w: %w", errNotElected, err)
+	if err := sleep(ctx, q.rest); err != nil {
+		return nil, err
 	}
 	cfg := &c.job.s.cfg.commonConfig
-	return c.job.s.q.Acquire(ctx, c.job.key, append(cfg.lease[:len(cfg.lease):len(cfg.lease)], c.job.once(q.tick))...)
+	for {
+		if err := c.job.s.leader.wait(ctx); err != nil {
+			return nil, fmt.Errorf("%w: %w", errNotElected, err)
+		}
+		lease, err := c.job.s.q.Acquire(ctx, c.job.key, append(cfg.lease[:len(cfg.lease):len(cfg.lease)], c.job.once(q.tick))...)
+		if err != nil || c.job.s.leader.check(ctx) == nil {
+			return lease, err
+		}
+		_ = lease.Forgo(ctx) // the leadership was lost meanwhile
+	}
 }
 
-// hand has gocron run the job for a tick, and waits until the run is over.
+// sleep waits for d, or returns the cause of ctx's end.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// hand has gocron run the job for a tick, and waits until the run is over. If gocron is too busy, the tick is gone after again.
 func (c *chase) hand(ctx context.Context, lease *redlock.Lease, q quarry) {
 	r := &run{job: c.job, Run: Run{Job: c.job.name, Tick: q.tick, Attempt: lease.Attempt(), CatchUp: true, lease: lease}}
 	c.job.ready.add(r)
@@ -213,7 +266,7 @@ func (c *chase) hand(ctx context.Context, lease *redlock.Lease, q quarry) {
 		select {
 		case <-lease.Context().Done(): // the run is over, or the lease is lost
 		case <-ctx.Done():
-		case <-time.After(lease.TTL()):
+		case <-time.After(min(lease.TTL(), c.job.s.cfg.tryTimeout)):
 		}
 	}
 	if !c.job.ready.remove(r) {
@@ -223,11 +276,16 @@ func (c *chase) hand(ctx context.Context, lease *redlock.Lease, q quarry) {
 		}
 		return
 	}
-	_ = lease.Forgo(ctx)
 	if err == nil {
-		err = errors.New("gocron did not run the job")
+		c.job.expectStray()
 	}
-	c.giveUp(q, SkipStopped, err)
+	_ = lease.Forgo(ctx)
+	if ctx.Err() != nil || errors.Is(err, gocron.ErrJobNotFound) {
+		c.giveUp(q, SkipStopped, err)
+		return
+	}
+	q.rest = restFor(1)
+	c.add(q)
 }
 
 // giveUp reports a tick that this replica does not go after any more.

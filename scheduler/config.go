@@ -23,6 +23,8 @@ const (
 	MaxCatchUp = 1000
 	// minKeep is the least time for which the nodes remember a job's last tick.
 	minKeep = 24 * time.Hour
+	// maxKeep bounds what is added to it, so that the sum is no overflow: 50 years.
+	maxKeep = 50 * 365 * 24 * time.Hour
 )
 
 // Option configures a Scheduler.

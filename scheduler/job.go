@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 // tickTolerance is how much before a tick its timer may fire, by the clock that is asked afterwards.
 const tickTolerance = 5 * time.Millisecond
 
+// maxNextRuns bounds how many ticks gocron is asked for: more than a day of seconds.
+const maxNextRuns = 1 << 17
+
 // job is what a Scheduler keeps about a job, beside gocron.
 type job struct {
 	s      *Scheduler
@@ -23,6 +27,7 @@ type job struct {
 	cfg    jobConfig
 	ticks  *ticker
 	keep   time.Duration // how long the nodes remember its last tick
+	open   bool          // runs everywhere: gocron.WithDisabledDistributedJobLocker
 	made   chan struct{} // closed when gocron is set
 	gocron gocron.Job    // read after made is closed
 	chase  *chase
@@ -33,6 +38,7 @@ type job struct {
 	mu     sync.Mutex
 	last   time.Time // guarded by mu; the last scheduled time that Lock was called for
 	manual int       // guarded by mu; calls of RunNow that Lock has not seen
+	stray  int       // guarded by mu; calls of Lock to come for runs that were given up
 }
 
 type jobKey struct{}
@@ -67,11 +73,11 @@ func (l *locker) Lock(ctx context.Context, name string) (lock gocron.Lock, err e
 
 // begin acquires the lease of the run that is due.
 func (j *job) begin(ctx context.Context) (*run, *SkipError) {
-	if r := j.ready.take(); r != nil {
+	if r := j.ready.take(func(r *run) bool { return r.lease.Err() == nil }); r != nil {
 		r.announce()
 		return r, nil
 	}
-	scheduled, err := j.due(ctx)
+	scheduled, missed, err := j.due(ctx)
 	if err != nil {
 		return nil, &SkipError{Job: j.name, Reason: SkipOther, Err: err}
 	}
@@ -79,21 +85,30 @@ func (j *job) begin(ctx context.Context) (*run, *SkipError) {
 		return j.beginManual(ctx)
 	}
 	tick := j.ticks.of(scheduled)
-	if err := j.s.leader.check(ctx); err != nil {
-		skip := skipped(j.name, tick, 0, err)
-		skip.Pending = j.chase.after(tick, skip.Reason)
-		return nil, skip
+	notLeader := j.s.leader.check(ctx)
+	j.chase.missed(missed, notLeader != nil)
+	if notLeader != nil {
+		return nil, j.skip(tick, notLeader)
 	}
 	if j.chase.waitsFor(tick) {
 		return nil, &SkipError{Job: j.name, Tick: tick, Reason: SkipOverlap, Pending: true}
 	}
 	lease, err := j.try(ctx, j.once(tick))
 	if err != nil {
-		skip := skipped(j.name, tick, tick.UnixMilli(), err)
-		skip.Pending = j.chase.after(tick, skip.Reason)
-		return nil, skip
+		return nil, j.skip(tick, err)
+	}
+	if err := j.s.leader.check(ctx); err != nil {
+		_ = lease.Forgo(ctx) // the leadership was lost meanwhile
+		return nil, j.skip(tick, err)
 	}
 	return j.newRun(lease, Run{Job: j.name, Tick: scheduled, Attempt: lease.Attempt()}), nil
+}
+
+// skip explains why a tick is not run now, and goes after it if the job's policies say so.
+func (j *job) skip(tick time.Time, err error) *SkipError {
+	e := skipped(j.name, tick, tick.UnixMilli(), err)
+	e.Pending = j.chase.after(tick, e.Reason)
+	return e
 }
 
 // beginManual is for RunNow: it excludes other runs, and is no tick.
@@ -110,36 +125,82 @@ func (j *job) beginManual(ctx context.Context) (*run, *SkipError) {
 }
 
 // due returns the scheduled time that Lock is called for: the latest one that has come and that Lock was not called for before. It is
-// zero for a run that RunNow asked for.
-func (j *job) due(ctx context.Context) (time.Time, error) {
+// zero for a run that RunNow asked for. missed are earlier ones for which Lock was not called.
+func (j *job) due(ctx context.Context) (tick time.Time, missed []time.Time, err error) {
 	select {
 	case <-j.made:
 	case <-ctx.Done():
-		return time.Time{}, ctx.Err()
-	}
-	runs, err := j.gocron.NextRuns(8)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("gocron does not tell the tick: %w", err)
+		return time.Time{}, nil, ctx.Err()
 	}
 	now := j.s.cfg.clock.Now().Add(tickTolerance)
+	runs, err := j.nextRuns(now)
+	if err != nil {
+		return time.Time{}, nil, fmt.Errorf("gocron does not tell the tick: %w", err)
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	var latest time.Time
+	var early time.Time
 	for _, at := range runs {
-		if !at.IsZero() && !at.After(now) && at.After(latest) {
-			latest = at
+		switch {
+		case !at.After(j.last):
+		case at.After(now):
+			if early.IsZero() {
+				early = at
+			}
+		default:
+			missed = append(missed, at)
 		}
 	}
-	if latest.After(j.last) {
-		j.last = latest
-		return latest, nil
-	}
-	if j.manual > 0 {
+	switch n := len(missed); {
+	case n > 0:
+		tick, missed = missed[n-1], missed[:n-1]
+	case j.manual > 0:
 		j.manual--
-		return time.Time{}, nil
+		return time.Time{}, nil, nil
+	case j.stray > 0, j.s.limited, early.IsZero():
+		j.stray = max(j.stray-1, 0)
+		// A run that gocron had queued, and whose tick is gone: gocron.WithLimitConcurrentJobs.
+		return time.Time{}, nil, errors.New("the tick has passed while the run waited for others")
+	default:
+		tick = early // the clock was set back after gocron had set its timer
 	}
-	// A run that gocron had queued, and whose tick is gone: gocron.WithLimitConcurrentJobs.
-	return time.Time{}, errors.New("the tick has passed while the run waited for others")
+	j.last = tick
+	return tick, missed, nil
+}
+
+// nextRuns returns what gocron has scheduled, ascending, at least to the first tick after now. gocron keeps ticks of the past that it did not
+// run.
+func (j *job) nextRuns(now time.Time) ([]time.Time, error) {
+	for n := 8; ; n *= 2 {
+		runs, err := j.gocron.NextRuns(n)
+		if err != nil {
+			return nil, err
+		}
+		// A one-time job has a zero time after its last, and then all of them again.
+		if end := slices.IndexFunc(runs, time.Time.IsZero); end >= 0 {
+			return runs[:end], nil
+		}
+		if len(runs) < n || runs[n-1].After(now) || n >= maxNextRuns {
+			return runs, nil
+		}
+	}
+}
+
+// expectStray notes that gocron may still call Lock for a run that was given up.
+func (j *job) expectStray() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.stray++
+}
+
+// restart is called before gocron begins, or begins again, to schedule: what it had scheduled before then is not due any more.
+func (j *job) restart(now time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if now.After(j.last) {
+		j.last = now
+	}
+	j.manual, j.stray = 0, 0
 }
 
 // once makes a lease that of a tick.
@@ -188,12 +249,11 @@ func (j *job) backlog(ctx context.Context) ([]time.Time, error) {
 	if last == 0 {
 		return nil, nil
 	}
+	// From the last tick on, also if it is too old, because ticks of every second day, for example, are counted from it.
 	now := j.s.cfg.clock.Now().In(j.s.cfg.location)
-	from := time.UnixMilli(last).In(j.s.cfg.location)
-	if earliest := now.Add(-j.cfg.window); from.Before(earliest) {
-		from = earliest
-	}
-	return j.ticks.between(from, now)
+	ticks, err := j.ticks.between(time.UnixMilli(last).In(j.s.cfg.location), now)
+	earliest := now.Add(-j.cfg.window)
+	return slices.DeleteFunc(ticks, earliest.After), err
 }
 
 // publicJob is a job as users see it.
@@ -206,17 +266,30 @@ type publicJob struct {
 // takes one's place nor is it caught up. In contrast to gocron's own, it returns an error matching elector.ErrNotLeader on a replica that
 // does not lead (WithElection), where nothing would be run.
 func (p *publicJob) RunNow() error {
-	if err := p.job.s.leader.check(context.Background()); err != nil {
-		return fmt.Errorf("scheduler: job %q cannot be run now on this replica: %w", p.job.name, err)
+	s := p.job.s
+	s.asking.RLock() // gocron hangs if it is asked while it is stopped
+	defer s.asking.RUnlock()
+	s.mu.Lock()
+	started, j := s.started != nil, s.jobs[p.ID()]
+	s.mu.Unlock()
+	switch {
+	case !started:
+		return fmt.Errorf("scheduler: job %q cannot be run now: the Scheduler is not started: %w", p.job.name, gocron.ErrJobRunNowFailed)
+	case j == nil:
+		return gocron.ErrJobNotFound
+	case !j.open:
+		if err := s.leader.check(context.Background()); err != nil {
+			return fmt.Errorf("scheduler: job %q cannot be run now on this replica: %w", j.name, err)
+		}
 	}
-	p.job.mu.Lock()
-	p.job.manual++
-	p.job.mu.Unlock()
+	j.mu.Lock()
+	j.manual++
+	j.mu.Unlock()
 	err := p.Job.RunNow()
 	if err != nil {
-		p.job.mu.Lock()
-		p.job.manual = max(p.job.manual-1, 0)
-		p.job.mu.Unlock()
+		j.mu.Lock()
+		j.manual = max(j.manual-1, 0)
+		j.mu.Unlock()
 	}
 	return err
 }

@@ -2,10 +2,13 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/redlock"
 )
 
 // leadership is this replica's part in the election. A nil one is that of a Scheduler without: everybody leads.
@@ -25,12 +28,18 @@ func newLeadership(e *elector.Elector, running *gauge, elected func()) *leadersh
 	return &leadership{elector: e, running: running, elected: elected, begun: make(chan struct{})}
 }
 
-// check returns nil if this replica leads. It does no I/O.
+// check returns nil if this replica leads, and its term is known here. It does no I/O.
 func (l *leadership) check(ctx context.Context) error {
 	if l == nil {
 		return nil
 	}
-	return l.elector.IsLeader(ctx)
+	if err := l.elector.IsLeader(ctx); err != nil {
+		return err
+	}
+	if t := l.current.Load(); t == nil || t.Context().Err() != nil {
+		return elector.ErrNotLeader // elected, and lead is about to be called
+	}
+	return nil
 }
 
 // term returns the term that lasts, or ended last; nil for none.
@@ -72,13 +81,30 @@ func (l *leadership) join(ctx context.Context) {
 		return
 	}
 	ctx, l.cancel = context.WithCancel(ctx)
-	left := make(chan struct{})
+	earlier, left := l.left, make(chan struct{})
 	l.left = left
 	go func() {
 		defer close(left)
-		// Its errors are logged by the elector, or mean that the Quorum is closed.
-		_ = l.elector.Run(ctx, l.lead)
+		if earlier != nil {
+			<-earlier // at most the drain timeout
+		}
+		l.campaign(ctx)
 	}()
+}
+
+// campaign is a candidate until ctx ends. After a candidature that ended before its runs did there is none before they have.
+func (l *leadership) campaign(ctx context.Context) {
+	for {
+		// Its errors are logged by the elector, or mean that the Quorum is closed.
+		if err := l.elector.Run(ctx, l.lead); !errors.Is(err, elector.ErrDrainTimeout) {
+			return
+		}
+		select {
+		case <-time.After(redlock.DefaultRetryMax):
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // lead keeps the term until the runs that began in it are over.

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +23,19 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if settings := os.Getenv(processVariable); settings != "" {
+		if err := beReplica(settings); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// silent is a logger that says nothing.
+var silent = slog.New(slog.DiscardHandler)
 
 // patience is how long a test waits for an event that should come much sooner.
 const patience = 20 * time.Second

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,17 @@ type skewed struct {
 func (c skewed) Now() time.Time                  { return c.Clock.Now().Add(c.ahead) }
 func (c skewed) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 func (c skewed) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
+
+// settable is a clock that is set while it is used.
+type settable struct {
+	clockwork.Clock
+	ahead atomic.Int64
+}
+
+func (c *settable) set(ahead time.Duration)         { c.ahead.Store(int64(ahead)) }
+func (c *settable) Now() time.Time                  { return c.Clock.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *settable) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+func (c *settable) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
 
 func ahead(d time.Duration) scheduler.Option {
 	return scheduler.WithClock(skewed{clockwork.NewRealClock(), d})
@@ -166,6 +178,7 @@ func TestTrap03InstantJobRunsOncePerTick(t *testing.T) {
 					r.Start()
 				}
 				time.Sleep(202 * time.Second)
+				synctest.Wait()
 				got := c.book.ticks()
 				require.GreaterOrEqual(t, len(got), 200)
 				for i, tick := range got {
@@ -228,7 +241,8 @@ func TestTrap08RunsDoNotOverlap(t *testing.T) {
 					r.add(t, secondly, func() { time.Sleep(2500 * time.Millisecond) })
 					r.Start()
 				}
-				time.Sleep(30 * time.Second)
+				time.Sleep(30*time.Second + 100*time.Millisecond)
+				synctest.Wait()
 				require.Equal(t, 1, c.book.most)
 				require.InDelta(t, test.runs, len(c.book.runs), 1)
 				require.True(t, slices.IsSortedFunc(c.book.ticks(), time.Time.Compare))

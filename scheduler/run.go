@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -61,6 +62,7 @@ func (r *run) end(ctx context.Context) {
 		err = r.lease.Forgo(ctx)
 	case working:
 		err = r.lease.Release(ctx)
+		r.job.chase.afterPanic(r)
 	case returned:
 		err = r.lease.Complete(ctx)
 	}
@@ -77,7 +79,7 @@ func (r *run) end(ctx context.Context) {
 
 // run calls the task for the run that Lock has begun.
 func (j *job) run(ctx context.Context, call func(context.Context) error) (err error) {
-	r := j.started.take()
+	r := j.started.take(func(*run) bool { return true })
 	if r == nil {
 		return call(ctx) // gocron.WithDisabledDistributedJobLocker
 	}
@@ -133,15 +135,16 @@ func (q *runs) add(r *run) {
 	q.list = append(q.list, r)
 }
 
-// take removes the first, or returns nil.
-func (q *runs) take() *run {
+// take removes the first that fits, or returns nil.
+func (q *runs) take(fits func(*run) bool) *run {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.list) == 0 {
+	i := slices.IndexFunc(q.list, fits)
+	if i < 0 {
 		return nil
 	}
-	r := q.list[0]
-	q.list = q.list[1:]
+	r := q.list[i]
+	q.list = slices.Delete(q.list, i, i+1)
 	return r
 }
 
@@ -149,13 +152,12 @@ func (q *runs) take() *run {
 func (q *runs) remove(r *run) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for i := range q.list {
-		if q.list[i] == r {
-			q.list = append(q.list[:i:i], q.list[i+1:]...)
-			return true
-		}
+	i := slices.Index(q.list, r)
+	if i < 0 {
+		return false
 	}
-	return false
+	q.list = slices.Delete(q.list, i, i+1)
+	return true
 }
 
 // gauge counts runs, and tells when there are none.

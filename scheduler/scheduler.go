@@ -2,11 +2,10 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
-	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"
@@ -35,10 +34,13 @@ type state struct {
 	inner   gocron.Scheduler
 	leader  *leadership // nil without an election
 	running *gauge
+	limited bool      // gocron.WithLimitConcurrentJobs
 	warned  sync.Once // about a gocron that does not tell what its options set
 
-	lifecycle  sync.Mutex // held by Start, StopJobs and Shutdown
-	installing sync.Mutex // held by NewJob and Update, so that no two jobs get one name
+	lifecycle  sync.Mutex   // held by Start, StopJobs and Shutdown
+	down       bool         // guarded by lifecycle; Shutdown was called
+	asking     sync.RWMutex // held for reading by RunNow, for writing by what stops gocron
+	installing sync.Mutex   // held by NewJob and Update, so that no two jobs get one name
 	mu         sync.Mutex
 	jobs       map[uuid.UUID]*job // guarded by mu
 	started    context.Context    // guarded by mu; ends with StopJobs and Shutdown; nil while stopped
@@ -64,6 +66,7 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 		return nil, err
 	}
 	s := &Scheduler{state: &state{q: q, cfg: cfg, running: &gauge{}, jobs: make(map[uuid.UUID]*job)}}
+	s.limited = tried.set("exec", "limitMode")
 	s.warn(tried)
 	if cfg.election != "" {
 		opts := append([]elector.Option{elector.WithDrainTimeout(cfg.stopTimeout), elector.WithLogger(cfg.logger)}, cfg.elector...)
@@ -127,6 +130,7 @@ func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task 
 	if id == uuid.Nil {
 		made, err = s.inner.NewJob(definition, task, opts...)
 	} else {
+		defer s.prune() // gocron removes the old job also if it refuses the new one, and gocron.WithIdentifier may give that another id
 		made, err = s.inner.Update(id, definition, task, opts...)
 	}
 	if err != nil {
@@ -164,13 +168,12 @@ func (s *Scheduler) newJob(id uuid.UUID, definition gocron.JobDefinition, task g
 	}
 	now := s.cfg.clock.Now()
 	tried := triedJob(opts, now)
-	s.warn(tried)
 	if err := tried.check(jobRefusals); err != nil {
 		return nil, err
 	}
-	name := tried.text("name")
-	if name == "" && len(tried.missing) == 0 {
-		return nil, &OptionError{Option: "gocron.WithName", Reason: "the job has no name: by it replicas agree on what they run, so give it one that stays the same"}
+	schedule, name, err := s.look(definition, opts)
+	if err != nil {
+		return nil, err
 	}
 	key, err := s.cfg.key(name)
 	if err != nil {
@@ -190,36 +193,44 @@ func (s *Scheduler) newJob(id uuid.UUID, definition gocron.JobDefinition, task g
 		}
 		return nil, &OptionError{Option: "task", Reason: "is made by gocron.NewTask, which cannot be told of its lease: use scheduler.NewTask"}
 	}
-	schedule, err := s.scheduleOf(definition, opts)
-	if err != nil {
-		return nil, err
-	}
 	if err := suits(schedule, tried, s.leader != nil); err != nil {
 		return nil, err
 	}
-	j := &job{s: s, name: name, key: key, cfg: cfg, made: make(chan struct{})}
+	j := &job{s: s, name: name, key: key, cfg: cfg, made: make(chan struct{}), open: tried.set("disabledLocker")}
+	s.warn(tried)
 	j.ticks = newTicker(schedule, definition, timeless(opts, now), s.cfg.location)
-	j.keep = minKeep + 2*j.ticks.gap(now) + cfg.window
+	j.keep = minKeep + 2*min(j.ticks.gap(now), maxKeep) + min(cfg.window, maxKeep)
 	j.chase = &chase{job: j}
 	return j, nil
 }
 
-// scheduleOf has gocron look at the job, in a scheduler that is never started.
-func (s *Scheduler) scheduleOf(definition gocron.JobDefinition, opts []gocron.JobOption) (gocron.JobSchedule, error) {
+// look has gocron look at the job, in a scheduler that is never started, and returns its schedule and its name.
+func (s *Scheduler) look(definition gocron.JobDefinition, opts []gocron.JobOption) (gocron.JobSchedule, string, error) {
 	if definition == nil {
-		return nil, &OptionError{Option: "definition", Reason: "is nil: use gocron.CronJob, for example"}
+		return nil, "", &OptionError{Option: "definition", Reason: "is nil: use gocron.CronJob, for example"}
+	}
+	for i, o := range opts {
+		if o == nil {
+			return nil, "", &OptionError{Option: "gocron.JobOption", Reason: fmt.Sprintf("option %d is nil", i)}
+		}
 	}
 	probe, err := gocron.NewScheduler(gocron.WithClock(s.cfg.clock), gocron.WithLocation(s.cfg.location))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer func() { _ = probe.Shutdown() }()
-	j, err := probe.NewJob(definition, gocron.NewTask(func() {}), opts...)
+	j, err := probe.NewJob(definition, gocron.NewTask(nameless), opts...)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return j.Schedule(), nil
+	if strings.HasSuffix(j.Name(), "/scheduler.nameless") {
+		return nil, "", &OptionError{Option: "gocron.WithName", Reason: "the job has no name: by it replicas agree on what they run, so give it one that stays the same"}
+	}
+	return j.Schedule(), j.Name(), nil
 }
+
+// nameless is a task whose name shows that a job was given none.
+func nameless() {}
 
 // Jobs is gocron's.
 func (s *Scheduler) Jobs() []gocron.Job {
@@ -264,135 +275,6 @@ func (s *state) prune() {
 	for _, j := range gone {
 		j.chase.halt()
 	}
-}
-
-// Start is gocron's. It also begins the candidature (WithElection), and looks for ticks that were missed (WithCatchUp).
-func (s *Scheduler) Start() {
-	s.lifecycle.Lock()
-	defer s.lifecycle.Unlock()
-	s.inner.Start()
-	s.mu.Lock()
-	if s.started != nil {
-		s.mu.Unlock()
-		return
-	}
-	ctx, cancel := context.WithCancel(s.cfg.context)
-	s.started, s.stop = ctx, cancel
-	jobs := s.list()
-	s.mu.Unlock()
-	for _, j := range jobs {
-		s.begin(j)
-	}
-	s.leader.join(s.cfg.context)
-}
-
-// list is called with mu held.
-func (s *state) list() []*job {
-	jobs := make([]*job, 0, len(s.jobs))
-	for _, j := range s.jobs {
-		jobs = append(jobs, j)
-	}
-	return jobs
-}
-
-// begin lets a job's ticks be chased, unless the Scheduler is stopped.
-func (s *state) begin(j *job) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.started == nil {
-		return
-	}
-	j.chase.start(s.started)
-	if s.leader.check(s.started) == nil {
-		s.lookUp(s.started, j)
-	}
-}
-
-// elected looks for the ticks that nobody ran before this replica was elected.
-func (s *state) elected() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.started == nil {
-		return
-	}
-	for _, j := range s.jobs {
-		s.lookUp(s.started, j)
-	}
-}
-
-// lookUp asks the nodes, in the background, which ticks of the job were missed. Called with mu held.
-func (s *state) lookUp(ctx context.Context, j *job) {
-	if j.cfg.catchUp == CatchUpNone {
-		return
-	}
-	s.lookups.Go(func() {
-		pause := redlock.DefaultRetryMin
-		for {
-			missed, err := j.backlog(ctx)
-			if err == nil {
-				quarries := make([]quarry, len(missed))
-				for i, tick := range missed {
-					quarries[i] = quarry{tick: tick, until: tick.Add(j.cfg.window)}
-				}
-				j.chase.add(quarries...)
-				return
-			}
-			if !errors.Is(err, redlock.ErrNoQuorum) {
-				if ctx.Err() == nil {
-					s.cfg.logger.WarnContext(ctx, "scheduler: cannot tell which ticks were missed: none is caught up", "job", j.name, "error", err)
-				}
-				return
-			}
-			select {
-			case <-time.After(pause):
-				pause = min(2*pause, redlock.DefaultRetryMax)
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
-}
-
-// StopJobs is gocron's: it waits for runs, at most the stop timeout. Before that, ticks that wait are given up; after it the candidature
-// ends, so that another replica leads until Start.
-func (s *Scheduler) StopJobs() error { return s.halt(s.inner.StopJobs) }
-
-// StopJobsWithContext is StopJobs with a context.
-func (s *Scheduler) StopJobsWithContext(ctx context.Context) error {
-	return s.halt(func() error { return s.inner.StopJobsWithContext(ctx) })
-}
-
-// Shutdown stops in order: no tick is begun any more; runs are told to end, and have the stop timeout for it, in which their leases are
-// extended; each lease is released as its run ends; then the leadership is given up. The lease of a run that does not end is not released:
-// as long as the Quorum is open it is extended, and no other replica runs the job. Close the Quorum afterwards, which lets such leases run
-// out.
-func (s *Scheduler) Shutdown() error { return s.halt(s.inner.Shutdown) }
-
-// ShutdownWithContext is Shutdown with a context.
-func (s *Scheduler) ShutdownWithContext(ctx context.Context) error {
-	return s.halt(func() error { return s.inner.ShutdownWithContext(ctx) })
-}
-
-func (s *Scheduler) halt(stop func() error) error {
-	s.lifecycle.Lock()
-	defer s.lifecycle.Unlock()
-	s.mu.Lock()
-	if s.stop != nil {
-		s.stop()
-		s.started, s.stop = nil, nil
-	}
-	jobs := s.list()
-	s.mu.Unlock()
-	s.lookups.Wait()
-	for _, j := range jobs {
-		j.chase.halt()
-	}
-	err := stop()
-	left := s.leader.leave()
-	if err == nil && left != nil {
-		<-left
-	}
-	return err
 }
 
 // skip reports a tick that is not run.

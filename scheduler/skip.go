@@ -34,7 +34,7 @@ type SkipError struct {
 	Job    string
 	Tick   time.Time // zero for a run that RunNow asked for
 	Reason Reason
-	By     string // who holds, ran or leads, see redlock.WithIdentity; empty if not known
+	By     string // who holds or ran it, see redlock.WithIdentity; empty if not known
 	// Pending says that this replica still tries, and runs the tick if nobody else does: see WithCatchUp and WithOverlap.
 	Pending bool
 	Err     error // what redlock or elector said; may be nil

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"runtime"
 	"strings"
@@ -20,8 +21,9 @@ var (
 // and when the Scheduler stops; RunFromContext tells which run it is for. If parameters begin with a context of your own,
 // the function gets one with its values that ends with either.
 //
-// What the function returns and its panics are gocron's affair, as ever. What is wrong with the function or its parameters
-// is reported by NewJob.
+// What the function returns and its panics are gocron's affair, as ever, and nothing is done for a nil function. What is wrong with
+// the function or its parameters is reported by NewJob. In a bare gocron scheduler such a task works as gocron's own; give the job a
+// name, because the one that gocron takes from the function is the same for all.
 func NewTask(function any, parameters ...any) gocron.Task {
 	if gocronRefuses(gocron.NewTask(function, parameters...)) != nil {
 		return gocron.NewTask(function, parameters...)
@@ -61,6 +63,9 @@ func (t *task) run(ctx context.Context) error {
 
 // call calls the function and returns the first error among what it returns, as gocron does.
 func (t *task) call(ctx context.Context) error {
+	if t.function.IsNil() {
+		return nil
+	}
 	kind := t.function.Type()
 	in := make([]reflect.Value, 0, kind.NumIn())
 	if t.takesContext {
@@ -104,14 +109,19 @@ func merge(own, run context.Context) (context.Context, context.CancelFunc) {
 	return ctx, func() { stop(); cancel(context.Canceled) }
 }
 
-// gocronRefuses returns what gocron has against a task.
-func gocronRefuses(t gocron.Task) error {
+// gocronRefuses returns what gocron has against a task. It panics for a nil parameter, and for too few before variadic ones.
+func gocronRefuses(t gocron.Task) (err error) {
 	probe, err := gocron.NewScheduler()
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = &OptionError{Option: "task", Reason: fmt.Sprintf("the parameters do not fit the function, or one is nil: gocron panics: %v", p)}
+		}
+		_ = probe.Shutdown()
+	}()
 	_, err = probe.NewJob(gocron.DurationJob(time.Hour), t)
-	_ = probe.Shutdown()
 	return err
 }
 

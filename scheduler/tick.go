@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"errors"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -45,7 +46,7 @@ func bucket(at time.Time, every time.Duration) time.Time {
 	return time.Unix(0, ns-ns%int64(every)).In(at.Location())
 }
 
-// between returns the ticks after from and not after to, the last MaxCatchUp of them. Of a duration job it leaves out the
+// between returns the ticks after from, which is a tick itself, and not after to, the last MaxCatchUp of them. Of a duration job it leaves out the
 // interval that goes on, because its tick may be still to come. Of random jobs nobody knows what was missed.
 func (t *ticker) between(from, to time.Time) ([]time.Time, error) {
 	if t.random || !from.Before(to) {
@@ -91,6 +92,9 @@ func (t *ticker) following(after time.Time, n int) ([]time.Time, error) {
 	}
 	defer func() { _ = s.Shutdown() }()
 	j, err := s.NewJob(t.definition, gocron.NewTask(func() {}), t.options...)
+	if errors.Is(err, gocron.ErrOneTimeJobStartDateTimePast) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -101,9 +105,11 @@ func (t *ticker) following(after time.Time, n int) ([]time.Time, error) {
 	}
 	var ticks []time.Time
 	for _, tick := range runs {
-		if !tick.IsZero() && tick.After(after) {
-			ticks = append(ticks, tick)
+		if !tick.After(after) {
+			break // there are no more: gocron goes on with a zero time, and then from the beginning
 		}
+		ticks = append(ticks, tick)
+		after = tick
 	}
 	return ticks, nil
 }

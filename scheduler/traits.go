@@ -47,15 +47,6 @@ func (f *fields) set(path ...string) bool {
 	return !v.IsZero()
 }
 
-func (f *fields) text(name string) string {
-	v := f.value.FieldByName(name)
-	if !v.IsValid() || v.Kind() != reflect.String {
-		f.missing = append(f.missing, name)
-		return ""
-	}
-	return v.String()
-}
-
 // refusal is a setting that is not for a Scheduler, and what to do instead.
 type refusal struct {
 	option string
@@ -113,7 +104,7 @@ func suits(schedule gocron.JobSchedule, tried *fields, elected bool) error {
 	phase := func(interval uint) error {
 		if interval > 1 && !anchored {
 			return &OptionError{Option: "interval", Reason: fmt.Sprintf(
-				"every %d periods is counted from the start of each replica: give gocron.WithStartAt a time that is the same on all, or use gocron.CronJob", interval)}
+				"every %d periods is counted from the start of each replica: give gocron.WithStartAt(gocron.WithStartDateTimePast(...)) a time that is the same on all, or use gocron.CronJob", interval)}
 		}
 		return nil
 	}
@@ -132,7 +123,6 @@ func suits(schedule gocron.JobSchedule, tried *fields, elected bool) error {
 		if len(s.StartAt) == 0 {
 			return &OptionError{Option: "gocron.OneTimeJobStartImmediately", Reason: "each replica would run it when it starts: give a time with gocron.OneTimeJobStartDateTime, the same on all"}
 		}
-		return nil
 	case gocron.DailyJobSchedule:
 		if err := phase(s.Interval); err != nil {
 			return err

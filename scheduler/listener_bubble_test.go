@@ -1,0 +1,202 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// A run that a listener prevents leaves its tick to another replica.
+func TestBeforeFuncThatFailsForgoesTheTick(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		a, b := c.named("a", ahead(500*time.Millisecond)), c.named("b")
+		refused := 0
+		a.add(t, tenSecondly, func() { t.Error("ran on a") }, gocron.WithEventListeners(
+			gocron.BeforeJobRunsSkipIfBeforeFuncErrors(func(uuid.UUID, string) error { refused++; return errors.New("not here") })))
+		b.add(t, tenSecondly, func() {})
+		a.Start()
+		b.Start()
+		until(35 * time.Second)
+		require.Equal(t, 3, refused)
+		require.Equal(t, []int{10, 20, 30}, c.book.tickSeconds())
+		require.Empty(t, c.book.skips)
+	})
+}
+
+func TestListeners(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		var calls []string
+		failed := errors.New("failed")
+		r := c.replica()
+		r.add(t, tenSecondly, func(ctx context.Context) error {
+			switch run, _ := scheduler.RunFromContext(ctx); {
+			case run.Tick.Equal(at(20)):
+				return failed
+			case run.Tick.Equal(at(30)):
+				panic("ouch")
+			}
+			return nil
+		}, gocron.WithEventListeners(
+			gocron.BeforeJobRuns(func(_ uuid.UUID, name string) { calls = append(calls, "before "+name) }),
+			gocron.AfterJobRuns(func(uuid.UUID, string) { calls = append(calls, "after") }),
+			gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) { calls = append(calls, err.Error()) }),
+			gocron.AfterJobRunsWithPanic(func(_ uuid.UUID, _ string, value any) { calls = append(calls, value.(string)) }),
+		))
+		r.Start()
+		until(45 * time.Second)
+		require.Equal(t, []string{"before job", "after", "before job", "failed", "before job", "ouch", "gocron: panic recovered from ouch", "before job", "after"}, calls)
+		require.Equal(t, []int{10, 20, 30, 40}, c.book.tickSeconds())
+	})
+}
+
+// A run that panics is complete at most once, and run again at least once, on whatever replica, more slowly each time.
+func TestPanic(t *testing.T) {
+	for _, mode := range []struct {
+		name     string
+		replicas int
+		opts     []scheduler.Option
+		want     []int
+	}{
+		{"at most once", 2, []scheduler.Option{scheduler.WithCatchUp(time.Minute, scheduler.CatchUpLatest)}, []int{1}},
+		{"at least once, one replica", 1, []scheduler.Option{scheduler.WithCatchUp(time.Minute, scheduler.CatchUpLatest), scheduler.WithDelivery(redlock.AtLeastOnce)}, []int{1, 2, 3, 4}},
+		{"at least once, three replicas", 3, []scheduler.Option{scheduler.WithCatchUp(time.Minute, scheduler.CatchUpLatest), scheduler.WithDelivery(redlock.AtLeastOnce)}, []int{1, 2, 3, 4}},
+		{"at least once, leader", 2, []scheduler.Option{scheduler.WithElection("jobs"), scheduler.WithCatchUp(time.Minute, scheduler.CatchUpLatest), scheduler.WithDelivery(redlock.AtLeastOnce)}, []int{1, 2, 3, 4}},
+	} {
+		t.Run(mode.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				var attempts []int
+				for range mode.replicas {
+					r := c.replica(mode.opts...)
+					r.add(t, gocron.CronJob("0 * * * * *", true), func(ctx context.Context) {
+						run, _ := scheduler.RunFromContext(ctx)
+						if attempts = append(attempts, run.Attempt); len(attempts) < 4 {
+							panic("ouch")
+						}
+					}, gocron.WithEventListeners(gocron.AfterJobRunsWithPanic(func(uuid.UUID, string, any) {})))
+					r.Start()
+				}
+				until(115 * time.Second)
+				require.Equal(t, mode.want, attempts)
+				require.Equal(t, 1, c.book.most)
+			})
+		})
+	}
+}
+
+// gocron's limit of jobs that run at a time, on one replica, while another job has the only place.
+func TestLimitConcurrentJobs(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		mode    gocron.LimitMode
+		catchUp scheduler.CatchUp
+		want    []int
+	}{
+		// The other job has the place from 5 to 45 s.
+		{"reschedule", gocron.LimitModeReschedule, scheduler.CatchUpNone, []int{50, 60}},
+		{"reschedule, all", gocron.LimitModeReschedule, scheduler.CatchUpAll, []int{10, 20, 30, 40, 50, 60}},
+		{"wait", gocron.LimitModeWait, scheduler.CatchUpNone, []int{40, 50, 60}},
+		{"wait, all", gocron.LimitModeWait, scheduler.CatchUpAll, []int{10, 20, 30, 40, 50, 60}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				r := c.replica(scheduler.WithGocron(gocron.WithLimitConcurrentJobs(1, test.mode)), scheduler.WithCatchUp(5*time.Minute, test.catchUp))
+				_, err := r.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(at(5))), scheduler.NewTask(func() { time.Sleep(40 * time.Second) }), gocron.WithName("other"))
+				require.NoError(t, err)
+				r.add(t, tenSecondly, func() {})
+				r.Start()
+				until(69 * time.Second)
+				var got []int
+				for _, run := range c.book.runs {
+					if run.Job == "job" {
+						got = append(got, int(run.Tick.Sub(at(0))/time.Second))
+					}
+				}
+				require.Equal(t, test.want, got)
+				require.Equal(t, 1, c.book.most)
+			})
+		})
+	}
+}
+
+// The tick is the one that is due, however many gocron has passed over before it: it keeps them in a list.
+func TestTickAfterManyThatWerePassedOver(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(scheduler.WithGocron(gocron.WithLimitConcurrentJobs(1, gocron.LimitModeReschedule)))
+		_, err := r.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(at(4).Add(time.Second/2))), scheduler.NewTask(func() { time.Sleep(95 * time.Second) }), gocron.WithName("other"))
+		require.NoError(t, err)
+		r.add(t, secondly, func() {})
+		r.Start()
+		until(103500 * time.Millisecond)
+		require.Equal(t, []int{1, 2, 3, 4, 4, 100, 101, 102, 103}, c.book.tickSeconds(), "4 is also the other's")
+	})
+}
+
+// A job that is not to be locked runs everywhere, and knows of no run.
+func TestDisabledLocker(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		var ran atomic.Int64
+		var jobs []gocron.Job
+		for range 3 {
+			r := c.replica(scheduler.WithElection("jobs"))
+			jobs = append(jobs, r.add(t, tenSecondly, func(ctx context.Context) {
+				_, ok := scheduler.RunFromContext(ctx)
+				require.False(t, ok)
+				ran.Add(1)
+			}, gocron.WithDisabledDistributedJobLocker(true)))
+			r.Start()
+		}
+		until(25 * time.Second)
+		require.EqualValues(t, 6, ran.Load())
+		for _, j := range jobs {
+			require.NoError(t, j.RunNow(), "also on followers")
+		}
+		until(26 * time.Second)
+		require.EqualValues(t, 9, ran.Load())
+		require.Empty(t, c.book.runs)
+		require.Empty(t, c.book.skips)
+	})
+}
+
+func TestStopAt(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
+		r.add(t, tenSecondly, func() {}, gocron.WithStartAt(gocron.WithStartDateTime(at(13))), gocron.WithStopAt(gocron.WithStopDateTime(at(35))))
+		r.Start()
+		until(55 * time.Second)
+		require.Equal(t, []int{13, 20, 30}, c.book.tickSeconds())
+	})
+}
+
+// everyFifth is a gocron.Cron of one's own: at 5, 15, 25 s and so on.
+type everyFifth struct{}
+
+func (everyFifth) IsValid(string, *time.Location, time.Time) error { return nil }
+
+func (everyFifth) Next(after time.Time) time.Time {
+	return after.Add(5 * time.Second).Truncate(10 * time.Second).Add(5 * time.Second)
+}
+
+func TestCronImplementation(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		for range 2 {
+			r := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
+			r.add(t, gocron.CronJob("whatever", false), func() {}, gocron.WithCronImplementation(everyFifth{}))
+			r.Start()
+		}
+		until(18 * time.Second)
+		c.freeze(0, 1, 2)
+		until(38 * time.Second)
+		c.thaw(0, 1, 2)
+		until(50 * time.Second)
+		require.Equal(t, []int{5, 15, 25, 35, 45}, c.book.tickSeconds())
+	})
+}
