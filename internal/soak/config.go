@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/soak/plan"
+	"github.com/tenure-dev/tenure/internal/soak/replica"
+	"github.com/tenure-dev/tenure/internal/soak/work"
+)
+
+const (
+	servers  = 5
+	replicas = 5
+
+	minDuration = 5 * time.Second
+	maxDuration = 24 * time.Hour // the jobs' journals are read into memory
+
+	// quarantine is for how long a restarted server does not vote, at most: the longest TTL or three times the skew, and the skew, by clocks
+	// that may be fast, rounded up twice; and a second until every replica has noticed. It only spaces the faults.
+	quarantine = work.LeaderTTL + replica.Skew + 3*time.Second
+	// blackouts are about so far apart.
+	blackouts = 40 * time.Second
+)
+
+// config is what the user asked for.
+type config struct {
+	duration time.Duration
+	seed     uint64
+	report   string // file; empty for none
+	keep     string // directory for the journals; empty for a temporary one
+	again    string // directory of journals to judge once more; empty to run
+	planOnly bool
+	verbose  bool
+}
+
+// flagError is an error that package flag has printed already.
+type flagError struct{ error }
+
+func (e *flagError) Unwrap() error { return e.error }
+
+func parseFlags(args []string) (*config, error) {
+	c := &config{}
+	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
+	flags.SetOutput(os.Stderr)
+	flags.DurationVar(&c.duration, "duration", 10*time.Minute, "how long faults happen; starting, catching up and judging come on top")
+	flags.Uint64Var(&c.seed, "seed", 0, "determines the schedule of faults and the clocks; 0 draws one")
+	flags.StringVar(&c.report, "report", "", "write the report to this `file`, as JSON if its name ends in .json and as Markdown if not")
+	flags.StringVar(&c.keep, "keep", "", "keep the journals in this new `directory`; they are kept anyway if there are violations")
+	flags.StringVar(&c.again, "check", "", "start nothing, and judge the journals in this `directory` again")
+	flags.BoolVar(&c.planOnly, "plan", false, "print the schedule of faults and exit")
+	flags.BoolVar(&c.verbose, "v", false, "print each fault as it happens")
+	if err := flags.Parse(args); err != nil {
+		return nil, &flagError{err}
+	}
+	switch {
+	case flags.NArg() > 0:
+		return nil, fmt.Errorf("unexpected argument %q: everything is set by flags, see -help", flags.Arg(0))
+	case c.duration < minDuration || c.duration > maxDuration:
+		return nil, fmt.Errorf("-duration %v is not between %v and %v", c.duration, minDuration, maxDuration)
+	}
+	if c.keep != "" {
+		if _, err := os.Stat(c.keep); !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("-keep %s exists: name a directory that does not", c.keep)
+		}
+	}
+	for c.seed == 0 {
+		c.seed = rand.Uint64() >> 32 // short enough to be typed
+	}
+	return c, nil
+}
+
+// plan is the schedule of the faults.
+func (c *config) plan() []plan.Fault {
+	return plan.Plan(c.seed, plan.Config{
+		Duration: c.duration, Replicas: replicas, Servers: servers, Recovery: quarantine,
+		Kinds: []plan.Kind{plan.Kill, plan.Freeze, plan.Roll}, Blackout: blackouts,
+	})
+}
+
+// command is the command line that repeats the run.
+func (c *config) command() string {
+	return fmt.Sprintf("go run ./internal/soak -seed %d -duration %s", c.seed, c.duration)
+}

@@ -1,0 +1,197 @@
+// Package replica is what a replica process does: it has the jobs of package work in two Schedulers, one that shares the runs with the other
+// replicas and one that elects a leader, and keeps a journal of everything that the Schedulers tell.
+package replica
+
+import (
+	"context"
+	"errors"
+
+	"sync"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
+	"github.com/jonboulle/clockwork"
+
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/chaos/journal"
+	"github.com/tenure-dev/tenure/internal/soak/cast"
+	"github.com/tenure-dev/tenure/internal/soak/story"
+	"github.com/tenure-dev/tenure/internal/soak/work"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// What all replicas agree on, besides the TTLs of package work. The skew is small so that the quarantine is short.
+const (
+	Prefix   = "soak"
+	TermTTL  = 1500 * time.Millisecond // of the leadership
+	Skew     = 500 * time.Millisecond
+	try      = 700 * time.Millisecond // below the shortest interval
+	stopping = 8 * time.Second        // more than the longest task
+)
+
+// Settings are what a replica is told.
+type Settings struct {
+	URLs     []string      `json:"urls"`
+	Ahead    time.Duration `json:"ahead"` // of its clock
+	Start    time.Time     `json:"start"` // of the soak
+	Duration time.Duration `json:"duration"`
+	Seed     uint64        `json:"seed"`
+}
+
+// Clock is the clock of a machine that is ahead of the others.
+type Clock struct {
+	clockwork.Clock
+	Ahead time.Duration
+}
+
+// Now is the machine's time.
+func (c Clock) Now() time.Time { return c.Clock.Now().Add(c.Ahead) }
+
+// Since is time.Since by this clock.
+func (c Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// Until is time.Until by this clock.
+func (c Clock) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
+
+// replica is one life of a replica.
+type replica struct {
+	*cast.Role
+	Settings
+	clock  Clock
+	quorum *redlock.Quorum
+	shared *scheduler.Scheduler
+	led    *scheduler.Scheduler
+}
+
+// Play begins, for cast.Main. What it returns shuts everything down in order.
+func Play(role *cast.Role) (stop func() error, err error) {
+	r := &replica{Role: role}
+	if err := role.Settings(&r.Settings); err != nil {
+		return nil, err
+	}
+	r.clock = Clock{clockwork.NewRealClock(), r.Ahead}
+	if err := r.open(); err != nil {
+		return nil, err
+	}
+	if err := r.addJobs(); err != nil {
+		return nil, err
+	}
+	r.shared.Start()
+	r.led.Start()
+	r.Append(story.Record{Kind: story.Start, Clock: r.clock.Now().UnixMilli()})
+	ctx, cancel := context.WithCancel(context.Background())
+	var busy sync.WaitGroup
+	busy.Go(func() { r.watch(ctx) })
+	busy.Go(func() { r.createOneTimeJobs(ctx) })
+	r.askForRuns(ctx, &busy)
+	return func() error {
+		cancel()
+		busy.Wait()
+		var errs [2]error
+		var both sync.WaitGroup
+		both.Go(func() { errs[0] = r.shared.Shutdown() })
+		both.Go(func() { errs[1] = r.led.Shutdown() })
+		both.Wait()
+		return errors.Join(errs[0], errs[1], r.quorum.Close())
+	}, nil
+}
+
+func (r *replica) open() (err error) {
+	r.quorum, err = redlock.Open(r.URLs,
+		redlock.WithTTL(work.LeaderTTL), redlock.WithMaxTTL(work.LeaderTTL), redlock.WithClockSkew(Skew),
+		redlock.WithPrefix(Prefix), redlock.WithIdentity(r.Name), redlock.WithLogger(r.Logger))
+	if err != nil {
+		return err
+	}
+	t := &tracer{Role: r.Role} // of both, so that runs have different numbers
+	common := []scheduler.Option{
+		scheduler.WithClock(r.clock), scheduler.WithLocation(time.UTC), scheduler.WithTryTimeout(try),
+		scheduler.WithStopTimeout(stopping), scheduler.WithLogger(r.Logger), scheduler.WithTracer(t),
+	}
+	r.shared, err = scheduler.New(r.quorum, append(common[:len(common):len(common)], scheduler.WithTTL(work.TTL))...)
+	if err != nil {
+		return err
+	}
+	r.led, err = scheduler.New(r.quorum, append(common[:len(common):len(common)],
+		scheduler.WithElection("soak", elector.WithTTL(TermTTL), elector.WithIdentity(r.Name), elector.WithLogger(r.Logger)))...)
+	return err
+}
+
+func (r *replica) addJobs() error {
+	for _, j := range work.Jobs() {
+		definition, err := j.Definition(r.Start, r.Duration)
+		if err != nil {
+			return err
+		}
+		if _, err := r.add(j, definition); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *replica) add(j work.Job, definition gocron.JobDefinition) (gocron.Job, error) {
+	s := r.shared
+	if j.Leader {
+		s = r.led
+	}
+	opts := []scheduler.JobOption{scheduler.WithDelivery(j.Delivery), scheduler.WithOverlap(j.Overlap)}
+	if j.CatchUp != scheduler.CatchUpNone {
+		opts = append(opts, scheduler.WithCatchUp(work.Window, j.CatchUp))
+	}
+	own := []gocron.JobOption{gocron.WithName(j.Name)}
+	if j.Panics {
+		own = append(own, gocron.WithEventListeners(gocron.AfterJobRunsWithPanic(func(_ uuid.UUID, _ string, _ any) {})))
+	}
+	return s.With(opts...).NewJob(definition, scheduler.NewTask(r.task, j, parameter), own...)
+}
+
+// createOneTimeJobs creates each one-time job ahead of its time by this replica's clock, those included that others have created.
+func (r *replica) createOneTimeJobs(ctx context.Context) {
+	const lead, late = work.Ahead, 50 * time.Millisecond
+	next := r.clock.Now().Add(late).UnixNano()/int64(work.OnceEvery) + 1
+	for ; ; next++ {
+		j, at := work.OneTime(next)
+		if !sleep(ctx, r.clock.Until(at.Add(-lead))) {
+			return
+		}
+		if r.clock.Until(at) < late {
+			continue // it was frozen meanwhile; gocron refuses times of the past
+		}
+		if _, err := r.add(j, gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(at))); err != nil {
+			if r.clock.Until(at) > 0 && ctx.Err() == nil {
+				r.Append(story.Record{Kind: story.Fault, Text: "one-time job " + j.Name + ": " + err.Error()})
+			}
+			continue
+		}
+		r.Append(story.Record{Kind: story.Created, Job: j.Name, Tick: at.UnixMilli()})
+	}
+}
+
+// watch notes when the process did not run: it was frozen, or the machine was busy.
+func (r *replica) watch(ctx context.Context) {
+	const every, notable = 50 * time.Millisecond, 200 * time.Millisecond
+	for last := time.Now(); sleep(ctx, every); last = time.Now() {
+		if gap := time.Since(last); gap > notable {
+			r.Append(story.Record{Kind: story.Pause, Delay: gap})
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// deadline is a lease's deadline on the journal's clock, and by chance earlier by as long as it takes to read two clocks.
+func deadline(run scheduler.Run) journal.Instant {
+	return journal.Now().Add(time.Until(run.Deadline()))
+}

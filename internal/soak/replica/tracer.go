@@ -1,0 +1,61 @@
+package replica
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/tenure-dev/tenure/internal/soak/cast"
+	"github.com/tenure-dev/tenure/internal/soak/story"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+var (
+	_ scheduler.RunTracer  = (*tracer)(nil)
+	_ scheduler.SkipTracer = (*tracer)(nil)
+)
+
+// tracer writes down what the Schedulers tell.
+type tracer struct {
+	*cast.Role
+	runs atomic.Int64
+}
+
+type runKey struct{}
+
+// TraceRunStart implements scheduler.RunTracer.
+func (t *tracer) TraceRunStart(ctx context.Context, data scheduler.TraceRunStartData) context.Context {
+	id := fmt.Sprintf("%s/%d", t.Name, t.runs.Add(1))
+	record := story.Record{
+		Kind: story.Begin, Run: id, Job: data.Run.Job, Attempt: data.Run.Attempt, CatchUp: data.Run.CatchUp,
+		Token: data.Run.FencingToken(), Deadline: deadline(data.Run), Delay: data.Delay,
+	}
+	if !data.Run.Tick.IsZero() {
+		record.Tick = data.Run.Tick.UnixMilli()
+	}
+	t.Append(record)
+	return context.WithValue(ctx, runKey{}, id)
+}
+
+// TraceRunEnd implements scheduler.RunTracer.
+func (t *tracer) TraceRunEnd(ctx context.Context, data scheduler.TraceRunEndData) {
+	id, _ := ctx.Value(runKey{}).(string)
+	record := story.Record{Kind: story.End, Run: id, Deadline: deadline(data.Run), Panicked: data.Panicked}
+	if err := data.Run.Lease().Err(); err != nil {
+		record.Text = err.Error()
+	}
+	t.Append(record)
+}
+
+// TraceSkip implements scheduler.SkipTracer.
+func (t *tracer) TraceSkip(_ context.Context, data scheduler.TraceSkipData) {
+	s := data.Skip
+	record := story.Record{Kind: story.Skip, Job: s.Job, Reason: string(s.Reason), By: s.By, Pending: s.Pending}
+	if !s.Tick.IsZero() {
+		record.Tick = s.Tick.UnixMilli()
+	}
+	if s.Err != nil {
+		record.Text = s.Err.Error()
+	}
+	t.Append(record)
+}

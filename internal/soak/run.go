@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/chaos/arena"
+	"github.com/tenure-dev/tenure/internal/chaos/journal"
+	"github.com/tenure-dev/tenure/internal/chaos/schedule"
+	"github.com/tenure-dev/tenure/internal/soak/cast"
+	"github.com/tenure-dev/tenure/internal/soak/plan"
+	"github.com/tenure-dev/tenure/internal/soak/replica"
+	"github.com/tenure-dev/tenure/internal/soak/storm"
+	"github.com/tenure-dev/tenure/internal/soak/work"
+)
+
+// calm is how long nothing happens after the faults, so that what was missed is caught up: the longest run, the longest TTL, and as much
+// again as replicas' clocks and a busy machine may need.
+const calm = 12 * time.Second
+
+// run starts everything, lets the faults happen, ends everything, and leaves what is known in the archive. An error is
+// trouble with the set-up, not a violation.
+func run(ctx context.Context, cfg *config, files *archive, out io.Writer) error {
+	acc := account{Command: cfg.command(), Seed: cfg.seed, Duration: cfg.duration.String()}
+	strikes, err := files.create(strikesName)
+	if err != nil {
+		return err
+	}
+	defer strikes.Close()
+	place, err := arena.New(servers)
+	if err != nil {
+		return err
+	}
+	defer place.Close()
+	begun, skews := time.Now(), plan.Skews(cfg.seed, replicas, work.MaxAhead)
+	players, err := cast.New(replicas, files.dir, func(number int) any {
+		return replica.Settings{
+			URLs: place.URLs(schedule.Left + schedule.Side(number%2)), Ahead: skews[number],
+			Start: begun, Duration: cfg.duration, Seed: cfg.seed,
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer players.Close()
+	if err := players.StartAll(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d servers and %d replica processes run, their clocks ahead by %v; faults for %s\n", servers, replicas, skews, cfg.duration)
+
+	s := &storm.Storm{Arena: place, Cast: players, Replicas: replicas, Strikes: strikes, Out: io.Discard}
+	if cfg.verbose {
+		s.Out = out
+	}
+	end, cancel := context.WithTimeout(ctx, cfg.duration)
+	defer cancel()
+	err = s.Run(end, cfg.plan())
+	if ctx.Err() == nil && err == nil {
+		<-end.Done()
+	}
+	acc.Over, acc.OverAt = journal.Now(), time.Now().UnixMilli()
+	if acc.Halted = ctx.Err() != nil; acc.Halted {
+		_ = players.StopAll()
+		return errors.Join(err, files.close(players.Close(), acc))
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "the faults are over")
+	select {
+	case <-time.After(calm):
+	case <-ctx.Done():
+		acc.Halted = true
+	}
+	if err := players.StopAll(); err != nil {
+		acc.Failures = append(acc.Failures, err.Error())
+	}
+	lives := players.Close()
+	if !acc.Halted {
+		if acc.Leftover, err = storm.Leftover(place, replica.Prefix, work.LeaderTTL, lives); err != nil {
+			return err
+		}
+	}
+	return files.close(lives, acc)
+}

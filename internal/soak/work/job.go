@@ -1,0 +1,159 @@
+// Package work is what the replicas are asked to do: jobs of all kinds, and the ticks that each must have.
+package work
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// Kind is how a job is scheduled.
+type Kind string
+
+// The kinds.
+const (
+	Cron     Kind = "cron"     // gocron.CronJob, at multiples of Every
+	Daily    Kind = "daily"    // gocron.DailyJob with a long list of times, at multiples of Every
+	Weekly   Kind = "weekly"   // gocron.WeeklyJob on each day, likewise
+	Duration Kind = "duration" // gocron.DurationJob, from the start of each replica
+	Random   Kind = "random"   // gocron.DurationRandomJob between Every and twice that; leaders only
+	Once     Kind = "once"     // gocron.OneTimeJob, created while replicas run
+	Manual   Kind = "manual"   // never due; each replica asks for runs with RunNow, at random every Every
+)
+
+// Job is a job as all replicas have it.
+type Job struct {
+	Name     string
+	Kind     Kind
+	Every    time.Duration
+	Takes    time.Duration
+	Leader   bool // by the Scheduler with an election
+	CatchUp  scheduler.CatchUp
+	Delivery redlock.Delivery
+	Overlap  scheduler.Overlap
+	Fails    bool // returns an error each third time
+	Panics   bool // each fourth tick, at the first attempt
+	Deaf     bool // does not end with its context
+}
+
+// Ticked reports whether the judge knows the ticks of the job.
+func (j *Job) Ticked() bool { return j.Kind != Random && j.Kind != Manual && j.Kind != Once }
+
+// Tick returns the tick by which all replicas know a scheduled time, in milliseconds since 1970.
+func (j *Job) Tick(scheduled int64) int64 {
+	if j.Kind != Duration {
+		return scheduled
+	}
+	return scheduled - scheduled%j.Every.Milliseconds()
+}
+
+// Ticks returns the ticks from a time up to another one, in milliseconds since 1970, both included.
+func (j *Job) Ticks(from, to int64) []int64 {
+	every := j.Every.Milliseconds()
+	var ticks []int64
+	for tick := (from + every - 1) / every * every; tick <= to; tick += every {
+		ticks = append(ticks, tick)
+	}
+	return ticks
+}
+
+// Window is for how long missed ticks are caught up.
+const Window = 30 * time.Second
+
+// The TTLs of runs: short, so that much happens.
+const (
+	TTL       = time.Second     // of those that replicas share
+	LeaderTTL = 2 * time.Second // of the leader's
+)
+
+// MaxAhead is by how much a replica's clock is wrong at most.
+const MaxAhead = 800 * time.Millisecond
+
+// Jobs returns the jobs that there are from the start. Those that must lose no tick are so far apart that the next tick, on the replica whose
+// clock is fastest, comes after the end of the lease of a run that the slowest began, and whose process was killed: a tick that is overlapped
+// is not a missed one.
+func Jobs() []Job {
+	jobs := []Job{
+		{Kind: Cron, Every: time.Second},
+		{Kind: Cron, Every: time.Second, Takes: 200 * time.Millisecond, Fails: true},
+		{Kind: Cron, Every: time.Second, Takes: 2500 * time.Millisecond},
+		{Kind: Cron, Every: time.Second, Takes: 1500 * time.Millisecond, Overlap: scheduler.OverlapQueue},
+		{Kind: Cron, Every: time.Second, Leader: true},
+		{Kind: Cron, Every: time.Second, Takes: 300 * time.Millisecond, Leader: true},
+		{Kind: Cron, Every: 2 * time.Second, CatchUp: scheduler.CatchUpLatest},
+		{Kind: Cron, Every: 3 * time.Second, CatchUp: scheduler.CatchUpAll},
+		{Kind: Cron, Every: 3 * time.Second, Takes: 200 * time.Millisecond, CatchUp: scheduler.CatchUpAll},
+		{Kind: Cron, Every: 4 * time.Second, CatchUp: scheduler.CatchUpAll, Leader: true},
+		{Kind: Cron, Every: 2 * time.Second, Takes: 3 * time.Second, Deaf: true},
+		{Kind: Cron, Every: 2 * time.Second, Takes: 100 * time.Millisecond, CatchUp: scheduler.CatchUpLatest, Leader: true},
+		{Kind: Cron, Every: 3 * time.Second, Takes: 300 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce},
+		{Kind: Cron, Every: 4 * time.Second, Takes: 300 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce, Leader: true},
+		{Kind: Cron, Every: 3 * time.Second, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce, Panics: true},
+		{Kind: Cron, Every: 3 * time.Second, Takes: time.Second, CatchUp: scheduler.CatchUpLatest, Delivery: redlock.AtLeastOnce},
+		{Kind: Cron, Every: 4 * time.Second, Takes: 500 * time.Millisecond, CatchUp: scheduler.CatchUpAll},
+		{Kind: Cron, Every: 4 * time.Second, Takes: 5 * time.Second, Overlap: scheduler.OverlapQueue},
+		{Kind: Cron, Every: 4 * time.Second, Takes: 3 * time.Second, CatchUp: scheduler.CatchUpLatest, Leader: true},
+		{Kind: Cron, Every: 5 * time.Second, CatchUp: scheduler.CatchUpAll},
+		{Kind: Cron, Every: 5 * time.Second, Takes: time.Second, CatchUp: scheduler.CatchUpAll, Leader: true},
+		{Kind: Cron, Every: 6 * time.Second, Takes: 2 * time.Second, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce},
+		{Kind: Cron, Every: 10 * time.Second, Takes: 100 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Fails: true},
+		{Kind: Cron, Every: 12 * time.Second, Takes: 4 * time.Second, CatchUp: scheduler.CatchUpLatest},
+		{Kind: Cron, Every: 15 * time.Second, CatchUp: scheduler.CatchUpAll, Leader: true},
+		{Kind: Daily, Every: 4 * time.Second},
+		{Kind: Daily, Every: 6 * time.Second, Takes: 200 * time.Millisecond, CatchUp: scheduler.CatchUpAll},
+		{Kind: Daily, Every: 10 * time.Second, CatchUp: scheduler.CatchUpAll, Leader: true},
+		{Kind: Weekly, Every: 5 * time.Second, CatchUp: scheduler.CatchUpAll},
+		{Kind: Weekly, Every: 15 * time.Second, Takes: 500 * time.Millisecond, CatchUp: scheduler.CatchUpLatest, Leader: true},
+		{Kind: Duration, Every: 2 * time.Second},
+		{Kind: Duration, Every: 3 * time.Second, Takes: 200 * time.Millisecond},
+		{Kind: Duration, Every: 4 * time.Second, Takes: 100 * time.Millisecond, CatchUp: scheduler.CatchUpAll},
+		{Kind: Duration, Every: 5 * time.Second, Takes: 6 * time.Second},
+		{Kind: Duration, Every: 3 * time.Second, Leader: true},
+		{Kind: Random, Every: 2 * time.Second, Takes: 200 * time.Millisecond, Leader: true},
+		{Kind: Manual, Every: 3 * time.Second, Takes: 400 * time.Millisecond},
+		{Kind: Manual, Every: 5 * time.Second, Leader: true},
+	}
+	for i := range jobs {
+		jobs[i].Name = fmt.Sprintf("%s-%d", jobs[i].Kind, i+1)
+	}
+	return jobs
+}
+
+// How one-time jobs come: one of each of these after the other, OnceEvery apart, created Ahead of its time.
+const (
+	OnceEvery = 5 * time.Second
+	Ahead     = 3 * time.Second
+)
+
+var onces = []Job{
+	{Kind: Once},
+	{Kind: Once, Takes: 500 * time.Millisecond, CatchUp: scheduler.CatchUpAll},
+}
+
+// OneTime returns the one-time job whose time is n times OnceEvery after 1970, and that time.
+func OneTime(n int64) (Job, time.Time) {
+	j := onces[n%int64(len(onces))]
+	j.Name = fmt.Sprintf("%s-at-%d", Once, n)
+	return j, time.Unix(0, n*int64(OnceEvery)).UTC()
+}
+
+// Find returns a job by its name.
+func Find(jobs []Job, name string) (Job, bool) {
+	if number, ok := strings.CutPrefix(name, string(Once)+"-at-"); ok {
+		var n int64
+		if _, err := fmt.Sscan(number, &n); err == nil && n > 0 {
+			j, _ := OneTime(n)
+			return j, true
+		}
+		return Job{}, false
+	}
+	for _, j := range jobs {
+		if j.Name == name {
+			return j, true
+		}
+	}
+	return Job{}, false
+}
