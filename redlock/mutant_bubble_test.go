@@ -41,7 +41,7 @@ func TestGateAnotherClientsTrustIsNotTaken(t *testing.T) {
 		freeze(t, fleet, 2)
 		_, err := q.TryAcquire(t.Context(), "key")
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
-		require.Equal(t, redlock.Quarantined, conditionOf(t, err, nodeAddr(fleet.Node(1))))
+		require.Equal(t, redlock.ConditionQuarantined, conditionOf(t, err, nodeAddr(fleet.Node(1))))
 	})
 }
 
