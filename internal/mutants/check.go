@@ -16,7 +16,7 @@ type outcome int
 const (
 	passed  outcome = iota
 	failed          // a test failed
-	died            // the test binary panicked, dead-locked or ran into its timeout
+	died            // the test binary panicked, dead-locked, ran into its timeout, or ended without a word
 	unbuilt         // it did not compile
 	unclear         // it failed, and no test did
 )
@@ -30,7 +30,7 @@ type testRun struct {
 	outcome outcome
 	passed  []string // names of top-level tests
 	failed  []string // likewise, and those that had not ended when the binary died
-	death   string   // the first line of the panic
+	death   string   // the first line of the panic, or what else ended the binary
 	output  string   // of the tests that failed, and what belongs to no test
 }
 
@@ -88,6 +88,9 @@ func parse(r io.Reader) (*testRun, error) {
 		case "fail", "run":
 			run.failed = append(run.failed, name)
 			run.output += output[name].String()
+		}
+		if verdicts[name] == "run" && run.death == "" {
+			run.death = "it exited in the middle of " + name
 		}
 	}
 	if output[""] != nil {

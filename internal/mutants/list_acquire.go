@@ -40,7 +40,7 @@ var acquireMutants = []Mutant{
 		File:   "redlock/acquire.go",
 		Old:    "case split && splits < maxSplits",
 		New:    "case split && splits < 0",
-		Checks: []Check{tests(redlock, "TestSplitVoteIsResolved")},
+		Checks: []Check{{Package: redlock, Tests: []string{"TestSplitVoteIsResolved"}, Often: 8}},
 	},
 	{
 		Name:   "rollback-missing",
@@ -65,6 +65,7 @@ var acquireMutants = []Mutant{
 		Old:    "return identity + ownerSeparator + randomText(randomBytes)",
 		New:    `return identity + ownerSeparator + strings.Repeat("A", randomLength)`,
 		Checks: []Check{tests(redlock, "TestOwnerValues")},
+		Model:  "one owner value for two attempts",
 	},
 	{
 		Name: "same-owner-in-every-round",
@@ -73,7 +74,8 @@ var acquireMutants = []Mutant{
 		Old:  "at := &attempt{keys: a.keys, owner: newOwner(a.cfg.identity), cfg: a.cfg}",
 		New: "if a.attempts == 1 {\n\t\ta.cfg.identity = newOwner(a.cfg.identity)\n\t}\n" +
 			"\tat := &attempt{keys: a.keys, owner: a.cfg.identity, cfg: a.cfg}",
-		Checks: []Check{tests(redlock, "TestEachRoundIsAnotherOwner")},
+		Checks: []Check{{Package: redlock, Tests: []string{"TestEachRoundIsAnotherOwner"}, Dies: gaveUp}},
+		Model:  "one owner value for two attempts",
 	},
 	{
 		Name:   "close-during-acquisition",

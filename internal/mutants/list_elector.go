@@ -4,11 +4,12 @@ package main
 var electorMutants = []Mutant{
 	{
 		Name:   "leads-after-a-loss",
-		Rule:   "IsLeader asks the lease, which compares the clock.",
+		Rule:   "IsLeader says no when the lease is lost.",
 		File:   "elector/term.go",
 		Old:    "return !t.left.Load() && t.lease.Err() == nil }",
 		New:    "return !t.left.Load() }",
-		Checks: []Check{tests(elector, "TestInvoluntaryEndIsAtTheDeadlineAndBeforeTheNextLeader")},
+		Also:   []Edit{{"elector/elector.go", "\tt.leave(end.Err)\n", "\tif t.lease.Err() == nil {\n\t\tt.leave(end.Err)\n\t}\n"}},
+		Checks: []Check{{Package: elector, Tests: []string{"TestInvoluntaryEndIsAtTheDeadlineAndBeforeTheNextLeader"}, Dies: gaveUp}},
 	},
 	{
 		Name:   "leads-after-leaving",
@@ -24,7 +25,7 @@ var electorMutants = []Mutant{
 		File:   "elector/elector.go",
 		Old:    "if !returned {",
 		New:    "if !returned && false {",
-		Checks: []Check{tests(elector, "TestVoluntaryEndIsInOrder", "TestResign")},
+		Checks: []Check{{Package: elector, Tests: []string{"TestVoluntaryEndIsInOrder"}, Dies: gaveUp}},
 	},
 	{
 		Name:   "released-under-an-overrun",
@@ -32,7 +33,7 @@ var electorMutants = []Mutant{
 		File:   "elector/elector.go",
 		Old:    "t.lease.StopExtending()",
 		New:    "_ = t.lease.Release(ctx)",
-		Checks: []Check{tests(elector, "TestOverrunningLeadIsNeverReleasedUnder")},
+		Checks: []Check{{Package: elector, Tests: []string{"TestOverrunningLeadIsNeverReleasedUnder"}, Dies: gaveUp}},
 	},
 	{
 		Name:   "not-extended-while-draining",
@@ -46,9 +47,9 @@ var electorMutants = []Mutant{
 		Name:   "term-beside-a-running-lead",
 		Rule:   "No term begins while an earlier lead still runs.",
 		File:   "elector/elector.go",
-		Old:    "\t\t\te.unreturned = led\n",
-		New:    "",
-		Checks: []Check{tests(elector, "TestOverrunningLeadIsNeverReleasedUnder")},
+		Old:    "e.end(t, Change{Kind: Lost, Reason: lossReason(err), Err: err})",
+		New:    "e.end(t, Change{Kind: Lost, Reason: lossReason(err), Err: err})\n\t\t\treturn verdict{}, nil",
+		Checks: []Check{{Package: elector, Tests: []string{"TestLeadThatOverrunsWithoutShutdownBlocksTheNextCampaign"}, Dies: gaveUp}},
 	},
 	{
 		Name:   "end-announced-too-early",
@@ -56,7 +57,7 @@ var electorMutants = []Mutant{
 		File:   "elector/elector.go",
 		Old:    "err := t.lease.Release(t.ctx)",
 		New:    "e.end(t, end)\n\terr := t.lease.Release(t.ctx)",
-		Checks: []Check{tests(elector, "TestVoluntaryEndIsInOrder")},
+		Checks: []Check{{Package: elector, Tests: []string{"TestVoluntaryEndIsInOrder"}, Often: 8}},
 	},
 	{
 		Name:   "late-election-kept",
@@ -65,5 +66,13 @@ var electorMutants = []Mutant{
 		Old:    "_ = t.lease.Release(ctx) // too late to take office",
 		New:    "",
 		Checks: []Check{tests(elector, "TestElectionThatComesTooLateIsGivenUp")},
+	},
+	{
+		Name:   "lead-panic-keeps-the-lease",
+		Rule:   "A panic of lead ends the term in order before it goes on.",
+		File:   "elector/elector.go",
+		Old:    "\te.release(t, end)\n\treturn v, nil",
+		New:    "\tif v.panic == nil {\n\t\te.release(t, end)\n\t}\n\treturn v, nil",
+		Checks: []Check{tests(elector, "TestPanicOfLeadReleasesAndGoesOn")},
 	},
 }

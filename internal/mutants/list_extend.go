@@ -9,6 +9,7 @@ var extendMutants = []Mutant{
 		Old:    "min(start.Add(ttl-l.allowance()), l.latest)",
 		New:    "min(l.q.clock.Now().Add(ttl-l.allowance()), l.latest)",
 		Checks: []Check{tests(redlock, "TestExtensionCountsFromTheStartOfItsRound")},
+		Model:  "deadline counts from the reply",
 	},
 	{
 		Name:   "late-extension-revives",
@@ -17,6 +18,7 @@ var extendMutants = []Mutant{
 		Old:    "if margin <= 0 || l.final.Load() != nil {",
 		New:    "l.final.Store(nil)\n\tif false {",
 		Checks: []Check{tests(redlock, "TestExtensionReplyAfterTheDeadlineIsIgnored")},
+		Model:  "late reply revives",
 	},
 	{
 		Name:   "extended-after-the-end",
@@ -24,7 +26,7 @@ var extendMutants = []Mutant{
 		File:   "redlock/extend.go",
 		Old:    "if l.Err() != nil {\n\t\treturn nil\n\t}",
 		New:    "l.attempt.ended.Store(false)",
-		Checks: []Check{tests(redlock, "TestTrap02LapsedLeaseNeverComesBack")},
+		Checks: []Check{tests(redlock, "TestExtendOfAnEndedLeaseSetsNoKey")},
 	},
 	{
 		Name:   "failed-extension-moves-the-deadline",
@@ -68,11 +70,11 @@ var extendMutants = []Mutant{
 	},
 	{
 		Name:   "counter-costs-the-extension",
-		Rule:   "A full server that cannot write the counter extends the key all the same.",
+		Rule:   "A server that refuses to write the counter extends the key all the same.",
 		File:   "redlock/script.go",
 		Old:    "redis.pcall('SET', KEYS[2], fence, 'PX', ARGV[4])",
 		New:    "redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])",
-		Checks: []Check{tests(redlock, "TestTrap13FullServersKeepTheLease")},
+		Checks: []Check{tests(redlock, "TestCounterThatCannotBeWrittenCostsNoExtension")},
 	},
 	{
 		Name:   "foreign-key-extended",
@@ -81,6 +83,7 @@ var extendMutants = []Mutant{
 		Old:    "if holder == ARGV[1] then\n  redis.call('PEXPIRE'",
 		New:    "if holder then\n  redis.call('PEXPIRE'",
 		Checks: []Check{tests(redlock, "TestMinorityOfAnotherOwnerChangesNothing")},
+		Model:  "extension does not compare",
 	},
 	{
 		Name:   "stop-extending-ignored",
@@ -97,5 +100,21 @@ var extendMutants = []Mutant{
 		Old:    "if l.due != never && l.final.Load() == nil {",
 		New:    "if l.final.Load() == nil {",
 		Checks: []Check{tests(redlock, "TestStopExtendingDuringAnExtension")},
+	},
+	{
+		Name:   "extended-too-often",
+		Rule:   "A lease that is held costs three or four commands a node and TTL.",
+		File:   "redlock/extend.go",
+		Old:    "start.Add(jitter(l.attempt.cfg.interval, extendJitter))",
+		New:    "start.Add(jitter(l.attempt.cfg.interval/5, extendJitter))",
+		Checks: []Check{tests(redlock, "TestTrap07HeldLeaseIsQuiet")},
+	},
+	{
+		Name:   "forgotten-script-not-taught",
+		Rule:   "A server that has forgotten its scripts is taught them again.",
+		File:   "redlock/node.go",
+		Old:    "case !second && (isNoScript(err) || r.repeatable() && isBroken(err)):",
+		New:    "case !second && (r.repeatable() && isBroken(err)):",
+		Checks: []Check{tests(redlock, "TestFlushedScriptsAreLoadedAgain")},
 	},
 }

@@ -9,6 +9,7 @@ var gateMutants = []Mutant{
 		Old:    "restartGate: true,",
 		New:    "restartGate: false,",
 		Checks: []Check{tests(redlock, "TestGateRestartedNodeHelpsNobodyToASecondLease")},
+		Model:  "no gate",
 	},
 	{
 		Name:   "gate-scripts-for-any-process",

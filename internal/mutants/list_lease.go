@@ -9,6 +9,7 @@ var leaseMutants = []Mutant{
 		Old:    "return ttl - time.Duration(float64(ttl)*c.drift) - driftFloor",
 		New:    "return ttl",
 		Checks: []Check{tests(redlock, "TestDeadlineCountsFromTheStartOfTheRound")},
+		Model:  "no allowance for drift",
 	},
 	{
 		Name:   "deadline-from-the-reply",
@@ -17,6 +18,7 @@ var leaseMutants = []Mutant{
 		Old:    "deadline := min(start.Add(q.cfg.validity(at.cfg.ttl)), l.latest)",
 		New:    "deadline := min(q.clock.Now().Add(q.cfg.validity(at.cfg.ttl)), l.latest)",
 		Checks: []Check{tests(redlock, "TestDeadlineCountsFromTheStartOfTheRound")},
+		Model:  "deadline counts from the reply",
 	},
 	{
 		Name:   "deadline-not-armed",

@@ -10,6 +10,7 @@ var queueMutants = []Mutant{
 		New: "\tcase r.op == OpRelease:\n\t\tgo n.sendBatch([]*request{r})\n" +
 			"\tdefault:\n\t\tn.queue = append(n.queue, r)\n\t}",
 		Checks: []Check{tests(redlock, "TestTrap05ReleaseNeverOvertakesAcquire")},
+		Model:  "release overtakes",
 	},
 	{
 		Name:   "ended-attempt-still-sent",
@@ -33,7 +34,7 @@ var queueMutants = []Mutant{
 		File:   "redlock/node.go",
 		Old:    "\tcase len(n.queue) >= maxQueue:\n",
 		New:    "\tcase len(n.queue) >= 2*maxQueue:\n",
-		Checks: []Check{tests(redlock, "TestQueueIsBounded")},
+		Checks: []Check{{Package: redlock, Tests: []string{"TestQueueIsBounded"}, Dies: "nil pointer dereference"}},
 	},
 	{
 		Name:   "several-connections",

@@ -25,6 +25,7 @@ var releaseMutants = []Mutant{
 		Old:    "  return 0\nend\nif ARGV[2] == '0' then",
 		New:    "end\nif ARGV[2] == '0' then",
 		Checks: []Check{tests(redlock, "TestReleaseOfALostLeaseLeavesTheNextOwnersKey")},
+		Model:  "release does not compare",
 	},
 	{
 		Name:   "release-not-repeated",
@@ -56,7 +57,7 @@ var releaseMutants = []Mutant{
 		File:   "redlock/release.go",
 		Old:    "keep := max(l.attempt.cfg.minHold-l.q.clock.Now().Sub(l.granted), 0)",
 		New:    "keep := max(0-l.q.clock.Now().Sub(l.granted), 0)",
-		Checks: []Check{tests(redlock, "TestMinHoldShortensTheKeysLife"), tests(scheduler, "TestMinHoldIsExact")},
+		Checks: []Check{tests(redlock, "TestMinHoldKeepsTheKeyAfterRelease"), tests(scheduler, "TestMinHoldIsExact")},
 	},
 	{
 		Name:   "min-hold-from-the-release",
@@ -65,5 +66,21 @@ var releaseMutants = []Mutant{
 		Old:    "keep := max(l.attempt.cfg.minHold-l.q.clock.Now().Sub(l.granted), 0)",
 		New:    "keep := l.attempt.cfg.minHold",
 		Checks: []Check{tests(redlock, "TestReleaseAfterTheMinHoldDeletes")},
+	},
+	{
+		Name:   "release-hides-the-loss",
+		Rule:   "Release of a lease that was lost says so.",
+		File:   "redlock/release.go",
+		Old:    "if lost := l.final.Load().err; !ended {",
+		New:    "if lost := l.final.Load().err; !ended && false {",
+		Checks: []Check{tests(redlock, "TestTrap23ReleaseAfterLossSaysSoAndCleansUp")},
+	},
+	{
+		Name:   "release-dropped-by-close",
+		Rule:   "Close sends the releases that are still queued.",
+		File:   "redlock/node.go",
+		Old:    "\t\t\tn.requeueOwed()\n\t\t\tn.sendAll()\n\t\t\tn.disconnect()",
+		New:    "\t\t\tn.disconnect()",
+		Checks: []Check{tests(redlock, "TestCloseSendsWhatWasReleased")},
 	},
 }

@@ -9,6 +9,7 @@ var roundMutants = []Mutant{
 		Old:    "need:   nodes/2 + 1,",
 		New:    "need:   max(nodes/2, 1),",
 		Checks: []Check{tests(redlock, "TestQuorumOutOfReach")},
+		Model:  "quorum of N/2",
 	},
 	{
 		Name:   "node-counted-twice",
@@ -57,5 +58,30 @@ var roundMutants = []Mutant{
 		Old:    "timer := time.NewTimer(timeout)",
 		New:    "timer := time.NewTimer(10 * timeout)",
 		Checks: []Check{tests(redlock, "TestQuorumOutOfReach")},
+	},
+	{
+		Name:   "dial-unbounded",
+		Rule:   "A dial is bounded: a node that drops packets costs no more than one that refuses.",
+		File:   "redlock/quorum.go",
+		Old:    "o.Dialer.Timeout = timeout",
+		New:    "o.Dialer.Timeout = 20 * timeout",
+		Checks: []Check{tests(redlock, "TestTrap19BlackHolesAreBoundedByTheNodeTimeout")},
+	},
+	{
+		Name:   "write-unbounded",
+		Rule:   "A connection without an answer is given up.",
+		File:   "redlock/quorum.go",
+		Old:    "o.ConnWriteTimeout = timeout",
+		New:    "o.ConnWriteTimeout = 100 * timeout",
+		Also:   []Edit{{"redlock/node.go", "ctx, cancel := context.WithTimeout(context.Background(), n.timeout)\n\tdefer cancel()\n\tclient, err := n.connected()\n\tif err != nil {\n\t\tn.report(err)\n", "ctx, cancel := context.WithTimeout(context.Background(), 100*n.timeout)\n\tdefer cancel()\n\tclient, err := n.connected()\n\tif err != nil {\n\t\tn.report(err)\n"}},
+		Checks: []Check{tests(redlock, "TestCloseDoesNotWaitLongForFrozenNodes", "TestFrozenNodeDoesNotPileUp")},
+	},
+	{
+		Name:   "open-waits",
+		Rule:   "Open waits for no node.",
+		File:   "redlock/quorum.go",
+		Old:    "\t\tgo n.run()\n",
+		New:    "\t\tn.prepare()\n\t\tgo n.run()\n",
+		Checks: []Check{tests(redlock, "TestTrap15And22OpenDoesNotWaitForAMinority")},
 	},
 }

@@ -9,6 +9,7 @@ var tokenMutants = []Mutant{
 		Old:    "if have >= a.q.need {",
 		New:    "if have >= 1 {",
 		Checks: []Check{tests(redlock, "TestTokenIsAgreedByAQuorum", "TestAgreementIsStrict")},
+		Model:  "no agreement on the token",
 	},
 	{
 		Name:   "agreement-not-strict",
@@ -25,6 +26,15 @@ var tokenMutants = []Mutant{
 		Old:    "  return 0\nend\nif tonumber(redis.call('GET', KEYS[2])",
 		New:    "end\nif tonumber(redis.call('GET', KEYS[2])",
 		Checks: []Check{tests(redlock, "TestAgreementNeedsTheKey")},
+	},
+	{
+		Name:   "agreement-of-anything",
+		Rule:   "Agreement looks at the owner and at the counter: each covers for the other.",
+		File:   "redlock/script.go",
+		Old:    "if redis.call('GET', KEYS[1]) ~= ARGV[1] then\n  return 0\nend\nif tonumber(redis.call('GET', KEYS[2]) or '0') >= tonumber(ARGV[2]) then\n  return 0\nend\nredis.call('SET', KEYS[2], ARGV[2]",
+		New:    "redis.call('SET', KEYS[2], ARGV[2]",
+		Checks: []Check{tests(redlock, "TestAgreementIsStrict", "TestAgreementNeedsTheKey")},
+		Model:  "agreement looks at neither owner nor counter",
 	},
 	{
 		Name:   "agreement-ambiguous",
@@ -49,6 +59,7 @@ var tokenMutants = []Mutant{
 		Old:    "math.min(now + ARGV[5], tonumber(ARGV[3]))",
 		New:    "tonumber(ARGV[3])",
 		Checks: []Check{tests(redlock, "TestHintIsHeldToTheServersClock")},
+		Model:  "hint not held from above",
 	},
 	{
 		Name:   "hint-too-low",
@@ -57,6 +68,7 @@ var tokenMutants = []Mutant{
 		Old:    "math.max(now - ARGV[5], math.min(now + ARGV[5], tonumber(ARGV[3])))",
 		New:    "math.min(now + ARGV[5], tonumber(ARGV[3]))",
 		Checks: []Check{tests(redlock, "TestHintIsHeldToTheServersClock")},
+		Model:  "hint not held from below",
 	},
 	{
 		Name:   "hint-dropped",
@@ -65,6 +77,7 @@ var tokenMutants = []Mutant{
 		Old:    "math.max(tonumber(fence) + 1, hint)",
 		New:    "tonumber(fence) + 1",
 		Checks: []Check{tests(redlock, "TestLostCounterKeepsOrder")},
+		Model:  "no hint",
 	},
 	{
 		Name:   "counter-not-counted",
@@ -81,7 +94,7 @@ var tokenMutants = []Mutant{
 		Old:  "  redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])\n  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])\n",
 		New:  "  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])\n  redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])\n",
 
-		Checks: []Check{tests(redlock, "TestCounterIsWrittenBeforeTheKey")},
+		Checks: []Check{tests(redlock, "TestCounterIsWrittenFirst")},
 	},
 	{
 		Name:   "counter-in-scientific-notation",
@@ -97,6 +110,22 @@ var tokenMutants = []Mutant{
 		File:   "redlock/script.go",
 		Old:    "if answer == 2 or ARGV[5] == '1' then",
 		New:    "if ARGV[5] == '1' then",
-		Checks: []Check{tests(redlock, "TestExtensionSpreadsTheToken")},
+		Checks: []Check{tests(redlock, "TestMinorityGetsALostCounterBack")},
+	},
+	{
+		Name:   "counter-lives-shortly",
+		Rule:   "A counter is kept for a day after its last use.",
+		File:   "redlock/command.go",
+		Old:    `counterLifetime = "86400000"`,
+		New:    `counterLifetime = "864000"`,
+		Checks: []Check{tests(redlock, "TestTokenStartsAboveItsPast")},
+	},
+	{
+		Name:   "token-not-extended",
+		Rule:   "An extension brings the counters of all nodes up to the token.",
+		File:   "redlock/extend.go",
+		Old:    `args.spread = "1"`,
+		New:    `args.spread = "0"`,
+		Checks: []Check{tests(redlock, "TestExtensionBringsALowCounterUp")},
 	},
 }

@@ -27,11 +27,11 @@ var waitMutants = []Mutant{
 		Checks: []Check{tests(redlock, "TestWaiterWakesOnRelease")},
 	},
 	{
-		Name:   "waiter-told-too-early",
+		Name:   "waiter-comes-too-late",
 		Rule:   "A waiter that hears of a minimum hold comes when that is over.",
 		File:   "redlock/wait.go",
-		Old:    "if until == 0 {",
-		New:    "if until == 0 || true {",
+		Old:    "\t\t\ta.freeIn = until\n",
+		New:    "",
 		Checks: []Check{tests(redlock, "TestMinHoldShortensTheKeysLife")},
 	},
 	{
@@ -41,5 +41,21 @@ var waitMutants = []Mutant{
 		Old:    "wanted := min(max(a.q.need-o.agreed, 1), len(ttls))",
 		New:    "wanted := len(ttls)",
 		Checks: []Check{tests(redlock, "TestUntilFree")},
+	},
+	{
+		Name:   "waiter-polls",
+		Rule:   "A waiter sleeps until the release or the expiry: it costs one or two commands a node and TTL.",
+		File:   "redlock/wait.go",
+		Old:    "pause = min(a.untilExpiry(), jitter(a.cfg.ttl, pollJitter))",
+		New:    "pause = jitter(a.cfg.ttl/10, pollJitter)",
+		Checks: []Check{tests(redlock, "TestTrap07WaiterIsQuiet")},
+	},
+	{
+		Name:   "context-error-masked",
+		Rule:   "A context's error is never hidden behind another, nor hides it.",
+		File:   "redlock/wait.go",
+		Old:    "return nil, newContextError(ctx, a.keys.name, err)",
+		New:    "return nil, err",
+		Checks: []Check{tests(redlock, "TestTrap08ErrorsTellWhatHappened", "TestAcquireReturnsItsContextsError")},
 	},
 }

@@ -33,10 +33,15 @@ type Check struct {
 	Tests   []string // names of top-level tests
 	// Dies is what the break makes the tests panic with. A panic, a deadlock or a timeout counts only if it is expected.
 	Dies string
+	// Often is how many times the tests run, where they notice the break most times and not always; 0 means once.
+	Often int
 }
 
 // tests are top-level tests of a package in this module.
 func tests(pkg string, names ...string) Check { return Check{Package: pkg, Tests: names} }
+
+// gaveUp is what synctest panics with when a test fails while something in its bubble still waits.
+const gaveUp = "deadlock: main bubble goroutine has exited"
 
 // The packages under test.
 const (
@@ -53,7 +58,7 @@ func (c Check) run() string { return "^(" + strings.Join(c.Tests, "|") + ")$" }
 func mutants() []Mutant {
 	var all []Mutant
 	for _, list := range [][]Mutant{
-		gateMutants, quarantineMutants, clockMutants,
+		gateMutants, quarantineMutants, clockMutants, serverMutants,
 		roundMutants, acquireMutants, tokenMutants,
 		leaseMutants, extendMutants, refillMutants, releaseMutants, queueMutants, waitMutants,
 		electorMutants, schedulerMutants,

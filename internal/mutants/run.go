@@ -59,7 +59,7 @@ func (r *runner) baseline(ctx context.Context, list []Mutant) error {
 	for _, pkg := range slices.Sorted(maps.Keys(names)) {
 		slices.Sort(names[pkg])
 		c := Check{Package: pkg, Tests: slices.Compact(names[pkg])}
-		run, err := r.tool.test(ctx, "", pkg, c.run())
+		run, err := r.tool.test(ctx, "", pkg, c.run(), 1)
 		if err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (r *runner) judge(ctx context.Context, m *Mutant) *verdict {
 		if r.try != "" {
 			names, c.Tests = r.try, nil
 		}
-		run, err := r.tool.test(ctx, overlay, c.Package, names)
+		run, err := r.tool.test(ctx, overlay, c.Package, names, max(c.Often, 1))
 		if err != nil {
 			v.err = err
 			return v

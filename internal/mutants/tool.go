@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -36,10 +37,15 @@ func moduleRoot(dir string) (string, error) {
 	return filepath.Dir(mod), nil
 }
 
+// noTraces keeps property tests from writing the case that failed into the directory of their package, where it would be
+// tried again, and mistaken for a case of the code as it is (pgregory.net/rapid, flag rapid.nofailfile).
+const noTraces = "RAPID_NOFAILFILE=true"
+
 // command makes a command that is interrupted when ctx ends.
 func (t *tool) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = t.root
+	cmd.Env = append(cmd.Environ(), noTraces)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	return cmd
@@ -60,11 +66,11 @@ func (t *tool) build(ctx context.Context, overlay, pkg, output string) error {
 	return nil
 }
 
-// test runs the tests of a package that match a regular expression, with an overlay if that is not empty.
-func (t *tool) test(ctx context.Context, overlay, pkg, names string) (*testRun, error) {
+// test runs the tests of a package that match a regular expression a number of times, with an overlay if that is not empty.
+func (t *tool) test(ctx context.Context, overlay, pkg, names string, times int) (*testRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout+buildTime)
 	defer cancel()
-	args := []string{"test", "-json", "-vet=off", "-count=1", "-timeout=" + t.timeout.String(), "-run=" + names}
+	args := []string{"test", "-json", "-vet=off", "-count=" + strconv.Itoa(times), "-timeout=" + t.timeout.String(), "-run=" + names}
 	if overlay != "" {
 		args = append(args, "-overlay="+overlay)
 	}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The tests here run the whole tool on a module of a few lines, testdata/tiny.
+
+// tinyMutants has one of each kind.
+func tinyMutants() []Mutant {
+	check := []Check{tests(".", "TestWrongKey", "TestRightKey")}
+	return []Mutant{
+		{Name: "caught", Rule: "A wrong key opens nothing.", File: "door.go", Old: "key != 7", New: "key < 0", Checks: check, Chaos: "-keys 9"},
+		{Name: "survives", Rule: "Three may enter.", File: "door.go", Old: "return 3", New: "return 4", Checks: check},
+		{Name: "rotted", Rule: "The door is blue.", File: "door.go", Old: "blue", New: "red", Checks: check},
+		{Name: "twice", Rule: "Not every door.", File: "door.go", Old: "return false", New: "return true", Also: []Edit{{"door.go", "Door", "Gate"}}, Checks: check},
+		{Name: "unbuilt", Rule: "It opens.", File: "door.go", Old: "d.open = true", New: "d.shut = true", Checks: check},
+		{Name: "dies", Rule: "Somebody may enter.", File: "door.go", Old: "return 3", New: "return 0",
+			Checks: []Check{{Package: ".", Tests: []string{"TestVisitors"}, Dies: "index out of range"}}},
+		{Name: "dies-unexpectedly", Rule: "Somebody may enter.", File: "door.go", Old: "return 3", New: "return 0",
+			Checks: []Check{tests(".", "TestVisitors")}},
+		{Name: "caught-the-third-time", Rule: "Not four.", File: "door.go", Old: "return 3", New: "return 4",
+			Checks: []Check{{Package: ".", Tests: []string{"TestThirdVisit"}, Often: 3}}},
+		{Name: "chaos-does-not-see-it", Rule: "A right key opens.", File: "door.go", Old: "key != 7", New: "key != 70", Checks: check, Chaos: "-keys 9"},
+	}
+}
+
+// runTiny runs the tool in testdata/tiny, demands its exit code, and returns what it printed.
+func runTiny(t *testing.T, code int, list []Mutant, args ...string) (out, errs string) {
+	t.Helper()
+	t.Chdir(filepath.Join("testdata", "tiny"))
+	var stdout, stderr strings.Builder
+	got := mutantsMain(t.Context(), append([]string{"-timeout", "30s"}, args...), list, &stdout, &stderr)
+	require.Equal(t, code, got, "%s%s", &stdout, &stderr)
+	return stdout.String(), stderr.String()
+}
+
+func requireLine(t *testing.T, out string, words ...string) {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		if strings.Join(strings.Fields(line), " ") == strings.Join(words, " ") {
+			return
+		}
+	}
+	require.Fail(t, "no such line", "%q in\n%s", words, out)
+}
+
+// requireError demands that a mutant shows nothing, with a reason.
+func requireError(t *testing.T, out, name, why string) {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == "ERROR" && words[1] == name {
+			require.Contains(t, line, why)
+			return
+		}
+	}
+	require.Fail(t, "no error", "of %s in\n%s", name, out)
+}
+
+func TestMutantsOfEveryKind(t *testing.T) {
+	list := tinyMutants()
+	door, err := filepath.Abs(filepath.Join("testdata", "tiny", "door.go"))
+	require.NoError(t, err)
+	before := readAll(t, door)
+	page := filepath.Join(t.TempDir(), "page.md")
+	out, errs := runTiny(t, exitTrouble, list, "-markdown", page)
+	require.Empty(t, errs)
+	requireLine(t, out, "passed", ".:", "4", "tests with nothing broken")
+	requireLine(t, out, "caught", "caught", "TestWrongKey")
+	requireLine(t, out, "SURVIVED", "survives", "Three may enter.")
+	requireLine(t, out, "caught", "dies", "TestVisitors")
+	requireLine(t, out, "caught", "caught-the-third-time", "TestThirdVisit")
+	requireLine(t, out, "caught", "chaos-does-not-see-it", "TestRightKey")
+	requireError(t, out, "rotted", "occurs 0 times in door.go")
+	requireError(t, out, "twice", "times in door.go")
+	requireError(t, out, "unbuilt", "does not compile")
+	require.Contains(t, out, "d.shut undefined")
+	requireError(t, out, "dies-unexpectedly", "index out of range")
+	requireLine(t, out, "9 mutants: 4 caught, 1 survived, 4 show nothing")
+
+	table := readAll(t, page)
+	last := -1
+	for _, m := range list {
+		at := strings.Index(table, "| `"+m.Name+"` |")
+		require.Greater(t, at, last, "the table is not in the order of the list:\n%s", table)
+		last = at
+	}
+	require.Equal(t, before, readAll(t, door), "the file on disk was broken")
+	require.NoFileExists(t, filepath.Join(filepath.Dir(door), "case.fail"), "a test that failed left a trace")
+}
+
+func TestSurvivorAlone(t *testing.T) {
+	out, _ := runTiny(t, exitSurvived, tinyMutants(), "-run", "^survives$")
+	requireLine(t, out, "1 mutants: 0 caught, 1 survived, 0 show nothing")
+}
+
+func TestTryFindsWhatCatches(t *testing.T) {
+	list := tinyMutants()[:1]
+	list[0].Checks = []Check{tests(".", "TestVisitors", "TestGone")} // which do not notice it, or do not exist
+	out, _ := runTiny(t, exitCaught, list, "-try", "Key$", "-parallel", "1")
+	requireLine(t, out, "caught", "caught", "TestWrongKey")
+	requireLine(t, out, "1 mutants: 1 caught, 0 survived, 0 show nothing")
+	require.NotContains(t, out, "nothing broken", "what is tried need not pass by itself")
+}
+
+func TestTryFindsNothing(t *testing.T) {
+	list := tinyMutants()[:1]
+	list[0].Checks = []Check{tests(".", "TestGone")}
+	out, _ := runTiny(t, exitSurvived, list, "-try", "Visitors")
+	requireLine(t, out, "1 mutants: 0 caught, 1 survived, 0 show nothing")
+}
+
+func TestChaosHasToSeeIt(t *testing.T) {
+	out, errs := runTiny(t, exitTrouble, tinyMutants(), "-run", "^(caught|chaos-.*)$", "-chaos")
+	require.Empty(t, errs)
+	requireLine(t, out, "passed", "chaos", "-keys", "9", "with nothing broken")
+	requireLine(t, out, "caught", "caught", "TestWrongKey,", "chaos")
+	requireError(t, out, "chaos-does-not-see-it", "-keys 9 does not catch it")
+}
+
+func TestChaosThatCannotRun(t *testing.T) {
+	list := tinyMutants()[:1]
+	list[0].Chaos = "-keys 0"
+	_, errs := runTiny(t, exitTrouble, list, "-chaos")
+	require.Contains(t, errs, "exit status 2")
+}
+
+// Tests that do not pass by themselves catch nothing.
+func TestNothingIsRunAfterABadBaseline(t *testing.T) {
+	for _, test := range []struct{ name, test, says string }{
+		{"no such test", "TestNobody", ". has no test TestNobody"},
+		{"a test that fails", "TestBroken", "nothing is broken and . failed: TestBroken"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "tiny"))))
+			broken := "package tiny\n\nimport \"testing\"\n\nfunc TestBroken(t *testing.T) { t.Error(\"by itself\") }\n"
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "broken_test.go"), []byte(broken), 0o600))
+			t.Chdir(dir)
+			var stdout, stderr strings.Builder
+			list := tinyMutants()[:1]
+			list[0].Checks = []Check{tests(".", test.test)}
+			require.Equal(t, exitTrouble, mutantsMain(t.Context(), nil, list, &stdout, &stderr))
+			require.Contains(t, stderr.String(), test.says)
+			require.Empty(t, stdout.String())
+		})
+	}
+}
+
+func TestInterruptedRunsAreNoPass(t *testing.T) {
+	t.Chdir(filepath.Join("testdata", "tiny"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var stdout, stderr strings.Builder
+	require.Equal(t, exitTrouble, mutantsMain(ctx, []string{"-try", "Key$"}, tinyMutants()[:2], &stdout, &stderr))
+	require.Contains(t, stdout.String(), "0 caught, 0 survived, 2 show nothing")
+	require.Equal(t, exitTrouble, mutantsMain(ctx, nil, tinyMutants()[:2], &stdout, &stderr))
+	require.Contains(t, stderr.String(), "context canceled")
+}
+
+func TestOutsideOfAModule(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var stdout, stderr strings.Builder
+	require.Equal(t, exitTrouble, mutantsMain(t.Context(), nil, tinyMutants()[:1], &stdout, &stderr))
+	require.Contains(t, stderr.String(), "this is no module")
+}
+
+func readAll(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return string(text)
+}
