@@ -92,22 +92,6 @@ func TestAgreementWithoutAnAnswerIsNone(t *testing.T) {
 	})
 }
 
-// An error midway must leave no key behind: here the user may read the counter and not write it.
-func TestCounterIsWrittenBeforeTheKey(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	s.do([]string{"ACL", "SETUSER", "half", "on", ">pass", "+@all", "&*", "~" + lockKey("key"), "%R~" + fenceKey("key")})
-	urls := make([]string, 3)
-	for i, n := range s.Nodes() {
-		urls[i] = "valkey://half:pass@" + n.Addr()
-	}
-	_, err := openURLs(t, urls).TryAcquire(t.Context(), "key")
-	require.ErrorContains(t, err, "noperm")
-	for _, n := range s.Nodes() {
-		require.Zero(t, n.CommandStats(t)["set"], "the key was written first")
-	}
-}
-
 // Over ten minutes a clock that is fast by the drift gains six seconds.
 func TestGateAllowsForAFastClock(t *testing.T) {
 	const longest = 10*time.Minute + redlock.DefaultClockSkew
