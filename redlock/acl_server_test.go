@@ -56,7 +56,7 @@ func TestACLWithoutINFO(t *testing.T) {
 			require.ErrorIs(t, err, redlock.ErrNoQuorum)
 			var ne *redlock.NodeError
 			require.ErrorAs(t, err, &ne)
-			ce := requireCondition(t, ne, ne.Node, redlock.NoPermission)
+			ce := requireCondition(t, ne, ne.Node, redlock.ConditionNoPermission)
 			require.ErrorContains(t, ce, "the restart gate needs INFO and TIME")
 			require.ErrorContains(t, ce, "NOPERM")
 			require.ErrorContains(t, ce, missing)
@@ -94,7 +94,7 @@ func TestACLWithoutScriptLoad(t *testing.T) {
 		_, err := second.TryAcquire(t.Context(), fmt.Sprint("key", i), redlock.WithoutAutoExtend())
 		require.NoError(t, err, "the others are a quorum")
 	}
-	requireCondition(t, node(t, second, 1).Err, s.Node(1).Addr(), redlock.Quarantined)
+	requireCondition(t, node(t, second, 1).Err, s.Node(1).Addr(), redlock.ConditionQuarantined)
 	stats := s.Node(1).CommandStats(t)
 	require.NotZero(t, stats["eval"], "the restarted server was not given the script, so this tests half: %v", stats)
 	require.Zero(t, stats["set"], "%v", stats)

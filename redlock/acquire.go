@@ -224,7 +224,9 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, o outcome, timeout
 		return 0, newContextError(ctx, a.keys.name, nil)
 	}
 	if o := rd.outcome(); !o.success {
-		return 0, a.q.quorumError(OpAgree, a.keys.name, o)
+		err := a.q.quorumError(OpAgree, a.keys.name, o)
+		err.Succeeded += have // those that were not asked, because they have the token
+		return 0, err
 	}
 	return token, nil
 }

@@ -40,7 +40,7 @@ func TestClockJumpHelpsNobodyToASecondLease(t *testing.T) {
 		addr := s.Node(i).Addr()
 		n := node(t, second, i)
 		for _, err := range []error{errorOf(t, err, addr), n.Err} {
-			ce := requireCondition(t, err, addr, redlock.ClockJumped)
+			ce := requireCondition(t, err, addr, redlock.ConditionClockJumped)
 			require.Regexp(t, "jumped forward by (30.99|31)", ce.Error())
 			require.ErrorContains(t, ce, "keep its clock steady")
 		}
@@ -89,7 +89,7 @@ func TestClockJumpIsNoticedByAnIdleQuorum(t *testing.T) {
 	require.Eventually(t, func() bool { return q.Healthy() != nil }, 2*serverTTL, pollTick, "nobody looks")
 	noticed := time.Now()
 	for i := range 2 {
-		ce := requireCondition(t, errorOf(t, q.Healthy(), s.Node(i).Addr()), s.Node(i).Addr(), redlock.ClockJumped)
+		ce := requireCondition(t, errorOf(t, q.Healthy(), s.Node(i).Addr()), s.Node(i).Addr(), redlock.ConditionClockJumped)
 		require.Regexp(t, "jumped forward by (59.99|1m0)", ce.Error())
 		require.WithinRange(t, node(t, q, i).QuarantinedUntil, jumped.Add(serverQuarantine), noticed.Add(serverQuarantine))
 	}

@@ -31,7 +31,7 @@ func (w *clockWatch) observe(sent, received clock.Instant, server time.Duration,
 	}
 	// Where the difference may be by now if only the rates differ. The floor is not added to that: small steps would
 	// add up to large ones with every look.
-	drifted := time.Duration(float64(received.Sub(w.at)) * max(drift, slew))
+	drifted := mayDrift(received.Sub(w.at), drift)
 	least, most := w.lo-drifted, w.hi+drifted
 	var jump time.Duration
 	switch {
@@ -48,6 +48,18 @@ func (w *clockWatch) observe(sent, received clock.Instant, server time.Duration,
 	}
 	*w = clockWatch{lo: lo, hi: hi, at: received, known: true}
 	return jump
+}
+
+// mayDrift is by how much two clocks may have moved against each other over a gap between two looks. It grows with the
+// whole drift for as long as looks are apart at most, and from then on as time daemons let it: a node that was out of
+// reach for an hour must not be allowed a jump of half a minute.
+func mayDrift(gap time.Duration, drift float64) time.Duration {
+	rate := max(drift, slew)
+	return min(portion(gap, rate), portion(maxSampleEvery, rate)+portion(gap, slew))
+}
+
+func portion(d time.Duration, fraction float64) time.Duration {
+	return time.Duration(float64(d) * fraction)
 }
 
 // serverTime turns the two numbers of TIME, seconds and microseconds, into a duration since 1970.

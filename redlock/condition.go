@@ -13,52 +13,52 @@ import (
 // ErrorType returns.
 type Condition string
 
-// The conditions. Quarantined and ClockJumped pass by themselves; the others want somebody to act.
+// The conditions. ConditionQuarantined and ConditionClockJumped pass by themselves; the others want somebody to act.
 const (
-	Quarantined  Condition = "quarantined"   // restarted or promoted too short a time ago: it may have forgotten leases that still live
-	ClockJumped  Condition = "clock_jumped"  // its wall clock stepped forward, so keys on it may have expired early
-	Replica      Condition = "replica"       // not a master
-	Replicated   Condition = "replicated"    // has replicas, or was one: a fail-over could lose what it granted
-	Duplicate    Condition = "duplicate"     // the same server as another node
-	Unsupported  Condition = "unsupported"   // too old, or no Valkey at all
-	Loading      Condition = "loading"       // LOADING: reads its data after a start
-	ReadOnly     Condition = "readonly"      // READONLY: refuses writes
-	OutOfMemory  Condition = "oom"           // OOM: at maxmemory
-	Busy         Condition = "busy"          // BUSY: runs a script that does not end
-	NoAuth       Condition = "noauth"        // NOAUTH, WRONGPASS: credentials missing or wrong
-	NoPermission Condition = "noperm"        // NOPERM: its ACL forbids what is needed
-	Moved        Condition = "moved"         // MOVED, CLUSTERDOWN: part of a Cluster
-	NotSaving    Condition = "not_saving"    // MISCONF: cannot write its data to disk and refuses writes
-	Evicting     Condition = "evicting"      // a warning: its maxmemory-policy may delete leases
-	Masterless   Condition = "master_down"   // MASTERDOWN: a replica without its master
-	FewReplicas  Condition = "few_replicas"  // NOREPLICAS: min-replicas-to-write is not met
-	TooManyUsers Condition = "max_clients"   // refuses connections: maxclients
-	Protected    Condition = "protected"     // DENIED: protected mode
-	Restarted    Condition = "other_process" // another server process answered than the one that was vouched for
+	ConditionQuarantined  Condition = "quarantined"   // restarted or promoted too short a time ago: it may have forgotten leases that still live
+	ConditionClockJumped  Condition = "clock_jumped"  // its wall clock stepped forward, so keys on it may have expired early
+	ConditionReplica      Condition = "replica"       // not a master
+	ConditionReplicated   Condition = "replicated"    // has replicas, or was one: a fail-over could lose what it granted
+	ConditionDuplicate    Condition = "duplicate"     // the same server as another node
+	ConditionUnsupported  Condition = "unsupported"   // too old, or no Valkey at all
+	ConditionLoading      Condition = "loading"       // LOADING: reads its data after a start
+	ConditionReadOnly     Condition = "readonly"      // READONLY: refuses writes
+	ConditionOutOfMemory  Condition = "oom"           // OOM: at maxmemory
+	ConditionBusy         Condition = "busy"          // BUSY: runs a script that does not end
+	ConditionNoAuth       Condition = "noauth"        // NOAUTH, WRONGPASS: credentials missing or wrong
+	ConditionNoPermission Condition = "noperm"        // NOPERM: its ACL forbids what is needed
+	ConditionMoved        Condition = "moved"         // MOVED, CLUSTERDOWN: part of a Cluster
+	ConditionNotSaving    Condition = "not_saving"    // MISCONF: cannot write its data to disk and refuses writes
+	ConditionEvicting     Condition = "evicting"      // a warning: its maxmemory-policy may delete leases
+	ConditionMasterless   Condition = "master_down"   // MASTERDOWN: a replica without its master
+	ConditionFewReplicas  Condition = "few_replicas"  // NOREPLICAS: min-replicas-to-write is not met
+	ConditionTooManyUsers Condition = "max_clients"   // refuses connections: maxclients
+	ConditionProtected    Condition = "protected"     // DENIED: protected mode
+	ConditionRestarted    Condition = "other_process" // another server process answered than the one that was vouched for
 )
 
 // advice is what to do about a condition.
 var advice = map[Condition]string{
-	Quarantined:  "nothing to do: it votes again after that",
-	ClockJumped:  "it votes again after that; keep its clock steady (slew, do not step)",
-	Replica:      "name its master instead: what a replica holds may be overwritten",
-	Replicated:   "use masters without replicas, or accept the risk with WithReplicas",
-	Duplicate:    "a server has one vote: list it once",
-	Unsupported:  "use Valkey 7.2 or newer, or Redis 7.0 or newer",
-	Loading:      "wait for it; a server without data to load is ready at once",
-	ReadOnly:     "it is a replica or was made one: name the master",
-	OutOfMemory:  "raise maxmemory or remove data; leases that are held are still extended",
-	Busy:         "end the script with SCRIPT KILL",
-	NoAuth:       "put user and password into the URL or the client's options",
-	NoPermission: "give the user +@read +@write +@scripting +@connection +@pubsub, +info, +time, and the prefix's keys (~prefix:*) and channels (&prefix:*)",
-	Moved:        "use independent servers, or open the Cluster with a Cluster client and WithoutRestartGate",
-	NotSaving:    "look at its log: its disk is full or not writable (or set stop-writes-on-bgsave-error no)",
-	Evicting:     "set maxmemory-policy noeviction: any other may delete a lease on a full server",
-	Masterless:   "it is a replica: name a master",
-	FewReplicas:  "use masters without replicas, or set min-replicas-to-write 0",
-	TooManyUsers: "raise maxclients or close connections",
-	Protected:    "set a password or protected-mode no",
-	Restarted:    "it is looked at again by itself",
+	ConditionQuarantined:  "nothing to do: it votes again after that",
+	ConditionClockJumped:  "it votes again after that; keep its clock steady (slew, do not step)",
+	ConditionReplica:      "name its master instead: what a replica holds may be overwritten",
+	ConditionReplicated:   "use masters without replicas, or accept the risk with WithReplicas",
+	ConditionDuplicate:    "a server has one vote: list it once",
+	ConditionUnsupported:  "use Valkey 7.2 or newer, or Redis 7.0 or newer",
+	ConditionLoading:      "wait for it; a server without data to load is ready at once",
+	ConditionReadOnly:     "it is a replica or was made one: name the master",
+	ConditionOutOfMemory:  "raise maxmemory or remove data; leases that are held are still extended",
+	ConditionBusy:         "end the script with SCRIPT KILL",
+	ConditionNoAuth:       "put user and password into the URL or the client's options",
+	ConditionNoPermission: "give the user +@read +@write +@scripting +@connection +@pubsub, +info, +time, and the prefix's keys (~prefix:*) and channels (&prefix:*)",
+	ConditionMoved:        "use independent servers, or open the Cluster with a Cluster client and WithoutRestartGate",
+	ConditionNotSaving:    "look at its log: its disk is full or not writable (or set stop-writes-on-bgsave-error no)",
+	ConditionEvicting:     "set maxmemory-policy noeviction: any other may delete a lease on a full server",
+	ConditionMasterless:   "it is a replica: name a master",
+	ConditionFewReplicas:  "use masters without replicas, or set min-replicas-to-write 0",
+	ConditionTooManyUsers: "raise maxclients or close connections",
+	ConditionProtected:    "set a password or protected-mode no",
+	ConditionRestarted:    "it is looked at again by itself",
 }
 
 // ConditionError reports a server that cannot vote, or should not be relied on, for a known reason. It is the Err of
@@ -96,21 +96,21 @@ var prefixes = []struct {
 	text      string
 	condition Condition
 }{
-	{"LOADING", Loading},
-	{"READONLY", ReadOnly},
-	{"OOM", OutOfMemory},
-	{"BUSY", Busy},
-	{"NOAUTH", NoAuth},
-	{"WRONGPASS", NoAuth},
-	{"NOPERM", NoPermission},
-	{"MOVED", Moved},
-	{"ASK", Moved},
-	{"CLUSTERDOWN", Moved},
-	{"MISCONF", NotSaving},
-	{"MASTERDOWN", Masterless},
-	{"NOREPLICAS", FewReplicas},
-	{"DENIED", Protected},
-	{"NOSCRIPT", Restarted},
+	{"LOADING", ConditionLoading},
+	{"READONLY", ConditionReadOnly},
+	{"OOM", ConditionOutOfMemory},
+	{"BUSY", ConditionBusy},
+	{"NOAUTH", ConditionNoAuth},
+	{"WRONGPASS", ConditionNoAuth},
+	{"NOPERM", ConditionNoPermission},
+	{"MOVED", ConditionMoved},
+	{"ASK", ConditionMoved},
+	{"CLUSTERDOWN", ConditionMoved},
+	{"MISCONF", ConditionNotSaving},
+	{"MASTERDOWN", ConditionMasterless},
+	{"NOREPLICAS", ConditionFewReplicas},
+	{"DENIED", ConditionProtected},
+	{"NOSCRIPT", ConditionRestarted},
 }
 
 // phrases are found anywhere in an error: scripts wrap the errors of what they call.
@@ -118,10 +118,10 @@ var phrases = []struct {
 	text      string
 	condition Condition
 }{
-	{"ACL failure in script", NoPermission},
-	{"can't run this command", NoPermission},
-	{"has no permissions", NoPermission},
-	{"max number of clients", TooManyUsers},
+	{"ACL failure in script", ConditionNoPermission},
+	{"can't run this command", ConditionNoPermission},
+	{"has no permissions", ConditionNoPermission},
+	{"max number of clients", ConditionTooManyUsers},
 }
 
 // diagnose gives an error that a server answered the type of the condition behind it, and leaves others as they are.
@@ -151,5 +151,5 @@ func isDemoted(err error) bool {
 	if !errors.As(diagnose(err), &known) {
 		return false
 	}
-	return known.Condition == ReadOnly || known.Condition == Masterless || known.Condition == Loading
+	return known.Condition == ConditionReadOnly || known.Condition == ConditionMasterless || known.Condition == ConditionLoading
 }

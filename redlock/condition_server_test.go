@@ -34,8 +34,8 @@ func TestConditions(t *testing.T) {
 		{
 			name:   "replica",
 			hurt:   func(s *servers) { s.follow(sick, 3) },
-			inUse:  redlock.ReadOnly,
-			fresh:  redlock.Replica,
+			inUse:  redlock.ConditionReadOnly,
+			fresh:  redlock.ConditionReplica,
 			advice: "name",
 		},
 		{
@@ -47,14 +47,14 @@ func TestConditions(t *testing.T) {
 				s.do([]string{"CONFIG", "SET", "replica-serve-stale-data", "no"}, sick)
 				s.do([]string{"REPLICAOF", host, port}, sick)
 			},
-			inUse:  redlock.Masterless,
-			fresh:  redlock.Replica,
+			inUse:  redlock.ConditionMasterless,
+			fresh:  redlock.ConditionReplica,
 			advice: "master",
 		},
 		{
 			name:   "out of memory",
 			hurt:   func(s *servers) { s.do([]string{"CONFIG", "SET", "maxmemory", "1"}, sick) },
-			inUse:  redlock.OutOfMemory,
+			inUse:  redlock.ConditionOutOfMemory,
 			advice: "raise maxmemory",
 		},
 		{
@@ -62,8 +62,8 @@ func TestConditions(t *testing.T) {
 			opts:   []valkeytest.Option{valkeytest.WithArgs("--busy-reply-threshold", "1")},
 			hurt:   func(s *servers) { s.loop(sick) },
 			heal:   func(s *servers) { s.do([]string{"SCRIPT", "KILL"}, sick) },
-			inUse:  redlock.Busy,
-			fresh:  redlock.Busy,
+			inUse:  redlock.ConditionBusy,
+			fresh:  redlock.ConditionBusy,
 			advice: "SCRIPT KILL",
 		},
 		{
@@ -72,8 +72,8 @@ func TestConditions(t *testing.T) {
 				"--loading-process-events-interval-bytes", "1024")},
 			hurt:   func(s *servers) { s.reload(sick) },
 			heal:   func(s *servers) { s.do([]string{"CONFIG", "SET", "key-load-delay", "0"}, sick) },
-			inUse:  redlock.Loading,
-			fresh:  redlock.Loading,
+			inUse:  redlock.ConditionLoading,
+			fresh:  redlock.ConditionLoading,
 			advice: "wait for it",
 		},
 		{
@@ -86,20 +86,20 @@ func TestConditions(t *testing.T) {
 				s.Node(sick).Do(s.t, "BGSAVE") // unless one is under way
 				require.Eventually(s.t, func() bool { return s.info(sick, "rdb_last_bgsave_status") == "err" }, longTTL, pollTick)
 			},
-			inUse:  redlock.NotSaving,
+			inUse:  redlock.ConditionNotSaving,
 			advice: "disk",
 		},
 		{
 			name:   "too few replicas",
 			hurt:   func(s *servers) { s.do([]string{"CONFIG", "SET", "min-replicas-to-write", "1"}, sick) },
-			inUse:  redlock.FewReplicas,
+			inUse:  redlock.ConditionFewReplicas,
 			advice: "min-replicas-to-write 0",
 		},
 		{
 			name:   "permission taken away",
 			hurt:   func(s *servers) { s.do([]string{"ACL", "SETUSER", "default", "-set"}, sick) },
 			heal:   func(s *servers) { s.do([]string{"ACL", "SETUSER", "default", "+@all"}, sick) },
-			inUse:  redlock.NoPermission,
+			inUse:  redlock.ConditionNoPermission,
 			advice: "+@write",
 		},
 	} {
@@ -195,13 +195,13 @@ func TestConditionsOfConnections(t *testing.T) {
 		advice string
 	}{
 		{"no password", []valkeytest.Option{valkeytest.WithPassword(password)},
-			func(n *valkeytest.Node) string { return "valkey://" + n.Addr() }, nil, redlock.NoAuth, "user and password"},
+			func(n *valkeytest.Node) string { return "valkey://" + n.Addr() }, nil, redlock.ConditionNoAuth, "user and password"},
 		{"wrong password", []valkeytest.Option{valkeytest.WithPassword(password)},
-			func(n *valkeytest.Node) string { return "valkey://:" + wrong + "@" + n.Addr() }, nil, redlock.NoAuth, "user and password"},
+			func(n *valkeytest.Node) string { return "valkey://:" + wrong + "@" + n.Addr() }, nil, redlock.ConditionNoAuth, "user and password"},
 		{"unknown user", nil,
-			func(n *valkeytest.Node) string { return "valkey://nobody:" + wrong + "@" + n.Addr() }, nil, redlock.NoAuth, "user and password"},
+			func(n *valkeytest.Node) string { return "valkey://nobody:" + wrong + "@" + n.Addr() }, nil, redlock.ConditionNoAuth, "user and password"},
 		{"too many clients", nil, (*valkeytest.Node).URL,
-			func(s *servers) { s.do([]string{"CONFIG", "SET", "maxclients", "1"}, sick) }, redlock.TooManyUsers, "raise maxclients"},
+			func(s *servers) { s.do([]string{"CONFIG", "SET", "maxclients", "1"}, sick) }, redlock.ConditionTooManyUsers, "raise maxclients"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -225,7 +225,7 @@ func TestConditionOfAClusterServer(t *testing.T) {
 	s := startAged(t, 1, valkeytest.WithArgs("--cluster-enabled", "yes"))
 	q := s.gated()
 	_, err := q.TryAcquire(t.Context(), "key")
-	ce := requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.Moved)
+	ce := requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.ConditionMoved)
 	require.ErrorContains(t, ce, "independent servers")
 }
 
@@ -248,7 +248,7 @@ func TestConditionOfAServerListedTwice(t *testing.T) {
 		twin, other = other, twin
 	}
 	require.True(t, twin.Reachable)
-	ce := requireCondition(t, twin.Err, twin.Node, redlock.Duplicate)
+	ce := requireCondition(t, twin.Err, twin.Node, redlock.ConditionDuplicate)
 	require.ErrorContains(t, ce, other.Node)
 	require.ErrorContains(t, ce, "list it once")
 
@@ -273,7 +273,7 @@ func TestConditionOfAnEvictingServer(t *testing.T) {
 		require.Len(t, n.Warnings, 1)
 		var ce *redlock.ConditionError
 		require.ErrorAs(t, n.Warnings[0], &ce)
-		require.Equal(t, redlock.Evicting, ce.Condition)
+		require.Equal(t, redlock.ConditionEvicting, ce.Condition)
 		require.ErrorContains(t, ce, "allkeys-lru")
 		require.ErrorContains(t, ce, "noeviction")
 		require.Contains(t, log.String(), n.Node)

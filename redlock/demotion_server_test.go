@@ -19,8 +19,8 @@ func TestGateMasterThatWasAReplicaMeanwhile(t *testing.T) {
 		opts []redlock.Option
 		want redlock.Condition
 	}{
-		{"refused", nil, redlock.Replicated},
-		{"accepted", []redlock.Option{redlock.WithReplicas()}, redlock.Quarantined},
+		{"refused", nil, redlock.ConditionReplicated},
+		{"accepted", []redlock.Option{redlock.WithReplicas()}, redlock.ConditionQuarantined},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -35,7 +35,7 @@ func TestGateMasterThatWasAReplicaMeanwhile(t *testing.T) {
 			_, err = second.TryAcquire(t.Context(), "seen")
 			require.NoError(t, err)
 			require.Eventually(t, func() bool { return seen.last(s.Node(1).Addr()) != nil }, longTTL, pollTick)
-			requireCondition(t, seen.last(s.Node(1).Addr()), s.Node(1).Addr(), redlock.ReadOnly)
+			requireCondition(t, seen.last(s.Node(1).Addr()), s.Node(1).Addr(), redlock.ConditionReadOnly)
 			s.promote(1)
 			require.Empty(t, s.locks(1))
 			_, err = second.TryAcquire(t.Context(), "key")
@@ -54,7 +54,7 @@ func TestConditionOfAClusterServerThatServesAll(t *testing.T) {
 	s.do([]string{"CLUSTER", "ADDSLOTSRANGE", "0", "16383"})
 	require.Eventually(t, func() bool { return s.Node(0).Do(t, "GET", "key").NonValkeyError() == nil }, longTTL, pollTick)
 	q := s.gated()
-	ce := requireCondition(t, node(t, q, 0).Err, s.Node(0).Addr(), redlock.Moved)
+	ce := requireCondition(t, node(t, q, 0).Err, s.Node(0).Addr(), redlock.ConditionMoved)
 	require.ErrorContains(t, ce, "cluster mode")
 }
 

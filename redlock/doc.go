@@ -63,10 +63,11 @@
 //
 // # The guarantee
 //
-// At most one lease on a key is live, provided that clocks run at the same rate within the drift allowance, that
+// At most one lease on a key is live, provided that all processes use the same nodes, database number, prefix and
+// WithMaxTTL at any time, that clocks run at the same rate within the drift allowance, that
 // the nodes of a lease keep its key for as long as they run, and that no server's wall clock jumps forward unseen by
 // more than the drift allowance, because key expiry uses it. Acquiring and keeping a lease needs a quorum within reach.
 //
 // What is not detected: a running server that loses its data (FLUSHALL, eviction), and a clock that had jumped before
-// this process looked at it first.
+// this process looked at it first, or by less than the drift allowance of the time between two looks (docs/guarantees.md).
 package redlock

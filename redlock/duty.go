@@ -40,7 +40,7 @@ func (n *node) lookNow() {
 	defer cancel()
 	client, err := n.connected()
 	if err != nil {
-		n.report(connectionError(n.gate.failed(err)))
+		n.reportLook(connectionError(n.gate.failed(err)))
 		return
 	}
 	_ = n.gate.look(ctx, client)

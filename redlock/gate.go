@@ -21,9 +21,11 @@ type gate struct {
 	n       *node
 	open    *gated        // nil while closed
 	process string        // run_id of the process that was last seen; empty before the first
+	role    string        // its role
 	history string        // its replication id, which changes when a server is promoted
-	met     clock.Instant // when that process was first seen
+	born    clock.Instant // when that process was started at the latest, by its uptime or by when it was first seen
 	trusted clock.Instant // when that process may vote, by this process's own clock
+	jumped  string        // how its clock jumped, while that keeps it from voting
 	retry   clock.Instant // when to look again, while closed
 	pause   time.Duration // before the next look after one that failed
 	watch   clockWatch
@@ -91,14 +93,14 @@ func (g *gate) look(ctx context.Context, client valkey.Client) error {
 		return g.status.Load().reason()
 	}
 	err := g.vouch(ctx, client)
-	g.n.report(connectionError(err))
+	g.n.reportLook(connectionError(err))
 	return err
 }
 
 // shut closes the gate because another process answers than the one vouched for, or because it lost its scripts.
 func (g *gate) shut() {
 	g.open, g.retry, g.pause = nil, 0, 0
-	why := &ConditionError{Condition: Restarted, Detail: "its scripts are gone, or its run_id or role has changed"}
+	why := &ConditionError{Condition: ConditionRestarted, Detail: "its scripts are gone, or its run_id or role has changed"}
 	g.status.Store(&gateStatus{err: why, risk: g.status.Load().risk})
 }
 
@@ -106,24 +108,26 @@ func (g *gate) shut() {
 func (g *gate) close(why *ConditionError, until clock.Instant) {
 	g.open = nil
 	g.retry = until
-	passes := why.Condition == Quarantined || why.Condition == ClockJumped
 	status := &gateStatus{err: why, risk: g.status.Load().risk}
-	if passes {
+	if why.Condition == ConditionQuarantined || why.Condition == ConditionClockJumped {
+		// It may be restarted once more before that.
+		now := g.n.q.clock.Now()
+		g.retry = min(until, now.Add(g.n.q.cfg.inspectEvery()))
 		status.until = until
-		why.Until = time.Now().Add(until.Sub(g.n.q.clock.Now()))
+		why.Until = time.Now().Add(until.Sub(now))
 	}
 	was := g.status.Swap(status)
-	if was.err == nil || was.err.Condition != why.Condition || passes && was.until != until {
+	if was.err == nil || was.err.Condition != why.Condition || status.until > was.until {
 		g.n.q.cfg.logger.WarnContext(context.Background(), "redlock: node does not vote", "node", g.n.addr, "reason", why)
 	}
 }
 
 // admitProcess opens the gate for the scripts.
 func (g *gate) admitProcess(scripts *gated, risk *ConditionError) {
-	g.open, g.pause = scripts, 0
+	g.open, g.pause, g.jumped = scripts, 0, ""
 	g.inspectAt = g.n.q.clock.Now().Add(g.n.q.cfg.inspectEvery())
 	was := g.status.Swap(&gateStatus{risk: risk})
-	if was.err != nil && was.err.Condition != Restarted {
+	if was.err != nil && was.err.Condition != ConditionRestarted {
 		g.n.q.cfg.logger.InfoContext(context.Background(), "redlock: node votes", "node", g.n.addr)
 	}
 	if risk != nil && was.risk == nil {
@@ -137,6 +141,9 @@ func (g *gate) failed(err error) error {
 	if err = diagnose(err); errors.As(err, &known) {
 		g.close(known, g.n.q.clock.Now().Add(recheckEvery))
 		return known
+	}
+	if isTimeout(err) {
+		err = ErrTimeout
 	}
 	cfg := g.n.q.cfg
 	g.pause = min(max(2*g.pause, cfg.retryMin), cfg.retryMax)
@@ -158,7 +165,8 @@ func (g *gate) sample(sent, received clock.Instant, server time.Duration) error 
 	if jump <= 0 {
 		return nil
 	}
-	why := &ConditionError{Condition: ClockJumped, Detail: fmt.Sprintf("its wall clock jumped forward by %v", jump.Round(time.Millisecond))}
+	g.jumped = fmt.Sprintf("its wall clock jumped forward by %v", jump.Round(time.Millisecond))
+	why := &ConditionError{Condition: ConditionClockJumped, Detail: g.jumped}
 	g.trusted = received.Add(cfg.quarantine())
 	g.close(why, g.trusted)
 	return why
@@ -174,7 +182,7 @@ func (g *gate) check(r *request, rep reply, sent, received clock.Instant) error 
 	}
 	_ = g.sample(sent, received, rep.server)
 	why := g.status.Load().err
-	if r.op == OpAcquire && rep.verdict == agreed && why != nil && why.Condition == ClockJumped {
+	if r.op == OpAcquire && rep.verdict == agreed && why != nil && why.Condition == ConditionClockJumped {
 		return why
 	}
 	return nil
@@ -186,7 +194,7 @@ func (g *gate) inspect(info *serverInfo) {
 	if g.open == nil || !g.n.watched {
 		return
 	}
-	another := cfg.restartGate && (info.runID != g.process || info.promoted && info.replID != g.history)
+	another := cfg.restartGate && (info.runID != g.process || info.replID != g.history)
 	if another || info.judge(cfg.acceptReplicas) != nil {
 		g.shut()
 		return
@@ -194,8 +202,8 @@ func (g *gate) inspect(info *serverInfo) {
 	g.admitProcess(g.open, info.risk())
 }
 
-// sampleEvery is how often at least a server's clock is looked at. Over a TTL a jump as large as the lease's own
-// allowance for drift stands out.
+// sampleEvery is how often at least a server's clock is looked at. Over the Quorum's TTL a jump as large as the allowance
+// for drift of a lease with that TTL stands out. A lease with a shorter TTL allows for less, see docs/guarantees.md.
 func (c *config) sampleEvery() time.Duration { return min(c.lease.ttl, maxSampleEvery) }
 
 // inspectEvery is how often a server that votes is asked for its process, role and policy: one that was demoted and

@@ -68,8 +68,8 @@ func TestGateRestartedNodeHelpsNobodyToASecondLease(t *testing.T) {
 					return
 				}
 				require.ErrorIs(t, err, redlock.ErrNoQuorum)
-				require.Equal(t, redlock.Quarantined, conditionOf(t, err, nodeAddr(fleet.Node(1))))
-				require.Equal(t, redlock.Quarantined, conditionOf(t, err, nodeAddr(fleet.Node(2))))
+				require.Equal(t, redlock.ConditionQuarantined, conditionOf(t, err, nodeAddr(fleet.Node(1))))
+				require.Equal(t, redlock.ConditionQuarantined, conditionOf(t, err, nodeAddr(fleet.Node(2))))
 			})
 		})
 	}
@@ -240,7 +240,7 @@ func TestClockJumpCostsTheVote(t *testing.T) {
 		_, err := second.TryAcquire(t.Context(), "key")
 		require.NoError(t, held.Err())
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
-		require.Equal(t, redlock.ClockJumped, conditionOf(t, err, nodeAddr(fleet.Node(1))))
+		require.Equal(t, redlock.ConditionClockJumped, conditionOf(t, err, nodeAddr(fleet.Node(1))))
 		status := second.Nodes(t.Context())[1]
 		require.False(t, status.Votes)
 		require.WithinRange(t, status.QuarantinedUntil, time.Now().Add(quarantine-time.Second), time.Now().Add(quarantine))

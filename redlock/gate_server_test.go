@@ -30,12 +30,12 @@ func TestGateNewServersDoNotVoteYet(t *testing.T) {
 	require.ErrorAs(t, err, &qe)
 	require.GreaterOrEqual(t, len(qe.Errs), 2)
 	for _, ne := range qe.Errs {
-		requireCondition(t, ne, ne.Node, redlock.Quarantined)
+		requireCondition(t, ne, ne.Node, redlock.ConditionQuarantined)
 		require.ErrorContains(t, err, ne.Error()[len("redlock: "):])
 	}
 	for i, n := range q.Nodes(t.Context()) {
 		addr := s.Node(i).Addr()
-		ce := requireCondition(t, n.Err, addr, redlock.Quarantined)
+		ce := requireCondition(t, n.Err, addr, redlock.ConditionQuarantined)
 		require.True(t, n.Reachable)
 		require.False(t, n.Votes)
 		require.Equal(t, "master", n.Role)
@@ -104,7 +104,7 @@ func TestGateClosesTheHoleOfRedlock(t *testing.T) {
 				return
 			}
 			require.ErrorIs(t, err, redlock.ErrHeld)
-			requireCondition(t, node(t, second, 1).Err, s.Node(1).Addr(), redlock.Quarantined)
+			requireCondition(t, node(t, second, 1).Err, s.Node(1).Addr(), redlock.ConditionQuarantined)
 			require.Empty(t, s.locks(1))
 			s.requireFreeOn(2, "what the other server granted is released")
 			for range 10 {
@@ -222,7 +222,7 @@ func TestGateServersThatKeptTheirData(t *testing.T) {
 				require.NoError(t, l.Err())
 				return
 			}
-			requireCondition(t, errorOf(t, err, s.Node(1).Addr()), s.Node(1).Addr(), redlock.Quarantined)
+			requireCondition(t, errorOf(t, err, s.Node(1).Addr()), s.Node(1).Addr(), redlock.ConditionQuarantined)
 		})
 	}
 }

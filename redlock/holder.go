@@ -18,8 +18,8 @@ type Holder struct {
 // Holder reads who holds the key on a quorum of nodes. It reports a lease that was released with time left of
 // its minimum hold as held, which it is on the servers.
 //
-// Errors: ErrNotHeld when a quorum answered and no owner has one, *QuorumError when too few answered,
-// *OptionError, ErrClosed, or ctx's own error.
+// Errors: ErrNotHeld when nobody can have a quorum, whatever the nodes that did not answer have; *QuorumError when they
+// could decide that; *OptionError, ErrClosed, or ctx's own error.
 func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
 	keys, err := q.cfg.keyset(key)
 	if err != nil {
@@ -36,10 +36,14 @@ func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
 	switch {
 	case ok:
 		return holder, nil
-	case o.agreed >= q.need:
+	case mostSeen(o.replies)+len(o.replies)-o.agreed < q.need:
 		return Holder{}, ErrNotHeld
 	default:
-		return Holder{}, q.quorumError(OpObserve, key, o)
+		e := q.quorumError(OpObserve, key, o)
+		if e.Succeeded >= q.need {
+			e.Succeeded = mostSeen(o.replies) // enough have answered, too few with the same
+		}
+		return Holder{}, e
 	}
 }
 
@@ -55,8 +59,20 @@ func (q *Quorum) observe(ctx context.Context, at *attempt, decided func([]reply)
 	return rd.outcome(), nil
 }
 
-// holderCertain reports whether further answers cannot change who has a quorum.
+// holderCertain reports whether further answers cannot change how a round of Holder is taken: as an owner who has a
+// quorum, as nobody who can have one, or as a failure of the nodes that could decide it.
 func (q *Quorum) holderCertain(replies []reply) bool {
+	most, silent, open := mostSeen(replies), count(replies, failed), count(replies, pending)
+	switch {
+	case most >= q.need, most+silent+open < q.need:
+		return true
+	default:
+		return most+open < q.need && most+silent >= q.need
+	}
+}
+
+// mostSeen is on how many nodes the owner is seen whom most of them name.
+func mostSeen(replies []reply) int {
 	votes := make(map[string]int)
 	most := 0
 	for _, rep := range replies {
@@ -65,7 +81,7 @@ func (q *Quorum) holderCertain(replies []reply) bool {
 			most = max(most, votes[rep.owner])
 		}
 	}
-	return most >= q.need || most+count(replies, pending) < q.need
+	return most
 }
 
 // holderIn returns the owner that a quorum of answers names.

@@ -51,11 +51,11 @@ func parseInfo(text string) (*serverInfo, error) {
 		s.master = host + ":" + fields["master_port"]
 	}
 	if !isRunID(s.runID) {
-		return nil, &ConditionError{Condition: Unsupported, Detail: fmt.Sprintf("INFO gives no run_id of %d hexadecimal digits", runIDLength)}
+		return nil, &ConditionError{Condition: ConditionUnsupported, Detail: fmt.Sprintf("INFO gives no run_id of %d hexadecimal digits", runIDLength)}
 	}
 	seconds, err := strconv.ParseInt(fields["uptime_in_seconds"], 10, 64)
 	if err != nil || seconds > maxUptime {
-		return nil, &ConditionError{Condition: Unsupported, Detail: "INFO gives no uptime_in_seconds"}
+		return nil, &ConditionError{Condition: ConditionUnsupported, Detail: "INFO gives no uptime_in_seconds"}
 	}
 	s.uptime = time.Duration(max(seconds, 0)) * time.Second // negative when the clock was set back to before its start
 	s.replicas, _ = strconv.Atoi(fields["connected_slaves"])
@@ -89,17 +89,17 @@ const minMajor = 7
 func (s *serverInfo) judge(acceptReplicas bool) *ConditionError {
 	switch {
 	case s.major() < minMajor:
-		return &ConditionError{Condition: Unsupported, Detail: fmt.Sprintf("version %q", s.version)}
+		return &ConditionError{Condition: ConditionUnsupported, Detail: fmt.Sprintf("version %q", s.version)}
 	case s.loading:
-		return &ConditionError{Condition: Loading, Detail: "it reads its data"}
+		return &ConditionError{Condition: ConditionLoading, Detail: "it reads its data"}
 	case s.role != "master":
-		return &ConditionError{Condition: Replica, Detail: fmt.Sprintf("its role is %q, its master %s", s.role, s.master)}
+		return &ConditionError{Condition: ConditionReplica, Detail: fmt.Sprintf("its role is %q, its master %s", s.role, s.master)}
 	case s.cluster:
-		return &ConditionError{Condition: Moved, Detail: "it runs in cluster mode"}
+		return &ConditionError{Condition: ConditionMoved, Detail: "it runs in cluster mode"}
 	case s.replicas > 0 && !acceptReplicas:
-		return &ConditionError{Condition: Replicated, Detail: fmt.Sprintf("it has %d replica(s)", s.replicas)}
+		return &ConditionError{Condition: ConditionReplicated, Detail: fmt.Sprintf("it has %d replica(s)", s.replicas)}
 	case s.promoted && !acceptReplicas:
-		return &ConditionError{Condition: Replicated, Detail: "it was a replica, or had one (master_replid2 is set; it is cleared repl-backlog-ttl after the last replica left)"}
+		return &ConditionError{Condition: ConditionReplicated, Detail: "it was a replica, or had one (master_replid2 is set; it is cleared repl-backlog-ttl after the last replica left)"}
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (s *serverInfo) judge(acceptReplicas bool) *ConditionError {
 // risk returns what may make the server forget leases although it votes.
 func (s *serverInfo) risk() *ConditionError {
 	if s.limit > 0 && s.policy != "" && s.policy != "noeviction" {
-		return &ConditionError{Condition: Evicting, Detail: fmt.Sprintf("maxmemory is %d bytes and maxmemory-policy %s", s.limit, s.policy)}
+		return &ConditionError{Condition: ConditionEvicting, Detail: fmt.Sprintf("maxmemory is %d bytes and maxmemory-policy %s", s.limit, s.policy)}
 	}
 	return nil
 }

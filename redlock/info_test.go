@@ -19,7 +19,7 @@ func TestOldServersDoNotVote(t *testing.T) {
 		why := info.judge(true)
 		require.Equal(t, votes, why == nil, "version %q: %v", version, why)
 		if !votes {
-			require.Equal(t, Unsupported, why.Condition)
+			require.Equal(t, ConditionUnsupported, why.Condition)
 			require.ErrorContains(t, why, version)
 		}
 	}

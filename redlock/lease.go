@@ -102,9 +102,12 @@ func (l *Lease) Sequence() int64 {
 func (l *Lease) Attempt() int { return l.attempts }
 
 // Context returns a context that carries the values of the context the lease was acquired with and is
-// cancelled when the lease ends: at the deadline at the latest, by a timer that waits for nothing else. (Timers stand
-// still while the machine is suspended. After that Err tells at once, and the context ends when the next extension would
-// be due.) context.Cause gives the *LostError or ErrReleased.
+// cancelled when the lease ends: at the deadline at the latest, by a timer that waits for nothing else. context.Cause
+// gives the *LostError or ErrReleased.
+//
+// Timers stand still while the machine is suspended, so after that the context ends late: when the next extension would
+// have been due, or for a lease WithoutAutoExtend when the rest of its validity has passed once more. Err is exact, and
+// ends the context if it is asked.
 func (l *Lease) Context() context.Context { return l.ctx }
 
 // Deadline returns until when the lease may be relied on, as known now: the start of the last successful round

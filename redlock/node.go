@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -15,7 +16,7 @@ import (
 
 const (
 	// maxBatch bounds what one write to a node carries. valkey-go moves a pipeline of 2,000 commands or more
-	// to another connection (ClientOption.BlockingPipeline), which would break the order.
+	// to another connection (ClientOption.BlockingPipeline, which a caller's client may have), which would break the order.
 	maxBatch = 512
 	// maxQueue bounds the requests that wait for a node, and separately the releases that it still owes.
 	maxQueue = 1 << 16
@@ -33,7 +34,9 @@ type node struct {
 	timeout time.Duration                 // for a batch, after which the connection is given up
 	watched bool                          // one server at a time answers, which can be looked at
 	gate    *gate
-	dials   sync.WaitGroup // connections under way
+	dials   sync.WaitGroup // dedicated connections that are on their way
+	looking dedication     // the gate's
+	hearing dedication     // the listener's
 
 	wake    chan struct{} // capacity 1
 	closing chan struct{}
@@ -46,7 +49,9 @@ type node struct {
 	owedAt clock.Instant // guarded by mu; when; 0 while none are owed
 	closed bool          // guarded by mu
 
-	trouble atomic.Pointer[NodeError] // why the last exchange failed; nil after one that worked; set by run
+	// Set by run, through report and reportLook.
+	trouble     atomic.Pointer[NodeError] // why the last exchange failed; nil after one that worked
+	lookTrouble atomic.Pointer[NodeError] // why the last look of the gate failed; nil after one that worked
 }
 
 // send queues a request. It does not block: a request that finds the queue full fails, and a release is then
@@ -122,7 +127,7 @@ func (n *node) recycle(batch []*request) {
 // run sends batches until the node is closed, and then once more what is still queued.
 func (n *node) run() {
 	defer close(n.stopped)
-	defer n.dials.Wait()
+	defer n.awaitDials()
 	n.prepare()
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
@@ -141,6 +146,11 @@ func (n *node) run() {
 		default:
 		}
 		n.doDue()
+		select {
+		case <-n.closing:
+			continue
+		default:
+		}
 		n.sendAll()
 		alarm.Reset(n.untilDue())
 	}
@@ -150,12 +160,12 @@ func (n *node) sendAll() {
 	batch := n.take()
 	for rest := batch; len(rest) > 0; {
 		size := min(len(rest), maxBatch)
-		n.sendBatch(rest[:size])
+		err := n.sendBatch(rest[:size])
 		rest = rest[size:]
-		if trouble := n.trouble.Load(); trouble != nil {
+		if err != nil {
 			// The rest would wait for the same node in vain.
 			for _, r := range rest {
-				n.fail(r, trouble.Err)
+				n.fail(r, err)
 			}
 			break
 		}
@@ -163,11 +173,12 @@ func (n *node) sendAll() {
 	n.recycle(batch)
 }
 
-// sendBatch sends what is still wanted of a batch and settles every request in it.
-func (n *node) sendBatch(batch []*request) {
+// sendBatch sends what is still wanted of a batch and settles every request in it. It returns an error if the node did
+// not answer.
+func (n *node) sendBatch(batch []*request) error {
 	live := n.wanted(batch)
 	if len(live) == 0 {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), n.timeout)
 	defer cancel()
@@ -177,7 +188,7 @@ func (n *node) sendBatch(batch []*request) {
 		for _, r := range live {
 			n.fail(r, err)
 		}
-		return
+		return err
 	}
 	live = n.gate.admit(ctx, client, live)
 	// A Cluster does not take commands with and without keys together.
@@ -187,12 +198,14 @@ func (n *node) sendBatch(batch []*request) {
 		if len(batch) == 0 {
 			continue
 		}
-		again := n.exchange(ctx, client, batch, false)
+		again, broken := n.exchange(ctx, client, batch, false)
 		// What was released meanwhile must not be sent after its release, so the second time looks again.
 		if again = n.gate.admit(ctx, client, n.wanted(again)); len(again) > 0 {
-			n.exchange(ctx, client, again, true)
+			_, broken = n.exchange(ctx, client, again, true)
 		}
+		err = cmp.Or(broken, err)
 	}
+	return err
 }
 
 // wanted settles the requests whose attempt has ended or whose time has passed, and returns the others.
@@ -216,8 +229,8 @@ func (n *node) wanted(batch []*request) []*request {
 // sending once more: those whose script the server does not know (it is new, restarted, or was flushed), and those
 // whose connection had broken while it was idle. An acquisition is never repeated on another connection, because the
 // server behind that may have lost what the first one promised, and a server that does not know an acquisition's
-// script must be vouched for first.
-func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*request, second bool) (again []*request) {
+// script must be vouched for first. broken is why the node did not answer, if it did not.
+func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*request, second bool) (again []*request, broken error) {
 	commands := make(valkey.Commands, len(batch))
 	for i, r := range batch {
 		commands[i] = r.command(client, n.gate.open, second)
@@ -225,7 +238,6 @@ func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*requ
 	sent := n.q.clock.Now()
 	results := client.DoMulti(ctx, commands...)
 	received := n.q.clock.Now()
-	var broken error
 	stranger := false // answers, but does not know what was only given to the process vouched for
 	for i, r := range batch {
 		rep, err := r.parse(results[i])
@@ -259,7 +271,7 @@ func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*requ
 	if len(again) == 0 {
 		n.report(broken)
 	}
-	return again
+	return again, broken
 }
 
 // prepare connects, loads the scripts and vouches for the server, so that the first request need not wait for that.
@@ -268,7 +280,7 @@ func (n *node) prepare() {
 	defer cancel()
 	client, err := n.connected()
 	if err != nil {
-		n.report(connectionError(n.gate.failed(err)))
+		n.reportLook(connectionError(n.gate.failed(err)))
 		return
 	}
 	scripts := ungated
@@ -289,7 +301,7 @@ func (n *node) prepare() {
 	} else {
 		err = n.gate.failed(err)
 	}
-	n.report(connectionError(err))
+	n.reportLook(connectionError(err))
 }
 
 func (n *node) connected() (valkey.Client, error) {
@@ -345,23 +357,6 @@ func (n *node) settle(r *request, rep reply) {
 	}
 	if r.round != nil {
 		r.round.settle(r.slot, rep)
-	}
-}
-
-// report keeps how the last exchange went, and logs a line when the node starts or stops failing.
-func (n *node) report(err error) {
-	failing := n.trouble.Load() != nil
-	if err == nil {
-		if failing {
-			n.trouble.Store(nil)
-			n.q.cfg.logger.InfoContext(context.Background(), "redlock: node answers again", "node", n.addr)
-		}
-		return
-	}
-	e := n.failure("exchange", err)
-	n.trouble.Store(e)
-	if !failing {
-		n.q.cfg.logger.WarnContext(context.Background(), "redlock: node failing", "node", n.addr, "error", e.Err)
 	}
 }
 

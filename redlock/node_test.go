@@ -1,10 +1,12 @@
 package redlock
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/clock"
 )
@@ -84,4 +86,27 @@ func TestClosedNodeRefuses(t *testing.T) {
 	require.ErrorIs(t, rd.outcome().replies[0].err, ErrClosed)
 	n.send(&request{op: OpRelease, attempt: &attempt{keys: &keyset{}}, expires: 1 << 60})
 	require.Empty(t, n.owed, "what comes after Close is not sent")
+}
+
+// What is queued behind requests that are not sent is sent, whatever became of the exchange before.
+func TestOnlyAnExchangeThatFailedFailsTheRest(t *testing.T) {
+	n := testNode()
+	refused := errors.New("connection refused")
+	dials := 0
+	n.connect = func() (valkey.Client, error) { dials++; return nil, refused }
+	n.trouble.Store(n.failure("exchange", errors.New("of an hour ago")))
+	at := &attempt{keys: &keyset{}, cfg: leaseConfig{ttl: DefaultTTL}}
+	ended := &attempt{keys: &keyset{}}
+	ended.ended.Store(true)
+	later := n.q.clock.Now().Add(time.Hour)
+	for range maxBatch {
+		n.send(&request{op: OpExtend, attempt: ended, expires: later})
+	}
+	rd := newRound(OpExtend, 1, 1)
+	for range 2 * maxBatch {
+		n.send(&request{op: OpExtend, attempt: at, round: rd, expires: later})
+	}
+	n.sendAll()
+	require.ErrorIs(t, rd.outcome().replies[0].err, refused)
+	require.Equal(t, 1, dials, "the rest would wait for the same node in vain")
 }

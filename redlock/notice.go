@@ -15,8 +15,8 @@ import (
 // before a quorum has freed the key would fail.
 const noticeGrace = 10 * time.Millisecond
 
-// notices listens for announced releases on one connection a node, which it opens when something waits for the
-// first time. Announcements are hints: they may be lost, and nothing but the time of an attempt depends on them.
+// notices listens for announced releases on one connection a node, which it opens, and opens again, only while something
+// waits. Announcements are hints: they may be lost, and nothing but the time of an attempt depends on them.
 type notices struct {
 	q *Quorum
 
@@ -131,12 +131,13 @@ func (ns *notices) confirmed(node int, channel string) {
 	}
 }
 
-// deaf notes that a node's connection is gone.
-func (ns *notices) deaf(node int) {
+// deaf notes that a node's connection is gone. The next one begins with everything that is watched.
+func (ns *notices) deaf(l *listener) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
+	l.todo = nil
 	for _, t := range ns.topics {
-		delete(t.listening, node)
+		delete(t.listening, l.node.index)
 	}
 }
 
@@ -145,8 +146,8 @@ func (ns *notices) deaf(node int) {
 func (ns *notices) heard(m valkey.PubSubMessage) {
 	ms, owner, ok := strings.Cut(m.Message, " ")
 	n, err := strconv.ParseInt(ms, 10, 64)
-	if !ok || err != nil || n < 0 {
-		return
+	if !ok || err != nil || n < 0 || n > noExpiry.Milliseconds() {
+		return // nobody's release: a minimum hold is below the TTL
 	}
 	until := time.Duration(n) * time.Millisecond
 	ns.mu.Lock()
@@ -183,15 +184,22 @@ type listener struct {
 	todo    []string      // guarded by notices.mu; channels whose state changed
 }
 
-// run listens until the Quorum is closed, reconnecting with a pause.
+// run listens until the Quorum is closed, reconnecting with a pause while something waits.
 func (l *listener) run() {
 	q := l.ns.q
 	pause := q.cfg.retryMin
 	for {
+		for !l.awaited() {
+			select {
+			case <-l.changed:
+			case <-q.done:
+				return
+			}
+		}
 		if client := l.node.client.Load(); client != nil && l.listen(*client) {
 			pause = q.cfg.retryMin
 		}
-		l.ns.deaf(l.node.index)
+		l.ns.deaf(l)
 		timer := time.NewTimer(fullJitter(pause))
 		pause = min(2*pause, q.cfg.retryMax)
 		select {
@@ -205,20 +213,40 @@ func (l *listener) run() {
 
 var errNotListening = errors.New("not listening")
 
+// awaited reports whether anything is watched.
+func (l *listener) awaited() bool {
+	l.ns.mu.Lock()
+	defer l.ns.mu.Unlock()
+	if len(l.ns.topics) == 0 {
+		l.todo = nil
+		return false
+	}
+	return true
+}
+
+// connect takes a connection.
+func (l *listener) connect(client valkey.Client) (valkey.DedicatedClient, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), l.node.timeout)
+	defer cancel()
+	return l.node.hearing.dedicate(ctx, client)
+}
+
 // listen subscribes to everything that is watched and follows the changes until the connection breaks or the
-// Quorum is closed. It reports whether the connection worked at all.
+// Quorum is closed. It reports whether the node answered at all.
 func (l *listener) listen(client valkey.Client) (worked bool) {
-	conn, release := client.Dedicate()
-	defer release()
+	conn, err := l.connect(client)
+	if err != nil {
+		return false
+	}
 	defer conn.Close()
 	broken := conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: l.ns.heard})
 	subscribed := make(map[string]bool)
 	want := l.everything()
 	for {
-		if err := l.adjust(conn, subscribed, want); err != nil {
+		answered, err := l.adjust(conn, subscribed, want)
+		if worked = worked || answered; err != nil {
 			return worked
 		}
-		worked = true
 		select {
 		case <-l.changed:
 			want = l.changes()
@@ -254,8 +282,8 @@ func (l *listener) changes() map[string]bool {
 	return want
 }
 
-// adjust subscribes and unsubscribes.
-func (l *listener) adjust(conn valkey.DedicatedClient, subscribed, want map[string]bool) error {
+// adjust subscribes and unsubscribes, and reports whether the node answered anything.
+func (l *listener) adjust(conn valkey.DedicatedClient, subscribed, want map[string]bool) (answered bool, err error) {
 	var add, drop []string
 	for channel, watched := range want {
 		switch {
@@ -269,13 +297,15 @@ func (l *listener) adjust(conn valkey.DedicatedClient, subscribed, want map[stri
 	defer cancel()
 	if len(add) > 0 {
 		if err := conn.Do(ctx, conn.B().Subscribe().Channel(add...).Build()).Error(); err != nil {
-			return errors.Join(errNotListening, err)
+			return answered, errors.Join(errNotListening, err)
 		}
+		answered = true
 	}
 	if len(drop) > 0 {
 		if err := conn.Do(ctx, conn.B().Unsubscribe().Channel(drop...).Build()).Error(); err != nil {
-			return errors.Join(errNotListening, err)
+			return answered, errors.Join(errNotListening, err)
 		}
+		answered = true
 	}
 	for _, channel := range drop {
 		delete(subscribed, channel)
@@ -286,5 +316,5 @@ func (l *listener) adjust(conn valkey.DedicatedClient, subscribed, want map[stri
 			l.ns.confirmed(l.node.index, channel)
 		}
 	}
-	return nil
+	return answered, nil
 }

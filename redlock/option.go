@@ -3,6 +3,7 @@ package redlock
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,11 +73,18 @@ func (o commonOption) applyQuorum(c *config) error     { return o(&c.lease) }
 func (o commonOption) applyLease(l *leaseConfig) error { return o(l) }
 
 // WithTTL sets how long a key lives on the servers after the last successful extension, and with it how long
-// a successor waits when the holder dies. Default DefaultTTL, at least MinTTL.
+// a successor waits when the holder dies. Default DefaultTTL, at least MinTTL and at most 24 hours.
+//
+// For a Quorum it is three things more: the longest TTL of its leases unless WithMaxTTL says otherwise, which is then each
+// process's own and should be the same everywhere; how often a server's clock is looked at (ten seconds at most); and
+// with that how small a jump of it is seen: a lease with a much shorter TTL than its Quorum's allows for less than that.
 func WithTTL(ttl time.Duration) CommonOption {
 	return commonOption(func(l *leaseConfig) error {
 		if ttl < MinTTL {
 			return &OptionError{"WithTTL", fmt.Sprintf("%v is below the minimum of %v", ttl, MinTTL)}
+		}
+		if ttl > maxMaxTTL {
+			return &OptionError{"WithTTL", fmt.Sprintf("%v is above the maximum of %v: extensions keep a lease for as long as its work takes", ttl, maxMaxTTL)}
 		}
 		if ttl%time.Millisecond != 0 {
 			return &OptionError{"WithTTL", fmt.Sprintf("%v is not a whole number of milliseconds", ttl)}
@@ -155,16 +163,21 @@ func WithPrefix(prefix string) Option {
 }
 
 // WithNodeTimeout sets how long one node may take for an operation (all of them when none is named) before
-// the round goes on without it. Default TTL/20, held between 100 ms and 500 ms. At most a quarter of the TTL.
+// the round goes on without it. Default TTL/20, held between 100 ms and 500 ms. At most a quarter of the TTL. An Op that
+// does not exist is refused.
 func WithNodeTimeout(d time.Duration, ops ...Op) Option {
 	return quorumOption(func(c *config) error {
 		if d < time.Millisecond {
 			return &OptionError{"WithNodeTimeout", fmt.Sprintf("%v is below 1ms", d)}
 		}
+		known := []Op{OpAcquire, OpAgree, OpExtend, OpRelease, OpObserve}
 		if len(ops) == 0 {
-			ops = []Op{OpAcquire, OpAgree, OpExtend, OpRelease, OpObserve}
+			ops = known
 		}
 		for _, op := range ops {
+			if !slices.Contains(known, op) {
+				return &OptionError{"WithNodeTimeout", fmt.Sprintf("%q is no operation: use one of %q", op, known)}
+			}
 			c.nodeTimeout[op] = d
 		}
 		return nil
@@ -221,8 +234,9 @@ func WithTracer(t AcquireTracer) Option {
 
 // WithClientOption lets fn adjust the valkey-go options of every node that Open connects to: TLS, credentials,
 // a dialer. It is called once for each URL. What the protocol depends on is set after it and cannot be
-// changed: no retries, no connection lifetime, one pipelined connection, no client-side caching. New refuses
-// this option, because its clients exist already.
+// changed: no retries, no connection lifetime, one pipelined connection, no client-side caching, no commands to
+// replicas, no redirection, two dedicated connections at least. More than one address is refused, unless they are
+// Sentinels'. New refuses this option, because its clients exist already.
 func WithClientOption(fn func(url string, o *valkey.ClientOption)) Option {
 	return quorumOption(func(c *config) error {
 		if fn == nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -22,11 +24,14 @@ func TestBadOptionsAreNamed(t *testing.T) {
 	}{
 		{nil, nil, "urls", "empty"},
 		{[]string{"valkey://a", "valkey://a:6379"}, nil, "urls[1]", "same node as urls[0]"},
+		{[]string{"valkey://a?addr=b:6379"}, nil, "urls[0]", "2 addresses: a node is one server"},
 		{[]string{"http://a"}, nil, "urls[0]", "not a URL like"},
 		{[]string{"valkey://u:p@55/hush@a"}, nil, "urls[0]", "percent-encoded"},
 		{three, []Option{nil}, "Option", "nil"},
 		{three, []Option{WithTTL(999 * time.Millisecond)}, "WithTTL", "minimum of 1s"},
 		{three, []Option{WithTTL(time.Second + 1)}, "WithTTL", "whole number of milliseconds"},
+		{three, []Option{WithTTL(24*time.Hour + time.Millisecond)}, "WithTTL", "maximum of 24h"},
+		{three, []Option{WithTTL(math.MaxInt64 / time.Millisecond * time.Millisecond)}, "WithTTL", "maximum of 24h"},
 		{three, []Option{WithExtendInterval(0)}, "WithExtendInterval", "WithoutAutoExtend"},
 		{three, []Option{WithExtendInterval(9 * time.Second)}, "WithExtendInterval", "two attempts"},
 		{three, []Option{WithTTL(time.Second), WithExtendInterval(700 * time.Millisecond)}, "WithExtendInterval", "two attempts"},
@@ -39,6 +44,7 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		{three, []Option{WithPrefix("")}, "WithPrefix", "1 to 128"},
 		{three, []Option{WithNodeTimeout(0)}, "WithNodeTimeout", "below 1ms"},
 		{three, []Option{WithNodeTimeout(3 * time.Second)}, "WithNodeTimeout", "quarter of the TTL"},
+		{three, []Option{WithNodeTimeout(time.Second, OpAcquire, "aquire")}, "WithNodeTimeout", `"aquire" is no operation: use one of ["acquire" "agree" "extend" "release" "observe"]`},
 		{three, []Option{WithDrift(-0.1)}, "WithDrift", "between 0 and 0.2"},
 		{three, []Option{WithDrift(0.3)}, "WithDrift", "between 0 and 0.2"},
 		{three, []Option{WithRetry(0, time.Second)}, "WithRetry", "positive"},
@@ -130,6 +136,14 @@ func TestClientOptionsThatAreNotNegotiable(t *testing.T) {
 		o.DisableRetry = false
 		o.ConnLifetime = time.Minute
 		o.PipelineMultiplex = 4
+		o.BlockingPipeline = 2
+		o.BlockingPoolSize = 1
+		o.SendToReplicas = func(valkey.Completed) bool { return true }
+		o.ReadNodeSelector = func(uint16, []valkey.NodeInfo) int { return 0 }
+		o.ReplicaOnly, o.EnableReplicaAZInfo, o.AZFromInfo = true, true, true
+		o.Standalone.EnableRedirect = true
+		o.Standalone.ReplicaAddress = []string{"elsewhere:6379"}
+		o.OnInvalidations = func([]valkey.ValkeyMessage) {}
 		o.ClientName = "mine"
 	})})
 	require.NoError(t, err)
@@ -144,11 +158,53 @@ func TestClientOptionsThatAreNotNegotiable(t *testing.T) {
 	require.True(t, o.ForceSingleClient)
 	require.Zero(t, o.ConnLifetime)
 	require.Equal(t, -1, o.PipelineMultiplex)
+	require.Equal(t, -1, o.BlockingPipeline, "the default is 2,000 commands")
+	require.Equal(t, 2, o.BlockingPoolSize)
+	require.Nil(t, o.SendToReplicas)
+	require.Nil(t, o.ReadNodeSelector)
+	require.Nil(t, o.OnInvalidations)
+	require.False(t, o.ReplicaOnly || o.EnableReplicaAZInfo || o.AZFromInfo)
+	require.Empty(t, o.Standalone)
 	require.Equal(t, 2*time.Second, o.ConnWriteTimeout)
 	require.Equal(t, 2*time.Second, o.Dialer.Timeout)
 	o, err = c.nodeOption("valkeys://h")
 	require.NoError(t, err)
 	require.Equal(t, "h", o.TLSConfig.ServerName)
+}
+
+// A new release of the client may bring options that the protocol depends on: nodeOption has to know of each.
+func TestClientOptionsAreAllKnown(t *testing.T) {
+	set := []string{"SendToReplicas", "ReadNodeSelector", "OnInvalidations", "Standalone", "ReplicaOnly",
+		"EnableReplicaAZInfo", "AZFromInfo", "BlockingPoolSize", "BlockingPipeline", "PipelineMultiplex", "ConnWriteTimeout",
+		"ConnLifetime", "DisableRetry", "DisableCache", "DisableAutoPipelining", "ForceSingleClient", "Dialer", "InitAddress"}
+	left := []string{"TLSConfig", "DialFn", "DialCtxFn", "AuthCredentialsFn", "Sentinel", "Username", "Password", "ClientName",
+		"ClientSetInfo", "SelectDB", "RingScaleEachConn", "ReadBufferEachConn", "WriteBufferEachConn", "BlockingPoolCleanup",
+		"BlockingPoolMinSize", "MaxFlushDelay", "DisableTCPNoDelay", "ClientNoTouch", "ClientNoEvict", "AlwaysPipelining", "AlwaysRESP2",
+		// Without a meaning when there is one server, no cache, and no retries.
+		"NewCacheStoreFn", "ClientTrackingOptions", "CacheSizeEachConn", "RetryDelay", "ClusterOption", "ReplicaSelector", "ShuffleInit"}
+	var fields []string
+	for f := range reflect.TypeFor[valkey.ClientOption]().Fields() {
+		fields = append(fields, f.Name)
+	}
+	require.ElementsMatch(t, append(set, left...), fields)
+}
+
+// However long a node may take, a connection without an answer is given up within two seconds more.
+func TestExchangeTimeoutIsBounded(t *testing.T) {
+	for _, test := range []struct {
+		opts []Option
+		want time.Duration
+	}{
+		{nil, 2 * time.Second},
+		{[]Option{WithTTL(time.Second)}, 200 * time.Millisecond},
+		{[]Option{WithTTL(time.Second), WithNodeTimeout(200*time.Millisecond, OpRelease)}, 400 * time.Millisecond},
+		{[]Option{WithTTL(20 * time.Second), WithNodeTimeout(5*time.Second, OpRelease)}, 7 * time.Second},
+		{[]Option{WithTTL(20 * time.Hour), WithNodeTimeout(5*time.Hour, OpRelease)}, 5*time.Hour + 2*time.Second},
+	} {
+		c, err := newConfig(test.opts)
+		require.NoError(t, err)
+		require.Equal(t, test.want, c.exchangeTimeout())
+	}
 }
 
 func TestOwnerValues(t *testing.T) {

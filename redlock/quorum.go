@@ -89,6 +89,9 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	if len(o.InitAddress) == 0 {
 		return o, fmt.Errorf("has no address")
 	}
+	if o.Sentinel.MasterSet == "" && len(o.InitAddress) > 1 {
+		return o, fmt.Errorf("has %d addresses: a node is one server", len(o.InitAddress))
+	}
 	if o.ClientSetInfo == nil {
 		// Its failure would hide the error of the handshake before it, such as too many clients.
 		o.ClientSetInfo = valkey.DisableClientSetInfo
@@ -99,12 +102,25 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	o.DisableCache = true
 	o.DisableAutoPipelining = false
 	o.PipelineMultiplex = -1
+	o.BlockingPipeline = -1 // no pipeline is too long for that one connection
+	if o.BlockingPoolSize > 0 {
+		o.BlockingPoolSize = max(o.BlockingPoolSize, dedicatedConns)
+	}
+	// Everything goes to the server that the URL names.
+	o.Standalone = valkey.StandaloneOption{}
+	o.SendToReplicas, o.ReadNodeSelector = nil, nil
+	o.ReplicaOnly, o.EnableReplicaAZInfo, o.AZFromInfo = false, false, false
+	o.OnInvalidations = nil
 	o.ConnLifetime = 0
 	o.ConnWriteTimeout = timeout
 	o.Dialer.Timeout = timeout
 	o.Dialer.KeepAlive = min(max(c.lease.ttl/2, time.Second), maxKeepAlive) // also how often valkey-go checks an idle connection
 	return o, nil
 }
+
+// dedicatedConns is how many dedicated connections a Quorum uses of a client at the same time: one to look at the server
+// and one to listen for releases.
+const dedicatedConns = 2
 
 // maxExchange and maxKeepAlive bound what would follow from a very long TTL.
 const (
@@ -119,12 +135,17 @@ func (c *config) exchangeTimeout() time.Duration {
 	for _, d := range c.nodeTimeout {
 		longest = max(longest, d)
 	}
-	return max(2*longest, min(c.lease.ttl/5, maxExchange))
+	return max(min(2*longest, longest+maxExchange), min(c.lease.ttl/5, maxExchange))
 }
 
 // New makes a Quorum of the caller's clients, one for each node. A client may be of any kind that valkey-go
 // has: one server, a Cluster or a Sentinel group counts as one node each. The caller closes them, after the
 // Quorum.
+//
+// A Quorum uses up to two dedicated connections of each client: one to look at the server, for a moment, and one to listen
+// for releases, from the first Acquire that has to wait. ClientOption.BlockingPoolSize (1,024 by default) must leave room
+// for them beside the caller's own blocking commands: without a place for the first the node cannot be vouched for, which
+// Nodes and the log report.
 //
 // The protocol needs commands in order and none repeated. The Quorum provides for that by sending one batch at
 // a time and only commands that valkey-go does not retry.
@@ -218,6 +239,7 @@ func (q *Quorum) addNode(addr string, connect func() (valkey.Client, error)) *no
 		stopped: make(chan struct{}),
 	}
 	n.gate = newGate(n)
+	n.looking.pending, n.hearing.pending = &n.dials, &n.dials
 	q.nodes = append(q.nodes, n)
 	return n
 }
@@ -237,8 +259,11 @@ func (q *Quorum) start() {
 // closes the connections that Open made. It does not release those leases: their work may still be running, so
 // their keys live on until they expire. Release first what should be free at once.
 //
-// For acquisitions that are under way it waits two node timeouts, and for nodes that do not answer two fifths of the
-// TTL (4 s at most) and a second for their connections. It is safe to call more than once.
+// For acquisitions that are under way it waits two node timeouts, and for nodes that do not answer twice the time after
+// which their connections are given up, which is a fifth of the TTL (2 s at most) or, where that is longer, twice the
+// longest node timeout (and no more than 2 s above it); then a second for each connection that will not end. A
+// connection that is caught in the pool of a client given to New is left to that client. It is safe to call more than
+// once.
 func (q *Quorum) Close() error {
 	q.mu.Lock()
 	if q.closed {

@@ -124,3 +124,9 @@ func reacquire(t *testing.T, q *redlock.Quorum, old *redlock.Lease, fleet *redlo
 	fleet.Node(2).FlushAll()
 	return l
 }
+
+func (c *cable) mend() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = false
+}

@@ -97,7 +97,7 @@ func TestGateSentinelFailOver(t *testing.T) {
 	promoted := time.Now()
 	require.Eventually(t, func() bool {
 		n := q.Nodes(t.Context())[0]
-		return n.Reachable && redlock.ErrorType(n.Err) == string(redlock.Quarantined)
+		return n.Reachable && redlock.ErrorType(n.Err) == string(redlock.ConditionQuarantined)
 	}, serverQuarantine-whole/2, pollTick, "the promoted replica is taken for its master")
 	require.GreaterOrEqual(t, requireVotes(t, q, 0, longTTL).Sub(promoted), serverQuarantine-time.Second)
 	require.NoError(t, held.Err())

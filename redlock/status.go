@@ -9,8 +9,9 @@ import (
 )
 
 // Healthy reports whether a quorum of nodes answered when it was last asked anything, and may vote. It does no I/O:
-// each node is asked for the time at least once a TTL (ten seconds at most), so news is as old as that. For a fresh
-// answer see Nodes.
+// each node is asked for the time at least once a TTL (ten seconds at most), so news is as old as that. Nodes behind a
+// Cluster client, or behind a Sentinel client without the restart gate, are not asked by themselves, because any one of
+// several servers may answer: there, news is as old as the last operation. For a fresh answer see Nodes.
 //
 // Errors: *QuorumError with the nodes that failed or do not vote, or ErrClosed.
 func (q *Quorum) Healthy() error {
@@ -19,7 +20,7 @@ func (q *Quorum) Healthy() error {
 	}
 	e := &QuorumError{Op: OpObserve, Key: "health", Need: q.need, Nodes: len(q.nodes)}
 	for _, n := range q.nodes {
-		if err := n.trouble.Load(); err != nil {
+		if err := n.failing(); err != nil {
 			e.Errs = append(e.Errs, err)
 		} else if err := n.gate.status.Load().reason(); err != nil {
 			e.Errs = append(e.Errs, &NodeError{Node: n.addr, Op: OpAcquire, Err: err})
@@ -45,7 +46,7 @@ type NodeStatus struct {
 	// quarantined.
 	QuarantinedUntil time.Time
 
-	// Warnings are what is wrong with it although it answers. Their type is *ConditionError.
+	// Warnings are what is wrong with it although it answers. Each is a *ConditionError.
 	Warnings []error
 	// Err is why it does not vote, a *NodeError: it did not answer, or its Err is a *ConditionError. Nil when it votes.
 	Err error
@@ -90,7 +91,7 @@ func (s *NodeStatus) fill(o outcome, start clock.Instant, err error) {
 		s.Warnings = append(s.Warnings, known)
 	case rep.err != nil && isServerError(rep.err.Err):
 		s.Reachable = true
-		s.Warnings = append(s.Warnings, rep.err.Err)
+		s.Warnings = append(s.Warnings, &ConditionError{Condition: ConditionUnsupported, Detail: "INFO: " + rep.err.Err.Error(), Err: rep.err.Err})
 	case rep.err != nil:
 		s.Err = rep.err
 	case err != nil:

@@ -97,6 +97,8 @@ func TestAgreementIsStrict(t *testing.T) {
 		var qe *redlock.QuorumError
 		require.ErrorAs(t, err, &qe)
 		require.Equal(t, redlock.OpAgree, qe.Op)
+		require.Equal(t, 1, qe.Succeeded, "the one that has the token already")
+		require.Equal(t, 2, qe.Need)
 		synctest.Wait()
 		for i := range 2 {
 			_, held := fleet.Node(i).Get("tenure:{key}")

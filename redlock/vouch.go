@@ -19,7 +19,7 @@ func (g *gate) vouch(ctx context.Context, client valkey.Client) error {
 		g.admitProcess(anyProcess, nil) // INFO would tell of any one of several servers
 		return nil
 	}
-	conn, err := g.n.dedicate(ctx, client)
+	conn, err := g.n.looking.dedicate(ctx, client)
 	if err != nil {
 		return g.failed(err)
 	}
@@ -65,11 +65,11 @@ func (g *gate) uninformed(err error) error {
 	err = diagnose(err)
 	switch {
 	case !errors.As(err, &known) && isServerError(err):
-		err = &ConditionError{Condition: Unsupported, Detail: "INFO and TIME: " + err.Error(), Err: err}
-	case known != nil && known.Condition == NoPermission && !g.n.q.cfg.restartGate:
+		err = &ConditionError{Condition: ConditionUnsupported, Detail: "INFO and TIME: " + err.Error(), Err: err}
+	case known != nil && known.Condition == ConditionNoPermission && !g.n.q.cfg.restartGate:
 		g.admitProcess(anyProcess, nil)
 		return nil
-	case known != nil && known.Condition == NoPermission:
+	case known != nil && known.Condition == ConditionNoPermission:
 		known.Detail = "the restart gate needs INFO and TIME: " + known.Err.Error()
 	}
 	return g.failed(err)
@@ -80,7 +80,7 @@ func (g *gate) decide(ctx context.Context, conn valkey.DedicatedClient, info *se
 	now, cfg := g.n.q.clock.Now(), g.n.q.cfg
 	why := info.judge(cfg.acceptReplicas)
 	if other := g.n.q.processes.claim(info.runID, g.n); other != nil {
-		why = &ConditionError{Condition: Duplicate, Detail: "it is the same server process as " + other.addr}
+		why = &ConditionError{Condition: ConditionDuplicate, Detail: "it is the same server process as " + other.addr}
 	}
 	if why != nil {
 		g.close(why, now.Add(recheckEvery))
@@ -88,18 +88,18 @@ func (g *gate) decide(ctx context.Context, conn valkey.DedicatedClient, info *se
 	}
 	until := g.trusted
 	if cfg.restartGate {
-		until = max(until, now.Add(cfg.quarantine()-max(info.uptime, now.Sub(g.met))))
+		until = max(until, g.born.Add(cfg.quarantine()))
 	}
-	switch was := g.status.Load().err; {
+	switch {
 	case until <= now && cfg.restartGate:
 		return g.load(ctx, conn, info)
 	case until <= now:
 		g.admitProcess(anyProcess, info.risk())
 		return nil
-	case was != nil && was.Condition == ClockJumped:
-		why = &ConditionError{Condition: ClockJumped, Detail: was.Detail}
+	case g.jumped != "":
+		why = &ConditionError{Condition: ConditionClockJumped, Detail: g.jumped}
 	default:
-		why = &ConditionError{Condition: Quarantined, Detail: fmt.Sprintf(
+		why = &ConditionError{Condition: ConditionQuarantined, Detail: fmt.Sprintf(
 			"up for %v, votes after %v: leases that it may have forgotten last as long", info.uptime, cfg.quarantine())}
 	}
 	g.close(why, until)
@@ -107,18 +107,21 @@ func (g *gate) decide(ctx context.Context, conn valkey.DedicatedClient, info *se
 }
 
 // follow notices another process, or a server that was promoted, and then counts the quarantine by this process's own
-// clock: the server's uptime is its wall clock's, and a promoted replica has been up for as long as it was one.
+// clock: the server's uptime is its wall clock's, and a promoted replica has been up for as long as it was one. That it
+// was one is no secret for long (master_replid2 is cleared with the backlog), so what was seen before counts too.
 func (g *gate) follow(info *serverInfo) {
+	now := g.n.q.clock.Now()
 	first, another := g.process == "", g.process != info.runID
-	promoted := info.promoted && (first || g.history != info.replID)
+	promoted := first && info.promoted || !first && (g.role != info.role || g.history != info.replID)
 	if g.n.q.cfg.restartGate && (promoted || another && !first) {
-		g.trusted = g.n.q.clock.Now().Add(g.n.q.cfg.quarantine())
+		g.trusted = now.Add(g.n.q.cfg.quarantine())
 	}
 	if another {
-		g.met = g.n.q.clock.Now()
+		g.born = now
 		g.watch = clockWatch{}
 	}
-	g.process, g.history = info.runID, info.replID
+	g.born = min(g.born, now.Add(-info.uptime))
+	g.process, g.role, g.history = info.runID, info.role, info.replID
 }
 
 // load gives the process its scripts.
@@ -130,7 +133,7 @@ func (g *gate) load(ctx context.Context, conn valkey.DedicatedClient, info *serv
 			continue
 		}
 		var known *ConditionError
-		if errors.As(diagnose(err), &known) && known.Condition == NoPermission {
+		if errors.As(diagnose(err), &known) && known.Condition == ConditionNoPermission {
 			scripts = newSelfChecking(info.runID)
 			break
 		}
@@ -150,26 +153,6 @@ func (c *config) quarantine() time.Duration {
 	longest := max(c.maxTTL, 2*c.clockSkew) + c.clockSkew
 	seconds := math.Ceil((float64(longest)*(1+c.drift) + float64(driftFloor)) / float64(time.Second))
 	return time.Duration(seconds+1) * time.Second
-}
-
-// dedicate returns a connection of its own, which the caller closes. valkey-go makes it without a context, so a dial
-// that hangs is left behind, and closed when it ends.
-func (n *node) dedicate(ctx context.Context, client valkey.Client) (valkey.DedicatedClient, error) {
-	dialled := make(chan valkey.DedicatedClient)
-	n.dials.Go(func() {
-		conn, _ := client.Dedicate()
-		select {
-		case dialled <- conn:
-		case <-ctx.Done():
-			conn.Close()
-		}
-	})
-	select {
-	case conn := <-dialled:
-		return conn, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 // connectionError returns err if it means that the node did not answer.

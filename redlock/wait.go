@@ -70,6 +70,7 @@ func (a *acquisition) untilExpiry() time.Duration {
 func (a *acquisition) sleep(ctx context.Context, w *watch, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
+	poll := time.Now().Add(jitter(a.cfg.ttl, pollJitter)) // beyond which no announcement puts it off
 	var wake chan time.Duration
 	if w != nil {
 		wake = w.wake
@@ -84,7 +85,7 @@ func (a *acquisition) sleep(ctx context.Context, w *watch, pause time.Duration) 
 			}
 			// Released with a minimum hold: the key goes when that is over.
 			a.freeIn = until
-			timer.Reset(a.untilExpiry())
+			timer.Reset(min(a.untilExpiry(), time.Until(poll)))
 		case <-ctx.Done():
 			return false
 		case <-a.q.done:

@@ -98,7 +98,7 @@ func quarantined(e *redlock.QuorumError) bool {
 	waiting := 0
 	for _, ne := range e.Errs {
 		var ce *redlock.ConditionError
-		if errors.As(ne, &ce) && ce.Condition == redlock.Quarantined {
+		if errors.As(ne, &ce) && ce.Condition == redlock.ConditionQuarantined {
 			waiting++
 		}
 	}

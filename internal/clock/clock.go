@@ -2,8 +2,12 @@
 // is suspended.
 //
 // A lease is a promise about elapsed time, so the wall clock cannot measure it (it steps) and Go's monotonic
-// clock alone cannot either (on Linux and on macOS it stands still while the machine sleeps, so a laptop or a
-// migrated virtual machine would wake up believing in a lease that ran out an hour ago).
+// clock alone cannot either (on Linux and on macOS it stands still while the machine sleeps, so a laptop would wake up
+// believing in a lease that ran out an hour ago).
+//
+// What counts is a suspend of the machine that this process sees as its own. A virtual machine that its host stops, for a
+// snapshot or for the last step of a live migration, is told nothing: whether its clocks go on is up to the hypervisor,
+// and is not measured here. Such a process acts late, and only a fencing token that the resource checks helps.
 package clock
 
 import (
@@ -68,8 +72,9 @@ func (c *Clock) examine(gap time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	moved := gap - time.Duration(c.gap.Load())
-	c.gap.Store(int64(gap))
 	if s := int64(c.asleep(moved)); s > c.suspended.Load() {
 		c.suspended.Store(s)
 	}
+	// Last: whoever finds the gap examined relies on the suspended time.
+	c.gap.Store(int64(gap))
 }

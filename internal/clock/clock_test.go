@@ -1,6 +1,7 @@
 package clock
 
 import (
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,4 +86,25 @@ func BenchmarkNow(b *testing.B) {
 	for b.Loop() {
 		c.Now()
 	}
+}
+
+// Whoever asks while the kernel is being asked for somebody else must not be told the time before the suspend.
+func TestSuspendCountsForASecondAsker(t *testing.T) {
+	start := time.Now()
+	var c *Clock
+	second := make(chan Instant, 1)
+	first := true
+	c = newClock(func() time.Time { return start }, func(_, _ time.Duration) time.Duration {
+		if first {
+			first = false
+			go func() { second <- c.Now() }()
+			for deadline := time.Now().Add(100 * time.Millisecond); len(second) == 0 && time.Now().Before(deadline); {
+				runtime.Gosched() // it has to wait for the answer
+			}
+		}
+		return time.Hour
+	})
+	c.gap.Store(-int64(time.Hour)) // as after an hour asleep
+	require.Equal(t, Instant(time.Hour), c.Now())
+	require.Equal(t, Instant(time.Hour), <-second)
 }

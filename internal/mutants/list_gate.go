@@ -64,7 +64,7 @@ var gateMutants = []Mutant{
 		Name:   "gate-promoted-replica",
 		Rule:   "A replica that was promoted counts as restarted, however long it has been up.",
 		File:   "redlock/vouch.go",
-		Old:    "promoted := info.promoted && (first || g.history != info.replID)",
+		Old:    "promoted := first && info.promoted || !first && (g.role != info.role || g.history != info.replID)",
 		New:    "promoted := false",
 		Checks: []Check{tests(redlock, "TestGatePromotedReplica")},
 	},

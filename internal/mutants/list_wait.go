@@ -35,6 +35,14 @@ var waitMutants = []Mutant{
 		Checks: []Check{tests(redlock, "TestMinHoldShortensTheKeysLife")},
 	},
 	{
+		Name:   "waiter-put-off",
+		Rule:   "No announcement puts a waiter off for longer than a TTL.",
+		File:   "redlock/wait.go",
+		Old:    "timer.Reset(min(a.untilExpiry(), time.Until(poll)))",
+		New:    "_ = poll\n\t\t\ttimer.Reset(a.untilExpiry())",
+		Checks: []Check{tests(redlock, "TestAnnouncementDoesNotPutAWaiterOff")},
+	},
+	{
 		Name:   "waiter-needs-every-node",
 		Rule:   "A waiter wakes when enough keys have expired for a quorum, not when all have.",
 		File:   "redlock/acquire.go",

@@ -1,0 +1,55 @@
+package redlock
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// How Holder takes the replies of a round.
+func (q *Quorum) holderKind(replies []reply) string {
+	most := mostSeen(replies)
+	switch {
+	case most >= q.need:
+		return "held"
+	case most+len(replies)-count(replies, agreed) < q.need:
+		return "not held"
+	default:
+		return "no quorum"
+	}
+}
+
+// Whatever the order of the replies, a round of Holder ends with what all of them say, and as soon as that is certain.
+func TestHolderNeverDecidesTooEarly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := rapid.IntRange(1, 7).Draw(t, "nodes")
+		q := &Quorum{need: nodes/2 + 1}
+		answers := []reply{{verdict: failed}, {verdict: agreed}, {verdict: agreed, owner: "a"}, {verdict: agreed, owner: "b"}}
+		all := rapid.SliceOfN(rapid.SampledFrom(answers), nodes, nodes).Draw(t, "replies")
+		replies := make([]reply, nodes)
+		for _, i := range rapid.Permutation(seq(nodes)).Draw(t, "order") {
+			if q.holderCertain(replies) {
+				break
+			}
+			replies[i] = all[i]
+		}
+		require.Equal(t, q.holderKind(all), q.holderKind(replies))
+	})
+	for _, test := range []struct {
+		name    string
+		replies []reply
+		certain bool
+	}{
+		{"a failed node may hide a holder, and so may one that is asked still", []reply{{verdict: failed}, {verdict: agreed, owner: "a"}, {}}, false},
+		{"nothing is known", []reply{{}, {}, {}}, false},
+		{"two know of nobody", []reply{{verdict: agreed}, {verdict: agreed}, {}}, true},
+		{"two agree", []reply{{}, {verdict: agreed, owner: "a"}, {verdict: agreed, owner: "a"}}, true},
+		{"two failed, and the third cannot tell alone", []reply{{verdict: failed}, {verdict: failed}, {}}, true},
+		{"two failed, one names somebody", []reply{{verdict: failed}, {verdict: failed}, {verdict: agreed, owner: "a"}}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			require.Equal(t, test.certain, (&Quorum{need: 2}).holderCertain(test.replies))
+		})
+	}
+}
