@@ -176,7 +176,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	if err := tooLate(a.keys.name, a.q.clock.Now().Sub(start), a.cfg.ttl); err != nil {
 		return fail(err)
 	}
-	l = newLease(ctx, a.q, at, token, start, attemptsIn(o.replies))
+	l = newLease(ctx, a.q, at, token, start, grantIn(o.replies))
 	if l == nil {
 		return fail(ErrClosed)
 	}

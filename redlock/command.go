@@ -193,17 +193,20 @@ func parseDone(parts []valkey.ValkeyMessage) (reply, error) {
 
 // parseRecord reads the record of a sequence, see acquireScript; nil if it is none.
 func parseRecord(text string) *record {
-	fields := strings.SplitN(text, " ", 6)
-	if len(fields) != 6 {
+	fields := strings.SplitN(text, " ", 7)
+	if len(fields) != 7 {
 		return nil
 	}
-	granted, err1 := strconv.ParseInt(fields[0], 10, 64)
-	attempts, err2 := strconv.Atoi(fields[1])
-	completed, err3 := strconv.ParseInt(fields[2], 10, 64)
-	if err1 != nil || err2 != nil || err3 != nil {
-		return nil
+	var numbers [6]int64
+	for i := range numbers {
+		var err error
+		if numbers[i], err = strconv.ParseInt(fields[i], 10, 64); err != nil {
+			return nil
+		}
 	}
-	return &record{granted: granted, attempts: attempts, completed: completed, owner: fields[5]}
+	return &record{
+		granted: numbers[0], attempts: int(numbers[1]), completed: numbers[2], completedAt: numbers[3], before: numbers[4], owner: fields[6],
+	}
 }
 
 // parseTime reads a reply to TIME.

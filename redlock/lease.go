@@ -19,14 +19,14 @@ import (
 //
 // A Lease is safe for concurrent use.
 type Lease struct {
-	q        *Quorum
-	attempt  *attempt
-	token    uint64
-	attempts int
-	granted  clock.Instant // start of the round that acquired it
-	latest   clock.Instant // end of the maximum hold, beyond which the deadline is not moved; maximal without one
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
+	q       *Quorum
+	attempt *attempt
+	token   uint64
+	grant   grant         // of WithOnce
+	granted clock.Instant // start of the round that acquired it
+	latest  clock.Instant // end of the maximum hold, beyond which the deadline is not moved; maximal without one
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
 
 	deadline atomic.Int64          // clock.Instant
 	final    atomic.Pointer[final] // set once, when the lease ends
@@ -52,8 +52,8 @@ type final struct {
 const spreadEvery = time.Hour
 
 // newLease starts a lease whose keys a round set that began at start. It returns nil if the Quorum is closed.
-func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, start clock.Instant, attempts int) *Lease {
-	l := &Lease{q: q, attempt: at, token: token, attempts: attempts, granted: start, latest: math.MaxInt64, place: -1, spread: start.Add(-spreadEvery)}
+func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, start clock.Instant, granted grant) *Lease {
+	l := &Lease{q: q, attempt: at, token: token, grant: granted, granted: start, latest: math.MaxInt64, place: -1, spread: start.Add(-spreadEvery)}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	if at.cfg.maxHold > 0 {
 		l.latest = start.Add(at.cfg.maxHold)
@@ -99,7 +99,11 @@ func (l *Lease) Sequence() int64 {
 
 // Attempt returns how often the lease's sequence has been granted, this time included, as far as its nodes know: 1 for the
 // first, more when earlier holders died or released without Complete (AtLeastOnce). Without WithOnce it is 1.
-func (l *Lease) Attempt() int { return l.attempts }
+func (l *Lease) Attempt() int { return l.grant.attempts }
+
+// Previous returns how far the key's sequence had come before this lease was granted, as far as its nodes know: Granted is the
+// number of the grant before, Attempts and Identity are not known. Without WithOnce it is zero.
+func (l *Lease) Previous() Sequence { return l.grant.previous }
 
 // Context returns a context that carries the values of the context the lease was acquired with and is
 // cancelled when the lease ends: at the deadline at the latest, by a timer that waits for nothing else. context.Cause

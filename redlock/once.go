@@ -140,10 +140,12 @@ func (e *DoneError) ErrorType() string { return "done" }
 
 // record is what a node knows of a key's sequence.
 type record struct {
-	granted   int64
-	completed int64
-	attempts  int    // how often granted was
-	owner     string // of the last grant
+	granted     int64
+	attempts    int // how often granted was
+	completed   int64
+	completedAt int64  // when, in milliseconds since 1970 by the server's clock
+	before      int64  // what was granted before granted
+	owner       string // of the last grant
 }
 
 // done counts the nodes that refused because of the sequence, and reports whether one of them knows it to be completed.
@@ -174,13 +176,21 @@ func (a *acquisition) doneError(replies []reply) *DoneError {
 	return e
 }
 
-// attemptsIn returns how often the sequence has been granted, as far as the nodes that granted it know.
-func attemptsIn(replies []reply) int {
-	most := 1
+// grant is what the nodes that granted a lease with WithOnce knew.
+type grant struct {
+	attempts int      // on its number, this one included
+	previous Sequence // as it was before
+}
+
+func grantIn(replies []reply) grant {
+	g := grant{attempts: 1}
 	for _, rep := range replies {
-		if rep.verdict == agreed && rep.record != nil {
-			most = max(most, rep.record.attempts)
+		if rep.verdict != agreed || rep.record == nil {
+			continue
 		}
+		g.attempts = max(g.attempts, rep.record.attempts)
+		g.previous.Granted = max(g.previous.Granted, rep.record.before)
+		g.previous.complete(rep.record)
 	}
-	return most
+	return g
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -129,7 +130,7 @@ func TestOnceFailedAttemptLeavesNothing(t *testing.T) {
 		before := make([]string, 5)
 		for i := range before {
 			before[i], _ = fleet.Node(i).Get(recordKey)
-			require.Regexp(t, `^1 1 1 0 0 `, before[i])
+			require.Regexp(t, `^1 1 1 \d+ 0 0 `, before[i])
 		}
 		freeze(t, fleet, 2, 3, 4)
 		_, err := q.TryAcquire(t.Context(), "key", atMostOnce(2))
@@ -139,7 +140,7 @@ func TestOnceFailedAttemptLeavesNothing(t *testing.T) {
 		synctest.Wait()
 		for i := range before {
 			record, _ := fleet.Node(i).Get(recordKey)
-			require.Equal(t, "1 1 1 1 1 ", record, "node %d", i)
+			require.Equal(t, "1 1 1 "+strings.Fields(before[i])[3]+" 1 1 ", record, "node %d", i)
 		}
 		require.Equal(t, 1, acquire(t, q, atMostOnce(2)).Attempt())
 	})
@@ -183,7 +184,7 @@ func TestOnceIsRememberedByOneNodeOfTheNextQuorum(t *testing.T) {
 func TestOnceCompletedOnOneNodeIsCompleted(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
-		set(t, fleet.Node(2), recordKey, "5 1 5 0 0 somebody/0123456789012345678901")
+		set(t, fleet.Node(2), recordKey, "5 1 5 1 0 0 somebody/0123456789012345678901")
 		freeze(t, fleet, 0, 1)
 		began := time.Now()
 		de := requireDone(t, q, atLeastOnce(5))
@@ -197,7 +198,7 @@ func TestOnceLeftoversOfAMinority(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
 		for i := range 2 {
-			set(t, fleet.Node(i), recordKey, "5 1 4 4 1 dead/0123456789012345678901")
+			set(t, fleet.Node(i), recordKey, "5 1 4 1 4 1 dead/0123456789012345678901")
 		}
 		finish(t, acquire(t, q, atMostOnce(5)).Complete)
 		for i := range 5 {
@@ -216,7 +217,7 @@ func TestExtensionSpreadsTheSequence(t *testing.T) {
 		time.Sleep(2*quarantine + ttl)
 		require.NoError(t, l.Err())
 		record, _ := fleet.Node(2).Get(recordKey)
-		require.Regexp(t, `^9 1 0 0 0 `, record)
+		require.Regexp(t, `^9 1 0 0 0 0 `, record)
 	})
 }
 
@@ -268,7 +269,18 @@ func TestSequenceTellsHowFarAKeyHasCome(t *testing.T) {
 		finish(t, l.Release)
 		l = acquire(t, q, atLeastOnce(3))
 		finish(t, l.Complete)
-		require.Equal(t, redlock.Sequence{Granted: 3, Attempts: 2, Completed: 3, Identity: "a"}, read())
+		done := time.Now()
+		require.Equal(t, redlock.Sequence{Granted: 3, Attempts: 2, Completed: 3, CompletedAt: done.Truncate(time.Millisecond), Identity: "a"}, read())
+		time.Sleep(ttl)
+		l = acquire(t, q, atLeastOnce(5))
+		require.Equal(t, redlock.Sequence{Granted: 3, Completed: 3, CompletedAt: done.Truncate(time.Millisecond)}, l.Previous())
+		finish(t, l.Release)
+		l = acquire(t, q, atLeastOnce(6))
+		require.Equal(t, int64(5), l.Previous().Granted)
+		require.Equal(t, int64(3), l.Previous().Completed)
+		finish(t, l.Forgo)
+		require.Equal(t, int64(5), read().Granted)
+		require.Zero(t, acquire(t, q).Previous(), "not of the sequence")
 
 		freeze(t, fleet, 0, 1)
 		_, err := q.Sequence(t.Context(), "key")
@@ -418,7 +430,7 @@ func TestForgoneSequenceIsGrantedAgain(t *testing.T) {
 			finish(t, l.Forgo)
 			for i := range 3 {
 				record, _ := fleet.Node(i).Get(recordKey)
-				require.Regexp(t, `^3 1 3 3 1 $`, record, "node %d", i)
+				require.Regexp(t, `^3 1 3 \d+ 3 1 $`, record, "node %d", i)
 			}
 		})
 	})
@@ -467,7 +479,7 @@ func TestOnceUndoIsTheOwners(t *testing.T) {
 		requireDone(t, q, atMostOnce(4))
 		for i := range 3 {
 			record, _ := fleet.Node(i).Get(recordKey)
-			require.Regexp(t, `^4 1 4 3 1 `, record)
+			require.Regexp(t, `^4 1 4 \d+ 3 1 `, record)
 		}
 	})
 }

@@ -1,13 +1,29 @@
 package redlock
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Sequence is how far the leases on a key have come that were acquired with WithOnce.
 type Sequence struct {
-	Granted   int64  // the largest number that a node has granted; 0 for none
-	Completed int64  // the largest number that was completed, see Lease.Complete; 0 for none
-	Attempts  int    // how often Granted was granted
-	Identity  string // who was the last to be granted one, see WithIdentity; empty if not known
+	Granted   int64 // the largest number that a node has granted; 0 for none
+	Completed int64 // the largest number that was completed, see Lease.Complete; 0 for none
+	// CompletedAt is when Completed was, by the clock of the server that says the earliest; zero for none.
+	CompletedAt time.Time
+	Attempts    int    // how often Granted was granted
+	Identity    string // who was the last to be granted one, see WithIdentity; empty if not known
+}
+
+// complete takes a completion that a node knows of.
+func (s *Sequence) complete(r *record) {
+	at := time.UnixMilli(r.completedAt)
+	switch {
+	case r.completed > s.Completed:
+		s.Completed, s.CompletedAt = r.completed, at
+	case r.completed == s.Completed && r.completed > 0 && at.Before(s.CompletedAt):
+		s.CompletedAt = at
+	}
 }
 
 // observedOnce has the nodes asked for their records too.
@@ -44,7 +60,7 @@ func (q *Quorum) Sequence(ctx context.Context, key string) (Sequence, error) {
 		} else if r.granted == s.Granted && r.attempts > s.Attempts {
 			s.Attempts = r.attempts
 		}
-		s.Completed = max(s.Completed, r.completed)
+		s.complete(r)
 	}
 	return s, nil
 }
