@@ -193,11 +193,11 @@ func parseDone(parts []valkey.ValkeyMessage) (reply, error) {
 
 // parseRecord reads the record of a sequence, see acquireScript; nil if it is none.
 func parseRecord(text string) *record {
-	fields := strings.SplitN(text, " ", 7)
-	if len(fields) != 7 {
+	fields := strings.SplitN(text, " ", 9)
+	if len(fields) != 9 {
 		return nil
 	}
-	var numbers [6]int64
+	var numbers [8]int64
 	for i := range numbers {
 		var err error
 		if numbers[i], err = strconv.ParseInt(fields[i], 10, 64); err != nil {
@@ -205,7 +205,9 @@ func parseRecord(text string) *record {
 		}
 	}
 	return &record{
-		granted: numbers[0], attempts: int(numbers[1]), completed: numbers[2], completedAt: numbers[3], before: numbers[4], owner: fields[6],
+		granted: numbers[0], attempts: int(numbers[1]),
+		completed: numbers[3], beganAt: numbers[4], completedAt: numbers[5],
+		before: numbers[6], owner: fields[8],
 	}
 }
 

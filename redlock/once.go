@@ -143,7 +143,8 @@ type record struct {
 	granted     int64
 	attempts    int // how often granted was
 	completed   int64
-	completedAt int64  // when, in milliseconds since 1970 by the server's clock
+	beganAt     int64  // when completed was granted, in milliseconds since 1970 by the server's clock; 0 if not known
+	completedAt int64  // and when it was completed
 	before      int64  // what was granted before granted
 	owner       string // of the last grant
 }

@@ -130,7 +130,7 @@ func TestOnceFailedAttemptLeavesNothing(t *testing.T) {
 		before := make([]string, 5)
 		for i := range before {
 			before[i], _ = fleet.Node(i).Get(recordKey)
-			require.Regexp(t, `^1 1 1 \d+ 0 0 `, before[i])
+			require.Regexp(t, `^1 1 \d+ 1 \d+ \d+ 0 0 `, before[i])
 		}
 		freeze(t, fleet, 2, 3, 4)
 		_, err := q.TryAcquire(t.Context(), "key", atMostOnce(2))
@@ -140,7 +140,7 @@ func TestOnceFailedAttemptLeavesNothing(t *testing.T) {
 		synctest.Wait()
 		for i := range before {
 			record, _ := fleet.Node(i).Get(recordKey)
-			require.Equal(t, "1 1 1 "+strings.Fields(before[i])[3]+" 1 1 ", record, "node %d", i)
+			require.Equal(t, "1 1 0 1 "+strings.Join(strings.Fields(before[i])[4:6], " ")+" 1 1 ", record, "node %d", i)
 		}
 		require.Equal(t, 1, acquire(t, q, atMostOnce(2)).Attempt())
 	})
@@ -184,7 +184,7 @@ func TestOnceIsRememberedByOneNodeOfTheNextQuorum(t *testing.T) {
 func TestOnceCompletedOnOneNodeIsCompleted(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
-		set(t, fleet.Node(2), recordKey, "5 1 5 1 0 0 somebody/0123456789012345678901")
+		set(t, fleet.Node(2), recordKey, "5 1 0 5 0 1 0 0 somebody/0123456789012345678901")
 		freeze(t, fleet, 0, 1)
 		began := time.Now()
 		de := requireDone(t, q, atLeastOnce(5))
@@ -198,12 +198,12 @@ func TestOnceLeftoversOfAMinority(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
 		for i := range 2 {
-			set(t, fleet.Node(i), recordKey, "5 1 4 1 4 1 dead/0123456789012345678901")
+			set(t, fleet.Node(i), recordKey, "5 1 0 4 0 1 4 1 dead/0123456789012345678901")
 		}
 		finish(t, acquire(t, q, atMostOnce(5)).Complete)
 		for i := range 5 {
 			record, _ := fleet.Node(i).Get(recordKey)
-			require.Regexp(t, `^5 1 5 `, record, "the completion is recorded everywhere")
+			require.Regexp(t, `^5 1 \d+ 5 `, record, "the completion is recorded everywhere")
 		}
 	})
 }
@@ -217,7 +217,7 @@ func TestExtensionSpreadsTheSequence(t *testing.T) {
 		time.Sleep(2*quarantine + ttl)
 		require.NoError(t, l.Err())
 		record, _ := fleet.Node(2).Get(recordKey)
-		require.Regexp(t, `^9 1 0 0 0 0 `, record)
+		require.Regexp(t, `^9 1 0 0 0 0 0 0 `, record)
 	})
 }
 
@@ -267,13 +267,15 @@ func TestSequenceTellsHowFarAKeyHasCome(t *testing.T) {
 		l := acquire(t, q, atLeastOnce(3))
 		require.Equal(t, redlock.Sequence{Granted: 3, Attempts: 1, Identity: "a"}, read())
 		finish(t, l.Release)
+		start := time.Now()
 		l = acquire(t, q, atLeastOnce(3))
+		time.Sleep(3 * time.Second)
 		finish(t, l.Complete)
-		done := time.Now()
-		require.Equal(t, redlock.Sequence{Granted: 3, Attempts: 2, Completed: 3, CompletedAt: done.Truncate(time.Millisecond), Identity: "a"}, read())
+		began, done := start.Truncate(time.Millisecond), time.Now().Truncate(time.Millisecond)
+		require.Equal(t, redlock.Sequence{Granted: 3, Attempts: 2, Completed: 3, BeganAt: began, CompletedAt: done, Identity: "a"}, read())
 		time.Sleep(ttl)
 		l = acquire(t, q, atLeastOnce(5))
-		require.Equal(t, redlock.Sequence{Granted: 3, Completed: 3, CompletedAt: done.Truncate(time.Millisecond)}, l.Previous())
+		require.Equal(t, redlock.Sequence{Granted: 3, Completed: 3, BeganAt: began, CompletedAt: done}, l.Previous())
 		finish(t, l.Release)
 		l = acquire(t, q, atLeastOnce(6))
 		require.Equal(t, int64(5), l.Previous().Granted)
@@ -430,7 +432,7 @@ func TestForgoneSequenceIsGrantedAgain(t *testing.T) {
 			finish(t, l.Forgo)
 			for i := range 3 {
 				record, _ := fleet.Node(i).Get(recordKey)
-				require.Regexp(t, `^3 1 3 \d+ 3 1 $`, record, "node %d", i)
+				require.Regexp(t, `^3 1 0 3 \d+ \d+ 3 1 $`, record, "node %d", i)
 			}
 		})
 	})
@@ -479,7 +481,7 @@ func TestOnceUndoIsTheOwners(t *testing.T) {
 		requireDone(t, q, atMostOnce(4))
 		for i := range 3 {
 			record, _ := fleet.Node(i).Get(recordKey)
-			require.Regexp(t, `^4 1 4 \d+ 3 1 `, record)
+			require.Regexp(t, `^4 1 \d+ 4 \d+ \d+ 3 1 `, record)
 		}
 	})
 }

@@ -31,7 +31,7 @@ func TestOnceOnServers(t *testing.T) {
 	q := s.open(redlock.WithTTL(longTTL), redlock.WithIdentity("host one")) // a blank in it
 	now := time.Now().UnixMilli()
 	l := s.hold(q, "key", atMostOnce(now))
-	s.requireRecords(`^\d{13} 1 0 0 0 0 host one/`)
+	s.requireRecords(`^\d{13} 1 \d{13} 0 0 0 0 0 host one/`)
 	require.NoError(t, l.Release(t.Context()))
 	requireDone(t, q, atMostOnce(now))
 	keep, err := s.Node(0).Do(t, "PTTL", lockKey("key")+":once").AsInt64()
@@ -41,15 +41,16 @@ func TestOnceOnServers(t *testing.T) {
 	l = s.hold(q, "key", atLeastOnce(now))
 	require.Equal(t, 2, l.Attempt())
 	require.NoError(t, l.Complete(t.Context()))
-	s.requireRecords(`^(\d{13}) 2 \d{13} \d{13} \d{13} 1 host one/`)
+	s.requireRecords(`^(\d{13}) 2 \d{13} \d{13} \d{13} \d{13} \d{13} 1 host one/`)
 	require.Equal(t, now, requireDone(t, q, atLeastOnce(now)).Completed)
 	sequence, err := q.Sequence(t.Context(), "key")
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now(), sequence.CompletedAt, longTTL)
-	sequence.CompletedAt = time.Time{}
+	require.WithinDuration(t, time.Now(), sequence.BeganAt, longTTL)
+	sequence.BeganAt, sequence.CompletedAt = time.Time{}, time.Time{}
 	require.Equal(t, redlock.Sequence{Granted: now, Completed: now, Attempts: 2, Identity: "host one"}, sequence)
 	require.NoError(t, s.hold(q, "key", redlock.WithOnce(redlock.MaxSequence, redlock.AtMostOnce, time.Hour)).Complete(t.Context()))
-	s.requireRecords(`^9007199254740991 1 9007199254740991 `)
+	s.requireRecords(`^9007199254740991 1 \d+ 9007199254740991 `)
 }
 
 // A record that is on disk outlives a restart of all servers.
@@ -58,7 +59,7 @@ func TestOnceIsRememberedOnDisk(t *testing.T) {
 	s := startServers(t, 3, valkeytest.WithPersistence())
 	q := s.open(redlock.WithTTL(longTTL))
 	require.NoError(t, s.hold(q, "key", atMostOnce(5)).Release(t.Context()))
-	s.requireRecords(`^5 1 0 `)
+	s.requireRecords(`^5 1 \d+ 0 `)
 	for _, i := range s.all() {
 		require.NoError(t, s.Node(i).Restart(true))
 	}

@@ -25,7 +25,8 @@ func newScript(text string) *script {
 // then disturbs nobody's order.
 //
 // With a third key the grant is one of a sequence, see WithOnce. The record of it is text: the largest number granted, how
-// often it was, the largest completed, when in ms, the first two as they were before the last grant, and that grant's owner value.
+// often it was, and when the last time; the largest completed, when it was granted, or 0 if that is not known, and when completed; the first
+// two as they were before the last grant; and that grant's owner value. Times are in ms, by the server's clock.
 //
 // KEYS lock, fence, record; ARGV owner, ttl ms, hint us, counter lifetime ms, clock skew us, and with a record the
 // sequence, its lifetime ms, '1' to count what was granted, '1' if it is a time in ms.
@@ -43,9 +44,9 @@ if KEYS[3] then
   if ARGV[9] == '1' and ahead > ARGV[5] / 1000 + 1000 then
     return redis.error_reply(string.format("TENUREAHEAD the tick is %.0f s ahead of the server's clock", ahead / 1000))
   end
-  record = redis.call('GET', KEYS[3]) or '0 0 0 0 0 0 '
+  record = redis.call('GET', KEYS[3]) or '0 0 0 0 0 0 0 0 '
   if not holder then
-    local granted, times, completed, at = string.match(record, '^(%d+) (%d+) (%d+) (%d+) ')
+    local granted, times, completed, span = string.match(record, '^(%d+) (%d+) %d+ (%d+) (%d+ %d+) ')
     local n, last = tonumber(ARGV[6]), tonumber(granted)
     if tonumber(completed) >= n or (ARGV[8] == '1' and last >= n) then
       return {record, time[1], time[2]}
@@ -56,7 +57,8 @@ if KEYS[3] then
     elseif last == n then
       times = times + 1
     end
-    record = granted .. ' ' .. times .. ' ' .. completed .. ' ' .. at .. ' ' .. before .. ' ' .. ARGV[1]
+    local at = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+    record = granted .. ' ' .. times .. ' ' .. at .. ' ' .. completed .. ' ' .. span .. ' ' .. before .. ' ' .. ARGV[1]
   end
 end
 local fence = redis.call('GET', KEYS[2]) or '0'
@@ -130,10 +132,10 @@ if answer == 2 or ARGV[5] == '1' then
   end
   redis.pcall('SET', KEYS[2], fence, 'PX', ARGV[4])
   if KEYS[3] then
-    local record = redis.call('GET', KEYS[3]) or '0 0 0 0 0 0 '
-    local granted, times, completed = string.match(record, '^(%d+) (%d+) (%d+ %d+) ')
+    local record = redis.call('GET', KEYS[3]) or '0 0 0 0 0 0 0 0 '
+    local granted, times, completed = string.match(record, '^(%d+) (%d+) %d+ (%d+ %d+ %d+) ')
     if tonumber(granted) < tonumber(ARGV[7]) then
-      record = ARGV[7] .. ' 1 ' .. completed .. ' ' .. granted .. ' ' .. times .. ' ' .. ARGV[1]
+      record = ARGV[7] .. ' 1 0 ' .. completed .. ' ' .. granted .. ' ' .. times .. ' ' .. ARGV[1]
     end
     redis.pcall('SET', KEYS[3], record, 'PX', ARGV[8])
   end
@@ -153,21 +155,21 @@ return answer
 var releaseScript = newScript(`
 local unwritten = 0
 if KEYS[2] and ARGV[4] ~= 'keep' then
-  local record = redis.call('GET', KEYS[2]) or '0 0 0 0 0 0 '
-  local granted, times, completed, at, before, owner = string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%d+ %d+) (.*)$')
+  local record = redis.call('GET', KEYS[2]) or '0 0 0 0 0 0 0 0 '
+  local granted, times, began, completed, span, before, owner = string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%d+ %d+) (%d+ %d+) (.*)$')
   local changed
   if ARGV[4] == 'undo' then
     if owner == ARGV[1] then
-      changed = before .. ' ' .. completed .. ' ' .. at .. ' ' .. before .. ' '
+      changed = before .. ' 0 ' .. completed .. ' ' .. span .. ' ' .. before .. ' '
     end
   elseif tonumber(completed) < tonumber(ARGV[5]) then
     if tonumber(granted) < tonumber(ARGV[5]) then
       before = granted .. ' ' .. times
-      granted, times, owner = ARGV[5], 1, ARGV[1]
+      granted, times, began, owner = ARGV[5], 1, 0, ARGV[1]
     end
     local time = redis.call('TIME')
-    at = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-    changed = granted .. ' ' .. times .. ' ' .. ARGV[5] .. ' ' .. at .. ' ' .. before .. ' ' .. owner
+    span = (granted == ARGV[5] and began or '0') .. string.format(' %.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+    changed = granted .. ' ' .. times .. ' ' .. began .. ' ' .. ARGV[5] .. ' ' .. span .. ' ' .. before .. ' ' .. owner
   end
   if changed then
     if redis.pcall('SET', KEYS[2], changed, 'PX', ARGV[6])['err'] then
@@ -201,7 +203,7 @@ if not KEYS[3] then
   end
   return {holder, redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[2]) or '0'}
 end
-local record = redis.call('GET', KEYS[3]) or '0 0 0 0 0 0 '
+local record = redis.call('GET', KEYS[3]) or '0 0 0 0 0 0 0 0 '
 return {holder or '', redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[2]) or '0', record}
 `)
 

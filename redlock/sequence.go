@@ -9,21 +9,32 @@ import (
 type Sequence struct {
 	Granted   int64 // the largest number that a node has granted; 0 for none
 	Completed int64 // the largest number that was completed, see Lease.Complete; 0 for none
-	// CompletedAt is when Completed was, by the clock of the server that says the earliest; zero for none.
-	CompletedAt time.Time
-	Attempts    int    // how often Granted was granted
-	Identity    string // who was the last to be granted one, see WithIdentity; empty if not known
+	// BeganAt and CompletedAt are when Completed was granted and when it was completed, by the clocks of the servers that say the
+	// earliest; zero if not known.
+	BeganAt, CompletedAt time.Time
+	Attempts             int    // how often Granted was granted
+	Identity             string // who was the last to be granted one, see WithIdentity; empty if not known
 }
 
 // complete takes a completion that a node knows of.
 func (s *Sequence) complete(r *record) {
-	at := time.UnixMilli(r.completedAt)
-	switch {
-	case r.completed > s.Completed:
-		s.Completed, s.CompletedAt = r.completed, at
-	case r.completed == s.Completed && r.completed > 0 && at.Before(s.CompletedAt):
-		s.CompletedAt = at
+	if r.completed == 0 || r.completed < s.Completed {
+		return
 	}
+	if r.completed > s.Completed {
+		s.Completed, s.BeganAt, s.CompletedAt = r.completed, time.Time{}, time.Time{}
+	}
+	s.BeganAt = earlier(s.BeganAt, r.beganAt)
+	s.CompletedAt = earlier(s.CompletedAt, r.completedAt)
+}
+
+// earlier returns the earlier of a time and one in milliseconds, either of which may not be known.
+func earlier(t time.Time, ms int64) time.Time {
+	at := time.UnixMilli(ms)
+	if ms == 0 || !t.IsZero() && t.Before(at) {
+		return t
+	}
+	return at
 }
 
 // observedOnce has the nodes asked for their records too.

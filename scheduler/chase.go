@@ -39,6 +39,7 @@ type quarry struct {
 	tick     time.Time
 	until    time.Time     // not run after this; zero for ever
 	follower bool          // wanted only if this replica is elected in time; most of the time another one runs it
+	behind   bool          // it came while an earlier run went on, as it seemed, and is skipped if that run is completed
 	rest     time.Duration // to be waited first
 }
 
@@ -75,7 +76,12 @@ func (c *chase) after(tick time.Time, why Reason) bool {
 	q := quarry{tick: tick}
 	switch why {
 	case SkipOverlap:
-		if cfg.overlap != OverlapQueue {
+		// That run may be of a replica that has died. If it is completed, the tick is skipped after all.
+		switch {
+		case cfg.overlap == OverlapQueue:
+		case cfg.catchUp != CatchUpNone:
+			q.until, q.behind = tick.Add(cfg.window), true
+		default:
 			return false
 		}
 	case SkipHeld:
@@ -131,9 +137,9 @@ func (c *chase) waitsFor(tick time.Time) bool {
 		return false
 	}
 	c.mu.Lock()
-	busy := c.active
+	busy, behind := c.active, c.current.behind
 	c.mu.Unlock()
-	return busy && c.add(quarry{tick: tick, until: tick.Add(c.job.cfg.window)})
+	return busy && c.add(quarry{tick: tick, until: tick.Add(c.job.cfg.window), behind: behind})
 }
 
 // add adds a tick, in the place of earlier ones unless all are wanted.
@@ -188,7 +194,14 @@ func (c *chase) run(ctx context.Context) {
 		c.stopTry(context.Canceled)
 		c.mu.Unlock()
 		if err == nil {
-			c.hand(ctx, lease, q)
+			switch {
+			case q.behind && c.job.overlaps(lease.Previous(), q.tick):
+				_ = lease.Forgo(ctx)
+				c.giveUp(q, SkipOverlap, nil)
+			case c.job.defers(ctx, lease, q, time.Time{}):
+			default:
+				c.hand(ctx, lease, q)
+			}
 			continue
 		}
 		switch skip := skipped(c.job.name, q.tick, q.tick.UnixMilli(), err); {

@@ -36,7 +36,8 @@ type job struct {
 	started runs // runs that Lock began, for their tasks
 
 	mu     sync.Mutex
-	last   time.Time // guarded by mu; the last scheduled time that Lock was called for
+	last   time.Time // guarded by mu; the last scheduled time that Lock was called for, or when scheduling began
+	tick   time.Time // guarded by mu; the last scheduled time that Lock was called for; zero since scheduling began
 	manual int       // guarded by mu; calls of RunNow that Lock has not seen
 	stray  int       // guarded by mu; calls of Lock to come for runs that were given up
 }
@@ -77,7 +78,7 @@ func (j *job) begin(ctx context.Context) (*run, *SkipError) {
 		r.announce()
 		return r, nil
 	}
-	scheduled, missed, err := j.due(ctx)
+	scheduled, missed, known, err := j.due(ctx)
 	if err != nil {
 		return nil, &SkipError{Job: j.name, Reason: SkipOther, Err: err}
 	}
@@ -101,7 +102,23 @@ func (j *job) begin(ctx context.Context) (*run, *SkipError) {
 		_ = lease.Forgo(ctx) // the leadership was lost meanwhile
 		return nil, j.skip(tick, err)
 	}
+	if j.defers(ctx, lease, quarry{tick: tick, until: tick.Add(j.cfg.window)}, known) {
+		return nil, &SkipError{Job: j.name, Tick: tick, Reason: SkipOverlap, Pending: true}
+	}
 	return j.newRun(lease, Run{Job: j.name, Tick: scheduled, Attempt: lease.Attempt()}), nil
+}
+
+// defers gives the lease of a tick back if others are to be run before it, and goes after them all.
+func (j *job) defers(ctx context.Context, lease *redlock.Lease, q quarry, known time.Time) bool {
+	missed, err := j.missedBefore(lease, q.tick, known)
+	if err != nil {
+		j.s.cfg.logger.WarnContext(ctx, "scheduler: cannot tell which ticks were missed: none is caught up", "job", j.name, "error", err)
+	}
+	if len(missed) == 0 || !j.chase.add(append(j.quarries(missed...), q)...) {
+		return false
+	}
+	_ = lease.Forgo(ctx)
+	return true
 }
 
 // skip explains why a tick is not run now, and goes after it if the job's policies say so.
@@ -125,17 +142,17 @@ func (j *job) beginManual(ctx context.Context) (*run, *SkipError) {
 }
 
 // due returns the scheduled time that Lock is called for: the latest one that has come and that Lock was not called for before. It is
-// zero for a run that RunNow asked for. missed are earlier ones for which Lock was not called.
-func (j *job) due(ctx context.Context) (tick time.Time, missed []time.Time, err error) {
+// zero for a run that RunNow asked for. missed are earlier ones for which Lock was not called; known is the one before it.
+func (j *job) due(ctx context.Context) (tick time.Time, missed []time.Time, known time.Time, err error) {
 	select {
 	case <-j.made:
 	case <-ctx.Done():
-		return time.Time{}, nil, ctx.Err()
+		return time.Time{}, nil, known, ctx.Err()
 	}
 	now := j.s.cfg.clock.Now().Add(tickTolerance)
 	runs, err := j.nextRuns(now)
 	if err != nil {
-		return time.Time{}, nil, fmt.Errorf("gocron does not tell the tick: %w", err)
+		return time.Time{}, nil, known, fmt.Errorf("gocron does not tell the tick: %w", err)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -156,16 +173,19 @@ func (j *job) due(ctx context.Context) (tick time.Time, missed []time.Time, err 
 		tick, missed = missed[n-1], missed[:n-1]
 	case j.manual > 0:
 		j.manual--
-		return time.Time{}, nil, nil
+		return time.Time{}, nil, known, nil
 	case j.stray > 0, j.s.limited, early.IsZero():
 		j.stray = max(j.stray-1, 0)
 		// A run that gocron had queued, and whose tick is gone: gocron.WithLimitConcurrentJobs.
-		return time.Time{}, nil, errors.New("the tick has passed while the run waited for others")
+		return time.Time{}, nil, known, errors.New("the tick has passed while the run waited for others")
 	default:
 		tick = early // the clock was set back after gocron had set its timer
 	}
-	j.last = tick
-	return tick, missed, nil
+	if known = j.tick; len(missed) > 0 {
+		known = missed[len(missed)-1]
+	}
+	j.last, j.tick = tick, tick
+	return tick, missed, known, nil
 }
 
 // nextRuns returns what gocron has scheduled, ascending, at least to the first tick after now. gocron keeps ticks of the past that it did not
@@ -200,7 +220,7 @@ func (j *job) restart(now time.Time) {
 	if now.After(j.last) {
 		j.last = now
 	}
-	j.manual, j.stray = 0, 0
+	j.tick, j.manual, j.stray = time.Time{}, 0, 0
 }
 
 // once makes a lease that of a tick.
@@ -232,29 +252,6 @@ func (r *run) announce() {
 
 // drop forgets a run whose task was not called.
 func (j *job) drop(r *run) { j.started.remove(r) }
-
-// backlog returns the ticks that nobody ran, as far as the nodes and the schedule tell, and that are not too old.
-func (j *job) backlog(ctx context.Context) ([]time.Time, error) {
-	s, err := j.s.q.Sequence(ctx, j.key)
-	if err != nil {
-		return nil, err
-	}
-	last := s.Granted
-	if j.cfg.delivery == redlock.AtLeastOnce {
-		// What was granted and not completed is to be run again.
-		if last = s.Completed; last == 0 && s.Granted > 0 {
-			last = s.Granted - 1
-		}
-	}
-	if last == 0 {
-		return nil, nil
-	}
-	// From the last tick on, also if it is too old, because ticks of every second day, for example, are counted from it.
-	now := j.s.cfg.clock.Now().In(j.s.cfg.location)
-	ticks, err := j.ticks.between(time.UnixMilli(last).In(j.s.cfg.location), now)
-	earliest := now.Add(-j.cfg.window)
-	return slices.DeleteFunc(ticks, earliest.After), err
-}
 
 // publicJob is a job as users see it.
 type publicJob struct {

@@ -83,9 +83,9 @@ func (s *state) lookUp(ctx context.Context, j *job) {
 		for {
 			missed, err := j.backlog(ctx)
 			if err == nil {
-				quarries := make([]quarry, len(missed))
-				for i, tick := range missed {
-					quarries[i] = quarry{tick: tick, until: tick.Add(j.cfg.window)}
+				quarries := j.quarries(missed...)
+				for i := range quarries {
+					quarries[i].behind = j.cfg.overlap == OverlapSkip // a run may be going on
 				}
 				j.chase.add(quarries...)
 				return

@@ -46,15 +46,15 @@ func bucket(at time.Time, every time.Duration) time.Time {
 	return time.Unix(0, ns-ns%int64(every)).In(at.Location())
 }
 
-// between returns the ticks after from, which is a tick itself, and not after to, the last MaxCatchUp of them. Of a duration job it leaves out the
-// interval that goes on, because its tick may be still to come. Of random jobs nobody knows what was missed.
+// between returns the ticks after from, which is a tick itself, and not after to, the last MaxCatchUp of them. Those of a
+// duration job are the beginnings of intervals. Of random jobs nobody knows what was missed.
 func (t *ticker) between(from, to time.Time) ([]time.Time, error) {
 	if t.random || !from.Before(to) {
 		return nil, nil
 	}
 	var ticks []time.Time
 	if t.every > 0 {
-		last := bucket(to, t.every).Add(-t.every)
+		last := bucket(to, t.every)
 		first := bucket(from, t.every).Add(t.every)
 		if earliest := last.Add(-(MaxCatchUp - 1) * t.every); first.Before(earliest) {
 			first = earliest
@@ -64,9 +64,9 @@ func (t *ticker) between(from, to time.Time) ([]time.Time, error) {
 		}
 		return ticks, nil
 	}
-	for len(ticks) == 0 || !ticks[len(ticks)-1].After(to) {
-		// More than MaxCatchUp at a time, so that the last of a long list is reached in few steps.
-		more, err := t.following(from, 2*MaxCatchUp)
+	for n := 16; len(ticks) == 0 || !ticks[len(ticks)-1].After(to); n = min(4*n, 2*MaxCatchUp) {
+		// Most of the time few have been missed. More than MaxCatchUp at a time, so that the last of many are reached in few steps.
+		more, err := t.following(from, n)
 		if err != nil || len(more) == 0 {
 			return upTo(ticks, to), err
 		}

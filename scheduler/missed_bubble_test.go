@@ -1,0 +1,132 @@
+package scheduler_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"context"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// While the lease of a replica that died runs out, ticks come. They look overlapped by its run, and were missed.
+func TestTicksBehindADeadReplicaAreMissed(t *testing.T) {
+	for _, test := range []struct {
+		policy scheduler.CatchUp
+		want   []int
+	}{
+		{scheduler.CatchUpAll, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+		{scheduler.CatchUpLatest, []int{1, 2, 3, 7, 8, 9, 10}},
+	} {
+		t.Run(test.policy.String(), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				var victim *replica
+				for range 3 {
+					r := c.replica(scheduler.WithCatchUp(time.Minute, test.policy))
+					r.add(t, secondly, func(ctx context.Context) {
+						if run, _ := scheduler.RunFromContext(ctx); run.Tick.Equal(at(3)) {
+							victim = r
+							<-ctx.Done()
+							time.Sleep(30 * time.Second) // dead
+						}
+					})
+					r.Start()
+				}
+				until(3200 * time.Millisecond)
+				require.NoError(t, victim.q.Close())
+				until(10500 * time.Millisecond)
+				require.Subset(t, c.book.tickSeconds(), test.want)
+				require.True(t, slices.IsSorted(c.book.tickSeconds()), "%v", c.book.tickSeconds())
+				until(time.Minute)
+			})
+		})
+	}
+}
+
+// Ticks that come while a run goes on are skipped, also when missed ones are caught up, and whoever looks.
+func TestOverlappedTicksAreNotMissed(t *testing.T) {
+	for _, policy := range []scheduler.CatchUp{scheduler.CatchUpLatest, scheduler.CatchUpAll} {
+		t.Run(policy.String(), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				start := func() {
+					r := c.replica(scheduler.WithCatchUp(time.Minute, policy))
+					r.add(t, secondly, func() { time.Sleep(2500 * time.Millisecond) })
+					r.Start()
+				}
+				start()
+				start()
+				until(8300 * time.Millisecond)
+				start() // in the middle of a run
+				until(30500 * time.Millisecond)
+				require.Equal(t, []int{1, 4, 7, 10, 13, 16, 19, 22, 25, 28}, c.book.tickSeconds())
+				require.Equal(t, 1, c.book.most)
+				require.NotZero(t, c.book.reasons()[scheduler.SkipOverlap])
+			})
+		})
+	}
+}
+
+// A replica that is granted a tick while earlier ones are missing gives it back and runs them first.
+func TestTickDoesNotOvertakeMissedOnes(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		first := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
+		first.add(t, tenSecondly, func() {})
+		first.Start()
+		until(25 * time.Second)
+		require.NoError(t, first.Shutdown())
+		second := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
+		second.add(t, tenSecondly, func() {})
+		c.freeze(0, 1, 2)
+		until(51 * time.Second)
+		second.Start() // and cannot ask the nodes what was missed
+		until(60*time.Second - time.Millisecond)
+		c.thaw(0, 1, 2)
+		until(75 * time.Second)
+		require.Equal(t, []int{10, 20, 30, 40, 50, 60, 70}, c.book.tickSeconds())
+	})
+}
+
+// After a start in the middle of an interval, whose tick nobody has run and this replica would not, it is run at once.
+func TestIntervalInProgressIsCaughtUp(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		start := func() *replica {
+			r := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
+			r.add(t, gocron.DurationJob(4*time.Second), func() {})
+			r.Start()
+			return r
+		}
+		until(1 * time.Second)
+		r := start() // ticks at 5, 9, 13, ...
+		until(9500 * time.Millisecond)
+		require.NoError(t, r.Shutdown())
+		until(18500 * time.Millisecond)
+		start() // ticks at 22.5, 26.5, ...
+		until(18600 * time.Millisecond)
+		require.Equal(t, []int{5, 9, 12, 16}, c.book.tickSeconds())
+		until(27 * time.Second)
+		require.Equal(t, []int{5, 9, 12, 16, 22, 26}, c.book.tickSeconds())
+	})
+}
+
+// A tick whose run did not return is run again before those that follow.
+func TestTickThatPanickedIsNotOvertaken(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		for range 3 {
+			r := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll), scheduler.WithDelivery(redlock.AtLeastOnce))
+			r.add(t, secondly, func(ctx context.Context) {
+				if run, _ := scheduler.RunFromContext(ctx); run.Tick.Equal(at(3)) && run.Attempt <= 2 {
+					panic("not yet")
+				}
+			}, gocron.WithEventListeners(gocron.AfterJobRunsWithPanic(func(uuid.UUID, string, any) {})))
+			r.Start()
+		}
+		until(12500 * time.Millisecond)
+		require.Equal(t, []int{1, 2, 3, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, c.book.tickSeconds())
+	})
+}
