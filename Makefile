@@ -9,6 +9,9 @@ TIMEOUT ?= 5m
 # How long chaos runs, and flags for it: make chaos CHAOS=1h CHAOSFLAGS='-seed 7'
 CHAOS ?= 5m
 CHAOSFLAGS ?=
+# The same for soak.
+SOAK ?= 10m
+SOAKFLAGS ?=
 # How long each fuzz test searches.
 FUZZTIME ?= 30s
 
@@ -41,6 +44,10 @@ cover: valkey compiler ## run the tests and print the coverage of each function
 .PHONY: chaos
 chaos: valkey compiler ## attack real servers and client processes with faults, and check every lease (CHAOS=5m)
 	go run ./internal/chaos -duration $(CHAOS) $(CHAOSFLAGS)
+
+.PHONY: soak
+soak: valkey compiler ## run scheduled jobs on replicas under faults, and check every tick (SOAK=10m)
+	go run ./internal/soak -duration $(SOAK) $(SOAKFLAGS)
 
 .PHONY: model
 model: ## search every state of the protocol's model

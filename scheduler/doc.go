@@ -1,7 +1,21 @@
 // Package scheduler makes gocron (https://github.com/go-co-op/gocron) run a job on one replica at a time, with
 // leases over a quorum of Valkey nodes (package redlock).
 //
-// A [Locker] is a drop-in for gocron.WithDistributedLocker, for all jobs of a scheduler, and for
+// There are two ways. A [Scheduler] is a gocron.Scheduler for a service with several replicas: each tick of a job is run once, by one of
+// them, no run is joined by the job's next one, ticks that nobody ran are run late if that is wanted, and a task hears when its lease is
+// lost and knows its tick and its fencing token. docs/scheduling.md says what gocron's schedules and options mean with it.
+//
+//	s, err := scheduler.New(q, scheduler.WithCatchUp(time.Hour, scheduler.CatchUpLatest))
+//	...
+//	_, err = s.NewJob(gocron.CronJob("0 3 * * *", false), scheduler.NewTask(report), gocron.WithName("nightly-report"))
+//	...
+//	s.Start()
+//
+// A [Locker] locks the jobs of a gocron scheduler of your own. The rest of this page is about it.
+//
+// # Locker
+//
+// A Locker is a drop-in for gocron.WithDistributedLocker, for all jobs of a scheduler, and for
 // gocron.WithDistributedJobLocker, for one job:
 //
 //	q, err := redlock.Open([]string{"valkey://a", "valkey://b", "valkey://c"})

@@ -73,7 +73,7 @@ func Rules() []Rule {
 		redlocktest = []string{module + "/redlock/redlocktest/..."}
 		examples    = []string{module + "/examples/..."}
 		valkeytest  = []string{module + "/internal/valkeytest/..."}
-		chaos       = []string{module + "/internal/chaos/..."}
+		chaos       = []string{module + "/internal/chaos/...", module + "/internal/soak/..."}
 
 		gocron    = []string{"github.com/go-co-op/gocron/..."}
 		telemetry = []string{"go.opentelemetry.io/..."}
