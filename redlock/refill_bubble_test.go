@@ -20,62 +20,78 @@ import (
 // The model's counterexample (docs/model.md): a server votes for B, is restarted, and takes back A's key. If that counts
 // for A's extension, the server has helped both: B's vote is from before the restart, and still counts in B's round.
 func TestRefillOnARestartedNodeDoesNotCount(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		opts   []redlock.Option
-		double bool
-	}{
-		{"gate", nil, false},
-		{"without it", []redlock.Option{redlock.WithoutRestartGate()}, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-				opts := append(test.opts, redlock.WithNodeTimeout(time.Second))
-				var link cable // from A to node 1
-				qa := open(t, fleet, append(opts, redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
-					fleet.ClientOption(url, o)
-					if url == fleet.Node(1).URL() {
-						o.DialCtxFn = link.through(o.DialCtxFn)
-					}
-				}))...)
-				qb := open(t, fleet, opts...)
-				require.NoError(t, fleet.Node(2).Kill())
-				a := acquire(t, qa, redlock.WithoutAutoExtend())
-				require.NoError(t, fleet.Node(2).Restart(false))
-				time.Sleep(2 * quarantine)
-				a = reacquire(t, qa, a, fleet)
-
-				start := time.Now()
-				at := func(d time.Duration) { time.Sleep(d - time.Since(start)) }
-				at(3450 * time.Millisecond)
-				freeze(t, fleet, 1)
-				link.cut()
-				at(3500 * time.Millisecond)
-				granted := make(chan *redlock.Lease, 1)
-				go func() {
-					l, _ := qb.TryAcquire(t.Context(), "key")
-					granted <- l
-				}()
-				synctest.Wait()
-				_, voted := fleet.Node(2).Get("tenure:{key}")
-				require.True(t, voted, "the server has not voted for B, so this tests nothing")
-				at(3600 * time.Millisecond)
-				restart(t, fleet, 2)
-				at(3700 * time.Millisecond)
-				extended := make(chan error, 1)
-				go func() {
-					_ = a.Extend(t.Context()) // which finds out that the connection, or the process, is another
-					extended <- a.Extend(t.Context())
-				}()
-				synctest.Wait()
-				at(ttl + 50*time.Millisecond) // A's key on node 1 has expired
-				thaw(t, fleet, 1)
-				b := <-granted
-				<-extended
-				require.Equal(t, test.double, b != nil && b.Err() == nil && a.Err() == nil, "two leases are live")
-			})
-		})
+	twice := func(a *redlock.Lease) {
+		time.Sleep(200 * time.Millisecond)
+		_ = a.Extend(context.Background()) // which finds out that the connection, or the process, is another
+		_ = a.Extend(context.Background())
 	}
+	t.Run("gate", func(t *testing.T) { require.False(t, refilled(t, twice), "two leases are live") })
+	t.Run("without it", func(t *testing.T) {
+		require.True(t, refilled(t, twice, redlock.WithoutRestartGate()), "this tests nothing")
+	})
+}
+
+// The same with a holder who extends more than twice: a key that a restarted server took back without being counted would
+// be found there, and counted, by the next extension. How soon the holder's client notices the restart is not the same
+// each time, hence the repetitions.
+func TestRefillOnARestartedNodeNeverCounts(t *testing.T) {
+	for range 8 {
+		require.False(t, refilled(t, func(a *redlock.Lease) {
+			for range 8 {
+				ctx, cancel := context.WithTimeout(context.Background(), 40*time.Millisecond)
+				_ = a.Extend(ctx)
+				cancel()
+			}
+		}), "two leases are live")
+	}
+}
+
+// refilled reports whether two leases are live when A extends the way it is told to, after the server was restarted.
+func refilled(t *testing.T, extend func(*redlock.Lease), opts ...redlock.Option) (double bool) {
+	t.Helper()
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		opts := append(opts, redlock.WithNodeTimeout(time.Second))
+		var link cable // from A to node 1
+		qa := open(t, fleet, append(opts, redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+			fleet.ClientOption(url, o)
+			if url == fleet.Node(1).URL() {
+				o.DialCtxFn = link.through(o.DialCtxFn)
+			}
+		}))...)
+		qb := open(t, fleet, opts...)
+		require.NoError(t, fleet.Node(2).Kill())
+		a := acquire(t, qa, redlock.WithoutAutoExtend())
+		require.NoError(t, fleet.Node(2).Restart(false))
+		time.Sleep(2 * quarantine)
+		a = reacquire(t, qa, a, fleet)
+
+		start := time.Now()
+		at := func(d time.Duration) { time.Sleep(d - time.Since(start)) }
+		at(3450 * time.Millisecond)
+		freeze(t, fleet, 1)
+		link.cut()
+		at(3500 * time.Millisecond)
+		granted := make(chan *redlock.Lease, 1)
+		go func() {
+			l, _ := qb.TryAcquire(t.Context(), "key")
+			granted <- l
+		}()
+		synctest.Wait()
+		_, voted := fleet.Node(2).Get("tenure:{key}")
+		require.True(t, voted, "the server has not voted for B, so this tests nothing")
+		restart(t, fleet, 2)
+		extended := make(chan struct{})
+		go func() {
+			defer close(extended)
+			extend(a)
+		}()
+		at(ttl + 50*time.Millisecond) // A's key on node 1 has expired
+		thaw(t, fleet, 1)
+		b := <-granted
+		<-extended
+		double = b != nil && b.Err() == nil && a.Err() == nil
+	})
+	return double
 }
 
 // cable is a way to a node that can be cut for good.
