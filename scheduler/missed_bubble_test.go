@@ -1,7 +1,6 @@
 package scheduler_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/redlock"
@@ -19,17 +19,20 @@ import (
 func TestTicksBehindADeadReplicaAreMissed(t *testing.T) {
 	for _, test := range []struct {
 		policy scheduler.CatchUp
+		every  string
 		want   []int
 	}{
-		{scheduler.CatchUpAll, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
-		{scheduler.CatchUpLatest, []int{1, 2, 3, 7, 8, 9, 10}},
+		{scheduler.CatchUpAll, "* * * * * *", []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+		{scheduler.CatchUpAll, "*/3 * * * * *", []int{3, 6, 9}},
+		{scheduler.CatchUpLatest, "*/3 * * * * *", []int{3, 6, 9}},
+		{scheduler.CatchUpNone, "*/3 * * * * *", []int{3, 9}},
 	} {
-		t.Run(test.policy.String(), func(t *testing.T) {
+		t.Run(test.policy.String()+" "+test.every, func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
 				var victim *replica
 				for range 3 {
 					r := c.replica(scheduler.WithCatchUp(time.Minute, test.policy))
-					r.add(t, secondly, func(ctx context.Context) {
+					r.add(t, gocron.CronJob(test.every, true), func(ctx context.Context) {
 						if run, _ := scheduler.RunFromContext(ctx); run.Tick.Equal(at(3)) {
 							victim = r
 							<-ctx.Done()
@@ -41,8 +44,7 @@ func TestTicksBehindADeadReplicaAreMissed(t *testing.T) {
 				until(3200 * time.Millisecond)
 				require.NoError(t, victim.q.Close())
 				until(10500 * time.Millisecond)
-				require.Subset(t, c.book.tickSeconds(), test.want)
-				require.True(t, slices.IsSorted(c.book.tickSeconds()), "%v", c.book.tickSeconds())
+				assert.Equal(t, test.want, c.book.tickSeconds())
 				until(time.Minute)
 			})
 		})
@@ -128,5 +130,24 @@ func TestTickThatPanickedIsNotOvertaken(t *testing.T) {
 		}
 		until(12500 * time.Millisecond)
 		require.Equal(t, []int{1, 2, 3, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, c.book.tickSeconds())
+	})
+}
+
+// Ticks that are older than the window when a replica is back are not run.
+func TestOldTicksAreNotCaughtUp(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		start := func() *replica {
+			r := c.replica(scheduler.WithCatchUp(15*time.Second, scheduler.CatchUpAll))
+			r.add(t, tenSecondly, func() {})
+			r.Start()
+			return r
+		}
+		r := start()
+		until(15 * time.Second)
+		require.NoError(t, r.Shutdown())
+		until(58 * time.Second)
+		start()
+		until(65 * time.Second)
+		require.Equal(t, []int{10, 50, 60}, c.book.tickSeconds())
 	})
 }

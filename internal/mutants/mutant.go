@@ -61,7 +61,7 @@ func mutants() []Mutant {
 		gateMutants, quarantineMutants, clockMutants, serverMutants,
 		roundMutants, acquireMutants, tokenMutants,
 		leaseMutants, extendMutants, refillMutants, releaseMutants, queueMutants, waitMutants, onceMutants,
-		electorMutants, schedulerMutants,
+		electorMutants, schedulerMutants, tickMutants,
 	} {
 		all = append(all, list...)
 	}
