@@ -1,10 +1,9 @@
 package scheduler_test
 
 import (
+	"context"
 	"testing"
 	"time"
-
-	"context"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"

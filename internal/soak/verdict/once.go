@@ -110,23 +110,7 @@ func (x *index) checkTick(v *Verdict, t tick, job *work.Job) {
 		v.Excuses = append(v.Excuses, fmt.Sprintf("%s: %s was killed between the grant and the task", t, dead))
 		return
 	}
-	if dead := x.overlappedByDead(t, job); dead != "" {
-		v.Excuses = append(v.Excuses, fmt.Sprintf("%s: came within the lease of a run of %s, which was killed", t, dead))
-		return
-	}
 	v.violate(Lost, "%s: nobody ran it%s", t, x.heard(t))
-}
-
-// overlappedByDead returns the life whose run was said to overlap the tick of a duration job, if it had been killed. A tick that is overlapped is no
-// missed one; jobs with ticks at fixed times are far enough apart for that not to happen.
-func (x *index) overlappedByDead(t tick, job *work.Job) string {
-	for _, s := range x.skips[t] {
-		l := x.lives[s.By]
-		if job.Kind == work.Duration && s.Reason == string(scheduler.SkipOverlap) && l != nil && l.killed != 0 && l.killed < s.At {
-			return s.By
-		}
-	}
-	return ""
 }
 
 // diedWith returns the life that others said held the tick or had done it, if it was killed by then or right after that.
