@@ -106,8 +106,8 @@ func (c *chase) after(tick time.Time, why Reason) bool {
 	return c.add(q)
 }
 
-// afterPanic goes after the tick of a run that did not return, if it is to be run at least once: more slowly each time.
-func (c *chase) afterPanic(r *run) {
+// afterCut goes after the tick of a run that was cut short, if it is to be run at least once: more slowly each time.
+func (c *chase) afterCut(r *run) {
 	if r.Tick.IsZero() || c.job.cfg.delivery != redlock.AtLeastOnce {
 		return
 	}

@@ -36,10 +36,11 @@ type job struct {
 	started runs // runs that Lock began, for their tasks
 
 	mu     sync.Mutex
-	last   time.Time // guarded by mu; the last scheduled time that Lock was called for, or when scheduling began
-	tick   time.Time // guarded by mu; the last scheduled time that Lock was called for; zero since scheduling began
-	manual int       // guarded by mu; calls of RunNow that Lock has not seen
-	stray  int       // guarded by mu; calls of Lock to come for runs that were given up
+	last   time.Time   // guarded by mu; the last scheduled time that Lock was called for, or when scheduling began
+	tick   time.Time   // guarded by mu; the last scheduled time that Lock was called for; zero since scheduling began
+	owed   []time.Time // guarded by mu; scheduled times that have come, and that Lock was called for on behalf of another run
+	manual int         // guarded by mu; calls of RunNow that Lock has not seen
+	stray  int         // guarded by mu; calls of Lock to come for runs that were given up
 }
 
 type jobKey struct{}
@@ -75,6 +76,7 @@ func (l *locker) Lock(ctx context.Context, name string) (lock gocron.Lock, err e
 // begin acquires the lease of the run that is due.
 func (j *job) begin(ctx context.Context) (*run, *SkipError) {
 	if r := j.ready.take(func(r *run) bool { return r.lease.Err() == nil }); r != nil {
+		j.remember()
 		r.announce()
 		return r, nil
 	}
@@ -156,6 +158,10 @@ func (j *job) due(ctx context.Context) (tick time.Time, missed []time.Time, know
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	runs = append(j.owed, runs...)
+	slices.SortFunc(runs, time.Time.Compare)
+	runs = slices.CompactFunc(runs, time.Time.Equal)
+	j.owed = nil
 	var early time.Time
 	for _, at := range runs {
 		switch {
@@ -186,6 +192,23 @@ func (j *job) due(ctx context.Context) (tick time.Time, missed []time.Time, know
 	}
 	j.last, j.tick = tick, tick
 	return tick, missed, known, nil
+}
+
+// remember notes the ticks that are due when Lock hands out a run that was waiting. This call of Lock, or another one that is to
+// come, is for them, and gocron forgets them when the run begins.
+func (j *job) remember() {
+	now := j.s.cfg.clock.Now().Add(tickTolerance)
+	runs, err := j.nextRuns(now)
+	if err != nil {
+		return // gocron is busy, or the job is gone
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, at := range runs {
+		if at.After(j.last) && !at.After(now) {
+			j.owed = append(j.owed, at)
+		}
+	}
 }
 
 // nextRuns returns what gocron has scheduled, ascending, at least to the first tick after now. gocron keeps ticks of the past that it did not
@@ -220,7 +243,7 @@ func (j *job) restart(now time.Time) {
 	if now.After(j.last) {
 		j.last = now
 	}
-	j.tick, j.manual, j.stray = time.Time{}, 0, 0
+	j.tick, j.owed, j.manual, j.stray = time.Time{}, nil, 0, 0
 }
 
 // once makes a lease that of a tick.

@@ -150,3 +150,34 @@ func TestOldTicksAreNotCaughtUp(t *testing.T) {
 		require.Equal(t, []int{10, 50, 60}, c.book.tickSeconds())
 	})
 }
+
+// A tick that comes in the moment in which a waiting one is run is not lost between the two.
+func TestTickAtTheMomentOfAnother(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		for range 3 {
+			r := c.replica(scheduler.WithOverlap(scheduler.OverlapQueue))
+			r.add(t, secondly, func() { time.Sleep(time.Second) }) // until the next tick
+			r.Start()
+		}
+		until(2 * time.Minute)
+		require.Zero(t, c.book.reasons()[scheduler.SkipOther])
+		require.GreaterOrEqual(t, len(c.book.tickSeconds()), 110)
+	})
+}
+
+// A run that was told of the loss of its lease, and ended, is not complete.
+func TestRunThatLostItsLeaseIsNotComplete(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll), scheduler.WithDelivery(redlock.AtLeastOnce))
+		r.add(t, tenSecondly, func(ctx context.Context) {
+			if run, _ := scheduler.RunFromContext(ctx); run.Attempt == 1 && run.Tick.Equal(at(10)) {
+				c.freeze(0, 1, 2)
+				<-ctx.Done()
+				c.thaw(0, 1, 2)
+			}
+		})
+		r.Start()
+		until(25 * time.Second)
+		require.Equal(t, []int{10, 10, 20}, c.book.tickSeconds())
+	})
+}

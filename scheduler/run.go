@@ -38,8 +38,8 @@ func (r *run) set(s runState) {
 	r.state = s
 }
 
-// Unlock ends the run: its lease is completed if the task has returned, forgone if it was not called, and otherwise, after a panic,
-// released. gocron calls it with the job's context, which may have ended.
+// Unlock ends the run: its lease is completed if the task has returned, forgone if it was not called, and otherwise, after a panic
+// or the loss of the lease, released. gocron calls it with the job's context, which may have ended.
 func (r *run) Unlock(ctx context.Context) error {
 	r.once.Do(func() { r.end(ctx) })
 	return nil
@@ -57,13 +57,14 @@ func (r *run) end(ctx context.Context) {
 	state := r.state
 	r.mu.Unlock()
 	var err error
-	switch state {
-	case waiting:
+	switch {
+	case state == waiting:
 		err = r.lease.Forgo(ctx)
-	case working:
+	case state == working, r.lease.Err() != nil:
+		// It did not return, or was told to end before it was done.
 		err = r.lease.Release(ctx)
-		r.job.chase.afterPanic(r)
-	case returned:
+		r.job.chase.afterCut(r)
+	default:
 		err = r.lease.Complete(ctx)
 	}
 	if err == nil {

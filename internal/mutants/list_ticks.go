@@ -27,6 +27,22 @@ var tickMutants = []Mutant{
 		Checks: []Check{tests(scheduler, "TestPanic")},
 	},
 	{
+		Name:   "loss-completes",
+		Rule:   "A run whose lease was lost is not complete.",
+		File:   "scheduler/run.go",
+		Old:    "case state == working, r.lease.Err() != nil:",
+		New:    "case state == working:",
+		Checks: []Check{tests(scheduler, "TestRunThatLostItsLeaseIsNotComplete")},
+	},
+	{
+		Name:   "tick-lost-beside-a-waiting-one",
+		Rule:   "A tick that comes when a waiting one is handed out is not lost.",
+		File:   "scheduler/job.go",
+		Old:    "\t\tj.remember()\n",
+		New:    "",
+		Checks: []Check{tests(scheduler, "TestTickBesideAWaitingOne")},
+	},
+	{
 		Name:   "run-that-was-not-called-counts",
 		Rule:   "A tick whose task is not called is given back.",
 		File:   "scheduler/run.go",
