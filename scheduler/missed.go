@@ -33,8 +33,12 @@ func (j *job) missedSince(s redlock.Sequence, to time.Time) ([]time.Time, error)
 	}), err
 }
 
-// overlaps reports whether the tick came while an earlier run went on, which has been completed since.
+// overlaps reports whether the tick came while an earlier run went on, which has been completed since. A run that began more than
+// HandoverGrace after its tick, or after the interval of a duration job, was late itself, and others wait for their turn behind it.
 func (j *job) overlaps(s redlock.Sequence, tick time.Time) bool {
+	if s.BeganAt.Sub(time.UnixMilli(s.Completed)) > j.ticks.every+HandoverGrace {
+		return false
+	}
 	return s.Completed > 0 && s.Completed < tick.UnixMilli() && !s.BeganAt.IsZero() && tick.After(s.BeganAt) && !tick.After(s.CompletedAt)
 }
 

@@ -118,10 +118,12 @@ func TestIntervalInProgressIsCaughtUp(t *testing.T) {
 // A tick whose run did not return is run again before those that follow.
 func TestTickThatPanickedIsNotOvertaken(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
+		panics := 0
 		for range 3 {
 			r := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll), scheduler.WithDelivery(redlock.AtLeastOnce))
 			r.add(t, secondly, func(ctx context.Context) {
-				if run, _ := scheduler.RunFromContext(ctx); run.Tick.Equal(at(3)) && run.Attempt <= 2 {
+				if run, _ := scheduler.RunFromContext(ctx); run.Tick.Equal(at(3)) && panics < 2 {
+					panics++
 					panic("not yet")
 				}
 			}, gocron.WithEventListeners(gocron.AfterJobRunsWithPanic(func(uuid.UUID, string, any) {})))
@@ -179,5 +181,24 @@ func TestRunThatLostItsLeaseIsNotComplete(t *testing.T) {
 		r.Start()
 		until(25 * time.Second)
 		require.Equal(t, []int{10, 10, 20}, c.book.tickSeconds())
+	})
+}
+
+// A tick that comes while an earlier one is run late waits for its turn.
+func TestTickBehindALateRun(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		start := func() *replica {
+			r := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll), ahead(800*time.Millisecond))
+			r.add(t, tenSecondly, func() { time.Sleep(2 * time.Second) })
+			r.Start()
+			return r
+		}
+		r := start()
+		until(15 * time.Second)
+		require.NoError(t, r.Shutdown())
+		until(29500 * time.Millisecond) // by its clock the tick of 30 s has come
+		start()
+		until(45 * time.Second)
+		require.Equal(t, []int{10, 20, 30, 40}, c.book.tickSeconds())
 	})
 }

@@ -38,8 +38,8 @@ var tickMutants = []Mutant{
 		Name:   "tick-lost-beside-a-waiting-one",
 		Rule:   "A tick that comes when a waiting one is handed out is not lost.",
 		File:   "scheduler/job.go",
-		Old:    "\t\tj.remember()\n",
-		New:    "",
+		Old:    "j.owed = append(j.owed, at)",
+		New:    "_ = at",
 		Checks: []Check{tests(scheduler, "TestTickBesideAWaitingOne")},
 	},
 	{
@@ -105,6 +105,14 @@ var tickMutants = []Mutant{
 		Old:    "case q.behind && c.job.overlaps(lease.Previous(), q.tick):",
 		New:    "case q.behind && false:",
 		Checks: []Check{tests(scheduler, "TestOverlappedTicksAreNotMissed")},
+	},
+	{
+		Name:   "late-run-overlaps",
+		Rule:   "A tick that comes while an earlier one is run late waits for its turn.",
+		File:   "scheduler/missed.go",
+		Old:    "> j.ticks.every+HandoverGrace {",
+		New:    "> 1000*time.Hour {",
+		Checks: []Check{tests(scheduler, "TestTickBehindALateRun")},
 	},
 	{
 		Name:   "missed-tick-overtaken",
