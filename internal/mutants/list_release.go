@@ -7,7 +7,7 @@ var releaseMutants = []Mutant{
 		Rule:   "The context is cancelled before anything is released.",
 		File:   "redlock/release.go",
 		Old:    "ended := l.end(ErrReleased)\n\tl.mu.Unlock()",
-		New:    "l.mu.Unlock()\n\t_ = l.free(ctx)\n\tl.mu.Lock()\n\tended := l.end(ErrReleased)\n\tl.mu.Unlock()",
+		New:    "l.mu.Unlock()\n\t_ = l.free(ctx, record)\n\tl.mu.Lock()\n\tended := l.end(ErrReleased)\n\tl.mu.Unlock()",
 		Checks: []Check{tests(redlock, "TestReleaseCancelsTheContextFirst")},
 	},
 	{

@@ -96,7 +96,7 @@ func mutantsMain(ctx context.Context, args []string, list []Mutant, stdout, stde
 	}
 	o.out = stdout
 	verdicts, err := o.work(ctx, list)
-	if err == nil && o.markdown != "" {
+	if err == nil && o.markdown != "" && ctx.Err() == nil { // the verdicts of a run that was cut short are no table
 		err = writeTable(o.markdown, table(verdicts))
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -162,6 +163,30 @@ func TestInterruptedRunsAreNoPass(t *testing.T) {
 	require.Contains(t, stdout.String(), "0 caught, 0 survived, 2 show nothing")
 	require.Equal(t, exitTrouble, mutantsMain(ctx, nil, tinyMutants()[:2], &stdout, &stderr))
 	require.Contains(t, stderr.String(), "context canceled")
+}
+
+// cancelAt cancels when a line with this word is printed.
+type cancelAt struct {
+	word   string
+	cancel context.CancelFunc
+}
+
+func (c cancelAt) Write(text []byte) (int, error) {
+	if strings.Contains(string(text), c.word) {
+		c.cancel()
+	}
+	return len(text), nil
+}
+
+// The verdicts of a run that was cut short are no table.
+func TestInterruptedRunWritesNoTable(t *testing.T) {
+	t.Chdir(filepath.Join("testdata", "tiny"))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	page := filepath.Join(t.TempDir(), "page.md")
+	code := mutantsMain(ctx, []string{"-timeout", "30s", "-markdown", page}, tinyMutants()[:2], cancelAt{"nothing broken", cancel}, io.Discard)
+	require.Equal(t, exitTrouble, code)
+	require.NoFileExists(t, page)
 }
 
 func TestOutsideOfAModule(t *testing.T) {
