@@ -113,7 +113,11 @@ func TestPageListsEveryMutant(t *testing.T) {
 		}
 		return names
 	}
-	require.Equal(t, names(table(want)), names(rows), "run go run ./internal/mutants -markdown docs/mutants.md")
+	listed, shown := names(table(want)), names(rows)
+	for i := range min(len(listed), len(shown)) {
+		require.Equal(t, listed[i], shown[i], "run go run ./internal/mutants -markdown docs/mutants.md")
+	}
+	require.Len(t, shown, len(listed), "run go run ./internal/mutants -markdown docs/mutants.md")
 	require.NotContains(t, rows, "**", "something was not caught")
 }
 
