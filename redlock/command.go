@@ -31,6 +31,9 @@ var (
 // With full it is an EVAL, which teaches the script to a server that does not know it, unless the script is only for one
 // process. (SCRIPT LOAD would reach any one node of a Cluster.)
 func (r *request) command(client valkey.Client, g *gated, full bool) valkey.Completed {
+	if r.op == opLeave {
+		return client.B().Zrem().Key(r.attempt.keys.wait).Member(r.attempt.member).Build()
+	}
 	switch r.attempt {
 	case infoProbe:
 		return client.B().Info().Section(infoSections...).Build()
@@ -57,9 +60,11 @@ func (r *request) keys() []string {
 	var keys []string
 	switch r.op {
 	case OpRelease:
-		keys = []string{k.lock}
+		keys = []string{k.lock, k.wait}
 	case OpAgree:
 		return []string{k.lock, k.fence}
+	case OpAcquire:
+		keys = []string{k.lock, k.fence, k.wait}
 	default:
 		keys = []string{k.lock, k.fence}
 	}
@@ -77,7 +82,7 @@ func (r *request) arguments(g *gated) []string {
 	}
 	switch r.op {
 	case OpAcquire:
-		return append([]string{r.attempt.owner, a.ttl, a.hint, counterLifetime, a.skew}, once...)
+		return append([]string{r.attempt.owner, a.ttl, a.hint, counterLifetime, a.skew, r.attempt.member, queueLifetime(r.attempt.cfg.ttl)}, once...)
 	case OpAgree:
 		return []string{r.attempt.owner, a.token, counterLifetime}
 	case OpExtend:
@@ -87,7 +92,7 @@ func (r *request) arguments(g *gated) []string {
 		}
 		return append([]string{r.attempt.owner, a.ttl, a.token, counterLifetime, a.spread, refill}, once...)
 	case OpRelease:
-		args := []string{r.attempt.owner, a.keep, a.notice}
+		args := []string{r.attempt.owner, a.keep, a.turn, r.attempt.member, a.channel, a.counted}
 		if once != nil {
 			args = append(append(args, a.record), once...)
 		}
@@ -140,10 +145,15 @@ func parseAcquire(msg valkey.ValkeyMessage) (reply, error) {
 			return reply{}, err
 		}
 		rep.verdict = refused
-		if len(parts) < 4 {
+		if len(parts) != 6 {
 			return reply{}, unexpected(msg)
 		}
-		if len(parts) > 4 && !parts[4].IsNil() {
+		rank, err := parts[5].AsInt64()
+		if err != nil {
+			return reply{}, unexpected(msg)
+		}
+		rep.rank = int(rank)
+		if !parts[4].IsNil() {
 			if text, err := parts[4].ToString(); err == nil {
 				rep.holds = parseRecord(text)
 			}

@@ -14,7 +14,7 @@ type keyset struct {
 	lock   string // owner value, expires with the TTL
 	fence  string // counter of fencing tokens
 	record string // of the sequence, see WithOnce
-	notice string // channel on which releases are published
+	wait   string // queue of those who wait, see queue.go
 }
 
 func (c *config) keyset(key string) (*keyset, error) {
@@ -27,7 +27,7 @@ func (c *config) keyset(key string) (*keyset, error) {
 		return nil, &OptionError{"key", "starts with }, which would spread its state over several cluster slots"}
 	}
 	lock := c.prefix + ":{" + key + "}"
-	return &keyset{name: key, lock: lock, fence: lock + ":fence", record: lock + ":once", notice: lock + ":notice"}, nil
+	return &keyset{name: key, lock: lock, fence: lock + ":fence", record: lock + ":once", wait: lock + ":wait"}, nil
 }
 
 // An owner value is the identity, a separator and randomLength characters from a cryptographic source. It is

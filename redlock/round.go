@@ -17,6 +17,8 @@ type attempt struct {
 	owner string
 	cfg   leaseConfig
 	ended atomic.Bool
+
+	member string // of the queue, see queue.go; empty for an attempt that does not wait
 }
 
 // request is one operation on one node.
@@ -39,8 +41,10 @@ type arguments struct {
 	token  string // agree, extend
 	spread string // extend ('1' raises the counter to the token)
 	keep   string // release
-	notice string // release ('' publishes nothing)
-	record string // release; what to do with the record of the sequence
+
+	// release; see releaseScript. Without a turn nobody is called.
+	turn, channel, counted string
+	record                 string // release; what to do with the record of the sequence
 }
 
 // reply is a node's answer to a request.
@@ -49,6 +53,7 @@ type reply struct {
 	token     uint64        // counter, for granted acquires and observations
 	owner     string        // holder's owner value, for refused acquires and observations
 	pttl      time.Duration // holder's TTL, likewise
+	rank      int           // for refused acquires that wait: how many wait before it; -1 if it does not
 	extend    int           // what extendScript answered
 	server    time.Duration // server's clock, for acquires and probes; since 1970
 	record    *record       // of the sequence: for acquires with WithOnce, granted or refused because of it

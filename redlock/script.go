@@ -28,32 +28,59 @@ func newScript(text string) *script {
 // often it was, and when the last time; the largest completed, when it was granted, or 0 if that is not known, and when completed; the first
 // two as they were before the last grant; and that grant's owner value. Times are in ms, by the server's clock.
 //
-// KEYS lock, fence, record; ARGV owner, ttl ms, hint us, counter lifetime ms, clock skew us, and with a record the
-// sequence, its lifetime ms, '1' to count what was granted, '1' if it is a time in ms.
-// Returns 'counter seconds micros record', or {holder's owner value, its PTTL, seconds, micros, record}, or with the
+// The queue is in queue.go. Nothing of it may cost an acquisition, hence pcall.
+//
+// KEYS lock, fence, wait, record; ARGV owner, ttl ms, hint us, counter lifetime ms, clock skew us, member of the queue or ”,
+// lifetime of the queue ms, and with a record the sequence, its lifetime ms, '1' to count what was granted, '1' if it is a time in ms.
+// Returns 'counter seconds micros record', or {owner value or member in the way, its PTTL, seconds, micros, record, rank}, or with the
 // sequence refused {record, seconds, micros}; seconds and micros are TIME.
 var acquireScript = newScript(`
 local time = redis.call('TIME')
 local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then
-  return {holder, redis.call('PTTL', KEYS[1]), time[1], time[2], KEYS[3] and redis.call('GET', KEYS[3])}
+local inTheWay, left = holder, 0
+if not holder then
+  local first = redis.pcall('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
+  if first[1] and first[1] ~= ARGV[6] and tonumber(first[2]) < 0 then
+    left = -tonumber(first[2]) - math.floor(time[1] * 1000 + time[2] / 1000)
+    if left > 0 and left <= 1000 then
+      inTheWay = first[1]
+    else
+      redis.pcall('ZREM', KEYS[3], first[1])
+    end
+  end
+elseif holder ~= ARGV[1] then
+  left = redis.call('PTTL', KEYS[1])
+end
+if inTheWay and inTheWay ~= ARGV[1] then
+  local rank = -1
+  if ARGV[6] ~= '' then
+    rank = redis.pcall('ZRANK', KEYS[3], ARGV[6])
+    if type(rank) ~= 'number' then
+      rank = redis.pcall('ZCARD', KEYS[3])
+      if type(rank) ~= 'number' or rank >= 4096 or type(redis.pcall('ZADD', KEYS[3], redis.call('GET', KEYS[2]) or '0', ARGV[6])) ~= 'number' then
+        rank = -1
+      end
+    end
+    redis.pcall('PEXPIRE', KEYS[3], ARGV[7])
+  end
+  return {inTheWay, left, time[1], time[2], KEYS[4] and redis.call('GET', KEYS[4]) or false, rank}
 end
 local record = ''
-if KEYS[3] then
-  local ahead = ARGV[6] - time[1] * 1000
-  if ARGV[9] == '1' and ahead > ARGV[5] / 1000 + 1000 then
+if KEYS[4] then
+  local ahead = ARGV[8] - time[1] * 1000
+  if ARGV[11] == '1' and ahead > ARGV[5] / 1000 + 1000 then
     return redis.error_reply(string.format("TENUREAHEAD the tick is %.0f s ahead of the server's clock", ahead / 1000))
   end
-  record = redis.call('GET', KEYS[3]) or '0 0 0 0 0 0 0 0 '
+  record = redis.call('GET', KEYS[4]) or '0 0 0 0 0 0 0 0 '
   if not holder then
     local granted, times, completed, span = string.match(record, '^(%d+) (%d+) %d+ (%d+) (%d+ %d+) ')
-    local n, last = tonumber(ARGV[6]), tonumber(granted)
-    if tonumber(completed) >= n or (ARGV[8] == '1' and last >= n) then
+    local n, last = tonumber(ARGV[8]), tonumber(granted)
+    if tonumber(completed) >= n or (ARGV[10] == '1' and last >= n) then
       return {record, time[1], time[2]}
     end
     local before = granted .. ' ' .. times
     if last < n then
-      granted, times = ARGV[6], 1
+      granted, times = ARGV[8], 1
     elseif last == n then
       times = times + 1
     end
@@ -67,10 +94,13 @@ if not holder then
   local hint = math.max(now - ARGV[5], math.min(now + ARGV[5], tonumber(ARGV[3])))
   fence = string.format('%.0f', math.max(tonumber(fence) + 1, hint))
   redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])
-  if KEYS[3] then
-    redis.call('SET', KEYS[3], record, 'PX', ARGV[7])
+  if KEYS[4] then
+    redis.call('SET', KEYS[4], record, 'PX', ARGV[9])
   end
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+  if ARGV[6] ~= '' then
+    redis.pcall('ZREM', KEYS[3], ARGV[6])
+  end
 end
 return fence .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. record
 `)
@@ -144,35 +174,36 @@ return answer
 `)
 
 // releaseScript deletes the key if it is the owner's, or shortens its life to what is left of the minimum
-// hold, and tells waiters when a channel is given. The message is the milliseconds until the key is free, a
-// space, and the owner value that ended. A user who may not publish must not lose the release, hence pcall.
+// hold, and calls those whose turn it is, see queue.go. A user who may not publish, and a queue that is none, must not
+// cost the release, hence pcall.
 //
-// With a second key it corrects the record of the sequence first, whoever has the key: 'undo' takes back what this owner
+// With a third key it corrects the record of the sequence first, whoever has the key: 'undo' takes back what this owner
 // recorded, 'done' records the completion. A server that is full must not lose the release over it, hence pcall.
 //
-// KEYS lock, record; ARGV owner, keep ms, channel or ”, and with a record what to do with it, the sequence and its
+// KEYS lock, wait, record; ARGV owner, keep ms, turn ms or ” to call nobody, the owner's own member of the queue or ”, what channels
+// begin with, '1' where a call that nobody receives means that its process has gone, and with a record what to do with it, the sequence and its
 // lifetime ms. Returns 1 if the key was the owner's and 0 if not, and 2 more if the record could not be written.
 var releaseScript = newScript(`
 local unwritten = 0
-if KEYS[2] and ARGV[4] ~= 'keep' then
-  local record = redis.call('GET', KEYS[2]) or '0 0 0 0 0 0 0 0 '
+if KEYS[3] and ARGV[7] ~= 'keep' then
+  local record = redis.call('GET', KEYS[3]) or '0 0 0 0 0 0 0 0 '
   local granted, times, began, completed, span, before, owner = string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%d+ %d+) (%d+ %d+) (.*)$')
   local changed
-  if ARGV[4] == 'undo' then
+  if ARGV[7] == 'undo' then
     if owner == ARGV[1] then
       changed = before .. ' 0 ' .. completed .. ' ' .. span .. ' ' .. before .. ' '
     end
-  elseif tonumber(completed) < tonumber(ARGV[5]) then
-    if tonumber(granted) < tonumber(ARGV[5]) then
+  elseif tonumber(completed) < tonumber(ARGV[8]) then
+    if tonumber(granted) < tonumber(ARGV[8]) then
       before = granted .. ' ' .. times
-      granted, times, began, owner = ARGV[5], 1, 0, ARGV[1]
+      granted, times, began, owner = ARGV[8], 1, 0, ARGV[1]
     end
     local time = redis.call('TIME')
-    span = (granted == ARGV[5] and began or '0') .. string.format(' %.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-    changed = granted .. ' ' .. times .. ' ' .. began .. ' ' .. ARGV[5] .. ' ' .. span .. ' ' .. before .. ' ' .. owner
+    span = (granted == ARGV[8] and began or '0') .. string.format(' %.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+    changed = granted .. ' ' .. times .. ' ' .. began .. ' ' .. ARGV[8] .. ' ' .. span .. ' ' .. before .. ' ' .. owner
   end
   if changed then
-    if redis.pcall('SET', KEYS[2], changed, 'PX', ARGV[6])['err'] then
+    if redis.pcall('SET', KEYS[3], changed, 'PX', ARGV[9])['err'] then
       unwritten = 2
     end
   end
@@ -185,8 +216,37 @@ if ARGV[2] == '0' then
 elseif redis.call('PTTL', KEYS[1]) > tonumber(ARGV[2]) then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
-if ARGV[3] ~= '' then
-  redis.pcall('PUBLISH', ARGV[3], ARGV[2] .. ' ' .. ARGV[1])
+if ARGV[4] ~= '' then
+  redis.pcall('ZREM', KEYS[2], ARGV[4])
+end
+if ARGV[3] == '' or redis.pcall('EXISTS', KEYS[2]) ~= 1 then
+  return unwritten + 1
+end
+local called, at, told = {}, 0, 0
+for _ = 1, 64 do
+  local member = redis.pcall('ZRANGE', KEYS[2], at, at)[1]
+  if not member or told == 3 then
+    break
+  end
+  local number, process = string.match(member, '^(%d+) (%S+)')
+  at = at + 1
+  if process and not called[process] then
+    called[process] = true
+    local free = ARGV[2] + told * ARGV[3]
+    local received = redis.pcall('PUBLISH', ARGV[5] .. process, string.format('%.0f', free) .. ' ' .. number .. ' ' .. ARGV[1])
+    if received == 0 and ARGV[6] == '1' then
+      redis.pcall('ZREM', KEYS[2], member)
+      called[process] = nil
+      at = at - 1
+    else
+      if told == 0 then
+        local time = redis.call('TIME')
+        redis.pcall('ZADD', KEYS[2], string.format('-%.0f', time[1] * 1000 + time[2] / 1000 + free + ARGV[3]), member)
+        at = 1
+      end
+      told = told + 1
+    end
+  end
 end
 return unwritten + 1
 `)
