@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/tenure-dev/tenure/internal/clock"
 )
 
 // When a holder's keys expire, several waiters wake. They come back spread over expirySpread, so that most of
@@ -15,6 +17,12 @@ const (
 
 // pollJitter spreads the polls of waiters around one a TTL.
 const pollJitter = 0.1
+
+// vacancy is since when, and how, a key is free that was waited for.
+type vacancy struct {
+	by    FreedBy // empty while it is held, as far as is known
+	since clock.Instant
+}
 
 // wait tries until it has the lease or ctx ends.
 func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
@@ -41,6 +49,7 @@ func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
 		switch {
 		case errors.As(err, &held):
 			backoff = a.q.cfg.retryMin
+			a.vacancy = vacancy{by: FreedByExpiry, since: a.q.clock.Now().Add(a.freeIn)}
 			if w == nil {
 				w = a.q.notices.watch(a.keys.notice)
 			}
@@ -80,6 +89,7 @@ func (a *acquisition) sleep(ctx context.Context, w *watch, pause time.Duration) 
 		case <-timer.C:
 			return true
 		case until := <-wake:
+			a.vacancy = vacancy{by: FreedByRelease, since: a.q.clock.Now().Add(until)}
 			if until == 0 {
 				return true
 			}
