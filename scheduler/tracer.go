@@ -35,8 +35,8 @@ type TraceRunEndData struct {
 	Panicked bool  // it did not return
 }
 
-// SkipTracer is told why ticks are not run on this replica: see SkipError. A tick that is skipped as pending is reported again when
-// it is run, or given up.
+// SkipTracer is told why ticks are not run on this replica: see SkipError. A tick that is skipped as pending is run later or reported again, unless
+// it is a follower's (SkipNotLeader): nothing more is heard of the ticks that the leader runs.
 type SkipTracer interface {
 	TraceSkip(ctx context.Context, data TraceSkipData)
 }
