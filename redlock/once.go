@@ -167,12 +167,19 @@ func done(replies []reply, n int64) (nodes int, completed bool) {
 func (a *acquisition) doneError(replies []reply) *DoneError {
 	e := &DoneError{Key: a.keys.name, Sequence: a.cfg.once.n}
 	for _, rep := range replies {
-		if r := rep.record; r != nil {
-			if r.granted >= e.Granted && r.owner != "" {
-				e.Identity = ownerIdentity(r.owner)
-			}
-			e.Granted, e.Completed = max(e.Granted, r.granted), max(e.Completed, r.completed)
+		r := rep.record
+		if r == nil {
+			continue
 		}
+		e.Completed = max(e.Completed, r.completed)
+		if rep.verdict == agreed {
+			e.Granted = max(e.Granted, r.before) // what it was granted is this attempt's, which has failed
+			continue
+		}
+		if r.granted >= e.Granted && r.owner != "" {
+			e.Identity = ownerIdentity(r.owner)
+		}
+		e.Granted = max(e.Granted, r.granted)
 	}
 	return e
 }

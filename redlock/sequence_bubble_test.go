@@ -104,3 +104,16 @@ func TestOnceUndoIsTheOwners(t *testing.T) {
 		}
 	})
 }
+
+func TestExtensionSpreadsTheSequence(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		require.NoError(t, fleet.Node(2).Kill())
+		l := acquire(t, q, atMostOnce(9))
+		require.NoError(t, fleet.Node(2).Restart(false))
+		time.Sleep(2*quarantine + ttl)
+		require.NoError(t, l.Err())
+		record, _ := fleet.Node(2).Get(recordKey)
+		require.Regexp(t, `^9 1 0 0 0 0 0 0 `, record)
+	})
+}
