@@ -141,7 +141,8 @@ type TraceLostData struct {
 	Err    error
 }
 
-// VoteTracer is told when a node gains or loses its vote, of each node when the Quorum is made, and when it has been closed.
+// VoteTracer is told when a node gains or loses its vote, or has another reason not to vote or another end of its quarantine; and of each node when
+// the Quorum is made, and when it has been closed.
 type VoteTracer interface {
 	TraceVote(ctx context.Context, data TraceVoteData)
 }

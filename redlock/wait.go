@@ -80,7 +80,7 @@ func (a *acquisition) sleep(ctx context.Context, w *watch, pause time.Duration) 
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	poll := time.Now().Add(jitter(a.cfg.ttl, pollJitter)) // beyond which no announcement puts it off
-	var wake chan time.Duration
+	var wake chan wakeUp
 	if w != nil {
 		wake = w.wake
 	}
@@ -88,13 +88,15 @@ func (a *acquisition) sleep(ctx context.Context, w *watch, pause time.Duration) 
 		select {
 		case <-timer.C:
 			return true
-		case until := <-wake:
-			a.vacancy = vacancy{by: FreedByRelease, since: a.q.clock.Now().Add(until)}
-			if until == 0 {
+		case u := <-wake:
+			if u.released {
+				a.vacancy = vacancy{by: FreedByRelease, since: a.q.clock.Now().Add(u.freeIn)}
+			}
+			if u.freeIn == 0 {
 				return true
 			}
 			// Released with a minimum hold: the key goes when that is over.
-			a.freeIn = until
+			a.freeIn = u.freeIn
 			timer.Reset(min(a.untilExpiry(), time.Until(poll)))
 		case <-ctx.Done():
 			return false
