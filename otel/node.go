@@ -71,6 +71,9 @@ func nodeSpanName(op redlock.Op) string {
 	}
 }
 
+// abandoned is the type of the error of a request that was never sent, because the round had been decided without it. That is no failure.
+const abandoned = "abandoned"
+
 type nodeSpanKey struct{}
 
 // TraceNodeStart implements redlock.NodeTracer. Spans of extensions are made by TraceExtend.
@@ -88,9 +91,10 @@ func (i *Instrumentation) TraceNodeStart(ctx context.Context, data redlock.Trace
 
 // TraceNodeEnd implements redlock.NodeTracer.
 func (i *Instrumentation) TraceNodeEnd(ctx context.Context, data redlock.TraceNodeEndData) {
-	if i.nodeDuration.Enabled(ctx) {
+	kind := redlock.ErrorType(data.Err)
+	if kind != abandoned && i.nodeDuration.Enabled(ctx) {
 		if m := i.node(data.Node).took[data.Op]; m != nil {
-			i.nodeDuration.Record(ctx, data.Duration.Seconds(), m.get(redlock.ErrorType(data.Err), errorTypeAttribute)...)
+			i.nodeDuration.Record(ctx, data.Duration.Seconds(), m.get(kind, errorTypeAttribute)...)
 		}
 	}
 	if span, ok := ctx.Value(nodeSpanKey{}).(trace.Span); ok && data.Op != redlock.OpExtend {
@@ -109,10 +113,12 @@ func errorTypeAttribute(errorType string) []attribute.KeyValue {
 func endNode(span trace.Span, ok bool, err error, opts ...trace.SpanEndOption) {
 	if span.IsRecording() {
 		outcome := "refused"
-		switch {
+		switch kind := redlock.ErrorType(err); {
+		case kind == abandoned:
+			outcome = abandoned
 		case err != nil:
 			outcome = outcomeFailed
-			span.SetAttributes(keyErrorType.String(redlock.ErrorType(err)))
+			span.SetAttributes(keyErrorType.String(kind))
 			span.SetStatus(codes.Error, err.Error())
 		case ok:
 			outcome = "ok"
