@@ -58,6 +58,7 @@ type acquisition struct {
 	votes    int
 	unclear  bool          // the last split vote may have been a holder's
 	freeIn   time.Duration // until enough of the refusing nodes' keys have expired, after a HeldError
+	vacancy  vacancy       // of the key, as far as a waiter knows
 }
 
 func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, error) {
@@ -80,9 +81,14 @@ func (a *acquisition) traced(ctx context.Context, wait bool, acquire func(contex
 	ctx = t.TraceAcquireStart(ctx, TraceAcquireStartData{
 		Key: a.keys.name, TTL: a.cfg.ttl, Nodes: len(a.q.nodes), Quorum: a.q.need, Wait: wait,
 	})
+	began := a.q.clock.Now()
 	l, err := acquire(ctx)
-	data := TraceAcquireEndData{Key: a.keys.name, Attempts: a.attempts, Votes: a.votes, Lease: l, Err: err}
+	now := a.q.clock.Now()
+	data := TraceAcquireEndData{Key: a.keys.name, Duration: now.Sub(began), Attempts: a.attempts, Votes: a.votes, Lease: l, Err: err}
 	if l != nil {
+		if v := a.vacancy; v.by != "" && v.since <= now {
+			data.FreedBy, data.Vacant = v.by, now.Sub(v.since)
+		}
 		data.FencingToken = l.token
 		data.Validity = l.remaining()
 	}

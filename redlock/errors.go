@@ -123,7 +123,7 @@ func (e *NodeError) detail() string {
 func (e *NodeError) Unwrap() error { return e.Err }
 
 // ErrorType returns the Condition where one is known, and otherwise "timeout", "overloaded", "server" (the server
-// answered with an error) or "connection".
+// answered with an error), "abandoned" (it was not sent, because what it was for had been decided without it) or "connection".
 func (e *NodeError) ErrorType() string {
 	var known *ConditionError
 	switch {
@@ -135,6 +135,8 @@ func (e *NodeError) ErrorType() string {
 		return "closed"
 	case errors.Is(e.Err, errOverloaded):
 		return "overloaded"
+	case errors.Is(e.Err, errAbandoned):
+		return "abandoned"
 	case isServerError(e.Err):
 		return "server"
 	default:

@@ -234,8 +234,15 @@ func (l *Lease) traceExtend(o outcome, began time.Time, margin time.Duration, er
 	if t == nil {
 		return
 	}
-	data := TraceExtendData{Key: l.Key(), Start: began, Duration: time.Since(began), Margin: margin, Err: err}
-	for _, rep := range o.replies {
+	data := TraceExtendData{Key: l.Key(), Lease: l, Start: began, Duration: time.Since(began), Margin: margin, Err: err}
+	for i, rep := range o.replies {
+		if rep.verdict != pending {
+			answer := NodeAnswer{Node: l.q.nodes[i].addr, Duration: rep.took, OK: rep.verdict == agreed}
+			if rep.err != nil {
+				answer.Err = rep.err
+			}
+			data.Answers = append(data.Answers, answer)
+		}
 		switch rep.extend {
 		case extendOwn:
 			data.Extended++

@@ -52,6 +52,27 @@ func (s *gateStatus) reason() error {
 	return s.cause
 }
 
+// become sets the status, and tells the tracer if it is news.
+func (g *gate) become(status *gateStatus) (was *gateStatus) {
+	was = g.status.Swap(status)
+	if was.until != status.until || ErrorType(was.reason()) != ErrorType(status.reason()) {
+		g.tell(status)
+	}
+	return was
+}
+
+func (g *gate) tell(status *gateStatus) {
+	t := g.n.q.cfg.tracers.vote
+	if t == nil {
+		return
+	}
+	data := TraceVoteData{Node: g.n.addr, Err: status.reason()}
+	if data.Votes = data.Err == nil; status.until != 0 {
+		data.Until = status.err.Until
+	}
+	t.TraceVote(context.Background(), data)
+}
+
 // errNotConnected is the reason before the first look.
 var errNotConnected = errors.New("not connected yet")
 
@@ -101,7 +122,7 @@ func (g *gate) look(ctx context.Context, client valkey.Client) error {
 func (g *gate) shut() {
 	g.open, g.retry, g.pause = nil, 0, 0
 	why := &ConditionError{Condition: ConditionRestarted, Detail: "its scripts are gone, or its run_id or role has changed"}
-	g.status.Store(&gateStatus{err: why, risk: g.status.Load().risk})
+	g.become(&gateStatus{err: why, risk: g.status.Load().risk})
 }
 
 // close keeps the gate closed until then.
@@ -116,7 +137,7 @@ func (g *gate) close(why *ConditionError, until clock.Instant) {
 		status.until = until
 		why.Until = time.Now().Add(until.Sub(now))
 	}
-	was := g.status.Swap(status)
+	was := g.become(status)
 	if was.err == nil || was.err.Condition != why.Condition || status.until > was.until {
 		g.n.q.cfg.logger.WarnContext(context.Background(), "redlock: node does not vote", "node", g.n.addr, "reason", why)
 	}
@@ -126,7 +147,7 @@ func (g *gate) close(why *ConditionError, until clock.Instant) {
 func (g *gate) admitProcess(scripts *gated, risk *ConditionError) {
 	g.open, g.pause, g.jumped = scripts, 0, ""
 	g.inspectAt = g.n.q.clock.Now().Add(g.n.q.cfg.inspectEvery())
-	was := g.status.Swap(&gateStatus{risk: risk})
+	was := g.become(&gateStatus{risk: risk})
 	if was.err != nil && was.err.Condition != ConditionRestarted {
 		g.n.q.cfg.logger.InfoContext(context.Background(), "redlock: node votes", "node", g.n.addr)
 	}
@@ -148,7 +169,7 @@ func (g *gate) failed(err error) error {
 	cfg := g.n.q.cfg
 	g.pause = min(max(2*g.pause, cfg.retryMin), cfg.retryMax)
 	g.retry = g.n.q.clock.Now().Add(jitter(g.pause, 0.2))
-	g.status.Store(&gateStatus{cause: err, risk: g.status.Load().risk})
+	g.become(&gateStatus{cause: err, risk: g.status.Load().risk})
 	return err
 }
 

@@ -344,8 +344,11 @@ func (n *node) failure(op Op, err error) *NodeError {
 
 // settle hands a reply to the round and to the tracer.
 func (n *node) settle(r *request, rep reply) {
+	if r.began != 0 {
+		rep.took = n.q.clock.Now().Sub(r.began)
+	}
 	if t := n.q.cfg.tracers.node; t != nil && r.ctx != nil {
-		data := TraceNodeEndData{Op: r.op, Key: r.attempt.keys.name, Node: n.addr, OK: rep.verdict == agreed}
+		data := TraceNodeEndData{Op: r.op, Key: r.attempt.keys.name, Node: n.addr, OK: rep.verdict == agreed, Duration: rep.took}
 		if rep.err != nil {
 			data.Err = rep.err
 		}

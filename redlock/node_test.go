@@ -41,6 +41,7 @@ func TestNothingButReleasesIsSentForAnEndedAttempt(t *testing.T) {
 		o := r.round.outcome()
 		require.Equal(t, failed, o.replies[0].verdict)
 		require.ErrorIs(t, o.replies[0].err, errAbandoned)
+		require.Equal(t, "abandoned", ErrorType(o.replies[0].err))
 	}
 }
 

@@ -35,13 +35,18 @@ type topic struct {
 type watch struct {
 	n       *notices
 	channel string
-	// wake receives when it is worth to try: how long until the key is free.
-	wake chan time.Duration // capacity 1
+	wake    chan wakeUp // capacity 1; receives when it is worth to try
 
 	// guarded by notices.mu
 	owner string // the owner value of the release being counted
 	seen  int    // nodes that announced it
 	grace *time.Timer
+}
+
+// wakeUp tells a waiter to try.
+type wakeUp struct {
+	released bool          // the holder has released the key; if not, it may have, unheard
+	freeIn   time.Duration // until the key is free: what is left of a minimum hold
 }
 
 func newNotices(q *Quorum) *notices {
@@ -51,7 +56,7 @@ func newNotices(q *Quorum) *notices {
 // watch starts listening. The watch wakes once when a quorum of nodes listens (what was announced before then is
 // not heard), and then for each release. Stop it when done.
 func (ns *notices) watch(channel string) *watch {
-	w := &watch{n: ns, channel: channel, wake: make(chan time.Duration, 1)}
+	w := &watch{n: ns, channel: channel, wake: make(chan wakeUp, 1)}
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	if ns.listeners == nil {
@@ -63,7 +68,7 @@ func (ns *notices) watch(channel string) *watch {
 		ns.topics[channel] = t
 		ns.announce(channel)
 	} else if len(t.listening) >= ns.q.need {
-		w.push(0)
+		w.push(wakeUp{})
 	}
 	t.watches[w] = struct{}{}
 	return w
@@ -108,9 +113,9 @@ func (w *watch) stop() {
 	}
 }
 
-func (w *watch) push(until time.Duration) {
+func (w *watch) push(u wakeUp) {
 	select {
-	case w.wake <- until:
+	case w.wake <- u:
 	default:
 	}
 }
@@ -126,7 +131,7 @@ func (ns *notices) confirmed(node int, channel string) {
 	t.listening[node] = true
 	if len(t.listening) == ns.q.need {
 		for w := range t.watches {
-			w.push(0)
+			w.push(wakeUp{})
 		}
 	}
 }
@@ -168,11 +173,11 @@ func (w *watch) count(owner string, until time.Duration, need int) {
 		if w.grace != nil {
 			w.grace.Stop()
 		}
-		w.grace = time.AfterFunc(noticeGrace, func() { w.push(max(until-noticeGrace, 0)) })
+		w.grace = time.AfterFunc(noticeGrace, func() { w.push(wakeUp{released: true, freeIn: max(until-noticeGrace, 0)}) })
 	}
 	if w.seen++; w.seen == need {
 		w.grace.Stop()
-		w.push(until)
+		w.push(wakeUp{released: true, freeIn: until})
 	}
 }
 

@@ -250,6 +250,7 @@ func (q *Quorum) start() {
 			"nodes", len(q.nodes), "quorum", q.need)
 	}
 	for _, n := range q.nodes {
+		n.gate.tell(n.gate.status.Load())
 		go n.run()
 	}
 	q.work.Go(q.extender.run)
@@ -290,6 +291,7 @@ func (q *Quorum) Close() error {
 	}
 	for _, n := range q.nodes {
 		<-n.stopped
+		n.gate.tell(&gateStatus{cause: ErrClosed})
 	}
 	q.work.Wait()
 	return nil
@@ -338,12 +340,16 @@ func (q *Quorum) isClosed() bool {
 // timer: the caller waits or expires the round.
 func (q *Quorum) broadcast(ctx context.Context, rd *round, at *attempt, args *arguments, expires clock.Instant, want func(int) bool) {
 	requests := make([]request, len(q.nodes))
+	traced := q.cfg.tracers.node != nil || q.cfg.tracers.extend != nil
 	for i, n := range q.nodes {
 		if want != nil && !want(i) {
 			continue
 		}
 		r := &requests[i]
 		*r = request{op: rd.op, attempt: at, round: rd, slot: i, args: args, expires: expires}
+		if traced {
+			r.began = q.clock.Now()
+		}
 		if t := q.cfg.tracers.node; t != nil {
 			r.ctx = t.TraceNodeStart(ctx, TraceNodeStartData{Op: rd.op, Key: at.keys.name, Node: n.addr})
 		}

@@ -56,7 +56,7 @@ func (l *Lease) finish(ctx context.Context, record string) error {
 	}
 	l.outcome = err
 	if t != nil {
-		t.TraceReleaseEnd(ctx, TraceReleaseEndData{Key: l.Key(), Lease: l, Held: l.held(), Err: err})
+		t.TraceReleaseEnd(ctx, TraceReleaseEndData{Key: l.Key(), Lease: l, Held: l.held(), Lost: !ended, Err: err})
 	}
 	return err
 }

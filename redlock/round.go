@@ -31,6 +31,7 @@ type request struct {
 	expires clock.Instant // not sent after this
 	pause   time.Duration // before the next try of a release that failed
 	slot    int           // place in the round
+	began   clock.Instant // when it was queued; for tracers only
 }
 
 // arguments are the parts of a command that are the same on every node, as text.
@@ -61,6 +62,7 @@ type reply struct {
 	unwritten bool          // releases: the record of the sequence could not be written
 	info      *serverInfo   // for probes
 	at        clock.Instant // when it came, for probes
+	took      time.Duration // since it was queued; for tracers only
 	err       *NodeError
 }
 

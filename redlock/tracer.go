@@ -6,7 +6,7 @@ import (
 )
 
 // AcquireTracer is told of every TryAcquire and Acquire. It is what WithTracer takes; a value that also
-// implements NodeTracer, ExtendTracer, ReleaseTracer or LostTracer is told of those too (they are looked for
+// implements NodeTracer, ExtendTracer, ReleaseTracer, LostTracer or VoteTracer is told of those too (they are looked for
 // once, when the Quorum is made).
 //
 // All tracer methods are called synchronously and must not block or panic: the node and extension methods run on the
@@ -31,13 +31,29 @@ type TraceAcquireStartData struct {
 // TraceAcquireEndData is how an acquisition ended.
 type TraceAcquireEndData struct {
 	Key          string
+	Duration     time.Duration // from TraceAcquireStart
 	Attempts     int           // rounds that were sent
 	Votes        int           // nodes that granted in the last round, when its outcome was certain
 	Validity     time.Duration // validity left; zero without a lease
 	FencingToken uint64        // zero without a lease
 	Lease        *Lease        // nil without a lease
 	Err          error
+
+	// FreedBy tells how the key became free while Acquire waited for it; empty if it did not wait, there was no lease in the end, or it was
+	// free without a word. Vacant is how long nobody had it: from the release, as far as this process heard of it, or from
+	// the expiry of the keys, until it was acquired.
+	FreedBy FreedBy
+	Vacant  time.Duration
 }
+
+// FreedBy tells how a key that was waited for became free.
+type FreedBy string
+
+// How a key becomes free.
+const (
+	FreedByRelease FreedBy = "release" // its holder released it
+	FreedByExpiry  FreedBy = "expiry"  // its holder died or lost it, and the keys expired
+)
 
 // NodeTracer is told of every operation on a node. Start and end may be called on different goroutines, and
 // the end may come after the operation as a whole has ended: a round does not wait for stragglers.
@@ -60,6 +76,8 @@ type TraceNodeEndData struct {
 	Node string
 	OK   bool  // the node did what was asked; false without Err when it refused (held by another, not ours)
 	Err  error // a *NodeError, or nil
+
+	Duration time.Duration // from TraceNodeStart, waiting in the node's queue included
 }
 
 // ExtendTracer is told of every extension of a lease after its outcome is certain.
@@ -70,12 +88,22 @@ type ExtendTracer interface {
 // TraceExtendData is how an extension went.
 type TraceExtendData struct {
 	Key      string
+	Lease    *Lease
 	Start    time.Time
 	Duration time.Duration
 	Margin   time.Duration // validity that was left when the extension succeeded: how close it came
 	Extended int           // nodes that extended the key
 	Refilled int           // nodes that had lost the key and got it back
+	Answers  []NodeAnswer  // of the nodes that had answered by then
 	Err      error
+}
+
+// NodeAnswer is a node's answer to an extension.
+type NodeAnswer struct {
+	Node     string // host:port
+	Duration time.Duration
+	OK       bool  // the node has the key for this lease
+	Err      error // a *NodeError, or nil
 }
 
 // ReleaseTracer is told of every release.
@@ -95,6 +123,7 @@ type TraceReleaseEndData struct {
 	Key   string
 	Lease *Lease
 	Held  time.Duration // from the grant to the release
+	Lost  bool          // the lease had been lost before, of which LostTracer was told
 	Err   error
 }
 
@@ -112,6 +141,21 @@ type TraceLostData struct {
 	Err    error
 }
 
+// VoteTracer is told when a node gains or loses its vote, or has another reason not to vote or another end of its quarantine; and of each node when
+// the Quorum is made, and when it has been closed.
+type VoteTracer interface {
+	TraceVote(ctx context.Context, data TraceVoteData)
+}
+
+// TraceVoteData tells whether a node votes.
+type TraceVoteData struct {
+	Node  string
+	Votes bool
+	// Until is when a node that was restarted, or whose clock jumped, votes again; zero when it is not quarantined.
+	Until time.Time
+	Err   error // why it does not vote: a *ConditionError, or what kept it from being asked; nil when it votes
+}
+
 // tracers holds the interfaces that a tracer implements; the zero value traces nothing.
 type tracers struct {
 	acquire AcquireTracer
@@ -119,6 +163,7 @@ type tracers struct {
 	extend  ExtendTracer
 	release ReleaseTracer
 	lost    LostTracer
+	vote    VoteTracer
 }
 
 func newTracers(t AcquireTracer) tracers {
@@ -127,5 +172,6 @@ func newTracers(t AcquireTracer) tracers {
 	ts.extend, _ = t.(ExtendTracer)
 	ts.release, _ = t.(ReleaseTracer)
 	ts.lost, _ = t.(LostTracer)
+	ts.vote, _ = t.(VoteTracer)
 	return ts
 }

@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -62,12 +63,15 @@ func (r *recorder) TraceNodeStart(ctx context.Context, data redlock.TraceNodeSta
 
 func (r *recorder) TraceNodeEnd(ctx context.Context, data redlock.TraceNodeEndData) {
 	r.count(-1)
-	r.add("%v on %s: ok=%v %q", ctx.Value(parentKey{}), data.Node, data.OK, redlock.ErrorType(data.Err))
+	r.add("%v on %s: ok=%v %q after %v", ctx.Value(parentKey{}), data.Node, data.OK, redlock.ErrorType(data.Err), data.Duration)
 }
 
 func (r *recorder) TraceExtend(_ context.Context, data redlock.TraceExtendData) {
 	r.add("extended %s: %q extended=%d refilled=%d margin=%v", data.Key, redlock.ErrorType(data.Err), data.Extended, data.Refilled,
 		data.Margin.Round(100*time.Millisecond))
+	for _, a := range data.Answers {
+		r.add("%s says: ok=%v %q after %v", a.Node, a.OK, redlock.ErrorType(a.Err), a.Duration)
+	}
 }
 
 func (r *recorder) TraceReleaseStart(ctx context.Context, _ redlock.TraceReleaseStartData) context.Context {
@@ -77,7 +81,7 @@ func (r *recorder) TraceReleaseStart(ctx context.Context, _ redlock.TraceRelease
 
 func (r *recorder) TraceReleaseEnd(ctx context.Context, data redlock.TraceReleaseEndData) {
 	r.count(-1)
-	r.add("released by %v after %v: %q", ctx.Value(parentKey{}), data.Held, redlock.ErrorType(data.Err))
+	r.add("released by %v after %v: %q lost=%v", ctx.Value(parentKey{}), data.Held, redlock.ErrorType(data.Err), data.Lost)
 }
 
 func (r *recorder) TraceLost(_ context.Context, data redlock.TraceLostData) {
@@ -94,7 +98,7 @@ func TestTracerIsToldEverything(t *testing.T) {
 		require.Equal(t, "acquire key ttl=4s 2/3 wait=false", lines[0])
 		require.Contains(t, lines, `acquired by acquire: "" attempts=1 votes=2 lease=true token=true valid=true`)
 		for i := range 3 {
-			require.Contains(t, lines, fmt.Sprintf(`acquire>acquire on node-%d.pipe:6379: ok=true ""`, i+1))
+			require.Contains(t, lines, fmt.Sprintf(`acquire>acquire on node-%d.pipe:6379: ok=true "" after 0s`, i+1))
 		}
 
 		_, err := open(t, fleet, redlock.WithTracer(rec)).TryAcquire(t.Context(), "key")
@@ -102,7 +106,7 @@ func TestTracerIsToldEverything(t *testing.T) {
 		synctest.Wait()
 		lines = rec.take()
 		require.Contains(t, lines, `acquired by acquire: "held" attempts=1 votes=0 lease=false token=false valid=false`)
-		require.Contains(t, lines, `acquire>acquire on node-1.pipe:6379: ok=false ""`)
+		require.Contains(t, lines, `acquire>acquire on node-1.pipe:6379: ok=false "" after 0s`)
 
 		time.Sleep(time.Second)
 		require.NoError(t, l.Extend(t.Context()))
@@ -111,19 +115,25 @@ func TestTracerIsToldEverything(t *testing.T) {
 
 		freeze(t, fleet, 0, 1)
 		require.Error(t, l.Extend(t.Context()))
-		require.Contains(t, rec.take(), `extended key: "timeout" extended=1 refilled=0 margin=3.8s`)
+		lines = rec.take()
+		require.Contains(t, lines, `extended key: "timeout" extended=1 refilled=0 margin=3.8s`)
+		require.Contains(t, lines, `node-3.pipe:6379 says: ok=true "" after 0s`)
+		require.NotContains(t, strings.Join(lines, "\n"), "node-1.pipe:6379 says", "it has not answered")
 		thaw(t, fleet, 0, 1)
 
 		require.NoError(t, l.Release(t.Context()))
 		synctest.Wait()
 		lines = rec.take()
-		require.Contains(t, lines, `released by release after 1.2s: ""`)
-		require.Contains(t, lines, `release>release on node-3.pipe:6379: ok=true ""`)
+		require.Contains(t, lines, `released by release after 1.2s: "" lost=false`)
+		require.Contains(t, lines, `release>release on node-3.pipe:6379: ok=true "" after 0s`)
 
 		lost := acquire(t, q, redlock.WithoutAutoExtend())
 		<-lost.Context().Done()
 		synctest.Wait()
 		require.Contains(t, rec.take(), fmt.Sprintf("lost after %v: deadline", validity))
+		require.ErrorIs(t, lost.Release(t.Context()), redlock.ErrLost)
+		require.Contains(t, rec.take(), fmt.Sprintf("released by release after %v: %q lost=true", validity, "lost_deadline"))
+		synctest.Wait()
 		require.Zero(t, rec.open, "every start has its end")
 	})
 }

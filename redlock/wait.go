@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/tenure-dev/tenure/internal/clock"
 )
 
 // When a holder's keys expire, several waiters wake. They come back spread over expirySpread, so that most of
@@ -15,6 +17,12 @@ const (
 
 // pollJitter spreads the polls of waiters around one a TTL.
 const pollJitter = 0.1
+
+// vacancy is since when, and how, a key is free that was waited for.
+type vacancy struct {
+	by    FreedBy // empty while it is held, as far as is known
+	since clock.Instant
+}
 
 // wait tries until it has the lease or ctx ends.
 func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
@@ -41,6 +49,7 @@ func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
 		switch {
 		case errors.As(err, &held):
 			backoff = a.q.cfg.retryMin
+			a.vacancy = vacancy{by: FreedByExpiry, since: a.q.clock.Now().Add(a.freeIn)}
 			if w == nil {
 				w = a.q.notices.watch(a.keys.notice)
 			}
@@ -71,7 +80,7 @@ func (a *acquisition) sleep(ctx context.Context, w *watch, pause time.Duration) 
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	poll := time.Now().Add(jitter(a.cfg.ttl, pollJitter)) // beyond which no announcement puts it off
-	var wake chan time.Duration
+	var wake chan wakeUp
 	if w != nil {
 		wake = w.wake
 	}
@@ -79,12 +88,15 @@ func (a *acquisition) sleep(ctx context.Context, w *watch, pause time.Duration) 
 		select {
 		case <-timer.C:
 			return true
-		case until := <-wake:
-			if until == 0 {
+		case u := <-wake:
+			if u.released {
+				a.vacancy = vacancy{by: FreedByRelease, since: a.q.clock.Now().Add(u.freeIn)}
+			}
+			if u.freeIn == 0 {
 				return true
 			}
 			// Released with a minimum hold: the key goes when that is over.
-			a.freeIn = until
+			a.freeIn = u.freeIn
 			timer.Reset(min(a.untilExpiry(), time.Until(poll)))
 		case <-ctx.Done():
 			return false

@@ -93,7 +93,7 @@ func (j *job) run(ctx context.Context, call func(context.Context) error) (err er
 		r.set(returned)
 		return err
 	}
-	data := TraceRunStartData{Run: r.Run}
+	data := TraceRunStartData{Run: r.Run, Term: j.s.leader.term()}
 	if !r.Tick.IsZero() {
 		data.Delay = j.s.cfg.clock.Since(r.Tick)
 	}

@@ -69,7 +69,11 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	s.limited = tried.set("exec", "limitMode")
 	s.warn(tried)
 	if cfg.election != "" {
-		opts := append([]elector.Option{elector.WithDrainTimeout(cfg.stopTimeout), elector.WithLogger(cfg.logger)}, cfg.elector...)
+		opts := []elector.Option{elector.WithDrainTimeout(cfg.stopTimeout), elector.WithLogger(cfg.logger)}
+		if t, ok := cfg.tracer.run.(elector.CampaignTracer); ok {
+			opts = append(opts, elector.WithTracer(t))
+		}
+		opts = append(opts, cfg.elector...)
 		e, err := elector.New(q, cfg.election, opts...)
 		if err != nil {
 			return nil, &OptionError{Option: "WithElection", Reason: err.Error(), Err: err}
@@ -138,6 +142,9 @@ func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task 
 	}
 	if made == nil {
 		return nil, fmt.Errorf("scheduler: job %q: the Scheduler has been shut down", j.name)
+	}
+	if t := s.cfg.tracer.job; t != nil {
+		t.TraceJob(s.cfg.context, TraceJobData{Job: j.name, Election: s.cfg.election})
 	}
 	j.gocron = made
 	close(j.made)

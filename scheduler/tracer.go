@@ -4,11 +4,13 @@ import (
 	"context"
 	"time"
 
+	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
 // RunTracer is told of every run of a job of a Scheduler. It is what WithTracer takes; a value that also implements SkipTracer is told
-// of ticks that were not run too.
+// of ticks that were not run too, one that implements JobTracer of the jobs themselves, and one
+// that is an elector.CampaignTracer of the election too (WithElection).
 //
 // Tracer methods are called synchronously and concurrently, and must not block or panic.
 type RunTracer interface {
@@ -22,6 +24,7 @@ type RunTracer interface {
 type TraceRunStartData struct {
 	Run   Run
 	Delay time.Duration // from the tick to this moment; zero without a tick
+	Term  *elector.Term // the term in which it is run; nil without an election
 }
 
 // TraceRunEndData is how a run ended.
@@ -32,8 +35,8 @@ type TraceRunEndData struct {
 	Panicked bool  // it did not return
 }
 
-// SkipTracer is told why ticks are not run on this replica: see SkipError. A tick that is skipped as pending is reported again when
-// it is run, or given up.
+// SkipTracer is told why ticks are not run on this replica: see SkipError. A tick that is skipped as pending is run later or reported again, unless
+// it is a follower's (SkipNotLeader): nothing more is heard of the ticks that the leader runs.
 type SkipTracer interface {
 	TraceSkip(ctx context.Context, data TraceSkipData)
 }
@@ -43,9 +46,22 @@ type TraceSkipData struct {
 	Skip *SkipError
 }
 
+// JobTracer is told of the jobs of a Scheduler: also of what is never run on this replica.
+type JobTracer interface {
+	// TraceJob is called when a job is created or updated.
+	TraceJob(ctx context.Context, data TraceJobData)
+}
+
+// TraceJobData describes a job.
+type TraceJobData struct {
+	Job      string
+	Election string // of WithElection; empty without
+}
+
 type tracers struct {
 	run  RunTracer
 	skip SkipTracer
+	job  JobTracer
 }
 
 // WithTracer sets the tracer; see RunTracer. Default none, which costs one nil check.
@@ -56,6 +72,7 @@ func WithTracer(t RunTracer) Option {
 		}
 		c.tracer.run = t
 		c.tracer.skip, _ = t.(SkipTracer)
+		c.tracer.job, _ = t.(JobTracer)
 		return nil
 	})
 }

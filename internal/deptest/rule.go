@@ -106,6 +106,11 @@ func Rules() []Rule {
 			Why:       "test libraries stay out of users' binaries: only _test files, examples, redlocktest and the chaos program may use them",
 		},
 		{
+			Subject:   []string{module + "/otel/..."},
+			Forbidden: []string{"go.opentelemetry.io/otel/sdk/...", "go.opentelemetry.io/otel/exporters/...", "go.opentelemetry.io/proto/...", "github.com/prometheus/..."},
+			Why:       "instrumentation needs OpenTelemetry's API only: which SDK and which exporters there are is the program's choice",
+		},
+		{
 			Subject:   all,
 			Except:    slices.Concat(valkeytest, chaos),
 			Forbidden: valkeytest,

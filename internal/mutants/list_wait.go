@@ -30,7 +30,7 @@ var waitMutants = []Mutant{
 		Name:   "waiter-comes-too-late",
 		Rule:   "A waiter that hears of a minimum hold comes when that is over.",
 		File:   "redlock/wait.go",
-		Old:    "\t\t\ta.freeIn = until\n",
+		Old:    "\t\t\ta.freeIn = u.freeIn\n",
 		New:    "",
 		Checks: []Check{tests(redlock, "TestMinHoldShortensTheKeysLife")},
 	},

@@ -1,0 +1,166 @@
+package tenureotel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-co-op/gocron/v2"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+var (
+	_ redlock.AcquireTracer = (*Instrumentation)(nil)
+	_ redlock.NodeTracer    = (*Instrumentation)(nil)
+	_ redlock.ExtendTracer  = (*Instrumentation)(nil)
+	_ redlock.ReleaseTracer = (*Instrumentation)(nil)
+	_ redlock.LostTracer    = (*Instrumentation)(nil)
+	_ redlock.VoteTracer    = (*Instrumentation)(nil)
+
+	_ elector.CampaignTracer = (*Instrumentation)(nil)
+	_ elector.ChangeTracer   = (*Instrumentation)(nil)
+
+	_ scheduler.RunTracer  = (*Instrumentation)(nil)
+	_ scheduler.SkipTracer = (*Instrumentation)(nil)
+	_ scheduler.JobTracer  = (*Instrumentation)(nil)
+
+	_ gocron.Monitor          = (*Instrumentation)(nil)
+	_ gocron.MonitorStatus    = (*Instrumentation)(nil)
+	_ gocron.SchedulerMonitor = (*Instrumentation)(nil)
+)
+
+// Instrumentation traces and measures what it is handed to as a tracer: see the package documentation. One is enough for a process. Its methods are
+// for redlock, elector, scheduler and gocron to call; they do not block and may be called concurrently.
+type Instrumentation struct {
+	cfg    *config
+	tracer trace.Tracer
+	spans  bool // there may be some that are recorded
+	*instruments
+	observing metric.Registration
+
+	extended  measurements
+	leases    names[lease]
+	elections names[election]
+	jobs      names[job]
+
+	mu    sync.RWMutex
+	nodes map[string]*node // guarded by mu
+}
+
+// New makes an Instrumentation. Errors: *OptionError, or what the meter provider said of an instrument.
+func New(opts ...Option) (*Instrumentation, error) {
+	cfg, err := newConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	i := &Instrumentation{
+		cfg:    cfg,
+		tracer: cfg.tracers.Tracer(ScopeName, trace.WithInstrumentationVersion(Version())),
+		spans:  cfg.tracers != trace.TracerProvider(noop.TracerProvider{}),
+		nodes:  make(map[string]*node),
+	}
+	i.extended.base = cfg.attributes
+	meter := cfg.meters.Meter(ScopeName, metric.WithInstrumentationVersion(Version()))
+	if i.instruments, err = newInstruments(meter); err != nil {
+		return nil, fmt.Errorf("tenureotel: %w", err)
+	}
+	i.observing, err = meter.RegisterCallback(i.observe, i.quarantined, i.leader, i.leaseExpiry)
+	if err != nil {
+		return nil, fmt.Errorf("tenureotel: %w", err)
+	}
+	return i, nil
+}
+
+// Close ends the observation of gauges: who leads, until when, and which nodes are in quarantine. It is for programs that go on without what was
+// observed. It is safe to call more than once.
+func (i *Instrumentation) Close() error {
+	if err := i.observing.Unregister(); err != nil {
+		return fmt.Errorf("tenureotel: %w", err)
+	}
+	return nil
+}
+
+// observe reports the gauges.
+func (i *Instrumentation) observe(_ context.Context, o metric.Observer) error {
+	i.mu.RLock()
+	for _, n := range i.nodes {
+		if n.known.Load() {
+			o.ObserveInt64(i.quarantined, n.quarantined.Load(), n.observe...)
+		}
+	}
+	i.mu.RUnlock()
+	for e := range i.elections.all() {
+		leads, expiry := e.state()
+		o.ObserveInt64(i.leader, leads, e.observe...)
+		o.ObserveFloat64(i.leaseExpiry, expiry, e.observe...)
+	}
+	return nil
+}
+
+// SchedulerOptions returns the options that have a gocron scheduler report to i: all of its monitors, because gocron calls MonitorStatus only beside
+// Monitor. They are for a scheduler of gocron's own; a scheduler.Scheduler needs WithTracer alone.
+//
+// gocron tells neither why a run was skipped (the reason is "skipped") nor the context of a run, so there are no spans. With an elector of its own it
+// reports the first run of a new leader as late by the time for which that followed, because it keeps the ticks that it skipped.
+func (i *Instrumentation) SchedulerOptions() []gocron.SchedulerOption {
+	return []gocron.SchedulerOption{gocron.WithMonitor(i), gocron.WithMonitorStatus(i), gocron.WithSchedulerMonitor(i)}
+}
+
+// names keeps what is made once for a name.
+type names[T any] struct {
+	mu    sync.RWMutex
+	known map[string]*T // guarded by mu
+}
+
+// get returns what was made for the name, or makes it. A name beyond max gets what it has for other.
+func (n *names[T]) get(name string, limit int, other string, create func(name string) *T) *T {
+	n.mu.RLock()
+	t := n.known[name]
+	n.mu.RUnlock()
+	if t != nil {
+		return t
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.known == nil {
+		n.known = make(map[string]*T)
+	}
+	if t := n.known[name]; t != nil {
+		return t
+	}
+	if len(n.known) >= limit {
+		name = other
+		if t := n.known[name]; t != nil {
+			return t
+		}
+	}
+	t = create(name)
+	n.known[name] = t
+	return t
+}
+
+// all ranges over what was made so far.
+func (n *names[T]) all() func(yield func(*T) bool) {
+	n.mu.RLock()
+	list := make([]*T, 0, len(n.known))
+	for _, t := range n.known {
+		list = append(list, t)
+	}
+	n.mu.RUnlock()
+	return func(yield func(*T) bool) {
+		for _, t := range list {
+			if !yield(t) {
+				return
+			}
+		}
+	}
+}
+
+var errPanicked = errors.New("the task panicked")

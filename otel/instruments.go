@@ -1,0 +1,89 @@
+package tenureotel
+
+import (
+	"errors"
+
+	"go.opentelemetry.io/otel/metric"
+)
+
+// Bounds of the histograms, in seconds.
+var (
+	roundBounds    = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+	marginBounds   = []float64{.01, .025, .05, .1, .25, .5, 1, 2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 30, 60}
+	holdBounds     = []float64{.001, .005, .01, .05, .1, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600}
+	handoverBounds = []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 15, 20, 30, 60}
+)
+
+// instruments are all metrics of the package.
+type instruments struct {
+	acquireDuration  metric.Float64Histogram
+	holdDuration     metric.Float64Histogram
+	held             metric.Int64UpDownCounter
+	extendDuration   metric.Float64Histogram
+	extendMargin     metric.Float64Histogram
+	lost             metric.Int64Counter
+	nodeDuration     metric.Float64Histogram
+	quarantined      metric.Int64ObservableGauge
+	leader           metric.Int64ObservableGauge
+	leaseExpiry      metric.Float64ObservableGauge
+	transitions      metric.Int64Counter
+	handoverDuration metric.Float64Histogram
+	jobDuration      metric.Float64Histogram
+	jobDelay         metric.Float64Histogram
+	jobSkipped       metric.Int64Counter
+}
+
+func newInstruments(m metric.Meter) (*instruments, error) {
+	var errs []error
+	seconds := func(name, description string, bounds []float64) metric.Float64Histogram {
+		h, err := m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description), metric.WithExplicitBucketBoundaries(bounds...))
+		errs = append(errs, err)
+		return h
+	}
+	counter := func(name, unit, description string) metric.Int64Counter {
+		c, err := m.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description))
+		errs = append(errs, err)
+		return c
+	}
+	// A gauge of 0 and 1 has no unit: Prometheus would append _ratio to the name of one with unit 1.
+	gauge := func(name, description string) metric.Int64ObservableGauge {
+		g, err := m.Int64ObservableGauge(name, metric.WithDescription(description))
+		errs = append(errs, err)
+		return g
+	}
+	i := &instruments{
+		acquireDuration: seconds("tenure.lease.acquire.duration",
+			"How long acquisitions took, waiting for the holder included.", roundBounds),
+		holdDuration: seconds("tenure.lease.hold.duration",
+			"How long leases were held, by how they ended.", holdBounds),
+		extendDuration: seconds("tenure.lease.extend.duration",
+			"How long extensions took until their outcome was certain.", roundBounds),
+		extendMargin: seconds("tenure.lease.extend.margin",
+			"Validity that was left when an extension succeeded: how close the lease came to running out.", marginBounds),
+		lost: counter("tenure.lease.lost", "{lease}",
+			"Leases that ended without having been released."),
+		nodeDuration: seconds("tenure.node.operation.duration",
+			"How long operations on one node took, waiting in its queue included.", roundBounds),
+		quarantined: gauge("tenure.node.quarantined",
+			"1 while the node does not vote because it was restarted or its clock jumped, and otherwise 0."),
+		leader: gauge("tenure.election.leader",
+			"1 while this replica leads, and otherwise 0."),
+		transitions: counter("tenure.election.transitions", "{transition}",
+			"Terms that this replica began and ended."),
+		handoverDuration: seconds("tenure.election.handover.duration",
+			"How long nobody had the lease of an election before this replica was elected, by how it had become free.", handoverBounds),
+		jobDuration: seconds("tenure.job.duration",
+			"How long runs took, by how they ended.", holdBounds),
+		jobDelay: seconds("tenure.job.start.delay",
+			"How late runs began.", holdBounds),
+		jobSkipped: counter("tenure.job.skipped", "{run}",
+			"Ticks that this replica did not run."),
+	}
+	var err error
+	i.held, err = m.Int64UpDownCounter("tenure.lease.held", metric.WithUnit("{lease}"), metric.WithDescription("Leases that this process holds."))
+	errs = append(errs, err)
+	i.leaseExpiry, err = m.Float64ObservableGauge("tenure.election.lease.expiry", metric.WithUnit("s"),
+		metric.WithDescription("Unix time until which this replica leads unless its lease is extended; 0 while it does not lead."))
+	errs = append(errs, err)
+	return i, errors.Join(errs...)
+}

@@ -1,0 +1,134 @@
+package tenureotel
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// job is what is made once for a job's name.
+type job struct {
+	attributes []attribute.KeyValue
+	record     []metric.RecordOption
+	took       measurements
+	skipped    map[scheduler.Reason][]metric.AddOption
+	own        atomic.Bool // a scheduler.Scheduler's, which tells more than gocron's monitors
+}
+
+// skipMonitored is the reason of skips of which gocron's monitors do not tell one.
+const skipMonitored = scheduler.Reason("skipped")
+
+// skipReasons are the values of reason that tenure.job.skipped of a Scheduler's job can have.
+var skipReasons = []scheduler.Reason{scheduler.SkipHeld, scheduler.SkipDone, scheduler.SkipOverlap, scheduler.SkipNotLeader, scheduler.SkipQuarantined,
+	scheduler.SkipNoQuorum, scheduler.SkipTimeout, scheduler.SkipSuperseded, scheduler.SkipMissed, scheduler.SkipStopped, scheduler.SkipOther}
+
+func (i *Instrumentation) job(name string) *job {
+	return i.jobs.get(name, maxJobs, "_other", i.newJob)
+}
+
+func (i *Instrumentation) newJob(name string) *job {
+	attributes := i.with(keyJob.String(name))
+	j := &job{
+		attributes: attributes,
+		record:     []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(attributes...))},
+		took:       measurements{base: attributes},
+		skipped:    make(map[scheduler.Reason][]metric.AddOption),
+	}
+	for _, reason := range append(skipReasons[:len(skipReasons):len(skipReasons)], skipMonitored) {
+		j.skipped[reason] = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(
+			i.with(keyJob.String(name), keyReason.String(string(reason)))...))}
+	}
+	return j
+}
+
+// announce puts the counters of a job at zero.
+func (i *Instrumentation) announce(j *job, reasons ...scheduler.Reason) {
+	for _, reason := range reasons {
+		i.jobSkipped.Add(context.Background(), 0, j.skipped[reason]...)
+	}
+}
+
+// TraceJob implements scheduler.JobTracer.
+func (i *Instrumentation) TraceJob(_ context.Context, data scheduler.TraceJobData) {
+	j := i.job(data.Job)
+	j.own.Store(true)
+	i.announce(j, skipReasons...)
+	if data.Election != "" {
+		i.election(data.Election)
+	}
+}
+
+type runSpanKey struct{}
+
+// TraceRunStart implements scheduler.RunTracer. The task's context has the run's span, which is a root.
+func (i *Instrumentation) TraceRunStart(ctx context.Context, data scheduler.TraceRunStartData) context.Context {
+	j := i.job(data.Run.Job)
+	if i.spans {
+		links := linkTo(data.Run.Lease().Context())
+		if data.Term != nil {
+			links = append(links, linkTo(data.Term.Context())...)
+		}
+		spanned, span := i.tracer.Start(ctx, "tenure.job.run", trace.WithNewRoot(), trace.WithLinks(links...), trace.WithAttributes(j.attributes...))
+		if span.IsRecording() {
+			span.SetAttributes(keyJobAttempt.Int(data.Run.Attempt), keyJobCatchUp.Bool(data.Run.CatchUp), keyLeaseToken.Int64(int64(data.Run.FencingToken())))
+			if !data.Run.Tick.IsZero() {
+				span.SetAttributes(keyJobTick.String(data.Run.Tick.Format(time.RFC3339Nano)), keyJobDelay.Float64(data.Delay.Seconds()))
+			}
+		}
+		ctx = context.WithValue(spanned, runSpanKey{}, span)
+	}
+	if !data.Run.Tick.IsZero() && i.jobDelay.Enabled(ctx) {
+		i.jobDelay.Record(ctx, max(data.Delay, 0).Seconds(), j.record...)
+	}
+	return ctx
+}
+
+// TraceRunEnd implements scheduler.RunTracer.
+func (i *Instrumentation) TraceRunEnd(ctx context.Context, data scheduler.TraceRunEndData) {
+	outcome, kind := outcomeSuccess, ""
+	lost := data.Run.Lease().Err()
+	switch {
+	case data.Panicked:
+		outcome, kind, data.Err = outcomePanic, "panic", errPanicked
+	case lost != nil:
+		outcome, kind, data.Err = outcomeLost, elector.ErrorType(lost), lost
+	case data.Err != nil:
+		outcome, kind = outcomeError, elector.ErrorType(data.Err)
+	}
+	if i.jobDuration.Enabled(ctx) {
+		i.jobDuration.Record(ctx, data.Duration.Seconds(), i.job(data.Run.Job).took.get(outcome, outcomeAttribute)...)
+	}
+	span, ok := ctx.Value(runSpanKey{}).(trace.Span)
+	if !ok {
+		return
+	}
+	if span.IsRecording() {
+		span.SetAttributes(keyOutcome.String(outcome))
+		if data.Err != nil {
+			span.SetAttributes(keyErrorType.String(kind))
+			span.SetStatus(codes.Error, data.Err.Error())
+		}
+	}
+	span.End()
+}
+
+func outcomeAttribute(outcome string) []attribute.KeyValue {
+	return []attribute.KeyValue{keyOutcome.String(outcome)}
+}
+
+// TraceSkip implements scheduler.SkipTracer. A tick that is still pursued is not counted yet, because it is reported again when it is given up; but one that a
+// follower pursues is, because most of the time the leader runs it and nothing more is heard.
+func (i *Instrumentation) TraceSkip(ctx context.Context, data scheduler.TraceSkipData) {
+	if data.Skip.Pending && data.Skip.Reason != scheduler.SkipNotLeader || !i.jobSkipped.Enabled(ctx) {
+		return
+	}
+	i.jobSkipped.Add(ctx, 1, i.job(data.Skip.Job).skipped[data.Skip.Reason]...)
+}

@@ -1,0 +1,278 @@
+package tenureotel
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// lease is what is made once for a lease name.
+type lease struct {
+	attributes []attribute.KeyValue
+	start      []trace.SpanStartOption
+	record     []metric.RecordOption
+	add        []metric.AddOption
+	acquired   measurements
+	held       measurements
+	lost       map[redlock.LostReason][]metric.AddOption
+}
+
+// lostReasons are the values of reason that tenure.lease.lost can have.
+var lostReasons = []redlock.LostReason{redlock.LostDeadline, redlock.LostRefused, redlock.LostMaxHold, redlock.LostClosed}
+
+func (i *Instrumentation) lease(key string) *lease {
+	return i.leases.get(i.cfg.leaseNames(key), MaxLeaseNames, OtherLeases, i.newLease)
+}
+
+func (i *Instrumentation) newLease(name string) *lease {
+	attributes := i.with(keyLeaseName.String(name))
+	set := metric.WithAttributeSet(attribute.NewSet(attributes...))
+	l := &lease{
+		attributes: attributes,
+		start:      []trace.SpanStartOption{trace.WithAttributes(attributes...)},
+		record:     []metric.RecordOption{set},
+		add:        []metric.AddOption{set},
+		acquired:   measurements{base: attributes},
+		held:       measurements{base: attributes},
+		lost:       make(map[redlock.LostReason][]metric.AddOption),
+	}
+	i.instruments.held.Add(context.Background(), 0, l.add...)
+	for _, reason := range lostReasons {
+		l.lost[reason] = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(i.with(keyLeaseName.String(name), keyReason.String(string(reason)))...))}
+		i.instruments.lost.Add(context.Background(), 0, l.lost[reason]...)
+	}
+	return l
+}
+
+// with returns the attributes of WithAttributes and these.
+func (i *Instrumentation) with(attributes ...attribute.KeyValue) []attribute.KeyValue {
+	common := i.cfg.attributes
+	return append(common[:len(common):len(common)], attributes...)
+}
+
+// measurements keeps an attribute set for each word of a few.
+type measurements struct {
+	base []attribute.KeyValue
+	mu   sync.RWMutex
+	sets map[string][]metric.RecordOption // guarded by mu
+}
+
+// get returns the set for a word, which attributes adds to base.
+func (m *measurements) get(word string, attributes func(word string) []attribute.KeyValue) []metric.RecordOption {
+	m.mu.RLock()
+	set := m.sets[word]
+	m.mu.RUnlock()
+	if set != nil {
+		return set
+	}
+	set = []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(append(m.base[:len(m.base):len(m.base)], attributes(word)...)...))}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.sets == nil {
+		m.sets = make(map[string][]metric.RecordOption)
+	}
+	m.sets[word] = set
+	return set
+}
+
+// acquireOutcome is the outcome of an acquisition by the type of its error, and whether that is an error of the span.
+func acquireOutcome(errorType string) (outcome string, failed bool) {
+	switch errorType {
+	case "":
+		return outcomeAcquired, false
+	case "held":
+		return outcomeHeld, false
+	case "done":
+		return outcomeDone, false
+	case "canceled":
+		return outcomeCanceled, false
+	default:
+		return outcomeFailed, true
+	}
+}
+
+// acquireAttributes are the outcome, and error.type unless another owner or an earlier run was in the way.
+func acquireAttributes(errorType string) []attribute.KeyValue {
+	outcome, failed := acquireOutcome(errorType)
+	attributes := []attribute.KeyValue{keyOutcome.String(outcome)}
+	if failed || outcome == outcomeCanceled {
+		attributes = append(attributes, keyErrorType.String(errorType))
+	}
+	return attributes
+}
+
+func reasonAttribute(reason string) []attribute.KeyValue {
+	return []attribute.KeyValue{keyReason.String(reason)}
+}
+
+// TraceAcquireStart implements redlock.AcquireTracer.
+func (i *Instrumentation) TraceAcquireStart(ctx context.Context, data redlock.TraceAcquireStartData) context.Context {
+	if !i.spans {
+		return ctx
+	}
+	name := i.lease(data.Key)
+	parent := ctx
+	if c := campaignFrom(ctx); c != nil && c.span != nil {
+		parent = trace.ContextWithSpan(ctx, c.span)
+	}
+	_, span := i.tracer.Start(parent, "tenure.lease.acquire", name.start...)
+	if !span.IsRecording() {
+		return withOperation(ctx, nil)
+	}
+	span.SetAttributes(keyLeaseKey.String(data.Key), keyLeaseTTL.Float64(data.TTL.Seconds()), keyLeaseNodes.Int(data.Nodes),
+		keyLeaseQuorum.Int(data.Quorum), keyLeaseWait.Bool(data.Wait))
+	return withOperation(ctx, &operation{span: span, name: name})
+}
+
+// TraceAcquireEnd implements redlock.AcquireTracer.
+func (i *Instrumentation) TraceAcquireEnd(ctx context.Context, data redlock.TraceAcquireEndData) {
+	kind := redlock.ErrorType(data.Err)
+	op := operationFrom(ctx)
+	measured := ctx
+	if op != nil {
+		measured = measuring(ctx, op.span)
+		op.endAcquire(data, kind)
+	}
+	if i.acquireDuration.Enabled(ctx) {
+		i.acquireDuration.Record(measured, data.Duration.Seconds(), i.lease(data.Key).acquired.get(kind, acquireAttributes)...)
+	}
+	if data.Lease == nil {
+		return
+	}
+	if i.instruments.held.Enabled(ctx) {
+		i.instruments.held.Add(measured, 1, i.lease(data.Key).add...)
+	}
+	if c := campaignFrom(ctx); c != nil && data.FreedBy != "" && i.handoverDuration.Enabled(ctx) {
+		i.handoverDuration.Record(measured, data.Vacant.Seconds(), c.election.handover.get(string(data.FreedBy), reasonAttribute)...)
+	}
+}
+
+func (op *operation) endAcquire(data redlock.TraceAcquireEndData, kind string) {
+	attributes := append(acquireAttributes(kind), keyLeaseAttempts.Int(data.Attempts), keyLeaseVotes.Int(data.Votes))
+	var held *redlock.HeldError
+	switch {
+	case data.Lease != nil:
+		attributes = append(attributes, keyLeaseValidity.Float64(data.Validity.Seconds()), keyLeaseToken.Int64(int64(data.FencingToken)))
+	case errors.As(data.Err, &held):
+		attributes = append(attributes, keyLeaseHolder.String(held.Holder.Identity))
+	}
+	op.span.SetAttributes(attributes...)
+	if _, failed := acquireOutcome(kind); failed {
+		op.span.SetStatus(codes.Error, data.Err.Error())
+	}
+	op.span.End()
+}
+
+// TraceExtend implements redlock.ExtendTracer.
+func (i *Instrumentation) TraceExtend(ctx context.Context, data redlock.TraceExtendData) {
+	name := i.lease(data.Key)
+	kind := redlock.ErrorType(data.Err)
+	slow := data.Margin < data.Lease.TTL()/2 || data.Duration > data.Lease.TTL()/10
+	measured := ctx
+	if i.spans && (i.cfg.extendSpans || data.Err != nil || slow) {
+		measured = i.extendSpan(ctx, name, data, kind)
+	}
+	if i.extendDuration.Enabled(ctx) {
+		i.extendDuration.Record(measured, data.Duration.Seconds(), i.extended.get(kind, extendAttributes)...)
+	}
+	if data.Err == nil && i.extendMargin.Enabled(ctx) {
+		i.extendMargin.Record(measured, data.Margin.Seconds(), name.record...)
+	}
+}
+
+func extendAttributes(errorType string) []attribute.KeyValue {
+	if errorType == "" {
+		return []attribute.KeyValue{keyOutcome.String(outcomeExtended)}
+	}
+	return []attribute.KeyValue{keyOutcome.String(outcomeFailed), keyErrorType.String(errorType)}
+}
+
+// extendSpan makes the span of an extension that is over, and returns the context to measure it with.
+func (i *Instrumentation) extendSpan(ctx context.Context, name *lease, data redlock.TraceExtendData, kind string) context.Context {
+	spanned, span := i.tracer.Start(ctx, "tenure.lease.extend", trace.WithNewRoot(), trace.WithTimestamp(data.Start),
+		trace.WithLinks(linkTo(ctx)...), trace.WithAttributes(name.attributes...))
+	if !span.IsRecording() {
+		return ctx
+	}
+	span.SetAttributes(append(extendAttributes(kind), keyLeaseKey.String(data.Key), keyLeaseTTL.Float64(data.Lease.TTL().Seconds()),
+		keyLeaseMargin.Float64(data.Margin.Seconds()), keyLeaseVotes.Int(data.Extended), keyLeaseRefilled.Int(data.Refilled))...)
+	if data.Err != nil {
+		span.SetStatus(codes.Error, data.Err.Error())
+	}
+	if i.cfg.nodeSpans {
+		for _, a := range data.Answers {
+			_, child := i.tracer.Start(spanned, nodeSpanName(redlock.OpExtend), i.node(a.Node).startAt(data.Start)...)
+			endNode(child, a.OK, a.Err, trace.WithTimestamp(data.Start.Add(a.Duration)))
+		}
+	}
+	span.End(trace.WithTimestamp(data.Start.Add(data.Duration)))
+	return measuring(ctx, span)
+}
+
+// TraceReleaseStart implements redlock.ReleaseTracer.
+func (i *Instrumentation) TraceReleaseStart(ctx context.Context, data redlock.TraceReleaseStartData) context.Context {
+	if !i.spans {
+		return ctx
+	}
+	name := i.lease(data.Key)
+	_, span := i.tracer.Start(ctx, "tenure.lease.release", trace.WithLinks(linkTo(data.Lease.Context())...), trace.WithAttributes(name.attributes...))
+	if !span.IsRecording() {
+		return withOperation(ctx, nil)
+	}
+	span.SetAttributes(keyLeaseKey.String(data.Key), keyLeaseToken.Int64(int64(data.Lease.FencingToken())))
+	return withOperation(ctx, &operation{span: span, name: name})
+}
+
+// TraceReleaseEnd implements redlock.ReleaseTracer.
+func (i *Instrumentation) TraceReleaseEnd(ctx context.Context, data redlock.TraceReleaseEndData) {
+	measured := ctx
+	if op := operationFrom(ctx); op != nil {
+		measured = measuring(ctx, op.span)
+		op.endRelease(data)
+	}
+	if !data.Lost {
+		i.ended(measured, data.Key, data.Held, outcomeReleased)
+	}
+}
+
+func (op *operation) endRelease(data redlock.TraceReleaseEndData) {
+	outcome := outcomeReleased
+	switch {
+	case errors.Is(data.Err, redlock.ErrLost):
+		outcome = outcomeLost
+	case data.Err != nil:
+		outcome = outcomeFailed
+	}
+	op.span.SetAttributes(keyOutcome.String(outcome), keyLeaseHeld.Float64(data.Held.Seconds()))
+	if data.Err != nil {
+		op.span.SetAttributes(keyErrorType.String(redlock.ErrorType(data.Err)))
+		op.span.SetStatus(codes.Error, data.Err.Error())
+	}
+	op.span.End()
+}
+
+// TraceLost implements redlock.LostTracer.
+func (i *Instrumentation) TraceLost(ctx context.Context, data redlock.TraceLostData) {
+	if i.instruments.lost.Enabled(ctx) {
+		i.instruments.lost.Add(ctx, 1, i.lease(data.Key).lost[data.Reason]...)
+	}
+	i.ended(ctx, data.Key, data.Held, string(data.Reason))
+}
+
+// ended counts a lease that is not held any more.
+func (i *Instrumentation) ended(ctx context.Context, key string, held time.Duration, reason string) {
+	if i.instruments.held.Enabled(ctx) {
+		i.instruments.held.Add(ctx, -1, i.lease(key).add...)
+	}
+	if i.holdDuration.Enabled(ctx) {
+		i.holdDuration.Record(ctx, held.Seconds(), i.lease(key).held.get(reason, reasonAttribute)...)
+	}
+}

@@ -1,0 +1,95 @@
+package tenureotel
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
+
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// monitored returns the job of a scheduler of gocron's own, and nil for one that a scheduler.Scheduler has told of already.
+func (i *Instrumentation) monitored(name string) *job {
+	if j := i.job(name); !j.own.Load() {
+		return j
+	}
+	return nil
+}
+
+// IncrementJob implements gocron.Monitor.
+func (i *Instrumentation) IncrementJob(_ uuid.UUID, name string, _ []string, status gocron.JobStatus) {
+	var reason scheduler.Reason
+	switch status {
+	case gocron.Skip:
+		reason = skipMonitored
+	case gocron.SingletonRescheduled:
+		reason = scheduler.SkipOverlap
+	default:
+		return
+	}
+	if j := i.monitored(name); j != nil {
+		i.jobSkipped.Add(context.Background(), 1, j.skipped[reason]...)
+	}
+}
+
+// RecordJobTiming implements gocron.Monitor. RecordJobTimingWithStatus, which gocron calls too, records it.
+func (i *Instrumentation) RecordJobTiming(time.Time, time.Time, uuid.UUID, string, []string) {}
+
+// RecordJobTimingWithStatus implements gocron.MonitorStatus.
+func (i *Instrumentation) RecordJobTimingWithStatus(start, end time.Time, _ uuid.UUID, name string, _ []string, status gocron.JobStatus, _ error) {
+	outcome := outcomeError
+	if status == gocron.Success {
+		outcome = outcomeSuccess
+	}
+	if j := i.monitored(name); j != nil {
+		i.jobDuration.Record(context.Background(), end.Sub(start).Seconds(), j.took.get(outcome, outcomeAttribute)...)
+	}
+}
+
+// JobSchedulingDelay implements gocron.SchedulerMonitor.
+func (i *Instrumentation) JobSchedulingDelay(j gocron.Job, scheduled, actual time.Time) {
+	if own := i.monitored(j.Name()); own != nil {
+		i.jobDelay.Record(context.Background(), max(actual.Sub(scheduled), 0).Seconds(), own.record...)
+	}
+}
+
+// JobRegistered implements gocron.SchedulerMonitor.
+func (i *Instrumentation) JobRegistered(j gocron.Job) {
+	if own := i.monitored(j.Name()); own != nil {
+		i.announce(own, skipMonitored, scheduler.SkipOverlap)
+	}
+}
+
+// The rest of gocron.SchedulerMonitor says nothing that is not known from the above.
+
+// SchedulerStarted implements gocron.SchedulerMonitor.
+func (i *Instrumentation) SchedulerStarted() {}
+
+// SchedulerStopped implements gocron.SchedulerMonitor.
+func (i *Instrumentation) SchedulerStopped() {}
+
+// SchedulerShutdown implements gocron.SchedulerMonitor.
+func (i *Instrumentation) SchedulerShutdown() {}
+
+// JobUnregistered implements gocron.SchedulerMonitor.
+func (i *Instrumentation) JobUnregistered(gocron.Job) {}
+
+// JobStarted implements gocron.SchedulerMonitor.
+func (i *Instrumentation) JobStarted(gocron.Job) {}
+
+// JobRunning implements gocron.SchedulerMonitor.
+func (i *Instrumentation) JobRunning(gocron.Job) {}
+
+// JobFailed implements gocron.SchedulerMonitor.
+func (i *Instrumentation) JobFailed(gocron.Job, error) {}
+
+// JobCompleted implements gocron.SchedulerMonitor.
+func (i *Instrumentation) JobCompleted(gocron.Job) {}
+
+// JobExecutionTime implements gocron.SchedulerMonitor.
+func (i *Instrumentation) JobExecutionTime(gocron.Job, time.Duration) {}
+
+// ConcurrencyLimitReached implements gocron.SchedulerMonitor.
+func (i *Instrumentation) ConcurrencyLimitReached(string, gocron.Job) {}

@@ -1,0 +1,140 @@
+package tenureotel
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// node is what is made once for a node.
+type node struct {
+	start   []trace.SpanStartOption
+	observe []metric.ObserveOption
+	took    map[redlock.Op]*measurements
+
+	known       atomic.Bool // a Quorum tells whether it votes
+	quarantined atomic.Int64
+}
+
+// operations are those that are traced.
+var operations = []redlock.Op{redlock.OpAcquire, redlock.OpAgree, redlock.OpExtend, redlock.OpRelease}
+
+func (i *Instrumentation) node(addr string) *node {
+	i.mu.RLock()
+	n := i.nodes[addr]
+	i.mu.RUnlock()
+	if n != nil {
+		return n
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if n := i.nodes[addr]; n != nil {
+		return n
+	}
+	attributes := i.with(server(addr)...)
+	n = &node{
+		start: []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient),
+			trace.WithAttributes(append(attributes[:len(attributes):len(attributes)], keySystem.String("valkey"))...)},
+		observe: []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(attributes...))},
+		took:    make(map[redlock.Op]*measurements),
+	}
+	for _, op := range operations {
+		n.took[op] = &measurements{base: append(attributes[:len(attributes):len(attributes)], keyOperation.String(string(op)))}
+	}
+	i.nodes[addr] = n
+	return n
+}
+
+func (n *node) startAt(at time.Time) []trace.SpanStartOption {
+	return append(n.start[:len(n.start):len(n.start)], trace.WithTimestamp(at))
+}
+
+func nodeSpanName(op redlock.Op) string {
+	switch op {
+	case redlock.OpAcquire:
+		return "tenure.node.acquire"
+	case redlock.OpAgree:
+		return "tenure.node.agree"
+	case redlock.OpExtend:
+		return "tenure.node.extend"
+	case redlock.OpRelease:
+		return "tenure.node.release"
+	default:
+		return "tenure.node." + string(op)
+	}
+}
+
+// abandoned is the type of the error of a request that was never sent, because the round had been decided without it. That is no failure.
+const abandoned = "abandoned"
+
+type nodeSpanKey struct{}
+
+// TraceNodeStart implements redlock.NodeTracer. Spans of extensions are made by TraceExtend.
+func (i *Instrumentation) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
+	if !i.spans || !i.cfg.nodeSpans || data.Op == redlock.OpExtend {
+		return ctx
+	}
+	op := operationFrom(ctx)
+	if op == nil {
+		return ctx
+	}
+	ctx, span := i.tracer.Start(trace.ContextWithSpan(ctx, op.span), nodeSpanName(data.Op), i.node(data.Node).start...)
+	return context.WithValue(ctx, nodeSpanKey{}, span)
+}
+
+// TraceNodeEnd implements redlock.NodeTracer.
+func (i *Instrumentation) TraceNodeEnd(ctx context.Context, data redlock.TraceNodeEndData) {
+	kind := redlock.ErrorType(data.Err)
+	if kind != abandoned && i.nodeDuration.Enabled(ctx) {
+		if m := i.node(data.Node).took[data.Op]; m != nil {
+			i.nodeDuration.Record(ctx, data.Duration.Seconds(), m.get(kind, errorTypeAttribute)...)
+		}
+	}
+	if span, ok := ctx.Value(nodeSpanKey{}).(trace.Span); ok && data.Op != redlock.OpExtend {
+		endNode(span, data.OK, data.Err)
+	}
+}
+
+func errorTypeAttribute(errorType string) []attribute.KeyValue {
+	if errorType == "" {
+		return nil
+	}
+	return []attribute.KeyValue{keyErrorType.String(errorType)}
+}
+
+// endNode ends the span of a node's operation. A node that refuses because another owner has the key is well.
+func endNode(span trace.Span, ok bool, err error, opts ...trace.SpanEndOption) {
+	if span.IsRecording() {
+		outcome := "refused"
+		switch kind := redlock.ErrorType(err); {
+		case kind == abandoned:
+			outcome = abandoned
+		case err != nil:
+			outcome = outcomeFailed
+			span.SetAttributes(keyErrorType.String(kind))
+			span.SetStatus(codes.Error, err.Error())
+		case ok:
+			outcome = "ok"
+		}
+		span.SetAttributes(keyOutcome.String(outcome))
+	}
+	span.End(opts...)
+}
+
+// TraceVote implements redlock.VoteTracer.
+func (i *Instrumentation) TraceVote(_ context.Context, data redlock.TraceVoteData) {
+	n := i.node(data.Node)
+	var quarantined int64
+	if !data.Until.IsZero() {
+		quarantined = 1
+	}
+	n.quarantined.Store(quarantined)
+	n.known.Store(true)
+}
