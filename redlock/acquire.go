@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -59,6 +60,8 @@ type acquisition struct {
 	unclear  bool          // the last split vote may have been a holder's
 	freeIn   time.Duration // until enough of the refusing nodes' keys have expired, after a HeldError
 	vacancy  vacancy       // of the key, as far as a waiter knows
+	member   string        // of the queue; empty while it does not wait there
+	rank     int           // how many wait before it, after a HeldError; -1 if that is not known
 }
 
 func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, error) {
@@ -149,7 +152,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	}
 	defer a.q.rounds.Done()
 	a.attempts++
-	at := &attempt{keys: a.keys, owner: newOwner(a.cfg.identity), cfg: a.cfg}
+	at := &attempt{keys: a.keys, owner: newOwner(a.cfg.identity), cfg: a.cfg, member: a.member}
 	timeout := a.q.cfg.timeout(OpAcquire, a.cfg.ttl)
 	start := a.q.clock.Now()
 	rd := newRound(OpAcquire, len(a.q.nodes), a.q.need)
@@ -319,7 +322,7 @@ func (a *acquisition) refusal(o outcome) (err error, split bool) {
 		}
 	}
 	a.q.checkTTL(holder)
-	a.freeIn = a.untilFree(o)
+	a.freeIn, a.rank = a.untilFree(o), a.rankIn(o.replies)
 	a.unclear = nodes < a.q.need && nodes+silent >= a.q.need
 	if a.unclear {
 		// What is in the way may be an attempt that is rolled back without a word.
@@ -348,6 +351,21 @@ func (a *acquisition) untilFree(o outcome) time.Duration {
 	}
 	wanted := min(max(a.q.need-o.agreed, 1), len(ttls))
 	return nthSmallest(ttls, wanted)
+}
+
+// rankIn is how many wait before this one as a quorum of nodes knows it, or -1.
+func (a *acquisition) rankIn(replies []reply) int {
+	var ranks []int
+	for _, rep := range replies {
+		if rep.verdict == refused && rep.record == nil && rep.rank >= 0 {
+			ranks = append(ranks, rep.rank)
+		}
+	}
+	if a.member == "" || len(ranks) < a.q.need {
+		return -1
+	}
+	slices.Sort(ranks)
+	return ranks[len(ranks)/2]
 }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

@@ -31,7 +31,7 @@ var (
 // With full it is an EVAL, which teaches the script to a server that does not know it, unless the script is only for one
 // process. (SCRIPT LOAD would reach any one node of a Cluster.)
 func (r *request) command(client valkey.Client, g *gated, full bool) valkey.Completed {
-	if r.op == opLeave {
+	if r.op == OpLeave {
 		return client.B().Zrem().Key(r.attempt.keys.wait).Member(r.attempt.member).Build()
 	}
 	switch r.attempt {
@@ -63,6 +63,8 @@ func (r *request) keys() []string {
 		keys = []string{k.lock, k.wait}
 	case OpAgree:
 		return []string{k.lock, k.fence}
+	case opJoin:
+		return []string{k.wait}
 	case OpAcquire:
 		keys = []string{k.lock, k.fence, k.wait}
 	default:
@@ -85,6 +87,8 @@ func (r *request) arguments(g *gated) []string {
 		return append([]string{r.attempt.owner, a.ttl, a.hint, counterLifetime, a.skew, r.attempt.member, queueLifetime(r.attempt.cfg.ttl)}, once...)
 	case OpAgree:
 		return []string{r.attempt.owner, a.token, counterLifetime}
+	case opJoin:
+		return []string{r.attempt.member, queueLifetime(r.attempt.cfg.ttl)}
 	case OpExtend:
 		refill := "0"
 		if g != nil {

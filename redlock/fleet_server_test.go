@@ -263,15 +263,24 @@ type grant struct {
 	at    time.Time
 }
 
-// wait starts an Acquire and returns when it listens for the key's release on all nodes.
+// waiting is how many wait for a key on a node.
+func (s *servers) waiting(i int, key string) int64 {
+	s.t.Helper()
+	n, err := s.Node(i).Do(s.t, "ZCARD", lockKey(key)+":wait").AsInt64()
+	require.NoError(s.t, err)
+	return n
+}
+
+// wait starts an Acquire and returns when it waits for the key on all nodes.
 func (s *servers) wait(q *redlock.Quorum, key string, opts ...redlock.LeaseOption) <-chan grant {
 	s.t.Helper()
+	before := make([]int64, len(s.Nodes()))
+	for i := range before {
+		before[i] = s.waiting(i, key)
+	}
 	granted := s.acquire(q, key, opts...)
-	for _, n := range s.Nodes() {
-		require.Eventually(s.t, func() bool {
-			channels, err := n.Do(s.t, "PUBSUB", "CHANNELS", lockKey(key)+"*").AsStrSlice()
-			return err == nil && len(channels) > 0
-		}, longTTL, pollTick, "nobody waits")
+	for i := range before {
+		require.Eventually(s.t, func() bool { return s.waiting(i, key) == before[i]+1 }, longTTL, pollTick, "it does not wait")
 	}
 	return granted
 }

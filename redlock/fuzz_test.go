@@ -85,7 +85,7 @@ func FuzzKey(f *testing.F) {
 		tag, _, ok := strings.Cut(rest, "}")
 		require.True(t, ok)
 		require.NotEmpty(t, tag)
-		for _, name := range []string{k.lock, k.fence, k.notice} {
+		for _, name := range []string{k.lock, k.fence, k.wait} {
 			require.Contains(t, name, "tenure:{"+tag+"}")
 		}
 	})

@@ -198,7 +198,11 @@ func (g *gate) check(r *request, rep reply, sent, received clock.Instant) error 
 	if rep.info != nil {
 		g.inspect(rep.info)
 	}
-	if rep.server == 0 || !g.n.watched {
+	if rep.server == 0 {
+		return nil
+	}
+	g.n.ahead.Store(int64(rep.server) - time.Now().UnixNano())
+	if !g.n.watched {
 		return nil
 	}
 	_ = g.sample(sent, received, rep.server)

@@ -40,8 +40,11 @@ const (
 
 func newOwner(identity string) string { return identity + ownerSeparator + randomText(randomBytes) }
 
-// ownerIdentity returns the identity in an owner value, or the whole text when something else wrote it.
+// ownerIdentity returns the identity in an owner value, or in the member of the queue whose turn it is, or the whole text when something else wrote it.
 func ownerIdentity(owner string) string {
+	if identity, ok := memberIdentity(owner); ok {
+		return identity
+	}
 	if cut := len(owner) - randomLength - len(ownerSeparator); cut > 0 && strings.HasPrefix(owner[cut:], ownerSeparator) {
 		return owner[:cut]
 	}

@@ -49,6 +49,8 @@ type node struct {
 	owedAt clock.Instant // guarded by mu; when; 0 while none are owed
 	closed bool          // guarded by mu
 
+	ahead atomic.Int64 // how much the server's wall clock is ahead of this process's, in nanoseconds; set by run
+
 	// Set by run, through report and reportLook.
 	trouble     atomic.Pointer[NodeError] // why the last exchange failed; nil after one that worked
 	lookTrouble atomic.Pointer[NodeError] // why the last look of the gate failed; nil after one that worked
@@ -214,8 +216,11 @@ func (n *node) wanted(batch []*request) []*request {
 	kept := batch[:0:0]
 	for _, r := range batch {
 		switch {
-		case r.op != OpRelease && r.attempt.ended.Load():
+		case r.isOfAnAttempt() && r.attempt.ended.Load():
 			n.settle(r, reply{verdict: failed, err: n.failure(r.op, errAbandoned)})
+			if r.op == OpAcquire && r.attempt.member != "" && now <= r.expires {
+				kept = append(kept, &request{op: opJoin, attempt: r.attempt, args: r.args, expires: r.expires})
+			}
 		case now > r.expires:
 			n.settle(r, reply{verdict: failed, err: n.failure(r.op, ErrTimeout)})
 		default:

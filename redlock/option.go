@@ -48,6 +48,8 @@ const (
 	OpExtend  Op = "extend"
 	OpRelease Op = "release"
 	OpObserve Op = "observe" // reads by Holder and Nodes
+	OpLeave   Op = "leave"   // takes a waiter that has given up out of the queue
+	opJoin    Op = "join"    // puts one there
 )
 
 // Option configures a Quorum.
@@ -170,7 +172,7 @@ func WithNodeTimeout(d time.Duration, ops ...Op) Option {
 		if d < time.Millisecond {
 			return &OptionError{"WithNodeTimeout", fmt.Sprintf("%v is below 1ms", d)}
 		}
-		known := []Op{OpAcquire, OpAgree, OpExtend, OpRelease, OpObserve}
+		known := []Op{OpAcquire, OpAgree, OpExtend, OpRelease, OpObserve, OpLeave}
 		if len(ops) == 0 {
 			ops = known
 		}

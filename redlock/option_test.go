@@ -225,7 +225,7 @@ func TestKeysShareAClusterSlot(t *testing.T) {
 	require.NoError(t, err)
 	k, err := c.keyset("a/b")
 	require.NoError(t, err)
-	require.Equal(t, &keyset{name: "a/b", lock: "p:{a/b}", fence: "p:{a/b}:fence", record: "p:{a/b}:once", notice: "p:{a/b}:notice"}, k)
+	require.Equal(t, &keyset{name: "a/b", lock: "p:{a/b}", fence: "p:{a/b}:fence", record: "p:{a/b}:once", wait: "p:{a/b}:wait"}, k)
 }
 
 // Field: PXAT from the client's wall clock. Expiry on the server is relative, always.

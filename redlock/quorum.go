@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,7 +24,8 @@ type Quorum struct {
 	need     int // nodes that make a quorum
 	clock    *clock.Clock
 	extender *extender
-	notices  *notices
+	calls    *calls
+	counted  bool // no node is a cluster, whose servers do not know of each other's subscribers
 
 	processes processes
 	longTTL   atomic.Bool // a lease with a TTL above the longest was seen
@@ -223,7 +225,7 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 		done:   make(chan struct{}),
 	}
 	q.extender = newExtender(q)
-	q.notices = newNotices(q)
+	q.calls = newCalls(q)
 	return q
 }
 
@@ -249,6 +251,7 @@ func (q *Quorum) start() {
 		q.cfg.logger.WarnContext(context.Background(), "redlock: an even number of nodes survives no more failures than one node less",
 			"nodes", len(q.nodes), "quorum", q.need)
 	}
+	q.counted = !slices.ContainsFunc(q.nodes, func(n *node) bool { return !n.watched })
 	for _, n := range q.nodes {
 		n.gate.tell(n.gate.status.Load())
 		go n.run()

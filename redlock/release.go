@@ -64,7 +64,10 @@ func (l *Lease) finish(ctx context.Context, record string) error {
 // free sends the release and waits for a quorum of answers.
 func (l *Lease) free(ctx context.Context, record string) error {
 	keep := max(l.attempt.cfg.minHold-l.q.clock.Now().Sub(l.granted), 0)
-	args := &arguments{keep: milliseconds(keep.Round(time.Millisecond)), notice: l.attempt.keys.notice, record: record}
+	args := &arguments{keep: milliseconds(keep.Round(time.Millisecond)), turn: milliseconds(l.q.cfg.timeout(OpAcquire, l.TTL())), channel: l.q.cfg.channels(), record: record}
+	if l.q.counted {
+		args.counted = "1"
+	}
 	rd := l.q.sendRelease(ctx, l.attempt, args, nil)
 	_ = rd.wait(context.Background(), l.q.cfg.timeout(OpRelease, l.TTL()))
 	o := rd.outcome()

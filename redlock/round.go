@@ -34,6 +34,16 @@ type request struct {
 	began   clock.Instant // when it was queued; for tracers only
 }
 
+// isOfAnAttempt reports whether the request is for an attempt that may still be granted, or is.
+func (r *request) isOfAnAttempt() bool {
+	switch r.op {
+	case OpRelease, OpLeave, opJoin:
+		return false
+	default:
+		return true
+	}
+}
+
 // arguments are the parts of a command that are the same on every node, as text.
 type arguments struct {
 	ttl    string // acquire, extend

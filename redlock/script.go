@@ -16,6 +16,28 @@ func newScript(text string) *script {
 // Numbers in scripts: Lua numbers are doubles, and tostring prints large ones in scientific notation on the
 // server, so counters are formatted with '%.0f'. Microseconds since 1970 stay below 2^53 until the year 2255.
 
+// joinFunction puts a member into the queue, unless it is there or the queue is full, and returns its rank or -1.
+const joinFunction = `
+local function join(wait, member, lifetime)
+  local rank = redis.pcall('ZRANK', wait, member)
+  if type(rank) ~= 'number' then
+    rank = redis.pcall('ZCARD', wait)
+    if type(rank) ~= 'number' or rank >= 4096 or type(redis.pcall('ZADD', wait, string.match(member, '^%d+'), member)) ~= 'number' then
+      rank = -1
+    end
+  end
+  redis.pcall('PEXPIRE', wait, lifetime)
+  return rank
+end`
+
+// joinScript does what remains of an acquisition that waits and has been refused by a quorum already.
+//
+// KEYS wait; ARGV member, lifetime ms. Returns 1.
+var joinScript = newScript(joinFunction + `
+join(KEYS[1], ARGV[1], ARGV[2])
+return 1
+`)
+
 // acquireScript grants an absent key, or repeats the grant when the key is already this attempt's own. It
 // reads and computes first and writes last, the counter before the key, so that an error midway grants
 // nothing.
@@ -34,7 +56,7 @@ func newScript(text string) *script {
 // lifetime of the queue ms, and with a record the sequence, its lifetime ms, '1' to count what was granted, '1' if it is a time in ms.
 // Returns 'counter seconds micros record', or {owner value or member in the way, its PTTL, seconds, micros, record, rank}, or with the
 // sequence refused {record, seconds, micros}; seconds and micros are TIME.
-var acquireScript = newScript(`
+var acquireScript = newScript(joinFunction + `
 local time = redis.call('TIME')
 local holder = redis.call('GET', KEYS[1])
 local inTheWay, left = holder, 0
@@ -42,10 +64,11 @@ if not holder then
   local first = redis.pcall('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
   if first[1] and first[1] ~= ARGV[6] and tonumber(first[2]) < 0 then
     left = -tonumber(first[2]) - math.floor(time[1] * 1000 + time[2] / 1000)
-    if left > 0 and left <= 1000 then
-      inTheWay = first[1]
-    else
+    local rank = ARGV[6] ~= '' and redis.pcall('ZRANK', KEYS[3], ARGV[6])
+    if left <= 0 or left > 1000 then
       redis.pcall('ZREM', KEYS[3], first[1])
+    elseif type(rank) ~= 'number' or rank > 2 then
+      inTheWay = first[1]
     end
   end
 elseif holder ~= ARGV[1] then
@@ -54,14 +77,7 @@ end
 if inTheWay and inTheWay ~= ARGV[1] then
   local rank = -1
   if ARGV[6] ~= '' then
-    rank = redis.pcall('ZRANK', KEYS[3], ARGV[6])
-    if type(rank) ~= 'number' then
-      rank = redis.pcall('ZCARD', KEYS[3])
-      if type(rank) ~= 'number' or rank >= 4096 or type(redis.pcall('ZADD', KEYS[3], redis.call('GET', KEYS[2]) or '0', ARGV[6])) ~= 'number' then
-        rank = -1
-      end
-    end
-    redis.pcall('PEXPIRE', KEYS[3], ARGV[7])
+    rank = join(KEYS[3], ARGV[6], ARGV[7])
   end
   return {inTheWay, left, time[1], time[2], KEYS[4] and redis.call('GET', KEYS[4]) or false, rank}
 end
@@ -208,19 +224,30 @@ if KEYS[3] and ARGV[7] ~= 'keep' then
     end
   end
 end
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then
-  return unwritten
-end
-if ARGV[2] == '0' then
-  redis.call('DEL', KEYS[1])
-elseif redis.call('PTTL', KEYS[1]) > tonumber(ARGV[2]) then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-end
 if ARGV[4] ~= '' then
   redis.pcall('ZREM', KEYS[2], ARGV[4])
 end
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then
+  return unwritten
+end
+local answer = unwritten
+if holder then
+  answer = unwritten + 1
+  if ARGV[2] == '0' then
+    redis.call('DEL', KEYS[1])
+  elseif redis.call('PTTL', KEYS[1]) > tonumber(ARGV[2]) then
+    redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  end
+end
 if ARGV[3] == '' or redis.pcall('EXISTS', KEYS[2]) ~= 1 then
-  return unwritten + 1
+  return answer
+end
+local time = redis.call('TIME')
+local now = math.floor(time[1] * 1000 + time[2] / 1000)
+local last = redis.pcall('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+if last[1] and tonumber(last[2]) < 0 and -tonumber(last[2]) <= now then
+  redis.pcall('ZREM', KEYS[2], last[1])
 end
 local called, at, told = {}, 0, 0
 for _ = 1, 64 do
@@ -240,15 +267,14 @@ for _ = 1, 64 do
       at = at - 1
     else
       if told == 0 then
-        local time = redis.call('TIME')
-        redis.pcall('ZADD', KEYS[2], string.format('-%.0f', time[1] * 1000 + time[2] / 1000 + free + ARGV[3]), member)
+        redis.pcall('ZADD', KEYS[2], string.format('-%.0f', now + free + ARGV[3]), member)
         at = 1
       end
       told = told + 1
     end
   end
 end
-return unwritten + 1
+return answer
 `)
 
 // observeScript reads a key's state at one moment.
@@ -269,7 +295,7 @@ return {holder or '', redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[2]) or
 
 // ungated are the scripts that any server process may run: what they do is right on one that was restarted too. They
 // are loaded together, so that a server has either all of them or none.
-var ungated = []*script{extendScript, releaseScript, observeScript}
+var ungated = []*script{extendScript, releaseScript, observeScript, joinScript}
 
 // gated are the scripts of one server process, as texts that no other process was ever given: what acquires, and what
 // puts a key back.
@@ -320,6 +346,8 @@ func (g *gated) scriptOf(op Op) (s *script, teachable bool) {
 		return extendScript, true
 	case OpRelease:
 		return releaseScript, true
+	case opJoin:
+		return joinScript, true
 	default:
 		return observeScript, true
 	}

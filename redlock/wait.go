@@ -25,16 +25,22 @@ type vacancy struct {
 }
 
 // wait tries until it has the lease or ctx ends.
-func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
-	var w *watch
+func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
+	var w *waiter
+	if a.q.calls.heard() {
+		w = a.join(false)
+	}
 	defer func() {
-		if w != nil {
-			w.stop()
+		if w == nil {
+			return
+		}
+		if w.leave(); err != nil && !a.q.isClosed() {
+			a.leave(ctx)
 		}
 	}()
 	backoff := a.q.cfg.retryMin
 	for {
-		l, err := a.try(ctx)
+		l, err = a.try(ctx)
 		if err == nil {
 			return l, nil
 		}
@@ -51,7 +57,7 @@ func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
 			backoff = a.q.cfg.retryMin
 			a.vacancy = vacancy{by: FreedByExpiry, since: a.q.clock.Now().Add(a.freeIn)}
 			if w == nil {
-				w = a.q.notices.watch(a.keys.notice)
+				w = a.join(true)
 			}
 			pause = min(a.untilExpiry(), jitter(a.cfg.ttl, pollJitter))
 		case errors.Is(err, ErrNoQuorum), errors.Is(err, ErrTimeout):
@@ -69,14 +75,34 @@ func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
 	}
 }
 
-// untilExpiry is how long to sleep until the keys in the way have expired.
+// untilExpiry is how long to sleep until the keys in the way have expired, and those before this one have had their chance.
 func (a *acquisition) untilExpiry() time.Duration {
-	return a.freeIn + expiryMargin + fullJitter(expirySpread)
+	switch {
+	case a.rank < 0:
+		return a.freeIn + expiryMargin + fullJitter(expirySpread)
+	case a.rank > maxRank:
+		return noExpiry
+	default:
+		return a.freeIn + expiryMargin + time.Duration(a.rank)*rankStep + fullJitter(rankStep)
+	}
 }
 
-// sleep returns after pause, or when w announces the release of the key; false when ctx ends or the Quorum is
+// join has further attempts queue for the key.
+func (a *acquisition) join(refused bool) *waiter {
+	w := a.q.calls.join(a.cfg.identity, refused)
+	a.member = w.member
+	return w
+}
+
+// leave takes this acquisition, which has given up, out of the queue.
+func (a *acquisition) leave(ctx context.Context) {
+	at := &attempt{keys: a.keys, cfg: a.cfg, member: a.member}
+	a.q.broadcast(context.WithoutCancel(ctx), newRound(OpLeave, len(a.q.nodes), a.q.need), at, &arguments{}, a.q.clock.Now().Add(a.cfg.ttl), nil)
+}
+
+// sleep returns after pause, or when w is called; false when ctx ends or the Quorum is
 // closed.
-func (a *acquisition) sleep(ctx context.Context, w *watch, pause time.Duration) bool {
+func (a *acquisition) sleep(ctx context.Context, w *waiter, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	poll := time.Now().Add(jitter(a.cfg.ttl, pollJitter)) // beyond which no announcement puts it off
@@ -95,8 +121,8 @@ func (a *acquisition) sleep(ctx context.Context, w *watch, pause time.Duration) 
 			if u.freeIn == 0 {
 				return true
 			}
-			// Released with a minimum hold: the key goes when that is over.
-			a.freeIn = u.freeIn
+			// Released with a minimum hold, or others are called first.
+			a.freeIn, a.rank = u.freeIn, 0
 			timer.Reset(min(a.untilExpiry(), time.Until(poll)))
 		case <-ctx.Done():
 			return false
