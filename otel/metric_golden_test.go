@@ -42,7 +42,7 @@ func TestMetricsAreThoseOfTheGoldenFile(t *testing.T) {
 func outline(t *testing.T, m metricdata.Metrics) string {
 	t.Helper()
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s unit=%q %s\n", m.Name, m.Unit, redlock.ErrorType(m))
+	fmt.Fprintf(&text, "%s unit=%q %s\n", m.Name, m.Unit, kindOf(m))
 	if data, ok := m.Data.(metricdata.Histogram[float64]); ok {
 		fmt.Fprintf(&text, "\tbounds %v\n", data.DataPoints[0].Bounds)
 	}
@@ -71,7 +71,7 @@ func outline(t *testing.T, m metricdata.Metrics) string {
 }
 
 // kindOf tells the instrument's type as a reader sees it.
-func redlock.ErrorType(m metricdata.Metrics) string {
+func kindOf(m metricdata.Metrics) string {
 	switch data := m.Data.(type) {
 	case metricdata.Histogram[float64]:
 		return fmt.Sprintf("Histogram[float64] %v", data.Temporality)

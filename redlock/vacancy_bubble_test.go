@@ -13,13 +13,17 @@ import (
 )
 
 // acquisitions is a tracer that keeps how acquisitions ended.
-type acquisitions struct{ ends chan redlock.TraceAcquireEndData }
+type acquisitions struct {
+	ends chan redlock.TraceAcquireEndData
+}
 
 func (a *acquisitions) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
 	return ctx
 }
 
-func (a *acquisitions) TraceAcquireEnd(_ context.Context, data redlock.TraceAcquireEndData) { a.ends <- data }
+func (a *acquisitions) TraceAcquireEnd(_ context.Context, data redlock.TraceAcquireEndData) {
+	a.ends <- data
+}
 
 // await has a waiter begin, does what frees the key after a second, and returns how the waiter's acquisition ended.
 func await(t *testing.T, fleet *redlocktest.Fleet, free func()) redlock.TraceAcquireEndData {
