@@ -84,7 +84,7 @@ func (e *election) state() (leads int64, expiry float64) {
 // campaign is one that goes on, or went on, in a context.
 type campaign struct {
 	election *election
-	span     trace.Span // nil if it is not recorded
+	span     trace.Span // nil where no spans are made; also if it is not sampled, and then the acquisition is not either
 	over     atomic.Bool
 }
 
@@ -105,10 +105,8 @@ func (i *Instrumentation) TraceCampaignStart(ctx context.Context, data elector.T
 	c := &campaign{election: i.election(data.Election)}
 	if i.spans {
 		_, span := i.tracer.Start(ctx, "tenure.election.campaign", trace.WithAttributes(c.election.attributes...))
-		if span.IsRecording() {
-			span.SetAttributes(keyIdentity.String(data.Identity))
-			c.span = span
-		}
+		span.SetAttributes(keyIdentity.String(data.Identity))
+		c.span = span
 	}
 	return context.WithValue(ctx, campaignKey{}, c)
 }

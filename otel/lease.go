@@ -3,6 +3,7 @@ package tenureotel
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -73,7 +74,8 @@ func (m *measurements) get(word string, attributes func(word string) []attribute
 	if set != nil {
 		return set
 	}
-	set = []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(append(m.base[:len(m.base):len(m.base)], attributes(word)...)...))}
+	// NewSet sorts the slice that it gets, so that must be a copy also if nothing is added.
+	set = []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(slices.Concat(m.base, attributes(word))...))}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.sets == nil {
@@ -135,9 +137,8 @@ func (i *Instrumentation) TraceAcquireStart(ctx context.Context, data redlock.Tr
 // TraceAcquireEnd implements redlock.AcquireTracer.
 func (i *Instrumentation) TraceAcquireEnd(ctx context.Context, data redlock.TraceAcquireEndData) {
 	kind := redlock.ErrorType(data.Err)
-	op := operationFrom(ctx)
 	measured := ctx
-	if op != nil {
+	if op := i.operation(ctx); op != nil {
 		measured = measuring(ctx, op.span)
 		op.endAcquire(data, kind)
 	}
@@ -171,8 +172,11 @@ func (op *operation) endAcquire(data redlock.TraceAcquireEndData, kind string) {
 	op.span.End()
 }
 
-// TraceExtend implements redlock.ExtendTracer.
+// TraceExtend implements redlock.ExtendTracer. An extension that was overtaken by the release of its lease has neither succeeded nor failed.
 func (i *Instrumentation) TraceExtend(ctx context.Context, data redlock.TraceExtendData) {
+	if errors.Is(data.Err, redlock.ErrReleased) {
+		return
+	}
 	name := i.lease(data.Key)
 	kind := redlock.ErrorType(data.Err)
 	slow := data.Margin < data.Lease.TTL()/2 || data.Duration > data.Lease.TTL()/10
@@ -234,7 +238,7 @@ func (i *Instrumentation) TraceReleaseStart(ctx context.Context, data redlock.Tr
 // TraceReleaseEnd implements redlock.ReleaseTracer.
 func (i *Instrumentation) TraceReleaseEnd(ctx context.Context, data redlock.TraceReleaseEndData) {
 	measured := ctx
-	if op := operationFrom(ctx); op != nil {
+	if op := i.operation(ctx); op != nil {
 		measured = measuring(ctx, op.span)
 		op.endRelease(data)
 	}

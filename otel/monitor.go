@@ -2,6 +2,7 @@ package tenureotel
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -38,10 +39,13 @@ func (i *Instrumentation) IncrementJob(_ uuid.UUID, name string, _ []string, sta
 func (i *Instrumentation) RecordJobTiming(time.Time, time.Time, uuid.UUID, string, []string) {}
 
 // RecordJobTimingWithStatus implements gocron.MonitorStatus.
-func (i *Instrumentation) RecordJobTimingWithStatus(start, end time.Time, _ uuid.UUID, name string, _ []string, status gocron.JobStatus, _ error) {
+func (i *Instrumentation) RecordJobTimingWithStatus(start, end time.Time, _ uuid.UUID, name string, _ []string, status gocron.JobStatus, err error) {
 	outcome := outcomeError
-	if status == gocron.Success {
+	switch {
+	case status == gocron.Success:
 		outcome = outcomeSuccess
+	case errors.Is(err, gocron.ErrPanicRecovered):
+		outcome = outcomePanic
 	}
 	if j := i.monitored(name); j != nil {
 		i.jobDuration.Record(context.Background(), end.Sub(start).Seconds(), j.took.get(outcome, outcomeAttribute)...)

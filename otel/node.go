@@ -97,7 +97,10 @@ func (i *Instrumentation) TraceNodeEnd(ctx context.Context, data redlock.TraceNo
 			i.nodeDuration.Record(ctx, data.Duration.Seconds(), m.get(kind, errorTypeAttribute)...)
 		}
 	}
-	if span, ok := ctx.Value(nodeSpanKey{}).(trace.Span); ok && data.Op != redlock.OpExtend {
+	if !i.spans || data.Op == redlock.OpExtend {
+		return
+	}
+	if span, ok := ctx.Value(nodeSpanKey{}).(trace.Span); ok {
 		endNode(span, data.OK, data.Err)
 	}
 }

@@ -20,6 +20,15 @@ func operationFrom(ctx context.Context) *operation {
 	return op
 }
 
+// operation is operationFrom, without a look where no spans are made: to look into a context.WithoutCancel, as that of a release is,
+// allocates.
+func (i *Instrumentation) operation(ctx context.Context) *operation {
+	if !i.spans {
+		return nil
+	}
+	return operationFrom(ctx)
+}
+
 // withOperation puts op into the context; nil hides one that is there already.
 func withOperation(ctx context.Context, op *operation) context.Context {
 	if op == nil && operationFrom(ctx) == nil {

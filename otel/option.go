@@ -10,8 +10,9 @@ import (
 )
 
 // MaxLeaseNames is how many different lease names are on metrics. Leases beyond have the name OtherLeases, so that keys that are made up as the
-// program runs cost no more than that: see WithLeaseNames.
-const MaxLeaseNames = 1000
+// program runs cost no more than that: see WithLeaseNames. It leaves room for six outcomes or reasons of each among the 2000 attribute
+// sets that OpenTelemetry's SDK keeps of a metric by default.
+const MaxLeaseNames = 300
 
 // OtherLeases is the lease name of leases beyond MaxLeaseNames.
 const OtherLeases = "_other"

@@ -226,10 +226,11 @@ func (e *OptionError) ErrorType() string { return "invalid" }
 // traces and metrics: what the error's own ErrorType method says, "canceled" or "deadline_exceeded" for the
 // caller's context, and "other" for what is not known here. It returns "" for nil.
 func ErrorType(err error) string {
+	if err == nil {
+		return "" // before anything is allocated
+	}
 	var typed interface{ ErrorType() string }
 	switch {
-	case err == nil:
-		return ""
 	case errors.As(err, &typed):
 		return typed.ErrorType()
 	case errors.Is(err, context.Canceled):

@@ -64,7 +64,10 @@ func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, start c
 	l.timer = time.AfterFunc(deadline.Sub(q.clock.Now()), l.expire)
 	l.mu.Unlock()
 	if !q.adopt(l) {
-		l.lose(LostClosed)
+		// It has never been anybody's, so the tracer is not told of a loss.
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.end(&LostError{Key: l.Key(), Reason: LostClosed})
 		return nil
 	}
 	if l.final.Load() != nil {

@@ -45,7 +45,7 @@ func (l *Lease) finish(ctx context.Context, record string) error {
 	l.mu.Unlock()
 	defer close(l.releasing)
 
-	ctx = context.WithoutCancel(ctx)
+	ctx = &detached{ctx}
 	t := l.q.cfg.tracers.release
 	if t != nil {
 		ctx = t.TraceReleaseStart(ctx, TraceReleaseStartData{Key: l.Key(), Lease: l})
@@ -109,7 +109,7 @@ func (q *Quorum) releaseCertain(replies []reply) bool {
 // that answered that another owner has the key. It follows the attempt's own requests on each node. The
 // caller's cancellation does not reach it.
 func (q *Quorum) rollBack(ctx context.Context, at *attempt, o outcome) {
-	q.sendRelease(context.WithoutCancel(ctx), at, &arguments{keep: "0", record: recordUndo}, func(i int) bool {
+	q.sendRelease(&detached{ctx}, at, &arguments{keep: "0", record: recordUndo}, func(i int) bool {
 		return o.replies[i].verdict != refused
 	})
 }

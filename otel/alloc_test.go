@@ -1,0 +1,96 @@
+package tenureotel_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	tenureotel "github.com/tenure-dev/tenure/otel"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+// withoutTraces makes an Instrumentation that measures, or does nothing.
+func withoutTraces(tb testing.TB, meters metric.MeterProvider) *tenureotel.Instrumentation {
+	tb.Helper()
+	tel, err := tenureotel.New(tenureotel.WithTracerProvider(tracenoop.NewTracerProvider()), tenureotel.WithMeterProvider(meters))
+	require.NoError(tb, err)
+	return tel
+}
+
+// hearing is what a Quorum of five nodes tells a tracer of an acquisition and its release, in the contexts of each.
+func hearing(ctx, release context.Context, tel *tenureotel.Instrumentation, l *redlock.Lease, nodes []string) {
+	operation := func(ctx context.Context, op redlock.Op) {
+		for _, node := range nodes {
+			ctx := tel.TraceNodeStart(ctx, redlock.TraceNodeStartData{Op: op, Key: "orders", Node: node})
+			tel.TraceNodeEnd(ctx, redlock.TraceNodeEndData{Op: op, Key: "orders", Node: node, OK: true, Duration: time.Millisecond})
+		}
+	}
+	acquiring := tel.TraceAcquireStart(ctx, redlock.TraceAcquireStartData{Key: "orders", TTL: l.TTL(), Nodes: 5, Quorum: 3})
+	operation(acquiring, redlock.OpAcquire)
+	tel.TraceAcquireEnd(acquiring, redlock.TraceAcquireEndData{Key: "orders", Duration: time.Millisecond, Attempts: 1, Votes: 3,
+		Validity: validity, FencingToken: l.FencingToken(), Lease: l})
+	releasing := tel.TraceReleaseStart(release, redlock.TraceReleaseStartData{Key: "orders", Lease: l})
+	operation(releasing, redlock.OpRelease)
+	tel.TraceReleaseEnd(releasing, redlock.TraceReleaseEndData{Key: "orders", Lease: l, Held: time.Second})
+}
+
+var fiveNodes = []string{"10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379", "10.0.0.4:6379", "10.0.0.5:6379"}
+
+// With metrics only, and with providers that record nothing, what is told of an acquisition and its release costs no memory.
+func TestMetricsAloneAllocateNothing(t *testing.T) {
+	l := acquire(t, open(t, redlocktest.Start(t, 3)), "orders")
+	ctx, cancel := context.WithCancel(trace.ContextWithSpanContext(context.Background(), trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}})))
+	defer cancel()
+	for _, test := range []struct {
+		name         string
+		ctx, release context.Context
+		meters       metric.MeterProvider
+	}{
+		{"no-op providers", ctx, context.WithoutCancel(ctx), metricnoop.NewMeterProvider()},
+		{"metrics of the SDK", context.Background(), context.Background(), meters()},
+		{"metrics of the SDK, released as by a Quorum", ctx, releaseContext(t), meters()},
+		{"metrics of the SDK in somebody's trace", ctx, ctx, meters()},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			tel := withoutTraces(t, test.meters)
+			require.Zero(t, testing.AllocsPerRun(1000, func() { hearing(test.ctx, test.release, tel, l, fiveNodes) }))
+		})
+	}
+}
+
+// spy keeps the context that a release is told of with.
+type spy struct {
+	*tenureotel.Instrumentation
+	release context.Context
+}
+
+func (s *spy) TraceReleaseStart(ctx context.Context, _ redlock.TraceReleaseStartData) context.Context {
+	s.release = ctx
+	return ctx
+}
+
+// releaseContext is the context that a Quorum makes for a release.
+func releaseContext(t *testing.T) context.Context {
+	t.Helper()
+	s := &spy{Instrumentation: withoutTraces(t, metricnoop.NewMeterProvider())}
+	require.NoError(t, acquire(t, open(t, redlocktest.Start(t, 3), redlock.WithTracer(s)), "orders").Release(t.Context()))
+	return s.release
+}
+
+// Nor does an extension.
+func TestExtensionsAllocateNothing(t *testing.T) {
+	l := acquire(t, open(t, redlocktest.Start(t, 3)), "orders")
+	tel := withoutTraces(t, sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())))
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		tel.TraceExtend(l.Context(), redlock.TraceExtendData{Key: "orders", Lease: l, Start: time.Now(), Duration: time.Millisecond, Margin: validity})
+	}))
+}

@@ -1,0 +1,149 @@
+package tenureotel_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"go.opentelemetry.io/otel/attribute"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	tenureotel "github.com/tenure-dev/tenure/otel"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// With exporters in the place of these, and providers that are set globally, New needs no options.
+func ExampleNew() {
+	spans := tracetest.NewInMemoryExporter()
+	reader := sdkmetric.NewManualReader()
+	tel, err := tenureotel.New(
+		tenureotel.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))),
+		tenureotel.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))),
+		tenureotel.WithoutNodeSpans(),
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fleet, err := redlocktest.New(5)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer fleet.Close()
+	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTracer(tel))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer q.Close()
+	lease, err := q.Acquire(context.Background(), "orders")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	lease.Release(context.Background())
+
+	for _, span := range spans.GetSpans() {
+		fmt.Println("span", span.Name)
+	}
+	var data metricdata.ResourceMetrics
+	if err := reader.Collect(context.Background(), &data); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, m := range data.ScopeMetrics[0].Metrics {
+		if held, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "tenure.lease.held" {
+			fmt.Println(m.Name, held.DataPoints[0].Value)
+		}
+	}
+	// Output:
+	// span tenure.lease.acquire
+	// span tenure.lease.release
+	// tenure.lease.held 0
+}
+
+func ExampleNewLogHandler() {
+	lines := slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		switch a.Key {
+		case slog.TimeKey:
+			return slog.Attr{}
+		case "trace_id", "span_id":
+			return slog.String(a.Key, "…") // they are random
+		}
+		return a
+	}})
+	logger := slog.New(tenureotel.NewLogHandler(lines))
+	ctx, span := sdktrace.NewTracerProvider().Tracer("example").Start(context.Background(), "work")
+	defer span.End()
+	logger.InfoContext(ctx, "the report is done", "pages", 3)
+	logger.Info("no span here")
+	// Output:
+	// level=INFO msg="the report is done" pages=3 trace_id=… span_id=…
+	// level=INFO msg="no span here"
+}
+
+// A gocron scheduler of your own, with a Locker. A scheduler.Scheduler needs scheduler.WithTracer alone.
+func ExampleInstrumentation_SchedulerOptions() {
+	reader := sdkmetric.NewManualReader()
+	tel, err := tenureotel.New(tenureotel.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fleet, err := redlocktest.New(3)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer fleet.Close()
+	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTracer(tel))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer q.Close()
+	locker, err := scheduler.NewLocker(q)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	s, err := gocron.NewScheduler(append(tel.SchedulerOptions(), gocron.WithDistributedLocker(locker))...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	done := make(chan struct{})
+	_, err = s.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(time.Now().Add(50*time.Millisecond))),
+		gocron.NewTask(func() { close(done) }), gocron.WithName("report"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	s.Start()
+	<-done
+	if err := s.Shutdown(); err != nil { // waits for what is measured after the task
+		fmt.Println(err)
+	}
+
+	var data metricdata.ResourceMetrics
+	if err := reader.Collect(context.Background(), &data); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, m := range data.ScopeMetrics[0].Metrics {
+		if runs, ok := m.Data.(metricdata.Histogram[float64]); ok && m.Name == "tenure.job.duration" {
+			outcome, _ := runs.DataPoints[0].Attributes.Value(attribute.Key("outcome"))
+			fmt.Println(m.Name, outcome.AsString(), runs.DataPoints[0].Count)
+		}
+	}
+	// Output: tenure.job.duration success 1
+}

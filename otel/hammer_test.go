@@ -1,0 +1,112 @@
+package tenureotel_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/elector"
+	tenureotel "github.com/tenure-dev/tenure/otel"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// Several replicas that share an Instrumentation lead, run jobs and acquire what they can while a reader collects. The race detector
+// looks on, and the sums come out.
+func TestEverythingAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t, tenureotel.WithExtendSpans())
+		const replicas, workers, rounds = 3, 4, 10
+		stop := make(chan struct{})
+		var readers, busy sync.WaitGroup
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(7 * time.Millisecond):
+					tel.scope(t)
+				}
+			}
+		})
+		for r := range replicas {
+			q := open(t, fleet, redlock.WithTracer(tel))
+			s := newScheduler(t, tel, q, scheduler.WithElection("jobs"), scheduler.WithGocron(tel.SchedulerOptions()...))
+			_, err := s.NewJob(gocron.CronJob("* * * * * *", true), scheduler.NewTask(func() {}), gocron.WithName("report"))
+			require.NoError(t, err)
+			s.Start()
+			campaign(t, candidate(t, tel, q, elector.WithLeaseOptions(redlock.WithMaxHold(ttl))))
+			for w := range workers {
+				busy.Go(func() {
+					for i := range rounds {
+						key := fmt.Sprintf("key-%d", (r+w+i)%5)
+						l, err := q.TryAcquire(t.Context(), key)
+						if err != nil {
+							continue
+						}
+						time.Sleep(time.Duration(w*500) * time.Millisecond)
+						_ = l.Extend(t.Context())
+						_ = l.Release(t.Context())
+					}
+				})
+			}
+		}
+		busy.Wait()
+		pass(20 * time.Second)
+		close(stop)
+		readers.Wait()
+		require.Equal(t, replicas*workers*rounds,
+			tel.total(t, "tenure.lease.acquire.duration")-acquisitionsOf(t, tel, "job/report", "election/jobs", "election/poller"))
+		for i := range 5 {
+			key := fmt.Sprintf("key-%d", i)
+			require.Zero(t, tel.value(t, "tenure.lease.held", "lease.name", key))
+			require.Equal(t, tel.total(t, "tenure.lease.acquire.duration", "lease.name", key, "outcome", "acquired"),
+				tel.total(t, "tenure.lease.hold.duration", "lease.name", key))
+		}
+		require.NotZero(t, tel.total(t, "tenure.job.duration", "outcome", "success"))
+		require.NotZero(t, tel.count(t, "tenure.election.transitions", "reason", "max_hold"))
+	})
+}
+
+func acquisitionsOf(t *testing.T, tel *telemetry, names ...string) (n int) {
+	t.Helper()
+	for _, name := range names {
+		n += tel.total(t, "tenure.lease.acquire.duration", "lease.name", name)
+	}
+	return n
+}
+
+// What is made once for a name may be asked for by several at the same moment.
+func TestFirstUseByManyAtOnce(t *testing.T) {
+	for range 20 {
+		tel := newTelemetry(t, tenureotel.WithAttributes(environment))
+		var ready, done sync.WaitGroup
+		gate := make(chan struct{})
+		for range 16 {
+			ready.Add(1)
+			done.Go(func() {
+				ready.Done()
+				<-gate
+				ctx := tel.TraceAcquireStart(t.Context(), redlock.TraceAcquireStartData{Key: "orders"})
+				for _, err := range []error{nil, redlock.ErrTimeout} {
+					node := tel.TraceNodeStart(ctx, redlock.TraceNodeStartData{Op: redlock.OpAcquire, Key: "orders", Node: "node:6379"})
+					tel.TraceNodeEnd(node, redlock.TraceNodeEndData{Op: redlock.OpAcquire, Key: "orders", Node: "node:6379", Err: err, OK: err == nil})
+				}
+				tel.TraceAcquireEnd(ctx, redlock.TraceAcquireEndData{Key: "orders", Err: redlock.ErrNoQuorum})
+				tel.TraceSkip(ctx, scheduler.TraceSkipData{Skip: &scheduler.SkipError{Job: "report", Reason: scheduler.SkipHeld}})
+				tel.IncrementJob([16]byte{}, "bare", nil, gocron.Skip)
+			})
+		}
+		ready.Wait()
+		close(gate)
+		done.Wait()
+		require.Equal(t, 16, tel.total(t, "tenure.lease.acquire.duration"))
+		require.Equal(t, 32, tel.total(t, "tenure.node.operation.duration", "server.address", "node", "operation", "acquire"))
+		require.Equal(t, 16, tel.count(t, "tenure.job.skipped", "reason", "held"))
+	}
+}

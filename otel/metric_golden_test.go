@@ -1,0 +1,104 @@
+package tenureotel_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	tenureotel "github.com/tenure-dev/tenure/otel"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+// closed are the attributes whose values are pinned too. Those of error.type are redlock's words.
+var closed = []string{"operation", "outcome", "reason", "to"}
+
+// Names, units, types, attributes, buckets and closed values are part of the API: see docs/telemetry.md.
+func TestMetricsAreThoseOfTheGoldenFile(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		story(t, tel, fleet)
+		got := tel.scope(t)
+		require.Equal(t, "github.com/tenure-dev/tenure/otel", got.Scope.Name)
+		require.Equal(t, tenureotel.Version(), got.Scope.Version)
+		require.NotEmpty(t, got.Scope.Version)
+		slices.SortFunc(got.Metrics, func(a, b metricdata.Metrics) int { return strings.Compare(a.Name, b.Name) })
+		var text strings.Builder
+		for _, m := range got.Metrics {
+			assert.NotEmpty(t, m.Description, m.Name)
+			text.WriteString(outline(t, m))
+		}
+		golden(t, "metrics.golden", text.String())
+	})
+}
+
+// outline describes a metric without its values.
+func outline(t *testing.T, m metricdata.Metrics) string {
+	t.Helper()
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s unit=%q %s\n", m.Name, m.Unit, kindOf(m))
+	if data, ok := m.Data.(metricdata.Histogram[float64]); ok {
+		fmt.Fprintf(&text, "\tbounds %v\n", data.DataPoints[0].Bounds)
+	}
+	keys := make(map[string]bool)
+	values := make(map[string]map[string]bool)
+	for _, p := range pointsOf(t, m) {
+		var names []string
+		for _, a := range p.attributes.ToSlice() {
+			names = append(names, string(a.Key))
+			if values[string(a.Key)] == nil {
+				values[string(a.Key)] = make(map[string]bool)
+			}
+			values[string(a.Key)][a.Value.String()] = true
+		}
+		keys[strings.Join(names, " ")] = true
+	}
+	for _, names := range sorted(keys) {
+		fmt.Fprintf(&text, "\tattributes %s\n", names)
+	}
+	for _, key := range closed {
+		if len(values[key]) > 0 {
+			fmt.Fprintf(&text, "\t%s: %s\n", key, strings.Join(sorted(values[key]), " "))
+		}
+	}
+	return text.String()
+}
+
+// kindOf tells the instrument's type as a reader sees it.
+func kindOf(m metricdata.Metrics) string {
+	switch data := m.Data.(type) {
+	case metricdata.Histogram[float64]:
+		return fmt.Sprintf("Histogram[float64] %v", data.Temporality)
+	case metricdata.Sum[int64]:
+		return fmt.Sprintf("Sum[int64] %v monotonic=%v", data.Temporality, data.IsMonotonic)
+	default:
+		return strings.TrimPrefix(fmt.Sprintf("%T", data), "metricdata.")
+	}
+}
+
+func sorted(set map[string]bool) []string {
+	var list []string
+	for s := range set {
+		list = append(list, s)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// golden compares a text with a file in testdata; -update writes it.
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), text, "if this is meant to change, run the test with -update, and say so in CHANGELOG.md and docs/telemetry.md")
+}

@@ -1,0 +1,138 @@
+package tenureotel_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// count adds up a counter's points.
+func (tel *telemetry) count(t *testing.T, name string, with ...string) int {
+	t.Helper()
+	sum := 0.0
+	for _, p := range tel.matching(t, name, with...) {
+		sum += p.value
+	}
+	return int(sum)
+}
+
+func TestBareSchedulerIsMeasured(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		q := open(t, fleet)
+		s := newGocron(t, q, tel.SchedulerOptions()...)
+		runs := 0
+		task := func() error {
+			time.Sleep(2 * time.Second)
+			switch runs++; runs {
+			case 2:
+				return errors.New("failed")
+			case 3:
+				panic("panicked")
+			}
+			return nil
+		}
+		_, err := s.NewJob(everyTen, gocron.NewTask(task), gocron.WithName("bare"), survivesPanics)
+		require.NoError(t, err)
+		s.Start()
+		pass(35 * time.Second)
+		holder := acquire(t, q, "job/bare")
+		pass(10 * time.Second)
+		require.NoError(t, holder.Release(t.Context()))
+		for _, outcome := range []string{"success", "error", "panic"} {
+			p := tel.find(t, "tenure.job.duration", "job.name", "bare", "outcome", outcome)
+			require.EqualValues(t, 1, p.count, outcome)
+			require.InDelta(t, 2, p.value, 0.001, outcome)
+		}
+		delay := tel.find(t, "tenure.job.start.delay", "job.name", "bare")
+		require.EqualValues(t, 3, delay.count)
+		require.InDelta(t, 0, delay.value, 0.001)
+		require.EqualValues(t, 1, tel.value(t, "tenure.job.skipped", "job.name", "bare", "reason", "skipped"))
+		require.Zero(t, tel.value(t, "tenure.job.skipped", "job.name", "bare", "reason", "overlap"))
+		require.NoError(t, s.Shutdown())
+		require.Empty(t, tel.spans(), "gocron's monitors do not tell enough for spans")
+	})
+}
+
+func TestBareSchedulersOverlapIsASkip(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		s := newGocron(t, open(t, fleet), tel.SchedulerOptions()...)
+		_, err := s.NewJob(everyTen, gocron.NewTask(func() { time.Sleep(15 * time.Second) }), gocron.WithName("bare"),
+			gocron.WithSingletonMode(gocron.LimitModeReschedule))
+		require.NoError(t, err)
+		s.Start()
+		pass(27 * time.Second)
+		require.EqualValues(t, 1, tel.value(t, "tenure.job.skipped", "job.name", "bare", "reason", "overlap"))
+		require.Equal(t, 1, tel.total(t, "tenure.job.duration", "job.name", "bare"))
+	})
+}
+
+// gocron calls MonitorStatus in any case, but tells skips to Monitor only: SchedulerOptions wires both.
+func TestMonitorStatusAloneKnowsOfNoSkips(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		alone, both := newTelemetry(t), newTelemetry(t)
+		q := open(t, fleet)
+		acquire(t, open(t, fleet), "job/bare")
+		for _, s := range []gocron.Scheduler{
+			newGocron(t, q, gocron.WithMonitorStatus(alone)),
+			newGocron(t, q, both.SchedulerOptions()...),
+		} {
+			_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("bare"))
+			require.NoError(t, err)
+			s.Start()
+		}
+		pass(15 * time.Second)
+		require.Zero(t, alone.count(t, "tenure.job.skipped"))
+		require.Equal(t, 1, both.count(t, "tenure.job.skipped"))
+	})
+}
+
+// A Scheduler that reports in both ways has each run and each skip once, and the skips with their reasons.
+func TestSchedulerWithTracerAndMonitorsCountsOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		q := open(t, fleet, redlock.WithTracer(tel))
+		s := newScheduler(t, tel, q, scheduler.WithGocron(tel.SchedulerOptions()...))
+		_, err := s.NewJob(everyTen, scheduler.NewTask(func() {}), gocron.WithName("report"))
+		require.NoError(t, err)
+		s.Start()
+		pass(25 * time.Second)
+		holder := acquire(t, q, "job/report")
+		pass(10 * time.Second)
+		require.NoError(t, holder.Release(t.Context()))
+		require.Equal(t, 2, tel.total(t, "tenure.job.duration", "job.name", "report"))
+		require.Equal(t, 2, tel.total(t, "tenure.job.start.delay", "job.name", "report"))
+		require.Equal(t, 1, tel.count(t, "tenure.job.skipped", "job.name", "report"))
+		require.Zero(t, tel.count(t, "tenure.job.skipped", "reason", "skipped"))
+		require.Len(t, tel.spans("tenure.job.run"), 2)
+	})
+}
+
+// untouchable is a job whose every method panics: gocron's loop calls JobUnregistered, and an accessor would stall it for a second.
+type untouchable struct{ gocron.Job }
+
+func TestJobUnregisteredAsksTheJobNothing(t *testing.T) {
+	tel := newTelemetry(t)
+	require.NotPanics(t, func() { tel.JobUnregistered(untouchable{}) })
+	require.Panics(t, func() { tel.JobRegistered(untouchable{}) }, "the test notices")
+
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		s := newGocron(t, open(t, fleet), newTelemetry(t).SchedulerOptions()...)
+		j, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("bare"))
+		require.NoError(t, err)
+		s.Start()
+		settle()
+		began := time.Now()
+		require.NoError(t, s.RemoveJob(j.ID()))
+		settle()
+		require.Zero(t, time.Since(began))
+	})
+}

@@ -1,0 +1,159 @@
+package tenureotel_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	tenureotel "github.com/tenure-dev/tenure/otel"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+var environment = attribute.String("deployment.environment.name", "test")
+
+// global are the global providers. They can be set once in a process.
+var global *telemetry
+
+func setGlobal() {
+	if global != nil {
+		return // the test is repeated
+	}
+	global = &telemetry{recorder: tracetest.NewSpanRecorder(), reader: sdkmetric.NewManualReader()}
+	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(global.recorder)))
+	otel.SetMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(global.reader)))
+}
+
+// Without providers, and with nil ones, the global providers are used: also those that are set after New.
+func TestGlobalProvidersAreUsedAlsoThoseThatAreSetLater(t *testing.T) {
+	standard, err := tenureotel.New()
+	require.NoError(t, err)
+	explicit, err := tenureotel.New(tenureotel.WithTracerProvider(nil), tenureotel.WithMeterProvider(nil))
+	require.NoError(t, err)
+	setGlobal()
+	global.forget()
+	before := global.total(t, "tenure.lease.acquire.duration")
+	for _, tel := range []*tenureotel.Instrumentation{standard, explicit} {
+		ctx := tel.TraceAcquireStart(t.Context(), redlock.TraceAcquireStartData{Key: "orders"})
+		tel.TraceAcquireEnd(ctx, redlock.TraceAcquireEndData{Key: "orders"})
+	}
+	require.Len(t, global.spans("tenure.lease.acquire"), 2)
+	require.Equal(t, 2, global.total(t, "tenure.lease.acquire.duration")-before)
+	standard.TraceVote(t.Context(), redlock.TraceVoteData{Node: "node:6379", Until: time.Now()})
+	require.EqualValues(t, 1, global.value(t, "tenure.node.quarantined", "server.address", "node"))
+	require.NoError(t, standard.Close())
+	require.NoError(t, standard.Close())
+	require.NoError(t, explicit.Close())
+	require.Empty(t, global.points(t, "tenure.node.quarantined"))
+}
+
+func TestWithAttributesAreOnEverySpanAndMetric(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t, tenureotel.WithAttributes(environment), tenureotel.WithAttributes(attribute.Int("shard", 7)),
+			tenureotel.WithExtendSpans())
+		story(t, tel, fleet)
+		for _, s := range tel.spans() {
+			attributes := attributesOf(s)
+			require.Equal(t, "test", attributes[string(environment.Key)], s.Name())
+			require.Equal(t, "7", attributes["shard"], s.Name())
+		}
+		metrics := tel.scope(t).Metrics
+		require.Len(t, metrics, 15)
+		for _, m := range metrics {
+			for _, p := range pointsOf(t, m) {
+				v, ok := p.attributes.Value(environment.Key)
+				require.True(t, ok, "%s %v", m.Name, p.attributes.ToSlice())
+				require.Equal(t, "test", v.AsString())
+				require.True(t, p.attributes.HasValue("shard"), m.Name)
+			}
+		}
+	})
+}
+
+func TestWithLeaseNamesNamesLeasesOnMetricsAndSpans(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t, tenureotel.WithLeaseNames(func(key string) string {
+			name, _, _ := strings.Cut(key, "/")
+			return name
+		}))
+		q := open(t, fleet, redlock.WithTracer(tel))
+		require.NoError(t, acquire(t, q, "order/1").Release(t.Context()))
+		acquire(t, q, "order/2")
+		settle()
+		require.Equal(t, 2, tel.total(t, "tenure.lease.acquire.duration", "lease.name", "order"))
+		require.Equal(t, 2, tel.total(t, "tenure.lease.acquire.duration"))
+		require.EqualValues(t, 1, tel.value(t, "tenure.lease.held", "lease.name", "order"))
+		s := tel.spans("tenure.lease.acquire")[1]
+		require.Equal(t, "order", attributesOf(s)["lease.name"])
+		require.Equal(t, "order/2", attributesOf(s)["lease.key"], "a span has the key too")
+	})
+}
+
+// Leases beyond MaxLeaseNames share a name; the counts of all are kept.
+func TestLeaseNamesAreBounded(t *testing.T) {
+	tel := newTelemetry(t)
+	const beyond = 25
+	for i := range tenureotel.MaxLeaseNames + beyond {
+		key := fmt.Sprintf("order/%d", i)
+		ctx := tel.TraceAcquireStart(t.Context(), redlock.TraceAcquireStartData{Key: key})
+		tel.TraceAcquireEnd(ctx, redlock.TraceAcquireEndData{Key: key})
+	}
+	points := tel.points(t, "tenure.lease.acquire.duration")
+	assert.Len(t, points, tenureotel.MaxLeaseNames+1)
+	assert.Equal(t, beyond, tel.total(t, "tenure.lease.acquire.duration", "lease.name", tenureotel.OtherLeases))
+	assert.Equal(t, 1, tel.total(t, "tenure.lease.acquire.duration", "lease.name", "order/0"))
+	for _, m := range tel.scope(t).Metrics {
+		for _, p := range pointsOf(t, m) {
+			require.False(t, p.attributes.HasValue("otel.metric.overflow"), "%s exceeds the SDK's limit of attribute sets", m.Name)
+		}
+	}
+}
+
+func TestOptionsThatCannotBeUsedAreRefused(t *testing.T) {
+	for _, test := range []struct {
+		option string
+		given  tenureotel.Option
+	}{
+		{"New", nil},
+		{"WithLeaseNames", tenureotel.WithLeaseNames(nil)},
+		{"WithAttributes", tenureotel.WithAttributes(environment, attribute.KeyValue{})},
+		{"WithAttributes", tenureotel.WithAttributes(attribute.String("", "value"))},
+	} {
+		tel, err := tenureotel.New(tenureotel.WithoutNodeSpans(), test.given)
+		require.Nil(t, tel)
+		var invalid *tenureotel.OptionError
+		require.ErrorAs(t, err, &invalid)
+		require.Equal(t, test.option, invalid.Option)
+		require.True(t, strings.HasPrefix(err.Error(), "tenureotel: "+test.option+": "), err.Error())
+		require.Equal(t, "invalid", redlock.ErrorType(err))
+	}
+}
+
+// failing is a meter provider whose instruments cannot be had.
+type failing struct{ metricnoop.MeterProvider }
+
+type failingMeter struct{ metricnoop.Meter }
+
+func (failing) Meter(string, ...metric.MeterOption) metric.Meter { return failingMeter{} }
+
+func (failingMeter) Int64Counter(name string, _ ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	return nil, fmt.Errorf("no counter %s", name)
+}
+
+func TestErrorsOfTheMeterProviderAreReturned(t *testing.T) {
+	tel, err := tenureotel.New(tenureotel.WithMeterProvider(failing{}))
+	require.Nil(t, tel)
+	require.ErrorContains(t, err, "tenureotel: ")
+	require.ErrorContains(t, err, "no counter tenure.lease.lost")
+}

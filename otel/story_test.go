@@ -1,0 +1,243 @@
+package tenureotel_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// story is everything that is traced and measured, once at least.
+func story(t *testing.T, tel *telemetry, fleet *redlocktest.Fleet) {
+	t.Helper()
+	q := open(t, fleet, redlock.WithTracer(tel), redlock.WithIdentity("one"))
+	other := open(t, fleet, redlock.WithTracer(tel), redlock.WithIdentity("two"))
+	acquisitions(t, fleet, q, other)
+	extensions(t, fleet, q)
+	losses(t, fleet, tel)
+	elections(t, tel, fleet, q, other)
+	jobs(t, tel, fleet, q)
+	bareJobs(t, tel, q)
+	quarantine(t, fleet)
+}
+
+func acquisitions(t *testing.T, fleet *redlocktest.Fleet, q, other *redlock.Quorum) {
+	t.Helper()
+	once := redlock.WithOnce(7, redlock.AtMostOnce, time.Hour)
+	l := acquire(t, q, "orders", once)
+	_, err := other.TryAcquire(t.Context(), "orders")
+	require.ErrorIs(t, err, redlock.ErrHeld)
+	require.NoError(t, l.Complete(t.Context()))
+	settle()
+	_, err = other.TryAcquire(t.Context(), "orders", once)
+	require.ErrorIs(t, err, redlock.ErrDone)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = q.TryAcquire(ctx, "orders")
+	require.ErrorIs(t, err, context.Canceled)
+
+	freeze(t, fleet, 0, 1, 2)
+	_, err = q.TryAcquire(t.Context(), "orders")
+	require.ErrorIs(t, err, redlock.ErrTimeout)
+	thaw(t, fleet, 0, 1, 2)
+	pass(ttl)
+	for i := range 3 {
+		require.NoError(t, fleet.Node(i).Kill())
+	}
+	_, err = q.TryAcquire(t.Context(), "orders")
+	require.Equal(t, "no_quorum", redlock.ErrorType(err))
+	for i := range 3 {
+		require.NoError(t, fleet.Node(i).Restart(true))
+	}
+	pass(time.Minute) // the quarantine
+
+	disagree(t, fleet)
+	require.NoError(t, acquire(t, q, "orders").Release(t.Context()))
+	settle()
+}
+
+// disagree has each node be ahead with another fencing token, so that whichever grant first have to agree on one.
+func disagree(t *testing.T, fleet *redlocktest.Fleet) {
+	t.Helper()
+	for i, n := range fleet.Nodes() {
+		set(t, n, "tenure:{orders}:fence", strconv.FormatInt(time.Now().Add(time.Duration(i+1)*100*time.Millisecond).UnixMicro(), 10))
+	}
+}
+
+func extensions(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
+	t.Helper()
+	l := acquire(t, q, "orders", redlock.WithoutAutoExtend())
+	pass(time.Second)
+	require.NoError(t, l.Extend(t.Context()))
+	pass(2500 * time.Millisecond)
+	require.NoError(t, l.Extend(t.Context()), "slow: little is left of the TTL")
+	freeze(t, fleet, 0, 1, 2)
+	require.ErrorIs(t, l.Extend(t.Context()), redlock.ErrTimeout)
+	require.ErrorIs(t, l.Release(t.Context()), redlock.ErrTimeout)
+	thaw(t, fleet, 0, 1, 2)
+	pass(ttl)
+}
+
+// losses ends a lease for every reason there is.
+func losses(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry) {
+	t.Helper()
+	q := open(t, fleet, redlock.WithTracer(tel))
+	deadline := acquire(t, q, "deadline", redlock.WithoutAutoExtend())
+	<-deadline.Context().Done()
+	require.ErrorIs(t, deadline.Release(t.Context()), redlock.ErrLost)
+
+	refused := acquire(t, q, "refused")
+	settle()
+	for _, n := range fleet.Nodes() {
+		n.FlushAll()
+	}
+	require.Error(t, refused.Extend(t.Context()))
+
+	held := acquire(t, q, "max_hold", redlock.WithMaxHold(ttl))
+	<-held.Context().Done()
+
+	closed := acquire(t, q, "closed")
+	require.NoError(t, q.Close())
+	require.ErrorIs(t, closed.Err(), redlock.ErrClosed)
+	settle()
+}
+
+// elections has two candidates come to office after an expiry and after a release.
+func elections(t *testing.T, tel *telemetry, fleet *redlocktest.Fleet, q, other *redlock.Quorum) {
+	t.Helper()
+	crashed := open(t, fleet)
+	acquire(t, crashed, "election/poller", redlock.WithoutAutoExtend())
+	first := candidate(t, tel, q)
+	stopFirst := campaign(t, first)
+	require.Error(t, first.IsLeader(t.Context()))
+	pass(ttl + time.Second)
+	require.NoError(t, first.IsLeader(t.Context()))
+	second := candidate(t, tel, other)
+	stopSecond := campaign(t, second)
+	stopFirst()
+	pass(time.Second)
+	require.NoError(t, second.IsLeader(t.Context()))
+	stopSecond()
+}
+
+func candidate(t *testing.T, tel *telemetry, q *redlock.Quorum, opts ...elector.Option) *elector.Elector {
+	t.Helper()
+	e, err := elector.New(q, "poller", append([]elector.Option{elector.WithLogger(silent), elector.WithTracer(tel)}, opts...)...)
+	require.NoError(t, err)
+	return e
+}
+
+// campaign runs a candidate until the function that it returns is called.
+func campaign(t *testing.T, e *elector.Elector) (stop func()) {
+	t.Helper()
+	return lead(t, e, func(ctx context.Context, _ *elector.Term) error {
+		<-ctx.Done()
+		return nil
+	})
+}
+
+func lead(t *testing.T, e *elector.Elector, what func(context.Context, *elector.Term) error) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx, what) }()
+	settle()
+	return func() {
+		cancel()
+		<-done
+		settle()
+	}
+}
+
+// survivesPanics has gocron recover panics, which it does for those who listen only.
+var survivesPanics = gocron.WithEventListeners(gocron.AfterJobRunsWithPanic(func(uuid.UUID, string, any) {}))
+
+var everyTen = gocron.CronJob("*/10 * * * * *", true)
+
+// jobs runs a job to every end that a run can have, and is skipped.
+func jobs(t *testing.T, tel *telemetry, fleet *redlocktest.Fleet, q *redlock.Quorum) {
+	t.Helper()
+	s := newScheduler(t, tel, q)
+	runs := 0
+	task := func(ctx context.Context) error {
+		switch runs++; runs {
+		case 1:
+			return nil
+		case 2:
+			return errors.New("the task's own")
+		case 3:
+			panic("the task's own")
+		default:
+			for _, n := range fleet.Nodes() {
+				n.FlushAll()
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}
+	}
+	_, err := s.NewJob(everyTen, scheduler.NewTask(task), gocron.WithName("report"), survivesPanics)
+	require.NoError(t, err)
+	s.Start()
+	pass(45 * time.Second)
+	require.GreaterOrEqual(t, runs, 4)
+	holder := acquire(t, q, "job/report")
+	pass(10 * time.Second)
+	require.NoError(t, holder.Release(t.Context()))
+	require.NoError(t, s.Shutdown())
+	settle()
+}
+
+func newScheduler(t *testing.T, tel *telemetry, q *redlock.Quorum, opts ...scheduler.Option) *scheduler.Scheduler {
+	t.Helper()
+	s, err := scheduler.New(q, append([]scheduler.Option{
+		scheduler.WithLocation(time.UTC), scheduler.WithLogger(silent), scheduler.WithTracer(tel),
+	}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Shutdown() })
+	return s
+}
+
+// bareJobs has a gocron scheduler of its own skip a tick.
+func bareJobs(t *testing.T, tel *telemetry, q *redlock.Quorum) {
+	t.Helper()
+	s := newGocron(t, q, tel.SchedulerOptions()...)
+	_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("bare"))
+	require.NoError(t, err)
+	s.Start()
+	pass(10 * time.Second)
+	holder := acquire(t, q, "job/bare")
+	pass(10 * time.Second)
+	require.NoError(t, holder.Release(t.Context()))
+	require.NoError(t, s.Shutdown())
+	settle()
+}
+
+func newGocron(t *testing.T, q *redlock.Quorum, opts ...gocron.SchedulerOption) gocron.Scheduler {
+	t.Helper()
+	l, err := scheduler.NewLocker(q, scheduler.WithMinHold(0), scheduler.WithLogger(silent))
+	require.NoError(t, err)
+	s, err := gocron.NewScheduler(append([]gocron.SchedulerOption{
+		gocron.WithDistributedLocker(l), gocron.WithLocation(time.UTC),
+	}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Shutdown() })
+	return s
+}
+
+// quarantine restarts a node, which does not vote then.
+func quarantine(t *testing.T, fleet *redlocktest.Fleet) {
+	t.Helper()
+	require.NoError(t, fleet.Node(4).Restart(false))
+	pass(2 * time.Second)
+}

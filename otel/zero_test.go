@@ -1,0 +1,84 @@
+package tenureotel_test
+
+import (
+	"testing"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// zero requires a counter to be there for each value of an attribute, before anything has been counted.
+func zero(t *testing.T, tel *telemetry, name, key string, values []string, with ...string) {
+	t.Helper()
+	for _, value := range values {
+		assert.Zero(t, tel.value(t, name, append(with, key, value)...), "%s %s", name, value)
+	}
+	assert.Len(t, tel.matching(t, name, with...), len(values), name)
+}
+
+var (
+	lossReasons = []string{"closed", "deadline", "max_hold", "refused"}
+	ends        = []string{"closed", "deadline", "drain_timeout", "failed", "max_hold", "refused", "resigned", "returned", "shutdown"}
+	skips       = []string{"done", "held", "missed", "no_quorum", "not_leader", "other", "overlap", "quarantined", "stopped", "superseded", "timeout"}
+)
+
+func TestCountersOfALeaseBeginAtZero(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		acquire(t, open(t, fleet, redlock.WithTracer(tel)), "orders")
+		zero(t, tel, "tenure.lease.lost", "reason", lossReasons, "lease.name", "orders")
+		require.EqualValues(t, 1, tel.value(t, "tenure.lease.held", "lease.name", "orders"))
+	})
+}
+
+// A key that is never acquired here is known all the same.
+func TestCountersOfALeaseThatIsHeldElsewhereBeginAtZero(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		acquire(t, open(t, fleet), "orders")
+		_, err := open(t, fleet, redlock.WithTracer(tel)).TryAcquire(t.Context(), "orders")
+		require.ErrorIs(t, err, redlock.ErrHeld)
+		zero(t, tel, "tenure.lease.lost", "reason", lossReasons, "lease.name", "orders")
+		require.Zero(t, tel.value(t, "tenure.lease.held", "lease.name", "orders"))
+	})
+}
+
+func TestCountersOfAnElectionBeginAtZero(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		acquire(t, open(t, fleet), "election/poller")
+		defer campaign(t, candidate(t, tel, open(t, fleet, redlock.WithTracer(tel))))()
+		zero(t, tel, "tenure.election.transitions", "reason", ends, "election.name", "poller", "to", "follower")
+		zero(t, tel, "tenure.election.transitions", "reason", []string{"elected"}, "election.name", "poller", "to", "leader")
+		require.Zero(t, tel.value(t, "tenure.election.leader", "election.name", "poller"))
+		require.Zero(t, tel.value(t, "tenure.election.lease.expiry", "election.name", "poller"))
+	})
+}
+
+// NewJob is enough: the Scheduler need not be started, and a follower never runs a job. That is so for the election as well.
+func TestCountersOfAJobBeginAtZero(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)), scheduler.WithElection("jobs"))
+		_, err := s.NewJob(everyTen, scheduler.NewTask(func() {}), gocron.WithName("report"))
+		require.NoError(t, err)
+		zero(t, tel, "tenure.job.skipped", "reason", skips, "job.name", "report")
+		zero(t, tel, "tenure.election.transitions", "reason", ends, "election.name", "jobs", "to", "follower")
+		require.Zero(t, tel.value(t, "tenure.election.leader", "election.name", "jobs"))
+	})
+}
+
+func TestCountersOfABareJobBeginAtZero(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		s := newGocron(t, open(t, fleet), tel.SchedulerOptions()...)
+		_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("bare"))
+		require.NoError(t, err)
+		zero(t, tel, "tenure.job.skipped", "reason", []string{"skipped", "overlap"}, "job.name", "bare")
+	})
+}
