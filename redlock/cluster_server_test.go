@@ -80,7 +80,7 @@ func TestClusterIsANode(t *testing.T) {
 			}
 			for _, l := range leases {
 				granted := s.acquire(q, l.Key(), redlock.WithTTL(longTTL))
-				require.Eventually(t, func() bool { return s.listening(l.Key()) }, longTTL, pollTick)
+				require.Eventually(t, func() bool { return s.queued(l.Key()) }, longTTL, pollTick)
 				require.NoError(t, l.Release(t.Context()))
 				g := receive(t, granted, longTTL/2, "not woken")
 				require.NoError(t, g.err)
@@ -91,12 +91,12 @@ func TestClusterIsANode(t *testing.T) {
 	}
 }
 
-// listening reports whether any server of a cluster has a subscription to the key's releases.
-func (s *servers) listening(key string) bool {
+// queued reports whether somebody waits for the key on the server of a cluster that has it.
+func (s *servers) queued(key string) bool {
 	s.t.Helper()
 	for _, n := range s.Nodes() {
-		channels, err := n.Do(s.t, "PUBSUB", "CHANNELS", lockKey(key)+"*").AsStrSlice()
-		if err == nil && len(channels) > 0 {
+		waiting, err := n.Do(s.t, "ZCARD", lockKey(key)+":wait").AsInt64()
+		if err == nil && waiting > 0 {
 			return true
 		}
 	}

@@ -96,7 +96,11 @@ func (r *request) arguments(g *gated) []string {
 		}
 		return append([]string{r.attempt.owner, a.ttl, a.token, counterLifetime, a.spread, refill}, once...)
 	case OpRelease:
-		args := []string{r.attempt.owner, a.keep, a.turn, r.attempt.member, a.channel, a.counted}
+		member := r.attempt.member
+		if a.turn == "" {
+			member = "" // an attempt that is rolled back keeps its place
+		}
+		args := []string{r.attempt.owner, a.keep, a.turn, member, a.channel, a.counted}
 		if once != nil {
 			args = append(append(args, a.record), once...)
 		}

@@ -280,7 +280,7 @@ func (s *servers) wait(q *redlock.Quorum, key string, opts ...redlock.LeaseOptio
 	}
 	granted := s.acquire(q, key, opts...)
 	for i := range before {
-		require.Eventually(s.t, func() bool { return s.waiting(i, key) == before[i]+1 }, longTTL, pollTick, "it does not wait")
+		require.Eventually(s.t, func() bool { return s.waiting(i, key) == before[i]+1 }, longTTL, pollTick, "it does not wait on node %d, where %d waited", i, before[i])
 	}
 	return granted
 }

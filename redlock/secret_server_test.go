@@ -101,7 +101,7 @@ func TestUsersWithPasswords(t *testing.T) {
 	s := startServers(t, 3)
 	// What the protocol needs, and no more; see also TestTrap14WaiterWithoutMessagesPolls.
 	s.do([]string{"ACL", "SETUSER", "tenure", "on", ">p@ss/w:rd", "~tenure:*", "&tenure:*", "-@all",
-		"+evalsha", "+script|load", "+get", "+set", "+del", "+pttl", "+pexpire", "+time", "+publish", "+subscribe", "+unsubscribe", "+info", "+ping"})
+		"+evalsha", "+script|load", "+get", "+set", "+del", "+pttl", "+pexpire", "+exists", "+zadd", "+zrem", "+zrange", "+zrank", "+zcard", "+time", "+publish", "+subscribe", "+unsubscribe", "+info", "+ping"})
 	urls := make([]string, 3)
 	for i, n := range s.Nodes() {
 		urls[i] = "valkey://tenure:p%40ss%2Fw%3Ard@" + n.Addr()
