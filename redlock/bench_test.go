@@ -16,7 +16,7 @@ import (
 // Only ratios between benchmarks of one run mean anything: compare with the floor.
 
 func benchQuorum(b *testing.B) *redlock.Quorum {
-	q, err := redlock.Open(valkeytest.Start(b, 5).URLs())
+	q, err := redlock.Open(valkeytest.Start(b, 5, valkeytest.WithAge(time.Hour)).URLs())
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, q.Close()) })
 	q.Nodes(b.Context())

@@ -28,24 +28,29 @@ var (
 // command builds the request's command. Each is an EVALSHA, which valkey-go does not retry by itself: a
 // repeated command could land on a server that was restarted in between and lost everything it knew.
 //
+// words is a buffer, which is returned as it is then.
+//
 // With full it is an EVAL, which teaches the script to a server that does not know it, unless the script is only for one
 // process. (SCRIPT LOAD would reach any one node of a Cluster.)
-func (r *request) command(client valkey.Client, g *gated, full bool) valkey.Completed {
+func (r *request) command(client valkey.Client, g *gated, full bool, words []string) (valkey.Completed, []string) {
 	if r.op == OpLeave {
-		return client.B().Zrem().Key(r.attempt.keys.wait).Member(r.attempt.member).Build()
+		return client.B().Zrem().Key(r.attempt.keys.wait).Member(r.attempt.member).Build(), words
 	}
 	switch r.attempt {
 	case infoProbe:
-		return client.B().Info().Section(infoSections...).Build()
+		return client.B().Info().Section(infoSections...).Build(), words
 	case timeProbe:
-		return client.B().Time().Build()
+		return client.B().Time().Build(), words
 	}
 	s, teachable := g.scriptOf(r.op)
-	keys, args := r.keys(), r.arguments(g)
+	words = r.keys(words[:0])
+	n := len(words)
+	words = r.arguments(words, g)
+	keys, args := words[:n], words[n:]
 	if full && teachable {
-		return client.B().Eval().Script(s.text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+		return client.B().Eval().Script(s.text).Numkeys(int64(n)).Key(keys...).Arg(args...).Build(), words
 	}
-	return client.B().Evalsha().Sha1(s.sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+	return client.B().Evalsha().Sha1(s.sha).Numkeys(int64(n)).Key(keys...).Arg(args...).Build(), words
 }
 
 // isProbe reports whether the request asks a server about itself.
@@ -55,28 +60,29 @@ func (r *request) isProbe() bool { return r.attempt == infoProbe || r.attempt ==
 // one that was not.
 func (r *request) isGated() bool { return r.op == OpAcquire || r.op == OpAgree }
 
-func (r *request) keys() []string {
+// keys appends the command's keys.
+func (r *request) keys(to []string) []string {
 	k := r.attempt.keys
-	var keys []string
 	switch r.op {
 	case OpRelease:
-		keys = []string{k.lock, k.wait}
+		to = append(to, k.lock, k.wait)
 	case OpAgree:
-		return []string{k.lock, k.fence}
+		return append(to, k.lock, k.fence)
 	case opJoin:
-		return []string{k.wait}
+		return append(to, k.wait)
 	case OpAcquire:
-		keys = []string{k.lock, k.fence, k.wait}
+		to = append(to, k.lock, k.fence, k.wait)
 	default:
-		keys = []string{k.lock, k.fence}
+		to = append(to, k.lock, k.fence)
 	}
 	if r.attempt.cfg.once != nil {
-		keys = append(keys, k.record)
+		to = append(to, k.record)
 	}
-	return keys
+	return to
 }
 
-func (r *request) arguments(g *gated) []string {
+// arguments appends the command's arguments.
+func (r *request) arguments(to []string, g *gated) []string {
 	a := r.args
 	var once []string
 	if o := r.attempt.cfg.once; o != nil {
@@ -84,30 +90,38 @@ func (r *request) arguments(g *gated) []string {
 	}
 	switch r.op {
 	case OpAcquire:
-		return append([]string{r.attempt.owner, a.ttl, a.hint, counterLifetime, a.skew, r.attempt.member, queueLifetime(r.attempt.cfg.ttl)}, once...)
+		to = append(to, r.attempt.owner, a.ttl, a.hint, counterLifetime, a.skew, r.attempt.member, r.lifetime())
 	case OpAgree:
-		return []string{r.attempt.owner, a.token, counterLifetime}
+		return append(to, r.attempt.owner, a.token, counterLifetime)
 	case opJoin:
-		return []string{r.attempt.member, queueLifetime(r.attempt.cfg.ttl)}
+		return append(to, r.attempt.member, r.lifetime())
 	case OpExtend:
 		refill := "0"
 		if g != nil {
 			refill = "1"
 		}
-		return append([]string{r.attempt.owner, a.ttl, a.token, counterLifetime, a.spread, refill}, once...)
+		to = append(to, r.attempt.owner, a.ttl, a.token, counterLifetime, a.spread, refill)
 	case OpRelease:
 		member := r.attempt.member
 		if a.turn == "" {
 			member = "" // an attempt that is rolled back keeps its place
 		}
-		args := []string{r.attempt.owner, a.keep, a.turn, member, a.channel, a.counted}
+		to = append(to, r.attempt.owner, a.keep, a.turn, member, a.channel, a.counted)
 		if once != nil {
-			args = append(append(args, a.record), once...)
+			to = append(to, a.record)
 		}
-		return args
 	default:
-		return nil
+		return to
 	}
+	return append(to, once...)
+}
+
+// lifetime is how long the queue lives that the attempt joins.
+func (r *request) lifetime() string {
+	if r.attempt.member == "" {
+		return ""
+	}
+	return queueLifetime(r.attempt.cfg.ttl)
 }
 
 // repeatable reports whether the request may be sent again when its connection broke, although it may have been

@@ -49,6 +49,11 @@ type node struct {
 	owedAt clock.Instant // guarded by mu; when; 0 while none are owed
 	closed bool          // guarded by mu
 
+	// Used by run only.
+	limit    timeLimit       // of a batch
+	commands valkey.Commands // buffer of a batch
+	words    []string        // buffer of a command
+
 	ahead atomic.Int64 // how much the server's wall clock is ahead of this process's, in nanoseconds; set by run
 
 	// Set by run, through report and reportLook.
@@ -182,8 +187,8 @@ func (n *node) sendBatch(batch []*request) error {
 	if len(live) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), n.timeout)
-	defer cancel()
+	ctx := n.limit.start(n.timeout)
+	defer n.limit.stop()
 	client, err := n.connected()
 	if err != nil {
 		n.report(err)
@@ -194,8 +199,11 @@ func (n *node) sendBatch(batch []*request) error {
 	}
 	live = n.gate.admit(ctx, client, live)
 	// A Cluster does not take commands with and without keys together.
-	probes := slices.DeleteFunc(slices.Clone(live), func(r *request) bool { return !r.isProbe() })
-	live = slices.DeleteFunc(live, (*request).isProbe)
+	var probes []*request
+	if slices.ContainsFunc(live, (*request).isProbe) {
+		probes = slices.DeleteFunc(slices.Clone(live), func(r *request) bool { return !r.isProbe() })
+		live = slices.DeleteFunc(slices.Clone(live), (*request).isProbe)
+	}
 	for _, batch := range [][]*request{live, probes} {
 		if len(batch) == 0 {
 			continue
@@ -213,6 +221,9 @@ func (n *node) sendBatch(batch []*request) error {
 // wanted settles the requests whose attempt has ended or whose time has passed, and returns the others.
 func (n *node) wanted(batch []*request) []*request {
 	now := n.q.clock.Now()
+	if !slices.ContainsFunc(batch, func(r *request) bool { return now > r.expires || r.isOfAnAttempt() && r.attempt.ended.Load() }) {
+		return batch
+	}
 	kept := batch[:0:0]
 	for _, r := range batch {
 		switch {
@@ -236,13 +247,22 @@ func (n *node) wanted(batch []*request) []*request {
 // server behind that may have lost what the first one promised, and a server that does not know an acquisition's
 // script must be vouched for first. broken is why the node did not answer, if it did not.
 func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*request, second bool) (again []*request, broken error) {
-	commands := make(valkey.Commands, len(batch))
-	for i, r := range batch {
-		commands[i] = r.command(client, n.gate.open, second)
+	commands := n.commands[:0]
+	for _, r := range batch {
+		var command valkey.Completed
+		command, n.words = r.command(client, n.gate.open, second, n.words)
+		commands = append(commands, command)
 	}
+	var one [1]valkey.ValkeyResult
+	results := one[:]
 	sent := n.q.clock.Now()
-	results := client.DoMulti(ctx, commands...)
+	if len(commands) == 1 {
+		one[0] = client.Do(ctx, commands[0])
+	} else {
+		results = client.DoMulti(ctx, commands...)
+	}
 	received := n.q.clock.Now()
+	n.commands = commands[:0]
 	stranger := false // answers, but does not know what was only given to the process vouched for
 	for i, r := range batch {
 		rep, err := r.parse(results[i])
@@ -263,9 +283,11 @@ func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*requ
 			n.settle(r, rep)
 		case !second && (isNoScript(err) || r.repeatable() && isBroken(err)):
 			again = append(again, r)
+			n.commands = nil
 		default:
 			if !isServerError(err) {
 				broken = err
+				n.commands = nil // the client may still have it
 			}
 			n.fail(r, err)
 		}
