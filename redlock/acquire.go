@@ -53,7 +53,8 @@ func (q *Quorum) Acquire(ctx context.Context, key string, opts ...LeaseOption) (
 // acquisition is one call of TryAcquire or Acquire.
 type acquisition struct {
 	q        *Quorum
-	keys     *keyset
+	keys     *keyset // names
+	names    keyset
 	cfg      leaseConfig
 	attempts int
 	votes    int
@@ -73,7 +74,9 @@ func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, e
 	if err != nil {
 		return nil, err
 	}
-	return &acquisition{q: q, keys: keys, cfg: cfg}, nil
+	a := &acquisition{q: q, names: keys, cfg: cfg}
+	a.keys = &a.names
+	return a, nil
 }
 
 func (a *acquisition) traced(ctx context.Context, wait bool, acquire func(context.Context) (*Lease, error)) (*Lease, error) {
@@ -158,12 +161,12 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	rd := newRound(OpAcquire, len(a.q.nodes), a.q.need)
 	rd.decided = a.certain
 	a.q.broadcast(ctx, rd, at, &arguments{
-		ttl:  milliseconds(a.cfg.ttl),
+		ttl:  a.q.texts.milliseconds(a.cfg.ttl),
 		hint: strconv.FormatInt(time.Now().UnixMicro(), 10),
-		skew: strconv.FormatInt(a.q.cfg.clockSkew.Microseconds(), 10),
+		skew: a.q.texts.skew,
 	}, start.Add(timeout), nil)
 
-	waited := rd.wait(ctx, timeout)
+	waited := rd.wait(ctx, timeout, &a.q.timers)
 	o := rd.outcome()
 	a.votes = o.agreed
 	fail := func(err error) (*Lease, bool, error) {
@@ -229,7 +232,7 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, o outcome, timeout
 		}
 	}
 	a.q.broadcast(ctx, rd, at, &arguments{token: strconv.FormatUint(token, 10)}, a.q.clock.Now().Add(timeout), below)
-	if rd.wait(ctx, timeout) != nil {
+	if rd.wait(ctx, timeout, &a.q.timers) != nil {
 		return 0, newContextError(ctx, a.keys.name, nil)
 	}
 	if o := rd.outcome(); !o.success {

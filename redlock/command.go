@@ -76,7 +76,7 @@ func (r *request) keys(to []string) []string {
 		to = append(to, k.lock, k.fence)
 	}
 	if r.attempt.cfg.once != nil {
-		to = append(to, k.record)
+		to = append(to, k.record())
 	}
 	return to
 }

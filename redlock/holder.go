@@ -28,7 +28,7 @@ func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
 	if q.isClosed() {
 		return Holder{}, ErrClosed
 	}
-	o, err := q.observe(ctx, &attempt{keys: keys}, q.holderCertain)
+	o, err := q.observe(ctx, &attempt{keys: &keys}, q.holderCertain)
 	if err != nil {
 		return Holder{}, err
 	}
@@ -53,7 +53,7 @@ func (q *Quorum) observe(ctx context.Context, at *attempt, decided func([]reply)
 	rd := newRound(OpObserve, len(q.nodes), q.need)
 	rd.decided = decided
 	q.broadcast(ctx, rd, at, nil, q.clock.Now().Add(timeout), nil)
-	if rd.wait(ctx, timeout) != nil {
+	if rd.wait(ctx, timeout, &q.timers) != nil {
 		return outcome{}, newContextError(ctx, at.keys.name, nil)
 	}
 	return rd.outcome(), nil

@@ -13,22 +13,26 @@ type keyset struct {
 	name   string // as the user gave it
 	lock   string // owner value, expires with the TTL
 	fence  string // counter of fencing tokens
-	record string // of the sequence, see WithOnce
 	wait   string // queue of those who wait, see queue.go
 }
 
-func (c *config) keyset(key string) (*keyset, error) {
+func (c *config) keyset(key string) (keyset, error) {
 	switch {
 	case key == "":
-		return nil, &OptionError{"key", "is empty"}
+		return keyset{}, &OptionError{"key", "is empty"}
 	case len(key) > MaxKeyLength:
-		return nil, &OptionError{"key", fmt.Sprintf("has %d bytes, more than %d", len(key), MaxKeyLength)}
+		return keyset{}, &OptionError{"key", fmt.Sprintf("has %d bytes, more than %d", len(key), MaxKeyLength)}
 	case key[0] == '}':
-		return nil, &OptionError{"key", "starts with }, which would spread its state over several cluster slots"}
+		return keyset{}, &OptionError{"key", "starts with }, which would spread its state over several cluster slots"}
 	}
-	lock := c.prefix + ":{" + key + "}"
-	return &keyset{name: key, lock: lock, fence: lock + ":fence", record: lock + ":once", wait: lock + ":wait"}, nil
+	// One text, of which the names are parts: each would be an allocation of its own.
+	names := c.prefix + ":{" + key + "}:fence" + c.prefix + ":{" + key + "}:wait"
+	n := len(c.prefix) + len(":{}") + len(key)
+	return keyset{name: key, lock: names[:n], fence: names[:n+len(":fence")], wait: names[n+len(":fence"):]}, nil
 }
+
+// record is the record of the sequence, see WithOnce.
+func (k *keyset) record() string { return k.lock + ":once" }
 
 // An owner value is the identity, a separator and randomLength characters from a cryptographic source. It is
 // new for every attempt, so that what an abandoned attempt left on a server is never mistaken for one's own.
@@ -38,7 +42,13 @@ const (
 	randomLength   = 22 // base64url of 16 bytes without padding
 )
 
-func newOwner(identity string) string { return identity + ownerSeparator + randomText(randomBytes) }
+func newOwner(identity string) string {
+	var random [randomBytes]byte
+	_, _ = rand.Read(random[:]) // never fails: crypto/rand ends the program instead
+	var space [128]byte
+	owner := append(append(space[:0], identity...), ownerSeparator...)
+	return string(base64.RawURLEncoding.AppendEncode(owner, random[:]))
+}
 
 // ownerIdentity returns the identity in an owner value, or in the member of the queue whose turn it is, or the whole text when something else wrote it.
 func ownerIdentity(owner string) string {

@@ -225,7 +225,8 @@ func TestKeysShareAClusterSlot(t *testing.T) {
 	require.NoError(t, err)
 	k, err := c.keyset("a/b")
 	require.NoError(t, err)
-	require.Equal(t, &keyset{name: "a/b", lock: "p:{a/b}", fence: "p:{a/b}:fence", record: "p:{a/b}:once", wait: "p:{a/b}:wait"}, k)
+	require.Equal(t, keyset{name: "a/b", lock: "p:{a/b}", fence: "p:{a/b}:fence", wait: "p:{a/b}:wait"}, k)
+	require.Equal(t, "p:{a/b}:once", k.record())
 }
 
 // Field: PXAT from the client's wall clock. Expiry on the server is relative, always.

@@ -24,6 +24,8 @@ type Quorum struct {
 	need     int // nodes that make a quorum
 	clock    *clock.Clock
 	extender *extender
+	texts    texts
+	timers   timers
 	calls    *calls
 	counted  bool // no node is a cluster, whose servers do not know of each other's subscribers
 
@@ -225,6 +227,7 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 		done:   make(chan struct{}),
 	}
 	q.extender = newExtender(q)
+	q.texts = q.cfg.texts()
 	q.calls = newCalls(q)
 	return q
 }

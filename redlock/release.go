@@ -45,7 +45,7 @@ func (l *Lease) finish(ctx context.Context, record string) error {
 	l.mu.Unlock()
 	defer close(l.releasing)
 
-	ctx = &detached{ctx}
+	ctx = l.q.detach(ctx)
 	t := l.q.cfg.tracers.release
 	if t != nil {
 		ctx = t.TraceReleaseStart(ctx, TraceReleaseStartData{Key: l.Key(), Lease: l})
@@ -64,12 +64,15 @@ func (l *Lease) finish(ctx context.Context, record string) error {
 // free sends the release and waits for a quorum of answers.
 func (l *Lease) free(ctx context.Context, record string) error {
 	keep := max(l.attempt.cfg.minHold-l.q.clock.Now().Sub(l.granted), 0)
-	args := &arguments{keep: milliseconds(keep.Round(time.Millisecond)), turn: milliseconds(l.q.cfg.timeout(OpAcquire, l.TTL())), channel: l.q.cfg.channels(), record: record}
+	args := &arguments{keep: milliseconds(keep.Round(time.Millisecond)), turn: l.q.texts.turn, channel: l.q.texts.channel, record: record}
+	if l.TTL() != l.q.texts.ttl {
+		args.turn = milliseconds(l.q.cfg.timeout(OpAcquire, l.TTL()))
+	}
 	if l.q.counted {
 		args.counted = "1"
 	}
 	rd := l.q.sendRelease(ctx, l.attempt, args, nil)
-	_ = rd.wait(context.Background(), l.q.cfg.timeout(OpRelease, l.TTL()))
+	_ = rd.wait(context.Background(), l.q.cfg.timeout(OpRelease, l.TTL()), &l.q.timers)
 	o := rd.outcome()
 	gone := count(o.replies, refused)
 	unwritten := l.q.unwritten(o.replies)
@@ -109,7 +112,7 @@ func (q *Quorum) releaseCertain(replies []reply) bool {
 // that answered that another owner has the key. It follows the attempt's own requests on each node. The
 // caller's cancellation does not reach it.
 func (q *Quorum) rollBack(ctx context.Context, at *attempt, o outcome) {
-	q.sendRelease(&detached{ctx}, at, &arguments{keep: "0", record: recordUndo}, func(i int) bool {
+	q.sendRelease(q.detach(ctx), at, &arguments{keep: "0", record: recordUndo}, func(i int) bool {
 		return o.replies[i].verdict != refused
 	})
 }

@@ -97,15 +97,22 @@ type round struct {
 	decided func([]reply) bool // for operations with another rule; may be nil
 	done    chan struct{}
 	mu      sync.Mutex
-	replies []reply // guarded by mu
-	agreed  int     // guarded by mu
-	missed  int     // refused or failed; guarded by mu
-	over    bool    // guarded by mu
-	expired bool    // guarded by mu; ended by its timeout
+	replies []reply  // guarded by mu
+	agreed  int      // guarded by mu
+	missed  int      // refused or failed; guarded by mu
+	over    bool     // guarded by mu
+	expired bool     // guarded by mu; ended by its timeout
+	few     [5]reply // replies, where that is enough
 }
 
 func newRound(op Op, nodes, need int) *round {
-	return &round{op: op, need: need, done: make(chan struct{}), replies: make([]reply, nodes)}
+	r := &round{op: op, need: need, done: make(chan struct{})}
+	if nodes <= len(r.few) {
+		r.replies = r.few[:nodes]
+	} else {
+		r.replies = make([]reply, nodes)
+	}
+	return r
 }
 
 // settle records a node's reply. The first one counts.
@@ -198,9 +205,9 @@ func (r *round) outcome() outcome {
 
 // wait returns when the outcome is certain, the timeout has passed or ctx ends, and with an error only in the
 // last case.
-func (r *round) wait(ctx context.Context, timeout time.Duration) error {
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
+func (r *round) wait(ctx context.Context, timeout time.Duration, timers *timers) error {
+	timer := timers.start(timeout)
+	defer timers.stop(timer)
 	select {
 	case <-r.done:
 	case <-timer.C:

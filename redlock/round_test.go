@@ -123,13 +123,13 @@ func TestRoundWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rd := newRound(OpAcquire, 3, 2)
 		start := time.Now()
-		require.NoError(t, rd.wait(t.Context(), time.Second))
+		require.NoError(t, rd.wait(t.Context(), time.Second, &timers{}))
 		require.Equal(t, time.Second, time.Since(start))
 		require.True(t, rd.outcome().expired)
 
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, newRound(OpAcquire, 3, 2).wait(ctx, time.Second), context.Canceled)
+		require.ErrorIs(t, newRound(OpAcquire, 3, 2).wait(ctx, time.Second, &timers{}), context.Canceled)
 	})
 }
 

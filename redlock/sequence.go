@@ -53,7 +53,7 @@ func (q *Quorum) Sequence(ctx context.Context, key string) (Sequence, error) {
 	if q.isClosed() {
 		return Sequence{}, ErrClosed
 	}
-	o, err := q.observe(ctx, &attempt{keys: keys, cfg: observedOnce}, nil)
+	o, err := q.observe(ctx, &attempt{keys: &keys, cfg: observedOnce}, nil)
 	if err != nil {
 		return Sequence{}, err
 	}

@@ -64,7 +64,7 @@ func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 	}
 	status := make([]NodeStatus, len(q.nodes))
 	for i, rd := range rounds {
-		err := rd.wait(ctx, max(timeout-q.clock.Now().Sub(start), 0))
+		err := rd.wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.timers)
 		status[i].Node = q.nodes[i].addr
 		status[i].fill(rd.outcome(), start, err)
 		status[i].judge(q.nodes[i])

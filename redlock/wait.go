@@ -97,7 +97,7 @@ func (a *acquisition) join(refused bool) *waiter {
 // leave takes this acquisition, which has given up, out of the queue.
 func (a *acquisition) leave(ctx context.Context) {
 	at := &attempt{keys: a.keys, cfg: a.cfg, member: a.member}
-	a.q.broadcast(context.WithoutCancel(ctx), newRound(OpLeave, len(a.q.nodes), a.q.need), at, &arguments{}, a.q.clock.Now().Add(a.cfg.ttl), nil)
+	a.q.broadcast(a.q.detach(ctx), newRound(OpLeave, len(a.q.nodes), a.q.need), at, &arguments{}, a.q.clock.Now().Add(a.cfg.ttl), nil)
 }
 
 // sleep returns after pause, or when w is called; false when ctx ends or the Quorum is

@@ -1,0 +1,50 @@
+package redlock
+
+import (
+	"strconv"
+	"sync"
+	"time"
+)
+
+// texts are arguments of commands that are nearly always the same.
+type texts struct {
+	ttl     time.Duration // the Quorum's
+	ttlText string
+	turn    string // for leases with that TTL
+	skew    string
+	channel string // what the names of channels begin with
+}
+
+func (c *config) texts() texts {
+	return texts{
+		ttl:     c.lease.ttl,
+		ttlText: milliseconds(c.lease.ttl),
+		turn:    milliseconds(c.timeout(OpAcquire, c.lease.ttl)),
+		skew:    strconv.FormatInt(c.clockSkew.Microseconds(), 10),
+		channel: c.channels(),
+	}
+}
+
+// milliseconds is the TTL of a lease.
+func (t *texts) milliseconds(ttl time.Duration) string {
+	if ttl == t.ttl {
+		return t.ttlText
+	}
+	return milliseconds(ttl)
+}
+
+// timers are used again and again: a timer with its channel is several objects.
+type timers struct{ pool sync.Pool }
+
+func (t *timers) start(d time.Duration) *time.Timer {
+	if timer, ok := t.pool.Get().(*time.Timer); ok {
+		timer.Reset(d)
+		return timer
+	}
+	return time.NewTimer(d)
+}
+
+func (t *timers) stop(timer *time.Timer) {
+	timer.Stop()
+	t.pool.Put(timer)
+}
