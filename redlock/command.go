@@ -100,7 +100,7 @@ func (r *request) arguments(to []string, g *gated) []string {
 		if g != nil {
 			refill = "1"
 		}
-		to = append(to, r.attempt.owner, a.ttl, a.token, counterLifetime, a.spread, refill)
+		to = append(to, r.attempt.owner, a.ttl, strconv.FormatUint(r.attempt.token, 10), counterLifetime, a.spread, refill)
 	case OpRelease:
 		member := r.attempt.member
 		if a.turn == "" {

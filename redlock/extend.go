@@ -3,7 +3,6 @@ package redlock
 import (
 	"container/heap"
 	"context"
-	"strconv"
 	"sync"
 	"time"
 
@@ -14,8 +13,9 @@ import (
 // extended together for ever.
 const extendJitter = 0.1
 
-// extendSlack is how much early a lease may be extended to share a batch with one that is due.
-const extendSlack = 5 * time.Millisecond
+// extendSlack is how much early, as a part of its interval, a lease may be extended to share a batch with one that is due. Many leases
+// then are extended some thirty times in an interval, whatever their number.
+const extendSlack = 32
 
 // extender extends all leases of a Quorum: one goroutine and one timer, whatever their number. What is due
 // together reaches each node in one batch.
@@ -100,7 +100,7 @@ func (e *extender) popDue() []*Lease {
 	if len(e.due) == 0 || e.due[0].due > now {
 		return nil
 	}
-	for len(e.due) > 0 && e.due[0].due <= now.Add(extendSlack) {
+	for len(e.due) > 0 && e.due[0].due <= now.Add(e.due[0].attempt.cfg.interval/extendSlack) {
 		due = append(due, heap.Pop(&e.due).(*Lease))
 	}
 	return due
@@ -109,11 +109,11 @@ func (e *extender) popDue() []*Lease {
 // extend starts a round for each lease and returns; the replies do the rest. Rounds with the same timeout share
 // one timer.
 func (e *extender) extend(leases []*Lease) {
-	rounds := make(map[time.Duration][]*round)
+	rounds := make(map[time.Duration][]*extension)
 	for _, l := range leases {
 		timeout := e.q.cfg.timeout(OpExtend, l.TTL())
-		if rd := l.startExtend(func(err error, start clock.Instant) { e.plan(l, err, start) }); rd != nil {
-			rounds[timeout] = append(rounds[timeout], rd)
+		if x := l.startExtend(nil); x != nil {
+			rounds[timeout] = append(rounds[timeout], x)
 		}
 	}
 	for timeout, rs := range rounds {
@@ -138,31 +138,59 @@ func (e *extender) plan(l *Lease, err error, start clock.Instant) {
 	e.add(l, e.q.clock.Now().Add(jitter(l.attempt.cfg.retryAfter, extendJitter)))
 }
 
-// startExtend sends an extension to all nodes and calls done once, from any goroutine, when its outcome is
-// certain and has been applied to the lease. It returns nil, without calling done, if the lease has ended.
-func (l *Lease) startExtend(done func(error, clock.Instant)) *round {
+// extension is the round of an extension.
+type extension struct {
+	round
+	lease  *Lease
+	start  clock.Instant
+	began  time.Time // for tracers only
+	ttl    time.Duration
+	result chan<- error // gets the outcome; nil where the extender is to plan the next one
+}
+
+// startExtend sends an extension to all nodes. Its outcome is applied to the lease when it is certain, by any goroutine. It returns nil, and nothing happens,
+// if the lease has ended.
+func (l *Lease) startExtend(result chan<- error) *extension {
 	if l.Err() != nil {
 		return nil
 	}
-	start := l.q.clock.Now()
-	began := time.Now()
-	ttl := l.ttlFrom(start)
-	args := &arguments{ttl: milliseconds(ttl), token: strconv.FormatUint(l.token, 10), spread: "0"}
+	x := &extension{lease: l, start: l.q.clock.Now(), result: result}
+	if l.q.cfg.tracers.extend != nil {
+		x.began = time.Now()
+	}
+	x.ttl = l.ttlFrom(x.start)
+	args := &l.q.texts.extend
 	l.mu.Lock()
-	if start.Sub(l.spread) >= spreadEvery {
-		l.spread = start
-		args.spread = "1"
+	spread := x.start.Sub(l.spread) >= spreadEvery
+	if spread {
+		l.spread = x.start
 	}
 	l.mu.Unlock()
-	rd := newRound(OpExtend, len(l.q.nodes), l.q.need)
-	rd.onDone = func(rd *round) { done(l.extended(rd, start, ttl, began), start) }
-	rd.late = func(rep reply) {
-		if rep.gone() {
-			l.checkRefused(rd.outcome())
+	if spread || x.ttl != l.q.texts.ttl {
+		args = &arguments{ttl: milliseconds(x.ttl), spread: "0"}
+		if spread {
+			args.spread = "1"
 		}
 	}
-	l.q.broadcast(l.ctx, rd, l.attempt, args, clock.Instant(l.deadline.Load()), nil)
-	return rd
+	x.round.start(OpExtend, len(l.q.nodes), l.q.need)
+	x.follow = x
+	l.q.broadcast(l.ctx, &x.round, l.attempt, args, clock.Instant(l.deadline.Load()), nil)
+	return x
+}
+
+func (x *extension) ended(rd *round) {
+	err := x.lease.extended(rd, x.start, x.ttl, x.began)
+	if x.result != nil {
+		x.result <- err
+		return
+	}
+	x.lease.q.extender.plan(x.lease, err, x.start)
+}
+
+func (x *extension) late(rd *round, rep reply) {
+	if rep.gone() {
+		x.lease.checkRefused(rd.outcome())
+	}
 }
 
 // allowance is how much earlier than its keys on the servers a lease ends.
@@ -261,7 +289,7 @@ func (l *Lease) traceExtend(o outcome, began time.Time, margin time.Duration, er
 // the extension may still take effect.
 func (l *Lease) Extend(ctx context.Context) error {
 	result := make(chan error, 1)
-	rd := l.startExtend(func(err error, _ clock.Instant) { result <- err })
+	rd := l.startExtend(result)
 	if rd == nil {
 		return l.Err()
 	}

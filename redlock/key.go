@@ -10,10 +10,10 @@ import (
 // keyset holds the names under which one key's state lives on a node. The braces place all of it in one
 // cluster slot.
 type keyset struct {
-	name   string // as the user gave it
-	lock   string // owner value, expires with the TTL
-	fence  string // counter of fencing tokens
-	wait   string // queue of those who wait, see queue.go
+	name  string // as the user gave it
+	lock  string // owner value, expires with the TTL
+	fence string // counter of fencing tokens
+	wait  string // queue of those who wait, see queue.go
 }
 
 func (c *config) keyset(key string) (keyset, error) {

@@ -25,7 +25,7 @@ type Lease struct {
 	grant   grant         // of WithOnce
 	granted clock.Instant // start of the round that acquired it
 	latest  clock.Instant // end of the maximum hold, beyond which the deadline is not moved; maximal without one
-	values  detached // ctx's parent
+	values  detached      // ctx's parent
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 
@@ -55,6 +55,7 @@ const spreadEvery = time.Hour
 // newLease starts a lease whose keys a round set that began at start. It returns nil if the Quorum is closed.
 func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, start clock.Instant, granted grant) *Lease {
 	l := &Lease{q: q, attempt: at, token: token, grant: granted, granted: start, latest: math.MaxInt64, place: -1, spread: start.Add(-spreadEvery)}
+	at.token = token
 	l.values.values = ctx
 	l.ctx, l.cancel = context.WithCancelCause(&l.values)
 	if at.cfg.maxHold > 0 {

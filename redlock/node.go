@@ -209,6 +209,11 @@ func (n *node) sendBatch(batch []*request) error {
 			continue
 		}
 		again, broken := n.exchange(ctx, client, batch, false)
+		if single := slices.DeleteFunc(slices.Clone(again), func(r *request) bool { return !r.alone }); len(single) > 0 {
+			again = slices.DeleteFunc(again, func(r *request) bool { return r.alone })
+			more, why := n.exchange(ctx, client, n.wanted(single), false)
+			again, broken = append(again, more...), cmp.Or(broken, why)
+		}
 		// What was released meanwhile must not be sent after its release, so the second time looks again.
 		if again = n.gate.admit(ctx, client, n.wanted(again)); len(again) > 0 {
 			_, broken = n.exchange(ctx, client, again, true)
@@ -247,11 +252,20 @@ func (n *node) wanted(batch []*request) []*request {
 // server behind that may have lost what the first one promised, and a server that does not know an acquisition's
 // script must be vouched for first. broken is why the node did not answer, if it did not.
 func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*request, second bool) (again []*request, broken error) {
+	if len(batch) == 0 {
+		return nil, nil
+	}
 	commands := n.commands[:0]
-	for _, r := range batch {
+	for rest := batch; len(rest) > 0; {
+		size := n.packet(rest)
 		var command valkey.Completed
-		command, n.words = r.command(client, n.gate.open, second, n.words)
+		if size > 1 {
+			command, n.words = extendMany(client, rest[:size], second, n.words)
+		} else {
+			command, n.words = rest[0].command(client, n.gate.open, second, n.words)
+		}
 		commands = append(commands, command)
+		rest = rest[size:]
 	}
 	var one [1]valkey.ValkeyResult
 	results := one[:]
@@ -264,32 +278,53 @@ func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*requ
 	received := n.q.clock.Now()
 	n.commands = commands[:0]
 	stranger := false // answers, but does not know what was only given to the process vouched for
-	for i, r := range batch {
-		rep, err := r.parse(results[i])
-		if err == nil {
-			err = n.gate.check(r, rep, sent, received)
+	for rest := batch; len(rest) > 0; results = results[1:] {
+		size := n.packet(rest)
+		packet := rest[:size]
+		rest = rest[size:]
+		var extended string
+		var many error
+		if size > 1 {
+			extended, many = parseMany(results[0], size)
 		}
-		if err != nil && isNoScript(err) && n.gate.open != nil && (r.isGated() || r.op == OpExtend) && (second || !n.gate.open.teaches()) {
-			stranger = true
-		}
-		if err != nil && n.gate.open != nil && isDemoted(err) {
-			stranger = true
-		}
-		if err != nil && isBroken(err) {
-			n.gate.inspectAt = min(n.gate.inspectAt, received.Add(n.q.cfg.retryMax)) // another process may answer next
-		}
-		switch {
-		case err == nil:
-			n.settle(r, rep)
-		case !second && (isNoScript(err) || r.repeatable() && isBroken(err)):
-			again = append(again, r)
-			n.commands = nil
-		default:
-			if !isServerError(err) {
-				broken = err
-				n.commands = nil // the client may still have it
+		for i, r := range packet {
+			var rep reply
+			err := many
+			switch {
+			case size == 1:
+				if rep, err = r.parse(results[0]); err == nil {
+					err = n.gate.check(r, rep, sent, received)
+				}
+			case err == nil && extended[i] == '1':
+				rep = reply{verdict: agreed, extend: extendOwn}
+			case err == nil:
+				// It is gone, or another's, for extendScript to say.
+				r.alone = true
+				again = append(again, r)
+				continue
 			}
-			n.fail(r, err)
+			if err != nil && isNoScript(err) && n.gate.open != nil && (r.isGated() || r.op == OpExtend && size == 1) && (second || !n.gate.open.teaches()) {
+				stranger = true
+			}
+			if err != nil && n.gate.open != nil && isDemoted(err) {
+				stranger = true
+			}
+			if err != nil && isBroken(err) {
+				n.gate.inspectAt = min(n.gate.inspectAt, received.Add(n.q.cfg.retryMax)) // another process may answer next
+			}
+			switch {
+			case err == nil:
+				n.settle(r, rep)
+			case !second && (isNoScript(err) || r.repeatable() && isBroken(err)):
+				again = append(again, r)
+				n.commands = nil
+			default:
+				if !isServerError(err) {
+					broken = err
+					n.commands = nil // the client may still have it
+				}
+				n.fail(r, err)
+			}
 		}
 	}
 	if stranger {

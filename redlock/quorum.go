@@ -345,7 +345,7 @@ func (q *Quorum) isClosed() bool {
 // broadcast sends one operation of an attempt to the nodes that want selects (all when nil) and starts no
 // timer: the caller waits or expires the round.
 func (q *Quorum) broadcast(ctx context.Context, rd *round, at *attempt, args *arguments, expires clock.Instant, want func(int) bool) {
-	requests := make([]request, len(q.nodes))
+	requests := rd.requests(len(q.nodes))
 	traced := q.cfg.tracers.node != nil || q.cfg.tracers.extend != nil
 	for i, n := range q.nodes {
 		if want != nil && !want(i) {

@@ -16,6 +16,7 @@ type attempt struct {
 	keys  *keyset
 	owner string
 	cfg   leaseConfig
+	token uint64 // of the lease that it became
 	ended atomic.Bool
 
 	member string // of the queue, see queue.go; empty for an attempt that does not wait
@@ -31,6 +32,7 @@ type request struct {
 	expires clock.Instant // not sent after this
 	pause   time.Duration // before the next try of a release that failed
 	slot    int           // place in the round
+	alone   bool          // an extension that is not to be sent together with others
 	began   clock.Instant // when it was queued; for tracers only
 }
 
@@ -49,7 +51,7 @@ type arguments struct {
 	ttl    string // acquire, extend
 	hint   string // acquire
 	skew   string // acquire; how far from the server's clock the hint may be, in microseconds
-	token  string // agree, extend
+	token  string // agree
 	spread string // extend ('1' raises the counter to the token)
 	keep   string // release
 
@@ -92,27 +94,50 @@ const (
 type round struct {
 	op      Op
 	need    int
-	onDone  func(*round)       // called once, by whoever made the outcome certain; may be nil
-	late    func(reply)        // called for every reply after the end; may be nil
+	follow  follower           // is told of the end and of what comes after; may be nil
 	decided func([]reply) bool // for operations with another rule; may be nil
-	done    chan struct{}
+	done    chan struct{}      // nil where nobody waits
 	mu      sync.Mutex
-	replies []reply  // guarded by mu
-	agreed  int      // guarded by mu
-	missed  int      // refused or failed; guarded by mu
-	over    bool     // guarded by mu
-	expired bool     // guarded by mu; ended by its timeout
-	few     [5]reply // replies, where that is enough
+	replies []reply // guarded by mu
+	agreed  int     // guarded by mu
+	missed  int     // refused or failed; guarded by mu
+	over    bool    // guarded by mu
+	expired bool    // guarded by mu; ended by its timeout
+
+	// Where that is enough, replies and requests are here, and no objects of their own.
+	few   [5]reply
+	asked [5]request
+}
+
+// follower goes on with a round.
+type follower interface {
+	ended(*round)       // called once, by whoever made the outcome certain
+	late(*round, reply) // called for every reply after that
 }
 
 func newRound(op Op, nodes, need int) *round {
-	r := &round{op: op, need: need, done: make(chan struct{})}
+	r := &round{}
+	r.start(op, nodes, need)
+	r.done = make(chan struct{})
+	return r
+}
+
+// start makes a round for which nobody waits of a zero one.
+func (r *round) start(op Op, nodes, need int) {
+	r.op, r.need = op, need
 	if nodes <= len(r.few) {
 		r.replies = r.few[:nodes]
 	} else {
 		r.replies = make([]reply, nodes)
 	}
-	return r
+}
+
+// requests are those to so many nodes.
+func (r *round) requests(nodes int) []request {
+	if nodes <= len(r.asked) {
+		return r.asked[:nodes]
+	}
+	return make([]request, nodes)
 }
 
 // settle records a node's reply. The first one counts.
@@ -125,8 +150,8 @@ func (r *round) settle(slot int, rep reply) {
 	r.replies[slot] = rep
 	if r.over {
 		r.mu.Unlock()
-		if r.late != nil {
-			r.late(rep)
+		if r.follow != nil {
+			r.follow.late(r, rep)
 		}
 		return
 	}
@@ -158,9 +183,11 @@ func (r *round) certain() bool {
 func (r *round) end() {
 	r.over = true
 	r.mu.Unlock()
-	close(r.done)
-	if r.onDone != nil {
-		r.onDone(r)
+	if r.done != nil {
+		close(r.done)
+	}
+	if r.follow != nil {
+		r.follow.ended(r)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestRoundEndsWhenItsOutcomeIsCertain(t *testing.T) {
 		t.Run(fmt.Sprint(test.nodes, test.verdicts), func(t *testing.T) {
 			rd := newRound(OpAcquire, test.nodes, test.need)
 			calls := 0
-			rd.onDone = func(*round) { calls++ }
+			rd.follow = &followed{end: func() { calls++ }}
 			for i, v := range test.verdicts {
 				require.Equal(t, i >= test.ends, isDone(rd), "after %d replies", i)
 				rd.settle(i, reply{verdict: v})
@@ -110,7 +110,7 @@ func TestRoundCountsANodeOnce(t *testing.T) {
 func TestRoundPassesLateReplies(t *testing.T) {
 	rd := newRound(OpExtend, 3, 2)
 	var late []reply
-	rd.late = func(rep reply) { late = append(late, rep) }
+	rd.follow = &followed{after: func(rep reply) { late = append(late, rep) }}
 	rd.settle(0, reply{verdict: agreed})
 	rd.settle(1, reply{verdict: agreed})
 	require.Empty(t, late)
@@ -149,4 +149,22 @@ func TestQuorumErrorNamesSilentNodesOnlyAfterTheTimeout(t *testing.T) {
 	require.Len(t, err.Errs, 2)
 	require.ErrorIs(t, err, ErrTimeout)
 	require.Equal(t, "timeout", err.ErrorType())
+}
+
+// followed is a follower made of functions, which may be nil.
+type followed struct {
+	end   func()
+	after func(reply)
+}
+
+func (f *followed) ended(*round) {
+	if f.end != nil {
+		f.end()
+	}
+}
+
+func (f *followed) late(_ *round, rep reply) {
+	if f.after != nil {
+		f.after(rep)
+	}
 }

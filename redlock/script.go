@@ -189,6 +189,22 @@ end
 return answer
 `)
 
+// extendManyScript is extendScript for many keys, as far as they are there: others are left to that.
+//
+// KEYS locks; ARGV ttl ms, owners. Returns a digit for each key: 1 if it was extended.
+var extendManyScript = newScript(`
+local answers = {}
+for i, key in ipairs(KEYS) do
+  if redis.call('GET', key) == ARGV[i + 1] then
+    redis.call('PEXPIRE', key, ARGV[1])
+    answers[i] = '1'
+  else
+    answers[i] = '0'
+  end
+end
+return table.concat(answers)
+`)
+
 // releaseScript deletes the key if it is the owner's, or shortens its life to what is left of the minimum
 // hold, and calls those whose turn it is, see queue.go. A user who may not publish, and a queue that is none, must not
 // cost the release, hence pcall.
@@ -295,7 +311,7 @@ return {holder or '', redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[2]) or
 
 // ungated are the scripts that any server process may run: what they do is right on one that was restarted too. They
 // are loaded together, so that a server has either all of them or none.
-var ungated = []*script{extendScript, releaseScript, observeScript, joinScript}
+var ungated = []*script{extendScript, releaseScript, observeScript, joinScript, extendManyScript}
 
 // gated are the scripts of one server process, as texts that no other process was ever given: what acquires, and what
 // puts a key back.

@@ -12,7 +12,8 @@ type texts struct {
 	ttlText string
 	turn    string // for leases with that TTL
 	skew    string
-	channel string // what the names of channels begin with
+	channel string    // what the names of channels begin with
+	extend  arguments // of an extension by the whole TTL
 }
 
 func (c *config) texts() texts {
@@ -22,6 +23,7 @@ func (c *config) texts() texts {
 		turn:    milliseconds(c.timeout(OpAcquire, c.lease.ttl)),
 		skew:    strconv.FormatInt(c.clockSkew.Microseconds(), 10),
 		channel: c.channels(),
+		extend:  arguments{ttl: milliseconds(c.lease.ttl), spread: "0"},
 	}
 }
 
