@@ -358,13 +358,20 @@ func (a *acquisition) untilFree(o outcome) time.Duration {
 
 // rankIn is how many wait before this one as a quorum of nodes knows it, or -1.
 func (a *acquisition) rankIn(replies []reply) int {
+	if a.member == "" {
+		return -1
+	}
 	var ranks []int
 	for _, rep := range replies {
-		if rep.verdict == refused && rep.record == nil && rep.rank >= 0 {
+		switch {
+		case rep.verdict != refused || rep.record != nil:
+		case rep.rank >= 0:
 			ranks = append(ranks, rep.rank)
+		case rep.rank == queueFull:
+			ranks = append(ranks, maxRank+1)
 		}
 	}
-	if a.member == "" || len(ranks) < a.q.need {
+	if len(ranks) < a.q.need {
 		return -1
 	}
 	slices.Sort(ranks)

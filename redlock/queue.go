@@ -27,6 +27,8 @@ const (
 	rankStep = 2 * time.Millisecond
 	// maxRank is how many come for it. The others ask once a TTL, or are called.
 	maxRank = 4
+	// queueFull is the rank of one that has no place in a queue: 4096 wait already, which bounds what a queue takes of a server's memory.
+	queueFull = -1
 	// queueLives is how many TTLs of its waiters a queue lives: they ask once in each.
 	queueLives = 3
 )

@@ -66,7 +66,7 @@ type reply struct {
 	token     uint64        // counter, for granted acquires and observations
 	owner     string        // holder's owner value, for refused acquires and observations
 	pttl      time.Duration // holder's TTL, likewise
-	rank      int           // for refused acquires that wait: how many wait before it; -1 if it does not
+	rank      int           // for refused acquires that wait: what joinFunction returned
 	extend    int           // what extendScript answered
 	server    time.Duration // server's clock, for acquires and probes; since 1970
 	record    *record       // of the sequence: for acquires with WithOnce, granted or refused because of it

@@ -16,14 +16,18 @@ func newScript(text string) *script {
 // Numbers in scripts: Lua numbers are doubles, and tostring prints large ones in scientific notation on the
 // server, so counters are formatted with '%.0f'. Microseconds since 1970 stay below 2^53 until the year 2255.
 
-// joinFunction puts a member into the queue, unless it is there or the queue is full, and returns its rank or -1.
+// joinFunction puts a member into the queue, unless it is there, and returns its rank; -1 if the queue is full, and -2 if there can be none.
 const joinFunction = `
 local function join(wait, member, lifetime)
   local rank = redis.pcall('ZRANK', wait, member)
   if type(rank) ~= 'number' then
     rank = redis.pcall('ZCARD', wait)
-    if type(rank) ~= 'number' or rank >= 4096 or type(redis.pcall('ZADD', wait, string.match(member, '^%d+'), member)) ~= 'number' then
-      rank = -1
+    if type(rank) ~= 'number' then
+      return -2
+    elseif rank >= 4096 then
+      return -1
+    elseif type(redis.pcall('ZADD', wait, string.match(member, '^%d+'), member)) ~= 'number' then
+      return -2
     end
   end
   redis.pcall('PEXPIRE', wait, lifetime)
@@ -75,7 +79,7 @@ elseif holder ~= ARGV[1] then
   left = redis.call('PTTL', KEYS[1])
 end
 if inTheWay and inTheWay ~= ARGV[1] then
-  local rank = -1
+  local rank = -2
   if ARGV[6] ~= '' then
     rank = join(KEYS[3], ARGV[6], ARGV[7])
   end
