@@ -1,0 +1,109 @@
+package place_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/tenure-dev/tenure/bench/internal/place"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(place.Variable) != "" {
+		os.Exit(place.RunChild(map[string]place.Role{place.EtcdRole: place.ServeEtcd, "echo": echo, "fail": fail}))
+	}
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction("github.com/tenure-dev/tenure/bench/internal/place.launcher"), // lives as long as the process
+		// toxiproxy leaves goroutines behind, see package arena of the chaos program.
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
+	)
+}
+
+func echo(spec json.RawMessage, parent *bufio.Reader, ready func(any) error) (any, error) {
+	if err := ready(os.Getpid()); err != nil {
+		return nil, err
+	}
+	_, err := io.Copy(io.Discard, parent)
+	return spec, err
+}
+
+func fail(json.RawMessage, *bufio.Reader, func(any) error) (any, error) {
+	return nil, errors.New("stage fright")
+}
+
+func TestChild(t *testing.T) {
+	var pid int
+	c, err := place.Spawn("echo", "hello", &pid)
+	require.NoError(t, err)
+	require.NotZero(t, pid)
+	require.NotEqual(t, os.Getpid(), pid)
+	var word string
+	require.NoError(t, c.Result(&word))
+	require.Equal(t, "hello", word)
+	require.Error(t, c.Result(&word))
+	c.Kill()
+
+	c, err = place.Spawn("echo", "hello", &pid)
+	require.NoError(t, err)
+	c.Kill()
+	require.Error(t, c.Result(&word))
+
+	_, err = place.Spawn("fail", 1, &pid)
+	require.ErrorContains(t, err, "stage fright")
+	_, err = place.Spawn("nobody", 1, &pid)
+	require.ErrorContains(t, err, "no role")
+}
+
+func TestServers(t *testing.T) {
+	ctx := t.Context()
+	s, err := place.Start(2)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	version, err := s.Version(ctx)
+	require.NoError(t, err)
+	require.NotEmpty(t, version)
+
+	before, err := s.Calls(ctx)
+	require.NoError(t, err)
+	idle, err := s.Calls(ctx)
+	require.NoError(t, err)
+	require.Equal(t, before, idle, "looks do not count")
+
+	far := time.Now().Add(time.Hour)
+	for _, n := range s.Nodes() {
+		require.NoError(t, n.Do(t, "SET", "k", "v", "PXAT", millis(far)).Error())
+		require.NoError(t, n.Do(t, "SET", "tenure:{k}:fence", "1").Error())
+		far = far.Add(time.Minute)
+	}
+	after, err := s.Calls(ctx)
+	require.NoError(t, err)
+	require.Equal(t, int64(4), after-idle)
+
+	locks, err := s.Locks(ctx, s.Nodes())
+	require.NoError(t, err)
+	require.Equal(t, 2, locks)
+	first, err := s.Expiry(ctx, "k", 2, 1)
+	require.NoError(t, err)
+	second, err := s.Expiry(ctx, "k", 2, 2)
+	require.NoError(t, err)
+	require.Equal(t, time.Minute, second.Sub(first))
+	_, err = s.Expiry(ctx, "nothing", 2, 2)
+	require.ErrorContains(t, err, "too few servers")
+
+	require.NoError(t, s.Fill(ctx, 1500))
+	locks, err = s.Locks(ctx, s.Nodes()[:1])
+	require.NoError(t, err)
+	require.Equal(t, 1501, locks)
+	require.NoError(t, s.Flush(ctx))
+	locks, err = s.Locks(ctx, s.Nodes())
+	require.NoError(t, err)
+	require.Zero(t, locks)
+}

@@ -1,0 +1,154 @@
+// Package place is where the benchmark happens: servers, links that delay, and child processes, all of which end with this process.
+package place
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/bench/internal/rival"
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// commandTimeout bounds a command that this package sends to a server itself.
+const commandTimeout = 30 * time.Second
+
+// lookEvery is how often servers are asked whether they vote by now.
+const lookEvery = 200 * time.Millisecond
+
+// Servers are the valkey-server processes, without persistence. They are not safe for concurrent use.
+type Servers struct{ *valkeytest.Fleet }
+
+// Start starts n servers.
+func Start(n int, opts ...valkeytest.Option) (*Servers, error) {
+	fleet, err := valkeytest.New(n, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &Servers{fleet}, nil
+}
+
+// AwaitVotes waits until Tenure lets all servers vote, which it does not do for those that are younger than the quarantine.
+func (s *Servers) AwaitVotes(ctx context.Context) error {
+	q, err := rival.OpenQuorum(rival.Config{URLs: s.URLs(), TTL: redlock.DefaultTTL})
+	if err != nil {
+		return err
+	}
+	defer q.Close()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		votes := true
+		for _, n := range q.Nodes(ctx) {
+			votes = votes && n.Votes
+		}
+		if votes {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// do sends a command to a server.
+func do(ctx context.Context, n *valkeytest.Node, words ...string) valkey.ValkeyResult {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	c := n.Client()
+	return c.Do(ctx, c.B().Arbitrary(words...).Build())
+}
+
+// Flush deletes everything on all servers. Nobody may hold anything.
+func (s *Servers) Flush(ctx context.Context) error {
+	for _, n := range s.Nodes() {
+		if err := do(ctx, n, "FLUSHALL", "SYNC").Error(); err != nil {
+			return fmt.Errorf("place: cannot flush %s: %w", n.Addr(), err)
+		}
+	}
+	return nil
+}
+
+// Locks counts the keys that are on some of the servers. Tenure's counters and records, which it means to keep, are not counted.
+func (s *Servers) Locks(ctx context.Context, nodes []*valkeytest.Node) (int, error) {
+	count := 0
+	for _, n := range nodes {
+		names, err := do(ctx, n, "KEYS", "*").AsStrSlice()
+		if err != nil {
+			return 0, fmt.Errorf("place: cannot list the keys of %s: %w", n.Addr(), err)
+		}
+		for _, name := range names {
+			if !kept(name) {
+				count++
+			}
+		}
+	}
+	return count, nil
+}
+
+// kept tells Tenure's keys that outlive a lease by design. Locks have names that end with a brace.
+func kept(name string) bool {
+	return strings.HasPrefix(name, redlock.DefaultPrefix+":{") && !strings.HasSuffix(name, "}")
+}
+
+// Expiry returns when the lock on a key is gone for whoever needs so many of the servers free: the need-th of the servers' expiry
+// times, by their wall clock, which is this machine's. A server without the key is free already.
+func (s *Servers) Expiry(ctx context.Context, key string, servers, need int) (time.Time, error) {
+	var times []int64
+	for _, n := range s.Nodes()[:servers] {
+		ms, err := do(ctx, n, "PEXPIRETIME", key).AsInt64()
+		if err != nil {
+			return time.Time{}, fmt.Errorf("place: %s: %w", n.Addr(), err)
+		}
+		times = append(times, ms)
+	}
+	slices.Sort(times)
+	if times[need-1] < 0 {
+		return time.Time{}, fmt.Errorf("place: %s is on too few servers to keep anybody out: %v", key, times)
+	}
+	return time.UnixMilli(times[need-1]), nil
+}
+
+// fillBatch is how many keys are set at once.
+const fillBatch = 1000
+
+// Fill sets so many other keys with an expiry, an hour to come, on each server.
+func (s *Servers) Fill(ctx context.Context, keys int) error {
+	for _, n := range s.Nodes() {
+		c := n.Client()
+		for from := 0; from < keys; from += fillBatch {
+			var batch valkey.Commands
+			for i := from; i < min(from+fillBatch, keys); i++ {
+				batch = append(batch, c.B().Set().Key(fmt.Sprintf("other:%d", i)).Value("x").Px(time.Hour).Build())
+			}
+			for _, reply := range c.DoMulti(ctx, batch...) {
+				if err := reply.Error(); err != nil {
+					return fmt.Errorf("place: cannot fill %s: %w", n.Addr(), err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Version is what the servers call themselves.
+func (s *Servers) Version(ctx context.Context) (string, error) {
+	text, err := do(ctx, s.Node(0), "INFO", "server").ToString()
+	if err != nil {
+		return "", fmt.Errorf("place: %w", err)
+	}
+	for _, field := range []string{"valkey_version:", "redis_version:"} {
+		if _, rest, ok := strings.Cut(text, field); ok {
+			version, _, _ := strings.Cut(rest, "\r\n")
+			return version, nil
+		}
+	}
+	return "", fmt.Errorf("place: INFO has no version: %.200q", text)
+}

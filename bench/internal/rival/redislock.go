@@ -1,0 +1,81 @@
+package rival
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/redis/go-redis/v9"
+)
+
+// redislockBackoff is how long it waits between tries, as in its documentation's example.
+const redislockBackoff = 100 * time.Millisecond
+
+// redislockPatience is a deadline beyond every row: without one redislock gives up after the TTL.
+const redislockPatience = time.Hour
+
+// bsm is redislock, on the first server.
+type bsm struct {
+	client *redis.Client
+	locker *redislock.Client
+	ttl    time.Duration
+}
+
+// GoRedis connects as go-redis does by default. Its warnings about its own connections are left out.
+func GoRedis(url string) (*redis.Client, error) { return goRedis(url, nil) }
+
+func goRedis(url string, sent *Sent) (*redis.Client, error) {
+	o, err := redis.ParseURL("redis" + url[len("valkey"):])
+	if err != nil {
+		return nil, fmt.Errorf("rival: %w", err)
+	}
+	if sent != nil {
+		d := net.Dialer{Timeout: 5 * time.Second} // as go-redis' own
+		o.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+			return sent.count(d.DialContext(ctx, network, address))
+		}
+	}
+	redis.SetLogger(silence{})
+	return redis.NewClient(o), nil
+}
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
+func openRedislock(c Config) (Rival, error) {
+	client, err := goRedis(c.URLs[0], c.Sent)
+	if err != nil {
+		return nil, err
+	}
+	return &bsm{client, redislock.New(client), c.TTL}, nil
+}
+
+func (b *bsm) Try(ctx context.Context, key string) (Held, error) {
+	l, err := b.locker.Obtain(ctx, key, b.ttl, nil)
+	if err != nil {
+		return nil, err
+	}
+	return bsmHeld{l, b.ttl}, nil
+}
+
+func (b *bsm) Acquire(ctx context.Context, key string) (Held, error) {
+	ctx, cancel := context.WithTimeout(ctx, redislockPatience)
+	defer cancel()
+	l, err := b.locker.Obtain(ctx, key, b.ttl, &redislock.Options{RetryStrategy: redislock.LinearBackoff(redislockBackoff)})
+	if err != nil {
+		return nil, err
+	}
+	return bsmHeld{l, b.ttl}, nil
+}
+
+func (b *bsm) Close() error { return b.client.Close() }
+
+type bsmHeld struct {
+	*redislock.Lock
+	ttl time.Duration
+}
+
+func (h bsmHeld) Extend(ctx context.Context) error { return h.Refresh(ctx, h.ttl, nil) }

@@ -1,0 +1,112 @@
+// Package rival makes Tenure and its peers do the same work: lock a key, wait for it, keep it, give it back.
+package rival
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Held is a lock that is held.
+type Held interface {
+	// Release gives it back, and returns an error if it was not held any more.
+	Release(ctx context.Context) error
+}
+
+// Extender is a Held that the caller has to keep by extending it, see Kind.ByHand.
+type Extender interface {
+	Extend(ctx context.Context) error
+}
+
+// Rival is one process's use of a library. It is safe for concurrent use.
+type Rival interface {
+	// Try makes one attempt, with the least that the library does for one.
+	Try(ctx context.Context, key string) (Held, error)
+	// Acquire waits for the key as the library waits by default. It returns ErrCannotWait if it has no such thing.
+	Acquire(ctx context.Context, key string) (Held, error)
+	Close() error
+}
+
+// Watcher is a Held that knows by itself whether it was lost.
+type Watcher interface{ Err() error }
+
+// Keeper is a Rival that keeps many keys at once in a way of its own.
+type Keeper interface {
+	// Keep takes the keys and extends them until stop is called, which returns what went wrong.
+	Keep(ctx context.Context, keys []string, every time.Duration) (stop func() error, err error)
+}
+
+// Config is what a Rival works with.
+type Config struct {
+	URLs   []string              `json:"urls"`
+	Etcd   string                `json:"etcd"` // endpoint
+	TTL    time.Duration         `json:"ttl"`
+	Tracer redlock.AcquireTracer `json:"-"` // Tenure only
+	Sent   *Sent                 `json:"-"` // counts what is sent, if it is set; not for etcd
+}
+
+// Kind is a library and a way to use it.
+type Kind struct {
+	Name   string // in tables
+	Module string // for its version
+	// Servers is how many of the five servers it locks on. Who uses one does less, and survives less.
+	Servers string
+	Waits   bool // Acquire works
+	// ByHand means that the caller extends each lock, from a goroutine of its own.
+	ByHand bool
+	// Key is the name on its servers of a key that was locked, on which the lock expires; nil if there is none.
+	Key  func(key string) string
+	Open func(Config) (Rival, error)
+}
+
+// The values of Kind.Servers.
+const (
+	AllServers = "5"
+	OneServer  = "1"
+	OneEtcd    = "1 etcd"
+)
+
+func same(key string) string { return key }
+
+func tenureKey(key string) string { return redlock.DefaultPrefix + ":{" + key + "}" }
+
+// The rivals.
+var (
+	Tenure = &Kind{Name: "Tenure", Module: "github.com/tenure-dev/tenure", Servers: AllServers, Waits: true,
+		Key: tenureKey, Open: openTenure}
+	Floor = &Kind{Name: "floor", Module: valkeyModule, Servers: AllServers, Key: same, Open: openFloor}
+	// Mimic is the floor with Tenure's own commands.
+	Mimic = &Kind{Name: "floor, Tenure's commands", Module: valkeyModule, Servers: AllServers,
+		Key: tenureKey, Open: openMimic}
+	// Redsync works over the pool of this package, on the client that Tenure uses.
+	Redsync = &Kind{Name: "redsync", Module: redsyncModule, Servers: AllServers, Waits: true, ByHand: true, Key: same, Open: openRedsync}
+	// RedsyncFast returns at the quorum, and leaves behind what it did not wait for.
+	RedsyncFast = &Kind{Name: "redsync, fail-fast", Module: redsyncModule, Servers: AllServers, Waits: true, ByHand: true, Key: same, Open: openRedsyncFast}
+	RedsyncGo   = &Kind{Name: "redsync on go-redis", Module: redsyncModule, Servers: AllServers, Waits: true, ByHand: true, Key: same, Open: openRedsyncGo}
+	Redislock   = &Kind{Name: "redislock", Module: "github.com/bsm/redislock", Servers: OneServer, Waits: true, ByHand: true, Key: same, Open: openRedislock}
+	Valkeylock  = &Kind{Name: "valkeylock", Module: valkeyModule, Servers: OneServer, Waits: true,
+		Key: func(key string) string { return "valkeylock:0:" + key }, Open: openValkeylock}
+	Etcd = &Kind{Name: "etcd Mutex", Module: "go.etcd.io/etcd/client/v3", Servers: OneEtcd, Waits: true, Open: openEtcd}
+)
+
+// All are the rivals in the order of the tables.
+func All() []*Kind {
+	return []*Kind{Floor, Mimic, Tenure, Redsync, RedsyncFast, RedsyncGo, Redislock, Valkeylock, Etcd}
+}
+
+// Named returns the rival of that name.
+func Named(name string) (*Kind, error) {
+	for _, k := range All() {
+		if k.Name == name {
+			return k, nil
+		}
+	}
+	return nil, fmt.Errorf("rival: there is no %q: use a name from the tables", name)
+}
+
+const (
+	valkeyModule  = "github.com/valkey-io/valkey-go"
+	redsyncModule = "github.com/go-redsync/redsync/v4"
+)

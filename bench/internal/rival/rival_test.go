@@ -1,0 +1,131 @@
+package rival_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/tenure-dev/tenure/bench/internal/rival"
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const ttl = 5 * time.Second
+
+// TestRivalsLock has every rival on Valkey lock a key against itself, wait for it, extend it and give it back.
+func TestRivalsLock(t *testing.T) {
+	fleet := valkeytest.Start(t, 5, valkeytest.WithAge(time.Hour))
+	for _, k := range rival.All() {
+		if k == rival.Etcd {
+			continue // see package place
+		}
+		t.Run(k.Name, func(t *testing.T) {
+			open := func() rival.Rival {
+				r, err := k.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
+				require.NoError(t, err)
+				t.Cleanup(func() { require.NoError(t, r.Close()) })
+				return r
+			}
+			a, b := open(), open()
+			key := "key of " + k.Name
+			held, err := a.Try(t.Context(), key)
+			require.NoError(t, err)
+			there := 0
+			for _, n := range fleet.Nodes() {
+				for _, name := range n.Keys(t) {
+					if name == k.Key(key) {
+						there++
+					}
+				}
+			}
+			if k.Servers == rival.OneServer {
+				require.Equal(t, 1, there)
+			} else {
+				require.GreaterOrEqual(t, there, 3)
+			}
+			if w, ok := held.(rival.Watcher); ok {
+				require.NoError(t, w.Err())
+			}
+			if k.ByHand {
+				require.NoError(t, held.(rival.Extender).Extend(t.Context()))
+			}
+			if !k.Waits {
+				_, err := b.Acquire(t.Context(), key)
+				require.ErrorIs(t, err, rival.ErrCannotWait)
+				require.NoError(t, held.Release(t.Context()))
+				return
+			}
+			_, err = b.Try(t.Context(), key)
+			require.Error(t, err, "it is held")
+			got := make(chan error, 1)
+			go func() {
+				held, err := b.Acquire(context.Background(), key)
+				if err == nil {
+					err = held.Release(context.Background())
+				}
+				got <- err
+			}()
+			require.NoError(t, held.Release(t.Context()))
+			require.NoError(t, <-got)
+		})
+	}
+}
+
+func TestFloorKeeps(t *testing.T) {
+	fleet := valkeytest.Start(t, 3)
+	r, err := rival.Floor.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
+	require.NoError(t, err)
+	stop, err := r.(rival.Keeper).Keep(t.Context(), []string{"a", "b"}, 10*time.Millisecond)
+	require.NoError(t, err)
+	n := fleet.Node(0)
+	n.ResetStats(t)
+	require.Eventually(t, func() bool { return n.CommandStats(t)["pexpire"] >= 4 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, stop())
+
+	require.NoError(t, n.Do(t, "SET", "c", "another's").Error())
+	stop, err = r.(rival.Keeper).Keep(t.Context(), []string{"c"}, 10*time.Millisecond)
+	require.NoError(t, err)
+	n.ResetStats(t)
+	require.Eventually(t, func() bool {
+		stats := n.CommandStats(t)
+		return stats["evalsha"]+stats["eval"] > 0
+	}, 10*time.Second, time.Millisecond)
+	require.ErrorContains(t, stop(), "lost a key")
+	require.NoError(t, r.Close())
+}
+
+// TestFloorNeedsAQuorum shows that errors are no replies.
+func TestFloorNeedsAQuorum(t *testing.T) {
+	fleet := valkeytest.Start(t, 3)
+	r, err := rival.Floor.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
+	for i := range 2 {
+		require.NoError(t, fleet.Node(i).Do(t, "CONFIG", "SET", "maxmemory", "1").Error()) // refuses writes
+	}
+	_, err = r.Try(t.Context(), "k")
+	require.ErrorContains(t, err, "OOM")
+	require.NoError(t, fleet.Node(1).Do(t, "CONFIG", "SET", "maxmemory", "0").Error())
+	_, err = r.Try(t.Context(), "k")
+	require.NoError(t, err)
+}
+
+func TestNames(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, k := range rival.All() {
+		require.False(t, seen[k.Name], k.Name)
+		seen[k.Name] = true
+		named, err := rival.Named(k.Name)
+		require.NoError(t, err)
+		require.Same(t, k, named)
+	}
+	_, err := rival.Named("nobody")
+	require.Error(t, err)
+	require.Equal(t, "tenure:{k}", rival.Tenure.Key("k"))
+	require.Equal(t, redlock.DefaultPrefix, "tenure")
+}

@@ -1,0 +1,56 @@
+package stat_test
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/tenure-dev/tenure/bench/internal/stat"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestUsed(t *testing.T) {
+	before, err := stat.Used()
+	require.NoError(t, err)
+	kept := make([]byte, 64<<20)
+	for i := range kept {
+		kept[i] = 1
+	}
+	for began := time.Now(); time.Since(began) < 20*time.Millisecond; {
+		runtime.Gosched()
+	}
+	after, err := stat.Used()
+	require.NoError(t, err)
+	require.Greater(t, after.CPU, before.CPU)
+	require.Greater(t, after.Heap, before.Heap+60<<20)
+	require.Greater(t, after.Mallocs, before.Mallocs)
+	require.Positive(t, after.Goroutines)
+	if before.RSS != 0 {
+		require.Greater(t, after.RSS, before.RSS+32<<20)
+	}
+	runtime.KeepAlive(kept)
+}
+
+func TestPeak(t *testing.T) {
+	p := stat.FollowPeak()
+	before := runtime.NumGoroutine()
+	var wg sync.WaitGroup
+	end := make(chan struct{})
+	for range 100 {
+		wg.Go(func() { <-end })
+	}
+	defer wg.Wait()
+	defer close(end)
+	goroutines, memory := p.Stop() // looks once more
+	require.GreaterOrEqual(t, goroutines+1, before)
+	require.Positive(t, memory)
+
+	p = stat.FollowPeak()
+	goroutines, _ = p.Stop()
+	require.GreaterOrEqual(t, goroutines, 100)
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tenure-dev/tenure/bench/internal/rival"
+	"github.com/tenure-dev/tenure/bench/internal/stat"
+)
+
+// column is something that a row measures.
+type column struct {
+	Name string `json:"name"`
+	// Of, if set, makes this a ratio: that column's values, divided round by round by those of the rival To.
+	Of string `json:"of,omitempty"`
+	To string `json:"to,omitempty"`
+}
+
+// line is what one rival did in a row.
+type line struct {
+	Rival   string               `json:"rival"`
+	Servers string               `json:"servers"`
+	Values  map[string][]float64 `json:"values,omitempty"` // by column, one a round
+	Absent  string               `json:"absent,omitempty"` // why it has none
+}
+
+// board is the results of a row. It is not safe for concurrent use.
+type board struct {
+	Row     string   `json:"row"`
+	Title   string   `json:"title"`
+	Work    string   `json:"work"` // what was done, with this run's numbers
+	Columns []column `json:"columns"`
+	Lines   []*line  `json:"lines"`
+}
+
+func newBoard(r *row) *board { return &board{Row: r.name, Title: r.title, Columns: r.columns} }
+
+// of returns the line of a rival, or nil.
+func (b *board) of(name string) *line {
+	for _, l := range b.Lines {
+		if l.Rival == name {
+			return l
+		}
+	}
+	return nil
+}
+
+func (b *board) line(name, servers string) *line {
+	if l := b.of(name); l != nil {
+		return l
+	}
+	l := &line{Rival: name, Servers: servers, Values: make(map[string][]float64)}
+	b.Lines = append(b.Lines, l)
+	return l
+}
+
+// add notes a measurement. The column must be one of the row's.
+func (b *board) add(k *rival.Kind, column string, value float64) {
+	for _, c := range b.Columns {
+		if c.Name == column && c.Of == "" {
+			l := b.line(k.Name, k.Servers)
+			l.Values[column] = append(l.Values[column], value)
+			return
+		}
+	}
+	panic(fmt.Sprintf("versus: row %s has no column %q to be measured", b.Row, column))
+}
+
+// absent says why a rival has no numbers.
+func (b *board) absent(k *rival.Kind, why string) {
+	l := b.line(k.Name, k.Servers)
+	l.Values, l.Absent = nil, why
+}
+
+// finish computes the ratios, and puts the lines into the order of the rivals, those without numbers last.
+func (b *board) finish() {
+	place := func(l *line) int {
+		order := slices.IndexFunc(rival.All(), func(k *rival.Kind) bool { return k.Name == l.Rival })
+		switch {
+		case l.Absent != "":
+			return order + 2*len(rival.All())
+		case order < 0: // of one row only
+			return len(rival.All())
+		}
+		return order
+	}
+	slices.SortStableFunc(b.Lines, func(x, y *line) int { return place(x) - place(y) })
+	for _, c := range b.Columns {
+		if c.Of == "" {
+			continue
+		}
+		to := b.of(c.To)
+		if to == nil {
+			continue
+		}
+		for _, l := range b.Lines {
+			if ratios := stat.Ratios(l.Values[c.Of], to.Values[c.Of]); len(ratios) > 0 {
+				l.Values[c.Name] = ratios
+			}
+		}
+	}
+}
+
+// markdown renders the board as a table: medians, and from least to most in parentheses.
+func (b *board) markdown(w *strings.Builder) {
+	fmt.Fprintf(w, "### %s: %s\n\n", b.Row, b.Title)
+	if b.Work != "" {
+		fmt.Fprintf(w, "%s\n\n", b.Work)
+	}
+	w.WriteString("| | servers |")
+	for _, c := range b.Columns {
+		fmt.Fprintf(w, " %s |", cell(c.Name))
+	}
+	fmt.Fprintf(w, "\n| --- | --- |%s\n", strings.Repeat(" ---: |", len(b.Columns)))
+	for _, l := range b.Lines {
+		fmt.Fprintf(w, "| %s | %s |", cell(l.Rival), l.Servers)
+		if l.Absent != "" {
+			fmt.Fprintf(w, " *%s* |%s\n", cell(l.Absent), strings.Repeat(" |", len(b.Columns)-1))
+			continue
+		}
+		for _, c := range b.Columns {
+			fmt.Fprintf(w, " %s |", spread(l.Values[c.Name]))
+		}
+		w.WriteByte('\n')
+	}
+	w.WriteByte('\n')
+}
+
+// spread prints the median and the range of values, or a dash.
+func spread(values []float64) string {
+	if len(values) == 0 {
+		return "-"
+	}
+	median := number(stat.Median(values))
+	if len(values) == 1 {
+		return median
+	}
+	least, most := number(stat.Quantile(values, 0)), number(stat.Quantile(values, 1))
+	if least == most {
+		return median
+	}
+	return fmt.Sprintf("%s (%s..%s)", median, least, most)
+}
+
+// number prints three significant digits, and all of a whole part.
+func number(v float64) string {
+	switch a := math.Abs(v); {
+	case v == 0:
+		return "0"
+	case a >= 100:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case a >= 10:
+		return trimZeros(strconv.FormatFloat(v, 'f', 1, 64))
+	case a >= 1:
+		return trimZeros(strconv.FormatFloat(v, 'f', 2, 64))
+	default:
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	}
+}
+
+func trimZeros(text string) string { return strings.TrimSuffix(strings.TrimRight(text, "0"), ".") }
+
+func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

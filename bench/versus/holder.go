@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tenure-dev/tenure/bench/internal/place"
+	"github.com/tenure-dev/tenure/bench/internal/rival"
+	"github.com/tenure-dev/tenure/bench/internal/stat"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// holderRole is a process that holds keys: one that can be killed, and whose CPU and memory are the rival's alone.
+const holderRole = "holder"
+
+// roles are those of this program's processes.
+func roles() map[string]place.Role {
+	return map[string]place.Role{place.EtcdRole: place.ServeEtcd, holderRole: playHolder}
+}
+
+// holderTask says what to hold. The keys are Key if there is one, and numbered otherwise.
+type holderTask struct {
+	Rival  string       `json:"rival"`
+	Config rival.Config `json:"config"`
+	Key    string       `json:"key"`
+	Keys   int          `json:"keys"`
+	// Measure is how long to hold before the holder reports and ends; 0 to hold until its parent wants no more.
+	Measure time.Duration `json:"measure"`
+	Trace   bool          `json:"trace"` // Tenure only: the margins of extensions
+}
+
+// holderReport is what holding has cost.
+type holderReport struct {
+	Acquired   time.Duration `json:"acquired"`   // how long it took to acquire all
+	Repeated   int64         `json:"repeated"`   // acquisitions that had no quorum in time, and were tried again
+	CPU        time.Duration `json:"cpu"`        // while they were held
+	Heap       int64         `json:"heap"`       // growth since before the first, after a collection
+	RSS        int64         `json:"rss"`        // growth since before the first
+	Goroutines int           `json:"goroutines"` // while they were held
+
+	// Of Tenure only: how many extensions there were, how many failed, and the validity that was left when they succeeded, in ms: the
+	// worst in a hundred, and the worst.
+	Extensions  int     `json:"extensions"`
+	Failed      int     `json:"failed"`
+	MarginP1    float64 `json:"margin_p1"`
+	MarginWorst float64 `json:"margin_worst"`
+}
+
+// acquirers is how many goroutines acquire what is to be held.
+const acquirers = 64
+
+func playHolder(spec json.RawMessage, parent *bufio.Reader, ready func(any) error) (any, error) {
+	var task holderTask
+	if err := json.Unmarshal(spec, &task); err != nil {
+		return nil, fmt.Errorf("versus: holder: %w", err)
+	}
+	k, err := rival.Named(task.Rival)
+	if err != nil {
+		return nil, err
+	}
+	margins := &marginTracer{}
+	if task.Trace {
+		task.Config.Tracer = margins
+	}
+	r, err := k.Open(task.Config)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	h := &holder{kind: k, rival: r, ttl: task.Config.TTL}
+	runtime.GC()
+	before, err := stat.Used()
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	ctx := context.Background()
+	if err := h.take(ctx, task.names()); err != nil {
+		return nil, err
+	}
+	report := &holderReport{Acquired: time.Since(began), Repeated: h.repeated.Load()}
+	if task.Measure == 0 {
+		if err := ready(report); err != nil {
+			return nil, err
+		}
+		if _, err := io.Copy(io.Discard, parent); err != nil {
+			return nil, err
+		}
+		return report, h.release(ctx)
+	}
+	if err := ready(report); err != nil {
+		return nil, err
+	}
+	margins.start()
+	held, err := stat.Used()
+	if err != nil {
+		return nil, err
+	}
+	time.Sleep(task.Measure)
+	after, err := stat.Used()
+	if err != nil {
+		return nil, err
+	}
+	margins.report(report)
+	runtime.GC()
+	settled, err := stat.Used()
+	if err != nil {
+		return nil, err
+	}
+	report.CPU = after.CPU - held.CPU
+	report.Goroutines = after.Goroutines
+	report.RSS = int64(after.RSS) - int64(before.RSS)
+	report.Heap = int64(settled.Heap) - int64(before.Heap)
+	return report, h.release(ctx)
+}
+
+func (t *holderTask) names() []string {
+	if t.Key != "" {
+		return []string{t.Key}
+	}
+	names := make([]string, t.Keys)
+	for i := range names {
+		names[i] = "held/" + strconv.Itoa(i)
+	}
+	return names
+}
+
+// holder keeps keys the way its rival keeps them.
+type holder struct {
+	kind  *rival.Kind
+	rival rival.Rival
+	ttl   time.Duration
+	held  []rival.Held
+	stop  func() error // of a rival.Keeper
+
+	repeated atomic.Int64
+
+	mu     sync.Mutex
+	lost   error // guarded by mu; of what is extended by hand
+	ended  context.Context
+	end    context.CancelFunc
+	extend sync.WaitGroup
+}
+
+// take acquires all, and extends them every third of the TTL.
+func (h *holder) take(ctx context.Context, names []string) (err error) {
+	h.ended, h.end = context.WithCancel(ctx)
+	if keeper, ok := h.rival.(rival.Keeper); ok {
+		h.stop, err = keeper.Keep(ctx, names, h.ttl/3)
+		return err
+	}
+	h.held = make([]rival.Held, len(names))
+	errs := make([]error, acquirers)
+	var wg sync.WaitGroup
+	for a := range acquirers {
+		wg.Go(func() {
+			for i := a; i < len(names) && errs[a] == nil; i += acquirers {
+				h.held[i], errs[a] = h.try(ctx, names[i])
+				if errs[a] == nil && h.kind.ByHand {
+					h.extend.Go(func() { h.keep(h.held[i].(rival.Extender)) })
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return firstOf(errs)
+}
+
+// repeatMost bounds how often one key is tried again.
+const repeatMost = 20
+
+// try acquires one key. Tenure says when it had no quorum in time, which happens while very many leases are acquired and extended at
+// once; that is tried again and counted.
+func (h *holder) try(ctx context.Context, name string) (held rival.Held, err error) {
+	for range repeatMost {
+		held, err = h.rival.Try(ctx, name)
+		if !errors.Is(err, redlock.ErrNoQuorum) && !errors.Is(err, redlock.ErrTimeout) {
+			break
+		}
+		h.repeated.Add(1)
+	}
+	return held, err
+}
+
+// keep extends one lock until the end.
+func (h *holder) keep(e rival.Extender) {
+	tick := time.NewTicker(h.ttl / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-h.ended.Done():
+			return
+		case <-tick.C:
+		}
+		if err := e.Extend(context.WithoutCancel(h.ended)); err != nil {
+			h.mu.Lock()
+			h.lost = errors.Join(h.lost, err)
+			h.mu.Unlock()
+			return
+		}
+	}
+}
+
+// release gives everything back, and fails if anything was lost.
+func (h *holder) release(ctx context.Context) error {
+	h.end()
+	h.extend.Wait()
+	if h.stop != nil {
+		return h.stop()
+	}
+	for _, held := range h.held {
+		if w, ok := held.(rival.Watcher); ok {
+			if err := w.Err(); err != nil {
+				return fmt.Errorf("versus: %s lost a key that it held: %w", h.kind.Name, err)
+			}
+		}
+	}
+	h.mu.Lock()
+	lost := h.lost
+	h.mu.Unlock()
+	if lost != nil {
+		return fmt.Errorf("versus: %s lost a key that it held: %w", h.kind.Name, lost)
+	}
+	errs := make([]error, acquirers)
+	var wg sync.WaitGroup
+	for a := range acquirers {
+		wg.Go(func() {
+			for i := a; i < len(h.held) && errs[a] == nil; i += acquirers {
+				errs[a] = h.held[i].Release(ctx)
+			}
+		})
+	}
+	wg.Wait()
+	return firstOf(errs)
+}

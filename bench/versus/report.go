@@ -1,0 +1,83 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// Where the report goes in a document.
+const (
+	reportBegin = "<!-- The report is written by go run ./versus -markdown, in bench. -->\n"
+	reportEnd   = "<!-- End of the report. -->\n"
+)
+
+// report is all that a run found.
+type report struct {
+	Machine *machine    `json:"machine"`
+	Size    string      `json:"size"`
+	Boards  []*board    `json:"rows"`
+	Targets []judgement `json:"targets"`
+}
+
+// caveats are what a reader has to know.
+const caveats = "Medians of the rounds, the least and the most in parentheses; ratios are those of the same round. The *floor* is no lock: bare valkey-go, a goroutine a " +
+	"node, SET NX PX and a script that compares and deletes, and on with the quorum-th reply, whatever it says; it has one owner, no validity, no token, no gate, no timeout and no order. " +
+	"*Floor, Tenure's commands* is the same with the commands that Tenure sends, tokens and queue included; targets are about the first. " +
+	"Tenure has its defaults, its tokens and its restart gate. Who uses one server does a fifth of the work, and is gone with that server. " +
+	"etcd is one member in a process of its own that does not wait for its disk.\n\n"
+
+func (r *report) markdown() string {
+	var b strings.Builder
+	r.Machine.markdown(&b)
+	if r.Size != fullSize().name {
+		fmt.Fprintf(&b, "A **%s** run: the sizes are too small for figures to be kept.\n\n", r.Size)
+	}
+	b.WriteString(caveats)
+	targetTable(&b, r.Targets)
+	for _, board := range r.Boards {
+		board.markdown(&b)
+	}
+	return b.String()
+}
+
+// insertReport puts the report into a document, between its marks.
+func insertReport(document, text string) (string, error) {
+	head, rest, ok := strings.Cut(document, reportBegin)
+	_, tail, ok2 := strings.Cut(rest, reportEnd)
+	if !ok || !ok2 {
+		return "", fmt.Errorf("versus: the document has no place for the report: it needs the lines %q and %q", reportBegin, reportEnd)
+	}
+	return head + reportBegin + "\n" + text + reportEnd + tail, nil
+}
+
+// writeMarkdown puts the report into a file, which is made if it does not exist.
+func (r *report) writeMarkdown(name string) error {
+	document, err := os.ReadFile(name)
+	if os.IsNotExist(err) {
+		document, err = []byte(reportBegin+reportEnd), nil
+	}
+	if err != nil {
+		return fmt.Errorf("versus: %w", err)
+	}
+	text, err := insertReport(string(document), r.markdown())
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		return fmt.Errorf("versus: %w", err)
+	}
+	return nil
+}
+
+func (r *report) writeJSON(name string) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("versus: %w", err)
+	}
+	if err := os.WriteFile(name, append(text, '\n'), 0o644); err != nil {
+		return fmt.Errorf("versus: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tenure-dev/tenure/bench/internal/rival"
+)
+
+// row is one line of the table "How fast it must be": some work, and who does it.
+type row struct {
+	name, title string
+	columns     []column
+	run         func(ctx context.Context, s *stage, b *board) error
+}
+
+// rows are all, in the order in which they run.
+func rows() []*row {
+	return []*row{
+		pairRow(), distinctRow(64), distinctRow(512), contendedRow(), handoverRow(), waiterRow(), crashRow(), frozenRow(),
+		heldRow(), held100kRow(), isLeaderRow(), delayRow(time.Millisecond), delayRow(5 * time.Millisecond), lockerRow(),
+	}
+}
+
+// chosen returns the rows with names from a list with commas; all if it is empty.
+func chosen(names string) ([]*row, error) {
+	all := rows()
+	if names == "" {
+		return all, nil
+	}
+	var some []*row
+	for name := range strings.SplitSeq(names, ",") {
+		var found *row
+		for _, r := range all {
+			if r.name == strings.TrimSpace(name) {
+				found = r
+			}
+		}
+		if found == nil {
+			var known []string
+			for _, r := range all {
+				known = append(known, r.name)
+			}
+			return nil, fmt.Errorf("versus: there is no row %q: use some of %s", name, strings.Join(known, ","))
+		}
+		some = append(some, found)
+	}
+	return some, nil
+}
+
+// entrant is a rival that takes part in a row.
+type entrant struct {
+	*rival.Kind
+	rival.Rival
+}
+
+// enter opens rivals.
+func (s *stage) enter(kinds []*rival.Kind, c rival.Config) (es []*entrant, leave func() error, err error) {
+	leave = func() error {
+		var errs []error
+		for _, e := range es {
+			errs = append(errs, e.Close())
+		}
+		return errors.Join(errs...)
+	}
+	for _, k := range kinds {
+		r, err := k.Open(c)
+		if err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("%s: %w", k.Name, err), leave())
+		}
+		es = append(es, &entrant{k, r})
+	}
+	return es, leave, nil
+}
+
+// rounds has everybody do something in turn, round after round, on servers that are empty.
+func (s *stage) rounds(ctx context.Context, es []*entrant, do func(e *entrant) error) error {
+	for round := range s.size.rounds {
+		for _, e := range es {
+			if err := s.servers.Flush(ctx); err != nil {
+				return err
+			}
+			if err := do(e); err != nil {
+				return fmt.Errorf("%s, round %d: %w", e.Name, round+1, err)
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tenure-dev/tenure/bench/internal/place"
+	"github.com/tenure-dev/tenure/bench/internal/rival"
+)
+
+func heldRow() *row {
+	return &row{
+		name: "held", title: "many leases held by one process",
+		columns: []column{{Name: "CPU s"}, {Name: "heap growth MiB"}, {Name: "RSS growth MiB"}, {Name: "goroutines"}},
+		run: func(ctx context.Context, s *stage, b *board) error {
+			b.Work = fmt.Sprintf("%d leases held for %s with a TTL of %s, extended every third of it, in a process of their own; CPU while they are held. "+
+				"The floor pipelines its extensions, one goroutine a node. Who is extended by hand has a goroutine each. An etcd session keeps one lease for all its mutexes.",
+				s.size.held, s.size.hold, s.size.heldTTL)
+			b.absent(rival.RedsyncFast, "as redsync")
+			b.absent(rival.RedsyncGo, "as redsync")
+			b.absent(rival.Redislock, "extended by hand, on one server")
+			for _, k := range []*rival.Kind{rival.Floor, rival.Tenure, rival.Redsync, rival.Valkeylock, rival.Etcd} {
+				r, err := s.hold(ctx, k, s.size.held, false)
+				if err != nil {
+					return fmt.Errorf("%s: %w", k.Name, err)
+				}
+				b.add(k, "CPU s", r.CPU.Seconds())
+				b.add(k, "heap growth MiB", float64(r.Heap)/(1<<20))
+				b.add(k, "RSS growth MiB", float64(r.RSS)/(1<<20))
+				b.add(k, "goroutines", float64(r.Goroutines))
+			}
+			return nil
+		},
+	}
+}
+
+func held100kRow() *row {
+	return &row{
+		name: "held100k", title: "very many leases held by one process",
+		columns: []column{{Name: "acquired in s"}, {Name: "tried again"}, {Name: "CPU s"}, {Name: "heap growth MiB"}, {Name: "RSS growth MiB"}, {Name: "goroutines"},
+			{Name: "extensions"}, {Name: "failed"}, {Name: "margin p1 ms"}, {Name: "least margin ms"}},
+		run: func(ctx context.Context, s *stage, b *board) error {
+			b.Work = fmt.Sprintf("%d leases held for %s with a TTL of %s. Acquisitions without a quorum in time are tried again. The margin is the validity that was left when an extension succeeded.",
+				s.size.held100k, s.size.hold, s.size.heldTTL)
+			k := rival.Tenure
+			r, err := s.hold(ctx, k, s.size.held100k, true)
+			if err != nil {
+				return fmt.Errorf("%s: %w", k.Name, err)
+			}
+			if r.Extensions == 0 {
+				return fmt.Errorf("%s: nothing was extended in %s", k.Name, s.size.hold)
+			}
+			b.add(k, "acquired in s", r.Acquired.Seconds())
+			b.add(k, "tried again", float64(r.Repeated))
+			b.add(k, "CPU s", r.CPU.Seconds())
+			b.add(k, "heap growth MiB", float64(r.Heap)/(1<<20))
+			b.add(k, "RSS growth MiB", float64(r.RSS)/(1<<20))
+			b.add(k, "goroutines", float64(r.Goroutines))
+			b.add(k, "extensions", float64(r.Extensions))
+			b.add(k, "failed", float64(r.Failed))
+			b.add(k, "margin p1 ms", r.MarginP1)
+			b.add(k, "least margin ms", r.MarginWorst)
+			return nil
+		},
+	}
+}
+
+// hold has another process hold keys for a while.
+func (s *stage) hold(ctx context.Context, k *rival.Kind, keys int, trace bool) (*holderReport, error) {
+	if err := s.servers.Flush(ctx); err != nil {
+		return nil, err
+	}
+	var r holderReport
+	task := holderTask{Rival: k.Name, Config: s.config(s.size.heldTTL), Keys: keys, Measure: s.size.hold, Trace: trace}
+	child, err := place.Spawn(holderRole, task, &r)
+	if err != nil {
+		return nil, err
+	}
+	defer child.Kill()
+	defer context.AfterFunc(ctx, child.End)()
+	return &r, child.Result(&r)
+}
