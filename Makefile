@@ -34,7 +34,7 @@ test: valkey compiler ## run the tests against real Valkey servers
 
 .PHONY: race
 race: valkey compiler ## run the tests under the race detector
-	scripts/race.sh -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+	scripts/race.sh -p 1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
 .PHONY: cover
 cover: valkey compiler ## run the tests and print the coverage of each function
