@@ -77,8 +77,23 @@ examples: ## build and run the examples
 	go run ./examples/elector
 	go run ./examples/scheduler
 	go run ./examples/poller
+	go run ./examples/observability -duration 12s -kill-leader-after 6s -metrics-port 0
 	go run ./examples/quickstart -duration 12s -mode elector
 	go run ./examples/quickstart -duration 12s -mode locker
+
+.PHONY: rules
+rules: prometheus ## check and test the alert rules with promtool
+	promtool check rules examples/observability/prometheus/rules/*.yml
+	promtool check config examples/observability/prometheus/prometheus.yml
+	promtool test rules examples/observability/prometheus/tests/*.yml
+
+.PHONY: dashboard
+dashboard: prometheus ## ask a real Prometheus every query of the dashboard and the rules
+	go run ./internal/dashtest
+
+.PHONY: prometheus
+prometheus: ## install prometheus and promtool where they are missing (Debian and Ubuntu)
+	@scripts/install-prometheus.sh
 
 .PHONY: valkey
 valkey: ## install valkey-server where it is missing (Debian and Ubuntu)

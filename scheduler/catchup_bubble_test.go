@@ -2,6 +2,8 @@ package scheduler_test
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,15 +130,21 @@ func TestCatchUpAfterACrashInTheMiddleOfARun(t *testing.T) {
 			t.Run(mode.name+", "+test.delivery.String(), func(t *testing.T) {
 				inCluster(t, func(t *testing.T, c *cluster) {
 					opts := append(mode.opts, scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll), scheduler.WithDelivery(test.delivery))
+					var mu sync.Mutex // ticks go on while the test looks
 					var attempts []int
 					var victim *replica
 					for range 3 {
 						r := c.replica(opts...)
 						r.add(t, tenSecondly, func(ctx context.Context) {
 							run, _ := scheduler.RunFromContext(ctx)
+							mu.Lock()
 							attempts = append(attempts, run.Attempt)
-							if run.Tick.Equal(at(20)) && run.Attempt == 1 {
+							dies := run.Tick.Equal(at(20)) && run.Attempt == 1
+							if dies {
 								victim = r
+							}
+							mu.Unlock()
+							if dies {
 								<-ctx.Done()
 								time.Sleep(time.Minute) // dead
 							}
@@ -144,14 +152,21 @@ func TestCatchUpAfterACrashInTheMiddleOfARun(t *testing.T) {
 						r.Start()
 					}
 					until(20*time.Second + 500*time.Millisecond)
-					require.NotNil(t, victim)
-					require.NoError(t, victim.q.Close()) // its leases are not extended any more
+					mu.Lock()
+					dead := victim
+					mu.Unlock()
+					require.NotNil(t, dead)
+					require.NoError(t, dead.q.Close()) // its leases are not extended any more
 					until(35 * time.Second)
 					require.Equal(t, test.want, c.book.tickSeconds())
+					mu.Lock()
+					made := slices.Clone(attempts)
+					mu.Unlock()
 					if test.delivery == redlock.AtLeastOnce {
-						require.Equal(t, []int{1, 1, 2, 1}, attempts)
-						require.True(t, c.book.runs[2].CatchUp)
-						require.Less(t, c.book.begun[2].Sub(at(20)), 2*ttl)
+						require.Equal(t, []int{1, 1, 2, 1}, made)
+						again, began := c.book.run(2)
+						require.True(t, again.CatchUp)
+						require.Less(t, began.Sub(at(20)), 2*ttl)
 					}
 					until(2 * time.Minute)
 				})

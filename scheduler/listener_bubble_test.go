@@ -85,7 +85,14 @@ func TestPanic(t *testing.T) {
 					r.Start()
 				}
 				until(115 * time.Second)
-				require.Equal(t, mode.want, attempts)
+				if mode.replicas > 2 {
+					// What a run is told is what its quorum knows, and each may know of another earlier one: see Lease.Attempt.
+					require.Len(t, attempts, len(mode.want))
+					require.Equal(t, 1, attempts[0])
+					require.IsNonDecreasing(t, attempts)
+				} else {
+					require.Equal(t, mode.want, attempts)
+				}
 				require.Equal(t, 1, c.book.most)
 			})
 		})

@@ -112,6 +112,13 @@ func (b *book) TraceRunStart(ctx context.Context, data scheduler.TraceRunStartDa
 	return ctx
 }
 
+// run returns the i-th run and when it began.
+func (b *book) run(i int) (scheduler.Run, time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.runs[i], b.begun[i]
+}
+
 func (b *book) TraceRunEnd(_ context.Context, data scheduler.TraceRunEndData) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

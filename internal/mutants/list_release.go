@@ -14,7 +14,7 @@ var releaseMutants = []Mutant{
 		Name:   "release-with-the-callers-context",
 		Rule:   "Release works with a context that has been cancelled.",
 		File:   "redlock/release.go",
-		Old:    "\tctx = context.WithoutCancel(ctx)\n",
+		Old:    "\tctx = &detached{ctx}\n",
 		New:    "\tif l.outcome = ctx.Err(); l.outcome != nil {\n\t\treturn l.outcome\n\t}\n",
 		Checks: []Check{tests(redlock, "TestTrap03ReleaseWorksWithACancelledContext")},
 	},

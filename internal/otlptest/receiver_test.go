@@ -61,7 +61,9 @@ func TestReceiverTakesProtobufAndNothingElse(t *testing.T) {
 }
 
 func TestTree(t *testing.T) {
-	attribute := func(key string, v *commonpb.AnyValue) *commonpb.KeyValue { return &commonpb.KeyValue{Key: key, Value: v} }
+	attribute := func(key string, v *commonpb.AnyValue) *commonpb.KeyValue {
+		return &commonpb.KeyValue{Key: key, Value: v}
+	}
 	spans := []*tracepb.Span{
 		{SpanId: []byte{3}, Name: "late", StartTimeUnixNano: 4e6, EndTimeUnixNano: 5e6, Kind: tracepb.Span_SPAN_KIND_INTERNAL,
 			Links: []*tracepb.Span_Link{{SpanId: []byte{1}}, {SpanId: []byte{9}}}},

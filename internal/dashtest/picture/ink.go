@@ -1,0 +1,46 @@
+package picture
+
+import (
+	"image/color"
+	"strconv"
+	"strings"
+)
+
+// The colours of everything but data.
+var (
+	paper  = color.RGBA{0xf4, 0xf5, 0xf7, 0xff}
+	sheet  = color.RGBA{0xff, 0xff, 0xff, 0xff}
+	border = color.RGBA{0xd9, 0xdc, 0xe1, 0xff}
+	grid   = color.RGBA{0xec, 0xee, 0xf1, 0xff}
+	faint  = color.RGBA{0x68, 0x70, 0x7d, 0xff}
+	dark   = color.RGBA{0x1f, 0x24, 0x2e, 0xff}
+)
+
+// palette is for series, in their order.
+var palette = []color.RGBA{
+	{0x1f, 0x77, 0xb4, 0xff}, {0xe8, 0x6c, 0x00, 0xff}, {0x2b, 0x9c, 0x48, 0xff}, {0xc9, 0x2a, 0x4b, 0xff}, {0x7b, 0x52, 0xab, 0xff},
+	{0x00, 0x9f, 0xa8, 0xff}, {0xb8, 0x86, 0x0b, 0xff}, {0x8c, 0x56, 0x4b, 0xff}, {0xd6, 0x5f, 0xa5, 0xff}, {0x5a, 0x66, 0x74, 0xff},
+}
+
+// named are the names of Grafana's colours that the dashboard uses.
+var named = map[string]color.RGBA{
+	"green": {0x37, 0x9e, 0x4f, 0xff}, "orange": {0xf2, 0x8b, 0x1e, 0xff},
+	"red": {0xd6, 0x3a, 0x3a, 0xff}, "dark-red": {0x9b, 0x1c, 0x1c, 0xff},
+}
+
+// ink returns the colour of a name or of #rrggbb; one that is not known is dark.
+func ink(name string) color.RGBA {
+	if c, ok := named[name]; ok {
+		return c
+	}
+	if n, err := strconv.ParseUint(strings.TrimPrefix(name, "#"), 16, 32); err == nil && len(name) == 7 {
+		return color.RGBA{uint8(n >> 16), uint8(n >> 8), uint8(n), 0xff}
+	}
+	return dark
+}
+
+// pale is a colour as it is under opacity percent on the sheet.
+func pale(c color.RGBA, opacity int) color.RGBA {
+	mix := func(v uint8) uint8 { return uint8((int(v)*opacity + 255*(100-opacity)) / 100) }
+	return color.RGBA{mix(c.R), mix(c.G), mix(c.B), 0xff}
+}
