@@ -153,7 +153,12 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	if !a.q.begin() {
 		return nil, false, ErrClosed
 	}
-	defer a.q.rounds.Done()
+	settled := false // what is left to do for the round is somebody else's
+	defer func() {
+		if !settled {
+			a.q.rounds.Done()
+		}
+	}()
 	a.attempts++
 	at := &attempt{keys: a.keys, owner: newOwner(a.cfg.identity), cfg: a.cfg, member: a.member}
 	timeout := a.q.cfg.timeout(OpAcquire, a.cfg.ttl)
@@ -178,7 +183,8 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	}
 	if !o.success || a.isCompleted(o) {
 		err, split := a.refusal(o)
-		a.q.rollBack(ctx, at, o)
+		a.q.takeBack(ctx, at, rd)
+		settled = true
 		return nil, split, err
 	}
 	token, err := a.agree(ctx, at, o, timeout)

@@ -187,7 +187,7 @@ func (x *extension) ended(rd *round) {
 	x.lease.q.extender.plan(x.lease, err, x.start)
 }
 
-func (x *extension) late(rd *round, rep reply) {
+func (x *extension) late(rd *round, _ int, rep reply) {
 	if rep.gone() {
 		x.lease.checkRefused(rd.outcome())
 	}

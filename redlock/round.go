@@ -111,8 +111,8 @@ type round struct {
 
 // follower goes on with a round.
 type follower interface {
-	ended(*round)       // called once, by whoever made the outcome certain
-	late(*round, reply) // called for every reply after that
+	ended(*round)                        // called once, by whoever made the outcome certain
+	late(rd *round, slot int, rep reply) // called for every reply after that
 }
 
 func newRound(op Op, nodes, need int) *round {
@@ -149,9 +149,10 @@ func (r *round) settle(slot int, rep reply) {
 	}
 	r.replies[slot] = rep
 	if r.over {
+		follow := r.follow
 		r.mu.Unlock()
-		if r.follow != nil {
-			r.follow.late(r, rep)
+		if follow != nil {
+			follow.late(r, slot, rep)
 		}
 		return
 	}
@@ -211,6 +212,14 @@ func count(replies []reply, v verdict) int {
 		}
 	}
 	return n
+}
+
+// leaveTo has f hear of replies that come from now on to a round that is over, and returns those that have come.
+func (r *round) leaveTo(f follower) []reply {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.follow = f
+	return slices.Clone(r.replies)
 }
 
 // outcome is a round as it stood when it ended, or stands now.

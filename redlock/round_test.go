@@ -163,7 +163,7 @@ func (f *followed) ended(*round) {
 	}
 }
 
-func (f *followed) late(_ *round, rep reply) {
+func (f *followed) late(_ *round, _ int, rep reply) {
 	if f.after != nil {
 		f.after(rep)
 	}

@@ -1,0 +1,39 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+)
+
+// takeBack frees what an attempt may have been granted that was refused, in the background. In contrast to rollBack it waits for the answers
+// that are on their way: most are refusals too, after which there is nothing to free, and those who wait ask often. It ends the round for Close.
+func (q *Quorum) takeBack(ctx context.Context, at *attempt, rd *round) {
+	at.ended.Store(true)
+	u := &undo{q: q, at: at, ctx: q.detach(ctx)}
+	u.left.Store(int64(len(q.nodes)))
+	for slot, rep := range rd.leaveTo(u) {
+		if rep.verdict != pending {
+			u.late(rd, slot, rep)
+		}
+	}
+}
+
+// undo goes on with the round of an attempt that was refused.
+type undo struct {
+	q    *Quorum
+	at   *attempt
+	ctx  context.Context
+	left atomic.Int64 // nodes that have not answered
+}
+
+func (u *undo) ended(*round) {}
+
+func (u *undo) late(_ *round, slot int, rep reply) {
+	if rep.verdict == agreed || rep.verdict == failed && !errors.Is(rep.err, errAbandoned) {
+		u.q.sendRelease(u.ctx, u.at, &arguments{keep: "0", record: recordUndo}, func(i int) bool { return i == slot })
+	}
+	if u.left.Add(-1) == 0 {
+		u.q.rounds.Done()
+	}
+}
