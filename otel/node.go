@@ -24,7 +24,7 @@ type node struct {
 }
 
 // operations are those that are traced.
-var operations = []redlock.Op{redlock.OpAcquire, redlock.OpAgree, redlock.OpExtend, redlock.OpRelease}
+var operations = []redlock.Op{redlock.OpAcquire, redlock.OpAgree, redlock.OpExtend, redlock.OpRelease, redlock.OpLeave}
 
 func (i *Instrumentation) node(addr string) *node {
 	i.mu.RLock()
@@ -66,6 +66,8 @@ func nodeSpanName(op redlock.Op) string {
 		return "tenure.node.extend"
 	case redlock.OpRelease:
 		return "tenure.node.release"
+	case redlock.OpLeave:
+		return "tenure.node.leave"
 	default:
 		return "tenure.node." + string(op)
 	}

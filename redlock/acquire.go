@@ -39,7 +39,8 @@ func (q *Quorum) TryAcquire(ctx context.Context, key string, opts ...LeaseOption
 // holder: it wakes when the holder's release is announced, when the holder's keys expire, and about once a TTL in
 // case the announcement was lost. Without a quorum of nodes it tries again within the bounds of WithRetry.
 //
-// Waiters are served in no particular order.
+// Waiters queue: a release calls the one that has waited longest, of whatever process, and reserves the key for it for a moment. After a crash the
+// first few come one after the other. That is fairness where the nodes are well, and no promise.
 //
 // Errors: ctx's own error (which also carries the last attempt's, for errors.As), *OptionError or ErrClosed.
 func (q *Quorum) Acquire(ctx context.Context, key string, opts ...LeaseOption) (*Lease, error) {

@@ -33,9 +33,6 @@ var (
 // With full it is an EVAL, which teaches the script to a server that does not know it, unless the script is only for one
 // process. (SCRIPT LOAD would reach any one node of a Cluster.)
 func (r *request) command(client valkey.Client, g *gated, full bool, words []string) (valkey.Completed, []string) {
-	if r.op == OpLeave {
-		return client.B().Zrem().Key(r.attempt.keys.wait).Member(r.attempt.member).Build(), words
-	}
 	switch r.attempt {
 	case infoProbe:
 		return client.B().Info().Section(infoSections...).Build(), words
@@ -70,6 +67,8 @@ func (r *request) keys(to []string) []string {
 		return append(to, k.lock, k.fence)
 	case opJoin:
 		return append(to, k.wait)
+	case OpLeave:
+		return append(to, k.lock, k.wait)
 	case OpAcquire:
 		to = append(to, k.lock, k.fence, k.wait)
 	default:
@@ -95,6 +94,8 @@ func (r *request) arguments(to []string, g *gated) []string {
 		return append(to, r.attempt.owner, a.token, counterLifetime)
 	case opJoin:
 		return append(to, r.attempt.member, r.lifetime())
+	case OpLeave:
+		return append(to, r.attempt.member, a.turn, a.channel, a.counted)
 	case OpExtend:
 		refill := "0"
 		if g != nil {

@@ -183,7 +183,7 @@ func (n *node) sendAll() {
 // sendBatch sends what is still wanted of a batch and settles every request in it. It returns an error if the node did
 // not answer.
 func (n *node) sendBatch(batch []*request) error {
-	live := n.wanted(batch)
+	live := n.wanted(batch, true)
 	if len(live) == 0 {
 		return nil
 	}
@@ -211,20 +211,26 @@ func (n *node) sendBatch(batch []*request) error {
 		again, broken := n.exchange(ctx, client, batch, false)
 		if single := slices.DeleteFunc(slices.Clone(again), func(r *request) bool { return !r.alone }); len(single) > 0 {
 			again = slices.DeleteFunc(again, func(r *request) bool { return r.alone })
-			more, why := n.exchange(ctx, client, n.wanted(single), false)
+			more, why := n.exchange(ctx, client, n.wanted(single, false), false)
 			again, broken = append(again, more...), cmp.Or(broken, why)
 		}
 		// What was released meanwhile must not be sent after its release, so the second time looks again.
-		if again = n.gate.admit(ctx, client, n.wanted(again)); len(again) > 0 {
-			_, broken = n.exchange(ctx, client, again, true)
+		if again = n.gate.admit(ctx, client, n.wanted(again, false)); len(again) > 0 {
+			var alone []*request
+			if alone, broken = n.exchange(ctx, client, again, true); len(alone) > 0 {
+				if alone = n.gate.admit(ctx, client, n.wanted(alone, false)); len(alone) > 0 {
+					_, broken = n.exchange(ctx, client, alone, true)
+				}
+			}
 		}
 		err = cmp.Or(broken, err)
 	}
 	return err
 }
 
-// wanted settles the requests whose attempt has ended or whose time has passed, and returns the others.
-func (n *node) wanted(batch []*request) []*request {
+// wanted settles the requests whose attempt has ended or whose time has passed, and returns the others. With join, those that wait go on as what
+// joins the queue; later that could follow what has left it.
+func (n *node) wanted(batch []*request, join bool) []*request {
 	now := n.q.clock.Now()
 	if !slices.ContainsFunc(batch, func(r *request) bool { return now > r.expires || r.isOfAnAttempt() && r.attempt.ended.Load() }) {
 		return batch
@@ -234,7 +240,7 @@ func (n *node) wanted(batch []*request) []*request {
 		switch {
 		case r.isOfAnAttempt() && r.attempt.ended.Load():
 			n.settle(r, reply{verdict: failed, err: n.failure(r.op, errAbandoned)})
-			if r.op == OpAcquire && r.attempt.member != "" && now <= r.expires {
+			if join && r.op == OpAcquire && r.attempt.member != "" && now <= r.expires {
 				kept = append(kept, &request{op: opJoin, attempt: r.attempt, args: r.args, expires: r.expires})
 			}
 		case now > r.expires:
@@ -315,7 +321,7 @@ func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*requ
 			switch {
 			case err == nil:
 				n.settle(r, rep)
-			case !second && (isNoScript(err) || r.repeatable() && isBroken(err)):
+			case !second && r.op != opJoin && (isNoScript(err) || r.repeatable() && isBroken(err)):
 				again = append(again, r)
 				n.commands = nil
 			default:

@@ -32,9 +32,9 @@ func TestNothingButReleasesIsSentForAnEndedAttempt(t *testing.T) {
 	for _, op := range []Op{OpAcquire, OpAgree, OpExtend, OpRelease} {
 		batch = append(batch, &request{op: op, attempt: at, round: newRound(op, 1, 1), expires: later})
 	}
-	require.Len(t, n.wanted(batch), 4)
+	require.Len(t, n.wanted(batch, true), 4)
 	at.ended.Store(true)
-	kept := n.wanted(batch)
+	kept := n.wanted(batch, true)
 	require.Len(t, kept, 1)
 	require.Equal(t, OpRelease, kept[0].op)
 	for _, r := range batch[:3] {
@@ -48,7 +48,7 @@ func TestNothingButReleasesIsSentForAnEndedAttempt(t *testing.T) {
 func TestRequestsThatWaitedTooLongAreNotSent(t *testing.T) {
 	n := testNode()
 	r := &request{op: OpAcquire, attempt: &attempt{keys: &keyset{}}, round: newRound(OpAcquire, 1, 1), expires: n.q.clock.Now() - 1}
-	require.Empty(t, n.wanted([]*request{r}))
+	require.Empty(t, n.wanted([]*request{r}, true))
 	require.ErrorIs(t, r.round.outcome().replies[0].err, ErrTimeout)
 }
 

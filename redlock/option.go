@@ -172,7 +172,7 @@ func WithNodeTimeout(d time.Duration, ops ...Op) Option {
 		if d < time.Millisecond {
 			return &OptionError{"WithNodeTimeout", fmt.Sprintf("%v is below 1ms", d)}
 		}
-		known := []Op{OpAcquire, OpAgree, OpExtend, OpRelease, OpObserve, OpLeave}
+		known := []Op{OpAcquire, OpAgree, OpExtend, OpRelease, OpObserve}
 		if len(ops) == 0 {
 			ops = known
 		}

@@ -44,7 +44,7 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		{three, []Option{WithPrefix("")}, "WithPrefix", "1 to 128"},
 		{three, []Option{WithNodeTimeout(0)}, "WithNodeTimeout", "below 1ms"},
 		{three, []Option{WithNodeTimeout(3 * time.Second)}, "WithNodeTimeout", "quarter of the TTL"},
-		{three, []Option{WithNodeTimeout(time.Second, OpAcquire, "aquire")}, "WithNodeTimeout", `"aquire" is no operation: use one of ["acquire" "agree" "extend" "release" "observe" "leave"]`},
+		{three, []Option{WithNodeTimeout(time.Second, OpAcquire, "aquire")}, "WithNodeTimeout", `"aquire" is no operation: use one of ["acquire" "agree" "extend" "release" "observe"]`},
 		{three, []Option{WithDrift(-0.1)}, "WithDrift", "between 0 and 0.2"},
 		{three, []Option{WithDrift(0.3)}, "WithDrift", "between 0 and 0.2"},
 		{three, []Option{WithRetry(0, time.Second)}, "WithRetry", "positive"},

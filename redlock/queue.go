@@ -11,13 +11,13 @@ import (
 )
 
 // Those who wait for a key queue for it on every node, in a sorted set of its own beside the key. An attempt that is refused joins: its score is
-// the time of its acquisition's first attempt by the nodes' clocks (their median, so that clients with wrong clocks have no advantage), which puts it
+// the time at which it began to wait by the nodes' clocks (their median, so that clients with wrong clocks have no advantage), which puts it
 // in the same place on every node, also if it is lost and joins again. A release
 // calls the first: it publishes to the channel of that waiter's process, and reserves the key for it for a node timeout, as a
 // negative score that is the server's time at which that ends. Only the first three pass a reservation, and nobody with its first attempt: so who has just
 // released cannot come before them. One that is called
-// and does not come costs that timeout, and its place: the first waiters of two other processes are told to come then. A process that
-// nobody hears any more receives nothing, which is seen at once.
+// and does not come costs that timeout, and its place: the first waiters of two other processes are told to come then. One that
+// gives up has the next called. A process that nobody hears any more receives nothing, which is seen at once.
 //
 // The queue only ever refuses. It grants nothing, and all that is lost with it is time: a waiter that hears nothing comes when the keys in its way
 // expire, those before it first, and about once a TTL in any case.
@@ -25,8 +25,12 @@ import (
 const (
 	// rankStep is how long after each other waiters come when keys expire; more than a round takes where the network is good.
 	rankStep = 2 * time.Millisecond
-	// maxRank is how many come for it. The others ask once a TTL, or are called.
-	maxRank = 4
+	// Those up to maxRank come for it. The others, up to lastRank, come a turn later, in case the first have all died; or they are called, or ask
+	// once a TTL as all do.
+	maxRank  = 4
+	lastRank = 64
+	// maxTurn bounds what a key is reserved. A reservation that seems to be longer is one of a clock that has jumped.
+	maxTurn = time.Second
 	// queueFull is the rank of one that has no place in a queue: 4096 wait already, which bounds what a queue takes of a server's memory.
 	queueFull = -1
 	// queueLives is how many TTLs of its waiters a queue lives: they ask once in each.
@@ -37,7 +41,7 @@ const (
 func queueLifetime(ttl time.Duration) string { return milliseconds(queueLives * ttl) }
 
 // A member of a queue is a number, which is its score, the process that it waits in, and the holder's name to be. It is unique. The number is a time in
-// microseconds since 1970, or one more than the last.
+// microseconds since 1970, or the next one that no other of the process has.
 const numberLength = 16
 
 func newMember(number uint64, process, identity string) string {
@@ -66,7 +70,6 @@ type calls struct {
 	listeners []*listener        // guarded by mu; one a node, empty until something waits
 	listening map[int]bool       // guarded by mu; nodes that confirmed the subscription
 	waiters   map[uint64]*waiter // guarded by mu
-	last      uint64             // guarded by mu; the number of the last waiter
 }
 
 // waiter is one that waits.
@@ -109,8 +112,11 @@ func (c *calls) heard() bool {
 func (c *calls) join(identity string, refused bool) *waiter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last = max(c.last+1, c.q.micros())
-	w := &waiter{calls: c, number: c.last, member: newMember(c.last, c.process, identity), wake: make(chan wakeUp, 1)}
+	number := c.q.micros()
+	for c.waiters[number] != nil {
+		number++
+	}
+	w := &waiter{calls: c, number: number, member: newMember(number, c.process, identity), wake: make(chan wakeUp, 1)}
 	c.waiters[w.number] = w
 	if c.listeners == nil {
 		c.start()

@@ -64,13 +64,8 @@ func (l *Lease) finish(ctx context.Context, record string) error {
 // free sends the release and waits for a quorum of answers.
 func (l *Lease) free(ctx context.Context, record string) error {
 	keep := max(l.attempt.cfg.minHold-l.q.clock.Now().Sub(l.granted), 0)
-	args := &arguments{keep: milliseconds(keep.Round(time.Millisecond)), turn: l.q.texts.turn, channel: l.q.texts.channel, record: record}
-	if l.TTL() != l.q.texts.ttl {
-		args.turn = milliseconds(l.q.cfg.timeout(OpAcquire, l.TTL()))
-	}
-	if l.q.counted {
-		args.counted = "1"
-	}
+	args := l.q.calling(l.TTL())
+	args.keep, args.record = milliseconds(keep.Round(time.Millisecond)), record
 	rd := l.q.sendRelease(ctx, l.attempt, args, nil)
 	_ = rd.wait(context.Background(), l.q.cfg.timeout(OpRelease, l.TTL()), &l.q.timers)
 	o := rd.outcome()

@@ -20,7 +20,12 @@ func newScript(text string) *script {
 const joinFunction = `
 local function join(wait, member, lifetime)
   local rank = redis.pcall('ZRANK', wait, member)
-  if type(rank) ~= 'number' then
+  if rank == 0 then
+    local score = redis.pcall('ZSCORE', wait, member)
+    if type(score) == 'string' and tonumber(score) < 0 then
+      redis.pcall('ZADD', wait, 'XX', string.match(member, '^%d+'), member) -- its turn is over
+    end
+  elseif type(rank) ~= 'number' then
     rank = redis.pcall('ZCARD', wait)
     if type(rank) ~= 'number' then
       return -2
@@ -30,7 +35,10 @@ local function join(wait, member, lifetime)
       return -2
     end
   end
-  redis.pcall('PEXPIRE', wait, lifetime)
+  local left = redis.pcall('PTTL', wait)
+  if type(left) == 'number' and left < tonumber(lifetime) then
+    redis.pcall('PEXPIRE', wait, lifetime)
+  end
   return rank
 end`
 
@@ -56,7 +64,7 @@ return 1
 //
 // The queue is in queue.go. Nothing of it may cost an acquisition, hence pcall.
 //
-// KEYS lock, fence, wait, record; ARGV owner, ttl ms, hint us, counter lifetime ms, clock skew us, member of the queue or ”,
+// KEYS lock, fence, wait, record; ARGV owner, ttl ms, hint us, counter lifetime ms, clock skew us, member of the queue or an empty text,
 // lifetime of the queue ms, and with a record the sequence, its lifetime ms, '1' to count what was granted, '1' if it is a time in ms.
 // Returns 'counter seconds micros record', or {owner value or member in the way, its PTTL, seconds, micros, record, rank}, or with the
 // sequence refused {record, seconds, micros}; seconds and micros are TIME.
@@ -199,7 +207,7 @@ return answer
 var extendManyScript = newScript(`
 local answers = {}
 for i, key in ipairs(KEYS) do
-  if redis.call('GET', key) == ARGV[i + 1] then
+  if redis.pcall('GET', key) == ARGV[i + 1] then
     redis.call('PEXPIRE', key, ARGV[1])
     answers[i] = '1'
   else
@@ -209,6 +217,63 @@ end
 return table.concat(answers)
 `)
 
+// callFunction calls those whose turn it is, and reserves the key for the first of them; with yield not while it is
+// somebody's turn already.
+const callFunction = `
+local function call(wait, keep, turn, channels, counted, release, yield)
+  if redis.pcall('EXISTS', wait) ~= 1 then
+    return
+  end
+  local time = redis.call('TIME')
+  local now = math.floor(time[1] * 1000 + time[2] / 1000)
+  local first = redis.pcall('ZRANGE', wait, 0, 0, 'WITHSCORES')
+  if first[1] and tonumber(first[2]) < 0 then
+    if -tonumber(first[2]) <= now then
+      redis.pcall('ZREM', wait, first[1])
+    elseif yield then
+      return
+    end
+  end
+  local called, gone, at, told = {}, {}, 0, 0
+  for _ = 1, 4096 do
+    local member = redis.pcall('ZRANGE', wait, at, at)[1]
+    if not member or told == 3 or at == 64 then
+      break
+    end
+    local number, process = string.match(member, '^(%d+) (%S+)')
+    at = at + 1
+    if process and not called[process] then
+      local free = keep + told * turn
+      local received = gone[process] or redis.pcall('PUBLISH', channels .. process, string.format('%.0f', free) .. ' ' .. number .. ' ' .. release)
+      if type(received) ~= 'number' then
+        break
+      elseif received == 0 and counted == '1' then
+        redis.pcall('ZREM', wait, member)
+        gone[process] = 0
+        at = at - 1
+      else
+        called[process] = true
+        if told == 0 then
+          redis.pcall('ZADD', wait, string.format('-%.0f', now + free + turn), member)
+          at = 1
+        end
+        told = told + 1
+      end
+    end
+  end
+end`
+
+// leaveScript takes one that has given up out of the queue, and has the next come if it may have been its turn.
+//
+// KEYS lock, wait; ARGV member, turn ms, what channels begin with, '1' as in releaseScript. Returns 1.
+var leaveScript = newScript(callFunction + `
+redis.pcall('ZREM', KEYS[2], ARGV[1])
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  call(KEYS[2], '0', ARGV[2], ARGV[3], ARGV[4], ARGV[1], true)
+end
+return 1
+`)
+
 // releaseScript deletes the key if it is the owner's, or shortens its life to what is left of the minimum
 // hold, and calls those whose turn it is, see queue.go. A user who may not publish, and a queue that is none, must not
 // cost the release, hence pcall.
@@ -216,10 +281,10 @@ return table.concat(answers)
 // With a third key it corrects the record of the sequence first, whoever has the key: 'undo' takes back what this owner
 // recorded, 'done' records the completion. A server that is full must not lose the release over it, hence pcall.
 //
-// KEYS lock, wait, record; ARGV owner, keep ms, turn ms or ” to call nobody, the owner's own member of the queue or ”, what channels
+// KEYS lock, wait, record; ARGV owner, keep ms, turn ms or ” to call nobody, the owner's own member of the queue or an empty text, what channels
 // begin with, '1' where a call that nobody receives means that its process has gone, and with a record what to do with it, the sequence and its
 // lifetime ms. Returns 1 if the key was the owner's and 0 if not, and 2 more if the record could not be written.
-var releaseScript = newScript(`
+var releaseScript = newScript(callFunction + `
 local unwritten = 0
 if KEYS[3] and ARGV[7] ~= 'keep' then
   local record = redis.call('GET', KEYS[3]) or '0 0 0 0 0 0 0 0 '
@@ -260,39 +325,8 @@ if holder then
     redis.call('PEXPIRE', KEYS[1], ARGV[2])
   end
 end
-if ARGV[3] == '' or redis.pcall('EXISTS', KEYS[2]) ~= 1 then
-  return answer
-end
-local time = redis.call('TIME')
-local now = math.floor(time[1] * 1000 + time[2] / 1000)
-local last = redis.pcall('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
-if last[1] and tonumber(last[2]) < 0 and -tonumber(last[2]) <= now then
-  redis.pcall('ZREM', KEYS[2], last[1])
-end
-local called, at, told = {}, 0, 0
-for _ = 1, 64 do
-  local member = redis.pcall('ZRANGE', KEYS[2], at, at)[1]
-  if not member or told == 3 then
-    break
-  end
-  local number, process = string.match(member, '^(%d+) (%S+)')
-  at = at + 1
-  if process and not called[process] then
-    called[process] = true
-    local free = ARGV[2] + told * ARGV[3]
-    local received = redis.pcall('PUBLISH', ARGV[5] .. process, string.format('%.0f', free) .. ' ' .. number .. ' ' .. ARGV[1])
-    if received == 0 and ARGV[6] == '1' then
-      redis.pcall('ZREM', KEYS[2], member)
-      called[process] = nil
-      at = at - 1
-    else
-      if told == 0 then
-        redis.pcall('ZADD', KEYS[2], string.format('-%.0f', now + free + ARGV[3]), member)
-        at = 1
-      end
-      told = told + 1
-    end
-  end
+if ARGV[3] ~= '' then
+  call(KEYS[2], ARGV[2], ARGV[3], ARGV[5], ARGV[6], ARGV[1])
 end
 return answer
 `)
@@ -315,7 +349,7 @@ return {holder or '', redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[2]) or
 
 // ungated are the scripts that any server process may run: what they do is right on one that was restarted too. They
 // are loaded together, so that a server has either all of them or none.
-var ungated = []*script{extendScript, releaseScript, observeScript, joinScript, extendManyScript}
+var ungated = []*script{extendScript, releaseScript, observeScript, joinScript, leaveScript, extendManyScript}
 
 // gated are the scripts of one server process, as texts that no other process was ever given: what acquires, and what
 // puts a key back.
@@ -368,6 +402,8 @@ func (g *gated) scriptOf(op Op) (s *script, teachable bool) {
 		return releaseScript, true
 	case opJoin:
 		return joinScript, true
+	case OpLeave:
+		return leaveScript, true
 	default:
 		return observeScript, true
 	}

@@ -20,7 +20,7 @@ func (c *config) texts() texts {
 	return texts{
 		ttl:     c.lease.ttl,
 		ttlText: milliseconds(c.lease.ttl),
-		turn:    milliseconds(c.timeout(OpAcquire, c.lease.ttl)),
+		turn:    milliseconds(c.turn(c.lease.ttl)),
 		skew:    strconv.FormatInt(c.clockSkew.Microseconds(), 10),
 		channel: c.channels(),
 		extend:  arguments{ttl: milliseconds(c.lease.ttl), spread: "0"},

@@ -80,8 +80,11 @@ func (a *acquisition) untilExpiry() time.Duration {
 	switch {
 	case a.rank < 0:
 		return a.freeIn + expiryMargin + fullJitter(expirySpread)
-	case a.rank > maxRank:
+	case a.rank > lastRank:
 		return noExpiry
+	case a.rank > maxRank:
+		turn := a.q.cfg.turn(a.cfg.ttl)
+		return a.freeIn + expiryMargin + turn + fullJitter(turn)
 	default:
 		return a.freeIn + expiryMargin + time.Duration(a.rank)*rankStep + fullJitter(rankStep)
 	}
@@ -97,7 +100,7 @@ func (a *acquisition) join(refused bool) *waiter {
 // leave takes this acquisition, which has given up, out of the queue.
 func (a *acquisition) leave(ctx context.Context) {
 	at := &attempt{keys: a.keys, cfg: a.cfg, member: a.member}
-	a.q.broadcast(a.q.detach(ctx), newRound(OpLeave, len(a.q.nodes), a.q.need), at, &arguments{}, a.q.clock.Now().Add(a.cfg.ttl), nil)
+	a.q.broadcast(a.q.detach(ctx), newRound(OpLeave, len(a.q.nodes), a.q.need), at, a.q.calling(a.cfg.ttl), a.q.clock.Now().Add(a.cfg.ttl), nil)
 }
 
 // sleep returns after pause, or when w is called; false when ctx ends or the Quorum is
@@ -130,4 +133,21 @@ func (a *acquisition) sleep(ctx context.Context, w *waiter, pause time.Duration)
 			return false
 		}
 	}
+}
+
+// turn is how long a key is reserved for the one that is called.
+func (c *config) turn(ttl time.Duration) time.Duration {
+	return min(c.timeout(OpAcquire, ttl), maxTurn)
+}
+
+// calling are the arguments of what calls those whose turn it is.
+func (q *Quorum) calling(ttl time.Duration) *arguments {
+	args := &arguments{turn: q.texts.turn, channel: q.texts.channel}
+	if ttl != q.texts.ttl {
+		args.turn = milliseconds(q.cfg.turn(ttl))
+	}
+	if q.counted {
+		args.counted = "1"
+	}
+	return args
 }
