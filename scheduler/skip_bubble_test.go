@@ -2,8 +2,8 @@ package scheduler_test
 
 import (
 	"context"
-	"sync"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
