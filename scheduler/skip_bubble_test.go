@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,8 +19,13 @@ import (
 
 // told returns an option with a listener, and what it was told.
 func told() (gocron.JobOption, *[]error) {
+	var mu sync.Mutex // it may be given to several replicas
 	var errs []error
-	return gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) { errs = append(errs, err) })), &errs
+	return gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		errs = append(errs, err)
+	})), &errs
 }
 
 // nap sleeps for d, or until ctx ends.
