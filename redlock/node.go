@@ -208,24 +208,27 @@ func (n *node) sendBatch(batch []*request) error {
 		if len(batch) == 0 {
 			continue
 		}
-		again, broken := n.exchange(ctx, client, batch, false)
-		if single := slices.DeleteFunc(slices.Clone(again), func(r *request) bool { return !r.alone }); len(single) > 0 {
-			again = slices.DeleteFunc(again, func(r *request) bool { return r.alone })
-			more, why := n.exchange(ctx, client, n.wanted(single, false), false)
-			again, broken = append(again, more...), cmp.Or(broken, why)
-		}
-		// What was released meanwhile must not be sent after its release, so the second time looks again.
-		if again = n.gate.admit(ctx, client, n.wanted(again, false)); len(again) > 0 {
-			var alone []*request
-			if alone, broken = n.exchange(ctx, client, again, true); len(alone) > 0 {
-				if alone = n.gate.admit(ctx, client, n.wanted(alone, false)); len(alone) > 0 {
-					_, broken = n.exchange(ctx, client, alone, true)
-				}
-			}
+		single, broken := n.deliver(ctx, client, batch)
+		if len(single) > 0 {
+			_, why := n.deliver(ctx, client, n.wanted(single, false))
+			broken = cmp.Or(broken, why)
 		}
 		err = cmp.Or(broken, err)
 	}
 	return err
+}
+
+// deliver sends requests, and those once more that are worth it, and settles all but those that it returns: extensions that were sent together and
+// are to be sent alone. broken is why the node did not answer, if it did not.
+func (n *node) deliver(ctx context.Context, client valkey.Client, batch []*request) (single []*request, broken error) {
+	again, single, broken := n.exchange(ctx, client, batch, false)
+	// What was released meanwhile must not be sent after its release, so the second time looks again.
+	if again = n.gate.admit(ctx, client, n.wanted(again, false)); len(again) > 0 {
+		var more []*request
+		_, more, broken = n.exchange(ctx, client, again, true)
+		single = append(single, more...)
+	}
+	return single, broken
 }
 
 // wanted settles the requests whose attempt has ended or whose time has passed, and returns the others. With join, those that wait go on as what
@@ -256,10 +259,11 @@ func (n *node) wanted(batch []*request, join bool) []*request {
 // sending once more: those whose script the server does not know (it is new, restarted, or was flushed), and those
 // whose connection had broken while it was idle. An acquisition is never repeated on another connection, because the
 // server behind that may have lost what the first one promised, and a server that does not know an acquisition's
-// script must be vouched for first. broken is why the node did not answer, if it did not.
-func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*request, second bool) (again []*request, broken error) {
+// script must be vouched for first. single are extensions that were sent together and are to be sent alone. broken is why the node did not answer, if it
+// did not.
+func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*request, second bool) (again, single []*request, broken error) {
 	if len(batch) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	commands := n.commands[:0]
 	for rest := batch; len(rest) > 0; {
@@ -306,7 +310,7 @@ func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*requ
 			case err == nil:
 				// It is gone, or another's, for extendScript to say.
 				r.alone = true
-				again = append(again, r)
+				single = append(single, r)
 				continue
 			}
 			if err != nil && isNoScript(err) && n.gate.open != nil && (r.isGated() || r.op == OpExtend && size == 1) && (second || !n.gate.open.teaches()) {
@@ -339,7 +343,7 @@ func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*requ
 	if len(again) == 0 {
 		n.report(broken)
 	}
-	return again, broken
+	return again, single, broken
 }
 
 // prepare connects, loads the scripts and vouches for the server, so that the first request need not wait for that.

@@ -35,6 +35,7 @@ func (g *gate) vouch(ctx context.Context, client valkey.Client) error {
 	if err != nil {
 		return g.uninformed(err)
 	}
+	g.n.ahead.Store(int64(server) - time.Now().UnixNano())
 	g.follow(info)
 	if err := g.sample(sent, received, server); err != nil {
 		return err

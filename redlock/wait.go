@@ -108,7 +108,7 @@ func (a *acquisition) leave(ctx context.Context) {
 func (a *acquisition) sleep(ctx context.Context, w *waiter, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
-	poll := time.Now().Add(jitter(a.cfg.ttl, pollJitter)) // beyond which no announcement puts it off
+	poll := time.Now().Add(max(pause, jitter(a.cfg.ttl, pollJitter))) // beyond which no call puts it off
 	var wake chan wakeUp
 	if w != nil {
 		wake = w.wake
