@@ -12,6 +12,9 @@ CHAOSFLAGS ?=
 # The same for soak.
 SOAK ?= 10m
 SOAKFLAGS ?=
+# Rows of bench, with commas: make bench ROW=contended; and flags for it.
+ROW ?=
+BENCHFLAGS ?=
 # How long each fuzz test searches.
 FUZZTIME ?= 30s
 
@@ -64,10 +67,12 @@ fuzz: ## fuzz everything that is parsed, each test for FUZZTIME
 	done
 
 .PHONY: bench
-bench: valkey ## run the micro-benchmarks
-	@set -e; for dir in $(MODULES); do \
-		(set -x; cd $$dir; go test -run '^$$' -bench . -benchmem ./...); \
-	done
+bench: valkey compiler ## measure Tenure beside the floor and its peers; ROW=contended for one row
+	cd bench && go run ./versus $(if $(ROW),-row $(ROW)) $(BENCHFLAGS)
+
+.PHONY: microbench
+microbench: valkey compiler ## run the micro-benchmarks, each with a floor beside it
+	go test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: examples
 examples: ## build and run the examples
