@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -124,15 +125,9 @@ func TestCallsDoNotPutAWaiterOffOneAfterTheOther(t *testing.T) {
 // refused is not sent to the others any more.
 func callFirst(t *testing.T, fleet *redlocktest.Fleet, node int, ms int64, release string) bool {
 	t.Helper()
-	url := fleet.Node(node).URL()
-	o, err := valkey.ParseURL(url)
-	require.NoError(t, err)
-	fleet.ClientOption(url, &o)
-	o.DisableCache, o.ForceSingleClient = true, true
-	client, err := valkey.NewClient(o)
-	require.NoError(t, err)
+	client := peer(t, fleet, node)
 	defer client.Close()
-	first, err := client.Do(t.Context(), client.B().Zrange().Key("tenure:{key}:wait").Min("0").Max("0").Build()).AsStrSlice()
+	first, err := client.Do(t.Context(), client.B().Zrange().Key(queueKey).Min("0").Max("0").Build()).AsStrSlice()
 	require.NoError(t, err)
 	if len(first) == 0 {
 		return false
@@ -142,4 +137,102 @@ func callFirst(t *testing.T, fleet *redlocktest.Fleet, node int, ms int64, relea
 	message := fmt.Sprint(ms, " ", number, " ", release)
 	require.NoError(t, client.Do(t.Context(), client.B().Publish().Channel("tenure:call:"+process).Message(message).Build()).Error())
 	return true
+}
+
+// An attempt that is rolled back, on nodes that a quorum's refusal did not wait for, keeps its place there.
+func TestRollbackKeepsThePlace(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		acquire(t, open(t, fleet))
+		fleet.Node(2).SetDelay(time.Millisecond) // so that it is asked, and then told of the end
+		w := waitFor(t, open(t, fleet))
+		first := queue(t, fleet, 0)
+		require.Len(t, first, 1)
+		for range 12 {
+			time.Sleep(ttl / 4)
+			synctest.Wait()
+			require.Equal(t, first, queue(t, fleet, 2))
+		}
+		w.cancel()
+		<-w.granted
+	})
+}
+
+// A quorum refuses while another node is still busy with what was sent before. It is not asked any more, and the waiter has its place there all the same.
+func TestWaiterJoinsABusyNode(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		acquire(t, open(t, fleet))
+		q := open(t, fleet)
+		other := waitFor(t, q) // so that q listens, and the next one joins with its first attempt
+		fleet.Node(2).SetDelay(turn / 2)
+		go q.Holder(t.Context(), "other")
+		time.Sleep(time.Millisecond)
+		fleet.Node(2).SetDelay(0) // but for that answer
+		w := waitFor(t, q)
+		require.Len(t, queue(t, fleet, 0), 2)
+		require.Len(t, queue(t, fleet, 2), 1, "it was not busy, so this tests nothing")
+		time.Sleep(turn / 2)
+		synctest.Wait()
+		require.Equal(t, queue(t, fleet, 0), queue(t, fleet, 2))
+		for _, w := range []*waiter{other, w} {
+			w.cancel()
+			<-w.granted
+		}
+	})
+}
+
+// The queues hold 4096. Who has no place gets the key all the same, when it asks.
+func TestQueueIsFull(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet))
+		const fill = "for i = 1, 4095 do redis.call('ZADD', KEYS[1], i, i) end return redis.call('ZCARD', KEYS[1])"
+		for i := range 3 {
+			ask(t, fleet, i, "EVAL", fill, "1", queueKey)
+		}
+		last, none := waitFor(t, open(t, fleet)), waitFor(t, open(t, fleet))
+		members := func() (all []int) {
+			for i := range 3 {
+				all = append(all, len(queue(t, fleet, i)))
+			}
+			return all
+		}
+		require.Equal(t, []int{4096, 4096, 4096}, members())
+		last.cancel()
+		require.ErrorIs(t, (<-last.granted).err, context.Canceled)
+		synctest.Wait()
+		require.Equal(t, []int{4095, 4095, 4095}, members(), "it had the last place")
+		ask(t, fleet, 0, "ZADD", queueKey, "0", "0")
+		ask(t, fleet, 1, "ZADD", queueKey, "0", "0")
+		ask(t, fleet, 2, "ZADD", queueKey, "0", "0")
+		time.Sleep(2 * ttl)
+		require.Equal(t, []int{4096, 4096, 4096}, members())
+		released := time.Now()
+		require.NoError(t, l.Release(t.Context()))
+		require.LessOrEqual(t, none.take(t).at.Sub(released), ttl+ttl/5)
+	})
+}
+
+// What somebody else has put in the queue's place costs nothing but the waiting without polls.
+func TestQueueThatIsNone(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		for _, n := range fleet.Nodes() {
+			set(t, n, queueKey, "no queue")
+		}
+		q := open(t, fleet)
+		l := acquire(t, q)
+		w := waitFor(t, open(t, fleet))
+		gone := waitFor(t, q)
+		gone.cancel()
+		require.ErrorIs(t, (<-gone.granted).err, context.Canceled)
+		released := time.Now()
+		require.NoError(t, l.Release(t.Context()))
+		g := w.take(t)
+		require.LessOrEqual(t, g.at.Sub(released), ttl+ttl/5)
+		require.NoError(t, g.lease.Release(t.Context()))
+		synctest.Wait()
+		for i, n := range fleet.Nodes() {
+			kept, _ := n.Get(queueKey)
+			require.Equal(t, "no queue", kept, "node %d", i)
+		}
+		acquire(t, q)
+	})
 }

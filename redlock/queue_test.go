@@ -129,3 +129,38 @@ func TestMembers(t *testing.T) {
 		require.False(t, ok, owner)
 	}
 }
+
+// clocks is a Quorum whose nodes' clocks are known to be ahead by so much; 0 for those that are not known.
+func clocks(ahead ...time.Duration) *Quorum {
+	q := &Quorum{cfg: &config{prefix: "tenure"}, need: len(ahead)/2 + 1, closed: true}
+	for _, by := range ahead {
+		n := &node{}
+		n.ahead.Store(int64(by))
+		q.nodes = append(q.nodes, n)
+	}
+	return q
+}
+
+// A waiter's place is by the clocks of most nodes, not by its own.
+func TestPlaceIsByTheNodesClocks(t *testing.T) {
+	for _, test := range []struct {
+		ahead []time.Duration
+		want  time.Duration
+	}{
+		{[]time.Duration{0, 0, 0}, 0},
+		{[]time.Duration{time.Hour, time.Hour, time.Hour}, time.Hour},
+		{[]time.Duration{-time.Hour, -time.Hour, 0}, -time.Hour},
+		{[]time.Duration{time.Hour, 1000, -time.Hour}, time.Microsecond},
+		{[]time.Duration{1000, time.Second, 1000, time.Hour, 2000}, 2 * time.Microsecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCalls(clocks(test.ahead...))
+			w := c.join("me", false)
+			defer w.leave()
+			require.Equal(t, uint64(time.Now().Add(test.want).UnixMicro()), w.number, "%v", test.ahead)
+			next := c.join("me", false)
+			defer next.leave()
+			require.Equal(t, w.number+1, next.number, "of two that come together one is the first")
+		})
+	}
+}

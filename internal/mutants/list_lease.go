@@ -48,7 +48,7 @@ var leaseMutants = []Mutant{
 		Name:   "caller-ends-the-lease",
 		Rule:   "A lease outlives the context of the call that acquired it.",
 		File:   "redlock/lease.go",
-		Old:    "context.WithCancelCause(context.WithoutCancel(ctx))",
+		Old:    "context.WithCancelCause(&l.values)",
 		New:    "context.WithCancelCause(ctx)",
 		Checks: []Check{tests(scheduler, "TestLeaseOutlivesTheContextOfLock")},
 	},

@@ -7,7 +7,11 @@ var queueMutants = []Mutant{
 		Rule: "A release is not sent before what its attempt sent earlier.",
 		File: "redlock/node.go",
 		Old:  "\tdefault:\n\t\tn.queue = append(n.queue, r)\n\t}",
-		New: "\tcase r.op == OpRelease:\n\t\tgo n.sendBatch([]*request{r})\n" +
+		New: "\tcase r.op == OpRelease:\n\t\tgo func() {\n" +
+			"\t\t\tclient, _ := n.connected()\n" +
+			"\t\t\tcommand, _ := r.command(client, nil, true, nil)\n" +
+			"\t\t\trep, err := r.parse(client.Do(context.Background(), command))\n" +
+			"\t\t\tif err != nil {\n\t\t\t\tn.fail(r, err)\n\t\t\t} else {\n\t\t\t\tn.settle(r, rep)\n\t\t\t}\n\t\t}()\n" +
 			"\tdefault:\n\t\tn.queue = append(n.queue, r)\n\t}",
 		Checks: []Check{tests(redlock, "TestTrap05ReleaseNeverOvertakesAcquire")},
 		Model:  "release overtakes",
@@ -16,8 +20,8 @@ var queueMutants = []Mutant{
 		Name:   "ended-attempt-still-sent",
 		Rule:   "Once an attempt has ended nothing but releases is sent for it.",
 		File:   "redlock/node.go",
-		Old:    "case r.op != OpRelease && r.attempt.ended.Load():",
-		New:    "case r.op != OpRelease && r.attempt.ended.Load() && false:",
+		Old:    "case r.isOfAnAttempt() && r.attempt.ended.Load():",
+		New:    "case r.isOfAnAttempt() && r.attempt.ended.Load() && false:",
 		Checks: []Check{tests(redlock, "TestNothingButReleasesIsSentForAnEndedAttempt")},
 	},
 	{

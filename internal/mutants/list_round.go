@@ -55,8 +55,8 @@ var roundMutants = []Mutant{
 		Name:   "timeout-ignored",
 		Rule:   "A node that does not answer costs at most its timeout.",
 		File:   "redlock/round.go",
-		Old:    "timer := time.NewTimer(timeout)",
-		New:    "timer := time.NewTimer(10 * timeout)",
+		Old:    "timer := timers.start(timeout)",
+		New:    "timer := timers.start(10 * timeout)",
 		Checks: []Check{tests(redlock, "TestQuorumOutOfReach")},
 	},
 	{
@@ -73,7 +73,7 @@ var roundMutants = []Mutant{
 		File:   "redlock/quorum.go",
 		Old:    "o.ConnWriteTimeout = timeout",
 		New:    "o.ConnWriteTimeout = 100 * timeout",
-		Also:   []Edit{{"redlock/node.go", "ctx, cancel := context.WithTimeout(context.Background(), n.timeout)\n\tdefer cancel()\n\tclient, err := n.connected()\n\tif err != nil {\n\t\tn.report(err)\n", "ctx, cancel := context.WithTimeout(context.Background(), 100*n.timeout)\n\tdefer cancel()\n\tclient, err := n.connected()\n\tif err != nil {\n\t\tn.report(err)\n"}},
+		Also:   []Edit{{"redlock/node.go", "ctx := n.limit.start(n.timeout)", "ctx := n.limit.start(100 * n.timeout)"}},
 		Checks: []Check{tests(redlock, "TestCloseDoesNotWaitLongForFrozenNodes", "TestFrozenNodeDoesNotPileUp")},
 	},
 	{

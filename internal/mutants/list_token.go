@@ -91,8 +91,8 @@ var tokenMutants = []Mutant{
 		Name: "counter-after-the-key",
 		Rule: "The counter is written before the key, so that an error midway grants nothing.",
 		File: "redlock/script.go",
-		Old:  "  redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])\n  if KEYS[3] then\n    redis.call('SET', KEYS[3], record, 'PX', ARGV[7])\n  end\n  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])\n",
-		New:  "  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])\n  if KEYS[3] then\n    redis.call('SET', KEYS[3], record, 'PX', ARGV[7])\n  end\n  redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])\n",
+		Old:  "  redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])\n  if KEYS[4] then\n    redis.call('SET', KEYS[4], record, 'PX', ARGV[9])\n  end\n  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])\n",
+		New:  "  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])\n  if KEYS[4] then\n    redis.call('SET', KEYS[4], record, 'PX', ARGV[9])\n  end\n  redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])\n",
 
 		Checks: []Check{tests(redlock, "TestCounterIsWrittenFirst")},
 	},

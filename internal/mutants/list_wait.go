@@ -1,10 +1,15 @@
 package main
 
-// waitMutants break how a waiter wakes.
-var waitMutants = []Mutant{
+import "slices"
+
+// waitMutants break how those who wait get their turn, and what is sent together.
+var waitMutants = slices.Concat(wakeMutants, waitQueueMutants, packetMutants)
+
+// wakeMutants break how a waiter wakes.
+var wakeMutants = []Mutant{
 	{
 		Name:   "waiter-without-poll",
-		Rule:   "A waiter tries about once a TTL, in case the release was not announced.",
+		Rule:   "A waiter tries about once a TTL, in case it was not called.",
 		File:   "redlock/wait.go",
 		Old:    "pause = min(a.untilExpiry(), jitter(a.cfg.ttl, pollJitter))",
 		New:    "pause = a.untilExpiry()",
@@ -20,27 +25,27 @@ var waitMutants = []Mutant{
 	},
 	{
 		Name:   "waiter-not-told",
-		Rule:   "A waiter wakes when a quorum has announced the release.",
-		File:   "redlock/notice.go",
-		Old:    "if w.seen++; w.seen == need {",
-		New:    "if w.seen++; w.seen == -1 {",
+		Rule:   "A waiter wakes when a release calls it.",
+		File:   "redlock/queue.go",
+		Old:    "if w := c.waiters[to]; w != nil {",
+		New:    "if w := c.waiters[to]; w != nil && false {",
 		Checks: []Check{tests(redlock, "TestWaiterWakesOnRelease")},
 	},
 	{
 		Name:   "waiter-comes-too-late",
 		Rule:   "A waiter that hears of a minimum hold comes when that is over.",
 		File:   "redlock/wait.go",
-		Old:    "\t\t\ta.freeIn = u.freeIn\n",
+		Old:    "\t\t\ta.freeIn, a.rank = u.freeIn, 0\n",
 		New:    "",
 		Checks: []Check{tests(redlock, "TestMinHoldShortensTheKeysLife")},
 	},
 	{
 		Name:   "waiter-put-off",
-		Rule:   "No announcement puts a waiter off for longer than a TTL.",
+		Rule:   "No call puts a waiter off for longer than a TTL.",
 		File:   "redlock/wait.go",
 		Old:    "timer.Reset(min(a.untilExpiry(), time.Until(poll)))",
 		New:    "_ = poll\n\t\t\ttimer.Reset(a.untilExpiry())",
-		Checks: []Check{tests(redlock, "TestAnnouncementDoesNotPutAWaiterOff")},
+		Checks: []Check{tests(redlock, "TestCallDoesNotPutAWaiterOff")},
 	},
 	{
 		Name:   "waiter-needs-every-node",

@@ -1,0 +1,286 @@
+package redlock_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+// turn is how long a key is kept for the waiter that is called: the node timeout of leases with the TTL of these tests.
+const turn = ttl / 20
+
+// queueKey is where a node keeps who waits for the key.
+const queueKey = "tenure:{key}:wait"
+
+// peer returns a connection to a node, as somebody else's client has it.
+func peer(t *testing.T, fleet *redlocktest.Fleet, node int) valkey.Client {
+	t.Helper()
+	url := fleet.Node(node).URL()
+	o, err := valkey.ParseURL(url)
+	require.NoError(t, err)
+	fleet.ClientOption(url, &o)
+	o.DisableCache, o.ForceSingleClient = true, true
+	client, err := valkey.NewClient(o)
+	require.NoError(t, err)
+	return client
+}
+
+// ask has a node carry out a command.
+func ask(t *testing.T, fleet *redlocktest.Fleet, node int, words ...string) valkey.ValkeyResult {
+	t.Helper()
+	client := peer(t, fleet, node)
+	defer client.Close()
+	result := client.Do(t.Context(), client.B().Arbitrary(words...).Build())
+	require.NoError(t, result.Error())
+	return result
+}
+
+// queue returns who waits on a node, in their order.
+func queue(t *testing.T, fleet *redlocktest.Fleet, node int) []string {
+	t.Helper()
+	members, err := ask(t, fleet, node, "ZRANGE", queueKey, "0", "-1").AsStrSlice()
+	require.NoError(t, err)
+	return members
+}
+
+// waiter is an Acquire in the background.
+type waiter struct {
+	granted chan grant // receives once
+	cancel  context.CancelFunc
+}
+
+// waitFor starts to wait for the key and returns when nothing moves any more.
+func waitFor(t *testing.T, q *redlock.Quorum, opts ...redlock.LeaseOption) *waiter {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &waiter{granted: make(chan grant, 1), cancel: cancel}
+	go func() {
+		l, err := q.Acquire(ctx, "key", opts...)
+		w.granted <- grant{l, err, time.Now()}
+	}()
+	time.Sleep(50 * time.Millisecond) // until it has subscribed, and asked once more
+	synctest.Wait()
+	return w
+}
+
+// take returns the lease once it is granted.
+func (w *waiter) take(t *testing.T) grant {
+	t.Helper()
+	select {
+	case g := <-w.granted:
+		require.NoError(t, g.err)
+		return g
+	case <-time.After(10 * ttl):
+		require.FailNow(t, "the waiter was forgotten")
+		panic("unreachable")
+	}
+}
+
+// operations is a tracer that counts what is sent to nodes.
+type operations struct {
+	recorder
+	all atomic.Int64
+}
+
+func (o *operations) TraceNodeStart(ctx context.Context, _ redlock.TraceNodeStartData) context.Context {
+	o.all.Add(1)
+	return ctx
+}
+
+func (o *operations) TraceNodeEnd(context.Context, redlock.TraceNodeEndData) {}
+
+// contend has one contender after the other take the key, a number of times together, and returns how often each had it.
+func contend(t *testing.T, quorums []*redlock.Quorum, each func(process int) int, times int64) []int {
+	var left atomic.Int64
+	left.Store(times)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var counts []*int
+	var work sync.WaitGroup
+	for p, q := range quorums {
+		for range each(p) {
+			n := new(int)
+			counts = append(counts, n)
+			work.Go(func() {
+				for ctx.Err() == nil {
+					l, err := q.Acquire(ctx, "key")
+					if err != nil {
+						assert.ErrorIs(t, err, context.Canceled)
+						return
+					}
+					if *n++; left.Add(-1) == 0 {
+						cancel()
+					}
+					time.Sleep(time.Millisecond)
+					assert.NoError(t, l.Release(ctx))
+				}
+			})
+		}
+	}
+	work.Wait()
+	had := make([]int, len(counts))
+	for i, n := range counts {
+		had[i] = *n
+	}
+	return had
+}
+
+// requireFair wants nobody to have had less than four fifths of what another had.
+func requireFair(t *testing.T, had []int) {
+	t.Helper()
+	least, most := had[0], had[0]
+	for _, n := range had {
+		least, most = min(least, n), max(most, n)
+	}
+	require.GreaterOrEqual(t, float64(least), 0.8*float64(most), "%v", had)
+}
+
+// Processes with one contender and with several, and one whose way to the nodes is longer, take turns.
+func TestQueueTakesTurns(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		hurt func(t *testing.T, fleet *redlocktest.Fleet)
+	}{
+		{"healthy nodes", func(*testing.T, *redlocktest.Fleet) {}},
+		{"one is dead", func(t *testing.T, fleet *redlocktest.Fleet) { require.NoError(t, fleet.Node(1).Kill()) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				test.hurt(t, fleet)
+				for _, n := range fleet.Nodes() {
+					n.SetDelay(time.Millisecond)
+				}
+				quorums := make([]*redlock.Quorum, 4)
+				for i := range quorums {
+					quorums[i] = open(t, fleet)
+				}
+				requireFair(t, contend(t, quorums, func(process int) int { return 1 + process }, 300))
+			})
+		})
+	}
+}
+
+// Who has just released, and who comes by, get the key after those who wait for it.
+func TestQueueGoesBeforeWhoComesBy(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		for _, n := range fleet.Nodes() {
+			n.SetDelay(time.Millisecond)
+		}
+		first, second, other := open(t, fleet), open(t, fleet), open(t, fleet)
+		l := acquire(t, first)
+		for range 10 {
+			next := waitFor(t, second, redlock.WithIdentity("next"))
+			require.NoError(t, l.Release(t.Context()))
+			for _, q := range []*redlock.Quorum{first, other} {
+				_, err := q.TryAcquire(t.Context(), "key")
+				var held *redlock.HeldError
+				require.ErrorAs(t, err, &held)
+				require.Equal(t, "next", held.Holder.Identity)
+			}
+			l = next.take(t).lease
+			require.NoError(t, l.Err())
+			first, second = second, first
+		}
+	})
+}
+
+// Of many processes that wait a release calls one, and the others send nothing.
+func TestReleaseCallsTheNextOnly(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet))
+		const waiters, called = 10, 4
+		var ops [waiters]operations
+		var waiting [waiters]*waiter
+		for i := range waiting {
+			waiting[i] = waitFor(t, open(t, fleet, redlock.WithTracer(&ops[i])))
+		}
+		for i := range called { // which is over before somebody polls
+			time.Sleep(3 * turn) // until those are over that are told to come later
+			var before [waiters]int64
+			for j := range ops {
+				before[j] = ops[j].all.Load()
+			}
+			released := time.Now()
+			require.NoError(t, l.Release(t.Context()))
+			g := waiting[i].take(t)
+			require.Zero(t, g.at.Sub(released))
+			synctest.Wait()
+			for j := range ops {
+				want := int64(0)
+				if j == i || j == i-1 {
+					want = 5 // an attempt on each node, and a release
+				}
+				require.Equal(t, want, ops[j].all.Load()-before[j], "waiter %d, when %d was called", j, i)
+			}
+			l = g.lease
+		}
+	})
+}
+
+func TestWaiterThatGaveUpIsInNobodysWay(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet))
+		one := open(t, fleet)
+		gone, next := waitFor(t, one), waitFor(t, open(t, fleet))
+		stays := waitFor(t, one)
+		for i := range 3 {
+			require.Len(t, queue(t, fleet, i), 3)
+		}
+		gone.cancel()
+		require.ErrorIs(t, (<-gone.granted).err, context.Canceled)
+		synctest.Wait()
+		for i := range 3 {
+			require.Len(t, queue(t, fleet, i), 2)
+		}
+		for _, w := range []*waiter{next, stays} {
+			released := time.Now()
+			require.NoError(t, l.Release(t.Context()))
+			g := w.take(t)
+			require.Zero(t, g.at.Sub(released))
+			l = g.lease
+		}
+		require.NoError(t, l.Release(t.Context()))
+		synctest.Wait()
+		for i, n := range fleet.Nodes() {
+			require.NotContains(t, n.Keys(), queueKey, "node %d keeps a queue of nobody", i)
+		}
+	})
+}
+
+// When the keys of a dead holder expire, those who wait come in their order, but for one whose poll is due in that moment.
+func TestSuccessorIsTheFirstOfTheQueue(t *testing.T) {
+	const tries, waiters = 20, 4
+	first := 0
+	for range tries {
+		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			l := acquire(t, open(t, fleet))
+			successor := make(chan int, waiters)
+			for i := range waiters {
+				w := waitFor(t, open(t, fleet))
+				defer w.cancel()
+				go func() {
+					if g := <-w.granted; g.err == nil {
+						successor <- i
+					}
+				}()
+			}
+			time.Sleep(3 * ttl) // until each has asked for its rank
+			l.StopExtending()
+			if <-successor == 0 {
+				first++
+			}
+			require.Less(t, time.Since(l.Deadline()), ttl/10)
+		})
+	}
+	require.GreaterOrEqual(t, first, tries*3/4)
+}

@@ -1,0 +1,162 @@
+package redlock_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+func TestQueueOnServersTakesTurns(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	quorums := make([]*redlock.Quorum, 3)
+	for i := range quorums {
+		quorums[i] = s.open(redlock.WithTTL(longTTL))
+	}
+	requireFair(t, contend(t, quorums, func(process int) int { return 1 + process }, 300))
+	s.requireFree(longTTL, "a queue of nobody is left behind")
+}
+
+// A waiter whose connections have gone is passed over by the server that would call it, and forgotten.
+func TestQueueOnServersForgetsTheDead(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	l := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
+	dead := s.open(redlock.WithTTL(longTTL))
+	for range 3 {
+		s.wait(dead, "key")
+	}
+	next := s.wait(s.open(redlock.WithTTL(longTTL)), "key")
+	require.NoError(t, dead.Close())
+	for _, i := range s.all() {
+		require.EqualValues(t, 4, s.waiting(i, "key"), "it has said goodbye, so this tests nothing")
+		require.Eventually(t, func() bool {
+			listeners, err := s.Node(i).Do(t, "PUBSUB", "CHANNELS", "tenure:call:*").AsStrSlice()
+			return err == nil && len(listeners) == 1
+		}, longTTL, pollTick)
+	}
+	require.NoError(t, l.Release(t.Context()))
+	g := receive(t, next, longTTL/2, "it was not called")
+	require.NoError(t, g.err)
+	require.NoError(t, g.lease.Release(t.Context()))
+	s.requireFree(longTTL/2, "the dead are still waiting")
+}
+
+// A queue cannot be kept everywhere. That costs no acquisition and no release, and who waits asks once a TTL.
+func TestWaiterWithoutAQueuePolls(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		rules []string
+		spoil func(*servers)
+	}{
+		{"a key of another type", nil, func(s *servers) { s.do([]string{"SET", lockKey("key") + ":wait", "no queue"}) }},
+		{"no permission for sorted sets", []string{"-@sortedset"}, func(*servers) {}},
+		{"no permission to publish", []string{"-publish"}, func(*servers) {}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := startServers(t, 3, withUser(append([]string{"+info", "+time"}, test.rules...)...))
+			test.spoil(s)
+			holder, other := openURLs(t, s.userURLs()), openURLs(t, s.userURLs())
+			l, err := holder.TryAcquire(t.Context(), "key")
+			require.NoError(t, err)
+			granted := s.acquire(other, "key")
+			s.staysHeld(l, serverTTL/2)
+			require.NoError(t, l.Release(t.Context()))
+			g := receive(t, granted, 2*serverTTL, "without a queue nothing wakes the waiter")
+			require.NoError(t, g.err)
+			_, err = holder.TryAcquire(t.Context(), "key")
+			require.ErrorIs(t, err, redlock.ErrHeld)
+			require.NoError(t, g.lease.Release(t.Context()))
+			for _, i := range s.all() {
+				require.Eventually(t, func() bool {
+					held, err := s.Node(i).Do(t, "EXISTS", lockKey("key")).AsBool()
+					return err == nil && !held
+				}, serverTTL/2, pollTick, "the release was lost")
+			}
+		})
+	}
+}
+
+// 4096 wait at most, whatever their number.
+func TestQueueOnServersIsBounded(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	l := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
+	const fill = "for i = 1, 4096 do redis.call('ZADD', KEYS[1], i, i) end return 'filled'"
+	s.do([]string{"EVAL", fill, "1", lockKey("key") + ":wait"})
+	granted := s.acquire(s.open(), "key")
+	s.staysHeld(l, serverTTL)
+	for _, i := range s.all() {
+		require.EqualValues(t, 4096, s.waiting(i, "key"))
+	}
+	require.NoError(t, l.Release(t.Context()))
+	require.NoError(t, receive(t, granted, 2*serverTTL, "who has no place is forgotten").err)
+}
+
+// The servers of a Cluster do not know of each other's subscribers, so nobody is taken for dead: one that is costs a node timeout.
+func TestClusterTakesNobodyForDead(t *testing.T) {
+	t.Parallel()
+	s, client := startCluster(t, 3)
+	open := func() *redlock.Quorum {
+		q, err := redlock.New([]valkey.Client{client}, append(quietOptions(), redlock.WithTTL(longTTL))...)
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, q.Close()) })
+		return q
+	}
+	holder, dead := open(), open()
+	l, err := holder.TryAcquire(t.Context(), "key")
+	require.NoError(t, err)
+	s.acquire(dead, "key")
+	require.Eventually(t, func() bool { return s.queued("key") }, longTTL, pollTick)
+	require.NoError(t, dead.Close())
+	require.NoError(t, l.Release(t.Context()))
+	require.True(t, s.queued("key"), "the key is not kept for it")
+	require.NoError(t, receive(t, s.acquire(open(), "key"), longTTL/2, "it is in the way").err)
+}
+
+// extendedOften acquires many keys and returns the commands of the servers in the two TTLs after the first extensions.
+func (s *servers) extendedOften(q *redlock.Quorum, many int) (stats []map[string]int64) {
+	s.t.Helper()
+	var last *redlock.Lease
+	for i := range many {
+		l, err := q.TryAcquire(s.t.Context(), fmt.Sprint("key", i))
+		require.NoError(s.t, err)
+		last = l
+	}
+	s.staysHeld(last, serverTTL/2) // until the first extensions are over, which spread the tokens
+	s.resetStats()
+	s.staysHeld(last, 2*serverTTL)
+	for _, i := range s.all() {
+		stats = append(stats, s.own(i))
+	}
+	return stats
+}
+
+func TestManyExtensionsAreFewCommands(t *testing.T) {
+	t.Parallel()
+	const many = 200
+	s := startServers(t, 3)
+	for _, stats := range s.extendedOften(s.open(), many) {
+		require.Greater(t, stats["pexpire"], int64(2*many), "%v", stats)
+		require.Less(t, stats["evalsha"]+stats["eval"], stats["pexpire"]/2, "%v", stats)
+	}
+}
+
+// Keys of a Cluster are on servers of their own, so none is extended together with another.
+func TestClusterExtensionsTravelAlone(t *testing.T) {
+	t.Parallel()
+	s, client := startCluster(t, 1)
+	q, err := redlock.New([]valkey.Client{client}, quietOptions()...)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, q.Close()) })
+	for _, stats := range s.extendedOften(q, 50) {
+		require.Positive(t, stats["pexpire"], "%v", stats)
+		require.Equal(t, stats["pexpire"], stats["evalsha"], "%v", stats)
+	}
+}
