@@ -93,7 +93,7 @@ func TestPacketExtendsManyLeases(t *testing.T) {
 
 // One key is gone on a node, and another one is somebody else's there: the first is put back, the second left alone, and the others do not notice.
 func TestPacketWithKeysThatAreNotThere(t *testing.T) {
-	for _, scripts := range []bool{true} {
+	for _, scripts := range []bool{true, false} {
 		t.Run(fmt.Sprint("scripts known: ", scripts), func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 				q := open(t, fleet)

@@ -198,13 +198,13 @@ func TestQueueGoesBeforeWhoComesBy(t *testing.T) {
 func TestReleaseCallsTheNextOnly(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		l := acquire(t, open(t, fleet))
-		const waiters, called = 10, 4
+		const waiters, called = 10, 10
 		var ops [waiters]operations
 		var waiting [waiters]*waiter
 		for i := range waiting {
 			waiting[i] = waitFor(t, open(t, fleet, redlock.WithTracer(&ops[i])))
 		}
-		for i := range called { // which is over before somebody polls
+		for i := range called {
 			time.Sleep(3 * turn) // until those are over that are told to come later
 			var before [waiters]int64
 			for j := range ops {
