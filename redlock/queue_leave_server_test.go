@@ -1,0 +1,174 @@
+package redlock_test
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Waiters here poll every 10 s, so one that comes within half of that was called.
+
+// queueDead puts members of a process that nobody hears before everybody else.
+func (s *servers) queueDead(n int) {
+	s.t.Helper()
+	since := time.Now().Add(-time.Minute).UnixMicro()
+	args := []string{"ZADD", lockKey("key") + ":wait"}
+	for i := range n {
+		number := strconv.FormatInt(since+int64(i), 10)
+		args = append(args, number, number+" "+strings.Repeat("p", 22)+" dead")
+	}
+	s.do(args)
+	s.do([]string{"PEXPIRE", lockKey("key") + ":wait", "60000"})
+}
+
+// requireCalled demands that a waiter came to something long before its poll.
+func requireCalled(t *testing.T, granted <-chan grant) grant {
+	t.Helper()
+	return receive(t, granted, longTTL/2, "nobody called it")
+}
+
+// Who gives up when its turn comes has the next called, also one of the same process.
+func TestWaiterThatGivesUpCallsTheNext(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	held := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
+	q := s.open(redlock.WithTTL(longTTL))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	first := make(chan error, 1)
+	go func() {
+		l, err := q.Acquire(ctx, "key")
+		if err == nil {
+			err = l.Release(t.Context())
+		}
+		first <- err
+	}()
+	require.Eventually(t, func() bool { return s.waiting(0, "key")+s.waiting(1, "key")+s.waiting(2, "key") == 3 }, longTTL, pollTick)
+	second := s.wait(q, "key")
+	go cancel()
+	require.NoError(t, held.Release(t.Context()))
+	if err := <-first; err != nil {
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	require.NoError(t, requireCalled(t, second).err)
+}
+
+// Those who wait for a sequence that was completed all hear of it, one after the other.
+func TestCompletionReachesAllWaiters(t *testing.T) {
+	for _, processes := range []int{1, 6} {
+		t.Run(strconv.Itoa(processes), func(t *testing.T) {
+			t.Parallel()
+			s := startServers(t, 3)
+			held := s.hold(s.open(redlock.WithTTL(longTTL)), "key", atLeastOnce(5))
+			var waiting []<-chan grant
+			var q *redlock.Quorum
+			for i := range 6 {
+				if i < processes {
+					q = s.open(redlock.WithTTL(longTTL))
+				}
+				waiting = append(waiting, s.wait(q, "key", atLeastOnce(5)))
+			}
+			require.NoError(t, held.Complete(t.Context()))
+			for _, granted := range waiting {
+				require.ErrorIs(t, requireCalled(t, granted).err, redlock.ErrDone)
+			}
+		})
+	}
+}
+
+// A short-lived waiter does not shorten the life of the queue for the others.
+func TestQueueLivesAsLongAsItsLongestWaiter(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	held := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
+	long := s.wait(s.open(redlock.WithTTL(longTTL)), "key")
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error, 1)
+	short := s.open()
+	go func() {
+		_, err := short.Acquire(ctx, "key")
+		gone <- err
+	}()
+	for i := range s.Nodes() {
+		require.Eventually(t, func() bool { return s.waiting(i, "key") == 2 }, longTTL, pollTick)
+	}
+	cancel()
+	require.ErrorIs(t, <-gone, context.Canceled)
+	for i := range s.Nodes() {
+		left, err := s.Node(i).Do(t, "PTTL", lockKey("key")+":wait").AsInt64()
+		require.NoError(t, err)
+		require.Greater(t, left, (2 * longTTL).Milliseconds())
+	}
+	require.NoError(t, held.Release(t.Context()))
+	require.NoError(t, requireCalled(t, long).err)
+}
+
+// However many waiters of a dead process are first, a release passes over all of them.
+func TestReleasePassesOverACrowdOfTheDead(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	held := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
+	s.queueDead(300)
+	granted := s.wait(s.open(redlock.WithTTL(longTTL)), "key")
+	require.NoError(t, held.Release(t.Context()))
+	require.NoError(t, requireCalled(t, granted).err)
+}
+
+// After a crash nobody passes over the dead. Those behind them come a turn after the expiry.
+func TestExpiryBehindTheDead(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	held := s.hold(s.open(redlock.WithTTL(2*serverTTL)), "key")
+	s.queueDead(20)
+	granted := s.wait(s.open(redlock.WithTTL(longTTL)), "key")
+	held.StopExtending()
+	require.NoError(t, requireCalled(t, granted).err)
+}
+
+// One that was called, came, and was refused keeps its place, although its turn is over.
+func TestCalledAndRefusedKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	held := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
+	granted := s.wait(s.open(redlock.WithTTL(longTTL)), "key")
+	var member string
+	for i := range s.Nodes() {
+		first, err := s.Node(i).Do(t, "ZRANGE", lockKey("key")+":wait", "0", "0").AsStrSlice()
+		require.NoError(t, err)
+		member = first[0]
+		s.do([]string{"ZADD", lockKey("key") + ":wait", strconv.FormatInt(-time.Now().Add(-time.Second).UnixMilli(), 10), member}, i)
+		words := strings.Fields(member)
+		s.do([]string{"PUBLISH", "tenure:call:" + words[1], "0 " + words[0] + " somebody"}, i)
+	}
+	for i := range s.Nodes() { // it comes, and is refused
+		require.Eventually(t, func() bool {
+			score, err := s.Node(i).Do(t, "ZSCORE", lockKey("key")+":wait", member).AsFloat64()
+			return err == nil && score > 0
+		}, longTTL/2, pollTick, "it is taken for one that did not come")
+	}
+	require.NoError(t, held.Release(t.Context()))
+	require.NoError(t, requireCalled(t, granted).err)
+}
+
+// A holder that may not publish calls nobody, and so reserves for nobody.
+func TestMuteHolderReservesNothing(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	s.do([]string{"ACL", "SETUSER", "mute", "on", ">pass", "~*", "resetchannels", "+@all", "-publish"})
+	urls := make([]string, 3)
+	for i, n := range s.Nodes() {
+		urls[i] = "valkey://mute:pass@" + n.Addr()
+	}
+	held := s.hold(openURLs(t, urls, redlock.WithTTL(longTTL)), "key")
+	other := s.open()
+	s.wait(s.open(redlock.WithTTL(longTTL)), "key")
+	require.NoError(t, held.Release(t.Context()))
+	_, err := other.TryAcquire(t.Context(), "key")
+	require.NoError(t, err)
+}
