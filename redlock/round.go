@@ -94,7 +94,7 @@ const (
 type round struct {
 	op      Op
 	need    int
-	follow  follower           // is told of the end and of what comes after; may be nil
+	follow  follower           // is told of the end and of what comes after; may be nil; guarded by mu once the round has been sent
 	decided func([]reply) bool // for operations with another rule; may be nil
 	done    chan struct{}      // nil where nobody waits
 	mu      sync.Mutex
@@ -183,12 +183,13 @@ func (r *round) certain() bool {
 // end is entered with mu held and leaves with it released.
 func (r *round) end() {
 	r.over = true
+	follow := r.follow // another may follow as soon as the end is known, see leaveTo
 	r.mu.Unlock()
 	if r.done != nil {
 		close(r.done)
 	}
-	if r.follow != nil {
-		r.follow.ended(r)
+	if follow != nil {
+		follow.ended(r)
 	}
 }
 
