@@ -25,10 +25,11 @@ type election struct {
 	terms map[*elector.Term]struct{} // guarded by mu; of this process, one unless it has several candidates
 }
 
-// maxElections and maxJobs bound what is kept, should names be made up as the program runs.
+// maxElections, maxJobs and maxNodes bound what is kept, should names be made up as the program runs.
 const (
 	maxElections = 1000
 	maxJobs      = 10000
+	maxNodes     = 1000
 )
 
 // The values of to and reason of tenure.election.transitions.
@@ -40,10 +41,10 @@ const (
 
 // endReasons are the reasons for which a term ends.
 var endReasons = []elector.Reason{elector.ReasonShutdown, elector.ReasonResigned, elector.ReasonReturned, elector.ReasonFailed,
-	elector.ReasonDeadline, elector.ReasonRefused, "max_hold", elector.ReasonClosed, elector.ReasonDrainTimeout}
+	elector.ReasonDeadline, elector.ReasonRefused, elector.ReasonMaxHold, elector.ReasonClosed, elector.ReasonDrainTimeout}
 
 func (i *Instrumentation) election(name string) *election {
-	return i.elections.get(name, maxElections, "_other", i.newElection)
+	return i.elections.get(name)
 }
 
 func (i *Instrumentation) newElection(name string) *election {

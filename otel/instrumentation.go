@@ -2,9 +2,7 @@ package tenureotel
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/go-co-op/gocron/v2"
 	"go.opentelemetry.io/otel/metric"
@@ -46,12 +44,10 @@ type Instrumentation struct {
 	observing metric.Registration
 
 	extended  measurements
-	leases    names[lease]
-	elections names[election]
-	jobs      names[job]
-
-	mu    sync.RWMutex
-	nodes map[string]*node // guarded by mu
+	leases    *names[lease]
+	elections *names[election]
+	jobs      *names[job]
+	nodes     *names[node]
 }
 
 // New makes an Instrumentation. Errors: *OptionError, or what the meter provider said of an instrument.
@@ -64,9 +60,12 @@ func New(opts ...Option) (*Instrumentation, error) {
 		cfg:    cfg,
 		tracer: cfg.tracers.Tracer(ScopeName, trace.WithInstrumentationVersion(Version())),
 		spans:  cfg.tracers != trace.TracerProvider(noop.TracerProvider{}),
-		nodes:  make(map[string]*node),
 	}
 	i.extended.base = cfg.attributes
+	i.leases = newNames(MaxLeaseNames, i.newLease)
+	i.elections = newNames(maxElections, i.newElection)
+	i.jobs = newNames(maxJobs, i.newJob)
+	i.nodes = newNames(maxNodes, i.newNode)
 	meter := cfg.meters.Meter(ScopeName, metric.WithInstrumentationVersion(Version()))
 	if i.instruments, err = newInstruments(meter); err != nil {
 		return nil, fmt.Errorf("tenureotel: %w", err)
@@ -89,13 +88,11 @@ func (i *Instrumentation) Close() error {
 
 // observe reports the gauges.
 func (i *Instrumentation) observe(_ context.Context, o metric.Observer) error {
-	i.mu.RLock()
-	for _, n := range i.nodes {
+	for n := range i.nodes.all() {
 		if n.known.Load() {
 			o.ObserveInt64(i.quarantined, n.quarantined.Load(), n.observe...)
 		}
 	}
-	i.mu.RUnlock()
 	for e := range i.elections.all() {
 		leads, expiry := e.state()
 		o.ObserveInt64(i.leader, leads, e.observe...)
@@ -112,55 +109,3 @@ func (i *Instrumentation) observe(_ context.Context, o metric.Observer) error {
 func (i *Instrumentation) SchedulerOptions() []gocron.SchedulerOption {
 	return []gocron.SchedulerOption{gocron.WithMonitor(i), gocron.WithMonitorStatus(i), gocron.WithSchedulerMonitor(i)}
 }
-
-// names keeps what is made once for a name.
-type names[T any] struct {
-	mu    sync.RWMutex
-	known map[string]*T // guarded by mu
-}
-
-// get returns what was made for the name, or makes it. A name beyond max gets what it has for other.
-func (n *names[T]) get(name string, limit int, other string, create func(name string) *T) *T {
-	n.mu.RLock()
-	t := n.known[name]
-	n.mu.RUnlock()
-	if t != nil {
-		return t
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.known == nil {
-		n.known = make(map[string]*T)
-	}
-	if t := n.known[name]; t != nil {
-		return t
-	}
-	if len(n.known) >= limit {
-		name = other
-		if t := n.known[name]; t != nil {
-			return t
-		}
-	}
-	t = create(name)
-	n.known[name] = t
-	return t
-}
-
-// all ranges over what was made so far.
-func (n *names[T]) all() func(yield func(*T) bool) {
-	n.mu.RLock()
-	list := make([]*T, 0, len(n.known))
-	for _, t := range n.known {
-		list = append(list, t)
-	}
-	n.mu.RUnlock()
-	return func(yield func(*T) bool) {
-		for _, t := range list {
-			if !yield(t) {
-				return
-			}
-		}
-	}
-}
-
-var errPanicked = errors.New("the task panicked")

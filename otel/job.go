@@ -2,6 +2,7 @@ package tenureotel
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -31,7 +32,7 @@ var skipReasons = []scheduler.Reason{scheduler.SkipHeld, scheduler.SkipDone, sch
 	scheduler.SkipNoQuorum, scheduler.SkipTimeout, scheduler.SkipSuperseded, scheduler.SkipMissed, scheduler.SkipStopped, scheduler.SkipOther}
 
 func (i *Instrumentation) job(name string) *job {
-	return i.jobs.get(name, maxJobs, "_other", i.newJob)
+	return i.jobs.get(name)
 }
 
 func (i *Instrumentation) newJob(name string) *job {
@@ -65,6 +66,9 @@ func (i *Instrumentation) TraceJob(_ context.Context, data scheduler.TraceJobDat
 		i.election(data.Election)
 	}
 }
+
+// errPanicked stands for the panic of a task, whose value gocron has.
+var errPanicked = errors.New("the task panicked")
 
 type runSpanKey struct{}
 

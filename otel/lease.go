@@ -30,7 +30,7 @@ type lease struct {
 var lostReasons = []redlock.LostReason{redlock.LostDeadline, redlock.LostRefused, redlock.LostMaxHold, redlock.LostClosed}
 
 func (i *Instrumentation) lease(key string) *lease {
-	return i.leases.get(i.cfg.leaseNames(key), MaxLeaseNames, OtherLeases, i.newLease)
+	return i.leases.get(i.cfg.leaseNames(key))
 }
 
 func (i *Instrumentation) newLease(name string) *lease {
@@ -131,7 +131,7 @@ func (i *Instrumentation) TraceAcquireStart(ctx context.Context, data redlock.Tr
 	}
 	span.SetAttributes(keyLeaseKey.String(data.Key), keyLeaseTTL.Float64(data.TTL.Seconds()), keyLeaseNodes.Int(data.Nodes),
 		keyLeaseQuorum.Int(data.Quorum), keyLeaseWait.Bool(data.Wait))
-	return withOperation(ctx, &operation{span: span, name: name})
+	return withOperation(ctx, &operation{span: span})
 }
 
 // TraceAcquireEnd implements redlock.AcquireTracer.
@@ -232,7 +232,7 @@ func (i *Instrumentation) TraceReleaseStart(ctx context.Context, data redlock.Tr
 		return withOperation(ctx, nil)
 	}
 	span.SetAttributes(keyLeaseKey.String(data.Key), keyLeaseToken.Int64(int64(data.Lease.FencingToken())))
-	return withOperation(ctx, &operation{span: span, name: name})
+	return withOperation(ctx, &operation{span: span})
 }
 
 // TraceReleaseEnd implements redlock.ReleaseTracer.

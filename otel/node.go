@@ -26,20 +26,11 @@ type node struct {
 // operations are those that are traced.
 var operations = []redlock.Op{redlock.OpAcquire, redlock.OpAgree, redlock.OpExtend, redlock.OpRelease, redlock.OpLeave}
 
-func (i *Instrumentation) node(addr string) *node {
-	i.mu.RLock()
-	n := i.nodes[addr]
-	i.mu.RUnlock()
-	if n != nil {
-		return n
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if n := i.nodes[addr]; n != nil {
-		return n
-	}
+func (i *Instrumentation) node(addr string) *node { return i.nodes.get(addr) }
+
+func (i *Instrumentation) newNode(addr string) *node {
 	attributes := i.with(server(addr)...)
-	n = &node{
+	n := &node{
 		start: []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient),
 			trace.WithAttributes(append(attributes[:len(attributes):len(attributes)], keySystem.String("valkey"))...)},
 		observe: []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(attributes...))},
@@ -48,7 +39,6 @@ func (i *Instrumentation) node(addr string) *node {
 	for _, op := range operations {
 		n.took[op] = &measurements{base: append(attributes[:len(attributes):len(attributes)], keyOperation.String(string(op)))}
 	}
-	i.nodes[addr] = n
 	return n
 }
 

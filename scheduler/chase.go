@@ -123,10 +123,9 @@ func (c *chase) missed(ticks []time.Time, follower bool) {
 	if c.job.cfg.catchUp != CatchUpAll || c.job.ticks.random {
 		return
 	}
-	quarries := make([]quarry, len(ticks))
-	for i, tick := range ticks {
-		tick = c.job.ticks.of(tick)
-		quarries[i] = quarry{tick: tick, until: tick.Add(c.job.cfg.window), follower: follower}
+	quarries := c.job.quarries(ticks...)
+	for i := range quarries {
+		quarries[i].follower = follower
 	}
 	c.add(quarries...)
 }

@@ -84,6 +84,7 @@ func (j *job) missedBefore(lease *redlock.Lease, tick, known time.Time) ([]time.
 func (j *job) quarries(ticks ...time.Time) []quarry {
 	quarries := make([]quarry, len(ticks))
 	for i, tick := range ticks {
+		tick = j.ticks.of(tick)
 		quarries[i] = quarry{tick: tick, until: tick.Add(j.cfg.window)}
 	}
 	return quarries

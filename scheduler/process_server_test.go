@@ -38,7 +38,12 @@ func TestEveryTickOnceOnServersWithKills(t *testing.T) {
 			victim := d.last
 			d.mu.Unlock()
 			// Between two runs: the ticks that a dead replica's lease of a run overlaps are another matter.
-			time.Sleep(200 * time.Millisecond)
+			for _, n := range fleet.Nodes() {
+				require.Eventually(t, func() bool {
+					held, err := n.Do(t, "EXISTS", "tenure:{job/job}").AsBool()
+					return err == nil && !held
+				}, patience, 5*time.Millisecond, "the run does not end")
+			}
 			replicas[victim].kill(t)
 			d.waitFor(t, 1)
 			require.NoError(t, fleet.Node(0).Restart(false))

@@ -9,7 +9,7 @@
 //
 // Packages: schedule decides which faults happen, arena and crowd make them happen to servers, links and clients;
 // client is what a client does and journal where it keeps that; witness is the resource that the leases protect;
-// verdict judges and report tells. This package puts them together.
+// verdict judges, report tells and sheet lays that out. This package puts them together.
 package main
 
 import (

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/chaos/sheet"
 	"github.com/tenure-dev/tenure/internal/chaos/verdict"
 )
 
@@ -98,21 +99,18 @@ func (r *Report) JSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// row is a line of the report.
-type row struct{ name, value string }
-
-func (r *Report) rows() []row {
+func (r *Report) rows() []sheet.Row {
 	count := func(n int) string { return fmt.Sprint(n) }
-	return []row{
+	return []sheet.Row{
 		{"seed", fmt.Sprint(r.Seed)},
 		{"duration of the faults", r.Duration},
 		{"servers; client processes", fmt.Sprintf("%d; %d, restarts included", r.Servers, r.Clients)},
 		{"acquisitions", count(r.Acquisitions)},
 		{"grants", count(r.Grants)},
 		{"releases", count(r.Releases)},
-		{"losses by reason", counts(r.Losses)},
-		{"failed acquisitions", counts(r.FailedAsks)},
-		{"faults", counts(r.Faults)},
+		{"losses by reason", sheet.Counts(r.Losses)},
+		{"failed acquisitions", sheet.Counts(r.FailedAsks)},
+		{"faults", sheet.Counts(r.Faults)},
 		{"**overlapping leases**", count(r.Overlaps)},
 		{"excluded overlaps", count(r.ExcludedOverlaps)},
 		{"**tokens out of order**", count(r.TokenViolations)},
@@ -130,26 +128,6 @@ func (r *Report) rows() []row {
 	}
 }
 
-// counts lists what there is, most first.
-func counts(m map[string]int) string {
-	names := slices.SortedFunc(maps.Keys(m), func(a, b string) int {
-		if m[a] != m[b] {
-			return m[b] - m[a]
-		}
-		return strings.Compare(a, b)
-	})
-	parts := make([]string, len(names))
-	total := 0
-	for i, name := range names {
-		parts[i] = fmt.Sprintf("%s %d", name, m[name])
-		total += m[name]
-	}
-	if total == 0 {
-		return "none"
-	}
-	return fmt.Sprintf("%d: %s", total, strings.Join(parts, ", "))
-}
-
 func spans(m map[string]float64) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -158,66 +136,16 @@ func spans(m map[string]float64) string {
 	return strings.Join(parts, ", ")
 }
 
-// result is the last word.
-func (r *Report) result() string {
-	switch {
-	case !r.Pass:
-		return fmt.Sprintf("FAIL: %d violations", len(r.Violations))
-	case r.Halted:
-		return "interrupted: no violation so far"
-	default:
-		return "PASS: no violation"
-	}
-}
-
-// listed is how many violations and excuses a report for people lists of each.
-const listed = 25
-
-func most(texts []string) []string {
-	if len(texts) > listed {
-		return append(slices.Clone(texts[:listed]), fmt.Sprintf("and %d more", len(texts)-listed))
-	}
-	return texts
-}
-
-func (r *Report) violations() []string {
-	texts := make([]string, len(r.Violations))
+func (r *Report) sheet() *sheet.Sheet {
+	violations := make([]string, len(r.Violations))
 	for i, v := range r.Violations {
-		texts[i] = string(v.Kind) + ": " + v.Text
+		violations[i] = string(v.Kind) + ": " + v.Text
 	}
-	return most(texts)
+	return &sheet.Sheet{Command: r.Command, Pass: r.Pass, Halted: r.Halted, Rows: r.rows(), Excluded: r.Excuses, Violations: violations}
 }
 
 // Text writes the report for a terminal.
-func (r *Report) Text(w io.Writer) {
-	for _, row := range r.rows() {
-		fmt.Fprintf(w, "%-50s %s\n", strings.ReplaceAll(row.name, "**", ""), row.value)
-	}
-	for _, text := range most(r.Excuses) {
-		fmt.Fprintf(w, "excluded: %s\n", text)
-	}
-	for _, text := range r.violations() {
-		fmt.Fprintf(w, "VIOLATION %s\n", text)
-	}
-	fmt.Fprintf(w, "%s\nschedule of this run: %s\n", r.result(), r.Command)
-}
+func (r *Report) Text(w io.Writer) { r.sheet().Text(w, 50) }
 
 // Markdown writes the report for a page.
-func (r *Report) Markdown(w io.Writer) {
-	fmt.Fprintf(w, "**%s**\n\n```sh\n%s\n```\n\n| | |\n| --- | --- |\n", r.result(), r.Command)
-	for _, row := range r.rows() {
-		fmt.Fprintf(w, "| %s | %s |\n", row.name, row.value)
-	}
-	list(w, "Excluded", most(r.Excuses))
-	list(w, "Violations", r.violations())
-}
-
-func list(w io.Writer, title string, texts []string) {
-	if len(texts) == 0 {
-		return
-	}
-	fmt.Fprintf(w, "\n%s:\n\n", title)
-	for _, text := range texts {
-		fmt.Fprintf(w, "* %s\n", strings.ReplaceAll(text, "\n", " "))
-	}
-}
+func (r *Report) Markdown(w io.Writer) { r.sheet().Markdown(w) }

@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/chaos/sheet"
 	"github.com/tenure-dev/tenure/internal/soak/verdict"
 )
 
@@ -83,10 +82,7 @@ func (r *Report) JSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// row is a line of the report.
-type row struct{ name, value string }
-
-func (r *Report) rows() []row {
+func (r *Report) rows() []sheet.Row {
 	count := func(n int) string { return fmt.Sprint(n) }
 	violations := func(kinds ...verdict.Kind) string {
 		n := 0
@@ -97,7 +93,7 @@ func (r *Report) rows() []row {
 		}
 		return count(n)
 	}
-	return []row{
+	return []sheet.Row{
 		{"seed", fmt.Sprint(r.Seed)},
 		{"duration of the faults", r.Duration},
 		{"servers; replica processes", fmt.Sprintf("%d; %d, restarts included", r.Servers, r.Processes)},
@@ -112,16 +108,16 @@ func (r *Report) rows() []row {
 		{"**ticks run twice**", violations(verdict.Twice)},
 		{"ticks that had to be run exactly once", count(r.Exact)},
 		{"**of which lost**", violations(verdict.Lost)},
-		{"ticks that nobody ran, by reason", counts(r.Nobody)},
+		{"ticks that nobody ran, by reason", sheet.Counts(r.Nobody)},
 		{"**runs that overlap**", violations(verdict.Overlap)},
 		{"**tokens out of order**", violations(verdict.Disorder)},
-		{"skips by reason", counts(r.Skips)},
+		{"skips by reason", sheet.Counts(r.Skips)},
 		{"ticks that a live replica had to run or explain", count(r.Explained)},
 		{"**of which unexplained; explained wrongly**", violations(verdict.Unexplained) + "; " + violations(verdict.Untrue)},
 		{"left out because the process did not run", count(r.Paused)},
 		{"delay of runs (p50, p99, max)", r.Late.String()},
 		{"delay of catch-ups (p50, p99, max)", r.LateAgain.String()},
-		{"faults", counts(r.Faults)},
+		{"faults", sheet.Counts(r.Faults)},
 		{"**keys left behind**", violations(verdict.Leftover)},
 		{"replicas stopped in order; **with goroutines left**; **ended by themselves**",
 			fmt.Sprintf("%d; %s; %s", r.Stopped, violations(verdict.Leaked), violations(verdict.Ended))},
@@ -129,86 +125,16 @@ func (r *Report) rows() []row {
 	}
 }
 
-// counts lists what there is, most first.
-func counts(m map[string]int) string {
-	names := slices.SortedFunc(maps.Keys(m), func(a, b string) int {
-		if m[a] != m[b] {
-			return m[b] - m[a]
-		}
-		return strings.Compare(a, b)
-	})
-	parts := make([]string, len(names))
-	total := 0
-	for i, name := range names {
-		parts[i] = fmt.Sprintf("%s %d", name, m[name])
-		total += m[name]
-	}
-	if total == 0 {
-		return "none"
-	}
-	return fmt.Sprintf("%d: %s", total, strings.Join(parts, ", "))
-}
-
-// result is the last word.
-func (r *Report) result() string {
-	switch {
-	case !r.Pass:
-		return fmt.Sprintf("FAIL: %d violations", len(r.Violations))
-	case r.Halted:
-		return "interrupted: no violation so far"
-	default:
-		return "PASS: no violation"
-	}
-}
-
-// listed is how many violations and excuses a report for people lists of each.
-const listed = 25
-
-func most(texts []string) []string {
-	if len(texts) > listed {
-		return append(slices.Clone(texts[:listed]), fmt.Sprintf("and %d more", len(texts)-listed))
-	}
-	return texts
-}
-
-func (r *Report) violations() []string {
-	texts := make([]string, len(r.Violations))
+func (r *Report) sheet() *sheet.Sheet {
+	violations := make([]string, len(r.Violations))
 	for i, v := range r.Violations {
-		texts[i] = string(v.Kind) + ": " + v.Text
+		violations[i] = string(v.Kind) + ": " + v.Text
 	}
-	return most(texts)
+	return &sheet.Sheet{Command: r.Command, Pass: r.Pass, Halted: r.Halted, Rows: r.rows(), Excluded: r.Excuses, Violations: violations}
 }
 
 // Text writes the report for a terminal.
-func (r *Report) Text(w io.Writer) {
-	for _, row := range r.rows() {
-		fmt.Fprintf(w, "%-70s %s\n", strings.ReplaceAll(row.name, "**", ""), row.value)
-	}
-	for _, text := range most(r.Excuses) {
-		fmt.Fprintf(w, "excluded: %s\n", text)
-	}
-	for _, text := range r.violations() {
-		fmt.Fprintf(w, "VIOLATION %s\n", text)
-	}
-	fmt.Fprintf(w, "%s\nschedule of this run: %s\n", r.result(), r.Command)
-}
+func (r *Report) Text(w io.Writer) { r.sheet().Text(w, 70) }
 
 // Markdown writes the report for a page.
-func (r *Report) Markdown(w io.Writer) {
-	fmt.Fprintf(w, "**%s**\n\n```sh\n%s\n```\n\n| | |\n| --- | --- |\n", r.result(), r.Command)
-	for _, row := range r.rows() {
-		fmt.Fprintf(w, "| %s | %s |\n", row.name, row.value)
-	}
-	list(w, "Excluded", most(r.Excuses))
-	list(w, "Violations", r.violations())
-}
-
-func list(w io.Writer, title string, texts []string) {
-	if len(texts) == 0 {
-		return
-	}
-	fmt.Fprintf(w, "\n%s:\n\n", title)
-	for _, text := range texts {
-		fmt.Fprintf(w, "* %s\n", strings.ReplaceAll(text, "\n", " "))
-	}
-}
+func (r *Report) Markdown(w io.Writer) { r.sheet().Markdown(w) }
