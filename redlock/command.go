@@ -103,11 +103,7 @@ func (r *request) arguments(to []string, g *gated) []string {
 		}
 		to = append(to, r.attempt.owner, a.ttl, strconv.FormatUint(r.attempt.token, 10), counterLifetime, a.spread, refill)
 	case OpRelease:
-		member := r.attempt.member
-		if a.turn == "" {
-			member = "" // an attempt that is rolled back keeps its place
-		}
-		to = append(to, r.attempt.owner, a.keep, a.turn, member, a.channel, a.counted)
+		to = append(to, r.attempt.owner, a.keep, a.turn, r.leaving(), a.channel, a.counted)
 		if once != nil {
 			to = append(to, a.record)
 		}
@@ -115,6 +111,14 @@ func (r *request) arguments(to []string, g *gated) []string {
 		return to
 	}
 	return append(to, once...)
+}
+
+// leaving is the member of the queue that a release takes out of it.
+func (r *request) leaving() string {
+	if r.args.turn == "" {
+		return "" // an attempt that is rolled back keeps its place
+	}
+	return r.attempt.member
 }
 
 // lifetime is how long the queue lives that the attempt joins.
@@ -171,11 +175,9 @@ func parseAcquire(msg valkey.ValkeyMessage) (reply, error) {
 		if len(parts) != 6 {
 			return reply{}, unexpected(msg)
 		}
-		rank, err := parts[5].AsInt64()
-		if err != nil {
-			return reply{}, unexpected(msg)
+		if rep.rank, err = parseRank(parts[5]); err != nil {
+			return reply{}, err
 		}
-		rep.rank = int(rank)
 		if !parts[4].IsNil() {
 			if text, err := parts[4].ToString(); err == nil {
 				rep.holds = parseRecord(text)
@@ -208,6 +210,14 @@ func parseAcquire(msg valkey.ValkeyMessage) (reply, error) {
 		}
 	}
 	return rep, nil
+}
+
+func parseRank(msg valkey.ValkeyMessage) (int, error) {
+	rank, err := msg.AsInt64()
+	if err != nil {
+		return 0, unexpected(msg)
+	}
+	return int(rank), nil
 }
 
 // parseDone reads a refusal because of the sequence.

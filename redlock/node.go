@@ -50,9 +50,12 @@ type node struct {
 	closed bool          // guarded by mu
 
 	// Used by run only.
-	limit    timeLimit       // of a batch
-	commands valkey.Commands // buffer of a batch
-	words    []string        // buffer of a command
+	limit    timeLimit           // of a batch
+	commands valkey.Commands     // buffer of a batch
+	words    []string            // buffer of a command
+	sizes    []int               // buffer of a batch: how many requests each command carries
+	answers  []answer            // buffer of a command
+	named    map[string]struct{} // buffer of a command
 
 	ahead atomic.Int64 // how much the server's wall clock is ahead of this process's, in nanoseconds; set by run
 
@@ -218,7 +221,7 @@ func (n *node) sendBatch(batch []*request) error {
 	return err
 }
 
-// deliver sends requests, and those once more that are worth it, and settles all but those that it returns: extensions that were sent together and
+// deliver sends requests, and those once more that are worth it, and settles all but those that it returns: requests that were sent together and
 // are to be sent alone. broken is why the node did not answer, if it did not.
 func (n *node) deliver(ctx context.Context, client valkey.Client, batch []*request) (single []*request, broken error) {
 	again, single, broken := n.exchange(ctx, client, batch, false)
@@ -259,24 +262,25 @@ func (n *node) wanted(batch []*request, join bool) []*request {
 // sending once more: those whose script the server does not know (it is new, restarted, or was flushed), and those
 // whose connection had broken while it was idle. An acquisition is never repeated on another connection, because the
 // server behind that may have lost what the first one promised, and a server that does not know an acquisition's
-// script must be vouched for first. single are extensions that were sent together and are to be sent alone. broken is why the node did not answer, if it
+// script must be vouched for first. single are requests that were sent together and are to be sent alone. broken is why the node did not answer, if it
 // did not.
 func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*request, second bool) (again, single []*request, broken error) {
 	if len(batch) == 0 {
 		return nil, nil, nil
 	}
-	commands := n.commands[:0]
+	commands, sizes := n.commands[:0], n.sizes[:0]
 	for rest := batch; len(rest) > 0; {
 		size := n.packet(rest)
 		var command valkey.Completed
 		if size > 1 {
-			command, n.words = extendMany(client, rest[:size], second, n.words)
+			command, n.words = parcel(client, n.gate.open, rest[:size], second, n.words)
 		} else {
 			command, n.words = rest[0].command(client, n.gate.open, second, n.words)
 		}
-		commands = append(commands, command)
+		commands, sizes = append(commands, command), append(sizes, size)
 		rest = rest[size:]
 	}
+	n.sizes = sizes
 	var one [1]valkey.ValkeyResult
 	results := one[:]
 	sent := n.q.clock.Now()
@@ -288,30 +292,20 @@ func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*requ
 	received := n.q.clock.Now()
 	n.commands = commands[:0]
 	stranger := false // answers, but does not know what was only given to the process vouched for
-	for rest := batch; len(rest) > 0; results = results[1:] {
-		size := n.packet(rest)
-		packet := rest[:size]
-		rest = rest[size:]
-		var extended string
-		var many error
-		if size > 1 {
-			extended, many = parseMany(results[0], size)
-		}
+	for c, size := range sizes {
+		packet := batch[:size]
+		batch = batch[size:]
+		n.answers = open(packet, results[c], n.answers[:0])
 		for i, r := range packet {
-			var rep reply
-			err := many
-			switch {
-			case size == 1:
-				if rep, err = r.parse(results[0]); err == nil {
-					err = n.gate.check(r, rep, sent, received)
-				}
-			case err == nil && extended[i] == '1':
-				rep = reply{verdict: agreed, extend: extendOwn}
-			case err == nil:
-				// It is gone, or another's, for extendScript to say.
+			a := &n.answers[i]
+			if a.alone {
 				r.alone = true
 				single = append(single, r)
 				continue
+			}
+			err := a.err
+			if err == nil {
+				err = n.gate.check(r, a.reply, sent, received)
 			}
 			if err != nil && isNoScript(err) && n.gate.open != nil && (r.isGated() || r.op == OpExtend && size == 1) && (second || !n.gate.open.teaches()) {
 				stranger = true
@@ -324,7 +318,7 @@ func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*requ
 			}
 			switch {
 			case err == nil:
-				n.settle(r, rep)
+				n.settle(r, a.reply)
 			case !second && r.op != opJoin && (isNoScript(err) || r.repeatable() && isBroken(err)):
 				again = append(again, r)
 				n.commands = nil

@@ -1,22 +1,33 @@
 package redlock
 
 import (
+	"strconv"
+	"time"
+
 	"github.com/valkey-io/valkey-go"
 )
 
-// packetSize is how many extensions one command carries at most. A server does nothing else meanwhile, for about a tenth of a millisecond.
+// packetSize is how many requests one command carries at most. A server does nothing else meanwhile, for a few tenths of a millisecond.
 const packetSize = 128
 
-// packet returns how many of the requests one command carries: one, or several extensions that want the same. Those of a Cluster are on
-// servers of their own.
+// packet returns how many of the requests one command carries: one, or several extensions that want the same, or several acquisitions
+// and releases of different keys. It takes them as they come: commands for a key are not put in another order. Those of a Cluster are
+// on servers of their own.
 func (n *node) packet(batch []*request) int {
-	first := batch[0]
-	if !n.watched || !first.isPlain() {
-		return 1
-	}
+	most := min(len(batch), packetSize)
 	size := 1
-	for size < min(len(batch), packetSize) && batch[size].isPlain() && batch[size].args.ttl == first.args.ttl {
-		size++
+	switch first := batch[0]; {
+	case most == 1 || !n.watched:
+	case first.isPlain():
+		for size < most && batch[size].isPlain() && batch[size].args.ttl == first.args.ttl {
+			size++
+		}
+	case first.isPaired():
+		clear(n.named)
+		var p pairs
+		for size = 0; size < most && batch[size].isPaired() && p.add(batch[size], n.named); {
+			size++
+		}
 	}
 	return size
 }
@@ -26,9 +37,71 @@ func (r *request) isPlain() bool {
 	return r.op == OpExtend && !r.alone && r.args.spread == "0"
 }
 
-// extendMany is the command for several extensions. words is a buffer, which is returned as it is then.
-func extendMany(client valkey.Client, packet []*request, full bool, words []string) (valkey.Completed, []string) {
-	words = words[:0]
+// isPaired reports whether the request is an acquisition or a release that pairsScript can do.
+func (r *request) isPaired() bool {
+	switch {
+	case r.alone || r.attempt.cfg.once != nil:
+		return false
+	case r.op == OpRelease:
+		return r.args.keep == "0"
+	default:
+		return r.op == OpAcquire
+	}
+}
+
+// pairs are acquisitions and releases of different keys, in one command.
+type pairs struct{ acquire, release *request } // the first of each; nil if there is none
+
+// add reports whether the request can be one more of them.
+func (p *pairs) add(r *request, named map[string]struct{}) bool {
+	first := &p.acquire
+	if r.op == OpRelease {
+		first = &p.release
+	}
+	switch {
+	case *first == nil:
+	case r.args.ttl != (*first).args.ttl || r.args.turn != (*first).args.turn || r.args.counted != (*first).args.counted:
+		return false
+	}
+	if _, there := named[r.attempt.keys.lock]; there {
+		return false
+	}
+	named[r.attempt.keys.lock] = struct{}{}
+	if *first == nil {
+		*first = r
+	}
+	return true
+}
+
+// parcel is the command for a packet of several requests. words is a buffer, which is returned as it is then.
+func parcel(client valkey.Client, g *gated, packet []*request, full bool, words []string) (valkey.Completed, []string) {
+	s, teachable, numkeys := extendManyScript, true, len(packet)
+	if packet[0].op == OpExtend {
+		words = extendWords(packet, words[:0])
+	} else {
+		words, numkeys = pairWords(packet, words[:0])
+		if s = pairsScript; isAcquiring(packet) {
+			s, teachable = g.pairs, g.teachable
+		}
+	}
+	keys, args := words[:numkeys], words[numkeys:]
+	if full && teachable {
+		return client.B().Eval().Script(s.text).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build(), words
+	}
+	return client.B().Evalsha().Sha1(s.sha).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build(), words
+}
+
+// isAcquiring reports whether a packet is only for a server that was vouched for.
+func isAcquiring(packet []*request) bool {
+	for _, r := range packet {
+		if r.isGated() {
+			return true
+		}
+	}
+	return false
+}
+
+func extendWords(packet []*request, words []string) []string {
 	for _, r := range packet {
 		words = append(words, r.attempt.keys.lock)
 	}
@@ -36,22 +109,158 @@ func extendMany(client valkey.Client, packet []*request, full bool, words []stri
 	for _, r := range packet {
 		words = append(words, r.attempt.owner)
 	}
-	keys, args := words[:len(packet)], words[len(packet):]
-	if full {
-		return client.B().Eval().Script(extendManyScript.text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build(), words
-	}
-	return client.B().Evalsha().Sha1(extendManyScript.sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build(), words
+	return words
 }
 
-// parseMany reads what extendManyScript returns.
-func parseMany(result valkey.ValkeyResult, size int) (extended string, err error) {
+// pairWords appends the keys and arguments of pairsScript, and returns how many are keys.
+func pairWords(packet []*request, words []string) (_ []string, numkeys int) {
+	var first pairs
+	acquisitions := 0
+	each := func(op Op, word func(*request) string) {
+		for _, r := range packet {
+			if r.op == op {
+				words = append(words, word(r))
+			}
+		}
+	}
+	lock := func(r *request) string { return r.attempt.keys.lock }
+	wait := func(r *request) string { return r.attempt.keys.wait }
+	each(OpAcquire, lock)
+	each(OpAcquire, func(r *request) string { return r.attempt.keys.fence })
+	each(OpRelease, lock)
+	each(OpAcquire, wait)
+	each(OpRelease, wait)
+	numkeys = len(words)
+	for _, r := range packet {
+		switch {
+		case r.op == OpRelease && first.release == nil:
+			first.release = r
+		case r.op == OpAcquire:
+			if acquisitions++; first.acquire == nil {
+				first.acquire = r
+			}
+		}
+	}
+	ttl, skew, lifetime, turn, channel, counted := "", "", "", "", "", ""
+	if r := first.acquire; r != nil {
+		ttl, skew, lifetime = r.args.ttl, r.args.skew, queueLifetime(r.attempt.cfg.ttl)
+	}
+	if r := first.release; r != nil {
+		turn, channel, counted = r.args.turn, r.args.channel, r.args.counted
+	}
+	words = append(words, strconv.Itoa(acquisitions), ttl, counterLifetime, skew, lifetime, turn, channel, counted)
+	for _, r := range packet {
+		if r.op == OpAcquire {
+			words = append(words, r.attempt.owner, r.args.hint, r.attempt.member)
+		}
+	}
+	for _, r := range packet {
+		if r.op == OpRelease {
+			words = append(words, r.attempt.owner, r.leaving())
+		}
+	}
+	return words, numkeys
+}
+
+// answer is what came of a request that was sent.
+type answer struct {
+	reply
+	err   error
+	alone bool // it is to be sent once more, by itself
+}
+
+// open appends the answers to the requests of a packet.
+func open(packet []*request, result valkey.ValkeyResult, to []answer) []answer {
+	if len(packet) == 1 {
+		rep, err := packet[0].parse(result)
+		return append(to, answer{reply: rep, err: err})
+	}
 	msg, err := result.ToMessage()
+	if err == nil && packet[0].op == OpExtend {
+		to, err = openExtended(packet, msg, to)
+	} else if err == nil {
+		to, err = openPairs(packet, msg, to)
+	}
+	if err == nil {
+		return to
+	}
+	// One of them may be the reason.
+	to = to[:0]
+	alone := isServerError(err) && !isNoScript(err)
+	for range packet {
+		to = append(to, answer{err: err, alone: alone})
+	}
+	return to
+}
+
+// openExtended reads what extendManyScript returns. A key that was not extended is gone, or another's, for extendScript to say.
+func openExtended(packet []*request, msg valkey.ValkeyMessage, to []answer) ([]answer, error) {
+	digits, err := msg.ToString()
+	if err != nil || len(digits) != len(packet) {
+		return to, unexpected(msg)
+	}
+	for i := range packet {
+		to = append(to, answer{reply: reply{verdict: agreed, extend: extendOwn}, alone: digits[i] != '1'})
+	}
+	return to, nil
+}
+
+// openPairs reads what pairsScript returns.
+func openPairs(packet []*request, msg valkey.ValkeyMessage, to []answer) ([]answer, error) {
+	parts, err := msg.ToArray()
+	if err != nil || len(parts) < 3 {
+		return to, unexpected(msg)
+	}
+	server, err := parseClock(parts[0], parts[1])
 	if err != nil {
-		return "", err
+		return to, err
 	}
-	extended, err = msg.ToString()
-	if err != nil || len(extended) != size {
-		return "", unexpected(msg)
+	freed, err := parts[2].ToString()
+	granted := parts[3:]
+	if err != nil || len(freed)+len(granted) != len(packet) {
+		return to, unexpected(msg)
 	}
-	return extended, nil
+	for _, r := range packet {
+		var a answer
+		if r.op == OpRelease {
+			if a.verdict = refused; freed[0] == '1' {
+				a.verdict = agreed
+			}
+			freed = freed[1:]
+		} else {
+			a.reply, a.err = parsePaired(granted[0], server)
+			granted = granted[1:]
+		}
+		to = append(to, a)
+	}
+	return to, nil
+}
+
+// parsePaired reads what pairsScript returns for an acquisition.
+func parsePaired(msg valkey.ValkeyMessage, server time.Duration) (reply, error) {
+	if err := msg.Error(); err != nil {
+		return reply{}, err
+	}
+	if !msg.IsArray() {
+		text, err := msg.ToString()
+		if err != nil {
+			return reply{}, unexpected(msg)
+		}
+		token, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return reply{}, unexpected(msg)
+		}
+		return reply{verdict: agreed, token: token, server: server}, nil
+	}
+	rep, err := parseHolder(msg)
+	if err != nil {
+		return reply{}, err
+	}
+	parts, err := msg.ToArray()
+	if err != nil || len(parts) != 3 {
+		return reply{}, unexpected(msg)
+	}
+	rep.verdict, rep.server = refused, server
+	rep.rank, err = parseRank(parts[2])
+	return rep, err
 }

@@ -240,6 +240,7 @@ func (q *Quorum) addNode(addr string, connect func() (valkey.Client, error)) *no
 		connect: connect,
 		timeout: q.cfg.exchangeTimeout(),
 		wake:    make(chan struct{}, 1),
+		named:   make(map[string]struct{}),
 		closing: make(chan struct{}),
 		stopped: make(chan struct{}),
 	}

@@ -42,6 +42,34 @@ local function join(wait, member, lifetime)
   return rank
 end`
 
+// reservedFunction returns who a key that is free is reserved for, and for how many ms, if that is in the way of a member of the queue,
+// or with an empty text of one that is none.
+const reservedFunction = `
+local function reserved(wait, member, time)
+  local first = redis.pcall('ZRANGE', wait, 0, 0, 'WITHSCORES')
+  if first[1] and first[1] ~= member and tonumber(first[2]) < 0 then
+    local left = -tonumber(first[2]) - math.floor(time[1] * 1000 + time[2] / 1000)
+    local rank = member ~= '' and redis.pcall('ZRANK', wait, member)
+    if left <= 0 or left > 1000 then
+      redis.pcall('ZREM', wait, first[1])
+    elseif type(rank) ~= 'number' or rank > 2 then
+      return first[1], left
+    end
+  end
+end`
+
+// countFunction returns what the counter becomes with a grant, as text.
+//
+// The hint lifts a counter that was lost above its past and makes nodes agree. It is the client's wall clock, held
+// within the allowance for clock skew around the server's own: a client whose clock is absurd, in either direction,
+// then disturbs nobody's order.
+const countFunction = `
+local function count(fence, hint, skew, time)
+  local now = time[1] * 1000000 + time[2]
+  hint = math.max(now - skew, math.min(now + skew, tonumber(hint)))
+  return string.format('%.0f', math.max(tonumber(fence) + 1, hint))
+end`
+
 // joinScript does what remains of an acquisition that waits and has been refused by a quorum already.
 //
 // KEYS wait; ARGV member, lifetime ms. Returns 1.
@@ -54,10 +82,6 @@ return 1
 // reads and computes first and writes last, the counter before the key, so that an error midway grants
 // nothing.
 //
-// The hint lifts a counter that was lost above its past and makes nodes agree. It is the client's wall clock, held
-// within the allowance for clock skew around the server's own: a client whose clock is absurd, in either direction,
-// then disturbs nobody's order.
-//
 // With a third key the grant is one of a sequence, see WithOnce. The record of it is text: the largest number granted, how
 // often it was, and when the last time; the largest completed, when it was granted, or 0 if that is not known, and when completed; the first
 // two as they were before the last grant; and that grant's owner value. Times are in ms, by the server's clock.
@@ -68,21 +92,12 @@ return 1
 // lifetime of the queue ms, and with a record the sequence, its lifetime ms, '1' to count what was granted, '1' if it is a time in ms.
 // Returns 'counter seconds micros record', or {owner value or member in the way, its PTTL, seconds, micros, record, rank}, or with the
 // sequence refused {record, seconds, micros}; seconds and micros are TIME.
-var acquireScript = newScript(joinFunction + `
+var acquireScript = newScript(joinFunction + reservedFunction + countFunction + `
 local time = redis.call('TIME')
 local holder = redis.call('GET', KEYS[1])
 local inTheWay, left = holder, 0
 if not holder then
-  local first = redis.pcall('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
-  if first[1] and first[1] ~= ARGV[6] and tonumber(first[2]) < 0 then
-    left = -tonumber(first[2]) - math.floor(time[1] * 1000 + time[2] / 1000)
-    local rank = ARGV[6] ~= '' and redis.pcall('ZRANK', KEYS[3], ARGV[6])
-    if left <= 0 or left > 1000 then
-      redis.pcall('ZREM', KEYS[3], first[1])
-    elseif type(rank) ~= 'number' or rank > 2 then
-      inTheWay = first[1]
-    end
-  end
+  inTheWay, left = reserved(KEYS[3], ARGV[6], time)
 elseif holder ~= ARGV[1] then
   left = redis.call('PTTL', KEYS[1])
 end
@@ -118,9 +133,7 @@ if KEYS[4] then
 end
 local fence = redis.call('GET', KEYS[2]) or '0'
 if not holder then
-  local now = time[1] * 1000000 + time[2]
-  local hint = math.max(now - ARGV[5], math.min(now + ARGV[5], tonumber(ARGV[3])))
-  fence = string.format('%.0f', math.max(tonumber(fence) + 1, hint))
+  fence = count(fence, ARGV[3], ARGV[5], time)
   redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])
   if KEYS[4] then
     redis.call('SET', KEYS[4], record, 'PX', ARGV[9])
@@ -199,22 +212,6 @@ if answer == 2 or ARGV[5] == '1' then
   end
 end
 return answer
-`)
-
-// extendManyScript is extendScript for many keys, as far as they are there: others are left to that.
-//
-// KEYS locks; ARGV ttl ms, owners. Returns a digit for each key: 1 if it was extended.
-var extendManyScript = newScript(`
-local answers = {}
-for i, key in ipairs(KEYS) do
-  if redis.pcall('GET', key) == ARGV[i + 1] then
-    redis.call('PEXPIRE', key, ARGV[1])
-    answers[i] = '1'
-  else
-    answers[i] = '0'
-  end
-end
-return table.concat(answers)
 `)
 
 // callFunction calls those whose turn it is, and reserves the key for the first of them; with yield not while it is
@@ -349,16 +346,16 @@ return {holder or '', redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[2]) or
 
 // ungated are the scripts that any server process may run: what they do is right on one that was restarted too. They
 // are loaded together, so that a server has either all of them or none.
-var ungated = []*script{extendScript, releaseScript, observeScript, joinScript, leaveScript, extendManyScript}
+var ungated = []*script{extendScript, releaseScript, observeScript, joinScript, leaveScript, extendManyScript, pairsScript}
 
 // gated are the scripts of one server process, as texts that no other process was ever given: what acquires, and what
 // puts a key back.
 type gated struct {
-	acquire, agree, extend *script
-	teachable              bool // may be sent as EVAL, to a server that does not know it
+	acquire, agree, extend, pairs *script
+	teachable                     bool // may be sent as EVAL, to a server that does not know it
 }
 
-func (g *gated) scripts() []*script { return []*script{g.acquire, g.agree, g.extend} }
+func (g *gated) scripts() []*script { return []*script{g.acquire, g.agree, g.extend, g.pairs} }
 
 // newGated makes the scripts of the process with that run_id. They are sent as EVALSHA only: the script cache of a
 // server is neither persisted nor replicated, so a process that was not vouched for answers NOSCRIPT, in the same
@@ -379,11 +376,12 @@ func gatedBy(head string) *gated {
 		acquire: newScript(head + acquireScript.text),
 		agree:   newScript(head + agreeScript.text),
 		extend:  newScript(head + extendScript.text),
+		pairs:   newScript(head + pairsScript.text),
 	}
 }
 
 // anyProcess are the scripts of a Quorum without a restart gate.
-var anyProcess = &gated{acquire: acquireScript, agree: agreeScript, extend: extendScript, teachable: true}
+var anyProcess = &gated{acquire: acquireScript, agree: agreeScript, extend: extendScript, pairs: pairsScript, teachable: true}
 
 // scriptOf returns the script of an operation, for a node whose gate has these scripts open or is closed (nil), and
 // whether it may be sent as EVAL.
