@@ -113,9 +113,9 @@ func (r *request) arguments(to []string, g *gated) []string {
 	return append(to, once...)
 }
 
-// leaving is the member of the queue that a release takes out of it.
+// leaving is the member of the queue that a release takes out of it, and an acquisition when it is granted.
 func (r *request) leaving() string {
-	if r.args.turn == "" {
+	if r.op == OpRelease && r.args.turn == "" {
 		return "" // an attempt that is rolled back keeps its place
 	}
 	return r.attempt.member

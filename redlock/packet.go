@@ -115,7 +115,18 @@ func extendWords(packet []*request, words []string) []string {
 // pairWords appends the keys and arguments of pairsScript, and returns how many are keys.
 func pairWords(packet []*request, words []string) (_ []string, numkeys int) {
 	var first pairs
-	acquisitions := 0
+	acquisitions, queued := 0, false
+	for _, r := range packet {
+		k := &first.release
+		if r.op == OpAcquire {
+			k = &first.acquire
+			acquisitions++
+		}
+		if *k == nil {
+			*k = r
+		}
+		queued = queued || r.leaving() != ""
+	}
 	each := func(op Op, word func(*request) string) {
 		for _, r := range packet {
 			if r.op == op {
@@ -131,33 +142,25 @@ func pairWords(packet []*request, words []string) (_ []string, numkeys int) {
 	each(OpAcquire, wait)
 	each(OpRelease, wait)
 	numkeys = len(words)
-	for _, r := range packet {
-		switch {
-		case r.op == OpRelease && first.release == nil:
-			first.release = r
-		case r.op == OpAcquire:
-			if acquisitions++; first.acquire == nil {
-				first.acquire = r
-			}
-		}
-	}
-	ttl, skew, lifetime, turn, channel, counted := "", "", "", "", "", ""
+
+	var common, call arguments
+	lifetime := ""
 	if r := first.acquire; r != nil {
-		ttl, skew, lifetime = r.args.ttl, r.args.skew, queueLifetime(r.attempt.cfg.ttl)
+		common, lifetime = *r.args, queueLifetime(r.attempt.cfg.ttl)
 	}
 	if r := first.release; r != nil {
-		turn, channel, counted = r.args.turn, r.args.channel, r.args.counted
+		call = *r.args
 	}
-	words = append(words, strconv.Itoa(acquisitions), ttl, counterLifetime, skew, lifetime, turn, channel, counted)
+	words = append(words, strconv.Itoa(acquisitions), common.ttl, counterLifetime, common.skew, lifetime, call.turn, call.channel, call.counted)
 	for _, r := range packet {
 		if r.op == OpAcquire {
-			words = append(words, r.attempt.owner, r.args.hint, r.attempt.member)
+			words = append(words, r.attempt.owner, r.args.hint)
 		}
 	}
-	for _, r := range packet {
-		if r.op == OpRelease {
-			words = append(words, r.attempt.owner, r.leaving())
-		}
+	each(OpRelease, func(r *request) string { return r.attempt.owner })
+	if queued {
+		each(OpAcquire, (*request).leaving)
+		each(OpRelease, (*request).leaving)
 	}
 	return words, numkeys
 }

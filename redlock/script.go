@@ -65,9 +65,11 @@ end`
 // then disturbs nobody's order.
 const countFunction = `
 local function count(fence, hint, skew, time)
-  local now = time[1] * 1000000 + time[2]
-  hint = math.max(now - skew, math.min(now + skew, tonumber(hint)))
-  return string.format('%.0f', math.max(tonumber(fence) + 1, hint))
+  local now, next, wanted = time[1] * 1000000 + time[2], tonumber(fence) + 1, tonumber(hint)
+  if wanted >= next and wanted >= now - skew and wanted <= now + skew then
+    return hint -- as it is: to format a number costs as much as a command
+  end
+  return string.format('%.0f', math.max(next, now - skew, math.min(now + skew, wanted)))
 end`
 
 // joinScript does what remains of an acquisition that waits and has been refused by a quorum already.

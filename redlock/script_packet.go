@@ -22,8 +22,8 @@ return table.concat(answers)
 // pairsScript is acquireScript for attempts without a sequence, and releaseScript for leases without a sequence and without a minimum hold.
 //
 // KEYS locks and then fences of the acquisitions, locks of the releases, queues of the acquisitions, of the releases. ARGV number of acquisitions, ttl
-// ms, counter lifetime ms, clock skew us, lifetime of the queue ms, turn ms or an empty text, what channels begin with, '1' as in releaseScript; owner, hint
-// and member or an empty text of each acquisition, owner and member of each release. Returns {seconds, micros, a digit for each release as releaseScript returns it,
+// ms, counter lifetime ms, clock skew us, lifetime of the queue ms, turn ms or an empty text, what channels begin with, '1' as in releaseScript; owner and hint
+// of each acquisition, owner of each release; and if there are any, the members of the acquisitions and of the releases, empty texts included. Returns {seconds, micros, a digit for each release as releaseScript returns it,
 // and for each acquisition the counter, or {owner value or member in the way, its PTTL, rank}, or an error}.
 var pairsScript = newScript(joinFunction + reservedFunction + countFunction + callFunction + `
 local n = tonumber(ARGV[1])
@@ -33,6 +33,7 @@ local time = redis.call('TIME')
 local values = redis.call('MGET', unpack(KEYS, 1, queues))
 local queued = redis.call('EXISTS', unpack(KEYS, queues + 1)) > 0
 local answers = {time[1], time[2], ''}
+local owners, members = 8 + 2 * n, 8 + 2 * n + m
 local function grant(i, owner, hint)
   local fence = values[n + i]
   local counter = count(fence or '0', hint, ARGV[4], time)
@@ -51,7 +52,7 @@ local function grant(i, owner, hint)
   return set['err'] and set or counter
 end
 for i = 1, n do
-  local owner, hint, member = ARGV[6 + 3 * i], ARGV[7 + 3 * i], ARGV[8 + 3 * i]
+  local owner, hint, member = ARGV[7 + 2 * i], ARGV[8 + 2 * i], ARGV[members + i] or ''
   local holder, left = values[i], 0
   if holder == owner then
     answers[i + 3] = values[n + i] or '0'
@@ -71,10 +72,9 @@ for i = 1, n do
     end
   end
 end
-local first = 8 + 3 * n
 local digits, free, others = {}, {}, {}
 for i = 1, m do
-  local holder, owner = values[2 * n + i], ARGV[first + 2 * i - 1]
+  local holder, owner = values[2 * n + i], ARGV[owners + i]
   if holder == owner then
     free[#free + 1] = KEYS[2 * n + i]
   elseif holder then
@@ -87,12 +87,12 @@ if #free > 0 then
 end
 if queued then
   for i = 1, m do
-    local queue, owner, member = KEYS[queues + n + i], ARGV[first + 2 * i - 1], ARGV[first + 2 * i]
+    local queue, member = KEYS[queues + n + i], ARGV[members + n + i] or ''
     if member ~= '' then
       redis.pcall('ZREM', queue, member)
     end
     if ARGV[6] ~= '' and not others[i] then
-      call(queue, '0', ARGV[6], ARGV[7], ARGV[8], owner)
+      call(queue, '0', ARGV[6], ARGV[7], ARGV[8], ARGV[owners + i])
     end
   end
 end
