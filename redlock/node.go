@@ -22,9 +22,9 @@ const (
 	maxQueue = 1 << 16
 )
 
-// node is one master. Its run goroutine is the only one that sends commands for leases to it, one batch after
-// the other: commands reach the server in the order in which they were queued, whatever connections the
-// client underneath keeps, and at most one batch is in flight.
+// node is one master. Its run goroutine is the only one that sends commands for leases to it. Commands for a key reach the server in
+// the order in which they were queued, whatever connections the client underneath keeps: one is sent when the one before it has been answered, or
+// in the same batch. How many batches are in flight at a time is in flight.go.
 type node struct {
 	q       *Quorum
 	index   int
@@ -50,12 +50,13 @@ type node struct {
 	closed bool          // guarded by mu
 
 	// Used by run only.
-	limit    timeLimit           // of a batch
-	commands valkey.Commands     // buffer of a batch
-	words    []string            // buffer of a command
-	sizes    []int               // buffer of a batch: how many requests each command carries
-	answers  []answer            // buffer of a command
-	named    map[string]struct{} // buffer of a command
+	near  flight              // of batches of which one is in flight at a time
+	aloft []*flight           // those of several, the oldest first
+	busy  map[string]int      // how many requests for a key are aloft
+	trip  roundTrip           // to the server and back
+	words []string            // buffer of a command
+	named map[string]struct{} // buffer
+	found []answer            // buffer
 
 	ahead atomic.Int64 // how much the server's wall clock is ahead of this process's, in nanoseconds; set by run
 
@@ -145,12 +146,17 @@ func (n *node) run() {
 		select {
 		case <-n.wake:
 		case <-alarm.C:
+		case <-n.landing():
+			n.land(n.aloft[0])
 		case <-n.closing:
 		}
 		select {
 		case <-n.closing:
+			n.landAll()
 			n.requeueOwed()
-			n.sendAll()
+			for n.sendAll(); len(n.aloft) > 0; n.sendAll() {
+				n.landAll()
+			}
 			n.disconnect()
 			return
 		default:
@@ -166,11 +172,15 @@ func (n *node) run() {
 	}
 }
 
+// sendAll sends what is queued, or as much of it as may be in flight.
 func (n *node) sendAll() {
+	if n.sendAloft() {
+		return
+	}
 	batch := n.take()
 	for rest := batch; len(rest) > 0; {
 		size := min(len(rest), maxBatch)
-		err := n.sendBatch(rest[:size])
+		err := n.sendBatch(rest[:size], &n.near)
 		rest = rest[size:]
 		if err != nil {
 			// The rest would wait for the same node in vain.
@@ -185,50 +195,72 @@ func (n *node) sendAll() {
 
 // sendBatch sends what is still wanted of a batch and settles every request in it. It returns an error if the node did
 // not answer.
-func (n *node) sendBatch(batch []*request) error {
-	live := n.wanted(batch, true)
-	if len(live) == 0 {
-		return nil
-	}
-	ctx := n.limit.start(n.timeout)
-	defer n.limit.stop()
-	client, err := n.connected()
-	if err != nil {
-		n.report(err)
-		for _, r := range live {
-			n.fail(r, err)
-		}
-		return err
-	}
-	live = n.gate.admit(ctx, client, live)
-	// A Cluster does not take commands with and without keys together.
-	var probes []*request
-	if slices.ContainsFunc(live, (*request).isProbe) {
-		probes = slices.DeleteFunc(slices.Clone(live), func(r *request) bool { return !r.isProbe() })
-		live = slices.DeleteFunc(slices.Clone(live), (*request).isProbe)
-	}
+func (n *node) sendBatch(batch []*request, f *flight) error {
+	defer f.limit.stop()
+	live, probes, err := n.ready(batch, f)
 	for _, batch := range [][]*request{live, probes} {
 		if len(batch) == 0 {
 			continue
 		}
-		single, broken := n.deliver(ctx, client, batch)
-		if len(single) > 0 {
-			_, why := n.deliver(ctx, client, n.wanted(single, false))
-			broken = cmp.Or(broken, why)
-		}
-		err = cmp.Or(broken, err)
+		err = cmp.Or(n.deliver(f, batch), err)
 	}
 	return err
 }
 
-// deliver sends requests, and those once more that are worth it, and settles all but those that it returns: requests that were sent together and
-// are to be sent alone. broken is why the node did not answer, if it did not.
-func (n *node) deliver(ctx context.Context, client valkey.Client, batch []*request) (single []*request, broken error) {
-	again, single, broken := n.exchange(ctx, client, batch, false)
+// ready returns what may be sent of a batch, requests for keys and those that ask the server about itself: a Cluster does not take both
+// together. It settles the others. An error means that the node cannot be reached.
+func (n *node) ready(batch []*request, f *flight) (live, probes []*request, err error) {
+	f.ctx = f.limit.start(n.timeout)
+	live = n.wanted(batch, true)
+	if len(live) == 0 {
+		return nil, nil, nil
+	}
+	if f.client, err = n.connected(); err != nil {
+		n.report(err)
+		for _, r := range live {
+			n.fail(r, err)
+		}
+		return nil, nil, err
+	}
+	live = n.gate.admit(f.ctx, f.client, live)
+	if slices.ContainsFunc(live, (*request).isProbe) {
+		probes = slices.DeleteFunc(slices.Clone(live), func(r *request) bool { return !r.isProbe() })
+		live = slices.DeleteFunc(slices.Clone(live), (*request).isProbe)
+	}
+	return live, probes, nil
+}
+
+// deliver sends requests and settles them. It returns why the node did not answer, if it did not.
+func (n *node) deliver(f *flight, batch []*request) error {
+	n.load(f, batch, false)
+	f.fly(n.q.clock)
+	return n.unload(f)
+}
+
+// unload settles the requests of a flight that is back, and sends those once more that are worth it.
+func (n *node) unload(f *flight) (broken error) {
+	single, broken := n.unloadTwice(f)
+	if len(single) == 0 {
+		return broken
+	}
+	if single = n.gate.admit(f.ctx, f.client, n.wanted(single, false)); len(single) > 0 {
+		n.load(f, single, false)
+		f.fly(n.q.clock)
+		_, why := n.unloadTwice(f)
+		broken = cmp.Or(broken, why)
+	}
+	return broken
+}
+
+// unloadTwice returns requests that were sent together and are to be sent alone.
+func (n *node) unloadTwice(f *flight) (single []*request, broken error) {
+	again, single, broken := n.settleAll(f)
 	// What was released meanwhile must not be sent after its release, so the second time looks again.
-	if again = n.gate.admit(ctx, client, n.wanted(again, false)); len(again) > 0 {
+	if again = n.gate.admit(f.ctx, f.client, n.wanted(again, false)); len(again) > 0 {
 		var more []*request
-		_, more, broken = n.exchange(ctx, client, again, true)
+		n.load(f, again, true)
+		f.fly(n.q.clock)
+		_, more, broken = n.settleAll(f)
 		single = append(single, more...)
 	}
 	return single, broken
@@ -258,46 +290,38 @@ func (n *node) wanted(batch []*request, join bool) []*request {
 	return kept
 }
 
-// exchange sends requests in one pipeline and settles them, all but those that it returns because they are worth
+// load makes the commands of a flight.
+func (n *node) load(f *flight, batch []*request, second bool) {
+	f.batch, f.second = batch, second
+	f.commands, f.sizes = f.commands[:0], f.sizes[:0]
+	for rest := batch; len(rest) > 0; {
+		size := n.packet(rest)
+		var command valkey.Completed
+		if size > 1 {
+			command, n.words = parcel(f.client, n.gate.open, rest[:size], second, n.words)
+		} else {
+			command, n.words = rest[0].command(f.client, n.gate.open, second, n.words)
+		}
+		f.commands, f.sizes = append(f.commands, command), append(f.sizes, size)
+		rest = rest[size:]
+	}
+}
+
+// settleAll settles the requests of a flight, all but those that it returns because they are worth
 // sending once more: those whose script the server does not know (it is new, restarted, or was flushed), and those
 // whose connection had broken while it was idle. An acquisition is never repeated on another connection, because the
 // server behind that may have lost what the first one promised, and a server that does not know an acquisition's
 // script must be vouched for first. single are requests that were sent together and are to be sent alone. broken is why the node did not answer, if it
 // did not.
-func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*request, second bool) (again, single []*request, broken error) {
-	if len(batch) == 0 {
-		return nil, nil, nil
-	}
-	commands, sizes := n.commands[:0], n.sizes[:0]
-	for rest := batch; len(rest) > 0; {
-		size := n.packet(rest)
-		var command valkey.Completed
-		if size > 1 {
-			command, n.words = parcel(client, n.gate.open, rest[:size], second, n.words)
-		} else {
-			command, n.words = rest[0].command(client, n.gate.open, second, n.words)
-		}
-		commands, sizes = append(commands, command), append(sizes, size)
-		rest = rest[size:]
-	}
-	n.sizes = sizes
-	var one [1]valkey.ValkeyResult
-	results := one[:]
-	sent := n.q.clock.Now()
-	if len(commands) == 1 {
-		one[0] = client.Do(ctx, commands[0])
-	} else {
-		results = client.DoMulti(ctx, commands...)
-	}
-	received := n.q.clock.Now()
-	n.commands = commands[:0]
+func (n *node) settleAll(f *flight) (again, single []*request, broken error) {
+	batch, second := f.batch, f.second
 	stranger := false // answers, but does not know what was only given to the process vouched for
-	for c, size := range sizes {
+	for c, size := range f.sizes {
 		packet := batch[:size]
 		batch = batch[size:]
-		n.answers = open(packet, results[c], n.answers[:0])
+		n.found = open(packet, f.results[c], n.found[:0])
 		for i, r := range packet {
-			a := &n.answers[i]
+			a := &n.found[i]
 			if a.alone {
 				r.alone = true
 				single = append(single, r)
@@ -305,7 +329,7 @@ func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*requ
 			}
 			err := a.err
 			if err == nil {
-				err = n.gate.check(r, a.reply, sent, received)
+				err = n.gate.check(r, a.reply, f.sent, f.received)
 			}
 			if err != nil && isNoScript(err) && n.gate.open != nil && (r.isGated() || r.op == OpExtend && size == 1) && (second || !n.gate.open.teaches()) {
 				stranger = true
@@ -314,18 +338,18 @@ func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*requ
 				stranger = true
 			}
 			if err != nil && isBroken(err) {
-				n.gate.inspectAt = min(n.gate.inspectAt, received.Add(n.q.cfg.retryMax)) // another process may answer next
+				n.gate.inspectAt = min(n.gate.inspectAt, f.received.Add(n.q.cfg.retryMax)) // another process may answer next
 			}
 			switch {
 			case err == nil:
 				n.settle(r, a.reply)
 			case !second && r.op != opJoin && (isNoScript(err) || r.repeatable() && isBroken(err)):
 				again = append(again, r)
-				n.commands = nil
+				f.commands = nil
 			default:
 				if !isServerError(err) {
 					broken = err
-					n.commands = nil // the client may still have it
+					f.commands = nil // the client may still have it
 				}
 				n.fail(r, err)
 			}
@@ -334,6 +358,10 @@ func (n *node) exchange(ctx context.Context, client valkey.Client, batch []*requ
 	if stranger {
 		n.gate.shut()
 	}
+	if broken == nil {
+		n.trip.observe(f)
+	}
+	f.batch, f.results = nil, nil
 	if len(again) == 0 {
 		n.report(broken)
 	}

@@ -17,7 +17,7 @@ func testNode() *node {
 		panic(err)
 	}
 	q := &Quorum{cfg: cfg, need: 1, clock: clock.New()}
-	n := &node{q: q, addr: "a:1", wake: make(chan struct{}, 1), closing: make(chan struct{}), named: make(map[string]struct{})}
+	n := &node{q: q, addr: "a:1", wake: make(chan struct{}, 1), closing: make(chan struct{}), named: make(map[string]struct{}), busy: make(map[string]int)}
 	q.nodes = []*node{n}
 	return n
 }

@@ -241,6 +241,7 @@ func (q *Quorum) addNode(addr string, connect func() (valkey.Client, error)) *no
 		timeout: q.cfg.exchangeTimeout(),
 		wake:    make(chan struct{}, 1),
 		named:   make(map[string]struct{}),
+		busy:    make(map[string]int),
 		closing: make(chan struct{}),
 		stopped: make(chan struct{}),
 	}
