@@ -1,10 +1,10 @@
-// Cron runs the same scheduled jobs, on replicas that are killed and rolled and whose clocks differ, once with Tenure's Scheduler and
-// once with other ways of locking gocron's jobs, and counts the ticks that were run twice and those that were lost:
+// Cron gives the soak's jobs and faults to Tenure's Scheduler and to other ways of locking gocron's jobs, one after the other, and counts
+// the ticks that were run twice and those that were lost:
 //
 //	go run ./cron -duration 60s
 //
-// Each way gets the same faults at the same times, for that long. The table is all there is: it exits with 0 whatever the numbers
-// are, with 2 if it could not run, and with 130 if it was interrupted. docs/soak.md says more.
+// Each way gets the same clocks, and the same faults at the same times, for that long. The table is all there is: it exits with 0 whatever
+// the numbers are, with 2 if it could not run, and with 130 if it was interrupted. docs/soak.md says more.
 package main
 
 import (
@@ -29,7 +29,7 @@ const (
 	exitInterrupted = 130 // as a shell reports SIGINT
 )
 
-// minDuration leaves some ticks between warmUp and tail.
+// minDuration leaves some ticks of most jobs between warmUp and tail.
 const minDuration = 10 * time.Second
 
 func main() {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -28,29 +27,47 @@ func TestMain(m *testing.M) {
 
 func TestTally(t *testing.T) {
 	const from = int64(1_000_000_000)
-	instant := jobs()[0]
-	require.Equal(t, time.Second, instant.Every)
 	c := &tally{way: "a way", from: from, to: from + 9999, runs: make(map[string]map[int64]int)}
 	records := make(map[string][]story.Record)
 	run := func(life, job string, tick int64) {
 		records[life] = append(records[life], story.Record{Kind: story.Begin, Job: job, Tick: tick})
 	}
-	run("r0.1", instant.Name, from-1000) // before
+	const instant, interval = "cron-1", "duration-31"
+	run("r0.1", instant, from-1000) // before
 	for tick := from; tick < from+8000; tick += 1000 {
-		run("r0.1", instant.Name, tick)
+		run("r0.1", instant, tick)
 	}
-	run("r1.1", instant.Name, from)
-	run("r2.1", instant.Name, from)
-	run("r1.1", instant.Name, from+1000)
-	records["r1.1"] = append(records["r1.1"], story.Record{Kind: story.Skip, Job: instant.Name, Tick: from + 2000})
+	run("r1.1", instant, from)
+	run("r2.1", instant, from)
+	run("r1.1", instant, from+1000)
+	run("r1.1", instant, 0) // no tick
+	run("r1.1", interval, from+2001)
+	run("r2.1", interval, from+3999)
+	once, at := work.OneTime((from + 5000) / work.OnceEvery.Milliseconds())
+	run("r2.1", once.Name, at.UnixMilli())
+	records["r1.1"] = append(records["r1.1"], story.Record{Kind: story.Skip, Job: instant, Tick: from + 2000})
 	c.add(records)
-	require.Equal(t, sum{due: 10, once: 6, twice: 2, extra: 3, lost: 2}, c.job(instant))
-	require.Equal(t, sum{due: 10, lost: 10}, c.job(jobs()[1]))
-	require.Equal(t, 20, c.sum(func(j work.Job) bool { return j.Every == time.Second }).due)
+
+	only := func(name string) group { return group{name, func(j *work.Job) bool { return j.Name == name }} }
+	require.Equal(t, sum{due: 10, once: 6, twice: 2, extra: 3, lost: 2}, c.sum(only(instant)))
+	require.Equal(t, sum{due: 10, lost: 10}, c.sum(only("cron-2")))
+	require.Equal(t, sum{due: 3, twice: 1, extra: 1, lost: 2}, c.sum(only(interval)), "in intervals 2, 4 and 6")
+	require.Equal(t, sum{due: 1, once: 1}, c.sum(only(once.Name)))
+	require.Equal(t, 5, c.sum(only("cron-11")).due)
+
+	var all sum
+	for _, g := range groups {
+		some := c.sum(g)
+		all.due, all.once, all.twice, all.extra, all.lost = all.due+some.due, all.once+some.once, all.twice+some.twice, all.extra+some.extra, all.lost+some.lost
+	}
+	require.Equal(t, all, c.sum(everyJob), "the groups share all jobs but the long ones among them")
+	require.Zero(t, c.sum(group{"both", func(j *work.Job) bool { return everyJob.has(j) && longerJobs.has(j) }}).due)
+	require.Zero(t, c.sum(group{"caught up, but long", func(j *work.Job) bool { return caughtUp.has(j) && longerJobs.has(j) }}).due)
 
 	var out bytes.Buffer
 	table(&out, []*tally{c, c})
-	require.Contains(t, out.String(), "| each 1s, instant: twice, lost, of | 2, 2, 10 | 2, 2, 10 |")
+	require.Contains(t, out.String(), "| duration | 1, ")
+	require.Contains(t, out.String(), "| one-time | 0, 0, 1 | 0, 0, 1 |")
 }
 
 func TestShortRun(t *testing.T) {

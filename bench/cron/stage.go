@@ -14,23 +14,23 @@ import (
 	"github.com/tenure-dev/tenure/internal/chaos/schedule"
 	"github.com/tenure-dev/tenure/internal/soak/cast"
 	"github.com/tenure-dev/tenure/internal/soak/plan"
+	"github.com/tenure-dev/tenure/internal/soak/replica"
 	"github.com/tenure-dev/tenure/internal/soak/storm"
 	"github.com/tenure-dev/tenure/internal/soak/work"
 )
 
 const (
-	servers  = 5
-	replicas = 5
 	// warmUp and tail are left out at the start and at the end: replicas whose clocks differ do not begin and end with the same tick.
 	warmUp = 3 * time.Second
-	tail   = 3 * time.Second
+	tail   = 2 * time.Second
+	// calm is how long nothing happens after the faults, so that what was missed is caught up by the way that does so: the soak's.
+	calm = 12 * time.Second
 )
 
-// settings are what a replica is told.
+// settings are what a replica is told: what one of the soak is, and the way to go.
 type settings struct {
-	Way   string        `json:"way"`
-	URLs  []string      `json:"urls"`
-	Ahead time.Duration `json:"ahead"`
+	Way string `json:"way"`
+	replica.Settings
 }
 
 // stage tries one way and counts.
@@ -45,14 +45,17 @@ func stage(ctx context.Context, cfg *config, w way, out io.Writer) (*tally, erro
 		return nil, err
 	}
 	defer strikes.Close()
-	place, err := arena.New(servers)
+	place, err := arena.New(plan.Servers)
 	if err != nil {
 		return nil, err
 	}
 	defer place.Close()
-	skews := plan.Skews(cfg.seed, replicas, work.MaxAhead)
-	players, err := cast.New(replicas, filepath.Join(dir, "replicas"), func(number int) any {
-		return settings{Way: w.name, URLs: place.URLs(schedule.Left), Ahead: skews[number]}
+	begun, skews := time.Now(), plan.Skews(cfg.seed, plan.Replicas, work.MaxAhead)
+	journals := filepath.Join(dir, "replicas")
+	players, err := cast.New(plan.Replicas, journals, func(number int) any {
+		return settings{w.name, replica.Settings{
+			URLs: place.URLs(schedule.Left), Ahead: skews[number], Start: begun, Duration: cfg.duration, Seed: cfg.seed, AtMostOnce: true,
+		}}
 	})
 	if err != nil {
 		return nil, err
@@ -61,9 +64,9 @@ func stage(ctx context.Context, cfg *config, w way, out io.Writer) (*tally, erro
 	if err := players.StartAll(); err != nil {
 		return nil, err
 	}
-	faults := plan.Plan(cfg.seed, plan.Config{Duration: cfg.duration, Replicas: replicas, Kinds: []plan.Kind{plan.Kill, plan.Roll}})
+	faults := plan.Soak(cfg.seed, cfg.duration)
 	fmt.Fprintf(out, "%s: clocks ahead by %v, %d faults in %s\n", w.name, skews, len(faults), cfg.duration)
-	s := &storm.Storm{Arena: place, Cast: players, Replicas: replicas, Strikes: strikes, Out: io.Discard}
+	s := &storm.Storm{Arena: place, Cast: players, Replicas: plan.Replicas, Strikes: strikes, Out: io.Discard}
 	if cfg.verbose {
 		s.Out = out
 	}
@@ -75,16 +78,21 @@ func stage(ctx context.Context, cfg *config, w way, out io.Writer) (*tally, erro
 	}
 	<-end.Done()
 	t.to = time.Now().Add(-tail).UnixMilli()
-	if err := errors.Join(players.StopAll()); err != nil {
+	select {
+	case <-time.After(calm):
+	case <-ctx.Done():
+	}
+	if err := players.StopAll(); err != nil {
 		return nil, err
 	}
+	var failed []error
 	for _, life := range players.Close() {
 		if life.Err != "" && life.Killed == 0 {
-			return nil, fmt.Errorf("replica %s ended by itself: %s: %s", life.Name, life.Err, life.Stderr)
+			failed = append(failed, fmt.Errorf("replica %s ended by itself: %s: %s", life.Name, life.Err, life.Stderr))
 		}
 	}
-	records, err := cast.Journals(filepath.Join(dir, "replicas"), replicas)
-	if err != nil {
+	records, err := cast.Journals(journals, plan.Replicas)
+	if err := errors.Join(append(failed, err)...); err != nil {
 		return nil, err
 	}
 	t.add(records)

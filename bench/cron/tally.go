@@ -4,24 +4,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/tenure-dev/tenure/internal/soak/story"
 	"github.com/tenure-dev/tenure/internal/soak/work"
+	"github.com/tenure-dev/tenure/scheduler"
 )
-
-// jobs are what every replica runs: one that takes no time and one that takes some, for each interval.
-func jobs() []work.Job {
-	var jobs []work.Job
-	for _, every := range intervals {
-		for _, takes := range []time.Duration{0, 200 * time.Millisecond} {
-			jobs = append(jobs, work.Job{Name: fmt.Sprintf("each-%s-takes-%s", every, takes), Kind: work.Cron, Every: every, Takes: takes})
-		}
-	}
-	return jobs
-}
-
-var intervals = []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 5 * time.Second, 10 * time.Second}
 
 // tally is what became of the ticks from one time to another, in milliseconds since 1970.
 type tally struct {
@@ -34,49 +21,83 @@ type tally struct {
 func (t *tally) add(records map[string][]story.Record) {
 	for _, life := range records {
 		for _, r := range life {
-			if r.Kind != story.Begin {
+			j, known := work.Find(work.Jobs(), r.Job)
+			if r.Kind != story.Begin || !known || r.Tick == 0 {
 				continue
 			}
 			if t.runs[r.Job] == nil {
 				t.runs[r.Job] = make(map[int64]int)
 			}
-			t.runs[r.Job][r.Tick]++
+			t.runs[r.Job][j.Tick(r.Tick)]++
 		}
 	}
 }
+
+// group is some of the jobs.
+type group struct {
+	name string
+	has  func(j *work.Job) bool
+}
+
+// long reports whether a job takes longer than its interval, so that most ways skip some of its ticks by design.
+func long(j *work.Job) bool { return j.Kind != work.Once && j.Takes >= j.Every }
+
+// groups are the rows of the table.
+var groups = []group{
+	{"cron, instant", func(j *work.Job) bool { return j.Kind == work.Cron && j.Takes == 0 }},
+	{"cron, takes a part of its interval", func(j *work.Job) bool { return j.Kind == work.Cron && j.Takes > 0 && !long(j) }},
+	{"daily and weekly", func(j *work.Job) bool { return j.Kind == work.Daily || j.Kind == work.Weekly }},
+	{"duration", func(j *work.Job) bool { return j.Kind == work.Duration && !long(j) }},
+	{"one-time", func(j *work.Job) bool { return j.Kind == work.Once }},
+}
+
+var (
+	everyJob   = group{"all", func(j *work.Job) bool { return !long(j) }}
+	caughtUp   = group{"of all these, those that Tenure catches up in full", func(j *work.Job) bool { return j.CatchUp == scheduler.CatchUpAll }}
+	longerJobs = group{"beside these, cron and duration, takes longer than its interval", long}
+)
 
 // sum is numbers of ticks, and of the runs that were too many.
 type sum struct{ due, once, twice, extra, lost int }
 
-func (s *sum) plus(o sum) {
-	s.due, s.once, s.twice, s.extra, s.lost = s.due+o.due, s.once+o.once, s.twice+o.twice, s.extra+o.extra, s.lost+o.lost
+func (s *sum) count(runs int) {
+	s.due++
+	switch {
+	case runs == 0:
+		s.lost++
+	case runs == 1:
+		s.once++
+	default:
+		s.twice++
+		s.extra += runs - 1
+	}
 }
 
-func (t *tally) sum(which func(work.Job) bool) sum {
-	var total sum
-	for _, j := range jobs() {
-		if which(j) {
-			total.plus(t.job(j))
+func (t *tally) sum(g group) sum {
+	var s sum
+	for _, j := range work.Jobs() {
+		if j.Ticked() && g.has(&j) {
+			for _, tick := range t.due(&j) {
+				s.count(t.runs[j.Name][tick])
+			}
 		}
 	}
-	return total
-}
-
-func (t *tally) job(j work.Job) sum {
-	var s sum
-	for _, tick := range j.Ticks(t.from, t.to) {
-		s.due++
-		switch n := t.runs[j.Name][tick]; n {
-		case 0:
-			s.lost++
-		case 1:
-			s.once++
-		default:
-			s.twice++
-			s.extra += n - 1
+	every := work.OnceEvery.Milliseconds()
+	for n := (t.from + work.Ahead.Milliseconds()) / every; n*every <= t.to; n++ {
+		if j, at := work.OneTime(n); at.UnixMilli() >= t.from+work.Ahead.Milliseconds() && g.has(&j) {
+			s.count(t.runs[j.Name][at.UnixMilli()])
 		}
 	}
 	return s
+}
+
+// due lists the ticks of a job. Those of a duration job are its intervals, in each of which a replica begins runs at a time of its own.
+func (t *tally) due(j *work.Job) []int64 {
+	if j.Kind == work.Duration {
+		every := j.Every.Milliseconds()
+		return j.Ticks(t.from+every, t.to-every)
+	}
+	return j.Ticks(t.from, t.to)
 }
 
 // table prints tallies side by side, as Markdown.
@@ -91,25 +112,22 @@ func table(out io.Writer, tallies []*tally) {
 	fmt.Fprintln(out)
 	line("", func(t *tally) string { return t.way })
 	fmt.Fprintf(out, "|%s\n", strings.Repeat(" --- |", len(tallies)+1))
-	line("kills and rolls of replicas", func(t *tally) string { return fmt.Sprint(t.faults) })
-	all := func(work.Job) bool { return true }
-	line("ticks that were due", func(t *tally) string { return fmt.Sprint(t.sum(all).due) })
-	line("run once", func(t *tally) string { return fmt.Sprint(t.sum(all).once) })
+	line("faults", func(t *tally) string { return fmt.Sprint(t.faults) })
+	line("ticks that were due", func(t *tally) string { return fmt.Sprint(t.sum(everyJob).due) })
+	line("run once", func(t *tally) string { return fmt.Sprint(t.sum(everyJob).once) })
 	line("**run twice or more** (runs too many)", func(t *tally) string {
-		s := t.sum(all)
+		s := t.sum(everyJob)
 		return fmt.Sprintf("**%d** (%d)", s.twice, s.extra)
 	})
-	line("**lost**", func(t *tally) string { return fmt.Sprintf("**%d**", t.sum(all).lost) })
-	for _, every := range intervals {
-		for _, instant := range []bool{true, false} {
-			name := fmt.Sprintf("each %s, instant: twice, lost, of", every)
-			if !instant {
-				name = fmt.Sprintf("each %s, takes 200 ms", every)
-			}
-			line(name, func(t *tally) string {
-				s := t.sum(func(j work.Job) bool { return j.Every == every && (j.Takes == 0) == instant })
-				return fmt.Sprintf("%d, %d, %d", s.twice, s.lost, s.due)
-			})
+	line("**lost**", func(t *tally) string { return fmt.Sprintf("**%d**", t.sum(everyJob).lost) })
+	for i, g := range append(groups[:len(groups):len(groups)], caughtUp, longerJobs) {
+		name := g.name
+		if i == 0 {
+			name += ": twice, lost, of"
 		}
+		line(name, func(t *tally) string {
+			s := t.sum(g)
+			return fmt.Sprintf("%d, %d, %d", s.twice, s.lost, s.due)
+		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tenure-dev/tenure/internal/chaos/journal"
 	"github.com/tenure-dev/tenure/internal/soak/cast"
+	"github.com/tenure-dev/tenure/internal/soak/plan"
 	"github.com/tenure-dev/tenure/internal/soak/story"
 	"github.com/tenure-dev/tenure/internal/soak/verdict"
 	"github.com/tenure-dev/tenure/internal/soak/work"
@@ -79,7 +80,7 @@ func (a *archive) read() (*verdict.History, account, error) {
 		return nil, acc, fmt.Errorf("no account of a soak in %s: %w", a.dir, err)
 	}
 	h := &verdict.History{Jobs: work.Jobs(), Leftover: acc.Leftover, Failures: acc.Failures, Over: acc.Over, Halted: acc.Halted, OverAt: acc.OverAt}
-	if h.Records, err = cast.Journals(a.dir, replicas); err != nil {
+	if h.Records, err = cast.Journals(a.dir, plan.Replicas); err != nil {
 		return nil, acc, err
 	}
 	path := func(name string) string { return filepath.Join(a.dir, name+journal.Suffix) }

@@ -7,24 +7,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"time"
-
-	"github.com/tenure-dev/tenure/internal/soak/plan"
-	"github.com/tenure-dev/tenure/internal/soak/replica"
-	"github.com/tenure-dev/tenure/internal/soak/work"
 )
 
 const (
-	servers  = 5
-	replicas = 5
-
 	minDuration = 5 * time.Second
 	maxDuration = 24 * time.Hour // the jobs' journals are read into memory
-
-	// quarantine is for how long a restarted server does not vote, at most: the longest TTL or three times the skew, and the skew, by clocks
-	// that may be fast, rounded up twice; and a second until every replica has noticed. It only spaces the faults.
-	quarantine = work.LeaderTTL + replica.Skew + 3*time.Second
-	// blackouts are about so far apart.
-	blackouts = 40 * time.Second
 )
 
 // config is what the user asked for.
@@ -72,14 +59,6 @@ func parseFlags(args []string) (*config, error) {
 		c.seed = rand.Uint64() >> 32 // short enough to be typed
 	}
 	return c, nil
-}
-
-// plan is the schedule of the faults.
-func (c *config) plan() []plan.Fault {
-	return plan.Plan(c.seed, plan.Config{
-		Duration: c.duration, Replicas: replicas, Servers: servers, Recovery: quarantine,
-		Kinds: []plan.Kind{plan.Kill, plan.Freeze, plan.Roll}, Blackout: blackouts,
-	})
 }
 
 // command is the command line that repeats the run.

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/soak/cast"
+	"github.com/tenure-dev/tenure/internal/soak/plan"
 	"github.com/tenure-dev/tenure/internal/soak/replica"
 	"github.com/tenure-dev/tenure/internal/soak/report"
 	"github.com/tenure-dev/tenure/internal/soak/verdict"
@@ -62,7 +63,7 @@ func soakMain(args []string, out io.Writer) int {
 	if cfg.again != "" {
 		return judge(cfg, &archive{dir: cfg.again}, out)
 	}
-	faults := cfg.plan()
+	faults := plan.Soak(cfg.seed, cfg.duration)
 	fmt.Fprintf(out, "seed %d: %d faults; the same again: %s\n", cfg.seed, len(faults), cfg.command())
 	if cfg.planOnly {
 		for _, f := range faults {
@@ -114,7 +115,7 @@ func judge(cfg *config, files *archive, out io.Writer) int {
 		fmt.Fprintln(os.Stderr, "soak:", err)
 		return exitTrouble
 	}
-	r := report.New(verdict.Check(history), servers)
+	r := report.New(verdict.Check(history), plan.Servers)
 	r.Command, r.Seed, r.Duration, r.Halted = acc.Command, acc.Seed, acc.Duration, acc.Halted
 	r.Text(out)
 	if err := writeReport(cfg.report, r); err != nil {

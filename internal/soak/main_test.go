@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/internal/soak/cast"
+	"github.com/tenure-dev/tenure/internal/soak/plan"
 	"github.com/tenure-dev/tenure/internal/soak/replica"
 	"github.com/tenure-dev/tenure/internal/soak/report"
 )
@@ -47,7 +48,7 @@ func TestShortRun(t *testing.T) {
 	require.NotZero(t, r.Explained)
 	require.NotEmpty(t, r.Faults)
 	require.NotEmpty(t, r.Skips)
-	require.GreaterOrEqual(t, r.Stopped, replicas)
+	require.GreaterOrEqual(t, r.Stopped, plan.Replicas)
 
 	require.Equal(t, exitPass, soakMain([]string{"-check", keep, "-report", page}, &out))
 	text, err = os.ReadFile(page)

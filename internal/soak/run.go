@@ -30,13 +30,13 @@ func run(ctx context.Context, cfg *config, files *archive, out io.Writer) error 
 		return err
 	}
 	defer strikes.Close()
-	place, err := arena.New(servers)
+	place, err := arena.New(plan.Servers)
 	if err != nil {
 		return err
 	}
 	defer place.Close()
-	begun, skews := time.Now(), plan.Skews(cfg.seed, replicas, work.MaxAhead)
-	players, err := cast.New(replicas, files.dir, func(number int) any {
+	begun, skews := time.Now(), plan.Skews(cfg.seed, plan.Replicas, work.MaxAhead)
+	players, err := cast.New(plan.Replicas, files.dir, func(number int) any {
 		return replica.Settings{
 			URLs: place.URLs(schedule.Left + schedule.Side(number%2)), Ahead: skews[number],
 			Start: begun, Duration: cfg.duration, Seed: cfg.seed,
@@ -49,15 +49,15 @@ func run(ctx context.Context, cfg *config, files *archive, out io.Writer) error 
 	if err := players.StartAll(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d servers and %d replica processes run, their clocks ahead by %v; faults for %s\n", servers, replicas, skews, cfg.duration)
+	fmt.Fprintf(out, "%d servers and %d replica processes run, their clocks ahead by %v; faults for %s\n", plan.Servers, plan.Replicas, skews, cfg.duration)
 
-	s := &storm.Storm{Arena: place, Cast: players, Replicas: replicas, Strikes: strikes, Out: io.Discard}
+	s := &storm.Storm{Arena: place, Cast: players, Replicas: plan.Replicas, Strikes: strikes, Out: io.Discard}
 	if cfg.verbose {
 		s.Out = out
 	}
 	end, cancel := context.WithTimeout(ctx, cfg.duration)
 	defer cancel()
-	err = s.Run(end, cfg.plan())
+	err = s.Run(end, plan.Soak(cfg.seed, cfg.duration))
 	if ctx.Err() == nil && err == nil {
 		<-end.Done()
 	}

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/tenure-dev/tenure/internal/soak/work"
 )
 
 // Kind is what happens.
@@ -52,6 +54,25 @@ type Config struct {
 	Recovery time.Duration // how long a restarted server does not vote: one is restarted only when the last one votes again
 	Kinds    []Kind        // of faults of single replicas
 	Blackout time.Duration // about so far apart; 0 for never
+}
+
+// What there is in a soak.
+const (
+	Servers  = 5
+	Replicas = 5
+
+	// quarantine is for how long a restarted server does not vote, at most: the longest TTL or three times the skew, and the skew, by clocks
+	// that may be fast, rounded up twice; and a second until every replica has noticed. It only spaces the faults.
+	quarantine = work.LeaderTTL + work.Skew + 3*time.Second
+	// blackouts are about so far apart.
+	blackouts = 40 * time.Second
+)
+
+// Soak returns the faults of a soak: all kinds, of all replicas and servers.
+func Soak(seed uint64, duration time.Duration) []Fault {
+	return Plan(seed, Config{
+		Duration: duration, Replicas: Replicas, Servers: Servers, Recovery: quarantine, Kinds: []Kind{Kill, Freeze, Roll}, Blackout: blackouts,
+	})
 }
 
 // The times of faults of replicas.

@@ -5,7 +5,6 @@ package replica
 import (
 	"context"
 	"errors"
-
 	"sync"
 	"time"
 
@@ -22,13 +21,12 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// What all replicas agree on, besides the TTLs of package work. The skew is small so that the quarantine is short.
+// What all replicas agree on, besides the times of package work.
 const (
 	Prefix   = "soak"
 	TermTTL  = 1500 * time.Millisecond // of the leadership
-	Skew     = 500 * time.Millisecond
-	try      = 700 * time.Millisecond // below the shortest interval
-	stopping = 8 * time.Second        // more than the longest task
+	Stopping = 8 * time.Second         // more than the longest task
+	try      = 700 * time.Millisecond  // below the shortest interval
 )
 
 // Settings are what a replica is told.
@@ -38,6 +36,8 @@ type Settings struct {
 	Start    time.Time     `json:"start"` // of the soak
 	Duration time.Duration `json:"duration"`
 	Seed     uint64        `json:"seed"`
+
+	AtMostOnce bool `json:"at_most_once,omitempty"` // all jobs, those included that are to be run at least once
 }
 
 // Clock is the clock of a machine that is ahead of the others.
@@ -84,8 +84,8 @@ func Play(role *cast.Role) (stop func() error, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var busy sync.WaitGroup
 	busy.Go(func() { r.watch(ctx) })
-	busy.Go(func() { r.createOneTimeJobs(ctx) })
-	r.askForRuns(ctx, &busy)
+	busy.Go(func() { CreateOneTimeJobs(ctx, role, r.clock, r.add) })
+	AskForRuns(ctx, role, r.Seed, append(r.shared.Jobs(), r.led.Jobs()...), &busy)
 	return func() error {
 		cancel()
 		busy.Wait()
@@ -100,7 +100,7 @@ func Play(role *cast.Role) (stop func() error, err error) {
 
 func (r *replica) open() (err error) {
 	r.quorum, err = redlock.Open(r.URLs,
-		redlock.WithTTL(work.LeaderTTL), redlock.WithMaxTTL(work.LeaderTTL), redlock.WithClockSkew(Skew),
+		redlock.WithTTL(work.LeaderTTL), redlock.WithMaxTTL(work.LeaderTTL), redlock.WithClockSkew(work.Skew),
 		redlock.WithPrefix(Prefix), redlock.WithIdentity(r.Name), redlock.WithLogger(r.Logger))
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (r *replica) open() (err error) {
 	t := &tracer{Role: r.Role} // of both, so that runs have different numbers
 	common := []scheduler.Option{
 		scheduler.WithClock(r.clock), scheduler.WithLocation(time.UTC), scheduler.WithTryTimeout(try),
-		scheduler.WithStopTimeout(stopping), scheduler.WithLogger(r.Logger), scheduler.WithTracer(t),
+		scheduler.WithStopTimeout(Stopping), scheduler.WithLogger(r.Logger), scheduler.WithTracer(t),
 	}
 	r.shared, err = scheduler.New(r.quorum, append(common[:len(common):len(common)], scheduler.WithTTL(work.TTL))...)
 	if err != nil {
@@ -121,6 +121,9 @@ func (r *replica) open() (err error) {
 
 func (r *replica) addJobs() error {
 	for _, j := range work.Jobs() {
+		if r.AtMostOnce {
+			j.Delivery = redlock.AtMostOnce
+		}
 		definition, err := j.Definition(r.Start, r.Duration)
 		if err != nil {
 			return err
@@ -146,28 +149,6 @@ func (r *replica) add(j work.Job, definition gocron.JobDefinition) (gocron.Job, 
 		own = append(own, gocron.WithEventListeners(gocron.AfterJobRunsWithPanic(func(_ uuid.UUID, _ string, _ any) {})))
 	}
 	return s.With(opts...).NewJob(definition, scheduler.NewTask(r.task, j, parameter), own...)
-}
-
-// createOneTimeJobs creates each one-time job ahead of its time by this replica's clock, those included that others have created.
-func (r *replica) createOneTimeJobs(ctx context.Context) {
-	const lead, late = work.Ahead, 50 * time.Millisecond
-	next := r.clock.Now().Add(late).UnixNano()/int64(work.OnceEvery) + 1
-	for ; ; next++ {
-		j, at := work.OneTime(next)
-		if !sleep(ctx, r.clock.Until(at.Add(-lead))) {
-			return
-		}
-		if r.clock.Until(at) < late {
-			continue // it was frozen meanwhile; gocron refuses times of the past
-		}
-		if _, err := r.add(j, gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(at))); err != nil {
-			if r.clock.Until(at) > 0 && ctx.Err() == nil {
-				r.Append(story.Record{Kind: story.Fault, Text: "one-time job " + j.Name + ": " + err.Error()})
-			}
-			continue
-		}
-		r.Append(story.Record{Kind: story.Created, Job: j.Name, Tick: at.UnixMilli()})
-	}
 }
 
 // watch notes when the process did not run: it was frozen, or the machine was busy.

@@ -4,14 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"math/rand/v2"
-	"sync"
 	"time"
 
-	"github.com/go-co-op/gocron/v2"
-
-	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/soak/story"
 	"github.com/tenure-dev/tenure/internal/soak/work"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -53,32 +47,4 @@ func (r *replica) task(ctx context.Context, j work.Job, p string) error {
 		return errTask
 	}
 	return nil
-}
-
-// askForRuns calls RunNow of manual jobs at random.
-func (r *replica) askForRuns(ctx context.Context, busy *sync.WaitGroup) {
-	name := fnv.New64()
-	_, _ = name.Write([]byte(r.Name))
-	for _, job := range append(r.shared.Jobs(), r.led.Jobs()...) {
-		j, ok := work.Find(work.Jobs(), job.Name())
-		if !ok || j.Kind != work.Manual {
-			continue
-		}
-		random := rand.New(rand.NewPCG(r.Seed, name.Sum64()+uint64(j.Every)))
-		busy.Go(func() {
-			for sleep(ctx, time.Duration(random.Int64N(int64(2*j.Every)))) {
-				r.ask(job)
-			}
-		})
-	}
-}
-
-func (r *replica) ask(job gocron.Job) {
-	asked := story.Record{Kind: story.Asked, Job: job.Name()}
-	if err := job.RunNow(); err != nil {
-		if asked.Text = err.Error(); !errors.Is(err, elector.ErrNotLeader) {
-			asked.Kind = story.Fault
-		}
-	}
-	r.Append(asked)
 }

@@ -72,6 +72,9 @@ const (
 // MaxAhead is by how much a replica's clock is wrong at most.
 const MaxAhead = 800 * time.Millisecond
 
+// Skew is what the Quorums allow for. It is small so that the quarantine is short.
+const Skew = 500 * time.Millisecond
+
 // Jobs returns the jobs that there are from the start. Those that must lose no tick are so far apart that the next tick, on the replica whose
 // clock is fastest, comes after the end of the lease of a run that the slowest began, and whose process was killed: a tick that is overlapped
 // is not a missed one.
