@@ -55,7 +55,7 @@ for i = 1, n do
   local owner, hint, member = ARGV[7 + 2 * i], ARGV[8 + 2 * i], ARGV[members + i] or ''
   local holder, left = values[i], 0
   if holder == owner then
-    answers[i + 3] = values[n + i] or '0'
+    answers[i + 3] = values[n + i] or redis.pcall('GET', KEYS[n + i]) or '0'
   else
     if holder then
       left = redis.call('PTTL', KEYS[i])

@@ -1,0 +1,247 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+)
+
+// pairCase is what there is of a key on a server, and what is asked of it.
+type pairCase struct {
+	lock, fence, queue string // kinds
+	r                  *request
+}
+
+// members of a queue, in their order.
+var pairMembers = []string{
+	newMember(1, "aaaaaaaaaaaaaaaaaaaaaa", "a"), newMember(2, "bbbbbbbbbbbbbbbbbbbbbb", "b"),
+	newMember(3, "cccccccccccccccccccccc", "c"), newMember(4, "dddddddddddddddddddddd", "d"),
+}
+
+// drawPair makes one up.
+func drawPair(random *rand.Rand, key string) *pairCase {
+	pick := func(of ...string) string { return of[random.IntN(len(of))] }
+	c := &pairCase{
+		lock:  pick("none", "none", "own", "others", "endless", "list"),
+		fence: pick("none", "small", "large", "list"),
+		queue: pick("none", "none", "waiting", "reserved", "over", "absurd", "text"),
+	}
+	at := &attempt{keys: &keyset{name: key, lock: key, fence: key + ":fence", wait: key + ":wait"}, owner: "owner of " + key, cfg: leaseConfig{ttl: time.Minute}}
+	if random.IntN(2) == 0 {
+		at.member = pairMembers[random.IntN(len(pairMembers))]
+	}
+	if c.lock == "list" {
+		c.queue = "none" // who the key is reserved for is seen first
+	}
+	c.r = &request{op: OpAcquire, attempt: at}
+	if random.IntN(2) == 0 {
+		c.r.op = OpRelease
+		if c.lock == "list" {
+			c.lock = "others" // for a release of many, what is no text is gone
+		}
+	}
+	return c
+}
+
+// prepare makes the key what it is.
+func (c *pairCase) prepare(t *testing.T, n *valkeytest.Node, now time.Time) {
+	k := c.r.attempt.keys
+	do := func(words ...string) { require.NoError(t, n.Do(t, words...).Error()) }
+	micros := func(d time.Duration) string { return strconv.FormatInt(now.Add(d).UnixMicro(), 10) }
+	switch c.lock {
+	case "own":
+		do("SET", k.lock, c.r.attempt.owner, "PX", "40000")
+	case "others":
+		do("SET", k.lock, "somebody else", "PX", "40000")
+	case "endless":
+		do("SET", k.lock, "somebody else")
+	case "list":
+		do("RPUSH", k.lock, "x")
+	}
+	switch c.fence {
+	case "small":
+		do("SET", k.fence, "41")
+	case "large":
+		do("SET", k.fence, micros(time.Hour))
+	case "list":
+		do("RPUSH", k.fence, "x")
+	}
+	if c.queue == "text" {
+		do("SET", k.wait, "text")
+	} else if c.queue != "none" {
+		for i, m := range pairMembers {
+			do("ZADD", k.wait, strconv.Itoa(i+1), m)
+		}
+	}
+	reserve := func(until time.Duration) {
+		do("ZADD", k.wait, "-"+strconv.FormatInt(now.Add(until).UnixMilli(), 10), pairMembers[1])
+	}
+	switch c.queue {
+	case "reserved":
+		reserve(900 * time.Millisecond)
+	case "over":
+		reserve(-time.Second)
+	case "absurd":
+		reserve(time.Hour)
+	}
+}
+
+// state is what a server has of the key, with times rounded to what a slow machine keeps apart.
+func (c *pairCase) state(t *testing.T, n *valkeytest.Node) string {
+	k := c.r.attempt.keys
+	var text strings.Builder
+	for _, key := range []string{k.lock, k.fence, k.wait} {
+		kind, err := n.Do(t, "TYPE", key).ToString()
+		require.NoError(t, err)
+		left, err := n.Do(t, "PTTL", key).AsInt64()
+		require.NoError(t, err)
+		fmt.Fprintf(&text, "%s ttl %d: ", kind, (left+10_000)/20_000)
+		switch kind {
+		case "string":
+			value, err := n.Do(t, "GET", key).ToString()
+			require.NoError(t, err)
+			text.WriteString(value)
+		case "zset":
+			members, err := n.Do(t, "ZRANGE", key, "0", "-1", "WITHSCORES").AsZScores()
+			require.NoError(t, err)
+			for _, m := range members {
+				if m.Score < 0 {
+					m.Score = float64(int64(m.Score) / 10_000_000 * 10_000_000)
+				}
+				fmt.Fprintf(&text, "%s %.0f, ", m.Member, m.Score)
+			}
+		}
+		text.WriteString("; ")
+	}
+	return text.String()
+}
+
+// told is an answer, with times rounded.
+func told(rep reply, err error) string {
+	if err != nil {
+		if server, ok := valkey.IsValkeyErr(err); ok {
+			code, _, _ := strings.Cut(server.Error(), " ")
+			return "error " + code
+		}
+		return "error " + err.Error()
+	}
+	return fmt.Sprintf("%d token %d owner %q ttl %d rank %d server %t", rep.verdict, rep.token, rep.owner, (rep.pttl+2*time.Second)/(4*time.Second), rep.rank, rep.server != 0)
+}
+
+// The script for many does what those for one do: the same to each key, and the same answer.
+func TestPairsAreWhatSinglesAre(t *testing.T) {
+	t.Parallel()
+	fleet := valkeytest.Start(t, 2)
+	single, packed := fleet.Node(0), fleet.Node(1)
+	random := rand.New(rand.NewPCG(1, 2))
+	seen := make(map[string]int)
+	for round := range 300 {
+		for _, n := range fleet.Nodes() {
+			require.NoError(t, n.Do(t, "FLUSHALL").Error())
+		}
+		now := time.Now()
+		hint := []time.Duration{0, 0, time.Hour, -time.Hour}[random.IntN(4)]
+		args := &arguments{ttl: "60000", hint: strconv.FormatInt(now.Add(hint).UnixMicro(), 10), skew: "2000000"}
+		if hint == 0 {
+			args.skew = "20000000" // of no matter on a slow machine
+		}
+		calls := &arguments{keep: "0", turn: "1000", channel: "call:", counted: strconv.Itoa(random.IntN(2))}
+		if random.IntN(4) == 0 {
+			calls = &arguments{keep: "0"}
+		}
+		var cases []*pairCase
+		var packet []*request
+		for i := range 2 + random.IntN(12) {
+			c := drawPair(random, fmt.Sprintf("{key-%d}", i))
+			if c.r.args = args; c.r.op == OpRelease {
+				c.r.args = calls
+			}
+			c.prepare(t, single, now)
+			c.prepare(t, packed, now)
+			cases, packet = append(cases, c), append(packet, c.r)
+		}
+		command, _ := parcel(packed.Client(), anyProcess, packet, true, nil)
+		answers := open(packet, packed.Client().Do(t.Context(), command), nil)
+		for i, c := range cases {
+			command, _ := c.r.command(single.Client(), anyProcess, true, nil)
+			want := told(c.r.parse(single.Client().Do(t.Context(), command)))
+			got := told(answers[i].reply, answers[i].err)
+			if hint != 0 { // then the token is by the server's clock
+				want, got = withoutToken(want), withoutToken(got)
+			}
+			about := fmt.Sprintf("round %d, %s: lock %s, fence %s, queue %s, member %t, hint %v, %+v", round, c.r.op, c.lock, c.fence, c.queue, c.r.attempt.member != "", hint, c.r.args)
+			if c.r.op == OpRelease {
+				want, got = strings.TrimSuffix(want, "server false"), strings.TrimSuffix(got, "server false")
+			}
+			require.False(t, answers[i].alone, about)
+			require.Equal(t, want, got, about)
+			if strings.HasPrefix(want, "error") {
+				seen["error"]++ // the counter may have been raised, for nothing
+				continue
+			}
+			seen[fmt.Sprintf("%s %s", c.r.op, got[:1])]++
+			before, after := c.state(t, single), c.state(t, packed)
+			if hint != 0 {
+				before, after = withoutCounter(before), withoutCounter(after)
+			}
+			require.Equal(t, before, after, about)
+		}
+	}
+	for _, kind := range []string{"error", "acquire 1", "acquire 2", "release 1", "release 2"} {
+		require.Greater(t, seen[kind], 50, "%s: %v", kind, seen)
+	}
+}
+
+func withoutToken(answer string) string {
+	words := strings.Fields(answer)
+	if i := slices.Index(words, "token"); i >= 0 {
+		words[i+1] = words[i+1][:min(len(words[i+1]), 8)]
+	}
+	return strings.Join(words, " ")
+}
+
+func withoutCounter(state string) string {
+	parts := strings.Split(state, "; ")
+	kind, value, _ := strings.Cut(parts[1], ": ")
+	parts[1] = kind + ": " + value[:min(len(value), 8)]
+	return strings.Join(parts, "; ")
+}
+
+// A command that fails as a whole, because of one of its keys, is repeated for each by itself.
+func TestPairsThatFailTogetherAreTriedAlone(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	var packet []*request
+	for i := range 3 {
+		at := &attempt{keys: &keyset{lock: fmt.Sprintf("{%d}", i), fence: fmt.Sprintf("{%d}:fence", i), wait: fmt.Sprintf("{%d}:wait", i)}, owner: "o"}
+		packet = append(packet, &request{op: OpAcquire, attempt: at, args: &arguments{ttl: "60000", hint: "1", skew: "1"}})
+	}
+	require.NoError(t, n.Do(t, "SET", "{1}:fence", "no number").Error())
+	command, _ := parcel(n.Client(), anyProcess, packet, true, nil)
+	for _, a := range open(packet, n.Client().Do(t.Context(), command), nil) {
+		require.True(t, a.alone)
+	}
+	// One that the server did not know is repeated together, and so is one that did not arrive.
+	command, _ = parcel(n.Client(), newGated("another"), packet, false, nil)
+	for _, a := range open(packet, n.Client().Do(t.Context(), command), nil) {
+		require.False(t, a.alone)
+		require.True(t, isNoScript(a.err))
+	}
+	limit := timeLimit{}
+	ctx := limit.start(-time.Second)
+	command, _ = parcel(n.Client(), anyProcess, packet, true, nil)
+	for _, a := range open(packet, n.Client().Do(ctx, command), nil) {
+		require.False(t, a.alone)
+		require.True(t, isTimeout(a.err) || errors.Is(a.err, ErrTimeout), "%v", a.err)
+	}
+}
