@@ -83,20 +83,17 @@ func (n *node) sendAloft() bool {
 	return true
 }
 
-// takeFree takes requests out of the queue whose keys are not aloft. What is behind another one for its key stays there.
+// takeFree takes requests out of the queue whose keys are not aloft.
 func (n *node) takeFree() (free []*request) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	clear(n.named)
 	kept := n.queue[:0]
 	for i, r := range n.queue {
 		if len(free) == maxBatch {
 			kept = append(kept, n.queue[i:]...)
 			break
 		}
-		key := r.attempt.keys.lock
-		if _, behind := n.named[key]; behind || n.busy[key] > 0 {
-			n.named[key] = struct{}{}
+		if n.busy[r.attempt.keys.lock] > 0 {
 			kept = append(kept, r)
 		} else {
 			free = append(free, r)

@@ -217,7 +217,7 @@ func TestPacketTakesEqualsOnly(t *testing.T) {
 		}
 		for _, n := range commands(fleet, before) {
 			require.LessOrEqual(t, n, 1+6)
-			require.GreaterOrEqual(t, n, 1+4)
+			require.GreaterOrEqual(t, n, 1+3)
 		}
 		for i, n := range fleet.Nodes() {
 			require.LessOrEqual(t, n.TTL(lockOf(short)), ttl/2, "node %d", i)

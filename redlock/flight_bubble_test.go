@@ -1,0 +1,224 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+// far is the round trip to nodes that are far. It divides nothing else that there is.
+const far = 20 * time.Millisecond
+
+// bubbleFar is bubble with nodes that are far, and a Quorum that knows.
+func bubbleFar(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum)) {
+	t.Helper()
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		for _, n := range fleet.Nodes() {
+			n.SetDelay(far)
+		}
+		q := open(t, fleet)
+		for _, n := range q.Nodes(t.Context()) {
+			require.True(t, n.Votes)
+		}
+		// With the first that overlap valkey-go begins to send one command while another is on its way.
+		for i := range 2 {
+			timeOf(t, q, fmt.Sprint("first", i))
+		}
+		time.Sleep(time.Second)
+		test(t, fleet, q)
+	})
+}
+
+// timeOf starts an acquisition and returns a channel with how long it took.
+func timeOf(t *testing.T, q *redlock.Quorum, key string) chan time.Duration {
+	t.Helper()
+	result := make(chan time.Duration, 1)
+	began := time.Now()
+	go func() {
+		_, err := q.TryAcquire(t.Context(), key)
+		assert.NoError(t, err)
+		result <- time.Since(began)
+	}()
+	synctest.Wait()
+	return result
+}
+
+// Who comes while others' commands are on their way does not wait for their answers, up to four batches.
+func TestFarNodesHaveSeveralBatchesInFlight(t *testing.T) {
+	bubbleFar(t, func(t *testing.T, _ *redlocktest.Fleet, q *redlock.Quorum) {
+		var results []chan time.Duration
+		for i := range 6 {
+			results = append(results, timeOf(t, q, fmt.Sprint("key", i)))
+			time.Sleep(time.Millisecond)
+		}
+		for _, result := range results[:4] {
+			require.Equal(t, far, <-result)
+		}
+		require.Equal(t, far+far-4*time.Millisecond, <-results[4], "it waits for the first to come back")
+		require.Equal(t, far+far-5*time.Millisecond, <-results[5], "and goes with that")
+	})
+}
+
+// A near node has one: what comes meanwhile shares the next one.
+func TestNearNodesHaveOneBatchInFlight(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		before := commands(fleet, make([]int, 3))
+		together(t, fleet, q, func() {
+			for i := range 10 {
+				timeOf(t, q, fmt.Sprint("key", i))
+			}
+		})
+		require.Equal(t, []int{2, 2, 2}, commands(fleet, before), "a question and a packet")
+	})
+}
+
+// Commands for one key follow each other also to nodes that are far: the release of an attempt that was given up arrives after it.
+func TestFarNodesKeepTheOrderForAKey(t *testing.T) {
+	bubbleFar(t, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
+		for i := range 10 {
+			key := fmt.Sprint("key", i)
+			ctx, giveUp := context.WithCancel(t.Context())
+			given := make(chan error, 1)
+			go func() {
+				_, err := q.TryAcquire(ctx, key)
+				given <- err
+			}()
+			synctest.Wait()
+			other := timeOf(t, q, fmt.Sprint("another", i))
+			time.Sleep(far / 4)
+			giveUp()
+			require.ErrorIs(t, <-given, context.Canceled)
+			later := timeOf(t, q, key) // behind the release, which is behind what was given up
+			require.Equal(t, far, <-other)
+			require.Equal(t, far-far/4+far, <-later)
+			for _, n := range fleet.Nodes() {
+				owner, held := n.Get("tenure:{" + key + "}")
+				require.True(t, held)
+				require.Contains(t, owner, q.Identity())
+			}
+		}
+	})
+}
+
+// Close lets what is on its way come back, and sends what waits behind it.
+func TestCloseWithBatchesInFlight(t *testing.T) {
+	bubbleFar(t, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
+		var leases []*redlock.Lease
+		for i := range 10 {
+			l, err := q.TryAcquire(t.Context(), fmt.Sprint("key", i))
+			require.NoError(t, err)
+			leases = append(leases, l)
+		}
+		time.Sleep(far)
+		ctx, giveUp := context.WithCancel(t.Context())
+		var busy sync.WaitGroup
+		for i, l := range leases {
+			busy.Go(func() { assert.NoError(t, l.Release(t.Context())) })
+			busy.Go(func() {
+				_, err := q.TryAcquire(ctx, fmt.Sprint("late", i))
+				assert.ErrorIs(t, err, context.Canceled)
+			})
+			time.Sleep(time.Millisecond)
+		}
+		giveUp()
+		require.NoError(t, q.Close())
+		busy.Wait()
+		for i := range leases {
+			for j, n := range fleet.Nodes() {
+				for _, key := range []string{"key", "late"} {
+					_, held := n.Get(fmt.Sprint("tenure:{", key, i, "}"))
+					require.False(t, held, "%s%d on node %d", key, i, j)
+				}
+			}
+		}
+	})
+}
+
+// A far node that freezes costs no more than a near one: what waits for it ends with its time, and afterwards it works again.
+func TestFarNodeFreezes(t *testing.T) {
+	bubbleFar(t, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
+		require.NoError(t, fleet.Node(0).Freeze())
+		var busy sync.WaitGroup
+		for i := range 50 {
+			busy.Go(func() {
+				for j := range 20 {
+					l, err := q.TryAcquire(t.Context(), fmt.Sprint("key", i, "-", j))
+					if !assert.NoError(t, err) {
+						return
+					}
+					assert.NoError(t, l.Release(t.Context()))
+				}
+			})
+			time.Sleep(time.Millisecond)
+		}
+		busy.Wait()
+		time.Sleep(ttl)
+		require.NoError(t, fleet.Node(0).Thaw())
+		time.Sleep(2 * ttl)
+		for i, n := range fleet.Nodes() {
+			for _, key := range n.Keys() {
+				if !strings.Contains(key, "{first") {
+					require.Contains(t, key, ":fence", "node %d", i)
+				}
+			}
+		}
+		for range 3 {
+			l, err := q.TryAcquire(t.Context(), "again")
+			require.NoError(t, err)
+			time.Sleep(2 * far)
+			for i, n := range fleet.Nodes() {
+				_, held := n.Get(lockOf(l))
+				require.True(t, held, "node %d", i)
+			}
+			require.NoError(t, l.Release(t.Context()))
+			time.Sleep(2 * far)
+		}
+	})
+}
+
+// Servers that are restarted and lose their scripts while several batches are in flight grant nothing, and vote again in time.
+func TestFarNodesAreRestarted(t *testing.T) {
+	bubbleFar(t, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
+		var leases []*redlock.Lease
+		for i := range 20 {
+			l, err := q.TryAcquire(t.Context(), fmt.Sprint("key", i))
+			require.NoError(t, err)
+			leases = append(leases, l)
+		}
+		var busy sync.WaitGroup
+		for i := range 20 {
+			busy.Go(func() {
+				_, err := q.TryAcquire(t.Context(), fmt.Sprint("late", i))
+				assert.ErrorIs(t, err, redlock.ErrNoQuorum)
+			})
+			if i == 5 {
+				for _, n := range fleet.Nodes()[:2] {
+					require.NoError(t, n.Restart(false))
+				}
+			}
+			time.Sleep(time.Millisecond)
+		}
+		busy.Wait()
+		for _, l := range leases {
+			_ = l.Release(t.Context()) // an extension may have noticed the loss by now
+		}
+		time.Sleep(time.Minute)
+		for _, n := range q.Nodes(t.Context()) {
+			require.True(t, n.Votes, "%+v", n)
+		}
+		l, err := q.TryAcquire(t.Context(), "key")
+		require.NoError(t, err)
+		require.NoError(t, l.Release(t.Context()))
+	})
+}
