@@ -143,12 +143,16 @@ func callFirst(t *testing.T, fleet *redlocktest.Fleet, node int, ms int64, relea
 func TestRollbackKeepsThePlace(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		acquire(t, open(t, fleet))
-		fleet.Node(2).SetDelay(time.Millisecond) // so that it is asked, and then told of the end
 		w := waitFor(t, open(t, fleet))
+		time.Sleep(2 * ttl)
 		first := queue(t, fleet, 0)
 		require.Len(t, first, 1)
-		for range 12 {
-			time.Sleep(ttl / 4)
+		// It is asked, and gives no answer in time, so that it is told to take back what it may have granted.
+		fleet.Node(2).SetDelay(ttl / 2)
+		time.Sleep(ttl + ttl/4) // it asks once in that time
+		fleet.Node(2).SetDelay(0)
+		for range 8 {
+			time.Sleep(ttl / 16)
 			synctest.Wait()
 			require.Equal(t, first, queue(t, fleet, 2))
 		}

@@ -79,8 +79,8 @@ var releaseMutants = []Mutant{
 		Name:   "release-dropped-by-close",
 		Rule:   "Close sends the releases that are still queued.",
 		File:   "redlock/node.go",
-		Old:    "\t\t\tn.requeueOwed()\n\t\t\tn.sendAll()\n\t\t\tn.disconnect()",
-		New:    "\t\t\tn.disconnect()",
+		Old:    "for n.sendAll(); len(n.aloft) > 0; n.sendAll() {",
+		New:    "for len(n.aloft) > 0 {",
 		Checks: []Check{tests(redlock, "TestCloseSendsWhatWasReleased")},
 	},
 }

@@ -73,7 +73,7 @@ var roundMutants = []Mutant{
 		File:   "redlock/quorum.go",
 		Old:    "o.ConnWriteTimeout = timeout",
 		New:    "o.ConnWriteTimeout = 100 * timeout",
-		Also:   []Edit{{"redlock/node.go", "ctx := n.limit.start(n.timeout)", "ctx := n.limit.start(100 * n.timeout)"}},
+		Also:   []Edit{{"redlock/node.go", "f.limit.start(n.timeout)", "f.limit.start(100 * n.timeout)"}},
 		Checks: []Check{tests(redlock, "TestCloseDoesNotWaitLongForFrozenNodes", "TestFrozenNodeDoesNotPileUp")},
 	},
 	{
