@@ -30,8 +30,8 @@ func (w *clockWatch) observe(sent, received clock.Instant, server time.Duration,
 		return 0
 	}
 	// Where the difference may be by now if only the rates differ. The floor is not added to that: small steps would
-	// add up to large ones with every look.
-	drifted := mayDrift(received.Sub(w.at), drift)
+	// add up to large ones with every look. Of two batches that were in flight together the later may be looked at first.
+	drifted := mayDrift(max(received.Sub(w.at), 0), drift)
 	least, most := w.lo-drifted, w.hi+drifted
 	var jump time.Duration
 	switch {

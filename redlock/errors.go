@@ -35,6 +35,9 @@ var errOverloaded = errors.New("too many requests are waiting for this node")
 // errAbandoned is the reply to a request whose attempt ended before the request was sent.
 var errAbandoned = errors.New("abandoned before it was sent")
 
+// errPartly is that to a request whose attempt ended after it had been sent together with others, which failed: it may have been carried out.
+var errPartly = errors.New("abandoned after it was sent with others that failed")
+
 // HeldError reports who keeps a key from being acquired. It matches ErrHeld.
 type HeldError struct {
 	Key    string
@@ -135,7 +138,7 @@ func (e *NodeError) ErrorType() string {
 		return "closed"
 	case errors.Is(e.Err, errOverloaded):
 		return "overloaded"
-	case errors.Is(e.Err, errAbandoned):
+	case errors.Is(e.Err, errAbandoned), errors.Is(e.Err, errPartly):
 		return "abandoned"
 	case isServerError(e.Err):
 		return "server"

@@ -30,6 +30,7 @@ type flight struct {
 
 	batch          []*request // that is sent
 	second         bool       // once more
+	gated          *gated     // what was open when it was loaded
 	commands       valkey.Commands
 	sizes          []int // how many requests each command carries
 	results        []valkey.ValkeyResult
@@ -50,10 +51,10 @@ func (f *flight) fly(c *clock.Clock) {
 }
 
 // sendAloft sends what is queued, as far as the node is far and enough of its flights are back; and reports whether that is so, or some are
-// aloft.
+// aloft. A caller's client may spread batches over connections of its own, and what it does with one that is silent is not known, so it has one in flight.
 func (n *node) sendAloft() bool {
 	most := n.trip.flights()
-	if most == 1 && len(n.aloft) == 0 {
+	if n.connect == nil || most == 1 && len(n.aloft) == 0 {
 		return false
 	}
 	for len(n.aloft) < most {
@@ -62,10 +63,7 @@ func (n *node) sendAloft() bool {
 			break
 		}
 		live, probes, err := n.ready(f.taken, f)
-		if err == nil && len(probes) > 0 {
-			_ = n.deliver(f, probes)
-		}
-		if len(live) == 0 {
+		if live = append(live, probes...); len(live) == 0 {
 			n.finish(f)
 			if err != nil {
 				n.failQueued(err)
@@ -83,17 +81,19 @@ func (n *node) sendAloft() bool {
 	return true
 }
 
-// takeFree takes requests out of the queue whose keys are not aloft.
+// takeFree takes requests out of the queue whose keys are not aloft: those that ask the server about itself, or others. It looks at as many as are
+// worth it, for all callers wait meanwhile.
 func (n *node) takeFree() (free []*request) {
+	const look = 8 * maxBatch
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	kept := n.queue[:0]
 	for i, r := range n.queue {
-		if len(free) == maxBatch {
+		if len(free) == maxBatch || i == look {
 			kept = append(kept, n.queue[i:]...)
 			break
 		}
-		if n.busy[r.attempt.keys.lock] > 0 {
+		if n.busy[r.attempt.keys.lock] > 0 || len(free) > 0 && r.isProbe() != free[0].isProbe() {
 			kept = append(kept, r)
 		} else {
 			free = append(free, r)
@@ -124,10 +124,16 @@ func (n *node) landing() <-chan struct{} {
 	return n.aloft[0].done
 }
 
-// land settles the oldest flight, which is back.
+// land settles the oldest flight, which is back. Where it got no answer in time the connection is given up, which valkey-go does by itself only as long as
+// that carries one batch at a time.
 func (n *node) land(f *flight) {
 	n.aloft = append(n.aloft[:0], n.aloft[1:]...)
-	_ = n.unload(f)
+	flown := f.client
+	err := n.unload(f)
+	if client := n.client.Load(); err != nil && isTimeout(err) && client != nil && *client == flown {
+		n.client.Store(nil)
+		n.dials.Go(flown.Close)
+	}
 	n.finish(f)
 }
 

@@ -31,7 +31,7 @@ type node struct {
 	addr    string                        // host:port, for people
 	connect func() (valkey.Client, error) // nil when the client is the caller's
 	client  atomic.Pointer[valkey.Client] // nil until connected
-	timeout time.Duration                 // for a batch, after which the connection is given up
+	timeout time.Duration                 // for a batch, after which the connection is given up, unless it is a caller's
 	watched bool                          // one server at a time answers, which can be looked at
 	gate    *gate
 	dials   sync.WaitGroup // dedicated connections that are on their way
@@ -240,12 +240,7 @@ func (n *node) deliver(f *flight, batch []*request) error {
 // unload settles the requests of a flight that is back, and sends those once more that are worth it.
 func (n *node) unload(f *flight) (broken error) {
 	single, broken := n.unloadTwice(f)
-	if len(single) == 0 {
-		return broken
-	}
-	if single = n.gate.admit(f.ctx, f.client, n.wanted(single, false)); len(single) > 0 {
-		n.load(f, single, false)
-		f.fly(n.q.clock)
+	if n.reload(f, single, false) {
 		_, why := n.unloadTwice(f)
 		broken = cmp.Or(broken, why)
 	}
@@ -255,15 +250,27 @@ func (n *node) unload(f *flight) (broken error) {
 // unloadTwice returns requests that were sent together and are to be sent alone.
 func (n *node) unloadTwice(f *flight) (single []*request, broken error) {
 	again, single, broken := n.settleAll(f)
-	// What was released meanwhile must not be sent after its release, so the second time looks again.
-	if again = n.gate.admit(f.ctx, f.client, n.wanted(again, false)); len(again) > 0 {
+	if n.reload(f, again, true) {
 		var more []*request
-		n.load(f, again, true)
-		f.fly(n.q.clock)
 		_, more, broken = n.settleAll(f)
 		single = append(single, more...)
 	}
 	return single, broken
+}
+
+// reload sends requests of a flight once more, and reports whether there are any that still may be. What was released meanwhile must not be sent after
+// its release.
+func (n *node) reload(f *flight, batch []*request, second bool) bool {
+	if client := n.client.Load(); client != nil {
+		f.client = *client
+	}
+	batch = n.gate.admit(f.ctx, f.client, n.wanted(batch, false))
+	if len(batch) == 0 {
+		return false
+	}
+	n.load(f, batch, second)
+	f.fly(n.q.clock)
+	return true
 }
 
 // wanted settles the requests whose attempt has ended or whose time has passed, and returns the others. With join, those that wait go on as what
@@ -277,7 +284,11 @@ func (n *node) wanted(batch []*request, join bool) []*request {
 	for _, r := range batch {
 		switch {
 		case r.isOfAnAttempt() && r.attempt.ended.Load():
-			n.settle(r, reply{verdict: failed, err: n.failure(r.op, errAbandoned)})
+			err := errAbandoned
+			if r.alone {
+				err = errPartly
+			}
+			n.settle(r, reply{verdict: failed, err: n.failure(r.op, err)})
 			if join && r.op == OpAcquire && r.attempt.member != "" && now <= r.expires {
 				kept = append(kept, &request{op: opJoin, attempt: r.attempt, args: r.args, expires: r.expires})
 			}
@@ -292,7 +303,7 @@ func (n *node) wanted(batch []*request, join bool) []*request {
 
 // load makes the commands of a flight.
 func (n *node) load(f *flight, batch []*request, second bool) {
-	f.batch, f.second = batch, second
+	f.batch, f.second, f.gated = batch, second, n.gate.open
 	f.commands, f.sizes = f.commands[:0], f.sizes[:0]
 	for rest := batch; len(rest) > 0; {
 		size := n.packet(rest)
@@ -331,7 +342,7 @@ func (n *node) settleAll(f *flight) (again, single []*request, broken error) {
 			if err == nil {
 				err = n.gate.check(r, a.reply, f.sent, f.received)
 			}
-			if err != nil && isNoScript(err) && n.gate.open != nil && (r.isGated() || r.op == OpExtend && size == 1) && (second || !n.gate.open.teaches()) {
+			if err != nil && isNoScript(err) && n.gate.open != nil && n.gate.open == f.gated && (r.isGated() || r.op == OpExtend && size == 1) && (second || !n.gate.open.teaches()) {
 				stranger = true
 			}
 			if err != nil && n.gate.open != nil && isDemoted(err) {

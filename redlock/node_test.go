@@ -45,6 +45,18 @@ func TestNothingButReleasesIsSentForAnEndedAttempt(t *testing.T) {
 	}
 }
 
+// An acquisition that was sent with others may have been granted although all of them failed: its attempt must take it back.
+func TestAbandonedAfterItWasSentIsNotAbandonedBefore(t *testing.T) {
+	n := testNode()
+	at := &attempt{keys: &keyset{name: "k"}}
+	at.ended.Store(true)
+	r := &request{op: OpAcquire, attempt: at, round: newRound(OpAcquire, 1, 1), expires: n.q.clock.Now().Add(time.Hour), alone: true}
+	require.Empty(t, n.wanted([]*request{r}, false))
+	err := r.round.outcome().replies[0].err
+	require.NotErrorIs(t, err, errAbandoned)
+	require.Equal(t, "abandoned", ErrorType(err))
+}
+
 func TestRequestsThatWaitedTooLongAreNotSent(t *testing.T) {
 	n := testNode()
 	r := &request{op: OpAcquire, attempt: &attempt{keys: &keyset{}}, round: newRound(OpAcquire, 1, 1), expires: n.q.clock.Now() - 1}

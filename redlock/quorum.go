@@ -151,8 +151,8 @@ func (c *config) exchangeTimeout() time.Duration {
 // for them beside the caller's own blocking commands: without a place for the first the node cannot be vouched for, which
 // Nodes and the log report.
 //
-// The protocol needs commands in order and none repeated. The Quorum provides for that by sending one batch at
-// a time and only commands that valkey-go does not retry.
+// The protocol needs commands for a key in order and none repeated. The Quorum provides for that by sending one batch at
+// a time, and only commands that valkey-go does not retry. To servers that are far away one made by Open is faster: it has several batches in flight.
 func New(clients []valkey.Client, opts ...Option) (*Quorum, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {

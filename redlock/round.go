@@ -32,7 +32,7 @@ type request struct {
 	expires clock.Instant // not sent after this
 	pause   time.Duration // before the next try of a release that failed
 	slot    int           // place in the round
-	alone   bool          // an extension that is not to be sent together with others
+	alone   bool          // was sent together with others, and is to be sent by itself
 	began   clock.Instant // when it was queued; for tracers only
 }
 

@@ -43,7 +43,8 @@ local function join(wait, member, lifetime)
 end`
 
 // reservedFunction returns who a key that is free is reserved for, and for how many ms, if that is in the way of a member of the queue,
-// or with an empty text of one that is none.
+// or with an empty text of one that is none; or else a member whose reservation is over. It writes nothing: a server that is full refuses a script's
+// first write only.
 const reservedFunction = `
 local function reserved(wait, member, time)
   local first = redis.pcall('ZRANGE', wait, 0, 0, 'WITHSCORES')
@@ -51,21 +52,26 @@ local function reserved(wait, member, time)
     local left = -tonumber(first[2]) - math.floor(time[1] * 1000 + time[2] / 1000)
     local rank = member ~= '' and redis.pcall('ZRANK', wait, member)
     if left <= 0 or left > 1000 then
-      redis.pcall('ZREM', wait, first[1])
+      return nil, 0, first[1]
     elseif type(rank) ~= 'number' or rank > 2 then
       return first[1], left
     end
   end
+  return nil, 0
 end`
 
-// countFunction returns what the counter becomes with a grant, as text.
+// countFunction returns what the counter becomes with a grant, as text, or an error.
 //
 // The hint lifts a counter that was lost above its past and makes nodes agree. It is the client's wall clock, held
 // within the allowance for clock skew around the server's own: a client whose clock is absurd, in either direction,
 // then disturbs nobody's order.
 const countFunction = `
 local function count(fence, hint, skew, time)
-  local now, next, wanted = time[1] * 1000000 + time[2], tonumber(fence) + 1, tonumber(hint)
+  local now, next, wanted = time[1] * 1000000 + time[2], tonumber(fence), tonumber(hint)
+  if not next then
+    return redis.error_reply('TENURECOUNTER the counter is not a number')
+  end
+  next = next + 1
   if wanted >= next and wanted >= now - skew and wanted <= now + skew then
     return hint -- as it is: to format a number costs as much as a command
   end
@@ -97,9 +103,9 @@ return 1
 var acquireScript = newScript(joinFunction + reservedFunction + countFunction + `
 local time = redis.call('TIME')
 local holder = redis.call('GET', KEYS[1])
-local inTheWay, left = holder, 0
+local inTheWay, left, late = holder, 0
 if not holder then
-  inTheWay, left = reserved(KEYS[3], ARGV[6], time)
+  inTheWay, left, late = reserved(KEYS[3], ARGV[6], time)
 elseif holder ~= ARGV[1] then
   left = redis.call('PTTL', KEYS[1])
 end
@@ -136,13 +142,16 @@ end
 local fence = redis.call('GET', KEYS[2]) or '0'
 if not holder then
   fence = count(fence, ARGV[3], ARGV[5], time)
+  if type(fence) == 'table' then
+    return fence
+  end
   redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])
   if KEYS[4] then
     redis.call('SET', KEYS[4], record, 'PX', ARGV[9])
   end
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-  if ARGV[6] ~= '' then
-    redis.pcall('ZREM', KEYS[3], ARGV[6])
+  if ARGV[6] ~= '' or late then
+    redis.pcall('ZREM', KEYS[3], ARGV[6], late or ARGV[6])
   end
 end
 return fence .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. record

@@ -19,7 +19,8 @@ end
 return table.concat(answers)
 `)
 
-// pairsScript is acquireScript for attempts without a sequence, and releaseScript for leases without a sequence and without a minimum hold.
+// pairsScript is acquireScript for attempts without a sequence, and releaseScript for leases without a sequence and without a minimum hold. It takes
+// a lock that is not text for an absent one: an acquisition fails, after it has raised the counter, and a release finds it gone.
 //
 // KEYS locks and then fences of the acquisitions, locks of the releases, queues of the acquisitions, of the releases. ARGV number of acquisitions, ttl
 // ms, counter lifetime ms, clock skew us, lifetime of the queue ms, turn ms or an empty text, what channels begin with, '1' as in releaseScript; owner and hint
@@ -34,42 +35,46 @@ local values = redis.call('MGET', unpack(KEYS, 1, queues))
 local queued = redis.call('EXISTS', unpack(KEYS, queues + 1)) > 0
 local answers = {time[1], time[2], ''}
 local owners, members = 8 + 2 * n, 8 + 2 * n + m
-local function grant(i, owner, hint)
+local function grant(i)
   local fence = values[n + i]
-  local counter = count(fence or '0', hint, ARGV[4], time)
-  local set
-  if fence then
+  local counter = count(fence or '0', ARGV[8 + 2 * i], ARGV[4], time)
+  local set = counter
+  if type(counter) == 'string' and fence then
     set = redis.pcall('SET', KEYS[n + i], counter, 'PX', ARGV[3])
-  else
+  elseif type(counter) == 'string' then
     set = redis.pcall('SET', KEYS[n + i], counter, 'PX', ARGV[3], 'NX')
   end
   if set and not set['err'] then
-    set = redis.pcall('SET', KEYS[i], owner, 'PX', ARGV[2], 'NX')
+    set = redis.pcall('SET', KEYS[i], ARGV[7 + 2 * i], 'PX', ARGV[2], 'NX')
   end
   if not set then
     return redis.error_reply('WRONGTYPE a key of a lease is not text')
   end
   return set['err'] and set or counter
 end
+local inTheWay, left, late = {}, {}, {}
 for i = 1, n do
-  local owner, hint, member = ARGV[7 + 2 * i], ARGV[8 + 2 * i], ARGV[members + i] or ''
-  local holder, left = values[i], 0
-  if holder == owner then
+  local holder = values[i]
+  if holder == ARGV[7 + 2 * i] then
     answers[i + 3] = values[n + i] or redis.pcall('GET', KEYS[n + i]) or '0'
-  else
-    if holder then
-      left = redis.call('PTTL', KEYS[i])
-    elseif queued then
-      holder, left = reserved(KEYS[queues + i], member, time)
-    end
-    if holder then
-      answers[i + 3] = {holder, left, member ~= '' and join(KEYS[queues + i], member, ARGV[5]) or -2}
-    else
-      answers[i + 3] = grant(i, owner, hint)
-      if queued and member ~= '' and type(answers[i + 3]) == 'string' then
-        redis.pcall('ZREM', KEYS[queues + i], member)
-      end
-    end
+  elseif holder then
+    inTheWay[i], left[i] = holder, redis.call('PTTL', KEYS[i])
+  elseif queued then
+    inTheWay[i], left[i], late[i] = reserved(KEYS[queues + i], ARGV[members + i] or '', time)
+  end
+end
+-- Grants are the first writes: a server that is full refuses those, and once there was one all that follow are let through.
+for i = 1, n do
+  if not answers[i + 3] and not inTheWay[i] then
+    answers[i + 3] = grant(i)
+  end
+end
+for i = 1, n do
+  local queue, member = KEYS[queues + i], ARGV[members + i] or ''
+  if inTheWay[i] then
+    answers[i + 3] = {inTheWay[i], left[i], member ~= '' and join(queue, member, ARGV[5]) or -2}
+  elseif queued and type(answers[i + 3]) == 'string' and values[i] == false and (member ~= '' or late[i]) then
+    redis.pcall('ZREM', queue, member, late[i] or member)
   end
 end
 local digits, free, others = {}, {}, {}

@@ -226,7 +226,7 @@ func TestPairsThatFailTogetherAreTriedAlone(t *testing.T) {
 		at := &attempt{keys: &keyset{lock: fmt.Sprintf("{%d}", i), fence: fmt.Sprintf("{%d}:fence", i), wait: fmt.Sprintf("{%d}:wait", i)}, owner: "o"}
 		packet = append(packet, &request{op: OpAcquire, attempt: at, args: &arguments{ttl: "60000", hint: "1", skew: "1"}})
 	}
-	require.NoError(t, n.Do(t, "SET", "{1}:fence", "no number").Error())
+	packet[1].args = &arguments{ttl: "60000", hint: "no number", skew: "1"}
 	command, _ := parcel(n.Client(), anyProcess, packet, true, nil)
 	for _, a := range open(packet, n.Client().Do(t.Context(), command), nil) {
 		require.True(t, a.alone)
@@ -244,4 +244,35 @@ func TestPairsThatFailTogetherAreTriedAlone(t *testing.T) {
 		require.False(t, a.alone)
 		require.True(t, isTimeout(a.err) || errors.Is(a.err, ErrTimeout), "%v", a.err)
 	}
+}
+
+// A server that is full grants nothing, also where it lets a waiter queue or a key go in the same packet.
+func TestPairsOnAFullServer(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	pair := func(op Op, key, member string) *request {
+		at := &attempt{keys: &keyset{lock: key, fence: key + ":fence", wait: key + ":wait"}, owner: "o", member: member, cfg: leaseConfig{ttl: time.Minute}}
+		args := &arguments{ttl: "60000", hint: strconv.FormatInt(time.Now().UnixMicro(), 10), skew: "20000000"}
+		if op == OpRelease {
+			args = &arguments{keep: "0", turn: "1000", channel: "call:", counted: "1"}
+		}
+		return &request{op: op, attempt: at, args: args}
+	}
+	require.NoError(t, n.Do(t, "SET", "{held}", "somebody else", "PX", "60000").Error())
+	require.NoError(t, n.Do(t, "SET", "{own}", "o", "PX", "60000").Error())
+	require.NoError(t, n.Do(t, "ZADD", "{held}:wait", "1", pairMembers[0]).Error())
+	require.NoError(t, n.Do(t, "PEXPIRE", "{held}:wait", "20000").Error())
+	require.NoError(t, n.Do(t, "CONFIG", "SET", "maxmemory", "1").Error())
+	packet := []*request{pair(OpAcquire, "{held}", pairMembers[0]), pair(OpAcquire, "{a}", ""), pair(OpRelease, "{own}", ""), pair(OpAcquire, "{b}", "")}
+	command, _ := parcel(n.Client(), anyProcess, packet, true, nil)
+	answers := open(packet, n.Client().Do(t.Context(), command), nil)
+	require.NoError(t, n.Do(t, "CONFIG", "SET", "maxmemory", "0").Error())
+	require.Equal(t, refused, answers[0].verdict)
+	for _, i := range []int{1, 3} {
+		require.ErrorContains(t, answers[i].err, "OOM")
+		require.False(t, answers[i].alone)
+	}
+	require.NoError(t, answers[2].err)
+	require.Equal(t, agreed, answers[2].verdict, "what is held is let go")
+	require.ElementsMatch(t, []string{"{held}", "{held}:wait"}, n.Keys(t))
 }

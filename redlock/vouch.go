@@ -128,8 +128,12 @@ func (g *gate) follow(info *serverInfo) {
 // load gives the process its scripts.
 func (g *gate) load(ctx context.Context, conn valkey.DedicatedClient, info *serverInfo) error {
 	scripts := newGated(info.runID)
+	var loads valkey.Commands
 	for _, s := range scripts.scripts() {
-		err := conn.Do(ctx, conn.B().ScriptLoad().Script(s.text).Build()).Error()
+		loads = append(loads, conn.B().ScriptLoad().Script(s.text).Build())
+	}
+	for _, result := range conn.DoMulti(ctx, loads...) {
+		err := result.Error()
 		if err == nil {
 			continue
 		}

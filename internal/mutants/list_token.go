@@ -84,8 +84,8 @@ var tokenMutants = []Mutant{
 		Name:   "counter-not-counted",
 		Rule:   "The counter rises with every grant, also when the clock does not.",
 		File:   "redlock/script.go",
-		Old:    "tonumber(fence) + 1, tonumber(hint)",
-		New:    "tonumber(fence), tonumber(hint)",
+		Old:    "next = next + 1",
+		New:    "next = next + 0",
 		Checks: []Check{tests(redlock, "TestTokensIncrease")},
 	},
 	{

@@ -56,7 +56,7 @@ var waitQueueMutants = []Mutant{
 		File:   "redlock/script.go",
 		Old:    "if -tonumber(first[2]) <= now then",
 		New:    "if false then",
-		Also:   []Edit{{"redlock/script.go", "if left <= 0 or left > 1000 then\n      redis.pcall('ZREM', wait, first[1])", "if left <= 0 or left > 1000 then\n      local _ = nil"}},
+		Also:   []Edit{{"redlock/script.go", "return nil, 0, first[1]", "return nil, 0"}},
 		Checks: []Check{tests(redlock, "TestFrozenWaiterCostsANodeTimeout")},
 	},
 	{
