@@ -142,7 +142,7 @@ func callFirst(t *testing.T, fleet *redlocktest.Fleet, node int, ms int64, relea
 // An attempt that is rolled back, on nodes that a quorum's refusal did not wait for, keeps its place there.
 func TestRollbackKeepsThePlace(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		acquire(t, open(t, fleet))
+		acquire(t, open(t, fleet, redlock.WithMaxTTL(4*ttl)), redlock.WithTTL(4*ttl)) // so that its key stays where it cannot be extended
 		w := waitFor(t, open(t, fleet))
 		time.Sleep(2 * ttl)
 		first := queue(t, fleet, 0)
