@@ -139,28 +139,6 @@ func callFirst(t *testing.T, fleet *redlocktest.Fleet, node int, ms int64, relea
 	return true
 }
 
-// An attempt that is rolled back, on nodes that a quorum's refusal did not wait for, keeps its place there.
-func TestRollbackKeepsThePlace(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		acquire(t, open(t, fleet, redlock.WithMaxTTL(4*ttl)), redlock.WithTTL(4*ttl)) // so that its key stays where it cannot be extended
-		w := waitFor(t, open(t, fleet))
-		time.Sleep(2 * ttl)
-		first := queue(t, fleet, 0)
-		require.Len(t, first, 1)
-		// It is asked, and gives no answer in time, so that it is told to take back what it may have granted.
-		fleet.Node(2).SetDelay(ttl / 2)
-		time.Sleep(ttl + ttl/4) // it asks once in that time
-		fleet.Node(2).SetDelay(0)
-		for range 8 {
-			time.Sleep(ttl / 16)
-			synctest.Wait()
-			require.Equal(t, first, queue(t, fleet, 2))
-		}
-		w.cancel()
-		<-w.granted
-	})
-}
-
 // A quorum refuses while another node is still busy with what was sent before. It is not asked any more, and the waiter has its place there all the same.
 func TestWaiterJoinsABusyNode(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
