@@ -58,7 +58,9 @@ func TestManyAcquisitionsAndReleasesAreFewCommands(t *testing.T) {
 			synctest.Wait()
 		})
 		releases.Wait()
-		require.Equal(t, []int{3, 3, 3}, commands(fleet, before), "130 acquisitions and releases, and a question")
+		for _, n := range commands(fleet, before) { // 130 acquisitions and releases, a question, and perhaps a look at the server
+			require.LessOrEqual(t, n, 4)
+		}
 		for i := range results {
 			r := <-results[i]
 			require.NoError(t, r.err)
@@ -126,7 +128,10 @@ func TestPacketLeavesOutWhatIsMore(t *testing.T) {
 			synctest.Wait()
 		})
 		releases.Wait()
-		require.Equal(t, []int{7, 7, 7}, commands(fleet, before), "a question, two, one, one, one, one, a release")
+		for _, n := range commands(fleet, before) { // a question, two, one, one, one, one, a release, and perhaps a look at the server
+			require.GreaterOrEqual(t, n, 7)
+			require.LessOrEqual(t, n, 8)
+		}
 		for i := range results {
 			r := <-results[i]
 			require.NoError(t, r.err)
