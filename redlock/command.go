@@ -39,15 +39,23 @@ func (r *request) command(client valkey.Client, g *gated, full bool, words []str
 	case timeProbe:
 		return client.B().Time().Build(), words
 	}
+	if r.convoy != nil {
+		return r.convoy.command(client, r, full, words)
+	}
 	s, teachable := g.scriptOf(r.op)
 	words = r.keys(words[:0])
 	n := len(words)
 	words = r.arguments(words, g)
-	keys, args := words[:n], words[n:]
-	if full && teachable {
-		return client.B().Eval().Script(s.text).Numkeys(int64(n)).Key(keys...).Arg(args...).Build(), words
+	return s.call(client, words, n, full && teachable), words
+}
+
+// call is a call of the script with words of which the first are keys.
+func (s *script) call(client valkey.Client, words []string, numkeys int, full bool) valkey.Completed {
+	keys, args := words[:numkeys], words[numkeys:]
+	if full {
+		return client.B().Eval().Script(s.text).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
 	}
-	return client.B().Evalsha().Sha1(s.sha).Numkeys(int64(n)).Key(keys...).Arg(args...).Build(), words
+	return client.B().Evalsha().Sha1(s.sha).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
 }
 
 // isProbe reports whether the request asks a server about itself.
@@ -146,6 +154,12 @@ func (r *request) parse(result valkey.ValkeyResult) (reply, error) {
 		return parseTime(msg)
 	case r.op == OpAcquire:
 		return parseAcquire(msg)
+	case r.convoy != nil:
+		digits, err := msg.ToString()
+		if err != nil || len(digits) != len(r.carried) {
+			return reply{}, unexpected(msg)
+		}
+		return reply{verdict: agreed, extend: extendOwn, digits: digits}, nil
 	case r.op == OpExtend:
 		return parseExtend(msg)
 	case r.op == OpObserve:

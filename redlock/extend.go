@@ -3,6 +3,7 @@ package redlock
 import (
 	"container/heap"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -106,15 +107,27 @@ func (e *extender) popDue() []*Lease {
 	return due
 }
 
-// extend starts a round for each lease and returns; the replies do the rest. Rounds with the same timeout share
+// extend starts convoys, and rounds for leases that join none, and returns; the replies do the rest. What has the same timeout shares
 // one timer.
 func (e *extender) extend(leases []*Lease) {
-	rounds := make(map[time.Duration][]*extension)
+	rounds := make(map[time.Duration][]interface{ expire() })
+	start := e.q.clock.Now()
+	var together []*Lease
 	for _, l := range leases {
-		timeout := e.q.cfg.timeout(OpExtend, l.TTL())
-		if x := l.startExtend(nil); x != nil {
-			rounds[timeout] = append(rounds[timeout], x)
+		switch {
+		case l.Err() != nil:
+		case l.joins(start):
+			together = append(together, l)
+		default:
+			if x := l.startExtend(nil); x != nil {
+				timeout := e.q.cfg.timeout(OpExtend, l.TTL())
+				rounds[timeout] = append(rounds[timeout], x)
+			}
 		}
+	}
+	timeout := e.q.cfg.timeout(OpExtend, e.q.texts.ttl)
+	for some := range slices.Chunk(together, packetSize) {
+		rounds[timeout] = append(rounds[timeout], e.q.startConvoy(some, start))
 	}
 	for timeout, rs := range rounds {
 		time.AfterFunc(timeout, func() {
@@ -122,6 +135,13 @@ func (e *extender) extend(leases []*Lease) {
 				rd.expire()
 			}
 		})
+	}
+}
+
+// extendAlone starts a round for one lease, whose outcome is sent to result, or planned for if that is nil.
+func (e *extender) extendAlone(l *Lease, result chan<- error) {
+	if x := l.startExtend(result); x != nil {
+		time.AfterFunc(e.q.cfg.timeout(OpExtend, l.TTL()), x.expire)
 	}
 }
 

@@ -463,8 +463,11 @@ func (n *node) settle(r *request, rep reply) {
 	if r.isProbe() {
 		rep.at = n.q.clock.Now()
 	}
-	if r.round != nil {
+	switch {
+	case r.round != nil:
 		r.round.settle(r.slot, rep)
+	case r.convoy != nil:
+		r.convoy.settle(r, rep)
 	}
 }
 

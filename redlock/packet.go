@@ -34,7 +34,7 @@ func (n *node) packet(batch []*request) int {
 
 // isPlain reports whether the request is an extension that changes nothing but the expiry.
 func (r *request) isPlain() bool {
-	return r.op == OpExtend && !r.alone && r.args.spread == "0"
+	return r.op == OpExtend && !r.alone && r.convoy == nil && r.args.spread == "0"
 }
 
 // isPaired reports whether the request is an acquisition or a release that pairsScript can do.
@@ -84,11 +84,7 @@ func parcel(client valkey.Client, g *gated, packet []*request, full bool, words 
 			s, teachable = g.pairs, g.teachable
 		}
 	}
-	keys, args := words[:numkeys], words[numkeys:]
-	if full && teachable {
-		return client.B().Eval().Script(s.text).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build(), words
-	}
-	return client.B().Evalsha().Sha1(s.sha).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build(), words
+	return s.call(client, words, numkeys, full && teachable), words
 }
 
 // isAcquiring reports whether a packet is only for a server that was vouched for.

@@ -27,6 +27,7 @@ type Quorum struct {
 	texts    texts
 	timers   timers
 	calls    *calls
+	convoys  atomic.Uint64
 	counted  bool // no node is a cluster, whose servers do not know of each other's subscribers
 
 	processes processes

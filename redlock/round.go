@@ -32,6 +32,8 @@ type request struct {
 	expires clock.Instant // not sent after this
 	pause   time.Duration // before the next try of a release that failed
 	slot    int           // place in the round
+	convoy  *convoy       // of an extension of several leases; nil for others
+	carried []int         // which leases of the convoy are in the command
 	alone   bool          // was sent together with others, and is to be sent by itself
 	began   clock.Instant // when it was queued; for tracers only
 }
@@ -68,6 +70,7 @@ type reply struct {
 	pttl      time.Duration // holder's TTL, likewise
 	rank      int           // for refused acquires that wait: what joinFunction returned
 	extend    int           // what extendScript answered
+	digits    string        // what extendManyScript answered, for a convoy
 	server    time.Duration // server's clock, for acquires and probes; since 1970
 	record    *record       // of the sequence: for acquires with WithOnce, granted or refused because of it
 	holds     *record       // likewise, for acquires refused because the key is held

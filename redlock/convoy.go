@@ -1,0 +1,171 @@
+package redlock
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+)
+
+// convoy is an extension of several leases in one round: a request to each node carries all of them, and the answer of a node counts for each. It only
+// renews keys that are there. A lease whose key is not there on a node gets an extension of its own, which looks at what is the matter.
+//
+// Leases that want more than a new expiry, or another one than the Quorum's TTL, are extended by themselves; and so are all where somebody traces requests.
+type convoy struct {
+	q      *Quorum
+	leases []*Lease
+	start  clock.Instant
+	began  time.Time // for tracers only
+
+	mu      sync.Mutex
+	replies []reply // guarded by mu
+	tallies []tally // guarded by mu; of the leases
+	expired bool    // guarded by mu; ended by its timeout
+}
+
+// tally is what nodes have said of a lease.
+type tally struct {
+	agreed, missed uint8
+	over           bool // its outcome is certain, or it is extended by itself
+}
+
+// joins reports whether the lease's extension at that time can be one of a convoy.
+func (l *Lease) joins(start clock.Instant) bool {
+	if !l.q.counted || l.q.cfg.tracers.node != nil || l.attempt.cfg.minHold > 0 || l.ttlFrom(start) != l.q.texts.ttl {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return start.Sub(l.spread) < spreadEvery
+}
+
+// startConvoy sends an extension of leases that join.
+func (q *Quorum) startConvoy(leases []*Lease, start clock.Instant) *convoy {
+	c := &convoy{q: q, leases: leases, start: start, replies: make([]reply, len(q.nodes)), tallies: make([]tally, len(leases))}
+	if q.cfg.tracers.extend != nil {
+		c.began = time.Now()
+	}
+	// Batches in flight are of different keys, and this one has many: it counts as one of its own. An extension that overtakes a release finds no key.
+	at := &attempt{keys: &keyset{lock: "convoy " + strconv.FormatUint(q.convoys.Add(1), 10)}}
+	var expires clock.Instant
+	for _, l := range leases {
+		expires = max(expires, clock.Instant(l.deadline.Load()))
+	}
+	for i, n := range q.nodes {
+		r := &request{op: OpExtend, attempt: at, convoy: c, slot: i, args: &q.texts.extend, expires: expires}
+		if !c.began.IsZero() {
+			r.began = start
+		}
+		n.send(r)
+	}
+	return c
+}
+
+// command is extendManyScript for the leases that have not ended. words is a buffer, which is returned as it is then.
+func (c *convoy) command(client valkey.Client, r *request, full bool, words []string) (valkey.Completed, []string) {
+	now := c.q.clock.Now()
+	r.carried, words = r.carried[:0], words[:0]
+	for i, l := range c.leases {
+		if !l.attempt.ended.Load() && now <= clock.Instant(l.deadline.Load()) {
+			r.carried = append(r.carried, i)
+			words = append(words, l.attempt.keys.lock)
+		}
+	}
+	words = append(words, r.args.ttl)
+	for _, i := range r.carried {
+		words = append(words, c.leases[i].attempt.owner)
+	}
+	return extendManyScript.call(client, words, len(r.carried), full), words
+}
+
+// settle takes a node's answer. The first one counts.
+func (c *convoy) settle(r *request, rep reply) {
+	c.mu.Lock()
+	if c.replies[r.slot].verdict != pending {
+		c.mu.Unlock()
+		return
+	}
+	c.replies[r.slot] = rep
+	var certain, odd, late []int
+	if rep.verdict == agreed {
+		certain, odd, late = c.count(r.carried, rep.digits)
+	} else {
+		certain = c.miss()
+	}
+	c.mu.Unlock()
+	c.finish(certain)
+	for _, i := range odd {
+		c.q.extender.extendAlone(c.leases[i], nil)
+	}
+	for _, i := range late {
+		c.q.extender.extendAlone(c.leases[i], make(chan error, 1)) // the next one is planned already
+	}
+}
+
+// count adds an answer. It returns the leases whose outcome is certain now, and those whose key is not there, odd ones before and late ones after their
+// outcome was certain. Called with mu held.
+func (c *convoy) count(carried []int, digits string) (certain, odd, late []int) {
+	for k, i := range carried {
+		t := &c.tallies[i]
+		switch {
+		case digits[k] == '1':
+			if t.agreed++; !t.over && int(t.agreed) >= c.q.need {
+				t.over = true
+				certain = append(certain, i)
+			}
+		case t.over:
+			late = append(late, i)
+		default:
+			t.over = true
+			odd = append(odd, i)
+		}
+	}
+	return certain, odd, late
+}
+
+// miss counts a node without an answer, and returns the leases whose outcome is certain now. Called with mu held.
+func (c *convoy) miss() (certain []int) {
+	for i := range c.tallies {
+		t := &c.tallies[i]
+		if t.missed++; !t.over && int(t.missed) > len(c.replies)-c.q.need {
+			t.over = true
+			certain = append(certain, i)
+		}
+	}
+	return certain
+}
+
+// expire ends the convoy: nodes that have not answered by now are taken for lost.
+func (c *convoy) expire() {
+	c.mu.Lock()
+	c.expired = true
+	var certain []int
+	for i := range c.tallies {
+		if t := &c.tallies[i]; !t.over {
+			t.over = true
+			certain = append(certain, i)
+		}
+	}
+	c.mu.Unlock()
+	c.finish(certain)
+}
+
+// finish applies the outcome to leases for which it is certain.
+func (c *convoy) finish(leases []int) {
+	for _, i := range leases {
+		l := c.leases[i]
+		c.mu.Lock()
+		o := outcome{agreed: int(c.tallies[i].agreed), expired: c.expired}
+		if o.success = o.agreed >= c.q.need; !o.success || !c.began.IsZero() {
+			o.replies = slices.Clone(c.replies)
+		}
+		c.mu.Unlock()
+		margin, err := l.apply(o, c.start, l.TTL())
+		l.traceExtend(o, c.began, margin, err)
+		c.q.extender.plan(l, err, c.start)
+	}
+}

@@ -1,0 +1,264 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+// convoyed acquires key0, key1 and so on, which the Quorum extends, and waits until their tokens have been spread and they travel together.
+func convoyed(t *testing.T, q *redlock.Quorum, n int, opts ...redlock.LeaseOption) []*redlock.Lease {
+	t.Helper()
+	leases := make([]*redlock.Lease, n)
+	var busy sync.WaitGroup
+	for i := range leases {
+		busy.Go(func() {
+			var err error
+			leases[i], err = q.TryAcquire(t.Context(), fmt.Sprint("key", i), opts...)
+			assert.NoError(t, err)
+		})
+	}
+	busy.Wait()
+	require.False(t, t.Failed())
+	time.Sleep(2 * ttl)
+	return leases
+}
+
+// stay checks for some time that all leases are valid, and that their keys are on these nodes.
+func stay(t *testing.T, leases []*redlock.Lease, fleet *redlocktest.Fleet, nodes ...int) {
+	t.Helper()
+	for range 8 {
+		time.Sleep(ttl / 2)
+		for i, l := range leases {
+			require.NoError(t, l.Err(), "lease %d", i)
+			for _, j := range nodes {
+				_, held := fleet.Node(j).Get(lockOf(l))
+				require.True(t, held, "lease %d on node %d", i, j)
+			}
+		}
+	}
+}
+
+// A request to each node extends many leases.
+func TestConvoyExtendsManyLeases(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		const many, extensions = 600, 12
+		leases := convoyed(t, open(t, fleet), many)
+		before := commands(fleet, make([]int, 3))
+		stay(t, leases, fleet, 0, 1, 2)
+		for i, n := range commands(fleet, before) {
+			require.Less(t, n, many*extensions/10, "in four TTLs, on node %d", i)
+		}
+	})
+}
+
+// A key that is gone on one node is put back, and one that is somebody else's there is left alone. Where a quorum has lost a key its lease ends, and no other.
+func TestConvoyWithKeysThatAreNotThere(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		leases := convoyed(t, open(t, fleet), 50)
+		const gone, taken, lost, emptied = 3, 5, 7, 9
+		ask(t, fleet, 0, "DEL", lockOf(leases[gone]))
+		set(t, fleet.Node(1), lockOf(leases[taken]), "somebody else")
+		for i := range 2 {
+			set(t, fleet.Node(i), lockOf(leases[lost]), "somebody else")
+			ask(t, fleet, i, "DEL", lockOf(leases[emptied]))
+		}
+		time.Sleep(ttl)
+		for i, l := range leases {
+			if i == lost || i == emptied {
+				require.ErrorIs(t, l.Err(), redlock.ErrLost, "%d", i)
+				require.ErrorContains(t, l.Err(), "no longer holds it")
+				continue
+			}
+			require.NoError(t, l.Err(), "%d", i)
+			for j, n := range fleet.Nodes() {
+				owner, held := n.Get(lockOf(l))
+				require.True(t, held)
+				require.Equal(t, i == taken && j == 1, owner == "somebody else")
+			}
+		}
+		stay(t, append(leases[:lost:lost], leases[emptied+1:]...), fleet, 0, 2)
+	})
+}
+
+// A key that is gone on a node that answers when a quorum has is put back too.
+func TestConvoyWithAKeyThatIsGoneOnASlowNode(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		leases := convoyed(t, open(t, fleet), 50)
+		fleet.Node(0).SetDelay(time.Millisecond)
+		ask(t, fleet, 0, "DEL", lockOf(leases[3]))
+		time.Sleep(ttl)
+		stay(t, leases, fleet, 0, 1, 2)
+	})
+}
+
+// Nodes that do not answer cost no lease while a quorum does, however they fail; and all of them when none is left, in time and with the reason.
+func TestConvoyWithNodesThatFail(t *testing.T) {
+	for name, fail := range map[string]func(*redlocktest.Node) error{
+		"killed": (*redlocktest.Node).Kill,
+		"frozen": (*redlocktest.Node).Freeze,
+		"slow":   func(n *redlocktest.Node) error { n.SetDelay(ttl); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				leases := convoyed(t, open(t, fleet), 50)
+				require.NoError(t, fail(fleet.Node(0)))
+				stay(t, leases, fleet, 1, 2)
+				require.NoError(t, fail(fleet.Node(1)))
+				failed := time.Now()
+				for i, l := range leases {
+					<-l.Context().Done()
+					require.ErrorIs(t, l.Err(), redlock.ErrLost)
+					require.ErrorContains(t, l.Err(), "no quorum to extend", "%d", i)
+				}
+				require.LessOrEqual(t, time.Since(failed), ttl)
+				require.Greater(t, time.Since(failed), ttl/2)
+			})
+		})
+	}
+}
+
+// A node that was emptied and does not vote gets no key back, and the others go on; one that votes again has them all soon.
+func TestConvoyWithANodeThatWasRestarted(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		leases := convoyed(t, open(t, fleet), 50)
+		require.NoError(t, fleet.Node(0).Restart(false))
+		stay(t, leases, fleet, 1, 2)
+		time.Sleep(time.Minute)
+		stay(t, leases, fleet, 0, 1, 2)
+	})
+}
+
+// Servers that have forgotten their scripts learn what they need.
+func TestConvoyAfterAScriptFlush(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		leases := convoyed(t, open(t, fleet), 50)
+		for _, n := range fleet.Nodes() {
+			n.FlushScripts()
+		}
+		stay(t, leases, fleet, 0, 1, 2)
+	})
+}
+
+// What is released while others are extended is free, and stays so.
+func TestConvoyWithReleases(t *testing.T) {
+	for _, delay := range []time.Duration{0, far} {
+		t.Run(fmt.Sprint(delay), func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				for _, n := range fleet.Nodes() {
+					n.SetDelay(delay)
+				}
+				leases := convoyed(t, open(t, fleet), 200)
+				var busy sync.WaitGroup
+				for _, l := range leases[:100] {
+					busy.Go(func() { assert.NoError(t, l.Release(t.Context())) })
+					time.Sleep(ttl / 50)
+				}
+				busy.Wait()
+				time.Sleep(far)
+				for range 4 {
+					for i, l := range leases[:100] {
+						for j, n := range fleet.Nodes() {
+							_, held := n.Get(lockOf(l))
+							require.False(t, held, "lease %d on node %d", i, j)
+						}
+					}
+					time.Sleep(ttl / 4)
+				}
+				stay(t, leases[100:], fleet, 0, 1, 2)
+			})
+		})
+	}
+}
+
+// Leases that want more travel by themselves: another TTL, a minimum hold, an end.
+func TestConvoyLeavesOutWhatIsMore(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		leases := convoyed(t, q, 20)
+		short, err := q.TryAcquire(t.Context(), "short", redlock.WithTTL(ttl/2))
+		require.NoError(t, err)
+		brief, err := q.TryAcquire(t.Context(), "brief", redlock.WithMaxHold(3*ttl))
+		require.NoError(t, err)
+		manual, err := q.TryAcquire(t.Context(), "manual", redlock.WithoutAutoExtend())
+		require.NoError(t, err)
+		end := time.Now().Add(3 * ttl)
+		for range 10 {
+			time.Sleep(ttl / 4)
+			for _, n := range fleet.Nodes() {
+				require.LessOrEqual(t, n.TTL(lockOf(short)), ttl/2)
+				require.LessOrEqual(t, n.TTL(lockOf(brief)), time.Until(end)+ttl/10)
+			}
+		}
+		require.ErrorIs(t, manual.Err(), redlock.ErrLost)
+		<-brief.Context().Done()
+		require.WithinRange(t, time.Now(), end.Add(-ttl/10), end)
+		stay(t, append(leases, short), fleet, 0, 1, 2)
+	})
+}
+
+// Who traces extensions hears of each, with what the nodes said.
+func TestConvoyIsTraced(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tracer := &extendTracer{}
+		leases := convoyed(t, open(t, fleet, redlock.WithTracer(tracer)), 20)
+		require.NoError(t, fleet.Node(0).Kill())
+		tracer.take()
+		time.Sleep(ttl)
+		seen := make(map[*redlock.Lease]int)
+		for _, d := range tracer.take() {
+			seen[d.Lease]++
+			require.NoError(t, d.Err)
+			require.Equal(t, d.Lease.Key(), d.Key)
+			require.Equal(t, 2, d.Extended)
+			require.Greater(t, d.Margin, time.Duration(0))
+			for _, a := range d.Answers {
+				require.Equal(t, a.Node != fleet.Nodes()[0].URL()[len("valkey://"):], a.OK, "%+v", a)
+			}
+		}
+		for _, l := range leases {
+			require.GreaterOrEqual(t, seen[l], 2)
+		}
+		require.NoError(t, fleet.Node(1).Kill())
+		time.Sleep(ttl / 2)
+		failed := tracer.take()
+		require.GreaterOrEqual(t, len(failed), len(leases))
+		for _, d := range failed {
+			require.ErrorIs(t, d.Err, redlock.ErrNoQuorum)
+			require.Less(t, d.Duration, time.Millisecond, "it is certain at once")
+		}
+	})
+}
+
+// extendTracer keeps what it is told.
+type extendTracer struct {
+	mu   sync.Mutex
+	seen []redlock.TraceExtendData
+}
+
+func (e *extendTracer) TraceExtend(_ context.Context, data redlock.TraceExtendData) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.seen = append(e.seen, data)
+}
+
+func (e *extendTracer) take() []redlock.TraceExtendData {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	seen := e.seen
+	e.seen = nil
+	return seen
+}
+
+func (*extendTracer) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
+	return ctx
+}
+func (*extendTracer) TraceAcquireEnd(context.Context, redlock.TraceAcquireEndData) {}
