@@ -15,8 +15,8 @@ import (
 const extendJitter = 0.1
 
 // extendSlack is how much early, as a part of its interval, a lease may be extended to share a batch with one that is due. Many leases
-// then are extended some thirty times in an interval, whatever their number.
-const extendSlack = 32
+// then are extended some sixteen times in an interval, whatever their number.
+const extendSlack = 16
 
 // extender extends all leases of a Quorum: one goroutine and one timer, whatever their number. What is due
 // together reaches each node in one batch.
@@ -254,6 +254,7 @@ func (l *Lease) apply(o outcome, start clock.Instant, ttl time.Duration) (margin
 	l.lastErr = nil
 	if next := min(start.Add(ttl-l.allowance()), l.latest); next > clock.Instant(l.deadline.Load()) {
 		l.deadline.Store(int64(next))
+		l.timer.Reset(next.Sub(l.q.clock.Now())) // or the timers of many leases would wake the process all the time, for nothing
 	}
 	return margin, nil
 }

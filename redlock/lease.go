@@ -33,7 +33,7 @@ type Lease struct {
 	final    atomic.Pointer[final] // set once, when the lease ends
 
 	mu        sync.Mutex
-	timer     *time.Timer   // guarded by mu; fires at the deadline as it was when the timer was set
+	timer     *time.Timer   // guarded by mu; fires at the deadline
 	lastErr   error         // guarded by mu; last extension, if it failed
 	spread    clock.Instant // guarded by mu; when the fencing token was last sent with an extension
 	releasing chan struct{} // guarded by mu; set by the first Release, closed when it is done
@@ -144,7 +144,7 @@ func (l *Lease) Err() error {
 	return l.final.Load().err
 }
 
-// expire runs at what was the deadline when the timer was set.
+// expire runs at the deadline, or before it where the deadline was moved meanwhile.
 func (l *Lease) expire() {
 	if l.final.Load() != nil {
 		return

@@ -243,3 +243,55 @@ var flightMutants = []Mutant{
 		Checks: []Check{tests(redlock, "TestCloseWithBatchesInFlight")},
 	},
 }
+
+// convoyMutants break extensions of many leases in one round.
+var convoyMutants = []Mutant{
+	{
+		Name:   "convoy-for-all",
+		Rule:   "A token that is to be spread, a minimum hold and another TTL have extensions of their own.",
+		File:   "redlock/convoy.go",
+		Old:    "return start.Sub(l.spread) < spreadEvery",
+		New:    "return true",
+		Checks: []Check{tests(redlock, "TestWhoJoinsAConvoy")},
+	},
+	{
+		Name:   "convoy-before-the-quorum",
+		Rule:   "A lease is extended when a quorum of nodes has extended it.",
+		File:   "redlock/convoy.go",
+		Old:    "int(t.agreed) >= c.q.need {",
+		New:    "int(t.agreed) >= 1 {",
+		Checks: []Check{tests(redlock, "TestConvoyIsTraced")},
+	},
+	{
+		Name:   "convoy-loses-the-odd",
+		Rule:   "A lease whose key is not there on a node is extended by itself.",
+		File:   "redlock/convoy.go",
+		Old:    "odd = append(odd, i)",
+		New:    "_ = odd",
+		Checks: []Check{tests(redlock, "TestConvoyWithKeysThatAreNotThere")},
+	},
+	{
+		Name:   "convoy-ignores-the-late",
+		Rule:   "A key that is gone on a node that answers late is put back too.",
+		File:   "redlock/convoy.go",
+		Old:    "late = append(late, i)",
+		New:    "_ = late",
+		Checks: []Check{tests(redlock, "TestConvoyWithAKeyThatIsGoneOnASlowNode")},
+	},
+	{
+		Name:   "convoy-carries-the-ended",
+		Rule:   "A lease that has ended is not extended.",
+		File:   "redlock/convoy.go",
+		Old:    "!l.attempt.ended.Load() && now <= clock.Instant(l.deadline.Load())",
+		New:    "now >= 0",
+		Checks: []Check{tests(redlock, "TestConvoyLeavesTheEndedBehind")},
+	},
+	{
+		Name:   "convoy-waits-for-the-dead",
+		Rule:   "That no quorum will answer is certain as soon as it is.",
+		File:   "redlock/convoy.go",
+		Old:    "if t.missed++; !t.over && ",
+		New:    "if t.missed++; false && ",
+		Checks: []Check{tests(redlock, "TestConvoyIsTraced")},
+	},
+}

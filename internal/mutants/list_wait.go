@@ -3,7 +3,7 @@ package main
 import "slices"
 
 // waitMutants break how those who wait get their turn, and what is sent together.
-var waitMutants = slices.Concat(wakeMutants, waitQueueMutants, packetMutants, pairsMutants, flightMutants)
+var waitMutants = slices.Concat(wakeMutants, waitQueueMutants, packetMutants, pairsMutants, flightMutants, convoyMutants)
 
 // wakeMutants break how a waiter wakes.
 var wakeMutants = []Mutant{
