@@ -43,11 +43,16 @@ func (r *request) command(client valkey.Client, g *gated, full bool, words []str
 	words = r.keys(words[:0])
 	n := len(words)
 	words = r.arguments(words, g)
-	keys, args := words[:n], words[n:]
-	if full && teachable {
-		return client.B().Eval().Script(s.text).Numkeys(int64(n)).Key(keys...).Arg(args...).Build(), words
+	return s.call(client, words, n, full && teachable), words
+}
+
+// call is a call of the script with words, of which the first are keys: with its text, or with what a server knows it by.
+func (s *script) call(client valkey.Client, words []string, numkeys int, full bool) valkey.Completed {
+	keys, args := words[:numkeys], words[numkeys:]
+	if full {
+		return client.B().Eval().Script(s.text).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
 	}
-	return client.B().Evalsha().Sha1(s.sha).Numkeys(int64(n)).Key(keys...).Arg(args...).Build(), words
+	return client.B().Evalsha().Sha1(s.sha).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
 }
 
 // isProbe reports whether the request asks a server about itself.

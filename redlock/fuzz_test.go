@@ -127,6 +127,7 @@ func FuzzReply(f *testing.F) {
 			{"bibb", "host/AAAAAAAAAAAAAAAAAAAAAA|9000|1780000000|5"}, {"bibb", "x|-1|-1|-1"}, {"bib", "host|9000|17"}, {"bi", "a|1"},
 			{"bb", "1780000000|5"}, {"bb", "99999999999999999999|1000000"}, {"i", "1"}, {"i", "3"}, {"i", "-1"}, {"i", "9223372036854775807"},
 			{"n", ""}, {"e", "ERR x"}, {"s", "OK"}, {"", ""}, {"nnnn", "|||"},
+			{"bbbb", "1780000000|5|1|17"}, {"bbbe", "1780000000|5|0|OOM"}, {"bbb", "1780000000|5|11"}, {"bbbbb", "1780000000|5||17|18"}, {"b", "10"},
 		} {
 			f.Add(uint8(op), seed[0], seed[1])
 		}
@@ -143,7 +144,11 @@ func FuzzReply(f *testing.F) {
 		case "time":
 			r.attempt = timeProbe
 		}
-		rep, err := r.parse(server.ask(t, encode(shape, values)))
+		result := server.ask(t, encode(shape, values))
+		for _, packet := range [][]*request{{{op: OpAcquire}, {op: OpRelease}}, {{op: OpExtend}, {op: OpExtend}}} {
+			require.Len(t, open(packet, result, nil), len(packet))
+		}
+		rep, err := r.parse(result)
 		if err != nil {
 			require.False(t, isTimeout(err) || isBroken(err), "an answer, however odd, is no broken connection: %v", err)
 			require.NotEmpty(t, (&NodeError{Node: "n:1", Op: r.op, Err: diagnose(err)}).Error())
