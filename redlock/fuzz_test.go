@@ -117,6 +117,31 @@ func FuzzInfo(f *testing.F) {
 	})
 }
 
+// An answer to a packet has one for each of its requests, of its kind, or it is none.
+func TestOddAnswersToAPacket(t *testing.T) {
+	packet := []*request{{op: OpAcquire}, {op: OpRelease}}
+	server := startReplier(t)
+	for _, test := range []struct {
+		shape, values string
+		understood    bool
+	}{
+		{"bbbb", "1780000000|5|1|17", true},
+		{"bbb", "1780000000|5|11", false},
+		{"bbbbb", "1780000000|5||17|18", false},
+		{"bbbb", "1780000000|5|11|17", false},
+		{"bbb", "1780000000|5|1", false},
+		{"bb", "1780000000|5", false},
+		{"b", "17", false},
+	} {
+		answers := open(packet, server.ask(t, encode(test.shape, test.values)), nil)
+		require.Len(t, answers, 2)
+		for _, a := range answers {
+			require.Equal(t, test.understood, a.err == nil, "%+v: %v", test, a.err)
+			require.Equal(t, !test.understood, a.alone, "%+v", test)
+		}
+	}
+}
+
 // A reply of any shape is understood or refused. shape has a letter for each element: b(ulk), s(imple), i(nteger),
 // n(il), e(rror); more than one letter make an array.
 func FuzzReply(f *testing.F) {
