@@ -56,6 +56,20 @@ func TestClockWatch(t *testing.T) {
 	}
 }
 
+// Of two batches that were in flight together the one whose answers came first may be looked at second, and the other may have been slow on its
+// way there or back.
+func TestClockWatchOutOfOrder(t *testing.T) {
+	at := func(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+	for _, slow := range []float64{10.1, 609.9} { // on its way back, or there
+		for _, other := range []float64{11.1, 18.9} {
+			var w clockWatch
+			require.Zero(t, w.observe(clock.Instant(at(0)), clock.Instant(at(1)), at(0.5), 0.01))
+			require.Zero(t, w.observe(clock.Instant(at(10)), clock.Instant(at(610)), at(slow), 0.01))
+			require.Zero(t, w.observe(clock.Instant(at(11)), clock.Instant(at(19)), at(other), 0.01), "after %v: %v", slow, other)
+		}
+	}
+}
+
 // Steps below the allowance must not add up with every look to more than the drift explains.
 func TestClockWatchSeesACreepingClock(t *testing.T) {
 	for _, test := range []struct {

@@ -49,7 +49,7 @@ func (r *request) command(client valkey.Client, g *gated, full bool, words []str
 	return s.call(client, words, n, full && teachable), words
 }
 
-// call is a call of the script with words of which the first are keys.
+// call is a call of the script with words, of which the first are keys: with its text, or with what a server knows it by.
 func (s *script) call(client valkey.Client, words []string, numkeys int, full bool) valkey.Completed {
 	keys, args := words[:numkeys], words[numkeys:]
 	if full {

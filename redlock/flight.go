@@ -1,23 +1,12 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
-	"time"
 
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/clock"
-)
-
-// A node that is near gets one batch after the other: whatever is queued while one is on its way is the next one, and the more callers there
-// are, the larger batches become and the less each request costs. To a node that is far this would add half a round trip to each request, so there several
-// batches are in flight, of different keys.
-
-const (
-	// nearTrip is a round trip within a machine or a rack, at most.
-	nearTrip = 500 * time.Microsecond
-	// maxAloft is how many batches are in flight at most.
-	maxAloft = 4
 )
 
 // flight is a batch on its way to a node and back.
@@ -50,137 +39,123 @@ func (f *flight) fly(c *clock.Clock) {
 	f.received = c.Now()
 }
 
-// sendAloft sends what is queued, as far as the node is far and enough of its flights are back; and reports whether that is so, or some are
-// aloft. A caller's client may spread batches over connections of its own, and what it does with one that is silent is not known, so it has one in flight.
-func (n *node) sendAloft() bool {
-	most := n.trip.flights()
-	if n.connect == nil || most == 1 && len(n.aloft) == 0 {
+// load makes the commands of a flight.
+func (n *node) load(f *flight, batch []*request, second bool) {
+	f.batch, f.second, f.gated = batch, second, n.gate.open
+	f.commands, f.sizes = f.commands[:0], f.sizes[:0]
+	for rest := batch; len(rest) > 0; {
+		size := n.packet(rest)
+		var command valkey.Completed
+		if size > 1 {
+			command, n.words = parcel(f.client, n.gate.open, rest[:size], second, n.words)
+		} else {
+			command, n.words = rest[0].command(f.client, n.gate.open, second, n.words)
+		}
+		f.commands, f.sizes = append(f.commands, command), append(f.sizes, size)
+		rest = rest[size:]
+	}
+}
+
+// settleAll settles the requests of a flight, all but those that it returns because they are worth
+// sending once more: those whose script the server does not know (it is new, restarted, or was flushed), and those
+// whose connection had broken while it was idle. An acquisition is never repeated on another connection, because the
+// server behind that may have lost what the first one promised, and a server that does not know an acquisition's
+// script must be vouched for first. single are requests that were sent together and are to be sent alone. broken is why the node did not answer, if it
+// did not.
+func (n *node) settleAll(f *flight) (again, single []*request, broken error) {
+	batch, second := f.batch, f.second
+	stranger := false // answers, but does not know what was only given to the process vouched for
+	for c, size := range f.sizes {
+		packet := batch[:size]
+		batch = batch[size:]
+		n.found = open(packet, f.results[c], n.found[:0])
+		for i, r := range packet {
+			a := &n.found[i]
+			if a.alone {
+				r.alone = true
+				single = append(single, r)
+				continue
+			}
+			err := a.err
+			if err == nil {
+				err = n.gate.check(r, a.reply, f.sent, f.received)
+			}
+			if err != nil && isNoScript(err) && n.gate.open != nil && n.gate.open == f.gated && (r.isGated() || r.op == OpExtend && size == 1) && (second || !n.gate.open.teaches()) {
+				stranger = true
+			}
+			if err != nil && n.gate.open != nil && isDemoted(err) {
+				stranger = true
+			}
+			if err != nil && isBroken(err) {
+				n.gate.inspectAt = min(n.gate.inspectAt, f.received.Add(n.q.cfg.retryMax)) // another process may answer next
+			}
+			switch {
+			case err == nil:
+				n.settle(r, a.reply)
+			case !second && r.op != opJoin && (isNoScript(err) || r.repeatable() && isBroken(err)):
+				again = append(again, r)
+				f.commands = nil
+			default:
+				if !isServerError(err) {
+					broken = err
+					f.commands = nil // the client may still have it
+				}
+				n.fail(r, err)
+			}
+		}
+	}
+	if stranger {
+		n.gate.shut()
+	}
+	if broken == nil {
+		n.trip.observe(f)
+	}
+	f.batch, f.results = nil, nil
+	if len(again) == 0 {
+		n.report(broken)
+	}
+	return again, single, broken
+}
+
+// deliver sends requests and settles them. It returns why the node did not answer, if it did not.
+func (n *node) deliver(f *flight, batch []*request) error {
+	n.load(f, batch, false)
+	f.fly(n.q.clock)
+	return n.unload(f)
+}
+
+// unload settles the requests of a flight that is back, and sends those once more that are worth it.
+func (n *node) unload(f *flight) (broken error) {
+	single, broken := n.unloadTwice(f)
+	if n.reload(f, single, false) {
+		_, why := n.unloadTwice(f)
+		broken = cmp.Or(broken, why)
+	}
+	return broken
+}
+
+// unloadTwice returns requests that were sent together and are to be sent alone.
+func (n *node) unloadTwice(f *flight) (single []*request, broken error) {
+	again, single, broken := n.settleAll(f)
+	if n.reload(f, again, true) {
+		var more []*request
+		_, more, broken = n.settleAll(f)
+		single = append(single, more...)
+	}
+	return single, broken
+}
+
+// reload sends requests of a flight once more, and reports whether there are any that still may be. What was released meanwhile must not be sent after
+// its release.
+func (n *node) reload(f *flight, batch []*request, second bool) bool {
+	if client := n.client.Load(); client != nil {
+		f.client = *client
+	}
+	batch = n.gate.admit(f.ctx, f.client, n.wanted(batch, false))
+	if len(batch) == 0 {
 		return false
 	}
-	for len(n.aloft) < most {
-		f := &flight{}
-		if f.taken = n.takeFree(); len(f.taken) == 0 {
-			break
-		}
-		live, probes, err := n.ready(f.taken, f)
-		if live = append(live, probes...); len(live) == 0 {
-			n.finish(f)
-			if err != nil {
-				n.failQueued(err)
-			}
-			continue
-		}
-		n.load(f, live, false)
-		f.done = make(chan struct{})
-		n.aloft = append(n.aloft, f)
-		go func() {
-			defer close(f.done)
-			f.fly(n.q.clock)
-		}()
-	}
+	n.load(f, batch, second)
+	f.fly(n.q.clock)
 	return true
-}
-
-// takeFree takes requests out of the queue whose keys are not aloft: those that ask the server about itself, or others. It looks at as many as are
-// worth it, for all callers wait meanwhile.
-func (n *node) takeFree() (free []*request) {
-	const look = 8 * maxBatch
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	kept := n.queue[:0]
-	for i, r := range n.queue {
-		if len(free) == maxBatch || i == look {
-			kept = append(kept, n.queue[i:]...)
-			break
-		}
-		if n.busy[r.attempt.keys.lock] > 0 || len(free) > 0 && r.isProbe() != free[0].isProbe() {
-			kept = append(kept, r)
-		} else {
-			free = append(free, r)
-		}
-	}
-	clear(n.queue[len(kept):])
-	n.queue = kept
-	for _, r := range free {
-		n.busy[r.attempt.keys.lock]++
-	}
-	return free
-}
-
-// failQueued fails what would wait for the node in vain.
-func (n *node) failQueued(err error) {
-	batch := n.take()
-	for _, r := range batch {
-		n.fail(r, err)
-	}
-	n.recycle(batch)
-}
-
-// landing is closed when the oldest flight is back; nil while none is aloft.
-func (n *node) landing() <-chan struct{} {
-	if len(n.aloft) == 0 {
-		return nil
-	}
-	return n.aloft[0].done
-}
-
-// land settles the oldest flight, which is back. Where it got no answer in time the connection is given up, which valkey-go does by itself only as long as
-// that carries one batch at a time.
-func (n *node) land(f *flight) {
-	n.aloft = append(n.aloft[:0], n.aloft[1:]...)
-	flown := f.client
-	err := n.unload(f)
-	if client := n.client.Load(); err != nil && isTimeout(err) && client != nil && *client == flown {
-		n.client.Store(nil)
-		n.dials.Go(flown.Close)
-	}
-	n.finish(f)
-}
-
-// landAll waits for all flights.
-func (n *node) landAll() {
-	for len(n.aloft) > 0 {
-		<-n.landing()
-		n.land(n.aloft[0])
-	}
-}
-
-func (n *node) finish(f *flight) {
-	f.limit.stop()
-	for _, r := range f.taken {
-		key := r.attempt.keys.lock
-		if n.busy[key]--; n.busy[key] == 0 {
-			delete(n.busy, key)
-		}
-	}
-}
-
-// roundTrip is how long a batch takes, less what the server works on it: the least of the last seconds, as a busy machine adds to it and nothing takes
-// away.
-type roundTrip struct {
-	least, before time.Duration // of this span of time and of the one before it
-	until         clock.Instant // of this span; 0 before the first batch
-}
-
-const (
-	tripSpan = 5 * time.Second
-	// tripWork is about what a request costs a server.
-	tripWork = 4 * time.Microsecond
-)
-
-func (t *roundTrip) observe(f *flight) {
-	took := max(f.received.Sub(f.sent)-time.Duration(len(f.batch))*tripWork, 0)
-	switch {
-	case t.until == 0:
-		t.least, t.before, t.until = took, took, f.received.Add(tripSpan)
-	case f.received >= t.until:
-		t.least, t.before, t.until = took, t.least, f.received.Add(tripSpan)
-	default:
-		t.least = min(t.least, took)
-	}
-}
-
-// flights is how many batches may be in flight.
-func (t *roundTrip) flights() int {
-	return min(1+int(min(t.least, t.before)/nearTrip), maxAloft)
 }

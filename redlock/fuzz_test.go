@@ -117,6 +117,31 @@ func FuzzInfo(f *testing.F) {
 	})
 }
 
+// An answer to a packet has one for each of its requests, of its kind, or it is none.
+func TestOddAnswersToAPacket(t *testing.T) {
+	packet := []*request{{op: OpAcquire}, {op: OpRelease}}
+	server := startReplier(t)
+	for _, test := range []struct {
+		shape, values string
+		understood    bool
+	}{
+		{"bbbb", "1780000000|5|1|17", true},
+		{"bbb", "1780000000|5|11", false},
+		{"bbbbb", "1780000000|5||17|18", false},
+		{"bbbb", "1780000000|5|11|17", false},
+		{"bbb", "1780000000|5|1", false},
+		{"bb", "1780000000|5", false},
+		{"b", "17", false},
+	} {
+		answers := open(packet, server.ask(t, encode(test.shape, test.values)), nil)
+		require.Len(t, answers, 2)
+		for _, a := range answers {
+			require.Equal(t, test.understood, a.err == nil, "%+v: %v", test, a.err)
+			require.Equal(t, !test.understood, a.alone, "%+v", test)
+		}
+	}
+}
+
 // A reply of any shape is understood or refused. shape has a letter for each element: b(ulk), s(imple), i(nteger),
 // n(il), e(rror); more than one letter make an array.
 func FuzzReply(f *testing.F) {
@@ -127,6 +152,7 @@ func FuzzReply(f *testing.F) {
 			{"bibb", "host/AAAAAAAAAAAAAAAAAAAAAA|9000|1780000000|5"}, {"bibb", "x|-1|-1|-1"}, {"bib", "host|9000|17"}, {"bi", "a|1"},
 			{"bb", "1780000000|5"}, {"bb", "99999999999999999999|1000000"}, {"i", "1"}, {"i", "3"}, {"i", "-1"}, {"i", "9223372036854775807"},
 			{"n", ""}, {"e", "ERR x"}, {"s", "OK"}, {"", ""}, {"nnnn", "|||"},
+			{"bbbb", "1780000000|5|1|17"}, {"bbbe", "1780000000|5|0|OOM"}, {"bbb", "1780000000|5|11"}, {"bbbbb", "1780000000|5||17|18"}, {"b", "10"},
 		} {
 			f.Add(uint8(op), seed[0], seed[1])
 		}
@@ -143,7 +169,11 @@ func FuzzReply(f *testing.F) {
 		case "time":
 			r.attempt = timeProbe
 		}
-		rep, err := r.parse(server.ask(t, encode(shape, values)))
+		result := server.ask(t, encode(shape, values))
+		for _, packet := range [][]*request{{{op: OpAcquire}, {op: OpRelease}}, {{op: OpExtend}, {op: OpExtend}}} {
+			require.Len(t, open(packet, result, nil), len(packet))
+		}
+		rep, err := r.parse(result)
 		if err != nil {
 			require.False(t, isTimeout(err) || isBroken(err), "an answer, however odd, is no broken connection: %v", err)
 			require.NotEmpty(t, (&NodeError{Node: "n:1", Op: r.op, Err: diagnose(err)}).Error())

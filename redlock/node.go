@@ -230,49 +230,6 @@ func (n *node) ready(batch []*request, f *flight) (live, probes []*request, err 
 	return live, probes, nil
 }
 
-// deliver sends requests and settles them. It returns why the node did not answer, if it did not.
-func (n *node) deliver(f *flight, batch []*request) error {
-	n.load(f, batch, false)
-	f.fly(n.q.clock)
-	return n.unload(f)
-}
-
-// unload settles the requests of a flight that is back, and sends those once more that are worth it.
-func (n *node) unload(f *flight) (broken error) {
-	single, broken := n.unloadTwice(f)
-	if n.reload(f, single, false) {
-		_, why := n.unloadTwice(f)
-		broken = cmp.Or(broken, why)
-	}
-	return broken
-}
-
-// unloadTwice returns requests that were sent together and are to be sent alone.
-func (n *node) unloadTwice(f *flight) (single []*request, broken error) {
-	again, single, broken := n.settleAll(f)
-	if n.reload(f, again, true) {
-		var more []*request
-		_, more, broken = n.settleAll(f)
-		single = append(single, more...)
-	}
-	return single, broken
-}
-
-// reload sends requests of a flight once more, and reports whether there are any that still may be. What was released meanwhile must not be sent after
-// its release.
-func (n *node) reload(f *flight, batch []*request, second bool) bool {
-	if client := n.client.Load(); client != nil {
-		f.client = *client
-	}
-	batch = n.gate.admit(f.ctx, f.client, n.wanted(batch, false))
-	if len(batch) == 0 {
-		return false
-	}
-	n.load(f, batch, second)
-	f.fly(n.q.clock)
-	return true
-}
-
 // wanted settles the requests whose attempt has ended or whose time has passed, and returns the others. With join, those that wait go on as what
 // joins the queue; later that could follow what has left it.
 func (n *node) wanted(batch []*request, join bool) []*request {
@@ -299,84 +256,6 @@ func (n *node) wanted(batch []*request, join bool) []*request {
 		}
 	}
 	return kept
-}
-
-// load makes the commands of a flight.
-func (n *node) load(f *flight, batch []*request, second bool) {
-	f.batch, f.second, f.gated = batch, second, n.gate.open
-	f.commands, f.sizes = f.commands[:0], f.sizes[:0]
-	for rest := batch; len(rest) > 0; {
-		size := n.packet(rest)
-		var command valkey.Completed
-		if size > 1 {
-			command, n.words = parcel(f.client, n.gate.open, rest[:size], second, n.words)
-		} else {
-			command, n.words = rest[0].command(f.client, n.gate.open, second, n.words)
-		}
-		f.commands, f.sizes = append(f.commands, command), append(f.sizes, size)
-		rest = rest[size:]
-	}
-}
-
-// settleAll settles the requests of a flight, all but those that it returns because they are worth
-// sending once more: those whose script the server does not know (it is new, restarted, or was flushed), and those
-// whose connection had broken while it was idle. An acquisition is never repeated on another connection, because the
-// server behind that may have lost what the first one promised, and a server that does not know an acquisition's
-// script must be vouched for first. single are requests that were sent together and are to be sent alone. broken is why the node did not answer, if it
-// did not.
-func (n *node) settleAll(f *flight) (again, single []*request, broken error) {
-	batch, second := f.batch, f.second
-	stranger := false // answers, but does not know what was only given to the process vouched for
-	for c, size := range f.sizes {
-		packet := batch[:size]
-		batch = batch[size:]
-		n.found = open(packet, f.results[c], n.found[:0])
-		for i, r := range packet {
-			a := &n.found[i]
-			if a.alone {
-				r.alone = true
-				single = append(single, r)
-				continue
-			}
-			err := a.err
-			if err == nil {
-				err = n.gate.check(r, a.reply, f.sent, f.received)
-			}
-			if err != nil && isNoScript(err) && n.gate.open != nil && n.gate.open == f.gated && (r.isGated() || r.op == OpExtend && size == 1) && (second || !n.gate.open.teaches()) {
-				stranger = true
-			}
-			if err != nil && n.gate.open != nil && isDemoted(err) {
-				stranger = true
-			}
-			if err != nil && isBroken(err) {
-				n.gate.inspectAt = min(n.gate.inspectAt, f.received.Add(n.q.cfg.retryMax)) // another process may answer next
-			}
-			switch {
-			case err == nil:
-				n.settle(r, a.reply)
-			case !second && r.op != opJoin && (isNoScript(err) || r.repeatable() && isBroken(err)):
-				again = append(again, r)
-				f.commands = nil
-			default:
-				if !isServerError(err) {
-					broken = err
-					f.commands = nil // the client may still have it
-				}
-				n.fail(r, err)
-			}
-		}
-	}
-	if stranger {
-		n.gate.shut()
-	}
-	if broken == nil {
-		n.trip.observe(f)
-	}
-	f.batch, f.results = nil, nil
-	if len(again) == 0 {
-		n.report(broken)
-	}
-	return again, single, broken
 }
 
 // prepare connects, loads the scripts and vouches for the server, so that the first request need not wait for that.

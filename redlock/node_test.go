@@ -90,6 +90,31 @@ func TestQueueIsBounded(t *testing.T) {
 	require.Len(t, n.queue, maxQueue-9)
 }
 
+// While batches are aloft a queue is looked through for what may fly, with all callers waiting, so it is not looked through to its end.
+func TestQueueIsLookedThroughInPart(t *testing.T) {
+	n := testNode()
+	request := func(key string) *request { return &request{op: OpAcquire, attempt: &attempt{keys: &keyset{lock: key}}} }
+	n.busy["busy"] = 1
+	for range maxLook - 1 {
+		n.queue = append(n.queue, request("busy"))
+	}
+	n.queue = append(n.queue, request("near"), request("beyond"))
+	free := n.takeFree()
+	require.Len(t, free, 1)
+	require.Equal(t, "near", free[0].attempt.keys.lock)
+	require.Equal(t, map[string]int{"busy": 1, "near": 1}, n.busy)
+	require.Len(t, n.queue, maxLook, "the others stay, in their order")
+	require.Equal(t, "beyond", n.queue[maxLook-1].attempt.keys.lock)
+	n.finish(&flight{taken: free, limit: started()})
+	require.Equal(t, map[string]int{"busy": 1}, n.busy)
+}
+
+// started is a time limit that has begun, as that of each flight has.
+func started() (t timeLimit) {
+	t.start(time.Hour)
+	return t
+}
+
 func TestClosedNodeRefuses(t *testing.T) {
 	n := testNode()
 	n.close()

@@ -80,21 +80,20 @@ func parcel(client valkey.Client, g *gated, packet []*request, full bool, words 
 		words = extendWords(packet, words[:0])
 	} else {
 		words, numkeys = pairWords(packet, words[:0])
-		if s = pairsScript; isAcquiring(packet) {
+		if s = pairsScript; countAcquisitions(packet) > 0 { // only for a server that was vouched for
 			s, teachable = g.pairs, g.teachable
 		}
 	}
 	return s.call(client, words, numkeys, full && teachable), words
 }
 
-// isAcquiring reports whether a packet is only for a server that was vouched for.
-func isAcquiring(packet []*request) bool {
+func countAcquisitions(packet []*request) (n int) {
 	for _, r := range packet {
-		if r.isGated() {
-			return true
+		if r.op == OpAcquire {
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 func extendWords(packet []*request, words []string) []string {
@@ -111,12 +110,11 @@ func extendWords(packet []*request, words []string) []string {
 // pairWords appends the keys and arguments of pairsScript, and returns how many are keys.
 func pairWords(packet []*request, words []string) (_ []string, numkeys int) {
 	var first pairs
-	acquisitions, queued := 0, false
+	queued := false
 	for _, r := range packet {
 		k := &first.release
 		if r.op == OpAcquire {
 			k = &first.acquire
-			acquisitions++
 		}
 		if *k == nil {
 			*k = r
@@ -147,7 +145,7 @@ func pairWords(packet []*request, words []string) (_ []string, numkeys int) {
 	if r := first.release; r != nil {
 		call = *r.args
 	}
-	words = append(words, strconv.Itoa(acquisitions), common.ttl, counterLifetime, common.skew, lifetime, call.turn, call.channel, call.counted)
+	words = append(words, strconv.Itoa(countAcquisitions(packet)), common.ttl, counterLifetime, common.skew, lifetime, call.turn, call.channel, call.counted)
 	for _, r := range packet {
 		if r.op == OpAcquire {
 			words = append(words, r.attempt.owner, r.args.hint)
@@ -215,8 +213,8 @@ func openPairs(packet []*request, msg valkey.ValkeyMessage, to []answer) ([]answ
 		return to, err
 	}
 	freed, err := parts[2].ToString()
-	granted := parts[3:]
-	if err != nil || len(freed)+len(granted) != len(packet) {
+	granted, acquisitions := parts[3:], countAcquisitions(packet)
+	if err != nil || len(granted) != acquisitions || len(freed) != len(packet)-acquisitions {
 		return to, unexpected(msg)
 	}
 	for _, r := range packet {

@@ -112,7 +112,7 @@ var extendMutants = []Mutant{
 	{
 		Name:   "forgotten-script-not-taught",
 		Rule:   "A server that has forgotten its scripts is taught them again.",
-		File:   "redlock/node.go",
+		File:   "redlock/flight.go",
 		Old:    "case !second && r.op != opJoin && (isNoScript(err) ||",
 		New:    "case !second && r.op != opJoin && (false ||",
 		Checks: []Check{tests(redlock, "TestFlushedScriptsAreLoadedAgain")},

@@ -40,7 +40,7 @@ var refillMutants = []Mutant{
 	{
 		Name:   "refill-closes-no-gate",
 		Rule:   "An extension whose script the server does not know closes the gate, and is sent again as one that puts nothing back.",
-		File:   "redlock/node.go",
+		File:   "redlock/flight.go",
 		Old:    "(r.isGated() || r.op == OpExtend && size == 1)",
 		New:    "r.isGated()",
 		Checks: []Check{tests(redlock, "TestGateFlushedScriptsAreLoadedAgain")},

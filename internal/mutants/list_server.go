@@ -21,7 +21,7 @@ var serverMutants = []Mutant{
 	{
 		Name:   "demotion-unseen",
 		Rule:   "A server that answers as a replica loses its vote, also if it is a master again at the next look.",
-		File:   "redlock/node.go",
+		File:   "redlock/flight.go",
 		Old:    "if err != nil && n.gate.open != nil && isDemoted(err) {",
 		New:    "if err != nil && n.gate.open != nil && isDemoted(err) && false {",
 		Checks: []Check{tests(redlock, "TestGateMasterThatWasAReplicaMeanwhile")},

@@ -169,6 +169,21 @@ func TestRestartReportsTakenPort(t *testing.T) {
 	require.NoError(t, n.Do(t, "PING").Error())
 }
 
+func TestParseCommandStats(t *testing.T) {
+	calls, err := valkeytest.ParseCommandStats("# Commandstats\r\n" +
+		"cmdstat_get:calls=12,usec=31,usec_per_call=2.58,rejected_calls=0,failed_calls=0\r\n" +
+		"cmdstat_client|list:calls=3,usec=1,usec_per_call=1.00,rejected_calls=0,failed_calls=0\r\n")
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{"get": 12, "client|list": 3}, calls)
+
+	calls, err = valkeytest.ParseCommandStats("")
+	require.NoError(t, err)
+	require.Empty(t, calls)
+
+	_, err = valkeytest.ParseCommandStats("cmdstat_get:usec=31\r\n")
+	require.ErrorContains(t, err, "commandstats")
+}
+
 func TestCommandStats(t *testing.T) {
 	f := valkeytest.Start(t, 1)
 	n := f.Node(0)

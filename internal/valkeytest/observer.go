@@ -82,17 +82,17 @@ func (n *Node) CommandStats(tb testing.TB) map[string]int64 {
 	if err != nil {
 		tb.Fatalf("valkeytest: no command statistics from %s: %v", n.Addr(), err)
 	}
-	stats, err := parseCommandStats(text)
+	stats, err := ParseCommandStats(text)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return stats
 }
 
-// parseCommandStats reads lines such as
+// ParseCommandStats reads a reply to INFO commandstats: how often each command was called, from lines such as
 //
 //	cmdstat_get:calls=12,usec=31,usec_per_call=2.58,rejected_calls=0,failed_calls=0
-func parseCommandStats(text string) (map[string]int64, error) {
+func ParseCommandStats(text string) (map[string]int64, error) {
 	stats := make(map[string]int64)
 	for line := range strings.SplitSeq(text, "\r\n") {
 		line, ok := strings.CutPrefix(line, "cmdstat_")
