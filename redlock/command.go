@@ -40,7 +40,7 @@ func (r *request) command(client valkey.Client, g *gated, full bool, words []str
 		return client.B().Time().Build(), words
 	}
 	if r.convoy != nil {
-		return r.convoy.command(client, r, full, words)
+		return r.convoy.command(client, full), words
 	}
 	s, teachable := g.scriptOf(r.op)
 	words = r.keys(words[:0])
@@ -156,7 +156,7 @@ func (r *request) parse(result valkey.ValkeyResult) (reply, error) {
 		return parseAcquire(msg)
 	case r.convoy != nil:
 		digits, err := msg.ToString()
-		if err != nil || len(digits) != len(r.carried) {
+		if err != nil || len(digits) != len(r.convoy.leases) {
 			return reply{}, unexpected(msg)
 		}
 		return reply{verdict: agreed, extend: extendOwn, digits: digits}, nil

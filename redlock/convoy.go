@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -18,6 +19,7 @@ import (
 type convoy struct {
 	q      *Quorum
 	leases []*Lease
+	words  []string // of the command: keys, expiry, owners
 	start  clock.Instant
 	began  time.Time // for tracers only
 
@@ -51,9 +53,15 @@ func (q *Quorum) startConvoy(leases []*Lease, start clock.Instant) *convoy {
 	}
 	// Batches in flight are of different keys, and this one has many: it counts as one of its own. An extension that overtakes a release finds no key.
 	at := &attempt{keys: &keyset{lock: "convoy " + strconv.FormatUint(q.convoys.Add(1), 10)}}
-	var expires clock.Instant
+	expires := clock.Instant(math.MaxInt64) // a lease that was lost is not extended
+	c.words = make([]string, len(leases), 2*len(leases)+1)
+	for i, l := range leases {
+		expires = min(expires, clock.Instant(l.deadline.Load()))
+		c.words[i] = l.attempt.keys.lock
+	}
+	c.words = append(c.words, q.texts.extend.ttl)
 	for _, l := range leases {
-		expires = max(expires, clock.Instant(l.deadline.Load()))
+		c.words = append(c.words, l.attempt.owner)
 	}
 	for i, n := range q.nodes {
 		r := &request{op: OpExtend, attempt: at, convoy: c, slot: i, args: &q.texts.extend, expires: expires}
@@ -65,21 +73,9 @@ func (q *Quorum) startConvoy(leases []*Lease, start clock.Instant) *convoy {
 	return c
 }
 
-// command is extendManyScript for the leases that have not ended. words is a buffer, which is returned as it is then.
-func (c *convoy) command(client valkey.Client, r *request, full bool, words []string) (valkey.Completed, []string) {
-	now := c.q.clock.Now()
-	r.carried, words = r.carried[:0], words[:0]
-	for i, l := range c.leases {
-		if !l.attempt.ended.Load() && now <= clock.Instant(l.deadline.Load()) {
-			r.carried = append(r.carried, i)
-			words = append(words, l.attempt.keys.lock)
-		}
-	}
-	words = append(words, r.args.ttl)
-	for _, i := range r.carried {
-		words = append(words, c.leases[i].attempt.owner)
-	}
-	return extendManyScript.call(client, words, len(r.carried), full), words
+// command is extendManyScript. What was released meanwhile has another owner, or none.
+func (c *convoy) command(client valkey.Client, full bool) valkey.Completed {
+	return extendManyScript.call(client, c.words, len(c.leases), full)
 }
 
 // settle takes a node's answer. The first one counts.
@@ -92,7 +88,7 @@ func (c *convoy) settle(r *request, rep reply) {
 	c.replies[r.slot] = rep
 	var certain, odd, late []int
 	if rep.verdict == agreed {
-		certain, odd, late = c.count(r.carried, rep.digits)
+		certain, odd, late = c.count(rep.digits)
 	} else {
 		certain = c.miss()
 	}
@@ -108,11 +104,11 @@ func (c *convoy) settle(r *request, rep reply) {
 
 // count adds an answer. It returns the leases whose outcome is certain now, and those whose key is not there, odd ones before and late ones after their
 // outcome was certain. Called with mu held.
-func (c *convoy) count(carried []int, digits string) (certain, odd, late []int) {
-	for k, i := range carried {
+func (c *convoy) count(digits string) (certain, odd, late []int) {
+	for i := range c.tallies {
 		t := &c.tallies[i]
 		switch {
-		case digits[k] == '1':
+		case digits[i] == '1':
 			if t.agreed++; !t.over && int(t.agreed) >= c.q.need {
 				t.over = true
 				certain = append(certain, i)
@@ -154,16 +150,21 @@ func (c *convoy) expire() {
 	c.finish(certain)
 }
 
-// finish applies the outcome to leases for which it is certain.
+// finish applies the outcome to leases for which it is certain, and plans their next extensions.
 func (c *convoy) finish(leases []int) {
-	for _, i := range leases {
-		l := c.leases[i]
-		c.mu.Lock()
-		o := outcome{agreed: int(c.tallies[i].agreed), expired: c.expired}
-		if o.success = o.agreed >= c.q.need; !o.success || !c.began.IsZero() {
-			o.replies = slices.Clone(c.replies)
-		}
-		c.mu.Unlock()
+	if len(leases) == 0 {
+		return
+	}
+	c.mu.Lock()
+	replies := slices.Clone(c.replies)
+	outcomes := make([]outcome, len(leases))
+	for k, i := range leases {
+		agreed := int(c.tallies[i].agreed)
+		outcomes[k] = outcome{agreed: agreed, success: agreed >= c.q.need, expired: c.expired, replies: replies}
+	}
+	c.mu.Unlock()
+	for k, i := range leases {
+		l, o := c.leases[i], outcomes[k]
 		margin, err := l.apply(o, c.start, l.TTL())
 		l.traceExtend(o, c.began, margin, err)
 		c.q.extender.plan(l, err, c.start)

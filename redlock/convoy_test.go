@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -33,6 +34,23 @@ func TestWhoJoinsAConvoy(t *testing.T) {
 	q.counted = true
 	q.cfg.tracers.node = nobody{}
 	require.False(t, lease().joins(start), "each request is traced")
+}
+
+// A node that is slow gets no extension of a lease that was lost meanwhile.
+func TestConvoyIsNotSentAfterALoss(t *testing.T) {
+	n := testNode()
+	n.q.texts = n.q.cfg.texts()
+	now := n.q.clock.Now()
+	var leases []*Lease
+	for i, left := range []time.Duration{3 * time.Hour, time.Hour, 2 * time.Hour} {
+		l := &Lease{q: n.q, attempt: &attempt{keys: &keyset{lock: fmt.Sprint("key", i)}, owner: fmt.Sprint("owner", i)}}
+		l.deadline.Store(int64(now.Add(left)))
+		leases = append(leases, l)
+	}
+	c := n.q.startConvoy(leases, now)
+	require.Len(t, n.queue, 1)
+	require.Equal(t, now.Add(time.Hour), n.queue[0].expires)
+	require.Equal(t, []string{"key0", "key1", "key2", n.q.texts.extend.ttl, "owner0", "owner1", "owner2"}, c.words)
 }
 
 // nobody is a NodeTracer.

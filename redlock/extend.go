@@ -15,8 +15,8 @@ import (
 const extendJitter = 0.1
 
 // extendSlack is how much early, as a part of its interval, a lease may be extended to share a batch with one that is due. Many leases
-// then are extended some sixteen times in an interval, whatever their number.
-const extendSlack = 16
+// then are extended some eight times in an interval, whatever their number.
+const extendSlack = 8
 
 // extender extends all leases of a Quorum: one goroutine and one timer, whatever their number. What is due
 // together reaches each node in one batch.
@@ -39,6 +39,7 @@ func (e *extender) add(l *Lease, due clock.Instant) {
 		if l.place < 0 {
 			heap.Push(&e.due, l)
 		} else {
+			e.due[l.place].at = due
 			heap.Fix(&e.due, l.place)
 		}
 	}
@@ -90,7 +91,7 @@ func (e *extender) next() (time.Duration, bool) {
 	if len(e.due) == 0 {
 		return 0, false
 	}
-	return e.due[0].due.Sub(e.q.clock.Now()), true
+	return e.due[0].at.Sub(e.q.clock.Now()), true
 }
 
 func (e *extender) popDue() []*Lease {
@@ -98,10 +99,10 @@ func (e *extender) popDue() []*Lease {
 	defer e.mu.Unlock()
 	var due []*Lease
 	now := e.q.clock.Now()
-	if len(e.due) == 0 || e.due[0].due > now {
+	if len(e.due) == 0 || e.due[0].at > now {
 		return nil
 	}
-	for len(e.due) > 0 && e.due[0].due <= now.Add(e.due[0].attempt.cfg.interval/extendSlack) {
+	for len(e.due) > 0 && e.due[0].at <= now.Add(e.due[0].lease.attempt.cfg.interval/extendSlack) {
 		due = append(due, heap.Pop(&e.due).(*Lease))
 	}
 	return due
@@ -332,27 +333,33 @@ func (l *Lease) Extend(ctx context.Context) error {
 }
 
 // dueHeap orders leases by their next extension.
-type dueHeap []*Lease
+type dueHeap []dueLease
+
+// dueLease has the time beside the lease, to compare many without a look at each.
+type dueLease struct {
+	at    clock.Instant
+	lease *Lease
+}
 
 func (h dueHeap) Len() int           { return len(h) }
-func (h dueHeap) Less(i, j int) bool { return h[i].due < h[j].due }
+func (h dueHeap) Less(i, j int) bool { return h[i].at < h[j].at }
 func (h dueHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
+	h[i].lease.place, h[j].lease.place = i, j
 }
 
 // Push adds x, a *Lease.
 func (h *dueHeap) Push(x any) {
 	l := x.(*Lease)
 	l.place = len(*h)
-	*h = append(*h, l)
+	*h = append(*h, dueLease{l.due, l})
 }
 
-// Pop removes and returns the last element.
+// Pop removes and returns the last element's lease.
 func (h *dueHeap) Pop() any {
 	old := *h
-	l := old[len(old)-1]
-	old[len(old)-1] = nil
+	l := old[len(old)-1].lease
+	old[len(old)-1] = dueLease{}
 	*h = old[:len(old)-1]
 	l.place = -1
 	return l

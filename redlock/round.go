@@ -33,7 +33,6 @@ type request struct {
 	pause   time.Duration // before the next try of a release that failed
 	slot    int           // place in the round
 	convoy  *convoy       // of an extension of several leases; nil for others
-	carried []int         // which leases of the convoy are in the command
 	alone   bool          // was sent together with others, and is to be sent by itself
 	began   clock.Instant // when it was queued; for tracers only
 }

@@ -276,22 +276,3 @@ func TestPairsOnAFullServer(t *testing.T) {
 	require.Equal(t, agreed, answers[2].verdict, "what is held is let go")
 	require.ElementsMatch(t, []string{"{held}", "{held}:wait"}, n.Keys(t))
 }
-
-// A lease that has ended meanwhile is not extended: its keys are to expire.
-func TestConvoyLeavesTheEndedBehind(t *testing.T) {
-	t.Parallel()
-	q := testNode().q
-	q.texts = q.cfg.texts()
-	now := q.clock.Now()
-	var leases []*Lease
-	for i := range 4 {
-		l := &Lease{q: q, attempt: &attempt{keys: &keyset{lock: fmt.Sprint("key", i)}, owner: fmt.Sprint("owner", i)}}
-		l.deadline.Store(int64(now.Add(time.Hour)))
-		leases = append(leases, l)
-	}
-	leases[1].attempt.ended.Store(true)
-	leases[2].deadline.Store(int64(now - 1))
-	c := &convoy{q: q, leases: leases}
-	command, _ := c.command(valkeytest.Start(t, 1).Node(0).Client(), &request{convoy: c, args: &q.texts.extend}, false, nil)
-	require.Equal(t, []string{"EVALSHA", extendManyScript.sha, "2", "key0", "key3", q.texts.extend.ttl, "owner0", "owner3"}, command.Commands())
-}

@@ -303,12 +303,12 @@ var convoyMutants = []Mutant{
 		Checks: []Check{tests(redlock, "TestConvoyWithAKeyThatIsGoneOnASlowNode")},
 	},
 	{
-		Name:   "convoy-carries-the-ended",
-		Rule:   "A lease that has ended is not extended.",
+		Name:   "convoy-carries-the-lost",
+		Rule:   "A lease that was lost is not extended.",
 		File:   "redlock/convoy.go",
-		Old:    "!l.attempt.ended.Load() && now <= clock.Instant(l.deadline.Load())",
-		New:    "now >= 0",
-		Checks: []Check{tests(redlock, "TestConvoyLeavesTheEndedBehind")},
+		Old:    "expires = min(expires, ",
+		New:    "expires = max(0, ",
+		Checks: []Check{tests(redlock, "TestConvoyIsNotSentAfterALoss")},
 	},
 	{
 		Name:   "convoy-waits-for-the-dead",
