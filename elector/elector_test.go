@@ -162,25 +162,6 @@ func TestTracer(t *testing.T) {
 		"resigned in the campaign's context after a while"}, tr.lines)
 }
 
-func BenchmarkIsLeader(b *testing.B) {
-	e, err := elector.New(localQuorum(b), "test")
-	require.NoError(b, err)
-	ctx, cancel := context.WithCancel(b.Context())
-	done := make(chan error)
-	go func() { done <- e.Run(ctx, nil) }()
-	for range e.Changes(ctx) {
-		break
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if e.IsLeader(ctx) != nil {
-			b.Fatal("not the leader")
-		}
-	}
-	cancel()
-	<-done
-}
-
 func TestErrorTypes(t *testing.T) {
 	for want, err := range map[string]error{
 		"":              nil,

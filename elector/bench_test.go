@@ -1,0 +1,49 @@
+package elector_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/elector"
+)
+
+// Only ratios between benchmarks of one run mean anything. How benchstat shows each beside its floor is said in
+// redlock/bench_test.go.
+
+// BenchmarkIsLeader asks the replica that leads whether it does.
+func BenchmarkIsLeader(b *testing.B) {
+	e, err := elector.New(localQuorum(b), "test")
+	require.NoError(b, err)
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error)
+	go func() { done <- e.Run(ctx, nil) }()
+	b.Cleanup(func() {
+		cancel()
+		require.NoError(b, <-done)
+	})
+	for range e.Changes(ctx) {
+		break
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if e.IsLeader(ctx) != nil {
+			b.Fatal("not the leader")
+		}
+	}
+}
+
+// BenchmarkIsLeaderFloor compares a deadline that nobody moves with Go's monotonic clock: the least that a question about
+// time can cost. It knows no terms that change hands, and the clock stands still while the machine is suspended, which a
+// leader has to notice.
+func BenchmarkIsLeaderFloor(b *testing.B) {
+	start := time.Now()
+	b.ReportAllocs()
+	for b.Loop() {
+		if time.Since(start) > time.Hour {
+			b.Fatal("it is over")
+		}
+	}
+}
