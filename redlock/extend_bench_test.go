@@ -72,8 +72,8 @@ func extendMany(b *testing.B, q *Quorum, leases []*Lease) {
 	e := q.extender
 	e.mu.Lock()
 	now := q.clock.Now()
-	for _, l := range e.due {
-		l.due = now // of all of them, so they are a heap still
+	for i := range e.due {
+		e.due[i].at = now // of all of them, so they are a heap still
 	}
 	e.mu.Unlock()
 	e.wake <- struct{}{}
@@ -84,7 +84,7 @@ func extendMany(b *testing.B, q *Quorum, leases []*Lease) {
 		<-poll.C
 		e.mu.Lock()
 		planned = len(e.due)
-		if planned > 0 && e.due[0].due <= now {
+		if planned > 0 && e.due[0].at <= now {
 			planned = 0 // they have not been taken out yet
 		}
 		e.mu.Unlock()

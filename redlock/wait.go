@@ -55,7 +55,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 		switch {
 		case errors.As(err, &held):
 			backoff = a.q.cfg.retryMin
-			a.vacancy = vacancy{by: FreedByExpiry, since: a.q.clock.Now().Add(a.freeIn)}
+			a.occupied(held.Holder.Identity)
 			if w == nil {
 				w = a.join(true)
 			}
@@ -72,6 +72,15 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 			}
 			return nil, newContextError(ctx, a.keys.name, err)
 		}
+	}
+}
+
+// occupied notes that the key is held, and free when its keys expire. One that was free and is held by this process now is free still: an
+// attempt of its own, which was given up, arrived late and is being rolled back.
+func (a *acquisition) occupied(identity string) {
+	now := a.q.clock.Now()
+	if v := a.vacancy; v.by == "" || v.since > now || identity != a.cfg.identity {
+		a.vacancy = vacancy{by: FreedByExpiry, since: now.Add(a.freeIn)}
 	}
 }
 
