@@ -15,11 +15,13 @@ import (
 // convoy is an extension of several leases in one round: a request to each node carries all of them, and the answer of a node counts for each. It only
 // renews keys that are there. A lease whose key is not there on a node gets an extension of its own, which looks at what is the matter.
 //
-// Leases that want more than a new expiry, or another one than the Quorum's TTL, are extended by themselves; and so are all where somebody traces requests.
+// In some the tokens are spread too. Leases that want more than that, or another expiry than the Quorum's TTL, are extended by themselves; and so are all
+// where somebody traces requests.
 type convoy struct {
 	q      *Quorum
 	leases []*Lease
-	words  []string // of the command: keys, expiry, owners
+	words  []string // of the command, of which the first are keys
+	keys   int      // how many
 	start  clock.Instant
 	began  time.Time // for tracers only
 
@@ -35,33 +37,44 @@ type tally struct {
 	over           bool // its outcome is certain, or it is extended by itself
 }
 
-// joins reports whether the lease's extension at that time can be one of a convoy.
-func (l *Lease) joins(start clock.Instant) bool {
+// company is with whom a lease's extension can travel.
+type company int
+
+const (
+	nobody    company = iota
+	extending         // those that want nothing but a new expiry
+	spreading         // those that want their tokens spread too
+)
+
+// company is that of the lease's extension at that time.
+func (l *Lease) company(start clock.Instant) company {
 	if !l.q.counted || l.q.cfg.tracers.node != nil || l.attempt.cfg.minHold > 0 || l.ttlFrom(start) != l.q.texts.ttl {
-		return false
+		return nobody
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return start.Sub(l.spread) < spreadEvery
+	switch {
+	case start.Sub(l.spread) < spreadEvery:
+		return extending
+	case l.attempt.cfg.once != nil: // a record is spread with the token
+		return nobody
+	default:
+		return spreading
+	}
 }
 
-// startConvoy sends an extension of leases that join.
-func (q *Quorum) startConvoy(leases []*Lease, start clock.Instant) *convoy {
+// startConvoy sends an extension of leases in that company.
+func (q *Quorum) startConvoy(leases []*Lease, in company, start clock.Instant) *convoy {
 	c := &convoy{q: q, leases: leases, start: start, replies: make([]reply, len(q.nodes)), tallies: make([]tally, len(leases))}
 	if q.cfg.tracers.extend != nil {
 		c.began = time.Now()
 	}
+	c.write(in)
 	// Batches in flight are of different keys, and this one has many: it counts as one of its own. An extension that overtakes a release finds no key.
 	at := &attempt{keys: &keyset{lock: "convoy " + strconv.FormatUint(q.convoys.Add(1), 10)}}
 	expires := clock.Instant(math.MaxInt64) // a lease that was lost is not extended
-	c.words = make([]string, len(leases), 2*len(leases)+1)
-	for i, l := range leases {
-		expires = min(expires, clock.Instant(l.deadline.Load()))
-		c.words[i] = l.attempt.keys.lock
-	}
-	c.words = append(c.words, q.texts.extend.ttl)
 	for _, l := range leases {
-		c.words = append(c.words, l.attempt.owner)
+		expires = min(expires, clock.Instant(l.deadline.Load()))
 	}
 	for i, n := range q.nodes {
 		r := &request{op: OpExtend, attempt: at, convoy: c, slot: i, args: &q.texts.extend, expires: expires}
@@ -73,9 +86,37 @@ func (q *Quorum) startConvoy(leases []*Lease, start clock.Instant) *convoy {
 	return c
 }
 
+// write makes the command's words.
+func (c *convoy) write(in company) {
+	c.keys = len(c.leases)
+	c.words = make([]string, 0, 4*c.keys+2)
+	for _, l := range c.leases {
+		c.words = append(c.words, l.attempt.keys.lock)
+	}
+	if in == spreading {
+		c.keys *= 2
+		for _, l := range c.leases {
+			c.words = append(c.words, l.attempt.keys.fence)
+			l.mu.Lock()
+			l.spread = c.start
+			l.mu.Unlock()
+		}
+	}
+	c.words = append(c.words, c.q.texts.extend.ttl)
+	for _, l := range c.leases {
+		c.words = append(c.words, l.attempt.owner)
+	}
+	if in == spreading {
+		for _, l := range c.leases {
+			c.words = append(c.words, strconv.FormatUint(l.attempt.token, 10))
+		}
+		c.words = append(c.words, counterLifetime)
+	}
+}
+
 // command is extendManyScript. What was released meanwhile has another owner, or none.
 func (c *convoy) command(client valkey.Client, full bool) valkey.Completed {
-	return extendManyScript.call(client, c.words, len(c.leases), full)
+	return extendManyScript.call(client, c.words, c.keys, full)
 }
 
 // settle takes a node's answer. The first one counts.

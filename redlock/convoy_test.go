@@ -17,23 +17,27 @@ func TestWhoJoinsAConvoy(t *testing.T) {
 	lease := func() *Lease {
 		return &Lease{q: q, attempt: &attempt{cfg: q.cfg.lease}, latest: math.MaxInt64, spread: start}
 	}
-	require.True(t, lease().joins(start))
-	require.True(t, lease().joins(start.Add(spreadEvery-1)))
-	require.False(t, lease().joins(start.Add(spreadEvery)), "its token is to be spread")
+	require.Equal(t, extending, lease().company(start))
+	require.Equal(t, extending, lease().company(start.Add(spreadEvery-1)))
+	require.Equal(t, spreading, lease().company(start.Add(spreadEvery)))
 	l := lease()
+	l.attempt.cfg.once = &once{}
+	require.Equal(t, extending, l.company(start))
+	require.Equal(t, nobody, l.company(start.Add(spreadEvery)), "it has a record to spread")
+	l = lease()
 	l.attempt.cfg.minHold = time.Second
-	require.False(t, l.joins(start), "a late extension would undo the end of its minimum hold")
+	require.Equal(t, nobody, l.company(start), "a late extension would undo the end of its minimum hold")
 	l = lease()
 	l.attempt.cfg.ttl = 2 * q.texts.ttl
-	require.False(t, l.joins(start), "another TTL")
+	require.Equal(t, nobody, l.company(start), "another TTL")
 	l = lease()
 	l.latest = start.Add(q.texts.ttl / 2)
-	require.False(t, l.joins(start), "the end of its maximum hold")
+	require.Equal(t, nobody, l.company(start), "the end of its maximum hold")
 	q.counted = false
-	require.False(t, lease().joins(start), "a Cluster has its keys on several servers")
+	require.Equal(t, nobody, lease().company(start), "a Cluster has its keys on several servers")
 	q.counted = true
-	q.cfg.tracers.node = nobody{}
-	require.False(t, lease().joins(start), "each request is traced")
+	q.cfg.tracers.node = silent{}
+	require.Equal(t, nobody, lease().company(start), "each request is traced")
 }
 
 // A node that is slow gets no extension of a lease that was lost meanwhile.
@@ -47,11 +51,28 @@ func TestConvoyIsNotSentAfterALoss(t *testing.T) {
 		l.deadline.Store(int64(now.Add(left)))
 		leases = append(leases, l)
 	}
-	c := n.q.startConvoy(leases, now)
+	c := n.q.startConvoy(leases, extending, now)
 	require.Len(t, n.queue, 1)
 	require.Equal(t, now.Add(time.Hour), n.queue[0].expires)
 	require.Equal(t, []string{"key0", "key1", "key2", n.q.texts.extend.ttl, "owner0", "owner1", "owner2"}, c.words)
+	require.Equal(t, 3, c.keys)
 }
 
-// nobody is a NodeTracer.
-type nobody struct{ NodeTracer }
+// A convoy that spreads tokens has them and their counters too, and its leases need not do so again for an hour.
+func TestConvoySpreadsTokens(t *testing.T) {
+	n := testNode()
+	q := n.q
+	q.texts, q.counted = q.cfg.texts(), true
+	start := q.clock.Now()
+	l := &Lease{q: q, latest: math.MaxInt64, spread: start.Add(-spreadEvery),
+		attempt: &attempt{cfg: q.cfg.lease, keys: &keyset{lock: "key", fence: "fence"}, owner: "owner", token: 7}}
+	require.Equal(t, spreading, l.company(start))
+	c := q.startConvoy([]*Lease{l}, spreading, start)
+	require.Equal(t, []string{"key", "fence", q.texts.extend.ttl, "owner", "7", counterLifetime}, c.words)
+	require.Equal(t, 2, c.keys)
+	require.Equal(t, extending, l.company(start.Add(spreadEvery-1)))
+	require.Equal(t, spreading, l.company(start.Add(spreadEvery)))
+}
+
+// silent is a NodeTracer.
+type silent struct{ NodeTracer }

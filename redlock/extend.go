@@ -113,22 +113,23 @@ func (e *extender) popDue() []*Lease {
 func (e *extender) extend(leases []*Lease) {
 	rounds := make(map[time.Duration][]interface{ expire() })
 	start := e.q.clock.Now()
-	var together []*Lease
+	together := make(map[company][]*Lease)
 	for _, l := range leases {
-		switch {
-		case l.Err() != nil:
-		case l.joins(start):
-			together = append(together, l)
-		default:
-			if x := l.startExtend(nil); x != nil {
-				timeout := e.q.cfg.timeout(OpExtend, l.TTL())
-				rounds[timeout] = append(rounds[timeout], x)
-			}
+		if l.Err() != nil {
+			continue
+		}
+		if in := l.company(start); in != nobody {
+			together[in] = append(together[in], l)
+		} else if x := l.startExtend(nil); x != nil {
+			timeout := e.q.cfg.timeout(OpExtend, l.TTL())
+			rounds[timeout] = append(rounds[timeout], x)
 		}
 	}
 	timeout := e.q.cfg.timeout(OpExtend, e.q.texts.ttl)
-	for some := range slices.Chunk(together, packetSize) {
-		rounds[timeout] = append(rounds[timeout], e.q.startConvoy(some, start))
+	for in, all := range together {
+		for some := range slices.Chunk(all, packetSize) {
+			rounds[timeout] = append(rounds[timeout], e.q.startConvoy(some, in, start))
+		}
 	}
 	for timeout, rs := range rounds {
 		time.AfterFunc(timeout, func() {

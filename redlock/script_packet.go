@@ -3,15 +3,33 @@ package redlock
 // The scripts of packets do for many keys at once what others do for one each. A call of a command from Lua costs a server as much as the command
 // itself, so they read all keys in one, and write one by one. No key is in a packet twice, so the order within it does not matter.
 
-// extendManyScript is extendScript for many keys, as far as they are there: others are left to that.
+// extendManyScript is extendScript for many keys, as far as they are there and their counters are numbers: others are left to that.
 //
-// KEYS locks; ARGV ttl ms, owners. Returns a digit for each key: 1 if it was extended.
+// KEYS locks, and to raise the counters fences; ARGV ttl ms, owners, and to raise the counters tokens and the counter lifetime ms. Returns a digit for
+// each lock: 1 if it was extended.
 var extendManyScript = newScript(`
+local n, raise = #ARGV - 1, #ARGV > #KEYS + 1
+if raise then
+  n = #KEYS / 2
+end
+local values = redis.call('MGET', unpack(KEYS))
 local answers = {}
-for i, key in ipairs(KEYS) do
-  if redis.pcall('GET', key) == ARGV[i + 1] then
-    redis.call('PEXPIRE', key, ARGV[1])
+for i = 1, n do
+  local fence = values[n + i] or '0'
+  if values[i] == ARGV[i + 1] and (not raise or tonumber(fence)) then
+    redis.call('PEXPIRE', KEYS[i], ARGV[1])
     answers[i] = '1'
+    if raise then
+      local token = ARGV[n + i + 1]
+      if tonumber(fence) >= tonumber(token) then
+        token = fence
+      end
+      if values[n + i] then
+        redis.pcall('SET', KEYS[n + i], token, 'PX', ARGV[#ARGV])
+      else
+        redis.pcall('SET', KEYS[n + i], token, 'PX', ARGV[#ARGV], 'NX') -- what is not text is left alone
+      end
+    end
   else
     answers[i] = '0'
   end

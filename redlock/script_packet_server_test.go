@@ -276,3 +276,64 @@ func TestPairsOnAFullServer(t *testing.T) {
 	require.Equal(t, agreed, answers[2].verdict, "what is held is let go")
 	require.ElementsMatch(t, []string{"{held}", "{held}:wait"}, n.Keys(t))
 }
+
+// Counters are raised for the keys that are extended, and no counter is lowered; one that is no number has its key looked at alone.
+func TestManyExtensionsRaiseCounters(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	const token, small, large = "1000000000000001", "999999999999999", "1000000000000002"
+	const none, list = "none", "list"
+	put := func(key, value string) {
+		switch value {
+		case none:
+		case list:
+			require.NoError(t, n.Do(t, "RPUSH", key, "x").Error())
+		default:
+			require.NoError(t, n.Do(t, "SET", key, value, "PX", "60000").Error())
+		}
+	}
+	get := func(key string) string {
+		text, err := n.Do(t, "GET", key).ToString()
+		switch {
+		case valkey.IsValkeyNil(err):
+			return none
+		case err != nil:
+			require.ErrorContains(t, err, "WRONGTYPE")
+			return list
+		}
+		return text
+	}
+	left := func(key string) int64 {
+		ms, err := n.Do(t, "PTTL", key).AsInt64()
+		require.NoError(t, err)
+		return ms
+	}
+	after := map[string]string{none: token, small: token, token: token, large: large, "no number": "no number", list: list} // of the counter, where the key is extended
+	type key struct{ lock, fence string }
+	var keys []key
+	var locks, fences, owners, tokens []string
+	for _, lock := range []string{"own", "other", none, list} {
+		for fence := range after {
+			k := key{lock, fence}
+			name := fmt.Sprintf("{%d}", len(keys))
+			put(name, lock)
+			put(name+":fence", fence)
+			keys, locks, fences, owners, tokens = append(keys, k), append(locks, name), append(fences, name+":fence"), append(owners, "own"), append(tokens, token)
+		}
+	}
+	words := slices.Concat(locks, fences, []string{"600000"}, owners, tokens, []string{counterLifetime})
+	digits, err := n.Client().Do(t.Context(), extendManyScript.call(n.Client(), words, len(locks)+len(fences), true)).ToString()
+	require.NoError(t, err)
+	require.Len(t, digits, len(keys))
+	for i, k := range keys {
+		extended := k.lock == "own" && k.fence != "no number"
+		require.Equal(t, extended, digits[i] == '1', "%+v", k)
+		require.Equal(t, extended, left(locks[i]) > 60_000, "%+v", k)
+		want := k.fence
+		if extended {
+			want = after[k.fence]
+			require.Equal(t, k.fence != list, left(fences[i]) > 60_000, "%+v", k)
+		}
+		require.Equal(t, want, get(fences[i]), "%+v", k)
+	}
+}
