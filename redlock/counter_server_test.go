@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/redlock"
@@ -31,11 +32,18 @@ func TestCounterIsWrittenFirst(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
 	s.counterUser("%R~" + fenceKey("key"))
-	_, err := openURLs(t, s.counterURLs()).TryAcquire(t.Context(), "key")
+	q := openURLs(t, s.counterURLs())
+	_, err := q.TryAcquire(t.Context(), "key")
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
 	require.ErrorContains(t, err, "noperm")
-	for _, n := range s.Nodes() { // the last of them may still be at it
-		require.Eventually(t, func() bool { return n.CommandStats(t)["get"] > 0 }, 10*time.Second, pollTick, "the script did not run, so this tests nothing")
+	for _, n := range s.Nodes() {
+		require.Eventually(t, func() bool {
+			if n.CommandStats(t)["get"] > 0 {
+				return true
+			}
+			_, err := q.TryAcquire(t.Context(), "key") // this one had not been asked when two had refused
+			return assert.ErrorIs(t, err, redlock.ErrNoQuorum) && false
+		}, 10*time.Second, pollTick, "the script did not run, so this tests nothing")
 		stats := n.CommandStats(t)
 		require.Zero(t, stats["set"], "the key was written first: %v", stats)
 	}
