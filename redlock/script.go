@@ -66,8 +66,8 @@ end`
 // within the allowance for clock skew around the server's own: a client whose clock is absurd, in either direction,
 // then disturbs nobody's order.
 const countFunction = `
-local function count(fence, hint, skew, time)
-  local now, next, wanted = time[1] * 1000000 + time[2], tonumber(fence), tonumber(hint)
+local function count(fence, hint, now, skew)
+  local next, wanted = tonumber(fence), tonumber(hint)
   if not next then
     return redis.error_reply('TENURECOUNTER the counter is not a number')
   end
@@ -141,7 +141,7 @@ if KEYS[4] then
 end
 local fence = redis.call('GET', KEYS[2]) or '0'
 if not holder then
-  fence = count(fence, ARGV[3], ARGV[5], time)
+  fence = count(fence, ARGV[3], time[1] * 1000000 + time[2], tonumber(ARGV[5]))
   if type(fence) == 'table' then
     return fence
   end

@@ -53,9 +53,10 @@ local values = redis.call('MGET', unpack(KEYS, 1, queues))
 local queued = redis.call('EXISTS', unpack(KEYS, queues + 1)) > 0
 local answers = {time[1], time[2], ''}
 local owners, members = 8 + 2 * n, 8 + 2 * n + m
+local now, skew = time[1] * 1000000 + time[2], tonumber(ARGV[4])
 local function grant(i)
   local fence = values[n + i]
-  local counter = count(fence or '0', ARGV[8 + 2 * i], ARGV[4], time)
+  local counter = count(fence or '0', ARGV[8 + 2 * i], now, skew)
   local set = counter
   if type(counter) == 'string' and fence then
     set = redis.pcall('SET', KEYS[n + i], counter, 'PX', ARGV[3])
