@@ -229,27 +229,34 @@ return answer
 // somebody's turn already.
 const callFunction = `
 local function call(wait, keep, turn, channels, counted, release, yield)
-  if redis.pcall('EXISTS', wait) ~= 1 then
+  local some, size, i = redis.pcall('ZRANGE', wait, 0, 3, 'WITHSCORES'), 4, 1
+  if not some[1] then
     return
   end
   local time = redis.call('TIME')
   local now = math.floor(time[1] * 1000 + time[2] / 1000)
-  local first = redis.pcall('ZRANGE', wait, 0, 0, 'WITHSCORES')
-  if first[1] and tonumber(first[2]) < 0 then
-    if -tonumber(first[2]) <= now then
-      redis.pcall('ZREM', wait, first[1])
+  if tonumber(some[2]) < 0 then
+    if -tonumber(some[2]) <= now then
+      redis.pcall('ZREM', wait, some[1])
+      i = 3
     elseif yield then
       return
     end
   end
-  local called, gone, at, told = {}, {}, 0, 0
+  local called, gone, kept, told = {}, {}, 0, 0
   for _ = 1, 4096 do
-    local member = redis.pcall('ZRANGE', wait, at, at)[1]
-    if not member or told == 3 or at == 64 then
+    if told == 3 or kept == 64 then
+      break
+    elseif i > 2 * size then
+      some, size, i = redis.pcall('ZRANGE', wait, kept, kept + 15, 'WITHSCORES'), 16, 1
+    end
+    local member = some[i]
+    if not member then
       break
     end
+    i = i + 2
     local number, process = string.match(member, '^(%d+) (%S+)')
-    at = at + 1
+    kept = kept + 1
     if process and not called[process] then
       local free = keep + told * turn
       local received = gone[process] or redis.pcall('PUBLISH', channels .. process, string.format('%.0f', free) .. ' ' .. number .. ' ' .. release)
@@ -258,12 +265,11 @@ local function call(wait, keep, turn, channels, counted, release, yield)
       elseif received == 0 and counted == '1' then
         redis.pcall('ZREM', wait, member)
         gone[process] = 0
-        at = at - 1
+        kept = kept - 1
       else
         called[process] = true
         if told == 0 then
           redis.pcall('ZADD', wait, string.format('-%.0f', now + free + turn), member)
-          at = 1
         end
         told = told + 1
       end

@@ -1,0 +1,70 @@
+package redlock
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+)
+
+// A release calls the first waiters of three processes, however many of the same and of dead ones are between them, and looks no further than it needs to.
+func TestReleaseLooksForOthersToCall(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	for name, test := range map[string]struct {
+		queue string // processes, in their order; d is dead
+		want  string // who is called
+		left  string // the queue after that
+	}{
+		"nobody":                      {"", "", ""},
+		"one":                         {"a", "a", "a"},
+		"three":                       {"abc", "abc", "abc"},
+		"more than are called":        {"abcef", "abc", "abcef"},
+		"waiters of one process":      {"aaaaaaaab", "ab", "aaaaaaaab"},
+		"two chunks and more":         {strings.Repeat("a", 40) + "bc", "abc", strings.Repeat("a", 40) + "bc"},
+		"beyond what is looked at":    {strings.Repeat("a", 64) + "b", "a", strings.Repeat("a", 64) + "b"},
+		"the last one looked at":      {strings.Repeat("a", 63) + "b", "ab", strings.Repeat("a", 63) + "b"},
+		"the dead":                    {"dda", "a", "a"},
+		"many dead":                   {strings.Repeat("d", 100) + "a" + strings.Repeat("d", 100) + "bc", "abc", "abc"},
+		"the dead in between":         {"adbdcd", "abc", "abcd"},
+		"the dead at the chunk's end": {"aaddbddddddddddddddddddc", "abc", "aabc"},
+		"only the dead":               {strings.Repeat("d", 20), "", ""},
+	} {
+		key := fmt.Sprintf("{%s}", name)
+		channels := "call:" + name + ":"
+		conn, cancel := n.Client().Dedicate()
+		heard := make(chan valkey.PubSubMessage, 100)
+		conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(m valkey.PubSubMessage) { heard <- m }})
+		process := func(p rune) string { return strings.Repeat(string(p), randomLength-1) + string(p) }
+		for _, p := range "abcef" {
+			require.NoError(t, conn.Do(t.Context(), conn.B().Subscribe().Channel(channels+process(p)).Build()).Error())
+		}
+		for i, p := range test.queue {
+			require.NoError(t, n.Do(t, "ZADD", key+":wait", fmt.Sprint(i+1), newMember(uint64(i+1), process(p), "x")).Error())
+		}
+		require.NoError(t, n.Do(t, "SET", key, "owner").Error())
+		r := &request{op: OpRelease, attempt: &attempt{keys: &keyset{lock: key, wait: key + ":wait"}, owner: "owner"},
+			args: &arguments{keep: "0", turn: "1000", channel: channels, counted: "1"}}
+		command, _ := r.command(n.Client(), anyProcess, true, nil)
+		require.NoError(t, n.Client().Do(t.Context(), command).Error())
+		require.NoError(t, n.Do(t, "PUBLISH", channels+process('a'), "the end").Error())
+		called := ""
+		for m := <-heard; m.Message != "the end"; m = <-heard {
+			called += m.Channel[len(m.Channel)-1:]
+		}
+		require.Equal(t, test.want, called, name)
+		cancel()
+
+		members, err := n.Do(t, "ZRANGE", key+":wait", "0", "-1").AsStrSlice()
+		require.NoError(t, err)
+		left := ""
+		for _, m := range members {
+			left += m[len(m)-len(" x")-1 : len(m)-len(" x")]
+		}
+		require.Equal(t, test.left, left, name)
+	}
+}
