@@ -13,7 +13,8 @@ import (
 )
 
 // convoy is an extension of several leases in one round: a request to each node carries all of them, and the answer of a node counts for each. It only
-// renews keys that are there. A lease whose key is not there on a node gets an extension of its own, which looks at what is the matter.
+// renews keys that are there. A lease whose key is not there on a node gets an extension of its own besides, which looks at what is the matter and may put the
+// key back; and so do all if a server refuses the command, because of one of them perhaps.
 //
 // In some the tokens are spread too. Leases that want more than that, or another expiry than the Quorum's TTL, are extended by themselves; and so are all
 // where somebody traces requests.
@@ -34,7 +35,8 @@ type convoy struct {
 // tally is what nodes have said of a lease.
 type tally struct {
 	agreed, missed uint8
-	over           bool // its outcome is certain, or it is extended by itself
+	over           bool // its outcome is certain
+	alone          bool // it is extended by itself too
 }
 
 // company is with whom a lease's extension can travel.
@@ -48,8 +50,11 @@ const (
 
 // company is that of the lease's extension at that time.
 func (l *Lease) company(start clock.Instant) company {
-	if !l.q.counted || l.q.cfg.tracers.node != nil || l.attempt.cfg.minHold > 0 || l.ttlFrom(start) != l.q.texts.ttl {
+	switch {
+	case !l.q.counted, l.q.cfg.tracers.node != nil, l.attempt.cfg.minHold > 0, l.ttlFrom(start) != l.q.texts.ttl:
 		return nobody
+	case clock.Instant(l.deadline.Load()).Sub(start) < l.q.cfg.timeout(OpExtend, l.TTL()):
+		return nobody // all would have to be sent before its end
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,87 +132,78 @@ func (c *convoy) settle(r *request, rep reply) {
 		return
 	}
 	c.replies[r.slot] = rep
-	var certain, odd, late []int
-	if rep.verdict == agreed {
-		certain, odd, late = c.count(rep.digits)
-	} else {
-		certain = c.miss()
+	var certain []*certainty
+	var alone []*Lease
+	asked := rep.verdict == agreed || isServerError(rep.err) && !isNoScript(rep.err)
+	for i := range c.tallies {
+		t := &c.tallies[i]
+		if rep.verdict == agreed && rep.digits[i] == '1' {
+			t.agreed++
+		} else {
+			t.missed++
+			if asked && !t.alone {
+				t.alone = true
+				alone = append(alone, c.leases[i])
+			}
+		}
+		if !t.over && (int(t.agreed) >= c.q.need || int(t.missed) > len(c.replies)-c.q.need) {
+			certain = append(certain, c.end(i))
+		}
 	}
 	c.mu.Unlock()
 	c.finish(certain)
-	for _, i := range odd {
-		c.q.extender.extendAlone(c.leases[i], nil)
+	for _, l := range alone {
+		c.q.extender.extendAlone(l)
 	}
-	for _, i := range late {
-		c.q.extender.extendAlone(c.leases[i], make(chan error, 1)) // the next one is planned already
-	}
-}
-
-// count adds an answer. It returns the leases whose outcome is certain now, and those whose key is not there, odd ones before and late ones after their
-// outcome was certain. Called with mu held.
-func (c *convoy) count(digits string) (certain, odd, late []int) {
-	for i := range c.tallies {
-		t := &c.tallies[i]
-		switch {
-		case digits[i] == '1':
-			if t.agreed++; !t.over && int(t.agreed) >= c.q.need {
-				t.over = true
-				certain = append(certain, i)
-			}
-		case t.over:
-			late = append(late, i)
-		default:
-			t.over = true
-			odd = append(odd, i)
-		}
-	}
-	return certain, odd, late
-}
-
-// miss counts a node without an answer, and returns the leases whose outcome is certain now. Called with mu held.
-func (c *convoy) miss() (certain []int) {
-	for i := range c.tallies {
-		t := &c.tallies[i]
-		if t.missed++; !t.over && int(t.missed) > len(c.replies)-c.q.need {
-			t.over = true
-			certain = append(certain, i)
-		}
-	}
-	return certain
 }
 
 // expire ends the convoy: nodes that have not answered by now are taken for lost.
 func (c *convoy) expire() {
 	c.mu.Lock()
 	c.expired = true
-	var certain []int
+	var certain []*certainty
 	for i := range c.tallies {
-		if t := &c.tallies[i]; !t.over {
-			t.over = true
-			certain = append(certain, i)
+		if !c.tallies[i].over {
+			certain = append(certain, c.end(i))
 		}
 	}
 	c.mu.Unlock()
 	c.finish(certain)
 }
 
-// finish applies the outcome to leases for which it is certain, and plans their next extensions.
-func (c *convoy) finish(leases []int) {
-	if len(leases) == 0 {
-		return
+// certainty is the outcome of one lease's extension.
+type certainty struct {
+	lease *Lease
+	outcome
+}
+
+// end makes a lease's outcome of what nodes have said so far. Called with mu held.
+func (c *convoy) end(i int) *certainty {
+	t := &c.tallies[i]
+	t.over = true
+	e := &certainty{c.leases[i], outcome{agreed: int(t.agreed), success: int(t.agreed) >= c.q.need, expired: c.expired}}
+	if e.success && c.began.IsZero() {
+		return e
 	}
-	c.mu.Lock()
-	replies := slices.Clone(c.replies)
-	outcomes := make([]outcome, len(leases))
-	for k, i := range leases {
-		agreed := int(c.tallies[i].agreed)
-		outcomes[k] = outcome{agreed: agreed, success: agreed >= c.q.need, expired: c.expired, replies: replies}
+	e.replies = slices.Clone(c.replies)
+	for k, rep := range e.replies {
+		switch {
+		case rep.verdict != agreed:
+		case rep.digits[i] == '0':
+			e.replies[k] = reply{verdict: refused, took: rep.took}
+		case rep.digits[i] != '1':
+			e.replies[k] = reply{verdict: failed, took: rep.took, err: c.q.nodes[k].failure(OpExtend, errUnexpected)}
+		}
 	}
-	c.mu.Unlock()
-	for k, i := range leases {
-		l, o := c.leases[i], outcomes[k]
-		margin, err := l.apply(o, c.start, l.TTL())
-		l.traceExtend(o, c.began, margin, err)
-		c.q.extender.plan(l, err, c.start)
+	return e
+}
+
+// finish applies outcomes, and plans the next extensions.
+func (c *convoy) finish(certain []*certainty) {
+	for _, e := range certain {
+		e.lease.checkRefused(e.outcome)
+		margin, err := e.lease.apply(e.outcome, c.start, e.lease.TTL())
+		e.lease.traceExtend(e.outcome, c.began, margin, err)
+		c.q.extender.plan(e.lease, err, c.start)
 	}
 }

@@ -15,7 +15,9 @@ func TestWhoJoinsAConvoy(t *testing.T) {
 	q.texts, q.counted = q.cfg.texts(), true
 	start := q.clock.Now()
 	lease := func() *Lease {
-		return &Lease{q: q, attempt: &attempt{cfg: q.cfg.lease}, latest: math.MaxInt64, spread: start}
+		l := &Lease{q: q, attempt: &attempt{cfg: q.cfg.lease}, latest: math.MaxInt64, spread: start}
+		l.deadline.Store(int64(start.Add(2 * spreadEvery)))
+		return l
 	}
 	require.Equal(t, extending, lease().company(start))
 	require.Equal(t, extending, lease().company(start.Add(spreadEvery-1)))
@@ -33,6 +35,9 @@ func TestWhoJoinsAConvoy(t *testing.T) {
 	l = lease()
 	l.latest = start.Add(q.texts.ttl / 2)
 	require.Equal(t, nobody, l.company(start), "the end of its maximum hold")
+	l = lease()
+	l.deadline.Store(int64(start.Add(time.Millisecond)))
+	require.Equal(t, nobody, l.company(start), "its end is near")
 	q.counted = false
 	require.Equal(t, nobody, lease().company(start), "a Cluster has its keys on several servers")
 	q.counted = true
@@ -58,6 +63,40 @@ func TestConvoyIsNotSentAfterALoss(t *testing.T) {
 	require.Equal(t, 3, c.keys)
 }
 
+// A server that refuses the command does so because of one of the keys, perhaps: each lease is tried by itself, once. One that does not answer is not
+// asked for each.
+func TestConvoyThatIsRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		more int // requests
+	}{
+		"refused":   {errUnexpected, 2},
+		"no answer": {ErrTimeout, 0},
+	} {
+		n := testNode()
+		q := n.q
+		q.texts, q.extender, q.leases = q.cfg.texts(), newExtender(q), make(map[*Lease]struct{})
+		now := q.clock.Now()
+		var leases []*Lease
+		for i := range 2 {
+			l := newLease(t.Context(), q, &attempt{cfg: q.cfg.lease, keys: &keyset{lock: fmt.Sprint("key", i)}}, 1, now, grant{})
+			defer l.timer.Stop()
+			leases = append(leases, l)
+		}
+		c := q.startConvoy(leases, extending, now)
+		require.Len(t, n.queue, 1, name)
+		r := n.queue[0]
+		c.settle(r, reply{verdict: failed, err: n.failure(OpExtend, test.err)})
+		require.Len(t, n.queue, 1+test.more, name)
+		for i, alone := range n.queue[1:] {
+			require.Nil(t, alone.convoy, name)
+			require.Same(t, leases[i].attempt, alone.attempt, name)
+		}
+		c.settle(r, reply{verdict: failed, err: n.failure(OpExtend, test.err)})
+		require.Len(t, n.queue, 1+test.more, "the second answer of a node counts: %s", name)
+	}
+}
+
 // A convoy that spreads tokens has them and their counters too, and its leases need not do so again for an hour.
 func TestConvoySpreadsTokens(t *testing.T) {
 	n := testNode()
@@ -66,6 +105,7 @@ func TestConvoySpreadsTokens(t *testing.T) {
 	start := q.clock.Now()
 	l := &Lease{q: q, latest: math.MaxInt64, spread: start.Add(-spreadEvery),
 		attempt: &attempt{cfg: q.cfg.lease, keys: &keyset{lock: "key", fence: "fence"}, owner: "owner", token: 7}}
+	l.deadline.Store(int64(start.Add(2 * spreadEvery)))
 	require.Equal(t, spreading, l.company(start))
 	c := q.startConvoy([]*Lease{l}, spreading, start)
 	require.Equal(t, []string{"key", "fence", q.texts.extend.ttl, "owner", "7", counterLifetime}, c.words)

@@ -120,7 +120,7 @@ func (e *extender) extend(leases []*Lease) {
 		}
 		if in := l.company(start); in != nobody {
 			together[in] = append(together[in], l)
-		} else if x := l.startExtend(nil); x != nil {
+		} else if x := l.startExtend(nil, false); x != nil {
 			timeout := e.q.cfg.timeout(OpExtend, l.TTL())
 			rounds[timeout] = append(rounds[timeout], x)
 		}
@@ -140,9 +140,15 @@ func (e *extender) extend(leases []*Lease) {
 	}
 }
 
-// extendAlone starts a round for one lease, whose outcome is sent to result, or planned for if that is nil.
-func (e *extender) extendAlone(l *Lease, result chan<- error) {
-	if x := l.startExtend(result); x != nil {
+// extendAlone starts a round for a lease whose key is not there on some node of its convoy. The convoy traces the extension and plans the next one.
+func (e *extender) extendAlone(l *Lease) {
+	e.mu.Lock()
+	stopped := l.due == never
+	e.mu.Unlock()
+	if stopped {
+		return
+	}
+	if x := l.startExtend(make(chan error, 1), true); x != nil {
 		time.AfterFunc(e.q.cfg.timeout(OpExtend, l.TTL()), x.expire)
 	}
 }
@@ -168,15 +174,16 @@ type extension struct {
 	began  time.Time // for tracers only
 	ttl    time.Duration
 	result chan<- error // gets the outcome; nil where the extender is to plan the next one
+	beside bool         // a convoy, which is traced
 }
 
 // startExtend sends an extension to all nodes. Its outcome is applied to the lease when it is certain, by any goroutine. It returns nil, and nothing happens,
 // if the lease has ended.
-func (l *Lease) startExtend(result chan<- error) *extension {
+func (l *Lease) startExtend(result chan<- error, beside bool) *extension {
 	if l.Err() != nil {
 		return nil
 	}
-	x := &extension{lease: l, start: l.q.clock.Now(), result: result}
+	x := &extension{lease: l, start: l.q.clock.Now(), result: result, beside: beside}
 	if l.q.cfg.tracers.extend != nil {
 		x.began = time.Now()
 	}
@@ -201,7 +208,7 @@ func (l *Lease) startExtend(result chan<- error) *extension {
 }
 
 func (x *extension) ended(rd *round) {
-	err := x.lease.extended(rd, x.start, x.ttl, x.began)
+	err := x.lease.extended(rd, x)
 	if x.result != nil {
 		x.result <- err
 		return
@@ -230,11 +237,13 @@ func (l *Lease) ttlFrom(start clock.Instant) time.Duration {
 
 // extended applies the outcome of an extension. The new deadline counts from the start of its round. An outcome
 // that comes after the deadline changes nothing: the lease was lost then.
-func (l *Lease) extended(rd *round, start clock.Instant, ttl time.Duration, began time.Time) error {
+func (l *Lease) extended(rd *round, x *extension) error {
 	o := rd.outcome()
 	l.checkRefused(o)
-	margin, err := l.apply(o, start, ttl)
-	l.traceExtend(o, began, margin, err)
+	margin, err := l.apply(o, x.start, x.ttl)
+	if !x.beside || slices.ContainsFunc(o.replies, func(rep reply) bool { return rep.extend == extendRefilled }) {
+		l.traceExtend(o, x.began, margin, err)
+	}
 	return err
 }
 
@@ -312,7 +321,7 @@ func (l *Lease) traceExtend(o outcome, began time.Time, margin time.Duration, er
 // the extension may still take effect.
 func (l *Lease) Extend(ctx context.Context) error {
 	result := make(chan error, 1)
-	rd := l.startExtend(result)
+	rd := l.startExtend(result, false)
 	if rd == nil {
 		return l.Err()
 	}

@@ -80,7 +80,7 @@ func (n *node) settleAll(f *flight) (again, single []*request, broken error) {
 			if err == nil {
 				err = n.gate.check(r, a.reply, f.sent, f.received)
 			}
-			if err != nil && isNoScript(err) && n.gate.open != nil && n.gate.open == f.gated && (r.isGated() || r.op == OpExtend && size == 1) && (second || !n.gate.open.teaches()) {
+			if err != nil && isNoScript(err) && n.gate.open != nil && n.gate.open == f.gated && (r.isGated() || r.op == OpExtend && size == 1 && r.convoy == nil) && (second || !n.gate.open.teaches()) {
 				stranger = true
 			}
 			if err != nil && n.gate.open != nil && isDemoted(err) {

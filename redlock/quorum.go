@@ -130,8 +130,8 @@ const dedicatedConns = 2
 // maxExchange bounds what would follow from a very long TTL.
 const maxExchange = 2 * time.Second
 
-// keepAlive is for connections on which calls are heard. Others are used oftener, see inspectEvery, and given up when an answer is missing. While one
-// is dead without a word, calls come by way of other nodes; if all are, waiters ask once a TTL.
+// keepAlive is for connections on which calls are heard. Others are used oftener, see inspectEvery, and given up when an answer is missing, by valkey-go
+// or by giveUp. While one is dead without a word, calls come by way of other nodes; if all are, waiters ask once a TTL.
 const keepAlive = time.Minute
 
 // exchangeTimeout is after how long without an answer a connection is given up. It is longer than a node's

@@ -17,12 +17,18 @@ const (
 	// nearTrip is a round trip within a machine or a rack, at most.
 	nearTrip = 500 * time.Microsecond
 	tripSpan = 5 * time.Second
-	// tripWork is about what a request costs a server.
+	// tripWork is about what a request costs a server, or a lease in one.
 	tripWork = 4 * time.Microsecond
 )
 
 func (t *roundTrip) observe(f *flight) {
-	took := max(f.received.Sub(f.sent)-time.Duration(len(f.batch))*tripWork, 0)
+	works := len(f.batch)
+	for _, r := range f.batch {
+		if r.convoy != nil {
+			works += len(r.convoy.leases)
+		}
+	}
+	took := max(f.received.Sub(f.sent)-time.Duration(works)*tripWork, 0)
 	switch {
 	case t.until == 0:
 		t.least, t.before, t.until = took, took, f.received.Add(tripSpan)

@@ -6,7 +6,7 @@ package redlock
 // extendManyScript is extendScript for many keys, as far as they are there and their counters are numbers: others are left to that.
 //
 // KEYS locks, and to raise the counters fences; ARGV ttl ms, owners, and to raise the counters tokens and the counter lifetime ms. Returns a digit for
-// each lock: 1 if it was extended.
+// each lock: 0 if it is not the owner's, 1 if it was extended, 2 if its counter is no number.
 var extendManyScript = newScript(`
 local n, raise = #ARGV - 1, #ARGV > #KEYS + 1
 if raise then
@@ -16,7 +16,11 @@ local values = redis.call('MGET', unpack(KEYS))
 local answers = {}
 for i = 1, n do
   local fence = values[n + i] or '0'
-  if values[i] == ARGV[i + 1] and (not raise or tonumber(fence)) then
+  if values[i] ~= ARGV[i + 1] then
+    answers[i] = '0'
+  elseif raise and not tonumber(fence) then
+    answers[i] = '2'
+  else
     redis.call('PEXPIRE', KEYS[i], ARGV[1])
     answers[i] = '1'
     if raise then
@@ -30,8 +34,6 @@ for i = 1, n do
         redis.pcall('SET', KEYS[n + i], token, 'PX', ARGV[#ARGV], 'NX') -- what is not text is left alone
       end
     end
-  else
-    answers[i] = '0'
   end
 end
 return table.concat(answers)

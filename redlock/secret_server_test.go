@@ -99,7 +99,7 @@ func TestPasswordsAreNeverPrinted(t *testing.T) {
 func TestUsersWithPasswords(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
-	// What the protocol needs, and no more; see also TestTrap14WaiterWithoutMessagesPolls.
+	// What the protocol needs, and no more; see also TestTrap14WaiterWithoutMessagesPolls. Without MGET each lease travels by itself.
 	s.do([]string{"ACL", "SETUSER", "tenure", "on", ">p@ss/w:rd", "~tenure:*", "&tenure:*", "-@all",
 		"+evalsha", "+script|load", "+get", "+set", "+del", "+pttl", "+pexpire", "+exists", "+zadd", "+zrem", "+zrange", "+zrank", "+zcard", "+time", "+publish", "+subscribe", "+unsubscribe", "+info", "+ping"})
 	urls := make([]string, 3)
@@ -113,6 +113,7 @@ func TestUsersWithPasswords(t *testing.T) {
 	}
 	l := s.hold(q, "key")
 	require.NoError(t, l.Extend(t.Context()))
+	s.staysHeld(l, 2*serverTTL)
 	granted := s.wait(openURLs(t, urls, redlock.WithTTL(longTTL)), "key")
 	require.NoError(t, l.Release(t.Context()))
 	g := receive(t, granted, serverTTL, "not woken")

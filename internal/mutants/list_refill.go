@@ -41,7 +41,7 @@ var refillMutants = []Mutant{
 		Name:   "refill-closes-no-gate",
 		Rule:   "An extension whose script the server does not know closes the gate, and is sent again as one that puts nothing back.",
 		File:   "redlock/flight.go",
-		Old:    "(r.isGated() || r.op == OpExtend && size == 1)",
+		Old:    "(r.isGated() || r.op == OpExtend && size == 1 && r.convoy == nil)",
 		New:    "r.isGated()",
 		Checks: []Check{tests(redlock, "TestGateFlushedScriptsAreLoadedAgain")},
 	},
