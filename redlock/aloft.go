@@ -1,7 +1,5 @@
 package redlock
 
-import "github.com/valkey-io/valkey-go"
-
 // A node that is near gets one batch after the other: whatever is queued while one is on its way is the next one, and the more callers there
 // are, the larger batches become and the less each request costs. To a node that is far this would add half a round trip to each request, so there several
 // batches are in flight, of different keys.
@@ -32,7 +30,6 @@ func (n *node) sendAloft() bool {
 		n.load(f, live, false)
 		f.done = make(chan struct{})
 		n.aloft = append(n.aloft, f)
-		n.overlapped = n.overlapped || len(n.aloft) > 1
 		go func() {
 			defer close(f.done)
 			f.fly(n.q.clock)
@@ -85,20 +82,17 @@ func (n *node) landing() <-chan struct{} {
 	return n.aloft[0].done
 }
 
-// land settles the oldest flight, which is back.
+// land settles the oldest flight, which is back. Where it got no answer in time the connection is given up, which valkey-go does by itself only as long as
+// that carries one batch at a time.
 func (n *node) land(f *flight) {
 	n.aloft = append(n.aloft[:0], n.aloft[1:]...)
-	n.giveUp(f.client, n.unload(f))
-	n.finish(f)
-}
-
-// giveUp gives up a connection that got no answer in time. valkey-go does so by itself only as long as it has carried one batch at a time.
-func (n *node) giveUp(flown valkey.Client, err error) {
+	flown := f.client
+	err := n.unload(f)
 	if client := n.client.Load(); err != nil && isTimeout(err) && client != nil && *client == flown {
 		n.client.Store(nil)
-		n.overlapped = false
 		n.dials.Go(flown.Close)
 	}
+	n.finish(f)
 }
 
 // landAll waits for all flights.

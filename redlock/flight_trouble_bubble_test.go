@@ -98,39 +98,6 @@ func TestFarNodesWithDeadConnections(t *testing.T) {
 	}
 }
 
-// So are those of nodes that are near again: valkey-go does not, once it has carried several batches at a time.
-func TestNodesThatWereFarWithDeadConnections(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		for _, n := range fleet.Nodes() {
-			n.SetDelay(far)
-		}
-		var conns holes
-		q := open(t, fleet, conns.option(fleet), redlock.WithTTL(10*time.Second))
-		for i := range 5 {
-			timeOf(t, q, fmt.Sprint("first", i))
-		}
-		time.Sleep(time.Second)
-		var busy sync.WaitGroup
-		for i := range 100 {
-			busy.Go(func() { timeOf(t, q, fmt.Sprint("key", i)) })
-			time.Sleep(far / 10)
-		}
-		busy.Wait()
-		for _, n := range fleet.Nodes() {
-			n.SetDelay(0)
-		}
-		for i := range 30 {
-			time.Sleep(time.Second)
-			timeOf(t, q, fmt.Sprint("near", i))
-		}
-		l := acquire(t, q)
-		conns.cut()
-		time.Sleep(time.Minute)
-		require.NoError(t, l.Err())
-		require.NoError(t, l.Release(t.Context()))
-	})
-}
-
 // A clock that jumped closes the gate while acquisitions wait for the same node; they are refused, and nothing breaks.
 func TestFarNodeWhoseClockJumps(t *testing.T) {
 	bubbleFar(t, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {

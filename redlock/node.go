@@ -50,14 +50,13 @@ type node struct {
 	closed bool          // guarded by mu
 
 	// Used by run only.
-	near       flight              // of batches of which one is in flight at a time
-	aloft      []*flight           // those of several, the oldest first
-	overlapped bool                // the connection has carried several at a time
-	busy       map[string]int      // how many requests for a key are aloft
-	trip       roundTrip           // to the server and back
-	words      []string            // buffer of a command
-	named      map[string]struct{} // buffer
-	found      []answer            // buffer
+	near  flight              // of batches of which one is in flight at a time
+	aloft []*flight           // those of several, the oldest first
+	busy  map[string]int      // how many requests for a key are aloft
+	trip  roundTrip           // to the server and back
+	words []string            // buffer of a command
+	named map[string]struct{} // buffer
+	found []answer            // buffer
 
 	ahead atomic.Int64 // how much the server's wall clock is ahead of this process's, in nanoseconds; set by run
 
@@ -203,11 +202,7 @@ func (n *node) sendBatch(batch []*request, f *flight) error {
 		if len(batch) == 0 {
 			continue
 		}
-		failed := n.deliver(f, batch)
-		if n.overlapped {
-			n.giveUp(f.client, failed)
-		}
-		err = cmp.Or(failed, err)
+		err = cmp.Or(n.deliver(f, batch), err)
 	}
 	return err
 }

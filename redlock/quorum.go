@@ -119,7 +119,7 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	o.ConnLifetime = 0
 	o.ConnWriteTimeout = timeout
 	o.Dialer.Timeout = timeout
-	o.Dialer.KeepAlive = keepAlive // also how often valkey-go sends a PING on an idle connection
+	o.Dialer.KeepAlive = min(max(c.lease.ttl/2, time.Second), maxKeepAlive) // also how often valkey-go checks an idle connection
 	return o, nil
 }
 
@@ -127,12 +127,12 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 // and one to listen for releases.
 const dedicatedConns = 2
 
-// maxExchange bounds what would follow from a very long TTL.
-const maxExchange = 2 * time.Second
-
-// keepAlive is for connections on which calls are heard. Others are used oftener, see inspectEvery, and given up when an answer is missing, by valkey-go
-// or by giveUp. While one is dead without a word, calls come by way of other nodes; if all are, waiters ask once a TTL.
-const keepAlive = time.Minute
+// maxExchange and maxKeepAlive bound what would follow from a very long TTL. A connection that is dead without a word may be waited for as long as valkey-go
+// does not check it, also by Close.
+const (
+	maxExchange  = 2 * time.Second
+	maxKeepAlive = 5 * time.Second
+)
 
 // exchangeTimeout is after how long without an answer a connection is given up. It is longer than a node's
 // timeout, because a new connection costs more than a late reply, and far below the TTL.

@@ -335,14 +335,6 @@ var convoyMutants = []Mutant{
 		Checks: []Check{tests(redlock, "TestConvoyThatIsRefused")},
 	},
 	{
-		Name:   "silent-connection-kept",
-		Rule:   "A connection that does not answer is given up, also by a node that is near again.",
-		File:   "redlock/node.go",
-		Old:    "if n.overlapped {",
-		New:    "if false {",
-		Checks: []Check{tests(redlock, "TestNodesThatWereFarWithDeadConnections")},
-	},
-	{
 		Name:   "convoy-carries-the-lost",
 		Rule:   "A lease that was lost is not extended.",
 		File:   "redlock/convoy.go",
