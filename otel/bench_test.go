@@ -50,6 +50,7 @@ func (s setup) instrument(b *testing.B) *tenureotel.Instrumentation {
 	require.NoError(b, err)
 	return tel
 }
+
 func meters() *sdkmetric.MeterProvider {
 	return sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
 }

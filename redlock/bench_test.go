@@ -90,20 +90,22 @@ func pairFloor(b *testing.B, f *floor.Floor, key string) {
 // parallelism is how many goroutines there are for each processor.
 const parallelism = 32
 
-// ownKey numbers the keys of goroutines.
-func ownKey(n *atomic.Int64) string { return "key" + strconv.FormatInt(n.Add(1), 10) }
+// inParallel does something in many goroutines, each with its own key.
+func inParallel(b *testing.B, do func(key string)) {
+	b.ReportAllocs()
+	b.SetParallelism(parallelism)
+	var n atomic.Int64
+	b.RunParallel(func(pb *testing.PB) {
+		for key := "key" + strconv.FormatInt(n.Add(1), 10); pb.Next(); {
+			do(key)
+		}
+	})
+}
 
 // BenchmarkPairParallel has many goroutines with a key each. What waits for a node meanwhile reaches it as one batch.
 func BenchmarkPairParallel(b *testing.B) {
 	q := benchQuorum(b)
-	b.ReportAllocs()
-	b.SetParallelism(parallelism)
-	var keys atomic.Int64
-	b.RunParallel(func(pb *testing.PB) {
-		for key := ownKey(&keys); pb.Next(); {
-			pair(b, q, key)
-		}
-	})
+	inParallel(b, func(key string) { pair(b, q, key) })
 }
 
 // BenchmarkPairParallelFloor is BenchmarkPairFloor in as many goroutines: one more a node for each of them, and each
@@ -111,14 +113,7 @@ func BenchmarkPairParallel(b *testing.B) {
 // be below this floor.
 func BenchmarkPairParallelFloor(b *testing.B) {
 	f := benchFloor(b)
-	b.ReportAllocs()
-	b.SetParallelism(parallelism)
-	var keys atomic.Int64
-	b.RunParallel(func(pb *testing.PB) {
-		for key := ownKey(&keys); pb.Next(); {
-			pairFloor(b, f, key)
-		}
-	})
+	inParallel(b, func(key string) { pairFloor(b, f, key) })
 }
 
 // BenchmarkHeld tries to acquire a key that is held by another lease, and learns by whom.

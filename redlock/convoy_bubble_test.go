@@ -137,14 +137,19 @@ func TestConvoyWithANodeThatWasRestarted(t *testing.T) {
 	})
 }
 
-// Servers that have forgotten their scripts learn what they need.
+// Servers that have forgotten their scripts learn what they need, and vote all the while: any process may run what a convoy needs.
 func TestConvoyAfterAScriptFlush(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		leases := convoyed(t, open(t, fleet), 50)
+		v := &votes{acquisitions: acquisitions{make(chan redlock.TraceAcquireEndData, 50)}, told: make(map[string][]redlock.TraceVoteData)}
+		leases := convoyed(t, open(t, fleet, redlock.WithTracer(v)), 50)
 		for _, n := range fleet.Nodes() {
+			v.take(n.URL()[len("valkey://"):])
 			n.FlushScripts()
 		}
 		stay(t, leases, fleet, 0, 1, 2)
+		for _, n := range fleet.Nodes() {
+			require.Empty(t, v.take(n.URL()[len("valkey://"):]))
+		}
 	})
 }
 

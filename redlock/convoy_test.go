@@ -1,12 +1,16 @@
 package redlock
 
 import (
+	"context"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/internal/clock"
 )
 
 // A convoy renews keys by the Quorum's TTL. What else an extension may have to do, it does by itself.
@@ -94,6 +98,106 @@ func TestConvoyThatIsRefused(t *testing.T) {
 		}
 		c.settle(r, reply{verdict: failed, err: n.failure(OpExtend, test.err)})
 		require.Len(t, n.queue, 1+test.more, "the second answer of a node counts: %s", name)
+	}
+}
+
+// manned is a Quorum of five nodes that do nothing, with leases.
+func manned(t *testing.T, n int) (q *Quorum, leases []*Lease) {
+	q = testNode().q
+	for range 4 {
+		other := testNode()
+		other.q = q
+		q.nodes = append(q.nodes, other)
+	}
+	q.need = 3
+	q.texts, q.extender, q.leases = q.cfg.texts(), newExtender(q), make(map[*Lease]struct{})
+	for i := range n {
+		l := newLease(t.Context(), q, &attempt{cfg: q.cfg.lease, keys: &keyset{lock: fmt.Sprint("key", i)}}, 1, q.clock.Now(), grant{})
+		t.Cleanup(func() { l.timer.Stop() })
+		leases = append(leases, l)
+	}
+	return q, leases
+}
+
+// answered settles the convoy that a node was sent last.
+func answered(c *convoy, node int, digits string) {
+	n := c.q.nodes[node]
+	c.settle(n.queue[slices.IndexFunc(n.queue, func(r *request) bool { return r.convoy == c })], reply{verdict: agreed, extend: extendOwn, digits: digits})
+}
+
+// However many nodes miss its key, a lease has one round besides its convoy: several at a time would each see some of the keys that are gone.
+func TestConvoyTriesALeaseAloneOnce(t *testing.T) {
+	q, leases := manned(t, 2)
+	c := q.startConvoy(leases, extending, q.clock.Now())
+	answered(c, 0, "01")
+	for _, n := range q.nodes {
+		require.Len(t, n.queue, 2)
+		require.Same(t, leases[0].attempt, n.queue[1].attempt)
+	}
+	answered(c, 1, "01")
+	for _, n := range q.nodes {
+		require.Len(t, n.queue, 2)
+	}
+	require.NoError(t, leases[0].Err())
+	answered(c, 2, "01")
+	require.ErrorIs(t, leases[0].Err(), ErrLost, "a quorum does not have its key")
+	require.NoError(t, leases[1].Err())
+}
+
+// Nor has it one after StopExtending.
+func TestConvoyTriesNoLeaseThatIsNotExtended(t *testing.T) {
+	q, leases := manned(t, 2)
+	c := q.startConvoy(leases, extending, q.clock.Now())
+	leases[0].StopExtending()
+	answered(c, 0, "00")
+	for _, n := range q.nodes {
+		require.Len(t, n.queue, 2)
+		require.Same(t, leases[1].attempt, n.queue[1].attempt)
+	}
+}
+
+// An extension is traced once, and its round besides a convoy only if that put a key back.
+func TestRoundBesideAConvoyIsTracedIfItMatters(t *testing.T) {
+	own := reply{verdict: agreed, extend: extendOwn}
+	for name, test := range map[string]struct {
+		answers [5]reply
+		beside  bool
+		traces  int
+	}{
+		"by itself":         {[5]reply{own, own, own}, false, 1},
+		"besides":           {[5]reply{own, own, own}, true, 0},
+		"besides, put back": {[5]reply{{verdict: agreed, extend: extendRefilled}, own, own}, true, 1},
+	} {
+		q, leases := manned(t, 1)
+		traced := &extensions{}
+		q.cfg.tracers.extend = traced
+		result := make(chan error, 1)
+		x := leases[0].startExtend(result, test.beside)
+		for i, rep := range test.answers {
+			if rep.verdict == agreed {
+				x.settle(i, rep)
+			}
+		}
+		require.NoError(t, <-result, name)
+		require.Equal(t, test.traces, traced.n, name)
+	}
+}
+
+// extensions counts what it is told.
+type extensions struct {
+	ExtendTracer
+	n int
+}
+
+func (e *extensions) TraceExtend(context.Context, TraceExtendData) { e.n++ }
+
+// A convoy works as long as its leases take the server, which makes no node far.
+func TestRoundTripOfAConvoy(t *testing.T) {
+	for leases, flights := range map[int]int{0: 3, packetSize: 1} {
+		var trip roundTrip
+		f := &flight{sent: 1, received: clock.Instant(1).Add(nearTrip + tripWork*packetSize), batch: []*request{{convoy: &convoy{leases: make([]*Lease, leases)}}}}
+		trip.observe(f)
+		require.Equal(t, flights, trip.flights(), "%d leases", leases)
 	}
 }
 

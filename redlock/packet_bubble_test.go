@@ -228,7 +228,7 @@ func TestPacketTakesEqualsOnly(t *testing.T) {
 	})
 }
 
-// The extender does not wait until each is due: sixteen times in an interval is enough for any number of leases.
+// The extender does not wait until each is due: eight times in an interval is enough for any number of leases.
 func TestManyLeasesAreExtendedTogether(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		const many, times = 500, 10
