@@ -24,6 +24,9 @@ func waiting() []*rival.Kind {
 	return []*rival.Kind{rival.Tenure, rival.Redsync, rival.RedsyncGo, rival.Redislock, rival.Valkeylock, rival.Etcd}
 }
 
+// handing are those, and the floor of a hand-over.
+func handing() []*rival.Kind { return append([]*rival.Kind{rival.Oracle}, waiting()...) }
+
 // asRedsync leaves redsync on go-redis out, whose waiting is redsync's.
 func asRedsync(b *board, kinds []*rival.Kind) []*rival.Kind {
 	b.absent(rival.RedsyncGo, "as redsync")
@@ -34,7 +37,7 @@ func contendedRow() *row {
 	return &row{
 		name: "contended", title: fmt.Sprintf("%d contenders with clients of their own, one key, held for %s", contenders, contendedHold),
 		columns: []column{{Name: "acquisitions/s"}, {Name: "commands each"}, {Name: "server calls each"}, {Name: "hand-over p50 ms"},
-			{Name: "hand-over p99 ms"}, {Name: "least of a contender"}, {Name: "most"}, {Name: "least/most"}},
+			{Name: "x floor", Of: "hand-over p50 ms", To: rival.Oracle.Name}, {Name: "hand-over p99 ms"}, {Name: "least of a contender"}, {Name: "most"}, {Name: "least/most"}},
 		run: contended,
 	}
 }
@@ -44,7 +47,7 @@ func contended(ctx context.Context, s *stage, b *board) error {
 		"script calls counts too. A hand-over is from the call of release until the next has it.", s.size.few, s.size.contended)
 	b.absent(rival.Floor, "has no way to wait")
 	for round := range s.size.few {
-		for _, k := range waiting() {
+		for _, k := range handing() {
 			if err := s.servers.Flush(ctx); err != nil {
 				return err
 			}

@@ -17,12 +17,12 @@ const handoverHold = 150 * time.Millisecond
 func handoverRow() *row {
 	return &row{
 		name: "handover", title: "graceful hand-over to one waiter",
-		columns: []column{{Name: "p50 ms"}, {Name: "p99 ms"}},
+		columns: []column{{Name: "p50 ms"}, {Name: "x floor", Of: "p50 ms", To: rival.Oracle.Name}, {Name: "p99 ms"}},
 		run: func(ctx context.Context, s *stage, b *board) error {
 			b.Work = fmt.Sprintf("%d rounds of %s: two take turns. From the call of release until the waiter has the key.", s.size.few, s.size.handover)
 			b.absent(rival.Floor, "has no way to wait")
 			for round := range s.size.few {
-				for _, k := range waiting() {
+				for _, k := range handing() {
 					if err := s.servers.Flush(ctx); err != nil {
 						return err
 					}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -26,7 +27,7 @@ func pairRow() *row {
 		columns: []column{{Name: "p50 us"}, {Name: "p99 us"}, {Name: "p50 x floor", Of: "p50 us", To: rival.Floor.Name},
 			{Name: "p50 x same commands", Of: "p50 us", To: rival.Mimic.Name}, {Name: "allocations/pair"}, {Name: "keys left"}},
 		run: func(ctx context.Context, s *stage, b *board) error {
-			return s.pairs(ctx, b, rival.All(), s.config(defaultTTL), true)
+			return s.pairs(ctx, b, slices.DeleteFunc(rival.All(), func(k *rival.Kind) bool { return k == rival.Oracle }), s.config(defaultTTL), true)
 		},
 	}
 }

@@ -35,7 +35,7 @@ func compileClockShim() ([]byte, error) {
 	if err := os.WriteFile(source, clockShimSource, 0o600); err != nil {
 		return nil, fmt.Errorf("valkeytest: cannot write the clock shim: %w", err)
 	}
-	if out, err := exec.Command(compiler, "-shared", "-fPIC", "-O2", "-o", library, source).CombinedOutput(); err != nil {
+	if out, err := exec.Command(compiler, "-shared", "-fPIC", "-O2", "-o", library, source, "-ldl").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("valkeytest: %s cannot compile the clock shim (%w): install gcc with the C library's headers, "+
 			"on Debian and Ubuntu gcc and libc6-dev:\n%s", compiler, err, out)
 	}

@@ -20,6 +20,7 @@ var ErrCannotWait = errors.New("rival: it has no way to wait for a key")
 // timeout and no order: a release overtakes its acquisition now and then, and the key stays behind. What is slow is not given up,
 // so a frozen node gathers goroutines. Tenure's own commands cost the servers more, because they hand out tokens: see mimic.
 type floor struct {
+	url     string // of the first server
 	clients []valkey.Client
 	px      time.Duration
 	release *valkey.Lua
@@ -64,7 +65,7 @@ func openFloor(c Config) (Rival, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &floor{clients: clients, px: c.TTL, release: valkey.NewLuaScript(compareAndDelete)}, nil
+	return &floor{url: c.URLs[0], clients: clients, px: c.TTL, release: valkey.NewLuaScript(compareAndDelete)}, nil
 }
 
 // round sends to all nodes and returns with the quorum-th reply, whatever it says, or when there are too many errors for one.

@@ -1,0 +1,202 @@
+package rival
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+
+	"github.com/valkey-io/valkey-go"
+)
+
+// oracle is the floor with the least that a hand-over can do: a release deletes the key and publishes to the next in one script, and the next
+// locks when a quorum of the servers has called it. Who that is nobody has to ask: it is known in this process, where all of its contenders
+// are. So it is no queue either, and no lock.
+type oracle struct {
+	*floor
+	channel string
+	conns   []valkey.DedicatedClient
+	free    *valkey.Lua
+
+	mu    sync.Mutex
+	turns map[string]*turn // guarded by mu; by id
+}
+
+// freeAndCall is compareAndDelete, and calls the next.
+const freeAndCall = `redis.call("publish",ARGV[2],ARGV[3])
+` + compareAndDelete
+
+// turn is one wait for a key.
+type turn struct {
+	of    *oracle
+	id    string
+	calls int // guarded by of.mu
+	come  chan struct{}
+}
+
+// line is all that contend for a key, in order.
+type line struct {
+	mu      sync.Mutex
+	held    bool    // guarded by mu
+	waiting []*turn // guarded by mu
+}
+
+// lines are by the first server and key.
+var lines sync.Map
+
+// turnIDs numbers turns.
+var turnIDs struct {
+	sync.Mutex
+	last int
+}
+
+func nextTurnID() string {
+	turnIDs.Lock()
+	defer turnIDs.Unlock()
+	turnIDs.last++
+	return strconv.Itoa(turnIDs.last)
+}
+
+func openOracle(c Config) (_ Rival, err error) {
+	r, err := openFloor(c)
+	if err != nil {
+		return nil, err
+	}
+	o := &oracle{floor: r.(*floor), channel: "next-of-" + nextTurnID(), free: valkey.NewLuaScript(freeAndCall), turns: make(map[string]*turn)}
+	ctx, cancel := context.WithTimeout(context.Background(), mimicTimeout)
+	defer cancel()
+	for _, client := range o.clients {
+		conn, _ := client.Dedicate()
+		o.conns = append(o.conns, conn)
+		conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(m valkey.PubSubMessage) { o.called(m.Message) }})
+		if err := conn.Do(ctx, conn.B().Subscribe().Channel(o.channel).Build()).Error(); err != nil {
+			return nil, errors.Join(err, o.Close())
+		}
+	}
+	return o, nil
+}
+
+func (o *oracle) Close() error {
+	for _, c := range o.conns {
+		c.Close()
+	}
+	return o.floor.Close()
+}
+
+// called counts a server's call.
+func (o *oracle) called(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.turns[id]
+	if t == nil {
+		return
+	}
+	if t.calls++; t.calls == len(o.clients)/2+1 {
+		delete(o.turns, id)
+		close(t.come)
+	}
+}
+
+func (o *oracle) line(key string) *line {
+	l, _ := lines.LoadOrStore(o.url+" "+key, &line{})
+	return l.(*line)
+}
+
+// Try locks if nobody has the key, as this process knows.
+func (o *oracle) Try(ctx context.Context, key string) (Held, error) {
+	l := o.line(key)
+	l.mu.Lock()
+	busy := l.held
+	l.held = true
+	l.mu.Unlock()
+	if busy {
+		return nil, errors.New("rival: the key is held")
+	}
+	return o.lock(ctx, key)
+}
+
+func (o *oracle) lock(ctx context.Context, key string) (Held, error) {
+	if _, err := o.floor.Try(ctx, key); err != nil {
+		return nil, err
+	}
+	return &oracleHeld{o, key}, nil
+}
+
+func (o *oracle) Acquire(ctx context.Context, key string) (Held, error) {
+	t := &turn{of: o, id: nextTurnID(), come: make(chan struct{})}
+	l := o.line(key)
+	l.mu.Lock()
+	free := !l.held
+	if free {
+		l.held = true
+	} else {
+		o.mu.Lock()
+		o.turns[t.id] = t
+		o.mu.Unlock()
+		l.waiting = append(l.waiting, t)
+	}
+	l.mu.Unlock()
+	if !free {
+		if err := t.wait(ctx, l); err != nil {
+			return nil, err
+		}
+	}
+	return o.lock(context.WithoutCancel(ctx), key)
+}
+
+// wait returns when it is its turn, or when ctx ends while it is another's.
+func (t *turn) wait(ctx context.Context, l *line) error {
+	select {
+	case <-t.come:
+		return nil
+	case <-ctx.Done():
+	}
+	if !l.leave(t) { // it was called
+		<-t.come
+		return nil
+	}
+	t.of.mu.Lock()
+	defer t.of.mu.Unlock()
+	delete(t.of.turns, t.id)
+	return ctx.Err()
+}
+
+// leave reports whether the turn was still to come.
+func (l *line) leave(t *turn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, w := range l.waiting {
+		if w == t {
+			l.waiting = append(l.waiting[:i], l.waiting[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// next is who has the key now; nil if nobody waits.
+func (l *line) next() *turn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) == 0 {
+		l.held = false
+		return nil
+	}
+	t := l.waiting[0]
+	l.waiting = l.waiting[1:]
+	return t
+}
+
+type oracleHeld struct {
+	*oracle
+	key string
+}
+
+func (h *oracleHeld) Release(ctx context.Context) error {
+	t := h.line(h.key).next()
+	if t == nil {
+		return (&floorHeld{h.floor, h.key}).Release(ctx)
+	}
+	keys, args := []string{h.key}, []string{floorOwner, t.of.channel, t.id}
+	return h.round(func(c valkey.Client) error { return h.free.Exec(ctx, c, keys, args).Error() })
+}
