@@ -25,7 +25,8 @@ func pairRow() *row {
 	return &row{
 		name: "pair", title: "acquire and release, one goroutine",
 		columns: []column{{Name: "p50 us"}, {Name: "p99 us"}, {Name: "p50 x floor", Of: "p50 us", To: rival.Floor.Name},
-			{Name: "p50 x same commands", Of: "p50 us", To: rival.Mimic.Name}, {Name: "allocations/pair"}, {Name: "keys left"}},
+			{Name: "p50 x same commands", Of: "p50 us", To: rival.Mimic.Name}, {Name: "CPU us/pair"},
+			{Name: "servers' CPU us/pair"}, {Name: "allocations/pair"}, {Name: "keys left"}},
 		run: func(ctx context.Context, s *stage, b *board) error {
 			return s.pairs(ctx, b, slices.DeleteFunc(rival.All(), func(k *rival.Kind) bool { return k == rival.Oracle }), s.config(defaultTTL), true)
 		},
@@ -41,6 +42,10 @@ func (s *stage) pairs(ctx context.Context, b *board, kinds []*rival.Kind, c riva
 	}
 	defer leave()
 	return s.rounds(ctx, es, func(e *entrant) error {
+		before, err := s.servers.CPU(ctx)
+		if err != nil {
+			return err
+		}
 		p, err := pairFor(ctx, e, s.size.slice)
 		if err != nil {
 			return err
@@ -50,10 +55,16 @@ func (s *stage) pairs(ctx context.Context, b *board, kinds []*rival.Kind, c riva
 			return nil
 		}
 		b.add(e.Kind, "p99 us", stat.Quantile(p.micros, 0.99))
+		b.add(e.Kind, "CPU us/pair", p.cpu)
 		b.add(e.Kind, "allocations/pair", p.allocations)
 		if e.Servers == rival.OneEtcd {
 			return nil
 		}
+		after, err := s.servers.CPU(ctx)
+		if err != nil {
+			return err
+		}
+		b.add(e.Kind, "servers' CPU us/pair", micros(after-before)/float64(pairWarmUp+len(p.micros)))
 		left, err := s.left(ctx, nodes)
 		b.add(e.Kind, "keys left", float64(left))
 		return err
@@ -71,9 +82,10 @@ func (s *stage) left(ctx context.Context, first int) (int, error) {
 	}
 }
 
-// pairTimes is how long pairs took and what they allocated, each on average, the background included.
+// pairTimes is how long pairs took, and what each used of this process's CPU and allocated on average, the background included.
 type pairTimes struct {
 	micros      []float64
+	cpu         float64 // us
 	allocations float64
 }
 
@@ -118,6 +130,7 @@ func pairFor(ctx context.Context, e *entrant, slice time.Duration) (*pairTimes, 
 	if err != nil {
 		return nil, err
 	}
+	p.cpu = micros(after.CPU-before.CPU) / float64(len(p.micros))
 	p.allocations = float64(after.Mallocs-before.Mallocs) / float64(len(p.micros))
 	return p, nil
 }

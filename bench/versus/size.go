@@ -31,7 +31,7 @@ type size struct {
 // fullSize takes under 15 minutes.
 func fullSize() size {
 	return size{
-		name: "full", full: true, rounds: 5, few: 3, slice: 700 * time.Millisecond, contended: 3 * time.Second, handover: 2 * time.Second,
+		name: "full", full: true, rounds: 11, few: 3, slice: 350 * time.Millisecond, contended: 3 * time.Second, handover: 2 * time.Second,
 		waiter: 10 * time.Second, waiterTTL: 10 * time.Second, frozen: 2 * time.Second, slowToo: true,
 		crashTrials: 5, crashTTL: 1500 * time.Millisecond, others: 100_000, giveUpWaiter: 5 * time.Second,
 		held: 10_000, held100k: 100_000, hold: 30 * time.Second, heldTTL: 10 * time.Second, isLeader: 2_000_000,

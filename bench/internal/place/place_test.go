@@ -98,7 +98,13 @@ func TestServers(t *testing.T) {
 	_, err = s.Expiry(ctx, "nothing", 2, 2)
 	require.ErrorContains(t, err, "too few servers")
 
+	unfilled, err := s.CPU(ctx)
+	require.NoError(t, err)
+	require.Positive(t, unfilled)
 	require.NoError(t, s.Fill(ctx, 1500))
+	filled, err := s.CPU(ctx)
+	require.NoError(t, err)
+	require.Greater(t, filled, unfilled)
 	locks, err = s.Locks(ctx, s.Nodes()[:1])
 	require.NoError(t, err)
 	require.Equal(t, 1501, locks)
