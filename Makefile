@@ -37,7 +37,8 @@ test: valkey compiler ## run the tests against real Valkey servers
 
 .PHONY: race
 race: valkey compiler ## run the tests under the race detector
-	scripts/race.sh -p 1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+	scripts/race.sh -p 1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./... | grep -v '/redlock$$')
+	SHARDS=5 scripts/race.sh -timeout $(TIMEOUT) $(TESTFLAGS) ./redlock
 
 .PHONY: cover
 cover: valkey compiler ## run the tests and print the coverage of each function
@@ -143,6 +144,7 @@ tidy-check:
 .PHONY: scripts-test
 scripts-test:
 	@scripts/install-valkey_test.sh
+	@scripts/race_test.sh
 
 .PHONY: paths
 paths:
