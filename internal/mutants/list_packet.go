@@ -272,10 +272,26 @@ var flightMutants = []Mutant{
 var convoyMutants = []Mutant{
 	{
 		Name:   "convoy-for-all",
-		Rule:   "A sequence whose record is to be spread, a minimum hold and another TTL have extensions of their own.",
+		Rule:   "A sequence whose record is to be spread has extensions of its own.",
 		File:   "redlock/convoy.go",
 		Old:    "case l.attempt.cfg.once != nil:",
 		New:    "case false:",
+		Checks: []Check{tests(redlock, "TestWhoJoinsAConvoy")},
+	},
+	{
+		Name:   "convoy-for-a-minimum-hold",
+		Rule:   "A lease with a minimum hold has extensions of its own.",
+		File:   "redlock/convoy.go",
+		Old:    "l.attempt.cfg.minHold > 0",
+		New:    "false",
+		Checks: []Check{tests(redlock, "TestWhoJoinsAConvoy")},
+	},
+	{
+		Name:   "convoy-for-another-ttl",
+		Rule:   "So has one whose TTL is not the Quorum's.",
+		File:   "redlock/convoy.go",
+		Old:    "l.ttlFrom(start) != l.q.texts.ttl",
+		New:    "false",
 		Checks: []Check{tests(redlock, "TestWhoJoinsAConvoy")},
 	},
 	{
@@ -317,6 +333,22 @@ var convoyMutants = []Mutant{
 		Old:    "if asked && !t.alone {",
 		New:    "if asked && false {",
 		Checks: []Check{tests(redlock, "TestConvoyWithKeysThatAreNotThere")},
+	},
+	{
+		Name:   "convoy-loses-the-odd-twice",
+		Rule:   "It has one such extension at a time, however many nodes miss its key.",
+		File:   "redlock/convoy.go",
+		Old:    "if asked && !t.alone {",
+		New:    "if asked {",
+		Checks: []Check{tests(redlock, "TestConvoyTriesALeaseAloneOnce")},
+	},
+	{
+		Name:   "convoy-tries-the-stopped",
+		Rule:   "A lease that is not extended any more has none by itself either.",
+		File:   "redlock/extend.go",
+		Old:    "if stopped {",
+		New:    "if stopped && false {",
+		Checks: []Check{tests(redlock, "TestConvoyTriesNoLeaseThatIsNotExtended")},
 	},
 	{
 		Name:   "convoy-ignores-the-late",
