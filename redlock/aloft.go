@@ -90,7 +90,7 @@ func (n *node) land(f *flight) {
 	err := n.unload(f)
 	if client := n.client.Load(); err != nil && isTimeout(err) && client != nil && *client == flown {
 		n.client.Store(nil)
-		n.dials.Go(flown.Close)
+		n.dials.start(flown.Close)
 	}
 	n.finish(f)
 }

@@ -15,21 +15,45 @@ import (
 // does not come is left behind and given back when it comes. Until then no other is asked for: else a pool without a
 // place left would collect a goroutine with every try.
 type dedication struct {
-	pending *sync.WaitGroup // of all dedications of the node
-	busy    atomic.Bool     // one is on its way
+	dials *dials
+	busy  atomic.Bool // one is on its way
+}
+
+// dials are the connections of a node that are on their way, to the server or to their end.
+type dials struct {
+	mu   sync.Mutex
+	over bool           // guarded by mu; the node stops
+	way  sync.WaitGroup // added to with mu held, until it is over
+}
+
+// start makes one, unless the node stops.
+func (d *dials) start(dial func()) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.over {
+		d.way.Go(dial)
+	}
+	return !d.over
+}
+
+// end has no other one started.
+func (d *dials) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.over = true
 }
 
 // errPoolExhausted is why a node cannot be looked at although it answers.
 var errPoolExhausted = errors.New("the client gave no dedicated connection: its pool may be exhausted, " +
 	"raise ClientOption.BlockingPoolSize (a Quorum uses two places of each client)")
 
-// dedicate returns a connection, which the caller closes.
+// dedicate returns a connection, which the caller closes; ErrClosed once the node stops.
 func (d *dedication) dedicate(ctx context.Context, client valkey.Client) (valkey.DedicatedClient, error) {
 	if !d.busy.CompareAndSwap(false, true) {
 		return nil, errPoolExhausted
 	}
 	dialled := make(chan valkey.DedicatedClient)
-	d.pending.Go(func() {
+	started := d.dials.start(func() {
 		defer d.busy.Store(false)
 		conn, _ := client.Dedicate()
 		select {
@@ -38,6 +62,10 @@ func (d *dedication) dedicate(ctx context.Context, client valkey.Client) (valkey
 			conn.Close()
 		}
 	})
+	if !started {
+		d.busy.Store(false)
+		return nil, ErrClosed
+	}
 	select {
 	case conn := <-dialled:
 		return conn, nil
@@ -50,11 +78,12 @@ func (d *dedication) dedicate(ctx context.Context, client valkey.Client) (valkey
 // the client. One that is caught in a caller's pool ends when that has a place or its client is closed.
 const dialGrace = time.Second
 
-// awaitDials waits for connections that are on their way, a while.
+// awaitDials waits for connections that are on their way, a while. No more come after that.
 func (n *node) awaitDials() {
+	n.dials.end()
 	done := make(chan struct{})
 	go func() {
-		n.dials.Wait()
+		n.dials.way.Wait()
 		close(done)
 	}()
 	timer := time.NewTimer(dialGrace)

@@ -34,9 +34,9 @@ type node struct {
 	timeout time.Duration                 // for a batch, after which the connection is given up, unless it is a caller's
 	watched bool                          // one server at a time answers, which can be looked at
 	gate    *gate
-	dials   sync.WaitGroup // dedicated connections that are on their way
-	looking dedication     // the gate's
-	hearing dedication     // the listener's
+	dials   dials
+	looking dedication // the gate's
+	hearing dedication // the listener's
 
 	wake    chan struct{} // capacity 1
 	closing chan struct{}

@@ -248,7 +248,7 @@ func (q *Quorum) addNode(addr string, connect func() (valkey.Client, error)) *no
 		stopped: make(chan struct{}),
 	}
 	n.gate = newGate(n)
-	n.looking.pending, n.hearing.pending = &n.dials, &n.dials
+	n.looking.dials, n.hearing.dials = &n.dials, &n.dials
 	q.nodes = append(q.nodes, n)
 	return n
 }
