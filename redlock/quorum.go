@@ -127,8 +127,8 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 // and one to listen for releases.
 const dedicatedConns = 2
 
-// maxExchange and maxKeepAlive bound what would follow from a very long TTL. A connection that is dead without a word may be waited for as long as valkey-go
-// does not check it, also by Close.
+// maxExchange and maxKeepAlive bound what would follow from a very long TTL. A connection on which nothing is sent, such as one on which calls are heard,
+// may be dead unnoticed for as long as valkey-go does not check it.
 const (
 	maxExchange  = 2 * time.Second
 	maxKeepAlive = 5 * time.Second

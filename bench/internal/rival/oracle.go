@@ -3,8 +3,10 @@ package rival
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/valkey-io/valkey-go"
 )
@@ -44,25 +46,17 @@ type line struct {
 // lines are by the first server and key.
 var lines sync.Map
 
-// turnIDs numbers turns.
-var turnIDs struct {
-	sync.Mutex
-	last int
-}
+// ids numbers oracles and turns.
+var ids atomic.Int64
 
-func nextTurnID() string {
-	turnIDs.Lock()
-	defer turnIDs.Unlock()
-	turnIDs.last++
-	return strconv.Itoa(turnIDs.last)
-}
+func nextID() string { return strconv.FormatInt(ids.Add(1), 10) }
 
 func openOracle(c Config) (_ Rival, err error) {
 	r, err := openFloor(c)
 	if err != nil {
 		return nil, err
 	}
-	o := &oracle{floor: r.(*floor), channel: "next-of-" + nextTurnID(), free: valkey.NewLuaScript(freeAndCall), turns: make(map[string]*turn)}
+	o := &oracle{floor: r.(*floor), channel: "next-of-" + nextID(), free: valkey.NewLuaScript(freeAndCall), turns: make(map[string]*turn)}
 	ctx, cancel := context.WithTimeout(context.Background(), mimicTimeout)
 	defer cancel()
 	for _, client := range o.clients {
@@ -123,7 +117,7 @@ func (o *oracle) lock(ctx context.Context, key string) (Held, error) {
 }
 
 func (o *oracle) Acquire(ctx context.Context, key string) (Held, error) {
-	t := &turn{of: o, id: nextTurnID(), come: make(chan struct{})}
+	t := &turn{of: o, id: nextID(), come: make(chan struct{})}
 	l := o.line(key)
 	l.mu.Lock()
 	free := !l.held
@@ -165,13 +159,12 @@ func (t *turn) wait(ctx context.Context, l *line) error {
 func (l *line) leave(t *turn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, w := range l.waiting {
-		if w == t {
-			l.waiting = append(l.waiting[:i], l.waiting[i+1:]...)
-			return true
-		}
+	i := slices.Index(l.waiting, t)
+	if i < 0 {
+		return false
 	}
-	return false
+	l.waiting = slices.Delete(l.waiting, i, i+1)
+	return true
 }
 
 // next is who has the key now; nil if nobody waits.
