@@ -123,7 +123,7 @@ func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 			return nil, err
 		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(max(pause, atOnce)):
 		case <-ctx.Done():
 			return nil, newContextError(ctx, a.keys.name, err)
 		case <-a.q.done:

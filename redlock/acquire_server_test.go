@@ -158,7 +158,7 @@ func TestTrap11And17AbandonedAcquireIsUndone(t *testing.T) {
 			t.Parallel()
 			s := startServers(t, 3)
 			var log lockedBuffer
-			q := s.open(redlock.WithTTL(ttl), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			q := s.open(redlock.WithTTL(ttl), redlock.WithNodeTimeout(serverTTL), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 			s.freeze(0, 1)
 			_, err := q.TryAcquire(t.Context(), "key")
 			require.ErrorIs(t, err, redlock.ErrTimeout)

@@ -1,5 +1,9 @@
 package redlock
 
+import (
+	"github.com/valkey-io/valkey-go"
+)
+
 // A node that is near gets one batch after the other: whatever is queued while one is on its way is the next one, and the more callers there
 // are, the larger batches become and the less each request costs. To a node that is far this would add half a round trip to each request, so there several
 // batches are in flight, of different keys.
@@ -90,9 +94,24 @@ func (n *node) land(f *flight) {
 	err := n.unload(f)
 	if client := n.client.Load(); err != nil && isTimeout(err) && client != nil && *client == flown {
 		n.client.Store(nil)
-		n.dials.start(flown.Close)
+		n.closeAfter(flown, n.aloft)
 	}
 	n.finish(f)
+}
+
+// closeAfter closes a client when the flights are back, for which it needs no more than a node timeout: what connects while its client
+// is being closed could leave the connection open for ever.
+func (n *node) closeAfter(client valkey.Client, flights []*flight) {
+	var back []chan struct{}
+	for _, f := range flights {
+		back = append(back, f.done)
+	}
+	n.dials.start(func() {
+		for _, done := range back {
+			<-done
+		}
+		client.Close()
+	})
 }
 
 // landAll waits for all flights.

@@ -11,6 +11,7 @@ import (
 
 // Field: a constructor that dials failed at once on a dead node and took 5 s on a frozen one.
 func TestTrap15And22OpenDoesNotWaitForAMinority(t *testing.T) {
+	const timeout = 2 * time.Second // of a node: waiting for one that does not answer would take as long
 	for _, test := range []struct {
 		name string
 		hurt func(*servers)
@@ -37,10 +38,11 @@ func TestTrap15And22OpenDoesNotWaitForAMinority(t *testing.T) {
 			var q *redlock.Quorum
 			var l *redlock.Lease
 			var err error
-			require.Less(t, took(func() { q, err = redlock.Open(s.URLs(), quietOptions()...) }), serverTTL/4)
+			opts := append(quietOptions(), redlock.WithTTL(4*timeout), redlock.WithExtendInterval(serverTTL/2), redlock.WithNodeTimeout(timeout))
+			require.Less(t, took(func() { q, err = redlock.Open(s.URLs(), opts...) }), timeout)
 			require.NoError(t, err)
-			t.Cleanup(func() { require.Less(t, took(func() { require.NoError(t, q.Close()) }), serverTTL) })
-			require.Less(t, took(func() { l, err = q.TryAcquire(t.Context(), "key") }), serverTTL/2)
+			t.Cleanup(func() { require.Less(t, took(func() { require.NoError(t, q.Close()) }), 2*timeout) })
+			require.Less(t, took(func() { l, err = q.TryAcquire(t.Context(), "key") }), timeout)
 			require.NoError(t, err)
 			for i, status := range q.Nodes(t.Context()) {
 				require.Equal(t, s.Node(i).Addr(), status.Node)
@@ -52,9 +54,9 @@ func TestTrap15And22OpenDoesNotWaitForAMinority(t *testing.T) {
 			require.Eventually(t, func() bool {
 				nodes := q.Nodes(t.Context())
 				return nodes[1].Reachable && nodes[4].Reachable
-			}, 2*serverTTL, pollTick, "the nodes never joined")
+			}, 4*timeout, pollTick, "the nodes never joined")
 			for _, i := range []int{1, 4} {
-				require.Eventually(t, func() bool { return s.pttl(i, "key") > 0 }, serverTTL, pollTick,
+				require.Eventually(t, func() bool { return s.pttl(i, "key") > 0 }, 2*timeout, pollTick,
 					"the next extension leaves the node out that joined")
 			}
 			require.NoError(t, l.Err())

@@ -71,5 +71,9 @@ func (n *node) untilDue() time.Duration {
 	case n.watched:
 		until = min(until, g.inspectAt, g.sampleAt)
 	}
-	return max(until.Sub(now), 0)
+	return max(until.Sub(now), atOnce)
 }
+
+// atOnce is the least that a timer with a channel is set to. One that is due when it is received from is run by the receiver, and in a bubble of
+// testing/synctest two that do so at the same time crash the race detector: they share its state (runtime.timer.unlockAndRun of Go 1.26).
+const atOnce = time.Nanosecond

@@ -171,7 +171,10 @@ func ExampleLease_Context() {
 func ExampleLease_Err() {
 	q, closeAll := exampleQuorum()
 	defer closeAll()
-	lease, _ := q.TryAcquire(context.Background(), "key", redlock.WithTTL(time.Second), redlock.WithoutAutoExtend())
+	lease, err := q.Acquire(context.Background(), "key", redlock.WithTTL(time.Second), redlock.WithoutAutoExtend())
+	if err != nil {
+		log.Fatal(err)
+	}
 	fmt.Println(lease.Err())
 	<-lease.Context().Done() // nobody extends it
 	fmt.Println(lease.Err())

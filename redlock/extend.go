@@ -67,7 +67,7 @@ const never clock.Instant = -1
 
 // run extends what is due until the Quorum is closed.
 func (e *extender) run() {
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(atOnce)
 	defer timer.Stop()
 	for {
 		select {
@@ -80,7 +80,7 @@ func (e *extender) run() {
 			e.extend(due)
 		}
 		if next, ok := e.next(); ok {
-			timer.Reset(next)
+			timer.Reset(max(next, atOnce))
 		}
 	}
 }

@@ -140,7 +140,7 @@ func (n *node) run() {
 	defer close(n.stopped)
 	defer n.awaitDials()
 	n.prepare()
-	alarm := time.NewTimer(0)
+	alarm := time.NewTimer(atOnce)
 	defer alarm.Stop()
 	for {
 		select {

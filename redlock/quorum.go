@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -119,7 +120,10 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	o.ConnLifetime = 0
 	o.ConnWriteTimeout = timeout
 	o.Dialer.Timeout = timeout
-	o.Dialer.KeepAlive = min(max(c.lease.ttl/2, time.Second), maxKeepAlive) // also how often valkey-go checks an idle connection
+	o.Dialer.KeepAlive = pingEvery
+	if !o.Dialer.KeepAliveConfig.Enable {
+		o.Dialer.KeepAliveConfig = c.keepAlive()
+	}
 	return o, nil
 }
 
@@ -127,12 +131,25 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 // and one to listen for releases.
 const dedicatedConns = 2
 
-// maxExchange and maxKeepAlive bound what would follow from a very long TTL. A connection on which nothing is sent, such as one on which calls are heard,
-// may be dead unnoticed for as long as valkey-go does not check it.
+// maxExchange and maxIdle bound what would follow from a very long TTL.
 const (
-	maxExchange  = 2 * time.Second
-	maxKeepAlive = 5 * time.Second
+	maxExchange = 2 * time.Second
+	maxIdle     = 5 * time.Second
 )
+
+// A connection on which nothing is sent, such as one on which calls are heard, is looked after by the kernels at both its ends, with keep-alive
+// probes that a server does not see. They cannot tell that a proxy in between has lost the server: for that valkey-go sends a PING, but seldom.
+const (
+	pingEvery  = time.Minute
+	idleProbes = 3
+)
+
+// keepAlive has a connection that died without a word noticed within half a TTL, as long as that is not less than the
+// seconds in which kernels count, and three probes: 8 s by default.
+func (c *config) keepAlive() net.KeepAliveConfig {
+	idle := min(max(c.lease.ttl/2, time.Second), maxIdle)
+	return net.KeepAliveConfig{Enable: true, Idle: idle, Interval: max(idle/5, time.Second), Count: idleProbes}
+}
 
 // exchangeTimeout is after how long without an answer a connection is given up. It is longer than a node's
 // timeout, because a new connection costs more than a late reply, and far below the TTL.

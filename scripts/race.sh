@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs `go test -race` with the given arguments. The race detector's runtime of Go 1.26 crashes now and then, with a
-# SIGSEGV on the scheduler's own goroutine, while that works for a testing/synctest bubble. Such a crash, and nothing
+# Runs `go test -race` with the given arguments. The race detector's runtime of Go 1.26 crashes with a SIGSEGV when two
+# goroutines of a testing/synctest bubble receive from timers that are due at the same time: they work with one state of it
+# (runtime.timer.unlockAndRun). Package redlock sets no such timers (atOnce), but what it uses may. Such a crash, and nothing
 # else, is run again, five times at most: a test that failed or a race that was found fails at once. What passed is cached.
 #
 # SHARDS=n runs the tests of one package in n parts, one after the other, so that a crash costs a part only. With -run

@@ -15,10 +15,11 @@ func distinctRow(goroutines int) *row {
 	return &row{
 		name: fmt.Sprintf("distinct%d", goroutines), title: fmt.Sprintf("acquire and release, %d goroutines, a key each", goroutines),
 		columns: []column{{Name: "pairs/s"}, {Name: "x floor", Of: "pairs/s", To: rival.Floor.Name},
-			{Name: "x same commands", Of: "pairs/s", To: rival.Mimic.Name}, {Name: "x redsync", Of: "pairs/s", To: rival.Redsync.Name}},
+			{Name: "x same commands", Of: "pairs/s", To: rival.Mimic.Name}, {Name: "x batching", Of: "pairs/s", To: rival.Batcher.Name},
+			{Name: "x redsync", Of: "pairs/s", To: rival.Redsync.Name}},
 		run: func(ctx context.Context, s *stage, b *board) error {
 			b.absent(rival.RedsyncFast, "its leftovers keep it out of its own key")
-			kinds := []*rival.Kind{rival.Floor, rival.Mimic, rival.Tenure, rival.Redsync, rival.RedsyncGo, rival.Redislock, rival.Valkeylock, rival.Etcd}
+			kinds := []*rival.Kind{rival.Floor, rival.Mimic, rival.Batcher, rival.Tenure, rival.Redsync, rival.RedsyncGo, rival.Redislock, rival.Valkeylock, rival.Etcd}
 			return s.distinct(ctx, b, kinds, s.config(defaultTTL), goroutines)
 		},
 	}

@@ -28,7 +28,7 @@ func pairRow() *row {
 			{Name: "p50 x same commands", Of: "p50 us", To: rival.Mimic.Name}, {Name: "CPU us/pair"},
 			{Name: "servers' CPU us/pair"}, {Name: "allocations/pair"}, {Name: "keys left"}},
 		run: func(ctx context.Context, s *stage, b *board) error {
-			return s.pairs(ctx, b, slices.DeleteFunc(rival.All(), func(k *rival.Kind) bool { return k == rival.Oracle }), s.config(defaultTTL), true)
+			return s.pairs(ctx, b, slices.DeleteFunc(rival.All(), func(k *rival.Kind) bool { return k == rival.Oracle || k == rival.Batcher }), s.config(defaultTTL), true)
 		},
 	}
 }

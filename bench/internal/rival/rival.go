@@ -80,6 +80,8 @@ var (
 	// Mimic is the floor with Tenure's own commands.
 	Mimic = &Kind{Name: "floor, Tenure's commands", Module: valkeyModule, Servers: AllServers,
 		Key: tenureKey, Open: openMimic}
+	// Batcher is the floor with one writer a node.
+	Batcher = &Kind{Name: "floor, batching", Module: valkeyModule, Servers: AllServers, Key: same, Open: openBatcher}
 	// Oracle is the floor with a hand-over by servers that are told who is next.
 	Oracle = &Kind{Name: "floor, next known", Module: valkeyModule, Servers: AllServers, Waits: true, Key: same, Open: openOracle}
 	// Redsync works over the pool of this package, on the client that Tenure uses.
@@ -95,7 +97,7 @@ var (
 
 // All are the rivals in the order of the tables.
 func All() []*Kind {
-	return []*Kind{Floor, Mimic, Oracle, Tenure, Redsync, RedsyncFast, RedsyncGo, Redislock, Valkeylock, Etcd}
+	return []*Kind{Floor, Mimic, Batcher, Oracle, Tenure, Redsync, RedsyncFast, RedsyncGo, Redislock, Valkeylock, Etcd}
 }
 
 // Named returns the rival of that name.

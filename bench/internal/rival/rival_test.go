@@ -2,6 +2,7 @@ package rival_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -99,20 +100,56 @@ func TestFloorKeeps(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// TestFloorNeedsAQuorum shows that errors are no replies.
-func TestFloorNeedsAQuorum(t *testing.T) {
+// TestFloorsNeedAQuorum shows that errors are no replies.
+func TestFloorsNeedAQuorum(t *testing.T) {
 	fleet := valkeytest.Start(t, 3)
-	r, err := rival.Floor.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, r.Close()) })
-	for i := range 2 {
-		require.NoError(t, fleet.Node(i).Do(t, "CONFIG", "SET", "maxmemory", "1").Error()) // refuses writes
+	for _, k := range []*rival.Kind{rival.Floor, rival.Batcher} {
+		t.Run(k.Name, func(t *testing.T) {
+			r, err := k.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, r.Close()) })
+			for i := range 2 {
+				require.NoError(t, fleet.Node(i).Do(t, "CONFIG", "SET", "maxmemory", "1").Error()) // refuses writes
+			}
+			_, err = r.Try(t.Context(), k.Name)
+			require.ErrorContains(t, err, "OOM")
+			for i := range 2 {
+				require.NoError(t, fleet.Node(i).Do(t, "CONFIG", "SET", "maxmemory", "0").Error())
+			}
+			require.NoError(t, fleet.Node(2).Do(t, "CONFIG", "SET", "maxmemory", "1").Error())
+			_, err = r.Try(t.Context(), k.Name)
+			require.NoError(t, err)
+			require.NoError(t, fleet.Node(2).Do(t, "CONFIG", "SET", "maxmemory", "0").Error())
+		})
 	}
-	_, err = r.Try(t.Context(), "k")
-	require.ErrorContains(t, err, "OOM")
-	require.NoError(t, fleet.Node(1).Do(t, "CONFIG", "SET", "maxmemory", "0").Error())
-	_, err = r.Try(t.Context(), "k")
+}
+
+// TestBatcherLosesNothing has every caller get its answers, and every server all commands in order.
+func TestBatcherLosesNothing(t *testing.T) {
+	const callers = 50
+	fleet := valkeytest.Start(t, 3)
+	r, err := rival.Batcher.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
 	require.NoError(t, err)
+	held := make(chan error, callers)
+	for i := range callers {
+		go func() {
+			h, err := r.Try(t.Context(), strconv.Itoa(i))
+			if err == nil {
+				err = h.Release(t.Context())
+			}
+			held <- err
+		}()
+	}
+	for range callers {
+		require.NoError(t, <-held)
+	}
+	require.NoError(t, r.Close())
+	for _, n := range fleet.Nodes() {
+		stats := n.CommandStats(t)
+		require.Equal(t, int64(callers), stats["set"])
+		require.Equal(t, int64(callers), stats["evalsha"])
+		require.Empty(t, n.Keys(t), "one writer a node keeps an acquisition before its release")
+	}
 }
 
 func TestNames(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/tenure-dev/tenure/internal/soak/plan"
 	"github.com/tenure-dev/tenure/internal/soak/story"
 	"github.com/tenure-dev/tenure/internal/soak/work"
+	"github.com/tenure-dev/tenure/scheduler"
 )
 
 // History is all that is known of a soak.
@@ -73,6 +74,7 @@ type life struct {
 	paused  []span          // when it did not run, as it saw itself
 	created map[string]int64
 	said    map[tick]bool // ticks that it ran or skipped
+	late    map[tick]bool // ticks that it had no time left to acquire; it may have been in the way meanwhile
 }
 
 // tick is one of a job.
@@ -102,7 +104,7 @@ func newIndex(h *History) *index {
 		skips: make(map[tick][]story.Record), done: make(map[tick][]*run),
 	}
 	for _, l := range h.Lives {
-		known := &life{name: l.Name, killed: l.Killed, to: l.Ended, created: make(map[string]int64), said: make(map[tick]bool)}
+		known := &life{name: l.Name, killed: l.Killed, to: l.Ended, created: make(map[string]int64), said: make(map[tick]bool), late: make(map[tick]bool)}
 		if l.Killed != 0 {
 			known.to = l.Killed
 		}
@@ -166,6 +168,7 @@ func (x *index) read(l *life) {
 			t := tick{rec.Job, job.Tick(rec.Tick)}
 			x.skips[t] = append(x.skips[t], rec)
 			l.said[t] = true
+			l.late[t] = l.late[t] || rec.Reason == string(scheduler.SkipTimeout)
 		case story.Pause:
 			l.paused = append(l.paused, span{rec.At.Add(-rec.Delay), rec.At})
 		case story.Stopping:

@@ -286,6 +286,12 @@ func TestExplanationThatIsUntrue(t *testing.T) {
 		s.requireOnly(t, verdict.Untrue, 0)
 	}
 	say(t, scheduler.SkipNotLeader).requireOnly(t, verdict.Untrue, 0)
+	// Who had votes, and then no time, was in the way, but has done nothing.
+	for why, n := range map[scheduler.Reason]int{scheduler.SkipHeld: 0, scheduler.SkipDone: 1} {
+		s := say(t, why)
+		s.change("r0.1", of(story.Skip, plain, last), func(r *story.Record) { r.Reason = string(scheduler.SkipTimeout) })
+		s.requireOnly(t, verdict.Untrue, n)
+	}
 }
 
 func TestOtherViolations(t *testing.T) {
