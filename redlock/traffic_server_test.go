@@ -68,6 +68,7 @@ func TestTrap07WaiterIsQuiet(t *testing.T) {
 		require.Zero(t, stats["subscribe"], "it subscribes again and again: %v", stats)
 		require.LessOrEqual(t, stats["set"], stats["evalsha"]-tries, "a failed attempt writes: %v", stats)
 		require.Zero(t, stats["zadd"], "it does not keep its place: %v", stats)
+		require.Zero(t, stats["ping"], "the kernel looks after idle connections: %v", stats)
 	}
 }
 
