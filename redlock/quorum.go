@@ -144,8 +144,8 @@ const (
 	idleProbes = 3
 )
 
-// keepAlive has a connection that died without a word noticed within half a TTL, as long as that is not less than the
-// seconds in which kernels count, and three probes: 8 s by default.
+// keepAlive has a dead connection noticed after half a TTL without traffic, 5 s at most, and three probes: 8 s by default. Kernels count
+// in seconds.
 func (c *config) keepAlive() net.KeepAliveConfig {
 	idle := min(max(c.lease.ttl/2, time.Second), maxIdle)
 	return net.KeepAliveConfig{Enable: true, Idle: idle, Interval: max(idle/5, time.Second), Count: idleProbes}

@@ -219,6 +219,14 @@ var flightMutants = []Mutant{
 		Checks: []Check{tests(redlock, "TestFarNodesWithDeadConnections")},
 	},
 	{
+		Name:   "flights-on-a-closed-client",
+		Rule:   "A client that is given up is closed when its batches are back, and not while one may connect.",
+		File:   "redlock/aloft.go",
+		Old:    "			<-done\n",
+		New:    "			_ = done\n",
+		Checks: []Check{tests(redlock, "TestClientIsNotClosedUnderItsFlights")},
+	},
+	{
 		Name:   "packet-forgotten-halfway",
 		Rule:   "What was sent with others that failed may have been granted, and is taken back.",
 		File:   "redlock/node.go",

@@ -139,4 +139,20 @@ var waitQueueMutants = []Mutant{
 		New:    "0*rankStep",
 		Checks: []Check{tests(redlock, "TestSuccessorIsTheFirstOfTheQueue")},
 	},
+	{
+		Name:   "queue-heard-on-dead-connections",
+		Rule:   "A connection on which calls are heard is watched by the kernel.",
+		File:   "redlock/quorum.go",
+		Old:    "o.Dialer.KeepAliveConfig = c.keepAlive()",
+		New:    "_ = c.keepAlive()",
+		Checks: []Check{tests(redlock, "TestDeadConnectionsAreNoticedByTheKernel")},
+	},
+	{
+		Name:   "queue-with-many-pings",
+		Rule:   "A waiter asks once a TTL, and a connection that is idle is hardly ever asked.",
+		File:   "redlock/quorum.go",
+		Old:    "o.Dialer.KeepAlive = pingEvery",
+		New:    "o.Dialer.KeepAlive = time.Second / 2",
+		Checks: []Check{tests(redlock, "TestTrap07WaiterIsQuiet")},
+	},
 }
