@@ -148,7 +148,7 @@ const (
 // in seconds.
 func (c *config) keepAlive() net.KeepAliveConfig {
 	idle := min(max(c.lease.ttl/2, time.Second), maxIdle)
-	return net.KeepAliveConfig{Enable: true, Idle: idle, Interval: max(idle/5, time.Second), Count: idleProbes}
+	return net.KeepAliveConfig{Enable: true, Idle: idle, Interval: time.Second, Count: idleProbes}
 }
 
 // exchangeTimeout is after how long without an answer a connection is given up. It is longer than a node's
