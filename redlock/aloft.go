@@ -1,8 +1,6 @@
 package redlock
 
-import (
-	"github.com/valkey-io/valkey-go"
-)
+import "slices"
 
 // A node that is near gets one batch after the other: whatever is queued while one is on its way is the next one, and the more callers there
 // are, the larger batches become and the less each request costs. To a node that is far this would add half a round trip to each request, so there several
@@ -94,24 +92,21 @@ func (n *node) land(f *flight) {
 	err := n.unload(f)
 	if client := n.client.Load(); err != nil && isTimeout(err) && client != nil && *client == flown {
 		n.client.Store(nil)
-		n.closeAfter(flown, n.aloft)
+		n.parting = flown
 	}
 	n.finish(f)
+	n.part()
 }
 
-// closeAfter closes a client when the flights are back, for which it needs no more than a node timeout: what connects while its client
-// is being closed could leave the connection open for ever.
-func (n *node) closeAfter(client valkey.Client, flights []*flight) {
-	var back []chan struct{}
-	for _, f := range flights {
-		back = append(back, f.done)
+// part closes a client that was given up, when no flight has it any more: a connection that is made while its client is being
+// closed could stay open for ever.
+func (n *node) part() {
+	client := n.parting
+	if client == nil || slices.ContainsFunc(n.aloft, func(f *flight) bool { return f.client == client }) {
+		return
 	}
-	n.dials.start(func() {
-		for _, done := range back {
-			<-done
-		}
-		client.Close()
-	})
+	n.parting = nil
+	n.dials.start(client.Close)
 }
 
 // landAll waits for all flights.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -412,7 +413,11 @@ func isNoScript(err error) bool {
 	return ok && e.IsNoScript()
 }
 
+// isTimeout reports whether something took too long. A connection that a kernel has found dead is broken, although its error calls itself a timeout.
 func isTimeout(err error) bool {
 	var ne net.Error
+	if errors.Is(err, syscall.ETIMEDOUT) {
+		return false
+	}
 	return errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &ne) && ne.Timeout())
 }

@@ -74,6 +74,6 @@ func (n *node) untilDue() time.Duration {
 	return max(until.Sub(now), atOnce)
 }
 
-// atOnce is the least that a timer with a channel is set to. One that is due when it is received from is run by the receiver, and in a bubble of
-// testing/synctest two that do so at the same time crash the race detector: they share its state (runtime.timer.unlockAndRun of Go 1.26).
+// atOnce is the least that a timer is set to. One that is due already is run by the goroutine that sets it or receives from it, and in a bubble of
+// testing/synctest two timers that run at the same time crash the race detector: they share its state (runtime.timer.unlockAndRun of Go 1.26).
 const atOnce = time.Nanosecond

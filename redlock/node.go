@@ -50,13 +50,14 @@ type node struct {
 	closed bool          // guarded by mu
 
 	// Used by run only.
-	near  flight              // of batches of which one is in flight at a time
-	aloft []*flight           // those of several, the oldest first
-	busy  map[string]int      // how many requests for a key are aloft
-	trip  roundTrip           // to the server and back
-	words []string            // buffer of a command
-	named map[string]struct{} // buffer
-	found []answer            // buffer
+	near    flight              // of batches of which one is in flight at a time
+	aloft   []*flight           // those of several, the oldest first
+	parting valkey.Client       // given up, but not closed because some of those still have it; or nil
+	busy    map[string]int      // how many requests for a key are aloft
+	trip    roundTrip           // to the server and back
+	words   []string            // buffer of a command
+	named   map[string]struct{} // buffer
+	found   []answer            // buffer
 
 	ahead atomic.Int64 // how much the server's wall clock is ahead of this process's, in nanoseconds; set by run
 

@@ -238,7 +238,8 @@ func WithTracer(t AcquireTracer) Option {
 // a dialer. It is called once for each URL. What the protocol depends on is set after it and cannot be
 // changed: no retries, no connection lifetime, one pipelined connection, no client-side caching, no commands to
 // replicas, no redirection, two dedicated connections at least. More than one address is refused, unless they are
-// Sentinels'. New refuses this option, because its clients exist already.
+// Sentinels'. TCP keep-alive is what KeepAliveConfig of the Dialer says where that is enabled, and finds a dead connection within 8 s where it is
+// not; a DialCtxFn that does not use the Dialer that it is given has to see to that itself. New refuses this option, because its clients exist already.
 func WithClientOption(fn func(url string, o *valkey.ClientOption)) Option {
 	return quorumOption(func(c *config) error {
 		if fn == nil {

@@ -137,8 +137,9 @@ const (
 	maxIdle     = 5 * time.Second
 )
 
-// A connection on which nothing is sent, such as one on which calls are heard, is looked after by the kernels at both its ends, with keep-alive
-// probes that a server does not see. They cannot tell that a proxy in between has lost the server: for that valkey-go sends a PING, but seldom.
+// A connection on which nothing is sent, such as one on which calls are heard, is looked after by the kernel, which probes the one at the other end. That
+// says nothing of a server process that hangs, which wakes up with its connections, and cannot tell that a proxy in between has lost the server: for that
+// valkey-go sends a PING when nothing has come since it last looked, but it looks seldom.
 const (
 	pingEvery  = time.Minute
 	idleProbes = 3

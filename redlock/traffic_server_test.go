@@ -3,7 +3,6 @@ package redlock_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -43,9 +42,8 @@ func TestTrap07HeldLeaseIsQuiet(t *testing.T) {
 		require.GreaterOrEqual(t, stats["evalsha"], int64(2*periods), "it is not extended: %v", stats)
 		require.Equal(t, stats["evalsha"], stats["pexpire"], "each is an extension: %v", stats)
 		require.LessOrEqual(t, stats["time"], int64(periods+1), "%v", stats)
-		require.LessOrEqual(t, stats["ping"], int64(periods*serverTTL/time.Second+1), "%v", stats)
 		for name := range stats {
-			require.Contains(t, []string{"evalsha", "get", "mget", "pexpire", "ping", "time"}, name, "%v", stats)
+			require.Contains(t, []string{"evalsha", "get", "mget", "pexpire", "time"}, name, "%v", stats)
 		}
 	}
 }

@@ -135,7 +135,7 @@ func (a *acquisition) sleep(ctx context.Context, w *waiter, pause time.Duration)
 			}
 			// Released with a minimum hold, or others are called first.
 			a.freeIn, a.rank = u.freeIn, 0
-			timer.Reset(min(a.untilExpiry(), time.Until(poll)))
+			timer.Reset(max(min(a.untilExpiry(), time.Until(poll)), atOnce))
 		case <-ctx.Done():
 			return false
 		case <-a.q.done:

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Runs `go test -race` with the given arguments. The race detector's runtime of Go 1.26 crashes with a SIGSEGV when two
-# goroutines of a testing/synctest bubble receive from timers that are due at the same time: they work with one state of it
-# (runtime.timer.unlockAndRun). Package redlock sets no such timers (atOnce), but what it uses may. Such a crash, and nothing
-# else, is run again, five times at most: a test that failed or a race that was found fails at once. What passed is cached.
+# Runs `go test -race` with the given arguments. The race detector's runtime of Go 1.26 crashes with a SIGSEGV when two timers
+# of a testing/synctest bubble run at the same time, as they can where a goroutine sets or receives from one that is due: they
+# share its state (runtime.timer.unlockAndRun). Package redlock avoids such timers (atOnce), but what it uses may not. Such a
+# crash, and nothing else, is run again, five times at most: a test that failed or a race that was found fails at once. What
+# passed is cached.
 #
 # SHARDS=n runs the tests of one package in n parts, one after the other, so that a crash costs a part only. With -run
 # there are no parts.

@@ -220,11 +220,19 @@ var flightMutants = []Mutant{
 	},
 	{
 		Name:   "flights-on-a-closed-client",
-		Rule:   "A client that is given up is closed when its batches are back, and not while one may connect.",
+		Rule:   "A client that is given up is closed when no batch has it any more, and not while one may connect.",
 		File:   "redlock/aloft.go",
-		Old:    "			<-done\n",
-		New:    "			_ = done\n",
+		Old:    "return f.client == client",
+		New:    "return false",
 		Checks: []Check{tests(redlock, "TestClientIsNotClosedUnderItsFlights")},
+	},
+	{
+		Name:   "dead-connection-is-slow",
+		Rule:   "A connection that the kernel has found dead is broken: what can be sent on another one is.",
+		File:   "redlock/command.go",
+		Old:    "if errors.Is(err, syscall.ETIMEDOUT) {",
+		New:    "if false {",
+		Checks: []Check{tests(redlock, "TestConnectionThatTheKernelFoundDeadIsBroken")},
 	},
 	{
 		Name:   "packet-forgotten-halfway",

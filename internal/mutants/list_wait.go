@@ -43,7 +43,7 @@ var wakeMutants = []Mutant{
 		Name:   "waiter-put-off",
 		Rule:   "No call puts a waiter off for longer than a TTL.",
 		File:   "redlock/wait.go",
-		Old:    "timer.Reset(min(a.untilExpiry(), time.Until(poll)))",
+		Old:    "timer.Reset(max(min(a.untilExpiry(), time.Until(poll)), atOnce))",
 		New:    "_ = poll\n\t\t\ttimer.Reset(a.untilExpiry())",
 		Checks: []Check{tests(redlock, "TestCallDoesNotPutAWaiterOff")},
 	},

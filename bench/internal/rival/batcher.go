@@ -10,8 +10,8 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// batcher is the floor with one writer a node, which sends whatever is waiting as one pipeline: the most that many callers can get out of the
-// floor's two commands. It is as little of a lock.
+// batcher is the floor with one writer a node, which sends whatever is waiting as one pipeline, one after the other: about the most that many callers
+// can get out of the floor's two commands, on servers that are near. It is as little of a lock.
 type batcher struct {
 	*floor
 	sha     string // of compareAndDelete, which all servers have

@@ -77,7 +77,7 @@ func (x *index) checkTrue(v *Verdict) {
 			}
 			at := job.Tick(rec.Tick)
 			said := slices.ContainsFunc(x.runs[rec.Job], func(r *run) bool { return r.tick >= at && r.began <= rec.At.Add(speaking) })
-			if holder := x.lives[rec.By]; reason == scheduler.SkipHeld && holder != nil && holder.late[tick{rec.Job, at}] {
+			if holder := x.lives[rec.By]; reason == scheduler.SkipHeld && holder != nil && holder.late[tick{rec.Job, at}].Add(speaking) >= rec.At {
 				continue
 			}
 			if !said && !x.interrupted(rec.By, rec.At.Add(-dying), rec.At.Add(speaking)) {

@@ -73,8 +73,8 @@ type life struct {
 	away    []span          // when it was frozen
 	paused  []span          // when it did not run, as it saw itself
 	created map[string]int64
-	said    map[tick]bool // ticks that it ran or skipped
-	late    map[tick]bool // ticks that it had no time left to acquire; it may have been in the way meanwhile
+	said    map[tick]bool            // ticks that it ran or skipped
+	late    map[tick]journal.Instant // when it had no time left to acquire a tick; it may have been in the way until then
 }
 
 // tick is one of a job.
@@ -104,7 +104,7 @@ func newIndex(h *History) *index {
 		skips: make(map[tick][]story.Record), done: make(map[tick][]*run),
 	}
 	for _, l := range h.Lives {
-		known := &life{name: l.Name, killed: l.Killed, to: l.Ended, created: make(map[string]int64), said: make(map[tick]bool), late: make(map[tick]bool)}
+		known := &life{name: l.Name, killed: l.Killed, to: l.Ended, created: make(map[string]int64), said: make(map[tick]bool), late: make(map[tick]journal.Instant)}
 		if l.Killed != 0 {
 			known.to = l.Killed
 		}
@@ -168,7 +168,9 @@ func (x *index) read(l *life) {
 			t := tick{rec.Job, job.Tick(rec.Tick)}
 			x.skips[t] = append(x.skips[t], rec)
 			l.said[t] = true
-			l.late[t] = l.late[t] || rec.Reason == string(scheduler.SkipTimeout)
+			if rec.Reason == string(scheduler.SkipTimeout) {
+				l.late[t] = rec.At
+			}
 		case story.Pause:
 			l.paused = append(l.paused, span{rec.At.Add(-rec.Delay), rec.At})
 		case story.Stopping:

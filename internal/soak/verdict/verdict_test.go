@@ -291,6 +291,10 @@ func TestExplanationThatIsUntrue(t *testing.T) {
 		s := say(t, why)
 		s.change("r0.1", of(story.Skip, plain, last), func(r *story.Record) { r.Reason = string(scheduler.SkipTimeout) })
 		s.requireOnly(t, verdict.Untrue, n)
+		// Long after that it is not in the way any more.
+		s = say(t, why)
+		s.change("r0.1", of(story.Skip, plain, last), func(r *story.Record) { r.Reason, r.At = string(scheduler.SkipTimeout), r.At-4*second })
+		s.requireOnly(t, verdict.Untrue, 1)
 	}
 }
 
