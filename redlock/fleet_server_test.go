@@ -30,8 +30,6 @@ import (
 const (
 	// serverTTL is for tests that wait until something expires.
 	serverTTL = time.Second
-	// serverNodeTimeout is as long as that TTL allows: servers on a busy machine are slow.
-	serverNodeTimeout = serverTTL / 4
 	// longTTL is for tests in which nothing may vanish by expiring.
 	longTTL = 10 * time.Second
 	// lateness is what a loaded machine may add to a moment in time.
@@ -84,8 +82,7 @@ func (s *servers) wrap(opts ...redlock.Option) *redlock.Quorum {
 }
 
 func quietOptions() []redlock.Option {
-	return []redlock.Option{redlock.WithTTL(serverTTL), redlock.WithNodeTimeout(serverNodeTimeout), redlock.WithMaxTTL(time.Minute),
-		redlock.WithoutRestartGate(), redlock.WithLogger(slog.New(slog.DiscardHandler))}
+	return []redlock.Option{redlock.WithTTL(serverTTL), redlock.WithMaxTTL(time.Minute), redlock.WithoutRestartGate(), redlock.WithLogger(slog.New(slog.DiscardHandler))}
 }
 
 // hold acquires a key and waits until all running nodes have it: TryAcquire returns when a quorum has.

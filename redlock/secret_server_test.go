@@ -58,7 +58,7 @@ func TestPasswordsAreNeverPrinted(t *testing.T) {
 	for i, n := range s.Nodes() {
 		denied[i] = "valkey://:" + wrong + "@" + n.Addr()
 	}
-	bad := openURLs(t, denied, logged)
+	bad := openURLs(t, denied, logged, redlock.WithNodeTimeout(serverTTL/4))
 	_, err = bad.TryAcquire(t.Context(), "key")
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
 	require.ErrorContains(t, err, "WRONGPASS")
