@@ -122,6 +122,13 @@ func TestCompleteAfterALossIsRecorded(t *testing.T) {
 
 // What an attempt without a quorum recorded is taken back, also where the server had recorded another before.
 func TestOnceFailedAttemptLeavesNothing(t *testing.T) {
+	for name, patience := range map[string]time.Duration{"without a quorum": ttl, "cancelled": time.Millisecond} {
+		t.Run(name, func(t *testing.T) { onceFails(t, patience) })
+	}
+}
+
+// onceFails has an attempt fail that part of the nodes granted, or that is given up before.
+func onceFails(t *testing.T, patience time.Duration) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
 		l := acquire(t, q, atMostOnce(1))
@@ -133,8 +140,14 @@ func TestOnceFailedAttemptLeavesNothing(t *testing.T) {
 			require.Regexp(t, `^1 1 \d+ 1 \d+ \d+ 0 0 `, before[i])
 		}
 		freeze(t, fleet, 2, 3, 4)
-		_, err := q.TryAcquire(t.Context(), "key", atMostOnce(2))
-		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		_, err := q.TryAcquire(ctx, "key", atMostOnce(2))
+		if patience == ttl {
+			require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		} else {
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
 		thaw(t, fleet, 2, 3, 4)
 		time.Sleep(ttl / 5) // releases that failed are repeated
 		synctest.Wait()

@@ -123,6 +123,17 @@ func TestTrap01HolderHearsByTheDeadline(t *testing.T) {
 	})
 }
 
+// Nothing but the timer can tell the holder of a lease that is never extended and asked for.
+func TestContextEndsAtTheDeadlineByItself(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet), redlock.WithoutAutoExtend())
+		deadline := l.Deadline()
+		<-l.Context().Done()
+		require.Equal(t, deadline, time.Now())
+		require.ErrorIs(t, context.Cause(l.Context()), redlock.ErrLost)
+	})
+}
+
 func TestErrTellsByTheClockBeforeTheTimer(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		l := acquire(t, open(t, fleet), redlock.WithoutAutoExtend())
@@ -264,15 +275,22 @@ func TestMinorityRefillWhileValid(t *testing.T) {
 }
 
 func TestQuorumThatForgotEndsTheLeaseAtOnce(t *testing.T) {
+	for name, opts := range map[string][]redlock.LeaseOption{"with others": nil, "alone": {redlock.WithTTL(ttl / 2)}} {
+		t.Run(name, func(t *testing.T) { forget(t, opts...) })
+	}
+}
+
+// forget has a quorum of servers lose a lease that is extended together with others, or alone.
+func forget(t *testing.T, opts ...redlock.LeaseOption) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		l := acquire(t, open(t, fleet))
+		l := acquire(t, open(t, fleet), opts...)
 		synctest.Wait()
 		for i := range 3 {
 			fleet.Node(i).FlushAll()
 		}
 		deadline := l.Deadline()
 		ended(t, l)
-		require.True(t, time.Now().Before(deadline.Add(-ttl/2)), "the next extension tells, not the deadline")
+		require.True(t, time.Now().Before(deadline.Add(-l.TTL()/2)), "the next extension tells, not the deadline")
 		var lost *redlock.LostError
 		require.ErrorAs(t, l.Err(), &lost)
 		require.Equal(t, redlock.LostRefused, lost.Reason)

@@ -51,11 +51,19 @@ var acquireMutants = []Mutant{
 		Checks: []Check{tests(redlock, "TestTrap03CancelledAttemptLeavesNothing")},
 	},
 	{
-		Name:   "rollback-of-grants-only",
-		Rule:   "An attempt is rolled back also on the nodes that seemed to fail or did not answer.",
+		Name:   "cancelled-attempt-keeps-what-is-late",
+		Rule:   "An attempt that is given up is rolled back also on the nodes that have not answered.",
 		File:   "redlock/release.go",
 		Old:    "return o.replies[i].verdict != refused",
 		New:    "return o.replies[i].verdict == agreed",
+		Checks: []Check{tests(redlock, "TestOnceFailedAttemptLeavesNothing")},
+	},
+	{
+		Name:   "rollback-of-grants-only",
+		Rule:   "An attempt is rolled back also on the nodes that seemed to fail or did not answer.",
+		File:   "redlock/takeback.go",
+		Old:    "rep.verdict == agreed || rep.verdict == failed && !errors.Is(rep.err, errAbandoned)",
+		New:    "rep.verdict == agreed || rep.verdict == failed && !errors.Is(rep.err, rep.err)",
 		Checks: []Check{tests(redlock, "TestTrap17AcquireThatSleptPastItsTTLIsUndone")},
 	},
 	{

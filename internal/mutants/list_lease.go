@@ -26,15 +26,15 @@ var leaseMutants = []Mutant{
 		File:   "redlock/lease.go",
 		Old:    "time.AfterFunc(deadline.Sub(q.clock.Now()), l.expire)",
 		New:    "time.AfterFunc(1000*deadline.Sub(q.clock.Now()), l.expire)",
-		Checks: []Check{tests(redlock, "TestTrap01HolderHearsByTheDeadline")},
+		Checks: []Check{tests(redlock, "TestContextEndsAtTheDeadlineByItself")},
 	},
 	{
 		Name:   "deadline-timer-not-moved",
-		Rule:   "An extension moves the timer with the deadline.",
+		Rule:   "A timer that an extension has overtaken is set again, and ends nothing.",
 		File:   "redlock/lease.go",
 		Old:    "if left := l.remaining(); left > 0 {",
 		New:    "if left := l.remaining(); left > 0 && false {",
-		Checks: []Check{tests(redlock, "TestLeaseIsExtendedUntilReleased")},
+		Checks: []Check{tests(redlock, "TestTimerThatWasOvertakenByAnExtension")},
 	},
 	{
 		Name:   "err-without-the-clock",

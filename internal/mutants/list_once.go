@@ -33,6 +33,14 @@ var onceMutants = []Mutant{
 	{
 		Name:   "failed-attempt-keeps-its-number",
 		Rule:   "An attempt without a quorum takes its number back.",
+		File:   "redlock/takeback.go",
+		Old:    `&arguments{keep: "0", record: recordUndo}`,
+		New:    `&arguments{keep: "0", record: recordKeep}`,
+		Checks: []Check{tests(redlock, "TestOnceFailedAttemptLeavesNothing")},
+	},
+	{
+		Name:   "cancelled-attempt-keeps-its-number",
+		Rule:   "An attempt that is given up takes its number back.",
 		File:   "redlock/release.go",
 		Old:    `&arguments{keep: "0", record: recordUndo}`,
 		New:    `&arguments{keep: "0", record: recordKeep}`,
