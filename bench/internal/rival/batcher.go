@@ -84,12 +84,16 @@ func (h *batcherHeld) Release(context.Context) error { return h.vote(h.key, true
 
 // vote returns with the quorum-th reply.
 func (b *batcher) vote(key string, release bool) error {
-	n := int32(len(b.writers))
-	v := &ballot{key: key, release: release, quorum: n/2 + 1, spare: n - n/2 - 1, decided: make(chan error, 1)}
+	v := newBallot(key, release, int32(len(b.writers)))
 	for _, w := range b.writers {
 		w.send(v)
 	}
 	return <-v.decided
+}
+
+func newBallot(key string, release bool, nodes int32) *ballot {
+	quorum := nodes/2 + 1
+	return &ballot{key: key, release: release, quorum: quorum, spare: nodes - quorum, decided: make(chan error, 1)}
 }
 
 func (v *ballot) count(err error) {
@@ -125,7 +129,7 @@ func (w *writer) take(before []*ballot) []*ballot {
 func (w *writer) run() {
 	var batch []*ballot
 	var commands valkey.Commands
-	for ended := false; !ended || len(batch) > 0; {
+	for ended := false; !ended; {
 		if len(batch) == 0 {
 			select {
 			case <-w.wake:
