@@ -2,8 +2,8 @@ package model
 
 import "math/bits"
 
-// clientSteps yields what an attempt may do next. Answers are not delivered one by one: a client that decides has received
-// some of those that were given, and the others are under way or lost.
+// clientSteps yields what an attempt may do next. Answers are not delivered one by one: a client
+// that decides has received some of those that were given, and the others are under way or lost.
 func (p *protocol) clientSteps(s *state, i int, yield yielder) {
 	at := &s.attempts[i]
 	switch at.phase {
@@ -11,7 +11,11 @@ func (p *protocol) clientSteps(s *state, i int, yield yielder) {
 		p.begin(s, i, yield)
 	case acquiring:
 		p.decide(s, i, yield)
-		// Giving up has no consequence before there is a key to release, other than a place for another attempt.
+		if p.AsksOn < 0 || int(s.attempts[i].asked) < p.AsksOn {
+			p.askAgain(s, i, yield)
+		}
+		// Giving up has no consequence before there is a key to release, other than a place for
+		// another attempt.
 		if p.replaceable(s) || p.holds(s, i) || p.exact {
 			p.end(s, i, evFail, yield)
 		}
@@ -49,6 +53,35 @@ func (p *protocol) begin(s *state, i int, yield yielder) {
 	}
 }
 
+// askAgain has an attempt that stays ask a node once more, as the same owner. The code asks all
+// nodes that are not known to have granted, in rounds; here it is any node, at any moment, so that
+// what the code does is among what happens.
+func (p *protocol) askAgain(s *state, i int, yield yielder) {
+	for n := range p.Nodes {
+		queue := s.nodes[n].cells[i].queue
+		if queue&cmdAgain != 0 {
+			continue
+		}
+		t := *s
+		cl := &t.nodes[n].cells[i]
+		if queue&cmdAcquire == 0 {
+			cl.queue |= cmdAcquire
+		} else {
+			cl.queue |= cmdAgain
+		}
+		if p.AsksOn > 0 {
+			t.attempts[i].asked++
+		}
+		if p.Defect == CountFromLast {
+			t.attempts[i].left = p.valid()
+		}
+		if p.Defect == UndoEarlier && cl.reply == granted {
+			cl.queue |= cmdRelease // behind what asks again
+		}
+		p.finish(&t, event{kind: evAskAgain, attempt: int8(i), node: int8(n)}, yield)
+	}
+}
+
 // answered returns the set of nodes whose reply is one of two.
 func (p *protocol) answered(s *state, i int, a, b reply) uint {
 	var set uint
@@ -60,7 +93,8 @@ func (p *protocol) answered(s *state, i int, a, b reply) uint {
 	return set
 }
 
-// decide takes a quorum of grants. The client goes on with the first it has, so it is never more than a quorum.
+// decide takes a quorum of grants. The client goes on with the first it has, so it is never more
+// than a quorum.
 func (p *protocol) decide(s *state, i int, yield yielder) {
 	got := p.answered(s, i, granted, granted)
 	for _, set := range p.quorums {
@@ -144,8 +178,8 @@ func (p *protocol) grant(t *state, i int, e event, yield yielder) {
 	p.conclude(t, e, broken, yield)
 }
 
-// beginExtend starts a round of extensions: at most one in a tick, none in the one in which the deadline began to
-// count, and at most one round of which something is still in flight before it.
+// beginExtend starts a round of extensions: at most one in a tick, none in the one in which the
+// deadline began to count, and at most one round of which something is still in flight before it.
 func (p *protocol) beginExtend(s *state, i int, yield yielder) {
 	if at := &s.attempts[i]; at.round == p.valid() || at.left == p.valid() && !p.NoClocks {
 		return
@@ -198,7 +232,8 @@ func (p *protocol) decideExtend(s *state, i int, yield yielder) {
 	p.conclude(&t, event{kind: evExtended, attempt: int8(i), arg: int8(got)}, broken, yield)
 }
 
-// mixed reports whether a quorum can be had of the nodes that answered in which fewer than a quorum had lost the key.
+// mixed reports whether a quorum can be had of the nodes that answered in which fewer than a quorum
+// had lost the key.
 func (p *protocol) mixed(got, fresh uint) bool {
 	for _, set := range p.quorums {
 		if set&got == set && bits.OnesCount(set&fresh) < p.quorum() {
@@ -208,8 +243,9 @@ func (p *protocol) mixed(got, fresh uint) bool {
 	return false
 }
 
-// end ends an attempt: it gives up, or its lease is released or lost. The release that it then sends may never arrive.
-// Without clocks that has no consequence, because a key may be gone at any moment.
+// end ends an attempt: it gives up, or its lease is released or lost. The release that it then
+// sends may never arrive. Without clocks that has no consequence, because a key may be gone at any
+// moment.
 func (p *protocol) end(s *state, i int, kind eventKind, yield yielder) {
 	if p.NoClocks {
 		return

@@ -17,6 +17,7 @@ type Config struct {
 	Skews    []uint8 // by how much each server's wall clock is ahead; nil for not at all
 	Hints    []int8  // the clients' wall clocks
 	Extends  bool    // whether leases are extended
+	AsksOn   int     // how often an attempt without a quorum may ask a node once more, with the same owner value; -1 for no limit
 	NoClocks bool    // nothing bounds time: a key may be gone at any moment, an attempt may take for ever
 
 	NoStrays    bool // what an attempt has in flight is lost when it ends

@@ -18,6 +18,8 @@ const (
 	HintTooHigh     // nor to what is at most the allowance ahead
 	LateReply       // an extension that is confirmed after the deadline revives the lease
 	CountFromReply  // the deadline counts from the reply, not from the start of the round
+	CountFromLast   // the deadline counts from the start of the round in which the attempt asked last
+	UndoEarlier     // a grant of an earlier round that is answered late is released, although the attempt has stayed
 	NoDrift         // the lease is relied on for the whole TTL
 	NoCompare       // a release deletes whatever key is there
 	ExtendAny       // an extension takes the key whoever has it
@@ -43,6 +45,8 @@ var defectNames = [...]string{
 	HintTooHigh:     "hint not held from above",
 	LateReply:       "late reply revives",
 	CountFromReply:  "deadline counts from the reply",
+	CountFromLast:   "deadline counts from the last round",
+	UndoEarlier:     "late grant of an earlier round is released",
 	NoDrift:         "no allowance for drift",
 	NoCompare:       "release does not compare",
 	ExtendAny:       "extension does not compare",

@@ -16,10 +16,12 @@ const (
 	LapsedStaysLapsed
 	// NothingLeft: when all that an ended attempt sent to a node has run there, its key is not there.
 	NothingLeft
+	// GrantedOnce: no number is granted again at most once. In the model of records only.
+	GrantedOnce
 )
 
 func (p Property) String() string {
-	return [...]string{"-", "mutual exclusion", "token order", "a lapsed lease stays lapsed", "nothing is left"}[p]
+	return [...]string{"-", "mutual exclusion", "token order", "a lapsed lease stays lapsed", "nothing is left", "a number is granted once"}[p]
 }
 
 // looksAt reports whether a configuration has the property to hold.

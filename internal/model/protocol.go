@@ -182,8 +182,11 @@ func (p *protocol) conclude(t *state, e event, broken Property, yield yielder) {
 				broken = left
 			}
 		}
-		if queued&cmdAcquire == 0 {
+		if queued&(cmdAcquire|cmdAgain) == 0 && (p.AsksOn == 0 || p.NoClocks || at.phase != acquiring) {
 			at.hint = 0
+		}
+		if at.phase != acquiring {
+			at.asked = 0
 		}
 		if at.phase == ended && queued&(cmdAgree|cmdStale|cmdExtend) == 0 {
 			at.token = 0

@@ -28,6 +28,7 @@ func Designs() []Config {
 		leases.but("leases, five nodes, no strays", func(c *Config) { c.Nodes, c.NoStrays = 5, true }),
 		leases.but("leases, longer times", func(c *Config) { c.Validity, c.Drift, c.Gate = 3, 2, 5 }),
 		leases.but("leases, commands in any order", func(c *Config) { c.Unordered, c.Extends = true, false }),
+		leases.but("leases, asked again, not extended", func(c *Config) { c.AsksOn, c.Extends = -1, false }),
 		tokens.but("tokens", func(c *Config) { c.Extends = false }),
 		tokens.but("tokens, extended", func(c *Config) { c.NoStrays, c.Hints = true, []int8{hintLow, 0, hintHigh} }),
 		tokens.but("tokens, other clocks", func(c *Config) { c.NoStrays, c.Skews = true, []uint8{0, 1, 1} }),
@@ -37,8 +38,10 @@ func Designs() []Config {
 		tokens.but("tokens, five nodes", func(c *Config) {
 			c.NoStrays, c.Extends, c.Nodes, c.Skews, c.Hints = true, false, 5, []uint8{0, 0, 0, 0, 1}, []int8{hintHigh}
 		}),
+		tokens.but("tokens, asked again", func(c *Config) { c.AsksOn, c.NoStrays, c.Extends, c.Hints = -1, true, false, []int8{hintHigh} }),
 		clockless.but("tokens without clocks", func(*Config) {}),
 		clockless.but("tokens without clocks, extended", func(c *Config) { c.NoStrays, c.Extends, c.Attempts, c.Starts = false, true, 2, 2 }),
+		clockless.but("tokens without clocks, asked again", func(c *Config) { c.AsksOn, c.Attempts, c.Starts = 2, 2, 2 }),
 	}
 }
 
@@ -51,6 +54,7 @@ type Mistake struct {
 // Mistakes are the configurations in which a violation must be found.
 func Mistakes() []Mistake {
 	short := tokens.but("", func(c *Config) { c.NoStrays, c.Extends = true, false })
+	asked := leases.but("", func(c *Config) { c.AsksOn, c.Extends = -1, false })
 	fail := func(c Config, d Defect, p Property) Mistake { return Mistake{c.with(d, p), p} }
 	return []Mistake{
 		fail(leases, NoGate, MutualExclusion),
@@ -59,6 +63,8 @@ func Mistakes() []Mistake {
 		fail(leases.but("", func(c *Config) { c.Validity, c.Gate, c.NoStrays = 3, 4, true }), RefillUncounted, MutualExclusion),
 		fail(leases, LateReply, LapsedStaysLapsed),
 		fail(leases, CountFromReply, MutualExclusion),
+		fail(asked, CountFromLast, MutualExclusion),
+		fail(asked, UndoEarlier, MutualExclusion),
 		fail(leases, NoDrift, MutualExclusion),
 		fail(leases, NoCompare, MutualExclusion),
 		fail(leases, ExtendAny, MutualExclusion),

@@ -11,8 +11,8 @@ func (p *protocol) deliveries(s *state, i, n int, yield yielder) {
 			break
 		}
 	}
-	// A command that is refused changes nothing, and one that is lost neither: both are the same as one that is in
-	// flight for ever, unless another is waiting behind it.
+	// A command that is refused changes nothing, and one that is lost neither: both are the same as
+	// one that is in flight for ever, unless another is waiting behind it.
 	head := queue & -queue
 	if ph := s.attempts[i].phase; head != queue && (ph == live || ph == ended && head == cmdAgree || p.exact) {
 		t := *s
@@ -25,8 +25,8 @@ func (p *protocol) deliveries(s *state, i, n int, yield yielder) {
 func (p *protocol) deliver(s *state, i, n int, cmd command, yield yielder) {
 	e := event{kind: evRun, attempt: int8(i), node: int8(n), arg: int8(cmd)}
 	switch cmd {
-	case cmdAcquire:
-		p.acquire(s, i, n, e, yield)
+	case cmdAcquire, cmdAgain:
+		p.acquire(s, i, n, cmd, e, yield)
 	case cmdAgree:
 		p.agree(s, i, n, e, yield)
 	case cmdStale, cmdExtend:
@@ -45,11 +45,13 @@ func (p *protocol) deliver(s *state, i, n int, cmd command, yield yielder) {
 // votes reports whether the gate lets a node take part.
 func (p *protocol) votes(n *node) bool { return int(n.age) >= p.gateTicks }
 
-// absent reports whether a node may have no key: one expires early by as much as the server's clock may be fast.
+// absent reports whether a node may have no key: one expires early by as much as the server's clock
+// may be fast.
 func (p *protocol) absent(n *node) bool { return n.owner == 0 || int(n.left) <= p.Drift || p.NoClocks }
 
-// acquire grants an absent key. Otherwise it is refused, which changes nothing.
-func (p *protocol) acquire(s *state, i, n int, e event, yield yielder) {
+// acquire grants an absent key, and repeats the grant of one that is the attempt's own. Otherwise
+// it is refused, which changes nothing.
+func (p *protocol) acquire(s *state, i, n int, cmd command, e event, yield yielder) {
 	nd := &s.nodes[n]
 	if !p.votes(nd) {
 		return
@@ -57,7 +59,7 @@ func (p *protocol) acquire(s *state, i, n int, e event, yield yielder) {
 	grant := func(counter int8) {
 		t := *s
 		cl := &t.nodes[n].cells[i]
-		cl.queue &^= cmdAcquire
+		cl.queue &^= cmd
 		t.nodes[n].counter = counter
 		t.nodes[n].owner, t.nodes[n].left = p.owner(i), p.ttl()
 		if s.attempts[i].phase == acquiring {
@@ -66,7 +68,7 @@ func (p *protocol) acquire(s *state, i, n int, e event, yield yielder) {
 		p.finish(&t, e, yield)
 	}
 	switch {
-	case nd.owner == p.owner(i): // of another attempt with the same owner value
+	case nd.owner == p.owner(i): // it has asked before; or it is another attempt's with the same owner value
 		grant(nd.counter)
 	case !p.absent(nd):
 	case p.NoClocks:
@@ -100,7 +102,8 @@ func (p *protocol) agree(s *state, i, n int, e event, yield yielder) {
 	p.finish(&t, e, yield)
 }
 
-// extend runs an extension: it sets the TTL of the attempt's own key, and puts the key back where there is none.
+// extend runs an extension: it sets the TTL of the attempt's own key, and puts the key back where
+// there is none.
 func (p *protocol) extend(s *state, i, n int, cmd command, e event, yield yielder) {
 	nd := &s.nodes[n]
 	at := &s.attempts[i]
@@ -133,9 +136,9 @@ func (p *protocol) extend(s *state, i, n int, cmd command, e event, yield yielde
 	}
 }
 
-// restart crashes a node and brings it back empty. While it is down nothing reaches it, and nobody sees what it has:
-// that it is down for a while is the same as that nothing reaches it for a while. What was in flight is lost; a release is
-// sent again.
+// restart crashes a node and brings it back empty. While it is down nothing reaches it, and nobody
+// sees what it has: that it is down for a while is the same as that nothing reaches it for a while.
+// What was in flight is lost; a release is sent again.
 func (p *protocol) restart(s *state, n int, yield yielder) {
 	if p.Restarts >= 0 && int(s.restarts) >= p.Restarts {
 		return

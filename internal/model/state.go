@@ -40,6 +40,7 @@ type command uint8
 
 const (
 	cmdAcquire command = 1 << iota
+	cmdAgain           // an acquire of a later round, behind one that is still in flight
 	cmdAgree
 	cmdStale  // an extension of a round that is over: its answer is not listened to
 	cmdExtend // an extension of the present round
@@ -59,11 +60,12 @@ const (
 // attempt is one acquisition and the lease that comes of it, with an owner value of its own.
 type attempt struct {
 	phase phase
-	left  uint8 // ticks until the deadline, counted from the start of the round
+	left  uint8 // ticks until the deadline, counted from the start of the first round
 	round uint8 // ticks until the deadline that the extension under way would give; 0 for none
 	hint  int8  // the client's wall clock, or hintLow or hintHigh
 	token int8
-	since int8 // without clocks: the largest token that was granted before the attempt began
+	asked uint8 // how often it has asked a node once more, where the configuration limits that
+	since int8  // without clocks: the largest token that was granted before the attempt began
 }
 
 type phase uint8
@@ -102,11 +104,11 @@ func (n *node) words() (hi, lo uint64) {
 
 func (a *attempt) word() uint64 {
 	return uint64(a.phase) | uint64(a.left)<<8 | uint64(a.round)<<16 | uint64(uint8(a.hint))<<24 |
-		uint64(uint8(a.token))<<32 | uint64(uint8(a.since))<<40
+		uint64(uint8(a.token))<<32 | uint64(uint8(a.since))<<40 | uint64(a.asked)<<48
 }
 
 func (c *cell) word() uint64 {
-	w := uint64(c.queue) | uint64(c.reply)<<6 | uint64(uint8(c.value))<<10
+	w := uint64(c.queue) | uint64(c.reply)<<7 | uint64(uint8(c.value))<<10
 	if c.chosen {
 		w |= 1 << 18
 	}

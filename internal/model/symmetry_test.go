@@ -52,6 +52,7 @@ func TestReductionsHideNothing(t *testing.T) {
 	small := tokens.but("", func(c *Config) { c.NoStrays, c.Extends, c.Skews, c.Restarts = true, false, nil, 0 })
 	for _, c := range []Config{
 		leases.but("holds", func(c *Config) { c.Extends = false }),
+		leases.but("asked again", func(c *Config) { c.Extends, c.NoStrays, c.Restarts, c.AsksOn = false, true, 0, 1 }),
 		small.but("tokens hold", func(*Config) {}),
 		leases.with(NoGate, none),
 		leases.with(NoDrift, none),

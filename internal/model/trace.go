@@ -17,6 +17,7 @@ type eventKind uint8
 const (
 	evTick eventKind = iota
 	evBegin
+	evAskAgain
 	evDecide
 	evAgreed
 	evFail
@@ -57,6 +58,8 @@ func (c command) String() string {
 	switch c {
 	case cmdAcquire:
 		return "acquire"
+	case cmdAgain:
+		return "second acquire"
 	case cmdAgree:
 		return "agree"
 	case cmdStale:
@@ -86,6 +89,8 @@ func (e event) text(names *letters) string {
 		return "a tick passes"
 	case evBegin:
 		return a + " asks all nodes" + hintName(e.arg)
+	case evAskAgain:
+		return a + " asks " + n + " again"
 	case evDecide:
 		return a + " has grants of " + nodeNames(e.arg)
 	case evAgreed:
