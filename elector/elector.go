@@ -99,7 +99,7 @@ func (e *Elector) Run(ctx context.Context, lead func(context.Context, *Term) err
 		case err != nil:
 			return fmt.Errorf("elector: %q: %w", e.election, err)
 		case ctx.Err() != nil:
-			_ = t.lease.Release(ctx) // too late to take office
+			_ = t.lease.Release(ctx) // too late to take office //mutant:late-election-kept
 			return nil
 		}
 		v, err := e.serve(ctx, t, lead)
@@ -169,14 +169,14 @@ func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context,
 		end.Reason, end.Err = ReasonShutdown, context.Cause(ctx)
 	case <-t.lease.Context().Done():
 	}
-	t.leave(end.Err)
-	if !returned {
+	t.leave(end.Err) //mutant:leads-after-a-loss/2
+	if !returned {   //mutant:resigned-under-lead
 		var err error
 		if v, err = e.drain(ctx, t, led); err != nil {
 			return v, err
 		}
 	}
-	e.release(t, end)
+	e.release(t, end) //mutant:lead-panic-keeps-the-lease
 	return v, nil
 }
 
@@ -189,8 +189,8 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	gone := t.lease.Context().Done()
-	var stop <-chan struct{} // ctx's end, once lead has had its time
+	gone := t.lease.Context().Done() //mutant:not-extended-while-draining
+	var stop <-chan struct{}         // ctx's end, once lead has had its time
 	for {
 		select {
 		case v := <-led:
@@ -199,13 +199,13 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 		case <-gone:
 			gone = nil
 			err := t.lease.Err()
-			e.end(t, Change{Kind: Lost, Reason: lossReason(err), Err: err})
+			e.end(t, Change{Kind: Lost, Reason: lossReason(err), Err: err}) //mutant:term-beside-a-running-lead
 		case <-timer.C:
 			if len(led) > 0 {
 				continue // it returned at the same moment
 			}
 			e.overrun.Store(true)
-			t.lease.StopExtending()
+			t.lease.StopExtending() //mutant:released-under-an-overrun
 			close(t.overran)
 			stop = ctx.Done()
 			e.cfg.logger.WarnContext(ctx, "elector: lead overruns the drain timeout; the lease is left to run out",
@@ -226,7 +226,7 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 
 // release frees the lease of a term in which nothing runs any more, and announces its end.
 func (e *Elector) release(t *Term, end Change) {
-	err := t.lease.Release(t.ctx)
+	err := t.lease.Release(t.ctx) //mutant:end-announced-too-early
 	switch {
 	case errors.Is(err, redlock.ErrLost):
 		end = Change{Kind: Lost, Reason: lossReason(err), Err: err}

@@ -83,11 +83,11 @@ func (t *Term) Resign(ctx context.Context) error {
 }
 
 // leads reports whether the term lasts, by the clock.
-func (t *Term) leads() bool { return !t.left.Load() && t.lease.Err() == nil }
+func (t *Term) leads() bool { return !t.left.Load() && t.lease.Err() == nil } //mutant:leads-after-a-loss
 
 // leave ends the term for this replica: first for those who ask, then for lead.
 func (t *Term) leave(cause error) {
-	t.left.Store(true)
+	t.left.Store(true) //mutant:leads-after-leaving
 	t.cancel(cause)
 }
 

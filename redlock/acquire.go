@@ -6,27 +6,26 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/tenure-dev/tenure/internal/clock"
 )
 
-// A split vote (no owner has a quorum, because several asked at once) is not a refusal: nobody would get the
-// key. The attempt is repeated after a random pause that starts at splitPause and doubles.
-const (
-	maxSplits  = 8
-	splitPause = 2 * time.Millisecond
-	// When nodes that did not answer may hide a holder, fewer repetitions have to tell.
-	maxUnclear = 3
-)
-
-// TryAcquire acquires the key if nobody holds it. It does not wait for a holder: then it returns a *HeldError
-// after one round. Only when several ask at the same moment and split the vote, so that nobody would get the
-// key, is the round repeated: up to eight times, after random pauses that start at 2 ms and double.
+// TryAcquire acquires the key if nobody holds it. It does not wait for a holder: then it returns a
+// *HeldError after one round. Only when several ask at the same moment and split the vote, so that
+// nobody would get the key, does it ask again, up to eight times in all. One of the rivals keeps
+// what it was granted and asks for the rest; the others take back what they have and ask again
+// after one or two round trips, as measured, and then more. With two rivals that takes about two
+// round trips of the winner, and four of the other one. A node that does not answer costs its
+// timeout in the first round only.
 //
-// The lease is extended in the background until it is released or lost. It takes ctx's values, for tracing,
-// but not its cancellation.
+// The lease is extended in the background until it is released or lost. It takes ctx's values, for
+// tracing, but not its cancellation.
 //
-// Errors: *HeldError (ErrHeld), *QuorumError (ErrNoQuorum) when too few nodes answered, *SlowError
-// (ErrTimeout), *OptionError, ErrClosed, or ctx's own error. After an error nothing is held: what some nodes
-// granted is released again in the background, also when ctx was cancelled.
+// Errors: *HeldError (ErrHeld), also when nodes that do not answer may have the rest of its votes;
+// *SplitError (ErrSplit) when nobody got the key in all these rounds, as far as is known, which is
+// worth another call; *QuorumError (ErrNoQuorum) when too few nodes answered, *SlowError
+// (ErrTimeout), *OptionError, ErrClosed, or ctx's own error. After an error nothing is held: what
+// some nodes granted is released again in the background, also when ctx was cancelled.
 func (q *Quorum) TryAcquire(ctx context.Context, key string, opts ...LeaseOption) (*Lease, error) {
 	a, err := q.newAcquisition(key, opts)
 	if err != nil {
@@ -35,14 +34,17 @@ func (q *Quorum) TryAcquire(ctx context.Context, key string, opts ...LeaseOption
 	return a.traced(ctx, false, a.try)
 }
 
-// Acquire acquires the key as soon as nobody holds it, or returns when ctx ends. It does not poll a healthy
-// holder: it wakes when the holder's release is announced, when the holder's keys expire, and about once a TTL in
-// case the announcement was lost. Without a quorum of nodes it tries again within the bounds of WithRetry.
+// Acquire acquires the key as soon as nobody holds it, or returns when ctx ends. It does not poll a
+// healthy holder: it wakes when the holder's release is announced, when the holder's keys expire,
+// and about once a TTL in case the announcement was lost. Without a quorum of nodes it tries again
+// within the bounds of WithRetry.
 //
-// Waiters queue: a release calls the one that has waited longest, of whatever process, and reserves the key for it for a moment. After a crash the
-// first few come one after the other. That is fairness where the nodes are well, and no promise.
+// Waiters queue: a release calls the one that has waited longest, of whatever process, and reserves
+// the key for it for a moment. After a crash the first few come one after the other. That is
+// fairness where the nodes are well, and no promise.
 //
-// Errors: ctx's own error (which also carries the last attempt's, for errors.As), *OptionError or ErrClosed.
+// Errors: ctx's own error (which also carries the last attempt's, for errors.As), *OptionError or
+// ErrClosed.
 func (q *Quorum) Acquire(ctx context.Context, key string, opts ...LeaseOption) (*Lease, error) {
 	a, err := q.newAcquisition(key, opts)
 	if err != nil {
@@ -59,11 +61,25 @@ type acquisition struct {
 	cfg      leaseConfig
 	attempts int
 	votes    int
-	unclear  bool          // the last split vote may have been a holder's
 	freeIn   time.Duration // until enough of the refusing nodes' keys have expired, after a HeldError
 	vacancy  vacancy       // of the key, as far as a waiter knows
 	member   string        // of the queue; empty while it does not wait there
 	rank     int           // how many wait before it, after a HeldError; -1 if that is not known
+
+	contest   contest   // of the present try
+	candidate candidate // that asks, or stays between two rounds; zero between attempts
+
+	unknowing *restoration // of the nodes for want of which the last round failed; nil for none
+}
+
+// candidate is an attempt that is not a lease yet. One that stays in a split vote asks several
+// times.
+type candidate struct {
+	*attempt
+	since clock.Instant // when it asked first: what it is granted by any of its rounds lasts that long at least, and a TTL
+	hint  string        // the same in each round, so that nodes agree on the token
+	asked *round        // its last
+	times int           // how often it asked
 }
 
 func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, error) {
@@ -103,21 +119,26 @@ func (a *acquisition) traced(ctx context.Context, wait bool, acquire func(contex
 	return l, err
 }
 
-// try is one attempt: rounds until one is decided.
+// try asks until a round is decided.
 func (a *acquisition) try(ctx context.Context) (*Lease, error) {
-	reconnected := false
-	for splits := 0; ; {
+	reconnected, restores := false, 0
+	a.contest = contest{}
+	for {
 		l, split, err := a.round(ctx)
 		var pause time.Duration
 		switch {
 		case err == nil:
 			return l, nil
-		case split && splits < maxSplits && (!a.unclear || splits < maxUnclear):
-			pause = fullJitter(splitPause << splits)
-			splits++
+		case restores < maxRestores && a.restored(ctx): //mutant:acquisition-does-not-restore
+			restores++
+			continue
+		case split && a.candidate.attempt != nil:
+			pause = a.contest.beforeStaying(a.candidate.times)
+		case split && a.contest.rounds < maxRounds: //mutant:split-vote-not-repeated
+			pause = a.contest.beforeReturning()
 		case !reconnected && brokenConnection(err):
-			// Connections that broke while they were idle show it only now: ask again on new ones, as a
-			// new owner.
+			// Connections that broke while they were idle show it only now: ask again on new ones,
+			// as a new owner.
 			reconnected = true
 		default:
 			return nil, err
@@ -125,8 +146,10 @@ func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 		select {
 		case <-time.After(max(pause, atOnce)):
 		case <-ctx.Done():
+			a.withdraw(ctx)
 			return nil, newContextError(ctx, a.keys.name, err)
 		case <-a.q.done:
+			a.withdraw(ctx)
 			return nil, ErrClosed
 		}
 	}
@@ -146,74 +169,142 @@ func brokenConnection(err error) bool {
 	return false
 }
 
-// round asks every node once. split reports a vote that no owner won.
+// round asks every node once, or if the candidate has stayed each that has not granted yet. split
+// reports a vote that no owner won.
 func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err error) {
-	if ctx.Err() != nil {
-		return nil, false, newContextError(ctx, a.keys.name, nil)
-	}
-	if !a.q.begin() {
-		return nil, false, ErrClosed
-	}
-	settled := false // what is left to do for the round is somebody else's
-	defer func() {
-		if !settled {
-			a.q.rounds.Done()
+	c := &a.candidate
+	if c.attempt == nil {
+		if ctx.Err() != nil {
+			return nil, false, newContextError(ctx, a.keys.name, nil)
 		}
-	}()
-	a.attempts++
-	at := &attempt{keys: a.keys, owner: newOwner(a.cfg.identity), cfg: a.cfg, member: a.member}
-	timeout := a.q.cfg.timeout(OpAcquire, a.cfg.ttl)
-	start := a.q.clock.Now()
-	rd := newRound(OpAcquire, len(a.q.nodes), a.q.need)
-	rd.decided = a.certain
-	a.q.broadcast(ctx, rd, at, &arguments{
-		ttl:  a.q.texts.milliseconds(a.cfg.ttl),
-		hint: strconv.FormatInt(time.Now().UnixMicro(), 10),
-		skew: a.q.texts.skew,
-	}, start.Add(timeout), nil)
-
+		if !a.q.begin() {
+			return nil, false, ErrClosed
+		}
+		*c = candidate{
+			attempt: &attempt{keys: a.keys, owner: newOwner(a.cfg.identity), cfg: a.cfg, member: a.member}, //mutant:same-owner-in-every-round
+			since:   a.q.clock.Now(),
+			hint:    strconv.FormatInt(time.Now().UnixMicro(), 10),
+		}
+	}
+	rd, start, timeout := a.ask(ctx)
 	waited := rd.wait(ctx, timeout, &a.q.timers)
-	o := rd.outcome()
+	o := a.outcome(rd)
 	a.votes = o.agreed
 	fail := func(err error) (*Lease, bool, error) {
-		a.q.rollBack(ctx, at, o)
+		a.q.rollBack(ctx, c.attempt, o)
+		a.settled()
 		return nil, false, err
 	}
 	if waited != nil {
 		return fail(newContextError(ctx, a.keys.name, nil))
 	}
-	if !o.success || a.isCompleted(o) {
-		err, split := a.refusal(o)
-		a.q.takeBack(ctx, at, rd)
-		settled = true
+	if !o.success || a.isCompleted(o) { //mutant:completed-number-granted/2
+		err, split := a.refusal(o, start)
+		a.noteUnknowing(c.attempt, o)
+		if !split || !a.stays(o) { //mutant:candidate-never-stays
+			a.withdraw(ctx)
+		}
 		return nil, split, err
 	}
-	token, err := a.agree(ctx, at, o, timeout)
+	token, err := a.agree(ctx, c.attempt, o, timeout)
 	if err != nil {
 		return fail(err)
 	}
-	if err := tooLate(a.keys.name, a.q.clock.Now().Sub(start), a.cfg.ttl); err != nil {
+	if err := tooLate(a.keys.name, a.q.clock.Now().Sub(c.since), a.cfg.ttl); err != nil {
 		return fail(err)
 	}
-	l = newLease(ctx, a.q, at, token, start, grantIn(o.replies))
+	l = newLease(ctx, a.q, c.attempt, token, c.since, start, grantIn(o.replies)) //mutant:deadline-from-the-last-round,hold-from-the-first-round
 	if l == nil {
 		return fail(ErrClosed)
 	}
+	if a.cfg.once != nil { //mutant:laggard-not-restored
+		a.q.restoreLater(rd, c.attempt, a.cfg.once.keep)
+	}
+	a.settled()
 	return l, false, nil
 }
 
-// tooLate refuses a grant with less than half of the TTL left. The timeouts of nodes keep rounds below that; a
-// process that was paused in the middle of one is not bound by them.
+// ask sends a round of the candidate. Nodes that have granted it the key, by now, are not asked
+// again: an answer is as good as a later one, because a key lives for a TTL from then, and its
+// counter does not move while the owner is the same. All others are, also those that have not
+// answered yet, in the order of its requests: which the last answer of a node is then about.
+func (a *acquisition) ask(ctx context.Context) (rd *round, start clock.Instant, timeout time.Duration) {
+	c := &a.candidate
+	a.attempts++
+	c.times++
+	start, timeout = c.since, a.q.cfg.timeout(OpAcquire, a.cfg.ttl)
+	rd = newRound(OpAcquire, len(a.q.nodes), a.q.need)
+	rd.decided = a.certain
+	var want func(int) bool
+	if c.asked != nil {
+		start = a.q.clock.Now()
+		c.again.Store(true) //mutant:late-grant-of-an-earlier-round-released
+		known := c.asked.outcome().replies
+		for i, rep := range known {
+			if rep.verdict == agreed {
+				rd.settle(i, rep)
+			}
+		}
+		want = func(i int) bool { return known[i].verdict != agreed }
+	}
+	c.asked = rd
+	a.q.broadcast(ctx, rd, c.attempt, &arguments{
+		ttl:  a.q.texts.milliseconds(a.cfg.ttl),
+		hint: c.hint,
+		skew: a.q.texts.skew,
+	}, start.Add(timeout), want)
+	return rd, start, timeout
+}
+
+// outcome is the round's, in which nodes that were silent before and have not answered have failed.
+func (a *acquisition) outcome(rd *round) outcome {
+	o := rd.outcome()
+	for i := range o.replies {
+		if o.replies[i].verdict == pending && a.contest.isSilent(i) {
+			o.replies[i] = reply{verdict: failed, err: &NodeError{Node: a.q.nodes[i].addr, Op: rd.op, Err: ErrTimeout}}
+		}
+	}
+	return o
+}
+
+// stays reports whether the candidate keeps what it was granted and asks again: if it leads, and
+// there is time left for a grant that is not too late.
+func (a *acquisition) stays(o outcome) bool {
+	c := &a.candidate
+	if a.contest.rounds >= maxRounds || !a.contest.leads(c.owner, o) {
+		return false
+	}
+	done := a.q.clock.Now().Add(a.contest.beforeStaying(c.times) + 2*a.contest.trip)
+	return tooLate(a.keys.name, done.Sub(c.since), a.cfg.ttl) == nil //mutant:candidate-stays-too-long
+}
+
+// withdraw takes back what the candidate may have been granted, if there is one.
+func (a *acquisition) withdraw(ctx context.Context) {
+	if a.candidate.attempt != nil {
+		a.q.takeBack(ctx, a.candidate.attempt, a.candidate.asked)
+		a.candidate = candidate{}
+	}
+}
+
+// settled ends the candidate: what is left to do for it is another's.
+func (a *acquisition) settled() {
+	a.candidate = candidate{}
+	a.q.rounds.Done()
+}
+
+// tooLate refuses a grant with less than half of the TTL left. The timeouts of nodes keep rounds
+// below that; a process that was paused in the middle of one is not bound by them.
 func tooLate(key string, elapsed, ttl time.Duration) error {
-	if elapsed > ttl/2 {
+	if elapsed > ttl/2 { //mutant:late-grant
 		return &SlowError{Key: key, Elapsed: elapsed, TTL: ttl}
 	}
 	return nil
 }
 
-// agree settles the fencing token: the largest that was granted, on a quorum of nodes. Nodes that granted a
-// smaller one are asked to raise their counter, strictly: a node whose counter has reached the token meanwhile
-// has it from another acquisition and does not count. An ambiguous answer counts as failed and is not repeated.
+// agree settles the fencing token: the largest that was granted, on a quorum of nodes. Nodes that
+// granted a smaller one are asked to raise their counter, strictly: a node whose counter has
+// reached the token meanwhile has it from another acquisition and does not count. An ambiguous
+// answer counts as failed and is not repeated.
 func (a *acquisition) agree(ctx context.Context, at *attempt, o outcome, timeout time.Duration) (uint64, error) {
 	var token uint64
 	for _, rep := range o.replies {
@@ -227,10 +318,11 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, o outcome, timeout
 			have++
 		}
 	}
-	if have >= a.q.need {
+	if have >= a.q.need { //mutant:token-without-agreement
 		return token, nil
 	}
-	// The round spans all nodes, so that replies keep their places; those not asked count as refusals.
+	// The round spans all nodes, so that replies keep their places; those not asked count as
+	// refusals.
 	below := func(i int) bool { return o.replies[i].verdict == agreed && o.replies[i].token < token }
 	rd := newRound(OpAgree, len(o.replies), a.q.need-have)
 	for i := range o.replies {
@@ -242,7 +334,7 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, o outcome, timeout
 	if rd.wait(ctx, timeout, &a.q.timers) != nil {
 		return 0, newContextError(ctx, a.keys.name, nil)
 	}
-	if o := rd.outcome(); !o.success {
+	if o := rd.outcome(); !o.success { //mutant:agreement-ambiguous
 		err := a.q.quorumError(OpAgree, a.keys.name, o)
 		err.Succeeded += have // those that were not asked, because they have the token
 		return 0, err
@@ -250,18 +342,22 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, o outcome, timeout
 	return token, nil
 }
 
-// certain reports whether further answers cannot change how the round is taken: also as done, see WithOnce.
+// certain reports whether further answers cannot change how the round is taken: also as done, see
+// WithOnce.
 func (a *acquisition) certain(replies []reply) bool {
 	if a.cfg.once != nil {
-		if nodes, completed := done(replies, a.cfg.once.n); completed || nodes > len(replies)-a.q.need {
+		if nodes, completed := done(replies, a.cfg.once.n); completed || nodes > len(replies)-a.q.need { //mutant:completed-number-granted/3,one-witness-ignored
 			return true
 		}
+		if certain, ok := a.q.unknowingCertain(replies); ok {
+			return certain
+		}
 	}
-	return a.q.acquireCertain(replies)
+	return a.q.acquireCertain(replies, &a.contest)
 }
 
-// isCompleted reports whether a node knows that the sequence was completed. One is enough: a quorum has granted it then,
-// also if those of this round have forgotten.
+// isCompleted reports whether a node knows that the sequence was completed. One is enough: a quorum
+// has granted it then, also if those of this round have forgotten.
 func (a *acquisition) isCompleted(o outcome) bool {
 	if a.cfg.once == nil {
 		return false
@@ -270,20 +366,30 @@ func (a *acquisition) isCompleted(o outcome) bool {
 	return completed
 }
 
-// acquireCertain reports whether further answers cannot change how an acquisition's round is taken: as granted, as a
-// failure of too many nodes, as held by an owner who has a quorum, or as a vote that was split.
-func (q *Quorum) acquireCertain(replies []reply) bool {
-	granted, open := count(replies, agreed), count(replies, pending)
+// acquireCertain reports whether further answers cannot change how an acquisition's round is taken:
+// as granted, as a failure of too many nodes, as held by an owner who has a quorum, or as a vote
+// that was split.
+func (q *Quorum) acquireCertain(replies []reply, c *contest) bool {
+	granted, open, silent := count(replies, agreed), 0, count(replies, failed)
+	for i, rep := range replies {
+		switch {
+		case rep.verdict != pending:
+		case c.isSilent(i):
+			silent++
+		default:
+			open++
+		}
+	}
 	switch {
-	case granted >= q.need:
+	case granted >= q.need: //mutant:slow-node-awaited
 		return true
 	case granted+open >= q.need:
 		return false
-	case count(replies, failed) > len(replies)-q.need:
+	case silent > len(replies)-q.need: //mutant:failure-certain-too-late
 		return true
 	}
 	_, most := leading(replies)
-	return most >= q.need || most+count(replies, failed)+open < q.need
+	return most >= q.need || most+silent+open < q.need || open == 0
 }
 
 // leading returns the owner that most of the refusing nodes name, and how many do.
@@ -305,10 +411,11 @@ func leading(replies []reply) (owner string, nodes int) {
 	return owner, nodes
 }
 
-// refusal explains a round without a quorum of grants: it was the nodes' fault if too many failed for any quorum, and
-// somebody holds the key if not. The vote was split if no owner is seen on a quorum; if one may have it together with
-// the nodes that did not answer, that is unclear.
-func (a *acquisition) refusal(o outcome) (err error, split bool) {
+// refusal explains a round without a quorum of grants, which began at that time: it was the nodes'
+// fault if too many failed for any quorum, and an owner holds the key if it is seen on a quorum.
+// Otherwise the vote was split, unless an owner stands that may have the rest of its quorum on the
+// nodes that did not answer.
+func (a *acquisition) refusal(o outcome, began clock.Instant) (err error, split bool) {
 	owner, nodes := leading(o.replies)
 	silent := count(o.replies, failed)
 	if o.expired {
@@ -319,29 +426,45 @@ func (a *acquisition) refusal(o outcome) (err error, split bool) {
 			return a.doneError(o.replies), false
 		} else if known > 0 && nodes == 0 && silent <= len(o.replies)-a.q.need {
 			// Some were left behind by an attempt that failed, perhaps, and others split the rest.
-			return a.doneError(o.replies), o.agreed > 0
+			a.contest.note(o, began)
+			return a.doneError(o.replies), o.agreed > 0 && a.contest.rounds < holderAfter
 		}
 	}
-	if nodes == 0 || silent > len(o.replies)-a.q.need {
+	switch {
+	case nodes == 0 || silent > len(o.replies)-a.q.need:
 		return a.q.quorumError(OpAcquire, a.keys.name, o), false
+	case nodes >= a.q.need:
+		return a.held(claim{owner, nodes}, o), false
 	}
-	holder := Holder{Key: a.keys.name, Identity: ownerIdentity(owner), Nodes: nodes}
+	a.contest.note(o, began)
+	// A node that does not know a sequence hides no holder: it has said that the key is free there.
+	if holder, ok := a.contest.stander(o, silent-len(unknowingIn(o.replies)), a.q.need); ok {
+		err := a.held(holder, o)
+		a.freeIn = min(a.freeIn, a.q.cfg.retryMax) // it may be an attempt that is taken back without a word
+		return err, false
+	}
+	rival := Holder{Key: a.keys.name, Identity: ownerIdentity(owner), Nodes: nodes}
+	return &SplitError{Key: a.keys.name, Rounds: a.contest.rounds, Rival: rival}, true
+}
+
+// held is the error of an attempt that was refused because of a holder.
+func (a *acquisition) held(by claim, o outcome) *HeldError {
+	holder := Holder{Key: a.keys.name, Identity: ownerIdentity(by.owner), Nodes: by.votes}
 	for _, rep := range o.replies {
-		if rep.verdict == refused && rep.owner == owner {
+		if rep.verdict == refused && rep.owner == by.owner {
 			holder.TTL = max(holder.TTL, rep.pttl)
 		}
 	}
 	a.q.checkTTL(holder)
 	a.freeIn, a.rank = a.untilFree(o), a.rankIn(o.replies)
-	a.unclear = nodes < a.q.need && nodes+silent >= a.q.need
-	if a.unclear {
-		// What is in the way may be an attempt that is rolled back without a word.
-		a.freeIn = min(a.freeIn, a.q.cfg.retryMax)
+	return &HeldError{
+		Key: a.keys.name, Holder: holder, Sequence: heldSequence(o.replies, by.owner),
+		Self: holder.Identity == a.cfg.identity,
 	}
-	return &HeldError{Key: a.keys.name, Holder: holder, Sequence: heldSequence(o.replies, owner)}, nodes < a.q.need && (o.agreed > 0 || !a.unclear)
 }
 
-// heldSequence is the number that the owner was granted, as far as the nodes know that refused because of it.
+// heldSequence is the number that the owner was granted, as far as the nodes know that refused
+// because of it.
 func heldSequence(replies []reply, owner string) int64 {
 	for _, rep := range replies {
 		if rep.holds != nil && rep.holds.owner == owner {
@@ -359,7 +482,7 @@ func (a *acquisition) untilFree(o outcome) time.Duration {
 			ttls = append(ttls, rep.pttl)
 		}
 	}
-	wanted := min(max(a.q.need-o.agreed, 1), len(ttls))
+	wanted := min(max(a.q.need-o.agreed, 1), len(ttls)) //mutant:waiter-needs-every-node
 	return nthSmallest(ttls, wanted)
 }
 

@@ -7,7 +7,7 @@ import "slices"
 // batches are in flight, of different keys.
 
 // maxAloft is how many batches are in flight at most.
-const maxAloft = 4
+const maxAloft = 4 //mutant:flight-of-one,flights-without-bound
 
 // sendAloft sends what is queued, as far as the node is far and enough of its flights are back; and reports whether that is so, or some are
 // aloft. A caller's client may spread batches over connections of its own, and what it does with one that is silent is not known, so it has one in flight.
@@ -49,11 +49,11 @@ func (n *node) takeFree() (free []*request) {
 	defer n.mu.Unlock()
 	kept := n.queue[:0]
 	for i, r := range n.queue {
-		if len(free) == maxBatch || i == maxLook {
+		if len(free) == maxBatch || i == maxLook { //mutant:queue-looked-through
 			kept = append(kept, n.queue[i:]...)
 			break
 		}
-		if n.busy[r.attempt.keys.lock] > 0 {
+		if n.busy[r.attempt.keys.lock] > 0 { //mutant:flights-of-one-key
 			kept = append(kept, r)
 		} else {
 			free = append(free, r)
@@ -91,7 +91,7 @@ func (n *node) land(f *flight) {
 	flown := f.client
 	err := n.unload(f)
 	if client := n.client.Load(); err != nil && isTimeout(err) && client != nil && *client == flown {
-		n.client.Store(nil)
+		n.client.Store(nil) //mutant:flights-on-a-dead-connection
 		n.parting = flown
 	}
 	n.finish(f)
@@ -102,7 +102,7 @@ func (n *node) land(f *flight) {
 // closed could stay open for ever.
 func (n *node) part() {
 	client := n.parting
-	if client == nil || slices.ContainsFunc(n.aloft, func(f *flight) bool { return f.client == client }) {
+	if client == nil || slices.ContainsFunc(n.aloft, func(f *flight) bool { return f.client == client }) { //mutant:flights-on-a-closed-client
 		return
 	}
 	n.parting = nil

@@ -41,7 +41,7 @@ func TestClockJumpHelpsNobodyToASecondLease(t *testing.T) {
 		n := node(t, second, i)
 		for _, err := range []error{errorOf(t, err, addr), n.Err} {
 			ce := requireCondition(t, err, addr, redlock.ConditionClockJumped)
-			require.Regexp(t, "jumped forward by (30.99|31)", ce.Error())
+			require.Regexp(t, "jumped forward by (30.9|31)", ce.Error())
 			require.ErrorContains(t, ce, "keep its clock steady")
 		}
 		require.False(t, n.Votes)
@@ -90,7 +90,7 @@ func TestClockJumpIsNoticedByAnIdleQuorum(t *testing.T) {
 	noticed := time.Now()
 	for i := range 2 {
 		ce := requireCondition(t, errorOf(t, q.Healthy(), s.Node(i).Addr()), s.Node(i).Addr(), redlock.ConditionClockJumped)
-		require.Regexp(t, "jumped forward by (59.99|1m0)", ce.Error())
+		require.Regexp(t, "jumped forward by (59.9|1m0)", ce.Error())
 		require.WithinRange(t, node(t, q, i).QuarantinedUntil, jumped.Add(serverQuarantine), noticed.Add(serverQuarantine))
 	}
 	for i := range 2 {

@@ -24,14 +24,14 @@ const slew = 0.001
 // forward, negative backward, zero if the sample agrees with clocks whose rates differ by at most drift (a fraction).
 // After a jump the new difference is what later samples are compared with.
 func (w *clockWatch) observe(sent, received clock.Instant, server time.Duration, drift float64) time.Duration {
-	lo, hi := server-time.Duration(received), server-time.Duration(sent)
+	lo, hi := server-time.Duration(received), server-time.Duration(sent) //mutant:slow-answer-is-a-jump
 	if !w.known {
 		*w = clockWatch{lo: lo, hi: hi, at: received, known: true}
 		return 0
 	}
 	// Where the difference may be by now if only the rates differ. The floor is not added to that: small steps would
 	// add up to large ones with every look. Of two batches that were in flight together the later may be looked at first.
-	drifted := mayDrift(max(received.Sub(w.at), 0), drift)
+	drifted := mayDrift(max(received.Sub(w.at), 0), drift) //mutant:late-look-for-a-jump
 	least, most := w.lo-drifted, w.hi+drifted
 	var jump time.Duration
 	switch {
@@ -40,7 +40,7 @@ func (w *clockWatch) observe(sent, received clock.Instant, server time.Duration,
 	case hi < least-driftFloor:
 		jump = hi - w.lo
 	case lo > most:
-		lo, hi = most, most
+		lo, hi = most, most //mutant:jump-in-small-steps
 	case hi < least:
 		lo, hi = least, least
 	default:
@@ -54,8 +54,8 @@ func (w *clockWatch) observe(sent, received clock.Instant, server time.Duration,
 // whole drift for as long as looks are apart at most, and from then on as time daemons let it: a node that was out of
 // reach for an hour must not be allowed a jump of half a minute.
 func mayDrift(gap time.Duration, drift float64) time.Duration {
-	rate := max(drift, slew)
-	return min(portion(gap, rate), portion(maxSampleEvery, rate)+portion(gap, slew))
+	rate := max(drift, slew)                                                         //mutant:slewing-is-a-jump
+	return min(portion(gap, rate), portion(maxSampleEvery, rate)+portion(gap, slew)) //mutant:jump-after-a-long-time
 }
 
 func portion(d time.Duration, fraction float64) time.Duration {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"strconv"
 	"strings"
@@ -15,7 +16,7 @@ import (
 
 // counterLifetime is how long a fencing counter is kept after its last use, in milliseconds: a day. Losing it
 // is harmless, see acquireScript's hint.
-const counterLifetime = "86400000"
+const counterLifetime = "86400000" //mutant:counter-lives-shortly
 
 // noExpiry stands for the TTL of a key without expiry, which something else than this package wrote. A waiter polls.
 const noExpiry = 24 * time.Hour
@@ -64,7 +65,14 @@ func (r *request) isProbe() bool { return r.attempt == infoProbe || r.attempt ==
 
 // isGated reports whether the request is only for a server that was vouched for. An extension is for any, but does less on
 // one that was not.
-func (r *request) isGated() bool { return r.op == OpAcquire || r.op == OpAgree }
+func (r *request) isGated() bool { //mutant:gate-stops-extensions,gate-stops-releases
+	switch r.op {
+	case OpAcquire, OpAgree, OpRecall, OpRestore: //mutant:gate-not-for-agreement/2
+		return true
+	default:
+		return false
+	}
+}
 
 // keys appends the command's keys.
 func (r *request) keys(to []string) []string {
@@ -78,6 +86,8 @@ func (r *request) keys(to []string) []string {
 		return append(to, k.wait)
 	case OpLeave:
 		return append(to, k.lock, k.wait)
+	case OpRecall, OpRestore:
+		return append(to, k.record())
 	case OpAcquire:
 		to = append(to, k.lock, k.fence, k.wait)
 	default:
@@ -105,8 +115,10 @@ func (r *request) arguments(to []string, g *gated) []string {
 		return append(to, r.attempt.member, r.lifetime())
 	case OpLeave:
 		return append(to, r.attempt.member, a.turn, a.channel, a.counted)
+	case OpRestore:
+		return append(to, a.process, a.record, a.lifetime)
 	case OpExtend:
-		refill := "0"
+		refill := "0" //mutant:refill-in-quarantine
 		if g != nil {
 			refill = "1"
 		}
@@ -124,7 +136,7 @@ func (r *request) arguments(to []string, g *gated) []string {
 
 // leaving is the member of the queue that a release takes out of it, and an acquisition when it is granted.
 func (r *request) leaving() string {
-	if r.op == OpRelease && r.args.turn == "" {
+	if r.op == OpRelease && r.args.turn == "" { //mutant:rollback-costs-the-place
 		return "" // an attempt that is rolled back keeps its place
 	}
 	return r.attempt.member
@@ -140,7 +152,7 @@ func (r *request) lifetime() string {
 
 // repeatable reports whether the request may be sent again when its connection broke, although it may have been
 // carried out.
-func (r *request) repeatable() bool { return !r.isGated() }
+func (r *request) repeatable() bool { return !r.isGated() } //mutant:gate-acquire-repeated
 
 // parse reads the server's answer to the request.
 func (r *request) parse(result valkey.ValkeyResult) (reply, error) {
@@ -167,6 +179,10 @@ func (r *request) parse(result valkey.ValkeyResult) (reply, error) {
 		return parseObserve(msg)
 	case r.op == OpRelease:
 		return parseRelease(msg)
+	case r.op == OpRecall:
+		return parseRecall(msg)
+	case r.op == OpRestore:
+		return parseRestore(msg)
 	default:
 		return parseFlag(msg)
 	}
@@ -179,8 +195,11 @@ func parseAcquire(msg valkey.ValkeyMessage) (reply, error) {
 		if err != nil {
 			return reply{}, unexpected(msg)
 		}
-		if len(parts) == 3 {
+		switch len(parts) {
+		case 3:
 			return parseDone(parts)
+		case 4:
+			return parseUnknown(parts)
 		}
 		rep, err := parseHolder(msg)
 		if err != nil {
@@ -249,23 +268,55 @@ func parseDone(parts []valkey.ValkeyMessage) (reply, error) {
 	return rep, err
 }
 
-// parseRecord reads the record of a sequence, see acquireScript; nil if it is none.
-func parseRecord(text string) *record {
-	fields := strings.SplitN(text, " ", 9)
-	if len(fields) != 9 {
-		return nil
+// parseUnknown reads that a node does not know the sequence.
+func parseUnknown(parts []valkey.ValkeyMessage) (rep reply, err error) {
+	if rep.unknown, err = parts[0].ToString(); err != nil || rep.unknown == "" {
+		return reply{}, unexpected(parts[0])
 	}
-	var numbers [8]int64
-	for i := range numbers {
-		var err error
-		if numbers[i], err = strconv.ParseInt(fields[i], 10, 64); err != nil {
-			return nil
-		}
+	text, err := parts[3].ToString()
+	if err != nil {
+		return reply{}, unexpected(parts[3])
 	}
-	return &record{
-		granted: numbers[0], attempts: int(numbers[1]),
-		completed: numbers[3], beganAt: numbers[4], completedAt: numbers[5],
-		before: numbers[6], owner: fields[8],
+	rep.verdict, rep.record = failed, parseRecord(text)
+	rep.server, err = parseClock(parts[1], parts[2])
+	return rep, err
+}
+
+// parseRecall reads what recallScript returns. A node that does not know the sequence has refused.
+func parseRecall(msg valkey.ValkeyMessage) (reply, error) {
+	parts, err := msg.ToArray()
+	if err != nil || len(parts) != 4 {
+		return reply{}, unexpected(msg)
+	}
+	known, err1 := parts[0].AsInt64()
+	process, err2 := parts[1].ToString()
+	text, err3 := parts[2].ToString()
+	left, err4 := parts[3].AsInt64()
+	if err := errors.Join(err1, err2, err3, err4); err != nil || known != 1 && process == "" {
+		return reply{}, unexpected(msg)
+	}
+	rep := reply{verdict: agreed, record: parseRecord(text), pttl: noExpiry}
+	if known != 1 {
+		rep.verdict, rep.unknown = refused, process
+	}
+	if left >= 0 {
+		rep.pttl = min(time.Duration(left), maxLifetime) * time.Millisecond
+	}
+	return rep, nil
+}
+
+// maxLifetime bounds the PTTL of a record, in milliseconds.
+const maxLifetime = math.MaxInt64 / time.Millisecond
+
+// parseRestore reads what restoreScript returns.
+func parseRestore(msg valkey.ValkeyMessage) (reply, error) {
+	switch answer, err := msg.AsInt64(); {
+	case err != nil || answer < 0 || answer > 2:
+		return reply{}, unexpected(msg)
+	case answer == 0:
+		return reply{verdict: refused}, nil
+	default:
+		return reply{verdict: agreed, wrote: answer == 1}, nil
 	}
 }
 
@@ -333,15 +384,6 @@ func parseObserve(msg valkey.ValkeyMessage) (reply, error) {
 	if rep.token, err = strconv.ParseUint(text, 10, 64); err != nil {
 		return reply{}, unexpected(msg)
 	}
-	if len(parts) > 3 {
-		text, err := parts[3].ToString()
-		if err != nil {
-			return reply{}, unexpected(msg)
-		}
-		if rep.record = parseRecord(text); rep.record == nil {
-			return reply{}, unexpected(msg)
-		}
-	}
 	rep.verdict = agreed
 	return rep, nil
 }
@@ -352,7 +394,7 @@ func parseExtend(msg valkey.ValkeyMessage) (reply, error) {
 		return reply{}, unexpected(msg)
 	}
 	rep := reply{verdict: refused, extend: int(answer)}
-	if answer == extendOwn || answer == extendRefilled {
+	if answer == extendOwn || answer == extendRefilled { //mutant:refill-counts-later/2
 		rep.verdict = agreed
 	}
 	return rep, nil
@@ -416,7 +458,7 @@ func isNoScript(err error) bool {
 // isTimeout reports whether something took too long. A connection that a kernel has found dead is broken, although its error calls itself a timeout.
 func isTimeout(err error) bool {
 	var ne net.Error
-	if errors.Is(err, syscall.ETIMEDOUT) {
+	if errors.Is(err, syscall.ETIMEDOUT) { //mutant:dead-connection-is-slow
 		return false
 	}
 	return errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &ne) && ne.Timeout())

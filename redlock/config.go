@@ -39,6 +39,7 @@ type leaseConfig struct {
 	maxHold    time.Duration // zero for none
 	manual     bool
 	once       *once // nil for none
+	label      string
 	identity   string
 	retryAfter time.Duration // derived: TTL/20
 }
@@ -53,7 +54,7 @@ func newConfig(opts []Option) (*config, error) {
 		logger:      quietlog.Default(),
 		lease:       leaseConfig{ttl: DefaultTTL},
 		clockSkew:   DefaultClockSkew,
-		restartGate: true,
+		restartGate: true, //mutant:gate-off
 	}
 	for _, o := range opts {
 		if o == nil {
@@ -92,6 +93,9 @@ func (c *config) forLease(opts []LeaseOption) (leaseConfig, error) {
 		}
 	}
 	l.derive()
+	if l.once != nil {
+		l.once.label = l.label
+	}
 	return l, nil
 }
 
@@ -107,7 +111,7 @@ func (l *leaseConfig) derive() {
 func (l *leaseConfig) check(c *config) error {
 	d := *l
 	d.derive()
-	if d.ttl > c.maxTTL {
+	if d.ttl > c.maxTTL { //mutant:ttl-above-the-longest
 		return &OptionError{"WithTTL", fmt.Sprintf("%v is more than the longest TTL of %v that the Quorum was told: give it WithMaxTTL(%v) in every process that uses the prefix",
 			d.ttl, c.maxTTL, d.ttl)}
 	}
@@ -148,7 +152,7 @@ func (c *config) timeout(op Op, ttl time.Duration) time.Duration {
 // validity is how long a lease may be relied on, counted from the start of the round that set its keys to
 // ttl: the TTL less the allowance for clocks that run at different rates.
 func (c *config) validity(ttl time.Duration) time.Duration {
-	return ttl - time.Duration(float64(ttl)*c.drift) - driftFloor
+	return ttl - time.Duration(float64(ttl)*c.drift) - driftFloor //mutant:no-drift-allowance
 }
 
 func checkIdentity(identity string) error {

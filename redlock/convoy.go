@@ -51,7 +51,7 @@ const (
 // company is that of the lease's extension at that time.
 func (l *Lease) company(start clock.Instant) company {
 	switch {
-	case !l.q.counted, l.q.cfg.tracers.node != nil, l.attempt.cfg.minHold > 0, l.ttlFrom(start) != l.q.texts.ttl:
+	case !l.q.counted, l.q.cfg.tracers.node != nil, l.attempt.cfg.minHold > 0, l.ttlFrom(start) != l.q.texts.ttl: //mutant:convoy-for-a-minimum-hold,convoy-for-another-ttl
 		return nobody
 	case clock.Instant(l.deadline.Load()).Sub(start) < l.q.cfg.timeout(OpExtend, l.TTL()):
 		return nobody // all would have to be sent before its end
@@ -59,9 +59,9 @@ func (l *Lease) company(start clock.Instant) company {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case start.Sub(l.spread) < spreadEvery:
+	case start.Sub(l.spread) < spreadEvery: //mutant:convoy-spreads-nothing
 		return extending
-	case l.attempt.cfg.once != nil: // a record is spread with the token
+	case l.attempt.cfg.once != nil: // a record is spread with the token //mutant:convoy-for-all
 		return nobody
 	default:
 		return spreading
@@ -79,7 +79,7 @@ func (q *Quorum) startConvoy(leases []*Lease, in company, start clock.Instant) *
 	at := &attempt{keys: &keyset{lock: "convoy " + strconv.FormatUint(q.convoys.Add(1), 10)}}
 	expires := clock.Instant(math.MaxInt64) // a lease that was lost is not extended
 	for _, l := range leases {
-		expires = min(expires, clock.Instant(l.deadline.Load()))
+		expires = min(expires, clock.Instant(l.deadline.Load())) //mutant:convoy-carries-the-lost
 	}
 	for i, n := range q.nodes {
 		r := &request{op: OpExtend, attempt: at, convoy: c, slot: i, args: &q.texts.extend, expires: expires}
@@ -134,19 +134,19 @@ func (c *convoy) settle(r *request, rep reply) {
 	c.replies[r.slot] = rep
 	var certain []*certainty
 	var alone []*Lease
-	asked := rep.verdict == agreed || isServerError(rep.err) && !isNoScript(rep.err)
+	asked := rep.verdict == agreed || isServerError(rep.err) && !isNoScript(rep.err) //mutant:convoy-refused-as-a-whole
 	for i := range c.tallies {
 		t := &c.tallies[i]
 		if rep.verdict == agreed && rep.digits[i] == '1' {
 			t.agreed++
 		} else {
 			t.missed++
-			if asked && !t.alone {
+			if asked && !t.alone { //mutant:convoy-loses-the-odd,convoy-loses-the-odd-twice,convoy-ignores-the-late
 				t.alone = true
 				alone = append(alone, c.leases[i])
 			}
 		}
-		if !t.over && (int(t.agreed) >= c.q.need || int(t.missed) > len(c.replies)-c.q.need) {
+		if !t.over && (int(t.agreed) >= c.q.need || int(t.missed) > len(c.replies)-c.q.need) { //mutant:convoy-before-the-quorum,convoy-waits-for-the-dead
 			certain = append(certain, c.end(i))
 		}
 	}

@@ -83,7 +83,7 @@ func TestConvoyThatIsRefused(t *testing.T) {
 		now := q.clock.Now()
 		var leases []*Lease
 		for i := range 2 {
-			l := newLease(t.Context(), q, &attempt{cfg: q.cfg.lease, keys: &keyset{lock: fmt.Sprint("key", i)}}, 1, now, grant{})
+			l := newLease(t.Context(), q, &attempt{cfg: q.cfg.lease, keys: &keyset{lock: fmt.Sprint("key", i)}}, 1, now, now, grant{})
 			defer l.timer.Stop()
 			leases = append(leases, l)
 		}
@@ -112,7 +112,7 @@ func manned(t *testing.T, n int) (q *Quorum, leases []*Lease) {
 	q.need = 3
 	q.texts, q.extender, q.leases = q.cfg.texts(), newExtender(q), make(map[*Lease]struct{})
 	for i := range n {
-		l := newLease(t.Context(), q, &attempt{cfg: q.cfg.lease, keys: &keyset{lock: fmt.Sprint("key", i)}}, 1, q.clock.Now(), grant{})
+		l := newLease(t.Context(), q, &attempt{cfg: q.cfg.lease, keys: &keyset{lock: fmt.Sprint("key", i)}}, 1, q.clock.Now(), q.clock.Now(), grant{})
 		t.Cleanup(func() { l.timer.Stop() })
 		leases = append(leases, l)
 	}

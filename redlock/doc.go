@@ -5,12 +5,15 @@
 // released, and its context ends at the deadline at the latest, so that the holder knows before anybody else can
 // hold the key:
 //
-//	q, err := redlock.Open([]string{"valkey://a", "valkey://b", "valkey://c"})
+//	q, err := redlock.Open([]string{"valkey://a", "valkey://b", "valkey://c"}, redlock.WithPrefix("billing"))
 //	...
 //	lease, err := q.Acquire(ctx, "reports/nightly")
 //	...
 //	defer lease.Release(ctx)
 //	err = build(lease.Context(), lease.FencingToken())
+//
+// The prefix is the service's name. Services with different prefixes do not see each other's keys,
+// so that none of them has to know the names that the others use.
 //
 // # States
 //

@@ -30,7 +30,7 @@ func (n *node) doDue() {
 	}
 	if g.sampleAt <= now {
 		g.sampleAt = now.Add(n.q.cfg.sampleEvery())
-		n.probe(timeProbe, now)
+		n.probe(timeProbe, now) //mutant:jump-unseen-while-idle
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 var (
 	// ErrHeld means that another owner holds the key.
 	ErrHeld = errors.New("redlock: held by another owner")
+	// ErrSplit means that several asked for the key at once and none of them got it.
+	ErrSplit = errors.New("redlock: split vote")
 	// ErrDone means that the sequence of WithOnce was granted or completed before. The DoneError around it has the numbers.
 	ErrDone = errors.New("redlock: sequence already done")
 	// ErrNoQuorum means that too few nodes answered to decide anything.
@@ -35,6 +37,10 @@ var errOverloaded = errors.New("too many requests are waiting for this node")
 // errAbandoned is the reply to a request whose attempt ended before the request was sent.
 var errAbandoned = errors.New("abandoned before it was sent")
 
+// errUnknownSequence is the node error of an acquisition that a node has no vote for, see
+// restore.go.
+var errUnknownSequence = errors.New("the server was restarted or emptied, and does not know yet how far the sequence has come")
+
 // errPartly is that to a request whose attempt ended after it had been sent together with others, which failed: it may have been carried out.
 var errPartly = errors.New("abandoned after it was sent with others that failed")
 
@@ -44,6 +50,9 @@ type HeldError struct {
 	Holder Holder // as far as the nodes that were asked agree; see Holder.Nodes
 	// Sequence is the number that the holder was granted (WithOnce), for an attempt that asked for one itself; 0 if not known.
 	Sequence int64
+	// Self reports that the holder has the caller's own identity: a lease of this process, or what is
+	// left of an earlier attempt that failed and is being taken back.
+	Self bool
 }
 
 func (e *HeldError) Error() string {
@@ -56,6 +65,27 @@ func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
 // ErrorType returns the stable value "held" for the error.type attribute of traces and metrics.
 func (e *HeldError) ErrorType() string { return "held" }
+
+// SplitError reports a vote without a winner: several asked for the key at the same moment, each of
+// them got it on some nodes, and none on a quorum. As far as the nodes that answered tell, nobody
+// holds the key. Try again: this call has asked several times already. It matches ErrSplit, and not
+// ErrHeld. Acquire never returns it.
+type SplitError struct {
+	Key    string
+	Rounds int    // how often the nodes were asked
+	Rival  Holder // the other owner that was seen on most nodes in the last round, and on how many
+}
+
+func (e *SplitError) Error() string {
+	return fmt.Sprintf("redlock: split vote on %q: nobody got it in %d round(s), the last rival was %s on %d node(s): try again",
+		e.Key, e.Rounds, nameOr(e.Rival.Identity), e.Rival.Nodes)
+}
+
+// Is reports whether target is ErrSplit.
+func (e *SplitError) Is(target error) bool { return target == ErrSplit }
+
+// ErrorType returns the stable value "split" for the error.type attribute of traces and metrics.
+func (e *SplitError) ErrorType() string { return "split" }
 
 // QuorumError reports an operation that too few nodes carried out because the others failed. It matches
 // ErrNoQuorum, and through Unwrap the error of every node, so errors.Is(err, ErrTimeout) tells whether a node
@@ -95,17 +125,19 @@ func (e *QuorumError) Unwrap() []error {
 	return errs
 }
 
-// ErrorType returns "timeout" when every failed node timed out and "no_quorum" otherwise.
+// ErrorType returns "timeout" when every failed node timed out and "no_quorum" otherwise. A node
+// that does not know a sequence has not failed.
 func (e *QuorumError) ErrorType() string {
+	word := "no_quorum"
 	for _, err := range e.Errs {
-		if !errors.Is(err, ErrTimeout) {
+		switch {
+		case errors.Is(err, ErrTimeout):
+			word = "timeout"
+		case !errors.Is(err, errUnknownSequence):
 			return "no_quorum"
 		}
 	}
-	if len(e.Errs) == 0 {
-		return "no_quorum"
-	}
-	return "timeout"
+	return word
 }
 
 // NodeError is what went wrong on one node. Its text names the node by host and port and never contains
@@ -125,8 +157,10 @@ func (e *NodeError) detail() string {
 // Unwrap returns the cause.
 func (e *NodeError) Unwrap() error { return e.Err }
 
-// ErrorType returns the Condition where one is known, and otherwise "timeout", "overloaded", "server" (the server
-// answered with an error), "abandoned" (it was not sent, because what it was for had been decided without it) or "connection".
+// ErrorType returns the Condition where one is known, and otherwise "timeout", "overloaded",
+// "server" (the server answered with an error), "unknown_sequence" (it does not know yet how far a
+// sequence has come), "abandoned" (it was not sent, because what it was for had been decided
+// without it) or "connection".
 func (e *NodeError) ErrorType() string {
 	var known *ConditionError
 	switch {
@@ -140,6 +174,8 @@ func (e *NodeError) ErrorType() string {
 		return "overloaded"
 	case errors.Is(e.Err, errAbandoned), errors.Is(e.Err, errPartly):
 		return "abandoned"
+	case errors.Is(e.Err, errUnknownSequence):
+		return "unknown_sequence"
 	case isServerError(e.Err):
 		return "server"
 	default:

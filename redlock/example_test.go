@@ -25,6 +25,7 @@ func exampleQuorum(opts ...redlock.Option) (q *redlock.Quorum, closeAll func()) 
 	if err != nil {
 		log.Fatal(err)
 	}
+	q.Nodes(context.Background()) // waits for the connections
 	return q, func() {
 		q.Close()
 		fleet.Close()
@@ -228,7 +229,7 @@ func ExampleLease_Release() {
 func ExampleLease_StopExtending() {
 	q, closeAll := exampleQuorum()
 	defer closeAll()
-	lease, _ := q.TryAcquire(context.Background(), "key", redlock.WithTTL(time.Second))
+	lease, _ := q.Acquire(context.Background(), "key", redlock.WithTTL(time.Second))
 	lease.StopExtending()
 	<-lease.Context().Done() // at the deadline, with the key still in place for a moment
 	fmt.Println(errors.Is(lease.Err(), redlock.ErrLost))

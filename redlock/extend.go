@@ -34,7 +34,7 @@ func newExtender(q *Quorum) *extender {
 // add plans the lease's next extension, unless it has ended or StopExtending was called.
 func (e *extender) add(l *Lease, due clock.Instant) {
 	e.mu.Lock()
-	if l.due != never && l.final.Load() == nil {
+	if l.due != never && l.final.Load() == nil { //mutant:stop-extending-once
 		l.due = due
 		if l.place < 0 {
 			heap.Push(&e.due, l)
@@ -102,7 +102,7 @@ func (e *extender) popDue() []*Lease {
 	if len(e.due) == 0 || e.due[0].at > now {
 		return nil
 	}
-	for len(e.due) > 0 && e.due[0].at <= now.Add(e.due[0].lease.attempt.cfg.interval/extendSlack) {
+	for len(e.due) > 0 && e.due[0].at <= now.Add(e.due[0].lease.attempt.cfg.interval/extendSlack) { //mutant:extended-when-due-only
 		due = append(due, heap.Pop(&e.due).(*Lease))
 	}
 	return due
@@ -145,7 +145,7 @@ func (e *extender) extendAlone(l *Lease) {
 	e.mu.Lock()
 	stopped := l.due == never
 	e.mu.Unlock()
-	if stopped {
+	if stopped { //mutant:convoy-tries-the-stopped
 		return
 	}
 	if x := l.startExtend(make(chan error, 1), true); x != nil {
@@ -160,10 +160,10 @@ func (e *extender) plan(l *Lease, err error, start clock.Instant) {
 		e.remove(l)
 		return
 	case err == nil:
-		e.add(l, start.Add(jitter(l.attempt.cfg.interval, extendJitter)))
+		e.add(l, start.Add(jitter(l.attempt.cfg.interval, extendJitter))) //mutant:extended-too-often
 		return
 	}
-	e.add(l, e.q.clock.Now().Add(jitter(l.attempt.cfg.retryAfter, extendJitter)))
+	e.add(l, e.q.clock.Now().Add(jitter(l.attempt.cfg.retryAfter, extendJitter))) //mutant:failed-extension-not-repeated
 }
 
 // extension is the round of an extension.
@@ -180,7 +180,7 @@ type extension struct {
 // startExtend sends an extension to all nodes. Its outcome is applied to the lease when it is certain, by any goroutine. It returns nil, and nothing happens,
 // if the lease has ended.
 func (l *Lease) startExtend(result chan<- error, beside bool) *extension {
-	if l.Err() != nil {
+	if l.Err() != nil { //mutant:extended-after-the-end
 		return nil
 	}
 	x := &extension{lease: l, start: l.q.clock.Now(), result: result, beside: beside}
@@ -198,7 +198,7 @@ func (l *Lease) startExtend(result chan<- error, beside bool) *extension {
 	if spread || x.ttl != l.q.texts.ttl {
 		args = &arguments{ttl: milliseconds(x.ttl), spread: "0"}
 		if spread {
-			args.spread = "1"
+			args.spread = "1" //mutant:token-not-extended
 		}
 	}
 	x.round.start(OpExtend, len(l.q.nodes), l.q.need)
@@ -229,7 +229,7 @@ func (l *Lease) allowance() time.Duration { return l.TTL() - l.q.cfg.validity(l.
 // rounded up to the servers' milliseconds.
 func (l *Lease) ttlFrom(start clock.Instant) time.Duration {
 	left := l.latest.Sub(start)
-	if left >= l.TTL() {
+	if left >= l.TTL() { //mutant:max-hold-keys-stay
 		return l.TTL()
 	}
 	return min(l.TTL(), (left + l.allowance() + time.Millisecond).Truncate(time.Millisecond))
@@ -252,18 +252,18 @@ func (l *Lease) extended(rd *round, x *extension) error {
 func (l *Lease) apply(o outcome, start clock.Instant, ttl time.Duration) (margin time.Duration, err error) {
 	l.mu.Lock()
 	margin = l.remaining()
-	if margin <= 0 || l.final.Load() != nil {
+	if margin <= 0 || l.final.Load() != nil { //mutant:late-extension-revives
 		l.mu.Unlock()
 		return 0, l.Err()
 	}
 	defer l.mu.Unlock()
-	if !o.success {
+	if !o.success { //mutant:failed-extension-moves-the-deadline
 		l.lastErr = l.q.quorumError(OpExtend, l.Key(), o)
 		l.spread = start.Add(-spreadEvery)
 		return margin, l.lastErr
 	}
 	l.lastErr = nil
-	if next := min(start.Add(ttl-l.allowance()), l.latest); next > clock.Instant(l.deadline.Load()) {
+	if next := min(start.Add(ttl-l.allowance()), l.latest); next > clock.Instant(l.deadline.Load()) { //mutant:max-hold-extended-over,extended-from-the-reply
 		l.deadline.Store(int64(next))
 		l.timer.Reset(next.Sub(l.q.clock.Now())) // or the timers of many leases would wake the process all the time, for nothing
 	}
@@ -279,7 +279,7 @@ func (l *Lease) checkRefused(o outcome) bool {
 			gone++
 		}
 	}
-	if gone < l.q.need {
+	if gone < l.q.need { //mutant:loss-by-refusal-ignored
 		return false
 	}
 	l.lose(LostRefused)
@@ -287,7 +287,7 @@ func (l *Lease) checkRefused(o outcome) bool {
 }
 
 // gone reports whether the node of an extension's reply did not have the key for its owner any more.
-func (rep reply) gone() bool { return rep.verdict == refused || rep.extend == extendRefilled }
+func (rep reply) gone() bool { return rep.verdict == refused || rep.extend == extendRefilled } //mutant:refilled-quorum-counts
 
 func (l *Lease) traceExtend(o outcome, began time.Time, margin time.Duration, err error) {
 	t := l.q.cfg.tracers.extend

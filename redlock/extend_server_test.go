@@ -100,8 +100,9 @@ func TestTrap13FullServersKeepTheLease(t *testing.T) {
 func TestFlushedScriptsAreLoadedAgain(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
-	q := s.open()
+	q := s.open(redlock.WithNodeTimeout(serverTTL / 4))
 	held := s.hold(q, "held")
+	q = s.open(redlock.WithTTL(longTTL), redlock.WithNodeTimeout(longTTL/4))
 	for range 50 {
 		s.do([]string{"SCRIPT", "FLUSH"})
 		l, err := q.TryAcquire(t.Context(), "key")

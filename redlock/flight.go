@@ -80,10 +80,10 @@ func (n *node) settleAll(f *flight) (again, single []*request, broken error) {
 			if err == nil {
 				err = n.gate.check(r, a.reply, f.sent, f.received)
 			}
-			if err != nil && isNoScript(err) && n.gate.open != nil && n.gate.open == f.gated && (r.isGated() || r.op == OpExtend && size == 1 && r.convoy == nil) && (second || !n.gate.open.teaches()) {
+			if err != nil && isNoScript(err) && n.gate.open != nil && n.gate.open == f.gated && (r.isGated() || r.op == OpExtend && size == 1 && r.convoy == nil) && (second || !n.gate.open.teaches()) { //mutant:refill-closes-no-gate,flights-shut-a-new-gate
 				stranger = true
 			}
-			if err != nil && n.gate.open != nil && isDemoted(err) {
+			if err != nil && n.gate.open != nil && isDemoted(err) { //mutant:demotion-unseen
 				stranger = true
 			}
 			if err != nil && isBroken(err) {
@@ -91,8 +91,9 @@ func (n *node) settleAll(f *flight) (again, single []*request, broken error) {
 			}
 			switch {
 			case err == nil:
+				a.at = f.received
 				n.settle(r, a.reply)
-			case !second && r.op != opJoin && (isNoScript(err) || r.repeatable() && isBroken(err)):
+			case !second && r.op != opJoin && (isNoScript(err) || r.repeatable() && isBroken(err)): //mutant:forgotten-script-not-taught
 				again = append(again, r)
 				f.commands = nil
 			default:
@@ -140,7 +141,7 @@ func (n *node) unloadTwice(f *flight) (single []*request, broken error) {
 	if n.reload(f, again, true) {
 		var more []*request
 		_, more, broken = n.settleAll(f)
-		single = append(single, more...)
+		single = append(single, more...) //mutant:packet-dropped-after-a-flush
 	}
 	return single, broken
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
@@ -145,7 +146,7 @@ func TestOddAnswersToAPacket(t *testing.T) {
 // A reply of any shape is understood or refused. shape has a letter for each element: b(ulk), s(imple), i(nteger),
 // n(il), e(rror); more than one letter make an array.
 func FuzzReply(f *testing.F) {
-	ops := []Op{OpAcquire, OpAgree, OpExtend, OpRelease, OpObserve, "info", "time"}
+	ops := []Op{OpAcquire, OpAgree, OpExtend, OpRelease, OpObserve, OpRecall, OpRestore, "info", "time"}
 	for op := range ops {
 		for _, seed := range [][2]string{
 			{"b", "1780000000000001 1780000000 5"}, {"b", "18446744073709551615 9223372036854775807 999999"}, {"b", "1.78e+15 1 1"},
@@ -153,6 +154,9 @@ func FuzzReply(f *testing.F) {
 			{"bb", "1780000000|5"}, {"bb", "99999999999999999999|1000000"}, {"i", "1"}, {"i", "3"}, {"i", "-1"}, {"i", "9223372036854775807"},
 			{"n", ""}, {"e", "ERR x"}, {"s", "OK"}, {"", ""}, {"nnnn", "|||"},
 			{"bbbb", "1780000000|5|1|17"}, {"bbbe", "1780000000|5|0|OOM"}, {"bbb", "1780000000|5|11"}, {"bbbbb", "1780000000|5||17|18"}, {"b", "10"},
+			{"bbbb", "0123456789abcdef|1780000000|5|1 0123456789abcdef 5 1 0 4 0 1 4 1   host/AAAAAAAAAAAAAAAAAAAAAA"},
+			{"ibbi", "1|0123456789abcdef|1  5 1 0 4 0 1 4 1 a+b %2 host|3600000"}, {"ibbi", "0|0123456789abcdef||-2"}, {"ibbi", "0|||-2"},
+			{"ibbi", "1|||9223372036854775807"}, {"i", "2"},
 		} {
 			f.Add(uint8(op), seed[0], seed[1])
 		}
@@ -179,13 +183,50 @@ func FuzzReply(f *testing.F) {
 			require.NotEmpty(t, (&NodeError{Node: "n:1", Op: r.op, Err: diagnose(err)}).Error())
 			return
 		}
-		require.Contains(t, []verdict{agreed, refused}, rep.verdict)
+		require.Contains(t, []verdict{agreed, refused, failed}, rep.verdict)
+		require.Equal(t, rep.verdict == failed, r.op == OpAcquire && rep.unknown != "", "it is well, and has no vote for the sequence")
 		require.GreaterOrEqual(t, rep.pttl, time.Duration(0))
 		require.GreaterOrEqual(t, rep.server, time.Duration(0))
 		require.LessOrEqual(t, rep.extend, extendGone)
 		if r.op == OpAcquire {
 			require.True(t, rep.server > 0 || strings.Contains(values, "0"), "the server's clock is part of the answer")
 		}
+	})
+}
+
+// A text is a record or it is none, of which the one that is written is the same one again, and of
+// bounded size. Two merge to what has the largest numbers of both.
+func FuzzRecord(f *testing.F) {
+	for _, seed := range []string{
+		"1  5 1 1780000000000 4 0 1 4 1 a+b %C3%A9 host one/AAAAAAAAAAAAAAAAAAAAAA", "1 0123 9007199254740991 1 0 0 0 0 0 0   ", "1  5 1 0 4 0 1 4 1   ",
+		"2  5 1 0 4 0 1 4 1   x", "1  5 1 0 4 0 1 4 1 %zz %ff\x00\n", "1  -5 1 0 4 0 1 4 1   x", "1  99999999999999999 1 0 4 0 1 4 1   x", "",
+		"1  0x5 1 0 4 0 1 4 1   x", "5 1 0 5 0 1 0 0 somebody/0123456789012345678901", "1", "1            ", "1 \t 5 1 0 4 0 1 4 1 \t \v x",
+	} {
+		f.Add(seed, "1  5 1 1780000000000 4 0 1 4 1 a b host/AAAAAAAAAAAAAAAAAAAAAA")
+	}
+	f.Fuzz(func(t *testing.T, one, other string) {
+		r, s := parseRecord(one), parseRecord(other)
+		if r == nil || s == nil {
+			return
+		}
+		for _, label := range []string{r.label, r.labelBefore} {
+			require.LessOrEqual(t, len(label), MaxLabelLength)
+			require.True(t, utf8.ValidString(label))
+			require.NotContains(t, escapeLabel(label), " ")
+		}
+		for _, n := range []int64{r.granted, int64(r.attempts), r.grantedAt, r.completed, r.beganAt, r.completedAt, r.before, int64(r.attempted)} {
+			require.GreaterOrEqual(t, n, int64(0))
+			require.LessOrEqual(t, n, int64(1e16))
+		}
+		again := parseRecord(r.text())
+		require.NotNil(t, again)
+		want := *r
+		want.grantedAt = 0
+		require.Equal(t, want, *again)
+		granted, completed := max(r.granted, s.granted), max(r.completed, s.completed)
+		r.merge(s)
+		require.Equal(t, granted, r.granted)
+		require.Equal(t, completed, r.completed)
 	})
 }
 

@@ -120,7 +120,7 @@ func (g *gate) look(ctx context.Context, client valkey.Client) error {
 
 // shut closes the gate because another process answers than the one vouched for, or because it lost its scripts.
 func (g *gate) shut() {
-	g.open, g.retry, g.pause = nil, 0, 0
+	g.open, g.retry, g.pause = nil, 0, 0 //mutant:quarantine-after-a-flush
 	why := &ConditionError{Condition: ConditionRestarted, Detail: "its scripts are gone, or its run_id or role has changed"}
 	g.become(&gateStatus{err: why, risk: g.status.Load().risk})
 }
@@ -133,7 +133,7 @@ func (g *gate) close(why *ConditionError, until clock.Instant) {
 	if why.Condition == ConditionQuarantined || why.Condition == ConditionClockJumped {
 		// It may be restarted once more before that.
 		now := g.n.q.clock.Now()
-		g.retry = min(until, now.Add(g.n.q.cfg.inspectEvery()))
+		g.retry = min(until, now.Add(g.n.q.cfg.inspectEvery())) //mutant:quarantine-without-a-look
 		status.until = until
 		why.Until = time.Now().Add(until.Sub(now))
 	}
@@ -145,9 +145,13 @@ func (g *gate) close(why *ConditionError, until clock.Instant) {
 
 // admitProcess opens the gate for the scripts.
 func (g *gate) admitProcess(scripts *gated, risk *ConditionError) {
+	news := g.open != scripts
 	g.open, g.pause, g.jumped = scripts, 0, ""
 	g.inspectAt = g.n.q.clock.Now().Add(g.n.q.cfg.inspectEvery())
 	was := g.become(&gateStatus{risk: risk})
+	if news { //mutant:kept-sequence-not-restored
+		g.n.q.keeper.open(g.n.index)
+	}
 	if was.err != nil && was.err.Condition != ConditionRestarted {
 		g.n.q.cfg.logger.InfoContext(context.Background(), "redlock: node votes", "node", g.n.addr)
 	}
@@ -183,12 +187,12 @@ func (g *gate) sample(sent, received clock.Instant, server time.Duration) error 
 		cfg.logger.WarnContext(context.Background(), "redlock: a server's clock jumped backward: keys of dead holders live longer on it",
 			"node", g.n.addr, "by", (-jump).Round(time.Millisecond))
 	}
-	if jump <= 0 {
+	if jump <= 0 { //mutant:jump-ignored,jump-backward-costs-the-vote
 		return nil
 	}
 	g.jumped = fmt.Sprintf("its wall clock jumped forward by %v", jump.Round(time.Millisecond))
 	why := &ConditionError{Condition: ConditionClockJumped, Detail: g.jumped}
-	g.trusted = received.Add(cfg.quarantine())
+	g.trusted = received.Add(cfg.quarantine()) //mutant:jump-forgiven
 	g.close(why, g.trusted)
 	return why
 }
@@ -207,7 +211,7 @@ func (g *gate) check(r *request, rep reply, sent, received clock.Instant) error 
 	}
 	_ = g.sample(sent, received, rep.server)
 	why := g.status.Load().err
-	if r.op == OpAcquire && rep.verdict == agreed && why != nil && why.Condition == ConditionClockJumped {
+	if r.op == OpAcquire && rep.verdict == agreed && why != nil && why.Condition == ConditionClockJumped { //mutant:jump-grant-counts
 		return why
 	}
 	return nil
@@ -220,7 +224,7 @@ func (g *gate) inspect(info *serverInfo) {
 		return
 	}
 	another := cfg.restartGate && (info.runID != g.process || info.replID != g.history)
-	if another || info.judge(cfg.acceptReplicas) != nil {
+	if another || info.judge(cfg.acceptReplicas) != nil { //mutant:voter-not-asked-again
 		g.shut()
 		return
 	}

@@ -88,17 +88,17 @@ const minMajor = 7
 // judge returns what keeps the server from voting, whatever its age.
 func (s *serverInfo) judge(acceptReplicas bool) *ConditionError {
 	switch {
-	case s.major() < minMajor:
+	case s.major() < minMajor: //mutant:old-server-votes
 		return &ConditionError{Condition: ConditionUnsupported, Detail: fmt.Sprintf("version %q", s.version)}
 	case s.loading:
 		return &ConditionError{Condition: ConditionLoading, Detail: "it reads its data"}
-	case s.role != "master":
+	case s.role != "master": //mutant:replica-votes
 		return &ConditionError{Condition: ConditionReplica, Detail: fmt.Sprintf("its role is %q, its master %s", s.role, s.master)}
-	case s.cluster:
+	case s.cluster: //mutant:cluster-server-votes
 		return &ConditionError{Condition: ConditionMoved, Detail: "it runs in cluster mode"}
-	case s.replicas > 0 && !acceptReplicas:
+	case s.replicas > 0 && !acceptReplicas: //mutant:gate-replicated-master
 		return &ConditionError{Condition: ConditionReplicated, Detail: fmt.Sprintf("it has %d replica(s)", s.replicas)}
-	case s.promoted && !acceptReplicas:
+	case s.promoted && !acceptReplicas: //mutant:former-replica-votes
 		return &ConditionError{Condition: ConditionReplicated, Detail: "it was a replica, or had one (master_replid2 is set; it is cleared repl-backlog-ttl after the last replica left)"}
 	}
 	return nil
@@ -106,7 +106,7 @@ func (s *serverInfo) judge(acceptReplicas bool) *ConditionError {
 
 // risk returns what may make the server forget leases although it votes.
 func (s *serverInfo) risk() *ConditionError {
-	if s.limit > 0 && s.policy != "" && s.policy != "noeviction" {
+	if s.limit > 0 && s.policy != "" && s.policy != "noeviction" { //mutant:eviction-unmentioned
 		return &ConditionError{Condition: ConditionEvicting, Detail: fmt.Sprintf("maxmemory is %d bytes and maxmemory-policy %s", s.limit, s.policy)}
 	}
 	return nil

@@ -44,7 +44,7 @@ const (
 
 func newOwner(identity string) string {
 	var random [randomBytes]byte
-	_, _ = rand.Read(random[:]) // never fails: crypto/rand ends the program instead
+	_, _ = rand.Read(random[:]) // never fails: crypto/rand ends the program instead //mutant:same-owner-always
 	var space [128]byte
 	owner := append(append(space[:0], identity...), ownerSeparator...)
 	return string(base64.RawURLEncoding.AppendEncode(owner, random[:]))
@@ -60,6 +60,9 @@ func ownerIdentity(owner string) string {
 	}
 	return owner
 }
+
+// ownerRandom returns the random part of an owner value, or what there is of it.
+func ownerRandom(owner string) string { return owner[max(len(owner)-randomLength, 0):] }
 
 func randomText(n int) string {
 	b := make([]byte, n)

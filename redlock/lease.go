@@ -23,7 +23,7 @@ type Lease struct {
 	attempt *attempt
 	token   uint64
 	grant   grant         // of WithOnce
-	granted clock.Instant // start of the round that acquired it
+	granted clock.Instant // start of the last round that acquired it
 	latest  clock.Instant // end of the maximum hold, beyond which the deadline is not moved; maximal without one
 	values  detached      // ctx's parent
 	ctx     context.Context
@@ -52,19 +52,20 @@ type final struct {
 // spreadEvery is how often an extension refreshes the fencing counter, whose lifetime is a day.
 const spreadEvery = time.Hour
 
-// newLease starts a lease whose keys a round set that began at start. It returns nil if the Quorum is closed.
-func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, start clock.Instant, granted grant) *Lease {
+// newLease starts a lease whose keys were set by rounds of which the first began at since, and the
+// last at start. It returns nil if the Quorum is closed.
+func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, start clock.Instant, granted grant) *Lease {
 	l := &Lease{q: q, attempt: at, token: token, grant: granted, granted: start, latest: math.MaxInt64, place: -1, spread: start.Add(-spreadEvery)}
 	at.token = token
 	l.values.values = ctx
-	l.ctx, l.cancel = context.WithCancelCause(&l.values)
-	if at.cfg.maxHold > 0 {
+	l.ctx, l.cancel = context.WithCancelCause(&l.values) //mutant:caller-ends-the-lease
+	if at.cfg.maxHold > 0 {                              //mutant:max-hold-ignored
 		l.latest = start.Add(at.cfg.maxHold)
 	}
-	deadline := min(start.Add(q.cfg.validity(at.cfg.ttl)), l.latest)
+	deadline := min(since.Add(q.cfg.validity(at.cfg.ttl)), l.latest) //mutant:deadline-from-the-reply
 	l.deadline.Store(int64(deadline))
 	l.mu.Lock()
-	l.timer = time.AfterFunc(deadline.Sub(q.clock.Now()), l.expire)
+	l.timer = time.AfterFunc(deadline.Sub(q.clock.Now()), l.expire) //mutant:deadline-not-armed
 	l.mu.Unlock()
 	if !q.adopt(l) {
 		// It has never been anybody's, so the tracer is not told of a loss.
@@ -77,7 +78,7 @@ func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, start c
 		q.forget(l) // it ran out before it was adopted
 	}
 	if !at.cfg.manual {
-		q.extender.add(l, start.Add(jitter(at.cfg.interval, extendJitter)))
+		q.extender.add(l, since.Add(jitter(at.cfg.interval, extendJitter)))
 	}
 	return l
 }
@@ -107,8 +108,9 @@ func (l *Lease) Sequence() int64 {
 // first, more when earlier holders died or released without Complete (AtLeastOnce). Without WithOnce it is 1.
 func (l *Lease) Attempt() int { return l.grant.attempts }
 
-// Previous returns how far the key's sequence had come before this lease was granted, as far as its nodes know: Granted is the
-// number of the grant before, Attempts and Identity are not known. Without WithOnce it is zero.
+// Previous returns how far the key's sequence had come before this lease was granted, as far as its
+// nodes know: Granted is the number of the grant before and Label is its label, Attempts and
+// Identity are not known. Without WithOnce it is zero.
 func (l *Lease) Previous() Sequence { return l.grant.previous }
 
 // Context returns a context that carries the values of the context the lease was acquired with and is
@@ -137,7 +139,7 @@ func (l *Lease) Err() error {
 	if f := l.final.Load(); f != nil {
 		return f.err
 	}
-	if l.q.clock.Now() < clock.Instant(l.deadline.Load()) {
+	if l.q.clock.Now() < clock.Instant(l.deadline.Load()) { //mutant:err-without-the-clock
 		return nil
 	}
 	l.lose(LostDeadline)
@@ -150,7 +152,7 @@ func (l *Lease) expire() {
 		return
 	}
 	l.mu.Lock()
-	if left := l.remaining(); left > 0 {
+	if left := l.remaining(); left > 0 { //mutant:deadline-timer-not-moved
 		l.timer.Reset(left)
 		l.mu.Unlock()
 		return
@@ -201,4 +203,4 @@ func (l *Lease) held() time.Duration {
 // StopExtending leaves the lease to run out at its deadline, without releasing it. It is for a holder whose
 // work cannot be stopped: releasing under it would let another begin, while the deadline still tells it when it
 // must have ended. Extend by hand still works.
-func (l *Lease) StopExtending() { l.q.extender.remove(l) }
+func (l *Lease) StopExtending() { l.q.extender.remove(l) } //mutant:stop-extending-ignored

@@ -78,9 +78,9 @@ func (n *node) send(r *request) {
 	switch {
 	case n.closed:
 		err = ErrClosed
-	case len(n.queue) >= maxQueue:
+	case len(n.queue) >= maxQueue: //mutant:queue-unbounded
 		err = errOverloaded
-	default:
+	default: //mutant:release-overtakes
 		n.queue = append(n.queue, r)
 	}
 	n.mu.Unlock()
@@ -155,7 +155,7 @@ func (n *node) run() {
 		case <-n.closing:
 			n.landAll()
 			n.requeueOwed()
-			for n.sendAll(); len(n.aloft) > 0; n.sendAll() {
+			for n.sendAll(); len(n.aloft) > 0; n.sendAll() { //mutant:release-dropped-by-close,flights-left-behind
 				n.landAll()
 			}
 			n.disconnect()
@@ -211,7 +211,7 @@ func (n *node) sendBatch(batch []*request, f *flight) error {
 // ready returns what may be sent of a batch, requests for keys and those that ask the server about itself: a Cluster does not take both
 // together. It settles the others. An error means that the node cannot be reached.
 func (n *node) ready(batch []*request, f *flight) (live, probes []*request, err error) {
-	f.ctx = f.limit.start(n.timeout)
+	f.ctx = f.limit.start(n.timeout) //mutant:write-unbounded/2
 	live = n.wanted(batch, true)
 	if len(live) == 0 {
 		return nil, nil, nil
@@ -241,16 +241,16 @@ func (n *node) wanted(batch []*request, join bool) []*request {
 	kept := batch[:0:0]
 	for _, r := range batch {
 		switch {
-		case r.isOfAnAttempt() && r.attempt.ended.Load():
+		case r.isOfAnAttempt() && r.attempt.ended.Load(): //mutant:ended-attempt-still-sent
 			err := errAbandoned
-			if r.alone {
+			if r.alone { //mutant:packet-forgotten-halfway
 				err = errPartly
 			}
 			n.settle(r, reply{verdict: failed, err: n.failure(r.op, err)})
-			if join && r.op == OpAcquire && r.attempt.member != "" && now <= r.expires {
+			if join && r.op == OpAcquire && r.attempt.member != "" && now <= r.expires { //mutant:busy-node-not-joined
 				kept = append(kept, &request{op: opJoin, attempt: r.attempt, args: r.args, expires: r.expires})
 			}
-		case now > r.expires:
+		case now > r.expires: //mutant:stale-request-sent
 			n.settle(r, reply{verdict: failed, err: n.failure(r.op, ErrTimeout)})
 		default:
 			kept = append(kept, r)
@@ -314,7 +314,7 @@ func (n *node) disconnect() {
 // fail settles a request that the server did not carry out, as far as is known. A release is tried again until its
 // key has expired.
 func (n *node) fail(r *request, err error) {
-	if r.op == OpRelease {
+	if r.op == OpRelease { //mutant:release-not-repeated
 		n.owe(r, isTimeout(err) || errors.Is(err, ErrTimeout))
 	}
 	n.settle(r, reply{verdict: failed, err: n.failure(r.op, err)})
@@ -339,6 +339,9 @@ func (n *node) settle(r *request, rep reply) {
 		}
 		t.TraceNodeEnd(r.ctx, data)
 		r.ctx = nil
+	}
+	if rep.verdict == failed && rep.unknown != "" {
+		rep.err = n.failure(r.op, errUnknownSequence) // for the acquisition, and not for those who trace the node, which is well
 	}
 	if r.isProbe() {
 		rep.at = n.q.clock.Now()

@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// Delivery tells what WithOnce counts: sequences that were granted, or those that were completed. The words are those
-// of message delivery.
+// Delivery tells what WithOnce counts: sequences that were granted, or those that were completed.
+// The words are those of message delivery.
 type Delivery int
 
 // The deliveries.
 const (
-	// AtMostOnce grants a sequence to one lease. If that holder dies, nobody gets the sequence again.
+	// AtMostOnce grants a sequence to one lease. If that holder dies, nobody gets the sequence
+	// again.
 	AtMostOnce Delivery = iota
 	// AtLeastOnce grants a sequence until one lease on it was ended by Lease.Complete.
 	AtLeastOnce
@@ -29,27 +30,40 @@ func (d Delivery) String() string {
 	}
 }
 
-// MaxSequence bounds the numbers of WithOnce: scripts on the servers count in doubles, which are exact up to 2^53.
-// Milliseconds since 1970 stay below it for 285,000 years.
+// MaxSequence bounds the numbers of WithOnce: scripts on the servers count in doubles, which are
+// exact up to 2^53. Milliseconds since 1970 stay below it for 285,000 years.
 const MaxSequence = 1<<53 - 1
 
 type leaseOption func(*leaseConfig) error
 
 func (o leaseOption) applyLease(l *leaseConfig) error { return o(l) }
 
-// WithOnce makes the lease one of a sequence on its key: the lease is granted only if n is greater than every number that was
-// granted on the key before (AtMostOnce), or that was completed (AtLeastOnce). Otherwise the error is a *DoneError. The
-// number is checked and recorded by the same script that grants, so whoever asks a quorum later finds it on at least one
-// node that remembers.
+// WithOnce makes the lease one of a sequence on its key: the lease is granted only if n is greater
+// than every number that was granted on the key before (AtMostOnce), or that was completed
+// (AtLeastOnce). Otherwise the error is a *DoneError. The number is checked and recorded by the
+// same script that grants, so whoever asks a quorum later finds it on at least one node that
+// remembers.
 //
-// n is between 1 and MaxSequence; the tick of a schedule in milliseconds since 1970 is a good one. keep is how long the
-// nodes remember after the last lease with WithOnce on the key, at least the TTL: longer than any holder of an old number
-// may come late. Leases on the key without WithOnce are not counted.
+// n is between 1 and MaxSequence; the tick of a schedule in milliseconds since 1970 is a good one.
+// keep is how long the nodes remember after the last lease with WithOnce on the key, at least the
+// TTL: longer than any holder of an old number may come late. Leases on the key without WithOnce
+// are not counted.
 //
-// It is not promised when nodes lose their data: a quorum of nodes that forgot grants the number again. A lease that was extended or
-// completed is recorded on every node within reach, and each lease that follows records it anew, so a node that comes
-// back empty is no danger for longer than it takes to the next number. Nor is a number granted for certain: a holder that
-// dies between the first and the last vote may leave numbers that nobody got, and AtMostOnce does not give them again.
+// A server that was restarted, or lost its data, has no vote for a number until it knows again how
+// far the sequence has come: it learns that from a quorum of the other nodes, when it is next asked
+// for a number, when somebody reads (Quorum.Sequence), or by itself (Quorum.KeepSequence). So
+// servers without persistence may be restarted one after the other, if each is restored before the
+// next is restarted. The first number of a new key is granted after that too, and takes two round
+// trips more.
+//
+// It is not promised when a quorum of nodes loses its data before one of them is restored: those
+// that are left, or what the servers had on disk, then decide, and an error is logged if there was
+// anything. If a node is to be restored while another does not answer, Q - 1 of the others are
+// enough, and a number that neither of them knows may be granted again. Nor is a number granted for
+// certain: a holder that dies between the first and the last vote may leave numbers that nobody
+// got, and so may an attempt that fails while a node is restored from what it recorded. AtMostOnce
+// does not give them again if a quorum has them. WithoutRestartGate nodes count as knowing whatever
+// they have.
 func WithOnce(n int64, d Delivery, keep time.Duration) LeaseOption {
 	return leaseOption(func(l *leaseConfig) error {
 		switch {
@@ -65,9 +79,10 @@ func WithOnce(n int64, d Delivery, keep time.Duration) LeaseOption {
 	})
 }
 
-// WithOnceAt is WithOnce for the ticks of a schedule: the number is the tick in milliseconds since 1970. In addition a server
-// refuses, with an error, a tick that is ahead of its own clock by more than the allowance for clock skew (WithClockSkew) and
-// a second. Else one process with a wrong clock could use up everybody's ticks for a year.
+// WithOnceAt is WithOnce for the ticks of a schedule: the number is the tick in milliseconds since
+// 1970. In addition a server refuses, with an error, a tick that is ahead of its own clock by more
+// than the allowance for clock skew (WithClockSkew) and a second. Else one process with a wrong
+// clock could use up everybody's ticks for a year.
 func WithOnceAt(tick time.Time, d Delivery, keep time.Duration) LeaseOption {
 	return leaseOption(func(l *leaseConfig) error {
 		if err := WithOnce(tick.UnixMilli(), d, keep).applyLease(l); err != nil {
@@ -84,6 +99,7 @@ type once struct {
 	delivery Delivery
 	keep     time.Duration
 	tick     bool // n is a time in milliseconds
+	label    string
 }
 
 // What a release does to the record of the sequence.
@@ -103,7 +119,7 @@ func (o *once) arguments() []string {
 	if o.tick {
 		tick = "1"
 	}
-	return []string{strconv.FormatInt(o.n, 10), milliseconds(o.keep), granted, tick}
+	return []string{strconv.FormatInt(o.n, 10), milliseconds(o.keep), granted, tick, escapeLabel(o.label)}
 }
 
 // DoneError reports a sequence that WithOnce does not grant. It matches ErrDone.
@@ -111,10 +127,14 @@ type DoneError struct {
 	Key      string
 	Sequence int64 // that was asked for
 	Granted  int64 // the largest that was granted, as far as the nodes that were asked know
-	// Completed is the largest that was completed. If it is below Sequence, the holder of Granted may still have been at work
-	// when its lease ended, or it may have died.
+	// Completed is the largest that was completed. If it is below Sequence, the holder of Granted
+	// may still have been at work when its lease ended, or it may have died.
 	Completed int64
 	Identity  string // the last holder's, see WithIdentity; empty if not known
+	Label     string // of the grant of Granted, see WithLabel
+	// Self reports that the last holder has the caller's own identity and has not completed the
+	// number: a lease of this process, or an earlier attempt that failed and is being taken back.
+	Self bool
 }
 
 func (e *DoneError) Error() string {
@@ -138,18 +158,8 @@ func (e *DoneError) Is(target error) bool { return target == ErrDone }
 // ErrorType returns the stable value "done" for the error.type attribute of traces and metrics.
 func (e *DoneError) ErrorType() string { return "done" }
 
-// record is what a node knows of a key's sequence.
-type record struct {
-	granted     int64
-	attempts    int // how often granted was
-	completed   int64
-	beganAt     int64  // when completed was granted, in milliseconds since 1970 by the server's clock; 0 if not known
-	completedAt int64  // and when it was completed
-	before      int64  // what was granted before granted
-	owner       string // of the last grant
-}
-
-// done counts the nodes that refused because of the sequence, and reports whether one of them knows it to be completed.
+// done counts the nodes that refused because of the sequence, and reports whether one of them knows
+// it to be completed.
 func done(replies []reply, n int64) (nodes int, completed bool) {
 	for _, rep := range replies {
 		if rep.record == nil {
@@ -172,15 +182,17 @@ func (a *acquisition) doneError(replies []reply) *DoneError {
 			continue
 		}
 		e.Completed = max(e.Completed, r.completed)
+		granted, label := r.granted, r.label
 		if rep.verdict == agreed {
-			e.Granted = max(e.Granted, r.before) // what it was granted is this attempt's, which has failed
-			continue
-		}
-		if r.granted >= e.Granted && r.owner != "" {
+			granted, label = r.before, r.labelBefore // what it was granted is this attempt's, which has failed
+		} else if granted >= e.Granted && r.owner != "" {
 			e.Identity = ownerIdentity(r.owner)
 		}
-		e.Granted = max(e.Granted, r.granted)
+		if granted > e.Granted || granted == e.Granted && e.Label == "" {
+			e.Granted, e.Label = granted, label
+		}
 	}
+	e.Self = e.Completed < e.Sequence && e.Identity != "" && e.Identity == a.cfg.identity
 	return e
 }
 
@@ -197,7 +209,7 @@ func grantIn(replies []reply) grant {
 			continue
 		}
 		g.attempts = max(g.attempts, rep.record.attempts)
-		g.previous.Granted = max(g.previous.Granted, rep.record.before)
+		g.previous.grant(rep.record.before, rep.record.labelBefore)
 		g.previous.complete(rep.record)
 	}
 	return g

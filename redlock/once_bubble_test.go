@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,45 @@ import (
 )
 
 const recordKey = "tenure:{key}:once"
+
+// setRecord gives a node a record of the key "key" that its process knows, with the numbers from
+// the largest granted to the attempts before it.
+func setRecord(t *testing.T, fleet *redlocktest.Fleet, node int, numbers, identity string) {
+	t.Helper()
+	setOldRecord(t, fleet, node, runID(t, fleet.Node(node)), numbers, identity)
+}
+
+// setOldRecord gives a node a record of a server process.
+func setOldRecord(t *testing.T, fleet *redlocktest.Fleet, node int, process, numbers, identity string) {
+	t.Helper()
+	set(t, fleet.Node(node), recordKey, "1 "+process+" "+numbers+"   "+identity+"/0123456789012345678901")
+}
+
+// runID asks a node for that of its process.
+func runID(t *testing.T, n *redlocktest.Node) string {
+	t.Helper()
+	conn, err := n.Dial(t.Context())
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte("*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n"))
+	require.NoError(t, err)
+	in := bufio.NewReader(conn)
+	for {
+		line, err := in.ReadString('\n')
+		require.NoError(t, err)
+		if id, ok := strings.CutPrefix(strings.TrimSpace(line), "run_id:"); ok {
+			return id
+		}
+	}
+}
+
+// knows reports whether the record of the key "key" on a node is complete for its process.
+func knows(t *testing.T, fleet *redlocktest.Fleet, node int) bool {
+	t.Helper()
+	record, _ := fleet.Node(node).Get(recordKey)
+	fields := strings.Split(record, " ")
+	return len(fields) > 1 && fields[1] == runID(t, fleet.Node(node))
+}
 
 func atMostOnce(n int64) redlock.LeaseOption {
 	return redlock.WithOnce(n, redlock.AtMostOnce, time.Hour)
@@ -137,7 +177,7 @@ func onceFails(t *testing.T, patience time.Duration) {
 		before := make([]string, 5)
 		for i := range before {
 			before[i], _ = fleet.Node(i).Get(recordKey)
-			require.Regexp(t, `^1 1 \d+ 1 \d+ \d+ 0 0 `, before[i])
+			require.Regexp(t, `^1 \S* 1 1 \d+ 1 \d+ \d+ 0 0 `, before[i])
 		}
 		freeze(t, fleet, 2, 3, 4)
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -153,7 +193,8 @@ func onceFails(t *testing.T, patience time.Duration) {
 		synctest.Wait()
 		for i := range before {
 			record, _ := fleet.Node(i).Get(recordKey)
-			require.Equal(t, "1 1 0 1 "+strings.Join(strings.Fields(before[i])[4:6], " ")+" 1 1 ", record, "node %d", i)
+			was := strings.Split(before[i], " ")
+			require.Equal(t, strings.Join(was[:4], " ")+" 0 "+strings.Join(was[5:8], " ")+" 1 1   ", record, "node %d", i)
 		}
 		require.Equal(t, 1, acquire(t, q, atMostOnce(2)).Attempt())
 	})
@@ -197,7 +238,7 @@ func TestOnceIsRememberedByOneNodeOfTheNextQuorum(t *testing.T) {
 func TestOnceCompletedOnOneNodeIsCompleted(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
-		set(t, fleet.Node(2), recordKey, "5 1 0 5 0 1 0 0 somebody/0123456789012345678901")
+		setRecord(t, fleet, 2, "5 1 0 5 0 1 0 0", "somebody")
 		freeze(t, fleet, 0, 1)
 		began := time.Now()
 		de := requireDone(t, q, atLeastOnce(5))
@@ -211,12 +252,15 @@ func TestOnceLeftoversOfAMinority(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
 		for i := range 2 {
-			set(t, fleet.Node(i), recordKey, "5 1 0 4 0 1 4 1 dead/0123456789012345678901")
+			setRecord(t, fleet, i, "5 1 0 4 0 1 4 1", "dead")
+		}
+		for i := 2; i < 5; i++ {
+			setRecord(t, fleet, i, "4 1 0 4 0 1 0 0", "a")
 		}
 		finish(t, acquire(t, q, atMostOnce(5)).Complete)
 		for i := range 5 {
 			record, _ := fleet.Node(i).Get(recordKey)
-			require.Regexp(t, `^5 1 \d+ 5 `, record, "the completion is recorded everywhere")
+			require.Regexp(t, `^1 \S* 5 1 \d+ 5 `, record, "the completion is recorded everywhere")
 		}
 	})
 }
@@ -226,7 +270,7 @@ func TestOnceNamesTheOtherOne(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet, redlock.WithIdentity("me"))
 		for i := range 3 {
-			set(t, fleet.Node(i), recordKey, "7 1 0 0 0 0 0 0 other/0123456789012345678901")
+			setRecord(t, fleet, i, "7 1 0 0 0 0 0 0", "other")
 		}
 		freeze(t, fleet, 2) // so that the two that know nothing answer first
 		time.AfterFunc(time.Millisecond, func() { thaw(t, fleet, 2) })

@@ -48,6 +48,8 @@ const (
 	OpExtend  Op = "extend"
 	OpRelease Op = "release"
 	OpObserve Op = "observe" // reads by Holder and Nodes
+	OpRecall  Op = "recall"  // reads how far a sequence has come, see Quorum.Sequence
+	OpRestore Op = "restore" // has a node know that which lost it
 	OpLeave   Op = "leave"   // takes a waiter that has given up out of the queue
 	opJoin    Op = "join"    // puts one there
 )
@@ -152,8 +154,10 @@ func WithIdentity(identity string) CommonOption {
 	})
 }
 
-// WithPrefix sets the first part of every key on the servers. Default DefaultPrefix. Quorums with different
-// prefixes do not see each other's keys.
+// WithPrefix sets the first part of every key on the servers. Default DefaultPrefix. Quorums with
+// different prefixes do not see each other's keys. Give each service that shares nodes with others
+// one of its own, such as its name: with one prefix, equal keys, elections and jobs of two services
+// are the same.
 func WithPrefix(prefix string) Option {
 	return quorumOption(func(c *config) error {
 		if prefix == "" || len(prefix) > 128 || strings.ContainsAny(prefix, "{}") {
@@ -172,7 +176,7 @@ func WithNodeTimeout(d time.Duration, ops ...Op) Option {
 		if d < time.Millisecond {
 			return &OptionError{"WithNodeTimeout", fmt.Sprintf("%v is below 1ms", d)}
 		}
-		known := []Op{OpAcquire, OpAgree, OpExtend, OpRelease, OpObserve}
+		known := []Op{OpAcquire, OpAgree, OpExtend, OpRelease, OpObserve, OpRecall, OpRestore}
 		if len(ops) == 0 {
 			ops = known
 		}

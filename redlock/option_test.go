@@ -44,7 +44,7 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		{three, []Option{WithPrefix("")}, "WithPrefix", "1 to 128"},
 		{three, []Option{WithNodeTimeout(0)}, "WithNodeTimeout", "below 1ms"},
 		{three, []Option{WithNodeTimeout(3 * time.Second)}, "WithNodeTimeout", "quarter of the TTL"},
-		{three, []Option{WithNodeTimeout(time.Second, OpAcquire, "aquire")}, "WithNodeTimeout", `"aquire" is no operation: use one of ["acquire" "agree" "extend" "release" "observe"]`},
+		{three, []Option{WithNodeTimeout(time.Second, OpAcquire, "aquire")}, "WithNodeTimeout", `"aquire" is no operation: use one of ["acquire" "agree" "extend" "release" "observe" "recall" "restore"]`},
 		{three, []Option{WithDrift(-0.1)}, "WithDrift", "between 0 and 0.2"},
 		{three, []Option{WithDrift(0.3)}, "WithDrift", "between 0 and 0.2"},
 		{three, []Option{WithRetry(0, time.Second)}, "WithRetry", "positive"},
@@ -237,6 +237,14 @@ func TestTrap09ExpiryIsRelative(t *testing.T) {
 		require.NotContains(t, strings.ToUpper(s.text), "EXPIREAT")
 	}
 	require.Contains(t, acquireScript.text, "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])")
+}
+
+// The comments that name the mutants of a line cost no server anything.
+func TestScriptsAreSentWithoutAnchors(t *testing.T) {
+	for _, s := range append(newGated("id").scripts(), ungated...) {
+		require.NotContains(t, s.text, "mutant:")
+	}
+	require.Equal(t, "return 1 -- why\nreturn 2\n", newScript("return 1 -- why --mutant:a,b-c/2\nreturn 2 --mutant:d\n").text)
 }
 
 // Field: an expired grant returned as success when the round took longer than the TTL.

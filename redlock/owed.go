@@ -3,7 +3,7 @@ package redlock
 // owe keeps a failed release for another try. While a node is silent nothing expires: what lies in a frozen server's
 // sockets is carried out when it goes on, with a full TTL.
 func (n *node) owe(r *request, silent bool) {
-	if silent {
+	if silent { //mutant:release-expires-while-frozen
 		r.expires = n.q.releaseUntil(r.attempt)
 	}
 	// A tenth of the TTL at most, so that a node that comes back is clean long before the key would expire.

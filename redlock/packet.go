@@ -17,12 +17,12 @@ func (n *node) packet(batch []*request) int {
 	most := min(len(batch), packetSize)
 	size := 1
 	switch first := batch[0]; {
-	case most == 1 || !n.watched:
-	case first.isPlain():
-		for size < most && batch[size].isPlain() && batch[size].args.ttl == first.args.ttl {
+	case most == 1 || !n.watched: //mutant:packet-on-a-cluster
+	case first.isPlain(): //mutant:packet-of-one
+		for size < most && batch[size].isPlain() && batch[size].args.ttl == first.args.ttl { //mutant:packet-of-all-kinds
 			size++
 		}
-	case first.isPaired():
+	case first.isPaired(): //mutant:pairs-of-one
 		clear(n.named)
 		var p pairs
 		for size = 0; size < most && batch[size].isPaired() && p.add(batch[size], n.named); {
@@ -40,10 +40,10 @@ func (r *request) isPlain() bool {
 // isPaired reports whether the request is an acquisition or a release that pairsScript can do.
 func (r *request) isPaired() bool {
 	switch {
-	case r.alone || r.attempt.cfg.once != nil:
+	case r.alone || r.attempt.cfg.once != nil: //mutant:pairs-with-a-sequence
 		return false
 	case r.op == OpRelease:
-		return r.args.keep == "0"
+		return r.args.keep == "0" //mutant:pairs-with-a-minimum-hold
 	default:
 		return r.op == OpAcquire
 	}
@@ -60,10 +60,10 @@ func (p *pairs) add(r *request, named map[string]struct{}) bool {
 	}
 	switch {
 	case *first == nil:
-	case r.args.ttl != (*first).args.ttl || r.args.turn != (*first).args.turn || r.args.counted != (*first).args.counted:
+	case r.args.ttl != (*first).args.ttl || r.args.turn != (*first).args.turn || r.args.counted != (*first).args.counted: //mutant:pairs-of-all-ttls
 		return false
 	}
-	if _, there := named[r.attempt.keys.lock]; there {
+	if _, there := named[r.attempt.keys.lock]; there { //mutant:pairs-with-a-key-twice
 		return false
 	}
 	named[r.attempt.keys.lock] = struct{}{}
@@ -81,7 +81,7 @@ func parcel(client valkey.Client, g *gated, packet []*request, full bool, words 
 	} else {
 		words, numkeys = pairWords(packet, words[:0])
 		if s = pairsScript; countAcquisitions(packet) > 0 { // only for a server that was vouched for
-			s, teachable = g.pairs, g.teachable
+			s, teachable = g.pairs, g.teachable //mutant:pairs-for-any-process
 		}
 	}
 	return s.call(client, words, numkeys, full && teachable), words
@@ -183,7 +183,7 @@ func open(packet []*request, result valkey.ValkeyResult, to []answer) []answer {
 	}
 	// One of them may be the reason.
 	to = to[:0]
-	alone := isServerError(err) && !isNoScript(err)
+	alone := isServerError(err) && !isNoScript(err) //mutant:pairs-fail-together
 	for range packet {
 		to = append(to, answer{err: err, alone: alone})
 	}
@@ -197,7 +197,7 @@ func openExtended(packet []*request, msg valkey.ValkeyMessage, to []answer) ([]a
 		return to, unexpected(msg)
 	}
 	for i := range packet {
-		to = append(to, answer{reply: reply{verdict: agreed, extend: extendOwn}, alone: digits[i] != '1'})
+		to = append(to, answer{reply: reply{verdict: agreed, extend: extendOwn}, alone: digits[i] != '1'}) //mutant:packet-hides-a-loss
 	}
 	return to, nil
 }
@@ -214,7 +214,7 @@ func openPairs(packet []*request, msg valkey.ValkeyMessage, to []answer) ([]answ
 	}
 	freed, err := parts[2].ToString()
 	granted, acquisitions := parts[3:], countAcquisitions(packet)
-	if err != nil || len(granted) != acquisitions || len(freed) != len(packet)-acquisitions {
+	if err != nil || len(granted) != acquisitions || len(freed) != len(packet)-acquisitions { //mutant:pairs-of-an-odd-answer
 		return to, unexpected(msg)
 	}
 	for _, r := range packet {

@@ -115,6 +115,12 @@ func TestPacketLeavesOutWhatIsMore(t *testing.T) {
 		q := open(t, fleet)
 		short, err := q.TryAcquire(t.Context(), "short hold", redlock.WithMinHold(ttl/2))
 		require.NoError(t, err)
+		for _, key := range []string{"key3", "key4"} { // their sequences are not new
+			l, err := q.TryAcquire(t.Context(), key, redlock.WithOnce(6, redlock.AtMostOnce, time.Hour))
+			require.NoError(t, err)
+			synctest.Wait()
+			finish(t, l.Release)
+		}
 		before := commands(fleet, make([]int, 3))
 		var results []chan acquired
 		var releases sync.WaitGroup

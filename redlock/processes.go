@@ -21,7 +21,7 @@ func (p *processes) claim(runID string, n *node) (other *node) {
 			delete(p.byID, id)
 		}
 	}
-	if owner := p.byID[runID]; owner != nil && owner != n {
+	if owner := p.byID[runID]; owner != nil && owner != n { //mutant:gate-listed-twice
 		return owner
 	}
 	p.byID[runID] = n

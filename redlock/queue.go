@@ -202,7 +202,7 @@ func (c *calls) receive(m valkey.PubSubMessage) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w := c.waiters[to]; w != nil {
+	if w := c.waiters[to]; w != nil { //mutant:waiter-not-told
 		w.count(release, time.Duration(n)*time.Millisecond, c.q.need)
 	}
 }
@@ -253,7 +253,7 @@ func (q *Quorum) micros() uint64 {
 	slices.Sort(ahead)
 	at := time.Now().UnixMicro()
 	if len(ahead) > 0 {
-		at += ahead[len(ahead)/2] / int64(time.Microsecond)
+		at += ahead[len(ahead)/2] / int64(time.Microsecond) //mutant:place-by-the-own-clock
 	}
 	return uint64(max(at, 0))
 }

@@ -125,7 +125,7 @@ func (s *servers) extendedOften(q *redlock.Quorum, many int) (stats []map[string
 	s.t.Helper()
 	var last *redlock.Lease
 	for i := range many {
-		l, err := q.TryAcquire(s.t.Context(), fmt.Sprint("key", i))
+		l, err := tryUntilAnswered(s.t, q, fmt.Sprint("key", i))
 		require.NoError(s.t, err)
 		last = l
 	}

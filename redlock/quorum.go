@@ -28,6 +28,7 @@ type Quorum struct {
 	texts    texts
 	timers   timers
 	calls    *calls
+	keeper   *keeper
 	convoys  atomic.Uint64
 	counted  bool // no node is a cluster, whose servers do not know of each other's subscribers
 
@@ -63,7 +64,7 @@ func Open(urls []string, opts ...Option) (*Quorum, error) {
 			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), err.Error()}
 		}
 		addr := strings.Join(o.InitAddress, ",")
-		if first, ok := seen[addr]; ok {
+		if first, ok := seen[addr]; ok { //mutant:gate-url-listed-twice
 			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), fmt.Sprintf("names the same node as urls[%d], %s: a node has one vote", first, addr)}
 		}
 		seen[addr] = i
@@ -87,7 +88,7 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	o, err := valkey.ParseURL(url)
 	if err != nil {
 		// The parser's own text may quote the URL, and with it the password.
-		return o, fmt.Errorf("is not a URL like valkey://user:password@host:6379/0 (special characters in the password must be percent-encoded)")
+		return o, fmt.Errorf("is not a URL like valkey://user:password@host:6379/0 (special characters in the password must be percent-encoded)") //mutant:password-printed
 	}
 	if c.clientOption != nil {
 		c.clientOption(url, &o)
@@ -104,11 +105,11 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	}
 	timeout := c.exchangeTimeout()
 	o.ForceSingleClient = o.Sentinel.MasterSet == ""
-	o.DisableRetry = true
+	o.DisableRetry = true //mutant:client-retries
 	o.DisableCache = true
 	o.DisableAutoPipelining = false
-	o.PipelineMultiplex = -1
-	o.BlockingPipeline = -1 // no pipeline is too long for that one connection
+	o.PipelineMultiplex = -1 //mutant:several-connections
+	o.BlockingPipeline = -1  // no pipeline is too long for that one connection
 	if o.BlockingPoolSize > 0 {
 		o.BlockingPoolSize = max(o.BlockingPoolSize, dedicatedConns)
 	}
@@ -118,11 +119,11 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	o.ReplicaOnly, o.EnableReplicaAZInfo, o.AZFromInfo = false, false, false
 	o.OnInvalidations = nil
 	o.ConnLifetime = 0
-	o.ConnWriteTimeout = timeout
-	o.Dialer.Timeout = timeout
-	o.Dialer.KeepAlive = pingEvery
+	o.ConnWriteTimeout = timeout   //mutant:write-unbounded
+	o.Dialer.Timeout = timeout     //mutant:dial-unbounded
+	o.Dialer.KeepAlive = pingEvery //mutant:queue-with-many-pings
 	if !o.Dialer.KeepAliveConfig.Enable {
-		o.Dialer.KeepAliveConfig = c.keepAlive()
+		o.Dialer.KeepAliveConfig = c.keepAlive() //mutant:queue-heard-on-dead-connections
 	}
 	return o, nil
 }
@@ -212,10 +213,10 @@ func New(clients []valkey.Client, opts ...Option) (*Quorum, error) {
 // checkMode refuses clients whose servers the gate cannot tell apart.
 func (c *config) checkMode(mode valkey.ClientMode) error {
 	switch {
-	case mode == valkey.ClientModeCluster && c.restartGate:
+	case mode == valkey.ClientModeCluster && c.restartGate: //mutant:cluster-client-taken
 		return errors.New("is a Cluster client: which of its servers were restarted or promoted cannot be seen, " +
 			"so their votes cannot be trusted; use independent servers, or WithoutRestartGate if a fail-over that loses leases is acceptable")
-	case mode == valkey.ClientModeSentinel && !c.acceptReplicas:
+	case mode == valkey.ClientModeSentinel && !c.acceptReplicas: //mutant:sentinel-client-taken
 		return errors.New("is a Sentinel client: a promoted replica may lack what its master granted; " +
 			"use independent masters, or WithReplicas to accept the risk")
 	}
@@ -241,7 +242,7 @@ func clientAddr(client valkey.Client) string {
 func newQuorum(cfg *config, nodes int) *Quorum {
 	q := &Quorum{
 		cfg:    cfg,
-		need:   nodes/2 + 1,
+		need:   nodes/2 + 1, //mutant:quorum-of-half
 		clock:  clock.New(),
 		leases: make(map[*Lease]struct{}),
 		done:   make(chan struct{}),
@@ -249,6 +250,7 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 	q.extender = newExtender(q)
 	q.texts = q.cfg.texts()
 	q.calls = newCalls(q)
+	q.keeper = newKeeper(q, nodes)
 	return q
 }
 
@@ -276,10 +278,10 @@ func (q *Quorum) start() {
 		q.cfg.logger.WarnContext(context.Background(), "redlock: an even number of nodes survives no more failures than one node less",
 			"nodes", len(q.nodes), "quorum", q.need)
 	}
-	q.counted = !slices.ContainsFunc(q.nodes, func(n *node) bool { return !n.watched })
+	q.counted = !slices.ContainsFunc(q.nodes, func(n *node) bool { return !n.watched }) //mutant:cluster-waiter-taken-for-dead
 	for _, n := range q.nodes {
 		n.gate.tell(n.gate.status.Load())
-		go n.run()
+		go n.run() //mutant:open-waits
 	}
 	q.work.Go(q.extender.run)
 }
@@ -310,10 +312,10 @@ func (q *Quorum) Close() error {
 	}
 	q.mu.Unlock()
 	for _, l := range held {
-		l.lose(LostClosed)
+		l.lose(LostClosed) //mutant:close-releases
 	}
 	close(q.done)
-	q.rounds.Wait()
+	q.rounds.Wait() //mutant:close-during-acquisition
 	for _, n := range q.nodes {
 		n.close()
 	}

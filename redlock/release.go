@@ -27,31 +27,31 @@ func (l *Lease) Release(ctx context.Context) error { return l.finish(ctx, record
 // see WithOnce, without which it is no more than Release. What was completed is recorded also if the lease was lost
 // meanwhile. nil means that a quorum has recorded it; a *QuorumError that this is not certain. After a Release it does nothing
 // and returns what that returned.
-func (l *Lease) Complete(ctx context.Context) error { return l.finish(ctx, recordDone) }
+func (l *Lease) Complete(ctx context.Context) error { return l.finish(ctx, recordDone) } //mutant:completion-not-recorded
 
 // Forgo is Release, and takes back the grant of the lease's sequence (WithOnce), as if it had never been granted: for a holder
 // that has not begun to work, and will not. On nodes that do not hear of it the number stays granted.
-func (l *Lease) Forgo(ctx context.Context) error { return l.finish(ctx, recordUndo) }
+func (l *Lease) Forgo(ctx context.Context) error { return l.finish(ctx, recordUndo) } //mutant:forgone-number-kept
 
 func (l *Lease) finish(ctx context.Context, record string) error {
 	l.mu.Lock()
-	if done := l.releasing; done != nil {
+	if done := l.releasing; done != nil { //mutant:release-twice
 		l.mu.Unlock()
 		<-done
 		return l.outcome
 	}
 	l.releasing = make(chan struct{})
-	ended := l.end(ErrReleased)
+	ended := l.end(ErrReleased) //mutant:release-before-the-cancel
 	l.mu.Unlock()
 	defer close(l.releasing)
 
-	ctx = l.q.detach(ctx)
+	ctx = l.q.detach(ctx) //mutant:release-with-the-callers-context
 	t := l.q.cfg.tracers.release
 	if t != nil {
 		ctx = t.TraceReleaseStart(ctx, TraceReleaseStartData{Key: l.Key(), Lease: l})
 	}
 	err := l.free(ctx, record)
-	if lost := l.final.Load().err; !ended {
+	if lost := l.final.Load().err; !ended { //mutant:release-hides-the-loss
 		err = lost
 	}
 	l.outcome = err
@@ -63,7 +63,7 @@ func (l *Lease) finish(ctx context.Context, record string) error {
 
 // free sends the release and waits for a quorum of answers.
 func (l *Lease) free(ctx context.Context, record string) error {
-	keep := max(l.attempt.cfg.minHold-l.q.clock.Now().Sub(l.granted), 0)
+	keep := max(l.attempt.cfg.minHold-l.q.clock.Now().Sub(l.granted), 0) //mutant:min-hold-ignored,min-hold-from-the-release
 	args := l.q.calling(l.TTL())
 	args.keep, args.record = milliseconds(keep.Round(time.Millisecond)), record
 	rd := l.q.sendRelease(ctx, l.attempt, args, nil)
@@ -72,7 +72,7 @@ func (l *Lease) free(ctx context.Context, record string) error {
 	gone := count(o.replies, refused)
 	unwritten := l.q.unwritten(o.replies)
 	switch {
-	case len(unwritten) > 0 && o.agreed+gone-len(unwritten) < l.q.need:
+	case len(unwritten) > 0 && o.agreed+gone-len(unwritten) < l.q.need: //mutant:unwritten-completion-hidden
 		e := l.q.quorumError(OpRelease, l.Key(), o)
 		e.Succeeded, e.Errs = o.agreed+gone-len(unwritten), append(e.Errs, unwritten...)
 		return e
@@ -107,8 +107,8 @@ func (q *Quorum) releaseCertain(replies []reply) bool {
 // that answered that another owner has the key. It follows the attempt's own requests on each node. The
 // caller's cancellation does not reach it.
 func (q *Quorum) rollBack(ctx context.Context, at *attempt, o outcome) {
-	q.sendRelease(q.detach(ctx), at, &arguments{keep: "0", record: recordUndo}, func(i int) bool {
-		return o.replies[i].verdict != refused
+	q.sendRelease(q.detach(ctx), at, &arguments{keep: "0", record: recordUndo}, func(i int) bool { //mutant:cancelled-attempt-keeps-its-number
+		return o.replies[i].verdict != refused //mutant:rollback-missing,cancelled-attempt-keeps-what-is-late
 	})
 }
 

@@ -18,6 +18,7 @@ type attempt struct {
 	cfg   leaseConfig
 	token uint64 // of the lease that it became
 	ended atomic.Bool
+	again atomic.Bool // it has asked more than once
 
 	member string // of the queue, see queue.go; empty for an attempt that does not wait
 }
@@ -58,7 +59,9 @@ type arguments struct {
 
 	// release; see releaseScript. Without a turn nobody is called.
 	turn, channel, counted string
-	record                 string // release; what to do with the record of the sequence
+	record                 string // release; what to do with the record of the sequence. restore; what it is to have
+
+	process, lifetime string // restore; of which process, and for how long
 }
 
 // reply is a node's answer to a request.
@@ -66,16 +69,18 @@ type reply struct {
 	verdict   verdict
 	token     uint64        // counter, for granted acquires and observations
 	owner     string        // holder's owner value, for refused acquires and observations
-	pttl      time.Duration // holder's TTL, likewise
+	pttl      time.Duration // holder's TTL, likewise; for recalls the record's
 	rank      int           // for refused acquires that wait: what joinFunction returned
 	extend    int           // what extendScript answered
 	digits    string        // what extendManyScript answered, for a convoy
 	server    time.Duration // server's clock, for acquires and probes; since 1970
-	record    *record       // of the sequence: for acquires with WithOnce, granted or refused because of it
+	record    *record       // of the sequence: for acquires with WithOnce, granted or refused because of it or not known; for recalls
+	unknown   string        // run_id of the process that answers that it does not know the sequence; empty otherwise
+	wrote     bool          // restores: the node did not know the sequence before
 	holds     *record       // likewise, for acquires refused because the key is held
 	unwritten bool          // releases: the record of the sequence could not be written
 	info      *serverInfo   // for probes
-	at        clock.Instant // when it came, for probes
+	at        clock.Instant // when it came, for acquires and probes
 	took      time.Duration // since it was queued; for tracers only
 	err       *NodeError
 }
@@ -145,7 +150,7 @@ func (r *round) requests(nodes int) []request {
 // settle records a node's reply. The first one counts.
 func (r *round) settle(slot int, rep reply) {
 	r.mu.Lock()
-	if r.replies[slot].verdict != pending {
+	if r.replies[slot].verdict != pending { //mutant:node-counted-twice
 		r.mu.Unlock()
 		return
 	}
@@ -178,7 +183,7 @@ func (r *round) certain() bool {
 	case r.decided != nil:
 		return r.decided(r.replies)
 	default:
-		return r.agreed >= r.need || r.missed > len(r.replies)-r.need
+		return r.agreed >= r.need || r.missed > len(r.replies)-r.need //mutant:certain-too-early,certain-too-late
 	}
 }
 
@@ -245,7 +250,7 @@ func (r *round) outcome() outcome {
 // wait returns when the outcome is certain, the timeout has passed or ctx ends, and with an error only in the
 // last case.
 func (r *round) wait(ctx context.Context, timeout time.Duration, timers *timers) error {
-	timer := timers.start(timeout)
+	timer := timers.start(timeout) //mutant:timeout-ignored
 	defer timers.stop(timer)
 	select {
 	case <-r.done:

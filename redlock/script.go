@@ -3,12 +3,18 @@ package redlock
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"regexp"
 )
 
 // script is a Lua text and the SHA-1 under which a server caches it.
 type script struct{ text, sha string }
 
+// anchors are comments in scripts that name the mutants of a line, see docs/mutants.md. Servers do
+// not get them.
+var anchors = regexp.MustCompile(` *--mutant:[a-z0-9,/-]+`)
+
 func newScript(text string) *script {
+	text = anchors.ReplaceAllLiteralString(text, "")
 	sum := sha1.Sum([]byte(text))
 	return &script{text: text, sha: hex.EncodeToString(sum[:])}
 }
@@ -29,7 +35,7 @@ local function join(wait, member, lifetime)
     rank = redis.pcall('ZCARD', wait)
     if type(rank) ~= 'number' then
       return -2
-    elseif rank >= 4096 then
+    elseif rank >= 4096 then --mutant:queue-of-anybody
       return -1
     elseif type(redis.pcall('ZADD', wait, string.match(member, '^%d+'), member)) ~= 'number' then
       return -2
@@ -37,7 +43,7 @@ local function join(wait, member, lifetime)
   end
   local left = redis.pcall('PTTL', wait)
   if type(left) == 'number' and left < tonumber(lifetime) then
-    redis.pcall('PEXPIRE', wait, lifetime)
+    redis.pcall('PEXPIRE', wait, lifetime) --mutant:queue-for-ever
   end
   return rank
 end`
@@ -51,9 +57,9 @@ local function reserved(wait, member, time)
   if first[1] and first[1] ~= member and tonumber(first[2]) < 0 then
     local left = -tonumber(first[2]) - math.floor(time[1] * 1000 + time[2] / 1000)
     local rank = member ~= '' and redis.pcall('ZRANK', wait, member)
-    if left <= 0 or left > 1000 then
-      return nil, 0, first[1]
-    elseif type(rank) ~= 'number' or rank > 2 then
+    if left <= 0 or left > 1000 then --mutant:reservation-without-end,reservation-of-a-wrong-clock
+      return nil, 0, first[1] --mutant:absent-waiter-called-again/2
+    elseif type(rank) ~= 'number' or rank > 2 then --mutant:reservation-for-anybody
       return first[1], left
     end
   end
@@ -71,11 +77,48 @@ local function count(fence, hint, now, skew)
   if not next then
     return redis.error_reply('TENURECOUNTER the counter is not a number')
   end
-  next = next + 1
-  if wanted >= next and wanted >= now - skew and wanted <= now + skew then
+  next = next + 1 --mutant:counter-not-counted
+  if wanted >= next and wanted >= now - skew and wanted <= now + skew then --mutant:hint-unclamped,hint-too-high,hint-dropped
     return hint -- as it is: to format a number costs as much as a command
   end
-  return string.format('%.0f', math.max(next, now - skew, math.min(now + skew, wanted)))
+  return string.format('%.0f', math.max(next, now - skew, math.min(now + skew, wanted))) --mutant:hint-too-low,hint-dropped/2,counter-in-scientific-notation
+end`
+
+// recordFunction reads and writes the record of a sequence, see WithOnce. It is text, of fields
+// with a blank between them:
+//
+//	 0  the version of this format, 1
+//	 1  p: the run_id of the server process for which the record was completed, see restore.go; may be empty
+//	 2  the largest number granted
+//	 3  how often it was
+//	 4  when the last time; 0 if this server did not grant it
+//	 5  the largest number completed
+//	 6  when that was granted to the lease that completed it; 0 if this server does not know
+//	 7  when it was completed; 0 for never
+//	 8  what was granted before the last grant
+//	 9  how often
+//	10  the label of the last grant (WithLabel), escaped as in the query of a URL
+//	11  the label of the grant before
+//	12  the owner value of the last grant; empty if that was taken back. It goes on to the end, blanks included
+//
+// Times are in ms since 1970, by the clock of one server: 6 and 7 by that of the same one. Numbers
+// have at most 16 digits. What is not such a text, or of another version, counts as absent. In Go
+// the format is known to record.go.
+//
+// In Lua a record is the list of the fields 1 to 12.
+const recordFunction = `
+local function read(text)
+  local r = {string.match(type(text) == 'string' and text or '',
+    '^1 (%S*) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S*) (%S*) (.*)$')}
+  for i = 2, 9 do
+    if not r[i] or #r[i] > 16 then
+      return {'', '0', '0', '0', '0', '0', '0', '0', '0', '', '', ''}, false
+    end
+  end
+  return r, true
+end
+local function written(r)
+  return '1 ' .. table.concat(r, ' ')
 end`
 
 // joinScript does what remains of an acquisition that waits and has been refused by a quorum already.
@@ -90,16 +133,18 @@ return 1
 // reads and computes first and writes last, the counter before the key, so that an error midway grants
 // nothing.
 //
-// With a third key the grant is one of a sequence, see WithOnce. The record of it is text: the largest number granted, how
-// often it was, and when the last time; the largest completed, when it was granted, or 0 if that is not known, and when completed; the first
-// two as they were before the last grant; and that grant's owner value. Times are in ms, by the server's clock.
+// With a fourth key the grant is one of a sequence, see WithOnce, and recorded there, see
+// recordFunction. A server process whose record was completed for another one, or is not there,
+// does not know the sequence, and grants nothing of it: see restore.go.
 //
 // The queue is in queue.go. Nothing of it may cost an acquisition, hence pcall.
 //
-// KEYS lock, fence, wait, record; ARGV owner, ttl ms, hint us, counter lifetime ms, clock skew us, member of the queue or an empty text,
-// lifetime of the queue ms, and with a record the sequence, its lifetime ms, '1' to count what was granted, '1' if it is a time in ms.
-// Returns 'counter seconds micros record', or {owner value or member in the way, its PTTL, seconds, micros, record, rank}, or with the
-// sequence refused {record, seconds, micros}; seconds and micros are TIME.
+// KEYS lock, fence, wait, record; ARGV owner, ttl ms, hint us, counter lifetime ms, clock skew us,
+// member of the queue or an empty text, lifetime of the queue ms, and with a record the sequence,
+// its lifetime ms, '1' to count what was granted, '1' if it is a time in ms, label. Returns
+// 'counter seconds micros record', or {owner value or member in the way, its PTTL, seconds, micros,
+// record, rank}, or with the sequence refused {record, seconds, micros}, or if that is not known
+// {run_id, seconds, micros, record or an empty text}; seconds and micros are TIME.
 var acquireScript = newScript(joinFunction + reservedFunction + countFunction + `
 local time = redis.call('TIME')
 local holder = redis.call('GET', KEYS[1])
@@ -109,35 +154,39 @@ if not holder then
 elseif holder ~= ARGV[1] then
   left = redis.call('PTTL', KEYS[1])
 end
-if inTheWay and inTheWay ~= ARGV[1] then
+if inTheWay and inTheWay ~= ARGV[1] then --mutant:foreign-key-taken
   local rank = -2
   if ARGV[6] ~= '' then
     rank = join(KEYS[3], ARGV[6], ARGV[7])
   end
-  return {inTheWay, left, time[1], time[2], KEYS[4] and redis.call('GET', KEYS[4]) or false, rank}
+  local record = KEYS[4] and redis.pcall('GET', KEYS[4])
+  return {inTheWay, left, time[1], time[2], type(record) == 'string' and record, rank}
 end
 local record = ''
-if KEYS[4] then
+if KEYS[4] then` + recordFunction + `
   local ahead = ARGV[8] - time[1] * 1000
-  if ARGV[11] == '1' and ahead > ARGV[5] / 1000 + 1000 then
+  if ARGV[11] == '1' and ahead > ARGV[5] / 1000 + 1000 then --mutant:tick-of-the-future
     return redis.error_reply(string.format("TENUREAHEAD the tick is %.0f s ahead of the server's clock", ahead / 1000))
   end
-  record = redis.call('GET', KEYS[4]) or '0 0 0 0 0 0 0 0 '
+  local r, there = read(redis.pcall('GET', KEYS[4]))
   if not holder then
-    local granted, times, completed, span = string.match(record, '^(%d+) (%d+) %d+ (%d+) (%d+ %d+) ')
-    local n, last = tonumber(ARGV[8]), tonumber(granted)
-    if tonumber(completed) >= n or (ARGV[10] == '1' and last >= n) then
-      return {record, time[1], time[2]}
+    if process ~= '' and r[1] ~= process then --mutant:unknowing-node-votes,old-record-is-known
+      return {process, time[1], time[2], there and written(r) or ''}
     end
-    local before = granted .. ' ' .. times
+    local n, last = tonumber(ARGV[8]), tonumber(r[2])
+    if tonumber(r[5]) >= n or (ARGV[10] == '1' and last >= n) then --mutant:number-granted-twice,completed-number-granted,number-of-a-crash-not-repeated
+      return {written(r), time[1], time[2]}
+    end
+    r[8], r[9], r[11] = r[2], r[3], r[10]
     if last < n then
-      granted, times = ARGV[8], 1
+      r[2], r[3] = ARGV[8], 1
     elseif last == n then
-      times = times + 1
+      r[3] = r[3] + 1
     end
-    local at = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-    record = granted .. ' ' .. times .. ' ' .. at .. ' ' .. completed .. ' ' .. span .. ' ' .. before .. ' ' .. ARGV[1]
+    r[4] = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+    r[10], r[12] = ARGV[12], ARGV[1]
   end
+  record = written(r)
 end
 local fence = redis.call('GET', KEYS[2]) or '0'
 if not holder then
@@ -145,11 +194,11 @@ if not holder then
   if type(fence) == 'table' then
     return fence
   end
-  redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])
+  redis.call('SET', KEYS[2], fence, 'PX', ARGV[4]) --mutant:counter-after-the-key
   if KEYS[4] then
     redis.call('SET', KEYS[4], record, 'PX', ARGV[9])
   end
-  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) --mutant:expiry-in-seconds,expiry-absolute,counter-after-the-key/2
   if ARGV[6] ~= '' or late then
     redis.pcall('ZREM', KEYS[3], ARGV[6], late or ARGV[6])
   end
@@ -162,10 +211,10 @@ return fence .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. record
 //
 // KEYS lock, fence; ARGV owner, token, counter lifetime ms. Returns 1 if raised.
 var agreeScript = newScript(`
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then --mutant:agreement-without-the-key,agreement-of-anything
   return 0
 end
-if tonumber(redis.call('GET', KEYS[2]) or '0') >= tonumber(ARGV[2]) then
+if tonumber(redis.call('GET', KEYS[2]) or '0') >= tonumber(ARGV[2]) then --mutant:agreement-not-strict,agreement-of-anything/2
   return 0
 end
 redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
@@ -187,18 +236,19 @@ const (
 // Putting a key back is for the server process that was vouched for, see gated: one that was restarted may just before
 // have voted for somebody else, whose round still counts that vote.
 //
-// With a third key it raises the record of the sequence too, see WithOnce.
+// With a third key it raises the record of the sequence too, see WithOnce. A server that does not
+// know the sequence does not know it by that either.
 //
-// KEYS lock, fence, record; ARGV owner, ttl ms, token, counter lifetime ms, '1' to raise the counter, '1' to put the key
-// back, and with a record the sequence and its lifetime ms.
+// KEYS lock, fence, record; ARGV owner, ttl ms, token, counter lifetime ms, '1' to raise the
+// counter, '1' to put the key back, and with a record the same as acquireScript.
 var extendScript = newScript(`
 local holder = redis.call('GET', KEYS[1])
 local answer = 1
-if holder == ARGV[1] then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+if holder == ARGV[1] then --mutant:foreign-key-extended
+  redis.call('PEXPIRE', KEYS[1], ARGV[2]) --mutant:extension-with-set
 elseif holder then
   return 0
-elseif ARGV[6] ~= '1' then
+elseif ARGV[6] ~= '1' then --mutant:refill-not-gated,refill-counts-later,lost-key-not-put-back
   return 3
 else
   local set = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
@@ -207,19 +257,19 @@ else
   end
   answer = 2
 end
-if answer == 2 or ARGV[5] == '1' then
+if answer == 2 or ARGV[5] == '1' then --mutant:token-not-spread
   local fence = redis.call('GET', KEYS[2]) or '0'
   if tonumber(fence) < tonumber(ARGV[3]) then
     fence = ARGV[3]
   end
-  redis.pcall('SET', KEYS[2], fence, 'PX', ARGV[4])
-  if KEYS[3] then
-    local record = redis.call('GET', KEYS[3]) or '0 0 0 0 0 0 0 0 '
-    local granted, times, completed = string.match(record, '^(%d+) (%d+) %d+ (%d+ %d+ %d+) ')
-    if tonumber(granted) < tonumber(ARGV[7]) then
-      record = ARGV[7] .. ' 1 0 ' .. completed .. ' ' .. granted .. ' ' .. times .. ' ' .. ARGV[1]
+  redis.pcall('SET', KEYS[2], fence, 'PX', ARGV[4]) --mutant:counter-costs-the-extension
+  if KEYS[3] then` + recordFunction + `
+    local r = read(redis.pcall('GET', KEYS[3]))
+    if tonumber(r[2]) < tonumber(ARGV[7]) then --mutant:number-not-spread
+      r[8], r[9], r[11] = r[2], r[3], r[10]
+      r[2], r[3], r[4], r[10], r[12] = ARGV[7], 1, 0, ARGV[11], ARGV[1]
     end
-    redis.pcall('SET', KEYS[3], record, 'PX', ARGV[8])
+    redis.pcall('SET', KEYS[3], written(r), 'PX', ARGV[8])
   end
 end
 return answer
@@ -236,7 +286,7 @@ local function call(wait, keep, turn, channels, counted, release, yield)
   local time = redis.call('TIME')
   local now = math.floor(time[1] * 1000 + time[2] / 1000)
   if tonumber(some[2]) < 0 then
-    if -tonumber(some[2]) <= now then
+    if -tonumber(some[2]) <= now then --mutant:absent-waiter-called-again
       redis.pcall('ZREM', wait, some[1])
       i = 3
     elseif yield then
@@ -245,7 +295,7 @@ local function call(wait, keep, turn, channels, counted, release, yield)
   end
   local called, gone, kept, told = {}, {}, 0, 0
   for _ = 1, 4096 do
-    if told == 3 or kept == 64 then
+    if told == 3 or kept == 64 then --mutant:nobody-called
       break
     elseif i > 2 * size then
       some, size, i = redis.pcall('ZRANGE', wait, kept, kept + 15, 'WITHSCORES'), 16, 1
@@ -258,17 +308,17 @@ local function call(wait, keep, turn, channels, counted, release, yield)
     local number, process = string.match(member, '^(%d+) (%S+)')
     kept = kept + 1
     if process and not called[process] then
-      local free = keep + told * turn
+      local free = keep + told * turn --mutant:everybody-called
       local received = gone[process] or redis.pcall('PUBLISH', channels .. process, string.format('%.0f', free) .. ' ' .. number .. ' ' .. release)
       if type(received) ~= 'number' then
         break
-      elseif received == 0 and counted == '1' then
+      elseif received == 0 and counted == '1' then --mutant:dead-waiter-called
         redis.pcall('ZREM', wait, member)
         gone[process] = 0
         kept = kept - 1
       else
         called[process] = true
-        if told == 0 then
+        if told == 0 then --mutant:nothing-reserved
           redis.pcall('ZADD', wait, string.format('-%.0f', now + free + turn), member)
         end
         told = told + 1
@@ -292,42 +342,45 @@ return 1
 // hold, and calls those whose turn it is, see queue.go. A user who may not publish, and a queue that is none, must not
 // cost the release, hence pcall.
 //
-// With a third key it corrects the record of the sequence first, whoever has the key: 'undo' takes back what this owner
-// recorded, 'done' records the completion. A server that is full must not lose the release over it, hence pcall.
+// With a third key it corrects the record of the sequence first, whoever has the key: 'undo' takes
+// back what this owner recorded, 'done' records the completion. When that lease was granted is
+// known to a server that granted it to this owner, and no other: another holder of the same number
+// began at another time. A server that is full must not lose the release over it, hence pcall.
 //
-// KEYS lock, wait, record; ARGV owner, keep ms, turn ms or ” to call nobody, the owner's own member of the queue or an empty text, what channels
-// begin with, '1' where a call that nobody receives means that its process has gone, and with a record what to do with it, the sequence and its
-// lifetime ms. Returns 1 if the key was the owner's and 0 if not, and 2 more if the record could not be written.
+// KEYS lock, wait, record; ARGV owner, keep ms, turn ms or an empty text to call nobody, the
+// owner's own member of the queue or an empty text, what channels begin with, '1' where a call that
+// nobody receives means that its process has gone, and with a record what to do with it, and then
+// the same as acquireScript. Returns 1 if the key was the owner's and 0 if not, and 2 more if the
+// record could not be written.
 var releaseScript = newScript(callFunction + `
 local unwritten = 0
-if KEYS[3] and ARGV[7] ~= 'keep' then
-  local record = redis.call('GET', KEYS[3]) or '0 0 0 0 0 0 0 0 '
-  local granted, times, began, completed, span, before, owner = string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%d+ %d+) (%d+ %d+) (.*)$')
+if KEYS[3] and ARGV[7] ~= 'keep' then` + recordFunction + ` --mutant:completion-needs-the-lease
+  local r = read(redis.pcall('GET', KEYS[3]))
   local changed
   if ARGV[7] == 'undo' then
-    if owner == ARGV[1] then
-      changed = before .. ' 0 ' .. completed .. ' ' .. span .. ' ' .. before .. ' '
+    if r[12] == ARGV[1] then --mutant:undo-of-anybodys-number
+      r[2], r[3], r[4], r[10], r[12] = r[8], r[9], 0, r[11], ''
+      changed = true
     end
-  elseif tonumber(completed) < tonumber(ARGV[8]) then
-    if tonumber(granted) < tonumber(ARGV[8]) then
-      before = granted .. ' ' .. times
-      granted, times, began, owner = ARGV[8], 1, 0, ARGV[1]
+  elseif tonumber(r[5]) < tonumber(ARGV[8]) then
+    if tonumber(r[2]) < tonumber(ARGV[8]) then
+      r[8], r[9], r[11] = r[2], r[3], r[10]
+      r[2], r[3], r[4], r[10], r[12] = ARGV[8], 1, 0, ARGV[12], ARGV[1]
     end
     local time = redis.call('TIME')
-    span = (granted == ARGV[8] and began or '0') .. string.format(' %.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-    changed = granted .. ' ' .. times .. ' ' .. began .. ' ' .. ARGV[8] .. ' ' .. span .. ' ' .. before .. ' ' .. owner
+    r[5], r[6] = ARGV[8], r[2] == ARGV[8] and r[12] == ARGV[1] and r[4] or 0 --mutant:completion-began-with-another
+    r[7] = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+    changed = true
   end
-  if changed then
-    if redis.pcall('SET', KEYS[3], changed, 'PX', ARGV[9])['err'] then
-      unwritten = 2
-    end
+  if changed and redis.pcall('SET', KEYS[3], written(r), 'PX', ARGV[9])['err'] then
+    unwritten = 2
   end
 end
 if ARGV[4] ~= '' then
-  redis.pcall('ZREM', KEYS[2], ARGV[4])
+  redis.pcall('ZREM', KEYS[2], ARGV[4]) --mutant:queue-costs-a-release
 end
 local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then
+if holder and holder ~= ARGV[1] then --mutant:release-without-comparison
   return unwritten
 end
 local answer = unwritten
@@ -347,58 +400,116 @@ return answer
 
 // observeScript reads a key's state at one moment.
 //
-// KEYS lock, fence, and with a record that. Returns {owner value, PTTL, counter, record}, without the last if there is no
-// third key, or an empty list if nobody has the key and there is no third one.
+// KEYS lock, fence. Returns {owner value, PTTL, counter}, or an empty list if nobody has the key.
 var observeScript = newScript(`
 local holder = redis.call('GET', KEYS[1])
-if not KEYS[3] then
-  if not holder then
-    return {}
-  end
-  return {holder, redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[2]) or '0'}
+if not holder then
+  return {}
 end
-local record = redis.call('GET', KEYS[3]) or '0 0 0 0 0 0 0 0 '
-return {holder or '', redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[2]) or '0', record}
+return {holder, redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[2]) or '0'}
+`)
+
+// recallScript reads the record of a sequence.
+//
+// KEYS record. Returns {1 if this process knows the sequence and 0 if not, its run_id, record or an
+// empty text, PTTL}.
+var recallScript = newScript(recordFunction + `
+local r, there = read(redis.pcall('GET', KEYS[1]))
+local known = process == '' or r[1] == process --mutant:unknowing-source
+return {known and 1 or 0, process, there and written(r) or '', redis.call('PTTL', KEYS[1])}
+`)
+
+// restoreScript completes the record of a sequence for a server process that does not know it, see
+// restore.go: it merges what it is given with what it has. Without effect on another process, and
+// on one that knows the sequence meanwhile.
+//
+// The grant gets an owner value that is nobody's, with the identity of the last owner. An attempt
+// that fails would otherwise take its number back, and with it what another one was granted: the
+// number as it was before, on the node that recorded it first, says nothing of what is known
+// elsewhere.
+//
+// KEYS record; ARGV run_id, record, lifetime ms. Returns 1 if the process knows the sequence now, 2
+// if it did before, and 0 if it is another process.
+var restoreScript = newScript(recordFunction + `
+if process ~= ARGV[1] then --mutant:restored-another-process
+  return 0
+end
+local own, there = read(redis.pcall('GET', KEYS[1]))
+if own[1] == process then --mutant:restored-over-what-is-known
+  return 2
+end
+local r = read(ARGV[2])
+r[1], r[4] = process, 0
+local newer, later = own[2] - r[2], own[5] - r[5]
+if newer > 0 or newer == 0 and own[3] - r[3] >= 0 then --mutant:restored-over-its-own
+  for _, i in ipairs({2, 3, 4, 8, 9, 10, 11, 12}) do
+    r[i] = own[i]
+  end
+end
+if later > 0 or later == 0 and own[6] ~= '0' then
+  r[5], r[6], r[7] = own[5], own[6], own[7]
+end
+if #r[12] > 22 then --mutant:restored-number-taken-back
+  r[12] = string.sub(r[12], 1, -23) .. string.rep('-', 22)
+end
+local left = redis.call('PTTL', KEYS[1])
+redis.call('SET', KEYS[1], written(r), 'PX', string.format('%.0f', math.max(left, tonumber(ARGV[3]), 1)))
+return 1
 `)
 
 // ungated are the scripts that any server process may run: what they do is right on one that was restarted too. They
 // are loaded together, so that a server has either all of them or none.
 var ungated = []*script{extendScript, releaseScript, observeScript, joinScript, leaveScript, extendManyScript, pairsScript}
 
-// gated are the scripts of one server process, as texts that no other process was ever given: what acquires, and what
-// puts a key back.
+// gated are the scripts of one server process, as texts that no other process was ever given: what
+// acquires, what puts a key back, and what reads and completes records.
 type gated struct {
-	acquire, agree, extend, pairs *script
-	teachable                     bool // may be sent as EVAL, to a server that does not know it
+	acquire, agree, extend, pairs, recall, restore *script
+
+	teachable bool // may be sent as EVAL, to a server that does not know it
 }
 
-func (g *gated) scripts() []*script { return []*script{g.acquire, g.agree, g.extend, g.pairs} }
+func (g *gated) scripts() []*script {
+	return []*script{g.acquire, g.agree, g.extend, g.pairs, g.recall, g.restore}
+}
 
 // newGated makes the scripts of the process with that run_id. They are sent as EVALSHA only: the script cache of a
 // server is neither persisted nor replicated, so a process that was not vouched for answers NOSCRIPT, in the same
 // step that would have granted.
-func newGated(runID string) *gated { return gatedBy("-- for the server process " + runID) }
+func newGated(runID string) *gated { return gatedBy(runID, "") } //mutant:gate-scripts-for-any-process,gate-noscript-eval
 
 // newSelfChecking makes scripts that compare the run_id themselves, for a user who may not SCRIPT LOAD. They cost
 // the server three times as much, and may be sent as EVAL.
 func newSelfChecking(runID string) *gated {
-	g := gatedBy("if not string.find(redis.call('INFO', 'server'), 'run_id:" + runID + "', 1, true) then\n" +
-		"  return redis.error_reply('NOSCRIPT another server process')\nend")
+	g := gatedBy(runID, `
+if not string.find(redis.call('INFO', 'server'), 'run_id:' .. process, 1, true) then --mutant:self-check-of-nothing
+  return redis.error_reply('NOSCRIPT another server process')
+end`)
 	g.teachable = true
 	return g
 }
 
-func gatedBy(head string) *gated {
+// gatedBy makes the scripts of a process, whose run_id they have as process, and which begin with a
+// check.
+func gatedBy(runID, check string) *gated {
+	head := "local process = '" + runID + "'" + check
 	return &gated{
 		acquire: newScript(head + acquireScript.text),
 		agree:   newScript(head + agreeScript.text),
 		extend:  newScript(head + extendScript.text),
 		pairs:   newScript(head + pairsScript.text),
+		recall:  newScript(head + recallScript.text),
+		restore: newScript(head + restoreScript.text),
 	}
 }
 
-// anyProcess are the scripts of a Quorum without a restart gate.
-var anyProcess = &gated{acquire: acquireScript, agree: agreeScript, extend: extendScript, pairs: pairsScript, teachable: true}
+// anyProcess are the scripts of a Quorum without a restart gate: whatever a process has is what it
+// knows.
+var anyProcess = func() *gated {
+	g := gatedBy("", "")
+	g.teachable = true
+	return g
+}()
 
 // scriptOf returns the script of an operation, for a node whose gate has these scripts open or is closed (nil), and
 // whether it may be sent as EVAL.
@@ -407,10 +518,14 @@ func (g *gated) scriptOf(op Op) (s *script, teachable bool) {
 	case OpAcquire:
 		return g.acquire, g.teachable
 	case OpAgree:
-		return g.agree, g.teachable
+		return g.agree, g.teachable //mutant:gate-not-for-agreement
+	case OpRecall:
+		return g.recall, g.teachable
+	case OpRestore:
+		return g.restore, g.teachable
 	case OpExtend:
 		if g != nil {
-			return g.extend, g.teachable
+			return g.extend, g.teachable //mutant:refill-by-any-process
 		}
 		return extendScript, true
 	case OpRelease:

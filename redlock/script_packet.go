@@ -16,16 +16,16 @@ local values = redis.call('MGET', unpack(KEYS))
 local answers = {}
 for i = 1, n do
   local fence = values[n + i] or '0'
-  if values[i] ~= ARGV[i + 1] then
+  if values[i] ~= ARGV[i + 1] then --mutant:packet-extends-anybodys-key
     answers[i] = '0'
-  elseif raise and not tonumber(fence) then
+  elseif raise and not tonumber(fence) then --mutant:convoy-breaks-on-a-counter
     answers[i] = '2'
   else
     redis.call('PEXPIRE', KEYS[i], ARGV[1])
     answers[i] = '1'
     if raise then
       local token = ARGV[n + i + 1]
-      if tonumber(fence) >= tonumber(token) then
+      if tonumber(fence) >= tonumber(token) then --mutant:convoy-lowers-a-counter
         token = fence
       end
       if values[n + i] then
@@ -66,21 +66,21 @@ local function grant(i)
     set = redis.pcall('SET', KEYS[n + i], counter, 'PX', ARGV[3], 'NX')
   end
   if set and not set['err'] then
-    set = redis.pcall('SET', KEYS[i], ARGV[7 + 2 * i], 'PX', ARGV[2], 'NX')
+    set = redis.pcall('SET', KEYS[i], ARGV[7 + 2 * i], 'PX', ARGV[2], 'NX') --mutant:pairs-grant-held-keys
   end
   if not set then
     return redis.error_reply('WRONGTYPE a key of a lease is not text')
   end
   return set['err'] and set or counter
 end
-local inTheWay, left, late = {}, {}, {}
+local inTheWay, left, late = {}, {}, {} --mutant:pairs-granted-by-a-full-server
 for i = 1, n do
   local holder = values[i]
   if holder == ARGV[7 + 2 * i] then
     answers[i + 3] = values[n + i] or redis.pcall('GET', KEYS[n + i]) or '0'
   elseif holder then
     inTheWay[i], left[i] = holder, redis.call('PTTL', KEYS[i])
-  elseif queued then
+  elseif queued then --mutant:pairs-pass-reservations
     inTheWay[i], left[i], late[i] = reserved(KEYS[queues + i], ARGV[members + i] or '', time)
   end
 end
@@ -101,7 +101,7 @@ end
 local digits, free, others = {}, {}, {}
 for i = 1, m do
   local holder, owner = values[2 * n + i], ARGV[owners + i]
-  if holder == owner then
+  if holder == owner then --mutant:pairs-free-anybodys-key
     free[#free + 1] = KEYS[2 * n + i]
   elseif holder then
     others[i] = true
@@ -117,7 +117,7 @@ if queued then
     if member ~= '' then
       redis.pcall('ZREM', queue, member)
     end
-    if ARGV[6] ~= '' and not others[i] then
+    if ARGV[6] ~= '' and not others[i] then --mutant:pairs-call-nobody
       call(queue, '0', ARGV[6], ARGV[7], ARGV[8], ARGV[owners + i])
     end
   end

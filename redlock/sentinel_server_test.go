@@ -89,7 +89,7 @@ func TestGateSentinelFailOver(t *testing.T) {
 
 	q := gatedURLs(t, []string{url, s.Node(1).URL(), s.Node(2).URL()}, redlock.WithReplicas())
 	require.True(t, node(t, q, 0).Votes)
-	held, err := q.TryAcquire(t.Context(), "key")
+	held, err := tryUntilAnswered(t, q, "key")
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return len(s.locks(0)) > 0 }, longTTL, pollTick, "the group never granted")
 	require.Eventually(t, func() bool { return ask("FAILOVER", "primary").Error() == nil }, 3*longTTL, 10*pollTick)

@@ -9,69 +9,96 @@ import (
 type Sequence struct {
 	Granted   int64 // the largest number that a node has granted; 0 for none
 	Completed int64 // the largest number that was completed, see Lease.Complete; 0 for none
-	// BeganAt and CompletedAt are when Completed was granted and when it was completed, by the clocks of the servers that say the
-	// earliest; zero if not known.
+	// BeganAt and CompletedAt are when the lease that completed Completed was granted and when it
+	// was completed, by the clock of one server: their difference is for how long it took. Both are
+	// zero if no node knows both. Of several nodes that do, they are those of the node that says
+	// the earliest CompletedAt.
 	BeganAt, CompletedAt time.Time
 	Attempts             int    // how often Granted was granted
-	Identity             string // who was the last to be granted one, see WithIdentity; empty if not known
+	Identity             string // the holder to which Granted was granted last, see WithIdentity; empty if not known
+	Label                string // of that grant, see WithLabel
+}
+
+// grant takes a number that was granted.
+func (s *Sequence) grant(n int64, label string) {
+	if n > s.Granted || n == s.Granted && s.Label == "" {
+		s.Granted, s.Label = n, label
+	}
 }
 
 // complete takes a completion that a node knows of.
 func (s *Sequence) complete(r *record) {
-	if r.completed == 0 || r.completed < s.Completed {
+	if r.completed < s.Completed {
 		return
 	}
 	if r.completed > s.Completed {
 		s.Completed, s.BeganAt, s.CompletedAt = r.completed, time.Time{}, time.Time{}
 	}
-	s.BeganAt = earlier(s.BeganAt, r.beganAt)
-	s.CompletedAt = earlier(s.CompletedAt, r.completedAt)
-}
-
-// earlier returns the earlier of a time and one in milliseconds, either of which may not be known.
-func earlier(t time.Time, ms int64) time.Time {
-	at := time.UnixMilli(ms)
-	if ms == 0 || !t.IsZero() && t.Before(at) {
-		return t
+	if r.beganAt == 0 || r.completedAt == 0 { //mutant:duration-by-two-clocks
+		return
 	}
-	return at
+	if at := time.UnixMilli(r.completedAt); s.CompletedAt.IsZero() || at.Before(s.CompletedAt) {
+		s.BeganAt, s.CompletedAt = time.UnixMilli(r.beganAt), at
+	}
 }
 
-// observedOnce has the nodes asked for their records too.
-var observedOnce = leaseConfig{once: &once{}}
-
-// Sequence reads how far the key has come from a quorum of nodes. Whatever was granted or completed before the call
-// is in the answer, as long as nodes keep their data. Granted may be more than anybody has: an attempt that is under way,
-// or that failed and is not rolled back yet, counts.
+// Sequence reads how far the key has come from a quorum of nodes that know it. Whatever was granted
+// or completed before the call is in the answer, as long as WithOnce keeps its promise. Granted may
+// be more than anybody has: an attempt that is under way, or that failed and is not rolled back
+// yet, counts.
 //
-// Errors: *QuorumError when too few nodes answered, *OptionError, ErrClosed, or ctx's own error.
+// A node that was restarted or emptied and does not know the sequence since is asked to know it
+// again first, which takes two round trips more.
+//
+// Errors: *QuorumError when too few nodes answered, or are not in quarantine, *OptionError,
+// ErrClosed, or ctx's own error.
 func (q *Quorum) Sequence(ctx context.Context, key string) (Sequence, error) {
 	keys, err := q.cfg.keyset(key)
 	if err != nil {
 		return Sequence{}, err
 	}
-	if q.isClosed() {
-		return Sequence{}, ErrClosed
+	for restores := 0; ; restores++ {
+		if !q.begin() {
+			return Sequence{}, ErrClosed
+		}
+		s, r, err := q.read(ctx, &keys)
+		if r != nil && restores < maxRestores {
+			err = q.restore(ctx, r)[0]
+		}
+		q.rounds.Done()
+		if r == nil || err != nil || r.nothing || restores == maxRestores {
+			return s, err
+		}
 	}
-	o, err := q.observe(ctx, &attempt{keys: &keys, cfg: observedOnce}, nil)
-	if err != nil {
-		return Sequence{}, err
+}
+
+// read asks all nodes for what they know. If too few of them do, it returns the restoration of the
+// others beside the error.
+func (q *Quorum) read(ctx context.Context, keys *keyset) (s Sequence, r *restoration, err error) {
+	rd := q.recall(ctx, keys, q.need, func(int) bool { return true })
+	if rd.wait(ctx, q.cfg.timeout(OpRecall, q.cfg.lease.ttl), &q.timers) != nil {
+		return s, nil, newContextError(ctx, keys.name, nil)
 	}
+	o := rd.outcome()
 	if !o.success {
-		return Sequence{}, q.quorumError(OpObserve, key, o)
+		if nodes := unknowingIn(o.replies); o.agreed+len(nodes) >= q.need {
+			r = &restoration{keys: keys, nodes: nodes}
+		}
+		return s, r, q.quorumError(OpRecall, keys.name, o)
 	}
-	var s Sequence
 	for _, rep := range o.replies {
-		r := rep.record
-		if r == nil {
-			continue
+		if rep.verdict == agreed && rep.record != nil {
+			s.add(rep.record)
 		}
-		if r.granted > s.Granted {
-			s.Granted, s.Attempts, s.Identity = r.granted, r.attempts, ownerIdentity(r.owner)
-		} else if r.granted == s.Granted && r.attempts > s.Attempts {
-			s.Attempts = r.attempts
-		}
-		s.complete(r)
 	}
-	return s, nil
+	q.restoreLater(rd, &attempt{keys: keys}, 0)
+	return s, nil, nil
+}
+
+// add takes what a node knows.
+func (s *Sequence) add(r *record) {
+	if r.granted > s.Granted || r.granted == s.Granted && r.attempts > s.Attempts {
+		s.Granted, s.Attempts, s.Identity, s.Label = r.granted, r.attempts, ownerIdentity(r.owner), r.label
+	}
+	s.complete(r)
 }

@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,7 +52,7 @@ func TestForgoneSequenceIsGrantedAgain(t *testing.T) {
 			finish(t, l.Forgo)
 			for i := range 3 {
 				record, _ := fleet.Node(i).Get(recordKey)
-				require.Regexp(t, `^3 1 0 3 \d+ \d+ 3 1 $`, record, "node %d", i)
+				require.Regexp(t, `^1 \S* 3 1 0 3 \d+ \d+ 3 1   $`, record, "node %d", i)
 			}
 		})
 	})
@@ -90,6 +91,7 @@ func TestOnceTickAheadOfTheServersIsRefused(t *testing.T) {
 func TestOnceUndoIsTheOwners(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
+		begin(t, fleet, q, atMostOnce(2))
 		l := acquire(t, q, atMostOnce(3), redlock.WithoutAutoExtend())
 		synctest.Wait()
 		<-l.Context().Done()
@@ -100,7 +102,7 @@ func TestOnceUndoIsTheOwners(t *testing.T) {
 		requireDone(t, q, atMostOnce(4))
 		for i := range 3 {
 			record, _ := fleet.Node(i).Get(recordKey)
-			require.Regexp(t, `^4 1 \d+ 4 \d+ \d+ 3 1 `, record)
+			require.Regexp(t, `^1 \S* 4 1 \d+ 4 \d+ \d+ 3 1 `, record)
 		}
 	})
 }
@@ -114,6 +116,95 @@ func TestExtensionSpreadsTheSequence(t *testing.T) {
 		time.Sleep(2*quarantine + ttl)
 		require.NoError(t, l.Err())
 		record, _ := fleet.Node(2).Get(recordKey)
-		require.Regexp(t, `^9 1 0 0 0 0 0 0 `, record)
+		require.Regexp(t, `^1 \S* 9 1 0 0 0 0 0 0 `, record)
+	})
+}
+
+// A node that granted the number to an earlier holder, and not to the one that completed it, does
+// not know when that began.
+func TestCompletionIsNotSaidToHaveBegunWithAnEarlierHolder(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		first := acquire(t, q, atLeastOnce(3))
+		synctest.Wait() // until the node behind the quorum has it too
+		require.NoError(t, fleet.Node(2).Kill())
+		first.StopExtending()
+		<-first.Context().Done() // a holder that died
+		time.Sleep(ttl)
+		second := acquire(t, q, atLeastOnce(3))
+		began := time.Now().Truncate(time.Millisecond)
+		require.NoError(t, fleet.Node(2).Restart(true))
+		time.Sleep(3 * time.Second)
+		finish(t, second.Complete)
+		record, _ := fleet.Node(2).Get(recordKey)
+		require.Regexp(t, `^1 \S* 3 1 \d+ 3 0 \d+ `, record, "it says when the first holder began")
+		s, err := q.Sequence(t.Context(), "key")
+		require.NoError(t, err)
+		require.Equal(t, began, s.BeganAt)
+		require.Equal(t, time.Now().Truncate(time.Millisecond), s.CompletedAt)
+	})
+}
+
+// How long a run took is what one server says, not the beginning by one clock and the end by
+// another.
+func TestSequenceTakesBeginningAndEndFromOneNode(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		records    [2]string
+		began, end int64
+	}{
+		{"the earliest end", [2]string{"3 1 0 3 50 210 0 0", "3 1 0 3 60 190 0 0"}, 60, 190},
+		{"of the one that knows both", [2]string{"3 1 0 3 0 150 0 0", "3 1 0 3 50 210 0 0"}, 50, 210},
+		{"of the largest number", [2]string{"3 1 0 2 10 20 0 0", "3 1 0 3 50 210 0 0"}, 50, 210},
+		{"no node knows both", [2]string{"3 1 0 3 0 150 0 0", "3 1 0 3 0 160 0 0"}, 0, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				q := open(t, fleet)
+				freeze(t, fleet, 2)
+				var began, end time.Time
+				if test.end != 0 {
+					began, end = time.UnixMilli(test.began), time.UnixMilli(test.end)
+				}
+				for i, numbers := range test.records {
+					setRecord(t, fleet, i, numbers, "a")
+				}
+				s, err := q.Sequence(t.Context(), "key")
+				require.NoError(t, err)
+				require.Equal(t, [2]time.Time{began, end}, [2]time.Time{s.BeganAt, s.CompletedAt})
+				previous := acquire(t, q, atLeastOnce(4)).Previous()
+				require.Equal(t, [2]time.Time{began, end}, [2]time.Time{previous.BeganAt, previous.CompletedAt})
+			})
+		})
+	}
+}
+
+// The label of the last grant is told to those who read, to those who are granted the next number,
+// and to those who are refused.
+func TestLabelIsThatOfTheLastGrant(t *testing.T) {
+	const odd = "0 3 * * * Europe/Berlin é %2B +  x"
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		read := func() string {
+			s, err := q.Sequence(t.Context(), "key")
+			require.NoError(t, err)
+			return s.Label
+		}
+		begin(t, fleet, q, redlock.WithLabel(odd), atMostOnce(3))
+		require.Equal(t, odd, read())
+		require.Equal(t, odd, requireDone(t, q, atMostOnce(3)).Label)
+		l := acquire(t, q, atMostOnce(4), redlock.WithLabel("other"))
+		require.Equal(t, odd, l.Previous().Label)
+		require.Equal(t, "other", read())
+		finish(t, l.Forgo)
+		require.Equal(t, odd, read(), "a grant that was taken back has taken its label with it")
+		finish(t, acquire(t, q, atMostOnce(5)).Complete)
+		require.Empty(t, read())
+		require.Empty(t, requireDone(t, q, atMostOnce(5)).Label)
+
+		var oe *redlock.OptionError
+		require.ErrorAs(t, q.Validate("key", redlock.WithLabel(strings.Repeat("x", redlock.MaxLabelLength+1))), &oe)
+		require.ErrorAs(t, q.Validate("key", redlock.WithLabel("\xff")), &oe)
+		require.NoError(t, q.Validate("key", redlock.WithLabel(strings.Repeat("x", redlock.MaxLabelLength))))
 	})
 }

@@ -30,8 +30,9 @@ type undo struct {
 func (u *undo) ended(*round) {}
 
 func (u *undo) late(_ *round, slot int, rep reply) {
-	if rep.verdict == agreed || rep.verdict == failed && !errors.Is(rep.err, errAbandoned) {
-		u.q.sendRelease(u.ctx, u.at, &arguments{keep: "0", record: recordUndo}, func(i int) bool { return i == slot })
+	// What was abandoned has not been sent, but an earlier request of the same owner may have been.
+	if rep.verdict == agreed || rep.verdict == failed && (u.at.again.Load() || !errors.Is(rep.err, errAbandoned)) { //mutant:rollback-of-grants-only,earlier-round-not-taken-back
+		u.q.sendRelease(u.ctx, u.at, &arguments{keep: "0", record: recordUndo}, func(i int) bool { return i == slot }) //mutant:failed-attempt-keeps-its-number
 	}
 	if u.left.Add(-1) == 0 {
 		u.q.rounds.Done()

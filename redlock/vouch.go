@@ -113,15 +113,15 @@ func (g *gate) decide(ctx context.Context, conn valkey.DedicatedClient, info *se
 func (g *gate) follow(info *serverInfo) {
 	now := g.n.q.clock.Now()
 	first, another := g.process == "", g.process != info.runID
-	promoted := first && info.promoted || !first && (g.role != info.role || g.history != info.replID)
-	if g.n.q.cfg.restartGate && (promoted || another && !first) {
+	promoted := first && info.promoted || !first && (g.role != info.role || g.history != info.replID) //mutant:gate-promoted-replica
+	if g.n.q.cfg.restartGate && (promoted || another && !first) {                                     //mutant:quarantine-by-uptime-only
 		g.trusted = now.Add(g.n.q.cfg.quarantine())
 	}
 	if another {
 		g.born = now
 		g.watch = clockWatch{}
 	}
-	g.born = min(g.born, now.Add(-info.uptime))
+	g.born = min(g.born, now.Add(-info.uptime)) //mutant:quarantine-by-negative-uptime
 	g.process, g.role, g.history = info.runID, info.role, info.replID
 }
 
@@ -155,9 +155,9 @@ func (g *gate) load(ctx context.Context, conn valkey.DedicatedClient, info *serv
 // Twice the skew is the least: tokens may be a skew above the clock of the server that granted them, and hints a
 // skew below that of the next one, see docs/guarantees.md.
 func (c *config) quarantine() time.Duration {
-	longest := max(c.maxTTL, 2*c.clockSkew) + c.clockSkew
-	seconds := math.Ceil((float64(longest)*(1+c.drift) + float64(driftFloor)) / float64(time.Second))
-	return time.Duration(seconds+1) * time.Second
+	longest := max(c.maxTTL, 2*c.clockSkew) + c.clockSkew                                             //mutant:quarantine-without-ttl,quarantine-without-skew,quarantine-below-three-skews
+	seconds := math.Ceil((float64(longest)*(1+c.drift) + float64(driftFloor)) / float64(time.Second)) //mutant:quarantine-without-drift
+	return time.Duration(seconds+1) * time.Second                                                     //mutant:quarantine-without-rounding
 }
 
 // connectionError returns err if it means that the node did not answer.

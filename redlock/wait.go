@@ -34,7 +34,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 		if w == nil {
 			return
 		}
-		if w.leave(); err != nil && !a.q.isClosed() {
+		if w.leave(); err != nil && !a.q.isClosed() { //mutant:waiter-stays-in-the-queue
 			a.leave(ctx)
 		}
 	}()
@@ -59,7 +59,12 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 			if w == nil {
 				w = a.join(true)
 			}
-			pause = min(a.untilExpiry(), jitter(a.cfg.ttl, pollJitter))
+			pause = min(a.untilExpiry(), jitter(a.cfg.ttl, pollJitter)) //mutant:waiter-without-poll,waiter-without-pttl,waiter-polls
+		case errors.Is(err, ErrSplit):
+			if w == nil {
+				w = a.join(true)
+			}
+			pause = min(a.contest.beforeReturning(), a.q.cfg.retryMax)
 		case errors.Is(err, ErrNoQuorum), errors.Is(err, ErrTimeout):
 			pause = fullJitter(backoff)
 			backoff = min(2*backoff, a.q.cfg.retryMax)
@@ -70,7 +75,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 			if ctx.Err() == nil {
 				return nil, ErrClosed
 			}
-			return nil, newContextError(ctx, a.keys.name, err)
+			return nil, newContextError(ctx, a.keys.name, err) //mutant:context-error-masked
 		}
 	}
 }
@@ -95,7 +100,7 @@ func (a *acquisition) untilExpiry() time.Duration {
 		turn := a.q.cfg.turn(a.cfg.ttl)
 		return a.freeIn + expiryMargin + turn + fullJitter(turn)
 	default:
-		return a.freeIn + expiryMargin + time.Duration(a.rank)*rankStep + fullJitter(rankStep)
+		return a.freeIn + expiryMargin + time.Duration(a.rank)*rankStep + fullJitter(rankStep) //mutant:successors-come-together
 	}
 }
 
@@ -117,7 +122,7 @@ func (a *acquisition) leave(ctx context.Context) {
 func (a *acquisition) sleep(ctx context.Context, w *waiter, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
-	poll := time.Now().Add(max(pause, jitter(a.cfg.ttl, pollJitter))) // beyond which no call puts it off
+	poll := time.Now().Add(max(pause, jitter(a.cfg.ttl, pollJitter))) // beyond which no call puts it off //mutant:called-for-later-comes-now
 	var wake chan wakeUp
 	if w != nil {
 		wake = w.wake
@@ -134,8 +139,8 @@ func (a *acquisition) sleep(ctx context.Context, w *waiter, pause time.Duration)
 				return true
 			}
 			// Released with a minimum hold, or others are called first.
-			a.freeIn, a.rank = u.freeIn, 0
-			timer.Reset(max(min(a.untilExpiry(), time.Until(poll)), atOnce))
+			a.freeIn, a.rank = u.freeIn, 0                                   //mutant:waiter-comes-too-late
+			timer.Reset(max(min(a.untilExpiry(), time.Until(poll)), atOnce)) //mutant:waiter-put-off
 		case <-ctx.Done():
 			return false
 		case <-a.q.done:
@@ -146,7 +151,7 @@ func (a *acquisition) sleep(ctx context.Context, w *waiter, pause time.Duration)
 
 // turn is how long a key is reserved for the one that is called.
 func (c *config) turn(ttl time.Duration) time.Duration {
-	return min(c.timeout(OpAcquire, ttl), maxTurn)
+	return min(c.timeout(OpAcquire, ttl), maxTurn) //mutant:reservation-of-a-long-timeout
 }
 
 // calling are the arguments of what calls those whose turn it is.

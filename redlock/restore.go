@@ -1,0 +1,313 @@
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"time"
+)
+
+// A record must be known for as long as its sequence goes on, and a server may lose it, or come
+// back with what it had long ago. So a record says for which server process it is complete (p, see
+// recordFunction). A process whose record is absent or another's does not know the sequence: it has
+// no vote for it, and leases without a number never wait for that.
+//
+// Another quorum may have been granted a number meanwhile, with the help of the process before this
+// one. Hence whoever meets a process that does not know restores the record, in this order: the
+// quarantine of the process is over, and its run_id is known, both of which its answer shows; then
+// the records of other nodes are read, and only of nodes that know; the largest is written to that
+// process if it still does not know. Every quorum that granted a number before that, with the
+// process before this one, has a node in common with any Q of the others, if its round ended within
+// the quarantine, and that is sure: see tooLate.
+//
+// If Q others do not answer that they know, Q - 1 are enough, so that one node that is dead and one
+// that was emptied do not stop all ticks: it is lost then what no other of them has. And if not
+// even those know, the sequence is new, or a quorum has been emptied. Then what any Q nodes have is
+// taken, old or not, and an error is logged if that is anything. Those whose record was on disk
+// have lost nothing.
+//
+// What releases and extensions write to a process that does not know is kept: writing merges. It
+// does not become known by it.
+//
+// A number that is recorded by an attempt under way may be copied, and stay on the restored node
+// although the attempt fails and takes it back everywhere else. It is in nobody's way while a
+// quorum of the others votes. An attempt that restores leaves its own grant out: either it has
+// failed, or its quorum is without the nodes that it restores, and its holder may still give the
+// number back.
+
+// unknowing is a node that does not know a sequence.
+type unknowing struct {
+	node    int
+	process string  // its run_id, from an answer that came before others are read
+	has     *record // nil for nothing
+	left    time.Duration
+	knows   bool // the outcome
+}
+
+// restoration is that of one sequence, on the nodes that do not know it.
+type restoration struct {
+	keys    *keyset
+	nodes   []unknowing
+	except  string        // the owner value of the attempt that restores: its own grant is left out
+	keep    time.Duration // for how long, where no node says
+	nothing bool          // the outcome: no node has anything, so there is nothing to know
+}
+
+// unknowingIn returns the nodes that answered that they do not know the sequence.
+func unknowingIn(replies []reply) (nodes []unknowing) {
+	for i, rep := range replies {
+		if rep.unknown != "" {
+			nodes = append(nodes, unknowing{node: i, process: rep.unknown, has: rep.record, left: rep.pttl})
+		}
+	}
+	return nodes
+}
+
+// maxRestores is how often an acquisition restores.
+const maxRestores = 2
+
+// recall asks the nodes that want selects for what they know of a key's sequence, until so many
+// know it.
+func (q *Quorum) recall(ctx context.Context, keys *keyset, enough int, want func(int) bool) *round {
+	rd := newRound(OpRecall, len(q.nodes), enough)
+	rd.decided = func(replies []reply) bool { return count(replies, agreed) >= enough }
+	for i := range q.nodes {
+		if !want(i) {
+			rd.settle(i, reply{verdict: refused})
+		}
+	}
+	timeout := q.cfg.timeout(OpRecall, q.cfg.lease.ttl)
+	q.broadcast(ctx, rd, &attempt{keys: keys}, nil, q.clock.Now().Add(timeout), want)
+	return rd
+}
+
+// restore restores sequences, all in two round trips. It returns an error for each that it could
+// not restore, or nil; a node that did not take its record is no error. It returns ctx's error at
+// once when ctx ends.
+func (q *Quorum) restore(ctx context.Context, all ...*restoration) (errs []error) {
+	errs = make([]error, len(all))
+	rounds := make([]*round, len(all))
+	wait := func(op Op) error {
+		deadline := q.clock.Now().Add(q.cfg.timeout(op, q.cfg.lease.ttl))
+		for i, rd := range rounds {
+			if rd == nil {
+				continue
+			}
+			if rd.wait(ctx, max(deadline.Sub(q.clock.Now()), atOnce), &q.timers) != nil {
+				return newContextError(ctx, all[i].keys.name, nil)
+			}
+		}
+		return nil
+	}
+	others := min(q.need, len(q.nodes)-1) //mutant:restored-from-fewer
+	for i, r := range all {
+		rounds[i] = q.recall(ctx, r.keys, others, func(node int) bool { return !r.has(node) })
+	}
+	err := wait(OpRecall)
+	desperate := make([]*record, len(all))
+	for i, r := range all {
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		merged, keep, sure, ok := q.merged(r, rounds[i].outcome().replies)
+		switch {
+		case !ok:
+			errs[i], rounds[i] = q.quorumError(OpRecall, r.keys.name, rounds[i].outcome()), nil
+			continue
+		case merged == nil && r.keep == 0:
+			r.nothing, rounds[i] = true, nil
+			continue
+		case merged == nil:
+			merged = &record{}
+		case !sure:
+			desperate[i] = merged
+		}
+		rounds[i] = q.write(ctx, r, merged, cmp.Or(keep, r.keep))
+	}
+	if err != nil {
+		return errs
+	}
+	err = wait(OpRestore)
+	for i, r := range all {
+		if rounds[i] == nil {
+			continue
+		}
+		errs[i] = err
+		if wrote := r.wrote(rounds[i].outcome().replies); wrote && desperate[i] != nil { //mutant:old-records-unsaid
+			q.cfg.logger.ErrorContext(ctx, "redlock: too few nodes know how far a sequence has come: it goes on from the largest numbers that were found",
+				"key", r.keys.name, "granted", desperate[i].granted, "completed", desperate[i].completed)
+		}
+	}
+	return errs
+}
+
+// wrote takes the answers of nodes that were to know, and reports whether one has learnt something.
+func (r *restoration) wrote(replies []reply) (any bool) {
+	for i := range r.nodes {
+		rep := replies[r.nodes[i].node]
+		r.nodes[i].knows = rep.verdict == agreed
+		any = any || rep.wrote
+	}
+	return any
+}
+
+// done reports whether the node knows now what there is to know.
+func (r *restoration) done(node int) bool {
+	for _, u := range r.nodes {
+		if u.node == node {
+			return u.knows || r.nothing
+		}
+	}
+	return false
+}
+
+func (r *restoration) has(node int) bool {
+	for _, u := range r.nodes {
+		if u.node == node {
+			return true
+		}
+	}
+	return false
+}
+
+// merged is what nodes know together of a sequence: nil for nothing, and how long it is to be kept.
+// sure reports whether Q of them know, or at least Q - 1; and ok whether there were enough answers
+// for anything.
+func (q *Quorum) merged(r *restoration, replies []reply) (all *record, keep time.Duration, sure, ok bool) {
+	known, answered := 0, len(r.nodes)-1 // to each of these the others of them are others
+	for i, rep := range replies {
+		switch {
+		case r.has(i):
+		case rep.verdict == agreed:
+			known++
+			answered++
+		case rep.verdict == refused:
+			answered++
+		}
+	}
+	sure = known >= q.need-1 //mutant:restored-from-nothing
+	if !sure && answered < q.need-1 {
+		return nil, 0, false, false
+	}
+	take := func(rec *record, left time.Duration) {
+		if rec == nil {
+			return
+		}
+		if all == nil {
+			all = &record{}
+		}
+		all.merge(rec.without(r.except)) //mutant:own-number-restored
+		keep = max(keep, left)
+	}
+	few := known < q.need && known < max(len(q.nodes)-1, 1)
+	for i, rep := range replies {
+		if !r.has(i) && (rep.verdict == agreed || rep.verdict == refused && few) {
+			take(rep.record, rep.pttl)
+		}
+	}
+	if few {
+		for _, u := range r.nodes {
+			take(u.has, u.left)
+		}
+	}
+	return all, keep, sure, true
+}
+
+// write has the nodes of a restoration know the record.
+func (q *Quorum) write(ctx context.Context, r *restoration, rec *record, keep time.Duration) *round {
+	rd := newRound(OpRestore, len(q.nodes), len(r.nodes))
+	rd.decided = func([]reply) bool { return false } // until all have answered
+	for i := range q.nodes {
+		if !r.has(i) {
+			rd.settle(i, reply{verdict: failed})
+		}
+	}
+	at := &attempt{keys: r.keys}
+	expires := q.clock.Now().Add(q.cfg.timeout(OpRestore, q.cfg.lease.ttl))
+	for _, u := range r.nodes {
+		args := &arguments{process: u.process, record: rec.text(), lifetime: milliseconds(keep)}
+		q.broadcast(ctx, rd, at, args, expires, func(i int) bool { return i == u.node })
+	}
+	return rd
+}
+
+// able is how many nodes have a vote for the sequence: they granted it, or refused it as done.
+func able(replies []reply) (n int) {
+	for _, rep := range replies {
+		if rep.verdict == agreed || rep.verdict == refused && rep.record != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// unknowingCertain reports whether further answers cannot change how a round is taken, in which
+// some nodes do not know the sequence (or else it is not ok): whether they are needed, and then,
+// whether they are enough.
+func (q *Quorum) unknowingCertain(replies []reply) (certain, ok bool) {
+	unknowing := len(unknowingIn(replies))
+	able, open := able(replies), count(replies, pending)
+	if unknowing == 0 || count(replies, agreed) >= q.need || able+unknowing+open < q.need { //mutant:quorum-waits-for-others
+		return false, false
+	}
+	return able+open < q.need && able+unknowing >= q.need, true
+}
+
+// noteUnknowing keeps which nodes did not know the sequence in a round that failed, if that is why
+// it did.
+func (a *acquisition) noteUnknowing(at *attempt, o outcome) {
+	a.unknowing = nil
+	if a.cfg.once == nil {
+		return
+	}
+	if refused, completed := done(o.replies, a.cfg.once.n); completed || refused > len(o.replies)-a.q.need {
+		return // that is certain
+	}
+	if nodes := unknowingIn(o.replies); len(nodes) > 0 && able(o.replies)+len(nodes) >= a.q.need {
+		a.unknowing = &restoration{keys: a.keys, nodes: nodes, except: at.owner, keep: a.cfg.once.keep}
+	}
+}
+
+// restored restores what kept a round from a quorum, and reports whether it is worth to ask again.
+func (a *acquisition) restored(ctx context.Context) bool {
+	r := a.unknowing
+	if r == nil {
+		return false
+	}
+	a.unknowing = nil
+	return a.q.restore(ctx, r)[0] == nil
+}
+
+// restoreLater has nodes that do not know the sequence restored in the background after a round
+// that did without them, those that answer late included.
+func (q *Quorum) restoreLater(rd *round, at *attempt, keep time.Duration) {
+	l := &laggards{q: q, at: at, keep: keep}
+	if nodes := unknowingIn(rd.leaveTo(l)); len(nodes) > 0 {
+		l.restore(nodes)
+	}
+}
+
+// laggards goes on with a round that had its quorum.
+type laggards struct {
+	q    *Quorum
+	at   *attempt
+	keep time.Duration
+}
+
+func (l *laggards) ended(*round) {}
+
+func (l *laggards) late(_ *round, slot int, rep reply) {
+	if rep.unknown != "" {
+		l.restore([]unknowing{{node: slot, process: rep.unknown, has: rep.record, left: rep.pttl}})
+	}
+}
+
+func (l *laggards) restore(nodes []unknowing) {
+	if !l.q.begin() {
+		return
+	}
+	go func() {
+		defer l.q.rounds.Done()
+		l.q.restore(context.Background(), &restoration{keys: l.at.keys, nodes: nodes, except: l.at.owner, keep: l.keep})
+	}()
+}

@@ -1,0 +1,557 @@
+package redlock_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+// distant puts a client at a distance from each node, one way and the same back.
+func distant(fleet *redlocktest.Fleet, oneWay ...time.Duration) redlock.Option {
+	return redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+		fleet.ClientOption(url, o)
+		dial, d := o.DialCtxFn, oneWay[slices.Index(fleet.URLs(), url)]
+		o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, cfg *tls.Config) (net.Conn, error) {
+			conn, err := dial(ctx, addr, dialer, cfg)
+			if err != nil {
+				return nil, err
+			}
+			return relay(conn, d), nil
+		}
+	})
+}
+
+// relay is a connection whose data take a while, one way and the same back.
+func relay(conn net.Conn, d time.Duration) net.Conn {
+	near, end := net.Pipe()
+	go carry(conn, end, d)
+	go carry(end, conn, d)
+	return near
+}
+
+// carry copies what is written to one connection to another one, d later.
+func carry(from, to net.Conn, d time.Duration) {
+	type piece struct {
+		data []byte
+		due  time.Time
+	}
+	pieces := make(chan piece, 1024)
+	go func() {
+		defer to.Close()
+		for p := range pieces {
+			time.Sleep(time.Until(p.due))
+			if _, err := to.Write(p.data); err != nil {
+				break
+			}
+		}
+		for range pieces {
+		}
+	}()
+	defer close(pieces)
+	defer from.Close()
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			pieces <- piece{slices.Clone(buffer[:n]), time.Now().Add(d)}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// race is how an attempt of several at the same moment to acquire a key ended, in the order of the
+// rivals.
+type race struct {
+	rivals []*redlock.Quorum
+	leases []*redlock.Lease
+	errs   []error
+	took   []time.Duration
+}
+
+func raceFor(t *testing.T, key string, rivals []*redlock.Quorum, opts ...redlock.LeaseOption) race {
+	t.Helper()
+	n := len(rivals)
+	r := race{rivals, make([]*redlock.Lease, n), make([]error, n), make([]time.Duration, n)}
+	var work sync.WaitGroup
+	start := time.Now()
+	for i, q := range rivals {
+		work.Go(func() {
+			r.leases[i], r.errs[i] = q.TryAcquire(t.Context(), key, opts...)
+			r.took[i] = time.Since(start)
+		})
+	}
+	work.Wait()
+	return r
+}
+
+// requireOneWinner requires that one has the key and all others were told that it has. It returns
+// its lease.
+func (r race) requireOneWinner(t *testing.T) *redlock.Lease {
+	t.Helper()
+	won := slices.IndexFunc(r.leases, func(l *redlock.Lease) bool { return l != nil })
+	require.GreaterOrEqual(t, won, 0, "nobody got the key: %v", r.errs)
+	for i, err := range r.errs {
+		if i == won {
+			continue
+		}
+		require.Nil(t, r.leases[i], "two have the key")
+		var held *redlock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, r.rivals[won].Identity(), held.Holder.Identity)
+	}
+	return r.leases[won]
+}
+
+// trouble is what is the matter with a node.
+var trouble = map[string]func(*testing.T, *redlocktest.Node){
+	"well":        func(*testing.T, *redlocktest.Node) {},
+	"dead":        func(t *testing.T, n *redlocktest.Node) { require.NoError(t, n.Kill()) },
+	"quarantined": func(t *testing.T, n *redlocktest.Node) { require.NoError(t, n.Restart(false)) },
+	"silent":      func(t *testing.T, n *redlocktest.Node) { require.NoError(t, n.Freeze()) },
+}
+
+// distances are one way: the round trips of a machine, of a region, and between continents.
+var distances = []time.Duration{250 * time.Microsecond, 2500 * time.Microsecond, 5 * time.Millisecond, 20 * time.Millisecond}
+
+// Two replicas, each near to another one of the two nodes that work, split every vote when they ask
+// at once. One of them gets the key all the same, after two round trips, and the other one mostly
+// knows after four.
+func TestTwoRivalsAndANodeThatDoesNotVote(t *testing.T) {
+	for _, oneWay := range distances {
+		for what, befall := range trouble {
+			t.Run(fmt.Sprintf("%v/%s", oneWay, what), func(t *testing.T) {
+				bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+					near := oneWay / 10
+					rivals := []*redlock.Quorum{
+						open(t, fleet, distant(fleet, near, oneWay, oneWay), redlock.WithIdentity("a")),
+						open(t, fleet, distant(fleet, oneWay, near, oneWay), redlock.WithIdentity("b")),
+					}
+					most := 8 * 2 * oneWay // round trips: a request may wait for one that is about the server itself, and rivals draw their pauses
+					switch what {
+					case "quarantined":
+						most *= 2 // it is looked at in between
+					case "silent":
+						most = 2*most + ttl/20 // and a node timeout
+					}
+					winners := make(map[string]int)
+					var winner, other []time.Duration
+					for k := range 100 {
+						befall(t, fleet.Node(2))
+						time.Sleep(time.Second) // until both know
+						r := raceFor(t, fmt.Sprint("key", k), rivals)
+						l := r.requireOneWinner(t)
+						winners[l.Identity()]++
+						require.LessOrEqual(t, slices.Max(r.took), most)
+						winner, other = append(winner, slices.Min(r.took)), append(other, slices.Max(r.took))
+						finish(t, l.Release)
+					}
+					require.Len(t, winners, 2, "one of them is always first")
+					if what == "dead" {
+						slices.Sort(winner)
+						slices.Sort(other)
+						require.LessOrEqual(t, winner[50], 5*oneWay, "two round trips, and a moment")
+						require.LessOrEqual(t, other[50], 8*oneWay, "four round trips")
+					}
+				})
+			})
+		}
+	}
+}
+
+// Three at once on five nodes, of which none, one or two are dead, at different distances.
+func TestThreeRivals(t *testing.T) {
+	for dead := range 3 {
+		for _, oneWay := range distances {
+			t.Run(fmt.Sprintf("%d dead/%v", dead, oneWay), func(t *testing.T) {
+				bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+					var rivals []*redlock.Quorum
+					for i := range 3 {
+						far := slices.Repeat([]time.Duration{oneWay}, 5)
+						far[i] = oneWay / 10
+						rivals = append(rivals, open(t, fleet, distant(fleet, far...), redlock.WithIdentity(string(rune('a'+i)))))
+					}
+					for i := range dead {
+						require.NoError(t, fleet.Node(4-i).Kill())
+					}
+					for k := range 100 {
+						time.Sleep(time.Second)
+						r := raceFor(t, fmt.Sprint("key", k), rivals)
+						l := r.requireOneWinner(t)
+						require.LessOrEqual(t, slices.Max(r.took), 16*2*oneWay)
+						finish(t, l.Release)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Rivals that are each at other distances from each node, from a tenth of a millisecond to 25: in
+// each race somebody has the key in the end.
+func TestRivalsAtAnyDistance(t *testing.T) {
+	for _, test := range []struct{ nodes, dead, rivals int }{{3, 1, 2}, {3, 1, 4}, {5, 2, 3}, {5, 2, 8}} {
+		t.Run(fmt.Sprintf("%d of %d dead, %d rivals", test.dead, test.nodes, test.rivals), func(t *testing.T) {
+			for seed := range uint64(3) {
+				bubble(t, test.nodes, func(t *testing.T, fleet *redlocktest.Fleet) {
+					random := rand.New(rand.NewPCG(seed, 1))
+					var rivals []*redlock.Quorum
+					for range test.rivals {
+						far := make([]time.Duration, test.nodes)
+						for i := range far {
+							far[i] = time.Duration((1 + random.Float64()) * float64(100*time.Microsecond<<random.IntN(8)))
+						}
+						rivals = append(rivals, open(t, fleet, distant(fleet, far...)))
+					}
+					for i := range test.dead {
+						require.NoError(t, fleet.Node(i).Kill())
+					}
+					for k := range 20 {
+						time.Sleep(time.Second)
+						r := raceFor(t, fmt.Sprint("key", k), rivals)
+						won := 0
+						for _, l := range r.leases {
+							if l != nil {
+								won++
+								finish(t, l.Release)
+							}
+						}
+						require.Equal(t, 1, won, "%v", r.errs)
+					}
+				})
+			}
+		})
+	}
+}
+
+// A split vote with numbers: each is granted once, and nothing of the others is left in the
+// records.
+func TestTwoRivalsForANumber(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		const oneWay = 5 * time.Millisecond
+		rivals := []*redlock.Quorum{
+			open(t, fleet, distant(fleet, oneWay/10, oneWay, oneWay), redlock.WithIdentity("a")),
+			open(t, fleet, distant(fleet, oneWay, oneWay/10, oneWay), redlock.WithIdentity("b")),
+		}
+		require.NoError(t, fleet.Node(2).Kill())
+		for n := int64(1); n <= 100; n++ {
+			time.Sleep(time.Second)
+			r := raceFor(t, "key", rivals, atMostOnce(n))
+			l := r.requireOneWinner(t)
+			require.Equal(t, n, l.Sequence())
+			require.Equal(t, 1, l.Attempt())
+			require.Equal(t, n-1, l.Previous().Granted)
+			for _, err := range r.errs {
+				if held := new(redlock.HeldError); errors.As(err, &held) {
+					require.Equal(t, n, held.Sequence)
+				}
+			}
+			finish(t, l.Complete)
+			sequence, err := rivals[n%2].Sequence(t.Context(), "key")
+			require.NoError(t, err)
+			require.Equal(t, n, sequence.Granted)
+			require.Equal(t, n, sequence.Completed)
+			require.Equal(t, 1, sequence.Attempts)
+		}
+	})
+}
+
+// squat gives a key to an owner value that ranks behind all others, or before them, and is never
+// released.
+func squat(t *testing.T, n *redlocktest.Node, random string) {
+	t.Helper()
+	set(t, n, "tenure:{key}", "squatter/"+strings.Repeat(random, 22))
+}
+
+func unsquat(n *redlocktest.Node) { n.FlushAll() }
+
+// A rival that died in the middle leaves votes behind until they expire. Two others find one of
+// them among the rest.
+func TestRivalsBesideOneThatDied(t *testing.T) {
+	for _, random := range []string{"-", "z"} {
+		t.Run(random, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				const oneWay = 5 * time.Millisecond
+				rivals := []*redlock.Quorum{
+					open(t, fleet, distant(fleet, oneWay, oneWay/10, oneWay), redlock.WithIdentity("a")),
+					open(t, fleet, distant(fleet, oneWay, oneWay, oneWay/10), redlock.WithIdentity("b")),
+				}
+				squat(t, fleet.Node(0), random)
+				for range 100 {
+					time.Sleep(time.Second)
+					r := raceFor(t, "key", rivals)
+					l := r.requireOneWinner(t)
+					require.LessOrEqual(t, slices.Max(r.took), 32*2*oneWay)
+					finish(t, l.Release)
+				}
+			})
+		})
+	}
+}
+
+// With a dead node beside it, what a rival left behind may be a holder's: it is reported as one
+// until it has gone.
+func TestOneThatDiedBesideADeadNodeIsAHolder(t *testing.T) {
+	for _, random := range []string{"-", "z"} {
+		t.Run(random, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				const oneWay = 5 * time.Millisecond
+				q := open(t, fleet, distant(fleet, oneWay, oneWay, oneWay))
+				require.NoError(t, fleet.Node(2).Kill())
+				squat(t, fleet.Node(1), random)
+				time.Sleep(time.Second)
+				start := time.Now()
+				_, err := q.TryAcquire(t.Context(), "key")
+				var held *redlock.HeldError
+				require.ErrorAs(t, err, &held)
+				require.Equal(t, "squatter", held.Holder.Identity)
+				require.Equal(t, 1, held.Holder.Nodes)
+				require.LessOrEqual(t, time.Since(start), 20*2*oneWay)
+				time.Sleep(time.Second)
+				_, there := fleet.Node(0).Get("tenure:{key}")
+				require.False(t, there, "what the attempt was granted was not taken back")
+				unsquat(fleet.Node(1))
+				acquire(t, q)
+			})
+		})
+	}
+}
+
+// standoff has two owners who died keep a node each of three, so that nobody can have a quorum.
+func standoff(t *testing.T, fleet *redlocktest.Fleet) {
+	t.Helper()
+	squat(t, fleet.Node(1), "-")
+	set(t, fleet.Node(2), "tenure:{key}", "other/"+strings.Repeat("z", 22))
+}
+
+// A vote that stays split is reported as that. Nothing is left behind, and nobody is said to hold
+// the key.
+func TestAVoteThatStaysSplit(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		const oneWay = 5 * time.Millisecond
+		q := open(t, fleet, distant(fleet, oneWay, oneWay, oneWay))
+		standoff(t, fleet)
+		start := time.Now()
+		_, err := q.TryAcquire(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrSplit)
+		require.NotErrorIs(t, err, redlock.ErrHeld)
+		var split *redlock.SplitError
+		require.ErrorAs(t, err, &split)
+		require.Equal(t, 8, split.Rounds)
+		require.Equal(t, redlock.Holder{Key: "key", Identity: "squatter", Nodes: 1}, split.Rival)
+		require.LessOrEqual(t, time.Since(start), 90*2*oneWay)
+		time.Sleep(time.Second)
+		_, there := fleet.Node(0).Get("tenure:{key}")
+		require.False(t, there, "what the attempt was granted was not taken back")
+	})
+}
+
+// Acquire waits on.
+func TestWaitersOutliveASplitVote(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		standoff(t, fleet)
+		for patience := 100 * time.Millisecond; patience < 3*ttl; patience *= 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			_, err := q.Acquire(ctx, "key")
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		time.AfterFunc(10*time.Second, func() { unsquat(fleet.Node(2)) })
+		start := time.Now()
+		_, err := q.Acquire(t.Context(), "key")
+		require.NoError(t, err)
+		require.WithinRange(t, time.Now(), start.Add(10*time.Second), start.Add(11*time.Second))
+	})
+}
+
+// The keys of a lease that was granted by its third round live since the first on one of its nodes,
+// and so long lasts the lease.
+func TestALeaseOfSeveralRoundsCountsFromTheFirst(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		require.NoError(t, fleet.Node(2).Kill())
+		time.Sleep(time.Second)
+		squat(t, fleet.Node(1), "z")
+		for i := range 2 {
+			fleet.Node(i).SetDelay(100 * time.Millisecond)
+		}
+		start := time.Now()
+		time.AfterFunc(250*time.Millisecond, func() { unsquat(fleet.Node(1)) })
+		l := acquire(t, q, redlock.WithMinHold(time.Second))
+		// The rounds begin after 0, 100 + 25 and 225 + 50 ms.
+		require.Equal(t, 375*time.Millisecond, time.Since(start))
+		require.Equal(t, start.Add(validity), l.Deadline())
+		time.Sleep(ttl)
+		require.NoError(t, l.Err(), "it is extended")
+		for i := range 2 {
+			fleet.Node(i).SetDelay(0)
+		}
+		time.Sleep(200 * time.Millisecond) // no extension is on its way that the release has to wait for
+		require.NoError(t, l.Release(t.Context()))
+	})
+}
+
+// A minimum hold counts from the round that brought the lease.
+func TestAMinimumHoldCountsFromTheLastRound(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		require.NoError(t, fleet.Node(2).Kill())
+		time.Sleep(time.Second)
+		squat(t, fleet.Node(1), "z")
+		for i := range 2 {
+			fleet.Node(i).SetDelay(100 * time.Millisecond)
+		}
+		start := time.Now()
+		time.AfterFunc(250*time.Millisecond, func() { unsquat(fleet.Node(1)) })
+		l := acquire(t, q, redlock.WithMinHold(time.Second))
+		require.NoError(t, l.Release(t.Context()))
+		third := start.Add(275 * time.Millisecond)
+		time.Sleep(time.Until(third.Add(time.Second - 10*time.Millisecond)))
+		for i := range 2 {
+			_, held := fleet.Node(i).Get("tenure:{key}")
+			require.True(t, held, "node %d", i)
+		}
+		time.Sleep(time.Second)
+		_, held := fleet.Node(0).Get("tenure:{key}")
+		require.False(t, held)
+	})
+}
+
+// A grant that comes when less than half of the TTL is left since the first round is no lease.
+func TestACandidateDoesNotStayBeyondHalfOfTheTTL(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet, redlock.WithNodeTimeout(ttl/4))
+		squat(t, fleet.Node(1), "z")
+		require.NoError(t, fleet.Node(2).Kill())
+		time.Sleep(time.Second)
+		for i := range 2 {
+			fleet.Node(i).SetDelay(600 * time.Millisecond)
+		}
+		// The second round ends after 600 + 150 + 600 ms. A third would end after 300 + 600 more.
+		done := make(chan error)
+		go func() {
+			_, err := q.TryAcquire(t.Context(), "key")
+			done <- err
+		}()
+		began := make(map[string]time.Time)
+		var longest time.Duration
+		for watching := true; watching; {
+			select {
+			case err := <-done:
+				require.Error(t, err)
+				watching = false
+			case <-time.After(10 * time.Millisecond):
+				if owner, there := fleet.Node(0).Get("tenure:{key}"); there {
+					if began[owner].IsZero() {
+						began[owner] = time.Now()
+					}
+					longest = max(longest, time.Since(began[owner]))
+				}
+			}
+		}
+		require.Greater(t, longest, 1300*time.Millisecond, "it never stayed")
+		require.LessOrEqual(t, longest, ttl/2)
+	})
+}
+
+// An answer to an earlier round that comes when the candidate has gone on is not taken back: its
+// node has granted the lease.
+func TestALateGrantOfAnEarlierRoundStays(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		squat(t, fleet.Node(3), "z")
+		squat(t, fleet.Node(4), "z")
+		fleet.Node(2).SetDelay(ttl / 8)
+		time.AfterFunc(ttl/20+time.Microsecond, func() { unsquat(fleet.Node(3)) })
+		start := time.Now()
+		l := acquire(t, q, redlock.WithoutAutoExtend())
+		require.Less(t, time.Since(start), ttl/8)
+		time.Sleep(ttl - 100*time.Millisecond - time.Since(start))
+		owner, _ := fleet.Node(0).Get("tenure:{key}")
+		for i := range 4 {
+			now, there := fleet.Node(i).Get("tenure:{key}")
+			require.True(t, there, "node %d", i)
+			require.Equal(t, owner, now)
+		}
+		require.NoError(t, l.Release(t.Context()))
+	})
+}
+
+// A node granted the first round, and answers when the candidate has given up. Its later requests
+// to that node have not been sent.
+func TestACandidateTakesBackWhatAnEarlierRoundWasGranted(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		squat(t, fleet.Node(3), "z")
+		squat(t, fleet.Node(4), "z")
+		fleet.Node(2).SetDelay(300 * time.Millisecond)
+		start := time.Now()
+		_, err := q.TryAcquire(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrHeld)
+		require.Less(t, time.Since(start), 300*time.Millisecond)
+		_, there := fleet.Node(2).Get("tenure:{key}")
+		require.True(t, there, "it has not granted the key, so this tests nothing")
+		time.Sleep(ttl / 4)
+		for i := range 3 {
+			_, there := fleet.Node(i).Get("tenure:{key}")
+			require.False(t, there, "node %d", i)
+		}
+	})
+}
+
+// A candidate that stays and is given up leaves nothing, neither what it was granted nor what is
+// under way.
+func TestACandidateThatIsGivenUp(t *testing.T) {
+	for _, close := range []bool{false, true} {
+		for _, after := range []time.Duration{90, 110, 190, 250, 300} {
+			t.Run(fmt.Sprintf("%v/%d", close, after), func(t *testing.T) {
+				bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+					q := open(t, fleet)
+					squat(t, fleet.Node(1), "z")
+					require.NoError(t, fleet.Node(2).Kill())
+					time.Sleep(time.Second)
+					for i := range 2 {
+						fleet.Node(i).SetDelay(100 * time.Millisecond)
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), after*time.Millisecond)
+					defer cancel()
+					want := context.DeadlineExceeded
+					if close {
+						ctx, want = t.Context(), redlock.ErrClosed
+						time.AfterFunc(after*time.Millisecond, func() { _ = q.Close() })
+						// What has come by then is answered.
+						unsquat(fleet.Node(1))
+						squat(t, fleet.Node(1), "z")
+					}
+					_, err := q.TryAcquire(ctx, "key")
+					if close {
+						require.Error(t, err)
+					} else {
+						require.ErrorIs(t, err, want)
+					}
+					time.Sleep(time.Second)
+					for i := range 2 {
+						owner, there := fleet.Node(i).Get("tenure:{key}")
+						require.True(t, !there || strings.HasPrefix(owner, "squatter/"), "node %d", i)
+					}
+				})
+			})
+		}
+	}
+}
