@@ -122,6 +122,11 @@ func TestOutcomesOfAcquisitions(t *testing.T) {
 			freeze(t, fleet, 0, 1, 2)
 			t.Cleanup(func() { thaw(t, fleet, 0, 1, 2) })
 		}},
+		{"failed", "split", true, func(t *testing.T, fleet *redlocktest.Fleet, _ *redlock.Quorum) {
+			for i := range 4 { // two have two nodes each, and do not get another one
+				set(t, fleet.Node(i), "tenure:{orders}", []string{"a", "b"}[i%2]+"/0123456789012345678901")
+			}
+		}},
 		{"failed", "no_quorum", true, func(t *testing.T, fleet *redlocktest.Fleet, _ *redlock.Quorum) {
 			for i := range 3 {
 				require.NoError(t, fleet.Node(i).Kill())
@@ -267,7 +272,7 @@ func TestNoSpanHasEventsOrIsOk(t *testing.T) {
 			}
 		}
 		require.Equal(t, []string{"tenure.election.campaign", "tenure.job.run", "tenure.lease.acquire", "tenure.lease.extend", "tenure.lease.release",
-			"tenure.node.acquire", "tenure.node.agree", "tenure.node.extend", "tenure.node.release"}, sorted(names))
+			"tenure.node.acquire", "tenure.node.agree", "tenure.node.extend", "tenure.node.recall", "tenure.node.release", "tenure.node.restore"}, sorted(names))
 		require.Len(t, tel.recorder.Started(), len(tel.recorder.Ended()), "every span has its end")
 	})
 }

@@ -1,7 +1,7 @@
 // Package tenureotel traces and measures leases, elections and jobs with OpenTelemetry.
 //
 //	tel, err := tenureotel.New()
-//	q, err := redlock.Open(urls, redlock.WithTracer(tel))
+//	q, err := redlock.Open(urls, redlock.WithPrefix("billing"), redlock.WithTracer(tel))
 //	s, err := scheduler.New(q, scheduler.WithTracer(tel))          // the scheduler, and the election of WithElection
 //	e, err := elector.New(q, "poller", elector.WithTracer(tel))    // an election of its own
 //	g, err := gocron.NewScheduler(tel.SchedulerOptions()...)       // a bare gocron scheduler

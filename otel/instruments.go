@@ -30,7 +30,9 @@ type instruments struct {
 	handoverDuration metric.Float64Histogram
 	jobDuration      metric.Float64Histogram
 	jobDelay         metric.Float64Histogram
+	jobConflict      metric.Int64Counter
 	jobSkipped       metric.Int64Counter
+	jobBacklog       metric.Int64Gauge
 }
 
 func newInstruments(m metric.Meter) (*instruments, error) {
@@ -76,11 +78,16 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 			"How long runs took, by how they ended.", holdBounds),
 		jobDelay: seconds("tenure.job.start.delay",
 			"How late runs began.", holdBounds),
+		jobConflict: counter("tenure.job.conflict", "{tick}",
+			"Ticks that another replica was granted which runs a job of this name in another way."),
 		jobSkipped: counter("tenure.job.skipped", "{run}",
 			"Ticks that this replica did not run."),
 	}
 	var err error
 	i.held, err = m.Int64UpDownCounter("tenure.lease.held", metric.WithUnit("{lease}"), metric.WithDescription("Leases that this process holds."))
+	errs = append(errs, err)
+	i.jobBacklog, err = m.Int64Gauge("tenure.job.backlog", metric.WithUnit("{tick}"),
+		metric.WithDescription("Ticks that are due and were not run, and that this replica is still to run."))
 	errs = append(errs, err)
 	i.leaseExpiry, err = m.Float64ObservableGauge("tenure.election.lease.expiry", metric.WithUnit("s"),
 		metric.WithDescription("Unix time until which this replica leads unless its lease is extended; 0 while it does not lead."))

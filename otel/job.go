@@ -19,6 +19,7 @@ import (
 type job struct {
 	attributes []attribute.KeyValue
 	record     []metric.RecordOption
+	add        []metric.AddOption
 	took       measurements
 	skipped    map[scheduler.Reason][]metric.AddOption
 	own        atomic.Bool // a scheduler.Scheduler's, which tells more than gocron's monitors
@@ -29,7 +30,7 @@ const skipMonitored = scheduler.Reason("skipped")
 
 // skipReasons are the values of reason that tenure.job.skipped of a Scheduler's job can have.
 var skipReasons = []scheduler.Reason{scheduler.SkipHeld, scheduler.SkipDone, scheduler.SkipOverlap, scheduler.SkipNotLeader, scheduler.SkipQuarantined,
-	scheduler.SkipNoQuorum, scheduler.SkipTimeout, scheduler.SkipSuperseded, scheduler.SkipMissed, scheduler.SkipStopped, scheduler.SkipOther}
+	scheduler.SkipNoQuorum, scheduler.SkipTimeout, scheduler.SkipSplit, scheduler.SkipSuperseded, scheduler.SkipMissed, scheduler.SkipStopped, scheduler.SkipOther}
 
 func (i *Instrumentation) job(name string) *job {
 	return i.jobs.get(name)
@@ -40,6 +41,7 @@ func (i *Instrumentation) newJob(name string) *job {
 	j := &job{
 		attributes: attributes,
 		record:     []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(attributes...))},
+		add:        []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(attributes...))},
 		took:       measurements{base: attributes},
 		skipped:    make(map[scheduler.Reason][]metric.AddOption),
 	}
@@ -62,6 +64,8 @@ func (i *Instrumentation) TraceJob(_ context.Context, data scheduler.TraceJobDat
 	j := i.job(data.Job)
 	j.own.Store(true)
 	i.announce(j, skipReasons...)
+	i.jobBacklog.Record(context.Background(), 0, j.record...)
+	i.jobConflict.Add(context.Background(), 0, j.add...)
 	if data.Election != "" {
 		i.election(data.Election)
 	}
@@ -135,4 +139,16 @@ func (i *Instrumentation) TraceSkip(ctx context.Context, data scheduler.TraceSki
 		return
 	}
 	i.jobSkipped.Add(ctx, 1, i.job(data.Skip.Job).skipped[data.Skip.Reason]...)
+}
+
+// TraceBacklog implements scheduler.BacklogTracer.
+func (i *Instrumentation) TraceBacklog(ctx context.Context, data scheduler.TraceBacklogData) {
+	i.jobBacklog.Record(ctx, int64(data.Ticks), i.job(data.Job).record...)
+}
+
+// TraceConflict implements scheduler.ConflictTracer.
+func (i *Instrumentation) TraceConflict(ctx context.Context, data scheduler.TraceConflictData) {
+	if i.jobConflict.Enabled(ctx) {
+		i.jobConflict.Add(ctx, 1, i.job(data.Conflict.Job).add...)
+	}
 }

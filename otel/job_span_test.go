@@ -163,3 +163,14 @@ func TestSkipsAreCountedOnce(t *testing.T) {
 		require.EqualValues(t, 1, tel.value(t, "tenure.job.skipped", "reason", "superseded"))
 	})
 }
+
+// A job that another replica runs in another way is counted as long as it does, from zero.
+func TestConflictsOfJobs(t *testing.T) {
+	tel := newTelemetry(t)
+	tel.TraceJob(t.Context(), scheduler.TraceJobData{Job: "report"})
+	require.EqualValues(t, 0, tel.value(t, "tenure.job.conflict", "job.name", "report"))
+	for range 2 {
+		tel.TraceConflict(t.Context(), scheduler.TraceConflictData{Conflict: scheduler.Conflict{Job: "report", Other: "another"}})
+	}
+	require.EqualValues(t, 2, tel.value(t, "tenure.job.conflict", "job.name", "report"))
+}

@@ -24,7 +24,7 @@ func zero(t *testing.T, tel *telemetry, name, key string, values []string, with 
 var (
 	lossReasons = []string{"closed", "deadline", "max_hold", "refused"}
 	ends        = []string{"closed", "deadline", "drain_timeout", "failed", "max_hold", "refused", "resigned", "returned", "shutdown"}
-	skips       = []string{"done", "held", "missed", "no_quorum", "not_leader", "other", "overlap", "quarantined", "stopped", "superseded", "timeout"}
+	skips       = []string{"done", "held", "missed", "no_quorum", "not_leader", "other", "overlap", "quarantined", "split", "stopped", "superseded", "timeout"}
 )
 
 func TestCountersOfALeaseBeginAtZero(t *testing.T) {

@@ -14,18 +14,19 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// Only ratios between benchmarks of one run mean anything. How benchstat shows each beside its floor is said in
-// redlock/bench_test.go.
+// Only ratios between benchmarks of one run mean anything. How benchstat shows each beside its
+// floor is said in redlock/bench_test.go.
 
-// benchFleet is five servers on which the restart gate lets votes count. A floor gets the same: the clocks of such servers
-// are a little slower to read.
+// benchFleet is five servers on which the restart gate lets votes count. A floor gets the same: the
+// clocks of such servers are a little slower to read.
 func benchFleet(b *testing.B) *valkeytest.Fleet {
 	b.Helper()
 	return valkeytest.Start(b, 5, valkeytest.WithAge(time.Hour))
 }
 
-// BenchmarkLocker is what gocron does to a Locker for one run: Lock and Unlock. Each is of another job, because the Locker
-// keeps a job locked for a minimum hold of 2 s, on purpose: Unlock shortens the life of the key to the rest of that.
+// BenchmarkLocker is what gocron does to a Locker for one run: Lock and Unlock. Each is of another
+// job, because the Locker keeps a job locked for a minimum hold of 2 s, on purpose: Unlock shortens
+// the life of the key to the rest of that.
 func BenchmarkLocker(b *testing.B) {
 	q, err := redlock.Open(benchFleet(b).URLs(), redlock.WithLogger(silent))
 	require.NoError(b, err)
@@ -47,10 +48,11 @@ func BenchmarkLocker(b *testing.B) {
 	}
 }
 
-// BenchmarkLockerFloor does the least that such a lock can do with valkey-go: a goroutine a node, SET NX PX, the quorum-th
-// reply, then PEXPIRE to the minimum hold likewise. It leaves behind what the Locker leaves, but for the counters of
-// tokens. It has no owner to compare, does not look whether a key was granted, has no token, gate, timeout or order, and
-// nothing that would extend the key while a job runs.
+// BenchmarkLockerFloor does the least that such a lock can do with valkey-go: a goroutine a node,
+// SET NX PX, the quorum-th reply, then PEXPIRE to the minimum hold likewise. It leaves behind what
+// the Locker leaves, but for the counters of tokens. It has no owner to compare, does not look
+// whether a key was granted, has no token, gate, timeout or order, and nothing that would extend
+// the key while a job runs.
 func BenchmarkLockerFloor(b *testing.B) {
 	f, err := floor.Open(benchFleet(b).URLs())
 	require.NoError(b, err)

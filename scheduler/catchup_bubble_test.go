@@ -11,6 +11,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
@@ -30,8 +31,8 @@ func (c *cluster) thaw(nodes ...int) {
 	}
 }
 
-// until sleeps to a moment after the epoch of the bubble's clock, midnight UTC, of the first of January 2000, and until nothing is left to
-// be done then.
+// until sleeps to a moment after the epoch of the bubble's clock, midnight UTC, of the first of
+// January 2000, and until nothing is left to be done then.
 func until(d time.Duration) {
 	time.Sleep(time.Until(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(d)))
 	synctest.Wait()
@@ -114,7 +115,8 @@ func TestCatchUpAfterAllReplicasWereDown(t *testing.T) {
 	}
 }
 
-// A run that is cut short is run again only at least once, by whoever is there, as soon as its lease has run out.
+// A run that is cut short is run again only at least once, by whoever is there, as soon as its
+// lease has run out.
 func TestCatchUpAfterACrashInTheMiddleOfARun(t *testing.T) {
 	for _, mode := range []struct {
 		name string
@@ -240,7 +242,8 @@ func TestRollingRestart(t *testing.T) {
 				}
 				for round := range 4 {
 					for i := range replicas {
-						// at another moment of the second each time, also right at a tick, and in the middle of a run
+						// at another moment of the second each time, also right at a tick, and in
+						// the middle of a run
 						time.Sleep(2*time.Second + time.Duration(37*(3*round+i))*time.Millisecond)
 						require.NoError(t, replicas[i].Shutdown())
 						replicas[i] = start(i)
@@ -299,7 +302,8 @@ func TestRunHearsOfALoss(t *testing.T) {
 	})
 }
 
-// Shutdown tells the run to end, and waits for it while the lease is extended; then the lease and the leadership are free at once.
+// Shutdown gives up the leadership, tells the run to end, and waits for it while its lease is
+// extended.
 func TestShutdownInOrder(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		r := c.replica(scheduler.WithElection("jobs"))
@@ -315,7 +319,7 @@ func TestShutdownInOrder(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, r.Shutdown())
 		require.Equal(t, 2*ttl, time.Since(began).Round(time.Second))
-		require.Equal(t, []error{nil, nil}, states, "the lease and the leadership are kept until the run is over")
+		require.Equal(t, []error{nil, elector.ErrNotLeader}, states, "the lease is kept until the run is over, and the leadership is not")
 		synctest.Wait()
 		for i := range 5 {
 			for _, key := range []string{"tenure:{job/job}", "tenure:{election/jobs}"} {

@@ -16,9 +16,15 @@ import (
 const (
 	// DefaultStopTimeout is gocron's own.
 	DefaultStopTimeout = 10 * time.Second
-	// HandoverGrace is how late a replica that has just become leader still runs a tick that it was no leader for, if nobody
-	// has run it: longer than clocks of machines that NTP keeps differ, and than a hand-over in order takes.
-	HandoverGrace = 2 * time.Second
+	// Grace is how late a tick is still run without WithCatchUp, if nobody has run it: by a replica
+	// that was not the leader when the tick came and has been elected since, or by one that could
+	// not reach a quorum. It is longer than the clocks of machines that NTP keeps differ, than a
+	// hand-over in order takes, and than a busy machine stands still. A later tick of the job ends
+	// it earlier.
+	Grace = 5 * time.Second
+	// MinInterval is the least time between two ticks of a job. A timer may fire a little before
+	// its tick by the clock, and ticks that are half as far apart would be taken for one.
+	MinInterval = 2 * tickTolerance
 	// MaxCatchUp bounds how many missed ticks of a job are run after each other. The newest are.
 	MaxCatchUp = 1000
 	// minKeep is the least time for which the nodes remember a job's last tick.
@@ -30,7 +36,8 @@ const (
 // Option configures a Scheduler.
 type Option interface{ apply(*config) error }
 
-// JobOption configures a job. Given to New it is the default of all jobs; for single ones there is Scheduler.With.
+// JobOption configures a job. Given to New it is the default of all jobs; for single ones there is
+// Scheduler.With.
 type JobOption interface {
 	Option
 	applyJob(*jobConfig) error
@@ -56,6 +63,7 @@ type config struct {
 	stopTimeout time.Duration
 	context     context.Context // whose values the jobs' contexts have
 	gocron      []gocron.SchedulerOption
+	global      []gocron.JobOption // go before those of each job
 	tracer      tracers
 }
 
@@ -90,7 +98,8 @@ func (c CatchUp) String() string {
 	}
 }
 
-// Overlap is what becomes of a tick that comes while an earlier run of the job goes on, on whatever replica.
+// Overlap is what becomes of a tick that comes while an earlier run of the job goes on, on whatever
+// replica.
 type Overlap int
 
 // The policies.
@@ -110,12 +119,16 @@ func (o Overlap) String() string {
 	}
 }
 
-// WithCatchUp has ticks run that nobody ran at their time, because too few nodes could be reached, no replica was up, there
-// was no leader, or (with WithDelivery(redlock.AtLeastOnce)) because the replica that ran one died. A tick that is older than window
-// is not run any more. Default CatchUpNone.
+// WithCatchUp has ticks run late that nobody ran at their time, because too few nodes could be
+// reached, no replica was up, there was no leader, the replica that had been granted one was
+// stopped before it began, or (with WithDelivery(redlock.AtLeastOnce)) because the replica that ran
+// one died. A tick that is older than window is not run any more; that of a duration job ages from
+// the end of its interval. Default CatchUpNone, with which a tick is run Grace late at most.
 //
-// The nodes remember the last tick of each job. If they know of none, because the job is new or their data was lost, nothing is
-// caught up. Ticks that were skipped because a run overlapped them (WithOverlap) were not missed.
+// The nodes remember the last tick of each job. If they know of none, because the job is new or
+// their data was lost, nothing is caught up. Ticks that a run overlapped (WithOverlap) were not
+// missed: those that came no later after the run's own tick than the run took. A run that begins
+// late overlaps no others, so a job whose task takes longer than its interval catches up as well.
 func WithCatchUp(window time.Duration, policy CatchUp) JobOption {
 	return jobOption(func(c *jobConfig) error {
 		switch {
@@ -129,9 +142,10 @@ func WithCatchUp(window time.Duration, policy CatchUp) JobOption {
 	})
 }
 
-// WithDelivery tells whether a tick whose run was cut short, by the death of its replica, the loss of its lease, or a panic, is run
-// again: redlock.AtMostOnce, which is the default, or redlock.AtLeastOnce, which needs WithCatchUp. A run that returns,
-// with an error or without, is complete.
+// WithDelivery tells whether a tick whose run was cut short, by the death of its replica, the loss
+// of its lease, or a panic, is run again: redlock.AtMostOnce, which is the default, or
+// redlock.AtLeastOnce, which needs WithCatchUp. A run that returns, with an error or without, is
+// complete.
 func WithDelivery(d redlock.Delivery) JobOption {
 	return jobOption(func(c *jobConfig) error {
 		if d != redlock.AtMostOnce && d != redlock.AtLeastOnce {
@@ -142,7 +156,10 @@ func WithDelivery(d redlock.Delivery) JobOption {
 	})
 }
 
-// WithOverlap sets what becomes of a tick that comes while an earlier run of the job goes on. Default OverlapSkip.
+// WithOverlap sets what becomes of a tick that comes while an earlier run of the job goes on.
+// Default OverlapSkip. A job that is given gocron.WithSingletonMode has OverlapSkip for
+// gocron.LimitModeReschedule and OverlapQueue for gocron.LimitModeWait, whatever else is set: runs
+// exclude each other on all replicas in any case.
 func WithOverlap(o Overlap) JobOption {
 	return jobOption(func(c *jobConfig) error {
 		if o != OverlapSkip && o != OverlapQueue {
@@ -161,11 +178,12 @@ func (c *jobConfig) check() error {
 	return nil
 }
 
-// WithElection makes the replicas of the Scheduler elect a leader, which alone runs jobs as long as it leads. Each run still has a
-// lease of its own, and no tick is run twice across a hand-over. Without this option every replica tries to run every tick,
-// and they share the work.
+// WithElection makes the replicas of the Scheduler elect a leader, which alone runs jobs as long as
+// it leads. Each run still has a lease of its own, and no tick is run twice across a hand-over.
+// Without this option every replica tries to run every tick, and they share the work.
 //
-// The options are those of elector.New. Its drain timeout is the Scheduler's stop timeout unless they say otherwise.
+// The options are those of elector.New. Its drain timeout is the Scheduler's stop timeout unless
+// they say otherwise.
 func WithElection(name string, opts ...elector.Option) Option {
 	return option(func(c *config) error {
 		if name == "" {
@@ -176,7 +194,8 @@ func WithElection(name string, opts ...elector.Option) Option {
 	})
 }
 
-// WithClock sets the clock that ticks are timed by. Default: the real one. Leases go by real time whatever the clock says.
+// WithClock sets the clock that ticks are timed by. Default: the real one. Leases go by real time
+// whatever the clock says.
 func WithClock(clock clockwork.Clock) Option {
 	return option(func(c *config) error {
 		if clock == nil {
@@ -187,7 +206,11 @@ func WithClock(clock clockwork.Clock) Option {
 	})
 }
 
-// WithLocation sets the time zone of schedules. Default time.Local. It has to be the same on every replica.
+// WithLocation sets the time zone of schedules. It has to be the same on every replica: "02:30" in
+// two zones are two ticks. Default time.UTC, which is the same everywhere without a setting, and
+// has no days on which clocks are changed. gocron's default is time.Local, which is what each
+// machine's TZ says: give time.Local if that is meant. A crontab can name a zone of its own:
+// CRON_TZ=Europe/Berlin.
 func WithLocation(location *time.Location) Option {
 	return option(func(c *config) error {
 		if location == nil {
@@ -209,7 +232,8 @@ func WithStopTimeout(d time.Duration) Option {
 	})
 }
 
-// WithContext sets a context whose values the jobs' contexts have. Its end changes nothing: gocron would drop the jobs for good.
+// WithContext sets a context whose values the jobs' contexts have. Its end changes nothing: gocron
+// would drop the jobs for good.
 func WithContext(ctx context.Context) Option {
 	return option(func(c *config) error {
 		if ctx == nil {
@@ -220,8 +244,9 @@ func WithContext(ctx context.Context) Option {
 	})
 }
 
-// WithGocron passes options on to gocron.NewScheduler: monitors, a logger, a limit of concurrent jobs. Those that this package has
-// to set itself are refused, and the error names what to use instead.
+// WithGocron passes options on to gocron.NewScheduler: monitors, a logger, a limit of concurrent
+// jobs. Those that this package has to set itself are refused, and the error names what to use
+// instead.
 func WithGocron(opts ...gocron.SchedulerOption) Option {
 	return option(func(c *config) error {
 		for i, o := range opts {
@@ -234,11 +259,26 @@ func WithGocron(opts ...gocron.SchedulerOption) Option {
 	})
 }
 
+// WithGlobalJobOptions sets options of gocron that all jobs have, such as event listeners or tags.
+// Those given to NewJob win. They are looked at as if they were given to NewJob, which refuses
+// those that do not fit.
+func WithGlobalJobOptions(opts ...gocron.JobOption) Option {
+	return option(func(c *config) error {
+		for i, o := range opts {
+			if o == nil {
+				return &OptionError{Option: "WithGlobalJobOptions", Reason: fmt.Sprintf("option %d is nil", i)}
+			}
+		}
+		c.global = append(c.global, opts...)
+		return nil
+	})
+}
+
 func newConfig(opts []Option) (*config, error) {
 	c := &config{
 		commonConfig: defaultCommonConfig(),
 		clock:        clockwork.NewRealClock(),
-		location:     time.Local,
+		location:     time.UTC,
 		stopTimeout:  DefaultStopTimeout,
 		context:      context.Background(),
 	}

@@ -1,15 +1,22 @@
-// Package scheduler makes gocron (https://github.com/go-co-op/gocron) run a job on one replica at a time, with
-// leases over a quorum of Valkey nodes (package redlock).
+// Package scheduler makes gocron (https://github.com/go-co-op/gocron) run a job on one replica at a
+// time, with leases over a quorum of Valkey nodes (package redlock).
 //
-// There are two ways. A [Scheduler] is a gocron.Scheduler for a service with several replicas: each tick of a job is run once, by one of
-// them, no run is joined by the job's next one, ticks that nobody ran are run late if that is wanted, and a task hears when its lease is
-// lost and knows its tick and its fencing token. docs/scheduling.md says what gocron's schedules and options mean with it.
+// There are two ways. A [Scheduler] is a gocron.Scheduler for a service with several replicas: each
+// tick of a job is run once, by one of them, no run is joined by the job's next one, ticks that
+// nobody ran are run late if that is wanted, and a task hears when its lease is lost and knows its
+// tick and its fencing token. docs/scheduling.md says what gocron's schedules and options mean with
+// it.
 //
+//	q, err := redlock.Open([]string{"valkey://a", "valkey://b", "valkey://c"}, redlock.WithPrefix("billing"))
+//	...
 //	s, err := scheduler.New(q, scheduler.WithCatchUp(time.Hour, scheduler.CatchUpLatest))
 //	...
 //	_, err = s.NewJob(gocron.CronJob("0 3 * * *", false), scheduler.NewTask(report), gocron.WithName("nightly-report"))
 //	...
 //	s.Start()
+//
+// A job is known by its name, under the Quorum's prefix. Two services that share nodes need a
+// prefix each, or their jobs of one name take each other's ticks; see [Conflict].
 //
 // A [Locker] locks the jobs of a gocron scheduler of your own. The rest of this page is about it.
 //
@@ -18,7 +25,7 @@
 // A Locker is a drop-in for gocron.WithDistributedLocker, for all jobs of a scheduler, and for
 // gocron.WithDistributedJobLocker, for one job:
 //
-//	q, err := redlock.Open([]string{"valkey://a", "valkey://b", "valkey://c"})
+//	q, err := redlock.Open([]string{"valkey://a", "valkey://b", "valkey://c"}, redlock.WithPrefix("billing"))
 //	...
 //	locker, err := scheduler.NewLocker(q)
 //	...
@@ -26,24 +33,27 @@
 //	...
 //	_, err = s.NewJob(gocron.CronJob("0 3 * * *", false), gocron.NewTask(report), gocron.WithName("nightly-report"))
 //
-// When a job is due, every replica tries once to acquire the job's lease. One gets it and runs the job; the others
-// skip the tick, which is no failure. While the job runs its lease is extended, so a job may take longer than the TTL,
-// and no replica starts it a second time, the same one included.
+// When a job is due, every replica tries once to acquire the job's lease. One gets it and runs the
+// job; the others skip the tick, which is no failure. While the job runs its lease is extended, so
+// a job may take longer than the TTL, and no replica starts it a second time, the same one
+// included.
 //
 // # The minimum hold
 //
-// Replicas do not tick at the same instant. Their clocks differ, by well under a second where NTP keeps them, and a
-// busy process is late. A job that is done before the slowest replica has tried would free its lease, and that
-// replica would run the same tick again: three replicas whose job took no time ran five ticks fifteen times.
-// Therefore the lease's key stays on the servers for a minimum time after it was acquired, see [WithMinHold].
-// It has to obey:
+// Replicas do not tick at the same instant. Their clocks differ, by well under a second where NTP
+// keeps them, and a busy process is late. A job that is done before the slowest replica has tried
+// would free its lease, and that replica would run the same tick again: three replicas whose job
+// took no time ran five ticks fifteen times. Therefore the lease's key stays on the servers for a
+// minimum time after it was acquired, see [WithMinHold]. It has to obey:
 //
 //	clock difference between replicas  <  MINIMUM HOLD  <  shortest interval of any job
 //
-// THE DEFAULT OF 2 s IS TOO LONG FOR A JOB THAT RUNS EVERY SECOND OR TWO: its next tick falls into the hold and is
-// refused on every replica, so such a job runs only every second or third tick. A locker cannot know the interval;
-// it is for you to set. Leave the clock difference as room at the upper end too, because the next tick may be that
-// of a replica whose clock is ahead.
+// THE DEFAULT OF 2 s IS TOO LONG FOR A JOB THAT RUNS EVERY SECOND OR TWO: its next tick falls into
+// the hold and is refused on every replica, so such a job runs only every second or third tick. A
+// locker is not told the interval: it is for you to set. When a job's ticks follow each other
+// faster than the minimum hold and one is refused, the Locker logs a warning, once for the job.
+// Leave the clock difference as room at the upper end too, because the next tick may be that of a
+// replica whose clock is ahead; no warning tells you of that.
 //
 // # What it does not do
 //
@@ -55,22 +65,26 @@
 //     does the crash of a replica free its jobs: their ticks are refused until the lease's TTL has run out.
 //   - It does not compare ticks, only times. Jobs that do not tick together have nothing to agree on:
 //     gocron.DurationJob counts from the start of each replica unless gocron.WithStartAt aligns it, and a one-time job
-//     that is started on each replica at different times runs on each of them. gocron.CronJob ticks together.
+//     that is started on each replica at different times runs on each of them. gocron.CronJob ticks together if the
+//     zone is the same on all: gocron's is time.Local unless gocron.WithLocation says otherwise. On the days on which
+//     clocks are changed gocron decides by what each replica ran before.
 //
 // # Traps in gocron
 //
-// If a gocron scheduler has both an elector and a locker, gocron asks the elector only and NO JOB IS LOCKED, without
-// a word: set one of them, gocron.WithDistributedElector or gocron.WithDistributedLocker.
+// If a gocron scheduler has both an elector and a locker, gocron asks the elector only and NO JOB
+// IS LOCKED, without a word: set one of them, gocron.WithDistributedElector or
+// gocron.WithDistributedLocker.
 //
-// What is locked is the name of a job, and a job that was not named has that of its function. The compiler calls
-// anonymous functions "main.main.func1", all of those made in a loop alike, and numbers them anew when the code
-// around them changes, so that replicas of two builds lock different keys during a deploy. Two jobs of one name
-// exclude each other, which a Locker cannot see. Name every job with gocron.WithName, and no two alike. A Locker logs
-// a warning for a name that looks made by the compiler.
+// What is locked is the name of a job, and a job that was not named has that of its function. The
+// compiler calls anonymous functions "main.main.func1", all of those made in a loop alike, and
+// numbers them anew when the code around them changes, so that replicas of two builds lock
+// different keys during a deploy. Two jobs of one name exclude each other, which a Locker cannot
+// see. Name every job with gocron.WithName, and no two alike. A Locker logs a warning for a name
+// that looks made by the compiler.
 //
 // # Shutting down
 //
-// First gocron's Shutdown, which waits for running jobs and frees their leases, then redlock's Quorum.Close. If
-// Shutdown gives up on a job (gocron.WithStopTimeout), the job still runs: its lease is not released, and closing the
-// Quorum leaves the key to run out by itself.
+// First gocron's Shutdown, which waits for running jobs and frees their leases, then redlock's
+// Quorum.Close. If Shutdown gives up on a job (gocron.WithStopTimeout), the job still runs: its
+// lease is not released, and closing the Quorum leaves the key to run out by itself.
 package scheduler

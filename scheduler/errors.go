@@ -11,19 +11,20 @@ import (
 type OptionError struct {
 	Option string // the option or argument as written in code, such as "WithTTL"
 	Reason string // what is wrong with it and what would be right
-	Err    error  // redlock's own error when redlock refused it; may be nil
+	Err    error  // redlock's or gocron's own error when they refused it; may be nil
 }
 
 func (e *OptionError) Error() string { return "scheduler: " + e.Option + ": " + e.Reason }
 
-// Unwrap returns redlock's error, if any.
+// Unwrap returns redlock's or gocron's error, if any.
 func (e *OptionError) Unwrap() error { return e.Err }
 
 // ErrorType returns the stable value "invalid" for the error.type attribute of traces and metrics.
 func (e *OptionError) ErrorType() string { return "invalid" }
 
-// PanicError reports a panic below Locker.Lock or Lock.Unlock, in a tracer or a log handler for example. gocron does
-// not recover it, so it would end the process.
+// PanicError reports a panic: below Locker.Lock or Lock.Unlock, in a tracer or a log handler for
+// example, where gocron does not recover it, so that it would end the process; or, in the log, of a
+// task made by NewTask.
 type PanicError struct {
 	Job   string
 	Value any    // what was passed to panic
@@ -43,16 +44,16 @@ func (e *PanicError) Unwrap() error {
 // ErrorType returns the stable value "panic" for the error.type attribute of traces and metrics.
 func (e *PanicError) ErrorType() string { return "panic" }
 
-// recovered turns the value of a panic into a *PanicError and logs it. It is to be called by the deferred function
-// that recovered the value, while the stack is still there.
+// recovered turns the value of a panic into a *PanicError and logs it. It is to be called by the
+// deferred function that recovered the value, while the stack is still there.
 func recovered(ctx context.Context, logger *slog.Logger, job string, value any) *PanicError {
 	err := &PanicError{Job: job, Value: value, Stack: debug.Stack()}
-	err.log(ctx, logger)
+	err.log(ctx, logger, "scheduler: panic", "job", job)
 	return err
 }
 
 // log survives a panic of the logger, which may be what panicked before.
-func (e *PanicError) log(ctx context.Context, logger *slog.Logger) {
+func (e *PanicError) log(ctx context.Context, logger *slog.Logger, text string, attrs ...any) {
 	defer func() { _ = recover() }()
-	logger.ErrorContext(ctx, "scheduler: panic", "job", e.Job, "error.type", e.ErrorType(), "error", e, "stack", string(e.Stack))
+	logger.ErrorContext(ctx, text, append(attrs, "error.type", e.ErrorType(), "error", e, "stack", string(e.Stack))...)
 }

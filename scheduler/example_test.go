@@ -9,14 +9,15 @@ import (
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
 
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// openExample opens a Quorum on nodes inside this process. A service gives the URLs of its servers to redlock.Open
-// and needs nothing else.
+// openExample opens a Quorum on nodes inside this process. A service gives the URLs of its servers
+// to redlock.Open and needs nothing else.
 func openExample() (q *redlock.Quorum, closeAll func()) {
 	fleet, err := redlocktest.New(3)
 	if err != nil {
@@ -72,8 +73,8 @@ func ExampleNewLocker() {
 	// Output: ran once
 }
 
-// Lock is what gocron calls when a job is due; errors.Is tells why a tick was skipped, in gocron.AfterLockError
-// for example.
+// Lock is what gocron calls when a job is due; errors.Is tells why a tick was skipped, in
+// gocron.AfterLockError for example.
 func ExampleLocker_Lock() {
 	q, closeAll := openExample()
 	defer closeAll()
@@ -98,8 +99,8 @@ func ExampleLocker_Lock() {
 	// too few nodes answered: false
 }
 
-// A job that is done within the minimum hold leaves its lease to run out, so that a replica that ticks a little
-// later does not run the tick again.
+// A job that is done within the minimum hold leaves its lease to run out, so that a replica that
+// ticks a little later does not run the tick again.
 func ExampleLock_Unlock() {
 	q, closeAll := openExample()
 	defer closeAll()
@@ -138,7 +139,8 @@ func (l tokenLocker) Lock(ctx context.Context, name string) (gocron.Lock, error)
 	return lock, nil
 }
 
-// The lease has the fencing token that protects what the job writes, and a context that ends when the lease is lost.
+// The lease has the fencing token that protects what the job writes, and a context that ends when
+// the lease is lost.
 func ExampleLock_Lease() {
 	q, closeAll := openExample()
 	defer closeAll()
@@ -276,4 +278,21 @@ func ExampleOptionError() {
 	// Output:
 	// WithTryTimeout
 	// 1µs is below the minimum of 10ms
+}
+
+// gocron calls AfterLockError for every tick on each replica that does not run it. Most of the time
+// nothing is wrong.
+func ExampleSkipError_Expected() {
+	listener := func(_ uuid.UUID, name string, err error) {
+		var skip *scheduler.SkipError
+		if errors.As(err, &skip) && skip.Expected() {
+			return // another replica runs the tick, for example
+		}
+		fmt.Println("attention:", err)
+	}
+	_ = gocron.WithEventListeners(gocron.AfterLockError(listener)) // an option of NewJob, or of WithGlobalJobOptions
+
+	listener(uuid.New(), "report", &scheduler.SkipError{Job: "report", Reason: scheduler.SkipHeld, By: "replica-2"})
+	listener(uuid.New(), "report", &scheduler.SkipError{Job: "report", Reason: scheduler.SkipNoQuorum, Err: redlock.ErrNoQuorum})
+	// Output: attention: scheduler: job "report" is skipped: no_quorum: redlock: no quorum of nodes
 }

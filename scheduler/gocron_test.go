@@ -24,7 +24,8 @@ type ledger struct {
 	runs map[int64]int // by unix second; guarded by mu
 }
 
-// record is the task. A tick is the second in which it runs; its timer may fire a little early by the wall clock.
+// record is the task. A tick is the second in which it runs; its timer may fire a little early by
+// the wall clock.
 func (l *ledger) record() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// Replicas that were started at different moments count a duration from different moments; one of them runs in each interval.
+// Replicas that were started at different moments count a duration from different moments; one of
+// them runs in each interval.
 func TestTrap04DurationJobRunsOncePerInterval(t *testing.T) {
 	for _, mode := range []struct {
 		name string
@@ -90,7 +91,8 @@ func TestOneTimeJobIsCaughtUp(t *testing.T) {
 	})
 }
 
-// Every second day is counted from the last run, also if the catch-up window has begun on an odd one.
+// Every second day is counted from the last run, also if the catch-up window has begun on an odd
+// one.
 func TestCatchUpKeepsTheDaysOfAnInterval(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		const day = 24 * time.Hour
@@ -116,7 +118,8 @@ func TestCatchUpKeepsTheDaysOfAnInterval(t *testing.T) {
 	})
 }
 
-// Random times mean nothing to other replicas: the leader's count, also in the moment of a failover.
+// Random times mean nothing to other replicas: the leader's count, also in the moment of a
+// failover.
 func TestRandomDurationsAreTheLeaders(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		var replicas []*replica
@@ -148,7 +151,8 @@ func TestRandomDurationsAreTheLeaders(t *testing.T) {
 	})
 }
 
-// A machine's clock is set back after gocron has set its timer, so that the tick seems not to have come when it fires.
+// A machine's clock is set back after gocron has set its timer, so that the tick seems not to have
+// come when it fires.
 func TestClockThatIsSetBackLosesNoTick(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		clock := &settable{Clock: clockwork.NewRealClock()}
@@ -160,5 +164,33 @@ func TestClockThatIsSetBackLosesNoTick(t *testing.T) {
 		until(45 * time.Second)
 		require.Equal(t, []int{10, 20, 30, 40}, c.book.tickSeconds())
 		require.Empty(t, c.book.skips)
+	})
+}
+
+// An attempt takes longer than the interval of the job, because no node answers. gocron passes over
+// the ticks that come meanwhile, and each of them is told of.
+func TestTicksThatComeDuringALongAttempt(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		const every = 30 * time.Millisecond // a node has 100 ms
+		r := c.replica()
+		r.add(t, gocron.DurationJob(every), func() {})
+		r.Start()
+		until(2 * time.Second)
+		c.freeze(0, 1, 2, 3, 4)
+		until(4 * time.Second)
+		c.thaw(0, 1, 2, 3, 4)
+		until(6 * time.Second)
+		told := make(map[int64]bool)
+		for _, tick := range c.book.ticks() {
+			told[tick.UnixMilli()/every.Milliseconds()] = true
+		}
+		c.book.mu.Lock()
+		defer c.book.mu.Unlock()
+		for _, skip := range c.book.skips {
+			told[skip.Tick.UnixMilli()/every.Milliseconds()] = true
+		}
+		for n := at(1).UnixMilli() / every.Milliseconds(); n < at(5).UnixMilli()/every.Milliseconds(); n++ {
+			require.True(t, told[n], "tick %v", time.UnixMilli(n*every.Milliseconds()).UTC())
+		}
 	})
 }

@@ -2,20 +2,17 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/tenure-dev/tenure/elector"
-	"github.com/tenure-dev/tenure/redlock"
 )
 
-// leadership is this replica's part in the election. A nil one is that of a Scheduler without: everybody leads.
+// leadership is this replica's part in the election. A nil one is that of a Scheduler without:
+// everybody leads.
 type leadership struct {
 	elector *elector.Elector
 	current atomic.Pointer[elector.Term]
-	running *gauge // runs that a term has to wait for
 	elected func() // called when a term begins; must not block
 
 	mu     sync.Mutex
@@ -24,8 +21,8 @@ type leadership struct {
 	begun  chan struct{}      // guarded by mu; closed when the next term begins
 }
 
-func newLeadership(e *elector.Elector, running *gauge, elected func()) *leadership {
-	return &leadership{elector: e, running: running, elected: elected, begun: make(chan struct{})}
+func newLeadership(e *elector.Elector, elected func()) *leadership {
+	return &leadership{elector: e, elected: elected, begun: make(chan struct{})}
 }
 
 // check returns nil if this replica leads, and its term is known here. It does no I/O.
@@ -86,28 +83,14 @@ func (l *leadership) join(ctx context.Context) {
 	go func() {
 		defer close(left)
 		if earlier != nil {
-			<-earlier // at most the drain timeout
+			<-earlier // it has been told to end
 		}
-		l.campaign(ctx)
+		// Its errors are logged by the elector, or mean that the Quorum is closed.
+		_ = l.elector.Run(ctx, l.lead)
 	}()
 }
 
-// campaign is a candidate until ctx ends. After a candidature that ended before its runs did there is none before they have.
-func (l *leadership) campaign(ctx context.Context) {
-	for {
-		// Its errors are logged by the elector, or mean that the Quorum is closed.
-		if err := l.elector.Run(ctx, l.lead); !errors.Is(err, elector.ErrDrainTimeout) {
-			return
-		}
-		select {
-		case <-time.After(redlock.DefaultRetryMax):
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// lead keeps the term until the runs that began in it are over.
+// lead keeps the term. It does not wait for the runs that began in it: each has a lease of its own.
 func (l *leadership) lead(ctx context.Context, term *elector.Term) error {
 	l.current.Store(term)
 	l.mu.Lock()
@@ -116,7 +99,6 @@ func (l *leadership) lead(ctx context.Context, term *elector.Term) error {
 	l.mu.Unlock()
 	l.elected()
 	<-ctx.Done()
-	l.running.wait()
 	return nil
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// Start is gocron's. It also begins the candidature (WithElection), and looks for ticks that were missed (WithCatchUp).
+// Start is gocron's. It also begins the candidature (WithElection), and looks for ticks that were
+// missed (WithCatchUp).
 func (s *Scheduler) Start() {
 	s.lifecycle.Lock()
 	defer s.lifecycle.Unlock()
@@ -73,9 +74,10 @@ func (s *state) elected() {
 	}
 }
 
-// lookUp asks the nodes, in the background, which ticks of the job were missed. Called with mu held.
+// lookUp asks the nodes, in the background, which ticks of the job were missed. Called with mu
+// held.
 func (s *state) lookUp(ctx context.Context, j *job) {
-	if j.cfg.catchUp == CatchUpNone {
+	if j.cfg.catchUp == CatchUpNone { //mutant:missed-ticks-not-looked-for
 		return
 	}
 	s.lookups.Go(func() {
@@ -83,11 +85,7 @@ func (s *state) lookUp(ctx context.Context, j *job) {
 		for {
 			missed, err := j.backlog(ctx)
 			if err == nil {
-				quarries := j.quarries(missed...)
-				for i := range quarries {
-					quarries[i].behind = j.cfg.overlap == OverlapSkip // a run may be going on
-				}
-				j.chase.add(quarries...)
+				j.chase.add(j.quarries(SkipMissed, missed...)...)
 				return
 			}
 			if !errors.Is(err, redlock.ErrNoQuorum) {
@@ -106,8 +104,8 @@ func (s *state) lookUp(ctx context.Context, j *job) {
 	})
 }
 
-// StopJobs is gocron's: it waits for runs, at most the stop timeout. Before that, ticks that wait are given up; after it the candidature
-// ends, so that another replica leads until Start.
+// StopJobs is gocron's: it waits for runs, at most the stop timeout. Before that, ticks that wait
+// are given up and the candidature ends, so that another replica leads until Start.
 func (s *Scheduler) StopJobs() error { return s.halt(s.inner.StopJobs) }
 
 // StopJobsWithContext is StopJobs with a context.
@@ -115,10 +113,12 @@ func (s *Scheduler) StopJobsWithContext(ctx context.Context) error {
 	return s.halt(func() error { return s.inner.StopJobsWithContext(ctx) })
 }
 
-// Shutdown stops in order: no tick is begun any more; runs are told to end, and have the stop timeout for it, in which their leases are
-// extended; each lease is released as its run ends; then the leadership is given up. The lease of a run that does not end is not released:
-// as long as the Quorum is open it is extended, and no other replica runs the job. Close the Quorum afterwards, which lets such leases run
-// out.
+// Shutdown stops in order: no tick is begun any more; the leadership is given up, so that another
+// replica runs what is due from now on; runs are told to end, and have the stop timeout for it, in
+// which their leases are extended, so that no other replica begins the same jobs; each lease is
+// released as its run ends. The lease of a run that does not end is not released: as long as the
+// Quorum is open it is extended. The error then matches gocron.ErrStopJobsTimedOut and names the
+// jobs. Close the Quorum afterwards, which lets such leases run out.
 func (s *Scheduler) Shutdown() error { return s.end(s.inner.Shutdown) }
 
 // ShutdownWithContext is Shutdown with a context.
@@ -150,10 +150,9 @@ func (s *Scheduler) halt(stop func() error) error {
 	for _, j := range jobs {
 		j.chase.halt()
 	}
-	err := stop()
-	left := s.leader.leave()
-	if err == nil && left != nil {
+	// Each run has a lease of its own, so the next leader need not wait for it.
+	if left := s.leader.leave(); left != nil { //mutant:leadership-after-the-runs
 		<-left
 	}
-	return err
+	return s.tasks.name(stop()) //mutant:leadership-after-the-runs/2
 }

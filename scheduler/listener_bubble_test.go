@@ -58,7 +58,8 @@ func TestListeners(t *testing.T) {
 	})
 }
 
-// A run that panics is complete at most once, and run again at least once, on whatever replica, more slowly each time.
+// A run that panics is complete at most once, and run again at least once, on whatever replica,
+// more slowly each time.
 func TestPanic(t *testing.T) {
 	for _, mode := range []struct {
 		name     string
@@ -86,7 +87,8 @@ func TestPanic(t *testing.T) {
 				}
 				until(115 * time.Second)
 				if mode.replicas > 2 {
-					// What a run is told is what its quorum knows, and each may know of another earlier one: see Lease.Attempt.
+					// What a run is told is what its quorum knows, and each may know of another
+					// earlier one: see Lease.Attempt.
 					require.Len(t, attempts, len(mode.want))
 					require.Equal(t, 1, attempts[0])
 					require.IsNonDecreasing(t, attempts)
@@ -134,7 +136,8 @@ func TestLimitConcurrentJobs(t *testing.T) {
 	}
 }
 
-// The tick is the one that is due, however many gocron has passed over before it: it keeps them in a list.
+// The tick is the one that is due, however many gocron has passed over before it: it keeps them in
+// a list.
 func TestTickAfterManyThatWerePassedOver(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		r := c.replica(scheduler.WithGocron(gocron.WithLimitConcurrentJobs(1, gocron.LimitModeReschedule)))
@@ -144,6 +147,7 @@ func TestTickAfterManyThatWerePassedOver(t *testing.T) {
 		r.Start()
 		until(103500 * time.Millisecond)
 		require.Equal(t, []int{1, 2, 3, 4, 4, 100, 101, 102, 103}, c.book.tickSeconds(), "4 is also the other's")
+		require.Equal(t, 95, c.book.reasons()[scheduler.SkipSuperseded], "5 to 99, which are told of")
 	})
 }
 

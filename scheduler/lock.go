@@ -14,8 +14,8 @@ import (
 
 var _ gocron.Lock = (*Lock)(nil)
 
-// Lock is the lease of one run of a job. gocron gets it from Locker.Lock and calls Unlock when the job is done. It is
-// safe for concurrent use.
+// Lock is the lease of one run of a job. gocron gets it from Locker.Lock and calls Unlock when the
+// job is done. It is safe for concurrent use.
 type Lock struct {
 	job    string
 	lease  *redlock.Lease
@@ -29,24 +29,26 @@ type Lock struct {
 
 func newLock(ctx context.Context, job string, lease *redlock.Lease, logger *slog.Logger) *Lock {
 	l := &Lock{job: job, lease: lease, logger: logger}
-	l.unwatch = context.AfterFunc(lease.Context(), func() { l.lapsed(context.WithoutCancel(ctx)) })
+	l.unwatch = context.AfterFunc(lease.Context(), func() { l.lapsed(context.WithoutCancel(ctx)) }) //mutant:job-loss-untold
 	return l
 }
 
-// Lease returns the lease, for what gocron's interface has no room for: its fencing token, and its context, which is
-// cancelled when it is lost. A Locker of your own that wraps this package's can take both to the task.
+// Lease returns the lease, for what gocron's interface has no room for: its fencing token, and its
+// context, which is cancelled when it is lost. A Locker of your own that wraps this package's can
+// take both to the task.
 //
 // The lease is extended until Unlock. Do not release it yourself while the job runs.
 func (l *Lock) Lease() *redlock.Lease { return l.lease }
 
-// Unlock releases the lease, or leaves it to run out at the end of the minimum hold (WithMinHold) if that is later.
-// It works with a cancelled ctx, which is what gocron hands it during a shutdown: ctx lends its values only. It waits
-// for a quorum of nodes, at most redlock's node timeout.
+// Unlock releases the lease, or leaves it to run out at the end of the minimum hold (WithMinHold)
+// if that is later. It works with a cancelled ctx, which is what gocron hands it during a shutdown:
+// ctx lends its values only. It waits for a quorum of nodes, at most redlock's node timeout.
 //
-// It may be called any number of times and concurrently; every call returns the same: nil, a *redlock.LostError
-// (redlock.ErrLost) if the lease was lost while the job ran, or a *redlock.QuorumError (redlock.ErrNoQuorum) if too few
-// nodes confirmed, in which case the lease runs out by itself at the end of its TTL at the latest; after a panic
-// below it a *PanicError. gocron drops what Unlock returns, so it is logged too.
+// It may be called any number of times and concurrently; every call returns the same: nil, a
+// *redlock.LostError (redlock.ErrLost) if the lease was lost while the job ran, or a
+// *redlock.QuorumError (redlock.ErrNoQuorum) if too few nodes confirmed, in which case the lease
+// runs out by itself at the end of its TTL at the latest; after a panic below it a *PanicError.
+// gocron drops what Unlock returns, so it is logged too.
 func (l *Lock) Unlock(ctx context.Context) error {
 	l.once.Do(func() { l.outcome = l.unlock(ctx) })
 	return l.outcome
@@ -58,7 +60,7 @@ func (l *Lock) unlock(ctx context.Context) (err error) {
 			err = recovered(ctx, l.logger, l.job, p)
 		}
 	}()
-	unreported := l.unwatch()
+	unreported := l.unwatch() //mutant:unlock-with-the-jobs-context
 	if err = l.lease.Release(ctx); err == nil {
 		return nil
 	}

@@ -235,3 +235,59 @@ func TestPanicInUnlockIsAnError(t *testing.T) {
 		require.ErrorIs(t, lock.Lease().Err(), redlock.ErrReleased)
 	}, redlock.WithTracer(panicky{release: true}))
 }
+
+// A job every second with the minimum hold of 2 s is refused two ticks of three, on every replica:
+// the Locker says so, once. It was silent.
+func TestIntervalBelowTheMinimumHoldIsWarnedOf(t *testing.T) {
+	const text = `level=WARN msg="scheduler: the job's interval is shorter than the minimum hold`
+	for _, test := range []struct {
+		name     string
+		interval time.Duration
+		minHold  time.Duration
+		warnings int
+	}{
+		{"a second, hold of 2 s", time.Second, scheduler.DefaultMinHold, 1},
+		{"2.5 s, hold of 2 s", 2500 * time.Millisecond, scheduler.DefaultMinHold, 0},
+		{"a second, hold of 0.5 s", time.Second, time.Second / 2, 0},
+		{"no hold", time.Second, 0, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, _ *redlocktest.Fleet, q *redlock.Quorum) {
+				log := new(journal)
+				l := newLocker(t, q, scheduler.WithMinHold(test.minHold), scheduler.WithLogger(log.logger()))
+				ran := 0
+				for range 16 {
+					for _, job := range []string{"report", "mail"} {
+						if lock, err := l.Lock(t.Context(), job); err == nil {
+							ran++
+							require.NoError(t, lock.Unlock(t.Context()))
+						}
+					}
+					time.Sleep(test.interval)
+				}
+				require.Len(t, log.lines(text), 2*test.warnings)
+				require.Equal(t, test.warnings == 0, ran == 32, "%d runs", ran)
+				for _, line := range log.lines(text) {
+					require.Contains(t, line, "set scheduler.WithMinHold to less than the interval")
+					require.Contains(t, line, "min_hold=2s")
+				}
+			})
+		})
+	}
+}
+
+// A run that is asked for soon after a tick, or two replicas that share a Locker, are no short
+// interval.
+func TestSecondCallWithinTheMinimumHoldIsNoShortInterval(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *redlocktest.Fleet, q *redlock.Quorum) {
+		log := new(journal)
+		l := newLocker(t, q, scheduler.WithMinHold(scheduler.DefaultMinHold), scheduler.WithLogger(log.logger()))
+		for range 5 {
+			lock := mustLock(t, l, "report")
+			require.ErrorIs(t, refused(t, l, "report"), redlock.ErrHeld)
+			require.NoError(t, lock.Unlock(t.Context()))
+			time.Sleep(10 * time.Second)
+		}
+		require.Empty(t, log.lines("level=WARN"))
+	})
+}

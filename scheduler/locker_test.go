@@ -34,7 +34,8 @@ func TestTrap02LockDoesNotWaitForTheHolder(t *testing.T) {
 	require.NoError(t, mustLock(t, replicas[1], "report").Unlock(t.Context()))
 }
 
-// Field: a lock that is freed before the other replicas tick; three replicas ran five ticks fifteen times.
+// Field: a lock that is freed before the other replicas tick; three replicas ran five ticks fifteen
+// times.
 func TestTrap03InstantJob(t *testing.T) {
 	const job = "instant"
 	// runs has each replica tick a little after the one before has finished its run.

@@ -14,7 +14,8 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// While the lease of a replica that died runs out, ticks come. They look overlapped by its run, and were missed.
+// While the lease of a replica that died runs out, ticks come. They look overlapped by its run, and
+// were missed.
 func TestTicksBehindADeadReplicaAreMissed(t *testing.T) {
 	for _, test := range []struct {
 		policy scheduler.CatchUp
@@ -50,7 +51,8 @@ func TestTicksBehindADeadReplicaAreMissed(t *testing.T) {
 	}
 }
 
-// Ticks that come while a run goes on are skipped, also when missed ones are caught up, and whoever looks.
+// Ticks that come while a run goes on are skipped, also when missed ones are caught up, and whoever
+// looks.
 func TestOverlappedTicksAreNotMissed(t *testing.T) {
 	for _, policy := range []scheduler.CatchUp{scheduler.CatchUpLatest, scheduler.CatchUpAll} {
 		t.Run(policy.String(), func(t *testing.T) {
@@ -73,7 +75,8 @@ func TestOverlappedTicksAreNotMissed(t *testing.T) {
 	}
 }
 
-// A replica that is granted a tick while earlier ones are missing gives it back and runs them first.
+// A replica that is granted a tick while earlier ones are missing gives it back and runs them
+// first.
 func TestTickDoesNotOvertakeMissedOnes(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		first := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
@@ -93,7 +96,8 @@ func TestTickDoesNotOvertakeMissedOnes(t *testing.T) {
 	})
 }
 
-// After a start in the middle of an interval, whose tick nobody has run and this replica would not, it is run at once.
+// After a start in the middle of an interval, whose tick nobody has run and this replica would not,
+// it is run at once.
 func TestIntervalInProgressIsCaughtUp(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		start := func() *replica {

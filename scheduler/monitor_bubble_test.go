@@ -84,7 +84,8 @@ func (s *statuses) RecordJobTimingWithStatus(_, _ time.Time, _ uuid.UUID, _ stri
 	s.timed = append(s.timed, status)
 }
 
-// WithMonitorStatus alone counts nothing; both options reach gocron through WithGocron, and skips are counted too.
+// WithMonitorStatus alone counts nothing; both options reach gocron through WithGocron, and skips
+// are counted too.
 func TestTrap06MonitorStatusCountsOnlyBesideMonitor(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		alone, both := &statuses{}, &statuses{}

@@ -8,9 +8,9 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// compilerName matches what runtime.Func.Name gives for anonymous functions (pkg.f.func1, pkg.f.func1.2), method
-// values (pkg.T.M-fm) and instances of generic functions (pkg.f[...]). gocron takes it for the name of a job that was
-// given none.
+// compilerName matches what runtime.Func.Name gives for anonymous functions (pkg.f.func1,
+// pkg.f.func1.2), method values (pkg.T.M-fm) and instances of generic functions (pkg.f[...]).
+// gocron takes it for the name of a job that was given none.
 var compilerName = regexp.MustCompile(`\.func\d+(\.\d+)*$|\.\w+-fm$|\[\.\.\.\]`)
 
 // key returns the key of the lease of the job that is called name.

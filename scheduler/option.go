@@ -11,17 +11,18 @@ import (
 
 // Defaults and bounds. Each option that changes one names it.
 const (
-	// DefaultMinHold is longer than the difference between the clocks of machines that NTP keeps, well under a second,
-	// plus a pause of a busy process.
+	// DefaultMinHold is longer than the difference between the clocks of machines that NTP keeps,
+	// well under a second, plus a pause of a busy process.
 	DefaultMinHold = 2 * time.Second
-	// DefaultTryTimeout leaves room for a few rounds to slow nodes (a node has at most 500 ms by default) and is
-	// shorter than any interval worth locking.
+	// DefaultTryTimeout leaves room for a few rounds to slow nodes (a node has at most 500 ms by
+	// default) and is shorter than any interval worth locking.
 	DefaultTryTimeout = time.Second
 	// MinTryTimeout is about one round trip within a region.
 	MinTryTimeout = 10 * time.Millisecond
 	// DefaultKeyPrefix keeps jobs apart from other uses of the same Quorum.
 	DefaultKeyPrefix = "job/"
-	// MaxKeyPrefixLength in bytes leaves at least as many of redlock.MaxKeyLength for the names of jobs.
+	// MaxKeyPrefixLength in bytes leaves at least as many of redlock.MaxKeyLength for the names of
+	// jobs.
 	MaxKeyPrefixLength = redlock.MaxKeyLength / 2
 )
 
@@ -62,9 +63,9 @@ type lockerConfig struct {
 	minHold time.Duration
 }
 
-// WithTTL sets the TTL of the jobs' leases: how long a job that was running on a crashed replica is refused to the
-// others. Default: the Quorum's TTL. At least redlock.MinTTL, above the minimum hold, and at most the
-// Quorum's redlock.WithMaxTTL.
+// WithTTL sets the TTL of the jobs' leases: how long a job that was running on a crashed replica is
+// refused to the others. Default: the Quorum's TTL. At least redlock.MinTTL, above the minimum
+// hold, and at most the Quorum's redlock.WithMaxTTL.
 func WithTTL(ttl time.Duration) CommonOption {
 	return commonOption(func(c *commonConfig) error {
 		if ttl < redlock.MinTTL {
@@ -75,17 +76,18 @@ func WithTTL(ttl time.Duration) CommonOption {
 	})
 }
 
-// WithMinHold keeps a job's lease from other replicas for at least d, also when the job is done sooner: then the
-// lease's TTL is shortened to what is left of d instead of freeing it at once. Default DefaultMinHold, 2 s. Not
-// negative, and below the TTL.
+// WithMinHold keeps a job's lease from other replicas for at least d, also when the job is done
+// sooner: then the lease's TTL is shortened to what is left of d instead of freeing it at once.
+// Default DefaultMinHold, 2 s. Not negative, and below the TTL.
 //
-// It must be longer than the replicas' clocks differ, or a quick job runs once for each replica, and SHORTER THAN
-// THE SHORTEST INTERVAL of the jobs, less that difference, or their next tick is refused as well:
+// It must be longer than the replicas' clocks differ, or a quick job runs once for each replica,
+// and SHORTER THAN THE SHORTEST INTERVAL of the jobs, less that difference, or their next tick is
+// refused as well:
 //
 //	clock difference between replicas  <  d  <  shortest interval of any job
 //
-// Zero frees the lease as soon as the job is done; that is right only for jobs that always take longer than the
-// clocks differ.
+// Zero frees the lease as soon as the job is done; that is right only for jobs that always take
+// longer than the clocks differ.
 func WithMinHold(d time.Duration) LockerOption {
 	return lockerOption(func(c *lockerConfig) error {
 		if d < 0 {
@@ -96,9 +98,9 @@ func WithMinHold(d time.Duration) LockerOption {
 	})
 }
 
-// WithTryTimeout bounds the one attempt that Locker.Lock makes. Default DefaultTryTimeout, 1 s; at least
-// MinTryTimeout. It is not a time to wait for the holder, which Lock never does. gocron schedules a job's next tick
-// only when Lock has returned, so keep it below the shortest interval.
+// WithTryTimeout bounds the one attempt that Locker.Lock makes. Default DefaultTryTimeout, 1 s; at
+// least MinTryTimeout. It is not a time to wait for the holder, which Lock never does. gocron
+// schedules a job's next tick only when Lock has returned, so keep it below the shortest interval.
 func WithTryTimeout(d time.Duration) CommonOption {
 	return commonOption(func(c *commonConfig) error {
 		if d < MinTryTimeout {
@@ -109,9 +111,10 @@ func WithTryTimeout(d time.Duration) CommonOption {
 	})
 }
 
-// WithKeyPrefix sets what goes before a job's name in the key of its lease. Default DefaultKeyPrefix. It is 1 to
-// MaxKeyPrefixLength bytes long and does not start with }. Services that share nodes and redlock's own prefix need
-// different ones where their jobs have the same names.
+// WithKeyPrefix sets what goes before a job's name in the key of its lease. Default
+// DefaultKeyPrefix. It is 1 to MaxKeyPrefixLength bytes long and does not start with }. Services
+// that share nodes and redlock's own prefix need different ones where their jobs have the same
+// names.
 func WithKeyPrefix(prefix string) CommonOption {
 	return commonOption(func(c *commonConfig) error {
 		switch {
@@ -125,9 +128,11 @@ func WithKeyPrefix(prefix string) CommonOption {
 	})
 }
 
-// WithLogger sets where the Locker or the Scheduler reports: at warning level jobs that were skipped for any other reason than that
-// another replica has them, leases that were lost while their job ran, and names made by the compiler; at debug level
-// jobs that another replica has. gocron reports none of these by itself. Default: slog.Default, warnings only.
+// WithLogger sets where the Locker or the Scheduler reports: at warning level jobs that were
+// skipped for any other reason than that another replica has them, leases that were lost while
+// their job ran, names made by the compiler, and intervals shorter than the minimum hold; at debug
+// level jobs that another replica has. A Scheduler also reports the errors of tasks, and at error
+// level their panics. gocron reports none of these by itself. Default: slog.Default, warnings only.
 func WithLogger(l *slog.Logger) CommonOption {
 	return commonOption(func(c *commonConfig) error {
 		if l == nil {
@@ -138,8 +143,8 @@ func WithLogger(l *slog.Logger) CommonOption {
 	})
 }
 
-// WithLeaseOptions adds options of the jobs' leases, such as redlock.WithIdentity. TTL and minimum hold have
-// options of their own here, which win over redlock's.
+// WithLeaseOptions adds options of the jobs' leases, such as redlock.WithIdentity. TTL and minimum
+// hold have options of their own here, which win over redlock's.
 func WithLeaseOptions(opts ...redlock.LeaseOption) CommonOption {
 	return commonOption(func(c *commonConfig) error {
 		for i, o := range opts {
@@ -162,7 +167,7 @@ func newLockerConfig(opts []LockerOption) (*lockerConfig, error) {
 			return nil, err
 		}
 	}
-	c.lease = append(c.lease, redlock.WithMinHold(c.minHold))
+	c.lease = append(c.lease, redlock.WithMinHold(c.minHold)) //mutant:job-min-hold-dropped
 	if c.ttl > 0 {
 		c.lease = append(c.lease, redlock.WithTTL(c.ttl))
 	}

@@ -20,8 +20,8 @@ func (*printer) print(ctx context.Context) {
 	fmt.Println(run.Tick.Unix())
 }
 
-// Three processes with clocks that differ, on five servers: one is killed in the middle of it, and replaced, one is rolled, and a server comes
-// back without its data. Every tick is run, once.
+// Three processes with clocks that differ, on five servers: one is killed in the middle of it, and
+// replaced, one is rolled, and a server comes back without its data. Every tick is run, once.
 func TestEveryTickOnceOnServersWithKills(t *testing.T) {
 	for _, mode := range []struct{ name, election string }{{"locker", ""}, {"leader", "jobs"}} {
 		t.Run(mode.name, func(t *testing.T) {
@@ -37,7 +37,8 @@ func TestEveryTickOnceOnServersWithKills(t *testing.T) {
 			d.mu.Lock()
 			victim := d.last
 			d.mu.Unlock()
-			// Between two runs: the ticks that a dead replica's lease of a run overlaps are another matter.
+			// Between two runs: the ticks that a dead replica's lease of a run overlaps are another
+			// matter.
 			for _, n := range fleet.Nodes() {
 				require.Eventually(t, func() bool {
 					held, err := n.Do(t, "EXISTS", "tenure:{job/job}").AsBool()

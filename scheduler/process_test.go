@@ -19,10 +19,12 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// processVariable makes the test binary a replica: its value is the nodes' URLs, by how much its clock is ahead, and the election's name.
+// processVariable makes the test binary a replica: its value is the nodes' URLs, by how much its
+// clock is ahead, and the election's name.
 const processVariable = "SCHEDULER_TEST_REPLICA"
 
-// beReplica runs a job every second and prints the tick of each run, until its input ends or it is killed.
+// beReplica runs a job every second and prints the tick of each run, until its input ends or it is
+// killed.
 func beReplica(settings string) error {
 	part := strings.Split(settings, " ")
 	skew, err := time.ParseDuration(part[1])

@@ -63,6 +63,7 @@ func TestSchedulerRefusesOptions(t *testing.T) {
 		"scheduler: WithStopTimeout: 0s is not positive":                                                                            {q, scheduler.WithStopTimeout(0)},
 		"scheduler: WithContext: nil":                                                                                               {q, scheduler.WithContext(none)},
 		"scheduler: WithTracer: nil; leave the option out for no tracing":                                                           {q, scheduler.WithTracer(nil)},
+		"scheduler: WithGlobalJobOptions: option 1 is nil":                                                                          {q, scheduler.WithGlobalJobOptions(gocron.WithTags("a"), nil)},
 		"scheduler: WithGocron: option 1 is nil":                                                                                    {q, scheduler.WithGocron(gocron.WithLogger(gocron.NewLogger(gocron.LogLevelError)), nil)},
 		"scheduler: WithTTL: 1ms is below the minimum of 1s":                                                                        {q, scheduler.WithTTL(time.Millisecond)},
 		"scheduler: WithMinHold: 3s is not below the TTL of 2s":                                                                     {short, scheduler.WithLeaseOptions(redlock.WithMinHold(3 * time.Second))},
@@ -71,7 +72,7 @@ func TestSchedulerRefusesOptions(t *testing.T) {
 		"scheduler: gocron.WithClock: ticks are computed too: use WithClock of this package":                                        {q, scheduler.WithGocron(gocron.WithClock(skewed{}))},
 		"scheduler: gocron.WithLocation: ticks are computed too: use WithLocation of this package":                                  {q, scheduler.WithGocron(gocron.WithLocation(time.UTC))},
 		"scheduler: gocron.WithStopTimeout: leases go by it too: use WithStopTimeout of this package":                               {q, scheduler.WithGocron(gocron.WithStopTimeout(time.Second))},
-		"scheduler: gocron.WithGlobalJobOptions: what they set cannot be checked for each job: give them to NewJob":                 {q, scheduler.WithGocron(gocron.WithGlobalJobOptions(gocron.WithTags("tag")))},
+		"scheduler: gocron.WithGlobalJobOptions: each job's options are looked at: use WithGlobalJobOptions of this package":        {q, scheduler.WithGocron(gocron.WithGlobalJobOptions(gocron.WithTags("tag")))},
 	} {
 		t.Run(text, func(t *testing.T) {
 			s, err := scheduler.New(tc.q, tc.opt)
@@ -90,6 +91,7 @@ func TestSchedulerRefusesJobs(t *testing.T) {
 	name := gocron.WithName("job")
 	task := scheduler.NewTask(func() {})
 	midnight := gocron.NewAtTimes(gocron.NewAtTime(0, 0, 0))
+	tomorrow := time.Now().Add(24 * time.Hour)
 	immediately := gocron.WithStartAt(gocron.WithStartImmediately())
 	counted := " periods is counted from the start of each replica: give gocron.WithStartAt(gocron.WithStartDateTimePast(...)) a time that is the same on all, or use gocron.CronJob"
 	for text, tc := range map[string]struct {
@@ -102,14 +104,20 @@ func TestSchedulerRefusesJobs(t *testing.T) {
 		"scheduler: gocron.WithLimitedRuns: each replica would count its own runs: remove the job when the work is done":            {secondly, task, []gocron.JobOption{name, gocron.WithLimitedRuns(1)}},
 		"scheduler: gocron.WithIntervalFromCompletion: each replica would count from its own runs: a run is never overlapped by the next as it is": {
 			secondly, task, []gocron.JobOption{name, gocron.WithIntervalFromCompletion()}},
-		"scheduler: gocron.WithSingletonMode: the job's lease lets one run go on at a time, on all replicas: leave it out, or use WithOverlap(OverlapQueue)": {
-			secondly, task, []gocron.JobOption{name, gocron.WithSingletonMode(gocron.LimitModeReschedule)}},
+		"scheduler: gocron: option 1 panics: runtime error: invalid memory address or nil pointer dereference": {
+			secondly, task, []gocron.JobOption{name, gocron.WithEventListeners(nil)}},
 		"scheduler: gocron.JobOption: option 1 is nil": {secondly, task, []gocron.JobOption{name, nil}},
 		"scheduler: gocron.WithName: the job has no name: by it replicas agree on what they run, so give it one that stays the same": {secondly, task, nil},
 		`scheduler: gocron.WithName: there is a job of the name "there" already: the two would exclude each other`:                   {secondly, task, []gocron.JobOption{gocron.WithName("there")}},
 		"scheduler: definition: is nil: use gocron.CronJob, for example":                                                             {nil, task, []gocron.JobOption{name}},
 		"scheduler: task: is made by gocron.NewTask, which cannot be told of its lease: use scheduler.NewTask":                       {secondly, gocron.NewTask(func() {}), []gocron.JobOption{name}},
-		"scheduler: gocron.DurationJob: 999.999µs is below a millisecond, by which ticks are told apart":                             {gocron.DurationJob(time.Millisecond - 1), task, []gocron.JobOption{name}},
+		"scheduler: gocron.DurationJob: ticks 9.999999ms apart are too close: they are told apart if they are at least 10ms apart": {
+			gocron.DurationJob(scheduler.MinInterval - 1), task, []gocron.JobOption{name}},
+		"scheduler: gocron.OneTimeJobStartDateTimes: ticks 4ms apart are too close: they are told apart if they are at least 10ms apart": {
+			gocron.OneTimeJob(gocron.OneTimeJobStartDateTimes(tomorrow, tomorrow.Add(4*time.Millisecond))), task, []gocron.JobOption{name}},
+		// gocron would look for the one after it for ever: to it these are two times.
+		"scheduler: gocron.OneTimeJobStartDateTimes: ticks 0s apart are too close: they are told apart if they are at least 10ms apart": {
+			gocron.OneTimeJob(gocron.OneTimeJobStartDateTimes(tomorrow.UTC(), tomorrow.In(time.FixedZone("", 3600)))), task, []gocron.JobOption{name}},
 		"scheduler: gocron.DurationRandomJob: each replica would run it at times of its own: use WithElection, so that the leader alone does": {
 			gocron.DurationRandomJob(time.Second, time.Minute), task, []gocron.JobOption{name}},
 		"scheduler: gocron.OneTimeJobStartImmediately: each replica would run it when it starts: give a time with gocron.OneTimeJobStartDateTime, the same on all": {
@@ -117,6 +125,10 @@ func TestSchedulerRefusesJobs(t *testing.T) {
 		"scheduler: interval: every 2" + counted: {gocron.DailyJob(2, midnight), task, []gocron.JobOption{name}},
 		"scheduler: interval: every 3" + counted: {gocron.WeeklyJob(3, gocron.NewWeekdays(time.Monday), midnight), task, []gocron.JobOption{name}},
 		"scheduler: interval: every 4" + counted: {gocron.MonthlyJob(4, gocron.NewDaysOfTheMonth(1), midnight), task, []gocron.JobOption{name}},
+		"scheduler: gocron.CronJob: @every is counted from the start of each replica: use gocron.DurationJob": {
+			gocron.CronJob("@every 1m", false), task, []gocron.JobOption{name}},
+		"scheduler: gocron.WithStopAt: a one-time job ends with its last time: leave it out": {
+			gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(tomorrow)), task, []gocron.JobOption{name, gocron.WithStopAt(gocron.WithStopDateTime(tomorrow.Add(time.Hour)))}},
 		"scheduler: gocron.WithStartImmediately: each replica would run it when it starts: use RunNow on one of them": {
 			secondly, task, []gocron.JobOption{name, immediately}},
 	} {
@@ -126,6 +138,23 @@ func TestSchedulerRefusesJobs(t *testing.T) {
 			requireInvalid(t, err, text)
 		})
 	}
+	for advice, tc := range map[string]struct {
+		opt gocron.JobOption
+		err error
+	}{
+		"use gocron.WithStartDateTimePast, which takes such a time": {
+			gocron.WithStartAt(gocron.WithStartDateTime(time.Now().Add(-time.Hour))), gocron.ErrWithStartDateTimePast},
+		"the job is over, so do not create it any more": {
+			gocron.WithStopAt(gocron.WithStopDateTime(time.Now().Add(-time.Hour))), gocron.ErrWithStopDateTimePast},
+	} {
+		_, err = s.NewJob(secondly, task, name, tc.opt)
+		require.ErrorIs(t, err, tc.err)
+		require.ErrorContains(t, err, advice)
+		require.ErrorAs(t, err, new(*scheduler.OptionError))
+	}
+	elected := made(t, quorumFor(t), scheduler.WithElection("jobs"))
+	_, err = elected.NewJob(gocron.DurationRandomJob(scheduler.MinInterval-1, time.Minute), task, name)
+	requireInvalid(t, err, "scheduler: gocron.DurationRandomJob: ticks 9.999999ms apart are too close: they are told apart if they are at least 10ms apart")
 	for _, d := range []gocron.JobDefinition{
 		gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(time.Now().Add(time.Hour))), gocron.DailyJob(1, midnight),
 	} {
@@ -156,7 +185,7 @@ func TestSchedulerTakesJobs(t *testing.T) {
 		opts       []gocron.JobOption
 	}{
 		"cron":             {secondly, nil},
-		"duration":         {gocron.DurationJob(time.Millisecond), nil},
+		"duration":         {gocron.DurationJob(scheduler.MinInterval), nil},
 		"duration at once": {gocron.DurationJob(time.Hour), []gocron.JobOption{gocron.WithStartAt(gocron.WithStartImmediately())}},
 		"random":           {gocron.DurationRandomJob(time.Second, time.Minute), nil},
 		"daily":            {gocron.DailyJob(1, midnight), nil},

@@ -164,7 +164,8 @@ func seconds(n int) []time.Time {
 	return ticks
 }
 
-// Three replicas whose clocks are up to two seconds apart, a job that takes no time, two hundred ticks: two hundred runs.
+// Three replicas whose clocks are up to two seconds apart, a job that takes no time, two hundred
+// ticks: two hundred runs.
 func TestTrap03InstantJobRunsOncePerTick(t *testing.T) {
 	for _, test := range []struct {
 		name string

@@ -14,10 +14,12 @@ import (
 
 var _ gocron.Lock = (*run)(nil)
 
-// run is a run of a job on this replica, from the grant of its lease to its release. It is the gocron.Lock that gocron unlocks.
+// run is a run of a job on this replica, from the grant of its lease to its release. It is the
+// gocron.Lock that gocron unlocks.
 type run struct {
 	Run
-	job *job
+	job   *job
+	taken chan struct{} // of one that gocron was offered: closed when Lock hands it out
 
 	mu    sync.Mutex
 	state runState // guarded by mu
@@ -38,8 +40,9 @@ func (r *run) set(s runState) {
 	r.state = s
 }
 
-// Unlock ends the run: its lease is completed if the task has returned, forgone if it was not called, and otherwise, after a panic
-// or the loss of the lease, released. gocron calls it with the job's context, which may have ended.
+// Unlock ends the run: its lease is completed if the task has returned, forgone if it was not
+// called, and otherwise, after a panic or the loss of the lease, released. gocron calls it with the
+// job's context, which may have ended.
 func (r *run) Unlock(ctx context.Context) error {
 	r.once.Do(func() { r.end(ctx) })
 	return nil
@@ -51,7 +54,6 @@ func (r *run) end(ctx context.Context) {
 			_ = recovered(ctx, r.job.s.cfg.logger, r.Job, p)
 		}
 	}()
-	defer r.job.s.running.done()
 	r.job.drop(r)
 	r.mu.Lock()
 	state := r.state
@@ -59,10 +61,10 @@ func (r *run) end(ctx context.Context) {
 	var err error
 	switch {
 	case state == waiting:
-		err = r.lease.Forgo(ctx)
-	case state == working, r.lease.Err() != nil:
+		err = r.lease.Forgo(ctx) //mutant:run-that-was-not-called-counts
+	case state == working, r.lease.Err() != nil: //mutant:loss-completes
 		// It did not return, or was told to end before it was done.
-		err = r.lease.Release(ctx)
+		err = r.lease.Release(ctx) //mutant:panic-completes
 		r.job.chase.afterCut(r)
 	default:
 		err = r.lease.Complete(ctx)
@@ -109,11 +111,12 @@ func (j *job) run(ctx context.Context, call func(context.Context) error) (err er
 	return err
 }
 
-// context is the lease's context, with which it has the values of the job's, and ends also with the job's context and the leadership.
+// context is the lease's context, with which it has the values of the job's, and ends also with the
+// job's context and the leadership.
 func (r *run) context(job context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithValue(r.lease.Context(), runKey{}, r.Run))
 	stops := []func() bool{context.AfterFunc(job, func() { cancel(context.Cause(job)) })}
-	if term := r.job.s.leader.term(); term != nil {
+	if term := r.job.s.leader.term(); term != nil { //mutant:task-not-told-of-the-leadership
 		stops = append(stops, context.AfterFunc(term.Context(), func() { cancel(context.Cause(term.Context())) }))
 	}
 	return ctx, func() {
@@ -159,38 +162,4 @@ func (q *runs) remove(r *run) bool {
 	}
 	q.list = slices.Delete(q.list, i, i+1)
 	return true
-}
-
-// gauge counts runs, and tells when there are none.
-type gauge struct {
-	mu   sync.Mutex
-	n    int           // guarded by mu
-	zero chan struct{} // guarded by mu; closed when n is back at zero; nil if it is
-}
-
-func (g *gauge) add() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.n++; g.zero == nil {
-		g.zero = make(chan struct{})
-	}
-}
-
-func (g *gauge) done() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.n--; g.n == 0 {
-		close(g.zero)
-		g.zero = nil
-	}
-}
-
-// wait returns when no run goes on.
-func (g *gauge) wait() {
-	g.mu.Lock()
-	zero := g.zero
-	g.mu.Unlock()
-	if zero != nil {
-		<-zero
-	}
 }

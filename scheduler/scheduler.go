@@ -2,13 +2,17 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"
+	"github.com/jonboulle/clockwork"
 
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/redlock"
@@ -16,9 +20,10 @@ import (
 
 var _ gocron.Scheduler = (*Scheduler)(nil)
 
-// Scheduler is a gocron.Scheduler for a service with several replicas: each tick of a job is run once, by one of them, and no
-// run is joined by another one of the same job, on whatever replica. Make one with New on each replica, with the same jobs. The package
-// documentation says what gocron's options mean with it.
+// Scheduler is a gocron.Scheduler for a service with several replicas: each tick of a job is run
+// once, by one of them, and no run is joined by another one of the same job, on whatever replica.
+// Make one with New on each replica, with the same jobs. The package documentation says what
+// gocron's options mean with it.
 //
 // It is safe for concurrent use.
 type Scheduler struct {
@@ -33,9 +38,8 @@ type state struct {
 	cfg     *config
 	inner   gocron.Scheduler
 	leader  *leadership // nil without an election
-	running *gauge
-	limited bool      // gocron.WithLimitConcurrentJobs
-	warned  sync.Once // about a gocron that does not tell what its options set
+	tasks   tasks
+	limited bool // gocron.WithLimitConcurrentJobs
 
 	lifecycle  sync.Mutex   // held by Start, StopJobs and Shutdown
 	down       bool         // guarded by lifecycle; Shutdown was called
@@ -48,8 +52,8 @@ type state struct {
 	lookups    sync.WaitGroup     // for missed ticks
 }
 
-// New makes a Scheduler on a Quorum, which stays the caller's: close it after Shutdown. It does no I/O. Errors are *OptionError, or
-// gocron's own about its options.
+// New makes a Scheduler on a Quorum, which stays the caller's: close it after Shutdown. It does no
+// I/O. Errors are *OptionError, or gocron's own about its options.
 func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	if q == nil {
 		return nil, &OptionError{Option: "q", Reason: "is nil: make a Quorum with redlock.Open or redlock.New"}
@@ -65,9 +69,11 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	if err := tried.check(schedulerRefusals); err != nil {
 		return nil, err
 	}
-	s := &Scheduler{state: &state{q: q, cfg: cfg, running: &gauge{}, jobs: make(map[uuid.UUID]*job)}}
+	s := &Scheduler{state: &state{q: q, cfg: cfg, jobs: make(map[uuid.UUID]*job)}}
 	s.limited = tried.set("exec", "limitMode")
-	s.warn(tried)
+	if err := tried.unknown(); err != nil {
+		return nil, err
+	}
 	if cfg.election != "" {
 		opts := []elector.Option{elector.WithDrainTimeout(cfg.stopTimeout), elector.WithLogger(cfg.logger)}
 		if t, ok := cfg.tracer.run.(elector.CampaignTracer); ok {
@@ -78,14 +84,14 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 		if err != nil {
 			return nil, &OptionError{Option: "WithElection", Reason: err.Error(), Err: err}
 		}
-		s.leader = newLeadership(e, s.running, s.elected)
+		s.leader = newLeadership(e, s.elected)
 	}
-	s.Scheduler, err = gocron.NewScheduler(append([]gocron.SchedulerOption{
+	s.Scheduler, err = gocron.NewScheduler(append(slices.Clone(cfg.gocron),
 		gocron.WithClock(cfg.clock),
 		gocron.WithLocation(cfg.location),
 		gocron.WithStopTimeout(cfg.stopTimeout),
 		gocron.WithDistributedLocker(&locker{s}),
-	}, cfg.gocron...)...)
+	)...)
 	if err != nil {
 		return nil, err
 	}
@@ -110,14 +116,15 @@ func (s *Scheduler) With(opts ...JobOption) *Scheduler {
 	return &with
 }
 
-// NewJob is gocron's, for a task made by NewTask of this package and with gocron.WithName: the name is what replicas agree on, and must
-// not change between builds. Errors are *OptionError for what does not fit several replicas, and gocron's own.
+// NewJob is gocron's, for a task made by NewTask of this package and with gocron.WithName: the name
+// is what replicas agree on, and must not change between builds. Errors are *OptionError for what
+// does not fit several replicas, and gocron's own.
 func (s *Scheduler) NewJob(definition gocron.JobDefinition, task gocron.Task, opts ...gocron.JobOption) (gocron.Job, error) {
 	return s.install(uuid.Nil, definition, task, opts)
 }
 
-// Update is gocron's, with the conditions of NewJob. A run that goes on is told to end and keeps its lease until it has; ticks that it
-// overlaps are treated as WithOverlap says.
+// Update is gocron's, with the conditions of NewJob. A run that goes on is told to end and keeps
+// its lease until it has; ticks that it overlaps are treated as WithOverlap says.
 func (s *Scheduler) Update(id uuid.UUID, definition gocron.JobDefinition, task gocron.Task, opts ...gocron.JobOption) (gocron.Job, error) {
 	return s.install(id, definition, task, opts)
 }
@@ -125,11 +132,10 @@ func (s *Scheduler) Update(id uuid.UUID, definition gocron.JobDefinition, task g
 func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption) (gocron.Job, error) {
 	s.installing.Lock()
 	defer s.installing.Unlock()
-	j, err := s.newJob(id, definition, task, opts)
+	j, definition, opts, err := s.newJob(id, definition, task, slices.Concat(s.cfg.global, opts))
 	if err != nil {
 		return nil, err
 	}
-	opts = append(opts[:len(opts):len(opts)], gocron.WithContext(context.WithValue(s.cfg.context, jobKey{}, j)))
 	var made gocron.Job
 	if id == uuid.Nil {
 		made, err = s.inner.NewJob(definition, task, opts...)
@@ -159,81 +165,117 @@ func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task 
 	return &publicJob{Job: made, job: j}, nil
 }
 
-// newJob checks what gocron is going to be asked for.
-func (s *Scheduler) newJob(id uuid.UUID, definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption) (*job, error) {
+// newJob checks what gocron is going to be asked for, and returns the definition and the options to
+// ask it with.
+func (s *Scheduler) newJob(id uuid.UUID, definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption) (*job, gocron.JobDefinition, []gocron.JobOption, error) {
 	cfg := s.cfg.job
 	for i, o := range s.with {
 		if o == nil {
-			return nil, &OptionError{Option: "With", Reason: fmt.Sprintf("option %d is nil", i)}
+			return nil, nil, nil, &OptionError{Option: "With", Reason: fmt.Sprintf("option %d is nil", i)}
 		}
 		if err := o.applyJob(&cfg); err != nil {
-			return nil, err
+			return nil, nil, nil, err
 		}
 	}
-	if err := cfg.check(); err != nil {
-		return nil, err
+	for i, o := range opts {
+		if o == nil {
+			return nil, nil, nil, &OptionError{Option: "gocron.JobOption", Reason: fmt.Sprintf("option %d is nil", i-len(s.cfg.global))}
+		}
 	}
 	now := s.cfg.clock.Now()
 	tried := triedJob(opts, now)
 	if err := tried.check(jobRefusals); err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	schedule, name, err := s.look(definition, opts)
+	if overlap, asked := singleton(tried); asked {
+		cfg.overlap = overlap
+		opts = without(opts, now, "singletonMode")
+	}
+	if err := cfg.check(); err != nil {
+		return nil, nil, nil, err
+	}
+	schedule, name, err := s.look(definition, task, opts)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	key, err := s.cfg.key(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	for _, other := range s.inner.Jobs() {
 		if other.Name() == name && other.ID() != id {
-			return nil, &OptionError{Option: "gocron.WithName", Reason: fmt.Sprintf("there is a job of the name %q already: the two would exclude each other", name)}
+			return nil, nil, nil, &OptionError{Option: "gocron.WithName", Reason: fmt.Sprintf("there is a job of the name %q already: the two would exclude each other", name)}
 		}
-	}
-	if task == nil {
-		return nil, gocron.ErrNewJobTaskNil
-	}
-	if !isOwn(task) {
-		if err := gocronRefuses(task); err != nil {
-			return nil, err
-		}
-		return nil, &OptionError{Option: "task", Reason: "is made by gocron.NewTask, which cannot be told of its lease: use scheduler.NewTask"}
 	}
 	if err := suits(schedule, tried, s.leader != nil); err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	j := &job{s: s, name: name, key: key, cfg: cfg, made: make(chan struct{}), open: tried.set("disabledLocker")}
-	s.warn(tried)
-	j.ticks = newTicker(schedule, definition, timeless(opts, now), s.cfg.location)
-	j.keep = minKeep + 2*min(j.ticks.gap(now), maxKeep) + min(cfg.window, maxKeep)
+	var table timetable
+	if _, isCron := schedule.(gocron.CronJobSchedule); isCron && tried.set("cron") {
+		table = &foreign{definition: definition, options: timeless(opts, now), zone: s.cfg.location}
+	} else if table, err = newTimetable(schedule, gocron.DaylightSavingsTimePolicy(tried.number("daylightSavingsTimePolicy")), s.cfg.location); err != nil {
+		return nil, nil, nil, err
+	} else if table != nil {
+		definition = gocron.CronJob(describe(schedule), true)
+		opts = append(opts, gocron.WithCronImplementation(cron{table, s.cfg.location}), gocron.WithDaylightSavingsTimePolicy(gocron.DaylightSavingsTimeDefault))
+	}
+	j := &job{s: s, name: name, key: key, cfg: cfg, made: make(chan struct{}), open: tried.set("disabledLocker"), as: schedule, ticks: newTicker(schedule, table)}
+	if err := tried.unknown(); err != nil {
+		return nil, nil, nil, err
+	}
 	j.chase = &chase{job: j}
-	return j, nil
+	j.labels = &labels{own: newLabel(schedule, table), began: now}
+	return j, definition, slices.Concat([]gocron.JobOption{recovering()}, opts, []gocron.JobOption{ //mutant:task-panic-not-recovered
+		gocron.WithContext(context.WithValue(s.cfg.context, jobKey{}, j)),
+	}), nil
 }
 
-// look has gocron look at the job, in a scheduler that is never started, and returns its schedule and its name.
-func (s *Scheduler) look(definition gocron.JobDefinition, opts []gocron.JobOption) (gocron.JobSchedule, string, error) {
-	if definition == nil {
+// look has gocron look at the job, in a scheduler that is never started, and returns its schedule
+// and its name.
+func (s *Scheduler) look(definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption) (gocron.JobSchedule, string, error) {
+	switch {
+	case definition == nil:
 		return nil, "", &OptionError{Option: "definition", Reason: "is nil: use gocron.CronJob, for example"}
+	case task == nil:
+		return nil, "", gocron.ErrNewJobTaskNil
 	}
-	for i, o := range opts {
-		if o == nil {
-			return nil, "", &OptionError{Option: "gocron.JobOption", Reason: fmt.Sprintf("option %d is nil", i)}
-		}
+	now := s.cfg.clock.Now()
+	name, schedule, err := probeJob(definition, task, opts, now)
+	_, once := schedule.(gocron.OneTimeJobSchedule)
+	switch {
+	case once, errors.Is(err, gocron.ErrOneTimeJobStartDateTimePast):
+		// gocron leaves out the times that have passed, and refuses a job when all have.
+		name, schedule, err = probeJob(definition, task, timeless(opts, now), time.Time{})
+	case errors.Is(err, gocron.ErrWithStartDateTimePast):
+		return nil, "", &OptionError{Option: "gocron.WithStartAt", Reason: "the time has passed, as it has whenever a replica is started after it: " +
+			"use gocron.WithStartDateTimePast, which takes such a time", Err: err}
+	case errors.Is(err, gocron.ErrWithStopDateTimePast):
+		return nil, "", &OptionError{Option: "gocron.WithStopAt", Reason: "the time has passed: the job is over, so do not create it any more", Err: err}
 	}
-	probe, err := gocron.NewScheduler(gocron.WithClock(s.cfg.clock), gocron.WithLocation(s.cfg.location))
+	if err == nil && strings.HasSuffix(name, "/scheduler.nameless") {
+		err = &OptionError{Option: "gocron.WithName", Reason: "the job has no name: by it replicas agree on what they run, so give it one that stays the same"}
+	}
+	return schedule, name, err
+}
+
+// probeJob has gocron look at a job as if it were a certain time.
+func probeJob(definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption, now time.Time) (name string, schedule gocron.JobSchedule, err error) {
+	probe, err := gocron.NewScheduler(gocron.WithClock(clockwork.NewFakeClockAt(now)), gocron.WithLocation(time.UTC))
 	if err != nil {
-		return nil, "", err
+		return "", nil, err
 	}
 	defer func() { _ = probe.Shutdown() }()
+	switch own, err := nameOf(probe, task); {
+	case err != nil:
+		return "", nil, err
+	case !isOwn(own):
+		return "", nil, &OptionError{Option: "task", Reason: "is made by gocron.NewTask, which cannot be told of its lease: use scheduler.NewTask"}
+	}
 	j, err := probe.NewJob(definition, gocron.NewTask(nameless), opts...)
 	if err != nil {
-		return nil, "", err
+		return "", nil, err
 	}
-	if strings.HasSuffix(j.Name(), "/scheduler.nameless") {
-		return nil, "", &OptionError{Option: "gocron.WithName", Reason: "the job has no name: by it replicas agree on what they run, so give it one that stays the same"}
-	}
-	return j.Schedule(), j.Name(), nil
+	return j.Name(), j.Schedule(), nil
 }
 
 // nameless is a task whose name shows that a job was given none.
@@ -252,7 +294,8 @@ func (s *Scheduler) Jobs() []gocron.Job {
 	return jobs
 }
 
-// RemoveJob is gocron's. A run that goes on is told to end and keeps its lease until it has; ticks that wait are given up.
+// RemoveJob is gocron's. A run that goes on is told to end and keeps its lease until it has; ticks
+// that wait are given up.
 func (s *Scheduler) RemoveJob(id uuid.UUID) error {
 	defer s.prune()
 	return s.inner.RemoveJob(id)
@@ -287,18 +330,11 @@ func (s *state) prune() {
 // skip reports a tick that is not run.
 func (s *state) skip(ctx context.Context, e *SkipError) {
 	level := slog.LevelWarn
-	switch e.Reason {
-	case SkipHeld, SkipDone, SkipOverlap, SkipNotLeader, SkipSuperseded, SkipStopped:
+	if e.Expected() {
 		level = slog.LevelDebug
 	}
 	s.cfg.logger.Log(ctx, level, "scheduler: tick is skipped", "job", e.Job, "tick", e.Tick, "reason", string(e.Reason), "by", e.By, "pending", e.Pending, "error", e.Err)
 	if t := s.cfg.tracer.skip; t != nil {
 		t.TraceSkip(ctx, TraceSkipData{Skip: e})
-	}
-}
-
-func (s *state) warn(f *fields) {
-	if text := f.warning(); text != "" {
-		s.warned.Do(func() { s.cfg.logger.Warn(text) })
 	}
 }

@@ -23,19 +23,23 @@ const (
 	SkipQuarantined Reason = "quarantined" // too many nodes were restarted and do not vote yet
 	SkipNoQuorum    Reason = "no_quorum"   // too few nodes could be reached
 	SkipTimeout     Reason = "timeout"     // too few nodes answered in time
-	SkipSuperseded  Reason = "superseded"  // a later tick took its place: WithOverlap, CatchUpLatest
+	SkipSplit       Reason = "split"       // several replicas asked at once and none got it
+	SkipSuperseded  Reason = "superseded"  // a later tick took its place: WithOverlap, CatchUpLatest, a process that stood still
 	SkipMissed      Reason = "missed"      // it could not be run before the end of the catch-up window
 	SkipStopped     Reason = "stopped"     // the job, the Scheduler or the Quorum was stopped
 	SkipOther       Reason = "other"
 )
 
-// SkipError tells why a run of a job was skipped on this replica. gocron hands it to the job's AfterLockError listeners.
+// SkipError tells why a run of a job was skipped on this replica. gocron hands it to the job's
+// AfterLockError listeners, also for what is as it should be, such as each tick that another
+// replica runs: ask Expected first. RunNow returns it.
 type SkipError struct {
 	Job    string
 	Tick   time.Time // zero for a run that RunNow asked for
 	Reason Reason
 	By     string // who holds or ran it, see redlock.WithIdentity; empty if not known
-	// Pending says that this replica still tries, and runs the tick if nobody else does: see WithCatchUp and WithOverlap.
+	// Pending says that this replica still tries, and runs the tick if nobody else does: see
+	// WithCatchUp and WithOverlap.
 	Pending bool
 	Err     error // what redlock or elector said; may be nil
 }
@@ -62,6 +66,18 @@ func (e *SkipError) Error() string {
 // Unwrap returns what redlock or elector said.
 func (e *SkipError) Unwrap() error { return e.Err }
 
+// Expected reports whether nothing is wrong: another replica runs the tick, or ran it, or leads;
+// the job's policies leave the tick out (SkipOverlap, SkipSuperseded); or the job was stopped. It
+// is false where nobody may have run the tick: then too few nodes could be reached in time, or
+// voted, or the tick is given up.
+func (e *SkipError) Expected() bool {
+	switch e.Reason {
+	case SkipHeld, SkipDone, SkipOverlap, SkipNotLeader, SkipSuperseded, SkipStopped:
+		return true
+	}
+	return false
+}
+
 // ErrorType returns the Reason, for the error.type attribute of traces and metrics.
 func (e *SkipError) ErrorType() string { return string(e.Reason) }
 
@@ -76,13 +92,15 @@ func skipped(job string, tick time.Time, n int64, err error) *SkipError {
 		e.Reason = SkipNotLeader
 	case errors.As(err, &held):
 		e.By = held.Holder.Identity
-		if e.Reason = SkipHeld; n > 0 && held.Sequence != n {
-			e.Reason = SkipOverlap
+		if e.Reason = SkipHeld; n == 0 || held.Sequence != n {
+			e.Reason = SkipOverlap // another run of the job: RunNow asks for runs that nobody else runs
 		}
 	case errors.As(err, &done):
 		e.Reason, e.By = SkipDone, done.Identity
 	case errors.Is(err, redlock.ErrClosed), errors.Is(err, context.Canceled):
 		e.Reason = SkipStopped
+	case errors.Is(err, redlock.ErrSplit):
+		e.Reason = SkipSplit
 	case errors.As(err, &quorum) && quarantined(quorum):
 		e.Reason = SkipQuarantined
 	case errors.Is(err, redlock.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
@@ -93,7 +111,8 @@ func skipped(job string, tick time.Time, n int64, err error) *SkipError {
 	return e
 }
 
-// quarantined reports whether the round would have had its quorum but for nodes that do not vote yet.
+// quarantined reports whether the round would have had its quorum but for nodes that do not vote
+// yet.
 func quarantined(e *redlock.QuorumError) bool {
 	waiting := 0
 	for _, ne := range e.Errs {

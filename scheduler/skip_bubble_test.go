@@ -42,7 +42,8 @@ func (c *cluster) named(name string, opts ...scheduler.Option) *replica {
 	return c.replica(append(opts, scheduler.WithLeaseOptions(redlock.WithIdentity(name)))...)
 }
 
-// requireSkip requires that the last of errs is a *SkipError for these reasons, and that the tracer was told of the same.
+// requireSkip requires that the last of errs is a *SkipError for these reasons, and that the tracer
+// was told of the same.
 func (c *cluster) requireSkip(errs []error, want scheduler.SkipError, cause error) *scheduler.SkipError {
 	c.t.Helper()
 	require.NotEmpty(c.t, errs)
@@ -155,7 +156,15 @@ func TestSkipForWantOfNodes(t *testing.T) {
 				until(5 * time.Second)
 				tc.broken(c, r)
 				until(12 * time.Second)
-				c.requireSkip(*errs, scheduler.SkipError{Tick: at(10), Reason: tc.reason}, tc.cause)
+				pending := tc.reason != scheduler.SkipStopped
+				c.requireSkip(*errs, scheduler.SkipError{Tick: at(10), Reason: tc.reason, Pending: pending}, tc.cause)
+				until(19 * time.Second) // the grace is over
+				require.Len(t, *errs, 1)
+				want := map[scheduler.Reason]int{tc.reason: 1}
+				if pending {
+					want[tc.reason] = 2
+				}
+				require.Equal(t, want, c.book.reasons(), "the reason is reported again when the tick is given up")
 			})
 		})
 	}
@@ -178,7 +187,7 @@ func TestSkipQuarantined(t *testing.T) {
 		}
 		s.Start()
 		until(31500 * time.Millisecond)
-		c.requireSkip(*errs, scheduler.SkipError{Tick: at(31), Reason: scheduler.SkipQuarantined}, redlock.ErrNoQuorum)
+		c.requireSkip(*errs, scheduler.SkipError{Tick: at(31), Reason: scheduler.SkipQuarantined, Pending: true}, redlock.ErrNoQuorum)
 	})
 }
 

@@ -2,13 +2,21 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"reflect"
-	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
+
+	"github.com/tenure-dev/tenure/redlock"
 )
 
 var (
@@ -16,14 +24,23 @@ var (
 	errorType   = reflect.TypeFor[error]()
 )
 
-// NewTask is gocron.NewTask for the jobs of a Scheduler: a function and its parameters. If the function's first parameter
-// is a context, it gets one that ends, with the cause, when the job's lease or the leadership is lost, when the job is removed,
-// and when the Scheduler stops; RunFromContext tells which run it is for. If parameters begin with a context of your own,
-// the function gets one with its values that ends with either.
+// NewTask is gocron.NewTask for the jobs of a Scheduler: a function and its parameters. If the
+// function's first parameter is a context, it gets one that ends, with the cause, when the job's
+// lease or the leadership is lost, when the job is removed, and when the Scheduler stops;
+// RunFromContext tells which run it is for. If parameters begin with a context of your own, the
+// function gets one with its values that ends with either.
 //
-// What the function returns and its panics are gocron's affair, as ever, and nothing is done for a nil function. What is wrong with
-// the function or its parameters is reported by NewJob. In a bare gocron scheduler such a task works as gocron's own; give the job a
-// name, because the one that gocron takes from the function is the same for all.
+// An error that the function returns is logged as a warning with the job and the tick, at debug
+// level if it is only that its context has ended, and goes to gocron's listeners and monitors. A
+// panic is logged as an error with its stack and does not end the process: gocron recovers it, and
+// tells AfterJobRunsWithPanic and AfterJobRunsWithError as ever. A run that panicked is not
+// complete; see WithDelivery. A panic of a listener, a monitor or a tracer is another matter and
+// ends the process.
+//
+// Nothing is done for a nil function. What is wrong with the function or its parameters is reported
+// by NewJob. In a bare gocron scheduler such a task works as gocron's own: nothing is logged, and a
+// panic ends the process unless the job has gocron.AfterJobRunsWithPanic. Give such a job a name,
+// because the one that gocron takes from the function is the same for all.
 func NewTask(function any, parameters ...any) gocron.Task {
 	if gocronRefuses(gocron.NewTask(function, parameters...)) != nil {
 		return gocron.NewTask(function, parameters...)
@@ -58,7 +75,73 @@ func (t *task) run(ctx context.Context) error {
 	if j == nil {
 		return t.call(ctx) // a bare gocron scheduler
 	}
-	return j.run(ctx, t.call)
+	defer j.s.tasks.begin(j.name)()
+	return j.run(ctx, func(ctx context.Context) error { return j.report(ctx, t.call) })
+}
+
+// report calls the function and logs how it failed.
+func (j *job) report(ctx context.Context, call func(context.Context) error) error {
+	attrs := []any{"job", j.name}
+	if r, ok := RunFromContext(ctx); ok {
+		attrs = append(attrs, "tick", r.Tick, "attempt", r.Attempt, "fencing_token", r.FencingToken())
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err := &PanicError{Job: j.name, Value: p, Stack: debug.Stack()}
+			err.log(ctx, j.s.cfg.logger, "scheduler: the task panicked", attrs...)
+			panic(p) // gocron recovers it: see install
+		}
+	}()
+	err := call(ctx)
+	if err != nil {
+		level := slog.LevelWarn
+		if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
+			level = slog.LevelDebug // it was told to end
+		}
+		j.s.cfg.logger.Log(ctx, level, "scheduler: the task failed", append(attrs, "error.type", redlock.ErrorType(err), "error", err)...)
+	}
+	return err
+}
+
+// recovering is a listener with which gocron recovers the panics of a job's task. Without any it
+// lets them end the process. It goes before the options of the user, whose own listener takes its
+// place.
+func recovering() gocron.JobOption {
+	return gocron.WithEventListeners(gocron.AfterJobRunsWithPanic(func(uuid.UUID, string, any) {}))
+}
+
+// tasks counts the tasks that are at work, by job.
+type tasks struct {
+	mu   sync.Mutex
+	jobs map[string]int // guarded by mu
+}
+
+// begin counts a task until end is called.
+func (t *tasks) begin(job string) (end func()) {
+	t.add(job, 1)
+	return func() { t.add(job, -1) }
+}
+
+func (t *tasks) add(job string, n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.jobs == nil {
+		t.jobs = make(map[string]int)
+	}
+	if t.jobs[job] += n; t.jobs[job] == 0 {
+		delete(t.jobs, job)
+	}
+}
+
+// name adds the jobs whose tasks are still at work to gocron's error that it has waited long enough
+// for them.
+func (t *tasks) name(err error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil || len(t.jobs) == 0 {
+		return err
+	}
+	return fmt.Errorf("scheduler: still running: %q: %w", slices.Sorted(maps.Keys(t.jobs)), err)
 }
 
 // call calls the function and returns the first error among what it returns, as gocron does.
@@ -109,30 +192,33 @@ func merge(own, run context.Context) (context.Context, context.CancelFunc) {
 	return ctx, func() { stop(); cancel(context.Canceled) }
 }
 
-// gocronRefuses returns what gocron has against a task. It panics for a nil parameter, and for too few before variadic ones.
-func gocronRefuses(t gocron.Task) (err error) {
+// gocronRefuses returns what gocron has against a task.
+func gocronRefuses(t gocron.Task) error {
 	probe, err := gocron.NewScheduler()
 	if err != nil {
 		return err
 	}
+	defer func() { _ = probe.Shutdown() }()
+	_, err = nameOf(probe, t)
+	return err
+}
+
+// nameOf has gocron make a job of a task that is given no name, and returns the one that gocron
+// takes from the task's function. gocron panics for a nil parameter, and for too few before
+// variadic ones.
+func nameOf(probe gocron.Scheduler, t gocron.Task) (name string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &OptionError{Option: "task", Reason: fmt.Sprintf("the parameters do not fit the function, or one is nil: gocron panics: %v", p)}
 		}
-		_ = probe.Shutdown()
 	}()
-	_, err = probe.NewJob(gocron.DurationJob(time.Hour), t)
-	return err
+	j, err := probe.NewJob(gocron.DurationJob(time.Hour), t)
+	if err != nil {
+		return "", err
+	}
+	return j.Name(), nil
 }
 
-// isOwn reports whether the task was made by NewTask. gocron's tasks are opaque, but for the name of the function in them.
-func isOwn(t gocron.Task) bool {
-	if t == nil {
-		return false
-	}
-	f := reflect.ValueOf(t()).FieldByName("function")
-	if !f.IsValid() || f.Kind() != reflect.Interface || f.Elem().Kind() != reflect.Func {
-		return false
-	}
-	return strings.HasSuffix(runtime.FuncForPC(f.Elem().Pointer()).Name(), "/scheduler.(*task).run-fm")
-}
+// isOwn reports whether a task was made by NewTask, from the name that gocron gives to its job.
+// Tasks are opaque otherwise.
+func isOwn(name string) bool { return strings.HasSuffix(name, "/scheduler.(*task).run-fm") }

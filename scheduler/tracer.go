@@ -8,15 +8,18 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// RunTracer is told of every run of a job of a Scheduler. It is what WithTracer takes; a value that also implements SkipTracer is told
-// of ticks that were not run too, one that implements JobTracer of the jobs themselves, and one
-// that is an elector.CampaignTracer of the election too (WithElection).
+// RunTracer is told of every run of a job of a Scheduler. It is what WithTracer takes; a value that
+// also implements SkipTracer is told of ticks that were not run too, one that implements JobTracer
+// of the jobs themselves, one that implements BacklogTracer of ticks that are owed, and one that is
+// an elector.CampaignTracer of the election too (WithElection).
 //
 // Tracer methods are called synchronously and concurrently, and must not block or panic.
 type RunTracer interface {
-	// TraceRunStart is called before the task, with the run's context. The task gets the context that it returns.
+	// TraceRunStart is called before the task, with the run's context. The task gets the context
+	// that it returns.
 	TraceRunStart(ctx context.Context, data TraceRunStartData) context.Context
-	// TraceRunEnd is called with the context that TraceRunStart returned, before the lease is released.
+	// TraceRunEnd is called with the context that TraceRunStart returned, before the lease is
+	// released.
 	TraceRunEnd(ctx context.Context, data TraceRunEndData)
 }
 
@@ -35,8 +38,9 @@ type TraceRunEndData struct {
 	Panicked bool  // it did not return
 }
 
-// SkipTracer is told why ticks are not run on this replica: see SkipError. A tick that is skipped as pending is run later or reported again, unless
-// it is a follower's (SkipNotLeader): nothing more is heard of the ticks that the leader runs.
+// SkipTracer is told why ticks are not run on this replica: see SkipError. A tick that is skipped
+// as pending is run later or reported again, unless it is a follower's (SkipNotLeader): nothing
+// more is heard of the ticks that the leader runs.
 type SkipTracer interface {
 	TraceSkip(ctx context.Context, data TraceSkipData)
 }
@@ -58,10 +62,39 @@ type TraceJobData struct {
 	Election string // of WithElection; empty without
 }
 
+// BacklogTracer is told how many ticks of a job are owed: due, not run, and still wanted
+// (WithCatchUp, WithOverlap). Ticks that another replica runs do not count, nor those of a
+// follower.
+type BacklogTracer interface {
+	// TraceBacklog is called when the number has changed. Calls for one job do not overlap.
+	TraceBacklog(ctx context.Context, data TraceBacklogData)
+}
+
+// TraceBacklogData is what this replica knows of a job's backlog.
+type TraceBacklogData struct {
+	Job    string
+	Ticks  int
+	Oldest time.Time // the oldest of them; zero if there are none
+}
+
+// ConflictTracer is told of jobs that other replicas run in another way: see Conflict.
+type ConflictTracer interface {
+	// TraceConflict is called for every tick that this replica reads of such a job, so as long as
+	// the conflict lasts.
+	TraceConflict(ctx context.Context, data TraceConflictData)
+}
+
+// TraceConflictData describes a conflict.
+type TraceConflictData struct {
+	Conflict Conflict
+}
+
 type tracers struct {
-	run  RunTracer
-	skip SkipTracer
-	job  JobTracer
+	run      RunTracer
+	skip     SkipTracer
+	job      JobTracer
+	backlog  BacklogTracer
+	conflict ConflictTracer
 }
 
 // WithTracer sets the tracer; see RunTracer. Default none, which costs one nil check.
@@ -73,6 +106,8 @@ func WithTracer(t RunTracer) Option {
 		c.tracer.run = t
 		c.tracer.skip, _ = t.(SkipTracer)
 		c.tracer.job, _ = t.(JobTracer)
+		c.tracer.backlog, _ = t.(BacklogTracer)
+		c.tracer.conflict, _ = t.(ConflictTracer)
 		return nil
 	})
 }
@@ -86,11 +121,13 @@ type Run struct {
 	lease   *redlock.Lease
 }
 
-// FencingToken returns a number that is greater than that of every earlier run of the job on any replica. Pass it with every write, and
-// let the resource refuse a smaller one than the largest it has seen.
+// FencingToken returns a number that is greater than that of every earlier run of the job on any
+// replica. Pass it with every write, and let the resource refuse a smaller one than the largest it
+// has seen.
 func (r Run) FencingToken() uint64 { return r.lease.FencingToken() }
 
-// Deadline returns until when no other replica runs the job, as known now; extensions move it. To be compared with time.Now.
+// Deadline returns until when no other replica runs the job, as known now; extensions move it. To
+// be compared with time.Now.
 func (r Run) Deadline() time.Time { return r.lease.Deadline() }
 
 // Lease returns the run's lease. Do not release it: that is done when the task has returned.
@@ -98,8 +135,9 @@ func (r Run) Lease() *redlock.Lease { return r.lease }
 
 type runKey struct{}
 
-// RunFromContext returns the run that a task was called for, from the context that the task got or one made of it. It returns
-// false outside of a run of a Scheduler, and for jobs with gocron.WithDisabledDistributedJobLocker, which run everywhere.
+// RunFromContext returns the run that a task was called for, from the context that the task got or
+// one made of it. It returns false outside of a run of a Scheduler, and for jobs with
+// gocron.WithDisabledDistributedJobLocker, which run everywhere.
 func RunFromContext(ctx context.Context) (Run, bool) {
 	r, ok := ctx.Value(runKey{}).(Run)
 	return r, ok

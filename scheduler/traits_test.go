@@ -3,17 +3,22 @@ package scheduler
 import (
 	"log/slog"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/jonboulle/clockwork"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// If this fails after an upgrade of gocron, it has renamed what its options set: adjust the paths in traits.go and NewTask. Else options
-// that do not fit several replicas are taken without a word but for a warning in the log.
+// changed is what to do when the test fails.
+const changed = "gocron is not the one that this package knows any more: adjust the paths in traits.go, isOwn and knownGocron. " +
+	"Until then New and NewJob refuse all options"
+
+// This fails after an upgrade of gocron that has renamed what its options set.
 func TestGocronStillTellsWhatItsOptionsSet(t *testing.T) {
 	schedulers := map[string]gocron.SchedulerOption{
 		"gocron.WithDistributedElector": gocron.WithDistributedElector(nobody{}),
@@ -26,29 +31,28 @@ func TestGocronStillTellsWhatItsOptionsSet(t *testing.T) {
 	for _, r := range schedulerRefusals {
 		require.Contains(t, schedulers, r.option)
 		f := triedScheduler([]gocron.SchedulerOption{schedulers[r.option]})
-		require.True(t, f.set(r.path...), r.option)
-		require.Empty(t, f.warning(), r.option)
+		require.True(t, f.set(r.path...), "%s: %s", r.option, changed)
+		require.NoError(t, f.unknown(), changed)
 		for other, o := range schedulers {
 			if other != r.option {
 				require.False(t, triedScheduler([]gocron.SchedulerOption{o}).set(r.path...), "%s looks like %s", other, r.option)
 			}
 		}
 	}
-	require.True(t, triedScheduler([]gocron.SchedulerOption{gocron.WithLimitConcurrentJobs(1, gocron.LimitModeWait)}).set("exec", "limitMode"))
+	require.True(t, triedScheduler([]gocron.SchedulerOption{gocron.WithLimitConcurrentJobs(1, gocron.LimitModeWait)}).set("exec", "limitMode"), changed)
 
 	jobs := map[string]gocron.JobOption{
 		"gocron.WithDistributedJobLocker":   gocron.WithDistributedJobLocker(&Locker{}),
 		"gocron.WithContext":                gocron.WithContext(t.Context()),
 		"gocron.WithLimitedRuns":            gocron.WithLimitedRuns(1),
 		"gocron.WithIntervalFromCompletion": gocron.WithIntervalFromCompletion(),
-		"gocron.WithSingletonMode":          gocron.WithSingletonMode(gocron.LimitModeWait),
 	}
 	now := time.Now()
 	for _, r := range jobRefusals {
 		require.Contains(t, jobs, r.option)
 		f := triedJob([]gocron.JobOption{jobs[r.option]}, now)
-		require.True(t, f.set(r.path...), r.option)
-		require.Empty(t, f.warning(), r.option)
+		require.True(t, f.set(r.path...), "%s: %s", r.option, changed)
+		require.NoError(t, f.unknown(), changed)
 		for other, o := range jobs {
 			if other != r.option {
 				require.False(t, triedJob([]gocron.JobOption{o}, now).set(r.path...), "%s looks like %s", other, r.option)
@@ -61,53 +65,87 @@ func TestGocronStillTellsWhatItsOptionsSet(t *testing.T) {
 		"stopTime":         gocron.WithStopAt(gocron.WithStopDateTime(now.Add(time.Hour))),
 		"disabledLocker":   gocron.WithDisabledDistributedJobLocker(true),
 	} {
-		require.True(t, triedJob([]gocron.JobOption{o}, now).set(field), field)
+		require.True(t, triedJob([]gocron.JobOption{o}, now).set(field), "%s: %s", field, changed)
 	}
-	require.True(t, isOwn(NewTask(func() {})), "gocron.Task does not tell its function any more: NewJob refuses every task")
-	require.False(t, isOwn(gocron.NewTask(func() {})))
-	require.False(t, isOwn(nil))
+	for mode, want := range map[gocron.LimitMode]Overlap{gocron.LimitModeReschedule: OverlapSkip, gocron.LimitModeWait: OverlapQueue} {
+		f := triedJob([]gocron.JobOption{gocron.WithSingletonMode(mode)}, now)
+		got, asked := singleton(f)
+		require.True(t, asked, changed)
+		require.Equal(t, want, got, changed)
+		require.NoError(t, f.unknown(), changed)
+	}
+	probe, err := gocron.NewScheduler()
+	require.NoError(t, err)
+	defer func() { _ = probe.Shutdown() }()
+	for _, own := range []bool{true, false} {
+		task := gocron.NewTask(func() {})
+		if own {
+			task = NewTask(func() {})
+		}
+		name, err := nameOf(probe, task)
+		require.NoError(t, err)
+		require.Equal(t, own, isOwn(name), "%q: %s", name, changed)
+	}
 }
 
 type nobody struct{ gocron.Elector }
 
-// Options of a later gocron whose fields are called otherwise: there is a warning, and nothing is refused.
-func TestRenamedFieldsOfGocronAreLogged(t *testing.T) {
+// Options of a later gocron whose fields are called otherwise are refused: nobody knows what they
+// ask for. They were taken, with a warning.
+func TestOptionsOfAnUnknownGocronAreRefused(t *testing.T) {
 	type later struct{ locks string }
 	f := tried([]func(*later) error{func(l *later) error { l.locks = "x"; return nil }, nil})
 	require.NoError(t, f.check([]refusal{{"gocron.WithDistributedJobLocker", []string{"locker"}, "is refused"}}))
 	require.False(t, f.set("exec", "clock"))
-	require.Equal(t, `scheduler: this version of gocron does not tell ["locker" "exec"] of its options, so that unsuitable ones are not refused`, f.warning())
+	require.Zero(t, f.number("mode"))
+	const text = `scheduler: gocron: this version does not tell ["locker" "exec" "mode"] of its options, so that those which do not fit several ` +
+		`replicas cannot be refused: use gocron v2.22.0 (go get github.com/go-co-op/gocron/v2@v2.22.0), or a Tenure that knows yours`
+	require.EqualError(t, f.unknown(), text)
 	require.Error(t, f.check([]refusal{{"later", []string{"locks"}, "is refused"}}))
 
-	panics := tried([]func(*later) error{func(*later) error { panic("needs more") }})
-	require.False(t, panics.set("locks"))
-	require.Empty(t, panics.warning())
-
-	var log strings.Builder
-	s := &state{cfg: &config{commonConfig: commonConfig{logger: slog.New(slog.NewTextHandler(&log, nil))}}}
-	s.warn(panics)
-	require.Empty(t, log.String())
-	for range 2 {
-		s.warn(f)
-	}
-	require.Equal(t, 1, strings.Count(log.String(), "level=WARN"), "once: %s", log.String())
+	none := tried([]func(*later) error{})
+	require.False(t, none.set("exec"))
+	require.NoError(t, none.unknown(), "nothing was asked for")
 }
 
-// What NewJob reads of a job's options has been read when it warns.
-func TestNewJobWarnsOfRenamedFields(t *testing.T) {
-	refusals := jobRefusals
-	t.Cleanup(func() { jobRefusals = refusals })
-	jobRefusals = []refusal{{"gocron.WithLater", []string{"later"}, "is refused"}}
-	var log strings.Builder
-	cfg, err := newConfig([]Option{WithLogger(slog.New(slog.NewTextHandler(&log, nil)))})
+// An option that does not work on a zero value is refused too.
+func TestOptionThatPanicsIsRefused(t *testing.T) {
+	type later struct{ locks *string }
+	f := tried([]func(*later) error{nil, func(l *later) error { *l.locks = "x"; return nil }})
+	require.ErrorContains(t, f.check(nil), "scheduler: gocron: option 1 panics: runtime error: invalid memory address")
+}
+
+// renamed makes one of the fields that are looked for one that gocron does not have.
+func renamed(t *testing.T, refusals *[]refusal) {
+	t.Helper()
+	before := *refusals
+	t.Cleanup(func() { *refusals = before })
+	*refusals = []refusal{{"gocron.WithLater", []string{"later"}, "is refused"}}
+}
+
+func TestNewJobRefusesOptionsOfAnUnknownGocron(t *testing.T) {
+	renamed(t, &jobRefusals)
+	cfg, err := newConfig(nil)
 	require.NoError(t, err)
 	inner, err := gocron.NewScheduler()
 	require.NoError(t, err)
+	defer func() { require.NoError(t, inner.Shutdown()) }()
 	s := &Scheduler{Scheduler: inner, state: &state{cfg: cfg, inner: inner}}
-	_, err = s.newJob([16]byte{}, gocron.DurationJob(time.Second), NewTask(func() {}), []gocron.JobOption{gocron.WithName("job")})
+	_, _, _, err = s.newJob([16]byte{}, gocron.DurationJob(time.Second), NewTask(func() {}), []gocron.JobOption{gocron.WithName("job")})
+	require.ErrorContains(t, err, `this version does not tell ["later"] of its options`)
+}
+
+func TestNewRefusesOptionsOfAnUnknownGocron(t *testing.T) {
+	renamed(t, &schedulerRefusals)
+	fleet := redlocktest.Start(t, 3)
+	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
-	require.Contains(t, log.String(), "does not tell [\\\"later\\\"] of its options")
-	require.NoError(t, inner.Shutdown())
+	defer func() { require.NoError(t, q.Close()) }()
+	_, err = New(q, WithGocron(gocron.WithLogger(gocron.NewLogger(gocron.LogLevelError))))
+	require.ErrorContains(t, err, `this version does not tell ["later"] of its options`)
+	s, err := New(q)
+	require.NoError(t, err, "without options of gocron nothing is to be refused")
+	require.NoError(t, s.Shutdown())
 }
 
 // The options that name times are left out when ticks are computed, and no others.

@@ -140,7 +140,7 @@ func TestTrap12RunNowOnAFollower(t *testing.T) {
 				continue
 			}
 			require.ErrorIs(t, err, elector.ErrNotLeader)
-			require.EqualError(t, err, `scheduler: job "job" cannot be run now on this replica: elector: not the leader`)
+			require.EqualError(t, err, `scheduler: job "job" is skipped: not_leader: elector: not the leader`)
 			require.ErrorIs(t, r.Jobs()[0].RunNow(), elector.ErrNotLeader)
 		}
 		until(6 * time.Second)
@@ -148,7 +148,8 @@ func TestTrap12RunNowOnAFollower(t *testing.T) {
 	})
 }
 
-// A task is wrapped before gocron gets it, and finds its run by the job's context, also where several jobs have one function.
+// A task is wrapped before gocron gets it, and finds its run by the job's context, also where
+// several jobs have one function.
 func TestTrap15TasksFindTheirRuns(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		r := c.replica()

@@ -1,0 +1,217 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// rollout is for how long replicas of two versions of a service may run beside each other.
+const rollout = 5 * time.Minute
+
+// maxOthers bounds how many conflicts a job keeps.
+const maxOthers = 16
+
+// Conflict is a job of this name that another replica runs in another way: on another schedule, in
+// another zone, or in another program. The two take each other's ticks: of a tick that both have,
+// one of them runs its own task, and one that only one of them has is run beside the other's. Every
+// run's lease is labelled with the three, and a replica that still reads another label than its
+// own, of a tick more than five minutes after the first that it saw, reports it; during a rollout
+// of less there is none.
+type Conflict struct {
+	Job   string
+	Own   string    // what this replica runs: program, schedule and zone
+	Other string    // what the other one runs
+	By    string    // the other one's identity, see redlock.WithIdentity; empty if not known
+	Tick  time.Time // the latest tick that the other one was granted, as far as this replica has read
+}
+
+// Conflicts returns the conflicts of all jobs that this replica has found since they were made, by
+// the jobs' names. See Conflict. It does no I/O.
+func (s *Scheduler) Conflicts() []Conflict {
+	s.mu.Lock()
+	jobs := s.list()
+	s.mu.Unlock()
+	var found []Conflict
+	for _, j := range jobs {
+		found = append(found, j.labels.conflicts()...)
+	}
+	slices.SortFunc(found, func(a, b Conflict) int { return strings.Compare(a.Job+"\x00"+a.Other, b.Job+"\x00"+b.Other) })
+	return found
+}
+
+// labels is what replicas run under a job's name, as far as this one has read.
+type labels struct {
+	own   string
+	began time.Time // when this replica's job was made
+
+	mu     sync.Mutex
+	others map[string]*other // guarded by mu; at most maxOthers
+	asked  time.Time         // guarded by mu; when the nodes were asked for the label last
+}
+
+// other is another label.
+type other struct {
+	Conflict
+	first time.Time // the first tick that was seen of it
+	told  bool      // it is a conflict
+}
+
+func (l *labels) conflicts() []Conflict {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []Conflict
+	for _, o := range l.others {
+		if o.told {
+			found = append(found, o.Conflict)
+		}
+	}
+	return found
+}
+
+// read takes the label of a tick that was granted, and reports whether it is one of a conflict that
+// was not read before, and whether it is the first of its label. What was granted before this job
+// was made may be of an earlier version.
+func (l *labels) read(job string, tick time.Time, label, by string) (c Conflict, news, first bool) {
+	if label == "" || label == l.own || tick.Before(l.began) {
+		return c, false, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.others[label]
+	switch {
+	case o == nil && len(l.others) >= maxOthers:
+		return c, false, false
+	case o == nil:
+		if l.others == nil {
+			l.others = make(map[string]*other)
+		}
+		o = &other{Conflict: Conflict{Job: job, Own: l.own, Other: label}, first: tick}
+		l.others[label] = o
+	case !tick.After(o.Tick):
+		return c, false, false
+	}
+	if o.Tick = tick; by != "" {
+		o.By = by
+	}
+	if tick.Sub(o.first) <= rollout { //mutant:rollout-is-a-conflict
+		return c, false, false
+	}
+	first, o.told = !o.told, true
+	return o.Conflict, true, first
+}
+
+// due reports whether the nodes should be asked for the label: once in a rollout.
+func (l *labels) due(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.asked.IsZero() {
+		l.asked = l.began
+	}
+	if now.Sub(l.asked) < rollout {
+		return false
+	}
+	l.asked = now
+	return true
+}
+
+// observe reads the label of the last grant from the outcome of an acquisition.
+func (j *job) observe(ctx context.Context, lease *redlock.Lease, err error) {
+	var done *redlock.DoneError
+	switch {
+	case err == nil:
+		before := lease.Previous()
+		j.read(ctx, before.Granted, before.Label, before.Identity)
+	case errors.As(err, &done):
+		j.read(ctx, done.Granted, done.Label, done.Identity)
+	}
+}
+
+// ask reads the label of the last grant in the background, for a replica that does not come to
+// acquire: another one holds the lease, or leads.
+func (j *job) ask() {
+	s := j.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.started == nil || !j.labels.due(s.cfg.clock.Now()) {
+		return
+	}
+	ctx := s.started
+	s.lookups.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, s.cfg.tryTimeout)
+		defer cancel()
+		if last, err := s.q.Sequence(ctx, j.key); err == nil {
+			j.read(ctx, last.Granted, last.Label, last.Identity)
+		}
+	})
+}
+
+// read reports a label that shows a conflict.
+func (j *job) read(ctx context.Context, granted int64, label, by string) {
+	c, news, first := j.labels.read(j.name, time.UnixMilli(granted).In(j.s.cfg.location), label, by)
+	if !news {
+		return
+	}
+	if first {
+		j.s.cfg.logger.WarnContext(ctx, "scheduler: a job of this name is run in another way too, and the two take each other's ticks: give each service a "+
+			"redlock.WithPrefix of its own, and all replicas of one the same schedule and scheduler.WithLocation",
+			"job", c.Job, "own", c.Own, "other", c.Other, "by", c.By, "tick", c.Tick)
+	}
+	if t := j.s.cfg.tracer.conflict; t != nil {
+		t.TraceConflict(ctx, TraceConflictData{Conflict: c})
+	}
+}
+
+// newLabel says what a job is, so that replicas that differ in it can tell.
+func newLabel(schedule gocron.JobSchedule, table timetable) string {
+	parts := []string{program(), describe(schedule)}
+	switch t := table.(type) {
+	case *wallTimes:
+		parts = append(parts, zoneName(t.zone))
+		if t.later {
+			parts = append(parts, "later")
+		}
+	case *foreign:
+		parts = append(parts, zoneName(t.zone), "gocron.Cron")
+	}
+	label := strings.Join(parts, "; ")
+	if len(label) > redlock.MaxLabelLength {
+		sum := fnv.New64a()
+		_, _ = sum.Write([]byte(label))
+		end := fmt.Sprintf("...#%016x", sum.Sum64())
+		label = strings.ToValidUTF8(label[:redlock.MaxLabelLength-len(end)], "") + end
+	}
+	return strings.ToValidUTF8(label, "?")
+}
+
+// program returns the path of the main package, which two services do not share.
+var program = sync.OnceValue(func() string {
+	info, ok := debug.ReadBuildInfo()
+	switch {
+	case !ok:
+		return ""
+	case info.Path == "command-line-arguments":
+		return info.Main.Path
+	}
+	return info.Path
+})
+
+// zoneName names a zone. time.Local is called so on every machine, and is told by its offsets in
+// winter and in summer.
+func zoneName(zone *time.Location) string {
+	if zone != time.Local {
+		return zone.String()
+	}
+	const layout = "-07:00"
+	return "Local " + time.Date(2026, time.January, 1, 0, 0, 0, 0, zone).Format(layout) + time.Date(2026, time.July, 1, 0, 0, 0, 0, zone).Format(layout)
+}
