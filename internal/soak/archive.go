@@ -21,6 +21,7 @@ type archive struct{ dir string }
 type account struct {
 	Command  string          `json:"command"` // that repeats it
 	Seed     uint64          `json:"seed"`
+	Topology string          `json:"topology"`
 	Duration string          `json:"duration"`
 	Leftover []string        `json:"leftover"`
 	Failures []string        `json:"failures"`
@@ -79,7 +80,11 @@ func (a *archive) read() (*verdict.History, account, error) {
 	if err != nil {
 		return nil, acc, fmt.Errorf("no account of a soak in %s: %w", a.dir, err)
 	}
-	h := &verdict.History{Jobs: work.Jobs(), Leftover: acc.Leftover, Failures: acc.Failures, Over: acc.Over, Halted: acc.Halted, OverAt: acc.OverAt}
+	topology, err := plan.Find(acc.Topology)
+	if err != nil {
+		return nil, acc, fmt.Errorf("the account of a soak in %s: %w", a.dir, err)
+	}
+	h := &verdict.History{Jobs: work.Jobs(), Servers: topology.Servers, Leftover: acc.Leftover, Failures: acc.Failures, Over: acc.Over, Halted: acc.Halted, OverAt: acc.OverAt}
 	if h.Records, err = cast.Journals(a.dir, plan.Replicas); err != nil {
 		return nil, acc, err
 	}

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"time"
+
+	"github.com/tenure-dev/tenure/internal/soak/plan"
 )
 
 const (
@@ -18,6 +21,7 @@ const (
 type config struct {
 	duration time.Duration
 	seed     uint64
+	topology plan.Topology
 	report   string // file; empty for none
 	keep     string // directory for the journals; empty for a temporary one
 	again    string // directory of journals to judge once more; empty to run
@@ -36,6 +40,7 @@ func parseFlags(args []string) (*config, error) {
 	flags.SetOutput(os.Stderr)
 	flags.DurationVar(&c.duration, "duration", 10*time.Minute, "how long faults happen; starting, catching up and judging come on top")
 	flags.Uint64Var(&c.seed, "seed", 0, "determines the schedule of faults and the clocks; 0 draws one")
+	topology := flags.String("topology", plan.Topologies()[0].Name, "servers, distances and faults: "+strings.Join(plan.Names(), ", "))
 	flags.StringVar(&c.report, "report", "", "write the report to this `file`, as JSON if its name ends in .json and as Markdown if not")
 	flags.StringVar(&c.keep, "keep", "", "keep the journals in this new `directory`; they are kept anyway if there are violations")
 	flags.StringVar(&c.again, "check", "", "start nothing, and judge the journals in this `directory` again")
@@ -43,6 +48,10 @@ func parseFlags(args []string) (*config, error) {
 	flags.BoolVar(&c.verbose, "v", false, "print each fault as it happens")
 	if err := flags.Parse(args); err != nil {
 		return nil, &flagError{err}
+	}
+	var err error
+	if c.topology, err = plan.Find(*topology); err != nil {
+		return nil, fmt.Errorf("-topology: %w", err)
 	}
 	switch {
 	case flags.NArg() > 0:
@@ -63,5 +72,5 @@ func parseFlags(args []string) (*config, error) {
 
 // command is the command line that repeats the run.
 func (c *config) command() string {
-	return fmt.Sprintf("go run ./internal/soak -seed %d -duration %s", c.seed, c.duration)
+	return fmt.Sprintf("go run ./internal/soak -topology %s -seed %d -duration %s", c.topology.Name, c.seed, c.duration)
 }

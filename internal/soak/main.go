@@ -63,7 +63,7 @@ func soakMain(args []string, out io.Writer) int {
 	if cfg.again != "" {
 		return judge(cfg, &archive{dir: cfg.again}, out)
 	}
-	faults := plan.Soak(cfg.seed, cfg.duration)
+	faults := plan.Plan(cfg.seed, cfg.topology, cfg.duration)
 	fmt.Fprintf(out, "seed %d: %d faults; the same again: %s\n", cfg.seed, len(faults), cfg.command())
 	if cfg.planOnly {
 		for _, f := range faults {
@@ -115,8 +115,8 @@ func judge(cfg *config, files *archive, out io.Writer) int {
 		fmt.Fprintln(os.Stderr, "soak:", err)
 		return exitTrouble
 	}
-	r := report.New(verdict.Check(history), plan.Servers)
-	r.Command, r.Seed, r.Duration, r.Halted = acc.Command, acc.Seed, acc.Duration, acc.Halted
+	r := report.New(verdict.Check(history), history.Servers)
+	r.Command, r.Seed, r.Topology, r.Duration, r.Halted = acc.Command, acc.Seed, acc.Topology, acc.Duration, acc.Halted
 	r.Text(out)
 	if err := writeReport(cfg.report, r); err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)

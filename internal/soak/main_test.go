@@ -75,7 +75,7 @@ func TestPlan(t *testing.T) {
 
 func TestTrouble(t *testing.T) {
 	for _, args := range [][]string{
-		{"-duration", "1s"}, {"-duration", "48h"}, {"x"}, {"-x"}, {"-keep", t.TempDir()}, {"-check", t.TempDir()},
+		{"-duration", "1s"}, {"-duration", "48h"}, {"-topology", "six"}, {"x"}, {"-x"}, {"-keep", t.TempDir()}, {"-check", t.TempDir()},
 	} {
 		require.Equal(t, exitTrouble, soakMain(args, &bytes.Buffer{}), "%q", args)
 	}

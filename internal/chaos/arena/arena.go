@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,12 +29,21 @@ const age = 24 * time.Hour
 type Arena struct {
 	fleet *valkeytest.Fleet
 	links map[schedule.Side][]*link
+
+	mu     sync.Mutex
+	routes []*link // guarded by mu; those of Routes
 }
 
-// New starts the servers and the links.
-func New(servers int) (*Arena, error) {
+// New starts the servers, which write everything to disk, and the links.
+func New(servers int) (*Arena, error) { return open(servers, valkeytest.WithPersistence()) }
+
+// NewInMemory is New with servers that keep nothing on disk: a restarted one is empty, and
+// schedule.RestartKeep fails.
+func NewInMemory(servers int) (*Arena, error) { return open(servers) }
+
+func open(servers int, opts ...valkeytest.Option) (*Arena, error) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy's bandwidth toxic traces to the global logger
-	fleet, err := valkeytest.New(servers, valkeytest.WithPersistence(), valkeytest.WithAge(age))
+	fleet, err := valkeytest.New(servers, append(opts, valkeytest.WithAge(age))...)
 	if err != nil {
 		return nil, err
 	}
@@ -56,6 +67,27 @@ func (a *Arena) URLs(side schedule.Side) []string {
 		urls[i] = "valkey://" + l.addr()
 	}
 	return urls
+}
+
+// Routes makes a link to each server for a client of its own, and returns the servers as that
+// client reaches them. What the client asks of server i takes distances[i] there and back. Faults
+// of links do not strike these.
+func (a *Arena) Routes(client string, distances []time.Duration) ([]string, error) {
+	var urls []string
+	for i, n := range a.fleet.Nodes() {
+		l, err := newLink(fmt.Sprintf("server %d, %s", i+1, client), n.Addr())
+		if err != nil {
+			return nil, err
+		}
+		a.mu.Lock()
+		a.routes = append(a.routes, l)
+		a.mu.Unlock()
+		if err := l.strike(schedule.Fault{Kind: schedule.Latency, Amount: distances[i]}); err != nil {
+			return nil, err
+		}
+		urls = append(urls, "valkey://"+l.addr())
+	}
+	return urls, nil
 }
 
 // Strike does what a fault of servers or links says.
@@ -190,7 +222,9 @@ func (a *Arena) Stuck() int {
 
 // Close ends the links and kills the servers.
 func (a *Arena) Close() error {
-	for _, links := range a.links {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, links := range append(slices.Collect(maps.Values(a.links)), a.routes) {
 		_ = all(links, func(l *link) error { l.close(); return nil })
 	}
 	return a.fleet.Close()

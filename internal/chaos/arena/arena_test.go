@@ -246,3 +246,41 @@ func TestUnknownFault(t *testing.T) {
 	a := start(t)
 	require.ErrorContains(t, a.Strike(schedule.Fault{Kind: "x", Nodes: []int{0}, Side: schedule.Left}), "no fault of a link")
 }
+
+// Each client is as far from each server as it was told.
+func TestRoutes(t *testing.T) {
+	a := start(t)
+	const far = 100 * time.Millisecond
+	took := func(urls []string, node int) time.Duration {
+		c, err := net.Dial("tcp", strings.TrimPrefix(urls[node], "valkey://"))
+		require.NoError(t, err)
+		defer c.Close()
+		known := &conn{Conn: c, r: bufio.NewReader(c)}
+		known.require(t, "PING", "+PONG")
+		began := time.Now()
+		known.require(t, "PING", "+PONG")
+		return time.Since(began)
+	}
+	one, err := a.Routes("one", []time.Duration{0, far})
+	require.NoError(t, err)
+	other, err := a.Routes("other", []time.Duration{far, 0})
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, took(one, 1), far)
+	require.GreaterOrEqual(t, took(other, 0), far)
+	near := func() bool { return took(one, 0) < far/2 && took(other, 1) < far/2 }
+	require.Eventually(t, near, soon, time.Millisecond, "unless the machine is busy")
+}
+
+func TestServersInMemory(t *testing.T) {
+	a, err := arena.NewInMemory(1)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, a.Close()) })
+	c := connect(t, a, schedule.Left, 0)
+	c.require(t, "SET k v", "+OK")
+	empty := schedule.Fault{Kind: schedule.RestartEmpty, Nodes: []int{0}}
+	require.NoError(t, a.Strike(empty))
+	require.NoError(t, a.Heal(empty))
+	c = connect(t, a, schedule.Left, 0)
+	c.require(t, "EXISTS k", ":0")
+	require.ErrorContains(t, a.Heal(schedule.Fault{Kind: schedule.RestartKeep, Nodes: []int{0}}), "no data to keep")
+}

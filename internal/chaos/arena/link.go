@@ -91,7 +91,7 @@ func (l *link) strike(f schedule.Fault) error {
 	case schedule.DropReplies:
 		return l.add(toxic("timeout", down, "timeout", 0))
 	case schedule.Latency:
-		return l.add(toxic("latency", up, "latency", ms/2), toxic("latency", down, "latency", ms/2))
+		return l.add(toxic("latency", up, "latency", ms/2), toxic("latency", down, "latency", ms-ms/2))
 	case schedule.Bandwidth:
 		return l.add(toxic("bandwidth", up, "rate", int64(f.Rate)), toxic("bandwidth", down, "rate", int64(f.Rate)))
 	case schedule.SlowClose:

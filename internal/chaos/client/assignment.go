@@ -23,6 +23,7 @@ type Assignment struct {
 	Seed     uint64        `json:"seed"`
 	Workers  int           `json:"workers"`
 	Control  Control       `json:"control"`
+	Env      []string      `json:"-"` // of the process, beside what this one has
 }
 
 // Key is a key and the TTL of its leases.

@@ -49,7 +49,7 @@ func launchProcess(l *launcher, job client.Assignment) (*process, error) {
 	}
 	defer stderr.Close()
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), Variable+"="+job.Name)
+	cmd.Env = append(append(os.Environ(), job.Env...), Variable+"="+job.Name)
 	cmd.Stderr = stderr
 	stdin, errIn := cmd.StdinPipe()
 	stdout, errOut := cmd.StdoutPipe()

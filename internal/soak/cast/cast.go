@@ -32,6 +32,10 @@ type Cast struct {
 	crowds []*crowd.Crowd
 }
 
+// Environment is implemented by settings of a replica whose process has variables of its own, each
+// as name=value.
+type Environment interface{ Environment() []string }
+
 // New makes a cast, each of whose replicas has a directory below dir for its journals, and settings that its process finds in its Role.
 func New(replicas int, dir string, settings func(number int) any) (*Cast, error) {
 	c := &Cast{}
@@ -40,14 +44,19 @@ func New(replicas int, dir string, settings func(number int) any) (*Cast, error)
 		if err := os.MkdirAll(journals, 0o700); err != nil {
 			return nil, fmt.Errorf("cast: no directory for replica %d: %w", number, err)
 		}
-		text, err := json.Marshal(settings(number))
+		told := settings(number)
+		var environment []string
+		if e, ok := told.(Environment); ok {
+			environment = e.Environment()
+		}
+		text, err := json.Marshal(told)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(journals, settingsName), text, 0o600)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("cast: no settings for replica %d: %w", number, err)
 		}
-		c.crowds = append(c.crowds, crowd.New(1, func(int) client.Assignment { return client.Assignment{Journals: journals} }))
+		c.crowds = append(c.crowds, crowd.New(1, func(int) client.Assignment { return client.Assignment{Journals: journals, Env: environment} }))
 	}
 	return c, nil
 }

@@ -19,6 +19,11 @@ type trait struct {
 	Leaks bool
 }
 
+const variable = "TENURE_SOAK_TEST"
+
+// Environment implements cast.Environment.
+func (t trait) Environment() []string { return []string{variable + "=" + t.Word} }
+
 func TestMain(m *testing.M) {
 	if os.Getenv(cast.Variable) != "" {
 		os.Exit(cast.Main(os.Stdin, os.Stdout, play))
@@ -37,7 +42,7 @@ func play(role *cast.Role) (func() error, error) {
 	if t.Leaks {
 		go func() { select {} }()
 	}
-	role.Append(story.Record{Kind: story.Start, Text: t.Word})
+	role.Append(story.Record{Kind: story.Start, Text: t.Word + os.Getenv(variable)})
 	return func() error { return nil }, nil
 }
 
@@ -85,8 +90,8 @@ func TestLivesOfReplicas(t *testing.T) {
 		}
 		require.Equal(t, kinds, got, name)
 	}
-	require.Equal(t, "a", records["r0.2"][0].Text)
-	require.Equal(t, "b", records["r1.2"][0].Text)
+	require.Equal(t, "aa", records["r0.2"][0].Text)
+	require.Equal(t, "bb", records["r1.2"][0].Text)
 }
 
 func TestKillAll(t *testing.T) {

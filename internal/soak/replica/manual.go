@@ -10,10 +10,10 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 
-	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/soak/cast"
 	"github.com/tenure-dev/tenure/internal/soak/story"
 	"github.com/tenure-dev/tenure/internal/soak/work"
+	"github.com/tenure-dev/tenure/scheduler"
 )
 
 // AskForRuns calls RunNow of those jobs that are manual, at random, until ctx ends.
@@ -37,7 +37,7 @@ func AskForRuns(ctx context.Context, role *cast.Role, seed uint64, jobs []gocron
 func ask(role *cast.Role, job gocron.Job) {
 	asked := story.Record{Kind: story.Asked, Job: job.Name()}
 	if err := job.RunNow(); err != nil {
-		if asked.Text = err.Error(); !errors.Is(err, elector.ErrNotLeader) {
+		if asked.Text = err.Error(); !errors.As(err, new(*scheduler.SkipError)) {
 			asked.Kind = story.Fault
 		}
 	}

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
-	"github.com/google/uuid"
 	"github.com/jonboulle/clockwork"
 
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/chaos/journal"
 	"github.com/tenure-dev/tenure/internal/soak/cast"
+	"github.com/tenure-dev/tenure/internal/soak/plan"
 	"github.com/tenure-dev/tenure/internal/soak/story"
 	"github.com/tenure-dev/tenure/internal/soak/work"
 	"github.com/tenure-dev/tenure/redlock"
@@ -33,6 +33,8 @@ const (
 type Settings struct {
 	URLs     []string      `json:"urls"`
 	Ahead    time.Duration `json:"ahead"` // of its clock
+	Leaps    []plan.Leap   `json:"leaps,omitempty"`
+	Zone     string        `json:"zone"`  // of its machine
 	Start    time.Time     `json:"start"` // of the soak
 	Duration time.Duration `json:"duration"`
 	Seed     uint64        `json:"seed"`
@@ -40,20 +42,13 @@ type Settings struct {
 	AtMostOnce bool `json:"at_most_once,omitempty"` // all jobs, those included that are to be run at least once
 }
 
-// Clock is the clock of a machine that is ahead of the others.
-type Clock struct {
-	clockwork.Clock
-	Ahead time.Duration
+// Clock is the replica's.
+func (s *Settings) Clock() Clock {
+	return Clock{Clock: clockwork.NewRealClock(), Ahead: s.Ahead, Start: s.Start, Leaps: s.Leaps}
 }
 
-// Now is the machine's time.
-func (c Clock) Now() time.Time { return c.Clock.Now().Add(c.Ahead) }
-
-// Since is time.Since by this clock.
-func (c Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
-
-// Until is time.Until by this clock.
-func (c Clock) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
+// Environment implements cast.Environment.
+func (s Settings) Environment() []string { return []string{"TZ=" + s.Zone} }
 
 // replica is one life of a replica.
 type replica struct {
@@ -71,7 +66,7 @@ func Play(role *cast.Role) (stop func() error, err error) {
 	if err := role.Settings(&r.Settings); err != nil {
 		return nil, err
 	}
-	r.clock = Clock{clockwork.NewRealClock(), r.Ahead}
+	r.clock = r.Settings.Clock()
 	if err := r.open(); err != nil {
 		return nil, err
 	}
@@ -81,6 +76,11 @@ func Play(role *cast.Role) (stop func() error, err error) {
 	r.shared.Start()
 	r.led.Start()
 	r.Append(story.Record{Kind: story.Start, Clock: r.clock.Now().UnixMilli()})
+	for _, l := range r.Leaps {
+		if in := time.Until(r.Settings.Start.Add(l.At)); in > 0 {
+			r.Append(story.Record{Kind: story.Leap, At: journal.Now().Add(in), Delay: l.By})
+		}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var busy sync.WaitGroup
 	busy.Go(func() { r.watch(ctx) })
@@ -101,13 +101,14 @@ func Play(role *cast.Role) (stop func() error, err error) {
 func (r *replica) open() (err error) {
 	r.quorum, err = redlock.Open(r.URLs,
 		redlock.WithTTL(work.LeaderTTL), redlock.WithMaxTTL(work.LeaderTTL), redlock.WithClockSkew(work.Skew),
+		redlock.WithNodeTimeout(work.TTL/4), // some servers are far, and the machine is busy
 		redlock.WithPrefix(Prefix), redlock.WithIdentity(r.Name), redlock.WithLogger(r.Logger))
 	if err != nil {
 		return err
 	}
 	t := &tracer{Role: r.Role} // of both, so that runs have different numbers
 	common := []scheduler.Option{
-		scheduler.WithClock(r.clock), scheduler.WithLocation(time.UTC), scheduler.WithTryTimeout(try),
+		scheduler.WithClock(r.clock), scheduler.WithTryTimeout(try),
 		scheduler.WithStopTimeout(Stopping), scheduler.WithLogger(r.Logger), scheduler.WithTracer(t),
 	}
 	r.shared, err = scheduler.New(r.quorum, append(common[:len(common):len(common)], scheduler.WithTTL(work.TTL))...)
@@ -142,13 +143,9 @@ func (r *replica) add(j work.Job, definition gocron.JobDefinition) (gocron.Job, 
 	}
 	opts := []scheduler.JobOption{scheduler.WithDelivery(j.Delivery), scheduler.WithOverlap(j.Overlap)}
 	if j.CatchUp != scheduler.CatchUpNone {
-		opts = append(opts, scheduler.WithCatchUp(work.Window, j.CatchUp))
+		opts = append(opts, scheduler.WithCatchUp(j.Within(), j.CatchUp))
 	}
-	own := []gocron.JobOption{gocron.WithName(j.Name)}
-	if j.Panics {
-		own = append(own, gocron.WithEventListeners(gocron.AfterJobRunsWithPanic(func(_ uuid.UUID, _ string, _ any) {})))
-	}
-	return s.With(opts...).NewJob(definition, scheduler.NewTask(r.task, j, parameter), own...)
+	return s.With(opts...).NewJob(definition, scheduler.NewTask(r.task, j, parameter), gocron.WithName(j.Name))
 }
 
 // watch notes when the process did not run: it was frozen, or the machine was busy.

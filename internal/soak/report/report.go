@@ -16,6 +16,7 @@ import (
 type Report struct {
 	Command  string `json:"command"` // that repeats the schedule of faults
 	Seed     uint64 `json:"seed"`
+	Topology string `json:"topology"`
 	Duration string `json:"duration"`
 	Halted   bool   `json:"halted"`
 	Pass     bool   `json:"pass"`
@@ -33,6 +34,9 @@ type Report struct {
 	Panicked  int            `json:"runs_panicked"`
 	Stale     int            `json:"stale_runs"`
 	Exact     int            `json:"ticks_that_had_to_be_run"`
+	Overlaps  int            `json:"ticks_overlapped"`
+	Well      int            `json:"ticks_while_all_was_well"`
+	Asked     int            `json:"run_now_calls"`
 	Explained int            `json:"ticks_to_be_explained"`
 	Paused    int            `json:"ticks_left_out_for_pauses"`
 	Nobody    map[string]int `json:"ticks_nobody_ran"`
@@ -57,7 +61,7 @@ func New(v *verdict.Verdict, servers int) *Report {
 	return &Report{
 		Pass: len(v.Violations) == 0, Servers: servers, Processes: v.Lives, Stopped: v.Stopped, Jobs: v.Jobs,
 		Runs: v.Runs, Ticks: v.Ticks, CatchUps: v.CatchUps, Again: v.Again, Manual: v.Manual, Cut: v.Cut, Panicked: v.Failed, Stale: v.Stale,
-		Exact: v.Exact, Explained: v.Explained, Paused: v.Paused, Nobody: v.Nobody, Skips: v.Skips, Faults: v.Faults,
+		Exact: v.Exact, Overlaps: v.Overlapped, Well: v.Well, Asked: v.Asked, Explained: v.Explained, Paused: v.Paused, Nobody: v.Nobody, Skips: v.Skips, Faults: v.Faults,
 		Late: delays(v.Late), LateAgain: delays(v.LateCatchUps), Excuses: v.Excuses, Violations: v.Violations,
 	}
 }
@@ -95,6 +99,7 @@ func (r *Report) rows() []sheet.Row {
 	}
 	return []sheet.Row{
 		{"seed", fmt.Sprint(r.Seed)},
+		{"topology", r.Topology},
 		{"duration of the faults", r.Duration},
 		{"servers; replica processes", fmt.Sprintf("%d; %d, restarts included", r.Servers, r.Processes)},
 		{"jobs that ran, one-time jobs included", count(r.Jobs)},
@@ -107,7 +112,10 @@ func (r *Report) rows() []sheet.Row {
 		{"ticks that were run", count(r.Ticks)},
 		{"**ticks run twice**", violations(verdict.Twice)},
 		{"ticks that had to be run exactly once", count(r.Exact)},
-		{"**of which lost**", violations(verdict.Lost)},
+		{"of which a run of an earlier one overlapped", count(r.Overlaps)},
+		{"ticks of any job that came while all was well", count(r.Well)},
+		{"**of these and of those lost**", violations(verdict.Lost)},
+		{"calls of RunNow without an error; **without a run**", count(r.Asked) + "; " + violations(verdict.Silent)},
 		{"ticks that nobody ran, by reason", sheet.Counts(r.Nobody)},
 		{"**runs that overlap**", violations(verdict.Overlap)},
 		{"**tokens out of order**", violations(verdict.Disorder)},

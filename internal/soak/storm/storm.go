@@ -15,6 +15,7 @@ import (
 	"github.com/tenure-dev/tenure/internal/soak/cast"
 	"github.com/tenure-dev/tenure/internal/soak/plan"
 	"github.com/tenure-dev/tenure/internal/soak/story"
+	"github.com/tenure-dev/tenure/internal/soak/work"
 )
 
 // Storm is used once.
@@ -24,10 +25,12 @@ type Storm struct {
 	Replicas int
 	Strikes  *journal.Writer
 	Out      io.Writer // each fault as it happens
+	// Clock is what a replica's clock shows.
+	Clock func(replica int) time.Time
 
 	begun   time.Time
-	targets []sync.Mutex // held while a fault of the replica lasts
-	servers sync.Mutex   // held while a fault of a server lasts
+	targets []queue // of faults, each waiting for those of the same replica before it
+	servers []queue
 
 	mu    sync.Mutex
 	lives []int   // guarded by mu; how many lives each replica has had
@@ -40,7 +43,14 @@ func (s *Storm) Run(ctx context.Context, faults []plan.Fault) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.begun = time.Now()
-	s.targets = make([]sync.Mutex, s.Replicas)
+	s.targets = make([]queue, s.Replicas)
+	servers := 0
+	for _, f := range faults {
+		if f.Kind.OnServer() {
+			servers = max(servers, f.Target+1)
+		}
+	}
+	s.servers = make([]queue, servers)
 	for range s.Replicas {
 		s.lives = append(s.lives, 1)
 	}
@@ -50,8 +60,9 @@ func (s *Storm) Run(ctx context.Context, faults []plan.Fault) error {
 			break
 		}
 		fmt.Fprintln(s.Out, f)
+		turns := s.join(f)
 		running.Go(func() {
-			if err := s.one(ctx, f); err != nil {
+			if err := s.one(ctx, f, turns); err != nil {
 				s.mu.Lock()
 				s.errs = append(s.errs, fmt.Errorf("fault %s: %w", f, err))
 				s.mu.Unlock()
@@ -74,16 +85,60 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// one makes a fault happen and puts it right when it is over or ctx ends.
-func (s *Storm) one(ctx context.Context, f plan.Fault) error {
+// queue lets faults happen one after the other, in the order in which they joined.
+type queue struct{ last chan struct{} }
+
+// turn is a fault's place in a queue.
+type turn struct {
+	before chan struct{} // closed when the faults before it are over; nil is the first
+	over   chan struct{}
+}
+
+func (q *queue) join() turn {
+	t := turn{before: q.last, over: make(chan struct{})}
+	q.last = t.over
+	return t
+}
+
+func (t turn) leave() { close(t.over) }
+
+func (t turn) wait() {
+	if t.before != nil {
+		<-t.before
+	}
+}
+
+// join gives a fault its place in the queues of all that it strikes.
+func (s *Storm) join(f plan.Fault) []turn {
+	switch {
+	case f.Kind.OnServer():
+		return []turn{s.servers[f.Target].join()}
+	case f.Kind == plan.Blackout || f.Kind == plan.Deploy:
+		turns := make([]turn, s.Replicas)
+		for i := range turns {
+			turns[i] = s.targets[i].join()
+		}
+		return turns
+	default:
+		return []turn{s.targets[f.Target].join()}
+	}
+}
+
+// one makes a fault happen, when its turn comes, and puts it right when it is over or ctx ends.
+func (s *Storm) one(ctx context.Context, f plan.Fault, turns []turn) error {
+	if f.Kind == plan.Deploy {
+		return s.deploy(ctx, turns)
+	}
+	for _, t := range turns {
+		defer t.leave()
+		t.wait()
+	}
 	switch {
 	case f.Kind.OnServer():
 		return s.server(ctx, f)
 	case f.Kind == plan.Blackout:
 		return s.blackout(ctx, f)
 	default:
-		s.targets[f.Target].Lock()
-		defer s.targets[f.Target].Unlock()
 		return s.replica(ctx, f)
 	}
 }
@@ -94,11 +149,14 @@ func (s *Storm) wait(ctx context.Context, f plan.Fault) {
 }
 
 func (s *Storm) server(ctx context.Context, f plan.Fault) error {
-	s.servers.Lock()
-	defer s.servers.Unlock()
-	restart := schedule.Fault{Kind: schedule.RestartKeep, Nodes: []int{f.Target}}
-	if f.Kind == plan.RestartEmpty {
+	restart := schedule.Fault{Nodes: []int{f.Target}}
+	switch f.Kind {
+	case plan.RestartKeep:
+		restart.Kind = schedule.RestartKeep
+	case plan.RestartEmpty:
 		restart.Kind = schedule.RestartEmpty
+	case plan.FreezeServer:
+		restart.Kind = schedule.FreezeServer
 	}
 	strike := story.Strike{Kind: string(f.Kind), Replica: -1, Server: f.Target, From: journal.Now()}
 	if err := s.Arena.Strike(restart); err != nil {
@@ -110,7 +168,7 @@ func (s *Storm) server(ctx context.Context, f plan.Fault) error {
 	return errors.Join(err, s.Strikes.Append(strike))
 }
 
-// replica strikes one replica. Its mutex is held.
+// replica strikes one replica, whose turn it is.
 func (s *Storm) replica(ctx context.Context, f plan.Fault) (err error) {
 	strike := story.Strike{Kind: string(f.Kind), Replica: f.Target, Server: -1, Life: s.life(f.Target), From: journal.Now()}
 	struck := true
@@ -123,7 +181,11 @@ func (s *Storm) replica(ctx context.Context, f plan.Fault) (err error) {
 		struck = s.Cast.Freeze(f.Target)
 		s.wait(ctx, f)
 		s.Cast.Thaw(f.Target)
-	case plan.Roll:
+	case plan.Roll, plan.RollAtTick:
+		if f.Kind == plan.RollAtTick {
+			sleep(ctx, s.untilTick(f))
+			strike.From = journal.Now()
+		}
 		if err = s.Cast.Stop(f.Target); err == nil {
 			err = s.start(f.Target)
 		}
@@ -133,6 +195,36 @@ func (s *Storm) replica(ctx context.Context, f plan.Fault) (err error) {
 	}
 	strike.To = journal.Now()
 	return errors.Join(err, s.Strikes.Append(strike))
+}
+
+// untilTick is how long it is until the first beat of the jobs, by a replica's clock, that the
+// fault can still be timed to, and the fault's offset from it.
+func (s *Storm) untilTick(f plan.Fault) time.Duration {
+	now := s.Clock(f.Target)
+	at := now.Truncate(work.Beat).Add(f.Offset)
+	for at.Before(now) {
+		at = at.Add(work.Beat)
+	}
+	return at.Sub(now)
+}
+
+// deploy rolls all replicas, each a moment after the one before, and waits for none of them
+// meanwhile.
+func (s *Storm) deploy(ctx context.Context, turns []turn) error {
+	errs := make([]error, s.Replicas)
+	var all sync.WaitGroup
+	for number := range s.Replicas {
+		all.Go(func() {
+			defer turns[number].leave()
+			turns[number].wait()
+			sleep(ctx, plan.DeployTakes*time.Duration(number)/time.Duration(s.Replicas))
+			errs[number] = s.replica(ctx, plan.Fault{Kind: plan.Roll, Target: number})
+		})
+	}
+	strike := story.Strike{Kind: string(plan.Deploy), Replica: -1, Server: -1, From: journal.Now()}
+	all.Wait()
+	strike.To = journal.Now()
+	return errors.Join(append(errs, s.Strikes.Append(strike))...)
 }
 
 func (s *Storm) life(number int) string {
@@ -149,10 +241,6 @@ func (s *Storm) start(number int) error {
 }
 
 func (s *Storm) blackout(ctx context.Context, f plan.Fault) error {
-	for i := range s.targets {
-		s.targets[i].Lock()
-		defer s.targets[i].Unlock()
-	}
 	strike := story.Strike{Kind: string(f.Kind), Replica: -1, Server: -1, From: journal.Now()}
 	s.Cast.KillAll()
 	s.wait(ctx, f)

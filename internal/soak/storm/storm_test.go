@@ -18,6 +18,7 @@ import (
 	"github.com/tenure-dev/tenure/internal/soak/plan"
 	"github.com/tenure-dev/tenure/internal/soak/storm"
 	"github.com/tenure-dev/tenure/internal/soak/story"
+	"github.com/tenure-dev/tenure/internal/soak/work"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -45,7 +46,12 @@ func TestEveryFaultHappens(t *testing.T) {
 	require.NoError(t, err)
 	defer strikes.Close()
 	var out bytes.Buffer
-	s := &storm.Storm{Arena: place, Cast: players, Replicas: 2, Strikes: strikes, Out: &out}
+	asked := make(chan time.Time, 1)
+	s := &storm.Storm{Arena: place, Cast: players, Replicas: 2, Strikes: strikes, Out: &out, Clock: func(int) time.Time {
+		now := time.Now()
+		asked <- now
+		return now
+	}}
 	ms := time.Millisecond
 	require.NoError(t, s.Run(context.Background(), []plan.Fault{
 		{At: 1 * ms, For: 100 * ms, Kind: plan.RestartKeep},
@@ -53,24 +59,38 @@ func TestEveryFaultHappens(t *testing.T) {
 		{At: 3 * ms, For: 50 * ms, Kind: plan.Kill, Target: 0},
 		{At: 500 * ms, Kind: plan.Roll, Target: 0},
 		{At: 500 * ms, For: 50 * ms, Kind: plan.RestartEmpty},
+		{At: 600 * ms, For: 50 * ms, Kind: plan.FreezeServer},
 		{At: 900 * ms, For: 50 * ms, Kind: plan.Blackout},
+		{At: 1100 * ms, Kind: plan.RollAtTick, Target: 1, Offset: -20 * ms},
+		{At: 4000 * ms, Kind: plan.Deploy},
 	}))
 	require.Contains(t, out.String(), "all replicas")
 	got, err := journal.Read[story.Strike](filepath.Join(dir, "strikes"+journal.Suffix))
 	require.NoError(t, err)
-	lives := make(map[string]string)
+	lives := make(map[string][]string)
 	for _, strike := range got {
-		lives[strike.Kind] = strike.Life
+		lives[strike.Kind] = append(lives[strike.Kind], strike.Life)
 		require.Less(t, strike.From, strike.To)
+		if strike.Kind == string(plan.RollAtTick) {
+			now := <-asked
+			tick := now.Add(20 * ms).Truncate(work.Beat).Add(work.Beat - 20*ms)
+			require.GreaterOrEqual(t, strike.From, journal.Now().Add(-time.Since(tick)-ms), "it waits for the tick")
+		}
 	}
-	require.Equal(t, map[string]string{
-		"restart-keep": "", "restart-empty": "", "freeze": "r1.1", "kill": "r0.1", "roll": "r0.2", "blackout": "",
+	require.ElementsMatch(t, []string{"r0.2", "r0.4", "r1.3"}, lives["roll"], "two of the deploy")
+	delete(lives, "roll")
+	require.Equal(t, map[string][]string{
+		"restart-keep": {""}, "restart-empty": {""}, "freeze-server": {""}, "freeze": {"r1.1"}, "kill": {"r0.1"}, "blackout": {""},
+		"roll-at-tick": {"r1.2"}, "deploy": {""},
 	}, lives)
 	killed := make(map[string]bool)
 	for _, life := range players.Close() {
 		killed[life.Name] = life.Killed != 0
 	}
-	require.Equal(t, map[string]bool{"r0.1": true, "r0.2": false, "r0.3": true, "r0.4": true, "r1.1": true, "r1.2": true}, killed)
+	require.Equal(t, map[string]bool{
+		"r0.1": true, "r0.2": false, "r0.3": true, "r0.4": false, "r0.5": true,
+		"r1.1": true, "r1.2": false, "r1.3": false, "r1.4": true,
+	}, killed)
 }
 
 func TestKeysThatAreLeft(t *testing.T) {

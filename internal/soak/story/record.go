@@ -14,6 +14,7 @@ type Kind string
 // The kinds, with the fields that they use besides Kind and At.
 const (
 	Start    Kind = "start"    // the Schedulers run: Clock
+	Leap     Kind = "leap"     // the replica's clock leaps at At, which is to come: Delay by how much, back if it is negative
 	Created  Kind = "created"  // a one-time job was created: Job, Tick
 	Begin    Kind = "begin"    // the task is about to be called: Run, Job, Tick, Attempt, CatchUp, Token, Deadline, Delay
 	Valid    Kind = "valid"    // the task is at work: Run, Deadline

@@ -26,7 +26,7 @@ func (x *index) checkExplained(v *Verdict) {
 		if l.start.At == 0 {
 			continue
 		}
-		end := l.start.Clock + l.to.Sub(l.start.At).Milliseconds()
+		end := l.clock(l.to)
 		for _, job := range x.Jobs {
 			if !job.Ticked() {
 				continue
@@ -50,7 +50,10 @@ func (x *index) explain(v *Verdict, l *life, t tick, long time.Duration) {
 	if due.Sub(l.start.At) < settled && l.created[t.job] == 0 || l.to < due.Add(long) {
 		return
 	}
-	if slices.ContainsFunc(l.away, func(s span) bool { return s.meets(due.Add(-settled), due.Add(long)) }) {
+	if slices.ContainsFunc(l.away, func(s span) bool { return s.meets(due.Add(-settled), due.Add(long)) }) ||
+		slices.ContainsFunc(l.leaps, func(leap story.Record) bool {
+			return leap.At >= due.Add(-settled) && leap.At <= due.Add(long)
+		}) {
 		return
 	}
 	if l.said[t] {
@@ -97,7 +100,7 @@ func (x *index) interrupted(name string, from, to journal.Instant) bool {
 // weight orders what was said of a tick that nobody ran: the reason nearest to the truth first.
 var weight = []scheduler.Reason{
 	scheduler.SkipOverlap, scheduler.SkipSuperseded, scheduler.SkipMissed, scheduler.SkipQuarantined, scheduler.SkipNoQuorum,
-	scheduler.SkipTimeout, scheduler.SkipOther, scheduler.SkipNotLeader, scheduler.SkipStopped, scheduler.SkipHeld, scheduler.SkipDone,
+	scheduler.SkipTimeout, scheduler.SkipSplit, scheduler.SkipOther, scheduler.SkipNotLeader, scheduler.SkipStopped, scheduler.SkipHeld, scheduler.SkipDone,
 }
 
 // countNobody counts the ticks that nobody ran, from the first of each job that was.

@@ -17,6 +17,7 @@ import (
 // History is all that is known of a soak.
 type History struct {
 	Jobs     []work.Job
+	Servers  int
 	Records  map[string][]story.Record // by the name of the life
 	Lives    []journal.Life
 	Strikes  []story.Strike
@@ -70,11 +71,13 @@ type life struct {
 	start   story.Record // zero if it never came so far
 	killed  journal.Instant
 	to      journal.Instant // when it was killed, told to stop, or ended
+	leaps   []story.Record  // of its clock, in the order of time
 	away    []span          // when it was frozen
 	paused  []span          // when it did not run, as it saw itself
+	asked   []story.Record  // calls of RunNow that returned no error
 	created map[string]int64
 	said    map[tick]bool            // ticks that it ran or skipped
-	late    map[tick]journal.Instant // when it had no time left to acquire a tick; it may have been in the way until then
+	late    map[tick]journal.Instant // when it gave up acquiring a tick; it may have been in the way until then
 }
 
 // tick is one of a job.
@@ -83,10 +86,31 @@ type tick struct {
 	at  int64
 }
 
-// at is when the life's clock showed a time.
+// at is when the life's clock first showed a time, or a later one.
 func (l *life) at(ms int64) journal.Instant {
-	return l.start.At.Add(time.Duration(ms-l.start.Clock) * time.Millisecond)
+	at := l.start.At.Add(time.Duration(ms-l.start.Clock) * time.Millisecond)
+	for _, leap := range l.leaps {
+		if at <= leap.At {
+			return at
+		}
+		at = max(at.Add(-leap.Delay), leap.At)
+	}
+	return at
 }
+
+// clock is what the life's clock showed at an instant.
+func (l *life) clock(at journal.Instant) int64 {
+	shown := l.start.Clock + at.Sub(l.start.At).Milliseconds()
+	for _, leap := range l.leaps {
+		if leap.At <= at {
+			shown += leap.Delay.Milliseconds()
+		}
+	}
+	return shown
+}
+
+// whole reports whether the run came to its end in order, as far as its process knows.
+func (r *run) whole() bool { return r.ended != 0 && !r.panicked && r.lost == "" }
 
 // index is a history in the order that the checks need.
 type index struct {
@@ -96,6 +120,7 @@ type index struct {
 	runs  map[string][]*run
 	skips map[tick][]story.Record
 	done  map[tick][]*run
+	out   []outage // filled by outages
 }
 
 func newIndex(h *History) *index {
@@ -139,6 +164,8 @@ func (x *index) read(l *life) {
 		switch rec.Kind {
 		case story.Start:
 			l.start = rec
+		case story.Leap:
+			l.leaps = append(l.leaps, rec)
 		case story.Created:
 			l.created[rec.Job] = rec.Tick
 		case story.Begin:
@@ -168,8 +195,13 @@ func (x *index) read(l *life) {
 			t := tick{rec.Job, job.Tick(rec.Tick)}
 			x.skips[t] = append(x.skips[t], rec)
 			l.said[t] = true
-			if rec.Reason == string(scheduler.SkipTimeout) {
+			switch scheduler.Reason(rec.Reason) {
+			case scheduler.SkipTimeout, scheduler.SkipNoQuorum, scheduler.SkipSplit:
 				l.late[t] = rec.At
+			}
+		case story.Asked:
+			if rec.Text == "" {
+				l.asked = append(l.asked, rec)
 			}
 		case story.Pause:
 			l.paused = append(l.paused, span{rec.At.Add(-rec.Delay), rec.At})

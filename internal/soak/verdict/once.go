@@ -17,6 +17,9 @@ import (
 const (
 	// completing is how long it takes at most from the end of a task until its lease is completed on a quorum, and from a grant to the task.
 	completing = time.Second
+	// handling is how long it takes at most from a grant to the task, and from the end of a task to
+	// its completion, if nothing happens.
+	handling = 150 * time.Millisecond
 	// tail is left out at the end of the faults: a replica whose clock is behind has not ticked yet.
 	tail = 2 * time.Second
 	// dying is how long before a tick, by the machine's clock, its winner may have been killed: one whose clock is ahead runs it early.
@@ -71,7 +74,9 @@ func (x *index) checkExact(v *Verdict) {
 			continue
 		}
 		if len(runs) == 0 {
-			v.violate(Lost, "%s was never run", job.Name)
+			if job.Every <= x.length() {
+				v.violate(Lost, "%s was never run", job.Name)
+			}
 			continue
 		}
 		for _, at := range job.Ticks(first(runs), x.last(&job)) {
@@ -79,6 +84,17 @@ func (x *index) checkExact(v *Verdict) {
 			x.checkTick(v, tick{job.Name, at}, &job)
 		}
 	}
+}
+
+// length is for how long all replicas may have been at work before the end of the faults.
+func (x *index) length() time.Duration {
+	began := x.Over
+	for _, name := range x.names {
+		if l := x.lives[name]; l.start.At != 0 {
+			began = min(began, l.start.At)
+		}
+	}
+	return x.Over.Sub(began) - tail - settled
 }
 
 func first(runs []*run) int64 {
@@ -96,9 +112,8 @@ func (x *index) last(job *work.Job) int64 {
 
 func (x *index) checkTick(v *Verdict, t tick, job *work.Job) {
 	runs := x.done[t]
-	if job.Delivery == redlock.AtLeastOnce {
-		whole := func(r *run) bool { return r.ended != 0 && !r.panicked && r.lost == "" }
-		if !slices.ContainsFunc(runs, whole) {
+	if job.Delivery == redlock.AtLeastOnce && len(runs) > 0 {
+		if !slices.ContainsFunc(runs, (*run).whole) && !x.tooLate(t, job) {
 			v.violate(Lost, "%s: none of its runs %v came to its end%s", t, runs, x.heard(t))
 		}
 		return
@@ -106,11 +121,56 @@ func (x *index) checkTick(v *Verdict, t tick, job *work.Job) {
 	if len(runs) > 0 {
 		return
 	}
-	if dead := x.diedWith(t); dead != "" {
+	if x.overlapped(t, job) || x.tooLate(t, job) || job.Every < time.Second && x.tooOld(t, job) {
+		v.Overlapped++
+		return
+	}
+	if dead := x.diedWith(t); dead != "" && job.Delivery != redlock.AtLeastOnce {
 		v.Excuses = append(v.Excuses, fmt.Sprintf("%s: %s was killed between the grant and the task", t, dead))
 		return
 	}
 	v.violate(Lost, "%s: nobody ran it%s", t, x.heard(t))
+}
+
+// overlapped reports whether a run of an earlier tick went on for so long that this tick came
+// meanwhile, or would have if that run had begun at its time: what is compared is how far apart the
+// ticks are and how long the run took. Of a queue only the last tick waits.
+func (x *index) overlapped(t tick, job *work.Job) bool {
+	return slices.ContainsFunc(x.runs[t.job], func(r *run) bool {
+		return r.tick != 0 && r.tick < t.at && r.whole() && time.Duration(t.at-r.tick)*time.Millisecond <= x.took(r)
+	})
+}
+
+// took is how long a run went on at most, from the grant of its lease to its completion.
+func (x *index) took(r *run) time.Duration {
+	took := r.ended.Sub(r.began) + 2*handling
+	if x.struck(r.life, r.began.Add(-work.LeaderTTL), r.ended.Add(completing)) || x.stalled(r.life, r.began.Add(-work.LeaderTTL), r.ended.Add(completing)) {
+		took += work.LeaderTTL // between the grant and the task, or between its end and the completion
+	}
+	return took
+}
+
+// stalled reports whether a process did not run for a moment in a time, as it saw itself, or the
+// servers did not answer.
+func (x *index) stalled(name string, from, to journal.Instant) bool {
+	meets := func(s span) bool { return s.meets(from, to) }
+	return slices.ContainsFunc(x.lives[name].paused, meets) || slices.ContainsFunc(x.outages(), func(o outage) bool { return meets(o.span) })
+}
+
+// tooLate reports whether a replica said of a tick of a job that takes longer than its interval
+// that it was too late, that a later one took its place, or that it still waited in the end: there
+// is no time for all.
+func (x *index) tooLate(t tick, job *work.Job) bool {
+	return job.Long() && slices.ContainsFunc(x.skips[t], func(s story.Record) bool {
+		why := scheduler.Reason(s.Reason)
+		return why == scheduler.SkipMissed || why == scheduler.SkipSuperseded || why == scheduler.SkipStopped && s.At > x.Over
+	})
+}
+
+// tooOld reports whether the window for catching a tick up was over when a later one was run first.
+func (x *index) tooOld(t tick, job *work.Job) bool {
+	i := slices.IndexFunc(x.runs[t.job], func(r *run) bool { return r.tick > t.at })
+	return i >= 0 && x.runs[t.job][i].began.Sub(x.machine(t.at)) >= job.Within()-time.Second
 }
 
 // diedWith returns the life that others said held the tick or had done it, if it was killed by then or right after that.

@@ -58,7 +58,7 @@ func begin(t *testing.T) *tale {
 	t.Helper()
 	over := instant(lasts) + second
 	h := &verdict.History{
-		Jobs: jobs(), Records: make(map[string][]story.Record), Over: over, OverAt: clock(over),
+		Jobs: jobs(), Servers: 3, Records: make(map[string][]story.Record), Over: over, OverAt: clock(over),
 		Lives: []journal.Life{{Name: "r0.1", Began: second / 2, Ended: over + 10*second}, {Name: "r1.1", Began: second / 2, Ended: over + 10*second}},
 	}
 	s := &tale{History: h}

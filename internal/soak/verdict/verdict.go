@@ -20,6 +20,7 @@ const (
 	Disorder    Kind = "tokens out of order"
 	Unexplained Kind = "unexplained" // a replica neither ran a tick nor said why
 	Untrue      Kind = "untrue"      // a replica said that somebody ran a tick, and nobody did
+	Silent      Kind = "nothing run" // RunNow returned no error, and no run began
 	Leftover    Kind = "leftover key"
 	Ended       Kind = "ended by itself" // a replica
 	Leaked      Kind = "leaked goroutines"
@@ -46,6 +47,9 @@ type Verdict struct {
 	Failed         int             // runs that panicked
 	Stale          int             // runs that began after the end of their lease, in a process that had been frozen
 	Exact          int             // ticks that had to be run, of jobs with CatchUpAll
+	Overlapped     int             // of these, ticks that a run of an earlier one overlapped, so that nobody ran them
+	Well           int             // ticks that came while all was well
+	Asked          int             // calls of RunNow that returned no error
 	Explained      int             // ticks that a live replica had to run or explain
 	Paused         int             // the same, left out because the process did not run
 	Nobody         map[string]int  // ticks that nobody ran, by the reason
@@ -86,6 +90,8 @@ func Check(h *History) *Verdict {
 	slices.Sort(v.LateCatchUps)
 	x.checkTwice(v)
 	x.checkExact(v)
+	x.checkWell(v)
+	x.checkAsked(v)
 	x.checkExplained(v)
 	x.checkTrue(v)
 	x.checkLives(v)

@@ -101,6 +101,8 @@ func TestTickThatIsLost(t *testing.T) {
 	s := begin(t)
 	s.drop("r0.1", of(story.Begin, plain, 20))
 	s.skip("r0.1", plain, 20, instant(20), scheduler.SkipNoQuorum, "")
+	s.requireOnly(t, verdict.Lost, 1)
+	s.Lives = append(s.Lives, journal.Life{Name: "r2.1", Killed: instant(20)})
 	s.requireOnly(t, verdict.Lost, 0)
 
 	s = begin(t)
@@ -271,7 +273,7 @@ func TestExplanationThatIsUntrue(t *testing.T) {
 	say := func(t *testing.T, why scheduler.Reason) *tale {
 		s := begin(t)
 		s.drop("r0.1", of(story.Begin, plain, last))
-		s.skip("r0.1", plain, last, instant(last), scheduler.SkipNoQuorum, "")
+		s.skip("r0.1", plain, last, instant(last), scheduler.SkipOther, "")
 		s.change("r1.1", of(story.Skip, plain, last), func(r *story.Record) { r.Reason = string(why) })
 		return s
 	}
@@ -288,11 +290,13 @@ func TestExplanationThatIsUntrue(t *testing.T) {
 	say(t, scheduler.SkipNotLeader).requireOnly(t, verdict.Untrue, 0)
 	// Who had votes, and then no time, was in the way, but has done nothing.
 	for why, n := range map[scheduler.Reason]int{scheduler.SkipHeld: 0, scheduler.SkipDone: 1} {
-		s := say(t, why)
-		s.change("r0.1", of(story.Skip, plain, last), func(r *story.Record) { r.Reason = string(scheduler.SkipTimeout) })
-		s.requireOnly(t, verdict.Untrue, n)
+		for _, end := range []scheduler.Reason{scheduler.SkipTimeout, scheduler.SkipNoQuorum, scheduler.SkipSplit} {
+			s := say(t, why)
+			s.change("r0.1", of(story.Skip, plain, last), func(r *story.Record) { r.Reason = string(end) })
+			s.requireOnly(t, verdict.Untrue, n)
+		}
 		// Long after that it is not in the way any more.
-		s = say(t, why)
+		s := say(t, why)
 		s.change("r0.1", of(story.Skip, plain, last), func(r *story.Record) { r.Reason, r.At = string(scheduler.SkipTimeout), r.At-4*second })
 		s.requireOnly(t, verdict.Untrue, 1)
 	}

@@ -35,8 +35,11 @@ func (j *Job) Definition(start time.Time, duration time.Duration) (gocron.JobDef
 }
 
 func (j *Job) crontab() string {
-	if j.Every == time.Second {
+	switch {
+	case j.Every == time.Second:
 		return "* * * * * *"
+	case j.Every%time.Minute == 0:
+		return fmt.Sprintf("0 */%d * * * *", int(j.Every.Minutes()))
 	}
 	return fmt.Sprintf("*/%d * * * * *", int(j.Every.Seconds()))
 }

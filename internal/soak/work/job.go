@@ -37,6 +37,7 @@ type Job struct {
 	Fails    bool // returns an error each third time
 	Panics   bool // each fourth tick, at the first attempt
 	Deaf     bool // does not end with its context
+	Idle     bool // ticks seldom: missed ticks are caught up for so long that there are some at any time
 }
 
 // Ticked reports whether the judge knows the ticks of the job.
@@ -60,8 +61,22 @@ func (j *Job) Ticks(from, to int64) []int64 {
 	return ticks
 }
 
-// Window is for how long missed ticks are caught up.
-const Window = 30 * time.Second
+// Window is for how long missed ticks are caught up, and IdleWindow for those of idle jobs.
+const (
+	Window     = 30 * time.Second
+	IdleWindow = 150 * time.Second
+)
+
+// Within is for how long the job's missed ticks are caught up.
+func (j *Job) Within() time.Duration {
+	if j.Idle {
+		return IdleWindow
+	}
+	return Window
+}
+
+// Long reports whether the job takes longer than its interval, so that it cannot run all ticks.
+func (j *Job) Long() bool { return j.Takes >= j.Every }
 
 // The TTLs of runs: short, so that much happens.
 const (
@@ -75,9 +90,10 @@ const MaxAhead = 800 * time.Millisecond
 // Skew is what the Quorums allow for. It is small so that the quarantine is short.
 const Skew = 500 * time.Millisecond
 
-// Jobs returns the jobs that there are from the start. Those that must lose no tick are so far apart that the next tick, on the replica whose
-// clock is fastest, comes after the end of the lease of a run that the slowest began, and whose process was killed: a tick that is overlapped
-// is not a missed one.
+// Beat is what replicas are stopped at: some jobs tick at each, by each replica's clock.
+const Beat = 2 * time.Second
+
+// Jobs returns the jobs that there are from the start.
 func Jobs() []Job {
 	jobs := []Job{
 		{Kind: Cron, Every: time.Second},
@@ -118,6 +134,35 @@ func Jobs() []Job {
 		{Kind: Random, Every: 2 * time.Second, Takes: 200 * time.Millisecond, Leader: true},
 		{Kind: Manual, Every: 3 * time.Second, Takes: 400 * time.Millisecond},
 		{Kind: Manual, Every: 5 * time.Second, Leader: true},
+
+		// Runs that go on into the next interval of a duration job, whose phase no other replica knows.
+		{Kind: Duration, Every: 2 * time.Second, Takes: 600 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce},
+		{Kind: Duration, Every: 3 * time.Second, Takes: 2200 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce},
+		{Kind: Duration, Every: 4 * time.Second, Takes: time.Second, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce, Leader: true},
+		// A queue that is run at least once, with time to spare and without.
+		{Kind: Cron, Every: 3 * time.Second, Takes: 2 * time.Second, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce, Overlap: scheduler.OverlapQueue},
+		{Kind: Cron, Every: 2 * time.Second, Takes: 2500 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce, Overlap: scheduler.OverlapQueue},
+		// Short intervals.
+		{Kind: Cron, Every: time.Second, Takes: 200 * time.Millisecond, CatchUp: scheduler.CatchUpAll},
+		{Kind: Cron, Every: time.Second, CatchUp: scheduler.CatchUpAll, Leader: true},
+		{Kind: Duration, Every: 300 * time.Millisecond},
+		{Kind: Duration, Every: 500 * time.Millisecond, Takes: 50 * time.Millisecond, CatchUp: scheduler.CatchUpAll},
+		{Kind: Duration, Every: 700 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Leader: true},
+		// Nothing is caught up, and yet no tick is lost while all is well.
+		{Kind: Cron, Every: 2 * time.Second},
+		{Kind: Cron, Every: 2 * time.Second, Takes: 100 * time.Millisecond, Leader: true},
+		{Kind: Cron, Every: 3 * time.Second, Takes: 50 * time.Millisecond},
+		// A tick that its winner gives back because it is stopped has to find another replica.
+		{Kind: Cron, Every: Beat, CatchUp: scheduler.CatchUpLatest},
+		{Kind: Cron, Every: Beat, Takes: 50 * time.Millisecond, CatchUp: scheduler.CatchUpLatest},
+		{Kind: Cron, Every: Beat, Takes: 100 * time.Millisecond, CatchUp: scheduler.CatchUpLatest},
+		// What keeps a leader that is stopped in order.
+		{Kind: Cron, Every: 10 * time.Second, Takes: 6 * time.Second, Deaf: true, Leader: true},
+		// Ticks that are far apart, and that the servers have to remember.
+		{Kind: Cron, Every: 20 * time.Second, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce, Idle: true},
+		{Kind: Cron, Every: 30 * time.Second, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce, Leader: true, Idle: true},
+		{Kind: Cron, Every: time.Minute, CatchUp: scheduler.CatchUpAll, Leader: true, Idle: true},
+		{Kind: Cron, Every: time.Minute, CatchUp: scheduler.CatchUpLatest, Delivery: redlock.AtLeastOnce, Leader: true, Idle: true},
 	}
 	for i := range jobs {
 		jobs[i].Name = fmt.Sprintf("%s-%d", jobs[i].Kind, i+1)

@@ -11,26 +11,26 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/internal/soak/work"
-	"github.com/tenure-dev/tenure/scheduler"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// With the two kinds of one-time jobs there are 40.
+// With the two kinds of one-time jobs there are 61.
 func TestJobs(t *testing.T) {
 	jobs := work.Jobs()
-	require.Len(t, jobs, 38)
+	require.Len(t, jobs, 59)
 	names := make(map[string]bool)
 	for _, j := range jobs {
 		require.False(t, names[j.Name])
 		names[j.Name] = true
 		require.True(t, strings.HasPrefix(j.Name, string(j.Kind)))
-		if j.CatchUp == scheduler.CatchUpAll {
-			ttl := work.TTL
-			if j.Leader {
-				ttl = work.LeaderTTL
-			}
-			require.LessOrEqual(t, j.Takes+ttl+2*work.MaxAhead, j.Every, "%s: a tick would be overlapped by a dead run", j.Name)
+		if j.Idle {
+			require.Greater(t, j.Within(), j.Every, "%s: there is a tick to be caught up at any time", j.Name)
+		} else {
+			require.Equal(t, work.Window, j.Within())
+		}
+		if j.Kind == work.Cron && j.Every < time.Minute {
+			require.Zero(t, time.Minute%j.Every, "%s: a crontab begins anew each minute", j.Name)
 		}
 		found, ok := work.Find(jobs, j.Name)
 		require.True(t, ok)
