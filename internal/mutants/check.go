@@ -22,7 +22,7 @@ const (
 )
 
 func (o outcome) String() string {
-	return [...]string{"passed", "failed", "died", "not built", "failed without a failing test"}[o]
+	return [...]string{"passed", "failed", "died", "does not compile", "failed without a failing test"}[o]
 }
 
 // testRun is what go test -json told.

@@ -115,7 +115,7 @@ func TestParseOfABrokenPipe(t *testing.T) {
 }
 
 func TestCatches(t *testing.T) {
-	check := func(names ...string) Check { return tests("./tiny", names...) }
+	check := func(names ...string) Check { return Check{Package: "./tiny", Tests: names} }
 	expecting := func(death string, names ...string) Check {
 		return Check{Package: "./tiny", Tests: names, Dies: death}
 	}
@@ -158,5 +158,5 @@ func TestCatches(t *testing.T) {
 
 // A test's name must not run others that begin or end like it.
 func TestRunNamesTheTestsExactly(t *testing.T) {
-	require.Equal(t, "^(TestA|TestB)$", tests("./tiny", "TestA", "TestB").run())
+	require.Equal(t, "^(TestA|TestB)$", Check{Tests: []string{"TestA", "TestB"}}.run())
 }

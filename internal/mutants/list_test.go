@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,39 +20,47 @@ func repository(t *testing.T) string {
 	return root
 }
 
-// Whoever changes a line that a mutant breaks learns it here, and need not wait for a run of all mutants.
-func TestEveryMutantFitsItsFile(t *testing.T) {
+// all returns the mutants of this module.
+func all(t *testing.T) []Mutant {
+	t.Helper()
+	list, err := mutants()
+	require.NoError(t, err)
+	require.NotEmpty(t, list)
+	return list
+}
+
+// To change a line that a mutant breaks is noticed here, without a run of all mutants.
+func TestEveryMutantFitsTheCode(t *testing.T) {
 	root := repository(t)
-	for _, m := range mutants() {
-		_, err := m.broken(root)
+	found, err := findAnchors(root)
+	require.NoError(t, err)
+	for _, m := range all(t) {
+		_, err := m.broken(root, found)
 		assert.NoError(t, err)
+		for _, e := range m.Edits {
+			delete(found, e.Anchor)
+		}
 	}
+	assert.Empty(t, found, "anchors that no mutant names")
 }
 
 func TestEveryMutantIsComplete(t *testing.T) {
-	name := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 	seen := make(map[string]bool)
-	for _, m := range mutants() {
-		assert.Regexp(t, name, m.Name)
+	for _, m := range all(t) {
 		assert.False(t, seen[m.Name], "two mutants are called %s", m.Name)
 		seen[m.Name] = true
 		assert.Regexp(t, `^[A-Z].*\.$`, m.Rule, "%s: the rule is a sentence", m.Name)
-		assert.NotEmpty(t, m.Checks, "%s: nothing is to catch it", m.Name)
-		for _, e := range m.edits() {
-			assert.NotRegexp(t, `_test\.go$`, e.File, "%s breaks a test", m.Name)
-		}
 	}
 }
 
 func TestEveryTestThatMutantsNameExists(t *testing.T) {
 	root := repository(t)
 	declared := make(map[string]map[string]bool) // by package
-	for _, m := range mutants() {
+	for _, m := range all(t) {
 		for _, c := range m.Checks {
 			if declared[c.Package] == nil {
 				declared[c.Package] = testsOf(t, filepath.Join(root, filepath.FromSlash(c.Package)))
 			}
-			assert.NotEmpty(t, c.Tests, "%s: a check of %s without a test", m.Name, c.Package)
 			for _, name := range c.Tests {
 				assert.True(t, declared[c.Package][name], "%s: %s has no test %s", m.Name, c.Package, name)
 			}
@@ -78,61 +87,59 @@ func testsOf(t *testing.T, dir string) map[string]bool {
 	return names
 }
 
-// The model and the mutants break the same rules under the same names, or say that they do not: a defect without a mutant is
 // The model and the mutants break the same rules: every defect of the model has a mutant, under the same name.
 func TestModelNamesADefect(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(repository(t), "docs", "model.md"))
 	require.NoError(t, err)
 	defects := defectRows(t, string(page))
 	found := make(map[string]bool)
-	for _, m := range mutants() {
+	for _, m := range all(t) {
 		if m.Model != "" {
 			assert.Contains(t, defects, m.Model, "%s: docs/model.md has no such defect", m.Name)
 			found[m.Model] = true
 		}
 	}
+	// docs/mutants.md says why.
+	without := []string{"others are read before the run_id is known", "no gate before a restore"}
 	for _, defect := range defects {
-		assert.True(t, found[defect], "the model's defect %q has no mutant", defect)
+		assert.Equal(t, !slices.Contains(without, defect), found[defect], "the model's defect %q has no mutant", defect)
 	}
 }
 
-// The page is written by a run in which all were caught. One that has been added or renamed since is missing there.
+// Only a mutant that has been run and caught is on the page. One that was added or renamed since is
+// missing there.
 func TestPageListsEveryMutant(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(repository(t), "docs", "mutants.md"))
 	require.NoError(t, err)
 	_, rest, _ := strings.Cut(string(page), tableBegin)
 	rows, _, ok := strings.Cut(rest, tableEnd)
 	require.True(t, ok, "docs/mutants.md has no table")
-	var want []*verdict
-	for _, m := range mutants() {
-		want = append(want, &verdict{mutant: &m})
-	}
 	names := func(table string) (names []string) {
 		for _, line := range strings.Split(strings.TrimSpace(table), "\n")[2:] {
 			names = append(names, strings.Join(strings.Split(line, " | ")[:2], " | "))
 		}
 		return names
 	}
-	listed, shown := names(table(want)), names(rows)
+	listed, shown := names(table(all(t), nil, "")), names(rows)
 	for i := range min(len(listed), len(shown)) {
-		require.Equal(t, listed[i], shown[i], "run go run ./internal/mutants -markdown docs/mutants.md")
+		require.Equal(t, listed[i], shown[i], "run it and write the page: go run ./internal/mutants -run '^name$' -markdown docs/mutants.md")
 	}
-	require.Len(t, shown, len(listed), "run go run ./internal/mutants -markdown docs/mutants.md")
-	require.NotContains(t, rows, "**", "something was not caught")
+	require.Len(t, shown, len(listed))
+	require.NotContains(t, rows, "**", "something was not caught, or never run")
 }
 
 // defectRows are the first cells of the table under "What breaks without a rule".
 func defectRows(t *testing.T, page string) []string {
 	t.Helper()
-	_, table, ok := strings.Cut(page, "\n| without the rule |")
-	require.True(t, ok, "docs/model.md has no table of defects")
 	var rows []string
-	for _, line := range strings.Split(table, "\n")[2:] {
-		if !strings.HasPrefix(line, "| ") {
-			break
+	for _, table := range strings.Split(page, "\n| without the rule |")[1:] {
+		for _, line := range strings.Split(table, "\n")[2:] {
+			if !strings.HasPrefix(line, "| ") {
+				break
+			}
+			rows = append(rows, strings.TrimSpace(strings.Split(line, "|")[1]))
 		}
-		rows = append(rows, strings.TrimSpace(strings.Split(line, "|")[1]))
 	}
-	require.NotEmpty(t, rows)
+	require.NotEmpty(t, rows, "docs/model.md has no table of defects")
 	return rows
 }

@@ -2,9 +2,9 @@
 //
 //	go run ./internal/mutants
 //
-// First it runs every test that it counts on with nothing broken. It exits with 1 if a broken rule went unnoticed, and
-// with 2 if a mutant shows nothing: because its text is no longer in the file, because it does not compile, or because
-// a test fails by itself. docs/mutants.md has the list.
+// First it runs every test that it counts on with nothing broken. It exits with 1 if a broken rule
+// went unnoticed, and with 2 if a mutant shows nothing: because its anchor or its text is gone,
+// because it does not compile, or because a test fails by itself. docs/mutants.md has the list.
 package main
 
 import (
@@ -31,7 +31,12 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	os.Exit(mutantsMain(ctx, os.Args[1:], mutants(), os.Stdout, os.Stderr))
+	list, err := mutants()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(exitTrouble)
+	}
+	os.Exit(mutantsMain(ctx, os.Args[1:], list, os.Stdout, os.Stderr))
 }
 
 // options are what the user asked for.
@@ -48,7 +53,7 @@ func parseFlags(args []string, stderr io.Writer) (*options, error) {
 	flags.SetOutput(stderr)
 	pattern := flags.String("run", "", "only the mutants whose name matches this `regexp`")
 	flags.BoolVar(&o.list, "list", false, "print the mutants and exit")
-	flags.StringVar(&o.markdown, "markdown", "", "write the table of all mutants into this `file`, between the marks if it has them")
+	flags.StringVar(&o.markdown, "markdown", "", "write the table into this `file`, between its marks; mutants that are not run keep their rows")
 	flags.IntVar(&o.parallel, "parallel", 2, "how many mutants are tested at a time")
 	flags.DurationVar(&o.tool.timeout, "timeout", 2*time.Minute, "for each run of go test, without what it takes to compile")
 	flags.BoolVar(&o.chaos, "chaos", false, "run the chaos program too for the mutants that name a run of it: half a minute each, and more")
@@ -67,19 +72,20 @@ func parseFlags(args []string, stderr io.Writer) (*options, error) {
 		return nil, fmt.Errorf("mutants: -parallel %d: at least one must run", o.parallel)
 	case o.tool.timeout <= 0:
 		return nil, fmt.Errorf("mutants: -timeout %v must be positive", o.tool.timeout)
-	case o.markdown != "" && (*pattern != "" || o.try != ""):
-		return nil, errors.New("mutants: -markdown is for all mutants: leave -run and -try out")
+	case o.markdown != "" && o.try != "":
+		return nil, errors.New("mutants: -markdown is for the tests that mutants name: leave -try out")
 	}
 	return o, nil
 }
 
-func mutantsMain(ctx context.Context, args []string, list []Mutant, stdout, stderr io.Writer) int {
+func mutantsMain(ctx context.Context, args []string, all []Mutant, stdout, stderr io.Writer) int {
 	o, err := parseFlags(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return exitCaught
 	}
+	var list []Mutant
 	if err == nil {
-		list = slices.DeleteFunc(list, func(m Mutant) bool { return !o.pattern.MatchString(m.Name) })
+		list = slices.DeleteFunc(slices.Clone(all), func(m Mutant) bool { return !o.pattern.MatchString(m.Name) })
 		if len(list) == 0 {
 			err = errors.New("mutants: no mutant has such a name: see -list")
 		}
@@ -97,7 +103,7 @@ func mutantsMain(ctx context.Context, args []string, list []Mutant, stdout, stde
 	o.out = stdout
 	verdicts, err := o.work(ctx, list)
 	if err == nil && o.markdown != "" && ctx.Err() == nil { // the verdicts of a run that was cut short are no table
-		err = writeTable(o.markdown, table(verdicts))
+		err = writeTable(o.markdown, all, verdicts)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, err)

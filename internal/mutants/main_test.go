@@ -37,7 +37,6 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"gate-off", `"gate-off"`},
 		{"-parallel 0", "-parallel 0"},
 		{"-timeout 0s", "-timeout 0s"},
-		{"-markdown nowhere/x -run gate", "-markdown"},
 		{"-markdown nowhere/x -try TestX", "-markdown"},
 		{"-run nothing-is-called-that", "-list"},
 		{"-unknown", "unknown"},

@@ -11,25 +11,30 @@ import (
 
 func TestEdit(t *testing.T) {
 	for _, test := range []struct {
-		name, text, old, new string
+		name, line, old, new string
 		want                 string // empty if it has rotted
 	}{
-		{"once", "a b c", "b", "d", "a d c"},
-		{"removed", "a b c", " b", "", "a c"},
-		{"not there", "a b c", "x", "d", ""},
-		{"twice", "a b b", "b", "d", ""},
-		{"the same text", "a b c", "b", "b", ""},
-		{"no text", "a b c", "", "d", ""},
+		{"once", "a b c //mutant:x", "b", "d", "a d c //mutant:x"},
+		{"removed", "a b c //mutant:x", "b ", "", "a c //mutant:x"},
+		{"in a script", "a b c --mutant:x", "b", "d", "a d c --mutant:x"},
+		{"the line", "\t\tf(x)   //mutant:x", "", "g(x)", "\t\tg(x)   //mutant:x"},
+		{"the line removed", "\t\tf(x) //mutant:x", "", "", "\t\t //mutant:x"},
+		{"several lines", "\tdefault: //mutant:x", "default:", "case 1:\ndefault:", "\tcase 1:\ndefault: //mutant:x"},
+		{"not there", "a b c //mutant:x", "x", "d", ""},
+		{"in the anchor", "a b c //mutant:x", "mutant", "d", ""},
+		{"twice", "a b b //mutant:x", "b", "d", ""},
+		{"the same text", "a b c //mutant:x", "b", "b", ""},
+		{"the same line", "\ta b c //mutant:x", "", "a b c", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := Edit{"f.go", test.old, test.new}.apply(test.text)
+			got, err := Edit{"x", test.old, test.new}.apply(test.line)
 			require.Equal(t, test.want, got)
 			if test.want != "" {
 				require.NoError(t, err)
 				return
 			}
 			require.ErrorIs(t, err, errRotted)
-			require.ErrorContains(t, err, "f.go")
+			require.ErrorContains(t, err, "//mutant:x")
 		})
 	}
 }
@@ -47,9 +52,9 @@ func write(t *testing.T, files map[string]string) string {
 }
 
 func TestOverlayNamesEveryBrokenFile(t *testing.T) {
-	files := map[string]string{"a/x.go": "one two", "b/x.go": "three", "c.go": "four"}
+	files := map[string]string{"a/x.go": "zero\none //mutant:m\ntwo //mutant:m/3,n\n", "a/y.lua": "three --mutant:m/2", "c.go": "four //mutant:n/2\n"}
 	root, dir := write(t, files), t.TempDir()
-	m := &Mutant{Name: "m", File: "a/x.go", Old: "one", New: "1", Also: []Edit{{"b/x.go", "three", "3"}, {"a/x.go", "two", "2"}}}
+	m := &Mutant{Name: "m", Edits: []Edit{{"m", "one", "1"}, {"m/2", "three", "3"}, {"m/3", "two", "2"}}}
 	name, err := m.overlay(root, dir)
 	require.NoError(t, err)
 	text, err := os.ReadFile(name)
@@ -57,7 +62,7 @@ func TestOverlayNamesEveryBrokenFile(t *testing.T) {
 	var doc struct{ Replace map[string]string }
 	require.NoError(t, json.Unmarshal(text, &doc))
 	require.Len(t, doc.Replace, 2)
-	for original, want := range map[string]string{"a/x.go": "1 2", "b/x.go": "3"} {
+	for original, want := range map[string]string{"a/x.go": "zero\n1 //mutant:m\n2 //mutant:m/3,n\n", "a/y.lua": "3 --mutant:m/2"} {
 		broken, err := os.ReadFile(doc.Replace[filepath.Join(root, filepath.FromSlash(original))])
 		require.NoError(t, err)
 		require.Equal(t, want, string(broken))
@@ -70,17 +75,51 @@ func TestOverlayNamesEveryBrokenFile(t *testing.T) {
 }
 
 func TestOverlayOfARottedMutant(t *testing.T) {
-	root := write(t, map[string]string{"x.go": "one", "y.go": "two"})
-	for name, m := range map[string]*Mutant{
-		"text":        {Name: "m", File: "x.go", Old: "two", New: "2"},
-		"second text": {Name: "m", File: "x.go", Old: "one", New: "1", Also: []Edit{{"y.go", "one", "1"}}},
-		"file":        {Name: "m", File: "z.go", Old: "one", New: "1"},
-		"broken away": {Name: "m", File: "x.go", Old: "one", New: "1", Also: []Edit{{"x.go", "one", "2"}}},
+	root := write(t, map[string]string{"x.go": "one //mutant:m\n//mutant:unended here\n", "y.go": "two //mutant:n,twice\n", "z.go": "//mutant:twice"})
+	for name, edits := range map[string][]Edit{
+		"text":        {{"m", "two", "2"}},
+		"second text": {{"m", "one", "1"}, {"n", "one", "1"}},
+		"anchor":      {{"gone", "one", "1"}},
+		"two anchors": {{"twice", "two", "2"}},
+		"not the end": {{"unended", "", "1"}},
+		"broken away": {{"m", "one", "1"}, {"m", "one", "2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			m := &Mutant{Name: "m", Edits: edits}
 			_, err := m.overlay(root, t.TempDir())
 			require.ErrorIs(t, err, errRotted)
 			require.ErrorContains(t, err, "mutants: m: ")
 		})
 	}
+}
+
+// The file may be edited after the anchors were found, while many mutants run.
+func TestFileThatBecameShorter(t *testing.T) {
+	root := write(t, map[string]string{"x.go": "\n\none //mutant:m\n"})
+	found, err := findAnchors(root)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(root, "x.go"), nil, 0o600))
+	m := &Mutant{Name: "m", Edits: []Edit{{"m", "one", "1"}}}
+	_, err = m.broken(root, found)
+	require.ErrorIs(t, err, errRotted)
+}
+
+func TestAnchorsAreFoundWhereTheCodeIs(t *testing.T) {
+	const text = "x //mutant:m\n"
+	root := write(t, map[string]string{
+		"go.mod": "", "a.go": text, "deep/er/b.go": text, "deep/script.lua": text, "aligned.go": "x    //mutant:m,n\n", "why.go": "x // why //mutant:m\n",
+		"a_test.go": text, "a.md": text, "testdata/a.go": text, ".git/a.go": text, "_old/a.go": text, "bench/go.mod": "", "bench/a.go": text,
+		"prose.go": "// a line ends in //mutant:NAME\n", "text.go": "`--mutant:m`\n", "inside.go": "x //mutant:m y\n",
+	})
+	found, err := findAnchors(root)
+	require.NoError(t, err)
+	require.Equal(t, anchors{
+		"m": {{"a.go", 0}, {"aligned.go", 0}, {"deep/er/b.go", 0}, {"deep/script.lua", 0}, {"why.go", 0}},
+		"n": {{"aligned.go", 0}},
+	}, found)
+}
+
+func TestAnchorsOfNoDirectory(t *testing.T) {
+	_, err := findAnchors(filepath.Join(t.TempDir(), "gone"))
+	require.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -111,9 +110,6 @@ func (r *runner) judge(ctx context.Context, m *Mutant) *verdict {
 	}
 	defer os.RemoveAll(dir)
 	overlay, err := m.overlay(r.tool.root, dir)
-	if err == nil {
-		err = r.tool.build(ctx, overlay, "./"+filepath.ToSlash(filepath.Dir(m.File)), "")
-	}
 	if err != nil {
 		v.err = err
 		return v

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,22 +15,62 @@ import (
 // The tests here run the whole tool on a module of a few lines, testdata/tiny.
 
 // tinyMutants has one of each kind.
-func tinyMutants() []Mutant {
-	check := []Check{tests(".", "TestWrongKey", "TestRightKey")}
-	return []Mutant{
-		{Name: "caught", Rule: "A wrong key opens nothing.", File: "door.go", Old: "key != 7", New: "key < 0", Checks: check, Chaos: "-keys 9"},
-		{Name: "survives", Rule: "Three may enter.", File: "door.go", Old: "return 3", New: "return 4", Checks: check},
-		{Name: "rotted", Rule: "The door is blue.", File: "door.go", Old: "blue", New: "red", Checks: check},
-		{Name: "twice", Rule: "Not every door.", File: "door.go", Old: "return false", New: "return true", Also: []Edit{{"door.go", "Door", "Gate"}}, Checks: check},
-		{Name: "unbuilt", Rule: "It opens.", File: "door.go", Old: "d.open = true", New: "d.shut = true", Checks: check},
-		{Name: "dies", Rule: "Somebody may enter.", File: "door.go", Old: "return 3", New: "return 0",
-			Checks: []Check{{Package: ".", Tests: []string{"TestVisitors"}, Dies: "index out of range"}}},
-		{Name: "dies-unexpectedly", Rule: "Somebody may enter.", File: "door.go", Old: "return 3", New: "return 0",
-			Checks: []Check{tests(".", "TestVisitors")}},
-		{Name: "caught-the-third-time", Rule: "Not four.", File: "door.go", Old: "return 3", New: "return 4",
-			Checks: []Check{{Package: ".", Tests: []string{"TestThirdVisit"}, Often: 3}}},
-		{Name: "chaos-does-not-see-it", Rule: "A right key opens.", File: "door.go", Old: "key != 7", New: "key != 70", Checks: check, Chaos: "-keys 9"},
-	}
+const tinyMutants = `
+caught: A wrong key opens nothing.
+- key != 7
++ key < 0
+.: TestWrongKey TestRightKey
+chaos: -keys 9
+
+survives: Three may enter.
+- 3
++ 4
+.: TestWrongKey TestRightKey
+
+rotted: The door is blue.
+- blue
++ red
+.: TestWrongKey TestRightKey
+
+lost: The door is where it was.
+- return
+.: TestWrongKey TestRightKey
+
+unbuilt: It opens.
+- d.open
++ d.shut
+.: TestWrongKey TestRightKey
+
+dies: One may enter.
+- 3
++ 0
+.: TestVisitors
+dies: index out of range
+
+dies-unexpectedly: One may enter.
+- 3
++ 0
+.: TestVisitors
+
+caught-the-third-time: Not four.
+- 3
++ 4
+.: TestThirdVisit
+often: 3
+
+chaos-does-not-see-it: A right key opens.
+- 7
++ 70
+.: TestWrongKey TestRightKey
+chaos: -keys 9
+`
+
+// tiny returns some of them, or all if none is named.
+func tiny(t *testing.T, names ...string) []Mutant {
+	t.Helper()
+	list, err := parseList("tiny.txt", tinyMutants)
+	require.NoError(t, err)
+	return slices.DeleteFunc(list, func(m Mutant) bool { return len(names) > 0 && !slices.Contains(names, m.Name) })
 }
 
 // runTiny runs the tool in testdata/tiny, demands its exit code, and returns what it printed.
@@ -65,7 +106,7 @@ func requireError(t *testing.T, out, name, why string) {
 }
 
 func TestMutantsOfEveryKind(t *testing.T) {
-	list := tinyMutants()
+	list := tiny(t)
 	door, err := filepath.Abs(filepath.Join("testdata", "tiny", "door.go"))
 	require.NoError(t, err)
 	before := readAll(t, door)
@@ -78,8 +119,8 @@ func TestMutantsOfEveryKind(t *testing.T) {
 	requireLine(t, out, "caught", "dies", "TestVisitors")
 	requireLine(t, out, "caught", "caught-the-third-time", "TestThirdVisit")
 	requireLine(t, out, "caught", "chaos-does-not-see-it", "TestRightKey")
-	requireError(t, out, "rotted", "occurs 0 times in door.go")
-	requireError(t, out, "twice", "times in door.go")
+	requireError(t, out, "rotted", "door.go:9: rotted: the line with //mutant:rotted has 0 times, and must have once: blue")
+	requireError(t, out, "lost", "no line ends in //mutant:lost")
 	requireError(t, out, "unbuilt", "does not compile")
 	require.Contains(t, out, "d.shut undefined")
 	requireError(t, out, "dies-unexpectedly", "index out of range")
@@ -97,13 +138,13 @@ func TestMutantsOfEveryKind(t *testing.T) {
 }
 
 func TestSurvivorAlone(t *testing.T) {
-	out, _ := runTiny(t, exitSurvived, tinyMutants(), "-run", "^survives$")
+	out, _ := runTiny(t, exitSurvived, tiny(t), "-run", "^survives$")
 	requireLine(t, out, "1 mutants: 0 caught, 1 survived, 0 show nothing")
 }
 
 func TestTryFindsWhatCatches(t *testing.T) {
-	list := tinyMutants()[:1]
-	list[0].Checks = []Check{tests(".", "TestVisitors", "TestGone")} // which do not notice it, or do not exist
+	list := tiny(t, "caught")
+	list[0].Checks = []Check{{Package: ".", Tests: []string{"TestVisitors", "TestGone"}}} // which do not notice it, or do not exist
 	out, _ := runTiny(t, exitCaught, list, "-try", "Key$", "-parallel", "1")
 	requireLine(t, out, "caught", "caught", "TestWrongKey")
 	requireLine(t, out, "1 mutants: 1 caught, 0 survived, 0 show nothing")
@@ -111,14 +152,14 @@ func TestTryFindsWhatCatches(t *testing.T) {
 }
 
 func TestTryFindsNothing(t *testing.T) {
-	list := tinyMutants()[:1]
-	list[0].Checks = []Check{tests(".", "TestGone")}
+	list := tiny(t, "caught")
+	list[0].Checks = []Check{{Package: ".", Tests: []string{"TestGone"}}}
 	out, _ := runTiny(t, exitSurvived, list, "-try", "Visitors")
 	requireLine(t, out, "1 mutants: 0 caught, 1 survived, 0 show nothing")
 }
 
 func TestChaosHasToSeeIt(t *testing.T) {
-	out, errs := runTiny(t, exitTrouble, tinyMutants(), "-run", "^(caught|chaos-.*)$", "-chaos")
+	out, errs := runTiny(t, exitTrouble, tiny(t), "-run", "^(caught|chaos-.*)$", "-chaos")
 	require.Empty(t, errs)
 	requireLine(t, out, "passed", "chaos", "-keys", "9", "with nothing broken")
 	requireLine(t, out, "caught", "caught", "TestWrongKey,", "chaos")
@@ -126,7 +167,7 @@ func TestChaosHasToSeeIt(t *testing.T) {
 }
 
 func TestChaosThatCannotRun(t *testing.T) {
-	list := tinyMutants()[:1]
+	list := tiny(t, "caught")
 	list[0].Chaos = "-keys 0"
 	_, errs := runTiny(t, exitTrouble, list, "-chaos")
 	require.Contains(t, errs, "exit status 2")
@@ -145,8 +186,8 @@ func TestNothingIsRunAfterABadBaseline(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "broken_test.go"), []byte(broken), 0o600))
 			t.Chdir(dir)
 			var stdout, stderr strings.Builder
-			list := tinyMutants()[:1]
-			list[0].Checks = []Check{tests(".", test.test)}
+			list := tiny(t, "caught")
+			list[0].Checks = []Check{{Package: ".", Tests: []string{test.test}}}
 			require.Equal(t, exitTrouble, mutantsMain(t.Context(), nil, list, &stdout, &stderr))
 			require.Contains(t, stderr.String(), test.says)
 			require.Empty(t, stdout.String())
@@ -159,9 +200,9 @@ func TestInterruptedRunsAreNoPass(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var stdout, stderr strings.Builder
-	require.Equal(t, exitTrouble, mutantsMain(ctx, []string{"-try", "Key$"}, tinyMutants()[:2], &stdout, &stderr))
+	require.Equal(t, exitTrouble, mutantsMain(ctx, []string{"-try", "Key$"}, tiny(t, "caught", "survives"), &stdout, &stderr))
 	require.Contains(t, stdout.String(), "0 caught, 0 survived, 2 show nothing")
-	require.Equal(t, exitTrouble, mutantsMain(ctx, nil, tinyMutants()[:2], &stdout, &stderr))
+	require.Equal(t, exitTrouble, mutantsMain(ctx, nil, tiny(t, "caught", "survives"), &stdout, &stderr))
 	require.Contains(t, stderr.String(), "context canceled")
 }
 
@@ -184,7 +225,7 @@ func TestInterruptedRunWritesNoTable(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	page := filepath.Join(t.TempDir(), "page.md")
-	code := mutantsMain(ctx, []string{"-timeout", "30s", "-markdown", page}, tinyMutants()[:2], cancelAt{"nothing broken", cancel}, io.Discard)
+	code := mutantsMain(ctx, []string{"-timeout", "30s", "-markdown", page}, tiny(t, "caught", "survives"), cancelAt{"nothing broken", cancel}, io.Discard)
 	require.Equal(t, exitTrouble, code)
 	require.NoFileExists(t, page)
 }
@@ -192,7 +233,7 @@ func TestInterruptedRunWritesNoTable(t *testing.T) {
 func TestOutsideOfAModule(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var stdout, stderr strings.Builder
-	require.Equal(t, exitTrouble, mutantsMain(t.Context(), nil, tinyMutants()[:1], &stdout, &stderr))
+	require.Equal(t, exitTrouble, mutantsMain(t.Context(), nil, tiny(t, "caught"), &stdout, &stderr))
 	require.Contains(t, stderr.String(), "this is no module")
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -12,21 +13,37 @@ const (
 	tableEnd   = "<!-- End of the table. -->\n"
 )
 
-// table renders verdicts as Markdown.
-func table(verdicts []*verdict) string {
-	var b strings.Builder
-	b.WriteString("| mutant | the rule that it breaks | caught by | and by |\n| --- | --- | --- | --- |\n")
+// table renders all mutants as Markdown. Those without a verdict keep what caught them according to
+// the old table.
+func table(all []Mutant, verdicts []*verdict, old string) string {
+	by := caughtBefore(old)
 	for _, v := range verdicts {
-		by := "**nothing**"
 		switch {
 		case v.err != nil:
-			by = "**error**"
-		case !v.survived():
-			by = "`" + strings.Join(v.caughtBy, "`, `") + "`"
+			by[v.mutant.Name] = "**error**"
+		case v.survived():
+			by[v.mutant.Name] = "**nothing**"
+		default:
+			by[v.mutant.Name] = "`" + strings.Join(v.caughtBy, "`, `") + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", v.mutant.Name, cell(v.mutant.Rule), by, v.mutant.others())
+	}
+	var b strings.Builder
+	b.WriteString("| mutant | the rule that it breaks | caught by | and by |\n| --- | --- | --- | --- |\n")
+	for _, m := range all {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, cell(m.Rule), cmp.Or(by[m.Name], "**not run**"), m.others())
 	}
 	return b.String()
+}
+
+// caughtBefore reads what caught each mutant from a table.
+func caughtBefore(table string) map[string]string {
+	by := make(map[string]string)
+	for line := range strings.Lines(table) {
+		if cells := strings.Split(line, " | "); len(cells) == 4 {
+			by[strings.Trim(cells[0], "|` ")] = cells[2]
+		}
+	}
+	return by
 }
 
 // others is what else finds the break.
@@ -43,18 +60,18 @@ func (m *Mutant) others() string {
 
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
-// insertTable puts the table into a document, between its marks.
-func insertTable(document, table string) (string, error) {
+// cutTable returns the table of a document, and what is before it and behind it, with its marks.
+func cutTable(document string) (head, table, tail string, err error) {
 	head, rest, ok := strings.Cut(document, tableBegin)
-	_, tail, ok2 := strings.Cut(rest, tableEnd)
+	table, tail, ok2 := strings.Cut(rest, tableEnd)
 	if !ok || !ok2 {
-		return "", fmt.Errorf("mutants: the document has no place for the table: it needs the lines %q and %q", tableBegin, tableEnd)
+		return "", "", "", fmt.Errorf("mutants: the document has no place for the table: it needs the lines %q and %q", tableBegin, tableEnd)
 	}
-	return head + tableBegin + "\n" + table + "\n" + tableEnd + tail, nil
+	return head + tableBegin, table, tableEnd + tail, nil
 }
 
-// writeTable puts the table into a file, which is made if it does not exist.
-func writeTable(name, table string) error {
+// writeTable brings the table of a file up to date. The file is made if it does not exist.
+func writeTable(name string, all []Mutant, verdicts []*verdict) error {
 	document, err := os.ReadFile(name)
 	if os.IsNotExist(err) {
 		document, err = []byte(tableBegin+tableEnd), nil
@@ -62,10 +79,11 @@ func writeTable(name, table string) error {
 	if err != nil {
 		return fmt.Errorf("mutants: %w", err)
 	}
-	text, err := insertTable(string(document), table)
+	head, old, tail, err := cutTable(string(document))
 	if err != nil {
 		return err
 	}
+	text := head + "\n" + table(all, verdicts, old) + "\n" + tail
 	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("mutants: %w", err)
 	}

@@ -51,15 +51,11 @@ func (t *tool) command(ctx context.Context, name string, args ...string) *exec.C
 	return cmd
 }
 
-// build compiles a package with an overlay, to output if that is not empty.
+// build compiles a program with an overlay.
 func (t *tool) build(ctx context.Context, overlay, pkg, output string) error {
 	ctx, cancel := context.WithTimeout(ctx, buildTime)
 	defer cancel()
-	args := []string{"build", "-overlay=" + overlay}
-	if output != "" {
-		args = append(args, "-o", output)
-	}
-	out, err := t.command(ctx, "go", append(args, pkg)...).CombinedOutput()
+	out, err := t.command(ctx, "go", "build", "-overlay="+overlay, "-o", output, pkg).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("mutants: %s does not compile: %w\n%s", pkg, err, out)
 	}
