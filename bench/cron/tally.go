@@ -53,7 +53,7 @@ var groups = []group{
 
 var (
 	everyJob   = group{"all", func(j *work.Job) bool { return !long(j) }}
-	caughtUp   = group{"of all these, those that Tenure catches up in full", func(j *work.Job) bool { return j.CatchUp == scheduler.CatchUpAll }}
+	caughtUp   = group{"of all these, those that Tenure catches up in full", func(j *work.Job) bool { return j.CatchUp == scheduler.CatchUpAll && !long(j) }}
 	longerJobs = group{"beside these, cron and duration, takes longer than its interval", long}
 )
 

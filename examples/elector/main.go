@@ -69,7 +69,7 @@ func main() {
 // replica is what each process of a service does. The function that it returns stops it in order: first the jobs, then the
 // leadership, then the connections.
 func replica(nodes []string, name string, run func()) (*elector.Elector, func(), error) {
-	q, err := redlock.Open(nodes, redlock.WithTTL(3*time.Second), redlock.WithIdentity(name))
+	q, err := redlock.Open(nodes, redlock.WithPrefix("example-elector"), redlock.WithTTL(3*time.Second), redlock.WithIdentity(name))
 	if err != nil {
 		return nil, nil, err
 	}

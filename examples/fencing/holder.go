@@ -22,7 +22,7 @@ type holder struct {
 }
 
 func newHolder(name string, nodes []string) (*holder, error) {
-	quorum, err := redlock.Open(nodes,
+	quorum, err := redlock.Open(nodes, redlock.WithPrefix("fencing"),
 		redlock.WithIdentity(name), redlock.WithTTL(redlock.MinTTL), redlock.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return nil, fmt.Errorf("fencing: holder %s cannot use the nodes: %w", name, err)

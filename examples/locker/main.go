@@ -65,7 +65,7 @@ func main() {
 
 // replica is what each process of a service does.
 func replica(nodes []string, name string, run func(string)) (gocron.Scheduler, error) {
-	q, err := redlock.Open(nodes, redlock.WithTTL(3*time.Second), redlock.WithIdentity(name))
+	q, err := redlock.Open(nodes, redlock.WithPrefix("example-locker"), redlock.WithTTL(3*time.Second), redlock.WithIdentity(name))
 	if err != nil {
 		return nil, err
 	}

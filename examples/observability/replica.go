@@ -72,7 +72,7 @@ func serve(ctx context.Context, job assignment, events *reporter) (err error) {
 	}
 	defer closeWithin(metrics.close)
 	q, err := redlock.Open(job.Nodes,
-		redlock.WithTTL(job.TTL), redlock.WithIdentity(job.Replica),
+		redlock.WithPrefix("observability"), redlock.WithTTL(job.TTL), redlock.WithIdentity(job.Replica),
 		redlock.WithTracer(t.tenure), redlock.WithLogger(logger))
 	if err != nil {
 		return err

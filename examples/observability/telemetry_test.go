@@ -80,7 +80,7 @@ func TestOTLP(t *testing.T) {
 	r := &receiver{seen: make(map[string]bool)}
 	server := httptest.NewServer(r)
 	defer server.Close()
-	s := launch(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + server.URL, "OTEL_METRIC_EXPORT_INTERVAL=500"}, "-ttl", "1s", "-replicas", "2")
+	s := launch(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + server.URL, "OTEL_METRIC_EXPORT_INTERVAL=500"}, "-ttl", "2s", "-replicas", "2")
 	require.Eventually(t, func() bool {
 		for _, replica := range []string{"a", "b"} {
 			if !r.has(replica, "span tenure.lease.acquire", "span tenure.node.acquire", "span tenure.job.run", "metric tenure.lease.held", "metric tenure.election.leader") {

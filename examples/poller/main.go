@@ -49,7 +49,7 @@ func main() {
 
 // replica is what each process of a service does.
 func replica(nodes []string, name string, source *source) (stop func(), err error) {
-	q, err := redlock.Open(nodes, redlock.WithTTL(3*time.Second), redlock.WithIdentity(name))
+	q, err := redlock.Open(nodes, redlock.WithPrefix("example-poller"), redlock.WithTTL(3*time.Second), redlock.WithIdentity(name))
 	if err != nil {
 		return nil, err
 	}

@@ -60,6 +60,7 @@ func replicaMain(in io.Reader, out io.Writer) int {
 // this order: the jobs, then what permits them, then the Quorum.
 func serve(ctx context.Context, job assignment, events *reporter) (err error) {
 	q, err := redlock.Open(job.Nodes,
+		redlock.WithPrefix("quickstart"), // the service's name
 		redlock.WithTTL(job.TTL),
 		redlock.WithIdentity(fmt.Sprintf("replica %s (pid %d)", job.Replica, os.Getpid())))
 	if err != nil {

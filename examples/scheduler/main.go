@@ -65,7 +65,7 @@ func start(nodes []string, r *report) (stop func()) {
 
 // replica is what each process of a service does.
 func replica(nodes []string, name string, r *report) (stop func(), err error) {
-	q, err := redlock.Open(nodes, redlock.WithTTL(3*time.Second), redlock.WithIdentity(name))
+	q, err := redlock.Open(nodes, redlock.WithPrefix("example-scheduler"), redlock.WithTTL(3*time.Second), redlock.WithIdentity(name))
 	if err != nil {
 		return nil, err
 	}
