@@ -99,14 +99,14 @@ func Play(role *cast.Role) (stop func() error, err error) {
 }
 
 func (r *replica) open() (err error) {
-	r.quorum, err = redlock.Open(r.URLs,
+	t := &tracer{Role: r.Role} // one, so that runs have different numbers
+	r.quorum, err = redlock.Open(r.URLs, redlock.WithTracer(t),
 		redlock.WithTTL(work.LeaderTTL), redlock.WithMaxTTL(work.LeaderTTL), redlock.WithClockSkew(work.Skew),
 		redlock.WithNodeTimeout(work.TTL/4), // some servers are far, and the machine is busy
 		redlock.WithPrefix(Prefix), redlock.WithIdentity(r.Name), redlock.WithLogger(r.Logger))
 	if err != nil {
 		return err
 	}
-	t := &tracer{Role: r.Role} // of both, so that runs have different numbers
 	common := []scheduler.Option{
 		scheduler.WithClock(r.clock), scheduler.WithTryTimeout(try),
 		scheduler.WithStopTimeout(Stopping), scheduler.WithLogger(r.Logger), scheduler.WithTracer(t),

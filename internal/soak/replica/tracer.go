@@ -2,20 +2,24 @@ package replica
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
 	"github.com/tenure-dev/tenure/internal/soak/cast"
 	"github.com/tenure-dev/tenure/internal/soak/story"
+	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
 var (
-	_ scheduler.RunTracer  = (*tracer)(nil)
-	_ scheduler.SkipTracer = (*tracer)(nil)
+	_ scheduler.RunTracer   = (*tracer)(nil)
+	_ scheduler.SkipTracer  = (*tracer)(nil)
+	_ redlock.AcquireTracer = (*tracer)(nil)
+	_ redlock.ReleaseTracer = (*tracer)(nil)
 )
 
-// tracer writes down what the Schedulers tell.
+// tracer writes down what the Schedulers tell, and which runs' ends did not come to a quorum.
 type tracer struct {
 	*cast.Role
 	runs atomic.Int64
@@ -45,6 +49,26 @@ func (t *tracer) TraceRunEnd(ctx context.Context, data scheduler.TraceRunEndData
 		record.Text = err.Error()
 	}
 	t.Append(record)
+}
+
+// TraceAcquireStart implements redlock.AcquireTracer.
+func (t *tracer) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
+	return ctx
+}
+
+// TraceAcquireEnd implements redlock.AcquireTracer.
+func (t *tracer) TraceAcquireEnd(context.Context, redlock.TraceAcquireEndData) {}
+
+// TraceReleaseStart implements redlock.ReleaseTracer.
+func (t *tracer) TraceReleaseStart(ctx context.Context, _ redlock.TraceReleaseStartData) context.Context {
+	return ctx
+}
+
+// TraceReleaseEnd implements redlock.ReleaseTracer.
+func (t *tracer) TraceReleaseEnd(_ context.Context, data redlock.TraceReleaseEndData) {
+	if errors.Is(data.Err, redlock.ErrNoQuorum) {
+		t.Append(story.Record{Kind: story.Unheard, Token: data.Lease.FencingToken(), Text: data.Err.Error()})
+	}
 }
 
 // TraceSkip implements scheduler.SkipTracer.

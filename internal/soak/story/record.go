@@ -19,6 +19,7 @@ const (
 	Begin    Kind = "begin"    // the task is about to be called: Run, Job, Tick, Attempt, CatchUp, Token, Deadline, Delay
 	Valid    Kind = "valid"    // the task is at work: Run, Deadline
 	End      Kind = "end"      // the task is done: Run, Deadline, Panicked, Text how its lease ended if it has
+	Unheard  Kind = "unheard"  // too few servers confirmed the end of a run's lease: Token, Text
 	Skip     Kind = "skip"     // a tick is not run: Job, Tick, Reason, By, Pending, Text
 	Asked    Kind = "asked"    // RunNow was called: Job, Text its error
 	Fault    Kind = "fault"    // something was not as it has to be: Text

@@ -41,6 +41,7 @@ type run struct {
 	deadline journal.Instant // the last that was known
 	ended    journal.Instant // 0 if it never did
 	panicked bool
+	unheard  bool   // too few servers confirmed the end of its lease
 	lost     string // how its lease had ended by then
 	delay    time.Duration
 	killed   journal.Instant // its process; 0 if it was not
@@ -187,6 +188,10 @@ func (x *index) read(l *life) {
 			r.deadline = max(r.deadline, rec.Deadline)
 			if rec.Kind == story.End {
 				r.ended, r.panicked, r.lost = rec.At, rec.Panicked, rec.Text
+			}
+		case story.Unheard:
+			for _, r := range runs {
+				r.unheard = r.unheard || r.token == rec.Token
 			}
 		case story.Skip:
 			if !known || rec.Tick == 0 {

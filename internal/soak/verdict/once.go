@@ -51,8 +51,11 @@ func (x *index) checkTwice(v *Verdict) {
 		runs := x.done[t]
 		for i, r := range runs[:len(runs)-1] {
 			next := runs[i+1]
-			if r.job.Delivery != redlock.AtLeastOnce || x.orderly(r) && !next.stale() {
+			switch {
+			case r.job.Delivery != redlock.AtLeastOnce || x.orderly(r) && !r.unheard && !next.stale():
 				v.violate(Twice, "%s: %s and %s", t, r, next)
+			case x.orderly(r) && r.unheard:
+				v.Excuses = append(v.Excuses, fmt.Sprintf("%s: too few servers confirmed the completion of %s, and it was run again", t, r))
 			}
 		}
 	}

@@ -97,6 +97,15 @@ func (s *tale) run(life, job string, tick int, at, takes journal.Instant) string
 	return id
 }
 
+func (s *tale) tokenOf(life, run string) uint64 {
+	for _, r := range s.Records[life] {
+		if r.Kind == story.Begin && r.Run == run {
+			return r.Token
+		}
+	}
+	return 0
+}
+
 func (s *tale) skip(life, job string, tick int, at journal.Instant, why scheduler.Reason, by string) {
 	s.add(life, story.Record{Kind: story.Skip, At: at, Job: job, Tick: clock(instant(tick)), Reason: string(why), By: by})
 }

@@ -64,6 +64,17 @@ func TestTickThatIsRunAgain(t *testing.T) {
 	t.Run("lease lost", func(t *testing.T) {
 		retry(t, func(_ *tale, r *story.Record) { r.Text = "lost" }).requireOnly(t, verdict.Twice, 0)
 	})
+	t.Run("its completion was not confirmed", func(t *testing.T) {
+		s := retry(t, func(s *tale, r *story.Record) {
+			s.add("r0.1", story.Record{Kind: story.Unheard, At: r.At + ms, Token: s.tokenOf("r0.1", r.Run)})
+		})
+		require.Len(t, s.requireOnly(t, verdict.Twice, 0).Excuses, 1)
+	})
+	t.Run("the completion of another run was not confirmed", func(t *testing.T) {
+		retry(t, func(s *tale, r *story.Record) {
+			s.add("r0.1", story.Record{Kind: story.Unheard, At: r.At + ms, Token: s.tokenOf("r0.1", r.Run) - 1})
+		}).requireOnly(t, verdict.Twice, 1)
+	})
 	t.Run("frozen before the completion", func(t *testing.T) {
 		retry(t, func(s *tale, r *story.Record) { s.freeze("r0.1", r.At+100*ms, r.At+second) }).requireOnly(t, verdict.Twice, 0)
 	})
