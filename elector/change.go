@@ -32,7 +32,6 @@ const (
 	ReasonFailed       Reason = "failed"        // lead returned an error, or panicked
 	ReasonDeadline     Reason = "deadline"      // the lease's validity ran out
 	ReasonRefused      Reason = "refused"       // a quorum of nodes no longer had the lease
-	ReasonMaxHold      Reason = "max_hold"      // the lease was held for as long as redlock.WithMaxHold allows
 	ReasonClosed       Reason = "closed"        // the Quorum was closed
 	ReasonDrainTimeout Reason = "drain_timeout" // lead did not return in time, and the lease is left to run out
 )

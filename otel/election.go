@@ -41,7 +41,7 @@ const (
 
 // endReasons are the reasons for which a term ends.
 var endReasons = []elector.Reason{elector.ReasonShutdown, elector.ReasonResigned, elector.ReasonReturned, elector.ReasonFailed,
-	elector.ReasonDeadline, elector.ReasonRefused, elector.ReasonMaxHold, elector.ReasonClosed, elector.ReasonDrainTimeout}
+	elector.ReasonDeadline, elector.ReasonRefused, elector.ReasonClosed, elector.ReasonDrainTimeout}
 
 func (i *Instrumentation) election(name string) *election {
 	return i.elections.get(name)

@@ -200,7 +200,6 @@ func TestTransitionsByReason(t *testing.T) {
 		{"returned", nil, func(context.Context, *elector.Term) error { return nil }, nil},
 		{"failed", nil, func(context.Context, *elector.Term) error { return failed }, nil},
 		{"deadline", []elector.Option{elector.WithLeaseOptions(redlock.WithoutAutoExtend())}, untilDone, nil},
-		{"max_hold", []elector.Option{elector.WithLeaseOptions(redlock.WithMaxHold(ttl))}, untilDone, nil},
 		{"refused", nil, untilDone, func(_ *testing.T, fleet *redlocktest.Fleet, _ *redlock.Quorum) {
 			for _, n := range fleet.Nodes() {
 				n.FlushAll()

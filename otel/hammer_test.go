@@ -40,7 +40,7 @@ func TestEverythingAtOnce(t *testing.T) {
 			_, err := s.NewJob(gocron.CronJob("* * * * * *", true), scheduler.NewTask(func() {}), gocron.WithName("report"))
 			require.NoError(t, err)
 			s.Start()
-			campaign(t, candidate(t, tel, q, elector.WithLeaseOptions(redlock.WithMaxHold(ttl))))
+			campaign(t, candidate(t, tel, q, elector.WithLeaseOptions(redlock.WithoutAutoExtend())))
 			for w := range workers {
 				busy.Go(func() {
 					for i := range rounds {
@@ -69,7 +69,7 @@ func TestEverythingAtOnce(t *testing.T) {
 				tel.total(t, "tenure.lease.hold.duration", "lease.name", key))
 		}
 		require.NotZero(t, tel.total(t, "tenure.job.duration", "outcome", "success"))
-		require.NotZero(t, tel.count(t, "tenure.election.transitions", "reason", "max_hold"))
+		require.NotZero(t, tel.count(t, "tenure.election.transitions", "reason", "deadline"))
 	})
 }
 

@@ -27,7 +27,7 @@ type lease struct {
 }
 
 // lostReasons are the values of reason that tenure.lease.lost can have.
-var lostReasons = []redlock.LostReason{redlock.LostDeadline, redlock.LostRefused, redlock.LostMaxHold, redlock.LostClosed}
+var lostReasons = []redlock.LostReason{redlock.LostDeadline, redlock.LostRefused, redlock.LostClosed}
 
 func (i *Instrumentation) lease(key string) *lease {
 	return i.leases.get(i.cfg.leaseNames(key))

@@ -92,7 +92,7 @@ func TestEveryLossIsCountedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		losses(t, fleet, tel)
-		for _, reason := range []string{"deadline", "refused", "max_hold", "closed"} {
+		for _, reason := range []string{"deadline", "refused", "closed"} {
 			assert.EqualValues(t, 1, tel.value(t, "tenure.lease.lost", "lease.name", reason, "reason", reason), reason)
 			assert.Equal(t, 1, tel.total(t, "tenure.lease.hold.duration", "lease.name", reason, "reason", reason), reason)
 			assert.Zero(t, tel.value(t, "tenure.lease.held", "lease.name", reason), reason)
@@ -101,7 +101,7 @@ func TestEveryLossIsCountedOnce(t *testing.T) {
 		for _, p := range tel.points(t, "tenure.lease.lost") {
 			sum += p.value
 		}
-		assert.EqualValues(t, 4, sum)
+		assert.EqualValues(t, 3, sum)
 		held := tel.find(t, "tenure.lease.hold.duration", "reason", "deadline")
 		assert.InDelta(t, validity.Seconds(), held.value, 1e-9)
 	})

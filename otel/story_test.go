@@ -103,9 +103,6 @@ func losses(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry) {
 	}
 	require.Error(t, refused.Extend(t.Context()))
 
-	held := acquire(t, q, "max_hold", redlock.WithMaxHold(ttl))
-	<-held.Context().Done()
-
 	closed := acquire(t, q, "closed")
 	require.NoError(t, q.Close())
 	require.ErrorIs(t, closed.Err(), redlock.ErrClosed)

@@ -22,8 +22,8 @@ func zero(t *testing.T, tel *telemetry, name, key string, values []string, with 
 }
 
 var (
-	lossReasons = []string{"closed", "deadline", "max_hold", "refused"}
-	ends        = []string{"closed", "deadline", "drain_timeout", "failed", "max_hold", "refused", "resigned", "returned", "shutdown"}
+	lossReasons = []string{"closed", "deadline", "refused"}
+	ends        = []string{"closed", "deadline", "drain_timeout", "failed", "refused", "resigned", "returned", "shutdown"}
 	skips       = []string{"done", "held", "missed", "no_quorum", "not_leader", "other", "overlap", "quarantined", "split", "stopped", "superseded", "timeout"}
 )
 

@@ -37,7 +37,7 @@ func (q *Quorum) TryAcquire(ctx context.Context, key string, opts ...LeaseOption
 // Acquire acquires the key as soon as nobody holds it, or returns when ctx ends. It does not poll a
 // healthy holder: it wakes when the holder's release is announced, when the holder's keys expire,
 // and about once a TTL in case the announcement was lost. Without a quorum of nodes it tries again
-// within the bounds of WithRetry.
+// after a random pause, of up to 50 ms at first and up to a second later.
 //
 // Waiters queue: a release calls the one that has waited longest, of whatever process, and reserves
 // the key for it for a moment. After a crash the first few come one after the other. That is
@@ -232,7 +232,7 @@ func (a *acquisition) ask(ctx context.Context) (rd *round, start clock.Instant, 
 	c := &a.candidate
 	a.attempts++
 	c.times++
-	start, timeout = c.since, a.q.cfg.timeout(OpAcquire, a.cfg.ttl)
+	start, timeout = c.since, a.q.cfg.timeout(a.cfg.ttl)
 	rd = newRound(OpAcquire, len(a.q.nodes), a.q.need)
 	rd.decided = a.certain
 	var want func(int) bool
@@ -440,7 +440,7 @@ func (a *acquisition) refusal(o outcome, began clock.Instant) (err error, split 
 	// A node that does not know a sequence hides no holder: it has said that the key is free there.
 	if holder, ok := a.contest.stander(o, silent-len(unknowingIn(o.replies)), a.q.need); ok {
 		err := a.held(holder, o)
-		a.freeIn = min(a.freeIn, a.q.cfg.retryMax) // it may be an attempt that is taken back without a word
+		a.freeIn = min(a.freeIn, maxRetryPause) // it may be an attempt that is taken back without a word
 		return err, false
 	}
 	rival := Holder{Key: a.keys.name, Identity: ownerIdentity(owner), Nodes: nodes}

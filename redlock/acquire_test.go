@@ -42,7 +42,7 @@ func TestRefusal(t *testing.T) {
 		{"aaxx", "no quorum"},
 		{"aaaxx", "held"},
 	} {
-		q := &Quorum{need: len(test.replies)/2 + 1, cfg: &config{retryMax: time.Second, maxTTL: time.Hour}}
+		q := &Quorum{need: len(test.replies)/2 + 1, cfg: &config{maxTTL: time.Hour}}
 		for range test.replies {
 			q.nodes = append(q.nodes, &node{})
 		}

@@ -17,9 +17,7 @@ import (
 type config struct {
 	prefix       string
 	drift        float64
-	retryMin     time.Duration
-	retryMax     time.Duration
-	nodeTimeout  map[Op]time.Duration // explicit ones only
+	nodeTimeout  time.Duration // zero means that it follows the TTL
 	logger       *slog.Logger
 	tracers      tracers
 	clientOption func(url string, o *valkey.ClientOption)
@@ -36,7 +34,6 @@ type leaseConfig struct {
 	ttl        time.Duration
 	interval   time.Duration // zero means TTL/3
 	minHold    time.Duration
-	maxHold    time.Duration // zero for none
 	manual     bool
 	once       *once // nil for none
 	label      string
@@ -48,9 +45,6 @@ func newConfig(opts []Option) (*config, error) {
 	c := &config{
 		prefix:      DefaultPrefix,
 		drift:       DefaultDrift,
-		retryMin:    DefaultRetryMin,
-		retryMax:    DefaultRetryMax,
-		nodeTimeout: make(map[Op]time.Duration),
 		logger:      quietlog.Default(),
 		lease:       leaseConfig{ttl: DefaultTTL},
 		clockSkew:   DefaultClockSkew,
@@ -115,13 +109,8 @@ func (l *leaseConfig) check(c *config) error {
 		return &OptionError{"WithTTL", fmt.Sprintf("%v is more than the longest TTL of %v that the Quorum was told: give it WithMaxTTL(%v) in every process that uses the prefix",
 			d.ttl, c.maxTTL, d.ttl)}
 	}
-	if d.maxHold > 0 && d.maxHold < d.ttl {
-		return &OptionError{"WithMaxHold", fmt.Sprintf("%v is below the TTL of %v", d.maxHold, d.ttl)}
-	}
-	for op, timeout := range c.nodeTimeout {
-		if timeout > d.ttl/4 {
-			return &OptionError{"WithNodeTimeout", fmt.Sprintf("%v for %s is more than a quarter of the TTL of %v", timeout, op, d.ttl)}
-		}
+	if c.nodeTimeout > d.ttl/4 {
+		return &OptionError{"WithNodeTimeout", fmt.Sprintf("%v is more than a quarter of the TTL of %v", c.nodeTimeout, d.ttl)}
 	}
 	if d.minHold >= d.ttl {
 		return &OptionError{"WithMinHold", fmt.Sprintf("%v is not below the TTL of %v", d.minHold, d.ttl)}
@@ -131,7 +120,7 @@ func (l *leaseConfig) check(c *config) error {
 	}
 	if !d.manual {
 		// A first attempt that times out, the pause, and a second attempt must fit into the validity.
-		timeout := c.timeout(OpExtend, d.ttl)
+		timeout := c.timeout(d.ttl)
 		latest := c.validity(d.ttl) - 2*timeout - d.retryAfter
 		if max := time.Duration(float64(latest) / (1 + extendJitter)); d.interval > max {
 			return &OptionError{"WithExtendInterval", fmt.Sprintf("%v leaves no room for two attempts within a TTL of %v: use at most %v",
@@ -141,10 +130,10 @@ func (l *leaseConfig) check(c *config) error {
 	return nil
 }
 
-// timeout is how long a node may take for op on a lease of that TTL.
-func (c *config) timeout(op Op, ttl time.Duration) time.Duration {
-	if d, ok := c.nodeTimeout[op]; ok {
-		return d
+// timeout is how long a node may take for an operation on a lease of that TTL.
+func (c *config) timeout(ttl time.Duration) time.Duration {
+	if c.nodeTimeout > 0 {
+		return c.nodeTimeout
 	}
 	return min(max(ttl/retryFraction, minNodeTimeout), maxNodeTimeout)
 }

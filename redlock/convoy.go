@@ -51,9 +51,9 @@ const (
 // company is that of the lease's extension at that time.
 func (l *Lease) company(start clock.Instant) company {
 	switch {
-	case !l.q.counted, l.q.cfg.tracers.node != nil, l.attempt.cfg.minHold > 0, l.ttlFrom(start) != l.q.texts.ttl: //mutant:convoy-for-a-minimum-hold,convoy-for-another-ttl
+	case !l.q.counted, l.q.cfg.tracers.node != nil, l.attempt.cfg.minHold > 0, l.TTL() != l.q.texts.ttl: //mutant:convoy-for-a-minimum-hold,convoy-for-another-ttl
 		return nobody
-	case clock.Instant(l.deadline.Load()).Sub(start) < l.q.cfg.timeout(OpExtend, l.TTL()):
+	case clock.Instant(l.deadline.Load()).Sub(start) < l.q.cfg.timeout(l.TTL()):
 		return nobody // all would have to be sent before its end
 	}
 	l.mu.Lock()
@@ -202,7 +202,7 @@ func (c *convoy) end(i int) *certainty {
 func (c *convoy) finish(certain []*certainty) {
 	for _, e := range certain {
 		e.lease.checkRefused(e.outcome)
-		margin, err := e.lease.apply(e.outcome, c.start, e.lease.TTL())
+		margin, err := e.lease.apply(e.outcome, c.start)
 		e.lease.traceExtend(e.outcome, c.began, margin, err)
 		c.q.extender.plan(e.lease, err, c.start)
 	}

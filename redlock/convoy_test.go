@@ -3,7 +3,6 @@ package redlock
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 	"time"
@@ -19,7 +18,7 @@ func TestWhoJoinsAConvoy(t *testing.T) {
 	q.texts, q.counted = q.cfg.texts(), true
 	start := q.clock.Now()
 	lease := func() *Lease {
-		l := &Lease{q: q, attempt: &attempt{cfg: q.cfg.lease}, latest: math.MaxInt64, spread: start}
+		l := &Lease{q: q, attempt: &attempt{cfg: q.cfg.lease}, spread: start}
 		l.deadline.Store(int64(start.Add(2 * spreadEvery)))
 		return l
 	}
@@ -36,9 +35,6 @@ func TestWhoJoinsAConvoy(t *testing.T) {
 	l = lease()
 	l.attempt.cfg.ttl = 2 * q.texts.ttl
 	require.Equal(t, nobody, l.company(start), "another TTL")
-	l = lease()
-	l.latest = start.Add(q.texts.ttl / 2)
-	require.Equal(t, nobody, l.company(start), "the end of its maximum hold")
 	l = lease()
 	l.deadline.Store(int64(start.Add(time.Millisecond)))
 	require.Equal(t, nobody, l.company(start), "its end is near")
@@ -207,7 +203,7 @@ func TestConvoySpreadsTokens(t *testing.T) {
 	q := n.q
 	q.texts, q.counted = q.cfg.texts(), true
 	start := q.clock.Now()
-	l := &Lease{q: q, latest: math.MaxInt64, spread: start.Add(-spreadEvery),
+	l := &Lease{q: q, spread: start.Add(-spreadEvery),
 		attempt: &attempt{cfg: q.cfg.lease, keys: &keyset{lock: "key", fence: "fence"}, owner: "owner", token: 7}}
 	l.deadline.Store(int64(start.Add(2 * spreadEvery)))
 	require.Equal(t, spreading, l.company(start))

@@ -210,7 +210,6 @@ const (
 	LostDeadline LostReason = "deadline" // its validity ran out before an extension succeeded
 	LostRefused  LostReason = "refused"  // a quorum of nodes no longer had it: the key was gone or another owner's
 	LostClosed   LostReason = "closed"   // the Quorum was closed under it
-	LostMaxHold  LostReason = "max_hold" // it was held for as long as WithMaxHold allows
 )
 
 // LostError reports a lease that ended without having been released. It matches ErrLost, and ErrClosed when
@@ -230,8 +229,6 @@ func (e *LostError) Error() string {
 		text += "a quorum of nodes no longer holds it for this owner"
 	case LostClosed:
 		text += "the quorum was closed"
-	case LostMaxHold:
-		text += "it was held for as long as WithMaxHold allows"
 	}
 	if e.Err != nil {
 		text += ": last extension: " + strings.TrimPrefix(e.Err.Error(), "redlock: ")

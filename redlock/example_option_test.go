@@ -54,13 +54,10 @@ func ExampleWithPrefix() {
 }
 
 func ExampleWithNodeTimeout() {
-	// Nodes in other regions: more patience for extensions than for attempts to acquire.
-	q, closeAll := exampleQuorum(
-		redlock.WithNodeTimeout(300*time.Millisecond),
-		redlock.WithNodeTimeout(time.Second, redlock.OpExtend))
+	q, closeAll := exampleQuorum(redlock.WithNodeTimeout(time.Second)) // nodes in other regions
 	defer closeAll()
 	fmt.Println(q.Validate("key", redlock.WithTTL(2*time.Second)))
-	// Output: redlock: WithNodeTimeout: 1s for extend is more than a quarter of the TTL of 2s
+	// Output: redlock: WithNodeTimeout: 1s is more than a quarter of the TTL of 2s
 }
 
 func ExampleWithDrift() {
@@ -69,14 +66,6 @@ func ExampleWithDrift() {
 	lease, _ := q.TryAcquire(context.Background(), "key")
 	fmt.Println(time.Until(lease.Deadline()) < 9500*time.Millisecond)
 	// Output: true
-}
-
-func ExampleWithRetry() {
-	q, closeAll := exampleQuorum(redlock.WithRetry(100*time.Millisecond, 5*time.Second))
-	defer closeAll()
-	lease, err := q.Acquire(context.Background(), "key")
-	fmt.Println(lease.Key(), err)
-	// Output: key <nil>
 }
 
 func ExampleWithLogger() {

@@ -121,11 +121,11 @@ func (e *extender) extend(leases []*Lease) {
 		if in := l.company(start); in != nobody {
 			together[in] = append(together[in], l)
 		} else if x := l.startExtend(nil, false); x != nil {
-			timeout := e.q.cfg.timeout(OpExtend, l.TTL())
+			timeout := e.q.cfg.timeout(l.TTL())
 			rounds[timeout] = append(rounds[timeout], x)
 		}
 	}
-	timeout := e.q.cfg.timeout(OpExtend, e.q.texts.ttl)
+	timeout := e.q.cfg.timeout(e.q.texts.ttl)
 	for in, all := range together {
 		for some := range slices.Chunk(all, packetSize) {
 			rounds[timeout] = append(rounds[timeout], e.q.startConvoy(some, in, start))
@@ -149,17 +149,13 @@ func (e *extender) extendAlone(l *Lease) {
 		return
 	}
 	if x := l.startExtend(make(chan error, 1), true); x != nil {
-		time.AfterFunc(e.q.cfg.timeout(OpExtend, l.TTL()), x.expire)
+		time.AfterFunc(e.q.cfg.timeout(l.TTL()), x.expire)
 	}
 }
 
 // plan is called when an extension's outcome is certain.
 func (e *extender) plan(l *Lease, err error, start clock.Instant) {
-	switch {
-	case clock.Instant(l.deadline.Load()) == l.latest:
-		e.remove(l)
-		return
-	case err == nil:
+	if err == nil {
 		e.add(l, start.Add(jitter(l.attempt.cfg.interval, extendJitter))) //mutant:extended-too-often
 		return
 	}
@@ -171,8 +167,7 @@ type extension struct {
 	round
 	lease  *Lease
 	start  clock.Instant
-	began  time.Time // for tracers only
-	ttl    time.Duration
+	began  time.Time    // for tracers only
 	result chan<- error // gets the outcome; nil where the extender is to plan the next one
 	beside bool         // a convoy, which is traced
 }
@@ -187,7 +182,6 @@ func (l *Lease) startExtend(result chan<- error, beside bool) *extension {
 	if l.q.cfg.tracers.extend != nil {
 		x.began = time.Now()
 	}
-	x.ttl = l.ttlFrom(x.start)
 	args := &l.q.texts.extend
 	l.mu.Lock()
 	spread := x.start.Sub(l.spread) >= spreadEvery
@@ -195,8 +189,8 @@ func (l *Lease) startExtend(result chan<- error, beside bool) *extension {
 		l.spread = x.start
 	}
 	l.mu.Unlock()
-	if spread || x.ttl != l.q.texts.ttl {
-		args = &arguments{ttl: milliseconds(x.ttl), spread: "0"}
+	if spread || l.TTL() != l.q.texts.ttl {
+		args = &arguments{ttl: milliseconds(l.TTL()), spread: "0"}
 		if spread {
 			args.spread = "1" //mutant:token-not-extended
 		}
@@ -222,25 +216,12 @@ func (x *extension) late(rd *round, _ int, rep reply) {
 	}
 }
 
-// allowance is how much earlier than its keys on the servers a lease ends.
-func (l *Lease) allowance() time.Duration { return l.TTL() - l.q.cfg.validity(l.TTL()) }
-
-// ttlFrom is the expiry that an extension sets: the TTL, or what makes the deadline the end of the maximum hold. It is
-// rounded up to the servers' milliseconds.
-func (l *Lease) ttlFrom(start clock.Instant) time.Duration {
-	left := l.latest.Sub(start)
-	if left >= l.TTL() { //mutant:max-hold-keys-stay
-		return l.TTL()
-	}
-	return min(l.TTL(), (left + l.allowance() + time.Millisecond).Truncate(time.Millisecond))
-}
-
 // extended applies the outcome of an extension. The new deadline counts from the start of its round. An outcome
 // that comes after the deadline changes nothing: the lease was lost then.
 func (l *Lease) extended(rd *round, x *extension) error {
 	o := rd.outcome()
 	l.checkRefused(o)
-	margin, err := l.apply(o, x.start, x.ttl)
+	margin, err := l.apply(o, x.start)
 	if !x.beside || slices.ContainsFunc(o.replies, func(rep reply) bool { return rep.extend == extendRefilled }) {
 		l.traceExtend(o, x.began, margin, err)
 	}
@@ -249,7 +230,7 @@ func (l *Lease) extended(rd *round, x *extension) error {
 
 // apply moves the deadline, or keeps the error for the day the lease is lost. The clock is read with mu held, in
 // which the lease also ends: between the deadline and a loss nothing can move the deadline.
-func (l *Lease) apply(o outcome, start clock.Instant, ttl time.Duration) (margin time.Duration, err error) {
+func (l *Lease) apply(o outcome, start clock.Instant) (margin time.Duration, err error) {
 	l.mu.Lock()
 	margin = l.remaining()
 	if margin <= 0 || l.final.Load() != nil { //mutant:late-extension-revives
@@ -263,7 +244,7 @@ func (l *Lease) apply(o outcome, start clock.Instant, ttl time.Duration) (margin
 		return margin, l.lastErr
 	}
 	l.lastErr = nil
-	if next := min(start.Add(ttl-l.allowance()), l.latest); next > clock.Instant(l.deadline.Load()) { //mutant:max-hold-extended-over,extended-from-the-reply
+	if next := start.Add(l.q.cfg.validity(l.TTL())); next > clock.Instant(l.deadline.Load()) { //mutant:extended-from-the-reply
 		l.deadline.Store(int64(next))
 		l.timer.Reset(next.Sub(l.q.clock.Now())) // or the timers of many leases would wake the process all the time, for nothing
 	}
@@ -325,7 +306,7 @@ func (l *Lease) Extend(ctx context.Context) error {
 	if rd == nil {
 		return l.Err()
 	}
-	timeout := time.NewTimer(l.q.cfg.timeout(OpExtend, l.TTL()))
+	timeout := time.NewTimer(l.q.cfg.timeout(l.TTL()))
 	defer timeout.Stop()
 	select {
 	case err := <-result:
@@ -334,7 +315,7 @@ func (l *Lease) Extend(ctx context.Context) error {
 		return l.Err()
 	case <-ctx.Done():
 		// The round still needs its end, for nodes that never answer.
-		time.AfterFunc(l.q.cfg.timeout(OpExtend, l.TTL()), rd.expire)
+		time.AfterFunc(l.q.cfg.timeout(l.TTL()), rd.expire)
 		return newContextError(ctx, l.Key(), nil)
 	case <-timeout.C:
 		rd.expire()

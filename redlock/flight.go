@@ -87,7 +87,7 @@ func (n *node) settleAll(f *flight) (again, single []*request, broken error) {
 				stranger = true
 			}
 			if err != nil && isBroken(err) {
-				n.gate.inspectAt = min(n.gate.inspectAt, f.received.Add(n.q.cfg.retryMax)) // another process may answer next
+				n.gate.inspectAt = min(n.gate.inspectAt, f.received.Add(maxRetryPause)) // another process may answer next
 			}
 			switch {
 			case err == nil:

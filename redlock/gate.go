@@ -170,8 +170,7 @@ func (g *gate) failed(err error) error {
 	if isTimeout(err) {
 		err = ErrTimeout
 	}
-	cfg := g.n.q.cfg
-	g.pause = min(max(2*g.pause, cfg.retryMin), cfg.retryMax)
+	g.pause = min(max(2*g.pause, minRetryPause), maxRetryPause)
 	g.retry = g.n.q.clock.Now().Add(jitter(g.pause, 0.2))
 	g.become(&gateStatus{cause: err, risk: g.status.Load().risk})
 	return err

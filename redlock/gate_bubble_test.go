@@ -295,37 +295,3 @@ func TestHintIsHeldToTheServersClock(t *testing.T) {
 		}
 	})
 }
-
-func TestMaxHoldEndsALease(t *testing.T) {
-	const most = 3*ttl + time.Second
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q, other := open(t, fleet), open(t, fleet)
-		start := time.Now()
-		l := acquire(t, q, redlock.WithMaxHold(most))
-		ended(t, l)
-		require.Equal(t, most, time.Since(start), "to the moment, with healthy nodes")
-		var lost *redlock.LostError
-		require.ErrorAs(t, l.Err(), &lost)
-		require.Equal(t, redlock.LostMaxHold, lost.Reason)
-		require.Equal(t, "lost_max_hold", redlock.ErrorType(l.Err()))
-		require.LessOrEqual(t, fleet.Node(0).TTL("tenure:{key}"), ttl-validity+time.Millisecond, "a successor need not wait for a whole TTL")
-		_, err := other.Acquire(t.Context(), "key")
-		require.NoError(t, err)
-		require.LessOrEqual(t, time.Since(start)-most, ttl-validity+30*time.Millisecond)
-	})
-}
-
-func TestMaxHoldKeepsTheLeaseUntilThen(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		l := acquire(t, open(t, fleet), redlock.WithMaxHold(10*ttl))
-		for range 99 {
-			time.Sleep(ttl / 10)
-			require.NoError(t, l.Err())
-			for _, n := range fleet.Nodes() {
-				require.Greater(t, n.TTL("tenure:{key}"), time.Until(l.Deadline()))
-			}
-		}
-		require.NoError(t, l.Extend(t.Context()))
-		require.LessOrEqual(t, time.Until(l.Deadline()), ttl/10, "extending by hand does not move it either")
-	})
-}

@@ -49,7 +49,7 @@ func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
 
 // observe asks all nodes for a key's state.
 func (q *Quorum) observe(ctx context.Context, at *attempt, decided func([]reply) bool) (outcome, error) {
-	timeout := q.cfg.timeout(OpObserve, q.cfg.lease.ttl)
+	timeout := q.cfg.timeout(q.cfg.lease.ttl)
 	rd := newRound(OpObserve, len(q.nodes), q.need)
 	rd.decided = decided
 	q.broadcast(ctx, rd, at, nil, q.clock.Now().Add(timeout), nil)

@@ -116,7 +116,7 @@ func (k *keeper) run() {
 		case <-spread.C:
 		}
 		if !k.restore() {
-			pause = min(max(2*pause, k.q.cfg.retryMax), k.q.cfg.sampleEvery())
+			pause = min(max(2*pause, maxRetryPause), k.q.cfg.sampleEvery())
 			retry.Reset(pause)
 		}
 	}
@@ -128,7 +128,7 @@ func (k *keeper) restore() bool {
 	ctx := context.Background()
 	opened, asked := k.unsettled()
 	rounds := make([]*round, len(asked))
-	deadline := k.q.clock.Now().Add(k.q.cfg.timeout(OpRecall, k.q.cfg.lease.ttl))
+	deadline := k.q.clock.Now().Add(k.q.cfg.timeout(k.q.cfg.lease.ttl))
 	everybody := len(k.q.nodes) + 1 // are never enough, so that all are heard
 	for i, s := range asked {
 		rounds[i] = k.q.recall(ctx, s.keys, everybody, func(node int) bool { return opened[node] != s.known[node] })

@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +23,6 @@ type Lease struct {
 	token   uint64
 	grant   grant         // of WithOnce
 	granted clock.Instant // start of the last round that acquired it
-	latest  clock.Instant // end of the maximum hold, beyond which the deadline is not moved; maximal without one
 	values  detached      // ctx's parent
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
@@ -55,14 +53,11 @@ const spreadEvery = time.Hour
 // newLease starts a lease whose keys were set by rounds of which the first began at since, and the
 // last at start. It returns nil if the Quorum is closed.
 func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, start clock.Instant, granted grant) *Lease {
-	l := &Lease{q: q, attempt: at, token: token, grant: granted, granted: start, latest: math.MaxInt64, place: -1, spread: start.Add(-spreadEvery)}
+	l := &Lease{q: q, attempt: at, token: token, grant: granted, granted: start, place: -1, spread: start.Add(-spreadEvery)}
 	at.token = token
 	l.values.values = ctx
 	l.ctx, l.cancel = context.WithCancelCause(&l.values) //mutant:caller-ends-the-lease
-	if at.cfg.maxHold > 0 {                              //mutant:max-hold-ignored
-		l.latest = start.Add(at.cfg.maxHold)
-	}
-	deadline := min(since.Add(q.cfg.validity(at.cfg.ttl)), l.latest) //mutant:deadline-from-the-reply
+	deadline := since.Add(q.cfg.validity(at.cfg.ttl))    //mutant:deadline-from-the-reply
 	l.deadline.Store(int64(deadline))
 	l.mu.Lock()
 	l.timer = time.AfterFunc(deadline.Sub(q.clock.Now()), l.expire) //mutant:deadline-not-armed
@@ -163,9 +158,6 @@ func (l *Lease) expire() {
 
 // lose ends the lease without releasing it. The context is cancelled first.
 func (l *Lease) lose(reason LostReason) {
-	if reason == LostDeadline && clock.Instant(l.deadline.Load()) == l.latest {
-		reason = LostMaxHold
-	}
 	l.mu.Lock()
 	err := &LostError{Key: l.Key(), Reason: reason, Err: l.lastErr}
 	ended := l.end(err)

@@ -24,7 +24,7 @@ func (l *listener) signal() {
 // run listens until the Quorum is closed, from the first time somebody waits, and reconnects with a pause while somebody does.
 func (l *listener) run() {
 	q := l.calls.q
-	pause := q.cfg.retryMin
+	pause := minRetryPause
 	for {
 		for !l.calls.awaited() {
 			select {
@@ -34,11 +34,11 @@ func (l *listener) run() {
 			}
 		}
 		if client := l.node.client.Load(); client != nil && l.listen(*client) {
-			pause = q.cfg.retryMin
+			pause = minRetryPause
 		}
 		l.calls.deaf(l.node.index)
 		timer := time.NewTimer(fullJitter(pause))
-		pause = min(2*pause, q.cfg.retryMax)
+		pause = min(2*pause, maxRetryPause)
 		select {
 		case <-q.done:
 			timer.Stop()

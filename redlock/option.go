@@ -3,7 +3,6 @@ package redlock
 import (
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,13 +11,11 @@ import (
 
 // Defaults and bounds. Each option that changes one names it.
 const (
-	DefaultTTL      = 10 * time.Second // expiry of a key on the servers
-	MinTTL          = time.Second      // below it, drift and scheduling delays eat the validity
-	DefaultPrefix   = "tenure"         // first part of every key on the servers
-	DefaultDrift    = 0.01             // clock drift allowance, as a fraction of the TTL (Redlock's own example value)
-	DefaultRetryMin = 50 * time.Millisecond
-	DefaultRetryMax = time.Second
-	MaxKeyLength    = 1024 // bytes
+	DefaultTTL    = 10 * time.Second // expiry of a key on the servers
+	MinTTL        = time.Second      // below it, drift and scheduling delays eat the validity
+	DefaultPrefix = "tenure"         // first part of every key on the servers
+	DefaultDrift  = 0.01             // clock drift allowance, as a fraction of the TTL (Redlock's own example value)
+	MaxKeyLength  = 1024             // bytes
 	// DefaultClockSkew is the greatest difference that is expected between any two machines' wall clocks.
 	DefaultClockSkew = 2 * time.Second
 	// MaxIdentityLength bounds the identity in bytes, because it is part of every key's value.
@@ -36,6 +33,10 @@ const (
 	// the validity, and well above a round trip between regions.
 	minNodeTimeout = 100 * time.Millisecond
 	maxNodeTimeout = 500 * time.Millisecond
+	// Where nothing tells how long to wait before another try, such as the measured round trip or
+	// the end of a key, the pauses double between these.
+	minRetryPause = 50 * time.Millisecond
+	maxRetryPause = time.Second
 )
 
 // Op names an operation on a node.
@@ -128,19 +129,6 @@ func WithMinHold(d time.Duration) CommonOption {
 	})
 }
 
-// WithMaxHold ends a lease d after it was acquired, however well its extensions go: a holder that hangs, or that never
-// releases, then makes room for another. Near that moment the lease's keys are extended for less than the TTL, and the
-// lease is lost for LostMaxHold. At least the TTL. Default none.
-func WithMaxHold(d time.Duration) CommonOption {
-	return commonOption(func(l *leaseConfig) error {
-		if d <= 0 {
-			return &OptionError{"WithMaxHold", fmt.Sprintf("%v is not positive; leave the option out for no limit", d)}
-		}
-		l.maxHold = d
-		return nil
-	})
-}
-
 // WithIdentity names the holder, for Holder and for the error that others get. Default: host name, process id
 // and a random part. It is not a secret and need not be unique: what protects a key is a random value that is
 // new for every attempt.
@@ -168,24 +156,14 @@ func WithPrefix(prefix string) Option {
 	})
 }
 
-// WithNodeTimeout sets how long one node may take for an operation (all of them when none is named) before
-// the round goes on without it. Default TTL/20, held between 100 ms and 500 ms. At most a quarter of the TTL. An Op that
-// does not exist is refused.
-func WithNodeTimeout(d time.Duration, ops ...Op) Option {
+// WithNodeTimeout sets how long one node may take for an operation before the round goes on without it. Default
+// TTL/20, held between 100 ms and 500 ms. At least 1 ms and at most a quarter of the TTL.
+func WithNodeTimeout(d time.Duration) Option {
 	return quorumOption(func(c *config) error {
 		if d < time.Millisecond {
 			return &OptionError{"WithNodeTimeout", fmt.Sprintf("%v is below 1ms", d)}
 		}
-		known := []Op{OpAcquire, OpAgree, OpExtend, OpRelease, OpObserve, OpRecall, OpRestore}
-		if len(ops) == 0 {
-			ops = known
-		}
-		for _, op := range ops {
-			if !slices.Contains(known, op) {
-				return &OptionError{"WithNodeTimeout", fmt.Sprintf("%q is no operation: use one of %q", op, known)}
-			}
-			c.nodeTimeout[op] = d
-		}
+		c.nodeTimeout = d
 		return nil
 	})
 }
@@ -198,19 +176,6 @@ func WithDrift(fraction float64) Option {
 			return &OptionError{"WithDrift", fmt.Sprintf("%v is not between 0 and 0.2", fraction)}
 		}
 		c.drift = fraction
-		return nil
-	})
-}
-
-// WithRetry sets the bounds between which Acquire waits, doubling and with full jitter, after an attempt that
-// failed for lack of a quorum. Defaults DefaultRetryMin and DefaultRetryMax. How it waits for a holder is not
-// changed by it.
-func WithRetry(min, max time.Duration) Option {
-	return quorumOption(func(c *config) error {
-		if min <= 0 || max < min {
-			return &OptionError{"WithRetry", fmt.Sprintf("%v to %v: both must be positive and the second at least the first", min, max)}
-		}
-		c.retryMin, c.retryMax = min, max
 		return nil
 	})
 }

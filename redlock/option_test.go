@@ -44,11 +44,8 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		{three, []Option{WithPrefix("")}, "WithPrefix", "1 to 128"},
 		{three, []Option{WithNodeTimeout(0)}, "WithNodeTimeout", "below 1ms"},
 		{three, []Option{WithNodeTimeout(3 * time.Second)}, "WithNodeTimeout", "quarter of the TTL"},
-		{three, []Option{WithNodeTimeout(time.Second, OpAcquire, "aquire")}, "WithNodeTimeout", `"aquire" is no operation: use one of ["acquire" "agree" "extend" "release" "observe" "recall" "restore"]`},
 		{three, []Option{WithDrift(-0.1)}, "WithDrift", "between 0 and 0.2"},
 		{three, []Option{WithDrift(0.3)}, "WithDrift", "between 0 and 0.2"},
-		{three, []Option{WithRetry(0, time.Second)}, "WithRetry", "positive"},
-		{three, []Option{WithRetry(time.Second, time.Millisecond)}, "WithRetry", "at least the first"},
 		{three, []Option{WithLogger(nil)}, "WithLogger", "DiscardHandler"},
 		{three, []Option{WithTracer(nil)}, "WithTracer", "leave the option out"},
 		{three, []Option{WithClientOption(nil)}, "WithClientOption", "nil"},
@@ -101,9 +98,9 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, 10*time.Second, l.ttl)
 	require.Equal(t, 10*time.Second/3, l.interval)
 	require.Equal(t, 500*time.Millisecond, l.retryAfter)
-	require.Equal(t, 500*time.Millisecond, c.timeout(OpAcquire, l.ttl))
-	require.Equal(t, 100*time.Millisecond, c.timeout(OpAcquire, time.Second))
-	require.Equal(t, 200*time.Millisecond, c.timeout(OpAcquire, 4*time.Second))
+	require.Equal(t, 500*time.Millisecond, c.timeout(l.ttl))
+	require.Equal(t, 100*time.Millisecond, c.timeout(time.Second))
+	require.Equal(t, 200*time.Millisecond, c.timeout(4*time.Second))
 	require.Equal(t, 9898*time.Millisecond, c.validity(l.ttl))
 	require.Equal(t, "tenure", c.prefix)
 }
@@ -120,14 +117,6 @@ func TestLeaseOptionsStartFromTheQuorums(t *testing.T) {
 	l, err = c.forLease([]LeaseOption{WithTTL(6 * time.Second)})
 	require.NoError(t, err)
 	require.Equal(t, 2*time.Second, l.interval, "a default interval follows the lease's TTL")
-}
-
-func TestNodeTimeoutPerOperation(t *testing.T) {
-	c, err := newConfig([]Option{WithNodeTimeout(time.Second, OpExtend), WithNodeTimeout(2*time.Second, OpRelease)})
-	require.NoError(t, err)
-	require.Equal(t, time.Second, c.timeout(OpExtend, c.lease.ttl))
-	require.Equal(t, 2*time.Second, c.timeout(OpRelease, c.lease.ttl))
-	require.Equal(t, 500*time.Millisecond, c.timeout(OpAcquire, c.lease.ttl))
 }
 
 // What the protocol rests on cannot be changed through a URL or a hook.
@@ -197,9 +186,9 @@ func TestExchangeTimeoutIsBounded(t *testing.T) {
 	}{
 		{nil, 2 * time.Second},
 		{[]Option{WithTTL(time.Second)}, 200 * time.Millisecond},
-		{[]Option{WithTTL(time.Second), WithNodeTimeout(200*time.Millisecond, OpRelease)}, 400 * time.Millisecond},
-		{[]Option{WithTTL(20 * time.Second), WithNodeTimeout(5*time.Second, OpRelease)}, 7 * time.Second},
-		{[]Option{WithTTL(20 * time.Hour), WithNodeTimeout(5*time.Hour, OpRelease)}, 5*time.Hour + 2*time.Second},
+		{[]Option{WithTTL(time.Second), WithNodeTimeout(200 * time.Millisecond)}, 400 * time.Millisecond},
+		{[]Option{WithTTL(20 * time.Second), WithNodeTimeout(5 * time.Second)}, 7 * time.Second},
+		{[]Option{WithTTL(20 * time.Hour), WithNodeTimeout(5 * time.Hour)}, 5*time.Hour + 2*time.Second},
 	} {
 		c, err := newConfig(test.opts)
 		require.NoError(t, err)

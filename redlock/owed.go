@@ -7,7 +7,7 @@ func (n *node) owe(r *request, silent bool) {
 		r.expires = n.q.releaseUntil(r.attempt)
 	}
 	// A tenth of the TTL at most, so that a node that comes back is clean long before the key would expire.
-	r.pause = min(max(2*r.pause, n.q.cfg.retryMin), n.q.cfg.retryMax, r.attempt.cfg.ttl/10)
+	r.pause = min(max(2*r.pause, minRetryPause), maxRetryPause, r.attempt.cfg.ttl/10)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := n.q.clock.Now()

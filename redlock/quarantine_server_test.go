@@ -78,7 +78,7 @@ func (s *servers) gated(opts ...redlock.Option) *redlock.Quorum {
 func gatedURLs(t *testing.T, urls []string, opts ...redlock.Option) *redlock.Quorum {
 	t.Helper()
 	opts = append([]redlock.Option{redlock.WithTTL(serverTTL), redlock.WithClockSkew(time.Millisecond),
-		redlock.WithNodeTimeout(serverTTL/4, redlock.OpAcquire, redlock.OpAgree, redlock.OpObserve), // for loaded machines
+		redlock.WithNodeTimeout(serverTTL / 4), // for loaded machines
 		redlock.WithLogger(slog.New(slog.DiscardHandler))}, opts...)
 	q, err := redlock.Open(urls, opts...)
 	require.NoError(t, err)

@@ -156,11 +156,8 @@ func (c *config) keepAlive() net.KeepAliveConfig {
 // exchangeTimeout is after how long without an answer a connection is given up. It is longer than a node's
 // timeout, because a new connection costs more than a late reply, and far below the TTL.
 func (c *config) exchangeTimeout() time.Duration {
-	longest := c.timeout(OpAcquire, c.lease.ttl)
-	for _, d := range c.nodeTimeout {
-		longest = max(longest, d)
-	}
-	return max(min(2*longest, longest+maxExchange), min(c.lease.ttl/5, maxExchange))
+	timeout := c.timeout(c.lease.ttl)
+	return max(min(2*timeout, timeout+maxExchange), min(c.lease.ttl/5, maxExchange))
 }
 
 // New makes a Quorum of the caller's clients, one for each node. A client may be of any kind that valkey-go
@@ -292,7 +289,7 @@ func (q *Quorum) start() {
 //
 // For acquisitions that are under way it waits two node timeouts, and for nodes that do not answer twice the time after
 // which their connections are given up, which is a fifth of the TTL (2 s at most) or, where that is longer, twice the
-// longest node timeout (and no more than 2 s above it); then a second for each connection that will not end. A
+// node timeout (and no more than 2 s above it); then a second for each connection that will not end. A
 // connection that is caught in the pool of a client given to New is left to that client. It is safe to call more than
 // once.
 func (q *Quorum) Close() error {

@@ -67,7 +67,7 @@ func (l *Lease) free(ctx context.Context, record string) error {
 	args := l.q.calling(l.TTL())
 	args.keep, args.record = milliseconds(keep.Round(time.Millisecond)), record
 	rd := l.q.sendRelease(ctx, l.attempt, args, nil)
-	_ = rd.wait(context.Background(), l.q.cfg.timeout(OpRelease, l.TTL()), &l.q.timers)
+	_ = rd.wait(context.Background(), l.q.cfg.timeout(l.TTL()), &l.q.timers)
 	o := rd.outcome()
 	gone := count(o.replies, refused)
 	unwritten := l.q.unwritten(o.replies)

@@ -75,7 +75,7 @@ func (q *Quorum) recall(ctx context.Context, keys *keyset, enough int, want func
 			rd.settle(i, reply{verdict: refused})
 		}
 	}
-	timeout := q.cfg.timeout(OpRecall, q.cfg.lease.ttl)
+	timeout := q.cfg.timeout(q.cfg.lease.ttl)
 	q.broadcast(ctx, rd, &attempt{keys: keys}, nil, q.clock.Now().Add(timeout), want)
 	return rd
 }
@@ -87,7 +87,7 @@ func (q *Quorum) restore(ctx context.Context, all ...*restoration) (errs []error
 	errs = make([]error, len(all))
 	rounds := make([]*round, len(all))
 	wait := func(op Op) error {
-		deadline := q.clock.Now().Add(q.cfg.timeout(op, q.cfg.lease.ttl))
+		deadline := q.clock.Now().Add(q.cfg.timeout(q.cfg.lease.ttl))
 		for i, rd := range rounds {
 			if rd == nil {
 				continue
@@ -223,7 +223,7 @@ func (q *Quorum) write(ctx context.Context, r *restoration, rec *record, keep ti
 		}
 	}
 	at := &attempt{keys: r.keys}
-	expires := q.clock.Now().Add(q.cfg.timeout(OpRestore, q.cfg.lease.ttl))
+	expires := q.clock.Now().Add(q.cfg.timeout(q.cfg.lease.ttl))
 	for _, u := range r.nodes {
 		args := &arguments{process: u.process, record: rec.text(), lifetime: milliseconds(keep)}
 		q.broadcast(ctx, rd, at, args, expires, func(i int) bool { return i == u.node })

@@ -76,7 +76,7 @@ func (q *Quorum) Sequence(ctx context.Context, key string) (Sequence, error) {
 // others beside the error.
 func (q *Quorum) read(ctx context.Context, keys *keyset) (s Sequence, r *restoration, err error) {
 	rd := q.recall(ctx, keys, q.need, func(int) bool { return true })
-	if rd.wait(ctx, q.cfg.timeout(OpRecall, q.cfg.lease.ttl), &q.timers) != nil {
+	if rd.wait(ctx, q.cfg.timeout(q.cfg.lease.ttl), &q.timers) != nil {
 		return s, nil, newContextError(ctx, keys.name, nil)
 	}
 	o := rd.outcome()

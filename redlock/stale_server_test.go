@@ -17,7 +17,7 @@ const frozenFor = 2 * serverTTL
 func TestTrap17AcquireThatSleptPastItsTTLIsUndone(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
-	q := s.open(redlock.WithRetry(10*time.Millisecond, serverTTL/10))
+	q := s.open()
 	s.freeze(0, 1)
 	_, err := q.TryAcquire(t.Context(), "key")
 	require.ErrorIs(t, err, redlock.ErrTimeout)
@@ -32,7 +32,7 @@ func TestTrap17AcquireThatSleptPastItsTTLIsUndone(t *testing.T) {
 func TestTrap17ExtensionThatSleptPastItsTTLIsUndone(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
-	l := s.hold(s.open(redlock.WithRetry(10*time.Millisecond, serverTTL/10)), "key")
+	l := s.hold(s.open(), "key")
 	s.freeze(0, 1)
 	s.requireLost(l, redlock.LostDeadline)
 	require.ErrorIs(t, l.Release(t.Context()), redlock.ErrLost)

@@ -55,7 +55,7 @@ type NodeStatus struct {
 // Nodes asks every node for its state and waits at most the node timeout, or until ctx ends. The result has one
 // entry for each node, in the order given to Open or New.
 func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
-	timeout := q.cfg.timeout(OpObserve, q.cfg.lease.ttl)
+	timeout := q.cfg.timeout(q.cfg.lease.ttl)
 	start := q.clock.Now()
 	rounds := make([]*round, len(q.nodes))
 	for i, n := range q.nodes {

@@ -250,7 +250,7 @@ func TestTrap11And17StaleWorkIsUndoneInOrder(t *testing.T) {
 		require.ErrorIs(t, err, redlock.ErrTimeout)
 		time.Sleep(2 * time.Second) // the connections are given up meanwhile
 		thaw(t, fleet, 0, 1)
-		time.Sleep(redlock.DefaultRetryMax * 3 / 2)
+		time.Sleep(1500 * time.Millisecond)
 		for _, n := range fleet.Nodes() {
 			_, held := n.Get("tenure:{key}")
 			require.False(t, held, "an abandoned request left its key")

@@ -38,7 +38,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 			a.leave(ctx)
 		}
 	}()
-	backoff := a.q.cfg.retryMin
+	backoff := minRetryPause
 	for {
 		l, err = a.try(ctx)
 		if err == nil {
@@ -54,7 +54,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 		var pause time.Duration
 		switch {
 		case errors.As(err, &held):
-			backoff = a.q.cfg.retryMin
+			backoff = minRetryPause
 			a.occupied(held.Holder.Identity)
 			if w == nil {
 				w = a.join(true)
@@ -64,10 +64,10 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 			if w == nil {
 				w = a.join(true)
 			}
-			pause = min(a.contest.beforeReturning(), a.q.cfg.retryMax)
+			pause = min(a.contest.beforeReturning(), maxRetryPause)
 		case errors.Is(err, ErrNoQuorum), errors.Is(err, ErrTimeout):
 			pause = fullJitter(backoff)
-			backoff = min(2*backoff, a.q.cfg.retryMax)
+			backoff = min(2*backoff, maxRetryPause)
 		default:
 			return nil, err
 		}
@@ -151,7 +151,7 @@ func (a *acquisition) sleep(ctx context.Context, w *waiter, pause time.Duration)
 
 // turn is how long a key is reserved for the one that is called.
 func (c *config) turn(ttl time.Duration) time.Duration {
-	return min(c.timeout(OpAcquire, ttl), maxTurn) //mutant:reservation-of-a-long-timeout
+	return min(c.timeout(ttl), maxTurn) //mutant:reservation-of-a-long-timeout
 }
 
 // calling are the arguments of what calls those whose turn it is.

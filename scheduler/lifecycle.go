@@ -74,6 +74,12 @@ func (s *state) elected() {
 	}
 }
 
+// A look for missed ticks that found no quorum is repeated after pauses that double between these.
+const (
+	minLookUpPause = 50 * time.Millisecond
+	maxLookUpPause = time.Second
+)
+
 // lookUp asks the nodes, in the background, which ticks of the job were missed. Called with mu
 // held.
 func (s *state) lookUp(ctx context.Context, j *job) {
@@ -81,7 +87,7 @@ func (s *state) lookUp(ctx context.Context, j *job) {
 		return
 	}
 	s.lookups.Go(func() {
-		pause := redlock.DefaultRetryMin
+		pause := minLookUpPause
 		for {
 			missed, err := j.backlog(ctx)
 			if err == nil {
@@ -96,7 +102,7 @@ func (s *state) lookUp(ctx context.Context, j *job) {
 			}
 			select {
 			case <-time.After(pause):
-				pause = min(2*pause, redlock.DefaultRetryMax)
+				pause = min(2*pause, maxLookUpPause)
 			case <-ctx.Done():
 				return
 			}

@@ -17,7 +17,7 @@ var rareLabels = map[string]bool{"error_type": true}
 var rareValues = map[string][]string{
 	"outcome": {"acquired", "held", "done", "canceled", "failed", "extended", "released", "lost", "success", "error", "panic"},
 	"reason": {
-		"deadline", "refused", "max_hold", "closed", // of a lease
+		"deadline", "refused", "closed", // of a lease
 		"elected", "shutdown", "resigned", "returned", "failed", "drain_timeout", // of a term
 		"held", "done", "overlap", "not_leader", "quarantined", "no_quorum", "timeout", "superseded", "missed",
 		"stopped", "other", "skipped", // of a tick
