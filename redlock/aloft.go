@@ -21,8 +21,8 @@ func (n *node) sendAloft() bool {
 		if f.taken = n.takeFree(); len(f.taken) == 0 {
 			break
 		}
-		live, probes, err := n.ready(f.taken, f)
-		if live = append(live, probes...); len(live) == 0 {
+		live, err := n.ready(f.taken, f)
+		if len(live) == 0 {
 			n.finish(f)
 			if err != nil {
 				n.failQueued(err)

@@ -33,7 +33,7 @@ var (
 // words is a buffer, which is returned as it is then.
 //
 // With full it is an EVAL, which teaches the script to a server that does not know it, unless the script is only for one
-// process. (SCRIPT LOAD would reach any one node of a Cluster.)
+// process. (A user may not have the right to SCRIPT LOAD.)
 func (r *request) command(client valkey.Client, g *gated, full bool, words []string) (valkey.Completed, []string) {
 	switch r.attempt {
 	case infoProbe:
@@ -114,7 +114,7 @@ func (r *request) arguments(to []string, g *gated) []string {
 	case opJoin:
 		return append(to, r.attempt.member, r.lifetime())
 	case OpLeave:
-		return append(to, r.attempt.member, a.turn, a.channel, a.counted)
+		return append(to, r.attempt.member, a.turn, a.channel)
 	case OpRestore:
 		return append(to, a.process, a.record, a.lifetime)
 	case OpExtend:
@@ -124,7 +124,7 @@ func (r *request) arguments(to []string, g *gated) []string {
 		}
 		to = append(to, r.attempt.owner, a.ttl, strconv.FormatUint(r.attempt.token, 10), counterLifetime, a.spread, refill)
 	case OpRelease:
-		to = append(to, r.attempt.owner, a.keep, a.turn, r.leaving(), a.channel, a.counted)
+		to = append(to, r.attempt.owner, a.keep, a.turn, r.leaving(), a.channel)
 		if once != nil {
 			to = append(to, a.record)
 		}

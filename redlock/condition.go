@@ -27,7 +27,7 @@ const (
 	ConditionBusy         Condition = "busy"          // BUSY: runs a script that does not end
 	ConditionNoAuth       Condition = "noauth"        // NOAUTH, WRONGPASS: credentials missing or wrong
 	ConditionNoPermission Condition = "noperm"        // NOPERM: its ACL forbids what is needed
-	ConditionMoved        Condition = "moved"         // MOVED, CLUSTERDOWN: part of a Cluster
+	ConditionMoved        Condition = "moved"         // MOVED, ASK, CLUSTERDOWN, cluster mode: part of a Cluster
 	ConditionNotSaving    Condition = "not_saving"    // MISCONF: cannot write its data to disk and refuses writes
 	ConditionEvicting     Condition = "evicting"      // a warning: its maxmemory-policy may delete leases
 	ConditionMasterless   Condition = "master_down"   // MASTERDOWN: a replica without its master
@@ -51,7 +51,7 @@ var advice = map[Condition]string{
 	ConditionBusy:         "end the script with SCRIPT KILL",
 	ConditionNoAuth:       "put user and password into the URL or the client's options",
 	ConditionNoPermission: "give the user +@read +@write +@scripting +@connection +@pubsub, +info, +time, and the prefix's keys (~prefix:*) and channels (&prefix:*)",
-	ConditionMoved:        "use independent servers, or open the Cluster with a Cluster client and WithoutRestartGate",
+	ConditionMoved:        "use independent servers: one of a Cluster may move or lose keys",
 	ConditionNotSaving:    "look at its log: its disk is full or not writable (or set stop-writes-on-bgsave-error no)",
 	ConditionEvicting:     "set maxmemory-policy noeviction: any other may delete a lease on a full server",
 	ConditionMasterless:   "it is a replica: name a master",

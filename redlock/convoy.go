@@ -51,7 +51,7 @@ const (
 // company is that of the lease's extension at that time.
 func (l *Lease) company(start clock.Instant) company {
 	switch {
-	case !l.q.counted, l.q.cfg.tracers.node != nil, l.attempt.cfg.minHold > 0, l.TTL() != l.q.texts.ttl: //mutant:convoy-for-a-minimum-hold,convoy-for-another-ttl
+	case l.q.cfg.tracers.node != nil, l.attempt.cfg.minHold > 0, l.TTL() != l.q.texts.ttl: //mutant:convoy-for-a-minimum-hold,convoy-for-another-ttl
 		return nobody
 	case clock.Instant(l.deadline.Load()).Sub(start) < l.q.cfg.timeout(l.TTL()):
 		return nobody // all would have to be sent before its end

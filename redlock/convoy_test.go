@@ -15,7 +15,7 @@ import (
 // A convoy renews keys by the Quorum's TTL. What else an extension may have to do, it does by itself.
 func TestWhoJoinsAConvoy(t *testing.T) {
 	q := testNode().q
-	q.texts, q.counted = q.cfg.texts(), true
+	q.texts = q.cfg.texts()
 	start := q.clock.Now()
 	lease := func() *Lease {
 		l := &Lease{q: q, attempt: &attempt{cfg: q.cfg.lease}, spread: start}
@@ -38,9 +38,6 @@ func TestWhoJoinsAConvoy(t *testing.T) {
 	l = lease()
 	l.deadline.Store(int64(start.Add(time.Millisecond)))
 	require.Equal(t, nobody, l.company(start), "its end is near")
-	q.counted = false
-	require.Equal(t, nobody, lease().company(start), "a Cluster has its keys on several servers")
-	q.counted = true
 	q.cfg.tracers.node = silent{}
 	require.Equal(t, nobody, lease().company(start), "each request is traced")
 }
@@ -201,7 +198,7 @@ func TestRoundTripOfAConvoy(t *testing.T) {
 func TestConvoySpreadsTokens(t *testing.T) {
 	n := testNode()
 	q := n.q
-	q.texts, q.counted = q.cfg.texts(), true
+	q.texts = q.cfg.texts()
 	start := q.clock.Now()
 	l := &Lease{q: q, spread: start.Add(-spreadEvery),
 		attempt: &attempt{cfg: q.cfg.lease, keys: &keyset{lock: "key", fence: "fence"}, owner: "owner", token: 7}}

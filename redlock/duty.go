@@ -21,7 +21,7 @@ func (n *node) doDue() {
 	if g.open == nil && g.retry <= now {
 		n.lookNow()
 	}
-	if g.open == nil || !n.watched {
+	if g.open == nil {
 		return
 	}
 	if g.inspectAt <= now {
@@ -65,10 +65,9 @@ func (n *node) untilDue() time.Duration {
 	if owedAt != 0 {
 		until = min(until, owedAt)
 	}
-	switch {
-	case g.open == nil:
+	if g.open == nil {
 		until = min(until, g.retry)
-	case n.watched:
+	} else {
 		until = min(until, g.inspectAt, g.sampleAt)
 	}
 	return max(until.Sub(now), atOnce)

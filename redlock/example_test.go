@@ -68,7 +68,7 @@ func ExampleOpen_badOption() {
 }
 
 func ExampleNew() {
-	// Clients of any kind: one server, a Sentinel group or a Cluster counts as one node.
+	// A client for each server.
 	var clients []valkey.Client
 	for _, addr := range []string{"10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"} {
 		client, err := valkey.NewClient(valkey.ClientOption{InitAddress: []string{addr}})

@@ -205,9 +205,6 @@ func (g *gate) check(r *request, rep reply, sent, received clock.Instant) error 
 		return nil
 	}
 	g.n.ahead.Store(int64(rep.server) - time.Now().UnixNano())
-	if !g.n.watched {
-		return nil
-	}
 	_ = g.sample(sent, received, rep.server)
 	why := g.status.Load().err
 	if r.op == OpAcquire && rep.verdict == agreed && why != nil && why.Condition == ConditionClockJumped { //mutant:jump-grant-counts
@@ -219,8 +216,11 @@ func (g *gate) check(r *request, rep reply, sent, received clock.Instant) error 
 // inspect closes the gate of a server that has become another than it was, for the next look to decide.
 func (g *gate) inspect(info *serverInfo) {
 	cfg := g.n.q.cfg
-	if g.open == nil || !g.n.watched {
+	if g.open == nil {
 		return
+	}
+	if !cfg.restartGate {
+		g.follow(info) // another process has a clock of its own
 	}
 	another := cfg.restartGate && (info.runID != g.process || info.replID != g.history)
 	if another || info.judge(cfg.acceptReplicas) != nil { //mutant:voter-not-asked-again

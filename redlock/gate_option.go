@@ -49,8 +49,7 @@ func WithClockSkew(d time.Duration) Option {
 
 // WithoutRestartGate lets a server vote as soon as it answers, however recently it was started. It is right for
 // servers that write every change to disk before they answer (appendonly yes, appendfsync always) and are always
-// started with what they wrote, and it is what a Cluster client needs, whose servers cannot be told apart. With servers
-// that come back without their data two leases on a key can be live at once.
+// started with what they wrote. With servers that come back without their data two leases on a key can be live at once.
 func WithoutRestartGate() Option {
 	return quorumOption(func(c *config) error { c.restartGate = false; return nil })
 }

@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -32,7 +31,6 @@ type node struct {
 	connect func() (valkey.Client, error) // nil when the client is the caller's
 	client  atomic.Pointer[valkey.Client] // nil until connected
 	timeout time.Duration                 // for a batch, after which the connection is given up, unless it is a caller's
-	watched bool                          // one server at a time answers, which can be looked at
 	gate    *gate
 	dials   dials
 	looking dedication // the gate's
@@ -198,37 +196,28 @@ func (n *node) sendAll() {
 // not answer.
 func (n *node) sendBatch(batch []*request, f *flight) error {
 	defer f.limit.stop()
-	live, probes, err := n.ready(batch, f)
-	for _, batch := range [][]*request{live, probes} {
-		if len(batch) == 0 {
-			continue
-		}
-		err = cmp.Or(n.deliver(f, batch), err)
+	live, err := n.ready(batch, f)
+	if len(live) == 0 {
+		return err
 	}
-	return err
+	return n.deliver(f, live)
 }
 
-// ready returns what may be sent of a batch, requests for keys and those that ask the server about itself: a Cluster does not take both
-// together. It settles the others. An error means that the node cannot be reached.
-func (n *node) ready(batch []*request, f *flight) (live, probes []*request, err error) {
+// ready returns what may be sent of a batch, and settles the rest. An error means that the node cannot be reached.
+func (n *node) ready(batch []*request, f *flight) (live []*request, err error) {
 	f.ctx = f.limit.start(n.timeout) //mutant:write-unbounded/2
 	live = n.wanted(batch, true)
 	if len(live) == 0 {
-		return nil, nil, nil
+		return nil, nil
 	}
 	if f.client, err = n.connected(); err != nil {
 		n.report(err)
 		for _, r := range live {
 			n.fail(r, err)
 		}
-		return nil, nil, err
+		return nil, err
 	}
-	live = n.gate.admit(f.ctx, f.client, live)
-	if slices.ContainsFunc(live, (*request).isProbe) {
-		probes = slices.DeleteFunc(slices.Clone(live), func(r *request) bool { return !r.isProbe() })
-		live = slices.DeleteFunc(slices.Clone(live), (*request).isProbe)
-	}
-	return live, probes, nil
+	return n.gate.admit(f.ctx, f.client, live), nil
 }
 
 // wanted settles the requests whose attempt has ended or whose time has passed, and returns the others. With join, those that wait go on as what

@@ -11,13 +11,12 @@ import (
 const packetSize = 128
 
 // packet returns how many of the requests one command carries: one, or several extensions that want the same, or several acquisitions
-// and releases of different keys. It takes them as they come: commands for a key are not put in another order. Those of a Cluster are
-// on servers of their own.
+// and releases of different keys. It takes them as they come: commands for a key are not put in another order.
 func (n *node) packet(batch []*request) int {
 	most := min(len(batch), packetSize)
 	size := 1
 	switch first := batch[0]; {
-	case most == 1 || !n.watched: //mutant:packet-on-a-cluster
+	case most == 1:
 	case first.isPlain(): //mutant:packet-of-one
 		for size < most && batch[size].isPlain() && batch[size].args.ttl == first.args.ttl { //mutant:packet-of-all-kinds
 			size++
@@ -60,7 +59,7 @@ func (p *pairs) add(r *request, named map[string]struct{}) bool {
 	}
 	switch {
 	case *first == nil:
-	case r.args.ttl != (*first).args.ttl || r.args.turn != (*first).args.turn || r.args.counted != (*first).args.counted: //mutant:pairs-of-all-ttls
+	case r.args.ttl != (*first).args.ttl || r.args.turn != (*first).args.turn: //mutant:pairs-of-all-ttls
 		return false
 	}
 	if _, there := named[r.attempt.keys.lock]; there { //mutant:pairs-with-a-key-twice
@@ -145,7 +144,7 @@ func pairWords(packet []*request, words []string) (_ []string, numkeys int) {
 	if r := first.release; r != nil {
 		call = *r.args
 	}
-	words = append(words, strconv.Itoa(countAcquisitions(packet)), common.ttl, counterLifetime, common.skew, lifetime, call.turn, call.channel, call.counted)
+	words = append(words, strconv.Itoa(countAcquisitions(packet)), common.ttl, counterLifetime, common.skew, lifetime, call.turn, call.channel)
 	for _, r := range packet {
 		if r.op == OpAcquire {
 			words = append(words, r.attempt.owner, r.args.hint)

@@ -38,7 +38,7 @@ func BenchmarkPairParallelServers(b *testing.B) {
 				return
 			}
 			defer client.Close()
-			release := &arguments{keep: "0", turn: texts.turn, channel: texts.channel, counted: "1"}
+			release := &arguments{keep: "0", turn: texts.turn, channel: texts.channel}
 			var words []string
 			for i := 0; i*half < b.N; i++ {
 				acquire := &arguments{ttl: texts.ttlText, hint: strconv.FormatInt(time.Now().UnixMicro(), 10), skew: texts.skew}

@@ -25,7 +25,7 @@ func TestRollbackKeepsThePlace(t *testing.T) {
 		left int64
 	}{
 		{"rolled back", &arguments{keep: "0", record: recordUndo}, 1},
-		{"released", &arguments{keep: "0", turn: "1000", channel: "call:", counted: "0"}, 0},
+		{"released", &arguments{keep: "0", turn: "1000", channel: "call:"}, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			packet := []*request{release("{a}", test.args), release("{b}", test.args)}

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -99,27 +97,6 @@ func TestQueueOnServersIsBounded(t *testing.T) {
 	require.NoError(t, receive(t, granted, 2*serverTTL, "who has no place is forgotten").err)
 }
 
-// The servers of a Cluster do not know of each other's subscribers, so nobody is taken for dead: one that is costs a node timeout.
-func TestClusterTakesNobodyForDead(t *testing.T) {
-	t.Parallel()
-	s, client := startCluster(t, 3)
-	open := func() *redlock.Quorum {
-		q, err := redlock.New([]valkey.Client{client}, append(quietOptions(), redlock.WithTTL(longTTL))...)
-		require.NoError(t, err)
-		t.Cleanup(func() { assert.NoError(t, q.Close()) })
-		return q
-	}
-	holder, dead := open(), open()
-	l, err := holder.TryAcquire(t.Context(), "key")
-	require.NoError(t, err)
-	s.acquire(dead, "key")
-	require.Eventually(t, func() bool { return s.queued("key") }, longTTL, pollTick)
-	require.NoError(t, dead.Close())
-	require.NoError(t, l.Release(t.Context()))
-	require.True(t, s.queued("key"), "the key is not kept for it")
-	require.NoError(t, receive(t, s.acquire(open(), "key"), longTTL/2, "it is in the way").err)
-}
-
 // extendedOften acquires many keys and returns the commands of the servers in the two TTLs after the first extensions.
 func (s *servers) extendedOften(q *redlock.Quorum, many int) (stats []map[string]int64) {
 	s.t.Helper()
@@ -145,18 +122,5 @@ func TestManyExtensionsAreFewCommands(t *testing.T) {
 	for _, stats := range s.extendedOften(s.open(), many) {
 		require.Greater(t, stats["pexpire"], int64(2*many), "%v", stats)
 		require.Less(t, stats["evalsha"]+stats["eval"], stats["pexpire"]/2, "%v", stats)
-	}
-}
-
-// Keys of a Cluster are on servers of their own, so none is extended together with another.
-func TestClusterExtensionsTravelAlone(t *testing.T) {
-	t.Parallel()
-	s, client := startCluster(t, 1)
-	q, err := redlock.New([]valkey.Client{client}, quietOptions()...)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, q.Close()) })
-	for _, stats := range s.extendedOften(q, 50) {
-		require.Positive(t, stats["pexpire"], "%v", stats)
-		require.Equal(t, stats["pexpire"], stats["evalsha"], "%v", stats)
 	}
 }

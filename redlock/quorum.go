@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,7 +29,6 @@ type Quorum struct {
 	calls    *calls
 	keeper   *keeper
 	convoys  atomic.Uint64
-	counted  bool // no node is a cluster, whose servers do not know of each other's subscribers
 
 	processes processes
 	longTTL   atomic.Bool // a lease with a TTL above the longest was seen
@@ -75,8 +73,7 @@ func Open(urls []string, opts ...Option) (*Quorum, error) {
 		if err := cfg.checkMode(mode); err != nil {
 			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), err.Error()}
 		}
-		n := q.addNode(addr, func() (valkey.Client, error) { return valkey.NewClient(o) })
-		n.watched = cfg.watches(mode)
+		q.addNode(addr, func() (valkey.Client, error) { return valkey.NewClient(o) })
 	}
 	q.start()
 	return q, nil
@@ -97,7 +94,7 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 		return o, fmt.Errorf("has no address")
 	}
 	if o.Sentinel.MasterSet == "" && len(o.InitAddress) > 1 {
-		return o, fmt.Errorf("has %d addresses: a node is one server", len(o.InitAddress))
+		return o, fmt.Errorf("has %d addresses: a node is one server, and no Cluster", len(o.InitAddress))
 	}
 	if o.ClientSetInfo == nil {
 		// Its failure would hide the error of the handshake before it, such as too many clients.
@@ -160,9 +157,8 @@ func (c *config) exchangeTimeout() time.Duration {
 	return max(min(2*timeout, timeout+maxExchange), min(c.lease.ttl/5, maxExchange))
 }
 
-// New makes a Quorum of the caller's clients, one for each node. A client may be of any kind that valkey-go
-// has: one server, a Cluster or a Sentinel group counts as one node each. The caller closes them, after the
-// Quorum.
+// New makes a Quorum of the caller's clients, one for each node: of an independent server, or WithReplicas of a
+// Sentinel group. Cluster clients are refused. The caller closes the clients, after the Quorum.
 //
 // A Quorum uses up to two dedicated connections of each client: one to look at the server, for a moment, and one to listen
 // for releases, from the first Acquire that has to wait. ClientOption.BlockingPoolSize (1,024 by default) must leave room
@@ -200,29 +196,23 @@ func New(clients []valkey.Client, opts ...Option) (*Quorum, error) {
 			return nil, &OptionError{fmt.Sprintf("clients[%d]", i), err.Error()}
 		}
 		n := q.addNode(addr, nil)
-		n.watched = cfg.watches(client.Mode())
 		n.client.Store(&client)
 	}
 	q.start()
 	return q, nil
 }
 
-// checkMode refuses clients whose servers the gate cannot tell apart.
+// checkMode refuses clients that are no node.
 func (c *config) checkMode(mode valkey.ClientMode) error {
 	switch {
-	case mode == valkey.ClientModeCluster && c.restartGate: //mutant:cluster-client-taken
-		return errors.New("is a Cluster client: which of its servers were restarted or promoted cannot be seen, " +
-			"so their votes cannot be trusted; use independent servers, or WithoutRestartGate if a fail-over that loses leases is acceptable")
+	case mode == valkey.ClientModeCluster: //mutant:cluster-client-taken
+		return errors.New("is a Cluster client: a Cluster moves keys between its servers and promotes replicas that lack some, " +
+			"and nobody can tell when; use independent servers, each with a client of its own")
 	case mode == valkey.ClientModeSentinel && !c.acceptReplicas: //mutant:sentinel-client-taken
 		return errors.New("is a Sentinel client: a promoted replica may lack what its master granted; " +
 			"use independent masters, or WithReplicas to accept the risk")
 	}
 	return nil
-}
-
-// watches reports whether there is one server at a time behind a client, whose clock and process can be followed.
-func (c *config) watches(mode valkey.ClientMode) bool {
-	return mode == valkey.ClientModeStandalone || mode == valkey.ClientModeSentinel && c.restartGate
 }
 
 // clientAddr names a client by the address of its server, or the smallest of several.
@@ -275,7 +265,6 @@ func (q *Quorum) start() {
 		q.cfg.logger.WarnContext(context.Background(), "redlock: an even number of nodes survives no more failures than one node less",
 			"nodes", len(q.nodes), "quorum", q.need)
 	}
-	q.counted = !slices.ContainsFunc(q.nodes, func(n *node) bool { return !n.watched }) //mutant:cluster-waiter-taken-for-dead
 	for _, n := range q.nodes {
 		n.gate.tell(n.gate.status.Load())
 		go n.run() //mutant:open-waits

@@ -58,8 +58,8 @@ type arguments struct {
 	keep   string // release
 
 	// release; see releaseScript. Without a turn nobody is called.
-	turn, channel, counted string
-	record                 string // release; what to do with the record of the sequence. restore; what it is to have
+	turn, channel string
+	record        string // release; what to do with the record of the sequence. restore; what it is to have
 
 	process, lifetime string // restore; of which process, and for how long
 }

@@ -276,9 +276,9 @@ return answer
 `)
 
 // callFunction calls those whose turn it is, and reserves the key for the first of them; with yield not while it is
-// somebody's turn already.
+// somebody's turn already. A call that nobody receives means that its process has gone.
 const callFunction = `
-local function call(wait, keep, turn, channels, counted, release, yield)
+local function call(wait, keep, turn, channels, release, yield)
   local some, size, i = redis.pcall('ZRANGE', wait, 0, 3, 'WITHSCORES'), 4, 1
   if not some[1] then
     return
@@ -312,7 +312,7 @@ local function call(wait, keep, turn, channels, counted, release, yield)
       local received = gone[process] or redis.pcall('PUBLISH', channels .. process, string.format('%.0f', free) .. ' ' .. number .. ' ' .. release)
       if type(received) ~= 'number' then
         break
-      elseif received == 0 and counted == '1' then --mutant:dead-waiter-called
+      elseif received == 0 then --mutant:dead-waiter-called
         redis.pcall('ZREM', wait, member)
         gone[process] = 0
         kept = kept - 1
@@ -329,11 +329,11 @@ end`
 
 // leaveScript takes one that has given up out of the queue, and has the next come if it may have been its turn.
 //
-// KEYS lock, wait; ARGV member, turn ms, what channels begin with, '1' as in releaseScript. Returns 1.
+// KEYS lock, wait; ARGV member, turn ms, what channels begin with. Returns 1.
 var leaveScript = newScript(callFunction + `
 redis.pcall('ZREM', KEYS[2], ARGV[1])
 if redis.call('EXISTS', KEYS[1]) == 0 then
-  call(KEYS[2], '0', ARGV[2], ARGV[3], ARGV[4], ARGV[1], true)
+  call(KEYS[2], '0', ARGV[2], ARGV[3], ARGV[1], true)
 end
 return 1
 `)
@@ -348,31 +348,30 @@ return 1
 // began at another time. A server that is full must not lose the release over it, hence pcall.
 //
 // KEYS lock, wait, record; ARGV owner, keep ms, turn ms or an empty text to call nobody, the
-// owner's own member of the queue or an empty text, what channels begin with, '1' where a call that
-// nobody receives means that its process has gone, and with a record what to do with it, and then
-// the same as acquireScript. Returns 1 if the key was the owner's and 0 if not, and 2 more if the
+// owner's own member of the queue or an empty text, what channels begin with, and with a record what
+// to do with it, and then the same as acquireScript. Returns 1 if the key was the owner's and 0 if not, and 2 more if the
 // record could not be written.
 var releaseScript = newScript(callFunction + `
 local unwritten = 0
-if KEYS[3] and ARGV[7] ~= 'keep' then` + recordFunction + ` --mutant:completion-needs-the-lease
+if KEYS[3] and ARGV[6] ~= 'keep' then` + recordFunction + ` --mutant:completion-needs-the-lease
   local r = read(redis.pcall('GET', KEYS[3]))
   local changed
-  if ARGV[7] == 'undo' then
+  if ARGV[6] == 'undo' then
     if r[12] == ARGV[1] then --mutant:undo-of-anybodys-number
       r[2], r[3], r[4], r[10], r[12] = r[8], r[9], 0, r[11], ''
       changed = true
     end
-  elseif tonumber(r[5]) < tonumber(ARGV[8]) then
-    if tonumber(r[2]) < tonumber(ARGV[8]) then
+  elseif tonumber(r[5]) < tonumber(ARGV[7]) then
+    if tonumber(r[2]) < tonumber(ARGV[7]) then
       r[8], r[9], r[11] = r[2], r[3], r[10]
-      r[2], r[3], r[4], r[10], r[12] = ARGV[8], 1, 0, ARGV[12], ARGV[1]
+      r[2], r[3], r[4], r[10], r[12] = ARGV[7], 1, 0, ARGV[11], ARGV[1]
     end
     local time = redis.call('TIME')
-    r[5], r[6] = ARGV[8], r[2] == ARGV[8] and r[12] == ARGV[1] and r[4] or 0 --mutant:completion-began-with-another
+    r[5], r[6] = ARGV[7], r[2] == ARGV[7] and r[12] == ARGV[1] and r[4] or 0 --mutant:completion-began-with-another
     r[7] = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
     changed = true
   end
-  if changed and redis.pcall('SET', KEYS[3], written(r), 'PX', ARGV[9])['err'] then
+  if changed and redis.pcall('SET', KEYS[3], written(r), 'PX', ARGV[8])['err'] then
     unwritten = 2
   end
 end
@@ -393,7 +392,7 @@ if holder then
   end
 end
 if ARGV[3] ~= '' then
-  call(KEYS[2], ARGV[2], ARGV[3], ARGV[5], ARGV[6], ARGV[1])
+  call(KEYS[2], ARGV[2], ARGV[3], ARGV[5], ARGV[1])
 end
 return answer
 `)

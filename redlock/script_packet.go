@@ -43,7 +43,7 @@ return table.concat(answers)
 // a lock that is not text for an absent one: an acquisition fails, after it has raised the counter, and a release finds it gone.
 //
 // KEYS locks and then fences of the acquisitions, locks of the releases, queues of the acquisitions, of the releases. ARGV number of acquisitions, ttl
-// ms, counter lifetime ms, clock skew us, lifetime of the queue ms, turn ms or an empty text, what channels begin with, '1' as in releaseScript; owner and hint
+// ms, counter lifetime ms, clock skew us, lifetime of the queue ms, turn ms or an empty text, what channels begin with; owner and hint
 // of each acquisition, owner of each release; and if there are any, the members of the acquisitions and of the releases, empty texts included. Returns {seconds, micros, a digit for each release as releaseScript returns it,
 // and for each acquisition the counter, or {owner value or member in the way, its PTTL, rank}, or an error}.
 var pairsScript = newScript(joinFunction + reservedFunction + countFunction + callFunction + `
@@ -54,11 +54,11 @@ local time = redis.call('TIME')
 local values = redis.call('MGET', unpack(KEYS, 1, queues))
 local queued = redis.call('EXISTS', unpack(KEYS, queues + 1)) > 0
 local answers = {time[1], time[2], ''}
-local owners, members = 8 + 2 * n, 8 + 2 * n + m
+local owners, members = 7 + 2 * n, 7 + 2 * n + m
 local now, skew = time[1] * 1000000 + time[2], tonumber(ARGV[4])
 local function grant(i)
   local fence = values[n + i]
-  local counter = count(fence or '0', ARGV[8 + 2 * i], now, skew)
+  local counter = count(fence or '0', ARGV[7 + 2 * i], now, skew)
   local set = counter
   if type(counter) == 'string' and fence then
     set = redis.pcall('SET', KEYS[n + i], counter, 'PX', ARGV[3])
@@ -66,7 +66,7 @@ local function grant(i)
     set = redis.pcall('SET', KEYS[n + i], counter, 'PX', ARGV[3], 'NX')
   end
   if set and not set['err'] then
-    set = redis.pcall('SET', KEYS[i], ARGV[7 + 2 * i], 'PX', ARGV[2], 'NX') --mutant:pairs-grant-held-keys
+    set = redis.pcall('SET', KEYS[i], ARGV[6 + 2 * i], 'PX', ARGV[2], 'NX') --mutant:pairs-grant-held-keys
   end
   if not set then
     return redis.error_reply('WRONGTYPE a key of a lease is not text')
@@ -76,7 +76,7 @@ end
 local inTheWay, left, late = {}, {}, {} --mutant:pairs-granted-by-a-full-server
 for i = 1, n do
   local holder = values[i]
-  if holder == ARGV[7 + 2 * i] then
+  if holder == ARGV[6 + 2 * i] then
     answers[i + 3] = values[n + i] or redis.pcall('GET', KEYS[n + i]) or '0'
   elseif holder then
     inTheWay[i], left[i] = holder, redis.call('PTTL', KEYS[i])
@@ -118,7 +118,7 @@ if queued then
       redis.pcall('ZREM', queue, member)
     end
     if ARGV[6] ~= '' and not others[i] then --mutant:pairs-call-nobody
-      call(queue, '0', ARGV[6], ARGV[7], ARGV[8], ARGV[owners + i])
+      call(queue, '0', ARGV[6], ARGV[7], ARGV[owners + i])
     end
   end
 end

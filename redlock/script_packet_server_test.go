@@ -155,7 +155,7 @@ func TestPairsAreWhatSinglesAre(t *testing.T) {
 		if hint == 0 {
 			args.skew = "20000000" // of no matter on a slow machine
 		}
-		calls := &arguments{keep: "0", turn: "1000", channel: "call:", counted: strconv.Itoa(random.IntN(2))}
+		calls := &arguments{keep: "0", turn: "1000", channel: "call:"}
 		if random.IntN(4) == 0 {
 			calls = &arguments{keep: "0"}
 		}
@@ -254,7 +254,7 @@ func TestPairsOnAFullServer(t *testing.T) {
 		at := &attempt{keys: &keyset{lock: key, fence: key + ":fence", wait: key + ":wait"}, owner: "o", member: member, cfg: leaseConfig{ttl: time.Minute}}
 		args := &arguments{ttl: "60000", hint: strconv.FormatInt(time.Now().UnixMicro(), 10), skew: "20000000"}
 		if op == OpRelease {
-			args = &arguments{keep: "0", turn: "1000", channel: "call:", counted: "1"}
+			args = &arguments{keep: "0", turn: "1000", channel: "call:"}
 		}
 		return &request{op: op, attempt: at, args: args}
 	}

@@ -12,10 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 
+	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// requireRefused demands an error that names the option which accepts the risk.
+// requireRefused demands an error that names the way out.
 func requireRefused(t *testing.T, err error, argument, wayOut string) {
 	t.Helper()
 	var oe *redlock.OptionError
@@ -24,11 +25,30 @@ func requireRefused(t *testing.T, err error, argument, wayOut string) {
 	require.Contains(t, oe.Reason, wayOut)
 }
 
-func TestGateRefusesClusterClients(t *testing.T) {
+// A Cluster is no node, whatever the options say of restarts and replicas.
+func TestClusterClientsAreRefused(t *testing.T) {
 	t.Parallel()
-	_, client := startCluster(t, 1)
-	_, err := redlock.New([]valkey.Client{client}, redlock.WithClockSkew(time.Millisecond))
-	requireRefused(t, err, "clients[0]", "WithoutRestartGate")
+	s := startServers(t, 1, valkeytest.WithArgs("--cluster-enabled", "yes"))
+	s.do([]string{"CLUSTER", "ADDSLOTSRANGE", "0", "16383"})
+	var client valkey.Client
+	require.Eventually(t, func() (ok bool) {
+		var err error
+		client, err = valkey.NewClient(valkey.ClientOption{InitAddress: []string{s.Node(0).Addr()}})
+		return err == nil
+	}, longTTL, pollTick)
+	t.Cleanup(client.Close)
+	require.Equal(t, valkey.ClientModeCluster, client.Mode(), "so this tests nothing")
+	for _, opts := range [][]redlock.Option{
+		nil,
+		{redlock.WithoutRestartGate()},
+		{redlock.WithReplicas()},
+		{redlock.WithoutRestartGate(), redlock.WithReplicas()},
+	} {
+		_, err := redlock.New([]valkey.Client{client}, opts...)
+		requireRefused(t, err, "clients[0]", "use independent servers")
+		_, err = redlock.Open([]string{"valkey://127.0.0.1:1?addr=127.0.0.1:2"}, opts...)
+		requireRefused(t, err, "urls[0]", "no Cluster")
+	}
 }
 
 func TestGateRefusesSentinelsUnlessReplicasAreAccepted(t *testing.T) {
@@ -104,4 +124,29 @@ func TestGateSentinelFailOver(t *testing.T) {
 	s.kill(1)
 	_, err = q.Acquire(t.Context(), "other")
 	require.NoError(t, err, "its vote counts")
+}
+
+// Without the gate a promoted replica votes, and is looked at as any other node is.
+func TestSentinelFailOverWithoutTheGate(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 2)
+	s.follow(1, 0)
+	sentinel, url := s.startSentinel(0)
+	ask := func(args ...string) valkey.ValkeyResult {
+		return sentinel.Do(t.Context(), sentinel.B().Arbitrary(append([]string{"SENTINEL"}, args...)...).Build())
+	}
+	require.Eventually(t, func() bool {
+		replicas, err := ask("REPLICAS", "primary").ToArray()
+		return err == nil && len(replicas) == 1
+	}, 3*longTTL, 10*pollTick, "the replica is not found")
+	q := openURLs(t, []string{url}, redlock.WithReplicas())
+	requireVotes(t, q, 0, longTTL)
+	require.Eventually(t, func() bool { return ask("FAILOVER", "primary").Error() == nil }, 3*longTTL, 10*pollTick)
+	require.Eventually(t, func() bool { return s.info(1, "role") == "master" }, 3*longTTL, pollTick, "there was no fail-over")
+	require.Eventually(t, func() bool {
+		l, err := q.TryAcquire(t.Context(), "key")
+		return err == nil && l.Release(t.Context()) == nil
+	}, longTTL, pollTick, "the promoted replica does not vote")
+	s.resetStats()
+	require.Eventually(t, func() bool { return s.Node(1).CommandStats(t)["time"] > 0 }, longTTL, pollTick, "nobody looks at it")
 }

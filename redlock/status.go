@@ -9,9 +9,8 @@ import (
 )
 
 // Healthy reports whether a quorum of nodes answered when it was last asked anything, and may vote. It does no I/O:
-// each node is asked for the time at least once a TTL (ten seconds at most), so news is as old as that. Nodes behind a
-// Cluster client, or behind a Sentinel client without the restart gate, are not asked by themselves, because any one of
-// several servers may answer: there, news is as old as the last operation. For a fresh answer see Nodes.
+// each node is asked for the time at least once a TTL (ten seconds at most), so news is as old as that. For a
+// fresh answer see Nodes.
 //
 // Errors: *QuorumError with the nodes that failed or do not vote, or ErrClosed.
 func (q *Quorum) Healthy() error {

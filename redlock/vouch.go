@@ -15,10 +15,6 @@ import (
 // All of it goes over one connection of its own: if the server is restarted in between, that connection breaks, and
 // the scripts of the old process cannot reach the new one.
 func (g *gate) vouch(ctx context.Context, client valkey.Client) error {
-	if !g.n.watched {
-		g.admitProcess(anyProcess, nil) // INFO would tell of any one of several servers
-		return nil
-	}
 	conn, err := g.n.looking.dedicate(ctx, client)
 	if err != nil {
 		return g.failed(err)

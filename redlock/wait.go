@@ -160,8 +160,5 @@ func (q *Quorum) calling(ttl time.Duration) *arguments {
 	if ttl != q.texts.ttl {
 		args.turn = milliseconds(q.cfg.turn(ttl))
 	}
-	if q.counted {
-		args.counted = "1"
-	}
 	return args
 }
