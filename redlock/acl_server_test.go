@@ -2,6 +2,9 @@ package redlock_test
 
 import (
 	"fmt"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,15 +23,32 @@ func (s *servers) userURLs() []string {
 }
 
 // withUser starts servers with a user who may do what Tenure needs, but for what the rules say.
-func withUser(rules ...string) valkeytest.Option {
-	args := append([]string{"--user", "tenure", "on", ">p4ss", "resetchannels", "~tenure:*", "&tenure:*",
-		"+@read", "+@write", "+@scripting", "+@connection", "+@pubsub"}, rules...)
-	return valkeytest.WithArgs(args...)
+func withUser(t *testing.T, rules ...string) valkeytest.Option {
+	t.Helper()
+	args := []string{"--user", "tenure", "on", ">p4ss", "resetchannels", "~tenure:*", "&tenure:*"}
+	return valkeytest.WithArgs(append(append(args, advised(t)...), rules...)...)
+}
+
+// advised are the commands that the advice names, as rules.
+func advised(t *testing.T) []string {
+	t.Helper()
+	rules := regexp.MustCompile(`\+[a-z|]+`).FindAllString((&redlock.ConditionError{Condition: redlock.ConditionNoPermission}).Error(), -1)
+	require.NotEmpty(t, rules)
+	return rules
+}
+
+// What the advice says is what examples/nodes grants, where it is tried that it is enough and no more than that.
+func TestACLAdviceIsTheRecipe(t *testing.T) {
+	text, err := os.ReadFile("../examples/nodes/users.acl")
+	require.NoError(t, err)
+	_, recipe, found := strings.Cut(string(text), "user billing ")
+	require.True(t, found)
+	require.ElementsMatch(t, regexp.MustCompile(`\+\S+`).FindAllString(recipe, -1), advised(t))
 }
 
 func TestACLWithWhatTheAdviceGrants(t *testing.T) {
 	t.Parallel()
-	s := startAged(t, 3, withUser("+info", "+time"))
+	s := startAged(t, 3, withUser(t))
 	first, second := gatedURLs(t, s.userURLs()), gatedURLs(t, s.userURLs())
 	l := s.hold(first, "key")
 	require.NoError(t, l.Extend(t.Context()))
@@ -46,11 +66,7 @@ func TestACLWithoutINFO(t *testing.T) {
 	for _, missing := range []string{"+info", "+time"} {
 		t.Run(missing, func(t *testing.T) {
 			t.Parallel()
-			rules := []string{"+info"}
-			if missing == "+info" {
-				rules[0] = "+time"
-			}
-			s := startAged(t, 3, withUser(rules...))
+			s := startAged(t, 3, withUser(t, strings.Replace(missing, "+", "-", 1)))
 			q := gatedURLs(t, s.userURLs())
 			_, err := q.TryAcquire(t.Context(), "key")
 			require.ErrorIs(t, err, redlock.ErrNoQuorum)
@@ -76,7 +92,7 @@ func TestACLWithoutINFO(t *testing.T) {
 // A user who may not SCRIPT LOAD gets scripts that look themselves at which process runs them.
 func TestACLWithoutScriptLoad(t *testing.T) {
 	t.Parallel()
-	s := startAged(t, 3, withUser("+info", "+time", "-script"))
+	s := startAged(t, 3, withUser(t, "-script"))
 	q, second := gatedURLs(t, s.userURLs()), gatedURLs(t, s.userURLs())
 	held := s.hold(q, "key", redlock.WithoutAutoExtend())
 	require.NoError(t, held.Extend(t.Context()))

@@ -37,6 +37,11 @@ const (
 	ConditionRestarted    Condition = "other_process" // another server process answered than the one that was vouched for
 )
 
+// rights are the commands that a Quorum and its scripts use, as rules of an ACL: what examples/nodes/users.acl grants. The
+// last four are what valkey-go sends on a connection before another use of it.
+const rights = "+ping +info +time +evalsha +eval +script|load +get +mget +set +del +exists +pexpire +pttl " +
+	"+zadd +zcard +zrange +zrank +zrem +zscore +publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard" //mutant:rights-by-category
+
 // advice is what to do about a condition.
 var advice = map[Condition]string{
 	ConditionQuarantined:  "nothing to do: it votes again after that",
@@ -50,7 +55,7 @@ var advice = map[Condition]string{
 	ConditionOutOfMemory:  "raise maxmemory or remove data; leases that are held are still extended",
 	ConditionBusy:         "end the script with SCRIPT KILL",
 	ConditionNoAuth:       "put user and password into the URL or the client's options",
-	ConditionNoPermission: "give the user +@read +@write +@scripting +@connection +@pubsub, +info, +time, and the prefix's keys (~prefix:*) and channels (&prefix:*)",
+	ConditionNoPermission: "give the user the prefix's keys (~prefix:*), its channels (&prefix:*) and " + rights,
 	ConditionMoved:        "use independent servers: one of a Cluster may move or lose keys",
 	ConditionNotSaving:    "look at its log: its disk is full or not writable (or set stop-writes-on-bgsave-error no)",
 	ConditionEvicting:     "set maxmemory-policy noeviction: any other may delete a lease on a full server",

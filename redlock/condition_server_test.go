@@ -100,7 +100,7 @@ func TestConditions(t *testing.T) {
 			hurt:   func(s *servers) { s.do([]string{"ACL", "SETUSER", "default", "-set"}, sick) },
 			heal:   func(s *servers) { s.do([]string{"ACL", "SETUSER", "default", "+@all"}, sick) },
 			inUse:  redlock.ConditionNoPermission,
-			advice: "+@write",
+			advice: "+evalsha",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

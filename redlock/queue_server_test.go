@@ -58,7 +58,7 @@ func TestWaiterWithoutAQueuePolls(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			s := startServers(t, 3, withUser(append([]string{"+info", "+time"}, test.rules...)...))
+			s := startServers(t, 3, withUser(t, test.rules...))
 			test.spoil(s)
 			holder, other := openURLs(t, s.userURLs()), openURLs(t, s.userURLs())
 			l, err := holder.TryAcquire(t.Context(), "key")

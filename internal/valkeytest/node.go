@@ -83,7 +83,7 @@ func (n *Node) run() error {
 	if err != nil {
 		return err
 	}
-	if err := proc.awaitReady(n.Addr(), n.cfg.password); err != nil {
+	if err := proc.awaitReady(n.Addr(), n.cfg); err != nil {
 		return errors.Join(err, proc.kill())
 	}
 	if err := n.checkClock(proc); err != nil {
@@ -94,17 +94,25 @@ func (n *Node) run() error {
 }
 
 func (n *Node) args(dir string) []string {
-	args := []string{
+	var args []string
+	if n.cfg.file != "" {
+		args = append(args, n.cfg.file)
+	}
+	if n.cfg.tls != nil {
+		args = append(args, "--port", "0", "--tls-port", strconv.Itoa(n.port))
+	} else {
+		args = append(args, "--port", strconv.Itoa(n.port))
+	}
+	args = append(args,
 		"--bind", "127.0.0.1",
-		"--port", strconv.Itoa(n.port),
 		"--dir", dir,
 		"--save", "",
 		"--daemonize", "no",
-	}
+	)
 	if n.cfg.persistence {
 		args = append(args, "--appendonly", "yes", "--appendfsync", "always")
 	}
-	if n.cfg.password != "" {
+	if n.cfg.password != "" && n.cfg.user == "" {
 		args = append(args, "--requirepass", n.cfg.password)
 	}
 	return append(args, n.cfg.args...)
@@ -113,12 +121,15 @@ func (n *Node) args(dir string) []string {
 // Addr returns host:port. It never changes.
 func (n *Node) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(n.port)) }
 
-// URL returns valkey://host:port, with the password if there is one. It never
-// changes.
+// URL returns valkey://host:port, or valkeys:// with TLS, with the user and the
+// password if there is one. It never changes.
 func (n *Node) URL() string {
 	u := url.URL{Scheme: "valkey", Host: n.Addr()}
+	if n.cfg.tls != nil {
+		u.Scheme = "valkeys"
+	}
 	if n.cfg.password != "" {
-		u.User = url.UserPassword("", n.cfg.password)
+		u.User = url.UserPassword(n.cfg.user, n.cfg.password)
 	}
 	return u.String()
 }

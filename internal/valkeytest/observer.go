@@ -29,6 +29,9 @@ func (n *Node) Client() valkey.Client {
 
 func (n *Node) newObserver() valkey.Client {
 	o := valkey.MustParseURL(n.URL())
+	if n.cfg.tls != nil {
+		o.TLSConfig = n.cfg.tls
+	}
 	o.ForceSingleClient = true
 	o.DisableRetry = true
 	o.DisableCache = true

@@ -1,6 +1,9 @@
 package valkeytest
 
-import "time"
+import (
+	"crypto/tls"
+	"time"
+)
 
 // Option configures all servers of a fleet.
 type Option func(*config)
@@ -8,7 +11,10 @@ type Option func(*config)
 type config struct {
 	binary      string
 	persistence bool
+	user        string // as which this package speaks to the servers; empty for the default user
 	password    string
+	tls         *tls.Config // nil for servers without TLS
+	file        string      // the servers' configuration file; may be empty
 	args        []string
 
 	clock        bool
@@ -28,6 +34,26 @@ func WithPersistence() Option {
 // package out.
 func WithPassword(password string) Option {
 	return func(c *config) { c.password = password }
+}
+
+// WithConfig makes the servers read a configuration file. What this package sets
+// itself wins: the address, the directory, the persistence and the process; so
+// does [WithArgs].
+func WithConfig(file string) Option {
+	return func(c *config) { c.file = file }
+}
+
+// WithUser is the user as which this package speaks to the servers, where their
+// configuration leaves the default user no rights. It needs INFO and PING; the
+// nodes' URLs contain it.
+func WithUser(name, password string) Option {
+	return func(c *config) { c.user, c.password = name, password }
+}
+
+// WithTLS makes the servers speak TLS and nothing else, and is how this package
+// connects. Their certificates are in [WithConfig] or [WithArgs].
+func WithTLS(client *tls.Config) Option {
+	return func(c *config) { c.tls = client }
 }
 
 // WithArgs appends arguments for valkey-server, for example

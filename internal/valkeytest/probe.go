@@ -2,6 +2,7 @@ package valkeytest
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -16,7 +17,7 @@ const probeTimeout = time.Second
 // probe returns nil if the process with this pid answers commands at address.
 // The pid matters: between the choice of a port and its use, another server may
 // have taken it.
-func probe(address, password string, pid int) error {
+func probe(address string, cfg *config, pid int) error {
 	conn, err := net.DialTimeout("tcp", address, probeTimeout)
 	if err != nil {
 		return err
@@ -24,6 +25,9 @@ func probe(address, password string, pid int) error {
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(probeTimeout)); err != nil {
 		return err
+	}
+	if cfg.tls != nil {
+		conn = tls.Client(conn, cfg.tls)
 	}
 	r := bufio.NewReader(conn)
 	call := func(args ...string) (string, error) {
@@ -36,8 +40,12 @@ func probe(address, password string, pid int) error {
 		}
 		return readReply(r)
 	}
-	if password != "" {
-		if _, err := call("AUTH", password); err != nil {
+	if cfg.password != "" {
+		auth := []string{"AUTH", cfg.user, cfg.password}
+		if cfg.user == "" {
+			auth = []string{"AUTH", cfg.password}
+		}
+		if _, err := call(auth...); err != nil {
 			return err
 		}
 	}

@@ -70,13 +70,13 @@ func (p *process) running() bool {
 
 // awaitReady waits until the server answers at address, and fails with
 // errPortTaken if another process has the port.
-func (p *process) awaitReady(address, password string) error {
+func (p *process) awaitReady(address string, cfg *config) error {
 	deadline := time.NewTimer(readyWithin)
 	defer deadline.Stop()
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
 	for {
-		err := probe(address, password, p.pid())
+		err := probe(address, cfg, p.pid())
 		if err == nil {
 			return nil
 		}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The page shows the files that the tests set servers up with, and nothing else in blocks but how to call programs.
+func TestDocumentShowsTheFiles(t *testing.T) {
+	text := read(t, "../../docs/nodes.md")
+	blocks := regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$").FindAllStringSubmatch(text, -1)
+	require.Equal(t, 2*len(blocks), strings.Count("\n"+text, "\n```"), "blocks that are not closed, or indented")
+	seen := make(map[string]int)
+	for _, block := range blocks {
+		language, content := block[1], block[2]
+		seen[language]++
+		switch language {
+		case "conf":
+			require.Equal(t, read(t, "valkey.conf"), content)
+		case "acl":
+			require.Equal(t, read(t, "users.acl"), content)
+		case "go":
+			require.Contains(t, read(t, "main.go"), content)
+		default:
+			require.Equal(t, "sh", language)
+			command, _, _ := strings.Cut(content, " -")
+			command, _, _ = strings.Cut(command, ".sh ")
+			require.Contains(t, []string{"examples/nodes/certificates", "go run ./examples/nodes"}, command)
+		}
+	}
+	require.Equal(t, map[string]int{"conf": 1, "acl": 1, "go": 1, "sh": 2}, seen)
+}

@@ -1,0 +1,389 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+	"go.uber.org/goleak"
+
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+const patience = time.Minute // more than a quarantine
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// recipe is a fleet that is set up with the files of this directory, and the service's way to it.
+type recipe struct {
+	*valkeytest.Fleet
+	etc  string   // where the nodes have their files
+	urls []string // of the user billing
+}
+
+// setUp follows docs/nodes.md.
+func setUp(t *testing.T) *recipe {
+	t.Helper()
+	t.Parallel()
+	if _, err := exec.LookPath("openssl"); err != nil {
+		t.Fatal("certificates.sh needs openssl: install it")
+	}
+	etc := filepath.Join(t.TempDir(), "etc")
+	out, err := exec.Command("bash", "certificates.sh", etc, "127.0.0.1").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	operator, service := "an-operators-secret", "p4ss:w/rd@billing"
+	write(t, filepath.Join(etc, "valkey.conf"), strings.NewReplacer(
+		"/etc/valkey/node.", filepath.Join(etc, "127.0.0.1."), "/etc/valkey", etc).Replace(read(t, "valkey.conf")))
+	write(t, filepath.Join(etc, "users.acl"), strings.NewReplacer(
+		"OPERATOR-PASSWORD", operator, "BILLING-PASSWORD", service).Replace(read(t, "users.acl")))
+	fleet := valkeytest.Start(t, 3, valkeytest.WithConfig(filepath.Join(etc, "valkey.conf")),
+		valkeytest.WithUser("operator", operator), valkeytest.WithTLS(clientTLS(t, etc)))
+	r := &recipe{Fleet: fleet, etc: etc}
+	for _, n := range fleet.Nodes() {
+		r.urls = append(r.urls, "valkeys://billing:p4ss%3Aw%2Frd%40billing@"+n.Addr())
+	}
+	return r
+}
+
+func clientTLS(t *testing.T, etc string) *tls.Config {
+	t.Helper()
+	trusted := x509.NewCertPool()
+	require.True(t, trusted.AppendCertsFromPEM([]byte(read(t, filepath.Join(etc, "ca.crt")))))
+	own, err := tls.LoadX509KeyPair(filepath.Join(etc, "client.crt"), filepath.Join(etc, "client.key"))
+	require.NoError(t, err)
+	return &tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{own}, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS12}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return string(text)
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+}
+
+// secure is the option of the program.
+func (r *recipe) secure(t *testing.T) redlock.Option {
+	t.Helper()
+	secure, err := withTLS(filepath.Join(r.etc, "ca.crt"), filepath.Join(r.etc, "client.crt"), filepath.Join(r.etc, "client.key"))
+	require.NoError(t, err)
+	return secure
+}
+
+func (r *recipe) open(t *testing.T, options ...redlock.Option) *redlock.Quorum {
+	t.Helper()
+	q, err := redlock.Open(r.urls, append([]redlock.Option{redlock.WithPrefix("billing"), r.secure(t),
+		redlock.WithLogger(slog.New(slog.DiscardHandler))}, options...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	require.Eventually(t, func() bool {
+		for _, n := range q.Nodes(t.Context()) {
+			if !n.Votes {
+				return false
+			}
+		}
+		return true
+	}, patience, 20*time.Millisecond)
+	return q
+}
+
+// denied returns what the nodes refused the service, as they have logged it.
+func (r *recipe) denied(t *testing.T) (lines []string) {
+	t.Helper()
+	for _, n := range r.Nodes() {
+		entries, err := n.Do(t, "ACL", "LOG").ToArray()
+		require.NoError(t, err)
+		for _, entry := range entries {
+			fields, err := entry.AsStrMap()
+			require.NoError(t, err)
+			lines = append(lines, fields["reason"]+" "+fields["object"]+" in "+fields["context"])
+		}
+	}
+	return lines
+}
+
+// Everything that Tenure does works for the user of the recipe, and no node has refused it anything.
+func TestRecipeIsEnough(t *testing.T) {
+	r := setUp(t)
+	q, rival := r.open(t), r.open(t)
+
+	t.Run("a lease", func(t *testing.T) {
+		held, err := q.TryAcquire(t.Context(), "key")
+		require.NoError(t, err)
+		_, err = rival.TryAcquire(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrHeld)
+		type grant struct {
+			at  time.Time
+			err error
+		}
+		granted := make(chan grant, 1)
+		go func() {
+			lease, err := rival.Acquire(t.Context(), "key")
+			if err == nil {
+				err = lease.Release(t.Context())
+			}
+			granted <- grant{time.Now(), err}
+		}()
+		// The rival hears on all nodes, and waits in the queues of a quorum.
+		require.Eventually(t, func() bool {
+			ready := 0
+			for _, n := range r.Nodes() {
+				channels, err := n.Do(t, "PUBSUB", "CHANNELS", "billing:*").AsStrSlice()
+				require.NoError(t, err)
+				waiting, err := n.Do(t, "ZCARD", "billing:{key}:wait").AsInt64()
+				require.NoError(t, err)
+				if len(channels) > 0 && waiting == 1 {
+					ready++
+				}
+			}
+			return ready == len(r.Nodes())
+		}, patience, 5*time.Millisecond)
+		require.NoError(t, held.Extend(t.Context()))
+		released := time.Now()
+		require.NoError(t, held.Release(t.Context()))
+		select {
+		case g := <-granted:
+			require.NoError(t, g.err)
+			require.Less(t, g.at.Sub(released), redlock.DefaultTTL/3, "the waiter was not called")
+		case <-time.After(patience):
+			t.Fatal("the waiter was not called")
+		}
+	})
+
+	t.Run("many leases, and one that gives up waiting", func(t *testing.T) {
+		held, err := q.TryAcquire(t.Context(), "key")
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		waited := make(chan error, 1)
+		go func() {
+			_, err := rival.Acquire(ctx, "key")
+			waited <- err
+		}()
+		var many sync.WaitGroup
+		for i := range 100 {
+			many.Go(func() {
+				lease, err := q.TryAcquire(t.Context(), fmt.Sprint("many/", i))
+				if assert.NoError(t, err) {
+					assert.NoError(t, lease.Extend(t.Context()))
+					assert.NoError(t, lease.Release(t.Context()))
+				}
+			})
+		}
+		many.Wait()
+		cancel()
+		require.ErrorIs(t, <-waited, context.Canceled)
+		require.NoError(t, held.Release(t.Context()))
+	})
+
+	t.Run("scripts that a server forgot", func(t *testing.T) {
+		held, err := q.TryAcquire(t.Context(), "key")
+		require.NoError(t, err)
+		for _, n := range r.Nodes() {
+			require.NoError(t, n.Do(t, "SCRIPT", "FLUSH").Error())
+		}
+		require.NoError(t, held.Extend(t.Context()))
+		require.NoError(t, held.Release(t.Context()))
+		again, err := rival.TryAcquire(t.Context(), "key")
+		require.NoError(t, err)
+		require.NoError(t, again.Release(t.Context()))
+	})
+
+	t.Run("a sequence", func(t *testing.T) {
+		held, err := q.TryAcquire(t.Context(), "numbers", redlock.WithOnce(1, redlock.AtLeastOnce, time.Hour))
+		require.NoError(t, err)
+		require.NoError(t, held.Complete(t.Context()))
+		_, err = rival.TryAcquire(t.Context(), "numbers", redlock.WithOnce(1, redlock.AtLeastOnce, time.Hour))
+		require.ErrorIs(t, err, redlock.ErrDone)
+		require.NoError(t, r.Node(0).Do(t, "FLUSHALL").Error())
+		require.NoError(t, r.Node(0).Restart(false))
+		known, err := rival.Sequence(t.Context(), "numbers")
+		require.NoError(t, err)
+		require.EqualValues(t, 1, known.Completed)
+	})
+
+	t.Run("an election", func(t *testing.T) {
+		e, err := elector.New(q, "leader")
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		require.NoError(t, e.Run(ctx, func(context.Context, *elector.Term) error {
+			cancel()
+			return nil
+		}))
+	})
+
+	t.Run("a job", func(t *testing.T) {
+		s, err := scheduler.New(q, scheduler.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		ran := make(chan struct{}, 100)
+		_, err = s.NewJob(gocron.DurationJob(time.Second), scheduler.NewTask(func() { ran <- struct{}{} }), gocron.WithName("job"))
+		require.NoError(t, err)
+		s.Start()
+		select {
+		case <-ran:
+		case <-time.After(patience):
+			t.Error("the job is never run")
+		}
+		require.NoError(t, s.Shutdown())
+	})
+
+	require.NoError(t, q.Close())
+	require.NoError(t, rival.Close())
+	require.Empty(t, r.denied(t))
+}
+
+// What the service's user must not do, it cannot.
+func TestRecipeGrantsNoMore(t *testing.T) {
+	r := setUp(t)
+	o, err := valkey.ParseURL(r.urls[0])
+	require.NoError(t, err)
+	o.TLSConfig, o.ForceSingleClient, o.DisableCache = clientTLS(t, r.etc), true, true
+	client, err := valkey.NewClient(o)
+	require.NoError(t, err)
+	defer client.Close()
+	refused := func(t *testing.T, command valkey.Completed) {
+		t.Helper()
+		words := strings.Join(command.Commands(), " ")
+		err := client.Do(t.Context(), command).Error()
+		require.Error(t, err, words)
+		require.Regexp(t, "NOPERM|ACL failure in script|can't run this command|No permissions", err.Error(), words)
+	}
+	for _, command := range []string{
+		"FLUSHALL", "FLUSHDB", "CONFIG GET maxmemory", "CONFIG SET maxmemory-policy allkeys-lru", "KEYS *", "SCAN 0", "RANDOMKEY",
+		"DBSIZE", "SWAPDB 0 0", "SCRIPT FLUSH", "SCRIPT KILL", "FUNCTION FLUSH", "SHUTDOWN NOSAVE", "SAVE", "BGREWRITEAOF",
+		"REPLICAOF 127.0.0.1 1", "MONITOR", "ACL LIST", "CLIENT LIST", "CLIENT KILL TYPE normal", "CLIENT PAUSE 1", "PUBSUB CHANNELS", "MODULE LIST",
+		"GET payments:{key}", "SET payments:{key} x", "SET payments:{key} x PX 1", "DEL payments:{key}", "ZADD payments:{key}:wait 1 x", "GET key",
+		"PUBLISH payments:call:x 1",
+		"EVAL return(redis.call('FLUSHALL')) 0", "EVAL return(redis.call('KEYS','*')) 0", "EVAL return(redis.call('GET',KEYS[1])) 1 payments:{key}",
+		"EVAL return(redis.call('GET','payments:{key}')) 0", "EVAL return(redis.call('PUBLISH','payments:call:x','1')) 0",
+	} {
+		refused(t, client.B().Arbitrary(strings.Fields(command)...).Build())
+	}
+	write, err := r.Node(0).Do(t, "ACL", "CAT", "write").AsStrSlice()
+	require.NoError(t, err)
+	require.Contains(t, write, "flushall", "why the recipe has no categories")
+	refused(t, client.B().Subscribe().Channel("payments:call:x").Build())
+	refused(t, client.B().Psubscribe().Pattern("*").Build())
+	require.True(t, valkey.IsValkeyNil(client.Do(t.Context(), client.B().Get().Key("billing:{key}").Build()).Error()))
+}
+
+// A node talks to nobody who has no certificate, and a client to no node that has none of the authority's for its name.
+func TestRecipeNeedsCertificates(t *testing.T) {
+	r := setUp(t)
+	other := filepath.Join(t.TempDir(), "other")
+	out, err := exec.Command("bash", "certificates.sh", other, "127.0.0.1").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	file := filepath.Join
+	strangersCA, err := withTLS(file(other, "ca.crt"), file(r.etc, "client.crt"), file(r.etc, "client.key"))
+	require.NoError(t, err)
+	strangersCert, err := withTLS(file(r.etc, "ca.crt"), file(other, "client.crt"), file(other, "client.key"))
+	require.NoError(t, err)
+	noCert := redlock.WithClientOption(func(_ string, o *valkey.ClientOption) {
+		o.TLSConfig.RootCAs = clientTLS(t, r.etc).RootCAs
+	})
+	plain, named := make([]string, len(r.urls)), make([]string, len(r.urls))
+	for i, url := range r.urls {
+		plain[i] = strings.Replace(url, "valkeys://", "valkey://", 1)
+		named[i] = strings.Replace(url, "127.0.0.1", "localhost", 1)
+	}
+	for _, test := range []struct {
+		name   string
+		urls   []string
+		option redlock.Option
+	}{
+		{"the client trusts another authority", r.urls, strangersCA},
+		{"the client's certificate is another authority's", r.urls, strangersCert},
+		{"the client has no certificate", r.urls, noCert},
+		{"the node's certificate is for another name", named, r.secure(t)},
+		{"the client speaks no TLS", plain, r.secure(t)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			err := check(t.Context(), io.Discard, test.urls, redlock.WithPrefix("billing"), test.option,
+				redlock.WithLogger(slog.New(slog.DiscardHandler)))
+			require.ErrorContains(t, err, "no lease")
+		})
+	}
+}
+
+// The nodes have every setting of the file, but for their own addresses and directories.
+func TestConfigurationIsTaken(t *testing.T) {
+	r := setUp(t)
+	harness := map[string]bool{"bind": true, "tls-port": true, "dir": true}
+	for line := range strings.Lines(read(t, filepath.Join(r.etc, "valkey.conf"))) {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if !ok || name == "#" || harness[name] {
+			continue
+		}
+		got, err := r.Node(0).Do(t, "CONFIG", "GET", name).AsStrMap()
+		require.NoError(t, err)
+		want := strings.Trim(value, `"`)
+		if want == "256mb" {
+			want = "268435456"
+		}
+		require.Equal(t, want, got[name], name)
+	}
+}
+
+// The program says what is right with a fleet, and what is wrong.
+func TestCheck(t *testing.T) {
+	r := setUp(t)
+	var out strings.Builder
+	options := []redlock.Option{redlock.WithPrefix("billing"), r.secure(t), redlock.WithLogger(slog.New(slog.DiscardHandler))}
+	require.Error(t, check(t.Context(), &out, r.urls, options...))
+	require.Equal(t, 3, strings.Count(out.String(), ": acquire: quarantined until "), &out)
+
+	r.open(t) // waits for the end of that
+	out.Reset()
+	require.NoError(t, check(t.Context(), &out, r.urls, options...))
+	require.Equal(t, 3, strings.Count(out.String(), " votes\n"), &out)
+	require.Contains(t, out.String(), "a lease was acquired, extended and released")
+
+	// New certificates need no restart.
+	for _, n := range r.Nodes() {
+		renewed := filepath.Join(t.TempDir(), "renewed")
+		for _, file := range []string{"ca.crt", "ca.key"} {
+			require.NoError(t, os.MkdirAll(renewed, 0o700))
+			write(t, filepath.Join(renewed, file), read(t, filepath.Join(r.etc, file)))
+		}
+		made, err := exec.Command("bash", "certificates.sh", renewed, "127.0.0.1").CombinedOutput()
+		require.NoError(t, err, "%s", made)
+		require.NoError(t, n.Do(t, "CONFIG", "SET", "tls-cert-file", filepath.Join(renewed, "127.0.0.1.crt"),
+			"tls-key-file", filepath.Join(renewed, "127.0.0.1.key")).Error())
+	}
+	out.Reset()
+	require.NoError(t, check(t.Context(), &out, r.urls, options...))
+
+	require.NoError(t, r.Node(1).Kill())
+	out.Reset()
+	require.ErrorContains(t, check(t.Context(), &out, r.urls, options...), "2 of 3 nodes vote")
+	require.Contains(t, out.String(), r.Node(1).Addr()+" does not vote: ")
+
+	out.Reset()
+	wrong := make([]string, len(r.urls))
+	for i, url := range r.urls {
+		wrong[i] = strings.Replace(url, "billing:", "payments:", 1)
+	}
+	require.Error(t, check(t.Context(), &out, wrong, options...))
+	require.Contains(t, out.String(), "put user and password into the URL")
+}

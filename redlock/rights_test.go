@@ -1,0 +1,30 @@
+package redlock
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The rights that a user is advised to have are the commands of the scripts and those that are sent beside them. INFO
+// is in scripts for a user who may not load them.
+func TestRightsAreWhatIsUsed(t *testing.T) {
+	beside := []string{"ping", "info", "time", "evalsha", "eval", "script|load", "subscribe",
+		"unsubscribe", "punsubscribe", "sunsubscribe", "discard"}
+	used := slices.Clone(beside)
+	call := regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
+	for _, s := range append(slices.Clone(ungated), newSelfChecking(strings.Repeat("0", runIDLength)).scripts()...) {
+		require.Len(t, call.FindAllString(s.text, -1), strings.Count(s.text, "redis.call(")+strings.Count(s.text, "redis.pcall("),
+			"a command that this test does not see: %s", s.text)
+		for _, found := range call.FindAllStringSubmatch(s.text, -1) {
+			used = append(used, strings.ToLower(found[1]))
+		}
+	}
+	slices.Sort(used)
+	granted := strings.Fields(strings.ReplaceAll(rights, "+", ""))
+	slices.Sort(granted)
+	require.Equal(t, slices.Compact(used), granted)
+}
