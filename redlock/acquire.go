@@ -146,10 +146,10 @@ func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 		select {
 		case <-time.After(max(pause, atOnce)):
 		case <-ctx.Done():
-			a.withdraw(ctx)
+			a.withdraw(ctx, false)
 			return nil, newContextError(ctx, a.keys.name, err)
 		case <-a.q.done:
-			a.withdraw(ctx)
+			a.withdraw(ctx, false)
 			return nil, ErrClosed
 		}
 	}
@@ -202,7 +202,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 		err, split := a.refusal(o, start)
 		a.noteUnknowing(c.attempt, o)
 		if !split || !a.stays(o) { //mutant:candidate-never-stays
-			a.withdraw(ctx)
+			a.withdraw(ctx, !split)
 		}
 		return nil, split, err
 	}
@@ -217,9 +217,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	if l == nil {
 		return fail(ErrClosed)
 	}
-	if a.cfg.once != nil { //mutant:laggard-not-restored
-		a.q.restoreLater(rd, c.attempt, a.cfg.once.keep)
-	}
+	l.strengthen(rd)
 	a.settled()
 	return l, false, nil
 }
@@ -278,10 +276,11 @@ func (a *acquisition) stays(o outcome) bool {
 	return tooLate(a.keys.name, done.Sub(c.since), a.cfg.ttl) == nil //mutant:candidate-stays-too-long
 }
 
-// withdraw takes back what the candidate may have been granted, if there is one.
-func (a *acquisition) withdraw(ctx context.Context) {
+// withdraw takes back what the candidate may have been granted, if there is one. One that is about
+// to sleep keeps its place in the queues of the nodes that had granted to it.
+func (a *acquisition) withdraw(ctx context.Context, sleeps bool) {
 	if a.candidate.attempt != nil {
-		a.q.takeBack(ctx, a.candidate.attempt, a.candidate.asked)
+		a.q.takeBack(ctx, a.candidate.attempt, a.candidate.asked, sleeps && a.member != "")
 		a.candidate = candidate{}
 	}
 }

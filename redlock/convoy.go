@@ -51,6 +51,8 @@ const (
 // company is that of the lease's extension at that time.
 func (l *Lease) company(start clock.Instant) company {
 	switch {
+	case l.lacking.Load(): // its key would not be found there
+		return nobody
 	case l.q.cfg.tracers.node != nil, l.attempt.cfg.minHold > 0, l.TTL() != l.q.texts.ttl: //mutant:convoy-for-a-minimum-hold,convoy-for-another-ttl
 		return nobody
 	case clock.Instant(l.deadline.Load()).Sub(start) < l.q.cfg.timeout(l.TTL()):

@@ -34,7 +34,15 @@ func newExtender(q *Quorum) *extender {
 // add plans the lease's next extension, unless it has ended or StopExtending was called.
 func (e *extender) add(l *Lease, due clock.Instant) {
 	e.mu.Lock()
+	e.put(l, due)
+}
+
+// put is entered with mu held and leaves with it released.
+func (e *extender) put(l *Lease, due clock.Instant) {
 	if l.due != never && l.final.Load() == nil { //mutant:stop-extending-once
+		if l.lacking.Load() {
+			due = min(due, e.q.clock.Now().Add(jitter(l.pause, extendJitter))) //mutant:lacking-node-forgotten
+		}
 		l.due = due
 		if l.place < 0 {
 			heap.Push(&e.due, l)
@@ -51,6 +59,26 @@ func (e *extender) add(l *Lease, due clock.Instant) {
 		default:
 		}
 	}
+}
+
+// lacksAfter is how soon a lease is extended that a node does not have. What was in the way there, an
+// attempt of a rival, is taken back within a round trip or two.
+const lacksAfter = 50 * time.Millisecond
+
+// lacks brings the lease's next extension forward, because a node has answered that it does not have
+// the key. Until then the lease is on a quorum, perhaps, and on no node more. If the node says so
+// again, the next extension but one is twice as late, and so on up to the interval: the rival may be
+// far away. So all that costs a handful of extensions, whatever nodes say.
+func (e *extender) lacks(l *Lease) {
+	e.mu.Lock()
+	if !l.lacking.Swap(true) {
+		l.pause = max(2*l.pause, lacksAfter) //mutant:lacking-node-pestered
+	}
+	if l.place < 0 { // nobody extends it, or it is being extended, after which the next one is planned
+		e.mu.Unlock()
+		return
+	}
+	e.put(l, l.due)
 }
 
 func (e *extender) remove(l *Lease) {
@@ -183,6 +211,7 @@ func (l *Lease) startExtend(result chan<- error, beside bool) *extension {
 		x.began = time.Now()
 	}
 	args := &l.q.texts.extend
+	l.lacking.Store(false)
 	l.mu.Lock()
 	spread := x.start.Sub(l.spread) >= spreadEvery
 	if spread {
@@ -211,15 +240,26 @@ func (x *extension) ended(rd *round) {
 }
 
 func (x *extension) late(rd *round, _ int, rep reply) {
+	if rep.others() {
+		x.lease.q.extender.lacks(x.lease)
+	}
 	if rep.gone() {
 		x.lease.checkRefused(rd.outcome())
 	}
 }
 
+// others reports whether the node of an extension's reply has the key for another owner.
+func (rep *reply) others() bool { return rep.verdict == refused && rep.extend == extendOther }
+
 // extended applies the outcome of an extension. The new deadline counts from the start of its round. An outcome
 // that comes after the deadline changes nothing: the lease was lost then.
 func (l *Lease) extended(rd *round, x *extension) error {
 	o := rd.outcome()
+	for i := range o.replies {
+		if o.replies[i].others() { //mutant:distant-rival-not-outlasted
+			l.q.extender.lacks(l)
+		}
+	}
 	l.checkRefused(o)
 	margin, err := l.apply(o, x.start)
 	if !x.beside || slices.ContainsFunc(o.replies, func(rep reply) bool { return rep.extend == extendRefilled }) {

@@ -39,6 +39,9 @@ type Lease struct {
 
 	due   clock.Instant // guarded by extender.mu; next extension
 	place int           // guarded by extender.mu; in its heap, or -1
+
+	lacking atomic.Bool   // a node answered that it does not have the key, since the last extension began
+	pause   time.Duration // guarded by extender.mu; from the last such answer to an extension
 }
 
 // final is how a lease ended.
@@ -77,6 +80,43 @@ func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, 
 	}
 	return l
 }
+
+// strengthen has nodes get the key that have answered the round that granted it without a grant, or
+// will. A quorum has it, and for as long as no other node has, the lease does not survive that one
+// of the quorum forgets it. Where all nodes grant it costs nothing.
+func (l *Lease) strengthen(rd *round) {
+	var nodes []unknowing
+	for _, a := range rd.leaveTo(l, (*reply).withheld) { //mutant:refusals-forgotten
+		l.q.extender.lacks(l)
+		if a.isUnknowing() { //mutant:laggard-not-restored
+			nodes = append(nodes, a.unknowing(a.slot))
+		}
+	}
+	l.teach(nodes)
+}
+
+// ended makes a lease the follower of the round that granted it.
+func (l *Lease) ended(*round) {}
+
+func (l *Lease) late(_ *round, slot int, rep reply) {
+	if rep.withheld() { //mutant:late-refusal-ignored
+		l.q.extender.lacks(l)
+	}
+	if rep.isUnknowing() {
+		l.teach([]unknowing{rep.unknowing(slot)})
+	}
+}
+
+// teach restores the lease's sequence on nodes that do not know it.
+func (l *Lease) teach(nodes []unknowing) {
+	if len(nodes) > 0 {
+		(&laggards{q: l.q, at: l.attempt, keep: l.attempt.cfg.once.keep}).restore(nodes)
+	}
+}
+
+// withheld reports whether a node has answered an acquisition without a grant: another owner has or
+// had the key, or the node does not know the sequence yet.
+func (rep *reply) withheld() bool { return rep.verdict == refused || rep.isUnknowing() }
 
 // Key returns the key as it was given to Acquire.
 func (l *Lease) Key() string { return l.attempt.keys.name }

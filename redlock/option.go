@@ -111,7 +111,10 @@ func WithExtendInterval(d time.Duration) CommonOption {
 	})
 }
 
-// WithoutAutoExtend leaves extending to the caller's Lease.Extend. Without it the lease ends at its deadline.
+// WithoutAutoExtend leaves extending to the caller's Lease.Extend. Without it the lease ends at its
+// deadline. A node that refused the lease, because a rival's attempt was there for a moment, gets its
+// key with the next Extend only: until then the lease may be on a bare quorum of nodes, and does not
+// survive that one of these is restarted.
 func WithoutAutoExtend() CommonOption {
 	return commonOption(func(l *leaseConfig) error { l.manual = true; return nil })
 }

@@ -132,6 +132,19 @@ func (c *calls) join(identity string, refused bool) *waiter {
 	return w
 }
 
+// rejoin puts an attempt's member back into the queue of a node that had granted to it, and with that
+// taken it out, unless it has left. It follows what takes the grant back.
+func (q *Quorum) rejoin(node int, at *attempt) {
+	number, _, _ := strings.Cut(at.member, " ")
+	to, _ := strconv.ParseUint(number, 10, 64)
+	now := q.clock.Now()
+	q.calls.mu.Lock()
+	defer q.calls.mu.Unlock()       // leave sends nothing before the member is gone
+	if q.calls.waiters[to] != nil { //mutant:place-of-a-waiter-that-left
+		q.nodes[node].send(&request{op: opJoin, attempt: at, expires: now.Add(at.cfg.ttl)})
+	}
+}
+
 // start makes the listeners, unless the Quorum is closed, which waits for them. Called with mu held.
 func (c *calls) start() {
 	c.q.mu.Lock()

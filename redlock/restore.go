@@ -54,12 +54,18 @@ type restoration struct {
 
 // unknowingIn returns the nodes that answered that they do not know the sequence.
 func unknowingIn(replies []reply) (nodes []unknowing) {
-	for i, rep := range replies {
-		if rep.unknown != "" {
-			nodes = append(nodes, unknowing{node: i, process: rep.unknown, has: rep.record, left: rep.pttl})
+	for i := range replies {
+		if rep := &replies[i]; rep.isUnknowing() {
+			nodes = append(nodes, rep.unknowing(i))
 		}
 	}
 	return nodes
+}
+
+func (rep *reply) isUnknowing() bool { return rep.unknown != "" }
+
+func (rep *reply) unknowing(node int) unknowing {
+	return unknowing{node: node, process: rep.unknown, has: rep.record, left: rep.pttl}
 }
 
 // maxRestores is how often an acquisition restores.
@@ -282,7 +288,11 @@ func (a *acquisition) restored(ctx context.Context) bool {
 // that did without them, those that answer late included.
 func (q *Quorum) restoreLater(rd *round, at *attempt, keep time.Duration) {
 	l := &laggards{q: q, at: at, keep: keep}
-	if nodes := unknowingIn(rd.leaveTo(l)); len(nodes) > 0 {
+	var nodes []unknowing
+	for _, a := range rd.leaveTo(l, (*reply).isUnknowing) {
+		nodes = append(nodes, a.unknowing(a.slot))
+	}
+	if len(nodes) > 0 {
 		l.restore(nodes)
 	}
 }
@@ -297,8 +307,8 @@ type laggards struct {
 func (l *laggards) ended(*round) {}
 
 func (l *laggards) late(_ *round, slot int, rep reply) {
-	if rep.unknown != "" {
-		l.restore([]unknowing{{node: slot, process: rep.unknown, has: rep.record, left: rep.pttl}})
+	if rep.isUnknowing() {
+		l.restore([]unknowing{rep.unknowing(slot)})
 	}
 }
 

@@ -222,12 +222,24 @@ func count(replies []reply, v verdict) int {
 	return n
 }
 
-// leaveTo has f hear of replies that come from now on to a round that is over, and returns those that have come.
-func (r *round) leaveTo(f follower) []reply {
+// leaveTo has f hear of replies that come from now on to a round that is over, and returns those
+// that have come, as far as want selects them.
+func (r *round) leaveTo(f follower, want func(*reply) bool) (came []slotReply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.follow = f
-	return slices.Clone(r.replies)
+	for slot := range r.replies {
+		if rep := &r.replies[slot]; rep.verdict != pending && want(rep) {
+			came = append(came, slotReply{slot, *rep})
+		}
+	}
+	return came
+}
+
+// slotReply is the reply of a node, and its place in the round.
+type slotReply struct {
+	slot int
+	reply
 }
 
 // outcome is a round as it stood when it ended, or stands now.
