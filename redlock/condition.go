@@ -34,6 +34,7 @@ const (
 	ConditionFewReplicas  Condition = "few_replicas"  // NOREPLICAS: min-replicas-to-write is not met
 	ConditionTooManyUsers Condition = "max_clients"   // refuses connections: maxclients
 	ConditionProtected    Condition = "protected"     // DENIED: protected mode
+	ConditionDamaged      Condition = "damaged"       // what it has of one key is not what was written there; it votes for others
 	ConditionRestarted    Condition = "other_process" // another server process answered than the one that was vouched for
 )
 
@@ -63,6 +64,7 @@ var advice = map[Condition]string{
 	ConditionFewReplicas:  "use masters without replicas, or set min-replicas-to-write 0",
 	ConditionTooManyUsers: "raise maxclients or close connections",
 	ConditionProtected:    "set a password or protected-mode no",
+	ConditionDamaged:      "the next lease on the key that is extended heals it; if a quorum of nodes says so, DEL what is named on each of them",
 	ConditionRestarted:    "it is looked at again by itself",
 }
 
@@ -81,13 +83,19 @@ func (e *ConditionError) Error() string {
 	if !e.Until.IsZero() {
 		fmt.Fprintf(&b, " until %s", e.Until.Format("15:04:05"))
 	}
-	if e.Detail != "" {
-		b.WriteString(": " + e.Detail)
-	} else if e.Err != nil {
-		b.WriteString(": " + e.Err.Error())
+	if cause := e.cause(); cause != "" {
+		b.WriteString(": " + cause)
 	}
 	fmt.Fprintf(&b, " (%s)", advice[e.Condition])
 	return b.String()
+}
+
+// cause is what was seen, or what the server said.
+func (e *ConditionError) cause() string {
+	if e.Detail == "" && e.Err != nil {
+		return e.Err.Error()
+	}
+	return e.Detail
 }
 
 // Unwrap returns the server's own error.
@@ -116,6 +124,8 @@ var prefixes = []struct {
 	{"NOREPLICAS", ConditionFewReplicas},
 	{"DENIED", ConditionProtected},
 	{"NOSCRIPT", ConditionRestarted},
+	{"TENUREDAMAGED", ConditionDamaged},
+	{"WRONGTYPE", ConditionDamaged},
 }
 
 // phrases are found anywhere in an error: scripts wrap the errors of what they call.

@@ -191,10 +191,8 @@ func (c *convoy) end(i int) *certainty {
 	for k, rep := range e.replies {
 		switch {
 		case rep.verdict != agreed:
-		case rep.digits[i] == '0':
-			e.replies[k] = reply{verdict: refused, took: rep.took}
 		case rep.digits[i] != '1':
-			e.replies[k] = reply{verdict: failed, took: rep.took, err: c.q.nodes[k].failure(OpExtend, errUnexpected)}
+			e.replies[k] = reply{verdict: refused, took: rep.took}
 		}
 	}
 	return e

@@ -80,6 +80,7 @@ func (n *node) settleAll(f *flight) (again, single []*request, broken error) {
 			if err == nil {
 				err = n.gate.check(r, a.reply, f.sent, f.received)
 			}
+			err = n.lookForDamage(r, a.reply, err)
 			if err != nil && isNoScript(err) && n.gate.open != nil && n.gate.open == f.gated && (r.isGated() || r.op == OpExtend && size == 1 && r.convoy == nil) && (second || !n.gate.open.teaches()) { //mutant:refill-closes-no-gate,flights-shut-a-new-gate
 				stranger = true
 			}

@@ -151,7 +151,8 @@ func FuzzReply(f *testing.F) {
 		for _, seed := range [][2]string{
 			{"b", "1780000000000001 1780000000 5"}, {"b", "18446744073709551615 9223372036854775807 999999"}, {"b", "1.78e+15 1 1"},
 			{"bibb", "host/AAAAAAAAAAAAAAAAAAAAAA|9000|1780000000|5"}, {"bibb", "x|-1|-1|-1"}, {"bib", "host|9000|17"}, {"bi", "a|1"},
-			{"bb", "1780000000|5"}, {"bb", "99999999999999999999|1000000"}, {"i", "1"}, {"i", "3"}, {"i", "-1"}, {"i", "9223372036854775807"},
+			{"bb", "1780000000|5"}, {"bb", "99999999999999999999|1000000"}, {"i", "1"}, {"i", "3"}, {"i", "-1"},
+			{"bib", "host|9223372036854775807|9007199254740992"}, {"b", "9007199254740991 1780000000 5"}, {"b", "1780086400000006 1780000000 5"}, {"i", "9223372036854775807"},
 			{"n", ""}, {"e", "ERR x"}, {"s", "OK"}, {"", ""}, {"nnnn", "|||"},
 			{"bbbb", "1780000000|5|1|17"}, {"bbbe", "1780000000|5|0|OOM"}, {"bbb", "1780000000|5|11"}, {"bbbbb", "1780000000|5||17|18"}, {"b", "10"},
 			{"bbbb", "0123456789abcdef|1780000000|5|1 0123456789abcdef 5 1 0 4 0 1 4 1   host/AAAAAAAAAAAAAAAAAAAAAA"},
@@ -188,6 +189,10 @@ func FuzzReply(f *testing.F) {
 		require.GreaterOrEqual(t, rep.pttl, time.Duration(0))
 		require.GreaterOrEqual(t, rep.server, time.Duration(0))
 		require.LessOrEqual(t, rep.extend, extendGone)
+		require.LessOrEqual(t, rep.token, uint64(maxToken))
+		if r.op == OpAcquire && rep.verdict == agreed {
+			require.LessOrEqual(t, rep.token, uint64((rep.server + maxLead).Microseconds()), "nobody follows what is far ahead")
+		}
 		if r.op == OpAcquire {
 			require.True(t, rep.server > 0 || strings.Contains(values, "0"), "the server's clock is part of the answer")
 		}
@@ -216,7 +221,7 @@ func FuzzRecord(f *testing.F) {
 		}
 		for _, n := range []int64{r.granted, int64(r.attempts), r.grantedAt, r.completed, r.beganAt, r.completedAt, r.before, int64(r.attempted)} {
 			require.GreaterOrEqual(t, n, int64(0))
-			require.LessOrEqual(t, n, int64(1e16))
+			require.LessOrEqual(t, n, int64(MaxSequence))
 		}
 		again := parseRecord(r.text())
 		require.NotNil(t, again)

@@ -57,6 +57,8 @@ type node struct {
 	named   map[string]struct{} // buffer
 	found   []answer            // buffer
 
+	damage damage
+
 	ahead atomic.Int64 // how much the server's wall clock is ahead of this process's, in nanoseconds; set by run
 
 	// Set by run, through report and reportLook.

@@ -242,9 +242,9 @@ func parsePaired(msg valkey.ValkeyMessage, server time.Duration) (reply, error) 
 		if err != nil {
 			return reply{}, unexpected(msg)
 		}
-		token, err := strconv.ParseUint(text, 10, 64)
+		token, err := parseCounter(text, server)
 		if err != nil {
-			return reply{}, unexpected(msg)
+			return reply{}, err
 		}
 		return reply{verdict: agreed, token: token, server: server}, nil
 	}

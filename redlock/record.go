@@ -46,7 +46,7 @@ func parseRecord(text string) *record {
 			return nil
 		}
 		var err error
-		if numbers[i], err = strconv.ParseInt(digits, 10, 64); err != nil {
+		if numbers[i], err = strconv.ParseInt(digits, 10, 64); err != nil || numbers[i] > MaxSequence { //mutant:record-beyond-the-exact/2
 			return nil
 		}
 	}

@@ -66,16 +66,33 @@ local function reserved(wait, member, time)
   return nil, 0
 end`
 
+// counterFunction returns the number that a counter is, or nil and an error where it is none that this
+// library has written: damaged, see damage.go.
+//
+// A counter leads its server's clock by no more than clocks differ and than it has counted, at most
+// once a microsecond, or than the clock was set back. Of clocks that people set, that is hours, so what
+// is more than a day ahead is damaged: nobody follows it. At 2^53 a counter does not count any more.
+const counterFunction = `
+local function counter(text, now)
+  local n = type(text) == 'string' and #text <= 16 and not string.find(text, '%D') and tonumber(text) --mutant:counter-of-any-text
+  if n and n < 9007199254740991 and n < now + 86400000000 then --mutant:counter-beyond-the-exact,counter-far-ahead
+    return n
+  end
+  local found = type(text) == 'string' and string.gsub(string.sub(text, 1, 24), '[^%w.-]', '?') or 'no text'
+  return nil, redis.error_reply('TENUREDAMAGED the counter is ' .. found)
+end`
+
 // countFunction returns what the counter becomes with a grant, as text, or an error.
 //
 // The hint lifts a counter that was lost above its past and makes nodes agree. It is the client's wall clock, held
 // within the allowance for clock skew around the server's own: a client whose clock is absurd, in either direction,
 // then disturbs nobody's order.
-const countFunction = `
+const countFunction = counterFunction + `
 local function count(fence, hint, now, skew)
-  local next, wanted = tonumber(fence), tonumber(hint)
+  local next, damage = counter(fence, now)
+  local wanted = tonumber(hint)
   if not next then
-    return redis.error_reply('TENURECOUNTER the counter is not a number')
+    return damage
   end
   next = next + 1 --mutant:counter-not-counted
   if wanted >= next and wanted >= now - skew and wanted <= now + skew then --mutant:hint-unclamped,hint-too-high,hint-dropped
@@ -102,7 +119,7 @@ end`
 //	12  the owner value of the last grant; empty if that was taken back. It goes on to the end, blanks included
 //
 // Times are in ms since 1970, by the clock of one server: 6 and 7 by that of the same one. Numbers
-// have at most 16 digits. What is not such a text, or of another version, counts as absent. In Go
+// are below 2^53. What is not such a text, or of another version, counts as absent. In Go
 // the format is known to record.go.
 //
 // In Lua a record is the list of the fields 1 to 12.
@@ -111,7 +128,7 @@ local function read(text)
   local r = {string.match(type(text) == 'string' and text or '',
     '^1 (%S*) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S*) (%S*) (.*)$')}
   for i = 2, 9 do
-    if not r[i] or #r[i] > 16 then
+    if not r[i] or #r[i] > 16 or tonumber(r[i]) > 9007199254740991 then --mutant:record-beyond-the-exact
       return {'', '0', '0', '0', '0', '0', '0', '0', '0', '', '', ''}, false
     end
   end
@@ -181,16 +198,21 @@ if KEYS[4] then` + recordFunction + `
     if last < n then
       r[2], r[3] = ARGV[8], 1
     elseif last == n then
-      r[3] = r[3] + 1
+      r[3] = string.format('%.0f', math.min(r[3] + 1, 9007199254740991)) --mutant:attempts-in-scientific-notation
     end
     r[4] = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
     r[10], r[12] = ARGV[12], ARGV[1]
   end
   record = written(r)
 end
-local fence = redis.call('GET', KEYS[2]) or '0'
-if not holder then
-  fence = count(fence, ARGV[3], time[1] * 1000000 + time[2], tonumber(ARGV[5]))
+local fence, now = redis.call('GET', KEYS[2]) or '0', time[1] * 1000000 + time[2]
+if holder then
+  local sane, damage = counter(fence, now)
+  if not sane then
+    return damage
+  end
+else
+  fence = count(fence, ARGV[3], now, tonumber(ARGV[5]))
   if type(fence) == 'table' then
     return fence
   end
@@ -209,12 +231,19 @@ return fence .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. record
 // agreeScript raises the counter to the agreed token. The comparison is strict: of two acquisitions that
 // computed the same token only one can raise a counter to it.
 //
-// KEYS lock, fence; ARGV owner, token, counter lifetime ms. Returns 1 if raised.
-var agreeScript = newScript(`
+// KEYS lock, fence; ARGV owner, token, counter lifetime ms. Returns 1 if raised, 0 if not, or an error
+// where the counter or the token is damaged.
+var agreeScript = newScript(counterFunction + `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then --mutant:agreement-without-the-key,agreement-of-anything
   return 0
 end
-if tonumber(redis.call('GET', KEYS[2]) or '0') >= tonumber(ARGV[2]) then --mutant:agreement-not-strict,agreement-of-anything/2
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local fence, damage = counter(redis.call('GET', KEYS[2]) or '0', now)
+local token, ahead = counter(ARGV[2], now) --mutant:damaged-token-followed
+if damage or ahead then
+  return damage or ahead
+elseif fence >= token then --mutant:agreement-not-strict,agreement-of-anything/2
   return 0
 end
 redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
@@ -241,7 +270,7 @@ const (
 //
 // KEYS lock, fence, record; ARGV owner, ttl ms, token, counter lifetime ms, '1' to raise the
 // counter, '1' to put the key back, and with a record the same as acquireScript.
-var extendScript = newScript(`
+var extendScript = newScript(counterFunction + `
 local holder = redis.call('GET', KEYS[1])
 local answer = 1
 if holder == ARGV[1] then --mutant:foreign-key-extended
@@ -258,8 +287,10 @@ else
   answer = 2
 end
 if answer == 2 or ARGV[5] == '1' then --mutant:token-not-spread
-  local fence = redis.call('GET', KEYS[2]) or '0'
-  if tonumber(fence) < tonumber(ARGV[3]) then
+  local time = redis.call('TIME')
+  local fence = redis.pcall('GET', KEYS[2]) or '0'
+  local n = counter(fence, time[1] * 1000000 + time[2])
+  if not n or n < tonumber(ARGV[3]) then --mutant:damaged-counter-not-healed
     fence = ARGV[3]
   end
   redis.pcall('SET', KEYS[2], fence, 'PX', ARGV[4]) --mutant:counter-costs-the-extension

@@ -3,30 +3,29 @@ package redlock
 // The scripts of packets do for many keys at once what others do for one each. A call of a command from Lua costs a server as much as the command
 // itself, so they read all keys in one, and write one by one. No key is in a packet twice, so the order within it does not matter.
 
-// extendManyScript is extendScript for many keys, as far as they are there and their counters are numbers: others are left to that.
+// extendManyScript is extendScript for many keys, as far as they are there: others are left to that.
 //
 // KEYS locks, and to raise the counters fences; ARGV ttl ms, owners, and to raise the counters tokens and the counter lifetime ms. Returns a digit for
-// each lock: 0 if it is not the owner's, 1 if it was extended, 2 if its counter is no number.
-var extendManyScript = newScript(`
+// each lock: 0 if it is not the owner's, 1 if it was extended.
+var extendManyScript = newScript(counterFunction + `
 local n, raise = #ARGV - 1, #ARGV > #KEYS + 1
 if raise then
   n = #KEYS / 2
 end
 local values = redis.call('MGET', unpack(KEYS))
+local time = raise and redis.call('TIME')
 local answers = {}
 for i = 1, n do
-  local fence = values[n + i] or '0'
   if values[i] ~= ARGV[i + 1] then --mutant:packet-extends-anybodys-key
     answers[i] = '0'
-  elseif raise and not tonumber(fence) then --mutant:convoy-breaks-on-a-counter
-    answers[i] = '2'
   else
     redis.call('PEXPIRE', KEYS[i], ARGV[1])
     answers[i] = '1'
     if raise then
       local token = ARGV[n + i + 1]
-      if tonumber(fence) >= tonumber(token) then --mutant:convoy-lowers-a-counter
-        token = fence
+      local fence = counter(values[n + i] or '0', time[1] * 1000000 + time[2])
+      if fence and fence >= tonumber(token) then --mutant:convoy-lowers-a-counter,convoy-breaks-on-a-counter
+        token = values[n + i]
       end
       if values[n + i] then
         redis.pcall('SET', KEYS[n + i], token, 'PX', ARGV[#ARGV])
@@ -58,12 +57,12 @@ local owners, members = 7 + 2 * n, 7 + 2 * n + m
 local now, skew = time[1] * 1000000 + time[2], tonumber(ARGV[4])
 local function grant(i)
   local fence = values[n + i]
-  local counter = count(fence or '0', ARGV[7 + 2 * i], now, skew)
-  local set = counter
-  if type(counter) == 'string' and fence then
-    set = redis.pcall('SET', KEYS[n + i], counter, 'PX', ARGV[3])
-  elseif type(counter) == 'string' then
-    set = redis.pcall('SET', KEYS[n + i], counter, 'PX', ARGV[3], 'NX')
+  local token = count(fence or '0', ARGV[7 + 2 * i], now, skew)
+  local set = token
+  if type(token) == 'string' and fence then
+    set = redis.pcall('SET', KEYS[n + i], token, 'PX', ARGV[3])
+  elseif type(token) == 'string' then
+    set = redis.pcall('SET', KEYS[n + i], token, 'PX', ARGV[3], 'NX')
   end
   if set and not set['err'] then
     set = redis.pcall('SET', KEYS[i], ARGV[6 + 2 * i], 'PX', ARGV[2], 'NX') --mutant:pairs-grant-held-keys
@@ -71,13 +70,15 @@ local function grant(i)
   if not set then
     return redis.error_reply('WRONGTYPE a key of a lease is not text')
   end
-  return set['err'] and set or counter
+  return set['err'] and set or token
 end
 local inTheWay, left, late = {}, {}, {} --mutant:pairs-granted-by-a-full-server
 for i = 1, n do
   local holder = values[i]
   if holder == ARGV[6 + 2 * i] then
-    answers[i + 3] = values[n + i] or redis.pcall('GET', KEYS[n + i]) or '0'
+    local fence = values[n + i] or redis.pcall('GET', KEYS[n + i]) or '0'
+    local sane, damage = counter(fence, now)
+    answers[i + 3] = sane and fence or type(fence) == 'table' and fence or damage
   elseif holder then
     inTheWay[i], left[i] = holder, redis.call('PTTL', KEYS[i])
   elseif queued then --mutant:pairs-pass-reservations

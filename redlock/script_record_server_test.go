@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -81,6 +82,7 @@ func TestOddRecordsStopNobody(t *testing.T) {
 		"1  " + long + " 1 0 4 0 1 4 1   x", "1  5 1 0 4 0 1 4 " + long + "   x", "1  5 1 0 4 0 1 4 1 \t  x", "1 \n 5 1 0 4 0 1 4 1   x", "1\x00 5 1 0 4 0 1 4 1   x",
 		"1  5 1 0 4 0 1 4 1 %zz %ff x", "1  5 1 0 4 0 1 4 1   \x00\n\xff", "1  05 01 00 4 0 1 4 1 a b x", "1  5 1 0 4 0 1 4 1 \x00 \xff x",
 		"1 " + strings.Repeat("p", 5000) + " 5 1 0 4 0 1 4 1   x", "1  5 1 0 4 0 1 4 1 " + strings.Repeat("l", 5000) + "  " + strings.Repeat("o", 5000),
+		"1  9007199254740992 1 0 4 0 1 4 1   x", "1  5 9999999999999999 0 4 0 1 4 1   x", "1  5 1 0 9007199254740993 0 1 4 1   x",
 		"1   5 1 0 4 0 1 4 1   x", " 1  5 1 0 4 0 1 4 1   x", "list",
 	} {
 		k := &keyset{lock: "{" + strconv.Itoa(i) + "}"}
@@ -111,5 +113,53 @@ func TestOddRecordsStopNobody(t *testing.T) {
 		rep = do(&request{op: OpRelease, attempt: at, args: &arguments{keep: "0", record: recordDone}}, nil)
 		require.Equal(t, reply{verdict: agreed}, rep, "%q", text)
 		require.Equal(t, int64(7), do(&request{op: OpRecall, attempt: &attempt{}}, anyProcess).record.completed)
+	}
+}
+
+// No server raises its counter to a token that is damaged, or beyond one of its own that is.
+func TestAgreementIsNotLed(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	micros := func(d time.Duration) string { return strconv.FormatInt(time.Now().Add(d).UnixMicro(), 10) }
+	for i, test := range []struct{ fence, token, want string }{
+		{"5", "6", "1"}, {"6", "6", "0"}, {"7", "6", "0"}, {"5", micros(23 * time.Hour), "1"},
+		{"5", micros(25 * time.Hour), "TENUREDAMAGED"}, {"5", "9007199254740992", "TENUREDAMAGED"}, {"5", "18446744073709551615", "TENUREDAMAGED"},
+		{"x", "6", "TENUREDAMAGED"}, {micros(25 * time.Hour), "6", "TENUREDAMAGED"},
+	} {
+		k := &keyset{lock: fmt.Sprintf("{%d}", i), fence: fmt.Sprintf("{%d}:fence", i)}
+		require.NoError(t, n.Do(t, "SET", k.lock, someOwner).Error())
+		require.NoError(t, n.Do(t, "SET", k.fence, test.fence).Error())
+		r := &request{op: OpAgree, attempt: &attempt{keys: k, owner: someOwner}, args: &arguments{token: test.token}}
+		command, _ := r.command(n.Client(), anyProcess, true, nil)
+		answer, err := n.Client().Do(t.Context(), command).ToMessage()
+		text := answer.String()
+		if err != nil {
+			text = err.Error()
+		}
+		require.Contains(t, text, test.want, "%+v", test)
+		fence, err := n.Do(t, "GET", k.fence).ToString()
+		require.NoError(t, err)
+		if test.want == "1" {
+			test.fence = test.token
+		}
+		require.Equal(t, test.fence, fence, "%+v", test)
+	}
+}
+
+// A number that is granted again and again stays a number in its record, however often it was: else the
+// record would be none, and the number forgotten.
+func TestAttemptsStayANumber(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	for before, after := range map[string]int{"1": 2, "99999999999999": 100000000000000, "9007199254740991": MaxSequence} {
+		k := &keyset{lock: "{" + before + "}", fence: "{" + before + "}:fence", wait: "{" + before + "}:wait"}
+		require.NoError(t, n.Do(t, "SET", k.record(), "1  7 "+before+" 0 0 0 0 0 0   x").Error())
+		once := &once{n: 7, delivery: AtLeastOnce, keep: time.Hour}
+		r := &request{op: OpAcquire, attempt: &attempt{keys: k, owner: someOwner, cfg: leaseConfig{once: once, ttl: time.Minute}},
+			args: &arguments{ttl: "60000", hint: "1", skew: "2000000"}}
+		command, _ := r.command(n.Client(), anyProcess, true, nil)
+		rep, err := r.parse(n.Client().Do(t.Context(), command))
+		require.NoError(t, err, before)
+		require.Equal(t, after, rep.record.attempts, before)
 	}
 }

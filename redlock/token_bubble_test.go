@@ -73,7 +73,7 @@ func TestTokenIsTheClockOnAFreshKey(t *testing.T) {
 func TestTokenIsAgreedByAQuorum(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
-		ahead := uint64(time.Now().Add(24 * time.Hour).UnixMicro())
+		ahead := uint64(time.Now().Add(12 * time.Hour).UnixMicro())
 		for i := range 3 {
 			setFence(t, fleet.Node(i), ahead+uint64(10*i))
 		}

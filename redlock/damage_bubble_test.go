@@ -1,0 +1,138 @@
+package redlock_test
+
+import (
+	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+// damagedCounters are values that no counter has.
+func damagedCounters() []string {
+	return []string{
+		"9007199254740991", "9007199254740992", "9007199254740993", "18446744073709551610", "18446744073709551616",
+		strconv.FormatInt(time.Now().Add(25*time.Hour).UnixMicro(), 10),
+		"garbage", "", "1e300", "1.5", "-5", " 7", "0x1F", "nan", "inf", strings.Repeat("9", 400),
+	}
+}
+
+// A counter that is damaged on one of three nodes leads nobody: tokens rise, on the other nodes, and
+// stay near the clock. The node is named, once, and the next lease that lasts for a while heals it.
+func TestDamagedCounterOnOneNode(t *testing.T) {
+	for i := range damagedCounters() {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				var log lockedBuffer
+				opts := redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
+				quorums := []*redlock.Quorum{open(t, fleet, opts), open(t, fleet)}
+				sick, damaged := nodeAddr(fleet.Node(0)), damagedCounters()[i]
+				last := uint64(0)
+				next := func(q *redlock.Quorum) *redlock.Lease {
+					l := acquire(t, q)
+					require.Greater(t, l.FencingToken(), last)
+					require.InDelta(t, time.Now().UnixMicro(), l.FencingToken(), float64(time.Minute.Microseconds()))
+					last = l.FencingToken()
+					return l
+				}
+				require.NoError(t, next(quorums[0]).Release(t.Context()))
+				synctest.Wait()
+				set(t, fleet.Node(0), "tenure:{key}:fence", damaged)
+				for k := range 6 {
+					require.NoError(t, next(quorums[k%2]).Release(t.Context()))
+					synctest.Wait()
+				}
+				got, _ := fleet.Node(0).Get("tenure:{key}:fence")
+				require.Equal(t, damaged, got, "nobody counts on")
+				for _, n := range quorums[0].Nodes(t.Context()) {
+					require.True(t, n.Votes, "for other keys")
+					require.Equal(t, n.Node == sick, hasWarning(n, redlock.ConditionDamaged), "%+v", n)
+				}
+				require.Equal(t, 1, strings.Count(log.String(), "damaged"), "a line a change: %s", &log)
+				require.Contains(t, log.String(), sick)
+
+				l := next(quorums[0])
+				time.Sleep(ttl)
+				require.NoError(t, l.Err())
+				require.Equal(t, l.FencingToken(), fence(t, fleet.Node(0)), "healed")
+				require.NoError(t, l.Release(t.Context()))
+				synctest.Wait()
+				freeze(t, fleet, 2)
+				require.NoError(t, next(quorums[0]).Release(t.Context()))
+				synctest.Wait()
+				require.False(t, hasWarning(quorums[0].Nodes(t.Context())[0], redlock.ConditionDamaged))
+				require.NoError(t, next(quorums[1]).Release(t.Context()))
+			})
+		})
+	}
+}
+
+// hasWarning reports whether a node warns of a condition.
+func hasWarning(n redlock.NodeStatus, want redlock.Condition) bool {
+	for _, w := range n.Warnings {
+		var ce *redlock.ConditionError
+		if errors.As(w, &ce) && ce.Condition == want {
+			return true
+		}
+	}
+	return false
+}
+
+// Damaged on a quorum of nodes, a counter costs the key until somebody removes it, and the error says
+// which key on which nodes.
+func TestDamagedCounterOnAQuorum(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		for i := range 2 {
+			set(t, fleet.Node(i), "tenure:{key}:fence", "18446744073709551610")
+		}
+		_, err := q.TryAcquire(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		for i := range 2 {
+			require.Equal(t, redlock.ConditionDamaged, conditionOf(t, err, nodeAddr(fleet.Node(i))))
+		}
+		require.ErrorContains(t, err, "tenure:{key}:fence")
+		require.ErrorContains(t, err, "DEL")
+		_, err = q.TryAcquire(t.Context(), "another")
+		require.NoError(t, err)
+		require.Equal(t, "18446744073709551610", func() string { v, _ := fleet.Node(1).Get("tenure:{key}:fence"); return v }())
+		_, there := fleet.Node(2).Get("tenure:{key}:fence")
+		require.True(t, there)
+		require.Less(t, fence(t, fleet.Node(2)), uint64(time.Now().Add(time.Hour).UnixMicro()), "not led by the others")
+	})
+}
+
+// A counter that is damaged while the lease is held does not cost its extension, nor its holder's name.
+func TestDamagedCounterWhileHeld(t *testing.T) {
+	for _, leases := range []int{1, 3} { // by itself, and with others in one command
+		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			q := open(t, fleet)
+			l := acquire(t, q)
+			for i := range leases - 1 {
+				_, err := q.TryAcquire(t.Context(), strconv.Itoa(i))
+				require.NoError(t, err)
+			}
+			for i := range 2 {
+				set(t, fleet.Node(i), "tenure:{key}:fence", "garbage")
+			}
+			h, err := q.Holder(t.Context(), "key")
+			require.NoError(t, err)
+			require.Equal(t, q.Identity(), h.Identity)
+			time.Sleep(2 * ttl)
+			require.NoError(t, l.Err())
+			for i := range 3 {
+				require.Equal(t, l.FencingToken(), fence(t, fleet.Node(i)), "node %d", i)
+			}
+			h, err = q.Holder(t.Context(), "key")
+			require.NoError(t, err)
+			require.Equal(t, l.FencingToken(), h.FencingToken)
+		})
+	}
+}
