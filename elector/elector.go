@@ -43,6 +43,10 @@ func New(q *redlock.Quorum, election string, opts ...Option) (*Elector, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.identity == "" {
+		cfg.identity = q.NewIdentity()
+		cfg.lease = append([]redlock.LeaseOption{redlock.WithIdentity(cfg.identity)}, cfg.lease...)
+	}
 	if err := cfg.checkLease(q, election); err != nil {
 		return nil, err
 	}
@@ -52,13 +56,8 @@ func New(q *redlock.Quorum, election string, opts ...Option) (*Elector, error) {
 // Election returns the election's name.
 func (e *Elector) Election() string { return e.election }
 
-// Identity returns the name under which this replica leads.
-func (e *Elector) Identity() string {
-	if e.cfg.identity != "" {
-		return e.cfg.identity
-	}
-	return e.q.Identity()
-}
+// Identity returns the name under which this replica leads, see WithIdentity.
+func (e *Elector) Identity() string { return e.cfg.identity }
 
 // Run campaigns until ctx ends. Each time this replica is elected it calls lead, if that is not nil, with the term's
 // context; lead returns when that ends. Terms of one Elector never overlap: there is no next campaign before lead has
@@ -260,7 +259,7 @@ func (e *Elector) announce(t *Term, c Change) {
 	if c.Kind == Lost || c.Reason == ReasonFailed {
 		level = slog.LevelWarn
 	}
-	e.cfg.logger.Log(t.ctx, level, "elector: "+string(c.Kind), "election", e.election, "term", c.Term, "reason", c.Reason, "cause", c.Err)
+	e.cfg.logger.Log(t.ctx, level, "elector: "+string(c.Kind), "election", e.election, "identity", e.Identity(), "term", c.Term, "reason", c.Reason, "cause", c.Err)
 	e.feed.publish(c)
 }
 

@@ -1,10 +1,13 @@
 package elector_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -188,4 +191,61 @@ func TestIdentity(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "replica", e.Identity())
 	require.Equal(t, "test", e.Election())
+}
+
+// Several Electors of a process can be told from each other.
+func TestElectorsHaveTheirOwnIdentities(t *testing.T) {
+	q := localQuorum(t)
+	one, err := elector.New(q, "test")
+	require.NoError(t, err)
+	two, err := elector.New(q, "test")
+	require.NoError(t, err)
+	require.NotEqual(t, one.Identity(), two.Identity())
+	for _, e := range []*elector.Elector{one, two} {
+		require.True(t, strings.HasPrefix(e.Identity(), q.Identity()), "they are of one process: %s", e.Identity())
+	}
+
+	elected := make(chan *elector.Elector)
+	ctx, cancel := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	for _, e := range []*elector.Elector{one, two} {
+		ended.Go(func() {
+			_ = e.Run(ctx, func(ctx context.Context, _ *elector.Term) error {
+				elected <- e
+				<-ctx.Done()
+				return nil
+			})
+		})
+	}
+	leading := <-elected
+	l, err := leading.Leader(ctx)
+	require.NoError(t, err)
+	require.Equal(t, leading.Identity(), l.Identity)
+	cancel()
+	go func() {
+		for range elected {
+		}
+	}()
+	ended.Wait()
+	close(elected)
+}
+
+// What docs/operations.md relies on is in the log of a program that has set nothing.
+func TestDefaultLoggerSaysWhoLeads(t *testing.T) {
+	q := localQuorum(t)
+	var out bytes.Buffer
+	old := slog.Default()
+	t.Cleanup(func() { slog.SetDefault(old) })
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+
+	e, err := elector.New(q, "test", elector.WithIdentity("replica"))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	require.NoError(t, e.Run(ctx, func(context.Context, *elector.Term) error {
+		cancel()
+		return nil
+	}))
+	for _, line := range []string{"elector: elected", "elector: resigned"} {
+		require.Contains(t, out.String(), `level=INFO msg="`+line+`" election=test identity=replica`)
+	}
 }

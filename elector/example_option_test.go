@@ -114,8 +114,9 @@ func ExampleElector_Identity() {
 	q, closeAll := exampleQuorum()
 	defer closeAll()
 	e, _ := elector.New(q, "compactor")
-	fmt.Println(e.Identity() == q.Identity())
-	// Output: true
+	other, _ := elector.New(q, "compactor")
+	fmt.Println(e.Identity() == other.Identity())
+	// Output: false
 }
 
 func ExampleTerm() {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tenure-dev/tenure/internal/quietlog"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -41,8 +40,9 @@ func WithTTL(ttl time.Duration) Option {
 	return WithLeaseOptions(redlock.WithTTL(ttl))
 }
 
-// WithIdentity sets the name under which this replica leads; see Leader. Default: host name, process id and a
-// random part.
+// WithIdentity sets the name under which this replica leads; see Leader. Default: the Quorum's, if that was
+// given one with redlock.WithIdentity. Otherwise each Elector has a name of its own, made of host name,
+// process id, a random part and a number.
 func WithIdentity(identity string) Option {
 	return option(func(c *config) error {
 		c.identity = identity
@@ -84,8 +84,9 @@ func WithBackoff(min, max time.Duration) Option {
 	})
 }
 
-// WithLogger sets where transitions, one line each, and overrun drain timeouts are logged. Default: slog.Default,
-// warnings only.
+// WithLogger sets where transitions, one line each, and overrun drain timeouts are logged. Default:
+// slog.Default as it is when the Elector is made. "elected" and "resigned" are at level Info, a loss and a
+// lead that failed at level Warn.
 func WithLogger(l *slog.Logger) Option {
 	return option(func(c *config) error {
 		if l == nil {
@@ -109,7 +110,7 @@ func WithTracer(t CampaignTracer) Option {
 }
 
 func newConfig(opts []Option) (*config, error) {
-	c := &config{backoffMin: DefaultBackoffMin, logger: quietlog.Default()}
+	c := &config{backoffMin: DefaultBackoffMin, logger: slog.Default()}
 	for _, o := range opts {
 		if o == nil {
 			return nil, &OptionError{Option: "Option", Reason: "nil option"}

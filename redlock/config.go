@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/valkey-io/valkey-go"
-
-	"github.com/tenure-dev/tenure/internal/quietlog"
 )
 
 // config is a Quorum's configuration.
@@ -22,6 +20,7 @@ type config struct {
 	tracers      tracers
 	clientOption func(url string, o *valkey.ClientOption)
 	lease        leaseConfig
+	named        bool // by WithIdentity
 
 	maxTTL         time.Duration // longest TTL of any lease under the prefix
 	clockSkew      time.Duration
@@ -45,7 +44,7 @@ func newConfig(opts []Option) (*config, error) {
 	c := &config{
 		prefix:      DefaultPrefix,
 		drift:       DefaultDrift,
-		logger:      quietlog.Default(),
+		logger:      slog.Default(),
 		lease:       leaseConfig{ttl: DefaultTTL},
 		clockSkew:   DefaultClockSkew,
 		restartGate: true, //mutant:gate-off
@@ -58,7 +57,7 @@ func newConfig(opts []Option) (*config, error) {
 			return nil, err
 		}
 	}
-	if c.lease.identity == "" {
+	if c.named = c.lease.identity != ""; !c.named {
 		c.lease.identity = defaultIdentity()
 	}
 	if c.maxTTL == 0 {

@@ -30,6 +30,8 @@ type gate struct {
 	pause   time.Duration // before the next look after one that failed
 	watch   clockWatch
 
+	voteless reminder // while it is closed and the node answers
+
 	sampleAt  clock.Instant // when the server's clock is to be looked at
 	inspectAt clock.Instant // when its role is
 
@@ -137,9 +139,16 @@ func (g *gate) close(why *ConditionError, until clock.Instant) {
 		status.until = until
 		why.Until = time.Now().Add(until.Sub(now))
 	}
-	was := g.become(status)
-	if was.err == nil || was.err.Condition != why.Condition || status.until > was.until {
-		g.n.q.cfg.logger.WarnContext(context.Background(), "redlock: node does not vote", "node", g.n.addr, "reason", why)
+	was, now := g.become(status), g.n.q.clock.Now()
+	log := g.n.q.cfg.logger
+	switch {
+	case was.err == nil || was.err.Condition != why.Condition || status.until > was.until:
+		if was.err == nil || was.err.Condition == ConditionRestarted {
+			g.voteless.begin(now)
+		}
+		log.WarnContext(context.Background(), "redlock: node does not vote", "node", g.n.addr, "reason", why)
+	case status.until == 0 && g.voteless.due(now): // a quarantine has said when it ends //mutant:lost-vote-not-repeated
+		log.WarnContext(context.Background(), "redlock: node still does not vote", "node", g.n.addr, "for", g.voteless.lasted(now), "reason", why)
 	}
 }
 
@@ -153,7 +162,7 @@ func (g *gate) admitProcess(scripts *gated, risk *ConditionError) {
 		g.n.q.keeper.open(g.n.index)
 	}
 	if was.err != nil && was.err.Condition != ConditionRestarted {
-		g.n.q.cfg.logger.InfoContext(context.Background(), "redlock: node votes", "node", g.n.addr)
+		g.n.q.cfg.logger.InfoContext(context.Background(), "redlock: node votes", "node", g.n.addr, "after", g.voteless.lasted(g.n.q.clock.Now()))
 	}
 	if risk != nil && was.risk == nil {
 		g.n.q.cfg.logger.WarnContext(context.Background(), "redlock: node may forget leases", "node", g.n.addr, "reason", risk)

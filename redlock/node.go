@@ -64,6 +64,8 @@ type node struct {
 	// Set by run, through report and reportLook.
 	trouble     atomic.Pointer[NodeError] // why the last exchange failed; nil after one that worked
 	lookTrouble atomic.Pointer[NodeError] // why the last look of the gate failed; nil after one that worked
+
+	outage reminder // while it fails; used by run only
 }
 
 // send queues a request. It does not block: a request that finds the queue full fails, and a release is then

@@ -29,6 +29,7 @@ type Quorum struct {
 	calls    *calls
 	keeper   *keeper
 	convoys  atomic.Uint64
+	holders  atomic.Uint64 // that were given names
 
 	processes processes
 	longTTL   atomic.Bool // a lease with a TTL above the longest was seen
@@ -315,6 +316,16 @@ func (q *Quorum) Close() error {
 
 // Identity returns the name under which leases are held, unless they are given one of their own (WithIdentity).
 func (q *Quorum) Identity() string { return q.cfg.lease.identity }
+
+// NewIdentity returns a name for one of several holders in this process, such as an Elector: the Quorum's
+// own where it was given one (WithIdentity), and otherwise another one with each call, which begins with
+// the Quorum's.
+func (q *Quorum) NewIdentity() string {
+	if q.cfg.named { //mutant:given-identity-changed
+		return q.Identity()
+	}
+	return fmt.Sprintf("%s-%d", q.Identity(), q.holders.Add(1))
+}
 
 // begin registers a round of an acquisition; false means that the Quorum has been closed.
 func (q *Quorum) begin() bool {

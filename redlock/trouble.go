@@ -34,10 +34,14 @@ func (n *node) exchangeError(err error) *NodeError {
 }
 
 func (n *node) logFailing(was *NodeError) {
+	ctx, log, now := context.Background(), n.q.cfg.logger, n.q.clock.Now()
 	switch is := n.failing(); {
 	case was == nil && is != nil:
-		n.q.cfg.logger.WarnContext(context.Background(), "redlock: node failing", "node", n.addr, "error", is.Err)
+		n.outage.begin(now)
+		log.WarnContext(ctx, "redlock: node failing", "node", n.addr, "error", is.Err)
+	case is != nil && n.outage.due(now): //mutant:outage-not-repeated
+		log.WarnContext(ctx, "redlock: node still failing", "node", n.addr, "for", n.outage.lasted(now), "error", is.Err)
 	case was != nil && is == nil:
-		n.q.cfg.logger.InfoContext(context.Background(), "redlock: node answers again", "node", n.addr)
+		log.InfoContext(ctx, "redlock: node answers again", "node", n.addr, "after", n.outage.lasted(now))
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/tenure-dev/tenure/internal/quietlog"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -54,7 +53,7 @@ type commonConfig struct {
 }
 
 func defaultCommonConfig() commonConfig {
-	return commonConfig{tryTimeout: DefaultTryTimeout, keyPrefix: DefaultKeyPrefix, logger: quietlog.Default()}
+	return commonConfig{tryTimeout: DefaultTryTimeout, keyPrefix: DefaultKeyPrefix, logger: slog.Default()}
 }
 
 // lockerConfig is a Locker's configuration.
@@ -132,7 +131,8 @@ func WithKeyPrefix(prefix string) CommonOption {
 // skipped for any other reason than that another replica has them, leases that were lost while
 // their job ran, names made by the compiler, and intervals shorter than the minimum hold; at debug
 // level jobs that another replica has. A Scheduler also reports the errors of tasks, and at error
-// level their panics. gocron reports none of these by itself. Default: slog.Default, warnings only.
+// level their panics. gocron reports none of these by itself. Default:
+// slog.Default as it is when they are made.
 func WithLogger(l *slog.Logger) CommonOption {
 	return commonOption(func(c *commonConfig) error {
 		if l == nil {
