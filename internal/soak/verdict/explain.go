@@ -68,8 +68,9 @@ func (x *index) explain(v *Verdict, l *life, t tick, long time.Duration) {
 	v.violate(Unexplained, "%s did not say what became of %s, due there at %s%s", l.name, t, due, x.heard(t))
 }
 
-// checkTrue wants somebody to have run a tick, or a later one of the job, of which a replica said that it was held or done; or who held it to have
-// run out of time.
+// checkTrue wants that somebody has run a tick, or a later one of the job, of which a replica said that it was held or
+// done; or that its holder has run out of time, or was interrupted between the tick and then: what had been granted to it
+// stays granted.
 func (x *index) checkTrue(v *Verdict) {
 	for _, name := range x.names {
 		for _, rec := range x.Records[name] {
@@ -83,7 +84,7 @@ func (x *index) checkTrue(v *Verdict) {
 			if holder := x.lives[rec.By]; reason == scheduler.SkipHeld && holder != nil && holder.late[tick{rec.Job, at}].Add(speaking) >= rec.At {
 				continue
 			}
-			if !said && !x.interrupted(rec.By, rec.At.Add(-dying), rec.At.Add(speaking)) {
+			if !said && !x.interrupted(rec.By, min(x.machine(at), rec.At).Add(-dying), rec.At.Add(speaking)) {
 				v.violate(Untrue, "%s said at %s that %s was %s by %q, and nobody had run it or a later one",
 					name, rec.At, tick{rec.Job, at}, rec.Reason, rec.By)
 			}

@@ -293,6 +293,12 @@ func TestExplanationThatIsUntrue(t *testing.T) {
 		s.requireOnly(t, verdict.Untrue, 1)
 		s.freeze("r0.1", instant(last)-second, instant(last))
 		s.requireOnly(t, verdict.Untrue, 0)
+		// What was granted then stays granted.
+		s = say(t, why)
+		s.change("r1.1", of(story.Skip, plain, last), func(r *story.Record) { r.At += 500 * ms })
+		s.requireOnly(t, verdict.Untrue, 1)
+		s.kill("r0.1", instant(last)-2700*ms)
+		s.requireOnly(t, verdict.Untrue, 0)
 		// What is done may be a later tick.
 		s = say(t, why)
 		s.run("r0.1", plain, last+1, instant(last)+second, 0)
