@@ -146,10 +146,10 @@ func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 		select {
 		case <-time.After(max(pause, atOnce)):
 		case <-ctx.Done():
-			a.withdraw(ctx, false)
+			a.withdraw(ctx, givesUp)
 			return nil, newContextError(ctx, a.keys.name, err)
 		case <-a.q.done:
-			a.withdraw(ctx, false)
+			a.withdraw(ctx, givesUp)
 			return nil, ErrClosed
 		}
 	}
@@ -191,7 +191,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	o := a.outcome(rd)
 	a.votes = o.agreed
 	fail := func(err error) (*Lease, bool, error) {
-		a.q.rollBack(ctx, c.attempt, o)
+		a.q.rollBack(ctx, c.attempt, o, waited != nil) //mutant:given-up-attempt-calls-nobody
 		a.settled()
 		return nil, false, err
 	}
@@ -202,7 +202,11 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 		err, split := a.refusal(o, start)
 		a.noteUnknowing(c.attempt, o)
 		if !split || !a.stays(o) { //mutant:candidate-never-stays
-			a.withdraw(ctx, !split)
+			then := sleeps
+			if split {
+				then = returns
+			}
+			a.withdraw(ctx, then)
 		}
 		return nil, split, err
 	}
@@ -276,11 +280,10 @@ func (a *acquisition) stays(o outcome) bool {
 	return tooLate(a.keys.name, done.Sub(c.since), a.cfg.ttl) == nil //mutant:candidate-stays-too-long
 }
 
-// withdraw takes back what the candidate may have been granted, if there is one. One that is about
-// to sleep keeps its place in the queues of the nodes that had granted to it.
-func (a *acquisition) withdraw(ctx context.Context, sleeps bool) {
+// withdraw takes back what the candidate may have been granted, if there is one.
+func (a *acquisition) withdraw(ctx context.Context, then next) {
 	if a.candidate.attempt != nil {
-		a.q.takeBack(ctx, a.candidate.attempt, a.candidate.asked, sleeps && a.member != "")
+		a.q.takeBack(ctx, a.candidate.attempt, a.candidate.asked, then)
 		a.candidate = candidate{}
 	}
 }

@@ -136,8 +136,8 @@ func (r *request) arguments(to []string, g *gated) []string {
 
 // leaving is the member of the queue that a release takes out of it, and an acquisition when it is granted.
 func (r *request) leaving() string {
-	if r.op == OpRelease && r.args.turn == "" { //mutant:rollback-costs-the-place
-		return "" // an attempt that is rolled back keeps its place
+	if r.op == OpRelease && r.args.stays { //mutant:rollback-costs-the-place
+		return ""
 	}
 	return r.attempt.member
 }

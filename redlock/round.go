@@ -59,6 +59,7 @@ type arguments struct {
 
 	// release; see releaseScript. Without a turn nobody is called.
 	turn, channel string
+	stays         bool   // release; the attempt's member keeps its place in the queue
 	record        string // release; what to do with the record of the sequence. restore; what it is to have
 
 	process, lifetime string // restore; of which process, and for how long
