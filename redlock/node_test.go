@@ -79,7 +79,7 @@ func TestQueueIsBounded(t *testing.T) {
 	refusedRound := newRound(OpAcquire, 1, 1)
 	n.send(&request{op: OpAcquire, attempt: at, round: refusedRound, expires: now.Add(time.Hour)})
 	require.Equal(t, "overloaded", refusedRound.outcome().replies[0].err.ErrorType())
-	n.send(&request{op: OpRelease, attempt: at, expires: now.Add(time.Hour)})
+	n.send(&request{op: OpRelease, attempt: at, args: &arguments{}, expires: now.Add(time.Hour)})
 	require.Len(t, n.owed, 1)
 	require.Len(t, n.queue, maxQueue)
 

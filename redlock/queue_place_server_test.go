@@ -24,7 +24,7 @@ func TestRollbackKeepsThePlace(t *testing.T) {
 		args *arguments
 		left int64
 	}{
-		{"rolled back", &arguments{keep: "0", record: recordUndo}, 1},
+		{"rolled back", &arguments{keep: "0", record: recordUndo, stays: true}, 1},
 		{"released", &arguments{keep: "0", turn: "1000", channel: "call:"}, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -132,9 +132,9 @@ func (a *acquisition) sleep(ctx context.Context, w *waiter, pause time.Duration)
 		case <-timer.C:
 			return true
 		case u := <-wake:
-			if u.released {
-				a.vacancy = vacancy{by: FreedByRelease, since: a.q.clock.Now().Add(u.freeIn)}
-			}
+			if now := a.q.clock.Now(); u.released && (a.vacancy.by == "" || a.vacancy.since > now) {
+				a.vacancy = vacancy{by: FreedByRelease, since: now.Add(u.freeIn)}
+			} // else what was taken back is an attempt on a key that was free already
 			if u.freeIn == 0 {
 				return true
 			}

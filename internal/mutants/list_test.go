@@ -68,7 +68,7 @@ func TestEveryTestThatMutantsNameExists(t *testing.T) {
 	}
 }
 
-var declaration = regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+var declaration = regexp.MustCompile(`(?m)^func (Test\w+|Fuzz\w+)\(\w \*testing\.[TF]\)`)
 
 // testsOf returns the names of the tests that the files of a directory declare.
 func testsOf(t *testing.T, dir string) map[string]bool {
