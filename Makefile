@@ -17,6 +17,8 @@ TOPOLOGY ?= five three far memory
 # Rows of bench, with commas: make bench ROW=contended; and flags for it.
 ROW ?=
 BENCHFLAGS ?=
+# Of which servers: redis-7.0 redis-8.0 valkey-8.0 valkey-8.1; empty for all.
+SERVERS ?=
 # How long each fuzz test searches.
 FUZZTIME ?= 30s
 
@@ -46,6 +48,10 @@ race: valkey compiler ## run the tests under the race detector
 cover: valkey compiler ## run the tests and print the coverage of each function
 	go test -timeout $(TIMEOUT) -coverprofile=cover.out $(TESTFLAGS) ./...
 	go tool cover -func=cover.out
+
+.PHONY: servers
+servers: compiler ## run the server tests on every Valkey and Redis that Debian packages (SERVERS=redis-7.0 for one)
+	@TIMEOUT=$(TIMEOUT) TESTFLAGS='$(TESTFLAGS)' scripts/servers.sh $(SERVERS)
 
 .PHONY: chaos
 chaos: valkey compiler ## attack real servers and client processes with faults, and check every lease (CHAOS=5m)

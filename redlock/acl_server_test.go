@@ -124,3 +124,23 @@ func TestACLWithoutScriptLoad(t *testing.T) {
 	_, err = second.TryAcquire(t.Context(), "other")
 	require.NoError(t, err)
 }
+
+// Whatever the server is that the tests run on, its words for a right that is missing are known.
+func TestWordsOfThisServer(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 1)
+	for _, test := range []struct {
+		name string
+		rule []string
+	}{
+		{"the call", []string{"-evalsha", "-eval"}},
+		{"a key of the call", []string{"resetkeys", "~other:*"}},
+		{"a command of a script", []string{"-set"}},
+		{"a key of a script", []string{"resetkeys", "%R~tenure:*"}},
+	} {
+		s.do(append([]string{"ACL", "SETUSER", "tenure", "reset", "on", ">p4ss", "~tenure:*", "&tenure:*"}, append(advised(t), test.rule...)...))
+		_, err := openURLs(t, s.userURLs()).TryAcquire(t.Context(), "key")
+		require.Error(t, err, test.name)
+		requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.ConditionNoPermission)
+	}
+}

@@ -133,9 +133,8 @@ var phrases = []struct {
 	text      string
 	condition Condition
 }{
-	{"ACL failure in script", ConditionNoPermission},
-	{"can't run this command", ConditionNoPermission},
-	{"has no permissions", ConditionNoPermission},
+	{"ACL failure in script", ConditionNoPermission},         // from a script, since 7.2
+	{"The user executing the script", ConditionNoPermission}, // Redis 7.0: can't run this command, access a key, publish //mutant:noperm-of-redis-7
 	{"max number of clients", ConditionTooManyUsers},
 }
 
@@ -146,18 +145,26 @@ func diagnose(err error) error {
 	if errors.As(err, &known) || !errors.As(err, &answered) || answered == valkey.Nil {
 		return err
 	}
-	text := answered.Error()
+	if condition, ok := conditionOf(answered.Error()); ok {
+		return &ConditionError{Condition: condition, Err: err}
+	}
+	return err
+}
+
+// conditionOf reads what a server says.
+func conditionOf(text string) (Condition, bool) {
+	word, _, _ := strings.Cut(text, " ")
 	for _, p := range prefixes {
-		if word, _, _ := strings.Cut(text, " "); word == p.text {
-			return &ConditionError{Condition: p.condition, Err: err}
+		if word == p.text {
+			return p.condition, true
 		}
 	}
 	for _, p := range phrases {
 		if strings.Contains(text, p.text) {
-			return &ConditionError{Condition: p.condition, Err: err}
+			return p.condition, true
 		}
 	}
-	return err
+	return "", false
 }
 
 // isDemoted reports whether a server answered that it is not, or not yet, the master that it was.
