@@ -70,14 +70,14 @@ func New(opts ...Option) (*Instrumentation, error) {
 	if i.instruments, err = newInstruments(meter); err != nil {
 		return nil, fmt.Errorf("tenureotel: %w", err)
 	}
-	i.observing, err = meter.RegisterCallback(i.observe, i.quarantined, i.leader, i.leaseExpiry)
+	i.observing, err = meter.RegisterCallback(i.observe, i.quarantined, i.voting, i.leader, i.leaseExpiry)
 	if err != nil {
 		return nil, fmt.Errorf("tenureotel: %w", err)
 	}
 	return i, nil
 }
 
-// Close ends the observation of gauges: who leads, until when, and which nodes are in quarantine. It is for programs that go on without what was
+// Close ends the observation of gauges: who leads, until when, and which nodes vote. It is for programs that go on without what was
 // observed. It is safe to call more than once.
 func (i *Instrumentation) Close() error {
 	if err := i.observing.Unregister(); err != nil {
@@ -89,8 +89,9 @@ func (i *Instrumentation) Close() error {
 // observe reports the gauges.
 func (i *Instrumentation) observe(_ context.Context, o metric.Observer) error {
 	for n := range i.nodes.all() {
-		if n.known.Load() {
-			o.ObserveInt64(i.quarantined, n.quarantined.Load(), n.observe...)
+		if v := n.state.Load(); v != nil {
+			o.ObserveInt64(i.quarantined, v.quarantined, n.observe...)
+			o.ObserveInt64(i.voting, v.voting, v.observe...)
 		}
 	}
 	for e := range i.elections.all() {

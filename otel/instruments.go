@@ -24,6 +24,7 @@ type instruments struct {
 	lost             metric.Int64Counter
 	nodeDuration     metric.Float64Histogram
 	quarantined      metric.Int64ObservableGauge
+	voting           metric.Int64ObservableGauge
 	leader           metric.Int64ObservableGauge
 	leaseExpiry      metric.Float64ObservableGauge
 	transitions      metric.Int64Counter
@@ -68,6 +69,8 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 			"How long operations on one node took, waiting in its queue included.", roundBounds),
 		quarantined: gauge("tenure.node.quarantined",
 			"1 while the node does not vote because it was restarted or its clock jumped, and otherwise 0."),
+		voting: gauge("tenure.node.voting",
+			"1 while the node votes, and otherwise 0, with the reason as error.type."),
 		leader: gauge("tenure.election.leader",
 			"1 while this replica leads, and otherwise 0."),
 		transitions: counter("tenure.election.transitions", "{transition}",

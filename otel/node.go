@@ -17,10 +17,17 @@ import (
 type node struct {
 	start   []trace.SpanStartOption
 	observe []metric.ObserveOption
+	base    []attribute.KeyValue
 	took    map[redlock.Op]*measurements
 
-	known       atomic.Bool // a Quorum tells whether it votes
-	quarantined atomic.Int64
+	state atomic.Pointer[vote] // nil until a Quorum tells
+}
+
+// vote is what a Quorum told of a node.
+type vote struct {
+	quarantined int64
+	voting      int64
+	observe     []metric.ObserveOption // of voting; with why it does not
 }
 
 // operations are those that are traced.
@@ -34,6 +41,7 @@ func (i *Instrumentation) newNode(addr string) *node {
 		start: []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient),
 			trace.WithAttributes(append(attributes[:len(attributes):len(attributes)], keySystem.String("valkey"))...)},
 		observe: []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(attributes...))},
+		base:    attributes[:len(attributes):len(attributes)],
 		took:    make(map[redlock.Op]*measurements),
 	}
 	for _, op := range operations {
@@ -126,10 +134,15 @@ func endNode(span trace.Span, ok bool, err error, opts ...trace.SpanEndOption) {
 // TraceVote implements redlock.VoteTracer.
 func (i *Instrumentation) TraceVote(_ context.Context, data redlock.TraceVoteData) {
 	n := i.node(data.Node)
-	var quarantined int64
+	v := &vote{observe: n.observe}
 	if !data.Until.IsZero() {
-		quarantined = 1
+		v.quarantined = 1
 	}
-	n.quarantined.Store(quarantined)
-	n.known.Store(true)
+	if data.Votes {
+		v.voting = 1
+	} else {
+		why := (&redlock.NodeError{Node: data.Node, Err: data.Err}).ErrorType()
+		v.observe = []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(append(n.base, keyErrorType.String(why))...))}
+	}
+	n.state.Store(v)
 }

@@ -69,7 +69,7 @@ func TestWithAttributesAreOnEverySpanAndMetric(t *testing.T) {
 			require.Equal(t, "7", attributes["shard"], s.Name())
 		}
 		metrics := tel.scope(t).Metrics
-		require.Len(t, metrics, 17)
+		require.Len(t, metrics, 18)
 		for _, m := range metrics {
 			for _, p := range pointsOf(t, m) {
 				v, ok := p.attributes.Value(environment.Key)

@@ -1,6 +1,7 @@
 package tenureotel_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -26,7 +27,11 @@ func TestQuarantinedNodeShowsUntilItVotesAgain(t *testing.T) {
 		require.NoError(t, fleet.Node(3).Kill())
 		pass(2 * ttl)
 		require.Equal(t, []float64{0, 1, 0, 0, 0}, state())
+		restarted := []string{"server.address", "node-2.pipe"}
+		require.Zero(t, tel.value(t, "tenure.node.voting", append(restarted, "error.type", "quarantined")...))
+		require.Len(t, tel.matching(t, "tenure.node.voting", restarted...), 1, "it has one state")
 		pass(11 * time.Minute)
+		require.EqualValues(t, 1, tel.value(t, "tenure.node.voting", restarted...))
 		require.Equal(t, []float64{0, 0, 0, 0, 0}, state())
 		require.NoError(t, fleet.Node(1).Restart(false))
 		pass(2 * ttl)
@@ -34,4 +39,27 @@ func TestQuarantinedNodeShowsUntilItVotesAgain(t *testing.T) {
 		require.NoError(t, q.Close())
 		require.Equal(t, []float64{0, 0, 0, 0, 0}, state(), "nobody asks any more")
 	})
+}
+
+// A node that has no vote says why; one that has says nothing more.
+func TestVotingNodesAndTheOthers(t *testing.T) {
+	tel := newTelemetry(t)
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{&redlock.ConditionError{Condition: redlock.ConditionNoAuth}, "noauth"},
+		{&redlock.ConditionError{Condition: redlock.ConditionOutOfMemory}, "oom"},
+		{redlock.ErrTimeout, "timeout"},
+		{errors.New("refused"), "connection"},
+	} {
+		tel.TraceVote(t.Context(), redlock.TraceVoteData{Node: "node:6379", Err: test.err})
+		require.Zero(t, tel.value(t, "tenure.node.voting", "server.address", "node", "error.type", test.want))
+		require.Len(t, tel.points(t, "tenure.node.voting"), 1)
+		tel.TraceVote(t.Context(), redlock.TraceVoteData{Node: "node:6379", Votes: true})
+		points := tel.points(t, "tenure.node.voting")
+		require.Len(t, points, 1)
+		require.EqualValues(t, 1, points[0].value)
+		require.False(t, points[0].attributes.HasValue("error.type"))
+	}
 }

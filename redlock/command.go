@@ -52,7 +52,7 @@ func (r *request) command(client valkey.Client, g *gated, full bool, words []str
 }
 
 // call is a call of the script with words, of which the first are keys: with its text, or with what a server knows it by.
-func (s *script) call(client valkey.Client, words []string, numkeys int, full bool) valkey.Completed {
+func (s *script) call(client builder, words []string, numkeys int, full bool) valkey.Completed {
 	keys, args := words[:numkeys], words[numkeys:]
 	if full {
 		return client.B().Eval().Script(s.text).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
@@ -60,8 +60,13 @@ func (s *script) call(client valkey.Client, words []string, numkeys int, full bo
 	return client.B().Evalsha().Sha1(s.sha).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
 }
 
+// builder is a client, or a connection of its own.
+type builder interface{ B() valkey.Builder }
+
 // isProbe reports whether the request asks a server about itself.
-func (r *request) isProbe() bool { return r.attempt == infoProbe || r.attempt == timeProbe }
+func (r *request) isProbe() bool {
+	return r.attempt == infoProbe || r.attempt == timeProbe || r.op == opTrial
+}
 
 // isGated reports whether the request is only for a server that was vouched for. An extension is for any, but does less on
 // one that was not.
@@ -88,6 +93,8 @@ func (r *request) keys(to []string) []string {
 		return append(to, k.lock, k.wait)
 	case OpRecall, OpRestore:
 		return append(to, k.record())
+	case opTrial:
+		return append(to, k.lock, k.fence, k.wait)
 	case OpAcquire:
 		to = append(to, k.lock, k.fence, k.wait)
 	default:
@@ -117,6 +124,8 @@ func (r *request) arguments(to []string, g *gated) []string {
 		return append(to, r.attempt.member, a.turn, a.channel)
 	case OpRestore:
 		return append(to, a.process, a.record, a.lifetime)
+	case opTrial:
+		return append(to, a.channel, r.attempt.keys.record())
 	case OpExtend:
 		refill := "0" //mutant:refill-in-quarantine
 		if g != nil {
@@ -183,6 +192,8 @@ func (r *request) parse(result valkey.ValkeyResult) (reply, error) {
 		return parseRecall(msg)
 	case r.op == OpRestore:
 		return parseRestore(msg)
+	case r.op == opTrial:
+		return parseTrial(msg)
 	default:
 		return parseFlag(msg)
 	}

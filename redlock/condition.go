@@ -35,6 +35,7 @@ const (
 	ConditionTooManyUsers Condition = "max_clients"   // refuses connections: maxclients
 	ConditionProtected    Condition = "protected"     // DENIED: protected mode
 	ConditionDamaged      Condition = "damaged"       // what it has of one key is not what was written there; it votes for others
+	ConditionNoCommand    Condition = "no_command"    // a command that is needed is renamed or disabled
 	ConditionRestarted    Condition = "other_process" // another server process answered than the one that was vouched for
 )
 
@@ -65,6 +66,7 @@ var advice = map[Condition]string{
 	ConditionTooManyUsers: "raise maxclients or close connections",
 	ConditionProtected:    "set a password or protected-mode no",
 	ConditionDamaged:      "the next lease on the key that is extended heals it; if a quorum of nodes says so, DEL what is named on each of them",
+	ConditionNoCommand:    "remove the rename-command lines from its configuration: the commands are needed under their names",
 	ConditionRestarted:    "it is looked at again by itself",
 }
 
@@ -136,6 +138,9 @@ var phrases = []struct {
 	{"ACL failure in script", ConditionNoPermission},         // from a script, since 7.2
 	{"The user executing the script", ConditionNoPermission}, // Redis 7.0: can't run this command, access a key, publish //mutant:noperm-of-redis-7
 	{"max number of clients", ConditionTooManyUsers},
+	{"unknown command", ConditionNoCommand},
+	{"unknown subcommand", ConditionNoCommand},
+	{"command called from script", ConditionNoCommand},
 }
 
 // diagnose gives an error that a server answered the type of the condition behind it, and leaves others as they are.

@@ -132,7 +132,7 @@ func TestConditions(t *testing.T) {
 // healthy ones too, grants.
 func requireSick(t *testing.T, alone, full *redlock.Quorum, key, addr string, want redlock.Condition, advice string) {
 	t.Helper()
-	_, err := full.TryAcquire(t.Context(), key)
+	_, err := tryUntilAnswered(t, full, key)
 	require.NoError(t, err, "a quorum of others is well")
 	require.Eventually(t, func() bool {
 		_, err = alone.TryAcquire(t.Context(), key+" alone")

@@ -25,12 +25,13 @@ func (n *node) doDue() {
 		return
 	}
 	if g.inspectAt <= now {
-		g.inspectAt = now.Add(n.q.cfg.inspectEvery())
-		n.probe(infoProbe, now)
+		g.inspectAt, g.inspected = now.Add(n.q.cfg.inspectEvery()), now
+		n.probe(OpObserve, infoProbe, now)
+		n.probe(opTrial, n.q.trial, now)
 	}
 	if g.sampleAt <= now {
 		g.sampleAt = now.Add(n.q.cfg.sampleEvery())
-		n.probe(timeProbe, now) //mutant:jump-unseen-while-idle
+		n.probe(OpObserve, timeProbe, now) //mutant:jump-unseen-while-idle
 	}
 }
 
@@ -46,11 +47,11 @@ func (n *node) lookNow() {
 	_ = n.gate.look(ctx, client)
 }
 
-func (n *node) probe(what *attempt, now clock.Instant) {
+func (n *node) probe(op Op, what *attempt, now clock.Instant) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.queue) < maxQueue {
-		n.queue = append(n.queue, &request{op: OpObserve, attempt: what, expires: now.Add(n.timeout)})
+		n.queue = append(n.queue, &request{op: op, attempt: what, args: &arguments{channel: n.q.texts.channel}, expires: now.Add(n.timeout)})
 	}
 }
 

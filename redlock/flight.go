@@ -98,7 +98,9 @@ func (n *node) settleAll(f *flight) (again, single []*request, broken error) {
 				again = append(again, r)
 				f.commands = nil
 			default:
-				if !isServerError(err) {
+				if isServerError(err) {
+					n.gate.refused(r, err, f.received)
+				} else {
 					broken = err
 					f.commands = nil // the client may still have it
 				}

@@ -33,7 +33,8 @@ type gate struct {
 	voteless reminder // while it is closed and the node answers
 
 	sampleAt  clock.Instant // when the server's clock is to be looked at
-	inspectAt clock.Instant // when its role is
+	inspectAt clock.Instant // when its role is, and whether leases can be had on it
+	inspected clock.Instant // when that was asked last
 
 	status atomic.Pointer[gateStatus] // never nil
 }
@@ -44,6 +45,12 @@ type gateStatus struct {
 	cause error           // why it is closed when the node did not answer
 	until clock.Instant   // when a quarantine ends; 0 for none
 	risk  *ConditionError // see serverInfo.risk
+	lacks *ConditionError // see trial
+}
+
+// closed is the status of the same server while the gate is closed.
+func (s *gateStatus) closed(err *ConditionError, cause error) *gateStatus {
+	return &gateStatus{err: err, cause: cause, risk: s.risk, lacks: s.lacks}
 }
 
 // reason is why the gate is closed, and nil while it is open.
@@ -124,14 +131,14 @@ func (g *gate) look(ctx context.Context, client valkey.Client) error {
 func (g *gate) shut() {
 	g.open, g.retry, g.pause = nil, 0, 0 //mutant:quarantine-after-a-flush
 	why := &ConditionError{Condition: ConditionRestarted, Detail: "its scripts are gone, or its run_id or role has changed"}
-	g.become(&gateStatus{err: why, risk: g.status.Load().risk})
+	g.become(g.status.Load().closed(why, nil))
 }
 
 // close keeps the gate closed until then.
 func (g *gate) close(why *ConditionError, until clock.Instant) {
 	g.open = nil
 	g.retry = until
-	status := &gateStatus{err: why, risk: g.status.Load().risk}
+	status := g.status.Load().closed(why, nil)
 	if why.Condition == ConditionQuarantined || why.Condition == ConditionClockJumped {
 		// It may be restarted once more before that.
 		now := g.n.q.clock.Now()
@@ -152,12 +159,12 @@ func (g *gate) close(why *ConditionError, until clock.Instant) {
 	}
 }
 
-// admitProcess opens the gate for the scripts.
-func (g *gate) admitProcess(scripts *gated, risk *ConditionError) {
+// admitProcess opens the gate for the scripts, or keeps it open, with what is wrong although the server votes.
+func (g *gate) admitProcess(scripts *gated, risk, lacks *ConditionError) {
 	news := g.open != scripts
 	g.open, g.pause, g.jumped = scripts, 0, ""
 	g.inspectAt = g.n.q.clock.Now().Add(g.n.q.cfg.inspectEvery())
-	was := g.become(&gateStatus{risk: risk})
+	was := g.become(&gateStatus{risk: risk, lacks: lacks})
 	if news { //mutant:kept-sequence-not-restored
 		g.n.q.keeper.open(g.n.index)
 	}
@@ -167,6 +174,7 @@ func (g *gate) admitProcess(scripts *gated, risk *ConditionError) {
 	if risk != nil && was.risk == nil {
 		g.n.q.cfg.logger.WarnContext(context.Background(), "redlock: node may forget leases", "node", g.n.addr, "reason", risk)
 	}
+	g.n.logLacks(was.lacks, lacks)
 }
 
 // failed keeps the gate closed after a look that got no answer, or an error for one.
@@ -181,7 +189,7 @@ func (g *gate) failed(err error) error {
 	}
 	g.pause = min(max(2*g.pause, minRetryPause), maxRetryPause)
 	g.retry = g.n.q.clock.Now().Add(jitter(g.pause, 0.2))
-	g.become(&gateStatus{cause: err, risk: g.status.Load().risk})
+	g.become(g.status.Load().closed(nil, err))
 	return err
 }
 
@@ -210,6 +218,9 @@ func (g *gate) check(r *request, rep reply, sent, received clock.Instant) error 
 	if rep.info != nil {
 		g.inspect(rep.info)
 	}
+	if rep.trial != nil {
+		g.tried(rep.trial)
+	}
 	if rep.server == 0 {
 		return nil
 	}
@@ -236,7 +247,35 @@ func (g *gate) inspect(info *serverInfo) {
 		g.shut()
 		return
 	}
-	g.admitProcess(g.open, info.risk())
+	g.admitProcess(g.open, info.risk(), g.status.Load().lacks)
+}
+
+// tried takes the outcome of a trial of the server that votes.
+func (g *gate) tried(t *trial) {
+	switch {
+	case g.open == nil:
+	case t.why != nil: //mutant:failed-trial-ignored
+		g.close(t.why, g.n.q.clock.Now().Add(recheckEvery))
+	default:
+		g.admitProcess(g.open, g.status.Load().risk, t.lacks)
+	}
+}
+
+// refused closes the gate of a server that answers with an error when it is looked at. One that answers an operation so is
+// looked at, no more often than one whose gate is closed: the operation's key may be the reason.
+func (g *gate) refused(r *request, err error, received clock.Instant) {
+	var known *ConditionError
+	switch {
+	case g.open == nil:
+	case r.op == opTrial:
+		_ = g.failed(explain(err, evalNeeded))
+	case r.isProbe(): //mutant:failed-look-leaves-the-gate-open
+		if !g.isExcused(err) {
+			_ = g.failed(explain(err, infoNeeded))
+		}
+	case errors.As(diagnose(err), &known) && known.Condition != ConditionDamaged:
+		g.inspectAt = min(g.inspectAt, max(received, g.inspected.Add(recheckEvery))) //mutant:refused-operation-without-a-look
+	}
 }
 
 // sampleEvery is how often at least a server's clock is looked at. Over the Quorum's TTL a jump as large as the allowance

@@ -197,7 +197,7 @@ func TestGateFlushedScriptsCostNoSecondRound(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
 		for i, n := range fleet.Nodes() {
-			setFence(t, n, 9_000_000_000_000_000>>1+uint64(i)) // they disagree, beyond every hint
+			setFence(t, n, uint64(time.Now().Add(time.Hour).UnixMicro()+int64(i))) // they disagree, beyond every hint
 		}
 		for _, n := range fleet.Nodes() {
 			n.SetDelay(50 * time.Millisecond)

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -11,7 +12,8 @@ import (
 type listener struct {
 	calls  *calls
 	node   *node
-	wanted chan struct{} // capacity 1; somebody waits
+	wanted chan struct{}   // capacity 1; somebody waits
+	said   *ConditionError // what was logged of the node
 }
 
 func (l *listener) signal() {
@@ -56,7 +58,9 @@ func (l *listener) listen(client valkey.Client) (worked bool) {
 	}
 	defer conn.Close()
 	broken := conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: l.calls.receive})
-	if err := l.subscribe(conn); err != nil {
+	err = l.subscribe(conn)
+	l.heard(err)
+	if err != nil {
 		return false
 	}
 	l.calls.confirmed(l.node.index)
@@ -65,6 +69,22 @@ func (l *listener) listen(client valkey.Client) (worked bool) {
 	case <-l.calls.q.done:
 	}
 	return true
+}
+
+// heard keeps why the node refuses the subscription, and logs it unless the node's trial has said as much.
+func (l *listener) heard(err error) {
+	var is *ConditionError
+	if isServerError(err) && !errors.As(diagnose(err), &is) {
+		is = &ConditionError{Condition: ConditionUnsupported, Err: err}
+	}
+	if is != nil {
+		is.Detail = slowHandOvers + ": SUBSCRIBE: " + is.Err.Error()
+	}
+	l.node.unheard.Store(is)
+	if is == nil || l.node.gate.status.Load().lacks == nil {
+		l.node.logLacks(l.said, is)
+		l.said = is
+	}
 }
 
 // connect takes a connection.

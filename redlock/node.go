@@ -57,7 +57,8 @@ type node struct {
 	named   map[string]struct{} // buffer
 	found   []answer            // buffer
 
-	damage damage
+	damage  damage
+	unheard atomic.Pointer[ConditionError] // why it cannot call waiters of this process; set by the listener
 
 	ahead atomic.Int64 // how much the server's wall clock is ahead of this process's, in nanoseconds; set by run
 
@@ -215,7 +216,7 @@ func (n *node) ready(batch []*request, f *flight) (live []*request, err error) {
 		return nil, nil
 	}
 	if f.client, err = n.connected(); err != nil {
-		n.report(err)
+		n.report(connectionError(err))
 		for _, r := range live {
 			n.fail(r, err)
 		}

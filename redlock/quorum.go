@@ -28,6 +28,8 @@ type Quorum struct {
 	timers   timers
 	calls    *calls
 	keeper   *keeper
+	trial    *attempt // of trials
+	outages  outages
 	convoys  atomic.Uint64
 	holders  atomic.Uint64 // that were given names
 
@@ -239,6 +241,7 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 	q.texts = q.cfg.texts()
 	q.calls = newCalls(q)
 	q.keeper = newKeeper(q, nodes)
+	q.trial = q.newTrial()
 	return q
 }
 

@@ -81,6 +81,7 @@ type reply struct {
 	holds     *record       // likewise, for acquires refused because the key is held
 	unwritten bool          // releases: the record of the sequence could not be written
 	info      *serverInfo   // for probes
+	trial     *trial        // for trials
 	at        clock.Instant // when it came, for acquires and probes
 	took      time.Duration // since it was queued; for tracers only
 	err       *NodeError

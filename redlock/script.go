@@ -489,7 +489,7 @@ return 1
 
 // ungated are the scripts that any server process may run: what they do is right on one that was restarted too. They
 // are loaded together, so that a server has either all of them or none.
-var ungated = []*script{extendScript, releaseScript, observeScript, joinScript, leaveScript, extendManyScript, pairsScript}
+var ungated = []*script{extendScript, releaseScript, observeScript, joinScript, leaveScript, extendManyScript, pairsScript, trialScript}
 
 // gated are the scripts of one server process, as texts that no other process was ever given: what
 // acquires, what puts a key back, and what reads and completes records.
@@ -564,6 +564,8 @@ func (g *gated) scriptOf(op Op) (s *script, teachable bool) {
 		return joinScript, true
 	case OpLeave:
 		return leaveScript, true
+	case opTrial:
+		return trialScript, true
 	default:
 		return observeScript, true
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/tenure-dev/tenure/internal/clock"
 )
 
-// Healthy reports whether a quorum of nodes answered when it was last asked anything, and may vote. It does no I/O:
-// each node is asked for the time at least once a TTL (ten seconds at most), so news is as old as that. For a
-// fresh answer see Nodes.
+// Healthy reports whether a quorum of nodes answered when it was last asked anything, and may vote: a server that
+// answers, but refuses what a lease needs, does not. It does no I/O: each node is looked at by itself at least once a
+// TTL (every two to ten seconds), so news is as old as that. For a fresh answer see Nodes.
 //
 // Errors: *QuorumError with the nodes that failed or do not vote, or ErrClosed.
 func (q *Quorum) Healthy() error {
@@ -51,19 +51,26 @@ type NodeStatus struct {
 	Err error
 }
 
-// Nodes asks every node for its state and waits at most the node timeout, or until ctx ends. The result has one
-// entry for each node, in the order given to Open or New.
+// Nodes asks every node for its state, tries what a lease needs on those that vote, and waits at most the node timeout,
+// or until ctx ends. A node that does not vote is looked at every two seconds, and not more often for being asked. The
+// result has one entry for each node, in the order given to Open or New.
 func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 	timeout := q.cfg.timeout(q.cfg.lease.ttl)
 	start := q.clock.Now()
-	rounds := make([]*round, len(q.nodes))
+	rounds, trials := make([]*round, len(q.nodes)), make([]*round, len(q.nodes))
 	for i, n := range q.nodes {
-		rounds[i] = newRound(OpObserve, 1, 1)
+		rounds[i], trials[i] = newRound(OpObserve, 1, 1), newRound(opTrial, 1, 1)
 		n.send(&request{op: OpObserve, attempt: infoProbe, round: rounds[i], expires: start.Add(timeout)})
+		if n.gate.status.Load().reason() == nil { // the gate hears of it
+			n.send(&request{op: opTrial, attempt: q.trial, args: &arguments{channel: q.texts.channel}, round: trials[i], expires: start.Add(timeout)})
+		} else {
+			trials[i].expire()
+		}
 	}
 	status := make([]NodeStatus, len(q.nodes))
 	for i, rd := range rounds {
 		err := rd.wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.timers)
+		_ = trials[i].wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.timers)
 		status[i].Node = q.nodes[i].addr
 		status[i].fill(rd.outcome(), start, err)
 		status[i].judge(q.nodes[i])
@@ -107,7 +114,14 @@ func (s *NodeStatus) fill(o outcome, start clock.Instant, err error) {
 func (s *NodeStatus) judge(n *node) {
 	gate := n.gate.status.Load()
 	why := gate.reason()
-	s.Votes = s.Reachable && why == nil
+	if s.Votes = s.Reachable && why == nil; s.Votes {
+		if gate.lacks != nil {
+			s.Warnings = append(s.Warnings, gate.lacks)
+		}
+		if unheard := n.unheard.Load(); unheard != nil {
+			s.Warnings = append(s.Warnings, unheard)
+		}
+	}
 	if why != nil && s.Err == nil {
 		s.Err = &NodeError{Node: s.Node, Op: OpAcquire, Err: why}
 	}

@@ -33,6 +33,16 @@ func (n *node) exchangeError(err error) *NodeError {
 	return n.failure("exchange", err)
 }
 
+// logLacks logs a line when something begins or ends to suffer on a node that votes.
+func (n *node) logLacks(was, is *ConditionError) {
+	switch log := n.q.cfg.logger; {
+	case is != nil && (was == nil || was.Detail != is.Detail):
+		log.WarnContext(context.Background(), "redlock: node lacks what it should have", "node", n.addr, "reason", is)
+	case is == nil && was != nil:
+		log.InfoContext(context.Background(), "redlock: node lacks nothing any more", "node", n.addr)
+	}
+}
+
 func (n *node) logFailing(was *NodeError) {
 	ctx, log, now := context.Background(), n.q.cfg.logger, n.q.clock.Now()
 	switch is := n.failing(); {

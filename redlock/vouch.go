@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,12 +25,11 @@ func (g *gate) vouch(ctx context.Context, client valkey.Client) error {
 	results := conn.DoMulti(ctx, conn.B().Info().Section(infoSections...).Build(), conn.B().Time().Build())
 	received := g.n.q.clock.Now()
 	info, err := infoOf(results[0])
-	if err != nil {
-		return g.uninformed(err)
-	}
-	server, err := timeOf(results[1])
-	if err != nil {
-		return g.uninformed(err)
+	server, err2 := timeOf(results[1])
+	if err = cmp.Or(err, err2); g.isExcused(err) {
+		return g.try(ctx, conn, anyProcess, nil, conn.Do(ctx, g.n.trialOn(conn, false)))
+	} else if err != nil {
+		return g.failed(explain(err, infoNeeded))
 	}
 	g.n.ahead.Store(int64(server) - time.Now().UnixNano())
 	g.follow(info)
@@ -56,20 +56,30 @@ func timeOf(result valkey.ValkeyResult) (time.Duration, error) {
 	return rep.server, err
 }
 
-// uninformed handles a server that does not answer what it must to be vouched for.
-func (g *gate) uninformed(err error) error {
+// What a server must answer to be vouched for.
+const (
+	infoNeeded = "the restart gate needs INFO and TIME"
+	evalNeeded = "scripts need EVALSHA and all keys of the prefix"
+	loadNeeded = "the restart gate needs SCRIPT LOAD"
+)
+
+// isExcused reports whether a server does not tell about itself because the user may not ask, and need not.
+func (g *gate) isExcused(err error) bool {
 	var known *ConditionError
+	return err != nil && errors.As(diagnose(err), &known) && known.Condition == ConditionNoPermission && !g.n.q.cfg.restartGate
+}
+
+// explain names what a server refuses, where it refuses a command. An error that is no server's stays as it is.
+func explain(err error, needed string) error {
 	err = diagnose(err)
+	var known *ConditionError
 	switch {
 	case !errors.As(err, &known) && isServerError(err):
-		err = &ConditionError{Condition: ConditionUnsupported, Detail: "INFO and TIME: " + err.Error(), Err: err}
-	case known != nil && known.Condition == ConditionNoPermission && !g.n.q.cfg.restartGate:
-		g.admitProcess(anyProcess, nil)
-		return nil
-	case known != nil && known.Condition == ConditionNoPermission:
-		known.Detail = "the restart gate needs INFO and TIME: " + known.Err.Error()
+		return &ConditionError{Condition: ConditionUnsupported, Detail: needed + ": " + err.Error(), Err: err}
+	case known != nil && known.Err != nil && (known.Condition == ConditionNoPermission || known.Condition == ConditionNoCommand):
+		return &ConditionError{Condition: known.Condition, Detail: needed + ": " + known.Err.Error(), Err: known.Err}
 	}
-	return g.failed(err)
+	return err
 }
 
 // decide opens or closes the gate for the process that info describes.
@@ -91,8 +101,7 @@ func (g *gate) decide(ctx context.Context, conn valkey.DedicatedClient, info *se
 	case until <= now && cfg.restartGate:
 		return g.load(ctx, conn, info)
 	case until <= now:
-		g.admitProcess(anyProcess, info.risk())
-		return nil
+		return g.try(ctx, conn, anyProcess, info.risk(), conn.Do(ctx, g.n.trialOn(conn, false)))
 	case g.jumped != "":
 		why = &ConditionError{Condition: ConditionClockJumped, Detail: g.jumped}
 	default:
@@ -121,26 +130,54 @@ func (g *gate) follow(info *serverInfo) {
 	g.process, g.role, g.history = info.runID, info.role, info.replID
 }
 
-// load gives the process its scripts.
+// load gives the process its scripts, and tries whether leases can be had.
 func (g *gate) load(ctx context.Context, conn valkey.DedicatedClient, info *serverInfo) error {
 	scripts := newGated(info.runID)
-	var loads valkey.Commands
-	for _, s := range scripts.scripts() {
-		loads = append(loads, conn.B().ScriptLoad().Script(s.text).Build())
+	var commands valkey.Commands
+	for _, s := range append(scripts.scripts(), trialScript) {
+		commands = append(commands, conn.B().ScriptLoad().Script(s.text).Build())
 	}
-	for _, result := range conn.DoMulti(ctx, loads...) {
+	results := conn.DoMulti(ctx, append(commands, g.n.trialOn(conn, false))...)
+	for _, result := range results[:len(commands)] {
 		err := result.Error()
 		if err == nil {
 			continue
 		}
 		var known *ConditionError
-		if errors.As(diagnose(err), &known) && known.Condition == ConditionNoPermission {
+		if errors.As(diagnose(err), &known) && (known.Condition == ConditionNoPermission || known.Condition == ConditionNoCommand) {
 			scripts = newSelfChecking(info.runID)
 			break
 		}
-		return g.uninformed(err)
+		return g.failed(explain(err, loadNeeded))
 	}
-	g.admitProcess(scripts, info.risk())
+	return g.try(ctx, conn, scripts, info.risk(), results[len(commands)])
+}
+
+// trialOn is the command of a trial.
+func (n *node) trialOn(conn valkey.DedicatedClient, full bool) valkey.Completed {
+	k := n.q.trial.keys
+	return trialScript.call(conn, []string{k.lock, k.fence, k.wait, n.q.texts.channel, k.record()}, 3, full)
+}
+
+// try opens the gate for the scripts if the trial went well, which is sent again with its text to a server that does not
+// know it.
+func (g *gate) try(ctx context.Context, conn valkey.DedicatedClient, scripts *gated, risk *ConditionError, result valkey.ValkeyResult) error {
+	if isNoScript(result.Error()) {
+		result = conn.Do(ctx, g.n.trialOn(conn, true))
+	}
+	msg, err := result.ToMessage()
+	if err != nil {
+		return g.failed(explain(err, evalNeeded))
+	}
+	rep, err := parseTrial(msg)
+	if err != nil {
+		return g.failed(explain(err, evalNeeded))
+	}
+	if why := rep.trial.why; why != nil { //mutant:untried-server-votes
+		g.close(why, g.n.q.clock.Now().Add(recheckEvery))
+		return why
+	}
+	g.admitProcess(scripts, risk, rep.trial.lacks)
 	return nil
 }
 

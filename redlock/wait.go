@@ -39,9 +39,11 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 		}
 	}()
 	backoff := minRetryPause
+	var out outage
 	for {
 		l, err = a.try(ctx)
 		if err == nil {
+			out.ends(ctx, a)
 			return l, nil
 		}
 		if ctx.Err() != nil {
@@ -54,6 +56,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 		var pause time.Duration
 		switch {
 		case errors.As(err, &held):
+			out.ends(ctx, a)
 			backoff = minRetryPause
 			a.occupied(held.Holder.Identity)
 			if w == nil {
@@ -66,6 +69,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 			}
 			pause = min(a.contest.beforeReturning(), maxRetryPause)
 		case errors.Is(err, ErrNoQuorum), errors.Is(err, ErrTimeout):
+			out.lasts(ctx, a, err)
 			pause = fullJitter(backoff)
 			backoff = min(2*backoff, maxRetryPause)
 		default:

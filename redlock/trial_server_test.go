@@ -1,0 +1,272 @@
+package redlock_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// serverVotes is a tracer that keeps the last that it was told of each node, and how often.
+type serverVotes struct {
+	attempts
+	mu   sync.Mutex
+	last map[string]redlock.TraceVoteData
+	told int
+}
+
+func (v *serverVotes) TraceVote(_ context.Context, data redlock.TraceVoteData) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.last == nil {
+		v.last = make(map[string]redlock.TraceVoteData)
+	}
+	v.last[data.Node] = data
+	v.told++
+}
+
+func (v *serverVotes) of(node string) (redlock.TraceVoteData, int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.last[node], v.told
+}
+
+// userRules are what the user of withUser may do, in the end.
+func userRules(t *testing.T) []string {
+	return append([]string{"on", ">p4ss", "resetchannels", "~tenure:*", "&tenure:*"}, advised(t)...)
+}
+
+// A server that answers with errors has no vote, and says so everywhere: on a quorum of such servers nobody can acquire,
+// so none of it is healthy. Once it is well it votes again.
+func TestServersThatAnswerWithErrors(t *testing.T) {
+	user := func(rules ...string) func(s *servers) {
+		return func(s *servers) { s.do(append([]string{"ACL", "SETUSER", "tenure"}, rules...)) }
+	}
+	config := func(name, value string) func(s *servers) {
+		return func(s *servers) { s.do([]string{"CONFIG", "SET", name, value}) }
+	}
+	grant := user(userRules(t)...)
+	for _, test := range []struct {
+		name       string
+		hurt, heal func(s *servers)
+		want       redlock.Condition
+		says       string
+	}{
+		{"user deleted", func(s *servers) { s.do([]string{"ACL", "DELUSER", "tenure"}) }, grant, redlock.ConditionNoAuth, "WRONGPASS"},
+		{"all rights taken away", user("-@all"), grant, redlock.ConditionNoPermission, "NOPERM"},
+		{"no EVALSHA", user("-evalsha"), grant, redlock.ConditionNoPermission, "EVALSHA"},
+		{"no keys", user("resetkeys"), grant, redlock.ConditionNoPermission, "keys of the prefix"},
+		{"keys of another prefix", user("resetkeys", "~other:*"), grant, redlock.ConditionNoPermission, "keys of the prefix"},
+		{"keys to read only", user("resetkeys", "%R~tenure:*"), grant, redlock.ConditionNoPermission, "keys of the prefix"},
+		{"no INFO", user("-info"), grant, redlock.ConditionNoPermission, "INFO"},
+		{"no TIME", user("-time"), grant, redlock.ConditionNoPermission, "TIME"},
+		{"no GET", user("-get"), grant, redlock.ConditionNoPermission, "GET"},
+		{"no SET", user("-set"), grant, redlock.ConditionNoPermission, "SET"},
+		{"no PTTL", user("-pttl"), grant, redlock.ConditionNoPermission, "PTTL"},
+		{"no PEXPIRE", user("-pexpire"), grant, redlock.ConditionNoPermission, "PEXPIRE"},
+		{"no DEL", user("-del"), grant, redlock.ConditionNoPermission, "DEL"},
+		{"out of memory", config("maxmemory", "1"), config("maxmemory", "0"), redlock.ConditionOutOfMemory, "raise maxmemory"},
+		{"too few replicas", config("min-replicas-to-write", "1"), config("min-replicas-to-write", "0"), redlock.ConditionFewReplicas, "SET"},
+		{"busy", func(s *servers) {
+			for _, i := range s.all() {
+				s.loop(i)
+			}
+		}, func(s *servers) { s.do([]string{"SCRIPT", "KILL"}) }, redlock.ConditionBusy, "SCRIPT KILL"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := startAged(t, 3, withUser(t, "--busy-reply-threshold", "1"))
+			var log lockedBuffer
+			told := &serverVotes{}
+			q := gatedURLs(t, s.userURLs(), logTo(&log), redlock.WithTracer(told))
+			require.NoError(t, s.hold(q, "before").Release(t.Context()))
+			require.NoError(t, q.Healthy())
+			require.Empty(t, log.String())
+
+			test.hurt(s)
+			healed := false
+			defer func() {
+				if !healed {
+					test.heal(s)
+				}
+			}()
+			// Nobody asks for anything: the look at a server is enough.
+			require.Eventually(t, func() bool { return all(s, told, func(d redlock.TraceVoteData) bool { return !d.Votes }) }, longTTL, pollTick, "%s", &log)
+			for range 3 {
+				_, err := q.TryAcquire(t.Context(), "meanwhile")
+				require.ErrorIs(t, err, redlock.ErrNoQuorum)
+			}
+			err := q.Healthy()
+			require.ErrorIs(t, err, redlock.ErrNoQuorum)
+			for _, n := range q.Nodes(t.Context()) {
+				require.False(t, n.Votes)
+				requireCondition(t, n.Err, n.Node, test.want)
+				requireCondition(t, errorOf(t, err, n.Node), n.Node, test.want)
+				require.ErrorContains(t, n.Err, test.says)
+				data, _ := told.of(n.Node)
+				require.Equal(t, string(test.want), redlock.ErrorType(data.Err))
+			}
+			_, changes := told.of("")
+			require.Never(t, func() bool { _, now := told.of(""); return now != changes }, 3*time.Second, 100*time.Millisecond)
+			require.Equal(t, 3, strings.Count(log.String(), "redlock: node does not vote"), "a line a node: %s", &log)
+			require.Equal(t, 3, strings.Count(log.String(), "level=WARN")-strings.Count(log.String(), "node failing"), "and no other: %s", &log)
+
+			test.heal(s)
+			healed = true
+			require.Eventually(t, func() bool { return q.Healthy() == nil }, longTTL, pollTick, "%s", &log)
+			require.Eventually(t, func() bool {
+				return all(s, told, func(d redlock.TraceVoteData) bool { return d.Votes && d.Err == nil })
+			}, longTTL, pollTick)
+			for _, n := range q.Nodes(t.Context()) {
+				require.True(t, n.Votes)
+				require.NoError(t, n.Err)
+				require.Empty(t, n.Warnings)
+			}
+			require.Equal(t, 3, strings.Count(log.String(), "node votes"), "%s", &log)
+			require.Equal(t, 3, strings.Count(log.String(), "does not vote"), "%s", &log)
+			l, err := tryUntilAnswered(t, q, "after")
+			require.NoError(t, err)
+			require.NoError(t, l.Release(t.Context()))
+		})
+	}
+}
+
+// all reports whether what was told last of each server is so.
+func all(s *servers, told *serverVotes, is func(redlock.TraceVoteData) bool) bool {
+	return !slices.ContainsFunc(s.Nodes(), func(n *valkeytest.Node) bool {
+		data, _ := told.of(n.Addr())
+		return !is(data)
+	})
+}
+
+// Without what only hand-overs need a server votes, with a warning: a release calls nobody then.
+func TestServersThatHandOverSlowly(t *testing.T) {
+	for _, test := range []struct{ rule, says string }{
+		{"resetchannels", "PUBLISH"}, // what ACL SETUSER gives a new user
+		{"-publish", "PUBLISH"},
+		{"-subscribe", "SUBSCRIBE"},
+		{"-zadd", "ZADD"},
+		{"-zrange", "ZRANGE"},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			s := startAged(t, 3, withUser(t, test.rule))
+			var log lockedBuffer
+			q := gatedURLs(t, s.userURLs(), logTo(&log))
+			first := s.hold(q, "key")
+			s.acquire(q, "key") // who waits subscribes
+			warned := func(i int) bool {
+				n := node(t, q, i)
+				require.True(t, n.Votes)
+				return len(n.Warnings) > 0
+			}
+			for i := range s.Nodes() {
+				require.Eventually(t, func() bool { return warned(i) }, longTTL, pollTick)
+				n := node(t, q, i)
+				var ce *redlock.ConditionError
+				require.ErrorAs(t, n.Warnings[0], &ce)
+				require.Equal(t, redlock.ConditionNoPermission, ce.Condition)
+				require.ErrorContains(t, ce, test.says)
+				require.ErrorContains(t, ce, "comes seconds later")
+			}
+			require.NoError(t, q.Healthy(), "leases can be had")
+			require.Never(t, func() bool { return strings.Count(log.String(), "lacks what") > 3 }, 3*time.Second, 100*time.Millisecond)
+			require.Equal(t, 3, strings.Count(log.String(), "level=WARN"), "a line a node: %s", &log)
+
+			s.do(append([]string{"ACL", "SETUSER", "tenure"}, userRules(t)...))
+			for i := range s.Nodes() {
+				require.Eventually(t, func() bool { return !warned(i) }, longTTL, pollTick, "%s", &log)
+			}
+			require.Equal(t, 3, strings.Count(log.String(), "lacks nothing"), "%s", &log)
+			require.NoError(t, first.Release(t.Context()))
+		})
+	}
+}
+
+// Commands that a server does not have under their names.
+func TestServersWithRenamedCommands(t *testing.T) {
+	for _, test := range []struct {
+		command string
+		votes   bool
+		warns   bool
+	}{
+		{"EVALSHA", false, false},
+		{"SET", false, false},
+		{"PTTL", false, false},
+		{"SCRIPT", true, false},
+		{"PUBLISH", true, true},
+		{"ZADD", true, true},
+		{"SUBSCRIBE", true, true},
+		{"MGET", true, true},
+	} {
+		t.Run(test.command, func(t *testing.T) {
+			t.Parallel()
+			s := startAged(t, 3, valkeytest.WithArgs("--rename-command", test.command, "X"+test.command))
+			var log lockedBuffer
+			q := gatedURLs(t, s.URLs(), logTo(&log))
+			if !test.votes {
+				_, err := q.TryAcquire(t.Context(), "key")
+				require.ErrorIs(t, err, redlock.ErrNoQuorum)
+				require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
+				for _, n := range q.Nodes(t.Context()) {
+					require.False(t, n.Votes)
+					requireCondition(t, n.Err, n.Node, redlock.ConditionNoCommand)
+					require.ErrorContains(t, n.Err, test.command)
+					require.ErrorContains(t, n.Err, "rename-command")
+				}
+				require.Equal(t, 3, strings.Count(log.String(), "does not vote"), "%s", &log)
+				return
+			}
+			l := s.hold(q, "key")
+			s.acquire(q, "key")
+			for i := range s.Nodes() {
+				if !test.warns {
+					require.Empty(t, node(t, q, i).Warnings)
+					continue
+				}
+				require.Eventually(t, func() bool { return len(node(t, q, i).Warnings) > 0 }, longTTL, pollTick)
+				var ce *redlock.ConditionError
+				require.ErrorAs(t, node(t, q, i).Warnings[0], &ce)
+				require.Equal(t, redlock.ConditionNoCommand, ce.Condition)
+				require.ErrorContains(t, ce, test.command)
+			}
+			require.NoError(t, q.Healthy())
+			require.NoError(t, l.Release(t.Context()))
+		})
+	}
+}
+
+// An operation that a server refuses has it looked at now, and not when the next look is due.
+func TestRefusedOperationHasTheServerLookedAt(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3)
+	q := gatedURLs(t, s.URLs(), redlock.WithTTL(8*longTTL), redlock.WithMaxTTL(8*longTTL)) // a look every ten seconds
+	require.NoError(t, s.hold(q, "before").Release(t.Context()))
+	s.do([]string{"CONFIG", "SET", "maxmemory", "1"})
+	began := time.Now()
+	_, err := q.TryAcquire(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	require.Eventually(t, func() bool { return q.Healthy() != nil }, longTTL/2, pollTick, "after %v", time.Since(began))
+}
+
+// Whoever asks for the state of the nodes gets it as it is now.
+func TestNodesAreTriedWhenTheyAreAskedFor(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3)
+	q := gatedURLs(t, s.URLs(), redlock.WithTTL(8*longTTL), redlock.WithMaxTTL(8*longTTL))
+	require.NoError(t, s.hold(q, "before").Release(t.Context()))
+	s.do([]string{"CONFIG", "SET", "maxmemory", "1"})
+	for _, n := range q.Nodes(t.Context()) {
+		require.True(t, n.Reachable)
+		require.False(t, n.Votes)
+		requireCondition(t, n.Err, n.Node, redlock.ConditionOutOfMemory)
+	}
+	require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
+}
