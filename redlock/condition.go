@@ -136,7 +136,7 @@ var phrases = []struct {
 	condition Condition
 }{
 	{"ACL failure in script", ConditionNoPermission},         // from a script, since 7.2
-	{"The user executing the script", ConditionNoPermission}, // Redis 7.0: can't run this command, access a key, publish //mutant:noperm-of-redis-7
+	{"The user executing the script", ConditionNoPermission}, // Redis 7.0: can't run this command, access a key, publish //mutant:noperm-in-older-words
 	{"max number of clients", ConditionTooManyUsers},
 	{"unknown command", ConditionNoCommand},
 	{"unknown subcommand", ConditionNoCommand},
