@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/resp"
 )
 
 // counterLifetime is how long a fencing counter is kept after its last use, in milliseconds: a day. Losing it
@@ -457,6 +459,9 @@ func unexpected(msg valkey.ValkeyMessage) error {
 
 // isServerError reports whether the server answered, if only with an error, so that the connection is fine.
 func isServerError(err error) bool {
+	if refused := (*resp.Error)(nil); errors.As(err, &refused) { //mutant:refused-connection-is-fine
+		return false
+	}
 	var answered *valkey.ValkeyError // valkey.Nil too
 	var known *ConditionError
 	return errors.As(err, &answered) || errors.As(err, &known) || errors.Is(err, errUnexpected)

@@ -37,6 +37,7 @@ const (
 	ConditionDamaged      Condition = "damaged"       // what it has of one key is not what was written there; it votes for others
 	ConditionNoCommand    Condition = "no_command"    // a command that is needed is renamed or disabled
 	ConditionRestarted    Condition = "other_process" // another server process answered than the one that was vouched for
+	ConditionBadReply     Condition = "bad_reply"     // it sent what no Valkey server answers; the connection was ended
 )
 
 // rights are the commands that a Quorum and its scripts use, as rules of an ACL: what examples/nodes/users.acl grants. The
@@ -68,6 +69,7 @@ var advice = map[Condition]string{
 	ConditionDamaged:      "the next lease on the key that is extended heals it; if a quorum of nodes says so, DEL what is named on each of them",
 	ConditionNoCommand:    "remove the rename-command lines from its configuration: the commands are needed under their names",
 	ConditionRestarted:    "it is looked at again by itself",
+	ConditionBadReply:     "see that its address is a Valkey server's and TLS is as there; if so, look at the proxy in between, or do not trust it: the connection was closed and is made again",
 }
 
 // ConditionError reports a server that cannot vote, or should not be relied on, for a known reason. It is the Err of
@@ -147,7 +149,13 @@ var phrases = []struct {
 func diagnose(err error) error {
 	var answered *valkey.ValkeyError
 	var known *ConditionError
-	if errors.As(err, &known) || !errors.As(err, &answered) || answered == valkey.Nil {
+	if errors.As(err, &known) {
+		return err
+	}
+	if why := refusal(err); why != nil {
+		return why
+	}
+	if !errors.As(err, &answered) || answered == valkey.Nil {
 		return err
 	}
 	if condition, ok := conditionOf(answered.Error()); ok {

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -291,25 +293,9 @@ func (s *replier) serve(conn net.Conn) {
 	defer conn.Close()
 	in := bufio.NewReader(conn)
 	for {
-		head, err := in.ReadString('\n')
+		name, err := readCommand(in)
 		if err != nil {
 			return
-		}
-		n, _ := strconv.Atoi(strings.Trim(head, "*\r\n"))
-		var name string
-		for i := range n {
-			size, err := in.ReadString('\n')
-			if err != nil {
-				return
-			}
-			length, _ := strconv.Atoi(strings.Trim(size, "$\r\n"))
-			word := make([]byte, length+2)
-			if _, err := io.ReadFull(in, word); err != nil {
-				return
-			}
-			if i == 0 {
-				name = string(word[:length])
-			}
 		}
 		answer := []byte("+OK\r\n")
 		if name == "FUZZ" {
@@ -326,4 +312,189 @@ func (s *replier) ask(t *testing.T, answer []byte) valkey.ValkeyResult {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	return s.client.Do(ctx, s.client.B().Arbitrary("FUZZ").Build())
+}
+
+// What comes through the guard a client can read without a panic, and without memory that nobody
+// has sent. mode chooses how the client is used: 0 asks and waits, 1 asks with others at the same
+// time, 2 subscribes, 3 asks Sentinels; and 4 more for RESP2. at is how many of the client's
+// commands are answered in order before the bytes come, in pieces.
+func FuzzGuard(f *testing.F) {
+	for i, says := range []string{
+		"$-2\r\n", "*-2\r\n", "%-1\r\n", "$9000000000000000000\r\n", "*100000000000\r\n", "%4611686018427387904\r\n", "*99999999\r\n",
+		"$?\r\n;-2\r\n", "*?\r\n.\r\n", "|1\r\n+a\r\n+b\r\n:1\r\n", "+OK\r\n+OK\r\n", "$-1\r\n$-1\r\n", "-ERR max number of clients reached\r\n",
+		">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n", ">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n>3\r\n$11\r\nunsubscribe\r\n$1\r\nb\r\n:1\r\n",
+		"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n", "+QUEUED\r\n", "-LOADING\r\n+PONG\r\n", "-NOPERM no\r\n-NOPERM no\r\n",
+		">3\r\n$7\r\nmessage\r\n$9\r\n+sentinel\r\n$3\r\na b\r\n", ">3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n*1\r\n:1\r\n", "*0\r\n", "*1\r\n+a\r\n", "_\r\n",
+		"*1\r\n*1\r\n*1\r\n:1\r\n", ">2\r\n:1\r\n*0\r\n", "*2\r\n$4\r\npong\r\n$0\r\n\r\n", "#t\r\n,1\r\n(1\r\n=5\r\ntxt:a\r\n", "\x15\x03\x03", "HTTP/1.1 400\r\n", "___\r\n", "#tt\r\n",
+	} {
+		for mode := range uint8(8) {
+			f.Add(mode, uint8(i)%4, uint8(3), []byte(says))
+			f.Add(mode, 1+uint8(i)%2, uint8(i), []byte(says))
+		}
+	}
+	f.Fuzz(func(t *testing.T, mode, at, piece uint8, says []byte) {
+		if len(says) > 4096 {
+			t.Skip()
+		}
+		var work sync.WaitGroup
+		defer work.Wait()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		connections := 0
+		option := valkey.ClientOption{
+			InitAddress: []string{"liar:1"}, DisableCache: true, DisableRetry: true, ClientSetInfo: valkey.DisableClientSetInfo,
+			ForceSingleClient: mode&3 != 3, AlwaysRESP2: mode&4 != 0, PipelineMultiplex: -1,
+			ReadBufferEachConn: 1 << 12, WriteBufferEachConn: 1 << 12, RingScaleEachConn: 5, ConnWriteTimeout: time.Second,
+			DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+				if connections++; connections > 8 {
+					return nil, io.EOF
+				}
+				near, far := net.Pipe()
+				work.Go(func() { lieAfter(far, int(at%8), int(piece)+1, says, mode&4 == 0) })
+				return near, nil
+			},
+		}
+		if mode&3 == 3 {
+			option.Sentinel.MasterSet = "m"
+		}
+		GuardReplies(&option)
+		client, err := valkey.NewClient(option)
+		if client != nil {
+			useClient(client, mode&3)
+			client.Close()
+		}
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(connections+1)*16<<20, "%v", err)
+	})
+}
+
+// useClient does with a client what a Quorum does with it.
+func useClient(client valkey.Client, mode uint8) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	background, stop := context.WithCancel(context.Background()) // without a deadline, valkey-go reads in a goroutine of its own
+	defer stop()
+	switch mode {
+	case 1:
+		for range 2 {
+			_ = client.DoMulti(background, client.B().Get().Key("a").Build(), client.B().Get().Key("b").Build())
+		}
+	case 2:
+		conn, free := client.Dedicate()
+		defer free()
+		broken := conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(valkey.PubSubMessage) {}})
+		if conn.Do(ctx, conn.B().Subscribe().Channel("a", "b").Build()).Error() == nil {
+			_ = conn.Do(ctx, conn.B().Unsubscribe().Channel("a").Build()).Error()
+			_ = conn.Do(ctx, conn.B().Ping().Build()).Error()
+			conn.Close()
+			<-broken
+		}
+	default:
+		for range 3 {
+			_, _ = client.Do(ctx, client.B().Get().Key("a").Build()).ToString()
+		}
+	}
+}
+
+// lieAfter answers commands in order, as many as it is told, then says something in pieces, and ends
+// the connection when the client has sent another command.
+func lieAfter(conn net.Conn, after, piece int, says []byte, resp3 bool) {
+	defer conn.Close()
+	var heard sync.WaitGroup
+	names := make(chan string)
+	heard.Go(func() {
+		defer close(names)
+		readCommands(conn, names)
+	})
+	defer heard.Wait()
+	defer conn.Close()
+	defer func() {
+		go func() {
+			for range names {
+			}
+		}()
+	}()
+	for range after {
+		name, ok := <-names
+		if !ok {
+			return
+		}
+		if _, err := conn.Write([]byte(honest(name, resp3))); err != nil {
+			return
+		}
+	}
+	for len(says) > 0 {
+		n := min(piece, len(says))
+		if _, err := conn.Write(says[:n]); err != nil {
+			return
+		}
+		says = says[n:]
+	}
+	select {
+	case <-names:
+	case <-time.After(20 * time.Millisecond): // it may wait for more
+	}
+}
+
+// honest is a right answer to a command.
+func honest(name string, resp3 bool) string {
+	push := "*3\r\n"
+	if resp3 {
+		push = ">3\r\n"
+	}
+	switch name {
+	case "HELLO":
+		if resp3 {
+			return "%1\r\n+proto\r\n:3\r\n"
+		}
+		return "*2\r\n+proto\r\n:2\r\n"
+	case "SUBSCRIBE":
+		return strings.Repeat(push+"$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n", 2)
+	case "UNSUBSCRIBE":
+		return push + "$11\r\nunsubscribe\r\n$1\r\na\r\n:1\r\n"
+	case "PING":
+		return "+PONG\r\n"
+	case "SENTINEL":
+		return "*2\r\n$4\r\nliar\r\n$1\r\n2\r\n"
+	case "ROLE":
+		return "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"
+	default:
+		return "$-1\r\n"
+	}
+}
+
+// readCommands sends the names of commands as they come.
+func readCommands(conn net.Conn, names chan<- string) {
+	in := bufio.NewReader(conn)
+	for {
+		name, err := readCommand(in)
+		if err != nil {
+			return
+		}
+		names <- name
+	}
+}
+
+// readCommand reads a command and returns its name.
+func readCommand(in *bufio.Reader) (name string, err error) {
+	head, err := in.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	n, _ := strconv.Atoi(strings.Trim(head, "*\r\n"))
+	for i := range n {
+		size, err := in.ReadString('\n')
+		if err != nil {
+			return "", err
+		}
+		length, _ := strconv.Atoi(strings.Trim(size, "$\r\n"))
+		word := make([]byte, length+2)
+		if _, err := io.ReadFull(in, word); err != nil {
+			return "", err
+		}
+		if i == 0 {
+			name = string(word[:length])
+		}
+	}
+	return name, nil
 }

@@ -165,8 +165,8 @@ func TestClientOptionsThatAreNotNegotiable(t *testing.T) {
 func TestClientOptionsAreAllKnown(t *testing.T) {
 	set := []string{"SendToReplicas", "ReadNodeSelector", "OnInvalidations", "Standalone", "ReplicaOnly",
 		"EnableReplicaAZInfo", "AZFromInfo", "BlockingPoolSize", "BlockingPipeline", "PipelineMultiplex", "ConnWriteTimeout",
-		"ConnLifetime", "DisableRetry", "DisableCache", "DisableAutoPipelining", "ForceSingleClient", "Dialer", "InitAddress"}
-	left := []string{"TLSConfig", "DialFn", "DialCtxFn", "AuthCredentialsFn", "Sentinel", "Username", "Password", "ClientName",
+		"ConnLifetime", "DisableRetry", "DisableCache", "DisableAutoPipelining", "ForceSingleClient", "Dialer", "DialCtxFn", "InitAddress"}
+	left := []string{"TLSConfig", "DialFn", "AuthCredentialsFn", "Sentinel", "Username", "Password", "ClientName",
 		"ClientSetInfo", "SelectDB", "RingScaleEachConn", "ReadBufferEachConn", "WriteBufferEachConn", "BlockingPoolCleanup",
 		"BlockingPoolMinSize", "MaxFlushDelay", "DisableTCPNoDelay", "ClientNoTouch", "ClientNoEvict", "AlwaysPipelining", "AlwaysRESP2",
 		// Without a meaning when there is one server, no cache, and no retries.

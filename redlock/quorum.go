@@ -125,6 +125,7 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	if !o.Dialer.KeepAliveConfig.Enable {
 		o.Dialer.KeepAliveConfig = c.keepAlive() //mutant:queue-heard-on-dead-connections
 	}
+	GuardReplies(&o) //mutant:replies-unguarded
 	return o, nil
 }
 

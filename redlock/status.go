@@ -92,7 +92,7 @@ func (s *NodeStatus) fill(o outcome, start clock.Instant, err error) {
 		if risk := rep.info.risk(); risk != nil {
 			s.Warnings = append(s.Warnings, risk)
 		}
-	case rep.err != nil && errors.As(rep.err, &known):
+	case rep.err != nil && errors.As(rep.err, &known) && isServerError(rep.err):
 		s.Reachable = true
 		s.Warnings = append(s.Warnings, known)
 	case rep.err != nil && isServerError(rep.err.Err):
