@@ -42,7 +42,9 @@ func TestWordsOfServers(t *testing.T) {
 		"MISCONF Errors writing to the AOF file: No space left on device":                                                ConditionNotSaving,
 		"DENIED Redis is running in protected mode because protected mode is enabled and no password is set":             ConditionProtected,
 		"NOSCRIPT No matching script. Please use EVAL.":                                                                  ConditionRestarted,
-		"unknown command 'EVALSHA', with args beginning with: 'x'":                                                       "",
+		"unknown command 'EVALSHA', with args beginning with: 'x'":                                                       ConditionNoCommand,
+		"Unknown Redis command called from script script: 71923a30, on @user_script:1.":                                  ConditionNoCommand,
+		"wrong number of arguments for 'evalsha' command":                                                                "",
 	} {
 		condition, found := conditionOf(text)
 		require.Equal(t, want, condition, text)

@@ -52,8 +52,8 @@ func TestMemoryOfKeys(t *testing.T) {
 			require.Contains(t, string(page), "| "+use.text)
 			for _, length := range []int{10, 40, 80} {
 				s := startAged(t, 1)
-				q := s.gated(redlock.WithTTL(time.Minute), redlock.WithIdentity(identity))
-				other := s.gated(redlock.WithTTL(time.Minute), redlock.WithIdentity(identity))
+				options := []redlock.Option{redlock.WithTTL(5 * time.Minute), redlock.WithNodeTimeout(time.Minute), redlock.WithIdentity(identity)}
+				q, other := s.gated(options...), s.gated(options...)
 				// Buffers and tables that are made once cost something too: what counts is the difference.
 				const first, last, workers = 2000, 6000, 50
 				grow := func(from, to int) int {
@@ -87,7 +87,7 @@ func TestMemoryOfKeys(t *testing.T) {
 	}
 }
 
-// take acquires a key for a minute, or fails the test and returns nil.
+// take acquires a key, or fails the test and returns nil.
 func take(t *testing.T, q *redlock.Quorum, key string, opts ...redlock.LeaseOption) *redlock.Lease {
 	t.Helper()
 	lease, err := tryUntilAnswered(t, q, key, append(opts, redlock.WithoutAutoExtend())...)
