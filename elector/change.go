@@ -64,11 +64,14 @@ func (c Change) String() string {
 
 // Changes returns this replica's transitions from now on, in order and none lost, however slowly they are read;
 // what has not been read is kept in memory. If this replica leads now, the Elected of its term comes first. The
-// sequence ends with ctx, after what had happened by then; to see the last transition end it after Run has returned.
+// sequence ends with ctx (with a nil one never), after what had happened by then; to see the last transition end it after Run has returned.
 //
 // There may be any number of sequences, and none slows the election down. The sequence begins at the call of
 // Changes, each time it is ranged over.
 func (e *Elector) Changes(ctx context.Context) iter.Seq[Change] {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	current, from := e.feed.subscribe()
 	return func(yield func(Change) bool) {
 		if current != nil && !yield(*current) {

@@ -73,9 +73,12 @@ func (e *Elector) Identity() string { return e.cfg.identity }
 // and Run returns while lead still runs.
 //
 // Run returns nil when ctx has ended and lead has returned, an error matching ErrDrainTimeout when it had not, ErrRunning
-// when Run is running already, and an error matching redlock.ErrClosed when the Quorum was closed. Whether the release of
+// when Run is running already, an *OptionError when ctx is nil, and an error matching redlock.ErrClosed when the Quorum was closed. Whether the release of
 // the lease succeeded is logged and not returned, since the lease expires in any case.
 func (e *Elector) Run(ctx context.Context, lead func(context.Context, *Term) error) error {
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
 	if !e.running.CompareAndSwap(false, true) {
 		return ErrRunning
 	}
@@ -288,6 +291,9 @@ type Leader struct {
 //
 // Errors: ErrNoLeader, or what redlock's Holder returns.
 func (e *Elector) Leader(ctx context.Context) (Leader, error) {
+	if err := checkContext(ctx); err != nil {
+		return Leader{}, err
+	}
 	h, err := e.q.Holder(ctx, keyPrefix+e.election)
 	switch {
 	case errors.Is(err, redlock.ErrNotHeld):

@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"context"
 	"errors"
 
 	"github.com/tenure-dev/tenure/redlock"
@@ -37,6 +38,14 @@ func (e *OptionError) Unwrap() error { return e.Err }
 
 // ErrorType returns the stable value "invalid".
 func (e *OptionError) ErrorType() string { return "invalid" }
+
+// checkContext refuses a nil context, which would panic later.
+func checkContext(ctx context.Context) error {
+	if ctx == nil {
+		return &OptionError{Option: "ctx", Reason: "is nil: use context.Background() where there is no other"}
+	}
+	return nil
+}
 
 // ErrorType returns a short, stable word for any error of this package, for the error.type attribute of traces and
 // metrics, and what redlock.ErrorType returns for others.

@@ -64,6 +64,9 @@ func (t *Term) Number() uint64 { return t.lease.FencingToken() }
 // first, or ctx's error; the resignation goes on in the latter case. Called from within lead with the term's context,
 // which ends by it, it does not wait, because lead is what it would wait for.
 func (t *Term) Resign(ctx context.Context) error {
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
 	t.resigned.Do(func() { close(t.resign) })
 	select {
 	case <-t.over:

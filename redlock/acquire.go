@@ -27,6 +27,9 @@ import (
 // (ErrTimeout), *OptionError, ErrClosed, or ctx's own error. After an error nothing is held: what
 // some nodes granted is released again in the background, also when ctx was cancelled.
 func (q *Quorum) TryAcquire(ctx context.Context, key string, opts ...LeaseOption) (*Lease, error) {
+	if err := checkContext(ctx); err != nil {
+		return nil, err
+	}
 	a, err := q.newAcquisition(key, opts)
 	if err != nil {
 		return nil, err
@@ -46,6 +49,9 @@ func (q *Quorum) TryAcquire(ctx context.Context, key string, opts ...LeaseOption
 // Errors: ctx's own error (which also carries the last attempt's, for errors.As), *OptionError or
 // ErrClosed.
 func (q *Quorum) Acquire(ctx context.Context, key string, opts ...LeaseOption) (*Lease, error) {
+	if err := checkContext(ctx); err != nil {
+		return nil, err
+	}
 	a, err := q.newAcquisition(key, opts)
 	if err != nil {
 		return nil, err

@@ -92,7 +92,7 @@ func (e *SplitError) ErrorType() string { return "split" }
 // timed out.
 type QuorumError struct {
 	Op        Op
-	Key       string
+	Key       string       // empty from Healthy, which is about no key
 	Succeeded int          // nodes that did what was asked
 	Need      int          // nodes that would have been enough
 	Nodes     int          // nodes asked
@@ -101,7 +101,11 @@ type QuorumError struct {
 
 func (e *QuorumError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "redlock: no quorum to %s %q: %d of %d nodes, %d needed", e.Op, e.Key, e.Succeeded, e.Nodes, e.Need)
+	if e.Key == "" {
+		fmt.Fprintf(&b, "redlock: no quorum: %d of %d nodes answer and vote, %d needed", e.Succeeded, e.Nodes, e.Need)
+	} else {
+		fmt.Fprintf(&b, "redlock: no quorum to %s %q: %d of %d nodes, %d needed", e.Op, e.Key, e.Succeeded, e.Nodes, e.Need)
+	}
 	for i, err := range e.Errs {
 		if i == 0 {
 			b.WriteString(": ")
@@ -257,6 +261,14 @@ func (e *OptionError) Error() string { return "redlock: " + e.Option + ": " + e.
 
 // ErrorType returns the stable value "invalid".
 func (e *OptionError) ErrorType() string { return "invalid" }
+
+// checkContext refuses a nil context, which would panic later.
+func checkContext(ctx context.Context) error {
+	if ctx == nil { //mutant:nil-context-taken
+		return &OptionError{"ctx", "is nil: use context.Background() where there is no other"}
+	}
+	return nil
+}
 
 // ErrorType returns a short, stable word for any error of this package, for the error.type attribute of
 // traces and metrics: what the error's own ErrorType method says, "canceled" or "deadline_exceeded" for the

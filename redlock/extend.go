@@ -338,9 +338,12 @@ func (l *Lease) traceExtend(o outcome, began time.Time, margin time.Duration, er
 // the lease was acquired WithoutAutoExtend. A failed extension leaves the lease as it was: it may be tried
 // again until the deadline.
 //
-// Errors: *QuorumError, *LostError or ErrReleased when the lease has ended, or ctx's own error; after the last
-// the extension may still take effect.
+// Errors: *QuorumError, *LostError or ErrReleased when the lease has ended, *OptionError, or ctx's own error;
+// after the last the extension may still take effect.
 func (l *Lease) Extend(ctx context.Context) error {
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
 	result := make(chan error, 1)
 	rd := l.startExtend(result, false)
 	if rd == nil {

@@ -21,6 +21,9 @@ type Holder struct {
 // Errors: ErrNotHeld when nobody can have a quorum, whatever the nodes that did not answer have; *QuorumError when they
 // could decide that; *OptionError, ErrClosed, or ctx's own error.
 func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
+	if err := checkContext(ctx); err != nil {
+		return Holder{}, err
+	}
 	keys, err := q.cfg.keyset(key)
 	if err != nil {
 		return Holder{}, err

@@ -85,10 +85,9 @@ func Open(urls []string, opts ...Option) (*Quorum, error) {
 // nodeOption turns a URL into the options of a client that keeps the protocol's promises: commands in order on
 // one connection, nothing repeated behind the protocol's back, nothing that hangs.
 func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
-	o, err := valkey.ParseURL(url)
+	o, err := parseURL(url)
 	if err != nil {
-		// The parser's own text may quote the URL, and with it the password.
-		return o, fmt.Errorf("is not a URL like valkey://user:password@host:6379/0 (special characters in the password must be percent-encoded)") //mutant:password-printed
+		return o, err
 	}
 	if c.clientOption != nil {
 		c.clientOption(url, &o)
@@ -266,7 +265,11 @@ func (q *Quorum) addNode(addr string, connect func() (valkey.Client, error)) *no
 }
 
 func (q *Quorum) start() {
-	if len(q.nodes)%2 == 0 {
+	switch n := len(q.nodes); {
+	case n == 1: //mutant:single-node-unmentioned
+		q.cfg.logger.WarnContext(context.Background(), "redlock: a single node: while it is away nobody can acquire or keep a lease; use 3 or 5 independent nodes",
+			"node", q.nodes[0].addr)
+	case n%2 == 0:
 		q.cfg.logger.WarnContext(context.Background(), "redlock: an even number of nodes survives no more failures than one node less",
 			"nodes", len(q.nodes), "quorum", q.need)
 	}

@@ -12,7 +12,8 @@ import (
 // of the minimum. The lease's context is cancelled before anything is sent, so no work may depend on it any
 // more when Release is called.
 //
-// It works with a cancelled ctx: ctx lends its values for tracing, its cancellation is ignored. It waits until a
+// It works with a cancelled ctx: ctx lends its values for tracing, its cancellation is ignored, and a nil one
+// is context.Background. It waits until a
 // quorum of nodes has answered, at most the node timeout (WithNodeTimeout); what is left is sent in the
 // background, and repeated until it would have expired.
 //
@@ -34,6 +35,9 @@ func (l *Lease) Complete(ctx context.Context) error { return l.finish(ctx, recor
 func (l *Lease) Forgo(ctx context.Context) error { return l.finish(ctx, recordUndo) } //mutant:forgone-number-kept
 
 func (l *Lease) finish(ctx context.Context, record string) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	l.mu.Lock()
 	if done := l.releasing; done != nil { //mutant:release-twice
 		l.mu.Unlock()

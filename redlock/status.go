@@ -17,7 +17,7 @@ func (q *Quorum) Healthy() error {
 	if q.isClosed() {
 		return ErrClosed
 	}
-	e := &QuorumError{Op: OpObserve, Key: "health", Need: q.need, Nodes: len(q.nodes)}
+	e := &QuorumError{Op: OpObserve, Need: q.need, Nodes: len(q.nodes)}
 	for _, n := range q.nodes {
 		if err := n.failing(); err != nil {
 			e.Errs = append(e.Errs, err)
@@ -52,9 +52,12 @@ type NodeStatus struct {
 }
 
 // Nodes asks every node for its state, tries what a lease needs on those that vote, and waits at most the node timeout,
-// or until ctx ends. A node that does not vote is looked at every two seconds, and not more often for being asked. The
+// or until ctx ends (a nil one does not). A node that does not vote is looked at every two seconds, and not more often for being asked. The
 // result has one entry for each node, in the order given to Open or New.
 func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	timeout := q.cfg.timeout(q.cfg.lease.ttl)
 	start := q.clock.Now()
 	rounds, trials := make([]*round, len(q.nodes)), make([]*round, len(q.nodes))

@@ -22,6 +22,14 @@ func (e *OptionError) Unwrap() error { return e.Err }
 // ErrorType returns the stable value "invalid" for the error.type attribute of traces and metrics.
 func (e *OptionError) ErrorType() string { return "invalid" }
 
+// checkContext refuses a nil context, which would panic later.
+func checkContext(ctx context.Context) error {
+	if ctx == nil {
+		return &OptionError{Option: "ctx", Reason: "is nil: use context.Background() where there is no other"}
+	}
+	return nil
+}
+
 // PanicError reports a panic: below Locker.Lock or Lock.Unlock, in a tracer or a log handler for
 // example, where gocron does not recover it, so that it would end the process; or, in the log, of a
 // task made by NewTask.

@@ -116,6 +116,9 @@ func (s *Scheduler) StopJobs() error { return s.halt(s.inner.StopJobs) }
 
 // StopJobsWithContext is StopJobs with a context.
 func (s *Scheduler) StopJobsWithContext(ctx context.Context) error {
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
 	return s.halt(func() error { return s.inner.StopJobsWithContext(ctx) })
 }
 
@@ -129,6 +132,9 @@ func (s *Scheduler) Shutdown() error { return s.end(s.inner.Shutdown) }
 
 // ShutdownWithContext is Shutdown with a context.
 func (s *Scheduler) ShutdownWithContext(ctx context.Context) error {
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
 	return s.end(func() error { return s.inner.ShutdownWithContext(ctx) })
 }
 

@@ -71,6 +71,9 @@ func (l *Locker) Lock(ctx context.Context, name string) (lock gocron.Lock, err e
 	if l == nil || l.q == nil {
 		return nil, &OptionError{Option: "Locker", Reason: "was not made by NewLocker"}
 	}
+	if err := checkContext(ctx); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if p := recover(); p != nil { //mutant:lock-panics
 			lock, err = nil, recovered(ctx, l.cfg.logger, name, p)

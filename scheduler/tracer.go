@@ -139,6 +139,9 @@ type runKey struct{}
 // one made of it. It returns false outside of a run of a Scheduler, and for jobs with
 // gocron.WithDisabledDistributedJobLocker, which run everywhere.
 func RunFromContext(ctx context.Context) (Run, bool) {
+	if ctx == nil {
+		return Run{}, false
+	}
 	r, ok := ctx.Value(runKey{}).(Run)
 	return r, ok
 }

@@ -1,0 +1,141 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+)
+
+// exampleURL is what a node's URL looks like.
+const exampleURL = "for example valkey://user:password@host:6379/0"
+
+// parseURL reads a node's URL. Its errors say what is wrong with it and repeat nothing that may be
+// part of a password: neither what precedes an @ nor the path.
+func parseURL(text string) (valkey.ClientOption, error) {
+	if why := wrongURL(text); why != "" {
+		return valkey.ClientOption{}, fmt.Errorf("%s (%s)", why, exampleURL)
+	}
+	o, err := valkey.ParseURL(text)
+	if err != nil {
+		// The parser's own text may quote the URL, and with it the password.
+		return o, fmt.Errorf("cannot be read (%s)", exampleURL)
+	}
+	return o, nil
+}
+
+// encodeAdvice is for a password that has been taken for something else.
+const encodeAdvice = "in user and password write % as %25, @ as %40, : as %3A, / as %2F, ? as %3F and # as %23"
+
+// wrongURL says what is wrong with a URL; empty if nothing is.
+func wrongURL(text string) string {
+	if text == "" {
+		return "is empty"
+	}
+	if text != strings.TrimSpace(text) || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return "contains a blank, a line end or another control character"
+	}
+	scheme, rest, found := strings.Cut(text, "://")
+	if !found {
+		return "has no scheme: begin it with valkey://, or with valkeys:// for TLS"
+	}
+	switch scheme = strings.ToLower(scheme); scheme {
+	case "valkey", "valkeys", "redis", "rediss":
+	case "unix":
+		if strings.Trim(rest, "/") == "" {
+			return "names no socket: write unix:///path/of/the/socket"
+		}
+	default:
+		return "has a scheme that is none of valkey, valkeys (with TLS), redis, rediss (with TLS) and unix"
+	}
+	u, err := url.Parse(text)
+	var escape url.EscapeError
+	switch {
+	case errors.As(err, &escape):
+		return "has a % without two hexadecimal digits: " + encodeAdvice
+	case err != nil && strings.Contains(err.Error(), "invalid port"):
+		return "has a port that is not a number, or a password with a special character: " + encodeAdvice //mutant:password-printed
+	case err != nil:
+		return "has a host, or a password, with a character that must be percent-encoded: " + encodeAdvice
+	case scheme == "unix":
+		return wrongParameters(u)
+	case strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") || u.Fragment != "":
+		return "has a /, ? or # before its last @, or a #: " + encodeAdvice
+	case u.Hostname() == "":
+		return "names no host"
+	case strings.Contains(u.Host, ","):
+		return "names several servers: give each node a URL of its own"
+	}
+	if why := wrongPort(u.Port()); why != "" {
+		return why
+	}
+	if path := strings.TrimPrefix(u.Path, "/"); u.Path != "" && !isDatabase(path) {
+		return "has a path that is no database number: end it after the port, or with a number, such as /0"
+	}
+	return wrongParameters(u)
+}
+
+func wrongPort(port string) string {
+	if port == "" {
+		return ""
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 { //mutant:any-port
+		return fmt.Sprintf("has the port %s, which is not between 1 and 65535", port)
+	}
+	return ""
+}
+
+func isDatabase(text string) bool {
+	n, err := strconv.Atoi(text)
+	return err == nil && n >= 0
+}
+
+// parameters are those of a URL's query, and what each is.
+var parameters = map[string]func(string) bool{
+	"db":            isDatabase,
+	"dial_timeout":  isDuration,
+	"write_timeout": isDuration,
+	"addr":          isAddress,
+	"skip_verify":   func(text string) bool { _, err := strconv.ParseBool(text); return text == "" || err == nil },
+	"protocol":      anyText,
+	"client_cache":  anyText,
+	"max_retries":   anyText,
+	"client_name":   anyText,
+	"master_set":    func(text string) bool { return text != "" },
+}
+
+func anyText(string) bool { return true }
+
+func isDuration(text string) bool {
+	_, err := time.ParseDuration(text)
+	return err == nil
+}
+
+func isAddress(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	return err == nil && host != "" && wrongPort(port) == ""
+}
+
+func wrongParameters(u *url.URL) string {
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return "has a query that cannot be read: " + encodeAdvice
+	}
+	for name, values := range query {
+		is := parameters[name]
+		if is == nil {
+			return fmt.Sprintf("has the parameter %q, which is not known: a group of a Sentinel is named by master_set, a further Sentinel by addr", name)
+		}
+		for _, value := range values {
+			if !is(value) {
+				return fmt.Sprintf("has a parameter %s with a value that cannot be one", name)
+			}
+		}
+	}
+	return ""
+}
