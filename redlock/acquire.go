@@ -269,7 +269,7 @@ func (a *acquisition) outcome(rd *round) outcome {
 	o := rd.outcome()
 	for i := range o.replies {
 		if o.replies[i].verdict == pending && a.contest.isSilent(i) {
-			o.replies[i] = reply{verdict: failed, err: &NodeError{Node: a.q.nodes[i].addr, Op: rd.op, Err: ErrTimeout}}
+			o.replies[i] = reply{verdict: failed, err: a.q.nodes[i].failure(rd.op, ErrTimeout)}
 		}
 	}
 	return o

@@ -33,6 +33,8 @@ const (
 	ConditionMasterless   Condition = "master_down"   // MASTERDOWN: a replica without its master
 	ConditionFewReplicas  Condition = "few_replicas"  // NOREPLICAS: min-replicas-to-write is not met
 	ConditionTooManyUsers Condition = "max_clients"   // refuses connections: maxclients
+	ConditionNoDatabase   Condition = "no_database"   // has no database of the number
+	ConditionSentinel     Condition = "sentinel"      // a Sentinel, which keeps no data
 	ConditionProtected    Condition = "protected"     // DENIED: protected mode
 	ConditionDamaged      Condition = "damaged"       // what it has of one key is not what was written there; it votes for others
 	ConditionNoCommand    Condition = "no_command"    // a command that is needed is renamed or disabled
@@ -65,6 +67,8 @@ var advice = map[Condition]string{
 	ConditionMasterless:   "it is a replica: name a master",
 	ConditionFewReplicas:  "use masters without replicas, or set min-replicas-to-write 0",
 	ConditionTooManyUsers: "raise maxclients or close connections",
+	ConditionNoDatabase:   "use a database number below the server's `databases` setting (16 by default), the same for all nodes, or none",
+	ConditionSentinel:     "name its group in the URL and accept the risk of a fail-over: valkey://host:26379?master_set=NAME with WithReplicas; or name masters themselves",
 	ConditionProtected:    "set a password or protected-mode no",
 	ConditionDamaged:      "the next lease on the key that is extended heals it; if a quorum of nodes says so, DEL what is named on each of them",
 	ConditionNoCommand:    "remove the rename-command lines from its configuration: the commands are needed under their names",
@@ -143,6 +147,9 @@ var phrases = []struct {
 	{"unknown command", ConditionNoCommand},
 	{"unknown subcommand", ConditionNoCommand},
 	{"command called from script", ConditionNoCommand},
+	{"DB index is out of range", ConditionNoDatabase},
+	{"invalid DB index", ConditionNoDatabase},
+	{"SELECT is not allowed in cluster mode", ConditionMoved},
 }
 
 // diagnose gives an error that a server answered the type of the condition behind it, and leaves others as they are.

@@ -187,6 +187,7 @@ func (g *gate) failed(err error) error {
 	if isTimeout(err) {
 		err = ErrTimeout
 	}
+	err = g.n.suspect(err)
 	g.pause = min(max(2*g.pause, minRetryPause), maxRetryPause)
 	g.retry = g.n.q.clock.Now().Add(jitter(g.pause, 0.2))
 	g.become(g.status.Load().closed(nil, err))

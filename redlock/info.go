@@ -37,6 +37,9 @@ func parseInfo(text string) (*serverInfo, error) {
 			fields[name] = value
 		}
 	}
+	if fields["redis_mode"] == "sentinel" || fields["server_mode"] == "sentinel" { //mutant:sentinel-taken-for-a-server
+		return nil, &ConditionError{Condition: ConditionSentinel, Detail: "it is a Sentinel, which keeps no data"}
+	}
 	s := &serverInfo{
 		version:  fields["redis_version"],
 		runID:    fields["run_id"],

@@ -66,6 +66,10 @@ type node struct {
 	trouble     atomic.Pointer[NodeError] // why the last exchange failed; nil after one that worked
 	lookTrouble atomic.Pointer[NodeError] // why the last look of the gate failed; nil after one that worked
 
+	answered  atomic.Bool // the server has, whatever
+	encrypted bool        // with TLS; false for a caller's client
+
+	cut    bool     // the last exchange failed; used by run only
 	outage reminder // while it fails; used by run only
 }
 
@@ -318,7 +322,7 @@ func (n *node) failure(op Op, err error) *NodeError {
 	if isTimeout(err) {
 		err = ErrTimeout
 	}
-	return &NodeError{Node: n.addr, Op: op, Err: diagnose(err)}
+	return &NodeError{Node: n.addr, Op: op, Err: n.suspect(diagnose(err))}
 }
 
 // settle hands a reply to the round and to the tracer.

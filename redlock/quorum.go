@@ -76,7 +76,8 @@ func Open(urls []string, opts ...Option) (*Quorum, error) {
 		if err := cfg.checkMode(mode); err != nil {
 			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), err.Error()}
 		}
-		q.addNode(addr, func() (valkey.Client, error) { return valkey.NewClient(o) })
+		n := q.addNode(addr, func() (valkey.Client, error) { return valkey.NewClient(o) })
+		n.encrypted = o.TLSConfig != nil
 	}
 	q.start()
 	return q, nil

@@ -12,6 +12,7 @@ type reminder struct {
 	since clock.Instant // when it began
 	next  clock.Instant // when it is logged again
 	pause time.Duration // before that
+	said  bool          // it has begun
 }
 
 const (
@@ -21,7 +22,7 @@ const (
 
 // begin is called when the beginning is logged.
 func (r *reminder) begin(now clock.Instant) {
-	*r = reminder{since: now, next: now.Add(firstReminder), pause: firstReminder}
+	*r = reminder{since: now, next: now.Add(firstReminder), pause: firstReminder, said: true}
 }
 
 // due reports whether to log it again.

@@ -285,7 +285,7 @@ func (q *Quorum) quorumError(op Op, key string, o outcome) *QuorumError {
 		case rep.verdict == failed:
 			e.Errs = append(e.Errs, rep.err)
 		case rep.verdict == pending && o.expired:
-			e.Errs = append(e.Errs, &NodeError{Node: q.nodes[i].addr, Op: op, Err: ErrTimeout})
+			e.Errs = append(e.Errs, q.nodes[i].failure(op, ErrTimeout))
 		}
 	}
 	return e

@@ -115,6 +115,9 @@ func (s *NodeStatus) fill(o outcome, start clock.Instant, err error) {
 
 // judge adds why the node does not vote.
 func (s *NodeStatus) judge(n *node) {
+	if errors.Is(s.Err, ErrTimeout) {
+		s.Err = n.failure(OpObserve, ErrTimeout)
+	}
 	gate := n.gate.status.Load()
 	why := gate.reason()
 	if s.Votes = s.Reachable && why == nil; s.Votes {

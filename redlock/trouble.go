@@ -10,20 +10,22 @@ func (n *node) failing() *NodeError { return cmp.Or(n.trouble.Load(), n.lookTrou
 
 // report keeps how the last exchange went, and logs a line when the node starts or stops failing.
 func (n *node) report(err error) {
-	was := n.failing()
+	if err == nil {
+		n.answered.Store(true)
+	}
 	n.trouble.Store(n.exchangeError(err))
-	n.logFailing(was)
+	n.logFailing()
 }
 
 // reportLook keeps how the last look of the gate went. One that worked is an exchange that worked; the reverse does not
 // hold, because a look needs a connection of its own.
 func (n *node) reportLook(err error) {
-	was := n.failing()
 	n.lookTrouble.Store(n.exchangeError(err))
 	if err == nil {
+		n.answered.Store(true)
 		n.trouble.Store(nil)
 	}
-	n.logFailing(was)
+	n.logFailing()
 }
 
 func (n *node) exchangeError(err error) *NodeError {
@@ -43,15 +45,27 @@ func (n *node) logLacks(was, is *ConditionError) {
 	}
 }
 
-func (n *node) logFailing(was *NodeError) {
+// logFailing logs a line when the node begins to fail, and from time to time while it lasts, and one
+// when it answers again. That a connection ends on which it has answered before is no news by itself:
+// a server closes those that are idle (timeout), or is restarted. The next exchange tells.
+func (n *node) logFailing() {
 	ctx, log, now := context.Background(), n.q.cfg.logger, n.q.clock.Now()
-	switch is := n.failing(); {
-	case was == nil && is != nil:
+	is := n.failing()
+	if is == nil {
+		if n.outage.said {
+			log.InfoContext(ctx, "redlock: node answers again", "node", n.addr, "after", n.outage.lasted(now))
+		}
+		n.outage, n.cut = reminder{}, false
+		return
+	}
+	once := !n.cut && isCut(is.Err) && n.answered.Load() //mutant:idle-connection-is-an-outage
+	n.cut = true
+	switch {
+	case once:
+	case !n.outage.said:
 		n.outage.begin(now)
 		log.WarnContext(ctx, "redlock: node failing", "node", n.addr, "error", is.Err)
-	case is != nil && n.outage.due(now): //mutant:outage-not-repeated
+	case n.outage.due(now): //mutant:outage-not-repeated
 		log.WarnContext(ctx, "redlock: node still failing", "node", n.addr, "for", n.outage.lasted(now), "error", is.Err)
-	case was != nil && is == nil:
-		log.InfoContext(ctx, "redlock: node answers again", "node", n.addr, "after", n.outage.lasted(now))
 	}
 }
