@@ -66,8 +66,9 @@ type node struct {
 	trouble     atomic.Pointer[NodeError] // why the last exchange failed; nil after one that worked
 	lookTrouble atomic.Pointer[NodeError] // why the last look of the gate failed; nil after one that worked
 
-	answered  atomic.Bool // the server has, whatever
-	encrypted bool        // with TLS; false for a caller's client
+	server    atomic.Pointer[string] // who answered the last look: behind a Sentinel this is the master of that time
+	answered  atomic.Bool            // the server has, whatever
+	encrypted bool                   // with TLS; false for a caller's client
 
 	cut    bool     // the last exchange failed; used by run only
 	outage reminder // while it fails; used by run only
@@ -301,6 +302,14 @@ func (n *node) connected() (valkey.Client, error) {
 	// A client that could not dial yet comes with an error and dials again with its next command.
 	n.client.Store(&client)
 	return client, err
+}
+
+// answering is the address of the server that answered the last look, or the node's.
+func (n *node) answering() string {
+	if server := n.server.Load(); server != nil {
+		return *server
+	}
+	return n.addr
 }
 
 func (n *node) disconnect() {

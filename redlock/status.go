@@ -33,10 +33,11 @@ func (q *Quorum) Healthy() error {
 
 // NodeStatus is the state of one node as this Quorum sees it.
 type NodeStatus struct {
-	Node      string        // host:port
+	Node      string        // host:port; of the Sentinels for a group that was opened by its URL, of its first master for a client given to New
+	Server    string        // host:port of the server that was looked at last: behind a Sentinel the master of that time, otherwise Node
 	Reachable bool          // it answered now
 	Votes     bool          // its grants count now
-	Role      string        // "master", "slave" or "sentinel" as the server says; empty when unknown
+	Role      string        // "master" or "slave" as the server says; empty when unknown
 	Version   string        // redis_version, which Valkey keeps at 7.2.4; empty when unknown
 	Uptime    time.Duration // of the server process, in whole seconds
 	Latency   time.Duration // of the answer, waiting in the node's queue included
@@ -74,7 +75,7 @@ func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 	for i, rd := range rounds {
 		err := rd.wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.timers)
 		_ = trials[i].wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.timers)
-		status[i].Node = q.nodes[i].addr
+		status[i].Node, status[i].Server = q.nodes[i].addr, q.nodes[i].answering()
 		status[i].fill(rd.outcome(), start, err)
 		status[i].judge(q.nodes[i])
 	}

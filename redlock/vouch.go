@@ -21,6 +21,9 @@ func (g *gate) vouch(ctx context.Context, client valkey.Client) error {
 		return g.failed(err)
 	}
 	defer conn.Close()
+	if server := clientAddr(client); server != "" {
+		g.n.server.Store(&server)
+	}
 	sent := g.n.q.clock.Now()
 	results := conn.DoMulti(ctx, conn.B().Info().Section(infoSections...).Build(), conn.B().Time().Build())
 	received := g.n.q.clock.Now()
@@ -104,6 +107,9 @@ func (g *gate) decide(ctx context.Context, conn valkey.DedicatedClient, info *se
 		return g.try(ctx, conn, anyProcess, info.risk(), conn.Do(ctx, g.n.trialOn(conn, false)))
 	case g.jumped != "":
 		why = &ConditionError{Condition: ConditionClockJumped, Detail: g.jumped}
+	case info.promoted: //mutant:promotion-unmentioned
+		why = &ConditionError{Condition: ConditionQuarantined, Detail: fmt.Sprintf(
+			"%s was a replica and was promoted, votes after %v: leases that its master granted and it lacks last as long", g.n.answering(), cfg.quarantine())}
 	default:
 		why = &ConditionError{Condition: ConditionQuarantined, Detail: fmt.Sprintf(
 			"up for %v, votes after %v: leases that it may have forgotten last as long", info.uptime, cfg.quarantine())}
