@@ -164,3 +164,15 @@ func TestPlaceIsByTheNodesClocks(t *testing.T) {
 		})
 	}
 }
+
+// A node may call as often as it likes.
+func TestManyCallsOfOneRelease(t *testing.T) {
+	const need = 3
+	w := &waiter{calls: &calls{}, wake: make(chan wakeUp, 1)}
+	for i := range 10_000 {
+		w.count("release", time.Duration(10_000-i)*time.Millisecond, need)
+	}
+	w.grace.Stop()
+	require.LessOrEqual(t, len(w.delays), need)
+	require.Equal(t, []time.Duration{time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}, w.delays)
+}

@@ -164,6 +164,10 @@ func (c *config) exchangeTimeout() time.Duration {
 // New makes a Quorum of the caller's clients, one for each node: of an independent server, or WithReplicas of a
 // Sentinel group. Cluster clients are refused. The caller closes the clients, after the Quorum.
 //
+// What a server sends on their connections is not guarded, unless the caller has called GuardReplies on
+// their options: without it a hostile server, or one that is full while this machine is busy, can end
+// the process.
+//
 // A Quorum uses up to two dedicated connections of each client: one to look at the server, for a moment, and one to listen
 // for releases, from the first Acquire that has to wait. ClientOption.BlockingPoolSize (1,024 by default) must leave room
 // for them beside the caller's own blocking commands: without a place for the first the node cannot be vouched for, which
