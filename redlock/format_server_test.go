@@ -1,0 +1,49 @@
+package redlock_test
+
+import (
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// TestFormats pins what is written to servers. Processes of two versions share servers as long as both write the same: a
+// change here has to be in the changelog, and one of the record needs another version of it (recordVersion).
+func TestFormats(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3)
+	holder := s.gated(redlock.WithTTL(longTTL), redlock.WithIdentity("the holder"))
+	waiter := s.gated(redlock.WithTTL(longTTL), redlock.WithIdentity("the waiter"))
+	once := redlock.WithOnce(7, redlock.AtLeastOnce, time.Hour)
+	first, err := tryUntilAnswered(t, holder, "key", once, redlock.WithLabel("a label"))
+	require.NoError(t, err)
+	require.NoError(t, first.Complete(t.Context()))
+	held := s.hold(holder, "key")
+	granted := s.wait(waiter, "key")
+	for _, n := range s.Nodes() {
+		require.Eventually(t, func() bool { return len(n.Keys(t)) == 4 }, longTTL, pollTick)
+		require.Equal(t, []string{"tenure:{key}", "tenure:{key}:fence", "tenure:{key}:once", "tenure:{key}:wait"}, n.Keys(t))
+		text := func(want string, command ...string) {
+			require.Eventually(t, func() bool {
+				got, err := n.Do(t, command...).ToString()
+				return err == nil && regexp.MustCompile(want).MatchString(got)
+			}, longTTL, pollTick, "%v is not %s", command, want)
+		}
+		text(`^the holder/[A-Za-z0-9_-]{22}$`, "GET", "tenure:{key}")
+		text(`^[1-9][0-9]{15}$`, "GET", "tenure:{key}:fence")
+		text(`^1 [0-9a-f]{40} 7 1 [0-9]+ 7 [0-9]+ [0-9]+ 0 0 a[+]label  the holder/[A-Za-z0-9_-]{22}$`, "GET", "tenure:{key}:once")
+		members, err := n.Do(t, "ZRANGE", "tenure:{key}:wait", "0", "-1").AsStrSlice()
+		require.NoError(t, err)
+		require.Len(t, members, 1)
+		require.Regexp(t, `^[0-9]{16} [A-Za-z0-9_-]{22} the waiter$`, members[0])
+		require.Eventually(t, func() bool {
+			channels, err := n.Do(t, "PUBSUB", "CHANNELS").AsStrSlice()
+			return err == nil && len(channels) == 1 && regexp.MustCompile(`^tenure:call:[A-Za-z0-9_-]{22}$`).MatchString(channels[0])
+		}, longTTL, pollTick)
+	}
+	require.NoError(t, held.Release(t.Context()))
+	require.NoError(t, receive(t, granted, longTTL, "not called").err)
+}
