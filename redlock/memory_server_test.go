@@ -36,13 +36,13 @@ func TestMemoryOfKeys(t *testing.T) {
 		formula func(k, i int) int
 		use     func(t *testing.T, q, other *redlock.Quorum, key string)
 	}{
-		{"used", 1, "135 + k", func(k, _ int) int { return 135 + k }, free},
-		{"held", 2, "290 + 2k + i", func(k, i int) int { return 290 + 2*k + i }, held},
-		{"held, one waits", 3, "1420 + 3k + 2i", func(k, i int) int { return 1420 + 3*k + 2*i }, func(t *testing.T, q, other *redlock.Quorum, key string) {
+		{"used", 1, "145 + k", func(k, _ int) int { return 145 + k }, free},
+		{"held", 2, "310 + 2k + i", func(k, i int) int { return 310 + 2*k + i }, held},
+		{"held, one waits", 3, "1450 + 3k + 2i", func(k, i int) int { return 1450 + 3*k + 2*i }, func(t *testing.T, q, other *redlock.Quorum, key string) {
 			take(t, q, key)
 			go other.Acquire(t.Context(), key) //nolint:errcheck // until the test ends
 		}},
-		{"used with a number", 2, "440 + 2k + i", func(k, i int) int { return 440 + 2*k + i }, func(t *testing.T, q, _ *redlock.Quorum, key string) {
+		{"used with a number", 2, "455 + 2k + i", func(k, i int) int { return 455 + 2*k + i }, func(t *testing.T, q, _ *redlock.Quorum, key string) {
 			if lease := take(t, q, key, redlock.WithOnceAt(tick, redlock.AtLeastOnce, 48*time.Hour)); lease != nil {
 				assert.NoError(t, lease.Complete(t.Context()))
 			}
