@@ -49,8 +49,12 @@ type quarry struct {
 }
 
 // maxFailed is how often a tick is asked for again because an attempt that failed seems to be in
-// the way: it is taken back within moments. Else it was no attempt but a run that was cut short.
+// the way: it is taken back within moments, or when a connection has been made again. Else, after
+// some two seconds, it was no attempt but a run that was cut short.
 const maxFailed = 3
+
+// takenBackIn is the pause before that: 100 ms, and then four times as long each time.
+func takenBackIn(failed int) time.Duration { return 100 * time.Millisecond << (2 * failed) }
 
 func (q quarry) zero() bool { return q.tick.IsZero() }
 
@@ -273,7 +277,7 @@ func (c *chase) run(ctx context.Context) {
 		case errors.Is(err, context.DeadlineExceeded):
 			c.giveUp(q, SkipMissed, err)
 		case skip.Reason == SkipTimeout, skip.Reason == SkipHeld:
-			q.rest = restFor(1) // an attempt that failed is being taken back, perhaps
+			q.rest = takenBackIn(q.failed) //mutant:failed-attempt-outlasts-the-tick
 			q.failed++
 			c.add(q)
 		default:

@@ -369,6 +369,20 @@ func TestOwnAttemptIsNoRun(t *testing.T) {
 		require.Equal(t, []int{10, 20, 30}, c.book.tickSeconds())
 		require.Equal(t, 1, c.book.reasons()[scheduler.SkipTimeout])
 	})
+	t.Run("soon", func(t *testing.T) {
+		inCluster(t, func(t *testing.T, c *cluster) {
+			r := c.named("a")
+			r.add(t, gocron.CronJob("* * * * * *", true), func() {})
+			r.Start()
+			until(19500 * time.Millisecond)
+			takeBack := c.leaveBehind("a", at(20), 0, 1, 2)
+			until(20200 * time.Millisecond)
+			takeBack()
+			until(21500 * time.Millisecond)
+			ticks := c.book.tickSeconds()
+			require.Equal(t, []int{19, 20, 21}, ticks[len(ticks)-3:], "the next tick does not take its place")
+		})
+	})
 	t.Run("of another replica, with catch-up", func(t *testing.T) {
 		inCluster(t, func(t *testing.T, c *cluster) {
 			r := c.named("a", scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
