@@ -189,7 +189,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 		*c = candidate{
 			attempt: &attempt{keys: a.keys, owner: newOwner(a.cfg.identity), cfg: a.cfg, member: a.member}, //mutant:same-owner-in-every-round
 			since:   a.q.clock.Now(),
-			hint:    strconv.FormatInt(time.Now().UnixMicro(), 10),
+			hint:    strconv.FormatInt(a.q.clocks.hint(a.q.clock.Now(), time.Now()), 10),
 		}
 	}
 	rd, start, timeout := a.ask(ctx)
@@ -309,12 +309,14 @@ func tooLate(key string, elapsed, ttl time.Duration) error {
 	return nil
 }
 
-// agree settles the fencing token: the largest that was granted, on a quorum of nodes. Nodes that
-// granted a smaller one are asked to raise their counter, strictly: a node whose counter has
+// agree settles the fencing token: the largest that was granted, or what the servers' clocks demand, on
+// a quorum of nodes. Nodes that granted a smaller one are asked to raise their counter, strictly: a node whose counter has
 // reached the token meanwhile has it from another acquisition and does not count. An ambiguous
 // answer counts as failed and is not repeated.
 func (a *acquisition) agree(ctx context.Context, at *attempt, o outcome, timeout time.Duration) (uint64, error) {
-	var token uint64
+	now := a.q.clock.Now()
+	a.q.clocks.await(ctx, now, now.Add(timeout))    //mutant:first-two-clocks-believed
+	token := a.q.clocks.leastToken(a.q.clock.Now()) //mutant:hint-too-low
 	for _, rep := range o.replies {
 		if rep.verdict == agreed {
 			token = max(token, rep.token)

@@ -249,7 +249,7 @@ func parseAcquire(msg valkey.ValkeyMessage) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	token, err := parseCounter(counter, server)
+	token, err := parseCounter(counter)
 	if err != nil {
 		return reply{}, err
 	}

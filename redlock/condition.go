@@ -36,6 +36,7 @@ const (
 	ConditionNoDatabase   Condition = "no_database"   // has no database of the number
 	ConditionSentinel     Condition = "sentinel"      // a Sentinel, which keeps no data
 	ConditionProtected    Condition = "protected"     // DENIED: protected mode
+	ConditionClockWrong   Condition = "clock_wrong"   // a warning: its wall clock differs from the other servers' by more than the skew
 	ConditionDamaged      Condition = "damaged"       // what it has of one key is not what was written there; it votes for others
 	ConditionNoCommand    Condition = "no_command"    // a command that is needed is renamed or disabled
 	ConditionRestarted    Condition = "other_process" // another server process answered than the one that was vouched for
@@ -70,6 +71,7 @@ var advice = map[Condition]string{
 	ConditionNoDatabase:   "use a database number below the server's `databases` setting (16 by default), the same for all nodes, or none",
 	ConditionSentinel:     "name its group in the URL and accept the risk of a fail-over: valkey://host:26379?master_set=NAME with WithReplicas; or name masters themselves",
 	ConditionProtected:    "set a password or protected-mode no",
+	ConditionClockWrong:   "set it right and let a time daemon keep it; leases are safe, and tokens follow the other servers",
 	ConditionDamaged:      "the next lease on the key that is extended heals it; if a quorum of nodes says so, DEL what is named on each of them",
 	ConditionNoCommand:    "remove the rename-command lines from its configuration: the commands are needed under their names",
 	ConditionRestarted:    "it is looked at again by itself",

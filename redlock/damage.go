@@ -24,14 +24,18 @@ const (
 	maxLead = 24 * time.Hour
 )
 
-// parseCounter reads a counter that a server granted at that time of its own. The scripts have looked at
-// it, so one that is damaged is the server's own invention.
-func parseCounter(text string, server time.Duration) (uint64, error) {
+// parseCounter reads a counter that a server granted. The scripts have looked at it, so one that is
+// damaged is the server's own invention.
+func parseCounter(text string) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n > maxToken || n > uint64((server+maxLead).Microseconds()) { //mutant:invented-token-believed
-		return 0, &ConditionError{Condition: ConditionDamaged, Detail: fmt.Sprintf("the counter is %.24q", text)}
+	if err != nil || n > maxToken { //mutant:invented-token-believed
+		return 0, errDamaged(text)
 	}
 	return n, nil
+}
+
+func errDamaged(counter string) *ConditionError {
+	return &ConditionError{Condition: ConditionDamaged, Detail: fmt.Sprintf("the counter is %.24q", counter)}
 }
 
 // damage is what a node has found damaged. Apart from last it belongs to the node's run goroutine.
@@ -55,6 +59,9 @@ const (
 // lookForDamage notes what an answer says of its key's counter, and returns the answer's error, with the
 // key's name if it is that.
 func (n *node) lookForDamage(r *request, rep reply, err error) error {
+	if err == nil && rep.token > n.q.clocks.greatestCounter(rep) { //mutant:invented-lead-followed
+		err = errDamaged(strconv.FormatUint(rep.token, 10))
+	}
 	var known *ConditionError
 	switch {
 	case err == nil:

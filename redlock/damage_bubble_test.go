@@ -103,8 +103,6 @@ func TestDamagedCounterOnAQuorum(t *testing.T) {
 		_, err = q.TryAcquire(t.Context(), "another")
 		require.NoError(t, err)
 		require.Equal(t, "18446744073709551610", func() string { v, _ := fleet.Node(1).Get("tenure:{key}:fence"); return v }())
-		_, there := fleet.Node(2).Get("tenure:{key}:fence")
-		require.True(t, there)
 		require.Less(t, fence(t, fleet.Node(2)), uint64(time.Now().Add(time.Hour).UnixMicro()), "not led by the others")
 	})
 }

@@ -192,9 +192,6 @@ func FuzzReply(f *testing.F) {
 		require.GreaterOrEqual(t, rep.server, time.Duration(0))
 		require.LessOrEqual(t, rep.extend, extendGone)
 		require.LessOrEqual(t, rep.token, uint64(maxToken))
-		if r.op == OpAcquire && rep.verdict == agreed {
-			require.LessOrEqual(t, rep.token, uint64((rep.server + maxLead).Microseconds()), "nobody follows what is far ahead")
-		}
 		if r.op == OpAcquire {
 			require.True(t, rep.server > 0 || strings.Contains(values, "0"), "the server's clock is part of the answer")
 		}

@@ -199,6 +199,7 @@ func (g *gate) sample(sent, received clock.Instant, server time.Duration) error 
 	cfg := g.n.q.cfg
 	g.sampleAt = received.Add(cfg.sampleEvery())
 	jump := g.watch.observe(sent, received, server, cfg.drift)
+	g.n.q.clocks.sampled(g.n.index, g.n.addr, g.watch)
 	if jump < 0 {
 		// Keys live longer, which is in nobody's way but a successor's.
 		cfg.logger.WarnContext(context.Background(), "redlock: a server's clock jumped backward: keys of dead holders live longer on it",

@@ -34,9 +34,9 @@ func (q *Quorum) checkTTL(holder Holder) {
 // maxMaxTTL keeps a restarted server from being useless for ever.
 const maxMaxTTL = 24 * time.Hour
 
-// WithClockSkew declares how far the wall clocks of servers and clients may be apart. It matters for the order of
-// fencing tokens only, and there only after a server has lost its counters: a restarted server stays out for as much
-// longer. Default DefaultClockSkew. At most one minute.
+// WithClockSkew declares how far the wall clocks of the servers may be apart. A server whose clock differs from the
+// median by more is named, see ConditionClockWrong. It matters for the order of fencing tokens only, and there only after a
+// server has lost its counters: a restarted server stays out for as much longer. Default DefaultClockSkew. At most one minute.
 func WithClockSkew(d time.Duration) Option {
 	return quorumOption(func(c *config) error {
 		if d < time.Millisecond || d > time.Minute {

@@ -242,7 +242,7 @@ func parsePaired(msg valkey.ValkeyMessage, server time.Duration) (reply, error) 
 		if err != nil {
 			return reply{}, unexpected(msg)
 		}
-		token, err := parseCounter(text, server)
+		token, err := parseCounter(text)
 		if err != nil {
 			return reply{}, err
 		}

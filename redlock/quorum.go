@@ -30,6 +30,7 @@ type Quorum struct {
 	keeper   *keeper
 	trial    *attempt // of trials
 	outages  outages
+	clocks   *serverClocks
 	convoys  atomic.Uint64
 	holders  atomic.Uint64 // that were given names
 
@@ -247,6 +248,7 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 	q.calls = newCalls(q)
 	q.keeper = newKeeper(q, nodes)
 	q.trial = q.newTrial()
+	q.clocks = newServerClocks(cfg, nodes)
 	return q
 }
 

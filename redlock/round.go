@@ -52,7 +52,7 @@ func (r *request) isOfAnAttempt() bool {
 type arguments struct {
 	ttl    string // acquire, extend
 	hint   string // acquire
-	skew   string // acquire; how far from the server's clock the hint may be, in microseconds
+	skew   string // acquire; how far ahead of the server's clock the hint may be, in microseconds
 	token  string // agree
 	spread string // extend ('1' raises the counter to the token)
 	keep   string // release

@@ -72,6 +72,8 @@ end`
 // A counter leads its server's clock by no more than clocks differ and than it has counted, at most
 // once a microsecond, or than the clock was set back. Of clocks that people set, that is hours, so what
 // is more than a day ahead is damaged: nobody follows it. At 2^53 a counter does not count any more.
+//
+// The time is that of the server, or the later one of the other servers' where the client says it.
 const counterFunction = `
 local function counter(text, now)
   local n = type(text) == 'string' and #text <= 16 and not string.find(text, '%D') and tonumber(text) --mutant:counter-of-any-text
@@ -84,21 +86,22 @@ end`
 
 // countFunction returns what the counter becomes with a grant, as text, or an error.
 //
-// The hint lifts a counter that was lost above its past and makes nodes agree. It is the client's wall clock, held
-// within the allowance for clock skew around the server's own: a client whose clock is absurd, in either direction,
-// then disturbs nobody's order.
+// The hint lifts a counter that was lost above its past and makes nodes agree. It is the client's wall
+// clock, held to the median of the servers' as the client knows it, or 0 where it does not yet, and the
+// client demands the least token itself: see serverClocks. A server holds it to its own clock and the
+// allowance for skew.
 const countFunction = counterFunction + `
 local function count(fence, hint, now, skew)
-  local next, damage = counter(fence, now)
   local wanted = tonumber(hint)
+  local next, damage = counter(fence, math.max(now, wanted)) --mutant:slow-server-finds-all-damaged
   if not next then
     return damage
   end
   next = next + 1 --mutant:counter-not-counted
-  if wanted >= next and wanted >= now - skew and wanted <= now + skew then --mutant:hint-unclamped,hint-too-high,hint-dropped
+  if wanted >= next and wanted <= now + skew then --mutant:hint-too-high,hint-dropped
     return hint -- as it is: to format a number costs as much as a command
   end
-  return string.format('%.0f', math.max(next, now - skew, math.min(now + skew, wanted))) --mutant:hint-too-low,hint-dropped/2,counter-in-scientific-notation
+  return string.format('%.0f', math.max(next, math.min(now + skew, wanted))) --mutant:hint-dropped/2,counter-in-scientific-notation
 end`
 
 // recordFunction reads and writes the record of a sequence, see WithOnce. It is text, of fields
@@ -207,7 +210,7 @@ if KEYS[4] then` + recordFunction + `
 end
 local fence, now = redis.call('GET', KEYS[2]) or '0', time[1] * 1000000 + time[2]
 if holder then
-  local sane, damage = counter(fence, now)
+  local sane, damage = counter(fence, math.max(now, tonumber(ARGV[3])))
   if not sane then
     return damage
   end
@@ -237,12 +240,10 @@ var agreeScript = newScript(counterFunction + `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then --mutant:agreement-without-the-key,agreement-of-anything
   return 0
 end
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
-local fence, damage = counter(redis.call('GET', KEYS[2]) or '0', now)
-local token, ahead = counter(ARGV[2], now) --mutant:damaged-token-followed
-if damage or ahead then
-  return damage or ahead
+local fence, damage = counter(redis.call('GET', KEYS[2]) or '0', math.huge)
+local token, beyond = counter(ARGV[2], math.huge) --mutant:damaged-token-followed
+if damage or beyond then
+  return damage or beyond
 elseif fence >= token then --mutant:agreement-not-strict,agreement-of-anything/2
   return 0
 end

@@ -77,7 +77,7 @@ for i = 1, n do
   local holder = values[i]
   if holder == ARGV[6 + 2 * i] then
     local fence = values[n + i] or redis.pcall('GET', KEYS[n + i]) or '0'
-    local sane, damage = counter(fence, now)
+    local sane, damage = counter(fence, math.max(now, tonumber(ARGV[7 + 2 * i])))
     answers[i + 3] = sane and fence or type(fence) == 'table' and fence or damage
   elseif holder then
     inTheWay[i], left[i] = holder, redis.call('PTTL', KEYS[i])

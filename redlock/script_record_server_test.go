@@ -122,9 +122,9 @@ func TestAgreementIsNotLed(t *testing.T) {
 	n := valkeytest.Start(t, 1).Node(0)
 	micros := func(d time.Duration) string { return strconv.FormatInt(time.Now().Add(d).UnixMicro(), 10) }
 	for i, test := range []struct{ fence, token, want string }{
-		{"5", "6", "1"}, {"6", "6", "0"}, {"7", "6", "0"}, {"5", micros(23 * time.Hour), "1"},
-		{"5", micros(25 * time.Hour), "TENUREDAMAGED"}, {"5", "9007199254740992", "TENUREDAMAGED"}, {"5", "18446744073709551615", "TENUREDAMAGED"},
-		{"x", "6", "TENUREDAMAGED"}, {micros(25 * time.Hour), "6", "TENUREDAMAGED"},
+		{"5", "6", "1"}, {"6", "6", "0"}, {"7", "6", "0"}, {"5", micros(49 * time.Hour), "1"},
+		{"5", "9007199254740992", "TENUREDAMAGED"}, {"5", "18446744073709551615", "TENUREDAMAGED"},
+		{"x", "6", "TENUREDAMAGED"}, {"9007199254740992", "6", "TENUREDAMAGED"},
 	} {
 		k := &keyset{lock: fmt.Sprintf("{%d}", i), fence: fmt.Sprintf("{%d}:fence", i)}
 		require.NoError(t, n.Do(t, "SET", k.lock, someOwner).Error())

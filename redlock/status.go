@@ -132,6 +132,9 @@ func (s *NodeStatus) judge(n *node) {
 	if why != nil && s.Err == nil {
 		s.Err = &NodeError{Node: s.Node, Op: OpAcquire, Err: why}
 	}
+	if why := n.q.clocks.warning(n.index); why != nil {
+		s.Warnings = append(s.Warnings, why)
+	}
 	if why := n.damage.warning(n.q.clock.Now()); why != nil {
 		s.Warnings = append(s.Warnings, why)
 	}

@@ -191,8 +191,8 @@ func (g *gate) try(ctx context.Context, conn valkey.DedicatedClient, scripts *ga
 // forgotten is over; the allowance for clock skew, so that its next token is above every one it has forgotten; both by
 // a clock that may be fast by the drift; and a second, because INFO rounds start and present down to whole seconds.
 //
-// Twice the skew is the least: tokens may be a skew above the clock of the server that granted them, and hints a
-// skew below that of the next one, see docs/guarantees.md.
+// Twice the skew is the least: tokens may be a skew above the median of the servers' clocks when they are granted, and a
+// skew below it when the next one is, see docs/guarantees.md.
 func (c *config) quarantine() time.Duration {
 	longest := max(c.maxTTL, 2*c.clockSkew) + c.clockSkew                                             //mutant:quarantine-without-ttl,quarantine-without-skew,quarantine-below-three-skews
 	seconds := math.Ceil((float64(longest)*(1+c.drift) + float64(driftFloor)) / float64(time.Second)) //mutant:quarantine-without-drift

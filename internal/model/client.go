@@ -98,14 +98,20 @@ func (p *protocol) answered(s *state, i int, a, b reply) uint {
 func (p *protocol) decide(s *state, i int, yield yielder) {
 	got := p.answered(s, i, granted, granted)
 	for _, set := range p.quorums {
-		if set&got == set {
-			p.choose(s, i, set, yield)
+		if set&got != set {
+			continue
+		}
+		p.choose(s, i, set, p.least(), yield)
+		if p.NoClocks {
+			for _, least := range p.Hints { // the clocks may demand anything
+				p.choose(s, i, set, least, yield)
+			}
 		}
 	}
 }
 
-func (p *protocol) choose(s *state, i int, set uint, yield yielder) {
-	token := int8(-128)
+// choose takes the largest counter among a quorum for the token, or the least that the clocks demand.
+func (p *protocol) choose(s *state, i int, set uint, token int8, yield yielder) {
 	for n := range p.Nodes {
 		if set>>n&1 == 1 {
 			token = max(token, s.nodes[n].cells[i].value)

@@ -15,7 +15,7 @@ type Config struct {
 
 	Tokens   bool    // whether there are fencing tokens
 	Skews    []uint8 // by how much each server's wall clock is ahead; nil for not at all
-	Hints    []int8  // the clients' wall clocks
+	Hints    []int8  // what clients take their median for
 	Extends  bool    // whether leases are extended
 	AsksOn   int     // how often an attempt without a quorum may ask a node once more, with the same owner value; -1 for no limit
 	NoClocks bool    // nothing bounds time: a key may be gone at any moment, an attempt may take for ever

@@ -14,8 +14,9 @@ const (
 	NoAgreement     // the largest counter is taken as the token, whoever has it
 	AgreeLoose      // a node agrees to a token whoever has the key, also if its counter has reached the token
 	NoHint          // a grant counts up by one, nothing else
-	HintTooLow      // the hint is not held to what is at most the allowance behind the server's clock
-	HintTooHigh     // nor to what is at most the allowance ahead
+	HintTooLow      // a token need not be near the median of the servers' clocks
+	HintTooHigh     // the hint is not held to what is at most the allowance ahead of the server's clock
+	FastClockLeads  // it is held to that, but need not be near the median
 	LateReply       // an extension that is confirmed after the deadline revives the lease
 	CountFromReply  // the deadline counts from the reply, not from the start of the round
 	CountFromLast   // the deadline counts from the start of the round in which the attempt asked last
@@ -43,6 +44,7 @@ var defectNames = [...]string{
 	NoHint:          "no hint",
 	HintTooLow:      "hint not held from below",
 	HintTooHigh:     "hint not held from above",
+	FastClockLeads:  "a fast clock leads",
 	LateReply:       "late reply revives",
 	CountFromReply:  "deadline counts from the reply",
 	CountFromLast:   "deadline counts from the last round",

@@ -7,7 +7,8 @@ type protocol struct {
 	Config
 	quorums   []uint // the sets of nodes that are a quorum
 	gateTicks int
-	hints     []int8 // what a client's clock may show when it begins
+	hints     []int8 // what a client may take the servers' clocks for when it begins
+	middle    int    // what their median is
 	exact     bool   // without the reductions, to test them
 }
 
@@ -16,7 +17,7 @@ var _ system[state] = (*protocol)(nil)
 type yielder func(e event, next *state, broken Property)
 
 func newProtocol(c Config) *protocol {
-	p := &protocol{Config: c, gateTicks: c.gate(), hints: c.Hints}
+	p := &protocol{Config: c, gateTicks: c.gate(), hints: c.Hints, middle: c.median()}
 	if !c.Tokens || c.NoClocks {
 		p.hints = []int8{0}
 	}

@@ -6,12 +6,15 @@ package model
 var leases = Config{Nodes: 3, Attempts: 2, Restarts: -1, Validity: 2, Drift: 1, Gate: 3, Extends: true}
 
 // tokens is the model with fencing tokens. A node's counter outlives its attempts, so their number is limited, and that
-// of restarts. The gate is more than three times the skew: a token may be one ahead of the clock of the server that granted it,
-// that one ahead of another server's, and the hint there one behind.
+// of restarts. The gate is more than three times the skew: a client may take the median of the servers' clocks for one
+// skew too high when a token is granted, the median may move by one, and the least token is one below it.
 var tokens = Config{
 	Nodes: 3, Attempts: 2, Starts: 2, Restarts: 1, Validity: 2, Gate: 4, Skew: 1, Extends: true,
 	Tokens: true, Skews: []uint8{0, 0, 1}, Hints: []int8{hintLow, hintHigh},
 }
+
+// oneWrong has a server whose wall clock is ahead by more than the allowance.
+var oneWrong = tokens.but("", func(c *Config) { c.NoStrays, c.Extends, c.Skews = true, false, []uint8{0, 0, 3} })
 
 // clockless is the model with fencing tokens in which no clock can be relied on. Counters are kept.
 var clockless = Config{
@@ -33,6 +36,7 @@ func Designs() []Config {
 		tokens.but("tokens, extended", func(c *Config) { c.NoStrays, c.Hints = true, []int8{hintLow, 0, hintHigh} }),
 		tokens.but("tokens, other clocks", func(c *Config) { c.NoStrays, c.Skews = true, []uint8{0, 1, 1} }),
 		tokens.but("tokens, wide skew", func(c *Config) { c.NoStrays, c.Extends, c.Skew, c.Skews, c.Gate = true, false, 2, []uint8{0, 1, 2}, 7 }),
+		oneWrong.but("tokens, one clock far ahead", func(*Config) {}),
 		tokens.but("tokens, three at a time", func(c *Config) { c.NoStrays, c.Extends, c.Attempts, c.Starts = true, false, 3, 3 }),
 		tokens.but("tokens, two of three, two restarts", func(c *Config) { c.NoStrays, c.Extends, c.Starts, c.Restarts = true, false, 3, 2 }),
 		tokens.but("tokens, five nodes", func(c *Config) {
@@ -77,6 +81,7 @@ func Mistakes() []Mistake {
 		fail(short, NoHint, TokenOrder),
 		fail(short, HintTooLow, TokenOrder),
 		fail(short, HintTooHigh, TokenOrder),
+		fail(oneWrong, FastClockLeads, TokenOrder),
 	}
 }
 

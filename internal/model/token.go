@@ -1,11 +1,13 @@
 package model
 
+import "slices"
+
 // Tokens, counters and hints are relative to now, so that a model without end has few states: each tick lowers all of
-// them by perTick. They do not fall below floor. Every hint is above it, and so is every token that can still be granted:
-// whether one is above a counter or a token as old as that does not depend on how old that is.
+// them by perTick. They do not fall below floor. Every token that can still be granted is above it: whether one is above a
+// counter or a token as old as that does not depend on how old that is.
 const (
-	hintLow  = -128 // a client whose clock is far behind
-	hintHigh = 127  // a client whose clock is far ahead
+	hintLow  = -128 // a client that does not know the servers' clocks yet
+	hintHigh = 127  // a client that takes their median for as high as it may be
 )
 
 // perTick is how far a clock goes in a tick. It is more than the number of grants, each of which raises a counter by one
@@ -23,7 +25,8 @@ func (c *Config) floor() int8 {
 	return int8(-perTick * (c.Validity + c.Skew + 1))
 }
 
-// behind is how far behind a client's clock is that nothing holds back: more than what was granted before a restart is.
+// behind is how far behind a counter is that starts anew where nothing lifts it: more than what was granted before a
+// restart is.
 func (c *Config) behind() int { return c.Gate + c.Skew + 2 }
 
 // aged returns a token as it is one tick later.
@@ -34,51 +37,60 @@ func (c *Config) aged(v int8) int8 {
 	return max(v-perTick, c.floor())
 }
 
-// counted returns the counter that a node answers a grant with.
-func (c *Config) counted(n *node, hint int8) int8 {
-	if !c.Tokens {
+// median is how many ticks the lower median of the servers' wall clocks is ahead. Each client knows it, up to
+// the skew, or knows nothing yet.
+func (c *Config) median() int {
+	if len(c.Skews) == 0 {
 		return 0
 	}
-	next := n.counter + 1
-	lo, hi := int8(perTick*(int(n.skew)-c.Skew)), int8(perTick*(int(n.skew)+c.Skew))
-	switch {
-	case c.Defect == NoHint:
-		return next
-	case hint == hintLow && c.Defect == HintTooLow:
-		return max(next, int8(perTick*(int(n.skew)-c.behind())))
-	case hint == hintHigh && c.Defect == HintTooHigh:
-		return max(next, hi+8*perTick)
-	}
-	return max(next, lo, min(hi, hint))
+	sorted := slices.Sorted(slices.Values(c.Skews))
+	return int(sorted[(len(sorted)-1)/2])
 }
 
-// forgetTokens raises what is too low to matter to one value, so that states that differ in it become one. A grant's counter
-// is at least what the hint is at least. So a counter below that is of no account to a later grant; it is compared otherwise only
-// with the token of an attempt that has the key and has not been granted yet. An extension raises counters only to the
-// token of its lease, which is of no account either when it is below. And the largest token granted so far is compared only with those
-// that are still to be granted.
+// counted returns the counter that a node answers a grant with. The server holds a hint to its own clock.
+func (p *protocol) counted(n *node, hint int8) int8 {
+	if !p.Tokens {
+		return 0
+	}
+	next, own := n.counter+1, int8(perTick*(int(n.skew)+p.Skew))
+	switch {
+	case p.Defect == NoHint || hint == hintLow:
+		return next
+	case hint == hintHigh && p.Defect == FastClockLeads:
+		return max(next, own)
+	case hint == hintHigh && p.Defect == HintTooHigh:
+		return max(next, own+8*perTick)
+	case hint == hintHigh:
+		return max(next, min(own, int8(perTick*(p.middle+p.Skew))))
+	}
+	return max(next, min(own, int8(perTick*p.middle)))
+}
+
+// least is what a token is at least that is granted now.
+func (p *protocol) least() int8 {
+	if !p.Tokens || p.NoClocks || p.Defect == NoHint || p.Defect == HintTooLow {
+		return -128
+	}
+	return int8(perTick * (p.middle - p.Skew))
+}
+
+// forgetTokens raises what is too low to matter to one value, so that states that differ in it become one. A token is at
+// least what the clocks demand. So a counter that is below that, and after the grants of a tick still is, is of no account to
+// a later grant; it is compared otherwise only with the token of an attempt that has the key and has not been granted yet.
+// An extension raises counters only to the token of its lease, which is of no account either when it is below. And the
+// largest token granted so far is compared only with those that are still to be granted.
 func (p *protocol) forgetTokens(t *state) {
 	if p.Defect == NoHint || p.Defect == HintTooLow || p.SharedOwner || p.NoClocks {
 		return // nothing is too low
 	}
-	lowest := int8(127)
-	for n := range p.Nodes {
-		lowest = min(lowest, p.leastHint(&t.nodes[n]))
-	}
-	lowest--
+	lowest := p.least() - 1
 	open := lowest // below every token that can still be granted
 	for i := range p.Attempts {
 		at := &t.attempts[i]
 		switch at.phase {
 		case agreeing:
 			open = min(open, at.token-1)
-		case acquiring:
-			for n := range p.Nodes {
-				if cl := &t.nodes[n].cells[i]; cl.reply == granted {
-					open = min(open, cl.value-1)
-				}
-			}
-		case idle:
+		case acquiring, idle:
 		default:
 			if at.token != 0 || at.phase == live {
 				at.token = max(at.token, lowest)
@@ -93,9 +105,9 @@ func (p *protocol) forgetTokens(t *state) {
 				continue
 			}
 		}
-		nd.counter = max(nd.counter, p.leastHint(nd)-1)
+		nd.counter = max(nd.counter, p.lowestCounter())
 	}
 }
 
-// leastHint is what a grant's counter is at least.
-func (c *Config) leastHint(n *node) int8 { return int8(perTick * (int(n.skew) - c.Skew)) }
+// lowestCounter stands for all counters that are too low to matter.
+func (p *protocol) lowestCounter() int8 { return max(p.least(), perTick-127) - perTick }

@@ -74,9 +74,9 @@ func (c command) String() string {
 func hintName(h int8) string {
 	switch h {
 	case hintLow:
-		return ", its clock far behind"
+		return ", not knowing the time"
 	case hintHigh:
-		return ", its clock far ahead"
+		return ", taking it for late"
 	default:
 		return ""
 	}
@@ -134,7 +134,7 @@ func (n *node) text(p *protocol, names *letters, time int) string {
 	if n.owner != 0 {
 		text = fmt.Sprintf("%s:%d", names.of[n.owner-1], n.left)
 	}
-	if forgotten := max(p.floor(), p.leastHint(n)-1); p.Tokens && (n.counter > forgotten || p.Defect == HintTooLow && n.counter > p.floor()) {
+	if forgotten := max(p.floor(), p.lowestCounter()); p.Tokens && (n.counter > forgotten || p.Defect == HintTooLow && n.counter > p.floor()) {
 		text += fmt.Sprintf(" #%d", p.absolute(n.counter, time))
 	}
 	if !p.votes(n) {

@@ -1,0 +1,225 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+)
+
+// serverClocks compares the wall clocks of the servers with each other. Tokens follow their median, as this
+// process knows it, within the skew: a counter that was lost restarts from there, so one clock that is wrong leads
+// nobody, and a server whose clock is set right again takes no token back.
+//
+// Of an even number it is the lower of the two in the middle. What follows the lower clock is not taken
+// back by whoever corrects the higher one.
+//
+// It is safe for concurrent use.
+type serverClocks struct {
+	cfg  *config
+	need int
+	addr []string
+
+	mu    sync.Mutex
+	known []clockWatch      // guarded by mu; of each node as it was sampled last
+	wrong []*ConditionError // guarded by mu; of each node; nil for none
+	due   clock.Instant     // guarded by mu; when to compare again
+	all   clock.Instant     // guarded by mu; until when nobody is judged before all are known; 0 before the first is
+
+	changed chan struct{} // guarded by mu; closed when a clock becomes known
+
+	middle atomic.Pointer[middle] // the lower median when clocks were compared last; nil before
+}
+
+// middle is where a median was at a time, of so many clocks, as a difference to this process's clock.
+type middle struct {
+	bounds
+	at    clock.Instant
+	known int
+	sure  bool // the unknown ones would not move it by more than the skew
+}
+
+const (
+	compareEvery = time.Second     // while samples come
+	awaitClocks  = 5 * time.Second // before some are compared without the others
+)
+
+func newServerClocks(cfg *config, nodes int) *serverClocks {
+	return &serverClocks{cfg: cfg, need: nodes/2 + 1, addr: make([]string, nodes), known: make([]clockWatch, nodes), wrong: make([]*ConditionError, nodes),
+		changed: make(chan struct{})}
+}
+
+// sampled takes over what is known of a node's clock.
+func (c *serverClocks) sampled(node int, addr string, w clockWatch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	news := !c.known[node].known
+	c.known[node], c.addr[node] = w, addr
+	if c.all == 0 {
+		c.all = w.at.Add(awaitClocks)
+	}
+	if news || w.at >= c.due {
+		c.due = w.at.Add(compareEvery)
+		c.compare(w.at)
+	}
+	if news {
+		close(c.changed)
+		c.changed = make(chan struct{})
+	}
+}
+
+// bounds are those of a difference between two clocks.
+type bounds struct{ lo, hi time.Duration }
+
+// median returns the lower and the upper median of the servers' clocks less this process's, which are
+// one where their number is odd, and that number. A sample counts for as long as clocks that time
+// daemons adjust may not have moved by the skew since. Called with mu held.
+func (c *serverClocks) median(now clock.Instant) (lower, upper bounds, known int) {
+	los, his := make([]time.Duration, 0, len(c.known)), make([]time.Duration, 0, len(c.known))
+	for i := range c.known {
+		if b, ok := c.bounds(i, now); ok {
+			los, his = append(los, b.lo), append(his, b.hi)
+		}
+	}
+	if known = len(los); known == 0 {
+		return lower, upper, 0
+	}
+	slices.Sort(los)
+	slices.Sort(his)
+	l, u := (known-1)/2, known/2 //mutant:fast-clock-leads
+	return bounds{los[l], his[l]}, bounds{los[u], his[u]}, known
+}
+
+// bounds are those of a node's clock. Called with mu held.
+func (c *serverClocks) bounds(node int, now clock.Instant) (b bounds, ok bool) {
+	w := &c.known[node]
+	moved := portion(max(now.Sub(w.at), 0), slew)
+	return bounds{w.lo - moved, w.hi + moved}, w.known && moved < c.cfg.clockSkew
+}
+
+// time returns between which times the median is now, as durations since 1970. It is not known before
+// a quorum of servers is.
+func (c *serverClocks) time(now clock.Instant) (b bounds, ok bool) {
+	m := c.middle.Load()
+	if m == nil || m.known < c.need { //mutant:clock-of-a-minority
+		return b, false
+	}
+	moved := portion(max(now.Sub(m.at), 0), slew)
+	return bounds{m.lo + time.Duration(now) - moved, m.hi + time.Duration(now) + moved}, moved < c.cfg.clockSkew
+}
+
+// hint is what counters are to become with a grant, in microseconds since 1970, if they are below: this
+// process's wall clock, held within the skew around the median; or 0 where that is not known. The wall
+// clocks of clients agree better than what they know of the servers', as a rule.
+func (c *serverClocks) hint(now clock.Instant, wall time.Time) int64 {
+	b, ok := c.time(now)
+	if !ok {
+		return 0
+	}
+	held := max(time.Duration(wall.UnixNano()), b.hi-c.cfg.clockSkew)
+	return max(min(held, b.lo+c.cfg.clockSkew).Microseconds(), 0) //mutant:hint-unclamped
+}
+
+// await waits until the median is sure, for a process that has just begun and has heard of clocks that
+// differ: the first two that answer may be a right one and a wrong one. It ends with ctx, at the
+// deadline, and when clocks are compared although some are unknown.
+func (c *serverClocks) await(ctx context.Context, now, deadline clock.Instant) {
+	if m := c.middle.Load(); m == nil || m.sure {
+		return
+	}
+	c.mu.Lock()
+	left := min(deadline, c.all).Sub(now)
+	c.mu.Unlock()
+	if left <= 0 {
+		return
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		sure, changed := c.middle.Load().sure, c.changed
+		c.mu.Unlock()
+		if sure {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// leastToken is what the token of a lease is at least that is granted now: above each that was granted
+// three skews ago, whatever counters were lost since.
+func (c *serverClocks) leastToken(now clock.Instant) uint64 {
+	b, ok := c.time(now)
+	if !ok {
+		return 0
+	}
+	return uint64(max((b.lo - c.cfg.clockSkew).Microseconds(), 0))
+}
+
+// greatestCounter is what a server that answers at that time of its own may count to at most.
+func (c *serverClocks) greatestCounter(rep reply) uint64 {
+	if rep.server == 0 {
+		return maxToken
+	}
+	latest := rep.server
+	if m := c.middle.Load(); m != nil {
+		latest = max(latest, m.hi+time.Duration(m.at)) // a moment ago
+	}
+	return uint64((latest + maxLead + compareEvery).Microseconds())
+}
+
+// compare finds out whose clock is wrong, and logs what has changed. Called with mu held.
+func (c *serverClocks) compare(now clock.Instant) {
+	lower, upper, known := c.median(now)
+	c.middle.Store(&middle{lower, now, known, known == len(c.known) || upper.lo-lower.hi <= c.cfg.clockSkew})
+	if known < len(c.known) && now < c.all { //mutant:clocks-compared-too-early
+		return
+	}
+	for i := range c.known {
+		var why *ConditionError
+		if b, ok := c.bounds(i, now); ok && known > 1 {
+			why = c.judge(b.lo-lower.hi, upper.lo-b.hi, known) //mutant:slow-answer-is-a-wrong-clock
+		}
+		was := c.wrong[i]
+		switch c.wrong[i] = why; {
+		case why != nil && was == nil: //mutant:wrong-clock-unsaid
+			c.cfg.logger.WarnContext(context.Background(), "redlock: a server's clock is wrong", "node", c.addr[i], "reason", why)
+		case why == nil && was != nil:
+			c.cfg.logger.InfoContext(context.Background(), "redlock: a server's clock is right again", "node", c.addr[i])
+		}
+	}
+}
+
+// judge returns what is wrong with a clock that is so much ahead of the lower median, and behind the upper
+// one, at least.
+func (c *serverClocks) judge(ahead, behind time.Duration, known int) *ConditionError {
+	by, way := ahead, "ahead of"
+	if behind > ahead {
+		by, way = behind, "behind"
+	}
+	if by <= c.cfg.clockSkew {
+		return nil
+	}
+	whose := fmt.Sprintf("the median of %d servers", known)
+	if known == 2 {
+		whose = "the other one's that is known, and which of the two is wrong cannot be told"
+	}
+	return &ConditionError{Condition: ConditionClockWrong, Detail: fmt.Sprintf("its wall clock is %v %s %s", by.Round(time.Millisecond), way, whose)}
+}
+
+// warning is what is wrong with a node's clock.
+func (c *serverClocks) warning(node int) *ConditionError {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wrong[node]
+}

@@ -1,0 +1,160 @@
+package redlock_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+// wrongClocks are the nodes that warn of their clock.
+func wrongClocks(t *testing.T, q *redlock.Quorum) (nodes []int) {
+	t.Helper()
+	for i, n := range q.Nodes(t.Context()) {
+		require.True(t, n.Votes, "%+v", n)
+		if hasWarning(n, redlock.ConditionClockWrong) {
+			nodes = append(nodes, i)
+		}
+	}
+	return nodes
+}
+
+// A clock that is wrong from the start is reported, whoever has it, also among few servers; and the
+// tokens of a client that has just begun follow the others.
+func TestClockThatIsWrongFromTheStart(t *testing.T) {
+	for name, test := range map[string]struct {
+		ahead []time.Duration
+		wrong []int
+		token time.Duration
+	}{
+		"one server":              {[]time.Duration{time.Hour}, nil, time.Hour},
+		"two, which of them?":     {[]time.Duration{time.Hour, 0}, []int{0, 1}, 0},
+		"three, one ahead":        {[]time.Duration{0, time.Hour, 0}, []int{1}, 0},
+		"three, one behind":       {[]time.Duration{0, 0, -time.Hour}, []int{2}, 0},
+		"three, all apart":        {[]time.Duration{0, 3 * time.Second, 6 * time.Second}, []int{0, 2}, 3 * time.Second},
+		"three, within the skew":  {[]time.Duration{-1900 * time.Millisecond, 0, 1900 * time.Millisecond}, nil, 0},
+		"four, two and two":       {[]time.Duration{0, time.Hour, 0, time.Hour}, []int{0, 1, 2, 3}, 0},
+		"five, two ahead":         {[]time.Duration{time.Hour, 0, 0, time.Hour, 0}, []int{0, 3}, 0},
+		"five, ahead and behind":  {[]time.Duration{time.Hour, 0, -time.Hour, 0, 0}, []int{0, 2}, 0},
+		"three, off by two days":  {[]time.Duration{0, 48 * time.Hour, 0}, []int{1}, 0},
+		"three, two days behind":  {[]time.Duration{0, -48 * time.Hour, 0}, []int{1}, 0},
+		"three, wrong all alike":  {[]time.Duration{-time.Hour, -time.Hour, -time.Hour}, nil, -time.Hour},
+		"three, the most are off": {[]time.Duration{time.Hour, 0, time.Hour}, []int{1}, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, len(test.ahead), func(t *testing.T, fleet *redlocktest.Fleet) {
+				time.Sleep(72 * time.Hour) // they are old enough whatever their clocks say
+				for i, n := range fleet.Nodes() {
+					n.JumpClock(test.ahead[i])
+				}
+				var log lockedBuffer
+				first := openAtOnce(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				l := acquire(t, first) // before it knows any clock
+				require.InDelta(t, time.Now().Add(test.token).UnixMicro(), l.FencingToken(), float64(3*redlock.DefaultClockSkew.Microseconds()))
+				require.NoError(t, l.Release(t.Context()))
+				synctest.Wait()
+				time.Sleep(3 * redlock.DefaultClockSkew)
+				require.Equal(t, test.wrong, wrongClocks(t, first))
+				require.Equal(t, len(test.wrong), strings.Count(log.String(), "clock is wrong"), "a line a change: %s", &log)
+				second := open(t, fleet)
+				require.Equal(t, test.wrong, wrongClocks(t, second))
+				l = acquire(t, second)
+				require.InDelta(t, time.Now().Add(test.token).UnixMicro(), l.FencingToken(), float64(redlock.DefaultClockSkew.Microseconds()))
+				require.NoError(t, l.Release(t.Context()))
+			})
+		})
+	}
+}
+
+// openAtOnce is open without waiting for any node.
+func openAtOnce(t *testing.T, fleet *redlocktest.Fleet, opts ...redlock.Option) *redlock.Quorum {
+	t.Helper()
+	q, err := redlock.Open(fleet.URLs(), append([]redlock.Option{redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl)}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	return q
+}
+
+// A server whose clock is an hour ahead leads no token, so none goes back when the clock is set right and
+// another server comes back without its data. Clients come and go meanwhile.
+func TestTokensOutliveTheCorrectionOfAClock(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		time.Sleep(2 * time.Hour)
+		fleet.Node(0).JumpClock(time.Hour)
+		last := uint64(0)
+		next := func() {
+			t.Helper()
+			q := openAtOnce(t, fleet)
+			l := acquire(t, q)
+			require.Greater(t, l.FencingToken(), last)
+			last = l.FencingToken()
+			require.NoError(t, l.Release(t.Context()))
+			synctest.Wait()
+		}
+		for range 3 {
+			next()
+		}
+		freeze(t, fleet, 2) // it keeps what it had
+		next()
+		thaw(t, fleet, 2)
+		fleet.Node(0).JumpClock(-time.Hour)
+		restart(t, fleet, 1)
+		time.Sleep(2 * quarantine)
+		freeze(t, fleet, 0)
+		next()
+	})
+}
+
+// A clock that is set right is said to be right again, once, and whoever is then wrong is named.
+func TestClockIsSetRight(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		fleet.Node(1).JumpClock(-time.Hour)
+		var log lockedBuffer
+		q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		require.Equal(t, []int{1}, wrongClocks(t, q))
+		fleet.Node(1).JumpClock(time.Hour)
+		time.Sleep(2*ttl + 2*quarantine) // the jump costs the vote for a while
+		require.Empty(t, wrongClocks(t, q))
+		require.Equal(t, 1, strings.Count(log.String(), "clock is wrong"), "%s", &log)
+		require.Equal(t, 1, strings.Count(log.String(), "clock is right again"), "%s", &log)
+	})
+}
+
+// A server whose clock is days behind votes, although the counters of the others are days ahead of it.
+func TestServerThatIsDaysBehindVotes(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		time.Sleep(96 * time.Hour)
+		fleet.Node(0).JumpClock(-72 * time.Hour)
+		q := open(t, fleet)
+		last := uint64(0)
+		for i := range 6 {
+			if i == 3 {
+				freeze(t, fleet, 2)
+			}
+			l := acquire(t, q)
+			require.Greater(t, l.FencingToken(), last)
+			last = l.FencingToken()
+			require.NoError(t, l.Extend(t.Context())) // spreads the token
+			synctest.Wait()
+			require.NoError(t, l.Release(t.Context()))
+			synctest.Wait()
+		}
+		require.Empty(t, damagedNodes(t, q))
+	})
+}
+
+// damagedNodes are the nodes that warn of a damaged counter.
+func damagedNodes(t *testing.T, q *redlock.Quorum) (nodes []int) {
+	for i, n := range q.Nodes(t.Context()) {
+		if hasWarning(n, redlock.ConditionDamaged) {
+			nodes = append(nodes, i)
+		}
+	}
+	return nodes
+}

@@ -1,0 +1,92 @@
+package redlock
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+)
+
+// A slow answer leaves open what a server's clock shows, and is no wrong clock; nor is one that was
+// asked long ago, which then says nothing of the median either.
+func TestSlowAnswerIsNoWrongClock(t *testing.T) {
+	cfg, err := newConfig(nil)
+	require.NoError(t, err)
+	c := newServerClocks(cfg, 3)
+	const start = clock.Instant(time.Hour)
+	sample := func(node int, at clock.Instant, lo, hi time.Duration) {
+		c.sampled(node, "n:1", clockWatch{lo: lo, hi: hi, at: at, known: true})
+	}
+	wall := time.Unix(0, 0).Add(time.Hour)
+	require.Zero(t, c.hint(start, wall))
+	sample(0, start, 0, 0)
+	require.Zero(t, c.hint(start, wall), "one of three is no quorum")
+	sample(1, start, 0, 0)
+	require.EqualValues(t, time.Hour.Microseconds(), c.hint(start, wall))
+	require.EqualValues(t, (time.Hour + cfg.clockSkew).Microseconds(), c.hint(start, wall.Add(time.Hour)))
+	require.EqualValues(t, (time.Hour - cfg.clockSkew).Microseconds(), c.hint(start, wall.Add(-time.Hour)))
+	require.EqualValues(t, (time.Hour - cfg.clockSkew).Microseconds(), c.leastToken(start))
+	for _, hi := range []time.Duration{2 * time.Second, time.Minute} {
+		sample(2, start, 2*time.Second, hi)
+		require.Nil(t, c.warning(2), "it may be right")
+	}
+	later := start.Add(compareEvery)
+	sample(2, later, 2*time.Second+10*time.Millisecond, time.Minute)
+	require.ErrorContains(t, c.warning(2), "ahead of the median of 3 servers")
+	require.Nil(t, c.warning(0))
+	sample(2, later.Add(compareEvery), -time.Minute, -2*time.Second-10*time.Millisecond)
+	require.ErrorContains(t, c.warning(2), "behind the median of 3 servers")
+
+	muchLater := later.Add(time.Hour)
+	require.Zero(t, c.hint(muchLater, wall))
+	require.Zero(t, c.leastToken(muchLater))
+	sample(0, muchLater, 5*time.Minute, 5*time.Minute)
+	require.Nil(t, c.warning(0), "there is nobody to compare it with")
+	require.Zero(t, c.hint(muchLater, wall))
+}
+
+// A server that says that it has counted to what no clock shows is not believed.
+func TestInventedCounterIsNotFollowed(t *testing.T) {
+	cfg, err := newConfig(nil)
+	require.NoError(t, err)
+	q := newQuorum(cfg, 1)
+	n := q.addNode("n:1", nil)
+	r := &request{op: OpAcquire, attempt: &attempt{keys: &keyset{name: "k", lock: "{k}", fence: "{k}:fence"}}}
+	server := time.Duration(time.Now().UnixNano())
+	for _, test := range []struct {
+		lead time.Duration
+		sane bool
+	}{{0, true}, {time.Hour, true}, {23 * time.Hour, true}, {25 * time.Hour, false}, {1000 * time.Hour, false}} {
+		rep := reply{verdict: agreed, server: server, token: uint64((server + test.lead).Microseconds())}
+		err := n.lookForDamage(r, rep, nil)
+		require.Equal(t, test.sane, err == nil, "%v: %v", test.lead, err)
+		if !test.sane {
+			require.True(t, isServerError(err), "the connection is well")
+			require.ErrorContains(t, err, "{k}:fence")
+		}
+	}
+}
+
+// Whatever a client takes the time for, a server lifts no counter beyond its own clock and the skew.
+func TestServerHoldsAHintToItsClock(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	const skew = 2 * time.Second
+	for name, test := range map[string]struct{ hint, most time.Duration }{
+		"an hour ahead": {time.Hour, skew}, "within the skew": {time.Second, time.Second}, "an hour behind": {-time.Hour, -time.Hour},
+	} {
+		k := &keyset{lock: "{" + name + "}", fence: "{" + name + "}:fence", wait: "{" + name + "}:wait"}
+		before := time.Now()
+		r := &request{op: OpAcquire, attempt: &attempt{keys: k, owner: "owner"}, args: &arguments{ttl: "60000",
+			hint: strconv.FormatInt(before.Add(test.hint).UnixMicro(), 10), skew: strconv.FormatInt(skew.Microseconds(), 10)}}
+		command, _ := r.command(n.Client(), anyProcess, true, nil)
+		rep, err := r.parse(n.Client().Do(t.Context(), command))
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, rep.token, uint64(before.Add(test.most).UnixMicro()), name)
+		require.LessOrEqual(t, rep.token, uint64(time.Now().Add(test.most).UnixMicro()), name)
+	}
+}
