@@ -18,15 +18,22 @@ func (n *node) doDue() {
 		n.requeueOwed()
 	}
 	g := n.gate
+	if n.astray {
+		n.giveUp(now)
+	}
 	if g.open == nil && g.retry <= now {
 		n.lookNow()
+	}
+	if n.compareAt != never && n.compareAt <= now {
+		n.compareAt = now.Add(recheckEvery)
+		n.probe(OpObserve, infoProbe, now) //mutant:connection-in-use-not-asked
 	}
 	if g.open == nil {
 		return
 	}
 	if g.inspectAt <= now {
 		g.inspectAt, g.inspected = now.Add(n.q.cfg.inspectEvery()), now
-		n.probe(OpObserve, infoProbe, now)
+		n.startVisit() //mutant:look-over-the-old-connection
 		n.probe(opTrial, n.q.trial, now)
 	}
 	if g.sampleAt <= now {
@@ -57,12 +64,15 @@ func (n *node) probe(op Op, what *attempt, now clock.Instant) {
 
 // untilDue is how long it takes until doDue has something to do.
 func (n *node) untilDue() time.Duration {
-	const never = time.Hour
+	const longest = time.Hour
 	n.mu.Lock()
 	owedAt := n.owedAt
 	n.mu.Unlock()
 	g, now := n.gate, n.q.clock.Now()
-	until := now.Add(never)
+	until := now.Add(longest)
+	if n.compareAt != never {
+		until = min(until, n.compareAt)
+	}
 	if owedAt != 0 {
 		until = min(until, owedAt)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -97,6 +98,15 @@ func newGate(n *node) *gate {
 // admit returns those of a batch's requests that may be sent. Where the gate is closed and it is time, it first tries
 // to open it.
 func (g *gate) admit(ctx context.Context, client valkey.Client, batch []*request) []*request {
+	if g.n.astray {
+		batch = slices.DeleteFunc(slices.Clone(batch), func(r *request) bool {
+			stray := g.n.isStray(r)
+			if stray {
+				g.n.fail(r, errAstray())
+			}
+			return stray
+		})
+	}
 	if g.open != nil {
 		return batch
 	}
@@ -217,7 +227,7 @@ func (g *gate) sample(sent, received clock.Instant, server time.Duration) error 
 
 // check looks at what an answer tells about its server, and returns why it may not count.
 func (g *gate) check(r *request, rep reply, sent, received clock.Instant) error {
-	if rep.info != nil {
+	if rep.info != nil && !g.n.compareProcess(rep.info) {
 		g.inspect(rep.info)
 	}
 	if rep.trial != nil {

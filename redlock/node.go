@@ -33,9 +33,10 @@ type node struct {
 	timeout time.Duration                 // for a batch, after which the connection is given up, unless it is a caller's
 	gate    *gate
 	dials   dials
-	looking dedication // the gate's
+	looking dedication // the gate's, and a visit's
 	hearing dedication // the listener's
 
+	visited chan *visit   // capacity 1
 	wake    chan struct{} // capacity 1
 	closing chan struct{}
 	stopped chan struct{}
@@ -48,14 +49,18 @@ type node struct {
 	closed bool          // guarded by mu
 
 	// Used by run only.
-	near    flight              // of batches of which one is in flight at a time
-	aloft   []*flight           // those of several, the oldest first
-	parting valkey.Client       // given up, but not closed because some of those still have it; or nil
-	busy    map[string]int      // how many requests for a key are aloft
-	trip    roundTrip           // to the server and back
-	words   []string            // buffer of a command
-	named   map[string]struct{} // buffer
-	found   []answer            // buffer
+	near    flight         // of batches of which one is in flight at a time
+	aloft   []*flight      // those of several, the oldest first
+	parting valkey.Client  // given up, but not closed because some of those still have it; or nil
+	busy    map[string]int // how many requests for a key are aloft
+	trip    roundTrip      // to the server and back
+
+	visiting  bool                // a visit is under way
+	compareAt clock.Instant       // when to ask the connection in use which process it leads to; or never
+	astray    bool                // to another than new connections
+	words     []string            // buffer of a command
+	named     map[string]struct{} // buffer
+	found     []answer            // buffer
 
 	damage  damage
 	unheard atomic.Pointer[ConditionError] // why it cannot call waiters of this process; set by the listener
@@ -155,6 +160,8 @@ func (n *node) run() {
 		select {
 		case <-n.wake:
 		case <-alarm.C:
+		case v := <-n.visited:
+			n.endVisit(v)
 		case <-n.landing():
 			n.land(n.aloft[0])
 		case <-n.closing:

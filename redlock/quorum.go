@@ -263,8 +263,10 @@ func (q *Quorum) addNode(addr string, connect func() (valkey.Client, error)) *no
 		named:   make(map[string]struct{}),
 		busy:    make(map[string]int),
 		closing: make(chan struct{}),
+		visited: make(chan *visit, 1),
 		stopped: make(chan struct{}),
 	}
+	n.compareAt = never
 	n.gate = newGate(n)
 	n.looking.dials, n.hearing.dials = &n.dials, &n.dials
 	q.nodes = append(q.nodes, n)

@@ -89,6 +89,9 @@ func explain(err error, needed string) error {
 func (g *gate) decide(ctx context.Context, conn valkey.DedicatedClient, info *serverInfo) error {
 	now, cfg := g.n.q.clock.Now(), g.n.q.cfg
 	why := info.judge(cfg.acceptReplicas)
+	if g.n.astray {
+		why = errAstray()
+	}
 	if other := g.n.q.processes.claim(info.runID, g.n); other != nil {
 		why = &ConditionError{Condition: ConditionDuplicate, Detail: "it is the same server process as " + other.addr}
 	}
@@ -127,6 +130,9 @@ func (g *gate) follow(info *serverInfo) {
 	promoted := first && info.promoted || !first && (g.role != info.role || g.history != info.replID) //mutant:gate-promoted-replica
 	if g.n.q.cfg.restartGate && (promoted || another && !first) {                                     //mutant:quarantine-by-uptime-only
 		g.trusted = now.Add(g.n.q.cfg.quarantine())
+	}
+	if another && !first {
+		g.n.compareAt = now
 	}
 	if another {
 		g.born = now

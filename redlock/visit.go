@@ -1,0 +1,110 @@
+package redlock
+
+import (
+	"context"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+)
+
+// The server behind an address may become another one while connections to the old one live on: a pod
+// that is started before its predecessor has ended, behind one name. Who has old connections and who
+// makes new ones would then count two servers as one node. So the regular look at a server that votes
+// is a visit, over a new connection; and whenever another process is found, the connection that is in
+// use is asked whether it leads to the same one. If not, the node is astray: what the old server
+// answers does not count any more. A client made by Open is then replaced by a new one. One that a
+// caller gave to New keeps its connection for as long as that lives, and the node stays out.
+
+// visit is a look at the server over a connection of its own.
+type visit struct {
+	of   *gated // what was open when it began
+	info *serverInfo
+	err  error
+}
+
+// startVisit begins a visit unless one is under way, and tells the run goroutine when it is over.
+func (n *node) startVisit() {
+	client := n.client.Load()
+	if n.visiting || client == nil {
+		return
+	}
+	v := &visit{of: n.gate.open}
+	n.visiting = n.dials.start(func() {
+		defer func() { n.visited <- v }() // there is room for one
+		ctx, cancel := context.WithTimeout(context.Background(), n.timeout)
+		defer cancel()
+		go func() {
+			select {
+			case <-n.closing:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		conn, err := n.looking.dedicate(ctx, *client)
+		if err != nil {
+			v.err = err
+			return
+		}
+		defer conn.Close()
+		v.info, v.err = infoOf(conn.Do(ctx, conn.B().Info().Section(infoSections...).Build()))
+	})
+}
+
+// endVisit takes the outcome of a visit. Where no new connection could be had the one in use is asked.
+func (n *node) endVisit(v *visit) {
+	n.visiting = false
+	switch {
+	case n.gate.open == nil || n.gate.open != v.of: // it was looked at otherwise meanwhile
+	case v.err != nil:
+		n.probe(OpObserve, infoProbe, n.q.clock.Now())
+	default:
+		n.gate.inspect(v.info)
+	}
+}
+
+// compareProcess compares the process behind the connection in use with the one that was found over a
+// new one, if that has changed. It reports whether the node is astray.
+func (n *node) compareProcess(info *serverInfo) bool {
+	if n.compareAt == never {
+		return false
+	}
+	if info.runID == n.gate.process {
+		n.compareAt = never
+		n.astray = false
+		return false
+	}
+	if !n.astray {
+		n.q.cfg.logger.WarnContext(context.Background(), "redlock: another server answers at a node's address than over the connection in use: "+
+			"end a server before its successor starts", "node", n.addr)
+	}
+	if !n.astray && n.connect == nil {
+		n.gate.retry = 0 // it says so at the next look
+	}
+	n.astray = true
+	n.compareAt = n.q.clock.Now().Add(recheckEvery)
+	return true
+}
+
+// giveUp replaces the client of a node that is astray. Flights come back first: a connection that is made
+// while its client is being closed could stay open for ever.
+func (n *node) giveUp(now clock.Instant) {
+	client := n.client.Load()
+	if n.connect == nil || client == nil {
+		return
+	}
+	n.landAll()
+	if n.client.CompareAndSwap(client, nil) {
+		n.dials.start((*client).Close)
+	}
+	n.astray = false
+	n.compareAt = now // the new one may have gone astray too
+}
+
+// isStray reports whether a request is not for the server that the connection in use leads to.
+func (n *node) isStray(r *request) bool { //mutant:stray-extension-counts
+	return n.astray && r.isOfAnAttempt() && !r.isProbe()
+}
+
+// errAstray is why a node that is astray does not vote.
+func errAstray() *ConditionError {
+	return &ConditionError{Condition: ConditionRestarted, Detail: "another server answers at its address than over the connection in use"}
+}
