@@ -50,7 +50,7 @@ func TestDedicatedConnectionsAreTwo(t *testing.T) {
 func wait(t *testing.T, q *redlock.Quorum) {
 	t.Helper()
 	l := acquire(t, q)
-	ctx, cancel := context.WithTimeout(t.Context(), ttl)
+	ctx, cancel := context.WithTimeout(t.Context(), ttl/2)
 	defer cancel()
 	_, err := q.Acquire(ctx, "key")
 	require.ErrorIs(t, err, context.DeadlineExceeded)

@@ -56,6 +56,7 @@ type node struct {
 	trip    roundTrip      // to the server and back
 
 	visiting  bool                // a visit is under way
+	endEarly  func()              // ends it
 	compareAt clock.Instant       // when to ask the connection in use which process it leads to; or never
 	astray    bool                // to another than new connections
 	words     []string            // buffer of a command
@@ -153,6 +154,7 @@ func (n *node) recycle(batch []*request) {
 func (n *node) run() {
 	defer close(n.stopped)
 	defer n.awaitDials()
+	defer n.cancelVisit()
 	n.prepare()
 	alarm := time.NewTimer(atOnce)
 	defer alarm.Stop()

@@ -28,17 +28,11 @@ func (n *node) startVisit() {
 		return
 	}
 	v := &visit{of: n.gate.open}
+	ctx, cancel := context.WithTimeout(context.Background(), n.timeout)
+	n.endEarly = cancel
 	n.visiting = n.dials.start(func() {
 		defer func() { n.visited <- v }() // there is room for one
-		ctx, cancel := context.WithTimeout(context.Background(), n.timeout)
 		defer cancel()
-		go func() {
-			select {
-			case <-n.closing:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
 		conn, err := n.looking.dedicate(ctx, *client)
 		if err != nil {
 			v.err = err
@@ -47,6 +41,26 @@ func (n *node) startVisit() {
 		defer conn.Close()
 		v.info, v.err = infoOf(conn.Do(ctx, conn.B().Info().Section(infoSections...).Build()))
 	})
+	if !n.visiting {
+		cancel()
+	}
+}
+
+// awaitVisit waits for a visit that is under way, which takes no longer than the node's timeout: two
+// connections for looks are not to be had at a time.
+func (n *node) awaitVisit() {
+	if n.visiting {
+		<-n.visited
+		n.visiting = false
+	}
+}
+
+// cancelVisit ends one that is under way.
+func (n *node) cancelVisit() {
+	if n.visiting {
+		n.endEarly()
+		n.awaitVisit()
+	}
 }
 
 // endVisit takes the outcome of a visit. Where no new connection could be had the one in use is asked.

@@ -16,6 +16,7 @@ import (
 // All of it goes over one connection of its own: if the server is restarted in between, that connection breaks, and
 // the scripts of the old process cannot reach the new one.
 func (g *gate) vouch(ctx context.Context, client valkey.Client) error {
+	g.n.awaitVisit()
 	conn, err := g.n.looking.dedicate(ctx, client)
 	if err != nil {
 		return g.failed(err)
