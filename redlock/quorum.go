@@ -45,11 +45,13 @@ type Quorum struct {
 }
 
 // Open makes a Quorum of the nodes at urls, such as valkey://user:password@host:6379/0, valkeys:// (TLS),
-// redis:// or rediss://. It returns without waiting for any of them: connections are made in the background, and a
-// node that cannot be reached yet joins when it can.
+// redis:// or rediss://, unix:///path, or valkey://sentinel:26379?master_set=NAME (WithReplicas), with a
+// further Sentinel as addr=host:port. It returns without waiting for any of them: connections are made in
+// the background, and a node that cannot be reached yet joins when it can.
 //
-// An odd number of nodes is best; an even one works and is warned about, because one node more does not make
-// it survive more failures. Errors are *OptionError and never contain credentials.
+// An odd number of nodes is best; an even one works and is warned about, because one node more does not
+// make it survive more failures, and so is a single one. Errors are *OptionError, which names the URL by
+// its place in urls and says what is wrong with it, without its credentials.
 func Open(urls []string, opts ...Option) (*Quorum, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
