@@ -1,6 +1,7 @@
 package tenureotel
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -140,8 +141,9 @@ func (i *Instrumentation) TraceVote(_ context.Context, data redlock.TraceVoteDat
 	}
 	if data.Votes {
 		v.voting = 1
-	} else {
-		why := (&redlock.NodeError{Node: data.Node, Err: data.Err}).ErrorType()
+	}
+	if err := cmp.Or(data.Err, data.Warning); err != nil || !data.Votes {
+		why := (&redlock.NodeError{Node: data.Node, Err: err}).ErrorType()
 		v.observe = []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(append(n.base, keyErrorType.String(why))...))}
 	}
 	n.state.Store(v)

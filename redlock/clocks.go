@@ -53,8 +53,8 @@ func newServerClocks(cfg *config, nodes int) *serverClocks {
 		changed: make(chan struct{})}
 }
 
-// sampled takes over what is known of a node's clock.
-func (c *serverClocks) sampled(node int, addr string, w clockWatch) {
+// sampled takes over what is known of a node's clock, and returns what is wrong with it.
+func (c *serverClocks) sampled(node int, addr string, w clockWatch) *ConditionError {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	news := !c.known[node].known
@@ -70,6 +70,7 @@ func (c *serverClocks) sampled(node int, addr string, w clockWatch) {
 		close(c.changed)
 		c.changed = make(chan struct{})
 	}
+	return c.wrong[node]
 }
 
 // bounds are those of a difference between two clocks.

@@ -30,6 +30,7 @@ type gate struct {
 	retry   clock.Instant // when to look again, while closed
 	pause   time.Duration // before the next look after one that failed
 	watch   clockWatch
+	wrong   *ConditionError // what is wrong with its clock, as the tracer was told
 
 	voteless reminder // while it is closed and the node answers
 
@@ -77,6 +78,9 @@ func (g *gate) tell(status *gateStatus) {
 		return
 	}
 	data := TraceVoteData{Node: g.n.addr, Err: status.reason()}
+	if g.wrong != nil {
+		data.Warning = g.wrong
+	}
 	if data.Votes = data.Err == nil; status.until != 0 {
 		data.Until = status.err.Until
 	}
@@ -209,7 +213,10 @@ func (g *gate) sample(sent, received clock.Instant, server time.Duration) error 
 	cfg := g.n.q.cfg
 	g.sampleAt = received.Add(cfg.sampleEvery())
 	jump := g.watch.observe(sent, received, server, cfg.drift)
-	g.n.q.clocks.sampled(g.n.index, g.n.addr, g.watch)
+	was := g.wrong
+	if g.wrong = g.n.q.clocks.sampled(g.n.index, g.n.addr, g.watch); (was == nil) != (g.wrong == nil) { //mutant:wrong-clock-untraced
+		g.tell(g.status.Load())
+	}
 	if jump < 0 {
 		// Keys live longer, which is in nobody's way but a successor's.
 		cfg.logger.WarnContext(context.Background(), "redlock: a server's clock jumped backward: keys of dead holders live longer on it",

@@ -154,6 +154,8 @@ type TraceVoteData struct {
 	// Until is when a node that was restarted, or whose clock jumped, votes again; zero when it is not quarantined.
 	Until time.Time
 	Err   error // why it does not vote: a *ConditionError, or what kept it from being asked; nil when it votes
+	// Warning is what is wrong although that does not cost its vote: that its clock is wrong, a *ConditionError.
+	Warning error
 }
 
 // tracers holds the interfaces that a tracer implements; the zero value traces nothing.
