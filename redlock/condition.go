@@ -72,7 +72,7 @@ var advice = map[Condition]string{
 	ConditionSentinel:     "name its group in the URL and accept the risk of a fail-over: valkey://host:26379?master_set=NAME with WithReplicas; or name masters themselves",
 	ConditionProtected:    "set a password or protected-mode no",
 	ConditionClockWrong:   "set it right and let a time daemon keep it; leases are safe, and tokens follow the other servers",
-	ConditionDamaged:      "the next lease on the key that is extended heals it; if a quorum of nodes says so, DEL what is named on each of them",
+	ConditionDamaged:      "a counter is healed by the next lease on the key that is extended; else DEL what is named on that node",
 	ConditionNoCommand:    "remove the rename-command lines from its configuration: the commands are needed under their names",
 	ConditionRestarted:    "it is looked at again by itself",
 	ConditionBadReply:     "see that its address is a Valkey server's and TLS is as there; if so, look at the proxy in between, or do not trust it: the connection was closed and is made again",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -78,6 +79,9 @@ func (n *node) lookForDamage(r *request, rep reply, err error) error {
 // the first of each.
 func (n *node) foundDamaged(r *request, why *ConditionError) *ConditionError {
 	key := r.attempt.keys.fence
+	if strings.Contains(why.cause(), "the lock is") { //mutant:foreign-lock-named-counter
+		key = r.attempt.keys.lock
+	}
 	why = &ConditionError{Condition: ConditionDamaged, Detail: fmt.Sprintf("%q: %s", key, why.cause()), Err: why.Err}
 	d := &n.damage
 	if _, known := d.keys[key]; !known && len(d.keys) < maxDamaged { //mutant:damaged-counter-unsaid
@@ -94,13 +98,19 @@ func (n *node) foundDamaged(r *request, why *ConditionError) *ConditionError {
 // healed notes that the node has granted the key, or put it back with its counter.
 func (n *node) healed(r *request) {
 	d := &n.damage
-	key := r.attempt.keys.fence
-	if _, known := d.keys[key]; !known {
-		return
+	any := false
+	for _, key := range []string{r.attempt.keys.fence, r.attempt.keys.lock} {
+		if _, known := d.keys[key]; !known {
+			continue
+		}
+		any = true
+		delete(d.keys, key)
+		if last := d.last.Load(); last != nil && last.key == key {
+			d.last.Store(nil)
+		}
 	}
-	delete(d.keys, key)
-	if last := d.last.Load(); last != nil && last.key == key {
-		d.last.Store(nil)
+	if !any {
+		return
 	}
 	n.q.cfg.logger.InfoContext(context.Background(), "redlock: node votes for a key again", "node", n.addr, "key", r.attempt.keys.name)
 }

@@ -22,7 +22,18 @@ func newScript(text string) *script {
 // Numbers in scripts: Lua numbers are doubles, and tostring prints large ones in scientific notation on the
 // server, so counters are formatted with '%.0f'. Microseconds since 1970 stay below 2^53 until the year 2255.
 
+// readFunction reads a key that is to hold a text. The answer is a table where it does not, or cannot be
+// read: foreign then tells which, and damage makes an error of it that names the kind of key.
+const readFunction = `
+local function foreign(answer)
+  return type(answer) == 'table' and string.find(answer['err'], '^WRONGTYPE') ~= nil
+end
+local function damage(answer, kind)
+  return foreign(answer) and redis.error_reply('TENUREDAMAGED the ' .. kind .. ' is no text') or answer
+end`
+
 // joinFunction puts a member into the queue, unless it is there, and returns its rank; -1 if the queue is full, and -2 if there can be none.
+// Something else in the place of the queue is removed: the queue promises nothing.
 const joinFunction = `
 local function join(wait, member, lifetime)
   local rank = redis.pcall('ZRANK', wait, member)
@@ -32,6 +43,9 @@ local function join(wait, member, lifetime)
       redis.pcall('ZADD', wait, 'XX', string.match(member, '^%d+'), member) -- its turn is over
     end
   elseif type(rank) ~= 'number' then
+    if type(rank) == 'table' and string.find(rank['err'], '^WRONGTYPE') then
+      redis.pcall('DEL', wait) --mutant:foreign-queue-stays
+    end
     rank = redis.pcall('ZCARD', wait)
     if type(rank) ~= 'number' then
       return -2
@@ -165,9 +179,12 @@ return 1
 // 'counter seconds micros record', or {owner value or member in the way, its PTTL, seconds, micros,
 // record, rank}, or with the sequence refused {record, seconds, micros}, or if that is not known
 // {run_id, seconds, micros, record or an empty text}; seconds and micros are TIME.
-var acquireScript = newScript(joinFunction + reservedFunction + countFunction + `
+var acquireScript = newScript(readFunction + joinFunction + reservedFunction + countFunction + `
 local time = redis.call('TIME')
-local holder = redis.call('GET', KEYS[1])
+local holder = redis.pcall('GET', KEYS[1])
+if type(holder) == 'table' then --mutant:foreign-lock-unnamed
+  return damage(holder, 'lock')
+end
 local inTheWay, left, late = holder, 0
 if not holder then
   inTheWay, left, late = reserved(KEYS[3], ARGV[6], time)
@@ -208,11 +225,13 @@ if KEYS[4] then` + recordFunction + `
   end
   record = written(r)
 end
-local fence, now = redis.call('GET', KEYS[2]) or '0', time[1] * 1000000 + time[2]
-if holder then
-  local sane, damage = counter(fence, math.max(now, tonumber(ARGV[3])))
+local fence, now = redis.pcall('GET', KEYS[2]) or '0', time[1] * 1000000 + time[2]
+if type(fence) == 'table' then
+  return damage(fence, 'counter')
+elseif holder then
+  local sane, why = counter(fence, math.max(now, tonumber(ARGV[3])))
   if not sane then
-    return damage
+    return why
   end
 else
   fence = count(fence, ARGV[3], now, tonumber(ARGV[5]))
@@ -236,14 +255,19 @@ return fence .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. record
 //
 // KEYS lock, fence; ARGV owner, token, counter lifetime ms. Returns 1 if raised, 0 if not, or an error
 // where the counter or the token is damaged.
-var agreeScript = newScript(counterFunction + `
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then --mutant:agreement-without-the-key,agreement-of-anything
+var agreeScript = newScript(readFunction + counterFunction + `
+local holder, found = redis.pcall('GET', KEYS[1]), redis.pcall('GET', KEYS[2]) or '0'
+if type(holder) == 'table' and not foreign(holder) then
+  return holder
+elseif type(found) == 'table' then
+  return damage(found, 'counter')
+elseif holder ~= ARGV[1] then --mutant:agreement-without-the-key,agreement-of-anything
   return 0
 end
-local fence, damage = counter(redis.call('GET', KEYS[2]) or '0', math.huge)
+local fence, low = counter(found, math.huge)
 local token, beyond = counter(ARGV[2], math.huge) --mutant:damaged-token-followed
-if damage or beyond then
-  return damage or beyond
+if low or beyond then
+  return low or beyond
 elseif fence >= token then --mutant:agreement-not-strict,agreement-of-anything/2
   return 0
 end
@@ -271,10 +295,12 @@ const (
 //
 // KEYS lock, fence, record; ARGV owner, ttl ms, token, counter lifetime ms, '1' to raise the
 // counter, '1' to put the key back, and with a record the same as acquireScript.
-var extendScript = newScript(counterFunction + `
-local holder = redis.call('GET', KEYS[1])
+var extendScript = newScript(readFunction + counterFunction + `
+local holder = redis.pcall('GET', KEYS[1])
 local answer = 1
-if holder == ARGV[1] then --mutant:foreign-key-extended
+if type(holder) == 'table' and not foreign(holder) then
+  return holder
+elseif holder == ARGV[1] then --mutant:foreign-key-extended
   redis.call('PEXPIRE', KEYS[1], ARGV[2]) --mutant:extension-with-set
 elseif holder then
   return 0
@@ -318,7 +344,7 @@ local function call(wait, keep, turn, channels, release, yield)
   local time = redis.call('TIME')
   local now = math.floor(time[1] * 1000 + time[2] / 1000)
   if tonumber(some[2]) < 0 then
-    if -tonumber(some[2]) <= now then --mutant:absent-waiter-called-again
+    if -tonumber(some[2]) <= now or not string.find(some[1], '^%d+ %S') then --mutant:absent-waiter-called-again
       redis.pcall('ZREM', wait, some[1])
       i = 3
     elseif yield then
@@ -339,7 +365,10 @@ local function call(wait, keep, turn, channels, release, yield)
     i = i + 2
     local number, process = string.match(member, '^(%d+) (%S+)')
     kept = kept + 1
-    if process and not called[process] then
+    if not process then
+      redis.pcall('ZREM', wait, member) --mutant:foreign-members-stay
+      kept = kept - 1
+    elseif not called[process] then
       local free = keep + told * turn --mutant:everybody-called
       local received = gone[process] or redis.pcall('PUBLISH', channels .. process, string.format('%.0f', free) .. ' ' .. number .. ' ' .. release)
       if type(received) ~= 'number' then
@@ -383,7 +412,7 @@ return 1
 // owner's own member of the queue or an empty text, what channels begin with, and with a record what
 // to do with it, and then the same as acquireScript. Returns 1 if the key was the owner's and 0 if not, and 2 more if the
 // record could not be written.
-var releaseScript = newScript(callFunction + `
+var releaseScript = newScript(readFunction + callFunction + `
 local unwritten = 0
 if KEYS[3] and ARGV[6] ~= 'keep' then` + recordFunction + ` --mutant:completion-needs-the-lease
   local r = read(redis.pcall('GET', KEYS[3]))
@@ -410,8 +439,10 @@ end
 if ARGV[4] ~= '' then
   redis.pcall('ZREM', KEYS[2], ARGV[4]) --mutant:queue-costs-a-release
 end
-local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then --mutant:release-without-comparison
+local holder = redis.pcall('GET', KEYS[1])
+if type(holder) == 'table' and not foreign(holder) then
+  return holder
+elseif holder and holder ~= ARGV[1] then --mutant:release-without-comparison
   return unwritten
 end
 local answer = unwritten
@@ -432,12 +463,16 @@ return answer
 // observeScript reads a key's state at one moment.
 //
 // KEYS lock, fence. Returns {owner value, PTTL, counter}, or an empty list if nobody has the key.
-var observeScript = newScript(`
-local holder = redis.call('GET', KEYS[1])
+var observeScript = newScript(readFunction + `
+local holder, fence = redis.pcall('GET', KEYS[1]), redis.pcall('GET', KEYS[2])
 if not holder then
   return {}
+elseif type(holder) == 'table' then
+  return damage(holder, 'lock')
+elseif type(fence) == 'table' and not foreign(fence) then
+  return fence
 end
-return {holder, redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[2]) or '0'}
+return {holder, redis.call('PTTL', KEYS[1]), type(fence) == 'string' and fence or foreign(fence) and '' or '0'}
 `)
 
 // recallScript reads the record of a sequence.

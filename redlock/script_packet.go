@@ -45,7 +45,7 @@ return table.concat(answers)
 // ms, counter lifetime ms, clock skew us, lifetime of the queue ms, turn ms or an empty text, what channels begin with; owner and hint
 // of each acquisition, owner of each release; and if there are any, the members of the acquisitions and of the releases, empty texts included. Returns {seconds, micros, a digit for each release as releaseScript returns it,
 // and for each acquisition the counter, or {owner value or member in the way, its PTTL, rank}, or an error}.
-var pairsScript = newScript(joinFunction + reservedFunction + countFunction + callFunction + `
+var pairsScript = newScript(readFunction + joinFunction + reservedFunction + countFunction + callFunction + `
 local n = tonumber(ARGV[1])
 local m = (#KEYS - 3 * n) / 2
 local queues = 2 * n + m
@@ -64,11 +64,13 @@ local function grant(i)
   elseif type(token) == 'string' then
     set = redis.pcall('SET', KEYS[n + i], token, 'PX', ARGV[3], 'NX')
   end
+  local kind = 'counter'
   if set and not set['err'] then
+    kind = 'lock'
     set = redis.pcall('SET', KEYS[i], ARGV[6 + 2 * i], 'PX', ARGV[2], 'NX') --mutant:pairs-grant-held-keys
   end
   if not set then
-    return redis.error_reply('WRONGTYPE a key of a lease is not text')
+    return redis.error_reply('TENUREDAMAGED the ' .. kind .. ' is no text')
   end
   return set['err'] and set or token
 end
@@ -77,8 +79,8 @@ for i = 1, n do
   local holder = values[i]
   if holder == ARGV[6 + 2 * i] then
     local fence = values[n + i] or redis.pcall('GET', KEYS[n + i]) or '0'
-    local sane, damage = counter(fence, math.max(now, tonumber(ARGV[7 + 2 * i])))
-    answers[i + 3] = sane and fence or type(fence) == 'table' and fence or damage
+    local sane, why = counter(fence, math.max(now, tonumber(ARGV[7 + 2 * i])))
+    answers[i + 3] = sane and fence or type(fence) == 'table' and damage(fence, 'counter') or why
   elseif holder then
     inTheWay[i], left[i] = holder, redis.call('PTTL', KEYS[i])
   elseif queued then --mutant:pairs-pass-reservations

@@ -1,0 +1,198 @@
+package redlock_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// foreignKeys are the names under which a key has its state on a node.
+func foreignKeys(key string) map[string]string {
+	return map[string]string{"lock": lockKey(key), "counter": fenceKey(key), "queue": lockKey(key) + ":wait", "record": lockKey(key) + ":once"}
+}
+
+// foreignValues are commands that put something there which this library does not write.
+var foreignValues = map[string]func(key string) []string{
+	"list": func(key string) []string { return []string{"RPUSH", key, "x"} },
+	"hash": func(key string) []string { return []string{"HSET", key, "x", "y"} },
+	"set":  func(key string) []string { return []string{"SADD", key, "x"} },
+}
+
+// A value of another type under a name of the library is named with what to do, counts as absent or is removed; and a
+// quorum of other nodes does not care.
+func TestForeignTypes(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	full, alone := s.open(redlock.WithTTL(longTTL)), openURLs(t, []string{s.Node(0).URL()}, redlock.WithTTL(longTTL))
+	for kind := range foreignKeys("") {
+		for name, put := range foreignValues {
+			key := kind + " " + name
+			foreign := foreignKeys(key)[kind]
+			s.do(put(foreign), 0)
+			l, err := tryUntilAnswered(t, alone, key, redlock.WithOnce(1, redlock.AtMostOnce, time.Hour))
+			switch kind {
+			case "lock", "counter":
+				require.ErrorIs(t, err, redlock.ErrNoQuorum, key)
+				ce := requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.ConditionDamaged)
+				require.ErrorContains(t, ce, fmt.Sprintf("%q", foreign))
+				require.ErrorContains(t, ce, "DEL")
+				requireNoLua(t, err)
+				if kind == "lock" {
+					_, err = alone.Holder(t.Context(), key)
+					require.ErrorContains(t, err, fmt.Sprintf("%q", foreign))
+					requireNoLua(t, err)
+				}
+			default:
+				require.NoError(t, err, key)
+				require.NoError(t, l.Complete(t.Context()), key)
+				_, err = tryUntilAnswered(t, alone, key, redlock.WithOnce(1, redlock.AtMostOnce, time.Hour))
+				require.ErrorIs(t, err, redlock.ErrDone, "%s: it is recorded in the place of what was there", key)
+			}
+			require.NoError(t, alone.Healthy(), "other keys can be had")
+
+			key += " of three"
+			s.do(put(foreignKeys(key)[kind]), 0)
+			l, err = tryUntilAnswered(t, full, key)
+			require.NoError(t, err, key)
+			require.NoError(t, l.Extend(t.Context()), key)
+			require.NoError(t, l.Release(t.Context()), key)
+			l, err = tryUntilAnswered(t, full, key)
+			require.NoError(t, err, key)
+			require.NoError(t, l.Release(t.Context()), key)
+			if kind == "lock" || kind == "counter" {
+				kept, err := s.Node(0).Do(t, "TYPE", foreignKeys(key)[kind]).ToString()
+				require.NoError(t, err)
+				require.Contains(t, []string{name, "string"}, kept, "the key of somebody else stays, or is healed")
+			}
+		}
+	}
+}
+
+// Where something else is in the place of a queue, those who wait queue all the same.
+func TestForeignQueueIsRemoved(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	q := s.open(redlock.WithTTL(longTTL))
+	l := s.hold(q, "key")
+	s.do([]string{"RPUSH", lockKey("key") + ":wait", "x"})
+	granted := s.acquire(q, "key")
+	for i := range s.Nodes() {
+		require.Eventually(t, func() bool {
+			n, err := s.Node(i).Do(t, "ZCARD", lockKey("key")+":wait").AsInt64()
+			return err == nil && n == 1
+		}, longTTL, pollTick)
+	}
+	require.NoError(t, l.Release(t.Context()))
+	require.NoError(t, receive(t, granted, longTTL/4, "it is not called").err)
+}
+
+// Members of a queue that no waiter is are removed by the first release, and stop no call, also if they claim the key.
+func TestForeignMembersAreRemoved(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	q := s.open(redlock.WithTTL(longTTL))
+	l := s.hold(q, "key")
+	queue := []string{"ZADD", lockKey("key") + ":wait", "-inf", "first of all"}
+	for i := range 200 {
+		queue = append(queue, fmt.Sprint(i-100), fmt.Sprintf("%c member without a number %d", rune(i), i))
+	}
+	s.do(queue)
+	granted := s.wait(q, "key")
+	require.NoError(t, l.Release(t.Context()))
+	next := receive(t, granted, longTTL/4, "it is not called")
+	require.NoError(t, next.err)
+	for i := range s.Nodes() {
+		require.Eventually(t, func() bool { return s.waiting(i, "key") == 0 }, longTTL, pollTick, "node %d", i)
+	}
+}
+
+// requireNoLua demands that an error does not come from within a script.
+func requireNoLua(t require.TestingT, err error) {
+	if err == nil {
+		return
+	}
+	for _, words := range []string{"user_script", "attempt to", "ERR ", "WRONGTYPE", "unexpected reply"} {
+		require.NotContains(t, err.Error(), words)
+	}
+}
+
+// Whatever bytes are in the keys of a lease on one node, a quorum of others does not notice, and no error is one of a
+// script; on that node alone each operation works or says what is wrong.
+func TestForeignBytes(t *testing.T) {
+	s := startServers(t, 3)
+	full, alone := s.open(redlock.WithTTL(longTTL)), openURLs(t, []string{s.Node(0).URL()}, redlock.WithTTL(longTTL))
+	run := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		run++
+		for i, q := range []*redlock.Quorum{full, alone} {
+			key := fmt.Sprint("key", run, "-", i)
+			foul := func() {
+				for kind, name := range foreignKeys(key) {
+					s.foul(rt, kind, name)
+				}
+			}
+			once := rapid.Bool().Draw(rt, "once")
+			var opts []redlock.LeaseOption
+			if once {
+				opts = append(opts, redlock.WithOnce(7, redlock.AtLeastOnce, time.Hour))
+			}
+			foul()
+			_, err := q.Holder(t.Context(), key)
+			requireNoLua(rt, err)
+			_, err = q.Sequence(t.Context(), key)
+			requireNoLua(rt, err)
+			l, err := q.TryAcquire(t.Context(), key, opts...)
+			requireNoLua(rt, err)
+			if q == full && !(once && errors.Is(err, redlock.ErrDone)) {
+				require.True(rt, err == nil || errors.Is(err, redlock.ErrTimeout), "%v", err)
+			}
+			if l == nil {
+				continue
+			}
+			if rapid.Bool().Draw(rt, "while it is held") {
+				foul()
+			}
+			err = l.Extend(t.Context())
+			requireNoLua(rt, err)
+			if q == full && err != nil {
+				require.ErrorIs(rt, err, redlock.ErrTimeout)
+			}
+			_, err = q.Holder(t.Context(), key)
+			requireNoLua(rt, err)
+			if once {
+				err = l.Complete(t.Context())
+			} else {
+				err = l.Release(t.Context())
+			}
+			requireNoLua(rt, err)
+		}
+	})
+}
+
+// foul puts some bytes, or a value of some type, into a key of node 0, or leaves it.
+func (s *servers) foul(rt *rapid.T, kind, name string) {
+	odd := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"0", "-1", "nan", "inf", "1e15", "0x10", "9007199254740993", "99999999999999999999",
+		"1  5 1 0 4 0 1 4 1   x", "1  9999999999999999 1 0 4 0 1 4 1   x", "2  5 1 0 4 0 1 4 1   x", "1 \x00 5 1 0 4 0 1 4 1 %zz \xff x",
+		strings.Repeat("9", 400), "\r\n-ERR x\r\n", "5 x y"}))
+	text := odd.Draw(rt, kind)
+	var args []string
+	switch rapid.IntRange(0, 4).Draw(rt, "how "+kind) {
+	case 0:
+		return
+	case 1:
+		args = []string{"RPUSH", name, text}
+	case 2:
+		args = []string{"ZADD", name, fmt.Sprint(rapid.Float64Range(-1e15, 1e15).Draw(rt, "score")), text, "-inf", text + "x"}
+	default:
+		args = []string{"SET", name, text}
+	}
+	s.do([]string{"DEL", name}, 0)
+	s.do(args, 0)
+}
