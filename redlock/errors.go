@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Sentinels to compare with errors.Is. The errors that carry them say more: see HeldError, QuorumError,
@@ -57,7 +59,15 @@ type HeldError struct {
 
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("redlock: %q is held by another owner: %s on %d node(s), for %v more unless extended",
-		e.Key, e.Holder.Identity, e.Holder.Nodes, e.Holder.TTL)
+		e.Key, shown(e.Holder.Identity), e.Holder.Nodes, e.Holder.TTL)
+}
+
+// shown is an identity as errors show it: quoted where something else has written it and it is no line of text.
+func shown(identity string) string {
+	if checkIdentity(identity) != nil || !utf8.ValidString(identity) { //mutant:foreign-identity-unquoted
+		return strconv.Quote(identity)
+	}
+	return identity
 }
 
 // Is reports whether target is ErrHeld.

@@ -149,7 +149,7 @@ func nameOr(identity string) string {
 	if identity == "" {
 		return "somebody"
 	}
-	return identity
+	return shown(identity)
 }
 
 // Is reports whether target is ErrDone.
