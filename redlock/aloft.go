@@ -1,6 +1,11 @@
 package redlock
 
-import "slices"
+import (
+	"errors"
+	"slices"
+
+	"github.com/valkey-io/valkey-go"
+)
 
 // A node that is near gets one batch after the other: whatever is queued while one is on its way is the next one, and the more callers there
 // are, the larger batches become and the less each request costs. To a node that is far this would add half a round trip to each request, so there several
@@ -89,13 +94,19 @@ func (n *node) landing() <-chan struct{} {
 func (n *node) land(f *flight) {
 	n.aloft = append(n.aloft[:0], n.aloft[1:]...)
 	flown := f.client
-	err := n.unload(f)
-	if client := n.client.Load(); err != nil && isTimeout(err) && client != nil && *client == flown {
-		n.client.Store(nil) //mutant:flights-on-a-dead-connection
-		n.parting = flown
+	if err := n.unload(f); err != nil && (isTimeout(err) || errors.Is(err, errOutOfStep)) {
+		n.leave(flown)
 	}
 	n.finish(f)
 	n.part()
+}
+
+// leave has the next batch sent over another connection.
+func (n *node) leave(flown valkey.Client) {
+	if client := n.client.Load(); client != nil && *client == flown {
+		n.client.Store(nil) //mutant:flights-on-a-dead-connection
+		n.parting = flown
+	}
 }
 
 // part closes a client that was given up, when no flight has it any more: a connection that is made while its client is being

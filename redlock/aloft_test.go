@@ -29,7 +29,7 @@ func TestClientIsNotClosedUnderItsFlights(t *testing.T) {
 	n, client := testNode(), &closable{}
 	n.gate = newGate(n)
 	load := func() *flight {
-		f := &flight{client: client, done: make(chan struct{}), sizes: []int{1}}
+		f := &flight{client: client, done: make(chan struct{}), sizes: []int{1}, echoes: []int64{0}}
 		f.limit.start(time.Hour)
 		f.batch = []*request{{op: OpExtend, attempt: &attempt{keys: &keyset{name: "k"}}, round: newRound(OpExtend, 1, 1)}}
 		f.results = []valkey.ValkeyResult{server.Do(expired, server.B().Ping().Build())}

@@ -83,8 +83,8 @@ func TestServerHoldsAHintToItsClock(t *testing.T) {
 		before := time.Now()
 		r := &request{op: OpAcquire, attempt: &attempt{keys: k, owner: "owner"}, args: &arguments{ttl: "60000",
 			hint: strconv.FormatInt(before.Add(test.hint).UnixMicro(), 10), skew: strconv.FormatInt(skew.Microseconds(), 10)}}
-		command, _ := r.command(n.Client(), anyProcess, true, nil)
-		rep, err := r.parse(n.Client().Do(t.Context(), command))
+		command, _ := r.command(n.Client(), anyProcess, true, "", nil)
+		rep, err := r.parse(n.Client().Do(t.Context(), command).ToMessage())
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, rep.token, uint64(before.Add(test.most).UnixMicro()), name)
 		require.LessOrEqual(t, rep.token, uint64(time.Now().Add(test.most).UnixMicro()), name)

@@ -32,11 +32,12 @@ var (
 // command builds the request's command. Each is an EVALSHA, which valkey-go does not retry by itself: a
 // repeated command could land on a server that was restarted in between and lost everything it knew.
 //
-// words is a buffer, which is returned as it is then.
+// echo is what its answer has to say besides; empty for nothing. words is a buffer, which is returned
+// as it is then.
 //
 // With full it is an EVAL, which teaches the script to a server that does not know it, unless the script is only for one
 // process. (A user may not have the right to SCRIPT LOAD.)
-func (r *request) command(client valkey.Client, g *gated, full bool, words []string) (valkey.Completed, []string) {
+func (r *request) command(client valkey.Client, g *gated, full bool, echo string, words []string) (valkey.Completed, []string) {
 	switch r.attempt {
 	case infoProbe:
 		return client.B().Info().Section(infoSections...).Build(), words
@@ -44,12 +45,19 @@ func (r *request) command(client valkey.Client, g *gated, full bool, words []str
 		return client.B().Time().Build(), words
 	}
 	if r.convoy != nil {
-		return r.convoy.command(client, full), words
+		words = append(words[:0], r.convoy.words...)
+		if echo != "" {
+			words = append(words, echo)
+		}
+		return extendManyScript.call(client, words, r.convoy.keys, full), words
 	}
 	s, teachable := g.scriptOf(r.op)
 	words = r.keys(words[:0])
 	n := len(words)
 	words = r.arguments(words, g)
+	if echo != "" {
+		words = append(words, echo)
+	}
 	return s.call(client, words, n, full && teachable), words
 }
 
@@ -166,8 +174,7 @@ func (r *request) lifetime() string {
 func (r *request) repeatable() bool { return !r.isGated() } //mutant:gate-acquire-repeated
 
 // parse reads the server's answer to the request.
-func (r *request) parse(result valkey.ValkeyResult) (reply, error) {
-	msg, err := result.ToMessage()
+func (r *request) parse(msg valkey.ValkeyMessage, err error) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}

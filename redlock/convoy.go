@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/valkey-io/valkey-go"
-
 	"github.com/tenure-dev/tenure/internal/clock"
 )
 
@@ -119,11 +117,6 @@ func (c *convoy) write(in company) {
 		}
 		c.words = append(c.words, counterLifetime)
 	}
-}
-
-// command is extendManyScript. What was released meanwhile has another owner, or none.
-func (c *convoy) command(client valkey.Client, full bool) valkey.Completed {
-	return extendManyScript.call(client, c.words, c.keys, full)
 }
 
 // settle takes a node's answer. The first one counts.

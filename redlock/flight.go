@@ -3,6 +3,9 @@ package redlock
 import (
 	"cmp"
 	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
 
 	"github.com/valkey-io/valkey-go"
 
@@ -21,7 +24,8 @@ type flight struct {
 	second         bool       // once more
 	gated          *gated     // what was open when it was loaded
 	commands       valkey.Commands
-	sizes          []int // how many requests each command carries
+	sizes          []int   // how many requests each command carries
+	echoes         []int64 // what its answer has to say besides; 0 for nothing
 	results        []valkey.ValkeyResult
 	one            [1]valkey.ValkeyResult // the results of one command
 	sent, received clock.Instant
@@ -39,19 +43,48 @@ func (f *flight) fly(c *clock.Clock) {
 	f.received = c.Now()
 }
 
+// echoes are numbers that tell a node's commands from each other: so many that none is under way
+// twice, and beginning anywhere, so that none is another process's.
+type echoes struct {
+	first int64
+	count int
+	texts []string // made once: each would be an allocation a command
+}
+
+// maxEchoes is twice as many as can be under way.
+const maxEchoes = 2 * maxAloft * maxBatch
+
+func newEchoes() echoes { return echoes{first: 1 + rand.Int64N(1<<40)} }
+
+// next is the next number, and the argument that asks for it.
+func (e *echoes) next() (echo int64, text string) {
+	i := e.count % maxEchoes
+	e.count++
+	echo = e.first + int64(i)
+	if i == len(e.texts) {
+		e.texts = append(e.texts, "#"+strconv.FormatInt(echo, 10))
+	}
+	return echo, e.texts[i]
+}
+
 // load makes the commands of a flight.
 func (n *node) load(f *flight, batch []*request, second bool) {
 	f.batch, f.second, f.gated = batch, second, n.gate.open
-	f.commands, f.sizes = f.commands[:0], f.sizes[:0]
+	f.commands, f.sizes, f.echoes = f.commands[:0], f.sizes[:0], f.echoes[:0]
 	for rest := batch; len(rest) > 0; {
 		size := n.packet(rest)
 		var command valkey.Completed
-		if size > 1 {
-			command, n.words = parcel(f.client, n.gate.open, rest[:size], second, n.words)
-		} else {
-			command, n.words = rest[0].command(f.client, n.gate.open, second, n.words)
+		var echo int64
+		var text string
+		if rest[0].attempt != infoProbe && rest[0].attempt != timeProbe {
+			echo, text = n.echoes.next()
 		}
-		f.commands, f.sizes = append(f.commands, command), append(f.sizes, size)
+		if size > 1 {
+			command, n.words = parcel(f.client, n.gate.open, rest[:size], second, text, n.words)
+		} else {
+			command, n.words = rest[0].command(f.client, n.gate.open, second, text, n.words)
+		}
+		f.commands, f.sizes, f.echoes = append(f.commands, command), append(f.sizes, size), append(f.echoes, echo)
 		rest = rest[size:]
 	}
 }
@@ -68,7 +101,7 @@ func (n *node) settleAll(f *flight) (again, single []*request, broken error) {
 	for c, size := range f.sizes {
 		packet := batch[:size]
 		batch = batch[size:]
-		n.found = open(packet, f.results[c], n.found[:0])
+		n.found = open(packet, f.results[c], f.echoes[c], n.found[:0])
 		for i, r := range packet {
 			a := &n.found[i]
 			if a.alone {
@@ -94,7 +127,7 @@ func (n *node) settleAll(f *flight) (again, single []*request, broken error) {
 			case err == nil:
 				a.at = f.received
 				n.settle(r, a.reply)
-			case !second && r.op != opJoin && (isNoScript(err) || r.repeatable() && isBroken(err)): //mutant:forgotten-script-not-taught
+			case !second && !errors.Is(err, errOutOfStep) && r.op != opJoin && (isNoScript(err) || r.repeatable() && isBroken(err)): //mutant:forgotten-script-not-taught
 				again = append(again, r)
 				f.commands = nil
 			default:

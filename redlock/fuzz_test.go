@@ -136,7 +136,7 @@ func TestOddAnswersToAPacket(t *testing.T) {
 		{"bb", "1780000000|5", false},
 		{"b", "17", false},
 	} {
-		answers := open(packet, server.ask(t, encode(test.shape, test.values)), nil)
+		answers := open(packet, server.ask(t, encode(test.shape, test.values)), 0, nil)
 		require.Len(t, answers, 2)
 		for _, a := range answers {
 			require.Equal(t, test.understood, a.err == nil, "%+v: %v", test, a.err)
@@ -178,9 +178,9 @@ func FuzzReply(f *testing.F) {
 		}
 		result := server.ask(t, encode(shape, values))
 		for _, packet := range [][]*request{{{op: OpAcquire}, {op: OpRelease}}, {{op: OpExtend}, {op: OpExtend}}} {
-			require.Len(t, open(packet, result, nil), len(packet))
+			require.Len(t, open(packet, result, 0, nil), len(packet))
 		}
-		rep, err := r.parse(result)
+		rep, err := r.parse(result.ToMessage())
 		if err != nil {
 			require.False(t, isTimeout(err) || isBroken(err), "an answer, however odd, is no broken connection: %v", err)
 			require.NotEmpty(t, (&NodeError{Node: "n:1", Op: r.op, Err: diagnose(err)}).Error())

@@ -54,6 +54,7 @@ type node struct {
 	parting valkey.Client  // given up, but not closed because some of those still have it; or nil
 	busy    map[string]int // how many requests for a key are aloft
 	trip    roundTrip      // to the server and back
+	echoes  echoes
 
 	visiting  bool                // a visit is under way
 	endEarly  func()              // ends it
@@ -219,7 +220,13 @@ func (n *node) sendBatch(batch []*request, f *flight) error {
 	if len(live) == 0 {
 		return err
 	}
-	return n.deliver(f, live)
+	flown := f.client
+	err = n.deliver(f, live)
+	if n.connect != nil && errors.Is(err, errOutOfStep) { // a caller closes its own
+		n.leave(flown)
+		n.part()
+	}
+	return err
 }
 
 // ready returns what may be sent of a batch, and settles the rest. An error means that the node cannot be reached.

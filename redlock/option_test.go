@@ -233,7 +233,7 @@ func TestScriptsAreSentWithoutAnchors(t *testing.T) {
 	for _, s := range append(newGated("id").scripts(), ungated...) {
 		require.NotContains(t, s.text, "mutant:")
 	}
-	require.Equal(t, "return 1 -- why\nreturn 2\n", newScript("return 1 -- why --mutant:a,b-c/2\nreturn 2 --mutant:d\n").text)
+	require.Equal(t, "return 1 -- why\nreturn 2\n", newScript("return 1 -- why --mutant:a,b-c/2\nreturn 2 --mutant:d\n").body)
 }
 
 // Field: an expired grant returned as success when the round took longer than the TTL.

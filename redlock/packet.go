@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/resp"
 )
 
 // packetSize is how many requests one command carries at most. A server does nothing else meanwhile, for a few tenths of a millisecond.
@@ -72,8 +74,8 @@ func (p *pairs) add(r *request, named map[string]struct{}) bool {
 	return true
 }
 
-// parcel is the command for a packet of several requests. words is a buffer, which is returned as it is then.
-func parcel(client valkey.Client, g *gated, packet []*request, full bool, words []string) (valkey.Completed, []string) {
+// parcel is the command for a packet of several requests, see command.
+func parcel(client valkey.Client, g *gated, packet []*request, full bool, echo string, words []string) (valkey.Completed, []string) {
 	s, teachable, numkeys := extendManyScript, true, len(packet)
 	if packet[0].op == OpExtend {
 		words = extendWords(packet, words[:0])
@@ -82,6 +84,9 @@ func parcel(client valkey.Client, g *gated, packet []*request, full bool, words 
 		if s = pairsScript; countAcquisitions(packet) > 0 { // only for a server that was vouched for
 			s, teachable = g.pairs, g.teachable //mutant:pairs-for-any-process
 		}
+	}
+	if echo != "" {
+		words = append(words, echo)
 	}
 	return s.call(client, words, numkeys, full && teachable), words
 }
@@ -165,13 +170,13 @@ type answer struct {
 	alone bool // it is to be sent once more, by itself
 }
 
-// open appends the answers to the requests of a packet.
-func open(packet []*request, result valkey.ValkeyResult, to []answer) []answer {
+// open appends the answers to the requests of a packet, whose command had that echo; 0 for none.
+func open(packet []*request, result valkey.ValkeyResult, echo int64, to []answer) []answer {
+	msg, err := unwrap(result, echo)
 	if len(packet) == 1 {
-		rep, err := packet[0].parse(result)
+		rep, err := packet[0].parse(msg, err)
 		return append(to, answer{reply: rep, err: err})
 	}
-	msg, err := result.ToMessage()
 	if err == nil && packet[0].op == OpExtend {
 		to, err = openExtended(packet, msg, to)
 	} else if err == nil {
@@ -187,6 +192,25 @@ func open(packet []*request, result valkey.ValkeyResult, to []answer) []answer {
 		to = append(to, answer{err: err, alone: alone})
 	}
 	return to
+}
+
+// errOutOfStep is why nothing counts that comes over a connection.
+var errOutOfStep = &resp.Error{What: "the answer to another command"}
+
+// unwrap takes the answer of a script out of what is returned with its echo.
+func unwrap(result valkey.ValkeyResult, echo int64) (valkey.ValkeyMessage, error) {
+	msg, err := result.ToMessage()
+	if err != nil || echo == 0 {
+		return msg, err
+	}
+	parts, err := msg.ToArray()
+	if err != nil || len(parts) != 2 || !parts[1].IsInt64() {
+		return valkey.ValkeyMessage{}, errOutOfStep
+	}
+	if n, _ := parts[1].AsInt64(); n != echo { //mutant:answer-to-another-command
+		return valkey.ValkeyMessage{}, errOutOfStep
+	}
+	return parts[0], nil
 }
 
 // openExtended reads what extendManyScript returns. A key that was not extended is gone, or another's, for extendScript to say.

@@ -50,8 +50,8 @@ func BenchmarkPairParallelServers(b *testing.B) {
 					packet = append(packet, &request{op: OpRelease, attempt: at, args: release})
 				}
 				var command valkey.Completed
-				command, words = parcel(client, anyProcess, packet, i == 0, words)
-				for _, a := range open(packet, client.Do(b.Context(), command), nil) {
+				command, words = parcel(client, anyProcess, packet, i == 0, "", words)
+				for _, a := range open(packet, client.Do(b.Context(), command), 0, nil) {
 					if a.err != nil || a.verdict != agreed && i > 0 {
 						b.Errorf("packet %d: %v %v", i, a.verdict, a.err)
 						return

@@ -29,13 +29,13 @@ func TestRollbackKeepsThePlace(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			packet := []*request{release("{a}", test.args), release("{b}", test.args)}
-			command, _ := packet[0].command(n.Client(), nil, true, nil)
-			rep, err := packet[0].parse(n.Client().Do(t.Context(), command))
+			command, _ := packet[0].command(n.Client(), nil, true, "", nil)
+			rep, err := packet[0].parse(n.Client().Do(t.Context(), command).ToMessage())
 			require.NoError(t, err)
 			require.Equal(t, agreed, rep.verdict)
 			packet[0] = release("{c}", test.args)
-			command, _ = parcel(n.Client(), nil, packet, true, nil)
-			for _, a := range open(packet, n.Client().Do(t.Context(), command), nil) {
+			command, _ = parcel(n.Client(), nil, packet, true, "", nil)
+			for _, a := range open(packet, n.Client().Do(t.Context(), command), 0, nil) {
 				require.NoError(t, a.err)
 				require.Equal(t, agreed, a.verdict)
 			}

@@ -264,6 +264,7 @@ func (q *Quorum) addNode(addr string, connect func() (valkey.Client, error)) *no
 		wake:    make(chan struct{}, 1),
 		named:   make(map[string]struct{}),
 		busy:    make(map[string]int),
+		echoes:  newEchoes(),
 		closing: make(chan struct{}),
 		visited: make(chan *visit, 1),
 		stopped: make(chan struct{}),

@@ -7,17 +7,38 @@ import (
 )
 
 // script is a Lua text and the SHA-1 under which a server caches it.
-type script struct{ text, sha string }
+type script struct{ body, text, sha string }
 
 // anchors are comments in scripts that name the mutants of a line, see docs/mutants.md. Servers do
 // not get them.
 var anchors = regexp.MustCompile(` *--mutant:[a-z0-9,/-]+`)
 
-func newScript(text string) *script {
-	text = anchors.ReplaceAllLiteralString(text, "")
+func newScript(body string) *script {
+	body = anchors.ReplaceAllLiteralString(body, "")
+	text := echoHead + body + anchors.ReplaceAllLiteralString(echoTail, "")
 	sum := sha1.Sum([]byte(text))
-	return &script{text: text, sha: hex.EncodeToString(sum[:])}
+	return &script{body: body, text: text, sha: hex.EncodeToString(sum[:])}
 }
+
+// Each script answers the last argument besides what it returns, if that is an echo: {answer, n} for
+// the argument #n. Errors have none. What is answered to another command is noticed by that, see
+// unwrap; no other argument begins so.
+const (
+	echoHead = `local echo = string.match(ARGV[#ARGV] or '', '^#(%d+)$')
+if echo then
+  ARGV[#ARGV] = nil
+end
+local function answer()
+`
+	echoTail = `
+end
+local answered = answer()
+if not echo or type(answered) == 'table' and answered['err'] then
+  return answered
+end
+return {answered, tonumber(echo)}
+`
+)
 
 // Numbers in scripts: Lua numbers are doubles, and tostring prints large ones in scientific notation on the
 // server, so counters are formatted with '%.0f'. Microseconds since 1970 stay below 2^53 until the year 2255.
@@ -560,12 +581,12 @@ end`)
 func gatedBy(runID, check string) *gated {
 	head := "local process = '" + runID + "'" + check
 	return &gated{
-		acquire: newScript(head + acquireScript.text),
-		agree:   newScript(head + agreeScript.text),
-		extend:  newScript(head + extendScript.text),
-		pairs:   newScript(head + pairsScript.text),
-		recall:  newScript(head + recallScript.text),
-		restore: newScript(head + restoreScript.text),
+		acquire: newScript(head + acquireScript.body),
+		agree:   newScript(head + agreeScript.body),
+		extend:  newScript(head + extendScript.body),
+		pairs:   newScript(head + pairsScript.body),
+		recall:  newScript(head + recallScript.body),
+		restore: newScript(head + restoreScript.body),
 	}
 }
 

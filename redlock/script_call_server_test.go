@@ -49,7 +49,7 @@ func TestReleaseLooksForOthersToCall(t *testing.T) {
 		require.NoError(t, n.Do(t, "SET", key, "owner").Error())
 		r := &request{op: OpRelease, attempt: &attempt{keys: &keyset{lock: key, wait: key + ":wait"}, owner: "owner"},
 			args: &arguments{keep: "0", turn: "1000", channel: channels}}
-		command, _ := r.command(n.Client(), anyProcess, true, nil)
+		command, _ := r.command(n.Client(), anyProcess, true, "", nil)
 		require.NoError(t, n.Client().Do(t.Context(), command).Error())
 		require.NoError(t, n.Do(t, "PUBLISH", channels+process('a'), "the end").Error())
 		called := ""

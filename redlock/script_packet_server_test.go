@@ -170,11 +170,11 @@ func TestPairsAreWhatSinglesAre(t *testing.T) {
 			c.prepare(t, packed, now)
 			cases, packet = append(cases, c), append(packet, c.r)
 		}
-		command, _ := parcel(packed.Client(), anyProcess, packet, true, nil)
-		answers := open(packet, packed.Client().Do(t.Context(), command), nil)
+		command, _ := parcel(packed.Client(), anyProcess, packet, true, "", nil)
+		answers := open(packet, packed.Client().Do(t.Context(), command), 0, nil)
 		for i, c := range cases {
-			command, _ := c.r.command(single.Client(), anyProcess, true, nil)
-			want := told(c.r.parse(single.Client().Do(t.Context(), command)))
+			command, _ := c.r.command(single.Client(), anyProcess, true, "", nil)
+			want := told(c.r.parse(single.Client().Do(t.Context(), command).ToMessage()))
 			got := told(answers[i].reply, answers[i].err)
 			if hint != 0 { // then the token is by the server's clock
 				want, got = withoutToken(want), withoutToken(got)
@@ -227,20 +227,20 @@ func TestPairsThatFailTogetherAreTriedAlone(t *testing.T) {
 		packet = append(packet, &request{op: OpAcquire, attempt: at, args: &arguments{ttl: "60000", hint: "1", skew: "1"}})
 	}
 	packet[1].args = &arguments{ttl: "60000", hint: "no number", skew: "1"}
-	command, _ := parcel(n.Client(), anyProcess, packet, true, nil)
-	for _, a := range open(packet, n.Client().Do(t.Context(), command), nil) {
+	command, _ := parcel(n.Client(), anyProcess, packet, true, "", nil)
+	for _, a := range open(packet, n.Client().Do(t.Context(), command), 0, nil) {
 		require.True(t, a.alone)
 	}
 	// One that the server did not know is repeated together, and so is one that did not arrive.
-	command, _ = parcel(n.Client(), newGated("another"), packet, false, nil)
-	for _, a := range open(packet, n.Client().Do(t.Context(), command), nil) {
+	command, _ = parcel(n.Client(), newGated("another"), packet, false, "", nil)
+	for _, a := range open(packet, n.Client().Do(t.Context(), command), 0, nil) {
 		require.False(t, a.alone)
 		require.True(t, isNoScript(a.err))
 	}
 	limit := timeLimit{}
 	ctx := limit.start(-time.Second)
-	command, _ = parcel(n.Client(), anyProcess, packet, true, nil)
-	for _, a := range open(packet, n.Client().Do(ctx, command), nil) {
+	command, _ = parcel(n.Client(), anyProcess, packet, true, "", nil)
+	for _, a := range open(packet, n.Client().Do(ctx, command), 0, nil) {
 		require.False(t, a.alone)
 		require.True(t, isTimeout(a.err) || errors.Is(a.err, ErrTimeout), "%v", a.err)
 	}
@@ -264,8 +264,8 @@ func TestPairsOnAFullServer(t *testing.T) {
 	require.NoError(t, n.Do(t, "PEXPIRE", "{held}:wait", "20000").Error())
 	require.NoError(t, n.Do(t, "CONFIG", "SET", "maxmemory", "1").Error())
 	packet := []*request{pair(OpAcquire, "{held}", pairMembers[0]), pair(OpAcquire, "{a}", ""), pair(OpRelease, "{own}", ""), pair(OpAcquire, "{b}", "")}
-	command, _ := parcel(n.Client(), anyProcess, packet, true, nil)
-	answers := open(packet, n.Client().Do(t.Context(), command), nil)
+	command, _ := parcel(n.Client(), anyProcess, packet, true, "", nil)
+	answers := open(packet, n.Client().Do(t.Context(), command), 0, nil)
 	require.NoError(t, n.Do(t, "CONFIG", "SET", "maxmemory", "0").Error())
 	require.Equal(t, refused, answers[0].verdict)
 	for _, i := range []int{1, 3} {

@@ -50,7 +50,7 @@ func TestRestoreIsForOneProcessThatDoesNotKnow(t *testing.T) {
 		r := &request{op: OpRestore, attempt: &attempt{keys: k}, args: &arguments{process: test.process, record: given, lifetime: "3600000"}}
 		g := gatedBy(thisProcess, "")
 		g.teachable = true
-		command, _ := r.command(n.Client(), g, true, nil)
+		command, _ := r.command(n.Client(), g, true, "", nil)
 		answer, err := n.Client().Do(t.Context(), command).AsInt64()
 		require.NoError(t, err, name)
 		require.Equal(t, test.answer, answer, name)
@@ -93,8 +93,8 @@ func TestOddRecordsStopNobody(t *testing.T) {
 		}
 		do := func(r *request, g *gated) reply {
 			r.attempt.keys = k
-			command, _ := r.command(n.Client(), g, true, nil)
-			rep, err := r.parse(n.Client().Do(t.Context(), command))
+			command, _ := r.command(n.Client(), g, true, "", nil)
+			rep, err := r.parse(n.Client().Do(t.Context(), command).ToMessage())
 			require.NoError(t, err, "%q", text)
 			return rep
 		}
@@ -130,7 +130,7 @@ func TestAgreementIsNotLed(t *testing.T) {
 		require.NoError(t, n.Do(t, "SET", k.lock, someOwner).Error())
 		require.NoError(t, n.Do(t, "SET", k.fence, test.fence).Error())
 		r := &request{op: OpAgree, attempt: &attempt{keys: k, owner: someOwner}, args: &arguments{token: test.token}}
-		command, _ := r.command(n.Client(), anyProcess, true, nil)
+		command, _ := r.command(n.Client(), anyProcess, true, "", nil)
 		answer, err := n.Client().Do(t.Context(), command).ToMessage()
 		text := answer.String()
 		if err != nil {
@@ -157,8 +157,8 @@ func TestAttemptsStayANumber(t *testing.T) {
 		once := &once{n: 7, delivery: AtLeastOnce, keep: time.Hour}
 		r := &request{op: OpAcquire, attempt: &attempt{keys: k, owner: someOwner, cfg: leaseConfig{once: once, ttl: time.Minute}},
 			args: &arguments{ttl: "60000", hint: "1", skew: "2000000"}}
-		command, _ := r.command(n.Client(), anyProcess, true, nil)
-		rep, err := r.parse(n.Client().Do(t.Context(), command))
+		command, _ := r.command(n.Client(), anyProcess, true, "", nil)
+		rep, err := r.parse(n.Client().Do(t.Context(), command).ToMessage())
 		require.NoError(t, err, before)
 		require.Equal(t, after, rep.record.attempts, before)
 	}
