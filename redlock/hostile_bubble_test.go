@@ -402,6 +402,7 @@ func TestRepliesOutOfStep(t *testing.T) {
 		settleVotes(t, second, 3)
 		l, err := second.TryAcquire(t.Context(), "other")
 		require.NoError(t, err)
+		synctest.Wait() // for the third node's answer, which decides nothing
 		require.NoError(t, l.Release(t.Context()))
 		held := acquire(t, first)
 		synctest.Wait()
