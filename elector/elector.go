@@ -283,7 +283,7 @@ func (e *Elector) IsLeader(context.Context) error {
 type Leader struct {
 	Identity string        // see WithIdentity
 	Term     uint64        // Term.Number
-	TTL      time.Duration // until the lease expires unless it is extended
+	TTL      time.Duration // until the lease expires unless it is extended; redlock.NoExpiry for a key that is no lease
 }
 
 // Leader reads who leads from a quorum of nodes. It is information and may be out of date when it arrives: a leader that
@@ -334,7 +334,11 @@ func (e *Elector) backoffMax(t *Term) time.Duration {
 
 // backoff is the pause after a number of failures in a row.
 func (e *Elector) backoff(t *Term, failures int) time.Duration {
-	return min(e.cfg.backoffMin<<min(failures, 20), e.backoffMax(t))
+	pause, most := e.cfg.backoffMin, e.backoffMax(t)
+	for ; failures > 0 && pause < most; failures-- { //mutant:backoff-overflows
+		pause *= 2
+	}
+	return min(pause, most)
 }
 
 // pause sleeps for three quarters to all of d, or until ctx ends.

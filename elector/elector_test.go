@@ -45,6 +45,9 @@ func TestBadArgumentsAreNamed(t *testing.T) {
 		{q, "e", elector.WithDrainTimeout(0), "WithDrainTimeout", "not positive"},
 		{q, "e", elector.WithBackoff(0, time.Second), "WithBackoff", "positive"},
 		{q, "e", elector.WithBackoff(time.Minute, time.Second), "WithBackoff", "at least the first"},
+		{q, "e", elector.WithBackoff(time.Second, 24*time.Hour+1), "WithBackoff", "between 1ms and 24h"},
+		{q, "e", elector.WithBackoff(1, time.Second), "WithBackoff", "between 1ms and 24h"},
+		{q, "e", elector.WithDrainTimeout(24*time.Hour + 1), "WithDrainTimeout", "maximum of 24h"},
 		{q, "e", elector.WithLogger(nil), "WithLogger", "DiscardHandler"},
 		{q, "e", elector.WithTracer(nil), "WithTracer", "leave the option out"},
 	} {

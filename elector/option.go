@@ -13,6 +13,12 @@ import (
 // given up, in which others may take over.
 const DefaultBackoffMin = time.Second
 
+// MaxPause bounds the drain timeout and the pauses between terms. Who wants to stop for longer ends Run.
+const MaxPause = 24 * time.Hour
+
+// minPause keeps a candidate whose lead fails at once from asking the nodes all the time.
+const minPause = time.Millisecond
+
 // keyPrefix comes before the election's name in the lease's key.
 const keyPrefix = "election/"
 
@@ -60,11 +66,14 @@ func WithLeaseOptions(opts ...redlock.LeaseOption) Option {
 }
 
 // WithDrainTimeout sets how long lead may take to return after its term's context has ended, before the lease is
-// no longer extended. Default: the TTL.
+// no longer extended. Default: the TTL. More than zero, at most MaxPause, a day.
 func WithDrainTimeout(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d <= 0 {
 			return &OptionError{Option: "WithDrainTimeout", Reason: fmt.Sprintf("%v is not positive", d)}
+		}
+		if d > MaxPause {
+			return &OptionError{Option: "WithDrainTimeout", Reason: fmt.Sprintf("%v is above the maximum of %v", d, MaxPause)}
 		}
 		c.drain = d
 		return nil
@@ -73,11 +82,15 @@ func WithDrainTimeout(d time.Duration) Option {
 
 // WithBackoff sets the bounds of the pause between a term in which lead failed and the next campaign. It starts at
 // min, doubles with each failure in a row up to max, and has jitter; a term longer than max resets it. Defaults:
-// DefaultBackoffMin and the TTL.
+// DefaultBackoffMin and the TTL. Both are between 1 ms and MaxPause, a day. min is also the pause after a term that was
+// given up.
 func WithBackoff(min, max time.Duration) Option {
 	return option(func(c *config) error {
 		if min <= 0 || max < min {
 			return &OptionError{Option: "WithBackoff", Reason: fmt.Sprintf("%v to %v: both must be positive and the second at least the first", min, max)}
+		}
+		if min < minPause || max > MaxPause { //mutant:backoff-without-bounds
+			return &OptionError{Option: "WithBackoff", Reason: fmt.Sprintf("%v to %v: both must be between %v and %v", min, max, minPause, MaxPause)}
 		}
 		c.backoffMin, c.backoffMax = min, max
 		return nil

@@ -89,6 +89,9 @@ type candidate struct {
 }
 
 func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, error) {
+	if q.none() {
+		return nil, ErrClosed
+	}
 	keys, err := q.cfg.keyset(key)
 	if err != nil {
 		return nil, err
@@ -484,12 +487,13 @@ func heldSequence(replies []reply, owner string) int64 {
 	return 0
 }
 
-// untilFree is when enough refusing nodes will have let their keys expire for a quorum to be had.
+// untilFree is when enough refusing nodes will have let their keys expire for a quorum to be had. What no lease lives as
+// long as, such as a key without expiry, is a day: who waits for it polls.
 func (a *acquisition) untilFree(o outcome) time.Duration {
 	var ttls []time.Duration
 	for _, rep := range o.replies {
 		if rep.verdict == refused && rep.record == nil {
-			ttls = append(ttls, rep.pttl)
+			ttls = append(ttls, min(rep.pttl, maxMaxTTL)) //mutant:foreign-key-hammered
 		}
 	}
 	wanted := min(max(a.q.need-o.agreed, 1), len(ttls)) //mutant:waiter-needs-every-node

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"strconv"
 	"strings"
@@ -19,9 +18,6 @@ import (
 // counterLifetime is how long a fencing counter is kept after its last use, in milliseconds: a day. Losing it
 // is harmless, see acquireScript's hint.
 const counterLifetime = "86400000" //mutant:counter-lives-shortly
-
-// noExpiry stands for the TTL of a key without expiry, which something else than this package wrote. A waiter polls.
-const noExpiry = 24 * time.Hour
 
 // infoProbe and timeProbe mark the attempts of requests that ask a server about itself.
 var (
@@ -318,18 +314,23 @@ func parseRecall(msg valkey.ValkeyMessage) (reply, error) {
 	if err := errors.Join(err1, err2, err3, err4); err != nil || known != 1 && process == "" {
 		return reply{}, unexpected(msg)
 	}
-	rep := reply{verdict: agreed, record: parseRecord(text), pttl: noExpiry}
+	rep := reply{verdict: agreed, record: parseRecord(text), pttl: MaxKeep}
 	if known != 1 {
 		rep.verdict, rep.unknown = refused, process
 	}
 	if left >= 0 {
-		rep.pttl = min(time.Duration(left), maxLifetime) * time.Millisecond
+		rep.pttl = min(MaxKeep, lifetime(left))
 	}
 	return rep, nil
 }
 
-// maxLifetime bounds a PTTL, in milliseconds.
-const maxLifetime = math.MaxInt64 / time.Millisecond
+// lifetime is what is left of a key's life by its PTTL, and NoExpiry where it has none.
+func lifetime(pttl int64) time.Duration {
+	if pttl < 0 || pttl >= int64(NoExpiry/time.Millisecond) {
+		return NoExpiry
+	}
+	return time.Duration(pttl) * time.Millisecond
+}
 
 // parseRestore reads what restoreScript returns.
 func parseRestore(msg valkey.ValkeyMessage) (reply, error) {
@@ -379,10 +380,7 @@ func parseHolder(msg valkey.ValkeyMessage) (reply, error) {
 	if err != nil {
 		return reply{}, unexpected(msg)
 	}
-	if ms < 0 {
-		return reply{owner: owner, pttl: noExpiry}, nil
-	}
-	return reply{owner: owner, pttl: min(time.Duration(ms), maxLifetime) * time.Millisecond}, nil
+	return reply{owner: owner, pttl: lifetime(ms)}, nil //mutant:expiry-invented
 }
 
 func parseObserve(msg valkey.ValkeyMessage) (reply, error) {

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -31,7 +32,7 @@ type config struct {
 // leaseConfig is what may differ from lease to lease.
 type leaseConfig struct {
 	ttl        time.Duration
-	interval   time.Duration // zero means TTL/3
+	interval   time.Duration // as given; zero means TTL/3, or for a lease the Quorum's
 	minHold    time.Duration
 	manual     bool
 	once       *once // nil for none
@@ -72,6 +73,7 @@ func newConfig(opts []Option) (*config, error) {
 // forLease returns the configuration of one lease.
 func (c *config) forLease(opts []LeaseOption) (leaseConfig, error) {
 	l := c.lease
+	l.interval = 0
 	for _, o := range opts {
 		if o == nil {
 			return l, &OptionError{"LeaseOption", "nil option"}
@@ -85,46 +87,46 @@ func (c *config) forLease(opts []LeaseOption) (leaseConfig, error) {
 			return l, err
 		}
 	}
-	l.derive()
+	l.derive(c)
 	if l.once != nil {
 		l.once.label = l.label
 	}
 	return l, nil
 }
 
-func (l *leaseConfig) derive() {
+// derive fills in what the lease itself was not given.
+func (l *leaseConfig) derive(c *config) {
 	if l.interval == 0 {
-		l.interval = l.ttl / extendFraction
+		l.interval = min(cmp.Or(c.lease.interval, l.ttl/extendFraction), c.longestInterval(l.ttl)) //mutant:interval-of-a-longer-ttl
 	}
 	l.retryAfter = l.ttl / retryFraction
 }
 
-// check validates the combination. It works on a copy for the derived values, so that a default interval
-// follows a TTL that is set later for a single lease.
+// longestInterval is how far apart the extensions of a lease may be: a first attempt that times out, the pause, and a
+// second attempt must fit into the validity. It is a fifth of the TTL at least.
+func (c *config) longestInterval(ttl time.Duration) time.Duration {
+	latest := c.validity(ttl) - 2*c.timeout(ttl) - ttl/retryFraction
+	return time.Duration(float64(latest) / (1 + extendJitter))
+}
+
+// check validates the combination of what was given.
 func (l *leaseConfig) check(c *config) error {
-	d := *l
-	d.derive()
-	if d.ttl > c.maxTTL { //mutant:ttl-above-the-longest
+	if l.ttl > c.maxTTL { //mutant:ttl-above-the-longest
 		return &OptionError{"WithTTL", fmt.Sprintf("%v is more than the longest TTL of %v that the Quorum was told: give it WithMaxTTL(%v) in every process that uses the prefix",
-			d.ttl, c.maxTTL, d.ttl)}
+			l.ttl, c.maxTTL, l.ttl)}
 	}
-	if c.nodeTimeout > d.ttl/4 {
-		return &OptionError{"WithNodeTimeout", fmt.Sprintf("%v is more than a quarter of the TTL of %v", c.nodeTimeout, d.ttl)}
+	if c.nodeTimeout > l.ttl/4 {
+		return &OptionError{"WithNodeTimeout", fmt.Sprintf("%v is more than a quarter of the TTL of %v", c.nodeTimeout, l.ttl)}
 	}
-	if d.minHold >= d.ttl {
-		return &OptionError{"WithMinHold", fmt.Sprintf("%v is not below the TTL of %v", d.minHold, d.ttl)}
+	if l.minHold >= l.ttl {
+		return &OptionError{"WithMinHold", fmt.Sprintf("%v is not below the TTL of %v", l.minHold, l.ttl)}
 	}
-	if d.once != nil && d.once.keep < d.ttl {
-		return &OptionError{"WithOnce", fmt.Sprintf("numbers are to be kept for %v, which is below the TTL of %v", d.once.keep, d.ttl)}
+	if l.once != nil && l.once.keep < l.ttl {
+		return &OptionError{"WithOnce", fmt.Sprintf("numbers are to be kept for %v, which is below the TTL of %v", l.once.keep, l.ttl)}
 	}
-	if !d.manual {
-		// A first attempt that times out, the pause, and a second attempt must fit into the validity.
-		timeout := c.timeout(d.ttl)
-		latest := c.validity(d.ttl) - 2*timeout - d.retryAfter
-		if max := time.Duration(float64(latest) / (1 + extendJitter)); d.interval > max {
-			return &OptionError{"WithExtendInterval", fmt.Sprintf("%v leaves no room for two attempts within a TTL of %v: use at most %v",
-				d.interval, d.ttl, max.Truncate(time.Millisecond))}
-		}
+	if longest := c.longestInterval(l.ttl); !l.manual && l.interval > longest {
+		return &OptionError{"WithExtendInterval", fmt.Sprintf("%v leaves no room for two attempts within a TTL of %v: use at most %v",
+			l.interval, l.ttl, longest.Truncate(time.Millisecond))}
 	}
 	return nil
 }

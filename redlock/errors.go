@@ -58,8 +58,11 @@ type HeldError struct {
 }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("redlock: %q is held by another owner: %s on %d node(s), for %v more unless extended",
-		e.Key, shown(e.Holder.Identity), e.Holder.Nodes, e.Holder.TTL)
+	left := "without expiry: this is no lease but a key that something else wrote, and it stays until it is deleted"
+	if e.Holder.TTL != NoExpiry {
+		left = fmt.Sprintf("for %v more unless extended", e.Holder.TTL)
+	}
+	return fmt.Sprintf("redlock: %q is held by another owner: %s on %d node(s), %s", e.Key, shown(e.Holder.Identity), e.Holder.Nodes, left)
 }
 
 // shown is an identity as errors show it: quoted where something else has written it and it is no line of text.

@@ -341,6 +341,9 @@ func (l *Lease) traceExtend(o outcome, began time.Time, margin time.Duration, er
 // Errors: *QuorumError, *LostError or ErrReleased when the lease has ended, *OptionError, or ctx's own error;
 // after the last the extension may still take effect.
 func (l *Lease) Extend(ctx context.Context) error {
+	if l.none() {
+		return errNoLease
+	}
 	if err := checkContext(ctx); err != nil {
 		return err
 	}

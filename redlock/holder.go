@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -10,10 +11,14 @@ import (
 type Holder struct {
 	Key          string
 	Identity     string        // see WithIdentity
-	TTL          time.Duration // until the key expires unless it is extended
+	TTL          time.Duration // until the key expires unless it is extended; NoExpiry for one that does not
 	FencingToken uint64        // in answers of Quorum.Holder only
 	Nodes        int           // nodes on which it was seen
 }
+
+// NoExpiry is the TTL of a holder whose key does not expire. No lease has such a key: something else wrote it, and it
+// stays until it is deleted.
+const NoExpiry time.Duration = math.MaxInt64
 
 // Holder reads who holds the key on a quorum of nodes. It reports a lease that was released with time left of
 // its minimum hold as held, which it is on the servers.
@@ -21,15 +26,15 @@ type Holder struct {
 // Errors: ErrNotHeld when nobody can have a quorum, whatever the nodes that did not answer have; *QuorumError when they
 // could decide that; *OptionError, ErrClosed, or ctx's own error.
 func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
+	if q.isClosed() {
+		return Holder{}, ErrClosed
+	}
 	if err := checkContext(ctx); err != nil {
 		return Holder{}, err
 	}
 	keys, err := q.cfg.keyset(key)
 	if err != nil {
 		return Holder{}, err
-	}
-	if q.isClosed() {
-		return Holder{}, ErrClosed
 	}
 	o, err := q.observe(ctx, &attempt{keys: &keys}, q.holderCertain)
 	if err != nil {

@@ -21,6 +21,9 @@ import (
 // the next number is asked for, nor when fewer than a quorum of nodes can be asked at that time,
 // see docs/guarantees.md.
 func (q *Quorum) KeepSequence(key string) (stop func()) {
+	if q.none() {
+		return func() {}
+	}
 	keys, err := q.cfg.keyset(key)
 	if err != nil || !q.cfg.restartGate {
 		return func() {}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// keyset holds the names under which one key's state lives on a node. The braces place all of it in one
-// cluster slot.
+// keyset holds the names under which one key's state lives on a node. The braces mark the
+// key within its names.
 type keyset struct {
 	name  string // as the user gave it
 	lock  string // owner value, expires with the TTL
@@ -23,7 +23,7 @@ func (c *config) keyset(key string) (keyset, error) {
 	case len(key) > MaxKeyLength:
 		return keyset{}, &OptionError{"key", fmt.Sprintf("has %d bytes, more than %d", len(key), MaxKeyLength)}
 	case key[0] == '}':
-		return keyset{}, &OptionError{"key", "starts with }, which would spread its state over several cluster slots"}
+		return keyset{}, &OptionError{"key", "starts with }, which would end the braces around it in its names on the servers"}
 	}
 	// One text, of which the names are parts: each would be an allocation of its own.
 	names := c.prefix + ":{" + key + "}:fence" + c.prefix + ":{" + key + "}:wait"

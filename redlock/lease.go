@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,10 @@ import (
 // the resource must check FencingToken.
 //
 // A Lease is safe for concurrent use.
+//
+// A nil Lease, which comes with an error, and a zero one are no lease: nothing of them panics. To release one does nothing
+// and returns nil, so that a deferred Release may stand before the check of the error. Whatever tells of a lease that is held
+// says that there is none: Err, Extend and Complete return an error that matches ErrNotHeld, and Context has ended.
 type Lease struct {
 	q       *Quorum
 	attempt *attempt
@@ -118,22 +123,55 @@ func (l *Lease) teach(nodes []unknowing) {
 // had the key, or the node does not know the sequence yet.
 func (rep *reply) withheld() bool { return rep.verdict == refused || rep.isUnknowing() }
 
+// errNoLease is what a nil or zero Lease says.
+var errNoLease = fmt.Errorf("redlock: no lease: it is nil, as it is beside an error: %w", ErrNotHeld)
+
+// noContext is the context of a nil or zero Lease.
+var noContext = func() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errNoLease)
+	return ctx
+}()
+
+// none reports whether the lease is nil or zero.
+func (l *Lease) none() bool { return l == nil || l.q == nil } //mutant:nil-lease-released
+
 // Key returns the key as it was given to Acquire.
-func (l *Lease) Key() string { return l.attempt.keys.name }
+func (l *Lease) Key() string {
+	if l.none() {
+		return ""
+	}
+	return l.attempt.keys.name
+}
 
 // Identity returns the holder's name, see WithIdentity.
-func (l *Lease) Identity() string { return l.attempt.cfg.identity }
+func (l *Lease) Identity() string {
+	if l.none() {
+		return ""
+	}
+	return l.attempt.cfg.identity
+}
 
 // TTL returns the expiry that the lease's keys get on the servers.
-func (l *Lease) TTL() time.Duration { return l.attempt.cfg.ttl }
+func (l *Lease) TTL() time.Duration {
+	if l.none() {
+		return 0
+	}
+	return l.attempt.cfg.ttl
+}
 
 // FencingToken returns a number that is strictly greater than that of every earlier lease on this key. Pass it
 // with every write to the resource, and let the resource refuse a number below the highest it has seen.
-func (l *Lease) FencingToken() uint64 { return l.token }
+func (l *Lease) FencingToken() uint64 {
+	if l.none() {
+		return 0
+	}
+	return l.token
+}
 
 // Sequence returns the number given to WithOnce, or 0.
 func (l *Lease) Sequence() int64 {
-	if l.attempt.cfg.once == nil {
+	if l.none() || l.attempt.cfg.once == nil {
 		return 0
 	}
 	return l.attempt.cfg.once.n
@@ -141,12 +179,22 @@ func (l *Lease) Sequence() int64 {
 
 // Attempt returns how often the lease's sequence has been granted, this time included, as far as its nodes know: 1 for the
 // first, more when earlier holders died or released without Complete (AtLeastOnce). Without WithOnce it is 1.
-func (l *Lease) Attempt() int { return l.grant.attempts }
+func (l *Lease) Attempt() int {
+	if l.none() {
+		return 0
+	}
+	return l.grant.attempts
+}
 
 // Previous returns how far the key's sequence had come before this lease was granted, as far as its
 // nodes know: Granted is the number of the grant before and Label is its label, Attempts and
 // Identity are not known. Without WithOnce it is zero.
-func (l *Lease) Previous() Sequence { return l.grant.previous }
+func (l *Lease) Previous() Sequence {
+	if l.none() {
+		return Sequence{}
+	}
+	return l.grant.previous
+}
 
 // Context returns a context that carries the values of the context the lease was acquired with and is
 // cancelled when the lease ends: at the deadline at the latest, by a timer that waits for nothing else. context.Cause
@@ -155,12 +203,22 @@ func (l *Lease) Previous() Sequence { return l.grant.previous }
 // Timers stand still while the machine is suspended, so after that the context ends late: when the next extension would
 // have been due, or for a lease WithoutAutoExtend when the rest of its validity has passed once more. Err is exact, and
 // ends the context if it is asked.
-func (l *Lease) Context() context.Context { return l.ctx }
+func (l *Lease) Context() context.Context {
+	if l.none() {
+		return noContext
+	}
+	return l.ctx
+}
 
 // Deadline returns until when the lease may be relied on, as known now: the start of the last successful round
 // plus the TTL, less the allowance for drift. Extensions move it. It is to be compared with time.Now in this
 // process; it means nothing on another machine.
-func (l *Lease) Deadline() time.Time { return time.Now().Add(l.remaining()) }
+func (l *Lease) Deadline() time.Time {
+	if l.none() {
+		return time.Time{}
+	}
+	return time.Now().Add(l.remaining())
+}
 
 // remaining is the validity that is left; negative after the deadline.
 func (l *Lease) remaining() time.Duration {
@@ -171,6 +229,9 @@ func (l *Lease) remaining() time.Duration {
 // compares the clock at the call, so a process that was paused or suspended learns the truth at its first
 // question. It does no I/O and does not block.
 func (l *Lease) Err() error {
+	if l.none() {
+		return errNoLease
+	}
 	if f := l.final.Load(); f != nil {
 		return f.err
 	}
@@ -235,4 +296,8 @@ func (l *Lease) held() time.Duration {
 // StopExtending leaves the lease to run out at its deadline, without releasing it. It is for a holder whose
 // work cannot be stopped: releasing under it would let another begin, while the deadline still tells it when it
 // must have ended. Extend by hand still works.
-func (l *Lease) StopExtending() { l.q.extender.remove(l) } //mutant:stop-extending-ignored
+func (l *Lease) StopExtending() {
+	if !l.none() {
+		l.q.extender.remove(l) //mutant:stop-extending-ignored
+	}
+}

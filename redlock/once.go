@@ -46,7 +46,7 @@ func (o leaseOption) applyLease(l *leaseConfig) error { return o(l) }
 //
 // n is between 1 and MaxSequence; the tick of a schedule in milliseconds since 1970 is a good one.
 // keep is how long the nodes remember after the last lease with WithOnce on the key, at least the
-// TTL: longer than any holder of an old number may come late. Leases on the key without WithOnce
+// TTL and at most MaxKeep: longer than any holder of an old number may come late. Leases on the key without WithOnce
 // are not counted.
 //
 // A server that was restarted, or lost its data, has no vote for a number until it knows again how
@@ -73,6 +73,8 @@ func WithOnce(n int64, d Delivery, keep time.Duration) LeaseOption {
 			return &OptionError{"WithOnce", fmt.Sprintf("%v is neither AtMostOnce nor AtLeastOnce", d)}
 		case keep < time.Millisecond:
 			return &OptionError{"WithOnce", fmt.Sprintf("numbers are to be kept for %v: use longer than a holder of an old one may come late", keep)}
+		case keep > MaxKeep: //mutant:numbers-kept-for-ever
+			return &OptionError{"WithOnce", fmt.Sprintf("numbers are to be kept for %v, which is above the maximum of %v", keep, MaxKeep)}
 		}
 		l.once = &once{n: n, delivery: d, keep: keep}
 		return nil

@@ -18,6 +18,8 @@ const (
 	MaxKeyLength  = 1024             // bytes
 	// DefaultClockSkew is the greatest difference that is expected between any two machines' wall clocks.
 	DefaultClockSkew = 2 * time.Second
+	// MaxKeep bounds for how long the nodes remember the numbers of WithOnce: a century.
+	MaxKeep = 100 * 365 * 24 * time.Hour
 	// MaxIdentityLength bounds the identity in bytes, because it is part of every key's value.
 	MaxIdentityLength = 256
 
@@ -25,6 +27,8 @@ const (
 	// client's clock may be off by clock.Tolerance (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
 	// subtracts it as CLOCK_DRIFT).
 	driftFloor = 2 * time.Millisecond
+	// minExtendInterval keeps a lease from being extended all the time.
+	minExtendInterval = 10 * time.Millisecond
 	// extendFraction: a lease is extended every TTL/3, so that two attempts may fail outright.
 	extendFraction = 3
 	// retryFraction: a failed extension is tried again every TTL/20.
@@ -99,12 +103,21 @@ func WithTTL(ttl time.Duration) CommonOption {
 	})
 }
 
-// WithExtendInterval sets how often a held lease is extended. Default TTL/3. It must leave room for two
-// attempts within the TTL.
+// WithExtendInterval sets how often a held lease is extended. Default TTL/3. At least 10 ms, and short enough for
+// two attempts within the TTL, which the error says; that is below the TTL's maximum of 24 hours in any case.
+//
+// What a Quorum was given, and the default, are shortened for a lease whose own TTL leaves no room for them. An
+// interval that is given together with the lease is refused if it does not fit.
 func WithExtendInterval(d time.Duration) CommonOption {
 	return commonOption(func(l *leaseConfig) error {
 		if d <= 0 {
 			return &OptionError{"WithExtendInterval", fmt.Sprintf("%v is not positive; to extend by hand use WithoutAutoExtend", d)}
+		}
+		if d < minExtendInterval { //mutant:extended-all-the-time
+			return &OptionError{"WithExtendInterval", fmt.Sprintf("%v is below the minimum of %v", d, minExtendInterval)}
+		}
+		if d > maxMaxTTL { //mutant:unused-interval-without-bound
+			return &OptionError{"WithExtendInterval", fmt.Sprintf("%v is above the maximum of %v", d, maxMaxTTL)}
 		}
 		l.interval = d
 		return nil
@@ -121,7 +134,7 @@ func WithoutAutoExtend() CommonOption {
 
 // WithMinHold keeps the key on the servers for at least d after it was acquired: a release before that
 // shortens the key's TTL to what is left of d instead of deleting it. The lease itself ends at the release in
-// either case. Default zero. It must be below the TTL.
+// either case. Default zero. It must be below the TTL, and so below 24 hours.
 func WithMinHold(d time.Duration) CommonOption {
 	return commonOption(func(l *leaseConfig) error {
 		if d < 0 {
@@ -152,7 +165,7 @@ func WithIdentity(identity string) CommonOption {
 func WithPrefix(prefix string) Option {
 	return quorumOption(func(c *config) error {
 		if prefix == "" || len(prefix) > 128 || strings.ContainsAny(prefix, "{}") {
-			return &OptionError{"WithPrefix", "must be 1 to 128 bytes without { or }, which place a key's state on one cluster slot"}
+			return &OptionError{"WithPrefix", "must be 1 to 128 bytes without { or }, which mark the key within its names on the servers"}
 		}
 		c.prefix = prefix
 		return nil
@@ -160,7 +173,8 @@ func WithPrefix(prefix string) Option {
 }
 
 // WithNodeTimeout sets how long one node may take for an operation before the round goes on without it. Default
-// TTL/20, held between 100 ms and 500 ms. At least 1 ms and at most a quarter of the TTL.
+// TTL/20, held between 100 ms and 500 ms. At least 1 ms and at most a quarter of the TTL of every lease, 6 hours for
+// the longest.
 func WithNodeTimeout(d time.Duration) Option {
 	return quorumOption(func(c *config) error {
 		if d < time.Millisecond {

@@ -33,6 +33,8 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		{three, []Option{WithTTL(24*time.Hour + time.Millisecond)}, "WithTTL", "maximum of 24h"},
 		{three, []Option{WithTTL(math.MaxInt64 / time.Millisecond * time.Millisecond)}, "WithTTL", "maximum of 24h"},
 		{three, []Option{WithExtendInterval(0)}, "WithExtendInterval", "WithoutAutoExtend"},
+		{three, []Option{WithExtendInterval(1)}, "WithExtendInterval", "minimum of 10ms"},
+		{three, []Option{WithoutAutoExtend(), WithExtendInterval(math.MaxInt64)}, "WithExtendInterval", "maximum of 24h"},
 		{three, []Option{WithExtendInterval(9 * time.Second)}, "WithExtendInterval", "two attempts"},
 		{three, []Option{WithTTL(time.Second), WithExtendInterval(700 * time.Millisecond)}, "WithExtendInterval", "two attempts"},
 		{three, []Option{WithMinHold(-1)}, "WithMinHold", "negative"},
@@ -117,6 +119,35 @@ func TestLeaseOptionsStartFromTheQuorums(t *testing.T) {
 	l, err = c.forLease([]LeaseOption{WithTTL(6 * time.Second)})
 	require.NoError(t, err)
 	require.Equal(t, 2*time.Second, l.interval, "a default interval follows the lease's TTL")
+}
+
+// What the Quorum was given, and the default, give way to a TTL that has no room for them. What the lease was given does not.
+func TestExtendIntervalGivesWayToAShorterTTL(t *testing.T) {
+	c, err := newConfig([]Option{WithExtendInterval(5 * time.Second)})
+	require.NoError(t, err)
+	for _, test := range []struct {
+		opts []LeaseOption
+		want time.Duration
+	}{
+		{nil, 5 * time.Second},
+		{[]LeaseOption{WithTTL(8 * time.Second)}, 5 * time.Second},
+		{[]LeaseOption{WithTTL(5 * time.Second)}, c.longestInterval(5 * time.Second)},
+		{[]LeaseOption{WithTTL(time.Second)}, c.longestInterval(time.Second)},
+		{[]LeaseOption{WithTTL(time.Second), WithExtendInterval(100 * time.Millisecond)}, 100 * time.Millisecond},
+	} {
+		l, err := c.forLease(test.opts)
+		require.NoError(t, err)
+		require.Equal(t, test.want, l.interval)
+	}
+	_, err = c.forLease([]LeaseOption{WithTTL(time.Second), WithExtendInterval(5 * time.Second)})
+	require.ErrorContains(t, err, "WithExtendInterval: 5s leaves no room for two attempts within a TTL of 1s")
+
+	c, err = newConfig([]Option{WithDrift(0.2), WithNodeTimeout(DefaultTTL / 4)})
+	require.NoError(t, err, "the default leaves no room")
+	l, err := c.forLease(nil)
+	require.NoError(t, err)
+	require.Equal(t, c.longestInterval(DefaultTTL), l.interval)
+	require.Greater(t, l.interval, DefaultTTL/5)
 }
 
 // What the protocol rests on cannot be changed through a URL or a hook.
@@ -209,7 +240,7 @@ func TestOwnerValues(t *testing.T) {
 	require.NotEqual(t, defaultIdentity(), defaultIdentity())
 }
 
-func TestKeysShareAClusterSlot(t *testing.T) {
+func TestNamesOfAKey(t *testing.T) {
 	c, err := newConfig([]Option{WithPrefix("p")})
 	require.NoError(t, err)
 	k, err := c.keyset("a/b")

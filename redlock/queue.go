@@ -210,7 +210,7 @@ func (c *calls) receive(m valkey.PubSubMessage) {
 	number, release, ok2 := strings.Cut(rest, " ")
 	n, err := strconv.ParseInt(ms, 10, 64)
 	to, err2 := strconv.ParseUint(number, 10, 64)
-	if !ok || !ok2 || err != nil || err2 != nil || n < 0 || n > noExpiry.Milliseconds() {
+	if !ok || !ok2 || err != nil || err2 != nil || n < 0 || n > maxMaxTTL.Milliseconds() {
 		return // nobody's release: a minimum hold is below the TTL
 	}
 	c.mu.Lock()

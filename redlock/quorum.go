@@ -18,6 +18,9 @@ import (
 // Quorum is a set of independent masters on which leases are held. Make one with Open or New and share it: it
 // is safe for concurrent use and keeps one connection a node for all its leases (and another one a node once
 // something waits in Acquire). Close it when done.
+//
+// A nil Quorum, which comes with an error, and a zero one are as a closed one: nothing of them panics, so that a
+// deferred Close may stand before the check of the error.
 type Quorum struct {
 	cfg      *config
 	nodes    []*node
@@ -302,6 +305,9 @@ func (q *Quorum) start() {
 // connection that is caught in the pool of a client given to New is left to that client. It is safe to call more than
 // once.
 func (q *Quorum) Close() error {
+	if q.none() {
+		return nil
+	}
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()
@@ -334,7 +340,15 @@ func (q *Quorum) Close() error {
 }
 
 // Identity returns the name under which leases are held, unless they are given one of their own (WithIdentity).
-func (q *Quorum) Identity() string { return q.cfg.lease.identity }
+func (q *Quorum) Identity() string {
+	if q.none() {
+		return ""
+	}
+	return q.cfg.lease.identity
+}
+
+// none reports whether the Quorum is nil or zero.
+func (q *Quorum) none() bool { return q == nil || q.cfg == nil } //mutant:nil-quorum-used
 
 // NewIdentity returns a name for one of several holders in this process, such as an Elector: the Quorum's
 // own where it was given one (WithIdentity), and otherwise another one with each call, which begins with
@@ -374,6 +388,9 @@ func (q *Quorum) forget(l *Lease) {
 }
 
 func (q *Quorum) isClosed() bool {
+	if q.none() {
+		return true
+	}
 	select {
 	case <-q.done:
 		return true

@@ -28,13 +28,21 @@ func (l *Lease) Release(ctx context.Context) error { return l.finish(ctx, record
 // see WithOnce, without which it is no more than Release. What was completed is recorded also if the lease was lost
 // meanwhile. nil means that a quorum has recorded it; a *QuorumError that this is not certain. After a Release it does nothing
 // and returns what that returned.
-func (l *Lease) Complete(ctx context.Context) error { return l.finish(ctx, recordDone) } //mutant:completion-not-recorded
+func (l *Lease) Complete(ctx context.Context) error {
+	if l.none() {
+		return errNoLease // nothing is recorded
+	}
+	return l.finish(ctx, recordDone) //mutant:completion-not-recorded
+}
 
 // Forgo is Release, and takes back the grant of the lease's sequence (WithOnce), as if it had never been granted: for a holder
 // that has not begun to work, and will not. On nodes that do not hear of it the number stays granted.
 func (l *Lease) Forgo(ctx context.Context) error { return l.finish(ctx, recordUndo) } //mutant:forgone-number-kept
 
 func (l *Lease) finish(ctx context.Context, record string) error {
+	if l.none() {
+		return nil
+	}
 	if ctx == nil {
 		ctx = context.Background()
 	}

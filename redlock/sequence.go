@@ -53,6 +53,9 @@ func (s *Sequence) complete(r *record) {
 // Errors: *QuorumError when too few nodes answered, or are not in quarantine, *OptionError,
 // ErrClosed, or ctx's own error.
 func (q *Quorum) Sequence(ctx context.Context, key string) (Sequence, error) {
+	if q.none() {
+		return Sequence{}, ErrClosed
+	}
 	if err := checkContext(ctx); err != nil {
 		return Sequence{}, err
 	}

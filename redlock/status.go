@@ -56,6 +56,9 @@ type NodeStatus struct {
 // or until ctx ends (a nil one does not). A node that does not vote is looked at every two seconds, and not more often for being asked. The
 // result has one entry for each node, in the order given to Open or New.
 func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
+	if q.none() {
+		return nil
+	}
 	if ctx == nil {
 		ctx = context.Background()
 	}

@@ -99,7 +99,7 @@ func (a *acquisition) untilExpiry() time.Duration {
 	case a.rank < 0:
 		return a.freeIn + expiryMargin + fullJitter(expirySpread)
 	case a.rank > lastRank:
-		return noExpiry
+		return maxMaxTTL // it polls
 	case a.rank > maxRank:
 		turn := a.q.cfg.turn(a.cfg.ttl)
 		return a.freeIn + expiryMargin + turn + fullJitter(turn)

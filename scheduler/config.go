@@ -29,8 +29,10 @@ const (
 	MaxCatchUp = 1000
 	// minKeep is the least time for which the nodes remember a job's last tick.
 	minKeep = 24 * time.Hour
-	// maxKeep bounds what is added to it, so that the sum is no overflow: 50 years.
-	maxKeep = 50 * 365 * 24 * time.Hour
+	// MaxSpan bounds the interval of a duration job and the window of WithCatchUp: ten years.
+	MaxSpan = 10 * 365 * 24 * time.Hour
+	// MaxTimeout bounds the try timeout and the stop timeout.
+	MaxTimeout = 24 * time.Hour
 )
 
 // Option configures a Scheduler.
@@ -122,8 +124,8 @@ func (o Overlap) String() string {
 // WithCatchUp has ticks run late that nobody ran at their time, because too few nodes could be
 // reached, no replica was up, there was no leader, the replica that had been granted one was
 // stopped before it began, or (with WithDelivery(redlock.AtLeastOnce)) because the replica that ran
-// one died. A tick that is older than window is not run any more; that of a duration job ages from
-// the end of its interval. Default CatchUpNone, with which a tick is run Grace late at most.
+// one died. A tick that is older than window, which is at most MaxSpan, is not run any more; that of
+// a duration job ages from the end of its interval. Default CatchUpNone, with which a tick is run Grace late at most.
 //
 // The nodes remember the last tick of each job. If they know of none, because the job is new or
 // their data was lost, nothing is caught up. Ticks that a run overlapped (WithOverlap) were not
@@ -136,6 +138,8 @@ func WithCatchUp(window time.Duration, policy CatchUp) JobOption {
 			return &OptionError{Option: "WithCatchUp", Reason: fmt.Sprintf("%v is none of CatchUpNone, CatchUpLatest and CatchUpAll", policy)}
 		case policy != CatchUpNone && window <= 0:
 			return &OptionError{Option: "WithCatchUp", Reason: fmt.Sprintf("the window of %v is not positive", window)}
+		case window < 0 || window > MaxSpan:
+			return &OptionError{Option: "WithCatchUp", Reason: fmt.Sprintf("the window of %v is not between 0 and %v", window, MaxSpan)}
 		}
 		c.catchUp, c.window = policy, window
 		return nil
@@ -221,11 +225,15 @@ func WithLocation(location *time.Location) Option {
 	})
 }
 
-// WithStopTimeout sets how long Shutdown and StopJobs wait for runs. Default DefaultStopTimeout.
+// WithStopTimeout sets how long Shutdown and StopJobs wait for runs. Default DefaultStopTimeout. More
+// than zero, and at most MaxTimeout, a day.
 func WithStopTimeout(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d <= 0 {
 			return &OptionError{Option: "WithStopTimeout", Reason: fmt.Sprintf("%v is not positive", d)}
+		}
+		if d > MaxTimeout {
+			return &OptionError{Option: "WithStopTimeout", Reason: fmt.Sprintf("%v is above the maximum of %v", d, MaxTimeout)}
 		}
 		c.stopTimeout = d
 		return nil

@@ -253,7 +253,7 @@ func (j *job) restart(now time.Time) {
 // once makes a lease that of a tick. The nodes remember it for a day after the job should have run
 // again, twice.
 func (j *job) once(tick time.Time) []redlock.LeaseOption {
-	keep := minKeep + 2*min(j.ticks.gap(tick), maxKeep) + min(j.cfg.window, maxKeep)
+	keep := minKeep + 2*min(j.ticks.gap(tick), MaxSpan) + j.cfg.window // far below redlock.MaxKeep
 	return []redlock.LeaseOption{redlock.WithOnceAt(tick, j.cfg.delivery, keep), redlock.WithLabel(j.labels.own)}
 }
 

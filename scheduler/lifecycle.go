@@ -112,10 +112,18 @@ func (s *state) lookUp(ctx context.Context, j *job) {
 
 // StopJobs is gocron's: it waits for runs, at most the stop timeout. Before that, ticks that wait
 // are given up and the candidature ends, so that another replica leads until Start.
-func (s *Scheduler) StopJobs() error { return s.halt(s.inner.StopJobs) }
+func (s *Scheduler) StopJobs() error {
+	if s.none() {
+		return nil
+	}
+	return s.halt(s.inner.StopJobs)
+}
 
 // StopJobsWithContext is StopJobs with a context.
 func (s *Scheduler) StopJobsWithContext(ctx context.Context) error {
+	if s.none() {
+		return nil
+	}
 	if err := checkContext(ctx); err != nil {
 		return err
 	}
@@ -128,15 +136,29 @@ func (s *Scheduler) StopJobsWithContext(ctx context.Context) error {
 // released as its run ends. The lease of a run that does not end is not released: as long as the
 // Quorum is open it is extended. The error then matches gocron.ErrStopJobsTimedOut and names the
 // jobs. Close the Quorum afterwards, which lets such leases run out.
-func (s *Scheduler) Shutdown() error { return s.end(s.inner.Shutdown) }
+//
+// Of a nil Scheduler, which comes with an error, there is nothing to stop, so a deferred Shutdown may
+// stand before the check of the error.
+func (s *Scheduler) Shutdown() error {
+	if s.none() {
+		return nil
+	}
+	return s.end(s.inner.Shutdown)
+}
 
 // ShutdownWithContext is Shutdown with a context.
 func (s *Scheduler) ShutdownWithContext(ctx context.Context) error {
+	if s.none() {
+		return nil
+	}
 	if err := checkContext(ctx); err != nil {
 		return err
 	}
 	return s.end(func() error { return s.inner.ShutdownWithContext(ctx) })
 }
+
+// none reports whether the Scheduler is nil or zero.
+func (s *Scheduler) none() bool { return s == nil || s.state == nil } //mutant:nil-scheduler-stopped
 
 // end is halt for good.
 func (s *Scheduler) end(stop func() error) error {

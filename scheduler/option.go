@@ -64,7 +64,7 @@ type lockerConfig struct {
 
 // WithTTL sets the TTL of the jobs' leases: how long a job that was running on a crashed replica is
 // refused to the others. Default: the Quorum's TTL. At least redlock.MinTTL, above the minimum
-// hold, and at most the Quorum's redlock.WithMaxTTL.
+// hold, and at most the Quorum's redlock.WithMaxTTL, which is at most a day.
 func WithTTL(ttl time.Duration) CommonOption {
 	return commonOption(func(c *commonConfig) error {
 		if ttl < redlock.MinTTL {
@@ -77,7 +77,7 @@ func WithTTL(ttl time.Duration) CommonOption {
 
 // WithMinHold keeps a job's lease from other replicas for at least d, also when the job is done
 // sooner: then the lease's TTL is shortened to what is left of d instead of freeing it at once.
-// Default DefaultMinHold, 2 s. Not negative, and below the TTL.
+// Default DefaultMinHold, 2 s. Not negative, and below the TTL, and so below a day.
 //
 // It must be longer than the replicas' clocks differ, or a quick job runs once for each replica,
 // and SHORTER THAN THE SHORTEST INTERVAL of the jobs, less that difference, or their next tick is
@@ -98,12 +98,15 @@ func WithMinHold(d time.Duration) LockerOption {
 }
 
 // WithTryTimeout bounds the one attempt that Locker.Lock makes. Default DefaultTryTimeout, 1 s; at
-// least MinTryTimeout. It is not a time to wait for the holder, which Lock never does. gocron
+// least MinTryTimeout, 10 ms, and at most MaxTimeout, a day. It is not a time to wait for the holder, which Lock never does. gocron
 // schedules a job's next tick only when Lock has returned, so keep it below the shortest interval.
 func WithTryTimeout(d time.Duration) CommonOption {
 	return commonOption(func(c *commonConfig) error {
 		if d < MinTryTimeout {
 			return &OptionError{Option: "WithTryTimeout", Reason: fmt.Sprintf("%v is below the minimum of %v", d, MinTryTimeout)}
+		}
+		if d > MaxTimeout {
+			return &OptionError{Option: "WithTryTimeout", Reason: fmt.Sprintf("%v is above the maximum of %v", d, MaxTimeout)}
 		}
 		c.tryTimeout = d
 		return nil
@@ -120,7 +123,7 @@ func WithKeyPrefix(prefix string) CommonOption {
 		case prefix == "" || len(prefix) > MaxKeyPrefixLength:
 			return &OptionError{Option: "WithKeyPrefix", Reason: fmt.Sprintf("must be 1 to %d bytes, not %d", MaxKeyPrefixLength, len(prefix))}
 		case prefix[0] == '}':
-			return &OptionError{Option: "WithKeyPrefix", Reason: "must not start with }, which would spread a key's state over several cluster slots"}
+			return &OptionError{Option: "WithKeyPrefix", Reason: "must not start with }, which would end the braces around the key in its names on the servers"}
 		}
 		c.keyPrefix = prefix
 		return nil

@@ -3,7 +3,6 @@ package scheduler_test
 import (
 	"context"
 	"log/slog"
-	"math"
 	"testing"
 	"time"
 
@@ -60,6 +59,8 @@ func TestSchedulerRefusesOptions(t *testing.T) {
 		"scheduler: WithElection: the name is empty: name what is led":                                                              {q, scheduler.WithElection("")},
 		"scheduler: WithClock: nil; leave the option out for the real clock":                                                        {q, scheduler.WithClock(nil)},
 		"scheduler: WithLocation: nil; use time.UTC or time.Local":                                                                  {q, scheduler.WithLocation(nil)},
+		"scheduler: WithCatchUp: the window of 87600h0m0.000000001s is not between 0 and 87600h0m0s":                                {q, scheduler.WithCatchUp(scheduler.MaxSpan+1, scheduler.CatchUpLatest)},
+		"scheduler: WithStopTimeout: 24h0m0.000000001s is above the maximum of 24h0m0s":                                             {q, scheduler.WithStopTimeout(scheduler.MaxTimeout + 1)},
 		"scheduler: WithStopTimeout: 0s is not positive":                                                                            {q, scheduler.WithStopTimeout(0)},
 		"scheduler: WithContext: nil":                                                                                               {q, scheduler.WithContext(none)},
 		"scheduler: WithTracer: nil; leave the option out for no tracing":                                                           {q, scheduler.WithTracer(nil)},
@@ -113,6 +114,8 @@ func TestSchedulerRefusesJobs(t *testing.T) {
 		"scheduler: task: is made by gocron.NewTask, which cannot be told of its lease: use scheduler.NewTask":                       {secondly, gocron.NewTask(func() {}), []gocron.JobOption{name}},
 		"scheduler: gocron.DurationJob: ticks 9.999999ms apart are too close: they are told apart if they are at least 10ms apart": {
 			gocron.DurationJob(scheduler.MinInterval - 1), task, []gocron.JobOption{name}},
+		"scheduler: gocron.DurationJob: ticks 87600h0m0.000000001s apart are too far apart: 87600h0m0s is the most": {
+			gocron.DurationJob(scheduler.MaxSpan + 1), task, []gocron.JobOption{name}},
 		"scheduler: gocron.OneTimeJobStartDateTimes: ticks 4ms apart are too close: they are told apart if they are at least 10ms apart": {
 			gocron.OneTimeJob(gocron.OneTimeJobStartDateTimes(tomorrow, tomorrow.Add(4*time.Millisecond))), task, []gocron.JobOption{name}},
 		// gocron would look for the one after it for ever: to it these are two times.
@@ -195,7 +198,7 @@ func TestSchedulerTakesJobs(t *testing.T) {
 		"monthly":          {gocron.MonthlyJob(1, gocron.NewDaysOfTheMonth(1), midnight), nil},
 		"second monthly":   {gocron.MonthlyJob(2, gocron.NewDaysOfTheMonth(1), midnight), []gocron.JobOption{since}},
 		"one time":         {gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(time.Now().Add(time.Hour))), nil},
-		"longest":          {gocron.DurationJob(math.MaxInt64), nil},
+		"longest":          {gocron.DurationJob(scheduler.MaxSpan), nil},
 		"options": {secondly, []gocron.JobOption{gocron.WithTags("a", "b"), gocron.WithIdentifier(id), gocron.WithDisabledDistributedJobLocker(true),
 			gocron.WithDaylightSavingsTimePolicy(gocron.DaylightSavingsTimeSkip), gocron.WithStopAt(gocron.WithStopDateTime(time.Now().Add(time.Hour)))}},
 	} {

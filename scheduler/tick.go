@@ -56,8 +56,8 @@ func (t *ticker) between(from, to time.Time) []time.Time {
 	if t.every > 0 {
 		last := bucket(to, t.every)
 		first := bucket(from, t.every).Add(t.every)
-		if earliest := last.Add(-(MaxCatchUp - 1) * t.every); first.Before(earliest) {
-			first = earliest
+		if last.Sub(first)/t.every >= MaxCatchUp { //mutant:long-interval-overflows
+			first = last.Add(-(MaxCatchUp - 1) * t.every)
 		}
 		for tick := first; !tick.After(last); tick = tick.Add(t.every) {
 			ticks = append(ticks, tick)

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -155,12 +156,12 @@ func suits(schedule gocron.JobSchedule, tried *fields, elected bool) error {
 	}
 	switch s := schedule.(type) {
 	case gocron.DurationJobSchedule:
-		return apart("gocron.DurationJob", s.Duration)
+		return cmp.Or(apart("gocron.DurationJob", s.Duration), near("gocron.DurationJob", s.Duration))
 	case gocron.DurationRandomJobSchedule:
 		if !elected {
 			return &OptionError{Option: "gocron.DurationRandomJob", Reason: "each replica would run it at times of its own: use WithElection, so that the leader alone does"}
 		}
-		return apart("gocron.DurationRandomJob", s.Min)
+		return cmp.Or(apart("gocron.DurationRandomJob", s.Min), near("gocron.DurationRandomJob", s.Max))
 	case gocron.OneTimeJobSchedule:
 		if len(s.StartAt) == 0 {
 			return &OptionError{Option: "gocron.OneTimeJobStartImmediately", Reason: "each replica would run it when it starts: give a time with gocron.OneTimeJobStartDateTime, the same on all"}
@@ -190,6 +191,14 @@ func suits(schedule gocron.JobSchedule, tried *fields, elected bool) error {
 		return &OptionError{Option: "gocron.WithStartImmediately", Reason: "each replica would run it when it starts: use RunNow on one of them"}
 	}
 	return nil
+}
+
+// near refuses an interval beyond MaxSpan.
+func near(option string, interval time.Duration) error {
+	if interval <= MaxSpan { //mutant:interval-without-bound
+		return nil
+	}
+	return &OptionError{Option: option, Reason: fmt.Sprintf("ticks %v apart are too far apart: %v is the most", interval, MaxSpan)}
 }
 
 // apart refuses ticks that are closer together than MinInterval.
