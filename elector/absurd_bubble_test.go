@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"testing"
 	"time"
@@ -21,11 +22,12 @@ func TestAbsurdDurations(t *testing.T) {
 	for _, d := range []time.Duration{math.MinInt64, -1, 0, 1, time.Millisecond, time.Second, day, day + 1, math.MaxInt64 / 2, math.MaxInt64 - 1, math.MaxInt64} {
 		t.Run(fmt.Sprint(d), func(t *testing.T) {
 			bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-				q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithMaxTTL(day), redlock.WithoutRestartGate())
+				q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithMaxTTL(day), redlock.WithoutRestartGate(),
+					redlock.WithLogger(slog.New(slog.DiscardHandler)))
 				require.NoError(t, err)
 				defer func() { require.NoError(t, q.Close()) }()
 				try := func(name string, fits bool, option elector.Option) {
-					e, err := elector.New(q, "test", option)
+					e, err := elector.New(q, "test", elector.WithLogger(slog.New(slog.DiscardHandler)), option)
 					if !fits {
 						var oe *elector.OptionError
 						require.ErrorAs(t, err, &oe)

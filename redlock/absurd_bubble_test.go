@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
 	"testing"
 	"time"
@@ -67,7 +68,7 @@ func TestAbsurdDurations(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 				for name, option := range quorum {
 					for _, more := range [][]redlock.Option{nil, {redlock.WithoutAutoExtend()}} {
-						opts := append([]redlock.Option{redlock.WithClientOption(fleet.ClientOption), option(d)}, more...)
+						opts := append([]redlock.Option{redlock.WithClientOption(fleet.ClientOption), redlock.WithLogger(slog.New(slog.DiscardHandler)), option(d)}, more...)
 						q, err := redlock.Open(fleet.URLs(), opts...)
 						if err != nil {
 							requireOptionError(t, err, name)
