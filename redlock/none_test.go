@@ -52,6 +52,7 @@ func TestNoQuorumIsHarmless(t *testing.T) {
 			require.ErrorIs(t, q.Healthy(), redlock.ErrClosed)
 			require.Empty(t, q.Nodes(t.Context()))
 			require.Empty(t, q.Identity())
+			require.Empty(t, q.NewIdentity())
 			q.KeepSequence("key")()
 		})
 	}

@@ -354,6 +354,9 @@ func (q *Quorum) none() bool { return q == nil || q.cfg == nil } //mutant:nil-qu
 // own where it was given one (WithIdentity), and otherwise another one with each call, which begins with
 // the Quorum's.
 func (q *Quorum) NewIdentity() string {
+	if q.none() {
+		return ""
+	}
 	if q.cfg.named { //mutant:given-identity-changed
 		return q.Identity()
 	}
