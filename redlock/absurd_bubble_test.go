@@ -19,9 +19,9 @@ var absurd = []time.Duration{math.MinInt64, math.MinInt64 + 1, -time.Hour, -1, 0
 	100 * 366 * 24 * time.Hour, math.MaxInt64 / 2, math.MaxInt64 - 1, math.MaxInt64}
 
 // works demands that a key is had with the options, is kept for some TTLs, and is free after its release.
-func works(t *testing.T, q *redlock.Quorum, opts ...redlock.LeaseOption) {
+func works(t *testing.T, q *redlock.Quorum, key string, opts ...redlock.LeaseOption) {
 	t.Helper()
-	l, err := q.TryAcquire(t.Context(), "key", opts...)
+	l, err := q.TryAcquire(t.Context(), key, opts...)
 	require.NoError(t, err)
 	require.NoError(t, l.Err())
 	require.Positive(t, time.Until(l.Deadline()))
@@ -30,7 +30,7 @@ func works(t *testing.T, q *redlock.Quorum, opts ...redlock.LeaseOption) {
 	time.Sleep(l.TTL() / 2)
 	require.NoError(t, l.Err())
 	require.NoError(t, l.Release(t.Context()))
-	next, err := q.Acquire(t.Context(), "key")
+	next, err := q.Acquire(t.Context(), key)
 	require.NoError(t, err)
 	require.NoError(t, next.Release(t.Context()))
 }
@@ -87,7 +87,7 @@ func TestAbsurdDurations(t *testing.T) {
 							continue
 						}
 						require.Less(t, d, 100*366*24*time.Hour, "%s has no bound", name)
-						works(t, q, opts...)
+						works(t, q, name, opts...)
 					}
 				}
 			})
@@ -107,7 +107,7 @@ func TestDurationsAtTheirBounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 				q := open(t, fleet, opts...)
-				works(t, q, redlock.WithOnce(1, redlock.AtMostOnce, redlock.MaxKeep))
+				works(t, q, "key", redlock.WithOnce(1, redlock.AtMostOnce, redlock.MaxKeep))
 			})
 		})
 	}
