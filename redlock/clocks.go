@@ -78,8 +78,9 @@ type bounds struct{ lo, hi time.Duration }
 
 // median returns the lower and the upper median of the servers' clocks less this process's, which are
 // one where their number is odd, and that number. A sample counts for as long as clocks that time
-// daemons adjust may not have moved by the skew since. Called with mu held.
-func (c *serverClocks) median(now clock.Instant) (lower, upper bounds, known int) {
+// daemons adjust may not have moved by the skew since. sure reports whether those that are not known could
+// not move the lower median by more than the skew. Called with mu held.
+func (c *serverClocks) median(now clock.Instant) (lower, upper bounds, known int, sure bool) {
 	los, his := make([]time.Duration, 0, len(c.known)), make([]time.Duration, 0, len(c.known))
 	for i := range c.known {
 		if b, ok := c.bounds(i, now); ok {
@@ -87,12 +88,15 @@ func (c *serverClocks) median(now clock.Instant) (lower, upper bounds, known int
 		}
 	}
 	if known = len(los); known == 0 {
-		return lower, upper, 0
+		return lower, upper, 0, false
 	}
 	slices.Sort(los)
 	slices.Sort(his)
 	l, u := (known-1)/2, known/2 //mutant:fast-clock-leads
-	return bounds{los[l], his[l]}, bounds{los[u], his[u]}, known
+	all := (len(c.known) - 1) / 2
+	least, most := all-(len(c.known)-known), all // where the lower median of all is among the known, at least and at most
+	sure = least >= 0 && most < known && his[most]-los[least] <= c.cfg.clockSkew || known == len(c.known)
+	return bounds{los[l], his[l]}, bounds{los[u], his[u]}, known, sure
 }
 
 // bounds are those of a node's clock. Called with mu held.
@@ -181,8 +185,8 @@ func (c *serverClocks) greatestCounter(rep reply) uint64 {
 
 // compare finds out whose clock is wrong, and logs what has changed. Called with mu held.
 func (c *serverClocks) compare(now clock.Instant) {
-	lower, upper, known := c.median(now)
-	c.middle.Store(&middle{lower, now, known, known == len(c.known) || upper.lo-lower.hi <= c.cfg.clockSkew})
+	lower, upper, known, sure := c.median(now)
+	c.middle.Store(&middle{lower, now, known, sure})
 	if known < len(c.known) && now < c.all { //mutant:clocks-compared-too-early
 		return
 	}
