@@ -205,7 +205,6 @@ func (r *replies) endLine(rest []byte, o *owed) *Error {
 			}
 		}
 		line = r.kept[:min(r.line, maxKept)]
-		rest = line[len(line):]
 	} else if len(line) > 0 {
 		r.last = line[len(line)-1]
 	}
