@@ -129,7 +129,7 @@ func TestClockThatEndangersNobody(t *testing.T) {
 			t.Parallel()
 			s := startServers(t, 2, valkeytest.WithClock())
 			var log lockedBuffer
-			q := s.gated(redlock.WithoutRestartGate(), logTo(&log))
+			q := s.gated(redlock.WithoutRestartGate(), redlock.WithClockSkew(time.Second), logTo(&log))
 			s.watched(1)
 			before := log.String()
 			s.jump(test.jump, 0, 1)
