@@ -74,6 +74,18 @@ func TestClockThatIsWrongFromTheStart(t *testing.T) {
 	}
 }
 
+// A client that has just begun, and whose first two answers are of a right clock and of one that is an
+// hour behind, waits for the third.
+func TestFirstTwoClocksAreNotBelieved(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		time.Sleep(2 * time.Hour)
+		fleet.Node(1).JumpClock(-time.Hour)
+		fleet.Node(2).SetDelay(10 * time.Millisecond)
+		l := acquire(t, openAtOnce(t, fleet))
+		require.InDelta(t, time.Now().UnixMicro(), l.FencingToken(), float64(3*redlock.DefaultClockSkew.Microseconds()))
+	})
+}
+
 // openAtOnce is open without waiting for any node.
 func openAtOnce(t *testing.T, fleet *redlocktest.Fleet, opts ...redlock.Option) *redlock.Quorum {
 	t.Helper()
