@@ -193,7 +193,7 @@ func FuzzReply(f *testing.F) {
 		require.LessOrEqual(t, rep.extend, extendGone)
 		require.LessOrEqual(t, rep.token, uint64(maxToken))
 		if r.op == OpAcquire {
-			require.True(t, rep.server > 0 || strings.Contains(values, "0"), "the server's clock is part of the answer")
+			require.True(t, rep.server > 0 || strings.Contains(values, "0") || strings.Contains(shape, "i"), "the server's clock is part of the answer")
 		}
 	})
 }
