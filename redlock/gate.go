@@ -164,7 +164,7 @@ func (g *gate) close(why *ConditionError, until clock.Instant) {
 	log := g.n.q.cfg.logger
 	switch {
 	case was.err == nil || was.err.Condition != why.Condition || status.until > was.until:
-		if was.err == nil || was.err.Condition == ConditionRestarted {
+		if !g.voteless.said { // another reason may have followed on the first
 			g.voteless.begin(now)
 		}
 		log.WarnContext(context.Background(), "redlock: node does not vote", "node", g.n.addr, "reason", why)
@@ -185,6 +185,7 @@ func (g *gate) admitProcess(scripts *gated, risk, lacks *ConditionError) {
 	if was.err != nil && was.err.Condition != ConditionRestarted {
 		g.n.q.cfg.logger.InfoContext(context.Background(), "redlock: node votes", "node", g.n.addr, "after", g.voteless.lasted(g.n.q.clock.Now()))
 	}
+	g.voteless = reminder{}
 	if risk != nil && was.risk == nil {
 		g.n.q.cfg.logger.WarnContext(context.Background(), "redlock: node may forget leases", "node", g.n.addr, "reason", risk)
 	}
