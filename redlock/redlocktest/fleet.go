@@ -1,6 +1,7 @@
 package redlocktest
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -103,6 +104,10 @@ func (f *Fleet) ClientOption(nodeURL string, o *valkey.ClientOption) {
 	}
 	o.DisableCache = true
 	if node.addr.network == "pipe" {
+		// Smaller than the defaults: hours in a bubble make many connections.
+		o.RingScaleEachConn = cmp.Or(o.RingScaleEachConn, 6)
+		o.ReadBufferEachConn = cmp.Or(o.ReadBufferEachConn, 1<<16)
+		o.WriteBufferEachConn = cmp.Or(o.WriteBufferEachConn, 1<<16)
 		o.DialCtxFn = func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return node.Dial(ctx)
 		}
