@@ -169,6 +169,8 @@ func TestPlaceIsByTheNodesClocks(t *testing.T) {
 func TestManyCallsOfOneRelease(t *testing.T) {
 	const need = 3
 	w := &waiter{calls: &calls{}, wake: make(chan wakeUp, 1)}
+	w.calls.mu.Lock()
+	defer w.calls.mu.Unlock()
 	for i := range 10_000 {
 		w.count("release", time.Duration(10_000-i)*time.Millisecond, need)
 	}
