@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// However often lead fails, the pause grows from the least to the greatest, and is never anything else.
+// However often lead fails, the pause grows from the least to the greatest, and is never anything
+// else.
 func TestBackoffStaysWithinItsBounds(t *testing.T) {
 	bounds := []time.Duration{minPause, minPause + 1, time.Second, time.Hour, MaxPause - 1, MaxPause}
 	ended, cancel := context.WithCancel(t.Context())

@@ -62,9 +62,10 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s, term %d", c.Kind, c.Term)
 }
 
-// Changes returns this replica's transitions from now on, in order and none lost, however slowly they are read;
-// what has not been read is kept in memory. If this replica leads now, the Elected of its term comes first. The
-// sequence ends with ctx (with a nil one never), after what had happened by then; to see the last transition end it after Run has returned.
+// Changes returns this replica's transitions from now on, in order and none lost, however slowly
+// they are read; what has not been read is kept in memory. If this replica leads now, the Elected
+// of its term comes first. The sequence ends with ctx (with a nil one never), after what had
+// happened by then; to see the last transition end it after Run has returned.
 //
 // There may be any number of sequences, and none slows the election down. The sequence begins at the call of
 // Changes, each time it is ranged over.

@@ -72,9 +72,10 @@ func (e *Elector) Identity() string { return e.cfg.identity }
 // the lease is released. If lead does not return within the drain timeout, the lease is left to run out by itself,
 // and Run returns while lead still runs.
 //
-// Run returns nil when ctx has ended and lead has returned, an error matching ErrDrainTimeout when it had not, ErrRunning
-// when Run is running already, an *OptionError when ctx is nil, and an error matching redlock.ErrClosed when the Quorum was closed. Whether the release of
-// the lease succeeded is logged and not returned, since the lease expires in any case.
+// Run returns nil when ctx has ended and lead has returned, an error matching ErrDrainTimeout when
+// it had not, ErrRunning when Run is running already, an *OptionError when ctx is nil, and an error
+// matching redlock.ErrClosed when the Quorum was closed. Whether the release of the lease succeeded
+// is logged and not returned, since the lease expires in any case.
 func (e *Elector) Run(ctx context.Context, lead func(context.Context, *Term) error) error {
 	if err := checkContext(ctx); err != nil {
 		return err

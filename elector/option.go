@@ -13,7 +13,8 @@ import (
 // given up, in which others may take over.
 const DefaultBackoffMin = time.Second
 
-// MaxPause bounds the drain timeout and the pauses between terms. Who wants to stop for longer ends Run.
+// MaxPause bounds the drain timeout and the pauses between terms. Who wants to stop for longer ends
+// Run.
 const MaxPause = 24 * time.Hour
 
 // minPause keeps a candidate whose lead fails at once from asking the nodes all the time.
@@ -46,9 +47,9 @@ func WithTTL(ttl time.Duration) Option {
 	return WithLeaseOptions(redlock.WithTTL(ttl))
 }
 
-// WithIdentity sets the name under which this replica leads; see Leader. Default: the Quorum's, if that was
-// given one with redlock.WithIdentity. Otherwise each Elector has a name of its own, made of host name,
-// process id, a random part and a number.
+// WithIdentity sets the name under which this replica leads; see Leader. Default: the Quorum's, if
+// that was given one with redlock.WithIdentity. Otherwise each Elector has a name of its own, made
+// of host name, process id, a random part and a number.
 func WithIdentity(identity string) Option {
 	return option(func(c *config) error {
 		c.identity = identity
@@ -80,10 +81,10 @@ func WithDrainTimeout(d time.Duration) Option {
 	})
 }
 
-// WithBackoff sets the bounds of the pause between a term in which lead failed and the next campaign. It starts at
-// min, doubles with each failure in a row up to max, and has jitter; a term longer than max resets it. Defaults:
-// DefaultBackoffMin and the TTL. Both are between 1 ms and MaxPause, a day. min is also the pause after a term that was
-// given up.
+// WithBackoff sets the bounds of the pause between a term in which lead failed and the next
+// campaign. It starts at min, doubles with each failure in a row up to max, and has jitter; a term
+// longer than max resets it. Defaults: DefaultBackoffMin and the TTL. Both are between 1 ms and
+// MaxPause, a day. min is also the pause after a term that was given up.
 func WithBackoff(min, max time.Duration) Option {
 	return option(func(c *config) error {
 		if min <= 0 || max < min {
@@ -98,8 +99,8 @@ func WithBackoff(min, max time.Duration) Option {
 }
 
 // WithLogger sets where transitions, one line each, and overrun drain timeouts are logged. Default:
-// slog.Default as it is when the Elector is made. "elected" and "resigned" are at level Info, a loss and a
-// lead that failed at level Warn.
+// slog.Default as it is when the Elector is made. "elected" and "resigned" are at level Info, a
+// loss and a lead that failed at level Warn.
 func WithLogger(l *slog.Logger) Option {
 	return option(func(c *config) error {
 		if l == nil {

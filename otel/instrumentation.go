@@ -77,8 +77,8 @@ func New(opts ...Option) (*Instrumentation, error) {
 	return i, nil
 }
 
-// Close ends the observation of gauges: who leads, until when, and which nodes vote. It is for programs that go on without what was
-// observed. It is safe to call more than once.
+// Close ends the observation of gauges: who leads, until when, and which nodes vote. It is for
+// programs that go on without what was observed. It is safe to call more than once.
 func (i *Instrumentation) Close() error {
 	if err := i.observing.Unregister(); err != nil {
 		return fmt.Errorf("tenureotel: %w", err)

@@ -18,7 +18,8 @@ import (
 var absurd = []time.Duration{math.MinInt64, math.MinInt64 + 1, -time.Hour, -1, 0, 1, 1000 * time.Hour,
 	100 * 366 * 24 * time.Hour, math.MaxInt64 / 2, math.MaxInt64 - 1, math.MaxInt64}
 
-// works demands that a key is had with the options, is kept for some TTLs, and is free after its release.
+// works demands that a key is had with the options, is kept for some TTLs, and is free after its
+// release.
 func works(t *testing.T, q *redlock.Quorum, key string, opts ...redlock.LeaseOption) {
 	t.Helper()
 	l, err := q.TryAcquire(t.Context(), key, opts...)
@@ -43,7 +44,8 @@ func requireOptionError(t *testing.T, err error, option string) {
 	require.Equal(t, option, oe.Option)
 }
 
-// Each option of a duration works, or is refused by name. None panics, overflows, or floods the nodes.
+// Each option of a duration works, or is refused by name. None panics, overflows, or floods the
+// nodes.
 func TestAbsurdDurations(t *testing.T) {
 	quorum := map[string]func(time.Duration) redlock.Option{
 		"WithTTL":            func(d time.Duration) redlock.Option { return redlock.WithTTL(d) },

@@ -37,7 +37,8 @@ func advised(t *testing.T) []string {
 	return rules
 }
 
-// What the advice says is what examples/nodes grants, where it is tried that it is enough and no more than that.
+// What the advice says is what examples/nodes grants, where it is tried that it is enough and no
+// more than that.
 func TestACLAdviceIsTheRecipe(t *testing.T) {
 	text, err := os.ReadFile("../examples/nodes/users.acl")
 	require.NoError(t, err)

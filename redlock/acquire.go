@@ -312,10 +312,10 @@ func tooLate(key string, elapsed, ttl time.Duration) error {
 	return nil
 }
 
-// agree settles the fencing token: the largest that was granted, or what the servers' clocks demand, on
-// a quorum of nodes. Nodes that granted a smaller one are asked to raise their counter, strictly: a node whose counter has
-// reached the token meanwhile has it from another acquisition and does not count. An ambiguous
-// answer counts as failed and is not repeated.
+// agree settles the fencing token: the largest that was granted, or what the servers' clocks
+// demand, on a quorum of nodes. Nodes that granted a smaller one are asked to raise their counter,
+// strictly: a node whose counter has reached the token meanwhile has it from another acquisition
+// and does not count. An ambiguous answer counts as failed and is not repeated.
 func (a *acquisition) agree(ctx context.Context, at *attempt, o outcome, timeout time.Duration) (uint64, error) {
 	now := a.q.clock.Now()
 	a.q.clocks.await(ctx, now, now.Add(timeout))    //mutant:first-two-clocks-believed
@@ -487,8 +487,8 @@ func heldSequence(replies []reply, owner string) int64 {
 	return 0
 }
 
-// untilFree is when enough refusing nodes will have let their keys expire for a quorum to be had. What no lease lives as
-// long as, such as a key without expiry, is a day: who waits for it polls.
+// untilFree is when enough refusing nodes will have let their keys expire for a quorum to be had.
+// What no lease lives as long as, such as a key without expiry, is a day: who waits for it polls.
 func (a *acquisition) untilFree(o outcome) time.Duration {
 	var ttls []time.Duration
 	for _, rep := range o.replies {

@@ -11,12 +11,13 @@ import (
 	"github.com/tenure-dev/tenure/internal/clock"
 )
 
-// serverClocks compares the wall clocks of the servers with each other. Tokens follow their median, as this
-// process knows it, within the skew: a counter that was lost restarts from there, so one clock that is wrong leads
-// nobody, and a server whose clock is set right again takes no token back.
+// serverClocks compares the wall clocks of the servers with each other. Tokens follow their median,
+// as this process knows it, within the skew: a counter that was lost restarts from there, so one
+// clock that is wrong leads nobody, and a server whose clock is set right again takes no token
+// back.
 //
-// Of an even number it is the lower of the two in the middle. What follows the lower clock is not taken
-// back by whoever corrects the higher one.
+// Of an even number it is the lower of the two in the middle. What follows the lower clock is not
+// taken back by whoever corrects the higher one.
 //
 // It is safe for concurrent use.
 type serverClocks struct {
@@ -35,7 +36,8 @@ type serverClocks struct {
 	middle atomic.Pointer[middle] // the lower median when clocks were compared last; nil before
 }
 
-// middle is where a median was at a time, of so many clocks, as a difference to this process's clock.
+// middle is where a median was at a time, of so many clocks, as a difference to this process's
+// clock.
 type middle struct {
 	bounds
 	at    clock.Instant
@@ -76,10 +78,10 @@ func (c *serverClocks) sampled(node int, addr string, w clockWatch) *ConditionEr
 // bounds are those of a difference between two clocks.
 type bounds struct{ lo, hi time.Duration }
 
-// median returns the lower and the upper median of the servers' clocks less this process's, which are
-// one where their number is odd, and that number. A sample counts for as long as clocks that time
-// daemons adjust may not have moved by the skew since. sure reports whether those that are not known could
-// not move the lower median by more than the skew. Called with mu held.
+// median returns the lower and the upper median of the servers' clocks less this process's, which
+// are one where their number is odd, and that number. A sample counts for as long as clocks that
+// time daemons adjust may not have moved by the skew since. sure reports whether those that are not
+// known could not move the lower median by more than the skew. Called with mu held.
 func (c *serverClocks) median(now clock.Instant) (lower, upper bounds, known int, sure bool) {
 	los, his := make([]time.Duration, 0, len(c.known)), make([]time.Duration, 0, len(c.known))
 	for i := range c.known {
@@ -106,8 +108,8 @@ func (c *serverClocks) bounds(node int, now clock.Instant) (b bounds, ok bool) {
 	return bounds{w.lo - moved, w.hi + moved}, w.known && moved < c.cfg.clockSkew
 }
 
-// time returns between which times the median is now, as durations since 1970. It is not known before
-// a quorum of servers is.
+// time returns between which times the median is now, as durations since 1970. It is not known
+// before a quorum of servers is.
 func (c *serverClocks) time(now clock.Instant) (b bounds, ok bool) {
 	m := c.middle.Load()
 	if m == nil || m.known < c.need { //mutant:clock-of-a-minority
@@ -117,9 +119,9 @@ func (c *serverClocks) time(now clock.Instant) (b bounds, ok bool) {
 	return bounds{m.lo + time.Duration(now) - moved, m.hi + time.Duration(now) + moved}, moved < c.cfg.clockSkew
 }
 
-// hint is what counters are to become with a grant, in microseconds since 1970, if they are below: this
-// process's wall clock, held within the skew around the median; or 0 where that is not known. The wall
-// clocks of clients agree better than what they know of the servers', as a rule.
+// hint is what counters are to become with a grant, in microseconds since 1970, if they are below:
+// this process's wall clock, held within the skew around the median; or 0 where that is not known.
+// The wall clocks of clients agree better than what they know of the servers', as a rule.
 func (c *serverClocks) hint(now clock.Instant, wall time.Time) int64 {
 	b, ok := c.time(now)
 	if !ok {
@@ -129,9 +131,9 @@ func (c *serverClocks) hint(now clock.Instant, wall time.Time) int64 {
 	return max(min(held, b.lo+c.cfg.clockSkew).Microseconds(), 0) //mutant:hint-unclamped
 }
 
-// await waits until the median is sure, for a process that has just begun and has heard of clocks that
-// differ: the first two that answer may be a right one and a wrong one. It ends with ctx, at the
-// deadline, and when clocks are compared although some are unknown.
+// await waits until the median is sure, for a process that has just begun and has heard of clocks
+// that differ: the first two that answer may be a right one and a wrong one. It ends with ctx, at
+// the deadline, and when clocks are compared although some are unknown.
 func (c *serverClocks) await(ctx context.Context, now, deadline clock.Instant) {
 	if m := c.middle.Load(); m == nil || m.sure {
 		return
@@ -161,8 +163,8 @@ func (c *serverClocks) await(ctx context.Context, now, deadline clock.Instant) {
 	}
 }
 
-// leastToken is what the token of a lease is at least that is granted now: above each that was granted
-// three skews ago, whatever counters were lost since.
+// leastToken is what the token of a lease is at least that is granted now: above each that was
+// granted three skews ago, whatever counters were lost since.
 func (c *serverClocks) leastToken(now clock.Instant) uint64 {
 	b, ok := c.time(now)
 	if !ok {
@@ -205,8 +207,8 @@ func (c *serverClocks) compare(now clock.Instant) {
 	}
 }
 
-// judge returns what is wrong with a clock that is so much ahead of the lower median, and behind the upper
-// one, at least.
+// judge returns what is wrong with a clock that is so much ahead of the lower median, and behind
+// the upper one, at least.
 func (c *serverClocks) judge(ahead, behind time.Duration, known int) *ConditionError {
 	by, way := ahead, "ahead of"
 	if behind > ahead {

@@ -74,8 +74,8 @@ func TestClockThatIsWrongFromTheStart(t *testing.T) {
 	}
 }
 
-// A client that has just begun, and whose first two answers are of a right clock and of one that is an
-// hour behind, waits for the third.
+// A client that has just begun, and whose first two answers are of a right clock and of one that is
+// an hour behind, waits for the third.
 func TestFirstTwoClocksAreNotBelieved(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		time.Sleep(2 * time.Hour)
@@ -95,8 +95,8 @@ func openAtOnce(t *testing.T, fleet *redlocktest.Fleet, opts ...redlock.Option) 
 	return q
 }
 
-// A server whose clock is an hour ahead leads no token, so none goes back when the clock is set right and
-// another server comes back without its data. Clients come and go meanwhile.
+// A server whose clock is an hour ahead leads no token, so none goes back when the clock is set
+// right and another server comes back without its data. Clients come and go meanwhile.
 func TestTokensOutliveTheCorrectionOfAClock(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		time.Sleep(2 * time.Hour)
@@ -140,7 +140,8 @@ func TestClockIsSetRight(t *testing.T) {
 	})
 }
 
-// A server whose clock is days behind votes, although the counters of the others are days ahead of it.
+// A server whose clock is days behind votes, although the counters of the others are days ahead of
+// it.
 func TestServerThatIsDaysBehindVotes(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		time.Sleep(96 * time.Hour)

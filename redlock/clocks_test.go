@@ -72,7 +72,8 @@ func TestInventedCounterIsNotFollowed(t *testing.T) {
 	}
 }
 
-// Whatever a client takes the time for, a server lifts no counter beyond its own clock and the skew.
+// Whatever a client takes the time for, a server lifts no counter beyond its own clock and the
+// skew.
 func TestServerHoldsAHintToItsClock(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)

@@ -28,8 +28,8 @@ var (
 // command builds the request's command. Each is an EVALSHA, which valkey-go does not retry by itself: a
 // repeated command could land on a server that was restarted in between and lost everything it knew.
 //
-// echo is what its answer has to say besides; empty for nothing. words is a buffer, which is returned
-// as it is then.
+// echo is what its answer has to say besides; empty for nothing. words is a buffer, which is
+// returned as it is then.
 //
 // With full it is an EVAL, which teaches the script to a server that does not know it, unless the script is only for one
 // process. (A user may not have the right to SCRIPT LOAD.)

@@ -43,8 +43,9 @@ const (
 	ConditionBadReply     Condition = "bad_reply"     // it sent what no Valkey server answers; the connection was ended
 )
 
-// rights are the commands that a Quorum and its scripts use, as rules of an ACL: what examples/nodes/users.acl grants. The
-// last four are what valkey-go sends on a connection before another use of it.
+// rights are the commands that a Quorum and its scripts use, as rules of an ACL: what
+// examples/nodes/users.acl grants. The last four are what valkey-go sends on a connection before
+// another use of it.
 const rights = "+ping +info +time +evalsha +eval +script|load +get +mget +set +del +exists +pexpire +pttl " +
 	"+zadd +zcard +zrange +zrank +zrem +zscore +publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard" //mutant:rights-by-category
 

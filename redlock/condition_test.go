@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What servers say, word for word: Redis 7.0.15 and 8.0.2, Valkey 8.0.1 and 8.1.1, where they differ.
-// TestWordsOfThisServer asks the one that the tests run on.
+// What servers say, word for word: Redis 7.0.15 and 8.0.2, Valkey 8.0.1 and 8.1.1, where they
+// differ. TestWordsOfThisServer asks the one that the tests run on.
 func TestWordsOfServers(t *testing.T) {
 	for text, want := range map[string]Condition{
 		// Redis 7.0.

@@ -102,8 +102,9 @@ func (l *leaseConfig) derive(c *config) {
 	l.retryAfter = l.ttl / retryFraction
 }
 
-// longestInterval is how far apart the extensions of a lease may be: a first attempt that times out, the pause, and a
-// second attempt must fit into the validity. It is a fifth of the TTL at least.
+// longestInterval is how far apart the extensions of a lease may be: a first attempt that times
+// out, the pause, and a second attempt must fit into the validity. It is a fifth of the TTL at
+// least.
 func (c *config) longestInterval(ttl time.Duration) time.Duration {
 	latest := c.validity(ttl) - 2*c.timeout(ttl) - ttl/retryFraction
 	return time.Duration(float64(latest) / (1 + extendJitter))

@@ -143,8 +143,9 @@ func TestTrap18AcquireIsNotRepeatedAfterAPartition(t *testing.T) {
 	require.NoError(t, l.Err())
 }
 
-// requireUnasked waits until the Quorum is connected to nodes that were restarted. What it had for them was sent
-// before then: requests to a node stay in order. None of it may have been an acquisition, which leaves a counter.
+// requireUnasked waits until the Quorum is connected to nodes that were restarted. What it had for
+// them was sent before then: requests to a node stay in order. None of it may have been an
+// acquisition, which leaves a counter.
 func requireUnasked(s *servers, q *redlock.Quorum, nodes ...int) {
 	s.t.Helper()
 	for _, i := range nodes {

@@ -184,7 +184,8 @@ func TestConvoyWithReleases(t *testing.T) {
 	}
 }
 
-// Leases that want more travel by themselves, with another TTL, and those that nobody extends do not travel.
+// Leases that want more travel by themselves, with another TTL, and those that nobody extends do
+// not travel.
 func TestConvoyLeavesOutWhatIsMore(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)

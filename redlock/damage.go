@@ -12,11 +12,11 @@ import (
 	"github.com/tenure-dev/tenure/internal/clock"
 )
 
-// A counter is damaged if it is no number below 2^53, or leads its server's clock by more than a day:
-// something else than this library has written it, see counterFunction. A node does not grant a lease
-// on a key whose counter it finds damaged, so that no other node follows it, and the quorum is made up
-// of others. Quorums of others have a node in common, so tokens rise as ever. A lease that they grant
-// puts its token in the place of the damaged counter with its first extension.
+// A counter is damaged if it is no number below 2^53, or leads its server's clock by more than a
+// day: something else than this library has written it, see counterFunction. A node does not grant
+// a lease on a key whose counter it finds damaged, so that no other node follows it, and the quorum
+// is made up of others. Quorums of others have a node in common, so tokens rise as ever. A lease
+// that they grant puts its token in the place of the damaged counter with its first extension.
 
 const (
 	// maxToken is the largest fencing token: scripts count in doubles, which are exact up to 2^53.
@@ -57,8 +57,8 @@ const (
 	damagedSeen = time.Hour // for how long news of a key are news
 )
 
-// lookForDamage notes what an answer says of its key's counter, and returns the answer's error, with the
-// key's name if it is that.
+// lookForDamage notes what an answer says of its key's counter, and returns the answer's error,
+// with the key's name if it is that.
 func (n *node) lookForDamage(r *request, rep reply, err error) error {
 	if err == nil && rep.token > n.q.clocks.greatestCounter(rep) { //mutant:invented-lead-followed
 		err = errDamaged(strconv.FormatUint(rep.token, 10))
@@ -75,8 +75,8 @@ func (n *node) lookForDamage(r *request, rep reply, err error) error {
 	return err
 }
 
-// foundDamaged notes a key that the node has just found damaged, and returns why with the key's name. It logs
-// the first of each.
+// foundDamaged notes a key that the node has just found damaged, and returns why with the key's
+// name. It logs the first of each.
 func (n *node) foundDamaged(r *request, why *ConditionError) *ConditionError {
 	key := r.attempt.keys.fence
 	if strings.Contains(why.cause(), "the lock is") { //mutant:foreign-lock-named-counter

@@ -24,8 +24,9 @@ func damagedCounters() []string {
 	}
 }
 
-// A counter that is damaged on one of three nodes leads nobody: tokens rise, on the other nodes, and
-// stay near the clock. The node is named, once, and the next lease that lasts for a while heals it.
+// A counter that is damaged on one of three nodes leads nobody: tokens rise, on the other nodes,
+// and stay near the clock. The node is named, once, and the next lease that lasts for a while heals
+// it.
 func TestDamagedCounterOnOneNode(t *testing.T) {
 	for i := range damagedCounters() {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
@@ -85,8 +86,8 @@ func hasWarning(n redlock.NodeStatus, want redlock.Condition) bool {
 	return false
 }
 
-// Damaged on a quorum of nodes, a counter costs the key until somebody removes it, and the error says
-// which key on which nodes.
+// Damaged on a quorum of nodes, a counter costs the key until somebody removes it, and the error
+// says which key on which nodes.
 func TestDamagedCounterOnAQuorum(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
@@ -108,7 +109,8 @@ func TestDamagedCounterOnAQuorum(t *testing.T) {
 	})
 }
 
-// A counter that is damaged while the lease is held does not cost its extension, nor its holder's name.
+// A counter that is damaged while the lease is held does not cost its extension, nor its holder's
+// name.
 func TestDamagedCounterWhileHeld(t *testing.T) {
 	for _, leases := range []int{1, 3} { // by itself, and with others in one command
 		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

@@ -52,8 +52,8 @@ type HeldError struct {
 	Holder Holder // as far as the nodes that were asked agree; see Holder.Nodes
 	// Sequence is the number that the holder was granted (WithOnce), for an attempt that asked for one itself; 0 if not known.
 	Sequence int64
-	// Self reports that the holder has the caller's own identity: a lease of this process, or what is
-	// left of an earlier attempt that failed and is being taken back.
+	// Self reports that the holder has the caller's own identity: a lease of this process, or what
+	// is left of an earlier attempt that failed and is being taken back.
 	Self bool
 }
 
@@ -65,7 +65,8 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("redlock: %q is held by another owner: %s on %d node(s), %s", e.Key, shown(e.Holder.Identity), e.Holder.Nodes, left)
 }
 
-// shown is an identity as errors show it: quoted where something else has written it and it is no line of text.
+// shown is an identity as errors show it: quoted where something else has written it and it is no
+// line of text.
 func shown(identity string) string {
 	if checkIdentity(identity) != nil || !utf8.ValidString(identity) { //mutant:foreign-identity-unquoted
 		return strconv.Quote(identity)

@@ -61,14 +61,14 @@ func (e *extender) put(l *Lease, due clock.Instant) {
 	}
 }
 
-// lacksAfter is how soon a lease is extended that a node does not have. What was in the way there, an
-// attempt of a rival, is taken back within a round trip or two.
+// lacksAfter is how soon a lease is extended that a node does not have. What was in the way there,
+// an attempt of a rival, is taken back within a round trip or two.
 const lacksAfter = 50 * time.Millisecond
 
-// lacks brings the lease's next extension forward, because a node has answered that it does not have
-// the key. Until then the lease is on a quorum, perhaps, and on no node more. If the node says so
-// again, the next extension but one is twice as late, and so on up to the interval: the rival may be
-// far away. So all that costs a handful of extensions, whatever nodes say.
+// lacks brings the lease's next extension forward, because a node has answered that it does not
+// have the key. Until then the lease is on a quorum, perhaps, and on no node more. If the node says
+// so again, the next extension but one is twice as late, and so on up to the interval: the rival
+// may be far away. So all that costs a handful of extensions, whatever nodes say.
 func (e *extender) lacks(l *Lease) {
 	e.mu.Lock()
 	if !l.lacking.Swap(true) {
@@ -338,8 +338,8 @@ func (l *Lease) traceExtend(o outcome, began time.Time, margin time.Duration, er
 // the lease was acquired WithoutAutoExtend. A failed extension leaves the lease as it was: it may be tried
 // again until the deadline.
 //
-// Errors: *QuorumError, *LostError or ErrReleased when the lease has ended, *OptionError, or ctx's own error;
-// after the last the extension may still take effect.
+// Errors: *QuorumError, *LostError or ErrReleased when the lease has ended, *OptionError, or ctx's
+// own error; after the last the extension may still take effect.
 func (l *Lease) Extend(ctx context.Context) error {
 	if l.none() {
 		return errNoLease

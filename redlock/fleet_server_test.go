@@ -209,7 +209,8 @@ func (s *servers) requireFree(within time.Duration, why string) {
 	}, within, pollTick, why)
 }
 
-// requireGranted waits until a node has carried out an acquisition, whatever became of it: each sets a counter.
+// requireGranted waits until a node has carried out an acquisition, whatever became of it: each
+// sets a counter.
 func (s *servers) requireGranted(nodes ...int) {
 	s.t.Helper()
 	for _, i := range nodes {

@@ -25,8 +25,8 @@ var foreignValues = map[string]func(key string) []string{
 	"set":  func(key string) []string { return []string{"SADD", key, "x"} },
 }
 
-// A value of another type under a name of the library is named with what to do, counts as absent or is removed; and a
-// quorum of other nodes does not care.
+// A value of another type under a name of the library is named with what to do, counts as absent or
+// is removed; and a quorum of other nodes does not care.
 func TestForeignTypes(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
@@ -93,7 +93,8 @@ func TestForeignQueueIsRemoved(t *testing.T) {
 	require.NoError(t, receive(t, granted, longTTL/4, "it is not called").err)
 }
 
-// Members of a queue that no waiter is are removed by the first release, and stop no call, also if they claim the key.
+// Members of a queue that no waiter is are removed by the first release, and stop no call, also if
+// they claim the key.
 func TestForeignMembersAreRemoved(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
@@ -133,8 +134,8 @@ func requireNoLua(t require.TestingT, err error) {
 	}
 }
 
-// Whatever bytes are in the keys of a lease on one node, a quorum of others does not notice, and no error is one of a
-// script; on that node alone each operation works or says what is wrong.
+// Whatever bytes are in the keys of a lease on one node, a quorum of others does not notice, and no
+// error is one of a script; on that node alone each operation works or says what is wrong.
 func TestForeignBytes(t *testing.T) {
 	s := startServers(t, 3)
 	full, alone := s.open(redlock.WithTTL(longTTL)), openURLs(t, []string{s.Node(0).URL()}, redlock.WithTTL(longTTL))

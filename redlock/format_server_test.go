@@ -10,8 +10,9 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// TestFormats pins what is written to servers. Processes of two versions share servers as long as both write the same: a
-// change here has to be in the changelog, and one of the record needs another version of it (recordVersion).
+// TestFormats pins what is written to servers. Processes of two versions share servers as long as
+// both write the same: a change here has to be in the changelog, and one of the record needs
+// another version of it (recordVersion).
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 3)

@@ -393,8 +393,8 @@ func useClient(client valkey.Client, mode uint8) {
 	}
 }
 
-// lieAfter answers commands in order, as many as it is told, then says something in pieces, and ends
-// the connection when the client has sent another command.
+// lieAfter answers commands in order, as many as it is told, then says something in pieces, and
+// ends the connection when the client has sent another command.
 func lieAfter(conn net.Conn, after, piece int, says []byte, resp3 bool) {
 	defer conn.Close()
 	var heard sync.WaitGroup

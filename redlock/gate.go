@@ -173,7 +173,8 @@ func (g *gate) close(why *ConditionError, until clock.Instant) {
 	}
 }
 
-// admitProcess opens the gate for the scripts, or keeps it open, with what is wrong although the server votes.
+// admitProcess opens the gate for the scripts, or keeps it open, with what is wrong although the
+// server votes.
 func (g *gate) admitProcess(scripts *gated, risk, lacks *ConditionError) {
 	news := g.open != scripts
 	g.open, g.pause, g.jumped = scripts, 0, ""
@@ -281,8 +282,9 @@ func (g *gate) tried(t *trial) {
 	}
 }
 
-// refused closes the gate of a server that answers with an error when it is looked at. One that answers an operation so is
-// looked at, no more often than one whose gate is closed: the operation's key may be the reason.
+// refused closes the gate of a server that answers with an error when it is looked at. One that
+// answers an operation so is looked at, no more often than one whose gate is closed: the
+// operation's key may be the reason.
 func (g *gate) refused(r *request, err error, received clock.Instant) {
 	var known *ConditionError
 	switch {

@@ -34,9 +34,10 @@ func (q *Quorum) checkTTL(holder Holder) {
 // maxMaxTTL keeps a restarted server from being useless for ever.
 const maxMaxTTL = 24 * time.Hour
 
-// WithClockSkew declares how far the wall clocks of the servers may be apart. A server whose clock differs from the
-// median by more is named, see ConditionClockWrong. It matters for the order of fencing tokens only, and there only after a
-// server has lost its counters: a restarted server stays out for as much longer. Default DefaultClockSkew. At most one minute.
+// WithClockSkew declares how far the wall clocks of the servers may be apart. A server whose clock
+// differs from the median by more is named, see ConditionClockWrong. It matters for the order of
+// fencing tokens only, and there only after a server has lost its counters: a restarted server
+// stays out for as much longer. Default DefaultClockSkew. At most one minute.
 func WithClockSkew(d time.Duration) Option {
 	return quorumOption(func(c *config) error {
 		if d < time.Millisecond || d > time.Minute {
@@ -47,9 +48,10 @@ func WithClockSkew(d time.Duration) Option {
 	})
 }
 
-// WithoutRestartGate lets a server vote as soon as it answers, however recently it was started. It is right for
-// servers that write every change to disk before they answer (appendonly yes, appendfsync always) and are always
-// started with what they wrote. With servers that come back without their data two leases on a key can be live at once.
+// WithoutRestartGate lets a server vote as soon as it answers, however recently it was started. It
+// is right for servers that write every change to disk before they answer (appendonly yes,
+// appendfsync always) and are always started with what they wrote. With servers that come back
+// without their data two leases on a key can be live at once.
 func WithoutRestartGate() Option {
 	return quorumOption(func(c *config) error { c.restartGate = false; return nil })
 }

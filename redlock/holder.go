@@ -16,8 +16,8 @@ type Holder struct {
 	Nodes        int           // nodes on which it was seen
 }
 
-// NoExpiry is the TTL of a holder whose key does not expire. No lease has such a key: something else wrote it, and it
-// stays until it is deleted.
+// NoExpiry is the TTL of a holder whose key does not expire. No lease has such a key: something
+// else wrote it, and it stays until it is deleted.
 const NoExpiry time.Duration = math.MaxInt64
 
 // Holder reads who holds the key on a quorum of nodes. It reports a lease that was released with time left of

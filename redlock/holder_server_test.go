@@ -117,7 +117,8 @@ func TestReplicaHasNoVote(t *testing.T) {
 	require.Equal(t, "replica", ne.ErrorType())
 }
 
-// A key that something else wrote, without an expiry, is said to have none, and costs a waiter one look a TTL.
+// A key that something else wrote, without an expiry, is said to have none, and costs a waiter one
+// look a TTL.
 func TestForeignKeyWithoutExpiry(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)

@@ -392,8 +392,8 @@ func (p *parrots) begin() (talking int) {
 	return talking
 }
 
-// Replies that are out of step belong to another command: each of them was right once. They count for
-// nothing, and the connection is closed, so that the next ones are right again.
+// Replies that are out of step belong to another command: each of them was right once. They count
+// for nothing, and the connection is closed, so that the next ones are right again.
 func TestRepliesOutOfStep(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		first := open(t, fleet)

@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// A server that closes connections which are idle (timeout) is well: nothing is said of it, also if the
-// next request finds its connection closed.
+// A server that closes connections which are idle (timeout) is well: nothing is said of it, also if
+// the next request finds its connection closed.
 func TestIdleConnectionsThatAreClosedAreNoOutage(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 3, valkeytest.WithArgs("--timeout", "1"))

@@ -19,9 +19,10 @@ import (
 //
 // A Lease is safe for concurrent use.
 //
-// A nil Lease, which comes with an error, and a zero one are no lease: nothing of them panics. To release one does nothing
-// and returns nil, so that a deferred Release may stand before the check of the error. Whatever tells of a lease that is held
-// says that there is none: Err, Extend and Complete return an error that matches ErrNotHeld, and Context has ended.
+// A nil Lease, which comes with an error, and a zero one are no lease: nothing of them panics. To
+// release one does nothing and returns nil, so that a deferred Release may stand before the check
+// of the error. Whatever tells of a lease that is held says that there is none: Err, Extend and
+// Complete return an error that matches ErrNotHeld, and Context has ended.
 type Lease struct {
 	q       *Quorum
 	attempt *attempt

@@ -71,7 +71,8 @@ func (l *listener) listen(client valkey.Client) (worked bool) {
 	return true
 }
 
-// heard keeps why the node refuses the subscription, and logs it unless the node's trial has said as much.
+// heard keeps why the node refuses the subscription, and logs it unless the node's trial has said
+// as much.
 func (l *listener) heard(err error) {
 	var is *ConditionError
 	if isServerError(err) && !errors.As(diagnose(err), &is) {

@@ -14,8 +14,9 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// TestMemoryOfKeys measures what keys cost a server, as it says itself, and compares it with the formulas of
-// docs/operations.md: in bytes on each node, of a prefix and a key of k bytes together, and identities of i.
+// TestMemoryOfKeys measures what keys cost a server, as it says itself, and compares it with the
+// formulas of docs/operations.md: in bytes on each node, of a prefix and a key of k bytes together,
+// and identities of i.
 //
 //	go test ./redlock -run TestMemoryOfKeys -v
 func TestMemoryOfKeys(t *testing.T) {
@@ -58,7 +59,8 @@ func TestMemoryOfKeys(t *testing.T) {
 				s := startAged(t, 1)
 				options := []redlock.Option{redlock.WithTTL(5 * time.Minute), redlock.WithNodeTimeout(time.Minute), redlock.WithIdentity(identity)}
 				q, other := s.gated(options...), s.gated(options...)
-				// Buffers and tables that are made once cost something too: what counts is the difference.
+				// Buffers and tables that are made once cost something too: what counts is the
+				// difference.
 				const first, last, workers = 2000, 6000, 50
 				grow := func(from, to int) int {
 					names := make(chan string)
@@ -99,8 +101,8 @@ func take(t *testing.T, q *redlock.Quorum, key string, opts ...redlock.LeaseOpti
 	return lease
 }
 
-// memory is what the keys of the first server take, in bytes, with their places in its tables. What it uses for connections
-// and scripts comes and goes, and is left out.
+// memory is what the keys of the first server take, in bytes, with their places in its tables. What
+// it uses for connections and scripts comes and goes, and is left out.
 func (s *servers) memory() int {
 	s.t.Helper()
 	stats, err := s.Node(0).Do(s.t, "MEMORY", "STATS").AsMap()

@@ -229,7 +229,8 @@ func (n *node) sendBatch(batch []*request, f *flight) error {
 	return err
 }
 
-// ready returns what may be sent of a batch, and settles the rest. An error means that the node cannot be reached.
+// ready returns what may be sent of a batch, and settles the rest. An error means that the node
+// cannot be reached.
 func (n *node) ready(batch []*request, f *flight) (live []*request, err error) {
 	f.ctx = f.limit.start(n.timeout) //mutant:write-unbounded/2
 	live = n.wanted(batch, true)

@@ -9,7 +9,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// A deferred Release may stand before the check of the error, and what is no lease is never taken for one that is held.
+// A deferred Release may stand before the check of the error, and what is no lease is never taken
+// for one that is held.
 func TestNoLeaseIsHarmless(t *testing.T) {
 	for name, l := range map[string]*redlock.Lease{"nil": nil, "zero": {}} {
 		t.Run(name, func(t *testing.T) {

@@ -46,8 +46,8 @@ func (o leaseOption) applyLease(l *leaseConfig) error { return o(l) }
 //
 // n is between 1 and MaxSequence; the tick of a schedule in milliseconds since 1970 is a good one.
 // keep is how long the nodes remember after the last lease with WithOnce on the key, at least the
-// TTL and at most MaxKeep: longer than any holder of an old number may come late. Leases on the key without WithOnce
-// are not counted.
+// TTL and at most MaxKeep: longer than any holder of an old number may come late. Leases on the key
+// without WithOnce are not counted.
 //
 // A server that was restarted, or lost its data, has no vote for a number until it knows again how
 // far the sequence has come: it learns that from a quorum of the other nodes, when it is next asked

@@ -103,11 +103,12 @@ func WithTTL(ttl time.Duration) CommonOption {
 	})
 }
 
-// WithExtendInterval sets how often a held lease is extended. Default TTL/3. At least 10 ms, and short enough for
-// two attempts within the TTL, which the error says; that is below the TTL's maximum of 24 hours in any case.
+// WithExtendInterval sets how often a held lease is extended. Default TTL/3. At least 10 ms, and
+// short enough for two attempts within the TTL, which the error says; that is below the TTL's
+// maximum of 24 hours in any case.
 //
-// What a Quorum was given, and the default, are shortened for a lease whose own TTL leaves no room for them. An
-// interval that is given together with the lease is refused if it does not fit.
+// What a Quorum was given, and the default, are shortened for a lease whose own TTL leaves no room
+// for them. An interval that is given together with the lease is refused if it does not fit.
 func WithExtendInterval(d time.Duration) CommonOption {
 	return commonOption(func(l *leaseConfig) error {
 		if d <= 0 {
@@ -125,9 +126,9 @@ func WithExtendInterval(d time.Duration) CommonOption {
 }
 
 // WithoutAutoExtend leaves extending to the caller's Lease.Extend. Without it the lease ends at its
-// deadline. A node that refused the lease, because a rival's attempt was there for a moment, gets its
-// key with the next Extend only: until then the lease may be on a bare quorum of nodes, and does not
-// survive that one of these is restarted.
+// deadline. A node that refused the lease, because a rival's attempt was there for a moment, gets
+// its key with the next Extend only: until then the lease may be on a bare quorum of nodes, and
+// does not survive that one of these is restarted.
 func WithoutAutoExtend() CommonOption {
 	return commonOption(func(l *leaseConfig) error { l.manual = true; return nil })
 }
@@ -172,9 +173,9 @@ func WithPrefix(prefix string) Option {
 	})
 }
 
-// WithNodeTimeout sets how long one node may take for an operation before the round goes on without it. Default
-// TTL/20, held between 100 ms and 500 ms. At least 1 ms and at most a quarter of the TTL of every lease, 6 hours for
-// the longest.
+// WithNodeTimeout sets how long one node may take for an operation before the round goes on without
+// it. Default TTL/20, held between 100 ms and 500 ms. At least 1 ms and at most a quarter of the
+// TTL of every lease, 6 hours for the longest.
 func WithNodeTimeout(d time.Duration) Option {
 	return quorumOption(func(c *config) error {
 		if d < time.Millisecond {
@@ -197,10 +198,10 @@ func WithDrift(fraction float64) Option {
 	})
 }
 
-// WithLogger sets where the Quorum reports nodes that fail and recover, lose and regain their vote, and
-// configurations that deserve a warning. A line is written when something begins and when it ends; what
-// lasts is repeated after 1 minute, 3, 7, 15, 31 and 63, and then once an hour. Ends are at level Info,
-// such as "node votes". Default: slog.Default as it is when the Quorum is made.
+// WithLogger sets where the Quorum reports nodes that fail and recover, lose and regain their vote,
+// and configurations that deserve a warning. A line is written when something begins and when it
+// ends; what lasts is repeated after 1 minute, 3, 7, 15, 31 and 63, and then once an hour. Ends are
+// at level Info, such as "node votes". Default: slog.Default as it is when the Quorum is made.
 func WithLogger(l *slog.Logger) Option {
 	return quorumOption(func(c *config) error {
 		if l == nil {

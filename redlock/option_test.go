@@ -121,7 +121,8 @@ func TestLeaseOptionsStartFromTheQuorums(t *testing.T) {
 	require.Equal(t, 2*time.Second, l.interval, "a default interval follows the lease's TTL")
 }
 
-// What the Quorum was given, and the default, give way to a TTL that has no room for them. What the lease was given does not.
+// What the Quorum was given, and the default, give way to a TTL that has no room for them. What the
+// lease was given does not.
 func TestExtendIntervalGivesWayToAShorterTTL(t *testing.T) {
 	c, err := newConfig([]Option{WithExtendInterval(5 * time.Second)})
 	require.NoError(t, err)

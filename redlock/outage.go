@@ -7,9 +7,9 @@ import (
 	"github.com/tenure-dev/tenure/internal/clock"
 )
 
-// outage is for how long an acquisition that waits has not reached a quorum. It says so when that is
-// a TTL, and again as a reminder does. Those that wait for other keys meanwhile do not repeat it:
-// see outages.
+// outage is for how long an acquisition that waits has not reached a quorum. It says so when that
+// is a TTL, and again as a reminder does. Those that wait for other keys meanwhile do not repeat
+// it: see outages.
 type outage struct {
 	since    clock.Instant // 0 while a quorum answers
 	reminder reminder      // from when it was said, or left to another

@@ -16,7 +16,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// Who waits and reaches no quorum says so when that lasts for a TTL, and then more and more seldom. A crowd says it once.
+// Who waits and reaches no quorum says so when that lasts for a TTL, and then more and more seldom.
+// A crowd says it once.
 func TestOutageIsSaidAndRepeatedSparingly(t *testing.T) {
 	for _, waiters := range []int{1, 10} {
 		t.Run(fmt.Sprint(waiters), func(t *testing.T) {

@@ -12,8 +12,9 @@ import (
 // packetSize is how many requests one command carries at most. A server does nothing else meanwhile, for a few tenths of a millisecond.
 const packetSize = 128
 
-// packet returns how many of the requests one command carries: one, or several extensions that want the same, or several acquisitions
-// and releases of different keys. It takes them as they come: commands for a key are not put in another order.
+// packet returns how many of the requests one command carries: one, or several extensions that want
+// the same, or several acquisitions and releases of different keys. It takes them as they come:
+// commands for a key are not put in another order.
 func (n *node) packet(batch []*request) int {
 	most := min(len(batch), packetSize)
 	size := 1

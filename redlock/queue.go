@@ -132,8 +132,8 @@ func (c *calls) join(identity string, refused bool) *waiter {
 	return w
 }
 
-// rejoin puts an attempt's member back into the queue of a node that had granted to it, and with that
-// taken it out, unless it has left. It follows what takes the grant back.
+// rejoin puts an attempt's member back into the queue of a node that had granted to it, and with
+// that taken it out, unless it has left. It follows what takes the grant back.
 func (q *Quorum) rejoin(node int, at *attempt) {
 	number, _, _ := strings.Cut(at.member, " ")
 	to, _ := strconv.ParseUint(number, 10, 64)

@@ -19,8 +19,8 @@ import (
 // is safe for concurrent use and keeps one connection a node for all its leases (and another one a node once
 // something waits in Acquire). Close it when done.
 //
-// A nil Quorum, which comes with an error, and a zero one are as a closed one: nothing of them panics, so that a
-// deferred Close may stand before the check of the error.
+// A nil Quorum, which comes with an error, and a zero one are as a closed one: nothing of them
+// panics, so that a deferred Close may stand before the check of the error.
 type Quorum struct {
 	cfg      *config
 	nodes    []*node
@@ -47,14 +47,15 @@ type Quorum struct {
 	rounds    sync.WaitGroup // acquisitions under way, which Close lets roll back; added to with mu held
 }
 
-// Open makes a Quorum of the nodes at urls, such as valkey://user:password@host:6379/0, valkeys:// (TLS),
-// redis:// or rediss://, unix:///path, or valkey://sentinel:26379?master_set=NAME (WithReplicas), with a
-// further Sentinel as addr=host:port. It returns without waiting for any of them: connections are made in
-// the background, and a node that cannot be reached yet joins when it can.
+// Open makes a Quorum of the nodes at urls, such as valkey://user:password@host:6379/0, valkeys://
+// (TLS), redis:// or rediss://, unix:///path, or valkey://sentinel:26379?master_set=NAME
+// (WithReplicas), with a further Sentinel as addr=host:port. It returns without waiting for any of
+// them: connections are made in the background, and a node that cannot be reached yet joins when it
+// can.
 //
-// An odd number of nodes is best; an even one works and is warned about, because one node more does not
-// make it survive more failures, and so is a single one. Errors are *OptionError, which names the URL by
-// its place in urls and says what is wrong with it, without its credentials.
+// An odd number of nodes is best; an even one works and is warned about, because one node more does
+// not make it survive more failures, and so is a single one. Errors are *OptionError, which names
+// the URL by its place in urls and says what is wrong with it, without its credentials.
 func Open(urls []string, opts ...Option) (*Quorum, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
@@ -167,12 +168,13 @@ func (c *config) exchangeTimeout() time.Duration {
 	return max(min(2*timeout, timeout+maxExchange), min(c.lease.ttl/5, maxExchange))
 }
 
-// New makes a Quorum of the caller's clients, one for each node: of an independent server, or WithReplicas of a
-// Sentinel group. Cluster clients are refused. The caller closes the clients, after the Quorum.
+// New makes a Quorum of the caller's clients, one for each node: of an independent server, or
+// WithReplicas of a Sentinel group. Cluster clients are refused. The caller closes the clients,
+// after the Quorum.
 //
-// What a server sends on their connections is not guarded, unless the caller has called GuardReplies on
-// their options: without it a hostile server, or one that is full while this machine is busy, can end
-// the process.
+// What a server sends on their connections is not guarded, unless the caller has called
+// GuardReplies on their options: without it a hostile server, or one that is full while this
+// machine is busy, can end the process.
 //
 // A Quorum uses up to two dedicated connections of each client: one to look at the server, for a moment, and one to listen
 // for releases, from the first Acquire that has to wait. ClientOption.BlockingPoolSize (1,024 by default) must leave room
@@ -299,11 +301,11 @@ func (q *Quorum) start() {
 // closes the connections that Open made. It does not release those leases: their work may still be running, so
 // their keys live on until they expire. Release first what should be free at once.
 //
-// For acquisitions that are under way it waits two node timeouts, and for nodes that do not answer twice the time after
-// which their connections are given up, which is a fifth of the TTL (2 s at most) or, where that is longer, twice the
-// node timeout (and no more than 2 s above it); then a second for each connection that will not end. A
-// connection that is caught in the pool of a client given to New is left to that client. It is safe to call more than
-// once.
+// For acquisitions that are under way it waits two node timeouts, and for nodes that do not answer
+// twice the time after which their connections are given up, which is a fifth of the TTL (2 s at
+// most) or, where that is longer, twice the node timeout (and no more than 2 s above it); then a
+// second for each connection that will not end. A connection that is caught in the pool of a client
+// given to New is left to that client. It is safe to call more than once.
 func (q *Quorum) Close() error {
 	if q.none() {
 		return nil
@@ -350,9 +352,9 @@ func (q *Quorum) Identity() string {
 // none reports whether the Quorum is nil or zero.
 func (q *Quorum) none() bool { return q == nil || q.cfg == nil } //mutant:nil-quorum-used
 
-// NewIdentity returns a name for one of several holders in this process, such as an Elector: the Quorum's
-// own where it was given one (WithIdentity), and otherwise another one with each call, which begins with
-// the Quorum's.
+// NewIdentity returns a name for one of several holders in this process, such as an Elector: the
+// Quorum's own where it was given one (WithIdentity), and otherwise another one with each call,
+// which begins with the Quorum's.
 func (q *Quorum) NewIdentity() string {
 	if q.none() {
 		return ""

@@ -12,10 +12,10 @@ import (
 // of the minimum. The lease's context is cancelled before anything is sent, so no work may depend on it any
 // more when Release is called.
 //
-// It works with a cancelled ctx: ctx lends its values for tracing, its cancellation is ignored, and a nil one
-// is context.Background. It waits until a
-// quorum of nodes has answered, at most the node timeout (WithNodeTimeout); what is left is sent in the
-// background, and repeated until it would have expired.
+// It works with a cancelled ctx: ctx lends its values for tracing, its cancellation is ignored, and
+// a nil one is context.Background. It waits until a quorum of nodes has answered, at most the node
+// timeout (WithNodeTimeout); what is left is sent in the background, and repeated until it would
+// have expired.
 //
 // Release may be called any number of times and concurrently; every call returns the same. It returns nil when
 // a quorum has freed the key, a *LostError when the lease was lost before (its keys are still cleaned up), or a
@@ -124,10 +124,10 @@ func (q *Quorum) rollBack(ctx context.Context, at *attempt, o outcome, call bool
 	})
 }
 
-// takingBack are the arguments of what takes an attempt back. With call it calls those who wait, as a
-// release does: meanwhile they may have been told that the key is held, and they sleep until it would
-// have expired. That is for an attempt that its caller gave up, and for what has to be repeated. Those
-// who try without a quorum would call each other without end.
+// takingBack are the arguments of what takes an attempt back. With call it calls those who wait, as
+// a release does: meanwhile they may have been told that the key is held, and they sleep until it
+// would have expired. That is for an attempt that its caller gave up, and for what has to be
+// repeated. Those who try without a quorum would call each other without end.
 func (q *Quorum) takingBack(at *attempt, call bool) *arguments {
 	args := &arguments{}
 	if call {

@@ -6,8 +6,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/clock"
 )
 
-// reminder is when something that lasts is logged again: a minute after it began, two minutes later,
-// four, and so on, and then once an hour.
+// reminder is when something that lasts is logged again: a minute after it began, two minutes
+// later, four, and so on, and then once an hour.
 type reminder struct {
 	since clock.Instant // when it began
 	next  clock.Instant // when it is logged again

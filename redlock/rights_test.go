@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The rights that a user is advised to have are the commands of the scripts and those that are sent beside them. INFO
-// is in scripts for a user who may not load them.
+// The rights that a user is advised to have are the commands of the scripts and those that are sent
+// beside them. INFO is in scripts for a user who may not load them.
 func TestRightsAreWhatIsUsed(t *testing.T) {
 	beside := []string{"ping", "info", "time", "evalsha", "eval", "script|load", "subscribe",
 		"unsubscribe", "punsubscribe", "sunsubscribe", "discard"}

@@ -20,9 +20,9 @@ func newScript(body string) *script {
 	return &script{body: body, text: text, sha: hex.EncodeToString(sum[:])}
 }
 
-// Each script answers the last argument besides what it returns, if that is an echo: {answer, n} for
-// the argument #n. Errors have none. What is answered to another command is noticed by that, see
-// unwrap; no other argument begins so.
+// Each script answers the last argument besides what it returns, if that is an echo: {answer, n}
+// for the argument #n. Errors have none. What is answered to another command is noticed by that,
+// see unwrap; no other argument begins so.
 const (
 	echoHead = `local echo = string.match(ARGV[#ARGV] or '', '^#(%d+)$')
 if echo then
@@ -43,8 +43,9 @@ return {answered, tonumber(echo)}
 // Numbers in scripts: Lua numbers are doubles, and tostring prints large ones in scientific notation on the
 // server, so counters are formatted with '%.0f'. Microseconds since 1970 stay below 2^53 until the year 2255.
 
-// readFunction reads a key that is to hold a text. The answer is a table where it does not, or cannot be
-// read: foreign then tells which, and damage makes an error of it that names the kind of key.
+// readFunction reads a key that is to hold a text. The answer is a table where it does not, or
+// cannot be read: foreign then tells which, and damage makes an error of it that names the kind of
+// key.
 const readFunction = `
 local function foreign(answer)
   return type(answer) == 'table' and string.find(answer['err'], '^WRONGTYPE') ~= nil
@@ -101,12 +102,13 @@ local function reserved(wait, member, time)
   return nil, 0
 end`
 
-// counterFunction returns the number that a counter is, or nil and an error where it is none that this
-// library has written: damaged, see damage.go.
+// counterFunction returns the number that a counter is, or nil and an error where it is none that
+// this library has written: damaged, see damage.go.
 //
 // A counter leads its server's clock by no more than clocks differ and than it has counted, at most
-// once a microsecond, or than the clock was set back. Of clocks that people set, that is hours, so what
-// is more than a day ahead is damaged: nobody follows it. At 2^53 a counter does not count any more.
+// once a microsecond, or than the clock was set back. Of clocks that people set, that is hours, so
+// what is more than a day ahead is damaged: nobody follows it. At 2^53 a counter does not count any
+// more.
 //
 // The time is that of the server, or the later one of the other servers' where the client says it.
 const counterFunction = `
@@ -121,10 +123,10 @@ end`
 
 // countFunction returns what the counter becomes with a grant, as text, or an error.
 //
-// The hint lifts a counter that was lost above its past and makes nodes agree. It is the client's wall
-// clock, held to the median of the servers' as the client knows it, or 0 where it does not yet, and the
-// client demands the least token itself: see serverClocks. A server holds it to its own clock and the
-// allowance for skew.
+// The hint lifts a counter that was lost above its past and makes nodes agree. It is the client's
+// wall clock, held to the median of the servers' as the client knows it, or 0 where it does not
+// yet, and the client demands the least token itself: see serverClocks. A server holds it to its
+// own clock and the allowance for skew.
 const countFunction = counterFunction + `
 local function count(fence, hint, now, skew)
   local wanted = tonumber(hint)
@@ -430,9 +432,9 @@ return 1
 // began at another time. A server that is full must not lose the release over it, hence pcall.
 //
 // KEYS lock, wait, record; ARGV owner, keep ms, turn ms or an empty text to call nobody, the
-// owner's own member of the queue or an empty text, what channels begin with, and with a record what
-// to do with it, and then the same as acquireScript. Returns 1 if the key was the owner's and 0 if not, and 2 more if the
-// record could not be written.
+// owner's own member of the queue or an empty text, what channels begin with, and with a record
+// what to do with it, and then the same as acquireScript. Returns 1 if the key was the owner's and
+// 0 if not, and 2 more if the record could not be written.
 var releaseScript = newScript(readFunction + callFunction + `
 local unwritten = 0
 if KEYS[3] and ARGV[6] ~= 'keep' then` + recordFunction + ` --mutant:completion-needs-the-lease

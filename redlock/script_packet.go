@@ -3,7 +3,8 @@ package redlock
 // The scripts of packets do for many keys at once what others do for one each. A call of a command from Lua costs a server as much as the command
 // itself, so they read all keys in one, and write one by one. No key is in a packet twice, so the order within it does not matter.
 
-// extendManyScript is extendScript for many keys, as far as they are there: others are left to that.
+// extendManyScript is extendScript for many keys, as far as they are there: others are left to
+// that.
 //
 // KEYS locks, and to raise the counters fences; ARGV ttl ms, owners, and to raise the counters tokens and the counter lifetime ms. Returns a digit for
 // each lock: 0 if it is not the owner's, 1 if it was extended.
@@ -42,9 +43,11 @@ return table.concat(answers)
 // a lock that is not text for an absent one: an acquisition fails, after it has raised the counter, and a release finds it gone.
 //
 // KEYS locks and then fences of the acquisitions, locks of the releases, queues of the acquisitions, of the releases. ARGV number of acquisitions, ttl
-// ms, counter lifetime ms, clock skew us, lifetime of the queue ms, turn ms or an empty text, what channels begin with; owner and hint
-// of each acquisition, owner of each release; and if there are any, the members of the acquisitions and of the releases, empty texts included. Returns {seconds, micros, a digit for each release as releaseScript returns it,
-// and for each acquisition the counter, or {owner value or member in the way, its PTTL, rank}, or an error}.
+// ms, counter lifetime ms, clock skew us, lifetime of the queue ms, turn ms or an empty text, what
+// channels begin with; owner and hint of each acquisition, owner of each release; and if there are
+// any, the members of the acquisitions and of the releases, empty texts included. Returns {seconds,
+// micros, a digit for each release as releaseScript returns it, and for each acquisition the
+// counter, or {owner value or member in the way, its PTTL, rank}, or an error}.
 var pairsScript = newScript(readFunction + joinFunction + reservedFunction + countFunction + callFunction + `
 local n = tonumber(ARGV[1])
 local m = (#KEYS - 3 * n) / 2

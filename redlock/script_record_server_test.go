@@ -146,8 +146,8 @@ func TestAgreementIsNotLed(t *testing.T) {
 	}
 }
 
-// A number that is granted again and again stays a number in its record, however often it was: else the
-// record would be none, and the number forgotten.
+// A number that is granted again and again stays a number in its record, however often it was: else
+// the record would be none, and the number forgotten.
 func TestAttemptsStayANumber(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)

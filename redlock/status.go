@@ -8,9 +8,10 @@ import (
 	"github.com/tenure-dev/tenure/internal/clock"
 )
 
-// Healthy reports whether a quorum of nodes answered when it was last asked anything, and may vote: a server that
-// answers, but refuses what a lease needs, does not. It does no I/O: each node is looked at by itself at least once a
-// TTL (every two to ten seconds), so news is as old as that. For a fresh answer see Nodes.
+// Healthy reports whether a quorum of nodes answered when it was last asked anything, and may vote:
+// a server that answers, but refuses what a lease needs, does not. It does no I/O: each node is
+// looked at by itself at least once a TTL (every two to ten seconds), so news is as old as that.
+// For a fresh answer see Nodes.
 //
 // Errors: *QuorumError with the nodes that failed or do not vote, or ErrClosed.
 func (q *Quorum) Healthy() error {
@@ -52,9 +53,10 @@ type NodeStatus struct {
 	Err error
 }
 
-// Nodes asks every node for its state, tries what a lease needs on those that vote, and waits at most the node timeout,
-// or until ctx ends (a nil one does not). A node that does not vote is looked at every two seconds, and not more often for being asked. The
-// result has one entry for each node, in the order given to Open or New.
+// Nodes asks every node for its state, tries what a lease needs on those that vote, and waits at
+// most the node timeout, or until ctx ends (a nil one does not). A node that does not vote is
+// looked at every two seconds, and not more often for being asked. The result has one entry for
+// each node, in the order given to Open or New.
 func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 	if q.none() {
 		return nil

@@ -130,8 +130,8 @@ func TestUncontendedLeaseCostsNoExtension(t *testing.T) {
 	})
 }
 
-// A waiter whose attempt was granted by a node that lacks the holder's key, and taken back there, is
-// in the queue of that node all the same.
+// A waiter whose attempt was granted by a node that lacks the holder's key, and taken back there,
+// is in the queue of that node all the same.
 func TestWaiterJoinsANodeThatGrantedToIt(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		acquire(t, open(t, fleet), redlock.WithoutAutoExtend())

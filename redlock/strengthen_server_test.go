@@ -13,8 +13,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// Three replicas try each key at once, which leaves most winners on two of three servers. Long before
-// the first extension would be due all have them, and one that comes back empty ends none.
+// Three replicas try each key at once, which leaves most winners on two of three servers. Long
+// before the first extension would be due all have them, and one that comes back empty ends none.
 func TestContendedLeasesOutliveARestart(t *testing.T) {
 	t.Parallel()
 	const keys = 60

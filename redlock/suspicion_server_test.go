@@ -22,8 +22,8 @@ func freeAddr(t *testing.T) string {
 	return free.Addr().String()
 }
 
-// startTLS starts a server with a port for TLS beside its plain one, and returns a client's option for
-// its certificate.
+// startTLS starts a server with a port for TLS beside its plain one, and returns a client's option
+// for its certificate.
 func startTLS(t *testing.T, authClients string) (plain, encrypted string, trust redlock.Option) {
 	t.Helper()
 	dir, addr := t.TempDir(), freeAddr(t)

@@ -68,8 +68,9 @@ func TestTokenStartsAboveItsPast(t *testing.T) {
 	}
 }
 
-// A server's Lua takes more texts for numbers than this library writes. A counter that is damaged on one
-// of three servers takes no part, in whatever script finds it, and is healed by the next extension.
+// A server's Lua takes more texts for numbers than this library writes. A counter that is damaged
+// on one of three servers takes no part, in whatever script finds it, and is healed by the next
+// extension.
 func TestDamagedCounterOnAServer(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)

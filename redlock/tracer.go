@@ -154,7 +154,8 @@ type TraceVoteData struct {
 	// Until is when a node that was restarted, or whose clock jumped, votes again; zero when it is not quarantined.
 	Until time.Time
 	Err   error // why it does not vote: a *ConditionError, or what kept it from being asked; nil when it votes
-	// Warning is what is wrong although that does not cost its vote: that its clock is wrong, a *ConditionError.
+	// Warning is what is wrong although that does not cost its vote: that its clock is wrong, a
+	// *ConditionError.
 	Warning error
 }
 

@@ -17,8 +17,8 @@ func (s *servers) resetStats() {
 	}
 }
 
-// own returns the commands a node served, without those of the test itself, and of trials, which alone delete something
-// here.
+// own returns the commands a node served, without those of the test itself, and of trials, which
+// alone delete something here.
 func (s *servers) own(node int) map[string]int64 {
 	s.t.Helper()
 	stats := s.Node(node).CommandStats(s.t)

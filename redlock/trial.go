@@ -14,9 +14,9 @@ import (
 // opTrial is the trial of a server.
 const opTrial Op = "trial"
 
-// trialScript tries what the library needs. A SET with XX, and what changes keys that are not there,
-// change nothing, and are refused where a grant would be: for want of rights, of memory or of
-// replicas, or because the server cannot save.
+// trialScript tries what the library needs. A SET with XX, and what changes keys that are not
+// there, change nothing, and are refused where a grant would be: for want of rights, of memory or
+// of replicas, or because the server cannot save.
 //
 // KEYS lock, fence, wait; ARGV channel, record. Returns the error of each command of trials, or 1.
 var trialScript = newScript(`

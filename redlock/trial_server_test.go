@@ -43,8 +43,8 @@ func userRules(t *testing.T) []string {
 	return append([]string{"on", ">p4ss", "resetchannels", "~tenure:*", "&tenure:*"}, advised(t)...)
 }
 
-// A server that answers with errors has no vote, and says so everywhere: on a quorum of such servers nobody can acquire,
-// so none of it is healthy. Once it is well it votes again.
+// A server that answers with errors has no vote, and says so everywhere: on a quorum of such
+// servers nobody can acquire, so none of it is healthy. Once it is well it votes again.
 func TestServersThatAnswerWithErrors(t *testing.T) {
 	user := func(rules ...string) func(s *servers) {
 		return func(s *servers) { s.do(append([]string{"ACL", "SETUSER", "tenure"}, rules...)) }

@@ -45,9 +45,9 @@ func (n *node) logLacks(was, is *ConditionError) {
 	}
 }
 
-// logFailing logs a line when the node begins to fail, and from time to time while it lasts, and one
-// when it answers again. That a connection ends on which it has answered before is no news by itself:
-// a server closes those that are idle (timeout), or is restarted. The next exchange tells.
+// logFailing logs a line when the node begins to fail, and from time to time while it lasts, and
+// one when it answers again. That a connection ends on which it has answered before is no news by
+// itself: a server closes those that are idle (timeout), or is restarted. The next exchange tells.
 func (n *node) logFailing() {
 	ctx, log, now := context.Background(), n.q.cfg.logger, n.q.clock.Now()
 	is := n.failing()

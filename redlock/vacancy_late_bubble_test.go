@@ -16,9 +16,9 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// An attempt whose connections break when the nodes have granted it is taken back as soon as they can
-// be reached again. Who was told meanwhile that the key is held comes then, and not when it would have
-// expired.
+// An attempt whose connections break when the nodes have granted it is taken back as soon as they
+// can be reached again. Who was told meanwhile that the key is held comes then, and not when it
+// would have expired.
 func TestLateRollbackCallsTheNext(t *testing.T) {
 	const oneWay = 20 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {

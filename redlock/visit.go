@@ -6,13 +6,14 @@ import (
 	"github.com/tenure-dev/tenure/internal/clock"
 )
 
-// The server behind an address may become another one while connections to the old one live on: a pod
-// that is started before its predecessor has ended, behind one name. Who has old connections and who
-// makes new ones would then count two servers as one node. So the regular look at a server that votes
-// is a visit, over a new connection; and whenever another process is found, the connection that is in
-// use is asked whether it leads to the same one. If not, the node is astray: what the old server
-// answers does not count any more. A client made by Open is then replaced by a new one. One that a
-// caller gave to New keeps its connection for as long as that lives, and the node stays out.
+// The server behind an address may become another one while connections to the old one live on: a
+// pod that is started before its predecessor has ended, behind one name. Who has old connections
+// and who makes new ones would then count two servers as one node. So the regular look at a server
+// that votes is a visit, over a new connection; and whenever another process is found, the
+// connection that is in use is asked whether it leads to the same one. If not, the node is astray:
+// what the old server answers does not count any more. A client made by Open is then replaced by a
+// new one. One that a caller gave to New keeps its connection for as long as that lives, and the
+// node stays out.
 
 // visit is a look at the server over a connection of its own.
 type visit struct {
@@ -46,8 +47,8 @@ func (n *node) startVisit() {
 	}
 }
 
-// awaitVisit waits for a visit that is under way, which takes no longer than the node's timeout: two
-// connections for looks are not to be had at a time.
+// awaitVisit waits for a visit that is under way, which takes no longer than the node's timeout:
+// two connections for looks are not to be had at a time.
 func (n *node) awaitVisit() {
 	if n.visiting {
 		<-n.visited
@@ -63,7 +64,8 @@ func (n *node) cancelVisit() {
 	}
 }
 
-// endVisit takes the outcome of a visit. Where no new connection could be had the one in use is asked.
+// endVisit takes the outcome of a visit. Where no new connection could be had the one in use is
+// asked.
 func (n *node) endVisit(v *visit) {
 	n.visiting = false
 	switch {
@@ -75,8 +77,8 @@ func (n *node) endVisit(v *visit) {
 	}
 }
 
-// compareProcess compares the process behind the connection in use with the one that was found over a
-// new one, if that has changed. It reports whether the node is astray.
+// compareProcess compares the process behind the connection in use with the one that was found over
+// a new one, if that has changed. It reports whether the node is astray.
 func (n *node) compareProcess(info *serverInfo) bool {
 	if n.compareAt == never {
 		return false
@@ -98,8 +100,8 @@ func (n *node) compareProcess(info *serverInfo) bool {
 	return true
 }
 
-// giveUp replaces the client of a node that is astray. Flights come back first: a connection that is made
-// while its client is being closed could stay open for ever.
+// giveUp replaces the client of a node that is astray. Flights come back first: a connection that
+// is made while its client is being closed could stay open for ever.
 func (n *node) giveUp(now clock.Instant) {
 	client := n.client.Load()
 	if n.connect == nil || client == nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// detour is an address behind which the server changes: connections stay with the one that they were made to.
+// detour is an address behind which the server changes: connections stay with the one that they
+// were made to.
 type detour struct {
 	net.Listener
 	to      atomic.Pointer[string]
@@ -67,8 +68,8 @@ func (d *detour) accept() {
 	}
 }
 
-// A server that is replaced at its address while it lives on has no vote from the next look on, nor does it help
-// to extend a lease: a process that comes later votes with its successor.
+// A server that is replaced at its address while it lives on has no vote from the next look on, nor
+// does it help to extend a lease: a process that comes later votes with its successor.
 func TestServerThatIsReplacedWhileItLivesOn(t *testing.T) {
 	for name, byNew := range map[string]bool{"clients of Open": false, "clients of a caller": true} {
 		t.Run(name, func(t *testing.T) {

@@ -67,13 +67,15 @@ const (
 	loadNeeded = "the restart gate needs SCRIPT LOAD"
 )
 
-// isExcused reports whether a server does not tell about itself because the user may not ask, and need not.
+// isExcused reports whether a server does not tell about itself because the user may not ask, and
+// need not.
 func (g *gate) isExcused(err error) bool {
 	var known *ConditionError
 	return err != nil && errors.As(diagnose(err), &known) && known.Condition == ConditionNoPermission && !g.n.q.cfg.restartGate
 }
 
-// explain names what a server refuses, where it refuses a command. An error that is no server's stays as it is.
+// explain names what a server refuses, where it refuses a command. An error that is no server's
+// stays as it is.
 func explain(err error, needed string) error {
 	err = diagnose(err)
 	var known *ConditionError
@@ -172,8 +174,8 @@ func (n *node) trialOn(conn valkey.DedicatedClient, full bool) valkey.Completed 
 	return trialScript.call(conn, []string{k.lock, k.fence, k.wait, n.q.texts.channel, k.record()}, 3, full)
 }
 
-// try opens the gate for the scripts if the trial went well, which is sent again with its text to a server that does not
-// know it.
+// try opens the gate for the scripts if the trial went well, which is sent again with its text to a
+// server that does not know it.
 func (g *gate) try(ctx context.Context, conn valkey.DedicatedClient, scripts *gated, risk *ConditionError, result valkey.ValkeyResult) error {
 	if isNoScript(result.Error()) {
 		result = conn.Do(ctx, g.n.trialOn(conn, true))
@@ -198,8 +200,8 @@ func (g *gate) try(ctx context.Context, conn valkey.DedicatedClient, scripts *ga
 // forgotten is over; the allowance for clock skew, so that its next token is above every one it has forgotten; both by
 // a clock that may be fast by the drift; and a second, because INFO rounds start and present down to whole seconds.
 //
-// Twice the skew is the least: tokens may be a skew above the median of the servers' clocks when they are granted, and a
-// skew below it when the next one is, see docs/guarantees.md.
+// Twice the skew is the least: tokens may be a skew above the median of the servers' clocks when
+// they are granted, and a skew below it when the next one is, see docs/guarantees.md.
 func (c *config) quarantine() time.Duration {
 	longest := max(c.maxTTL, 2*c.clockSkew) + c.clockSkew                                             //mutant:quarantine-without-ttl,quarantine-without-skew,quarantine-below-three-skews
 	seconds := math.Ceil((float64(longest)*(1+c.drift) + float64(driftFloor)) / float64(time.Second)) //mutant:quarantine-without-drift

@@ -124,8 +124,9 @@ func (o Overlap) String() string {
 // WithCatchUp has ticks run late that nobody ran at their time, because too few nodes could be
 // reached, no replica was up, there was no leader, the replica that had been granted one was
 // stopped before it began, or (with WithDelivery(redlock.AtLeastOnce)) because the replica that ran
-// one died. A tick that is older than window, which is at most MaxSpan, is not run any more; that of
-// a duration job ages from the end of its interval. Default CatchUpNone, with which a tick is run Grace late at most.
+// one died. A tick that is older than window, which is at most MaxSpan, is not run any more; that
+// of a duration job ages from the end of its interval. Default CatchUpNone, with which a tick is
+// run Grace late at most.
 //
 // The nodes remember the last tick of each job. If they know of none, because the job is new or
 // their data was lost, nothing is caught up. Ticks that a run overlapped (WithOverlap) were not
@@ -225,8 +226,8 @@ func WithLocation(location *time.Location) Option {
 	})
 }
 
-// WithStopTimeout sets how long Shutdown and StopJobs wait for runs. Default DefaultStopTimeout. More
-// than zero, and at most MaxTimeout, a day.
+// WithStopTimeout sets how long Shutdown and StopJobs wait for runs. Default DefaultStopTimeout.
+// More than zero, and at most MaxTimeout, a day.
 func WithStopTimeout(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d <= 0 {

@@ -137,8 +137,8 @@ func (s *Scheduler) StopJobsWithContext(ctx context.Context) error {
 // Quorum is open it is extended. The error then matches gocron.ErrStopJobsTimedOut and names the
 // jobs. Close the Quorum afterwards, which lets such leases run out.
 //
-// Of a nil Scheduler, which comes with an error, there is nothing to stop, so a deferred Shutdown may
-// stand before the check of the error.
+// Of a nil Scheduler, which comes with an error, there is nothing to stop, so a deferred Shutdown
+// may stand before the check of the error.
 func (s *Scheduler) Shutdown() error {
 	if s.none() {
 		return nil

@@ -17,8 +17,8 @@ import (
 // the schedule tell. It reports those that were overlapped. If the nodes know of no tick, none was
 // missed.
 func (j *job) missedSince(s redlock.Sequence, to time.Time) []time.Time {
-	// What was granted and not completed is asked for, also at most once: the grant may be that of an
-	// attempt that failed, and is still on some nodes. They refuse it if it was a real one.
+	// What was granted and not completed is asked for, also at most once: the grant may be that of
+	// an attempt that failed, and is still on some nodes. They refuse it if it was a real one.
 	last := s.Completed //mutant:failed-attempt-ends-a-search
 	if last == 0 && s.Granted > 0 {
 		last = s.Granted - 1

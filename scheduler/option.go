@@ -98,8 +98,9 @@ func WithMinHold(d time.Duration) LockerOption {
 }
 
 // WithTryTimeout bounds the one attempt that Locker.Lock makes. Default DefaultTryTimeout, 1 s; at
-// least MinTryTimeout, 10 ms, and at most MaxTimeout, a day. It is not a time to wait for the holder, which Lock never does. gocron
-// schedules a job's next tick only when Lock has returned, so keep it below the shortest interval.
+// least MinTryTimeout, 10 ms, and at most MaxTimeout, a day. It is not a time to wait for the
+// holder, which Lock never does. gocron schedules a job's next tick only when Lock has returned, so
+// keep it below the shortest interval.
 func WithTryTimeout(d time.Duration) CommonOption {
 	return commonOption(func(c *commonConfig) error {
 		if d < MinTryTimeout {

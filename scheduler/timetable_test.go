@@ -314,7 +314,8 @@ func TestTimesAreThoseOfGocron(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		day := date(2026, 1, 1).AddDate(0, 0, rapid.IntRange(0, 4*365).Draw(t, "day"))
 		definition, since := drawInterval(t, day)
-		// A job that is due in the moment of its start runs at once, beside the question for its next runs.
+		// A job that is due in the moment of its start runs at once, beside the question for its
+		// next runs.
 		start := day.Add(time.Duration(rapid.IntRange(0, 24*60).Draw(t, "start"))*time.Minute + time.Millisecond)
 		s, err := gocron.NewScheduler(gocron.WithClock(clockwork.NewFakeClockAt(start)), gocron.WithLocation(time.UTC))
 		require.NoError(t, err)

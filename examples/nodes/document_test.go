@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The page shows the files that the tests set servers up with, and nothing else in blocks but how to call programs.
+// The page shows the files that the tests set servers up with, and nothing else in blocks but how
+// to call programs.
 func TestDocumentShowsTheFiles(t *testing.T) {
 	text := read(t, "../../docs/nodes.md")
 	blocks := regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$").FindAllStringSubmatch(text, -1)

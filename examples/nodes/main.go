@@ -1,11 +1,13 @@
-// Nodes checks a fleet of servers before anything relies on it: that each can be reached with TLS, that its user has the
-// rights that Tenure needs, and that it votes, and if not why, and until when.
+// Nodes checks a fleet of servers before anything relies on it: that each can be reached with TLS,
+// that its user has the rights that Tenure needs, and that it votes, and if not why, and until
+// when.
 //
 //	go run ./examples/nodes -prefix billing -ca ca.crt -cert client.crt -key client.key \
 //		valkeys://billing:PASSWORD@a.example.net:6379 valkeys://...
 //
-// The files beside it are what the nodes are set up with: valkey.conf, users.acl, and certificates.sh, which makes
-// certificates. docs/nodes.md explains them. It exits with 1 if a node does not vote, or a lease cannot be had.
+// The files beside it are what the nodes are set up with: valkey.conf, users.acl, and
+// certificates.sh, which makes certificates. docs/nodes.md explains them. It exits with 1 if a node
+// does not vote, or a lease cannot be had.
 package main
 
 import (
@@ -46,8 +48,8 @@ func main() {
 	}
 }
 
-// withTLS trusts the authority and shows the client's certificate. The URLs begin with valkeys://, and the names in
-// them are those in the nodes' certificates.
+// withTLS trusts the authority and shows the client's certificate. The URLs begin with valkeys://,
+// and the names in them are those in the nodes' certificates.
 func withTLS(ca, cert, key string) (redlock.Option, error) {
 	authority, err := os.ReadFile(ca)
 	if err != nil {

@@ -123,7 +123,8 @@ func (r *recipe) denied(t *testing.T) (lines []string) {
 	return lines
 }
 
-// Everything that Tenure does works for the user of the recipe, and no node has refused it anything.
+// Everything that Tenure does works for the user of the recipe, and no node has refused it
+// anything.
 func TestRecipeIsEnough(t *testing.T) {
 	r := setUp(t)
 	q, rival := r.open(t), r.open(t)
@@ -288,7 +289,8 @@ func TestRecipeGrantsNoMore(t *testing.T) {
 	require.True(t, valkey.IsValkeyNil(client.Do(t.Context(), client.B().Get().Key("billing:{key}").Build()).Error()))
 }
 
-// A node talks to nobody who has no certificate, and a client to no node that has none of the authority's for its name.
+// A node talks to nobody who has no certificate, and a client to no node that has none of the
+// authority's for its name.
 func TestRecipeNeedsCertificates(t *testing.T) {
 	r := setUp(t)
 	other := filepath.Join(t.TempDir(), "other")

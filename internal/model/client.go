@@ -110,7 +110,8 @@ func (p *protocol) decide(s *state, i int, yield yielder) {
 	}
 }
 
-// choose takes the largest counter among a quorum for the token, or the least that the clocks demand.
+// choose takes the largest counter among a quorum for the token, or the least that the clocks
+// demand.
 func (p *protocol) choose(s *state, i int, set uint, token int8, yield yielder) {
 	for n := range p.Nodes {
 		if set>>n&1 == 1 {

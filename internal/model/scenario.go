@@ -5,9 +5,10 @@ package model
 // needs no limit to the number of attempts, restarts, extensions or ticks.
 var leases = Config{Nodes: 3, Attempts: 2, Restarts: -1, Validity: 2, Drift: 1, Gate: 3, Extends: true}
 
-// tokens is the model with fencing tokens. A node's counter outlives its attempts, so their number is limited, and that
-// of restarts. The gate is more than three times the skew: a client may take the median of the servers' clocks for one
-// skew too high when a token is granted, the median may move by one, and the least token is one below it.
+// tokens is the model with fencing tokens. A node's counter outlives its attempts, so their number
+// is limited, and that of restarts. The gate is more than three times the skew: a client may take
+// the median of the servers' clocks for one skew too high when a token is granted, the median may
+// move by one, and the least token is one below it.
 var tokens = Config{
 	Nodes: 3, Attempts: 2, Starts: 2, Restarts: 1, Validity: 2, Gate: 4, Skew: 1, Extends: true,
 	Tokens: true, Skews: []uint8{0, 0, 1}, Hints: []int8{hintLow, hintHigh},

@@ -2,9 +2,10 @@ package model
 
 import "slices"
 
-// Tokens, counters and hints are relative to now, so that a model without end has few states: each tick lowers all of
-// them by perTick. They do not fall below floor. Every token that can still be granted is above it: whether one is above a
-// counter or a token as old as that does not depend on how old that is.
+// Tokens, counters and hints are relative to now, so that a model without end has few states: each
+// tick lowers all of them by perTick. They do not fall below floor. Every token that can still be
+// granted is above it: whether one is above a counter or a token as old as that does not depend on
+// how old that is.
 const (
 	hintLow  = -128 // a client that does not know the servers' clocks yet
 	hintHigh = 127  // a client that takes their median for as high as it may be
@@ -25,8 +26,8 @@ func (c *Config) floor() int8 {
 	return int8(-perTick * (c.Validity + c.Skew + 1))
 }
 
-// behind is how far behind a counter is that starts anew where nothing lifts it: more than what was granted before a
-// restart is.
+// behind is how far behind a counter is that starts anew where nothing lifts it: more than what was
+// granted before a restart is.
 func (c *Config) behind() int { return c.Gate + c.Skew + 2 }
 
 // aged returns a token as it is one tick later.
@@ -37,8 +38,8 @@ func (c *Config) aged(v int8) int8 {
 	return max(v-perTick, c.floor())
 }
 
-// median is how many ticks the lower median of the servers' wall clocks is ahead. Each client knows it, up to
-// the skew, or knows nothing yet.
+// median is how many ticks the lower median of the servers' wall clocks is ahead. Each client knows
+// it, up to the skew, or knows nothing yet.
 func (c *Config) median() int {
 	if len(c.Skews) == 0 {
 		return 0
@@ -47,7 +48,8 @@ func (c *Config) median() int {
 	return int(sorted[(len(sorted)-1)/2])
 }
 
-// counted returns the counter that a node answers a grant with. The server holds a hint to its own clock.
+// counted returns the counter that a node answers a grant with. The server holds a hint to its own
+// clock.
 func (p *protocol) counted(n *node, hint int8) int8 {
 	if !p.Tokens {
 		return 0
@@ -74,11 +76,12 @@ func (p *protocol) least() int8 {
 	return int8(perTick * (p.middle - p.Skew))
 }
 
-// forgetTokens raises what is too low to matter to one value, so that states that differ in it become one. A token is at
-// least what the clocks demand. So a counter that is below that, and after the grants of a tick still is, is of no account to
-// a later grant; it is compared otherwise only with the token of an attempt that has the key and has not been granted yet.
-// An extension raises counters only to the token of its lease, which is of no account either when it is below. And the
-// largest token granted so far is compared only with those that are still to be granted.
+// forgetTokens raises what is too low to matter to one value, so that states that differ in it
+// become one. A token is at least what the clocks demand. So a counter that is below that, and
+// after the grants of a tick still is, is of no account to a later grant; it is compared otherwise
+// only with the token of an attempt that has the key and has not been granted yet. An extension
+// raises counters only to the token of its lease, which is of no account either when it is below.
+// And the largest token granted so far is compared only with those that are still to be granted.
 func (p *protocol) forgetTokens(t *state) {
 	if p.Defect == NoHint || p.Defect == HintTooLow || p.SharedOwner || p.NoClocks {
 		return // nothing is too low

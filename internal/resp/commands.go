@@ -1,6 +1,7 @@
 package resp
 
-// commands reads along what a client sends: lists of texts with their lengths, one for each command.
+// commands reads along what a client sends: lists of texts with their lengths, one for each
+// command.
 type commands struct {
 	state   commandState
 	number  int     // that is being read

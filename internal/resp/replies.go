@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// maxReply is how much memory a reply may take in the client. The largest that the scripts give,
-	// for 128 keys at once, take less than a tenth of it.
+	// maxReply is how much memory a reply may take in the client. The largest that the scripts
+	// give, for 128 keys at once, take less than a tenth of it.
 	maxReply = 1 << 20
 	// elementSize is what an element of a list takes in the client before it has come.
 	elementSize = 40

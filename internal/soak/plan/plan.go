@@ -73,8 +73,8 @@ const (
 	blackoutIn = 4 * time.Second
 	// DeployTakes is within which time a deploy tells all replicas to stop.
 	DeployTakes = 3 * time.Second
-	// maxStall is for how long all servers are frozen at a time: longer than a node timeout, shorter
-	// than what is left of a tick's time.
+	// maxStall is for how long all servers are frozen at a time: longer than a node timeout,
+	// shorter than what is left of a tick's time.
 	maxStall = 900 * time.Millisecond
 	maxLeap  = 1500 * time.Millisecond
 )

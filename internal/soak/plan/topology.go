@@ -44,8 +44,8 @@ func Topologies() []Topology {
 			Kinds: []Kind{Kill, Freeze, Roll, RollAtTick}, Gap: 3 * time.Second, Blackouts: 40 * time.Second, Deploys: 45 * time.Second,
 			Restarts: []Kind{RestartKeep, RestartEmpty}, Outage: 2 * time.Second, Freezes: 6 * time.Second, Everywhere: true,
 		},
-		// One of three servers is away most of the time. Replicas ask at the same moment, each of them
-		// nearer to another server.
+		// One of three servers is away most of the time. Replicas ask at the same moment, each of
+		// them nearer to another server.
 		{
 			Name: "three", Servers: 3, Distance: 10 * time.Millisecond, Near: time.Millisecond,
 			Kinds: mostlyRolls(Kill, Freeze), Gap: 6 * time.Second, Deploys: time.Minute,

@@ -68,9 +68,9 @@ func (x *index) explain(v *Verdict, l *life, t tick, long time.Duration) {
 	v.violate(Unexplained, "%s did not say what became of %s, due there at %s%s", l.name, t, due, x.heard(t))
 }
 
-// checkTrue wants that somebody has run a tick, or a later one of the job, of which a replica said that it was held or
-// done; or that its holder has run out of time, or was interrupted between the tick and then: what had been granted to it
-// stays granted.
+// checkTrue wants that somebody has run a tick, or a later one of the job, of which a replica said
+// that it was held or done; or that its holder has run out of time, or was interrupted between the
+// tick and then: what had been granted to it stays granted.
 func (x *index) checkTrue(v *Verdict) {
 	for _, name := range x.names {
 		for _, rec := range x.Records[name] {

@@ -120,8 +120,8 @@ func (x *index) wasWell(t tick, job *work.Job) bool {
 	if job.Leader && job.CatchUp == scheduler.CatchUpNone && x.ledByANewcomer(t, due) {
 		return false
 	}
-	// At most once, and without WithCatchUp, nobody goes after a tick that a replica had won which was
-	// then told to stop.
+	// At most once, and without WithCatchUp, nobody goes after a tick that a replica had won which
+	// was then told to stop.
 	return job.CatchUp != scheduler.CatchUpNone || !slices.ContainsFunc(x.skips[t], func(s story.Record) bool {
 		l := x.lives[s.By]
 		return s.Reason == string(scheduler.SkipHeld) && l != nil && l.to >= s.At.Add(-settled) && l.to <= s.At.Add(settled)

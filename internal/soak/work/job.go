@@ -135,7 +135,8 @@ func Jobs() []Job {
 		{Kind: Manual, Every: 3 * time.Second, Takes: 400 * time.Millisecond},
 		{Kind: Manual, Every: 5 * time.Second, Leader: true},
 
-		// Runs that go on into the next interval of a duration job, whose phase no other replica knows.
+		// Runs that go on into the next interval of a duration job, whose phase no other replica
+		// knows.
 		{Kind: Duration, Every: 2 * time.Second, Takes: 600 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce},
 		{Kind: Duration, Every: 3 * time.Second, Takes: 2200 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce},
 		{Kind: Duration, Every: 4 * time.Second, Takes: time.Second, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce, Leader: true},
