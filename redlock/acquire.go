@@ -200,7 +200,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	o := a.outcome(rd)
 	a.votes = o.agreed
 	fail := func(err error) (*Lease, bool, error) {
-		a.q.rollBack(ctx, c.attempt, o, waited != nil) //mutant:given-up-attempt-calls-nobody
+		a.q.rollBack(ctx, c.attempt, o)
 		a.settled()
 		return nil, false, err
 	}

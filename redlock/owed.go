@@ -6,9 +6,6 @@ func (n *node) owe(r *request, silent bool) {
 	if silent { //mutant:release-expires-while-frozen
 		r.expires = n.q.releaseUntil(r.attempt)
 	}
-	if r.args.stays && r.args.turn == "" {
-		r.args = n.q.takingBack(r.attempt, true) //mutant:late-rollback-calls-nobody
-	}
 	// A tenth of the TTL at most, so that a node that comes back is clean long before the key would expire.
 	r.pause = min(max(2*r.pause, minRetryPause), maxRetryPause, r.attempt.cfg.ttl/10)
 	n.mu.Lock()

@@ -115,19 +115,20 @@ func (q *Quorum) releaseCertain(replies []reply) bool {
 	return count(replies, agreed)+count(replies, refused) >= q.need || count(replies, failed) > len(replies)-q.need
 }
 
-// rollBack frees what an unsuccessful attempt may have been granted, in the background: on every node but those
-// that answered that another owner has the key. It follows the attempt's own requests on each node. The
-// caller's cancellation does not reach it.
-func (q *Quorum) rollBack(ctx context.Context, at *attempt, o outcome, call bool) {
-	q.sendRelease(q.detach(ctx), at, q.takingBack(at, call), func(i int) bool {
+// rollBack frees what an attempt of a quorum of grants, or one that its caller gave up, may have
+// been granted, in the background: on every node but those that answered that another owner has the
+// key. It follows the attempt's own requests on each node. The caller's cancellation does not reach
+// it.
+func (q *Quorum) rollBack(ctx context.Context, at *attempt, o outcome) {
+	q.sendRelease(q.detach(ctx), at, q.takingBack(at, true), func(i int) bool { //mutant:given-up-attempt-calls-nobody
 		return o.replies[i].verdict != refused //mutant:rollback-missing,cancelled-attempt-keeps-what-is-late
 	})
 }
 
 // takingBack are the arguments of what takes an attempt back. With call it calls those who wait, as
-// a release does: meanwhile they may have been told that the key is held, and they sleep until it
-// would have expired. That is for an attempt that its caller gave up, and for what has to be
-// repeated. Those who try without a quorum would call each other without end.
+// a release does: who was told meanwhile that the key is held sleeps until it would have expired.
+// That is for what a quorum may have granted. A few nodes that let everybody in would have waiters
+// call each other without end.
 func (q *Quorum) takingBack(at *attempt, call bool) *arguments {
 	args := &arguments{}
 	if call {

@@ -22,29 +22,36 @@ import (
 
 // distant puts a client at a distance from each node, one way and the same back.
 func distant(fleet *redlocktest.Fleet, oneWay ...time.Duration) redlock.Option {
+	return away(fleet, func(i int) time.Duration { return oneWay[i] })
+}
+
+// away has the data of the i-th node take a while that may change.
+func away(fleet *redlocktest.Fleet, oneWay func(i int) time.Duration) redlock.Option {
 	return redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
 		fleet.ClientOption(url, o)
-		dial, d := o.DialCtxFn, oneWay[slices.Index(fleet.URLs(), url)]
+		dial, i := o.DialCtxFn, slices.Index(fleet.URLs(), url)
 		o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, cfg *tls.Config) (net.Conn, error) {
 			conn, err := dial(ctx, addr, dialer, cfg)
 			if err != nil {
 				return nil, err
 			}
-			return relay(conn, d), nil
+			return relay(conn, func() time.Duration { return oneWay(i) }), nil
 		}
 	})
 }
 
 // relay is a connection whose data take a while, one way and the same back.
-func relay(conn net.Conn, d time.Duration) net.Conn {
+func relay(conn net.Conn, d func() time.Duration) net.Conn {
 	near, end := net.Pipe()
 	go carry(conn, end, d)
 	go carry(end, conn, d)
 	return near
 }
 
+func constant(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
+
 // carry copies what is written to one connection to another one, d later.
-func carry(from, to net.Conn, d time.Duration) {
+func carry(from, to net.Conn, d func() time.Duration) {
 	type piece struct {
 		data []byte
 		due  time.Time
@@ -67,7 +74,7 @@ func carry(from, to net.Conn, d time.Duration) {
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
-			pieces <- piece{slices.Clone(buffer[:n]), time.Now().Add(d)}
+			pieces <- piece{slices.Clone(buffer[:n]), time.Now().Add(d())}
 		}
 		if err != nil {
 			return

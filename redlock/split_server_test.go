@@ -25,7 +25,7 @@ func (s *servers) distant(oneWay ...time.Duration) redlock.Option {
 			if err != nil {
 				return nil, err
 			}
-			return relay(conn, d), nil
+			return relay(conn, constant(d)), nil
 		}
 	})
 }

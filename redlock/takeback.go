@@ -3,7 +3,8 @@ package redlock
 import (
 	"context"
 	"errors"
-	"sync/atomic"
+	"slices"
+	"sync"
 )
 
 // next is what follows an attempt that came to nothing.
@@ -15,12 +16,12 @@ const (
 	givesUp             // its caller has; see takingBack
 )
 
-// takeBack frees what an attempt may have been granted that was refused, in the background. In contrast to rollBack it waits for the answers
-// that are on their way: most are refusals too, after which there is nothing to free, and those who wait ask often. It ends the round for Close.
+// takeBack frees what an attempt may have been granted that was refused, in the background. In
+// contrast to rollBack it waits for the answers that are on their way: most are refusals too, after
+// which there is nothing to free, and those who wait ask often. It ends the round for Close.
 func (q *Quorum) takeBack(ctx context.Context, at *attempt, rd *round, then next) {
 	at.ended.Store(true)
-	u := &undo{q: q, at: at, ctx: q.detach(ctx), then: then}
-	u.left.Store(int64(len(q.nodes)))
+	u := &undo{q: q, at: at, ctx: q.detach(ctx), then: then, left: len(q.nodes)}
 	for _, a := range rd.leaveTo(u, func(*reply) bool { return true }) {
 		u.late(rd, a.slot, a.reply)
 	}
@@ -32,20 +33,40 @@ type undo struct {
 	at   *attempt
 	ctx  context.Context
 	then next
-	left atomic.Int64 // nodes that have not answered
+
+	mu    sync.Mutex
+	freed []int // guarded by mu; nodes that may have granted
+	left  int   // guarded by mu; nodes that have not answered
 }
 
 func (u *undo) ended(*round) {}
 
 func (u *undo) late(_ *round, slot int, rep reply) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	// What was abandoned has not been sent, but an earlier request of the same owner may have been.
 	if rep.verdict == agreed || rep.verdict == failed && (u.at.again.Load() || !errors.Is(rep.err, errAbandoned)) { //mutant:rollback-of-grants-only,earlier-round-not-taken-back
-		u.q.sendRelease(u.ctx, u.at, u.q.takingBack(u.at, u.then == givesUp), func(i int) bool { return i == slot })
+		u.free(slot)
 	}
 	if rep.verdict == agreed && u.then == sleeps && u.at.member != "" { //mutant:rolled-back-place-lost
 		u.q.rejoin(slot, u.at)
 	}
-	if u.left.Add(-1) == 0 {
+	if u.left--; u.left == 0 {
 		u.q.rounds.Done()
 	}
+}
+
+// free takes a node's grant back. Once that may have been a quorum of grants, which came too late,
+// it calls those who wait, also on the nodes before: they may have been told that the key is held.
+// Called with mu held.
+func (u *undo) free(slot int) {
+	u.freed = append(u.freed, slot)
+	call, slots := u.then == givesUp, u.freed[len(u.freed)-1:]
+	if len(u.freed) >= u.q.need { //mutant:late-grants-call-nobody,few-late-grants-call
+		call = true
+		if len(u.freed) == u.q.need {
+			slots = u.freed
+		}
+	}
+	u.q.sendRelease(u.ctx, u.at, u.q.takingBack(u.at, call), func(i int) bool { return slices.Contains(slots, i) })
 }
