@@ -70,7 +70,7 @@ func New(opts ...Option) (*Instrumentation, error) {
 	if i.instruments, err = newInstruments(meter); err != nil {
 		return nil, fmt.Errorf("tenureotel: %w", err)
 	}
-	i.observing, err = meter.RegisterCallback(i.observe, i.quarantined, i.voting, i.leader, i.leaseExpiry)
+	i.observing, err = meter.RegisterCallback(i.observe, i.voting, i.leader, i.leaseExpiry)
 	if err != nil {
 		return nil, fmt.Errorf("tenureotel: %w", err)
 	}
@@ -90,7 +90,6 @@ func (i *Instrumentation) Close() error {
 func (i *Instrumentation) observe(_ context.Context, o metric.Observer) error {
 	for n := range i.nodes.all() {
 		if v := n.state.Load(); v != nil {
-			o.ObserveInt64(i.quarantined, v.quarantined, n.observe...)
 			o.ObserveInt64(i.voting, v.voting, v.observe...)
 		}
 	}

@@ -23,7 +23,6 @@ type instruments struct {
 	extendMargin     metric.Float64Histogram
 	lost             metric.Int64Counter
 	nodeDuration     metric.Float64Histogram
-	quarantined      metric.Int64ObservableGauge
 	voting           metric.Int64ObservableGauge
 	leader           metric.Int64ObservableGauge
 	leaseExpiry      metric.Float64ObservableGauge
@@ -67,10 +66,8 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 			"Leases that ended without having been released."),
 		nodeDuration: seconds("tenure.node.operation.duration",
 			"How long operations on one node took, waiting in its queue included.", roundBounds),
-		quarantined: gauge("tenure.node.quarantined",
-			"1 while the node does not vote because it was restarted or its clock jumped, and otherwise 0."),
 		voting: gauge("tenure.node.voting",
-			"1 while the node votes, and otherwise 0, with the reason as error.type."),
+			"1 while the node votes, and otherwise 0; what is wrong with it as error.type."),
 		leader: gauge("tenure.election.leader",
 			"1 while this replica leads, and otherwise 0."),
 		transitions: counter("tenure.election.transitions", "{transition}",

@@ -26,9 +26,8 @@ type node struct {
 
 // vote is what a Quorum told of a node.
 type vote struct {
-	quarantined int64
-	voting      int64
-	observe     []metric.ObserveOption // of voting; with why it does not
+	voting  int64
+	observe []metric.ObserveOption // with what is wrong
 }
 
 // operations are those that are traced.
@@ -136,9 +135,6 @@ func endNode(span trace.Span, ok bool, err error, opts ...trace.SpanEndOption) {
 func (i *Instrumentation) TraceVote(_ context.Context, data redlock.TraceVoteData) {
 	n := i.node(data.Node)
 	v := &vote{observe: n.observe}
-	if !data.Until.IsZero() {
-		v.quarantined = 1
-	}
 	if data.Votes {
 		v.voting = 1
 	}

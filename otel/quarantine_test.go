@@ -18,24 +18,25 @@ func TestQuarantinedNodeShowsUntilItVotesAgain(t *testing.T) {
 		q := open(t, fleet, redlock.WithTracer(tel), redlock.WithMaxTTL(10*time.Minute)) // a quarantine of ten minutes
 		state := func() (all []float64) {
 			for _, node := range []string{"node-1.pipe", "node-2.pipe", "node-3.pipe", "node-4.pipe", "node-5.pipe"} {
-				all = append(all, tel.value(t, "tenure.node.quarantined", "server.address", node, "server.port", "6379"))
+				points := tel.matching(t, "tenure.node.voting", "server.address", node, "server.port", "6379")
+				require.Len(t, points, 1, "it has one state")
+				all = append(all, points[0].value)
 			}
 			return all
 		}
-		require.Equal(t, []float64{0, 0, 0, 0, 0}, state(), "all nodes are there from the beginning")
+		require.Equal(t, []float64{1, 1, 1, 1, 1}, state(), "all nodes are there from the beginning")
 		require.NoError(t, fleet.Node(1).Restart(false))
 		require.NoError(t, fleet.Node(3).Kill())
 		pass(2 * ttl)
-		require.Equal(t, []float64{0, 1, 0, 0, 0}, state())
+		require.Equal(t, []float64{1, 0, 1, 1, 1}, state())
 		restarted := []string{"server.address", "node-2.pipe"}
 		require.Zero(t, tel.value(t, "tenure.node.voting", append(restarted, "error.type", "quarantined")...))
-		require.Len(t, tel.matching(t, "tenure.node.voting", restarted...), 1, "it has one state")
 		pass(11 * time.Minute)
 		require.EqualValues(t, 1, tel.value(t, "tenure.node.voting", restarted...))
-		require.Equal(t, []float64{0, 0, 0, 0, 0}, state())
+		require.Equal(t, []float64{1, 1, 1, 1, 1}, state())
 		require.NoError(t, fleet.Node(1).Restart(false))
 		pass(2 * ttl)
-		require.Equal(t, []float64{0, 1, 0, 0, 0}, state())
+		require.Equal(t, []float64{1, 0, 1, 1, 1}, state())
 		require.NoError(t, q.Close())
 		require.Equal(t, []float64{0, 0, 0, 0, 0}, state(), "nobody asks any more")
 	})

@@ -73,7 +73,7 @@ func TestEverythingIsExported(t *testing.T) {
 		"tenure_lease_extend_margin_seconds":        {"lease_name", "election/poller", "job/import"},
 		"tenure_lease_lost_total":                   {"reason", "deadline", "refused"},
 		"tenure_node_operation_duration_seconds":    {"error_type", "connection", "quarantined"},
-		"tenure_node_quarantined":                   {"server_address", "127.0.0.1"},
+		"tenure_node_voting":                        {"error_type", "quarantined"},
 		"tenure_election_leader":                    {"election_name", "poller", "jobs"},
 		"tenure_election_lease_expiry_seconds":      {"election_name", "poller", "jobs"},
 		"tenure_election_transitions_total":         {"to", "leader", "follower"},

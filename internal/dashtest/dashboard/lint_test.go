@@ -33,7 +33,7 @@ func TestWhatTheOnCallAsksFor(t *testing.T) {
 		"tenure_election_lease_expiry_seconds", "tenure_election_transitions_total", "tenure_election_handover_duration_seconds",
 		"tenure_lease_acquire_duration_seconds", "tenure_lease_extend_margin_seconds", "tenure_lease_extend_duration_seconds",
 		"tenure_lease_held", "tenure_lease_lost_total", "tenure_lease_hold_duration_seconds", "tenure_node_operation_duration_seconds",
-		"tenure_node_quarantined", "tenure_job_duration_seconds", "tenure_job_start_delay_seconds", "tenure_job_skipped_total",
+		"tenure_node_voting", "tenure_job_duration_seconds", "tenure_job_start_delay_seconds", "tenure_job_skipped_total",
 	} {
 		assert.True(t, strings.Contains(all.String(), metric), "no panel shows %s", metric)
 	}
@@ -57,7 +57,7 @@ func TestLintFinds(t *testing.T) {
 		{"off the grid", `"w": 24,`, `"w": 25,`, "not on the grid"},
 		{"same id", `"id": 3,`, `"id": 2,`, "id is not its own"},
 		{"fixed window", `bucket{job=~\"$job\", instance=~\"$instance\"}[$__rate_interval]`, `bucket{job=~\"$job\", instance=~\"$instance\"}[5m]`, "not over [$__rate_interval]"},
-		{"sum of leaders", `"expr": "max by (server_address, server_port) (tenure_node_quarantined`, `"expr": "sum by (election_name) (tenure_election_leader`, "adds up"},
+		{"sum of leaders", `"expr": "min by (server_address, server_port) (tenure_node_voting`, `"expr": "sum by (election_name) (tenure_election_leader`, "adds up"},
 		{"unknown variable", `lease_name=~\"$lease\"`, `lease_name=~\"$leaze\"`, "nobody sets $leaze"},
 		{"unused variable", `"name": "election"`, `"name": "elections"`, "variable elections: nothing uses it"},
 		{"no expression", `"expr": "sum by (lease_name) (tenure_lease_held{job=~\"$job\", instance=~\"$instance\", lease_name=~\"$lease\"})"`, `"expr": ""`, "no expression"},
