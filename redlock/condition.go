@@ -104,9 +104,21 @@ func (e *ConditionError) Error() string {
 // cause is what was seen, or what the server said.
 func (e *ConditionError) cause() string {
 	if e.Detail == "" && e.Err != nil {
-		return e.Err.Error()
+		return short(e.Err.Error())
 	}
 	return e.Detail
+}
+
+// maxSaid is how much of a server's error is repeated in messages, in characters: it may be as long
+// as the server likes.
+const maxSaid = 300
+
+// short is the beginning of what a server said.
+func short(text string) string {
+	if cut := fmt.Sprintf("%.*s", maxSaid, text); len(cut) < len(text) {
+		return cut + "..." //mutant:long-server-error-repeated
+	}
+	return text
 }
 
 // Unwrap returns the server's own error.

@@ -169,7 +169,11 @@ type NodeError struct {
 func (e *NodeError) Error() string { return "redlock: " + e.detail() }
 
 func (e *NodeError) detail() string {
-	return fmt.Sprintf("node %s: %s: %s", e.Node, e.Op, strings.TrimPrefix(e.Err.Error(), "redlock: "))
+	said := strings.TrimPrefix(e.Err.Error(), "redlock: ")
+	if known := (*ConditionError)(nil); !errors.As(e.Err, &known) {
+		said = short(said)
+	}
+	return fmt.Sprintf("node %s: %s: %s", e.Node, e.Op, said)
 }
 
 // Unwrap returns the cause.
