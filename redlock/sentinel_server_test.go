@@ -93,19 +93,30 @@ func (s *servers) startSentinel(master int) (client valkey.Client, url string) {
 	return client, "valkey://" + addr.String() + "?master_set=primary"
 }
 
+// sentinelOfAPair is the URL of a Sentinel of a master and its replica, and what promotes that.
+func (s *servers) sentinelOfAPair(master int) (url string, failOver func(replica int)) {
+	s.t.Helper()
+	sentinel, url := s.startSentinel(master)
+	ask := func(args ...string) valkey.ValkeyResult {
+		return sentinel.Do(s.t.Context(), sentinel.B().Arbitrary(append([]string{"SENTINEL"}, args...)...).Build())
+	}
+	require.Eventually(s.t, func() bool {
+		replicas, err := ask("REPLICAS", "primary").ToArray()
+		return err == nil && len(replicas) == 1
+	}, 3*longTTL, 10*pollTick, "the replica is not found")
+	return url, func(replica int) {
+		s.t.Helper()
+		require.Eventually(s.t, func() bool { return ask("FAILOVER", "primary").Error() == nil }, 3*longTTL, 10*pollTick)
+		require.Eventually(s.t, func() bool { return s.info(replica, "role") == "master" }, 3*longTTL, pollTick, "there was no fail-over")
+	}
+}
+
 // A Sentinel group is a node. The replica that it promotes has no vote until what it may lack is over.
 func TestGateSentinelFailOver(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 4)
 	s.follow(3, 0)
-	sentinel, url := s.startSentinel(0)
-	ask := func(args ...string) valkey.ValkeyResult {
-		return sentinel.Do(t.Context(), sentinel.B().Arbitrary(append([]string{"SENTINEL"}, args...)...).Build())
-	}
-	require.Eventually(t, func() bool {
-		replicas, err := ask("REPLICAS", "primary").ToArray()
-		return err == nil && len(replicas) == 1
-	}, 3*longTTL, 10*pollTick, "the replica is not found")
+	url, failOver := s.sentinelOfAPair(0)
 
 	var log lockedBuffer
 	q := gatedURLs(t, []string{url, s.Node(1).URL(), s.Node(2).URL()}, redlock.WithReplicas(), logTo(&log))
@@ -114,8 +125,7 @@ func TestGateSentinelFailOver(t *testing.T) {
 	held, err := tryUntilAnswered(t, q, "key")
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return len(s.locks(0)) > 0 }, longTTL, pollTick, "the group never granted")
-	require.Eventually(t, func() bool { return ask("FAILOVER", "primary").Error() == nil }, 3*longTTL, 10*pollTick)
-	require.Eventually(t, func() bool { return s.info(3, "role") == "master" }, 3*longTTL, pollTick, "there was no fail-over")
+	failOver(3)
 	promoted := time.Now()
 	require.Eventually(t, func() bool {
 		n := q.Nodes(t.Context())[0]
@@ -137,18 +147,10 @@ func TestSentinelFailOverWithoutTheGate(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 2)
 	s.follow(1, 0)
-	sentinel, url := s.startSentinel(0)
-	ask := func(args ...string) valkey.ValkeyResult {
-		return sentinel.Do(t.Context(), sentinel.B().Arbitrary(append([]string{"SENTINEL"}, args...)...).Build())
-	}
-	require.Eventually(t, func() bool {
-		replicas, err := ask("REPLICAS", "primary").ToArray()
-		return err == nil && len(replicas) == 1
-	}, 3*longTTL, 10*pollTick, "the replica is not found")
+	url, failOver := s.sentinelOfAPair(0)
 	q := openURLs(t, []string{url}, redlock.WithReplicas())
 	requireVotes(t, q, 0, longTTL)
-	require.Eventually(t, func() bool { return ask("FAILOVER", "primary").Error() == nil }, 3*longTTL, 10*pollTick)
-	require.Eventually(t, func() bool { return s.info(1, "role") == "master" }, 3*longTTL, pollTick, "there was no fail-over")
+	failOver(1)
 	require.Eventually(t, func() bool {
 		l, err := q.TryAcquire(t.Context(), "key")
 		return err == nil && l.Release(t.Context()) == nil

@@ -387,20 +387,27 @@ func TestWaitersOutliveASplitVote(t *testing.T) {
 	})
 }
 
+// grantedByTheThirdRound is a lease that it takes three rounds to get, of which the first begins
+// after a second: one node of three is dead, and another one refuses for 250 ms.
+func grantedByTheThirdRound(t *testing.T, fleet *redlocktest.Fleet) *redlock.Lease {
+	t.Helper()
+	q := open(t, fleet)
+	require.NoError(t, fleet.Node(2).Kill())
+	time.Sleep(time.Second)
+	squat(t, fleet.Node(1), "z")
+	for i := range 2 {
+		fleet.Node(i).SetDelay(100 * time.Millisecond)
+	}
+	time.AfterFunc(250*time.Millisecond, func() { unsquat(fleet.Node(1)) })
+	return acquire(t, q, redlock.WithMinHold(time.Second))
+}
+
 // The keys of a lease that was granted by its third round live since the first on one of its nodes,
 // and so long lasts the lease.
 func TestALeaseOfSeveralRoundsCountsFromTheFirst(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		require.NoError(t, fleet.Node(2).Kill())
-		time.Sleep(time.Second)
-		squat(t, fleet.Node(1), "z")
-		for i := range 2 {
-			fleet.Node(i).SetDelay(100 * time.Millisecond)
-		}
-		start := time.Now()
-		time.AfterFunc(250*time.Millisecond, func() { unsquat(fleet.Node(1)) })
-		l := acquire(t, q, redlock.WithMinHold(time.Second))
+		start := time.Now().Add(time.Second)
+		l := grantedByTheThirdRound(t, fleet)
 		// The rounds begin after 0, 100 + 25 and 225 + 50 ms.
 		require.Equal(t, 375*time.Millisecond, time.Since(start))
 		require.Equal(t, start.Add(validity), l.Deadline())
@@ -417,16 +424,8 @@ func TestALeaseOfSeveralRoundsCountsFromTheFirst(t *testing.T) {
 // A minimum hold counts from the round that brought the lease.
 func TestAMinimumHoldCountsFromTheLastRound(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		require.NoError(t, fleet.Node(2).Kill())
-		time.Sleep(time.Second)
-		squat(t, fleet.Node(1), "z")
-		for i := range 2 {
-			fleet.Node(i).SetDelay(100 * time.Millisecond)
-		}
-		start := time.Now()
-		time.AfterFunc(250*time.Millisecond, func() { unsquat(fleet.Node(1)) })
-		l := acquire(t, q, redlock.WithMinHold(time.Second))
+		start := time.Now().Add(time.Second)
+		l := grantedByTheThirdRound(t, fleet)
 		require.NoError(t, l.Release(t.Context()))
 		third := start.Add(275 * time.Millisecond)
 		time.Sleep(time.Until(third.Add(time.Second - 10*time.Millisecond)))

@@ -24,8 +24,8 @@ func page(t *testing.T) string {
 	return string(text)
 }
 
-func (o Outcome) row() string {
-	return fmt.Sprintf("| %s | %d | %d | %d |", o.Config.Name, o.states, o.transitions, o.depth)
+func (r result[S]) row(name string) string {
+	return fmt.Sprintf("| %s | %d | %d | %d |", name, r.states, r.transitions, r.depth)
 }
 
 func TestRealDesignHolds(t *testing.T) {
@@ -36,12 +36,18 @@ func TestRealDesignHolds(t *testing.T) {
 		}
 		t.Run(c.Name, func(t *testing.T) {
 			o := Check(c)
-			t.Logf("%s %.1f s, violates: %v", o.row(), o.elapsed.Seconds(), o.broken)
-			require.Equal(t, none, o.broken, "violated after:\n%s", o.Trace)
-			require.True(t, o.exhausted, "the search ended at its limit of %d states", stateLimit)
-			assert.Contains(t, documented, o.row(), "docs/model.md prints other numbers")
+			holds(t, c.Name, o.result, o.Trace, documented)
 		})
 	}
+}
+
+// holds requires that nothing was violated, as the page says.
+func holds[S any](t *testing.T, name string, r result[S], trace, documented string) {
+	t.Helper()
+	t.Logf("%s %.1f s, violates: %v", r.row(name), r.elapsed.Seconds(), r.broken)
+	require.Equal(t, none, r.broken, "violated after:\n%s", trace)
+	require.True(t, r.exhausted, "the search ended at its limit of %d states", stateLimit)
+	assert.Contains(t, documented, r.row(name), "docs/model.md prints other numbers")
 }
 
 func TestDefectsAreFound(t *testing.T) {
@@ -49,13 +55,19 @@ func TestDefectsAreFound(t *testing.T) {
 	for _, m := range Mistakes() {
 		t.Run(m.Name, func(t *testing.T) {
 			o := Check(m.Config)
-			t.Logf("%d states, %.1f s, violates %v after %d steps:\n%s", o.states, o.elapsed.Seconds(), o.broken, o.depth, o.Trace)
-			require.Equal(t, m.Violates, o.broken)
-			require.Equal(t, o.depth, strings.Count(o.Trace, "\n"), "the counterexample is complete")
-			row := fmt.Sprintf("| %s | %v | %d | %d |", m.Name, o.broken, o.depth, o.states)
-			assert.Contains(t, documented, row, "docs/model.md prints other numbers")
+			violates(t, m.Name, m.Violates, o.result, o.Trace, documented)
 		})
 	}
+}
+
+// violates requires that a defect was found, as the page says.
+func violates[S any](t *testing.T, name string, want Property, r result[S], trace, documented string) {
+	t.Helper()
+	t.Logf("%d states, %.1f s, violates %v after %d steps:\n%s", r.states, r.elapsed.Seconds(), r.broken, r.depth, trace)
+	require.Equal(t, want, r.broken)
+	require.Equal(t, r.depth, strings.Count(trace, "\n"), "the counterexample is complete")
+	row := fmt.Sprintf("| %s | %v | %d | %d |", name, r.broken, r.depth, r.states)
+	assert.Contains(t, documented, row, "docs/model.md prints other numbers")
 }
 
 // A rule that the model does not need is named in docs/model.md, so that nobody takes the model for its proof.
@@ -67,7 +79,7 @@ func TestRulesThatTheModelDoesNotNeed(t *testing.T) {
 		}
 		t.Run(c.Name, func(t *testing.T) {
 			o := Check(c)
-			t.Logf("%s %.1f s, violates: %v", o.row(), o.elapsed.Seconds(), o.broken)
+			t.Logf("%s %.1f s, violates: %v", o.row(c.Name), o.elapsed.Seconds(), o.broken)
 			require.Equal(t, none, o.broken, "now it is needed, and belongs to the defects:\n%s", o.Trace)
 			require.True(t, o.exhausted)
 			assert.Contains(t, documented, c.Name)

@@ -1,17 +1,11 @@
 package model
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-func (o RecordOutcome) row() string {
-	return fmt.Sprintf("| %s | %d | %d | %d |", o.Config.Name, o.states, o.transitions, o.depth)
-}
 
 // quickRecords are those that are searched under the race detector.
 var quickRecords = map[string]bool{
@@ -26,10 +20,7 @@ func TestRecordsDesignHolds(t *testing.T) {
 		}
 		t.Run(c.Name, func(t *testing.T) {
 			o := CheckRecords(c)
-			t.Logf("%s %.1f s, violates: %v", o.row(), o.elapsed.Seconds(), o.broken)
-			require.Equal(t, none, o.broken, "violated after:\n%s", o.Trace)
-			require.True(t, o.exhausted, "the search ended at its limit of %d states", stateLimit)
-			assert.Contains(t, documented, o.row(), "docs/model.md prints other numbers")
+			holds(t, c.Name, o.result, o.Trace, documented)
 		})
 	}
 }
@@ -42,11 +33,7 @@ func TestRecordDefectsAreFound(t *testing.T) {
 		}
 		t.Run(c.Name, func(t *testing.T) {
 			o := CheckRecords(c)
-			t.Logf("%d states, %.1f s, violates %v after %d steps:\n%s", o.states, o.elapsed.Seconds(), o.broken, o.depth, o.Trace)
-			require.Equal(t, GrantedOnce, o.broken)
-			require.Equal(t, o.depth, strings.Count(o.Trace, "\n"), "the counterexample is complete")
-			row := fmt.Sprintf("| %s | %v | %d | %d |", c.Name, o.broken, o.depth, o.states)
-			assert.Contains(t, documented, row, "docs/model.md prints other numbers")
+			violates(t, c.Name, GrantedOnce, o.result, o.Trace, documented)
 		})
 	}
 }
