@@ -50,10 +50,12 @@ func (j *job) missedSince(s redlock.Sequence, to time.Time) []time.Time {
 // moments: a run that began late overlaps the ticks that it would have overlapped at its own time,
 // and no others, so what a late run holds up is run after it, and a job that cannot keep up with
 // its schedule still catches up. The phase of a duration job cancels out. A tick that was granted
-// before, and cut short, was not overlapped. With OverlapQueue the last tick that is due waits.
+// before, and cut short, was not overlapped; one before the last grant may have been granted too,
+// because the nodes know of the last two grants only. With OverlapQueue the last tick that is due
+// waits.
 func (j *job) overlapped(s redlock.Sequence, tick time.Time) bool {
 	number := tick.UnixMilli()
-	if s.Completed == 0 || number <= s.Completed || number == s.Granted || s.BeganAt.IsZero() { //mutant:cut-tick-is-overlapped
+	if s.Completed == 0 || number <= s.Completed || number <= s.Granted || s.BeganAt.IsZero() { //mutant:cut-tick-is-overlapped,cut-tick-behind-an-attempt-is-overlapped
 		return false
 	}
 	if tick.Sub(time.UnixMilli(s.Completed)) > s.CompletedAt.Sub(s.BeganAt) { //mutant:late-run-overlaps
