@@ -169,11 +169,15 @@ type NodeError struct {
 func (e *NodeError) Error() string { return "redlock: " + e.detail() }
 
 func (e *NodeError) detail() string {
-	said := strings.TrimPrefix(e.Err.Error(), "redlock: ")
-	if known := (*ConditionError)(nil); !errors.As(e.Err, &known) {
-		said = short(said)
+	return fmt.Sprintf("node %s: %s: %s", e.Node, e.Op, strings.TrimPrefix(e.said(), "redlock: "))
+}
+
+// said is the text of the cause. Advice stands at its end.
+func (e *NodeError) said() string {
+	if known := (*ConditionError)(nil); errors.As(e.Err, &known) {
+		return e.Err.Error()
 	}
-	return fmt.Sprintf("node %s: %s: %s", e.Node, e.Op, said)
+	return short(e.Err.Error())
 }
 
 // Unwrap returns the cause.

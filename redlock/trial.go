@@ -77,7 +77,7 @@ func parseTrial(msg valkey.ValkeyMessage) (reply, error) {
 		if !ok {
 			condition = ConditionUnsupported
 		}
-		detail := trials[i].command + ": " + err.Error()
+		detail := trials[i].command + ": " + short(err.Error())
 		switch {
 		case trials[i].suffers == "" && t.why == nil:
 			t.why = &ConditionError{Condition: condition, Detail: detail, Err: err}

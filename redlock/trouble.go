@@ -64,8 +64,8 @@ func (n *node) logFailing() {
 	case once:
 	case !n.outage.said:
 		n.outage.begin(now)
-		log.WarnContext(ctx, "redlock: node failing", "node", n.addr, "error", is.Err)
+		log.WarnContext(ctx, "redlock: node failing", "node", n.addr, "error", is.said())
 	case n.outage.due(now): //mutant:outage-not-repeated
-		log.WarnContext(ctx, "redlock: node still failing", "node", n.addr, "for", n.outage.lasted(now), "error", is.Err)
+		log.WarnContext(ctx, "redlock: node still failing", "node", n.addr, "for", n.outage.lasted(now), "error", is.said())
 	}
 }

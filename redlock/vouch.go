@@ -81,7 +81,7 @@ func explain(err error, needed string) error {
 	var known *ConditionError
 	switch {
 	case !errors.As(err, &known) && isServerError(err):
-		return &ConditionError{Condition: ConditionUnsupported, Detail: needed + ": " + err.Error(), Err: err}
+		return &ConditionError{Condition: ConditionUnsupported, Detail: needed + ": " + short(err.Error()), Err: err}
 	case known != nil && known.Err != nil && (known.Condition == ConditionNoPermission || known.Condition == ConditionNoCommand):
 		return &ConditionError{Condition: known.Condition, Detail: needed + ": " + known.Err.Error(), Err: known.Err}
 	}
