@@ -100,17 +100,20 @@ func quietOptions() []redlock.Option {
 }
 
 // tryUntilAnswered is TryAcquire on nodes that are well, as often as it takes for them to answer in
-// time: they are slow on a busy machine.
-func tryUntilAnswered(t *testing.T, q *redlock.Quorum, key string, opts ...redlock.LeaseOption) (*redlock.Lease, error) {
+// time: they are slow on a busy machine. An attempt that was too slow is taken back when they have
+// answered; until then it is in the way of the next one.
+func tryUntilAnswered(t *testing.T, q *redlock.Quorum, key string, opts ...redlock.LeaseOption) (l *redlock.Lease, err error) {
 	t.Helper()
-	const tries = 20
-	var l *redlock.Lease
-	var err error
-	for range tries {
-		if l, err = q.TryAcquire(t.Context(), key, opts...); !errors.Is(err, redlock.ErrTimeout) {
-			break
+	tooSlow := false
+	require.Eventually(t, func() bool {
+		l, err = q.TryAcquire(t.Context(), key, opts...)
+		var held *redlock.HeldError
+		if errors.Is(err, redlock.ErrTimeout) || tooSlow && errors.As(err, &held) && held.Self {
+			tooSlow = true
+			return false
 		}
-	}
+		return true
+	}, longTTL, pollTick)
 	return l, err
 }
 
