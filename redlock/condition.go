@@ -43,42 +43,6 @@ const (
 	ConditionBadReply     Condition = "bad_reply"     // it sent what no Valkey server answers; the connection was ended
 )
 
-// rights are the commands that a Quorum and its scripts use, as rules of an ACL: what
-// examples/nodes/users.acl grants. The last four are what valkey-go sends on a connection before
-// another use of it.
-const rights = "+ping +info +time +evalsha +eval +script|load +get +mget +set +del +exists +pexpire +pttl " +
-	"+zadd +zcard +zrange +zrank +zrem +zscore +publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard" //mutant:rights-by-category
-
-// advice is what to do about a condition.
-var advice = map[Condition]string{
-	ConditionQuarantined:  "nothing to do: it votes again after that",
-	ConditionClockJumped:  "it votes again after that; keep its clock steady (slew, do not step)",
-	ConditionReplica:      "name its master instead: what a replica holds may be overwritten",
-	ConditionReplicated:   "use masters without replicas, or accept the risk with WithReplicas",
-	ConditionDuplicate:    "a server has one vote: list it once",
-	ConditionUnsupported:  "use Valkey 7.2 or newer, or Redis 7.0 or newer",
-	ConditionLoading:      "wait for it; a server without data to load is ready at once",
-	ConditionReadOnly:     "it is a replica or was made one: name the master",
-	ConditionOutOfMemory:  "raise maxmemory or remove data; leases that are held are still extended",
-	ConditionBusy:         "end the script with SCRIPT KILL",
-	ConditionNoAuth:       "put user and password into the URL or the client's options",
-	ConditionNoPermission: "give the user the prefix's keys (~prefix:*), its channels (&prefix:*) and " + rights,
-	ConditionMoved:        "use independent servers: one of a Cluster may move or lose keys",
-	ConditionNotSaving:    "look at its log: its disk is full or not writable (or set stop-writes-on-bgsave-error no)",
-	ConditionEvicting:     "set maxmemory-policy noeviction: any other may delete a lease on a full server",
-	ConditionMasterless:   "it is a replica: name a master",
-	ConditionFewReplicas:  "use masters without replicas, or set min-replicas-to-write 0",
-	ConditionTooManyUsers: "raise maxclients or close connections",
-	ConditionNoDatabase:   "use a database number below the server's `databases` setting (16 by default), the same for all nodes, or none",
-	ConditionSentinel:     "name its group in the URL and accept the risk of a fail-over: valkey://host:26379?master_set=NAME with WithReplicas; or name masters themselves",
-	ConditionProtected:    "set a password or protected-mode no",
-	ConditionClockWrong:   "set it right and let a time daemon keep it; leases are safe, and tokens follow the other servers",
-	ConditionDamaged:      "a counter is healed by the next lease on the key that is extended; else DEL what is named on that node",
-	ConditionNoCommand:    "remove the rename-command lines from its configuration: the commands are needed under their names",
-	ConditionRestarted:    "it is looked at again by itself",
-	ConditionBadReply:     "see that its address is a Valkey server's and TLS is as there; if so, look at the proxy in between, or do not trust it: the connection was closed and is made again",
-}
-
 // ConditionError reports a server that cannot vote, or should not be relied on, for a known reason. It is the Err of
 // a NodeError, and the type of NodeStatus.Warnings.
 type ConditionError struct {
@@ -86,6 +50,8 @@ type ConditionError struct {
 	Detail    string    // what was seen; may be empty
 	Until     time.Time // when the condition ends by itself; zero when it does not
 	Err       error     // the server's own error, when there was one
+
+	prefix string // of the keys, for the advice; may be empty
 }
 
 func (e *ConditionError) Error() string {
@@ -97,7 +63,7 @@ func (e *ConditionError) Error() string {
 	if cause := e.cause(); cause != "" {
 		b.WriteString(": " + cause)
 	}
-	fmt.Fprintf(&b, " (%s)", advice[e.Condition])
+	fmt.Fprintf(&b, " (%s)", adviceFor(e))
 	return b.String()
 }
 

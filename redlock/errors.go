@@ -111,6 +111,8 @@ type QuorumError struct {
 	Need      int          // nodes that would have been enough
 	Nodes     int          // nodes asked
 	Errs      []*NodeError // one for each node that failed, in the order of the nodes
+
+	unheard int // nodes that could not change the outcome any more, and had not answered
 }
 
 func (e *QuorumError) Error() string {
@@ -119,6 +121,9 @@ func (e *QuorumError) Error() string {
 		fmt.Fprintf(&b, "redlock: no quorum: %d of %d nodes answer and vote, %d needed", e.Succeeded, e.Nodes, e.Need)
 	} else {
 		fmt.Fprintf(&b, "redlock: no quorum to %s %q: %d of %d nodes, %d needed", e.Op, e.Key, e.Succeeded, e.Nodes, e.Need)
+		if e.unheard > 0 { //mutant:unheard-node-seems-to-fail
+			fmt.Fprintf(&b, ", %d not waited for", e.unheard)
+		}
 	}
 	for i, err := range e.Errs {
 		if i == 0 {

@@ -150,6 +150,7 @@ func (g *gate) shut() {
 
 // close keeps the gate closed until then.
 func (g *gate) close(why *ConditionError, until clock.Instant) {
+	why = why.with(g.n.q.cfg.prefix)
 	g.open = nil
 	g.retry = until
 	status := g.status.Load().closed(why, nil)
@@ -176,9 +177,17 @@ func (g *gate) close(why *ConditionError, until clock.Instant) {
 // admitProcess opens the gate for the scripts, or keeps it open, with what is wrong although the
 // server votes.
 func (g *gate) admitProcess(scripts *gated, risk, lacks *ConditionError) {
+	if lacks == nil && scripts != nil {
+		lacks = scripts.unloaded //mutant:missing-script-load-unsaid
+	}
+	lacks = lacks.with(g.n.q.cfg.prefix)
 	news := g.open != scripts
 	g.open, g.pause, g.jumped = scripts, 0, ""
-	g.inspectAt = g.n.q.clock.Now().Add(g.n.q.cfg.inspectEvery())
+	if news { //mutant:asked-node-not-looked-at
+		g.inspectAt = g.n.q.clock.Now().Add(g.n.q.cfg.inspectEvery()) // who asks for its state puts no look off
+		g.n.visitErr = nil
+	}
+	g.n.keepVisit()
 	was := g.become(&gateStatus{risk: risk, lacks: lacks})
 	if news { //mutant:kept-sequence-not-restored
 		g.n.q.keeper.open(g.n.index)

@@ -87,8 +87,8 @@ func TestNodesTellTheirState(t *testing.T) {
 	}
 	require.True(t, nodes[1].Reachable)
 	require.Equal(t, "slave", nodes[1].Role)
-	require.Len(t, nodes[1].Warnings, 1)
-	require.ErrorContains(t, nodes[1].Warnings[0], "replica")
+	require.ErrorContains(t, nodes[1].Err, "replica")
+	require.Empty(t, nodes[1].Warnings, "it is said once")
 	require.False(t, nodes[2].Reachable)
 	require.Equal(t, "timeout", redlock.ErrorType(nodes[2].Err))
 	require.False(t, nodes[3].Reachable)

@@ -57,6 +57,7 @@ type node struct {
 	echoes  echoes
 
 	visiting  bool                // a visit is under way
+	visitErr  error               // why the last one failed
 	endEarly  func()              // ends it
 	compareAt clock.Instant       // when to ask the connection in use which process it leads to; or never
 	astray    bool                // to another than new connections
@@ -64,8 +65,9 @@ type node struct {
 	named     map[string]struct{} // buffer
 	found     []answer            // buffer
 
-	damage  damage
-	unheard atomic.Pointer[ConditionError] // why it cannot call waiters of this process; set by the listener
+	damage    damage
+	unheard   atomic.Pointer[ConditionError] // why it cannot call waiters of this process; set by the listener
+	unvisited atomic.Pointer[ConditionError] // why it refuses new connections; set by visits
 
 	ahead atomic.Int64 // how much the server's wall clock is ahead of this process's, in nanoseconds; set by run
 
@@ -348,7 +350,11 @@ func (n *node) failure(op Op, err error) *NodeError {
 	if isTimeout(err) {
 		err = ErrTimeout
 	}
-	return &NodeError{Node: n.addr, Op: op, Err: n.suspect(diagnose(err))}
+	err = diagnose(err)
+	if known, ok := err.(*ConditionError); ok {
+		err = known.with(n.q.cfg.prefix)
+	}
+	return &NodeError{Node: n.addr, Op: op, Err: n.suspect(err)}
 }
 
 // settle hands a reply to the round and to the tracer.

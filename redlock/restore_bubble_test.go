@@ -158,12 +158,13 @@ func TestRestoreReadsAQuorumOfOthers(t *testing.T) {
 		setRecord(t, fleet, 2, "4 1 0 0 0 0 0 0", "a") // as if it had never heard of it
 		restart(t, fleet, 0)
 		time.Sleep(2 * quarantine)
-		freeze(t, fleet, 1)
-		time.AfterFunc(ttl/40, func() { thaw(t, fleet, 1) }) // it answers last
-		requireDone(t, q, atMostOnce(5))
-		synctest.Wait()
+		const late = 20 * time.Millisecond // node 1 answers last
+		fleet.Node(1).SetDelay(late)
+		l := acquire(t, q, atMostOnce(6), redlock.WithoutAutoExtend())
+		time.Sleep(late + late/4)
 		record, _ := fleet.Node(0).Get(recordKey)
 		require.Regexp(t, `^1 \S+ 5 `, record)
+		finish(t, l.Forgo)
 	})
 }
 

@@ -286,6 +286,8 @@ func (q *Quorum) quorumError(op Op, key string, o outcome) *QuorumError {
 			e.Errs = append(e.Errs, rep.err)
 		case rep.verdict == pending && o.expired:
 			e.Errs = append(e.Errs, q.nodes[i].failure(op, ErrTimeout))
+		case rep.verdict == pending:
+			e.unheard++
 		}
 	}
 	return e

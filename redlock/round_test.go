@@ -139,7 +139,7 @@ func TestQuorumErrorNamesSilentNodesOnlyAfterTheTimeout(t *testing.T) {
 	rd.settle(1, reply{verdict: failed, err: &NodeError{Node: "b:2", Op: OpAcquire, Err: errors.New("refused")}})
 	rd.settle(2, reply{verdict: failed, err: &NodeError{Node: "c:3", Op: OpAcquire, Err: errors.New("refused")}})
 	err := q.quorumError(OpAcquire, "k", rd.outcome())
-	require.Equal(t, `redlock: no quorum to acquire "k": 0 of 3 nodes, 2 needed: node b:2: acquire: refused; node c:3: acquire: refused`, err.Error())
+	require.Equal(t, `redlock: no quorum to acquire "k": 0 of 3 nodes, 2 needed, 1 not waited for: node b:2: acquire: refused; node c:3: acquire: refused`, err.Error())
 	require.Equal(t, "no_quorum", err.ErrorType())
 
 	rd = newRound(OpAcquire, 3, 2)

@@ -555,7 +555,8 @@ var ungated = []*script{extendScript, releaseScript, observeScript, joinScript, 
 type gated struct {
 	acquire, agree, extend, pairs, recall, restore *script
 
-	teachable bool // may be sent as EVAL, to a server that does not know it
+	teachable bool            // may be sent as EVAL, to a server that does not know it
+	unloaded  *ConditionError // why it has to be; nil where scripts are loaded
 }
 
 func (g *gated) scripts() []*script {

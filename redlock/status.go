@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
@@ -130,12 +131,17 @@ func (s *NodeStatus) judge(n *node) {
 		if gate.lacks != nil {
 			s.Warnings = append(s.Warnings, gate.lacks)
 		}
-		if unheard := n.unheard.Load(); unheard != nil {
-			s.Warnings = append(s.Warnings, unheard)
+		for _, is := range []*ConditionError{n.unheard.Load(), n.unvisited.Load()} {
+			if is != nil {
+				s.Warnings = append(s.Warnings, is)
+			}
 		}
 	}
 	if why != nil && s.Err == nil {
 		s.Err = &NodeError{Node: s.Node, Op: OpAcquire, Err: why}
+	}
+	if s.Err != nil { // which is said once
+		s.Warnings = slices.DeleteFunc(s.Warnings, func(w error) bool { return ErrorType(w) == ErrorType(s.Err) }) //mutant:condition-said-twice
 	}
 	if why := n.q.clocks.warning(n.index); why != nil {
 		s.Warnings = append(s.Warnings, why)

@@ -2,14 +2,14 @@ package redlock
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
 	"syscall"
 )
 
-// suspicion is why a node does not answer that never has, with what may be wrong with its URL: a
-// server that is spoken to with TLS and expects none, or the other way round, says nothing of it.
+// suspicion is why a node does not answer, with what may be wrong.
 type suspicion struct {
 	err  error
 	hint string
@@ -24,13 +24,29 @@ const (
 	perhapsPlain = "it has never answered with TLS: if its port has none, write valkey:// in place of valkeys://"
 	perhapsTLS   = "it has never answered: if its port is for TLS, write valkeys:// in place of valkey://"
 	perhapsMTLS  = "it has never answered: if it wants a TLS certificate of its clients (tls-auth-clients, which is yes by default), " +
-		"give one with WithClientOption, in TLSConfig.Certificates"
+		"give one with WithClientOption, in TLSConfig.Certificates, of an authority that the server knows (tls-ca-cert-file)"
 )
 
-// suspect adds to why a node does not answer what may be the reason, if it never has.
+// What is wrong with a certificate or a name, or may be with a server that is silent.
+const (
+	unknownAuthority = "give the authority that signed the server's certificate with WithClientOption, in TLSConfig.RootCAs"
+	otherName        = "use a name that the server's certificate has, or give it with WithClientOption, in TLSConfig.ServerName"
+	invalid          = "renew the server's certificate, or set this machine's clock right"
+	noSuchHost       = "the name of the node does not resolve on this machine"
+	fellSilent       = "it has answered before: it is stopped, overloaded, or cut off without a word; ask it with valkey-cli PING"
+)
+
+// suspect adds to why a node does not answer what may be the reason. A server that never has may be
+// spoken to with TLS and expect none, or the other way round: it says nothing of that.
 func (n *node) suspect(err error) error {
 	var known *suspicion
-	if n.connect == nil || n.answered.Load() || errors.As(err, &known) || isServerError(err) {
+	if errors.As(err, &known) || isServerError(err) {
+		return err
+	}
+	if hint := hintOf(err); hint != "" {
+		return &suspicion{err, hint}
+	}
+	if n.connect == nil || n.answered.Load() {
 		return err
 	}
 	var noRecord tls.RecordHeaderError
@@ -45,6 +61,25 @@ func (n *node) suspect(err error) error {
 	default:
 		return &suspicion{err, perhapsTLS}
 	}
+}
+
+// hintOf is what to do about an error of a certificate or a name; empty for another one.
+func hintOf(err error) string {
+	var authority x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var certificate x509.CertificateInvalidError
+	var host *net.DNSError
+	switch {
+	case errors.As(err, &authority):
+		return unknownAuthority
+	case errors.As(err, &name):
+		return otherName
+	case errors.As(err, &certificate):
+		return invalid
+	case errors.As(err, &host) && host.IsNotFound:
+		return noSuchHost
+	}
+	return ""
 }
 
 // isCut reports whether the server ended a connection that it had accepted.

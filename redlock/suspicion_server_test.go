@@ -104,3 +104,16 @@ func TestMissingDatabaseIsNamed(t *testing.T) {
 	n := gatedURLs(t, []string{s.Node(0).URL() + "/99"}).Nodes(t.Context())[0]
 	requireCondition(t, n.Err, n.Node, redlock.ConditionNoDatabase)
 }
+
+// A server that has fallen silent is named with what to do.
+func TestServerThatFallsSilent(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3)
+	var log lockedBuffer
+	q := s.gated(logTo(&log))
+	require.NoError(t, s.hold(q, "key").Release(t.Context()))
+	s.freeze(0)
+	defer s.thaw(0)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "node failing") }, 2*longTTL, pollTick)
+	require.Contains(t, log.String(), "ask it with valkey-cli PING")
+}

@@ -51,6 +51,7 @@ var trials = []struct {
 const (
 	noSequences   = "leases of a sequence (WithOnce, jobs) cannot be had"
 	noBatches     = "several leases at a time cost a command each"
+	slowScripts   = "scripts are sent whole with each command, which takes about three times as long"
 	slowHandOvers = "after a release the next waiter is not called, and comes seconds later"
 )
 

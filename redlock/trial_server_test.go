@@ -200,7 +200,7 @@ func TestServersWithRenamedCommands(t *testing.T) {
 		{"EVALSHA", false, false},
 		{"SET", false, false},
 		{"PTTL", false, false},
-		{"SCRIPT", true, false},
+		{"SCRIPT", true, true},
 		{"PUBLISH", true, true},
 		{"ZADD", true, true},
 		{"SUBSCRIBE", true, true},

@@ -3,6 +3,7 @@ package redlock
 import (
 	"cmp"
 	"context"
+	"errors"
 )
 
 // failing returns why the node does not answer, or cannot be looked at. Nil while it works.
@@ -32,7 +33,11 @@ func (n *node) exchangeError(err error) *NodeError {
 	if err == nil {
 		return nil
 	}
-	return n.failure("exchange", err)
+	e := n.failure("exchange", err)
+	if n.answered.Load() && errors.Is(e.Err, ErrTimeout) {
+		e.Err = &suspicion{e.Err, fellSilent} //mutant:silent-node-without-advice
+	}
+	return e
 }
 
 // logLacks logs a line when something begins or ends to suffer on a node that votes.

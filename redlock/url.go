@@ -68,7 +68,7 @@ func wrongURL(text string) string {
 		return "has a /, ? or # before its last @, or a #: " + encodeAdvice
 	case u.Hostname() == "":
 		return "names no host"
-	case strings.Contains(u.Host, ","):
+	case strings.ContainsAny(u.Host, ",;"):
 		return "names several servers: give each node a URL of its own"
 	}
 	if why := wrongPort(u.Port()); why != "" {

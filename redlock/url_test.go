@@ -19,6 +19,7 @@ func TestWrongURLs(t *testing.T) {
 		"http://user:s3cret@host":            "has a scheme",
 		"valkey://":                          "names no host",
 		"valkey://:6379":                     "names no host",
+		"valkey://host:1;other:2":            "names several servers",
 		"valkeys://user:s3cret@":             "names no host",
 		"valkey://user:s3cret@:6379/0":       "names no host",
 		"valkey://user:s3cret@host:99999":    "has the port 99999, which is not between 1 and 65535",

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 
 	"github.com/tenure-dev/tenure/internal/clock"
 )
@@ -68,6 +69,7 @@ func (n *node) cancelVisit() {
 // asked.
 func (n *node) endVisit(v *visit) {
 	n.visiting = false
+	n.visitErr = v.err
 	switch {
 	case n.gate.open == nil || n.gate.open != v.of: // it was looked at otherwise meanwhile
 	case v.err != nil:
@@ -75,6 +77,16 @@ func (n *node) endVisit(v *visit) {
 	default:
 		n.gate.inspect(v.info)
 	}
+}
+
+// keepVisit keeps why a server that votes refuses new connections, and logs it when that is news: one
+// that is full goes on with those it has, until they end.
+func (n *node) keepVisit() {
+	var is *ConditionError
+	if errors.As(n.failure(OpObserve, n.visitErr).Err, &is) { //mutant:full-server-unsaid
+		is = &ConditionError{Condition: is.Condition, Detail: "new connections are refused: " + is.cause(), Err: is.Err, prefix: is.prefix}
+	}
+	n.logLacks(n.unvisited.Swap(is), is)
 }
 
 // compareProcess compares the process behind the connection in use with the one that was found over

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -82,7 +83,8 @@ func explain(err error, needed string) error {
 	switch {
 	case !errors.As(err, &known) && isServerError(err):
 		return &ConditionError{Condition: ConditionUnsupported, Detail: needed + ": " + short(err.Error()), Err: err}
-	case known != nil && known.Err != nil && (known.Condition == ConditionNoPermission || known.Condition == ConditionNoCommand):
+	case known != nil && known.Err != nil && (known.Condition == ConditionNoPermission || known.Condition == ConditionNoCommand) &&
+		!strings.Contains(known.Err.Error(), "'select' command"): // which is asked for by the URL
 		return &ConditionError{Condition: known.Condition, Detail: needed + ": " + known.Err.Error(), Err: known.Err}
 	}
 	return err
@@ -161,6 +163,7 @@ func (g *gate) load(ctx context.Context, conn valkey.DedicatedClient, info *serv
 		var known *ConditionError
 		if errors.As(diagnose(err), &known) && (known.Condition == ConditionNoPermission || known.Condition == ConditionNoCommand) {
 			scripts = newSelfChecking(info.runID)
+			scripts.unloaded = &ConditionError{Condition: known.Condition, Detail: slowScripts + ": SCRIPT LOAD: " + known.cause(), Err: known.Err}
 			break
 		}
 		return g.failed(explain(err, loadNeeded))

@@ -1,0 +1,78 @@
+package redlock
+
+import "strings"
+
+// rights are the commands that a Quorum and its scripts use, as rules of an ACL: what
+// examples/nodes/users.acl grants. The last four are what valkey-go sends on a connection before
+// another use of it.
+const rights = "+ping +info +time +evalsha +eval +script|load +get +mget +set +del +exists +pexpire +pttl " +
+	"+zadd +zcard +zrange +zrank +zrem +zscore +publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard" //mutant:rights-by-category
+
+// advice is what to do about a condition.
+var advice = map[Condition]string{
+	ConditionQuarantined:  "nothing to do: it votes again after that",
+	ConditionClockJumped:  "it votes again after that; keep its clock steady (slew, do not step)",
+	ConditionReplica:      "name a master that has no replicas: what a replica holds may be overwritten; after REPLICAOF NO ONE this one may be a node itself, once it is restarted",
+	ConditionReplicated:   "use masters without replicas, or accept the risk with WithReplicas",
+	ConditionDuplicate:    "a server has one vote: list it once",
+	ConditionUnsupported:  "use Valkey 7.2 or newer, or Redis 7.0 or newer",
+	ConditionLoading:      "wait for it; a server without data to load is ready at once",
+	ConditionReadOnly:     "it is a replica or was made one: name the master",
+	ConditionOutOfMemory:  "raise maxmemory, or remove data that is another program's; leases that are held are still extended",
+	ConditionBusy:         "end the script with SCRIPT KILL",
+	ConditionNoAuth:       "put user and password into the URL or the client's options",
+	ConditionNoPermission: "give the user " + rights,
+	ConditionMoved:        "use independent servers: one of a Cluster may move or lose keys",
+	ConditionNotSaving:    "look at its log: its disk is full or not writable (or set stop-writes-on-bgsave-error no)",
+	ConditionEvicting:     "set maxmemory-policy noeviction: any other may delete a lease on a full server",
+	ConditionMasterless:   "it is a replica: name a master",
+	ConditionFewReplicas:  "use masters without replicas, or set min-replicas-to-write 0",
+	ConditionTooManyUsers: "raise maxclients or close connections",
+	ConditionNoDatabase:   "use a database number below the server's `databases` setting (16 by default), or none, and the same in every process",
+	ConditionSentinel:     "name its group in the URL and accept the risk of a fail-over: valkey://host:26379?master_set=NAME with WithReplicas; or name masters themselves",
+	ConditionProtected:    "set a password or protected-mode no",
+	ConditionClockWrong:   "find out which clocks are right, set the others, and let time daemons keep them; leases are safe, and tokens follow the median",
+	ConditionDamaged:      "a counter is healed by the next lease on the key that is extended; else DEL what is named on that node",
+	ConditionNoCommand:    "remove the rename-command lines from its configuration: the commands are needed under their names",
+	ConditionRestarted:    "it is looked at again by itself",
+	ConditionBadReply:     "see that its address is a Valkey server's and TLS is as there; if so, look at the proxy in between, or do not trust it: the connection was closed and is made again",
+}
+
+// special are causes of a condition for which there is better advice, by a part of their text.
+var special = []struct {
+	condition Condition
+	cause     string
+	advice    string
+}{
+	{ConditionNoAuth, "WRONGPASS", "correct user and password in the URL or the client's options, and see on the server that the user exists and is on (ACL LIST)"},
+	{ConditionNoPermission, "'select' command", "leave the database number out of the URL, in every process; or give the user +select"}, //mutant:select-is-a-missing-right
+	{ConditionNoPermission, "access a key", "give the user the keys of the prefix, ~PREFIX:*; or name the prefix that it has with WithPrefix"},
+	{ConditionNoPermission, "access a channel", "give the user the channels of the prefix, &PREFIX:*; or name the prefix that it has with WithPrefix"},
+	{ConditionReplicated, "it was a replica", "restart it now that it has no replicas, or wait for repl-backlog-ttl (an hour by default); or accept the risk with WithReplicas"},
+}
+
+// adviceFor is what to do about an error's condition. The prefix is that of the Quorum where it is
+// known.
+func adviceFor(e *ConditionError) string {
+	prefix := e.prefix
+	if prefix == "" {
+		prefix = "prefix"
+	}
+	cause := e.cause()
+	for _, s := range special {
+		if s.condition == e.Condition && strings.Contains(cause, s.cause) {
+			return strings.ReplaceAll(s.advice, "PREFIX", prefix)
+		}
+	}
+	return advice[e.Condition]
+}
+
+// with is the error as it is said of a Quorum's nodes.
+func (e *ConditionError) with(prefix string) *ConditionError {
+	if e == nil || e.Condition != ConditionNoPermission {
+		return e
+	}
+	of := *e
+	of.prefix = prefix
+	return &of
+}

@@ -1,0 +1,60 @@
+package redlock
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What is wrong with a certificate or a name is told with what to do.
+func TestHints(t *testing.T) {
+	for want, err := range map[string]error{
+		unknownAuthority: x509.UnknownAuthorityError{},
+		otherName:        x509.HostnameError{Certificate: &x509.Certificate{}, Host: "node"},
+		invalid:          x509.CertificateInvalidError{Reason: x509.Expired},
+		noSuchHost:       &net.DNSError{Err: "no such host", Name: "node", IsNotFound: true},
+		"":               &net.DNSError{Err: "timed out", Name: "node", IsTimeout: true},
+	} {
+		wrapped := fmt.Errorf("tls: failed to verify certificate: %w", err)
+		require.Equal(t, want, hintOf(wrapped), "%v", err)
+		said := (&node{}).suspect(wrapped)
+		require.ErrorIs(t, said, err)
+		require.Contains(t, said.Error(), want)
+	}
+	require.Equal(t, context.Canceled, (&node{}).suspect(context.Canceled))
+}
+
+// A node that was not waited for has not failed.
+func TestQuorumErrorCountsThoseNotWaitedFor(t *testing.T) {
+	q := &Quorum{need: 2, nodes: make([]*node, 3)}
+	o := outcome{replies: []reply{{verdict: failed, err: &NodeError{Node: "a:1", Op: OpAcquire, Err: errors.New("refused")}},
+		{verdict: pending}, {verdict: failed, err: &NodeError{Node: "c:1", Op: OpAcquire, Err: errors.New("refused")}}}}
+	require.EqualError(t, q.quorumError(OpAcquire, "key", o), `redlock: no quorum to acquire "key": 0 of 3 nodes, 2 needed, 1 not waited for: `+
+		"node a:1: acquire: refused; node c:1: acquire: refused")
+}
+
+// docs/operations.md says what each condition means and what to do.
+func TestConditionsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../docs/operations.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(text), "### Conditions of a node\n")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n#### ")
+	for condition, do := range advice {
+		require.NotEmpty(t, do)
+		require.Regexp(t, "(?m)^\\|.*`"+string(condition)+"`.*\\|.*\\|.*\\|$", table)
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| (`.*?`) \\|").FindAllStringSubmatch(table, -1) {
+		for _, name := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(row[1], -1) {
+			require.Contains(t, advice, Condition(name[1]))
+		}
+	}
+}
