@@ -22,8 +22,8 @@ SERVERS ?=
 # How long each fuzz test searches.
 FUZZTIME ?= 30s
 
-# go.work joins the library, the examples and the tools: "work" means the packages of all three. The benchmarks beside other
-# libraries are a module that stands alone, because what they are compared with would change the versions of the rest.
+# go.work joins the library, the examples and the tools: "work" means the packages of all three. The benchmarks beside
+# other libraries are a module that stands alone, because what is compared would change the versions of the rest.
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod))
 
 .DEFAULT_GOAL := help
@@ -35,9 +35,9 @@ help: ## list the targets
 .PHONY: check
 check: fmt vet staticcheck deptest tidy-check scripts-test paths ## format, vet, staticcheck, import rules, tidy modules, scripts
 
-# Tests of the examples and the tools read documents and sources of the library. The go command knows nothing of what a test
-# reads outside of its module and would repeat a pass that is out of date. The model takes minutes, and the target model
-# searches it anew.
+# Tests of the examples and the tools read documents and sources of the library. The go command knows nothing of what a
+# test reads outside of its module and would repeat a pass that is out of date. The model takes minutes, and the target
+# model searches it anew.
 .PHONY: test
 test: valkey compiler ## run the tests against real Valkey servers
 	@status=0; set -x; \

@@ -60,7 +60,8 @@ var (
 	labelValue = regexp.MustCompile(`="(?:[^"\\]|\\.)*"`)
 )
 
-// shape leaves of a text the types, and the names of the samples with those of their labels, in an order of its own.
+// shape leaves of a text the types, and the names of the samples with those of their labels, in an
+// order of its own.
 func shape(text string) string {
 	var lines []string
 	family := 0 // where the samples of the last begin
