@@ -25,9 +25,9 @@ SERVERS ?=
 # How long each fuzz test searches.
 FUZZTIME ?= 30s
 
-# The benchmarks beside other libraries are a module of their own.
-BENCH_MODULE := $(patsubst %/go.mod,%,$(wildcard bench/go.mod))
-MODULES := . $(BENCH_MODULE)
+# go.work joins the library, the examples and the tools: "work" means the packages of all three. The benchmarks beside
+# other libraries are a module that stands alone, because what is compared would change the versions of the rest.
+MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod))
 
 .DEFAULT_GOAL := help
 
@@ -38,18 +38,24 @@ help: ## list the targets
 .PHONY: check
 check: fmt vet staticcheck deptest tidy-check scripts-test paths ## format, vet, staticcheck, import rules, tidy modules, scripts
 
+# Tests of the examples and the tools read documents and sources of the library. The go command knows nothing of what a
+# test reads outside of its module and would repeat a pass that is out of date. The model takes minutes, and the target
+# model searches it anew.
 .PHONY: test
 test: valkey compiler ## run the tests against real Valkey servers
-	go test -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+	@status=0; set -x; \
+	go test -timeout $(TIMEOUT) $(TESTFLAGS) ./... ./tools/model || status=1; \
+	go test -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./examples/... ./tools/... | grep -v '/model$$') || status=1; \
+	exit $$status
 
 .PHONY: race
 race: valkey compiler ## run the tests under the race detector
-	scripts/race.sh -p 1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./... | grep -v '/redlock$$')
+	scripts/race.sh -p 1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list work | grep -v '/redlock$$')
 	SHARDS=5 scripts/race.sh -timeout $(TIMEOUT) $(TESTFLAGS) ./redlock
 
 .PHONY: cover
 cover: valkey compiler ## run the tests and print the coverage of each function
-	go test -timeout $(TIMEOUT) -coverprofile=cover.out $(TESTFLAGS) ./...
+	go test -timeout $(TIMEOUT) -coverprofile=cover.out $(TESTFLAGS) work
 	go tool cover -func=cover.out
 
 .PHONY: servers
@@ -58,19 +64,19 @@ servers: compiler ## run the server tests on every Valkey and Redis that Debian 
 
 .PHONY: chaos
 chaos: valkey compiler ## attack real servers and client processes with faults, and check every lease (CHAOS=5m)
-	go run ./internal/chaos -duration $(CHAOS) $(CHAOSFLAGS)
+	go run ./tools/chaos -duration $(CHAOS) $(CHAOSFLAGS)
 
 .PHONY: soak
 soak: valkey compiler ## run scheduled jobs on replicas under faults, and check every tick (SOAK=10m)
-	@set -e; for topology in $(TOPOLOGY); do (set -x; go run ./internal/soak -topology $$topology -duration $(SOAK) $(SOAKFLAGS)); done
+	@set -e; for topology in $(TOPOLOGY); do (set -x; go run ./tools/soak -topology $$topology -duration $(SOAK) $(SOAKFLAGS)); done
 
 .PHONY: model
 model: ## search every state of the protocol's model
-	go test -count=1 -timeout $(TIMEOUT) -v -run 'Real|Defects' ./internal/model
+	go test -count=1 -timeout $(TIMEOUT) -v -run 'Real|Defects' ./tools/model
 
 .PHONY: mutants
 mutants: valkey compiler ## break one rule at a time and show that a test catches it
-	go run ./internal/mutants
+	go run ./tools/mutants
 
 .PHONY: fuzz
 fuzz: ## fuzz everything that is parsed, each test for FUZZTIME
@@ -84,7 +90,7 @@ bench: valkey compiler ## measure Tenure beside the floor and its peers; ROW=con
 
 .PHONY: microbench
 microbench: valkey compiler ## run the micro-benchmarks, each with a floor beside it
-	go test -run '^$$' -bench . -benchmem ./...
+	go test -run '^$$' -bench . -benchmem work
 
 .PHONY: examples
 examples: ## build and run the examples
@@ -106,7 +112,7 @@ rules: prometheus ## check and test the alert rules with promtool
 
 .PHONY: dashboard
 dashboard: prometheus ## ask a real Prometheus every query of the dashboard and the rules
-	go run ./internal/dashtest
+	go run ./tools/dashtest
 
 .PHONY: prometheus
 prometheus: ## install prometheus and promtool where they are missing (Debian and Ubuntu)
@@ -138,7 +144,7 @@ fmt:
 
 .PHONY: vet
 vet:
-	@set -e; for dir in $(MODULES); do (set -x; cd $$dir; go vet ./...); done
+	@set -e; for dir in $(MODULES); do (set -x; cd $$dir; GOWORK=off go vet ./...); done
 
 .PHONY: staticcheck
 staticcheck:

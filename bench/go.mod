@@ -2,7 +2,10 @@ module github.com/tenure-dev/tenure/bench
 
 go 1.26.0
 
-replace github.com/tenure-dev/tenure => ../
+replace (
+	github.com/tenure-dev/tenure => ../
+	github.com/tenure-dev/tenure/tools => ../tools
+)
 
 require (
 	github.com/Shopify/toxiproxy/v2 v2.5.0
@@ -16,6 +19,7 @@ require (
 	github.com/rs/zerolog v1.28.0
 	github.com/stretchr/testify v1.12.1
 	github.com/tenure-dev/tenure v0.0.0
+	github.com/tenure-dev/tenure/tools v0.0.0
 	github.com/valkey-io/valkey-go v1.0.79
 	go.etcd.io/etcd/client/v3 v3.7.3
 	go.etcd.io/etcd/server/v3 v3.7.3

@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tenure-dev/tenure/internal/soak/cast"
+	"github.com/tenure-dev/tenure/tools/soak/cast"
 )
 
 // The exit codes.

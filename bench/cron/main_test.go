@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/tenure-dev/tenure/internal/soak/cast"
-	"github.com/tenure-dev/tenure/internal/soak/story"
-	"github.com/tenure-dev/tenure/internal/soak/work"
+	"github.com/tenure-dev/tenure/tools/soak/cast"
+	"github.com/tenure-dev/tenure/tools/soak/story"
+	"github.com/tenure-dev/tenure/tools/soak/work"
 )
 
 func TestMain(m *testing.M) {

@@ -13,9 +13,9 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tenure-dev/tenure/internal/soak/cast"
-	"github.com/tenure-dev/tenure/internal/soak/replica"
-	"github.com/tenure-dev/tenure/internal/soak/work"
+	"github.com/tenure-dev/tenure/tools/soak/cast"
+	"github.com/tenure-dev/tenure/tools/soak/replica"
+	"github.com/tenure-dev/tenure/tools/soak/work"
 )
 
 // extendEvery is how often locks are extended: as often as Tenure extends its leases.

@@ -10,10 +10,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/jonboulle/clockwork"
 
-	"github.com/tenure-dev/tenure/internal/soak/cast"
-	"github.com/tenure-dev/tenure/internal/soak/replica"
-	"github.com/tenure-dev/tenure/internal/soak/story"
-	"github.com/tenure-dev/tenure/internal/soak/work"
+	"github.com/tenure-dev/tenure/tools/soak/cast"
+	"github.com/tenure-dev/tenure/tools/soak/replica"
+	"github.com/tenure-dev/tenure/tools/soak/story"
+	"github.com/tenure-dev/tenure/tools/soak/work"
 )
 
 // rival is a replica of the soak with gocron's own scheduler, whose runs somebody else locks.

@@ -9,14 +9,14 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tenure-dev/tenure/internal/chaos/arena"
-	"github.com/tenure-dev/tenure/internal/chaos/journal"
-	"github.com/tenure-dev/tenure/internal/chaos/schedule"
-	"github.com/tenure-dev/tenure/internal/soak/cast"
-	"github.com/tenure-dev/tenure/internal/soak/plan"
-	"github.com/tenure-dev/tenure/internal/soak/replica"
-	"github.com/tenure-dev/tenure/internal/soak/storm"
-	"github.com/tenure-dev/tenure/internal/soak/work"
+	"github.com/tenure-dev/tenure/tools/chaos/arena"
+	"github.com/tenure-dev/tenure/tools/chaos/journal"
+	"github.com/tenure-dev/tenure/tools/chaos/schedule"
+	"github.com/tenure-dev/tenure/tools/soak/cast"
+	"github.com/tenure-dev/tenure/tools/soak/plan"
+	"github.com/tenure-dev/tenure/tools/soak/replica"
+	"github.com/tenure-dev/tenure/tools/soak/storm"
+	"github.com/tenure-dev/tenure/tools/soak/work"
 )
 
 const (

@@ -5,9 +5,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/tenure-dev/tenure/internal/soak/story"
-	"github.com/tenure-dev/tenure/internal/soak/work"
 	"github.com/tenure-dev/tenure/scheduler"
+	"github.com/tenure-dev/tenure/tools/soak/story"
+	"github.com/tenure-dev/tenure/tools/soak/work"
 )
 
 // tally is what became of the ticks from one time to another, in milliseconds since 1970.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"runtime/debug"
 
-	"github.com/tenure-dev/tenure/internal/soak/cast"
-	"github.com/tenure-dev/tenure/internal/soak/replica"
+	"github.com/tenure-dev/tenure/tools/soak/cast"
+	"github.com/tenure-dev/tenure/tools/soak/replica"
 )
 
 // way is one of those to have replicas share the runs of gocron's jobs.

@@ -1,5 +1,6 @@
-// Package deptest holds the import rules of this module, which its test checks:
-// which package must not depend on which other, and why.
+// Package deptest holds the import rules of this repository, which its test checks:
+// which package must not depend on which other, and why. Another test counts the
+// modules that a program gets that uses this one.
 //
 // A rule speaks of everything that a package's non-test files reach, directly
 // or through other packages. Imports of _test files are nobody's burden but
@@ -61,7 +62,7 @@ func (r Rule) Check(graph Graph) []Violation {
 	return found
 }
 
-// Rules returns the import rules of this module. A forbidden package need not
+// Rules returns the import rules of this repository. A forbidden package need not
 // exist; a subject must.
 func Rules() []Rule {
 	var (
@@ -72,8 +73,9 @@ func Rules() []Rule {
 
 		redlocktest = []string{module + "/redlock/redlocktest/..."}
 		examples    = []string{module + "/examples/..."}
+		tools       = []string{module + "/tools/..."}
 		valkeytest  = []string{module + "/internal/valkeytest/..."}
-		chaos       = []string{module + "/internal/chaos/...", module + "/internal/soak/..."}
+		chaos       = []string{module + "/tools/chaos/...", module + "/tools/soak/..."}
 
 		gocron    = []string{"github.com/go-co-op/gocron/..."}
 		telemetry = []string{"go.opentelemetry.io/..."}
@@ -88,6 +90,12 @@ func Rules() []Rule {
 		}
 	)
 	rules := []Rule{
+		{
+			Subject:   all,
+			Except:    slices.Concat(tools, examples),
+			Forbidden: slices.Concat(tools, examples),
+			Why:       "the tools and the examples are modules of their own, so that what they need is in no user's module graph",
+		},
 		{
 			Subject:   redlock,
 			Except:    redlocktest,

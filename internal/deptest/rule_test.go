@@ -26,7 +26,7 @@ func TestModule(t *testing.T) {
 	}
 }
 
-// visitDirectories reads every source directory of the module. The go command
+// visitDirectories reads every source directory of the repository. The go command
 // then reruns the test when a file changes; of what go list reads it knows
 // nothing and would repeat a cached pass.
 func visitDirectories(t *testing.T, root string) {
@@ -48,6 +48,7 @@ func layered() Graph {
 		module + "/scheduler":           {"github.com/go-co-op/gocron/v2", module + "/elector"},
 		module + "/otel":                {"go.opentelemetry.io/otel", module + "/scheduler"},
 		module + "/examples/quickstart": {module + "/redlock/redlocktest", module + "/scheduler"},
+		module + "/tools/chaos":         {module + "/internal/valkeytest", "github.com/Shopify/toxiproxy/v2"},
 		module + "/internal/clock":      {"time"},
 		module + "/internal/valkeytest": {"os/exec"},
 	}
@@ -93,6 +94,7 @@ func TestRulesCover(t *testing.T) {
 		inProcess  = module + "/redlock/redlocktest"
 		valkeytest = module + "/internal/valkeytest"
 		quickstart = module + "/examples/quickstart"
+		chaos      = module + "/tools/chaos"
 		gocron     = "github.com/go-co-op/gocron/v2"
 		telemetry  = "go.opentelemetry.io/otel/trace"
 		testify    = "github.com/stretchr/testify/require"
@@ -120,12 +122,15 @@ func TestRulesCover(t *testing.T) {
 		{module + "/otel", inProcess, true}, // through it, miniredis
 		{quickstart, valkeytest, true},
 		{inProcess, valkeytest, true},
+		{redlock, chaos, true},
+		{valkeytest, quickstart, true},
 
 		{scheduler, gocron, false},
 		{scheduler, elector, false},
 		{module + "/otel", telemetry, false},
 		{inProcess, testify, false},
 		{quickstart, testify, false},
+		{chaos, quickstart, false},
 		{quickstart, telemetry, false},
 		{redlock, "go.opentelemetry.iox/otel", false},
 	} {

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/tenure-dev/tenure/tools/chaos/journal"
+	"github.com/tenure-dev/tenure/tools/chaos/verdict"
+	"github.com/tenure-dev/tenure/tools/chaos/witness"
+)
+
+// archive is the directory with everything that is known of a run.
+type archive struct{ dir string }
+
+// account is what is known of a run besides its journals.
+type account struct {
+	Command  string           `json:"command"` // that repeats it
+	Seed     uint64           `json:"seed"`
+	Duration string           `json:"duration"`
+	Settings verdict.Settings `json:"settings"`
+	Leftover []string         `json:"leftover"`
+	Failures []string         `json:"failures"`
+	Over     journal.Instant  `json:"over"`
+	Stuck    int              `json:"stuck"` // links that were made anew
+	Halted   bool             `json:"halted"`
+}
+
+const (
+	strikesName = "strikes" // journals beside those of the clients
+	livesName   = "lives"
+	writesName  = "writes"
+	accountName = "account.json"
+)
+
+func newArchive(dir string) (*archive, error) {
+	var err error
+	if dir == "" {
+		dir, err = os.MkdirTemp("", "chaos-")
+	}
+	a := &archive{dir: dir}
+	if err == nil {
+		err = os.MkdirAll(a.clients(), 0o700)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("no directory for the journals: %w", err)
+	}
+	return a, nil
+}
+
+// clients is the directory of the clients' journals.
+func (a *archive) clients() string { return filepath.Join(a.dir, "clients") }
+
+func (a *archive) create(name string) (*journal.Writer, error) { return journal.Create(a.dir, name) }
+
+// close writes what is known in the end.
+func (a *archive) close(lives []journal.Life, acc account) error {
+	w, err := a.create(livesName)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for _, life := range lives {
+		if err := w.Append(life); err != nil {
+			return err
+		}
+	}
+	text, err := json.MarshalIndent(acc, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(a.dir, accountName), text, 0o600)
+}
+
+// read returns the history that the archive holds.
+func (a *archive) read() (*verdict.History, account, error) {
+	var acc account
+	text, err := os.ReadFile(filepath.Join(a.dir, accountName))
+	if err == nil {
+		err = json.Unmarshal(text, &acc)
+	}
+	if err != nil {
+		return nil, acc, fmt.Errorf("no account of a run in %s: %w", a.dir, err)
+	}
+	h := &verdict.History{Settings: acc.Settings, Leftover: acc.Leftover, Failures: acc.Failures, Over: acc.Over}
+	if h.Records, err = journal.ReadAll[journal.Record](a.clients()); err != nil {
+		return nil, acc, err
+	}
+	path := func(name string) string { return filepath.Join(a.dir, name+journal.Suffix) }
+	if h.Lives, err = journal.Read[journal.Life](path(livesName)); err != nil {
+		return nil, acc, err
+	}
+	if h.Strikes, err = journal.Read[verdict.Strike](path(strikesName)); err != nil {
+		return nil, acc, err
+	}
+	if h.Writes, err = journal.Read[witness.Write](path(writesName)); err != nil {
+		return nil, acc, err
+	}
+	return h, acc, nil
+}
+
+func (a *archive) remove() error { return os.RemoveAll(a.dir) }

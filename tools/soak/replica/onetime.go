@@ -1,0 +1,34 @@
+package replica
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/tenure-dev/tenure/tools/soak/cast"
+	"github.com/tenure-dev/tenure/tools/soak/story"
+	"github.com/tenure-dev/tenure/tools/soak/work"
+)
+
+// CreateOneTimeJobs adds each one-time job ahead of its time by a replica's clock, those included that others have added, until ctx ends.
+func CreateOneTimeJobs(ctx context.Context, role *cast.Role, clock Clock, add func(work.Job, gocron.JobDefinition) (gocron.Job, error)) {
+	const lead, late = work.Ahead, 50 * time.Millisecond
+	next := clock.Now().Add(late).UnixNano()/int64(work.OnceEvery) + 1
+	for ; ; next++ {
+		j, at := work.OneTime(next)
+		if !sleep(ctx, clock.Until(at.Add(-lead))) {
+			return
+		}
+		if clock.Until(at) < late {
+			continue // it was frozen meanwhile; gocron refuses times of the past
+		}
+		if _, err := add(j, gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(at))); err != nil {
+			if clock.Until(at) > 0 && ctx.Err() == nil {
+				role.Append(story.Record{Kind: story.Fault, Text: "one-time job " + j.Name + ": " + err.Error()})
+			}
+			continue
+		}
+		role.Append(story.Record{Kind: story.Created, Job: j.Name, Tick: at.UnixMilli()})
+	}
+}

@@ -1,0 +1,40 @@
+package replica_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/tenure-dev/tenure/tools/soak/plan"
+	"github.com/tenure-dev/tenure/tools/soak/replica"
+)
+
+// What a replica does is tested with the whole program.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A leap changes what the clock shows, at its time; and timers take as long as ever.
+func TestClockLeaps(t *testing.T) {
+	fake := clockwork.NewFakeClock()
+	start := fake.Now()
+	clock := replica.Clock{Clock: fake, Ahead: time.Second, Start: start, Leaps: []plan.Leap{
+		{At: 10 * time.Second, By: 2 * time.Second}, {At: 20 * time.Second, By: -3 * time.Second},
+	}}
+	for _, step := range []struct{ at, shown time.Duration }{{9, 10}, {10, 13}, {19, 22}, {20, 20}, {30, 30}} {
+		fake.Advance(start.Add(step.at * time.Second).Sub(fake.Now()))
+		require.Equal(t, step.shown*time.Second, clock.Now().Sub(start), "after %d s", step.at)
+	}
+	timer := clock.NewTimer(time.Second)
+	fake.Advance(time.Second)
+	<-timer.Chan()
+}
+
+func TestClockIsAhead(t *testing.T) {
+	fake := clockwork.NewFakeClock()
+	clock := replica.Clock{Clock: fake, Ahead: time.Second}
+	require.Equal(t, fake.Now().Add(time.Second), clock.Now())
+	require.Equal(t, time.Second, clock.Since(fake.Now()))
+	require.Equal(t, -time.Second, clock.Until(fake.Now()))
+}
