@@ -100,12 +100,10 @@ func TestServerThatBecomesFull(t *testing.T) {
 	clients, err := strconv.Atoi(s.info(0, "connected_clients"))
 	require.NoError(t, err)
 	s.Node(0).Do(t, "CONFIG", "SET", "maxclients", strconv.Itoa(clients)) // over a connection of its own, which ends
-	var others []net.Conn
 	for range 2 {
 		conn, err := net.Dial("tcp", s.Node(0).Addr())
 		require.NoError(t, err)
 		defer conn.Close()
-		others = append(others, conn)
 	}
 	warned := func() bool {
 		n := node(t, q, 0)
