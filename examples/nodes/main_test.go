@@ -387,5 +387,5 @@ func TestCheck(t *testing.T) {
 		wrong[i] = strings.Replace(url, "billing:", "payments:", 1)
 	}
 	require.Error(t, check(t.Context(), &out, wrong, options...))
-	require.Contains(t, out.String(), "put user and password into the URL")
+	require.Contains(t, out.String(), "correct user and password in the URL")
 }
