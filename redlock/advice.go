@@ -46,10 +46,18 @@ var special = []struct {
 }{
 	{ConditionNoAuth, "WRONGPASS", "correct user and password in the URL or the client's options, and see on the server that the user exists and is on (ACL LIST)"},
 	{ConditionNoPermission, "'select' command", "leave the database number out of the URL, in every process; or give the user +select"}, //mutant:select-is-a-missing-right
-	{ConditionNoPermission, "access a key", "give the user the keys of the prefix, ~PREFIX:*; or name the prefix that it has with WithPrefix"},
-	{ConditionNoPermission, "access a channel", "give the user the channels of the prefix, &PREFIX:*; or name the prefix that it has with WithPrefix"},
+	{ConditionNoPermission, "access a key", otherKeys},
+	{ConditionNoPermission, "one of the keys", otherKeys}, // Redis 7.0, and in a script
+	{ConditionNoPermission, "access a channel", otherChannels},
+	{ConditionNoPermission, "one of the channels", otherChannels},
+	{ConditionNoPermission, "publish to the channel", otherChannels},
 	{ConditionReplicated, "it was a replica", "restart it now that it has no replicas, or wait for repl-backlog-ttl (an hour by default); or accept the risk with WithReplicas"},
 }
+
+const (
+	otherKeys     = "give the user the keys of the prefix, ~PREFIX:*; or name the prefix that it has with WithPrefix"
+	otherChannels = "give the user the channels of the prefix, &PREFIX:*; or name the prefix that it has with WithPrefix"
+)
 
 // adviceFor is what to do about an error's condition. The prefix is that of the Quorum where it is
 // known.

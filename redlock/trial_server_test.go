@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +15,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// serverVotes is a tracer that keeps the last that it was told of each node, and how often.
+// serverVotes is a tracer that keeps the last that it was told of each node, and how often that was
+// news. A look that took too long, as it may on a busy machine, is none.
 type serverVotes struct {
 	attempts
 	mu   sync.Mutex
@@ -28,8 +30,13 @@ func (v *serverVotes) TraceVote(_ context.Context, data redlock.TraceVoteData) {
 	if v.last == nil {
 		v.last = make(map[string]redlock.TraceVoteData)
 	}
+	if errors.Is(data.Err, redlock.ErrTimeout) {
+		return
+	}
+	if was := v.last[data.Node]; was.Votes != data.Votes || redlock.ErrorType(was.Err) != redlock.ErrorType(data.Err) {
+		v.told++
+	}
 	v.last[data.Node] = data
-	v.told++
 }
 
 func (v *serverVotes) of(node string) (redlock.TraceVoteData, int) {
