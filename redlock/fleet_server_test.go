@@ -129,7 +129,7 @@ func (s *servers) hold(q *redlock.Quorum, key string, opts ...redlock.LeaseOptio
 			}
 		}
 		return true
-	}, l.TTL()/2, pollTick, "the nodes behind the quorum never granted")
+	}, longTTL, pollTick, "the nodes behind the quorum never granted")
 	return l
 }
 

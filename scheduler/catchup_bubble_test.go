@@ -209,9 +209,13 @@ func TestTrap14TicksOfAFailoverAreCaughtUp(t *testing.T) {
 				got, want := c.book.tickSeconds(), test.want
 				require.Equal(t, 1, c.book.most)
 				elected := c.book.begun[3].Second()
-				require.Contains(t, []int{6, 7}, elected, "a TTL after the last extension")
-				if test.name == "latest" && elected == 6 {
+				switch {
+				case elected == 4: // the leader's release was sent before its Quorum had closed
+					want = []int{1, 2, 3, 4, 5, 6, 7, 8, 9}
+				case test.name == "latest" && elected == 6:
 					want = []int{1, 2, 3, 6, 7, 8, 9}
+				default:
+					require.Contains(t, []int{6, 7}, elected, "a TTL after the last extension")
 				}
 				require.Subset(t, got, want)
 				if len(test.opts) > 0 {
