@@ -43,7 +43,7 @@ func openFleet(ctx context.Context, cfg *config, out *console) (*fleet, error) {
 }
 
 // slow is for how long servers may be too slow to answer in time.
-const slow = 5 * time.Second
+const slow = 10 * time.Second
 
 // checkServers fails unless a quorum of the servers can be reached, and waits until a quorum votes: servers that were
 // started a moment ago do not vote yet.
@@ -81,6 +81,7 @@ func checkServers(ctx context.Context, urls []string, ttl time.Duration, out *co
 		out.say("waits until %s: the servers were started a moment ago, and what they may have forgotten has to run out", until.Format("15:04:05"))
 		select {
 		case <-time.After(time.Until(until)):
+			patience = time.Now().Add(slow)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
