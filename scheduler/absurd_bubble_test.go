@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,11 +41,11 @@ func TestAbsurdDurations(t *testing.T) {
 				silent := scheduler.WithLogger(slog.New(slog.DiscardHandler))
 				secondly := gocron.CronJob("* * * * * *", true)
 				works := func(s *scheduler.Scheduler, definition gocron.JobDefinition) {
-					ran := 0
-					j, err := s.NewJob(definition, scheduler.NewTask(func() { ran++ }), gocron.WithName("job"))
+					var ran atomic.Int64
+					j, err := s.NewJob(definition, scheduler.NewTask(func() { ran.Add(1) }), gocron.WithName("job"))
 					require.NoError(t, err)
 					s.Start()
-					require.Eventually(t, func() bool { return j.RunNow() == nil && ran > 0 }, 10*ttl, time.Second)
+					require.Eventually(t, func() bool { return j.RunNow() == nil && ran.Load() > 0 }, 10*ttl, time.Second)
 					require.NoError(t, s.Shutdown())
 				}
 				for _, o := range []struct {
