@@ -16,9 +16,11 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// requireKnown has all nodes know the sequence of the key "key".
+// requireKnown has all nodes know the sequence of the key "key", soon: a node that answers when a
+// quorum has granted is restored in the background.
 func requireKnown(t *testing.T, fleet *redlocktest.Fleet) {
 	t.Helper()
+	time.Sleep(100 * time.Millisecond)
 	synctest.Wait()
 	for i := range fleet.Nodes() {
 		require.True(t, knows(t, fleet, i), "node %d", i)
