@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -337,13 +338,13 @@ func FuzzGuard(f *testing.F) {
 		defer work.Wait()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		connections := 0
+		var connections atomic.Int64
 		option := valkey.ClientOption{
 			InitAddress: []string{"liar:1"}, DisableCache: true, DisableRetry: true, ClientSetInfo: valkey.DisableClientSetInfo,
 			ForceSingleClient: mode&3 != 3, AlwaysRESP2: mode&4 != 0, PipelineMultiplex: -1,
 			ReadBufferEachConn: 1 << 12, WriteBufferEachConn: 1 << 12, RingScaleEachConn: 5, ConnWriteTimeout: time.Second,
 			DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
-				if connections++; connections > 8 {
+				if connections.Add(1) > 8 {
 					return nil, io.EOF
 				}
 				near, far := net.Pipe()
@@ -361,7 +362,7 @@ func FuzzGuard(f *testing.F) {
 			client.Close()
 		}
 		runtime.ReadMemStats(&after)
-		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(connections+1)*16<<20, "%v", err)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(connections.Load()+1)*16<<20, "%v", err)
 	})
 }
 
