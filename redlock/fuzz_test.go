@@ -356,7 +356,7 @@ func FuzzGuard(f *testing.F) {
 			option.Sentinel.MasterSet = "m"
 		}
 		GuardReplies(&option)
-		client, err := valkey.NewClient(option)
+		client, err := newClient(option)
 		if client != nil {
 			useClient(client, mode&3)
 			client.Close()

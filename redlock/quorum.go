@@ -83,7 +83,7 @@ func Open(urls []string, opts ...Option) (*Quorum, error) {
 		if err := cfg.checkMode(mode); err != nil {
 			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), err.Error()}
 		}
-		n := q.addNode(addr, func() (valkey.Client, error) { return valkey.NewClient(o) })
+		n := q.addNode(addr, func() (valkey.Client, error) { return newClient(o) })
 		n.encrypted = o.TLSConfig != nil
 	}
 	q.start()
