@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // TryAcquire acquires the key if nobody holds it. It does not wait for a holder: then it returns a
@@ -62,9 +63,10 @@ func (q *Quorum) Acquire(ctx context.Context, key string, opts ...LeaseOption) (
 // acquisition is one call of TryAcquire or Acquire.
 type acquisition struct {
 	q        *Quorum
-	keys     *keyset // names
-	names    keyset
+	keys     *wire.Keys // names
+	names    wire.Keys
 	cfg      leaseConfig
+	sequence []string // of cfg.once, as calls have it
 	attempts int
 	votes    int
 	freeIn   time.Duration // until enough of the refusing nodes' keys have expired, after a HeldError
@@ -92,7 +94,7 @@ func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, e
 	if q.none() {
 		return nil, ErrClosed
 	}
-	keys, err := q.cfg.keyset(key)
+	keys, err := q.cfg.keys(key)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +102,7 @@ func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, e
 	if err != nil {
 		return nil, err
 	}
-	a := &acquisition{q: q, names: keys, cfg: cfg}
+	a := &acquisition{q: q, names: keys, cfg: cfg, sequence: cfg.once.words()}
 	a.keys = &a.names
 	return a, nil
 }
@@ -111,12 +113,12 @@ func (a *acquisition) traced(ctx context.Context, wait bool, acquire func(contex
 		return acquire(ctx)
 	}
 	ctx = t.TraceAcquireStart(ctx, TraceAcquireStartData{
-		Key: a.keys.name, TTL: a.cfg.ttl, Nodes: len(a.q.nodes), Quorum: a.q.need, Wait: wait,
+		Key: a.keys.Name, TTL: a.cfg.ttl, Nodes: len(a.q.nodes), Quorum: a.q.need, Wait: wait,
 	})
 	began := a.q.clock.Now()
 	l, err := acquire(ctx)
 	now := a.q.clock.Now()
-	data := TraceAcquireEndData{Key: a.keys.name, Duration: now.Sub(began), Attempts: a.attempts, Votes: a.votes, Lease: l, Err: err}
+	data := TraceAcquireEndData{Key: a.keys.Name, Duration: now.Sub(began), Attempts: a.attempts, Votes: a.votes, Lease: l, Err: err}
 	if l != nil {
 		if v := a.vacancy; v.by != "" && v.since <= now {
 			data.FreedBy, data.Vacant = v.by, now.Sub(v.since)
@@ -156,7 +158,7 @@ func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 		case <-time.After(max(pause, atOnce)):
 		case <-ctx.Done():
 			a.withdraw(ctx, givesUp)
-			return nil, newContextError(ctx, a.keys.name, err)
+			return nil, newContextError(ctx, a.keys.Name, err)
 		case <-a.q.done:
 			a.withdraw(ctx, givesUp)
 			return nil, ErrClosed
@@ -184,13 +186,13 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	c := &a.candidate
 	if c.attempt == nil {
 		if ctx.Err() != nil {
-			return nil, false, newContextError(ctx, a.keys.name, nil)
+			return nil, false, newContextError(ctx, a.keys.Name, nil)
 		}
 		if !a.q.begin() {
 			return nil, false, ErrClosed
 		}
 		*c = candidate{
-			attempt: &attempt{keys: a.keys, owner: newOwner(a.cfg.identity), cfg: a.cfg, member: a.member}, //mutant:same-owner-in-every-round
+			attempt: a.attempt(wire.NewOwner(a.cfg.identity)), //mutant:same-owner-in-every-round
 			since:   a.q.clock.Now(),
 			hint:    strconv.FormatInt(a.q.clocks.hint(a.q.clock.Now(), time.Now()), 10),
 		}
@@ -205,7 +207,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 		return nil, false, err
 	}
 	if waited != nil {
-		return fail(newContextError(ctx, a.keys.name, nil))
+		return fail(newContextError(ctx, a.keys.Name, nil))
 	}
 	if !o.success || a.isCompleted(o) { //mutant:completed-number-granted/2
 		err, split := a.refusal(o, start)
@@ -223,7 +225,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	if err != nil {
 		return fail(err)
 	}
-	if err := tooLate(a.keys.name, a.q.clock.Now().Sub(c.since), a.cfg.ttl); err != nil {
+	if err := tooLate(a.keys.Name, a.q.clock.Now().Sub(c.since), a.cfg.ttl); err != nil {
 		return fail(err)
 	}
 	l = newLease(ctx, a.q, c.attempt, token, c.since, start, grantIn(o.replies)) //mutant:deadline-from-the-last-round,hold-from-the-first-round
@@ -233,6 +235,14 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	l.strengthen(rd)
 	a.settled()
 	return l, false, nil
+}
+
+// attempt makes one with that owner value.
+func (a *acquisition) attempt(owner string) *attempt {
+	return &attempt{
+		keys: a.keys, owner: owner, cfg: a.cfg, sequence: a.sequence,
+		member: a.member, queueLife: a.q.texts.queueLifetime(a.cfg.ttl),
+	}
 }
 
 // ask sends a round of the candidate. Nodes that have granted it the key, by now, are not asked
@@ -252,18 +262,16 @@ func (a *acquisition) ask(ctx context.Context) (rd *round, start clock.Instant, 
 		c.again.Store(true) //mutant:late-grant-of-an-earlier-round-released
 		known := c.asked.outcome().replies
 		for i, rep := range known {
-			if rep.verdict == agreed {
+			if rep.Verdict == wire.OK {
 				rd.settle(i, rep)
 			}
 		}
-		want = func(i int) bool { return known[i].verdict != agreed }
+		want = func(i int) bool { return known[i].Verdict != wire.OK }
 	}
 	c.asked = rd
-	a.q.broadcast(ctx, rd, c.attempt, &arguments{
-		ttl:  a.q.texts.milliseconds(a.cfg.ttl),
-		hint: c.hint,
-		skew: a.q.texts.skew,
-	}, start.Add(timeout), want)
+	call := c.call(wire.Acquire)
+	call.TTL, call.Hint, call.Skew = a.q.texts.milliseconds(a.cfg.ttl), c.hint, a.q.texts.skew
+	a.q.broadcast(ctx, rd, c.attempt, call, start.Add(timeout), want)
 	return rd, start, timeout
 }
 
@@ -271,8 +279,8 @@ func (a *acquisition) ask(ctx context.Context) (rd *round, start clock.Instant, 
 func (a *acquisition) outcome(rd *round) outcome {
 	o := rd.outcome()
 	for i := range o.replies {
-		if o.replies[i].verdict == pending && a.contest.isSilent(i) {
-			o.replies[i] = reply{verdict: failed, err: a.q.nodes[i].failure(rd.op, ErrTimeout)}
+		if o.replies[i].Verdict == wire.Pending && a.contest.isSilent(i) {
+			o.replies[i] = reply{Answer: wire.Answer{Verdict: wire.Failed}, err: a.q.nodes[i].failure(rd.op, ErrTimeout)}
 		}
 	}
 	return o
@@ -286,7 +294,7 @@ func (a *acquisition) stays(o outcome) bool {
 		return false
 	}
 	done := a.q.clock.Now().Add(a.contest.beforeStaying(c.times) + 2*a.contest.trip)
-	return tooLate(a.keys.name, done.Sub(c.since), a.cfg.ttl) == nil //mutant:candidate-stays-too-long
+	return tooLate(a.keys.Name, done.Sub(c.since), a.cfg.ttl) == nil //mutant:candidate-stays-too-long
 }
 
 // withdraw takes back what the candidate may have been granted, if there is one.
@@ -321,13 +329,13 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, o outcome, timeout
 	a.q.clocks.await(ctx, now, now.Add(timeout))    //mutant:first-two-clocks-believed
 	token := a.q.clocks.leastToken(a.q.clock.Now()) //mutant:hint-too-low
 	for _, rep := range o.replies {
-		if rep.verdict == agreed {
-			token = max(token, rep.token)
+		if rep.Verdict == wire.OK {
+			token = max(token, rep.Token)
 		}
 	}
 	have := 0
 	for _, rep := range o.replies {
-		if rep.verdict == agreed && rep.token == token {
+		if rep.Verdict == wire.OK && rep.Token == token {
 			have++
 		}
 	}
@@ -336,19 +344,21 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, o outcome, timeout
 	}
 	// The round spans all nodes, so that replies keep their places; those not asked count as
 	// refusals.
-	below := func(i int) bool { return o.replies[i].verdict == agreed && o.replies[i].token < token }
+	below := func(i int) bool { return o.replies[i].Verdict == wire.OK && o.replies[i].Token < token }
 	rd := newRound(OpAgree, len(o.replies), a.q.need-have)
 	for i := range o.replies {
 		if !below(i) {
-			rd.settle(i, reply{verdict: refused})
+			rd.settle(i, reply{Answer: wire.Answer{Verdict: wire.Refused}})
 		}
 	}
-	a.q.broadcast(ctx, rd, at, &arguments{token: strconv.FormatUint(token, 10)}, a.q.clock.Now().Add(timeout), below)
+	call := at.call(wire.Agree)
+	call.Token = token
+	a.q.broadcast(ctx, rd, at, call, a.q.clock.Now().Add(timeout), below)
 	if rd.wait(ctx, timeout, &a.q.timers) != nil {
-		return 0, newContextError(ctx, a.keys.name, nil)
+		return 0, newContextError(ctx, a.keys.Name, nil)
 	}
 	if o := rd.outcome(); !o.success { //mutant:agreement-ambiguous
-		err := a.q.quorumError(OpAgree, a.keys.name, o)
+		err := a.q.quorumError(OpAgree, a.keys.Name, o)
 		err.Succeeded += have // those that were not asked, because they have the token
 		return 0, err
 	}
@@ -383,10 +393,10 @@ func (a *acquisition) isCompleted(o outcome) bool {
 // as granted, as a failure of too many nodes, as held by an owner who has a quorum, or as a vote
 // that was split.
 func (q *Quorum) acquireCertain(replies []reply, c *contest) bool {
-	granted, open, silent := count(replies, agreed), 0, count(replies, failed)
+	granted, open, silent := count(replies, wire.OK), 0, count(replies, wire.Failed)
 	for i, rep := range replies {
 		switch {
-		case rep.verdict != pending:
+		case rep.Verdict != wire.Pending:
 		case c.isSilent(i):
 			silent++
 		default:
@@ -408,17 +418,17 @@ func (q *Quorum) acquireCertain(replies []reply, c *contest) bool {
 // leading returns the owner that most of the refusing nodes name, and how many do.
 func leading(replies []reply) (owner string, nodes int) {
 	for i, rep := range replies {
-		if rep.verdict != refused || rep.record != nil {
+		if rep.Verdict != wire.Refused || rep.Record != nil {
 			continue
 		}
 		same := 1
 		for _, other := range replies[i+1:] {
-			if other.verdict == refused && other.record == nil && other.owner == rep.owner {
+			if other.Verdict == wire.Refused && other.Record == nil && other.Owner == rep.Owner {
 				same++
 			}
 		}
 		if same > nodes {
-			owner, nodes = rep.owner, same
+			owner, nodes = rep.Owner, same
 		}
 	}
 	return owner, nodes
@@ -430,9 +440,9 @@ func leading(replies []reply) (owner string, nodes int) {
 // nodes that did not answer.
 func (a *acquisition) refusal(o outcome, began clock.Instant) (err error, split bool) {
 	owner, nodes := leading(o.replies)
-	silent := count(o.replies, failed)
+	silent := count(o.replies, wire.Failed)
 	if o.expired {
-		silent += count(o.replies, pending)
+		silent += count(o.replies, wire.Pending)
 	}
 	if a.cfg.once != nil {
 		if known, completed := done(o.replies, a.cfg.once.n); completed || known > len(o.replies)-a.q.need {
@@ -445,7 +455,7 @@ func (a *acquisition) refusal(o outcome, began clock.Instant) (err error, split 
 	}
 	switch {
 	case nodes == 0 || silent > len(o.replies)-a.q.need:
-		return a.q.quorumError(OpAcquire, a.keys.name, o), false
+		return a.q.quorumError(OpAcquire, a.keys.Name, o), false
 	case nodes >= a.q.need:
 		return a.held(claim{owner, nodes}, o), false
 	}
@@ -456,22 +466,22 @@ func (a *acquisition) refusal(o outcome, began clock.Instant) (err error, split 
 		a.freeIn = min(a.freeIn, maxRetryPause) // it may be an attempt that is taken back without a word
 		return err, false
 	}
-	rival := Holder{Key: a.keys.name, Identity: ownerIdentity(owner), Nodes: nodes}
-	return &SplitError{Key: a.keys.name, Rounds: a.contest.rounds, Rival: rival}, true
+	rival := Holder{Key: a.keys.Name, Identity: wire.OwnerIdentity(owner), Nodes: nodes}
+	return &SplitError{Key: a.keys.Name, Rounds: a.contest.rounds, Rival: rival}, true
 }
 
 // held is the error of an attempt that was refused because of a holder.
 func (a *acquisition) held(by claim, o outcome) *HeldError {
-	holder := Holder{Key: a.keys.name, Identity: ownerIdentity(by.owner), Nodes: by.votes}
+	holder := Holder{Key: a.keys.Name, Identity: wire.OwnerIdentity(by.owner), Nodes: by.votes}
 	for _, rep := range o.replies {
-		if rep.verdict == refused && rep.owner == by.owner {
-			holder.TTL = max(holder.TTL, rep.pttl)
+		if rep.Verdict == wire.Refused && rep.Owner == by.owner {
+			holder.TTL = max(holder.TTL, rep.PTTL)
 		}
 	}
 	a.q.checkTTL(holder)
 	a.freeIn, a.rank = a.untilFree(o), a.rankIn(o.replies)
 	return &HeldError{
-		Key: a.keys.name, Holder: holder, Sequence: heldSequence(o.replies, by.owner),
+		Key: a.keys.Name, Holder: holder, Sequence: heldSequence(o.replies, by.owner),
 		Self: holder.Identity == a.cfg.identity,
 	}
 }
@@ -480,8 +490,8 @@ func (a *acquisition) held(by claim, o outcome) *HeldError {
 // because of it.
 func heldSequence(replies []reply, owner string) int64 {
 	for _, rep := range replies {
-		if rep.holds != nil && rep.holds.owner == owner {
-			return rep.holds.granted
+		if rep.Holds != nil && rep.Holds.Owner == owner {
+			return rep.Holds.Granted
 		}
 	}
 	return 0
@@ -492,8 +502,8 @@ func heldSequence(replies []reply, owner string) int64 {
 func (a *acquisition) untilFree(o outcome) time.Duration {
 	var ttls []time.Duration
 	for _, rep := range o.replies {
-		if rep.verdict == refused && rep.record == nil {
-			ttls = append(ttls, min(rep.pttl, maxMaxTTL)) //mutant:foreign-key-hammered
+		if rep.Verdict == wire.Refused && rep.Record == nil {
+			ttls = append(ttls, min(rep.PTTL, maxMaxTTL)) //mutant:foreign-key-hammered
 		}
 	}
 	wanted := min(max(a.q.need-o.agreed, 1), len(ttls)) //mutant:waiter-needs-every-node
@@ -508,10 +518,10 @@ func (a *acquisition) rankIn(replies []reply) int {
 	var ranks []int
 	for _, rep := range replies {
 		switch {
-		case rep.verdict != refused || rep.record != nil:
-		case rep.rank >= 0:
-			ranks = append(ranks, rep.rank)
-		case rep.rank == queueFull:
+		case rep.Verdict != wire.Refused || rep.Record != nil:
+		case rep.Rank >= 0:
+			ranks = append(ranks, rep.Rank)
+		case rep.Rank == wire.QueueFull:
 			ranks = append(ranks, maxRank+1)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // How a round without a quorum of grants is taken. In the table g is a grant, x a failure, ? no answer at the node's
@@ -46,19 +48,19 @@ func TestRefusal(t *testing.T) {
 		for range test.replies {
 			q.nodes = append(q.nodes, &node{})
 		}
-		a := &acquisition{q: q, keys: &keyset{name: "k"}}
+		a := &acquisition{q: q, keys: &wire.Keys{Name: "k"}}
 		o := outcome{expired: true}
 		for _, c := range test.replies {
 			switch c {
 			case 'g':
-				o.replies = append(o.replies, reply{verdict: agreed})
+				o.replies = append(o.replies, reply{Answer: wire.Answer{Verdict: wire.OK}})
 				o.agreed++
 			case 'x':
-				o.replies = append(o.replies, reply{verdict: failed, err: &NodeError{Err: ErrTimeout}})
+				o.replies = append(o.replies, reply{Answer: wire.Answer{Verdict: wire.Failed}, err: &NodeError{Err: ErrTimeout}})
 			case '?':
 				o.replies = append(o.replies, reply{})
 			default:
-				o.replies = append(o.replies, reply{verdict: refused, owner: string(c), pttl: time.Second})
+				o.replies = append(o.replies, reply{Answer: wire.Answer{Verdict: wire.Refused, Owner: string(c), PTTL: time.Second}})
 			}
 		}
 		err, split := a.refusal(o, 0)
@@ -102,11 +104,11 @@ func TestAcquireRoundGoesOnUntilItIsClear(t *testing.T) {
 			require.False(t, isDone(rd), "%s of %d after %d", test.owners, test.nodes, i)
 			switch c {
 			case 'g':
-				rd.settle(i, reply{verdict: agreed})
+				rd.settle(i, reply{Answer: wire.Answer{Verdict: wire.OK}})
 			case 'x':
-				rd.settle(i, reply{verdict: failed})
+				rd.settle(i, reply{Answer: wire.Answer{Verdict: wire.Failed}})
 			default:
-				rd.settle(i, reply{verdict: refused, owner: string(c)})
+				rd.settle(i, reply{Answer: wire.Answer{Verdict: wire.Refused, Owner: string(c)}})
 			}
 		}
 		require.Equal(t, test.ends <= len(test.owners), isDone(rd), "%s of %d", test.owners, test.nodes)
@@ -118,8 +120,8 @@ func TestUntilFree(t *testing.T) {
 	a := &acquisition{q: q}
 	o := outcome{agreed: 1}
 	for _, ms := range []int{400, 100, 300, 200} {
-		o.replies = append(o.replies, reply{verdict: refused, pttl: time.Duration(ms) * time.Millisecond})
+		o.replies = append(o.replies, reply{Answer: wire.Answer{Verdict: wire.Refused, PTTL: time.Duration(ms) * time.Millisecond}})
 	}
-	o.replies = append(o.replies, reply{verdict: agreed})
+	o.replies = append(o.replies, reply{Answer: wire.Answer{Verdict: wire.OK}})
 	require.Equal(t, 200*time.Millisecond, a.untilFree(o), "two more nodes are needed")
 }

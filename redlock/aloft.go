@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // A node that is near gets one batch after the other: whatever is queued while one is on its way is the next one, and the more callers there
@@ -58,7 +60,7 @@ func (n *node) takeFree() (free []*request) {
 			kept = append(kept, n.queue[i:]...)
 			break
 		}
-		if n.busy[r.attempt.keys.lock] > 0 { //mutant:flights-of-one-key
+		if n.busy[r.call.Keys.Lock] > 0 { //mutant:flights-of-one-key
 			kept = append(kept, r)
 		} else {
 			free = append(free, r)
@@ -67,7 +69,7 @@ func (n *node) takeFree() (free []*request) {
 	clear(n.queue[len(kept):])
 	n.queue = kept
 	for _, r := range free {
-		n.busy[r.attempt.keys.lock]++
+		n.busy[r.call.Keys.Lock]++
 	}
 	return free
 }
@@ -94,7 +96,7 @@ func (n *node) landing() <-chan struct{} {
 func (n *node) land(f *flight) {
 	n.aloft = append(n.aloft[:0], n.aloft[1:]...)
 	flown := f.client
-	if err := n.unload(f); err != nil && (isTimeout(err) || errors.Is(err, errOutOfStep)) {
+	if err := n.unload(f); err != nil && (isTimeout(err) || errors.Is(err, wire.ErrOutOfStep)) {
 		n.leave(flown)
 	}
 	n.finish(f)
@@ -132,7 +134,7 @@ func (n *node) landAll() {
 func (n *node) finish(f *flight) {
 	f.limit.stop()
 	for _, r := range f.taken {
-		key := r.attempt.keys.lock
+		key := r.call.Keys.Lock
 		if n.busy[key]--; n.busy[key] == 0 {
 			delete(n.busy, key)
 		}

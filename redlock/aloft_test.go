@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // closable is a client that can be closed, and nothing else.
@@ -31,7 +33,7 @@ func TestClientIsNotClosedUnderItsFlights(t *testing.T) {
 	load := func() *flight {
 		f := &flight{client: client, done: make(chan struct{}), sizes: []int{1}, echoes: []int64{0}}
 		f.limit.start(time.Hour)
-		f.batch = []*request{{op: OpExtend, attempt: &attempt{keys: &keyset{name: "k"}}, round: newRound(OpExtend, 1, 1)}}
+		f.batch = []*request{{call: &wire.Call{Op: wire.Extend, Keys: &wire.Keys{Name: "k"}}, attempt: &attempt{keys: &wire.Keys{Name: "k"}}, round: newRound(OpExtend, 1, 1)}}
 		f.results = []valkey.ValkeyResult{server.Do(expired, server.B().Ping().Build())}
 		return f
 	}

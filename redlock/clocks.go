@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // serverClocks compares the wall clocks of the servers with each other. Tokens follow their median,
@@ -175,10 +176,10 @@ func (c *serverClocks) leastToken(now clock.Instant) uint64 {
 
 // greatestCounter is what a server that answers at that time of its own may count to at most.
 func (c *serverClocks) greatestCounter(rep reply) uint64 {
-	if rep.server == 0 {
-		return maxToken
+	if rep.Server == 0 {
+		return wire.MaxToken
 	}
-	latest := rep.server
+	latest := rep.Server
 	if m := c.middle.Load(); m != nil {
 		latest = max(latest, m.hi+time.Duration(m.at)) // a moment ago
 	}

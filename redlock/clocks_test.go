@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // A slow answer leaves open what a server's clock shows, and is no wrong clock; nor is one that was
@@ -56,13 +58,13 @@ func TestInventedCounterIsNotFollowed(t *testing.T) {
 	require.NoError(t, err)
 	q := newQuorum(cfg, 1)
 	n := q.addNode("n:1", nil)
-	r := &request{op: OpAcquire, attempt: &attempt{keys: &keyset{name: "k", lock: "{k}", fence: "{k}:fence"}}}
+	r := &request{call: &wire.Call{Op: wire.Acquire, Keys: &wire.Keys{Name: "k", Lock: "{k}", Fence: "{k}:fence"}}}
 	server := time.Duration(time.Now().UnixNano())
 	for _, test := range []struct {
 		lead time.Duration
 		sane bool
 	}{{0, true}, {time.Hour, true}, {23 * time.Hour, true}, {25 * time.Hour, false}, {1000 * time.Hour, false}} {
-		rep := reply{verdict: agreed, server: server, token: uint64((server + test.lead).Microseconds())}
+		rep := reply{Answer: wire.Answer{Verdict: wire.OK, Server: server, Token: uint64((server + test.lead).Microseconds())}}
 		err := n.lookForDamage(r, rep, nil)
 		require.Equal(t, test.sane, err == nil, "%v: %v", test.lead, err)
 		if !test.sane {
@@ -81,14 +83,18 @@ func TestServerHoldsAHintToItsClock(t *testing.T) {
 	for name, test := range map[string]struct{ hint, most time.Duration }{
 		"an hour ahead": {time.Hour, skew}, "within the skew": {time.Second, time.Second}, "an hour behind": {-time.Hour, -time.Hour},
 	} {
-		k := &keyset{lock: "{" + name + "}", fence: "{" + name + "}:fence", wait: "{" + name + "}:wait"}
+		k := &wire.Keys{Lock: "{" + name + "}", Fence: "{" + name + "}:fence", Wait: "{" + name + "}:wait"}
 		before := time.Now()
-		r := &request{op: OpAcquire, attempt: &attempt{keys: k, owner: "owner"}, args: &arguments{ttl: "60000",
-			hint: strconv.FormatInt(before.Add(test.hint).UnixMicro(), 10), skew: strconv.FormatInt(skew.Microseconds(), 10)}}
-		command, _ := r.command(n.Client(), anyProcess, true, "", nil)
-		rep, err := r.parse(n.Client().Do(t.Context(), command).ToMessage())
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, rep.token, uint64(before.Add(test.most).UnixMicro()), name)
-		require.LessOrEqual(t, rep.token, uint64(time.Now().Add(test.most).UnixMicro()), name)
+		rep := ask(t, n.Client(), wire.AnyProcess, &wire.Call{Op: wire.Acquire, Keys: k, Owner: "owner", TTL: "60000",
+			Hint: strconv.FormatInt(before.Add(test.hint).UnixMicro(), 10), Skew: strconv.FormatInt(skew.Microseconds(), 10)})[0]
+		require.NoError(t, rep.Err)
+		require.GreaterOrEqual(t, rep.Token, uint64(before.Add(test.most).UnixMicro()), name)
+		require.LessOrEqual(t, rep.Token, uint64(time.Now().Add(test.most).UnixMicro()), name)
 	}
+}
+
+// ask has a server carry out calls in one command.
+func ask(t testing.TB, client valkey.Client, g *wire.Set, calls ...*wire.Call) []wire.Result {
+	command := new(wire.Buffers).Encode(client, calls, g, true, "")
+	return wire.Decode(calls, client.Do(t.Context(), command), 0, isServerError, nil)
 }

@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
@@ -60,13 +59,4 @@ func mayDrift(gap time.Duration, drift float64) time.Duration {
 
 func portion(d time.Duration, fraction float64) time.Duration {
 	return time.Duration(float64(d) * fraction)
-}
-
-// serverTime turns the two numbers of TIME, seconds and microseconds, into a duration since 1970.
-func serverTime(seconds, micros int64) (time.Duration, error) {
-	const farFuture = 8_000_000_000 // the year 2223, below what time.Duration holds
-	if seconds < 0 || seconds > farFuture || micros < 0 || micros > 999_999 {
-		return 0, fmt.Errorf("%w: time %d s %d us", errUnexpected, seconds, micros)
-	}
-	return time.Duration(seconds)*time.Second + time.Duration(micros)*time.Microsecond, nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // sampleAt is an answer that took rtt, from a server whose clock is ahead of ours by ahead.
@@ -110,10 +111,10 @@ func TestClockWatchToleratesSlewing(t *testing.T) {
 
 func TestServerTimeIsBounded(t *testing.T) {
 	for _, bad := range [][2]int64{{-1, 0}, {1 << 62, 0}, {0, -1}, {0, 1_000_000}} {
-		_, err := serverTime(bad[0], bad[1])
+		_, err := wire.ServerTime(bad[0], bad[1])
 		require.Error(t, err)
 	}
-	got, err := serverTime(1_780_000_000, 5)
+	got, err := wire.ServerTime(1_780_000_000, 5)
 	require.NoError(t, err)
 	require.Equal(t, time.Unix(1_780_000_000, 5000), time.Unix(0, int64(got)))
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // Condition is a state of a server that keeps it from voting, or from being trusted. Its value is stable and is what
@@ -133,6 +135,11 @@ var phrases = []struct {
 	{"SELECT is not allowed in cluster mode", ConditionMoved},
 }
 
+// faults are what answers say of their servers without an error.
+var faults = map[wire.FaultKind]Condition{
+	wire.IsDamaged: ConditionDamaged, wire.IsSentinel: ConditionSentinel, wire.IsUnsupported: ConditionUnsupported,
+}
+
 // diagnose gives an error that a server answered the type of the condition behind it, and leaves others as they are.
 func diagnose(err error) error {
 	var answered *valkey.ValkeyError
@@ -142,6 +149,10 @@ func diagnose(err error) error {
 	}
 	if why := refusal(err); why != nil {
 		return why
+	}
+	var fault *wire.Fault
+	if errors.As(err, &fault) {
+		return &ConditionError{Condition: faults[fault.Kind], Detail: fault.Detail}
 	}
 	if !errors.As(err, &answered) || answered == valkey.Nil {
 		return err

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // config is a Quorum's configuration.
@@ -169,5 +171,5 @@ func defaultIdentity() string {
 		}
 		return r
 	}, host)
-	return fmt.Sprintf("%.128s-%d-%s", clean, os.Getpid(), randomText(6))
+	return fmt.Sprintf("%.128s-%d-%s", clean, os.Getpid(), wire.RandomText(6))
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // Several that ask for a key at once may each be granted it by some nodes, and none of them by a
@@ -57,15 +58,15 @@ func (c *contest) note(o outcome, began clock.Instant) {
 	trip := minTrip
 	for i, rep := range o.replies {
 		switch {
-		case rep.verdict == pending:
+		case rep.Verdict == wire.Pending:
 			c.silent[i] = o.expired //mutant:timeout-is-a-round-trip
-		case rep.verdict == failed:
+		case rep.Verdict == wire.Failed:
 			c.silent[i] = errors.Is(rep.err, ErrTimeout)
 		case rep.isRival():
-			standing[rep.owner] = c.standing[rep.owner] + 1
+			standing[rep.Owner] = c.standing[rep.Owner] + 1
 		}
 		// A node that timed out says nothing of the way to the others.
-		if rep.verdict != failed && rep.at > began {
+		if rep.Verdict != wire.Failed && rep.at > began {
 			trip = max(trip, rep.at.Sub(began)) //mutant:pauses-not-measured
 		}
 	}
@@ -74,7 +75,7 @@ func (c *contest) note(o outcome, began clock.Instant) {
 
 // isRival reports whether the node refused because of another owner.
 func (rep *reply) isRival() bool {
-	return rep.verdict == refused && rep.record == nil && rep.owner != ""
+	return rep.Verdict == wire.Refused && rep.Record == nil && rep.Owner != ""
 }
 
 // isSilent reports whether nobody should wait for the node.
@@ -134,7 +135,7 @@ type claim struct {
 func votesOf(owner string, replies []reply) claim {
 	c := claim{owner: owner}
 	for i := range replies {
-		if rep := &replies[i]; rep.isRival() && rep.owner == owner {
+		if rep := &replies[i]; rep.isRival() && rep.Owner == owner {
 			c.votes++
 		}
 	}
@@ -145,14 +146,14 @@ func votesOf(owner string, replies []reply) claim {
 // first: they do not yield, and come soon. Then come those with more votes, who lack less. Among
 // equals the random part of the owner value decides, so that no identity is always first.
 func (c claim) compare(other claim) int {
-	_, reserved := memberIdentity(c.owner)
-	_, otherReserved := memberIdentity(other.owner)
+	_, reserved := wire.MemberIdentity(c.owner)
+	_, otherReserved := wire.MemberIdentity(other.owner)
 	switch {
 	case reserved != otherReserved && reserved:
 		return -1
 	case reserved != otherReserved:
 		return 1
 	default:
-		return cmp.Or(cmp.Compare(other.votes, c.votes), cmp.Compare(ownerRandom(c.owner), ownerRandom(other.owner)), cmp.Compare(c.owner, other.owner)) //mutant:identity-decides
+		return cmp.Or(cmp.Compare(other.votes, c.votes), cmp.Compare(wire.OwnerRandom(c.owner), wire.OwnerRandom(other.owner)), cmp.Compare(c.owner, other.owner)) //mutant:identity-decides
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // convoy is an extension of several leases in one round: a request to each node carries all of them, and the answer of a node counts for each. It only
@@ -19,8 +20,6 @@ import (
 type convoy struct {
 	q      *Quorum
 	leases []*Lease
-	words  []string // of the command, of which the first are keys
-	keys   int      // how many
 	start  clock.Instant
 	began  time.Time // for tracers only
 
@@ -74,15 +73,14 @@ func (q *Quorum) startConvoy(leases []*Lease, in company, start clock.Instant) *
 	if q.cfg.tracers.extend != nil {
 		c.began = time.Now()
 	}
-	c.write(in)
 	// Batches in flight are of different keys, and this one has many: it counts as one of its own. An extension that overtakes a release finds no key.
-	at := &attempt{keys: &keyset{lock: "convoy " + strconv.FormatUint(q.convoys.Add(1), 10)}}
+	call := c.call(in, "convoy "+strconv.FormatUint(q.convoys.Add(1), 10))
 	expires := clock.Instant(math.MaxInt64) // a lease that was lost is not extended
 	for _, l := range leases {
 		expires = min(expires, clock.Instant(l.deadline.Load())) //mutant:convoy-carries-the-lost
 	}
 	for i, n := range q.nodes {
-		r := &request{op: OpExtend, attempt: at, convoy: c, slot: i, args: &q.texts.extend, expires: expires}
+		r := &request{call: call, convoy: c, slot: i, expires: expires}
 		if !c.began.IsZero() {
 			r.began = start
 		}
@@ -91,48 +89,34 @@ func (q *Quorum) startConvoy(leases []*Lease, in company, start clock.Instant) *
 	return c
 }
 
-// write makes the command's words.
-func (c *convoy) write(in company) {
-	c.keys = len(c.leases)
-	c.words = make([]string, 0, 4*c.keys+2)
-	for _, l := range c.leases {
-		c.words = append(c.words, l.attempt.keys.lock)
-	}
-	if in == spreading {
-		c.keys *= 2
-		for _, l := range c.leases {
-			c.words = append(c.words, l.attempt.keys.fence)
+// call makes the operation, and notes which leases spread their tokens.
+func (c *convoy) call(in company, name string) *wire.Call {
+	held := make([]wire.Held, len(c.leases))
+	for i, l := range c.leases {
+		held[i] = wire.Held{Keys: l.attempt.keys, Owner: l.attempt.owner, Token: l.attempt.token}
+		if in == spreading {
 			l.mu.Lock()
 			l.spread = c.start
 			l.mu.Unlock()
 		}
 	}
-	c.words = append(c.words, c.q.texts.extend.ttl)
-	for _, l := range c.leases {
-		c.words = append(c.words, l.attempt.owner)
-	}
-	if in == spreading {
-		for _, l := range c.leases {
-			c.words = append(c.words, strconv.FormatUint(l.attempt.token, 10))
-		}
-		c.words = append(c.words, counterLifetime)
-	}
+	return wire.NewExtendMany(name, c.q.texts.ttlText, held, in == spreading)
 }
 
 // settle takes a node's answer. The first one counts.
 func (c *convoy) settle(r *request, rep reply) {
 	c.mu.Lock()
-	if c.replies[r.slot].verdict != pending {
+	if c.replies[r.slot].Verdict != wire.Pending {
 		c.mu.Unlock()
 		return
 	}
 	c.replies[r.slot] = rep
 	var certain []*certainty
 	var alone []*Lease
-	asked := rep.verdict == agreed || isServerError(rep.err) && !isNoScript(rep.err) //mutant:convoy-refused-as-a-whole
+	asked := rep.Verdict == wire.OK || isServerError(rep.err) && !isNoScript(rep.err) //mutant:convoy-refused-as-a-whole
 	for i := range c.tallies {
 		t := &c.tallies[i]
-		if rep.verdict == agreed && rep.digits[i] == '1' {
+		if rep.Verdict == wire.OK && rep.Each[i] == '1' {
 			t.agreed++
 		} else {
 			t.missed++
@@ -183,9 +167,9 @@ func (c *convoy) end(i int) *certainty {
 	e.replies = slices.Clone(c.replies)
 	for k, rep := range e.replies {
 		switch {
-		case rep.verdict != agreed:
-		case rep.digits[i] != '1':
-			e.replies[k] = reply{verdict: refused, took: rep.took}
+		case rep.Verdict != wire.OK:
+		case rep.Each[i] != '1':
+			e.replies[k] = reply{Answer: wire.Answer{Verdict: wire.Refused}, took: rep.took}
 		}
 	}
 	return e

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // A convoy renews keys by the Quorum's TTL. What else an extension may have to do, it does by itself.
@@ -49,15 +50,16 @@ func TestConvoyIsNotSentAfterALoss(t *testing.T) {
 	now := n.q.clock.Now()
 	var leases []*Lease
 	for i, left := range []time.Duration{3 * time.Hour, time.Hour, 2 * time.Hour} {
-		l := &Lease{q: n.q, attempt: &attempt{keys: &keyset{lock: fmt.Sprint("key", i)}, owner: fmt.Sprint("owner", i)}}
+		l := &Lease{q: n.q, attempt: &attempt{keys: &wire.Keys{Lock: fmt.Sprint("key", i)}, owner: fmt.Sprint("owner", i)}}
 		l.deadline.Store(int64(now.Add(left)))
 		leases = append(leases, l)
 	}
-	c := n.q.startConvoy(leases, extending, now)
+	n.q.startConvoy(leases, extending, now)
 	require.Len(t, n.queue, 1)
 	require.Equal(t, now.Add(time.Hour), n.queue[0].expires)
-	require.Equal(t, []string{"key0", "key1", "key2", n.q.texts.extend.ttl, "owner0", "owner1", "owner2"}, c.words)
-	require.Equal(t, 3, c.keys)
+	require.Equal(t, wire.NewExtendMany(n.queue[0].call.Keys.Lock, n.q.texts.ttlText, []wire.Held{
+		{Keys: leases[0].attempt.keys, Owner: "owner0"}, {Keys: leases[1].attempt.keys, Owner: "owner1"}, {Keys: leases[2].attempt.keys, Owner: "owner2"},
+	}, false), n.queue[0].call)
 }
 
 // A server that refuses the command does so because of one of the keys, perhaps: each lease is tried by itself, once. One that does not answer is not
@@ -67,7 +69,7 @@ func TestConvoyThatIsRefused(t *testing.T) {
 		err  error
 		more int // requests
 	}{
-		"refused":   {errUnexpected, 2},
+		"refused":   {wire.ErrUnexpected, 2},
 		"no answer": {ErrTimeout, 0},
 	} {
 		n := testNode()
@@ -76,20 +78,20 @@ func TestConvoyThatIsRefused(t *testing.T) {
 		now := q.clock.Now()
 		var leases []*Lease
 		for i := range 2 {
-			l := newLease(t.Context(), q, &attempt{cfg: q.cfg.lease, keys: &keyset{lock: fmt.Sprint("key", i)}}, 1, now, now, grant{})
+			l := newLease(t.Context(), q, &attempt{cfg: q.cfg.lease, keys: &wire.Keys{Lock: fmt.Sprint("key", i)}}, 1, now, now, grant{})
 			defer l.timer.Stop()
 			leases = append(leases, l)
 		}
 		c := q.startConvoy(leases, extending, now)
 		require.Len(t, n.queue, 1, name)
 		r := n.queue[0]
-		c.settle(r, reply{verdict: failed, err: n.failure(OpExtend, test.err)})
+		c.settle(r, reply{Answer: wire.Answer{Verdict: wire.Failed}, err: n.failure(OpExtend, test.err)})
 		require.Len(t, n.queue, 1+test.more, name)
 		for i, alone := range n.queue[1:] {
 			require.Nil(t, alone.convoy, name)
 			require.Same(t, leases[i].attempt, alone.attempt, name)
 		}
-		c.settle(r, reply{verdict: failed, err: n.failure(OpExtend, test.err)})
+		c.settle(r, reply{Answer: wire.Answer{Verdict: wire.Failed}, err: n.failure(OpExtend, test.err)})
 		require.Len(t, n.queue, 1+test.more, "the second answer of a node counts: %s", name)
 	}
 }
@@ -105,7 +107,7 @@ func manned(t *testing.T, n int) (q *Quorum, leases []*Lease) {
 	q.need = 3
 	q.texts, q.extender, q.leases = q.cfg.texts(), newExtender(q), make(map[*Lease]struct{})
 	for i := range n {
-		l := newLease(t.Context(), q, &attempt{cfg: q.cfg.lease, keys: &keyset{lock: fmt.Sprint("key", i)}}, 1, q.clock.Now(), q.clock.Now(), grant{})
+		l := newLease(t.Context(), q, &attempt{cfg: q.cfg.lease, keys: &wire.Keys{Lock: fmt.Sprint("key", i)}}, 1, q.clock.Now(), q.clock.Now(), grant{})
 		t.Cleanup(func() { l.timer.Stop() })
 		leases = append(leases, l)
 	}
@@ -115,7 +117,7 @@ func manned(t *testing.T, n int) (q *Quorum, leases []*Lease) {
 // answered settles the convoy that a node was sent last.
 func answered(c *convoy, node int, digits string) {
 	n := c.q.nodes[node]
-	c.settle(n.queue[slices.IndexFunc(n.queue, func(r *request) bool { return r.convoy == c })], reply{verdict: agreed, extend: extendOwn, digits: digits})
+	c.settle(n.queue[slices.IndexFunc(n.queue, func(r *request) bool { return r.convoy == c })], reply{Answer: wire.Answer{Verdict: wire.OK, Extended: wire.InPlace, Each: digits}})
 }
 
 // However many nodes miss its key, a lease has one round besides its convoy: several at a time would each see some of the keys that are gone.
@@ -151,7 +153,7 @@ func TestConvoyTriesNoLeaseThatIsNotExtended(t *testing.T) {
 
 // An extension is traced once, and its round besides a convoy only if that put a key back.
 func TestRoundBesideAConvoyIsTracedIfItMatters(t *testing.T) {
-	own := reply{verdict: agreed, extend: extendOwn}
+	own := reply{Answer: wire.Answer{Verdict: wire.OK, Extended: wire.InPlace}}
 	for name, test := range map[string]struct {
 		answers [5]reply
 		beside  bool
@@ -159,7 +161,7 @@ func TestRoundBesideAConvoyIsTracedIfItMatters(t *testing.T) {
 	}{
 		"by itself":         {[5]reply{own, own, own}, false, 1},
 		"besides":           {[5]reply{own, own, own}, true, 0},
-		"besides, put back": {[5]reply{{verdict: agreed, extend: extendRefilled}, own, own}, true, 1},
+		"besides, put back": {[5]reply{{Answer: wire.Answer{Verdict: wire.OK, Extended: wire.Refilled}}, own, own}, true, 1},
 	} {
 		q, leases := manned(t, 1)
 		traced := &extensions{}
@@ -167,7 +169,7 @@ func TestRoundBesideAConvoyIsTracedIfItMatters(t *testing.T) {
 		result := make(chan error, 1)
 		x := leases[0].startExtend(result, test.beside)
 		for i, rep := range test.answers {
-			if rep.verdict == agreed {
+			if rep.Verdict == wire.OK {
 				x.settle(i, rep)
 			}
 		}
@@ -186,9 +188,9 @@ func (e *extensions) TraceExtend(context.Context, TraceExtendData) { e.n++ }
 
 // A convoy works as long as its leases take the server, which makes no node far.
 func TestRoundTripOfAConvoy(t *testing.T) {
-	for leases, flights := range map[int]int{0: 3, packetSize: 1} {
+	for leases, flights := range map[int]int{0: 3, wire.MaxGroup: 1} {
 		var trip roundTrip
-		f := &flight{sent: 1, received: clock.Instant(1).Add(nearTrip + tripWork*packetSize), batch: []*request{{convoy: &convoy{leases: make([]*Lease, leases)}}}}
+		f := &flight{sent: 1, received: clock.Instant(1).Add(nearTrip + tripWork*wire.MaxGroup), batch: []*request{{convoy: &convoy{leases: make([]*Lease, leases)}}}}
 		trip.observe(f)
 		require.Equal(t, flights, trip.flights(), "%d leases", leases)
 	}
@@ -201,12 +203,12 @@ func TestConvoySpreadsTokens(t *testing.T) {
 	q.texts = q.cfg.texts()
 	start := q.clock.Now()
 	l := &Lease{q: q, spread: start.Add(-spreadEvery),
-		attempt: &attempt{cfg: q.cfg.lease, keys: &keyset{lock: "key", fence: "fence"}, owner: "owner", token: 7}}
+		attempt: &attempt{cfg: q.cfg.lease, keys: &wire.Keys{Lock: "key", Fence: "fence"}, owner: "owner", token: 7}}
 	l.deadline.Store(int64(start.Add(2 * spreadEvery)))
 	require.Equal(t, spreading, l.company(start))
-	c := q.startConvoy([]*Lease{l}, spreading, start)
-	require.Equal(t, []string{"key", "fence", q.texts.extend.ttl, "owner", "7", counterLifetime}, c.words)
-	require.Equal(t, 2, c.keys)
+	q.startConvoy([]*Lease{l}, spreading, start)
+	call := n.queue[0].call
+	require.Equal(t, wire.NewExtendMany(call.Keys.Lock, q.texts.ttlText, []wire.Held{{Keys: l.attempt.keys, Owner: "owner", Token: 7}}, true), call)
 	require.Equal(t, extending, l.company(start.Add(spreadEvery-1)))
 	require.Equal(t, spreading, l.company(start.Add(spreadEvery)))
 }

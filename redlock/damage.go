@@ -10,34 +10,17 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // A counter is damaged if it is no number below 2^53, or leads its server's clock by more than a
-// day: something else than this library has written it, see counterFunction. A node does not grant
+// day: something else than this library has written it, see lib/counter.lua of wire. A node does not grant
 // a lease on a key whose counter it finds damaged, so that no other node follows it, and the quorum
 // is made up of others. Quorums of others have a node in common, so tokens rise as ever. A lease
 // that they grant puts its token in the place of the damaged counter with its first extension.
 
-const (
-	// maxToken is the largest fencing token: scripts count in doubles, which are exact up to 2^53.
-	maxToken = 1<<53 - 1
-	// maxLead is by how much a counter may lead its server's clock.
-	maxLead = 24 * time.Hour
-)
-
-// parseCounter reads a counter that a server granted. The scripts have looked at it, so one that is
-// damaged is the server's own invention.
-func parseCounter(text string) (uint64, error) {
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n > maxToken { //mutant:invented-token-believed
-		return 0, errDamaged(text)
-	}
-	return n, nil
-}
-
-func errDamaged(counter string) *ConditionError {
-	return &ConditionError{Condition: ConditionDamaged, Detail: fmt.Sprintf("the counter is %.24q", counter)}
-}
+// maxLead is by how much a counter may lead its server's clock.
+const maxLead = 24 * time.Hour
 
 // damage is what a node has found damaged. Apart from last it belongs to the node's run goroutine.
 type damage struct {
@@ -60,13 +43,13 @@ const (
 // lookForDamage notes what an answer says of its key's counter, and returns the answer's error,
 // with the key's name if it is that.
 func (n *node) lookForDamage(r *request, rep reply, err error) error {
-	if err == nil && rep.token > n.q.clocks.greatestCounter(rep) { //mutant:invented-lead-followed
-		err = errDamaged(strconv.FormatUint(rep.token, 10))
+	if err == nil && rep.Token > n.q.clocks.greatestCounter(rep) { //mutant:invented-lead-followed
+		err = wire.DamagedCounter(strconv.FormatUint(rep.Token, 10))
 	}
 	var known *ConditionError
 	switch {
 	case err == nil:
-		if len(n.damage.keys) > 0 && (r.op == OpAcquire && rep.verdict == agreed || rep.extend == extendRefilled) {
+		if len(n.damage.keys) > 0 && (r.call.Op == wire.Acquire && rep.Verdict == wire.OK || rep.Extended == wire.Refilled) {
 			n.healed(r)
 		}
 	case errors.As(diagnose(err), &known) && known.Condition == ConditionDamaged:
@@ -78,9 +61,9 @@ func (n *node) lookForDamage(r *request, rep reply, err error) error {
 // foundDamaged notes a key that the node has just found damaged, and returns why with the key's
 // name. It logs the first of each.
 func (n *node) foundDamaged(r *request, why *ConditionError) *ConditionError {
-	key := r.attempt.keys.fence
+	key := r.call.Keys.Fence
 	if strings.Contains(why.cause(), "the lock is") { //mutant:foreign-lock-named-counter
-		key = r.attempt.keys.lock
+		key = r.call.Keys.Lock
 	}
 	why = &ConditionError{Condition: ConditionDamaged, Detail: fmt.Sprintf("%q: %s", key, why.cause()), Err: why.Err}
 	d := &n.damage
@@ -89,7 +72,7 @@ func (n *node) foundDamaged(r *request, why *ConditionError) *ConditionError {
 			d.keys = make(map[string]struct{})
 		}
 		d.keys[key] = struct{}{}
-		n.q.cfg.logger.WarnContext(context.Background(), "redlock: node does not vote for a key", "node", n.addr, "key", r.attempt.keys.name, "reason", why)
+		n.q.cfg.logger.WarnContext(context.Background(), "redlock: node does not vote for a key", "node", n.addr, "key", r.call.Keys.Name, "reason", why)
 	}
 	d.last.Store(&damaged{key, why, n.q.clock.Now()})
 	return why
@@ -99,7 +82,7 @@ func (n *node) foundDamaged(r *request, why *ConditionError) *ConditionError {
 func (n *node) healed(r *request) {
 	d := &n.damage
 	any := false
-	for _, key := range []string{r.attempt.keys.fence, r.attempt.keys.lock} {
+	for _, key := range []string{r.call.Keys.Fence, r.call.Keys.Lock} {
 		if _, known := d.keys[key]; !known {
 			continue
 		}
@@ -112,7 +95,7 @@ func (n *node) healed(r *request) {
 	if !any {
 		return
 	}
-	n.q.cfg.logger.InfoContext(context.Background(), "redlock: node votes for a key again", "node", n.addr, "key", r.attempt.keys.name)
+	n.q.cfg.logger.InfoContext(context.Background(), "redlock: node votes for a key again", "node", n.addr, "key", r.call.Keys.Name)
 }
 
 // warning is what was found last, unless that is long ago.

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // What is wrong with a certificate or a name is told with what to do.
@@ -35,8 +37,8 @@ func TestHints(t *testing.T) {
 // A node that was not waited for has not failed.
 func TestQuorumErrorCountsThoseNotWaitedFor(t *testing.T) {
 	q := &Quorum{need: 2, nodes: make([]*node, 3)}
-	o := outcome{replies: []reply{{verdict: failed, err: &NodeError{Node: "a:1", Op: OpAcquire, Err: errors.New("refused")}},
-		{verdict: pending}, {verdict: failed, err: &NodeError{Node: "c:1", Op: OpAcquire, Err: errors.New("refused")}}}}
+	o := outcome{replies: []reply{{Answer: wire.Answer{Verdict: wire.Failed}, err: &NodeError{Node: "a:1", Op: OpAcquire, Err: errors.New("refused")}},
+		{Answer: wire.Answer{Verdict: wire.Pending}}, {Answer: wire.Answer{Verdict: wire.Failed}, err: &NodeError{Node: "c:1", Op: OpAcquire, Err: errors.New("refused")}}}}
 	require.EqualError(t, q.quorumError(OpAcquire, "key", o), `redlock: no quorum to acquire "key": 0 of 3 nodes, 2 needed, 1 not waited for: `+
 		"node a:1: acquire: refused; node c:1: acquire: refused")
 }

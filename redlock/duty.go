@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // doDue does what a node does by itself: it sends owed releases again, looks at a server that may not vote yet, and at
@@ -26,7 +27,7 @@ func (n *node) doDue() {
 	}
 	if n.compareAt != never && n.compareAt <= now {
 		n.compareAt = now.Add(recheckEvery)
-		n.probe(OpObserve, infoProbe, now) //mutant:connection-in-use-not-asked
+		n.probe(wire.Info, now) //mutant:connection-in-use-not-asked
 	}
 	if g.open == nil {
 		return
@@ -34,11 +35,11 @@ func (n *node) doDue() {
 	if g.inspectAt <= now {
 		g.inspectAt, g.inspected = now.Add(n.q.cfg.inspectEvery()), now
 		n.startVisit() //mutant:look-over-the-old-connection
-		n.probe(opTrial, n.q.trial, now)
+		n.probe(wire.Trial, now)
 	}
 	if g.sampleAt <= now {
 		g.sampleAt = now.Add(n.q.cfg.sampleEvery())
-		n.probe(OpObserve, timeProbe, now) //mutant:jump-unseen-while-idle
+		n.probe(wire.Time, now) //mutant:jump-unseen-while-idle
 	}
 }
 
@@ -54,11 +55,12 @@ func (n *node) lookNow() {
 	_ = n.gate.look(ctx, client)
 }
 
-func (n *node) probe(op Op, what *attempt, now clock.Instant) {
+// probe queues a question to the server about itself.
+func (n *node) probe(op wire.Op, now clock.Instant) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.queue) < maxQueue {
-		n.queue = append(n.queue, &request{op: op, attempt: what, args: &arguments{channel: n.q.texts.channel}, expires: now.Add(n.timeout)})
+		n.queue = append(n.queue, &request{call: n.q.probe(op), expires: now.Add(n.timeout)})
 	}
 }
 

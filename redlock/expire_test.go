@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // A timer that fires while an extension moves the deadline finds it moved: the lease goes on, and ends when it has to.
@@ -17,7 +19,7 @@ func TestTimerThatWasOvertakenByAnExtension(t *testing.T) {
 		q.extender = newExtender(q)
 		cfg, err := q.cfg.forLease([]LeaseOption{WithoutAutoExtend()})
 		require.NoError(t, err)
-		l := newLease(context.Background(), q, &attempt{keys: &keyset{name: "k"}, cfg: cfg}, 1, q.clock.Now(), q.clock.Now(), grant{})
+		l := newLease(context.Background(), q, &attempt{keys: &wire.Keys{Name: "k"}, cfg: cfg}, 1, q.clock.Now(), q.clock.Now(), grant{})
 		l.expire()
 		require.NoError(t, l.Err(), "its deadline is still to come")
 		time.Sleep(l.TTL())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // extendJitter spreads extensions by a tenth of the interval, so that leases acquired together are not
@@ -155,7 +156,7 @@ func (e *extender) extend(leases []*Lease) {
 	}
 	timeout := e.q.cfg.timeout(e.q.texts.ttl)
 	for in, all := range together {
-		for some := range slices.Chunk(all, packetSize) {
+		for some := range slices.Chunk(all, wire.MaxGroup) {
 			rounds[timeout] = append(rounds[timeout], e.q.startConvoy(some, in, start))
 		}
 	}
@@ -210,7 +211,6 @@ func (l *Lease) startExtend(result chan<- error, beside bool) *extension {
 	if l.q.cfg.tracers.extend != nil {
 		x.began = time.Now()
 	}
-	args := &l.q.texts.extend
 	l.lacking.Store(false)
 	l.mu.Lock()
 	spread := x.start.Sub(l.spread) >= spreadEvery
@@ -218,15 +218,11 @@ func (l *Lease) startExtend(result chan<- error, beside bool) *extension {
 		l.spread = x.start
 	}
 	l.mu.Unlock()
-	if spread || l.TTL() != l.q.texts.ttl {
-		args = &arguments{ttl: milliseconds(l.TTL()), spread: "0"}
-		if spread {
-			args.spread = "1" //mutant:token-not-extended
-		}
-	}
+	call := l.attempt.call(wire.Extend)
+	call.TTL, call.Spread = l.q.texts.milliseconds(l.TTL()), spread //mutant:token-not-extended
 	x.round.start(OpExtend, len(l.q.nodes), l.q.need)
 	x.follow = x
-	l.q.broadcast(l.ctx, &x.round, l.attempt, args, clock.Instant(l.deadline.Load()), nil)
+	l.q.broadcast(l.ctx, &x.round, l.attempt, call, clock.Instant(l.deadline.Load()), nil)
 	return x
 }
 
@@ -249,7 +245,7 @@ func (x *extension) late(rd *round, _ int, rep reply) {
 }
 
 // others reports whether the node of an extension's reply has the key for another owner.
-func (rep *reply) others() bool { return rep.verdict == refused && rep.extend == extendOther }
+func (rep *reply) others() bool { return rep.Verdict == wire.Refused && rep.Extended == wire.ByOther }
 
 // extended applies the outcome of an extension. The new deadline counts from the start of its round. An outcome
 // that comes after the deadline changes nothing: the lease was lost then.
@@ -262,7 +258,7 @@ func (l *Lease) extended(rd *round, x *extension) error {
 	}
 	l.checkRefused(o)
 	margin, err := l.apply(o, x.start)
-	if !x.beside || slices.ContainsFunc(o.replies, func(rep reply) bool { return rep.extend == extendRefilled }) {
+	if !x.beside || slices.ContainsFunc(o.replies, func(rep reply) bool { return rep.Extended == wire.Refilled }) {
 		l.traceExtend(o, x.began, margin, err)
 	}
 	return err
@@ -308,7 +304,7 @@ func (l *Lease) checkRefused(o outcome) bool {
 }
 
 // gone reports whether the node of an extension's reply did not have the key for its owner any more.
-func (rep reply) gone() bool { return rep.verdict == refused || rep.extend == extendRefilled } //mutant:refilled-quorum-counts
+func (rep reply) gone() bool { return rep.Verdict == wire.Refused || rep.Extended == wire.Refilled } //mutant:refilled-quorum-counts
 
 func (l *Lease) traceExtend(o outcome, began time.Time, margin time.Duration, err error) {
 	t := l.q.cfg.tracers.extend
@@ -317,17 +313,17 @@ func (l *Lease) traceExtend(o outcome, began time.Time, margin time.Duration, er
 	}
 	data := TraceExtendData{Key: l.Key(), Lease: l, Start: began, Duration: time.Since(began), Margin: margin, Err: err}
 	for i, rep := range o.replies {
-		if rep.verdict != pending {
-			answer := NodeAnswer{Node: l.q.nodes[i].addr, Duration: rep.took, OK: rep.verdict == agreed}
+		if rep.Verdict != wire.Pending {
+			answer := NodeAnswer{Node: l.q.nodes[i].addr, Duration: rep.took, OK: rep.Verdict == wire.OK}
 			if rep.err != nil {
 				answer.Err = rep.err
 			}
 			data.Answers = append(data.Answers, answer)
 		}
-		switch rep.extend {
-		case extendOwn:
+		switch rep.Extended {
+		case wire.InPlace:
 			data.Extended++
-		case extendRefilled:
+		case wire.Refilled:
 			data.Refilled++
 		}
 	}

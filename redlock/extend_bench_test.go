@@ -1,6 +1,8 @@
 package redlock
 
 import (
+	"crypto/sha1"
+	"encoding/hex"
 	"slices"
 	"strconv"
 	"sync"
@@ -13,6 +15,7 @@ import (
 	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/floor"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 const (
@@ -40,7 +43,7 @@ func BenchmarkExtend10k(b *testing.B) {
 		extendMany(b, q, leases)
 	}
 	reportLeases(b)
-	require.Equal(b, uint64(b.N)*((manyLeases+packetSize-1)/packetSize), q.convoys.Load()-convoys, "all extensions were in full convoys")
+	require.Equal(b, uint64(b.N)*((manyLeases+wire.MaxGroup-1)/wire.MaxGroup), q.convoys.Load()-convoys, "all extensions were in full convoys")
 }
 
 func acquireMany(b *testing.B, q *Quorum) []*Lease {
@@ -104,13 +107,15 @@ func BenchmarkExtend10kFloor(b *testing.B) {
 	f, err := floor.Open(valkeytest.Start(b, 5, valkeytest.WithAge(time.Hour)).URLs())
 	require.NoError(b, err)
 	b.Cleanup(f.Close)
-	script := newScript(`for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[1]) end`)
+	const script = `for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[1]) end`
+	sum := sha1.Sum([]byte(script))
+	sha := hex.EncodeToString(sum[:])
 	keys := make([]string, manyLeases)
 	for i := range keys {
 		keys[i] = DefaultPrefix + ":{" + manyName(i) + "}"
 	}
 	require.NoError(b, f.AllPipeline(func(c valkey.Client) valkey.Commands {
-		some := valkey.Commands{c.B().ScriptLoad().Script(script.text).Build()}
+		some := valkey.Commands{c.B().ScriptLoad().Script(script).Build()}
 		for _, key := range keys {
 			some = append(some, c.B().Set().Key(key).Value("owner").Px(benchTTL).Build())
 		}
@@ -120,8 +125,8 @@ func BenchmarkExtend10kFloor(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		err := f.MajorityPipeline(func(c valkey.Client) (some valkey.Commands) {
-			for part := range slices.Chunk(keys, packetSize) {
-				some = append(some, c.B().Evalsha().Sha1(script.sha).Numkeys(int64(len(part))).Key(part...).Arg(ttl).Build())
+			for part := range slices.Chunk(keys, wire.MaxGroup) {
+				some = append(some, c.B().Evalsha().Sha1(sha).Numkeys(int64(len(part))).Key(part...).Arg(ttl).Build())
 			}
 			return some
 		})

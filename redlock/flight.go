@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math/rand/v2"
-	"strconv"
 
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // flight is a batch on its way to a node and back.
@@ -22,7 +21,7 @@ type flight struct {
 
 	batch          []*request // that is sent
 	second         bool       // once more
-	gated          *gated     // what was open when it was loaded
+	gated          *wire.Set  // what was open when it was loaded
 	commands       valkey.Commands
 	sizes          []int   // how many requests each command carries
 	echoes         []int64 // what its answer has to say besides; 0 for nothing
@@ -43,28 +42,28 @@ func (f *flight) fly(c *clock.Clock) {
 	f.received = c.Now()
 }
 
-// echoes are numbers that tell a node's commands from each other: so many that none is under way
-// twice, and beginning anywhere, so that none is another process's.
-type echoes struct {
-	first int64
-	count int
-	texts []string // made once: each would be an allocation a command
+// group returns how many of the requests share a command.
+func (n *node) group(batch []*request) int {
+	if batch[0].alone {
+		return 1
+	}
+	n.calls = n.calls[:0]
+	for _, r := range batch[:min(len(batch), wire.MaxGroup)] {
+		if r.alone {
+			break
+		}
+		n.calls = append(n.calls, r.call)
+	}
+	return n.buffers.Group(n.calls)
 }
 
-// maxEchoes is twice as many as can be under way.
-const maxEchoes = 2 * maxAloft * maxBatch
-
-func newEchoes() echoes { return echoes{first: 1 + rand.Int64N(1<<40)} }
-
-// next is the next number, and the argument that asks for it.
-func (e *echoes) next() (echo int64, text string) {
-	i := e.count % maxEchoes
-	e.count++
-	echo = e.first + int64(i)
-	if i == len(e.texts) {
-		e.texts = append(e.texts, "#"+strconv.FormatInt(echo, 10))
+// callsOf returns the calls of requests, until it is asked again.
+func (n *node) callsOf(group []*request) []*wire.Call {
+	n.calls = n.calls[:0]
+	for _, r := range group {
+		n.calls = append(n.calls, r.call)
 	}
-	return echo, e.texts[i]
+	return n.calls
 }
 
 // load makes the commands of a flight.
@@ -72,18 +71,9 @@ func (n *node) load(f *flight, batch []*request, second bool) {
 	f.batch, f.second, f.gated = batch, second, n.gate.open
 	f.commands, f.sizes, f.echoes = f.commands[:0], f.sizes[:0], f.echoes[:0]
 	for rest := batch; len(rest) > 0; {
-		size := n.packet(rest)
-		var command valkey.Completed
-		var echo int64
-		var text string
-		if rest[0].attempt != infoProbe && rest[0].attempt != timeProbe {
-			echo, text = n.echoes.next()
-		}
-		if size > 1 {
-			command, n.words = parcel(f.client, n.gate.open, rest[:size], second, text, n.words)
-		} else {
-			command, n.words = rest[0].command(f.client, n.gate.open, second, text, n.words)
-		}
+		size := n.group(rest)
+		echo, text := n.echoes.Next(rest[0].call.Op)
+		command := n.buffers.Encode(f.client, n.callsOf(rest[:size]), n.gate.open, second, text)
 		f.commands, f.sizes, f.echoes = append(f.commands, command), append(f.sizes, size), append(f.echoes, echo)
 		rest = rest[size:]
 	}
@@ -99,22 +89,22 @@ func (n *node) settleAll(f *flight) (again, single []*request, broken error) {
 	batch, second := f.batch, f.second
 	stranger := false // answers, but does not know what was only given to the process vouched for
 	for c, size := range f.sizes {
-		packet := batch[:size]
+		group := batch[:size]
 		batch = batch[size:]
-		n.found = open(packet, f.results[c], f.echoes[c], n.found[:0])
-		for i, r := range packet {
+		n.found = wire.Decode(n.callsOf(group), f.results[c], f.echoes[c], answersItself, n.found[:0])
+		for i, r := range group {
 			a := &n.found[i]
-			if a.alone {
+			if a.Alone {
 				r.alone = true
 				single = append(single, r)
 				continue
 			}
-			err := a.err
+			rep, err := reply{Answer: a.Answer}, a.Err
 			if err == nil {
-				err = n.gate.check(r, a.reply, f.sent, f.received)
+				err = n.gate.check(r, rep, f.sent, f.received)
 			}
-			err = n.lookForDamage(r, a.reply, err)
-			if err != nil && isNoScript(err) && n.gate.open != nil && n.gate.open == f.gated && (r.isGated() || r.op == OpExtend && size == 1 && r.convoy == nil) && (second || !n.gate.open.teaches()) { //mutant:refill-closes-no-gate,flights-shut-a-new-gate
+			err = n.lookForDamage(r, rep, err)
+			if err != nil && isNoScript(err) && n.gate.open != nil && n.gate.open == f.gated && (r.call.Op.Gated() || r.call.Op == wire.Extend && size == 1) && (second || !n.gate.open.Teaches()) { //mutant:refill-closes-no-gate,flights-shut-a-new-gate
 				stranger = true
 			}
 			if err != nil && n.gate.open != nil && isDemoted(err) { //mutant:demotion-unseen
@@ -125,9 +115,9 @@ func (n *node) settleAll(f *flight) (again, single []*request, broken error) {
 			}
 			switch {
 			case err == nil:
-				a.at = f.received
-				n.settle(r, a.reply)
-			case !second && !errors.Is(err, errOutOfStep) && r.op != opJoin && (isNoScript(err) || r.repeatable() && isBroken(err)): //mutant:forgotten-script-not-taught
+				rep.at = f.received
+				n.settle(r, rep)
+			case !second && !errors.Is(err, wire.ErrOutOfStep) && r.call.Op != wire.Join && (isNoScript(err) || r.call.Op.Repeatable() && isBroken(err)): //mutant:forgotten-script-not-taught
 				again = append(again, r)
 				f.commands = nil
 			default:

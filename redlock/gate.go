@@ -11,26 +11,28 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // gate keeps the vote of a node out until its server process has been vouched for. A process that was restarted has
 // forgotten the leases it granted, and its vote could give a second holder a quorum; it is kept out until every lease
-// of its past has ended. What makes that atomic is in the scripts, see newGated.
+// of its past has ended. What makes that atomic is in the scripts, see wire.NewSet.
 //
 // Apart from status a gate belongs to its node's run goroutine.
 type gate struct {
-	n       *node
-	open    *gated        // nil while closed
-	process string        // run_id of the process that was last seen; empty before the first
-	role    string        // its role
-	history string        // its replication id, which changes when a server is promoted
-	born    clock.Instant // when that process was started at the latest, by its uptime or by when it was first seen
-	trusted clock.Instant // when that process may vote, by this process's own clock
-	jumped  string        // how its clock jumped, while that keeps it from voting
-	retry   clock.Instant // when to look again, while closed
-	pause   time.Duration // before the next look after one that failed
-	watch   clockWatch
-	wrong   *ConditionError // what is wrong with its clock, as the tracer was told
+	n        *node
+	open     *wire.Set       // nil while closed
+	unloaded *ConditionError // why the scripts of open are sent whole; nil where they are loaded
+	process  string          // run_id of the process that was last seen; empty before the first
+	role     string          // its role
+	history  string          // its replication id, which changes when a server is promoted
+	born     clock.Instant   // when that process was started at the latest, by its uptime or by when it was first seen
+	trusted  clock.Instant   // when that process may vote, by this process's own clock
+	jumped   string          // how its clock jumped, while that keeps it from voting
+	retry    clock.Instant   // when to look again, while closed
+	pause    time.Duration   // before the next look after one that failed
+	watch    clockWatch
+	wrong    *ConditionError // what is wrong with its clock, as the tracer was told
 
 	voteless reminder // while it is closed and the node answers
 
@@ -46,7 +48,7 @@ type gateStatus struct {
 	err   *ConditionError // why it is closed; nil while open or when the node did not answer
 	cause error           // why it is closed when the node did not answer
 	until clock.Instant   // when a quarantine ends; 0 for none
-	risk  *ConditionError // see serverInfo.risk
+	risk  *ConditionError // see risk
 	lacks *ConditionError // see trial
 }
 
@@ -117,7 +119,7 @@ func (g *gate) admit(ctx context.Context, client valkey.Client, batch []*request
 	kept := batch[:0:0]
 	var refusal error
 	for _, r := range batch {
-		if !r.isGated() {
+		if !r.call.Op.Gated() {
 			kept = append(kept, r)
 			continue
 		}
@@ -176,9 +178,9 @@ func (g *gate) close(why *ConditionError, until clock.Instant) {
 
 // admitProcess opens the gate for the scripts, or keeps it open, with what is wrong although the
 // server votes.
-func (g *gate) admitProcess(scripts *gated, risk, lacks *ConditionError) {
-	if lacks == nil && scripts != nil {
-		lacks = scripts.unloaded //mutant:missing-script-load-unsaid
+func (g *gate) admitProcess(scripts *wire.Set, risk, lacks *ConditionError) {
+	if lacks == nil {
+		lacks = g.unloaded //mutant:missing-script-load-unsaid
 	}
 	lacks = lacks.with(g.n.q.cfg.prefix)
 	news := g.open != scripts
@@ -245,26 +247,26 @@ func (g *gate) sample(sent, received clock.Instant, server time.Duration) error 
 
 // check looks at what an answer tells about its server, and returns why it may not count.
 func (g *gate) check(r *request, rep reply, sent, received clock.Instant) error {
-	if rep.info != nil && !g.n.compareProcess(rep.info) {
-		g.inspect(rep.info)
+	if rep.Info != nil && !g.n.compareProcess(rep.Info) {
+		g.inspect(rep.Info)
 	}
-	if rep.trial != nil {
-		g.tried(rep.trial)
+	if rep.Trial != nil {
+		g.tried(trialOf(rep.Trial))
 	}
-	if rep.server == 0 {
+	if rep.Server == 0 {
 		return nil
 	}
-	g.n.ahead.Store(int64(rep.server) - time.Now().UnixNano())
-	_ = g.sample(sent, received, rep.server)
+	g.n.ahead.Store(int64(rep.Server) - time.Now().UnixNano())
+	_ = g.sample(sent, received, rep.Server)
 	why := g.status.Load().err
-	if r.op == OpAcquire && rep.verdict == agreed && why != nil && why.Condition == ConditionClockJumped { //mutant:jump-grant-counts
+	if r.call.Op == wire.Acquire && rep.Verdict == wire.OK && why != nil && why.Condition == ConditionClockJumped { //mutant:jump-grant-counts
 		return why
 	}
 	return nil
 }
 
 // inspect closes the gate of a server that has become another than it was, for the next look to decide.
-func (g *gate) inspect(info *serverInfo) {
+func (g *gate) inspect(info *wire.ServerInfo) {
 	cfg := g.n.q.cfg
 	if g.open == nil {
 		return
@@ -272,12 +274,12 @@ func (g *gate) inspect(info *serverInfo) {
 	if !cfg.restartGate {
 		g.follow(info) // another process has a clock of its own
 	}
-	another := cfg.restartGate && (info.runID != g.process || info.replID != g.history)
-	if another || info.judge(cfg.acceptReplicas) != nil { //mutant:voter-not-asked-again
+	another := cfg.restartGate && (info.RunID != g.process || info.ReplID != g.history)
+	if another || judge(info, cfg.acceptReplicas) != nil { //mutant:voter-not-asked-again
 		g.shut()
 		return
 	}
-	g.admitProcess(g.open, info.risk(), g.status.Load().lacks)
+	g.admitProcess(g.open, risk(info), g.status.Load().lacks)
 }
 
 // tried takes the outcome of a trial of the server that votes.
@@ -298,9 +300,9 @@ func (g *gate) refused(r *request, err error, received clock.Instant) {
 	var known *ConditionError
 	switch {
 	case g.open == nil:
-	case r.op == opTrial:
+	case r.call.Op == wire.Trial:
 		_ = g.failed(explain(err, evalNeeded))
-	case r.isProbe(): //mutant:failed-look-leaves-the-gate-open
+	case r.call.Op.IsProbe(): //mutant:failed-look-leaves-the-gate-open
 		if !g.isExcused(err) {
 			_ = g.failed(explain(err, infoNeeded))
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // Holder is who holds a key, as seen from the nodes that answered. It is information, not a guarantee: it may
@@ -32,7 +34,7 @@ func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
 	if err := checkContext(ctx); err != nil {
 		return Holder{}, err
 	}
-	keys, err := q.cfg.keyset(key)
+	keys, err := q.cfg.keys(key)
 	if err != nil {
 		return Holder{}, err
 	}
@@ -60,9 +62,9 @@ func (q *Quorum) observe(ctx context.Context, at *attempt, decided func([]reply)
 	timeout := q.cfg.timeout(q.cfg.lease.ttl)
 	rd := newRound(OpObserve, len(q.nodes), q.need)
 	rd.decided = decided
-	q.broadcast(ctx, rd, at, nil, q.clock.Now().Add(timeout), nil)
+	q.broadcast(ctx, rd, at, at.call(wire.Observe), q.clock.Now().Add(timeout), nil)
 	if rd.wait(ctx, timeout, &q.timers) != nil {
-		return outcome{}, newContextError(ctx, at.keys.name, nil)
+		return outcome{}, newContextError(ctx, at.keys.Name, nil)
 	}
 	return rd.outcome(), nil
 }
@@ -70,7 +72,7 @@ func (q *Quorum) observe(ctx context.Context, at *attempt, decided func([]reply)
 // holderCertain reports whether further answers cannot change how a round of Holder is taken: as an owner who has a
 // quorum, as nobody who can have one, or as a failure of the nodes that could decide it.
 func (q *Quorum) holderCertain(replies []reply) bool {
-	most, silent, open := mostSeen(replies), count(replies, failed), count(replies, pending)
+	most, silent, open := mostSeen(replies), count(replies, wire.Failed), count(replies, wire.Pending)
 	switch {
 	case most >= q.need, most+silent+open < q.need:
 		return true
@@ -84,9 +86,9 @@ func mostSeen(replies []reply) int {
 	votes := make(map[string]int)
 	most := 0
 	for _, rep := range replies {
-		if rep.verdict == agreed && rep.owner != "" {
-			votes[rep.owner]++
-			most = max(most, votes[rep.owner])
+		if rep.Verdict == wire.OK && rep.Owner != "" {
+			votes[rep.Owner]++
+			most = max(most, votes[rep.Owner])
 		}
 	}
 	return most
@@ -97,22 +99,22 @@ func (q *Quorum) holderIn(key string, replies []reply) (Holder, bool) {
 	seen := make(map[string]*Holder)
 	tokens := make(map[string]map[uint64]int)
 	for _, rep := range replies {
-		if rep.verdict != agreed || rep.owner == "" {
+		if rep.Verdict != wire.OK || rep.Owner == "" {
 			continue
 		}
-		h := seen[rep.owner]
+		h := seen[rep.Owner]
 		if h == nil {
-			h = &Holder{Key: key, Identity: ownerIdentity(rep.owner)}
-			seen[rep.owner] = h
-			tokens[rep.owner] = make(map[uint64]int)
+			h = &Holder{Key: key, Identity: wire.OwnerIdentity(rep.Owner)}
+			seen[rep.Owner] = h
+			tokens[rep.Owner] = make(map[uint64]int)
 		}
 		h.Nodes++
-		h.TTL = max(h.TTL, rep.pttl)
+		h.TTL = max(h.TTL, rep.PTTL)
 		// Most nodes have the agreed token. One that granted late may have counted further.
-		votes := tokens[rep.owner]
-		votes[rep.token]++
-		if best := votes[h.FencingToken]; votes[rep.token] > best || (votes[rep.token] == best && rep.token > h.FencingToken) {
-			h.FencingToken = rep.token
+		votes := tokens[rep.Owner]
+		votes[rep.Token]++
+		if best := votes[h.FencingToken]; votes[rep.Token] > best || (votes[rep.Token] == best && rep.Token > h.FencingToken) {
+			h.FencingToken = rep.Token
 		}
 	}
 	for _, h := range seen {

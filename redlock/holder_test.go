@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // How Holder takes the replies of a round.
@@ -13,7 +15,7 @@ func (q *Quorum) holderKind(replies []reply) string {
 	switch {
 	case most >= q.need:
 		return "held"
-	case most+len(replies)-count(replies, agreed) < q.need:
+	case most+len(replies)-count(replies, wire.OK) < q.need:
 		return "not held"
 	default:
 		return "no quorum"
@@ -25,7 +27,7 @@ func TestHolderNeverDecidesTooEarly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(1, 7).Draw(t, "nodes")
 		q := &Quorum{need: nodes/2 + 1}
-		answers := []reply{{verdict: failed}, {verdict: agreed}, {verdict: agreed, owner: "a"}, {verdict: agreed, owner: "b"}}
+		answers := []reply{{Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.OK}}, {Answer: wire.Answer{Verdict: wire.OK, Owner: "a"}}, {Answer: wire.Answer{Verdict: wire.OK, Owner: "b"}}}
 		all := rapid.SliceOfN(rapid.SampledFrom(answers), nodes, nodes).Draw(t, "replies")
 		replies := make([]reply, nodes)
 		for _, i := range rapid.Permutation(seq(nodes)).Draw(t, "order") {
@@ -41,12 +43,12 @@ func TestHolderNeverDecidesTooEarly(t *testing.T) {
 		replies []reply
 		certain bool
 	}{
-		{"a failed node may hide a holder, and so may one that is asked still", []reply{{verdict: failed}, {verdict: agreed, owner: "a"}, {}}, false},
+		{"a failed node may hide a holder, and so may one that is asked still", []reply{{Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.OK, Owner: "a"}}, {}}, false},
 		{"nothing is known", []reply{{}, {}, {}}, false},
-		{"two know of nobody", []reply{{verdict: agreed}, {verdict: agreed}, {}}, true},
-		{"two agree", []reply{{}, {verdict: agreed, owner: "a"}, {verdict: agreed, owner: "a"}}, true},
-		{"two failed, and the third cannot tell alone", []reply{{verdict: failed}, {verdict: failed}, {}}, true},
-		{"two failed, one names somebody", []reply{{verdict: failed}, {verdict: failed}, {verdict: agreed, owner: "a"}}, true},
+		{"two know of nobody", []reply{{Answer: wire.Answer{Verdict: wire.OK}}, {Answer: wire.Answer{Verdict: wire.OK}}, {}}, true},
+		{"two agree", []reply{{}, {Answer: wire.Answer{Verdict: wire.OK, Owner: "a"}}, {Answer: wire.Answer{Verdict: wire.OK, Owner: "a"}}}, true},
+		{"two failed, and the third cannot tell alone", []reply{{Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.Failed}}, {}}, true},
+		{"two failed, one names somebody", []reply{{Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.OK, Owner: "a"}}}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			require.Equal(t, test.certain, (&Quorum{need: 2}).holderCertain(test.replies))

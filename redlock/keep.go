@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // KeepSequence has this Quorum restore how far the key's sequence (WithOnce) has come, on each node
@@ -24,7 +26,7 @@ func (q *Quorum) KeepSequence(key string) (stop func()) {
 	if q.none() {
 		return func() {}
 	}
-	keys, err := q.cfg.keyset(key)
+	keys, err := q.cfg.keys(key)
 	if err != nil || !q.cfg.restartGate {
 		return func() {}
 	}
@@ -54,7 +56,7 @@ type keeper struct {
 
 // kept is a sequence that is kept.
 type kept struct {
-	keys    *keyset
+	keys    *wire.Keys
 	callers int      // of KeepSequence
 	known   []uint64 // by each node since its gate opened so often; 0 for never
 }
@@ -63,19 +65,19 @@ func newKeeper(q *Quorum, nodes int) *keeper {
 	return &keeper{q: q, wake: make(chan struct{}, 1), kept: make(map[string]*kept), opened: make([]uint64, nodes)}
 }
 
-func (k *keeper) keep(keys *keyset) (stop func()) {
+func (k *keeper) keep(keys *wire.Keys) (stop func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.kept[keys.name] == nil {
-		k.kept[keys.name] = &kept{keys: keys, known: make([]uint64, len(k.opened))}
+	if k.kept[keys.Name] == nil {
+		k.kept[keys.Name] = &kept{keys: keys, known: make([]uint64, len(k.opened))}
 		k.signal()
 	}
-	k.kept[keys.name].callers++
+	k.kept[keys.Name].callers++
 	return sync.OnceFunc(func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if s := k.kept[keys.name]; s.callers == 1 {
-			delete(k.kept, keys.name)
+		if s := k.kept[keys.Name]; s.callers == 1 {
+			delete(k.kept, keys.Name)
 		} else {
 			s.callers--
 		}
@@ -140,7 +142,7 @@ func (k *keeper) restore() bool {
 	for i, s := range asked {
 		_ = rounds[i].wait(ctx, max(deadline.Sub(k.q.clock.Now()), atOnce), &k.q.timers)
 		replies := rounds[i].outcome().replies
-		k.settle(s.keys, opened, func(node int) bool { return replies[node].verdict == agreed })
+		k.settle(s.keys, opened, func(node int) bool { return replies[node].Verdict == wire.OK })
 		if nodes := unknowingIn(replies); len(nodes) > 0 {
 			all = append(all, &restoration{keys: s.keys, nodes: nodes})
 		}
@@ -184,10 +186,10 @@ func (k *keeper) unsettled() (opened []uint64, some []kept) {
 }
 
 // settle notes that nodes know a sequence.
-func (k *keeper) settle(keys *keyset, opened []uint64, knows func(node int) bool) {
+func (k *keeper) settle(keys *wire.Keys, opened []uint64, knows func(node int) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s := k.kept[keys.name]
+	s := k.kept[keys.Name]
 	if s == nil {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // Lease is a key that is held. It begins with the round that acquired it and ends, once and for good, when it
@@ -122,7 +123,7 @@ func (l *Lease) teach(nodes []unknowing) {
 
 // withheld reports whether a node has answered an acquisition without a grant: another owner has or
 // had the key, or the node does not know the sequence yet.
-func (rep *reply) withheld() bool { return rep.verdict == refused || rep.isUnknowing() }
+func (rep *reply) withheld() bool { return rep.Verdict == wire.Refused || rep.isUnknowing() }
 
 // errNoLease is what a nil or zero Lease says.
 var errNoLease = fmt.Errorf("redlock: no lease: it is nil, as it is beside an error: %w", ErrNotHeld)
@@ -142,7 +143,7 @@ func (l *Lease) Key() string {
 	if l.none() {
 		return ""
 	}
-	return l.attempt.keys.name
+	return l.attempt.keys.Name
 }
 
 // Identity returns the holder's name, see WithIdentity.

@@ -11,6 +11,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 const (
@@ -54,16 +55,16 @@ type node struct {
 	parting valkey.Client  // given up, but not closed because some of those still have it; or nil
 	busy    map[string]int // how many requests for a key are aloft
 	trip    roundTrip      // to the server and back
-	echoes  echoes
+	echoes  wire.Echoes
 
-	visiting  bool                // a visit is under way
-	visitErr  error               // why the last one failed
-	endEarly  func()              // ends it
-	compareAt clock.Instant       // when to ask the connection in use which process it leads to; or never
-	astray    bool                // to another than new connections
-	words     []string            // buffer of a command
-	named     map[string]struct{} // buffer
-	found     []answer            // buffer
+	visiting  bool          // a visit is under way
+	visitErr  error         // why the last one failed
+	endEarly  func()        // ends it
+	compareAt clock.Instant // when to ask the connection in use which process it leads to; or never
+	astray    bool          // to another than new connections
+	buffers   wire.Buffers
+	calls     []*wire.Call  // buffer
+	found     []wire.Result // buffer
 
 	damage    damage
 	unheard   atomic.Pointer[ConditionError] // why it cannot call waiters of this process; set by the listener
@@ -102,14 +103,14 @@ func (n *node) send(r *request) {
 	}
 	n.mu.Unlock()
 	for _, s := range stale {
-		n.settle(s, reply{verdict: failed, err: n.failure(s.op, ErrTimeout)})
+		n.settle(s, reply{Answer: wire.Answer{Verdict: wire.Failed}, err: n.failure(s.op(), ErrTimeout)})
 	}
 	switch err {
 	case nil:
 	case errOverloaded:
 		n.fail(r, err)
 	default:
-		n.settle(r, reply{verdict: failed, err: n.failure(r.op, err)})
+		n.settle(r, reply{Answer: wire.Answer{Verdict: wire.Failed}, err: n.failure(r.op(), err)})
 	}
 	n.signal()
 }
@@ -224,7 +225,7 @@ func (n *node) sendBatch(batch []*request, f *flight) error {
 	}
 	flown := f.client
 	err = n.deliver(f, live)
-	if n.connect != nil && errors.Is(err, errOutOfStep) { // a caller closes its own
+	if n.connect != nil && errors.Is(err, wire.ErrOutOfStep) { // a caller closes its own
 		n.leave(flown)
 		n.part()
 	}
@@ -253,23 +254,23 @@ func (n *node) ready(batch []*request, f *flight) (live []*request, err error) {
 // joins the queue; later that could follow what has left it.
 func (n *node) wanted(batch []*request, join bool) []*request {
 	now := n.q.clock.Now()
-	if !slices.ContainsFunc(batch, func(r *request) bool { return now > r.expires || r.isOfAnAttempt() && r.attempt.ended.Load() }) {
+	if !slices.ContainsFunc(batch, func(r *request) bool { return now > r.expires || r.hasEnded() }) {
 		return batch
 	}
 	kept := batch[:0:0]
 	for _, r := range batch {
 		switch {
-		case r.isOfAnAttempt() && r.attempt.ended.Load(): //mutant:ended-attempt-still-sent
+		case r.hasEnded(): //mutant:ended-attempt-still-sent
 			err := errAbandoned
 			if r.alone { //mutant:packet-forgotten-halfway
 				err = errPartly
 			}
-			n.settle(r, reply{verdict: failed, err: n.failure(r.op, err)})
-			if join && r.op == OpAcquire && r.attempt.member != "" && now <= r.expires { //mutant:busy-node-not-joined
-				kept = append(kept, &request{op: opJoin, attempt: r.attempt, args: r.args, expires: r.expires})
+			n.settle(r, reply{Answer: wire.Answer{Verdict: wire.Failed}, err: n.failure(r.op(), err)})
+			if join && r.call.Op == wire.Acquire && r.call.Member != "" && now <= r.expires { //mutant:busy-node-not-joined
+				kept = append(kept, &request{call: r.attempt.call(wire.Join), attempt: r.attempt, expires: r.expires})
 			}
 		case now > r.expires: //mutant:stale-request-sent
-			n.settle(r, reply{verdict: failed, err: n.failure(r.op, ErrTimeout)})
+			n.settle(r, reply{Answer: wire.Answer{Verdict: wire.Failed}, err: n.failure(r.op(), ErrTimeout)})
 		default:
 			kept = append(kept, r)
 		}
@@ -286,13 +287,13 @@ func (n *node) prepare() {
 		n.reportLook(connectionError(n.gate.failed(err)))
 		return
 	}
-	scripts := ungated
+	scripts := wire.Ungated
 	if !n.q.cfg.restartGate {
-		scripts = append(slices.Clone(ungated), anyProcess.scripts()...)
+		scripts = append(slices.Clone(scripts), wire.AnyProcess.Scripts()...)
 	}
 	loads := make(valkey.Commands, len(scripts))
 	for i, s := range scripts {
-		loads[i] = client.B().ScriptLoad().Script(s.text).Build()
+		loads[i] = wire.LoadCommand(client, s)
 	}
 	for _, result := range client.DoMulti(ctx, loads...) {
 		if e := result.NonValkeyError(); e != nil {
@@ -340,10 +341,10 @@ func (n *node) disconnect() {
 // fail settles a request that the server did not carry out, as far as is known. A release is tried again until its
 // key has expired.
 func (n *node) fail(r *request, err error) {
-	if r.op == OpRelease { //mutant:release-not-repeated
+	if r.call.Op == wire.Release { //mutant:release-not-repeated
 		n.owe(r, isTimeout(err) || errors.Is(err, ErrTimeout))
 	}
-	n.settle(r, reply{verdict: failed, err: n.failure(r.op, err)})
+	n.settle(r, reply{Answer: wire.Answer{Verdict: wire.Failed}, err: n.failure(r.op(), err)})
 }
 
 func (n *node) failure(op Op, err error) *NodeError {
@@ -363,17 +364,17 @@ func (n *node) settle(r *request, rep reply) {
 		rep.took = n.q.clock.Now().Sub(r.began)
 	}
 	if t := n.q.cfg.tracers.node; t != nil && r.ctx != nil {
-		data := TraceNodeEndData{Op: r.op, Key: r.attempt.keys.name, Node: n.addr, OK: rep.verdict == agreed, Duration: rep.took}
+		data := TraceNodeEndData{Op: r.op(), Key: r.call.Keys.Name, Node: n.addr, OK: rep.Verdict == wire.OK, Duration: rep.took}
 		if rep.err != nil {
 			data.Err = rep.err
 		}
 		t.TraceNodeEnd(r.ctx, data)
 		r.ctx = nil
 	}
-	if rep.verdict == failed && rep.unknown != "" {
-		rep.err = n.failure(r.op, errUnknownSequence) // for the acquisition, and not for those who trace the node, which is well
+	if rep.Verdict == wire.Failed && rep.Unknown != "" {
+		rep.err = n.failure(r.op(), errUnknownSequence) // for the acquisition, and not for those who trace the node, which is well
 	}
-	if r.isProbe() {
+	if r.call.Op.IsProbe() {
 		rep.at = n.q.clock.Now()
 	}
 	switch {

@@ -9,6 +9,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 func testNode() *node {
@@ -17,7 +18,7 @@ func testNode() *node {
 		panic(err)
 	}
 	q := &Quorum{cfg: cfg, need: 1, clock: clock.New()}
-	n := &node{q: q, addr: "a:1", wake: make(chan struct{}, 1), closing: make(chan struct{}), named: make(map[string]struct{}), busy: make(map[string]int)}
+	n := &node{q: q, addr: "a:1", wake: make(chan struct{}, 1), closing: make(chan struct{}), busy: make(map[string]int)}
 	q.nodes = []*node{n}
 	return n
 }
@@ -26,20 +27,20 @@ func testNode() *node {
 // attempt's release it would bring the key back. Releases are sent.
 func TestNothingButReleasesIsSentForAnEndedAttempt(t *testing.T) {
 	n := testNode()
-	at := &attempt{keys: &keyset{name: "k"}}
+	at := &attempt{keys: &wire.Keys{Name: "k"}}
 	later := n.q.clock.Now().Add(time.Hour)
 	var batch []*request
-	for _, op := range []Op{OpAcquire, OpAgree, OpExtend, OpRelease} {
-		batch = append(batch, &request{op: op, attempt: at, round: newRound(op, 1, 1), expires: later})
+	for _, op := range []wire.Op{wire.Acquire, wire.Agree, wire.Extend, wire.Release} {
+		batch = append(batch, &request{call: at.call(op), attempt: at, round: newRound(Op(op.String()), 1, 1), expires: later})
 	}
 	require.Len(t, n.wanted(batch, true), 4)
 	at.ended.Store(true)
 	kept := n.wanted(batch, true)
 	require.Len(t, kept, 1)
-	require.Equal(t, OpRelease, kept[0].op)
+	require.Equal(t, OpRelease, kept[0].op())
 	for _, r := range batch[:3] {
 		o := r.round.outcome()
-		require.Equal(t, failed, o.replies[0].verdict)
+		require.Equal(t, wire.Failed, o.replies[0].Verdict)
 		require.ErrorIs(t, o.replies[0].err, errAbandoned)
 		require.Equal(t, "abandoned", ErrorType(o.replies[0].err))
 	}
@@ -48,9 +49,9 @@ func TestNothingButReleasesIsSentForAnEndedAttempt(t *testing.T) {
 // An acquisition that was sent with others may have been granted although all of them failed: its attempt must take it back.
 func TestAbandonedAfterItWasSentIsNotAbandonedBefore(t *testing.T) {
 	n := testNode()
-	at := &attempt{keys: &keyset{name: "k"}}
+	at := &attempt{keys: &wire.Keys{Name: "k"}}
 	at.ended.Store(true)
-	r := &request{op: OpAcquire, attempt: at, round: newRound(OpAcquire, 1, 1), expires: n.q.clock.Now().Add(time.Hour), alone: true}
+	r := &request{call: at.call(wire.Acquire), attempt: at, round: newRound(OpAcquire, 1, 1), expires: n.q.clock.Now().Add(time.Hour), alone: true}
 	require.Empty(t, n.wanted([]*request{r}, false))
 	err := r.round.outcome().replies[0].err
 	require.NotErrorIs(t, err, errAbandoned)
@@ -59,7 +60,7 @@ func TestAbandonedAfterItWasSentIsNotAbandonedBefore(t *testing.T) {
 
 func TestRequestsThatWaitedTooLongAreNotSent(t *testing.T) {
 	n := testNode()
-	r := &request{op: OpAcquire, attempt: &attempt{keys: &keyset{}}, round: newRound(OpAcquire, 1, 1), expires: n.q.clock.Now() - 1}
+	r := &request{call: &wire.Call{Op: wire.Acquire, Keys: &wire.Keys{}}, attempt: &attempt{keys: &wire.Keys{}}, round: newRound(OpAcquire, 1, 1), expires: n.q.clock.Now() - 1}
 	require.Empty(t, n.wanted([]*request{r}, true))
 	require.ErrorIs(t, r.round.outcome().replies[0].err, ErrTimeout)
 }
@@ -68,32 +69,34 @@ func TestRequestsThatWaitedTooLongAreNotSent(t *testing.T) {
 // old to be sent, and keeps the releases it cannot take for later.
 func TestQueueIsBounded(t *testing.T) {
 	n := testNode()
-	at := &attempt{keys: &keyset{}, cfg: leaseConfig{ttl: DefaultTTL}}
+	at := &attempt{keys: &wire.Keys{}, cfg: leaseConfig{ttl: DefaultTTL}}
 	now := n.q.clock.Now()
 	rd := newRound(OpAcquire, 1, 1)
 	for range maxQueue {
-		n.send(&request{op: OpAcquire, attempt: at, round: rd, expires: now.Add(time.Hour)})
+		n.send(&request{call: at.call(wire.Acquire), attempt: at, round: rd, expires: now.Add(time.Hour)})
 	}
 	require.False(t, isDone(rd))
 
 	refusedRound := newRound(OpAcquire, 1, 1)
-	n.send(&request{op: OpAcquire, attempt: at, round: refusedRound, expires: now.Add(time.Hour)})
+	n.send(&request{call: at.call(wire.Acquire), attempt: at, round: refusedRound, expires: now.Add(time.Hour)})
 	require.Equal(t, "overloaded", refusedRound.outcome().replies[0].err.ErrorType())
-	n.send(&request{op: OpRelease, attempt: at, args: &arguments{}, expires: now.Add(time.Hour)})
+	n.send(&request{call: at.call(wire.Release), attempt: at, expires: now.Add(time.Hour)})
 	require.Len(t, n.owed, 1)
 	require.Len(t, n.queue, maxQueue)
 
 	for _, r := range n.queue[:10] {
 		r.expires = now - 1
 	}
-	n.send(&request{op: OpAcquire, attempt: at, round: newRound(OpAcquire, 1, 1), expires: now.Add(time.Hour)})
+	n.send(&request{call: at.call(wire.Acquire), attempt: at, round: newRound(OpAcquire, 1, 1), expires: now.Add(time.Hour)})
 	require.Len(t, n.queue, maxQueue-9)
 }
 
 // While batches are aloft a queue is looked through for what may fly, with all callers waiting, so it is not looked through to its end.
 func TestQueueIsLookedThroughInPart(t *testing.T) {
 	n := testNode()
-	request := func(key string) *request { return &request{op: OpAcquire, attempt: &attempt{keys: &keyset{lock: key}}} }
+	request := func(key string) *request {
+		return &request{call: &wire.Call{Op: wire.Acquire, Keys: &wire.Keys{Lock: key}}, attempt: &attempt{keys: &wire.Keys{Lock: key}}}
+	}
 	n.busy["busy"] = 1
 	for range maxLook - 1 {
 		n.queue = append(n.queue, request("busy"))
@@ -101,10 +104,10 @@ func TestQueueIsLookedThroughInPart(t *testing.T) {
 	n.queue = append(n.queue, request("near"), request("beyond"))
 	free := n.takeFree()
 	require.Len(t, free, 1)
-	require.Equal(t, "near", free[0].attempt.keys.lock)
+	require.Equal(t, "near", free[0].attempt.keys.Lock)
 	require.Equal(t, map[string]int{"busy": 1, "near": 1}, n.busy)
 	require.Len(t, n.queue, maxLook, "the others stay, in their order")
-	require.Equal(t, "beyond", n.queue[maxLook-1].attempt.keys.lock)
+	require.Equal(t, "beyond", n.queue[maxLook-1].attempt.keys.Lock)
 	n.finish(&flight{taken: free, limit: started()})
 	require.Equal(t, map[string]int{"busy": 1}, n.busy)
 }
@@ -120,9 +123,9 @@ func TestClosedNodeRefuses(t *testing.T) {
 	n.close()
 	n.close()
 	rd := newRound(OpAcquire, 1, 1)
-	n.send(&request{op: OpAcquire, attempt: &attempt{keys: &keyset{}}, round: rd, expires: 1 << 60})
+	n.send(&request{call: &wire.Call{Op: wire.Acquire, Keys: &wire.Keys{}}, attempt: &attempt{keys: &wire.Keys{}}, round: rd, expires: 1 << 60})
 	require.ErrorIs(t, rd.outcome().replies[0].err, ErrClosed)
-	n.send(&request{op: OpRelease, attempt: &attempt{keys: &keyset{}}, expires: 1 << 60})
+	n.send(&request{call: &wire.Call{Op: wire.Release, Keys: &wire.Keys{}}, attempt: &attempt{keys: &wire.Keys{}}, expires: 1 << 60})
 	require.Empty(t, n.owed, "what comes after Close is not sent")
 }
 
@@ -133,16 +136,16 @@ func TestOnlyAnExchangeThatFailedFailsTheRest(t *testing.T) {
 	dials := 0
 	n.connect = func() (valkey.Client, error) { dials++; return nil, refused }
 	n.trouble.Store(n.failure("exchange", errors.New("of an hour ago")))
-	at := &attempt{keys: &keyset{}, cfg: leaseConfig{ttl: DefaultTTL}}
-	ended := &attempt{keys: &keyset{}}
+	at := &attempt{keys: &wire.Keys{}, cfg: leaseConfig{ttl: DefaultTTL}}
+	ended := &attempt{keys: &wire.Keys{}}
 	ended.ended.Store(true)
 	later := n.q.clock.Now().Add(time.Hour)
 	for range maxBatch {
-		n.send(&request{op: OpExtend, attempt: ended, expires: later})
+		n.send(&request{call: ended.call(wire.Extend), attempt: ended, expires: later})
 	}
 	rd := newRound(OpExtend, 1, 1)
 	for range 2 * maxBatch {
-		n.send(&request{op: OpExtend, attempt: at, round: rd, expires: later})
+		n.send(&request{call: at.call(wire.Extend), attempt: at, round: rd, expires: later})
 	}
 	n.sendAll()
 	require.ErrorIs(t, rd.outcome().replies[0].err, refused)

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+	"unicode/utf8"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // Delivery tells what WithOnce counts: sequences that were granted, or those that were completed.
@@ -32,7 +35,7 @@ func (d Delivery) String() string {
 
 // MaxSequence bounds the numbers of WithOnce: scripts on the servers count in doubles, which are
 // exact up to 2^53. Milliseconds since 1970 stay below it for 285,000 years.
-const MaxSequence = 1<<53 - 1
+const MaxSequence = wire.MaxSequence
 
 type leaseOption func(*leaseConfig) error
 
@@ -95,6 +98,22 @@ func WithOnceAt(tick time.Time, d Delivery, keep time.Duration) LeaseOption {
 	})
 }
 
+// MaxLabelLength bounds a label in bytes, see WithLabel.
+const MaxLabelLength = wire.MaxLabelLength
+
+// WithLabel has the nodes record a text with the number of WithOnce or WithOnceAt, for others to
+// read: Sequence.Label and DoneError.Label are that of the last grant. It decides nothing. It is at
+// most MaxLabelLength bytes of UTF-8; without WithOnce it has no effect.
+func WithLabel(text string) LeaseOption {
+	return leaseOption(func(l *leaseConfig) error {
+		if len(text) > MaxLabelLength || !utf8.ValidString(text) {
+			return &OptionError{"WithLabel", fmt.Sprintf("must be at most %d bytes of UTF-8, not %d", MaxLabelLength, len(text))}
+		}
+		l.label = text
+		return nil
+	})
+}
+
 // once is what WithOnce asks for.
 type once struct {
 	n        int64
@@ -104,24 +123,12 @@ type once struct {
 	label    string
 }
 
-// What a release does to the record of the sequence.
-const (
-	recordKeep = "keep" // nothing
-	recordUndo = "undo" // the attempt has failed: as it was before
-	recordDone = "done" // the sequence is completed
-)
-
-// arguments returns what the scripts need to know beside the lease's own arguments.
-func (o *once) arguments() []string {
-	granted := "1"
-	if o.delivery == AtLeastOnce {
-		granted = "0"
+// words are what the scripts need to know of the sequence; nil for a lease without one.
+func (o *once) words() []string {
+	if o == nil {
+		return nil
 	}
-	tick := "0"
-	if o.tick {
-		tick = "1"
-	}
-	return []string{strconv.FormatInt(o.n, 10), milliseconds(o.keep), granted, tick, escapeLabel(o.label)}
+	return wire.Once{Number: o.n, Keep: milliseconds(o.keep), Repeated: o.delivery == AtLeastOnce, IsTime: o.tick, Label: o.label}.Words()
 }
 
 // DoneError reports a sequence that WithOnce does not grant. It matches ErrDone.
@@ -164,31 +171,31 @@ func (e *DoneError) ErrorType() string { return "done" }
 // it to be completed.
 func done(replies []reply, n int64) (nodes int, completed bool) {
 	for _, rep := range replies {
-		if rep.record == nil {
+		if rep.Record == nil {
 			continue
 		}
-		if rep.verdict == refused {
+		if rep.Verdict == wire.Refused {
 			nodes++
 		}
-		completed = completed || rep.record.completed >= n
+		completed = completed || rep.Record.Completed >= n
 	}
 	return nodes, completed
 }
 
 // doneError describes what the nodes know.
 func (a *acquisition) doneError(replies []reply) *DoneError {
-	e := &DoneError{Key: a.keys.name, Sequence: a.cfg.once.n}
+	e := &DoneError{Key: a.keys.Name, Sequence: a.cfg.once.n}
 	for _, rep := range replies {
-		r := rep.record
+		r := rep.Record
 		if r == nil {
 			continue
 		}
-		e.Completed = max(e.Completed, r.completed)
-		granted, label := r.granted, r.label
-		if rep.verdict == agreed {
-			granted, label = r.before, r.labelBefore // what it was granted is this attempt's, which has failed
-		} else if granted >= e.Granted && r.owner != "" {
-			e.Identity = ownerIdentity(r.owner)
+		e.Completed = max(e.Completed, r.Completed)
+		granted, label := r.Granted, r.Label
+		if rep.Verdict == wire.OK {
+			granted, label = r.Before, r.LabelBefore // what it was granted is this attempt's, which has failed
+		} else if granted >= e.Granted && r.Owner != "" {
+			e.Identity = wire.OwnerIdentity(r.Owner)
 		}
 		if granted > e.Granted || granted == e.Granted && e.Label == "" {
 			e.Granted, e.Label = granted, label
@@ -207,12 +214,12 @@ type grant struct {
 func grantIn(replies []reply) grant {
 	g := grant{attempts: 1}
 	for _, rep := range replies {
-		if rep.verdict != agreed || rep.record == nil {
+		if rep.Verdict != wire.OK || rep.Record == nil {
 			continue
 		}
-		g.attempts = max(g.attempts, rep.record.attempts)
-		g.previous.grant(rep.record.before, rep.record.labelBefore)
-		g.previous.complete(rep.record)
+		g.attempts = max(g.attempts, rep.Record.Attempts)
+		g.previous.grant(rep.Record.Before, rep.Record.LabelBefore)
+		g.previous.complete(rep.Record)
 	}
 	return g
 }

@@ -56,7 +56,6 @@ const (
 	OpRecall  Op = "recall"  // reads how far a sequence has come, see Quorum.Sequence
 	OpRestore Op = "restore" // has a node know that which lost it
 	OpLeave   Op = "leave"   // takes a waiter that has given up out of the queue
-	opJoin    Op = "join"    // puts one there
 )
 
 // Option configures a Quorum.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 func TestBadOptionsAreNamed(t *testing.T) {
@@ -83,7 +85,7 @@ func TestBadLeaseArguments(t *testing.T) {
 		strings.Repeat("k", 1+1<<10): "1025 bytes",
 		"}x":                         "starts with }",
 	} {
-		_, err := cfg.keyset(key)
+		_, err := cfg.keys(key)
 		require.ErrorContains(t, err, reason)
 	}
 	_, err = cfg.forLease([]LeaseOption{nil})
@@ -231,12 +233,12 @@ func TestExchangeTimeoutIsBounded(t *testing.T) {
 func TestOwnerValues(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 1000 {
-		owner := newOwner("host/with/slashes-1")
+		owner := wire.NewOwner("host/with/slashes-1")
 		require.False(t, seen[owner], "an owner value must be new for every attempt")
 		seen[owner] = true
-		require.Equal(t, "host/with/slashes-1", ownerIdentity(owner))
+		require.Equal(t, "host/with/slashes-1", wire.OwnerIdentity(owner))
 	}
-	require.Equal(t, "something else's value", ownerIdentity("something else's value"))
+	require.Equal(t, "something else's value", wire.OwnerIdentity("something else's value"))
 	require.NoError(t, checkIdentity(defaultIdentity()))
 	require.NotEqual(t, defaultIdentity(), defaultIdentity())
 }
@@ -244,28 +246,10 @@ func TestOwnerValues(t *testing.T) {
 func TestNamesOfAKey(t *testing.T) {
 	c, err := newConfig([]Option{WithPrefix("p")})
 	require.NoError(t, err)
-	k, err := c.keyset("a/b")
+	k, err := c.keys("a/b")
 	require.NoError(t, err)
-	require.Equal(t, keyset{name: "a/b", lock: "p:{a/b}", fence: "p:{a/b}:fence", wait: "p:{a/b}:wait"}, k)
-	require.Equal(t, "p:{a/b}:once", k.record())
-}
-
-// Field: PXAT from the client's wall clock. Expiry on the server is relative, always.
-func TestTrap09ExpiryIsRelative(t *testing.T) {
-	for _, s := range append(ungated, acquireScript, agreeScript) {
-		require.NotContains(t, strings.ToUpper(s.text), "PXAT")
-		require.NotContains(t, strings.ToUpper(s.text), "EXAT")
-		require.NotContains(t, strings.ToUpper(s.text), "EXPIREAT")
-	}
-	require.Contains(t, acquireScript.text, "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])")
-}
-
-// The comments that name the mutants of a line cost no server anything.
-func TestScriptsAreSentWithoutAnchors(t *testing.T) {
-	for _, s := range append(newGated("id").scripts(), ungated...) {
-		require.NotContains(t, s.text, "mutant:")
-	}
-	require.Equal(t, "return 1 -- why\nreturn 2\n", newScript("return 1 -- why --mutant:a,b-c/2\nreturn 2 --mutant:d\n").body)
+	require.Equal(t, wire.Keys{Name: "a/b", Lock: "p:{a/b}", Fence: "p:{a/b}:fence", Wait: "p:{a/b}:wait"}, k)
+	require.Equal(t, "p:{a/b}:once", k.Record())
 }
 
 // Field: an expired grant returned as success when the round took longer than the TTL.

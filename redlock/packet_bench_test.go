@@ -10,6 +10,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // BenchmarkPairParallelServers is what five servers and valkey-go can do of BenchmarkPairParallel's work: its packets, from one goroutine a node, one
@@ -21,11 +22,15 @@ func BenchmarkPairParallelServers(b *testing.B) {
 	cfg, err := newConfig(nil)
 	require.NoError(b, err)
 	texts := cfg.texts()
-	var groups [2][]*attempt
+	type lease struct {
+		keys  wire.Keys
+		owner string
+	}
+	var groups [2][]*lease
 	for i := range 2 * half {
-		keys, err := cfg.keyset("key" + strconv.Itoa(i))
+		keys, err := cfg.keys("key" + strconv.Itoa(i))
 		require.NoError(b, err)
-		groups[i%2] = append(groups[i%2], &attempt{keys: &keys, owner: newOwner("bench"), cfg: cfg.lease})
+		groups[i%2] = append(groups[i%2], &lease{keys, wire.NewOwner("bench")})
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -38,22 +43,20 @@ func BenchmarkPairParallelServers(b *testing.B) {
 				return
 			}
 			defer client.Close()
-			release := &arguments{keep: "0", turn: texts.turn, channel: texts.channel}
-			var words []string
+			var buffers wire.Buffers
 			for i := 0; i*half < b.N; i++ {
-				acquire := &arguments{ttl: texts.ttlText, hint: strconv.FormatInt(time.Now().UnixMicro(), 10), skew: texts.skew}
-				var packet []*request
-				for _, at := range groups[i%2] {
-					packet = append(packet, &request{op: OpAcquire, attempt: at, args: acquire})
+				hint := strconv.FormatInt(time.Now().UnixMicro(), 10)
+				var calls []*wire.Call
+				for _, l := range groups[i%2] {
+					calls = append(calls, &wire.Call{Op: wire.Acquire, Keys: &l.keys, Owner: l.owner, TTL: texts.ttlText, Hint: hint, Skew: texts.skew})
 				}
-				for _, at := range groups[(i+1)%2] {
-					packet = append(packet, &request{op: OpRelease, attempt: at, args: release})
+				for _, l := range groups[(i+1)%2] {
+					calls = append(calls, &wire.Call{Op: wire.Release, Keys: &l.keys, Owner: l.owner, Keep: "0", Turn: texts.turn, Channel: texts.channel})
 				}
-				var command valkey.Completed
-				command, words = parcel(client, anyProcess, packet, i == 0, "", words)
-				for _, a := range open(packet, client.Do(b.Context(), command), 0, nil) {
-					if a.err != nil || a.verdict != agreed && i > 0 {
-						b.Errorf("packet %d: %v %v", i, a.verdict, a.err)
+				command := buffers.Encode(client, calls, wire.AnyProcess, i == 0, "")
+				for _, a := range wire.Decode(calls, client.Do(b.Context(), command), 0, isServerError, nil) {
+					if a.Err != nil || a.Verdict != wire.OK && i > 0 {
+						b.Errorf("packet %d: %v %v", i, a.Verdict, a.Err)
 						return
 					}
 				}

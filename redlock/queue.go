@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // Those who wait for a key queue for it on every node, in a sorted set of its own beside the key. An attempt that is refused joins: its score is
@@ -31,33 +33,9 @@ const (
 	lastRank = 64
 	// maxTurn bounds what a key is reserved. A reservation that seems to be longer is one of a clock that has jumped.
 	maxTurn = time.Second
-	// queueFull is the rank of one that has no place in a queue: 4096 wait already, which bounds what a queue takes of a server's memory.
-	queueFull = -1
 	// queueLives is how many TTLs of its waiters a queue lives: they ask once in each.
 	queueLives = 3
 )
-
-// queueLifetime is how long a queue lives after the last that joined it or asked, in milliseconds.
-func queueLifetime(ttl time.Duration) string { return milliseconds(queueLives * ttl) }
-
-// A member of a queue is a number, which is its score, the process that it waits in, and the holder's name to be. It is unique. The number is a time in
-// microseconds since 1970, or the next one that no other of the process has.
-const numberLength = 16
-
-func newMember(number uint64, process, identity string) string {
-	text := strconv.FormatUint(number, 10)
-	return strings.Repeat("0", max(numberLength-len(text), 0)) + text + " " + process + " " + identity
-}
-
-// memberIdentity returns the name in a member of a queue, and false for the owner value of a holder.
-func memberIdentity(text string) (string, bool) {
-	number, rest, ok := strings.Cut(text, " ")
-	process, identity, ok2 := strings.Cut(rest, " ")
-	if !ok || !ok2 || len(number) < numberLength || len(process) != randomLength || strings.Trim(number, "0123456789") != "" {
-		return "", false
-	}
-	return identity, true
-}
 
 // calls hears when it is a waiter's turn, on a connection of its own to each node, which it opens when somebody waits. Calls are hints: they may be
 // lost, and nothing but the time of an attempt depends on them.
@@ -92,13 +70,10 @@ type wakeUp struct {
 }
 
 func newCalls(q *Quorum) *calls {
-	c := &calls{q: q, process: randomText(randomBytes), listening: make(map[int]bool), waiters: make(map[uint64]*waiter)}
-	c.channel = q.cfg.channels() + c.process
+	c := &calls{q: q, process: wire.NewProcess(), listening: make(map[int]bool), waiters: make(map[uint64]*waiter)}
+	c.channel = q.texts.channel + c.process
 	return c
 }
-
-// channels is what the names of channels begin with.
-func (c *config) channels() string { return c.prefix + ":call:" }
 
 // heard reports whether a quorum of nodes can call.
 func (c *calls) heard() bool {
@@ -116,7 +91,7 @@ func (c *calls) join(identity string, refused bool) *waiter {
 	for c.waiters[number] != nil {
 		number++
 	}
-	w := &waiter{calls: c, number: number, member: newMember(number, c.process, identity), wake: make(chan wakeUp, 1)}
+	w := &waiter{calls: c, number: number, member: wire.NewMember(number, c.process, identity), wake: make(chan wakeUp, 1)}
 	c.waiters[w.number] = w
 	if c.listeners == nil {
 		c.start()
@@ -135,13 +110,11 @@ func (c *calls) join(identity string, refused bool) *waiter {
 // rejoin puts an attempt's member back into the queue of a node that had granted to it, and with
 // that taken it out, unless it has left. It follows what takes the grant back.
 func (q *Quorum) rejoin(node int, at *attempt) {
-	number, _, _ := strings.Cut(at.member, " ")
-	to, _ := strconv.ParseUint(number, 10, 64)
-	now := q.clock.Now()
+	to, now := wire.MemberNumber(at.member), q.clock.Now()
 	q.calls.mu.Lock()
 	defer q.calls.mu.Unlock()       // leave sends nothing before the member is gone
 	if q.calls.waiters[to] != nil { //mutant:place-of-a-waiter-that-left
-		q.nodes[node].send(&request{op: opJoin, attempt: at, expires: now.Add(at.cfg.ttl)})
+		q.nodes[node].send(&request{call: at.call(wire.Join), attempt: at, expires: now.Add(at.cfg.ttl)})
 	}
 }
 

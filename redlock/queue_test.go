@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // call has the waiter called by a number of nodes, one after the other.
@@ -114,18 +116,18 @@ func TestCallForOneThatLeft(t *testing.T) {
 }
 
 func TestMembers(t *testing.T) {
-	process := strings.Repeat("p", randomLength)
+	process := wire.NewProcess()
 	for _, identity := range []string{"", "me", "host 1/a b"} {
-		member := newMember(17, process, identity)
+		member := wire.NewMember(17, process, identity)
 		require.True(t, strings.HasPrefix(member, "0000000000000017 "+process))
-		got, ok := memberIdentity(member)
+		got, ok := wire.MemberIdentity(member)
 		require.True(t, ok)
 		require.Equal(t, identity, got)
-		require.Equal(t, identity, ownerIdentity(member))
+		require.Equal(t, identity, wire.OwnerIdentity(member))
 	}
-	require.Less(t, newMember(9, process, ""), newMember(10, process, ""), "in the order of their numbers")
-	for _, owner := range []string{newOwner("me"), newOwner("1 2 3"), "", "0000000000000001", "0000000000000001 p me", "000000000000000x " + process + " me"} {
-		_, ok := memberIdentity(owner)
+	require.Less(t, wire.NewMember(9, process, ""), wire.NewMember(10, process, ""), "in the order of their numbers")
+	for _, owner := range []string{wire.NewOwner("me"), wire.NewOwner("1 2 3"), "", "0000000000000001", "0000000000000001 p me", "000000000000000x " + process + " me"} {
+		_, ok := wire.MemberIdentity(owner)
 		require.False(t, ok, owner)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // Quorum is a set of independent masters on which leases are held. Make one with Open or New and share it: it
@@ -31,7 +32,7 @@ type Quorum struct {
 	timers   timers
 	calls    *calls
 	keeper   *keeper
-	trial    *attempt // of trials
+	noKey    wire.Keys // of probes
 	outages  outages
 	clocks   *serverClocks
 	convoys  atomic.Uint64
@@ -254,7 +255,7 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 	q.texts = q.cfg.texts()
 	q.calls = newCalls(q)
 	q.keeper = newKeeper(q, nodes)
-	q.trial = q.newTrial()
+	q.noKey = wire.NewKeys(cfg.prefix, "")
 	q.clocks = newServerClocks(cfg, nodes)
 	return q
 }
@@ -267,9 +268,8 @@ func (q *Quorum) addNode(addr string, connect func() (valkey.Client, error)) *no
 		connect: connect,
 		timeout: q.cfg.exchangeTimeout(),
 		wake:    make(chan struct{}, 1),
-		named:   make(map[string]struct{}),
 		busy:    make(map[string]int),
-		echoes:  newEchoes(),
+		echoes:  wire.NewEchoes(maxAloft * maxBatch),
 		closing: make(chan struct{}),
 		visited: make(chan *visit, 1),
 		stopped: make(chan struct{}),
@@ -406,7 +406,7 @@ func (q *Quorum) isClosed() bool {
 
 // broadcast sends one operation of an attempt to the nodes that want selects (all when nil) and starts no
 // timer: the caller waits or expires the round.
-func (q *Quorum) broadcast(ctx context.Context, rd *round, at *attempt, args *arguments, expires clock.Instant, want func(int) bool) {
+func (q *Quorum) broadcast(ctx context.Context, rd *round, at *attempt, call *wire.Call, expires clock.Instant, want func(int) bool) {
 	requests := rd.requests(len(q.nodes))
 	traced := q.cfg.tracers.node != nil || q.cfg.tracers.extend != nil
 	for i, n := range q.nodes {
@@ -414,12 +414,12 @@ func (q *Quorum) broadcast(ctx context.Context, rd *round, at *attempt, args *ar
 			continue
 		}
 		r := &requests[i]
-		*r = request{op: rd.op, attempt: at, round: rd, slot: i, args: args, expires: expires}
+		*r = request{call: call, attempt: at, round: rd, slot: i, expires: expires}
 		if traced {
 			r.began = q.clock.Now()
 		}
 		if t := q.cfg.tracers.node; t != nil {
-			r.ctx = t.TraceNodeStart(ctx, TraceNodeStartData{Op: rd.op, Key: at.keys.name, Node: n.addr})
+			r.ctx = t.TraceNodeStart(ctx, TraceNodeStartData{Op: rd.op, Key: at.keys.Name, Node: n.addr})
 		}
 		n.send(r)
 	}

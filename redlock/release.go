@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // Release ends the lease and frees the key on all nodes, or with WithMinHold shortens its life to what is left
@@ -22,7 +23,7 @@ import (
 // *QuorumError when too few nodes confirmed, in which case the key expires by itself at the latest.
 //
 // A lease with WithOnce leaves its sequence granted, and not completed: see Complete.
-func (l *Lease) Release(ctx context.Context) error { return l.finish(ctx, recordKeep) }
+func (l *Lease) Release(ctx context.Context) error { return l.finish(ctx, wire.Keep) }
 
 // Complete is Release, and records on the nodes that the lease's sequence is completed, so that it is not granted again;
 // see WithOnce, without which it is no more than Release. What was completed is recorded also if the lease was lost
@@ -32,14 +33,14 @@ func (l *Lease) Complete(ctx context.Context) error {
 	if l.none() {
 		return errNoLease // nothing is recorded
 	}
-	return l.finish(ctx, recordDone) //mutant:completion-not-recorded
+	return l.finish(ctx, wire.Done) //mutant:completion-not-recorded
 }
 
 // Forgo is Release, and takes back the grant of the lease's sequence (WithOnce), as if it had never been granted: for a holder
 // that has not begun to work, and will not. On nodes that do not hear of it the number stays granted.
-func (l *Lease) Forgo(ctx context.Context) error { return l.finish(ctx, recordUndo) } //mutant:forgone-number-kept
+func (l *Lease) Forgo(ctx context.Context) error { return l.finish(ctx, wire.Undo) } //mutant:forgone-number-kept
 
-func (l *Lease) finish(ctx context.Context, record string) error {
+func (l *Lease) finish(ctx context.Context, record wire.Outcome) error {
 	if l.none() {
 		return nil
 	}
@@ -74,14 +75,15 @@ func (l *Lease) finish(ctx context.Context, record string) error {
 }
 
 // free sends the release and waits for a quorum of answers.
-func (l *Lease) free(ctx context.Context, record string) error {
+func (l *Lease) free(ctx context.Context, record wire.Outcome) error {
 	keep := max(l.attempt.cfg.minHold-l.q.clock.Now().Sub(l.granted), 0) //mutant:min-hold-ignored,min-hold-from-the-release
-	args := l.q.calling(l.TTL())
-	args.keep, args.record = milliseconds(keep.Round(time.Millisecond)), record
-	rd := l.q.sendRelease(ctx, l.attempt, args, nil)
+	call := l.attempt.call(wire.Release)
+	call.Keep, call.Record = milliseconds(keep.Round(time.Millisecond)), record
+	l.q.calling(call, l.TTL())
+	rd := l.q.sendRelease(ctx, l.attempt, call, nil)
 	_ = rd.wait(context.Background(), l.q.cfg.timeout(l.TTL()), &l.q.timers)
 	o := rd.outcome()
-	gone := count(o.replies, refused)
+	gone := count(o.replies, wire.Refused)
 	unwritten := l.q.unwritten(o.replies)
 	switch {
 	case len(unwritten) > 0 && o.agreed+gone-len(unwritten) < l.q.need: //mutant:unwritten-completion-hidden
@@ -103,7 +105,7 @@ var errUnwritten = errors.New("the key is free, and the completion of its sequen
 // unwritten returns an error for each node that could not record what it was told with a release.
 func (q *Quorum) unwritten(replies []reply) (errs []*NodeError) {
 	for i, rep := range replies {
-		if rep.unwritten {
+		if rep.Unwritten {
 			errs = append(errs, &NodeError{Node: q.nodes[i].addr, Op: OpRelease, Err: errUnwritten})
 		}
 	}
@@ -112,7 +114,7 @@ func (q *Quorum) unwritten(replies []reply) (errs []*NodeError) {
 
 // releaseCertain: a node that refuses does not have the key, which is as good as having freed it.
 func (q *Quorum) releaseCertain(replies []reply) bool {
-	return count(replies, agreed)+count(replies, refused) >= q.need || count(replies, failed) > len(replies)-q.need
+	return count(replies, wire.OK)+count(replies, wire.Refused) >= q.need || count(replies, wire.Failed) > len(replies)-q.need
 }
 
 // rollBack frees what an attempt of a quorum of grants, or one that its caller gave up, may have
@@ -121,29 +123,29 @@ func (q *Quorum) releaseCertain(replies []reply) bool {
 // it.
 func (q *Quorum) rollBack(ctx context.Context, at *attempt, o outcome) {
 	q.sendRelease(q.detach(ctx), at, q.takingBack(at, true), func(i int) bool { //mutant:given-up-attempt-calls-nobody
-		return o.replies[i].verdict != refused //mutant:rollback-missing,cancelled-attempt-keeps-what-is-late
+		return o.replies[i].Verdict != wire.Refused //mutant:rollback-missing,cancelled-attempt-keeps-what-is-late
 	})
 }
 
-// takingBack are the arguments of what takes an attempt back. With call it calls those who wait, as
+// takingBack is what takes an attempt back. With next it calls those who wait, as
 // a release does: who was told meanwhile that the key is held sleeps until it would have expired.
 // That is for what a quorum may have granted. A few nodes that let everybody in would have waiters
 // call each other without end.
-func (q *Quorum) takingBack(at *attempt, call bool) *arguments {
-	args := &arguments{}
-	if call {
-		args = q.calling(at.cfg.ttl)
+func (q *Quorum) takingBack(at *attempt, next bool) *wire.Call {
+	call := at.call(wire.Release)
+	if next {
+		q.calling(call, at.cfg.ttl)
 	}
-	args.keep, args.record, args.stays = "0", recordUndo, true //mutant:failed-attempt-keeps-its-number
-	return args
+	call.Keep, call.Record, call.Stays = "0", wire.Undo, true //mutant:failed-attempt-keeps-its-number
+	return call
 }
 
 // sendRelease ends an attempt and queues its release on the nodes that want selects.
-func (q *Quorum) sendRelease(ctx context.Context, at *attempt, args *arguments, want func(int) bool) *round {
+func (q *Quorum) sendRelease(ctx context.Context, at *attempt, call *wire.Call, want func(int) bool) *round {
 	at.ended.Store(true)
 	rd := newRound(OpRelease, len(q.nodes), q.need)
 	rd.decided = q.releaseCertain
-	q.broadcast(ctx, rd, at, args, q.releaseUntil(at), want)
+	q.broadcast(ctx, rd, at, call, q.releaseUntil(at), want)
 	return rd
 }
 

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"time"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // A record must be known for as long as its sequence goes on, and a server may lose it, or come
 // back with what it had long ago. So a record says for which server process it is complete (p, see
-// recordFunction). A process whose record is absent or another's does not know the sequence: it has
+// wire/lib/record.lua). A process whose record is absent or another's does not know the sequence: it has
 // no vote for it, and leases without a number never wait for that.
 //
 // Another quorum may have been granted a number meanwhile, with the help of the process before this
@@ -37,15 +39,15 @@ import (
 // unknowing is a node that does not know a sequence.
 type unknowing struct {
 	node    int
-	process string  // its run_id, from an answer that came before others are read
-	has     *record // nil for nothing
+	process string       // its run_id, from an answer that came before others are read
+	has     *wire.Record // nil for nothing
 	left    time.Duration
 	knows   bool // the outcome
 }
 
 // restoration is that of one sequence, on the nodes that do not know it.
 type restoration struct {
-	keys    *keyset
+	keys    *wire.Keys
 	nodes   []unknowing
 	except  string        // the owner value of the attempt that restores: its own grant is left out
 	keep    time.Duration // for how long, where no node says
@@ -62,10 +64,10 @@ func unknowingIn(replies []reply) (nodes []unknowing) {
 	return nodes
 }
 
-func (rep *reply) isUnknowing() bool { return rep.unknown != "" }
+func (rep *reply) isUnknowing() bool { return rep.Unknown != "" }
 
 func (rep *reply) unknowing(node int) unknowing {
-	return unknowing{node: node, process: rep.unknown, has: rep.record, left: rep.pttl}
+	return unknowing{node: node, process: rep.Unknown, has: rep.Record, left: rep.PTTL}
 }
 
 // maxRestores is how often an acquisition restores.
@@ -73,16 +75,17 @@ const maxRestores = 2
 
 // recall asks the nodes that want selects for what they know of a key's sequence, until so many
 // know it.
-func (q *Quorum) recall(ctx context.Context, keys *keyset, enough int, want func(int) bool) *round {
+func (q *Quorum) recall(ctx context.Context, keys *wire.Keys, enough int, want func(int) bool) *round {
 	rd := newRound(OpRecall, len(q.nodes), enough)
-	rd.decided = func(replies []reply) bool { return count(replies, agreed) >= enough }
+	rd.decided = func(replies []reply) bool { return count(replies, wire.OK) >= enough }
 	for i := range q.nodes {
 		if !want(i) {
-			rd.settle(i, reply{verdict: refused})
+			rd.settle(i, reply{Answer: wire.Answer{Verdict: wire.Refused}})
 		}
 	}
 	timeout := q.cfg.timeout(q.cfg.lease.ttl)
-	q.broadcast(ctx, rd, &attempt{keys: keys}, nil, q.clock.Now().Add(timeout), want)
+	at := &attempt{keys: keys}
+	q.broadcast(ctx, rd, at, at.call(wire.Recall), q.clock.Now().Add(timeout), want)
 	return rd
 }
 
@@ -99,7 +102,7 @@ func (q *Quorum) restore(ctx context.Context, all ...*restoration) (errs []error
 				continue
 			}
 			if rd.wait(ctx, max(deadline.Sub(q.clock.Now()), atOnce), &q.timers) != nil {
-				return newContextError(ctx, all[i].keys.name, nil)
+				return newContextError(ctx, all[i].keys.Name, nil)
 			}
 		}
 		return nil
@@ -109,7 +112,7 @@ func (q *Quorum) restore(ctx context.Context, all ...*restoration) (errs []error
 		rounds[i] = q.recall(ctx, r.keys, others, func(node int) bool { return !r.has(node) })
 	}
 	err := wait(OpRecall)
-	desperate := make([]*record, len(all))
+	desperate := make([]*wire.Record, len(all))
 	for i, r := range all {
 		if err != nil {
 			errs[i] = err
@@ -118,13 +121,13 @@ func (q *Quorum) restore(ctx context.Context, all ...*restoration) (errs []error
 		merged, keep, sure, ok := q.merged(r, rounds[i].outcome().replies)
 		switch {
 		case !ok:
-			errs[i], rounds[i] = q.quorumError(OpRecall, r.keys.name, rounds[i].outcome()), nil
+			errs[i], rounds[i] = q.quorumError(OpRecall, r.keys.Name, rounds[i].outcome()), nil
 			continue
 		case merged == nil && r.keep == 0:
 			r.nothing, rounds[i] = true, nil
 			continue
 		case merged == nil:
-			merged = &record{}
+			merged = &wire.Record{}
 		case !sure:
 			desperate[i] = merged
 		}
@@ -141,7 +144,7 @@ func (q *Quorum) restore(ctx context.Context, all ...*restoration) (errs []error
 		errs[i] = err
 		if wrote := r.wrote(rounds[i].outcome().replies); wrote && desperate[i] != nil { //mutant:old-records-unsaid
 			q.cfg.logger.ErrorContext(ctx, "redlock: too few nodes know how far a sequence has come: it goes on from the largest numbers that were found",
-				"key", r.keys.name, "granted", desperate[i].granted, "completed", desperate[i].completed)
+				"key", r.keys.Name, "granted", desperate[i].Granted, "completed", desperate[i].Completed)
 		}
 	}
 	return errs
@@ -151,8 +154,8 @@ func (q *Quorum) restore(ctx context.Context, all ...*restoration) (errs []error
 func (r *restoration) wrote(replies []reply) (any bool) {
 	for i := range r.nodes {
 		rep := replies[r.nodes[i].node]
-		r.nodes[i].knows = rep.verdict == agreed
-		any = any || rep.wrote
+		r.nodes[i].knows = rep.Verdict == wire.OK
+		any = any || rep.Wrote
 	}
 	return any
 }
@@ -179,15 +182,15 @@ func (r *restoration) has(node int) bool {
 // merged is what nodes know together of a sequence: nil for nothing, and how long it is to be kept.
 // sure reports whether Q of them know, or at least Q - 1; and ok whether there were enough answers
 // for anything.
-func (q *Quorum) merged(r *restoration, replies []reply) (all *record, keep time.Duration, sure, ok bool) {
+func (q *Quorum) merged(r *restoration, replies []reply) (all *wire.Record, keep time.Duration, sure, ok bool) {
 	known, answered := 0, len(r.nodes)-1 // to each of these the others of them are others
 	for i, rep := range replies {
 		switch {
 		case r.has(i):
-		case rep.verdict == agreed:
+		case rep.Verdict == wire.OK:
 			known++
 			answered++
-		case rep.verdict == refused:
+		case rep.Verdict == wire.Refused:
 			answered++
 		}
 	}
@@ -195,20 +198,20 @@ func (q *Quorum) merged(r *restoration, replies []reply) (all *record, keep time
 	if !sure && answered < q.need-1 {
 		return nil, 0, false, false
 	}
-	take := func(rec *record, left time.Duration) {
+	take := func(rec *wire.Record, left time.Duration) {
 		if rec == nil {
 			return
 		}
 		if all == nil {
-			all = &record{}
+			all = &wire.Record{}
 		}
-		all.merge(rec.without(r.except)) //mutant:own-number-restored
+		all.Merge(rec.Without(r.except)) //mutant:own-number-restored
 		keep = max(keep, left)
 	}
 	few := known < q.need && known < max(len(q.nodes)-1, 1)
 	for i, rep := range replies {
-		if !r.has(i) && (rep.verdict == agreed || rep.verdict == refused && few) {
-			take(rep.record, rep.pttl)
+		if !r.has(i) && (rep.Verdict == wire.OK || rep.Verdict == wire.Refused && few) {
+			take(rep.Record, rep.PTTL)
 		}
 	}
 	if few {
@@ -220,19 +223,20 @@ func (q *Quorum) merged(r *restoration, replies []reply) (all *record, keep time
 }
 
 // write has the nodes of a restoration know the record.
-func (q *Quorum) write(ctx context.Context, r *restoration, rec *record, keep time.Duration) *round {
+func (q *Quorum) write(ctx context.Context, r *restoration, rec *wire.Record, keep time.Duration) *round {
 	rd := newRound(OpRestore, len(q.nodes), len(r.nodes))
 	rd.decided = func([]reply) bool { return false } // until all have answered
 	for i := range q.nodes {
 		if !r.has(i) {
-			rd.settle(i, reply{verdict: failed})
+			rd.settle(i, reply{Answer: wire.Answer{Verdict: wire.Failed}})
 		}
 	}
 	at := &attempt{keys: r.keys}
 	expires := q.clock.Now().Add(q.cfg.timeout(q.cfg.lease.ttl))
 	for _, u := range r.nodes {
-		args := &arguments{process: u.process, record: rec.text(), lifetime: milliseconds(keep)}
-		q.broadcast(ctx, rd, at, args, expires, func(i int) bool { return i == u.node })
+		call := at.call(wire.Restore)
+		call.Process, call.Known, call.Lifetime = u.process, rec.Text(), milliseconds(keep)
+		q.broadcast(ctx, rd, at, call, expires, func(i int) bool { return i == u.node })
 	}
 	return rd
 }
@@ -240,7 +244,7 @@ func (q *Quorum) write(ctx context.Context, r *restoration, rec *record, keep ti
 // able is how many nodes have a vote for the sequence: they granted it, or refused it as done.
 func able(replies []reply) (n int) {
 	for _, rep := range replies {
-		if rep.verdict == agreed || rep.verdict == refused && rep.record != nil {
+		if rep.Verdict == wire.OK || rep.Verdict == wire.Refused && rep.Record != nil {
 			n++
 		}
 	}
@@ -252,8 +256,8 @@ func able(replies []reply) (n int) {
 // whether they are enough.
 func (q *Quorum) unknowingCertain(replies []reply) (certain, ok bool) {
 	unknowing := len(unknowingIn(replies))
-	able, open := able(replies), count(replies, pending)
-	if unknowing == 0 || count(replies, agreed) >= q.need || able+unknowing+open < q.need { //mutant:quorum-waits-for-others
+	able, open := able(replies), count(replies, wire.Pending)
+	if unknowing == 0 || count(replies, wire.OK) >= q.need || able+unknowing+open < q.need { //mutant:quorum-waits-for-others
 		return false, false
 	}
 	return able+open < q.need && able+unknowing >= q.need, true

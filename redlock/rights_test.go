@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // The rights that a user is advised to have are the commands of the scripts and those that are sent
@@ -16,11 +18,11 @@ func TestRightsAreWhatIsUsed(t *testing.T) {
 		"unsubscribe", "punsubscribe", "sunsubscribe", "discard"}
 	used := slices.Clone(beside)
 	call := regexp.MustCompile(`(?:redis\.p?call|try)\('([A-Z]+)'`) // try is the trial's
-	for _, s := range append(slices.Clone(ungated), newSelfChecking(strings.Repeat("0", runIDLength)).scripts()...) {
-		calls := strings.Count(s.text, "redis.call(") + strings.Count(s.text, "redis.pcall(") +
-			strings.Count(s.text, "try('") - strings.Count(s.text, "redis.pcall(...)")
-		require.Len(t, call.FindAllString(s.text, -1), calls, "a command that this test does not see: %s", s.text)
-		for _, found := range call.FindAllStringSubmatch(s.text, -1) {
+	for _, s := range append(slices.Clone(wire.Ungated), wire.NewSelfChecking(strings.Repeat("0", wire.RunIDLength)).Scripts()...) {
+		calls := strings.Count(s.Text(), "redis.call(") + strings.Count(s.Text(), "redis.pcall(") +
+			strings.Count(s.Text(), "try('") - strings.Count(s.Text(), "redis.pcall(...)")
+		require.Len(t, call.FindAllString(s.Text(), -1), calls, "a command that this test does not see: %s", s.Text())
+		for _, found := range call.FindAllStringSubmatch(s.Text(), -1) {
 			used = append(used, strings.ToLower(found[1]))
 		}
 	}

@@ -8,94 +8,62 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // attempt is what the requests of one owner value have in common. Once it has ended, only releases are sent
 // for it: a request that would set or extend its keys is dropped instead.
 type attempt struct {
-	keys  *keyset
-	owner string
-	cfg   leaseConfig
-	token uint64 // of the lease that it became
-	ended atomic.Bool
-	again atomic.Bool // it has asked more than once
+	keys     *wire.Keys
+	owner    string
+	cfg      leaseConfig
+	sequence []string // of cfg.once, as calls have it
+	token    uint64   // of the lease that it became
+	ended    atomic.Bool
+	again    atomic.Bool // it has asked more than once
 
-	member string // of the queue, see queue.go; empty for an attempt that does not wait
+	member    string // of the queue, see queue.go; empty for an attempt that does not wait
+	queueLife string // of a queue that it joins
+}
+
+// call is an operation of the attempt; the caller adds what only that operation has.
+func (at *attempt) call(op wire.Op) *wire.Call {
+	return &wire.Call{
+		Op: op, Keys: at.keys, Owner: at.owner, Token: at.token, Sequence: at.sequence,
+		Member: at.member, QueueLife: at.queueLife,
+	}
 }
 
 // request is one operation on one node.
 type request struct {
-	op      Op
-	attempt *attempt
+	call    *wire.Call
+	attempt *attempt // nil for a probe, and for an extension of many
 	round   *round
 	ctx     context.Context // for the node tracer only
-	args    *arguments
-	expires clock.Instant // not sent after this
-	pause   time.Duration // before the next try of a release that failed
-	slot    int           // place in the round
-	convoy  *convoy       // of an extension of several leases; nil for others
-	alone   bool          // was sent together with others, and is to be sent by itself
-	began   clock.Instant // when it was queued; for tracers only
+	expires clock.Instant   // not sent after this
+	pause   time.Duration   // before the next try of a release that failed
+	slot    int             // place in the round
+	convoy  *convoy         // of an extension of several leases; nil for others
+	alone   bool            // was sent together with others, and is to be sent by itself
+	began   clock.Instant   // when it was queued; for tracers only
 }
 
-// isOfAnAttempt reports whether the request is for an attempt that may still be granted, or is.
-func (r *request) isOfAnAttempt() bool {
-	switch r.op {
-	case OpRelease, OpLeave, opJoin:
-		return false
-	default:
-		return true
-	}
-}
+// op is the operation as users know it.
+func (r *request) op() Op { return Op(r.call.Op.String()) }
 
-// arguments are the parts of a command that are the same on every node, as text.
-type arguments struct {
-	ttl    string // acquire, extend
-	hint   string // acquire
-	skew   string // acquire; how far ahead of the server's clock the hint may be, in microseconds
-	token  string // agree
-	spread string // extend ('1' raises the counter to the token)
-	keep   string // release
-
-	// release; see releaseScript. Without a turn nobody is called.
-	turn, channel string
-	stays         bool   // release; the attempt's member keeps its place in the queue
-	record        string // release; what to do with the record of the sequence. restore; what it is to have
-
-	process, lifetime string // restore; of which process, and for how long
+// hasEnded reports whether the attempt has ended that the request would go on with.
+func (r *request) hasEnded() bool {
+	return r.attempt != nil && r.call.Op.OfAttempt() && r.attempt.ended.Load()
 }
 
 // reply is a node's answer to a request.
 type reply struct {
-	verdict   verdict
-	token     uint64        // counter, for granted acquires and observations
-	owner     string        // holder's owner value, for refused acquires and observations
-	pttl      time.Duration // holder's TTL, likewise; for recalls the record's
-	rank      int           // for refused acquires that wait: what joinFunction returned
-	extend    int           // what extendScript answered
-	digits    string        // what extendManyScript answered, for a convoy
-	server    time.Duration // server's clock, for acquires and probes; since 1970
-	record    *record       // of the sequence: for acquires with WithOnce, granted or refused because of it or not known; for recalls
-	unknown   string        // run_id of the process that answers that it does not know the sequence; empty otherwise
-	wrote     bool          // restores: the node did not know the sequence before
-	holds     *record       // likewise, for acquires refused because the key is held
-	unwritten bool          // releases: the record of the sequence could not be written
-	info      *serverInfo   // for probes
-	trial     *trial        // for trials
-	at        clock.Instant // when it came, for acquires and probes
-	took      time.Duration // since it was queued; for tracers only
-	err       *NodeError
+	wire.Answer
+
+	at   clock.Instant // when it came, for acquires and probes
+	took time.Duration // since it was queued; for tracers only
+	err  *NodeError
 }
-
-// verdict is a reply reduced to what a tally counts.
-type verdict uint8
-
-const (
-	pending verdict = iota
-	agreed          // the node did what was asked
-	refused         // the node decided against it
-	failed          // the node did not answer, or with an error
-)
 
 // round is one operation sent to several nodes at once. It ends as soon as its outcome is certain: unless decided
 // says otherwise when need nodes agreed, or when so many did not that need cannot be reached any more. Later
@@ -152,7 +120,7 @@ func (r *round) requests(nodes int) []request {
 // settle records a node's reply. The first one counts.
 func (r *round) settle(slot int, rep reply) {
 	r.mu.Lock()
-	if r.replies[slot].verdict != pending { //mutant:node-counted-twice
+	if r.replies[slot].Verdict != wire.Pending { //mutant:node-counted-twice
 		r.mu.Unlock()
 		return
 	}
@@ -165,7 +133,7 @@ func (r *round) settle(slot int, rep reply) {
 		}
 		return
 	}
-	if rep.verdict == agreed {
+	if rep.Verdict == wire.OK {
 		r.agreed++
 	} else {
 		r.missed++
@@ -214,10 +182,10 @@ func (r *round) expire() {
 }
 
 // count returns how many replies have the verdict.
-func count(replies []reply, v verdict) int {
+func count(replies []reply, v wire.Verdict) int {
 	n := 0
 	for _, rep := range replies {
-		if rep.verdict == v {
+		if rep.Verdict == v {
 			n++
 		}
 	}
@@ -231,7 +199,7 @@ func (r *round) leaveTo(f follower, want func(*reply) bool) (came []slotReply) {
 	defer r.mu.Unlock()
 	r.follow = f
 	for slot := range r.replies {
-		if rep := &r.replies[slot]; rep.verdict != pending && want(rep) {
+		if rep := &r.replies[slot]; rep.Verdict != wire.Pending && want(rep) {
 			came = append(came, slotReply{slot, *rep})
 		}
 	}
@@ -256,7 +224,7 @@ func (r *round) outcome() outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	o := outcome{replies: slices.Clone(r.replies), expired: r.expired}
-	o.agreed = count(o.replies, agreed)
+	o.agreed = count(o.replies, wire.OK)
 	o.success = o.agreed >= r.need
 	return o
 }
@@ -282,11 +250,11 @@ func (q *Quorum) quorumError(op Op, key string, o outcome) *QuorumError {
 	e := &QuorumError{Op: op, Key: key, Succeeded: o.agreed, Need: q.need, Nodes: len(o.replies)}
 	for i, rep := range o.replies {
 		switch {
-		case rep.verdict == failed:
+		case rep.Verdict == wire.Failed:
 			e.Errs = append(e.Errs, rep.err)
-		case rep.verdict == pending && o.expired:
+		case rep.Verdict == wire.Pending && o.expired:
 			e.Errs = append(e.Errs, q.nodes[i].failure(op, ErrTimeout))
-		case rep.verdict == pending:
+		case rep.Verdict == wire.Pending:
 			e.unheard++
 		}
 	}

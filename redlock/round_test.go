@@ -10,30 +10,32 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 func TestRoundEndsWhenItsOutcomeIsCertain(t *testing.T) {
-	const y, n, x = agreed, refused, failed
+	const y, n, x = wire.OK, wire.Refused, wire.Failed
 	for _, test := range []struct {
 		nodes, need int
-		verdicts    []verdict // in the order of arrival
-		ends        int       // after so many replies
+		verdicts    []wire.Verdict // in the order of arrival
+		ends        int            // after so many replies
 		success     bool
 	}{
-		{1, 1, []verdict{y}, 1, true},
-		{1, 1, []verdict{x}, 1, false},
-		{3, 2, []verdict{y, y, y}, 2, true},
-		{3, 2, []verdict{n, y, y}, 3, true},
-		{3, 2, []verdict{n, x, y}, 2, false},
-		{5, 3, []verdict{y, y, y, n, n}, 3, true},
-		{5, 3, []verdict{x, n, y, y, y}, 5, true},
-		{5, 3, []verdict{y, y, x, n, x}, 5, false},
-		{5, 3, []verdict{x, x, x, y, y}, 3, false},
+		{1, 1, []wire.Verdict{y}, 1, true},
+		{1, 1, []wire.Verdict{x}, 1, false},
+		{3, 2, []wire.Verdict{y, y, y}, 2, true},
+		{3, 2, []wire.Verdict{n, y, y}, 3, true},
+		{3, 2, []wire.Verdict{n, x, y}, 2, false},
+		{5, 3, []wire.Verdict{y, y, y, n, n}, 3, true},
+		{5, 3, []wire.Verdict{x, n, y, y, y}, 5, true},
+		{5, 3, []wire.Verdict{y, y, x, n, x}, 5, false},
+		{5, 3, []wire.Verdict{x, x, x, y, y}, 3, false},
 		// Trap 6: with an even number a tie is a failure, not a wait.
-		{2, 2, []verdict{y, n}, 2, false},
-		{2, 2, []verdict{n, y}, 1, false},
-		{4, 3, []verdict{y, y, n, n}, 4, false},
-		{4, 3, []verdict{n, y, n, y}, 3, false},
+		{2, 2, []wire.Verdict{y, n}, 2, false},
+		{2, 2, []wire.Verdict{n, y}, 1, false},
+		{4, 3, []wire.Verdict{y, y, n, n}, 4, false},
+		{4, 3, []wire.Verdict{n, y, n, y}, 3, false},
 	} {
 		t.Run(fmt.Sprint(test.nodes, test.verdicts), func(t *testing.T) {
 			rd := newRound(OpAcquire, test.nodes, test.need)
@@ -41,7 +43,7 @@ func TestRoundEndsWhenItsOutcomeIsCertain(t *testing.T) {
 			rd.follow = &followed{end: func() { calls++ }}
 			for i, v := range test.verdicts {
 				require.Equal(t, i >= test.ends, isDone(rd), "after %d replies", i)
-				rd.settle(i, reply{verdict: v})
+				rd.settle(i, reply{Answer: wire.Answer{Verdict: v}})
 			}
 			require.True(t, isDone(rd))
 			require.Equal(t, 1, calls)
@@ -59,17 +61,17 @@ func isDone(rd *round) bool {
 	}
 }
 
-// Whatever the order of the replies, a round ends with the verdict of the complete tally, and not before that
-// verdict is certain.
+// Whatever the order of the replies, a round ends with the wire.Verdict of the complete tally, and not before that
+// wire.Verdict is certain.
 func TestRoundNeverDecidesTooEarly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(1, 9).Draw(t, "nodes")
 		need := nodes/2 + 1
-		verdicts := rapid.SliceOfN(rapid.SampledFrom([]verdict{agreed, refused, failed}), nodes, nodes).Draw(t, "verdicts")
+		verdicts := rapid.SliceOfN(rapid.SampledFrom([]wire.Verdict{wire.OK, wire.Refused, wire.Failed}), nodes, nodes).Draw(t, "verdicts")
 		order := rapid.Permutation(seq(nodes)).Draw(t, "order")
 		total := 0
 		for _, v := range verdicts {
-			if v == agreed {
+			if v == wire.OK {
 				total++
 			}
 		}
@@ -78,8 +80,8 @@ func TestRoundNeverDecidesTooEarly(t *testing.T) {
 		for _, i := range order {
 			undecided := got < need && got+(nodes-got-missed) >= need
 			require.Equal(t, undecided, !isDone(rd))
-			rd.settle(i, reply{verdict: verdicts[i]})
-			if verdicts[i] == agreed {
+			rd.settle(i, reply{Answer: wire.Answer{Verdict: verdicts[i]}})
+			if verdicts[i] == wire.OK {
 				got++
 			} else {
 				missed++
@@ -99,11 +101,11 @@ func seq(n int) []int {
 
 func TestRoundCountsANodeOnce(t *testing.T) {
 	rd := newRound(OpAcquire, 3, 2)
-	rd.settle(0, reply{verdict: agreed})
-	rd.settle(0, reply{verdict: agreed})
+	rd.settle(0, reply{Answer: wire.Answer{Verdict: wire.OK}})
+	rd.settle(0, reply{Answer: wire.Answer{Verdict: wire.OK}})
 	require.False(t, isDone(rd))
-	rd.settle(0, reply{verdict: failed})
-	rd.settle(1, reply{verdict: agreed})
+	rd.settle(0, reply{Answer: wire.Answer{Verdict: wire.Failed}})
+	rd.settle(1, reply{Answer: wire.Answer{Verdict: wire.OK}})
 	require.True(t, rd.outcome().success)
 }
 
@@ -111,10 +113,10 @@ func TestRoundPassesLateReplies(t *testing.T) {
 	rd := newRound(OpExtend, 3, 2)
 	var late []reply
 	rd.follow = &followed{after: func(rep reply) { late = append(late, rep) }}
-	rd.settle(0, reply{verdict: agreed})
-	rd.settle(1, reply{verdict: agreed})
+	rd.settle(0, reply{Answer: wire.Answer{Verdict: wire.OK}})
+	rd.settle(1, reply{Answer: wire.Answer{Verdict: wire.OK}})
 	require.Empty(t, late)
-	rd.settle(2, reply{verdict: refused})
+	rd.settle(2, reply{Answer: wire.Answer{Verdict: wire.Refused}})
 	require.Len(t, late, 1)
 	require.Equal(t, 2, rd.outcome().agreed)
 }
@@ -136,14 +138,14 @@ func TestRoundWait(t *testing.T) {
 func TestQuorumErrorNamesSilentNodesOnlyAfterTheTimeout(t *testing.T) {
 	q := &Quorum{need: 2, nodes: []*node{{addr: "a:1"}, {addr: "b:2"}, {addr: "c:3"}}}
 	rd := newRound(OpAcquire, 3, 2)
-	rd.settle(1, reply{verdict: failed, err: &NodeError{Node: "b:2", Op: OpAcquire, Err: errors.New("refused")}})
-	rd.settle(2, reply{verdict: failed, err: &NodeError{Node: "c:3", Op: OpAcquire, Err: errors.New("refused")}})
+	rd.settle(1, reply{Answer: wire.Answer{Verdict: wire.Failed}, err: &NodeError{Node: "b:2", Op: OpAcquire, Err: errors.New("refused")}})
+	rd.settle(2, reply{Answer: wire.Answer{Verdict: wire.Failed}, err: &NodeError{Node: "c:3", Op: OpAcquire, Err: errors.New("refused")}})
 	err := q.quorumError(OpAcquire, "k", rd.outcome())
 	require.Equal(t, `redlock: no quorum to acquire "k": 0 of 3 nodes, 2 needed, 1 not waited for: node b:2: acquire: refused; node c:3: acquire: refused`, err.Error())
 	require.Equal(t, "no_quorum", err.ErrorType())
 
 	rd = newRound(OpAcquire, 3, 2)
-	rd.settle(0, reply{verdict: agreed})
+	rd.settle(0, reply{Answer: wire.Answer{Verdict: wire.OK}})
 	rd.expire()
 	err = q.quorumError(OpAcquire, "k", rd.outcome())
 	require.Len(t, err.Errs, 2)

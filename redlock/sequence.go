@@ -3,6 +3,8 @@ package redlock
 import (
 	"context"
 	"time"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // Sequence is how far the leases on a key have come that were acquired with WithOnce.
@@ -27,18 +29,18 @@ func (s *Sequence) grant(n int64, label string) {
 }
 
 // complete takes a completion that a node knows of.
-func (s *Sequence) complete(r *record) {
-	if r.completed < s.Completed {
+func (s *Sequence) complete(r *wire.Record) {
+	if r.Completed < s.Completed {
 		return
 	}
-	if r.completed > s.Completed {
-		s.Completed, s.BeganAt, s.CompletedAt = r.completed, time.Time{}, time.Time{}
+	if r.Completed > s.Completed {
+		s.Completed, s.BeganAt, s.CompletedAt = r.Completed, time.Time{}, time.Time{}
 	}
-	if r.beganAt == 0 || r.completedAt == 0 { //mutant:duration-by-two-clocks
+	if r.BeganAt == 0 || r.CompletedAt == 0 { //mutant:duration-by-two-clocks
 		return
 	}
-	if at := time.UnixMilli(r.completedAt); s.CompletedAt.IsZero() || at.Before(s.CompletedAt) {
-		s.BeganAt, s.CompletedAt = time.UnixMilli(r.beganAt), at
+	if at := time.UnixMilli(r.CompletedAt); s.CompletedAt.IsZero() || at.Before(s.CompletedAt) {
+		s.BeganAt, s.CompletedAt = time.UnixMilli(r.BeganAt), at
 	}
 }
 
@@ -59,7 +61,7 @@ func (q *Quorum) Sequence(ctx context.Context, key string) (Sequence, error) {
 	if err := checkContext(ctx); err != nil {
 		return Sequence{}, err
 	}
-	keys, err := q.cfg.keyset(key)
+	keys, err := q.cfg.keys(key)
 	if err != nil {
 		return Sequence{}, err
 	}
@@ -80,21 +82,21 @@ func (q *Quorum) Sequence(ctx context.Context, key string) (Sequence, error) {
 
 // read asks all nodes for what they know. If too few of them do, it returns the restoration of the
 // others beside the error.
-func (q *Quorum) read(ctx context.Context, keys *keyset) (s Sequence, r *restoration, err error) {
+func (q *Quorum) read(ctx context.Context, keys *wire.Keys) (s Sequence, r *restoration, err error) {
 	rd := q.recall(ctx, keys, q.need, func(int) bool { return true })
 	if rd.wait(ctx, q.cfg.timeout(q.cfg.lease.ttl), &q.timers) != nil {
-		return s, nil, newContextError(ctx, keys.name, nil)
+		return s, nil, newContextError(ctx, keys.Name, nil)
 	}
 	o := rd.outcome()
 	if !o.success {
 		if nodes := unknowingIn(o.replies); o.agreed+len(nodes) >= q.need {
 			r = &restoration{keys: keys, nodes: nodes}
 		}
-		return s, r, q.quorumError(OpRecall, keys.name, o)
+		return s, r, q.quorumError(OpRecall, keys.Name, o)
 	}
 	for _, rep := range o.replies {
-		if rep.verdict == agreed && rep.record != nil {
-			s.add(rep.record)
+		if rep.Verdict == wire.OK && rep.Record != nil {
+			s.add(rep.Record)
 		}
 	}
 	q.restoreLater(rd, &attempt{keys: keys}, 0)
@@ -102,9 +104,9 @@ func (q *Quorum) read(ctx context.Context, keys *keyset) (s Sequence, r *restora
 }
 
 // add takes what a node knows.
-func (s *Sequence) add(r *record) {
-	if r.granted > s.Granted || r.granted == s.Granted && r.attempts > s.Attempts {
-		s.Granted, s.Attempts, s.Identity, s.Label = r.granted, r.attempts, ownerIdentity(r.owner), r.label
+func (s *Sequence) add(r *wire.Record) {
+	if r.Granted > s.Granted || r.Granted == s.Granted && r.Attempts > s.Attempts {
+		s.Granted, s.Attempts, s.Identity, s.Label = r.Granted, r.Attempts, wire.OwnerIdentity(r.Owner), r.Label
 	}
 	s.complete(r)
 }

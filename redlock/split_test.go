@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // A vote that nobody won must not be taken for a holder: who is told of one drops what it wanted to
@@ -29,11 +30,11 @@ func TestASplitVoteIsNotHeld(t *testing.T) {
 
 // ownerAt is an owner value whose random part is one character all along.
 func ownerAt(identity, c string) string {
-	return identity + ownerSeparator + strings.Repeat(c, randomLength)
+	return identity + "/" + strings.Repeat(c, 22)
 }
 
 func TestRanking(t *testing.T) {
-	member := newMember(1780000000000000, strings.Repeat("p", randomLength), "z")
+	member := wire.NewMember(1780000000000000, wire.NewProcess(), "z")
 	want := []claim{
 		{member, 1},
 		{ownerAt("z", "x"), 3},
@@ -59,14 +60,14 @@ func voted(row string) outcome {
 	for _, c := range row {
 		switch c {
 		case 'm':
-			o.replies = append(o.replies, reply{verdict: agreed})
+			o.replies = append(o.replies, reply{Answer: wire.Answer{Verdict: wire.OK}})
 			o.agreed++
 		case 'x':
-			o.replies = append(o.replies, reply{verdict: failed, err: &NodeError{Err: errors.New("refused")}})
+			o.replies = append(o.replies, reply{Answer: wire.Answer{Verdict: wire.Failed}, err: &NodeError{Err: errors.New("refused")}})
 		case '?':
 			o.replies = append(o.replies, reply{})
 		default:
-			o.replies = append(o.replies, reply{verdict: refused, owner: ownerAt("other", string(c))})
+			o.replies = append(o.replies, reply{Answer: wire.Answer{Verdict: wire.Refused, Owner: ownerAt("other", string(c))}})
 		}
 	}
 	return o
@@ -136,7 +137,7 @@ func TestARivalThatStandsIsAHolder(t *testing.T) {
 		{"mmabx", ""},
 	} {
 		o := voted(test.row)
-		silent := count(o.replies, failed) + count(o.replies, pending)
+		silent := count(o.replies, wire.Failed) + count(o.replies, wire.Pending)
 		c := contest{}
 		for round := 1; round < holderAfter; round++ {
 			c.note(o, 0)

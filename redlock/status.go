@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // Healthy reports whether a quorum of nodes answered when it was last asked anything, and may vote:
@@ -70,9 +71,9 @@ func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 	rounds, trials := make([]*round, len(q.nodes)), make([]*round, len(q.nodes))
 	for i, n := range q.nodes {
 		rounds[i], trials[i] = newRound(OpObserve, 1, 1), newRound(opTrial, 1, 1)
-		n.send(&request{op: OpObserve, attempt: infoProbe, round: rounds[i], expires: start.Add(timeout)})
+		n.send(&request{call: q.probe(wire.Info), round: rounds[i], expires: start.Add(timeout)})
 		if n.gate.status.Load().reason() == nil { // the gate hears of it
-			n.send(&request{op: opTrial, attempt: q.trial, args: &arguments{channel: q.texts.channel}, round: trials[i], expires: start.Add(timeout)})
+			n.send(&request{call: q.probe(wire.Trial), round: trials[i], expires: start.Add(timeout)})
 		} else {
 			trials[i].expire()
 		}
@@ -93,13 +94,13 @@ func (s *NodeStatus) fill(o outcome, start clock.Instant, err error) {
 	rep := o.replies[0]
 	var known *ConditionError
 	switch {
-	case rep.verdict == agreed:
+	case rep.Verdict == wire.OK:
 		s.Reachable = true
-		s.Role, s.Version, s.Uptime = rep.info.role, rep.info.version, rep.info.uptime
-		if rep.info.role != "master" {
-			s.Warnings = append(s.Warnings, rep.info.judge(true))
+		s.Role, s.Version, s.Uptime = rep.Info.Role, rep.Info.Version, rep.Info.Uptime
+		if rep.Info.Role != "master" {
+			s.Warnings = append(s.Warnings, judge(rep.Info, true))
 		}
-		if risk := rep.info.risk(); risk != nil {
+		if risk := risk(rep.Info); risk != nil {
 			s.Warnings = append(s.Warnings, risk)
 		}
 	case rep.err != nil && errors.As(rep.err, &known) && isServerError(rep.err):

@@ -6,17 +6,19 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // Whatever a server answers instead of INFO, its warning has the type that is promised.
 func TestWarningsAreConditions(t *testing.T) {
 	n := testNode()
 	for _, err := range []error{
-		fmt.Errorf("%w: 7", errUnexpected),
+		fmt.Errorf("%w: 7", wire.ErrUnexpected),
 		&ConditionError{Condition: ConditionBusy},
 	} {
 		var s NodeStatus
-		s.fill(outcome{replies: []reply{{verdict: failed, err: n.failure(OpObserve, err)}}}, 0, nil)
+		s.fill(outcome{replies: []reply{{Answer: wire.Answer{Verdict: wire.Failed}, err: n.failure(OpObserve, err)}}}, 0, nil)
 		require.True(t, s.Reachable)
 		require.Len(t, s.Warnings, 1)
 		_, ok := s.Warnings[0].(*ConditionError)
@@ -24,7 +26,7 @@ func TestWarningsAreConditions(t *testing.T) {
 		require.ErrorIs(t, s.Warnings[0], err)
 	}
 	var s NodeStatus
-	s.fill(outcome{replies: []reply{{verdict: agreed, info: &serverInfo{version: "7.2.4", role: "slave"}}}}, 0, nil)
+	s.fill(outcome{replies: []reply{{Answer: wire.Answer{Verdict: wire.OK, Info: &wire.ServerInfo{Version: "7.2.4", Role: "slave"}}}}}, 0, nil)
 	var known *ConditionError
 	require.True(t, errors.As(s.Warnings[0], &known))
 	require.Equal(t, ConditionReplica, known.Condition)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"sync"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // next is what follows an attempt that came to nothing.
@@ -45,10 +47,10 @@ func (u *undo) late(_ *round, slot int, rep reply) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	// What was abandoned has not been sent, but an earlier request of the same owner may have been.
-	if rep.verdict == agreed || rep.verdict == failed && (u.at.again.Load() || !errors.Is(rep.err, errAbandoned)) { //mutant:rollback-of-grants-only,earlier-round-not-taken-back
+	if rep.Verdict == wire.OK || rep.Verdict == wire.Failed && (u.at.again.Load() || !errors.Is(rep.err, errAbandoned)) { //mutant:rollback-of-grants-only,earlier-round-not-taken-back
 		u.free(slot)
 	}
-	if rep.verdict == agreed && u.then == sleeps && u.at.member != "" { //mutant:rolled-back-place-lost
+	if rep.Verdict == wire.OK && u.then == sleeps && u.at.member != "" { //mutant:rolled-back-place-lost
 		u.q.rejoin(slot, u.at)
 	}
 	if u.left--; u.left == 0 {

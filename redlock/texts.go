@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // texts are arguments of commands that are nearly always the same.
@@ -11,9 +13,9 @@ type texts struct {
 	ttl     time.Duration // the Quorum's
 	ttlText string
 	turn    string // for leases with that TTL
+	queue   string // for how long a queue lives that a member joins with that TTL
 	skew    string
-	channel string    // what the names of channels begin with
-	extend  arguments // of an extension by the whole TTL
+	channel string // what the names of channels begin with
 }
 
 func (c *config) texts() texts {
@@ -21,9 +23,9 @@ func (c *config) texts() texts {
 		ttl:     c.lease.ttl,
 		ttlText: milliseconds(c.lease.ttl),
 		turn:    milliseconds(c.turn(c.lease.ttl)),
+		queue:   milliseconds(queueLives * c.lease.ttl),
 		skew:    strconv.FormatInt(c.clockSkew.Microseconds(), 10),
-		channel: c.channels(),
-		extend:  arguments{ttl: milliseconds(c.lease.ttl), spread: "0"},
+		channel: wire.Channels(c.prefix),
 	}
 }
 
@@ -33,6 +35,14 @@ func (t *texts) milliseconds(ttl time.Duration) string {
 		return t.ttlText
 	}
 	return milliseconds(ttl)
+}
+
+// queueLifetime is for how long a queue lives after the last that joined it or asked.
+func (t *texts) queueLifetime(ttl time.Duration) string {
+	if ttl == t.ttl {
+		return t.queue
+	}
+	return milliseconds(queueLives * ttl)
 }
 
 // timers are used again and again: a timer with its channel is several objects.

@@ -3,7 +3,7 @@ package redlock
 import (
 	"strings"
 
-	"github.com/valkey-io/valkey-go"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // A server is asked for the truth about itself by INFO, and whether leases can be had on it by a
@@ -14,38 +14,10 @@ import (
 // opTrial is the trial of a server.
 const opTrial Op = "trial"
 
-// trialScript tries what the library needs. A SET with XX, and what changes keys that are not
-// there, change nothing, and are refused where a grant would be: for want of rights, of memory or
-// of replicas, or because the server cannot save.
-//
-// KEYS lock, fence, wait; ARGV channel, record. Returns the error of each command of trials, or 1.
-var trialScript = newScript(`
-local function try(...)
-  local answer = redis.pcall(...)
-  return type(answer) == 'table' and answer['err'] and answer or 1
-end
-local lock, fence, wait, record = KEYS[1], KEYS[2], KEYS[3], ARGV[2]
-return {
-  try('TIME'), try('GET', lock), try('GET', fence), try('PTTL', lock), try('SET', fence, '0', 'XX', 'PX', 1),
-  try('SET', lock, '', 'XX', 'PX', 1), try('PEXPIRE', lock, 1), try('DEL', lock),
-  try('GET', record), try('SET', record, '', 'XX', 'PX', 1),
-  try('EXISTS', wait), try('MGET', lock, fence),
-  try('ZADD', wait, 'XX', 1, 'x'), try('ZRANK', wait, 'x'), try('ZSCORE', wait, 'x'), try('ZCARD', wait),
-  try('ZRANGE', wait, 0, 0), try('ZREM', wait, 'x'), try('PEXPIRE', wait, 1), try('PUBLISH', ARGV[1], ''),
-}
-`)
-
-// trials are the commands of trialScript, and what suffers without each.
-var trials = []struct {
-	command string
-	suffers string // empty where no lease can be had, or none let go of
-}{
-	{"TIME", ""}, {"GET", ""}, {"GET", ""}, {"PTTL", ""}, {"SET", ""},
-	{"SET", ""}, {"PEXPIRE", ""}, {"DEL", ""},
-	{"GET", noSequences}, {"SET", noSequences},
-	{"EXISTS", noBatches}, {"MGET", noBatches},
-	{"ZADD", slowHandOvers}, {"ZRANK", slowHandOvers}, {"ZSCORE", slowHandOvers}, {"ZCARD", slowHandOvers},
-	{"ZRANGE", slowHandOvers}, {"ZREM", slowHandOvers}, {"PEXPIRE", slowHandOvers}, {"PUBLISH", slowHandOvers},
+// suffers is what a server without a command for that lacks; empty where no lease can be had, or
+// none let go of.
+var suffers = map[wire.Need]string{
+	wire.ForLeases: "", wire.ForSequences: noSequences, wire.ForGroups: noBatches, wire.ForQueues: slowHandOvers,
 }
 
 const (
@@ -61,16 +33,11 @@ type trial struct {
 	lacks *ConditionError // what suffers else; nil for nothing
 }
 
-// parseTrial reads what trialScript returns.
-func parseTrial(msg valkey.ValkeyMessage) (reply, error) {
-	parts, err := msg.ToArray()
-	if err != nil || len(parts) != len(trials) {
-		return reply{}, unexpected(msg)
-	}
+// trialOf reads what came of each of wire.Trials.
+func trialOf(answers []error) *trial {
 	t := &trial{}
-	var suffers []string
-	for i, part := range parts {
-		err := part.Error()
+	var all []string
+	for i, err := range answers {
 		if err == nil || strings.HasPrefix(err.Error(), "WRONGTYPE") {
 			continue // to a key that somebody else has put there it was permitted
 		}
@@ -78,26 +45,26 @@ func parseTrial(msg valkey.ValkeyMessage) (reply, error) {
 		if !ok {
 			condition = ConditionUnsupported
 		}
-		detail := trials[i].command + ": " + short(err.Error())
+		lost := suffers[wire.Trials[i].For]
+		detail := wire.Trials[i].Command + ": " + short(err.Error())
 		switch {
-		case trials[i].suffers == "" && t.why == nil:
+		case lost == "" && t.why == nil:
 			t.why = &ConditionError{Condition: condition, Detail: detail, Err: err}
-		case trials[i].suffers == "":
+		case lost == "":
 		case t.lacks == nil:
 			t.lacks = &ConditionError{Condition: condition, Err: err}
-			suffers = append(suffers, trials[i].suffers+": "+detail)
-		case !strings.Contains(strings.Join(suffers, "; "), trials[i].suffers):
-			suffers = append(suffers, trials[i].suffers+": "+detail)
+			all = append(all, lost+": "+detail)
+		case !strings.Contains(strings.Join(all, "; "), lost):
+			all = append(all, lost+": "+detail)
 		}
 	}
 	if t.lacks != nil {
-		t.lacks.Detail = strings.Join(suffers, "; ")
+		t.lacks.Detail = strings.Join(all, "; ")
 	}
-	return reply{verdict: agreed, trial: t}, nil
+	return t
 }
 
-// newTrial makes the attempt of trials. No caller has an empty key.
-func (q *Quorum) newTrial() *attempt {
-	lock := q.cfg.prefix + ":{}"
-	return &attempt{keys: &keyset{lock: lock, fence: lock + ":fence", wait: lock + ":wait"}}
+// probe is a question to a server about itself. No caller has an empty key.
+func (q *Quorum) probe(op wire.Op) *wire.Call {
+	return &wire.Call{Op: op, Keys: &q.noKey, Channel: q.texts.channel}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // The server behind an address may become another one while connections to the old one live on: a
@@ -18,8 +19,8 @@ import (
 
 // visit is a look at the server over a connection of its own.
 type visit struct {
-	of   *gated // what was open when it began
-	info *serverInfo
+	of   *wire.Set // what was open when it began
+	info *wire.ServerInfo
 	err  error
 }
 
@@ -41,7 +42,7 @@ func (n *node) startVisit() {
 			return
 		}
 		defer conn.Close()
-		v.info, v.err = infoOf(conn.Do(ctx, conn.B().Info().Section(infoSections...).Build()))
+		v.info, v.err = infoOf(conn.Do(ctx, wire.InfoCommand(conn)))
 	})
 	if !n.visiting {
 		cancel()
@@ -73,7 +74,7 @@ func (n *node) endVisit(v *visit) {
 	switch {
 	case n.gate.open == nil || n.gate.open != v.of: // it was looked at otherwise meanwhile
 	case v.err != nil:
-		n.probe(OpObserve, infoProbe, n.q.clock.Now())
+		n.probe(wire.Info, n.q.clock.Now())
 	default:
 		n.gate.inspect(v.info)
 	}
@@ -91,11 +92,11 @@ func (n *node) keepVisit() {
 
 // compareProcess compares the process behind the connection in use with the one that was found over
 // a new one, if that has changed. It reports whether the node is astray.
-func (n *node) compareProcess(info *serverInfo) bool {
+func (n *node) compareProcess(info *wire.ServerInfo) bool {
 	if n.compareAt == never {
 		return false
 	}
-	if info.runID == n.gate.process {
+	if info.RunID == n.gate.process {
 		n.compareAt = never
 		n.astray = false
 		return false
@@ -129,7 +130,7 @@ func (n *node) giveUp(now clock.Instant) {
 
 // isStray reports whether a request is not for the server that the connection in use leads to.
 func (n *node) isStray(r *request) bool { //mutant:stray-extension-counts
-	return n.astray && r.isOfAnAttempt() && !r.isProbe()
+	return n.astray && r.call.Op.OfAttempt() && !r.call.Op.IsProbe()
 }
 
 // errAstray is why a node that is astray does not vote.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // vouch looks at the server process and opens the gate for it if it may vote, or closes the gate with the reason.
@@ -27,12 +29,12 @@ func (g *gate) vouch(ctx context.Context, client valkey.Client) error {
 		g.n.server.Store(&server)
 	}
 	sent := g.n.q.clock.Now()
-	results := conn.DoMulti(ctx, conn.B().Info().Section(infoSections...).Build(), conn.B().Time().Build())
+	results := conn.DoMulti(ctx, wire.InfoCommand(conn), wire.TimeCommand(conn))
 	received := g.n.q.clock.Now()
 	info, err := infoOf(results[0])
 	server, err2 := timeOf(results[1])
 	if err = cmp.Or(err, err2); g.isExcused(err) {
-		return g.try(ctx, conn, anyProcess, nil, conn.Do(ctx, g.n.trialOn(conn, false)))
+		return g.try(ctx, conn, wire.AnyProcess, nil, conn.Do(ctx, g.n.trialOn(conn, false)))
 	} else if err != nil {
 		return g.failed(explain(err, infoNeeded))
 	}
@@ -44,21 +46,17 @@ func (g *gate) vouch(ctx context.Context, client valkey.Client) error {
 	return g.decide(ctx, conn, info)
 }
 
-func infoOf(result valkey.ValkeyResult) (*serverInfo, error) {
+func infoOf(result valkey.ValkeyResult) (*wire.ServerInfo, error) {
 	text, err := result.ToString()
 	if err != nil {
 		return nil, err
 	}
-	return parseInfo(text)
+	return wire.ParseInfo(text)
 }
 
 func timeOf(result valkey.ValkeyResult) (time.Duration, error) {
-	msg, err := result.ToMessage()
-	if err != nil {
-		return 0, err
-	}
-	rep, err := parseTime(msg)
-	return rep.server, err
+	found := wire.Decode([]*wire.Call{{Op: wire.Time}}, result, 0, isServerError, nil)[0]
+	return found.Server, found.Err
 }
 
 // What a server must answer to be vouched for.
@@ -91,13 +89,13 @@ func explain(err error, needed string) error {
 }
 
 // decide opens or closes the gate for the process that info describes.
-func (g *gate) decide(ctx context.Context, conn valkey.DedicatedClient, info *serverInfo) error {
+func (g *gate) decide(ctx context.Context, conn valkey.DedicatedClient, info *wire.ServerInfo) error {
 	now, cfg := g.n.q.clock.Now(), g.n.q.cfg
-	why := info.judge(cfg.acceptReplicas)
+	why := judge(info, cfg.acceptReplicas)
 	if g.n.astray {
 		why = errAstray()
 	}
-	if other := g.n.q.processes.claim(info.runID, g.n); other != nil {
+	if other := g.n.q.processes.claim(info.RunID, g.n); other != nil {
 		why = &ConditionError{Condition: ConditionDuplicate, Detail: "it is the same server process as " + other.addr}
 	}
 	if why != nil {
@@ -112,15 +110,15 @@ func (g *gate) decide(ctx context.Context, conn valkey.DedicatedClient, info *se
 	case until <= now && cfg.restartGate:
 		return g.load(ctx, conn, info)
 	case until <= now:
-		return g.try(ctx, conn, anyProcess, info.risk(), conn.Do(ctx, g.n.trialOn(conn, false)))
+		return g.try(ctx, conn, wire.AnyProcess, risk(info), conn.Do(ctx, g.n.trialOn(conn, false)))
 	case g.jumped != "":
 		why = &ConditionError{Condition: ConditionClockJumped, Detail: g.jumped}
-	case info.promoted: //mutant:promotion-unmentioned
+	case info.Promoted: //mutant:promotion-unmentioned
 		why = &ConditionError{Condition: ConditionQuarantined, Detail: fmt.Sprintf(
 			"%s was a replica and was promoted, votes after %v: leases that its master granted and it lacks last as long", g.n.answering(), cfg.quarantine())}
 	default:
 		why = &ConditionError{Condition: ConditionQuarantined, Detail: fmt.Sprintf(
-			"up for %v, votes after %v: leases that it may have forgotten last as long", info.uptime, cfg.quarantine())}
+			"up for %v, votes after %v: leases that it may have forgotten last as long", info.Uptime, cfg.quarantine())}
 	}
 	g.close(why, until)
 	return why
@@ -129,10 +127,10 @@ func (g *gate) decide(ctx context.Context, conn valkey.DedicatedClient, info *se
 // follow notices another process, or a server that was promoted, and then counts the quarantine by this process's own
 // clock: the server's uptime is its wall clock's, and a promoted replica has been up for as long as it was one. That it
 // was one is no secret for long (master_replid2 is cleared with the backlog), so what was seen before counts too.
-func (g *gate) follow(info *serverInfo) {
+func (g *gate) follow(info *wire.ServerInfo) {
 	now := g.n.q.clock.Now()
-	first, another := g.process == "", g.process != info.runID
-	promoted := first && info.promoted || !first && (g.role != info.role || g.history != info.replID) //mutant:gate-promoted-replica
+	first, another := g.process == "", g.process != info.RunID
+	promoted := first && info.Promoted || !first && (g.role != info.Role || g.history != info.ReplID) //mutant:gate-promoted-replica
 	if g.n.q.cfg.restartGate && (promoted || another && !first) {                                     //mutant:quarantine-by-uptime-only
 		g.trusted = now.Add(g.n.q.cfg.quarantine())
 	}
@@ -143,16 +141,17 @@ func (g *gate) follow(info *serverInfo) {
 		g.born = now
 		g.watch = clockWatch{}
 	}
-	g.born = min(g.born, now.Add(-info.uptime)) //mutant:quarantine-by-negative-uptime
-	g.process, g.role, g.history = info.runID, info.role, info.replID
+	g.born = min(g.born, now.Add(-info.Uptime)) //mutant:quarantine-by-negative-uptime
+	g.process, g.role, g.history = info.RunID, info.Role, info.ReplID
 }
 
 // load gives the process its scripts, and tries whether leases can be had.
-func (g *gate) load(ctx context.Context, conn valkey.DedicatedClient, info *serverInfo) error {
-	scripts := newGated(info.runID)
+func (g *gate) load(ctx context.Context, conn valkey.DedicatedClient, info *wire.ServerInfo) error {
+	scripts := wire.NewSet(info.RunID)
+	g.unloaded = nil
 	var commands valkey.Commands
-	for _, s := range append(scripts.scripts(), trialScript) {
-		commands = append(commands, conn.B().ScriptLoad().Script(s.text).Build())
+	for _, s := range scripts.Scripts() {
+		commands = append(commands, wire.LoadCommand(conn, s))
 	}
 	results := conn.DoMulti(ctx, append(commands, g.n.trialOn(conn, false))...)
 	for _, result := range results[:len(commands)] {
@@ -162,40 +161,36 @@ func (g *gate) load(ctx context.Context, conn valkey.DedicatedClient, info *serv
 		}
 		var known *ConditionError
 		if errors.As(diagnose(err), &known) && (known.Condition == ConditionNoPermission || known.Condition == ConditionNoCommand) {
-			scripts = newSelfChecking(info.runID)
-			scripts.unloaded = &ConditionError{Condition: known.Condition, Detail: slowScripts + ": SCRIPT LOAD: " + known.cause(), Err: known.Err}
+			scripts = wire.NewSelfChecking(info.RunID)
+			g.unloaded = &ConditionError{Condition: known.Condition, Detail: slowScripts + ": SCRIPT LOAD: " + known.cause(), Err: known.Err}
 			break
 		}
 		return g.failed(explain(err, loadNeeded))
 	}
-	return g.try(ctx, conn, scripts, info.risk(), results[len(commands)])
+	return g.try(ctx, conn, scripts, risk(info), results[len(commands)])
 }
 
 // trialOn is the command of a trial.
 func (n *node) trialOn(conn valkey.DedicatedClient, full bool) valkey.Completed {
-	k := n.q.trial.keys
-	return trialScript.call(conn, []string{k.lock, k.fence, k.wait, n.q.texts.channel, k.record()}, 3, full)
+	return new(wire.Buffers).Encode(conn, []*wire.Call{n.q.probe(wire.Trial)}, nil, full, "")
 }
 
 // try opens the gate for the scripts if the trial went well, which is sent again with its text to a
 // server that does not know it.
-func (g *gate) try(ctx context.Context, conn valkey.DedicatedClient, scripts *gated, risk *ConditionError, result valkey.ValkeyResult) error {
+func (g *gate) try(ctx context.Context, conn valkey.DedicatedClient, scripts *wire.Set, risk *ConditionError, result valkey.ValkeyResult) error {
 	if isNoScript(result.Error()) {
 		result = conn.Do(ctx, g.n.trialOn(conn, true))
 	}
-	msg, err := result.ToMessage()
-	if err != nil {
-		return g.failed(explain(err, evalNeeded))
+	found := wire.Decode([]*wire.Call{{Op: wire.Trial}}, result, 0, isServerError, nil)[0]
+	if found.Err != nil {
+		return g.failed(explain(found.Err, evalNeeded))
 	}
-	rep, err := parseTrial(msg)
-	if err != nil {
-		return g.failed(explain(err, evalNeeded))
-	}
-	if why := rep.trial.why; why != nil { //mutant:untried-server-votes
+	t := trialOf(found.Trial)
+	if why := t.why; why != nil { //mutant:untried-server-votes
 		g.close(why, g.n.q.clock.Now().Add(recheckEvery))
 		return why
 	}
-	g.admitProcess(scripts, risk, rep.trial.lacks)
+	g.admitProcess(scripts, risk, t.lacks)
 	return nil
 }
 

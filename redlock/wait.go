@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // When a holder's keys expire, several waiters wake. They come back spread over expirySpread, so that most of
@@ -48,7 +49,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 		}
 		if ctx.Err() != nil {
 			if !errors.Is(err, ctx.Err()) {
-				err = newContextError(ctx, a.keys.name, err)
+				err = newContextError(ctx, a.keys.Name, err)
 			}
 			return nil, err
 		}
@@ -79,7 +80,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 			if ctx.Err() == nil {
 				return nil, ErrClosed
 			}
-			return nil, newContextError(ctx, a.keys.name, err) //mutant:context-error-masked
+			return nil, newContextError(ctx, a.keys.Name, err) //mutant:context-error-masked
 		}
 	}
 }
@@ -117,8 +118,10 @@ func (a *acquisition) join(refused bool) *waiter {
 
 // leave takes this acquisition, which has given up, out of the queue.
 func (a *acquisition) leave(ctx context.Context) {
-	at := &attempt{keys: a.keys, cfg: a.cfg, member: a.member}
-	a.q.broadcast(a.q.detach(ctx), newRound(OpLeave, len(a.q.nodes), a.q.need), at, a.q.calling(a.cfg.ttl), a.q.clock.Now().Add(a.cfg.ttl), nil)
+	at := a.attempt("")
+	call := at.call(wire.Leave)
+	a.q.calling(call, a.cfg.ttl)
+	a.q.broadcast(a.q.detach(ctx), newRound(OpLeave, len(a.q.nodes), a.q.need), at, call, a.q.clock.Now().Add(a.cfg.ttl), nil)
 }
 
 // sleep returns after pause, or when w is called; false when ctx ends or the Quorum is
@@ -158,11 +161,10 @@ func (c *config) turn(ttl time.Duration) time.Duration {
 	return min(c.timeout(ttl), maxTurn) //mutant:reservation-of-a-long-timeout
 }
 
-// calling are the arguments of what calls those whose turn it is.
-func (q *Quorum) calling(ttl time.Duration) *arguments {
-	args := &arguments{turn: q.texts.turn, channel: q.texts.channel}
+// calling has an operation call those whose turn it is.
+func (q *Quorum) calling(call *wire.Call, ttl time.Duration) {
+	call.Turn, call.Channel = q.texts.turn, q.texts.channel
 	if ttl != q.texts.ttl {
-		args.turn = milliseconds(q.cfg.turn(ttl))
+		call.Turn = milliseconds(q.cfg.turn(ttl))
 	}
-	return args
 }

@@ -1,6 +1,7 @@
-package redlock
+package wire
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -19,13 +20,13 @@ import (
 // pairCase is what there is of a key on a server, and what is asked of it.
 type pairCase struct {
 	lock, fence, queue string // kinds
-	r                  *request
+	call               *Call
 }
 
 // members of a queue, in their order.
 var pairMembers = []string{
-	newMember(1, "aaaaaaaaaaaaaaaaaaaaaa", "a"), newMember(2, "bbbbbbbbbbbbbbbbbbbbbb", "b"),
-	newMember(3, "cccccccccccccccccccccc", "c"), newMember(4, "dddddddddddddddddddddd", "d"),
+	NewMember(1, "aaaaaaaaaaaaaaaaaaaaaa", "a"), NewMember(2, "bbbbbbbbbbbbbbbbbbbbbb", "b"),
+	NewMember(3, "cccccccccccccccccccccc", "c"), NewMember(4, "dddddddddddddddddddddd", "d"),
 }
 
 // drawPair makes one up.
@@ -36,16 +37,15 @@ func drawPair(random *rand.Rand, key string) *pairCase {
 		fence: pick("none", "small", "large", "list"),
 		queue: pick("none", "none", "waiting", "reserved", "over", "absurd", "text"),
 	}
-	at := &attempt{keys: &keyset{name: key, lock: key, fence: key + ":fence", wait: key + ":wait"}, owner: "owner of " + key, cfg: leaseConfig{ttl: time.Minute}}
+	c.call = &Call{Op: Acquire, Keys: &Keys{Name: key, Lock: key, Fence: key + ":fence", Wait: key + ":wait"}, Owner: "owner of " + key, QueueLife: "180000"}
 	if random.IntN(2) == 0 {
-		at.member = pairMembers[random.IntN(len(pairMembers))]
+		c.call.Member = pairMembers[random.IntN(len(pairMembers))]
 	}
 	if c.lock == "list" {
 		c.queue = "none" // who the key is reserved for is seen first
 	}
-	c.r = &request{op: OpAcquire, attempt: at}
 	if random.IntN(2) == 0 {
-		c.r.op = OpRelease
+		c.call.Op = Release
 		if c.lock == "list" {
 			c.lock = "others" // for a release of many, what is no text is gone
 		}
@@ -55,36 +55,36 @@ func drawPair(random *rand.Rand, key string) *pairCase {
 
 // prepare makes the key what it is.
 func (c *pairCase) prepare(t *testing.T, n *valkeytest.Node, now time.Time) {
-	k := c.r.attempt.keys
+	k := c.call.Keys
 	do := func(words ...string) { require.NoError(t, n.Do(t, words...).Error()) }
 	micros := func(d time.Duration) string { return strconv.FormatInt(now.Add(d).UnixMicro(), 10) }
 	switch c.lock {
 	case "own":
-		do("SET", k.lock, c.r.attempt.owner, "PX", "40000")
+		do("SET", k.Lock, c.call.Owner, "PX", "40000")
 	case "others":
-		do("SET", k.lock, "somebody else", "PX", "40000")
+		do("SET", k.Lock, "somebody else", "PX", "40000")
 	case "endless":
-		do("SET", k.lock, "somebody else")
+		do("SET", k.Lock, "somebody else")
 	case "list":
-		do("RPUSH", k.lock, "x")
+		do("RPUSH", k.Lock, "x")
 	}
 	switch c.fence {
 	case "small":
-		do("SET", k.fence, "41")
+		do("SET", k.Fence, "41")
 	case "large":
-		do("SET", k.fence, micros(time.Hour))
+		do("SET", k.Fence, micros(time.Hour))
 	case "list":
-		do("RPUSH", k.fence, "x")
+		do("RPUSH", k.Fence, "x")
 	}
 	if c.queue == "text" {
-		do("SET", k.wait, "text")
+		do("SET", k.Wait, "text")
 	} else if c.queue != "none" {
 		for i, m := range pairMembers {
-			do("ZADD", k.wait, strconv.Itoa(i+1), m)
+			do("ZADD", k.Wait, strconv.Itoa(i+1), m)
 		}
 	}
 	reserve := func(until time.Duration) {
-		do("ZADD", k.wait, "-"+strconv.FormatInt(now.Add(until).UnixMilli(), 10), pairMembers[1])
+		do("ZADD", k.Wait, "-"+strconv.FormatInt(now.Add(until).UnixMilli(), 10), pairMembers[1])
 	}
 	switch c.queue {
 	case "reserved":
@@ -98,9 +98,9 @@ func (c *pairCase) prepare(t *testing.T, n *valkeytest.Node, now time.Time) {
 
 // state is what a server has of the key, with times rounded to what a slow machine keeps apart.
 func (c *pairCase) state(t *testing.T, n *valkeytest.Node) string {
-	k := c.r.attempt.keys
+	k := c.call.Keys
 	var text strings.Builder
-	for _, key := range []string{k.lock, k.fence, k.wait} {
+	for _, key := range []string{k.Lock, k.Fence, k.Wait} {
 		kind, err := n.Do(t, "TYPE", key).ToString()
 		require.NoError(t, err)
 		left, err := n.Do(t, "PTTL", key).AsInt64()
@@ -127,15 +127,15 @@ func (c *pairCase) state(t *testing.T, n *valkeytest.Node) string {
 }
 
 // told is an answer, with times rounded.
-func told(rep reply, err error) string {
-	if err != nil {
+func told(rep Result) string {
+	if err := rep.Err; err != nil {
 		if server, ok := valkey.IsValkeyErr(err); ok {
 			code, _, _ := strings.Cut(server.Error(), " ")
 			return "error " + code
 		}
 		return "error " + err.Error()
 	}
-	return fmt.Sprintf("%d token %d owner %q ttl %d rank %d server %t", rep.verdict, rep.token, rep.owner, (rep.pttl+2*time.Second)/(4*time.Second), rep.rank, rep.server != 0)
+	return fmt.Sprintf("%d token %d owner %q ttl %d rank %d server %t", rep.Verdict, rep.Token, rep.Owner, (rep.PTTL+2*time.Second)/(4*time.Second), rep.Rank, rep.Server != 0)
 }
 
 // The script for many does what those for one do: the same to each key, and the same answer.
@@ -151,45 +151,44 @@ func TestPairsAreWhatSinglesAre(t *testing.T) {
 		}
 		now := time.Now()
 		hint := []time.Duration{0, 0, time.Hour, -time.Hour}[random.IntN(4)]
-		args := &arguments{ttl: "60000", hint: strconv.FormatInt(now.Add(hint).UnixMicro(), 10), skew: "2000000"}
+		skew := "2000000"
 		if hint == 0 {
-			args.skew = "20000000" // of no matter on a slow machine
+			skew = "20000000" // of no matter on a slow machine
 		}
-		calls := &arguments{keep: "0", turn: "1000", channel: "call:"}
+		turn := "1000"
 		if random.IntN(4) == 0 {
-			calls = &arguments{keep: "0"}
+			turn = ""
 		}
 		var cases []*pairCase
-		var packet []*request
+		var packet []*Call
 		for i := range 2 + random.IntN(12) {
 			c := drawPair(random, fmt.Sprintf("{key-%d}", i))
-			if c.r.args = args; c.r.op == OpRelease {
-				c.r.args = calls
+			if c.call.Op == Acquire {
+				c.call.TTL, c.call.Hint, c.call.Skew = "60000", strconv.FormatInt(now.Add(hint).UnixMicro(), 10), skew
+			} else {
+				c.call.Keep, c.call.Turn, c.call.Channel = "0", turn, "call:"
 			}
 			c.prepare(t, single, now)
 			c.prepare(t, packed, now)
-			cases, packet = append(cases, c), append(packet, c.r)
+			cases, packet = append(cases, c), append(packet, c.call)
 		}
-		command, _ := parcel(packed.Client(), anyProcess, packet, true, "", nil)
-		answers := open(packet, packed.Client().Do(t.Context(), command), 0, nil)
+		answers := ask(t, packed.Client(), AnyProcess, packet...)
 		for i, c := range cases {
-			command, _ := c.r.command(single.Client(), anyProcess, true, "", nil)
-			want := told(c.r.parse(single.Client().Do(t.Context(), command).ToMessage()))
-			got := told(answers[i].reply, answers[i].err)
+			want, got := told(ask(t, single.Client(), AnyProcess, c.call)[0]), told(answers[i])
 			if hint != 0 { // then the token is by the server's clock
 				want, got = withoutToken(want), withoutToken(got)
 			}
-			about := fmt.Sprintf("round %d, %s: lock %s, fence %s, queue %s, member %t, hint %v, %+v", round, c.r.op, c.lock, c.fence, c.queue, c.r.attempt.member != "", hint, c.r.args)
-			if c.r.op == OpRelease {
+			about := fmt.Sprintf("round %d, %s: lock %s, fence %s, queue %s, member %t, hint %v, %+v", round, c.call.Op, c.lock, c.fence, c.queue, c.call.Member != "", hint, c.call)
+			if c.call.Op == Release {
 				want, got = strings.TrimSuffix(want, "server false"), strings.TrimSuffix(got, "server false")
 			}
-			require.False(t, answers[i].alone, about)
+			require.False(t, answers[i].Alone, about)
 			require.Equal(t, want, got, about)
 			if strings.HasPrefix(want, "error") {
 				seen["error"]++ // the counter may have been raised, for nothing
 				continue
 			}
-			seen[fmt.Sprintf("%s %s", c.r.op, got[:1])]++
+			seen[fmt.Sprintf("%s %s", c.call.Op, got[:1])]++
 			before, after := c.state(t, single), c.state(t, packed)
 			if hint != 0 {
 				before, after = withoutCounter(before), withoutCounter(after)
@@ -221,28 +220,28 @@ func withoutCounter(state string) string {
 func TestPairsThatFailTogetherAreTriedAlone(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	var packet []*request
+	var packet []*Call
 	for i := range 3 {
-		at := &attempt{keys: &keyset{lock: fmt.Sprintf("{%d}", i), fence: fmt.Sprintf("{%d}:fence", i), wait: fmt.Sprintf("{%d}:wait", i)}, owner: "o"}
-		packet = append(packet, &request{op: OpAcquire, attempt: at, args: &arguments{ttl: "60000", hint: "1", skew: "1"}})
+		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fence: fmt.Sprintf("{%d}:fence", i), Wait: fmt.Sprintf("{%d}:wait", i)}
+		packet = append(packet, &Call{Op: Acquire, Keys: k, Owner: "o", TTL: "60000", Hint: "1", Skew: "1"})
 	}
-	packet[1].args = &arguments{ttl: "60000", hint: "no number", skew: "1"}
-	command, _ := parcel(n.Client(), anyProcess, packet, true, "", nil)
-	for _, a := range open(packet, n.Client().Do(t.Context(), command), 0, nil) {
-		require.True(t, a.alone)
+	packet[1].Hint = "no number"
+	for _, a := range ask(t, n.Client(), AnyProcess, packet...) {
+		require.True(t, a.Alone)
 	}
 	// One that the server did not know is repeated together, and so is one that did not arrive.
-	command, _ = parcel(n.Client(), newGated("another"), packet, false, "", nil)
-	for _, a := range open(packet, n.Client().Do(t.Context(), command), 0, nil) {
-		require.False(t, a.alone)
-		require.True(t, isNoScript(a.err))
+	command := new(Buffers).Encode(n.Client(), packet, NewSet("another"), false, "")
+	for _, a := range Decode(packet, n.Client().Do(t.Context(), command), 0, isServers, nil) {
+		require.False(t, a.Alone)
+		e, ok := valkey.IsValkeyErr(a.Err)
+		require.True(t, ok && e.IsNoScript())
 	}
-	limit := timeLimit{}
-	ctx := limit.start(-time.Second)
-	command, _ = parcel(n.Client(), anyProcess, packet, true, "", nil)
-	for _, a := range open(packet, n.Client().Do(ctx, command), 0, nil) {
-		require.False(t, a.alone)
-		require.True(t, isTimeout(a.err) || errors.Is(a.err, ErrTimeout), "%v", a.err)
+	ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
+	defer cancel()
+	command = new(Buffers).Encode(n.Client(), packet, AnyProcess, true, "")
+	for _, a := range Decode(packet, n.Client().Do(ctx, command), 0, isServers, nil) {
+		require.False(t, a.Alone)
+		require.ErrorIs(t, a.Err, context.DeadlineExceeded)
 	}
 }
 
@@ -250,30 +249,30 @@ func TestPairsThatFailTogetherAreTriedAlone(t *testing.T) {
 func TestPairsOnAFullServer(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	pair := func(op Op, key, member string) *request {
-		at := &attempt{keys: &keyset{lock: key, fence: key + ":fence", wait: key + ":wait"}, owner: "o", member: member, cfg: leaseConfig{ttl: time.Minute}}
-		args := &arguments{ttl: "60000", hint: strconv.FormatInt(time.Now().UnixMicro(), 10), skew: "20000000"}
-		if op == OpRelease {
-			args = &arguments{keep: "0", turn: "1000", channel: "call:"}
+	pair := func(op Op, key, member string) *Call {
+		c := &Call{Op: op, Keys: &Keys{Lock: key, Fence: key + ":fence", Wait: key + ":wait"}, Owner: "o", Member: member, QueueLife: "180000"}
+		if op == Release {
+			c.Keep, c.Turn, c.Channel = "0", "1000", "call:"
+		} else {
+			c.TTL, c.Hint, c.Skew = "60000", strconv.FormatInt(time.Now().UnixMicro(), 10), "20000000"
 		}
-		return &request{op: op, attempt: at, args: args}
+		return c
 	}
 	require.NoError(t, n.Do(t, "SET", "{held}", "somebody else", "PX", "60000").Error())
 	require.NoError(t, n.Do(t, "SET", "{own}", "o", "PX", "60000").Error())
 	require.NoError(t, n.Do(t, "ZADD", "{held}:wait", "1", pairMembers[0]).Error())
 	require.NoError(t, n.Do(t, "PEXPIRE", "{held}:wait", "20000").Error())
 	require.NoError(t, n.Do(t, "CONFIG", "SET", "maxmemory", "1").Error())
-	packet := []*request{pair(OpAcquire, "{held}", pairMembers[0]), pair(OpAcquire, "{a}", ""), pair(OpRelease, "{own}", ""), pair(OpAcquire, "{b}", "")}
-	command, _ := parcel(n.Client(), anyProcess, packet, true, "", nil)
-	answers := open(packet, n.Client().Do(t.Context(), command), 0, nil)
+	answers := ask(t, n.Client(), AnyProcess,
+		pair(Acquire, "{held}", pairMembers[0]), pair(Acquire, "{a}", ""), pair(Release, "{own}", ""), pair(Acquire, "{b}", ""))
 	require.NoError(t, n.Do(t, "CONFIG", "SET", "maxmemory", "0").Error())
-	require.Equal(t, refused, answers[0].verdict)
+	require.Equal(t, Refused, answers[0].Verdict)
 	for _, i := range []int{1, 3} {
-		require.ErrorContains(t, answers[i].err, "OOM")
-		require.False(t, answers[i].alone)
+		require.ErrorContains(t, answers[i].Err, "OOM")
+		require.False(t, answers[i].Alone)
 	}
-	require.NoError(t, answers[2].err)
-	require.Equal(t, agreed, answers[2].verdict, "what is held is let go")
+	require.NoError(t, answers[2].Err)
+	require.Equal(t, OK, answers[2].Verdict, "what is held is let go")
 	require.ElementsMatch(t, []string{"{held}", "{held}:wait"}, n.Keys(t))
 }
 
@@ -341,4 +340,15 @@ func TestManyExtensionsRaiseCounters(t *testing.T) {
 		}
 		require.Equal(t, want, get(fences[i]), "%+v", k)
 	}
+}
+
+// ask has a server carry out calls in one command.
+func ask(t testing.TB, client valkey.Client, g *Set, calls ...*Call) []Result {
+	command := new(Buffers).Encode(client, calls, g, true, "")
+	return Decode(calls, client.Do(t.Context(), command), 0, isServers, nil)
+}
+
+func isServers(err error) bool {
+	e, ok := valkey.IsValkeyErr(err)
+	return (ok && !e.IsNoScript()) || errors.Is(err, ErrUnexpected)
 }

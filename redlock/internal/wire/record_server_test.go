@@ -1,4 +1,4 @@
-package redlock
+package wire
 
 import (
 	"fmt"
@@ -43,25 +43,24 @@ func TestRestoreIsForOneProcessThatDoesNotKnow(t *testing.T) {
 		"the completion, without":     {thisProcess, " 4 1 7 4 0 22 3 1 c d x", thisProcess + " 5 1 0 4 10 20 4 1 a b " + nobodys, 1},
 		"no record":                   {thisProcess, "x", thisProcess + " 5 1 0 4 10 20 4 1 a b " + nobodys, 1},
 	} {
-		k := &keyset{lock: "{" + name + "}"}
+		k := &Keys{Lock: "{" + name + "}"}
 		if test.has != "" {
-			require.NoError(t, n.Do(t, "SET", k.record(), "1 "+test.has, "PX", "7200000").Error())
+			require.NoError(t, n.Do(t, "SET", k.Record(), "1 "+test.has, "PX", "7200000").Error())
 		}
-		r := &request{op: OpRestore, attempt: &attempt{keys: k}, args: &arguments{process: test.process, record: given, lifetime: "3600000"}}
-		g := gatedBy(thisProcess, "")
+		g := setBy(thisProcess, "")
 		g.teachable = true
-		command, _ := r.command(n.Client(), g, true, "", nil)
+		command := new(Buffers).Encode(n.Client(), []*Call{{Op: Restore, Keys: k, Process: test.process, Known: given, Lifetime: "3600000"}}, g, true, "")
 		answer, err := n.Client().Do(t.Context(), command).AsInt64()
 		require.NoError(t, err, name)
 		require.Equal(t, test.answer, answer, name)
-		text, err := n.Do(t, "GET", k.record()).ToString()
+		text, err := n.Do(t, "GET", k.Record()).ToString()
 		if test.want == "" {
 			require.True(t, valkey.IsValkeyNil(err), name)
 			continue
 		}
 		require.NoError(t, err, name)
 		require.Equal(t, "1 "+test.want, text, name)
-		left, err := n.Do(t, "PTTL", k.record()).AsInt64()
+		left, err := n.Do(t, "PTTL", k.Record()).AsInt64()
 		require.NoError(t, err)
 		wanted := 3_600_000
 		if test.has != "" {
@@ -85,34 +84,32 @@ func TestOddRecordsStopNobody(t *testing.T) {
 		"1  9007199254740992 1 0 4 0 1 4 1   x", "1  5 9999999999999999 0 4 0 1 4 1   x", "1  5 1 0 9007199254740993 0 1 4 1   x",
 		"1   5 1 0 4 0 1 4 1   x", " 1  5 1 0 4 0 1 4 1   x", "list",
 	} {
-		k := &keyset{lock: "{" + strconv.Itoa(i) + "}"}
+		k := &Keys{Lock: "{" + strconv.Itoa(i) + "}"}
 		if text == "list" {
-			require.NoError(t, n.Do(t, "RPUSH", k.record(), text).Error())
+			require.NoError(t, n.Do(t, "RPUSH", k.Record(), text).Error())
 		} else {
-			require.NoError(t, n.Do(t, "SET", k.record(), text).Error())
+			require.NoError(t, n.Do(t, "SET", k.Record(), text).Error())
 		}
-		do := func(r *request, g *gated) reply {
-			r.attempt.keys = k
-			command, _ := r.command(n.Client(), g, true, "", nil)
-			rep, err := r.parse(n.Client().Do(t.Context(), command).ToMessage())
-			require.NoError(t, err, "%q", text)
-			return rep
+		do := func(c Call, g *Set) Answer {
+			c.Keys, c.Owner = k, "me/BBBBBBBBBBBBBBBBBBBBBB"
+			rep := ask(t, n.Client(), g, &c)[0]
+			require.NoError(t, rep.Err, "%q", text)
+			return rep.Answer
 		}
-		recalled := do(&request{op: OpRecall, attempt: &attempt{}}, anyProcess)
-		require.Equal(t, parseRecord(text) == nil || text == "list", recalled.record == nil, "%q", text)
-		once := &once{n: 7, delivery: AtMostOnce, keep: time.Hour}
-		at := &attempt{owner: "me/BBBBBBBBBBBBBBBBBBBBBB", cfg: leaseConfig{once: once, ttl: time.Minute}}
-		k.fence, k.wait = k.lock+":fence", k.lock+":wait"
-		rep := do(&request{op: OpAcquire, attempt: at, args: &arguments{ttl: "60000", hint: "1", skew: "2000000"}}, anyProcess)
-		require.Equal(t, agreed, rep.verdict, "%q", text)
-		require.Equal(t, int64(7), rep.record.granted, "%q", text)
-		if recalled.record != nil {
-			require.Equal(t, recalled.record.granted, rep.record.before, "%q", text)
-			require.Equal(t, recalled.record.label, rep.record.labelBefore, "%q", text)
+		recalled := do(Call{Op: Recall}, AnyProcess)
+		require.Equal(t, ParseRecord(text) == nil || text == "list", recalled.Record == nil, "%q", text)
+		once := Once{Number: 7, Keep: "3600000"}.Words()
+		k.Fence, k.Wait = k.Lock+":fence", k.Lock+":wait"
+		rep := do(Call{Op: Acquire, Sequence: once, TTL: "60000", Hint: "1", Skew: "2000000"}, AnyProcess)
+		require.Equal(t, OK, rep.Verdict, "%q", text)
+		require.Equal(t, int64(7), rep.Record.Granted, "%q", text)
+		if recalled.Record != nil {
+			require.Equal(t, recalled.Record.Granted, rep.Record.Before, "%q", text)
+			require.Equal(t, recalled.Record.Label, rep.Record.LabelBefore, "%q", text)
 		}
-		rep = do(&request{op: OpRelease, attempt: at, args: &arguments{keep: "0", record: recordDone}}, nil)
-		require.Equal(t, reply{verdict: agreed}, rep, "%q", text)
-		require.Equal(t, int64(7), do(&request{op: OpRecall, attempt: &attempt{}}, anyProcess).record.completed)
+		rep = do(Call{Op: Release, Sequence: once, Keep: "0", Record: Done}, nil)
+		require.Equal(t, Answer{Verdict: OK}, rep, "%q", text)
+		require.Equal(t, int64(7), do(Call{Op: Recall}, AnyProcess).Record.Completed)
 	}
 }
 
@@ -126,18 +123,19 @@ func TestAgreementIsNotLed(t *testing.T) {
 		{"5", "9007199254740992", "TENUREDAMAGED"}, {"5", "18446744073709551615", "TENUREDAMAGED"},
 		{"x", "6", "TENUREDAMAGED"}, {"9007199254740992", "6", "TENUREDAMAGED"},
 	} {
-		k := &keyset{lock: fmt.Sprintf("{%d}", i), fence: fmt.Sprintf("{%d}:fence", i)}
-		require.NoError(t, n.Do(t, "SET", k.lock, someOwner).Error())
-		require.NoError(t, n.Do(t, "SET", k.fence, test.fence).Error())
-		r := &request{op: OpAgree, attempt: &attempt{keys: k, owner: someOwner}, args: &arguments{token: test.token}}
-		command, _ := r.command(n.Client(), anyProcess, true, "", nil)
+		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fence: fmt.Sprintf("{%d}:fence", i)}
+		require.NoError(t, n.Do(t, "SET", k.Lock, someOwner).Error())
+		require.NoError(t, n.Do(t, "SET", k.Fence, test.fence).Error())
+		token, err := strconv.ParseUint(test.token, 10, 64)
+		require.NoError(t, err)
+		command := new(Buffers).Encode(n.Client(), []*Call{{Op: Agree, Keys: k, Owner: someOwner, Token: token}}, AnyProcess, true, "")
 		answer, err := n.Client().Do(t.Context(), command).ToMessage()
 		text := answer.String()
 		if err != nil {
 			text = err.Error()
 		}
 		require.Contains(t, text, test.want, "%+v", test)
-		fence, err := n.Do(t, "GET", k.fence).ToString()
+		fence, err := n.Do(t, "GET", k.Fence).ToString()
 		require.NoError(t, err)
 		if test.want == "1" {
 			test.fence = test.token
@@ -152,14 +150,11 @@ func TestAttemptsStayANumber(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
 	for before, after := range map[string]int{"1": 2, "99999999999999": 100000000000000, "9007199254740991": MaxSequence} {
-		k := &keyset{lock: "{" + before + "}", fence: "{" + before + "}:fence", wait: "{" + before + "}:wait"}
-		require.NoError(t, n.Do(t, "SET", k.record(), "1  7 "+before+" 0 0 0 0 0 0   x").Error())
-		once := &once{n: 7, delivery: AtLeastOnce, keep: time.Hour}
-		r := &request{op: OpAcquire, attempt: &attempt{keys: k, owner: someOwner, cfg: leaseConfig{once: once, ttl: time.Minute}},
-			args: &arguments{ttl: "60000", hint: "1", skew: "2000000"}}
-		command, _ := r.command(n.Client(), anyProcess, true, "", nil)
-		rep, err := r.parse(n.Client().Do(t.Context(), command).ToMessage())
-		require.NoError(t, err, before)
-		require.Equal(t, after, rep.record.attempts, before)
+		k := &Keys{Lock: "{" + before + "}", Fence: "{" + before + "}:fence", Wait: "{" + before + "}:wait"}
+		require.NoError(t, n.Do(t, "SET", k.Record(), "1  7 "+before+" 0 0 0 0 0 0   x").Error())
+		rep := ask(t, n.Client(), AnyProcess, &Call{Op: Acquire, Keys: k, Owner: someOwner, TTL: "60000", Hint: "1", Skew: "2000000",
+			Sequence: Once{Number: 7, Keep: "3600000", Repeated: true}.Words()})[0]
+		require.NoError(t, rep.Err, before)
+		require.Equal(t, after, rep.Record.Attempts, before)
 	}
 }

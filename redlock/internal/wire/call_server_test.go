@@ -1,4 +1,4 @@
-package redlock
+package wire
 
 import (
 	"fmt"
@@ -44,13 +44,12 @@ func TestReleaseLooksForOthersToCall(t *testing.T) {
 			require.NoError(t, conn.Do(t.Context(), conn.B().Subscribe().Channel(channels+process(p)).Build()).Error())
 		}
 		for i, p := range test.queue {
-			require.NoError(t, n.Do(t, "ZADD", key+":wait", fmt.Sprint(i+1), newMember(uint64(i+1), process(p), "x")).Error())
+			require.NoError(t, n.Do(t, "ZADD", key+":wait", fmt.Sprint(i+1), NewMember(uint64(i+1), process(p), "x")).Error())
 		}
 		require.NoError(t, n.Do(t, "SET", key, "owner").Error())
-		r := &request{op: OpRelease, attempt: &attempt{keys: &keyset{lock: key, wait: key + ":wait"}, owner: "owner"},
-			args: &arguments{keep: "0", turn: "1000", channel: channels}}
-		command, _ := r.command(n.Client(), anyProcess, true, "", nil)
-		require.NoError(t, n.Client().Do(t.Context(), command).Error())
+		require.NoError(t, ask(t, n.Client(), AnyProcess, &Call{
+			Op: Release, Keys: &Keys{Lock: key, Wait: key + ":wait"}, Owner: "owner", Keep: "0", Turn: "1000", Channel: channels,
+		})[0].Err)
 		require.NoError(t, n.Do(t, "PUBLISH", channels+process('a'), "the end").Error())
 		called := ""
 		for m := <-heard; m.Message != "the end"; m = <-heard {

@@ -1,54 +1,19 @@
-package redlock
-
-// The scripts of packets do for many keys at once what others do for one each. A call of a command from Lua costs a server as much as the command
-// itself, so they read all keys in one, and write one by one. No key is in a packet twice, so the order within it does not matter.
-
-// extendManyScript is extendScript for many keys, as far as they are there: others are left to
-// that.
-//
-// KEYS locks, and to raise the counters fences; ARGV ttl ms, owners, and to raise the counters tokens and the counter lifetime ms. Returns a digit for
-// each lock: 0 if it is not the owner's, 1 if it was extended.
-var extendManyScript = newScript(counterFunction + `
-local n, raise = #ARGV - 1, #ARGV > #KEYS + 1
-if raise then
-  n = #KEYS / 2
-end
-local values = redis.call('MGET', unpack(KEYS))
-local time = raise and redis.call('TIME')
-local answers = {}
-for i = 1, n do
-  if values[i] ~= ARGV[i + 1] then --mutant:packet-extends-anybodys-key
-    answers[i] = '0'
-  else
-    redis.call('PEXPIRE', KEYS[i], ARGV[1])
-    answers[i] = '1'
-    if raise then
-      local token = ARGV[n + i + 1]
-      local fence = counter(values[n + i] or '0', time[1] * 1000000 + time[2])
-      if fence and fence >= tonumber(token) then --mutant:convoy-lowers-a-counter,convoy-breaks-on-a-counter
-        token = values[n + i]
-      end
-      if values[n + i] then
-        redis.pcall('SET', KEYS[n + i], token, 'PX', ARGV[#ARGV])
-      else
-        redis.pcall('SET', KEYS[n + i], token, 'PX', ARGV[#ARGV], 'NX') -- what is not text is left alone
-      end
-    end
-  end
-end
-return table.concat(answers)
-`)
-
-// pairsScript is acquireScript for attempts without a sequence, and releaseScript for leases without a sequence and without a minimum hold. It takes
-// a lock that is not text for an absent one: an acquisition fails, after it has raised the counter, and a release finds it gone.
-//
-// KEYS locks and then fences of the acquisitions, locks of the releases, queues of the acquisitions, of the releases. ARGV number of acquisitions, ttl
-// ms, counter lifetime ms, clock skew us, lifetime of the queue ms, turn ms or an empty text, what
-// channels begin with; owner and hint of each acquisition, owner of each release; and if there are
-// any, the members of the acquisitions and of the releases, empty texts included. Returns {seconds,
-// micros, a digit for each release as releaseScript returns it, and for each acquisition the
-// counter, or {owner value or member in the way, its PTTL, rank}, or an error}.
-var pairsScript = newScript(readFunction + joinFunction + reservedFunction + countFunction + callFunction + `
+-- Is acquire.lua for attempts without a sequence, and release.lua for leases without a sequence and
+-- without a minimum hold. It takes a lock that is not text for an absent one: an acquisition fails,
+-- after it has raised the counter, and a release finds it gone.
+--
+-- KEYS locks and then fences of the acquisitions, locks of the releases, queues of the
+-- acquisitions, of the releases. ARGV number of acquisitions, ttl ms, counter lifetime ms, clock
+-- skew us, lifetime of the queue ms, turn ms or an empty text, what channels begin with; owner and
+-- hint of each acquisition, owner of each release; and if there are any, the members of the
+-- acquisitions and of the releases, empty texts included. Returns {seconds, micros, a digit for
+-- each release as release.lua returns it, and for each acquisition the counter, or {owner value or
+-- member in the way, its PTTL, rank}, or an error}.
+--include read
+--include join
+--include reserved
+--include count
+--include call
 local n = tonumber(ARGV[1])
 local m = (#KEYS - 3 * n) / 2
 local queues = 2 * n + m
@@ -130,4 +95,3 @@ if queued then
 end
 answers[3] = table.concat(digits)
 return answers
-`)

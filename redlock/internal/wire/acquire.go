@@ -1,0 +1,131 @@
+package wire
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/valkey-io/valkey-go"
+)
+
+func acquireKeys(c *Call, to []string) []string {
+	return withRecord(c, append(to, c.Keys.Lock, c.Keys.Fence, c.Keys.Wait))
+}
+
+func acquireArgs(c *Call, _ *Set, to []string) []string {
+	return append(append(to, c.Owner, c.TTL, c.Hint, counterLifetime, c.Skew, c.Member, c.QueueLife), c.Sequence...)
+}
+
+// acquireAnswer reads what acquire.lua returns.
+func acquireAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+	if !msg.IsArray() {
+		return grantedAnswer(msg)
+	}
+	parts, err := msg.ToArray()
+	if err != nil {
+		return Answer{}, unexpected(msg)
+	}
+	switch len(parts) {
+	case 3:
+		return doneAnswer(parts)
+	case 4:
+		return unknownAnswer(parts)
+	}
+	a, err := holderAnswer(msg)
+	if err != nil {
+		return Answer{}, err
+	}
+	a.Verdict = Refused
+	if len(parts) != 6 {
+		return Answer{}, unexpected(msg)
+	}
+	if a.Rank, err = rankOf(parts[5]); err != nil {
+		return Answer{}, err
+	}
+	if !parts[4].IsNil() {
+		if text, err := parts[4].ToString(); err == nil {
+			a.Holds = ParseRecord(text)
+		}
+	}
+	a.Server, err = clockOf(parts[2], parts[3])
+	return a, err
+}
+
+// grantedAnswer reads 'counter seconds micros record'.
+func grantedAnswer(msg valkey.ValkeyMessage) (Answer, error) {
+	text, err := msg.ToString()
+	if err != nil {
+		return Answer{}, unexpected(msg)
+	}
+	counter, rest, _ := strings.Cut(text, " ")
+	seconds, rest, _ := strings.Cut(rest, " ")
+	micros, recorded, _ := strings.Cut(rest, " ")
+	s, err1 := strconv.ParseInt(seconds, 10, 64)
+	us, err2 := strconv.ParseInt(micros, 10, 64)
+	if err1 != nil || err2 != nil {
+		return Answer{}, unexpected(msg)
+	}
+	server, err := ServerTime(s, us)
+	if err != nil {
+		return Answer{}, err
+	}
+	token, err := counterOf(counter)
+	if err != nil {
+		return Answer{}, err
+	}
+	a := Answer{Verdict: OK, Token: token, Server: server}
+	if recorded != "" {
+		if a.Record = ParseRecord(recorded); a.Record == nil {
+			return Answer{}, unexpected(msg)
+		}
+	}
+	return a, nil
+}
+
+func rankOf(msg valkey.ValkeyMessage) (int, error) {
+	rank, err := msg.AsInt64()
+	if err != nil {
+		return 0, unexpected(msg)
+	}
+	return int(rank), nil
+}
+
+// doneAnswer reads a refusal because of the sequence.
+func doneAnswer(parts []valkey.ValkeyMessage) (Answer, error) {
+	text, err := parts[0].ToString()
+	a := Answer{Verdict: Refused}
+	if err == nil {
+		a.Record = ParseRecord(text)
+	}
+	if a.Record == nil {
+		return Answer{}, unexpected(parts[0])
+	}
+	a.Server, err = clockOf(parts[1], parts[2])
+	return a, err
+}
+
+// unknownAnswer reads that a node does not know the sequence.
+func unknownAnswer(parts []valkey.ValkeyMessage) (a Answer, err error) {
+	if a.Unknown, err = parts[0].ToString(); err != nil || a.Unknown == "" {
+		return Answer{}, unexpected(parts[0])
+	}
+	text, err := parts[3].ToString()
+	if err != nil {
+		return Answer{}, unexpected(parts[3])
+	}
+	a.Verdict, a.Record = Failed, ParseRecord(text)
+	a.Server, err = clockOf(parts[1], parts[2])
+	return a, err
+}
+
+// MaxToken is the largest fencing token: scripts count in doubles, which are exact up to 2^53.
+const MaxToken = 1<<53 - 1
+
+// counterOf reads a counter that a server granted. The scripts have looked at it, so one that is
+// damaged is the server's own invention.
+func counterOf(text string) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n > MaxToken { //mutant:invented-token-believed
+		return 0, DamagedCounter(text)
+	}
+	return n, nil
+}

@@ -1,0 +1,7 @@
+package wire
+
+import "strconv"
+
+func agreeArgs(c *Call, _ *Set, to []string) []string {
+	return append(to, c.Owner, strconv.FormatUint(c.Token, 10), counterLifetime)
+}

@@ -1,0 +1,187 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+)
+
+// Op is a kind of operation.
+type Op uint8
+
+// The operations. Each is described at its script.
+const (
+	Acquire Op = iota
+	Agree
+	Extend
+	ExtendMany
+	Release
+	Observe
+	Recall
+	Restore
+	Join
+	Leave
+	Trial
+	Info // the server tells about itself
+	Time // the server's clock
+	ops
+)
+
+func (op Op) String() string { return table[op].name }
+
+// Call is one operation, the same for each node that is asked for it. It may be used for several nodes at a time, and
+// is not changed meanwhile. Durations and numbers are texts, as they are sent; an operation uses what its script names.
+type Call struct {
+	Op     Op
+	Keys   *Keys
+	Owner  string // the attempt's owner value
+	Member string // the attempt's member of the queue; empty where it has none
+	Token  uint64 // extend: of the lease. agree: the one to agree on
+
+	TTL       string   // acquire, extend; ms
+	Hint      string   // acquire; us
+	Skew      string   // acquire; how far ahead of the server's clock the hint may be, in us
+	QueueLife string   // acquire, join: how long a queue lives that the member joins, in ms
+	Sequence  []string // acquire, extend, release: see Once; nil for a lease without one
+	Spread    bool     // extend: raises the counter, and the record, to the lease's
+	Keep      string   // release: what is left of a minimum hold, in ms
+	Record    Outcome  // release: what to do with the record of the sequence
+	Stays     bool     // release: the member keeps its place in the queue
+	Turn      string   // release, leave: for how long the key is reserved for the next one, in ms; empty to call nobody
+	Channel   string   // release, leave, trial: what the names of channels begin with
+
+	Process  string // restore: the run_id of the process
+	Known    string // restore: the record that it is to have, as Record.Text makes it
+	Lifetime string // restore: for how long, in ms
+
+	many *many // extend many
+}
+
+// Outcome is what a release does to the record of a sequence.
+type Outcome string
+
+// The outcomes.
+const (
+	Keep Outcome = "keep" // nothing
+	Undo Outcome = "undo" // the attempt has failed: as it was before
+	Done Outcome = "done" // the sequence is completed
+)
+
+// Verdict is an answer reduced to what a round counts.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Pending Verdict = iota // there is no answer yet
+	OK                     // the node did what was asked
+	Refused                // the node decided against it
+	Failed                 // the node did not answer, or with an error
+)
+
+// Answer is what a server says to a call. It is not trusted: who sends it may be anybody.
+type Answer struct {
+	Verdict   Verdict
+	Token     uint64        // counter, for granted acquires and observations
+	Owner     string        // holder's owner value, for refused acquires and observations
+	PTTL      time.Duration // holder's TTL, likewise; for recalls the record's
+	Rank      int           // for refused acquires that wait: what lib/join.lua returned
+	Extended  Extended      // for extensions
+	Each      string        // for extensions of many: a digit for each lease, '1' if it was extended
+	Server    time.Duration // server's clock, for acquires and Time; since 1970
+	Record    *Record       // of the sequence: for acquires with one, granted or refused because of it or not known; for recalls
+	Unknown   string        // run_id of the process that answers that it does not know the sequence; empty otherwise
+	Wrote     bool          // restores: the node did not know the sequence before
+	Holds     *Record       // likewise, for acquires refused because the key is held
+	Unwritten bool          // releases: the record of the sequence could not be written
+	Info      *ServerInfo   // for Info
+	Trial     []error       // for Trial: what came of each of Trials; nil where that worked
+}
+
+// row is what there is to say of an operation.
+type row struct {
+	name string
+	// script is nil for a command that is none.
+	script func(*Set) *Script
+	// gated: only for a server process that was vouched for. An extension is for any, but does less on one that was not.
+	gated bool
+	keys  func(*Call, []string) []string
+	args  func(*Call, *Set, []string) []string
+	// answer reads what the script returns.
+	answer func(*Call, valkey.ValkeyMessage) (Answer, error)
+}
+
+// anyProcess is for a script that is the same for all processes.
+func anyProcess(s *Script) func(*Set) *Script { return func(*Set) *Script { return s } }
+
+// table has all operations. It is filled by init: the functions in it are leaves, and do not read it.
+var table [ops]row
+
+func init() {
+	table = [ops]row{
+		Acquire:    {"acquire", func(g *Set) *Script { return g.acquire }, true, acquireKeys, acquireArgs, acquireAnswer},
+		Agree:      {"agree", func(g *Set) *Script { return g.agree }, true, lockAndFence, agreeArgs, flagAnswer}, //mutant:gate-not-for-agreement
+		Extend:     {"extend", extendScriptOf, false, extendKeys, extendArgs, extendAnswer},
+		ExtendMany: {"extend", anyProcess(extendManyScript), false, manyKeys, manyArgs, manyAnswer},
+		Release:    {"release", anyProcess(releaseScript), false, releaseKeys, releaseArgs, releaseAnswer},
+		Observe:    {"observe", anyProcess(observeScript), false, lockAndFence, noArgs, observeAnswer},
+		Recall:     {"recall", func(g *Set) *Script { return g.recall }, true, recordKey, noArgs, recallAnswer},
+		Restore:    {"restore", func(g *Set) *Script { return g.restore }, true, recordKey, restoreArgs, restoreAnswer},
+		Join:       {"join", anyProcess(joinScript), false, queueKey, joinArgs, flagAnswer},
+		Leave:      {"leave", anyProcess(leaveScript), false, leaveKeys, leaveArgs, flagAnswer},
+		Trial:      {"trial", anyProcess(trialScript), false, trialKeys, trialArgs, trialAnswer},
+		Info:       {name: "observe", answer: infoAnswer},
+		Time:       {name: "observe", answer: timeAnswer},
+	}
+}
+
+// Gated reports whether the operation is only for a server process that was vouched for.
+func (op Op) Gated() bool { return table[op].gated } //mutant:gate-stops-extensions,gate-stops-releases
+
+// Repeatable reports whether a call may be sent again when its connection broke, although it may have been carried out.
+func (op Op) Repeatable() bool { return !op.Gated() } //mutant:gate-acquire-repeated
+
+// IsProbe reports whether the operation asks a server about itself.
+func (op Op) IsProbe() bool { return op == Info || op == Time || op == Trial }
+
+// OfAttempt reports whether the operation is for an attempt that may still be granted, or is.
+func (op Op) OfAttempt() bool { return op != Release && op != Leave && op != Join }
+
+// counterLifetime is how long a fencing counter is kept after its last use, in milliseconds: a day. Losing it
+// is harmless, see the hint in acquire.lua.
+const counterLifetime = "86400000" //mutant:counter-lives-shortly
+
+func lockAndFence(c *Call, to []string) []string { return append(to, c.Keys.Lock, c.Keys.Fence) }
+
+func queueKey(c *Call, to []string) []string { return append(to, c.Keys.Wait) }
+
+func recordKey(c *Call, to []string) []string { return append(to, c.Keys.Record()) }
+
+// withRecord appends the key of the record where the call is of a sequence.
+func withRecord(c *Call, to []string) []string {
+	if c.Sequence == nil {
+		return to
+	}
+	return append(to, c.Keys.Record())
+}
+
+func noArgs(_ *Call, _ *Set, to []string) []string { return to }
+
+// ErrUnexpected is the error of a reply that is not what the command answers.
+var ErrUnexpected = errors.New("unexpected reply")
+
+func unexpected(msg valkey.ValkeyMessage) error {
+	return fmt.Errorf("%w %.200s", ErrUnexpected, msg.String())
+}
+
+func flagAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+	done, err := msg.AsInt64()
+	if err != nil {
+		return Answer{}, unexpected(msg)
+	}
+	if done == 1 {
+		return Answer{Verdict: OK}, nil
+	}
+	return Answer{Verdict: Refused}, nil
+}

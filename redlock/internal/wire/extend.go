@@ -1,0 +1,103 @@
+package wire
+
+import (
+	"strconv"
+
+	"github.com/valkey-io/valkey-go"
+)
+
+// Extended is what extend.lua answers.
+type Extended uint8
+
+// The answers.
+const (
+	ByOther  Extended = iota // the key is another owner's
+	InPlace                  // extended
+	Refilled                 // was gone, put back
+	Gone                     // was gone and could or must not be put back
+)
+
+func extendScriptOf(g *Set) *Script {
+	if g != nil {
+		return g.extend //mutant:refill-by-any-process
+	}
+	return extendScript
+}
+
+func extendKeys(c *Call, to []string) []string { return withRecord(c, lockAndFence(c, to)) }
+
+func extendArgs(c *Call, g *Set, to []string) []string {
+	spread, refill := "0", "0" //mutant:refill-in-quarantine
+	if c.Spread {
+		spread = "1"
+	}
+	if g != nil {
+		refill = "1"
+	}
+	return append(append(to, c.Owner, c.TTL, strconv.FormatUint(c.Token, 10), counterLifetime, spread, refill), c.Sequence...)
+}
+
+func extendAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+	answer, err := msg.AsInt64()
+	if err != nil || answer < int64(ByOther) || answer > int64(Gone) {
+		return Answer{}, unexpected(msg)
+	}
+	a := Answer{Verdict: Refused, Extended: Extended(answer)}
+	if a.Extended == InPlace || a.Extended == Refilled { //mutant:refill-counts-later/2
+		a.Verdict = OK
+	}
+	return a, nil
+}
+
+// many are the words of an extension of many leases, of which the first are keys.
+type many struct {
+	words         []string
+	keys, members int
+}
+
+// Held is a lease to be extended with others.
+type Held struct {
+	Keys  *Keys
+	Owner string
+	Token uint64
+}
+
+// NewExtendMany makes the call that extends leases by the TTL in ms, as far as they are there, and with spread raises
+// their counters. The caller's name for it stands where other calls have their key.
+func NewExtendMany(name, ttl string, leases []Held, spread bool) *Call {
+	m := &many{members: len(leases), keys: len(leases), words: make([]string, 0, 4*len(leases)+2)}
+	for _, l := range leases {
+		m.words = append(m.words, l.Keys.Lock)
+	}
+	if spread {
+		m.keys *= 2
+		for _, l := range leases {
+			m.words = append(m.words, l.Keys.Fence)
+		}
+	}
+	m.words = append(m.words, ttl)
+	for _, l := range leases {
+		m.words = append(m.words, l.Owner)
+	}
+	if spread {
+		for _, l := range leases {
+			m.words = append(m.words, strconv.FormatUint(l.Token, 10))
+		}
+		m.words = append(m.words, counterLifetime)
+	}
+	return &Call{Op: ExtendMany, Keys: &Keys{Lock: name}, TTL: ttl, many: m}
+}
+
+func manyKeys(c *Call, to []string) []string { return append(to, c.many.words[:c.many.keys]...) }
+
+func manyArgs(c *Call, _ *Set, to []string) []string {
+	return append(to, c.many.words[c.many.keys:]...)
+}
+
+func manyAnswer(c *Call, msg valkey.ValkeyMessage) (Answer, error) {
+	digits, err := msg.ToString()
+	if err != nil || len(digits) != c.many.members {
+		return Answer{}, unexpected(msg)
+	}
+	return Answer{Verdict: OK, Extended: InPlace, Each: digits}, nil
+}

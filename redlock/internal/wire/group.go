@@ -1,0 +1,325 @@
+package wire
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/resp"
+)
+
+// MaxGroup is how many calls one command carries at most, and how many leases an ExtendMany. A server does nothing else
+// meanwhile, for a few tenths of a millisecond.
+const MaxGroup = 128
+
+// Buffers are what a caller keeps from one command to the next, so that none is made for each.
+type Buffers struct {
+	words []string
+	named map[string]struct{}
+}
+
+// Group returns how many of the calls one command carries: one, or several extensions that want the same, or several
+// acquisitions and releases of different keys. It takes them as they come: commands for a key are not put in another
+// order.
+func (b *Buffers) Group(calls []*Call) int {
+	most := min(len(calls), MaxGroup)
+	size := 1
+	switch first := calls[0]; {
+	case most == 1:
+	case first.isPlain(): //mutant:packet-of-one
+		for size < most && calls[size].isPlain() && calls[size].TTL == first.TTL { //mutant:packet-of-all-kinds
+			size++
+		}
+	case first.isPaired(): //mutant:pairs-of-one
+		if b.named == nil {
+			b.named = make(map[string]struct{})
+		}
+		clear(b.named)
+		var p pairs
+		for size = 0; size < most && calls[size].isPaired() && p.add(calls[size], b.named); {
+			size++
+		}
+	}
+	return size
+}
+
+// isPlain reports whether the call is an extension that changes nothing but the expiry.
+func (c *Call) isPlain() bool { return c.Op == Extend && !c.Spread }
+
+// isPaired reports whether the call is an acquisition or a release that pairs.lua can do.
+func (c *Call) isPaired() bool {
+	switch {
+	case c.Sequence != nil: //mutant:pairs-with-a-sequence
+		return false
+	case c.Op == Release:
+		return c.Keep == "0" //mutant:pairs-with-a-minimum-hold
+	default:
+		return c.Op == Acquire
+	}
+}
+
+// pairs are acquisitions and releases of different keys, in one command.
+type pairs struct{ acquire, release *Call } // the first of each; nil if there is none
+
+// add reports whether the call can be one more of them.
+func (p *pairs) add(c *Call, named map[string]struct{}) bool {
+	first := &p.acquire
+	if c.Op == Release {
+		first = &p.release
+	}
+	switch {
+	case *first == nil:
+	case c.TTL != (*first).TTL || c.Turn != (*first).Turn: //mutant:pairs-of-all-ttls
+		return false
+	}
+	if _, there := named[c.Keys.Lock]; there { //mutant:pairs-with-a-key-twice
+		return false
+	}
+	named[c.Keys.Lock] = struct{}{}
+	if *first == nil {
+		*first = c
+	}
+	return true
+}
+
+// Encode makes the command of calls that Group has put together, with the scripts of the process that was vouched for.
+// Each is an EVALSHA, which valkey-go does not retry by itself: a repeated command could land on a server that was
+// restarted in between and lost everything it knew. Calls of Gated operations need a Set.
+//
+// echo is what its answer has to say besides, see Echoes; empty for nothing.
+//
+// With full it is an EVAL, which teaches the script to a server that does not know it, unless the script is only for
+// one process. (A user may not have the right to SCRIPT LOAD.)
+func (b *Buffers) Encode(client Builder, calls []*Call, g *Set, full bool, echo string) valkey.Completed {
+	words, numkeys := b.words[:0], 0
+	var s *Script
+	switch first := calls[0]; {
+	case first.Op == Info:
+		return InfoCommand(client)
+	case first.Op == Time:
+		return TimeCommand(client)
+	case len(calls) == 1:
+		r := &table[first.Op]
+		s = r.script(g)
+		words = r.keys(first, words)
+		numkeys = len(words)
+		words = r.args(first, g, words)
+	case first.Op == Extend:
+		s, numkeys = extendManyScript, len(calls)
+		words = extensionWords(calls, words)
+	default:
+		s = pairsScript
+		if words, numkeys = pairWords(calls, words); countAcquisitions(calls) > 0 { // only for a server that was vouched for
+			s = g.pairs //mutant:pairs-for-any-process
+		}
+	}
+	if echo != "" {
+		words = append(words, echo)
+	}
+	b.words = words
+	return s.call(client, words, numkeys, full && (!g.owns(s) || g.teachable))
+}
+
+// owns reports whether the script is the set's own.
+func (g *Set) owns(s *Script) bool {
+	return g != nil && (s == g.acquire || s == g.agree || s == g.extend || s == g.pairs || s == g.recall || s == g.restore)
+}
+
+func countAcquisitions(calls []*Call) (n int) {
+	for _, c := range calls {
+		if c.Op == Acquire {
+			n++
+		}
+	}
+	return n
+}
+
+func extensionWords(calls []*Call, words []string) []string {
+	for _, c := range calls {
+		words = append(words, c.Keys.Lock)
+	}
+	words = append(words, calls[0].TTL)
+	for _, c := range calls {
+		words = append(words, c.Owner)
+	}
+	return words
+}
+
+// pairWords appends the keys and arguments of pairs.lua, and returns how many are keys.
+func pairWords(calls []*Call, words []string) (_ []string, numkeys int) {
+	var first pairs
+	queued := false
+	for _, c := range calls {
+		k := &first.release
+		if c.Op == Acquire {
+			k = &first.acquire
+		}
+		if *k == nil {
+			*k = c
+		}
+		queued = queued || c.leaving() != ""
+	}
+	each := func(op Op, word func(*Call) string) {
+		for _, c := range calls {
+			if c.Op == op {
+				words = append(words, word(c))
+			}
+		}
+	}
+	lock := func(c *Call) string { return c.Keys.Lock }
+	wait := func(c *Call) string { return c.Keys.Wait }
+	each(Acquire, lock)
+	each(Acquire, func(c *Call) string { return c.Keys.Fence })
+	each(Release, lock)
+	each(Acquire, wait)
+	each(Release, wait)
+	numkeys = len(words)
+
+	var acquire, release Call
+	if c := first.acquire; c != nil {
+		acquire = *c
+	}
+	if c := first.release; c != nil {
+		release = *c
+	}
+	words = append(words, strconv.Itoa(countAcquisitions(calls)), acquire.TTL, counterLifetime, acquire.Skew, acquire.QueueLife, release.Turn, release.Channel)
+	for _, c := range calls {
+		if c.Op == Acquire {
+			words = append(words, c.Owner, c.Hint)
+		}
+	}
+	each(Release, func(c *Call) string { return c.Owner })
+	if queued {
+		each(Acquire, (*Call).leaving)
+		each(Release, (*Call).leaving)
+	}
+	return words, numkeys
+}
+
+// Result is what came of a call that was sent.
+type Result struct {
+	Answer
+	Err   error
+	Alone bool // it is to be sent once more, by itself
+}
+
+// Decode appends the results of the calls of a command, which had that echo; 0 for none. isServers reports whether an
+// error came from the server, other than of a script that it does not know.
+func Decode(calls []*Call, result valkey.ValkeyResult, echo int64, isServers func(error) bool, to []Result) []Result {
+	msg, err := unwrap(result, echo)
+	if len(calls) == 1 {
+		a := Answer{}
+		if err == nil {
+			a, err = table[calls[0].Op].answer(calls[0], msg)
+		}
+		return append(to, Result{Answer: a, Err: err})
+	}
+	if err == nil && calls[0].Op == Extend {
+		to, err = decodeExtended(calls, msg, to)
+	} else if err == nil {
+		to, err = decodePairs(calls, msg, to)
+	}
+	if err == nil {
+		return to
+	}
+	// One of them may be the reason.
+	to = to[:0]
+	alone := isServers(err) //mutant:pairs-fail-together
+	for range calls {
+		to = append(to, Result{Err: err, Alone: alone})
+	}
+	return to
+}
+
+// ErrOutOfStep is why nothing counts that comes over a connection.
+var ErrOutOfStep error = &resp.Error{What: "the answer to another command"}
+
+// unwrap takes the answer of a script out of what is returned with its echo.
+func unwrap(result valkey.ValkeyResult, echo int64) (valkey.ValkeyMessage, error) {
+	msg, err := result.ToMessage()
+	if err != nil || echo == 0 {
+		return msg, err
+	}
+	parts, err := msg.ToArray()
+	if err != nil || len(parts) != 2 || !parts[1].IsInt64() {
+		return valkey.ValkeyMessage{}, ErrOutOfStep
+	}
+	if n, _ := parts[1].AsInt64(); n != echo { //mutant:answer-to-another-command
+		return valkey.ValkeyMessage{}, ErrOutOfStep
+	}
+	return parts[0], nil
+}
+
+// decodeExtended reads what extend_many.lua returns. A key that was not extended is gone, or another's, for extend.lua
+// to say.
+func decodeExtended(calls []*Call, msg valkey.ValkeyMessage, to []Result) ([]Result, error) {
+	digits, err := msg.ToString()
+	if err != nil || len(digits) != len(calls) {
+		return to, unexpected(msg)
+	}
+	for i := range calls {
+		to = append(to, Result{Answer: Answer{Verdict: OK, Extended: InPlace}, Alone: digits[i] != '1'}) //mutant:packet-hides-a-loss
+	}
+	return to, nil
+}
+
+// decodePairs reads what pairs.lua returns.
+func decodePairs(calls []*Call, msg valkey.ValkeyMessage, to []Result) ([]Result, error) {
+	parts, err := msg.ToArray()
+	if err != nil || len(parts) < 3 {
+		return to, unexpected(msg)
+	}
+	server, err := clockOf(parts[0], parts[1])
+	if err != nil {
+		return to, err
+	}
+	freed, err := parts[2].ToString()
+	granted, acquisitions := parts[3:], countAcquisitions(calls)
+	if err != nil || len(granted) != acquisitions || len(freed) != len(calls)-acquisitions { //mutant:pairs-of-an-odd-answer
+		return to, unexpected(msg)
+	}
+	for _, c := range calls {
+		var r Result
+		if c.Op == Release {
+			if r.Verdict = Refused; freed[0] == '1' {
+				r.Verdict = OK
+			}
+			freed = freed[1:]
+		} else {
+			r.Answer, r.Err = pairedAnswer(granted[0], server)
+			granted = granted[1:]
+		}
+		to = append(to, r)
+	}
+	return to, nil
+}
+
+// pairedAnswer reads what pairs.lua returns for an acquisition.
+func pairedAnswer(msg valkey.ValkeyMessage, server time.Duration) (Answer, error) {
+	if err := msg.Error(); err != nil {
+		return Answer{}, err
+	}
+	if !msg.IsArray() {
+		text, err := msg.ToString()
+		if err != nil {
+			return Answer{}, unexpected(msg)
+		}
+		token, err := counterOf(text)
+		if err != nil {
+			return Answer{}, err
+		}
+		return Answer{Verdict: OK, Token: token, Server: server}, nil
+	}
+	a, err := holderAnswer(msg)
+	if err != nil {
+		return Answer{}, err
+	}
+	parts, err := msg.ToArray()
+	if err != nil || len(parts) != 3 {
+		return Answer{}, unexpected(msg)
+	}
+	a.Verdict, a.Server = Refused, server
+	a.Rank, err = rankOf(parts[2])
+	return a, err
+}

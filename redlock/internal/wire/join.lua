@@ -1,0 +1,6 @@
+-- Does what remains of an acquisition that waits and has been refused by a quorum already.
+--
+-- KEYS wait; ARGV member, lifetime ms. Returns 1.
+--include join
+join(KEYS[1], ARGV[1], ARGV[2])
+return 1

@@ -1,0 +1,53 @@
+-- Calls those whose turn it is, and reserves the key for the first of them; with yield not while it
+-- is somebody's turn already. A call that nobody receives means that its process has gone.
+local function call(wait, keep, turn, channels, release, yield)
+  local some, size, i = redis.pcall('ZRANGE', wait, 0, 3, 'WITHSCORES'), 4, 1
+  if not some[1] then
+    return
+  end
+  local time = redis.call('TIME')
+  local now = math.floor(time[1] * 1000 + time[2] / 1000)
+  if tonumber(some[2]) < 0 then
+    if -tonumber(some[2]) <= now or not string.find(some[1], '^%d+ %S') then --mutant:absent-waiter-called-again
+      redis.pcall('ZREM', wait, some[1])
+      i = 3
+    elseif yield then
+      return
+    end
+  end
+  local called, gone, kept, told = {}, {}, 0, 0
+  for _ = 1, 4096 do
+    if told == 3 or kept == 64 then --mutant:nobody-called
+      break
+    elseif i > 2 * size then
+      some, size, i = redis.pcall('ZRANGE', wait, kept, kept + 15, 'WITHSCORES'), 16, 1
+    end
+    local member = some[i]
+    if not member then
+      break
+    end
+    i = i + 2
+    local number, process = string.match(member, '^(%d+) (%S+)')
+    kept = kept + 1
+    if not process then
+      redis.pcall('ZREM', wait, member) --mutant:foreign-members-stay
+      kept = kept - 1
+    elseif not called[process] then
+      local free = keep + told * turn --mutant:everybody-called
+      local received = gone[process] or redis.pcall('PUBLISH', channels .. process, string.format('%.0f', free) .. ' ' .. number .. ' ' .. release)
+      if type(received) ~= 'number' then
+        break
+      elseif received == 0 then --mutant:dead-waiter-called
+        redis.pcall('ZREM', wait, member)
+        gone[process] = 0
+        kept = kept - 1
+      else
+        called[process] = true
+        if told == 0 then --mutant:nothing-reserved
+          redis.pcall('ZADD', wait, string.format('-%.0f', now + free + turn), member)
+        end
+        told = told + 1
+      end
+    end
+  end
+end

@@ -1,0 +1,29 @@
+-- Puts a member into the queue, unless it is there, and returns its rank; -1 if the queue is full,
+-- and -2 if there can be none. Something else in the place of the queue is removed: the queue
+-- promises nothing.
+local function join(wait, member, lifetime)
+  local rank = redis.pcall('ZRANK', wait, member)
+  if rank == 0 then
+    local score = redis.pcall('ZSCORE', wait, member)
+    if type(score) == 'string' and tonumber(score) < 0 then
+      redis.pcall('ZADD', wait, 'XX', string.match(member, '^%d+'), member) -- its turn is over
+    end
+  elseif type(rank) ~= 'number' then
+    if type(rank) == 'table' and string.find(rank['err'], '^WRONGTYPE') then
+      redis.pcall('DEL', wait) --mutant:foreign-queue-stays
+    end
+    rank = redis.pcall('ZCARD', wait)
+    if type(rank) ~= 'number' then
+      return -2
+    elseif rank >= 4096 then --mutant:queue-of-anybody
+      return -1
+    elseif type(redis.pcall('ZADD', wait, string.match(member, '^%d+'), member)) ~= 'number' then
+      return -2
+    end
+  end
+  local left = redis.pcall('PTTL', wait)
+  if type(left) == 'number' and left < tonumber(lifetime) then
+    redis.pcall('PEXPIRE', wait, lifetime) --mutant:queue-for-ever
+  end
+  return rank
+end

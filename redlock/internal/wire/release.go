@@ -1,0 +1,36 @@
+package wire
+
+import "github.com/valkey-io/valkey-go"
+
+func releaseKeys(c *Call, to []string) []string {
+	return withRecord(c, append(to, c.Keys.Lock, c.Keys.Wait))
+}
+
+func releaseArgs(c *Call, _ *Set, to []string) []string {
+	to = append(to, c.Owner, c.Keep, c.Turn, c.leaving(), c.Channel)
+	if c.Sequence == nil {
+		return to
+	}
+	return append(append(to, string(c.Record)), c.Sequence...)
+}
+
+// leaving is the member of the queue that a release takes out of it, and an acquisition when it is granted.
+func (c *Call) leaving() string {
+	if c.Op == Release && c.Stays { //mutant:rollback-costs-the-place
+		return ""
+	}
+	return c.Member
+}
+
+// releaseAnswer reads what release.lua returns.
+func releaseAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+	answer, err := msg.AsInt64()
+	if err != nil || answer < 0 || answer > 3 {
+		return Answer{}, unexpected(msg)
+	}
+	a := Answer{Verdict: Refused, Unwritten: answer >= 2}
+	if answer%2 == 1 {
+		a.Verdict = OK
+	}
+	return a, nil
+}

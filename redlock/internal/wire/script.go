@@ -1,0 +1,145 @@
+package wire
+
+import (
+	"crypto/sha1"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+
+	"github.com/valkey-io/valkey-go"
+)
+
+//go:embed *.lua lib/*.lua
+var sources embed.FS
+
+// Script is a Lua text and the SHA-1 under which a server caches it.
+type Script struct{ body, text, sha string }
+
+// Text is what a server is to load or to carry out.
+func (s *Script) Text() string { return s.text }
+
+var (
+	// anchors are comments that name the mutants of a line, see docs/mutants.md.
+	anchors = regexp.MustCompile(` *--mutant:[a-z0-9,/-]+`)
+	// A line --include name stands for the file name.lua in lib.
+	include = regexp.MustCompile(`(?m)^--include ([a-z_]+)$`)
+	// comments are lines. Servers get none.
+	comments = regexp.MustCompile(`(?m)^ *--.*\n`)
+	// frame is frame.lua, around each script.
+	frame = regexp.MustCompile(`(?m)^--script$`).Split(source("frame"), 2)
+)
+
+// source is a file as it is written.
+func source(name string) string {
+	text, err := fs.ReadFile(sources, name+".lua")
+	if err != nil {
+		panic(fmt.Sprintf("wire: a script of this package is missing: %v", err)) // the compiler embeds them
+	}
+	return string(text)
+}
+
+// body is a script with what it includes, without comments.
+func body(name string) string {
+	text := include.ReplaceAllStringFunc(source(name), func(line string) string {
+		return strings.TrimSuffix(body("lib/"+include.FindStringSubmatch(line)[1]), "\n")
+	})
+	return comments.ReplaceAllLiteralString(anchors.ReplaceAllLiteralString(text, ""), "")
+}
+
+func load(name string) *Script { return newScript(body(name)) }
+
+func newScript(body string) *Script {
+	clean := func(text string) string {
+		return comments.ReplaceAllLiteralString(anchors.ReplaceAllLiteralString(text, ""), "")
+	}
+	text := clean(frame[0]) + body + strings.TrimPrefix(clean(frame[1]), "\n")
+	sum := sha1.Sum([]byte(text))
+	return &Script{body: body, text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+// Builder is a client, or a connection of its own.
+type Builder interface{ B() valkey.Builder }
+
+// call is a call of the script with words, of which the first are keys: with its text, or with what a server knows it
+// by.
+func (s *Script) call(client Builder, words []string, numkeys int, full bool) valkey.Completed {
+	keys, args := words[:numkeys], words[numkeys:]
+	if full {
+		return client.B().Eval().Script(s.text).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
+	}
+	return client.B().Evalsha().Sha1(s.sha).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
+}
+
+// The scripts.
+var (
+	acquireScript    = load("acquire")
+	agreeScript      = load("agree")
+	extendScript     = load("extend")
+	extendManyScript = load("extend_many")
+	joinScript       = load("join")
+	leaveScript      = load("leave")
+	observeScript    = load("observe")
+	pairsScript      = load("pairs")
+	recallScript     = load("recall")
+	releaseScript    = load("release")
+	restoreScript    = load("restore")
+	trialScript      = load("trial")
+)
+
+// Ungated are the scripts that any server process may run: what they do is right on one that was restarted too. They
+// are loaded together, so that a server has either all of them or none.
+var Ungated = []*Script{extendScript, releaseScript, observeScript, joinScript, leaveScript, extendManyScript, pairsScript, trialScript}
+
+// Set is the scripts of one server process, as texts that no other process was ever given: what acquires, what puts a
+// key back, and what reads and completes records. A nil Set stands for a process that was not vouched for, which runs
+// the Ungated scripts only.
+type Set struct {
+	acquire, agree, extend, pairs, recall, restore *Script
+
+	teachable bool // may be sent as EVAL, to a server that does not know it
+}
+
+// Scripts are those that a process loads to be vouched for: its own, and the trial.
+func (g *Set) Scripts() []*Script {
+	return []*Script{g.acquire, g.agree, g.extend, g.pairs, g.recall, g.restore, trialScript}
+}
+
+// NewSet makes the scripts of the process with that run_id. They are sent as EVALSHA only: the script cache of a server
+// is neither persisted nor replicated, so a process that was not vouched for answers NOSCRIPT, in the same step that
+// would have granted.
+func NewSet(runID string) *Set { return setBy(runID, "") } //mutant:gate-scripts-for-any-process,gate-noscript-eval
+
+// NewSelfChecking makes scripts that compare the run_id themselves, for a user who may not SCRIPT LOAD. They cost the
+// server three times as much, and may be sent as EVAL.
+func NewSelfChecking(runID string) *Set {
+	g := setBy(runID, body("self_check"))
+	g.teachable = true
+	return g
+}
+
+// setBy makes the scripts of a process, whose run_id they have as process, and which begin with a check.
+func setBy(runID, check string) *Set {
+	head := "local process = '" + runID + "'\n" + check
+	of := func(s *Script) *Script { return newScript(head + s.body) }
+	return &Set{
+		acquire: of(acquireScript),
+		agree:   of(agreeScript),
+		extend:  of(extendScript),
+		pairs:   of(pairsScript),
+		recall:  of(recallScript),
+		restore: of(restoreScript),
+	}
+}
+
+// AnyProcess are the scripts of a Quorum without a restart gate: whatever a process has is what it knows.
+var AnyProcess = func() *Set {
+	g := setBy("", "")
+	g.teachable = true
+	return g
+}()
+
+// Teaches reports whether the scripts may be sent as EVAL.
+func (g *Set) Teaches() bool { return g != nil && g.teachable }

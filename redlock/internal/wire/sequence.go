@@ -1,0 +1,71 @@
+package wire
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+)
+
+func restoreArgs(c *Call, _ *Set, to []string) []string {
+	return append(to, c.Process, c.Known, c.Lifetime)
+}
+
+// recallAnswer reads what recall.lua returns. A node that does not know the sequence has refused.
+func recallAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+	parts, err := msg.ToArray()
+	if err != nil || len(parts) != 4 {
+		return Answer{}, unexpected(msg)
+	}
+	known, err1 := parts[0].AsInt64()
+	process, err2 := parts[1].ToString()
+	text, err3 := parts[2].ToString()
+	left, err4 := parts[3].AsInt64()
+	if err := errors.Join(err1, err2, err3, err4); err != nil || known != 1 && process == "" {
+		return Answer{}, unexpected(msg)
+	}
+	a := Answer{Verdict: OK, Record: ParseRecord(text), PTTL: MaxKeep}
+	if known != 1 {
+		a.Verdict, a.Unknown = Refused, process
+	}
+	if left >= 0 {
+		a.PTTL = min(MaxKeep, lifetime(left))
+	}
+	return a, nil
+}
+
+// restoreAnswer reads what restore.lua returns.
+func restoreAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+	switch answer, err := msg.AsInt64(); {
+	case err != nil || answer < 0 || answer > 2:
+		return Answer{}, unexpected(msg)
+	case answer == 0:
+		return Answer{Verdict: Refused}, nil
+	default:
+		return Answer{Verdict: OK, Wrote: answer == 1}, nil
+	}
+}
+
+// MaxKeep bounds for how long a record is kept: a century.
+const MaxKeep = 100 * 365 * 24 * time.Hour
+
+// Once is what the scripts need to know of a lease of a sequence, beside the lease's own.
+type Once struct {
+	Number   int64
+	Keep     string // for how long a record is kept after the last of these leases, in ms
+	Repeated bool   // the number is granted until it is completed, not once
+	IsTime   bool   // the number is a time in ms since 1970, which is not to be ahead of the server's
+	Label    string
+}
+
+// Words are the last arguments of an acquisition, an extension and a release.
+func (o Once) Words() []string {
+	flag := func(set bool) string {
+		if set {
+			return "1"
+		}
+		return "0"
+	}
+	return []string{strconv.FormatInt(o.Number, 10), o.Keep, flag(!o.Repeated), flag(o.IsTime), escapeLabel(o.Label)}
+}

@@ -1,0 +1,163 @@
+package wire
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+)
+
+// Fault is something that an answer says of its server, or would have to say and does not.
+type Fault struct {
+	Kind   FaultKind
+	Detail string
+}
+
+// FaultKind is what is wrong.
+type FaultKind uint8
+
+// The kinds.
+const (
+	IsDamaged     FaultKind = iota // what it has of one key is not what was written there
+	IsSentinel                     // it is a Sentinel
+	IsUnsupported                  // it is no server that this package knows
+)
+
+func (f *Fault) Error() string { return f.Detail }
+
+// DamagedCounter is the error of a counter that is none.
+func DamagedCounter(counter string) *Fault {
+	return &Fault{IsDamaged, fmt.Sprintf("the counter is %.24q", counter)}
+}
+
+// ServerInfo is what INFO tells about a server process.
+type ServerInfo struct {
+	Version  string // of the protocol: redis_version
+	RunID    string // new with each process
+	Uptime   time.Duration
+	Cluster  bool // redis_mode, or server_mode as Valkey 8 says
+	Role     string
+	Master   string // a replica's master
+	Replicas int
+	ReplID   string
+	Promoted bool // was a replica in this life or the one whose data it loaded
+	Loading  bool
+	Limit    int64 // maxmemory in bytes; 0 for none
+	Policy   string
+}
+
+// InfoSections are the sections of INFO that ParseInfo needs.
+var InfoSections = []string{"server", "replication", "memory", "persistence"}
+
+// RunIDLength is the length of a run_id, in hexadecimal digits (CONFIG_RUN_ID_SIZE of src/server.h).
+const RunIDLength = 40
+
+// ParseInfo reads a reply to INFO. Unknown lines are skipped; without a run_id it is none.
+func ParseInfo(text string) (*ServerInfo, error) {
+	fields := make(map[string]string)
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[name] = value
+		}
+	}
+	if fields["redis_mode"] == "sentinel" || fields["server_mode"] == "sentinel" { //mutant:sentinel-taken-for-a-server
+		return nil, &Fault{IsSentinel, "it is a Sentinel, which keeps no data"}
+	}
+	s := &ServerInfo{
+		Version:  fields["redis_version"],
+		RunID:    fields["run_id"],
+		Cluster:  fields["redis_mode"] == "cluster" || fields["server_mode"] == "cluster",
+		Role:     fields["role"],
+		ReplID:   fields["master_replid"],
+		Promoted: strings.Trim(fields["master_replid2"], "0") != "",
+		Loading:  fields["loading"] == "1",
+		Policy:   fields["maxmemory_policy"],
+	}
+	if host := fields["master_host"]; host != "" {
+		s.Master = host + ":" + fields["master_port"]
+	}
+	if !isRunID(s.RunID) {
+		return nil, &Fault{IsUnsupported, fmt.Sprintf("INFO gives no run_id of %d hexadecimal digits", RunIDLength)}
+	}
+	seconds, err := strconv.ParseInt(fields["uptime_in_seconds"], 10, 64)
+	if err != nil || seconds > maxUptime {
+		return nil, &Fault{IsUnsupported, "INFO gives no uptime_in_seconds"}
+	}
+	s.Uptime = time.Duration(max(seconds, 0)) * time.Second // negative when the clock was set back to before its start
+	s.Replicas, _ = strconv.Atoi(fields["connected_slaves"])
+	s.Limit, _ = strconv.ParseInt(fields["maxmemory"], 10, 64)
+	return s, nil
+}
+
+// maxUptime is a century in seconds, far below what time.Duration holds.
+const maxUptime = 100 * 366 * 24 * 60 * 60
+
+// isRunID is strict, because the run_id becomes part of a script.
+func isRunID(s string) bool {
+	if len(s) != RunIDLength {
+		return false
+	}
+	return strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// Major is the first number of the version, and zero if there is none.
+func (s *ServerInfo) Major() int {
+	text, _, _ := strings.Cut(s.Version, ".")
+	n, _ := strconv.Atoi(text)
+	return n
+}
+
+// InfoCommand asks a server about itself.
+func InfoCommand(client Builder) valkey.Completed {
+	return client.B().Info().Section(InfoSections...).Build()
+}
+
+// TimeCommand asks for the server's clock.
+func TimeCommand(client Builder) valkey.Completed { return client.B().Time().Build() }
+
+// LoadCommand has a server know a script.
+func LoadCommand(client Builder, s *Script) valkey.Completed {
+	return client.B().ScriptLoad().Script(s.text).Build()
+}
+
+func infoAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+	text, err := msg.ToString()
+	if err != nil {
+		return Answer{}, unexpected(msg)
+	}
+	info, err := ParseInfo(text)
+	return Answer{Verdict: OK, Info: info}, err
+}
+
+// timeAnswer reads a reply to TIME.
+func timeAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+	parts, err := msg.ToArray()
+	if err != nil || len(parts) != 2 {
+		return Answer{}, unexpected(msg)
+	}
+	server, err := clockOf(parts[0], parts[1])
+	return Answer{Verdict: OK, Server: server}, err
+}
+
+func clockOf(seconds, micros valkey.ValkeyMessage) (time.Duration, error) {
+	s, err := seconds.AsInt64()
+	if err != nil {
+		return 0, unexpected(seconds)
+	}
+	us, err := micros.AsInt64()
+	if err != nil {
+		return 0, unexpected(micros)
+	}
+	return ServerTime(s, us)
+}
+
+// ServerTime turns the two numbers of TIME, seconds and microseconds, into a duration since 1970.
+func ServerTime(seconds, micros int64) (time.Duration, error) {
+	const farFuture = 8_000_000_000 // the year 2223, below what time.Duration holds
+	if seconds < 0 || seconds > farFuture || micros < 0 || micros > 999_999 {
+		return 0, fmt.Errorf("%w: time %d s %d us", ErrUnexpected, seconds, micros)
+	}
+	return time.Duration(seconds)*time.Second + time.Duration(micros)*time.Microsecond, nil
+}

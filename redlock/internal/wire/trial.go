@@ -1,0 +1,46 @@
+package wire
+
+import "github.com/valkey-io/valkey-go"
+
+// Need is what a command of a trial is for.
+type Need uint8
+
+// What commands are for.
+const (
+	ForLeases    Need = iota // without it no lease can be had, or none let go of
+	ForSequences             // leases of a sequence
+	ForGroups                // several leases in one command
+	ForQueues                // handing a key over to the next one that waits
+)
+
+// Trials are the commands of trial.lua, in their order.
+var Trials = []struct {
+	Command string
+	For     Need
+}{
+	{"TIME", ForLeases}, {"GET", ForLeases}, {"GET", ForLeases}, {"PTTL", ForLeases}, {"SET", ForLeases},
+	{"SET", ForLeases}, {"PEXPIRE", ForLeases}, {"DEL", ForLeases},
+	{"GET", ForSequences}, {"SET", ForSequences},
+	{"EXISTS", ForGroups}, {"MGET", ForGroups},
+	{"ZADD", ForQueues}, {"ZRANK", ForQueues}, {"ZSCORE", ForQueues}, {"ZCARD", ForQueues},
+	{"ZRANGE", ForQueues}, {"ZREM", ForQueues}, {"PEXPIRE", ForQueues}, {"PUBLISH", ForQueues},
+}
+
+func trialKeys(c *Call, to []string) []string {
+	return append(to, c.Keys.Lock, c.Keys.Fence, c.Keys.Wait)
+}
+
+func trialArgs(c *Call, _ *Set, to []string) []string { return append(to, c.Channel, c.Keys.Record()) }
+
+// trialAnswer reads what trial.lua returns.
+func trialAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+	parts, err := msg.ToArray()
+	if err != nil || len(parts) != len(Trials) {
+		return Answer{}, unexpected(msg)
+	}
+	a := Answer{Verdict: OK, Trial: make([]error, len(parts))}
+	for i, part := range parts {
+		a.Trial[i] = part.Error()
+	}
+	return a, nil
+}
