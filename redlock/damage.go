@@ -14,10 +14,11 @@ import (
 )
 
 // A counter is damaged if it is no number below 2^53, or leads its server's clock by more than a
-// day: something else than this library has written it, see lib/counter.lua of wire. A node does not grant
-// a lease on a key whose counter it finds damaged, so that no other node follows it, and the quorum
-// is made up of others. Quorums of others have a node in common, so tokens rise as ever. A lease
-// that they grant puts its token in the place of the damaged counter with its first extension.
+// day: something else than this library has written it, see lib/counter.lua of wire. A node does
+// not grant a lease on a key whose counter it finds damaged, so that no other node follows it, and
+// the quorum is made up of others. Quorums of others have a node in common, so tokens rise as ever.
+// A lease that they grant puts its token in the place of the damaged counter with its first
+// extension.
 
 // maxLead is by how much a counter may lead its server's clock.
 const maxLead = 24 * time.Hour

@@ -23,10 +23,13 @@ const ttl = 4 * time.Second
 // validity is the TTL less the default allowance for drift.
 const validity = ttl - ttl/100 - 2*time.Millisecond
 
-// bubble runs a test with a fleet of n nodes.
+// bubble runs a test with a fleet of n nodes. After the test, what a relay still carries arrives.
 func bubble(t *testing.T, n int, test func(t *testing.T, fleet *redlocktest.Fleet)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, redlocktest.StartPipes(t, n)) })
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(time.Second) })
+		test(t, redlocktest.StartPipes(t, n))
+	})
 }
 
 // open makes a Quorum on the fleet that is closed with the test, connected to all its nodes.

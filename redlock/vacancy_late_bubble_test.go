@@ -25,6 +25,7 @@ import (
 func TestLateRollbackCallsTheNext(t *testing.T) {
 	const oneWay = 20 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(time.Second) }) // what is on its way arrives
 		fleet := redlocktest.StartPipes(t, 3)
 		var wire cable
 		far := opened(t, fleet, "far", redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
@@ -74,6 +75,7 @@ func opened(t *testing.T, fleet *redlocktest.Fleet, identity string, opts ...red
 func TestGivenUpAttemptCallsTheNext(t *testing.T) {
 	const oneWay = 20 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(time.Second) }) // what is on its way arrives
 		fleet := redlocktest.StartPipes(t, 3)
 		far := opened(t, fleet, "far", distant(fleet, oneWay, oneWay, oneWay))
 		near := opened(t, fleet, "near", redlock.WithClientOption(fleet.ClientOption))
@@ -108,6 +110,7 @@ func TestLateGrantsCallTheNext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(time.Second) }) // what is on its way arrives
 				fleet := redlocktest.StartPipes(t, 3)
 				var lag atomic.Int64
 				far := opened(t, fleet, "far", away(fleet, func(int) time.Duration { return time.Duration(lag.Load()) }))
@@ -137,6 +140,7 @@ func TestLateGrantsCallTheNext(t *testing.T) {
 func TestWaitersOfAHeldKeyDoNotCallEachOther(t *testing.T) {
 	const waiters, polls = 5, 6
 	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(time.Second) }) // what is on its way arrives
 		fleet := redlocktest.StartPipes(t, 5)
 		long := redlock.WithMaxTTL(2 * polls * redlock.DefaultTTL)
 		holder := opened(t, fleet, "holder", redlock.WithClientOption(fleet.ClientOption), long)
