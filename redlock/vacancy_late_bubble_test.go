@@ -110,7 +110,7 @@ func TestLateGrantsCallTheNext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-		t.Cleanup(func() { time.Sleep(time.Second) }) // what is on its way arrives
+				t.Cleanup(func() { time.Sleep(time.Second) }) // what is on its way arrives
 				fleet := redlocktest.StartPipes(t, 3)
 				var lag atomic.Int64
 				far := opened(t, fleet, "far", away(fleet, func(int) time.Duration { return time.Duration(lag.Load()) }))

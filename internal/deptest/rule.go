@@ -72,6 +72,7 @@ func Rules() []Rule {
 		scheduler = []string{module + "/scheduler/..."}
 
 		redlocktest = []string{module + "/redlock/redlocktest/..."}
+		wire        = []string{module + "/redlock/internal/wire/..."}
 		examples    = []string{module + "/examples/..."}
 		tools       = []string{module + "/tools/..."}
 		valkeytest  = []string{module + "/internal/valkeytest/..."}
@@ -101,6 +102,11 @@ func Rules() []Rule {
 			Except:    redlocktest,
 			Forbidden: slices.Concat(elector, scheduler, gocron),
 			Why:       "dependencies point down only: a lease knows nothing of leaders or jobs, and its users need neither",
+		},
+		{
+			Subject:   wire,
+			Forbidden: []string{module + "/internal/clock/...", module + "/redlock/internal/node/...", module + "/redlock/internal/vote/...", module + "/redlock/internal/waitqueue/..."},
+			Why:       "wire is the lowest layer: it says what is sent and what an answer means, and knows no node, no round and no time",
 		},
 		{
 			Subject:   elector,
