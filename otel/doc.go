@@ -6,22 +6,25 @@
 //	e, err := elector.New(q, "poller", elector.WithTracer(tel))    // an election of its own
 //	g, err := gocron.NewScheduler(tel.SchedulerOptions()...)       // a bare gocron scheduler
 //
-// Without options it uses the global providers, also those that are set later. docs/telemetry.md of the module lists every
-// span, metric and attribute; they are part of the API.
+// Without options it uses the global providers, also those that are set later. docs/telemetry.md of
+// the module lists every span, metric and attribute; they are part of the API.
 //
 // # Spans
 //
-// An acquisition is a span with a child for each node; a node that fails does not mark its parent. The span is over when the
-// acquisition is, and so is that of a campaign: neither is the current span of the lease's or the term's context, which keep the caller's. What
-// happens later (extensions, the release, job runs) is linked to the span of the acquisition instead.
+// An acquisition is a span with a child for each node. A node that fails does not mark its parent.
+// The span ends with the acquisition, and the span of a campaign with the campaign. So neither is
+// the current span of the lease's or the term's context, which keep the caller's. Later spans
+// (extensions, the release, job runs) have a link to the span of the acquisition instead.
 //
 // # Metrics
 //
-// Counters of a lease, an election or a job are there, at zero, as soon as its name is known, so that the first event shows as an increase.
-// No owner value, fencing token or error text is on any metric, and of lease names at most MaxLeaseNames.
+// Counters of a lease, an election or a job are there, at zero, as soon as its name is known, so
+// that the first event shows as an increase. No owner value, fencing token or error text is on any
+// metric, and of lease names at most MaxLeaseNames.
 //
 // # Cost
 //
-// A Quorum without a tracer pays a nil check. Where providers record nothing, no instrument is called. With metrics only, which is with the provider
-// of go.opentelemetry.io/otel/trace/noop for spans, an acquisition and its release allocate nothing more.
+// A Quorum without a tracer pays a nil check. Where providers record nothing, no instrument is
+// called. With metrics only, which is with the provider of go.opentelemetry.io/otel/trace/noop for
+// spans, an acquisition and its release allocate nothing more.
 package tenureotel

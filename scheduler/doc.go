@@ -1,11 +1,10 @@
 // Package scheduler makes gocron (https://github.com/go-co-op/gocron) run a job on one replica at a
 // time, with leases over a quorum of Valkey nodes (package redlock).
 //
-// There are two ways. A [Scheduler] is a gocron.Scheduler for a service with several replicas: each
-// tick of a job is run once, by one of them, no run is joined by the job's next one, ticks that
-// nobody ran are run late if that is wanted, and a task hears when its lease is lost and knows its
-// tick and its fencing token. docs/scheduling.md says what gocron's schedules and options mean with
-// it.
+// There are two ways. A [Scheduler] is a gocron.Scheduler for a service with several replicas: one
+// of them runs each tick of a job, once; runs of one job never overlap; missed ticks are run late,
+// if that is wanted; and a task hears when its lease is lost, and knows its tick and its fencing
+// token. docs/scheduling.md says what gocron's schedules and options mean with it.
 //
 //	q, err := redlock.Open([]string{"valkey://a", "valkey://b", "valkey://c"}, redlock.WithPrefix("billing"))
 //	...
@@ -15,8 +14,8 @@
 //	...
 //	s.Start()
 //
-// A job is known by its name, under the Quorum's prefix. Two services that share nodes need a
-// prefix each, or their jobs of one name take each other's ticks; see [Conflict].
+// A job is known by its name, under the Quorum's prefix. Two services that share nodes
+// need a prefix each. Otherwise jobs of one name take each other's ticks; see [Conflict].
 //
 // A [Locker] locks the jobs of a gocron scheduler of your own. The rest of this page is about it.
 //
@@ -57,17 +56,20 @@
 //
 // # What it does not do
 //
-//   - It cannot tell a running job that its lease was lost. gocron gives the job no way to learn of its lock. When
-//     too few nodes can be reached for a TTL, or a process is paused for as long, another replica may start the next
-//     run while this one is still at work. The loss is logged; the job goes on. Keep jobs idempotent, or protect what
-//     they write with the lease's fencing token: wrap the Locker and take the lease from its [Lock.Lease].
-//   - It does not run a tick for which no quorum of nodes could be reached, and nobody makes up for it later. Nor
-//     does the crash of a replica free its jobs: their ticks are refused until the lease's TTL has run out.
-//   - It does not compare ticks, only times. Jobs that do not tick together have nothing to agree on:
-//     gocron.DurationJob counts from the start of each replica unless gocron.WithStartAt aligns it, and a one-time job
-//     that is started on each replica at different times runs on each of them. gocron.CronJob ticks together if the
-//     zone is the same on all: gocron's is time.Local unless gocron.WithLocation says otherwise. On the days on which
-//     clocks are changed gocron decides by what each replica ran before.
+//   - It cannot tell a running job that its lease was lost. gocron gives the job no way to learn of
+//     its lock. When too few nodes can be reached for a TTL, or a process is paused for as long,
+//     another replica may start the next run while this one is still at work. The loss is logged;
+//     the job goes on. Keep jobs idempotent, or protect what they write with the lease's fencing
+//     token: wrap the Locker and take the lease from its [Lock.Lease].
+//   - It does not run a tick for which no quorum of nodes could be reached, and no replica runs it
+//     later. Nor does the crash of a replica free its jobs: their ticks are refused until the
+//     lease's TTL has run out.
+//   - It does not compare ticks, only times. Jobs that do not tick together have nothing to agree
+//     on: gocron.DurationJob counts from the start of each replica unless gocron.WithStartAt aligns
+//     it, and a one-time job that is started on each replica at different times runs on each of
+//     them. gocron.CronJob ticks together if the zone is the same on all: gocron's is time.Local
+//     unless gocron.WithLocation says otherwise. On the days on which clocks are changed gocron
+//     decides by what each replica ran before.
 //
 // # Traps in gocron
 //

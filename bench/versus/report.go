@@ -27,7 +27,7 @@ const caveats = "Medians of the rounds, the least and the most in parentheses; r
 	"*Floor, Tenure's commands* is the same with the commands that Tenure sends, tokens and queue included; the target of the row pair is about that, the others about the first. " +
 	"*Floor, batching* is the floor with one writer a node, which sends whatever is waiting as one pipeline: about the most that many callers get out of its two commands. " +
 	"*Floor, next known* hands over: a release calls the next, which locks when a quorum has called; who that is this process knows, so there is no queue. " +
-	"Tenure has its defaults, its tokens and its restart gate. Who uses one server does a fifth of the work, and is gone with that server. " +
+	"Tenure has its defaults, its tokens and its restart gate. A library on one server does a fifth of the work, and is gone with that server. " +
 	"etcd is one member in a process of its own that does not wait for its disk.\n\n"
 
 func (r *report) markdown() string {

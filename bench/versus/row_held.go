@@ -14,7 +14,7 @@ func heldRow() *row {
 		columns: []column{{Name: "CPU s"}, {Name: "heap growth MiB"}, {Name: "RSS growth MiB"}, {Name: "goroutines"}},
 		run: func(ctx context.Context, s *stage, b *board) error {
 			b.Work = fmt.Sprintf("%d leases held for %s with a TTL of %s, extended every third of it, in a process of their own; CPU while they are held. "+
-				"The floor pipelines its extensions, one goroutine a node. Who is extended by hand has a goroutine each. An etcd session keeps one lease for all its mutexes.",
+				"The floor pipelines its extensions, one goroutine a node. Leases that are extended by hand have a goroutine each. An etcd session keeps one lease for all its mutexes.",
 				s.size.held, s.size.hold, s.size.heldTTL)
 			b.absent(rival.RedsyncFast, "as redsync")
 			b.absent(rival.RedsyncGo, "as redsync")
