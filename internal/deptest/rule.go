@@ -74,7 +74,7 @@ func Rules() []Rule {
 		redlocktest = []string{module + "/redlock/redlocktest/..."}
 		examples    = []string{module + "/examples/..."}
 		tools       = []string{module + "/tools/..."}
-		valkeytest  = []string{module + "/internal/valkeytest/..."}
+		processes   = []string{module + "/internal/valkeytest/...", module + "/internal/child/..."}
 		chaos       = []string{module + "/tools/chaos/...", module + "/tools/soak/..."}
 
 		gocron    = []string{"github.com/go-co-op/gocron/..."}
@@ -120,9 +120,9 @@ func Rules() []Rule {
 		},
 		{
 			Subject:   all,
-			Except:    slices.Concat(valkeytest, chaos),
-			Forbidden: valkeytest,
-			Why:       "valkeytest starts server processes: only _test files and the chaos program may use it",
+			Except:    slices.Concat(processes, chaos),
+			Forbidden: processes,
+			Why:       "valkeytest and child start processes: only _test files, chaos and soak may use them",
 		},
 	}
 	for _, subject := range [][]string{redlock, elector, scheduler} {

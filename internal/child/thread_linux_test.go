@@ -1,4 +1,4 @@
-package valkeytest
+package child_test
 
 import (
 	"fmt"
@@ -10,29 +10,25 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/internal/child"
 )
 
 // The kernel sends the parent-death signal when the thread that forked ends.
-// Calling start from a thread that ends must not be fatal.
-func TestProcessSurvivesThreadThatAskedForIt(t *testing.T) {
-	l := newLauncher()
-	t.Cleanup(l.close)
-	cmd := exec.Command("sleep", "60")
-	endThread(t, func() { require.NoError(t, l.start(cmd)) })
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		cmd.Wait()
-	}()
-	t.Cleanup(func() {
-		require.NoError(t, cmd.Process.Kill())
-		<-ended
+// Calling Start from a thread that ends must not be fatal.
+func TestChildSurvivesTheThreadThatAskedForIt(t *testing.T) {
+	var c *child.Child
+	endThread(t, func() {
+		var err error
+		c, err = child.Start(exec.Command("sleep", "60"))
+		require.NoError(t, err)
 	})
 	select {
-	case <-ended:
-		t.Fatalf("the process ended with the thread: %s", cmd.ProcessState)
+	case <-c.Exited():
+		t.Errorf("the process ended with the thread: %v", c.Err())
 	case <-time.After(50 * time.Millisecond):
 	}
+	require.NoError(t, c.Kill())
 }
 
 // endThread runs f on a thread of its own and waits until the thread is gone.
