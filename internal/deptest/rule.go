@@ -75,7 +75,7 @@ func Rules() []Rule {
 		examples    = []string{module + "/examples/..."}
 		tools       = []string{module + "/tools/..."}
 		processes   = []string{module + "/internal/valkeytest/...", module + "/internal/child/..."}
-		chaos       = []string{module + "/tools/chaos/...", module + "/tools/soak/..."}
+		chaos       = []string{module + "/tools/harness/...", module + "/tools/chaos/...", module + "/tools/soak/..."}
 
 		gocron    = []string{"github.com/go-co-op/gocron/..."}
 		telemetry = []string{"go.opentelemetry.io/..."}
