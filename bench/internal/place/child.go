@@ -72,9 +72,10 @@ func Spawn(role string, spec, answer any) (*Child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("place: %w", err)
 	}
-	defer write.Close()
 	c.output, c.out, cmd.Stdout = output, json.NewDecoder(output), write
-	if c.Child, err = child.Start(cmd); err != nil {
+	c.Child, err = child.Start(cmd)
+	write.Close() // so that the output ends with the child
+	if err != nil {
 		output.Close()
 		return nil, fmt.Errorf("place: cannot start a child: %w", err)
 	}

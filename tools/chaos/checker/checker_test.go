@@ -14,8 +14,8 @@ import (
 )
 
 // clean is a history in which much happens and nothing is wrong.
-func clean(t *testing.T) *story {
-	s := newStory(t)
+func clean(t *testing.T) *script {
+	s := newScript(t)
 	s.grant(0, 10, 1000).valid(1020, 998).write(1030, true).release(1100)
 	s.grant(1, 20, 1105).valid(1400, 1360).valid(2300, 1360).write(2340, true) // frozen until after its deadline
 	s.grant(0, 30, 2360).valid(2400, 2358).write(2410, true)                   // killed
@@ -89,7 +89,7 @@ func TestSuiteFailureIsFound(t *testing.T) {
 }
 
 func TestLongestOutage(t *testing.T) {
-	s := newStory(t)
+	s := newScript(t)
 	s.slowGrant(0, 1, 1000, 1010).release(1200) // wanted from 950
 	s.slowGrant(1, 2, 1300, 1310).release(1400) // wanted from 1250
 	s.slowGrant(2, 3, 1900, 1910)               // wanted from 1850, killed
@@ -103,7 +103,7 @@ func TestLongestOutage(t *testing.T) {
 }
 
 func TestUndecidedIsNoPass(t *testing.T) {
-	s := newStory(t)
+	s := newScript(t)
 	// Hundreds of acquisitions at once, none of which ends before the others: an exponential number of orders, and
 	// none is right because of the last.
 	for i := range 300 {

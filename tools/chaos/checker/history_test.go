@@ -22,15 +22,15 @@ const (
 	validity = 988 * ms
 )
 
-// story is a history that a test makes up. Its times are milliseconds; client n has one life, cn.1.
-type story struct {
+// script is a history that a test makes up. Its times are milliseconds; client n has one life, cn.1.
+type script struct {
 	checker.History
 	t      *testing.T
 	number int
 }
 
-func newStory(t *testing.T) *story {
-	return &story{t: t, History: checker.History{
+func newScript(t *testing.T) *script {
+	return &script{t: t, History: checker.History{
 		Settings: checker.Settings{Drift: 0.01, Floor: 2 * ms, Skew: 500 * ms, Undecided: time.Minute},
 		Records:  make(map[string][]record.Record),
 		Over:     at(90_000),
@@ -41,13 +41,13 @@ func at(millis int) history.Instant { return history.Instant(time.Duration(milli
 
 func name(client int) string { return fmt.Sprintf("c%d.1", client) }
 
-func (s *story) record(client int, r record.Record) {
+func (s *script) record(client int, r record.Record) {
 	s.Records[name(client)] = append(s.Records[name(client)], r)
 }
 
 // lease is a lease under construction.
 type lease struct {
-	s      *story
+	s      *script
 	client int
 	id     string
 	key    string
@@ -56,12 +56,12 @@ type lease struct {
 }
 
 // grant adds a lease on key a whose round took 2 ms.
-func (s *story) grant(client int, token uint64, granted int) *lease {
+func (s *script) grant(client int, token uint64, granted int) *lease {
 	return s.slowGrant(client, token, granted-2, granted)
 }
 
 // slowGrant adds a lease that was asked for long before, and whose round began when told.
-func (s *story) slowGrant(client int, token uint64, begun, granted int) *lease {
+func (s *script) slowGrant(client int, token uint64, begun, granted int) *lease {
 	s.number++
 	l := &lease{s: s, client: client, id: fmt.Sprintf("%s/%d", name(client), s.number), key: "a", token: token, begun: begun}
 	s.record(client, record.Record{Kind: record.Want, At: at(begun - 50), Lease: l.id, Key: l.key, TTL: ttl, Text: "wait"})
@@ -88,30 +88,30 @@ func (l *lease) release(when int) *lease {
 	return l
 }
 
-// write adds a write and what the witness decided.
+// write adds a write and what the resource decided.
 func (l *lease) write(when int, accepted bool) *lease {
 	l.s.Writes = append(l.s.Writes, resource.Write{At: at(when), Key: l.key, Token: l.token, Lease: l.id, Accepted: accepted})
 	return l
 }
 
 // kill ends a client.
-func (s *story) kill(client, when int) {
+func (s *script) kill(client, when int) {
 	s.Lives = append(s.Lives, history.Life{Name: name(client), Killed: at(when), Ended: at(when + 5), Err: "signal: killed"})
 }
 
 // stop ends a client in order.
-func (s *story) stop(client, when int, leak string) {
+func (s *script) stop(client, when int, leak string) {
 	s.record(client, record.Record{Kind: record.Stop, At: at(when), Text: leak})
 	s.Lives = append(s.Lives, history.Life{Name: name(client), Ended: at(when + 5)})
 }
 
 // strike adds something that was done to server 1.
-func (s *story) strike(kind fault.Kind, when int, jump time.Duration) {
+func (s *script) strike(kind fault.Kind, when int, jump time.Duration) {
 	s.Strikes = append(s.Strikes, record.Strike{Kind: kind, From: at(when), To: at(when + 1), Jump: jump})
 }
 
-// check judges the story and expects these breaches and no others, each once unless counted.
-func (s *story) check(want ...report.Kind) *checker.Verdict {
+// check judges the history and expects these violations and no others, each once unless counted.
+func (s *script) check(want ...report.Kind) *checker.Verdict {
 	s.t.Helper()
 	v := checker.Check(&s.History)
 	var got []report.Kind

@@ -14,8 +14,8 @@ import (
 
 // overlapping is a history with one overlap: the older lease, last extended at 1300, is released at 1600; the newer is
 // granted at 1500.
-func overlapping(t *testing.T) *story {
-	s := newStory(t)
+func overlapping(t *testing.T) *script {
+	s := newScript(t)
 	s.grant(0, 10, 1000).valid(1350, 1300).release(1600)
 	s.grant(1, 20, 1500).release(1700)
 	return s
@@ -34,7 +34,7 @@ func TestEveryPairIsFound(t *testing.T) {
 }
 
 func TestOverlapOfOneNanosecondIsFound(t *testing.T) {
-	s := newStory(t)
+	s := newScript(t)
 	s.grant(0, 10, 1000)
 	s.record(0, record.Record{Kind: record.Release, At: at(1200) + 1, Lease: "c0.1/1"})
 	s.grant(1, 20, 1200).release(1300)
@@ -53,19 +53,19 @@ func TestKeysAreApart(t *testing.T) {
 func TestEnds(t *testing.T) {
 	deadline := 998 + int(validity/ms)
 	for name, test := range map[string]struct {
-		end  func(*story, *lease)
+		end  func(*script, *lease)
 		last int // the latest grant that overlaps
 	}{
-		"deadline":       {func(s *story, l *lease) {}, deadline},
-		"extended":       {func(s *story, l *lease) { l.valid(1600, 1500) }, 1500 + int(validity/ms)},
-		"release":        {func(s *story, l *lease) { l.release(1400) }, 1400},
-		"late release":   {func(s *story, l *lease) { l.release(2500) }, deadline},
-		"loss":           {func(s *story, l *lease) { l.lost(1450) }, 1450},
-		"release, loss":  {func(s *story, l *lease) { l.lost(1450).release(1460) }, 1450},
-		"death":          {func(s *story, l *lease) { s.kill(0, 1300) }, 1300},
-		"late death":     {func(s *story, l *lease) { s.kill(0, 3000) }, deadline},
-		"unseen death":   {func(s *story, l *lease) { l.valid(1200, 998) }, 1200},
-		"death, release": {func(s *story, l *lease) { l.release(1250); s.kill(0, 1300) }, 1250},
+		"deadline":       {func(s *script, l *lease) {}, deadline},
+		"extended":       {func(s *script, l *lease) { l.valid(1600, 1500) }, 1500 + int(validity/ms)},
+		"release":        {func(s *script, l *lease) { l.release(1400) }, 1400},
+		"late release":   {func(s *script, l *lease) { l.release(2500) }, deadline},
+		"loss":           {func(s *script, l *lease) { l.lost(1450) }, 1450},
+		"release, loss":  {func(s *script, l *lease) { l.lost(1450).release(1460) }, 1450},
+		"death":          {func(s *script, l *lease) { s.kill(0, 1300) }, 1300},
+		"late death":     {func(s *script, l *lease) { s.kill(0, 3000) }, deadline},
+		"unseen death":   {func(s *script, l *lease) { l.valid(1200, 998) }, 1200},
+		"death, release": {func(s *script, l *lease) { l.release(1250); s.kill(0, 1300) }, 1250},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for grant, want := range map[int][]report.Kind{
@@ -73,7 +73,7 @@ func TestEnds(t *testing.T) {
 				test.last:     nil,
 				test.last + 1: nil,
 			} {
-				s := newStory(t)
+				s := newScript(t)
 				l := s.grant(0, 10, 1000)
 				test.end(s, l)
 				if name != "unseen death" {
@@ -90,7 +90,7 @@ func TestEnds(t *testing.T) {
 
 // A client that is frozen between the grant and the return of Acquire has a lease that never lives.
 func TestLeaseThatIsReturnedTooLateNeverLives(t *testing.T) {
-	s := newStory(t)
+	s := newScript(t)
 	s.slowGrant(0, 10, 1000, 3000).release(3001)
 	s.grant(1, 20, 2000).release(2500)
 	s.grant(2, 30, 2900).release(3500)
@@ -141,7 +141,7 @@ func TestExclusions(t *testing.T) {
 // An extension of the older lease after the newer was granted does not narrow the time in which the data may have been
 // lost.
 func TestExclusionLooksAtTheExtensionBeforeTheGrant(t *testing.T) {
-	s := newStory(t)
+	s := newScript(t)
 	s.grant(0, 10, 1000).valid(1350, 1300).valid(1580, 1550).release(1600)
 	s.grant(1, 20, 1500).release(1700)
 	s.strike(fault.FlushAll, 1400, 0)

@@ -11,8 +11,8 @@ import (
 )
 
 // disordered is a history whose second token is the smaller one.
-func disordered(t *testing.T) *story {
-	s := newStory(t)
+func disordered(t *testing.T) *script {
+	s := newScript(t)
 	s.grant(0, 20, 1000).release(1100)
 	s.grant(1, 10, 1200).release(1300)
 	return s
@@ -23,7 +23,7 @@ func TestTokenOutOfOrderIsFound(t *testing.T) {
 }
 
 func TestTokenOutOfOrderIsFoundAcrossOthers(t *testing.T) {
-	s := newStory(t)
+	s := newScript(t)
 	s.grant(0, 20, 1000).release(1100)
 	s.grant(1, 30, 1200).release(1300)
 	s.grant(2, 25, 1400).release(1500)
@@ -32,7 +32,7 @@ func TestTokenOutOfOrderIsFoundAcrossOthers(t *testing.T) {
 }
 
 func TestRepeatedTokenIsFound(t *testing.T) {
-	s := newStory(t)
+	s := newScript(t)
 	s.grant(0, 20, 1000).release(1100)
 	s.grant(1, 20, 1200).release(1300)
 	s.check(checker.Disordered, checker.Unlinear)
@@ -40,7 +40,7 @@ func TestRepeatedTokenIsFound(t *testing.T) {
 
 // The order of two that were acquired at the same time is not known, but their tokens still differ.
 func TestTokensOfConcurrentAcquisitions(t *testing.T) {
-	s := newStory(t)
+	s := newScript(t)
 	s.slowGrant(0, 20, 1000, 3000) // returned after its deadline
 	s.slowGrant(1, 10, 990, 2990)
 	s.kill(0, 4000)
@@ -54,47 +54,47 @@ func TestTokensOfConcurrentAcquisitions(t *testing.T) {
 func TestTokenExclusion(t *testing.T) {
 	const second = time.Second
 	for name, test := range map[string]struct {
-		strikes func(*story)
+		strikes func(*script)
 		want    bool
 	}{
-		"clock ahead and flush": {func(s *story) {
+		"clock ahead and flush": {func(s *script) {
 			s.strike(fault.ClockForward, 900, second)
 			s.strike(fault.FlushAll, 1150, 0)
 		}, true},
-		"clock ahead, put right, and flush": {func(s *story) {
+		"clock ahead, put right, and flush": {func(s *script) {
 			s.strike(fault.ClockForward, 100, second)
 			s.strike(fault.ClockForward, 200, -second)
 			s.strike(fault.FlushAll, 1150, 0)
 		}, true},
-		"clock ahead, put right long before": {func(s *story) {
+		"clock ahead, put right long before": {func(s *script) {
 			s.strike(fault.ClockForward, -500, second)
 			s.strike(fault.ClockForward, -100, -second)
 			s.strike(fault.FlushAll, 1150, 0)
 		}, false},
-		"clock ahead by the skew": {func(s *story) {
+		"clock ahead by the skew": {func(s *script) {
 			s.strike(fault.ClockForward, 900, 500*ms)
 			s.strike(fault.FlushAll, 1150, 0)
 		}, false},
-		"clock ahead by the skew, put right": {func(s *story) {
+		"clock ahead by the skew, put right": {func(s *script) {
 			s.strike(fault.ClockForward, 900, 500*ms)
 			s.strike(fault.ClockForward, 1120, -500*ms)
 			s.strike(fault.FlushAll, 1150, 0)
 		}, false},
-		"clock ahead later": {func(s *story) {
+		"clock ahead later": {func(s *script) {
 			s.strike(fault.ClockForward, 1120, second)
 			s.strike(fault.FlushAll, 1150, 0)
 		}, false},
-		"clock behind": {func(s *story) {
+		"clock behind": {func(s *script) {
 			s.strike(fault.ClockBack, 900, -second)
 			s.strike(fault.FlushAll, 1150, 0)
 		}, false},
-		"only flush": {func(s *story) { s.strike(fault.FlushAll, 1150, 0) }, false},
-		"only clock": {func(s *story) { s.strike(fault.ClockForward, 900, second) }, false},
-		"flush before": {func(s *story) {
+		"only flush": {func(s *script) { s.strike(fault.FlushAll, 1150, 0) }, false},
+		"only clock": {func(s *script) { s.strike(fault.ClockForward, 900, second) }, false},
+		"flush before": {func(s *script) {
 			s.strike(fault.ClockForward, 900, second)
 			s.strike(fault.FlushAll, 990, 0)
 		}, false},
-		"restart without data": {func(s *story) {
+		"restart without data": {func(s *script) {
 			s.strike(fault.ClockForward, 900, second)
 			s.strike(fault.RestartEmpty, 1150, 0)
 		}, false},

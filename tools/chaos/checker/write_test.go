@@ -10,7 +10,7 @@ import (
 )
 
 func TestAcceptedStaleWriteIsFound(t *testing.T) {
-	s := newStory(t)
+	s := newScript(t)
 	older := s.grant(0, 10, 1000).write(1010, true).release(1100)
 	s.grant(1, 20, 1200).write(1210, true).release(1300)
 	older.write(1220, true)
@@ -18,7 +18,7 @@ func TestAcceptedStaleWriteIsFound(t *testing.T) {
 }
 
 func TestRefusedStaleWriteIsRight(t *testing.T) {
-	s := newStory(t)
+	s := newScript(t)
 	older := s.grant(0, 10, 1000).write(1010, true).release(1100)
 	s.grant(1, 20, 1200).write(1210, true).release(1300)
 	older.write(1220, false)
@@ -28,13 +28,13 @@ func TestRefusedStaleWriteIsRight(t *testing.T) {
 }
 
 func TestRefusedHolderIsFound(t *testing.T) {
-	s := newStory(t)
+	s := newScript(t)
 	s.grant(0, 10, 1000).write(1010, false).release(1100)
 	s.check(checker.RefusedHolder)
 }
 
 func TestRefusedHolderOfAnExcludedOverlapIsNot(t *testing.T) {
-	s := newStory(t)
+	s := newScript(t)
 	older := s.grant(0, 10, 1000).release(1600)
 	s.grant(1, 20, 1500).write(1510, true).release(1700)
 	s.strike(fault.FlushAll, 1400, 0)
@@ -46,7 +46,7 @@ func TestRefusedHolderOfAnExcludedOverlapIsNot(t *testing.T) {
 }
 
 func TestWriteOfAnUnknownLeaseIsFound(t *testing.T) {
-	s := newStory(t)
+	s := newScript(t)
 	l := s.grant(0, 10, 1000).release(1100)
 	l.token = 11
 	l.write(1010, true)

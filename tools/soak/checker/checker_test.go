@@ -49,7 +49,7 @@ func TestTickThatIsRunTwiceInAnInterval(t *testing.T) {
 
 func TestTickThatIsRunAgain(t *testing.T) {
 	last := lasts + 1
-	retry := func(t *testing.T, cut func(s *tale, end *record.Record)) *tale {
+	retry := func(t *testing.T, cut func(s *script, end *record.Record)) *script {
 		s := begin(t)
 		id := ""
 		s.change("r0.1", of(record.Begin, again, last), func(r *record.Record) { id = r.Run })
@@ -57,37 +57,37 @@ func TestTickThatIsRunAgain(t *testing.T) {
 		s.run("r1.1", again, last, instant(last)+2*second, 0)
 		return s
 	}
-	t.Run("in order", func(t *testing.T) { retry(t, func(*tale, *record.Record) {}).requireOnly(t, checker.Twice, 1) })
+	t.Run("in order", func(t *testing.T) { retry(t, func(*script, *record.Record) {}).requireOnly(t, checker.Twice, 1) })
 	t.Run("panic", func(t *testing.T) {
-		retry(t, func(_ *tale, r *record.Record) { r.Panicked = true }).requireOnly(t, checker.Twice, 0)
+		retry(t, func(_ *script, r *record.Record) { r.Panicked = true }).requireOnly(t, checker.Twice, 0)
 	})
 	t.Run("lease lost", func(t *testing.T) {
-		retry(t, func(_ *tale, r *record.Record) { r.Text = "lost" }).requireOnly(t, checker.Twice, 0)
+		retry(t, func(_ *script, r *record.Record) { r.Text = "lost" }).requireOnly(t, checker.Twice, 0)
 	})
 	t.Run("its completion was not confirmed", func(t *testing.T) {
-		s := retry(t, func(s *tale, r *record.Record) {
+		s := retry(t, func(s *script, r *record.Record) {
 			s.add("r0.1", record.Record{Kind: record.Unheard, At: r.At + ms, Token: s.tokenOf("r0.1", r.Run)})
 		})
 		require.Len(t, s.requireOnly(t, checker.Twice, 0).Excuses, 1)
 	})
 	t.Run("the completion of another run was not confirmed", func(t *testing.T) {
-		retry(t, func(s *tale, r *record.Record) {
+		retry(t, func(s *script, r *record.Record) {
 			s.add("r0.1", record.Record{Kind: record.Unheard, At: r.At + ms, Token: s.tokenOf("r0.1", r.Run) - 1})
 		}).requireOnly(t, checker.Twice, 1)
 	})
 	t.Run("frozen before the completion", func(t *testing.T) {
-		retry(t, func(s *tale, r *record.Record) { s.freeze("r0.1", r.At+100*ms, r.At+second) }).requireOnly(t, checker.Twice, 0)
+		retry(t, func(s *script, r *record.Record) { s.freeze("r0.1", r.At+100*ms, r.At+second) }).requireOnly(t, checker.Twice, 0)
 	})
 	t.Run("frozen long after it", func(t *testing.T) {
-		retry(t, func(s *tale, r *record.Record) { s.freeze("r0.1", r.At+1100*ms, r.At+2*second) }).requireOnly(t, checker.Twice, 1)
+		retry(t, func(s *script, r *record.Record) { s.freeze("r0.1", r.At+1100*ms, r.At+2*second) }).requireOnly(t, checker.Twice, 1)
 	})
 	t.Run("killed", func(t *testing.T) {
-		s := retry(t, func(*tale, *record.Record) {})
+		s := retry(t, func(*script, *record.Record) {})
 		s.kill("r0.1", instant(last)+50*ms)
 		s.requireOnly(t, checker.Twice, 0)
 	})
 	t.Run("the second by a lease that ran out before the first", func(t *testing.T) {
-		s := retry(t, func(*tale, *record.Record) {})
+		s := retry(t, func(*script, *record.Record) {})
 		s.change("r1.1", of(record.Begin, again, last), func(r *record.Record) { r.Deadline, r.Token = r.At, r.Token+1000 })
 		s.requireOnly(t, checker.Twice, 0)
 	})
@@ -126,7 +126,7 @@ func TestTickThatIsLost(t *testing.T) {
 
 // Its winner was killed before the task began: at most once means that nobody runs it.
 func TestTickWhoseWinnerDied(t *testing.T) {
-	lose := func(t *testing.T, job string) *tale {
+	lose := func(t *testing.T, job string) *script {
 		s := begin(t)
 		s.Lives = append(s.Lives, history.Life{Name: "r2.1", Began: second, Killed: instant(20) + 5*ms, Ended: instant(20) + 6*ms})
 		s.drop("r0.1", of(record.Begin, job, 20))
@@ -149,7 +149,7 @@ func TestTickWhoseWinnerDied(t *testing.T) {
 
 // A tick that comes within the lease of a run whose process was killed is not overlapped: it was missed, and is to be run.
 func TestTickThatADeadRunOverlaps(t *testing.T) {
-	lose := func(t *testing.T, job string, why scheduler.Reason, killed history.Instant) *tale {
+	lose := func(t *testing.T, job string, why scheduler.Reason, killed history.Instant) *script {
 		s := begin(t)
 		s.Lives = append(s.Lives, history.Life{Name: "r2.1", Began: second, Killed: killed, Ended: killed + ms})
 		s.drop("r0.1", of(record.Begin, job, 20))
@@ -188,7 +188,7 @@ func TestTickThatIsCutShortForGood(t *testing.T) {
 
 func TestRunsThatOverlap(t *testing.T) {
 	at, lasting := instant(lasts+1)+second, 500*ms
-	overlap := func(t *testing.T, second history.Instant) *tale {
+	overlap := func(t *testing.T, second history.Instant) *script {
 		s := begin(t)
 		s.run("r0.1", manual, 0, at, lasting)
 		s.run("r1.1", manual, 0, second, 0)
@@ -199,7 +199,7 @@ func TestRunsThatOverlap(t *testing.T) {
 	overlap(t, at+lasting).requireOnly(t, checker.Overlap, 0)
 
 	// A run is over at the deadline that was known last, whether its process knows or not.
-	hang := func(t *testing.T, next history.Instant) *tale {
+	hang := func(t *testing.T, next history.Instant) *script {
 		s := begin(t)
 		id := s.run("r0.1", manual, 0, at, 0)
 		s.drop("r0.1", func(r record.Record) bool { return r.Run == id && r.Kind == record.End })
@@ -249,7 +249,7 @@ func TestTickThatIsNotExplained(t *testing.T) {
 		v := s.requireOnly(t, checker.Unexplained, 1)
 		require.Contains(t, v.Violations[0].Text, "r1.1 did not say what became of "+job)
 	}
-	forget := func(t *testing.T) *tale {
+	forget := func(t *testing.T) *script {
 		s := begin(t)
 		s.drop("r1.1", of(record.Skip, plain, 20))
 		return s
@@ -281,7 +281,7 @@ func TestTickThatIsNotExplained(t *testing.T) {
 
 func TestExplanationThatIsUntrue(t *testing.T) {
 	const last = lasts + 1
-	say := func(t *testing.T, why scheduler.Reason) *tale {
+	say := func(t *testing.T, why scheduler.Reason) *script {
 		s := begin(t)
 		s.drop("r0.1", of(record.Begin, plain, last))
 		s.skip("r0.1", plain, last, instant(last), scheduler.SkipOther, "")

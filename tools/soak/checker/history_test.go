@@ -44,8 +44,8 @@ const (
 	lasts  = 40                   // ticks until the end of the faults
 )
 
-// tale is a history: r0.1 and r1.1 live from 1 s on; r0.1 runs all ticks in order, and r1.1 says so, until the faults are over.
-type tale struct {
+// script is a history: r0.1 and r1.1 live from 1 s on; r0.1 runs all ticks in order, and r1.1 says so, until the faults are over.
+type script struct {
 	*checker.History
 	token uint64
 	runs  int
@@ -55,14 +55,14 @@ func instant(tick int) history.Instant { return history.Instant(tick) * 2 * seco
 
 func clock(at history.Instant) int64 { return epoch + int64(at/ms) }
 
-func begin(t *testing.T) *tale {
+func begin(t *testing.T) *script {
 	t.Helper()
 	over := instant(lasts) + second
 	h := &checker.History{
 		Jobs: jobs(), Servers: 3, Records: make(map[string][]record.Record), Over: over, OverAt: clock(over),
 		Lives: []history.Life{{Name: "r0.1", Began: second / 2, Ended: over + 10*second}, {Name: "r1.1", Began: second / 2, Ended: over + 10*second}},
 	}
-	s := &tale{History: h}
+	s := &script{History: h}
 	for _, life := range h.Lives {
 		s.add(life.Name, record.Record{Kind: record.Start, At: second, Clock: clock(second)})
 	}
@@ -78,14 +78,14 @@ func begin(t *testing.T) *tale {
 		s.add(life.Name, record.Record{Kind: record.Stopping, At: over + 5*second})
 		s.add(life.Name, record.Record{Kind: record.Stop, At: over + 6*second})
 	}
-	require.Empty(t, checker.Check(h).Violations, "the tale without a fault")
+	require.Empty(t, checker.Check(h).Violations, "the history without a fault")
 	return s
 }
 
-func (s *tale) add(life string, r record.Record) { s.Records[life] = append(s.Records[life], r) }
+func (s *script) add(life string, r record.Record) { s.Records[life] = append(s.Records[life], r) }
 
 // run adds a run, and returns its name.
-func (s *tale) run(life, job string, tick int, at, takes history.Instant) string {
+func (s *script) run(life, job string, tick int, at, takes history.Instant) string {
 	s.token++
 	s.runs++
 	id := fmt.Sprintf("%s/%d", life, s.runs)
@@ -98,7 +98,7 @@ func (s *tale) run(life, job string, tick int, at, takes history.Instant) string
 	return id
 }
 
-func (s *tale) tokenOf(life, run string) uint64 {
+func (s *script) tokenOf(life, run string) uint64 {
 	for _, r := range s.Records[life] {
 		if r.Kind == record.Begin && r.Run == run {
 			return r.Token
@@ -107,12 +107,12 @@ func (s *tale) tokenOf(life, run string) uint64 {
 	return 0
 }
 
-func (s *tale) skip(life, job string, tick int, at history.Instant, why scheduler.Reason, by string) {
+func (s *script) skip(life, job string, tick int, at history.Instant, why scheduler.Reason, by string) {
 	s.add(life, record.Record{Kind: record.Skip, At: at, Job: job, Tick: clock(instant(tick)), Reason: string(why), By: by})
 }
 
 // drop removes records.
-func (s *tale) drop(life string, which func(record.Record) bool) {
+func (s *script) drop(life string, which func(record.Record) bool) {
 	var kept []record.Record
 	gone := make(map[string]bool)
 	for _, r := range s.Records[life] {
@@ -128,7 +128,7 @@ func (s *tale) drop(life string, which func(record.Record) bool) {
 }
 
 // change changes records.
-func (s *tale) change(life string, which func(record.Record) bool, how func(*record.Record)) {
+func (s *script) change(life string, which func(record.Record) bool, how func(*record.Record)) {
 	for i := range s.Records[life] {
 		if r := &s.Records[life][i]; which(*r) {
 			how(r)
@@ -141,7 +141,7 @@ func of(kind record.Kind, job string, tick int) func(record.Record) bool {
 }
 
 // kill has a life end by SIGKILL.
-func (s *tale) kill(life string, at history.Instant) {
+func (s *script) kill(life string, at history.Instant) {
 	for i := range s.Lives {
 		if s.Lives[i].Name == life {
 			s.Lives[i].Killed, s.Lives[i].Ended = at, at+ms
@@ -150,12 +150,12 @@ func (s *tale) kill(life string, at history.Instant) {
 	s.drop(life, func(r record.Record) bool { return r.At > at })
 }
 
-func (s *tale) freeze(life string, from, to history.Instant) {
+func (s *script) freeze(life string, from, to history.Instant) {
 	s.Strikes = append(s.Strikes, record.Strike{Kind: plan.Freeze, Life: life, From: from, To: to})
 }
 
 // requireOnly wants violations of one kind, so many.
-func (s *tale) requireOnly(t *testing.T, kind report.Kind, n int) *checker.Verdict {
+func (s *script) requireOnly(t *testing.T, kind report.Kind, n int) *checker.Verdict {
 	t.Helper()
 	v := checker.Check(s.History)
 	require.Len(t, v.Violations, n, "%v", v.Violations)

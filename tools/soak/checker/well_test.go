@@ -15,9 +15,9 @@ import (
 	"github.com/tenure-dev/tenure/tools/soak/record"
 )
 
-// missed is a tale in which nobody runs a tick of a job that catches nothing up, and both replicas
+// missed is a history in which nobody runs a tick of a job that catches nothing up, and both replicas
 // say why.
-func missed(t *testing.T, why scheduler.Reason) *tale {
+func missed(t *testing.T, why scheduler.Reason) *script {
 	s := begin(t)
 	s.drop("r0.1", of(record.Begin, plain, 20))
 	s.skip("r0.1", plain, 20, instant(20), why, "")
@@ -26,7 +26,7 @@ func missed(t *testing.T, why scheduler.Reason) *tale {
 }
 
 // outage has servers away.
-func (s *tale) outage(kind fault.Kind, from, to history.Instant, servers ...int) {
+func (s *script) outage(kind fault.Kind, from, to history.Instant, servers ...int) {
 	for _, server := range servers {
 		s.Strikes = append(s.Strikes, record.Strike{Kind: kind, Replica: -1, Server: server, From: from, To: to})
 	}
@@ -40,16 +40,16 @@ func TestTickThatNobodyRunsAlthoughAllIsWell(t *testing.T) {
 		require.Equal(t, map[string]int{string(why): 1}, v.Nobody)
 	}
 	at := instant(20)
-	for name, hurt := range map[string]func(*tale){
-		"one server is dead":                      func(s *tale) { s.outage(fault.RestartKeep, at-second, at+second, 0) },
-		"all stood still when it came":            func(s *tale) { s.outage(fault.FreezeServer, at-100*ms, at+900*ms, 0, 1, 2) },
-		"a replica was stopped in order":          func(s *tale) { s.strike(plan.Roll, "r1.1", at-second, at+second) },
-		"a replica was killed long before":        func(s *tale) { s.Lives = append(s.Lives, history.Life{Name: "r2.1", Killed: at - 6*second}) },
-		"a replica was frozen long after":         func(s *tale) { s.freeze("r1.1", at+8*second, at+9*second) },
-		"a clock leapt long before":               func(s *tale) { s.leap("r0.1", at-6*second, second/2) },
-		"two servers are away, and back in time":  func(s *tale) { s.outage(fault.FreezeServer, at-2*second, at+900*ms, 0, 1) },
-		"a deploy was over long before":           func(s *tale) { s.strike(plan.Deploy, "", at-11*second, at-9*second) },
-		"a replica was stopped that nobody named": func(s *tale) { s.strike(plan.RollAtTick, "r0.1", at, at+second) },
+	for name, hurt := range map[string]func(*script){
+		"one server is dead":                      func(s *script) { s.outage(fault.RestartKeep, at-second, at+second, 0) },
+		"all stood still when it came":            func(s *script) { s.outage(fault.FreezeServer, at-100*ms, at+900*ms, 0, 1, 2) },
+		"a replica was stopped in order":          func(s *script) { s.strike(plan.Roll, "r1.1", at-second, at+second) },
+		"a replica was killed long before":        func(s *script) { s.Lives = append(s.Lives, history.Life{Name: "r2.1", Killed: at - 6*second}) },
+		"a replica was frozen long after":         func(s *script) { s.freeze("r1.1", at+8*second, at+9*second) },
+		"a clock leapt long before":               func(s *script) { s.leap("r0.1", at-6*second, second/2) },
+		"two servers are away, and back in time":  func(s *script) { s.outage(fault.FreezeServer, at-2*second, at+900*ms, 0, 1) },
+		"a deploy was over long before":           func(s *script) { s.strike(plan.Deploy, "", at-11*second, at-9*second) },
+		"a replica was stopped that nobody named": func(s *script) { s.strike(plan.RollAtTick, "r0.1", at, at+second) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := missed(t, scheduler.SkipTimeout)
@@ -57,18 +57,20 @@ func TestTickThatNobodyRunsAlthoughAllIsWell(t *testing.T) {
 			require.Equal(t, 1, checker.Check(s.History).Count(checker.Lost), "%v", checker.Check(s.History).Violations)
 		})
 	}
-	for name, hurt := range map[string]func(*tale){
-		"two servers are dead": func(s *tale) { s.outage(fault.RestartKeep, at-second, at+second, 0, 1) },
-		"one is dead, one in quarantine": func(s *tale) {
+	for name, hurt := range map[string]func(*script){
+		"two servers are dead": func(s *script) { s.outage(fault.RestartKeep, at-second, at+second, 0, 1) },
+		"one is dead, one in quarantine": func(s *script) {
 			s.outage(fault.RestartEmpty, at-5*second, at-4*second, 0)
 			s.outage(fault.RestartKeep, at, at+second, 1)
 		},
-		"all stood still for too long":       func(s *tale) { s.outage(fault.FreezeServer, at-100*ms, at+1100*ms, 0, 1, 2) },
-		"a replica was killed":               func(s *tale) { s.Lives = append(s.Lives, history.Life{Name: "r2.1", Killed: at - 4*second}) },
-		"a replica was frozen":               func(s *tale) { s.freeze("r1.1", at+2*second, at+5*second) },
-		"a process did not run for a moment": func(s *tale) { s.add("r1.1", record.Record{Kind: record.Pause, At: at + second/2, Delay: time.Second}) },
-		"a clock leapt":                      func(s *tale) { s.leap("r0.1", at-2*second, second/2) },
-		"there was a deploy":                 func(s *tale) { s.strike(plan.Deploy, "", at-6*second, at-4*second) },
+		"all stood still for too long": func(s *script) { s.outage(fault.FreezeServer, at-100*ms, at+1100*ms, 0, 1, 2) },
+		"a replica was killed":         func(s *script) { s.Lives = append(s.Lives, history.Life{Name: "r2.1", Killed: at - 4*second}) },
+		"a replica was frozen":         func(s *script) { s.freeze("r1.1", at+2*second, at+5*second) },
+		"a process did not run for a moment": func(s *script) {
+			s.add("r1.1", record.Record{Kind: record.Pause, At: at + second/2, Delay: time.Second})
+		},
+		"a clock leapt":      func(s *script) { s.leap("r0.1", at-2*second, second/2) },
+		"there was a deploy": func(s *script) { s.strike(plan.Deploy, "", at-6*second, at-4*second) },
 	} {
 		t.Run("excused: "+name, func(t *testing.T) {
 			s := missed(t, scheduler.SkipTimeout)
@@ -85,12 +87,12 @@ func TestTickThatNobodyRunsAlthoughAllIsWell(t *testing.T) {
 	require.Equal(t, 1, checker.Check(s.History).Count(checker.Lost))
 }
 
-func (s *tale) strike(kind fault.Kind, life string, from, to history.Instant) {
+func (s *script) strike(kind fault.Kind, life string, from, to history.Instant) {
 	s.Strikes = append(s.Strikes, record.Strike{Kind: kind, Life: life, Server: -1, From: from, To: to})
 }
 
 // leap has a life's clock leap, and back at once.
-func (s *tale) leap(life string, at, by history.Instant) {
+func (s *script) leap(life string, at, by history.Instant) {
 	s.Records[life] = append([]record.Record{
 		s.Records[life][0], {Kind: record.Leap, At: at, Delay: time.Duration(by)}, {Kind: record.Leap, At: at + 1, Delay: -time.Duration(by)},
 	}, s.Records[life][1:]...)
@@ -98,7 +100,7 @@ func (s *tale) leap(life string, at, by history.Instant) {
 
 // Ticks are due when the replica's clock shows them.
 func TestTicksOfAClockThatLeaps(t *testing.T) {
-	shift := func(t *testing.T, by history.Instant) *tale {
+	shift := func(t *testing.T, by history.Instant) *script {
 		s := begin(t)
 		s.drop("r1.1", of(record.Skip, plain, 20))
 		s.Records["r1.1"] = append(s.Records["r1.1"], record.Record{Kind: record.Leap, At: instant(10), Delay: time.Duration(by)})
@@ -120,7 +122,7 @@ func TestTicksOfAClockThatLeaps(t *testing.T) {
 // A run overlaps the ticks that come while it goes on, or would if it had begun at its time, and no
 // others.
 func TestTickThatARunOverlaps(t *testing.T) {
-	lose := func(t *testing.T, job string, takes history.Instant) *tale {
+	lose := func(t *testing.T, job string, takes history.Instant) *script {
 		s := begin(t)
 		id := ""
 		s.change("r0.1", of(record.Begin, job, 19), func(r *record.Record) { id = r.Run })
@@ -183,7 +185,7 @@ func TestJobThatHasNotTicked(t *testing.T) {
 
 func TestRunNowThatRunsNothing(t *testing.T) {
 	at := instant(20) + second/2
-	ask := func(t *testing.T) *tale {
+	ask := func(t *testing.T) *script {
 		s := begin(t)
 		s.add("r1.1", record.Record{Kind: record.Asked, At: at, Job: manual})
 		return s
@@ -212,7 +214,7 @@ func TestRunNowThatRunsNothing(t *testing.T) {
 
 // The next leader runs a tick of a hand-over if it was there when the tick came.
 func TestTickOfAHandOver(t *testing.T) {
-	lead := func(t *testing.T, started history.Instant) *tale {
+	lead := func(t *testing.T, started history.Instant) *script {
 		s := missed(t, scheduler.SkipNotLeader)
 		for i := range s.Jobs {
 			s.Jobs[i].Leader = s.Jobs[i].Name == plain
