@@ -120,9 +120,9 @@ func Rules() []Rule {
 		},
 		{
 			Subject:   all,
-			Except:    slices.Concat(processes, chaos),
+			Except:    slices.Concat(processes, tools),
 			Forbidden: processes,
-			Why:       "valkeytest and child start processes: only _test files, chaos and soak may use them",
+			Why:       "valkeytest and child start processes: only _test files and the tools may use them",
 		},
 	}
 	for _, subject := range [][]string{redlock, elector, scheduler} {
