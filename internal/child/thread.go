@@ -7,8 +7,8 @@ import (
 )
 
 // thread starts all children. Linux sends the parent-death signal when the thread that forked ends,
-// not the process (prctl(2), PR_SET_PDEATHSIG), and Go ends threads as it likes. So this one is kept
-// for as long as there is a child.
+// not the process (prctl(2), PR_SET_PDEATHSIG), and Go ends threads as it likes. So this one is
+// kept for as long as there is a child.
 type thread struct {
 	mu       sync.Mutex
 	children int           // guarded by mu; those that run or are being started

@@ -34,7 +34,8 @@ type process struct {
 	logPath string
 }
 
-// launch starts a server, with more in its environment than this process has, and does not wait until it answers.
+// launch starts a server, with more in its environment than this process has, and does not wait
+// until it answers.
 func launch(binary, logPath string, args, environment []string) (*process, error) {
 	log, err := os.Create(logPath)
 	if err != nil {

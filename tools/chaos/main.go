@@ -1,15 +1,17 @@
-// Chaos puts the library under fire and looks for what must never happen: five real servers behind links that fail, at
-// least eight client processes that fail as well, and a checker that reads what each of them saw:
+// Chaos puts the library under fire and looks for what must never happen: five real servers behind
+// links that fail, at least eight client processes that fail as well, and a checker that reads what
+// each of them saw:
 //
 //	go run ./tools/chaos -duration 5m
 //
-// It prints the seed of the faults, which determines all of them, and a report. It exits with 1 if a promise was
-// broken, with 2 if it could not run, and with 130 if it was interrupted. docs/chaos.md tells what it does and how to
-// read the report.
+// It prints the seed of the faults, which determines all of them, and a report. It exits with 1 if
+// a promise was broken, with 2 if it could not run, and with 130 if it was interrupted.
+// docs/chaos.md tells what it does and how to read the report.
 //
-// Its frame is package harness, which the soak has too. Its own are these packages: client is what a client does, plan
-// decides which faults happen, resource is what the leases protect, record is what all of them write down, checker
-// judges that, and report tells. This package puts them together.
+// Its frame is package harness, which the soak has too. Its own are these packages: client is what
+// a client does, plan decides which faults happen, resource is what the leases protect, record is
+// what all of them write down, checker judges that, and report tells. This package puts them
+// together.
 package main
 
 import (
@@ -121,9 +123,10 @@ func (p *program) keyring() []client.Key {
 
 func maxTTL() time.Duration { return slices.Max(ttls) }
 
-// recovery is for how long a restarted server does not vote, at most: the longest TTL or twice the skew, and the skew,
-// by clocks that may be fast, rounded up twice; and a second until every client has noticed. It only spaces the
-// faults; what the library does is seen. Without the gate a server votes at once, and the faults come closer.
+// recovery is for how long a restarted server does not vote, at most: the longest TTL or twice the
+// skew, and the skew, by clocks that may be fast, rounded up twice; and a second until every client
+// has noticed. It only spaces the faults; what the library does is seen. Without the gate a server
+// votes at once, and the faults come closer.
 func (p *program) recovery() time.Duration {
 	if p.control == client.NoGate {
 		return maxTTL()

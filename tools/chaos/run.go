@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// stopPatience is how long clients may take to stop in order: Close waits for releases and connections.
+	// stopPatience is how long clients may take to stop in order: Close waits for releases and
+	// connections.
 	stopPatience = 15 * time.Second
 	// undecided is how long porcupine may take.
 	undecided = time.Minute
@@ -100,7 +101,8 @@ func (p *program) Run(ctx context.Context, files *harness.Archive, out, faults i
 	return errors.Join(store.Close(), files.Close(lives, acc))
 }
 
-// conclude has every client let go of everything, and every key acquired once more. It returns what did not work.
+// conclude has every client let go of everything, and every key acquired once more. It returns what
+// did not work.
 func (p *program) conclude(group *clients.Group) (failures []string) {
 	nothing := func(int) []string { return nil }
 	if err := group.Command(client.Settle, nothing, p.recovery()+2*maxTTL()); err != nil {

@@ -86,7 +86,8 @@ func Read[R any](a *Archive, name string) ([]R, error) {
 	return history.Read[R](filepath.Join(a.dir, name+history.Suffix))
 }
 
-// ReadRun reads what every run leaves: the records of the clients by the names of their lives, these, and the faults.
+// ReadRun reads what every run leaves: the records of the clients by the names of their lives,
+// these, and the faults.
 func ReadRun[R, S any](a *Archive) (records map[string][]R, lives []history.Life, strikes []S, err error) {
 	if records, err = history.ReadAll[R](a.Clients()); err != nil {
 		return nil, nil, nil, err

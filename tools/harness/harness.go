@@ -1,9 +1,11 @@
-// Package harness is the frame of a program that runs real servers and client processes under faults and then checks
-// what they wrote down: flags, interrupts, the archive of a run, its report, and the exit status.
+// Package harness is the frame of a program that runs real servers and client processes under
+// faults and then checks what they wrote down: flags, interrupts, the archive of a run, its report,
+// and the exit status.
 //
-// Below it, cluster has the servers and the links to them, clients the processes, nemesis makes the faults of a plan
-// happen, in the words of package fault, history is where everything is written down, and report lays out what a
-// checker found. The clients' work, the plans and the checkers are the programs' own.
+// Below it, cluster has the servers and the links to them, clients the processes, nemesis makes the
+// faults of a plan happen, in the words of package fault, history is where everything is written
+// down, and report lays out what a checker found. The clients' work, the plans and the checkers are
+// the programs' own.
 package harness
 
 import (
@@ -33,7 +35,8 @@ const (
 )
 
 const (
-	// overtime is how much longer than the faults everything may take before the program ends itself.
+	// overtime is how much longer than the faults everything may take before the program ends
+	// itself.
 	overtime    = 4 * time.Minute
 	minDuration = 5 * time.Second
 )
@@ -48,8 +51,9 @@ type Program interface {
 	Command() string
 	// Plan is the schedule of faults.
 	Plan() []fmt.Stringer
-	// Run starts everything, lets the faults happen, which it prints to faults, ends everything, and leaves what is known
-	// in the archive. An error is trouble with the set-up, not a violation. It ends soon after ctx.
+	// Run starts everything, lets the faults happen, which it prints to faults, ends everything,
+	// and leaves what is known in the archive. An error is trouble with the set-up, not a
+	// violation. It ends soon after ctx.
 	Run(ctx context.Context, files *Archive, out, faults io.Writer) error
 	// Judge checks what is in an archive.
 	Judge(files *Archive) (Report, error)

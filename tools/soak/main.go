@@ -1,15 +1,16 @@
-// Soak runs scheduled jobs of all kinds on five replica processes for minutes, kills, freezes and rolls the replicas and
-// restarts the servers meanwhile, and a checker reads what each replica did:
+// Soak runs scheduled jobs of all kinds on five replica processes for minutes, kills, freezes and
+// rolls the replicas and restarts the servers meanwhile, and a checker reads what each replica did:
 //
 //	go run ./tools/soak -duration 10m
 //
-// It prints the seed of the faults, which determines all of them, and a report. It exits with 1 if a promise was broken,
-// with 2 if it could not run, and with 130 if it was interrupted. docs/soak.md tells what it does and how to read the
-// report.
+// It prints the seed of the faults, which determines all of them, and a report. It exits with 1 if
+// a promise was broken, with 2 if it could not run, and with 130 if it was interrupted.
+// docs/soak.md tells what it does and how to read the report.
 //
-// Its frame is package harness, which the chaos program has too. Its own are these packages: work is the jobs, replica
-// is what a client does with them, plan decides which faults happen and nemesis makes them happen, record is what both
-// write down, checker judges that, and report tells. This package puts them together.
+// Its frame is package harness, which the chaos program has too. Its own are these packages: work
+// is the jobs, replica is what a client does with them, plan decides which faults happen and
+// nemesis makes them happen, record is what both write down, checker judges that, and report tells.
+// This package puts them together.
 package main
 
 import (

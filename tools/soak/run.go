@@ -18,8 +18,8 @@ import (
 	"github.com/tenure-dev/tenure/tools/soak/work"
 )
 
-// calm is how long nothing happens after the faults, so that what was missed is caught up: the longest run, the longest
-// TTL, and as much again as replicas' clocks and a busy machine may need.
+// calm is how long nothing happens after the faults, so that what was missed is caught up: the
+// longest run, the longest TTL, and as much again as replicas' clocks and a busy machine may need.
 const calm = 12 * time.Second
 
 // Run implements harness.Program.

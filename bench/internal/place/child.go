@@ -15,8 +15,9 @@ import (
 // Variable is set for child processes, which are this program: main has to call RunChild then.
 const Variable = "TENURE_VERSUS_ROLE"
 
-// Role is what a child does: it works, calls ready with what its parent wants to know, reads from parent as long as it
-// wants to be told more, and returns a last message. The reader ends when the parent goes or is done with the child.
+// Role is what a child does: it works, calls ready with what its parent wants to know, reads from
+// parent as long as it wants to be told more, and returns a last message. The reader ends when the
+// parent goes or is done with the child.
 type Role func(spec json.RawMessage, parent *bufio.Reader, ready func(any) error) (result any, err error)
 
 // RunChild plays the role that Variable names, and returns the exit code.
@@ -93,7 +94,8 @@ func (c *Child) fail(err error) error {
 	return fmt.Errorf("place: child %q: %w: %s", c.role, err, c.stderr.String())
 }
 
-// Result waits for the last message of a child that ends by itself, or when it is told to by the end of its input.
+// Result waits for the last message of a child that ends by itself, or when it is told to by the
+// end of its input.
 func (c *Child) Result(result any) error {
 	if c.ended {
 		return errors.New("place: the child has ended")

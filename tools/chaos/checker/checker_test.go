@@ -104,8 +104,8 @@ func TestLongestOutage(t *testing.T) {
 
 func TestUndecidedIsNoPass(t *testing.T) {
 	s := newScript(t)
-	// Hundreds of acquisitions at once, none of which ends before the others: an exponential number of orders, and
-	// none is right because of the last.
+	// Hundreds of acquisitions at once, none of which ends before the others: an exponential number
+	// of orders, and none is right because of the last.
 	for i := range 300 {
 		s.slowGrant(i, uint64(1000+i), 1000, 1900)
 	}

@@ -1,5 +1,5 @@
-// Package verdict judges what happened: it builds the leases from the journals of the clients and looks for what the
-// library promises never to happen. It needs no server and starts nothing.
+// Package checker judges what happened: it builds the leases from the journals of the clients and
+// looks for what the library promises never to happen. It needs no server and starts nothing.
 package checker
 
 import (
@@ -31,8 +31,8 @@ type Settings struct {
 	Undecided time.Duration `json:"undecided"`
 }
 
-// validity is how long after the start of its round a lease of that TTL may be relied on: redlock subtracts an
-// allowance for clocks that run at different rates (WithDrift).
+// validity is how long after the start of its round a lease of that TTL may be relied on: redlock
+// subtracts an allowance for clocks that run at different rates (WithDrift).
 func (s Settings) validity(ttl time.Duration) time.Duration {
 	return ttl - time.Duration(float64(ttl)*s.Drift) - s.Floor
 }

@@ -22,7 +22,8 @@ const (
 	validity = 988 * ms
 )
 
-// script is a history that a test makes up. Its times are milliseconds; client n has one life, cn.1.
+// script is a history that a test makes up. Its times are milliseconds; client n has one life,
+// cn.1.
 type script struct {
 	checker.History
 	t      *testing.T

@@ -21,9 +21,9 @@ type mutex struct {
 	token  uint64 // the largest so far
 }
 
-// model is a mutex for each key. It can be acquired when it is free, with a token larger than all before, and is free
-// again when its lease is over. A lease is over at the one instant that was found for it, whether it was released or
-// not.
+// model is a mutex for each key. It can be acquired when it is free, with a token larger than all
+// before, and is free again when its lease is over. A lease is over at the one instant that was
+// found for it, whether it was released or not.
 var model = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		byKey := make(map[string][]porcupine.Operation)
@@ -55,8 +55,8 @@ var model = porcupine.Model{
 	},
 }
 
-// linearize asks porcupine whether the leases are those of a mutex. What an excused overlap took away is over
-// when the round began that took it.
+// linearize asks porcupine whether the leases are those of a mutex. What an excused overlap took
+// away is over when the round began that took it.
 func (h *History) linearize(leases []*Lease) (result porcupine.CheckResult, operations int) {
 	var history []porcupine.Operation
 	clients := make(map[string]int)

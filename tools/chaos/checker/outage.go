@@ -8,7 +8,8 @@ import (
 	"github.com/tenure-dev/tenure/tools/harness/history"
 )
 
-// outages returns, for each key, the longest time in which somebody wanted it and nobody had a live lease.
+// outages returns, for each key, the longest time in which somebody wanted it and nobody had a live
+// lease.
 func outages(leases []*Lease, wants []*want) map[string]time.Duration {
 	type edge struct {
 		at           history.Instant

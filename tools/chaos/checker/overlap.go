@@ -17,7 +17,8 @@ func (o Overlap) String() string {
 	return fmt.Sprintf("key %s: %s and %s were both live for %s, from %s", o.Older.Key, o.Older, o.Newer, o.To.Sub(o.From), o.From)
 }
 
-// overlaps finds every pair of leases on a key that were live at once. The leases are in the order of their grants.
+// overlaps finds every pair of leases on a key that were live at once. The leases are in the order
+// of their grants.
 func (h *History) overlaps(leases []*Lease) []Overlap {
 	var found []Overlap
 	held := make(map[string][]*Lease)
@@ -43,11 +44,11 @@ func (h *History) overlaps(leases []*Lease) []Overlap {
 	return found
 }
 
-// excuseOverlap tells whether the guarantee does not cover that both leases were live. It does not if a running server
-// lost its data (FLUSHALL), or let keys expire early because its clock jumped forward, after the older lease's keys
-// were last set (the start of the last round known to have set them that had begun when the newer lease was granted)
-// and before the newer lease was granted. A server that was restarted without its data is no excuse: the restart gate
-// is there for it.
+// excuseOverlap tells whether the guarantee does not cover that both leases were live. It does not
+// if a running server lost its data (FLUSHALL), or let keys expire early because its clock jumped
+// forward, after the older lease's keys were last set (the start of the last round known to have
+// set them that had begun when the newer lease was granted) and before the newer lease was granted.
+// A server that was restarted without its data is no excuse: the restart gate is there for it.
 func (h *History) excuseOverlap(older, newer *Lease) string {
 	from, to := older.renewed(newer.Granted), newer.Granted
 	for _, s := range h.Strikes {

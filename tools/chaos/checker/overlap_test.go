@@ -12,8 +12,8 @@ import (
 	"github.com/tenure-dev/tenure/tools/harness/report"
 )
 
-// overlapping is a history with one overlap: the older lease, last extended at 1300, is released at 1600; the newer is
-// granted at 1500.
+// overlapping is a history with one overlap: the older lease, last extended at 1300, is released at
+// 1600; the newer is granted at 1500.
 func overlapping(t *testing.T) *script {
 	s := newScript(t)
 	s.grant(0, 10, 1000).valid(1350, 1300).release(1600)
@@ -138,8 +138,8 @@ func TestExclusions(t *testing.T) {
 	}
 }
 
-// An extension of the older lease after the newer was granted does not narrow the time in which the data may have been
-// lost.
+// An extension of the older lease after the newer was granted does not narrow the time in which the
+// data may have been lost.
 func TestExclusionLooksAtTheExtensionBeforeTheGrant(t *testing.T) {
 	s := newScript(t)
 	s.grant(0, 10, 1000).valid(1350, 1300).valid(1580, 1550).release(1600)

@@ -19,8 +19,9 @@ func (d Disorder) String() string {
 	return fmt.Sprintf("key %s: %s was granted before %s", d.Earlier.Key, d.Earlier, d.Later)
 }
 
-// disorders finds tokens that do not increase. One lease was granted before another if it had been returned when the
-// round began that acquired the other; those that were granted at the same time must still differ.
+// disorders finds tokens that do not increase. One lease was granted before another if it had been
+// returned when the round began that acquired the other; those that were granted at the same time
+// must still differ.
 func (h *History) disorders(leases []*Lease) []Disorder {
 	var found []Disorder
 	byKey := make(map[string][]*Lease)
@@ -54,9 +55,10 @@ func (h *History) disorders(leases []*Lease) []Disorder {
 	return found
 }
 
-// excuseDisorder tells whether the guarantee does not cover the order of two tokens. It does not if a server's clock was
-// ahead by more than the declared skew, so that tokens were ahead of all other clocks, and a running server lost its
-// counters to FLUSHALL before those clocks had caught up, between the two grants.
+// excuseDisorder tells whether the guarantee does not cover the order of two tokens. It does not if
+// a server's clock was ahead by more than the declared skew, so that tokens were ahead of all other
+// clocks, and a running server lost its counters to FLUSHALL before those clocks had caught up,
+// between the two grants.
 func (h *History) excuseDisorder(earlier, later *Lease) string {
 	ahead := h.ahead(earlier)
 	if ahead == "" {
@@ -70,8 +72,8 @@ func (h *History) excuseDisorder(earlier, later *Lease) string {
 	return ""
 }
 
-// ahead names a server whose clock was ahead by more than the skew when the lease was granted, or so short a time
-// before that the other clocks had not caught up.
+// ahead names a server whose clock was ahead by more than the skew when the lease was granted, or
+// so short a time before that the other clocks had not caught up.
 func (h *History) ahead(l *Lease) string {
 	offsets := make(map[int]time.Duration)
 	since := make(map[int]history.Instant)

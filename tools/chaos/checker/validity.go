@@ -7,12 +7,12 @@ import (
 	"github.com/tenure-dev/tenure/tools/harness/report"
 )
 
-// tolerance is by how much the library's clock may differ from the journal's: its clock.Tolerance is 1 ms, and the
-// rest is for reading two clocks one after the other.
+// tolerance is by how much the library's clock may differ from the journal's: its clock.Tolerance
+// is 1 ms, and the rest is for reading two clocks one after the other.
 const tolerance = 2 * time.Millisecond
 
-// outlived checks one answer of Err. The lease must not have been valid after its deadline, as it was read after the
-// answer, nor after its loss or release.
+// outlived checks one answer of Err. The lease must not have been valid after its deadline, as it
+// was read after the answer, nor after its loss or release.
 func outlived(found *report.Violations, l *Lease, valid record.Record) {
 	late := valid.At.Sub(valid.Deadline)
 	switch {

@@ -5,8 +5,8 @@ import (
 	"github.com/tenure-dev/tenure/tools/harness/report"
 )
 
-// writes checks the resource: it must have refused every token that was smaller than one that it had accepted, and the
-// holder of a live lease must not have been refused.
+// writes checks the resource: it must have refused every token that was smaller than one that it
+// had accepted, and the holder of a live lease must not have been refused.
 func (h *History) writes(leases []*Lease, overlaps []Overlap) report.Violations {
 	var found report.Violations
 	byID := make(map[string]*Lease, len(leases))
@@ -33,8 +33,8 @@ func (h *History) writes(leases []*Lease, overlaps []Overlap) report.Violations 
 	return found
 }
 
-// excused reports whether a live holder was refused for the sake of another whose overlap is excused, or of a token
-// whose order is.
+// excused reports whether a live holder was refused for the sake of another whose overlap is
+// excused, or of a token whose order is.
 func excused(l *Lease, w resource.Write, overlaps []Overlap) bool {
 	if l.free {
 		return true

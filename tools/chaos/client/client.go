@@ -14,7 +14,8 @@ import (
 	"github.com/tenure-dev/tenure/tools/harness/history"
 )
 
-// ProbeGrace is how much longer than its TTL a key may take to be acquired once the faults are over.
+// ProbeGrace is how much longer than its TTL a key may take to be acquired once the faults are
+// over.
 const ProbeGrace = 2 * time.Second
 
 // client is one life of a client.
@@ -61,7 +62,8 @@ func Begin(p *clients.Process) (end func() error, err error) {
 	return end, nil
 }
 
-// settle waits until a quorum of servers votes. Whoever waits for the answer knows how long that may take.
+// settle waits until a quorum of servers votes. Whoever waits for the answer knows how long that
+// may take.
 func (c *client) settle() error {
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()

@@ -139,7 +139,8 @@ func TestClientWorks(t *testing.T) {
 	}
 }
 
-// The restart gate keeps new servers from voting. Without it they vote, which is what the control is for.
+// The restart gate keeps new servers from voting. Without it they vote, which is what the control
+// is for.
 func TestControlTurnsTheGateOff(t *testing.T) {
 	fleet := valkeytest.Start(t, 3)
 	c := start(t, fleet, client.NoGate)

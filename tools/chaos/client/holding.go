@@ -18,7 +18,8 @@ type holding struct {
 	id    string
 }
 
-// acquire acquires a key in one of the ways: "try", "wait" or "probe". The holding is nil if that failed.
+// acquire acquires a key in one of the ways: "try", "wait" or "probe". The holding is nil if that
+// failed.
 func (c *client) acquire(ctx context.Context, key Key, way string) *holding {
 	id := fmt.Sprintf("%s/%d", c.Name, c.attempts.Add(1))
 	c.Append(record.Record{Kind: record.Want, At: history.Now(), Lease: id, Key: key.Name, TTL: key.TTL, Text: way})
@@ -37,8 +38,8 @@ func (c *client) acquire(ctx context.Context, key Key, way string) *holding {
 	return h
 }
 
-// deadline is the lease's deadline on the journal's clock. It is never later than the true one, and by chance earlier
-// by as long as it takes to read three clocks.
+// deadline is the lease's deadline on the journal's clock. It is never later than the true one, and
+// by chance earlier by as long as it takes to read three clocks.
 func (h *holding) deadline() history.Instant {
 	const quick, tries = 50 * time.Microsecond, 10
 	var best history.Instant
@@ -53,7 +54,8 @@ func (h *holding) deadline() history.Instant {
 	return best
 }
 
-// look asks the lease whether it is valid. Its deadline is read after that: it only ever moves away.
+// look asks the lease whether it is valid. Its deadline is read after that: it only ever moves
+// away.
 func (h *holding) look() {
 	at := history.Now()
 	if h.lease.Err() == nil {

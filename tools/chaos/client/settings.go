@@ -1,5 +1,5 @@
-// Package client is what a client process of the chaos program does: it takes leases, holds them, works with them and gives them back or
-// not, and keeps a journal of it.
+// Package client is what a client process of the chaos program does: it takes leases, holds them,
+// works with them and gives them back or not, and keeps a journal of it.
 package client
 
 import (

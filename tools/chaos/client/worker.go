@@ -123,7 +123,8 @@ func (w *worker) write(h *holding, key Key) error {
 	return err
 }
 
-// writeLate writes with a lease that is over, as a process does that was paused between asking and writing.
+// writeLate writes with a lease that is over, as a process does that was paused between asking and
+// writing.
 func (w *worker) writeLate(ctx context.Context, h *holding, key Key) error {
 	if !clients.Sleep(ctx, w.between(0, key.TTL)) {
 		return nil

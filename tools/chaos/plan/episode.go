@@ -8,8 +8,8 @@ import (
 	"github.com/tenure-dev/tenure/tools/harness/fault"
 )
 
-// An episode strikes a quorum. It begins when every server is well and ends when all are well again; clients are
-// struck meanwhile as always.
+// An episode strikes a quorum. It begins when every server is well and ends when all are well
+// again; clients are struck meanwhile as always.
 func (p *planner) episode() {
 	clients := p.now
 	order := p.Perm(p.Servers)
@@ -58,10 +58,10 @@ func (p *planner) divide(victims []int) {
 	p.faults = append(p.faults, f)
 }
 
-// forget restarts a quorum without its data, one server soon after the other: if they voted at once, a second client
-// would get a lease that lives. A holder that is well puts its key back soon; one that is cut off from these servers,
-// or frozen, does not. Mostly the other servers are cut off when these vote again, so that nobody who votes remembers a
-// fencing counter.
+// forget restarts a quorum without its data, one server soon after the other: if they voted at
+// once, a second client would get a lease that lives. A holder that is well puts its key back soon;
+// one that is cut off from these servers, or frozen, does not. Mostly the other servers are cut off
+// when these vote again, so that nobody who votes remembers a fencing counter.
 func (p *planner) forget(victims, others []int) {
 	part := p.part("quorum forgets")
 	at, apart := p.now, time.Duration(p.IntN(2))*150*time.Millisecond

@@ -1,4 +1,5 @@
-// Package plan decides which faults happen when. A seed determines all of it: kinds, targets, times and amounts.
+// Package plan decides which faults happen when. A seed determines all of it: kinds, targets, times
+// and amounts.
 package plan
 
 import (
@@ -39,7 +40,8 @@ func (f Fault) OnClient() bool {
 // Begins implements nemesis.Fault.
 func (f Fault) Begins() time.Duration { return f.At }
 
-// Targets implements nemesis.Fault: faults of a server do not overlap, nor do those of its links. Those of clients may.
+// Targets implements nemesis.Fault: faults of a server do not overlap, nor do those of its links.
+// Those of clients may.
 func (f Fault) Targets() []string {
 	what := "server"
 	if f.Kind.OnLink() {

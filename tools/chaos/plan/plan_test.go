@@ -111,7 +111,8 @@ func TestRules(t *testing.T) {
 	require.Equal(t, map[string]bool{"quorum lost": true, "quorum forgets": true, "division": true}, parts)
 }
 
-// A run of half a minute, as on every change, has the episode that a lock without a restart gate does not survive.
+// A run of half a minute, as on every change, has the episode that a lock without a restart gate
+// does not survive.
 func TestShortRunsLoseTheMemoryOfAQuorum(t *testing.T) {
 	short := cfg
 	short.Duration = 30 * time.Second

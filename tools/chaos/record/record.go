@@ -1,5 +1,5 @@
-// Package record is what is written down of a run of the chaos program, in journals of package history: what clients do,
-// and what the nemesis does.
+// Package record is what is written down of a run of the chaos program, in journals of package
+// history: what clients do, and what the nemesis does.
 package record
 
 import (
@@ -37,8 +37,8 @@ type Record struct {
 	Text     string          `json:"text,omitempty"`
 }
 
-// Strike is a fault as it was done to one server, or to a client (Node is then -1). A fault that is put right later is
-// two strikes.
+// Strike is a fault as it was done to one server, or to a client (Node is then -1). A fault that is
+// put right later is two strikes.
 type Strike struct {
 	Kind   fault.Kind      `json:"kind"`
 	Node   int             `json:"node"`

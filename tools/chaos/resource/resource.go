@@ -1,5 +1,5 @@
-// Package resource is what the leases of the chaos program protect: it takes writes that carry a fencing token, and refuses one that
-// is smaller than the largest it has seen for the key.
+// Package resource is what the leases of the chaos program protect: it takes writes that carry a
+// fencing token, and refuses one that is smaller than the largest it has seen for the key.
 package resource
 
 import (
@@ -49,7 +49,8 @@ func Serve(j *history.Writer) (*Server, error) {
 // Addr is where it listens.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Holder returns the lease whose write to the key was accepted last, and an empty text if there was none.
+// Holder returns the lease whose write to the key was accepted last, and an empty text if there was
+// none.
 func (s *Server) Holder(key string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +87,8 @@ func (s *Server) accept() {
 	}
 }
 
-// serve answers the lines of one client. A client that was killed leaves half a line at worst, which is no write.
+// serve answers the lines of one client. A client that was killed leaves half a line at worst,
+// which is no write.
 func (s *Server) serve(c net.Conn) {
 	defer func() {
 		c.Close()
@@ -142,7 +144,8 @@ func Dial(addr string) (*Conn, error) {
 	return &Conn{conn: c, r: bufio.NewReader(c)}, nil
 }
 
-// Write asks the resource to take a write of a lease, and reports whether it did. Neither text may contain spaces.
+// Write asks the resource to take a write of a lease, and reports whether it did. Neither text may
+// contain spaces.
 func (c *Conn) Write(lease, key string, token uint64) (accepted bool, err error) {
 	if _, err := fmt.Fprintf(c.conn, "%s %s %d\n", lease, key, token); err != nil {
 		return false, fmt.Errorf("resource: %w", err)

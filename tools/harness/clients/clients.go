@@ -1,5 +1,5 @@
-// Package clients starts, harms and ends the client processes, which are this program again. None outlives this
-// process, however that ends. [Main] is the other side: what a client process does.
+// Package clients starts, harms and ends the client processes, which are this program again. None
+// outlives this process, however that ends. [Main] is the other side: what a client process does.
 package clients
 
 import (
@@ -21,13 +21,14 @@ const beginsWithin = 20 * time.Second
 // Config is what clients have in common.
 type Config struct {
 	Count    int
-	Letter   string                         // their names begin with it: c3.2 is the second process of client 3
-	Journals string                         // the directory of their journals and logs
-	Patience time.Duration                  // how long one may take to stop in order
-	Settings func(number int, life int) any // what a process reads with Process.Settings
+	Letter   string                     // their names begin with it: c3.2 is the second process of client 3
+	Journals string                     // the directory of their journals and logs
+	Patience time.Duration              // how long one may take to stop in order
+	Settings func(number, life int) any // what a process reads with Process.Settings
 }
 
-// Environment is implemented by settings of a client whose process has variables of its own, each as name=value.
+// Environment is implemented by settings of a client whose process has variables of its own, each
+// as name=value.
 type Environment interface{ Environment() []string }
 
 // Group is the clients, numbered from zero. It is safe for concurrent use.
@@ -60,7 +61,8 @@ func New(cfg Config) (*Group, error) {
 	return g, nil
 }
 
-// Number returns which client a name or the name of a lease belongs to: 3 for "c3.2/17", and -1 for no name.
+// Number returns which client a name or the name of a lease belongs to: 3 for "c3.2/17", and -1 for
+// no name.
 func Number(name string) int {
 	digits, _, _ := strings.Cut(strings.TrimLeft(name, "abcdefghijklmnopqrstuvwxyz"), ".")
 	n, err := strconv.Atoi(digits)
@@ -170,8 +172,8 @@ func (g *Group) Thaw(number int) {
 	}
 }
 
-// Command sends all clients a command, with the arguments of each, and waits until all have done it, or until the
-// patience with one is over.
+// Command sends all clients a command, with the arguments of each, and waits until all have done
+// it, or until the patience with one is over.
 func (g *Group) Command(command string, arguments func(number int) []string, patience time.Duration) error {
 	return g.all(func(number int) error {
 		m := g.members[number]

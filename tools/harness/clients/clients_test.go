@@ -130,7 +130,7 @@ func TestClientThatDoesNotBegin(t *testing.T) {
 	g, _ := group(t, patience, trait{Fails: true})
 	require.ErrorContains(t, g.StartAll(), "ended before")
 	life := g.Close()[0]
-	require.Contains(t, life.Stderr, "stage fright")
+	require.Contains(t, life.Stderr, "the trait says so")
 	require.Zero(t, life.Killed)
 }
 

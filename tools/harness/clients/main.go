@@ -21,9 +21,9 @@ import (
 // Variable is set for client processes: main has to call Main then.
 const Variable = "TENURE_CLIENT"
 
-// Assignment is the first line of a client's standard input. Commands follow, a line each: a word, and arguments. The
-// client says ready on its standard output when it works, and each command's word when it has done it. It ends in order
-// when it is told to stop.
+// Assignment is the first line of a client's standard input. Commands follow, a line each: a word,
+// and arguments. The client says ready on its standard output when it works, and each command's
+// word when it has done it. It ends in order when it is told to stop.
 type Assignment struct {
 	Name     string          `json:"name"` // of this life: c3.2
 	Number   int             `json:"number"`
@@ -50,8 +50,8 @@ type Process struct {
 // Settings reads the settings of the client.
 func (p *Process) Settings(into any) error { return json.Unmarshal(p.settings, into) }
 
-// Append writes a record to the journal of this life. What cannot be written ends the process: it could not be judged.
-// It is safe for concurrent use.
+// Append writes a record to the journal of this life. What cannot be written ends the process: it
+// could not be judged. It is safe for concurrent use.
 func (p *Process) Append(record any) {
 	if err := p.journal.Append(record); err != nil {
 		fmt.Fprintln(os.Stderr, "client:", err)
@@ -62,8 +62,9 @@ func (p *Process) Append(record any) {
 // Handle says what a command does. Its error ends the process.
 func (p *Process) Handle(command string, do func(arguments []string) error) { p.commands[command] = do }
 
-// Main is a client process: it begins, does what it is told until it is told to stop, then calls what begin returned,
-// and writes down which goroutines are left. It returns the exit status: 0 if it was stopped in order.
+// Main is a client process: it begins, does what it is told until it is told to stop, then calls
+// what begin returned, and writes down which goroutines are left. It returns the exit status: 0 if
+// it was stopped in order.
 func Main(in io.Reader, out io.Writer, begin func(*Process) (end func() error, err error)) int {
 	if err := run(in, out, begin); err != nil {
 		fmt.Fprintln(os.Stderr, "client:", err)

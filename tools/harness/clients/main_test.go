@@ -38,7 +38,7 @@ func begin(p *clients.Process) (end func() error, err error) {
 		return nil, err
 	}
 	if t.Fails {
-		return nil, errors.New("stage fright")
+		return nil, errors.New("the trait says so")
 	}
 	if t.Leaks {
 		go func() { select {} }()

@@ -25,8 +25,8 @@ const commandTimeout = 5 * time.Second
 // age is what the servers' uptime says at first: more than any restart gate wants.
 const age = 24 * time.Hour
 
-// Cluster is a number of servers, each behind two links. It is safe for concurrent use; faults of one server must not
-// overlap.
+// Cluster is a number of servers, each behind two links. It is safe for concurrent use; faults of
+// one server must not overlap.
 type Cluster struct {
 	fleet *valkeytest.Fleet
 	links map[fault.Side][]*link
@@ -182,8 +182,8 @@ func (k LockKey) String() string {
 	return fmt.Sprintf("server %d: %s of %s", k.Server+1, k.Name, k.Owner)
 }
 
-// LockKeys lists the keys of leases under a prefix that are on any server. Counters are left out. Every server must be
-// well.
+// LockKeys lists the keys of leases under a prefix that are on any server. Counters are left out.
+// Every server must be well.
 func (c *Cluster) LockKeys(prefix string) ([]LockKey, error) {
 	var found []LockKey
 	for i, n := range c.fleet.Nodes() {
@@ -213,9 +213,9 @@ func (c *Cluster) LockKeys(prefix string) ([]LockKey, error) {
 	return found, nil
 }
 
-// Leftover lists the keys of leases under a prefix that are on servers and must not be: those of lives that stopped in
-// order, but for a moment in which what they sent last is on its way, which is far shorter than any TTL; and those of
-// lives that were killed, after the TTL.
+// Leftover lists the keys of leases under a prefix that are on servers and must not be: those of
+// lives that stopped in order, but for a moment in which what they sent last is on its way, which
+// is far shorter than any TTL; and those of lives that were killed, after the TTL.
 func (c *Cluster) Leftover(prefix string, ttl time.Duration, lives []history.Life) ([]string, error) {
 	const moment, pause = 200 * time.Millisecond, 20 * time.Millisecond
 	killed := make(map[string]bool)

@@ -15,16 +15,18 @@ import (
 )
 
 const (
-	// stuckAfter is after how long a change of a link is given up. toxiproxy itself takes up to 5 s where a
-	// connection's last bytes cannot be delivered; it may also never return, because it waits for a connection whose
-	// writer has failed, which waits for the lock that the change holds (ToxicLink.write, RemoveLink).
+	// stuckAfter is after how long a change of a link is given up. toxiproxy itself takes up to 5 s
+	// where a connection's last bytes cannot be delivered; it may also never return, because it
+	// waits for a connection whose writer has failed, which waits for the lock that the change
+	// holds (ToxicLink.write, RemoveLink).
 	stuckAfter = 8 * time.Second
 	// listenWithin bounds how long a link tries to have its port back.
 	listenWithin = 5 * time.Second
 	retryEvery   = 20 * time.Millisecond
 )
 
-// link is the network between the clients of one side and one server. It is safe for concurrent use.
+// link is the network between the clients of one side and one server. It is safe for concurrent
+// use.
 type link struct {
 	name     string
 	upstream string
@@ -55,7 +57,8 @@ func (l *link) open() error {
 	return nil
 }
 
-// start listens, unless the proxy does already. While a link was cut, an outgoing connection may have been given its port.
+// start listens, unless the proxy does already. While a link was cut, an outgoing connection may
+// have been given its port.
 func start(proxy *toxiproxy.Proxy) error {
 	deadline := time.Now().Add(listenWithin)
 	for {

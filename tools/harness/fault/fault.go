@@ -3,18 +3,20 @@ package fault
 
 import "time"
 
-// Kind is what happens. Those of clients are in the plans of the programs, which treat clients differently.
+// Kind is what happens. Those of clients are in the plans of the programs, which treat clients
+// differently.
 type Kind string
 
-// The kinds of faults. Those of links strike the connections of one side of the clients, or of both, to a server.
+// The kinds of faults; what comes then, comes when the fault is over. Those of links strike the
+// connections of one side of the clients, or of both, to a server.
 const (
-	RestartKeep  Kind = "restart-keep"  // server: SIGKILL, and started again with its data when the fault is over
-	RestartEmpty Kind = "restart-empty" // server: SIGKILL, and started again without its data
+	RestartKeep  Kind = "restart-keep"  // server: SIGKILL, then started again with its data
+	RestartEmpty Kind = "restart-empty" // server: SIGKILL, then started again without its data
 	FreezeServer Kind = "freeze-server" // server: SIGSTOP, then SIGCONT
 	ScriptFlush  Kind = "script-flush"  // server: SCRIPT FLUSH
 	FlushAll     Kind = "flushall"      // server: FLUSHALL while it runs
-	ClockForward Kind = "clock-forward" // server: its wall clock jumps forward, and back when the fault is over
-	ClockBack    Kind = "clock-back"    // server: its wall clock jumps back, and forward when the fault is over
+	ClockForward Kind = "clock-forward" // server: its wall clock jumps forward, then back
+	ClockBack    Kind = "clock-back"    // server: its wall clock jumps back, then forward
 
 	Cut          Kind = "cut"           // link: connections are closed and new ones refused
 	BlackHole    Kind = "black-hole"    // link: nothing arrives in either direction

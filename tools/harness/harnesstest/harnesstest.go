@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -15,17 +16,38 @@ import (
 	"github.com/tenure-dev/tenure/tools/harness/clients"
 )
 
-// Main is the TestMain of a package whose tests start clusters, and clients that begin so; nil if they start none.
+// Main is the TestMain of a package whose tests start clusters, and clients that begin so; nil if
+// they start none.
 func Main(m *testing.M, begin func(*clients.Process) (func() error, error)) {
 	if os.Getenv(clients.Variable) != "" {
 		os.Exit(clients.Main(os.Stdin, os.Stdout, begin))
 	}
-	// toxiproxy leaves the goroutines of a connection behind whose peer went away while bytes were on their way to it:
-	// nobody receives what they have to pass on.
+	// toxiproxy leaves the goroutines of a connection behind whose peer went away while bytes were
+	// on their way to it: nobody receives what they have to pass on.
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
 	)
+}
+
+// CheckAgain has a program check the journals of a run of seed 3 again: as they are, and with a key
+// that is left.
+func CheckAgain(t *testing.T, program func(args []string, out io.Writer) int, journals string) {
+	t.Helper()
+	var out bytes.Buffer
+	page := filepath.Join(t.TempDir(), "report.md")
+	require.Equal(t, harness.ExitPass, program([]string{"-check", journals, "-report", page}, &out))
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "| seed | 3 |")
+
+	account := filepath.Join(journals, "account.json")
+	text, err = os.ReadFile(account)
+	require.NoError(t, err)
+	text = bytes.Replace(text, []byte(`"leftover": null`), []byte(`"leftover": ["server 1: p:{a}"]`), 1)
+	require.NoError(t, os.WriteFile(account, text, 0o600))
+	require.Equal(t, harness.ExitViolation, program([]string{"-check", journals}, &out))
+	require.Contains(t, out.String(), "VIOLATION leftover key")
 }
 
 // interrupter sends this process SIGINT once a text has been written to it.
@@ -47,7 +69,8 @@ func (i *interrupter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Interrupt checks that a program that is interrupted during the faults ends in order and leaves nothing.
+// Interrupt checks that a program that is interrupted during the faults ends in order and leaves
+// nothing.
 func Interrupt(t *testing.T, program func(args []string, out io.Writer) int) {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())

@@ -2,8 +2,8 @@ package history
 
 import "time"
 
-// Instant is a point on a clock that all processes of this machine share, that never steps and that counts
-// while the machine is suspended: nanoseconds since it was booted. Zero is never.
+// Instant is a point on a clock that all processes of this machine share, that never steps and that
+// counts while the machine is suspended: nanoseconds since it was booted. Zero is never.
 type Instant int64
 
 // Add returns the instant d after i.

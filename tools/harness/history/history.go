@@ -1,6 +1,6 @@
-// Package history keeps what happened in journals that survive the SIGKILL of the process that writes them: one line and
-// one write(2) for each record, on a clock that all processes share. The page cache keeps what was written; a crash of
-// the machine is not survived and need not be.
+// Package history keeps what happened in journals that survive the SIGKILL of the process that
+// writes them: one line and one write(2) for each record, on a clock that all processes share. The
+// page cache keeps what was written; a crash of the machine is not survived and need not be.
 package history
 
 import (
@@ -15,8 +15,8 @@ import (
 // Suffix is how the name of a journal's file ends; what is before it names the client.
 const Suffix = ".jsonl"
 
-// Writer appends to one journal. It is safe for concurrent use: the kernel appends each write in one piece (open(2),
-// O_APPEND).
+// Writer appends to one journal. It is safe for concurrent use: the kernel appends each write in
+// one piece (open(2), O_APPEND).
 type Writer struct{ file *os.File }
 
 // Create begins the journal of a client in a directory. There must be none yet.
@@ -43,8 +43,8 @@ func (w *Writer) Append(record any) error {
 // Close ends the journal.
 func (w *Writer) Close() error { return w.file.Close() }
 
-// Read returns the records of one journal. The last line of a process that was killed may lack its end; it is left
-// out, because what it told of had not been said.
+// Read returns the records of one journal. The last line of a process that was killed may lack its
+// end; it is left out, because what it told of had not been said.
 func Read[R any](path string) ([]R, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

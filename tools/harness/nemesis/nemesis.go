@@ -16,7 +16,7 @@ import (
 type Fault interface {
 	fmt.Stringer
 	Begins() time.Duration // from the start
-	Targets() []string     // that it strikes: it waits until the faults before it are done with them
+	Targets() []string     // that it strikes: it waits for the faults of these before it
 }
 
 // Turns are the places of a fault in the queues of its targets, in their order.
@@ -28,7 +28,8 @@ type Turn struct {
 	over   chan struct{}
 }
 
-// Take waits until the faults before are done with the targets. The next ones wait until leave is called.
+// Take waits until the faults before are done with the targets. The next ones wait until leave is
+// called.
 func (t Turns) Take() (leave func()) {
 	for _, turn := range t {
 		if turn.before != nil {
@@ -42,8 +43,9 @@ func (t Turns) Take() (leave func()) {
 	}
 }
 
-// Run prints each fault and injects it in a goroutine of its own, when its time has come. It returns when all have been
-// injected and put right, which inject does soon after ctx has ended. The first error ends it.
+// Run prints each fault and injects it in a goroutine of its own, when its time has come. It
+// returns when all have been injected and put right, which inject does soon after ctx has ended.
+// The first error ends it.
 func Run[F Fault](ctx context.Context, out io.Writer, faults []F, inject func(context.Context, F, Turns) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -1,4 +1,5 @@
-// Package report lays out what a program found for people to read: rows, what was excluded, violations, and a last word.
+// Package report lays out what a program found for people to read: rows, what was excluded,
+// violations, and a last word.
 package report
 
 import (

@@ -16,8 +16,8 @@ func (x *index) checkOverlap(v *Verdict, runs []*run) {
 	}
 }
 
-// checkTokens wants each run to have a greater token than those before. Runs that began after the end of their lease have no place in the
-// order, but no token is given twice.
+// checkTokens wants each run to have a greater token than those before. Runs that began after the
+// end of their lease have no place in the order, but no token is given twice.
 func (x *index) checkTokens(v *Verdict, runs []*run) {
 	var last *run
 	seen := make(map[uint64]*run)

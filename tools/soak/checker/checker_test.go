@@ -147,7 +147,8 @@ func TestTickWhoseWinnerDied(t *testing.T) {
 	s.requireOnly(t, checker.Lost, 1)
 }
 
-// A tick that comes within the lease of a run whose process was killed is not overlapped: it was missed, and is to be run.
+// A tick that comes within the lease of a run whose process was killed is not overlapped: it was
+// missed, and is to be run.
 func TestTickThatADeadRunOverlaps(t *testing.T) {
 	lose := func(t *testing.T, job string, why scheduler.Reason, killed history.Instant) *script {
 		s := begin(t)

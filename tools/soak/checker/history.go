@@ -1,5 +1,5 @@
-// Package verdict reads what the replicas wrote down, and tells what must not have happened. It knows nothing of how that was come by, so
-// it is tested with histories that were made up.
+// Package checker reads what the replicas wrote down, and tells what must not have happened. It
+// knows nothing of how that was come by, so it is tested with histories that were made up.
 package checker
 
 import (

@@ -44,7 +44,8 @@ const (
 	lasts  = 40                   // ticks until the end of the faults
 )
 
-// script is a history: r0.1 and r1.1 live from 1 s on; r0.1 runs all ticks in order, and r1.1 says so, until the faults are over.
+// script is a history: r0.1 and r1.1 live from 1 s on; r0.1 runs all ticks in order, and r1.1 says
+// so, until the faults are over.
 type script struct {
 	*checker.History
 	token uint64

@@ -15,14 +15,17 @@ import (
 )
 
 const (
-	// completing is how long it takes at most from the end of a task until its lease is completed on a quorum, and from a grant to the task.
+	// completing is how long it takes at most from the end of a task until its lease is completed
+	// on a quorum, and from a grant to the task.
 	completing = time.Second
 	// handling is how long it takes at most from a grant to the task, and from the end of a task to
 	// its completion, if nothing happens.
 	handling = 150 * time.Millisecond
-	// tail is left out at the end of the faults: a replica whose clock is behind has not ticked yet.
+	// tail is left out at the end of the faults: a replica whose clock is behind has not ticked
+	// yet.
 	tail = 2 * time.Second
-	// dying is how long before a tick, by the machine's clock, its winner may have been killed: one whose clock is ahead runs it early.
+	// dying is how long before a tick, by the machine's clock, its winner may have been killed: one
+	// whose clock is ahead runs it early.
 	dying = 3 * time.Second
 )
 
@@ -43,8 +46,9 @@ func sorted(ticks map[tick][]*run) []tick {
 	})
 }
 
-// checkTwice wants one run of each tick. At least once, there may be another one if that before it was cut short; or if it is stale: then its lease was
-// granted before the other run, which was there because it had run out.
+// checkTwice wants one run of each tick. At least once, there may be another one if that before it
+// was cut short; or if it is stale: then its lease was granted before the other run, which was
+// there because it had run out.
 func (x *index) checkTwice(v *Verdict) {
 	for _, t := range sorted(x.done) {
 		v.Ticks++
@@ -61,12 +65,14 @@ func (x *index) checkTwice(v *Verdict) {
 	}
 }
 
-// orderly reports whether a run was completed: its task returned while it had its lease, and its process had the time to say so to the servers.
+// orderly reports whether a run was completed: its task returned while it had its lease, and its
+// process had the time to say so to the servers.
 func (x *index) orderly(r *run) bool {
 	return r.ended != 0 && !r.panicked && r.lost == "" && r.ended < r.deadline && !x.struck(r.life, r.ended, r.ended.Add(completing))
 }
 
-// checkExact wants all ticks of jobs with CatchUpAll, from the first that was run, unless the soak was interrupted.
+// checkExact wants all ticks of jobs with CatchUpAll, from the first that was run, unless the soak
+// was interrupted.
 func (x *index) checkExact(v *Verdict) {
 	if x.Halted {
 		return
@@ -176,7 +182,8 @@ func (x *index) tooOld(t tick, job *work.Job) bool {
 	return i >= 0 && x.runs[t.job][i].began.Sub(x.machine(t.at)) >= job.Within()-time.Second
 }
 
-// diedWith returns the life that others said held the tick or had done it, if it was killed by then or right after that.
+// diedWith returns the life that others said held the tick or had done it, if it was killed by then
+// or right after that.
 func (x *index) diedWith(t tick) string {
 	for _, s := range x.skips[t] {
 		why, l := scheduler.Reason(s.Reason), x.lives[s.By]

@@ -15,8 +15,8 @@ import (
 	"github.com/tenure-dev/tenure/tools/soak/record"
 )
 
-// missed is a history in which nobody runs a tick of a job that catches nothing up, and both replicas
-// say why.
+// missed is a history in which nobody runs a tick of a job that catches nothing up, and both
+// replicas say why.
 func missed(t *testing.T, why scheduler.Reason) *script {
 	s := begin(t)
 	s.drop("r0.1", of(record.Begin, plain, 20))

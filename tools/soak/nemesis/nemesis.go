@@ -1,4 +1,5 @@
-// Package nemesis makes the faults of a soak's plan happen to replicas and servers, and writes down when they did.
+// Package nemesis makes the faults of a soak's plan happen to replicas and servers, and writes down
+// when they did.
 package nemesis
 
 import (
@@ -29,8 +30,8 @@ type Nemesis struct {
 	begun time.Time
 }
 
-// Run prints all faults and makes them happen. It returns when all of them have been put right, which is soon after ctx
-// has ended.
+// Run prints all faults and makes them happen. It returns when all of them have been put right,
+// which is soon after ctx has ended.
 func (n *Nemesis) Run(ctx context.Context, out io.Writer, faults []plan.Fault) error {
 	n.begun = time.Now()
 	return nemesis.Run(ctx, out, faults, n.inject)

@@ -12,7 +12,8 @@ import (
 	"github.com/tenure-dev/tenure/tools/soak/work"
 )
 
-// The kinds of faults of replicas. Those of servers are RestartKeep, RestartEmpty and FreezeServer of package fault.
+// The kinds of faults of replicas. Those of servers are RestartKeep, RestartEmpty and FreezeServer
+// of package fault.
 const (
 	Kill       fault.Kind = "kill"         // replica: SIGKILL, and a new process when the fault is over
 	Freeze     fault.Kind = "freeze"       // replica: SIGSTOP, then SIGCONT
@@ -242,7 +243,8 @@ func (p *planner) freezes() {
 	}
 }
 
-// Skews returns by how much each replica's clock is ahead: the first by most, the second behind by as much, the others anything between.
+// Skews returns by how much each replica's clock is ahead: the first by most, the second behind by
+// as much, the others anything between.
 func Skews(seed uint64, replicas int, most time.Duration) []time.Duration {
 	p := &planner{Rand: rand.New(rand.NewPCG(seed, 0xc10c))}
 	skews := make([]time.Duration, replicas)

@@ -1,5 +1,5 @@
-// Package record is what is written down of a soak, in journals of package history: what replicas do, and what the
-// nemesis does.
+// Package record is what is written down of a soak, in journals of package history: what replicas
+// do, and what the nemesis does.
 package record
 
 import (

@@ -11,7 +11,8 @@ import (
 	"github.com/tenure-dev/tenure/tools/soak/work"
 )
 
-// CreateOneTimeJobs adds each one-time job ahead of its time by a replica's clock, those included that others have added, until ctx ends.
+// CreateOneTimeJobs adds each one-time job ahead of its time by a replica's clock, those included
+// that others have added, until ctx ends.
 func CreateOneTimeJobs(ctx context.Context, p *Process, clock Clock, add func(work.Job, gocron.JobDefinition) (gocron.Job, error)) {
 	const lead, late = work.Ahead, 50 * time.Millisecond
 	next := clock.Now().Add(late).UnixNano()/int64(work.OnceEvery) + 1

@@ -1,5 +1,6 @@
-// Package replica is what a replica process does: it has the jobs of package work in two Schedulers, one that shares the runs with the other
-// replicas and one that elects a leader, and keeps a journal of everything that the Schedulers tell.
+// Package replica is what a replica process does: it has the jobs of package work in two
+// Schedulers, one that shares the runs with the other replicas and one that elects a leader, and
+// keeps a journal of everything that the Schedulers tell.
 package replica
 
 import (
@@ -27,7 +28,8 @@ const (
 	TermTTL  = 1500 * time.Millisecond // of the leadership
 	Stopping = 8 * time.Second         // more than the longest task
 	try      = 700 * time.Millisecond  // below the shortest interval
-	// StopPatience is how long a replica may take to stop in order: Stopping, and what the Quorum's Close waits for.
+	// StopPatience is how long a replica may take to stop in order: Stopping, and what the Quorum's
+	// Close waits for.
 	StopPatience = 20 * time.Second
 )
 
@@ -172,7 +174,8 @@ func (r *replica) watch(ctx context.Context) {
 	}
 }
 
-// deadline is a lease's deadline on the journal's clock, and by chance earlier by as long as it takes to read two clocks.
+// deadline is a lease's deadline on the journal's clock, and by chance earlier by as long as it
+// takes to read two clocks.
 func deadline(run scheduler.Run) history.Instant {
 	return history.Now().Add(time.Until(run.Deadline()))
 }
