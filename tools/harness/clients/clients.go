@@ -21,7 +21,7 @@ const beginsWithin = 20 * time.Second
 // Config is what clients have in common.
 type Config struct {
 	Count    int
-	Letter   string                     // their names begin with it: c3.2 is the second process of client 3
+	Letter   string                     // of their names: c in c3.2, the second process of client 3
 	Journals string                     // the directory of their journals and logs
 	Patience time.Duration              // how long one may take to stop in order
 	Settings func(number, life int) any // what a process reads with Process.Settings
