@@ -1,12 +1,10 @@
 package scheduler_test
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +13,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/internal/child"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
@@ -61,9 +60,8 @@ const processTTL = 2 * time.Second
 
 // process is a replica in a process of its own.
 type process struct {
-	cmd   *exec.Cmd
+	*child.Child
 	stdin io.Closer
-	done  chan struct{} // closed when its output has ended
 }
 
 // diary is what processes ran.
@@ -101,31 +99,27 @@ func (d *diary) waitFor(t *testing.T, more int) {
 // startProcess starts a replica whose runs are written into the diary.
 func startProcess(t *testing.T, d *diary, who int, urls []string, skew time.Duration, election string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(os.Args[0]), done: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), processVariable+"="+strings.Join(urls, ",")+" "+skew.String()+" "+election)
-	p.cmd.Stderr = os.Stderr
-	stdin, err := p.cmd.StdinPipe()
+	cmd, err := child.Self(processVariable + "=" + strings.Join(urls, ",") + " " + skew.String() + " " + election)
 	require.NoError(t, err)
-	p.stdin = stdin
-	out, err := p.cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, p.cmd.Start())
 	up := make(chan struct{})
-	go func() {
-		defer close(p.done)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			var tick int64
-			if lines.Text() == "up" {
-				close(up)
-			} else if _, err := fmt.Sscan(lines.Text(), &tick); err == nil {
-				d.add(who, tick)
-			}
+	cmd.Stderr = os.Stderr
+	cmd.Stdout = child.Lines(func(line string) {
+		var tick int64
+		if line == "up" {
+			close(up)
+		} else if _, err := fmt.Sscan(line, &tick); err == nil {
+			d.add(who, tick)
 		}
-	}()
+	})
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	c, err := child.Start(cmd)
+	require.NoError(t, err)
+	p := &process{Child: c, stdin: stdin}
 	t.Cleanup(p.stop)
 	select {
 	case <-up:
-	case <-p.done:
+	case <-p.Exited():
 		require.Fail(t, "the replica did not start")
 	}
 	return p
@@ -134,13 +128,11 @@ func startProcess(t *testing.T, d *diary, who int, urls []string, skew time.Dura
 // stop shuts the replica down and waits for it.
 func (p *process) stop() {
 	_ = p.stdin.Close()
-	<-p.done
-	_ = p.cmd.Wait()
+	<-p.Exited()
 }
 
 // kill ends it with SIGKILL.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
-	require.NoError(t, p.cmd.Process.Kill())
-	<-p.done
+	require.NoError(t, p.Kill())
 }

@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tenure-dev/tenure/tools/soak/cast"
+	"github.com/tenure-dev/tenure/tools/harness/clients"
 )
 
 // The exit codes.
@@ -33,8 +33,8 @@ const (
 const minDuration = 10 * time.Second
 
 func main() {
-	if os.Getenv(cast.Variable) != "" {
-		os.Exit(cast.Main(os.Stdin, os.Stdout, play))
+	if os.Getenv(clients.Variable) != "" {
+		os.Exit(clients.Main(os.Stdin, os.Stdout, begin))
 	}
 	os.Exit(cronMain(os.Args[1:], os.Stdout))
 }

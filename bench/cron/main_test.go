@@ -2,35 +2,24 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
-	"github.com/tenure-dev/tenure/tools/soak/cast"
-	"github.com/tenure-dev/tenure/tools/soak/story"
+	"github.com/tenure-dev/tenure/tools/harness/harnesstest"
+	"github.com/tenure-dev/tenure/tools/soak/record"
 	"github.com/tenure-dev/tenure/tools/soak/work"
 )
 
-func TestMain(m *testing.M) {
-	if os.Getenv(cast.Variable) != "" {
-		os.Exit(cast.Main(os.Stdin, os.Stdout, play))
-	}
-	// toxiproxy leaves goroutines behind, see package arena of the chaos program.
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
-		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
-	)
-}
+func TestMain(m *testing.M) { harnesstest.Main(m, begin) }
 
 func TestTally(t *testing.T) {
 	const from = int64(1_000_000_000)
 	c := &tally{way: "a way", from: from, to: from + 9999, runs: make(map[string]map[int64]int)}
-	records := make(map[string][]story.Record)
+	records := make(map[string][]record.Record)
 	run := func(life, job string, tick int64) {
-		records[life] = append(records[life], story.Record{Kind: story.Begin, Job: job, Tick: tick})
+		records[life] = append(records[life], record.Record{Kind: record.Begin, Job: job, Tick: tick})
 	}
 	const instant, interval = "cron-1", "duration-31"
 	run("r0.1", instant, from-1000) // before
@@ -45,7 +34,7 @@ func TestTally(t *testing.T) {
 	run("r2.1", interval, from+3999)
 	once, at := work.OneTime((from + 5000) / work.OnceEvery.Milliseconds())
 	run("r2.1", once.Name, at.UnixMilli())
-	records["r1.1"] = append(records["r1.1"], story.Record{Kind: story.Skip, Job: instant, Tick: from + 2000})
+	records["r1.1"] = append(records["r1.1"], record.Record{Kind: record.Skip, Job: instant, Tick: from + 2000})
 	c.add(records)
 
 	only := func(name string) group { return group{name, func(j *work.Job) bool { return j.Name == name }} }

@@ -13,7 +13,7 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tenure-dev/tenure/tools/soak/cast"
+	"github.com/tenure-dev/tenure/tools/harness/clients"
 	"github.com/tenure-dev/tenure/tools/soak/replica"
 	"github.com/tenure-dev/tenure/tools/soak/work"
 )
@@ -21,9 +21,9 @@ import (
 // extendEvery is how often locks are extended: as often as Tenure extends its leases.
 const extendEvery = work.TTL / 3
 
-// playPlugin uses gocron-redis-lock with WithTries(1), as its README does, and has it extend its locks. It takes one client, so it has one of
+// beginPlugin uses gocron-redis-lock with WithTries(1), as its README does, and has it extend its locks. It takes one client, so it has one of
 // the servers, which is restarted as often as each of the others.
-func playPlugin(role *cast.Role, s replica.Settings) (func() error, error) {
+func beginPlugin(p *clients.Process, s replica.Settings) (func() error, error) {
 	client := newClient(s.URLs[0])
 	locker, err := newPlugin(client)
 	for limit := time.Now().Add(patience); err != nil && time.Now().Before(limit); time.Sleep(patience / 100) {
@@ -32,7 +32,7 @@ func playPlugin(role *cast.Role, s replica.Settings) (func() error, error) {
 	if err != nil {
 		return nil, err
 	}
-	return playLocked(role, s, locker, client.Close)
+	return beginLocked(p, s, locker, client.Close)
 }
 
 // patience is longer than a server is away: the constructor refuses to begin without it, and a supervisor would start the replica again.
@@ -47,15 +47,15 @@ func newClient(url string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: strings.TrimPrefix(url, "valkey://")})
 }
 
-// playRedsync does what gocron-redis-lock does, but hands redsync all servers, as it is meant to be used for a quorum.
-func playRedsync(role *cast.Role, s replica.Settings) (func() error, error) {
+// beginRedsync does what gocron-redis-lock does, but hands redsync all servers, as it is meant to be used for a quorum.
+func beginRedsync(p *clients.Process, s replica.Settings) (func() error, error) {
 	var clients []*redis.Client
 	var pools []redsyncredis.Pool
 	for _, url := range s.URLs {
 		client := newClient(url)
 		clients, pools = append(clients, client), append(pools, goredis.NewPool(client))
 	}
-	return playLocked(role, s, &redsyncLocker{redsync.New(pools...)}, func() error {
+	return beginLocked(p, s, &redsyncLocker{redsync.New(pools...)}, func() error {
 		var errs []error
 		for _, client := range clients {
 			errs = append(errs, client.Close())

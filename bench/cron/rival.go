@@ -10,15 +10,15 @@ import (
 	"github.com/google/uuid"
 	"github.com/jonboulle/clockwork"
 
-	"github.com/tenure-dev/tenure/tools/soak/cast"
+	"github.com/tenure-dev/tenure/tools/harness/clients"
+	"github.com/tenure-dev/tenure/tools/soak/record"
 	"github.com/tenure-dev/tenure/tools/soak/replica"
-	"github.com/tenure-dev/tenure/tools/soak/story"
 	"github.com/tenure-dev/tenure/tools/soak/work"
 )
 
 // rival is a replica of the soak with gocron's own scheduler, whose runs somebody else locks.
 type rival struct {
-	*cast.Role
+	*replica.Process
 	replica.Settings
 	clock  replica.Clock
 	locker *ticking
@@ -27,9 +27,9 @@ type rival struct {
 
 var errTask = errors.New("the task fails")
 
-// playLocked has gocron lock each run of each job. Jobs that Tenure leaves to a leader are locked as well: the locker has no election.
-func playLocked(role *cast.Role, s replica.Settings, inner gocron.Locker, closeAll func() error) (func() error, error) {
-	r := &rival{Role: role, Settings: s, clock: replica.Clock{Clock: clockwork.NewRealClock(), Ahead: s.Ahead}}
+// beginLocked has gocron lock each run of each job. Jobs that Tenure leaves to a leader are locked as well: the locker has no election.
+func beginLocked(p *clients.Process, s replica.Settings, inner gocron.Locker, closeAll func() error) (func() error, error) {
+	r := &rival{Process: &replica.Process{Process: p}, Settings: s, clock: replica.Clock{Clock: clockwork.NewRealClock(), Ahead: s.Ahead}}
 	r.locker = &ticking{Locker: inner, clock: r.clock, jobs: make(map[string]gocron.Job), ticks: make(map[string]int64)}
 	var err error
 	r.Scheduler, err = gocron.NewScheduler(gocron.WithClock(r.clock), gocron.WithLocation(time.UTC),
@@ -49,8 +49,8 @@ func playLocked(role *cast.Role, s replica.Settings, inner gocron.Locker, closeA
 	r.Scheduler.Start()
 	ctx, cancel := context.WithCancel(context.Background())
 	var busy sync.WaitGroup
-	busy.Go(func() { replica.CreateOneTimeJobs(ctx, role, r.clock, r.add) })
-	replica.AskForRuns(ctx, role, s.Seed, r.Jobs(), &busy)
+	busy.Go(func() { replica.CreateOneTimeJobs(ctx, r.Process, r.clock, r.add) })
+	replica.AskForRuns(ctx, r.Process, s.Seed, r.Jobs(), &busy)
 	return func() error {
 		cancel()
 		busy.Wait()
@@ -74,7 +74,7 @@ func (r *rival) add(j work.Job, definition gocron.JobDefinition) (gocron.Job, er
 // task takes as long as that of a replica with Tenure, and fails and panics as often.
 func (r *rival) task(ctx context.Context, j work.Job) error {
 	tick := r.locker.tick(&j)
-	r.Append(story.Record{Kind: story.Begin, Job: j.Name, Tick: tick})
+	r.Append(record.Record{Kind: record.Begin, Job: j.Name, Tick: tick})
 	n := tick / interval(&j).Milliseconds()
 	if j.Panics && n%4 == 0 {
 		panic("each fourth tick")

@@ -9,13 +9,14 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tenure-dev/tenure/tools/chaos/arena"
-	"github.com/tenure-dev/tenure/tools/chaos/journal"
-	"github.com/tenure-dev/tenure/tools/chaos/schedule"
-	"github.com/tenure-dev/tenure/tools/soak/cast"
+	"github.com/tenure-dev/tenure/tools/harness/clients"
+	"github.com/tenure-dev/tenure/tools/harness/cluster"
+	"github.com/tenure-dev/tenure/tools/harness/fault"
+	"github.com/tenure-dev/tenure/tools/harness/history"
+	"github.com/tenure-dev/tenure/tools/soak/nemesis"
 	"github.com/tenure-dev/tenure/tools/soak/plan"
+	"github.com/tenure-dev/tenure/tools/soak/record"
 	"github.com/tenure-dev/tenure/tools/soak/replica"
-	"github.com/tenure-dev/tenure/tools/soak/storm"
 	"github.com/tenure-dev/tenure/tools/soak/work"
 )
 
@@ -37,7 +38,7 @@ type settings struct {
 // server stands still, and replicas are not stopped at a tick, nor all at once.
 func topology() plan.Topology {
 	t := plan.Topologies()[0]
-	t.Kinds, t.Deploys, t.Freezes = []plan.Kind{plan.Kill, plan.Freeze, plan.Roll}, 0, 0
+	t.Kinds, t.Deploys, t.Freezes = []fault.Kind{plan.Kill, plan.Freeze, plan.Roll}, 0, 0
 	return t
 }
 
@@ -48,40 +49,44 @@ func stage(ctx context.Context, cfg *config, w way, out io.Writer) (*tally, erro
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	strikes, err := journal.Create(dir, "strikes")
+	strikes, err := history.Create(dir, "strikes")
 	if err != nil {
 		return nil, err
 	}
 	defer strikes.Close()
-	place, err := arena.New(plan.Servers)
+	servers, err := cluster.New(plan.Servers)
 	if err != nil {
 		return nil, err
 	}
-	defer place.Close()
+	defer servers.Close()
 	begun, skews := time.Now(), plan.Skews(cfg.seed, plan.Replicas, work.MaxAhead)
 	journals := filepath.Join(dir, "replicas")
-	players, err := cast.New(plan.Replicas, journals, func(number int) any {
-		return settings{w.name, replica.Settings{
-			URLs: place.URLs(schedule.Left), Ahead: skews[number], Start: begun, Duration: cfg.duration, Seed: cfg.seed, AtMostOnce: true,
-		}}
+	replicas, err := clients.New(clients.Config{
+		Count: plan.Replicas, Letter: "r", Journals: journals, Patience: replica.StopPatience,
+		Settings: func(number, _ int) any {
+			return settings{w.name, replica.Settings{
+				URLs: servers.URLs(fault.Left), Ahead: skews[number], Start: begun, Duration: cfg.duration, Seed: cfg.seed, AtMostOnce: true,
+			}}
+		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	defer players.Close()
-	if err := players.StartAll(); err != nil {
+	defer replicas.Close()
+	if err := replicas.StartAll(); err != nil {
 		return nil, err
 	}
 	faults := plan.Plan(cfg.seed, topology(), cfg.duration)
 	fmt.Fprintf(out, "%s: clocks ahead by %v, %d faults in %s\n", w.name, skews, len(faults), cfg.duration)
-	s := &storm.Storm{Arena: place, Cast: players, Replicas: plan.Replicas, Strikes: strikes, Out: io.Discard}
+	injected := io.Discard
 	if cfg.verbose {
-		s.Out = out
+		injected = out
 	}
 	t := &tally{way: w.name, from: time.Now().Add(warmUp).UnixMilli(), faults: len(faults), runs: make(map[string]map[int64]int)}
 	end, cancel := context.WithTimeout(ctx, cfg.duration)
 	defer cancel()
-	if err := s.Run(end, faults); err != nil {
+	n := &nemesis.Nemesis{Cluster: servers, Replicas: replicas, Strikes: strikes}
+	if err := n.Run(end, injected, faults); err != nil {
 		return nil, err
 	}
 	<-end.Done()
@@ -90,16 +95,16 @@ func stage(ctx context.Context, cfg *config, w way, out io.Writer) (*tally, erro
 	case <-time.After(calm):
 	case <-ctx.Done():
 	}
-	if err := players.StopAll(); err != nil {
+	if err := replicas.StopAll(); err != nil {
 		return nil, err
 	}
 	var failed []error
-	for _, life := range players.Close() {
+	for _, life := range replicas.Close() {
 		if life.Err != "" && life.Killed == 0 {
 			failed = append(failed, fmt.Errorf("replica %s ended by itself: %s: %s", life.Name, life.Err, life.Stderr))
 		}
 	}
-	records, err := cast.Journals(journals, plan.Replicas)
+	records, err := history.ReadAll[record.Record](journals)
 	if err := errors.Join(append(failed, err)...); err != nil {
 		return nil, err
 	}

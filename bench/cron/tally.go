@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tenure-dev/tenure/scheduler"
-	"github.com/tenure-dev/tenure/tools/soak/story"
+	"github.com/tenure-dev/tenure/tools/soak/record"
 	"github.com/tenure-dev/tenure/tools/soak/work"
 )
 
@@ -18,11 +18,11 @@ type tally struct {
 	runs     map[string]map[int64]int // that were begun, by job and tick
 }
 
-func (t *tally) add(records map[string][]story.Record) {
+func (t *tally) add(records map[string][]record.Record) {
 	for _, life := range records {
 		for _, r := range life {
 			j, known := work.Find(work.Jobs(), r.Job)
-			if r.Kind != story.Begin || !known || r.Tick == 0 {
+			if r.Kind != record.Begin || !known || r.Tick == 0 {
 				continue
 			}
 			if t.runs[r.Job] == nil {

@@ -75,8 +75,8 @@ func Rules() []Rule {
 		wire        = []string{module + "/redlock/internal/wire/..."}
 		examples    = []string{module + "/examples/..."}
 		tools       = []string{module + "/tools/..."}
-		valkeytest  = []string{module + "/internal/valkeytest/..."}
-		chaos       = []string{module + "/tools/chaos/...", module + "/tools/soak/..."}
+		processes   = []string{module + "/internal/valkeytest/...", module + "/internal/child/..."}
+		chaos       = []string{module + "/tools/harness/...", module + "/tools/chaos/...", module + "/tools/soak/..."}
 
 		gocron    = []string{"github.com/go-co-op/gocron/..."}
 		telemetry = []string{"go.opentelemetry.io/..."}
@@ -126,9 +126,9 @@ func Rules() []Rule {
 		},
 		{
 			Subject:   all,
-			Except:    slices.Concat(valkeytest, chaos),
-			Forbidden: valkeytest,
-			Why:       "valkeytest starts server processes: only _test files and the chaos program may use it",
+			Except:    slices.Concat(processes, tools),
+			Forbidden: processes,
+			Why:       "valkeytest and child start processes: only _test files and the tools may use them",
 		},
 	}
 	for _, subject := range [][]string{redlock, elector, scheduler} {

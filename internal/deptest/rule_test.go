@@ -51,7 +51,8 @@ func layered() Graph {
 		module + "/examples/quickstart": {module + "/redlock/redlocktest", module + "/scheduler"},
 		module + "/tools/chaos":         {module + "/internal/valkeytest", "github.com/Shopify/toxiproxy/v2"},
 		module + "/internal/clock":      {"time"},
-		module + "/internal/valkeytest": {"os/exec"},
+		module + "/internal/child":      {"os/exec"},
+		module + "/internal/valkeytest": {module + "/internal/child"},
 	}
 }
 
@@ -94,6 +95,7 @@ func TestRulesCover(t *testing.T) {
 		scheduler  = module + "/scheduler"
 		inProcess  = module + "/redlock/redlocktest"
 		valkeytest = module + "/internal/valkeytest"
+		child      = module + "/internal/child"
 		quickstart = module + "/examples/quickstart"
 		chaos      = module + "/tools/chaos"
 		gocron     = "github.com/go-co-op/gocron/v2"
@@ -124,6 +126,7 @@ func TestRulesCover(t *testing.T) {
 		{quickstart, valkeytest, true},
 		{inProcess, valkeytest, true},
 		{redlock, chaos, true},
+		{redlock, child, true},
 		{valkeytest, quickstart, true},
 
 		{scheduler, gocron, false},

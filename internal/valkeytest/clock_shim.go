@@ -60,7 +60,7 @@ func (n *Node) startAged() error {
 
 // checkClock fails if the process does not look at the clock that it was given.
 func (n *Node) checkClock(p *process) error {
-	if n.clock == nil || n.clock.reader() == p.pid() {
+	if n.clock == nil || n.clock.reader() == p.Pid() {
 		return nil
 	}
 	return fmt.Errorf("valkeytest: the server at %s ignores LD_PRELOAD, so its clock cannot be moved: "+

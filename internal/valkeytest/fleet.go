@@ -16,10 +16,9 @@ const binaryVariable = "TENURE_VALKEY_SERVER"
 
 // Fleet is a number of independent servers. It is safe for concurrent use.
 type Fleet struct {
-	nodes    []*Node
-	dir      string
-	launcher *launcher
-	close    func() error
+	nodes []*Node
+	dir   string
+	close func() error
 }
 
 // Start starts n servers on free loopback ports, waits until all answer, and
@@ -62,13 +61,12 @@ func New(n int, opts ...Option) (*Fleet, error) {
 			return nil, errors.Join(err, os.RemoveAll(dir))
 		}
 	}
-	f := &Fleet{dir: dir, launcher: newLauncher()}
+	f := &Fleet{dir: dir}
 	f.close = sync.OnceValue(f.end)
 	for i := range n {
 		f.nodes = append(f.nodes, &Node{
-			cfg:      cfg,
-			launcher: f.launcher,
-			dir:      filepath.Join(dir, fmt.Sprintf("node-%d", i+1)),
+			cfg: cfg,
+			dir: filepath.Join(dir, fmt.Sprintf("node-%d", i+1)),
 		})
 	}
 	if err := f.all((*Node).startAnywhere); err != nil {
@@ -110,7 +108,6 @@ func (f *Fleet) Close() error { return f.close() }
 
 func (f *Fleet) end() error {
 	err := f.all((*Node).close)
-	f.launcher.close()
 	if rmErr := os.RemoveAll(f.dir); rmErr != nil {
 		err = errors.Join(err, fmt.Errorf("valkeytest: cannot remove the servers' files: %w", rmErr))
 	}

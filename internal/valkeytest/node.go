@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/child"
 )
 
 const (
@@ -25,10 +27,9 @@ const (
 // Node is one server. It keeps its address for as long as its fleet lives,
 // whatever happens to its process. It is safe for concurrent use.
 type Node struct {
-	cfg      *config
-	launcher *launcher
-	dir      string
-	port     int // set before New returns
+	cfg  *config
+	dir  string
+	port int // set before New returns
 
 	mu sync.Mutex
 	// guarded by mu
@@ -79,7 +80,7 @@ func (n *Node) run() error {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return fmt.Errorf("valkeytest: no directory for a server: %w", err)
 	}
-	proc, err := launch(n.launcher, n.cfg.binary, filepath.Join(n.dir, "server.log"), n.args(data), n.environment())
+	proc, err := launch(n.cfg.binary, filepath.Join(n.dir, "server.log"), n.args(data), n.environment())
 	if err != nil {
 		return err
 	}
@@ -141,7 +142,7 @@ func (n *Node) Pid() int {
 	if !n.proc.running() {
 		return 0
 	}
-	return n.proc.pid()
+	return n.proc.Pid()
 }
 
 // Kill sends SIGKILL and waits for the end. A server that is not running stays
@@ -161,7 +162,7 @@ func (n *Node) Stop() error {
 	if !n.proc.running() {
 		return nil
 	}
-	return n.proc.terminate()
+	return n.proc.Terminate(endWithin)
 }
 
 // Freeze sends SIGSTOP and returns when the process has stopped. A server that
@@ -172,7 +173,7 @@ func (n *Node) Freeze() error {
 	if !n.proc.running() {
 		return errNotRunning
 	}
-	return n.proc.stop()
+	return n.proc.Freeze()
 }
 
 // Thaw sends SIGCONT. It does nothing to a server that is not running.
@@ -182,7 +183,7 @@ func (n *Node) Thaw() error {
 	if !n.proc.running() {
 		return nil
 	}
-	if err := n.proc.signal(signalContinue); err != errNotRunning {
+	if err := n.proc.Thaw(); err != child.ErrEnded {
 		return err
 	}
 	return nil

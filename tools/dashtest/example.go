@@ -9,8 +9,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
+
+	"github.com/tenure-dev/tenure/internal/child"
 )
 
 const (
@@ -23,10 +24,9 @@ const (
 
 // example is the program of examples/observability, which runs the replicas.
 type example struct {
-	cmd     *exec.Cmd
+	process *child.Child
 	targets string // the file with the replicas' addresses
 	output  *bytes.Buffer
-	ended   chan struct{}
 }
 
 // startExample builds the program and starts it. It returns when all replicas serve their metrics.
@@ -37,18 +37,15 @@ func startExample(ctx context.Context, root, directory string, duration time.Dur
 	if text, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("dashtest: the example cannot be built: %w\n%s", err, text)
 	}
-	e := &example{targets: filepath.Join(directory, "targets.json"), output: new(bytes.Buffer), ended: make(chan struct{})}
-	e.cmd = exec.Command(binary, "-replicas", strconv.Itoa(replicaCount), "-duration", duration.String(),
+	e := &example{targets: filepath.Join(directory, "targets.json"), output: new(bytes.Buffer)}
+	cmd := exec.Command(binary, "-replicas", strconv.Itoa(replicaCount), "-duration", duration.String(),
 		"-metrics-port", "0", "-targets", e.targets,
 		"-kill-leader-after", killEvery.String(), "-restart-node-after", restartEvery.String())
-	e.cmd.Stdout, e.cmd.Stderr = e.output, e.output
-	if err := e.cmd.Start(); err != nil {
+	cmd.Stdout, cmd.Stderr = e.output, e.output
+	var err error
+	if e.process, err = child.Start(cmd); err != nil {
 		return nil, fmt.Errorf("dashtest: the example cannot be started: %w", err)
 	}
-	go func() {
-		defer close(e.ended)
-		_ = e.cmd.Wait() // how it ended is in the output
-	}()
 	if err := e.listening(ctx); err != nil {
 		return nil, errors.Join(err, e.stop())
 	}
@@ -64,7 +61,7 @@ func (e *example) listening(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-e.ended:
+		case <-e.process.Exited():
 			return fmt.Errorf("dashtest: the example ended before its replicas listened; it said:\n%s", e.output)
 		case <-ctx.Done():
 			return fmt.Errorf("dashtest: the example's replicas do not listen: %w", ctx.Err())
@@ -75,15 +72,8 @@ func (e *example) listening(ctx context.Context) error {
 
 // stop ends the program, which ends its replicas, and waits for it.
 func (e *example) stop() error {
-	_ = e.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-e.ended:
-		return nil
-	case <-time.After(exampleStop):
-	}
-	if err := e.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := e.process.Terminate(exampleStop); e.process.Running() {
 		return fmt.Errorf("dashtest: the example cannot be ended: %w", err)
 	}
-	<-e.ended
 	return nil
 }

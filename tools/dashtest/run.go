@@ -116,7 +116,7 @@ func (l *live) watch(ctx context.Context, out io.Writer, replicas *example, obse
 		return err
 	}
 	select {
-	case <-replicas.ended:
+	case <-replicas.process.Exited():
 		return fmt.Errorf("dashtest: the example ended too early; it said:\n%s", replicas.output)
 	case <-ctx.Done():
 		return fmt.Errorf("dashtest: %w", ctx.Err())

@@ -1,145 +1,109 @@
-// Soak runs scheduled jobs of all kinds on five replica processes for minutes, kills, freezes and rolls the replicas and restarts the
-// servers meanwhile, and a judge reads what each replica did:
+// Soak runs scheduled jobs of all kinds on five replica processes for minutes, kills, freezes and
+// rolls the replicas and restarts the servers meanwhile, and a checker reads what each replica did:
 //
 //	go run ./tools/soak -duration 10m
 //
-// It prints the seed of the faults, which determines all of them, and a report. It exits with 1 if a promise was broken, with 2 if it could
-// not run, and with 130 if it was interrupted. docs/soak.md tells what it does and how to read the report.
+// It prints the seed of the faults, which determines all of them, and a report. It exits with 1 if
+// a promise was broken, with 2 if it could not run, and with 130 if it was interrupted.
+// docs/soak.md tells what it does and how to read the report.
 //
-// Packages: work is the jobs, plan decides which faults happen and storm makes them happen; cast has the replica processes, replica
-// is what one does and story what it writes down; verdict judges and report tells. Servers, processes and journals are those of the chaos
-// program.
+// Its frame is package harness, which the chaos program has too. Its own are these packages: work
+// is the jobs, replica is what a client does with them, plan decides which faults happen and
+// nemesis makes them happen, record is what both write down, checker judges that, and report tells.
+// This package puts them together.
 package main
 
 import (
-	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"path/filepath"
-	"runtime/pprof"
-	"syscall"
+	"strings"
 	"time"
 
-	"github.com/tenure-dev/tenure/tools/soak/cast"
+	"github.com/tenure-dev/tenure/tools/harness"
+	"github.com/tenure-dev/tenure/tools/harness/clients"
+	"github.com/tenure-dev/tenure/tools/soak/checker"
 	"github.com/tenure-dev/tenure/tools/soak/plan"
+	"github.com/tenure-dev/tenure/tools/soak/record"
 	"github.com/tenure-dev/tenure/tools/soak/replica"
 	"github.com/tenure-dev/tenure/tools/soak/report"
-	"github.com/tenure-dev/tenure/tools/soak/verdict"
+	"github.com/tenure-dev/tenure/tools/soak/work"
 )
 
-// The exit codes.
-const (
-	exitPass        = 0
-	exitViolation   = 1
-	exitTrouble     = 2
-	exitInterrupted = 130 // as a shell reports SIGINT
-)
-
-// overtime is how much longer than the faults everything may take before the program ends itself.
-const overtime = 4 * time.Minute
+// maxDuration is so short because the journals are read into memory.
+const maxDuration = 24 * time.Hour
 
 func main() {
-	if os.Getenv(cast.Variable) != "" {
-		os.Exit(cast.Main(os.Stdin, os.Stdout, replica.Play))
+	if os.Getenv(clients.Variable) != "" {
+		os.Exit(clients.Main(os.Stdin, os.Stdout, replica.Begin))
 	}
 	os.Exit(soakMain(os.Args[1:], os.Stdout))
 }
 
 func soakMain(args []string, out io.Writer) int {
-	cfg, err := parseFlags(args)
-	if errors.Is(err, flag.ErrHelp) {
-		return exitPass
-	}
-	if err != nil {
-		if printed := new(flagError); !errors.As(err, &printed) {
-			fmt.Fprintln(os.Stderr, "soak:", err)
-		}
-		return exitTrouble
-	}
-	if cfg.again != "" {
-		return judge(cfg, &archive{dir: cfg.again}, out)
-	}
-	faults := plan.Plan(cfg.seed, cfg.topology, cfg.duration)
-	fmt.Fprintf(out, "seed %d: %d faults; the same again: %s\n", cfg.seed, len(faults), cfg.command())
-	if cfg.planOnly {
-		for _, f := range faults {
-			fmt.Fprintln(out, f)
-		}
-		return exitPass
-	}
-	// A second signal ends the process at once, and what it started with it.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	defer context.AfterFunc(ctx, stop)()
-	hung := time.AfterFunc(cfg.duration+overtime, func() {
-		fmt.Fprintln(os.Stderr, "soak: not done long after the faults, so something hangs:")
-		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
-		os.Exit(exitTrouble)
-	})
-	defer hung.Stop()
-
-	files, err := newArchive(cfg.keep)
-	if err == nil {
-		err = run(ctx, cfg, files, out)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "soak:", err)
-		if files != nil {
-			fmt.Fprintln(os.Stderr, "soak: journals:", files.dir)
-		}
-		return exitTrouble
-	}
-	code := judge(cfg, files, out)
-	if code == exitPass && cfg.keep == "" {
-		if err := files.remove(); err != nil {
-			fmt.Fprintln(os.Stderr, "soak:", err)
-			return exitTrouble
-		}
-	} else {
-		fmt.Fprintf(out, "journals: %s; judge them again with -check %s\n", files.dir, files.dir)
-	}
-	if ctx.Err() != nil && code == exitPass {
-		return exitInterrupted
-	}
-	return code
+	p := &program{Options: harness.Options{Name: "soak", Duration: 10 * time.Minute}}
+	return harness.Main(&p.Options, p, args, out)
 }
 
-// judge reads an archive, prints the report and returns the exit code.
-func judge(cfg *config, files *archive, out io.Writer) int {
-	history, acc, err := files.read()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "soak:", err)
-		return exitTrouble
-	}
-	r := report.New(verdict.Check(history), history.Servers)
-	r.Command, r.Seed, r.Topology, r.Duration, r.Halted = acc.Command, acc.Seed, acc.Topology, acc.Duration, acc.Halted
-	r.Text(out)
-	if err := writeReport(cfg.report, r); err != nil {
-		fmt.Fprintln(os.Stderr, "soak:", err)
-		return exitTrouble
-	}
-	if !r.Pass {
-		return exitViolation
-	}
-	return exitPass
+// program implements harness.Program.
+type program struct {
+	harness.Options
+	name     string // of the topology
+	topology plan.Topology
 }
 
-func writeReport(name string, r *report.Report) error {
-	if name == "" {
-		return nil
+// Flags implements harness.Program.
+func (p *program) Flags(flags *flag.FlagSet) {
+	flags.StringVar(&p.name, "topology", plan.Topologies()[0].Name, "servers, distances and faults: "+strings.Join(plan.Names(), ", "))
+}
+
+// Check implements harness.Program.
+func (p *program) Check() (err error) {
+	if p.topology, err = plan.Find(p.name); err != nil {
+		return fmt.Errorf("-topology: %w", err)
 	}
-	f, err := os.Create(name)
+	if p.Duration > maxDuration {
+		return fmt.Errorf("-duration %v is more than %v", p.Duration, maxDuration)
+	}
+	return nil
+}
+
+// Command implements harness.Program.
+func (p *program) Command() string {
+	return fmt.Sprintf("go run ./tools/soak -topology %s -seed %d -duration %s", p.topology.Name, p.Seed, p.Duration)
+}
+
+func (p *program) faults() []plan.Fault { return plan.Plan(p.Seed, p.topology, p.Duration) }
+
+// Plan implements harness.Program.
+func (p *program) Plan() []fmt.Stringer { return harness.Lines(p.faults()) }
+
+// account is what is known of a soak besides its journals.
+type account struct {
+	harness.Account
+	Topology string `json:"topology"`
+	OverAt   int64  `json:"over_at"` // Over by the machine's clock, in milliseconds since 1970
+}
+
+// Judge implements harness.Program.
+func (p *program) Judge(files *harness.Archive) (harness.Report, error) {
+	var acc account
+	if err := files.Account(&acc); err != nil {
+		return nil, err
+	}
+	topology, err := plan.Find(acc.Topology)
 	if err != nil {
-		return fmt.Errorf("no report: %w", err)
+		return nil, fmt.Errorf("the account of the run: %w", err)
 	}
-	if filepath.Ext(name) == ".json" {
-		err = r.JSON(f)
-	} else {
-		r.Markdown(f)
+	h := &checker.History{
+		Jobs: work.Jobs(), Servers: topology.Servers, Leftover: acc.Leftover, Failures: acc.Failures,
+		Over: acc.Over, Halted: acc.Halted, OverAt: acc.OverAt,
 	}
-	return errors.Join(err, f.Close())
+	if h.Records, h.Lives, h.Strikes, err = harness.ReadRun[record.Record, record.Strike](files); err != nil {
+		return nil, err
+	}
+	r := report.New(checker.Check(h), topology.Servers)
+	r.Run, r.Topology = acc.Run, acc.Topology
+	return r, nil
 }

@@ -6,41 +6,33 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
-	"github.com/tenure-dev/tenure/tools/soak/cast"
+	"github.com/tenure-dev/tenure/tools/harness"
+	"github.com/tenure-dev/tenure/tools/harness/harnesstest"
 	"github.com/tenure-dev/tenure/tools/soak/plan"
 	"github.com/tenure-dev/tenure/tools/soak/replica"
 	"github.com/tenure-dev/tenure/tools/soak/report"
 )
 
-func TestMain(m *testing.M) {
-	if os.Getenv(cast.Variable) != "" {
-		os.Exit(cast.Main(os.Stdin, os.Stdout, replica.Play))
-	}
-	// toxiproxy leaves goroutines behind, see package arena of the chaos program.
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
-		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
-	)
-}
+func TestMain(m *testing.M) { harnesstest.Main(m, replica.Begin) }
+
+func TestInterruptEndsInOrder(t *testing.T) { harnesstest.Interrupt(t, soakMain) }
 
 func TestShortRun(t *testing.T) {
 	dir := t.TempDir()
-	keep, data, page := filepath.Join(dir, "journals"), filepath.Join(dir, "report.json"), filepath.Join(dir, "report.md")
+	keep, data := filepath.Join(dir, "journals"), filepath.Join(dir, "report.json")
 	var out bytes.Buffer
 	code := soakMain([]string{"-duration", "10s", "-seed", "3", "-keep", keep, "-report", data, "-v"}, &out)
 	text, err := os.ReadFile(data)
 	require.NoError(t, err, out.String())
 	var r report.Report
 	require.NoError(t, json.Unmarshal(text, &r))
-	if late := 0.05; code != exitPass && r.Late.P50 > late { // seconds; ten times what it is on two processors
+	if late := 0.05; code != harness.ExitPass && r.Late.P50 > late { // seconds; ten times what it is on two processors
 		t.Skipf("half of the runs began later than %.3f s: this machine cannot carry the work, so it loses ticks", r.Late.P50)
 	}
-	require.Equal(t, exitPass, code, out.String())
+	require.Equal(t, harness.ExitPass, code, out.String())
 	require.Contains(t, out.String(), "seed 3:")
 	require.Contains(t, out.String(), "PASS")
 
@@ -53,25 +45,13 @@ func TestShortRun(t *testing.T) {
 	require.NotEmpty(t, r.Skips)
 	require.GreaterOrEqual(t, r.Stopped, plan.Replicas)
 
-	require.Equal(t, exitPass, soakMain([]string{"-check", keep, "-report", page}, &out))
-	text, err = os.ReadFile(page)
-	require.NoError(t, err)
-	require.Contains(t, string(text), "| seed | 3 |")
-
-	// The same journals with one thing put wrong.
-	account := filepath.Join(keep, accountName)
-	text, err = os.ReadFile(account)
-	require.NoError(t, err)
-	text = bytes.Replace(text, []byte(`"leftover": null`), []byte(`"leftover": ["server 1: soak:{job/x}"]`), 1)
-	require.NoError(t, os.WriteFile(account, text, 0o600))
-	require.Equal(t, exitViolation, soakMain([]string{"-check", keep}, &out))
-	require.Contains(t, out.String(), "VIOLATION leftover key")
+	harnesstest.CheckAgain(t, soakMain, keep)
 }
 
 func TestPlan(t *testing.T) {
 	var first, second bytes.Buffer
-	require.Equal(t, exitPass, soakMain([]string{"-plan", "-seed", "5"}, &first))
-	require.Equal(t, exitPass, soakMain([]string{"-plan", "-seed", "5"}, &second))
+	require.Equal(t, harness.ExitPass, soakMain([]string{"-plan", "-seed", "5"}, &first))
+	require.Equal(t, harness.ExitPass, soakMain([]string{"-plan", "-seed", "5"}, &second))
 	require.Equal(t, first.String(), second.String())
 	require.Contains(t, first.String(), "all replicas")
 }
@@ -80,20 +60,10 @@ func TestTrouble(t *testing.T) {
 	for _, args := range [][]string{
 		{"-duration", "1s"}, {"-duration", "48h"}, {"-topology", "six"}, {"x"}, {"-x"}, {"-keep", t.TempDir()}, {"-check", t.TempDir()},
 	} {
-		require.Equal(t, exitTrouble, soakMain(args, &bytes.Buffer{}), "%q", args)
+		require.Equal(t, harness.ExitTrouble, soakMain(args, &bytes.Buffer{}), "%q", args)
 	}
-	require.Equal(t, exitPass, soakMain([]string{"-help"}, &bytes.Buffer{}))
+	require.Equal(t, harness.ExitPass, soakMain([]string{"-help"}, &bytes.Buffer{}))
 	t.Setenv("TENURE_VALKEY_SERVER", "no-such-server")
 	t.Setenv("TMPDIR", t.TempDir())
-	require.Equal(t, exitTrouble, soakMain([]string{"-duration", "5s"}, &bytes.Buffer{}))
-}
-
-func TestSeedIsDrawn(t *testing.T) {
-	a, err := parseFlags(nil)
-	require.NoError(t, err)
-	b, err := parseFlags(nil)
-	require.NoError(t, err)
-	require.NotZero(t, a.seed)
-	require.NotEqual(t, a.seed, b.seed)
-	require.Equal(t, 10*time.Minute, a.duration)
+	require.Equal(t, harness.ExitTrouble, soakMain([]string{"-duration", "5s"}, &bytes.Buffer{}))
 }

@@ -7,17 +7,17 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"runtime"
 	"strings"
-	"sync"
+
+	"github.com/tenure-dev/tenure/internal/child"
 )
 
 // Variable is set for child processes, which are this program: main has to call RunChild then.
 const Variable = "TENURE_VERSUS_ROLE"
 
-// Role is what a child does: it works, calls ready with what its parent wants to know, reads from parent as long as it
-// wants to be told more, and returns a last message. The reader ends when the parent goes or is done with the child.
+// Role is what a child does: it works, calls ready with what its parent wants to know, reads from
+// parent as long as it wants to be told more, and returns a last message. The reader ends when the
+// parent goes or is done with the child.
 type Role func(spec json.RawMessage, parent *bufio.Reader, ready func(any) error) (result any, err error)
 
 // RunChild plays the role that Variable names, and returns the exit code.
@@ -49,8 +49,10 @@ func RunChild(roles map[string]Role) int {
 
 // Child is a process of this program in another role. It is not safe for concurrent use.
 type Child struct {
-	cmd    *exec.Cmd
+	*child.Child
+	role   string
 	in     io.WriteCloser
+	output *os.File
 	out    *json.Decoder
 	stderr strings.Builder
 	ended  bool
@@ -58,50 +60,53 @@ type Child struct {
 
 // Spawn starts a child and waits until it is ready; what it says then goes into answer.
 func Spawn(role string, spec, answer any) (*Child, error) {
-	program, err := os.Executable()
+	cmd, err := child.Self(Variable + "=" + role)
 	if err != nil {
 		return nil, fmt.Errorf("place: %w", err)
 	}
-	c := &Child{cmd: exec.Command(program)}
-	c.cmd.Env = append(os.Environ(), Variable+"="+role)
-	c.cmd.Stderr = &c.stderr
-	in, err := c.cmd.StdinPipe()
+	c := &Child{role: role}
+	cmd.Stderr = &c.stderr
+	if c.in, err = cmd.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("place: %w", err)
+	}
+	output, write, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("place: %w", err)
 	}
-	out, err := c.cmd.StdoutPipe()
+	c.output, c.out, cmd.Stdout = output, json.NewDecoder(output), write
+	c.Child, err = child.Start(cmd)
+	write.Close() // so that the output ends with the child
 	if err != nil {
-		return nil, fmt.Errorf("place: %w", err)
-	}
-	c.in, c.out = in, json.NewDecoder(out)
-	if err := startTied(c.cmd); err != nil {
+		output.Close()
 		return nil, fmt.Errorf("place: cannot start a child: %w", err)
 	}
-	if err := json.NewEncoder(in).Encode(spec); err != nil {
-		return nil, c.fail(role, err)
+	if err := json.NewEncoder(c.in).Encode(spec); err != nil {
+		return nil, c.fail(err)
 	}
 	if err := c.out.Decode(answer); err != nil {
-		return nil, c.fail(role, err)
+		return nil, c.fail(err)
 	}
 	return c, nil
 }
 
-func (c *Child) fail(role string, err error) error {
+func (c *Child) fail(err error) error {
 	c.Kill()
-	return fmt.Errorf("place: child %q: %w: %s", role, err, c.stderr.String())
+	return fmt.Errorf("place: child %q: %w: %s", c.role, err, c.stderr.String())
 }
 
-// Result waits for the last message of a child that ends by itself, or when it is told to by the end of its input.
+// Result waits for the last message of a child that ends by itself, or when it is told to by the
+// end of its input.
 func (c *Child) Result(result any) error {
 	if c.ended {
 		return errors.New("place: the child has ended")
 	}
 	c.in.Close()
 	if err := c.out.Decode(result); err != nil {
-		return c.fail(c.cmd.Args[0], err)
+		return c.fail(err)
 	}
 	c.ended = true
-	if err := c.cmd.Wait(); err != nil {
+	defer c.output.Close()
+	if err := c.Err(); err != nil {
 		return fmt.Errorf("place: child: %w: %s", err, c.stderr.String())
 	}
 	return nil
@@ -113,37 +118,9 @@ func (c *Child) Kill() {
 		return
 	}
 	c.ended = true
-	_ = c.cmd.Process.Kill() // it may have ended by itself
-	_ = c.cmd.Wait()
+	_ = c.Child.Kill() // it may have ended by itself
+	c.output.Close()
 }
 
-// End sends SIGKILL and does not wait. It may be called concurrently with Result, which then fails.
-func (c *Child) End() { _ = c.cmd.Process.Kill() }
-
-// launches go to one thread that never ends: Linux sends the parent-death signal when the thread that forked ends, not the process
-// (prctl(2), PR_SET_PDEATHSIG).
-var launches = sync.OnceValue(func() chan<- launch {
-	c := make(chan launch)
-	go launcher(c)
-	return c
-})
-
-type launch struct {
-	cmd     *exec.Cmd
-	started chan<- error
-}
-
-func launcher(c <-chan launch) {
-	runtime.LockOSThread()
-	for l := range c {
-		l.started <- l.cmd.Start()
-	}
-}
-
-// startTied starts a process that dies with this one at the latest.
-func startTied(cmd *exec.Cmd) error {
-	dieWithParent(cmd)
-	started := make(chan error, 1)
-	launches() <- launch{cmd, started}
-	return <-started
-}
+// End ends the child with SIGKILL. It may be called concurrently with Result, which then fails.
+func (c *Child) End() { _ = c.Child.Kill() }

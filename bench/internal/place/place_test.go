@@ -20,8 +20,7 @@ func TestMain(m *testing.M) {
 		os.Exit(place.RunChild(map[string]place.Role{place.EtcdRole: place.ServeEtcd, "echo": echo, "fail": fail}))
 	}
 	goleak.VerifyTestMain(m,
-		goleak.IgnoreTopFunction("github.com/tenure-dev/tenure/bench/internal/place.launcher"), // lives as long as the process
-		// toxiproxy leaves goroutines behind, see package arena of the chaos program.
+		// toxiproxy leaves goroutines behind, see package cluster of tools/harness.
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
 	)

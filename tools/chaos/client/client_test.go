@@ -13,46 +13,50 @@ import (
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/tools/chaos/client"
-	"github.com/tenure-dev/tenure/tools/chaos/journal"
-	"github.com/tenure-dev/tenure/tools/chaos/witness"
+	"github.com/tenure-dev/tenure/tools/chaos/record"
+	"github.com/tenure-dev/tenure/tools/chaos/resource"
+	"github.com/tenure-dev/tenure/tools/harness/clients"
+	"github.com/tenure-dev/tenure/tools/harness/history"
 )
 
 // clientUnderTest is a client that runs inside the test.
 type clientUnderTest struct {
-	t       *testing.T
-	dir     string
-	input   io.WriteCloser
-	answers *bufio.Scanner
-	status  chan int
-	writes  string
-	witness *witness.Server
+	t        *testing.T
+	dir      string
+	input    io.WriteCloser
+	answers  *bufio.Scanner
+	status   chan int
+	writes   string
+	resource *resource.Server
 }
 
 func start(t *testing.T, fleet *valkeytest.Fleet, control client.Control) *clientUnderTest {
 	t.Helper()
 	dir := t.TempDir()
-	writes, err := journal.Create(dir, "writes")
+	writes, err := history.Create(dir, "writes")
 	require.NoError(t, err)
-	resource, err := witness.Serve(writes)
+	store, err := resource.Serve(writes)
 	require.NoError(t, err)
 	in, input := io.Pipe()
 	answers, out := io.Pipe()
 	c := &clientUnderTest{
 		t: t, dir: t.TempDir(), input: input, answers: bufio.NewScanner(answers), status: make(chan int, 1),
-		writes: filepath.Join(dir, "writes"+journal.Suffix), witness: resource,
+		writes: filepath.Join(dir, "writes"+history.Suffix), resource: store,
 	}
 	go func() {
-		c.status <- client.Main(in, out)
+		c.status <- clients.Main(in, out, client.Begin)
 		out.Close()
 	}()
-	job, err := json.Marshal(client.Assignment{
-		Name: "c0.1", URLs: fleet.URLs(), Prefix: "chaos", MaxTTL: time.Second, Skew: 500 * time.Millisecond,
-		Keys:    []client.Key{{Name: "a", TTL: time.Second}, {Name: "b", TTL: time.Second}},
-		Witness: resource.Addr(), Journals: c.dir, Seed: 1, Workers: 3, Control: control,
+	settings, err := json.Marshal(client.Settings{
+		URLs: fleet.URLs(), Prefix: "chaos", MaxTTL: time.Second, Skew: 500 * time.Millisecond,
+		Keys:     []client.Key{{Name: "a", TTL: time.Second}, {Name: "b", TTL: time.Second}},
+		Resource: store.Addr(), Seed: 1, Workers: 3, Control: control,
 	})
 	require.NoError(t, err)
+	job, err := json.Marshal(clients.Assignment{Name: "c0.1", Journals: c.dir, Settings: settings})
+	require.NoError(t, err)
 	c.say(string(job))
-	c.hear(client.Ready)
+	c.hear("ready")
 	return c
 }
 
@@ -69,11 +73,11 @@ func (c *clientUnderTest) hear(want string) {
 }
 
 // count returns how many records of each kind its journal has.
-func (c *clientUnderTest) count() (kinds map[journal.Kind]int, last journal.Record) {
+func (c *clientUnderTest) count() (kinds map[record.Kind]int, last record.Record) {
 	c.t.Helper()
-	all, err := journal.ReadAll[journal.Record](c.dir)
+	all, err := history.ReadAll[record.Record](c.dir)
 	require.NoError(c.t, err)
-	kinds = make(map[journal.Kind]int)
+	kinds = make(map[record.Kind]int)
 	for _, r := range all["c0.1"] {
 		kinds[r.Kind]++
 		last = r
@@ -86,21 +90,21 @@ func TestClientWorks(t *testing.T) {
 	c := start(t, fleet, client.NoControl)
 	require.Eventually(t, func() bool {
 		kinds, _ := c.count()
-		return kinds[journal.Released] >= 5 && kinds[journal.Valid] >= 20
+		return kinds[record.Released] >= 5 && kinds[record.Valid] >= 20
 	}, time.Minute, 10*time.Millisecond)
 	c.say(client.Settle)
-	c.hear(client.Settled)
+	c.hear(client.Settle)
 	c.say(client.Probe + " b a")
-	c.hear(client.Probed)
-	c.say(client.Stop)
+	c.hear(client.Probe)
+	c.say("stop")
 	require.Zero(t, <-c.status)
-	require.NoError(t, c.witness.Close())
+	require.NoError(t, c.resource.Close())
 
 	kinds, last := c.count()
-	require.Equal(t, 1, kinds[journal.Votes])
-	require.Equal(t, kinds[journal.Want], kinds[journal.Grant]+kinds[journal.Fail])
-	require.Equal(t, kinds[journal.Release], kinds[journal.Released])
-	require.Equal(t, journal.Stop, last.Kind)
+	require.Equal(t, 1, kinds[record.Votes])
+	require.Equal(t, kinds[record.Want], kinds[record.Grant]+kinds[record.Fail])
+	require.Equal(t, kinds[record.Release], kinds[record.Released])
+	require.Equal(t, record.Stop, last.Kind)
 	require.Empty(t, last.Text, "no goroutine is left")
 	for _, n := range fleet.Nodes() {
 		for _, key := range n.Keys(t) {
@@ -108,26 +112,26 @@ func TestClientWorks(t *testing.T) {
 		}
 	}
 
-	all, err := journal.ReadAll[journal.Record](c.dir)
+	all, err := history.ReadAll[record.Record](c.dir)
 	require.NoError(t, err)
 	tokens := make(map[string]uint64)
 	probes := 0
 	for _, r := range all["c0.1"] {
 		switch r.Kind {
-		case journal.Want:
+		case record.Want:
 			if r.Text == "probe" {
 				probes++
 			}
-		case journal.Grant:
+		case record.Grant:
 			tokens[r.Lease] = r.Token
 			require.Greater(t, r.Deadline, r.At)
 			require.Less(t, r.Deadline.Sub(r.At), time.Second)
-		case journal.Valid:
+		case record.Valid:
 			require.Greater(t, r.Deadline, r.At)
 		}
 	}
 	require.Equal(t, 2, probes)
-	writes, err := journal.Read[witness.Write](c.writes)
+	writes, err := history.Read[resource.Write](c.writes)
 	require.NoError(t, err)
 	require.NotEmpty(t, writes)
 	for _, w := range writes {
@@ -135,27 +139,28 @@ func TestClientWorks(t *testing.T) {
 	}
 }
 
-// The restart gate keeps new servers from voting. Without it they vote, which is what the control is for.
+// The restart gate keeps new servers from voting. Without it they vote, which is what the control
+// is for.
 func TestControlTurnsTheGateOff(t *testing.T) {
 	fleet := valkeytest.Start(t, 3)
 	c := start(t, fleet, client.NoGate)
 	granted := func() bool {
 		kinds, _ := c.count()
-		return kinds[journal.Grant] > 0
+		return kinds[record.Grant] > 0
 	}
 	require.Eventually(t, granted, time.Minute, 5*time.Millisecond)
-	all, err := journal.ReadAll[journal.Record](c.dir)
+	all, err := history.ReadAll[record.Record](c.dir)
 	require.NoError(t, err)
 	for _, r := range all["c0.1"] {
-		if r.Kind == journal.Grant {
+		if r.Kind == record.Grant {
 			uptime := r.At.Sub(all["c0.1"][0].At)
 			require.Less(t, uptime, 2500*time.Millisecond, "before the gate would have opened")
 			break
 		}
 	}
-	c.say(client.Stop)
+	c.say("stop")
 	require.Zero(t, <-c.status)
-	require.NoError(t, c.witness.Close())
+	require.NoError(t, c.resource.Close())
 }
 
 func TestOrphanEnds(t *testing.T) {
@@ -163,11 +168,11 @@ func TestOrphanEnds(t *testing.T) {
 	c := start(t, fleet, client.NoControl)
 	require.NoError(t, c.input.Close())
 	require.Equal(t, 1, <-c.status)
-	require.NoError(t, c.witness.Close())
+	require.NoError(t, c.resource.Close())
 }
 
 func TestBadAssignment(t *testing.T) {
 	for _, text := range []string{"", "{", "{}\n"} {
-		require.Equal(t, 1, client.Main(strings.NewReader(text), io.Discard))
+		require.Equal(t, 1, clients.Main(strings.NewReader(text), io.Discard, client.Begin))
 	}
 }

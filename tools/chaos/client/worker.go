@@ -2,12 +2,12 @@ package client
 
 import (
 	"context"
-	"errors"
 	"hash/fnv"
 	"math/rand/v2"
 	"time"
 
-	"github.com/tenure-dev/tenure/tools/chaos/witness"
+	"github.com/tenure-dev/tenure/tools/chaos/resource"
+	"github.com/tenure-dev/tenure/tools/harness/clients"
 )
 
 // lookEvery is how often a holder asks its lease whether it is valid.
@@ -17,11 +17,11 @@ const lookEvery = 20 * time.Millisecond
 type worker struct {
 	*client
 	*rand.Rand
-	conn *witness.Conn
+	conn *resource.Conn
 }
 
 func (c *client) newWorker(number int) (*worker, error) {
-	conn, err := witness.Dial(c.Witness)
+	conn, err := resource.Dial(c.Resource)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (w *worker) between(low, high time.Duration) time.Duration {
 	return low + time.Duration(w.Int64N(int64(high-low)+1))
 }
 
-// run works until ctx ends. Its error is the journal's, or the witness's.
+// run works until ctx ends. Its error is the resource's.
 func (w *worker) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		key := w.Keys[w.IntN(len(w.Keys))]
@@ -44,13 +44,10 @@ func (w *worker) run(ctx context.Context) error {
 			way = "try"
 		}
 		patience, cancel := context.WithTimeout(ctx, w.between(500*time.Millisecond, 5*time.Second))
-		h, err := w.acquire(patience, key, way)
+		h := w.acquire(patience, key, way)
 		cancel()
-		if err != nil {
-			return err
-		}
 		if h == nil {
-			w.pause(ctx, w.between(0, 100*time.Millisecond))
+			clients.Sleep(ctx, w.between(0, 100*time.Millisecond))
 			continue
 		}
 		if err := w.hold(ctx, h, key); err != nil {
@@ -58,18 +55,6 @@ func (w *worker) run(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// pause waits, and reports whether it could wait that long.
-func (w *worker) pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // hold does with a lease what clients do: mostly they work and release it; some work after its end.
@@ -98,9 +83,7 @@ func (w *worker) hold(ctx context.Context, h *holding, key Key) error {
 	if lapsed && w.IntN(3) == 0 {
 		return nil // a client that lost its lease need not release it
 	}
-	if err := h.release(ctx); err != nil {
-		return err
-	}
+	h.release(ctx)
 	if late && !lapsed {
 		return w.writeLate(ctx, h, key)
 	}
@@ -114,9 +97,7 @@ func (w *worker) work(ctx context.Context, h *holding, key Key, d time.Duration)
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for n := 0; ; n++ {
-		if err := h.look(); err != nil {
-			return err
-		}
+		h.look()
 		if n%5 == 0 {
 			if err := w.write(h, key); err != nil {
 				return err
@@ -125,11 +106,14 @@ func (w *worker) work(ctx context.Context, h *holding, key Key, d time.Duration)
 		select {
 		case <-look.C:
 		case <-over.C:
-			return h.look()
+			h.look()
+			return nil
 		case <-ctx.Done():
 			return nil
 		case <-h.lease.Context().Done():
-			return errors.Join(h.lost(), h.look())
+			h.lost()
+			h.look()
+			return nil
 		}
 	}
 }
@@ -139,9 +123,10 @@ func (w *worker) write(h *holding, key Key) error {
 	return err
 }
 
-// writeLate writes with a lease that is over, as a process does that was paused between asking and writing.
+// writeLate writes with a lease that is over, as a process does that was paused between asking and
+// writing.
 func (w *worker) writeLate(ctx context.Context, h *holding, key Key) error {
-	if !w.pause(ctx, w.between(0, key.TTL)) {
+	if !clients.Sleep(ctx, w.between(0, key.TTL)) {
 		return nil
 	}
 	return w.write(h, key)

@@ -2,25 +2,20 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/tenure-dev/tenure/tools/chaos/sheet"
-	"github.com/tenure-dev/tenure/tools/chaos/verdict"
+	"github.com/tenure-dev/tenure/tools/chaos/checker"
+	"github.com/tenure-dev/tenure/tools/harness/report"
 )
 
 // Report is what a run found. Durations are in seconds in JSON.
 type Report struct {
-	Command  string `json:"command"` // that repeats the run's schedule
-	Seed     uint64 `json:"seed"`
-	Duration string `json:"duration"`
-	Halted   bool   `json:"halted"` // it was interrupted, and what comes after the faults was left out
-	Pass     bool   `json:"pass"`
+	report.Run
+	Pass bool `json:"pass"`
 
 	Servers       int            `json:"servers"`
 	Clients       int            `json:"client_processes"` // that were started, restarts included
@@ -32,15 +27,15 @@ type Report struct {
 	Faults        map[string]int `json:"faults"`
 	ReplacedLinks int            `json:"replaced_links"`
 
-	Overlaps          int `json:"overlaps"`
-	ExcludedOverlaps  int `json:"excluded_overlaps"`
-	TokenViolations   int `json:"token_violations"`
-	ExcludedTokens    int `json:"excluded_tokens"`
-	WitnessAccepted   int `json:"witness_accepted"`
-	WitnessRefused    int `json:"witness_refused"`
-	WitnessLate       int `json:"witness_late"` // writes after the end of their lease, accepted or refused
-	WitnessViolations int `json:"witness_violations"`
-	Outlived          int `json:"outlived_deadlines"`
+	Overlaps         int `json:"overlaps"`
+	ExcludedOverlaps int `json:"excluded_overlaps"`
+	TokenViolations  int `json:"token_violations"`
+	ExcludedTokens   int `json:"excluded_tokens"`
+	Accepted         int `json:"witness_accepted"`
+	Refused          int `json:"witness_refused"`
+	Late             int `json:"witness_late"` // writes after the end of their lease, accepted or refused
+	WriteViolations  int `json:"witness_violations"`
+	Outlived         int `json:"outlived_deadlines"`
 
 	Unavailable map[string]float64 `json:"longest_unavailability"`
 	Voting      float64            `json:"quorum_votes_after"`
@@ -54,23 +49,23 @@ type Report struct {
 	Stopped      int `json:"clients_stopped_in_order"`
 	Leaks        int `json:"clients_with_leaked_goroutines"`
 
-	Excuses    []string            `json:"excuses"`
-	Violations []verdict.Violation `json:"violations"`
+	Excuses    []string          `json:"excuses"`
+	Violations report.Violations `json:"violations"`
 }
 
 // New makes the report of a verdict. What the verdict does not know is left to the caller.
-func New(v *verdict.Verdict, servers int) *Report {
+func New(v *checker.Verdict, servers int) *Report {
 	r := &Report{
 		Pass: len(v.Violations) == 0, Servers: servers, Clients: v.Lives,
 		Acquisitions: v.Asked, Grants: v.Grants, Releases: v.Releases,
 		Losses: v.Losses, FailedAsks: v.Refusals, Faults: v.Faults,
-		Overlaps: v.Count(verdict.Overlapping), TokenViolations: v.Count(verdict.Disordered),
-		WitnessAccepted: v.Accepted, WitnessRefused: v.Refused, WitnessLate: v.Late,
-		WitnessViolations: v.Count(verdict.StaleWrite) + v.Count(verdict.RefusedHolder),
-		Outlived:          v.Count(verdict.Outlived),
-		Unavailable:       make(map[string]float64), Voting: seconds(v.Voting), Reacting: seconds(v.Reacting), Probes: v.Probes,
+		Overlaps: v.Count(checker.Overlapping), TokenViolations: v.Count(checker.Disordered),
+		Accepted: v.Accepted, Refused: v.Refused, Late: v.Late,
+		WriteViolations: v.Count(checker.StaleWrite, checker.RefusedHolder),
+		Outlived:        v.Count(checker.Outlived),
+		Unavailable:     make(map[string]float64), Voting: seconds(v.Voting), Reacting: seconds(v.Reacting), Probes: v.Probes,
 		Porcupine: string(v.Porcupine), Operations: v.Operations,
-		LeftoverKeys: v.Count(verdict.Leftover), Stopped: v.Stopped, Leaks: v.Count(verdict.Leaked),
+		LeftoverKeys: v.Count(checker.Leftover), Stopped: v.Stopped, Leaks: v.Count(checker.Leaked),
 		Violations: v.Violations,
 	}
 	r.ExcludedOverlaps, r.ExcludedTokens = v.Excluded()
@@ -92,31 +87,24 @@ func New(v *verdict.Verdict, servers int) *Report {
 
 func seconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
 
-// JSON writes the report for machines.
-func (r *Report) JSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
-}
-
-func (r *Report) rows() []sheet.Row {
+func (r *Report) rows() []report.Row {
 	count := func(n int) string { return fmt.Sprint(n) }
-	return []sheet.Row{
+	return []report.Row{
 		{"seed", fmt.Sprint(r.Seed)},
 		{"duration of the faults", r.Duration},
 		{"servers; client processes", fmt.Sprintf("%d; %d, restarts included", r.Servers, r.Clients)},
 		{"acquisitions", count(r.Acquisitions)},
 		{"grants", count(r.Grants)},
 		{"releases", count(r.Releases)},
-		{"losses by reason", sheet.Counts(r.Losses)},
-		{"failed acquisitions", sheet.Counts(r.FailedAsks)},
-		{"faults", sheet.Counts(r.Faults)},
+		{"losses by reason", report.Counts(r.Losses)},
+		{"failed acquisitions", report.Counts(r.FailedAsks)},
+		{"faults", report.Counts(r.Faults)},
 		{"**overlapping leases**", count(r.Overlaps)},
 		{"excluded overlaps", count(r.ExcludedOverlaps)},
 		{"**tokens out of order**", count(r.TokenViolations)},
 		{"excluded tokens", count(r.ExcludedTokens)},
-		{"writes accepted; refused as stale; late", fmt.Sprintf("%d; %d; %d", r.WitnessAccepted, r.WitnessRefused, r.WitnessLate)},
-		{"**writes accepted or refused wrongly**", count(r.WitnessViolations)},
+		{"writes accepted; refused as stale; late", fmt.Sprintf("%d; %d; %d", r.Accepted, r.Refused, r.Late)},
+		{"**writes accepted or refused wrongly**", count(r.WriteViolations)},
 		{"**leases valid after their deadline**", count(r.Outlived)},
 		{"longest time nobody had a wanted key", spans(r.Unavailable)},
 		{"after the faults, a quorum voted within", fmt.Sprintf("%.3f s", r.Voting)},
@@ -136,16 +124,7 @@ func spans(m map[string]float64) string {
 	return strings.Join(parts, ", ")
 }
 
-func (r *Report) sheet() *sheet.Sheet {
-	violations := make([]string, len(r.Violations))
-	for i, v := range r.Violations {
-		violations[i] = string(v.Kind) + ": " + v.Text
-	}
-	return &sheet.Sheet{Command: r.Command, Pass: r.Pass, Halted: r.Halted, Rows: r.rows(), Excluded: r.Excuses, Violations: violations}
+// Sheet lays the report out for people.
+func (r *Report) Sheet() *report.Sheet {
+	return &report.Sheet{Run: r.Run, Rows: r.rows(), Excluded: r.Excuses, Violations: r.Violations}
 }
-
-// Text writes the report for a terminal.
-func (r *Report) Text(w io.Writer) { r.sheet().Text(w, 50) }
-
-// Markdown writes the report for a page.
-func (r *Report) Markdown(w io.Writer) { r.sheet().Markdown(w) }

@@ -10,12 +10,12 @@ import (
 	"github.com/anishathalye/porcupine"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/tools/chaos/checker"
 	"github.com/tenure-dev/tenure/tools/chaos/report"
-	"github.com/tenure-dev/tenure/tools/chaos/verdict"
 )
 
-func passed() *verdict.Verdict {
-	return &verdict.Verdict{
+func passed() *checker.Verdict {
+	return &checker.Verdict{
 		Lives: 11, Asked: 100, Grants: 60, Releases: 55, Probes: 4, Stopped: 8,
 		Refusals: map[string]int{"held": 30, "timeout": 2},
 		Losses:   map[string]int{"refused": 1, "deadline": 3},
@@ -23,8 +23,8 @@ func passed() *verdict.Verdict {
 		Accepted: 200, Refused: 7, Late: 9,
 		Outages:   map[string]time.Duration{"b": 1500 * time.Millisecond, "a": 20 * time.Millisecond},
 		Porcupine: porcupine.Ok, Operations: 120,
-		Overlaps: []verdict.Overlap{{
-			Older: &verdict.Lease{ID: "c0.1/1", Key: "a"}, Newer: &verdict.Lease{ID: "c1.1/1"}, Excuse: "FLUSHALL on server 2",
+		Overlaps: []checker.Overlap{{
+			Older: &checker.Lease{ID: "c0.1/1", Key: "a"}, Newer: &checker.Lease{ID: "c1.1/1"}, Excuse: "FLUSHALL on server 2",
 		}},
 	}
 }
@@ -36,7 +36,7 @@ func TestPass(t *testing.T) {
 	require.Equal(t, 1, r.ExcludedOverlaps)
 	r.Seed, r.Command, r.Duration = 7, "go run ./tools/chaos -seed 7", "10s"
 	var text, page, data bytes.Buffer
-	r.Text(&text)
+	r.Sheet().Text(&text)
 	require.Contains(t, text.String(), "PASS: no violation")
 	require.Contains(t, text.String(), "4: deadline 3, refused 1")
 	require.Contains(t, text.String(), "a 0.020 s, b 1.500 s")
@@ -44,7 +44,7 @@ func TestPass(t *testing.T) {
 	require.NotContains(t, text.String(), "VIOLATION")
 	require.NotContains(t, text.String(), "**")
 
-	r.Markdown(&page)
+	r.Sheet().Markdown(&page)
 	require.Contains(t, page.String(), "| grants | 60 |")
 	require.Contains(t, page.String(), "**PASS: no violation**")
 	require.Contains(t, page.String(), "go run ./tools/chaos -seed 7")
@@ -54,7 +54,7 @@ func TestPass(t *testing.T) {
 		}
 	}
 
-	require.NoError(t, r.JSON(&data))
+	require.NoError(t, json.NewEncoder(&data).Encode(r))
 	var back report.Report
 	require.NoError(t, json.Unmarshal(data.Bytes(), &back))
 	require.Equal(t, *r, back)
@@ -63,20 +63,20 @@ func TestPass(t *testing.T) {
 func TestFail(t *testing.T) {
 	v := passed()
 	for range 40 {
-		v.Violations = append(v.Violations, verdict.Violation{Kind: verdict.Disordered, Text: "one\ntwo"})
+		v.Add(checker.Disordered, "one\ntwo")
 	}
 	v.Overlaps[0].Excuse = ""
-	v.Violations = append(v.Violations, verdict.Violation{Kind: verdict.Overlapping, Text: "both"})
+	v.Add(checker.Overlapping, "both")
 	r := report.New(v, 5)
 	require.False(t, r.Pass)
 	require.Equal(t, 40, r.TokenViolations)
 	require.Equal(t, 1, r.Overlaps)
 	require.Zero(t, r.ExcludedOverlaps)
 	var text, page bytes.Buffer
-	r.Text(&text)
+	r.Sheet().Text(&text)
 	require.Contains(t, text.String(), "FAIL: 41 violations")
 	require.Contains(t, text.String(), "VIOLATION and 16 more")
-	r.Markdown(&page)
+	r.Sheet().Markdown(&page)
 	require.Contains(t, page.String(), "* token order: one two\n")
 }
 
@@ -84,7 +84,7 @@ func TestHalted(t *testing.T) {
 	r := report.New(passed(), 5)
 	r.Halted = true
 	var text bytes.Buffer
-	r.Text(&text)
+	r.Sheet().Text(&text)
 	require.Contains(t, text.String(), "interrupted")
 	require.NotContains(t, text.String(), "PASS")
 }

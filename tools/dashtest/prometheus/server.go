@@ -10,8 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"time"
+
+	"github.com/tenure-dev/tenure/internal/child"
 )
 
 // ErrMissing says that there is no prometheus to run.
@@ -27,9 +28,8 @@ const (
 // Server is a Prometheus that was started here.
 type Server struct {
 	Client
-	cmd    *exec.Cmd
-	output *bytes.Buffer // of the process; to be read when it has ended
-	ended  chan struct{}
+	process *child.Child
+	output  *bytes.Buffer // of the process; to be read when it has ended
 }
 
 // Installed returns ErrMissing unless there is a prometheus to run.
@@ -58,21 +58,16 @@ func Start(ctx context.Context, directory string, config []byte) (*Server, error
 	s := &Server{
 		Client: Client{URL: "http://" + address, HTTP: &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{}}},
 		output: new(bytes.Buffer),
-		ended:  make(chan struct{}),
 	}
-	s.cmd = exec.Command(binary,
+	cmd := exec.Command(binary,
 		"--config.file="+file,
 		"--storage.tsdb.path="+filepath.Join(directory, "data"),
 		"--web.listen-address="+address,
 		"--log.level=warn")
-	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
-	if err := s.cmd.Start(); err != nil {
+	cmd.Stdout, cmd.Stderr = s.output, s.output
+	if s.process, err = child.Start(cmd); err != nil {
 		return nil, fmt.Errorf("prometheus: it cannot be started: %w", err)
 	}
-	go func() {
-		defer close(s.ended)
-		_ = s.cmd.Wait() // how it ended is in the output
-	}()
 	if err := s.ready(ctx); err != nil {
 		_ = s.Stop()
 		return nil, fmt.Errorf("%w; it said:\n%s", err, s.output)
@@ -105,7 +100,7 @@ func (s *Server) ready(ctx context.Context) error {
 			}
 		}
 		select {
-		case <-s.ended:
+		case <-s.process.Exited():
 			return errors.New("prometheus: it ended instead of getting ready")
 		case <-ctx.Done():
 			return fmt.Errorf("prometheus: it was not ready in time: %w", ctx.Err())
@@ -117,15 +112,8 @@ func (s *Server) ready(ctx context.Context) error {
 // Stop ends the process and waits for it. It may be called more than once.
 func (s *Server) Stop() error {
 	s.HTTP.CloseIdleConnections()
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-s.ended:
-		return nil
-	case <-time.After(stopLimit):
-	}
-	if err := s.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := s.process.Terminate(stopLimit); s.process.Running() {
 		return fmt.Errorf("prometheus: it cannot be ended: %w", err)
 	}
-	<-s.ended
 	return nil
 }

@@ -8,46 +8,63 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tenure-dev/tenure/tools/harness/fault"
 	"github.com/tenure-dev/tenure/tools/soak/work"
 )
 
-// Kind is what happens.
-type Kind string
-
-// The kinds of faults.
+// The kinds of faults of replicas. Those of servers are RestartKeep, RestartEmpty and FreezeServer
+// of package fault.
 const (
-	Kill         Kind = "kill"          // replica: SIGKILL, and a new process when the fault is over
-	Freeze       Kind = "freeze"        // replica: SIGSTOP, then SIGCONT
-	Roll         Kind = "roll"          // replica: stopped in order, and a new process as soon as it has ended
-	RollAtTick   Kind = "roll-at-tick"  // the same, a moment before or after a beat of the jobs (work.Beat), by the replica's clock
-	Blackout     Kind = "blackout"      // all replicas: SIGKILL, and new processes when the fault is over
-	Deploy       Kind = "deploy"        // all replicas: rolled one after the other, without waiting for each other
-	RestartKeep  Kind = "restart-keep"  // server: SIGKILL, and started again with its data when the fault is over
-	RestartEmpty Kind = "restart-empty" // server: SIGKILL, and started again without its data
-	FreezeServer Kind = "freeze-server" // server: SIGSTOP, then SIGCONT
+	Kill       fault.Kind = "kill"         // replica: SIGKILL, and a new process when the fault is over
+	Freeze     fault.Kind = "freeze"       // replica: SIGSTOP, then SIGCONT
+	Roll       fault.Kind = "roll"         // replica: stopped in order, and a new process as soon as it has ended
+	RollAtTick fault.Kind = "roll-at-tick" // the same, a moment before or after a beat of the jobs (work.Beat), by the replica's clock
+	Blackout   fault.Kind = "blackout"     // all replicas: SIGKILL, and new processes when the fault is over
+	Deploy     fault.Kind = "deploy"       // all replicas: rolled one after the other, without waiting for each other
 )
 
 // Fault is one thing that happens.
 type Fault struct {
 	At     time.Duration // from the start
 	For    time.Duration // until it is put right
-	Kind   Kind
+	Kind   fault.Kind
 	Target int           // the replica or the server
 	Offset time.Duration // from the beat, for RollAtTick
 }
 
-// OnServer reports whether the kind strikes a server.
-func (k Kind) OnServer() bool { return k == RestartKeep || k == RestartEmpty || k == FreezeServer }
+// OnServer reports whether the fault strikes a server.
+func (f Fault) OnServer() bool {
+	return f.Kind == fault.RestartKeep || f.Kind == fault.RestartEmpty || f.Kind == fault.FreezeServer
+}
 
 // OnAll reports whether the kind strikes all replicas.
-func (k Kind) OnAll() bool { return k == Blackout || k == Deploy }
+func OnAll(k fault.Kind) bool { return k == Blackout || k == Deploy }
+
+// Begins implements nemesis.Fault.
+func (f Fault) Begins() time.Duration { return f.At }
+
+// Targets implements nemesis.Fault: faults of a server, or of a replica, do not overlap.
+func (f Fault) Targets() []string {
+	switch {
+	case f.OnServer():
+		return []string{fmt.Sprint("server ", f.Target)}
+	case OnAll(f.Kind):
+		var all []string
+		for number := range Replicas {
+			all = append(all, fmt.Sprint("replica ", number))
+		}
+		return all
+	default:
+		return []string{fmt.Sprint("replica ", f.Target)}
+	}
+}
 
 func (f Fault) String() string {
 	target := fmt.Sprintf("replica %d", f.Target)
 	switch {
-	case f.Kind.OnAll():
+	case OnAll(f.Kind):
 		target = "all replicas"
-	case f.Kind.OnServer():
+	case f.OnServer():
 		target = fmt.Sprintf("server %d", f.Target+1)
 	}
 	text := fmt.Sprintf("%8.3fs  %-14s %s, for %s", f.At.Seconds(), f.Kind, target, f.For)
@@ -120,7 +137,7 @@ func (p *planner) between(low, high time.Duration) time.Duration {
 
 // common is a fault of all replicas, which happens now and then.
 type common struct {
-	kind  Kind
+	kind  fault.Kind
 	every time.Duration
 	next  time.Duration
 }
@@ -219,14 +236,15 @@ func (p *planner) freezes() {
 				return s.server == server && s.from < now+length+margin && now < s.to+margin
 			})
 			if !gone && (one < 0 || one == server) {
-				p.faults = append(p.faults, Fault{At: now, For: length, Kind: FreezeServer, Target: server})
+				p.faults = append(p.faults, Fault{At: now, For: length, Kind: fault.FreezeServer, Target: server})
 			}
 		}
 		now += length + p.between(p.Freezes/2, p.Freezes*3/2)
 	}
 }
 
-// Skews returns by how much each replica's clock is ahead: the first by most, the second behind by as much, the others anything between.
+// Skews returns by how much each replica's clock is ahead: the first by most, the second behind by
+// as much, the others anything between.
 func Skews(seed uint64, replicas int, most time.Duration) []time.Duration {
 	p := &planner{Rand: rand.New(rand.NewPCG(seed, 0xc10c))}
 	skews := make([]time.Duration, replicas)

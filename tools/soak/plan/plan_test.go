@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/tenure-dev/tenure/tools/harness/fault"
 	"github.com/tenure-dev/tenure/tools/soak/plan"
 )
 
@@ -53,10 +54,10 @@ func TestEveryKindHappens(t *testing.T) {
 			want = append(want, plan.Deploy)
 		}
 		if where.Freezes > 0 {
-			want = append(want, plan.FreezeServer)
+			want = append(want, fault.FreezeServer)
 		}
 		for seed := range uint64(20) {
-			got := make(map[plan.Kind]int)
+			got := make(map[fault.Kind]int)
 			for _, f := range plan.Plan(seed, where, duration) {
 				got[f.Kind]++
 				require.NotEmpty(t, f.String())
@@ -88,13 +89,13 @@ func TestBounds(t *testing.T) {
 			for _, f := range plan.Plan(seed, where, duration) {
 				require.LessOrEqual(t, f.At+f.For, duration)
 				switch {
-				case f.Kind == plan.FreezeServer:
+				case f.Kind == fault.FreezeServer:
 					require.Less(t, f.Target, where.Servers)
 					for _, s := range down {
 						require.False(t, s.server == f.Target && s.from < f.At+f.For && f.At < s.to, "seed %d: %s", seed, f)
 					}
 					continue
-				case f.Kind.OnServer():
+				case f.OnServer():
 					require.Less(t, f.Target, where.Servers)
 					require.GreaterOrEqual(t, f.At, restarted, "seed %d: %s", seed, f)
 					require.LessOrEqual(t, f.For, where.Outage)
@@ -105,7 +106,7 @@ func TestBounds(t *testing.T) {
 						turn++
 					}
 					continue
-				case f.Kind.OnAll():
+				case plan.OnAll(f.Kind):
 					for i := range busy {
 						require.LessOrEqual(t, busy[i], f.At)
 						busy[i] = f.At + f.For
@@ -139,7 +140,7 @@ func TestStallsOfAllServers(t *testing.T) {
 	where.Restarts = nil
 	at := make(map[time.Duration][]plan.Fault)
 	for _, f := range plan.Plan(7, where, duration) {
-		if f.Kind == plan.FreezeServer {
+		if f.Kind == fault.FreezeServer {
 			at[f.At] = append(at[f.At], f)
 		}
 	}
@@ -156,7 +157,7 @@ func TestStallsOfAllServers(t *testing.T) {
 	where.Everywhere = false
 	at = make(map[time.Duration][]plan.Fault)
 	for _, f := range plan.Plan(7, where, duration) {
-		if f.Kind == plan.FreezeServer {
+		if f.Kind == fault.FreezeServer {
 			require.Empty(t, at[f.At])
 			at[f.At] = append(at[f.At], f)
 		}
@@ -165,7 +166,7 @@ func TestStallsOfAllServers(t *testing.T) {
 }
 
 func TestOnlyWhatIsAskedFor(t *testing.T) {
-	where := plan.Topology{Servers: 5, Kinds: []plan.Kind{plan.Roll}, Gap: time.Second}
+	where := plan.Topology{Servers: 5, Kinds: []fault.Kind{plan.Roll}, Gap: time.Second}
 	faults := plan.Plan(3, where, duration)
 	require.NotEmpty(t, faults)
 	for _, f := range faults {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tenure-dev/tenure/tools/harness/fault"
 	"github.com/tenure-dev/tenure/tools/soak/work"
 )
 
@@ -18,11 +19,11 @@ type Topology struct {
 	Ahead    time.Duration // by how much a replica's clock is wrong at most
 	Leaps    bool          // replicas' clocks leap as well
 
-	Kinds      []Kind        // of faults of single replicas; one that is listed twice is twice as likely
+	Kinds      []fault.Kind  // of faults of single replicas; one that is listed twice is twice as likely
 	Gap        time.Duration // between two of them, at most
 	Blackouts  time.Duration // about so far apart; 0 for never
 	Deploys    time.Duration // the same
-	Restarts   []Kind        // of servers
+	Restarts   []fault.Kind  // of servers
 	Outage     time.Duration // how long a restarted server is away at most
 	InTurn     bool          // servers are restarted one after the other
 	Freezes    time.Duration // servers are frozen about so far apart; 0 for never
@@ -41,35 +42,35 @@ func Topologies() []Topology {
 		// Everything at once, and clocks that are as wrong as they may be.
 		{
 			Name: "five", Servers: Servers, Ahead: work.MaxAhead, Leaps: true,
-			Kinds: []Kind{Kill, Freeze, Roll, RollAtTick}, Gap: 3 * time.Second, Blackouts: 40 * time.Second, Deploys: 45 * time.Second,
-			Restarts: []Kind{RestartKeep, RestartEmpty}, Outage: 2 * time.Second, Freezes: 6 * time.Second, Everywhere: true,
+			Kinds: []fault.Kind{Kill, Freeze, Roll, RollAtTick}, Gap: 3 * time.Second, Blackouts: 40 * time.Second, Deploys: 45 * time.Second,
+			Restarts: []fault.Kind{fault.RestartKeep, fault.RestartEmpty}, Outage: 2 * time.Second, Freezes: 6 * time.Second, Everywhere: true,
 		},
 		// One of three servers is away most of the time. Replicas ask at the same moment, each of
 		// them nearer to another server.
 		{
 			Name: "three", Servers: 3, Distance: 10 * time.Millisecond, Near: time.Millisecond,
 			Kinds: mostlyRolls(Kill, Freeze), Gap: 6 * time.Second, Deploys: time.Minute,
-			Restarts: []Kind{RestartKeep, RestartEmpty}, Outage: 12 * time.Second, Freezes: 10 * time.Second, Everywhere: true,
+			Restarts: []fault.Kind{fault.RestartKeep, fault.RestartEmpty}, Outage: 12 * time.Second, Freezes: 10 * time.Second, Everywhere: true,
 		},
 		// Answers take long, and replicas are stopped while they wait for them.
 		{
 			Name: "far", Servers: 5, Distance: 50 * time.Millisecond, Near: 50 * time.Millisecond,
 			Kinds: mostlyRolls(Kill), Gap: 4 * time.Second, Deploys: time.Minute,
-			Restarts: []Kind{RestartKeep, RestartEmpty}, Outage: 2 * time.Second, Freezes: 10 * time.Second, Everywhere: true,
+			Restarts: []fault.Kind{fault.RestartKeep, fault.RestartEmpty}, Outage: 2 * time.Second, Freezes: 10 * time.Second, Everywhere: true,
 		},
 		// Every server forgets everything, one after the other, and the leader changes after that.
 		{
 			Name: "memory", Servers: 3, Memory: true, Ahead: work.MaxAhead,
 			Kinds: mostlyRolls(Kill, Freeze), Gap: 6 * time.Second, Deploys: 40 * time.Second,
-			Restarts: []Kind{RestartEmpty}, Outage: time.Second, InTurn: true,
+			Restarts: []fault.Kind{fault.RestartEmpty}, Outage: time.Second, InTurn: true,
 		},
 	}
 }
 
 // mostlyRolls are kinds among which stops in order, which are no excuse for a tick that nobody
 // runs, are so frequent that there are times without the others.
-func mostlyRolls(others ...Kind) []Kind {
-	return append([]Kind{RollAtTick, RollAtTick, RollAtTick, RollAtTick, RollAtTick, RollAtTick, Roll, Roll}, others...)
+func mostlyRolls(others ...fault.Kind) []fault.Kind {
+	return append([]fault.Kind{RollAtTick, RollAtTick, RollAtTick, RollAtTick, RollAtTick, RollAtTick, Roll, Roll}, others...)
 }
 
 // Find returns the topology of that name.

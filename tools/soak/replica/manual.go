@@ -11,15 +11,15 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/tenure-dev/tenure/scheduler"
-	"github.com/tenure-dev/tenure/tools/soak/cast"
-	"github.com/tenure-dev/tenure/tools/soak/story"
+	"github.com/tenure-dev/tenure/tools/harness/clients"
+	"github.com/tenure-dev/tenure/tools/soak/record"
 	"github.com/tenure-dev/tenure/tools/soak/work"
 )
 
 // AskForRuns calls RunNow of those jobs that are manual, at random, until ctx ends.
-func AskForRuns(ctx context.Context, role *cast.Role, seed uint64, jobs []gocron.Job, busy *sync.WaitGroup) {
+func AskForRuns(ctx context.Context, p *Process, seed uint64, jobs []gocron.Job, busy *sync.WaitGroup) {
 	name := fnv.New64()
-	_, _ = name.Write([]byte(role.Name))
+	_, _ = name.Write([]byte(p.Name))
 	for _, job := range jobs {
 		j, ok := work.Find(work.Jobs(), job.Name())
 		if !ok || j.Kind != work.Manual {
@@ -27,19 +27,19 @@ func AskForRuns(ctx context.Context, role *cast.Role, seed uint64, jobs []gocron
 		}
 		random := rand.New(rand.NewPCG(seed, name.Sum64()+uint64(j.Every)))
 		busy.Go(func() {
-			for sleep(ctx, time.Duration(random.Int64N(int64(2*j.Every)))) {
-				ask(role, job)
+			for clients.Sleep(ctx, time.Duration(random.Int64N(int64(2*j.Every)))) {
+				ask(p, job)
 			}
 		})
 	}
 }
 
-func ask(role *cast.Role, job gocron.Job) {
-	asked := story.Record{Kind: story.Asked, Job: job.Name()}
+func ask(p *Process, job gocron.Job) {
+	asked := record.Record{Kind: record.Asked, Job: job.Name()}
 	if err := job.RunNow(); err != nil {
 		if asked.Text = err.Error(); !errors.As(err, new(*scheduler.SkipError)) {
-			asked.Kind = story.Fault
+			asked.Kind = record.Fault
 		}
 	}
-	role.Append(asked)
+	p.Append(asked)
 }

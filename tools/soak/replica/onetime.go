@@ -6,18 +6,19 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 
-	"github.com/tenure-dev/tenure/tools/soak/cast"
-	"github.com/tenure-dev/tenure/tools/soak/story"
+	"github.com/tenure-dev/tenure/tools/harness/clients"
+	"github.com/tenure-dev/tenure/tools/soak/record"
 	"github.com/tenure-dev/tenure/tools/soak/work"
 )
 
-// CreateOneTimeJobs adds each one-time job ahead of its time by a replica's clock, those included that others have added, until ctx ends.
-func CreateOneTimeJobs(ctx context.Context, role *cast.Role, clock Clock, add func(work.Job, gocron.JobDefinition) (gocron.Job, error)) {
+// CreateOneTimeJobs adds each one-time job ahead of its time by a replica's clock, those included
+// that others have added, until ctx ends.
+func CreateOneTimeJobs(ctx context.Context, p *Process, clock Clock, add func(work.Job, gocron.JobDefinition) (gocron.Job, error)) {
 	const lead, late = work.Ahead, 50 * time.Millisecond
 	next := clock.Now().Add(late).UnixNano()/int64(work.OnceEvery) + 1
 	for ; ; next++ {
 		j, at := work.OneTime(next)
-		if !sleep(ctx, clock.Until(at.Add(-lead))) {
+		if !clients.Sleep(ctx, clock.Until(at.Add(-lead))) {
 			return
 		}
 		if clock.Until(at) < late {
@@ -25,10 +26,10 @@ func CreateOneTimeJobs(ctx context.Context, role *cast.Role, clock Clock, add fu
 		}
 		if _, err := add(j, gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(at))); err != nil {
 			if clock.Until(at) > 0 && ctx.Err() == nil {
-				role.Append(story.Record{Kind: story.Fault, Text: "one-time job " + j.Name + ": " + err.Error()})
+				p.Append(record.Record{Kind: record.Fault, Text: "one-time job " + j.Name + ": " + err.Error()})
 			}
 			continue
 		}
-		role.Append(story.Record{Kind: story.Created, Job: j.Name, Tick: at.UnixMilli()})
+		p.Append(record.Record{Kind: record.Created, Job: j.Name, Tick: at.UnixMilli()})
 	}
 }

@@ -1,5 +1,6 @@
-// Package replica is what a replica process does: it has the jobs of package work in two Schedulers, one that shares the runs with the other
-// replicas and one that elects a leader, and keeps a journal of everything that the Schedulers tell.
+// Package replica is what a replica process does: it has the jobs of package work in two
+// Schedulers, one that shares the runs with the other replicas and one that elects a leader, and
+// keeps a journal of everything that the Schedulers tell.
 package replica
 
 import (
@@ -14,10 +15,10 @@ import (
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
-	"github.com/tenure-dev/tenure/tools/chaos/journal"
-	"github.com/tenure-dev/tenure/tools/soak/cast"
+	"github.com/tenure-dev/tenure/tools/harness/clients"
+	"github.com/tenure-dev/tenure/tools/harness/history"
 	"github.com/tenure-dev/tenure/tools/soak/plan"
-	"github.com/tenure-dev/tenure/tools/soak/story"
+	"github.com/tenure-dev/tenure/tools/soak/record"
 	"github.com/tenure-dev/tenure/tools/soak/work"
 )
 
@@ -27,6 +28,9 @@ const (
 	TermTTL  = 1500 * time.Millisecond // of the leadership
 	Stopping = 8 * time.Second         // more than the longest task
 	try      = 700 * time.Millisecond  // below the shortest interval
+	// StopPatience is how long a replica may take to stop in order: Stopping, and what the Quorum's
+	// Close waits for.
+	StopPatience = 20 * time.Second
 )
 
 // Settings are what a replica is told.
@@ -47,12 +51,23 @@ func (s *Settings) Clock() Clock {
 	return Clock{Clock: clockwork.NewRealClock(), Ahead: s.Ahead, Start: s.Start, Leaps: s.Leaps}
 }
 
-// Environment implements cast.Environment.
+// Environment implements clients.Environment.
 func (s Settings) Environment() []string { return []string{"TZ=" + s.Zone} }
+
+// Process is a client process that writes down what a replica does.
+type Process struct{ *clients.Process }
+
+// Append writes a record to the journal of this life.
+func (p *Process) Append(r record.Record) {
+	if r.At == 0 {
+		r.At = history.Now()
+	}
+	p.Process.Append(r)
+}
 
 // replica is one life of a replica.
 type replica struct {
-	*cast.Role
+	*Process
 	Settings
 	clock  Clock
 	quorum *redlock.Quorum
@@ -60,10 +75,10 @@ type replica struct {
 	led    *scheduler.Scheduler
 }
 
-// Play begins, for cast.Main. What it returns shuts everything down in order.
-func Play(role *cast.Role) (stop func() error, err error) {
-	r := &replica{Role: role}
-	if err := role.Settings(&r.Settings); err != nil {
+// Begin begins, for clients.Main. What it returns shuts everything down in order.
+func Begin(p *clients.Process) (end func() error, err error) {
+	r := &replica{Process: &Process{p}}
+	if err := p.Settings(&r.Settings); err != nil {
 		return nil, err
 	}
 	r.clock = r.Settings.Clock()
@@ -75,18 +90,19 @@ func Play(role *cast.Role) (stop func() error, err error) {
 	}
 	r.shared.Start()
 	r.led.Start()
-	r.Append(story.Record{Kind: story.Start, Clock: r.clock.Now().UnixMilli()})
+	r.Append(record.Record{Kind: record.Start, Clock: r.clock.Now().UnixMilli()})
 	for _, l := range r.Leaps {
 		if in := time.Until(r.Settings.Start.Add(l.At)); in > 0 {
-			r.Append(story.Record{Kind: story.Leap, At: journal.Now().Add(in), Delay: l.By})
+			r.Append(record.Record{Kind: record.Leap, At: history.Now().Add(in), Delay: l.By})
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var busy sync.WaitGroup
 	busy.Go(func() { r.watch(ctx) })
-	busy.Go(func() { CreateOneTimeJobs(ctx, role, r.clock, r.add) })
-	AskForRuns(ctx, role, r.Seed, append(r.shared.Jobs(), r.led.Jobs()...), &busy)
+	busy.Go(func() { CreateOneTimeJobs(ctx, r.Process, r.clock, r.add) })
+	AskForRuns(ctx, r.Process, r.Seed, append(r.shared.Jobs(), r.led.Jobs()...), &busy)
 	return func() error {
+		r.Append(record.Record{Kind: record.Stopping})
 		cancel()
 		busy.Wait()
 		var errs [2]error
@@ -99,7 +115,7 @@ func Play(role *cast.Role) (stop func() error, err error) {
 }
 
 func (r *replica) open() (err error) {
-	t := &tracer{Role: r.Role} // one, so that runs have different numbers
+	t := &tracer{Process: r.Process} // one, so that runs have different numbers
 	r.quorum, err = redlock.Open(r.URLs, redlock.WithTracer(t),
 		redlock.WithTTL(work.LeaderTTL), redlock.WithMaxTTL(work.LeaderTTL), redlock.WithClockSkew(work.Skew),
 		redlock.WithNodeTimeout(work.TTL/4), // some servers are far, and the machine is busy
@@ -151,25 +167,15 @@ func (r *replica) add(j work.Job, definition gocron.JobDefinition) (gocron.Job, 
 // watch notes when the process did not run: it was frozen, or the machine was busy.
 func (r *replica) watch(ctx context.Context) {
 	const every, notable = 50 * time.Millisecond, 200 * time.Millisecond
-	for last := time.Now(); sleep(ctx, every); last = time.Now() {
+	for last := time.Now(); clients.Sleep(ctx, every); last = time.Now() {
 		if gap := time.Since(last); gap > notable {
-			r.Append(story.Record{Kind: story.Pause, Delay: gap})
+			r.Append(record.Record{Kind: record.Pause, Delay: gap})
 		}
 	}
 }
 
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// deadline is a lease's deadline on the journal's clock, and by chance earlier by as long as it takes to read two clocks.
-func deadline(run scheduler.Run) journal.Instant {
-	return journal.Now().Add(time.Until(run.Deadline()))
+// deadline is a lease's deadline on the journal's clock, and by chance earlier by as long as it
+// takes to read two clocks.
+func deadline(run scheduler.Run) history.Instant {
+	return history.Now().Add(time.Until(run.Deadline()))
 }

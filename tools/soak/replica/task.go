@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/scheduler"
-	"github.com/tenure-dev/tenure/tools/soak/story"
+	"github.com/tenure-dev/tenure/tools/harness/clients"
+	"github.com/tenure-dev/tenure/tools/soak/record"
 	"github.com/tenure-dev/tenure/tools/soak/work"
 )
 
@@ -24,7 +25,7 @@ var errTask = errors.New("the task fails each third time")
 func (r *replica) task(ctx context.Context, j work.Job, p string) error {
 	run, ok := scheduler.RunFromContext(ctx)
 	if !ok || run.Job != j.Name || p != parameter {
-		r.Append(story.Record{Kind: story.Fault, Text: fmt.Sprintf("task of %s: run %+v, parameter %q", j.Name, run, p)})
+		r.Append(record.Record{Kind: record.Fault, Text: fmt.Sprintf("task of %s: run %+v, parameter %q", j.Name, run, p)})
 		return nil
 	}
 	id, _ := ctx.Value(runKey{}).(string)
@@ -36,11 +37,11 @@ func (r *replica) task(ctx context.Context, j work.Job, p string) error {
 		until = context.WithoutCancel(ctx)
 	}
 	for end := time.Now().Add(j.Takes); time.Until(end) > 0; {
-		if !sleep(until, min(look, time.Until(end))) {
+		if !clients.Sleep(until, min(look, time.Until(end))) {
 			return context.Cause(ctx)
 		}
 		if j.Takes > look {
-			r.Append(story.Record{Kind: story.Valid, Run: id, Deadline: deadline(run)})
+			r.Append(record.Record{Kind: record.Valid, Run: id, Deadline: deadline(run)})
 		}
 	}
 	if j.Fails && run.FencingToken()%3 == 0 {

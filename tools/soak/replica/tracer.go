@@ -8,8 +8,7 @@ import (
 
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
-	"github.com/tenure-dev/tenure/tools/soak/cast"
-	"github.com/tenure-dev/tenure/tools/soak/story"
+	"github.com/tenure-dev/tenure/tools/soak/record"
 )
 
 var (
@@ -21,7 +20,7 @@ var (
 
 // tracer writes down what the Schedulers tell, and which runs' ends did not come to a quorum.
 type tracer struct {
-	*cast.Role
+	*Process
 	runs atomic.Int64
 }
 
@@ -30,25 +29,25 @@ type runKey struct{}
 // TraceRunStart implements scheduler.RunTracer.
 func (t *tracer) TraceRunStart(ctx context.Context, data scheduler.TraceRunStartData) context.Context {
 	id := fmt.Sprintf("%s/%d", t.Name, t.runs.Add(1))
-	record := story.Record{
-		Kind: story.Begin, Run: id, Job: data.Run.Job, Attempt: data.Run.Attempt, CatchUp: data.Run.CatchUp,
+	rec := record.Record{
+		Kind: record.Begin, Run: id, Job: data.Run.Job, Attempt: data.Run.Attempt, CatchUp: data.Run.CatchUp,
 		Token: data.Run.FencingToken(), Deadline: deadline(data.Run), Delay: data.Delay,
 	}
 	if !data.Run.Tick.IsZero() {
-		record.Tick = data.Run.Tick.UnixMilli()
+		rec.Tick = data.Run.Tick.UnixMilli()
 	}
-	t.Append(record)
+	t.Append(rec)
 	return context.WithValue(ctx, runKey{}, id)
 }
 
 // TraceRunEnd implements scheduler.RunTracer.
 func (t *tracer) TraceRunEnd(ctx context.Context, data scheduler.TraceRunEndData) {
 	id, _ := ctx.Value(runKey{}).(string)
-	record := story.Record{Kind: story.End, Run: id, Deadline: deadline(data.Run), Panicked: data.Panicked}
+	rec := record.Record{Kind: record.End, Run: id, Deadline: deadline(data.Run), Panicked: data.Panicked}
 	if err := data.Run.Lease().Err(); err != nil {
-		record.Text = err.Error()
+		rec.Text = err.Error()
 	}
-	t.Append(record)
+	t.Append(rec)
 }
 
 // TraceAcquireStart implements redlock.AcquireTracer.
@@ -67,19 +66,19 @@ func (t *tracer) TraceReleaseStart(ctx context.Context, _ redlock.TraceReleaseSt
 // TraceReleaseEnd implements redlock.ReleaseTracer.
 func (t *tracer) TraceReleaseEnd(_ context.Context, data redlock.TraceReleaseEndData) {
 	if errors.Is(data.Err, redlock.ErrNoQuorum) {
-		t.Append(story.Record{Kind: story.Unheard, Token: data.Lease.FencingToken(), Text: data.Err.Error()})
+		t.Append(record.Record{Kind: record.Unheard, Token: data.Lease.FencingToken(), Text: data.Err.Error()})
 	}
 }
 
 // TraceSkip implements scheduler.SkipTracer.
 func (t *tracer) TraceSkip(_ context.Context, data scheduler.TraceSkipData) {
 	s := data.Skip
-	record := story.Record{Kind: story.Skip, Job: s.Job, Reason: string(s.Reason), By: s.By, Pending: s.Pending}
+	rec := record.Record{Kind: record.Skip, Job: s.Job, Reason: string(s.Reason), By: s.By, Pending: s.Pending}
 	if !s.Tick.IsZero() {
-		record.Tick = s.Tick.UnixMilli()
+		rec.Tick = s.Tick.UnixMilli()
 	}
 	if s.Err != nil {
-		record.Text = s.Err.Error()
+		rec.Text = s.Err.Error()
 	}
-	t.Append(record)
+	t.Append(rec)
 }

@@ -2,23 +2,17 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
-	"slices"
 	"time"
 
-	"github.com/tenure-dev/tenure/tools/chaos/sheet"
-	"github.com/tenure-dev/tenure/tools/soak/verdict"
+	"github.com/tenure-dev/tenure/tools/harness/report"
+	"github.com/tenure-dev/tenure/tools/soak/checker"
 )
 
 // Report is what a soak found. Durations are in seconds in JSON.
 type Report struct {
-	Command  string `json:"command"` // that repeats the schedule of faults
-	Seed     uint64 `json:"seed"`
+	report.Run
 	Topology string `json:"topology"`
-	Duration string `json:"duration"`
-	Halted   bool   `json:"halted"`
 	Pass     bool   `json:"pass"`
 
 	Servers   int            `json:"servers"`
@@ -45,8 +39,8 @@ type Report struct {
 	Late      Delays         `json:"late_starts"`
 	LateAgain Delays         `json:"late_catch_ups"`
 
-	Excuses    []string            `json:"excuses"`
-	Violations []verdict.Violation `json:"violations"`
+	Excuses    []string          `json:"excuses"`
+	Violations report.Violations `json:"violations"`
 }
 
 // Delays is how late runs began.
@@ -57,7 +51,7 @@ type Delays struct {
 }
 
 // New makes the report of a verdict. What the verdict does not know is left to the caller.
-func New(v *verdict.Verdict, servers int) *Report {
+func New(v *checker.Verdict, servers int) *Report {
 	return &Report{
 		Pass: len(v.Violations) == 0, Servers: servers, Processes: v.Lives, Stopped: v.Stopped, Jobs: v.Jobs,
 		Runs: v.Runs, Ticks: v.Ticks, CatchUps: v.CatchUps, Again: v.Again, Manual: v.Manual, Cut: v.Cut, Panicked: v.Failed, Stale: v.Stale,
@@ -79,25 +73,10 @@ func delays(d []time.Duration) Delays {
 
 func (d Delays) String() string { return fmt.Sprintf("%.3f s, %.3f s, %.3f s", d.P50, d.P99, d.Max) }
 
-// JSON writes the report for machines.
-func (r *Report) JSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
-}
-
-func (r *Report) rows() []sheet.Row {
+func (r *Report) rows() []report.Row {
 	count := func(n int) string { return fmt.Sprint(n) }
-	violations := func(kinds ...verdict.Kind) string {
-		n := 0
-		for _, v := range r.Violations {
-			if slices.Contains(kinds, v.Kind) {
-				n++
-			}
-		}
-		return count(n)
-	}
-	return []sheet.Row{
+	violations := func(kinds ...report.Kind) string { return count(r.Violations.Count(kinds...)) }
+	return []report.Row{
 		{"seed", fmt.Sprint(r.Seed)},
 		{"topology", r.Topology},
 		{"duration of the faults", r.Duration},
@@ -110,39 +89,30 @@ func (r *Report) rows() []sheet.Row {
 		{"runs cut short by SIGKILL; that panicked", fmt.Sprintf("%d; %d", r.Cut, r.Panicked)},
 		{"runs that began after their lease, in a thawed process", count(r.Stale)},
 		{"ticks that were run", count(r.Ticks)},
-		{"**ticks run twice**", violations(verdict.Twice)},
+		{"**ticks run twice**", violations(checker.Twice)},
 		{"ticks that had to be run exactly once", count(r.Exact)},
 		{"of which a run of an earlier one overlapped", count(r.Overlaps)},
 		{"ticks of any job that came while all was well", count(r.Well)},
-		{"**of these and of those lost**", violations(verdict.Lost)},
-		{"calls of RunNow without an error; **without a run**", count(r.Asked) + "; " + violations(verdict.Silent)},
-		{"ticks that nobody ran, by reason", sheet.Counts(r.Nobody)},
-		{"**runs that overlap**", violations(verdict.Overlap)},
-		{"**tokens out of order**", violations(verdict.Disorder)},
-		{"skips by reason", sheet.Counts(r.Skips)},
+		{"**of these and of those lost**", violations(checker.Lost)},
+		{"calls of RunNow without an error; **without a run**", count(r.Asked) + "; " + violations(checker.Silent)},
+		{"ticks that nobody ran, by reason", report.Counts(r.Nobody)},
+		{"**runs that overlap**", violations(checker.Overlap)},
+		{"**tokens out of order**", violations(checker.Disorder)},
+		{"skips by reason", report.Counts(r.Skips)},
 		{"ticks that a live replica had to run or explain", count(r.Explained)},
-		{"**of which unexplained; explained wrongly**", violations(verdict.Unexplained) + "; " + violations(verdict.Untrue)},
+		{"**of which unexplained; explained wrongly**", violations(checker.Unexplained) + "; " + violations(checker.Untrue)},
 		{"left out because the process did not run", count(r.Paused)},
 		{"delay of runs (p50, p99, max)", r.Late.String()},
 		{"delay of catch-ups (p50, p99, max)", r.LateAgain.String()},
-		{"faults", sheet.Counts(r.Faults)},
-		{"**keys left behind**", violations(verdict.Leftover)},
+		{"faults", report.Counts(r.Faults)},
+		{"**keys left behind**", violations(checker.Leftover)},
 		{"replicas stopped in order; **with goroutines left**; **ended by themselves**",
-			fmt.Sprintf("%d; %s; %s", r.Stopped, violations(verdict.Leaked), violations(verdict.Ended))},
-		{"**other failures**", violations(verdict.Faulty, verdict.Failure)},
+			fmt.Sprintf("%d; %s; %s", r.Stopped, violations(checker.Leaked), violations(checker.Ended))},
+		{"**other failures**", violations(checker.Faulty, checker.Failure)},
 	}
 }
 
-func (r *Report) sheet() *sheet.Sheet {
-	violations := make([]string, len(r.Violations))
-	for i, v := range r.Violations {
-		violations[i] = string(v.Kind) + ": " + v.Text
-	}
-	return &sheet.Sheet{Command: r.Command, Pass: r.Pass, Halted: r.Halted, Rows: r.rows(), Excluded: r.Excuses, Violations: violations}
+// Sheet lays the report out for people.
+func (r *Report) Sheet() *report.Sheet {
+	return &report.Sheet{Run: r.Run, Rows: r.rows(), Excluded: r.Excuses, Violations: r.Violations}
 }
-
-// Text writes the report for a terminal.
-func (r *Report) Text(w io.Writer) { r.sheet().Text(w, 70) }
-
-// Markdown writes the report for a page.
-func (r *Report) Markdown(w io.Writer) { r.sheet().Markdown(w) }

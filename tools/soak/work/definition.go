@@ -13,7 +13,8 @@ const (
 	spanAfter  = 10 * time.Minute // and the duration
 )
 
-// Definition is the job for gocron. Lists of times begin shortly before start and reach beyond the end.
+// Definition is the job for gocron. Lists of times begin shortly before start and reach beyond the
+// end.
 func (j *Job) Definition(start time.Time, duration time.Duration) (gocron.JobDefinition, error) {
 	switch j.Kind {
 	case Cron:

@@ -1,4 +1,5 @@
-// Package work is what the replicas are asked to do: jobs of all kinds, and the ticks that each must have.
+// Package work is what the replicas are asked to do: jobs of all kinds, and the ticks that each
+// must have.
 package work
 
 import (
@@ -171,7 +172,8 @@ func Jobs() []Job {
 	return jobs
 }
 
-// How one-time jobs come: one of each of these after the other, OnceEvery apart, created Ahead of its time.
+// How one-time jobs come: one of each of these after the other, OnceEvery apart, created Ahead of
+// its time.
 const (
 	OnceEvery = 5 * time.Second
 	Ahead     = 3 * time.Second

@@ -1,0 +1,159 @@
+// Package child runs processes that end with this one, however it ends. It is for tests and tools:
+// internal/deptest keeps it out of the library.
+package child
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// ErrEnded says that a process has ended already.
+var ErrEnded = errors.New("child: the process has ended")
+
+// pollEvery is the interval between looks at a process that comes to a stop.
+const pollEvery = 2 * time.Millisecond
+
+// Child is a process from its start to its end. It is safe for concurrent use.
+type Child struct {
+	cmd    *exec.Cmd
+	exited chan struct{} // closed once the process is reaped and all its output is read
+	err    error         // of cmd.Wait; set before exited is closed
+}
+
+// Self is the command that runs this program again, with more in its environment.
+func Self(environment ...string) (*exec.Cmd, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("child: cannot find this program's file to start it again: %w", err)
+	}
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), environment...)
+	return cmd, nil
+}
+
+// Start starts a command. On Linux the kernel kills the process when this one ends. It is in a
+// process group of its own, so that a terminal's signals do not reach it: its parent ends it.
+//
+// Output is read through cmd.Stdout, see [Lines], and not through cmd.StdoutPipe: the process is
+// waited for from the beginning.
+func Start(cmd *exec.Cmd) (*Child, error) {
+	setAttributes(cmd)
+	if err := shared.start(cmd); err != nil {
+		return nil, err
+	}
+	c := &Child{cmd: cmd, exited: make(chan struct{})}
+	go func() {
+		c.err = cmd.Wait()
+		shared.leave()
+		close(c.exited)
+	}()
+	return c, nil
+}
+
+// Pid is the process id.
+func (c *Child) Pid() int { return c.cmd.Process.Pid }
+
+// Exited is closed when the process has ended and all its output was read.
+func (c *Child) Exited() <-chan struct{} { return c.exited }
+
+// Running reports whether the process has not ended.
+func (c *Child) Running() bool {
+	select {
+	case <-c.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// Err waits for the end of the process and says how it ended; nil is exit status 0.
+func (c *Child) Err() error {
+	<-c.exited
+	return c.err
+}
+
+// Kill ends the process with SIGKILL, stopped or not, and waits for its end.
+func (c *Child) Kill() error {
+	if err := c.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("child: cannot kill process %d: %w", c.Pid(), err)
+	}
+	<-c.exited
+	return nil
+}
+
+// Terminate sends SIGTERM, to a stopped process too, and waits for the end. A process that does not
+// end within the patience is killed, and that is an error.
+func (c *Child) Terminate(patience time.Duration) error {
+	for _, s := range []syscall.Signal{syscall.SIGTERM, signalContinue} {
+		if err := c.signal(s); err != nil && err != ErrEnded {
+			return err
+		}
+	}
+	select {
+	case <-c.exited:
+		return nil
+	case <-time.After(patience):
+		return errors.Join(fmt.Errorf("child: process %d ignored SIGTERM for %s", c.Pid(), patience), c.Kill())
+	}
+}
+
+// Freeze sends SIGSTOP and waits until the process has stopped.
+func (c *Child) Freeze() error {
+	if err := c.signal(signalStop); err != nil {
+		return err
+	}
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
+	for c.Running() {
+		if stopped, err := isStopped(c.Pid()); err != nil {
+			return fmt.Errorf("child: cannot see whether process %d has stopped: %w", c.Pid(), err)
+		} else if stopped {
+			return nil
+		}
+		<-poll.C
+	}
+	return ErrEnded
+}
+
+// Thaw lets a frozen process go on.
+func (c *Child) Thaw() error { return c.signal(signalContinue) }
+
+// signal fails with ErrEnded if the process has ended.
+func (c *Child) signal(s syscall.Signal) error {
+	if !c.Running() {
+		return ErrEnded
+	}
+	if err := c.cmd.Process.Signal(s); errors.Is(err, os.ErrProcessDone) {
+		return ErrEnded
+	} else if err != nil {
+		return fmt.Errorf("child: cannot send %s to process %d: %w", s, c.Pid(), err)
+	}
+	return nil
+}
+
+// Lines makes a command's output into calls with each line of it, one after the other. What a
+// process that was killed leaves of a line is no call.
+func Lines(each func(line string)) io.Writer { return &lines{each: each} }
+
+type lines struct {
+	each func(string)
+	rest []byte
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	for {
+		line, rest, whole := bytes.Cut(l.rest, []byte("\n"))
+		if !whole {
+			return len(p), nil
+		}
+		l.rest = rest
+		l.each(string(line))
+	}
+}

@@ -1,0 +1,62 @@
+package child_test
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/internal/child"
+)
+
+func sleeper(t *testing.T) *child.Child {
+	t.Helper()
+	c, err := child.Start(exec.Command("sleep", "60"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Kill() })
+	return c
+}
+
+func TestOutputInLines(t *testing.T) {
+	cmd, err := child.Self(roleVariable + "=talk")
+	require.NoError(t, err)
+	var got []string
+	cmd.Stdout = child.Lines(func(line string) { got = append(got, line) })
+	c, err := child.Start(cmd)
+	require.NoError(t, err)
+	require.EqualError(t, c.Err(), "exit status 3")
+	require.Equal(t, []string{"one", "two"}, got, "all of it by the end, but for what is no line")
+	require.False(t, c.Running())
+}
+
+func TestEnds(t *testing.T) {
+	killed, terminated := sleeper(t), sleeper(t)
+	require.True(t, killed.Running())
+	require.NoError(t, killed.Freeze())
+	require.NoError(t, killed.Kill(), "SIGKILL ends the frozen")
+	require.NoError(t, killed.Kill(), "it has ended")
+	require.EqualError(t, killed.Err(), "signal: killed")
+	require.ErrorIs(t, killed.Freeze(), child.ErrEnded)
+	require.ErrorIs(t, killed.Thaw(), child.ErrEnded)
+
+	require.NoError(t, terminated.Freeze())
+	require.NoError(t, terminated.Terminate(time.Minute), "it is thawed")
+	require.EqualError(t, terminated.Err(), "signal: terminated")
+}
+
+func TestTerminateKillsInTheEnd(t *testing.T) {
+	cmd, ready := exec.Command("sh", "-c", `trap "" TERM; echo ready; while :; do :; done`), make(chan struct{})
+	cmd.Stdout = child.Lines(func(string) { close(ready) })
+	c, err := child.Start(cmd)
+	require.NoError(t, err)
+	<-ready
+	require.ErrorContains(t, c.Terminate(50*time.Millisecond), "ignored SIGTERM")
+	require.False(t, c.Running())
+}
+
+func TestNoSuchProgram(t *testing.T) {
+	_, err := child.Start(exec.Command("no-such-program"))
+	require.Error(t, err)
+	sleeper(t) // the next one has a thread
+}

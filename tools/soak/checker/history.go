@@ -1,0 +1,231 @@
+// Package checker reads what the replicas wrote down, and tells what must not have happened. It
+// knows nothing of how that was come by, so it is tested with histories that were made up.
+package checker
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/tenure-dev/tenure/scheduler"
+	"github.com/tenure-dev/tenure/tools/harness/history"
+	"github.com/tenure-dev/tenure/tools/soak/plan"
+	"github.com/tenure-dev/tenure/tools/soak/record"
+	"github.com/tenure-dev/tenure/tools/soak/work"
+)
+
+// History is all that is known of a soak.
+type History struct {
+	Jobs     []work.Job
+	Servers  int
+	Records  map[string][]record.Record // by the name of the life
+	Lives    []history.Life
+	Strikes  []record.Strike
+	Leftover []string        // keys that are on servers and must not be
+	Failures []string        // what did not work in the end
+	Over     history.Instant // when the faults were over
+	Halted   bool            // it was interrupted, so that what was missed was not caught up
+	OverAt   int64           // the same by the machine's clock, in milliseconds since 1970
+}
+
+// run is one execution of a job.
+type run struct {
+	id, life string
+	job      work.Job
+	tick     int64
+	attempt  int
+	late     bool // caught up
+	token    uint64
+	began    history.Instant
+	granted  history.Instant // the deadline as it was when the run began
+	deadline history.Instant // the last that was known
+	ended    history.Instant // 0 if it never did
+	panicked bool
+	unheard  bool   // too few servers confirmed the end of its lease
+	lost     string // how its lease had ended by then
+	delay    time.Duration
+	killed   history.Instant // its process; 0 if it was not
+}
+
+// stale reports whether the run began when its lease was over: its process had been frozen.
+func (r *run) stale() bool { return r.began >= r.granted }
+
+// over is when no other run is excluded by this one any more.
+func (r *run) over() history.Instant {
+	end := r.deadline
+	for _, at := range []history.Instant{r.ended, r.killed} {
+		if at != 0 {
+			end = min(end, at)
+		}
+	}
+	return end
+}
+
+// span is a time.
+type span struct{ from, to history.Instant }
+
+func (s span) meets(from, to history.Instant) bool { return s.from <= to && from <= s.to }
+
+// life is one process of a replica.
+type life struct {
+	name    string
+	start   record.Record // zero if it never came so far
+	killed  history.Instant
+	to      history.Instant // when it was killed, told to stop, or ended
+	leaps   []record.Record // of its clock, in the order of time
+	away    []span          // when it was frozen
+	paused  []span          // when it did not run, as it saw itself
+	asked   []record.Record // calls of RunNow that returned no error
+	created map[string]int64
+	said    map[tick]bool            // ticks that it ran or skipped
+	late    map[tick]history.Instant // when it gave up acquiring a tick; it may have been in the way until then
+}
+
+// tick is one of a job.
+type tick struct {
+	job string
+	at  int64
+}
+
+// at is when the life's clock first showed a time, or a later one.
+func (l *life) at(ms int64) history.Instant {
+	at := l.start.At.Add(time.Duration(ms-l.start.Clock) * time.Millisecond)
+	for _, leap := range l.leaps {
+		if at <= leap.At {
+			return at
+		}
+		at = max(at.Add(-leap.Delay), leap.At)
+	}
+	return at
+}
+
+// clock is what the life's clock showed at an instant.
+func (l *life) clock(at history.Instant) int64 {
+	shown := l.start.Clock + at.Sub(l.start.At).Milliseconds()
+	for _, leap := range l.leaps {
+		if leap.At <= at {
+			shown += leap.Delay.Milliseconds()
+		}
+	}
+	return shown
+}
+
+// whole reports whether the run came to its end in order, as far as its process knows.
+func (r *run) whole() bool { return r.ended != 0 && !r.panicked && r.lost == "" }
+
+// index is a history in the order that the checks need.
+type index struct {
+	*History
+	lives map[string]*life
+	names []string // of the lives, sorted
+	runs  map[string][]*run
+	skips map[tick][]record.Record
+	done  map[tick][]*run
+	out   []outage // filled by outages
+}
+
+func newIndex(h *History) *index {
+	x := &index{
+		History: h, lives: make(map[string]*life), runs: make(map[string][]*run),
+		skips: make(map[tick][]record.Record), done: make(map[tick][]*run),
+	}
+	for _, l := range h.Lives {
+		known := &life{name: l.Name, killed: l.Killed, to: l.Ended, created: make(map[string]int64), said: make(map[tick]bool), late: make(map[tick]history.Instant)}
+		if l.Killed != 0 {
+			known.to = l.Killed
+		}
+		x.lives[l.Name] = known
+		x.names = append(x.names, l.Name)
+	}
+	slices.Sort(x.names)
+	for _, s := range h.Strikes {
+		if l := x.lives[s.Life]; l != nil && s.Kind == plan.Freeze {
+			l.away = append(l.away, span{s.From, s.To})
+		}
+	}
+	for _, name := range x.names {
+		x.read(x.lives[name])
+	}
+	for _, runs := range x.runs {
+		slices.SortFunc(runs, func(a, b *run) int { return cmp.Or(cmp.Compare(a.began, b.began), cmp.Compare(a.id, b.id)) })
+		for _, r := range runs {
+			if r.tick != 0 {
+				x.done[tick{r.job.Name, r.tick}] = append(x.done[tick{r.job.Name, r.tick}], r)
+			}
+		}
+	}
+	return x
+}
+
+// read puts the journal of a life in order.
+func (x *index) read(l *life) {
+	runs := make(map[string]*run)
+	for _, rec := range x.Records[l.name] {
+		job, known := work.Find(x.Jobs, rec.Job)
+		switch rec.Kind {
+		case record.Start:
+			l.start = rec
+		case record.Leap:
+			l.leaps = append(l.leaps, rec)
+		case record.Created:
+			l.created[rec.Job] = rec.Tick
+		case record.Begin:
+			if !known {
+				continue
+			}
+			r := &run{
+				id: rec.Run, life: l.name, job: job, tick: job.Tick(rec.Tick), attempt: rec.Attempt, late: rec.CatchUp, token: rec.Token,
+				began: rec.At, granted: rec.Deadline, deadline: rec.Deadline, delay: rec.Delay, killed: l.killed,
+			}
+			runs[rec.Run] = r
+			x.runs[rec.Job] = append(x.runs[rec.Job], r)
+			l.said[tick{rec.Job, r.tick}] = true
+		case record.Valid, record.End:
+			r := runs[rec.Run]
+			if r == nil {
+				continue
+			}
+			r.deadline = max(r.deadline, rec.Deadline)
+			if rec.Kind == record.End {
+				r.ended, r.panicked, r.lost = rec.At, rec.Panicked, rec.Text
+			}
+		case record.Unheard:
+			for _, r := range runs {
+				r.unheard = r.unheard || r.token == rec.Token
+			}
+		case record.Skip:
+			if !known || rec.Tick == 0 {
+				continue
+			}
+			t := tick{rec.Job, job.Tick(rec.Tick)}
+			x.skips[t] = append(x.skips[t], rec)
+			l.said[t] = true
+			switch scheduler.Reason(rec.Reason) {
+			case scheduler.SkipTimeout, scheduler.SkipNoQuorum, scheduler.SkipSplit:
+				l.late[t] = rec.At
+			}
+		case record.Asked:
+			if rec.Text == "" {
+				l.asked = append(l.asked, rec)
+			}
+		case record.Pause:
+			l.paused = append(l.paused, span{rec.At.Add(-rec.Delay), rec.At})
+		case record.Stopping:
+			if l.killed == 0 || rec.At < l.killed {
+				l.to = rec.At
+			}
+		}
+	}
+}
+
+// struck reports whether a life was killed or frozen in a time.
+func (x *index) struck(name string, from, to history.Instant) bool {
+	l := x.lives[name]
+	if l == nil {
+		return false
+	}
+	if l.killed != 0 && l.killed >= from && l.killed <= to {
+		return true
+	}
+	return slices.ContainsFunc(l.away, func(s span) bool { return s.meets(from, to) })
+}

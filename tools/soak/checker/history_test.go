@@ -1,0 +1,165 @@
+package checker_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler"
+	"github.com/tenure-dev/tenure/tools/harness/history"
+	"github.com/tenure-dev/tenure/tools/harness/report"
+	"github.com/tenure-dev/tenure/tools/soak/checker"
+	"github.com/tenure-dev/tenure/tools/soak/plan"
+	"github.com/tenure-dev/tenure/tools/soak/record"
+	"github.com/tenure-dev/tenure/tools/soak/work"
+)
+
+// The jobs of the histories that are made up.
+const (
+	plain  = "plain"  // each 2 s, at most once, nothing is caught up
+	all    = "all"    // the same, and all is
+	again  = "again"  // at least once
+	phases = "phases" // a duration job, all is caught up
+	manual = "manual"
+)
+
+func jobs() []work.Job {
+	every := 2 * time.Second
+	return []work.Job{
+		{Name: plain, Kind: work.Cron, Every: every},
+		{Name: all, Kind: work.Cron, Every: every, CatchUp: scheduler.CatchUpAll},
+		{Name: again, Kind: work.Cron, Every: every, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce},
+		{Name: phases, Kind: work.Duration, Every: every, CatchUp: scheduler.CatchUpAll},
+		{Name: manual, Kind: work.Manual, Every: every},
+	}
+}
+
+const (
+	ms     = history.Instant(time.Millisecond)
+	second = history.Instant(time.Second)
+	epoch  = int64(1_000_000_000) // what the clocks show at 0
+	lasts  = 40                   // ticks until the end of the faults
+)
+
+// script is a history: r0.1 and r1.1 live from 1 s on; r0.1 runs all ticks in order, and r1.1 says
+// so, until the faults are over.
+type script struct {
+	*checker.History
+	token uint64
+	runs  int
+}
+
+func instant(tick int) history.Instant { return history.Instant(tick) * 2 * second }
+
+func clock(at history.Instant) int64 { return epoch + int64(at/ms) }
+
+func begin(t *testing.T) *script {
+	t.Helper()
+	over := instant(lasts) + second
+	h := &checker.History{
+		Jobs: jobs(), Servers: 3, Records: make(map[string][]record.Record), Over: over, OverAt: clock(over),
+		Lives: []history.Life{{Name: "r0.1", Began: second / 2, Ended: over + 10*second}, {Name: "r1.1", Began: second / 2, Ended: over + 10*second}},
+	}
+	s := &script{History: h}
+	for _, life := range h.Lives {
+		s.add(life.Name, record.Record{Kind: record.Start, At: second, Clock: clock(second)})
+	}
+	for tick := 1; tick <= lasts+1; tick++ {
+		for _, job := range jobs() {
+			if job.Ticked() {
+				s.run("r0.1", job.Name, tick, instant(tick)+10*ms, 100*ms)
+				s.skip("r1.1", job.Name, tick, instant(tick)+20*ms, scheduler.SkipHeld, "r0.1")
+			}
+		}
+	}
+	for _, life := range h.Lives {
+		s.add(life.Name, record.Record{Kind: record.Stopping, At: over + 5*second})
+		s.add(life.Name, record.Record{Kind: record.Stop, At: over + 6*second})
+	}
+	require.Empty(t, checker.Check(h).Violations, "the history without a fault")
+	return s
+}
+
+func (s *script) add(life string, r record.Record) { s.Records[life] = append(s.Records[life], r) }
+
+// run adds a run, and returns its name.
+func (s *script) run(life, job string, tick int, at, takes history.Instant) string {
+	s.token++
+	s.runs++
+	id := fmt.Sprintf("%s/%d", life, s.runs)
+	r := record.Record{Kind: record.Begin, At: at, Run: id, Job: job, Attempt: 1, Token: s.token, Deadline: at + second}
+	if tick != 0 {
+		r.Tick = clock(instant(tick))
+	}
+	s.add(life, r)
+	s.add(life, record.Record{Kind: record.End, At: at + takes, Run: id, Deadline: at + takes + second})
+	return id
+}
+
+func (s *script) tokenOf(life, run string) uint64 {
+	for _, r := range s.Records[life] {
+		if r.Kind == record.Begin && r.Run == run {
+			return r.Token
+		}
+	}
+	return 0
+}
+
+func (s *script) skip(life, job string, tick int, at history.Instant, why scheduler.Reason, by string) {
+	s.add(life, record.Record{Kind: record.Skip, At: at, Job: job, Tick: clock(instant(tick)), Reason: string(why), By: by})
+}
+
+// drop removes records.
+func (s *script) drop(life string, which func(record.Record) bool) {
+	var kept []record.Record
+	gone := make(map[string]bool)
+	for _, r := range s.Records[life] {
+		if which(r) {
+			gone[r.Run] = r.Run != ""
+			continue
+		}
+		if !gone[r.Run] {
+			kept = append(kept, r)
+		}
+	}
+	s.Records[life] = kept
+}
+
+// change changes records.
+func (s *script) change(life string, which func(record.Record) bool, how func(*record.Record)) {
+	for i := range s.Records[life] {
+		if r := &s.Records[life][i]; which(*r) {
+			how(r)
+		}
+	}
+}
+
+func of(kind record.Kind, job string, tick int) func(record.Record) bool {
+	return func(r record.Record) bool { return r.Kind == kind && r.Job == job && r.Tick == clock(instant(tick)) }
+}
+
+// kill has a life end by SIGKILL.
+func (s *script) kill(life string, at history.Instant) {
+	for i := range s.Lives {
+		if s.Lives[i].Name == life {
+			s.Lives[i].Killed, s.Lives[i].Ended = at, at+ms
+		}
+	}
+	s.drop(life, func(r record.Record) bool { return r.At > at })
+}
+
+func (s *script) freeze(life string, from, to history.Instant) {
+	s.Strikes = append(s.Strikes, record.Strike{Kind: plan.Freeze, Life: life, From: from, To: to})
+}
+
+// requireOnly wants violations of one kind, so many.
+func (s *script) requireOnly(t *testing.T, kind report.Kind, n int) *checker.Verdict {
+	t.Helper()
+	v := checker.Check(s.History)
+	require.Len(t, v.Violations, n, "%v", v.Violations)
+	require.Equal(t, n, v.Count(kind), "%v", v.Violations)
+	return v
+}

@@ -1,0 +1,223 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler"
+	"github.com/tenure-dev/tenure/tools/harness/history"
+	"github.com/tenure-dev/tenure/tools/soak/record"
+	"github.com/tenure-dev/tenure/tools/soak/work"
+)
+
+const (
+	// completing is how long it takes at most from the end of a task until its lease is completed
+	// on a quorum, and from a grant to the task.
+	completing = time.Second
+	// handling is how long it takes at most from a grant to the task, and from the end of a task to
+	// its completion, if nothing happens.
+	handling = 150 * time.Millisecond
+	// tail is left out at the end of the faults: a replica whose clock is behind has not ticked
+	// yet.
+	tail = 2 * time.Second
+	// dying is how long before a tick, by the machine's clock, its winner may have been killed: one
+	// whose clock is ahead runs it early.
+	dying = 3 * time.Second
+)
+
+func (t tick) String() string {
+	if t.at == 0 {
+		return t.job
+	}
+	return fmt.Sprintf("%s, tick %s", t.job, time.UnixMilli(t.at).UTC().Format("15:04:05.000"))
+}
+
+func (r *run) String() string {
+	return fmt.Sprintf("%s (began %s, token %d, attempt %d)", r.id, r.began, r.token, r.attempt)
+}
+
+func sorted(ticks map[tick][]*run) []tick {
+	return slices.SortedFunc(maps.Keys(ticks), func(a, b tick) int {
+		return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.at, b.at))
+	})
+}
+
+// checkTwice wants one run of each tick. At least once, there may be another one if that before it
+// was cut short; or if it is stale: then its lease was granted before the other run, which was
+// there because it had run out.
+func (x *index) checkTwice(v *Verdict) {
+	for _, t := range sorted(x.done) {
+		v.Ticks++
+		runs := x.done[t]
+		for i, r := range runs[:len(runs)-1] {
+			next := runs[i+1]
+			switch {
+			case r.job.Delivery != redlock.AtLeastOnce || x.orderly(r) && !r.unheard && !next.stale():
+				v.Add(Twice, "%s: %s and %s", t, r, next)
+			case x.orderly(r) && r.unheard:
+				v.Excuses = append(v.Excuses, fmt.Sprintf("%s: too few servers confirmed the completion of %s, and it was run again", t, r))
+			}
+		}
+	}
+}
+
+// orderly reports whether a run was completed: its task returned while it had its lease, and its
+// process had the time to say so to the servers.
+func (x *index) orderly(r *run) bool {
+	return r.ended != 0 && !r.panicked && r.lost == "" && r.ended < r.deadline && !x.struck(r.life, r.ended, r.ended.Add(completing))
+}
+
+// checkExact wants all ticks of jobs with CatchUpAll, from the first that was run, unless the soak
+// was interrupted.
+func (x *index) checkExact(v *Verdict) {
+	if x.Halted {
+		return
+	}
+	for _, job := range x.Jobs {
+		runs := x.runs[job.Name]
+		if !job.Ticked() || job.CatchUp != scheduler.CatchUpAll {
+			continue
+		}
+		if len(runs) == 0 {
+			if job.Every <= x.length() {
+				v.Add(Lost, "%s was never run", job.Name)
+			}
+			continue
+		}
+		for _, at := range job.Ticks(first(runs), x.last(&job)) {
+			v.Exact++
+			x.checkTick(v, tick{job.Name, at}, &job)
+		}
+	}
+}
+
+// length is for how long all replicas may have been at work before the end of the faults.
+func (x *index) length() time.Duration {
+	began := x.Over
+	for _, name := range x.names {
+		if l := x.lives[name]; l.start.At != 0 {
+			began = min(began, l.start.At)
+		}
+	}
+	return x.Over.Sub(began) - tail - settled
+}
+
+func first(runs []*run) int64 {
+	return slices.MinFunc(runs, func(a, b *run) int { return cmp.Compare(a.tick, b.tick) }).tick
+}
+
+// last is the last tick that had to be run while there were faults.
+func (x *index) last(job *work.Job) int64 {
+	last := x.OverAt - tail.Milliseconds()
+	if job.Kind == work.Duration {
+		last -= job.Every.Milliseconds() // it may come at the end of its interval
+	}
+	return last
+}
+
+func (x *index) checkTick(v *Verdict, t tick, job *work.Job) {
+	runs := x.done[t]
+	if job.Delivery == redlock.AtLeastOnce && len(runs) > 0 {
+		if !slices.ContainsFunc(runs, (*run).whole) && !x.tooLate(t, job) {
+			v.Add(Lost, "%s: none of its runs %v came to its end%s", t, runs, x.heard(t))
+		}
+		return
+	}
+	if len(runs) > 0 {
+		return
+	}
+	if x.overlapped(t, job) || x.tooLate(t, job) || job.Every < time.Second && x.tooOld(t, job) {
+		v.Overlapped++
+		return
+	}
+	if dead := x.diedWith(t); dead != "" && job.Delivery != redlock.AtLeastOnce {
+		v.Excuses = append(v.Excuses, fmt.Sprintf("%s: %s was killed between the grant and the task", t, dead))
+		return
+	}
+	v.Add(Lost, "%s: nobody ran it%s", t, x.heard(t))
+}
+
+// overlapped reports whether a run of an earlier tick went on for so long that this tick came
+// meanwhile, or would have if that run had begun at its time: what is compared is how far apart the
+// ticks are and how long the run took. Of a queue only the last tick waits.
+func (x *index) overlapped(t tick, job *work.Job) bool {
+	return slices.ContainsFunc(x.runs[t.job], func(r *run) bool {
+		return r.tick != 0 && r.tick < t.at && r.whole() && time.Duration(t.at-r.tick)*time.Millisecond <= x.took(r)
+	})
+}
+
+// took is how long a run went on at most, from the grant of its lease to its completion.
+func (x *index) took(r *run) time.Duration {
+	took := r.ended.Sub(r.began) + 2*handling
+	if x.struck(r.life, r.began.Add(-work.LeaderTTL), r.ended.Add(completing)) || x.stalled(r.life, r.began.Add(-work.LeaderTTL), r.ended.Add(completing)) {
+		took += work.LeaderTTL // between the grant and the task, or between its end and the completion
+	}
+	return took
+}
+
+// stalled reports whether a process did not run for a moment in a time, as it saw itself, or the
+// servers did not answer.
+func (x *index) stalled(name string, from, to history.Instant) bool {
+	meets := func(s span) bool { return s.meets(from, to) }
+	return slices.ContainsFunc(x.lives[name].paused, meets) || slices.ContainsFunc(x.outages(), func(o outage) bool { return meets(o.span) })
+}
+
+// tooLate reports whether a replica said of a tick of a job that takes longer than its interval
+// that it was too late, that a later one took its place, or that it still waited in the end: there
+// is no time for all.
+func (x *index) tooLate(t tick, job *work.Job) bool {
+	return job.Long() && slices.ContainsFunc(x.skips[t], func(s record.Record) bool {
+		why := scheduler.Reason(s.Reason)
+		return why == scheduler.SkipMissed || why == scheduler.SkipSuperseded || why == scheduler.SkipStopped && s.At > x.Over
+	})
+}
+
+// tooOld reports whether the window for catching a tick up was over when a later one was run first.
+func (x *index) tooOld(t tick, job *work.Job) bool {
+	i := slices.IndexFunc(x.runs[t.job], func(r *run) bool { return r.tick > t.at })
+	return i >= 0 && x.runs[t.job][i].began.Sub(x.machine(t.at)) >= job.Within()-time.Second
+}
+
+// diedWith returns the life that others said held the tick or had done it, if it was killed by then
+// or right after that.
+func (x *index) diedWith(t tick) string {
+	for _, s := range x.skips[t] {
+		why, l := scheduler.Reason(s.Reason), x.lives[s.By]
+		if why != scheduler.SkipHeld && why != scheduler.SkipDone || l == nil || l.killed == 0 {
+			continue
+		}
+		if l.killed >= x.machine(t.at).Add(-dying) && l.killed <= s.At.Add(completing) {
+			return s.By
+		}
+	}
+	return ""
+}
+
+// machine is when the machine's clock showed a time.
+func (x *index) machine(ms int64) history.Instant {
+	return x.Over.Add(time.Duration(ms-x.OverAt) * time.Millisecond)
+}
+
+// heard tells what was said of a tick.
+func (x *index) heard(t tick) string {
+	text := ""
+	for _, name := range x.names {
+		for _, rec := range x.Records[name] {
+			job, known := work.Find(x.Jobs, rec.Job)
+			if known && rec.Kind == record.Skip && rec.Job == t.job && job.Tick(rec.Tick) == t.at {
+				text += fmt.Sprintf("; %s at %s: %s", name, rec.At, rec.Reason)
+				if rec.By != "" {
+					text += " by " + rec.By
+				}
+				if rec.Pending {
+					text += ", pending"
+				}
+			}
+		}
+	}
+	return text
+}

@@ -1,0 +1,162 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/tenure-dev/tenure/scheduler"
+	"github.com/tenure-dev/tenure/tools/harness/fault"
+	"github.com/tenure-dev/tenure/tools/harness/history"
+	"github.com/tenure-dev/tenure/tools/soak/plan"
+	"github.com/tenure-dev/tenure/tools/soak/record"
+	"github.com/tenure-dev/tenure/tools/soak/work"
+)
+
+const (
+	// before a tick, by the machine's clock, a replica whose clock is ahead may run it, and what
+	// happened before that may matter: a lease of a process that was killed runs out, and another
+	// leader is elected.
+	before = 5 * time.Second
+	// after the time in which a tick is tried again, a replica whose clock is behind may run it.
+	after = 2 * time.Second
+	// enough is how much of that must be left when the servers answer again.
+	enough = time.Second
+	// spare is how much shorter than its interval a job is of which no tick overlaps the next.
+	spare = time.Second
+	// clocks is the shortest interval: no two clocks differ by more, but for leaps.
+	clocks = 2 * work.MaxAhead
+)
+
+// outage is a time in which a server did not answer, or did not vote.
+type outage struct {
+	span
+	server int
+}
+
+// outages returns those of all servers, in the order of time.
+func (x *index) outages() []outage {
+	if x.out != nil {
+		return x.out
+	}
+	x.out = []outage{}
+	for _, s := range x.Strikes {
+		if s.Server < 0 {
+			continue
+		}
+		to := s.To
+		if s.Kind != fault.FreezeServer {
+			to = to.Add(plan.Recovery)
+		}
+		x.out = append(x.out, outage{span{s.From, to}, s.Server})
+	}
+	slices.SortFunc(x.out, func(a, b outage) int { return cmp.Compare(a.from, b.from) })
+	return x.out
+}
+
+// quorum reports whether a quorum of servers answered all the time.
+func (x *index) quorum(from, to history.Instant) bool {
+	away := func(at history.Instant) int {
+		gone := make(map[int]bool)
+		for _, o := range x.outages() {
+			if o.meets(at, at) {
+				gone[o.server] = true
+			}
+		}
+		return len(gone)
+	}
+	most := (x.Servers - 1) / 2
+	if away(from) > most {
+		return false
+	}
+	return !slices.ContainsFunc(x.outages(), func(o outage) bool { return o.from >= from && o.from <= to && away(o.from) > most })
+}
+
+// checkWell wants each tick to be run that came while all was well, of jobs that catch up nothing,
+// or the latest: at that time no process was killed or frozen, no clock leapt, and a quorum of
+// servers answered, if not when the tick came then in time to try again. A replica that was stopped
+// in order is no excuse: another one is there.
+func (x *index) checkWell(v *Verdict) {
+	for _, job := range x.Jobs {
+		runs := x.runs[job.Name]
+		if !job.Ticked() || job.CatchUp == scheduler.CatchUpAll || len(runs) == 0 || job.Takes+spare > job.Every || job.Every < clocks {
+			continue
+		}
+		for _, at := range job.Ticks(first(runs), x.last(&job)) {
+			t := tick{job.Name, at}
+			if !x.wasWell(t, &job) {
+				continue
+			}
+			v.Well++
+			if len(x.done[t]) == 0 {
+				v.Add(Lost, "%s: nobody ran it, although all was well%s", t, x.heard(t))
+			}
+		}
+	}
+}
+
+func (x *index) wasWell(t tick, job *work.Job) bool {
+	due := x.machine(t.at)
+	again := due.Add(min(job.Every, scheduler.Grace))
+	last := again
+	if job.Kind == work.Duration {
+		last = last.Add(job.Every)
+	}
+	from, to := due.Add(-before), last.Add(after)
+	if !x.quorum(from, due.Add(-before/2)) || !x.quorum(again.Add(-enough), to) {
+		return false
+	}
+	for _, name := range x.names {
+		l := x.lives[name]
+		if x.struck(name, from, to) || slices.ContainsFunc(l.paused, func(s span) bool { return s.meets(from, to) }) ||
+			slices.ContainsFunc(l.leaps, func(leap record.Record) bool { return leap.At >= from && leap.At <= to }) {
+			return false
+		}
+	}
+	for _, s := range x.Strikes {
+		if plan.OnAll(s.Kind) && s.From <= to && from <= s.To.Add(settled) {
+			return false
+		}
+	}
+	if job.Leader && job.CatchUp == scheduler.CatchUpNone && x.ledByANewcomer(t, due) {
+		return false
+	}
+	// At most once, and without WithCatchUp, nobody goes after a tick that a replica had won which
+	// was then told to stop.
+	return job.CatchUp != scheduler.CatchUpNone || !slices.ContainsFunc(x.skips[t], func(s record.Record) bool {
+		l := x.lives[s.By]
+		return s.Reason == string(scheduler.SkipHeld) && l != nil && l.to >= s.At.Add(-settled) && l.to <= s.At.Add(settled)
+	})
+}
+
+// ledByANewcomer reports whether the next tick was run by a leader that was not there when this one
+// came, and so knows nothing of it without WithCatchUp.
+func (x *index) ledByANewcomer(t tick, due history.Instant) bool {
+	i := slices.IndexFunc(x.runs[t.job], func(r *run) bool { return r.tick > t.at })
+	return i >= 0 && x.lives[x.runs[t.job][i].life].start.At > due
+}
+
+// checkAsked wants a run for each call of RunNow that returned no error, if nothing happened to the
+// process right then.
+func (x *index) checkAsked(v *Verdict) {
+	const soon = 3 * time.Second
+	for _, name := range x.names {
+		l := x.lives[name]
+		taken := make(map[*run]bool)
+		for _, asked := range l.asked {
+			from, to := asked.At.Add(-soon), asked.At.Add(soon)
+			if x.interrupted(name, from, to) || slices.ContainsFunc(l.paused, func(s span) bool { return s.meets(from, to) }) {
+				continue
+			}
+			v.Asked++
+			i := slices.IndexFunc(x.runs[asked.Job], func(r *run) bool {
+				return r.life == name && r.tick == 0 && !taken[r] && r.began >= from && r.began <= to
+			})
+			if i < 0 {
+				v.Add(Silent, "%s: RunNow of %s returned no error at %s, and no run of it began", name, asked.Job, asked.At)
+				continue
+			}
+			taken[x.runs[asked.Job][i]] = true
+		}
+	}
+}
