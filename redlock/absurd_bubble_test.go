@@ -107,7 +107,7 @@ func TestDurationsAtTheirBounds(t *testing.T) {
 			redlock.WithNodeTimeout(time.Millisecond), redlock.WithMinHold(0), redlock.WithExtendInterval(10 * time.Millisecond)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			bubble(t, 1, func(t *testing.T, fleet *redlocktest.Fleet) {
 				q := open(t, fleet, opts...)
 				works(t, q, "key", redlock.WithOnce(1, redlock.AtMostOnce, redlock.MaxKeep))
 			})
