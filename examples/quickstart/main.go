@@ -7,8 +7,8 @@
 //
 // The rest shows that it works. The program needs no server: five nodes run inside the first process,
 // which starts itself once more for each replica. It kills the leader in the middle of a run, starts
-// it again, and stops everything in order. It exits with 1 if a tick ran twice or was lost. The story
-// is in demo.go.
+// it again, and stops everything in order. It exits with 1 if a tick ran twice or was lost. A tick
+// whose run was cut short is run again, and that does not count as twice. The story is in demo.go.
 //
 //	-mode elector   the replicas elect a leader, which runs every tick (the default)
 //	-mode locker    each tick has a lease, and the replica that gets it runs the tick
@@ -52,8 +52,12 @@ func serve(ctx context.Context, cfg settings, events *replicas.Reporter) (err er
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
 
-	// Run ticks late that no replica could run, such as those between a crash and the take-over.
-	options := []scheduler.Option{scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll)}
+	options := []scheduler.Option{
+		// Run ticks late that no replica could run, such as those between a crash and the take-over.
+		scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll),
+		// Run a tick again whose run was cut short, as by a crash. The default is not to.
+		scheduler.WithDelivery(redlock.AtLeastOnce),
+	}
 	if cfg.Elect {
 		options = append(options, scheduler.WithElection(cfg.Job))
 	}
@@ -65,7 +69,7 @@ func serve(ctx context.Context, cfg settings, events *replicas.Reporter) (err er
 
 	task := func(ctx context.Context) { // ctx ends when the lease is lost or the scheduler stops
 		run, _ := scheduler.RunFromContext(ctx)
-		events.Report(event{At: time.Now(), Tick: run.Tick, Token: run.FencingToken()})
+		events.Report(event{At: time.Now(), Tick: run.Tick, Attempt: run.Attempt, Token: run.FencingToken()})
 		select {
 		case <-time.After(work): // here your job does its work
 		case <-ctx.Done():
