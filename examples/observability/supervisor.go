@@ -8,7 +8,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// supervisor starts the replicas, follows what they do, and harms them. It belongs to one goroutine.
+// supervisor starts the replicas, follows what they do, and harms them. It belongs to one
+// goroutine.
 type supervisor struct {
 	cfg       *config
 	nodes     *replicas.Nodes

@@ -86,7 +86,8 @@ func show(ctx context.Context, cfg *config) error {
 		return err
 	}
 	s := &story{cfg: cfg, ledger: make(ledger)}
-	// Real servers remember the ticks of an earlier run of this program, so each run has a name of its own.
+	// Real servers remember the ticks of an earlier run of this program, so each run has a name of
+	// its own.
 	s.settings = settings{
 		Nodes: nodes.URLs, TTL: cfg.ttl, Elect: cfg.mode == modeElector,
 		Job: fmt.Sprintf("quickstart-%s-%d", time.Now().UTC().Format("20060102T150405"), os.Getpid()),
@@ -158,7 +159,8 @@ func (s *story) pass(ctx context.Context, d time.Duration) {
 	s.group.Watch(ctx, func() bool { return false })
 }
 
-// await waits until done returns true, which it reports. It fails with the text if that takes longer.
+// await waits until done returns true, which it reports. It fails with the text if that takes
+// longer.
 func (s *story) await(ctx context.Context, d time.Duration, text string, done func() bool) bool {
 	limited, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

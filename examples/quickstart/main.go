@@ -2,13 +2,14 @@
 //
 //	go run ./examples/quickstart
 //
-// The function serve is the service: take it from here. It opens a quorum of nodes, makes a scheduler
-// on it, adds a job and runs it until it is told to stop. All replicas do the same.
+// The function serve is the service: take it from here. It opens a quorum of nodes, makes a
+// scheduler on it, adds a job and runs it until it is told to stop. All replicas do the same.
 //
-// The rest shows that it works. The program needs no server: five nodes run inside the first process,
-// which starts itself once more for each replica. It kills the leader in the middle of a run, starts
-// it again, and stops everything in order. It exits with 1 if a tick ran twice or was lost. A tick
-// whose run was cut short is run again, and that does not count as twice. The story is in demo.go.
+// The rest shows that it works. The program needs no server: five nodes run inside the first
+// process, which starts itself once more for each replica. It kills the leader in the middle of a
+// run, starts it again, and stops everything in order. It exits with 1 if a tick ran twice or was
+// lost. A tick whose run was cut short is run again, and that does not count as twice. The story is
+// in demo.go.
 //
 //	-mode elector   the replicas elect a leader, which runs every tick (the default)
 //	-mode locker    each tick has a lease, and the replica that gets it runs the tick
@@ -41,7 +42,8 @@ type settings struct {
 	Job     string        // its name, the same on every replica
 }
 
-// serve is the service. It returns when ctx ends, and stops in this order: the job, then the Quorum.
+// serve is the service. It returns when ctx ends, and stops in this order: the job, then the
+// Quorum.
 func serve(ctx context.Context, cfg settings, events *replicas.Reporter) (err error) {
 	q, err := redlock.Open(cfg.Nodes,
 		redlock.WithPrefix("quickstart"), // the name of the service
@@ -53,7 +55,8 @@ func serve(ctx context.Context, cfg settings, events *replicas.Reporter) (err er
 	defer func() { err = errors.Join(err, q.Close()) }()
 
 	options := []scheduler.Option{
-		// Run ticks late that no replica could run, such as those between a crash and the take-over.
+		// Run ticks late that no replica could run, such as those between a crash and the
+		// take-over.
 		scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll),
 		// Run a tick again whose run was cut short, as by a crash. The default is not to.
 		scheduler.WithDelivery(redlock.AtLeastOnce),

@@ -21,8 +21,8 @@ func Name(number int) string { return string(rune('a' + number)) }
 // stopPatience is longer than replicas give themselves.
 const stopPatience = stopLimit + 2*time.Second
 
-// Group is the replicas that this process has started. Their events are of type E. It belongs to one
-// goroutine, which calls Watch or Stop, so that the replicas never wait for long.
+// Group is the replicas that this process has started. Their events are of type E. It belongs to
+// one goroutine, which calls Watch or Stop, so that the replicas never wait for long.
 type Group[E any] struct {
 	follow   func(*Process, E)
 	alive    map[string]*Process
@@ -65,7 +65,8 @@ func NewGroup[E any](follow func(*Process, E)) *Group[E] {
 }
 
 // Start starts this program as the replica of that name, with the settings that its Main reads. Its
-// log goes to this program's standard error. If it cannot be started, that is a failure, as in Fail.
+// log goes to this program's standard error. If it cannot be started, that is a failure, as in
+// Fail.
 func (g *Group[E]) Start(name string, settings any) {
 	p, stdout, err := start(name, settings)
 	if err != nil {
@@ -178,8 +179,8 @@ func (g *Group[E]) Kill(p *Process) {
 // StopOne tells a replica to stop in order, and does not wait.
 func (g *Group[E]) StopOne(p *Process) { _ = p.stdin.Close() }
 
-// Stop stops all replicas in order, kills those that do not stop, and returns when every one is gone.
-// Its error is all that has failed.
+// Stop stops all replicas in order, kills those that do not stop, and returns when every one is
+// gone. Its error is all that has failed.
 func (g *Group[E]) Stop() error {
 	close(g.stopped)
 	for _, p := range g.alive {

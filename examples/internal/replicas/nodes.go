@@ -22,7 +22,8 @@ const inProcess = 5
 // NodesFlag adds the flag -nodes, which wins over the environment.
 func NodesFlag(flags *flag.FlagSet, urls *[]string, fromEnvironment string) {
 	*urls = split(fromEnvironment)
-	// A flag of a function has no default, which would be printed with the usage, with its passwords.
+	// A flag of a function has no default, which would be printed with the usage, with its
+	// passwords.
 	flags.Func("nodes", "`URLs` of real servers, separated by commas; "+
 		"default: nodes inside the process (environment: "+NodesVariable+")", func(text string) error {
 		*urls = split(text)
@@ -63,8 +64,8 @@ const (
 	asking    = 100 * time.Millisecond // how often they are asked
 )
 
-// AwaitVotes returns when a quorum of the nodes votes. Servers that were started a moment ago do not
-// vote yet. It fails if no quorum can be reached.
+// AwaitVotes returns when a quorum of the nodes votes. Servers that were started a moment ago do
+// not vote yet. It fails if no quorum can be reached.
 func (n *Nodes) AwaitVotes(ctx context.Context, opts ...redlock.Option) error {
 	q, err := redlock.Open(n.URLs, append(opts, redlock.WithLogger(slog.New(slog.DiscardHandler)))...)
 	if err != nil {

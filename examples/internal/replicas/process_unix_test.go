@@ -78,7 +78,8 @@ func launch(t *testing.T, args ...string) (*replicastest.Session, []int) {
 	return s, pids
 }
 
-// gone tells whether a process has ended. One that was orphaned may remain as a zombie where nobody reaps it.
+// gone tells whether a process has ended. One that was orphaned may remain as a zombie where nobody
+// reaps it.
 func gone(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true

@@ -1,11 +1,11 @@
 // Package replicas runs several replicas of an example's service, each in a process of its own. The
-// program starts itself once more for each replica. A Group is the side of the process that the user
-// started, Main is the replica's side.
+// program starts itself once more for each replica. A Group is the side of the process that the
+// user started, Main is the replica's side.
 //
-// The two talk in lines of JSON. The first line on a replica's standard input has its settings. They
-// come that way, and not as arguments, because the URLs of nodes contain passwords and everybody sees
-// arguments. A replica stops when its input ends, which happens also when its parent is killed: no
-// replica is left behind. Its events are lines on its standard output.
+// The two talk in lines of JSON. The first line on a replica's standard input has its settings.
+// They come that way, and not as arguments, because the URLs of nodes contain passwords and
+// everybody sees arguments. A replica stops when its input ends, which happens also when its parent
+// is killed: no replica is left behind. Its events are lines on its standard output.
 package replicas
 
 import (
@@ -82,8 +82,8 @@ type Reporter struct {
 func NewReporter(out io.Writer) *Reporter { return &Reporter{out: out} }
 
 // Report writes an event in one piece, so that a kill does not leave half of it. It panics if the
-// event cannot be marshalled. A write fails only when the reader is gone. Then this process has been
-// told to stop as well, so the error is dropped.
+// event cannot be marshalled. A write fails only when the reader is gone. Then this process has
+// been told to stop as well, so the error is dropped.
 func (r *Reporter) Report(event any) {
 	line, err := json.Marshal(event)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package replicastest runs a program of replicas in tests, as a process of its own: the test's binary
-// itself, which therefore calls the program's main function where Called says so.
+// Package replicastest runs a program of replicas in tests, as a process of its own: the test's
+// binary itself, which therefore calls the program's main function where Called says so.
 package replicastest
 
 import (
