@@ -4,17 +4,15 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/tenure-dev/tenure/examples/internal/replicas"
 	"github.com/tenure-dev/tenure/redlock"
 )
-
-// nodesVariable names the servers to use instead of nodes inside the process.
-const nodesVariable = "TENURE_NODES"
 
 // config is what the user asked for.
 type config struct {
@@ -32,25 +30,17 @@ type config struct {
 
 const (
 	defaultPort  = 9464 // of Prometheus exporters in OpenTelemetry's specification
-	maxReplicas  = 26   // they are called a to z
 	minKill      = 5 * time.Second
 	restartPause = 3 * time.Second // from a kill to the restart
 )
 
-// flagError is an error that package flag has printed already.
-type flagError struct{ error }
-
-func (e *flagError) Unwrap() error { return e.error }
-
 func parseFlags(args []string, nodesFromEnvironment string) (*config, error) {
 	c := &config{}
 	flags := flag.NewFlagSet("observability", flag.ContinueOnError)
-	flags.SetOutput(os.Stderr)
-	flags.IntVar(&c.replicas, "replicas", 3, fmt.Sprintf("replicas to start, 1 to %d", maxReplicas))
+	flags.SetOutput(io.Discard) // the caller prints the error
+	flags.IntVar(&c.replicas, "replicas", 3, fmt.Sprintf("replicas to start, 1 to %d", replicas.Max))
 	flags.StringVar(&c.replica, "replica", "", "be the replica `NAME` and start no other; needs -nodes")
-	nodes := flags.String("nodes", nodesFromEnvironment, "`URLs` of real servers, separated by commas; default: nodes inside the process (environment: "+nodesVariable+")")
-	// The default would be printed with the usage, and with it the passwords.
-	flags.Lookup("nodes").DefValue = ""
+	replicas.NodesFlag(flags, &c.nodes, nodesFromEnvironment)
 	flags.DurationVar(&c.ttl, "ttl", 3*time.Second, "TTL of the leases; at least "+redlock.MinTTL.String())
 	flags.DurationVar(&c.duration, "duration", 0, "how long to run; 0 is until Ctrl-C")
 	flags.StringVar(&c.listen, "listen", "127.0.0.1", "`address` to serve metrics at; 0.0.0.0 in a container")
@@ -59,12 +49,11 @@ func parseFlags(args []string, nodesFromEnvironment string) (*config, error) {
 	flags.DurationVar(&c.killLeader, "kill-leader-after", 0, "how often to kill the leader of the election "+poller+"; 0 is never")
 	flags.DurationVar(&c.restartNode, "restart-node-after", 0, "how often to restart a node inside the process without its data; 0 is never")
 	if err := flags.Parse(args); err != nil {
-		return nil, &flagError{err}
-	}
-	for node := range strings.SplitSeq(*nodes, ",") {
-		if node = strings.TrimSpace(node); node != "" {
-			c.nodes = append(c.nodes, node)
+		if errors.Is(err, flag.ErrHelp) {
+			flags.SetOutput(os.Stderr)
+			flags.PrintDefaults()
 		}
+		return nil, err
 	}
 	if flags.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q: everything is set by flags, see -help", flags.Arg(0))
@@ -75,8 +64,8 @@ func parseFlags(args []string, nodesFromEnvironment string) (*config, error) {
 // check returns what does not go together.
 func (c *config) check() error {
 	switch {
-	case c.replicas < 1 || c.replicas > maxReplicas:
-		return fmt.Errorf("-replicas %d is not between 1 and %d", c.replicas, maxReplicas)
+	case c.replicas < 1 || c.replicas > replicas.Max:
+		return fmt.Errorf("-replicas %d is not between 1 and %d", c.replicas, replicas.Max)
 	case c.ttl < redlock.MinTTL:
 		return fmt.Errorf("-ttl %v is below the minimum of %v", c.ttl, redlock.MinTTL)
 	case c.duration < 0:
@@ -94,7 +83,7 @@ func (c *config) check() error {
 	case c.replica == "":
 		return nil
 	case len(c.nodes) == 0:
-		return errors.New("-replica needs -nodes, or " + nodesVariable + ": the nodes that all replicas use")
+		return errors.New("-replica needs -nodes, or " + replicas.NodesVariable + ": the nodes that all replicas use")
 	case c.targets != "" || c.killLeader != 0:
 		return errors.New("-targets and -kill-leader-after are for the process that starts the replicas, and -replica starts none")
 	}

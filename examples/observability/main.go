@@ -15,19 +15,17 @@
 // program is that one replica and starts no other, as in a container; -nodes names its servers then.
 //
 // Files: telemetry.go sets up OpenTelemetry, replica.go is what a service looks like, with its jobs.go, leases.go and metrics.go;
-// supervisor.go starts and harms the replicas (process.go) and the nodes (nodes.go) and writes targets.go; the processes talk in
-// the lines of message.go.
+// supervisor.go harms the replicas and the nodes and writes targets.go. Package replicas, which the examples share, starts and ends the
+// processes.
 package main
 
 import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
-	"time"
+
+	"github.com/tenure-dev/tenure/examples/internal/replicas"
 )
 
 // The exit codes.
@@ -38,17 +36,15 @@ const (
 )
 
 func main() {
-	if os.Getenv(replicaVariable) != "" {
-		os.Exit(childMain(os.Stdin, os.Stdout))
+	if replicas.IsReplica() {
+		os.Exit(replicas.Main(serve))
 	}
-	cfg, err := parseFlags(os.Args[1:], os.Getenv(nodesVariable))
+	cfg, err := parseFlags(os.Args[1:], os.Getenv(replicas.NodesVariable))
 	if errors.Is(err, flag.ErrHelp) {
 		os.Exit(exitOK)
 	}
 	if err != nil {
-		if printed := new(flagError); !errors.As(err, &printed) {
-			complain(err)
-		}
+		replicas.Complain(err)
 		os.Exit(exitUsage)
 	}
 	os.Exit(run(cfg))
@@ -56,37 +52,23 @@ func main() {
 
 // run is the process that the user started.
 func run(cfg *config) int {
-	// A second signal ends the process at once, and the replicas with it: see childMain.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer context.AfterFunc(ctx, stop)()
+	ctx, stop := replicas.Context()
+	defer stop()
 	if cfg.duration > 0 {
 		limited, cancel := context.WithTimeout(ctx, cfg.duration)
 		defer cancel()
 		ctx = limited
 	}
 	var err error
-	if cfg.replica != "" {
-		err = alone(ctx, cfg)
+	if cfg.replica != "" { // be that one, and start no other
+		replicas.ExitAfter(ctx)
+		err = serve(ctx, settings{Replica: cfg.replica, Nodes: cfg.nodes, TTL: cfg.ttl, Listen: cfg.address(0)}, replicas.NewReporter(os.Stdout))
 	} else {
 		err = supervise(ctx, cfg)
 	}
 	if err != nil {
-		complain(err)
+		replicas.Complain(err)
 		return exitFailed
 	}
 	return exitOK
 }
-
-// alone is one replica in the process that the user started.
-func alone(ctx context.Context, cfg *config) error {
-	context.AfterFunc(ctx, endInDisorder)
-	job := assignment{Replica: cfg.replica, Nodes: cfg.nodes, TTL: cfg.ttl, Listen: cfg.address(0)}
-	return serve(ctx, job, &reporter{out: os.Stdout})
-}
-
-// stopLimit is after how long a replica that was told to stop ends in disorder: longer than its jobs take to stop.
-const stopLimit = 8 * time.Second
-
-func endInDisorder() { time.AfterFunc(stopLimit, func() { os.Exit(exitFailed) }) }
-
-func complain(err error) { fmt.Fprintln(os.Stderr, "observability:", err) }

@@ -15,11 +15,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/examples/internal/replicas"
+	"github.com/tenure-dev/tenure/examples/internal/replicas/replicastest"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
-
-const soon = 4 * time.Minute // far more than anything takes
 
 // scrape returns what a replica exports, and nothing while it is gone.
 func scrape(client *http.Client, address string) string {
@@ -59,7 +59,7 @@ func TestEverythingIsExported(t *testing.T) {
 		var err error
 		text, err = os.ReadFile(targets)
 		return err == nil
-	}, soon, 10*time.Millisecond)
+	}, replicastest.Soon, 10*time.Millisecond)
 	var list []target
 	require.NoError(t, json.Unmarshal(text, &list))
 	require.Len(t, list, 3)
@@ -96,21 +96,21 @@ func TestEverythingIsExported(t *testing.T) {
 			}
 			maps.Copy(outcomes, labels(page, "tenure_lease_acquire_duration_seconds", "outcome"))
 		}
-		return len(missing) == 0 && outcomes["acquired"] && outcomes["held"] && strings.Count(s.output(), "started\n") > 3
-	}, 2*soon, 100*time.Millisecond, "%v %v", &missing, &outcomes) // a job that takes long begins every ten seconds, unless its replica is killed then
+		return len(missing) == 0 && outcomes["acquired"] && outcomes["held"] && strings.Count(s.Output(), "started\n") > 3
+	}, 2*replicastest.Soon, 100*time.Millisecond, "%v %v", &missing, &outcomes) // a job that takes long begins every ten seconds, unless its replica is killed then
 
-	require.NoError(t, s.cmd.Process.Signal(os.Interrupt))
-	require.Equal(t, exitOK, s.end(t), "%s\n%s", s.output(), s.stderr.String())
-	require.Regexp(t, `KILLS replica [abc] \(pid [0-9]+\), which leads "poller" \(SIGKILL\)\n`, s.output())
-	for line := range strings.Lines(s.stderr.String()) {
+	require.NoError(t, s.Process.Signal(os.Interrupt))
+	require.Equal(t, exitOK, s.End(t), "%s\n%s", s.Output(), s.Stderr())
+	require.Regexp(t, `KILLS replica [abc] \(pid [0-9]+\), which leads "poller" \(SIGKILL\)\n`, s.Output())
+	for line := range strings.Lines(s.Stderr()) {
 		require.True(t, json.Valid([]byte(line)), "the log is JSON: %s", line)
 	}
 }
 
 func TestDuration(t *testing.T) {
 	s := launch(t, nil, "-duration", "3s", "-ttl", "1s", "-replicas", "1")
-	require.Equal(t, exitOK, s.end(t), "%s\n%s", s.output(), s.stderr.String())
-	require.Regexp(t, `replica a \(pid [0-9]+\) exited\n`, s.output())
+	require.Equal(t, exitOK, s.End(t), "%s\n%s", s.Output(), s.Stderr())
+	require.Regexp(t, `replica a \(pid [0-9]+\) exited\n`, s.Output())
 }
 
 // As in a container: one replica, in the process that was started.
@@ -120,19 +120,19 @@ func TestReplicaAlone(t *testing.T) {
 		"servers":                func(t *testing.T) []string { return valkeytest.Start(t, 3).URLs() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := launch(t, []string{nodesVariable + "=" + strings.Join(nodes(t), ",")}, "-replica", "x", "-ttl", "1s")
+			s := launch(t, []string{replicas.NodesVariable + "=" + strings.Join(nodes(t), ",")}, "-replica", "x", "-ttl", "1s")
 			var listens event
 			require.Eventually(t, func() bool {
-				return json.NewDecoder(strings.NewReader(s.output())).Decode(&listens) != io.EOF
-			}, soon, 10*time.Millisecond)
+				return json.NewDecoder(strings.NewReader(s.Output())).Decode(&listens) != io.EOF
+			}, replicastest.Soon, 10*time.Millisecond)
 			require.Equal(t, "x", listens.Replica)
 			require.Equal(t, kindListens, listens.Kind)
 			client, leads := newClient(), regexp.MustCompile(`(?m)^tenure_election_leader\{.*\} 1$`)
 			require.Eventually(t, func() bool {
 				return len(leads.FindAllString(scrape(client, listens.Detail), -1)) == 2
-			}, soon, 50*time.Millisecond)
-			require.NoError(t, s.cmd.Process.Signal(os.Interrupt))
-			require.Equal(t, exitOK, s.end(t), s.stderr.String())
+			}, replicastest.Soon, 50*time.Millisecond)
+			require.NoError(t, s.Process.Signal(os.Interrupt))
+			require.Equal(t, exitOK, s.End(t), s.Stderr())
 		})
 	}
 }

@@ -1,52 +1,42 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/examples/internal/replicas"
 	tenureotel "github.com/tenure-dev/tenure/otel"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// replicaVariable makes this program a replica of the process that started it.
-const replicaVariable = "TENURE_OBSERVABILITY_REPLICA"
+// settings are what a replica is told.
+type settings struct {
+	Replica string
+	Nodes   []string
+	TTL     time.Duration
+	Listen  string // where to serve metrics
+}
 
-// childMain is a replica's process. It ends when it gets a signal or when its input ends, which happens also when
-// the supervisor was killed: no replica is left behind.
-func childMain(in io.Reader, out io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	context.AfterFunc(ctx, endInDisorder)
+// kind says what an event is.
+type kind string
 
-	input := bufio.NewReader(in)
-	var job assignment
-	if err := json.NewDecoder(input).Decode(&job); err != nil {
-		complain(errors.New("this process is started by another one, which tells it what to do; " +
-			"to start the program yourself unset " + replicaVariable))
-		return exitUsage
-	}
-	go func() { // ends with the process
-		_, _ = io.Copy(io.Discard, input)
-		cancel()
-	}()
-	if err := serve(ctx, job, &reporter{out: out}); err != nil {
-		complain(fmt.Errorf("replica %s: %w", job.Replica, err))
-		return exitFailed
-	}
-	return exitOK
+const (
+	kindListens kind = "listens" // metrics are served
+	kindElected kind = "elected" // this replica leads the election "poller"
+	kindEnded   kind = "ended"   // it no longer leads
+)
+
+// event is what a replica tells.
+type event struct {
+	Replica string
+	Kind    kind
+	Term    uint64 `json:",omitempty"`
+	Detail  string `json:",omitempty"` // the address, or how the term ended
 }
 
 // closing bounds what is sent and served at the end.
@@ -54,7 +44,7 @@ const closing = 2 * time.Second
 
 // serve is what a service does until ctx ends. It stops in the order in which nothing is cut off: jobs, leases and the leadership, then the
 // Quorum, then telemetry, which so reports the end of all of them.
-func serve(ctx context.Context, job assignment, events *reporter) (err error) {
+func serve(ctx context.Context, job settings, events *replicas.Reporter) (err error) {
 	logger := slog.New(tenureotel.NewLogHandler(slog.NewJSONHandler(os.Stderr, nil))).With("replica", job.Replica)
 	closeWithin := func(end func(context.Context) error) {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
@@ -78,7 +68,7 @@ func serve(ctx context.Context, job assignment, events *reporter) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
-	events.report(event{Replica: job.Replica, Kind: kindListens, Detail: metrics.addr})
+	events.Report(event{Replica: job.Replica, Kind: kindListens, Detail: metrics.addr})
 
 	jobs, err := startJobs(q, t.tenure, logger)
 	if err != nil {
@@ -99,7 +89,7 @@ func serve(ctx context.Context, job assignment, events *reporter) (err error) {
 const poller = "poller"
 
 // lead takes part in the election until ctx ends.
-func lead(ctx context.Context, q *redlock.Quorum, tracer elector.CampaignTracer, logger *slog.Logger, replica string, events *reporter) error {
+func lead(ctx context.Context, q *redlock.Quorum, tracer elector.CampaignTracer, logger *slog.Logger, replica string, events *replicas.Reporter) error {
 	e, err := elector.New(q, poller, elector.WithIdentity(replica), elector.WithTracer(tracer), elector.WithLogger(logger))
 	if err != nil {
 		return err
@@ -109,7 +99,11 @@ func lead(ctx context.Context, q *redlock.Quorum, tracer elector.CampaignTracer,
 	var watcher sync.WaitGroup
 	watcher.Go(func() {
 		for c := range changes {
-			events.reportChange(replica, c)
+			if c.Kind == elector.Elected {
+				events.Report(event{Replica: replica, Kind: kindElected, Term: c.Term})
+			} else {
+				events.Report(event{Replica: replica, Kind: kindEnded, Term: c.Term, Detail: string(c.Reason)})
+			}
 		}
 	})
 	err = e.Run(ctx, poll)

@@ -14,6 +14,8 @@ import (
 	collectortraces "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/tenure-dev/tenure/examples/internal/replicas/replicastest"
 )
 
 // receiver takes OTLP over HTTP, and notes what came of which replica.
@@ -88,13 +90,13 @@ func TestOTLP(t *testing.T) {
 			}
 		}
 		return true
-	}, soon, 50*time.Millisecond)
-	require.NoError(t, s.cmd.Process.Signal(os.Interrupt))
-	require.Equal(t, exitOK, s.end(t), s.stderr.String())
+	}, replicastest.Soon, 50*time.Millisecond)
+	require.NoError(t, s.Process.Signal(os.Interrupt))
+	require.Equal(t, exitOK, s.End(t), s.Stderr())
 	// The span of a campaign that nobody won ends with the process.
 	require.True(t, r.has("a", "span tenure.election.campaign"))
 	require.True(t, r.has("b", "span tenure.election.campaign"))
-	require.Contains(t, s.stderr.String(), `"msg":"elector: elected"`)
+	require.Contains(t, s.Stderr(), `"msg":"elector: elected"`)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, err := range r.errs {

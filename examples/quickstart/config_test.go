@@ -34,7 +34,3 @@ func TestFlagsThatMakeNoSense(t *testing.T) {
 		require.ErrorContains(t, err, text)
 	}
 }
-
-func TestHostsWithoutPasswords(t *testing.T) {
-	require.Equal(t, "h:1, node 2, h, node 4", hosts([]string{"valkey://user:secret@h:1/0", "valkey://user:se cret@%zz", "valkeys://:secret@h", "secret"}))
-}

@@ -1,63 +1,63 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
-// ledger counts the runs of each tick.
-type ledger struct {
-	runs map[int64]int // by unix second
+// ledger has the runs of each tick, by Unix second.
+type ledger map[int64]runs
+
+// runs are those of one tick.
+type runs struct {
+	count, attempt int
+	twice          bool
 }
 
-func newLedger() *ledger { return &ledger{runs: make(map[int64]int)} }
-
-// record counts a run of a tick and returns how often the tick has run by now.
-func (l *ledger) record(tick time.Time) int {
-	l.runs[tick.Unix()]++
-	return l.runs[tick.Unix()]
+// record notes a run of a tick. It returns false if the tick has run before, unless this run is a
+// later attempt: the nodes count those, and grant one only if the run before was not completed.
+func (l ledger) record(tick time.Time, attempt int) bool {
+	r := l[tick.Unix()]
+	again := r.count > 0 && attempt <= r.attempt
+	l[tick.Unix()] = runs{count: r.count + 1, attempt: max(attempt, r.attempt), twice: r.twice || again}
+	return !again
 }
 
-// ran tells whether anything ran.
-func (l *ledger) ran() bool { return len(l.runs) > 0 }
-
-// account is what the ledger adds up to, between the first and the last tick that ran.
-type account struct {
-	first, last time.Time
-	ticks       int         // that were due
-	once        int         // that ran once
-	repeated    []time.Time // that ran more often
-	takeOver    []time.Time // that did not run, between the kill and the take-over
-	missed      []time.Time // that did not run for another reason
-}
-
-// close adds up. Ticks that were due from the kill to the take-over are expected to be missed; zero times mean that
-// there was none.
-func (l *ledger) close(killed, takenOver time.Time) account {
-	if !l.ran() {
-		return account{}
+// check sums up the ticks from the first that ran to the last. It fails if one of them ran twice or
+// was lost.
+func (l ledger) check() (string, error) {
+	if len(l) == 0 {
+		return "", fmt.Errorf("no tick ran")
 	}
-	seconds := slices.Sorted(maps.Keys(l.runs))
-	a := account{first: time.Unix(seconds[0], 0), last: time.Unix(seconds[len(seconds)-1], 0)}
-	for tick := a.first; !tick.After(a.last); tick = tick.Add(time.Second) {
-		a.ticks++
-		switch n := l.runs[tick.Unix()]; {
-		case n == 1:
-			a.once++
-		case n > 1:
-			a.repeated = append(a.repeated, tick)
-		case tick.After(killed) && tick.Before(takenOver):
-			a.takeOver = append(a.takeOver, tick)
+	seconds := slices.Sorted(maps.Keys(l))
+	first, last := seconds[0], seconds[len(seconds)-1]
+	once := 0
+	var again, twice, lost []string
+	for second := first; second <= last; second++ {
+		switch r := l[second]; {
+		case r.count == 0:
+			lost = append(lost, clock(second))
+		case r.twice:
+			twice = append(twice, clock(second))
+		case r.count > 1:
+			again = append(again, clock(second))
 		default:
-			a.missed = append(a.missed, tick)
+			once++
 		}
 	}
-	return a
+	text := fmt.Sprintf("summary: %d ticks were due from %s to %s\n  ran once                  %4d\n", last-first+1, clock(first), clock(last), once)
+	text += row("cut short, and run again", again) + row("ran twice", twice) + row("lost", lost)
+	if len(twice)+len(lost) > 0 {
+		return text, fmt.Errorf("%d ticks ran twice, %d were lost", len(twice), len(lost))
+	}
+	return text, nil
 }
 
-// earliness is how much a timer may be early by the wall clock, which is adjusted while it runs.
-const earliness = 50 * time.Millisecond
+func row(what string, ticks []string) string {
+	return strings.TrimRight(fmt.Sprintf("  %-24s  %4d  %s", what, len(ticks), strings.Join(ticks, ", ")), " ") + "\n"
+}
 
-// tickAt returns the tick that a run which begins at t belongs to.
-func tickAt(t time.Time) time.Time { return t.Add(earliness).Truncate(time.Second) }
+func clock(second int64) string { return time.Unix(second, 0).Format(time.TimeOnly) }

@@ -1,78 +1,99 @@
-// Quickstart runs three replicas of a service, each an operating-system process with a gocron job that is due every
-// second, and shows that every tick runs on one of them:
+// Quickstart runs a job every second, on one of three replicas of a service:
 //
 //	go run ./examples/quickstart
 //
-// It needs no server: five nodes run inside the first process, which then starts itself once more for each replica. It
-// prints a line for each run and each change of leader, with the fencing token that a database would check. After a
-// third of the time it kills the leader with SIGKILL in the middle of a run, measures how long the others take, and
-// restarts what it killed. In the end it stops all of them in order, the leader first, and exits with 1 if a
-// tick ran twice or nobody took over.
+// The function serve is the service: take it from here. It opens a quorum of nodes, makes a
+// scheduler on it, adds a job and runs it until it is told to stop. All replicas do the same.
 //
-// There are two ways to wire gocron, and a scheduler needs one of them:
+// The rest shows that it works. The program needs no server: five nodes run inside the first
+// process, which starts itself once more for each replica. It kills the leader in the middle of a
+// run, starts it again, and stops everything in order. It exits with 1 if a tick ran twice or was
+// lost. A tick whose run was cut short is run again, and that does not count as twice. The story is
+// in demo.go.
 //
-//	-mode elector   one leader runs every job (package elector, gocron.WithDistributedElector)
-//	-mode locker    whoever gets the lease of the tick runs it (package scheduler, gocron.WithDistributedLocker)
+//	-mode elector   the replicas elect a leader, which runs every tick (the default)
+//	-mode locker    each tick has a lease, and the replica that gets it runs the tick
+//	-nodes URLS     real servers, which have to be running: valkey://127.0.0.1:7001,valkey://...
 //
-// Real servers, which have to be running, are named by -nodes or by the environment variable TENURE_NODES. Passwords
-// are better kept in the latter; neither is ever printed:
-//
-//	go run ./examples/quickstart -nodes valkey://127.0.0.1:7001,valkey://127.0.0.1:7002,valkey://127.0.0.1:7003
-//
-// Files: supervisor.go tells the story and process.go starts and ends the replicas; replica.go is what a service looks
-// like, with its wiring in wiring.go; ledger.go counts the runs of each tick; the two kinds of processes talk in the lines of
-// message.go.
+// The environment variable TENURE_NODES may name the servers instead, which keeps passwords out of
+// the list of processes. The program prints no password.
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
+	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/tenure-dev/tenure/examples/internal/replicas"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// The exit codes.
-const (
-	exitOK          = 0
-	exitFailed      = 1   // a tick ran twice, nobody took over, or something did not work
-	exitUsage       = 2   // the flags make no sense
-	exitInterrupted = 130 // as a shell reports SIGINT
-)
-
-func main() {
-	if os.Getenv(replicaVariable) != "" {
-		os.Exit(replicaMain(os.Stdin, os.Stdout))
-	}
-	os.Exit(supervisorMain(os.Args[1:]))
+// settings are what a service reads from its configuration.
+type settings struct {
+	Replica string        // the name of this replica
+	Nodes   []string      // the URLs of the nodes, the same on every replica
+	TTL     time.Duration // how long the others wait for a replica that died
+	Elect   bool          // let a leader run every tick
+	Job     string        // its name, the same on every replica
 }
 
-// supervisorMain is the process that the user started.
-func supervisorMain(args []string) int {
-	cfg, err := parseFlags(args, os.Getenv(nodesVariable))
-	if errors.Is(err, flag.ErrHelp) {
-		return exitOK
-	}
+// serve is the service. It returns when ctx ends, and stops in this order: the job, then the
+// Quorum.
+func serve(ctx context.Context, cfg settings, events *replicas.Reporter) (err error) {
+	q, err := redlock.Open(cfg.Nodes,
+		redlock.WithPrefix("quickstart"), // the name of the service
+		redlock.WithTTL(cfg.TTL),
+		redlock.WithIdentity(cfg.Replica))
 	if err != nil {
-		if printed := new(flagError); !errors.As(err, &printed) {
-			fmt.Fprintln(os.Stderr, "quickstart:", err)
-		}
-		return exitUsage
+		return err
 	}
-	// A second signal ends the process at once, and the replicas with it: see replica.go.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer context.AfterFunc(ctx, stop)()
+	defer func() { err = errors.Join(err, q.Close()) }()
 
-	err = supervise(ctx, cfg, newConsole(os.Stdout, os.Stderr))
-	switch {
-	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "quickstart: interrupted")
-		return exitInterrupted
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "quickstart:", err)
-		return exitFailed
+	options := []scheduler.Option{
+		// Run ticks late that no replica could run, such as those between a crash and the
+		// take-over.
+		scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll),
+		// Run a tick again whose run was cut short, as by a crash. The default is not to.
+		scheduler.WithDelivery(redlock.AtLeastOnce),
 	}
-	return exitOK
+	if cfg.Elect {
+		options = append(options, scheduler.WithElection(cfg.Job))
+	}
+	s, err := scheduler.New(q, options...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Shutdown()) }()
+
+	task := func(ctx context.Context) { // ctx ends when the lease is lost or the scheduler stops
+		run, _ := scheduler.RunFromContext(ctx)
+		events.Report(event{At: time.Now(), Tick: run.Tick, Attempt: run.Attempt, Token: run.FencingToken()})
+		select {
+		case <-time.After(work): // here your job does its work
+		case <-ctx.Done():
+		}
+	}
+	_, err = s.NewJob(
+		gocron.CronJob("* * * * * *", true), // every second
+		scheduler.NewTask(task),
+		gocron.WithName(cfg.Job))
+	if err != nil {
+		return err
+	}
+	s.Start()
+	<-ctx.Done()
+	return nil
+}
+
+func main() {
+	if replicas.IsReplica() { // this program has started itself
+		slog.SetLogLoggerLevel(slog.LevelError) // a kill makes warnings, which would break up the story
+		os.Exit(replicas.Main(serve))
+	}
+	os.Exit(demo(os.Args[1:], os.Getenv(replicas.NodesVariable)))
 }
