@@ -68,28 +68,9 @@ func (b *backlog) stop() {
 	b.giveUpAll(pending, SkipStopped)
 }
 
-// wants reports whether the job's policies have a tick run late that was skipped for a reason.
-func (b *backlog) wants(reason Reason) bool {
-	cfg := &b.job.cfg
-	switch reason {
-	case SkipOverlap:
-		// That run may be an orphan, or be late itself. If it has really taken the tick's time, the
-		// tick is skipped after all: see overlapped.
-		return cfg.overlap == OverlapQueue || cfg.catchUp != CatchUpNone //mutant:tick-behind-a-dead-run-lost
-	case SkipHeld:
-		// Its holder may die, or give the tick back because it is shut down.
-		return cfg.catchUp != CatchUpNone //mutant:held-tick-dropped
-	case SkipNotLeader:
-		return !b.job.ticks.random // the leader's are others
-	case SkipSplit, SkipNoQuorum, SkipTimeout, SkipQuarantined: //mutant:failed-tick-not-run-late
-		return true
-	}
-	return false
-}
-
 // addSkipped adds a tick that was skipped, if the job's policies say so, and reports that.
 func (b *backlog) addSkipped(scheduled time.Time, reason Reason) bool {
-	return b.wants(reason) && b.add(newLateTick(b.job, scheduled, reason))
+	return b.job.runsLate(reason) && b.add(newLateTick(b.job, scheduled, reason))
 }
 
 // addCutShort adds the tick of a run that was cut short, if it is to be run at least once: the
@@ -124,7 +105,8 @@ func (b *backlog) addPassedOver(ctx context.Context, scheduled []time.Time, foll
 	}
 }
 
-// A search for missed ticks that found no quorum is repeated after pauses that double between these.
+// A search for missed ticks that found no quorum is repeated after pauses that double between
+// these.
 const (
 	minSearchPause = 50 * time.Millisecond
 	maxSearchPause = time.Second

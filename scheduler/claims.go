@@ -87,9 +87,9 @@ func (c *claims) split(scheduled []time.Time, now time.Time) (due []time.Time, e
 	return all[:i], all[i]
 }
 
-// passedOver returns the ticks between the last one that was claimed and this one: those that gocron
-// kept in its list, and those that it left out, because it sets its next timer only when Lock has
-// returned, and passes over what came meanwhile. Called with mu held.
+// passedOver returns the ticks between the last one that was claimed and this one: those that
+// gocron kept in its list, and those that it left out, because it sets its next timer only when
+// Lock has returned, and passes over what came meanwhile. Called with mu held.
 func (c *claims) passedOver(scheduled time.Time, listed []time.Time) []time.Time {
 	if c.tick.IsZero() {
 		return listed

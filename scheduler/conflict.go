@@ -72,17 +72,8 @@ func (l *labels) read(job string, tick time.Time, label, by string) (c Conflict,
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	o := l.others[label]
-	switch {
-	case o == nil && len(l.others) >= maxOthers:
-		return c, false, false
-	case o == nil:
-		if l.others == nil {
-			l.others = make(map[string]*other)
-		}
-		o = &other{Conflict: Conflict{Job: job, Own: l.own, Other: label}, first: tick}
-		l.others[label] = o
-	case !tick.After(o.Tick):
+	o := l.other(job, tick, label)
+	if o == nil || !tick.After(o.Tick) {
 		return c, false, false
 	}
 	if o.Tick = tick; by != "" {
@@ -93,6 +84,21 @@ func (l *labels) read(job string, tick time.Time, label, by string) (c Conflict,
 	}
 	first, o.told = !o.told, true
 	return o.Conflict, true, first
+}
+
+// other returns what is known of another label, which may be new; nil if there are too many. Called
+// with mu held.
+func (l *labels) other(job string, tick time.Time, label string) *other {
+	o := l.others[label]
+	if o != nil || len(l.others) >= maxOthers {
+		return o
+	}
+	if l.others == nil {
+		l.others = make(map[string]*other)
+	}
+	o = &other{Conflict: Conflict{Job: job, Own: l.own, Other: label}, first: tick}
+	l.others[label] = o
+	return o
 }
 
 // due reports whether the nodes should be asked for the label: once in a rollout.

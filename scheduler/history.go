@@ -11,11 +11,11 @@ import (
 )
 
 // A tick was missed if it came after the last one that was run, and was not overlapped. How long a
-// run would have taken that was cut short is not known, so the ticks after it were missed. The nodes
-// know what was run last, and how long it took.
+// run would have taken that was cut short is not known, so the ticks after it were missed. The
+// nodes know what was run last, and how long it took.
 
-// history is what this replica knows of the ticks that were run, here and elsewhere: by its own runs
-// and refusals, and by what it reads from the nodes.
+// history is what this replica knows of the ticks that were run, here and elsewhere: by its own
+// runs and refusals, and by what it reads from the nodes.
 type history struct {
 	job *job
 

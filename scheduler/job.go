@@ -58,24 +58,18 @@ func newJob(s *Scheduler, id uuid.UUID, definition gocron.JobDefinition, task go
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	key, err := s.cfg.key(p.name)
+	key, err := s.newKey(p.name, id)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if err := s.checkUnique(p.name, id); err != nil {
-		return nil, nil, nil, err
-	}
-	schedule, err := newSchedule(p.schedule)
+	schedule, err := newSchedule(p.schedule, set, s.leader != nil)
 	if err != nil {
-		return nil, nil, nil, err
-	}
-	if err := schedule.check(set, s.leader != nil); err != nil {
 		return nil, nil, nil, err
 	}
 	var table timetable
 	if p.ownCron {
 		table = &ownCron{definition: definition, options: timeless(opts, now), zone: s.cfg.location}
-	} else if table, err = schedule.times(gocron.DaylightSavingsTimePolicy(set.number(fieldDaylightSaving)), s.cfg.location); err != nil {
+	} else if table, err = schedule.times(set.daylightSaving(), s.cfg.location); err != nil {
 		return nil, nil, nil, err
 	} else if table != nil {
 		definition = gocron.CronJob(schedule.String(), true)
@@ -92,8 +86,8 @@ func newJob(s *Scheduler, id uuid.UUID, definition gocron.JobDefinition, task go
 	}), nil
 }
 
-// checkJobOptions returns what gocron's options set, or an error for those that do not fit. The first
-// ones are global.
+// checkJobOptions returns what gocron's options set, or an error for those that do not fit. The
+// first ones are global.
 func checkJobOptions(opts []gocron.JobOption, global int, now time.Time) (settings, error) {
 	if i := slices.IndexFunc(opts, func(o gocron.JobOption) bool { return o == nil }); i >= 0 {
 		return settings{}, &OptionError{Option: "gocron.JobOption", Reason: fmt.Sprintf("option %d is nil", i-global)}
@@ -146,12 +140,8 @@ func (j *job) begin(ctx context.Context) (*runLock, *SkipError) {
 	if j.backlog.queueBehind(due.scheduled) {
 		return nil, queued
 	}
-	lease, err := j.try(ctx, j.tickOptions(tick)...) //mutant:tick-without-number
+	lease, err := j.tryLeading(ctx, j.tickOptions(tick)...) //mutant:tick-without-number
 	if err != nil {
-		return nil, j.skip(due.scheduled, err)
-	}
-	if err := j.s.leader.check(ctx); err != nil {
-		_ = lease.Forgo(ctx) // the leadership was lost meanwhile
 		return nil, j.skip(due.scheduled, err)
 	}
 	if j.backlog.overtakes(ctx, lease, newLateTick(j, due.scheduled, SkipMissed), due.before) {
@@ -174,12 +164,30 @@ func (j *job) skip(scheduled time.Time, err error) *SkipError {
 	return e
 }
 
+// runsLate reports whether the job's policies have a tick run late that was skipped for a reason.
+func (j *job) runsLate(reason Reason) bool {
+	switch reason {
+	case SkipOverlap:
+		// That run may be an orphan, or be late itself. If it has really taken the tick's time, the
+		// tick is skipped after all: see overlapped.
+		return j.cfg.overlap == OverlapQueue || j.cfg.catchUp != CatchUpNone //mutant:tick-behind-a-dead-run-lost
+	case SkipHeld:
+		// Its holder may die, or give the tick back because it is shut down.
+		return j.cfg.catchUp != CatchUpNone //mutant:held-tick-dropped
+	case SkipNotLeader:
+		return !j.ticks.random // the leader's are others
+	case SkipSplit, SkipNoQuorum, SkipTimeout, SkipQuarantined: //mutant:failed-tick-not-run-late
+		return true
+	}
+	return false
+}
+
 // expiry is when a tick is too old to be caught up. That of a duration job may be run at any time
 // of its interval, so its age counts from the end.
 func (j *job) expiry(tick time.Time) time.Time { return tick.Add(j.ticks.every + j.cfg.window) } //mutant:old-tick-run
 
-// tickOptions make a lease that of a tick. The nodes remember it for a day after the job should have
-// run again, twice.
+// tickOptions make a lease that of a tick. The nodes remember it for a day after the job should
+// have run again, twice.
 func (j *job) tickOptions(tick time.Time) []redlock.LeaseOption {
 	keep := minKeep + 2*min(j.ticks.gap(tick), MaxSpan) + j.cfg.window // far below redlock.MaxKeep
 	return []redlock.LeaseOption{redlock.WithOnceAt(tick, j.cfg.delivery, keep), redlock.WithLabel(j.labels.own)}
@@ -201,19 +209,29 @@ func (j *job) try(ctx context.Context, opts ...redlock.LeaseOption) (*redlock.Le
 	return lease, err
 }
 
+// tryLeading is try on a replica that leads before and after it.
+func (j *job) tryLeading(ctx context.Context, opts ...redlock.LeaseOption) (*redlock.Lease, error) {
+	if err := j.s.leader.check(ctx); err != nil {
+		return nil, err
+	}
+	lease, err := j.try(ctx, opts...)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.s.leader.check(ctx); err != nil {
+		_ = lease.Forgo(ctx) // the leadership was lost meanwhile
+		return nil, err
+	}
+	return lease, nil
+}
+
 // runNow acquires the lease of a run that is no tick, and has gocron begin it.
 func (j *job) runNow(ctx context.Context) error {
-	if err := j.s.leader.check(ctx); err != nil {
-		return err
-	}
-	lease, err := j.try(ctx)
+	lease, err := j.tryLeading(ctx)
 	if err != nil {
 		return err
 	}
-	if err = j.s.leader.check(ctx); err == nil {
-		err = j.offer(ctx, newRunLock(j, lease, Run{Attempt: 1}))
-	}
-	if err != nil {
+	if err = j.offer(ctx, newRunLock(j, lease, Run{Attempt: 1})); err != nil {
 		_ = lease.Forgo(ctx) //mutant:run-now-kept
 	}
 	return err

@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// leadership is this replica's part in the election. A nil one is that of a Scheduler without, where
-// every replica leads.
+// leadership is this replica's part in the election. A nil one is that of a Scheduler without,
+// where every replica leads.
 type leadership struct {
 	elector *elector.Elector
 	current atomic.Pointer[elector.Term]

@@ -30,24 +30,33 @@ type (
 	oneTimeSchedule struct{ gocron.OneTimeJobSchedule }
 )
 
-func newSchedule(of gocron.JobSchedule) (schedule, error) {
+// newSchedule returns the schedule of a job, or an error if it does not fit several replicas.
+func newSchedule(of gocron.JobSchedule, set settings, elected bool) (schedule, error) {
+	s := kindOf(of)
+	if s == nil {
+		return nil, &OptionError{Option: "definition", Reason: fmt.Sprintf("a schedule of type %T is not known: use gocron %s", of, knownGocron)}
+	}
+	return s, s.check(set, elected)
+}
+
+func kindOf(of gocron.JobSchedule) schedule {
 	switch s := of.(type) {
 	case gocron.CronJobSchedule:
-		return cronSchedule{s}, nil
+		return cronSchedule{s}
 	case gocron.DurationJobSchedule:
-		return durationSchedule{s}, nil
+		return durationSchedule{s}
 	case gocron.DurationRandomJobSchedule:
-		return randomSchedule{s}, nil
+		return randomSchedule{s}
 	case gocron.DailyJobSchedule:
-		return dailySchedule{s}, nil
+		return dailySchedule{s}
 	case gocron.WeeklyJobSchedule:
-		return weeklySchedule{s}, nil
+		return weeklySchedule{s}
 	case gocron.MonthlyJobSchedule:
-		return monthlySchedule{s}, nil
+		return monthlySchedule{s}
 	case gocron.OneTimeJobSchedule:
-		return oneTimeSchedule{s}, nil
+		return oneTimeSchedule{s}
 	}
-	return nil, &OptionError{Option: "definition", Reason: fmt.Sprintf("a schedule of type %T is not known: use gocron %s", of, knownGocron)}
+	return nil
 }
 
 func (s cronSchedule) check(set settings, _ bool) error { return checkStart(set) }

@@ -153,8 +153,8 @@ func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task 
 	return &publicJob{Job: made, job: j}, nil
 }
 
-// Start is gocron's. It also begins to campaign (WithElection), and looks for ticks that were missed
-// (WithCatchUp).
+// Start is gocron's. It also begins to campaign (WithElection), and looks for ticks that were
+// missed (WithCatchUp).
 func (s *Scheduler) Start() {
 	s.lifecycle.Lock()
 	defer s.lifecycle.Unlock()
@@ -207,7 +207,7 @@ func (s *state) begin(j *job) {
 	}
 }
 
-// elected looks for the ticks that nobody ran before this replica was elected.
+// elected looks for the ticks that no replica ran before this replica was elected.
 func (s *state) elected() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -310,14 +310,19 @@ func (s *Scheduler) stopWith(stop func() error) error {
 	return s.tasks.annotate(stop()) //mutant:leadership-after-the-runs/2
 }
 
-// checkUnique refuses a name that another job than that of the id has.
-func (s *state) checkUnique(name string, id uuid.UUID) error {
+// newKey returns the key of a job's lease. It refuses a name that another job than that of the id
+// has.
+func (s *state) newKey(name string, id uuid.UUID) (string, error) {
+	key, err := s.cfg.key(name)
+	if err != nil {
+		return "", err
+	}
 	for _, other := range s.inner.Jobs() {
 		if other.Name() == name && other.ID() != id {
-			return &OptionError{Option: "gocron.WithName", Reason: fmt.Sprintf("there is a job of the name %q already: the two would exclude each other", name)}
+			return "", &OptionError{Option: "gocron.WithName", Reason: fmt.Sprintf("there is a job of the name %q already: the two would exclude each other", name)}
 		}
 	}
-	return nil
+	return key, nil
 }
 
 // Jobs is gocron's.

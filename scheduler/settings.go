@@ -11,11 +11,12 @@ import (
 )
 
 // gocron's options are functions on types that it does not export, and it has no accessors for what
-// they set: Job tells a job's name, tags and schedule, and Scheduler tells nothing. To refuse options
-// that mean something else with several replicas, they are applied to a zero value of that type, and
-// the private fields below are read, here and nowhere else. Where a later version of gocron has
-// renamed one, or an option does not work on a zero value, it cannot be known what was asked for:
-// then New and NewJob refuse. TestGocronStillTellsWhatItsOptionsSet says what to do then.
+// they set: Job tells a job's name, tags and schedule, and Scheduler tells nothing. To refuse
+// options that mean something else with several replicas, they are applied to a zero value of that
+// type, and the private fields below are read, here and nowhere else. Where a later version of
+// gocron has renamed one, or an option does not work on a zero value, it cannot be known what was
+// asked for: then New and NewJob refuse. TestGocronStillTellsWhatItsOptionsSet says what to do
+// then.
 
 // knownGocron is the version of gocron whose fields are known.
 const knownGocron = "v2.22.0"
@@ -49,8 +50,8 @@ var (
 		fieldSingletonLimitMode, fieldStartImmediately, fieldStartTime, fieldStopTime, fieldDaylightSaving}
 )
 
-// settings is what options of gocron set: a struct of gocron's that they were applied to. It has all
-// the fields above.
+// settings is what options of gocron set: a struct of gocron's that they were applied to. It has
+// all the fields above.
 type settings struct{ value reflect.Value }
 
 // schedulerSettings returns what options of gocron.NewScheduler set. Errors are *OptionError.
@@ -161,6 +162,11 @@ func (s settings) overlap() (o Overlap, asked bool) {
 		return OverlapQueue, true
 	}
 	return OverlapSkip, true
+}
+
+// daylightSaving is gocron.WithDaylightSavingsTimePolicy.
+func (s settings) daylightSaving() gocron.DaylightSavingsTimePolicy {
+	return gocron.DaylightSavingsTimePolicy(s.number(fieldDaylightSaving))
 }
 
 // without leaves out the options that set one of the fields.

@@ -73,12 +73,16 @@ func changesOf[O any](fields []string, options map[string]O, settingsOf func(O) 
 		for sets, o := range options {
 			s, _ := settingsOf(o)
 			want := slices.Contains(strings.Fields(sets), field)
-			if known = known || want; s.set(field) != want {
-				changes = append(changes, fmt.Sprintf("%s: set is %v for the option of %s", field, s.set(field), sets))
+			known = known || want
+			switch got := s.set(field); {
+			case want && !got:
+				changes = append(changes, field+" is not set by its option")
+			case got && !want:
+				changes = append(changes, fmt.Sprintf("%s is set by the option of %s", field, sets))
 			}
 		}
 		if !known {
-			changes = append(changes, field+": no option is tried")
+			changes = append(changes, field+" has no option here")
 		}
 	}
 	return changes
@@ -99,12 +103,12 @@ func TestFailureForAnUnknownGocronSaysWhatToDo(t *testing.T) {
 	before := jobFields
 	defer func() { jobFields = before }()
 	jobFields = append(slices.Clone(before), "maxRuns")
-	require.Equal(t, []string{"maxRuns: no option is tried"}, GocronChanges())
+	require.Equal(t, []string{"maxRuns has no option here"}, GocronChanges())
 
 	type later struct{ limit int } // was limitRunsTo
 	changes := changesOf([]string{fieldLimitedRuns}, map[string]func(*later) error{fieldLimitedRuns: func(l *later) error { l.limit = 1; return nil }},
 		func(o func(*later) error) (settings, error) { return schedulerSettings([]func(*later) error{o}) })
-	require.Equal(t, "gocron has changed what its options set: [limitRunsTo: set is false for the option of limitRunsTo]. Until this package knows the new gocron, New and NewJob refuse "+
+	require.Equal(t, "gocron has changed what its options set: [limitRunsTo is not set by its option]. Until this package knows the new gocron, New and NewJob refuse "+
 		"all options of it. Read gocron's options and internalJob, adjust the fields and knownGocron in settings.go (isOwn in probe.go for the name of a task), "+
 		"and run TestGocronStillTellsWhatItsOptionsSet again; or stay with gocron v2.22.0", fmt.Sprintf(whatToDo, changes))
 }

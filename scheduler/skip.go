@@ -81,8 +81,8 @@ func (e *SkipError) Expected() bool {
 // ErrorType returns the Reason, for the error.type attribute of traces and metrics.
 func (e *SkipError) ErrorType() string { return string(e.Reason) }
 
-// newSkipError explains an error of an acquisition of a tick; the tick is zero for a run that RunNow
-// asks for.
+// newSkipError explains an error of an acquisition of a tick; the tick is zero for a run that
+// RunNow asks for.
 func newSkipError(job string, tick time.Time, err error) *SkipError {
 	e := &SkipError{Job: job, Tick: tick, Reason: SkipOther, Err: err}
 	var held *redlock.HeldError
@@ -91,7 +91,7 @@ func newSkipError(job string, tick time.Time, err error) *SkipError {
 	case errors.As(err, &held):
 		e.By = held.Holder.Identity
 		if e.Reason = SkipHeld; tick.IsZero() || held.Sequence != tick.UnixMilli() {
-			e.Reason = SkipOverlap // another run of the job: RunNow asks for runs that nobody else runs
+			e.Reason = SkipOverlap // another run of the job: RunNow asks for a run that is no tick
 		}
 	case errors.As(err, &done):
 		e.Reason, e.By = SkipDone, done.Identity

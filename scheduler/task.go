@@ -135,8 +135,8 @@ func (t *tasks) add(job string, n int) {
 	}
 }
 
-// annotate adds the jobs whose tasks are still at work to gocron's error that it has waited long enough
-// for them.
+// annotate adds the jobs whose tasks are still at work to gocron's error that it has waited long
+// enough for them.
 func (t *tasks) annotate(err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -151,20 +151,24 @@ func (t *task) call(ctx context.Context) error {
 	if t.function.IsNil() {
 		return nil
 	}
-	kind := t.function.Type()
-	in := make([]reflect.Value, 0, kind.NumIn())
+	if t.context != nil {
+		merged, cancel := merge(t.context, ctx)
+		defer cancel()
+		ctx = merged
+	}
+	var in []reflect.Value
 	if t.takesContext {
-		if t.context != nil {
-			merged, cancel := merge(t.context, ctx)
-			defer cancel()
-			ctx = merged
-		}
 		in = append(in, reflect.ValueOf(ctx))
 	}
 	for _, p := range t.parameters {
 		in = append(in, reflect.ValueOf(p))
 	}
-	for _, out := range t.function.Call(in) {
+	return firstError(t.function.Call(in))
+}
+
+// firstError returns the first error among what a function returned.
+func firstError(results []reflect.Value) error {
+	for _, out := range results {
 		if out.Type().Implements(errorType) || out.Kind() == reflect.Interface {
 			if err, ok := out.Interface().(error); ok && err != nil {
 				return err

@@ -9,7 +9,7 @@ import (
 
 // RunTracer is told of every run of a job of a Scheduler. It is what WithTracer takes; a value that
 // also implements SkipTracer is told of ticks that were not run too, one that implements JobTracer
-// of the jobs themselves, one that implements BacklogTracer of ticks that are owed, and one that is
+// of the jobs themselves, one that implements BacklogTracer of the backlog, and one that is
 // an elector.CampaignTracer of the election too (WithElection).
 //
 // Tracer methods are called synchronously and concurrently, and must not block or panic.
@@ -61,7 +61,7 @@ type TraceJobData struct {
 	Election string // of WithElection; empty without
 }
 
-// BacklogTracer is told how many ticks of a job are owed: due, not run, and still wanted
+// BacklogTracer is told how many ticks of a job are in its backlog: due, not run, and still wanted
 // (WithCatchUp, WithOverlap). Ticks that another replica runs do not count, nor those of a
 // follower.
 type BacklogTracer interface {
