@@ -57,17 +57,20 @@
 //
 // # What it does not do
 //
-//   - It cannot tell a running job that its lease was lost. gocron gives the job no way to learn of its lock. When
-//     too few nodes can be reached for a TTL, or a process is paused for as long, another replica may start the next
-//     run while this one is still at work. The loss is logged; the job goes on. Keep jobs idempotent, or protect what
-//     they write with the lease's fencing token: wrap the Locker and take the lease from its [Lock.Lease].
-//   - It does not run a tick for which no quorum of nodes could be reached, and no replica makes up for it later. Nor
-//     does the crash of a replica free its jobs: their ticks are refused until the lease's TTL has run out.
-//   - It does not compare ticks, only times. Jobs that do not tick together have nothing to agree on:
-//     gocron.DurationJob counts from the start of each replica unless gocron.WithStartAt aligns it, and a one-time job
-//     that is started on each replica at different times runs on each of them. gocron.CronJob ticks together if the
-//     zone is the same on all: gocron's is time.Local unless gocron.WithLocation says otherwise. On the days on which
-//     clocks are changed gocron decides by what each replica ran before.
+//   - It cannot tell a running job that its lease was lost. gocron gives the job no way to learn of
+//     its lock. When too few nodes can be reached for a TTL, or a process is paused for as long,
+//     another replica may start the next run while this one is still at work. The loss is logged;
+//     the job goes on. Keep jobs idempotent, or protect what they write with the lease's fencing
+//     token: wrap the Locker and take the lease from its [Lock.Lease].
+//   - It does not run a tick for which no quorum of nodes could be reached, and no replica makes up
+//     for it later. Nor does the crash of a replica free its jobs: their ticks are refused until
+//     the lease's TTL has run out.
+//   - It does not compare ticks, only times. Jobs that do not tick together have nothing to agree
+//     on: gocron.DurationJob counts from the start of each replica unless gocron.WithStartAt aligns
+//     it, and a one-time job that is started on each replica at different times runs on each of
+//     them. gocron.CronJob ticks together if the zone is the same on all: gocron's is time.Local
+//     unless gocron.WithLocation says otherwise. On the days on which clocks are changed gocron
+//     decides by what each replica ran before.
 //
 // # Traps in gocron
 //
