@@ -18,7 +18,7 @@ type job struct {
 	name     string
 	key      string
 	cfg      jobConfig
-	asked    gocron.JobSchedule // what NewJob was asked for
+	schedule gocron.JobSchedule // what NewJob was asked for
 	ticks    *ticker
 	unlocked bool          // runs everywhere: gocron.WithDisabledDistributedJobLocker
 	made     chan struct{} // closed when gocron is set
@@ -76,8 +76,8 @@ func newJob(s *Scheduler, id uuid.UUID, definition gocron.JobDefinition, task go
 		opts = append(opts, gocron.WithCronImplementation(cron{table, s.cfg.location}), gocron.WithDaylightSavingsTimePolicy(gocron.DaylightSavingsTimeDefault))
 	}
 	j := &job{
-		s: s, name: p.name, key: key, cfg: cfg, asked: p.schedule, ticks: newTicker(p.schedule, table),
-		unlocked: set.set(fieldDisabledLocker), made: make(chan struct{}),
+		s: s, name: p.name, key: key, cfg: cfg, schedule: p.schedule, ticks: newTicker(p.schedule, table),
+		unlocked: set.has(fieldDisabledLocker), made: make(chan struct{}),
 	}
 	j.claims, j.history, j.backlog = &claims{job: j}, &history{job: j}, &backlog{job: j}
 	j.labels = &labels{job: j, own: newLabel(schedule, table), began: now}

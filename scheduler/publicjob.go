@@ -51,7 +51,7 @@ func (p *publicJob) RunNow() error {
 }
 
 // Schedule returns what NewJob was asked for.
-func (p *publicJob) Schedule() gocron.JobSchedule { return p.job.asked }
+func (p *publicJob) Schedule() gocron.JobSchedule { return p.job.schedule }
 
 // NextRun is gocron's: zero if nothing is scheduled.
 func (p *publicJob) NextRun() (time.Time, error) {

@@ -131,7 +131,7 @@ func (s oneTimeSchedule) check(set settings, _ bool) error {
 	if len(s.StartAt) == 0 {
 		return &OptionError{Option: "gocron.OneTimeJobStartImmediately", Reason: "each replica would run it when it starts: give a time with gocron.OneTimeJobStartDateTime, the same on all"}
 	}
-	if set.set(fieldStopTime) {
+	if set.has(fieldStopTime) {
 		return &OptionError{Option: "gocron.WithStopAt", Reason: "a one-time job ends with its last time: leave it out"}
 	}
 	for i := 1; i < len(s.StartAt); i++ {
@@ -160,7 +160,7 @@ func (s oneTimeSchedule) times(gocron.DaylightSavingsTimePolicy, *time.Location)
 
 // checkStart refuses a start at once, which a duration job alone may have.
 func checkStart(set settings) error {
-	if !set.set(fieldStartImmediately) {
+	if !set.has(fieldStartImmediately) {
 		return nil
 	}
 	return &OptionError{Option: "gocron.WithStartImmediately", Reason: "each replica would run it when it starts: use RunNow on one of them"}
@@ -168,7 +168,7 @@ func checkStart(set settings) error {
 
 // checkPhase refuses an interval above one that is counted from no time.
 func checkPhase(interval uint, set settings) error {
-	if interval <= 1 || set.set(fieldStartTime) {
+	if interval <= 1 || set.has(fieldStartTime) {
 		return nil
 	}
 	return &OptionError{Option: "interval", Reason: fmt.Sprintf(

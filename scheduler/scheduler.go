@@ -68,7 +68,7 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	if err := set.check(schedulerRefusals); err != nil {
 		return nil, err
 	}
-	s := &Scheduler{state: &state{q: q, cfg: cfg, jobs: make(map[uuid.UUID]*job), limited: set.set(fieldLimitMode)}}
+	s := &Scheduler{state: &state{q: q, cfg: cfg, jobs: make(map[uuid.UUID]*job), limited: set.has(fieldLimitMode)}}
 	if cfg.election != "" {
 		if s.leader, err = newLeadership(q, cfg, s.elected); err != nil {
 			return nil, err

@@ -103,8 +103,8 @@ func (s settings) get(field string) reflect.Value {
 	return v
 }
 
-// set reports whether a field is not zero.
-func (s settings) set(field string) bool {
+// has reports whether a field is not zero.
+func (s settings) has(field string) bool {
 	v := s.get(field)
 	return v.IsValid() && !v.IsZero()
 }
@@ -145,7 +145,7 @@ var jobRefusals = []refusal{
 // check returns an error for the first setting that is refused.
 func (s settings) check(refusals []refusal) error {
 	for _, r := range refusals {
-		if s.set(r.field) {
+		if s.has(r.field) {
 			return &OptionError{Option: r.option, Reason: r.reason}
 		}
 	}
@@ -155,7 +155,7 @@ func (s settings) check(refusals []refusal) error {
 // overlap returns what gocron.WithSingletonMode asks for in the words of WithOverlap: runs exclude
 // each other anyway, on all replicas.
 func (s settings) overlap() (o Overlap, asked bool) {
-	if !s.set(fieldSingleton) {
+	if !s.has(fieldSingleton) {
 		return 0, false
 	}
 	if gocron.LimitMode(s.number(fieldSingletonLimitMode)) == gocron.LimitModeWait {
@@ -174,7 +174,7 @@ func without(opts []gocron.JobOption, now time.Time, fields ...string) []gocron.
 	var kept []gocron.JobOption
 	for _, o := range opts {
 		s, _ := jobSettings([]gocron.JobOption{o}, now)
-		if !slices.ContainsFunc(fields, s.set) {
+		if !slices.ContainsFunc(fields, s.has) {
 			kept = append(kept, o)
 		}
 	}

@@ -74,7 +74,7 @@ func changesOf[O any](fields []string, options map[string]O, settingsOf func(O) 
 			s, _ := settingsOf(o)
 			want := slices.Contains(strings.Fields(sets), field)
 			known = known || want
-			switch got := s.set(field); {
+			switch got := s.has(field); {
 			case want && !got:
 				changes = append(changes, field+" is not set by its option")
 			case got && !want:
@@ -136,7 +136,7 @@ func TestOptionsOfAnUnknownGocronAreRefused(t *testing.T) {
 	const text = `scheduler: gocron: this version does not tell ["locker" "exec.clock" "mode"] of its options, so that those which do not fit several ` +
 		`replicas cannot be refused: use gocron v2.22.0 (go get github.com/go-co-op/gocron/v2@v2.22.0), or a Tenure that knows yours`
 	require.EqualError(t, err, text)
-	require.False(t, s.set("exec.clock"))
+	require.False(t, s.has("exec.clock"))
 	require.Zero(t, s.number("mode"))
 
 	_, err = newSettings(new(later), fields, nil, apply)
