@@ -131,11 +131,13 @@ type nobody struct{ gocron.Elector }
 func TestOptionsOfAnUnknownGocronAreRefused(t *testing.T) {
 	type later struct{ locks string }
 	fields := []string{"locks", "locker", "exec.clock", "mode"}
-	apply := func(o func(*later)) {}
-	s, err := newSettings(new(later), fields, []func(*later){func(*later) {}}, apply)
+	target := new(later)
+	apply := func(o func(*later)) { o(target) }
+	s, err := newSettings(target, fields, []func(*later){func(l *later) { l.locks = "x" }}, apply)
 	const text = `scheduler: gocron: this version does not tell ["locker" "exec.clock" "mode"] of its options, so that those which do not fit several ` +
 		`replicas cannot be refused: use gocron v2.22.0 (go get github.com/go-co-op/gocron/v2@v2.22.0), or a Tenure that knows yours`
 	require.EqualError(t, err, text)
+	require.True(t, s.has("locks"))
 	require.False(t, s.has("exec.clock"))
 	require.Zero(t, s.number("mode"))
 
