@@ -172,8 +172,8 @@ func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context,
 		end.Reason, end.Err = ReasonShutdown, context.Cause(ctx)
 	case <-t.lease.Context().Done():
 	}
-	t.leave(end.Err) //mutant:leads-after-a-loss/2
-	if !returned {   //mutant:resigned-under-lead
+	t.stepDown(end.Err) //mutant:leads-after-a-loss/2
+	if !returned {      //mutant:resigned-under-lead
 		var err error
 		if v, err = e.drain(ctx, t, led); err != nil {
 			return v, err
@@ -214,8 +214,8 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 			e.cfg.logger.WarnContext(ctx, "elector: lead overruns the drain timeout; the lease is left to run out",
 				"election", e.election, "term", t.Number(), "timeout", limit)
 		case <-stop:
-			v, orphaned := t.orphan(led)
-			if !orphaned {
+			v, abandoned := t.abandon(led)
+			if !abandoned {
 				e.overrun.Store(false)
 				return v, nil
 			}

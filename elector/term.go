@@ -19,7 +19,7 @@ type Term struct {
 	cancel context.CancelCauseFunc
 	began  time.Time
 
-	left     atomic.Bool // given up: IsLeader says no from here on
+	down     atomic.Bool // stepped down: IsLeader says no from here on
 	resign   chan struct{}
 	resigned sync.Once     // closes resign
 	overran  chan struct{} // closed if lead exceeds the drain timeout
@@ -27,8 +27,8 @@ type Term struct {
 	ended    Change        // read after over is closed
 	served   time.Duration // owned by Run
 
-	mu       sync.Mutex
-	orphaned bool // guarded by mu; nobody waits for lead any more
+	mu        sync.Mutex
+	abandoned bool // guarded by mu; Run does not wait for lead any more
 }
 
 func newTerm(lease *redlock.Lease) *Term {
@@ -86,11 +86,11 @@ func (t *Term) Resign(ctx context.Context) error {
 }
 
 // leads reports whether the term lasts, by the clock.
-func (t *Term) leads() bool { return !t.left.Load() && t.lease.Err() == nil } //mutant:leads-after-a-loss
+func (t *Term) leads() bool { return !t.down.Load() && t.lease.Err() == nil } //mutant:leads-after-a-loss
 
-// leave ends the term for this replica: first for those who ask, then for lead.
-func (t *Term) leave(cause error) {
-	t.left.Store(true) //mutant:leads-after-leaving
+// stepDown ends the term for this replica: first for IsLeader, then for lead.
+func (t *Term) stepDown(cause error) {
+	t.down.Store(true) //mutant:leads-after-leaving
 	t.cancel(cause)
 }
 
@@ -111,7 +111,7 @@ func (p *panicked) String() string {
 }
 
 // run calls lead on a goroutine of its own and returns the channel on which its verdict will be, once, whatever
-// happens in there. A panic that nobody waits for goes on in lead's goroutine.
+// happens in there. A panic of an abandoned lead goes on in lead's goroutine.
 func (t *Term) run(lead func(context.Context, *Term) error) <-chan verdict {
 	done := make(chan verdict, 1)
 	go func() {
@@ -122,7 +122,7 @@ func (t *Term) run(lead func(context.Context, *Term) error) <-chan verdict {
 			}
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			if t.orphaned && v.panic != nil {
+			if t.abandoned && v.panic != nil {
 				panic(v.panic.String())
 			}
 			done <- v
@@ -132,15 +132,15 @@ func (t *Term) run(lead func(context.Context, *Term) error) <-chan verdict {
 	return done
 }
 
-// orphan notes that nobody waits for lead any more, unless it has returned after all.
-func (t *Term) orphan(led <-chan verdict) (verdict, bool) {
+// abandon notes that Run does not wait for lead any more, unless lead has returned after all.
+func (t *Term) abandon(led <-chan verdict) (verdict, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	select {
 	case v := <-led:
 		return v, false
 	default:
-		t.orphaned = true
+		t.abandoned = true
 		return verdict{}, true
 	}
 }

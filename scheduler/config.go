@@ -77,7 +77,7 @@ type jobConfig struct {
 	overlap  Overlap
 }
 
-// CatchUp is what becomes of ticks that nobody ran.
+// CatchUp is what becomes of ticks that no replica ran.
 type CatchUp int
 
 // The policies.
@@ -121,7 +121,7 @@ func (o Overlap) String() string {
 	}
 }
 
-// WithCatchUp has ticks run late that nobody ran at their time, because too few nodes could be
+// WithCatchUp has ticks run late that no replica ran at their time, because too few nodes could be
 // reached, no replica was up, there was no leader, the replica that had been granted one was
 // stopped before it began, or (with WithDelivery(redlock.AtLeastOnce)) because the replica that ran
 // one died. A tick that is older than window, which is at most MaxSpan, is not run any more; that

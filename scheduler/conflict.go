@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"hash/fnv"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/go-co-op/gocron/v2"
 
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -36,22 +33,9 @@ type Conflict struct {
 	Tick  time.Time // the latest tick that the other one was granted, as far as this replica has read
 }
 
-// Conflicts returns the conflicts of all jobs that this replica has found since they were made, by
-// the jobs' names. See Conflict. It does no I/O.
-func (s *Scheduler) Conflicts() []Conflict {
-	s.mu.Lock()
-	jobs := s.list()
-	s.mu.Unlock()
-	var found []Conflict
-	for _, j := range jobs {
-		found = append(found, j.labels.conflicts()...)
-	}
-	slices.SortFunc(found, func(a, b Conflict) int { return strings.Compare(a.Job+"\x00"+a.Other, b.Job+"\x00"+b.Other) })
-	return found
-}
-
 // labels is what replicas run under a job's name, as far as this one has read.
 type labels struct {
+	job   *job
 	own   string
 	began time.Time // when this replica's job was made
 
@@ -88,17 +72,8 @@ func (l *labels) read(job string, tick time.Time, label, by string) (c Conflict,
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	o := l.others[label]
-	switch {
-	case o == nil && len(l.others) >= maxOthers:
-		return c, false, false
-	case o == nil:
-		if l.others == nil {
-			l.others = make(map[string]*other)
-		}
-		o = &other{Conflict: Conflict{Job: job, Own: l.own, Other: label}, first: tick}
-		l.others[label] = o
-	case !tick.After(o.Tick):
+	o := l.other(job, tick, label)
+	if o == nil || !tick.After(o.Tick) {
 		return c, false, false
 	}
 	if o.Tick = tick; by != "" {
@@ -109,6 +84,21 @@ func (l *labels) read(job string, tick time.Time, label, by string) (c Conflict,
 	}
 	first, o.told = !o.told, true
 	return o.Conflict, true, first
+}
+
+// other returns what is known of another label, which may be new; nil if there are too many. Called
+// with mu held.
+func (l *labels) other(job string, tick time.Time, label string) *other {
+	o := l.others[label]
+	if o != nil || len(l.others) >= maxOthers {
+		return o
+	}
+	if l.others == nil {
+		l.others = make(map[string]*other)
+	}
+	o = &other{Conflict: Conflict{Job: job, Own: l.own, Other: label}, first: tick}
+	l.others[label] = o
+	return o
 }
 
 // due reports whether the nodes should be asked for the label: once in a rollout.
@@ -126,62 +116,63 @@ func (l *labels) due(now time.Time) bool {
 }
 
 // observe reads the label of the last grant from the outcome of an acquisition.
-func (j *job) observe(ctx context.Context, lease *redlock.Lease, err error) {
+func (l *labels) observe(ctx context.Context, lease *redlock.Lease, err error) {
 	var done *redlock.DoneError
 	switch {
 	case err == nil:
 		before := lease.Previous()
-		j.read(ctx, before.Granted, before.Label, before.Identity)
+		l.report(ctx, before.Granted, before.Label, before.Identity)
 	case errors.As(err, &done):
-		j.read(ctx, done.Granted, done.Label, done.Identity)
+		l.report(ctx, done.Granted, done.Label, done.Identity)
 	}
 }
 
 // ask reads the label of the last grant in the background, for a replica that does not come to
 // acquire: another one holds the lease, or leads.
-func (j *job) ask() {
-	s := j.s
+func (l *labels) ask() {
+	s := l.job.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.started == nil || !j.labels.due(s.cfg.clock.Now()) {
+	if s.started == nil || !l.due(s.cfg.clock.Now()) {
 		return
 	}
 	ctx := s.started
-	s.lookups.Go(func() {
+	s.reads.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, s.cfg.tryTimeout)
 		defer cancel()
-		if last, err := s.q.Sequence(ctx, j.key); err == nil {
-			j.read(ctx, last.Granted, last.Label, last.Identity)
+		if last, err := s.q.Sequence(ctx, l.job.key); err == nil {
+			l.report(ctx, last.Granted, last.Label, last.Identity)
 		}
 	})
 }
 
-// read reports a label that shows a conflict.
-func (j *job) read(ctx context.Context, granted int64, label, by string) {
-	c, news, first := j.labels.read(j.name, time.UnixMilli(granted).In(j.s.cfg.location), label, by)
+// report reads a label, and reports a conflict.
+func (l *labels) report(ctx context.Context, granted int64, label, by string) {
+	cfg := l.job.s.cfg
+	c, news, first := l.read(l.job.name, time.UnixMilli(granted).In(cfg.location), label, by)
 	if !news {
 		return
 	}
 	if first {
-		j.s.cfg.logger.WarnContext(ctx, "scheduler: a job of this name is run in another way too, and the two take each other's ticks: give each service a "+
+		cfg.logger.WarnContext(ctx, "scheduler: a job of this name is run in another way too, and the two take each other's ticks: give each service a "+
 			"redlock.WithPrefix of its own, and all replicas of one the same schedule and scheduler.WithLocation",
 			"job", c.Job, "own", c.Own, "other", c.Other, "by", c.By, "tick", c.Tick)
 	}
-	if t := j.s.cfg.tracer.conflict; t != nil {
+	if t := cfg.tracer.conflict; t != nil {
 		t.TraceConflict(ctx, TraceConflictData{Conflict: c})
 	}
 }
 
 // newLabel says what a job is, so that replicas that differ in it can tell.
-func newLabel(schedule gocron.JobSchedule, table timetable) string {
-	parts := []string{program(), describe(schedule)}
+func newLabel(schedule schedule, table timetable) string {
+	parts := []string{program(), schedule.String()}
 	switch t := table.(type) {
 	case *wallTimes:
 		parts = append(parts, zoneName(t.zone))
 		if t.later {
 			parts = append(parts, "later")
 		}
-	case *foreign:
+	case *ownCron:
 		parts = append(parts, zoneName(t.zone), "gocron.Cron")
 	}
 	label := strings.Join(parts, "; ")

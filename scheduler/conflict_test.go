@@ -16,9 +16,9 @@ import (
 // labelOf is the label of a job, without the program.
 func labelOf(t *testing.T, definition gocron.JobDefinition, location *time.Location, opts ...gocron.JobOption) string {
 	t.Helper()
-	_, schedule, err := probeJob(definition, NewTask(func() {}), append(opts, gocron.WithName("job")), time.Time{})
+	p, err := probeAt(time.Time{}, definition, NewTask(func() {}), append(opts, gocron.WithName("job")))
 	require.NoError(t, err)
-	label := newLabel(schedule, newProbe(t, definition, location, opts...).table)
+	label := newLabel(kindOf(p.schedule), newTestTicker(t, definition, location, opts...).table)
 	require.LessOrEqual(t, len(label), redlock.MaxLabelLength)
 	require.True(t, utf8.ValidString(label))
 	require.True(t, strings.HasPrefix(label, program()+"; "), label)

@@ -1,10 +1,11 @@
 // Package scheduler makes gocron (https://github.com/go-co-op/gocron) run a job on one replica at a
 // time, with leases over a quorum of Valkey nodes (package redlock).
 //
-// There are two ways. A [Scheduler] is a gocron.Scheduler for a service with several replicas: one
-// of them runs each tick of a job, once; runs of one job never overlap; missed ticks are run late,
-// if that is wanted; and a task hears when its lease is lost, and knows its tick and its fencing
-// token. docs/scheduling.md says what gocron's schedules and options mean with it.
+// There are two ways. A [Scheduler] is a gocron.Scheduler for a service with several replicas: each
+// tick of a job is run once, by one of them, and runs of one job never overlap. Ticks that no
+// replica ran are run late if that is wanted. A task hears when its lease is lost, and knows its
+// tick and its fencing token. docs/scheduling.md says what gocron's schedules and options mean with
+// it, and shows how gocron's Lock, the task and Unlock find each other.
 //
 //	q, err := redlock.Open([]string{"valkey://a", "valkey://b", "valkey://c"}, redlock.WithPrefix("billing"))
 //	...
@@ -61,9 +62,9 @@
 //     another replica may start the next run while this one is still at work. The loss is logged;
 //     the job goes on. Keep jobs idempotent, or protect what they write with the lease's fencing
 //     token: wrap the Locker and take the lease from its [Lock.Lease].
-//   - It does not run a tick for which no quorum of nodes could be reached, and no replica runs it
-//     later. Nor does the crash of a replica free its jobs: their ticks are refused until the
-//     lease's TTL has run out.
+//   - It does not run a tick for which no quorum of nodes could be reached, and no replica makes up
+//     for it later. Nor does the crash of a replica free its jobs: their ticks are refused until
+//     the lease's TTL has run out.
 //   - It does not compare ticks, only times. Jobs that do not tick together have nothing to agree
 //     on: gocron.DurationJob counts from the start of each replica unless gocron.WithStartAt aligns
 //     it, and a one-time job that is started on each replica at different times runs on each of

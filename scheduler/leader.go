@@ -6,23 +6,32 @@ import (
 	"sync/atomic"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/redlock"
 )
 
-// leadership is this replica's part in the election. A nil one is that of a Scheduler without:
-// everybody leads.
+// leadership is this replica's part in the election. A nil one is that of a Scheduler without,
+// where every replica leads.
 type leadership struct {
 	elector *elector.Elector
 	current atomic.Pointer[elector.Term]
 	elected func() // called when a term begins; must not block
 
 	mu     sync.Mutex
-	cancel context.CancelFunc // guarded by mu; ends the candidature; nil without one
-	left   chan struct{}      // guarded by mu; closed when Run has returned
+	cancel context.CancelFunc // guarded by mu; ends the campaign; nil without one
+	ended  chan struct{}      // guarded by mu; closed when Run has returned
 	begun  chan struct{}      // guarded by mu; closed when the next term begins
 }
 
-func newLeadership(e *elector.Elector, elected func()) *leadership {
-	return &leadership{elector: e, elected: elected, begun: make(chan struct{})}
+func newLeadership(q *redlock.Quorum, cfg *config, elected func()) (*leadership, error) {
+	opts := []elector.Option{elector.WithDrainTimeout(cfg.stopTimeout), elector.WithLogger(cfg.logger)}
+	if t, ok := cfg.tracer.run.(elector.CampaignTracer); ok {
+		opts = append(opts, elector.WithTracer(t))
+	}
+	e, err := elector.New(q, cfg.election, append(opts, cfg.elector...)...)
+	if err != nil {
+		return nil, &OptionError{Option: "WithElection", Reason: err.Error(), Err: err}
+	}
+	return &leadership{elector: e, elected: elected, begun: make(chan struct{})}, nil
 }
 
 // check returns nil if this replica leads, and its term is known here. It does no I/O.
@@ -67,8 +76,8 @@ func (l *leadership) wait(ctx context.Context) error {
 	}
 }
 
-// join begins the candidature.
-func (l *leadership) join(ctx context.Context) {
+// campaign takes part in the election until stopCampaign.
+func (l *leadership) campaign(ctx context.Context) {
 	if l == nil {
 		return
 	}
@@ -78,10 +87,10 @@ func (l *leadership) join(ctx context.Context) {
 		return
 	}
 	ctx, l.cancel = context.WithCancel(ctx)
-	earlier, left := l.left, make(chan struct{})
-	l.left = left
+	earlier, ended := l.ended, make(chan struct{})
+	l.ended = ended
 	go func() {
-		defer close(left)
+		defer close(ended)
 		if earlier != nil {
 			<-earlier // it has been told to end
 		}
@@ -102,8 +111,9 @@ func (l *leadership) lead(ctx context.Context, term *elector.Term) error {
 	return nil
 }
 
-// leave ends the candidature, and returns a channel that is closed when that is done.
-func (l *leadership) leave() <-chan struct{} {
+// stopCampaign ends the campaign and the term, and returns a channel that is closed when that is
+// done; nil if there is none.
+func (l *leadership) stopCampaign() <-chan struct{} {
 	if l == nil {
 		return nil
 	}
@@ -114,5 +124,5 @@ func (l *leadership) leave() <-chan struct{} {
 	}
 	l.cancel()
 	l.cancel = nil
-	return l.left
+	return l.ended
 }

@@ -202,7 +202,7 @@ func TestRunNow(t *testing.T) {
 	})
 }
 
-// Shutdown gives up what waits, at every moment of a chase.
+// Shutdown gives up what waits, at every moment of a late run.
 func TestShutdownWhileATickWaits(t *testing.T) {
 	for ms := range 12 {
 		inCluster(t, func(t *testing.T, c *cluster) {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/go-co-op/gocron/v2"
 
@@ -82,4 +84,158 @@ func (l *Lock) lapsed(ctx context.Context) {
 func (l *Lock) warn(ctx context.Context, text string, err error) {
 	l.logger.WarnContext(ctx, text, "job", l.job, "fencing_token", l.lease.FencingToken(),
 		"error.type", redlock.ErrorType(err), "error", err)
+}
+
+var _ gocron.Lock = (*runLock)(nil)
+
+// runLock is the gocron.Lock of a Scheduler: a run of a job on this replica, from the grant of its
+// lease to its release.
+type runLock struct {
+	Run
+	job   *job
+	taken chan struct{} // of one that gocron was offered: closed when Lock hands it out
+
+	mu    sync.Mutex
+	state runState // guarded by mu
+	once  sync.Once
+}
+
+type runState int
+
+const (
+	waiting  runState = iota // the task has not begun
+	working                  // it has
+	returned                 // it has returned
+)
+
+// newRunLock makes the lock of a run that begins. The Run has what is neither the job's nor the
+// lease's.
+func newRunLock(j *job, lease *redlock.Lease, r Run) *runLock {
+	r.Job, r.lease = j.name, lease
+	return &runLock{Run: r, job: j}
+}
+
+func (r *runLock) set(s runState) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state = s
+}
+
+// Unlock ends the run: its lease is completed if the task has returned, forgone if it was not
+// called, and otherwise, after a panic or the loss of the lease, released. gocron calls it with the
+// job's context, which may have ended.
+func (r *runLock) Unlock(ctx context.Context) error {
+	r.once.Do(func() { r.end(ctx) })
+	return nil
+}
+
+func (r *runLock) end(ctx context.Context) {
+	defer func() {
+		if p := recover(); p != nil {
+			_ = recovered(ctx, r.job.s.cfg.logger, r.Job, p)
+		}
+	}()
+	r.job.begun.remove(r) // its task may not have been called
+	r.mu.Lock()
+	state := r.state
+	r.mu.Unlock()
+	var err error
+	switch {
+	case state == waiting:
+		err = r.lease.Forgo(ctx) //mutant:run-that-was-not-called-counts
+	case state == working, r.lease.Err() != nil: //mutant:loss-completes
+		// It did not return, or was told to end before it was done.
+		err = r.lease.Release(ctx) //mutant:panic-completes
+		r.job.backlog.addCutShort(r.Run)
+	default:
+		err = r.lease.Complete(ctx)
+	}
+	if err == nil {
+		return
+	}
+	text := "scheduler: the run is over and its lease could not be released everywhere: it runs out by itself"
+	if errors.Is(err, redlock.ErrLost) {
+		text = "scheduler: the lease was lost during the run: another replica may have begun the next one"
+	}
+	r.job.s.cfg.logger.WarnContext(ctx, text, "job", r.Job, "tick", r.Tick, "fencing_token", r.FencingToken(),
+		"error.type", redlock.ErrorType(err), "error", err)
+}
+
+// call calls the task, with a context of the run, and tells the tracer.
+func (r *runLock) call(ctx context.Context, task func(context.Context) error) (err error) {
+	r.set(working)
+	ctx, cancel := r.context(ctx)
+	defer cancel()
+	panicked := true
+	if tracer := r.job.s.cfg.tracer.run; tracer != nil {
+		data := TraceRunStartData{Run: r.Run, Term: r.job.s.leader.term()}
+		if !r.Tick.IsZero() {
+			data.Delay = r.job.s.cfg.clock.Since(r.Tick)
+		}
+		ctx = tracer.TraceRunStart(ctx, data)
+		began := time.Now()
+		defer func() {
+			tracer.TraceRunEnd(ctx, TraceRunEndData{Run: r.Run, Duration: time.Since(began), Err: err, Panicked: panicked})
+		}()
+	}
+	err = task(ctx)
+	panicked = false
+	r.set(returned)
+	return err
+}
+
+// context is the lease's context, with which it has the values of the job's, and ends also with the
+// job's context and the leadership.
+func (r *runLock) context(job context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(context.WithValue(r.lease.Context(), runKey{}, r.Run))
+	stops := []func() bool{context.AfterFunc(job, func() { cancel(context.Cause(job)) })}
+	if term := r.job.s.leader.term(); term != nil { //mutant:task-not-told-of-the-leadership
+		stops = append(stops, context.AfterFunc(term.Context(), func() { cancel(context.Cause(term.Context())) }))
+	}
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+		cancel(context.Canceled)
+	}
+}
+
+// runQueue is a queue of runs.
+type runQueue struct {
+	mu   sync.Mutex
+	list []*runLock // guarded by mu
+}
+
+func (q *runQueue) add(r *runLock) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.list = append(q.list, r)
+}
+
+// anyRun is what take may be asked for.
+func anyRun(*runLock) bool { return true }
+
+// take removes the first that fits, or returns nil.
+func (q *runQueue) take(fits func(*runLock) bool) *runLock {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.IndexFunc(q.list, fits)
+	if i < 0 {
+		return nil
+	}
+	r := q.list[i]
+	q.list = slices.Delete(q.list, i, i+1)
+	return r
+}
+
+// remove removes a run, and reports whether it was there.
+func (q *runQueue) remove(r *runLock) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.list, r)
+	if i < 0 {
+		return false
+	}
+	q.list = slices.Delete(q.list, i, i+1)
+	return true
 }

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
+	"regexp"
 	"sync"
-	"time"
 
 	"github.com/go-co-op/gocron/v2"
 
@@ -43,15 +42,6 @@ func NewLocker(q *redlock.Quorum, opts ...LockerOption) (*Locker, error) {
 		return nil, err
 	}
 	return &Locker{q: q, cfg: cfg}, nil
-}
-
-// checkLease has the Quorum look at what the leases will be acquired with.
-func (c *commonConfig) checkLease(q *redlock.Quorum, opts ...redlock.LeaseOption) error {
-	err := q.Validate(c.keyPrefix, opts...)
-	if invalid := new(redlock.OptionError); errors.As(err, &invalid) {
-		return &OptionError{Option: invalid.Option, Reason: invalid.Reason, Err: invalid}
-	}
-	return err
 }
 
 // Lock makes one attempt to acquire the lease of the job that is called name. It is called by
@@ -114,60 +104,21 @@ func (l *Locker) warnHurried(ctx context.Context, name string) {
 		"set scheduler.WithMinHold to less than the interval, and to more than the replicas' clocks differ", "job", name, "min_hold", l.cfg.minHold)
 }
 
-// maxPaces bounds how many jobs a Locker compares the intervals of.
-const maxPaces = 1024
+// compilerName matches what runtime.Func.Name gives for anonymous functions (pkg.f.func1,
+// pkg.f.func1.2), method values (pkg.T.M-fm) and instances of generic functions (pkg.f[...]).
+// gocron takes it for the name of a job that was given none.
+var compilerName = regexp.MustCompile(`\.func\d+(\.\d+)*$|\.\w+-fm$|\[\.\.\.\]`)
 
-// paces knows when jobs were due last.
-type paces struct {
-	mu   sync.Mutex
-	jobs map[string]*pace // guarded by mu; at most maxPaces
-}
-
-// pace is when Lock was called for a job.
-type pace struct {
-	last, before time.Time
-	warned       bool
-}
-
-// hurried notes a call of Lock, and reports whether this one and the two before it came less than a
-// minimum hold after each other. One such call may be a job.RunNow soon after a tick.
-func (p *paces) hurried(name string, minHold time.Duration) bool {
-	if minHold == 0 {
-		return false
+// checkName logs a name that the compiler made, once.
+func (l *Locker) checkName(ctx context.Context, name string) {
+	if !compilerName.MatchString(name) {
+		return
 	}
-	now := time.Now()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	job := p.jobs[name]
-	if job == nil {
-		if len(p.jobs) >= maxPaces {
-			// Those that were due long ago are compared with nothing any more.
-			maps.DeleteFunc(p.jobs, func(_ string, j *pace) bool { return now.Sub(j.last) >= minHold })
-		}
-		if len(p.jobs) >= maxPaces {
-			return false
-		}
-		if p.jobs == nil {
-			p.jobs = make(map[string]*pace)
-		}
-		job = &pace{}
-		p.jobs[name] = job
+	if _, logged := l.warned.LoadOrStore(name, struct{}{}); logged {
+		return
 	}
-	hurried := now.Sub(job.last) < minHold && job.last.Sub(job.before) < minHold
-	job.last, job.before = now, job.last
-	return hurried
-}
-
-// warn reports whether the job has not been warned of yet.
-func (p *paces) warn(name string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	job := p.jobs[name]
-	if job == nil || job.warned {
-		return false
-	}
-	job.warned = true
-	return true
+	l.cfg.logger.WarnContext(ctx, "scheduler: the job's name is made by the compiler, is shared by functions made in a loop "+
+		"and changes between builds: name the job with gocron.WithName", "job", name)
 }
 
 // logSkip reports a skipped tick, which gocron does not.
@@ -177,4 +128,29 @@ func (l *Locker) logSkip(ctx context.Context, name string, err error) {
 		level = slog.LevelDebug
 	}
 	l.cfg.logger.Log(ctx, level, "scheduler: job is skipped", "job", name, "error.type", redlock.ErrorType(err), "error", err)
+}
+
+var _ gocron.Locker = (*tickLocker)(nil)
+
+// tickLocker is the gocron.Locker of a Scheduler.
+type tickLocker struct{ s *Scheduler }
+
+// Lock begins the run that is due, or one that was offered to gocron. It returns a *runLock, or a
+// *SkipError.
+func (l *tickLocker) Lock(ctx context.Context, name string) (lock gocron.Lock, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			lock, err = nil, recovered(ctx, l.s.cfg.logger, name, p)
+		}
+	}()
+	j := jobFrom(ctx)
+	if j == nil {
+		return nil, &OptionError{Option: "gocron.WithContext", Reason: "the job's context is not the one that the Scheduler gave it"}
+	}
+	r, skip := j.begin(ctx)
+	if skip != nil {
+		l.s.skip(ctx, skip)
+		return nil, skip
+	}
+	return r, nil
 }

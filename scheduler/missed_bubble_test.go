@@ -188,7 +188,7 @@ func TestRunThatLostItsLeaseIsNotComplete(t *testing.T) {
 	})
 }
 
-// A tick that comes while an earlier one is run late waits for its turn.
+// A tick that comes while an earlier one is run late waits for it.
 func TestTickBehindALateRun(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		start := func() *replica {

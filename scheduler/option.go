@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -54,6 +55,28 @@ type commonConfig struct {
 
 func defaultCommonConfig() commonConfig {
 	return commonConfig{tryTimeout: DefaultTryTimeout, keyPrefix: DefaultKeyPrefix, logger: slog.Default()}
+}
+
+// key returns the key of the lease of the job that is called name.
+func (c *commonConfig) key(name string) (string, error) {
+	const option = "gocron.WithName"
+	if name == "" {
+		return "", &OptionError{Option: option, Reason: "the job's name is empty: give it one of its own"}
+	}
+	if longest := redlock.MaxKeyLength - len(c.keyPrefix); len(name) > longest {
+		return "", &OptionError{Option: option, Reason: fmt.Sprintf(
+			"the job's name has %d bytes, more than %d: give it a shorter one", len(name), longest)}
+	}
+	return c.keyPrefix + name, nil
+}
+
+// checkLease has the Quorum look at what the leases will be acquired with.
+func (c *commonConfig) checkLease(q *redlock.Quorum, opts ...redlock.LeaseOption) error {
+	err := q.Validate(c.keyPrefix, opts...)
+	if invalid := new(redlock.OptionError); errors.As(err, &invalid) {
+		return &OptionError{Option: invalid.Option, Reason: invalid.Reason, Err: invalid}
+	}
+	return err
 }
 
 // lockerConfig is a Locker's configuration.

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,7 +36,7 @@ func (p *publicJob) RunNow() error {
 		return &SkipError{Job: p.job.name, Reason: SkipStopped, Err: fmt.Errorf("the Scheduler is not started: %w", gocron.ErrJobRunNowFailed)}
 	case j == nil:
 		return gocron.ErrJobNotFound
-	case j.open:
+	case j.unlocked:
 		s.asking.RLock()
 		defer s.asking.RUnlock()
 		return p.Job.RunNow()
@@ -46,31 +45,13 @@ func (p *publicJob) RunNow() error {
 		if errors.Is(err, gocron.ErrJobNotFound) {
 			return err
 		}
-		return skipped(j.name, time.Time{}, 0, err)
+		return newSkipError(j.name, time.Time{}, err)
 	}
 	return nil
 }
 
-// runNow acquires the lease of a run that is no tick, and has gocron begin it.
-func (j *job) runNow(ctx context.Context) error {
-	if err := j.s.leader.check(ctx); err != nil {
-		return err
-	}
-	lease, err := j.try(ctx)
-	if err != nil {
-		return err
-	}
-	if err = j.s.leader.check(ctx); err == nil {
-		err = j.offer(ctx, &run{job: j, Run: Run{Job: j.name, Attempt: 1, lease: lease}})
-	}
-	if err != nil {
-		_ = lease.Forgo(ctx) //mutant:run-now-kept
-	}
-	return err
-}
-
 // Schedule returns what NewJob was asked for.
-func (p *publicJob) Schedule() gocron.JobSchedule { return p.job.as }
+func (p *publicJob) Schedule() gocron.JobSchedule { return p.job.schedule }
 
 // NextRun is gocron's: zero if nothing is scheduled.
 func (p *publicJob) NextRun() (time.Time, error) {
@@ -93,13 +74,4 @@ func until(end time.Time, times []time.Time) []time.Time {
 		return times[:i]
 	}
 	return times
-}
-
-// local returns times in the Scheduler's location: see cron.Next.
-func (j *job) local(times []time.Time) []time.Time {
-	local := make([]time.Time, len(times))
-	for i, at := range times {
-		local[i] = at.In(j.s.cfg.location)
-	}
-	return local
 }

@@ -233,7 +233,7 @@ func TestRunFromContext(t *testing.T) {
 
 type valueKey struct{}
 
-// A run that takes longer than the interval is not joined by another, on any replica.
+// A run that takes longer than the interval is overlapped by no other, on any replica.
 func TestTrap08RunsDoNotOverlap(t *testing.T) {
 	for _, test := range []struct {
 		overlap scheduler.Overlap

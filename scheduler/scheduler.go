@@ -2,17 +2,14 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"
-	"github.com/jonboulle/clockwork"
 
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/redlock"
@@ -21,9 +18,8 @@ import (
 var _ gocron.Scheduler = (*Scheduler)(nil)
 
 // Scheduler is a gocron.Scheduler for a service with several replicas: each tick of a job is run
-// once, by one of them, and no run is joined by another one of the same job, on whatever replica.
-// Make one with New on each replica, with the same jobs. The package documentation says what
-// gocron's options mean with it.
+// once, by one of them, and runs of one job never overlap, on whatever replica. Make one with New
+// on each replica, with the same jobs. docs/scheduling.md says what gocron's options mean with it.
 //
 // It is safe for concurrent use.
 type Scheduler struct {
@@ -49,7 +45,7 @@ type state struct {
 	jobs       map[uuid.UUID]*job // guarded by mu
 	started    context.Context    // guarded by mu; ends with StopJobs and Shutdown; nil while stopped
 	stop       context.CancelFunc // guarded by mu
-	lookups    sync.WaitGroup     // for missed ticks
+	reads      sync.WaitGroup     // of the nodes, in the background
 }
 
 // New makes a Scheduler on a Quorum, which stays the caller's: close it after Shutdown. It does no
@@ -65,32 +61,24 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	if err := cfg.checkLease(q, cfg.lease...); err != nil {
 		return nil, err
 	}
-	tried := triedScheduler(cfg.gocron)
-	if err := tried.check(schedulerRefusals); err != nil {
+	set, err := schedulerSettings(cfg.gocron)
+	if err != nil {
 		return nil, err
 	}
-	s := &Scheduler{state: &state{q: q, cfg: cfg, jobs: make(map[uuid.UUID]*job)}}
-	s.limited = tried.set("exec", "limitMode")
-	if err := tried.unknown(); err != nil {
+	if err := set.check(schedulerRefusals); err != nil {
 		return nil, err
 	}
+	s := &Scheduler{state: &state{q: q, cfg: cfg, jobs: make(map[uuid.UUID]*job), limited: set.has(fieldLimitMode)}}
 	if cfg.election != "" {
-		opts := []elector.Option{elector.WithDrainTimeout(cfg.stopTimeout), elector.WithLogger(cfg.logger)}
-		if t, ok := cfg.tracer.run.(elector.CampaignTracer); ok {
-			opts = append(opts, elector.WithTracer(t))
+		if s.leader, err = newLeadership(q, cfg, s.elected); err != nil {
+			return nil, err
 		}
-		opts = append(opts, cfg.elector...)
-		e, err := elector.New(q, cfg.election, opts...)
-		if err != nil {
-			return nil, &OptionError{Option: "WithElection", Reason: err.Error(), Err: err}
-		}
-		s.leader = newLeadership(e, s.elected)
 	}
 	s.Scheduler, err = gocron.NewScheduler(append(slices.Clone(cfg.gocron),
 		gocron.WithClock(cfg.clock),
 		gocron.WithLocation(cfg.location),
 		gocron.WithStopTimeout(cfg.stopTimeout),
-		gocron.WithDistributedLocker(&locker{s}),
+		gocron.WithDistributedLocker(&tickLocker{s}),
 	)...)
 	if err != nil {
 		return nil, err
@@ -132,7 +120,7 @@ func (s *Scheduler) Update(id uuid.UUID, definition gocron.JobDefinition, task g
 func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption) (gocron.Job, error) {
 	s.installing.Lock()
 	defer s.installing.Unlock()
-	j, definition, opts, err := s.newJob(id, definition, task, slices.Concat(s.cfg.global, opts))
+	j, definition, opts, err := newJob(s, id, definition, task, slices.Concat(s.cfg.global, opts))
 	if err != nil {
 		return nil, err
 	}
@@ -159,127 +147,183 @@ func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task 
 	s.jobs[made.ID()] = j
 	s.mu.Unlock()
 	if old != nil {
-		old.chase.halt()
+		old.backlog.stop()
 	}
 	s.begin(j)
 	return &publicJob{Job: made, job: j}, nil
 }
 
-// newJob checks what gocron is going to be asked for, and returns the definition and the options to
-// ask it with.
-func (s *Scheduler) newJob(id uuid.UUID, definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption) (*job, gocron.JobDefinition, []gocron.JobOption, error) {
-	cfg := s.cfg.job
-	for i, o := range s.with {
-		if o == nil {
-			return nil, nil, nil, &OptionError{Option: "With", Reason: fmt.Sprintf("option %d is nil", i)}
-		}
-		if err := o.applyJob(&cfg); err != nil {
-			return nil, nil, nil, err
-		}
+// Start is gocron's. It also begins to campaign (WithElection), and looks for ticks that were
+// missed (WithCatchUp).
+func (s *Scheduler) Start() {
+	s.lifecycle.Lock()
+	defer s.lifecycle.Unlock()
+	if s.down {
+		return
 	}
-	for i, o := range opts {
-		if o == nil {
-			return nil, nil, nil, &OptionError{Option: "gocron.JobOption", Reason: fmt.Sprintf("option %d is nil", i-len(s.cfg.global))}
+	s.mu.Lock()
+	if s.started == nil {
+		before := s.cfg.clock.Now().Add(-1)
+		for _, j := range s.jobs {
+			j.claims.restart(before)
 		}
 	}
-	now := s.cfg.clock.Now()
-	tried := triedJob(opts, now)
-	if err := tried.check(jobRefusals); err != nil {
-		return nil, nil, nil, err
+	s.mu.Unlock()
+	s.inner.Start()
+	s.mu.Lock()
+	if s.started != nil {
+		s.mu.Unlock()
+		return
 	}
-	if overlap, asked := singleton(tried); asked {
-		cfg.overlap = overlap
-		opts = without(opts, now, "singletonMode")
+	ctx, cancel := context.WithCancel(s.cfg.context)
+	s.started, s.stop = ctx, cancel
+	jobs := s.list()
+	s.mu.Unlock()
+	for _, j := range jobs {
+		s.begin(j)
 	}
-	if err := cfg.check(); err != nil {
-		return nil, nil, nil, err
+	s.leader.campaign(s.cfg.context)
+}
+
+// list is called with mu held.
+func (s *state) list() []*job {
+	jobs := make([]*job, 0, len(s.jobs))
+	for _, j := range s.jobs {
+		jobs = append(jobs, j)
 	}
-	schedule, name, err := s.look(definition, task, opts)
-	if err != nil {
-		return nil, nil, nil, err
+	return jobs
+}
+
+// begin lets a job's ticks be run late, unless the Scheduler is stopped.
+func (s *state) begin(j *job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.started == nil || s.jobs[j.gocron.ID()] != j {
+		return
 	}
+	j.backlog.start(s.started)
+	if s.leader.check(s.started) == nil {
+		s.addMissed(s.started, j)
+	}
+}
+
+// elected looks for the ticks that no replica ran before this replica was elected.
+func (s *state) elected() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.started == nil {
+		return
+	}
+	for _, j := range s.jobs {
+		s.addMissed(s.started, j)
+	}
+}
+
+// addMissed asks the nodes, in the background, which ticks of the job were missed. Called with mu
+// held.
+func (s *state) addMissed(ctx context.Context, j *job) {
+	if j.cfg.catchUp == CatchUpNone { //mutant:missed-ticks-not-looked-for
+		return
+	}
+	s.reads.Go(func() { j.backlog.addMissed(ctx) })
+}
+
+// StopJobs is gocron's: it waits for runs, at most the stop timeout. Before that, ticks that wait
+// are given up and the campaign ends, so that another replica leads until Start.
+func (s *Scheduler) StopJobs() error {
+	if s.none() {
+		return nil
+	}
+	return s.stopWith(s.inner.StopJobs)
+}
+
+// StopJobsWithContext is StopJobs with a context.
+func (s *Scheduler) StopJobsWithContext(ctx context.Context) error {
+	if s.none() {
+		return nil
+	}
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
+	return s.stopWith(func() error { return s.inner.StopJobsWithContext(ctx) })
+}
+
+// Shutdown stops in order: no tick is begun any more; the leadership is given up, so that another
+// replica runs what is due from now on; runs are told to end, and have the stop timeout for it, in
+// which their leases are extended, so that no other replica begins the same jobs; each lease is
+// released as its run ends. The lease of a run that does not end is not released: as long as the
+// Quorum is open it is extended. The error then matches gocron.ErrStopJobsTimedOut and names the
+// jobs. Close the Quorum afterwards, which lets such leases run out.
+//
+// Of a nil Scheduler, which comes with an error, there is nothing to stop, so a deferred Shutdown
+// may stand before the check of the error.
+func (s *Scheduler) Shutdown() error {
+	if s.none() {
+		return nil
+	}
+	return s.shutdownWith(s.inner.Shutdown)
+}
+
+// ShutdownWithContext is Shutdown with a context.
+func (s *Scheduler) ShutdownWithContext(ctx context.Context) error {
+	if s.none() {
+		return nil
+	}
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
+	return s.shutdownWith(func() error { return s.inner.ShutdownWithContext(ctx) })
+}
+
+// none reports whether the Scheduler is nil or zero.
+func (s *Scheduler) none() bool { return s == nil || s.state == nil } //mutant:nil-scheduler-stopped
+
+// shutdownWith is stopWith for good.
+func (s *Scheduler) shutdownWith(stop func() error) error {
+	return s.stopWith(func() error {
+		s.down = true
+		return stop()
+	})
+}
+
+// stopWith stops what waits and the campaign, and then gocron.
+func (s *Scheduler) stopWith(stop func() error) error {
+	s.lifecycle.Lock()
+	defer s.lifecycle.Unlock()
+	s.asking.Lock()
+	s.mu.Lock()
+	if s.stop != nil {
+		s.stop()
+		s.started, s.stop = nil, nil
+	}
+	jobs := s.list()
+	s.mu.Unlock()
+	s.asking.Unlock()
+	s.reads.Wait()
+	for _, j := range jobs {
+		j.backlog.stop()
+	}
+	// Each run has a lease of its own, so the next leader need not wait for it.
+	if ended := s.leader.stopCampaign(); ended != nil { //mutant:leadership-after-the-runs
+		<-ended
+	}
+	return s.tasks.annotate(stop()) //mutant:leadership-after-the-runs/2
+}
+
+// newKey returns the key of a job's lease. It refuses a name that another job than that of the id
+// has.
+func (s *state) newKey(name string, id uuid.UUID) (string, error) {
 	key, err := s.cfg.key(name)
 	if err != nil {
-		return nil, nil, nil, err
+		return "", err
 	}
 	for _, other := range s.inner.Jobs() {
 		if other.Name() == name && other.ID() != id {
-			return nil, nil, nil, &OptionError{Option: "gocron.WithName", Reason: fmt.Sprintf("there is a job of the name %q already: the two would exclude each other", name)}
+			return "", &OptionError{Option: "gocron.WithName", Reason: fmt.Sprintf("there is a job of the name %q already: the two would exclude each other", name)}
 		}
 	}
-	if err := suits(schedule, tried, s.leader != nil); err != nil {
-		return nil, nil, nil, err
-	}
-	var table timetable
-	if _, isCron := schedule.(gocron.CronJobSchedule); isCron && tried.set("cron") {
-		table = &foreign{definition: definition, options: timeless(opts, now), zone: s.cfg.location}
-	} else if table, err = newTimetable(schedule, gocron.DaylightSavingsTimePolicy(tried.number("daylightSavingsTimePolicy")), s.cfg.location); err != nil {
-		return nil, nil, nil, err
-	} else if table != nil {
-		definition = gocron.CronJob(describe(schedule), true)
-		opts = append(opts, gocron.WithCronImplementation(cron{table, s.cfg.location}), gocron.WithDaylightSavingsTimePolicy(gocron.DaylightSavingsTimeDefault))
-	}
-	j := &job{s: s, name: name, key: key, cfg: cfg, made: make(chan struct{}), open: tried.set("disabledLocker"), as: schedule, ticks: newTicker(schedule, table)}
-	if err := tried.unknown(); err != nil {
-		return nil, nil, nil, err
-	}
-	j.chase = &chase{job: j}
-	j.labels = &labels{own: newLabel(schedule, table), began: now}
-	return j, definition, slices.Concat([]gocron.JobOption{recovering()}, opts, []gocron.JobOption{ //mutant:task-panic-not-recovered
-		gocron.WithContext(context.WithValue(s.cfg.context, jobKey{}, j)),
-	}), nil
+	return key, nil
 }
-
-// look has gocron look at the job, in a scheduler that is never started, and returns its schedule
-// and its name.
-func (s *Scheduler) look(definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption) (gocron.JobSchedule, string, error) {
-	switch {
-	case definition == nil:
-		return nil, "", &OptionError{Option: "definition", Reason: "is nil: use gocron.CronJob, for example"}
-	case task == nil:
-		return nil, "", gocron.ErrNewJobTaskNil
-	}
-	now := s.cfg.clock.Now()
-	name, schedule, err := probeJob(definition, task, opts, now)
-	_, once := schedule.(gocron.OneTimeJobSchedule)
-	switch {
-	case once, errors.Is(err, gocron.ErrOneTimeJobStartDateTimePast):
-		// gocron leaves out the times that have passed, and refuses a job when all have.
-		name, schedule, err = probeJob(definition, task, timeless(opts, now), time.Time{})
-	case errors.Is(err, gocron.ErrWithStartDateTimePast):
-		return nil, "", &OptionError{Option: "gocron.WithStartAt", Reason: "the time has passed, as it has whenever a replica is started after it: " +
-			"use gocron.WithStartDateTimePast, which takes such a time", Err: err}
-	case errors.Is(err, gocron.ErrWithStopDateTimePast):
-		return nil, "", &OptionError{Option: "gocron.WithStopAt", Reason: "the time has passed: the job is over, so do not create it any more", Err: err}
-	}
-	if err == nil && strings.HasSuffix(name, "/scheduler.nameless") {
-		err = &OptionError{Option: "gocron.WithName", Reason: "the job has no name: by it replicas agree on what they run, so give it one that stays the same"}
-	}
-	return schedule, name, err
-}
-
-// probeJob has gocron look at a job as if it were a certain time.
-func probeJob(definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption, now time.Time) (name string, schedule gocron.JobSchedule, err error) {
-	probe, err := gocron.NewScheduler(gocron.WithClock(clockwork.NewFakeClockAt(now)), gocron.WithLocation(time.UTC))
-	if err != nil {
-		return "", nil, err
-	}
-	defer func() { _ = probe.Shutdown() }()
-	switch own, err := nameOf(probe, task); {
-	case err != nil:
-		return "", nil, err
-	case !isOwn(own):
-		return "", nil, &OptionError{Option: "task", Reason: "is made by gocron.NewTask, which cannot be told of its lease: use scheduler.NewTask"}
-	}
-	j, err := probe.NewJob(definition, gocron.NewTask(nameless), opts...)
-	if err != nil {
-		return "", nil, err
-	}
-	return j.Name(), j.Schedule(), nil
-}
-
-// nameless is a task whose name shows that a job was given none.
-func nameless() {}
 
 // Jobs is gocron's.
 func (s *Scheduler) Jobs() []gocron.Job {
@@ -323,8 +367,22 @@ func (s *state) prune() {
 	}
 	s.mu.Unlock()
 	for _, j := range gone {
-		j.chase.halt()
+		j.backlog.stop()
 	}
+}
+
+// Conflicts returns the conflicts of all jobs that this replica has found since they were made, by
+// the jobs' names. See Conflict. It does no I/O.
+func (s *Scheduler) Conflicts() []Conflict {
+	s.mu.Lock()
+	jobs := s.list()
+	s.mu.Unlock()
+	var found []Conflict
+	for _, j := range jobs {
+		found = append(found, j.labels.conflicts()...)
+	}
+	slices.SortFunc(found, func(a, b Conflict) int { return strings.Compare(a.Job+"\x00"+a.Other, b.Job+"\x00"+b.Other) })
+	return found
 }
 
 // skip reports a tick that is not run.

@@ -81,39 +81,57 @@ func (e *SkipError) Expected() bool {
 // ErrorType returns the Reason, for the error.type attribute of traces and metrics.
 func (e *SkipError) ErrorType() string { return string(e.Reason) }
 
-// skipped explains an error of an acquisition of the tick with that number.
-func skipped(job string, tick time.Time, n int64, err error) *SkipError {
+// newSkipError explains an error of an acquisition of a tick; the tick is zero for a run that
+// RunNow asks for.
+func newSkipError(job string, tick time.Time, err error) *SkipError {
 	e := &SkipError{Job: job, Tick: tick, Reason: SkipOther, Err: err}
 	var held *redlock.HeldError
 	var done *redlock.DoneError
-	var quorum *redlock.QuorumError
 	switch {
-	case errors.Is(err, elector.ErrNotLeader):
-		e.Reason = SkipNotLeader
 	case errors.As(err, &held):
 		e.By = held.Holder.Identity
-		if e.Reason = SkipHeld; n == 0 || held.Sequence != n {
-			e.Reason = SkipOverlap // another run of the job: RunNow asks for runs that nobody else runs
+		if e.Reason = SkipHeld; tick.IsZero() || held.Sequence != tick.UnixMilli() {
+			e.Reason = SkipOverlap // another run of the job: RunNow asks for a run that is no tick
 		}
 	case errors.As(err, &done):
 		e.Reason, e.By = SkipDone, done.Identity
-	case errors.Is(err, redlock.ErrClosed), errors.Is(err, context.Canceled):
-		e.Reason = SkipStopped
-	case errors.Is(err, redlock.ErrSplit):
-		e.Reason = SkipSplit
-	case errors.As(err, &quorum) && quarantined(quorum):
-		e.Reason = SkipQuarantined
-	case errors.Is(err, redlock.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
-		e.Reason = SkipTimeout
-	case errors.Is(err, redlock.ErrNoQuorum):
-		e.Reason = SkipNoQuorum
+	default:
+		for _, o := range skipReasons {
+			if o.is(err) {
+				e.Reason = o.reason
+				break
+			}
+		}
 	}
 	return e
 }
 
-// quarantined reports whether the round would have had its quorum but for nodes that do not vote
+// skipReasons are the reasons of errors that tell of no run, the first that fits.
+var skipReasons = []struct {
+	reason Reason
+	is     func(error) bool
+}{
+	{SkipNotLeader, matches(elector.ErrNotLeader)},
+	{SkipStopped, matches(redlock.ErrClosed)},
+	{SkipStopped, matches(context.Canceled)},
+	{SkipSplit, matches(redlock.ErrSplit)},
+	{SkipQuarantined, quarantined},
+	{SkipTimeout, matches(redlock.ErrTimeout)},
+	{SkipTimeout, matches(context.DeadlineExceeded)},
+	{SkipNoQuorum, matches(redlock.ErrNoQuorum)},
+}
+
+func matches(target error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, target) }
+}
+
+// quarantined reports whether a round would have had its quorum but for nodes that do not vote
 // yet.
-func quarantined(e *redlock.QuorumError) bool {
+func quarantined(err error) bool {
+	var e *redlock.QuorumError
+	if !errors.As(err, &e) {
+		return false
+	}
 	waiting := 0
 	for _, ne := range e.Errs {
 		var ce *redlock.ConditionError

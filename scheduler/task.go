@@ -9,9 +9,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"
@@ -76,11 +74,15 @@ func (t *task) run(ctx context.Context) error {
 		return t.call(ctx) // a bare gocron scheduler
 	}
 	defer j.s.tasks.begin(j.name)()
-	return j.run(ctx, func(ctx context.Context) error { return j.report(ctx, t.call) })
+	call := func(ctx context.Context) error { return t.callFor(ctx, j) }
+	if r := j.begun.take(anyRun); r != nil {
+		return r.call(ctx, call)
+	}
+	return call(ctx) // gocron.WithDisabledDistributedJobLocker
 }
 
-// report calls the function and logs how it failed.
-func (j *job) report(ctx context.Context, call func(context.Context) error) error {
+// callFor calls the function for a job, and logs how it failed.
+func (t *task) callFor(ctx context.Context, j *job) error {
 	attrs := []any{"job", j.name}
 	if r, ok := RunFromContext(ctx); ok {
 		attrs = append(attrs, "tick", r.Tick, "attempt", r.Attempt, "fencing_token", r.FencingToken())
@@ -89,10 +91,10 @@ func (j *job) report(ctx context.Context, call func(context.Context) error) erro
 		if p := recover(); p != nil {
 			err := &PanicError{Job: j.name, Value: p, Stack: debug.Stack()}
 			err.log(ctx, j.s.cfg.logger, "scheduler: the task panicked", attrs...)
-			panic(p) // gocron recovers it: see install
+			panic(p) // gocron recovers it: see recovering
 		}
 	}()
-	err := call(ctx)
+	err := t.call(ctx)
 	if err != nil {
 		level := slog.LevelWarn
 		if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
@@ -133,9 +135,9 @@ func (t *tasks) add(job string, n int) {
 	}
 }
 
-// name adds the jobs whose tasks are still at work to gocron's error that it has waited long enough
-// for them.
-func (t *tasks) name(err error) error {
+// annotate adds the jobs whose tasks are still at work to gocron's error that it has waited long
+// enough for them.
+func (t *tasks) annotate(err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err == nil || len(t.jobs) == 0 {
@@ -149,20 +151,24 @@ func (t *task) call(ctx context.Context) error {
 	if t.function.IsNil() {
 		return nil
 	}
-	kind := t.function.Type()
-	in := make([]reflect.Value, 0, kind.NumIn())
+	if t.context != nil {
+		merged, cancel := merge(t.context, ctx)
+		defer cancel()
+		ctx = merged
+	}
+	var in []reflect.Value
 	if t.takesContext {
-		if t.context != nil {
-			merged, cancel := merge(t.context, ctx)
-			defer cancel()
-			ctx = merged
-		}
 		in = append(in, reflect.ValueOf(ctx))
 	}
 	for _, p := range t.parameters {
 		in = append(in, reflect.ValueOf(p))
 	}
-	for _, out := range t.function.Call(in) {
+	return firstError(t.function.Call(in))
+}
+
+// firstError returns the first error among what a function returned.
+func firstError(results []reflect.Value) error {
+	for _, out := range results {
 		if out.Type().Implements(errorType) || out.Kind() == reflect.Interface {
 			if err, ok := out.Interface().(error); ok && err != nil {
 				return err
@@ -191,34 +197,3 @@ func merge(own, run context.Context) (context.Context, context.CancelFunc) {
 	stop := context.AfterFunc(run, func() { cancel(context.Cause(run)) })
 	return ctx, func() { stop(); cancel(context.Canceled) }
 }
-
-// gocronRefuses returns what gocron has against a task.
-func gocronRefuses(t gocron.Task) error {
-	probe, err := gocron.NewScheduler()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = probe.Shutdown() }()
-	_, err = nameOf(probe, t)
-	return err
-}
-
-// nameOf has gocron make a job of a task that is given no name, and returns the one that gocron
-// takes from the task's function. gocron panics for a nil parameter, and for too few before
-// variadic ones.
-func nameOf(probe gocron.Scheduler, t gocron.Task) (name string, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &OptionError{Option: "task", Reason: fmt.Sprintf("the parameters do not fit the function, or one is nil: gocron panics: %v", p)}
-		}
-	}()
-	j, err := probe.NewJob(gocron.DurationJob(time.Hour), t)
-	if err != nil {
-		return "", err
-	}
-	return j.Name(), nil
-}
-
-// isOwn reports whether a task was made by NewTask, from the name that gocron gives to its job.
-// Tasks are opaque otherwise.
-func isOwn(name string) bool { return strings.HasSuffix(name, "/scheduler.(*task).run-fm") }

@@ -47,7 +47,7 @@ func bucket(at time.Time, every time.Duration) time.Time {
 
 // between returns the ticks after from, which is a tick itself, and not after to, the last
 // MaxCatchUp of them. Those of a duration job are the beginnings of intervals. Of random jobs
-// nobody knows what was missed.
+// it is not known what was missed.
 func (t *ticker) between(from, to time.Time) []time.Time {
 	if t.random || !from.Before(to) {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// newProbe returns the ticker of a job, as NewJob makes it.
-func newProbe(t require.TestingT, definition gocron.JobDefinition, location *time.Location, opts ...gocron.JobOption) *ticker {
+// newTestTicker returns the ticker of a job, as NewJob makes it.
+func newTestTicker(t require.TestingT, definition gocron.JobDefinition, location *time.Location, opts ...gocron.JobOption) *ticker {
 	ticks, _, _ := probed(t, time.Now(), definition, location, opts...)
 	return ticks
 }
@@ -27,7 +27,7 @@ func probed(t require.TestingT, now time.Time, definition gocron.JobDefinition, 
 	require.NoError(t, err)
 	defer func() { _ = inner.Shutdown() }()
 	s := &Scheduler{Scheduler: inner, state: &state{cfg: cfg, inner: inner, leader: &leadership{}}}
-	j, definition, opts, err := s.newJob(uuid.Nil, definition, NewTask(func() {}), append(opts, gocron.WithName("job")))
+	j, definition, opts, err := newJob(s, uuid.Nil, definition, NewTask(func() {}), append(opts, gocron.WithName("job")))
 	require.NoError(t, err)
 	return j.ticks, definition, opts
 }
@@ -87,7 +87,7 @@ func TestMissedTicksAgainstACalendar(t *testing.T) {
 		from := time.Date(2024, 1, rapid.IntRange(1, 28).Draw(t, "day"), rapid.IntRange(0, 23).Draw(t, "hour"), rapid.IntRange(0, 59).Draw(t, "minute"), 0, 0, time.UTC)
 		c := drawOracle(t, from)
 		to := from.Add(time.Duration(rapid.Int64Range(-int64(time.Hour), int64(5*365*24*time.Hour)).Draw(t, "later")))
-		got := newProbe(t, c.definition, time.UTC, gocron.WithStartAt(gocron.WithStartDateTimePast(from))).between(from, to)
+		got := newTestTicker(t, c.definition, time.UTC, gocron.WithStartAt(gocron.WithStartDateTimePast(from))).between(from, to)
 		want := c.ticks(from, to)
 		require.Len(t, got, len(want), c.name)
 		for i := range want {
@@ -102,7 +102,7 @@ func TestMissedIntervals(t *testing.T) {
 		from := time.UnixMilli(rapid.Int64Range(1, 4e12).Draw(t, "from")).UTC()
 		most := min(1500, int64(time.Date(2250, 1, 1, 0, 0, 0, 0, time.UTC).Sub(from)/every)) // time.UnixNano ends in 2262
 		to := from.Add(time.Duration(rapid.Int64Range(0, most).Draw(t, "intervals")) * every).Add(every / 3)
-		got := newProbe(t, gocron.DurationJob(every), time.UTC).between(from, to)
+		got := newTestTicker(t, gocron.DurationJob(every), time.UTC).between(from, to)
 		var want []time.Time
 		for at := from.UnixNano() / int64(every) * int64(every); at+int64(every) <= to.UnixNano(); {
 			at += int64(every)
@@ -119,7 +119,7 @@ func TestMissedIntervals(t *testing.T) {
 func TestMissedTicksOfOtherJobs(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	times := []time.Time{now.Add(time.Hour), now.Add(2 * time.Hour), now.Add(3 * time.Hour)}
-	several := newProbe(t, gocron.OneTimeJob(gocron.OneTimeJobStartDateTimes(slices.Clone(times)...)), time.Local)
+	several := newTestTicker(t, gocron.OneTimeJob(gocron.OneTimeJobStartDateTimes(slices.Clone(times)...)), time.Local)
 	for i := range times {
 		got := several.between(now.Add(time.Minute), times[i])
 		require.Equal(t, times[:i+1], got)
@@ -129,11 +129,11 @@ func TestMissedTicksOfOtherJobs(t *testing.T) {
 	require.Equal(t, time.Hour, several.gap(times[0]))
 	require.Zero(t, several.gap(times[2]))
 
-	random := newProbe(t, gocron.DurationRandomJob(time.Second, time.Minute), time.UTC)
+	random := newTestTicker(t, gocron.DurationRandomJob(time.Second, time.Minute), time.UTC)
 	got := random.between(now, now.Add(time.Hour))
 	require.Empty(t, got)
 
-	secondly := newProbe(t, gocron.CronJob("* * * * * *", true), time.UTC)
+	secondly := newTestTicker(t, gocron.CronJob("* * * * * *", true), time.UTC)
 	got = secondly.between(now, now.Add(3*time.Hour))
 	require.Len(t, got, MaxCatchUp, "the last of them")
 	require.True(t, got[MaxCatchUp-1].Equal(now.Add(3*time.Hour)))

@@ -160,26 +160,9 @@ func (t *wallTimes) shown(w time.Time) (times []time.Time, earliest time.Time) {
 	return times, times[0]
 }
 
-// newTimetable returns the times of a job; nil for one with an interval.
-func newTimetable(schedule gocron.JobSchedule, policy gocron.DaylightSavingsTimePolicy, zone *time.Location) (timetable, error) {
-	later := policy != gocron.DaylightSavingsTimeSkip
-	switch s := schedule.(type) {
-	case gocron.CronJobSchedule:
-		return parseCrontab(s.Crontab, policy, zone)
-	case gocron.DailyJobSchedule:
-		return &wallTimes{schedule: daily(s), zone: zone, later: later}, nil
-	case gocron.WeeklyJobSchedule:
-		return &wallTimes{schedule: weekly(s), zone: zone, later: later}, nil
-	case gocron.MonthlyJobSchedule:
-		return &wallTimes{schedule: monthly(s), zone: zone, later: later}, nil
-	case gocron.OneTimeJobSchedule:
-		var times instants
-		for _, at := range s.StartAt {
-			times = append(times, at.Truncate(time.Millisecond)) // as replicas and nodes know it
-		}
-		return times, nil
-	}
-	return nil, nil
+// newWallTimes returns the times of a daily, weekly or monthly job.
+func newWallTimes(schedule wallSchedule, policy gocron.DaylightSavingsTimePolicy, zone *time.Location) *wallTimes {
+	return &wallTimes{schedule: schedule, zone: zone, later: policy != gocron.DaylightSavingsTimeSkip}
 }
 
 // crontab is the schedule of a crontab, computed by gocron's own parser.
@@ -217,15 +200,15 @@ func parseCrontab(text string, policy gocron.DaylightSavingsTimePolicy, zone *ti
 	}, nil
 }
 
-// foreign is the times of a job whose gocron.Cron is the user's. gocron computes them, in a
+// ownCron is the times of a job whose gocron.Cron is the user's. gocron computes them, in a
 // scheduler of their own whose clock stands still.
-type foreign struct {
+type ownCron struct {
 	definition gocron.JobDefinition
 	options    []gocron.JobOption // without those that name times
 	zone       *time.Location
 }
 
-func (f *foreign) next(after time.Time) time.Time {
+func (f *ownCron) next(after time.Time) time.Time {
 	s, err := gocron.NewScheduler(gocron.WithClock(clockwork.NewFakeClockAt(after)), gocron.WithLocation(f.zone))
 	if err != nil {
 		return never

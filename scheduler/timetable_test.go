@@ -101,7 +101,7 @@ func TestTimesWhenTheClocksChange(t *testing.T) {
 				require.NoError(t, err)
 				return at
 			}
-			got := newProbe(t, tc.definition, location, tc.opts...).between(parse(tc.from), parse(tc.to))
+			got := newTestTicker(t, tc.definition, location, tc.opts...).between(parse(tc.from), parse(tc.to))
 			var texts []string
 			for _, tick := range got {
 				texts = append(texts, tick.In(location).Format("2 15:04 -0700"))
@@ -187,7 +187,7 @@ func TestReplicasAgreeWhenTheClocksChange(t *testing.T) {
 
 		begin, end := day.Add(-36*time.Hour), day.Add(72*time.Hour)
 		all := scheduledFrom(t, begin, end, location, definition, opts...)
-		ticks := newProbe(t, definition, location, opts...)
+		ticks := newTestTicker(t, definition, location, opts...)
 		missed := ticks.between(begin, end)
 		requireTimes(t, all, missed, "missed")
 		require.True(t, slices.IsSortedFunc(all, time.Time.Compare))
@@ -225,8 +225,8 @@ func TestTimesAgainstAClockThatIsWatched(t *testing.T) {
 	for _, name := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "America/Havana"} {
 		t.Run(name, func(t *testing.T) {
 			location := zone(t, name)
-			fixed := newProbe(t, gocron.CronJob("30 0-3 * * *", false), location)
-			every := newProbe(t, gocron.CronJob("30 * * * *", false), location)
+			fixed := newTestTicker(t, gocron.CronJob("30 0-3 * * *", false), location)
+			every := newTestTicker(t, gocron.CronJob("30 * * * *", false), location)
 			begin, end := date(2026, 1, 1), date(2027, 1, 1)
 			var wantFixed, wantEvery []time.Time
 			seen := make(map[string]bool)
@@ -304,7 +304,7 @@ func TestReplicasAgreeOnIntervals(t *testing.T) {
 		from, _ := slices.BinarySearchFunc(all, start, time.Time.Compare)
 		requireTimes(t, all[from:], scheduledFrom(t, start, end, location, definition, since), "started at %v", start)
 		if len(all) > 0 {
-			requireTimes(t, all[1:], newProbe(t, definition, location, since).between(all[0], end), "missed")
+			requireTimes(t, all[1:], newTestTicker(t, definition, location, since).between(all[0], end), "missed")
 		}
 	})
 }

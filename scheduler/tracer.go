@@ -5,12 +5,11 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/elector"
-	"github.com/tenure-dev/tenure/redlock"
 )
 
 // RunTracer is told of every run of a job of a Scheduler. It is what WithTracer takes; a value that
 // also implements SkipTracer is told of ticks that were not run too, one that implements JobTracer
-// of the jobs themselves, one that implements BacklogTracer of ticks that are owed, and one that is
+// of the jobs themselves, one that implements BacklogTracer of the backlog, and one that is
 // an elector.CampaignTracer of the election too (WithElection).
 //
 // Tracer methods are called synchronously and concurrently, and must not block or panic.
@@ -62,7 +61,7 @@ type TraceJobData struct {
 	Election string // of WithElection; empty without
 }
 
-// BacklogTracer is told how many ticks of a job are owed: due, not run, and still wanted
+// BacklogTracer is told how many ticks of a job are in its backlog: due, not run, and still wanted
 // (WithCatchUp, WithOverlap). Ticks that another replica runs do not count, nor those of a
 // follower.
 type BacklogTracer interface {
@@ -110,38 +109,4 @@ func WithTracer(t RunTracer) Option {
 		c.tracer.conflict, _ = t.(ConflictTracer)
 		return nil
 	})
-}
-
-// Run is what a task may know of its run, see RunFromContext.
-type Run struct {
-	Job     string
-	Tick    time.Time // the scheduled time; zero for a run that RunNow asked for
-	Attempt int       // 1, or more if earlier runs of the tick were cut short (redlock.AtLeastOnce)
-	CatchUp bool      // the tick was missed or had to wait, and is run late
-	lease   *redlock.Lease
-}
-
-// FencingToken returns a number that is greater than that of every earlier run of the job on any
-// replica. Pass it with every write, and let the resource refuse a smaller one than the largest it
-// has seen.
-func (r Run) FencingToken() uint64 { return r.lease.FencingToken() }
-
-// Deadline returns until when no other replica runs the job, as known now; extensions move it. To
-// be compared with time.Now.
-func (r Run) Deadline() time.Time { return r.lease.Deadline() }
-
-// Lease returns the run's lease. Do not release it: that is done when the task has returned.
-func (r Run) Lease() *redlock.Lease { return r.lease }
-
-type runKey struct{}
-
-// RunFromContext returns the run that a task was called for, from the context that the task got or
-// one made of it. It returns false outside of a run of a Scheduler, and for jobs with
-// gocron.WithDisabledDistributedJobLocker, which run everywhere.
-func RunFromContext(ctx context.Context) (Run, bool) {
-	if ctx == nil {
-		return Run{}, false
-	}
-	r, ok := ctx.Value(runKey{}).(Run)
-	return r, ok
 }

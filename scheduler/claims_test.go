@@ -27,21 +27,22 @@ func TestTickBesideAWaitingOne(t *testing.T) {
 	known := &scheduled{runs: []time.Time{due, next}}
 	j := &job{
 		s:    &Scheduler{state: &state{cfg: &config{clock: fake, location: time.UTC}}},
-		made: make(chan struct{}), gocron: known, last: start, tick: start, ticks: &ticker{every: time.Second},
+		made: make(chan struct{}), gocron: known, ticks: &ticker{every: time.Second},
 	}
+	c := &claims{job: j, last: start, tick: start}
 	close(j.made)
-	j.remember()
+	c.keep()
 	known.runs = []time.Time{next} // the run has begun
-	tick, missed, before, err := j.due(context.Background())
+	got, err := c.next(context.Background())
 	require.NoError(t, err)
-	require.Equal(t, due, tick)
-	require.Empty(t, missed)
-	require.Equal(t, start, before)
+	require.Equal(t, due, got.scheduled)
+	require.Empty(t, got.missed)
+	require.Equal(t, start, got.before)
 
 	fake.Advance(time.Second)
-	tick, missed, before, err = j.due(context.Background())
+	got, err = c.next(context.Background())
 	require.NoError(t, err)
-	require.Equal(t, next, tick, "it is not owed twice")
-	require.Empty(t, missed)
-	require.Equal(t, due, before)
+	require.Equal(t, next, got.scheduled, "it is not claimed twice")
+	require.Empty(t, got.missed)
+	require.Equal(t, due, got.before)
 }

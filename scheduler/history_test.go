@@ -20,11 +20,11 @@ func sequenceOf(completed, began, took float64) redlock.Sequence {
 	}
 }
 
-// A job that ticks every ten seconds.
-func jobWith(overlap Overlap, now float64) *job {
+// historyOf is that of a job that ticks every ten seconds.
+func historyOf(overlap Overlap, now float64) *history {
 	cfg := &config{clock: clockwork.NewFakeClockAt(time.UnixMilli(int64(now * 1000))), location: time.UTC}
 	ticks := newTicker(gocron.DurationJobSchedule{Duration: 10 * time.Second}, nil)
-	return &job{s: &Scheduler{state: &state{cfg: cfg}}, cfg: jobConfig{overlap: overlap}, ticks: ticks}
+	return &history{job: &job{s: &Scheduler{state: &state{cfg: cfg}}, cfg: jobConfig{overlap: overlap}, ticks: ticks}}
 }
 
 func TestOverlapped(t *testing.T) {
@@ -53,7 +53,7 @@ func TestOverlapped(t *testing.T) {
 		{"queue, the last that is due", sequenceOf(100, 100, 25), 120, OverlapQueue, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			require.Equal(t, tc.want, jobWith(tc.overlap, 125).overlapped(tc.s, time.Unix(int64(tc.tick), 0)))
+			require.Equal(t, tc.want, historyOf(tc.overlap, 125).overlapped(tc.s, time.Unix(int64(tc.tick), 0)))
 		})
 	}
 }
@@ -62,9 +62,9 @@ func TestOverlapped(t *testing.T) {
 // run the next one.
 func TestTickThatWasGrantedIsNotOverlapped(t *testing.T) {
 	s := sequenceOf(100, 100, 19)
-	require.True(t, jobWith(OverlapSkip, 125).overlapped(s, time.Unix(110, 0)))
+	require.True(t, historyOf(OverlapSkip, 125).overlapped(s, time.Unix(110, 0)))
 	for _, granted := range []int64{110_000, 120_000} {
 		s.Granted = granted
-		require.False(t, jobWith(OverlapSkip, 125).overlapped(s, time.Unix(110, 0)))
+		require.False(t, historyOf(OverlapSkip, 125).overlapped(s, time.Unix(110, 0)))
 	}
 }
