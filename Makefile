@@ -36,7 +36,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: check
-check: fmt vet staticcheck deptest lua tidy-check scripts-test paths ## format, vet, staticcheck, import rules, Lua, tidy modules, scripts
+check: fmt vet staticcheck deptest lua tidy-check scripts-test paths columns ## format, vet, staticcheck, import rules, Lua, tidy modules, scripts, widths
 
 # Tests of the examples and the tools read documents and sources of the library. The go command knows nothing of what a
 # test reads outside of its module and would repeat a pass that is out of date. The model takes minutes, and the target
@@ -170,3 +170,7 @@ scripts-test:
 .PHONY: paths
 paths:
 	@scripts/check-paths.sh
+
+.PHONY: columns
+columns:
+	@go run ./tools/columns

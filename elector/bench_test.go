@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-dev/tenure/elector"
 )
 
-// Only ratios between benchmarks of one run mean anything. How benchstat shows each beside its floor is said in
-// redlock/bench_test.go.
+// Only ratios between benchmarks of one run mean anything. How benchstat shows each beside its
+// floor is said in redlock/bench_test.go.
 
 // BenchmarkIsLeader asks the replica that leads whether it does.
 func BenchmarkIsLeader(b *testing.B) {
@@ -35,9 +35,9 @@ func BenchmarkIsLeader(b *testing.B) {
 	}
 }
 
-// BenchmarkIsLeaderFloor compares a deadline that nobody moves with Go's monotonic clock: the least that a question about
-// time can cost. It knows no terms that change hands, and the clock stands still while the machine is suspended, which a
-// leader has to notice.
+// BenchmarkIsLeaderFloor compares a deadline that nobody moves with Go's monotonic clock: the least
+// that a question about time can cost. It knows no terms that change hands, and the clock stands
+// still while the machine is suspended, which a leader has to notice.
 func BenchmarkIsLeaderFloor(b *testing.B) {
 	start := time.Now()
 	b.ReportAllocs()

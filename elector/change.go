@@ -45,8 +45,8 @@ func lossReason(err error) Reason {
 	return ReasonDeadline
 }
 
-// Change is a transition of this replica. Every Elected is followed by one Resigned or Lost of the same term before
-// the next Elected.
+// Change is a transition of this replica. Every Elected is followed by one Resigned or Lost of the
+// same term before the next Elected.
 type Change struct {
 	Kind   Kind
 	Term   uint64 // Term.Number
@@ -67,8 +67,8 @@ func (c Change) String() string {
 // of its term comes first. The sequence ends with ctx (with a nil one never), after what had
 // happened by then; to see the last transition end it after Run has returned.
 //
-// There may be any number of sequences, and none slows the election down. The sequence begins at the call of
-// Changes, each time it is ranged over.
+// There may be any number of sequences, and none slows the election down. The sequence begins at
+// the call of Changes, each time it is ranged over.
 func (e *Elector) Changes(ctx context.Context) iter.Seq[Change] {
 	if ctx == nil {
 		ctx = context.Background()
@@ -83,8 +83,8 @@ func (e *Elector) Changes(ctx context.Context) iter.Seq[Change] {
 	}
 }
 
-// feed is a list of changes that grows at its end. Each reader has its own place in it, and what all of them have
-// passed is garbage.
+// feed is a list of changes that grows at its end. Each reader has its own place in it, and what
+// all of them have passed is garbage.
 type feed struct {
 	mu      sync.Mutex
 	end     *entry  // guarded by mu; the entry to be filled next

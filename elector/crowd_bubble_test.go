@@ -20,7 +20,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// candidates is how many take part in TestCrowd: go test ./elector -run TestCrowd -v -timeout 30m -args -candidates 10000
+// candidates is how many take part in TestCrowd: go test ./elector -run TestCrowd -v -timeout 30m
+// -args -candidates 10000
 var candidates = flag.Int("candidates", 100, "how many candidates TestCrowd has")
 
 const (
@@ -41,8 +42,8 @@ type leadership struct {
 	term    *elector.Term
 }
 
-// during returns how many commands for leases were sent to all nodes together while f ran, how many there were with those that look after the servers, and how long that
-// took.
+// during returns how many commands for leases were sent to all nodes together while f ran, how many
+// there were with those that look after the servers, and how long that took.
 func (c *crowd) during(f func()) (leases, all int, took time.Duration) {
 	leases, all, began := -int(c.sent.Load()), -c.commands(), time.Now()
 	f()
@@ -72,7 +73,8 @@ func (c *crowd) TraceNodeStart(ctx context.Context, _ redlock.TraceNodeStartData
 
 func (c *crowd) TraceNodeEnd(context.Context, redlock.TraceNodeEndData) {}
 
-// What a crowd of candidates costs the nodes: next to nothing at a hand-over, and an attempt of each candidate in a TTL.
+// What a crowd of candidates costs the nodes: next to nothing at a hand-over, and an attempt of
+// each candidate in a TTL.
 func TestCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &crowd{fleet: redlocktest.StartPipes(t, 5), led: make(chan *leadership)}

@@ -12,8 +12,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// Elector takes part in an election for this replica. Make one with New, call Run, and ask IsLeader anywhere. It is
-// safe for concurrent use.
+// Elector takes part in an election for this replica. Make one with New, call Run, and ask IsLeader
+// anywhere. It is safe for concurrent use.
 type Elector struct {
 	q        *redlock.Quorum
 	election string
@@ -27,11 +27,12 @@ type Elector struct {
 	unreturned <-chan verdict // owned by Run: a lead that an earlier Run could not wait for
 }
 
-// New makes an Elector for the election of that name. Replicas with the same election on the same nodes, and the
-// same prefix (redlock.WithPrefix), elect one of them. Its lease's key is "election/" followed by the name.
+// New makes an Elector for the election of that name. Replicas with the same election on the same
+// nodes, and the same prefix (redlock.WithPrefix), elect one of them. Its lease's key is
+// "election/" followed by the name.
 //
-// It returns an *OptionError when an argument or an option cannot be used. The caller closes q, after Run has
-// returned.
+// It returns an *OptionError when an argument or an option cannot be used. The caller closes q,
+// after Run has returned.
 func New(q *redlock.Quorum, election string, opts ...Option) (*Elector, error) {
 	if q == nil {
 		return nil, &OptionError{Option: "q", Reason: "is nil: make one with redlock.Open or redlock.New"}
@@ -59,18 +60,18 @@ func (e *Elector) Election() string { return e.election }
 // Identity returns the name under which this replica leads, see WithIdentity.
 func (e *Elector) Identity() string { return e.cfg.identity }
 
-// Run campaigns until ctx ends. Each time this replica is elected it calls lead, if that is not nil, with the term's
-// context; lead returns when that ends. Terms of one Elector never overlap: there is no next campaign before lead has
-// returned.
+// Run campaigns until ctx ends. Each time this replica is elected it calls lead, if that is not
+// nil, with the term's context; lead returns when that ends. Terms of one Elector never overlap:
+// there is no next campaign before lead has returned.
 //
-// When lead returns nil the term is given up, and after a short pause, in which others may take over, Run campaigns
-// again. When it returns an error while its term lasts, Run does so after a longer pause (WithBackoff). A panic in lead ends the term and goes
-// on in the goroutine of Run. Without lead this replica leads until ctx ends, the term is resigned, or the lease is
-// lost.
+// When lead returns nil the term is given up, and after a short pause, in which others may take
+// over, Run campaigns again. When it returns an error while its term lasts, Run does so after a
+// longer pause (WithBackoff). A panic in lead ends the term and goes on in the goroutine of Run.
+// Without lead this replica leads until ctx ends, the term is resigned, or the lease is lost.
 //
-// When ctx ends during a term, the term is given up in order: IsLeader says no, the term's context ends, lead returns,
-// the lease is released. If lead does not return within the drain timeout, the lease is left to run out by itself,
-// and Run returns while lead still runs.
+// When ctx ends during a term, the term is given up in order: IsLeader says no, the term's context
+// ends, lead returns, the lease is released. If lead does not return within the drain timeout, the
+// lease is left to run out by itself, and Run returns while lead still runs.
 //
 // Run returns nil when ctx has ended and lead has returned, an error matching ErrDrainTimeout when
 // it had not, ErrRunning when Run is running already, an *OptionError when ctx is nil, and an error
@@ -146,8 +147,8 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 	return t, err
 }
 
-// serve is a term, from its announcement to its end. It returns how lead returned, or an error if Run cannot wait for
-// that any longer.
+// serve is a term, from its announcement to its end. It returns how lead returned, or an error if
+// Run cannot wait for that any longer.
 func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (verdict, error) {
 	e.term.Store(t)
 	e.announce(t, Change{Kind: Elected})
@@ -183,8 +184,8 @@ func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context,
 	return v, nil
 }
 
-// drain waits for lead while the lease is still extended, and beyond the drain timeout while it no longer is. It
-// returns an error when ctx has ended and lead has had its time.
+// drain waits for lead while the lease is still extended, and beyond the drain timeout while it no
+// longer is. It returns an error when ctx has ended and lead has had its time.
 func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdict, error) {
 	limit := e.cfg.drain
 	if limit == 0 {
@@ -267,12 +268,12 @@ func (e *Elector) announce(t *Term, c Change) {
 	e.feed.publish(c)
 }
 
-// IsLeader returns nil if this replica leads, and ErrNotLeader if not. It compares the clock at the call and does no
-// I/O, so a process that was paused learns the truth at its first question. It has the signature of gocron's Elector;
-// ctx is not used.
+// IsLeader returns nil if this replica leads, and ErrNotLeader if not. It compares the clock at the
+// call and does no I/O, so a process that was paused learns the truth at its first question. It has
+// the signature of gocron's Elector; ctx is not used.
 //
-// The answer can be out of date as soon as it is given. What must not be done twice needs Term.Number as a fencing
-// token.
+// The answer can be out of date as soon as it is given. What must not be done twice needs
+// Term.Number as a fencing token.
 func (e *Elector) IsLeader(context.Context) error {
 	if t := e.term.Load(); t != nil && t.leads() {
 		return nil
@@ -287,8 +288,8 @@ type Leader struct {
 	TTL      time.Duration // until the lease expires unless it is extended; redlock.NoExpiry for a key that is no lease
 }
 
-// Leader reads who leads from a quorum of nodes. It is information and may be out of date when it arrives: a leader that
-// crashed leads until its lease expires.
+// Leader reads who leads from a quorum of nodes. It is information and may be out of date when it
+// arrives: a leader that crashed leads until its lease expires.
 //
 // Errors: ErrNoLeader, or what redlock's Holder returns.
 func (e *Elector) Leader(ctx context.Context) (Leader, error) {
@@ -305,12 +306,15 @@ func (e *Elector) Leader(ctx context.Context) (Leader, error) {
 	return Leader{Identity: h.Identity, Term: h.FencingToken, TTL: h.TTL}, nil
 }
 
-// Healthy returns nil if this replica takes part in the election as it should: it leads, or it is a candidate and a
-// quorum of nodes answered when it was last asked. Following is healthy. It does no I/O.
+// Healthy returns nil if this replica takes part in the election as it should: it leads, or it is a
+// candidate and a quorum of nodes answered when it was last asked. Following is healthy. It does no
+// I/O.
 //
-// It suits a readiness check. As a liveness check it would restart every replica when the nodes are out of reach.
+// It suits a readiness check. As a liveness check it would restart every replica when the nodes are
+// out of reach.
 //
-// Errors: ErrNotRunning, ErrDrainTimeout while lead runs on beyond its term, or a *redlock.QuorumError.
+// Errors: ErrNotRunning, ErrDrainTimeout while lead runs on beyond its term, or a
+// *redlock.QuorumError.
 func (e *Elector) Healthy() error {
 	switch {
 	case e.overrun.Load():

@@ -108,7 +108,8 @@ func TestOneOfSeveralLeads(t *testing.T) {
 	})
 }
 
-// The order of a voluntary end: IsLeader, context, lead returns while the lease is still extended, release, Change.
+// The order of a voluntary end: IsLeader, context, lead returns while the lease is still extended,
+// release, Change.
 func TestVoluntaryEndIsInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		e := candidate(t, fleet, elector.WithDrainTimeout(10*ttl))
@@ -408,8 +409,8 @@ func TestHealthyTellsOfNodesOutOfReach(t *testing.T) {
 	})
 }
 
-// A lead that passes its context's error on has not failed: no back-off, no warning, and the reason is what ended the
-// term.
+// A lead that passes its context's error on has not failed: no back-off, no warning, and the reason
+// is what ended the term.
 func TestLeadThatReturnsItsContextsErrorHasNotFailed(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		e := candidate(t, fleet, elector.WithBackoff(time.Hour, time.Hour))

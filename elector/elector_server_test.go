@@ -28,7 +28,8 @@ func serverCandidate(t *testing.T, fleet *valkeytest.Fleet) *elector.Elector {
 	return e
 }
 
-// Several replicas that resign all the time: never two at once, terms increase, everybody gets a turn.
+// Several replicas that resign all the time: never two at once, terms increase, everybody gets a
+// turn.
 func TestHandOversNeverOverlap(t *testing.T) {
 	t.Parallel()
 	fleet := valkeytest.Start(t, 5)

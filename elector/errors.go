@@ -15,12 +15,13 @@ var (
 	ErrNoLeader = errors.New("elector: nobody leads")
 	// ErrRunning means that Run was called while it was running already.
 	ErrRunning = errors.New("elector: Run is running already")
-	// ErrNotRunning means that this replica does not take part in the election because Run is not running.
+	// ErrNotRunning means that this replica does not take part in the election because Run is not
+	// running.
 	ErrNotRunning = errors.New("elector: Run is not running")
 	// ErrResigned is the cause with which a term's context ends when the term is given up.
 	ErrResigned = errors.New("elector: resigned")
-	// ErrDrainTimeout means that lead had not returned within the drain timeout of its term's end. The lease is
-	// then left to run out, not released, because the work under it has not stopped.
+	// ErrDrainTimeout means that lead had not returned within the drain timeout of its term's end.
+	// The lease is then left to run out, not released, because the work under it has not stopped.
 	ErrDrainTimeout = errors.New("elector: lead did not return within the drain timeout")
 )
 
@@ -47,8 +48,8 @@ func checkContext(ctx context.Context) error {
 	return nil
 }
 
-// ErrorType returns a short, stable word for any error of this package, for the error.type attribute of traces and
-// metrics, and what redlock.ErrorType returns for others.
+// ErrorType returns a short, stable word for any error of this package, for the error.type
+// attribute of traces and metrics, and what redlock.ErrorType returns for others.
 func ErrorType(err error) string {
 	for _, known := range []struct {
 		err  error

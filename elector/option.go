@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// DefaultBackoffMin is the shortest pause after a term in which lead failed, and the pause after one that was
-// given up, in which others may take over.
+// DefaultBackoffMin is the shortest pause after a term in which lead failed, and the pause after
+// one that was given up, in which others may take over.
 const DefaultBackoffMin = time.Second
 
 // MaxPause bounds the drain timeout and the pauses between terms. Who wants to stop for longer ends
@@ -41,8 +41,8 @@ type config struct {
 	changes    ChangeTracer
 }
 
-// WithTTL sets the TTL of the leader's lease, and with it how long a crashed leader stays in office. Default: the
-// Quorum's. At most the Quorum's redlock.WithMaxTTL.
+// WithTTL sets the TTL of the leader's lease, and with it how long a crashed leader stays in
+// office. Default: the Quorum's. At most the Quorum's redlock.WithMaxTTL.
 func WithTTL(ttl time.Duration) Option {
 	return WithLeaseOptions(redlock.WithTTL(ttl))
 }
@@ -66,8 +66,8 @@ func WithLeaseOptions(opts ...redlock.LeaseOption) Option {
 	})
 }
 
-// WithDrainTimeout sets how long lead may take to return after its term's context has ended, before the lease is
-// no longer extended. Default: the TTL. More than zero, at most MaxPause, a day.
+// WithDrainTimeout sets how long lead may take to return after its term's context has ended, before
+// the lease is no longer extended. Default: the TTL. More than zero, at most MaxPause, a day.
 func WithDrainTimeout(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d <= 0 {

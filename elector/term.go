@@ -43,26 +43,28 @@ func newTerm(lease *redlock.Lease) *Term {
 	return t
 }
 
-// Context returns the context that lead runs with. It carries the values of the context given to Run and ends when
-// the term is given up, with ErrResigned or what ended Run as its cause, or when the lease is lost, by its deadline at
-// the latest, with a *redlock.LostError.
+// Context returns the context that lead runs with. It carries the values of the context given to
+// Run and ends when the term is given up, with ErrResigned or what ended Run as its cause, or when
+// the lease is lost, by its deadline at the latest, with a *redlock.LostError.
 func (t *Term) Context() context.Context { return t.ctx }
 
-// Deadline returns until when this replica leads, as known now; extensions move it. It is to be compared with
-// time.Now in this process.
+// Deadline returns until when this replica leads, as known now; extensions move it. It is to be
+// compared with time.Now in this process.
 func (t *Term) Deadline() time.Time { return t.lease.Deadline() }
 
-// Number returns the term's number, which is greater than that of every earlier term of any replica: the lease's
-// fencing token. Pass it with every write, and let the resource refuse a number below the largest it has seen.
+// Number returns the term's number, which is greater than that of every earlier term of any
+// replica: the lease's fencing token. Pass it with every write, and let the resource refuse a
+// number below the largest it has seen.
 func (t *Term) Number() uint64 { return t.lease.FencingToken() }
 
-// Resign gives the term up: IsLeader turns false, the term's context ends, and once lead has returned the lease is
-// released. Then another replica, or this one again, can be elected.
+// Resign gives the term up: IsLeader turns false, the term's context ends, and once lead has
+// returned the lease is released. Then another replica, or this one again, can be elected.
 //
-// It waits until that is done, and returns nil then, also when the term had been given up before. It returns
-// ErrDrainTimeout when lead overruns the drain timeout, an error matching redlock.ErrLost when the lease was lost
-// first, or ctx's error; the resignation goes on in the latter case. Called from within lead with the term's context,
-// which ends by it, it does not wait, because lead is what it would wait for.
+// It waits until that is done, and returns nil then, also when the term had been given up before.
+// It returns ErrDrainTimeout when lead overruns the drain timeout, an error matching
+// redlock.ErrLost when the lease was lost first, or ctx's error; the resignation goes on in the
+// latter case. Called from within lead with the term's context, which ends by it, it does not wait,
+// because lead is what it would wait for.
 func (t *Term) Resign(ctx context.Context) error {
 	if err := checkContext(ctx); err != nil {
 		return err
@@ -110,8 +112,8 @@ func (p *panicked) String() string {
 	return fmt.Sprintf("%v\n\nelector: lead panicked:\n%s", p.value, p.stack)
 }
 
-// run calls lead on a goroutine of its own and returns the channel on which its verdict will be, once, whatever
-// happens in there. A panic of an abandoned lead goes on in lead's goroutine.
+// run calls lead on a goroutine of its own and returns the channel on which its verdict will be,
+// once, whatever happens in there. A panic of an abandoned lead goes on in lead's goroutine.
 func (t *Term) run(lead func(context.Context, *Term) error) <-chan verdict {
 	done := make(chan verdict, 1)
 	go func() {

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// CampaignTracer is told of every campaign. It is what WithTracer takes; a value that also implements ChangeTracer
-// is told of transitions too. Methods are called synchronously and must not block or panic.
+// CampaignTracer is told of every campaign. It is what WithTracer takes; a value that also
+// implements ChangeTracer is told of transitions too. Methods are called synchronously and must not
+// block or panic.
 type CampaignTracer interface {
-	// TraceCampaignStart is called before the candidate waits for the lease. The context it returns reaches
-	// the acquisition, and its values the term's context.
+	// TraceCampaignStart is called before the candidate waits for the lease. The context it returns
+	// reaches the acquisition, and its values the term's context.
 	TraceCampaignStart(ctx context.Context, data TraceCampaignStartData) context.Context
 	// TraceCampaignEnd is called with the context that TraceCampaignStart returned.
 	TraceCampaignEnd(ctx context.Context, data TraceCampaignEndData)

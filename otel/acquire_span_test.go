@@ -217,7 +217,8 @@ func TestAgreementIsASpanOfItsOwn(t *testing.T) {
 	})
 }
 
-// Of what a sampler leaves out there are no children either, and no links to it. Metrics are of everything.
+// Of what a sampler leaves out there are no children either, and no links to it. Metrics are of
+// everything.
 func TestUnsampledParentHasNoSpans(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)

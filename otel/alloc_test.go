@@ -25,7 +25,8 @@ func withoutTraces(tb testing.TB, meters metric.MeterProvider) *tenureotel.Instr
 	return tel
 }
 
-// hearing is what a Quorum of five nodes tells a tracer of an acquisition and its release, in the contexts of each.
+// hearing is what a Quorum of five nodes tells a tracer of an acquisition and its release, in the
+// contexts of each.
 func hearing(ctx, release context.Context, tel *tenureotel.Instrumentation, l *redlock.Lease, nodes []string) {
 	operation := func(ctx context.Context, op redlock.Op) {
 		for _, node := range nodes {
@@ -44,7 +45,8 @@ func hearing(ctx, release context.Context, tel *tenureotel.Instrumentation, l *r
 
 var fiveNodes = []string{"10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379", "10.0.0.4:6379", "10.0.0.5:6379"}
 
-// With metrics only, and with providers that record nothing, what is told of an acquisition and its release costs no memory.
+// With metrics only, and with providers that record nothing, what is told of an acquisition and its
+// release costs no memory.
 func TestMetricsAloneAllocateNothing(t *testing.T) {
 	l := ended(t)
 	release := releaseContext(t)
@@ -68,7 +70,8 @@ func TestMetricsAloneAllocateNothing(t *testing.T) {
 	}
 }
 
-// ended is a lease whose Quorum and servers have ended: what they allocate meanwhile would be counted, the process has one count.
+// ended is a lease whose Quorum and servers have ended: what they allocate meanwhile would be
+// counted, the process has one count.
 func ended(t *testing.T) (l *redlock.Lease) {
 	t.Helper()
 	require.True(t, t.Run("a lease", func(t *testing.T) { l = acquire(t, open(t, redlocktest.Start(t, 3)), "orders") }))

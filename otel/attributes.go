@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// The attributes. error.type, server.address, server.port and db.system.name are OpenTelemetry's semantic conventions; for
-// the others there are none.
+// The attributes. error.type, server.address, server.port and db.system.name are OpenTelemetry's
+// semantic conventions; for the others there are none.
 const (
 	keyLeaseName     = attribute.Key("lease.name")
 	keyOutcome       = attribute.Key("outcome")

@@ -63,8 +63,8 @@ func (discard) OnEnd(sdktrace.ReadOnlySpan)                     {}
 func (discard) Shutdown(context.Context) error                  { return nil }
 func (discard) ForceFlush(context.Context) error                { return nil }
 
-// BenchmarkPair acquires and releases one key on five servers, over and over. Its floor is tracer=none: the same Quorum on the
-// same servers without a tracer.
+// BenchmarkPair acquires and releases one key on five servers, over and over. Its floor is
+// tracer=none: the same Quorum on the same servers without a tracer.
 func BenchmarkPair(b *testing.B) {
 	urls := valkeytest.Start(b, 5).URLs()
 	for _, s := range append([]setup{bare}, setups...) {
@@ -91,7 +91,8 @@ func BenchmarkPair(b *testing.B) {
 	}
 }
 
-// BenchmarkTracer is what a Quorum tells a tracer of an acquisition on five nodes and its release, without the Quorum.
+// BenchmarkTracer is what a Quorum tells a tracer of an acquisition on five nodes and its release,
+// without the Quorum.
 func BenchmarkTracer(b *testing.B) {
 	l := acquire(b, open(b, redlocktest.Start(b, 3)), "orders")
 	for _, s := range setups {
@@ -105,9 +106,10 @@ func BenchmarkTracer(b *testing.B) {
 	}
 }
 
-// BenchmarkTracerFloor is what OpenTelemetry takes of BenchmarkTracer by itself: as many spans below each other, begun and
-// ended, and as many measurements with a set of attributes that was made before. The spans have no attributes, nobody looks
-// for what belongs to which lease or node, and where no span is recorded none is begun.
+// BenchmarkTracerFloor is what OpenTelemetry takes of BenchmarkTracer by itself: as many spans
+// below each other, begun and ended, and as many measurements with a set of attributes that was
+// made before. The spans have no attributes, nobody looks for what belongs to which lease or node,
+// and where no span is recorded none is begun.
 func BenchmarkTracerFloor(b *testing.B) {
 	heard := newTelemetry(b)
 	hearing(b.Context(), b.Context(), heard.Instrumentation, acquire(b, open(b, redlocktest.Start(b, 3)), "orders"), fiveNodes)

@@ -25,7 +25,8 @@ type election struct {
 	terms map[*elector.Term]struct{} // guarded by mu; of this process, one unless it has several candidates
 }
 
-// maxElections, maxJobs and maxNodes bound what is kept, should names be made up as the program runs.
+// maxElections, maxJobs and maxNodes bound what is kept, should names be made up as the program
+// runs.
 const (
 	maxElections = 1000
 	maxJobs      = 10000
@@ -91,8 +92,8 @@ type campaign struct {
 
 type campaignKey struct{}
 
-// campaignFrom returns the campaign that an acquisition in this context is for, or nil. The context of a term has that of its campaign, which is
-// over then.
+// campaignFrom returns the campaign that an acquisition in this context is for, or nil. The context
+// of a term has that of its campaign, which is over then.
 func campaignFrom(ctx context.Context) *campaign {
 	c, _ := ctx.Value(campaignKey{}).(*campaign)
 	if c == nil || c.over.Load() {

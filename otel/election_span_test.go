@@ -99,7 +99,8 @@ func TestCampaignThatIsGivenUpIsNoError(t *testing.T) {
 	})
 }
 
-// What is acquired while one leads is no part of the campaign: neither of its span nor of its hand-over.
+// What is acquired while one leads is no part of the campaign: neither of its span nor of its
+// hand-over.
 func TestAcquisitionByTheLeaderIsNotTheCampaigns(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)

@@ -91,7 +91,8 @@ func ExampleNewLogHandler() {
 	// level=INFO msg="no span here"
 }
 
-// A gocron scheduler of your own, with a Locker. A scheduler.Scheduler needs scheduler.WithTracer alone.
+// A gocron scheduler of your own, with a Locker. A scheduler.Scheduler needs scheduler.WithTracer
+// alone.
 func ExampleInstrumentation_SchedulerOptions() {
 	reader := sdkmetric.NewManualReader()
 	tel, err := tenureotel.New(tenureotel.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))

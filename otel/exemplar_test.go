@@ -17,7 +17,8 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// From a histogram one gets to the trace of what was slow: each measurement is made with the span of what it measures.
+// From a histogram one gets to the trace of what was slow: each measurement is made with the span
+// of what it measures.
 func TestExemplarsAreOfTheSpanThatIsMeasured(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		reader := metric.NewManualReader()

@@ -64,7 +64,8 @@ func TestFailedExtensionIsASpanMadeAfterwards(t *testing.T) {
 	})
 }
 
-// An extension is slow if it left less than half of the TTL as margin, or took more than a tenth of it.
+// An extension is slow if it left less than half of the TTL as margin, or took more than a tenth of
+// it.
 func TestSlowExtensionIsASpan(t *testing.T) {
 	for _, test := range []struct {
 		name  string

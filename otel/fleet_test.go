@@ -16,8 +16,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// In a bubble time passes only while everything waits, so durations here are exact. The nodes are in-process ones behind the
-// real client.
+// In a bubble time passes only while everything waits, so durations here are exact. The nodes are
+// in-process ones behind the real client.
 
 const (
 	ttl      = 4 * time.Second

@@ -16,8 +16,8 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// Several replicas that share an Instrumentation lead, run jobs and acquire what they can while a reader collects. The race detector
-// looks on, and the sums come out.
+// Several replicas that share an Instrumentation lead, run jobs and acquire what they can while a
+// reader collects. The race detector looks on, and the sums come out.
 func TestEverythingAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t, tenureotel.WithExtendSpans())

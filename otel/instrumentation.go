@@ -34,8 +34,9 @@ var (
 	_ gocron.SchedulerMonitor = (*Instrumentation)(nil)
 )
 
-// Instrumentation traces and measures what it is handed to as a tracer: see the package documentation. One is enough for a process. Its methods are
-// for redlock, elector, scheduler and gocron to call; they do not block and may be called concurrently.
+// Instrumentation traces and measures what it is handed to as a tracer: see the package
+// documentation. One is enough for a process. Its methods are for redlock, elector, scheduler and
+// gocron to call; they do not block and may be called concurrently.
 type Instrumentation struct {
 	cfg    *config
 	tracer trace.Tracer
@@ -50,7 +51,8 @@ type Instrumentation struct {
 	nodes     *names[node]
 }
 
-// New makes an Instrumentation. Errors: *OptionError, or what the meter provider said of an instrument.
+// New makes an Instrumentation. Errors: *OptionError, or what the meter provider said of an
+// instrument.
 func New(opts ...Option) (*Instrumentation, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
@@ -101,11 +103,13 @@ func (i *Instrumentation) observe(_ context.Context, o metric.Observer) error {
 	return nil
 }
 
-// SchedulerOptions returns the options that have a gocron scheduler report to i: all of its monitors, because gocron calls MonitorStatus only beside
-// Monitor. They are for a scheduler of gocron's own; a scheduler.Scheduler needs WithTracer alone.
+// SchedulerOptions returns the options that have a gocron scheduler report to i: all of its
+// monitors, because gocron calls MonitorStatus only beside Monitor. They are for a scheduler of
+// gocron's own; a scheduler.Scheduler needs WithTracer alone.
 //
-// gocron tells neither why a run was skipped (the reason is "skipped") nor the context of a run, so there are no spans. With an elector of its own it
-// reports the first run of a new leader as late by the time for which that followed, because it keeps the ticks that it skipped.
+// gocron tells neither why a run was skipped (the reason is "skipped") nor the context of a run, so
+// there are no spans. With an elector of its own it reports the first run of a new leader as late
+// by the time for which that followed, because it keeps the ticks that it skipped.
 func (i *Instrumentation) SchedulerOptions() []gocron.SchedulerOption {
 	return []gocron.SchedulerOption{gocron.WithMonitor(i), gocron.WithMonitorStatus(i), gocron.WithSchedulerMonitor(i)}
 }

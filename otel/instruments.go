@@ -47,7 +47,8 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 		errs = append(errs, err)
 		return c
 	}
-	// A gauge of 0 and 1 has no unit: Prometheus would append _ratio to the name of one with unit 1.
+	// A gauge of 0 and 1 has no unit: Prometheus would append _ratio to the name of one with unit
+	// 1.
 	gauge := func(name, description string) metric.Int64ObservableGauge {
 		g, err := m.Int64ObservableGauge(name, metric.WithDescription(description))
 		errs = append(errs, err)

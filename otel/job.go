@@ -76,7 +76,8 @@ var errPanicked = errors.New("the task panicked")
 
 type runSpanKey struct{}
 
-// TraceRunStart implements scheduler.RunTracer. The task's context has the run's span, which is a root.
+// TraceRunStart implements scheduler.RunTracer. The task's context has the run's span, which is a
+// root.
 func (i *Instrumentation) TraceRunStart(ctx context.Context, data scheduler.TraceRunStartData) context.Context {
 	j := i.job(data.Run.Job)
 	if i.spans {
@@ -132,8 +133,9 @@ func outcomeAttribute(outcome string) []attribute.KeyValue {
 	return []attribute.KeyValue{keyOutcome.String(outcome)}
 }
 
-// TraceSkip implements scheduler.SkipTracer. A tick that is still pursued is not counted yet, because it is reported again when it is given up; but one that a
-// follower pursues is, because most of the time the leader runs it and nothing more is heard.
+// TraceSkip implements scheduler.SkipTracer. A tick that is still pursued is not counted yet,
+// because it is reported again when it is given up; but one that a follower pursues is, because
+// most of the time the leader runs it and nothing more is heard.
 func (i *Instrumentation) TraceSkip(ctx context.Context, data scheduler.TraceSkipData) {
 	if data.Skip.Pending && data.Skip.Reason != scheduler.SkipNotLeader || !i.jobSkipped.Enabled(ctx) {
 		return

@@ -128,7 +128,8 @@ func TestRunsByHowTheyEnd(t *testing.T) {
 	})
 }
 
-// A follower's ticks count as skipped once each; ticks that are still pursued count when they are given up.
+// A follower's ticks count as skipped once each; ticks that are still pursued count when they are
+// given up.
 func TestSkipsAreCountedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)

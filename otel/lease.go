@@ -85,7 +85,8 @@ func (m *measurements) get(word string, attributes func(word string) []attribute
 	return set
 }
 
-// acquireOutcome is the outcome of an acquisition by the type of its error, and whether that is an error of the span.
+// acquireOutcome is the outcome of an acquisition by the type of its error, and whether that is an
+// error of the span.
 func acquireOutcome(errorType string) (outcome string, failed bool) {
 	switch errorType {
 	case "":
@@ -101,7 +102,8 @@ func acquireOutcome(errorType string) (outcome string, failed bool) {
 	}
 }
 
-// acquireAttributes are the outcome, and error.type unless another owner or an earlier run was in the way.
+// acquireAttributes are the outcome, and error.type unless another owner or an earlier run was in
+// the way.
 func acquireAttributes(errorType string) []attribute.KeyValue {
 	outcome, failed := acquireOutcome(errorType)
 	attributes := []attribute.KeyValue{keyOutcome.String(outcome)}
@@ -172,7 +174,8 @@ func (op *operation) endAcquire(data redlock.TraceAcquireEndData, kind string) {
 	op.span.End()
 }
 
-// TraceExtend implements redlock.ExtendTracer. An extension that was overtaken by the release of its lease has neither succeeded nor failed.
+// TraceExtend implements redlock.ExtendTracer. An extension that was overtaken by the release of
+// its lease has neither succeeded nor failed.
 func (i *Instrumentation) TraceExtend(ctx context.Context, data redlock.TraceExtendData) {
 	if errors.Is(data.Err, redlock.ErrReleased) {
 		return
@@ -199,7 +202,8 @@ func extendAttributes(errorType string) []attribute.KeyValue {
 	return []attribute.KeyValue{keyOutcome.String(outcomeFailed), keyErrorType.String(errorType)}
 }
 
-// extendSpan makes the span of an extension that is over, and returns the context to measure it with.
+// extendSpan makes the span of an extension that is over, and returns the context to measure it
+// with.
 func (i *Instrumentation) extendSpan(ctx context.Context, name *lease, data redlock.TraceExtendData, kind string) context.Context {
 	spanned, span := i.tracer.Start(ctx, "tenure.lease.extend", trace.WithNewRoot(), trace.WithTimestamp(data.Start),
 		trace.WithLinks(linkTo(ctx)...), trace.WithAttributes(name.attributes...))

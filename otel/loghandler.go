@@ -7,8 +7,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// NewLogHandler returns a handler that hands on to next, with trace_id and span_id of the context's span added to each record: of the current span, or
-// else of the acquisition of the lease whose context it is. These are the names that OpenTelemetry gives them in other formats than its own. A
+// NewLogHandler returns a handler that hands on to next, with trace_id and span_id of the context's
+// span added to each record: of the current span, or else of the acquisition of the lease whose
+// context it is. These are the names that OpenTelemetry gives them in other formats than its own. A
 // record without such a context is handed on as it is.
 //
 //	logger := slog.New(tenureotel.NewLogHandler(slog.NewJSONHandler(os.Stderr, nil)))

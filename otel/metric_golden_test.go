@@ -19,7 +19,8 @@ import (
 // closed are the attributes whose values are pinned too. Those of error.type are redlock's words.
 var closed = []string{"operation", "outcome", "reason", "to"}
 
-// Names, units, types, attributes, buckets and closed values are part of the API: see docs/telemetry.md.
+// Names, units, types, attributes, buckets and closed values are part of the API: see
+// docs/telemetry.md.
 func TestMetricsAreThoseOfTheGoldenFile(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)

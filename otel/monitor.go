@@ -11,7 +11,8 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// monitored returns the job of a scheduler of gocron's own, and nil for one that a scheduler.Scheduler has told of already.
+// monitored returns the job of a scheduler of gocron's own, and nil for one that a
+// scheduler.Scheduler has told of already.
 func (i *Instrumentation) monitored(name string) *job {
 	if j := i.job(name); !j.own.Load() {
 		return j
@@ -35,7 +36,8 @@ func (i *Instrumentation) IncrementJob(_ uuid.UUID, name string, _ []string, sta
 	}
 }
 
-// RecordJobTiming implements gocron.Monitor. RecordJobTimingWithStatus, which gocron calls too, records it.
+// RecordJobTiming implements gocron.Monitor. RecordJobTimingWithStatus, which gocron calls too,
+// records it.
 func (i *Instrumentation) RecordJobTiming(time.Time, time.Time, uuid.UUID, string, []string) {}
 
 // RecordJobTimingWithStatus implements gocron.MonitorStatus.

@@ -75,7 +75,8 @@ func TestBareSchedulersOverlapIsASkip(t *testing.T) {
 	})
 }
 
-// gocron calls MonitorStatus in any case, but tells skips to Monitor only: SchedulerOptions wires both.
+// gocron calls MonitorStatus in any case, but tells skips to Monitor only: SchedulerOptions wires
+// both.
 func TestMonitorStatusAloneKnowsOfNoSkips(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		alone, both := newTelemetry(t), newTelemetry(t)
@@ -95,7 +96,8 @@ func TestMonitorStatusAloneKnowsOfNoSkips(t *testing.T) {
 	})
 }
 
-// A Scheduler that reports in both ways has each run and each skip once, and the skips with their reasons.
+// A Scheduler that reports in both ways has each run and each skip once, and the skips with their
+// reasons.
 func TestSchedulerWithTracerAndMonitorsCountsOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
@@ -116,7 +118,8 @@ func TestSchedulerWithTracerAndMonitorsCountsOnce(t *testing.T) {
 	})
 }
 
-// untouchable is a job whose every method panics: gocron's loop calls JobUnregistered, and an accessor would stall it for a second.
+// untouchable is a job whose every method panics: gocron's loop calls JobUnregistered, and an
+// accessor would stall it for a second.
 type untouchable struct{ gocron.Job }
 
 func TestJobUnregisteredAsksTheJobNothing(t *testing.T) {

@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// names keeps what is made once for a name: attribute sets, and what is observed. It is bounded, because names may be made up as the program
-// runs: those beyond the limit share what is made for OtherLeases, which is the name for other elections, jobs and nodes too.
+// names keeps what is made once for a name: attribute sets, and what is observed. It is bounded,
+// because names may be made up as the program runs: those beyond the limit share what is made for
+// OtherLeases, which is the name for other elections, jobs and nodes too.
 type names[T any] struct {
 	limit  int
 	create func(name string) *T
@@ -41,7 +42,8 @@ func (n *names[T]) get(name string) *T {
 	return t
 }
 
-// find returns what there is for the name, and nil if that is still to be made. Called with mu held, for reading at least.
+// find returns what there is for the name, and nil if that is still to be made. Called with mu
+// held, for reading at least.
 func (n *names[T]) find(name string) *T {
 	if t := n.known[name]; t != nil || len(n.known) < n.limit {
 		return t

@@ -71,7 +71,8 @@ func nodeSpanName(op redlock.Op) string {
 	}
 }
 
-// abandoned is the type of the error of a request that was never sent, because the round had been decided without it. That is no failure.
+// abandoned is the type of the error of a request that was never sent, because the round had been
+// decided without it. That is no failure.
 const abandoned = "abandoned"
 
 type nodeSpanKey struct{}
@@ -112,7 +113,8 @@ func errorTypeAttribute(errorType string) []attribute.KeyValue {
 	return []attribute.KeyValue{keyErrorType.String(errorType)}
 }
 
-// endNode ends the span of a node's operation. A node that refuses because another owner has the key is well.
+// endNode ends the span of a node's operation. A node that refuses because another owner has the
+// key is well.
 func endNode(span trace.Span, ok bool, err error, opts ...trace.SpanEndOption) {
 	if span.IsRecording() {
 		outcome := "refused"

@@ -6,8 +6,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// operation is an acquisition, or a release, whose span is recorded. It is in the context under a key of its own, and not as the current span: the
-// context of a lease has the values of that of its acquisition, and what is done with the lease is no part of the acquisition.
+// operation is an acquisition, or a release, whose span is recorded. It is in the context under a
+// key of its own, and not as the current span: the context of a lease has the values of that of its
+// acquisition, and what is done with the lease is no part of the acquisition.
 type operation struct{ span trace.Span }
 
 type operationKey struct{}
@@ -17,7 +18,8 @@ func operationFrom(ctx context.Context) *operation {
 	return op
 }
 
-// operation is operationFrom, without a look where no spans are made: to look into a context.WithoutCancel, which a caller's may be, allocates.
+// operation is operationFrom, without a look where no spans are made: to look into a
+// context.WithoutCancel, which a caller's may be, allocates.
 func (i *Instrumentation) operation(ctx context.Context) *operation {
 	if !i.spans {
 		return nil

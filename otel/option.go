@@ -9,9 +9,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// MaxLeaseNames is how many different lease names are on metrics. Leases beyond have the name OtherLeases, so that keys that are made up as the
-// program runs cost no more than that: see WithLeaseNames. It leaves room for six outcomes or reasons of each among the 2000 attribute
-// sets that OpenTelemetry's SDK keeps of a metric by default.
+// MaxLeaseNames is how many different lease names are on metrics. Leases beyond have the name
+// OtherLeases, so that keys that are made up as the program runs cost no more than that: see
+// WithLeaseNames. It leaves room for six outcomes or reasons of each among the 2000 attribute sets
+// that OpenTelemetry's SDK keeps of a metric by default.
 const MaxLeaseNames = 300
 
 // OtherLeases is the lease name of leases beyond MaxLeaseNames.
@@ -68,7 +69,8 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 	})
 }
 
-// WithAttributes adds attributes to every span and every metric. What is the same for the whole process belongs in its resource instead.
+// WithAttributes adds attributes to every span and every metric. What is the same for the whole
+// process belongs in its resource instead.
 func WithAttributes(attributes ...attribute.KeyValue) Option {
 	return option(func(c *config) error {
 		for _, a := range attributes {
@@ -81,8 +83,9 @@ func WithAttributes(attributes ...attribute.KeyValue) Option {
 	})
 }
 
-// WithLeaseNames sets how the name of a lease, which is the attribute lease.name, is made of its key. Default: it is the key. Where keys have parts
-// that are made up as the program runs, such as the number of an order, name returns them without. It is called concurrently and must not block.
+// WithLeaseNames sets how the name of a lease, which is the attribute lease.name, is made of its
+// key. Default: it is the key. Where keys have parts that are made up as the program runs, such as
+// the number of an order, name returns them without. It is called concurrently and must not block.
 func WithLeaseNames(name func(key string) string) Option {
 	return option(func(c *config) error {
 		if name == nil {
@@ -93,7 +96,8 @@ func WithLeaseNames(name func(key string) string) Option {
 	})
 }
 
-// WithoutNodeSpans leaves out the spans of single nodes: an acquisition is one span then. Metrics of nodes are kept.
+// WithoutNodeSpans leaves out the spans of single nodes: an acquisition is one span then. Metrics
+// of nodes are kept.
 func WithoutNodeSpans() Option {
 	return option(func(c *config) error {
 		c.nodeSpans = false
@@ -101,8 +105,8 @@ func WithoutNodeSpans() Option {
 	})
 }
 
-// WithExtendSpans makes a span of every extension. Default: of those that failed or were slow, which are those that left less than half of the TTL as
-// margin or took more than a tenth of it.
+// WithExtendSpans makes a span of every extension. Default: of those that failed or were slow,
+// which are those that left less than half of the TTL as margin or took more than a tenth of it.
 func WithExtendSpans() Option {
 	return option(func(c *config) error {
 		c.extendSpans = true

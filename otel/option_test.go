@@ -34,7 +34,8 @@ func setGlobal() {
 	otel.SetMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(global.reader)))
 }
 
-// Without providers, and with nil ones, the global providers are used: also those that are set after New.
+// Without providers, and with nil ones, the global providers are used: also those that are set
+// after New.
 func TestGlobalProvidersAreUsedAlsoThoseThatAreSetLater(t *testing.T) {
 	standard, err := tenureotel.New()
 	require.NoError(t, err)

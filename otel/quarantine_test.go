@@ -11,7 +11,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// A node that was restarted is in quarantine for as long as leases may last that it forgot; one that is merely dead is not.
+// A node that was restarted is in quarantine for as long as leases may last that it forgot; one
+// that is merely dead is not.
 func TestQuarantinedNodeShowsUntilItVotesAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)

@@ -51,7 +51,8 @@ func (l *ledger) TraceNodeEnd(ctx context.Context, data redlock.TraceNodeEndData
 	l.telemetry.TraceNodeEnd(ctx, data)
 }
 
-// Owner values, fencing tokens and error texts are on no metric, and owner values on no span either.
+// Owner values, fencing tokens and error texts are on no metric, and owner values on no span
+// either.
 func TestNothingSecretOrEndlessIsOnAMetric(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)

@@ -66,7 +66,8 @@ func acquisitions(t *testing.T, fleet *redlocktest.Fleet, q, other *redlock.Quor
 	settle()
 }
 
-// disagree has each node be ahead with another fencing token, so that whichever grant first have to agree on one.
+// disagree has each node be ahead with another fencing token, so that whichever grant first have to
+// agree on one.
 func disagree(t *testing.T, fleet *redlocktest.Fleet) {
 	t.Helper()
 	for i, n := range fleet.Nodes() {

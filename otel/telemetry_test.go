@@ -39,7 +39,8 @@ func newTelemetry(tb testing.TB, opts ...tenureotel.Option) *telemetry {
 // tracer is the user's own.
 func (tel *telemetry) tracer() trace.Tracer { return tel.tracers.Tracer("user") }
 
-// spans returns the spans that have ended, of the names if there are any, in the order of their ends.
+// spans returns the spans that have ended, of the names if there are any, in the order of their
+// ends.
 func (tel *telemetry) spans(names ...string) []sdktrace.ReadOnlySpan {
 	var found []sdktrace.ReadOnlySpan
 	for _, s := range tel.recorder.Ended() {
@@ -128,7 +129,8 @@ func pointsOf(tb testing.TB, m metricdata.Metrics) []point {
 	return points
 }
 
-// find returns the one point that has these attributes, given as keys and values in turn, and whatever others.
+// find returns the one point that has these attributes, given as keys and values in turn, and
+// whatever others.
 func (tel *telemetry) find(tb testing.TB, name string, with ...string) point {
 	tb.Helper()
 	found := tel.matching(tb, name, with...)

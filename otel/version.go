@@ -7,8 +7,8 @@ const ScopeName = "github.com/tenure-dev/tenure/otel"
 
 const modulePath = "github.com/tenure-dev/tenure"
 
-// Version returns the version of this module in the running program, as the Go command recorded it; "(devel)" for a build of a checkout, and
-// for a program without build information.
+// Version returns the version of this module in the running program, as the Go command recorded it;
+// "(devel)" for a build of a checkout, and for a program without build information.
 func Version() string {
 	const unknown = "(devel)"
 	info, ok := debug.ReadBuildInfo()

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The build information of a test binary is this checkout's, so what is read of others is tested with made-up ones.
+// The build information of a test binary is this checkout's, so what is read of others is tested
+// with made-up ones.
 func TestVersionIsThatOfTheModule(t *testing.T) {
 	const path = "github.com/tenure-dev/tenure"
 	other := &debug.Module{Path: "example.com/other", Version: "v9.9.9"}

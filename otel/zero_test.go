@@ -12,7 +12,8 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// zero requires a counter to be there for each value of an attribute, before anything has been counted.
+// zero requires a counter to be there for each value of an attribute, before anything has been
+// counted.
 func zero(t *testing.T, tel *telemetry, name, key string, values []string, with ...string) {
 	t.Helper()
 	for _, value := range values {
@@ -60,7 +61,8 @@ func TestCountersOfAnElectionBeginAtZero(t *testing.T) {
 	})
 }
 
-// NewJob is enough: the Scheduler need not be started, and a follower never runs a job. That is so for the election as well.
+// NewJob is enough: the Scheduler need not be started, and a follower never runs a job. That is so
+// for the election as well.
 func TestCountersOfAJobBeginAtZero(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)

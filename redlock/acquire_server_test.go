@@ -143,8 +143,8 @@ func TestTrap09ExpiryIsRelative(t *testing.T) {
 	}
 }
 
-// Field: a request abandoned at its timeout ran 2 s later with a full TTL; and the retry after a lost reply, with a
-// new owner value, waited for one's own key.
+// Field: a request abandoned at its timeout ran 2 s later with a full TTL; and the retry after a
+// lost reply, with a new owner value, waited for one's own key.
 func TestTrap11And17AbandonedAcquireIsUndone(t *testing.T) {
 	const ttl = 6 * serverTTL
 	for _, test := range []struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// How a round without a quorum of grants is taken. In the table g is a grant, x a failure, ? no answer at the node's
-// timeout, and other letters are owners that hold the key.
+// How a round without a quorum of grants is taken. In the table g is a grant, x a failure, ? no
+// answer at the node's timeout, and other letters are owners that hold the key.
 func TestRefusal(t *testing.T) {
 	for _, test := range []struct {
 		replies string
@@ -78,7 +78,8 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// The first answers may leave open whether somebody holds the key or the vote was split; the round then goes on.
+// The first answers may leave open whether somebody holds the key or the vote was split; the round
+// then goes on.
 func TestAcquireRoundGoesOnUntilItIsClear(t *testing.T) {
 	for _, test := range []struct {
 		owners string // in the order of arrival, g for a grant, x for a failure

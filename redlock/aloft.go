@@ -9,15 +9,18 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// A node that is near gets one batch after the other: whatever is queued while one is on its way is the next one, and the more callers there
-// are, the larger batches become and the less each request costs. To a node that is far this would add half a round trip to each request, so there several
+// A node that is near gets one batch after the other: whatever is queued while one is on its way is
+// the next one, and the more callers there are, the larger batches become and the less each request
+// costs. To a node that is far this would add half a round trip to each request, so there several
 // batches are in flight, of different keys.
 
 // maxAloft is how many batches are in flight at most.
 const maxAloft = 4 //mutant:flight-of-one,flights-without-bound
 
-// sendAloft sends what is queued, as far as the node is far and enough of its flights are back; and reports whether that is so, or some are
-// aloft. A caller's client may spread batches over connections of its own, and what it does with one that is silent is not known, so it has one in flight.
+// sendAloft sends what is queued, as far as the node is far and enough of its flights are back; and
+// reports whether that is so, or some are aloft. A caller's client may spread batches over
+// connections of its own, and what it does with one that is silent is not known, so it has one in
+// flight.
 func (n *node) sendAloft() bool {
 	most := n.trip.flights()
 	if n.connect == nil || most == 1 && len(n.aloft) == 0 {
@@ -91,8 +94,8 @@ func (n *node) landing() <-chan struct{} {
 	return n.aloft[0].done
 }
 
-// land settles the oldest flight, which is back. Where it got no answer in time the connection is given up, which valkey-go does by itself only as long as
-// that carries one batch at a time.
+// land settles the oldest flight, which is back. Where it got no answer in time the connection is
+// given up, which valkey-go does by itself only as long as that carries one batch at a time.
 func (n *node) land(f *flight) {
 	n.aloft = append(n.aloft[:0], n.aloft[1:]...)
 	flown := f.client
@@ -111,8 +114,8 @@ func (n *node) leave(flown valkey.Client) {
 	}
 }
 
-// part closes a client that was given up, when no flight has it any more: a connection that is made while its client is being
-// closed could stay open for ever.
+// part closes a client that was given up, when no flight has it any more: a connection that is made
+// while its client is being closed could stay open for ever.
 func (n *node) part() {
 	client := n.parting
 	if client == nil || slices.ContainsFunc(n.aloft, func(f *flight) bool { return f.client == client }) { //mutant:flights-on-a-closed-client

@@ -22,8 +22,8 @@ type closable struct {
 
 func (c *closable) Close() { c.closed = true }
 
-// valkey-go leaves a connection open that is made while its client is being closed. A flight may be about to make one, also when it
-// is back, because its requests are sent once more.
+// valkey-go leaves a connection open that is made while its client is being closed. A flight may be
+// about to make one, also when it is back, because its requests are sent once more.
 func TestClientIsNotClosedUnderItsFlights(t *testing.T) {
 	expired, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
@@ -50,8 +50,8 @@ func TestClientIsNotClosedUnderItsFlights(t *testing.T) {
 	require.True(t, client.closed)
 }
 
-// What the kernel says of a connection that did not answer its probes is a timeout, by its own name. It is no server that is slow: what can be sent on
-// another connection is.
+// What the kernel says of a connection that did not answer its probes is a timeout, by its own
+// name. It is no server that is slow: what can be sent on another connection is.
 func TestConnectionThatTheKernelFoundDeadIsBroken(t *testing.T) {
 	dead := &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ETIMEDOUT)}
 	require.True(t, dead.Timeout())

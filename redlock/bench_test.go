@@ -19,8 +19,8 @@ import (
 //
 //	go test -run '^$' -bench . -count 6 ./redlock | sed 's,Floor,/of=floor,' | benchstat -col '/of@(floor "")' -
 
-// benchFleet is five servers on which the restart gate lets votes count. A floor gets the same: the clocks of such servers
-// are a little slower to read.
+// benchFleet is five servers on which the restart gate lets votes count. A floor gets the same: the
+// clocks of such servers are a little slower to read.
 func benchFleet(b *testing.B) *valkeytest.Fleet {
 	b.Helper()
 	return valkeytest.Start(b, 5, valkeytest.WithAge(time.Hour))
@@ -64,9 +64,10 @@ func pair(b *testing.B, q *redlock.Quorum, key string) {
 	}
 }
 
-// BenchmarkPairFloor does the least that a quorum lock can do with valkey-go: a goroutine a node, SET PX, the quorum-th
-// reply, then DEL likewise. It has no owner to compare, no token, no queue, no gate, no timeout and no order: with NX it
-// would lock itself out, because a DEL overtakes its SET now and then.
+// BenchmarkPairFloor does the least that a quorum lock can do with valkey-go: a goroutine a node,
+// SET PX, the quorum-th reply, then DEL likewise. It has no owner to compare, no token, no queue,
+// no gate, no timeout and no order: with NX it would lock itself out, because a DEL overtakes its
+// SET now and then.
 func BenchmarkPairFloor(b *testing.B) {
 	f := benchFloor(b)
 	b.ReportAllocs()
@@ -102,15 +103,16 @@ func inParallel(b *testing.B, do func(key string)) {
 	})
 }
 
-// BenchmarkPairParallel has many goroutines with a key each. What waits for a node meanwhile reaches it as one batch.
+// BenchmarkPairParallel has many goroutines with a key each. What waits for a node meanwhile
+// reaches it as one batch.
 func BenchmarkPairParallel(b *testing.B) {
 	q := benchQuorum(b)
 	inParallel(b, func(key string) { pair(b, q, key) })
 }
 
-// BenchmarkPairParallelFloor is BenchmarkPairFloor in as many goroutines: one more a node for each of them, and each
-// command by itself. valkey-go pipelines what goroutines send at the same time, but nothing is put together: so Tenure can
-// be below this floor.
+// BenchmarkPairParallelFloor is BenchmarkPairFloor in as many goroutines: one more a node for each
+// of them, and each command by itself. valkey-go pipelines what goroutines send at the same time,
+// but nothing is put together: so Tenure can be below this floor.
 func BenchmarkPairParallelFloor(b *testing.B) {
 	f := benchFloor(b)
 	inParallel(b, func(key string) { pairFloor(b, f, key) })
@@ -129,9 +131,9 @@ func BenchmarkHeld(b *testing.B) {
 	}
 }
 
-// BenchmarkHeldFloor is a SET NX PX of a key that every node has, and the quorum-th reply, which is a nil. It does not
-// learn by whom the key is held or for how long, and has nothing to take back. (A GET would cost as much, and is not an
-// attempt.)
+// BenchmarkHeldFloor is a SET NX PX of a key that every node has, and the quorum-th reply, which is
+// a nil. It does not learn by whom the key is held or for how long, and has nothing to take back.
+// (A GET would cost as much, and is not an attempt.)
 func BenchmarkHeldFloor(b *testing.B) {
 	f := benchFloor(b)
 	require.NoError(b, f.AllPipeline(func(c valkey.Client) valkey.Commands {
@@ -160,8 +162,8 @@ func BenchmarkLeaseErr(b *testing.B) {
 	}
 }
 
-// BenchmarkLeaseErrFloor compares a deadline that nobody moves with Go's monotonic clock. That clock stands still while the
-// machine is suspended, which a lease has to notice.
+// BenchmarkLeaseErrFloor compares a deadline that nobody moves with Go's monotonic clock. That
+// clock stands still while the machine is suspended, which a lease has to notice.
 func BenchmarkLeaseErrFloor(b *testing.B) {
 	start := time.Now()
 	b.ReportAllocs()

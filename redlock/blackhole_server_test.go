@@ -16,8 +16,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// blackHole returns an address that neither accepts nor refuses: the listener's backlog is full, so the kernel drops
-// every further SYN (listen(2)).
+// blackHole returns an address that neither accepts nor refuses: the listener's backlog is full, so
+// the kernel drops every further SYN (listen(2)).
 func blackHole(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

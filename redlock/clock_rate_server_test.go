@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// A clock that runs fast, and is looked at often, moves by little from one look to the next. All the same a lease must
-// not expire early unseen.
+// A clock that runs fast, and is looked at often, moves by little from one look to the next. All
+// the same a lease must not expire early unseen.
 func TestClockThatRunsFastIsNoticed(t *testing.T) {
 	t.Parallel()
 	const ttl = longTTL
@@ -31,7 +31,8 @@ func TestClockThatRunsFastIsNoticed(t *testing.T) {
 	require.Fail(t, "nothing was noticed")
 }
 
-// A clock that is set back to before the server's start gives it a negative uptime. It is no younger for that.
+// A clock that is set back to before the server's start gives it a negative uptime. It is no
+// younger for that.
 func TestClockBeforeTheServersStart(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 3)

@@ -19,7 +19,8 @@ func (s *servers) jump(d time.Duration, nodes ...int) {
 	}
 }
 
-// A server lets keys expire by its wall clock. When that jumps forward, what it grants may still be somebody's.
+// A server lets keys expire by its wall clock. When that jumps forward, what it grants may still be
+// somebody's.
 func TestClockJumpHelpsNobodyToASecondLease(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * longTTL
@@ -114,7 +115,8 @@ func (s *servers) watched(times int64) {
 	}
 }
 
-// A clock that jumps backward lets keys live longer, and one that is off by less than leases allow for endangers none.
+// A clock that jumps backward lets keys live longer, and one that is off by less than leases allow
+// for endangers none.
 func TestClockThatEndangersNobody(t *testing.T) {
 	for _, test := range []struct {
 		name string

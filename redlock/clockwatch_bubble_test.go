@@ -12,8 +12,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// A node that was out of reach for a minute may have drifted by more than one that was looked at, but not by so much that
-// a jump which lets a lease expire early passes for it.
+// A node that was out of reach for a minute may have drifted by more than one that was looked at,
+// but not by so much that a jump which lets a lease expire early passes for it.
 func TestClockJumpAfterALongTimeOutOfReachIsNoticed(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		first := open(t, fleet)

@@ -57,8 +57,8 @@ func TestClockWatch(t *testing.T) {
 	}
 }
 
-// Of two batches that were in flight together the one whose answers came first may be looked at second, and the other may have been slow on its
-// way there or back.
+// Of two batches that were in flight together the one whose answers came first may be looked at
+// second, and the other may have been slow on its way there or back.
 func TestClockWatchOutOfOrder(t *testing.T) {
 	at := func(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 	for _, slow := range []float64{10.1, 609.9} { // on its way back, or there

@@ -11,11 +11,12 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Condition is a state of a server that keeps it from voting, or from being trusted. Its value is stable and is what
-// ErrorType returns.
+// Condition is a state of a server that keeps it from voting, or from being trusted. Its value is
+// stable and is what ErrorType returns.
 type Condition string
 
-// The conditions. ConditionQuarantined and ConditionClockJumped pass by themselves; the others want somebody to act.
+// The conditions. ConditionQuarantined and ConditionClockJumped pass by themselves; the others want
+// somebody to act.
 const (
 	ConditionQuarantined  Condition = "quarantined"   // restarted or promoted too short a time ago: it may have forgotten leases that still live
 	ConditionClockJumped  Condition = "clock_jumped"  // its wall clock stepped forward, so keys on it may have expired early
@@ -45,8 +46,8 @@ const (
 	ConditionBadReply     Condition = "bad_reply"     // it sent what no Valkey server answers; the connection was ended
 )
 
-// ConditionError reports a server that cannot vote, or should not be relied on, for a known reason. It is the Err of
-// a NodeError, and the type of NodeStatus.Warnings.
+// ConditionError reports a server that cannot vote, or should not be relied on, for a known reason.
+// It is the Err of a NodeError, and the type of NodeStatus.Warnings.
 type ConditionError struct {
 	Condition Condition
 	Detail    string    // what was seen; may be empty
@@ -95,7 +96,8 @@ func (e *ConditionError) Unwrap() error { return e.Err }
 // ErrorType returns the condition.
 func (e *ConditionError) ErrorType() string { return string(e.Condition) }
 
-// prefixes are the first words of server errors, as src/server.c, src/acl.c and src/cluster.c of Valkey 8 give them.
+// prefixes are the first words of server errors, as src/server.c, src/acl.c and src/cluster.c of
+// Valkey 8 give them.
 var prefixes = []struct {
 	text      string
 	condition Condition
@@ -140,7 +142,8 @@ var faults = map[wire.FaultKind]Condition{
 	wire.IsDamaged: ConditionDamaged, wire.IsSentinel: ConditionSentinel, wire.IsUnsupported: ConditionUnsupported,
 }
 
-// diagnose gives an error that a server answered the type of the condition behind it, and leaves others as they are.
+// diagnose gives an error that a server answered the type of the condition behind it, and leaves
+// others as they are.
 func diagnose(err error) error {
 	var answered *valkey.ValkeyError
 	var known *ConditionError

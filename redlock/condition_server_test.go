@@ -128,8 +128,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// requireSick demands that alone, a Quorum of the sick node only, reports the condition, and that full, which has two
-// healthy ones too, grants.
+// requireSick demands that alone, a Quorum of the sick node only, reports the condition, and that
+// full, which has two healthy ones too, grants.
 func requireSick(t *testing.T, alone, full *redlock.Quorum, key, addr string, want redlock.Condition, advice string) {
 	t.Helper()
 	_, err := tryUntilAnswered(t, full, key)

@@ -142,8 +142,8 @@ func (c *config) timeout(ttl time.Duration) time.Duration {
 	return min(max(ttl/retryFraction, minNodeTimeout), maxNodeTimeout)
 }
 
-// validity is how long a lease may be relied on, counted from the start of the round that set its keys to
-// ttl: the TTL less the allowance for clocks that run at different rates.
+// validity is how long a lease may be relied on, counted from the start of the round that set its
+// keys to ttl: the TTL less the allowance for clocks that run at different rates.
 func (c *config) validity(ttl time.Duration) time.Duration {
 	return ttl - time.Duration(float64(ttl)*c.drift) - driftFloor //mutant:no-drift-allowance
 }

@@ -125,7 +125,8 @@ func TestTrap18AcquireIsNotRepeatedOnARestartedServer(t *testing.T) {
 	}
 }
 
-// The same where the client hears of the crash only when the server is back, so that a repetition would be answered.
+// The same where the client hears of the crash only when the server is back, so that a repetition
+// would be answered.
 func TestTrap18AcquireIsNotRepeatedAfterAPartition(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)

@@ -9,11 +9,13 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// newClient makes a client that leaves no connection behind when it is closed, nor when it cannot be made.
+// newClient makes a client that leaves no connection behind when it is closed, nor when it cannot
+// be made.
 //
-// valkey-go v1.0.79 leaves one: a connection that is dialed while the client is closed is stored in its place
-// (mux._pipe after mux.Close), and nobody ends it. The subscription of a Sentinel client begins in a goroutine of its own
-// (sentinelClient.listWatch), so a Sentinel that answers badly is enough.
+// valkey-go v1.0.79 leaves one: a connection that is dialed while the client is closed is stored in
+// its place (mux._pipe after mux.Close), and nobody ends it. The subscription of a Sentinel client
+// begins in a goroutine of its own (sentinelClient.listWatch), so a Sentinel that answers badly is
+// enough.
 func newClient(o valkey.ClientOption) (valkey.Client, error) {
 	connections := &connections{open: make(map[*connection]struct{})}
 	dial := o.DialCtxFn

@@ -14,7 +14,8 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// A connection that is dialed while its client is closed is ended with it, whenever the dial comes to its end.
+// A connection that is dialed while its client is closed is ended with it, whenever the dial comes
+// to its end.
 func TestConnectionDialedWhileTheClientCloses(t *testing.T) {
 	for name, after := range map[string]time.Duration{"closed before the dial ends": -time.Second, "closed after": time.Second} {
 		t.Run(name, func(t *testing.T) {

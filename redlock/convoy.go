@@ -11,12 +11,14 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// convoy is an extension of several leases in one round: a request to each node carries all of them, and the answer of a node counts for each. It only
-// renews keys that are there. A lease whose key is not there on a node gets an extension of its own besides, which looks at what is the matter and may put the
-// key back; and so do all if a server refuses the command, because of one of them perhaps.
+// convoy is an extension of several leases in one round: a request to each node carries all of
+// them, and the answer of a node counts for each. It only renews keys that are there. A lease whose
+// key is not there on a node gets an extension of its own besides, which looks at what is the
+// matter and may put the key back; and so do all if a server refuses the command, because of one of
+// them perhaps.
 //
-// In some the tokens are spread too. Leases that want more than that, or another expiry than the Quorum's TTL, are extended by themselves; and so are all
-// where somebody traces requests.
+// In some the tokens are spread too. Leases that want more than that, or another expiry than the
+// Quorum's TTL, are extended by themselves; and so are all where somebody traces requests.
 type convoy struct {
 	q      *Quorum
 	leases []*Lease
@@ -73,7 +75,8 @@ func (q *Quorum) startConvoy(leases []*Lease, in company, start clock.Instant) *
 	if q.cfg.tracers.extend != nil {
 		c.began = time.Now()
 	}
-	// Batches in flight are of different keys, and this one has many: it counts as one of its own. An extension that overtakes a release finds no key.
+	// Batches in flight are of different keys, and this one has many: it counts as one of its own.
+	// An extension that overtakes a release finds no key.
 	call := c.call(in, "convoy "+strconv.FormatUint(q.convoys.Add(1), 10))
 	expires := clock.Instant(math.MaxInt64) // a lease that was lost is not extended
 	for _, l := range leases {

@@ -14,7 +14,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// convoyed acquires key0, key1 and so on, which the Quorum extends, and waits until their tokens have been spread and they travel together.
+// convoyed acquires key0, key1 and so on, which the Quorum extends, and waits until their tokens
+// have been spread and they travel together.
 func convoyed(t *testing.T, q *redlock.Quorum, n int, opts ...redlock.LeaseOption) []*redlock.Lease {
 	t.Helper()
 	leases := make([]*redlock.Lease, n)
@@ -60,7 +61,8 @@ func TestConvoyExtendsManyLeases(t *testing.T) {
 	})
 }
 
-// A key that is gone on one node is put back, and one that is somebody else's there is left alone. Where a quorum has lost a key its lease ends, and no other.
+// A key that is gone on one node is put back, and one that is somebody else's there is left alone.
+// Where a quorum has lost a key its lease ends, and no other.
 func TestConvoyWithKeysThatAreNotThere(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		leases := convoyed(t, open(t, fleet), 50)
@@ -100,7 +102,8 @@ func TestConvoyWithAKeyThatIsGoneOnASlowNode(t *testing.T) {
 	})
 }
 
-// Nodes that do not answer cost no lease while a quorum does, however they fail; and all of them when none is left, in time and with the reason.
+// Nodes that do not answer cost no lease while a quorum does, however they fail; and all of them
+// when none is left, in time and with the reason.
 func TestConvoyWithNodesThatFail(t *testing.T) {
 	for name, fail := range map[string]func(*redlocktest.Node) error{
 		"killed": (*redlocktest.Node).Kill,
@@ -126,7 +129,8 @@ func TestConvoyWithNodesThatFail(t *testing.T) {
 	}
 }
 
-// A node that was emptied and does not vote gets no key back, and the others go on; one that votes again has them all soon.
+// A node that was emptied and does not vote gets no key back, and the others go on; one that votes
+// again has them all soon.
 func TestConvoyWithANodeThatWasRestarted(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		leases := convoyed(t, open(t, fleet), 50)
@@ -137,7 +141,8 @@ func TestConvoyWithANodeThatWasRestarted(t *testing.T) {
 	})
 }
 
-// Servers that have forgotten their scripts learn what they need, and vote all the while: any process may run what a convoy needs.
+// Servers that have forgotten their scripts learn what they need, and vote all the while: any
+// process may run what a convoy needs.
 func TestConvoyAfterAScriptFlush(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		v := &votes{acquisitions: acquisitions{make(chan redlock.TraceAcquireEndData, 50)}, told: make(map[string][]redlock.TraceVoteData)}

@@ -13,7 +13,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// A convoy renews keys by the Quorum's TTL. What else an extension may have to do, it does by itself.
+// A convoy renews keys by the Quorum's TTL. What else an extension may have to do, it does by
+// itself.
 func TestWhoJoinsAConvoy(t *testing.T) {
 	q := testNode().q
 	q.texts = q.cfg.texts()
@@ -62,8 +63,8 @@ func TestConvoyIsNotSentAfterALoss(t *testing.T) {
 	}, false), n.queue[0].call)
 }
 
-// A server that refuses the command does so because of one of the keys, perhaps: each lease is tried by itself, once. One that does not answer is not
-// asked for each.
+// A server that refuses the command does so because of one of the keys, perhaps: each lease is
+// tried by itself, once. One that does not answer is not asked for each.
 func TestConvoyThatIsRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		err  error
@@ -120,7 +121,8 @@ func answered(c *convoy, node int, digits string) {
 	c.settle(n.queue[slices.IndexFunc(n.queue, func(r *request) bool { return r.convoy == c })], reply{Answer: wire.Answer{Verdict: wire.OK, Extended: wire.InPlace, Each: digits}})
 }
 
-// However many nodes miss its key, a lease has one round besides its convoy: several at a time would each see some of the keys that are gone.
+// However many nodes miss its key, a lease has one round besides its convoy: several at a time
+// would each see some of the keys that are gone.
 func TestConvoyTriesALeaseAloneOnce(t *testing.T) {
 	q, leases := manned(t, 2)
 	c := q.startConvoy(leases, extending, q.clock.Now())
@@ -196,7 +198,8 @@ func TestRoundTripOfAConvoy(t *testing.T) {
 	}
 }
 
-// A convoy that spreads tokens has them and their counters too, and its leases need not do so again for an hour.
+// A convoy that spreads tokens has them and their counters too, and its leases need not do so again
+// for an hour.
 func TestConvoySpreadsTokens(t *testing.T) {
 	n := testNode()
 	q := n.q

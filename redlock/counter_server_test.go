@@ -10,9 +10,9 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// counterUser makes a user who may run any script, within which commands may touch the key, and the counter as the rule
-// says: a server checks a script's keys and each of its commands, against the root permissions or one selector
-// (https://valkey.io/topics/acl).
+// counterUser makes a user who may run any script, within which commands may touch the key, and the
+// counter as the rule says: a server checks a script's keys and each of its commands, against the
+// root permissions or one selector (https://valkey.io/topics/acl).
 func (s *servers) counterUser(rule string) {
 	s.t.Helper()
 	s.do([]string{"ACL", "SETUSER", "half", "reset", "on", ">pass", "+@all", "&*", "~" + lockKey("key"), "~" + lockKey("") + "*", rule, // what is tried has no key
@@ -27,7 +27,8 @@ func (s *servers) counterURLs() []string {
 	return urls
 }
 
-// An error midway must leave no key behind: a grant without its counter could be repeated with the same token.
+// An error midway must leave no key behind: a grant without its counter could be repeated with the
+// same token.
 func TestCounterIsWrittenFirst(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)

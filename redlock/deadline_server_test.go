@@ -11,11 +11,13 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// Field: the call that extends hangs, and the signal waits for it: a validity of 4 s, cancelled after 6.0 s.
+// Field: the call that extends hangs, and the signal waits for it: a validity of 4 s, cancelled
+// after 6.0 s.
 func TestTrap01HungExtensionDoesNotDelayTheSignal(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
-	// A wide allowance for drift keeps the deadline further from the expiry than a loaded machine is late.
+	// A wide allowance for drift keeps the deadline further from the expiry than a loaded machine
+	// is late.
 	q := s.open(redlock.WithDrift(0.2), redlock.WithNodeTimeout(serverTTL/4), redlock.WithoutAutoExtend())
 	l := s.hold(q, "key")
 	free := time.Now().Add(longTTL) // a moment at which no node has let the key expire

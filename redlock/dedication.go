@@ -10,10 +10,11 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// dedication takes connections of their own from a node's client for one purpose, one after the other. valkey-go makes
-// them without a context, and waits without end for a place in its pool (ClientOption.BlockingPoolSize), so one that
-// does not come is left behind and given back when it comes. Until then no other is asked for: else a pool without a
-// place left would collect a goroutine with every try.
+// dedication takes connections of their own from a node's client for one purpose, one after the
+// other. valkey-go makes them without a context, and waits without end for a place in its pool
+// (ClientOption.BlockingPoolSize), so one that does not come is left behind and given back when it
+// comes. Until then no other is asked for: else a pool without a place left would collect a
+// goroutine with every try.
 type dedication struct {
 	dials *dials
 	busy  atomic.Bool // one is on its way
@@ -74,8 +75,9 @@ func (d *dedication) dedicate(ctx context.Context, client valkey.Client) (valkey
 	}
 }
 
-// dialGrace is how long a node that stops waits for connections that are on their way. Those of Open's clients end with
-// the client. One that is caught in a caller's pool ends when that has a place or its client is closed.
+// dialGrace is how long a node that stops waits for connections that are on their way. Those of
+// Open's clients end with the client. One that is caught in a caller's pool ends when that has a
+// place or its client is closed.
 const dialGrace = time.Second
 
 // awaitDials waits for connections that are on their way, a while. No more come after that.

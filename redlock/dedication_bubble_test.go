@@ -57,7 +57,8 @@ func wait(t *testing.T, q *redlock.Quorum) {
 	require.NoError(t, l.Release(t.Context()))
 }
 
-// Without a place for the second the node cannot be vouched for. That is said, once, and costs one goroutine.
+// Without a place for the second the node cannot be vouched for. That is said, once, and costs one
+// goroutine.
 func TestDedicatedConnectionsOfAnExhaustedPool(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, fleet *redlocktest.Fleet) {
 		client := poolOf(t, fleet, 1)

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A node that stops waits for the connections that are on their way, and nobody makes another behind its back: what was not waited for would be left over.
+// A node that stops waits for the connections that are on their way, and nobody makes another
+// behind its back: what was not waited for would be left over.
 func TestNoDedicationOnceTheNodeStops(t *testing.T) {
 	n := testNode()
 	n.hearing.dials = &n.dials

@@ -12,7 +12,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// A master that was made a replica has lost what it granted. Who saw that does not trust it when it is a master again.
+// A master that was made a replica has lost what it granted. Who saw that does not trust it when it
+// is a master again.
 func TestGateMasterThatWasAReplicaMeanwhile(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -47,7 +48,8 @@ func TestGateMasterThatWasAReplicaMeanwhile(t *testing.T) {
 	}
 }
 
-// A server in cluster mode that serves all keys is one all the same (Valkey 8 says server_mode, Valkey 7.2 redis_mode).
+// A server in cluster mode that serves all keys is one all the same (Valkey 8 says server_mode,
+// Valkey 7.2 redis_mode).
 func TestConditionOfAClusterServerThatServesAll(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 1, valkeytest.WithArgs("--cluster-enabled", "yes"))

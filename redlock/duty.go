@@ -8,8 +8,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// doDue does what a node does by itself: it sends owed releases again, looks at a server that may not vote yet, and at
-// the clock and the role of one that does. Called by run.
+// doDue does what a node does by itself: it sends owed releases again, looks at a server that may
+// not vote yet, and at the clock and the role of one that does. Called by run.
 func (n *node) doDue() {
 	now := n.q.clock.Now()
 	n.mu.Lock()
@@ -86,6 +86,7 @@ func (n *node) untilDue() time.Duration {
 	return max(until.Sub(now), atOnce)
 }
 
-// atOnce is the least that a timer is set to. One that is due already is run by the goroutine that sets it or receives from it, and in a bubble of
-// testing/synctest two timers that run at the same time crash the race detector: they share its state (runtime.timer.unlockAndRun of Go 1.26).
+// atOnce is the least that a timer is set to. One that is due already is run by the goroutine that
+// sets it or receives from it, and in a bubble of testing/synctest two timers that run at the same
+// time crash the race detector: they share its state (runtime.timer.unlockAndRun of Go 1.26).
 const atOnce = time.Nanosecond

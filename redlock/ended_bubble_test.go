@@ -11,7 +11,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// Who asks a lease to extend itself after its end gets an error, and puts no key in the way of the next holder.
+// Who asks a lease to extend itself after its end gets an error, and puts no key in the way of the
+// next holder.
 func TestExtendOfAnEndedLeaseSetsNoKey(t *testing.T) {
 	for _, test := range []struct {
 		name string

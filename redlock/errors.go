@@ -10,20 +10,22 @@ import (
 	"unicode/utf8"
 )
 
-// Sentinels to compare with errors.Is. The errors that carry them say more: see HeldError, QuorumError,
-// NodeError and LostError.
+// Sentinels to compare with errors.Is. The errors that carry them say more: see HeldError,
+// QuorumError, NodeError and LostError.
 var (
 	// ErrHeld means that another owner holds the key.
 	ErrHeld = errors.New("redlock: held by another owner")
 	// ErrSplit means that several asked for the key at once and none of them got it.
 	ErrSplit = errors.New("redlock: split vote")
-	// ErrDone means that the sequence of WithOnce was granted or completed before. The DoneError around it has the numbers.
+	// ErrDone means that the sequence of WithOnce was granted or completed before. The DoneError
+	// around it has the numbers.
 	ErrDone = errors.New("redlock: sequence already done")
 	// ErrNoQuorum means that too few nodes answered to decide anything.
 	ErrNoQuorum = errors.New("redlock: no quorum of nodes")
 	// ErrTimeout means that a node, or the round as a whole, took longer than it may.
 	ErrTimeout = errors.New("redlock: timed out")
-	// ErrLost means that the lease ended without having been released. The LostError around it has the reason.
+	// ErrLost means that the lease ended without having been released. The LostError around it has
+	// the reason.
 	ErrLost = errors.New("redlock: lease lost")
 	// ErrReleased means that the lease was released by its holder.
 	ErrReleased = errors.New("redlock: lease released")
@@ -43,14 +45,16 @@ var errAbandoned = errors.New("abandoned before it was sent")
 // restore.go.
 var errUnknownSequence = errors.New("the server was restarted or emptied, and does not know yet how far the sequence has come")
 
-// errPartly is that to a request whose attempt ended after it had been sent together with others, which failed: it may have been carried out.
+// errPartly is that to a request whose attempt ended after it had been sent together with others,
+// which failed: it may have been carried out.
 var errPartly = errors.New("abandoned after it was sent with others that failed")
 
 // HeldError reports who keeps a key from being acquired. It matches ErrHeld.
 type HeldError struct {
 	Key    string
 	Holder Holder // as far as the nodes that were asked agree; see Holder.Nodes
-	// Sequence is the number that the holder was granted (WithOnce), for an attempt that asked for one itself; 0 if not known.
+	// Sequence is the number that the holder was granted (WithOnce), for an attempt that asked for
+	// one itself; 0 if not known.
 	Sequence int64
 	// Self reports that the holder has the caller's own identity: a lease of this process, or what
 	// is left of an earlier attempt that failed and is being taken back.
@@ -101,9 +105,9 @@ func (e *SplitError) Is(target error) bool { return target == ErrSplit }
 // ErrorType returns the stable value "split" for the error.type attribute of traces and metrics.
 func (e *SplitError) ErrorType() string { return "split" }
 
-// QuorumError reports an operation that too few nodes carried out because the others failed. It matches
-// ErrNoQuorum, and through Unwrap the error of every node, so errors.Is(err, ErrTimeout) tells whether a node
-// timed out.
+// QuorumError reports an operation that too few nodes carried out because the others failed. It
+// matches ErrNoQuorum, and through Unwrap the error of every node, so errors.Is(err, ErrTimeout)
+// tells whether a node timed out.
 type QuorumError struct {
 	Op        Op
 	Key       string       // empty from Healthy, which is about no key
@@ -163,8 +167,8 @@ func (e *QuorumError) ErrorType() string {
 	return word
 }
 
-// NodeError is what went wrong on one node. Its text names the node by host and port and never contains
-// credentials.
+// NodeError is what went wrong on one node. Its text names the node by host and port and never
+// contains credentials.
 type NodeError struct {
 	Node string // host:port
 	Op   Op
@@ -214,8 +218,8 @@ func (e *NodeError) ErrorType() string {
 	}
 }
 
-// SlowError reports a round that reached its quorum too late to be of use: less than half of the TTL was
-// left. What it had acquired was released again. It matches ErrTimeout.
+// SlowError reports a round that reached its quorum too late to be of use: less than half of the
+// TTL was left. What it had acquired was released again. It matches ErrTimeout.
 type SlowError struct {
 	Key     string
 	Elapsed time.Duration // from the start of the round
@@ -243,8 +247,8 @@ const (
 	LostClosed   LostReason = "closed"   // the Quorum was closed under it
 )
 
-// LostError reports a lease that ended without having been released. It matches ErrLost, and ErrClosed when
-// that was the reason.
+// LostError reports a lease that ended without having been released. It matches ErrLost, and
+// ErrClosed when that was the reason.
 type LostError struct {
 	Key    string
 	Reason LostReason
@@ -297,9 +301,10 @@ func checkContext(ctx context.Context) error {
 	return nil
 }
 
-// ErrorType returns a short, stable word for any error of this package, for the error.type attribute of
-// traces and metrics: what the error's own ErrorType method says, "canceled" or "deadline_exceeded" for the
-// caller's context, and "other" for what is not known here. It returns "" for nil.
+// ErrorType returns a short, stable word for any error of this package, for the error.type
+// attribute of traces and metrics: what the error's own ErrorType method says, "canceled" or
+// "deadline_exceeded" for the caller's context, and "other" for what is not known here. It returns
+// "" for nil.
 func ErrorType(err error) string {
 	if err == nil {
 		return "" // before anything is allocated
@@ -323,8 +328,8 @@ func ErrorType(err error) string {
 	}
 }
 
-// contextError is the caller's own cancellation. It matches the context's error and its cause, and keeps what
-// was known when it struck.
+// contextError is the caller's own cancellation. It matches the context's error and its cause, and
+// keeps what was known when it struck.
 type contextError struct {
 	key   string
 	cause error // ctx.Err, and context.Cause where that says more

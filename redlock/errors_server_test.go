@@ -150,8 +150,9 @@ func (a *attempts) TraceAcquireEnd(_ context.Context, data redlock.TraceAcquireE
 	a.Store(int64(data.Attempts))
 }
 
-// Nodes that are down, or refusals that come before the other answers, must turn "held" neither into "no quorum", with
-// which a waiter would poll instead of sleeping until the release, nor into a split vote, which is tried again.
+// Nodes that are down, or refusals that come before the other answers, must turn "held" neither
+// into "no quorum", with which a waiter would poll instead of sleeping until the release, nor into
+// a split vote, which is tried again.
 func TestTrap08HeldIsHeldWhateverTheMinorityDoes(t *testing.T) {
 	for _, test := range []struct{ nodes, down int }{{2, 0}, {3, 1}, {4, 0}, {4, 1}, {5, 1}, {5, 2}} {
 		t.Run(fmt.Sprint(test.down, " of ", test.nodes, " down"), func(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 // other than because it does not know the script: one of them may be the reason.
 func answersItself(err error) bool { return isServerError(err) && !isNoScript(err) }
 
-// isServerError reports whether the server answered, if only with an error, so that the connection is fine.
+// isServerError reports whether the server answered, if only with an error, so that the connection
+// is fine.
 func isServerError(err error) bool {
 	if refused := (*resp.Error)(nil); errors.As(err, &refused) { //mutant:refused-connection-is-fine
 		return false
@@ -35,7 +36,8 @@ func isNoScript(err error) bool {
 	return ok && e.IsNoScript()
 }
 
-// isTimeout reports whether something took too long. A connection that a kernel has found dead is broken, although its error calls itself a timeout.
+// isTimeout reports whether something took too long. A connection that a kernel has found dead is
+// broken, although its error calls itself a timeout.
 func isTimeout(err error) bool {
 	var ne net.Error
 	if errors.Is(err, syscall.ETIMEDOUT) { //mutant:dead-connection-is-slow

@@ -11,7 +11,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// A timer that fires while an extension moves the deadline finds it moved: the lease goes on, and ends when it has to.
+// A timer that fires while an extension moves the deadline finds it moved: the lease goes on, and
+// ends when it has to.
 func TestTimerThatWasOvertakenByAnExtension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := testNode().q

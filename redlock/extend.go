@@ -11,16 +11,17 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// extendJitter spreads extensions by a tenth of the interval, so that leases acquired together are not
-// extended together for ever.
+// extendJitter spreads extensions by a tenth of the interval, so that leases acquired together are
+// not extended together for ever.
 const extendJitter = 0.1
 
-// extendSlack is how much early, as a part of its interval, a lease may be extended to share a batch with one that is due. Many leases
-// then are extended some eight times in an interval, whatever their number.
+// extendSlack is how much early, as a part of its interval, a lease may be extended to share a
+// batch with one that is due. Many leases then are extended some eight times in an interval,
+// whatever their number.
 const extendSlack = 8
 
-// extender extends all leases of a Quorum: one goroutine and one timer, whatever their number. What is due
-// together reaches each node in one batch.
+// extender extends all leases of a Quorum: one goroutine and one timer, whatever their number. What
+// is due together reaches each node in one batch.
 type extender struct {
 	q    *Quorum
 	wake chan struct{} // capacity 1; the earliest due time changed
@@ -137,8 +138,8 @@ func (e *extender) popDue() []*Lease {
 	return due
 }
 
-// extend starts convoys, and rounds for leases that join none, and returns; the replies do the rest. What has the same timeout shares
-// one timer.
+// extend starts convoys, and rounds for leases that join none, and returns; the replies do the
+// rest. What has the same timeout shares one timer.
 func (e *extender) extend(leases []*Lease) {
 	rounds := make(map[time.Duration][]interface{ expire() })
 	start := e.q.clock.Now()
@@ -169,7 +170,8 @@ func (e *extender) extend(leases []*Lease) {
 	}
 }
 
-// extendAlone starts a round for a lease whose key is not there on some node of its convoy. The convoy traces the extension and plans the next one.
+// extendAlone starts a round for a lease whose key is not there on some node of its convoy. The
+// convoy traces the extension and plans the next one.
 func (e *extender) extendAlone(l *Lease) {
 	e.mu.Lock()
 	stopped := l.due == never
@@ -201,8 +203,8 @@ type extension struct {
 	beside bool         // a convoy, which is traced
 }
 
-// startExtend sends an extension to all nodes. Its outcome is applied to the lease when it is certain, by any goroutine. It returns nil, and nothing happens,
-// if the lease has ended.
+// startExtend sends an extension to all nodes. Its outcome is applied to the lease when it is
+// certain, by any goroutine. It returns nil, and nothing happens, if the lease has ended.
 func (l *Lease) startExtend(result chan<- error, beside bool) *extension {
 	if l.Err() != nil { //mutant:extended-after-the-end
 		return nil
@@ -247,8 +249,8 @@ func (x *extension) late(rd *round, _ int, rep reply) {
 // others reports whether the node of an extension's reply has the key for another owner.
 func (rep *reply) others() bool { return rep.Verdict == wire.Refused && rep.Extended == wire.ByOther }
 
-// extended applies the outcome of an extension. The new deadline counts from the start of its round. An outcome
-// that comes after the deadline changes nothing: the lease was lost then.
+// extended applies the outcome of an extension. The new deadline counts from the start of its
+// round. An outcome that comes after the deadline changes nothing: the lease was lost then.
 func (l *Lease) extended(rd *round, x *extension) error {
 	o := rd.outcome()
 	for i := range o.replies {
@@ -264,8 +266,9 @@ func (l *Lease) extended(rd *round, x *extension) error {
 	return err
 }
 
-// apply moves the deadline, or keeps the error for the day the lease is lost. The clock is read with mu held, in
-// which the lease also ends: between the deadline and a loss nothing can move the deadline.
+// apply moves the deadline, or keeps the error for the day the lease is lost. The clock is read
+// with mu held, in which the lease also ends: between the deadline and a loss nothing can move the
+// deadline.
 func (l *Lease) apply(o outcome, start clock.Instant) (margin time.Duration, err error) {
 	l.mu.Lock()
 	margin = l.remaining()
@@ -287,8 +290,9 @@ func (l *Lease) apply(o outcome, start clock.Instant) (margin time.Duration, err
 	return margin, nil
 }
 
-// checkRefused ends the lease if a quorum of nodes does not have it any more, and reports whether it did. A
-// node that had lost the key and took it back counts: with a quorum of such nodes others may have held it.
+// checkRefused ends the lease if a quorum of nodes does not have it any more, and reports whether
+// it did. A node that had lost the key and took it back counts: with a quorum of such nodes others
+// may have held it.
 func (l *Lease) checkRefused(o outcome) bool {
 	gone := 0
 	for _, rep := range o.replies {
@@ -303,7 +307,8 @@ func (l *Lease) checkRefused(o outcome) bool {
 	return true
 }
 
-// gone reports whether the node of an extension's reply did not have the key for its owner any more.
+// gone reports whether the node of an extension's reply did not have the key for its owner any
+// more.
 func (rep reply) gone() bool { return rep.Verdict == wire.Refused || rep.Extended == wire.Refilled } //mutant:refilled-quorum-counts
 
 func (l *Lease) traceExtend(o outcome, began time.Time, margin time.Duration, err error) {
@@ -330,9 +335,9 @@ func (l *Lease) traceExtend(o outcome, began time.Time, margin time.Duration, er
 	t.TraceExtend(l.ctx, data)
 }
 
-// Extend sets the keys' expiry to the full TTL again and moves the deadline. There is no need to call it unless
-// the lease was acquired WithoutAutoExtend. A failed extension leaves the lease as it was: it may be tried
-// again until the deadline.
+// Extend sets the keys' expiry to the full TTL again and moves the deadline. There is no need to
+// call it unless the lease was acquired WithoutAutoExtend. A failed extension leaves the lease as
+// it was: it may be tried again until the deadline.
 //
 // Errors: *QuorumError, *LostError or ErrReleased when the lease has ended, *OptionError, or ctx's
 // own error; after the last the extension may still take effect.

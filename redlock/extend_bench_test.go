@@ -22,14 +22,16 @@ const (
 	manyLeases = 10_000
 	// benchTTL is long enough for the extender to do nothing by itself while a benchmark runs.
 	benchTTL = 30 * time.Minute
-	// pollEvery is how late the end of an iteration may be seen, about a hundredth of it. A tracer would be told at once,
-	// but what it is told costs memory for each lease, which users without one do not pay.
+	// pollEvery is how late the end of an iteration may be seen, about a hundredth of it. A tracer
+	// would be told at once, but what it is told costs memory for each lease, which users without
+	// one do not pay.
 	pollEvery = 200 * time.Microsecond
 )
 
-// BenchmarkExtend10k is 10,000 held leases that are due at the same time, extended once each: the extender wakes, takes
-// them out of its heap, sends convoys to five nodes, counts the answers, moves each lease's deadline and timer, and plans
-// its next extension. An iteration ends when the last one is planned.
+// BenchmarkExtend10k is 10,000 held leases that are due at the same time, extended once each: the
+// extender wakes, takes them out of its heap, sends convoys to five nodes, counts the answers,
+// moves each lease's deadline and timer, and plans its next extension. An iteration ends when the
+// last one is planned.
 func BenchmarkExtend10k(b *testing.B) {
 	q, err := Open(valkeytest.Start(b, 5, valkeytest.WithAge(time.Hour)).URLs(), WithTTL(benchTTL))
 	require.NoError(b, err)
@@ -99,10 +101,10 @@ func extendMany(b *testing.B, q *Quorum, leases []*Lease) {
 	}
 }
 
-// BenchmarkExtend10kFloor is PEXPIRE of 10,000 keys on five servers: a goroutine a node, all in one pipeline, and on with the
-// third node that has done it all. A command is a script for as many keys as a convoy carries, because 10,000 commands
-// take longer. It compares no owner, knows no leases, deadlines or timers, plans nothing and does not see whether a key
-// was there.
+// BenchmarkExtend10kFloor is PEXPIRE of 10,000 keys on five servers: a goroutine a node, all in one
+// pipeline, and on with the third node that has done it all. A command is a script for as many keys
+// as a convoy carries, because 10,000 commands take longer. It compares no owner, knows no leases,
+// deadlines or timers, plans nothing and does not see whether a key was there.
 func BenchmarkExtend10kFloor(b *testing.B) {
 	f, err := floor.Open(valkeytest.Start(b, 5, valkeytest.WithAge(time.Hour)).URLs())
 	require.NoError(b, err)

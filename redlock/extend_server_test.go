@@ -27,8 +27,8 @@ func TestMinorityGetsALostKeyBack(t *testing.T) {
 	}
 }
 
-// A node that lost its counter with the key gets both back: otherwise a next owner whose clock is behind could get a
-// smaller token from it.
+// A node that lost its counter with the key gets both back: otherwise a next owner whose clock is
+// behind could get a smaller token from it.
 func TestMinorityGetsALostCounterBack(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
@@ -96,7 +96,8 @@ func TestTrap13FullServersKeepTheLease(t *testing.T) {
 	s.requireFree(serverTTL/2, "a full server kept what was released")
 }
 
-// Field: a flushed script cache took the lock down, or was answered by sending every script with every call.
+// Field: a flushed script cache took the lock down, or was answered by sending every script with
+// every call.
 func TestFlushedScriptsAreLoadedAgain(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)

@@ -25,8 +25,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// The tests in *_server_test.go run against valkey-server processes. Time passes for real there, so what they
-// assert is a fraction of the TTL, never a speed.
+// The tests in *_server_test.go run against valkey-server processes. Time passes for real there, so
+// what they assert is a fraction of the TTL, never a speed.
 
 const (
 	// serverTTL is for tests that wait until something expires.
@@ -117,7 +117,8 @@ func tryUntilAnswered(t *testing.T, q *redlock.Quorum, key string, opts ...redlo
 	return l, err
 }
 
-// hold acquires a key and waits until all running nodes have it: TryAcquire returns when a quorum has.
+// hold acquires a key and waits until all running nodes have it: TryAcquire returns when a quorum
+// has.
 func (s *servers) hold(q *redlock.Quorum, key string, opts ...redlock.LeaseOption) *redlock.Lease {
 	s.t.Helper()
 	l, err := tryUntilAnswered(s.t, q, key, opts...)
@@ -222,7 +223,8 @@ func (s *servers) requireGranted(nodes ...int) {
 	}
 }
 
-// requireUnread waits until requests lie in a frozen node's socket. Only Linux tells; elsewhere it returns.
+// requireUnread waits until requests lie in a frozen node's socket. Only Linux tells; elsewhere it
+// returns.
 func (s *servers) requireUnread(nodes ...int) {
 	s.t.Helper()
 	if runtime.GOOS != "linux" {

@@ -80,11 +80,12 @@ func (n *node) load(f *flight, batch []*request, second bool) {
 }
 
 // settleAll settles the requests of a flight, all but those that it returns because they are worth
-// sending once more: those whose script the server does not know (it is new, restarted, or was flushed), and those
-// whose connection had broken while it was idle. An acquisition is never repeated on another connection, because the
-// server behind that may have lost what the first one promised, and a server that does not know an acquisition's
-// script must be vouched for first. single are requests that were sent together and are to be sent alone. broken is why the node did not answer, if it
-// did not.
+// sending once more: those whose script the server does not know (it is new, restarted, or was
+// flushed), and those whose connection had broken while it was idle. An acquisition is never
+// repeated on another connection, because the server behind that may have lost what the first one
+// promised, and a server that does not know an acquisition's script must be vouched for first.
+// single are requests that were sent together and are to be sent alone. broken is why the node did
+// not answer, if it did not.
 func (n *node) settleAll(f *flight) (again, single []*request, broken error) {
 	batch, second := f.batch, f.second
 	stranger := false // answers, but does not know what was only given to the process vouched for
@@ -151,7 +152,8 @@ func (n *node) deliver(f *flight, batch []*request) error {
 	return n.unload(f)
 }
 
-// unload settles the requests of a flight that is back, and sends those once more that are worth it.
+// unload settles the requests of a flight that is back, and sends those once more that are worth
+// it.
 func (n *node) unload(f *flight) (broken error) {
 	single, broken := n.unloadTwice(f)
 	if n.reload(f, single, false) {
@@ -172,8 +174,8 @@ func (n *node) unloadTwice(f *flight) (single []*request, broken error) {
 	return single, broken
 }
 
-// reload sends requests of a flight once more, and reports whether there are any that still may be. What was released meanwhile must not be sent after
-// its release.
+// reload sends requests of a flight once more, and reports whether there are any that still may be.
+// What was released meanwhile must not be sent after its release.
 func (n *node) reload(f *flight, batch []*request, second bool) bool {
 	if client := n.client.Load(); client != nil {
 		f.client = *client

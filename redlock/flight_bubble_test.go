@@ -30,7 +30,8 @@ func bubbleFar(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet, q
 		for _, n := range q.Nodes(t.Context()) {
 			require.True(t, n.Votes)
 		}
-		// With the first that overlap valkey-go begins to send one command while another is on its way.
+		// With the first that overlap valkey-go begins to send one command while another is on its
+		// way.
 		for i := range 2 {
 			timeOf(t, q, fmt.Sprint("first", i))
 		}
@@ -53,7 +54,8 @@ func timeOf(t *testing.T, q *redlock.Quorum, key string) chan time.Duration {
 	return result
 }
 
-// Who comes while others' commands are on their way does not wait for their answers, up to four batches.
+// Who comes while others' commands are on their way does not wait for their answers, up to four
+// batches.
 func TestFarNodesHaveSeveralBatchesInFlight(t *testing.T) {
 	bubbleFar(t, func(t *testing.T, _ *redlocktest.Fleet, q *redlock.Quorum) {
 		var results []chan time.Duration
@@ -85,7 +87,8 @@ func TestNearNodesHaveOneBatchInFlight(t *testing.T) {
 	})
 }
 
-// Commands for one key follow each other also to nodes that are far: the release of an attempt that was given up arrives after it.
+// Commands for one key follow each other also to nodes that are far: the release of an attempt that
+// was given up arrives after it.
 func TestFarNodesKeepTheOrderForAKey(t *testing.T) {
 	bubbleFar(t, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		for i := range 10 {
@@ -147,7 +150,8 @@ func TestCloseWithBatchesInFlight(t *testing.T) {
 	})
 }
 
-// A far node that freezes costs no more than a near one: what waits for it ends with its time, and afterwards it works again.
+// A far node that freezes costs no more than a near one: what waits for it ends with its time, and
+// afterwards it works again.
 func TestFarNodeFreezes(t *testing.T) {
 	bubbleFar(t, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		require.NoError(t, fleet.Node(0).Freeze())
@@ -189,7 +193,8 @@ func TestFarNodeFreezes(t *testing.T) {
 	})
 }
 
-// Servers that are restarted and lose their scripts while several batches are in flight grant nothing, and vote again in time.
+// Servers that are restarted and lose their scripts while several batches are in flight grant
+// nothing, and vote again in time.
 func TestFarNodesAreRestarted(t *testing.T) {
 	bubbleFar(t, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		var leases []*redlock.Lease

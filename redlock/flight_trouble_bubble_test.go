@@ -18,7 +18,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// hole is a connection that swallows what is written after it was cut, as behind a firewall that forgot it.
+// hole is a connection that swallows what is written after it was cut, as behind a firewall that
+// forgot it.
 type hole struct {
 	net.Conn
 	mu          sync.Mutex
@@ -74,7 +75,8 @@ func (h *holes) cut() {
 	}
 }
 
-// Connections that are dead without a word are given up when they have not answered, so that a lease is extended on new ones.
+// Connections that are dead without a word are given up when they have not answered, so that a
+// lease is extended on new ones.
 func TestFarNodesWithDeadConnections(t *testing.T) {
 	for _, delay := range []time.Duration{0, far} {
 		t.Run(fmt.Sprint(delay), func(t *testing.T) {
@@ -98,7 +100,8 @@ func TestFarNodesWithDeadConnections(t *testing.T) {
 	}
 }
 
-// A clock that jumped closes the gate while acquisitions wait for the same node; they are refused, and nothing breaks.
+// A clock that jumped closes the gate while acquisitions wait for the same node; they are refused,
+// and nothing breaks.
 func TestFarNodeWhoseClockJumps(t *testing.T) {
 	bubbleFar(t, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		for i := range 400 {
@@ -134,7 +137,8 @@ func TestFarNodesAfterAScriptFlush(t *testing.T) {
 	})
 }
 
-// Close does not wait longer for nodes that are far: what waits behind a batch without an answer is given up with it.
+// Close does not wait longer for nodes that are far: what waits behind a batch without an answer is
+// given up with it.
 func TestCloseDoesNotWaitLongForFrozenFarNodes(t *testing.T) {
 	bubbleFar(t, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		leases := make([]*redlock.Lease, 10000)

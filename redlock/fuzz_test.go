@@ -22,8 +22,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Everything that comes from outside is parsed without a panic and into bounds, or refused. `make fuzz` searches further
-// than the seeds, which every test run tries.
+// Everything that comes from outside is parsed without a panic and into bounds, or refused. `make
+// fuzz` searches further than the seeds, which every test run tries.
 
 // A URL is taken or wire.Refused, and an error never repeats a password.
 func FuzzNodeURL(f *testing.F) {
@@ -57,8 +57,8 @@ func FuzzNodeURL(f *testing.F) {
 	})
 }
 
-// An identity comes back out of every owner value it went into, whatever separators it contains, and any other text
-// gives some identity that is part of it.
+// An identity comes back out of every owner value it went into, whatever separators it contains,
+// and any other text gives some identity that is part of it.
 func FuzzOwnerValue(f *testing.F) {
 	for _, seed := range []string{"host-1-abc", "a/b/c", "/", "", "squatter/AAAAAAAAAAAAAAAAAAAAAA", "\x00", "é/…", strings.Repeat("x", 300)} {
 		f.Add(seed)
@@ -85,8 +85,8 @@ func FuzzKey(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// The slot is that of the text between the first { and the first } after it, and must not be empty: of an empty
-		// one the whole name counts (https://valkey.io/topics/cluster-spec/).
+		// The slot is that of the text between the first { and the first } after it, and must not
+		// be empty: of an empty one the whole name counts (https://valkey.io/topics/cluster-spec/).
 		_, rest, _ := strings.Cut(k.Lock, "{")
 		tag, _, ok := strings.Cut(rest, "}")
 		require.True(t, ok)
@@ -148,8 +148,8 @@ func TestOddAnswersToAPacket(t *testing.T) {
 	}
 }
 
-// A reply of any shape is understood or refused. shape has a letter for each element: b(ulk), s(imple), i(nteger),
-// n(il), e(rror); more than one letter make an array.
+// A reply of any shape is understood or refused. shape has a letter for each element: b(ulk),
+// s(imple), i(nteger), n(il), e(rror); more than one letter make an array.
 func FuzzReply(f *testing.F) {
 	ops := []wire.Op{wire.Acquire, wire.Agree, wire.Extend, wire.Release, wire.Observe, wire.Recall, wire.Restore, wire.Info, wire.Time}
 	for op := range ops {

@@ -14,9 +14,10 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// gate keeps the vote of a node out until its server process has been vouched for. A process that was restarted has
-// forgotten the leases it granted, and its vote could give a second holder a quorum; it is kept out until every lease
-// of its past has ended. What makes that atomic is in the scripts, see wire.NewSet.
+// gate keeps the vote of a node out until its server process has been vouched for. A process that
+// was restarted has forgotten the leases it granted, and its vote could give a second holder a
+// quorum; it is kept out until every lease of its past has ended. What makes that atomic is in the
+// scripts, see wire.NewSet.
 //
 // Apart from status a gate belongs to its node's run goroutine.
 type gate struct {
@@ -92,7 +93,8 @@ func (g *gate) tell(status *gateStatus) {
 // errNotConnected is the reason before the first look.
 var errNotConnected = errors.New("not connected yet")
 
-// recheckEvery is how often a server with a condition that does not end by itself is looked at again.
+// recheckEvery is how often a server with a condition that does not end by itself is looked at
+// again.
 const recheckEvery = 2 * time.Second
 
 func newGate(n *node) *gate {
@@ -101,8 +103,8 @@ func newGate(n *node) *gate {
 	return g
 }
 
-// admit returns those of a batch's requests that may be sent. Where the gate is closed and it is time, it first tries
-// to open it.
+// admit returns those of a batch's requests that may be sent. Where the gate is closed and it is
+// time, it first tries to open it.
 func (g *gate) admit(ctx context.Context, client valkey.Client, batch []*request) []*request {
 	if g.n.astray {
 		batch = slices.DeleteFunc(slices.Clone(batch), func(r *request) bool {
@@ -143,7 +145,8 @@ func (g *gate) look(ctx context.Context, client valkey.Client) error {
 	return err
 }
 
-// shut closes the gate because another process answers than the one vouched for, or because it lost its scripts.
+// shut closes the gate because another process answers than the one vouched for, or because it lost
+// its scripts.
 func (g *gate) shut() {
 	g.open, g.retry, g.pause = nil, 0, 0 //mutant:quarantine-after-a-flush
 	why := &ConditionError{Condition: ConditionRestarted, Detail: "its scripts are gone, or its run_id or role has changed"}
@@ -221,7 +224,8 @@ func (g *gate) failed(err error) error {
 	return err
 }
 
-// sample compares the server's clock with this process's, and closes the gate and returns why if it jumped forward.
+// sample compares the server's clock with this process's, and closes the gate and returns why if it
+// jumped forward.
 func (g *gate) sample(sent, received clock.Instant, server time.Duration) error {
 	cfg := g.n.q.cfg
 	g.sampleAt = received.Add(cfg.sampleEvery())
@@ -265,7 +269,8 @@ func (g *gate) check(r *request, rep reply, sent, received clock.Instant) error 
 	return nil
 }
 
-// inspect closes the gate of a server that has become another than it was, for the next look to decide.
+// inspect closes the gate of a server that has become another than it was, for the next look to
+// decide.
 func (g *gate) inspect(info *wire.ServerInfo) {
 	cfg := g.n.q.cfg
 	if g.open == nil {
@@ -311,12 +316,13 @@ func (g *gate) refused(r *request, err error, received clock.Instant) {
 	}
 }
 
-// sampleEvery is how often at least a server's clock is looked at. Over the Quorum's TTL a jump as large as the allowance
-// for drift of a lease with that TTL stands out. A lease with a shorter TTL allows for less, see docs/guarantees.md.
+// sampleEvery is how often at least a server's clock is looked at. Over the Quorum's TTL a jump as
+// large as the allowance for drift of a lease with that TTL stands out. A lease with a shorter TTL
+// allows for less, see docs/guarantees.md.
 func (c *config) sampleEvery() time.Duration { return min(c.lease.ttl, maxSampleEvery) }
 
-// inspectEvery is how often a server that votes is asked for its process, role and policy: one that was demoted and
-// promoted again in between is not noticed.
+// inspectEvery is how often a server that votes is asked for its process, role and policy: one that
+// was demoted and promoted again in between is not noticed.
 func (c *config) inspectEvery() time.Duration { return max(c.sampleEvery(), minInspectEvery) }
 
 const (

@@ -14,7 +14,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// quarantine follows from the TTL of these tests and the default skew: (4 s + 2 s) × 1.01 + 2 ms, rounded up, and one.
+// quarantine follows from the TTL of these tests and the default skew: (4 s + 2 s) × 1.01 + 2 ms,
+// rounded up, and one.
 const quarantine = 8 * time.Second
 
 func restart(t *testing.T, fleet *redlocktest.Fleet, nodes ...int) {
@@ -163,8 +164,8 @@ func TestGateLongerTTLThanDeclaredIsWarnedAbout(t *testing.T) {
 	})
 }
 
-// The holder may always keep what a server still has, and release it. What a restarted server has lost is put back
-// when it votes again, and not before: see TestRefillOnARestartedNodeDoesNotCount.
+// The holder may always keep what a server still has, and release it. What a restarted server has
+// lost is put back when it votes again, and not before: see TestRefillOnARestartedNodeDoesNotCount.
 func TestGateAndExtensions(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)

@@ -6,12 +6,14 @@ import (
 	"time"
 )
 
-// WithMaxTTL declares the longest TTL that any process uses for a lease under the prefix. A server that was restarted,
-// or whose clock jumped, is kept from voting for that long and the clock skew: until every lease that it may have
-// forgotten is over. Default: the Quorum's TTL. A lease with a longer TTL is refused. At most 24 hours.
+// WithMaxTTL declares the longest TTL that any process uses for a lease under the prefix. A server
+// that was restarted, or whose clock jumped, is kept from voting for that long and the clock skew:
+// until every lease that it may have forgotten is over. Default: the Quorum's TTL. A lease with a
+// longer TTL is refused. At most 24 hours.
 //
-// It is a property of the prefix: give every process the same. The default is each process's own TTL, so processes with
-// different TTLs need it. To raise it, raise it everywhere first and use longer TTLs then.
+// It is a property of the prefix: give every process the same. The default is each process's own
+// TTL, so processes with different TTLs need it. To raise it, raise it everywhere first and use
+// longer TTLs then.
 func WithMaxTTL(ttl time.Duration) Option {
 	return quorumOption(func(c *config) error {
 		if ttl < MinTTL || ttl > maxMaxTTL {
@@ -22,8 +24,8 @@ func WithMaxTTL(ttl time.Duration) Option {
 	})
 }
 
-// checkTTL warns, once, of a process that uses a longer TTL than this one was told: this one would let a restarted
-// server vote too early for it.
+// checkTTL warns, once, of a process that uses a longer TTL than this one was told: this one would
+// let a restarted server vote too early for it.
 func (q *Quorum) checkTTL(holder Holder) {
 	if holder.TTL > q.cfg.maxTTL && holder.TTL <= maxMaxTTL && q.longTTL.CompareAndSwap(false, true) {
 		q.cfg.logger.WarnContext(context.Background(), "redlock: a lease has a longer TTL than this process was told: give all processes the same WithMaxTTL",
@@ -56,17 +58,19 @@ func WithoutRestartGate() Option {
 	return quorumOption(func(c *config) error { c.restartGate = false; return nil })
 }
 
-// WithReplicas accepts nodes that have replicas or were replicas, and Sentinel clients. Replication is asynchronous, so
-// a promoted replica may lack leases that its master granted; it is kept from voting as a restarted server is. What
-// remains is a master that is demoted and promoted again, without a restart, between two looks of this client at its
-// role, which are a TTL apart (two to ten seconds, and longer while it is out of reach): until the second it votes.
+// WithReplicas accepts nodes that have replicas or were replicas, and Sentinel clients. Replication
+// is asynchronous, so a promoted replica may lack leases that its master granted; it is kept from
+// voting as a restarted server is. What remains is a master that is demoted and promoted again,
+// without a restart, between two looks of this client at its role, which are a TTL apart (two to
+// ten seconds, and longer while it is out of reach): until the second it votes.
 //
-// A client that starts after a promotion knows of it from the server alone, which says so (master_replid2) until
-// repl-backlog-ttl after its last replica left. Set that to 0, which means for ever, or above the quarantine. The default
-// is an hour.
+// A client that starts after a promotion knows of it from the server alone, which says so
+// (master_replid2) until repl-backlog-ttl after its last replica left. Set that to 0, which means
+// for ever, or above the quarantine. The default is an hour.
 //
-// A client that was there goes by the replication id. That changes also when a server gets its first replica, and
-// repl-backlog-ttl after it lost the last, which costs its vote for a quarantine, too. Leases that are held go on.
+// A client that was there goes by the replication id. That changes also when a server gets its
+// first replica, and repl-backlog-ttl after it lost the last, which costs its vote for a
+// quarantine, too. Leases that are held go on.
 func WithReplicas() Option {
 	return quorumOption(func(c *config) error { c.acceptReplicas = true; return nil })
 }

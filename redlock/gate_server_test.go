@@ -66,8 +66,8 @@ func TestGateNewServersDoNotVoteYet(t *testing.T) {
 	require.Equal(t, 3, strings.Count(log.String(), "node votes"), "%s", &log)
 }
 
-// The known hole of Redlock: the holder has two of three servers, one of these comes back empty, and helps somebody
-// else to a quorum.
+// The known hole of Redlock: the holder has two of three servers, one of these comes back empty,
+// and helps somebody else to a quorum.
 func TestGateClosesTheHoleOfRedlock(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -120,8 +120,8 @@ func TestGateClosesTheHoleOfRedlock(t *testing.T) {
 	}
 }
 
-// A holder keeps its lease while a server is restarted and quarantined, and nobody else comes in. After the quarantine the
-// server is as good as before, and has the holder's key.
+// A holder keeps its lease while a server is restarted and quarantined, and nobody else comes in.
+// After the quarantine the server is as good as before, and has the holder's key.
 func TestGateHolderKeepsItsLeaseWhileAServerIsRestarted(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 3)
@@ -152,8 +152,8 @@ func TestGateHolderKeepsItsLeaseWhileAServerIsRestarted(t *testing.T) {
 	require.NoError(t, held.Err())
 }
 
-// A server that was restarted is not asked to promise anything, in whatever words, although the client's connection
-// came back by itself.
+// A server that was restarted is not asked to promise anything, in whatever words, although the
+// client's connection came back by itself.
 func TestGateRestartedServerIsGivenNoAcquisition(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 3)
@@ -231,8 +231,8 @@ func TestGateServersThatKeptTheirData(t *testing.T) {
 	}
 }
 
-// A server's uptime is the difference of two looks at its wall clock, and lies when that is set meanwhile. A client
-// that knew the process before it does not go by it.
+// A server's uptime is the difference of two looks at its wall clock, and lies when that is set
+// meanwhile. A client that knew the process before it does not go by it.
 func TestGateWitnessDoesNotBelieveTheUptime(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 3)

@@ -8,8 +8,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Holder is who holds a key, as seen from the nodes that answered. It is information, not a guarantee: it may
-// be out of date when it arrives.
+// Holder is who holds a key, as seen from the nodes that answered. It is information, not a
+// guarantee: it may be out of date when it arrives.
 type Holder struct {
 	Key          string
 	Identity     string        // see WithIdentity
@@ -22,11 +22,11 @@ type Holder struct {
 // else wrote it, and it stays until it is deleted.
 const NoExpiry time.Duration = math.MaxInt64
 
-// Holder reads who holds the key on a quorum of nodes. It reports a lease that was released with time left of
-// its minimum hold as held, which it is on the servers.
+// Holder reads who holds the key on a quorum of nodes. It reports a lease that was released with
+// time left of its minimum hold as held, which it is on the servers.
 //
-// Errors: ErrNotHeld when nobody can have a quorum, whatever the nodes that did not answer have; *QuorumError when they
-// could decide that; *OptionError, ErrClosed, or ctx's own error.
+// Errors: ErrNotHeld when nobody can have a quorum, whatever the nodes that did not answer have;
+// *QuorumError when they could decide that; *OptionError, ErrClosed, or ctx's own error.
 func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
 	if q.isClosed() {
 		return Holder{}, ErrClosed
@@ -69,8 +69,9 @@ func (q *Quorum) observe(ctx context.Context, at *attempt, decided func([]reply)
 	return rd.outcome(), nil
 }
 
-// holderCertain reports whether further answers cannot change how a round of Holder is taken: as an owner who has a
-// quorum, as nobody who can have one, or as a failure of the nodes that could decide it.
+// holderCertain reports whether further answers cannot change how a round of Holder is taken: as an
+// owner who has a quorum, as nobody who can have one, or as a failure of the nodes that could
+// decide it.
 func (q *Quorum) holderCertain(replies []reply) bool {
 	most, silent, open := mostSeen(replies), count(replies, wire.Failed), count(replies, wire.Pending)
 	switch {
@@ -125,8 +126,8 @@ func (q *Quorum) holderIn(key string, replies []reply) (Holder, bool) {
 	return Holder{}, false
 }
 
-// Validate reports whether Acquire and TryAcquire would take the key and the options, as an *OptionError if not.
-// It does no I/O.
+// Validate reports whether Acquire and TryAcquire would take the key and the options, as an
+// *OptionError if not. It does no I/O.
 func (q *Quorum) Validate(key string, opts ...LeaseOption) error {
 	_, err := q.newAcquisition(key, opts)
 	return err

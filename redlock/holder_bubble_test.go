@@ -11,7 +11,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// A lease is on two nodes, of which one does not answer. The two that do must not pass for a proof that nobody holds it.
+// A lease is on two nodes, of which one does not answer. The two that do must not pass for a proof
+// that nobody holds it.
 func TestHolderBehindASilentNodeIsNotDenied(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		first, second := open(t, fleet), open(t, fleet)

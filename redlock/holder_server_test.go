@@ -48,7 +48,8 @@ func TestHolderIsSeenByEverybody(t *testing.T) {
 	require.ErrorIs(t, err, redlock.ErrNotHeld)
 }
 
-// A key that only a minority has is nobody's, and one that another program wrote is reported as it is.
+// A key that only a minority has is nobody's, and one that another program wrote is reported as it
+// is.
 func TestHolderNeedsAQuorum(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)

@@ -22,7 +22,8 @@ func (q *Quorum) holderKind(replies []reply) string {
 	}
 }
 
-// Whatever the order of the replies, a round of Holder ends with what all of them say, and as soon as that is certain.
+// Whatever the order of the replies, a round of Holder ends with what all of them say, and as soon
+// as that is certain.
 func TestHolderNeverDecidesTooEarly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(1, 7).Draw(t, "nodes")

@@ -11,8 +11,8 @@ func jitter(d time.Duration, fraction float64) time.Duration {
 	return d + time.Duration(float64(d)*fraction*(2*rand.Float64()-1))
 }
 
-// fullJitter is a random time up to d: what waits for the same thing comes back spread over all of it
-// (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+// fullJitter is a random time up to d: what waits for the same thing comes back spread over all of
+// it (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
 func fullJitter(d time.Duration) time.Duration { return time.Duration(rand.Int64N(int64(d) + 1)) }
 
 // nthSmallest returns the n-th smallest of ds, counted from one.

@@ -6,8 +6,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// minMajor is the first major version whose script cache is neither replicated nor written to the AOF
-// (https://github.com/redis/redis/pull/9812). Valkey gives 7.2.4 as its redis_version.
+// minMajor is the first major version whose script cache is neither replicated nor written to the
+// AOF (https://github.com/redis/redis/pull/9812). Valkey gives 7.2.4 as its redis_version.
 const minMajor = 7
 
 // judge returns what keeps the server from voting, whatever its age.

@@ -11,12 +11,12 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Lease is a key that is held. It begins with the round that acquired it and ends, once and for good, when it
-// is released or lost; a lapsed lease never comes back, whatever a late reply says.
+// Lease is a key that is held. It begins with the round that acquired it and ends, once and for
+// good, when it is released or lost; a lapsed lease never comes back, whatever a late reply says.
 //
-// While Err returns nil no other lease on the key is live, under the conditions of the package documentation.
-// That is not enough to protect a resource from a process that was paused between asking and acting: for that
-// the resource must check FencingToken.
+// While Err returns nil no other lease on the key is live, under the conditions of the package
+// documentation. That is not enough to protect a resource from a process that was paused between
+// asking and acting: for that the resource must check FencingToken.
 //
 // A Lease is safe for concurrent use.
 //
@@ -162,8 +162,9 @@ func (l *Lease) TTL() time.Duration {
 	return l.attempt.cfg.ttl
 }
 
-// FencingToken returns a number that is strictly greater than that of every earlier lease on this key. Pass it
-// with every write to the resource, and let the resource refuse a number below the highest it has seen.
+// FencingToken returns a number that is strictly greater than that of every earlier lease on this
+// key. Pass it with every write to the resource, and let the resource refuse a number below the
+// highest it has seen.
 func (l *Lease) FencingToken() uint64 {
 	if l.none() {
 		return 0
@@ -179,8 +180,9 @@ func (l *Lease) Sequence() int64 {
 	return l.attempt.cfg.once.n
 }
 
-// Attempt returns how often the lease's sequence has been granted, this time included, as far as its nodes know: 1 for the
-// first, more when earlier holders died or released without Complete (AtLeastOnce). Without WithOnce it is 1.
+// Attempt returns how often the lease's sequence has been granted, this time included, as far as
+// its nodes know: 1 for the first, more when earlier holders died or released without Complete
+// (AtLeastOnce). Without WithOnce it is 1.
 func (l *Lease) Attempt() int {
 	if l.none() {
 		return 0
@@ -198,13 +200,13 @@ func (l *Lease) Previous() Sequence {
 	return l.grant.previous
 }
 
-// Context returns a context that carries the values of the context the lease was acquired with and is
-// cancelled when the lease ends: at the deadline at the latest, by a timer that waits for nothing else. context.Cause
-// gives the *LostError or ErrReleased.
+// Context returns a context that carries the values of the context the lease was acquired with and
+// is cancelled when the lease ends: at the deadline at the latest, by a timer that waits for
+// nothing else. context.Cause gives the *LostError or ErrReleased.
 //
-// Timers stand still while the machine is suspended, so after that the context ends late: when the next extension would
-// have been due, or for a lease WithoutAutoExtend when the rest of its validity has passed once more. Err is exact, and
-// ends the context if it is asked.
+// Timers stand still while the machine is suspended, so after that the context ends late: when the
+// next extension would have been due, or for a lease WithoutAutoExtend when the rest of its
+// validity has passed once more. Err is exact, and ends the context if it is asked.
 func (l *Lease) Context() context.Context {
 	if l.none() {
 		return noContext
@@ -212,9 +214,9 @@ func (l *Lease) Context() context.Context {
 	return l.ctx
 }
 
-// Deadline returns until when the lease may be relied on, as known now: the start of the last successful round
-// plus the TTL, less the allowance for drift. Extensions move it. It is to be compared with time.Now in this
-// process; it means nothing on another machine.
+// Deadline returns until when the lease may be relied on, as known now: the start of the last
+// successful round plus the TTL, less the allowance for drift. Extensions move it. It is to be
+// compared with time.Now in this process; it means nothing on another machine.
 func (l *Lease) Deadline() time.Time {
 	if l.none() {
 		return time.Time{}
@@ -227,9 +229,9 @@ func (l *Lease) remaining() time.Duration {
 	return clock.Instant(l.deadline.Load()).Sub(l.q.clock.Now())
 }
 
-// Err returns nil while the lease is valid, ErrReleased after Release, and a *LostError when it was lost. It
-// compares the clock at the call, so a process that was paused or suspended learns the truth at its first
-// question. It does no I/O and does not block.
+// Err returns nil while the lease is valid, ErrReleased after Release, and a *LostError when it was
+// lost. It compares the clock at the call, so a process that was paused or suspended learns the
+// truth at its first question. It does no I/O and does not block.
 func (l *Lease) Err() error {
 	if l.none() {
 		return errNoLease
@@ -273,8 +275,8 @@ func (l *Lease) lose(reason LostReason) {
 	}
 }
 
-// end makes err final, once. Called with mu held, so that no extension can come between. Cancelling a context
-// runs nobody's code: context.AfterFunc uses goroutines of its own.
+// end makes err final, once. Called with mu held, so that no extension can come between. Cancelling
+// a context runs nobody's code: context.AfterFunc uses goroutines of its own.
 func (l *Lease) end(err error) bool {
 	if !l.final.CompareAndSwap(nil, &final{err: err, at: l.q.clock.Now()}) {
 		return false
@@ -295,9 +297,9 @@ func (l *Lease) held() time.Duration {
 	return l.q.clock.Now().Sub(l.granted)
 }
 
-// StopExtending leaves the lease to run out at its deadline, without releasing it. It is for a holder whose
-// work cannot be stopped: releasing under it would let another begin, while the deadline still tells it when it
-// must have ended. Extend by hand still works.
+// StopExtending leaves the lease to run out at its deadline, without releasing it. It is for a
+// holder whose work cannot be stopped: releasing under it would let another begin, while the
+// deadline still tells it when it must have ended. Extend by hand still works.
 func (l *Lease) StopExtending() {
 	if !l.none() {
 		l.q.extender.remove(l) //mutant:stop-extending-ignored

@@ -23,7 +23,8 @@ func (l *listener) signal() {
 	}
 }
 
-// run listens until the Quorum is closed, from the first time somebody waits, and reconnects with a pause while somebody does.
+// run listens until the Quorum is closed, from the first time somebody waits, and reconnects with a
+// pause while somebody does.
 func (l *listener) run() {
 	q := l.calls.q
 	pause := minRetryPause
@@ -50,7 +51,8 @@ func (l *listener) run() {
 	}
 }
 
-// listen subscribes and hears calls until the connection breaks or the Quorum is closed. It reports whether the node answered at all.
+// listen subscribes and hears calls until the connection breaks or the Quorum is closed. It reports
+// whether the node answered at all.
 func (l *listener) listen(client valkey.Client) (worked bool) {
 	conn, err := l.connect(client)
 	if err != nil {

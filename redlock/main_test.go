@@ -7,8 +7,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// waiters is how many tests run at once. Those on real servers spend their time waiting for expiries, not computing,
-// so there may be more of them than processors.
+// waiters is how many tests run at once. Those on real servers spend their time waiting for
+// expiries, not computing, so there may be more of them than processors.
 const waiters = "4"
 
 func TestMain(m *testing.M) {

@@ -30,7 +30,8 @@ func (b *before) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStart
 	return ctx
 }
 
-// A server that another client trusts already, by a rule of its own, is not one that this client vouched for.
+// A server that another client trusts already, by a rule of its own, is not one that this client
+// vouched for.
 func TestGateAnotherClientsTrustIsNotTaken(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
@@ -105,7 +106,8 @@ func TestGateAllowsForAFastClock(t *testing.T) {
 	})
 }
 
-// The release of a round that failed may get through much later, and must not hit what a later round was granted.
+// The release of a round that failed may get through much later, and must not hit what a later
+// round was granted.
 func TestEachRoundIsAnotherOwner(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)

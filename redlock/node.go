@@ -15,16 +15,19 @@ import (
 )
 
 const (
-	// maxBatch bounds what one write to a node carries. valkey-go moves a pipeline of 2,000 commands or more
-	// to another connection (ClientOption.BlockingPipeline, which a caller's client may have), which would break the order.
+	// maxBatch bounds what one write to a node carries. valkey-go moves a pipeline of 2,000
+	// commands or more to another connection (ClientOption.BlockingPipeline, which a caller's
+	// client may have), which would break the order.
 	maxBatch = 512
-	// maxQueue bounds the requests that wait for a node, and separately the releases that it still owes.
+	// maxQueue bounds the requests that wait for a node, and separately the releases that it still
+	// owes.
 	maxQueue = 1 << 16
 )
 
-// node is one master. Its run goroutine is the only one that sends commands for leases to it. Commands for a key reach the server in
-// the order in which they were queued, whatever connections the client underneath keeps: one is sent when the one before it has been answered, or
-// in the same batch. How many batches are in flight at a time is in flight.go.
+// node is one master. Its run goroutine is the only one that sends commands for leases to it.
+// Commands for a key reach the server in the order in which they were queued, whatever connections
+// the client underneath keeps: one is sent when the one before it has been answered, or in the same
+// batch. How many batches are in flight at a time is in flight.go.
 type node struct {
 	q       *Quorum
 	index   int
@@ -84,8 +87,8 @@ type node struct {
 	outage reminder // while it fails; used by run only
 }
 
-// send queues a request. It does not block: a request that finds the queue full fails, and a release is then
-// owed.
+// send queues a request. It does not block: a request that finds the queue full fails, and a
+// release is then owed.
 func (n *node) send(r *request) {
 	var stale []*request
 	var err error
@@ -215,8 +218,8 @@ func (n *node) sendAll() {
 	n.recycle(batch)
 }
 
-// sendBatch sends what is still wanted of a batch and settles every request in it. It returns an error if the node did
-// not answer.
+// sendBatch sends what is still wanted of a batch and settles every request in it. It returns an
+// error if the node did not answer.
 func (n *node) sendBatch(batch []*request, f *flight) error {
 	defer f.limit.stop()
 	live, err := n.ready(batch, f)
@@ -250,8 +253,9 @@ func (n *node) ready(batch []*request, f *flight) (live []*request, err error) {
 	return n.gate.admit(f.ctx, f.client, live), nil
 }
 
-// wanted settles the requests whose attempt has ended or whose time has passed, and returns the others. With join, those that wait go on as what
-// joins the queue; later that could follow what has left it.
+// wanted settles the requests whose attempt has ended or whose time has passed, and returns the
+// others. With join, those that wait go on as what joins the queue; later that could follow what
+// has left it.
 func (n *node) wanted(batch []*request, join bool) []*request {
 	now := n.q.clock.Now()
 	if !slices.ContainsFunc(batch, func(r *request) bool { return now > r.expires || r.hasEnded() }) {
@@ -278,7 +282,8 @@ func (n *node) wanted(batch []*request, join bool) []*request {
 	return kept
 }
 
-// prepare connects, loads the scripts and vouches for the server, so that the first request need not wait for that.
+// prepare connects, loads the scripts and vouches for the server, so that the first request need
+// not wait for that.
 func (n *node) prepare() {
 	ctx, cancel := context.WithTimeout(context.Background(), n.timeout)
 	defer cancel()
@@ -338,8 +343,8 @@ func (n *node) disconnect() {
 	}
 }
 
-// fail settles a request that the server did not carry out, as far as is known. A release is tried again until its
-// key has expired.
+// fail settles a request that the server did not carry out, as far as is known. A release is tried
+// again until its key has expired.
 func (n *node) fail(r *request, err error) {
 	if r.call.Op == wire.Release { //mutant:release-not-repeated
 		n.owe(r, isTimeout(err) || errors.Is(err, ErrTimeout))

@@ -23,8 +23,8 @@ func testNode() *node {
 	return n
 }
 
-// Whatever sets or extends a key is dropped once the attempt has ended, wherever it waits: sent after the
-// attempt's release it would bring the key back. Releases are sent.
+// Whatever sets or extends a key is dropped once the attempt has ended, wherever it waits: sent
+// after the attempt's release it would bring the key back. Releases are sent.
 func TestNothingButReleasesIsSentForAnEndedAttempt(t *testing.T) {
 	n := testNode()
 	at := &attempt{keys: &wire.Keys{Name: "k"}}
@@ -46,7 +46,8 @@ func TestNothingButReleasesIsSentForAnEndedAttempt(t *testing.T) {
 	}
 }
 
-// An acquisition that was sent with others may have been granted although all of them failed: its attempt must take it back.
+// An acquisition that was sent with others may have been granted although all of them failed: its
+// attempt must take it back.
 func TestAbandonedAfterItWasSentIsNotAbandonedBefore(t *testing.T) {
 	n := testNode()
 	at := &attempt{keys: &wire.Keys{Name: "k"}}
@@ -65,8 +66,8 @@ func TestRequestsThatWaitedTooLongAreNotSent(t *testing.T) {
 	require.ErrorIs(t, r.round.outcome().replies[0].err, ErrTimeout)
 }
 
-// Field: 118,000 goroutines leaked behind one frozen node. A full queue refuses, after throwing out what is too
-// old to be sent, and keeps the releases it cannot take for later.
+// Field: 118,000 goroutines leaked behind one frozen node. A full queue refuses, after throwing out
+// what is too old to be sent, and keeps the releases it cannot take for later.
 func TestQueueIsBounded(t *testing.T) {
 	n := testNode()
 	at := &attempt{keys: &wire.Keys{}, cfg: leaseConfig{ttl: DefaultTTL}}
@@ -91,7 +92,8 @@ func TestQueueIsBounded(t *testing.T) {
 	require.Len(t, n.queue, maxQueue-9)
 }
 
-// While batches are aloft a queue is looked through for what may fly, with all callers waiting, so it is not looked through to its end.
+// While batches are aloft a queue is looked through for what may fly, with all callers waiting, so
+// it is not looked through to its end.
 func TestQueueIsLookedThroughInPart(t *testing.T) {
 	n := testNode()
 	request := func(key string) *request {

@@ -160,7 +160,8 @@ func TestCompleteAfterALossIsRecorded(t *testing.T) {
 	})
 }
 
-// What an attempt without a quorum recorded is taken back, also where the server had recorded another before.
+// What an attempt without a quorum recorded is taken back, also where the server had recorded
+// another before.
 func TestOnceFailedAttemptLeavesNothing(t *testing.T) {
 	for name, patience := range map[string]time.Duration{"without a quorum": ttl, "cancelled": time.Millisecond} {
 		t.Run(name, func(t *testing.T) { onceFails(t, patience) })
@@ -247,7 +248,8 @@ func TestOnceCompletedOnOneNodeIsCompleted(t *testing.T) {
 	})
 }
 
-// Numbers left behind by an attempt that died in the middle do not stop the others, as long as a quorum is free of them.
+// Numbers left behind by an attempt that died in the middle do not stop the others, as long as a
+// quorum is free of them.
 func TestOnceLeftoversOfAMinority(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
@@ -279,7 +281,8 @@ func TestOnceNamesTheOtherOne(t *testing.T) {
 	})
 }
 
-// A waiter for the same number gets it if the holder dies, and hears that it is done if the holder completes.
+// A waiter for the same number gets it if the holder dies, and hears that it is done if the holder
+// completes.
 func TestOnceWaiters(t *testing.T) {
 	for _, completes := range []bool{true, false} {
 		t.Run(fmt.Sprintf("completes=%v", completes), func(t *testing.T) {
@@ -354,8 +357,8 @@ func TestSequenceTellsHowFarAKeyHasCome(t *testing.T) {
 	})
 }
 
-// Three replicas whose clocks are up to two seconds apart each try every second's number, with a job that takes no time:
-// every number is granted exactly once, in order.
+// Three replicas whose clocks are up to two seconds apart each try every second's number, with a
+// job that takes no time: every number is granted exactly once, in order.
 func TestOnceReplicasOutOfStep(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		const ticks = 200
@@ -397,7 +400,8 @@ func TestOnceReplicasOutOfStep(t *testing.T) {
 	})
 }
 
-// All at the very same moment, again and again: votes are split, failed attempts are taken back, and one gets it.
+// All at the very same moment, again and again: votes are split, failed attempts are taken back,
+// and one gets it.
 func TestOnceSplitVotes(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		var quorums []*redlock.Quorum

@@ -16,16 +16,18 @@ const (
 	DefaultPrefix = "tenure"         // first part of every key on the servers
 	DefaultDrift  = 0.01             // clock drift allowance, as a fraction of the TTL (Redlock's own example value)
 	MaxKeyLength  = 1024             // bytes
-	// DefaultClockSkew is the greatest difference that is expected between any two machines' wall clocks.
+	// DefaultClockSkew is the greatest difference that is expected between any two machines' wall
+	// clocks.
 	DefaultClockSkew = 2 * time.Second
 	// MaxKeep bounds for how long the nodes remember the numbers of WithOnce: a century.
 	MaxKeep = 100 * 365 * 24 * time.Hour
 	// MaxIdentityLength bounds the identity in bytes, because it is part of every key's value.
 	MaxIdentityLength = 256
 
-	// driftFloor is the fixed part of the drift allowance: server expiry has a resolution of 1 ms, and the
-	// client's clock may be off by clock.Tolerance (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
-	// subtracts it as CLOCK_DRIFT).
+	// driftFloor is the fixed part of the drift allowance: server expiry has a resolution of 1 ms,
+	// and the client's clock may be off by clock.Tolerance
+	// (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/ subtracts it as
+	// CLOCK_DRIFT).
 	driftFloor = 2 * time.Millisecond
 	// minExtendInterval keeps a lease from being extended all the time.
 	minExtendInterval = 10 * time.Millisecond
@@ -33,8 +35,8 @@ const (
 	extendFraction = 3
 	// retryFraction: a failed extension is tried again every TTL/20.
 	retryFraction = 20
-	// A node's timeout is TTL/20 within these bounds: far below the TTL, so that a slow node costs little of
-	// the validity, and well above a round trip between regions.
+	// A node's timeout is TTL/20 within these bounds: far below the TTL, so that a slow node costs
+	// little of the validity, and well above a round trip between regions.
 	minNodeTimeout = 100 * time.Millisecond
 	maxNodeTimeout = 500 * time.Millisecond
 	// Where nothing tells how long to wait before another try, such as the measured round trip or
@@ -80,12 +82,14 @@ type commonOption func(*leaseConfig) error
 func (o commonOption) applyQuorum(c *config) error     { return o(&c.lease) }
 func (o commonOption) applyLease(l *leaseConfig) error { return o(l) }
 
-// WithTTL sets how long a key lives on the servers after the last successful extension, and with it how long
-// a successor waits when the holder dies. Default DefaultTTL, at least MinTTL and at most 24 hours.
+// WithTTL sets how long a key lives on the servers after the last successful extension, and with it
+// how long a successor waits when the holder dies. Default DefaultTTL, at least MinTTL and at most
+// 24 hours.
 //
-// For a Quorum it is three things more: the longest TTL of its leases unless WithMaxTTL says otherwise, which is then each
-// process's own and should be the same everywhere; how often a server's clock is looked at (ten seconds at most); and
-// with that how small a jump of it is seen: a lease with a much shorter TTL than its Quorum's allows for less than that.
+// For a Quorum it is three things more: the longest TTL of its leases unless WithMaxTTL says
+// otherwise, which is then each process's own and should be the same everywhere; how often a
+// server's clock is looked at (ten seconds at most); and with that how small a jump of it is seen:
+// a lease with a much shorter TTL than its Quorum's allows for less than that.
 func WithTTL(ttl time.Duration) CommonOption {
 	return commonOption(func(l *leaseConfig) error {
 		if ttl < MinTTL {
@@ -132,9 +136,9 @@ func WithoutAutoExtend() CommonOption {
 	return commonOption(func(l *leaseConfig) error { l.manual = true; return nil })
 }
 
-// WithMinHold keeps the key on the servers for at least d after it was acquired: a release before that
-// shortens the key's TTL to what is left of d instead of deleting it. The lease itself ends at the release in
-// either case. Default zero. It must be below the TTL, and so below 24 hours.
+// WithMinHold keeps the key on the servers for at least d after it was acquired: a release before
+// that shortens the key's TTL to what is left of d instead of deleting it. The lease itself ends at
+// the release in either case. Default zero. It must be below the TTL, and so below 24 hours.
 func WithMinHold(d time.Duration) CommonOption {
 	return commonOption(func(l *leaseConfig) error {
 		if d < 0 {
@@ -145,9 +149,9 @@ func WithMinHold(d time.Duration) CommonOption {
 	})
 }
 
-// WithIdentity names the holder, for Holder and for the error that others get. Default: host name, process id
-// and a random part. It is not a secret and need not be unique: what protects a key is a random value that is
-// new for every attempt.
+// WithIdentity names the holder, for Holder and for the error that others get. Default: host name,
+// process id and a random part. It is not a secret and need not be unique: what protects a key is a
+// random value that is new for every attempt.
 func WithIdentity(identity string) CommonOption {
 	return commonOption(func(l *leaseConfig) error {
 		if err := checkIdentity(identity); err != nil {
@@ -185,8 +189,8 @@ func WithNodeTimeout(d time.Duration) Option {
 	})
 }
 
-// WithDrift sets the allowance for clocks that run at different rates, as a fraction of the TTL; 2 ms are
-// always added. Default DefaultDrift. Between 0 and 0.2.
+// WithDrift sets the allowance for clocks that run at different rates, as a fraction of the TTL; 2
+// ms are always added. Default DefaultDrift. Between 0 and 0.2.
 func WithDrift(fraction float64) Option {
 	return quorumOption(func(c *config) error {
 		if !(fraction >= 0 && fraction <= 0.2) {
@@ -222,12 +226,14 @@ func WithTracer(t AcquireTracer) Option {
 	})
 }
 
-// WithClientOption lets fn adjust the valkey-go options of every node that Open connects to: TLS, credentials,
-// a dialer. It is called once for each URL. What the protocol depends on is set after it and cannot be
-// changed: no retries, no connection lifetime, one pipelined connection, no client-side caching, no commands to
-// replicas, no redirection, two dedicated connections at least. More than one address is refused, unless they are
-// Sentinels'. TCP keep-alive is what KeepAliveConfig of the Dialer says where that is enabled, and finds a dead connection within 8 s where it is
-// not; a DialCtxFn that does not use the Dialer that it is given has to see to that itself. New refuses this option, because its clients exist already.
+// WithClientOption lets fn adjust the valkey-go options of every node that Open connects to: TLS,
+// credentials, a dialer. It is called once for each URL. What the protocol depends on is set after
+// it and cannot be changed: no retries, no connection lifetime, one pipelined connection, no
+// client-side caching, no commands to replicas, no redirection, two dedicated connections at least.
+// More than one address is refused, unless they are Sentinels'. TCP keep-alive is what
+// KeepAliveConfig of the Dialer says where that is enabled, and finds a dead connection within 8 s
+// where it is not; a DialCtxFn that does not use the Dialer that it is given has to see to that
+// itself. New refuses this option, because its clients exist already.
 func WithClientOption(fn func(url string, o *valkey.ClientOption)) Option {
 	return quorumOption(func(c *config) error {
 		if fn == nil {

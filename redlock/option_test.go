@@ -195,7 +195,8 @@ func TestClientOptionsThatAreNotNegotiable(t *testing.T) {
 	require.Equal(t, "h", o.TLSConfig.ServerName)
 }
 
-// A new release of the client may bring options that the protocol depends on: nodeOption has to know of each.
+// A new release of the client may bring options that the protocol depends on: nodeOption has to
+// know of each.
 func TestClientOptionsAreAllKnown(t *testing.T) {
 	set := []string{"SendToReplicas", "ReadNodeSelector", "OnInvalidations", "Standalone", "ReplicaOnly",
 		"EnableReplicaAZInfo", "AZFromInfo", "BlockingPoolSize", "BlockingPipeline", "PipelineMultiplex", "ConnWriteTimeout",

@@ -14,8 +14,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// Field: one connection to a frozen node, 500 goroutines with contexts of 50 ms: calls came back after up to 11.9 s,
-// and the cancelled SETs ran on resume with a full TTL.
+// Field: one connection to a frozen node, 500 goroutines with contexts of 50 ms: calls came back
+// after up to 11.9 s, and the cancelled SETs ran on resume with a full TTL.
 func TestTrap20FrozenNodesDoNotOutliveTheContext(t *testing.T) {
 	const callers, rounds, patience = 500, 3, 50 * time.Millisecond
 	for _, test := range []struct {

@@ -1,12 +1,13 @@
 package redlock
 
-// owe keeps a failed release for another try. While a node is silent nothing expires: what lies in a frozen server's
-// sockets is carried out when it goes on, with a full TTL.
+// owe keeps a failed release for another try. While a node is silent nothing expires: what lies in
+// a frozen server's sockets is carried out when it goes on, with a full TTL.
 func (n *node) owe(r *request, silent bool) {
 	if silent { //mutant:release-expires-while-frozen
 		r.expires = n.q.releaseUntil(r.attempt)
 	}
-	// A tenth of the TTL at most, so that a node that comes back is clean long before the key would expire.
+	// A tenth of the TTL at most, so that a node that comes back is clean long before the key would
+	// expire.
 	r.pause = min(max(2*r.pause, minRetryPause), maxRetryPause, r.attempt.cfg.ttl/10)
 	n.mu.Lock()
 	defer n.mu.Unlock()

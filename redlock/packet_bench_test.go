@@ -13,9 +13,10 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// BenchmarkPairParallelServers is what five servers and valkey-go can do of BenchmarkPairParallel's work: its packets, from one goroutine a node, one
-// after the other, for nobody who waits for them. Each has as many acquisitions as releases of what the one before it acquired, together one for each of
-// BenchmarkPairParallel's goroutines, more than its own have. It counts no votes.
+// BenchmarkPairParallelServers is what five servers and valkey-go can do of BenchmarkPairParallel's
+// work: its packets, from one goroutine a node, one after the other, for nobody who waits for them.
+// Each has as many acquisitions as releases of what the one before it acquired, together one for
+// each of BenchmarkPairParallel's goroutines, more than its own have. It counts no votes.
 func BenchmarkPairParallelServers(b *testing.B) {
 	const half = 32
 	fleet := valkeytest.Start(b, 5, valkeytest.WithAge(time.Hour))

@@ -14,8 +14,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// acquireMany acquires key0, key1 and so on, which are extended when the test says so. Their tokens have been spread, so the next extension changes
-// nothing but the expiry.
+// acquireMany acquires key0, key1 and so on, which are extended when the test says so. Their tokens
+// have been spread, so the next extension changes nothing but the expiry.
 func acquireMany(t *testing.T, q *redlock.Quorum, n int) []*redlock.Lease {
 	t.Helper()
 	leases := make([]*redlock.Lease, n)
@@ -29,7 +29,8 @@ func acquireMany(t *testing.T, q *redlock.Quorum, n int) []*redlock.Lease {
 	return leases
 }
 
-// together has all that f asks the nodes for reach each of them in one batch: they are busy when it asks.
+// together has all that f asks the nodes for reach each of them in one batch: they are busy when it
+// asks.
 func together(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum, f func()) {
 	t.Helper()
 	for _, n := range fleet.Nodes() {
@@ -91,7 +92,8 @@ func TestPacketExtendsManyLeases(t *testing.T) {
 	})
 }
 
-// One key is gone on a node, and another one is somebody else's there: the first is put back, the second left alone, and the others do not notice.
+// One key is gone on a node, and another one is somebody else's there: the first is put back, the
+// second left alone, and the others do not notice.
 func TestPacketWithKeysThatAreNotThere(t *testing.T) {
 	for _, scripts := range []bool{true, false} {
 		t.Run(fmt.Sprint("scripts known: ", scripts), func(t *testing.T) {
@@ -228,7 +230,8 @@ func TestPacketTakesEqualsOnly(t *testing.T) {
 	})
 }
 
-// The extender does not wait until each is due: eight times in an interval is enough for any number of leases.
+// The extender does not wait until each is due: eight times in an interval is enough for any number
+// of leases.
 func TestManyLeasesAreExtendedTogether(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		const many, times = 500, 10

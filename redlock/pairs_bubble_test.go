@@ -21,7 +21,8 @@ type acquired struct {
 	err   error
 }
 
-// acquireAll starts an acquisition of each key and returns, in their order, channels with what came of them.
+// acquireAll starts an acquisition of each key and returns, in their order, channels with what came
+// of them.
 func acquireAll(t *testing.T, q *redlock.Quorum, keys []string, opts ...redlock.LeaseOption) []chan acquired {
 	t.Helper()
 	results := make([]chan acquired, len(keys))
@@ -86,7 +87,8 @@ func counter(t *testing.T, n *redlocktest.Node, l *redlock.Lease) string {
 	return text
 }
 
-// What comes for a key after its release finds it free, also in the same batch; and who comes before the release does not.
+// What comes for a key after its release finds it free, also in the same batch; and who comes
+// before the release does not.
 func TestPacketKeepsTheOrderForAKey(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
@@ -223,7 +225,8 @@ func TestPacketWithAKeyThatFails(t *testing.T) {
 	})
 }
 
-// What the server process was not vouched for does not grant, not in a packet either; releases reach it.
+// What the server process was not vouched for does not grant, not in a packet either; releases
+// reach it.
 func TestPacketForAnotherProcess(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)

@@ -13,8 +13,8 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// partition is a network that can be cut and healed, once. While it is cut, what is sent is lost and nothing is heard,
-// not even that the other end is gone.
+// partition is a network that can be cut and healed, once. While it is cut, what is sent is lost
+// and nothing is heard, not even that the other end is gone.
 type partition struct {
 	cut    atomic.Bool
 	healed chan struct{}

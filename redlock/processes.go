@@ -2,14 +2,15 @@ package redlock
 
 import "sync"
 
-// processes knows which server process each node of a Quorum is, so that one server does not vote twice under two
-// addresses. It is safe for concurrent use.
+// processes knows which server process each node of a Quorum is, so that one server does not vote
+// twice under two addresses. It is safe for concurrent use.
 type processes struct {
 	mu   sync.Mutex
 	byID map[string]*node // guarded by mu; run_id to the node that has its vote
 }
 
-// claim gives the vote of a process to a node, or returns the other node that has it. A node has one process.
+// claim gives the vote of a process to a node, or returns the other node that has it. A node has
+// one process.
 func (p *processes) claim(runID string, n *node) (other *node) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// long is a quarantine that is long beside the time between two looks: (10 m + 2 s) × 1.01 + 2 ms, rounded up, and one.
+// long is a quarantine that is long beside the time between two looks: (10 m + 2 s) × 1.01 + 2 ms,
+// rounded up, and one.
 const (
 	longMaxTTL     = 10 * time.Minute
 	longQuarantine = 10*time.Minute + 10*time.Second

@@ -23,7 +23,8 @@ import (
 const (
 	// day is older than any quarantine.
 	day = 24 * time.Hour
-	// serverQuarantine follows from serverTTL and the least skew: (1 s + 1 ms) × 1.01 + 2 ms, rounded up, and one.
+	// serverQuarantine follows from serverTTL and the least skew: (1 s + 1 ms) × 1.01 + 2 ms,
+	// rounded up, and one.
 	serverQuarantine = 3 * time.Second
 	// whole is what the rounding of uptimes may add to the end of a quarantine.
 	whole = 2 * time.Second

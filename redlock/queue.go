@@ -12,33 +12,39 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Those who wait for a key queue for it on every node, in a sorted set of its own beside the key. An attempt that is refused joins: its score is
-// the time at which it began to wait by the nodes' clocks (their median, so that clients with wrong clocks have no advantage), which puts it
-// in the same place on every node, also if it is lost and joins again. A release
-// calls the first: it publishes to the channel of that waiter's process, and reserves the key for it for a node timeout, as a
-// negative score that is the server's time at which that ends. Only the first three pass a reservation, and nobody with its first attempt: so who has just
-// released cannot come before them. One that is called
-// and does not come costs that timeout, and its place: the first waiters of two other processes are told to come then. One that
-// gives up has the next called. A process that nobody hears any more receives nothing, which is seen at once.
+// Those who wait for a key queue for it on every node, in a sorted set of its own beside the key.
+// An attempt that is refused joins: its score is the time at which it began to wait by the nodes'
+// clocks (their median, so that clients with wrong clocks have no advantage), which puts it in the
+// same place on every node, also if it is lost and joins again. A release calls the first: it
+// publishes to the channel of that waiter's process, and reserves the key for it for a node
+// timeout, as a negative score that is the server's time at which that ends. Only the first three
+// pass a reservation, and nobody with its first attempt: so who has just released cannot come
+// before them. One that is called and does not come costs that timeout, and its place: the first
+// waiters of two other processes are told to come then. One that gives up has the next called. A
+// process that nobody hears any more receives nothing, which is seen at once.
 //
-// The queue only ever refuses. It grants nothing, and all that is lost with it is time: a waiter that hears nothing comes when the keys in its way
-// expire, those before it first, and about once a TTL in any case.
+// The queue only ever refuses. It grants nothing, and all that is lost with it is time: a waiter
+// that hears nothing comes when the keys in its way expire, those before it first, and about once a
+// TTL in any case.
 
 const (
-	// rankStep is how long after each other waiters come when keys expire; more than a round takes where the network is good.
+	// rankStep is how long after each other waiters come when keys expire; more than a round takes
+	// where the network is good.
 	rankStep = 2 * time.Millisecond
-	// Those up to maxRank come for it. The others, up to lastRank, come a turn later, in case the first have all died; or they are called, or ask
-	// once a TTL as all do.
+	// Those up to maxRank come for it. The others, up to lastRank, come a turn later, in case the
+	// first have all died; or they are called, or ask once a TTL as all do.
 	maxRank  = 4
 	lastRank = 64
-	// maxTurn bounds what a key is reserved. A reservation that seems to be longer is one of a clock that has jumped.
+	// maxTurn bounds what a key is reserved. A reservation that seems to be longer is one of a
+	// clock that has jumped.
 	maxTurn = time.Second
 	// queueLives is how many TTLs of its waiters a queue lives: they ask once in each.
 	queueLives = 3
 )
 
-// calls hears when it is a waiter's turn, on a connection of its own to each node, which it opens when somebody waits. Calls are hints: they may be
-// lost, and nothing but the time of an attempt depends on them.
+// calls hears when it is a waiter's turn, on a connection of its own to each node, which it opens
+// when somebody waits. Calls are hints: they may be lost, and nothing but the time of an attempt
+// depends on them.
 type calls struct {
 	q       *Quorum
 	process string
@@ -82,8 +88,9 @@ func (c *calls) heard() bool {
 	return len(c.listening) >= c.q.need
 }
 
-// join makes a waiter and starts listening. Where no quorum can call yet, it wakes when one can, because what was released before then is
-// not heard. One that has been refused already, without having joined, wakes at once if one can. The caller ends it with leave.
+// join makes a waiter and starts listening. Where no quorum can call yet, it wakes when one can,
+// because what was released before then is not heard. One that has been refused already, without
+// having joined, wakes at once if one can. The caller ends it with leave.
 func (c *calls) join(identity string, refused bool) *waiter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +125,8 @@ func (q *Quorum) rejoin(node int, at *attempt) {
 	}
 }
 
-// start makes the listeners, unless the Quorum is closed, which waits for them. Called with mu held.
+// start makes the listeners, unless the Quorum is closed, which waits for them. Called with mu
+// held.
 func (c *calls) start() {
 	c.q.mu.Lock()
 	defer c.q.mu.Unlock()
@@ -177,7 +185,8 @@ func (c *calls) deaf(node int) {
 	delete(c.listening, node)
 }
 
-// receive takes a node's call: the milliseconds after which it is the waiter's turn, its number, and the owner value that was released.
+// receive takes a node's call: the milliseconds after which it is the waiter's turn, its number,
+// and the owner value that was released.
 func (c *calls) receive(m valkey.PubSubMessage) {
 	ms, rest, ok := strings.Cut(m.Message, " ")
 	number, release, ok2 := strings.Cut(rest, " ")
@@ -193,8 +202,9 @@ func (c *calls) receive(m valkey.PubSubMessage) {
 	}
 }
 
-// count adds a node's call. The waiter comes when a quorum has called, after what the last of a quorum told it to wait. Who is the first on some nodes only, or
-// is called by fewer, comes after a grace: an attempt before a quorum has freed the key would fail. Called with mu held.
+// count adds a node's call. The waiter comes when a quorum has called, after what the last of a
+// quorum told it to wait. Who is the first on some nodes only, or is called by fewer, comes after a
+// grace: an attempt before a quorum has freed the key would fail. Called with mu held.
 func (w *waiter) count(release string, delay time.Duration, need int) {
 	if release != w.release {
 		w.release, w.delays = release, w.delays[:0]
@@ -229,7 +239,8 @@ func (w *waiter) graced(release string) {
 // callGrace is how long a call of one node waits for those of the others.
 const callGrace = 10 * time.Millisecond
 
-// micros is the time in microseconds since 1970 by the median of the nodes' clocks, as far as they are known.
+// micros is the time in microseconds since 1970 by the median of the nodes' clocks, as far as they
+// are known.
 func (q *Quorum) micros() uint64 {
 	ahead := make([]int64, 0, len(q.nodes))
 	for _, n := range q.nodes {

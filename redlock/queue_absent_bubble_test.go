@@ -46,7 +46,8 @@ func TestWaiterWhoseProcessHasGoneIsPassedOver(t *testing.T) {
 	})
 }
 
-// freezeWaiter puts a waiter into every queue whose process listens and does nothing: one that is stopped.
+// freezeWaiter puts a waiter into every queue whose process listens and does nothing: one that is
+// stopped.
 func freezeWaiter(t *testing.T, fleet *redlocktest.Fleet, identity string) (member string) {
 	t.Helper()
 	process := strings.Repeat("f", 22)
@@ -64,7 +65,8 @@ func freezeWaiter(t *testing.T, fleet *redlocktest.Fleet, identity string) (memb
 	return member
 }
 
-// A process that is stopped holds nobody up for longer than a node timeout. Who comes by meanwhile is told for whom the key is kept.
+// A process that is stopped holds nobody up for longer than a node timeout. Who comes by meanwhile
+// is told for whom the key is kept.
 func TestFrozenWaiterCostsANodeTimeout(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		holder := open(t, fleet)
@@ -114,7 +116,8 @@ func TestReservationEnds(t *testing.T) {
 	})
 }
 
-// Who is called within a minimum hold comes when that is over, and the one after it a node timeout later.
+// Who is called within a minimum hold comes when that is over, and the one after it a node timeout
+// later.
 func TestQueueKeepsAMinimumHold(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		holder := open(t, fleet)
@@ -134,7 +137,8 @@ func TestQueueKeepsAMinimumHold(t *testing.T) {
 	})
 }
 
-// A reservation that ends too late to be one, because a clock was set back meanwhile, is in nobody's way.
+// A reservation that ends too late to be one, because a clock was set back meanwhile, is in
+// nobody's way.
 func TestReservationOfAClockThatWasSetBack(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)

@@ -63,8 +63,8 @@ func TestListenerLeavesADeadNodeAlone(t *testing.T) {
 	})
 }
 
-// A call is a hint. One that promises a release far away, or in a number that no release has, must not keep a
-// waiter from asking once a TTL.
+// A call is a hint. One that promises a release far away, or in a number that no release has, must
+// not keep a waiter from asking once a TTL.
 func TestCallDoesNotPutAWaiterOff(t *testing.T) {
 	for _, ms := range []int64{3_600_000, math.MaxInt64 / 1_000_000, math.MaxInt64} {
 		t.Run(fmt.Sprint(ms), func(t *testing.T) {
@@ -121,8 +121,8 @@ func TestCallsDoNotPutAWaiterOffOneAfterTheOther(t *testing.T) {
 	})
 }
 
-// callFirst calls the first of a node's queue, over a connection of its own; false if nobody waits there: an attempt that a quorum has
-// refused is not sent to the others any more.
+// callFirst calls the first of a node's queue, over a connection of its own; false if nobody waits
+// there: an attempt that a quorum has refused is not sent to the others any more.
 func callFirst(t *testing.T, fleet *redlocktest.Fleet, node int, ms int64, release string) bool {
 	t.Helper()
 	client := peer(t, fleet, node)
@@ -139,7 +139,8 @@ func callFirst(t *testing.T, fleet *redlocktest.Fleet, node int, ms int64, relea
 	return true
 }
 
-// A quorum refuses while another node is still busy with what was sent before. It is not asked any more, and the waiter has its place there all the same.
+// A quorum refuses while another node is still busy with what was sent before. It is not asked any
+// more, and the waiter has its place there all the same.
 func TestWaiterJoinsABusyNode(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		acquire(t, open(t, fleet))

@@ -16,7 +16,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// turn is how long a key is kept for the waiter that is called: the node timeout of leases with the TTL of these tests.
+// turn is how long a key is kept for the waiter that is called: the node timeout of leases with the
+// TTL of these tests.
 const turn = ttl / 20
 
 // queueKey is where a node keeps who waits for the key.
@@ -99,7 +100,8 @@ func (o *operations) TraceNodeStart(ctx context.Context, _ redlock.TraceNodeStar
 
 func (o *operations) TraceNodeEnd(context.Context, redlock.TraceNodeEndData) {}
 
-// contend has one contender after the other take the key, a number of times together, and returns how often each had it.
+// contend has one contender after the other take the key, a number of times together, and returns
+// how often each had it.
 func contend(t *testing.T, quorums []*redlock.Quorum, each func(process int) int, times int64) []int {
 	var left atomic.Int64
 	left.Store(times)
@@ -145,7 +147,8 @@ func requireFair(t *testing.T, had []int) {
 	require.GreaterOrEqual(t, float64(least), 0.8*float64(most), "%v", had)
 }
 
-// Processes with one contender and with several, and one whose way to the nodes is longer, take turns.
+// Processes with one contender and with several, and one whose way to the nodes is longer, take
+// turns.
 func TestQueueTakesTurns(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -257,7 +260,8 @@ func TestWaiterThatGaveUpIsInNobodysWay(t *testing.T) {
 	})
 }
 
-// When the keys of a dead holder expire, those who wait come in their order, but for one whose poll is due in that moment.
+// When the keys of a dead holder expire, those who wait come in their order, but for one whose poll
+// is due in that moment.
 func TestSuccessorIsTheFirstOfTheQueue(t *testing.T) {
 	const tries, waiters = 20, 4
 	first := 0

@@ -10,7 +10,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// Nodes whose clocks are far apart give nobody an advantage, however many of them had answered when a process began to wait.
+// Nodes whose clocks are far apart give nobody an advantage, however many of them had answered when
+// a process began to wait.
 func TestQueueTakesTurnsWithClocksApart(t *testing.T) {
 	for range 3 {
 		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

@@ -10,7 +10,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/clock"
 )
 
-// A process that once had a wrong idea of the time is not behind everybody else for as long as it was wrong.
+// A process that once had a wrong idea of the time is not behind everybody else for as long as it
+// was wrong.
 func TestPlaceForgetsAWrongClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := clocks(time.Hour, time.Hour, time.Hour)

@@ -20,7 +20,8 @@ func TestQueueOnServersTakesTurns(t *testing.T) {
 	s.requireFree(longTTL, "a queue of nobody is left behind")
 }
 
-// A waiter whose connections have gone is passed over by the server that would call it, and forgotten.
+// A waiter whose connections have gone is passed over by the server that would call it, and
+// forgotten.
 func TestQueueOnServersForgetsTheDead(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
@@ -45,7 +46,8 @@ func TestQueueOnServersForgetsTheDead(t *testing.T) {
 	s.requireFree(longTTL/2, "the dead are still waiting")
 }
 
-// A queue cannot be kept everywhere. That costs no acquisition and no release, and who waits asks once a TTL.
+// A queue cannot be kept everywhere. That costs no acquisition and no release, and who waits asks
+// once a TTL.
 func TestWaiterWithoutAQueuePolls(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -97,7 +99,8 @@ func TestQueueOnServersIsBounded(t *testing.T) {
 	require.NoError(t, receive(t, granted, 2*serverTTL, "who has no place is forgotten").err)
 }
 
-// extendedOften acquires many keys and returns the commands of the servers in the two TTLs after the first extensions.
+// extendedOften acquires many keys and returns the commands of the servers in the two TTLs after
+// the first extensions.
 func (s *servers) extendedOften(q *redlock.Quorum, many int) (stats []map[string]int64) {
 	s.t.Helper()
 	var last *redlock.Lease

@@ -132,7 +132,8 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// clocks is a Quorum whose nodes' clocks are known to be ahead by so much; 0 for those that are not known.
+// clocks is a Quorum whose nodes' clocks are known to be ahead by so much; 0 for those that are not
+// known.
 func clocks(ahead ...time.Duration) *Quorum {
 	q := &Quorum{cfg: &config{prefix: "tenure"}, need: len(ahead)/2 + 1, closed: true}
 	for _, by := range ahead {

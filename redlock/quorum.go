@@ -16,9 +16,9 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Quorum is a set of independent masters on which leases are held. Make one with Open or New and share it: it
-// is safe for concurrent use and keeps one connection a node for all its leases (and another one a node once
-// something waits in Acquire). Close it when done.
+// Quorum is a set of independent masters on which leases are held. Make one with Open or New and
+// share it: it is safe for concurrent use and keeps one connection a node for all its leases (and
+// another one a node once something waits in Acquire). Close it when done.
 //
 // A nil Quorum, which comes with an error, and a zero one are as a closed one: nothing of them
 // panics, so that a deferred Close may stand before the check of the error.
@@ -91,8 +91,8 @@ func Open(urls []string, opts ...Option) (*Quorum, error) {
 	return q, nil
 }
 
-// nodeOption turns a URL into the options of a client that keeps the protocol's promises: commands in order on
-// one connection, nothing repeated behind the protocol's back, nothing that hangs.
+// nodeOption turns a URL into the options of a client that keeps the protocol's promises: commands
+// in order on one connection, nothing repeated behind the protocol's back, nothing that hangs.
 func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	o, err := parseURL(url)
 	if err != nil {
@@ -137,8 +137,8 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	return o, nil
 }
 
-// dedicatedConns is how many dedicated connections a Quorum uses of a client at the same time: one to look at the server
-// and one to listen for releases.
+// dedicatedConns is how many dedicated connections a Quorum uses of a client at the same time: one
+// to look at the server and one to listen for releases.
 const dedicatedConns = 2
 
 // maxExchange and maxIdle bound what would follow from a very long TTL.
@@ -147,23 +147,25 @@ const (
 	maxIdle     = 5 * time.Second
 )
 
-// A connection on which nothing is sent, such as one on which calls are heard, is looked after by the kernel, which probes the one at the other end. That
-// says nothing of a server process that hangs, which wakes up with its connections, and cannot tell that a proxy in between has lost the server: for that
-// valkey-go sends a PING when nothing has come since it last looked, but it looks seldom.
+// A connection on which nothing is sent, such as one on which calls are heard, is looked after by
+// the kernel, which probes the one at the other end. That says nothing of a server process that
+// hangs, which wakes up with its connections, and cannot tell that a proxy in between has lost the
+// server: for that valkey-go sends a PING when nothing has come since it last looked, but it looks
+// seldom.
 const (
 	pingEvery  = time.Minute
 	idleProbes = 3
 )
 
-// keepAlive has a dead connection noticed after half a TTL without traffic, 5 s at most, and three probes: 8 s by default. Kernels count
-// in seconds.
+// keepAlive has a dead connection noticed after half a TTL without traffic, 5 s at most, and three
+// probes: 8 s by default. Kernels count in seconds.
 func (c *config) keepAlive() net.KeepAliveConfig {
 	idle := min(max(c.lease.ttl/2, time.Second), maxIdle)
 	return net.KeepAliveConfig{Enable: true, Idle: idle, Interval: time.Second, Count: idleProbes}
 }
 
-// exchangeTimeout is after how long without an answer a connection is given up. It is longer than a node's
-// timeout, because a new connection costs more than a late reply, and far below the TTL.
+// exchangeTimeout is after how long without an answer a connection is given up. It is longer than a
+// node's timeout, because a new connection costs more than a late reply, and far below the TTL.
 func (c *config) exchangeTimeout() time.Duration {
 	timeout := c.timeout(c.lease.ttl)
 	return max(min(2*timeout, timeout+maxExchange), min(c.lease.ttl/5, maxExchange))
@@ -177,13 +179,15 @@ func (c *config) exchangeTimeout() time.Duration {
 // GuardReplies on their options: without it a hostile server, or one that is full while this
 // machine is busy, can end the process.
 //
-// A Quorum uses up to two dedicated connections of each client: one to look at the server, for a moment, and one to listen
-// for releases, from the first Acquire that has to wait. ClientOption.BlockingPoolSize (1,024 by default) must leave room
-// for them beside the caller's own blocking commands: without a place for the first the node cannot be vouched for, which
-// Nodes and the log report.
+// A Quorum uses up to two dedicated connections of each client: one to look at the server, for a
+// moment, and one to listen for releases, from the first Acquire that has to wait.
+// ClientOption.BlockingPoolSize (1,024 by default) must leave room for them beside the caller's own
+// blocking commands: without a place for the first the node cannot be vouched for, which Nodes and
+// the log report.
 //
-// The protocol needs commands for a key in order and none repeated. The Quorum provides for that by sending one batch at
-// a time, and only commands that valkey-go does not retry. To servers that are far away one made by Open is faster: it has several batches in flight.
+// The protocol needs commands for a key in order and none repeated. The Quorum provides for that by
+// sending one batch at a time, and only commands that valkey-go does not retry. To servers that are
+// far away one made by Open is faster: it has several batches in flight.
 func New(clients []valkey.Client, opts ...Option) (*Quorum, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
@@ -297,9 +301,10 @@ func (q *Quorum) start() {
 	q.work.Go(q.extender.run)
 }
 
-// Close ends every lease that is still held, as lost for LostClosed, sends what releases are still queued and
-// closes the connections that Open made. It does not release those leases: their work may still be running, so
-// their keys live on until they expire. Release first what should be free at once.
+// Close ends every lease that is still held, as lost for LostClosed, sends what releases are still
+// queued and closes the connections that Open made. It does not release those leases: their work
+// may still be running, so their keys live on until they expire. Release first what should be free
+// at once.
 //
 // For acquisitions that are under way it waits two node timeouts, and for nodes that do not answer
 // twice the time after which their connections are given up, which is a fifth of the TTL (2 s at
@@ -341,7 +346,8 @@ func (q *Quorum) Close() error {
 	return nil
 }
 
-// Identity returns the name under which leases are held, unless they are given one of their own (WithIdentity).
+// Identity returns the name under which leases are held, unless they are given one of their own
+// (WithIdentity).
 func (q *Quorum) Identity() string {
 	if q.none() {
 		return ""
@@ -404,8 +410,8 @@ func (q *Quorum) isClosed() bool {
 	}
 }
 
-// broadcast sends one operation of an attempt to the nodes that want selects (all when nil) and starts no
-// timer: the caller waits or expires the round.
+// broadcast sends one operation of an attempt to the nodes that want selects (all when nil) and
+// starts no timer: the caller waits or expires the round.
 func (q *Quorum) broadcast(ctx context.Context, rd *round, at *attempt, call *wire.Call, expires clock.Instant, want func(int) bool) {
 	requests := rd.requests(len(q.nodes))
 	traced := q.cfg.tracers.node != nil || q.cfg.tracers.extend != nil

@@ -17,8 +17,9 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// The model's counterexample (docs/model.md): a server votes for B, is restarted, and takes back A's key. If that counts
-// for A's extension, the server has helped both: B's vote is from before the restart, and still counts in B's round.
+// The model's counterexample (docs/model.md): a server votes for B, is restarted, and takes back
+// A's key. If that counts for A's extension, the server has helped both: B's vote is from before
+// the restart, and still counts in B's round.
 func TestRefillOnARestartedNodeDoesNotCount(t *testing.T) {
 	twice := func(a *redlock.Lease) {
 		time.Sleep(200 * time.Millisecond)
@@ -31,9 +32,9 @@ func TestRefillOnARestartedNodeDoesNotCount(t *testing.T) {
 	})
 }
 
-// The same with a holder who extends more than twice: a key that a restarted server took back without being counted would
-// be found there, and counted, by the next extension. How soon the holder's client notices the restart is not the same
-// each time, hence the repetitions.
+// The same with a holder who extends more than twice: a key that a restarted server took back
+// without being counted would be found there, and counted, by the next extension. How soon the
+// holder's client notices the restart is not the same each time, hence the repetitions.
 func TestRefillOnARestartedNodeNeverCounts(t *testing.T) {
 	for range 8 {
 		require.False(t, refilled(t, func(a *redlock.Lease) {
@@ -46,7 +47,8 @@ func TestRefillOnARestartedNodeNeverCounts(t *testing.T) {
 	}
 }
 
-// refilled reports whether two leases are live when A extends the way it is told to, after the server was restarted.
+// refilled reports whether two leases are live when A extends the way it is told to, after the
+// server was restarted.
 func refilled(t *testing.T, extend func(*redlock.Lease), opts ...redlock.Option) (double bool) {
 	t.Helper()
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

@@ -9,26 +9,28 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Release ends the lease and frees the key on all nodes, or with WithMinHold shortens its life to what is left
-// of the minimum. The lease's context is cancelled before anything is sent, so no work may depend on it any
-// more when Release is called.
+// Release ends the lease and frees the key on all nodes, or with WithMinHold shortens its life to
+// what is left of the minimum. The lease's context is cancelled before anything is sent, so no work
+// may depend on it any more when Release is called.
 //
 // It works with a cancelled ctx: ctx lends its values for tracing, its cancellation is ignored, and
 // a nil one is context.Background. It waits until a quorum of nodes has answered, at most the node
 // timeout (WithNodeTimeout); what is left is sent in the background, and repeated until it would
 // have expired.
 //
-// Release may be called any number of times and concurrently; every call returns the same. It returns nil when
-// a quorum has freed the key, a *LostError when the lease was lost before (its keys are still cleaned up), or a
-// *QuorumError when too few nodes confirmed, in which case the key expires by itself at the latest.
+// Release may be called any number of times and concurrently; every call returns the same. It
+// returns nil when a quorum has freed the key, a *LostError when the lease was lost before (its
+// keys are still cleaned up), or a *QuorumError when too few nodes confirmed, in which case the key
+// expires by itself at the latest.
 //
 // A lease with WithOnce leaves its sequence granted, and not completed: see Complete.
 func (l *Lease) Release(ctx context.Context) error { return l.finish(ctx, wire.Keep) }
 
-// Complete is Release, and records on the nodes that the lease's sequence is completed, so that it is not granted again;
-// see WithOnce, without which it is no more than Release. What was completed is recorded also if the lease was lost
-// meanwhile. nil means that a quorum has recorded it; a *QuorumError that this is not certain. After a Release it does nothing
-// and returns what that returned.
+// Complete is Release, and records on the nodes that the lease's sequence is completed, so that it
+// is not granted again; see WithOnce, without which it is no more than Release. What was completed
+// is recorded also if the lease was lost meanwhile. nil means that a quorum has recorded it; a
+// *QuorumError that this is not certain. After a Release it does nothing and returns what that
+// returned.
 func (l *Lease) Complete(ctx context.Context) error {
 	if l.none() {
 		return errNoLease // nothing is recorded
@@ -36,8 +38,9 @@ func (l *Lease) Complete(ctx context.Context) error {
 	return l.finish(ctx, wire.Done) //mutant:completion-not-recorded
 }
 
-// Forgo is Release, and takes back the grant of the lease's sequence (WithOnce), as if it had never been granted: for a holder
-// that has not begun to work, and will not. On nodes that do not hear of it the number stays granted.
+// Forgo is Release, and takes back the grant of the lease's sequence (WithOnce), as if it had never
+// been granted: for a holder that has not begun to work, and will not. On nodes that do not hear of
+// it the number stays granted.
 func (l *Lease) Forgo(ctx context.Context) error { return l.finish(ctx, wire.Undo) } //mutant:forgone-number-kept
 
 func (l *Lease) finish(ctx context.Context, record wire.Outcome) error {
@@ -149,7 +152,8 @@ func (q *Quorum) sendRelease(ctx context.Context, at *attempt, call *wire.Call, 
 	return rd
 }
 
-// releaseUntil is when the keys of an attempt that sends nothing more have expired on every node that works.
+// releaseUntil is when the keys of an attempt that sends nothing more have expired on every node
+// that works.
 func (q *Quorum) releaseUntil(at *attempt) clock.Instant {
 	return q.clock.Now().Add(at.cfg.ttl + at.cfg.ttl/10)
 }

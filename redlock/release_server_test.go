@@ -26,8 +26,8 @@ func TestTrap03ReleaseWorksWithACancelledContext(t *testing.T) {
 	s.requireFree(longTTL/4, "the release died with its context")
 }
 
-// Field: returning at quorum and releasing at once left 61 to 244 of 2,000 keys behind, most of them with several
-// connections a node.
+// Field: returning at quorum and releasing at once left 61 to 244 of 2,000 keys behind, most of
+// them with several connections a node.
 func TestTrap05ReleaseNeverOvertakesAcquire(t *testing.T) {
 	const cycles, workers = 2000, 8
 	for _, test := range []struct {

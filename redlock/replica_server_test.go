@@ -59,7 +59,8 @@ func TestGateMasterWithAReplica(t *testing.T) {
 	require.NoError(t, err, "its vote counts")
 }
 
-// A promoted replica has been up for as long as it was one. Neither who saw it promoted goes by that, nor who did not.
+// A promoted replica has been up for as long as it was one. Neither who saw it promoted goes by
+// that, nor who did not.
 func TestGatePromotedReplica(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 4)
@@ -87,7 +88,8 @@ func TestGatePromotedReplica(t *testing.T) {
 	require.False(t, node(t, refusing, 0).Votes, "it stays one that was a replica")
 }
 
-// A promoted server says for repl-backlog-ttl that it was a replica. Who saw it as one knows for longer.
+// A promoted server says for repl-backlog-ttl that it was a replica. Who saw it as one knows for
+// longer.
 func TestGatePromotedReplicaThatNoLongerSaysSo(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -112,7 +114,8 @@ func TestGatePromotedReplicaThatNoLongerSaysSo(t *testing.T) {
 	}
 }
 
-// A server that votes was demoted and promoted while it was out of reach, and says so no more: its replication id tells.
+// A server that votes was demoted and promoted while it was out of reach, and says so no more: its
+// replication id tells.
 func TestGateMasterThatWasAReplicaAndNoLongerSaysSo(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 4)

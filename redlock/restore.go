@@ -10,8 +10,8 @@ import (
 
 // A record must be known for as long as its sequence goes on, and a server may lose it, or come
 // back with what it had long ago. So a record says for which server process it is complete (p, see
-// wire/lib/record.lua). A process whose record is absent or another's does not know the sequence: it has
-// no vote for it, and leases without a number never wait for that.
+// wire/lib/record.lua). A process whose record is absent or another's does not know the sequence:
+// it has no vote for it, and leases without a number never wait for that.
 //
 // Another quorum may have been granted a number meanwhile, with the help of the process before this
 // one. Hence whoever meets a process that does not know restores the record, in this order: the

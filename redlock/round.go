@@ -11,8 +11,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// attempt is what the requests of one owner value have in common. Once it has ended, only releases are sent
-// for it: a request that would set or extend its keys is dropped instead.
+// attempt is what the requests of one owner value have in common. Once it has ended, only releases
+// are sent for it: a request that would set or extend its keys is dropped instead.
 type attempt struct {
 	keys     *wire.Keys
 	owner    string
@@ -65,9 +65,9 @@ type reply struct {
 	err  *NodeError
 }
 
-// round is one operation sent to several nodes at once. It ends as soon as its outcome is certain: unless decided
-// says otherwise when need nodes agreed, or when so many did not that need cannot be reached any more. Later
-// replies are recorded and passed to late, nothing waits for them.
+// round is one operation sent to several nodes at once. It ends as soon as its outcome is certain:
+// unless decided says otherwise when need nodes agreed, or when so many did not that need cannot be
+// reached any more. Later replies are recorded and passed to late, nothing waits for them.
 type round struct {
 	op      Op
 	need    int
@@ -229,8 +229,8 @@ func (r *round) outcome() outcome {
 	return o
 }
 
-// wait returns when the outcome is certain, the timeout has passed or ctx ends, and with an error only in the
-// last case.
+// wait returns when the outcome is certain, the timeout has passed or ctx ends, and with an error
+// only in the last case.
 func (r *round) wait(ctx context.Context, timeout time.Duration, timers *timers) error {
 	timer := timers.start(timeout) //mutant:timeout-ignored
 	defer timers.stop(timer)

@@ -61,8 +61,8 @@ func isDone(rd *round) bool {
 	}
 }
 
-// Whatever the order of the replies, a round ends with the wire.Verdict of the complete tally, and not before that
-// wire.Verdict is certain.
+// Whatever the order of the replies, a round ends with the wire.Verdict of the complete tally, and
+// not before that wire.Verdict is certain.
 func TestRoundNeverDecidesTooEarly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(1, 9).Draw(t, "nodes")

@@ -6,8 +6,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/clock"
 )
 
-// roundTrip is how long a batch takes, less what the server works on it: the least of the last seconds, as a busy machine adds to it and nothing takes
-// away.
+// roundTrip is how long a batch takes, less what the server works on it: the least of the last
+// seconds, as a busy machine adds to it and nothing takes away.
 type roundTrip struct {
 	least, before time.Duration // of this span of time and of the one before it
 	until         clock.Instant // of this span; 0 before the first batch

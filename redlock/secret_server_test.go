@@ -99,7 +99,8 @@ func TestPasswordsAreNeverPrinted(t *testing.T) {
 func TestUsersWithPasswords(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
-	// What the protocol needs, and no more; see also TestTrap14WaiterWithoutMessagesPolls. Without MGET each lease travels by itself.
+	// What the protocol needs, and no more; see also TestTrap14WaiterWithoutMessagesPolls. Without
+	// MGET each lease travels by itself.
 	s.do([]string{"ACL", "SETUSER", "tenure", "on", ">p@ss/w:rd", "~tenure:*", "&tenure:*", "-@all",
 		"+evalsha", "+script|load", "+get", "+set", "+del", "+pttl", "+pexpire", "+exists", "+zadd", "+zrem", "+zrange", "+zrank", "+zcard", "+time", "+publish", "+subscribe", "+unsubscribe", "+info", "+ping"})
 	urls := make([]string, 3)

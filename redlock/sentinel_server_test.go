@@ -111,7 +111,8 @@ func (s *servers) sentinelOfAPair(master int) (url string, failOver func(replica
 	}
 }
 
-// A Sentinel group is a node. The replica that it promotes has no vote until what it may lack is over.
+// A Sentinel group is a node. The replica that it promotes has no vote until what it may lack is
+// over.
 func TestGateSentinelFailOver(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 4)

@@ -15,8 +15,9 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// A node that granted a smaller token than the others is not asked to agree when a quorum does without it. It learns the
-// token with the first extension, so that any quorum knows it from then on.
+// A node that granted a smaller token than the others is not asked to agree when a quorum does
+// without it. It learns the token with the first extension, so that any quorum knows it from then
+// on.
 func TestExtensionBringsALowCounterUp(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)

@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// frozenFor is longer than a TTL. What lies in a frozen server's sockets does not age: the server carries it out when
-// it goes on, with a full TTL.
+// frozenFor is longer than a TTL. What lies in a frozen server's sockets does not age: the server
+// carries it out when it goes on, with a full TTL.
 const frozenFor = 2 * serverTTL
 
 // Field: a request abandoned at its timeout ran 2 s later with a full TTL.
@@ -28,7 +28,8 @@ func TestTrap17AcquireThatSleptPastItsTTLIsUndone(t *testing.T) {
 	s.requireFree(serverTTL/2, "nobody holds the key, and nobody can have it for a whole TTL")
 }
 
-// The extensions of a lost lease put its key back when the servers go on. Its release takes it away again.
+// The extensions of a lost lease put its key back when the servers go on. Its release takes it away
+// again.
 func TestTrap17ExtensionThatSleptPastItsTTLIsUndone(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)

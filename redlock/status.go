@@ -45,13 +45,14 @@ type NodeStatus struct {
 	Uptime    time.Duration // of the server process, in whole seconds
 	Latency   time.Duration // of the answer, waiting in the node's queue included
 
-	// QuarantinedUntil is when a node that was restarted, or whose clock jumped, votes again; zero when it is not
-	// quarantined.
+	// QuarantinedUntil is when a node that was restarted, or whose clock jumped, votes again; zero
+	// when it is not quarantined.
 	QuarantinedUntil time.Time
 
 	// Warnings are what is wrong with it although it answers. Each is a *ConditionError.
 	Warnings []error
-	// Err is why it does not vote, a *NodeError: it did not answer, or its Err is a *ConditionError. Nil when it votes.
+	// Err is why it does not vote, a *NodeError: it did not answer, or its Err is a
+	// *ConditionError. Nil when it votes.
 	Err error
 }
 

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// timeLimit is a context that ends after a time, to be used for one thing after the other: context.WithTimeout makes four objects each time,
-// and a batch is sent with each acquisition. Its value is the zero value.
+// timeLimit is a context that ends after a time, to be used for one thing after the other:
+// context.WithTimeout makes four objects each time, and a batch is sent with each acquisition. Its
+// value is the zero value.
 type timeLimit struct {
 	*limit
 }

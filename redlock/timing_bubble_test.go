@@ -15,8 +15,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// In a bubble time passes only while everything waits, so durations here are exact and the tests say what the
-// protocol says. The nodes are in-process ones behind the real client.
+// In a bubble time passes only while everything waits, so durations here are exact and the tests
+// say what the protocol says. The nodes are in-process ones behind the real client.
 
 const ttl = 4 * time.Second
 
@@ -243,8 +243,8 @@ func TestTrap03CancelledAttemptLeavesNothing(t *testing.T) {
 	})
 }
 
-// Field: a retry with a new owner value waits for the key of the attempt whose reply was lost; and a request
-// abandoned at its timeout ran 2 s later with a full TTL.
+// Field: a retry with a new owner value waits for the key of the attempt whose reply was lost; and
+// a request abandoned at its timeout ran 2 s later with a full TTL.
 func TestTrap11And17StaleWorkIsUndoneInOrder(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
@@ -358,7 +358,8 @@ func TestWaiterWakesOnRelease(t *testing.T) {
 	})
 }
 
-// A minimum hold is announced with the release, so a waiter comes when it is over and not at the old expiry.
+// A minimum hold is announced with the release, so a waiter comes when it is over and not at the
+// old expiry.
 func TestMinHoldShortensTheKeysLife(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		const hold = 2 * time.Second
@@ -395,8 +396,8 @@ func TestReleaseAfterTheMinHoldDeletes(t *testing.T) {
 	})
 }
 
-// Several that ask at the same instant split the vote; one of them must get the key nevertheless. Here each
-// reaches other nodes first, so the first round of votes is split for certain.
+// Several that ask at the same instant split the vote; one of them must get the key nevertheless.
+// Here each reaches other nodes first, so the first round of votes is split for certain.
 func TestSplitVoteIsResolved(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		urls := fleet.URLs()
@@ -441,7 +442,8 @@ func (d *dawdler) TraceNodeStart(ctx context.Context, _ redlock.TraceNodeStartDa
 	return ctx
 }
 
-// What is left of a holder on a minority, next to a node that does not answer, is a holder and not a split vote.
+// What is left of a holder on a minority, next to a node that does not answer, is a holder and not
+// a split vote.
 func TestHolderSeenOnAMinorityIsAHolder(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		freeze(t, fleet, 2)
@@ -566,7 +568,8 @@ func TestOwedReleasesAreSentUnderTraffic(t *testing.T) {
 	})
 }
 
-// A free key with one of three nodes dead: contenders that take a node each must not take each other for holders.
+// A free key with one of three nodes dead: contenders that take a node each must not take each
+// other for holders.
 func TestFreeKeyIsNotWaitedForWithANodeDown(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		require.NoError(t, fleet.Node(2).Kill())

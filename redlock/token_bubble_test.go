@@ -140,8 +140,9 @@ func TestExtensionSpreadsTheToken(t *testing.T) {
 	})
 }
 
-// Field: 61 to 244 of 2,000 keys left behind. Random schedules of slow, frozen and restarted minorities: tokens
-// increase in the order of the grants, no two leases are live at once, and nothing is left at the end.
+// Field: 61 to 244 of 2,000 keys left behind. Random schedules of slow, frozen and restarted
+// minorities: tokens increase in the order of the grants, no two leases are live at once, and
+// nothing is left at the end.
 func TestRandomSchedules(t *testing.T) {
 	if underRace {
 		// The race detector's runtime can crash after very many bubbles. The full number runs

@@ -51,8 +51,8 @@ func TestTokenIsAboveEveryCounterAndAgreed(t *testing.T) {
 	require.Equal(t, l.FencingToken()+1, next.FencingToken())
 }
 
-// Counters live for a day after their last use, and with the wall clock's microseconds for a hint start above their
-// past.
+// Counters live for a day after their last use, and with the wall clock's microseconds for a hint
+// start above their past.
 func TestTokenStartsAboveItsPast(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// AcquireTracer is told of every TryAcquire and Acquire. It is what WithTracer takes; a value that also
-// implements NodeTracer, ExtendTracer, ReleaseTracer, LostTracer or VoteTracer is told of those too (they are looked for
-// once, when the Quorum is made).
+// AcquireTracer is told of every TryAcquire and Acquire. It is what WithTracer takes; a value that
+// also implements NodeTracer, ExtendTracer, ReleaseTracer, LostTracer or VoteTracer is told of
+// those too (they are looked for once, when the Quorum is made).
 //
-// All tracer methods are called synchronously and must not block or panic: the node and extension methods run on the
-// goroutines that serve every lease of the Quorum. They are called concurrently.
+// All tracer methods are called synchronously and must not block or panic: the node and extension
+// methods run on the goroutines that serve every lease of the Quorum. They are called concurrently.
 type AcquireTracer interface {
-	// TraceAcquireStart is called before the first round. The context it returns reaches the rest of the
-	// acquisition, and its values the lease's context.
+	// TraceAcquireStart is called before the first round. The context it returns reaches the rest
+	// of the acquisition, and its values the lease's context.
 	TraceAcquireStart(ctx context.Context, data TraceAcquireStartData) context.Context
 	// TraceAcquireEnd is called with the context that TraceAcquireStart returned.
 	TraceAcquireEnd(ctx context.Context, data TraceAcquireEndData)
@@ -39,9 +39,10 @@ type TraceAcquireEndData struct {
 	Lease        *Lease        // nil without a lease
 	Err          error
 
-	// FreedBy tells how the key became free while Acquire waited for it; empty if it did not wait, there was no lease in the end, or it was
-	// free without a word. Vacant is how long nobody had it: from the release, as far as this process heard of it, or from
-	// the expiry of the keys, until it was acquired.
+	// FreedBy tells how the key became free while Acquire waited for it; empty if it did not wait,
+	// there was no lease in the end, or it was free without a word. Vacant is how long nobody had
+	// it: from the release, as far as this process heard of it, or from the expiry of the keys,
+	// until it was acquired.
 	FreedBy FreedBy
 	Vacant  time.Duration
 }
@@ -55,8 +56,9 @@ const (
 	FreedByExpiry  FreedBy = "expiry"  // its holder died or lost it, and the keys expired
 )
 
-// NodeTracer is told of every operation on a node. Start and end may be called on different goroutines, and
-// the end may come after the operation as a whole has ended: a round does not wait for stragglers.
+// NodeTracer is told of every operation on a node. Start and end may be called on different
+// goroutines, and the end may come after the operation as a whole has ended: a round does not wait
+// for stragglers.
 type NodeTracer interface {
 	TraceNodeStart(ctx context.Context, data TraceNodeStartData) context.Context
 	TraceNodeEnd(ctx context.Context, data TraceNodeEndData)
@@ -127,7 +129,8 @@ type TraceReleaseEndData struct {
 	Err   error
 }
 
-// LostTracer is told of every lease that ended without having been released, after its context was cancelled.
+// LostTracer is told of every lease that ended without having been released, after its context was
+// cancelled.
 type LostTracer interface {
 	TraceLost(ctx context.Context, data TraceLostData)
 }
@@ -141,8 +144,9 @@ type TraceLostData struct {
 	Err    error
 }
 
-// VoteTracer is told when a node gains or loses its vote, or has another reason not to vote or another end of its quarantine; and of each node when
-// the Quorum is made, and when it has been closed.
+// VoteTracer is told when a node gains or loses its vote, or has another reason not to vote or
+// another end of its quarantine; and of each node when the Quorum is made, and when it has been
+// closed.
 type VoteTracer interface {
 	TraceVote(ctx context.Context, data TraceVoteData)
 }
@@ -151,7 +155,8 @@ type VoteTracer interface {
 type TraceVoteData struct {
 	Node  string
 	Votes bool
-	// Until is when a node that was restarted, or whose clock jumped, votes again; zero when it is not quarantined.
+	// Until is when a node that was restarted, or whose clock jumped, votes again; zero when it is
+	// not quarantined.
 	Until time.Time
 	Err   error // why it does not vote: a *ConditionError, or what kept it from being asked; nil when it votes
 	// Warning is what is wrong although that does not cost its vote: that its clock is wrong, a

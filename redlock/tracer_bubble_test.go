@@ -168,7 +168,8 @@ func TestTracerHearsOfRequestsThatWereNeverSent(t *testing.T) {
 	})
 }
 
-// overtake is a tracer that, just before an agreement is asked for, lets another acquisition take the token.
+// overtake is a tracer that, just before an agreement is asked for, lets another acquisition take
+// the token.
 type overtake struct {
 	recorder
 	t     *testing.T

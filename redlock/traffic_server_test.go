@@ -57,7 +57,8 @@ func TestTrap07HeldLeaseIsQuiet(t *testing.T) {
 	}
 }
 
-// Field: waiters that poll. Ours try once a TTL in case a message was lost, and when the holder's keys would expire.
+// Field: waiters that poll. Ours try once a TTL in case a message was lost, and when the holder's
+// keys would expire.
 func TestTrap07WaiterIsQuiet(t *testing.T) {
 	t.Parallel()
 	const periods = 3

@@ -104,8 +104,8 @@ func TestServersThatAnswerWithErrors(t *testing.T) {
 					test.heal(s)
 				}
 			}()
-			// On a machine that is too slow for the timeouts, nodes fail besides, and vote again without
-			// another word than that they answer.
+			// On a machine that is too slow for the timeouts, nodes fail besides, and vote again
+			// without another word than that they answer.
 			lines := func(want, got int, about string) {
 				if !strings.Contains(log.String(), "node failing") {
 					require.Equal(t, want, got, "%s: %s", about, &log)

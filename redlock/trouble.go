@@ -18,8 +18,8 @@ func (n *node) report(err error) {
 	n.logFailing()
 }
 
-// reportLook keeps how the last look of the gate went. One that worked is an exchange that worked; the reverse does not
-// hold, because a look needs a connection of its own.
+// reportLook keeps how the last look of the gate went. One that worked is an exchange that worked;
+// the reverse does not hold, because a look needs a connection of its own.
 func (n *node) reportLook(err error) {
 	n.lookTrouble.Store(n.exchangeError(err))
 	if err == nil {

@@ -25,7 +25,8 @@ func (a *acquisitions) TraceAcquireEnd(_ context.Context, data redlock.TraceAcqu
 	a.ends <- data
 }
 
-// await has a waiter begin, does what frees the key after a second, and returns how the waiter's acquisition ended.
+// await has a waiter begin, does what frees the key after a second, and returns how the waiter's
+// acquisition ended.
 func await(t *testing.T, fleet *redlocktest.Fleet, free func()) redlock.TraceAcquireEndData {
 	t.Helper()
 	tracer := &acquisitions{ends: make(chan redlock.TraceAcquireEndData, 1)}

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A key that was free stays free while an attempt of this process, which was given up, is in the way; not while somebody else is, and not while
-// nobody knows that it was free.
+// A key that was free stays free while an attempt of this process, which was given up, is in the
+// way; not while somebody else is, and not while nobody knows that it was free.
 func TestVacancyGoesOnBesideAnOwnAttempt(t *testing.T) {
 	q := testNode().q
 	const own, other = "me", "somebody"

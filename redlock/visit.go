@@ -80,8 +80,8 @@ func (n *node) endVisit(v *visit) {
 	}
 }
 
-// keepVisit keeps why a server that votes refuses new connections, and logs it when that is news: one
-// that is full goes on with those it has, until they end.
+// keepVisit keeps why a server that votes refuses new connections, and logs it when that is news:
+// one that is full goes on with those it has, until they end.
 func (n *node) keepVisit() {
 	var is *ConditionError
 	if errors.As(n.failure(OpObserve, n.visitErr).Err, &is) { //mutant:full-server-unsaid

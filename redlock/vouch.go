@@ -14,10 +14,11 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// vouch looks at the server process and opens the gate for it if it may vote, or closes the gate with the reason.
+// vouch looks at the server process and opens the gate for it if it may vote, or closes the gate
+// with the reason.
 //
-// All of it goes over one connection of its own: if the server is restarted in between, that connection breaks, and
-// the scripts of the old process cannot reach the new one.
+// All of it goes over one connection of its own: if the server is restarted in between, that
+// connection breaks, and the scripts of the old process cannot reach the new one.
 func (g *gate) vouch(ctx context.Context, client valkey.Client) error {
 	g.n.awaitVisit()
 	conn, err := g.n.looking.dedicate(ctx, client)
@@ -124,9 +125,10 @@ func (g *gate) decide(ctx context.Context, conn valkey.DedicatedClient, info *wi
 	return why
 }
 
-// follow notices another process, or a server that was promoted, and then counts the quarantine by this process's own
-// clock: the server's uptime is its wall clock's, and a promoted replica has been up for as long as it was one. That it
-// was one is no secret for long (master_replid2 is cleared with the backlog), so what was seen before counts too.
+// follow notices another process, or a server that was promoted, and then counts the quarantine by
+// this process's own clock: the server's uptime is its wall clock's, and a promoted replica has
+// been up for as long as it was one. That it was one is no secret for long (master_replid2 is
+// cleared with the backlog), so what was seen before counts too.
 func (g *gate) follow(info *wire.ServerInfo) {
 	now := g.n.q.clock.Now()
 	first, another := g.process == "", g.process != info.RunID
@@ -194,9 +196,10 @@ func (g *gate) try(ctx context.Context, conn valkey.DedicatedClient, scripts *wi
 	return nil
 }
 
-// quarantine is how long a process must have been up before it votes: the longest TTL, so that every lease it has
-// forgotten is over; the allowance for clock skew, so that its next token is above every one it has forgotten; both by
-// a clock that may be fast by the drift; and a second, because INFO rounds start and present down to whole seconds.
+// quarantine is how long a process must have been up before it votes: the longest TTL, so that
+// every lease it has forgotten is over; the allowance for clock skew, so that its next token is
+// above every one it has forgotten; both by a clock that may be fast by the drift; and a second,
+// because INFO rounds start and present down to whole seconds.
 //
 // Twice the skew is the least: tokens may be a skew above the median of the servers' clocks when
 // they are granted, and a skew below it when the next one is, see docs/guarantees.md.

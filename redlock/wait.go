@@ -9,8 +9,9 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// When a holder's keys expire, several waiters wake. They come back spread over expirySpread, so that most of
-// the time the first of them has its votes before the second asks; expiryMargin covers the servers' resolution.
+// When a holder's keys expire, several waiters wake. They come back spread over expirySpread, so
+// that most of the time the first of them has its votes before the second asks; expiryMargin covers
+// the servers' resolution.
 const (
 	expiryMargin = time.Millisecond
 	expirySpread = 10 * time.Millisecond
@@ -85,8 +86,9 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 	}
 }
 
-// occupied notes that the key is held, and free when its keys expire. One that was free and is held by this process now is free still: an
-// attempt of its own, which was given up, arrived late and is being rolled back.
+// occupied notes that the key is held, and free when its keys expire. One that was free and is held
+// by this process now is free still: an attempt of its own, which was given up, arrived late and is
+// being rolled back.
 func (a *acquisition) occupied(identity string) {
 	now := a.q.clock.Now()
 	if v := a.vacancy; v.by == "" || v.since > now || identity != a.cfg.identity {
@@ -94,7 +96,8 @@ func (a *acquisition) occupied(identity string) {
 	}
 }
 
-// untilExpiry is how long to sleep until the keys in the way have expired, and those before this one have had their chance.
+// untilExpiry is how long to sleep until the keys in the way have expired, and those before this
+// one have had their chance.
 func (a *acquisition) untilExpiry() time.Duration {
 	switch {
 	case a.rank < 0:

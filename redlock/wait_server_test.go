@@ -9,7 +9,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// Field: expiry events come 0.1 to 0.6 s late, and among 100,000 other volatile keys not within 60 s.
+// Field: expiry events come 0.1 to 0.6 s late, and among 100,000 other volatile keys not within 60
+// s.
 func TestTrap12SuccessorComesAtTheExpiry(t *testing.T) {
 	s := startServers(t, 3)
 	s.do([]string{"EVAL", `for i = 1, 100000 do redis.call('SET', 'volatile' .. i, i, 'PX', 3600000 + i) end return 'done'`, "0"})
@@ -47,7 +48,8 @@ func TestWaiterHearsOfTheRelease(t *testing.T) {
 			waiter := s.open(redlock.WithTTL(longTTL))
 			granted := s.wait(waiter, "key")
 			test.hurt(s)
-			// The attempt that follows the subscription, as well as one that the hurt may cause, is over.
+			// The attempt that follows the subscription, as well as one that the hurt may cause, is
+			// over.
 			require.Eventually(t, func() bool { return waiter.Nodes(t.Context())[0].Reachable }, longTTL, pollTick)
 			require.NoError(t, held.Release(t.Context()))
 			g := receive(t, granted, serverTTL, "the release was not heard")

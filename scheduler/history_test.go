@@ -58,8 +58,8 @@ func TestOverlapped(t *testing.T) {
 	}
 }
 
-// A tick that was granted, and whose run was cut short, is to be run again, also after an attempt to
-// run the next one.
+// A tick that was granted, and whose run was cut short, is to be run again, also after an attempt
+// to run the next one.
 func TestTickThatWasGrantedIsNotOverlapped(t *testing.T) {
 	s := sequenceOf(100, 100, 19)
 	require.True(t, historyOf(OverlapSkip, 125).overlapped(s, time.Unix(110, 0)))

@@ -1,10 +1,11 @@
-// Cron gives the soak's jobs and faults to Tenure's Scheduler and to other ways of locking gocron's jobs, one after the other, and counts
-// the ticks that were run twice and those that were lost:
+// Cron gives the soak's jobs and faults to Tenure's Scheduler and to other ways of locking gocron's
+// jobs, one after the other, and counts the ticks that were run twice and those that were lost:
 //
 //	go run ./cron -duration 60s
 //
-// Each way gets the same clocks, and the same faults at the same times, for that long. The table is all there is: it exits with 0 whatever
-// the numbers are, with 2 if it could not run, and with 130 if it was interrupted. docs/soak.md says more.
+// Each way gets the same clocks, and the same faults at the same times, for that long. The table is
+// all there is: it exits with 0 whatever the numbers are, with 2 if it could not run, and with 130
+// if it was interrupted. docs/soak.md says more.
 package main
 
 import (

@@ -21,8 +21,9 @@ import (
 // extendEvery is how often locks are extended: as often as Tenure extends its leases.
 const extendEvery = work.TTL / 3
 
-// beginPlugin uses gocron-redis-lock with WithTries(1), as its README does, and has it extend its locks. It takes one client, so it has one of
-// the servers, which is restarted as often as each of the others.
+// beginPlugin uses gocron-redis-lock with WithTries(1), as its README does, and has it extend its
+// locks. It takes one client, so it has one of the servers, which is restarted as often as each of
+// the others.
 func beginPlugin(p *clients.Process, s replica.Settings) (func() error, error) {
 	client := newClient(s.URLs[0])
 	locker, err := newPlugin(client)
@@ -35,7 +36,8 @@ func beginPlugin(p *clients.Process, s replica.Settings) (func() error, error) {
 	return beginLocked(p, s, locker, client.Close)
 }
 
-// patience is longer than a server is away: the constructor refuses to begin without it, and a supervisor would start the replica again.
+// patience is longer than a server is away: the constructor refuses to begin without it, and a
+// supervisor would start the replica again.
 const patience = 10 * time.Second
 
 func newPlugin(client *redis.Client) (gocron.Locker, error) {
@@ -47,7 +49,8 @@ func newClient(url string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: strings.TrimPrefix(url, "valkey://")})
 }
 
-// beginRedsync does what gocron-redis-lock does, but hands redsync all servers, as it is meant to be used for a quorum.
+// beginRedsync does what gocron-redis-lock does, but hands redsync all servers, as it is meant to
+// be used for a quorum.
 func beginRedsync(p *clients.Process, s replica.Settings) (func() error, error) {
 	var clients []*redis.Client
 	var pools []redsyncredis.Pool

@@ -27,7 +27,8 @@ type rival struct {
 
 var errTask = errors.New("the task fails")
 
-// beginLocked has gocron lock each run of each job. Jobs that Tenure leaves to a leader are locked as well: the locker has no election.
+// beginLocked has gocron lock each run of each job. Jobs that Tenure leaves to a leader are locked
+// as well: the locker has no election.
 func beginLocked(p *clients.Process, s replica.Settings, inner gocron.Locker, closeAll func() error) (func() error, error) {
 	r := &rival{Process: &replica.Process{Process: p}, Settings: s, clock: replica.Clock{Clock: clockwork.NewRealClock(), Ahead: s.Ahead}}
 	r.locker = &ticking{Locker: inner, clock: r.clock, jobs: make(map[string]gocron.Job), ticks: make(map[string]int64)}
@@ -114,8 +115,8 @@ func (l *ticking) know(job gocron.Job) {
 // early is how long before its time a timer may fire, by the clock that is asked afterwards.
 const early = 5 * time.Millisecond
 
-// Lock implements gocron.Locker. While it is called, the last of a job's scheduled times that has come is the tick that is to be run,
-// also if its timer fired late because the process was frozen.
+// Lock implements gocron.Locker. While it is called, the last of a job's scheduled times that has
+// come is the tick that is to be run, also if its timer fired late because the process was frozen.
 func (l *ticking) Lock(ctx context.Context, name string) (gocron.Lock, error) {
 	now := l.clock.Now().Add(early)
 	l.mu.Lock()
@@ -140,7 +141,8 @@ func (l *ticking) Lock(ctx context.Context, name string) (gocron.Lock, error) {
 	return lock, err
 }
 
-// tick is that of the run of a job that has just begun. gocron calls the task as soon as the lock was granted.
+// tick is that of the run of a job that has just begun. gocron calls the task as soon as the lock
+// was granted.
 func (l *ticking) tick(j *work.Job) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,10 +21,12 @@ import (
 )
 
 const (
-	// warmUp and tail are left out at the start and at the end: replicas whose clocks differ do not begin and end with the same tick.
+	// warmUp and tail are left out at the start and at the end: replicas whose clocks differ do not
+	// begin and end with the same tick.
 	warmUp = 3 * time.Second
 	tail   = 2 * time.Second
-	// calm is how long nothing happens after the faults, so that what was missed is caught up by the way that does so: the soak's.
+	// calm is how long nothing happens after the faults, so that what was missed is caught up by
+	// the way that does so: the soak's.
 	calm = 12 * time.Second
 )
 

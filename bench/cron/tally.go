@@ -39,7 +39,8 @@ type group struct {
 	has  func(j *work.Job) bool
 }
 
-// long reports whether a job takes longer than its interval, so that most ways skip some of its ticks by design.
+// long reports whether a job takes longer than its interval, so that most ways skip some of its
+// ticks by design.
 func long(j *work.Job) bool { return j.Kind != work.Once && j.Takes >= j.Every }
 
 // groups are the rows of the table.
@@ -91,7 +92,8 @@ func (t *tally) sum(g group) sum {
 	return s
 }
 
-// due lists the ticks of a job. Those of a duration job are its intervals, in each of which a replica begins runs at a time of its own.
+// due lists the ticks of a job. Those of a duration job are its intervals, in each of which a
+// replica begins runs at a time of its own.
 func (t *tally) due(j *work.Job) []int64 {
 	if j.Kind == work.Duration {
 		every := j.Every.Milliseconds()

@@ -14,7 +14,8 @@ import (
 // column is something that a row measures.
 type column struct {
 	Name string `json:"name"`
-	// Of, if set, makes this a ratio: that column's values, divided round by round by those of the rival To.
+	// Of, if set, makes this a ratio: that column's values, divided round by round by those of the
+	// rival To.
 	Of string `json:"of,omitempty"`
 	To string `json:"to,omitempty"`
 }
@@ -75,7 +76,8 @@ func (b *board) absent(k *rival.Kind, why string) {
 	l.Values, l.Absent = nil, why
 }
 
-// finish computes the ratios, and puts the lines into the order of the rivals, those without numbers last.
+// finish computes the ratios, and puts the lines into the order of the rivals, those without
+// numbers last.
 func (b *board) finish() {
 	place := func(l *line) int {
 		order := slices.IndexFunc(rival.All(), func(k *rival.Kind) bool { return k.Name == l.Rival })

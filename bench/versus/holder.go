@@ -19,7 +19,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// holderRole is a process that holds keys: one that can be killed, and whose CPU and memory are the rival's alone.
+// holderRole is a process that holds keys: one that can be killed, and whose CPU and memory are the
+// rival's alone.
 const holderRole = "holder"
 
 // roles are those of this program's processes.
@@ -33,7 +34,8 @@ type holderTask struct {
 	Config rival.Config `json:"config"`
 	Key    string       `json:"key"`
 	Keys   int          `json:"keys"`
-	// Measure is how long to hold before the holder reports and ends; 0 to hold until its parent wants no more.
+	// Measure is how long to hold before the holder reports and ends; 0 to hold until its parent
+	// wants no more.
 	Measure time.Duration `json:"measure"`
 	Trace   bool          `json:"trace"` // Tenure only: the margins of extensions
 }
@@ -47,8 +49,8 @@ type holderReport struct {
 	RSS        int64         `json:"rss"`        // growth since before the first
 	Goroutines int           `json:"goroutines"` // while they were held
 
-	// Of Tenure only: how many extensions there were, how many failed, and the validity that was left when they succeeded, in ms: the
-	// worst in a hundred, and the worst.
+	// Of Tenure only: how many extensions there were, how many failed, and the validity that was
+	// left when they succeeded, in ms: the worst in a hundred, and the worst.
 	Extensions  int     `json:"extensions"`
 	Failed      int     `json:"failed"`
 	MarginP1    float64 `json:"margin_p1"`
@@ -178,8 +180,8 @@ func (h *holder) take(ctx context.Context, names []string) (err error) {
 // repeatMost bounds how often one key is tried again.
 const repeatMost = 20
 
-// try acquires one key. Tenure says when it had no quorum in time, which happens while very many leases are acquired and extended at
-// once; that is tried again and counted.
+// try acquires one key. Tenure says when it had no quorum in time, which happens while very many
+// leases are acquired and extended at once; that is tried again and counted.
 func (h *holder) try(ctx context.Context, name string) (held rival.Held, err error) {
 	for range repeatMost {
 		held, err = h.rival.Try(ctx, name)

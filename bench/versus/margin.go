@@ -8,7 +8,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// marginTracer collects how much validity was left when extensions succeeded. It is safe for concurrent use.
+// marginTracer collects how much validity was left when extensions succeeded. It is safe for
+// concurrent use.
 type marginTracer struct {
 	mu      sync.Mutex
 	on      bool      // guarded by mu

@@ -76,8 +76,8 @@ func (s *stage) enter(kinds []*rival.Kind, c rival.Config) (es []*entrant, leave
 	return es, leave, nil
 }
 
-// rounds has everybody do something in turn, round after round, on servers that are empty. Each round begins with another, so that nobody always comes
-// after the same one.
+// rounds has everybody do something in turn, round after round, on servers that are empty. Each
+// round begins with another, so that nobody always comes after the same one.
 func (s *stage) rounds(ctx context.Context, es []*entrant, do func(e *entrant) error) error {
 	for round := range s.size.rounds {
 		for i := range es {

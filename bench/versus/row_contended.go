@@ -142,9 +142,11 @@ func (c *contest) run(ctx context.Context, e *entrant) (count float64, err error
 	return count, err
 }
 
-// turn waits for the key, holds and releases it, and returns true, or false when the end came first.
+// turn waits for the key, holds and releases it, and returns true, or false when the end came
+// first.
 func (c *contest) turn(ctx context.Context, e *entrant) (bool, error) {
-	// The end must not end what is held: valkeylock's locks end with the context that they were acquired with.
+	// The end must not end what is held: valkeylock's locks end with the context that they were
+	// acquired with.
 	waiting, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	before := context.AfterFunc(c.end, giveUp)

@@ -78,7 +78,8 @@ func pairsPerSecond(ctx context.Context, e *entrant, goroutines int, slice time.
 	return float64(sum) / took.Seconds(), firstOf(errs)
 }
 
-// firstOf returns the first error of many callers, which mostly have the same, and says how many there are.
+// firstOf returns the first error of many callers, which mostly have the same, and says how many
+// there are.
 func firstOf(errs []error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(errs) == 0 {

@@ -14,7 +14,8 @@ import (
 const (
 	// frozenCallers is how many callers there are at once in the second part.
 	frozenCallers = 64
-	// calmWithin bounds how long those may take to end whose answers come when the server is thawed.
+	// calmWithin bounds how long those may take to end whose answers come when the server is
+	// thawed.
 	calmWithin = 30 * time.Second
 )
 

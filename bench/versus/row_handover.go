@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-dev/tenure/bench/internal/stat"
 )
 
-// handoverHold is how long a key is held before it is handed over: long enough for the other to wait already. etcd needs up to 100 ms
-// until a new watcher is told at once (syncWatchersLoop).
+// handoverHold is how long a key is held before it is handed over: long enough for the other to
+// wait already. etcd needs up to 100 ms until a new watcher is told at once (syncWatchersLoop).
 const handoverHold = 150 * time.Millisecond
 
 func handoverRow() *row {

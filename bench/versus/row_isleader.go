@@ -72,8 +72,8 @@ func isLeader(ctx context.Context, s *stage, b *board) (err error) {
 	return nil
 }
 
-// callCost is what a call takes and allocates. What the whole process allocates meanwhile is among that, so it is rounded down to
-// hundredths.
+// callCost is what a call takes and allocates. What the whole process allocates meanwhile is among
+// that, so it is rounded down to hundredths.
 func callCost(calls int, do func() error) (ns, allocations float64, err error) {
 	before, err := stat.Used()
 	if err != nil {

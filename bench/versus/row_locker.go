@@ -12,7 +12,8 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// gocronRedisLock is gocron's own plugin, of one server, and Tenure's Locker in its place. Only this row has them.
+// gocronRedisLock is gocron's own plugin, of one server, and Tenure's Locker in its place. Only
+// this row has them.
 var (
 	gocronRedisLock = &rival.Kind{Name: "gocron-redis-lock", Module: "github.com/go-co-op/gocron-redis-lock/v2", Servers: rival.OneServer, Open: openGocronRedisLock}
 	tenureLocker    = &rival.Kind{Name: "Tenure's Locker", Module: rival.Tenure.Module, Servers: rival.AllServers, Open: openTenureLocker}

@@ -82,7 +82,8 @@ func (s *stage) left(ctx context.Context, first int) (int, error) {
 	}
 }
 
-// pairTimes is how long pairs took, and what each used of this process's CPU and allocated on average, the background included.
+// pairTimes is how long pairs took, and what each used of this process's CPU and allocated on
+// average, the background included.
 type pairTimes struct {
 	micros      []float64
 	cpu         float64 // us

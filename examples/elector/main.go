@@ -1,10 +1,12 @@
-// Elector runs gocron jobs on the leader of three replicas, with gocron's own scheduler and this project's Elector:
+// Elector runs gocron jobs on the leader of three replicas, with gocron's own scheduler and this
+// project's Elector:
 //
 //	go run ./examples/elector
 //
-// It needs no server: five nodes run inside the process, and so do the replicas, each with a Quorum of its own as if it were
-// a process of its own. After three seconds the leader resigns, as a process does that is stopped, and another one goes on. The program
-// exits with 1 if nobody took over.
+// It needs no server: five nodes run inside the process, and so do the replicas, each with a Quorum
+// of its own as if it were a process of its own. After three seconds the leader resigns, as a
+// process does that is stopped, and another one goes on. The program exits with 1 if nobody took
+// over.
 //
 // Ticks that come while nobody leads are lost with this wiring: examples/scheduler does more.
 package main
@@ -66,8 +68,8 @@ func main() {
 	}
 }
 
-// replica is what each process of a service does. The function that it returns stops it in order: first the jobs, then the
-// leadership, then the connections.
+// replica is what each process of a service does. The function that it returns stops it in order:
+// first the jobs, then the leadership, then the connections.
 func replica(nodes []string, name string, run func()) (*elector.Elector, func(), error) {
 	q, err := redlock.Open(nodes, redlock.WithPrefix("example-elector"), redlock.WithTTL(3*time.Second), redlock.WithIdentity(name))
 	if err != nil {
@@ -77,7 +79,8 @@ func replica(nodes []string, name string, run func()) (*elector.Elector, func(),
 	if err != nil {
 		return nil, nil, err
 	}
-	// Not together with gocron.WithDistributedLocker: gocron ignores its lockers when it has an elector.
+	// Not together with gocron.WithDistributedLocker: gocron ignores its lockers when it has an
+	// elector.
 	s, err := gocron.NewScheduler(gocron.WithDistributedElector(e))
 	if err != nil {
 		return nil, nil, err

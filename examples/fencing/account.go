@@ -11,9 +11,9 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// The account table. The fence is the largest token that has written to the row, and lives and dies with it. A token
-// is below 2^53 and does not fit into 32 bits; SQLite's INTEGER has 64. A token that was forgotten is zero and is
-// refused by the CHECK.
+// The account table. The fence is the largest token that has written to the row, and lives and dies
+// with it. A token is below 2^53 and does not fit into 32 bits; SQLite's INTEGER has 64. A token
+// that was forgotten is zero and is refused by the CHECK.
 const createSQL = `
 CREATE TABLE IF NOT EXISTS account (
 	id      TEXT PRIMARY KEY,
@@ -27,7 +27,8 @@ INSERT INTO account (id, balance, fence) VALUES (?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET balance = excluded.balance, fence = excluded.fence
 WHERE account.fence <= excluded.fence`
 
-// The guarded read: leaves the reader's token behind, so that no earlier holder can change what has been read.
+// The guarded read: leaves the reader's token behind, so that no earlier holder can change what has
+// been read.
 const claimSQL = `
 INSERT INTO account (id, fence) VALUES (?, ?)
 ON CONFLICT (id) DO UPDATE SET fence = excluded.fence
@@ -36,8 +37,8 @@ RETURNING balance`
 
 const balanceSQL = `SELECT balance FROM account WHERE id = ?`
 
-// accounts is a store in an SQLite database, which refuses stale tokens. It is safe for concurrent use, also by several
-// processes on one file.
+// accounts is a store in an SQLite database, which refuses stale tokens. It is safe for concurrent
+// use, also by several processes on one file.
 type accounts struct{ db *sql.DB }
 
 // openAccounts opens the database in a file and makes the table if there is none.
@@ -58,8 +59,8 @@ func openAccounts(ctx context.Context, file string) (*accounts, error) {
 
 func (a *accounts) close() error { return a.db.Close() }
 
-// set writes the balance unless a greater token has been here. The holder of the largest token may write as often as
-// it likes. The first write makes the row.
+// set writes the balance unless a greater token has been here. The holder of the largest token may
+// write as often as it likes. The first write makes the row.
 func (a *accounts) set(ctx context.Context, id string, balance int64, token uint64) error {
 	result, err := a.db.ExecContext(ctx, setSQL, id, balance, token)
 	if err != nil {
@@ -75,8 +76,8 @@ func (a *accounts) set(ctx context.Context, id string, balance int64, token uint
 	return nil
 }
 
-// claim leaves the token in the row, unless a greater one is there, and returns the balance. It makes a row with a
-// balance of zero if there is none.
+// claim leaves the token in the row, unless a greater one is there, and returns the balance. It
+// makes a row with a balance of zero if there is none.
 func (a *accounts) claim(ctx context.Context, id string, token uint64) (int64, error) {
 	var balance int64
 	switch err := a.db.QueryRowContext(ctx, claimSQL, id, token).Scan(&balance); {
@@ -88,8 +89,8 @@ func (a *accounts) claim(ctx context.Context, id string, token uint64) (int64, e
 	return balance, nil
 }
 
-// balance reads without a token. What it returns may be out of date at once; a holder that will write what it computes
-// from it reads with claim.
+// balance reads without a token. What it returns may be out of date at once; a holder that will
+// write what it computes from it reads with claim.
 func (a *accounts) balance(ctx context.Context, id string) (int64, error) {
 	var balance int64
 	switch err := a.db.QueryRowContext(ctx, balanceSQL, id).Scan(&balance); {

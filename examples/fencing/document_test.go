@@ -34,7 +34,8 @@ func documented(t *testing.T, language string) []string {
 	return blocks
 }
 
-// anonymous leaves out what differs from run to run: the tokens, and that a slow machine made A acquire its lease again.
+// anonymous leaves out what differs from run to run: the tokens, and that a slow machine made A
+// acquire its lease again.
 func anonymous(text string) string {
 	return longToken.ReplaceAllString(lostEarly.ReplaceAllString(text, ""), "TOKEN")
 }

@@ -16,9 +16,10 @@ import (
 //	PUT  /accounts/{id}        sets it to the decimal number in the body
 //	POST /accounts/{id}/claim  the balance, and no holder before the caller writes any more
 //
-// PUT and POST need a Fencing-Token header. Without one the answer is 428 (RFC 6585), with a malformed one 400, and with
-// a stale one 412: a condition in the request header that is false (RFC 9110, section 15.5.13). The store compares
-// and writes in one step. The handler must not compare before it: between two steps another request comes.
+// PUT and POST need a Fencing-Token header. Without one the answer is 428 (RFC 6585), with a
+// malformed one 400, and with a stale one 412: a condition in the request header that is false (RFC
+// 9110, section 15.5.13). The store compares and writes in one step. The handler must not compare
+// before it: between two steps another request comes.
 func newHandler(s store, logger *slog.Logger) http.Handler {
 	h := &handler{store: s, logger: logger}
 	mux := http.NewServeMux()
@@ -36,7 +37,8 @@ type handler struct {
 // maxBody is more than any balance has digits.
 const maxBody = 32
 
-// withToken turns requests without a readable token away. Whether the token is stale is for the store to say.
+// withToken turns requests without a readable token away. Whether the token is stale is for the
+// store to say.
 func withToken(next func(w http.ResponseWriter, r *http.Request, token uint64)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch token, err := parseToken(r.Header); {
@@ -86,7 +88,8 @@ func (h *handler) claim(w http.ResponseWriter, r *http.Request, token uint64) {
 	fmt.Fprintln(w, balance)
 }
 
-// fail answers with the status of an error. A refusal does not tell the greater token: a client has no honest use for it.
+// fail answers with the status of an error. A refusal does not tell the greater token: a client has
+// no honest use for it.
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, errStale):

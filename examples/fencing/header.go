@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// tokenHeader is the request header with the fencing token: one decimal number from 1 to 2^53-1, without sign or
-// leading zeros. It has no "X-" in front, as RFC 6648 advises, and it is not WebDAV's Lock-Token (RFC 4918), which
-// names a lock of the server itself. The number is no Integer of RFC 9651: that ends at fifteen digits, and a token
-// has sixteen.
+// tokenHeader is the request header with the fencing token: one decimal number from 1 to 2^53-1,
+// without sign or leading zeros. It has no "X-" in front, as RFC 6648 advises, and it is not
+// WebDAV's Lock-Token (RFC 4918), which names a lock of the server itself. The number is no Integer
+// of RFC 9651: that ends at fifteen digits, and a token has sixteen.
 const tokenHeader = "Fencing-Token"
 
 var (
@@ -20,7 +20,8 @@ var (
 // tokenBits is the size of a fencing token.
 const tokenBits = 53
 
-// parseToken reads the token of a request. Two tokens are malformed: which of them is the caller's would be a guess.
+// parseToken reads the token of a request. Two tokens are malformed: which of them is the caller's
+// would be a guess.
 func parseToken(h http.Header) (uint64, error) {
 	values := h.Values(tokenHeader)
 	if len(values) == 0 {

@@ -39,9 +39,10 @@ func (h *history) set(s store, id string, balance int64, token uint64, t *rapid.
 	return nil
 }
 
-// check fails unless some order of the writes explains all: one that had to come after another is refused if its token
-// is smaller than one that was accepted before it began, and no write is refused without a greater token that could have
-// been there. The last balance is one that the greatest token wrote, and not an earlier one of it.
+// check fails unless some order of the writes explains all: one that had to come after another is
+// refused if its token is smaller than one that was accepted before it began, and no write is
+// refused without a greater token that could have been there. The last balance is one that the
+// greatest token wrote, and not an earlier one of it.
 func (h *history) check(final int64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,7 +80,8 @@ func (h *history) check(final int64) error {
 	return nil
 }
 
-// writersProperty lets writers write to one account at the same time, each with its tokens in any order.
+// writersProperty lets writers write to one account at the same time, each with its tokens in any
+// order.
 func writersProperty(stores []store) func(t *rapid.T) {
 	var cases atomic.Int64
 	return func(t *rapid.T) {

@@ -14,7 +14,8 @@ const leaseKey = "account/main"
 // accountID is the account.
 const accountID = "main"
 
-// holder is one of the processes that want to write: it has a Quorum of its own and, at times, the lease.
+// holder is one of the processes that want to write: it has a Quorum of its own and, at times, the
+// lease.
 type holder struct {
 	name   string
 	quorum *redlock.Quorum
@@ -50,7 +51,8 @@ func (h *holder) deposit(ctx context.Context, s store, amount int64) error {
 	return s.set(ctx, accountID, balance+amount, token)
 }
 
-// pause is a time in which a process stands still: stopped by its scheduler, its garbage collector or a hypervisor.
+// pause is a time in which a process stands still: stopped by its scheduler, its garbage collector
+// or a hypervisor.
 type pause struct {
 	begun chan struct{} // closed when the process stands still
 	over  chan struct{} // closed to let it go on
@@ -58,14 +60,16 @@ type pause struct {
 
 func newPause() *pause { return &pause{begun: make(chan struct{}), over: make(chan struct{})} }
 
-// depositLate is deposit to several stores with a pause at the worst moment: the holder asks its lease right before it
-// writes, as careful code does, and hears that it is valid; then its process stands still. A process that stands
-// still extends nothing, hence StopExtending.
+// depositLate is deposit to several stores with a pause at the worst moment: the holder asks its
+// lease right before it writes, as careful code does, and hears that it is valid; then its process
+// stands still. A process that stands still extends nothing, hence StopExtending.
 //
-// The writes do not use the lease's context, which would hold them back here. It cannot hold back what has left the
-// process: a request in a socket's buffer comes as late as these, and asks no context.
+// The writes do not use the lease's context, which would hold them back here. It cannot hold back
+// what has left the process: a request in a socket's buffer comes as late as these, and asks no
+// context.
 //
-// The refusals are one for each store, nil where the write was done. With an error nothing was written.
+// The refusals are one for each store, nil where the write was done. With an error nothing was
+// written.
 func (h *holder) depositLate(
 	ctx context.Context, stores []namedStore, amount int64, p *pause,
 ) (refusals []error, err error) {

@@ -2,15 +2,15 @@
 //
 //	go run ./examples/fencing
 //
-// It needs no server: five nodes run inside the process. Holder A acquires a lease, is held up between asking its
-// lease and writing, and writes when its lease has run out and B has the next one. An SQLite database and an HTTP
-// server refuse A's write by its token. Then the same happens without the check, and B's write is lost. The program
-// exits with 1 if anything goes otherwise.
+// It needs no server: five nodes run inside the process. Holder A acquires a lease, is held up
+// between asking its lease and writing, and writes when its lease has run out and B has the next
+// one. An SQLite database and an HTTP server refuse A's write by its token. Then the same happens
+// without the check, and B's write is lost. The program exits with 1 if anything goes otherwise.
 //
-// Files to take from: account.go is a table that checks tokens, transfer.go checks several rows in one transaction;
-// header.go and handler.go are an HTTP server that does, remote.go is its client. docs/fencing.md explains them. The
-// rest is the story: story.go tells it, of the processes in holder.go and the resources in stage.go; unguarded.go
-// is what not to do.
+// Files to take from: account.go is a table that checks tokens, transfer.go checks several rows in
+// one transaction; header.go and handler.go are an HTTP server that does, remote.go is its client.
+// docs/fencing.md explains them. The rest is the story: story.go tells it, of the processes in
+// holder.go and the resources in stage.go; unguarded.go is what not to do.
 package main
 
 import (

@@ -67,7 +67,8 @@ func (s *slowStore) claim(ctx context.Context, id string, token uint64) (int64, 
 	return s.store.claim(ctx, id, token)
 }
 
-// On a slow machine the lease may be over before A asks. Then A does not write, and the story begins again.
+// On a slow machine the lease may be over before A asks. Then A does not write, and the story
+// begins again.
 func TestLeaseLostBeforeAAsks(t *testing.T) {
 	nodes := redlocktest.Start(t, 3)
 	a, err := newHolder("A", nodes.URLs())

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// remote is a store behind HTTP: the client of newHandler. It sends the lease's token with every write and turns a 412
-// into errStale, which it never tries again. It is safe for concurrent use.
+// remote is a store behind HTTP: the client of newHandler. It sends the lease's token with every
+// write and turns a 412 into errStale, which it never tries again. It is safe for concurrent use.
 type remote struct {
 	base   string // such as http://127.0.0.1:8080
 	client *http.Client
@@ -42,9 +42,9 @@ func (c *remote) read(ctx context.Context, method, path, id string, token uint64
 	return balance, nil
 }
 
-// do sends a request, with the token unless it is zero, and returns the body of a good answer. An error other than a
-// status leaves open whether the write was done. Sent again with the same token it is refused once a later holder has
-// been there.
+// do sends a request, with the token unless it is zero, and returns the body of a good answer. An
+// error other than a status leaves open whether the write was done. Sent again with the same token
+// it is refused once a later holder has been there.
 func (c *remote) do(ctx context.Context, method, path, body, id string, token uint64) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, strings.NewReader(body))
 	if err != nil {

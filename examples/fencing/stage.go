@@ -19,14 +19,15 @@ type namedStore struct {
 	store
 }
 
-// stage is the two resources: an account in an SQLite database, and one in a server's database behind HTTP. They know
-// nothing of each other.
+// stage is the two resources: an account in an SQLite database, and one in a server's database
+// behind HTTP. They know nothing of each other.
 type stage struct {
 	stores  []namedStore
 	closers []func() error // in the order in which they were opened
 }
 
-// openStage opens both in a directory that close removes. With guard false they are handed every token and compare none.
+// openStage opens both in a directory that close removes. With guard false they are handed every
+// token and compare none.
 func openStage(ctx context.Context, guard bool, logger *slog.Logger) (_ *stage, err error) {
 	s := &stage{}
 	defer func() {

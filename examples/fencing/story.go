@@ -9,7 +9,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// story is told on nodes and the stores of a stage, and checks each step: a step that does not go as told is an error.
+// story is told on nodes and the stores of a stage, and checks each step: a step that does not go
+// as told is an error.
 type story struct {
 	out    io.Writer
 	nodes  []string
@@ -17,7 +18,8 @@ type story struct {
 	guard  bool // the stores compare tokens
 }
 
-// What the holders deposit. The late write would leave first + late, because it was computed before B's deposit.
+// What the holders deposit. The late write would leave first + late, because it was computed before
+// B's deposit.
 const (
 	firstDeposit = 100 // by A, in time
 	lateDeposit  = 50  // by A, after B's
@@ -109,7 +111,8 @@ func (s *story) begin(ctx context.Context, a *holder) (*lateWrite, error) {
 		if !errors.Is(w.err, redlock.ErrLost) {
 			return nil, fmt.Errorf("fencing: A cannot prepare its second deposit: %w", w.err)
 		}
-		// A machine so slow that the lease ran out before A asked: nothing has been written, A is the next holder.
+		// A machine so slow that the lease ran out before A asked: nothing has been written, A is
+		// the next holder.
 		if err := a.acquire(ctx); err != nil {
 			return nil, err
 		}

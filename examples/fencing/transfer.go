@@ -12,11 +12,12 @@ const addSQL = `
 UPDATE account SET balance = balance + ?, fence = ?
 WHERE id = ? AND fence <= ?`
 
-// transfer moves an amount from one account to another under one token: both rows are checked and written, or none.
-// The lease that the token comes from must be the one that guards both accounts.
+// transfer moves an amount from one account to another under one token: both rows are checked and
+// written, or none. The lease that the token comes from must be the one that guards both accounts.
 //
-// Each row is checked where it is written, inside the transaction, and one refusal undoes everything. A database that
-// locks rows needs a fixed order of them besides, or two transfers in opposite directions block each other.
+// Each row is checked where it is written, inside the transaction, and one refusal undoes
+// everything. A database that locks rows needs a fixed order of them besides, or two transfers in
+// opposite directions block each other.
 func (a *accounts) transfer(ctx context.Context, from, to string, amount int64, token uint64) (err error) {
 	tx, err := a.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -49,8 +50,9 @@ func (a *accounts) transfer(ctx context.Context, from, to string, amount int64, 
 	return nil
 }
 
-// refusal tells why an update changed no row: an update, unlike an upsert, also finds nothing where nothing is. The
-// decision has been made; this only names it, and reads the same state because it is in the same transaction.
+// refusal tells why an update changed no row: an update, unlike an upsert, also finds nothing where
+// nothing is. The decision has been made; this only names it, and reads the same state because it
+// is in the same transaction.
 func (a *accounts) refusal(ctx context.Context, tx *sql.Tx, id string, token uint64) error {
 	var balance int64
 	switch err := tx.QueryRowContext(ctx, balanceSQL, id).Scan(&balance); {

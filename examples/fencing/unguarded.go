@@ -10,8 +10,8 @@ const overwriteSQL = `
 INSERT INTO account (id, balance, fence) VALUES (?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET balance = excluded.balance`
 
-// unguarded is the same table as accounts, written to by somebody who is handed the token and does not compare it. It
-// is here to show what happens then.
+// unguarded is the same table as accounts, written to by somebody who is handed the token and does
+// not compare it. It is here to show what happens then.
 type unguarded struct{ *accounts }
 
 func (u unguarded) claim(ctx context.Context, id string, _ uint64) (int64, error) {

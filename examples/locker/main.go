@@ -1,12 +1,14 @@
-// Locker runs a gocron job on one of three replicas at a time, with gocron's own scheduler and this project's Locker:
+// Locker runs a gocron job on one of three replicas at a time, with gocron's own scheduler and this
+// project's Locker:
 //
 //	go run ./examples/locker
 //
-// It needs no server: five nodes run inside the process, and so do the replicas, each with a Quorum of its own as if it were
-// a process of its own. The job ticks every second for five seconds. The program exits with 1 if a tick ran twice.
+// It needs no server: five nodes run inside the process, and so do the replicas, each with a Quorum
+// of its own as if it were a process of its own. The job ticks every second for five seconds. The
+// program exits with 1 if a tick ran twice.
 //
-// This is the least that a service has to change. It does not run again what a crash or an outage has lost, and a running job does
-// not hear that its lease is gone: examples/scheduler does more.
+// This is the least that a service has to change. It does not run again what a crash or an outage
+// has lost, and a running job does not hear that its lease is gone: examples/scheduler does more.
 package main
 
 import (
@@ -69,7 +71,8 @@ func replica(nodes []string, name string, run func(string)) (gocron.Scheduler, e
 	if err != nil {
 		return nil, err
 	}
-	// The hold has to be longer than the clocks of the replicas differ, and shorter than the interval of the job.
+	// The hold has to be longer than the clocks of the replicas differ, and shorter than the
+	// interval of the job.
 	locker, err := scheduler.NewLocker(q, scheduler.WithMinHold(500*time.Millisecond))
 	if err != nil {
 		return nil, err

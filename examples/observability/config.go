@@ -90,7 +90,8 @@ func (c *config) check() error {
 	return nil
 }
 
-// minRestart is more than a node is down, and in quarantine afterwards, which is the TTL and a few seconds (at least 8 s: see docs/guarantees.md).
+// minRestart is more than a node is down, and in quarantine afterwards, which is the TTL and a few
+// seconds (at least 8 s: see docs/guarantees.md).
 func (c *config) minRestart() time.Duration {
 	return restartPause + max(8*time.Second, c.ttl*102/100+4*time.Second)
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// jobs are the schedulers of a replica: one whose ticks the replicas share, and one whose jobs the leader of an election runs.
+// jobs are the schedulers of a replica: one whose ticks the replicas share, and one whose jobs the
+// leader of an election runs.
 type jobs struct {
 	shared, led *scheduler.Scheduler
 }
@@ -74,7 +75,8 @@ func newScheduler(q *redlock.Quorum, list []job, opts ...scheduler.Option) (*sch
 // stop ends the jobs, and then the leadership.
 func (j *jobs) stop() error { return errors.Join(j.led.Shutdown(), j.shared.Shutdown()) }
 
-// takes is work of that length. It ends early with its context: when the lease is lost, or the process stops.
+// takes is work of that length. It ends early with its context: when the lease is lost, or the
+// process stops.
 func takes(d time.Duration) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if !pause(ctx, d) {

@@ -11,8 +11,8 @@ import (
 
 const orderPrefix = "order/"
 
-// takeOrders tries to take the order of each second, which all replicas want and one gets. What goes wrong is in the metrics and the traces; the next order
-// is another try.
+// takeOrders tries to take the order of each second, which all replicas want and one gets. What
+// goes wrong is in the metrics and the traces; the next order is another try.
 func takeOrders(ctx context.Context, q *redlock.Quorum) {
 	for pause(ctx, between(300*time.Millisecond, 700*time.Millisecond)) {
 		lease, err := q.TryAcquire(ctx, orderPrefix+strconv.FormatInt(time.Now().Unix(), 10))

@@ -42,8 +42,9 @@ type event struct {
 // closing bounds what is sent and served at the end.
 const closing = 2 * time.Second
 
-// serve is what a service does until ctx ends. It stops in the order in which nothing is cut off: jobs, leases and the leadership, then the
-// Quorum, then telemetry, which so reports the end of all of them.
+// serve is what a service does until ctx ends. It stops in the order in which nothing is cut off:
+// jobs, leases and the leadership, then the Quorum, then telemetry, which so reports the end of all
+// of them.
 func serve(ctx context.Context, job settings, events *replicas.Reporter) (err error) {
 	logger := slog.New(tenureotel.NewLogHandler(slog.NewJSONHandler(os.Stderr, nil))).With("replica", job.Replica)
 	closeWithin := func(end func(context.Context) error) {

@@ -16,8 +16,9 @@ type target struct {
 	Labels  map[string]string `json:"labels"`
 }
 
-// writeTargets writes the addresses of replicas by name. The label instance, which would be the address, is the name: that is what
-// service.instance.id is, and what a replica keeps when it is started again. The file is there in one piece or not at all.
+// writeTargets writes the addresses of replicas by name. The label instance, which would be the
+// address, is the name: that is what service.instance.id is, and what a replica keeps when it is
+// started again. The file is there in one piece or not at all.
 func writeTargets(path string, addresses map[string]string) (err error) {
 	var list []target
 	for _, name := range slices.Sorted(maps.Keys(addresses)) {

@@ -32,8 +32,9 @@ type telemetry struct {
 	shutdown []func(context.Context) error
 }
 
-// startTelemetry sets up metrics for Prometheus, and traces and metrics by OTLP over HTTP where the standard environment variables say so. Nothing
-// is set globally: a service that does so can leave out the providers at tenureotel.New.
+// startTelemetry sets up metrics for Prometheus, and traces and metrics by OTLP over HTTP where the
+// standard environment variables say so. Nothing is set globally: a service that does so can leave
+// out the providers at tenureotel.New.
 func startTelemetry(ctx context.Context, replica string) (t *telemetry, err error) {
 	t = &telemetry{}
 	defer func() {
@@ -41,7 +42,8 @@ func startTelemetry(ctx context.Context, replica string) (t *telemetry, err erro
 			err = errors.Join(err, t.close(ctx))
 		}
 	}()
-	// Prometheus has the resource in target_info and, as instance, in the labels that it gives the target.
+	// Prometheus has the resource in target_info and, as instance, in the labels that it gives the
+	// target.
 	res, err := resource.New(ctx, resource.WithFromEnv(), resource.WithTelemetrySDK(), resource.WithAttributes(
 		attribute.String("service.name", serviceName),
 		attribute.String("service.instance.id", replica)))
@@ -106,13 +108,15 @@ func (t *telemetry) metrics(ctx context.Context, res *resource.Resource) (*metri
 	return provider, nil
 }
 
-// exports tells whether the environment names an endpoint for a signal. The exporters read it, and all else, themselves.
+// exports tells whether the environment names an endpoint for a signal. The exporters read it, and
+// all else, themselves.
 func exports(signal string) bool {
 	return os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT") != ""
 }
 
-// close sends what has not been sent. The gauges are observed once more by that, so elections and leases have to be given up before: the last that is
-// heard of this replica is then that it does not lead.
+// close sends what has not been sent. The gauges are observed once more by that, so elections and
+// leases have to be given up before: the last that is heard of this replica is then that it does
+// not lead.
 func (t *telemetry) close(ctx context.Context) error {
 	var errs []error
 	for _, shutdown := range t.shutdown {

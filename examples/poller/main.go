@@ -2,9 +2,10 @@
 //
 //	go run ./examples/poller
 //
-// It needs no server and no scheduler: five nodes run inside the process, and so do the replicas, each with a Quorum of its
-// own as if it were a process of its own. What is polled refuses a poller with an older term than it has seen. The program exits
-// with 1 if two replicas polled at a time, or nobody took over.
+// It needs no server and no scheduler: five nodes run inside the process, and so do the replicas,
+// each with a Quorum of its own as if it were a process of its own. What is polled refuses a poller
+// with an older term than it has seen. The program exits with 1 if two replicas polled at a time,
+// or nobody took over.
 package main
 
 import (

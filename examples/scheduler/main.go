@@ -1,10 +1,12 @@
-// Scheduler runs each tick of a job once, on one of three replicas, and catches up on those that were missed:
+// Scheduler runs each tick of a job once, on one of three replicas, and catches up on those that
+// were missed:
 //
 //	go run ./examples/scheduler
 //
-// It needs no server: five nodes run inside the process, and so do the replicas, each with a Quorum of its own as if it were
-// a process of its own. In the middle all replicas are stopped for three seconds. The ticks of that time are run afterwards, in
-// order. The program exits with 1 if a tick was lost or ran twice.
+// It needs no server: five nodes run inside the process, and so do the replicas, each with a Quorum
+// of its own as if it were a process of its own. In the middle all replicas are stopped for three
+// seconds. The ticks of that time are run afterwards, in order. The program exits with 1 if a tick
+// was lost or ran twice.
 package main
 
 import (

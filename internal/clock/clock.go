@@ -1,13 +1,14 @@
-// Package clock reads elapsed time on a clock that never steps and that keeps counting while the machine
-// is suspended.
+// Package clock reads elapsed time on a clock that never steps and that keeps counting while the
+// machine is suspended.
 //
-// A lease is a promise about elapsed time, so the wall clock cannot measure it (it steps) and Go's monotonic
-// clock alone cannot either (on Linux and on macOS it stands still while the machine sleeps, so a laptop would wake up
-// believing in a lease that ran out an hour ago).
+// A lease is a promise about elapsed time, so the wall clock cannot measure it (it steps) and Go's
+// monotonic clock alone cannot either (on Linux and on macOS it stands still while the machine
+// sleeps, so a laptop would wake up believing in a lease that ran out an hour ago).
 //
-// What counts is a suspend of the machine that this process sees as its own. A virtual machine that its host stops, for a
-// snapshot or for the last step of a live migration, is told nothing: whether its clocks go on is up to the hypervisor,
-// and is not measured here. Such a process acts late, and only a fencing token that the resource checks helps.
+// What counts is a suspend of the machine that this process sees as its own. A virtual machine that
+// its host stops, for a snapshot or for the last step of a live migration, is told nothing: whether
+// its clocks go on is up to the hypervisor, and is not measured here. Such a process acts late, and
+// only a fencing token that the resource checks helps.
 package clock
 
 import (
@@ -16,8 +17,8 @@ import (
 	"time"
 )
 
-// Instant is a point on a Clock, in nanoseconds since the clock was made. Instants of different clocks do not
-// compare.
+// Instant is a point on a Clock, in nanoseconds since the clock was made. Instants of different
+// clocks do not compare.
 type Instant int64
 
 // Add returns the instant d after i.
@@ -26,17 +27,17 @@ func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
 // Sub returns the time from j to i.
 func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 
-// Tolerance is how much suspended time may go unnoticed. It stays below the fixed 2 ms that every lease's
-// drift allowance contains.
+// Tolerance is how much suspended time may go unnoticed. It stays below the fixed 2 ms that every
+// lease's drift allowance contains.
 const Tolerance = time.Millisecond
 
 // Clock measures elapsed time including suspend. Use New; a Clock is safe for concurrent use.
 //
-// Reading the suspend-aware clock of the kernel is a real system call (about 300 ns), so Now does not make it
-// each time. Suspending, like stepping the wall clock, moves the wall clock against the monotonic one, and
-// time.Now returns both from one cheap read; only when they have moved apart by more than Tolerance is the
-// kernel asked how much of that was suspend. A step of the wall clock therefore costs one system call and
-// changes nothing.
+// Reading the suspend-aware clock of the kernel is a real system call (about 300 ns), so Now does
+// not make it each time. Suspending, like stepping the wall clock, moves the wall clock against the
+// monotonic one, and time.Now returns both from one cheap read; only when they have moved apart by
+// more than Tolerance is the kernel asked how much of that was suspend. A step of the wall clock
+// therefore costs one system call and changes nothing.
 type Clock struct {
 	base   time.Time
 	now    func() time.Time
@@ -57,7 +58,8 @@ func newClock(now func() time.Time, asleep func(mono, gap time.Duration) time.Du
 	return c
 }
 
-// Now returns the time elapsed since the clock was made, suspend included. It does not block or allocate.
+// Now returns the time elapsed since the clock was made, suspend included. It does not block or
+// allocate.
 func (c *Clock) Now() Instant {
 	t := c.now()
 	mono := t.Sub(c.base)

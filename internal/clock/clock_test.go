@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// machine is a computer whose clocks are set by hand. time.Time values made with Add keep the monotonic
-// reading, so a step of the wall clock is imitated by a gap that the witness sees.
+// machine is a computer whose clocks are set by hand. time.Time values made with Add keep the
+// monotonic reading, so a step of the wall clock is imitated by a gap that the witness sees.
 type machine struct {
 	start     time.Time
 	mono      time.Duration
@@ -89,8 +89,8 @@ func BenchmarkNow(b *testing.B) {
 	}
 }
 
-// BenchmarkNowFloor reads the monotonic clock alone, which stands still while the machine is suspended. What Now adds is
-// the wall clock, to compare it with.
+// BenchmarkNowFloor reads the monotonic clock alone, which stands still while the machine is
+// suspended. What Now adds is the wall clock, to compare it with.
 func BenchmarkNowFloor(b *testing.B) {
 	base := time.Now()
 	b.ReportAllocs()
@@ -99,7 +99,8 @@ func BenchmarkNowFloor(b *testing.B) {
 	}
 }
 
-// Whoever asks while the kernel is being asked for somebody else must not be told the time before the suspend.
+// Whoever asks while the kernel is being asked for somebody else must not be told the time before
+// the suspend.
 func TestSuspendCountsForASecondAsker(t *testing.T) {
 	start := time.Now()
 	var c *Clock

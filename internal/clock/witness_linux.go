@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newWitness tells suspended time from CLOCK_BOOTTIME, which counts it where CLOCK_MONOTONIC does not
-// (clock_gettime(2)).
+// newWitness tells suspended time from CLOCK_BOOTTIME, which counts it where CLOCK_MONOTONIC does
+// not (clock_gettime(2)).
 func newWitness() func(mono, moved time.Duration) time.Duration {
 	base, ok := boottime()
 	return func(mono, _ time.Duration) time.Duration {

@@ -43,8 +43,8 @@ func TestModulesOfAUser(t *testing.T) {
 	t.Setenv("GOWORK", "off")
 	t.Setenv("GOFLAGS", "")
 
-	// What go mod tidy writes, and what go list -m all prints after it. Those two ask for more of the
-	// modules than their requirements, and the cache may not have it.
+	// What go mod tidy writes, and what go list -m all prints after it. Those two ask for more of
+	// the modules than their requirements, and the cache may not have it.
 	goCommand(t, dir, "list", "-mod=mod", "-deps", ".")
 	modules := make(map[string]bool)
 	for _, end := range strings.Fields(goCommand(t, dir, "mod", "graph")) {

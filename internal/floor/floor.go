@@ -1,10 +1,10 @@
-// Package floor is the least that valkey-go and a number of servers can do when all of them are asked and a quorum of
-// answers is enough. Benchmarks show it beside what a lock does, so that what a machine or a client library costs is not
-// taken for the cost of the lock.
+// Package floor is the least that valkey-go and a number of servers can do when all of them are
+// asked and a quorum of answers is enough. Benchmarks show it beside what a lock does, so that what
+// a machine or a client library costs is not taken for the cost of the lock.
 //
-// It is no lock, and nothing to build one of: it has no owner, no validity, no token, no gate, no timeout, and no order.
-// A command overtakes the one before it now and then, because a round goes on without the slowest nodes, and a node that
-// never answers gathers goroutines.
+// It is no lock, and nothing to build one of: it has no owner, no validity, no token, no gate, no
+// timeout, and no order. A command overtakes the one before it now and then, because a round goes
+// on without the slowest nodes, and a node that never answers gathers goroutines.
 package floor
 
 import (
@@ -16,15 +16,15 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// Floor is a client of each node with its own connection: one, which takes less than the four that valkey-go makes of it by
-// default. It is safe for concurrent use.
+// Floor is a client of each node with its own connection: one, which takes less than the four that
+// valkey-go makes of it by default. It is safe for concurrent use.
 type Floor struct {
 	clients []valkey.Client
 	asked   sync.WaitGroup
 }
 
-// Open connects to the nodes at urls, such as valkey://host:6379. The caller closes the Floor. It fails if any node
-// cannot be reached.
+// Open connects to the nodes at urls, such as valkey://host:6379. The caller closes the Floor. It
+// fails if any node cannot be reached.
 func Open(urls []string) (*Floor, error) {
 	if len(urls) == 0 {
 		return nil, errors.New("floor: no URLs: give that of each node")
@@ -55,23 +55,24 @@ func (f *Floor) Close() {
 	f.asked.Wait()
 }
 
-// Majority sends a command to all nodes, with a goroutine each, and returns with the quorum-th answer. What a node
-// answers is not looked at: a refusal, such as the nil of a SET NX, is an answer as well. It fails when so many nodes
-// failed that there will be no quorum, with the error of the last one.
+// Majority sends a command to all nodes, with a goroutine each, and returns with the quorum-th
+// answer. What a node answers is not looked at: a refusal, such as the nil of a SET NX, is an
+// answer as well. It fails when so many nodes failed that there will be no quorum, with the error
+// of the last one.
 //
 // build is called once for each client, concurrently: a command is used up by sending it.
 func (f *Floor) Majority(build func(valkey.Client) valkey.Completed) error {
 	return f.ask(len(f.clients)/2+1, func(c valkey.Client) error { return failure(c.Do(context.Background(), build(c))) })
 }
 
-// MajorityPipeline is Majority with several commands, which reach a node in one pipeline. A node has answered when it has
-// answered all of them.
+// MajorityPipeline is Majority with several commands, which reach a node in one pipeline. A node
+// has answered when it has answered all of them.
 func (f *Floor) MajorityPipeline(build func(valkey.Client) valkey.Commands) error {
 	return f.ask(len(f.clients)/2+1, pipeline(build))
 }
 
-// AllPipeline is MajorityPipeline that waits for every node, and fails if one does: what a benchmark prepares is there
-// on all of them.
+// AllPipeline is MajorityPipeline that waits for every node, and fails if one does: what a
+// benchmark prepares is there on all of them.
 func (f *Floor) AllPipeline(build func(valkey.Client) valkey.Commands) error {
 	return f.ask(len(f.clients), pipeline(build))
 }

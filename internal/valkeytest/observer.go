@@ -92,7 +92,8 @@ func (n *Node) CommandStats(tb testing.TB) map[string]int64 {
 	return stats
 }
 
-// ParseCommandStats reads a reply to INFO commandstats: how often each command was called, from lines such as
+// ParseCommandStats reads a reply to INFO commandstats: how often each command was called, from
+// lines such as
 //
 //	cmdstat_get:calls=12,usec=31,usec_per_call=2.58,rejected_calls=0,failed_calls=0
 func ParseCommandStats(text string) (map[string]int64, error) {

@@ -135,7 +135,8 @@ func (p *process) intercept(c *server.Peer, cmd string, args ...string) bool {
 	return false
 }
 
-// jumpClock moves the process's wall clock: what it tells as its time and its uptime, and when keys expire.
+// jumpClock moves the process's wall clock: what it tells as its time and its uptime, and when keys
+// expire.
 func (p *process) jumpClock(d time.Duration) {
 	p.clockOffset.Add(int64(d))
 	p.store.FastForward(d)

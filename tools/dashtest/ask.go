@@ -36,8 +36,8 @@ func (l *live) ask(ctx context.Context, rules []prometheus.FileRule) ([]verdict.
 	return append(rows, verdict.Health(rules, loaded)...), drawn, nil
 }
 
-// variables asks for the values of each variable, in order, because later ones use earlier ones. All values are
-// selected, by name.
+// variables asks for the values of each variable, in order, because later ones use earlier ones.
+// All values are selected, by name.
 func (l *live) variables(ctx context.Context, grafana dashboard.Interpolation) ([]verdict.Row, error) {
 	var rows []verdict.Row
 	for _, v := range l.dashboard.Variables() {
@@ -63,7 +63,8 @@ func (l *live) variables(ctx context.Context, grafana dashboard.Interpolation) (
 	return rows, nil
 }
 
-// panels asks the queries of the panels. What it returns for the picture has all panels, rows among them.
+// panels asks the queries of the panels. What it returns for the picture has all panels, rows among
+// them.
 func (l *live) panels(
 	ctx context.Context, judge *verdict.Judge, grafana dashboard.Interpolation,
 ) ([]verdict.Row, []picture.Panel) {

@@ -3,12 +3,13 @@
 //	go run ./tools/dashtest
 //	go run ./tools/dashtest -picture docs/dashboard.png
 //
-// It runs examples/observability, whose leader is killed and whose nodes are restarted meanwhile, and a Prometheus with
-// the repository's configuration that scrapes it, both on the loopback interface, for about two minutes. Then it
-// evaluates every expression of the dashboard, with Grafana's variables replaced, and of every rule. It prints them with
-// their answers and exits with 1 if Prometheus refuses one, if an answer is empty that must not be, or if a metric or a
-// label is asked for that there is none of. An alert may be quiet; what it compares must be there. The picture is
-// drawn of the same answers.
+// It runs examples/observability, whose leader is killed and whose nodes are restarted meanwhile,
+// and a Prometheus with the repository's configuration that scrapes it, both on the loopback
+// interface, for about two minutes. Then it evaluates every expression of the dashboard, with
+// Grafana's variables replaced, and of every rule. It prints them with their answers and exits with
+// 1 if Prometheus refuses one, if an answer is empty that must not be, or if a metric or a label is
+// asked for that there is none of. An alert may be quiet; what it compares must be there. The
+// picture is drawn of the same answers.
 package main
 
 import (

@@ -166,7 +166,8 @@ const (
 	led       = `count by (election_name) (count_over_time((tenure_election_lease_expiry_seconds > time())[6s:1s]) >= 6)`
 )
 
-// untilLed waits until all elections have been led for a while: the panels of the present have no value in a hand-over.
+// untilLed waits until all elections have been led for a while: the panels of the present have no
+// value in a hand-over.
 func (l *live) untilLed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leaderLimit)
 	defer cancel()

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// quick are the designs that are searched under the race detector, which makes everything ten times slower. They
-// look at every part of the protocol.
+// quick are the designs that are searched under the race detector, which makes everything ten times
+// slower. They look at every part of the protocol.
 var quick = map[string]bool{
 	"leases": true, "leases, five nodes, not extended": true, "leases, commands in any order": true,
 	"tokens, other clocks": true, "tokens without clocks": true,
@@ -70,7 +70,8 @@ func violates[S any](t *testing.T, name string, want Property, r result[S], trac
 	assert.Contains(t, documented, row, "docs/model.md prints other numbers")
 }
 
-// A rule that the model does not need is named in docs/model.md, so that nobody takes the model for its proof.
+// A rule that the model does not need is named in docs/model.md, so that nobody takes the model for
+// its proof.
 func TestRulesThatTheModelDoesNotNeed(t *testing.T) {
 	documented := page(t)
 	for _, c := range Spares() {

@@ -8,13 +8,15 @@ const (
 	none Property = iota
 	// MutualExclusion: at most one lease is live.
 	MutualExclusion
-	// TokenOrder: a lease's token is greater than that of every lease granted before it. Without clocks that cannot be
-	// had of attempts that overlap: one may learn late of what it was granted early. Then a token must be greater
-	// than those granted before its attempt began, and none may be granted twice.
+	// TokenOrder: a lease's token is greater than that of every lease granted before it. Without
+	// clocks that cannot be had of attempts that overlap: one may learn late of what it was granted
+	// early. Then a token must be greater than those granted before its attempt began, and none may
+	// be granted twice.
 	TokenOrder
 	// LapsedStaysLapsed: a lease whose deadline has passed is never live again.
 	LapsedStaysLapsed
-	// NothingLeft: when all that an ended attempt sent to a node has run there, its key is not there.
+	// NothingLeft: when all that an ended attempt sent to a node has run there, its key is not
+	// there.
 	NothingLeft
 	// GrantedOnce: no number is granted again at most once. In the model of records only.
 	GrantedOnce

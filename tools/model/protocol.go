@@ -128,8 +128,8 @@ func (p *protocol) tickAttempt(t *state, i int) {
 	}
 }
 
-// forget drops what is in flight for an ended attempt that has no key: it may never arrive. The attempt's place is then free
-// for another.
+// forget drops what is in flight for an ended attempt that has no key: it may never arrive. The
+// attempt's place is then free for another.
 func (p *protocol) forget(s *state, i int, yield yielder) {
 	if s.attempts[i].phase != ended || !p.replaceable(s) || p.holds(s, i) {
 		return

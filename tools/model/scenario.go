@@ -1,8 +1,9 @@
 package model
 
-// leases is the model without fencing tokens. The second round of an acquisition can only delay a grant or prevent it, and
-// here grants may be late or missing anyway: what holds without it holds with it. Nothing in it grows for ever, so it
-// needs no limit to the number of attempts, restarts, extensions or ticks.
+// leases is the model without fencing tokens. The second round of an acquisition can only delay a
+// grant or prevent it, and here grants may be late or missing anyway: what holds without it holds
+// with it. Nothing in it grows for ever, so it needs no limit to the number of attempts, restarts,
+// extensions or ticks.
 var leases = Config{Nodes: 3, Attempts: 2, Restarts: -1, Validity: 2, Drift: 1, Gate: 3, Extends: true}
 
 // tokens is the model with fencing tokens. A node's counter outlives its attempts, so their number
@@ -86,7 +87,8 @@ func Mistakes() []Mistake {
 	}
 }
 
-// Spares are rules of the protocol without which it holds all the same, in the model: another rule covers for each.
+// Spares are rules of the protocol without which it holds all the same, in the model: another rule
+// covers for each.
 func Spares() []Config {
 	short := tokens.but("", func(c *Config) { c.NoStrays = true })
 	return []Config{

@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
-// system is what can be searched: states, and the steps from each. Its methods are called concurrently.
+// system is what can be searched: states, and the steps from each. Its methods are called
+// concurrently.
 type system[S any] interface {
 	// initial returns the states to begin with.
 	initial() []S
-	// steps calls yield for every step from s. broken names the property that the step violates, if any.
+	// steps calls yield for every step from s. broken names the property that the step violates, if
+	// any.
 	steps(s *S, yield func(e event, next *S, broken Property))
 	// canonical turns s into the state that stands for all that differ from it in names only.
 	canonical(s *S)
@@ -19,8 +21,8 @@ type system[S any] interface {
 	identity(s *S) fingerprint
 }
 
-// fingerprint stands for a state: 128 bits, so that two of some 10^7 states share one with a probability of about
-// 10^-25.
+// fingerprint stands for a state: 128 bits, so that two of some 10^7 states share one with a
+// probability of about 10^-25.
 type fingerprint struct{ a, b uint64 }
 
 // hash is a fingerprint of words, the same in every run.
@@ -53,8 +55,9 @@ type move[S any] struct {
 	state S
 }
 
-// search visits states breadth first until a property is violated, all have been visited or there are more than
-// limit. The counterexample is a shortest one. With more than one worker, it may differ from run to run; the numbers do not.
+// search visits states breadth first until a property is violated, all have been visited or there
+// are more than limit. The counterexample is a shortest one. With more than one worker, it may
+// differ from run to run; the numbers do not.
 func search[S any](sys system[S], workers, limit int) result[S] {
 	began := time.Now()
 	var r result[S]
@@ -145,8 +148,8 @@ func expand[S any](sys system[S], frontier []S, seen *visited, workers int) leve
 	return all
 }
 
-// visited remembers fingerprints, and for each the first half of that of the state it was first reached from, 0 for
-// an initial one.
+// visited remembers fingerprints, and for each the first half of that of the state it was first
+// reached from, 0 for an initial one.
 type visited struct{ shards [256]shard }
 
 type shard struct {
@@ -225,8 +228,8 @@ func (v *visited) parents(f fingerprint) []uint64 {
 	return way
 }
 
-// retrace walks the way to a violation again. States keep the names they have on the way: what was visited are
-// canonical states, in which names change from step to step.
+// retrace walks the way to a violation again. States keep the names they have on the way: what was
+// visited are canonical states, in which names change from step to step.
 func retrace[S any](sys system[S], seen *visited, l level[S]) []move[S] {
 	way := seen.parents(l.from)
 	half := func(s S) uint64 {

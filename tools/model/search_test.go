@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// grid is a walk on a board, to the right by one or three and up by one. It breaks at a field, if that is on the board.
+// grid is a walk on a board, to the right by one or three and up by one. It breaks at a field, if
+// that is on the board.
 type grid struct{ size, x, y int }
 
 type field struct{ x, y int }

@@ -6,8 +6,8 @@ const (
 	maxAttempts = 3
 )
 
-// state is everything at one moment. It holds nothing but small numbers, so that it is compared and copied as a value.
-// Fields beyond a configuration's number of nodes and attempts are zero.
+// state is everything at one moment. It holds nothing but small numbers, so that it is compared and
+// copied as a value. Fields beyond a configuration's number of nodes and attempts are zero.
 type state struct {
 	nodes    [maxNodes]node
 	attempts [maxAttempts]attempt
@@ -35,7 +35,8 @@ type cell struct {
 	value  int8    // the counter that a granted acquire answered
 }
 
-// command is a set of commands. Of each there is at most one in a queue, and the client sends them in this order.
+// command is a set of commands. Of each there is at most one in a queue, and the client sends them
+// in this order.
 type command uint8
 
 const (

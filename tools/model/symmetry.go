@@ -1,9 +1,10 @@
 package model
 
-// Nodes differ in nothing but their names (and their clocks' skew, which is part of their state), and so do
-// attempts. So of all states that differ in names only, one is enough. Nodes are put in order by their contents, after
-// the attempts: those by what they are and by what the nodes as a set hold of them. Attempts that this does not tell apart keep
-// their order, which at worst visits a state twice under two names.
+// Nodes differ in nothing but their names (and their clocks' skew, which is part of their state),
+// and so do attempts. So of all states that differ in names only, one is enough. Nodes are put in
+// order by their contents, after the attempts: those by what they are and by what the nodes as a
+// set hold of them. Attempts that this does not tell apart keep their order, which at worst visits
+// a state twice under two names.
 
 func (p *protocol) canonical(s *state) {
 	if p.exact {

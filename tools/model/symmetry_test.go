@@ -47,7 +47,8 @@ func TestOneStateStandsForAllNames(t *testing.T) {
 	assert.Greater(t, len(all), 8*len(representatives), "of %d states", len(all))
 }
 
-// The reductions that merge states in which something differs that has no consequences must not hide anything.
+// The reductions that merge states in which something differs that has no consequences must not
+// hide anything.
 func TestReductionsHideNothing(t *testing.T) {
 	small := tokens.but("", func(c *Config) { c.NoStrays, c.Extends, c.Skews, c.Restarts = true, false, nil, 0 })
 	for _, c := range []Config{

@@ -11,8 +11,9 @@ const (
 	hintHigh = 127  // a client that takes their median for as high as it may be
 )
 
-// perTick is how far a clock goes in a tick. It is more than the number of grants, each of which raises a counter by one
-// at least: a server can count faster than its clock only if it grants more than once in a microsecond.
+// perTick is how far a clock goes in a tick. It is more than the number of grants, each of which
+// raises a counter by one at least: a server can count faster than its clock only if it grants more
+// than once in a microsecond.
 const perTick = maxAttempts + 1
 
 // floor is what a wiped counter is, and every token that is too old to matter.

@@ -31,7 +31,8 @@ const (
 	evForget
 )
 
-// letters names attempts in the order in which they begin. In a state an attempt has a place, which another may take after it.
+// letters names attempts in the order in which they begin. In a state an attempt has a place, which
+// another may take after it.
 type letters struct {
 	of   [maxAttempts]string
 	next int
@@ -170,9 +171,9 @@ func (p *protocol) absolute(v int8, time int) int {
 	return int(v) + perTick*time
 }
 
-// report writes a counterexample, a line a step. Behind each step stands what came of it: for each node its key's
-// owner and the ticks until it expires, its counter after #, and for how long it has been up while it does not vote; then
-// the attempts with the ticks until their deadlines.
+// report writes a counterexample, a line a step. Behind each step stands what came of it: for each
+// node its key's owner and the ticks until it expires, its counter after #, and for how long it has
+// been up while it does not vote; then the attempts with the ticks until their deadlines.
 func report(p *protocol, trace []move[state]) string {
 	var b strings.Builder
 	var names letters

@@ -32,7 +32,8 @@ func (r *runner) storm(ctx context.Context, overlay, dir, args string) (violated
 	return false, fmt.Errorf("mutants: chaos %s: %w\n%s", args, err, out)
 }
 
-// calm runs what storms the mutants name with nothing broken, each once, and returns an error if one finds a violation.
+// calm runs what storms the mutants name with nothing broken, each once, and returns an error if
+// one finds a violation.
 func (r *runner) calm(ctx context.Context, overlay, dir string, list []Mutant) error {
 	done := make(map[string]bool)
 	for _, m := range list {

@@ -113,7 +113,8 @@ func isDeath(line string) bool {
 	return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
 }
 
-// catches reports whether the run shows that the tests of the check notice the break, or an error if it shows nothing.
+// catches reports whether the run shows that the tests of the check notice the break, or an error
+// if it shows nothing.
 func (c Check) catches(run *testRun) (bool, error) {
 	switch run.outcome {
 	case passed:

@@ -87,7 +87,8 @@ func testsOf(t *testing.T, dir string) map[string]bool {
 	return names
 }
 
-// The model and the mutants break the same rules: every defect of the model has a mutant, under the same name.
+// The model and the mutants break the same rules: every defect of the model has a mutant, under the
+// same name.
 func TestModelNamesADefect(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(repository(t), "docs", "model.md"))
 	require.NoError(t, err)

@@ -1,4 +1,5 @@
-// Mutants shows that the tests bite: it breaks one rule of the protocol at a time and wants a test to fail.
+// Mutants shows that the tests bite: it breaks one rule of the protocol at a time and wants a test
+// to fail.
 //
 //	go run ./tools/mutants
 //

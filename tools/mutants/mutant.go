@@ -26,9 +26,11 @@ type Edit struct {
 type Check struct {
 	Package string   // relative to the root of the repository, and maybe in another module: ./redlock
 	Tests   []string // names of top-level tests
-	// Dies is what the break makes the tests panic with. A panic, a deadlock or a timeout counts only if it is expected.
+	// Dies is what the break makes the tests panic with. A panic, a deadlock or a timeout counts
+	// only if it is expected.
 	Dies string
-	// Often is how many times the tests run, where they notice the break most times and not always; 0 means once.
+	// Often is how many times the tests run, where they notice the break most times and not always;
+	// 0 means once.
 	Often int
 }
 

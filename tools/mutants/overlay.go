@@ -31,7 +31,8 @@ func (e Edit) apply(line string) (string, error) {
 	return strings.Replace(code, old, e.New, 1) + comment, nil
 }
 
-// broken returns the broken texts of the mutant's files in the module at root, by their names there.
+// broken returns the broken texts of the mutant's files in the module at root, by their names
+// there.
 func (m *Mutant) broken(root string, found anchors) (map[string]string, error) {
 	files := make(map[string][]string) // lines, by name
 	for _, e := range m.Edits {
@@ -62,7 +63,8 @@ func (m *Mutant) broken(root string, found anchors) (map[string]string, error) {
 	return texts, nil
 }
 
-// overlay writes the broken files and the overlay that names them into dir, and returns the overlay's name.
+// overlay writes the broken files and the overlay that names them into dir, and returns the
+// overlay's name.
 func (m *Mutant) overlay(root, dir string) (string, error) {
 	found, err := findAnchors(root)
 	if err != nil {

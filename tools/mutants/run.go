@@ -47,7 +47,8 @@ type runner struct {
 	mu sync.Mutex // serialises writes to out
 }
 
-// baseline runs every check of the mutants with nothing broken. A test that fails by itself catches nothing.
+// baseline runs every check of the mutants with nothing broken. A test that fails by itself catches
+// nothing.
 func (r *runner) baseline(ctx context.Context, list []Mutant) error {
 	names := make(map[string][]string) // by package
 	for _, m := range list {
@@ -73,7 +74,8 @@ func (r *runner) baseline(ctx context.Context, list []Mutant) error {
 	return nil
 }
 
-// all judges the mutants, some at a time, and prints each verdict as it is found. The result is in the list's order.
+// all judges the mutants, some at a time, and prints each verdict as it is found. The result is in
+// the list's order.
 func (r *runner) all(ctx context.Context, list []Mutant) []*verdict {
 	verdicts := make([]*verdict, len(list))
 	places := make(chan int)

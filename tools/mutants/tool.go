@@ -46,8 +46,9 @@ func repositoryRoot(dir string) (string, error) {
 	return "", errors.New("mutants: this is no module: run it in the repository")
 }
 
-// noTraces keeps property tests from writing the case that failed into the directory of their package, where it would be
-// tried again, and mistaken for a case of the code as it is (pgregory.net/rapid, flag rapid.nofailfile).
+// noTraces keeps property tests from writing the case that failed into the directory of their
+// package, where it would be tried again, and mistaken for a case of the code as it is
+// (pgregory.net/rapid, flag rapid.nofailfile).
 const noTraces = "RAPID_NOFAILFILE=true"
 
 // command makes a command that is interrupted when ctx ends.
@@ -71,7 +72,8 @@ func (t *tool) build(ctx context.Context, overlay, pkg, output string) error {
 	return nil
 }
 
-// test runs the tests of a package that match a regular expression a number of times, with an overlay if that is not empty.
+// test runs the tests of a package that match a regular expression a number of times, with an
+// overlay if that is not empty.
 func (t *tool) test(ctx context.Context, overlay, pkg, names string, times int) (*testRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout+buildTime)
 	defer cancel()

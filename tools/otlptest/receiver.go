@@ -19,7 +19,8 @@ import (
 // maxBody bounds a request.
 const maxBody = 16 << 20
 
-// Receiver is an OTLP/HTTP endpoint for traces on a free loopback port. It is safe for concurrent use.
+// Receiver is an OTLP/HTTP endpoint for traces on a free loopback port. It is safe for concurrent
+// use.
 type Receiver struct {
 	server   *http.Server
 	listener net.Listener
@@ -130,7 +131,8 @@ func (r *Receiver) Scopes() map[string]string {
 	return scopes
 }
 
-// Await waits until what has come is enough, and returns it. It returns ctx's error if that ends first.
+// Await waits until what has come is enough, and returns it. It returns ctx's error if that ends
+// first.
 func (r *Receiver) Await(ctx context.Context, enough func([]*tracepb.Span) bool) ([]*tracepb.Span, error) {
 	for {
 		r.mu.Lock()

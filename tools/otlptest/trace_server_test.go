@@ -102,7 +102,8 @@ func TestAcquisitionOverOTLP(t *testing.T) {
 	slow, dead := fleet.Node(0), fleet.Node(4)
 	require.NoError(t, dead.Kill())
 	require.Eventually(t, func() bool {
-		// Until the client knows: which of its requests meets the broken connection is not what this is about.
+		// Until the client knows: which of its requests meets the broken connection is not what
+		// this is about.
 		status := q.Nodes(t.Context())
 		return !status[4].Reachable && status[0].Reachable
 	}, 10*time.Second, 10*time.Millisecond)

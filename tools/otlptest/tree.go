@@ -13,8 +13,9 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// Tree draws spans as text: a trace after the other, each span below its parent, with when it began, in milliseconds from the first span, how long it
-// took, its attributes, and the spans that it is linked to by number.
+// Tree draws spans as text: a trace after the other, each span below its parent, with when it
+// began, in milliseconds from the first span, how long it took, its attributes, and the spans that
+// it is linked to by number.
 func Tree(spans []*tracepb.Span) string {
 	spans = slices.Clone(spans)
 	slices.SortStableFunc(spans, func(a, b *tracepb.Span) int { return cmp.Compare(a.GetStartTimeUnixNano(), b.GetStartTimeUnixNano()) })

@@ -7,8 +7,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 )
 
-// Calls returns how many commands all servers have run, from INFO commandstats. What scripts call counts, beside the command that runs
-// the script; this package's own looks do not.
+// Calls returns how many commands all servers have run, from INFO commandstats. What scripts call
+// counts, beside the command that runs the script; this package's own looks do not.
 func (s *Servers) Calls(ctx context.Context) (calls int64, err error) {
 	for _, n := range s.Nodes() {
 		text, err := do(ctx, n, "INFO", "commandstats").ToString()

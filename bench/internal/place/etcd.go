@@ -14,7 +14,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// EtcdRole is the role of the process that etcd is embedded in: one of its own, so that its CPU and memory are not its client's.
+// EtcdRole is the role of the process that etcd is embedded in: one of its own, so that its CPU and
+// memory are not its client's.
 const EtcdRole = "etcd"
 
 // etcdReadyWithin bounds how long etcd may take to start.
@@ -27,7 +28,8 @@ type etcdReady struct {
 	Endpoint string `json:"endpoint"`
 }
 
-// StartEtcd starts a cluster of one member, on a free loopback port. Like the servers of the others it does not wait for its disk.
+// StartEtcd starts a cluster of one member, on a free loopback port. Like the servers of the others
+// it does not wait for its disk.
 func StartEtcd() (child *Child, endpoint string, err error) {
 	var ready etcdReady
 	child, err = Spawn(EtcdRole, struct{}{}, &ready)

@@ -16,7 +16,8 @@ type Links struct {
 	urls    []string
 }
 
-// Slow makes a link to each server that keeps every answer back for that long, in whole milliseconds.
+// Slow makes a link to each server that keeps every answer back for that long, in whole
+// milliseconds.
 func (s *Servers) Slow(delay time.Duration) (*Links, error) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy's toxics use the global logger
 	l := &Links{}

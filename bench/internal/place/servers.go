@@ -1,4 +1,5 @@
-// Package place is where the benchmark happens: servers, links that delay, and child processes, all of which end with this process.
+// Package place is where the benchmark happens: servers, links that delay, and child processes, all
+// of which end with this process.
 package place
 
 import (
@@ -21,7 +22,8 @@ const commandTimeout = 30 * time.Second
 // lookEvery is how often servers are asked whether they vote by now.
 const lookEvery = 200 * time.Millisecond
 
-// Servers are the valkey-server processes, without persistence. They are not safe for concurrent use.
+// Servers are the valkey-server processes, without persistence. They are not safe for concurrent
+// use.
 type Servers struct{ *valkeytest.Fleet }
 
 // Start starts n servers.
@@ -33,7 +35,8 @@ func Start(n int, opts ...valkeytest.Option) (*Servers, error) {
 	return &Servers{fleet}, nil
 }
 
-// AwaitVotes waits until Tenure lets all servers vote, which it does not do for those that are younger than the quarantine.
+// AwaitVotes waits until Tenure lets all servers vote, which it does not do for those that are
+// younger than the quarantine.
 func (s *Servers) AwaitVotes(ctx context.Context) error {
 	q, err := rival.OpenQuorum(rival.Config{URLs: s.URLs(), TTL: redlock.DefaultTTL})
 	if err != nil {
@@ -76,7 +79,8 @@ func (s *Servers) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Locks counts the keys that are on some of the servers. Tenure's counters and records, which it means to keep, are not counted.
+// Locks counts the keys that are on some of the servers. Tenure's counters and records, which it
+// means to keep, are not counted.
 func (s *Servers) Locks(ctx context.Context, nodes []*valkeytest.Node) (int, error) {
 	count := 0
 	for _, n := range nodes {
@@ -98,8 +102,9 @@ func kept(name string) bool {
 	return strings.HasPrefix(name, redlock.DefaultPrefix+":{") && !strings.HasSuffix(name, "}")
 }
 
-// Expiry returns when the lock on a key is gone for whoever needs so many of the servers free: the need-th of the servers' expiry
-// times, by their wall clock, which is this machine's. A server without the key is free already.
+// Expiry returns when the lock on a key is gone for whoever needs so many of the servers free: the
+// need-th of the servers' expiry times, by their wall clock, which is this machine's. A server
+// without the key is free already.
 func (s *Servers) Expiry(ctx context.Context, key string, servers, need int) (time.Time, error) {
 	var times []int64
 	for _, n := range s.Nodes()[:servers] {

@@ -10,8 +10,9 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// batcher is the floor with one writer a node, which sends whatever is waiting as one pipeline, one after the other: about the most that many callers
-// can get out of the floor's two commands, on servers that are near. It is as little of a lock.
+// batcher is the floor with one writer a node, which sends whatever is waiting as one pipeline, one
+// after the other: about the most that many callers can get out of the floor's two commands, on
+// servers that are near. It is as little of a lock.
 type batcher struct {
 	*floor
 	sha     string // of compareAndDelete, which all servers have
@@ -59,7 +60,8 @@ func openBatcher(c Config) (Rival, error) {
 	return b, nil
 }
 
-// Close must not be called before all operations have returned. Those that are left on slow nodes are sent.
+// Close must not be called before all operations have returned. Those that are left on slow nodes
+// are sent.
 func (b *batcher) Close() error {
 	for _, w := range b.writers {
 		close(w.end)

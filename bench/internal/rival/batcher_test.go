@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An operation is decided by the quorum-th reply, or when there are too many errors for one, in whatever order they come.
+// An operation is decided by the quorum-th reply, or when there are too many errors for one, in
+// whatever order they come.
 func TestBallot(t *testing.T) {
 	failed := errors.New("failed")
 	for _, tt := range []struct {

@@ -12,7 +12,8 @@ import (
 
 const etcdPrefix = "/versus/"
 
-// etcd is a client with one session, whose lease all its mutexes share, as the package means it. A session's TTL is in whole seconds.
+// etcd is a client with one session, whose lease all its mutexes share, as the package means it. A
+// session's TTL is in whole seconds.
 type etcd struct {
 	client  *clientv3.Client
 	session *concurrency.Session

@@ -13,12 +13,14 @@ import (
 // ErrCannotWait is the floor's answer to Acquire.
 var ErrCannotWait = errors.New("rival: it has no way to wait for a key")
 
-// floor is the least that a quorum lock can do with valkey-go as it comes: a goroutine a node, the two commands of the Redlock algorithm
-// (SET NX PX; a script that compares and deletes), and on with the quorum-th reply.
+// floor is the least that a quorum lock can do with valkey-go as it comes: a goroutine a node, the
+// two commands of the Redlock algorithm (SET NX PX; a script that compares and deletes), and on
+// with the quorum-th reply.
 //
-// It is no lock. It has one owner value for ever, and does not look whether a key was granted; it has no validity, no token, no gate, no
-// timeout and no order: a release overtakes its acquisition now and then, and the key stays behind. What is slow is not given up,
-// so a frozen node gathers goroutines. Tenure's own commands cost the servers more, because they hand out tokens: see mimic.
+// It is no lock. It has one owner value for ever, and does not look whether a key was granted; it
+// has no validity, no token, no gate, no timeout and no order: a release overtakes its acquisition
+// now and then, and the key stays behind. What is slow is not given up, so a frozen node gathers
+// goroutines. Tenure's own commands cost the servers more, because they hand out tokens: see mimic.
 type floor struct {
 	url     string // of the first server
 	clients []valkey.Client
@@ -28,7 +30,8 @@ type floor struct {
 
 const floorOwner = "floor/AAAAAAAAAAAAAAAAAAAAAA" // as long as other owner values
 
-// compareAndDelete is Redlock's release (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/).
+// compareAndDelete is Redlock's release
+// (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/).
 const compareAndDelete = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 
 // compareAndExtend is its extension.
@@ -68,7 +71,8 @@ func openFloor(c Config) (Rival, error) {
 	return &floor{url: c.URLs[0], clients: clients, px: c.TTL, release: valkey.NewLuaScript(compareAndDelete)}, nil
 }
 
-// round sends to all nodes and returns with the quorum-th reply, whatever it says, or when there are too many errors for one.
+// round sends to all nodes and returns with the quorum-th reply, whatever it says, or when there
+// are too many errors for one.
 func (f *floor) round(do func(valkey.Client) error) error {
 	return f.each(func(_ int, c valkey.Client) error { return do(c) })
 }

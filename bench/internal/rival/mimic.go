@@ -14,8 +14,9 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// mimic is the floor with the very commands that Tenure sends: those of one pair, as the servers' MONITOR showed them, with other keys.
-// The rest is as at the floor, and as little of a lock: answers are not looked at, so it would not notice a token that has to be agreed.
+// mimic is the floor with the very commands that Tenure sends: those of one pair, as the servers'
+// MONITOR showed them, with other keys. The rest is as at the floor, and as little of a lock:
+// answers are not looked at, so it would not notice a token that has to be agreed.
 type mimic struct {
 	*floor
 	acquire, release [][]string // words, by node
@@ -148,7 +149,8 @@ func openMonitor(address string) (*monitor, error) {
 	return m, nil
 }
 
-// command reads up to the mark, and returns the one command with the key that a client sent before it.
+// command reads up to the mark, and returns the one command with the key that a client sent before
+// it.
 func (m *monitor) command() ([]string, error) {
 	var found []string
 	for {

@@ -11,9 +11,10 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// oracle is the floor with the least that a hand-over can do: a release deletes the key and publishes to the next in one script, and the next
-// locks when a quorum of the servers has called it. Who that is nobody has to ask: it is known in this process, where all of its contenders
-// are. So it is no queue either, and no lock.
+// oracle is the floor with the least that a hand-over can do: a release deletes the key and
+// publishes to the next in one script, and the next locks when a quorum of the servers has called
+// it. Who that is nobody has to ask: it is known in this process, where all of its contenders are.
+// So it is no queue either, and no lock.
 type oracle struct {
 	*floor
 	channel string

@@ -11,7 +11,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 )
 
-// TestOracleInOrder has three take turns in the order in which they came, and one leave before its turn.
+// TestOracleInOrder has three take turns in the order in which they came, and one leave before its
+// turn.
 func TestOracleInOrder(t *testing.T) {
 	fleet := valkeytest.Start(t, 3)
 	open := func() rival.Rival {
@@ -67,7 +68,8 @@ func TestOracleInOrder(t *testing.T) {
 	require.NoError(t, held.Release(t.Context()))
 }
 
-// TestOracleCalledWhileLeaving shows that a turn is not lost with one that leaves at the moment of its call.
+// TestOracleCalledWhileLeaving shows that a turn is not lost with one that leaves at the moment of
+// its call.
 func TestOracleCalledWhileLeaving(t *testing.T) {
 	fleet := valkeytest.Start(t, 3)
 	var rs [2]rival.Rival

@@ -9,7 +9,8 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// pool is redsync's way to a server, over a valkey-go client. redsync has one for rueidis' go-redis look-alike only, which costs more.
+// pool is redsync's way to a server, over a valkey-go client. redsync has one for rueidis' go-redis
+// look-alike only, which costs more.
 type pool struct{ client valkey.Client }
 
 // Get implements redsync's Pool.

@@ -23,7 +23,8 @@ type bsm struct {
 	ttl    time.Duration
 }
 
-// GoRedis connects as go-redis does by default. Its warnings about its own connections are left out.
+// GoRedis connects as go-redis does by default. Its warnings about its own connections are left
+// out.
 func GoRedis(url string) (*redis.Client, error) { return goRedis(url, nil) }
 
 func goRedis(url string, sent *Sent) (*redis.Client, error) {

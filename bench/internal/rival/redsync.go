@@ -11,7 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// rs is redsync with its defaults, the expiry aside. It waits by trying again after a random 50 to 250 ms.
+// rs is redsync with its defaults, the expiry aside. It waits by trying again after a random 50 to
+// 250 ms.
 type rs struct {
 	*redsync.Redsync
 	options []redsync.Option

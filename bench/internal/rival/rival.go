@@ -1,4 +1,5 @@
-// Package rival makes Tenure and its peers do the same work: lock a key, wait for it, keep it, give it back.
+// Package rival makes Tenure and its peers do the same work: lock a key, wait for it, keep it, give
+// it back.
 package rival
 
 import (
@@ -24,7 +25,8 @@ type Extender interface {
 type Rival interface {
 	// Try makes one attempt, with the least that the library does for one.
 	Try(ctx context.Context, key string) (Held, error)
-	// Acquire waits for the key as the library waits by default. It returns ErrCannotWait if it has no such thing.
+	// Acquire waits for the key as the library waits by default. It returns ErrCannotWait if it has
+	// no such thing.
 	Acquire(ctx context.Context, key string) (Held, error)
 	Close() error
 }
@@ -51,12 +53,14 @@ type Config struct {
 type Kind struct {
 	Name   string // in tables
 	Module string // for its version
-	// Servers is how many of the five servers it locks on. Who uses one does less, and survives less.
+	// Servers is how many of the five servers it locks on. Who uses one does less, and survives
+	// less.
 	Servers string
 	Waits   bool // Acquire works
 	// ByHand means that the caller extends each lock, from a goroutine of its own.
 	ByHand bool
-	// Key is the name on its servers of a key that was locked, on which the lock expires; nil if there is none.
+	// Key is the name on its servers of a key that was locked, on which the lock expires; nil if
+	// there is none.
 	Key  func(key string) string
 	Open func(Config) (Rival, error)
 }

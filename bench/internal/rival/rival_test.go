@@ -18,7 +18,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const ttl = 5 * time.Second
 
-// TestRivalsLock has every rival on Valkey lock a key against itself, wait for it, extend it and give it back.
+// TestRivalsLock has every rival on Valkey lock a key against itself, wait for it, extend it and
+// give it back.
 func TestRivalsLock(t *testing.T) {
 	fleet := valkeytest.Start(t, 5, valkeytest.WithAge(time.Hour))
 	for _, k := range rival.All() {

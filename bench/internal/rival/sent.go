@@ -11,8 +11,9 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// Sent counts the commands that a Rival's connections send, each as one, whatever it makes a server do: a server's own statistics count
-// what a script calls, too. Handshakes count. It is safe for concurrent use.
+// Sent counts the commands that a Rival's connections send, each as one, whatever it makes a server
+// do: a server's own statistics count what a script calls, too. Handshakes count. It is safe for
+// concurrent use.
 type Sent struct{ commands atomic.Int64 }
 
 // Commands is how many there were so far.
@@ -35,7 +36,8 @@ func (s *Sent) count(conn net.Conn, err error) (net.Conn, error) {
 	return &sentConn{Conn: conn, sent: s}, nil
 }
 
-// sentConn reads along what is written: commands are arrays of bulk strings (RESP), "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n".
+// sentConn reads along what is written: commands are arrays of bulk strings (RESP),
+// "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n".
 type sentConn struct {
 	net.Conn
 	sent *Sent

@@ -9,7 +9,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// tenure is a Quorum with defaults, the fencing token and the restart gate on. A *redlock.Lease is a Held, and extends itself.
+// tenure is a Quorum with defaults, the fencing token and the restart gate on. A *redlock.Lease is
+// a Held, and extends itself.
 type tenure struct{ *redlock.Quorum }
 
 func openTenure(c Config) (Rival, error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/valkey-io/valkey-go/valkeylock"
 )
 
-// vl is valkeylock on the first server, with KeyMajority 1, which its documentation says is right for one server. (With more keys
-// they are all on that server too: its quorum is one of keys.)
+// vl is valkeylock on the first server, with KeyMajority 1, which its documentation says is right
+// for one server. (With more keys they are all on that server too: its quorum is one of keys.)
 type vl struct{ valkeylock.Locker }
 
 func openValkeylock(c Config) (Rival, error) {

@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// Quantile returns the smallest value that at least a fraction p of the values do not exceed (nearest rank), and NaN without values.
-// It does not interpolate: every result was measured. The values need not be sorted and stay as they are.
+// Quantile returns the smallest value that at least a fraction p of the values do not exceed
+// (nearest rank), and NaN without values. It does not interpolate: every result was measured. The
+// values need not be sorted and stay as they are.
 func Quantile(values []float64, p float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -30,8 +31,8 @@ func Median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// Ratios divides what two measured in the same rounds, round by round. Rounds that only one of them had are left out, and so are those in
-// which the second measured zero.
+// Ratios divides what two measured in the same rounds, round by round. Rounds that only one of them
+// had are left out, and so are those in which the second measured zero.
 func Ratios(values, to []float64) []float64 {
 	var ratios []float64
 	for i := range min(len(values), len(to)) {

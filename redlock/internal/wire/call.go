@@ -31,8 +31,9 @@ const (
 
 func (op Op) String() string { return table[op].name }
 
-// Call is one operation, the same for each node that is asked for it. It may be used for several nodes at a time, and
-// is not changed meanwhile. Durations and numbers are texts, as they are sent; an operation uses what its script names.
+// Call is one operation, the same for each node that is asked for it. It may be used for several
+// nodes at a time, and is not changed meanwhile. Durations and numbers are texts, as they are sent;
+// an operation uses what its script names.
 type Call struct {
 	Op     Op
 	Keys   *Keys
@@ -104,7 +105,8 @@ type row struct {
 	name string
 	// script is nil for a command that is none.
 	script func(*Set) *Script
-	// gated: only for a server process that was vouched for. An extension is for any, but does less on one that was not.
+	// gated: only for a server process that was vouched for. An extension is for any, but does less
+	// on one that was not.
 	gated bool
 	keys  func(*Call, []string) []string
 	args  func(*Call, *Set, []string) []string
@@ -115,7 +117,8 @@ type row struct {
 // anyProcess is for a script that is the same for all processes.
 func anyProcess(s *Script) func(*Set) *Script { return func(*Set) *Script { return s } }
 
-// table has all operations. It is filled by init: the functions in it are leaves, and do not read it.
+// table has all operations. It is filled by init: the functions in it are leaves, and do not read
+// it.
 var table [ops]row
 
 func init() {
@@ -139,7 +142,8 @@ func init() {
 // Gated reports whether the operation is only for a server process that was vouched for.
 func (op Op) Gated() bool { return table[op].gated } //mutant:gate-stops-extensions,gate-stops-releases
 
-// Repeatable reports whether a call may be sent again when its connection broke, although it may have been carried out.
+// Repeatable reports whether a call may be sent again when its connection broke, although it may
+// have been carried out.
 func (op Op) Repeatable() bool { return !op.Gated() } //mutant:gate-acquire-repeated
 
 // IsProbe reports whether the operation asks a server about itself.
@@ -148,8 +152,8 @@ func (op Op) IsProbe() bool { return op == Info || op == Time || op == Trial }
 // OfAttempt reports whether the operation is for an attempt that may still be granted, or is.
 func (op Op) OfAttempt() bool { return op != Release && op != Leave && op != Join }
 
-// counterLifetime is how long a fencing counter is kept after its last use, in milliseconds: a day. Losing it
-// is harmless, see the hint in acquire.lua.
+// counterLifetime is how long a fencing counter is kept after its last use, in milliseconds: a day.
+// Losing it is harmless, see the hint in acquire.lua.
 const counterLifetime = "86400000" //mutant:counter-lives-shortly
 
 func lockAndFence(c *Call, to []string) []string { return append(to, c.Keys.Lock, c.Keys.Fence) }

@@ -11,7 +11,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 )
 
-// A release calls the first waiters of three processes, however many of the same and of dead ones are between them, and looks no further than it needs to.
+// A release calls the first waiters of three processes, however many of the same and of dead ones
+// are between them, and looks no further than it needs to.
 func TestReleaseLooksForOthersToCall(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Echoes are numbers that tell the commands over a connection from each other: so many that none is under way twice,
-// and beginning anywhere, so that none is another process's.
+// Echoes are numbers that tell the commands over a connection from each other: so many that none is
+// under way twice, and beginning anywhere, so that none is another process's.
 type Echoes struct {
 	first int64
 	count int
@@ -17,7 +17,8 @@ type Echoes struct {
 // NewEchoes makes numbers for so many commands under way at a time.
 func NewEchoes(underWay int) Echoes { return Echoes{first: 1 + rand.Int64N(1<<40), most: 2 * underWay} }
 
-// Next is the next number, and the argument that asks for it; 0 and none for calls that no script answers.
+// Next is the next number, and the argument that asks for it; 0 and none for calls that no script
+// answers.
 func (e *Echoes) Next(op Op) (echo int64, text string) {
 	if op == Info || op == Time {
 		return 0, ""

@@ -62,8 +62,9 @@ type Held struct {
 	Token uint64
 }
 
-// NewExtendMany makes the call that extends leases by the TTL in ms, as far as they are there, and with spread raises
-// their counters. The caller's name for it stands where other calls have their key.
+// NewExtendMany makes the call that extends leases by the TTL in ms, as far as they are there, and
+// with spread raises their counters. The caller's name for it stands where other calls have their
+// key.
 func NewExtendMany(name, ttl string, leases []Held, spread bool) *Call {
 	m := &many{members: len(leases), keys: len(leases), words: make([]string, 0, 4*len(leases)+2)}
 	for _, l := range leases {

@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/resp"
 )
 
-// MaxGroup is how many calls one command carries at most, and how many leases an ExtendMany. A server does nothing else
-// meanwhile, for a few tenths of a millisecond.
+// MaxGroup is how many calls one command carries at most, and how many leases an ExtendMany. A
+// server does nothing else meanwhile, for a few tenths of a millisecond.
 const MaxGroup = 128
 
 // Buffers are what a caller keeps from one command to the next, so that none is made for each.
@@ -19,9 +19,9 @@ type Buffers struct {
 	named map[string]struct{}
 }
 
-// Group returns how many of the calls one command carries: one, or several extensions that want the same, or several
-// acquisitions and releases of different keys. It takes them as they come: commands for a key are not put in another
-// order.
+// Group returns how many of the calls one command carries: one, or several extensions that want the
+// same, or several acquisitions and releases of different keys. It takes them as they come:
+// commands for a key are not put in another order.
 func (b *Buffers) Group(calls []*Call) int {
 	most := min(len(calls), MaxGroup)
 	size := 1
@@ -83,14 +83,15 @@ func (p *pairs) add(c *Call, named map[string]struct{}) bool {
 	return true
 }
 
-// Encode makes the command of calls that Group has put together, with the scripts of the process that was vouched for.
-// Each is an EVALSHA, which valkey-go does not retry by itself: a repeated command could land on a server that was
-// restarted in between and lost everything it knew. Calls of Gated operations need a Set.
+// Encode makes the command of calls that Group has put together, with the scripts of the process
+// that was vouched for. Each is an EVALSHA, which valkey-go does not retry by itself: a repeated
+// command could land on a server that was restarted in between and lost everything it knew. Calls
+// of Gated operations need a Set.
 //
 // echo is what its answer has to say besides, see Echoes; empty for nothing.
 //
-// With full it is an EVAL, which teaches the script to a server that does not know it, unless the script is only for
-// one process. (A user may not have the right to SCRIPT LOAD.)
+// With full it is an EVAL, which teaches the script to a server that does not know it, unless the
+// script is only for one process. (A user may not have the right to SCRIPT LOAD.)
 func (b *Buffers) Encode(client Builder, calls []*Call, g *Set, full bool, echo string) valkey.Completed {
 	words, numkeys := b.words[:0], 0
 	var s *Script
@@ -204,8 +205,8 @@ type Result struct {
 	Alone bool // it is to be sent once more, by itself
 }
 
-// Decode appends the results of the calls of a command, which had that echo; 0 for none. isServers reports whether an
-// error came from the server, other than of a script that it does not know.
+// Decode appends the results of the calls of a command, which had that echo; 0 for none. isServers
+// reports whether an error came from the server, other than of a script that it does not know.
 func Decode(calls []*Call, result valkey.ValkeyResult, echo int64, isServers func(error) bool, to []Result) []Result {
 	msg, err := unwrap(result, echo)
 	if len(calls) == 1 {
@@ -251,8 +252,8 @@ func unwrap(result valkey.ValkeyResult, echo int64) (valkey.ValkeyMessage, error
 	return parts[0], nil
 }
 
-// decodeExtended reads what extend_many.lua returns. A key that was not extended is gone, or another's, for extend.lua
-// to say.
+// decodeExtended reads what extend_many.lua returns. A key that was not extended is gone, or
+// another's, for extend.lua to say.
 func decodeExtended(calls []*Call, msg valkey.ValkeyMessage, to []Result) ([]Result, error) {
 	digits, err := msg.ToString()
 	if err != nil || len(digits) != len(calls) {

@@ -245,7 +245,8 @@ func TestPairsThatFailTogetherAreTriedAlone(t *testing.T) {
 	}
 }
 
-// A server that is full grants nothing, also where it lets a waiter queue or a key go in the same packet.
+// A server that is full grants nothing, also where it lets a waiter queue or a key go in the same
+// packet.
 func TestPairsOnAFullServer(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
@@ -276,7 +277,8 @@ func TestPairsOnAFullServer(t *testing.T) {
 	require.ElementsMatch(t, []string{"{held}", "{held}:wait"}, n.Keys(t))
 }
 
-// Counters are raised for the keys that are extended, and no counter is lowered; one that is no number has its key looked at alone.
+// Counters are raised for the keys that are extended, and no counter is lowered; one that is no
+// number has its key looked at alone.
 func TestManyExtensionsRaiseCounters(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)

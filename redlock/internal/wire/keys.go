@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Keys are the names under which one key's state lives on a node. The braces mark the key within its names.
+// Keys are the names under which one key's state lives on a node. The braces mark the key within
+// its names.
 type Keys struct {
 	Name  string // as the user gave it
 	Lock  string // owner value, expires with the TTL
@@ -28,8 +29,9 @@ func (k *Keys) Record() string { return k.Lock + ":once" }
 // Channels is what the names of the channels of those who wait begin with.
 func Channels(prefix string) string { return prefix + ":call:" }
 
-// An owner value is the identity, a separator and randomLength characters from a cryptographic source. It is new for
-// every attempt, so that what an abandoned attempt left on a server is never mistaken for one's own.
+// An owner value is the identity, a separator and randomLength characters from a cryptographic
+// source. It is new for every attempt, so that what an abandoned attempt left on a server is never
+// mistaken for one's own.
 const (
 	ownerSeparator = "/"
 	randomBytes    = 16
@@ -45,8 +47,8 @@ func NewOwner(identity string) string {
 	return string(base64.RawURLEncoding.AppendEncode(owner, random[:]))
 }
 
-// OwnerIdentity returns the identity in an owner value, or in the member of the queue whose turn it is, or the whole
-// text when something else wrote it.
+// OwnerIdentity returns the identity in an owner value, or in the member of the queue whose turn it
+// is, or the whole text when something else wrote it.
 func OwnerIdentity(owner string) string {
 	if identity, ok := MemberIdentity(owner); ok {
 		return identity

@@ -8,7 +8,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 )
 
-// An attempt that is rolled back keeps its place in the queue, by itself and among others. A lease that is released has none.
+// An attempt that is rolled back keeps its place in the queue, by itself and among others. A lease
+// that is released has none.
 func TestRollbackKeepsThePlace(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)

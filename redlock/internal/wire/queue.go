@@ -11,12 +11,13 @@ func leaveKeys(c *Call, to []string) []string { return append(to, c.Keys.Lock, c
 
 func leaveArgs(c *Call, _ *Set, to []string) []string { return append(to, c.Member, c.Turn, c.Channel) }
 
-// QueueFull is the rank of one that has no place in a queue: 4096 wait already, which bounds what a queue takes of a
-// server's memory.
+// QueueFull is the rank of one that has no place in a queue: 4096 wait already, which bounds what a
+// queue takes of a server's memory.
 const QueueFull = -1
 
-// A member of a queue is a number, which is its score, the process that it waits in, and the holder's name to be. It is
-// unique. The number is a time in microseconds since 1970, or the next one that no other of the process has.
+// A member of a queue is a number, which is its score, the process that it waits in, and the
+// holder's name to be. It is unique. The number is a time in microseconds since 1970, or the next
+// one that no other of the process has.
 const numberLength = 16
 
 // NewMember makes a member of a queue. process is what NewProcess makes.
@@ -32,7 +33,8 @@ func MemberNumber(member string) uint64 {
 	return number
 }
 
-// MemberIdentity returns the name in a member of a queue, and false for the owner value of a holder.
+// MemberIdentity returns the name in a member of a queue, and false for the owner value of a
+// holder.
 func MemberIdentity(text string) (string, bool) {
 	number, rest, ok := strings.Cut(text, " ")
 	process, identity, ok2 := strings.Cut(rest, " ")

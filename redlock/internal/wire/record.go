@@ -8,7 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Record is what a node knows of a key's sequence. The text that it has on a server is described in lib/record.lua.
+// Record is what a node knows of a key's sequence. The text that it has on a server is described in
+// lib/record.lua.
 type Record struct {
 	Granted     int64
 	Attempts    int   // how often Granted was
@@ -29,7 +30,8 @@ const (
 	recordDigits  = 16 // of a number, at most
 )
 
-// MaxSequence bounds the numbers of a sequence: scripts count in doubles, which are exact up to 2^53.
+// MaxSequence bounds the numbers of a sequence: scripts count in doubles, which are exact up to
+// 2^53.
 const MaxSequence = 1<<53 - 1
 
 // ParseRecord reads the text of a record; nil if it is none.
@@ -60,14 +62,15 @@ func ParseRecord(text string) *Record {
 	}
 }
 
-// Text is the record as restore.lua takes it: of no process, and without a time of another server's clock but the pair.
+// Text is the record as restore.lua takes it: of no process, and without a time of another server's
+// clock but the pair.
 func (r *Record) Text() string {
 	return fmt.Sprintf("%s  %d %d 0 %d %d %d %d %d %s %s %s", recordVersion, r.Granted, r.Attempts, r.Completed, r.BeganAt, r.CompletedAt,
 		r.Before, r.Attempted, escapeLabel(r.Label), escapeLabel(r.LabelBefore), r.Owner)
 }
 
-// Merge takes over what another node knows and this one does not: the largest number granted, with what belongs to it,
-// and the largest completed, with when.
+// Merge takes over what another node knows and this one does not: the largest number granted, with
+// what belongs to it, and the largest completed, with when.
 func (r *Record) Merge(other *Record) {
 	if other.Granted > r.Granted || other.Granted == r.Granted && other.Attempts > r.Attempts {
 		completed, beganAt, completedAt := r.Completed, r.BeganAt, r.CompletedAt

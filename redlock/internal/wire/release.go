@@ -14,7 +14,8 @@ func releaseArgs(c *Call, _ *Set, to []string) []string {
 	return append(append(to, string(c.Record)), c.Sequence...)
 }
 
-// leaving is the member of the queue that a release takes out of it, and an acquisition when it is granted.
+// leaving is the member of the queue that a release takes out of it, and an acquisition when it is
+// granted.
 func (c *Call) leaving() string {
 	if c.Op == Release && c.Stays { //mutant:rollback-costs-the-place
 		return ""

@@ -63,8 +63,8 @@ func newScript(body string) *Script {
 // Builder is a client, or a connection of its own.
 type Builder interface{ B() valkey.Builder }
 
-// call is a call of the script with words, of which the first are keys: with its text, or with what a server knows it
-// by.
+// call is a call of the script with words, of which the first are keys: with its text, or with what
+// a server knows it by.
 func (s *Script) call(client Builder, words []string, numkeys int, full bool) valkey.Completed {
 	keys, args := words[:numkeys], words[numkeys:]
 	if full {
@@ -89,13 +89,13 @@ var (
 	trialScript      = load("trial")
 )
 
-// Ungated are the scripts that any server process may run: what they do is right on one that was restarted too. They
-// are loaded together, so that a server has either all of them or none.
+// Ungated are the scripts that any server process may run: what they do is right on one that was
+// restarted too. They are loaded together, so that a server has either all of them or none.
 var Ungated = []*Script{extendScript, releaseScript, observeScript, joinScript, leaveScript, extendManyScript, pairsScript, trialScript}
 
-// Set is the scripts of one server process, as texts that no other process was ever given: what acquires, what puts a
-// key back, and what reads and completes records. A nil Set stands for a process that was not vouched for, which runs
-// the Ungated scripts only.
+// Set is the scripts of one server process, as texts that no other process was ever given: what
+// acquires, what puts a key back, and what reads and completes records. A nil Set stands for a
+// process that was not vouched for, which runs the Ungated scripts only.
 type Set struct {
 	acquire, agree, extend, pairs, recall, restore *Script
 
@@ -107,20 +107,21 @@ func (g *Set) Scripts() []*Script {
 	return []*Script{g.acquire, g.agree, g.extend, g.pairs, g.recall, g.restore, trialScript}
 }
 
-// NewSet makes the scripts of the process with that run_id. They are sent as EVALSHA only: the script cache of a server
-// is neither persisted nor replicated, so a process that was not vouched for answers NOSCRIPT, in the same step that
-// would have granted.
+// NewSet makes the scripts of the process with that run_id. They are sent as EVALSHA only: the
+// script cache of a server is neither persisted nor replicated, so a process that was not vouched
+// for answers NOSCRIPT, in the same step that would have granted.
 func NewSet(runID string) *Set { return setBy(runID, "") } //mutant:gate-scripts-for-any-process,gate-noscript-eval
 
-// NewSelfChecking makes scripts that compare the run_id themselves, for a user who may not SCRIPT LOAD. They cost the
-// server three times as much, and may be sent as EVAL.
+// NewSelfChecking makes scripts that compare the run_id themselves, for a user who may not SCRIPT
+// LOAD. They cost the server three times as much, and may be sent as EVAL.
 func NewSelfChecking(runID string) *Set {
 	g := setBy(runID, body("self_check"))
 	g.teachable = true
 	return g
 }
 
-// setBy makes the scripts of a process, whose run_id they have as process, and which begin with a check.
+// setBy makes the scripts of a process, whose run_id they have as process, and which begin with a
+// check.
 func setBy(runID, check string) *Set {
 	head := "local process = '" + runID + "'\n" + check
 	of := func(s *Script) *Script { return newScript(head + s.body) }
@@ -134,7 +135,8 @@ func setBy(runID, check string) *Set {
 	}
 }
 
-// AnyProcess are the scripts of a Quorum without a restart gate: whatever a process has is what it knows.
+// AnyProcess are the scripts of a Quorum without a restart gate: whatever a process has is what it
+// knows.
 var AnyProcess = func() *Set {
 	g := setBy("", "")
 	g.teachable = true

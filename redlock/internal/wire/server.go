@@ -51,7 +51,8 @@ type ServerInfo struct {
 // InfoSections are the sections of INFO that ParseInfo needs.
 var InfoSections = []string{"server", "replication", "memory", "persistence"}
 
-// RunIDLength is the length of a run_id, in hexadecimal digits (CONFIG_RUN_ID_SIZE of src/server.h).
+// RunIDLength is the length of a run_id, in hexadecimal digits (CONFIG_RUN_ID_SIZE of
+// src/server.h).
 const RunIDLength = 40
 
 // ParseInfo reads a reply to INFO. Unknown lines are skipped; without a run_id it is none.

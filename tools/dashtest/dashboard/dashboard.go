@@ -1,5 +1,5 @@
-// Package dashboard reads a Grafana dashboard's JSON: what it asks a Prometheus, how it is laid out, and what is wrong
-// with it as far as the file alone tells.
+// Package dashboard reads a Grafana dashboard's JSON: what it asks a Prometheus, how it is laid
+// out, and what is wrong with it as far as the file alone tells.
 package dashboard
 
 import (
@@ -168,7 +168,8 @@ func Parse(text []byte) (*Dashboard, error) {
 	return &d, nil
 }
 
-// All returns the panels, rows among them, in the order of the file. A collapsed row's panels follow it.
+// All returns the panels, rows among them, in the order of the file. A collapsed row's panels
+// follow it.
 func (d *Dashboard) All() []Panel {
 	var all []Panel
 	for _, p := range d.Panels {

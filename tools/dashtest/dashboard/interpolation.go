@@ -20,7 +20,8 @@ type Interpolation struct {
 // variable matches $name, ${name}, ${name:format} and [[name]].
 var variable = regexp.MustCompile(`\$(\w+)|\$\{(\w+)(?::\w+)?\}|\[\[(\w+)\]\]`)
 
-// Expand replaces all variables of an expression. One that is not known is an error; Grafana would leave it as it is.
+// Expand replaces all variables of an expression. One that is not known is an error; Grafana would
+// leave it as it is.
 func (i Interpolation) Expand(expr string) (string, error) {
 	var unknown []string
 	expanded := variable.ReplaceAllStringFunc(expr, func(match string) string {
@@ -57,7 +58,8 @@ func (i Interpolation) value(name string) (string, bool) {
 	return alternatives(values), ok
 }
 
-// RateInterval is $__rate_interval: wide enough for four scrapes, and for one more than there are between two points
+// RateInterval is $__rate_interval: wide enough for four scrapes, and for one more than there are
+// between two points
 // (https://grafana.com/docs/grafana/latest/datasources/prometheus/template-variables/).
 func (i Interpolation) RateInterval() time.Duration { return max(i.Interval+i.Scrape, 4*i.Scrape) }
 
@@ -69,7 +71,8 @@ func Duration(d time.Duration) string {
 	return strconv.Itoa(int(d/time.Millisecond)) + "ms"
 }
 
-// regexpSpecial are the characters that Grafana escapes in a value; twice, because the value is in a PromQL string.
+// regexpSpecial are the characters that Grafana escapes in a value; twice, because the value is in
+// a PromQL string.
 var regexpSpecial = regexp.MustCompile(`[$^*{}\[\]'+?.()|]`)
 
 // alternatives is the regular expression for the values that were selected.
@@ -99,7 +102,8 @@ func LabelValues(query string) (selector, label string, err error) {
 // braced matches {{label}} in a legend.
 var braced = regexp.MustCompile(`\{\{\s*(\w+)\s*\}\}`)
 
-// LegendOf is the name of a series. Labels that it does not have are left out, with the space before them.
+// LegendOf is the name of a series. Labels that it does not have are left out, with the space
+// before them.
 func LegendOf(format string, labels map[string]string) string {
 	name := braced.ReplaceAllStringFunc(format, func(match string) string {
 		return labels[braced.FindStringSubmatch(match)[1]]

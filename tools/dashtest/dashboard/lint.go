@@ -27,8 +27,9 @@ var (
 	leaders   = regexp.MustCompile(`\bsum\b.*\btenure_election_leader\b`)
 )
 
-// Lint returns what is wrong with a dashboard as far as its file tells: what would keep it from working on another
-// Grafana than its author's, panels that lie on each other or do not say what they are for, rates over a fixed window.
+// Lint returns what is wrong with a dashboard as far as its file tells: what would keep it from
+// working on another Grafana than its author's, panels that lie on each other or do not say what
+// they are for, rates over a fixed window.
 func Lint(d *Dashboard) []string {
 	l := &linter{dashboard: d}
 	l.whole()

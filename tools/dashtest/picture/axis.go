@@ -51,8 +51,8 @@ func (a *axis) spread(i int) float64 {
 	return a.marks[1] - a.marks[0]
 }
 
-// bounds are the least and the greatest value of all series, 0 among them, on each other if they are stacked. least is
-// the least above 0, or 1 if there is none.
+// bounds are the least and the greatest value of all series, 0 among them, on each other if they
+// are stacked. least is the least above 0, or 1 if there is none.
 func bounds(series []Series, stacked bool) (low, high, least float64) {
 	heights := make(map[time.Time]float64)
 	least = math.Inf(1)

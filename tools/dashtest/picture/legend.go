@@ -7,7 +7,8 @@ import (
 
 const legendLines = 3
 
-// legend writes the names of the series at the bottom of area, and returns how many lines they take.
+// legend writes the names of the series at the bottom of area, and returns how many lines they
+// take.
 func (c *canvas) legend(panel Panel, area image.Rectangle) int {
 	if len(panel.Series) == 0 {
 		text := panel.Field.Defaults.NoValue

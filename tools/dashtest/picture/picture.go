@@ -1,5 +1,5 @@
-// Package picture draws a dashboard's panels with what a Prometheus answered. It is not Grafana: it draws the kinds of
-// panels that the dashboard of this module has, plainly.
+// Package picture draws a dashboard's panels with what a Prometheus answered. It is not Grafana: it
+// draws the kinds of panels that the dashboard of this module has, plainly.
 package picture
 
 import (

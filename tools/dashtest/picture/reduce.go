@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// reduce returns the image with a palette of at most 256 colours, which makes the file a third of the size. Smooth edges
-// have many colours that hardly differ: the rarer ones become the nearest of the others.
+// reduce returns the image with a palette of at most 256 colours, which makes the file a third of
+// the size. Smooth edges have many colours that hardly differ: the rarer ones become the nearest of
+// the others.
 func reduce(full *image.RGBA) image.Image {
 	counts := make(map[color.RGBA]int)
 	runs(full, func(c color.RGBA, from, to int) { counts[c] += to - from })
@@ -39,8 +40,8 @@ func reduce(full *image.RGBA) image.Image {
 	return reduced
 }
 
-// runs calls found for each run of pixels of one colour, from and to being numbers of pixels. The image has no gaps
-// between its lines.
+// runs calls found for each run of pixels of one colour, from and to being numbers of pixels. The
+// image has no gaps between its lines.
 func runs(full *image.RGBA, found func(c color.RGBA, from, to int)) {
 	at := func(i int) color.RGBA {
 		p := full.Pix[4*i : 4*i+4 : 4*i+4]

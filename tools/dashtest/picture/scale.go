@@ -45,8 +45,8 @@ func timeTicks(start, end time.Time, count int) []time.Time {
 	return all
 }
 
-// format is a value in the unit of a panel. spread is how far values of the same axis are apart, which tells how exact
-// it has to be; it may be the value itself.
+// format is a value in the unit of a panel. spread is how far values of the same axis are apart,
+// which tells how exact it has to be; it may be the value itself.
 func format(unit string, value, spread float64) string {
 	if unit != "s" {
 		return decimals(value, spread)

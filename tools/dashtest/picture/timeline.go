@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-dev/tenure/tools/dashtest/dashboard"
 )
 
-// timeline draws a bar for each series, in the colours of the states that it was in. Where it has no value there is no
-// bar.
+// timeline draws a bar for each series, in the colours of the states that it was in. Where it has
+// no value there is no bar.
 func (c *canvas) timeline(p Picture, panel Panel, area image.Rectangle) {
 	names := 0
 	for _, s := range panel.Series {

@@ -1,5 +1,5 @@
-// Package prometheus runs a real Prometheus on a free port of the loopback interface, with the repository's
-// configuration, and asks it.
+// Package prometheus runs a real Prometheus on a free port of the loopback interface, with the
+// repository's configuration, and asks it.
 package prometheus
 
 import (

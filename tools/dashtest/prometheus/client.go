@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Client asks a Prometheus over its HTTP API (https://prometheus.io/docs/prometheus/latest/querying/api/). It may be
-// used concurrently.
+// Client asks a Prometheus over its HTTP API
+// (https://prometheus.io/docs/prometheus/latest/querying/api/). It may be used concurrently.
 type Client struct {
 	URL  string // such as http://127.0.0.1:9090
 	HTTP *http.Client

@@ -15,7 +15,8 @@ import (
 	"github.com/tenure-dev/tenure/tools/dashtest/prometheus"
 )
 
-// answering returns a client of a server that gives one answer to everything, and where the last request is put.
+// answering returns a client of a server that gives one answer to everything, and where the last
+// request is put.
 func answering(t *testing.T, status int, answer string) (*prometheus.Client, *http.Request) {
 	var last http.Request
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -19,7 +19,8 @@ type Adaptation struct {
 	Every     time.Duration // of scrapes and of rules
 }
 
-// Adapt returns the configuration with a's changes, and with no other job than that of the replicas.
+// Adapt returns the configuration with a's changes, and with no other job than that of the
+// replicas.
 func (a Adaptation) Adapt(text []byte) ([]byte, error) {
 	var config map[string]any
 	if err := yaml.Unmarshal(text, &config); err != nil {
@@ -53,7 +54,8 @@ func (a Adaptation) Adapt(text []byte) ([]byte, error) {
 	return adapted, nil
 }
 
-// resolve finds a rule file beside the configuration: in a container the same files are under another directory.
+// resolve finds a rule file beside the configuration: in a container the same files are under
+// another directory.
 func (a Adaptation) resolve(file string) string {
 	if !filepath.IsAbs(file) {
 		return filepath.Join(a.Directory, file)

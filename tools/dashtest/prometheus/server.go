@@ -40,8 +40,8 @@ func Installed() error {
 	return nil
 }
 
-// Start starts a Prometheus with this configuration on a free port, and returns when it is ready. Everything that it
-// keeps is below directory. The caller stops it.
+// Start starts a Prometheus with this configuration on a free port, and returns when it is ready.
+// Everything that it keeps is below directory. The caller stops it.
 func Start(ctx context.Context, directory string, config []byte) (*Server, error) {
 	binary, err := exec.LookPath("prometheus")
 	if err != nil {

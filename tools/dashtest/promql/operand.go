@@ -7,8 +7,9 @@ import (
 // comparisons are the operators that filter.
 var comparisons = map[string]bool{"==": true, "!=": true, ">": true, "<": true, ">=": true, "<=": true}
 
-// Operands returns what an alert's expression compares: the operands of and, or and unless, without parentheses around
-// them and without the comparison at their end. They have a value also while the alert is quiet.
+// Operands returns what an alert's expression compares: the operands of and, or and unless, without
+// parentheses around them and without the comparison at their end. They have a value also while the
+// alert is quiet.
 func Operands(expr string) []string {
 	parts := split(strings.TrimSpace(expr))
 	if len(parts) == 1 {

@@ -20,8 +20,8 @@ type token struct {
 	start, end int
 }
 
-// lexeme matches what an expression consists of. Durations such as 5m and numbers are one kind. A word does not begin
-// with a colon, which PromQL would allow, so that [5m:1m] has none.
+// lexeme matches what an expression consists of. Durations such as 5m and numbers are one kind. A
+// word does not begin with a colon, which PromQL would allow, so that [5m:1m] has none.
 var lexeme = regexp.MustCompile(`^(?:` +
 	`(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|` + "`[^`]*`" + `)` +
 	`|(?P<number>[0-9][0-9a-zA-Z_.]*(?:[eE][-+]?[0-9]+)?)` +

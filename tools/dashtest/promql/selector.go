@@ -1,5 +1,5 @@
-// Package promql finds in a PromQL expression what it selects and what it compares. It is no parser: whether an
-// expression is one, Prometheus tells.
+// Package promql finds in a PromQL expression what it selects and what it compares. It is no
+// parser: whether an expression is one, Prometheus tells.
 package promql
 
 import (

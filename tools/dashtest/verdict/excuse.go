@@ -13,7 +13,8 @@ import (
 // rareLabels are labels that a metric has only when something failed.
 var rareLabels = map[string]bool{"error_type": true}
 
-// rareValues are the values of labels that an ordinary run need not have. Each is one of package tenureotel's.
+// rareValues are the values of labels that an ordinary run need not have. Each is one of package
+// tenureotel's.
 var rareValues = map[string][]string{
 	"outcome": {"acquired", "held", "done", "canceled", "failed", "extended", "released", "lost", "success", "error", "panic"},
 	"reason": {

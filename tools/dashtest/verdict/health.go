@@ -6,8 +6,8 @@ import (
 	"github.com/tenure-dev/tenure/tools/dashtest/prometheus"
 )
 
-// Health compares the rules of files with those that a Prometheus evaluates: each has to be there, and well. There is a
-// row for each that is not, and one for all.
+// Health compares the rules of files with those that a Prometheus evaluates: each has to be there,
+// and well. There is a row for each that is not, and one for all.
 func Health(files []prometheus.FileRule, loaded []prometheus.Rule) []Row {
 	evaluated := make(map[string]int)
 	var rows []Row

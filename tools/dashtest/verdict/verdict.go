@@ -1,5 +1,5 @@
-// Package verdict tells of each expression of a dashboard and of rules whether a Prometheus that has scraped the
-// example answers it, and if it does not, whether that may be.
+// Package verdict tells of each expression of a dashboard and of rules whether a Prometheus that
+// has scraped the example answers it, and if it does not, whether that may be.
 package verdict
 
 import (
@@ -36,7 +36,8 @@ type Row struct {
 	Problem string // what is wrong; empty: nothing
 }
 
-// Panel judges an expression of a dashboard: it has to have a value, and so has everything that it selects.
+// Panel judges an expression of a dashboard: it has to have a value, and so has everything that it
+// selects.
 func (j *Judge) Panel(ctx context.Context, origin, expr string, instant bool) Row {
 	row := Row{Origin: origin, Expr: expr}
 	var err error
@@ -60,8 +61,8 @@ func (j *Judge) Recording(ctx context.Context, origin, expr string) Row {
 	return j.Panel(ctx, origin, expr, false)
 }
 
-// Alert judges the expression of an alert. It may be empty, because an alert that is quiet is; but what it compares
-// has to have a value, and so has everything that it selects.
+// Alert judges the expression of an alert. It may be empty, because an alert that is quiet is; but
+// what it compares has to have a value, and so has everything that it selects.
 func (j *Judge) Alert(ctx context.Context, origin, expr string) Row {
 	row := Row{Origin: origin, Expr: expr}
 	var err error

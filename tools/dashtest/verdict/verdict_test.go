@@ -28,8 +28,8 @@ var known = []map[string]string{
 	{"__name__": "runs", "job": "tenure", "outcome": "success"},
 }
 
-// fake is a Prometheus whose series never change. Of an expression it evaluates none: it answers with what answers says, or else with a 1
-// for each series that its first selector matches.
+// fake is a Prometheus whose series never change. Of an expression it evaluates none: it answers
+// with what answers says, or else with a 1 for each series that its first selector matches.
 type fake struct{ answers map[string]string }
 
 func (f fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
