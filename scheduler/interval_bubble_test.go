@@ -103,8 +103,9 @@ func TestCatchUpKeepsTheDaysOfAnInterval(t *testing.T) {
 			r.Start()
 			return r
 		}
+		until(11*time.Hour + 59*time.Minute) // a replica costs something for each second of its life
 		r := start()
-		until(day)
+		until(12*time.Hour + time.Minute)
 		require.NoError(t, r.Shutdown())
 		require.NoError(t, r.q.Close())
 		until(5*day + 13*time.Hour)
