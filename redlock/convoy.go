@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strconv"
@@ -18,7 +19,7 @@ import (
 // them perhaps.
 //
 // In some the tokens are spread too. Leases that want more than that, or another expiry than the
-// Quorum's TTL, are extended by themselves; and so are all where somebody traces requests.
+// Quorum's TTL, are extended by themselves.
 type convoy struct {
 	q      *Quorum
 	leases []*Lease
@@ -52,7 +53,7 @@ func (l *Lease) company(start clock.Instant) company {
 	switch {
 	case l.lacking.Load(): // its key would not be found there
 		return nobody
-	case l.q.cfg.tracers.node != nil, l.attempt.cfg.minHold > 0, l.TTL() != l.q.texts.ttl: //mutant:convoy-for-a-minimum-hold,convoy-for-another-ttl
+	case l.attempt.cfg.minHold > 0, l.TTL() != l.q.texts.ttl: //mutant:convoy-for-a-minimum-hold,convoy-for-another-ttl
 		return nobody
 	case clock.Instant(l.deadline.Load()).Sub(start) < l.q.cfg.timeout(l.TTL()):
 		return nobody // all would have to be sent before its end
@@ -86,6 +87,10 @@ func (q *Quorum) startConvoy(leases []*Lease, in company, start clock.Instant) *
 		r := &request{call: call, convoy: c, slot: i, expires: expires}
 		if !c.began.IsZero() {
 			r.began = start
+		}
+		if t := q.cfg.tracers.node; t != nil {
+			r.began = start
+			r.ctx = t.TraceNodeStart(context.Background(), TraceNodeStartData{Op: OpExtend, Node: n.addr, Leases: len(leases)}) //mutant:convoy-untraced
 		}
 		n.send(r)
 	}

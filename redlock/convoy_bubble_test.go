@@ -243,6 +243,75 @@ func TestConvoyIsTraced(t *testing.T) {
 	})
 }
 
+// Who traces nodes changes nothing of how leases are extended, and hears of each command once a
+// node.
+func TestConvoyIsTracedOnceANode(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tracer := &nodeTracer{}
+		leases := convoyed(t, open(t, fleet, redlock.WithTracer(tracer)), 20)
+		before := make([]int, 3)
+		for i, n := range fleet.Nodes() {
+			before[i] = n.Commands()
+		}
+		tracer.take()
+		time.Sleep(ttl)
+		started, ended := tracer.take()
+		require.NotEmpty(t, started)
+		shared := 0
+		for _, d := range started {
+			require.Equal(t, redlock.OpExtend, d.Op)
+			require.Equal(t, d.Leases > 0, d.Key == "", "%+v", d)
+			shared += d.Leases
+		}
+		require.GreaterOrEqual(t, shared, 2*3*len(leases), "each lease is extended twice a TTL on each node")
+		require.LessOrEqual(t, len(started), shared/2, "together, mostly")
+		require.Len(t, ended, len(started))
+		for _, d := range ended {
+			require.True(t, d.OK)
+			require.NoError(t, d.Err)
+		}
+		sent := 0
+		for i, n := range fleet.Nodes() {
+			sent += n.Commands() - before[i]
+		}
+		require.LessOrEqual(t, sent, len(started)+3*30, "what is traced is what is sent, and looks at the servers")
+	})
+}
+
+// nodeTracer keeps what it is told.
+type nodeTracer struct {
+	mu      sync.Mutex
+	started []redlock.TraceNodeStartData
+	ended   []redlock.TraceNodeEndData
+}
+
+func (n *nodeTracer) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
+	return ctx
+}
+
+func (n *nodeTracer) TraceAcquireEnd(context.Context, redlock.TraceAcquireEndData) {}
+
+func (n *nodeTracer) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.started = append(n.started, data)
+	return ctx
+}
+
+func (n *nodeTracer) TraceNodeEnd(_ context.Context, data redlock.TraceNodeEndData) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ended = append(n.ended, data)
+}
+
+func (n *nodeTracer) take() (started []redlock.TraceNodeStartData, ended []redlock.TraceNodeEndData) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	started, ended = n.started, n.ended
+	n.started, n.ended = nil, nil
+	return started, ended
+}
+
 // extendTracer keeps what it is told.
 type extendTracer struct {
 	mu   sync.Mutex

@@ -56,9 +56,10 @@ const (
 	FreedByExpiry  FreedBy = "expiry"  // its holder died or lost it, and the keys expired
 )
 
-// NodeTracer is told of every operation on a node. Start and end may be called on different
-// goroutines, and the end may come after the operation as a whole has ended: a round does not wait
-// for stragglers.
+// NodeTracer is told of every operation on a node. Leases that are extended together share one
+// operation on each node, whose context is none of theirs; ExtendTracer hears of each lease. Start
+// and end may be called on different goroutines, and the end may come after the operation as a
+// whole has ended: a round does not wait for stragglers.
 type NodeTracer interface {
 	TraceNodeStart(ctx context.Context, data TraceNodeStartData) context.Context
 	TraceNodeEnd(ctx context.Context, data TraceNodeEndData)
@@ -66,15 +67,16 @@ type NodeTracer interface {
 
 // TraceNodeStartData describes an operation on one node.
 type TraceNodeStartData struct {
-	Op   Op
-	Key  string
-	Node string // host:port
+	Op     Op
+	Key    string // empty for an extension that leases share
+	Node   string // host:port
+	Leases int    // how many leases share an extension; 0 for an operation on one key
 }
 
 // TraceNodeEndData is how an operation on one node ended.
 type TraceNodeEndData struct {
 	Op   Op
-	Key  string
+	Key  string // as at the start
 	Node string
 	OK   bool  // the node did what was asked; false without Err when it refused (held by another, not ours)
 	Err  error // a *NodeError, or nil
