@@ -20,6 +20,8 @@ TOPOLOGY ?= five three far memory
 # Rows of bench, with commas: make bench ROW=contended; and flags for it.
 ROW ?=
 BENCHFLAGS ?=
+# What is tested under the race detector, besides package redlock.
+RACE ?= ./...
 # Of which servers: redis-7.0 redis-8.0 valkey-8.0 valkey-8.1; empty for all.
 SERVERS ?=
 # How long each fuzz test searches.
@@ -49,8 +51,8 @@ test: valkey compiler ## run the tests against real Valkey servers
 	exit $$status
 
 .PHONY: race
-race: valkey compiler ## run the tests under the race detector
-	scripts/race.sh -p 1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list work | grep -v '/redlock$$')
+race: valkey compiler ## run the tests of the library under the race detector (RACE=work for all but bench)
+	scripts/race.sh -p 1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list $(RACE) | grep -v '/redlock$$')
 	SHARDS=5 scripts/race.sh -timeout $(TIMEOUT) $(TESTFLAGS) ./redlock
 
 .PHONY: cover
