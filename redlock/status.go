@@ -98,8 +98,8 @@ func (s *NodeStatus) fill(o outcome, start clock.Instant, err error) {
 	case rep.Verdict == wire.OK:
 		s.Reachable = true
 		s.Role, s.Version, s.Uptime = rep.Info.Role, rep.Info.Version, rep.Info.Uptime
-		if rep.Info.Role != "master" {
-			s.Warnings = append(s.Warnings, judge(rep.Info, true))
+		if why := judge(rep.Info, true); why != nil && rep.Info.Role != "master" {
+			s.Warnings = append(s.Warnings, why)
 		}
 		if risk := risk(rep.Info); risk != nil {
 			s.Warnings = append(s.Warnings, risk)
