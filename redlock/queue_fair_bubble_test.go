@@ -249,7 +249,8 @@ func TestWaiterThatGaveUpIsInNobodysWay(t *testing.T) {
 			released := time.Now()
 			require.NoError(t, l.Release(t.Context()))
 			g := w.take(t)
-			// At once, or where fewer than a quorum call in that moment, after their grace: not a turn later.
+			// At once, or where fewer than a quorum call in that moment, after their grace: not a
+			// turn later.
 			require.LessOrEqual(t, g.at.Sub(released), 10*time.Millisecond)
 			l = g.lease
 		}
