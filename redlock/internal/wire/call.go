@@ -86,7 +86,7 @@ type Answer struct {
 	Verdict   Verdict
 	Token     uint64        // counter, for granted acquires and observations
 	Owner     string        // holder's owner value, for refused acquires and observations
-	PTTL      time.Duration // holder's TTL, likewise; for recalls the record's
+	PTTL      time.Duration // TTL of that key; for recalls the record's
 	Rank      int           // for refused acquires that wait: what lib/join.lua returned
 	Extended  Extended      // for extensions
 	Each      string        // for extensions of many: a digit for each lease, '1' if it was extended
@@ -94,7 +94,7 @@ type Answer struct {
 	Record    *Record       // of the sequence: for acquires with one, granted or refused because of it or not known; for recalls
 	Unknown   string        // run_id of the process that answers that it does not know the sequence; empty otherwise
 	Wrote     bool          // restores: the node did not know the sequence before
-	Holds     *Record       // likewise, for acquires refused because the key is held
+	Holds     *Record       // of the sequence, for acquires refused because the key is held
 	Unwritten bool          // releases: the record of the sequence could not be written
 	Info      *ServerInfo   // for Info
 	Trial     []error       // for Trial: what came of each of Trials; nil where that worked
