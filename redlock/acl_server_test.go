@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -88,41 +87,6 @@ func TestACLWithoutINFO(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A user who may not SCRIPT LOAD gets scripts that look themselves at which process runs them.
-func TestACLWithoutScriptLoad(t *testing.T) {
-	t.Parallel()
-	s := startAged(t, 3, withUser(t, "-script"))
-	q, second := gatedURLs(t, s.userURLs()), gatedURLs(t, s.userURLs())
-	held := s.hold(q, "key", redlock.WithoutAutoExtend())
-	require.NoError(t, held.Extend(t.Context()))
-	_, err := second.TryAcquire(t.Context(), "key")
-	require.ErrorIs(t, err, redlock.ErrHeld)
-	s.do([]string{"SCRIPT", "FLUSH"})
-	flushed := s.hold(second, "flushed", redlock.WithoutAutoExtend())
-	require.NoError(t, flushed.Release(t.Context()))
-	for i := range s.Nodes() {
-		require.Zero(t, s.Node(i).CommandStats(t)["script|load"])
-	}
-
-	s.restart(1)
-	for i := 0; s.Node(1).CommandStats(t)["evalsha"] == 0; i++ {
-		_, err := second.TryAcquire(t.Context(), fmt.Sprint("key", i), redlock.WithoutAutoExtend())
-		require.NoError(t, err, "the others are a quorum")
-	}
-	requireCondition(t, node(t, second, 1).Err, s.Node(1).Addr(), redlock.ConditionQuarantined)
-	stats := s.Node(1).CommandStats(t)
-	require.NotZero(t, stats["eval"], "the restarted server was not given the script, so this tests half: %v", stats)
-	require.Empty(t, s.Node(1).Keys(t))
-
-	s.kill(2)
-	_, err = second.TryAcquire(t.Context(), "other")
-	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-	require.Empty(t, s.Node(1).Keys(t))
-	requireVotes(t, second, 1, serverQuarantine+whole)
-	_, err = second.TryAcquire(t.Context(), "other")
-	require.NoError(t, err)
 }
 
 // Whatever the server is that the tests run on, its words for a right that is missing are known.

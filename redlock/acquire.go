@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -86,7 +88,7 @@ type candidate struct {
 	*attempt
 	since clock.Instant // when it asked first: what it is granted by any of its rounds lasts that long at least, and a TTL
 	hint  string        // the same in each round, so that nodes agree on the token
-	asked *round        // its last
+	asked *operation    // its last
 	times int           // how often it asked
 }
 
@@ -155,7 +157,7 @@ func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 			return nil, err
 		}
 		select {
-		case <-time.After(max(pause, atOnce)):
+		case <-time.After(max(pause, clock.AtOnce)):
 		case <-ctx.Done():
 			a.withdraw(ctx, givesUp)
 			return nil, newContextError(ctx, a.keys.Name, err)
@@ -198,9 +200,9 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 		}
 	}
 	rd, start, timeout := a.ask(ctx)
-	waited := rd.wait(ctx, timeout, &a.q.timers)
+	waited := rd.Wait(ctx, timeout, &a.q.timers)
 	o := a.outcome(rd)
-	a.votes = o.agreed
+	a.votes = o.Agreed
 	fail := func(err error) (*Lease, bool, error) {
 		a.q.rollBack(ctx, c.attempt, o)
 		a.settled()
@@ -209,7 +211,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	if waited != nil {
 		return fail(newContextError(ctx, a.keys.Name, nil))
 	}
-	if !o.success || a.isCompleted(o) { //mutant:completed-number-granted/2
+	if !o.Success || a.isCompleted(o) { //mutant:completed-number-granted/2
 		err, split := a.refusal(o, start)
 		a.noteUnknowing(c.attempt, o)
 		if !split || !a.stays(o) { //mutant:candidate-never-stays
@@ -228,7 +230,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	if err := tooLate(a.keys.Name, a.q.clock.Now().Sub(c.since), a.cfg.ttl); err != nil {
 		return fail(err)
 	}
-	l = newLease(ctx, a.q, c.attempt, token, c.since, start, grantIn(o.replies)) //mutant:deadline-from-the-last-round,hold-from-the-first-round
+	l = newLease(ctx, a.q, c.attempt, token, c.since, start, grantIn(o.Replies)) //mutant:deadline-from-the-last-round,hold-from-the-first-round
 	if l == nil {
 		return fail(ErrClosed)
 	}
@@ -249,21 +251,21 @@ func (a *acquisition) attempt(owner string) *attempt {
 // again: an answer is as good as a later one, because a key lives for a TTL from then, and its
 // counter does not move while the owner is the same. All others are, also those that have not
 // answered yet, in the order of its requests: which the last answer of a node is then about.
-func (a *acquisition) ask(ctx context.Context) (rd *round, start clock.Instant, timeout time.Duration) {
+func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Instant, timeout time.Duration) {
 	c := &a.candidate
 	a.attempts++
 	c.times++
 	start, timeout = c.since, a.q.cfg.timeout(a.cfg.ttl)
-	rd = newRound(OpAcquire, len(a.q.nodes), a.q.need)
-	rd.decided = a.certain
+	rd = a.q.newOperation(OpAcquire, a.q.need)
+	rd.Decided = a.certain
 	var want func(int) bool
 	if c.asked != nil {
 		start = a.q.clock.Now()
 		c.again.Store(true) //mutant:late-grant-of-an-earlier-round-released
-		known := c.asked.outcome().replies
+		known := c.asked.Outcome().Replies
 		for i, rep := range known {
 			if rep.Verdict == wire.OK {
-				rd.settle(i, rep)
+				rd.Answer(i, rep)
 			}
 		}
 		want = func(i int) bool { return known[i].Verdict != wire.OK }
@@ -271,16 +273,16 @@ func (a *acquisition) ask(ctx context.Context) (rd *round, start clock.Instant, 
 	c.asked = rd
 	call := c.call(wire.Acquire)
 	call.TTL, call.Hint, call.Skew = a.q.texts.milliseconds(a.cfg.ttl), c.hint, a.q.texts.skew
-	a.q.broadcast(ctx, rd, c.attempt, call, start.Add(timeout), want)
+	rd.send(ctx, c.attempt, call, start.Add(timeout), want)
 	return rd, start, timeout
 }
 
 // outcome is the round's, in which nodes that were silent before and have not answered have failed.
-func (a *acquisition) outcome(rd *round) outcome {
-	o := rd.outcome()
-	for i := range o.replies {
-		if o.replies[i].Verdict == wire.Pending && a.contest.isSilent(i) {
-			o.replies[i] = reply{Answer: wire.Answer{Verdict: wire.Failed}, err: a.q.nodes[i].failure(rd.op, ErrTimeout)}
+func (a *acquisition) outcome(rd *operation) vote.Outcome {
+	o := rd.Outcome()
+	for i := range o.Replies {
+		if o.Replies[i].Verdict == wire.Pending && a.contest.isSilent(i) {
+			o.Replies[i] = vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: node.ErrTimeout}
 		}
 	}
 	return o
@@ -288,7 +290,7 @@ func (a *acquisition) outcome(rd *round) outcome {
 
 // stays reports whether the candidate keeps what it was granted and asks again: if it leads, and
 // there is time left for a grant that is not too late.
-func (a *acquisition) stays(o outcome) bool {
+func (a *acquisition) stays(o vote.Outcome) bool {
 	c := &a.candidate
 	if a.contest.rounds >= maxRounds || !a.contest.leads(c.owner, o) {
 		return false
@@ -324,17 +326,17 @@ func tooLate(key string, elapsed, ttl time.Duration) error {
 // demand, on a quorum of nodes. Nodes that granted a smaller one are asked to raise their counter,
 // strictly: a node whose counter has reached the token meanwhile has it from another acquisition
 // and does not count. An ambiguous answer counts as failed and is not repeated.
-func (a *acquisition) agree(ctx context.Context, at *attempt, o outcome, timeout time.Duration) (uint64, error) {
+func (a *acquisition) agree(ctx context.Context, at *attempt, o vote.Outcome, timeout time.Duration) (uint64, error) {
 	now := a.q.clock.Now()
 	a.q.clocks.await(ctx, now, now.Add(timeout))    //mutant:first-two-clocks-believed
 	token := a.q.clocks.leastToken(a.q.clock.Now()) //mutant:hint-too-low
-	for _, rep := range o.replies {
+	for _, rep := range o.Replies {
 		if rep.Verdict == wire.OK {
 			token = max(token, rep.Token)
 		}
 	}
 	have := 0
-	for _, rep := range o.replies {
+	for _, rep := range o.Replies {
 		if rep.Verdict == wire.OK && rep.Token == token {
 			have++
 		}
@@ -344,20 +346,20 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, o outcome, timeout
 	}
 	// The round spans all nodes, so that replies keep their places; those not asked count as
 	// refusals.
-	below := func(i int) bool { return o.replies[i].Verdict == wire.OK && o.replies[i].Token < token }
-	rd := newRound(OpAgree, len(o.replies), a.q.need-have)
-	for i := range o.replies {
+	below := func(i int) bool { return o.Replies[i].Verdict == wire.OK && o.Replies[i].Token < token }
+	rd := a.q.newOperation(OpAgree, a.q.need-have)
+	for i := range o.Replies {
 		if !below(i) {
-			rd.settle(i, reply{Answer: wire.Answer{Verdict: wire.Refused}})
+			rd.Skip(i, wire.Refused)
 		}
 	}
 	call := at.call(wire.Agree)
 	call.Token = token
-	a.q.broadcast(ctx, rd, at, call, a.q.clock.Now().Add(timeout), below)
-	if rd.wait(ctx, timeout, &a.q.timers) != nil {
+	rd.send(ctx, at, call, a.q.clock.Now().Add(timeout), below)
+	if rd.Wait(ctx, timeout, &a.q.timers) != nil {
 		return 0, newContextError(ctx, a.keys.Name, nil)
 	}
-	if o := rd.outcome(); !o.success { //mutant:agreement-ambiguous
+	if o := rd.Outcome(); !o.Success { //mutant:agreement-ambiguous
 		err := a.q.quorumError(OpAgree, a.keys.Name, o)
 		err.Succeeded += have // those that were not asked, because they have the token
 		return 0, err
@@ -367,7 +369,7 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, o outcome, timeout
 
 // certain reports whether further answers cannot change how the round is taken: also as done, see
 // WithOnce.
-func (a *acquisition) certain(replies []reply) bool {
+func (a *acquisition) certain(replies []vote.Reply) bool {
 	if a.cfg.once != nil {
 		if nodes, completed := done(replies, a.cfg.once.n); completed || nodes > len(replies)-a.q.need { //mutant:completed-number-granted/3,one-witness-ignored
 			return true
@@ -381,19 +383,19 @@ func (a *acquisition) certain(replies []reply) bool {
 
 // isCompleted reports whether a node knows that the sequence was completed. One is enough: a quorum
 // has granted it then, also if those of this round have forgotten.
-func (a *acquisition) isCompleted(o outcome) bool {
+func (a *acquisition) isCompleted(o vote.Outcome) bool {
 	if a.cfg.once == nil {
 		return false
 	}
-	_, completed := done(o.replies, a.cfg.once.n)
+	_, completed := done(o.Replies, a.cfg.once.n)
 	return completed
 }
 
 // acquireCertain reports whether further answers cannot change how an acquisition's round is taken:
 // as granted, as a failure of too many nodes, as held by an owner who has a quorum, or as a vote
 // that was split.
-func (q *Quorum) acquireCertain(replies []reply, c *contest) bool {
-	granted, open, silent := count(replies, wire.OK), 0, count(replies, wire.Failed)
+func (q *Quorum) acquireCertain(replies []vote.Reply, c *contest) bool {
+	granted, open, silent := vote.Count(replies, wire.OK), 0, vote.Count(replies, wire.Failed)
 	for i, rep := range replies {
 		switch {
 		case rep.Verdict != wire.Pending:
@@ -416,7 +418,7 @@ func (q *Quorum) acquireCertain(replies []reply, c *contest) bool {
 }
 
 // leading returns the owner that most of the refusing nodes name, and how many do.
-func leading(replies []reply) (owner string, nodes int) {
+func leading(replies []vote.Reply) (owner string, nodes int) {
 	for i, rep := range replies {
 		if rep.Verdict != wire.Refused || rep.Record != nil {
 			continue
@@ -438,32 +440,32 @@ func leading(replies []reply) (owner string, nodes int) {
 // fault if too many failed for any quorum, and an owner holds the key if it is seen on a quorum.
 // Otherwise the vote was split, unless an owner stands that may have the rest of its quorum on the
 // nodes that did not answer.
-func (a *acquisition) refusal(o outcome, began clock.Instant) (err error, split bool) {
-	owner, nodes := leading(o.replies)
-	silent := count(o.replies, wire.Failed)
-	if o.expired {
-		silent += count(o.replies, wire.Pending)
+func (a *acquisition) refusal(o vote.Outcome, began clock.Instant) (err error, split bool) {
+	owner, nodes := leading(o.Replies)
+	silent := vote.Count(o.Replies, wire.Failed)
+	if o.Expired {
+		silent += vote.Count(o.Replies, wire.Pending)
 	}
 	if a.cfg.once != nil {
-		if known, completed := done(o.replies, a.cfg.once.n); completed || known > len(o.replies)-a.q.need {
-			return a.doneError(o.replies), false
-		} else if known > 0 && nodes == 0 && silent <= len(o.replies)-a.q.need {
+		if known, completed := done(o.Replies, a.cfg.once.n); completed || known > len(o.Replies)-a.q.need {
+			return a.doneError(o.Replies), false
+		} else if known > 0 && nodes == 0 && silent <= len(o.Replies)-a.q.need {
 			// Some were left behind by an attempt that failed, perhaps, and others split the rest.
 			a.contest.note(o, began)
-			return a.doneError(o.replies), o.agreed > 0 && a.contest.rounds < holderAfter
+			return a.doneError(o.Replies), o.Agreed > 0 && a.contest.rounds < holderAfter
 		}
 	}
 	switch {
-	case nodes == 0 || silent > len(o.replies)-a.q.need:
+	case nodes == 0 || silent > len(o.Replies)-a.q.need:
 		return a.q.quorumError(OpAcquire, a.keys.Name, o), false
 	case nodes >= a.q.need:
 		return a.held(claim{owner, nodes}, o), false
 	}
 	a.contest.note(o, began)
 	// A node that does not know a sequence hides no holder: it has said that the key is free there.
-	if holder, ok := a.contest.stander(o, silent-len(unknowingIn(o.replies)), a.q.need); ok {
+	if holder, ok := a.contest.stander(o, silent-len(unknowingIn(o.Replies)), a.q.need); ok {
 		err := a.held(holder, o)
-		a.freeIn = min(a.freeIn, maxRetryPause) // it may be an attempt that is taken back without a word
+		a.freeIn = min(a.freeIn, node.MaxPause) // it may be an attempt that is taken back without a word
 		return err, false
 	}
 	rival := Holder{Key: a.keys.Name, Identity: wire.OwnerIdentity(owner), Nodes: nodes}
@@ -471,24 +473,24 @@ func (a *acquisition) refusal(o outcome, began clock.Instant) (err error, split 
 }
 
 // held is the error of an attempt that was refused because of a holder.
-func (a *acquisition) held(by claim, o outcome) *HeldError {
+func (a *acquisition) held(by claim, o vote.Outcome) *HeldError {
 	holder := Holder{Key: a.keys.Name, Identity: wire.OwnerIdentity(by.owner), Nodes: by.votes}
-	for _, rep := range o.replies {
+	for _, rep := range o.Replies {
 		if rep.Verdict == wire.Refused && rep.Owner == by.owner {
 			holder.TTL = max(holder.TTL, rep.PTTL)
 		}
 	}
 	a.q.checkTTL(holder)
-	a.freeIn, a.rank = a.untilFree(o), a.rankIn(o.replies)
+	a.freeIn, a.rank = a.untilFree(o), a.rankIn(o.Replies)
 	return &HeldError{
-		Key: a.keys.Name, Holder: holder, Sequence: heldSequence(o.replies, by.owner),
+		Key: a.keys.Name, Holder: holder, Sequence: heldSequence(o.Replies, by.owner),
 		Self: holder.Identity == a.cfg.identity,
 	}
 }
 
 // heldSequence is the number that the owner was granted, as far as the nodes know that refused
 // because of it.
-func heldSequence(replies []reply, owner string) int64 {
+func heldSequence(replies []vote.Reply, owner string) int64 {
 	for _, rep := range replies {
 		if rep.Holds != nil && rep.Holds.Owner == owner {
 			return rep.Holds.Granted
@@ -499,19 +501,19 @@ func heldSequence(replies []reply, owner string) int64 {
 
 // untilFree is when enough refusing nodes will have let their keys expire for a quorum to be had.
 // What no lease lives as long as, such as a key without expiry, is a day: who waits for it polls.
-func (a *acquisition) untilFree(o outcome) time.Duration {
+func (a *acquisition) untilFree(o vote.Outcome) time.Duration {
 	var ttls []time.Duration
-	for _, rep := range o.replies {
+	for _, rep := range o.Replies {
 		if rep.Verdict == wire.Refused && rep.Record == nil {
 			ttls = append(ttls, min(rep.PTTL, maxMaxTTL)) //mutant:foreign-key-hammered
 		}
 	}
-	wanted := min(max(a.q.need-o.agreed, 1), len(ttls)) //mutant:waiter-needs-every-node
+	wanted := min(max(a.q.need-o.Agreed, 1), len(ttls)) //mutant:waiter-needs-every-node
 	return nthSmallest(ttls, wanted)
 }
 
 // rankIn is how many wait before this one as a quorum of nodes knows it, or -1.
-func (a *acquisition) rankIn(replies []reply) int {
+func (a *acquisition) rankIn(replies []vote.Reply) int {
 	if a.member == "" {
 		return -1
 	}

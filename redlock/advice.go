@@ -5,7 +5,7 @@ import "strings"
 // rights are the commands that a Quorum and its scripts use, as rules of an ACL: what
 // examples/nodes/users.acl grants. The last four are what valkey-go sends on a connection before
 // another use of it.
-const rights = "+ping +info +time +evalsha +eval +script|load +get +mget +set +del +exists +pexpire +pttl " +
+const rights = "+ping +info +time +evalsha +script|load +get +mget +set +del +exists +pexpire +pttl " +
 	"+zadd +zcard +zrange +zrank +zrem +zscore +publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard" //mutant:rights-by-category
 
 // advice is what to do about a condition.
@@ -33,6 +33,7 @@ var advice = map[Condition]string{
 	ConditionProtected:    "set a password or protected-mode no",
 	ConditionClockWrong:   "find out which clocks are right, set the others, and let time daemons keep them; leases are safe, and tokens follow the median",
 	ConditionDamaged:      "a counter is healed by the next lease on the key that is extended; else DEL what is named on that node",
+	ConditionOtherVersion: "use the same version of this library in all processes that ask for numbers of this key",
 	ConditionNoCommand:    "remove the rename-command lines from its configuration: the commands are needed under their names",
 	ConditionRestarted:    "it is looked at again by itself",
 	ConditionBadReply:     "see that its address is a Valkey server's and TLS is as there; if so, look at the proxy in between, or do not trust it: the connection was closed and is made again",
@@ -73,14 +74,4 @@ func adviceFor(e *ConditionError) string {
 		}
 	}
 	return advice[e.Condition]
-}
-
-// with is the error as it is said of a Quorum's nodes.
-func (e *ConditionError) with(prefix string) *ConditionError {
-	if e == nil || e.Condition != ConditionNoPermission {
-		return e
-	}
-	of := *e
-	of.prefix = prefix
-	return &of
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -27,7 +29,7 @@ type serverClocks struct {
 	addr []string
 
 	mu    sync.Mutex
-	known []clockWatch      // guarded by mu; of each node as it was sampled last
+	known []node.Watch      // guarded by mu; of each node as it was sampled last
 	wrong []*ConditionError // guarded by mu; of each node; nil for none
 	due   clock.Instant     // guarded by mu; when to compare again
 	all   clock.Instant     // guarded by mu; until when nobody is judged before all are known; 0 before the first is
@@ -52,28 +54,28 @@ const (
 )
 
 func newServerClocks(cfg *config, nodes int) *serverClocks {
-	return &serverClocks{cfg: cfg, need: nodes/2 + 1, addr: make([]string, nodes), known: make([]clockWatch, nodes), wrong: make([]*ConditionError, nodes),
+	return &serverClocks{cfg: cfg, need: nodes/2 + 1, addr: make([]string, nodes), known: make([]node.Watch, nodes), wrong: make([]*ConditionError, nodes),
 		changed: make(chan struct{})}
 }
 
 // sampled takes over what is known of a node's clock, and returns what is wrong with it.
-func (c *serverClocks) sampled(node int, addr string, w clockWatch) *ConditionError {
+func (c *serverClocks) sampled(i int, addr string, w node.Watch) *ConditionError {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	news := !c.known[node].known
-	c.known[node], c.addr[node] = w, addr
+	news := !c.known[i].Known
+	c.known[i], c.addr[i] = w, addr
 	if c.all == 0 {
-		c.all = w.at.Add(awaitClocks)
+		c.all = w.At.Add(awaitClocks)
 	}
-	if news || w.at >= c.due {
-		c.due = w.at.Add(compareEvery)
-		c.compare(w.at)
+	if news || w.At >= c.due {
+		c.due = w.At.Add(compareEvery)
+		c.compare(w.At)
 	}
 	if news {
 		close(c.changed)
 		c.changed = make(chan struct{})
 	}
-	return c.wrong[node]
+	return c.wrong[i]
 }
 
 // bounds are those of a difference between two clocks.
@@ -103,10 +105,10 @@ func (c *serverClocks) median(now clock.Instant) (lower, upper bounds, known int
 }
 
 // bounds are those of a node's clock. Called with mu held.
-func (c *serverClocks) bounds(node int, now clock.Instant) (b bounds, ok bool) {
-	w := &c.known[node]
-	moved := portion(max(now.Sub(w.at), 0), slew)
-	return bounds{w.lo - moved, w.hi + moved}, w.known && moved < c.cfg.clockSkew
+func (c *serverClocks) bounds(i int, now clock.Instant) (b bounds, ok bool) {
+	w := &c.known[i]
+	moved := node.Slewed(now.Sub(w.At))
+	return bounds{w.Lo - moved, w.Hi + moved}, w.Known && moved < c.cfg.clockSkew
 }
 
 // time returns between which times the median is now, as durations since 1970. It is not known
@@ -116,7 +118,7 @@ func (c *serverClocks) time(now clock.Instant) (b bounds, ok bool) {
 	if m == nil || m.known < c.need { //mutant:clock-of-a-minority
 		return b, false
 	}
-	moved := portion(max(now.Sub(m.at), 0), slew)
+	moved := node.Slewed(now.Sub(m.at))
 	return bounds{m.lo + time.Duration(now) - moved, m.hi + time.Duration(now) + moved}, moved < c.cfg.clockSkew
 }
 
@@ -175,7 +177,7 @@ func (c *serverClocks) leastToken(now clock.Instant) uint64 {
 }
 
 // greatestCounter is what a server that answers at that time of its own may count to at most.
-func (c *serverClocks) greatestCounter(rep reply) uint64 {
+func (c *serverClocks) greatestCounter(rep *vote.Reply) uint64 {
 	if rep.Server == 0 {
 		return wire.MaxToken
 	}
@@ -226,8 +228,8 @@ func (c *serverClocks) judge(ahead, behind time.Duration, known int) *ConditionE
 }
 
 // warning is what is wrong with a node's clock.
-func (c *serverClocks) warning(node int) *ConditionError {
+func (c *serverClocks) warning(i int) *ConditionError {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.wrong[node]
+	return c.wrong[i]
 }

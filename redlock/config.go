@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/valkey-io/valkey-go"
 
+	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -173,3 +175,27 @@ func defaultIdentity() string {
 	}, host)
 	return fmt.Sprintf("%.128s-%d-%s", clean, os.Getpid(), wire.RandomText(6))
 }
+
+// quarantine is how long a process must have been up before it votes: the longest TTL, so that
+// every lease it has forgotten is over; the allowance for clock skew, so that its next token is
+// above every one it has forgotten; both by a clock that may be fast by the drift; and a second,
+// because INFO rounds start and present down to whole seconds.
+//
+// Twice the skew is the least: tokens may be a skew above the median of the servers' clocks when
+// they are granted, and a skew below it when the next one is, see docs/guarantees.md.
+func (c *config) quarantine() time.Duration {
+	longest := max(c.maxTTL, 2*c.clockSkew) + c.clockSkew                                             //mutant:quarantine-without-ttl,quarantine-without-skew,quarantine-below-three-skews
+	seconds := math.Ceil((float64(longest)*(1+c.drift) + float64(driftFloor)) / float64(time.Second)) //mutant:quarantine-without-drift
+	return time.Duration(seconds+1) * time.Second                                                     //mutant:quarantine-without-rounding
+}
+
+// sampleEvery is how often at least a server's clock is looked at. Over the Quorum's TTL a jump as
+// large as the allowance for drift of a lease with that TTL stands out. A lease with a shorter TTL
+// allows for less, see docs/guarantees.md.
+func (c *config) sampleEvery() time.Duration { return min(c.lease.ttl, node.MaxSampleEvery) }
+
+// inspectEvery is how often a server that votes is asked for its process, role and policy: one that
+// was demoted and promoted again in between is not noticed.
+func (c *config) inspectEvery() time.Duration { return max(c.sampleEvery(), minInspectEvery) }
+
+const minInspectEvery = 2 * time.Second

@@ -2,11 +2,11 @@ package redlock
 
 import (
 	"cmp"
-	"errors"
 	"math/rand/v2"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -51,30 +51,30 @@ type contest struct {
 }
 
 // note takes what a round that began at that time has shown.
-func (c *contest) note(o outcome, began clock.Instant) {
+func (c *contest) note(o vote.Outcome, began clock.Instant) {
 	c.rounds++
 	standing := make(map[string]int, len(c.standing))
-	c.silent = make([]bool, len(o.replies))
+	c.silent = make([]bool, len(o.Replies))
 	trip := minTrip
-	for i, rep := range o.replies {
+	for i, rep := range o.Replies {
 		switch {
 		case rep.Verdict == wire.Pending:
-			c.silent[i] = o.expired //mutant:timeout-is-a-round-trip
+			c.silent[i] = o.Expired //mutant:timeout-is-a-round-trip
 		case rep.Verdict == wire.Failed:
-			c.silent[i] = errors.Is(rep.err, ErrTimeout)
-		case rep.isRival():
+			c.silent[i] = isTimeout(&rep)
+		case isRival(&rep):
 			standing[rep.Owner] = c.standing[rep.Owner] + 1
 		}
 		// A node that timed out says nothing of the way to the others.
-		if rep.Verdict != wire.Failed && rep.at > began {
-			trip = max(trip, rep.at.Sub(began)) //mutant:pauses-not-measured
+		if rep.Verdict != wire.Failed && rep.At > began {
+			trip = max(trip, rep.At.Sub(began)) //mutant:pauses-not-measured
 		}
 	}
 	c.trip, c.standing = trip, standing
 }
 
 // isRival reports whether the node refused because of another owner.
-func (rep *reply) isRival() bool {
+func isRival(rep *vote.Reply) bool {
 	return rep.Verdict == wire.Refused && rep.Record == nil && rep.Owner != ""
 }
 
@@ -82,14 +82,14 @@ func (rep *reply) isRival() bool {
 func (c *contest) isSilent(node int) bool { return c.silent != nil && c.silent[node] } //mutant:silent-node-awaited-again
 
 // leads reports whether the attempt with that owner value is the one that stays.
-func (c *contest) leads(owner string, o outcome) bool {
-	mine := claim{owner, o.agreed}
+func (c *contest) leads(owner string, o vote.Outcome) bool {
+	mine := claim{owner, o.Agreed}
 	if mine.votes == 0 {
 		return false // it has nothing to keep
 	}
 	fresh, first, firstOfAll := false, true, true
 	for rival := range c.standing {
-		before := votesOf(rival, o.replies).compare(mine) < 0
+		before := votesOf(rival, o.Replies).compare(mine) < 0
 		firstOfAll = firstOfAll && !before
 		if c.standing[rival] < passedOver { //mutant:standing-rival-yielded-to-for-ever
 			fresh, first = true, first && !before
@@ -102,10 +102,10 @@ func (c *contest) leads(owner string, o outcome) bool {
 }
 
 // stander returns the rival that was seen on most nodes of those that may be the holder.
-func (c *contest) stander(o outcome, silent, need int) (claim, bool) {
+func (c *contest) stander(o vote.Outcome, silent, need int) (claim, bool) {
 	var holder claim
 	for owner, rounds := range c.standing {
-		if rival := votesOf(owner, o.replies); rounds >= holderAfter && rival.votes+silent >= need && (holder.votes == 0 || rival.compare(holder) < 0) { //mutant:standing-rival-is-no-holder,split-vote-is-held
+		if rival := votesOf(owner, o.Replies); rounds >= holderAfter && rival.votes+silent >= need && (holder.votes == 0 || rival.compare(holder) < 0) { //mutant:standing-rival-is-no-holder,split-vote-is-held
 			holder = rival
 		}
 	}
@@ -132,10 +132,10 @@ type claim struct {
 	votes int
 }
 
-func votesOf(owner string, replies []reply) claim {
+func votesOf(owner string, replies []vote.Reply) claim {
 	c := claim{owner: owner}
 	for i := range replies {
-		if rep := &replies[i]; rep.isRival() && rep.Owner == owner {
+		if rep := &replies[i]; isRival(rep) && rep.Owner == owner {
 			c.votes++
 		}
 	}

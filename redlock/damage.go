@@ -2,14 +2,14 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -23,9 +23,11 @@ import (
 // maxLead is by how much a counter may lead its server's clock.
 const maxLead = 24 * time.Hour
 
-// damage is what a node has found damaged. Apart from last it belongs to the node's run goroutine.
+// damage is what a node has found damaged. It is safe for concurrent use.
 type damage struct {
-	keys map[string]struct{}
+	mu   sync.Mutex
+	keys map[string]struct{} // guarded by mu
+	some atomic.Bool         // there are keys
 	last atomic.Pointer[damaged]
 }
 
@@ -41,49 +43,49 @@ const (
 	damagedSeen = time.Hour // for how long news of a key are news
 )
 
-// lookForDamage notes what an answer says of its key's counter, and returns the answer's error,
-// with the key's name if it is that.
-func (n *node) lookForDamage(r *request, rep reply, err error) error {
-	if err == nil && rep.Token > n.q.clocks.greatestCounter(rep) { //mutant:invented-lead-followed
-		err = wire.DamagedCounter(strconv.FormatUint(rep.Token, 10))
-	}
-	var known *ConditionError
-	switch {
-	case err == nil:
-		if len(n.damage.keys) > 0 && (r.call.Op == wire.Acquire && rep.Verdict == wire.OK || rep.Extended == wire.Refilled) {
-			n.healed(r)
+// look notes what a reply says of its key. A reply that says that it is damaged gets its name.
+func (d *damage) look(m *member, call *wire.Call, rep *vote.Reply) {
+	if rep.Err == nil {
+		if d.some.Load() && (call.Op == wire.Acquire && rep.Verdict == wire.OK || rep.Extended == wire.Refilled) {
+			d.healed(m, call)
 		}
-	case errors.As(diagnose(err), &known) && known.Condition == ConditionDamaged:
-		return n.foundDamaged(r, known)
+		return
 	}
-	return err
+	if why := wire.FaultOf(rep.Err); why != nil && why.Condition == wire.Damaged {
+		rep.Err = d.found(m, call, why)
+	}
 }
 
-// foundDamaged notes a key that the node has just found damaged, and returns why with the key's
-// name. It logs the first of each.
-func (n *node) foundDamaged(r *request, why *ConditionError) *ConditionError {
-	key := r.call.Keys.Fence
-	if strings.Contains(why.cause(), "the lock is") { //mutant:foreign-lock-named-counter
-		key = r.call.Keys.Lock
+// found notes a key that the node has just found damaged, and returns why with the key's name. It
+// logs the first of each.
+func (d *damage) found(m *member, call *wire.Call, why *wire.Fault) *wire.Fault {
+	key := call.Keys.Fence
+	if strings.Contains(why.Cause(), "the lock is") { //mutant:foreign-lock-named-counter
+		key = call.Keys.Lock
 	}
-	why = &ConditionError{Condition: ConditionDamaged, Detail: fmt.Sprintf("%q: %s", key, why.cause()), Err: why.Err}
-	d := &n.damage
-	if _, known := d.keys[key]; !known && len(d.keys) < maxDamaged { //mutant:damaged-counter-unsaid
+	why = &wire.Fault{Condition: wire.Damaged, Detail: fmt.Sprintf("%q: %s", key, why.Cause()), Err: why.Err}
+	is := m.q.conditionError(why)
+	d.mu.Lock()
+	_, known := d.keys[key]
+	if news := !known && len(d.keys) < maxDamaged; news { //mutant:damaged-counter-unsaid
 		if d.keys == nil {
 			d.keys = make(map[string]struct{})
 		}
 		d.keys[key] = struct{}{}
-		n.q.cfg.logger.WarnContext(context.Background(), "redlock: node does not vote for a key", "node", n.addr, "key", r.call.Keys.Name, "reason", why)
+		d.some.Store(true)
+		m.q.cfg.logger.WarnContext(context.Background(), "redlock: node does not vote for a key", "node", m.addr, "key", call.Keys.Name, "reason", is)
 	}
-	d.last.Store(&damaged{key, why, n.q.clock.Now()})
+	d.last.Store(&damaged{key, is, m.q.clock.Now()})
+	d.mu.Unlock()
 	return why
 }
 
 // healed notes that the node has granted the key, or put it back with its counter.
-func (n *node) healed(r *request) {
-	d := &n.damage
+func (d *damage) healed(m *member, call *wire.Call) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	any := false
-	for _, key := range []string{r.call.Keys.Fence, r.call.Keys.Lock} {
+	for _, key := range []string{call.Keys.Fence, call.Keys.Lock} {
 		if _, known := d.keys[key]; !known {
 			continue
 		}
@@ -93,10 +95,10 @@ func (n *node) healed(r *request) {
 			d.last.Store(nil)
 		}
 	}
-	if !any {
-		return
+	d.some.Store(len(d.keys) > 0)
+	if any {
+		m.q.cfg.logger.InfoContext(context.Background(), "redlock: node votes for a key again", "node", m.addr, "key", call.Keys.Name)
 	}
-	n.q.cfg.logger.InfoContext(context.Background(), "redlock: node votes for a key again", "node", n.addr, "key", r.call.Keys.Name)
 }
 
 // warning is what was found last, unless that is long ago.

@@ -63,6 +63,16 @@ func TestAdviceIsForTheCause(t *testing.T) {
 		s := startAged(t, 1, withUser(t, "-evalsha"))
 		requireAdvice(t, gatedURLs(t, s.userURLs()), "+evalsha")
 	})
+	t.Run("no scripts may be loaded", func(t *testing.T) {
+		t.Parallel()
+		s := startAged(t, 1, withUser(t, "-script|load"))
+		requireAdvice(t, gatedURLs(t, s.userURLs()), "SCRIPT LOAD", "+script|load")
+	})
+	t.Run("no scripts may be loaded, without the gate", func(t *testing.T) {
+		t.Parallel()
+		s := startAged(t, 1, withUser(t, "-script|load"))
+		requireAdvice(t, gatedURLs(t, s.userURLs(), redlock.WithoutRestartGate()), "SCRIPT LOAD", "+script|load")
+	})
 	t.Run("a replica that was promoted", func(t *testing.T) {
 		t.Parallel()
 		s := startAged(t, 2)
@@ -71,22 +81,6 @@ func TestAdviceIsForTheCause(t *testing.T) {
 		q := gatedURLs(t, []string{s.Node(1).URL()})
 		requireAdvice(t, q, "it was a replica", "restart it now that it has no replicas")
 	})
-}
-
-// A server that may not load scripts votes, and says what that costs.
-func TestServerThatLoadsNoScripts(t *testing.T) {
-	t.Parallel()
-	s := startAged(t, 3, withUser(t, "-script|load"))
-	var log lockedBuffer
-	q := gatedURLs(t, s.userURLs(), logTo(&log))
-	require.NoError(t, s.hold(q, "key").Release(t.Context()))
-	for i := range s.Nodes() {
-		n := node(t, q, i)
-		require.True(t, n.Votes)
-		require.Len(t, n.Warnings, 1)
-		require.ErrorContains(t, n.Warnings[0], "three times as long: SCRIPT LOAD")
-	}
-	require.Equal(t, 3, strings.Count(log.String(), "SCRIPT LOAD"), "a line a node: %s", &log)
 }
 
 // A server that is full goes on with the connections that it has, and would refuse the next ones:

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // Sentinels to compare with errors.Is. The errors that carry them say more: see HeldError,
@@ -35,19 +38,9 @@ var (
 	ErrNotHeld = errors.New("redlock: not held by anyone")
 )
 
-// errOverloaded is the node error of a request that found the node's queue full.
-var errOverloaded = errors.New("too many requests are waiting for this node")
-
-// errAbandoned is the reply to a request whose attempt ended before the request was sent.
-var errAbandoned = errors.New("abandoned before it was sent")
-
 // errUnknownSequence is the node error of an acquisition that a node has no vote for, see
 // restore.go.
 var errUnknownSequence = errors.New("the server was restarted or emptied, and does not know yet how far the sequence has come")
-
-// errPartly is that to a request whose attempt ended after it had been sent together with others,
-// which failed: it may have been carried out.
-var errPartly = errors.New("abandoned after it was sent with others that failed")
 
 // HeldError reports who keeps a key from being acquired. It matches ErrHeld.
 type HeldError struct {
@@ -186,7 +179,7 @@ func (e *NodeError) said() string {
 	if known := (*ConditionError)(nil); errors.As(e.Err, &known) {
 		return e.Err.Error()
 	}
-	return short(e.Err.Error())
+	return wire.Short(e.Err.Error())
 }
 
 // Unwrap returns the cause.
@@ -205,13 +198,13 @@ func (e *NodeError) ErrorType() string {
 		return "timeout"
 	case errors.Is(e.Err, ErrClosed):
 		return "closed"
-	case errors.Is(e.Err, errOverloaded):
+	case errors.Is(e.Err, node.ErrOverloaded):
 		return "overloaded"
-	case errors.Is(e.Err, errAbandoned), errors.Is(e.Err, errPartly):
+	case errors.Is(e.Err, node.ErrAbandoned), errors.Is(e.Err, node.ErrPartly):
 		return "abandoned"
 	case errors.Is(e.Err, errUnknownSequence):
 		return "unknown_sequence"
-	case isServerError(e.Err):
+	case wire.IsServerError(e.Err):
 		return "server"
 	default:
 		return "connection"

@@ -102,7 +102,7 @@ func TestForeignMembersAreRemoved(t *testing.T) {
 	l := s.hold(q, "key")
 	queue := []string{"ZADD", lockKey("key") + ":wait", "-inf", "first of all"}
 	for i := range 200 {
-		queue = append(queue, fmt.Sprint(i-100), fmt.Sprintf("%c member without a number %d", rune(i), i))
+		queue = append(queue, fmt.Sprint(i-100), fmt.Sprintf("%c, a member without a version %d", rune(i), i))
 	}
 	s.do(queue)
 	granted := s.wait(q, "key")

@@ -11,8 +11,9 @@ import (
 )
 
 // TestFormats pins what is written to servers. Processes of two versions share servers as long as
-// both write the same: a change here has to be in the changelog, and one of the record needs
-// another version of it (recordVersion).
+// both write the same: a change here has to be in the changelog, and one of the record, of members
+// or of messages needs another version of it (recordVersion, memberVersion, messageVersion, and
+// lib/version.lua of wire).
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 3)
@@ -39,7 +40,7 @@ func TestFormats(t *testing.T) {
 		members, err := n.Do(t, "ZRANGE", "tenure:{key}:wait", "0", "-1").AsStrSlice()
 		require.NoError(t, err)
 		require.Len(t, members, 1)
-		require.Regexp(t, `^[0-9]{16} [A-Za-z0-9_-]{22} the waiter$`, members[0])
+		require.Regexp(t, `^1 [0-9]{16} [A-Za-z0-9_-]{22} the waiter$`, members[0])
 		require.Eventually(t, func() bool {
 			channels, err := n.Do(t, "PUBSUB", "CHANNELS").AsStrSlice()
 			return err == nil && len(channels) == 1 && regexp.MustCompile(`^tenure:call:[A-Za-z0-9_-]{22}$`).MatchString(channels[0])

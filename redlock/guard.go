@@ -3,7 +3,6 @@ package redlock
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 
 	"github.com/valkey-io/valkey-go"
@@ -58,18 +57,4 @@ func allowDelay(conn net.Conn) {
 	if c, ok := conn.(*net.TCPConn); ok {
 		_ = c.SetNoDelay(false)
 	}
-}
-
-// refusal is the condition of a server whose connection was ended by the guard, and nil for another
-// error.
-func refusal(err error) *ConditionError {
-	var wrong *resp.Error
-	if !errors.As(err, &wrong) {
-		return nil
-	}
-	condition, known := conditionOf(wrong.Said)
-	if !known { //mutant:full-server-is-odd
-		return &ConditionError{Condition: ConditionBadReply, Detail: "it sent " + wrong.Error(), Err: err}
-	}
-	return &ConditionError{Condition: condition, Detail: wrong.Said, Err: err}
 }

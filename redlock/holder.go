@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -42,38 +43,38 @@ func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
 	if err != nil {
 		return Holder{}, err
 	}
-	holder, ok := q.holderIn(key, o.replies)
+	holder, ok := q.holderIn(key, o.Replies)
 	switch {
 	case ok:
 		return holder, nil
-	case mostSeen(o.replies)+len(o.replies)-o.agreed < q.need:
+	case mostSeen(o.Replies)+len(o.Replies)-o.Agreed < q.need:
 		return Holder{}, ErrNotHeld
 	default:
 		e := q.quorumError(OpObserve, key, o)
 		if e.Succeeded >= q.need {
-			e.Succeeded = mostSeen(o.replies) // enough have answered, too few with the same
+			e.Succeeded = mostSeen(o.Replies) // enough have answered, too few with the same
 		}
 		return Holder{}, e
 	}
 }
 
 // observe asks all nodes for a key's state.
-func (q *Quorum) observe(ctx context.Context, at *attempt, decided func([]reply) bool) (outcome, error) {
+func (q *Quorum) observe(ctx context.Context, at *attempt, decided func([]vote.Reply) bool) (vote.Outcome, error) {
 	timeout := q.cfg.timeout(q.cfg.lease.ttl)
-	rd := newRound(OpObserve, len(q.nodes), q.need)
-	rd.decided = decided
-	q.broadcast(ctx, rd, at, at.call(wire.Observe), q.clock.Now().Add(timeout), nil)
-	if rd.wait(ctx, timeout, &q.timers) != nil {
-		return outcome{}, newContextError(ctx, at.keys.Name, nil)
+	rd := q.newOperation(OpObserve, q.need)
+	rd.Decided = decided
+	rd.send(ctx, at, at.call(wire.Observe), q.clock.Now().Add(timeout), nil)
+	if rd.Wait(ctx, timeout, &q.timers) != nil {
+		return vote.Outcome{}, newContextError(ctx, at.keys.Name, nil)
 	}
-	return rd.outcome(), nil
+	return rd.Outcome(), nil
 }
 
 // holderCertain reports whether further answers cannot change how a round of Holder is taken: as an
 // owner who has a quorum, as nobody who can have one, or as a failure of the nodes that could
 // decide it.
-func (q *Quorum) holderCertain(replies []reply) bool {
-	most, silent, open := mostSeen(replies), count(replies, wire.Failed), count(replies, wire.Pending)
+func (q *Quorum) holderCertain(replies []vote.Reply) bool {
+	most, silent, open := mostSeen(replies), vote.Count(replies, wire.Failed), vote.Count(replies, wire.Pending)
 	switch {
 	case most >= q.need, most+silent+open < q.need:
 		return true
@@ -83,7 +84,7 @@ func (q *Quorum) holderCertain(replies []reply) bool {
 }
 
 // mostSeen is on how many nodes the owner is seen whom most of them name.
-func mostSeen(replies []reply) int {
+func mostSeen(replies []vote.Reply) int {
 	votes := make(map[string]int)
 	most := 0
 	for _, rep := range replies {
@@ -96,7 +97,7 @@ func mostSeen(replies []reply) int {
 }
 
 // holderIn returns the owner that a quorum of answers names.
-func (q *Quorum) holderIn(key string, replies []reply) (Holder, bool) {
+func (q *Quorum) holderIn(key string, replies []vote.Reply) (Holder, bool) {
 	seen := make(map[string]*Holder)
 	tokens := make(map[string]map[uint64]int)
 	for _, rep := range replies {

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -102,7 +104,7 @@ func (k *keeper) signal() {
 // run restores what is kept until the Quorum is closed.
 func (k *keeper) run() {
 	var pause time.Duration // before another try
-	retry := time.NewTimer(atOnce)
+	retry := time.NewTimer(clock.AtOnce)
 	defer retry.Stop()
 	for {
 		select {
@@ -113,7 +115,7 @@ func (k *keeper) run() {
 		case <-retry.C:
 		}
 		// Others have seen the same, and one is enough.
-		spread := time.NewTimer(max(fullJitter(k.q.cfg.lease.ttl/10), atOnce))
+		spread := time.NewTimer(max(fullJitter(k.q.cfg.lease.ttl/10), clock.AtOnce))
 		select {
 		case <-k.q.done:
 			spread.Stop()
@@ -121,7 +123,7 @@ func (k *keeper) run() {
 		case <-spread.C:
 		}
 		if !k.restore() {
-			pause = min(max(2*pause, maxRetryPause), k.q.cfg.sampleEvery())
+			pause = min(max(2*pause, node.MaxPause), k.q.cfg.sampleEvery())
 			retry.Reset(pause)
 		}
 	}
@@ -132,7 +134,7 @@ func (k *keeper) run() {
 func (k *keeper) restore() bool {
 	ctx := context.Background()
 	opened, asked := k.unsettled()
-	rounds := make([]*round, len(asked))
+	rounds := make([]*operation, len(asked))
 	deadline := k.q.clock.Now().Add(k.q.cfg.timeout(k.q.cfg.lease.ttl))
 	everybody := len(k.q.nodes) + 1 // are never enough, so that all are heard
 	for i, s := range asked {
@@ -140,8 +142,8 @@ func (k *keeper) restore() bool {
 	}
 	var all []*restoration
 	for i, s := range asked {
-		_ = rounds[i].wait(ctx, max(deadline.Sub(k.q.clock.Now()), atOnce), &k.q.timers)
-		replies := rounds[i].outcome().replies
+		_ = rounds[i].Wait(ctx, max(deadline.Sub(k.q.clock.Now()), clock.AtOnce), &k.q.timers)
+		replies := rounds[i].Outcome().Replies
 		k.settle(s.keys, opened, func(node int) bool { return replies[node].Verdict == wire.OK })
 		if nodes := unknowingIn(replies); len(nodes) > 0 {
 			all = append(all, &restoration{keys: s.keys, nodes: nodes})
@@ -164,7 +166,7 @@ func (k *keeper) unsettled() (opened []uint64, some []kept) {
 	defer k.mu.Unlock()
 	opened = append(opened, k.opened...)
 	for i, n := range k.q.nodes {
-		if n.gate.status.Load().reason() != nil {
+		if n.Status().Reason() != nil {
 			opened[i] = 0 // it will open again
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -91,26 +93,26 @@ func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, 
 // strengthen has nodes get the key that have answered the round that granted it without a grant, or
 // will. A quorum has it, and for as long as no other node has, the lease does not survive that one
 // of the quorum forgets it. Where all nodes grant it costs nothing.
-func (l *Lease) strengthen(rd *round) {
+func (l *Lease) strengthen(rd *operation) {
 	var nodes []unknowing
-	for _, a := range rd.leaveTo(l, (*reply).withheld) { //mutant:refusals-forgotten
+	for _, a := range rd.LeaveTo(granted{l}, withheld) { //mutant:refusals-forgotten
 		l.q.extender.lacks(l)
-		if a.isUnknowing() { //mutant:laggard-not-restored
-			nodes = append(nodes, a.unknowing(a.slot))
+		if isUnknowing(a.Reply) { //mutant:laggard-not-restored
+			nodes = append(nodes, unknowingOf(a.Reply, a.Slot))
 		}
 	}
 	l.teach(nodes)
 }
 
-// ended makes a lease the follower of the round that granted it.
-func (l *Lease) ended(*round) {}
+// granted is a lease that follows the round that granted it.
+type granted struct{ lease *Lease }
 
-func (l *Lease) late(_ *round, slot int, rep reply) {
-	if rep.withheld() { //mutant:late-refusal-ignored
-		l.q.extender.lacks(l)
+func (g granted) Late(_ *vote.Round, slot int, rep *vote.Reply) {
+	if withheld(rep) { //mutant:late-refusal-ignored
+		g.lease.q.extender.lacks(g.lease)
 	}
-	if rep.isUnknowing() {
-		l.teach([]unknowing{rep.unknowing(slot)})
+	if isUnknowing(rep) {
+		g.lease.teach([]unknowing{unknowingOf(rep, slot)})
 	}
 }
 
@@ -123,7 +125,7 @@ func (l *Lease) teach(nodes []unknowing) {
 
 // withheld reports whether a node has answered an acquisition without a grant: another owner has or
 // had the key, or the node does not know the sequence yet.
-func (rep *reply) withheld() bool { return rep.Verdict == wire.Refused || rep.isUnknowing() }
+func withheld(rep *vote.Reply) bool { return rep.Verdict == wire.Refused || isUnknowing(rep) }
 
 // errNoLease is what a nil or zero Lease says.
 var errNoLease = fmt.Errorf("redlock: no lease: it is nil, as it is beside an error: %w", ErrNotHeld)
@@ -297,6 +299,41 @@ func (l *Lease) held() time.Duration {
 	return l.q.clock.Now().Sub(l.granted)
 }
 
+// Extend sets the keys' expiry to the full TTL again and moves the deadline. There is no need to
+// call it unless the lease was acquired WithoutAutoExtend. A failed extension leaves the lease as
+// it was: it may be tried again until the deadline.
+//
+// Errors: *QuorumError, *LostError or ErrReleased when the lease has ended, *OptionError, or ctx's
+// own error; after the last the extension may still take effect.
+func (l *Lease) Extend(ctx context.Context) error {
+	if l.none() {
+		return errNoLease
+	}
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
+	result := make(chan error, 1)
+	x := l.startExtend(result, false)
+	if x == nil {
+		return l.Err()
+	}
+	timeout := time.NewTimer(l.q.cfg.timeout(l.TTL()))
+	defer timeout.Stop()
+	select {
+	case err := <-result:
+		return err
+	case <-l.ctx.Done():
+		return l.Err()
+	case <-ctx.Done():
+		// The round still needs its end, for nodes that never answer.
+		time.AfterFunc(l.q.cfg.timeout(l.TTL()), x.expire)
+		return newContextError(ctx, l.Key(), nil)
+	case <-timeout.C:
+		x.expire()
+		return <-result
+	}
+}
+
 // StopExtending leaves the lease to run out at its deadline, without releasing it. It is for a
 // holder whose work cannot be stopped: releasing under it would let another begin, while the
 // deadline still tells it when it must have ended. Extend by hand still works.
@@ -304,4 +341,94 @@ func (l *Lease) StopExtending() {
 	if !l.none() {
 		l.q.extender.remove(l) //mutant:stop-extending-ignored
 	}
+}
+
+// group is that of the lease's extension at that time; false if it is to be extended by itself.
+func (l *Lease) group(start clock.Instant) (g group, ok bool) {
+	switch {
+	case l.lacking.Load(): // its key would not be found there
+		return g, false
+	case l.attempt.cfg.minHold > 0: //mutant:convoy-for-a-minimum-hold
+		return g, false // it would revive what a release has left, which it may overtake
+	case clock.Instant(l.deadline.Load()).Sub(start) < l.q.cfg.timeout(l.TTL()):
+		return g, false // all would have to be sent before its end
+	}
+	g = group{l.TTL(), l.spreads(start)}             //mutant:convoy-for-another-ttl,convoy-spreads-nothing
+	return g, !g.spread || l.attempt.cfg.once == nil // a record is spread with the token //mutant:convoy-for-all
+}
+
+// spreads reports whether an extension that begins at that time is to spread the token, for the
+// last time in a while.
+func (l *Lease) spreads(start clock.Instant) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return start.Sub(l.spread) >= spreadEvery
+}
+
+// startExtend sends an extension of the lease by itself to all nodes. Its outcome is applied to the
+// lease when it is certain, by any goroutine. It returns nil, and nothing happens, if the lease has
+// ended.
+func (l *Lease) startExtend(result chan<- error, beside bool) *extension {
+	if l.Err() != nil { //mutant:extended-after-the-end
+		return nil
+	}
+	x := &extension{q: l.q, start: l.q.clock.Now(), alone: true, key: l.Key(), result: result, beside: beside, oneLease: [1]*Lease{l}}
+	x.leases, x.tallies = x.oneLease[:], x.oneTally[:]
+	l.lacking.Store(false)
+	x.call = l.attempt.call(wire.Extend)
+	x.call.TTL, x.call.Spread = l.q.texts.milliseconds(l.TTL()), l.spreads(x.start) //mutant:token-not-extended
+	if x.call.Spread {
+		l.hasSpread(x.start)
+	}
+	x.send(l.ctx, node.Request{Expires: clock.Instant(l.deadline.Load()), Ended: &l.attempt.ended}, 0)
+	return x
+}
+
+// hasSpread notes when the token was spread.
+func (l *Lease) hasSpread(at clock.Instant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.spread = at
+}
+
+// apply moves the deadline, or keeps the error for the day the lease is lost. The new deadline
+// counts from the start of the extension. An outcome that comes after the deadline changes nothing:
+// the lease was lost then. The clock is read with mu held, in which the lease also ends: between
+// the deadline and a loss nothing can move the deadline.
+func (l *Lease) apply(e ending, start clock.Instant) (margin time.Duration, err error) {
+	l.mu.Lock()
+	margin = l.remaining()
+	if margin <= 0 || l.final.Load() != nil { //mutant:late-extension-revives
+		l.mu.Unlock()
+		return 0, l.Err()
+	}
+	defer l.mu.Unlock()
+	if !e.success { //mutant:failed-extension-moves-the-deadline
+		l.lastErr = l.q.quorumError(OpExtend, l.Key(), e.as.Outcome)
+		l.spread = start.Add(-spreadEvery)
+		return margin, l.lastErr
+	}
+	l.lastErr = nil
+	if next := start.Add(l.q.cfg.validity(l.TTL())); next > clock.Instant(l.deadline.Load()) { //mutant:extended-from-the-reply
+		l.deadline.Store(int64(next))
+		l.timer.Reset(next.Sub(l.q.clock.Now())) // or the timers of many leases would wake the process all the time, for nothing
+	}
+	return margin, nil
+}
+
+func (l *Lease) traceExtend(as *standing, began time.Time, margin time.Duration, err error) {
+	t := l.q.cfg.tracers.extend
+	if t == nil {
+		return
+	}
+	data := TraceExtendData{Key: l.Key(), Lease: l, Start: began, Duration: time.Since(began), Margin: margin, Answers: as.answers, Err: err}
+	for i := range as.Replies {
+		switch rep := &as.Replies[i]; {
+		case rep.Verdict == wire.OK && rep.Extended == wire.InPlace:
+			data.Extended++
+		case rep.Extended == wire.Refilled:
+			data.Refilled++
+		}
+	}
+	t.TraceExtend(l.ctx, data)
 }

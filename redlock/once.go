@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -169,7 +170,7 @@ func (e *DoneError) ErrorType() string { return "done" }
 
 // done counts the nodes that refused because of the sequence, and reports whether one of them knows
 // it to be completed.
-func done(replies []reply, n int64) (nodes int, completed bool) {
+func done(replies []vote.Reply, n int64) (nodes int, completed bool) {
 	for _, rep := range replies {
 		if rep.Record == nil {
 			continue
@@ -183,7 +184,7 @@ func done(replies []reply, n int64) (nodes int, completed bool) {
 }
 
 // doneError describes what the nodes know.
-func (a *acquisition) doneError(replies []reply) *DoneError {
+func (a *acquisition) doneError(replies []vote.Reply) *DoneError {
 	e := &DoneError{Key: a.keys.Name, Sequence: a.cfg.once.n}
 	for _, rep := range replies {
 		r := rep.Record
@@ -211,7 +212,7 @@ type grant struct {
 	previous Sequence // as it was before
 }
 
-func grantIn(replies []reply) grant {
+func grantIn(replies []vote.Reply) grant {
 	g := grant{attempts: 1}
 	for _, rep := range replies {
 		if rep.Verdict != wire.OK || rep.Record == nil {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock/internal/node"
 )
 
 // Defaults and bounds. Each option that changes one names it.
@@ -24,11 +26,8 @@ const (
 	// MaxIdentityLength bounds the identity in bytes, because it is part of every key's value.
 	MaxIdentityLength = 256
 
-	// driftFloor is the fixed part of the drift allowance: server expiry has a resolution of 1 ms,
-	// and the client's clock may be off by clock.Tolerance
-	// (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/ subtracts it as
-	// CLOCK_DRIFT).
-	driftFloor = 2 * time.Millisecond
+	// driftFloor is the fixed part of the drift allowance.
+	driftFloor = node.DriftFloor
 	// minExtendInterval keeps a lease from being extended all the time.
 	minExtendInterval = 10 * time.Millisecond
 	// extendFraction: a lease is extended every TTL/3, so that two attempts may fail outright.
@@ -39,10 +38,6 @@ const (
 	// little of the validity, and well above a round trip between regions.
 	minNodeTimeout = 100 * time.Millisecond
 	maxNodeTimeout = 500 * time.Millisecond
-	// Where nothing tells how long to wait before another try, such as the measured round trip or
-	// the end of a key, the pauses double between these.
-	minRetryPause = 50 * time.Millisecond
-	maxRetryPause = time.Second
 )
 
 // Op names an operation on a node.

@@ -6,16 +6,16 @@ import "sync"
 // twice under two addresses. It is safe for concurrent use.
 type processes struct {
 	mu   sync.Mutex
-	byID map[string]*node // guarded by mu; run_id to the node that has its vote
+	byID map[string]*member // guarded by mu; run_id to the node that has its vote
 }
 
 // claim gives the vote of a process to a node, or returns the other node that has it. A node has
 // one process.
-func (p *processes) claim(runID string, n *node) (other *node) {
+func (p *processes) claim(runID string, n *member) (other *member) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.byID == nil {
-		p.byID = make(map[string]*node)
+		p.byID = make(map[string]*member)
 	}
 	for id, owner := range p.byID {
 		if owner == n && id != runID {

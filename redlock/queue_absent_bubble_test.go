@@ -52,7 +52,7 @@ func freezeWaiter(t *testing.T, fleet *redlocktest.Fleet, identity string) (memb
 	t.Helper()
 	process := strings.Repeat("f", 22)
 	number := fmt.Sprintf("%016d", time.Now().UnixMicro())
-	member = number + " " + process + " " + identity
+	member = "1 " + number + " " + process + " " + identity
 	for i := range fleet.Nodes() {
 		client := peer(t, fleet, i)
 		conn, release := client.Dedicate()

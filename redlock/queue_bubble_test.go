@@ -132,10 +132,9 @@ func callFirst(t *testing.T, fleet *redlocktest.Fleet, node int, ms int64, relea
 	if len(first) == 0 {
 		return false
 	}
-	number, rest, _ := strings.Cut(first[0], " ")
-	process, _, _ := strings.Cut(rest, " ")
-	message := fmt.Sprint(ms, " ", number, " ", release)
-	require.NoError(t, client.Do(t.Context(), client.B().Publish().Channel("tenure:call:"+process).Message(message).Build()).Error())
+	words := strings.Fields(first[0])
+	message := fmt.Sprint("1 ", ms, " ", words[1], " ", release)
+	require.NoError(t, client.Do(t.Context(), client.B().Publish().Channel("tenure:call:"+words[2]).Message(message).Build()).Error())
 	return true
 }
 

@@ -21,7 +21,7 @@ func (s *servers) queueDead(n int) {
 	args := []string{"ZADD", lockKey("key") + ":wait"}
 	for i := range n {
 		number := strconv.FormatInt(since+int64(i), 10)
-		args = append(args, number, number+" "+strings.Repeat("p", 22)+" dead")
+		args = append(args, number, "1 "+number+" "+strings.Repeat("p", 22)+" dead")
 	}
 	s.do(args)
 	s.do([]string{"PEXPIRE", lockKey("key") + ":wait", "60000"})
@@ -144,7 +144,7 @@ func TestCalledAndRefusedKeepsItsPlace(t *testing.T) {
 		member = first[0]
 		s.do([]string{"ZADD", lockKey("key") + ":wait", strconv.FormatInt(-time.Now().Add(-time.Second).UnixMilli(), 10), member}, i)
 		words := strings.Fields(member)
-		s.do([]string{"PUBLISH", "tenure:call:" + words[1], "0 " + words[0] + " somebody"}, i)
+		s.do([]string{"PUBLISH", "tenure:call:" + words[2], "1 0 " + words[1] + " somebody"}, i)
 	}
 	for i := range s.Nodes() { // it comes, and is refused
 		require.Eventually(t, func() bool {

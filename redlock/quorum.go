@@ -13,6 +13,9 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
+	"github.com/tenure-dev/tenure/redlock/internal/waitqueue"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -24,19 +27,20 @@ import (
 // panics, so that a deferred Close may stand before the check of the error.
 type Quorum struct {
 	cfg      *config
-	nodes    []*node
+	nodes    []*member
 	need     int // nodes that make a quorum
 	clock    *clock.Clock
 	extender *extender
 	texts    texts
-	timers   timers
-	calls    *calls
+	timers   vote.Timers
+	queue    *waitqueue.Queue
 	keeper   *keeper
 	noKey    wire.Keys // of probes
 	outages  outages
 	clocks   *serverClocks
-	convoys  atomic.Uint64
 	holders  atomic.Uint64 // that were given names
+
+	extensions atomic.Uint64 // of several leases, each of which has a name
 
 	processes processes
 	longTTL   atomic.Bool // a lease with a TTL above the longest was seen
@@ -84,8 +88,8 @@ func Open(urls []string, opts ...Option) (*Quorum, error) {
 		if err := cfg.checkMode(mode); err != nil {
 			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), err.Error()}
 		}
-		n := q.addNode(addr, func() (valkey.Client, error) { return newClient(o) })
-		n.encrypted = o.TLSConfig != nil
+		m := q.addNode(addr, nil, func() (valkey.Client, error) { return node.NewClient(o) })
+		m.ours, m.encrypted = true, o.TLSConfig != nil
 	}
 	q.start()
 	return q, nil
@@ -205,7 +209,7 @@ func New(clients []valkey.Client, opts ...Option) (*Quorum, error) {
 		if client == nil {
 			return nil, &OptionError{fmt.Sprintf("clients[%d]", i), "is nil"}
 		}
-		addr := clientAddr(client)
+		addr := node.Addr(client)
 		if first, ok := seen[addr]; ok && addr != "" {
 			return nil, &OptionError{fmt.Sprintf("clients[%d]", i), fmt.Sprintf("is the same node as clients[%d], %s: a node has one vote", first, addr)}
 		}
@@ -216,8 +220,7 @@ func New(clients []valkey.Client, opts ...Option) (*Quorum, error) {
 		if err := cfg.checkMode(client.Mode()); err != nil {
 			return nil, &OptionError{fmt.Sprintf("clients[%d]", i), err.Error()}
 		}
-		n := q.addNode(addr, nil)
-		n.client.Store(&client)
+		q.addNode(addr, client, nil)
 	}
 	q.start()
 	return q, nil
@@ -236,17 +239,6 @@ func (c *config) checkMode(mode valkey.ClientMode) error {
 	return nil
 }
 
-// clientAddr names a client by the address of its server, or the smallest of several.
-func clientAddr(client valkey.Client) string {
-	var addr string
-	for a := range client.Nodes() {
-		if addr == "" || a < addr {
-			addr = a
-		}
-	}
-	return addr
-}
-
 func newQuorum(cfg *config, nodes int) *Quorum {
 	q := &Quorum{
 		cfg:    cfg,
@@ -257,35 +249,46 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 	}
 	q.extender = newExtender(q)
 	q.texts = q.cfg.texts()
-	q.calls = newCalls(q)
 	q.keeper = newKeeper(q, nodes)
 	q.noKey = wire.NewKeys(cfg.prefix, "")
 	q.clocks = newServerClocks(cfg, nodes)
 	return q
 }
 
-func (q *Quorum) addNode(addr string, connect func() (valkey.Client, error)) *node {
-	n := &node{
-		q:       q,
-		index:   len(q.nodes),
-		addr:    addr,
-		connect: connect,
-		timeout: q.cfg.exchangeTimeout(),
-		wake:    make(chan struct{}, 1),
-		busy:    make(map[string]int),
-		echoes:  wire.NewEchoes(maxAloft * maxBatch),
-		closing: make(chan struct{}),
-		visited: make(chan *visit, 1),
-		stopped: make(chan struct{}),
-	}
-	n.compareAt = never
-	n.gate = newGate(n)
-	n.looking.dials, n.hearing.dials = &n.dials, &n.dials
-	q.nodes = append(q.nodes, n)
-	return n
+// addNode adds a node with a caller's client, or with those that connect makes.
+func (q *Quorum) addNode(addr string, client valkey.Client, connect func() (valkey.Client, error)) *member {
+	m := &member{q: q, index: len(q.nodes), addr: addr}
+	m.Node = node.New(node.Config{
+		Client: client, Connect: connect,
+		Timeout: q.cfg.exchangeTimeout(),
+		Clock:   q.clock,
+		Keys:    &q.noKey, Channel: q.texts.channel,
+		RestartGate: q.cfg.restartGate, AcceptReplicas: q.cfg.acceptReplicas,
+		Quarantine:  q.cfg.quarantine(),
+		Drift:       q.cfg.drift,
+		SampleEvery: q.cfg.sampleEvery(), LookEvery: q.cfg.inspectEvery(),
+		Claim: func(runID string) string {
+			if other := q.processes.claim(runID, m); other != nil {
+				return other.addr
+			}
+			return ""
+		},
+		Observer: observer{m},
+	})
+	q.nodes = append(q.nodes, m)
+	return m
 }
 
 func (q *Quorum) start() {
+	nodes := make([]waitqueue.Node, len(q.nodes))
+	for i, m := range q.nodes {
+		nodes[i] = m
+	}
+	q.queue = waitqueue.New(waitqueue.Config{
+		Nodes: nodes, Need: q.need, Channel: q.texts.channel,
+		Timeout: q.cfg.exchangeTimeout(), MaxDelay: maxMaxTTL,
+		Subscribed: func(i int, err error) { q.nodes[i].cannotCall(err) },
+	})
 	switch n := len(q.nodes); {
 	case n == 1: //mutant:single-node-unmentioned
 		q.cfg.logger.WarnContext(context.Background(), "redlock: a single node: while it is away nobody can acquire or keep a lease; use 3 or 5 independent nodes",
@@ -295,8 +298,8 @@ func (q *Quorum) start() {
 			"nodes", len(q.nodes), "quorum", q.need)
 	}
 	for _, n := range q.nodes {
-		n.gate.tell(n.gate.status.Load())
-		go n.run() //mutant:open-waits
+		n.tell(n.Status())
+		go n.Run() //mutant:open-waits
 	}
 	q.work.Go(q.extender.run)
 }
@@ -319,8 +322,9 @@ func (q *Quorum) Close() error {
 	if q.closed {
 		q.mu.Unlock()
 		for _, n := range q.nodes {
-			<-n.stopped
+			n.Wait()
 		}
+		q.queue.Wait()
 		q.work.Wait()
 		return nil
 	}
@@ -334,14 +338,16 @@ func (q *Quorum) Close() error {
 		l.lose(LostClosed) //mutant:close-releases
 	}
 	close(q.done)
+	q.queue.Close()
 	q.rounds.Wait() //mutant:close-during-acquisition
 	for _, n := range q.nodes {
-		n.close()
+		n.Close()
 	}
 	for _, n := range q.nodes {
-		<-n.stopped
-		n.gate.tell(&gateStatus{cause: ErrClosed})
+		n.Wait()
+		n.tell(&node.Status{Err: ErrClosed})
 	}
+	q.queue.Wait()
 	q.work.Wait()
 	return nil
 }
@@ -407,26 +413,5 @@ func (q *Quorum) isClosed() bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// broadcast sends one operation of an attempt to the nodes that want selects (all when nil) and
-// starts no timer: the caller waits or expires the round.
-func (q *Quorum) broadcast(ctx context.Context, rd *round, at *attempt, call *wire.Call, expires clock.Instant, want func(int) bool) {
-	requests := rd.requests(len(q.nodes))
-	traced := q.cfg.tracers.node != nil || q.cfg.tracers.extend != nil
-	for i, n := range q.nodes {
-		if want != nil && !want(i) {
-			continue
-		}
-		r := &requests[i]
-		*r = request{call: call, attempt: at, round: rd, slot: i, expires: expires}
-		if traced {
-			r.began = q.clock.Now()
-		}
-		if t := q.cfg.tracers.node; t != nil {
-			r.ctx = t.TraceNodeStart(ctx, TraceNodeStartData{Op: rd.op, Key: at.keys.Name, Node: n.addr})
-		}
-		n.send(r)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -84,18 +85,18 @@ func (l *Lease) free(ctx context.Context, record wire.Outcome) error {
 	call.Keep, call.Record = milliseconds(keep.Round(time.Millisecond)), record
 	l.q.calling(call, l.TTL())
 	rd := l.q.sendRelease(ctx, l.attempt, call, nil)
-	_ = rd.wait(context.Background(), l.q.cfg.timeout(l.TTL()), &l.q.timers)
-	o := rd.outcome()
-	gone := count(o.replies, wire.Refused)
-	unwritten := l.q.unwritten(o.replies)
+	_ = rd.Wait(context.Background(), l.q.cfg.timeout(l.TTL()), &l.q.timers)
+	o := rd.Outcome()
+	gone := vote.Count(o.Replies, wire.Refused)
+	unwritten := l.q.unwritten(o.Replies)
 	switch {
-	case len(unwritten) > 0 && o.agreed+gone-len(unwritten) < l.q.need: //mutant:unwritten-completion-hidden
+	case len(unwritten) > 0 && o.Agreed+gone-len(unwritten) < l.q.need: //mutant:unwritten-completion-hidden
 		e := l.q.quorumError(OpRelease, l.Key(), o)
-		e.Succeeded, e.Errs = o.agreed+gone-len(unwritten), append(e.Errs, unwritten...)
+		e.Succeeded, e.Errs = o.Agreed+gone-len(unwritten), append(e.Errs, unwritten...)
 		return e
 	case gone >= l.q.need:
 		return &LostError{Key: l.Key(), Reason: LostRefused}
-	case o.agreed+gone >= l.q.need:
+	case o.Agreed+gone >= l.q.need:
 		return nil
 	default:
 		return l.q.quorumError(OpRelease, l.Key(), o)
@@ -103,10 +104,10 @@ func (l *Lease) free(ctx context.Context, record wire.Outcome) error {
 }
 
 // errUnwritten is the node error of a completion that freed the key.
-var errUnwritten = errors.New("the key is free, and the completion of its sequence could not be recorded: the server is out of memory")
+var errUnwritten = errors.New("the key is free, and the completion of its sequence could not be recorded: the server is out of memory, or another version of this library has written the record")
 
 // unwritten returns an error for each node that could not record what it was told with a release.
-func (q *Quorum) unwritten(replies []reply) (errs []*NodeError) {
+func (q *Quorum) unwritten(replies []vote.Reply) (errs []*NodeError) {
 	for i, rep := range replies {
 		if rep.Unwritten {
 			errs = append(errs, &NodeError{Node: q.nodes[i].addr, Op: OpRelease, Err: errUnwritten})
@@ -116,17 +117,24 @@ func (q *Quorum) unwritten(replies []reply) (errs []*NodeError) {
 }
 
 // releaseCertain: a node that refuses does not have the key, which is as good as having freed it.
-func (q *Quorum) releaseCertain(replies []reply) bool {
-	return count(replies, wire.OK)+count(replies, wire.Refused) >= q.need || count(replies, wire.Failed) > len(replies)-q.need
+// One that could not record the completion does not count: others may have.
+func (q *Quorum) releaseCertain(replies []vote.Reply) bool {
+	done := 0
+	for i := range replies {
+		if rep := &replies[i]; (rep.Verdict == wire.OK || rep.Verdict == wire.Refused) && !rep.Unwritten { //mutant:unwritten-completion-ends-the-round
+			done++
+		}
+	}
+	return done >= q.need || vote.Count(replies, wire.Failed) > len(replies)-q.need
 }
 
 // rollBack frees what an attempt of a quorum of grants, or one that its caller gave up, may have
 // been granted, in the background: on every node but those that answered that another owner has the
 // key. It follows the attempt's own requests on each node. The caller's cancellation does not reach
 // it.
-func (q *Quorum) rollBack(ctx context.Context, at *attempt, o outcome) {
+func (q *Quorum) rollBack(ctx context.Context, at *attempt, o vote.Outcome) {
 	q.sendRelease(q.detach(ctx), at, q.takingBack(at, true), func(i int) bool { //mutant:given-up-attempt-calls-nobody
-		return o.replies[i].Verdict != wire.Refused //mutant:rollback-missing,cancelled-attempt-keeps-what-is-late
+		return o.Replies[i].Verdict != wire.Refused //mutant:rollback-missing,cancelled-attempt-keeps-what-is-late
 	})
 }
 
@@ -144,11 +152,11 @@ func (q *Quorum) takingBack(at *attempt, next bool) *wire.Call {
 }
 
 // sendRelease ends an attempt and queues its release on the nodes that want selects.
-func (q *Quorum) sendRelease(ctx context.Context, at *attempt, call *wire.Call, want func(int) bool) *round {
+func (q *Quorum) sendRelease(ctx context.Context, at *attempt, call *wire.Call, want func(int) bool) *operation {
 	at.ended.Store(true)
-	rd := newRound(OpRelease, len(q.nodes), q.need)
-	rd.decided = q.releaseCertain
-	q.broadcast(ctx, rd, at, call, q.releaseUntil(at), want)
+	rd := q.newOperation(OpRelease, q.need)
+	rd.Decided = q.releaseCertain
+	rd.send(ctx, at, call, q.releaseUntil(at), want)
 	return rd
 }
 

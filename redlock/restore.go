@@ -5,6 +5,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -55,18 +57,18 @@ type restoration struct {
 }
 
 // unknowingIn returns the nodes that answered that they do not know the sequence.
-func unknowingIn(replies []reply) (nodes []unknowing) {
+func unknowingIn(replies []vote.Reply) (nodes []unknowing) {
 	for i := range replies {
-		if rep := &replies[i]; rep.isUnknowing() {
-			nodes = append(nodes, rep.unknowing(i))
+		if rep := &replies[i]; isUnknowing(rep) {
+			nodes = append(nodes, unknowingOf(rep, i))
 		}
 	}
 	return nodes
 }
 
-func (rep *reply) isUnknowing() bool { return rep.Unknown != "" }
+func isUnknowing(rep *vote.Reply) bool { return rep.Unknown != "" }
 
-func (rep *reply) unknowing(node int) unknowing {
+func unknowingOf(rep *vote.Reply, node int) unknowing {
 	return unknowing{node: node, process: rep.Unknown, has: rep.Record, left: rep.PTTL}
 }
 
@@ -75,17 +77,17 @@ const maxRestores = 2
 
 // recall asks the nodes that want selects for what they know of a key's sequence, until so many
 // know it.
-func (q *Quorum) recall(ctx context.Context, keys *wire.Keys, enough int, want func(int) bool) *round {
-	rd := newRound(OpRecall, len(q.nodes), enough)
-	rd.decided = func(replies []reply) bool { return count(replies, wire.OK) >= enough }
+func (q *Quorum) recall(ctx context.Context, keys *wire.Keys, enough int, want func(int) bool) *operation {
+	rd := q.newOperation(OpRecall, enough)
+	rd.Decided = func(replies []vote.Reply) bool { return vote.Count(replies, wire.OK) >= enough }
 	for i := range q.nodes {
 		if !want(i) {
-			rd.settle(i, reply{Answer: wire.Answer{Verdict: wire.Refused}})
+			rd.Skip(i, wire.Refused)
 		}
 	}
 	timeout := q.cfg.timeout(q.cfg.lease.ttl)
 	at := &attempt{keys: keys}
-	q.broadcast(ctx, rd, at, at.call(wire.Recall), q.clock.Now().Add(timeout), want)
+	rd.send(ctx, at, at.call(wire.Recall), q.clock.Now().Add(timeout), want)
 	return rd
 }
 
@@ -94,14 +96,14 @@ func (q *Quorum) recall(ctx context.Context, keys *wire.Keys, enough int, want f
 // once when ctx ends.
 func (q *Quorum) restore(ctx context.Context, all ...*restoration) (errs []error) {
 	errs = make([]error, len(all))
-	rounds := make([]*round, len(all))
+	rounds := make([]*operation, len(all))
 	wait := func(op Op) error {
 		deadline := q.clock.Now().Add(q.cfg.timeout(q.cfg.lease.ttl))
 		for i, rd := range rounds {
 			if rd == nil {
 				continue
 			}
-			if rd.wait(ctx, max(deadline.Sub(q.clock.Now()), atOnce), &q.timers) != nil {
+			if rd.Wait(ctx, max(deadline.Sub(q.clock.Now()), clock.AtOnce), &q.timers) != nil {
 				return newContextError(ctx, all[i].keys.Name, nil)
 			}
 		}
@@ -118,10 +120,10 @@ func (q *Quorum) restore(ctx context.Context, all ...*restoration) (errs []error
 			errs[i] = err
 			continue
 		}
-		merged, keep, sure, ok := q.merged(r, rounds[i].outcome().replies)
+		merged, keep, sure, ok := q.merged(r, rounds[i].Outcome().Replies)
 		switch {
 		case !ok:
-			errs[i], rounds[i] = q.quorumError(OpRecall, r.keys.Name, rounds[i].outcome()), nil
+			errs[i], rounds[i] = q.quorumError(OpRecall, r.keys.Name, rounds[i].Outcome()), nil
 			continue
 		case merged == nil && r.keep == 0:
 			r.nothing, rounds[i] = true, nil
@@ -142,7 +144,7 @@ func (q *Quorum) restore(ctx context.Context, all ...*restoration) (errs []error
 			continue
 		}
 		errs[i] = err
-		if wrote := r.wrote(rounds[i].outcome().replies); wrote && desperate[i] != nil { //mutant:old-records-unsaid
+		if wrote := r.wrote(rounds[i].Outcome().Replies); wrote && desperate[i] != nil { //mutant:old-records-unsaid
 			q.cfg.logger.ErrorContext(ctx, "redlock: too few nodes know how far a sequence has come: it goes on from the largest numbers that were found",
 				"key", r.keys.Name, "granted", desperate[i].Granted, "completed", desperate[i].Completed)
 		}
@@ -151,7 +153,7 @@ func (q *Quorum) restore(ctx context.Context, all ...*restoration) (errs []error
 }
 
 // wrote takes the answers of nodes that were to know, and reports whether one has learnt something.
-func (r *restoration) wrote(replies []reply) (any bool) {
+func (r *restoration) wrote(replies []vote.Reply) (any bool) {
 	for i := range r.nodes {
 		rep := replies[r.nodes[i].node]
 		r.nodes[i].knows = rep.Verdict == wire.OK
@@ -182,8 +184,8 @@ func (r *restoration) has(node int) bool {
 // merged is what nodes know together of a sequence: nil for nothing, and how long it is to be kept.
 // sure reports whether Q of them know, or at least Q - 1; and ok whether there were enough answers
 // for anything.
-func (q *Quorum) merged(r *restoration, replies []reply) (all *wire.Record, keep time.Duration, sure, ok bool) {
-	known, answered := 0, len(r.nodes)-1 // to each of these the others of them are others
+func (q *Quorum) merged(r *restoration, replies []vote.Reply) (all *wire.Record, keep time.Duration, sure, ok bool) {
+	known, answered, unread := 0, len(r.nodes)-1, 0 // to each of these the others of them are others
 	for i, rep := range replies {
 		switch {
 		case r.has(i):
@@ -192,7 +194,12 @@ func (q *Quorum) merged(r *restoration, replies []reply) (all *wire.Record, keep
 			answered++
 		case rep.Verdict == wire.Refused:
 			answered++
+		case isOfAnotherVersion(rep.Err):
+			unread++
 		}
+	}
+	if unread > 0 && known < min(q.need, len(q.nodes)-1) { //mutant:restored-beside-another-version
+		return nil, 0, false, false // it may be the one that knows
 	}
 	sure = known >= q.need-1 //mutant:restored-from-nothing
 	if !sure && answered < q.need-1 {
@@ -222,13 +229,19 @@ func (q *Quorum) merged(r *restoration, replies []reply) (all *wire.Record, keep
 	return all, keep, sure, true
 }
 
+// isOfAnotherVersion reports whether a node's record was written by another version of this library.
+func isOfAnotherVersion(err error) bool {
+	why := wire.FaultOf(err)
+	return why != nil && why.Condition == wire.OtherVersion
+}
+
 // write has the nodes of a restoration know the record.
-func (q *Quorum) write(ctx context.Context, r *restoration, rec *wire.Record, keep time.Duration) *round {
-	rd := newRound(OpRestore, len(q.nodes), len(r.nodes))
-	rd.decided = func([]reply) bool { return false } // until all have answered
+func (q *Quorum) write(ctx context.Context, r *restoration, rec *wire.Record, keep time.Duration) *operation {
+	rd := q.newOperation(OpRestore, len(r.nodes))
+	rd.Decided = func([]vote.Reply) bool { return false } // until all have answered
 	for i := range q.nodes {
 		if !r.has(i) {
-			rd.settle(i, reply{Answer: wire.Answer{Verdict: wire.Failed}})
+			rd.Skip(i, wire.Failed)
 		}
 	}
 	at := &attempt{keys: r.keys}
@@ -236,13 +249,13 @@ func (q *Quorum) write(ctx context.Context, r *restoration, rec *wire.Record, ke
 	for _, u := range r.nodes {
 		call := at.call(wire.Restore)
 		call.Process, call.Known, call.Lifetime = u.process, rec.Text(), milliseconds(keep)
-		q.broadcast(ctx, rd, at, call, expires, func(i int) bool { return i == u.node })
+		rd.send(ctx, at, call, expires, func(i int) bool { return i == u.node })
 	}
 	return rd
 }
 
 // able is how many nodes have a vote for the sequence: they granted it, or refused it as done.
-func able(replies []reply) (n int) {
+func able(replies []vote.Reply) (n int) {
 	for _, rep := range replies {
 		if rep.Verdict == wire.OK || rep.Verdict == wire.Refused && rep.Record != nil {
 			n++
@@ -254,10 +267,10 @@ func able(replies []reply) (n int) {
 // unknowingCertain reports whether further answers cannot change how a round is taken, in which
 // some nodes do not know the sequence (or else it is not ok): whether they are needed, and then,
 // whether they are enough.
-func (q *Quorum) unknowingCertain(replies []reply) (certain, ok bool) {
+func (q *Quorum) unknowingCertain(replies []vote.Reply) (certain, ok bool) {
 	unknowing := len(unknowingIn(replies))
-	able, open := able(replies), count(replies, wire.Pending)
-	if unknowing == 0 || count(replies, wire.OK) >= q.need || able+unknowing+open < q.need { //mutant:quorum-waits-for-others
+	able, open := able(replies), vote.Count(replies, wire.Pending)
+	if unknowing == 0 || vote.Count(replies, wire.OK) >= q.need || able+unknowing+open < q.need { //mutant:quorum-waits-for-others
 		return false, false
 	}
 	return able+open < q.need && able+unknowing >= q.need, true
@@ -265,15 +278,15 @@ func (q *Quorum) unknowingCertain(replies []reply) (certain, ok bool) {
 
 // noteUnknowing keeps which nodes did not know the sequence in a round that failed, if that is why
 // it did.
-func (a *acquisition) noteUnknowing(at *attempt, o outcome) {
+func (a *acquisition) noteUnknowing(at *attempt, o vote.Outcome) {
 	a.unknowing = nil
 	if a.cfg.once == nil {
 		return
 	}
-	if refused, completed := done(o.replies, a.cfg.once.n); completed || refused > len(o.replies)-a.q.need {
+	if refused, completed := done(o.Replies, a.cfg.once.n); completed || refused > len(o.Replies)-a.q.need {
 		return // that is certain
 	}
-	if nodes := unknowingIn(o.replies); len(nodes) > 0 && able(o.replies)+len(nodes) >= a.q.need {
+	if nodes := unknowingIn(o.Replies); len(nodes) > 0 && able(o.Replies)+len(nodes) >= a.q.need {
 		a.unknowing = &restoration{keys: a.keys, nodes: nodes, except: at.owner, keep: a.cfg.once.keep}
 	}
 }
@@ -290,11 +303,11 @@ func (a *acquisition) restored(ctx context.Context) bool {
 
 // restoreLater has nodes that do not know the sequence restored in the background after a round
 // that did without them, those that answer late included.
-func (q *Quorum) restoreLater(rd *round, at *attempt, keep time.Duration) {
+func (q *Quorum) restoreLater(rd *operation, at *attempt, keep time.Duration) {
 	l := &laggards{q: q, at: at, keep: keep}
 	var nodes []unknowing
-	for _, a := range rd.leaveTo(l, (*reply).isUnknowing) {
-		nodes = append(nodes, a.unknowing(a.slot))
+	for _, a := range rd.LeaveTo(l, isUnknowing) {
+		nodes = append(nodes, unknowingOf(a.Reply, a.Slot))
 	}
 	if len(nodes) > 0 {
 		l.restore(nodes)
@@ -308,11 +321,9 @@ type laggards struct {
 	keep time.Duration
 }
 
-func (l *laggards) ended(*round) {}
-
-func (l *laggards) late(_ *round, slot int, rep reply) {
-	if rep.isUnknowing() {
-		l.restore([]unknowing{rep.unknowing(slot)})
+func (l *laggards) Late(_ *vote.Round, slot int, rep *vote.Reply) {
+	if isUnknowing(rep) {
+		l.restore([]unknowing{unknowingOf(rep, slot)})
 	}
 }
 

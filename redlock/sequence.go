@@ -84,17 +84,17 @@ func (q *Quorum) Sequence(ctx context.Context, key string) (Sequence, error) {
 // others beside the error.
 func (q *Quorum) read(ctx context.Context, keys *wire.Keys) (s Sequence, r *restoration, err error) {
 	rd := q.recall(ctx, keys, q.need, func(int) bool { return true })
-	if rd.wait(ctx, q.cfg.timeout(q.cfg.lease.ttl), &q.timers) != nil {
+	if rd.Wait(ctx, q.cfg.timeout(q.cfg.lease.ttl), &q.timers) != nil {
 		return s, nil, newContextError(ctx, keys.Name, nil)
 	}
-	o := rd.outcome()
-	if !o.success {
-		if nodes := unknowingIn(o.replies); o.agreed+len(nodes) >= q.need {
+	o := rd.Outcome()
+	if !o.Success {
+		if nodes := unknowingIn(o.Replies); o.Agreed+len(nodes) >= q.need {
 			r = &restoration{keys: keys, nodes: nodes}
 		}
 		return s, r, q.quorumError(OpRecall, keys.Name, o)
 	}
-	for _, rep := range o.replies {
+	for _, rep := range o.Replies {
 		if rep.Verdict == wire.OK && rep.Record != nil {
 			s.add(rep.Record)
 		}

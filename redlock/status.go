@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -24,7 +26,7 @@ func (q *Quorum) Healthy() error {
 	for _, n := range q.nodes {
 		if err := n.failing(); err != nil {
 			e.Errs = append(e.Errs, err)
-		} else if err := n.gate.status.Load().reason(); err != nil {
+		} else if err := n.votes(); err != nil {
 			e.Errs = append(e.Errs, &NodeError{Node: n.addr, Op: OpAcquire, Err: err})
 		}
 	}
@@ -69,71 +71,69 @@ func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 	}
 	timeout := q.cfg.timeout(q.cfg.lease.ttl)
 	start := q.clock.Now()
-	rounds, trials := make([]*round, len(q.nodes)), make([]*round, len(q.nodes))
+	rounds, trials := make([]*question, len(q.nodes)), make([]*question, len(q.nodes))
 	for i, n := range q.nodes {
-		rounds[i], trials[i] = newRound(OpObserve, 1, 1), newRound(opTrial, 1, 1)
-		n.send(&request{call: q.probe(wire.Info), round: rounds[i], expires: start.Add(timeout)})
-		if n.gate.status.Load().reason() == nil { // the gate hears of it
-			n.send(&request{call: q.probe(wire.Trial), round: trials[i], expires: start.Add(timeout)})
-		} else {
-			trials[i].expire()
+		rounds[i], trials[i] = q.ask(n, wire.Info, start.Add(timeout)), nil
+		if n.Status().Reason() == nil { // the gate hears of it
+			trials[i] = q.ask(n, wire.Trial, start.Add(timeout))
 		}
 	}
 	status := make([]NodeStatus, len(q.nodes))
 	for i, rd := range rounds {
-		err := rd.wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.timers)
-		_ = trials[i].wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.timers)
+		err := rd.Wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.timers)
+		if trials[i] != nil {
+			_ = trials[i].Wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.timers)
+		}
 		status[i].Node, status[i].Server = q.nodes[i].addr, q.nodes[i].answering()
-		status[i].fill(rd.outcome(), start, err)
+		status[i].fill(q.nodes[i], &rd.Outcome().Replies[0], start, err)
 		status[i].judge(q.nodes[i])
 	}
 	return status
 }
 
 // fill takes over what the node answered.
-func (s *NodeStatus) fill(o outcome, start clock.Instant, err error) {
-	rep := o.replies[0]
-	var known *ConditionError
+func (s *NodeStatus) fill(m *member, rep *vote.Reply, start clock.Instant, err error) {
+	known := wire.FaultOf(rep.Err)
 	switch {
 	case rep.Verdict == wire.OK:
 		s.Reachable = true
 		s.Role, s.Version, s.Uptime = rep.Info.Role, rep.Info.Version, rep.Info.Uptime
-		if why := judge(rep.Info, true); why != nil && rep.Info.Role != "master" {
-			s.Warnings = append(s.Warnings, why)
+		if why := node.Judge(rep.Info, true); why != nil && rep.Info.Role != "master" {
+			s.Warnings = append(s.Warnings, m.q.conditionError(why))
 		}
-		if risk := risk(rep.Info); risk != nil {
-			s.Warnings = append(s.Warnings, risk)
+		if risk := node.Risk(rep.Info); risk != nil {
+			s.Warnings = append(s.Warnings, m.q.conditionError(risk))
 		}
-	case rep.err != nil && errors.As(rep.err, &known) && isServerError(rep.err):
+	case known != nil && wire.IsServerError(rep.Err):
 		s.Reachable = true
-		s.Warnings = append(s.Warnings, known)
-	case rep.err != nil && isServerError(rep.err.Err):
+		s.Warnings = append(s.Warnings, m.q.conditionError(known))
+	case rep.Err != nil && wire.IsServerError(rep.Err):
 		s.Reachable = true
-		s.Warnings = append(s.Warnings, &ConditionError{Condition: ConditionUnsupported, Detail: "INFO: " + rep.err.Err.Error(), Err: rep.err.Err})
-	case rep.err != nil:
-		s.Err = rep.err
+		s.Warnings = append(s.Warnings, &ConditionError{Condition: ConditionUnsupported, Detail: "INFO: " + rep.Err.Error(), Err: rep.Err})
+	case rep.Err != nil:
+		s.Err = m.failure(OpObserve, rep.Err)
 	case err != nil:
 		s.Err = &NodeError{Node: s.Node, Op: OpObserve, Err: err}
 	default:
 		s.Err = &NodeError{Node: s.Node, Op: OpObserve, Err: ErrTimeout}
 	}
 	if s.Reachable {
-		s.Latency = rep.at.Sub(start)
+		s.Latency = rep.At.Sub(start)
 	}
 }
 
 // judge adds why the node does not vote.
-func (s *NodeStatus) judge(n *node) {
+func (s *NodeStatus) judge(n *member) {
 	if errors.Is(s.Err, ErrTimeout) {
 		s.Err = n.failure(OpObserve, ErrTimeout)
 	}
-	gate := n.gate.status.Load()
-	why := gate.reason()
+	gate := n.Status()
+	why := n.reason(gate)
 	if s.Votes = s.Reachable && why == nil; s.Votes {
-		if gate.lacks != nil {
-			s.Warnings = append(s.Warnings, gate.lacks)
+		if gate.Lacks != nil {
+			s.Warnings = append(s.Warnings, n.q.conditionError(gate.Lacks))
 		}
-		for _, is := range []*ConditionError{n.unheard.Load(), n.unvisited.Load()} {
+		for _, is := range []*ConditionError{n.subscribeErr.Load(), n.connectErr.Load()} {
 			if is != nil {
 				s.Warnings = append(s.Warnings, is)
 			}
@@ -151,7 +151,30 @@ func (s *NodeStatus) judge(n *node) {
 	if why := n.damage.warning(n.q.clock.Now()); why != nil {
 		s.Warnings = append(s.Warnings, why)
 	}
-	if gate.until != 0 {
-		s.QuarantinedUntil = gate.err.Until
+	if gate.Until != 0 {
+		s.QuarantinedUntil = gate.Fault.Until
 	}
+}
+
+// question is a question to one node about its server, and the round of its answer.
+type question struct {
+	vote.Round
+
+	member *member
+}
+
+// ask asks a node about its server.
+func (q *Quorum) ask(m *member, op wire.Op, expires clock.Instant) *question {
+	a := &question{member: m}
+	a.Start(1, 1)
+	r := &node.Request{Call: &wire.Call{Op: op, Keys: &q.noKey, Channel: q.texts.channel}, To: a, Expires: expires}
+	if err := m.Send(r); err != nil {
+		a.Answered(r, notTaken(err))
+	}
+	return a
+}
+
+// Answered takes the node's answer.
+func (a *question) Answered(r *node.Request, got node.Answer) {
+	a.Answer(0, a.member.reply(r.Call, got))
 }

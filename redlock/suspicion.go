@@ -4,9 +4,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"io"
 	"net"
-	"syscall"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // suspicion is why a node does not answer, with what may be wrong.
@@ -38,25 +38,25 @@ const (
 
 // suspect adds to why a node does not answer what may be the reason. A server that never has may be
 // spoken to with TLS and expect none, or the other way round: it says nothing of that.
-func (n *node) suspect(err error) error {
+func (m *member) suspect(err error) error {
 	var known *suspicion
-	if errors.As(err, &known) || isServerError(err) {
+	if errors.As(err, &known) || wire.IsServerError(err) {
 		return err
 	}
 	if hint := hintOf(err); hint != "" {
 		return &suspicion{err, hint}
 	}
-	if n.connect == nil || n.answered.Load() {
+	if !m.ours || m.answered.Load() {
 		return err
 	}
 	var noRecord tls.RecordHeaderError
-	timeout := isTimeout(err) || errors.Is(err, ErrTimeout)
+	timeout := errors.Is(err, ErrTimeout)
 	switch {
-	case n.encrypted && (timeout || errors.As(err, &noRecord)): //mutant:tls-unsuspected
+	case m.encrypted && (timeout || errors.As(err, &noRecord)): //mutant:tls-unsuspected
 		return &suspicion{err, perhapsPlain}
-	case timeout || !isCut(err):
+	case timeout || !wire.IsCut(err):
 		return err
-	case n.encrypted: //mutant:client-certificate-unsuspected
+	case m.encrypted: //mutant:client-certificate-unsuspected
 		return &suspicion{err, perhapsMTLS}
 	default:
 		return &suspicion{err, perhapsTLS}
@@ -80,11 +80,4 @@ func hintOf(err error) string {
 		return noSuchHost
 	}
 	return ""
-}
-
-// isCut reports whether the server ended a connection that it had accepted.
-func isCut(err error) bool {
-	var alert *net.OpError
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
-		errors.As(err, &alert) && alert.Op == "remote error" // a TLS alert, see crypto/tls
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -21,11 +23,11 @@ const (
 // takeBack frees what an attempt may have been granted that was refused, in the background. In
 // contrast to rollBack it waits for the answers that are on their way: most are refusals too, after
 // which there is nothing to free, and those who wait ask often. It ends the round for Close.
-func (q *Quorum) takeBack(ctx context.Context, at *attempt, rd *round, then next) {
+func (q *Quorum) takeBack(ctx context.Context, at *attempt, rd *operation, then next) {
 	at.ended.Store(true)
 	u := &undo{q: q, at: at, ctx: q.detach(ctx), then: then, left: len(q.nodes)}
-	for _, a := range rd.leaveTo(u, func(*reply) bool { return true }) {
-		u.late(rd, a.slot, a.reply)
+	for _, a := range rd.LeaveTo(u, func(*vote.Reply) bool { return true }) {
+		u.Late(&rd.Round, a.Slot, a.Reply)
 	}
 }
 
@@ -41,17 +43,15 @@ type undo struct {
 	left  int   // guarded by mu; nodes that have not answered
 }
 
-func (u *undo) ended(*round) {}
-
-func (u *undo) late(_ *round, slot int, rep reply) {
+func (u *undo) Late(_ *vote.Round, slot int, rep *vote.Reply) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	// What was abandoned has not been sent, but an earlier request of the same owner may have been.
-	if rep.Verdict == wire.OK || rep.Verdict == wire.Failed && (u.at.again.Load() || !errors.Is(rep.err, errAbandoned)) { //mutant:rollback-of-grants-only,earlier-round-not-taken-back
+	if rep.Verdict == wire.OK || rep.Verdict == wire.Failed && (u.at.again.Load() || !errors.Is(rep.Err, node.ErrAbandoned)) { //mutant:rollback-of-grants-only,earlier-round-not-taken-back
 		u.free(slot)
 	}
 	if rep.Verdict == wire.OK && u.then == sleeps && u.at.member != "" { //mutant:rolled-back-place-lost
-		u.q.rejoin(slot, u.at)
+		u.rejoin(slot)
 	}
 	if u.left--; u.left == 0 {
 		u.q.rounds.Done()
@@ -71,4 +71,12 @@ func (u *undo) free(slot int) {
 		}
 	}
 	u.q.sendRelease(u.ctx, u.at, u.q.takingBack(u.at, call), func(i int) bool { return slices.Contains(slots, i) })
+}
+
+// rejoin puts the attempt's member back into the queue of a node that had granted to it, and with
+// that taken it out, unless it has left. It follows what takes the grant back.
+func (u *undo) rejoin(slot int) {
+	u.q.queue.While(u.at.member, func() {
+		_ = u.q.nodes[slot].Send(&node.Request{Call: u.at.call(wire.Join), Expires: u.q.clock.Now().Add(u.at.cfg.ttl)})
+	})
 }

@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
@@ -43,20 +42,4 @@ func (t *texts) queueLifetime(ttl time.Duration) string {
 		return t.queue
 	}
 	return milliseconds(queueLives * ttl)
-}
-
-// timers are used again and again: a timer with its channel is several objects.
-type timers struct{ pool sync.Pool }
-
-func (t *timers) start(d time.Duration) *time.Timer {
-	if timer, ok := t.pool.Get().(*time.Timer); ok {
-		timer.Reset(d)
-		return timer
-	}
-	return time.NewTimer(d)
-}
-
-func (t *timers) stop(timer *time.Timer) {
-	timer.Stop()
-	t.pool.Put(timer)
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/waitqueue"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -15,6 +17,21 @@ import (
 const (
 	expiryMargin = time.Millisecond
 	expirySpread = 10 * time.Millisecond
+)
+
+const (
+	// rankStep is how long after each other waiters come when keys expire; more than a round takes
+	// where the network is good.
+	rankStep = 2 * time.Millisecond
+	// Those up to maxRank come for it. The others, up to lastRank, come a turn later, in case the
+	// first have all died; or they are called, or ask once a TTL as all do.
+	maxRank  = 4
+	lastRank = 64
+	// maxTurn bounds what a key is reserved. A reservation that seems to be longer is one of a
+	// clock that has jumped.
+	maxTurn = time.Second
+	// queueLives is how many TTLs of its waiters a queue lives: they ask once in each.
+	queueLives = 3
 )
 
 // pollJitter spreads the polls of waiters around one a TTL.
@@ -28,19 +45,19 @@ type vacancy struct {
 
 // wait tries until it has the lease or ctx ends.
 func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
-	var w *waiter
-	if a.q.calls.heard() {
+	var w *waitqueue.Ticket
+	if a.q.queue.IsHeard() {
 		w = a.join(false)
 	}
 	defer func() {
 		if w == nil {
 			return
 		}
-		if w.leave(); err != nil && !a.q.isClosed() { //mutant:waiter-stays-in-the-queue
+		if w.Leave(); err != nil && !a.q.isClosed() { //mutant:waiter-stays-in-the-queue
 			a.leave(ctx)
 		}
 	}()
-	backoff := minRetryPause
+	backoff := node.MinPause
 	var out outage
 	for {
 		l, err = a.try(ctx)
@@ -59,7 +76,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 		switch {
 		case errors.As(err, &held):
 			out.ends(ctx, a)
-			backoff = minRetryPause
+			backoff = node.MinPause
 			a.occupied(held.Holder.Identity)
 			if w == nil {
 				w = a.join(true)
@@ -69,11 +86,11 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 			if w == nil {
 				w = a.join(true)
 			}
-			pause = min(a.contest.beforeReturning(), maxRetryPause)
+			pause = min(a.contest.beforeReturning(), node.MaxPause)
 		case errors.Is(err, ErrNoQuorum), errors.Is(err, ErrTimeout):
 			out.lasts(ctx, a, err)
 			pause = fullJitter(backoff)
-			backoff = min(2*backoff, maxRetryPause)
+			backoff = min(2*backoff, node.MaxPause)
 		default:
 			return nil, err
 		}
@@ -113,9 +130,9 @@ func (a *acquisition) untilExpiry() time.Duration {
 }
 
 // join has further attempts queue for the key.
-func (a *acquisition) join(refused bool) *waiter {
-	w := a.q.calls.join(a.cfg.identity, refused)
-	a.member = w.member
+func (a *acquisition) join(refused bool) *waitqueue.Ticket {
+	w := a.q.queue.Join(a.cfg.identity, refused)
+	a.member = w.Member
 	return w
 }
 
@@ -124,33 +141,33 @@ func (a *acquisition) leave(ctx context.Context) {
 	at := a.attempt("")
 	call := at.call(wire.Leave)
 	a.q.calling(call, a.cfg.ttl)
-	a.q.broadcast(a.q.detach(ctx), newRound(OpLeave, len(a.q.nodes), a.q.need), at, call, a.q.clock.Now().Add(a.cfg.ttl), nil)
+	a.q.newOperation(OpLeave, a.q.need).send(a.q.detach(ctx), at, call, a.q.clock.Now().Add(a.cfg.ttl), nil)
 }
 
 // sleep returns after pause, or when w is called; false when ctx ends or the Quorum is
 // closed.
-func (a *acquisition) sleep(ctx context.Context, w *waiter, pause time.Duration) bool {
+func (a *acquisition) sleep(ctx context.Context, w *waitqueue.Ticket, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	poll := time.Now().Add(max(pause, jitter(a.cfg.ttl, pollJitter))) // beyond which no call puts it off //mutant:called-for-later-comes-now
-	var wake chan wakeUp
+	var notices <-chan waitqueue.Notice
 	if w != nil {
-		wake = w.wake
+		notices = w.Notices
 	}
 	for {
 		select {
 		case <-timer.C:
 			return true
-		case u := <-wake:
-			if now := a.q.clock.Now(); u.released && (a.vacancy.by == "" || a.vacancy.since > now) {
-				a.vacancy = vacancy{by: FreedByRelease, since: now.Add(u.freeIn)}
+		case u := <-notices:
+			if now := a.q.clock.Now(); u.Released && (a.vacancy.by == "" || a.vacancy.since > now) {
+				a.vacancy = vacancy{by: FreedByRelease, since: now.Add(u.FreeIn)}
 			} // else what was taken back is an attempt on a key that was free already
-			if u.freeIn == 0 {
+			if u.FreeIn == 0 {
 				return true
 			}
 			// Released with a minimum hold, or others are called first.
-			a.freeIn, a.rank = u.freeIn, 0                                   //mutant:waiter-comes-too-late
-			timer.Reset(max(min(a.untilExpiry(), time.Until(poll)), atOnce)) //mutant:waiter-put-off
+			a.freeIn, a.rank = u.FreeIn, 0                                         //mutant:waiter-comes-too-late
+			timer.Reset(max(min(a.untilExpiry(), time.Until(poll)), clock.AtOnce)) //mutant:waiter-put-off
 		case <-ctx.Done():
 			return false
 		case <-a.q.done:

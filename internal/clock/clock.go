@@ -31,6 +31,11 @@ func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 // lease's drift allowance contains.
 const Tolerance = time.Millisecond
 
+// AtOnce is the least that a timer is set to. One that is due already is run by the goroutine that
+// sets it or receives from it, and in a bubble of testing/synctest two timers that run at the same
+// time crash the race detector: they share its state (runtime.timer.unlockAndRun of Go 1.26).
+const AtOnce = time.Nanosecond
+
 // Clock measures elapsed time including suspend. Use New; a Clock is safe for concurrent use.
 //
 // Reading the suspend-aware clock of the kernel is a real system call (about 300 ns), so Now does

@@ -109,6 +109,16 @@ func Rules() []Rule {
 			Why:       "wire is the lowest layer: it says what is sent and what an answer means, and knows no node, no round and no time",
 		},
 		{
+			Subject:   []string{module + "/redlock/internal/node/..."},
+			Forbidden: []string{module + "/redlock/internal/vote/...", module + "/redlock/internal/waitqueue/..."},
+			Why:       "a node knows one server: who counts its answers, and who waits for a key, is above it",
+		},
+		{
+			Subject:   []string{module + "/redlock/internal/vote/..."},
+			Forbidden: []string{module + "/redlock/internal/node/...", module + "/redlock/internal/waitqueue/..."},
+			Why:       "a vote counts answers, wherever they come from",
+		},
+		{
 			Subject:   elector,
 			Forbidden: slices.Concat(scheduler, gocron),
 			Why:       "dependencies point down only: an election knows nothing of jobs, and a service without gocron can lead",

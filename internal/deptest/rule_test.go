@@ -40,9 +40,13 @@ func visitDirectories(t *testing.T, root string) {
 
 // layered returns a module that keeps every rule.
 func layered() Graph {
-	const miniredis, wire = "github.com/alicebob/miniredis/v2", module + "/redlock/internal/wire"
+	const miniredis, inside = "github.com/alicebob/miniredis/v2", module + "/redlock/internal"
+	const wire, node, vote, waitqueue = inside + "/wire", inside + "/node", inside + "/vote", inside + "/waitqueue"
 	return Graph{
-		module + "/redlock":             {"context", module + "/internal/clock", wire},
+		module + "/redlock":             {"context", module + "/internal/clock", waitqueue, node, vote, wire},
+		waitqueue:                       {node, wire},
+		node:                            {module + "/internal/clock", wire},
+		vote:                            {module + "/internal/clock", wire},
 		wire:                            {module + "/internal/resp"},
 		module + "/redlock/redlocktest": {miniredis, module + "/redlock"},
 		module + "/elector":             {module + "/redlock"},

@@ -4,7 +4,8 @@
 --
 -- With a fourth key the grant is one of a sequence, see WithOnce, and recorded there, see
 -- lib/record.lua. A server process whose record was completed for another one, or is not there,
--- does not know the sequence, and grants nothing of it: see restore.go.
+-- does not know the sequence, and grants nothing of it: see restore.go. Where another version of
+-- this library has written the record, the grant is an error.
 --
 -- The queue is in queue.go. Nothing of it may cost an acquisition, hence pcall.
 --
@@ -39,12 +40,16 @@ if inTheWay and inTheWay ~= ARGV[1] then --mutant:foreign-key-taken
 end
 local record = ''
 if KEYS[4] then
+--include version
 --include record
   local ahead = ARGV[8] - time[1] * 1000
   if ARGV[11] == '1' and ahead > ARGV[5] / 1000 + 1000 then --mutant:tick-of-the-future
     return redis.error_reply(string.format("TENUREAHEAD the tick is %.0f s ahead of the server's clock", ahead / 1000))
   end
-  local r, there = read(redis.pcall('GET', KEYS[4]))
+  local r, there, other = read(redis.pcall('GET', KEYS[4]))
+  if other then --mutant:other-record-granted-over
+    return other
+  end
   if not holder then
     if process ~= '' and r[1] ~= process then --mutant:unknowing-node-votes,old-record-is-known
       return {process, time[1], time[2], there and written(r) or ''}

@@ -146,6 +146,21 @@ func (op Op) Gated() bool { return table[op].gated } //mutant:gate-stops-extensi
 // have been carried out.
 func (op Op) Repeatable() bool { return !op.Gated() } //mutant:gate-acquire-repeated
 
+// Leases is how many leases the call is about.
+func (c *Call) Leases() int {
+	if c.many != nil {
+		return c.many.members
+	}
+	return 1
+}
+
+// Joining is the call that only joins the queue, in place of an acquisition.
+func (c *Call) Joining() *Call {
+	joining := *c
+	joining.Op = Join
+	return &joining
+}
+
 // IsProbe reports whether the operation asks a server about itself.
 func (op Op) IsProbe() bool { return op == Info || op == Time || op == Trial }
 

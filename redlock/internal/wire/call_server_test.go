@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
@@ -17,9 +18,9 @@ func TestReleaseLooksForOthersToCall(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
 	for name, test := range map[string]struct {
-		queue string // processes, in their order; d is dead
+		queue string // processes, in their order; d is dead, o a member of another version, x of none
 		want  string // who is called
-		left  string // the queue after that
+		left  string // the queue after that; the first that is called is its first
 	}{
 		"nobody":                      {"", "", ""},
 		"one":                         {"a", "a", "a"},
@@ -34,6 +35,11 @@ func TestReleaseLooksForOthersToCall(t *testing.T) {
 		"the dead in between":         {"adbdcd", "abc", "abcd"},
 		"the dead at the chunk's end": {"aaddbddddddddddddddddddc", "abc", "aabc"},
 		"only the dead":               {strings.Repeat("d", 20), "", ""},
+		"another version":             {"oaobocof", "abc", "aoobocof"},
+		"another version's crowd":     {strings.Repeat("o", 100) + "ab", "ab", "a" + strings.Repeat("o", 100) + "b"},
+		"a crowd in between":          {"a" + strings.Repeat("do", 100) + "b", "ab", "a" + strings.Repeat("o", 100) + "b"},
+		"only another version":        {strings.Repeat("o", 20), "", strings.Repeat("o", 20)},
+		"no version":                  {"xaoxbxoxc", "abc", "aoboc"},
 	} {
 		key := fmt.Sprintf("{%s}", name)
 		channels := "call:" + name + ":"
@@ -45,7 +51,14 @@ func TestReleaseLooksForOthersToCall(t *testing.T) {
 			require.NoError(t, conn.Do(t.Context(), conn.B().Subscribe().Channel(channels+process(p)).Build()).Error())
 		}
 		for i, p := range test.queue {
-			require.NoError(t, n.Do(t, "ZADD", key+":wait", fmt.Sprint(i+1), NewMember(uint64(i+1), process(p), "x")).Error())
+			member := NewMember(uint64(i+1), process(p), "x")
+			switch p {
+			case 'o':
+				member = "2" + member[1:]
+			case 'x':
+				member = member[len(memberVersion):]
+			}
+			require.NoError(t, n.Do(t, "ZADD", key+":wait", fmt.Sprint(i+1), member).Error())
 		}
 		require.NoError(t, n.Do(t, "SET", key, "owner").Error())
 		require.NoError(t, ask(t, n.Client(), AnyProcess, &Call{
@@ -54,6 +67,10 @@ func TestReleaseLooksForOthersToCall(t *testing.T) {
 		require.NoError(t, n.Do(t, "PUBLISH", channels+process('a'), "the end").Error())
 		called := ""
 		for m := <-heard; m.Message != "the end"; m = <-heard {
+			said, ok := ParseMessage(m.Message)
+			require.True(t, ok, "%q", m.Message)
+			require.Equal(t, "owner", said.Release)
+			require.Equal(t, time.Duration(len(called))*time.Second, said.After, name)
 			called += m.Channel[len(m.Channel)-1:]
 		}
 		require.Equal(t, test.want, called, name)

@@ -38,13 +38,16 @@ if answer == 2 or ARGV[5] == '1' then --mutant:token-not-spread
   end
   redis.pcall('SET', KEYS[2], fence, 'PX', ARGV[4]) --mutant:counter-costs-the-extension
   if KEYS[3] then
+--include version
 --include record
-    local r = read(redis.pcall('GET', KEYS[3]))
+    local r, _, other = read(redis.pcall('GET', KEYS[3]))
     if tonumber(r[2]) < tonumber(ARGV[7]) then --mutant:number-not-spread
       r[8], r[9], r[11] = r[2], r[3], r[10]
       r[2], r[3], r[4], r[10], r[12] = ARGV[7], 1, 0, ARGV[11], ARGV[1]
     end
-    redis.pcall('SET', KEYS[3], written(r), 'PX', ARGV[8])
+    if not other then --mutant:other-record-extended-over
+      redis.pcall('SET', KEYS[3], written(r), 'PX', ARGV[8])
+    end
   end
 end
 return answer

@@ -19,33 +19,25 @@ type Buffers struct {
 	named map[string]struct{}
 }
 
-// Group returns how many of the calls one command carries: one, or several extensions that want the
-// same, or several acquisitions and releases of different keys. It takes them as they come:
-// commands for a key are not put in another order.
+// Group returns how many of the calls one command carries: one, or several acquisitions and
+// releases of different keys. It takes them as they come: commands for a key are not put in another
+// order.
 func (b *Buffers) Group(calls []*Call) int {
 	most := min(len(calls), MaxGroup)
-	size := 1
-	switch first := calls[0]; {
-	case most == 1:
-	case first.isPlain(): //mutant:packet-of-one
-		for size < most && calls[size].isPlain() && calls[size].TTL == first.TTL { //mutant:packet-of-all-kinds
-			size++
-		}
-	case first.isPaired(): //mutant:pairs-of-one
-		if b.named == nil {
-			b.named = make(map[string]struct{})
-		}
-		clear(b.named)
-		var p pairs
-		for size = 0; size < most && calls[size].isPaired() && p.add(calls[size], b.named); {
-			size++
-		}
+	if most == 1 || !calls[0].isPaired() { //mutant:pairs-of-one
+		return 1
+	}
+	if b.named == nil {
+		b.named = make(map[string]struct{})
+	}
+	clear(b.named)
+	var p pairs
+	size := 0
+	for size < most && calls[size].isPaired() && p.add(calls[size], b.named) {
+		size++
 	}
 	return size
 }
-
-// isPlain reports whether the call is an extension that changes nothing but the expiry.
-func (c *Call) isPlain() bool { return c.Op == Extend && !c.Spread }
 
 // isPaired reports whether the call is an acquisition or a release that pairs.lua can do.
 func (c *Call) isPaired() bool {
@@ -89,10 +81,7 @@ func (p *pairs) add(c *Call, named map[string]struct{}) bool {
 // of Gated operations need a Set.
 //
 // echo is what its answer has to say besides, see Echoes; empty for nothing.
-//
-// With full it is an EVAL, which teaches the script to a server that does not know it, unless the
-// script is only for one process. (A user may not have the right to SCRIPT LOAD.)
-func (b *Buffers) Encode(client Builder, calls []*Call, g *Set, full bool, echo string) valkey.Completed {
+func (b *Buffers) Encode(client Builder, calls []*Call, g *Set, echo string) valkey.Completed {
 	words, numkeys := b.words[:0], 0
 	var s *Script
 	switch first := calls[0]; {
@@ -106,9 +95,6 @@ func (b *Buffers) Encode(client Builder, calls []*Call, g *Set, full bool, echo 
 		words = r.keys(first, words)
 		numkeys = len(words)
 		words = r.args(first, g, words)
-	case first.Op == Extend:
-		s, numkeys = extendManyScript, len(calls)
-		words = extensionWords(calls, words)
 	default:
 		s = pairsScript
 		if words, numkeys = pairWords(calls, words); countAcquisitions(calls) > 0 { // only for a server that was vouched for
@@ -119,12 +105,7 @@ func (b *Buffers) Encode(client Builder, calls []*Call, g *Set, full bool, echo 
 		words = append(words, echo)
 	}
 	b.words = words
-	return s.call(client, words, numkeys, full && (!g.owns(s) || g.teachable))
-}
-
-// owns reports whether the script is the set's own.
-func (g *Set) owns(s *Script) bool {
-	return g != nil && (s == g.acquire || s == g.agree || s == g.extend || s == g.pairs || s == g.recall || s == g.restore)
+	return s.call(client, words, numkeys)
 }
 
 func countAcquisitions(calls []*Call) (n int) {
@@ -134,17 +115,6 @@ func countAcquisitions(calls []*Call) (n int) {
 		}
 	}
 	return n
-}
-
-func extensionWords(calls []*Call, words []string) []string {
-	for _, c := range calls {
-		words = append(words, c.Keys.Lock)
-	}
-	words = append(words, calls[0].TTL)
-	for _, c := range calls {
-		words = append(words, c.Owner)
-	}
-	return words
 }
 
 // pairWords appends the keys and arguments of pairs.lua, and returns how many are keys.
@@ -205,9 +175,8 @@ type Result struct {
 	Alone bool // it is to be sent once more, by itself
 }
 
-// Decode appends the results of the calls of a command, which had that echo; 0 for none. isServers
-// reports whether an error came from the server, other than of a script that it does not know.
-func Decode(calls []*Call, result valkey.ValkeyResult, echo int64, isServers func(error) bool, to []Result) []Result {
+// Decode appends the results of the calls of a command, which had that echo; 0 for none.
+func Decode(calls []*Call, result valkey.ValkeyResult, echo int64, to []Result) []Result {
 	msg, err := unwrap(result, echo)
 	if len(calls) == 1 {
 		a := Answer{}
@@ -216,17 +185,14 @@ func Decode(calls []*Call, result valkey.ValkeyResult, echo int64, isServers fun
 		}
 		return append(to, Result{Answer: a, Err: err})
 	}
-	if err == nil && calls[0].Op == Extend {
-		to, err = decodeExtended(calls, msg, to)
-	} else if err == nil {
-		to, err = decodePairs(calls, msg, to)
-	}
 	if err == nil {
-		return to
+		if to, err = decodePairs(calls, msg, to); err == nil {
+			return to
+		}
 	}
 	// One of them may be the reason.
 	to = to[:0]
-	alone := isServers(err) //mutant:pairs-fail-together
+	alone := answersItself(err) //mutant:pairs-fail-together
 	for range calls {
 		to = append(to, Result{Err: err, Alone: alone})
 	}
@@ -250,19 +216,6 @@ func unwrap(result valkey.ValkeyResult, echo int64) (valkey.ValkeyMessage, error
 		return valkey.ValkeyMessage{}, ErrOutOfStep
 	}
 	return parts[0], nil
-}
-
-// decodeExtended reads what extend_many.lua returns. A key that was not extended is gone, or
-// another's, for extend.lua to say.
-func decodeExtended(calls []*Call, msg valkey.ValkeyMessage, to []Result) ([]Result, error) {
-	digits, err := msg.ToString()
-	if err != nil || len(digits) != len(calls) {
-		return to, unexpected(msg)
-	}
-	for i := range calls {
-		to = append(to, Result{Answer: Answer{Verdict: OK, Extended: InPlace}, Alone: digits[i] != '1'}) //mutant:packet-hides-a-loss
-	}
-	return to, nil
 }
 
 // decodePairs reads what pairs.lua returns.

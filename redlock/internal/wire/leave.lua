@@ -1,6 +1,7 @@
 -- Takes one that has given up out of the queue, and has the next come if it may have been its turn.
 --
 -- KEYS lock, wait; ARGV member, turn ms, what channels begin with. Returns 1.
+--include version
 --include call
 redis.pcall('ZREM', KEYS[2], ARGV[1])
 if redis.call('EXISTS', KEYS[1]) == 0 then

@@ -13,6 +13,7 @@
 --include join
 --include reserved
 --include count
+--include version
 --include call
 local n = tonumber(ARGV[1])
 local m = (#KEYS - 3 * n) / 2

@@ -3,6 +3,7 @@ package wire
 import (
 	"strconv"
 	"strings"
+	"time"
 )
 
 func joinArgs(c *Call, _ *Set, to []string) []string { return append(to, c.Member, c.QueueLife) }
@@ -15,31 +16,61 @@ func leaveArgs(c *Call, _ *Set, to []string) []string { return append(to, c.Memb
 // queue takes of a server's memory.
 const QueueFull = -1
 
-// A member of a queue is a number, which is its score, the process that it waits in, and the
-// holder's name to be. It is unique. The number is a time in microseconds since 1970, or the next
-// one that no other of the process has.
-const numberLength = 16
+// A member of a queue is the version of its format, a number, which is its score, the process that
+// it waits in, and the holder's name to be. It is unique. The number is a time in microseconds
+// since 1970, or the next one that no other of the process has. Scripts know the format too, see
+// lib/call.lua and lib/join.lua.
+const (
+	memberVersion = "1 "
+	numberLength  = 16
+)
 
 // NewMember makes a member of a queue. process is what NewProcess makes.
 func NewMember(number uint64, process, identity string) string {
 	text := strconv.FormatUint(number, 10)
-	return strings.Repeat("0", max(numberLength-len(text), 0)) + text + " " + process + " " + identity
+	return memberVersion + strings.Repeat("0", max(numberLength-len(text), 0)) + text + " " + process + " " + identity
 }
 
-// MemberNumber is the number of a member of a queue.
+// MemberNumber is the number of a member of a queue that NewMember has made.
 func MemberNumber(member string) uint64 {
-	text, _, _ := strings.Cut(member, " ")
+	text, _, _ := strings.Cut(strings.TrimPrefix(member, memberVersion), " ")
 	number, _ := strconv.ParseUint(text, 10, 64)
 	return number
 }
 
 // MemberIdentity returns the name in a member of a queue, and false for the owner value of a
-// holder.
+// holder and for a member of another version.
 func MemberIdentity(text string) (string, bool) {
-	number, rest, ok := strings.Cut(text, " ")
-	process, identity, ok2 := strings.Cut(rest, " ")
-	if !ok || !ok2 || len(number) < numberLength || len(process) != randomLength || strings.Trim(number, "0123456789") != "" {
+	rest, ok := strings.CutPrefix(text, memberVersion) //mutant:other-member-read
+	number, rest, ok2 := strings.Cut(rest, " ")
+	process, identity, ok3 := strings.Cut(rest, " ")
+	if !ok || !ok2 || !ok3 || len(number) < numberLength || len(process) != randomLength || !isDigits(number) {
 		return "", false
 	}
 	return identity, true
 }
+
+// Message is a call: what a node says to the process of a waiter whose turn comes.
+type Message struct {
+	After   time.Duration // until it is the waiter's turn; not negative
+	Number  uint64        // of the waiter, see NewMember
+	Release string        // the owner value that was released, or the member that left
+}
+
+const messageVersion = "1 "
+
+// ParseMessage reads the text that lib/call.lua publishes, and returns false for any other one,
+// such as that of another version.
+func ParseMessage(text string) (m Message, ok bool) {
+	rest, ok1 := strings.CutPrefix(text, messageVersion) //mutant:other-message-believed
+	after, rest, ok2 := strings.Cut(rest, " ")
+	number, release, ok3 := strings.Cut(rest, " ")
+	ms, err1 := strconv.ParseInt(after, 10, 64)
+	to, err2 := strconv.ParseUint(number, 10, 64)
+	if !ok1 || !ok2 || !ok3 || err1 != nil || err2 != nil || !isDigits(after) || ms > MaxKeep.Milliseconds() {
+		return Message{}, false
+	}
+	return Message{time.Duration(ms) * time.Millisecond, to, release}, true
+}
+
+func isDigits(text string) bool { return strings.Trim(text, "0123456789") == "" }

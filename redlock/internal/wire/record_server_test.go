@@ -77,7 +77,7 @@ func TestOddRecordsStopNobody(t *testing.T) {
 	n := valkeytest.Start(t, 1).Node(0)
 	long := strings.Repeat("9", 17)
 	for i, text := range []string{
-		"", "1", "x", "2  5 1 0 4 0 1 4 1   x", "5 1 0 4 0 1 4 1 x", "1  5 1 0 4 0 1 4 1  x", "1  -5 1 0 4 0 1 4 1   x", "1  5 1 0 4.0 0 1 4 1   x",
+		"", "1", "2", "x", "0 5 1 0 4 0 1 4 1   x", "02  5 1 0 4 0 1 4 1   x", "1000  5 1 0 4 0 1 4 1   x", "1  5 1 0 4 0 1 4 1  x", "1  -5 1 0 4 0 1 4 1   x", "1  5 1 0 4.0 0 1 4 1   x",
 		"1  " + long + " 1 0 4 0 1 4 1   x", "1  5 1 0 4 0 1 4 " + long + "   x", "1  5 1 0 4 0 1 4 1 \t  x", "1 \n 5 1 0 4 0 1 4 1   x", "1\x00 5 1 0 4 0 1 4 1   x",
 		"1  5 1 0 4 0 1 4 1 %zz %ff x", "1  5 1 0 4 0 1 4 1   \x00\n\xff", "1  05 01 00 4 0 1 4 1 a b x", "1  5 1 0 4 0 1 4 1 \x00 \xff x",
 		"1 " + strings.Repeat("p", 5000) + " 5 1 0 4 0 1 4 1   x", "1  5 1 0 4 0 1 4 1 " + strings.Repeat("l", 5000) + "  " + strings.Repeat("o", 5000),

@@ -12,13 +12,16 @@
 -- what to do with it, and then the same as acquire.lua. Returns 1 if the key was the owner's and 0
 -- if not, and 2 more if the record could not be written.
 --include read
+--include version
 --include call
 local unwritten = 0
 if KEYS[3] and ARGV[6] ~= 'keep' then --mutant:completion-needs-the-lease
 --include record
-  local r = read(redis.pcall('GET', KEYS[3]))
+  local r, _, other = read(redis.pcall('GET', KEYS[3]))
   local changed
-  if ARGV[6] == 'undo' then
+  if other then --mutant:other-record-completed-over
+    unwritten = 2
+  elseif ARGV[6] == 'undo' then
     if r[12] == ARGV[1] then --mutant:undo-of-anybodys-number
       r[2], r[3], r[4], r[10], r[12] = r[8], r[9], 0, r[11], ''
       changed = true

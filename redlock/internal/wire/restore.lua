@@ -8,12 +8,17 @@
 -- elsewhere.
 --
 -- KEYS record; ARGV run_id, record, lifetime ms. Returns 1 if the process knows the sequence now, 2
--- if it did before, and 0 if it is another process.
+-- if it did before, and 0 if it is another process; or an error, and changes nothing, if another
+-- version of this library has written the record.
+--include version
 --include record
 if process ~= ARGV[1] then --mutant:restored-another-process
   return 0
 end
-local own, there = read(redis.pcall('GET', KEYS[1]))
+local own, _, other = read(redis.pcall('GET', KEYS[1]))
+if other then --mutant:other-record-restored-over
+  return other
+end
 if own[1] == process then --mutant:restored-over-what-is-known
   return 2
 end

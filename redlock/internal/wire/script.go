@@ -63,13 +63,9 @@ func newScript(body string) *Script {
 // Builder is a client, or a connection of its own.
 type Builder interface{ B() valkey.Builder }
 
-// call is a call of the script with words, of which the first are keys: with its text, or with what
-// a server knows it by.
-func (s *Script) call(client Builder, words []string, numkeys int, full bool) valkey.Completed {
+// call is a call of the script with words, of which the first are keys.
+func (s *Script) call(client Builder, words []string, numkeys int) valkey.Completed {
 	keys, args := words[:numkeys], words[numkeys:]
-	if full {
-		return client.B().Eval().Script(s.text).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
-	}
 	return client.B().Evalsha().Sha1(s.sha).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
 }
 
@@ -98,32 +94,21 @@ var Ungated = []*Script{extendScript, releaseScript, observeScript, joinScript, 
 // process that was not vouched for, which runs the Ungated scripts only.
 type Set struct {
 	acquire, agree, extend, pairs, recall, restore *Script
-
-	teachable bool // may be sent as EVAL, to a server that does not know it
 }
 
-// Scripts are those that a process loads to be vouched for: its own, and the trial.
+// Scripts are those that a server is to know: the Ungated ones, and those of the set.
 func (g *Set) Scripts() []*Script {
-	return []*Script{g.acquire, g.agree, g.extend, g.pairs, g.recall, g.restore, trialScript}
+	if g == nil {
+		return Ungated
+	}
+	return append([]*Script{g.acquire, g.agree, g.extend, g.pairs, g.recall, g.restore}, Ungated...)
 }
 
-// NewSet makes the scripts of the process with that run_id. They are sent as EVALSHA only: the
-// script cache of a server is neither persisted nor replicated, so a process that was not vouched
-// for answers NOSCRIPT, in the same step that would have granted.
-func NewSet(runID string) *Set { return setBy(runID, "") } //mutant:gate-scripts-for-any-process,gate-noscript-eval
-
-// NewSelfChecking makes scripts that compare the run_id themselves, for a user who may not SCRIPT
-// LOAD. They cost the server three times as much, and may be sent as EVAL.
-func NewSelfChecking(runID string) *Set {
-	g := setBy(runID, body("self_check"))
-	g.teachable = true
-	return g
-}
-
-// setBy makes the scripts of a process, whose run_id they have as process, and which begin with a
-// check.
-func setBy(runID, check string) *Set {
-	head := "local process = '" + runID + "'\n" + check
+// NewSet makes the scripts of the process with that run_id. Only a look loads them: the script
+// cache of a server is neither persisted nor replicated, so a process that was not vouched for
+// answers NOSCRIPT, in the same step that would have granted.
+func NewSet(runID string) *Set {
+	head := "local process = '" + runID + "'\n" //mutant:gate-scripts-for-any-process
 	of := func(s *Script) *Script { return newScript(head + s.body) }
 	return &Set{
 		acquire: of(acquireScript),
@@ -137,11 +122,4 @@ func setBy(runID, check string) *Set {
 
 // AnyProcess are the scripts of a Quorum without a restart gate: whatever a process has is what it
 // knows.
-var AnyProcess = func() *Set {
-	g := setBy("", "")
-	g.teachable = true
-	return g
-}()
-
-// Teaches reports whether the scripts may be sent as EVAL.
-func (g *Set) Teaches() bool { return g != nil && g.teachable }
+var AnyProcess = NewSet("")

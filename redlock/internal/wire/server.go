@@ -9,29 +9,6 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// Fault is something that an answer says of its server, or would have to say and does not.
-type Fault struct {
-	Kind   FaultKind
-	Detail string
-}
-
-// FaultKind is what is wrong.
-type FaultKind uint8
-
-// The kinds.
-const (
-	IsDamaged     FaultKind = iota // what it has of one key is not what was written there
-	IsSentinel                     // it is a Sentinel
-	IsUnsupported                  // it is no server that this package knows
-)
-
-func (f *Fault) Error() string { return f.Detail }
-
-// DamagedCounter is the error of a counter that is none.
-func DamagedCounter(counter string) *Fault {
-	return &Fault{IsDamaged, fmt.Sprintf("the counter is %.24q", counter)}
-}
-
 // ServerInfo is what INFO tells about a server process.
 type ServerInfo struct {
 	Version  string // of the protocol: redis_version
@@ -64,7 +41,7 @@ func ParseInfo(text string) (*ServerInfo, error) {
 		}
 	}
 	if fields["redis_mode"] == "sentinel" || fields["server_mode"] == "sentinel" { //mutant:sentinel-taken-for-a-server
-		return nil, &Fault{IsSentinel, "it is a Sentinel, which keeps no data"}
+		return nil, &Fault{Condition: Sentinel, Detail: "it is a Sentinel, which keeps no data"}
 	}
 	s := &ServerInfo{
 		Version:  fields["redis_version"],
@@ -80,11 +57,11 @@ func ParseInfo(text string) (*ServerInfo, error) {
 		s.Master = host + ":" + fields["master_port"]
 	}
 	if !isRunID(s.RunID) {
-		return nil, &Fault{IsUnsupported, fmt.Sprintf("INFO gives no run_id of %d hexadecimal digits", RunIDLength)}
+		return nil, &Fault{Condition: Unsupported, Detail: fmt.Sprintf("INFO gives no run_id of %d hexadecimal digits", RunIDLength)}
 	}
 	seconds, err := strconv.ParseInt(fields["uptime_in_seconds"], 10, 64)
 	if err != nil || seconds > maxUptime {
-		return nil, &Fault{IsUnsupported, "INFO gives no uptime_in_seconds"}
+		return nil, &Fault{Condition: Unsupported, Detail: "INFO gives no uptime_in_seconds"}
 	}
 	s.Uptime = time.Duration(max(seconds, 0)) * time.Second // negative when the clock was set back to before its start
 	s.Replicas, _ = strconv.Atoi(fields["connected_slaves"])

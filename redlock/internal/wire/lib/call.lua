@@ -1,5 +1,7 @@
 -- Calls those whose turn it is, and reserves the key for the first of them; with yield not while it
--- is somebody's turn already. A call that nobody receives means that its process has gone.
+-- is somebody's turn already. A call that nobody receives means that its process has gone. A waiter
+-- of another version of this library keeps its place and is not called: its channel is not known.
+-- Those behind it are called as if it were not there.
 local function call(wait, keep, turn, channels, release, yield)
   local some, size, i = redis.pcall('ZRANGE', wait, 0, 3, 'WITHSCORES'), 4, 1
   if not some[1] then
@@ -8,16 +10,16 @@ local function call(wait, keep, turn, channels, release, yield)
   local time = redis.call('TIME')
   local now = math.floor(time[1] * 1000 + time[2] / 1000)
   if tonumber(some[2]) < 0 then
-    if -tonumber(some[2]) <= now or not string.find(some[1], '^%d+ %S') then --mutant:absent-waiter-called-again
+    if -tonumber(some[2]) <= now or not string.find(some[1], '^1 %d+ %S') and not otherVersion(some[1]) then --mutant:absent-waiter-called-again,other-reservation-removed
       redis.pcall('ZREM', wait, some[1])
       i = 3
-    elseif yield then
+    elseif yield and -tonumber(some[2]) - now <= 1000 then --mutant:unbelieved-reservation-yielded-to
       return
     end
   end
-  local called, gone, kept, told = {}, {}, 0, 0
+  local called, gone, kept, passed, told = {}, {}, 0, 0, 0
   for _ = 1, 4096 do
-    if told == 3 or kept == 64 then --mutant:nobody-called
+    if told == 3 or kept - passed == 64 then --mutant:nobody-called,other-members-use-up-the-looks
       break
     elseif i > 2 * size then
       some, size, i = redis.pcall('ZRANGE', wait, kept, kept + 15, 'WITHSCORES'), 16, 1
@@ -27,14 +29,17 @@ local function call(wait, keep, turn, channels, release, yield)
       break
     end
     i = i + 2
-    local number, process = string.match(member, '^(%d+) (%S+)')
+    local number, process = string.match(member, '^1 (%d+) (%S+)') --mutant:other-member-called
     kept = kept + 1
-    if not process then
+    if not process and otherVersion(member) then --mutant:other-member-removed
+      passed = passed + 1
+    elseif not process then
       redis.pcall('ZREM', wait, member) --mutant:foreign-members-stay
       kept = kept - 1
     elseif not called[process] then
       local free = keep + told * turn --mutant:everybody-called
-      local received = gone[process] or redis.pcall('PUBLISH', channels .. process, string.format('%.0f', free) .. ' ' .. number .. ' ' .. release)
+      local message = '1 ' .. string.format('%.0f', free) .. ' ' .. number .. ' ' .. release
+      local received = gone[process] or redis.pcall('PUBLISH', channels .. process, message)
       if type(received) ~= 'number' then
         break
       elseif received == 0 then --mutant:dead-waiter-called

@@ -6,7 +6,7 @@ local function join(wait, member, lifetime)
   if rank == 0 then
     local score = redis.pcall('ZSCORE', wait, member)
     if type(score) == 'string' and tonumber(score) < 0 then
-      redis.pcall('ZADD', wait, 'XX', string.match(member, '^%d+'), member) -- its turn is over
+      redis.pcall('ZADD', wait, 'XX', string.match(member, '^1 (%d+)'), member) -- its turn is over
     end
   elseif type(rank) ~= 'number' then
     if type(rank) == 'table' and string.find(rank['err'], '^WRONGTYPE') then
@@ -17,7 +17,7 @@ local function join(wait, member, lifetime)
       return -2
     elseif rank >= 4096 then --mutant:queue-of-anybody
       return -1
-    elseif type(redis.pcall('ZADD', wait, string.match(member, '^%d+'), member)) ~= 'number' then
+    elseif type(redis.pcall('ZADD', wait, string.match(member, '^1 (%d+)'), member)) ~= 'number' then
       return -2
     end
   end

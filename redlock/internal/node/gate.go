@@ -1,0 +1,310 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// Status is whether a node votes, and what is known of its server besides.
+type Status struct {
+	Opened uint64        // how often its gate has opened for a server process
+	Fault  *wire.Fault   // why it does not vote; nil while it does, or when the server did not answer
+	Err    error         // why it does not vote when the server did not answer
+	Until  clock.Instant // when a quarantine ends; 0 for none
+	Risk   *wire.Fault   // what may make the server forget leases although it votes
+	Lacks  *wire.Fault   // what a server that votes should have, and has not
+
+	// Unseen: the gate has just been closed, and the server is to be looked at.
+	Unseen bool
+}
+
+// Reason is why the node does not vote, and nil while it does.
+func (s *Status) Reason() error {
+	if s.Fault != nil {
+		return s.Fault
+	}
+	return s.Err
+}
+
+// closed is the status of the same server while the gate is closed.
+func (s *Status) closed() *Status { return &Status{Opened: s.Opened, Risk: s.Risk, Lacks: s.Lacks} }
+
+// errNotConnected is the reason before the first look.
+var errNotConnected = errors.New("not connected yet")
+
+// recheckEvery is how often a server with a condition that does not end by itself is looked at
+// again.
+const recheckEvery = 2 * time.Second
+
+// gate keeps the vote of a node out until its server process has been vouched for. A process that
+// was restarted has forgotten the leases it granted, and its vote could give a second holder a
+// quorum; it is kept out until every lease of its past has ended. What makes that atomic is in the
+// scripts, see wire.NewSet.
+//
+// It is closed or open for one server process, and in each state it knows when the server is to be
+// looked at next. It does no I/O and has no lock: apart from status it belongs to its node's
+// writer, which tells it what looks, answers and errors say.
+type gate struct {
+	cfg *Config
+
+	open    *wire.Set // the scripts of the process that votes; nil while closed
+	epoch   uint64    // rises when it opens and when it closes: what was asked in another one is out of date
+	process process
+	trusted clock.Instant // when that process may vote, by this process's own clock
+	jumped  string        // how its clock jumped, while that keeps it from voting
+	watch   Watch
+	refused error // why a server that votes refused the last new connection
+
+	lookAt   clock.Instant // when the server is to be looked at
+	looked   clock.Instant // when it was
+	sampleAt clock.Instant // when its clock is, while it votes
+	pause    time.Duration // before the next look after one that failed
+
+	status atomic.Pointer[Status] // never nil
+}
+
+// process is what is known of a server process.
+type process struct {
+	id      string        // its run_id; empty before the first
+	role    string        // as it says
+	history string        // its replication id, which changes when a server is promoted
+	born    clock.Instant // when it was started at the latest, by its uptime or by when it was first seen
+}
+
+func newGate(cfg *Config) *gate {
+	g := &gate{cfg: cfg}
+	g.status.Store(&Status{Err: errNotConnected})
+	return g
+}
+
+// become sets the status, and tells of it.
+func (g *gate) become(status *Status) {
+	g.cfg.Observer.Status(g.status.Swap(status), status)
+}
+
+// shut closes the gate because another process answers than the one vouched for, or because it lost
+// its scripts. The server is to be looked at at once.
+func (g *gate) shut() {
+	g.open, g.lookAt, g.pause = nil, 0, 0 //mutant:quarantine-after-a-flush
+	g.epoch++
+	status := g.status.Load().closed()
+	status.Fault = &wire.Fault{Condition: wire.Restarted, Detail: "its scripts are gone, or its run_id or role has changed"}
+	status.Unseen = true
+	g.become(status)
+}
+
+// close keeps the gate closed until then.
+func (g *gate) close(why *wire.Fault, until clock.Instant) {
+	g.open, g.lookAt = nil, until
+	g.epoch++
+	status := g.status.Load().closed()
+	if why.Condition == wire.Quarantined || why.Condition == wire.ClockJumped {
+		// It may be restarted once more before that.
+		now := g.cfg.Clock.Now()
+		g.lookAt = min(until, now.Add(g.cfg.LookEvery)) //mutant:quarantine-without-a-look
+		status.Until = until
+		why.Until = time.Now().Add(until.Sub(now))
+	}
+	status.Fault = why
+	g.become(status)
+}
+
+// admit opens the gate for the scripts, or keeps it open, with what is wrong although the server
+// votes.
+func (g *gate) admit(scripts *wire.Set, risk, lacks *wire.Fault) {
+	status := &Status{Opened: g.status.Load().Opened, Risk: risk, Lacks: lacks}
+	if g.open != scripts { //mutant:asked-node-not-looked-at
+		g.epoch++
+		status.Opened++                                   //mutant:kept-sequence-not-restored
+		g.lookAt = g.cfg.Clock.Now().Add(g.cfg.LookEvery) // who asks for its state puts no look off
+		g.refused = nil
+	}
+	g.open, g.pause, g.jumped = scripts, 0, ""
+	g.become(status)
+	g.cfg.Observer.Refused(g.refused)
+}
+
+// failed keeps the gate closed after a look that got no answer, or an error for one.
+func (g *gate) failed(err error) error {
+	if why := wire.FaultOf(err); why != nil {
+		g.close(why, g.cfg.Clock.Now().Add(recheckEvery))
+		return why
+	}
+	g.pause = min(max(2*g.pause, MinPause), MaxPause)
+	g.open, g.lookAt = nil, g.cfg.Clock.Now().Add(jitter(g.pause, 0.2))
+	g.epoch++
+	status := g.status.Load().closed()
+	status.Err = timely(err)
+	g.become(status)
+	return status.Err
+}
+
+// sample compares the server's clock with this process's, and closes the gate and returns why if it
+// jumped forward.
+func (g *gate) sample(sent, received clock.Instant, server time.Duration) error {
+	g.sampleAt = received.Add(g.cfg.SampleEvery)
+	jump := g.watch.observe(sent, received, server, g.cfg.Drift)
+	g.cfg.Observer.Sampled(g.watch, jump)
+	if jump <= 0 { //mutant:jump-ignored,jump-backward-costs-the-vote
+		return nil
+	}
+	g.jumped = fmt.Sprintf("its wall clock jumped forward by %v", jump.Round(time.Millisecond))
+	why := &wire.Fault{Condition: wire.ClockJumped, Detail: g.jumped}
+	g.trusted = received.Add(g.cfg.Quarantine) //mutant:jump-forgiven
+	g.close(why, g.trusted)
+	return why
+}
+
+// counts returns why a grant may not count that came with the server's time.
+func (g *gate) counts(op wire.Op, a *wire.Answer) error {
+	why := g.status.Load().Fault
+	if op == wire.Acquire && a.Verdict == wire.OK && why != nil && why.Condition == wire.ClockJumped { //mutant:jump-grant-counts
+		return why
+	}
+	return nil
+}
+
+// follow notices another process, or a server that was promoted, and then counts the quarantine by
+// this process's own clock: the server's uptime is its wall clock's, and a promoted replica has
+// been up for as long as it was one. That it was one is no secret for long (master_replid2 is
+// cleared with the backlog), so what was seen before counts too. It reports whether another process
+// has taken the place of one that was seen.
+func (g *gate) follow(info *wire.ServerInfo) (replaced bool) {
+	now, p := g.cfg.Clock.Now(), &g.process
+	first, another := p.id == "", p.id != info.RunID
+	promoted := first && info.Promoted || !first && (p.role != info.Role || p.history != info.ReplID) //mutant:gate-promoted-replica
+	if g.cfg.RestartGate && (promoted || another && !first) {                                         //mutant:quarantine-by-uptime-only
+		g.trusted = now.Add(g.cfg.Quarantine)
+	}
+	if another {
+		p.born = now
+		g.watch = Watch{}
+	}
+	p.born = min(p.born, now.Add(-info.Uptime)) //mutant:quarantine-by-negative-uptime
+	p.id, p.role, p.history = info.RunID, info.Role, info.ReplID
+	return another && !first
+}
+
+// decide closes the gate for the process that info describes, and returns why; or returns nil if
+// that may vote, and its scripts are to be loaded. elsewhere: the connection in use leads to
+// another process.
+func (g *gate) decide(info *wire.ServerInfo, server string, elsewhere bool) *wire.Fault {
+	now := g.cfg.Clock.Now()
+	why := Judge(info, g.cfg.AcceptReplicas)
+	if elsewhere {
+		why = isElsewhere()
+	}
+	if other := g.cfg.Claim(info.RunID); other != "" {
+		why = &wire.Fault{Condition: wire.Duplicate, Detail: "it is the same server process as " + other}
+	}
+	if why != nil {
+		g.close(why, now.Add(recheckEvery))
+		return why
+	}
+	until := g.trusted
+	if g.cfg.RestartGate {
+		until = max(until, g.process.born.Add(g.cfg.Quarantine))
+	}
+	switch {
+	case until <= now:
+		return nil
+	case g.jumped != "":
+		why = &wire.Fault{Condition: wire.ClockJumped, Detail: g.jumped}
+	case info.Promoted: //mutant:promotion-unmentioned
+		why = &wire.Fault{Condition: wire.Quarantined, Detail: fmt.Sprintf(
+			"%s was a replica and was promoted, votes after %v: leases that its master granted and it lacks last as long", server, g.cfg.Quarantine)}
+	default:
+		why = &wire.Fault{Condition: wire.Quarantined, Detail: fmt.Sprintf(
+			"up for %v, votes after %v: leases that it may have forgotten last as long", info.Uptime, g.cfg.Quarantine)}
+	}
+	g.close(why, until)
+	return why
+}
+
+// scripts are those that a process may be given that decide has nothing against.
+func (g *gate) scripts() *wire.Set {
+	if !g.cfg.RestartGate {
+		return wire.AnyProcess
+	}
+	return wire.NewSet(g.process.id)
+}
+
+// inspect closes the gate of a server that has become another than it was, for the next look to
+// decide.
+func (g *gate) inspect(info *wire.ServerInfo) {
+	if g.open == nil {
+		return
+	}
+	if !g.cfg.RestartGate {
+		g.follow(info) // another process has a clock of its own
+	}
+	another := g.cfg.RestartGate && (info.RunID != g.process.id || info.ReplID != g.process.history)
+	if another || Judge(info, g.cfg.AcceptReplicas) != nil { //mutant:voter-not-asked-again
+		g.shut()
+		return
+	}
+	g.admit(g.open, Risk(info), g.status.Load().Lacks)
+}
+
+// tried takes the outcome of a trial of the server that votes.
+func (g *gate) tried(t *trial) {
+	switch {
+	case g.open == nil:
+	case t.why != nil: //mutant:failed-trial-ignored
+		g.close(t.why, g.cfg.Clock.Now().Add(recheckEvery))
+	default:
+		g.admit(g.open, g.status.Load().Risk, t.lacks)
+	}
+}
+
+// answeredError closes the gate of a server that answers with an error when it is looked at. One
+// that answers an operation so is looked at, no more often than one whose gate is closed: the
+// operation's key may be the reason.
+func (g *gate) answeredError(op wire.Op, err error, received clock.Instant) {
+	switch known := wire.FaultOf(err); {
+	case g.open == nil:
+	case op == wire.Trial:
+		_ = g.failed(explain(err, evalNeeded))
+	case op.IsProbe(): //mutant:failed-look-leaves-the-gate-open
+		if !g.isExcused(err) {
+			_ = g.failed(explain(err, infoNeeded))
+		}
+	case known != nil && known.Condition != wire.Damaged && known.Condition != wire.OtherVersion:
+		g.lookAt = min(g.lookAt, max(received, g.looked.Add(recheckEvery))) //mutant:refused-operation-without-a-look
+	}
+}
+
+// What a server must answer to be vouched for.
+const (
+	infoNeeded = "the restart gate needs INFO and TIME"
+	evalNeeded = "scripts need EVALSHA and all keys of the prefix"
+	loadNeeded = "scripts need SCRIPT LOAD"
+)
+
+// isExcused reports whether a server does not tell about itself because the user may not ask, and
+// need not.
+func (g *gate) isExcused(err error) bool {
+	known := wire.FaultOf(err)
+	return known != nil && known.Condition == wire.NoPermission && !g.cfg.RestartGate
+}
+
+// explain names what a server refuses, where it refuses a command. An error that is no server's
+// stays as it is.
+func explain(err error, needed string) error {
+	err = wire.Diagnose(err)
+	known := wire.FaultOf(err)
+	switch {
+	case known == nil && wire.IsServerError(err):
+		return &wire.Fault{Condition: wire.Unsupported, Detail: needed + ": " + wire.Short(err.Error()), Err: err}
+	case known != nil && known.Err != nil && (known.Condition == wire.NoPermission || known.Condition == wire.NoCommand) &&
+		!strings.Contains(known.Err.Error(), "'select' command"): // which is asked for by the URL
+		return &wire.Fault{Condition: known.Condition, Detail: needed + ": " + known.Err.Error(), Err: known.Err}
+	}
+	return err
+}

@@ -1,0 +1,153 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// A look asks the server about itself over a connection of its own, beside the writer, so that a
+// connection that hangs delays no extension and no release. What it finds goes to the writer, which
+// alone changes the gate. If the server may be vouched for, the look goes on: over the same
+// connection it loads the scripts, and tries whether leases can be had. If the server is restarted
+// in between, that connection breaks, and the scripts of the old process cannot reach the new one.
+//
+// The server behind an address may become another one while connections to the old one live on: a
+// pod that is started before its predecessor has ended, behind one name. Who has old connections
+// and who makes new ones would then count two servers as one node. So a server that votes is looked
+// at as well, over a new connection, from time to time; and whenever another process is found, the
+// connection in use is asked whether it leads to the same one. If not, what the old server answers
+// does not count any more. A client made by Open is then replaced by a new one. One that a caller
+// gave to New keeps its connection for as long as that lives, and the node stays out.
+
+// look is one look at the server. The writer and the look's goroutine have it in turn.
+type look struct {
+	epoch uint64 // of the gate when it began
+	end   context.CancelFunc
+	load  chan *wire.Set // from the writer: the scripts to load; nil ends it
+
+	err    error  // why it found nothing
+	server string // host:port of the server
+
+	// What the server said of itself.
+	info           *wire.ServerInfo
+	time           time.Duration
+	sent, received clock.Instant
+
+	// What came of loading scripts.
+	scripts *wire.Set // nil before
+	trial   []error
+}
+
+// newLook makes a look that ends after the time at the latest.
+func newLook(epoch uint64, timeout time.Duration) (*look, context.Context) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	return &look{epoch: epoch, end: cancel, load: make(chan *wire.Set, 1)}, ctx
+}
+
+// run looks. It tells of what it has found once or twice.
+func (l *look) run(ctx context.Context, d *dialer, client valkey.Client, cfg *Config, found chan<- *look) {
+	defer l.end()
+	conn, err := d.dedicate(ctx, client)
+	if err != nil {
+		l.err = err
+		found <- l
+		<-l.load
+		return
+	}
+	defer conn.Close()
+	l.ask(ctx, conn, cfg.Clock)
+	l.server = Addr(client)
+	found <- l
+	if l.scripts = <-l.load; l.scripts != nil {
+		l.err = l.try(ctx, conn, cfg)
+		found <- l
+	}
+}
+
+// ask asks the server about itself.
+func (l *look) ask(ctx context.Context, conn valkey.DedicatedClient, c *clock.Clock) {
+	l.sent = c.Now()
+	results := conn.DoMulti(ctx, wire.InfoCommand(conn), wire.TimeCommand(conn))
+	l.received = c.Now()
+	info := wire.Decode([]*wire.Call{{Op: wire.Info}}, results[0], 0, nil)[0]
+	at := wire.Decode([]*wire.Call{{Op: wire.Time}}, results[1], 0, nil)[0]
+	l.info, l.time, l.err = info.Info, at.Server, cmp.Or(info.Err, at.Err)
+}
+
+// try has the server load the scripts, and tries whether leases can be had. Scripts that are flushed
+// in between are loaded again.
+func (l *look) try(ctx context.Context, conn valkey.DedicatedClient, cfg *Config) (err error) {
+	scripts := l.scripts.Scripts()
+	calls := []*wire.Call{cfg.probe(wire.Trial)}
+	for range maxTaught {
+		commands := make(valkey.Commands, 0, len(scripts)+1)
+		for _, s := range scripts {
+			commands = append(commands, wire.LoadCommand(conn, s))
+		}
+		results := conn.DoMulti(ctx, append(commands, new(wire.Buffers).Encode(conn, calls, nil, ""))...)
+		for _, result := range results[:len(scripts)] {
+			if err := result.Error(); err != nil {
+				return explain(err, loadNeeded)
+			}
+		}
+		tried := wire.Decode(calls, results[len(scripts)], 0, nil)[0]
+		if l.trial, err = tried.Trial, tried.Err; !wire.IsNoScript(err) { //mutant:flushed-look-fails
+			break
+		}
+	}
+	return explain(err, evalNeeded)
+}
+
+// route is whether the connection in use leads to the server that new connections find.
+type route struct {
+	checkAt   clock.Instant // when to ask the connection in use which process it leads to; or never
+	elsewhere bool          // to another than new connections
+}
+
+// isElsewhere is why a node does not vote whose connection leads elsewhere.
+func isElsewhere() *wire.Fault {
+	return &wire.Fault{Condition: wire.Restarted, Detail: "another server answers at its address than over the connection in use"}
+}
+
+// leadsTo takes which process the connection in use leads to, if that is to be known, and reports
+// whether it leads elsewhere than new connections.
+func (r *route) leadsTo(process string, g *gate) bool {
+	if r.checkAt == never {
+		return false
+	}
+	was := r.elsewhere
+	if r.elsewhere = process != g.process.id; !r.elsewhere {
+		r.checkAt = never
+		return false
+	}
+	if !was {
+		g.cfg.Observer.Elsewhere()
+	}
+	if !was && g.cfg.Connect == nil && g.open == nil {
+		g.lookAt = 0 // it says so at the next look
+	}
+	r.checkAt = g.cfg.Clock.Now().Add(recheckEvery)
+	return true
+}
+
+// bars reports whether a request is not for the server that the connection in use leads to.
+func (r *route) bars(op wire.Op) bool { //mutant:stray-extension-counts
+	return r.elsewhere && op.OfAttempt() && !op.IsProbe()
+}
+
+// Addr names a client by the address of its server, or the smallest of several.
+func Addr(client valkey.Client) string {
+	var addr string
+	for a := range client.Nodes() {
+		if addr == "" || a < addr {
+			addr = a
+		}
+	}
+	return addr
+}

@@ -1,0 +1,817 @@
+// Package node talks to one server: it sends what is asked of the server in order, over one
+// connection, and knows whether the server may vote.
+//
+// It knows of calls (package wire) and not of leases: what an answer means is its receiver's
+// matter, and so is what people are told.
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// Errors of requests that the server has not carried out, as far as is known. Others are a
+// *wire.Fault, or as the client or the server gave them.
+var (
+	// ErrClosed: the node was closed.
+	ErrClosed = errors.New("node closed")
+	// ErrTimeout: it took too long, or could not be sent in time.
+	ErrTimeout = errors.New("timed out")
+	// ErrOverloaded: the node's queue is full.
+	ErrOverloaded = errors.New("too many requests are waiting for this node")
+	// ErrAbandoned: the attempt ended before the request was sent.
+	ErrAbandoned = errors.New("abandoned before it was sent")
+	// ErrPartly: the attempt ended after the request had been sent together with others, which failed. It
+	// may have been carried out.
+	ErrPartly = errors.New("abandoned after it was sent with others that failed")
+)
+
+// Config is what a Node is made of. All of it is needed, but for the client.
+type Config struct {
+	Client  valkey.Client                 // the caller's, which is not closed; nil where Connect makes them
+	Connect func() (valkey.Client, error) // makes one; a client with an error dials again with its next command
+	Timeout time.Duration                 // of an exchange, after which the connection is given up, unless it is a caller's
+	Clock   *clock.Clock
+	Keys    *wire.Keys // of questions to the server about itself
+	Channel string     // of the same, see wire.Call
+
+	RestartGate    bool          // a server process votes when it was vouched for
+	AcceptReplicas bool          // a master may have replicas, or have been one
+	Quarantine     time.Duration // how long a process must have been up before it votes
+	Drift          float64       // of two clocks, as a fraction
+	SampleEvery    time.Duration // how often at least the server's clock is looked at
+	LookEvery      time.Duration // how often a server that votes is looked at
+
+	// Claim gives the vote of the process with that run_id to this node, or names the node that has it.
+	Claim    func(runID string) (other string)
+	Observer Observer
+}
+
+// probe is a question to the server about itself.
+func (c *Config) probe(op wire.Op) *wire.Call {
+	return &wire.Call{Op: op, Keys: c.Keys, Channel: c.Channel}
+}
+
+// Observer hears of what a node finds out about its server. Its methods are called by the node's
+// writer, one after the other, and must not block.
+type Observer interface {
+	Exchanged(err error)                   // how an exchange went: why the server did not answer, or nil
+	Looked(err error)                      // how a look at the server went, likewise
+	Refused(err error)                     // why a server that votes refuses new connections, or nil; with each look
+	Status(was, is *Status)                // it is set, not always to another
+	Sampled(server Watch, d time.Duration) // the server's clock was looked at, and has jumped by that since; zero as a rule
+	Elsewhere()                            // another server answers at the address than over the connection in use
+}
+
+// Request is one call to one node. It is the node's from Send until its answer.
+type Request struct {
+	Call    *wire.Call
+	To      Sink          // gets the answer; may be nil
+	Slot    int           // the receiver's
+	Expires clock.Instant // it is not sent after this
+	TTL     time.Duration // of a release: for how long it is repeated while the node does not answer
+	Ended   *atomic.Bool  // once it is true nothing but a release or a leave is sent; nil for never
+
+	alone   bool          // was sent together with others, and is to be sent by itself
+	resent  bool          // was sent once more because the connection had broken
+	taught  uint8         // how often it was sent again because the server did not know the script
+	unknown bool          // and it is, now
+	pause   time.Duration // before the next try of a release that failed
+}
+
+// hasEnded reports whether the attempt has ended that the request would go on with.
+func (r *Request) hasEnded() bool {
+	return r.Ended != nil && r.Call.Op.OfAttempt() && r.Ended.Load()
+}
+
+// waits reports whether the request waits for a look that is under way while the node does not vote:
+// if it is only for a server that was vouched for, or a question of somebody who wants to know.
+func (r *Request) waits() bool { return r.Call.Op.Gated() || r.Call.Op.IsProbe() && r.To != nil }
+
+// Answer is what came of a request.
+type Answer struct {
+	wire.Answer
+
+	Err      error         // why there is none
+	Received clock.Instant // when the server had answered; 0 if it did not
+}
+
+func failed(err error) Answer {
+	return Answer{Answer: wire.Answer{Verdict: wire.Failed}, Err: timely(err)}
+}
+
+// timely gives a timeout its name.
+func timely(err error) error {
+	if wire.IsTimeout(err) {
+		return ErrTimeout
+	}
+	return wire.Diagnose(err)
+}
+
+// Sink gets the answers of requests: one for each that was taken, on the writer's goroutine, with no
+// lock held. It does not block, and may Send.
+type Sink interface{ Answered(r *Request, a Answer) }
+
+// Node is one server. Its writer is the only one that sends it commands for leases. Commands for a
+// key reach the server in the order in which they were sent, whatever connections the client
+// underneath keeps: one is sent when the one before it has been answered, or in the same batch.
+//
+// It is safe for concurrent use.
+type Node struct {
+	cfg           Config
+	queue         queue
+	retries       retries
+	gate          *gate
+	dials         dials
+	looks         dialer // of looks
+	subscriptions dialer // of Dedicate
+
+	client atomic.Pointer[valkey.Client] // nil until connected
+	server atomic.Pointer[string]        // who answered the last look: behind a Sentinel this is the master of that time
+	ahead  atomic.Int64                  // how much the server's wall clock is ahead of this process's, in nanoseconds
+
+	found   chan *look    // capacity 1
+	wake    chan struct{} // capacity 1
+	closing chan struct{}
+	stopped chan struct{}
+
+	// Used by the writer only.
+	pending []*Request // taken from the queue
+	buffer  []*Request // that pending is a part of
+	held    []*Request // that wait for a look
+	look    *look      // under way; nil for none
+	window  window
+	encoder encoder
+	route   route
+	parting valkey.Client // given up, but not closed because some batches still have it; or nil
+}
+
+// New makes a node, which begins with Run.
+func New(cfg Config) *Node {
+	n := &Node{
+		cfg:     cfg,
+		wake:    make(chan struct{}, 1),
+		found:   make(chan *look, 1),
+		closing: make(chan struct{}),
+		stopped: make(chan struct{}),
+		window:  window{single: cfg.Connect == nil, busy: make(map[string]int)},
+		encoder: encoder{echoes: wire.NewEchoes(maxInFlight * maxBatch)},
+		route:   route{checkAt: never},
+	}
+	n.gate = newGate(&n.cfg)
+	n.looks.dials, n.subscriptions.dials = &n.dials, &n.dials
+	if cfg.Client != nil {
+		n.client.Store(&cfg.Client)
+	}
+	return n
+}
+
+// Status is whether the node votes. It does no I/O.
+func (n *Node) Status() *Status { return n.gate.status.Load() }
+
+// Server is host:port of the server that answered the last look; empty before.
+func (n *Node) Server() string {
+	if server := n.server.Load(); server != nil {
+		return *server
+	}
+	return ""
+}
+
+// Ahead is how much the server's wall clock is ahead of this process's; 0 if that is not known.
+func (n *Node) Ahead() time.Duration { return time.Duration(n.ahead.Load()) }
+
+// Dedicate returns a connection for subscriptions, which the caller closes. One is made at a time.
+func (n *Node) Dedicate(ctx context.Context) (valkey.DedicatedClient, error) {
+	client := n.client.Load()
+	if client == nil {
+		return nil, errNotConnected
+	}
+	return n.subscriptions.dedicate(ctx, *client)
+}
+
+// Send has a request sent. It does not block, and the answer does not come before it returns. With
+// an error it has not been taken, and no answer comes. A release that finds the queue full is
+// repeated later all the same.
+func (n *Node) Send(r *Request) error {
+	err := n.queue.put(r, n.cfg.Clock)
+	if err == ErrOverloaded && r.Call.Op == wire.Release {
+		n.retries.add(r, false, n.cfg.Clock.Now())
+	}
+	n.signal()
+	return err
+}
+
+func (n *Node) signal() {
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close has no more requests taken, and those that were taken sent. It does not wait, see Wait.
+func (n *Node) Close() {
+	if n.queue.close() {
+		close(n.closing)
+	}
+}
+
+// Wait waits until everything has been answered and the node has stopped, after a Close.
+func (n *Node) Wait() { <-n.stopped }
+
+// Run is the writer. It sends batches until the node is closed, and then once more what is still
+// queued.
+func (n *Node) Run() {
+	defer close(n.stopped)
+	defer n.dials.await()
+	n.startLook() // so that the first request need not wait for that
+	alarm := time.NewTimer(clock.AtOnce)
+	defer alarm.Stop()
+	for {
+		select {
+		case <-n.wake:
+		case <-alarm.C:
+		case l := <-n.found:
+			n.heed(l)
+		case <-n.window.back():
+			n.land()
+		case <-n.closing:
+		}
+		select {
+		case <-n.closing:
+			n.finish()
+			return
+		default:
+		}
+		n.doDue()
+		select {
+		case <-n.closing:
+			continue
+		default:
+		}
+		n.send()
+		alarm.Reset(n.untilDue())
+	}
+}
+
+// finish sends what is left.
+func (n *Node) finish() {
+	n.cancelLook()
+	n.landAll()
+	n.requeue(n.retries.take())
+	for n.send(); len(n.pending) > 0 || len(n.window.inFlight) > 0; n.send() { //mutant:release-dropped-by-close,flights-left-behind
+		n.landAll()
+	}
+	if c := n.client.Load(); c != nil && n.cfg.Connect != nil {
+		(*c).Close()
+	}
+}
+
+// isClosing reports whether nothing new is to be begun.
+func (n *Node) isClosing() bool {
+	select {
+	case <-n.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// requeue has requests sent after those that are pending.
+func (n *Node) requeue(again []*Request) {
+	n.pending = append(n.pending, again...)
+	n.buffer = n.pending
+}
+
+// collect takes what is queued.
+func (n *Node) collect() {
+	var place []*Request
+	if len(n.pending) == 0 {
+		clear(n.buffer)
+		place = n.buffer
+	}
+	waiting, stale := n.queue.take(place)
+	if len(n.pending) == 0 {
+		n.pending, n.buffer = waiting, waiting
+	} else {
+		n.requeue(waiting)
+	}
+	for _, r := range stale {
+		n.answer(r, failed(ErrTimeout))
+	}
+}
+
+// send sends what is queued, or as much of it as may be in flight.
+func (n *Node) send() {
+	n.collect()
+	for {
+		b := n.window.take(&n.pending)
+		if b == nil {
+			return
+		}
+		live, err := n.ready(b)
+		switch {
+		case len(live) == 0:
+			n.window.finish(b)
+		case n.window.size() == 1 && len(n.window.inFlight) == 0:
+			n.encoder.encode(b, live, n.gate.open, nil)
+			b.exchange(n.cfg.Clock)
+			err = n.settle(b)
+		default:
+			n.encoder.encode(b, live, n.gate.open, nil)
+			n.window.start(b, n.cfg.Clock)
+		}
+		if err != nil { // the others would wait for the same node in vain
+			rest := n.pending
+			n.pending = nil
+			for _, r := range rest {
+				n.fail(r, err)
+			}
+		}
+	}
+}
+
+// ready returns what may be sent of a batch, and answers the rest. An error means that the node
+// cannot be reached.
+func (n *Node) ready(b *batch) (live []*Request, err error) {
+	b.ctx = b.limit.start(n.cfg.Timeout) //mutant:write-unbounded/2
+	live = n.wanted(b.requests, true)
+	if len(live) == 0 {
+		return nil, nil
+	}
+	if b.client, err = n.connected(); err != nil {
+		n.exchanged(err)
+		for _, r := range live {
+			n.fail(r, err)
+		}
+		return nil, err
+	}
+	return n.admitted(live), nil
+}
+
+// wanted answers the requests whose attempt has ended or whose time has passed, and returns the
+// others. With join, those that wait go on as what joins the queue; later that could follow what
+// has left it.
+func (n *Node) wanted(requests []*Request, join bool) []*Request {
+	now := n.cfg.Clock.Now()
+	if !slices.ContainsFunc(requests, func(r *Request) bool { return now > r.Expires || r.hasEnded() }) {
+		return requests
+	}
+	kept := requests[:0:0]
+	for _, r := range requests {
+		switch {
+		case r.hasEnded(): //mutant:ended-attempt-still-sent
+			err := ErrAbandoned
+			if r.alone { //mutant:packet-forgotten-halfway
+				err = ErrPartly
+			}
+			if join && r.Call.Op == wire.Acquire && r.Call.Member != "" && now <= r.Expires { //mutant:busy-node-not-joined
+				kept = append(kept, &Request{Call: r.Call.Joining(), Expires: r.Expires})
+			}
+			n.answer(r, failed(err))
+		case now > r.Expires: //mutant:stale-request-sent
+			n.answer(r, failed(ErrTimeout))
+		default:
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+// admitted returns the requests that may be sent, answers those that may not be, and holds those
+// that wait for a look at the server.
+func (n *Node) admitted(requests []*Request) []*Request {
+	if n.gate.open != nil && !n.route.elsewhere {
+		return requests
+	}
+	kept := requests[:0:0]
+	for _, r := range requests {
+		switch {
+		case n.route.bars(r.Call.Op):
+			n.fail(r, isElsewhere())
+		case n.gate.open != nil || !r.waits():
+			kept = append(kept, r)
+		case len(n.held) < maxQueue && n.isLooking():
+			n.held = append(n.held, r)
+		case !r.Call.Op.Gated():
+			kept = append(kept, r)
+		default:
+			n.fail(r, n.gate.status.Load().Reason())
+		}
+	}
+	return kept
+}
+
+// isLooking reports whether a look is under way that may open the gate. If it is time, it begins
+// one.
+func (n *Node) isLooking() bool {
+	if n.look == nil && n.gate.lookAt <= n.cfg.Clock.Now() {
+		n.startLook()
+	}
+	return n.look != nil
+}
+
+// startLook begins a look at the server, unless one is under way.
+func (n *Node) startLook() {
+	if n.look != nil || n.isClosing() {
+		return
+	}
+	client, err := n.connected()
+	if err != nil {
+		if n.gate.open == nil {
+			n.looked(n.gate.failed(err))
+		}
+		return
+	}
+	l, ctx := newLook(n.gate.epoch, n.cfg.Timeout)
+	if n.dials.start(func() { l.run(ctx, &n.looks, client, &n.cfg, n.found) }) {
+		n.look = l
+	} else {
+		l.end()
+	}
+}
+
+// heed takes what a look has found, and has it go on or ends it. Then what waited for it is sent
+// or refused, in the order in which it came.
+func (n *Node) heed(l *look) {
+	scripts := n.next(l)
+	if l.scripts == nil {
+		l.load <- scripts // there is room for one
+	}
+	if scripts != nil {
+		return
+	}
+	n.look = nil
+	n.pending = append(n.held, n.pending...)
+	n.buffer, n.held = n.pending, nil
+}
+
+// next takes what a look has found, and returns the scripts that it is to load; nil if it is over.
+func (n *Node) next(l *look) *wire.Set {
+	g := n.gate
+	switch {
+	case l.epoch != g.epoch: //mutant:look-of-another-process
+		return nil // it is about a server that was another one, perhaps
+	case g.open != nil:
+		n.recheck(l)
+		return nil
+	case l.scripts != nil:
+		n.vouch(l)
+		return nil
+	}
+	if l.server != "" {
+		n.server.Store(&l.server)
+	}
+	if g.isExcused(l.err) {
+		return wire.AnyProcess
+	}
+	if l.err != nil {
+		n.looked(g.failed(explain(l.err, infoNeeded)))
+		return nil
+	}
+	n.setAhead(l.time)
+	if g.follow(l.info) {
+		n.route.checkAt = n.cfg.Clock.Now()
+	}
+	if err := g.sample(l.sent, l.received, l.time); err != nil {
+		n.looked(nil)
+		return nil
+	}
+	if why := g.decide(l.info, cmp.Or(l.server, n.Server()), n.route.elsewhere); why != nil {
+		n.looked(nil)
+		return nil
+	}
+	return g.scripts()
+}
+
+// recheck takes a look at a server that votes. Where no new connection could be had the one in use
+// is asked.
+func (n *Node) recheck(l *look) {
+	n.gate.refused = l.err
+	if l.err != nil {
+		n.probe(wire.Info)
+		return
+	}
+	n.gate.inspect(l.info)
+}
+
+// vouch opens the gate for a server that has loaded its scripts, if the trial went well.
+func (n *Node) vouch(l *look) {
+	if l.err != nil {
+		n.looked(n.gate.failed(l.err))
+		return
+	}
+	t := trialOf(l.trial)
+	var dangers *wire.Fault
+	if l.info != nil {
+		dangers = Risk(l.info)
+	}
+	if t.why != nil { //mutant:untried-server-votes
+		n.gate.close(t.why, n.cfg.Clock.Now().Add(recheckEvery))
+	} else {
+		n.gate.admit(l.scripts, dangers, t.lacks)
+	}
+	n.looked(nil)
+}
+
+// cancelLook ends a look that is under way, and answers what waits for it.
+func (n *Node) cancelLook() {
+	if n.look == nil {
+		return
+	}
+	n.look.end()
+	if l := <-n.found; l.scripts == nil {
+		l.load <- nil
+	}
+	held := n.held
+	n.look, n.held = nil, nil
+	for _, r := range held {
+		n.fail(r, ErrClosed)
+	}
+}
+
+func (n *Node) setAhead(server time.Duration) { n.ahead.Store(int64(server) - time.Now().UnixNano()) }
+
+func (n *Node) exchanged(err error) { n.cfg.Observer.Exchanged(noAnswer(err)) }
+
+func (n *Node) looked(err error) { n.cfg.Observer.Looked(noAnswer(err)) }
+
+// noAnswer returns err if it means that the server did not answer.
+func noAnswer(err error) error {
+	if err == nil || wire.IsServerError(err) {
+		return nil
+	}
+	return timely(err)
+}
+
+// connected returns the client, which it makes if there is none.
+func (n *Node) connected() (valkey.Client, error) {
+	if c := n.client.Load(); c != nil {
+		return *c, nil
+	}
+	client, err := n.cfg.Connect()
+	if client == nil {
+		return nil, cmp.Or(err, errNoClient)
+	}
+	n.client.Store(&client)
+	return client, err
+}
+
+var errNoClient = errors.New("no client")
+
+// settle answers the requests of a batch that is back, and sends those once more that are worth it.
+// It returns why the node did not answer, if it did not.
+func (n *Node) settle(b *batch) (broken error) {
+	flown := b.client
+	again, broken := n.answerAll(b)
+	for len(again) > 0 {
+		load := n.unknown(again)
+		if client := n.client.Load(); client != nil {
+			b.client = *client
+		}
+		// What was released meanwhile must not be sent after its release.
+		if again = n.admitted(n.wanted(again, false)); len(again) == 0 {
+			break
+		}
+		n.encoder.encode(b, again, n.gate.open, load)
+		b.exchange(n.cfg.Clock)
+		again, broken = n.answerAll(b)
+	}
+	switch {
+	case broken == nil || n.cfg.Connect == nil: // a caller closes its own
+	case errors.Is(broken, wire.ErrOutOfStep), b.back != nil && wire.IsTimeout(broken):
+		// valkey-go gives a connection up by itself only as long as that carries one batch at a time.
+		n.leave(flown)
+	}
+	n.window.finish(b)
+	n.part()
+	return broken
+}
+
+// unknown returns the scripts that requests are to be sent with, because the server did not know
+// theirs.
+func (n *Node) unknown(again []*Request) []*wire.Script {
+	if !slices.ContainsFunc(again, func(r *Request) bool { return r.unknown }) {
+		return nil
+	}
+	if n.cfg.RestartGate { //mutant:gate-noscript-load
+		return wire.Ungated
+	}
+	return wire.AnyProcess.Scripts()
+}
+
+// answerAll answers the requests of a batch, all but those that it returns because they are worth
+// sending once more: those whose script the server does not know (it is new, restarted, or was
+// flushed), those whose connection had broken while it was idle, and those that were sent together
+// with others and failed with them. An acquisition is never repeated on another connection, because
+// the server behind that may have lost what the first one promised, and a server that does not know
+// an acquisition's script must be vouched for first. broken is why the node did not answer, if it
+// did not.
+func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
+	g, requests := n.gate, b.requests
+	shut := false // the server answers, but is not the one that was vouched for, or not as it was
+	for c, size := range b.sizes {
+		group := requests[:size]
+		requests = requests[size:]
+		results := n.encoder.decode(b, c, group)
+		for i, r := range group {
+			if results[i].Alone {
+				r.alone = true
+				again = append(again, r)
+				continue
+			}
+			a := Answer{Answer: results[i].Answer, Err: results[i].Err, Received: b.received}
+			if a.Err == nil {
+				a.Err = n.examine(r, &a.Answer, b)
+			}
+			err := a.Err
+			if err == nil {
+				n.answer(r, a)
+				continue
+			}
+			noScript, isBroken := wire.IsNoScript(err), wire.IsBroken(err)
+			isOwn := r.Call.Op.Gated() || r.Call.Op == wire.Extend                              // the script is of the process that was vouched for //mutant:refill-closes-no-gate
+			if g.open != nil && g.open == b.scripts && g.cfg.RestartGate && noScript && isOwn { //mutant:flights-shut-a-new-gate
+				shut = true
+			}
+			if g.open != nil && wire.IsDemoted(err) { //mutant:demotion-unseen
+				shut = true
+			}
+			if g.open != nil && isBroken {
+				g.lookAt = min(g.lookAt, b.received.Add(MaxPause)) // another process may answer next
+			}
+			if r.worthRepeating(err) { //mutant:forgotten-script-not-taught
+				if r.resent, r.unknown = r.resent || isBroken, noScript; noScript {
+					r.taught++
+				}
+				again = append(again, r)
+				b.commands = nil // the client may still have it
+				continue
+			}
+			if noScript {
+				err = cmp.Or(b.loaded(), err)
+			}
+			if wire.IsServerError(err) {
+				g.answeredError(r.Call.Op, err, b.received)
+			} else {
+				broken, b.commands = err, nil
+			}
+			n.fail(r, err)
+		}
+	}
+	if shut {
+		g.shut()
+	}
+	if broken == nil {
+		n.window.trip.observe(b.received.Sub(b.sent), b.received, b.leases)
+	}
+	b.requests, b.results = nil, nil
+	if len(again) == 0 {
+		n.exchanged(broken)
+	}
+	return again, broken
+}
+
+// maxTaught is how often scripts are loaded for a request: they may be flushed again before it is
+// carried out.
+const maxTaught = 3
+
+// worthRepeating reports whether a request is to be sent once more after that error.
+func (r *Request) worthRepeating(err error) bool {
+	if errors.Is(err, wire.ErrOutOfStep) || r.Call.Op == wire.Join {
+		return false
+	}
+	return r.taught < maxTaught && wire.IsNoScript(err) || !r.resent && r.Call.Op.Repeatable() && wire.IsBroken(err)
+}
+
+// examine looks at what an answer tells about its server, and returns why it may not count.
+func (n *Node) examine(r *Request, a *wire.Answer, b *batch) error {
+	if a.Info != nil && !n.route.leadsTo(a.Info.RunID, n.gate) {
+		n.gate.inspect(a.Info)
+	}
+	if a.Trial != nil {
+		n.gate.tried(trialOf(a.Trial))
+	}
+	if a.Server == 0 {
+		return nil
+	}
+	n.setAhead(a.Server)
+	_ = n.gate.sample(b.sent, b.received, a.Server)
+	return n.gate.counts(r.Call.Op, a)
+}
+
+// fail answers a request that the server did not carry out, as far as is known. A release is tried
+// again until its key has expired.
+func (n *Node) fail(r *Request, err error) {
+	a := failed(err)
+	if r.Call.Op == wire.Release { //mutant:release-not-repeated
+		n.retries.add(r, errors.Is(a.Err, ErrTimeout), n.cfg.Clock.Now())
+	}
+	n.answer(r, a)
+}
+
+func (n *Node) answer(r *Request, a Answer) {
+	if to := r.To; to != nil {
+		to.Answered(r, a)
+	}
+}
+
+// land settles the oldest batch in flight, which is back.
+func (n *Node) land() { _ = n.settle(n.window.pop()) }
+
+// landAll waits for all batches in flight.
+func (n *Node) landAll() {
+	for len(n.window.inFlight) > 0 {
+		<-n.window.back()
+		n.land()
+	}
+}
+
+// leave has the next batch sent over another connection.
+func (n *Node) leave(client valkey.Client) {
+	if c := n.client.Load(); c != nil && *c == client {
+		n.client.Store(nil) //mutant:flights-on-a-dead-connection
+		n.parting = client
+	}
+}
+
+// part closes a client that was given up, when no batch has it any more: a connection that is made
+// while its client is being closed could stay open for ever.
+func (n *Node) part() {
+	client := n.parting
+	if client == nil || n.window.uses(client) { //mutant:flights-on-a-closed-client
+		return
+	}
+	n.parting = nil
+	n.dials.start(client.Close)
+}
+
+// replace gives the client of a node up whose connection leads elsewhere, if this package may.
+func (n *Node) replace() {
+	client := n.client.Load()
+	if n.cfg.Connect == nil || client == nil {
+		return
+	}
+	n.landAll()
+	if n.client.CompareAndSwap(client, nil) {
+		n.dials.start((*client).Close)
+	}
+	n.route = route{checkAt: n.cfg.Clock.Now()} // the new one may lead elsewhere too
+}
+
+// doDue does what a node does by itself: it sends failed releases again, looks at the server, and
+// asks one that votes for its clock, and whether leases can still be had.
+func (n *Node) doDue() {
+	now, g := n.cfg.Clock.Now(), n.gate
+	if n.retries.due() <= now {
+		n.requeue(n.retries.take())
+	}
+	if n.route.elsewhere {
+		n.replace()
+	}
+	if n.look == nil && g.lookAt <= now {
+		if g.open != nil {
+			g.lookAt, g.looked = now.Add(g.cfg.LookEvery), now
+			n.probe(wire.Trial)
+		}
+		n.startLook() //mutant:look-over-the-old-connection
+	}
+	if n.route.checkAt <= now {
+		n.route.checkAt = now.Add(recheckEvery)
+		n.probe(wire.Info) //mutant:connection-in-use-not-asked
+	}
+	if g.open != nil && g.sampleAt <= now {
+		g.sampleAt = now.Add(g.cfg.SampleEvery)
+		n.probe(wire.Time) //mutant:jump-unseen-while-idle
+	}
+}
+
+// probe has the server asked about itself, for the gate.
+func (n *Node) probe(op wire.Op) {
+	n.requeue([]*Request{{Call: n.cfg.probe(op), Expires: n.cfg.Clock.Now().Add(n.cfg.Timeout)}})
+}
+
+// untilDue is how long it takes until doDue has something to do.
+func (n *Node) untilDue() time.Duration {
+	const longest = time.Hour
+	now := n.cfg.Clock.Now()
+	at := min(now.Add(longest), n.retries.due(), n.route.checkAt)
+	if n.gate.open != nil {
+		at = min(at, n.gate.sampleAt)
+	}
+	if n.look == nil {
+		at = min(at, n.gate.lookAt)
+	}
+	return max(at.Sub(now), clock.AtOnce)
+}
+
+// never is later than everything.
+const never clock.Instant = 1<<63 - 1

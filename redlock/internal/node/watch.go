@@ -1,0 +1,80 @@
+package node
+
+import (
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+)
+
+// Watch compares a server's wall clock, by which it lets keys expire, with this process's
+// clock, which neither steps nor stops. Each answer that carries the server's TIME bounds the
+// difference between the two: the answer was given after the request was sent and before the reply
+// came. Slow replies widen the bounds and prove nothing.
+type Watch struct {
+	Lo, Hi time.Duration // bounds of the difference, server minus own
+	At     clock.Instant // when they were last known
+	Known  bool
+}
+
+// slew is the rate at which a time daemon adjusts two machines' clocks against each other at most,
+// without a step: 500 parts in a million on each (adjtimex(2)). Seeing that as a jump would help
+// nobody.
+const slew = 0.001
+
+// observe takes a sample and returns by how much at least the server's clock has jumped since the
+// last one: positive forward, negative backward, zero if the sample agrees with clocks whose rates
+// differ by at most drift (a fraction). After a jump the new difference is what later samples are
+// compared with.
+func (w *Watch) observe(sent, received clock.Instant, server time.Duration, drift float64) time.Duration {
+	lo, hi := server-time.Duration(received), server-time.Duration(sent) //mutant:slow-answer-is-a-jump
+	if !w.Known {
+		*w = Watch{Lo: lo, Hi: hi, At: received, Known: true}
+		return 0
+	}
+	// Where the difference may be by now if only the rates differ. The floor is not added to that:
+	// small steps would add up to large ones with every look. Of two batches that were in flight
+	// together the later may be looked at first.
+	drifted := mayDrift(max(received.Sub(w.At), 0), drift) //mutant:late-look-for-a-jump
+	least, most := w.Lo-drifted, w.Hi+drifted
+	var jump time.Duration
+	switch {
+	case lo > most+DriftFloor:
+		jump = lo - w.Hi
+	case hi < least-DriftFloor:
+		jump = hi - w.Lo
+	case lo > most:
+		lo, hi = most, most //mutant:jump-in-small-steps
+	case hi < least:
+		lo, hi = least, least
+	default:
+		lo, hi = max(lo, least), min(hi, most)
+	}
+	*w = Watch{Lo: lo, Hi: hi, At: received, Known: true}
+	return jump
+}
+
+// mayDrift is by how much two clocks may have moved against each other over a gap between two
+// looks. It grows with the whole drift for as long as looks are apart at most, and from then on as
+// time daemons let it: a node that was out of reach for an hour must not be allowed a jump of half
+// a minute.
+func mayDrift(gap time.Duration, drift float64) time.Duration {
+	rate := max(drift, slew)                                                         //mutant:slewing-is-a-jump
+	return min(portion(gap, rate), portion(MaxSampleEvery, rate)+portion(gap, slew)) //mutant:jump-after-a-long-time
+}
+
+func portion(d time.Duration, fraction float64) time.Duration {
+	return time.Duration(float64(d) * fraction)
+}
+
+// Slewed is by how much time daemons may move two clocks against each other in a time.
+func Slewed(gap time.Duration) time.Duration { return portion(max(gap, 0), slew) }
+
+const (
+	// DriftFloor is the fixed part of the allowance for clocks that run at different rates: server
+	// expiry has a resolution of 1 ms, and this process's clock may be off by clock.Tolerance
+	// (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/ subtracts it as
+	// CLOCK_DRIFT).
+	DriftFloor = 2 * time.Millisecond
+	// MaxSampleEvery is how far apart looks at a server's clock are at most.
+	MaxSampleEvery = 10 * time.Second
+)

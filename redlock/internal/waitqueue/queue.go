@@ -1,0 +1,273 @@
+// Package waitqueue tells those who wait for a key when it is their turn, without polling.
+//
+// Those who wait for a key queue for it on every node, in a sorted set of its own beside the key. An
+// attempt that is refused joins: its score is the time at which it began to wait by the nodes'
+// clocks (their median, so that clients with wrong clocks have no advantage), which puts it in the
+// same place on every node, also if it is lost and joins again. A release calls the first: it
+// publishes to the channel of that waiter's process, and reserves the key for it for a node
+// timeout, as a negative score that is the server's time at which that ends. Only the first three
+// pass a reservation, and nobody with its first attempt: so who has just released cannot come
+// before them. One that is called and does not come costs that timeout, and its place: the first
+// waiters of two other processes are told to come then. One that gives up has the next called. A
+// process that nobody hears any more receives nothing, which is seen at once.
+//
+// The queue only ever refuses. It grants nothing, and all that is lost with it is time: a waiter
+// that hears nothing comes when the keys in its way expire, those before it first, and about once a
+// TTL in any case.
+//
+// The servers' part is in the scripts of package wire. This package has the tickets of those who
+// wait in this process, and hears the calls of the nodes, on a connection of its own to each.
+package waitqueue
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// Node is what a queue uses of a node.
+type Node interface {
+	Dedicate(ctx context.Context) (valkey.DedicatedClient, error) // a connection, which the queue closes
+	Ahead() time.Duration                                         // by how much the server's wall clock is; 0 if not known
+}
+
+// Config is what a Queue is made of.
+type Config struct {
+	Nodes      []Node
+	Need       int                       // nodes that make a quorum
+	Channel    string                    // what the names of channels begin with
+	Timeout    time.Duration             // of a connection and of a subscription
+	MaxDelay   time.Duration             // after which it may be a waiter's turn; a call with a longer one is nobody's
+	Subscribed func(node int, err error) // how a subscription went; must not block
+}
+
+// Queue is those of this process who wait. Connections are opened when somebody does. Calls are
+// hints: they may be lost, and nothing but the time of an attempt depends on them. It is safe for
+// concurrent use.
+type Queue struct {
+	cfg     Config
+	process string
+	channel string
+	done    chan struct{} // closed by Close
+	work    sync.WaitGroup
+
+	mu          sync.Mutex
+	closed      bool               // guarded by mu
+	subscribers []*subscriber      // guarded by mu; one a node, empty until something waits
+	listening   map[int]bool       // guarded by mu; nodes that confirmed the subscription
+	tickets     map[uint64]*Ticket // guarded by mu
+}
+
+// Ticket is one that waits.
+type Ticket struct {
+	Member  string        // of the queue of its key
+	Notices <-chan Notice // receives when it is worth to try
+
+	queue   *Queue
+	number  uint64
+	notices chan Notice // capacity 1
+
+	release string          // guarded by the queue's mu; the owner value of the release being counted
+	delays  []time.Duration // guarded by the queue's mu; that nodes have told it to wait after that
+	grace   *time.Timer     // guarded by the queue's mu
+}
+
+// Notice tells a waiter to try.
+type Notice struct {
+	Released bool          // the holder has released the key; if not, it may have, unheard
+	FreeIn   time.Duration // until it is this one's turn: what is left of a minimum hold, and the time of those before it
+}
+
+// New makes a queue that nobody waits in.
+func New(cfg Config) *Queue {
+	q := &Queue{cfg: cfg, process: wire.NewProcess(), done: make(chan struct{}), listening: make(map[int]bool), tickets: make(map[uint64]*Ticket)}
+	q.channel = cfg.Channel + q.process
+	return q
+}
+
+// Close ends the subscriptions. It does not wait, see Wait.
+func (q *Queue) Close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.closed = true
+		close(q.done)
+	}
+}
+
+// Wait waits until the subscriptions have ended, after a Close.
+func (q *Queue) Wait() { q.work.Wait() }
+
+// IsHeard reports whether a quorum of nodes can call.
+func (q *Queue) IsHeard() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.listening) >= q.cfg.Need
+}
+
+// Join makes a ticket and starts listening. Where no quorum can call yet, it gets a notice when one
+// can, because what was released before then is not heard. One that has been refused already,
+// without having joined, gets it at once if one can. The caller ends it with Leave.
+func (q *Queue) Join(identity string, refused bool) *Ticket {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	number := q.micros()
+	for q.tickets[number] != nil {
+		number++
+	}
+	notices := make(chan Notice, 1)
+	t := &Ticket{Member: wire.NewMember(number, q.process, identity), Notices: notices, queue: q, number: number, notices: notices}
+	q.tickets[number] = t
+	if q.subscribers == nil {
+		q.start()
+	}
+	if refused && len(q.listening) >= q.cfg.Need {
+		t.push(Notice{})
+	}
+	if len(q.listening) < len(q.subscribers) {
+		for _, s := range q.subscribers {
+			s.signal()
+		}
+	}
+	return t
+}
+
+// While has send called if the member's ticket is there, which cannot leave meanwhile: so what
+// takes it out of the queues is sent after that.
+func (q *Queue) While(member string, send func()) {
+	number := wire.MemberNumber(member)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.tickets[number] != nil { //mutant:place-of-a-waiter-that-left
+		send()
+	}
+}
+
+// start makes the subscribers. Called with mu held.
+func (q *Queue) start() {
+	if q.closed {
+		return
+	}
+	for i, n := range q.cfg.Nodes {
+		s := &subscriber{queue: q, index: i, node: n, wanted: make(chan struct{}, 1)}
+		q.subscribers = append(q.subscribers, s)
+		q.work.Go(s.run)
+	}
+}
+
+// Leave ends a ticket.
+func (t *Ticket) Leave() {
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	if t.grace != nil {
+		t.grace.Stop()
+	}
+	delete(t.queue.tickets, t.number)
+}
+
+// push replaces a notice that has not been received yet. Called with mu held.
+func (t *Ticket) push(n Notice) {
+	select {
+	case <-t.notices:
+	default:
+	}
+	t.notices <- n
+}
+
+// awaited reports whether somebody waits.
+func (q *Queue) awaited() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.tickets) > 0
+}
+
+// confirmed notes that a node can call.
+func (q *Queue) confirmed(node int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.listening[node] = true
+	if len(q.listening) == q.cfg.Need {
+		for _, t := range q.tickets {
+			t.push(Notice{})
+		}
+	}
+}
+
+// lost notes that a node's connection is gone.
+func (q *Queue) lost(node int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.listening, node)
+}
+
+// receive takes a node's call.
+func (q *Queue) receive(m valkey.PubSubMessage) {
+	call, ok := wire.ParseMessage(m.Message)
+	if !ok || call.After > q.cfg.MaxDelay {
+		return // nobody's release: a minimum hold is below the TTL
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t := q.tickets[call.Number]; t != nil { //mutant:waiter-not-told
+		t.count(call.Release, call.After, q.cfg.Need)
+	}
+}
+
+// count adds a node's call. The waiter comes when a quorum has called, after what the last of a
+// quorum told it to wait. Who is the first on some nodes only, or is called by fewer, comes after a
+// grace: an attempt before a quorum has freed the key would fail. Called with mu held.
+func (t *Ticket) count(release string, delay time.Duration, need int) {
+	if release != t.release {
+		t.release, t.delays = release, t.delays[:0]
+		if t.grace != nil {
+			t.grace.Stop()
+		}
+		t.grace = time.AfterFunc(callGrace, func() { t.graced(release) })
+	}
+	at, _ := slices.BinarySearch(t.delays, delay)
+	t.delays = slices.Insert(t.delays, at, delay)
+	t.delays = t.delays[:min(len(t.delays), need)] // the others change nothing, however many a node sends //mutant:calls-without-bound
+	if len(t.delays) < need {
+		return
+	}
+	if t.delays[0] == t.delays[need-1] {
+		t.grace.Stop()
+	}
+	if at < need { // else it changes nothing
+		t.push(Notice{Released: true, FreeIn: t.delays[need-1]})
+	}
+}
+
+// graced wakes a waiter that fewer nodes than a quorum have called.
+func (t *Ticket) graced(release string) {
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	if release == t.release {
+		t.push(Notice{Released: true, FreeIn: max(t.delays[0]-callGrace, 0)})
+	}
+}
+
+// callGrace is how long a call of one node waits for those of the others.
+const callGrace = 10 * time.Millisecond
+
+// micros is the time in microseconds since 1970 by the median of the nodes' clocks, as far as they
+// are known.
+func (q *Queue) micros() uint64 {
+	ahead := make([]time.Duration, 0, len(q.cfg.Nodes))
+	for _, n := range q.cfg.Nodes {
+		if by := n.Ahead(); by != 0 {
+			ahead = append(ahead, by)
+		}
+	}
+	slices.Sort(ahead)
+	at := time.Now().UnixMicro()
+	if len(ahead) > 0 {
+		at += ahead[len(ahead)/2].Microseconds() //mutant:place-by-the-own-clock
+	}
+	return uint64(max(at, 0))
+}

@@ -1,0 +1,237 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/resp"
+)
+
+// Condition is a state of a server that keeps it from voting, or from being trusted. The values are
+// those of redlock.Condition, which says what each means to a user.
+type Condition string
+
+// The conditions.
+const (
+	Quarantined  Condition = "quarantined"
+	ClockJumped  Condition = "clock_jumped"
+	Replica      Condition = "replica"
+	Replicated   Condition = "replicated"
+	Duplicate    Condition = "duplicate"
+	Unsupported  Condition = "unsupported"
+	Loading      Condition = "loading"
+	ReadOnly     Condition = "readonly"
+	OutOfMemory  Condition = "oom"
+	Busy         Condition = "busy"
+	NoAuth       Condition = "noauth"
+	NoPermission Condition = "noperm"
+	Moved        Condition = "moved"
+	NotSaving    Condition = "not_saving"
+	Evicting     Condition = "evicting"
+	Masterless   Condition = "master_down"
+	FewReplicas  Condition = "few_replicas"
+	TooManyUsers Condition = "max_clients"
+	NoDatabase   Condition = "no_database"
+	Sentinel     Condition = "sentinel"
+	Protected    Condition = "protected"
+	ClockWrong   Condition = "clock_wrong"
+	Damaged      Condition = "damaged"
+	OtherVersion Condition = "other_version"
+	NoCommand    Condition = "no_command"
+	Restarted    Condition = "other_process"
+	BadReply     Condition = "bad_reply"
+)
+
+// Fault is an error that tells the condition of a server.
+type Fault struct {
+	Condition Condition
+	Detail    string    // what was seen; may be empty
+	Until     time.Time // when the condition ends by itself; zero when it does not
+	Err       error     // the server's own error, when there was one
+}
+
+func (f *Fault) Error() string {
+	if cause := f.Cause(); cause != "" {
+		return string(f.Condition) + ": " + cause
+	}
+	return string(f.Condition)
+}
+
+// Unwrap returns the server's own error.
+func (f *Fault) Unwrap() error { return f.Err }
+
+// Cause is what was seen, or what the server said.
+func (f *Fault) Cause() string {
+	if f.Detail == "" && f.Err != nil {
+		return Short(f.Err.Error())
+	}
+	return f.Detail
+}
+
+// DamagedCounter is the error of a counter that is none.
+func DamagedCounter(counter string) *Fault {
+	return &Fault{Condition: Damaged, Detail: fmt.Sprintf("the counter is %.24q", counter)}
+}
+
+// maxSaid is how much of a server's error is repeated in messages, in characters: it may be as long
+// as the server likes.
+const maxSaid = 300
+
+// Short is the beginning of what a server said.
+func Short(text string) string {
+	if cut := fmt.Sprintf("%.*s", maxSaid, text); len(cut) < len(text) {
+		return cut + "..." //mutant:long-server-error-repeated
+	}
+	return text
+}
+
+// prefixes are the first words of server errors, as src/server.c, src/acl.c and src/cluster.c of
+// Valkey 8 give them.
+var prefixes = []struct {
+	text      string
+	condition Condition
+}{
+	{"LOADING", Loading},
+	{"READONLY", ReadOnly},
+	{"OOM", OutOfMemory},
+	{"BUSY", Busy},
+	{"NOAUTH", NoAuth},
+	{"WRONGPASS", NoAuth},
+	{"NOPERM", NoPermission},
+	{"MOVED", Moved},
+	{"ASK", Moved},
+	{"CLUSTERDOWN", Moved},
+	{"MISCONF", NotSaving},
+	{"MASTERDOWN", Masterless},
+	{"NOREPLICAS", FewReplicas},
+	{"DENIED", Protected},
+	{"NOSCRIPT", Restarted},
+	{"TENUREDAMAGED", Damaged},
+	{"TENUREVERSION", OtherVersion},
+	{"WRONGTYPE", Damaged},
+}
+
+// phrases are found anywhere in an error: scripts wrap the errors of what they call.
+var phrases = []struct {
+	text      string
+	condition Condition
+}{
+	{"ACL failure in script", NoPermission},         // from a script, since 7.2
+	{"The user executing the script", NoPermission}, // Redis 7.0: can't run this command, access a key, publish //mutant:noperm-in-older-words
+	{"max number of clients", TooManyUsers},
+	{"unknown command", NoCommand},
+	{"unknown subcommand", NoCommand},
+	{"command called from script", NoCommand},
+	{"DB index is out of range", NoDatabase},
+	{"invalid DB index", NoDatabase},
+	{"SELECT is not allowed in cluster mode", Moved},
+}
+
+// ConditionOf reads what a server says.
+func ConditionOf(text string) (Condition, bool) {
+	word, _, _ := strings.Cut(text, " ")
+	for _, p := range prefixes {
+		if word == p.text {
+			return p.condition, true
+		}
+	}
+	for _, p := range phrases {
+		if strings.Contains(text, p.text) {
+			return p.condition, true
+		}
+	}
+	return "", false
+}
+
+// Diagnose returns the Fault of the condition behind an error of a server, and other errors as they
+// are.
+func Diagnose(err error) error {
+	var answered *valkey.ValkeyError
+	var known *Fault
+	var refused *resp.Error
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &refused):
+		return refusal(refused, err)
+	case !errors.As(err, &answered) || answered == valkey.Nil:
+		return err
+	}
+	if condition, ok := ConditionOf(answered.Error()); ok {
+		return &Fault{Condition: condition, Err: err}
+	}
+	return err
+}
+
+// FaultOf is the Fault behind an error; nil where there is none.
+func FaultOf(err error) *Fault {
+	var known *Fault
+	if err == nil || !errors.As(Diagnose(err), &known) {
+		return nil
+	}
+	return known
+}
+
+// refusal is the condition of a server whose connection the guard has ended.
+func refusal(refused *resp.Error, err error) *Fault {
+	condition, known := ConditionOf(refused.Said)
+	if !known { //mutant:full-server-is-odd
+		return &Fault{Condition: BadReply, Detail: "it sent " + refused.Error(), Err: err}
+	}
+	return &Fault{Condition: condition, Detail: refused.Said, Err: err}
+}
+
+// IsDemoted reports whether a server answered that it is not, or not yet, the master that it was.
+func IsDemoted(err error) bool {
+	known := FaultOf(err)
+	return known != nil && (known.Condition == ReadOnly || known.Condition == Masterless || known.Condition == Loading)
+}
+
+// IsServerError reports whether the server answered, if only with an error, so that the connection
+// is fine.
+func IsServerError(err error) bool {
+	if refused := (*resp.Error)(nil); errors.As(err, &refused) { //mutant:refused-connection-is-fine
+		return false
+	}
+	var answered *valkey.ValkeyError // valkey.Nil too
+	var known *Fault
+	return errors.As(err, &answered) || errors.As(err, &known) || errors.Is(err, ErrUnexpected)
+}
+
+// IsNoScript reports whether the server does not know the script.
+func IsNoScript(err error) bool {
+	var answered *valkey.ValkeyError
+	return errors.As(err, &answered) && answered.IsNoScript()
+}
+
+// answersItself reports whether an error that several calls got together came from the server,
+// other than because it does not know the script: one of them may be the reason.
+func answersItself(err error) bool { return IsServerError(err) && !IsNoScript(err) }
+
+// IsBroken reports whether the connection was the reason, other than by taking too long.
+func IsBroken(err error) bool { return !IsServerError(err) && !IsTimeout(err) }
+
+// IsTimeout reports whether something took too long. A connection that a kernel has found dead is
+// broken, although its error calls itself a timeout.
+func IsTimeout(err error) bool {
+	var ne net.Error
+	if errors.Is(err, syscall.ETIMEDOUT) { //mutant:dead-connection-is-slow
+		return false
+	}
+	return errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &ne) && ne.Timeout())
+}
+
+// IsCut reports whether the server ended a connection that it had accepted.
+func IsCut(err error) bool {
+	var alert *net.OpError
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		errors.As(err, &alert) && alert.Op == "remote error" // a TLS alert, see crypto/tls
+}

@@ -1,0 +1,249 @@
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// member is a node of a Quorum, with what the Quorum's users are told of it: names, errors, log
+// lines. It observes its node, on whose goroutine the methods of node.Observer are called.
+type member struct {
+	*node.Node
+
+	q         *Quorum
+	index     int
+	addr      string // host:port, for people
+	ours      bool   // Open has made its client
+	encrypted bool   // with TLS; false for a caller's client
+
+	answered     atomic.Bool                    // the server has, whatever
+	lastErr      atomic.Pointer[NodeError]      // why the last exchange failed; nil after one that worked
+	lookErr      atomic.Pointer[NodeError]      // why the last look failed; nil after one that worked
+	subscribeErr atomic.Pointer[ConditionError] // why it cannot call waiters of this process
+	said         *ConditionError                // what was logged of that; of whoever listens
+	connectErr   atomic.Pointer[ConditionError] // why it refuses new connections
+	damage       damage
+
+	// Used on the node's goroutine only.
+	wrong    *ConditionError // what is wrong with its clock
+	cut      bool            // the last exchange failed
+	outage   reminder        // while it fails
+	voteless reminder        // while it does not vote, and answers
+}
+
+// answering is the address of the server that answered the last look, or the node's.
+func (m *member) answering() string { return cmp.Or(m.Server(), m.addr) }
+
+// reply is a node's answer as rounds take it. A token that no such server can have granted is no
+// answer.
+func (m *member) reply(call *wire.Call, a node.Answer) vote.Reply {
+	rep := vote.Reply{Answer: a.Answer, Err: a.Err, At: a.Received}
+	if rep.Err == nil && rep.Token > m.q.clocks.greatestCounter(&rep) { //mutant:invented-lead-followed
+		rep = vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: wire.DamagedCounter(strconv.FormatUint(rep.Token, 10)), At: a.Received}
+	}
+	m.damage.look(m, call, &rep)
+	return rep
+}
+
+// failure is an error of the node as users know it.
+func (m *member) failure(op Op, err error) *NodeError {
+	return &NodeError{Node: m.addr, Op: op, Err: m.known(err)}
+}
+
+// known is an error in the words of this package.
+func (m *member) known(err error) error {
+	var fault *wire.Fault
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, node.ErrTimeout):
+		err = ErrTimeout
+	case errors.Is(err, node.ErrClosed):
+		return ErrClosed
+	case errors.As(err, &fault):
+		return m.q.conditionError(fault)
+	}
+	return m.suspect(err)
+}
+
+// reason is why the node does not vote by that status, and nil when it does.
+func (m *member) reason(status *node.Status) error { return m.known(status.Reason()) }
+
+// votes is why the node does not vote now, and nil while it does.
+func (m *member) votes() error { return m.reason(m.Status()) }
+
+// failing returns why the node does not answer, or cannot be looked at. Nil while it works.
+func (m *member) failing() *NodeError { return cmp.Or(m.lastErr.Load(), m.lookErr.Load()) }
+
+// observer is what a member is to its node.
+type observer struct{ *member }
+
+// Exchanged keeps how the last exchange went, and logs a line when the node starts or stops
+// failing.
+func (o observer) Exchanged(err error) {
+	if err == nil {
+		o.answered.Store(true)
+	}
+	o.lastErr.Store(o.exchangeError(err))
+	o.logFailing()
+}
+
+// Looked keeps how the last look went. One that worked is an exchange that worked; the reverse does
+// not hold, because a look needs a connection of its own.
+func (o observer) Looked(err error) {
+	o.lookErr.Store(o.exchangeError(err))
+	if err == nil {
+		o.answered.Store(true)
+		o.lastErr.Store(nil)
+	}
+	o.logFailing()
+}
+
+// Refused keeps why a server that votes refuses new connections, and logs it when that is news: one
+// that is full goes on with those it has, until they end.
+func (o observer) Refused(err error) {
+	var is *ConditionError
+	if why := wire.FaultOf(err); why != nil { //mutant:full-server-unsaid
+		is = o.q.conditionError(&wire.Fault{Condition: why.Condition, Detail: "new connections are refused: " + why.Cause(), Err: why.Err})
+	}
+	o.logLacks(o.connectErr.Swap(is), is)
+}
+
+// Status logs what is news, and tells the tracer.
+func (o observer) Status(was, is *node.Status) {
+	if was.Until != is.Until || ErrorType(o.reason(was)) != ErrorType(o.reason(is)) {
+		o.tell(is)
+	}
+	log, ctx, now := o.q.cfg.logger, context.Background(), o.q.clock.Now()
+	switch {
+	case is.Fault == nil || is.Unseen:
+	case was.Fault == nil || was.Fault.Condition != is.Fault.Condition || is.Until > was.Until:
+		if !o.voteless.said { // another reason may have followed on the first
+			o.voteless.begin(now)
+		}
+		log.WarnContext(ctx, "redlock: node does not vote", "node", o.addr, "reason", o.reason(is))
+	case is.Until == 0 && o.voteless.due(now): // a quarantine has said when it ends //mutant:lost-vote-not-repeated
+		log.WarnContext(ctx, "redlock: node still does not vote", "node", o.addr, "for", o.voteless.lasted(now), "reason", o.reason(is))
+	}
+	if is.Reason() != nil {
+		return
+	}
+	if is.Opened != was.Opened {
+		o.q.keeper.open(o.index) //mutant:kept-sequence-not-restored
+	}
+	if was.Fault != nil && was.Fault.Condition != wire.Restarted {
+		log.InfoContext(ctx, "redlock: node votes", "node", o.addr, "after", o.voteless.lasted(now))
+	}
+	o.voteless = reminder{}
+	if is.Risk != nil && was.Risk == nil {
+		log.WarnContext(ctx, "redlock: node may forget leases", "node", o.addr, "reason", o.q.conditionError(is.Risk))
+	}
+	o.logLacks(o.q.conditionError(was.Lacks), o.q.conditionError(is.Lacks))
+}
+
+// tell tells the tracer whether the node votes.
+func (m *member) tell(status *node.Status) {
+	t := m.q.cfg.tracers.vote
+	if t == nil {
+		return
+	}
+	data := TraceVoteData{Node: m.addr, Err: m.reason(status)}
+	if m.wrong != nil {
+		data.Warning = m.wrong
+	}
+	if data.Votes = data.Err == nil; status.Until != 0 {
+		data.Until = status.Fault.Until
+	}
+	t.TraceVote(context.Background(), data)
+}
+
+// Sampled compares the server's clock with the others'.
+func (o observer) Sampled(server node.Watch, jump time.Duration) {
+	was := o.wrong
+	if o.wrong = o.q.clocks.sampled(o.index, o.addr, server); (was == nil) != (o.wrong == nil) { //mutant:wrong-clock-untraced
+		o.tell(o.q.nodes[o.index].Status())
+	}
+	if jump < 0 {
+		// Keys live longer, which is in nobody's way but a successor's.
+		o.q.cfg.logger.WarnContext(context.Background(), "redlock: a server's clock jumped backward: keys of dead holders live longer on it",
+			"node", o.addr, "by", (-jump).Round(time.Millisecond))
+	}
+}
+
+// Elsewhere warns of two servers at one address.
+func (o observer) Elsewhere() {
+	o.q.cfg.logger.WarnContext(context.Background(), "redlock: another server answers at a node's address than over the connection in use: "+
+		"end a server before its successor starts", "node", o.addr)
+}
+
+func (m *member) exchangeError(err error) *NodeError {
+	if err == nil {
+		return nil
+	}
+	e := m.failure("exchange", err)
+	if m.answered.Load() && errors.Is(e.Err, ErrTimeout) {
+		e.Err = &suspicion{e.Err, fellSilent} //mutant:silent-node-without-advice
+	}
+	return e
+}
+
+// logLacks logs a line when something begins or ends to suffer on a node that votes.
+func (m *member) logLacks(was, is *ConditionError) {
+	switch log := m.q.cfg.logger; {
+	case is != nil && (was == nil || was.Detail != is.Detail):
+		log.WarnContext(context.Background(), "redlock: node lacks what it should have", "node", m.addr, "reason", is)
+	case is == nil && was != nil:
+		log.InfoContext(context.Background(), "redlock: node lacks nothing any more", "node", m.addr)
+	}
+}
+
+// logFailing logs a line when the node begins to fail, and from time to time while it lasts, and
+// one when it answers again. That a connection ends on which it has answered before is no news by
+// itself: a server closes those that are idle (timeout), or is restarted. The next exchange tells.
+func (m *member) logFailing() {
+	ctx, log, now := context.Background(), m.q.cfg.logger, m.q.clock.Now()
+	is := m.failing()
+	if is == nil {
+		if m.outage.said {
+			log.InfoContext(ctx, "redlock: node answers again", "node", m.addr, "after", m.outage.lasted(now))
+		}
+		m.outage, m.cut = reminder{}, false
+		return
+	}
+	once := !m.cut && wire.IsCut(is.Err) && m.answered.Load() //mutant:idle-connection-is-an-outage
+	m.cut = true
+	switch {
+	case once:
+	case !m.outage.said:
+		m.outage.begin(now)
+		log.WarnContext(ctx, "redlock: node failing", "node", m.addr, "error", is.said())
+	case m.outage.due(now): //mutant:outage-not-repeated
+		log.WarnContext(ctx, "redlock: node still failing", "node", m.addr, "for", m.outage.lasted(now), "error", is.said())
+	}
+}
+
+// cannotCall keeps why the node cannot call waiters of this process, and logs it unless the node's
+// trial has said as much. Nil when it can.
+func (m *member) cannotCall(err error) {
+	var is *ConditionError
+	if wire.IsServerError(err) {
+		why := wire.FaultOf(err)
+		if why == nil {
+			why = &wire.Fault{Condition: wire.Unsupported, Err: err}
+		}
+		is = m.q.conditionError(&wire.Fault{Condition: why.Condition, Detail: node.SlowHandovers + ": SUBSCRIBE: " + why.Cause(), Err: why.Err})
+	}
+	m.subscribeErr.Store(is)
+	if is == nil || m.Status().Lacks == nil {
+		m.logLacks(m.said, is)
+		m.said = is
+	}
+}

@@ -1,0 +1,162 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// attempt is what the requests of one owner value have in common. Once it has ended, only releases
+// are sent for it: a request that would set or extend its keys is dropped instead.
+type attempt struct {
+	keys     *wire.Keys
+	owner    string
+	cfg      leaseConfig
+	sequence []string // of cfg.once, as calls have it
+	token    uint64   // of the lease that it became
+	ended    atomic.Bool
+	again    atomic.Bool // it has asked more than once
+
+	member    string // of the queue, see package waitqueue; empty for an attempt that does not wait
+	queueLife string // of a queue that it joins
+}
+
+// call is an operation of the attempt; the caller adds what only that operation has.
+func (at *attempt) call(op wire.Op) *wire.Call {
+	return &wire.Call{
+		Op: op, Keys: at.keys, Owner: at.owner, Token: at.token, Sequence: at.sequence,
+		Member: at.member, QueueLife: at.queueLife,
+	}
+}
+
+// operation is what is asked of several nodes at once, and the round of their answers.
+type operation struct {
+	vote.Round
+
+	q     *Quorum
+	op    Op
+	key   string
+	trace trace
+	few   [5]node.Request // where that is enough, requests are here, and no object of their own
+}
+
+// newOperation makes one on all nodes, which needs so many of them.
+func (q *Quorum) newOperation(op Op, need int) *operation {
+	return q.newOperationOn(len(q.nodes), op, need)
+}
+
+// newOperationOn makes one on so many nodes.
+func (q *Quorum) newOperationOn(nodes int, op Op, need int) *operation {
+	o := &operation{q: q, op: op}
+	o.Start(nodes, need)
+	return o
+}
+
+// Answered takes a node's answer.
+func (o *operation) Answered(r *node.Request, a node.Answer) {
+	o.answered(o.q.nodes[r.Slot], r.Slot, r.Call, a)
+}
+
+// answered takes the answer of a node, which has that place in the round.
+func (o *operation) answered(m *member, slot int, call *wire.Call, a node.Answer) {
+	rep := m.reply(call, a)
+	o.trace.end(m, slot, o.op, o.key, &rep)
+	if rep.Unknown != "" && rep.Verdict == wire.Failed {
+		rep.Err = errUnknownSequence // for the acquisition, and not for those who trace the node, which is well
+	}
+	o.Answer(slot, rep)
+}
+
+// send sends one operation of an attempt to the nodes that want selects (all when nil) and starts
+// no timer: the caller waits or expires the round.
+func (o *operation) send(ctx context.Context, at *attempt, call *wire.Call, expires clock.Instant, want func(int) bool) {
+	requests := o.few[:]
+	if len(o.q.nodes) > len(requests) {
+		requests = make([]node.Request, len(o.q.nodes))
+	}
+	o.key = at.keys.Name
+	o.trace.begin(o.q)
+	for i, m := range o.q.nodes {
+		if want != nil && !want(i) {
+			continue
+		}
+		r := &requests[i]
+		*r = node.Request{Call: call, To: o, Slot: i, Expires: expires, TTL: at.cfg.ttl, Ended: &at.ended}
+		o.trace.start(ctx, m, i, TraceNodeStartData{Op: o.op, Key: o.key})
+		if err := m.Send(r); err != nil {
+			o.answered(m, i, call, notTaken(err))
+		}
+	}
+}
+
+// notTaken is the answer to a request that a node has not taken.
+func notTaken(err error) node.Answer {
+	return node.Answer{Answer: wire.Answer{Verdict: wire.Failed}, Err: err}
+}
+
+// trace tells tracers of the requests of an operation. The zero value tells nobody.
+type trace struct {
+	on    bool // somebody traces
+	began clock.Instant
+	nodes []context.Context // of the requests that NodeTracer was told of
+}
+
+// begin is called before the first request.
+func (t *trace) begin(q *Quorum) {
+	if q.cfg.tracers.node == nil && q.cfg.tracers.extend == nil {
+		return
+	}
+	t.on, t.began = true, q.clock.Now()
+	if q.cfg.tracers.node != nil && t.nodes == nil {
+		t.nodes = make([]context.Context, len(q.nodes))
+	}
+}
+
+// start is called before a request is sent to the node.
+func (t *trace) start(ctx context.Context, m *member, slot int, data TraceNodeStartData) {
+	if t.nodes != nil {
+		data.Node = m.addr
+		t.nodes[slot] = m.q.cfg.tracers.node.TraceNodeStart(ctx, data) //mutant:convoy-untraced
+	}
+}
+
+// end is called with a node's reply, which gets how long it took.
+func (t *trace) end(m *member, slot int, op Op, key string, rep *vote.Reply) {
+	if !t.on {
+		return
+	}
+	rep.Took = m.q.clock.Now().Sub(t.began)
+	if t.nodes == nil || t.nodes[slot] == nil {
+		return
+	}
+	data := TraceNodeEndData{Op: op, Key: key, Node: m.addr, OK: rep.Verdict == wire.OK, Duration: rep.Took}
+	if rep.Err != nil {
+		data.Err = m.failure(op, rep.Err)
+	}
+	m.q.cfg.tracers.node.TraceNodeEnd(t.nodes[slot], data)
+	t.nodes[slot] = nil
+}
+
+// quorumError is the error of a round that failed because nodes did.
+func (q *Quorum) quorumError(op Op, key string, o vote.Outcome) *QuorumError {
+	e := &QuorumError{Op: op, Key: key, Succeeded: o.Agreed, Need: q.need, Nodes: len(o.Replies)}
+	for i, rep := range o.Replies {
+		switch {
+		case rep.Verdict == wire.Failed:
+			e.Errs = append(e.Errs, q.nodes[i].failure(op, rep.Err))
+		case rep.Verdict == wire.Pending && o.Expired:
+			e.Errs = append(e.Errs, q.nodes[i].failure(op, ErrTimeout))
+		case rep.Verdict == wire.Pending:
+			e.unheard++
+		}
+	}
+	return e
+}
+
+// isTimeout reports whether a node's reply did not come in time.
+func isTimeout(rep *vote.Reply) bool { return errors.Is(rep.Err, node.ErrTimeout) }

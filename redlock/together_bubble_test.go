@@ -1,0 +1,209 @@
+package redlock_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+// acquireMany acquires key0, key1 and so on, which are extended when the test says so. Their tokens
+// have been spread, so the next extension changes nothing but the expiry.
+func acquireMany(t *testing.T, q *redlock.Quorum, n int) []*redlock.Lease {
+	t.Helper()
+	leases := make([]*redlock.Lease, n)
+	for i := range leases {
+		l, err := q.TryAcquire(t.Context(), fmt.Sprint("key", i), redlock.WithoutAutoExtend())
+		require.NoError(t, err)
+		require.NoError(t, l.Extend(t.Context()))
+		leases[i] = l
+	}
+	synctest.Wait()
+	return leases
+}
+
+// together has all that f asks the nodes for reach each of them in one batch: they are busy when it
+// asks.
+func together(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum, f func()) {
+	t.Helper()
+	for _, n := range fleet.Nodes() {
+		n.SetDelay(turn / 4)
+	}
+	var asked sync.WaitGroup
+	asked.Go(func() {
+		_, err := q.Holder(t.Context(), "other")
+		assert.ErrorIs(t, err, redlock.ErrNotHeld)
+	})
+	time.Sleep(time.Millisecond)
+	for _, n := range fleet.Nodes() {
+		n.SetDelay(0) // but for that answer
+	}
+	f()
+	asked.Wait()
+	synctest.Wait()
+}
+
+// extendAll starts extensions of the leases and returns a channel with what each came to.
+func extendAll(t *testing.T, leases []*redlock.Lease) []chan error {
+	t.Helper()
+	results := make([]chan error, len(leases))
+	for i, l := range leases {
+		results[i] = make(chan error, 1)
+		go func() { results[i] <- l.Extend(t.Context()) }()
+	}
+	synctest.Wait()
+	return results
+}
+
+func lockOf(l *redlock.Lease) string { return "tenure:{" + l.Key() + "}" }
+
+// commands returns how many commands each node has run since the last time.
+func commands(fleet *redlocktest.Fleet, before []int) (since []int) {
+	for i, n := range fleet.Nodes() {
+		since = append(since, n.Commands()-before[i])
+	}
+	return since
+}
+
+// One key is gone on a node, and another one is somebody else's there: the first is put back, the
+// second left alone, and the others do not notice.
+func TestExtensionsWithKeysThatAreNotThere(t *testing.T) {
+	for _, scripts := range []bool{true, false} {
+		t.Run(fmt.Sprint("scripts known: ", scripts), func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				q := open(t, fleet)
+				leases := acquireMany(t, q, 10)
+				time.Sleep(ttl / 4)
+				const gone, taken, lost = 3, 5, 7
+				ask(t, fleet, 0, "DEL", lockOf(leases[gone]))
+				set(t, fleet.Node(0), lockOf(leases[taken]), "somebody else")
+				for i := range 2 {
+					set(t, fleet.Node(i), lockOf(leases[lost]), "somebody else")
+				}
+				if !scripts {
+					for _, n := range fleet.Nodes() {
+						n.FlushScripts()
+					}
+				}
+				var results []chan error
+				together(t, fleet, q, func() { results = extendAll(t, leases) })
+				asked := time.Now()
+				for i, l := range leases {
+					err := <-results[i]
+					if i == lost {
+						require.ErrorIs(t, err, redlock.ErrLost)
+						continue
+					}
+					require.NoError(t, err, "%d", i)
+					require.NoError(t, l.Err())
+					for j, n := range fleet.Nodes() {
+						owner, _ := n.Get(lockOf(l))
+						if i == taken && j == 0 {
+							require.Equal(t, "somebody else", owner)
+							continue
+						}
+						if i == gone && j == 0 && !scripts {
+							require.Empty(t, owner, "a server without scripts may be another one")
+							continue
+						}
+						require.Contains(t, owner, q.Identity(), "lease %d on node %d", i, j)
+						require.Greater(t, n.TTL(lockOf(l)), ttl-ttl/8, "lease %d on node %d", i, j)
+					}
+				}
+				require.Zero(t, time.Since(asked), "every node has answered at once")
+			})
+		})
+	}
+}
+
+// A release among the extensions is for its own lease, which no extension sets again.
+func TestExtensionsWithARelease(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		leases := acquireMany(t, q, 10)
+		time.Sleep(ttl / 4)
+		const released = 4
+		together(t, fleet, q, func() {
+			results := extendAll(t, leases)
+			go func() { assert.NoError(t, leases[released].Release(t.Context())) }()
+			synctest.Wait()
+			more := extendAll(t, leases)
+			require.ErrorIs(t, <-more[released], redlock.ErrReleased)
+			require.ErrorIs(t, <-results[released], redlock.ErrReleased)
+			for i := range leases {
+				if i != released {
+					require.NoError(t, <-results[i])
+					require.NoError(t, <-more[i])
+				}
+			}
+		})
+		for i, l := range leases {
+			for j, n := range fleet.Nodes() {
+				_, held := n.Get(lockOf(l))
+				require.Equal(t, i != released, held, "lease %d on node %d", i, j)
+			}
+		}
+	})
+}
+
+// What each wants is done, whatever it is sent together with.
+func TestExtensionsOfAllKindsTogether(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		leases := acquireMany(t, q, 4)
+		short, err := q.TryAcquire(t.Context(), "short", redlock.WithTTL(ttl/2), redlock.WithoutAutoExtend())
+		require.NoError(t, err)
+		require.NoError(t, short.Extend(t.Context()))
+		fresh, err := q.TryAcquire(t.Context(), "fresh", redlock.WithoutAutoExtend()) // has its token to spread
+		require.NoError(t, err)
+		synctest.Wait()
+		mixed := []*redlock.Lease{leases[0], leases[1], short, fresh, leases[2], leases[3]}
+		before := commands(fleet, make([]int, 3))
+		var results []chan error
+		together(t, fleet, q, func() { results = extendAll(t, mixed) })
+		for i := range results {
+			require.NoError(t, <-results[i])
+		}
+		for _, n := range commands(fleet, before) {
+			require.LessOrEqual(t, n, 1+6)
+			require.GreaterOrEqual(t, n, 1+3)
+		}
+		for i, n := range fleet.Nodes() {
+			require.LessOrEqual(t, n.TTL(lockOf(short)), ttl/2, "node %d", i)
+			require.Greater(t, n.TTL(lockOf(leases[0])), ttl/2, "node %d", i)
+			counter, _ := n.Get(lockOf(fresh) + ":fence")
+			require.Equal(t, fmt.Sprint(fresh.FencingToken()), counter, "node %d", i)
+		}
+	})
+}
+
+// The extender does not wait until each is due: eight times in an interval is enough for any number
+// of leases.
+func TestManyLeasesAreExtendedTogether(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		const many, times = 500, 10
+		q := open(t, fleet)
+		var leases []*redlock.Lease
+		for i := range many {
+			l, err := q.TryAcquire(t.Context(), fmt.Sprint("key", i))
+			require.NoError(t, err)
+			leases = append(leases, l)
+		}
+		time.Sleep(2 * ttl) // beyond the first extensions, which spread the tokens
+		before := commands(fleet, make([]int, 3))
+		time.Sleep(times * ttl)
+		for i, n := range commands(fleet, before) {
+			require.Less(t, n, many*times/2, "each is extended two times in a TTL at least, on node %d", i)
+		}
+		for _, l := range leases {
+			require.NoError(t, l.Err())
+		}
+	})
+}

@@ -1,0 +1,295 @@
+package redlock_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// What two versions of the library do on the same servers, as docs/wire.md says it. The newer one
+// is this library behind a translator, see newer, or what it would write is written by hand.
+// Waiters poll every 10 s, so one that comes within half of that was called.
+func TestTwoVersionsShareServers(t *testing.T) {
+	for name, row := range map[string]func(t *testing.T, s *servers){
+		"a lease excludes the other version, and tokens rise":                    versionsExclude,
+		"an owner value of another form is a holder":                             versionsHold,
+		"a waiter of the other version keeps its place":                          versionsQueue,
+		"a crowd of the other version is passed over":                            versionsCrowd,
+		"a reservation of the other version is kept for a turn":                  versionsReserve,
+		"a reservation of the other version that is over, or none, stops nobody": versionsReserveNothing,
+		"a message of the other version wakes nobody":                            versionsCall,
+		"a sequence of the other version is refused":                             versionsCount,
+		"a sequence that the other version has taken over is not written":        versionsTakeOver,
+		"one node of the other version has no vote for the sequence":             versionsVote,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			row(t, startServers(t, 3))
+		})
+	}
+}
+
+// onServers are the values of a key on all servers; empty where there is none.
+func (s *servers) onServers(key string) (values []string) {
+	s.t.Helper()
+	for _, n := range s.Nodes() {
+		text, _ := n.Do(s.t, "GET", key).ToString()
+		values = append(values, text)
+	}
+	return values
+}
+
+// otherMembers puts waiters of the other version before everybody else, with a score or, if it is
+// empty, with their number.
+func (s *servers) otherMembers(n int, score string) {
+	s.t.Helper()
+	command := []string{"ZADD", lockKey("key") + ":wait"}
+	since := time.Now().Add(-time.Minute).UnixMicro()
+	for i := range n {
+		number := fmt.Sprint(since + int64(i))
+		at := score
+		if score == "" {
+			at = number
+		}
+		command = append(command, at, "2 "+number+" "+strings.Repeat("p", 22)+" newer")
+	}
+	s.do(command)
+	s.do([]string{"PEXPIRE", lockKey("key") + ":wait", "60000"})
+}
+
+// requireOtherVersion demands the error of a sequence of another version.
+func requireOtherVersion(t *testing.T, err error) {
+	t.Helper()
+	var qe *redlock.QuorumError
+	require.ErrorAs(t, err, &qe)
+	require.NotErrorIs(t, err, redlock.ErrTimeout)
+	var ce *redlock.ConditionError
+	require.ErrorAs(t, err, &ce)
+	require.Equal(t, redlock.ConditionOtherVersion, ce.Condition)
+	require.ErrorContains(t, err, "the record has version 2")
+	require.ErrorContains(t, err, "the same version of this library")
+	requireNoLua(t, err)
+}
+
+func versionsExclude(t *testing.T, s *servers) {
+	quorums := []*redlock.Quorum{
+		s.open(redlock.WithTTL(longTTL), redlock.WithIdentity("older")), s.newer(redlock.WithTTL(longTTL), redlock.WithIdentity("newer")),
+	}
+	last := uint64(time.Now().Add(time.Hour).UnixMicro()) // no clock raises the tokens
+	s.do([]string{"SET", fenceKey("key"), fmt.Sprint(last)})
+	for i := range 6 {
+		mine, other := quorums[i%2], quorums[1-i%2]
+		l := s.hold(mine, "key")
+		require.Greater(t, l.FencingToken(), last)
+		last = l.FencingToken()
+		_, err := tryUntilAnswered(t, other, "key")
+		var held *redlock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, []string{"older", "newer"}[i%2], held.Holder.Identity)
+		require.NoError(t, l.Extend(t.Context()))
+		require.NoError(t, l.Release(t.Context()))
+		s.requireFree(longTTL, "not released")
+	}
+}
+
+func versionsHold(t *testing.T, s *servers) {
+	s.do([]string{"SET", lockKey("key"), "2 newer " + strings.Repeat("r", 40), "PX", "60000"})
+	_, err := tryUntilAnswered(t, s.open(), "key")
+	var held *redlock.HeldError
+	require.ErrorAs(t, err, &held)
+	require.Contains(t, held.Holder.Identity, "newer")
+	require.Contains(t, s.onServers(lockKey("key"))[0], "2 newer")
+}
+
+func versionsQueue(t *testing.T, s *servers) {
+	l := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
+	newer := s.newer(redlock.WithTTL(2 * serverTTL))
+	first := s.wait(newer, "key")
+	second := s.wait(s.open(redlock.WithTTL(longTTL)), "key")
+	require.NoError(t, l.Release(t.Context()))
+	g := requireCalled(t, second)
+	require.NoError(t, g.err)
+	for i := range s.Nodes() {
+		require.Positive(t, s.waiting(i, "key"), "the other version's waiter has lost its place on node %d", i)
+		require.Eventually(t, func() bool { return s.waiting(i, "key") == 1 }, longTTL, pollTick, "node %d", i)
+		members, err := s.Node(i).Do(t, "ZRANGE", lockKey("key")+":wait", "0", "-1").AsStrSlice()
+		require.NoError(t, err)
+		require.Regexp(t, `^2 \d{16} `, members[0])
+	}
+	// Nobody of this version is left to be called. The other one asks by itself.
+	require.NoError(t, g.lease.Release(t.Context()))
+	g = receive(t, first, 3*serverTTL, "it never asked")
+	require.NoError(t, g.err)
+
+	// Two of the other version hand over as ever, with one of this version between them.
+	between := s.wait(s.open(redlock.WithTTL(longTTL)), "key")
+	last := s.wait(s.newer(redlock.WithTTL(longTTL)), "key")
+	require.NoError(t, g.lease.Release(t.Context()))
+	g = requireCalled(t, last)
+	require.NoError(t, g.err)
+	select {
+	case <-between:
+		require.Fail(t, "it was called by another version")
+	default:
+	}
+}
+
+func versionsCrowd(t *testing.T, s *servers) {
+	l := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
+	s.otherMembers(100, "")
+	granted := s.wait(s.open(redlock.WithTTL(longTTL)), "key")
+	require.NoError(t, l.Release(t.Context()))
+	require.NoError(t, requireCalled(t, granted).err)
+	for i := range s.Nodes() {
+		require.Eventually(t, func() bool { return s.waiting(i, "key") == 100 }, longTTL, pollTick, "node %d", i)
+	}
+}
+
+func versionsReserve(t *testing.T, s *servers) {
+	q := s.open(redlock.WithTTL(longTTL))
+	until := time.Now().Add(900 * time.Millisecond).Truncate(time.Millisecond)
+	s.otherMembers(1, "-"+fmt.Sprint(until.UnixMilli()))
+	_, err := q.TryAcquire(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrHeld)
+	require.Eventually(t, func() bool {
+		_, err = q.TryAcquire(t.Context(), "key")
+		return err == nil
+	}, longTTL/2, pollTick)
+	require.False(t, time.Now().Before(until))
+}
+
+func versionsReserveNothing(t *testing.T, s *servers) {
+	q := s.open(redlock.WithTTL(longTTL))
+	for _, score := range []string{"-inf", "-9999999999999", "-1"} {
+		s.otherMembers(1, score)
+		l, err := tryUntilAnswered(t, q, "key")
+		require.NoError(t, err, score)
+		require.NoError(t, l.Release(t.Context()))
+		s.do([]string{"DEL", lockKey("key") + ":wait"})
+	}
+}
+
+func versionsCall(t *testing.T, s *servers) {
+	s.squat("key", longTTL)
+	granted := s.wait(s.open(redlock.WithTTL(longTTL)), "key")
+	time.Sleep(lateness) // until it has seen that it can be called
+	members, err := s.Node(0).Do(t, "ZRANGE", lockKey("key")+":wait", "0", "0").AsStrSlice()
+	require.NoError(t, err)
+	words := strings.Fields(members[0])
+	s.do([]string{"DEL", lockKey("key")})
+	for _, version := range []string{"2", "0", "11"} {
+		s.do([]string{"PUBLISH", "tenure:call:" + words[2], version + " 0 " + words[1] + " released"})
+	}
+	s.do([]string{"PUBLISH", "tenure:call:" + words[2], "0 " + words[1] + " released"})
+	select {
+	case <-granted:
+		require.Fail(t, "it believed a message that it cannot know")
+	case <-time.After(2 * lateness):
+	}
+	s.do([]string{"PUBLISH", "tenure:call:" + words[2], "1 0 " + words[1] + " released"})
+	require.NoError(t, requireCalled(t, granted).err)
+}
+
+func versionsCount(t *testing.T, s *servers) {
+	record := lockKey("key") + ":once"
+	older, newer := s.open(redlock.WithTTL(longTTL)), s.newer(redlock.WithTTL(longTTL))
+	l := s.hold(newer, "key", atLeastOnce(7))
+	_, err := tryUntilAnswered(t, older, "key", atLeastOnce(8))
+	require.ErrorIs(t, err, redlock.ErrHeld)
+	require.NoError(t, l.Complete(t.Context()))
+	s.requireFree(longTTL, "not released")
+	before := s.onServers(record)
+	for _, text := range before {
+		require.Regexp(t, `^2 `, text)
+	}
+	for _, n := range []int64{7, 8} {
+		_, err = tryUntilAnswered(t, older, "key", atLeastOnce(n))
+		requireOtherVersion(t, err)
+	}
+	_, err = older.Sequence(t.Context(), "key")
+	requireOtherVersion(t, err)
+	s.requireFree(longTTL, "a lease that was refused is there")
+	require.Equal(t, before, s.onServers(record))
+
+	l = s.hold(older, "key") // without a number
+	require.NoError(t, l.Release(t.Context()))
+	s.requireFree(longTTL, "not released")
+	_, err = tryUntilAnswered(t, newer, "key", atLeastOnce(7))
+	require.ErrorIs(t, err, redlock.ErrDone)
+	l = s.hold(newer, "key", atLeastOnce(8))
+	require.NoError(t, l.Complete(t.Context()))
+}
+
+func versionsTakeOver(t *testing.T, s *servers) {
+	record := lockKey("key") + ":once"
+	l := s.hold(s.open(redlock.WithTTL(longTTL)), "key", atLeastOnce(7))
+	for i, text := range s.onServers(record) {
+		require.Regexp(t, `^1 `, text)
+		s.do([]string{"SET", record, "2" + text[1:], "PX", "60000"}, i)
+	}
+	before := s.onServers(record)
+	s.do([]string{"DEL", lockKey("key")}, 0)
+	require.Eventually(t, func() bool {
+		require.NoError(t, l.Extend(t.Context()))
+		return len(s.locks(0)) == 1
+	}, longTTL/2, pollTick, "the key is not put back")
+	require.Equal(t, before, s.onServers(record))
+	var qe *redlock.QuorumError
+	require.ErrorAs(t, l.Complete(t.Context()), &qe)
+	require.ErrorContains(t, qe, "another version")
+	s.requireFree(longTTL, "the key is not free")
+	require.Equal(t, before, s.onServers(record))
+}
+
+func versionsVote(t *testing.T, s *servers) {
+	record := lockKey("key") + ":once"
+	const other = "2 what a newer version knows of the sequence"
+	s.do([]string{"SET", record, other, "PX", "60000"}, 0)
+	q := s.open(redlock.WithTTL(longTTL))
+	l, err := tryUntilAnswered(t, q, "key", atLeastOnce(7))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { // what was refused gets its key with an extension
+		require.NoError(t, l.Extend(t.Context()))
+		return len(s.locks(0)) == 1
+	}, longTTL/2, pollTick)
+	require.NoError(t, l.Complete(t.Context()))
+	_, err = tryUntilAnswered(t, q, "key", atLeastOnce(7))
+	require.ErrorIs(t, err, redlock.ErrDone)
+	sequence, err := q.Sequence(t.Context(), "key")
+	require.NoError(t, err)
+	require.EqualValues(t, 7, sequence.Completed)
+	require.Equal(t, other, s.onServers(record)[0])
+}
+
+// A number may have been granted by the node that has forgotten it and the one that knows it in
+// another version. The third one alone is no source.
+func TestNothingIsRestoredBesideAnotherVersion(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3)
+	record := lockKey("key") + ":once"
+	q := s.gated(redlock.WithTTL(longTTL))
+	l := s.hold(q, "key", atLeastOnce(7))
+	require.NoError(t, l.Complete(t.Context()))
+	s.requireFree(longTTL, "not released")
+	was := s.onServers(record)
+	other := "2" + was[2][1:]
+	s.do([]string{"DEL", record}, 0)
+	s.do([]string{"SET", record, other, "PX", "60000"}, 2)
+	_, err := tryUntilAnswered(t, q, "key", atLeastOnce(8))
+	requireOtherVersion(t, err)
+	_, err = q.Sequence(t.Context(), "key")
+	requireOtherVersion(t, err)
+	after := s.onServers(record)
+	require.Empty(t, after[0])
+	require.Equal(t, other, after[2])
+
+	s.do([]string{"SET", record, was[2], "PX", "60000"}, 2)
+	l, err = tryUntilAnswered(t, q, "key", atLeastOnce(8))
+	require.NoError(t, err)
+	require.NoError(t, l.Complete(t.Context()))
+}
