@@ -80,6 +80,10 @@ model: ## search every state of the protocol's model
 mutants: valkey compiler ## break one rule at a time and show that a test catches it
 	go run ./tools/mutants
 
+.PHONY: shape
+shape: ## measure the structure of package redlock
+	go run ./tools/shape -acquire
+
 .PHONY: fuzz
 fuzz: ## fuzz everything that is parsed, each test for FUZZTIME
 	@set -e; for name in $$(go test -list '^Fuzz' ./redlock | grep '^Fuzz'); do \

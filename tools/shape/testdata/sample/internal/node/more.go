@@ -1,0 +1,3 @@
+package node
+
+func more() bool { return more() || Ask(0, 0) }

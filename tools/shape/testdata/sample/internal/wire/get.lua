@@ -1,0 +1,5 @@
+-- A comment.
+local x = 1 -- and code
+
+  -- Another.
+return x

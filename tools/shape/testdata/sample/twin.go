@@ -1,0 +1,5 @@
+package sample
+
+const twins = 2
+
+var several Several
