@@ -46,7 +46,7 @@ const (
 // look notes what a reply says of its key. A reply that says that it is damaged gets its name.
 func (d *damage) look(m *member, call *wire.Call, rep *vote.Reply) {
 	if rep.Err == nil {
-		if d.some.Load() && (call.Op == wire.Acquire && rep.Verdict == wire.OK || rep.Extended == wire.Refilled) {
+		if d.some.Load() && (call.Op.Grants() && rep.Verdict == wire.OK || rep.Extended == wire.Refilled) {
 			d.healed(m, call)
 		}
 		return

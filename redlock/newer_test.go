@@ -104,7 +104,7 @@ func (tr *translator) toServer(text, before string) string {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	switch {
-	case strings.Contains(text, "redis.call"):
+	case strings.Contains(text, "redis."):
 		newer := versions.Replace(text)
 		was, is := sha1.Sum([]byte(text)), sha1.Sum([]byte(newer))
 		tr.sent[hex.EncodeToString(was[:])] = hex.EncodeToString(is[:])

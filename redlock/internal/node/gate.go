@@ -121,7 +121,7 @@ func (g *gate) admit(scripts *wire.Set, risk, lacks *wire.Fault) {
 	status := &Status{Opened: g.status.Load().Opened, Risk: risk, Lacks: lacks}
 	if g.open != scripts { //mutant:asked-node-not-looked-at
 		g.epoch++
-		status.Opened++                                   //mutant:kept-sequence-not-restored
+		status.Opened++
 		g.lookAt = g.cfg.Clock.Now().Add(g.cfg.LookEvery) // who asks for its state puts no look off
 		g.refused = nil
 	}
@@ -164,7 +164,7 @@ func (g *gate) sample(sent, received clock.Instant, server time.Duration) error 
 // counts returns why a grant may not count that came with the server's time.
 func (g *gate) counts(op wire.Op, a *wire.Answer) error {
 	why := g.status.Load().Fault
-	if op == wire.Acquire && a.Verdict == wire.OK && why != nil && why.Condition == wire.ClockJumped { //mutant:jump-grant-counts
+	if op.Grants() && a.Verdict == wire.OK && why != nil && why.Condition == wire.ClockJumped { //mutant:jump-grant-counts
 		return why
 	}
 	return nil

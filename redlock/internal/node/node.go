@@ -202,8 +202,8 @@ func (n *Node) Dedicate(ctx context.Context) (valkey.DedicatedClient, error) {
 // an error it has not been taken, and no answer comes. A release that finds the queue full is
 // repeated later all the same.
 func (n *Node) Send(r *Request) error {
-	err := n.queue.put(r, n.cfg.Clock)
-	if err == ErrOverloaded && r.Call.Op == wire.Release {
+	err := n.queue.put(r, n.cfg.Clock) //mutant:release-overtakes
+	if err == ErrOverloaded && r.Call.Op.Frees() {
 		n.retries.add(r, false, n.cfg.Clock.Now())
 	}
 	n.signal()
@@ -373,7 +373,7 @@ func (n *Node) wanted(requests []*Request, join bool) []*Request {
 			if r.alone { //mutant:packet-forgotten-halfway
 				err = ErrPartly
 			}
-			if join && r.Call.Op == wire.Acquire && r.Call.Member != "" && now <= r.Expires { //mutant:busy-node-not-joined
+			if join && r.Call.Op.Grants() && r.Call.Member != "" && now <= r.Expires { //mutant:busy-node-not-joined
 				kept = append(kept, &Request{Call: r.Call.Joining(), Expires: r.Expires})
 			}
 			n.answer(r, failed(err))
@@ -399,7 +399,7 @@ func (n *Node) admitted(requests []*Request) []*Request {
 			n.fail(r, isElsewhere())
 		case n.gate.open != nil || !r.waits():
 			kept = append(kept, r)
-		case len(n.held) < maxQueue && n.isLooking():
+		case len(n.held) < maxQueue && n.isLooking(): //mutant:gate-holds-nothing
 			n.held = append(n.held, r)
 		case !r.Call.Op.Gated():
 			kept = append(kept, r)
@@ -583,7 +583,7 @@ func (n *Node) settle(b *batch) (broken error) {
 		}
 		n.encoder.encode(b, again, n.gate.open, load)
 		b.exchange(n.cfg.Clock)
-		again, broken = n.answerAll(b)
+		again, broken = n.answerAll(b) //mutant:packet-dropped-after-a-flush
 	}
 	switch {
 	case broken == nil || n.cfg.Connect == nil: // a caller closes its own
@@ -603,7 +603,7 @@ func (n *Node) unknown(again []*Request) []*wire.Script {
 		return nil
 	}
 	if n.cfg.RestartGate { //mutant:gate-noscript-load
-		return wire.Ungated
+		return wire.Ungated()
 	}
 	return wire.AnyProcess.Scripts()
 }
@@ -638,7 +638,7 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 				continue
 			}
 			noScript, isBroken := wire.IsNoScript(err), wire.IsBroken(err)
-			isOwn := r.Call.Op.Gated() || r.Call.Op == wire.Extend                              // the script is of the process that was vouched for //mutant:refill-closes-no-gate
+			isOwn := r.Call.Op.Own()                                                            // the script is of the process that was vouched for //mutant:refill-closes-no-gate
 			if g.open != nil && g.open == b.scripts && g.cfg.RestartGate && noScript && isOwn { //mutant:flights-shut-a-new-gate
 				shut = true
 			}
@@ -712,7 +712,7 @@ func (n *Node) examine(r *Request, a *wire.Answer, b *batch) error {
 // again until its key has expired.
 func (n *Node) fail(r *Request, err error) {
 	a := failed(err)
-	if r.Call.Op == wire.Release { //mutant:release-not-repeated
+	if r.Call.Op.Frees() { //mutant:release-not-repeated
 		n.retries.add(r, errors.Is(a.Err, ErrTimeout), n.cfg.Clock.Now())
 	}
 	n.answer(r, a)

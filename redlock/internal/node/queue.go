@@ -32,7 +32,7 @@ func (q *queue) put(r *Request, c *clock.Clock) error {
 	case len(q.waiting) >= maxQueue: //mutant:queue-unbounded
 		return ErrOverloaded
 	}
-	q.waiting = append(q.waiting, r) //mutant:release-overtakes
+	q.waiting = append(q.waiting, r)
 	return nil
 }
 

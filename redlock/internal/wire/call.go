@@ -102,20 +102,21 @@ type Answer struct {
 
 // row is what there is to say of an operation.
 type row struct {
-	name string
-	// script is nil for a command that is none.
-	script func(*Set) *Script
-	// gated: only for a server process that was vouched for. An extension is for any, but does less
-	// on one that was not.
-	gated bool
-	keys  func(*Call, []string) []string
-	args  func(*Call, *Set, []string) []string
-	// answer reads what the script returns.
-	answer func(*Call, valkey.ValkeyMessage) (Answer, error)
-}
+	name    string
+	script  *Script                        // nil for a command that is none
+	command func(Builder) valkey.Completed // of such a one
 
-// anyProcess is for a script that is the same for all processes.
-func anyProcess(s *Script) func(*Set) *Script { return func(*Set) *Script { return s } }
+	own     bool // each server process that is vouched for has a text of its own, see NewSet
+	gated   bool // only for a server process that was vouched for
+	grants  bool // a lease
+	frees   bool // a key: it is repeated until the key has expired
+	probe   bool // asks a server about itself
+	outlast bool // it is for an attempt that has ended, too
+
+	keys   func(*Call, []string) []string
+	args   func(*Call, *Set, []string) []string
+	answer func(*Call, valkey.ValkeyMessage) (Answer, error) // reads what the script returns
+}
 
 // table has all operations. It is filled by init: the functions in it are leaves, and do not read
 // it.
@@ -123,28 +124,44 @@ var table [ops]row
 
 func init() {
 	table = [ops]row{
-		Acquire:    {"acquire", func(g *Set) *Script { return g.acquire }, true, acquireKeys, acquireArgs, acquireAnswer},
-		Agree:      {"agree", func(g *Set) *Script { return g.agree }, true, lockAndFence, agreeArgs, flagAnswer}, //mutant:gate-not-for-agreement
-		Extend:     {"extend", extendScriptOf, false, extendKeys, extendArgs, extendAnswer},
-		ExtendMany: {"extend", anyProcess(extendManyScript), false, manyKeys, manyArgs, manyAnswer},
-		Release:    {"release", anyProcess(releaseScript), false, releaseKeys, releaseArgs, releaseAnswer},
-		Observe:    {"observe", anyProcess(observeScript), false, lockAndFence, noArgs, observeAnswer},
-		Recall:     {"recall", func(g *Set) *Script { return g.recall }, true, recordKey, noArgs, recallAnswer},
-		Restore:    {"restore", func(g *Set) *Script { return g.restore }, true, recordKey, restoreArgs, restoreAnswer},
-		Join:       {"join", anyProcess(joinScript), false, queueKey, joinArgs, flagAnswer},
-		Leave:      {"leave", anyProcess(leaveScript), false, leaveKeys, leaveArgs, flagAnswer},
-		Trial:      {"trial", anyProcess(trialScript), false, trialKeys, trialArgs, trialAnswer},
-		Info:       {name: "observe", answer: infoAnswer},
-		Time:       {name: "observe", answer: timeAnswer},
+		Acquire:    {name: "acquire", script: load("acquire"), own: true, gated: true, grants: true, keys: acquireKeys, args: acquireArgs, answer: acquireAnswer},
+		Agree:      {name: "agree", script: load("agree"), own: true, gated: true, keys: lockAndFence, args: agreeArgs, answer: flagAnswer}, //mutant:gate-not-for-agreement
+		Extend:     {name: "extend", script: load("extend"), own: true, keys: extendKeys, args: extendArgs, answer: extendAnswer},
+		ExtendMany: {name: "extend", script: load("extend_many"), keys: manyKeys, args: manyArgs, answer: manyAnswer},
+		Release:    {name: "release", script: load("release"), frees: true, outlast: true, keys: releaseKeys, args: releaseArgs, answer: releaseAnswer},
+		Observe:    {name: "observe", script: load("observe"), keys: lockAndFence, args: noArgs, answer: observeAnswer},
+		Recall:     {name: "recall", script: load("recall"), own: true, gated: true, keys: recordKey, args: noArgs, answer: recallAnswer},
+		Restore:    {name: "restore", script: load("restore"), own: true, gated: true, keys: recordKey, args: restoreArgs, answer: restoreAnswer},
+		Join:       {name: "join", script: load("join"), outlast: true, keys: queueKey, args: joinArgs, answer: flagAnswer},
+		Leave:      {name: "leave", script: load("leave"), outlast: true, keys: leaveKeys, args: leaveArgs, answer: flagAnswer},
+		Trial:      {name: "trial", script: load("trial"), probe: true, keys: trialKeys, args: trialArgs, answer: trialAnswer},
+		Info:       {name: "observe", command: InfoCommand, probe: true, answer: infoAnswer},
+		Time:       {name: "observe", command: TimeCommand, probe: true, answer: timeAnswer},
 	}
+	AnyProcess = NewSet("")
 }
 
 // Gated reports whether the operation is only for a server process that was vouched for.
 func (op Op) Gated() bool { return table[op].gated } //mutant:gate-stops-extensions,gate-stops-releases
 
+// Own reports whether a server process that was vouched for has a text of its own for it.
+func (op Op) Own() bool { return table[op].own }
+
 // Repeatable reports whether a call may be sent again when its connection broke, although it may
 // have been carried out.
 func (op Op) Repeatable() bool { return !op.Gated() } //mutant:gate-acquire-repeated
+
+// Grants reports whether the operation grants a lease.
+func (op Op) Grants() bool { return table[op].grants }
+
+// Frees reports whether the operation frees a key, and is repeated until that has expired.
+func (op Op) Frees() bool { return table[op].frees }
+
+// IsProbe reports whether the operation asks a server about itself.
+func (op Op) IsProbe() bool { return table[op].probe }
+
+// OfAttempt reports whether the operation is for an attempt that may still be granted, or is.
+func (op Op) OfAttempt() bool { return !table[op].outlast }
 
 // Leases is how many leases the call is about.
 func (c *Call) Leases() int {
@@ -160,12 +177,6 @@ func (c *Call) Joining() *Call {
 	joining.Op = Join
 	return &joining
 }
-
-// IsProbe reports whether the operation asks a server about itself.
-func (op Op) IsProbe() bool { return op == Info || op == Time || op == Trial }
-
-// OfAttempt reports whether the operation is for an attempt that may still be granted, or is.
-func (op Op) OfAttempt() bool { return op != Release && op != Leave && op != Join }
 
 // counterLifetime is how long a fencing counter is kept after its last use, in milliseconds: a day.
 // Losing it is harmless, see the hint in acquire.lua.

@@ -17,13 +17,6 @@ const (
 	Gone                     // was gone and could or must not be put back
 )
 
-func extendScriptOf(g *Set) *Script {
-	if g != nil {
-		return g.extend //mutant:refill-by-any-process
-	}
-	return extendScript
-}
-
 func extendKeys(c *Call, to []string) []string { return withRecord(c, lockAndFence(c, to)) }
 
 func extendArgs(c *Call, g *Set, to []string) []string {

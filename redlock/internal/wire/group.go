@@ -44,10 +44,10 @@ func (c *Call) isPaired() bool {
 	switch {
 	case c.Sequence != nil: //mutant:pairs-with-a-sequence
 		return false
-	case c.Op == Release:
+	case c.Op.Frees():
 		return c.Keep == "0" //mutant:pairs-with-a-minimum-hold
 	default:
-		return c.Op == Acquire
+		return c.Op.Grants()
 	}
 }
 
@@ -57,7 +57,7 @@ type pairs struct{ acquire, release *Call } // the first of each; nil if there i
 // add reports whether the call can be one more of them.
 func (p *pairs) add(c *Call, named map[string]struct{}) bool {
 	first := &p.acquire
-	if c.Op == Release {
+	if c.Op.Frees() {
 		first = &p.release
 	}
 	switch {
@@ -85,13 +85,11 @@ func (b *Buffers) Encode(client Builder, calls []*Call, g *Set, echo string) val
 	words, numkeys := b.words[:0], 0
 	var s *Script
 	switch first := calls[0]; {
-	case first.Op == Info:
-		return InfoCommand(client)
-	case first.Op == Time:
-		return TimeCommand(client)
+	case table[first.Op].command != nil:
+		return table[first.Op].command(client)
 	case len(calls) == 1:
 		r := &table[first.Op]
-		s = r.script(g)
+		s = g.script(first.Op)
 		words = r.keys(first, words)
 		numkeys = len(words)
 		words = r.args(first, g, words)
@@ -110,7 +108,7 @@ func (b *Buffers) Encode(client Builder, calls []*Call, g *Set, echo string) val
 
 func countAcquisitions(calls []*Call) (n int) {
 	for _, c := range calls {
-		if c.Op == Acquire {
+		if c.Op.Grants() {
 			n++
 		}
 	}
@@ -123,7 +121,7 @@ func pairWords(calls []*Call, words []string) (_ []string, numkeys int) {
 	queued := false
 	for _, c := range calls {
 		k := &first.release
-		if c.Op == Acquire {
+		if c.Op.Grants() {
 			k = &first.acquire
 		}
 		if *k == nil {
@@ -156,7 +154,7 @@ func pairWords(calls []*Call, words []string) (_ []string, numkeys int) {
 	}
 	words = append(words, strconv.Itoa(countAcquisitions(calls)), acquire.TTL, counterLifetime, acquire.Skew, acquire.QueueLife, release.Turn, release.Channel)
 	for _, c := range calls {
-		if c.Op == Acquire {
+		if c.Op.Grants() {
 			words = append(words, c.Owner, c.Hint)
 		}
 	}
@@ -235,7 +233,7 @@ func decodePairs(calls []*Call, msg valkey.ValkeyMessage, to []Result) ([]Result
 	}
 	for _, c := range calls {
 		var r Result
-		if c.Op == Release {
+		if c.Op.Frees() {
 			if r.Verdict = Refused; freed[0] == '1' {
 				r.Verdict = OK
 			}

@@ -17,7 +17,7 @@ func releaseArgs(c *Call, _ *Set, to []string) []string {
 // leaving is the member of the queue that a release takes out of it, and an acquisition when it is
 // granted.
 func (c *Call) leaving() string {
-	if c.Op == Release && c.Stays { //mutant:rollback-costs-the-place
+	if c.Stays { //mutant:rollback-costs-the-place
 		return ""
 	}
 	return c.Member

@@ -69,39 +69,27 @@ func (s *Script) call(client Builder, words []string, numkeys int) valkey.Comple
 	return client.B().Evalsha().Sha1(s.sha).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
 }
 
-// The scripts.
-var (
-	acquireScript    = load("acquire")
-	agreeScript      = load("agree")
-	extendScript     = load("extend")
-	extendManyScript = load("extend_many")
-	joinScript       = load("join")
-	leaveScript      = load("leave")
-	observeScript    = load("observe")
-	pairsScript      = load("pairs")
-	recallScript     = load("recall")
-	releaseScript    = load("release")
-	restoreScript    = load("restore")
-	trialScript      = load("trial")
-)
+// pairs is the script of acquisitions and releases together, which no operation has alone.
+var pairsScript = load("pairs")
 
 // Ungated are the scripts that any server process may run: what they do is right on one that was
 // restarted too. They are loaded together, so that a server has either all of them or none.
-var Ungated = []*Script{extendScript, releaseScript, observeScript, joinScript, leaveScript, extendManyScript, pairsScript, trialScript}
+func Ungated() []*Script {
+	scripts := []*Script{pairsScript}
+	for op := range table {
+		if r := &table[op]; r.script != nil && !r.gated {
+			scripts = append(scripts, r.script)
+		}
+	}
+	return scripts
+}
 
 // Set is the scripts of one server process, as texts that no other process was ever given: what
 // acquires, what puts a key back, and what reads and completes records. A nil Set stands for a
 // process that was not vouched for, which runs the Ungated scripts only.
 type Set struct {
-	acquire, agree, extend, pairs, recall, restore *Script
-}
-
-// Scripts are those that a server is to know: the Ungated ones, and those of the set.
-func (g *Set) Scripts() []*Script {
-	if g == nil {
-		return Ungated
-	}
-	return append([]*Script{g.acquire, g.agree, g.extend, g.pairs, g.recall, g.restore}, Ungated...)
+	scripts [ops]*Script // of the operations with texts of their own
+	pairs   *Script
 }
 
 // NewSet makes the scripts of the process with that run_id. Only a look loads them: the script
@@ -109,17 +97,37 @@ func (g *Set) Scripts() []*Script {
 // answers NOSCRIPT, in the same step that would have granted.
 func NewSet(runID string) *Set {
 	head := "local process = '" + runID + "'\n" //mutant:gate-scripts-for-any-process
-	of := func(s *Script) *Script { return newScript(head + s.body) }
-	return &Set{
-		acquire: of(acquireScript),
-		agree:   of(agreeScript),
-		extend:  of(extendScript),
-		pairs:   of(pairsScript),
-		recall:  of(recallScript),
-		restore: of(restoreScript),
+	g := &Set{pairs: newScript(head + pairsScript.body)}
+	for op := range table {
+		if r := &table[op]; r.own {
+			g.scripts[op] = newScript(head + r.script.body)
+		}
 	}
+	return g
 }
 
 // AnyProcess are the scripts of a Quorum without a restart gate: whatever a process has is what it
 // knows.
-var AnyProcess = NewSet("")
+var AnyProcess *Set
+
+// Scripts are those that a server is to know: the Ungated ones, and those of the set.
+func (g *Set) Scripts() []*Script {
+	scripts := Ungated()
+	if g == nil {
+		return scripts
+	}
+	for _, s := range g.scripts {
+		if s != nil {
+			scripts = append(scripts, s)
+		}
+	}
+	return append(scripts, g.pairs)
+}
+
+// script is that of an operation.
+func (g *Set) script(op Op) *Script {
+	if g != nil && g.scripts[op] != nil {
+		return g.scripts[op] //mutant:refill-by-any-process
+	}
+	return table[op].script
+}
