@@ -53,7 +53,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 		if w == nil {
 			return
 		}
-		if w.Leave(); err != nil && !a.q.isClosed() { //mutant:waiter-stays-in-the-queue
+		if a.q.queue.Leave(w); err != nil && !a.q.isClosed() { //mutant:waiter-stays-in-the-queue
 			a.leave(ctx)
 		}
 	}()

@@ -21,12 +21,14 @@ package waitqueue
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
 
+	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -56,11 +58,11 @@ type Queue struct {
 	done    chan struct{} // closed by Close
 	work    sync.WaitGroup
 
-	mu          sync.Mutex
-	closed      bool               // guarded by mu
-	subscribers []*subscriber      // guarded by mu; one a node, empty until something waits
-	listening   map[int]bool       // guarded by mu; nodes that confirmed the subscription
-	tickets     map[uint64]*Ticket // guarded by mu
+	mu        sync.Mutex
+	closed    bool               // guarded by mu
+	wanted    []chan struct{}    // guarded by mu; one a node, of capacity 1: something waits; nil before anything has
+	listening map[int]bool       // guarded by mu; nodes that confirmed the subscription
+	tickets   map[uint64]*Ticket // guarded by mu
 }
 
 // Ticket is one that waits.
@@ -68,13 +70,15 @@ type Ticket struct {
 	Member  string        // of the queue of its key
 	Notices <-chan Notice // receives when it is worth to try
 
-	queue   *Queue
 	number  uint64
+	need    int         // nodes that make a quorum
 	notices chan Notice // capacity 1
 
-	release string          // guarded by the queue's mu; the owner value of the release being counted
-	delays  []time.Duration // guarded by the queue's mu; that nodes have told it to wait after that
-	grace   *time.Timer     // guarded by the queue's mu
+	mu      sync.Mutex
+	release string          // guarded by mu; the owner value of the release being counted
+	delays  []time.Duration // guarded by mu; that nodes have told it to wait after that
+	grace   *time.Timer     // guarded by mu
+	left    bool            // guarded by mu
 }
 
 // Notice tells a waiter to try.
@@ -121,20 +125,31 @@ func (q *Queue) Join(identity string, refused bool) *Ticket {
 		number++
 	}
 	notices := make(chan Notice, 1)
-	t := &Ticket{Member: wire.NewMember(number, q.process, identity), Notices: notices, queue: q, number: number, notices: notices}
+	t := &Ticket{Member: wire.NewMember(number, q.process, identity), Notices: notices, number: number, need: q.cfg.Need, notices: notices}
 	q.tickets[number] = t
-	if q.subscribers == nil {
+	if q.wanted == nil {
 		q.start()
 	}
 	if refused && len(q.listening) >= q.cfg.Need {
 		t.push(Notice{})
 	}
-	if len(q.listening) < len(q.subscribers) {
-		for _, s := range q.subscribers {
-			s.signal()
+	if len(q.listening) < len(q.wanted) {
+		for _, wanted := range q.wanted {
+			select {
+			case wanted <- struct{}{}:
+			default:
+			}
 		}
 	}
 	return t
+}
+
+// Leave ends a ticket.
+func (q *Queue) Leave(t *Ticket) {
+	q.mu.Lock()
+	delete(q.tickets, t.number)
+	q.mu.Unlock()
+	t.end()
 }
 
 // While has send called if the member's ticket is there, which cannot leave meanwhile: so what
@@ -148,35 +163,16 @@ func (q *Queue) While(member string, send func()) {
 	}
 }
 
-// start makes the subscribers. Called with mu held.
+// start begins to listen to each node. Called with mu held.
 func (q *Queue) start() {
 	if q.closed {
 		return
 	}
-	for i, n := range q.cfg.Nodes {
-		s := &subscriber{queue: q, index: i, node: n, wanted: make(chan struct{}, 1)}
-		q.subscribers = append(q.subscribers, s)
-		q.work.Go(s.run)
+	for i := range q.cfg.Nodes {
+		wanted := make(chan struct{}, 1)
+		q.wanted = append(q.wanted, wanted)
+		q.work.Go(func() { q.subscribe(i, wanted) })
 	}
-}
-
-// Leave ends a ticket.
-func (t *Ticket) Leave() {
-	t.queue.mu.Lock()
-	defer t.queue.mu.Unlock()
-	if t.grace != nil {
-		t.grace.Stop()
-	}
-	delete(t.queue.tickets, t.number)
-}
-
-// push replaces a notice that has not been received yet. Called with mu held.
-func (t *Ticket) push(n Notice) {
-	select {
-	case <-t.notices:
-	default:
-	}
-	t.notices <- n
 }
 
 // awaited reports whether somebody waits.
@@ -212,16 +208,106 @@ func (q *Queue) receive(m valkey.PubSubMessage) {
 		return // nobody's release: a minimum hold is below the TTL
 	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	if t := q.tickets[call.Number]; t != nil { //mutant:waiter-not-told
-		t.count(call.Release, call.After, q.cfg.Need)
+	t := q.tickets[call.Number]
+	q.mu.Unlock()
+	if t != nil { //mutant:waiter-not-told
+		t.count(call.Release, call.After)
+	}
+}
+
+// subscribe keeps the subscription to a node until the queue is closed, from the first time
+// something waits, and reconnects with a pause while something does.
+func (q *Queue) subscribe(i int, wanted <-chan struct{}) {
+	pause := node.MinPause
+	for {
+		for !q.awaited() {
+			select {
+			case <-wanted:
+			case <-q.done:
+				return
+			}
+		}
+		if q.listen(i) {
+			pause = node.MinPause
+		}
+		q.lost(i)
+		timer := time.NewTimer(time.Duration(rand.Int64N(int64(pause) + 1)))
+		pause = min(2*pause, node.MaxPause)
+		select {
+		case <-q.done:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// listen subscribes to a node and hears calls until the connection breaks or the queue is closed. It
+// reports whether the node answered at all.
+func (q *Queue) listen(i int) (worked bool) {
+	conn, err := q.connect(i)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	broken := conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: q.receive})
+	ctx, cancel := context.WithTimeout(context.Background(), q.cfg.Timeout)
+	err = conn.Do(ctx, conn.B().Subscribe().Channel(q.channel).Build()).Error()
+	cancel()
+	q.cfg.Subscribed(i, err)
+	if err != nil {
+		return false
+	}
+	q.confirmed(i)
+	select {
+	case <-broken:
+	case <-q.done:
+	}
+	return true
+}
+
+// connect takes a connection of a node.
+func (q *Queue) connect(i int) (valkey.DedicatedClient, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), q.cfg.Timeout)
+	defer cancel()
+	return q.cfg.Nodes[i].Dedicate(ctx)
+}
+
+// push replaces a notice that has not been received yet.
+func (t *Ticket) push(n Notice) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.replace(n)
+}
+
+// replace is push with mu held.
+func (t *Ticket) replace(n Notice) {
+	select {
+	case <-t.notices:
+	default:
+	}
+	t.notices <- n
+}
+
+// end stops what the ticket waits for.
+func (t *Ticket) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.left = true
+	if t.grace != nil {
+		t.grace.Stop()
 	}
 }
 
 // count adds a node's call. The waiter comes when a quorum has called, after what the last of a
 // quorum told it to wait. Who is the first on some nodes only, or is called by fewer, comes after a
-// grace: an attempt before a quorum has freed the key would fail. Called with mu held.
-func (t *Ticket) count(release string, delay time.Duration, need int) {
+// grace: an attempt before a quorum has freed the key would fail.
+func (t *Ticket) count(release string, delay time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.left {
+		return
+	}
 	if release != t.release {
 		t.release, t.delays = release, t.delays[:0]
 		if t.grace != nil {
@@ -231,24 +317,24 @@ func (t *Ticket) count(release string, delay time.Duration, need int) {
 	}
 	at, _ := slices.BinarySearch(t.delays, delay)
 	t.delays = slices.Insert(t.delays, at, delay)
-	t.delays = t.delays[:min(len(t.delays), need)] // the others change nothing, however many a node sends //mutant:calls-without-bound
-	if len(t.delays) < need {
+	t.delays = t.delays[:min(len(t.delays), t.need)] // the others change nothing, however many a node sends //mutant:calls-without-bound
+	if len(t.delays) < t.need {
 		return
 	}
-	if t.delays[0] == t.delays[need-1] {
+	if t.delays[0] == t.delays[t.need-1] {
 		t.grace.Stop()
 	}
-	if at < need { // else it changes nothing
-		t.push(Notice{Released: true, FreeIn: t.delays[need-1]})
+	if at < t.need { // else it changes nothing
+		t.replace(Notice{Released: true, FreeIn: t.delays[t.need-1]})
 	}
 }
 
-// graced wakes a waiter that fewer nodes than a quorum have called.
+// graced gives a notice to a waiter that fewer nodes than a quorum have called.
 func (t *Ticket) graced(release string) {
-	t.queue.mu.Lock()
-	defer t.queue.mu.Unlock()
-	if release == t.release {
-		t.push(Notice{Released: true, FreeIn: max(t.delays[0]-callGrace, 0)})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.left && release == t.release {
+		t.replace(Notice{Released: true, FreeIn: max(t.delays[0]-callGrace, 0)})
 	}
 }
 
