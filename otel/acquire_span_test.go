@@ -103,7 +103,7 @@ func TestFailedMinorityDoesNotMarkTheAcquisition(t *testing.T) {
 
 // How an acquisition ends, and what of it is an error of the span.
 func TestOutcomesOfAcquisitions(t *testing.T) {
-	once := redlock.WithOnce(7, redlock.AtMostOnce, time.Hour)
+	once := redlock.WithSequence(7, redlock.AtMostOnce, time.Hour)
 	for _, test := range []struct {
 		outcome, errorType string // on the span
 		failed             bool

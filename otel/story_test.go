@@ -33,7 +33,7 @@ func story(t *testing.T, tel *telemetry, fleet *redlocktest.Fleet) {
 
 func acquisitions(t *testing.T, fleet *redlocktest.Fleet, q, other *redlock.Quorum) {
 	t.Helper()
-	once := redlock.WithOnce(7, redlock.AtMostOnce, time.Hour)
+	once := redlock.WithSequence(7, redlock.AtMostOnce, time.Hour)
 	l := acquire(t, q, "orders", once)
 	_, err := other.TryAcquire(t.Context(), "orders")
 	require.ErrorIs(t, err, redlock.ErrHeld)

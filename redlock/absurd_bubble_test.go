@@ -60,9 +60,9 @@ func TestAbsurdDurations(t *testing.T) {
 		"WithTTL":            func(d time.Duration) redlock.LeaseOption { return redlock.WithTTL(d) },
 		"WithExtendInterval": func(d time.Duration) redlock.LeaseOption { return redlock.WithExtendInterval(d) },
 		"WithMinHold":        func(d time.Duration) redlock.LeaseOption { return redlock.WithMinHold(d) },
-		"WithOnce":           func(d time.Duration) redlock.LeaseOption { n++; return redlock.WithOnce(n, redlock.AtMostOnce, d) },
-		"WithOnceAt": func(d time.Duration) redlock.LeaseOption {
-			return redlock.WithOnceAt(time.Now(), redlock.AtLeastOnce, d)
+		"WithSequence":       func(d time.Duration) redlock.LeaseOption { n++; return redlock.WithSequence(n, redlock.AtMostOnce, d) },
+		"WithTick": func(d time.Duration) redlock.LeaseOption {
+			return redlock.WithTick(time.Now(), redlock.AtLeastOnce, d)
 		},
 	}
 	for _, d := range absurd {
@@ -109,7 +109,7 @@ func TestDurationsAtTheirBounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, fleet *redlocktest.Fleet) {
 				q := open(t, fleet, opts...)
-				works(t, q, "key", redlock.WithOnce(1, redlock.AtMostOnce, redlock.MaxKeep))
+				works(t, q, "key", redlock.WithSequence(1, redlock.AtMostOnce, redlock.MaxKeep))
 			})
 		})
 	}

@@ -368,7 +368,7 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, o vote.Outcome, ti
 }
 
 // certain reports whether further answers cannot change how the round is taken: also as done, see
-// WithOnce.
+// WithSequence.
 func (a *acquisition) certain(replies []vote.Reply) bool {
 	if a.cfg.once != nil {
 		if nodes, completed := done(replies, a.cfg.once.n); completed || nodes > len(replies)-a.q.need { //mutant:completed-number-granted/3,one-witness-ignored

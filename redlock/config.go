@@ -127,7 +127,7 @@ func (l *leaseConfig) check(c *config) error {
 		return &OptionError{"WithMinHold", fmt.Sprintf("%v is not below the TTL of %v", l.minHold, l.ttl)}
 	}
 	if l.once != nil && l.once.keep < l.ttl {
-		return &OptionError{"WithOnce", fmt.Sprintf("numbers are to be kept for %v, which is below the TTL of %v", l.once.keep, l.ttl)}
+		return &OptionError{"WithSequence", fmt.Sprintf("numbers are to be kept for %v, which is below the TTL of %v", l.once.keep, l.ttl)}
 	}
 	if longest := c.longestInterval(l.ttl); !l.manual && l.interval > longest {
 		return &OptionError{"WithExtendInterval", fmt.Sprintf("%v leaves no room for two attempts within a TTL of %v: use at most %v",

@@ -20,7 +20,7 @@ var (
 	ErrHeld = errors.New("redlock: held by another owner")
 	// ErrSplit means that several asked for the key at once and none of them got it.
 	ErrSplit = errors.New("redlock: split vote")
-	// ErrDone means that the sequence of WithOnce was granted or completed before. The DoneError
+	// ErrDone means that the sequence of WithSequence was granted or completed before. The DoneError
 	// around it has the numbers.
 	ErrDone = errors.New("redlock: sequence already done")
 	// ErrNoQuorum means that too few nodes answered to decide anything.
@@ -46,7 +46,7 @@ var errUnknownSequence = errors.New("the server was restarted or emptied, and do
 type HeldError struct {
 	Key    string
 	Holder Holder // as far as the nodes that were asked agree; see Holder.Nodes
-	// Sequence is the number that the holder was granted (WithOnce), for an attempt that asked for
+	// Sequence is the number that the holder was granted (WithSequence), for an attempt that asked for
 	// one itself; 0 if not known.
 	Sequence int64
 	// Self reports that the holder has the caller's own identity: a lease of this process, or what

@@ -36,7 +36,7 @@ func TestForeignTypes(t *testing.T) {
 			key := kind + " " + name
 			foreign := foreignKeys(key)[kind]
 			s.do(put(foreign), 0)
-			l, err := tryUntilAnswered(t, alone, key, redlock.WithOnce(1, redlock.AtMostOnce, time.Hour))
+			l, err := tryUntilAnswered(t, alone, key, redlock.WithSequence(1, redlock.AtMostOnce, time.Hour))
 			switch kind {
 			case "lock", "counter":
 				require.ErrorIs(t, err, redlock.ErrNoQuorum, key)
@@ -52,7 +52,7 @@ func TestForeignTypes(t *testing.T) {
 			default:
 				require.NoError(t, err, key)
 				require.NoError(t, l.Complete(t.Context()), key)
-				_, err = tryUntilAnswered(t, alone, key, redlock.WithOnce(1, redlock.AtMostOnce, time.Hour))
+				_, err = tryUntilAnswered(t, alone, key, redlock.WithSequence(1, redlock.AtMostOnce, time.Hour))
 				require.ErrorIs(t, err, redlock.ErrDone, "%s: it is recorded in the place of what was there", key)
 			}
 			require.NoError(t, alone.Healthy(), "other keys can be had")
@@ -152,7 +152,7 @@ func TestForeignBytes(t *testing.T) {
 			once := rapid.Bool().Draw(rt, "once")
 			var opts []redlock.LeaseOption
 			if once {
-				opts = append(opts, redlock.WithOnce(7, redlock.AtLeastOnce, time.Hour))
+				opts = append(opts, redlock.WithSequence(7, redlock.AtLeastOnce, time.Hour))
 			}
 			foul()
 			_, err := q.Holder(t.Context(), key)

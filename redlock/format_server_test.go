@@ -19,7 +19,7 @@ func TestFormats(t *testing.T) {
 	s := startAged(t, 3)
 	holder := s.gated(redlock.WithTTL(longTTL), redlock.WithIdentity("the holder"))
 	waiter := s.gated(redlock.WithTTL(longTTL), redlock.WithIdentity("the waiter"))
-	once := redlock.WithOnce(7, redlock.AtLeastOnce, time.Hour)
+	once := redlock.WithSequence(7, redlock.AtLeastOnce, time.Hour)
 	first, err := tryUntilAnswered(t, holder, "key", once, redlock.WithLabel("a label"))
 	require.NoError(t, err)
 	require.NoError(t, first.Complete(t.Context()))

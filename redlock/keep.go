@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// KeepSequence has this Quorum restore how far the key's sequence (WithOnce) has come, on each node
+// KeepSequence has this Quorum restore how far the key's sequence (WithSequence) has come, on each node
 // that has forgotten it: as soon as the node votes again after a restart, within a tenth of the
 // TTL, and when this Quorum first sees it. Without it a node is restored when the next number is
 // asked for, and nodes that are restarted one after the other in between forget it together: use it

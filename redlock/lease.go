@@ -30,7 +30,7 @@ type Lease struct {
 	q       *Quorum
 	attempt *attempt
 	token   uint64
-	grant   grant         // of WithOnce
+	grant   grant         // of WithSequence
 	granted clock.Instant // start of the last round that acquired it
 	values  detached      // ctx's parent
 	ctx     context.Context
@@ -174,7 +174,7 @@ func (l *Lease) FencingToken() uint64 {
 	return l.token
 }
 
-// Sequence returns the number given to WithOnce, or 0.
+// Sequence returns the number given to WithSequence, or 0.
 func (l *Lease) Sequence() int64 {
 	if l.none() || l.attempt.cfg.once == nil {
 		return 0
@@ -184,7 +184,7 @@ func (l *Lease) Sequence() int64 {
 
 // Attempt returns how often the lease's sequence has been granted, this time included, as far as
 // its nodes know: 1 for the first, more when earlier holders died or released without Complete
-// (AtLeastOnce). Without WithOnce it is 1.
+// (AtLeastOnce). Without WithSequence it is 1.
 func (l *Lease) Attempt() int {
 	if l.none() {
 		return 0
@@ -194,10 +194,10 @@ func (l *Lease) Attempt() int {
 
 // Previous returns how far the key's sequence had come before this lease was granted, as far as its
 // nodes know: Granted is the number of the grant before and Label is its label, Attempts and
-// Identity are not known. Without WithOnce it is zero.
-func (l *Lease) Previous() Sequence {
+// Identity are not known. Without WithSequence it is zero.
+func (l *Lease) Previous() SequenceState {
 	if l.none() {
-		return Sequence{}
+		return SequenceState{}
 	}
 	return l.grant.previous
 }

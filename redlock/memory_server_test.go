@@ -44,7 +44,7 @@ func TestMemoryOfKeys(t *testing.T) {
 			go other.Acquire(t.Context(), key) //nolint:errcheck // until the test ends
 		}},
 		{"used with a number", 2, "455 + 2k + i", func(k, i int) int { return 455 + 2*k + i }, func(t *testing.T, q, _ *redlock.Quorum, key string) {
-			if lease := take(t, q, key, redlock.WithOnceAt(tick, redlock.AtLeastOnce, 48*time.Hour)); lease != nil {
+			if lease := take(t, q, key, redlock.WithTick(tick, redlock.AtLeastOnce, 48*time.Hour)); lease != nil {
 				assert.NoError(t, lease.Complete(t.Context()))
 			}
 		}},

@@ -16,7 +16,7 @@ func TestNoLeaseIsHarmless(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer func() { require.NoError(t, l.Release(t.Context())) }()
 			require.NoError(t, l.Release(t.Context()))
-			require.NoError(t, l.Forgo(t.Context()))
+			require.NoError(t, l.Abandon(t.Context()))
 			require.ErrorIs(t, l.Complete(t.Context()), redlock.ErrNotHeld, "nothing was recorded")
 			require.ErrorIs(t, l.Extend(t.Context()), redlock.ErrNotHeld)
 			require.ErrorIs(t, l.Err(), redlock.ErrNotHeld)

@@ -61,11 +61,11 @@ func knows(t *testing.T, fleet *redlocktest.Fleet, node int) bool {
 }
 
 func atMostOnce(n int64) redlock.LeaseOption {
-	return redlock.WithOnce(n, redlock.AtMostOnce, time.Hour)
+	return redlock.WithSequence(n, redlock.AtMostOnce, time.Hour)
 }
 
 func atLeastOnce(n int64) redlock.LeaseOption {
-	return redlock.WithOnce(n, redlock.AtLeastOnce, time.Hour)
+	return redlock.WithSequence(n, redlock.AtLeastOnce, time.Hour)
 }
 
 // requireDone is refused because of the sequence.
@@ -116,7 +116,7 @@ func TestOnceGrantsASequenceOnce(t *testing.T) {
 func TestOnceIsForgottenAfterItsTime(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
-		finish(t, acquire(t, q, redlock.WithOnce(5, redlock.AtMostOnce, 2*ttl)).Release)
+		finish(t, acquire(t, q, redlock.WithSequence(5, redlock.AtMostOnce, 2*ttl)).Release)
 		time.Sleep(2*ttl - time.Second)
 		requireDone(t, q, atMostOnce(5))
 		time.Sleep(time.Second + time.Millisecond)
@@ -319,29 +319,29 @@ func TestOnceWaiters(t *testing.T) {
 func TestSequenceTellsHowFarAKeyHasCome(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet, redlock.WithIdentity("a"))
-		read := func() redlock.Sequence {
+		read := func() redlock.SequenceState {
 			s, err := q.Sequence(t.Context(), "key")
 			require.NoError(t, err)
 			return s
 		}
 		require.Zero(t, read())
 		l := acquire(t, q, atLeastOnce(3))
-		require.Equal(t, redlock.Sequence{Granted: 3, Attempts: 1, Identity: "a"}, read())
+		require.Equal(t, redlock.SequenceState{Granted: 3, Attempts: 1, Identity: "a"}, read())
 		finish(t, l.Release)
 		start := time.Now()
 		l = acquire(t, q, atLeastOnce(3))
 		time.Sleep(3 * time.Second)
 		finish(t, l.Complete)
 		began, done := start.Truncate(time.Millisecond), time.Now().Truncate(time.Millisecond)
-		require.Equal(t, redlock.Sequence{Granted: 3, Attempts: 2, Completed: 3, BeganAt: began, CompletedAt: done, Identity: "a"}, read())
+		require.Equal(t, redlock.SequenceState{Granted: 3, Attempts: 2, Completed: 3, BeganAt: began, CompletedAt: done, Identity: "a"}, read())
 		time.Sleep(ttl)
 		l = acquire(t, q, atLeastOnce(5))
-		require.Equal(t, redlock.Sequence{Granted: 3, Completed: 3, BeganAt: began, CompletedAt: done}, l.Previous())
+		require.Equal(t, redlock.SequenceState{Granted: 3, Completed: 3, BeganAt: began, CompletedAt: done}, l.Previous())
 		finish(t, l.Release)
 		l = acquire(t, q, atLeastOnce(6))
 		require.Equal(t, int64(5), l.Previous().Granted)
 		require.Equal(t, int64(3), l.Previous().Completed)
-		finish(t, l.Forgo)
+		finish(t, l.Abandon)
 		require.Equal(t, int64(5), read().Granted)
 		require.Zero(t, acquire(t, q).Previous(), "not of the sequence")
 
@@ -439,18 +439,18 @@ func TestOnceOptions(t *testing.T) {
 		opt  redlock.LeaseOption
 		text string
 	}{
-		{redlock.WithOnce(0, redlock.AtMostOnce, time.Hour), "sequence 0 is not between 1 and MaxSequence"},
-		{redlock.WithOnce(redlock.MaxSequence+1, redlock.AtMostOnce, time.Hour), "is not between"},
-		{redlock.WithOnce(1, redlock.Delivery(7), time.Hour), "Delivery(7) is neither"},
-		{redlock.WithOnce(1, redlock.AtLeastOnce, 0), "kept for 0s"},
-		{redlock.WithOnce(1, redlock.AtLeastOnce, time.Second), "below the TTL of 10s"},
+		{redlock.WithSequence(0, redlock.AtMostOnce, time.Hour), "sequence 0 is not between 1 and MaxSequence"},
+		{redlock.WithSequence(redlock.MaxSequence+1, redlock.AtMostOnce, time.Hour), "is not between"},
+		{redlock.WithSequence(1, redlock.Delivery(7), time.Hour), "Delivery(7) is neither"},
+		{redlock.WithSequence(1, redlock.AtLeastOnce, 0), "kept for 0s"},
+		{redlock.WithSequence(1, redlock.AtLeastOnce, time.Second), "below the TTL of 10s"},
 	} {
 		var oe *redlock.OptionError
 		require.ErrorAs(t, q.Validate("key", test.opt), &oe)
-		require.Equal(t, "WithOnce", oe.Option)
+		require.Equal(t, "WithSequence", oe.Option)
 		require.Contains(t, oe.Error(), test.text)
 	}
-	require.NoError(t, q.Validate("key", redlock.WithOnce(redlock.MaxSequence, redlock.AtLeastOnce, redlock.DefaultTTL)))
+	require.NoError(t, q.Validate("key", redlock.WithSequence(redlock.MaxSequence, redlock.AtLeastOnce, redlock.DefaultTTL)))
 	require.Equal(t, "at most once", redlock.AtMostOnce.String())
 	require.Equal(t, "at least once", redlock.AtLeastOnce.String())
 }

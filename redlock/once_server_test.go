@@ -49,8 +49,8 @@ func TestOnceOnServers(t *testing.T) {
 	require.WithinDuration(t, time.Now(), sequence.CompletedAt, longTTL)
 	require.WithinDuration(t, time.Now(), sequence.BeganAt, longTTL)
 	sequence.BeganAt, sequence.CompletedAt = time.Time{}, time.Time{}
-	require.Equal(t, redlock.Sequence{Granted: now, Completed: now, Attempts: 2, Identity: "host one"}, sequence)
-	require.NoError(t, s.hold(q, "key", redlock.WithOnce(redlock.MaxSequence, redlock.AtMostOnce, time.Hour)).Complete(t.Context()))
+	require.Equal(t, redlock.SequenceState{Granted: now, Completed: now, Attempts: 2, Identity: "host one"}, sequence)
+	require.NoError(t, s.hold(q, "key", redlock.WithSequence(redlock.MaxSequence, redlock.AtMostOnce, time.Hour)).Complete(t.Context()))
 	s.requireRecords(`^1 \S* 9007199254740991 1 \d+ 9007199254740991 `)
 }
 

@@ -21,7 +21,7 @@ const (
 	// DefaultClockSkew is the greatest difference that is expected between any two machines' wall
 	// clocks.
 	DefaultClockSkew = 2 * time.Second
-	// MaxKeep bounds for how long the nodes remember the numbers of WithOnce: a century.
+	// MaxKeep bounds for how long the nodes remember the numbers of WithSequence: a century.
 	MaxKeep = 100 * 365 * 24 * time.Hour
 	// MaxIdentityLength bounds the identity in bytes, because it is part of every key's value.
 	MaxIdentityLength = 256

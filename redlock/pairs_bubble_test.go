@@ -118,7 +118,7 @@ func TestPacketLeavesOutWhatIsMore(t *testing.T) {
 		short, err := q.TryAcquire(t.Context(), "short hold", redlock.WithMinHold(ttl/2))
 		require.NoError(t, err)
 		for _, key := range []string{"key3", "key4"} { // their sequences are not new
-			l, err := q.TryAcquire(t.Context(), key, redlock.WithOnce(6, redlock.AtMostOnce, time.Hour))
+			l, err := q.TryAcquire(t.Context(), key, redlock.WithSequence(6, redlock.AtMostOnce, time.Hour))
 			require.NoError(t, err)
 			synctest.Wait()
 			finish(t, l.Release)
@@ -128,7 +128,7 @@ func TestPacketLeavesOutWhatIsMore(t *testing.T) {
 		var releases sync.WaitGroup
 		together(t, fleet, q, func() {
 			for i, opts := range [][]redlock.LeaseOption{
-				{}, {}, {redlock.WithTTL(ttl / 2)}, {redlock.WithOnce(7, redlock.AtMostOnce, time.Hour)}, {redlock.WithOnce(7, redlock.AtMostOnce, time.Hour)}, {},
+				{}, {}, {redlock.WithTTL(ttl / 2)}, {redlock.WithSequence(7, redlock.AtMostOnce, time.Hour)}, {redlock.WithSequence(7, redlock.AtMostOnce, time.Hour)}, {},
 			} {
 				results = append(results, acquireAll(t, q, []string{fmt.Sprint("key", i)}, opts...)...)
 			}

@@ -94,7 +94,7 @@ func TestSequenceIsRestoredByThoseWhoAsk(t *testing.T) {
 			require.Equal(t, int64(5), s.Granted)
 		},
 		"refused": func(t *testing.T, q *redlock.Quorum) { requireDone(t, q, atMostOnce(5)) },
-		"granted": func(t *testing.T, q *redlock.Quorum) { finish(t, acquire(t, q, atMostOnce(6)).Forgo) },
+		"granted": func(t *testing.T, q *redlock.Quorum) { finish(t, acquire(t, q, atMostOnce(6)).Abandon) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -166,7 +166,7 @@ func TestRestoreReadsAQuorumOfOthers(t *testing.T) {
 		time.Sleep(late + late/4)
 		record, _ := fleet.Node(0).Get(recordKey)
 		require.Regexp(t, `^1 \S+ 5 `, record)
-		finish(t, l.Forgo)
+		finish(t, l.Abandon)
 	})
 }
 
@@ -300,7 +300,7 @@ func TestOldRecordsAreTakenWhereNobodyKnows(t *testing.T) {
 		setOldRecord(t, fleet, 1, "", "5 1 0 3 10 20 4 1", "b")
 		s, err := q.Sequence(t.Context(), "key")
 		require.NoError(t, err)
-		require.Equal(t, redlock.Sequence{Granted: 5, Completed: 4, Attempts: 1, Identity: "b",
+		require.Equal(t, redlock.SequenceState{Granted: 5, Completed: 4, Attempts: 1, Identity: "b",
 			BeganAt: time.UnixMilli(10), CompletedAt: time.UnixMilli(20)}, s)
 		require.Contains(t, log.String(), "too few nodes know how far a sequence has come")
 		require.Contains(t, log.String(), "key=key granted=5 completed=4")
@@ -339,7 +339,7 @@ func TestWritingDoesNotMakeANodeKnow(t *testing.T) {
 		record, _ = fleet.Node(2).Get(recordKey)
 		require.Regexp(t, `^1  4 1 0 4 0 \d+ 0 0 `, record)
 		require.False(t, knows(t, fleet, 2))
-		finish(t, acquire(t, q, atLeastOnce(5)).Forgo)
+		finish(t, acquire(t, q, atLeastOnce(5)).Abandon)
 		requireKnown(t, fleet)
 	})
 }
@@ -368,7 +368,7 @@ func TestForgoneNumberIsNotRestored(t *testing.T) {
 		fleet.Node(2).FlushAll()
 		l := acquire(t, q, atMostOnce(5))
 		requireKnown(t, fleet)
-		finish(t, l.Forgo)
+		finish(t, l.Abandon)
 		for i := range 3 {
 			record, _ := fleet.Node(i).Get(recordKey)
 			require.Regexp(t, `^1 \S+ 4 `, record, "node %d", i)

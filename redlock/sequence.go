@@ -7,8 +7,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Sequence is how far the leases on a key have come that were acquired with WithOnce.
-type Sequence struct {
+// SequenceState is how far the leases on a key have come that were acquired with WithSequence.
+type SequenceState struct {
 	Granted   int64 // the largest number that a node has granted; 0 for none
 	Completed int64 // the largest number that was completed, see Lease.Complete; 0 for none
 	// BeganAt and CompletedAt are when the lease that completed Completed was granted and when it
@@ -22,14 +22,14 @@ type Sequence struct {
 }
 
 // grant takes a number that was granted.
-func (s *Sequence) grant(n int64, label string) {
+func (s *SequenceState) grant(n int64, label string) {
 	if n > s.Granted || n == s.Granted && s.Label == "" {
 		s.Granted, s.Label = n, label
 	}
 }
 
 // complete takes a completion that a node knows of.
-func (s *Sequence) complete(r *wire.Record) {
+func (s *SequenceState) complete(r *wire.Record) {
 	if r.Completed < s.Completed {
 		return
 	}
@@ -45,7 +45,7 @@ func (s *Sequence) complete(r *wire.Record) {
 }
 
 // Sequence reads how far the key has come from a quorum of nodes that know it. Whatever was granted
-// or completed before the call is in the answer, as long as WithOnce keeps its promise. Granted may
+// or completed before the call is in the answer, as long as WithSequence keeps its promise. Granted may
 // be more than anybody has: an attempt that is under way, or that failed and is not rolled back
 // yet, counts.
 //
@@ -54,20 +54,20 @@ func (s *Sequence) complete(r *wire.Record) {
 //
 // Errors: *QuorumError when too few nodes answered, or are not in quarantine, *OptionError,
 // ErrClosed, or ctx's own error.
-func (q *Quorum) Sequence(ctx context.Context, key string) (Sequence, error) {
+func (q *Quorum) Sequence(ctx context.Context, key string) (SequenceState, error) {
 	if q.none() {
-		return Sequence{}, ErrClosed
+		return SequenceState{}, ErrClosed
 	}
 	if err := checkContext(ctx); err != nil {
-		return Sequence{}, err
+		return SequenceState{}, err
 	}
 	keys, err := q.cfg.keys(key)
 	if err != nil {
-		return Sequence{}, err
+		return SequenceState{}, err
 	}
 	for restores := 0; ; restores++ {
 		if !q.begin() {
-			return Sequence{}, ErrClosed
+			return SequenceState{}, ErrClosed
 		}
 		s, r, err := q.read(ctx, &keys)
 		if r != nil && restores < maxRestores {
@@ -82,7 +82,7 @@ func (q *Quorum) Sequence(ctx context.Context, key string) (Sequence, error) {
 
 // read asks all nodes for what they know. If too few of them do, it returns the restoration of the
 // others beside the error.
-func (q *Quorum) read(ctx context.Context, keys *wire.Keys) (s Sequence, r *restoration, err error) {
+func (q *Quorum) read(ctx context.Context, keys *wire.Keys) (s SequenceState, r *restoration, err error) {
 	rd := q.recall(ctx, keys, q.need, func(int) bool { return true })
 	if rd.Wait(ctx, q.cfg.timeout(q.cfg.lease.ttl), &q.timers) != nil {
 		return s, nil, newContextError(ctx, keys.Name, nil)
@@ -104,7 +104,7 @@ func (q *Quorum) read(ctx context.Context, keys *wire.Keys) (s Sequence, r *rest
 }
 
 // add takes what a node knows.
-func (s *Sequence) add(r *wire.Record) {
+func (s *SequenceState) add(r *wire.Record) {
 	if r.Granted > s.Granted || r.Granted == s.Granted && r.Attempts > s.Attempts {
 		s.Granted, s.Attempts, s.Identity, s.Label = r.Granted, r.Attempts, wire.OwnerIdentity(r.Owner), r.Label
 	}

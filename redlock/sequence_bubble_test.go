@@ -38,7 +38,7 @@ func TestForgoneSequenceIsGrantedAgain(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
 		finish(t, acquire(t, q, atMostOnce(3)).Complete)
-		finish(t, acquire(t, q, atMostOnce(4)).Forgo)
+		finish(t, acquire(t, q, atMostOnce(4)).Abandon)
 		require.Equal(t, 1, acquire(t, q, atMostOnce(4)).Attempt())
 	})
 	t.Run("after an extension put it on another node", func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestForgoneSequenceIsGrantedAgain(t *testing.T) {
 			l := acquire(t, q, atMostOnce(4))
 			require.NoError(t, fleet.Node(2).Restart(true))
 			time.Sleep(2*quarantine + ttl)
-			finish(t, l.Forgo)
+			finish(t, l.Abandon)
 			for i := range 3 {
 				record, _ := fleet.Node(i).Get(recordKey)
 				require.Regexp(t, `^1 \S* 3 1 0 3 \d+ \d+ 3 1   $`, record, "node %d", i)
@@ -63,7 +63,7 @@ func TestOnceTickAheadOfTheServersIsRefused(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet, redlock.WithClockSkew(time.Second))
 		at := func(ahead time.Duration) error {
-			l, err := q.TryAcquire(t.Context(), "key", redlock.WithOnceAt(time.Now().Add(ahead), redlock.AtMostOnce, time.Hour))
+			l, err := q.TryAcquire(t.Context(), "key", redlock.WithTick(time.Now().Add(ahead), redlock.AtMostOnce, time.Hour))
 			if err == nil {
 				require.Equal(t, time.Now().Add(ahead).UnixMilli(), l.Sequence())
 				finish(t, l.Release)
@@ -83,8 +83,8 @@ func TestOnceTickAheadOfTheServersIsRefused(t *testing.T) {
 	q, err := redlock.Open([]string{"valkey://127.0.0.1:1"}, redlock.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	defer q.Close()
-	require.ErrorAs(t, q.Validate("key", redlock.WithOnceAt(time.Time{}, redlock.AtMostOnce, time.Hour)), &oe)
-	require.Equal(t, "WithOnceAt", oe.Option)
+	require.ErrorAs(t, q.Validate("key", redlock.WithTick(time.Time{}, redlock.AtMostOnce, time.Hour)), &oe)
+	require.Equal(t, "WithTick", oe.Option)
 }
 
 // The rollback of an attempt that was slow does not take back what another one has recorded since.
@@ -97,7 +97,7 @@ func TestOnceUndoIsTheOwners(t *testing.T) {
 		<-l.Context().Done()
 		time.Sleep(ttl)
 		finish(t, acquire(t, q, atMostOnce(4)).Complete)
-		require.ErrorIs(t, l.Forgo(t.Context()), redlock.ErrLost)
+		require.ErrorIs(t, l.Abandon(t.Context()), redlock.ErrLost)
 		synctest.Wait()
 		requireDone(t, q, atMostOnce(4))
 		for i := range 3 {
@@ -196,7 +196,7 @@ func TestLabelIsThatOfTheLastGrant(t *testing.T) {
 		l := acquire(t, q, atMostOnce(4), redlock.WithLabel("other"))
 		require.Equal(t, odd, l.Previous().Label)
 		require.Equal(t, "other", read())
-		finish(t, l.Forgo)
+		finish(t, l.Abandon)
 		require.Equal(t, odd, read(), "a grant that was taken back has taken its label with it")
 		finish(t, acquire(t, q, atMostOnce(5)).Complete)
 		require.Empty(t, read())

@@ -151,7 +151,7 @@ func (b *backlog) overtakes(ctx context.Context, lease *redlock.Lease, granted l
 	if len(missed) == 0 || !b.add(append(newLateTicks(b.job, missed, SkipMissed), granted)...) { //mutant:missed-tick-overtaken
 		return false
 	}
-	_ = lease.Forgo(ctx)
+	_ = lease.Abandon(ctx)
 	return true
 }
 
@@ -219,7 +219,7 @@ func (b *backlog) run(ctx context.Context) {
 		case err != nil:
 			b.failed(ctx, context.Cause(try), late, err)
 		case b.job.history.overlapped(lease.Previous(), late.tick): //mutant:overlapped-tick-run-later
-			_ = lease.Forgo(ctx)
+			_ = lease.Abandon(ctx)
 			b.giveUp(late, SkipOverlap, nil)
 		case b.overtakes(ctx, lease, late, time.Time{}):
 		default:
@@ -274,7 +274,7 @@ func (b *backlog) acquire(ctx context.Context, late lateTick) (*redlock.Lease, e
 		if err != nil || b.job.s.leader.check(ctx) == nil {
 			return lease, err
 		}
-		_ = lease.Forgo(ctx) // the leadership was lost meanwhile
+		_ = lease.Abandon(ctx) // the leadership was lost meanwhile
 	}
 }
 
@@ -310,7 +310,7 @@ func (b *backlog) runLate(ctx context.Context, lease *redlock.Lease, late lateTi
 		}
 		return
 	}
-	_ = lease.Forgo(ctx)
+	_ = lease.Abandon(ctx)
 	if ctx.Err() != nil || errors.Is(err, gocron.ErrJobNotFound) {
 		b.giveUp(late, SkipStopped, err)
 		return

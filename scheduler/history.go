@@ -27,7 +27,7 @@ type history struct {
 // missedSince returns the ticks up to a time that were missed and are not too old, as far as s and
 // the schedule tell. It reports those that were overlapped. If the nodes know of no tick, none was
 // missed.
-func (h *history) missedSince(s redlock.Sequence, to time.Time) []time.Time {
+func (h *history) missedSince(s redlock.SequenceState, to time.Time) []time.Time {
 	j := h.job
 	// What was granted and not completed is asked for, also at most once: the grant may be that of
 	// an attempt that failed, and is still on some nodes. They refuse it if it was a real one.
@@ -65,7 +65,7 @@ func (h *history) missedSince(s redlock.Sequence, to time.Time) []time.Time {
 // before, and cut short, was not overlapped; one before the last grant may have been granted too,
 // because the nodes know of the last two grants only. With OverlapQueue the last tick that is due
 // waits.
-func (h *history) overlapped(s redlock.Sequence, tick time.Time) bool {
+func (h *history) overlapped(s redlock.SequenceState, tick time.Time) bool {
 	j := h.job
 	number := tick.UnixMilli()
 	if s.Completed == 0 || number <= s.Completed || number <= s.Granted || s.BeganAt.IsZero() { //mutant:cut-tick-is-overlapped,cut-tick-behind-an-attempt-is-overlapped

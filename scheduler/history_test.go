@@ -12,9 +12,9 @@ import (
 )
 
 // sequenceOf is a sequence whose last completed tick is at a number of seconds, and took some.
-func sequenceOf(completed, began, took float64) redlock.Sequence {
+func sequenceOf(completed, began, took float64) redlock.SequenceState {
 	at := func(s float64) time.Time { return time.UnixMilli(int64(s * 1000)) }
-	return redlock.Sequence{
+	return redlock.SequenceState{
 		Granted: int64(completed * 1000), Completed: int64(completed * 1000),
 		BeganAt: at(began), CompletedAt: at(began + took),
 	}
@@ -32,12 +32,12 @@ func TestOverlapped(t *testing.T) {
 	unknown.BeganAt, unknown.CompletedAt = time.Time{}, time.Time{}
 	for _, tc := range []struct {
 		name    string
-		s       redlock.Sequence
+		s       redlock.SequenceState
 		tick    int
 		overlap Overlap
 		want    bool
 	}{
-		{"nothing completed", redlock.Sequence{}, 110, OverlapSkip, false},
+		{"nothing completed", redlock.SequenceState{}, 110, OverlapSkip, false},
 		{"shorter than the interval", sequenceOf(100, 100, 9.9), 110, OverlapSkip, false},
 		{"as long as the interval", sequenceOf(100, 100, 10), 110, OverlapSkip, true},
 		{"longer", sequenceOf(100, 100, 19), 110, OverlapSkip, true},

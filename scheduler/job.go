@@ -190,7 +190,7 @@ func (j *job) expiry(tick time.Time) time.Time { return tick.Add(j.ticks.every +
 // have run again, twice.
 func (j *job) tickOptions(tick time.Time) []redlock.LeaseOption {
 	keep := minKeep + 2*min(j.ticks.gap(tick), MaxSpan) + j.cfg.window // far below redlock.MaxKeep
-	return []redlock.LeaseOption{redlock.WithOnceAt(tick, j.cfg.delivery, keep), redlock.WithLabel(j.labels.own)}
+	return []redlock.LeaseOption{redlock.WithTick(tick, j.cfg.delivery, keep), redlock.WithLabel(j.labels.own)}
 }
 
 // leaseOptions adds to the options that all leases have.
@@ -219,7 +219,7 @@ func (j *job) tryLeading(ctx context.Context, opts ...redlock.LeaseOption) (*red
 		return nil, err
 	}
 	if err := j.s.leader.check(ctx); err != nil {
-		_ = lease.Forgo(ctx) // the leadership was lost meanwhile
+		_ = lease.Abandon(ctx) // the leadership was lost meanwhile
 		return nil, err
 	}
 	return lease, nil
@@ -232,7 +232,7 @@ func (j *job) runNow(ctx context.Context) error {
 		return err
 	}
 	if err = j.offer(ctx, newRunLock(j, lease, Run{Attempt: 1})); err != nil {
-		_ = lease.Forgo(ctx) //mutant:run-now-kept
+		_ = lease.Abandon(ctx) //mutant:run-now-kept
 	}
 	return err
 }

@@ -142,7 +142,7 @@ func (r *runLock) end(ctx context.Context) {
 	var err error
 	switch {
 	case state == waiting:
-		err = r.lease.Forgo(ctx) //mutant:run-that-was-not-called-counts
+		err = r.lease.Abandon(ctx) //mutant:run-that-was-not-called-counts
 	case state == working, r.lease.Err() != nil: //mutant:loss-completes
 		// It did not return, or was told to end before it was done.
 		err = r.lease.Release(ctx) //mutant:panic-completes

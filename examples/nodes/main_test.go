@@ -211,10 +211,10 @@ func TestRecipeIsEnough(t *testing.T) {
 	})
 
 	t.Run("a sequence", func(t *testing.T) {
-		held, err := q.TryAcquire(t.Context(), "numbers", redlock.WithOnce(1, redlock.AtLeastOnce, time.Hour))
+		held, err := q.TryAcquire(t.Context(), "numbers", redlock.WithSequence(1, redlock.AtLeastOnce, time.Hour))
 		require.NoError(t, err)
 		require.NoError(t, held.Complete(t.Context()))
-		_, err = rival.TryAcquire(t.Context(), "numbers", redlock.WithOnce(1, redlock.AtLeastOnce, time.Hour))
+		_, err = rival.TryAcquire(t.Context(), "numbers", redlock.WithSequence(1, redlock.AtLeastOnce, time.Hour))
 		require.ErrorIs(t, err, redlock.ErrDone)
 		require.NoError(t, r.Node(0).Do(t, "FLUSHALL").Error())
 		require.NoError(t, r.Node(0).Restart(false))

@@ -18,7 +18,7 @@ var suffers = map[wire.Need]string{
 }
 
 const (
-	noSequences = "leases of a sequence (WithOnce, jobs) cannot be had"
+	noSequences = "leases of a sequence (WithSequence, jobs) cannot be had"
 	noGroups    = "several leases at a time cost a command each"
 
 	// SlowHandovers is what a server suffers that cannot call those who wait.

@@ -2,7 +2,7 @@
 -- and computes first and writes last, the counter before the key, so that an error midway grants
 -- nothing.
 --
--- With a fourth key the grant is one of a sequence, see WithOnce, and recorded there, see
+-- With a fourth key the grant is one of a sequence, see WithSequence, and recorded there, see
 -- lib/record.lua. A server process whose record was completed for another one, or is not there,
 -- does not know the sequence, and grants nothing of it: see restore.go. Where another version of
 -- this library has written the record, the grant is an error.

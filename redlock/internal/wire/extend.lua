@@ -5,7 +5,7 @@
 -- Putting a key back is for the server process that was vouched for, see gated: one that was
 -- restarted may just before have voted for somebody else, whose round still counts that vote.
 --
--- With a third key it raises the record of the sequence too, see WithOnce. A server that does not
+-- With a third key it raises the record of the sequence too, see WithSequence. A server that does not
 -- know the sequence does not know it by that either.
 --
 -- KEYS lock, fence, record; ARGV owner, ttl ms, token, counter lifetime ms, '1' to raise the

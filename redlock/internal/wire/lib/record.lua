@@ -1,4 +1,4 @@
--- Reads and writes the record of a sequence, see WithOnce. It is text, of fields with a blank
+-- Reads and writes the record of a sequence, see WithSequence. It is text, of fields with a blank
 -- between them:
 --
 --    0  the version of this format, 1

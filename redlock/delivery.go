@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Delivery tells what WithOnce counts: sequences that were granted, or those that were completed.
+// Delivery tells what WithSequence counts: sequences that were granted, or those that were completed.
 // The words are those of message delivery.
 type Delivery int
 
@@ -34,7 +34,7 @@ func (d Delivery) String() string {
 	}
 }
 
-// MaxSequence bounds the numbers of WithOnce: scripts on the servers count in doubles, which are
+// MaxSequence bounds the numbers of WithSequence: scripts on the servers count in doubles, which are
 // exact up to 2^53. Milliseconds since 1970 stay below it for 285,000 years.
 const MaxSequence = wire.MaxSequence
 
@@ -42,16 +42,16 @@ type leaseOption func(*leaseConfig) error
 
 func (o leaseOption) applyLease(l *leaseConfig) error { return o(l) }
 
-// WithOnce makes the lease one of a sequence on its key: the lease is granted only if n is greater
+// WithSequence makes the lease one of a sequence on its key: the lease is granted only if n is greater
 // than every number that was granted on the key before (AtMostOnce), or that was completed
 // (AtLeastOnce). Otherwise the error is a *DoneError. The number is checked and recorded by the
 // same script that grants, so whoever asks a quorum later finds it on at least one node that
 // remembers.
 //
 // n is between 1 and MaxSequence; the tick of a schedule in milliseconds since 1970 is a good one.
-// keep is how long the nodes remember after the last lease with WithOnce on the key, at least the
+// keep is how long the nodes remember after the last lease with WithSequence on the key, at least the
 // TTL and at most MaxKeep: longer than any holder of an old number may come late. Leases on the key
-// without WithOnce are not counted.
+// without WithSequence are not counted.
 //
 // A server that was restarted, or lost its data, has no vote for a number until it knows again how
 // far the sequence has come: it learns that from a quorum of the other nodes, when it is next asked
@@ -68,31 +68,31 @@ func (o leaseOption) applyLease(l *leaseConfig) error { return o(l) }
 // got, and so may an attempt that fails while a node is restored from what it recorded. AtMostOnce
 // does not give them again if a quorum has them. WithoutRestartGate nodes count as knowing whatever
 // they have.
-func WithOnce(n int64, d Delivery, keep time.Duration) LeaseOption {
+func WithSequence(n int64, d Delivery, keep time.Duration) LeaseOption {
 	return leaseOption(func(l *leaseConfig) error {
 		switch {
 		case n < 1 || n > MaxSequence:
-			return &OptionError{"WithOnce", fmt.Sprintf("sequence %d is not between 1 and MaxSequence", n)}
+			return &OptionError{"WithSequence", fmt.Sprintf("sequence %d is not between 1 and MaxSequence", n)}
 		case d != AtMostOnce && d != AtLeastOnce:
-			return &OptionError{"WithOnce", fmt.Sprintf("%v is neither AtMostOnce nor AtLeastOnce", d)}
+			return &OptionError{"WithSequence", fmt.Sprintf("%v is neither AtMostOnce nor AtLeastOnce", d)}
 		case keep < time.Millisecond:
-			return &OptionError{"WithOnce", fmt.Sprintf("numbers are to be kept for %v: use longer than a holder of an old one may come late", keep)}
+			return &OptionError{"WithSequence", fmt.Sprintf("numbers are to be kept for %v: use longer than a holder of an old one may come late", keep)}
 		case keep > MaxKeep: //mutant:numbers-kept-for-ever
-			return &OptionError{"WithOnce", fmt.Sprintf("numbers are to be kept for %v, which is above the maximum of %v", keep, MaxKeep)}
+			return &OptionError{"WithSequence", fmt.Sprintf("numbers are to be kept for %v, which is above the maximum of %v", keep, MaxKeep)}
 		}
 		l.once = &once{n: n, delivery: d, keep: keep}
 		return nil
 	})
 }
 
-// WithOnceAt is WithOnce for the ticks of a schedule: the number is the tick in milliseconds since
+// WithTick is WithSequence for the ticks of a schedule: the number is the tick in milliseconds since
 // 1970. In addition a server refuses, with an error, a tick that is ahead of its own clock by more
 // than the allowance for clock skew (WithClockSkew) and a second. Else one process with a wrong
 // clock could use up everybody's ticks for a year.
-func WithOnceAt(tick time.Time, d Delivery, keep time.Duration) LeaseOption {
+func WithTick(tick time.Time, d Delivery, keep time.Duration) LeaseOption {
 	return leaseOption(func(l *leaseConfig) error {
-		if err := WithOnce(tick.UnixMilli(), d, keep).applyLease(l); err != nil {
-			return &OptionError{"WithOnceAt", err.(*OptionError).Reason}
+		if err := WithSequence(tick.UnixMilli(), d, keep).applyLease(l); err != nil {
+			return &OptionError{"WithTick", err.(*OptionError).Reason}
 		}
 		l.once.tick = true
 		return nil
@@ -102,9 +102,9 @@ func WithOnceAt(tick time.Time, d Delivery, keep time.Duration) LeaseOption {
 // MaxLabelLength bounds a label in bytes, see WithLabel.
 const MaxLabelLength = wire.MaxLabelLength
 
-// WithLabel has the nodes record a text with the number of WithOnce or WithOnceAt, for others to
-// read: Sequence.Label and DoneError.Label are that of the last grant. It decides nothing. It is at
-// most MaxLabelLength bytes of UTF-8; without WithOnce it has no effect.
+// WithLabel has the nodes record a text with the number of WithSequence or WithTick, for others to
+// read: SequenceState.Label and DoneError.Label are that of the last grant. It decides nothing. It is at
+// most MaxLabelLength bytes of UTF-8; without WithSequence it has no effect.
 func WithLabel(text string) LeaseOption {
 	return leaseOption(func(l *leaseConfig) error {
 		if len(text) > MaxLabelLength || !utf8.ValidString(text) {
@@ -115,7 +115,7 @@ func WithLabel(text string) LeaseOption {
 	})
 }
 
-// once is what WithOnce asks for.
+// once is what WithSequence asks for.
 type once struct {
 	n        int64
 	delivery Delivery
@@ -132,7 +132,7 @@ func (o *once) words() []string {
 	return wire.Once{Number: o.n, Keep: milliseconds(o.keep), Repeated: o.delivery == AtLeastOnce, IsTime: o.tick, Label: o.label}.Words()
 }
 
-// DoneError reports a sequence that WithOnce does not grant. It matches ErrDone.
+// DoneError reports a sequence that WithSequence does not grant. It matches ErrDone.
 type DoneError struct {
 	Key      string
 	Sequence int64 // that was asked for
@@ -206,10 +206,10 @@ func (a *acquisition) doneError(replies []vote.Reply) *DoneError {
 	return e
 }
 
-// grant is what the nodes that granted a lease with WithOnce knew.
+// grant is what the nodes that granted a lease with WithSequence knew.
 type grant struct {
-	attempts int      // on its number, this one included
-	previous Sequence // as it was before
+	attempts int           // on its number, this one included
+	previous SequenceState // as it was before
 }
 
 func grantIn(replies []vote.Reply) grant {
