@@ -143,7 +143,7 @@ func (x *extension) Answered(r *node.Request, a node.Answer) {
 		switch {
 		case t.over:
 			if int(t.gone) >= x.q.need {
-				lost = append(lost, l)
+				lost = append(lost, l) //mutant:loss-by-refusal-ignored/2
 			}
 		case int(t.agreed) >= x.q.need || int(t.missed) > len(x.replies)-x.q.need: //mutant:convoy-before-the-quorum,convoy-waits-for-the-dead
 			endings = append(endings, x.end(i, &now))

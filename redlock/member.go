@@ -8,15 +8,29 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/valkey-io/valkey-go"
+
 	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
+// link is what a Quorum uses of a node.Node.
+type link interface {
+	Send(r *node.Request) error
+	Status() *node.Status
+	Server() string
+	Ahead() time.Duration
+	Dedicate(ctx context.Context) (valkey.DedicatedClient, error)
+	Run()
+	Close()
+	Wait()
+}
+
 // member is a node of a Quorum, with what the Quorum's users are told of it: names, errors, log
 // lines. It observes its node, on whose goroutine the methods of node.Observer are called.
 type member struct {
-	*node.Node
+	link
 
 	q         *Quorum
 	index     int

@@ -258,7 +258,7 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 // addNode adds a node with a caller's client, or with those that connect makes.
 func (q *Quorum) addNode(addr string, client valkey.Client, connect func() (valkey.Client, error)) *member {
 	m := &member{q: q, index: len(q.nodes), addr: addr}
-	m.Node = node.New(node.Config{
+	m.link = node.New(node.Config{
 		Client: client, Connect: connect,
 		Timeout: q.cfg.exchangeTimeout(),
 		Clock:   q.clock,

@@ -118,6 +118,13 @@ func (r *Round) Expire() {
 	}
 }
 
+// IsOver reports whether the outcome is certain, or the round has expired.
+func (r *Round) IsOver() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.over
+}
+
 // Count returns how many replies have the verdict.
 func Count(replies []Reply, v wire.Verdict) int {
 	n := 0

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -230,16 +229,16 @@ func TestPairsThatFailTogetherAreTriedAlone(t *testing.T) {
 		require.True(t, a.Alone)
 	}
 	// One that the server did not know is repeated together, and so is one that did not arrive.
-	command := new(Buffers).Encode(n.Client(), packet, NewSet("another"), false, "")
-	for _, a := range Decode(packet, n.Client().Do(t.Context(), command), 0, isServers, nil) {
+	command := new(Buffers).Encode(n.Client(), packet, NewSet("another"), "")
+	for _, a := range Decode(packet, n.Client().Do(t.Context(), command), 0, nil) {
 		require.False(t, a.Alone)
 		e, ok := valkey.IsValkeyErr(a.Err)
 		require.True(t, ok && e.IsNoScript())
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
 	defer cancel()
-	command = new(Buffers).Encode(n.Client(), packet, AnyProcess, true, "")
-	for _, a := range Decode(packet, n.Client().Do(ctx, command), 0, isServers, nil) {
+	command = new(Buffers).Encode(n.Client(), packet, AnyProcess, "")
+	for _, a := range Decode(packet, n.Client().Do(ctx, command), 0, nil) {
 		require.False(t, a.Alone)
 		require.ErrorIs(t, a.Err, context.DeadlineExceeded)
 	}
@@ -323,7 +322,8 @@ func TestManyExtensionsRaiseCounters(t *testing.T) {
 		}
 	}
 	words := slices.Concat(locks, fences, []string{"600000"}, owners, tokens, []string{counterLifetime})
-	digits, err := n.Client().Do(t.Context(), extendManyScript.call(n.Client(), words, len(locks)+len(fences), true)).ToString()
+	require.NoError(t, n.Client().Do(t.Context(), LoadCommand(n.Client(), table[ExtendMany].script)).Error())
+	digits, err := n.Client().Do(t.Context(), table[ExtendMany].script.call(n.Client(), words, len(locks)+len(fences))).ToString()
 	require.NoError(t, err)
 	require.Len(t, digits, len(keys))
 	for i, k := range keys {
@@ -346,11 +346,13 @@ func TestManyExtensionsRaiseCounters(t *testing.T) {
 
 // ask has a server carry out calls in one command.
 func ask(t testing.TB, client valkey.Client, g *Set, calls ...*Call) []Result {
-	command := new(Buffers).Encode(client, calls, g, true, "")
-	return Decode(calls, client.Do(t.Context(), command), 0, isServers, nil)
+	return Decode(calls, do(t, client, g, calls...), 0, nil)
 }
 
-func isServers(err error) bool {
-	e, ok := valkey.IsValkeyErr(err)
-	return (ok && !e.IsNoScript()) || errors.Is(err, ErrUnexpected)
+// do is the answer of a server that knows the scripts.
+func do(t testing.TB, client valkey.Client, g *Set, calls ...*Call) valkey.ValkeyResult {
+	for _, s := range g.Scripts() {
+		require.NoError(t, client.Do(t.Context(), LoadCommand(client, s)).Error())
+	}
+	return client.Do(t.Context(), new(Buffers).Encode(client, calls, g, ""))
 }

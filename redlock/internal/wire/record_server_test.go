@@ -47,10 +47,8 @@ func TestRestoreIsForOneProcessThatDoesNotKnow(t *testing.T) {
 		if test.has != "" {
 			require.NoError(t, n.Do(t, "SET", k.Record(), "1 "+test.has, "PX", "7200000").Error())
 		}
-		g := setBy(thisProcess, "")
-		g.teachable = true
-		command := new(Buffers).Encode(n.Client(), []*Call{{Op: Restore, Keys: k, Process: test.process, Known: given, Lifetime: "3600000"}}, g, true, "")
-		answer, err := n.Client().Do(t.Context(), command).AsInt64()
+		restore := &Call{Op: Restore, Keys: k, Process: test.process, Known: given, Lifetime: "3600000"}
+		answer, err := do(t, n.Client(), NewSet(thisProcess), restore).AsInt64()
 		require.NoError(t, err, name)
 		require.Equal(t, test.answer, answer, name)
 		text, err := n.Do(t, "GET", k.Record()).ToString()
@@ -128,8 +126,8 @@ func TestAgreementIsNotLed(t *testing.T) {
 		require.NoError(t, n.Do(t, "SET", k.Fence, test.fence).Error())
 		token, err := strconv.ParseUint(test.token, 10, 64)
 		require.NoError(t, err)
-		command := new(Buffers).Encode(n.Client(), []*Call{{Op: Agree, Keys: k, Owner: someOwner, Token: token}}, AnyProcess, true, "")
-		answer, err := n.Client().Do(t.Context(), command).ToMessage()
+		agree := &Call{Op: Agree, Keys: k, Owner: someOwner, Token: token}
+		answer, err := do(t, n.Client(), AnyProcess, agree).ToMessage()
 		text := answer.String()
 		if err != nil {
 			text = err.Error()

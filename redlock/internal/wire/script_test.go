@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -12,17 +14,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // Field: PXAT from the client's wall clock. Expiry on the server is relative, always.
 func TestTrap09ExpiryIsRelative(t *testing.T) {
-	for _, s := range append(NewSet("id").Scripts(), Ungated...) {
+	for _, s := range NewSet("id").Scripts() {
 		require.NotContains(t, strings.ToUpper(s.text), "PXAT")
 		require.NotContains(t, strings.ToUpper(s.text), "EXAT")
 		require.NotContains(t, strings.ToUpper(s.text), "EXPIREAT")
 	}
-	require.Contains(t, acquireScript.text, "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])")
+	require.Contains(t, table[Acquire].script.text, "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])")
 }
 
 // Comments cost no server anything, nor do the names of the mutants of a line.
 func TestScriptsAreSentWithoutComments(t *testing.T) {
-	for _, s := range append(NewSelfChecking(strings.Repeat("0", RunIDLength)).Scripts(), Ungated...) {
+	for _, s := range NewSet(strings.Repeat("0", RunIDLength)).Scripts() {
 		require.NotContains(t, s.text, "mutant:")
 		require.NotContains(t, s.text, "\n--")
 		require.NotContains(t, s.text, "include")
@@ -37,6 +39,7 @@ func TestEveryOperationIsInTheTable(t *testing.T) {
 		r := table[op]
 		require.NotEmpty(t, r.name, "operation %d", op)
 		require.NotNil(t, r.answer, r.name)
+		require.Equal(t, r.script == nil, r.command != nil, r.name)
 		require.Equal(t, r.script == nil, op == Info || op == Time, r.name)
 		require.Equal(t, r.script == nil, r.keys == nil || r.args == nil, r.name)
 		names[r.name] = append(names[r.name], op)
@@ -44,4 +47,32 @@ func TestEveryOperationIsInTheTable(t *testing.T) {
 	require.Equal(t, []Op{Extend, ExtendMany}, names["extend"])
 	require.Equal(t, []Op{Observe, Info, Time}, names["observe"])
 	require.Len(t, names, int(ops)-3)
+}
+
+// A process has texts of its own for what grants or puts a key back, and no other process knows
+// them.
+func TestScriptsOfAProcess(t *testing.T) {
+	one, other := NewSet(strings.Repeat("0", RunIDLength)), NewSet(strings.Repeat("1", RunIDLength))
+	for op := range ops {
+		r := &table[op]
+		require.True(t, !r.gated || r.own, r.name)
+		if r.script == nil {
+			continue
+		}
+		require.Equal(t, r.own, one.script(op).sha != other.script(op).sha, r.name)
+		require.Equal(t, r.own, one.script(op).sha != (*Set)(nil).script(op).sha, r.name)
+		require.Equal(t, !r.gated, slices.Contains(Ungated(), r.script), r.name)
+		require.Contains(t, one.Scripts(), one.script(op), r.name)
+	}
+	require.NotEqual(t, one.pairs.sha, other.pairs.sha)
+}
+
+func TestServerTimeIsBounded(t *testing.T) {
+	for _, bad := range [][2]int64{{-1, 0}, {1 << 62, 0}, {0, -1}, {0, 1_000_000}} {
+		_, err := ServerTime(bad[0], bad[1])
+		require.Error(t, err)
+	}
+	got, err := ServerTime(1_780_000_000, 5)
+	require.NoError(t, err)
+	require.Equal(t, time.Unix(1_780_000_000, 5000), time.Unix(0, int64(got)))
 }

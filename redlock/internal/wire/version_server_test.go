@@ -47,8 +47,7 @@ func TestRecordOfAnotherVersionIsLeftAlone(t *testing.T) {
 			if test.held {
 				require.NoError(t, n.Do(t, "SET", k.Lock, someOwner, "PX", "60000").Error())
 			}
-			g := setBy(thisProcess, "")
-			g.teachable = true
+			g := NewSet(thisProcess)
 			c := test.call
 			c.Keys, c.Owner = k, someOwner
 			got := ask(t, n.Client(), g, &c)[0]

@@ -1,0 +1,493 @@
+package redlock
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// Everything that comes from outside is parsed without a panic and into bounds, or refused. `make
+// fuzz` searches further than the seeds, which every test run tries.
+
+// A URL is taken or refused, and an error never repeats a password.
+func FuzzNodeURL(f *testing.F) {
+	for _, seed := range []string{
+		"valkey://127.0.0.1:6379", "valkeys://user:s3cret@host/0", "redis://:s3cret@[::1]:6379/15", "rediss://h?client_name=x",
+		"valkey://host:6379/not-a-db", "valkey://user:s3c ret@host", "valkey://user:s3cret@host:port", "unix:///run/valkey.sock?db=3",
+		"redis://h:26379?master_set=m&addr=h2:1", "http://host", "", "://", "valkey://%zz:s3cret@h", "valkey://h?dial_timeout=-1s",
+		"valkey://h?protocol=9&max_retries=s3cret", "valkey://", "VALKEY://HOST",
+	} {
+		f.Add(seed)
+	}
+	c, err := newConfig(nil)
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, url string) {
+		o, err := c.nodeOption(url)
+		if err != nil {
+			if _, rest, ok := strings.Cut(url, ":"); ok {
+				if secret, _, ok := strings.Cut(rest, "@"); ok && len(secret) > 8 {
+					require.NotContains(t, err.Error(), secret)
+				}
+			}
+			return
+		}
+		require.NotEmpty(t, o.InitAddress)
+		require.True(t, o.DisableRetry)
+		require.True(t, o.DisableCache)
+		require.Equal(t, -1, o.PipelineMultiplex)
+		require.Zero(t, o.ConnLifetime)
+		require.Positive(t, o.Dialer.Timeout)
+		require.LessOrEqual(t, o.Dialer.Timeout, c.lease.ttl/2)
+	})
+}
+
+// An identity comes back out of every owner value it went into, whatever separators it contains,
+// and any other text gives some identity that is part of it.
+func FuzzOwnerValue(f *testing.F) {
+	for _, seed := range []string{"host-1-abc", "a/b/c", "/", "", "squatter/AAAAAAAAAAAAAAAAAAAAAA", "\x00", "é/…", strings.Repeat("x", 300)} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		require.Equal(t, text, wire.OwnerIdentity(text)+text[len(wire.OwnerIdentity(text)):], "a prefix of the owner value")
+		if checkIdentity(text) != nil {
+			return
+		}
+		owner := wire.NewOwner(text)
+		require.Equal(t, text, wire.OwnerIdentity(owner))
+		require.NotEqual(t, owner, wire.NewOwner(text))
+	})
+}
+
+func FuzzKey(f *testing.F) {
+	for _, seed := range []string{"key", "a/b", "{x}", "}x", "x}y{z", "", strings.Repeat("k", MaxKeyLength+1), "\x00\r\n"} {
+		f.Add(seed)
+	}
+	c, err := newConfig(nil)
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, key string) {
+		k, err := c.keys(key)
+		if err != nil {
+			return
+		}
+		// The slot is that of the text between the first { and the first } after it, and must not
+		// be empty: of an empty one the whole name counts (https://valkey.io/topics/cluster-spec/).
+		_, rest, _ := strings.Cut(k.Lock, "{")
+		tag, _, ok := strings.Cut(rest, "}")
+		require.True(t, ok)
+		require.NotEmpty(t, tag)
+		for _, name := range []string{k.Lock, k.Fence, k.Wait} {
+			require.Contains(t, name, "tenure:{"+tag+"}")
+		}
+	})
+}
+
+func FuzzInfo(f *testing.F) {
+	const id = "0123456789abcdef0123456789abcdef01234567"
+	for _, seed := range []string{
+		"# Server\r\nredis_version:7.2.4\r\nrun_id:" + id + "\r\nuptime_in_seconds:9\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n",
+		"run_id:" + id + "\nuptime_in_seconds:-1", "run_id:" + id + "\nuptime_in_seconds:9223372036854775807",
+		"run_id:" + id[1:] + "'\nuptime_in_seconds:1", "", ":", "role:slave\nmaster_host:h", "redis_version:..\nrun_id:" + id + "\nuptime_in_seconds:1",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		info, err := wire.ParseInfo(text)
+		if err != nil {
+			return
+		}
+		require.Regexp(t, "^[0-9a-f]{40}$", info.RunID, "it becomes part of a script")
+		require.GreaterOrEqual(t, info.Uptime, time.Duration(0))
+		require.LessOrEqual(t, info.Uptime, time.Duration(100*366*24)*time.Hour)
+		if why := node.Judge(info, false); why == nil {
+			require.Equal(t, "master", info.Role)
+			require.Zero(t, max(info.Replicas, 0))
+		} else {
+			require.NotEmpty(t, why.Error())
+		}
+	})
+}
+
+// An answer to a packet has one for each of its requests, of its kind, or it is none.
+func TestOddAnswersToAPacket(t *testing.T) {
+	packet := []*wire.Call{{Op: wire.Acquire}, {Op: wire.Release}}
+	server := startReplier(t)
+	for _, test := range []struct {
+		shape, values string
+		understood    bool
+	}{
+		{"bbbb", "1780000000|5|1|17", true},
+		{"bbb", "1780000000|5|11", false},
+		{"bbbbb", "1780000000|5||17|18", false},
+		{"bbbb", "1780000000|5|11|17", false},
+		{"bbb", "1780000000|5|1", false},
+		{"bb", "1780000000|5", false},
+		{"b", "17", false},
+	} {
+		answers := wire.Decode(packet, server.ask(t, encode(test.shape, test.values)), 0, nil)
+		require.Len(t, answers, 2)
+		for _, a := range answers {
+			require.Equal(t, test.understood, a.Err == nil, "%+v: %v", test, a.Err)
+			require.Equal(t, !test.understood, a.Alone, "%+v", test)
+		}
+	}
+}
+
+// A reply of any shape is understood or refused. shape has a letter for each element: b(ulk),
+// s(imple), i(nteger), n(il), e(rror); more than one letter make an array.
+func FuzzReply(f *testing.F) {
+	ops := []wire.Op{wire.Acquire, wire.Agree, wire.Extend, wire.Release, wire.Observe, wire.Recall, wire.Restore, wire.Info, wire.Time}
+	for op := range ops {
+		for _, seed := range [][2]string{
+			{"b", "1780000000000001 1780000000 5"}, {"b", "18446744073709551615 9223372036854775807 999999"}, {"b", "1.78e+15 1 1"},
+			{"bibb", "host/AAAAAAAAAAAAAAAAAAAAAA|9000|1780000000|5"}, {"bibb", "x|-1|-1|-1"}, {"bib", "host|9000|17"}, {"bi", "a|1"},
+			{"bb", "1780000000|5"}, {"bb", "99999999999999999999|1000000"}, {"i", "1"}, {"i", "3"}, {"i", "-1"},
+			{"bib", "host|9223372036854775807|9007199254740992"}, {"b", "9007199254740991 1780000000 5"}, {"b", "9007199254740992 1780000000 5"}, {"b", "1780086400000006 1780000000 5"}, {"i", "9223372036854775807"},
+			{"n", ""}, {"e", "ERR x"}, {"s", "OK"}, {"", ""}, {"nnnn", "|||"},
+			{"bbbb", "1780000000|5|1|17"}, {"bbbe", "1780000000|5|0|OOM"}, {"bbb", "1780000000|5|11"}, {"bbbbb", "1780000000|5||17|18"}, {"b", "10"},
+			{"bbbb", "0123456789abcdef|1780000000|5|1 0123456789abcdef 5 1 0 4 0 1 4 1   host/AAAAAAAAAAAAAAAAAAAAAA"},
+			{"ibbi", "1|0123456789abcdef|1  5 1 0 4 0 1 4 1 a+b %2 host|3600000"}, {"ibbi", "0|0123456789abcdef||-2"}, {"ibbi", "0|||-2"},
+			{"ibbi", "1|||9223372036854775807"}, {"i", "2"},
+		} {
+			f.Add(uint8(op), seed[0], seed[1])
+		}
+	}
+	server := startReplier(f)
+	f.Fuzz(func(t *testing.T, op uint8, shape, values string) {
+		if len(shape) > 8 || len(values) > 4096 {
+			t.Skip()
+		}
+		result := server.ask(t, encode(shape, values))
+		require.Len(t, wire.Decode([]*wire.Call{{Op: wire.Acquire}, {Op: wire.Release}}, result, 0, nil), 2)
+		call := &wire.Call{Op: ops[int(op)%len(ops)], Keys: &wire.Keys{Lock: "k", Fence: "f"}}
+		rep := wire.Decode([]*wire.Call{call}, result, 0, nil)[0]
+		err := rep.Err
+		if err != nil {
+			require.False(t, wire.IsTimeout(err) || wire.IsBroken(err), "an answer, however odd, is no broken connection: %v", err)
+			require.NotEmpty(t, (&NodeError{Node: "n:1", Op: Op(call.Op.String()), Err: wire.Diagnose(err)}).Error())
+			return
+		}
+		require.Contains(t, []wire.Verdict{wire.OK, wire.Refused, wire.Failed}, rep.Verdict)
+		require.Equal(t, rep.Verdict == wire.Failed, call.Op == wire.Acquire && rep.Unknown != "", "it is well, and has no vote for the sequence")
+		require.GreaterOrEqual(t, rep.PTTL, time.Duration(0))
+		require.GreaterOrEqual(t, rep.Server, time.Duration(0))
+		require.LessOrEqual(t, rep.Extended, wire.Gone)
+		require.LessOrEqual(t, rep.Token, uint64(wire.MaxToken))
+		if call.Op == wire.Acquire {
+			require.True(t, rep.Server > 0 || strings.Contains(values, "0") || strings.Contains(shape, "i"), "the server's clock is part of the answer")
+		}
+	})
+}
+
+// A text is a record or it is none, of which the one that is written is the same one again, and of
+// bounded size. Two merge to what has the largest numbers of both.
+func FuzzRecord(f *testing.F) {
+	for _, seed := range []string{
+		"1  5 1 1780000000000 4 0 1 4 1 a+b %C3%A9 host one/AAAAAAAAAAAAAAAAAAAAAA", "1 0123 9007199254740991 1 0 0 0 0 0 0   ", "1  5 1 0 4 0 1 4 1   ",
+		"2  5 1 0 4 0 1 4 1   x", "1  5 1 0 4 0 1 4 1 %zz %ff\x00\n", "1  -5 1 0 4 0 1 4 1   x", "1  99999999999999999 1 0 4 0 1 4 1   x", "",
+		"1  0x5 1 0 4 0 1 4 1   x", "5 1 0 5 0 1 0 0 somebody/0123456789012345678901", "1", "1            ", "1 \t 5 1 0 4 0 1 4 1 \t \v x",
+	} {
+		f.Add(seed, "1  5 1 1780000000000 4 0 1 4 1 a b host/AAAAAAAAAAAAAAAAAAAAAA")
+	}
+	f.Fuzz(func(t *testing.T, one, other string) {
+		r, s := wire.ParseRecord(one), wire.ParseRecord(other)
+		if r == nil || s == nil {
+			return
+		}
+		for _, label := range []string{r.Label, r.LabelBefore} {
+			require.LessOrEqual(t, len(label), MaxLabelLength)
+			require.True(t, utf8.ValidString(label))
+		}
+		for _, n := range []int64{r.Granted, int64(r.Attempts), r.GrantedAt, r.Completed, r.BeganAt, r.CompletedAt, r.Before, int64(r.Attempted)} {
+			require.GreaterOrEqual(t, n, int64(0))
+			require.LessOrEqual(t, n, int64(MaxSequence))
+		}
+		again := wire.ParseRecord(r.Text())
+		require.NotNil(t, again)
+		want := *r
+		want.GrantedAt = 0
+		require.Equal(t, want, *again)
+		granted, completed := max(r.Granted, s.Granted), max(r.Completed, s.Completed)
+		r.Merge(s)
+		require.Equal(t, granted, r.Granted)
+		require.Equal(t, completed, r.Completed)
+	})
+}
+
+// encode writes a reply as RESP.
+func encode(shape, values string) []byte {
+	var b strings.Builder
+	parts := strings.Split(values, "|")
+	if len(shape) != 1 {
+		fmt.Fprintf(&b, "*%d\r\n", len(shape))
+	}
+	for i, kind := range []byte(shape) {
+		var value string
+		if i < len(parts) {
+			value = parts[i]
+		}
+		line := strings.NewReplacer("\r", "?", "\n", "?").Replace(value)
+		switch kind {
+		case 's':
+			b.WriteString("+" + line + "\r\n")
+		case 'i':
+			n, _ := strconv.ParseInt(value, 10, 64)
+			fmt.Fprintf(&b, ":%d\r\n", n)
+		case 'n':
+			b.WriteString("$-1\r\n")
+		case 'e':
+			b.WriteString("-ERR " + line + "\r\n")
+		default:
+			fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(value), value)
+		}
+	}
+	return []byte(b.String())
+}
+
+// replier is a server that answers every command but a client's handshake with what it is told to.
+type replier struct {
+	client  valkey.Client
+	replies chan []byte
+}
+
+func startReplier(tb testing.TB) *replier {
+	s := &replier{replies: make(chan []byte, 1)}
+	client, err := valkey.NewClient(valkey.ClientOption{
+		InitAddress: []string{"replier:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true, AlwaysRESP2: true,
+		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+			near, far := net.Pipe()
+			go s.serve(far)
+			return near, nil
+		},
+	})
+	require.NoError(tb, err)
+	tb.Cleanup(client.Close)
+	s.client = client
+	return s
+}
+
+func (s *replier) serve(conn net.Conn) {
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	for {
+		name, err := readCommand(in)
+		if err != nil {
+			return
+		}
+		answer := []byte("+OK\r\n")
+		if name == "FUZZ" {
+			answer = <-s.replies
+		}
+		if _, err := conn.Write(answer); err != nil {
+			return
+		}
+	}
+}
+
+func (s *replier) ask(t *testing.T, answer []byte) valkey.ValkeyResult {
+	s.replies <- answer
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	return s.client.Do(ctx, s.client.B().Arbitrary("FUZZ").Build())
+}
+
+// What comes through the guard a client can read without a panic, and without memory that nobody
+// has sent. mode chooses how the client is used: 0 asks and waits, 1 asks with others at the same
+// time, 2 subscribes, 3 asks Sentinels; and 4 more for RESP2. at is how many of the client's
+// commands are answered in order before the bytes come, in pieces.
+func FuzzGuard(f *testing.F) {
+	for i, says := range []string{
+		"$-2\r\n", "*-2\r\n", "%-1\r\n", "$9000000000000000000\r\n", "*100000000000\r\n", "%4611686018427387904\r\n", "*99999999\r\n",
+		"$?\r\n;-2\r\n", "*?\r\n.\r\n", "|1\r\n+a\r\n+b\r\n:1\r\n", "+OK\r\n+OK\r\n", "$-1\r\n$-1\r\n", "-ERR max number of clients reached\r\n",
+		">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n", ">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n>3\r\n$11\r\nunsubscribe\r\n$1\r\nb\r\n:1\r\n",
+		"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n", "+QUEUED\r\n", "-LOADING\r\n+PONG\r\n", "-NOPERM no\r\n-NOPERM no\r\n",
+		">3\r\n$7\r\nmessage\r\n$9\r\n+sentinel\r\n$3\r\na b\r\n", ">3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n*1\r\n:1\r\n", "*0\r\n", "*1\r\n+a\r\n", "_\r\n",
+		"*1\r\n*1\r\n*1\r\n:1\r\n", ">2\r\n:1\r\n*0\r\n", "*2\r\n$4\r\npong\r\n$0\r\n\r\n", "#t\r\n,1\r\n(1\r\n=5\r\ntxt:a\r\n", "\x15\x03\x03", "HTTP/1.1 400\r\n", "___\r\n", "#tt\r\n",
+	} {
+		for mode := range uint8(8) {
+			f.Add(mode, uint8(i)%4, uint8(3), []byte(says))
+			f.Add(mode, 1+uint8(i)%2, uint8(i), []byte(says))
+		}
+	}
+	f.Fuzz(func(t *testing.T, mode, at, piece uint8, says []byte) {
+		if len(says) > 4096 {
+			t.Skip()
+		}
+		var work sync.WaitGroup
+		defer work.Wait()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		var connections atomic.Int64
+		option := valkey.ClientOption{
+			InitAddress: []string{"liar:1"}, DisableCache: true, DisableRetry: true, ClientSetInfo: valkey.DisableClientSetInfo,
+			ForceSingleClient: mode&3 != 3, AlwaysRESP2: mode&4 != 0, PipelineMultiplex: -1,
+			ReadBufferEachConn: 1 << 12, WriteBufferEachConn: 1 << 12, RingScaleEachConn: 5, ConnWriteTimeout: time.Second,
+			DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+				if connections.Add(1) > 8 {
+					return nil, io.EOF
+				}
+				near, far := net.Pipe()
+				work.Go(func() { lieAfter(far, int(at%8), int(piece)+1, says, mode&4 == 0) })
+				return near, nil
+			},
+		}
+		if mode&3 == 3 {
+			option.Sentinel.MasterSet = "m"
+		}
+		GuardReplies(&option)
+		client, err := node.NewClient(option)
+		if client != nil {
+			useClient(client, mode&3)
+			client.Close()
+		}
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(connections.Load()+1)*16<<20, "%v", err)
+	})
+}
+
+// useClient does with a client what a Quorum does with it.
+func useClient(client valkey.Client, mode uint8) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	background, stop := context.WithCancel(context.Background()) // without a deadline, valkey-go reads in a goroutine of its own
+	defer stop()
+	switch mode {
+	case 1:
+		for range 2 {
+			_ = client.DoMulti(background, client.B().Get().Key("a").Build(), client.B().Get().Key("b").Build())
+		}
+	case 2:
+		conn, free := client.Dedicate()
+		defer free()
+		broken := conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(valkey.PubSubMessage) {}})
+		if conn.Do(ctx, conn.B().Subscribe().Channel("a", "b").Build()).Error() == nil {
+			_ = conn.Do(ctx, conn.B().Unsubscribe().Channel("a").Build()).Error()
+			_ = conn.Do(ctx, conn.B().Ping().Build()).Error()
+			conn.Close()
+			<-broken
+		}
+	default:
+		for range 3 {
+			_, _ = client.Do(ctx, client.B().Get().Key("a").Build()).ToString()
+		}
+	}
+}
+
+// lieAfter answers commands in order, as many as it is told, then says something in pieces, and
+// ends the connection when the client has sent another command.
+func lieAfter(conn net.Conn, after, piece int, says []byte, resp3 bool) {
+	defer conn.Close()
+	var heard sync.WaitGroup
+	names := make(chan string)
+	heard.Go(func() {
+		defer close(names)
+		readCommands(conn, names)
+	})
+	defer heard.Wait()
+	defer conn.Close()
+	defer func() {
+		go func() {
+			for range names {
+			}
+		}()
+	}()
+	for range after {
+		name, ok := <-names
+		if !ok {
+			return
+		}
+		if _, err := conn.Write([]byte(honest(name, resp3))); err != nil {
+			return
+		}
+	}
+	for len(says) > 0 {
+		n := min(piece, len(says))
+		if _, err := conn.Write(says[:n]); err != nil {
+			return
+		}
+		says = says[n:]
+	}
+	select {
+	case <-names:
+	case <-time.After(20 * time.Millisecond): // it may wait for more
+	}
+}
+
+// honest is a right answer to a command.
+func honest(name string, resp3 bool) string {
+	push := "*3\r\n"
+	if resp3 {
+		push = ">3\r\n"
+	}
+	switch name {
+	case "HELLO":
+		if resp3 {
+			return "%1\r\n+proto\r\n:3\r\n"
+		}
+		return "*2\r\n+proto\r\n:2\r\n"
+	case "SUBSCRIBE":
+		return strings.Repeat(push+"$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n", 2)
+	case "UNSUBSCRIBE":
+		return push + "$11\r\nunsubscribe\r\n$1\r\na\r\n:1\r\n"
+	case "PING":
+		return "+PONG\r\n"
+	case "SENTINEL":
+		return "*2\r\n$4\r\nliar\r\n$1\r\n2\r\n"
+	case "ROLE":
+		return "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"
+	default:
+		return "$-1\r\n"
+	}
+}
+
+// readCommands sends the names of commands as they come.
+func readCommands(conn net.Conn, names chan<- string) {
+	in := bufio.NewReader(conn)
+	for {
+		name, err := readCommand(in)
+		if err != nil {
+			return
+		}
+		names <- name
+	}
+}
+
+// readCommand reads a command and returns its name.
+func readCommand(in *bufio.Reader) (name string, err error) {
+	head, err := in.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	n, _ := strconv.Atoi(strings.Trim(head, "*\r\n"))
+	for i := range n {
+		size, err := in.ReadString('\n')
+		if err != nil {
+			return "", err
+		}
+		length, _ := strconv.Atoi(strings.Trim(size, "$\r\n"))
+		word := make([]byte, length+2)
+		if _, err := io.ReadFull(in, word); err != nil {
+			return "", err
+		}
+		if i == 0 {
+			name = string(word[:length])
+		}
+	}
+	return name, nil
+}

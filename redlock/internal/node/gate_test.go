@@ -1,0 +1,126 @@
+package node
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// serverInfo is what a server says of itself.
+func serverInfo(runID string, uptime time.Duration) *wire.ServerInfo {
+	return &wire.ServerInfo{Version: "7.2.4", RunID: strings.Repeat(runID, wire.RunIDLength), Role: "master", Uptime: uptime}
+}
+
+// The gate is a state machine: it does no I/O, and tells of each state.
+func TestGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := config(newServer("a"))
+		o := cfg.Observer.(*observed)
+		g := newGate(&cfg)
+		require.Nil(t, g.open)
+		require.ErrorIs(t, g.status.Load().Reason(), errNotConnected)
+		time.Sleep(time.Hour)
+
+		// A process that is young has no vote, and is told when it will.
+		require.False(t, g.follow(serverInfo("a", time.Second)))
+		why := g.decide(serverInfo("a", time.Second), "a:1", false)
+		require.Equal(t, wire.Quarantined, why.Condition)
+		require.Equal(t, cfg.Clock.Now().Add(quarantine-time.Second), g.status.Load().Until)
+		require.WithinDuration(t, time.Now().Add(quarantine-time.Second), why.Until, 0)
+		time.Sleep(quarantine - time.Second)
+		require.Nil(t, g.decide(serverInfo("a", quarantine), "a:1", false))
+		g.admit(g.scripts(), nil, nil)
+		require.NoError(t, g.status.Load().Reason())
+		require.EqualValues(t, 1, g.status.Load().Opened)
+		require.Equal(t, cfg.Clock.Now().Add(cfg.LookEvery), g.lookAt)
+
+		// The same process again is no news, and puts no look off.
+		epoch := g.epoch
+		time.Sleep(time.Second)
+		g.inspect(serverInfo("a", time.Hour))
+		require.Equal(t, epoch, g.epoch)
+		require.EqualValues(t, 1, g.status.Load().Opened)
+		require.Equal(t, cfg.Clock.Now().Add(cfg.LookEvery-time.Second), g.lookAt)
+
+		// Another one closes the gate, and is looked at at once. What uptime it claims does not count.
+		g.inspect(serverInfo("b", time.Hour))
+		require.Nil(t, g.open)
+		require.True(t, g.status.Load().Unseen)
+		require.Zero(t, g.lookAt)
+		require.NotEqual(t, epoch, g.epoch)
+		require.True(t, g.follow(serverInfo("b", time.Hour)))
+		require.Equal(t, wire.Quarantined, g.decide(serverInfo("b", time.Hour), "a:1", false).Condition)
+		require.Equal(t, cfg.Clock.Now().Add(quarantine), g.status.Load().Until)
+
+		// A look that fails is repeated with pauses that double.
+		var pauses []time.Duration
+		for range 8 {
+			require.ErrorIs(t, g.failed(errors.New("EOF")), g.status.Load().Err)
+			pauses = append(pauses, g.lookAt.Sub(cfg.Clock.Now()))
+		}
+		for i, pause := range pauses {
+			most := min(MinPause<<i, MaxPause)
+			require.InDelta(t, most, pause, 0.2*float64(most))
+		}
+
+		// One that answers with an error has a condition.
+		require.Equal(t, wire.Replica, g.decideReplica().Condition)
+		require.Equal(t, cfg.Clock.Now().Add(recheckEvery), g.lookAt)
+		require.Len(t, o.statuses, 14, "each is told")
+	})
+}
+
+// decideReplica has the gate decide on a replica.
+func (g *gate) decideReplica() *wire.Fault {
+	info := serverInfo("b", time.Hour)
+	info.Role = "slave"
+	return g.decide(info, "a:1", false)
+}
+
+// A clock that jumps forward closes the gate for a quarantine, and a grant of that answer does not
+// count.
+func TestGateOfAClockThatJumps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := config(newServer("a"))
+		g := newGate(&cfg)
+		g.follow(serverInfo("a", time.Hour))
+		sample := func(ahead time.Duration) error {
+			now := cfg.Clock.Now()
+			return g.sample(now, now.Add(time.Millisecond), time.Duration(now)+ahead)
+		}
+		require.NoError(t, sample(0))
+		g.admit(g.scripts(), nil, nil)
+		granted := &wire.Answer{Verdict: wire.OK}
+		require.NoError(t, g.counts(wire.Acquire, granted))
+		time.Sleep(time.Second)
+		require.NoError(t, sample(-time.Minute), "backward: keys live longer")
+		require.NotNil(t, g.open)
+		time.Sleep(time.Second)
+		require.Error(t, sample(time.Minute))
+		require.Nil(t, g.open)
+		require.Error(t, g.counts(wire.Acquire, granted))
+		require.NoError(t, g.counts(wire.Extend, granted))
+		require.Equal(t, wire.ClockJumped, g.decide(serverInfo("a", time.Hour), "a:1", false).Condition)
+		time.Sleep(quarantine + time.Millisecond)
+		require.Nil(t, g.decide(serverInfo("a", time.Hour), "a:1", false))
+	})
+}
+
+// Without the gate a process votes at once, with scripts that any process may know.
+func TestNoGate(t *testing.T) {
+	cfg := config(newServer("a"))
+	cfg.RestartGate = false
+	g := newGate(&cfg)
+	g.follow(serverInfo("a", 0))
+	require.Nil(t, g.decide(serverInfo("a", 0), "a:1", false))
+	require.Same(t, wire.AnyProcess, g.scripts())
+	require.Equal(t, wire.Restarted, g.decide(serverInfo("a", 0), "a:1", true).Condition, "but not where the connection in use leads elsewhere")
+	cfg.Claim = func(string) string { return "b:1" }
+	require.Equal(t, wire.Duplicate, g.decide(serverInfo("a", 0), "a:1", false).Condition)
+}

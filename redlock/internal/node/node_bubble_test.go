@@ -1,0 +1,350 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// A connection that hangs while the server is looked at delays no extension and no release. What
+// needs the look waits for it, and is refused when it comes to nothing.
+func TestLookThatHangsDelaysNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a")
+		s.hangs = true
+		n := started(t, s)
+		var a answers
+		start := time.Now()
+		agree := a.send(t, n, wire.Agree, "key")
+		extend, release := a.send(t, n, wire.Extend, "key"), a.send(t, n, wire.Release, "key")
+		synctest.Wait()
+		requireOne(t, &a, extend, wire.OK, "an extension")
+		requireOne(t, &a, release, wire.OK, "a release")
+		require.Zero(t, time.Since(start))
+		require.Empty(t, a.of(agree), "it waits")
+		time.Sleep(timeout)
+		synctest.Wait()
+		require.ErrorIs(t, requireOne(t, &a, agree, wire.Failed, "the look has failed").Err, ErrTimeout)
+
+		s.set(func() { s.hangs = false })
+		time.Sleep(MaxPause)
+		synctest.Wait()
+		require.NoError(t, n.Status().Reason())
+		agree = a.send(t, n, wire.Agree, "key")
+		synctest.Wait()
+		requireOne(t, &a, agree, wire.OK, "it votes")
+	})
+}
+
+// What was sent before the first look is over waits for it, in its order.
+func TestRequestsWaitForTheFirstLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a")
+		s.slow = timeout / 100
+		n := started(t, s)
+		var a answers
+		var all []*Request
+		for range 3 {
+			all = append(all, a.send(t, n, wire.Agree, "key"), a.send(t, n, wire.Info, "key"))
+		}
+		time.Sleep(5 * timeout)
+		for _, r := range all {
+			requireOne(t, &a, r, wire.OK, r.Call.Op.String())
+		}
+	})
+}
+
+// A process that was started a moment ago has no vote, and what needs one is refused at once, with
+// the reason.
+func TestQuarantinedServerIsSentNothingThatNeedsAVote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a")
+		s.uptime = 0
+		n := started(t, s)
+		var a answers
+		for range 2 {
+			agree := a.send(t, n, wire.Agree, "key")
+			synctest.Wait()
+			require.Equal(t, wire.Quarantined, wire.FaultOf(requireOne(t, &a, agree, wire.Failed, "quarantine").Err).Condition)
+		}
+		require.Zero(t, s.ran)
+		extend := a.send(t, n, wire.Extend, "key")
+		synctest.Wait()
+		requireOne(t, &a, extend, wire.OK, "a holder may keep what it has")
+		for _, text := range s.loads {
+			require.NotContains(t, text, s.runID, "the scripts of the process are loaded when it is vouched for, and not before")
+		}
+		time.Sleep(quarantine)
+		synctest.Wait()
+		require.NoError(t, n.Status().Reason())
+	})
+}
+
+// Each request that was taken is answered once, also when the node is closed while it waits for a
+// look, and nothing is answered that was not taken.
+func TestEachRequestIsAnsweredOnce(t *testing.T) {
+	for _, hangs := range []bool{false, true} {
+		t.Run(fmt.Sprint("hangs: ", hangs), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer("a")
+				s.hangs = hangs
+				n := New(config(s))
+				var a answers
+				var all []*Request
+				ops := []wire.Op{wire.Agree, wire.Extend, wire.Release, wire.Leave, wire.Info}
+				for i := range 4 * maxBatch {
+					all = append(all, a.send(t, n, ops[i%len(ops)], fmt.Sprint("key", i%100)))
+				}
+				go n.Run()
+				synctest.Wait()
+				n.Close()
+				n.Close()
+				refused := &Request{Call: callOf(wire.Extend, "key"), To: &a, Expires: 1 << 60}
+				require.ErrorIs(t, n.Send(refused), ErrClosed)
+				n.Wait()
+				for _, r := range all {
+					want := wire.OK
+					if hangs && r.Call.Op == wire.Agree || hangs && r.Call.Op == wire.Info {
+						want = wire.Failed
+					}
+					requireOne(t, &a, r, want, r.Call.Op.String())
+				}
+				require.Empty(t, a.of(refused))
+			})
+		})
+	}
+}
+
+// locked is a sink that needs a lock that the one who sends has.
+type locked struct {
+	mu  *sync.Mutex
+	got atomic.Int64
+}
+
+func (l *locked) Answered(*Request, Answer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.got.Add(1)
+}
+
+// No answer comes before Send returns, whatever it finds: who sends may have a lock that the answer
+// needs. A full queue throws out what is too old to be sent, which is answered later.
+func TestSendAnswersNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := New(config(newServer("a")))
+		sink := &locked{mu: new(sync.Mutex)}
+		now := n.cfg.Clock.Now()
+		sink.mu.Lock()
+		for i := range maxQueue {
+			expires := now.Add(time.Hour)
+			if i%2 == 0 {
+				expires = now - 1
+			}
+			require.NoError(t, n.Send(&Request{Call: callOf(wire.Join, "key"), To: sink, Expires: expires}))
+		}
+		require.NoError(t, n.Send(&Request{Call: callOf(wire.Join, "key"), To: sink, Expires: now.Add(time.Hour)}))
+		sink.mu.Unlock()
+		require.Zero(t, sink.got.Load())
+		go n.Run()
+		n.Close()
+		n.Wait()
+		require.EqualValues(t, maxQueue+1, sink.got.Load())
+	})
+}
+
+// A queue that is full refuses, but for the releases, which are sent later.
+func TestQueueIsBounded(t *testing.T) {
+	n := New(config(newServer("a")))
+	now := n.cfg.Clock.Now()
+	request := func(op wire.Op) *Request {
+		return &Request{Call: callOf(op, "key"), Expires: now.Add(time.Hour), TTL: 10 * time.Second}
+	}
+	for range maxQueue {
+		require.NoError(t, n.Send(request(wire.Acquire)))
+	}
+	require.ErrorIs(t, n.Send(request(wire.Acquire)), ErrOverloaded)
+	release := request(wire.Release)
+	require.ErrorIs(t, n.Send(release), ErrOverloaded)
+	require.Len(t, n.retries.all, 1)
+	require.NotSame(t, release, n.retries.all[0], "it is the sender's again")
+	require.Len(t, n.queue.waiting, maxQueue)
+	for _, r := range n.queue.waiting[:10] {
+		r.Expires = now - 1
+	}
+	require.NoError(t, n.Send(request(wire.Acquire)))
+	require.Len(t, n.queue.waiting, maxQueue-9)
+	require.Len(t, n.queue.stale, 10)
+}
+
+// Whatever sets or extends a key is dropped once the attempt has ended, wherever it waits: sent
+// after the attempt's release it would bring the key back. Releases are sent.
+func TestNothingButReleasesIsSentForAnEndedAttempt(t *testing.T) {
+	n := New(config(newServer("a")))
+	later := n.cfg.Clock.Now().Add(time.Hour)
+	var a answers
+	var ended atomic.Bool
+	var batch []*Request
+	for _, op := range []wire.Op{wire.Acquire, wire.Agree, wire.Extend, wire.Release, wire.Leave} {
+		batch = append(batch, &Request{Call: callOf(op, "k"), To: &a, Expires: later, Ended: &ended})
+	}
+	require.Len(t, n.wanted(batch, true), 5)
+	ended.Store(true)
+	require.Equal(t, batch[3:], n.wanted(batch, true))
+	for _, r := range batch[:3] {
+		require.ErrorIs(t, requireOne(t, &a, r, wire.Failed, "dropped").Err, ErrAbandoned)
+	}
+}
+
+// One that waits goes on as what joins the queue, unless it was sent before.
+func TestAbandonedAttemptOfAWaiterJoins(t *testing.T) {
+	n := New(config(newServer("a")))
+	var ended atomic.Bool
+	ended.Store(true)
+	r := &Request{Call: callOf(wire.Acquire, "k"), Expires: n.cfg.Clock.Now().Add(time.Hour), Ended: &ended}
+	r.Call.Member, r.Call.QueueLife = "member", "1000"
+	kept := n.wanted([]*Request{r}, true)
+	require.Len(t, kept, 1)
+	want := *r.Call
+	want.Op = wire.Join
+	require.Equal(t, &want, kept[0].Call)
+	require.Empty(t, n.wanted([]*Request{r}, false), "it could follow what has left the queue")
+}
+
+// An acquisition that was sent with others may have been granted although all of them failed: its
+// attempt must take it back.
+func TestAbandonedAfterItWasSentIsNotAbandonedBefore(t *testing.T) {
+	n := New(config(newServer("a")))
+	var a answers
+	var ended atomic.Bool
+	ended.Store(true)
+	r := &Request{Call: callOf(wire.Acquire, "k"), To: &a, Expires: n.cfg.Clock.Now().Add(time.Hour), Ended: &ended, alone: true}
+	require.Empty(t, n.wanted([]*Request{r}, false))
+	err := requireOne(t, &a, r, wire.Failed, "dropped").Err
+	require.NotErrorIs(t, err, ErrAbandoned)
+	require.ErrorIs(t, err, ErrPartly)
+}
+
+func TestRequestsThatWaitedTooLongAreNotSent(t *testing.T) {
+	n := New(config(newServer("a")))
+	var a answers
+	r := &Request{Call: callOf(wire.Acquire, "k"), To: &a, Expires: n.cfg.Clock.Now() - 1}
+	require.Empty(t, n.wanted([]*Request{r}, true))
+	require.ErrorIs(t, requireOne(t, &a, r, wire.Failed, "dropped").Err, ErrTimeout)
+}
+
+// What is queued behind requests that are not sent is sent, whatever became of the exchange before;
+// where the node cannot be reached, nothing else waits for it.
+func TestOnlyAnExchangeThatFailedFailsTheRest(t *testing.T) {
+	cfg := config(newServer("a"))
+	dials, refused := 0, errors.New("connection refused")
+	cfg.Connect = func() (valkey.Client, error) { dials++; return nil, refused }
+	n := New(cfg)
+	var a answers
+	var ended atomic.Bool
+	ended.Store(true)
+	later := n.cfg.Clock.Now().Add(time.Hour)
+	for range maxBatch {
+		require.NoError(t, n.Send(&Request{Call: callOf(wire.Extend, "k"), Expires: later, Ended: &ended}))
+	}
+	var all []*Request
+	for range 2 * maxBatch {
+		all = append(all, a.send(t, n, wire.Extend, "k"))
+	}
+	n.send()
+	for _, r := range all {
+		require.ErrorIs(t, requireOne(t, &a, r, wire.Failed, "refused").Err, refused)
+	}
+	require.Equal(t, 1, dials, "the rest would wait for the same node in vain")
+}
+
+// A server that has forgotten its scripts, but is the same, is taught those that any process may
+// run, and no others: what grants is loaded by looks.
+func TestForgottenScriptsAreLoadedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a")
+		n := started(t, s)
+		synctest.Wait()
+		require.NoError(t, n.Status().Reason())
+		var a answers
+		s.set(func() { clear(s.scripts); s.loads = nil; s.hangs = true })
+		extend, agree := a.send(t, n, wire.Extend, "key"), a.send(t, n, wire.Agree, "other")
+		synctest.Wait()
+		requireOne(t, &a, extend, wire.OK, "an extension")
+		require.Empty(t, a.of(agree), "it waits for a look")
+		require.NotEmpty(t, s.loads)
+		for _, text := range s.loads {
+			require.NotContains(t, text, s.runID)
+		}
+		require.Equal(t, wire.Restarted, n.Status().Fault.Condition)
+		time.Sleep(timeout / 2)
+		s.set(func() { s.hangs = false })
+		time.Sleep(5 * timeout)
+		requireOne(t, &a, agree, wire.Failed, "that look has failed")
+		agree = a.send(t, n, wire.Agree, "other")
+		synctest.Wait()
+		requireOne(t, &a, agree, wire.OK, "it votes again")
+	})
+}
+
+// What a look has found of a server counts for the gate as it was when the look began. It says
+// nothing of the process that was vouched for meanwhile.
+func TestLookOfAnotherEpochIsDropped(t *testing.T) {
+	n := New(config(newServer("a")))
+	info := func(runID string) *wire.ServerInfo {
+		return &wire.ServerInfo{Version: "7.2.4", RunID: strings.Repeat(runID, wire.RunIDLength), Role: "master", Uptime: time.Hour}
+	}
+	n.gate.follow(info("a"))
+	n.gate.admit(n.gate.scripts(), nil, nil)
+	old, _ := newLook(n.gate.epoch, timeout) // a look at process a, which is slow
+	old.end()
+	old.info = info("a")
+	n.look = old
+	n.gate.shut()
+	n.gate.follow(info("b"))
+	n.gate.admit(n.gate.scripts(), nil, nil)
+	n.heed(old)
+	require.Nil(t, n.look)
+	require.Nil(t, <-old.load, "it is over")
+	require.NoError(t, n.Status().Reason(), "process b goes on to vote")
+	require.Equal(t, strings.Repeat("b", wire.RunIDLength), n.gate.process.id)
+
+	// And the scripts that an old look has loaded open no gate that was closed meanwhile.
+	n.gate.shut()
+	late, _ := newLook(n.gate.epoch, timeout)
+	late.end()
+	late.scripts, late.trial = wire.NewSet(strings.Repeat("b", wire.RunIDLength)), make([]error, len(wire.Trials))
+	n.look = late
+	n.gate.close(&wire.Fault{Condition: wire.ClockJumped}, n.cfg.Clock.Now().Add(quarantine))
+	n.heed(late)
+	require.Equal(t, wire.ClockJumped, n.Status().Fault.Condition)
+}
+
+// A failed release is repeated until its key has expired, and not more often than the pauses allow.
+func TestFailedReleasesAreRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := config(newServer("a"))
+		var tries atomic.Int64
+		cfg.Connect = func() (valkey.Client, error) { tries.Add(1); return nil, errors.New("connection refused") }
+		n := New(cfg)
+		go n.Run()
+		var a answers
+		r := &Request{Call: callOf(wire.Release, "key"), To: &a, Expires: n.cfg.Clock.Now().Add(10 * time.Second), TTL: 10 * time.Second}
+		require.NoError(t, n.Send(r))
+		time.Sleep(time.Minute)
+		requireOne(t, &a, r, wire.Failed, "it is answered once")
+		require.Empty(t, n.retries.all)
+		require.Greater(t, tries.Load(), int64(15))
+		n.Close()
+		n.Wait()
+	})
+}

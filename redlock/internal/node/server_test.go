@@ -1,0 +1,254 @@
+package node
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha1"
+	"crypto/tls"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// fakeServer is what a node talks to: it knows the scripts that were loaded, and answers each with 1
+// without running it. Connections are pipes, so it works on the time of testing/synctest.
+type fakeServer struct {
+	mu      sync.Mutex
+	runID   string
+	uptime  int
+	scripts map[string]string // guarded by mu; by their hashes
+	hangs   bool              // guarded by mu; INFO is not answered
+	slow    time.Duration     // guarded by mu; before each answer
+	ran     int               // guarded by mu; how many scripts
+	loads   []string          // guarded by mu; scripts that were loaded
+}
+
+func newServer(runID string) *fakeServer {
+	return &fakeServer{runID: strings.Repeat(runID, wire.RunIDLength), uptime: 1000, scripts: make(map[string]string)}
+}
+
+// set changes it.
+func (s *fakeServer) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+func (s *fakeServer) connect() (valkey.Client, error) {
+	return NewClient(valkey.ClientOption{
+		InitAddress: []string{"server:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true, AlwaysRESP2: true, PipelineMultiplex: -1,
+		ClientSetInfo: valkey.DisableClientSetInfo,
+		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+			near, far := net.Pipe()
+			go s.serve(far)
+			return near, nil
+		},
+	})
+}
+
+// serve reads commands and answers them, each at its own pace: a pipe has no room for either.
+func (s *fakeServer) serve(conn net.Conn) {
+	defer conn.Close()
+	asked := make(chan []string, 1024)
+	go func() {
+		defer close(asked)
+		for in := bufio.NewReader(conn); ; {
+			words, err := command(in)
+			if err != nil {
+				return
+			}
+			asked <- words
+		}
+	}()
+	silent := false
+	for words := range asked {
+		answer, ok := s.answer(words)
+		if silent = silent || !ok; silent {
+			continue // until the other end gives up
+		}
+		if _, err := conn.Write([]byte(answer)); err != nil {
+			silent = true
+		}
+	}
+}
+
+// answer is what it says to a command; false for nothing.
+func (s *fakeServer) answer(words []string) (string, bool) {
+	s.mu.Lock()
+	slow := s.slow
+	s.mu.Unlock()
+	time.Sleep(slow)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch strings.ToUpper(words[0]) {
+	case "INFO":
+		info := fmt.Sprintf("redis_version:7.2.4\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\nrole:master\r\n", s.runID, s.uptime)
+		return bulk(info), !s.hangs
+	case "TIME":
+		now := time.Now()
+		return "*2\r\n" + bulk(strconv.FormatInt(now.Unix(), 10)) + bulk(strconv.Itoa(now.Nanosecond()/1000)), true
+	case "SCRIPT":
+		sum := sha1.Sum([]byte(words[2]))
+		sha := hex.EncodeToString(sum[:])
+		s.scripts[sha] = words[2]
+		s.loads = append(s.loads, words[2])
+		return bulk(sha), true
+	case "EVALSHA":
+		text, known := s.scripts[words[1]]
+		if !known {
+			return "-NOSCRIPT No matching script.\r\n", true
+		}
+		answer := ":1\r\n"
+		if strings.Contains(text, "redis.pcall(...)") { // the trial
+			answer = fmt.Sprintf("*%d\r\n%s", len(wire.Trials), strings.Repeat(":1\r\n", len(wire.Trials)))
+		} else {
+			s.ran++
+		}
+		if echo, ok := strings.CutPrefix(words[len(words)-1], "#"); ok {
+			answer = "*2\r\n" + answer + ":" + echo + "\r\n"
+		}
+		return answer, true
+	case "PING":
+		return "+PONG\r\n", true
+	default:
+		return "+OK\r\n", true
+	}
+}
+
+func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
+
+// command reads a command.
+func command(in *bufio.Reader) (words []string, err error) {
+	count, err := in.ReadString('\n')
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(count[1:]))
+	if err != nil {
+		return nil, err
+	}
+	for range n {
+		size, err := in.ReadString('\n')
+		if err != nil {
+			return nil, err
+		}
+		length, err := strconv.Atoi(strings.TrimSpace(size[1:]))
+		if err != nil {
+			return nil, err
+		}
+		word := make([]byte, length+2)
+		if _, err := io.ReadFull(in, word); err != nil {
+			return nil, err
+		}
+		words = append(words, string(word[:length]))
+	}
+	return words, nil
+}
+
+// observed keeps what it is told.
+type observed struct {
+	mu        sync.Mutex
+	exchanged []error
+	looked    []error
+	statuses  []*Status
+	elsewhere int
+}
+
+func (o *observed) Exchanged(err error) { o.add(func() { o.exchanged = append(o.exchanged, err) }) }
+func (o *observed) Looked(err error)    { o.add(func() { o.looked = append(o.looked, err) }) }
+func (o *observed) Refused(error)       {}
+func (o *observed) Status(_, is *Status) {
+	o.add(func() { o.statuses = append(o.statuses, is) })
+}
+func (o *observed) Sampled(Watch, time.Duration) {}
+func (o *observed) Elsewhere()                   { o.add(func() { o.elsewhere++ }) }
+
+func (o *observed) add(f func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f()
+}
+
+const (
+	timeout    = time.Second
+	quarantine = 5 * time.Second
+)
+
+// config is that of a node of a server.
+func config(s *fakeServer) Config {
+	return Config{
+		Connect: s.connect, Timeout: timeout, Clock: clock.New(),
+		Keys: &wire.Keys{Lock: "p:{}", Fence: "p:{}:fence", Wait: "p:{}:wait"}, Channel: "p:call:",
+		RestartGate: true, Quarantine: quarantine, Drift: 0.01, SampleEvery: 10 * time.Second, LookEvery: 10 * time.Second,
+		Claim: func(string) string { return "" }, Observer: &observed{},
+	}
+}
+
+// started is a node that runs until the test ends.
+func started(t *testing.T, s *fakeServer) *Node {
+	n := New(config(s))
+	go n.Run()
+	t.Cleanup(func() {
+		n.Close()
+		n.Wait()
+	})
+	return n
+}
+
+// answers gets the answers of requests.
+type answers struct {
+	mu  sync.Mutex
+	got map[*Request][]Answer
+}
+
+func (a *answers) Answered(r *Request, got Answer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.got == nil {
+		a.got = make(map[*Request][]Answer)
+	}
+	a.got[r] = append(a.got[r], got)
+}
+
+// of are the answers to a request.
+func (a *answers) of(r *Request) []Answer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.got[r]
+}
+
+// send sends a call.
+func (a *answers) send(t *testing.T, n *Node, op wire.Op, key string) *Request {
+	r := &Request{Call: callOf(op, key), To: a, Expires: n.cfg.Clock.Now().Add(time.Minute), TTL: 10 * time.Second}
+	require.NoError(t, n.Send(r))
+	return r
+}
+
+func callOf(op wire.Op, key string) *wire.Call {
+	c := &wire.Call{Op: op, Keys: &wire.Keys{Name: key, Lock: key, Fence: key + ":fence", Wait: key + ":wait"}, Owner: "owner", TTL: "10000"}
+	if op == wire.Release {
+		c.Keep, c.Turn, c.Channel = "1", "1", "p:call:"
+	}
+	return c
+}
+
+// requireOne requires that a request has one answer, of that verdict.
+func requireOne(t *testing.T, a *answers, r *Request, want wire.Verdict, why string) Answer {
+	t.Helper()
+	got := a.of(r)
+	require.Len(t, got, 1, why)
+	require.Equal(t, want, got[0].Verdict, "%s: %v", why, got[0].Err)
+	return got[0]
+}

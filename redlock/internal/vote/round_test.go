@@ -1,0 +1,177 @@
+package vote
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+func TestRoundEndsWhenItsOutcomeIsCertain(t *testing.T) {
+	const y, n, x = wire.OK, wire.Refused, wire.Failed
+	for _, test := range []struct {
+		nodes, need int
+		verdicts    []wire.Verdict // in the order of arrival
+		ends        int            // after so many replies
+		success     bool
+	}{
+		{1, 1, []wire.Verdict{y}, 1, true},
+		{1, 1, []wire.Verdict{x}, 1, false},
+		{3, 2, []wire.Verdict{y, y, y}, 2, true},
+		{3, 2, []wire.Verdict{n, y, y}, 3, true},
+		{3, 2, []wire.Verdict{n, x, y}, 2, false},
+		{5, 3, []wire.Verdict{y, y, y, n, n}, 3, true},
+		{5, 3, []wire.Verdict{x, n, y, y, y}, 5, true},
+		{5, 3, []wire.Verdict{y, y, x, n, x}, 5, false},
+		{5, 3, []wire.Verdict{x, x, x, y, y}, 3, false},
+		// Trap 6: with an even number a tie is a failure, not a wait.
+		{2, 2, []wire.Verdict{y, n}, 2, false},
+		{2, 2, []wire.Verdict{n, y}, 1, false},
+		{4, 3, []wire.Verdict{y, y, n, n}, 4, false},
+		{4, 3, []wire.Verdict{n, y, n, y}, 3, false},
+	} {
+		t.Run(fmt.Sprint(test.nodes, test.verdicts), func(t *testing.T) {
+			rd := newRound(test.nodes, test.need)
+			for i, v := range test.verdicts {
+				require.Equal(t, i >= test.ends, rd.IsOver(), "after %d replies", i)
+				rd.Answer(i, Reply{Answer: wire.Answer{Verdict: v}})
+			}
+			require.True(t, rd.IsOver())
+			require.Equal(t, test.success, rd.Outcome().Success)
+		})
+	}
+}
+
+// Whatever the order of the replies, a round ends with the verdict of the complete tally, and
+// not before that verdict is certain.
+func TestRoundNeverDecidesTooEarly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := rapid.IntRange(1, 9).Draw(t, "nodes")
+		need := nodes/2 + 1
+		verdicts := rapid.SliceOfN(rapid.SampledFrom([]wire.Verdict{wire.OK, wire.Refused, wire.Failed}), nodes, nodes).Draw(t, "verdicts")
+		order := rapid.Permutation(seq(nodes)).Draw(t, "order")
+		total := 0
+		for _, v := range verdicts {
+			if v == wire.OK {
+				total++
+			}
+		}
+		rd := newRound(nodes, need)
+		got, missed := 0, 0
+		for _, i := range order {
+			undecided := got < need && got+(nodes-got-missed) >= need
+			require.Equal(t, undecided, !rd.IsOver())
+			rd.Answer(i, Reply{Answer: wire.Answer{Verdict: verdicts[i]}})
+			if verdicts[i] == wire.OK {
+				got++
+			} else {
+				missed++
+			}
+		}
+		require.Equal(t, total >= need, rd.Outcome().Success)
+	})
+}
+
+func seq(n int) []int {
+	s := make([]int, n)
+	for i := range s {
+		s[i] = i
+	}
+	return s
+}
+
+func TestRoundCountsANodeOnce(t *testing.T) {
+	rd := newRound(3, 2)
+	rd.Answer(0, Reply{Answer: wire.Answer{Verdict: wire.OK}})
+	rd.Answer(0, Reply{Answer: wire.Answer{Verdict: wire.OK}})
+	require.False(t, rd.IsOver())
+	rd.Answer(0, Reply{Answer: wire.Answer{Verdict: wire.Failed}})
+	rd.Answer(1, Reply{Answer: wire.Answer{Verdict: wire.OK}})
+	require.True(t, rd.Outcome().Success)
+}
+
+func TestRoundPassesLateReplies(t *testing.T) {
+	rd := newRound(3, 2)
+	var late []Reply
+	rd.LeaveTo(followed{func(rep *Reply) { late = append(late, *rep) }}, func(*Reply) bool { return true })
+	rd.Answer(0, Reply{Answer: wire.Answer{Verdict: wire.OK}})
+	rd.Answer(1, Reply{Answer: wire.Answer{Verdict: wire.OK}})
+	require.Empty(t, late)
+	rd.Answer(2, Reply{Answer: wire.Answer{Verdict: wire.Refused}})
+	require.Len(t, late, 1)
+	require.Equal(t, 2, rd.Outcome().Agreed)
+}
+
+func TestRoundWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rd := newRound(3, 2)
+		start := time.Now()
+		require.NoError(t, rd.Wait(t.Context(), time.Second, &Timers{}))
+		require.Equal(t, time.Second, time.Since(start))
+		require.True(t, rd.Outcome().Expired)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, newRound(3, 2).Wait(ctx, time.Second, &Timers{}), context.Canceled)
+	})
+}
+
+// followed is a follower made of a function.
+type followed struct{ late func(*Reply) }
+
+func (f followed) Late(_ *Round, _ int, rep *Reply) { f.late(rep) }
+
+// newRound makes a round.
+func newRound(nodes, need int) *Round {
+	r := &Round{}
+	r.Start(nodes, need)
+	return r
+}
+
+// What has come before somebody follows is told at once, and what comes then, later.
+func TestRoundIsLeftToOneFollower(t *testing.T) {
+	for _, nodes := range []int{5, 9} {
+		rd := newRound(nodes, 2)
+		answer := func(slot int, v wire.Verdict) {
+			rd.Answer(slot, Reply{Answer: wire.Answer{Verdict: v, Token: uint64(slot)}})
+		}
+		answer(0, wire.OK)
+		answer(3, wire.Refused)
+		answer(1, wire.OK)
+		require.True(t, rd.IsOver())
+		answer(4, wire.OK) // nobody follows
+		var late []uint64
+		came := rd.LeaveTo(followed{func(rep *Reply) { late = append(late, rep.Token) }}, func(rep *Reply) bool { return rep.Verdict == wire.OK })
+		require.Len(t, came, 3)
+		for i, slot := range []int{0, 1, 4} {
+			require.Equal(t, slot, came[i].Slot)
+			require.EqualValues(t, slot, came[i].Token)
+		}
+		answer(2, wire.Failed)
+		answer(2, wire.OK)
+		require.Equal(t, []uint64{2}, late)
+	}
+}
+
+// A round with a rule of its own ends by that, or when all have answered.
+func TestRoundWithARule(t *testing.T) {
+	rd := newRound(3, 1)
+	rd.Decided = func(replies []Reply) bool { return Count(replies, wire.Failed) == 2 }
+	rd.Answer(0, Reply{Answer: wire.Answer{Verdict: wire.OK}})
+	rd.Skip(1, wire.Failed)
+	require.False(t, rd.IsOver())
+	rd.Skip(2, wire.Failed)
+	require.True(t, rd.IsOver())
+	rd = newRound(2, 1)
+	rd.Decided = func([]Reply) bool { return false }
+	rd.Skip(0, wire.OK)
+	require.False(t, rd.IsOver())
+	rd.Skip(1, wire.OK)
+	require.True(t, rd.IsOver())
+}

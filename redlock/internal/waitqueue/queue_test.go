@@ -1,0 +1,243 @@
+package waitqueue
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+)
+
+// call has the waiter called by a number of nodes, one after the other.
+func call(q *Queue, t *Ticket, messages ...string) {
+	for _, message := range messages {
+		message = strings.Replace(message, "ME", strconv.FormatUint(t.number, 10), 1)
+		q.receive(valkey.PubSubMessage{Channel: q.channel, Message: "1 " + message})
+	}
+}
+
+// fakeNode is a node of which the clock is known, perhaps, and that nobody can subscribe to.
+type fakeNode struct{ ahead time.Duration }
+
+func (n *fakeNode) Ahead() time.Duration { return n.ahead }
+
+func (n *fakeNode) Dedicate(context.Context) (valkey.DedicatedClient, error) {
+	return nil, errors.New("no connection")
+}
+
+// testQueue is a queue of which a quorum is 3, and that listens to nobody.
+func testQueue() *Queue {
+	q := New(Config{Need: 3, MaxDelay: 24 * time.Hour})
+	q.Close()
+	return q
+}
+
+// taken returns what the waiter is woken with, and nil if it is not.
+func taken(t *Ticket) *Notice {
+	select {
+	case n := <-t.Notices:
+		return &n
+	default:
+		return nil
+	}
+}
+
+// Anybody who may publish can call anything. What no release would say wakes nobody.
+func TestCallsThatAreNone(t *testing.T) {
+	for message, wakes := range map[string]bool{
+		"0 ME owner":                   true,
+		"86400000 ME owner":            true,
+		"0 ME an owner":                true,
+		"0 2 owner":                    false, // somebody else's
+		"86400001 ME owner":            false,
+		"9223372036854775 ME owner":    false, // overflows as nanoseconds
+		"9223372036854775807 ME owner": false,
+		"-1 ME owner":                  false,
+		"0 -1 owner":                   false,
+		"0 ME":                         false,
+		"0":                            false,
+		"owner":                        false,
+		"1e3 ME owner":                 false,
+		"":                             false,
+	} {
+		t.Run(message, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := testQueue()
+				w := q.Join("me", false)
+				defer q.Leave(w)
+				call(q, w, message)
+				time.Sleep(2 * callGrace)
+				require.Equal(t, wakes, taken(w) != nil)
+			})
+		})
+	}
+}
+
+func TestCallsAreCounted(t *testing.T) {
+	const ms = time.Millisecond
+	for _, test := range []struct {
+		name  string
+		calls string
+		at    time.Duration // when it is woken
+		free  time.Duration
+	}{
+		{"by a quorum", "0 ME a,0 ME a,0 ME a", 0, 0},
+		{"by all", "0 ME a,0 ME a,0 ME a,0 ME a,0 ME a", 0, 0},
+		{"by two of five", "0 ME a,0 ME a", callGrace, 0},
+		{"within a minimum hold, by one", "50 ME a", callGrace, 50*ms - callGrace},
+		{"as the second by all", "100 ME a,100 ME a,100 ME a,100 ME a,100 ME a", 0, 100 * ms},
+		{"as the first by most", "100 ME a,0 ME a,100 ME a,0 ME a,0 ME a", 0, 0},
+		{"of releases that do not belong together", "0 ME a,0 ME b,0 ME a,0 ME b", callGrace, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := testQueue()
+				w := q.Join("me", false)
+				defer q.Leave(w)
+				call(q, w, strings.Split(test.calls, ",")...)
+				if test.at > 0 {
+					require.Nil(t, taken(w))
+					time.Sleep(test.at)
+					synctest.Wait()
+				}
+				require.Equal(t, &Notice{Released: true, FreeIn: test.free}, taken(w))
+				time.Sleep(2 * callGrace)
+				require.Nil(t, taken(w), "twice")
+			})
+		})
+	}
+}
+
+// Who has left is not woken, and holds nothing up.
+func TestCallForOneThatLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := testQueue()
+		w := q.Join("me", false)
+		call(q, w, "0 ME a")
+		q.Leave(w)
+		call(q, w, "0 ME a", "0 ME a")
+		time.Sleep(2 * callGrace)
+		require.Nil(t, taken(w))
+		require.False(t, q.awaited())
+	})
+}
+
+// clocks is a queue whose nodes' clocks are known to be ahead by so much; 0 for those that are not
+// known.
+func clocks(ahead ...time.Duration) (*Queue, []*fakeNode) {
+	cfg := Config{Need: len(ahead)/2 + 1}
+	var nodes []*fakeNode
+	for _, by := range ahead {
+		nodes = append(nodes, &fakeNode{by})
+		cfg.Nodes = append(cfg.Nodes, nodes[len(nodes)-1])
+	}
+	q := New(cfg)
+	q.Close()
+	return q, nodes
+}
+
+// A waiter's place is by the clocks of most nodes, not by its own.
+func TestPlaceIsByTheNodesClocks(t *testing.T) {
+	for _, test := range []struct {
+		ahead []time.Duration
+		want  time.Duration
+	}{
+		{[]time.Duration{0, 0, 0}, 0},
+		{[]time.Duration{time.Hour, time.Hour, time.Hour}, time.Hour},
+		{[]time.Duration{-time.Hour, -time.Hour, 0}, -time.Hour},
+		{[]time.Duration{time.Hour, 1000, -time.Hour}, time.Microsecond},
+		{[]time.Duration{1000, time.Second, 1000, time.Hour, 2000}, 2 * time.Microsecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			q, _ := clocks(test.ahead...)
+			w := q.Join("me", false)
+			defer q.Leave(w)
+			require.Equal(t, uint64(time.Now().Add(test.want).UnixMicro()), w.number, "%v", test.ahead)
+			next := q.Join("me", false)
+			defer q.Leave(next)
+			require.Equal(t, w.number+1, next.number, "of two that come together one is the first")
+		})
+	}
+}
+
+// A node may call as often as it likes.
+func TestManyCallsOfOneRelease(t *testing.T) {
+	const need = 3
+	w := &Ticket{need: need, notices: make(chan Notice, 1)}
+	for i := range 10_000 {
+		w.count("release", time.Duration(10_000-i)*time.Millisecond)
+	}
+	w.end()
+	require.LessOrEqual(t, len(w.delays), need)
+	require.Equal(t, []time.Duration{time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}, w.delays)
+}
+
+// A process that once had a wrong idea of the time is not behind everybody else for as long as it
+// was wrong.
+func TestPlaceForgetsAWrongClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, nodes := clocks(time.Hour, time.Hour, time.Hour)
+		wrong := q.Join("me", false)
+		defer q.Leave(wrong)
+		for _, n := range nodes {
+			n.ahead = 1000
+		}
+		time.Sleep(time.Second)
+		w := q.Join("me", false)
+		defer q.Leave(w)
+		require.Equal(t, uint64(time.Now().UnixMicro())+1, w.number)
+	})
+}
+
+// What takes a member out of the queues is not sent while something is sent for a ticket that is
+// there; and nothing is sent for one that has left.
+func TestWhileATicketIsThere(t *testing.T) {
+	q := testQueue()
+	w := q.Join("me", false)
+	sent := 0
+	q.While(w.Member, func() { sent++ })
+	q.Leave(w)
+	q.While(w.Member, func() { sent++ })
+	require.Equal(t, 1, sent)
+}
+
+// A queue whose nodes cannot be subscribed to tries again with pauses, as long as something waits,
+// and ends when it is closed.
+func TestSubscriptionsAreTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &busyNode{}
+		q := New(Config{Nodes: []Node{n}, Need: 1, Timeout: time.Second, Subscribed: func(int, error) {}})
+		time.Sleep(time.Minute)
+		require.Zero(t, n.asked.Load(), "nothing waits")
+		w := q.Join("me", false)
+		time.Sleep(time.Minute)
+		require.False(t, q.IsHeard())
+		asked := n.asked.Load()
+		require.Greater(t, asked, int64(30))
+		require.Less(t, asked, int64(300))
+		q.Leave(w)
+		time.Sleep(time.Minute)
+		require.LessOrEqual(t, n.asked.Load(), asked+1)
+		q.Close()
+		q.Close()
+		q.Wait()
+	})
+}
+
+// busyNode is a fakeNode that counts.
+type busyNode struct {
+	fakeNode
+
+	asked atomic.Int64
+}
+
+func (n *busyNode) Dedicate(ctx context.Context) (valkey.DedicatedClient, error) {
+	n.asked.Add(1)
+	return n.fakeNode.Dedicate(ctx)
+}

@@ -1,0 +1,312 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+func TestBadOptionsAreNamed(t *testing.T) {
+	three := []string{"valkey://a", "valkey://b", "valkey://c"}
+	for _, test := range []struct {
+		urls   []string
+		opts   []Option
+		option string
+		reason string
+	}{
+		{nil, nil, "urls", "empty"},
+		{[]string{"valkey://a", "valkey://a:6379"}, nil, "urls[1]", "same node as urls[0]"},
+		{[]string{"valkey://a?addr=b:6379"}, nil, "urls[0]", "2 addresses: a node is one server"},
+		{[]string{"http://a"}, nil, "urls[0]", "has a scheme that is none of"},
+		{[]string{"valkey://u:p@55/hush@a"}, nil, "urls[0]", "write % as %25"},
+		{three, []Option{nil}, "Option", "nil"},
+		{three, []Option{WithTTL(999 * time.Millisecond)}, "WithTTL", "minimum of 1s"},
+		{three, []Option{WithTTL(time.Second + 1)}, "WithTTL", "whole number of milliseconds"},
+		{three, []Option{WithTTL(24*time.Hour + time.Millisecond)}, "WithTTL", "maximum of 24h"},
+		{three, []Option{WithTTL(math.MaxInt64 / time.Millisecond * time.Millisecond)}, "WithTTL", "maximum of 24h"},
+		{three, []Option{WithExtendInterval(0)}, "WithExtendInterval", "WithoutAutoExtend"},
+		{three, []Option{WithExtendInterval(1)}, "WithExtendInterval", "minimum of 10ms"},
+		{three, []Option{WithoutAutoExtend(), WithExtendInterval(math.MaxInt64)}, "WithExtendInterval", "maximum of 24h"},
+		{three, []Option{WithExtendInterval(9 * time.Second)}, "WithExtendInterval", "two attempts"},
+		{three, []Option{WithTTL(time.Second), WithExtendInterval(700 * time.Millisecond)}, "WithExtendInterval", "two attempts"},
+		{three, []Option{WithMinHold(-1)}, "WithMinHold", "negative"},
+		{three, []Option{WithMinHold(DefaultTTL)}, "WithMinHold", "below the TTL"},
+		{three, []Option{WithIdentity("")}, "WithIdentity", "1 to 256"},
+		{three, []Option{WithIdentity(strings.Repeat("x", 257))}, "WithIdentity", "not 257"},
+		{three, []Option{WithIdentity("a\nb")}, "WithIdentity", "control character"},
+		{three, []Option{WithPrefix("a{b")}, "WithPrefix", "without { or }"},
+		{three, []Option{WithPrefix("")}, "WithPrefix", "1 to 128"},
+		{three, []Option{WithNodeTimeout(0)}, "WithNodeTimeout", "below 1ms"},
+		{three, []Option{WithNodeTimeout(3 * time.Second)}, "WithNodeTimeout", "quarter of the TTL"},
+		{three, []Option{WithDrift(-0.1)}, "WithDrift", "between 0 and 0.2"},
+		{three, []Option{WithDrift(0.3)}, "WithDrift", "between 0 and 0.2"},
+		{three, []Option{WithLogger(nil)}, "WithLogger", "DiscardHandler"},
+		{three, []Option{WithTracer(nil)}, "WithTracer", "leave the option out"},
+		{three, []Option{WithClientOption(nil)}, "WithClientOption", "nil"},
+	} {
+		t.Run(fmt.Sprint(test.option, " ", test.reason), func(t *testing.T) {
+			q, err := Open(test.urls, test.opts...)
+			require.Nil(t, q)
+			var oe *OptionError
+			require.ErrorAs(t, err, &oe)
+			require.Equal(t, test.option, oe.Option)
+			require.Contains(t, oe.Reason, test.reason)
+			require.NotContains(t, err.Error(), "p@55", "credentials")
+			require.NotContains(t, err.Error(), "hush", "credentials")
+			require.Equal(t, "invalid", ErrorType(err))
+		})
+	}
+}
+
+func TestNewRefusesWhatItCannotUse(t *testing.T) {
+	_, err := New(nil)
+	require.ErrorContains(t, err, "clients: is empty")
+	_, err = New([]valkey.Client{nil})
+	require.ErrorContains(t, err, "clients[0]: is nil")
+	_, err = New([]valkey.Client{nil}, WithClientOption(func(string, *valkey.ClientOption) {}))
+	require.ErrorContains(t, err, "WithClientOption")
+}
+
+func TestBadLeaseArguments(t *testing.T) {
+	cfg, err := newConfig(nil)
+	require.NoError(t, err)
+	for key, reason := range map[string]string{
+		"":                           "is empty",
+		strings.Repeat("k", 1+1<<10): "1025 bytes",
+		"}x":                         "starts with }",
+	} {
+		_, err := cfg.keys(key)
+		require.ErrorContains(t, err, reason)
+	}
+	_, err = cfg.forLease([]LeaseOption{nil})
+	require.ErrorContains(t, err, "nil option")
+	_, err = cfg.forLease([]LeaseOption{WithTTL(time.Second), WithMinHold(time.Second)})
+	require.ErrorContains(t, err, "WithMinHold")
+}
+
+func TestDefaults(t *testing.T) {
+	c, err := newConfig(nil)
+	require.NoError(t, err)
+	l, err := c.forLease(nil)
+	require.NoError(t, err)
+	require.Equal(t, 10*time.Second, l.ttl)
+	require.Equal(t, 10*time.Second/3, l.interval)
+	require.Equal(t, 500*time.Millisecond, l.retryAfter)
+	require.Equal(t, 500*time.Millisecond, c.timeout(l.ttl))
+	require.Equal(t, 100*time.Millisecond, c.timeout(time.Second))
+	require.Equal(t, 200*time.Millisecond, c.timeout(4*time.Second))
+	require.Equal(t, 9898*time.Millisecond, c.validity(l.ttl))
+	require.Equal(t, "tenure", c.prefix)
+}
+
+func TestLeaseOptionsStartFromTheQuorums(t *testing.T) {
+	c, err := newConfig([]Option{WithTTL(20 * time.Second), WithIdentity("q"), WithMinHold(time.Second)})
+	require.NoError(t, err)
+	l, err := c.forLease([]LeaseOption{WithIdentity("l"), WithoutAutoExtend()})
+	require.NoError(t, err)
+	require.Equal(t, "l", l.identity)
+	require.True(t, l.manual)
+	require.Equal(t, 20*time.Second, l.ttl)
+	require.Equal(t, time.Second, l.minHold)
+	l, err = c.forLease([]LeaseOption{WithTTL(6 * time.Second)})
+	require.NoError(t, err)
+	require.Equal(t, 2*time.Second, l.interval, "a default interval follows the lease's TTL")
+}
+
+// What the Quorum was given, and the default, give way to a TTL that has no room for them. What the
+// lease was given does not.
+func TestExtendIntervalGivesWayToAShorterTTL(t *testing.T) {
+	c, err := newConfig([]Option{WithExtendInterval(5 * time.Second)})
+	require.NoError(t, err)
+	for _, test := range []struct {
+		opts []LeaseOption
+		want time.Duration
+	}{
+		{nil, 5 * time.Second},
+		{[]LeaseOption{WithTTL(8 * time.Second)}, 5 * time.Second},
+		{[]LeaseOption{WithTTL(5 * time.Second)}, c.longestInterval(5 * time.Second)},
+		{[]LeaseOption{WithTTL(time.Second)}, c.longestInterval(time.Second)},
+		{[]LeaseOption{WithTTL(time.Second), WithExtendInterval(100 * time.Millisecond)}, 100 * time.Millisecond},
+	} {
+		l, err := c.forLease(test.opts)
+		require.NoError(t, err)
+		require.Equal(t, test.want, l.interval)
+	}
+	_, err = c.forLease([]LeaseOption{WithTTL(time.Second), WithExtendInterval(5 * time.Second)})
+	require.ErrorContains(t, err, "WithExtendInterval: 5s leaves no room for two attempts within a TTL of 1s")
+
+	c, err = newConfig([]Option{WithDrift(0.2), WithNodeTimeout(DefaultTTL / 4)})
+	require.NoError(t, err, "the default leaves no room")
+	l, err := c.forLease(nil)
+	require.NoError(t, err)
+	require.Equal(t, c.longestInterval(DefaultTTL), l.interval)
+	require.Greater(t, l.interval, DefaultTTL/5)
+}
+
+// What the protocol rests on cannot be changed through a URL or a hook.
+func TestClientOptionsThatAreNotNegotiable(t *testing.T) {
+	c, err := newConfig([]Option{WithClientOption(func(_ string, o *valkey.ClientOption) {
+		o.DisableRetry = false
+		o.ConnLifetime = time.Minute
+		o.PipelineMultiplex = 4
+		o.BlockingPipeline = 2
+		o.BlockingPoolSize = 1
+		o.SendToReplicas = func(valkey.Completed) bool { return true }
+		o.ReadNodeSelector = func(uint16, []valkey.NodeInfo) int { return 0 }
+		o.ReplicaOnly, o.EnableReplicaAZInfo, o.AZFromInfo = true, true, true
+		o.Standalone.EnableRedirect = true
+		o.Standalone.ReplicaAddress = []string{"elsewhere:6379"}
+		o.OnInvalidations = func([]valkey.ValkeyMessage) {}
+		o.ClientName = "mine"
+	})})
+	require.NoError(t, err)
+	o, err := c.nodeOption("valkey://user:secret@h:1234/3?max_retries=5")
+	require.NoError(t, err)
+	require.Equal(t, []string{"h:1234"}, o.InitAddress)
+	require.Equal(t, "secret", o.Password)
+	require.Equal(t, 3, o.SelectDB)
+	require.Equal(t, "mine", o.ClientName)
+	require.True(t, o.DisableRetry)
+	require.True(t, o.DisableCache)
+	require.True(t, o.ForceSingleClient)
+	require.Zero(t, o.ConnLifetime)
+	require.Equal(t, -1, o.PipelineMultiplex)
+	require.Equal(t, -1, o.BlockingPipeline, "the default is 2,000 commands")
+	require.Equal(t, 2, o.BlockingPoolSize)
+	require.Nil(t, o.SendToReplicas)
+	require.Nil(t, o.ReadNodeSelector)
+	require.Nil(t, o.OnInvalidations)
+	require.False(t, o.ReplicaOnly || o.EnableReplicaAZInfo || o.AZFromInfo)
+	require.Empty(t, o.Standalone)
+	require.Equal(t, 2*time.Second, o.ConnWriteTimeout)
+	require.Equal(t, 2*time.Second, o.Dialer.Timeout)
+	o, err = c.nodeOption("valkeys://h")
+	require.NoError(t, err)
+	require.Equal(t, "h", o.TLSConfig.ServerName)
+}
+
+// A new release of the client may bring options that the protocol depends on: nodeOption has to
+// know of each.
+func TestClientOptionsAreAllKnown(t *testing.T) {
+	set := []string{"SendToReplicas", "ReadNodeSelector", "OnInvalidations", "Standalone", "ReplicaOnly",
+		"EnableReplicaAZInfo", "AZFromInfo", "BlockingPoolSize", "BlockingPipeline", "PipelineMultiplex", "ConnWriteTimeout",
+		"ConnLifetime", "DisableRetry", "DisableCache", "DisableAutoPipelining", "ForceSingleClient", "Dialer", "DialCtxFn", "InitAddress"}
+	left := []string{"TLSConfig", "DialFn", "AuthCredentialsFn", "Sentinel", "Username", "Password", "ClientName",
+		"ClientSetInfo", "SelectDB", "RingScaleEachConn", "ReadBufferEachConn", "WriteBufferEachConn", "BlockingPoolCleanup",
+		"BlockingPoolMinSize", "MaxFlushDelay", "DisableTCPNoDelay", "ClientNoTouch", "ClientNoEvict", "AlwaysPipelining", "AlwaysRESP2",
+		// Without a meaning when there is one server, no cache, and no retries.
+		"NewCacheStoreFn", "ClientTrackingOptions", "CacheSizeEachConn", "RetryDelay", "ClusterOption", "ReplicaSelector", "ShuffleInit"}
+	var fields []string
+	for f := range reflect.TypeFor[valkey.ClientOption]().Fields() {
+		fields = append(fields, f.Name)
+	}
+	require.ElementsMatch(t, append(set, left...), fields)
+}
+
+// However long a node may take, a connection without an answer is given up within two seconds more.
+func TestExchangeTimeoutIsBounded(t *testing.T) {
+	for _, test := range []struct {
+		opts []Option
+		want time.Duration
+	}{
+		{nil, 2 * time.Second},
+		{[]Option{WithTTL(time.Second)}, 200 * time.Millisecond},
+		{[]Option{WithTTL(time.Second), WithNodeTimeout(200 * time.Millisecond)}, 400 * time.Millisecond},
+		{[]Option{WithTTL(20 * time.Second), WithNodeTimeout(5 * time.Second)}, 7 * time.Second},
+		{[]Option{WithTTL(20 * time.Hour), WithNodeTimeout(5 * time.Hour)}, 5*time.Hour + 2*time.Second},
+	} {
+		c, err := newConfig(test.opts)
+		require.NoError(t, err)
+		require.Equal(t, test.want, c.exchangeTimeout())
+	}
+}
+
+func TestOwnerValues(t *testing.T) {
+	seen := make(map[string]bool)
+	for range 1000 {
+		owner := wire.NewOwner("host/with/slashes-1")
+		require.False(t, seen[owner], "an owner value must be new for every attempt")
+		seen[owner] = true
+		require.Equal(t, "host/with/slashes-1", wire.OwnerIdentity(owner))
+	}
+	require.Equal(t, "something else's value", wire.OwnerIdentity("something else's value"))
+	require.NoError(t, checkIdentity(defaultIdentity()))
+	require.NotEqual(t, defaultIdentity(), defaultIdentity())
+}
+
+func TestNamesOfAKey(t *testing.T) {
+	c, err := newConfig([]Option{WithPrefix("p")})
+	require.NoError(t, err)
+	k, err := c.keys("a/b")
+	require.NoError(t, err)
+	require.Equal(t, wire.Keys{Name: "a/b", Lock: "p:{a/b}", Fence: "p:{a/b}:fence", Wait: "p:{a/b}:wait"}, k)
+	require.Equal(t, "p:{a/b}:once", k.Record())
+}
+
+// Field: an expired grant returned as success when the round took longer than the TTL.
+func TestTrap10LateGrantIsNotReturned(t *testing.T) {
+	const ttl = 10 * time.Second
+	require.NoError(t, tooLate("k", ttl/2, ttl))
+	err := tooLate("k", ttl/2+1, ttl)
+	require.ErrorIs(t, err, ErrTimeout)
+	var slow *SlowError
+	require.ErrorAs(t, err, &slow)
+	require.Equal(t, ttl/2+1, slow.Elapsed)
+}
+
+func TestErrorTypes(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	held := &HeldError{Key: "k", Holder: Holder{Identity: "x", Nodes: 3, TTL: time.Second}}
+	for want, err := range map[string]error{
+		"":                  nil,
+		"held":              fmt.Errorf("wrapped: %w", held),
+		"lost_deadline":     &LostError{Key: "k", Reason: LostDeadline},
+		"lost_refused":      &LostError{Key: "k", Reason: LostRefused},
+		"lost_closed":       &LostError{Key: "k", Reason: LostClosed},
+		"deadline_exceeded": newContextError(ctx, "k", held),
+		"canceled":          context.Canceled,
+		"closed":            ErrClosed,
+		"released":          ErrReleased,
+		"not_held":          ErrNotHeld,
+		"timeout":           &NodeError{Node: "a:1", Op: OpExtend, Err: ErrTimeout},
+		"overloaded":        &NodeError{Node: "a:1", Op: OpExtend, Err: node.ErrOverloaded},
+		"connection":        &NodeError{Node: "a:1", Op: OpExtend, Err: errors.New("EOF")},
+		"other":             errors.New("?"),
+	} {
+		require.Equal(t, want, ErrorType(err))
+	}
+	gaveUp := newContextError(ctx, "k", held)
+	require.ErrorIs(t, gaveUp, context.DeadlineExceeded)
+	require.ErrorIs(t, gaveUp, ErrHeld, "the last attempt's outcome is not lost")
+	var he *HeldError
+	require.ErrorAs(t, gaveUp, &he)
+	require.Contains(t, gaveUp.Error(), `gave up on "k": context deadline exceeded`)
+}
+
+func TestQuarantineOutlastsWhatAServerForgot(t *testing.T) {
+	for _, test := range []struct {
+		opts []Option
+		want time.Duration
+	}{
+		{nil, 14 * time.Second}, // (10 s + 2 s) × 1.01 + 2 ms, rounded up, and one
+		{[]Option{WithMaxTTL(time.Minute)}, 64 * time.Second},
+		{[]Option{WithTTL(time.Second), WithClockSkew(time.Millisecond)}, 3 * time.Second},
+		{[]Option{WithTTL(time.Second), WithClockSkew(10 * time.Second)}, 32 * time.Second}, // three skews
+	} {
+		c, err := newConfig(test.opts)
+		require.NoError(t, err)
+		require.Equal(t, test.want, c.quarantine())
+	}
+}

@@ -1,0 +1,34 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// Whatever a server answers instead of INFO, its warning has the type that is promised.
+func TestWarningsAreConditions(t *testing.T) {
+	n := testQuorum(1).nodes[0]
+	for _, err := range []error{
+		fmt.Errorf("%w: 7", wire.ErrUnexpected),
+		&wire.Fault{Condition: wire.Busy},
+	} {
+		var s NodeStatus
+		s.fill(n, &vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: err}, 0, nil)
+		require.True(t, s.Reachable)
+		require.Len(t, s.Warnings, 1)
+		_, ok := s.Warnings[0].(*ConditionError)
+		require.True(t, ok, "%T", s.Warnings[0])
+		require.Equal(t, n.failure(OpObserve, err).ErrorType() == "busy", s.Warnings[0].(*ConditionError).Condition == ConditionBusy)
+	}
+	var s NodeStatus
+	s.fill(n, &vote.Reply{Answer: wire.Answer{Verdict: wire.OK, Info: &wire.ServerInfo{Version: "7.2.4", Role: "slave"}}}, 0, nil)
+	var known *ConditionError
+	require.True(t, errors.As(s.Warnings[0], &known))
+	require.Equal(t, ConditionReplica, known.Condition)
+}
