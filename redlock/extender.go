@@ -173,7 +173,7 @@ func (e *extender) extendAlone(l *Lease) {
 	e.mu.Lock()
 	stopped := l.due == stopped
 	e.mu.Unlock()
-	if stopped { //mutant:convoy-tries-the-stopped
+	if stopped { //mutant:group-tries-the-stopped
 		return
 	}
 	if x := l.startExtend(nil, true); x != nil {

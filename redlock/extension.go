@@ -69,7 +69,7 @@ func (q *Quorum) startTogether(leases []*Lease, g group, start clock.Instant) *e
 	expires := clock.Instant(math.MaxInt64) // a lease that was lost is not extended
 	for i, l := range leases {
 		held[i] = wire.Held{Keys: l.attempt.keys, Owner: l.attempt.owner, Token: l.token}
-		expires = min(expires, clock.Instant(l.deadline.Load())) //mutant:convoy-carries-the-lost
+		expires = min(expires, clock.Instant(l.deadline.Load())) //mutant:group-carries-the-lost
 		if g.spread {
 			l.hasSpread(start)
 		}
@@ -121,7 +121,7 @@ func (x *extension) Answered(r *node.Request, a node.Answer) {
 		return
 	}
 	x.replies[slot] = rep
-	server := wire.IsServerError(rep.Err) && !wire.IsNoScript(rep.Err) //mutant:convoy-refused-as-a-whole
+	server := wire.IsServerError(rep.Err) && !wire.IsNoScript(rep.Err) //mutant:group-refused-as-a-whole
 	for i, l := range x.leases {
 		t := &x.tallies[i]
 		switch x.of(i, &rep) {
@@ -135,7 +135,7 @@ func (x *extension) Answered(r *node.Request, a node.Answer) {
 			if rep.Verdict != wire.Failed {
 				t.gone++
 			}
-			if !x.alone && (server || rep.Verdict != wire.Failed) && !t.alone { //mutant:convoy-loses-the-odd,convoy-loses-the-odd-twice,convoy-ignores-the-late
+			if !x.alone && (server || rep.Verdict != wire.Failed) && !t.alone { //mutant:group-loses-the-odd,group-loses-the-odd-twice,group-ignores-the-late
 				t.alone = true
 				alone = append(alone, l)
 			}
@@ -145,7 +145,7 @@ func (x *extension) Answered(r *node.Request, a node.Answer) {
 			if int(t.gone) >= x.q.need {
 				lost = append(lost, l) //mutant:loss-by-refusal-ignored/2
 			}
-		case int(t.agreed) >= x.q.need || int(t.missed) > len(x.replies)-x.q.need: //mutant:convoy-before-the-quorum,convoy-waits-for-the-dead
+		case int(t.agreed) >= x.q.need || int(t.missed) > len(x.replies)-x.q.need: //mutant:group-before-the-quorum,group-waits-for-the-dead
 			endings = append(endings, x.end(i, &now))
 		}
 	}

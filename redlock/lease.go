@@ -348,13 +348,13 @@ func (l *Lease) group(start clock.Instant) (g group, ok bool) {
 	switch {
 	case l.lacking.Load(): // its key would not be found there
 		return g, false
-	case l.attempt.cfg.minHold > 0: //mutant:convoy-for-a-minimum-hold
+	case l.attempt.cfg.minHold > 0: //mutant:group-for-a-minimum-hold
 		return g, false // it would revive what a release has left, which it may overtake
 	case clock.Instant(l.deadline.Load()).Sub(start) < l.q.cfg.timeout(l.TTL()):
 		return g, false // all would have to be sent before its end
 	}
-	g = group{l.TTL(), l.spreads(start)}             //mutant:convoy-for-another-ttl,convoy-spreads-nothing
-	return g, !g.spread || l.attempt.cfg.once == nil // a record is spread with the token //mutant:convoy-for-all
+	g = group{l.TTL(), l.spreads(start)}             //mutant:group-for-another-ttl,group-spreads-nothing
+	return g, !g.spread || l.attempt.cfg.once == nil // a record is spread with the token //mutant:group-for-all
 }
 
 // spreads reports whether an extension that begins at that time is to spread the token, for the

@@ -121,7 +121,7 @@ func (t *trace) begin(q *Quorum) {
 func (t *trace) start(ctx context.Context, m *member, slot int, data TraceNodeStartData) {
 	if t.nodes != nil {
 		data.Node = m.addr
-		t.nodes[slot] = m.q.cfg.tracers.node.TraceNodeStart(ctx, data) //mutant:convoy-untraced
+		t.nodes[slot] = m.q.cfg.tracers.node.TraceNodeStart(ctx, data) //mutant:group-untraced
 	}
 }
 

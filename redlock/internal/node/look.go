@@ -137,7 +137,7 @@ func (r *route) leadsTo(process string, g *gate) bool {
 }
 
 // bars reports whether a request is not for the server that the connection in use leads to.
-func (r *route) bars(op wire.Op) bool { //mutant:stray-extension-counts
+func (r *route) bars(op wire.Op) bool { //mutant:replaced-server-extends
 	return r.elsewhere && op.OfAttempt() && !op.IsProbe()
 }
 

@@ -267,7 +267,7 @@ func (n *Node) finish() {
 	n.cancelLook()
 	n.landAll()
 	n.requeue(n.retries.take())
-	for n.send(); len(n.pending) > 0 || len(n.window.inFlight) > 0; n.send() { //mutant:release-dropped-by-close,flights-left-behind
+	for n.send(); len(n.pending) > 0 || len(n.window.inFlight) > 0; n.send() { //mutant:release-dropped-by-close,batches-left-behind
 		n.landAll()
 	}
 	if c := n.client.Load(); c != nil && n.cfg.Connect != nil {
@@ -370,7 +370,7 @@ func (n *Node) wanted(requests []*Request, join bool) []*Request {
 		switch {
 		case r.hasEnded(): //mutant:ended-attempt-still-sent
 			err := ErrAbandoned
-			if r.alone { //mutant:packet-forgotten-halfway
+			if r.alone { //mutant:together-forgotten-halfway
 				err = ErrPartly
 			}
 			if join && r.Call.Op.Grants() && r.Call.Member != "" && now <= r.Expires { //mutant:busy-node-not-joined
@@ -583,7 +583,7 @@ func (n *Node) settle(b *batch) (broken error) {
 		}
 		n.encoder.encode(b, again, n.gate.open, load)
 		b.exchange(n.cfg.Clock)
-		again, broken = n.answerAll(b) //mutant:packet-dropped-after-a-flush
+		again, broken = n.answerAll(b) //mutant:together-dropped-after-a-flush
 	}
 	switch {
 	case broken == nil || n.cfg.Connect == nil: // a caller closes its own
@@ -639,7 +639,7 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 			}
 			noScript, isBroken := wire.IsNoScript(err), wire.IsBroken(err)
 			isOwn := r.Call.Op.Own()                                                            // the script is of the process that was vouched for //mutant:refill-closes-no-gate
-			if g.open != nil && g.open == b.scripts && g.cfg.RestartGate && noScript && isOwn { //mutant:flights-shut-a-new-gate
+			if g.open != nil && g.open == b.scripts && g.cfg.RestartGate && noScript && isOwn { //mutant:batches-shut-a-new-gate
 				shut = true
 			}
 			if g.open != nil && wire.IsDemoted(err) { //mutant:demotion-unseen
@@ -738,7 +738,7 @@ func (n *Node) landAll() {
 // leave has the next batch sent over another connection.
 func (n *Node) leave(client valkey.Client) {
 	if c := n.client.Load(); c != nil && *c == client {
-		n.client.Store(nil) //mutant:flights-on-a-dead-connection
+		n.client.Store(nil) //mutant:batches-on-a-dead-connection
 		n.parting = client
 	}
 }
@@ -747,7 +747,7 @@ func (n *Node) leave(client valkey.Client) {
 // while its client is being closed could stay open for ever.
 func (n *Node) part() {
 	client := n.parting
-	if client == nil || n.window.uses(client) { //mutant:flights-on-a-closed-client
+	if client == nil || n.window.uses(client) { //mutant:batches-on-a-closed-client
 		return
 	}
 	n.parting = nil

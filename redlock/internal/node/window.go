@@ -15,7 +15,7 @@ import (
 // batches are in flight, of different keys.
 
 // maxInFlight is how many batches are in flight at most.
-const maxInFlight = 4 //mutant:flight-of-one,flights-without-bound
+const maxInFlight = 4 //mutant:batches-one-at-a-time,batches-without-bound
 
 // window is the batches in flight.
 type window struct {
@@ -55,7 +55,7 @@ func (w *window) take(requests *[]*Request) *batch {
 			kept = append(kept, (*requests)[i:]...)
 			break
 		}
-		if w.busy[r.Call.Keys.Lock] > 0 { //mutant:flights-of-one-key
+		if w.busy[r.Call.Keys.Lock] > 0 { //mutant:batches-of-one-key
 			kept = append(kept, r)
 		} else {
 			b.requests = append(b.requests, r)

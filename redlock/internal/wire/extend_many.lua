@@ -12,7 +12,7 @@ local values = redis.call('MGET', unpack(KEYS))
 local time = raise and redis.call('TIME')
 local answers = {}
 for i = 1, n do
-  if values[i] ~= ARGV[i + 1] then --mutant:packet-extends-anybodys-key
+  if values[i] ~= ARGV[i + 1] then --mutant:group-extends-anybodys-key
     answers[i] = '0'
   else
     redis.call('PEXPIRE', KEYS[i], ARGV[1])
@@ -20,7 +20,7 @@ for i = 1, n do
     if raise then
       local token = ARGV[n + i + 1]
       local fence = counter(values[n + i] or '0', time[1] * 1000000 + time[2])
-      if fence and fence >= tonumber(token) then --mutant:convoy-lowers-a-counter,convoy-breaks-on-a-counter
+      if fence and fence >= tonumber(token) then --mutant:group-lowers-a-counter,group-breaks-on-a-counter
         token = values[n + i]
       end
       if values[n + i] then
