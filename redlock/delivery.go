@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Delivery tells what WithSequence counts: sequences that were granted, or those that were completed.
-// The words are those of message delivery.
+// Delivery tells what WithSequence counts: sequences that were granted, or those that were
+// completed. The words are those of message delivery.
 type Delivery int
 
 // The deliveries.
@@ -34,24 +34,24 @@ func (d Delivery) String() string {
 	}
 }
 
-// MaxSequence bounds the numbers of WithSequence: scripts on the servers count in doubles, which are
-// exact up to 2^53. Milliseconds since 1970 stay below it for 285,000 years.
+// MaxSequence bounds the numbers of WithSequence: scripts on the servers count in doubles, which
+// are exact up to 2^53. Milliseconds since 1970 stay below it for 285,000 years.
 const MaxSequence = wire.MaxSequence
 
 type leaseOption func(*leaseConfig) error
 
 func (o leaseOption) applyLease(l *leaseConfig) error { return o(l) }
 
-// WithSequence makes the lease one of a sequence on its key: the lease is granted only if n is greater
-// than every number that was granted on the key before (AtMostOnce), or that was completed
+// WithSequence makes the lease one of a sequence on its key: the lease is granted only if n is
+// greater than every number that was granted on the key before (AtMostOnce), or that was completed
 // (AtLeastOnce). Otherwise the error is a *DoneError. The number is checked and recorded by the
 // same script that grants, so whoever asks a quorum later finds it on at least one node that
 // remembers.
 //
 // n is between 1 and MaxSequence; the tick of a schedule in milliseconds since 1970 is a good one.
-// keep is how long the nodes remember after the last lease with WithSequence on the key, at least the
-// TTL and at most MaxKeep: longer than any holder of an old number may come late. Leases on the key
-// without WithSequence are not counted.
+// keep is how long the nodes remember after the last lease with WithSequence on the key, at least
+// the TTL and at most MaxKeep: longer than any holder of an old number may come late. Leases on the
+// key without WithSequence are not counted.
 //
 // A server that was restarted, or lost its data, has no vote for a number until it knows again how
 // far the sequence has come: it learns that from a quorum of the other nodes, when it is next asked
@@ -85,10 +85,10 @@ func WithSequence(n int64, d Delivery, keep time.Duration) LeaseOption {
 	})
 }
 
-// WithTick is WithSequence for the ticks of a schedule: the number is the tick in milliseconds since
-// 1970. In addition a server refuses, with an error, a tick that is ahead of its own clock by more
-// than the allowance for clock skew (WithClockSkew) and a second. Else one process with a wrong
-// clock could use up everybody's ticks for a year.
+// WithTick is WithSequence for the ticks of a schedule: the number is the tick in milliseconds
+// since 1970. In addition a server refuses, with an error, a tick that is ahead of its own clock by
+// more than the allowance for clock skew (WithClockSkew) and a second. Else one process with a
+// wrong clock could use up everybody's ticks for a year.
 func WithTick(tick time.Time, d Delivery, keep time.Duration) LeaseOption {
 	return leaseOption(func(l *leaseConfig) error {
 		if err := WithSequence(tick.UnixMilli(), d, keep).applyLease(l); err != nil {
@@ -103,8 +103,8 @@ func WithTick(tick time.Time, d Delivery, keep time.Duration) LeaseOption {
 const MaxLabelLength = wire.MaxLabelLength
 
 // WithLabel has the nodes record a text with the number of WithSequence or WithTick, for others to
-// read: SequenceState.Label and DoneError.Label are that of the last grant. It decides nothing. It is at
-// most MaxLabelLength bytes of UTF-8; without WithSequence it has no effect.
+// read: SequenceState.Label and DoneError.Label are that of the last grant. It decides nothing. It
+// is at most MaxLabelLength bytes of UTF-8; without WithSequence it has no effect.
 func WithLabel(text string) LeaseOption {
 	return leaseOption(func(l *leaseConfig) error {
 		if len(text) > MaxLabelLength || !utf8.ValidString(text) {

@@ -20,8 +20,8 @@ var (
 	ErrHeld = errors.New("redlock: held by another owner")
 	// ErrSplit means that several asked for the key at once and none of them got it.
 	ErrSplit = errors.New("redlock: split vote")
-	// ErrDone means that the sequence of WithSequence was granted or completed before. The DoneError
-	// around it has the numbers.
+	// ErrDone means that the sequence of WithSequence was granted or completed before. The
+	// DoneError around it has the numbers.
 	ErrDone = errors.New("redlock: sequence already done")
 	// ErrNoQuorum means that too few nodes answered to decide anything.
 	ErrNoQuorum = errors.New("redlock: no quorum of nodes")
@@ -46,8 +46,8 @@ var errUnknownSequence = errors.New("the server was restarted or emptied, and do
 type HeldError struct {
 	Key    string
 	Holder Holder // as far as the nodes that were asked agree; see Holder.Nodes
-	// Sequence is the number that the holder was granted (WithSequence), for an attempt that asked for
-	// one itself; 0 if not known.
+	// Sequence is the number that the holder was granted (WithSequence), for an attempt that asked
+	// for one itself; 0 if not known.
 	Sequence int64
 	// Self reports that the holder has the caller's own identity: a lease of this process, or what
 	// is left of an earlier attempt that failed and is being taken back.

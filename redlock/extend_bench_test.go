@@ -103,8 +103,8 @@ func extendMany(b *testing.B, q *Quorum, leases []*Lease) {
 
 // BenchmarkExtend10kFloor is PEXPIRE of 10,000 keys on five servers: a goroutine a node, all in one
 // pipeline, and on with the third node that has done it all. A command is a script for as many keys
-// as an extension carries, because 10,000 commands take longer. It compares no owner, knows no leases,
-// deadlines or timers, plans nothing and does not see whether a key was there.
+// as an extension carries, because 10,000 commands take longer. It compares no owner, knows no
+// leases, deadlines or timers, plans nothing and does not see whether a key was there.
 func BenchmarkExtend10kFloor(b *testing.B) {
 	f, err := floor.Open(valkeytest.Start(b, 5, valkeytest.WithAge(time.Hour)).URLs())
 	require.NoError(b, err)

@@ -14,12 +14,12 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// extension is the extension of up to wire.MaxGroup leases with the same TTL, by one request to each
-// node. Each lease has its own outcome, as soon as that is certain.
+// extension is the extension of up to wire.MaxGroup leases with the same TTL, by one request to
+// each node. Each lease has its own outcome, as soon as that is certain.
 //
 // It only renews keys that are there, and tokens. A lease whose key is not there on a node is
-// extended alone besides, by a script that looks at what is the matter and may put the key back; and
-// so are all if a server refuses the command, because of one of them perhaps.
+// extended alone besides, by a script that looks at what is the matter and may put the key back;
+// and so are all if a server refuses the command, because of one of them perhaps.
 type extension struct {
 	q      *Quorum
 	call   *wire.Call

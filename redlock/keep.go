@@ -10,11 +10,11 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// KeepSequence has this Quorum restore how far the key's sequence (WithSequence) has come, on each node
-// that has forgotten it: as soon as the node votes again after a restart, within a tenth of the
-// TTL, and when this Quorum first sees it. Without it a node is restored when the next number is
-// asked for, and nodes that are restarted one after the other in between forget it together: use it
-// for sequences that may rest for longer than it takes to restart two nodes. It costs a read of
+// KeepSequence has this Quorum restore how far the key's sequence (WithSequence) has come, on each
+// node that has forgotten it: as soon as the node votes again after a restart, within a tenth of
+// the TTL, and when this Quorum first sees it. Without it a node is restored when the next number
+// is asked for, and nodes that are restarted one after the other in between forget it together: use
+// it for sequences that may rest for longer than it takes to restart two nodes. It costs a read of
 // each kept key on each node that begins to vote.
 //
 // It returns at once and does no I/O by itself. Each call is to be ended with stop, or with Close;

@@ -28,10 +28,10 @@ import (
 func (l *Lease) Release(ctx context.Context) error { return l.finish(ctx, wire.Keep) }
 
 // Complete is Release, and records on the nodes that the lease's sequence is completed, so that it
-// is not granted again; see WithSequence, without which it is no more than Release. What was completed
-// is recorded also if the lease was lost meanwhile. nil means that a quorum has recorded it; a
-// *QuorumError that this is not certain. After a Release it does nothing and returns what that
-// returned.
+// is not granted again; see WithSequence, without which it is no more than Release. What was
+// completed is recorded also if the lease was lost meanwhile. nil means that a quorum has recorded
+// it; a *QuorumError that this is not certain. After a Release it does nothing and returns what
+// that returned.
 func (l *Lease) Complete(ctx context.Context) error {
 	if l.none() {
 		return errNoLease // nothing is recorded
@@ -39,9 +39,9 @@ func (l *Lease) Complete(ctx context.Context) error {
 	return l.finish(ctx, wire.Done) //mutant:completion-not-recorded
 }
 
-// Abandon is Release, and takes back the grant of the lease's sequence (WithSequence), as if it had never
-// been granted: for a holder that has not begun to work, and will not. On nodes that do not hear of
-// it the number stays granted.
+// Abandon is Release, and takes back the grant of the lease's sequence (WithSequence), as if it had
+// never been granted: for a holder that has not begun to work, and will not. On nodes that do not
+// hear of it the number stays granted.
 func (l *Lease) Abandon(ctx context.Context) error { return l.finish(ctx, wire.Undo) } //mutant:forgone-number-kept
 
 func (l *Lease) finish(ctx context.Context, record wire.Outcome) error {

@@ -229,7 +229,8 @@ func (q *Quorum) merged(r *restoration, replies []vote.Reply) (all *wire.Record,
 	return all, keep, sure, true
 }
 
-// isOfAnotherVersion reports whether a node's record was written by another version of this library.
+// isOfAnotherVersion reports whether a node's record was written by another version of this
+// library.
 func isOfAnotherVersion(err error) bool {
 	why := wire.FaultOf(err)
 	return why != nil && why.Condition == wire.OtherVersion

@@ -45,8 +45,8 @@ func (s *SequenceState) complete(r *wire.Record) {
 }
 
 // Sequence reads how far the key has come from a quorum of nodes that know it. Whatever was granted
-// or completed before the call is in the answer, as long as WithSequence keeps its promise. Granted may
-// be more than anybody has: an attempt that is under way, or that failed and is not rolled back
+// or completed before the call is in the answer, as long as WithSequence keeps its promise. Granted
+// may be more than anybody has: an attempt that is under way, or that failed and is not rolled back
 // yet, counts.
 //
 // A node that was restarted or emptied and does not know the sequence since is asked to know it

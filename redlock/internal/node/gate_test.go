@@ -48,7 +48,8 @@ func TestGate(t *testing.T) {
 		require.EqualValues(t, 1, g.status.Load().Opened)
 		require.Equal(t, cfg.Clock.Now().Add(cfg.LookEvery-time.Second), g.lookAt)
 
-		// Another one closes the gate, and is looked at at once. What uptime it claims does not count.
+		// Another one closes the gate, and is looked at at once. What uptime it claims does not
+		// count.
 		g.inspect(serverInfo("b", time.Hour))
 		require.Nil(t, g.open)
 		require.True(t, g.status.Load().Unseen)

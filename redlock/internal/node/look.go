@@ -80,8 +80,8 @@ func (l *look) ask(ctx context.Context, conn valkey.DedicatedClient, c *clock.Cl
 	l.info, l.time, l.err = info.Info, at.Server, cmp.Or(info.Err, at.Err)
 }
 
-// try has the server load the scripts, and tries whether leases can be had. Scripts that are flushed
-// in between are loaded again.
+// try has the server load the scripts, and tries whether leases can be had. Scripts that are
+// flushed in between are loaded again.
 func (l *look) try(ctx context.Context, conn valkey.DedicatedClient, cfg *Config) (err error) {
 	scripts := l.scripts.Scripts()
 	calls := []*wire.Call{cfg.probe(wire.Trial)}

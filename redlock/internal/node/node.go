@@ -30,8 +30,8 @@ var (
 	ErrOverloaded = errors.New("too many requests are waiting for this node")
 	// ErrAbandoned: the attempt ended before the request was sent.
 	ErrAbandoned = errors.New("abandoned before it was sent")
-	// ErrPartly: the attempt ended after the request had been sent together with others, which failed. It
-	// may have been carried out.
+	// ErrPartly: the attempt ended after the request had been sent together with others, which
+	// failed. It may have been carried out.
 	ErrPartly = errors.New("abandoned after it was sent with others that failed")
 )
 
@@ -51,7 +51,8 @@ type Config struct {
 	SampleEvery    time.Duration // how often at least the server's clock is looked at
 	LookEvery      time.Duration // how often a server that votes is looked at
 
-	// Claim gives the vote of the process with that run_id to this node, or names the node that has it.
+	// Claim gives the vote of the process with that run_id to this node, or names the node that has
+	// it.
 	Claim    func(runID string) (other string)
 	Observer Observer
 }
@@ -93,8 +94,9 @@ func (r *Request) hasEnded() bool {
 	return r.Ended != nil && r.Call.Op.OfAttempt() && r.Ended.Load()
 }
 
-// waits reports whether the request waits for a look that is under way while the node does not vote:
-// if it is only for a server that was vouched for, or a question of somebody who wants to know.
+// waits reports whether the request waits for a look that is under way while the node does not
+// vote: if it is only for a server that was vouched for, or a question of somebody who wants to
+// know.
 func (r *Request) waits() bool { return r.Call.Op.Gated() || r.Call.Op.IsProbe() && r.To != nil }
 
 // Answer is what came of a request.
@@ -117,8 +119,8 @@ func timely(err error) error {
 	return wire.Diagnose(err)
 }
 
-// Sink gets the answers of requests: one for each that was taken, on the writer's goroutine, with no
-// lock held. It does not block, and may Send.
+// Sink gets the answers of requests: one for each that was taken, on the writer's goroutine, with
+// no lock held. It does not block, and may Send.
 type Sink interface{ Answered(r *Request, a Answer) }
 
 // Node is one server. Its writer is the only one that sends it commands for leases. Commands for a
@@ -588,7 +590,8 @@ func (n *Node) settle(b *batch) (broken error) {
 	switch {
 	case broken == nil || n.cfg.Connect == nil: // a caller closes its own
 	case errors.Is(broken, wire.ErrOutOfStep), b.back != nil && wire.IsTimeout(broken):
-		// valkey-go gives a connection up by itself only as long as that carries one batch at a time.
+		// valkey-go gives a connection up by itself only as long as that carries one batch at a
+		// time.
 		n.leave(flown)
 	}
 	n.window.finish(b)

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// MinPause and MaxPause bound the pause before another try where nothing tells how long to wait,
-	// such as the measured round trip or the end of a key. It doubles.
+	// MinPause and MaxPause bound the pause before another try where nothing tells how long to
+	// wait, such as the measured round trip or the end of a key. It doubles.
 	MinPause = 50 * time.Millisecond
 	MaxPause = time.Second
 )

@@ -22,8 +22,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// fakeServer is what a node talks to: it knows the scripts that were loaded, and answers each with 1
-// without running it. Connections are pipes, so it works on the time of testing/synctest.
+// fakeServer is what a node talks to: it knows the scripts that were loaded, and answers each with
+// 1 without running it. Connections are pipes, so it works on the time of testing/synctest.
 type fakeServer struct {
 	mu      sync.Mutex
 	runID   string

@@ -1,7 +1,7 @@
 // Package waitqueue tells those who wait for a key when it is their turn, without polling.
 //
-// Those who wait for a key queue for it on every node, in a sorted set of its own beside the key. An
-// attempt that is refused joins: its score is the time at which it began to wait by the nodes'
+// Those who wait for a key queue for it on every node, in a sorted set of its own beside the key.
+// An attempt that is refused joins: its score is the time at which it began to wait by the nodes'
 // clocks (their median, so that clients with wrong clocks have no advantage), which puts it in the
 // same place on every node, also if it is lost and joins again. A release calls the first: it
 // publishes to the channel of that waiter's process, and reserves the key for it for a node
@@ -242,8 +242,8 @@ func (q *Queue) subscribe(i int, wanted <-chan struct{}) {
 	}
 }
 
-// listen subscribes to a node and hears calls until the connection breaks or the queue is closed. It
-// reports whether the node answered at all.
+// listen subscribes to a node and hears calls until the connection breaks or the queue is closed.
+// It reports whether the node answered at all.
 func (q *Queue) listen(i int) (worked bool) {
 	conn, err := q.connect(i)
 	if err != nil {
