@@ -43,10 +43,14 @@ var setups = []setup{
 // instrument makes an Instrumentation; nil of bare.
 func (s setup) instrument(b *testing.B) *tenureotel.Instrumentation {
 	b.Helper()
-	if s.traces == nil {
+	if s == bare {
 		return nil
 	}
-	tel, err := tenureotel.New(tenureotel.WithTracerProvider(s.traces), tenureotel.WithMeterProvider(s.meters))
+	var opts []tenureotel.Option
+	if s.traces != nil {
+		opts = append(opts, tenureotel.WithTracerProvider(s.traces), tenureotel.WithMeterProvider(s.meters))
+	}
+	tel, err := tenureotel.New(opts...)
 	require.NoError(b, err)
 	return tel
 }

@@ -19,10 +19,11 @@ func hold() (*redlocktest.Fleet, *redlock.Quorum, *redlock.Lease) {
 		panic(err)
 	}
 	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption),
-		redlock.WithLogger(slog.New(slog.DiscardHandler)))
+		redlock.WithLogger(slog.New(slog.DiscardHandler)), redlock.WithNodeTimeout(2*time.Second))
 	if err != nil {
 		panic(err)
 	}
+	q.Nodes(context.Background()) // until all have been looked at, so that all of them get the lease
 	lease, err := q.Acquire(context.Background(), "key")
 	if err != nil {
 		panic(err)
