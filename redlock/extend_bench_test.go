@@ -39,13 +39,13 @@ func BenchmarkExtend10k(b *testing.B) {
 	leases := acquireMany(b, q)
 	extendMany(b, q, leases) // the first extension of a lease refreshes its token, and goes by itself
 
-	convoys := q.extensions.Load()
+	before := q.extensions.Load()
 	b.ReportAllocs()
 	for b.Loop() {
 		extendMany(b, q, leases)
 	}
 	reportLeases(b)
-	require.Equal(b, uint64(b.N)*((manyLeases+wire.MaxGroup-1)/wire.MaxGroup), q.extensions.Load()-convoys, "all were extended in full groups")
+	require.Equal(b, uint64(b.N)*((manyLeases+wire.MaxGroup-1)/wire.MaxGroup), q.extensions.Load()-before, "all were extended in full groups")
 }
 
 func acquireMany(b *testing.B, q *Quorum) []*Lease {

@@ -124,9 +124,9 @@ func FuzzInfo(f *testing.F) {
 	})
 }
 
-// An answer to a packet has one for each of its requests, of its kind, or it is none.
-func TestOddAnswersToAPacket(t *testing.T) {
-	packet := []*wire.Call{{Op: wire.Acquire}, {Op: wire.Release}}
+// An answer to acquisitions and releases has one for each of its requests, of its kind, or it is none.
+func TestOddAnswersToPairs(t *testing.T) {
+	pair := []*wire.Call{{Op: wire.Acquire}, {Op: wire.Release}}
 	server := startReplier(t)
 	for _, test := range []struct {
 		shape, values string
@@ -140,7 +140,7 @@ func TestOddAnswersToAPacket(t *testing.T) {
 		{"bb", "1780000000|5", false},
 		{"b", "17", false},
 	} {
-		answers := wire.Decode(packet, server.ask(t, encode(test.shape, test.values)), 0, nil)
+		answers := wire.Decode(pair, server.ask(t, encode(test.shape, test.values)), 0, nil)
 		require.Len(t, answers, 2)
 		for _, a := range answers {
 			require.Equal(t, test.understood, a.Err == nil, "%+v: %v", test, a.Err)

@@ -14,7 +14,7 @@ import (
 )
 
 // BenchmarkPairParallelServers is what five servers and valkey-go can do of BenchmarkPairParallel's
-// work: its packets, from one goroutine a node, one after the other, for nobody who waits for them.
+// work: its commands, from one goroutine a node, one after the other, for nobody who waits for them.
 // Each has as many acquisitions as releases of what the one before it acquired, together one for
 // each of BenchmarkPairParallel's goroutines, more than its own have. It counts no votes.
 func BenchmarkPairParallelServers(b *testing.B) {
@@ -63,7 +63,7 @@ func BenchmarkPairParallelServers(b *testing.B) {
 				command := buffers.Encode(client, calls, wire.AnyProcess, "")
 				for _, a := range wire.Decode(calls, client.Do(b.Context(), command), 0, nil) {
 					if a.Err != nil || a.Verdict != wire.OK && i > 0 {
-						b.Errorf("packet %d: %v %v", i, a.Verdict, a.Err)
+						b.Errorf("command %d: %v %v", i, a.Verdict, a.Err)
 						return
 					}
 				}

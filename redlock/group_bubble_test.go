@@ -14,9 +14,9 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// convoyed acquires key0, key1 and so on, which the Quorum extends, and waits until their tokens
+// grouped acquires key0, key1 and so on, which the Quorum extends, and waits until their tokens
 // have been spread and they travel together.
-func convoyed(t *testing.T, q *redlock.Quorum, n int, opts ...redlock.LeaseOption) []*redlock.Lease {
+func grouped(t *testing.T, q *redlock.Quorum, n int, opts ...redlock.LeaseOption) []*redlock.Lease {
 	t.Helper()
 	leases := make([]*redlock.Lease, n)
 	var busy sync.WaitGroup
@@ -49,10 +49,10 @@ func stay(t *testing.T, leases []*redlock.Lease, fleet *redlocktest.Fleet, nodes
 }
 
 // A request to each node extends many leases.
-func TestConvoyExtendsManyLeases(t *testing.T) {
+func TestGroupExtendsManyLeases(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		const many, extensions = 600, 12
-		leases := convoyed(t, open(t, fleet), many)
+		leases := grouped(t, open(t, fleet), many)
 		before := commands(fleet, make([]int, 3))
 		stay(t, leases, fleet, 0, 1, 2)
 		for i, n := range commands(fleet, before) {
@@ -63,9 +63,9 @@ func TestConvoyExtendsManyLeases(t *testing.T) {
 
 // A key that is gone on one node is put back, and one that is somebody else's there is left alone.
 // Where a quorum has lost a key its lease ends, and no other.
-func TestConvoyWithKeysThatAreNotThere(t *testing.T) {
+func TestGroupWithKeysThatAreNotThere(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		leases := convoyed(t, open(t, fleet), 50)
+		leases := grouped(t, open(t, fleet), 50)
 		const gone, taken, lost, emptied = 3, 5, 7, 9
 		ask(t, fleet, 0, "DEL", lockOf(leases[gone]))
 		set(t, fleet.Node(1), lockOf(leases[taken]), "somebody else")
@@ -92,9 +92,9 @@ func TestConvoyWithKeysThatAreNotThere(t *testing.T) {
 }
 
 // A key that is gone on a node that answers when a quorum has is put back too.
-func TestConvoyWithAKeyThatIsGoneOnASlowNode(t *testing.T) {
+func TestGroupWithAKeyThatIsGoneOnASlowNode(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		leases := convoyed(t, open(t, fleet), 50)
+		leases := grouped(t, open(t, fleet), 50)
 		fleet.Node(0).SetDelay(time.Millisecond)
 		ask(t, fleet, 0, "DEL", lockOf(leases[3]))
 		time.Sleep(ttl)
@@ -104,7 +104,7 @@ func TestConvoyWithAKeyThatIsGoneOnASlowNode(t *testing.T) {
 
 // Nodes that do not answer cost no lease while a quorum does, however they fail; and all of them
 // when none is left, in time and with the reason.
-func TestConvoyWithNodesThatFail(t *testing.T) {
+func TestGroupWithNodesThatFail(t *testing.T) {
 	for name, fail := range map[string]func(*redlocktest.Node) error{
 		"killed": (*redlocktest.Node).Kill,
 		"frozen": (*redlocktest.Node).Freeze,
@@ -112,7 +112,7 @@ func TestConvoyWithNodesThatFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-				leases := convoyed(t, open(t, fleet), 50)
+				leases := grouped(t, open(t, fleet), 50)
 				require.NoError(t, fail(fleet.Node(0)))
 				stay(t, leases, fleet, 1, 2)
 				require.NoError(t, fail(fleet.Node(1)))
@@ -131,9 +131,9 @@ func TestConvoyWithNodesThatFail(t *testing.T) {
 
 // A node that was emptied and does not vote gets no key back, and the others go on; one that votes
 // again has them all soon.
-func TestConvoyWithANodeThatWasRestarted(t *testing.T) {
+func TestGroupWithANodeThatWasRestarted(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		leases := convoyed(t, open(t, fleet), 50)
+		leases := grouped(t, open(t, fleet), 50)
 		require.NoError(t, fleet.Node(0).Restart(false))
 		stay(t, leases, fleet, 1, 2)
 		time.Sleep(time.Minute)
@@ -142,11 +142,11 @@ func TestConvoyWithANodeThatWasRestarted(t *testing.T) {
 }
 
 // Servers that have forgotten their scripts learn what they need, and vote all the while: any
-// process may run what a convoy needs.
-func TestConvoyAfterAScriptFlush(t *testing.T) {
+// process may run what a group needs.
+func TestGroupAfterAScriptFlush(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		v := &votes{acquisitions: acquisitions{make(chan redlock.TraceAcquireEndData, 50)}, told: make(map[string][]redlock.TraceVoteData)}
-		leases := convoyed(t, open(t, fleet, redlock.WithTracer(v)), 50)
+		leases := grouped(t, open(t, fleet, redlock.WithTracer(v)), 50)
 		for _, n := range fleet.Nodes() {
 			v.take(n.URL()[len("valkey://"):])
 			n.FlushScripts()
@@ -159,14 +159,14 @@ func TestConvoyAfterAScriptFlush(t *testing.T) {
 }
 
 // What is released while others are extended is free, and stays so.
-func TestConvoyWithReleases(t *testing.T) {
+func TestGroupWithReleases(t *testing.T) {
 	for _, delay := range []time.Duration{0, far} {
 		t.Run(fmt.Sprint(delay), func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 				for _, n := range fleet.Nodes() {
 					n.SetDelay(delay)
 				}
-				leases := convoyed(t, open(t, fleet), 200)
+				leases := grouped(t, open(t, fleet), 200)
 				var busy sync.WaitGroup
 				for _, l := range leases[:100] {
 					busy.Go(func() { assert.NoError(t, l.Release(t.Context())) })
@@ -191,10 +191,10 @@ func TestConvoyWithReleases(t *testing.T) {
 
 // Leases that want more travel by themselves, with another TTL, and those that nobody extends do
 // not travel.
-func TestConvoyLeavesOutWhatIsMore(t *testing.T) {
+func TestGroupLeavesOutWhatIsMore(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
-		leases := convoyed(t, q, 20)
+		leases := grouped(t, q, 20)
 		short, err := q.TryAcquire(t.Context(), "short", redlock.WithTTL(ttl/2))
 		require.NoError(t, err)
 		manual, err := q.TryAcquire(t.Context(), "manual", redlock.WithoutAutoExtend())
@@ -211,10 +211,10 @@ func TestConvoyLeavesOutWhatIsMore(t *testing.T) {
 }
 
 // Who traces extensions hears of each, with what the nodes said.
-func TestConvoyIsTraced(t *testing.T) {
+func TestGroupIsTraced(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tracer := &extendTracer{}
-		leases := convoyed(t, open(t, fleet, redlock.WithTracer(tracer)), 20)
+		leases := grouped(t, open(t, fleet, redlock.WithTracer(tracer)), 20)
 		require.NoError(t, fleet.Node(0).Kill())
 		tracer.take()
 		time.Sleep(ttl)
@@ -245,10 +245,10 @@ func TestConvoyIsTraced(t *testing.T) {
 
 // Who traces nodes changes nothing of how leases are extended, and hears of each command once a
 // node.
-func TestConvoyIsTracedOnceANode(t *testing.T) {
+func TestGroupIsTracedOnceANode(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tracer := &nodeTracer{}
-		leases := convoyed(t, open(t, fleet, redlock.WithTracer(tracer)), 20)
+		leases := grouped(t, open(t, fleet, redlock.WithTracer(tracer)), 20)
 		before := make([]int, 3)
 		for i, n := range fleet.Nodes() {
 			before[i] = n.Commands()

@@ -81,7 +81,7 @@ func TestNearNodesHaveOneBatchInFlight(t *testing.T) {
 				timeOf(t, q, fmt.Sprint("key", i))
 			}
 		})
-		for _, n := range commands(fleet, before) { // a question, a packet, and perhaps a look at the server
+		for _, n := range commands(fleet, before) { // a question, a command for all, and perhaps a look at the server
 			require.LessOrEqual(t, n, 3)
 		}
 	})
