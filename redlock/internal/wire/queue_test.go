@@ -43,3 +43,21 @@ func TestMemberBeginsWithItsVersion(t *testing.T) {
 		require.False(t, ok, "%q", version)
 	}
 }
+
+func TestMembers(t *testing.T) {
+	process := NewProcess()
+	for _, identity := range []string{"", "me", "host 1/a b"} {
+		member := NewMember(17, process, identity)
+		require.True(t, strings.HasPrefix(member, "1 0000000000000017 "+process))
+		require.EqualValues(t, 17, MemberNumber(member))
+		got, ok := MemberIdentity(member)
+		require.True(t, ok)
+		require.Equal(t, identity, got)
+		require.Equal(t, identity, OwnerIdentity(member))
+	}
+	require.Less(t, NewMember(9, process, ""), NewMember(10, process, ""), "in the order of their numbers")
+	for _, owner := range []string{NewOwner("me"), NewOwner("1 2 3"), "", "1 0000000000000001", "1 0000000000000001 p me", "1 000000000000000x " + process + " me", "0000000000000001 " + process + " me"} {
+		_, ok := MemberIdentity(owner)
+		require.False(t, ok, owner)
+	}
+}
