@@ -1,8 +1,6 @@
 package redlock
 
 import (
-	"os"
-	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,19 +52,4 @@ func TestWordsOfServers(t *testing.T) {
 		require.Equal(t, want, Condition(condition), text)
 		require.Equal(t, want != "", found, text)
 	}
-}
-
-// What a lower layer finds of a server is a condition that users know, with advice, and the reverse.
-func TestConditionsOfServersAreThoseOfUsers(t *testing.T) {
-	text, err := os.ReadFile("internal/wire/fault.go")
-	require.NoError(t, err)
-	known := make(map[Condition]string)
-	for condition := range advice {
-		known[condition] = "advice"
-	}
-	for _, found := range regexp.MustCompile(`(?m)^\t\w+ +Condition = "(\w+)"$`).FindAllStringSubmatch(string(text), -1) {
-		require.Equal(t, "advice", known[Condition(found[1])], found[1])
-		delete(known, Condition(found[1]))
-	}
-	require.Empty(t, known)
 }

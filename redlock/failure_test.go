@@ -1,0 +1,34 @@
+package redlock
+
+import (
+	"errors"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// Why a node has not carried something out is told in words that are promised.
+func TestTypesOfErrorsOfNodes(t *testing.T) {
+	m := testQuorum(1).nodes[0]
+	dead := &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ETIMEDOUT)}
+	for want, errs := range map[string][]error{
+		"abandoned":     {node.ErrAbandoned, node.ErrPartly},
+		"overloaded":    {node.ErrOverloaded},
+		"timeout":       {node.ErrTimeout},
+		"closed":        {node.ErrClosed},
+		"connection":    {dead, errors.New("EOF")},
+		"other_process": {&wire.Fault{Condition: wire.Restarted}},
+	} {
+		for _, err := range errs {
+			require.Equal(t, want, m.failure(OpAcquire, err).ErrorType(), "%v", err)
+		}
+	}
+	require.ErrorIs(t, m.failure(OpAcquire, node.ErrTimeout), ErrTimeout)
+	require.ErrorIs(t, m.failure(OpAcquire, node.ErrClosed), ErrClosed)
+}

@@ -1,0 +1,652 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// What may have been carried out is sent over a new connection only where that is right on a server
+// that has forgotten everything, and once.
+func TestRequestsOverABrokenConnection(t *testing.T) {
+	for op, times := range map[wire.Op]int{wire.Extend: 2, wire.Release: 2, wire.Leave: 2, wire.Observe: 2, wire.Join: 1, wire.Agree: 1, wire.Recall: 1} {
+		t.Run(op.String(), func(t *testing.T) {
+			n, c := voting(t)
+			var a answers
+			c.say = func([]string) string { return breaks }
+			r := a.send(t, n, op, "key")
+			n.send()
+			require.True(t, wire.IsBroken(requireOne(t, &a, r, wire.Failed, "it is broken").Err))
+			require.Equal(t, times, c.sent()["EVALSHA"])
+			require.LessOrEqual(t, n.gate.lookAt, n.cfg.Clock.Now().Add(MaxPause), "another process may answer next")
+		})
+	}
+	n, c := voting(t)
+	var a answers
+	var broke atomic.Bool
+	c.say = func([]string) string {
+		if !broke.Swap(true) {
+			return breaks
+		}
+		return asServer
+	}
+	r := a.send(t, n, wire.Extend, "key")
+	n.send()
+	requireOne(t, &a, r, wire.OK, "the connection is a new one")
+	require.NotNil(t, n.gate.open)
+}
+
+// A request whose answer does not come in time is not sent again.
+func TestRequestThatIsNotAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, c := voting(t)
+		var a answers
+		c.say = func([]string) string { return hangs }
+		start := time.Now()
+		r := a.send(t, n, wire.Extend, "key")
+		n.send()
+		require.ErrorIs(t, requireOne(t, &a, r, wire.Failed, "it hangs").Err, ErrTimeout)
+		require.Equal(t, timeout, time.Since(start))
+		require.Equal(t, map[string]int{"EVALSHA": 1}, c.sent())
+		require.NotNil(t, n.client.Load(), "a caller's client is kept")
+	})
+}
+
+// The writer loads scripts that any process may run, and looks load the others.
+func TestScriptsAreLoadedForARequest(t *testing.T) {
+	t.Run("own", func(t *testing.T) {
+		n, c := voting(t)
+		var a answers
+		clear(c.server.scripts)
+		r := a.send(t, n, wire.Extend, "key")
+		n.send()
+		requireOne(t, &a, r, wire.OK, "sent with what it needs")
+		require.Equal(t, map[string]int{"EVALSHA": 2, "SCRIPT": len(wire.Ungated())}, c.sent())
+		require.True(t, n.Status().Unseen, "it is not the process that was vouched for, or was flushed")
+		require.Zero(t, n.gate.lookAt)
+	})
+	t.Run("for all", func(t *testing.T) {
+		n, c := voting(t)
+		var a answers
+		clear(c.server.scripts)
+		r := a.send(t, n, wire.Release, "key")
+		n.send()
+		requireOne(t, &a, r, wire.OK, "sent with what it needs")
+		require.Equal(t, map[string]int{"EVALSHA": 2, "SCRIPT": len(wire.Ungated())}, c.sent())
+		require.NotNil(t, n.gate.open, "that one says nothing of the process")
+	})
+	t.Run("without a gate", func(t *testing.T) {
+		c := newFake(t, newServer("a"))
+		n := with(c)
+		n.cfg.RestartGate = false
+		n.vote(c.server)
+		var a answers
+		clear(c.server.scripts)
+		r := a.send(t, n, wire.Agree, "key")
+		n.send()
+		requireOne(t, &a, r, wire.OK, "sent with what it needs")
+		require.Equal(t, map[string]int{"EVALSHA": 2, "SCRIPT": len(wire.AnyProcess.Scripts())}, c.sent())
+		require.NotNil(t, n.gate.open)
+	})
+	t.Run("flushed again and again", func(t *testing.T) {
+		n, c := voting(t)
+		var a answers
+		c.say = func(words []string) string {
+			if isScript(words) {
+				return "-NOSCRIPT No matching script.\r\n"
+			}
+			return asServer
+		}
+		r := a.send(t, n, wire.Extend, "key")
+		n.send()
+		require.Equal(t, wire.Restarted, wire.FaultOf(requireOne(t, &a, r, wire.Failed, "flushed").Err).Condition)
+		require.Equal(t, map[string]int{"EVALSHA": 1 + maxTaught, "SCRIPT": maxTaught * len(wire.Ungated())}, c.sent())
+	})
+	t.Run("not permitted", func(t *testing.T) {
+		n, c := voting(t)
+		var a answers
+		clear(c.server.scripts)
+		c.say = func(words []string) string {
+			if words[0] == "SCRIPT" {
+				return "-NOPERM User u has no permissions to run the 'script|load' command\r\n"
+			}
+			return asServer
+		}
+		r := a.send(t, n, wire.Release, "key")
+		n.send()
+		why := wire.FaultOf(requireOne(t, &a, r, wire.Failed, "it cannot be loaded").Err)
+		require.Equal(t, wire.NoPermission, why.Condition)
+		require.Contains(t, why.Detail, loadNeeded)
+	})
+	t.Run("joining", func(t *testing.T) {
+		n, c := voting(t)
+		var a answers
+		clear(c.server.scripts)
+		r := a.send(t, n, wire.Join, "key")
+		n.send()
+		requireOne(t, &a, r, wire.Failed, "its place is not worth it")
+		require.Equal(t, map[string]int{"EVALSHA": 1}, c.sent())
+	})
+}
+
+// A batch that was sent before the gate opened for another process says nothing of that one.
+func TestBatchOfAnotherProcess(t *testing.T) {
+	n, c := voting(t)
+	var a answers
+	r := &Request{Call: callOf(wire.Agree, "key"), To: &a, Expires: never}
+	b := &batch{client: c}
+	b.ctx = b.limit.start(time.Hour)
+	n.encoder.encode(b, []*Request{r}, wire.NewSet(strings.Repeat("0", wire.RunIDLength)), nil)
+	b.exchange(n.cfg.Clock)
+	require.NoError(t, n.settle(b), "the node has answered")
+	require.NotNil(t, n.gate.open)
+	requireOne(t, &a, r, wire.OK, "sent once more, with the scripts of the process that votes")
+}
+
+// What a server answers to an operation may cost it the vote, or a look.
+func TestErrorsOfAServer(t *testing.T) {
+	for said, want := range map[string]struct {
+		shut, looks bool
+	}{
+		"READONLY You can't write against a read only replica.":                    {shut: true, looks: true},
+		"MASTERDOWN Link with MASTER is down":                                      {shut: true, looks: true},
+		"LOADING Valkey is loading the dataset in memory":                          {shut: true, looks: true},
+		"OOM command not allowed when used memory > 'maxmemory'.":                  {looks: true},
+		"NOPERM User u has no permissions to run the 'evalsha' command":            {looks: true},
+		"TENUREDAMAGED the counter is 'x'":                                         {},
+		"TENUREVERSION 2":                                                          {},
+		"SOMETHING else":                                                           {},
+		"WRONGTYPE Operation against a key holding the wrong kind of value":        {},
+		"MISCONF Valkey is configured to save RDB snapshots, but it cannot do so.": {looks: true},
+	} {
+		t.Run(said, func(t *testing.T) {
+			n, c := voting(t)
+			c.say = func([]string) string { return "-" + said + "\r\n" }
+			for _, later := range []bool{false, true} {
+				if !later {
+					n.gate.looked = n.cfg.Clock.Now() // a moment ago
+				} else {
+					n.gate.looked = n.cfg.Clock.Now().Add(-time.Hour)
+				}
+				var a answers
+				r := a.send(t, n, wire.Extend, "key")
+				n.send()
+				require.ErrorContains(t, requireOne(t, &a, r, wire.Failed, "an error").Err, said)
+				require.Equal(t, want.shut, n.Status().Unseen)
+				require.Equal(t, want.shut, n.gate.open == nil)
+				if want.shut {
+					require.Zero(t, n.gate.lookAt)
+					return
+				}
+				at := n.gate.lookAt.Sub(n.gate.looked)
+				switch now := n.cfg.Clock.Now(); {
+				case !want.looks:
+					require.Greater(t, n.gate.lookAt, now.Add(time.Minute))
+				case later:
+					require.LessOrEqual(t, n.gate.lookAt, now)
+				default:
+					require.InDelta(t, recheckEvery, at, float64(time.Second), "not more often than one that has no vote")
+				}
+			}
+		})
+	}
+}
+
+// Requests that fail together may fail because of one of them, so each is sent alone. Of an attempt
+// that has ended meanwhile nobody knows what became.
+func TestRequestsThatFailTogetherAreSentAlone(t *testing.T) {
+	n, c := voting(t)
+	var a answers
+	var ended atomic.Bool
+	c.say = func(words []string) string {
+		if keys := words[2]; keys != "3" { // those of a release, or of an acquisition
+			ended.Store(true)
+			return "-ERR one of them\r\n"
+		}
+		return echoed(words, granted(0))
+	}
+	first, second := a.send(t, n, wire.Acquire, "one"), a.send(t, n, wire.Acquire, "two")
+	third := &Request{Call: callOf(wire.Acquire, "three"), To: &a, Expires: n.cfg.Clock.Now().Add(time.Minute), Ended: &ended}
+	require.NoError(t, n.Send(third))
+	n.send()
+	require.EqualValues(t, 17, requireOne(t, &a, first, wire.OK, "alone").Token)
+	requireOne(t, &a, second, wire.OK, "alone")
+	require.ErrorIs(t, requireOne(t, &a, third, wire.Failed, "ended").Err, ErrPartly)
+	require.Equal(t, map[string]int{"EVALSHA": 3}, c.sent(), "together, and two of them alone")
+	require.True(t, first.alone)
+}
+
+// A connection that answers another command than the last one is given up, and so is one of several
+// batches that does not answer: valkey-go ends it by itself only while it carries one at a time. A
+// caller's is the caller's.
+func TestConnectionsThatAreGivenUp(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		said           string
+		far, own, kept bool
+	}{
+		{name: "out of step", said: "*2\r\n:1\r\n:99\r\n"},
+		{name: "out of step, of the caller", said: "*2\r\n:1\r\n:99\r\n", own: true, kept: true},
+		{name: "hangs alone", said: hangs, kept: true},
+		{name: "hangs with others", said: hangs, far: true},
+		{name: "an error", said: "-ERR odd\r\n", kept: true},
+		{name: "breaks", said: breaks, kept: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n, c := voting(t)
+				if !test.own {
+					n.cfg.Client, n.window.single = nil, false
+					n.cfg.Connect = func() (valkey.Client, error) { return c, nil }
+				}
+				if test.far {
+					n.window.trip = roundTrip{least: time.Second, before: time.Second, until: never}
+				}
+				var a answers
+				c.say = func([]string) string { return test.said }
+				r := a.send(t, n, wire.Extend, "key")
+				n.send()
+				if test.far {
+					require.Empty(t, a.of(r))
+					<-n.window.back()
+					n.land()
+				}
+				requireOne(t, &a, r, wire.Failed, "it has failed")
+				require.Equal(t, test.kept, n.client.Load() != nil)
+				n.dials.way.Wait()
+				require.Equal(t, test.kept, !c.isClosed())
+				require.Nil(t, n.parting)
+			})
+		})
+	}
+}
+
+// The server's time comes with the answers to acquisitions. A grant of one whose clock has jumped
+// does not count.
+func TestGrantOfAServerWhoseClockHasJumped(t *testing.T) {
+	n, c := voting(t)
+	var a answers
+	var ahead time.Duration
+	c.say = func(words []string) string { return echoed(words, granted(ahead)) }
+	r := a.send(t, n, wire.Acquire, "key")
+	n.send()
+	requireOne(t, &a, r, wire.OK, "granted")
+	require.InDelta(t, 0, n.Ahead(), float64(time.Second))
+	ahead = time.Minute
+	r = a.send(t, n, wire.Acquire, "key")
+	n.send()
+	require.Equal(t, wire.ClockJumped, wire.FaultOf(requireOne(t, &a, r, wire.Failed, "it does not count").Err).Condition)
+	require.InDelta(t, time.Minute, n.Ahead(), float64(time.Second))
+	require.Nil(t, n.gate.open)
+}
+
+// INFO over the connection in use tells which process that leads to. Where another one answers new
+// connections, what it says of leases does not count; what it frees does.
+func TestConnectionThatLeadsElsewhere(t *testing.T) {
+	n, c := voting(t)
+	w := n.cfg.Observer.(*watcher)
+	var a answers
+	other := false
+	c.say = func(words []string) string {
+		if words[0] == "INFO" && other {
+			return infoOf("b")
+		}
+		return asServer
+	}
+	ask := func() {
+		t.Helper()
+		n.probe(wire.Info)
+		n.send()
+	}
+	n.route.checkAt = n.cfg.Clock.Now()
+	ask()
+	require.False(t, n.route.elsewhere)
+	require.Equal(t, never, n.route.checkAt, "it leads where it should")
+
+	other = true
+	n.route.checkAt = n.cfg.Clock.Now()
+	ask()
+	require.True(t, n.route.elsewhere)
+	require.NotNil(t, n.gate.open, "another server is behind the new connections, and that one votes")
+	require.InDelta(t, recheckEvery, n.route.checkAt.Sub(n.cfg.Clock.Now()), float64(time.Second))
+	ask()
+	require.Equal(t, 1, w.elsewhere, "told once")
+	for op, want := range map[wire.Op]wire.Verdict{
+		wire.Extend: wire.Failed, wire.Agree: wire.Failed, wire.Observe: wire.Failed, wire.Release: wire.OK, wire.Leave: wire.OK, wire.Join: wire.OK, wire.Info: wire.OK, wire.Time: wire.OK,
+	} {
+		r := a.send(t, n, op, "key")
+		n.send()
+		requireOne(t, &a, r, want, op.String())
+		if want == wire.Failed {
+			require.Equal(t, wire.Restarted, wire.FaultOf(a.of(r)[0].Err).Condition)
+		}
+	}
+
+	// The gate says so when it is decided, and asks at once where the node has a caller's client.
+	n.gate.shut()
+	n.gate.lookAt = never
+	n.route.elsewhere = false
+	ask()
+	require.Zero(t, n.gate.lookAt)
+	require.Equal(t, 2, w.elsewhere)
+
+	other = false
+	ask()
+	require.False(t, n.route.elsewhere)
+	require.Equal(t, never, n.route.checkAt)
+}
+
+// A client of Open's whose connection leads elsewhere is replaced. The new one is asked too.
+func TestClientWhoseConnectionLeadsElsewhereIsReplaced(t *testing.T) {
+	n, c := voting(t)
+	next := newFake(t, c.server)
+	n.cfg.Client, n.cfg.Connect = nil, func() (valkey.Client, error) { return next, nil }
+	n.route = route{elsewhere: true, checkAt: never}
+	n.doDue()
+	n.dials.way.Wait()
+	require.True(t, c.isClosed())
+	require.Nil(t, n.client.Load())
+	require.False(t, n.route.elsewhere)
+	n.doDue()
+	n.send()
+	require.Empty(t, c.sent())
+	require.Equal(t, map[string]int{"INFO": 1}, next.sent())
+	require.Equal(t, never, n.route.checkAt, "it leads where it should")
+
+	n, c = voting(t)
+	n.route = route{elsewhere: true, checkAt: never}
+	n.doDue()
+	require.False(t, c.isClosed(), "a caller's client stays")
+	require.True(t, n.route.elsewhere)
+}
+
+// A server that votes is asked for its clock and whether leases can be had, and looked at over a
+// new connection. Where there is none, the one in use is asked, and why is told.
+func TestServerThatVotesIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newFake(t, newServer("a"))
+		n := with(c)
+		n.cfg.SampleEvery, n.cfg.LookEvery = time.Second, time.Minute
+		go n.Run()
+		defer func() {
+			n.Close()
+			n.Wait()
+		}()
+		synctest.Wait()
+		require.NoError(t, n.Status().Reason())
+		c.sent()
+		c.set(func() { c.dedicated = nil })
+		time.Sleep(10*time.Minute - 1)
+		synctest.Wait()
+		sent := c.sent()
+		require.InDelta(t, 600, sent["TIME"], 2)
+		require.Equal(t, 9, sent["EVALSHA"])
+		require.Zero(t, sent["INFO"])
+		c.set(func() {
+			require.Len(t, c.dedicated, 2*9, "INFO and TIME")
+			c.refuses = true
+		})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, 1, c.sent()["INFO"])
+		require.NoError(t, n.Status().Reason(), "it answers over the connection in use")
+		w := n.cfg.Observer.(*watcher)
+		w.add(func() { require.Error(t, w.refused[len(w.refused)-1]) })
+		c.set(func() { c.refuses = false })
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Zero(t, c.sent()["INFO"])
+		w.add(func() { require.NoError(t, w.refused[len(w.refused)-1]) })
+
+		// A server that votes may become another one, or one without a right.
+		c.set(func() { c.say = trialSays("-NOPERM User u has no permissions to run the 'set' command\r\n", 4) })
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, wire.NoPermission, n.Status().Fault.Condition)
+		c.set(func() { c.say = trialSays("-NOPERM User u has no permissions to run the 'zadd' command\r\n", 12) })
+		time.Sleep(recheckEvery)
+		synctest.Wait()
+		require.NoError(t, n.Status().Reason())
+		require.Equal(t, wire.NoPermission, n.Status().Lacks.Condition)
+		c.set(func() { c.say = nil })
+		time.Sleep(time.Minute + time.Second)
+		synctest.Wait()
+		require.Nil(t, n.Status().Lacks)
+	})
+}
+
+// trialSays is a server that answers one command of a trial so.
+func trialSays(text string, at int) func(words []string) string {
+	return func(words []string) string {
+		if !isTrial(words) {
+			return asServer
+		}
+		parts := slices.Repeat([]string{":1\r\n"}, len(wire.Trials))
+		parts[at] = text
+		return echoed(words, fmt.Sprintf("*%d\r\n%s", len(parts), strings.Join(parts, "")))
+	}
+}
+
+// isTrial reports whether a command is a trial.
+func isTrial(words []string) bool {
+	return isScript(words) && slices.Contains(words, "p:{}")
+}
+
+// A server that refuses what a lease needs has no vote.
+func TestServerThatFailsItsTrial(t *testing.T) {
+	for name, say := range map[string]func([]string) string{
+		"one command": trialSays("-NOPERM User u has no permissions to run the 'set' command\r\n", 4),
+		"the script":  func(words []string) string { return map[bool]string{true: "-NOPERM no\r\n"}[isTrial(words)] },
+		"loading":     func(words []string) string { return map[bool]string{true: "-NOPERM no\r\n"}[words[0] == "SCRIPT"] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newFake(t, newServer("a"))
+				c.say = say
+				n := with(c)
+				go n.Run()
+				defer func() {
+					n.Close()
+					n.Wait()
+				}()
+				synctest.Wait()
+				require.Equal(t, wire.NoPermission, n.Status().Fault.Condition)
+				c.set(func() { c.say = nil })
+				time.Sleep(recheckEvery)
+				synctest.Wait()
+				require.NoError(t, n.Status().Reason())
+			})
+		})
+	}
+}
+
+// Scripts that are flushed while a look loads them are loaded again.
+func TestScriptsAreFlushedDuringALook(t *testing.T) {
+	for flushes, votes := range map[int]bool{maxTaught - 1: true, maxTaught: false} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newFake(t, newServer("a"))
+			tried := 0
+			c.say = func(words []string) string {
+				if isTrial(words) {
+					if tried++; tried <= flushes {
+						return "-NOSCRIPT No matching script.\r\n"
+					}
+				}
+				return asServer
+			}
+			n := with(c)
+			go n.Run()
+			synctest.Wait()
+			require.Equal(t, votes, n.Status().Reason() == nil, "flushed %d times", flushes)
+			n.Close()
+			n.Wait()
+		})
+	}
+}
+
+// A user who may not ask for INFO has leases where no gate needs that.
+func TestServerThatDoesNotTellAboutItself(t *testing.T) {
+	for _, gate := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newFake(t, newServer("a"))
+			c.say = func(words []string) string {
+				return map[bool]string{true: "-NOPERM User u has no permissions to run the 'info' command\r\n"}[words[0] == "INFO"]
+			}
+			n := with(c)
+			n.cfg.RestartGate = gate
+			go n.Run()
+			synctest.Wait()
+			require.Equal(t, gate, n.Status().Reason() != nil)
+			time.Sleep(5 * time.Minute)
+			synctest.Wait()
+			require.Equal(t, gate, n.Status().Reason() != nil, "it is asked again from time to time")
+			if gate {
+				require.Contains(t, n.Status().Fault.Detail, infoNeeded)
+			}
+			n.Close()
+			n.Wait()
+		})
+	}
+}
+
+// Requests that wait for a look are sent in the order in which they came, before later ones.
+func TestWaitingRequestsKeepTheirOrder(t *testing.T) {
+	n, c := voting(t)
+	var a answers
+	n.gate.open = nil
+	n.look = &look{epoch: n.gate.epoch, load: make(chan *wire.Set, 1), end: func() {}, err: context.DeadlineExceeded}
+	for _, key := range []string{"one", "two"} {
+		a.send(t, n, wire.Agree, key)
+		n.send()
+	}
+	require.Len(t, n.held, 2)
+	a.send(t, n, wire.Agree, "three")
+	n.collect()
+	n.look.epoch-- // it opened meanwhile
+	n.gate.open = n.gate.scripts()
+	n.heed(n.look)
+	require.Empty(t, n.held)
+	n.send()
+	var keys []string
+	for _, words := range c.commands {
+		keys = append(keys, words[3])
+	}
+	require.Equal(t, []string{"one", "two", "three"}, keys)
+}
+
+// As many wait for a look as for the writer; others are refused.
+func TestWaitingRequestsAreBounded(t *testing.T) {
+	n, _ := voting(t)
+	n.gate.shut()
+	n.look = &look{load: make(chan *wire.Set, 1), end: func() {}}
+	n.held = make([]*Request, maxQueue-1)
+	var a answers
+	first, second := &Request{Call: callOf(wire.Agree, "one"), To: &a}, &Request{Call: callOf(wire.Agree, "two"), To: &a}
+	info := &Request{Call: callOf(wire.Info, "three"), To: &a}
+	own := &Request{Call: n.cfg.probe(wire.Info)}
+	require.Equal(t, []*Request{info, own}, n.admitted([]*Request{first, second, info, own}), "questions can be asked all the same")
+	require.Empty(t, a.of(first))
+	require.Equal(t, wire.Restarted, wire.FaultOf(requireOne(t, &a, second, wire.Failed, "no place").Err).Condition)
+	require.Len(t, n.held, maxQueue)
+
+	n.held = nil
+	require.Equal(t, []*Request{own}, n.admitted([]*Request{own}), "the node's own questions wait for no look")
+	require.Empty(t, n.admitted([]*Request{info}))
+	require.Equal(t, []*Request{info}, n.held)
+}
+
+// A node that is closed takes nothing, also no release to be sent later.
+func TestClosedNodeTakesNothing(t *testing.T) {
+	n, c := voting(t)
+	n.Close()
+	for _, op := range []wire.Op{wire.Acquire, wire.Release} {
+		require.ErrorIs(t, n.Send(&Request{Call: callOf(op, "key"), Expires: never, TTL: time.Minute}), ErrClosed)
+	}
+	require.Empty(t, n.retries.all)
+	n.startLook()
+	require.Nil(t, n.look)
+	go n.Run()
+	n.Wait()
+	require.Empty(t, c.sent())
+	require.False(t, c.isClosed(), "it is a caller's")
+}
+
+// A release that has failed is sent once more when the node is closed, and batches in flight are
+// waited for.
+func TestCloseSendsWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, c := voting(t)
+		var a answers
+		c.say = func([]string) string { return breaks }
+		release := a.send(t, n, wire.Release, "key")
+		n.send()
+		requireOne(t, &a, release, wire.Failed, "broken")
+		require.Len(t, n.retries.all, 1)
+		c.set(func() {
+			c.say = func([]string) string { time.Sleep(timeout / 2); return asServer }
+			c.commands = nil
+		})
+		n.cfg.Client, n.window.single = nil, false
+		n.cfg.Connect = func() (valkey.Client, error) { return c, nil }
+		n.window.trip = roundTrip{least: time.Second, before: time.Second, until: never}
+		extend := a.send(t, n, wire.Extend, "other")
+		n.send()
+		require.Len(t, n.window.inFlight, 1)
+		n.Close()
+		n.finish()
+		requireOne(t, &a, extend, wire.OK, "it was in flight")
+		requireOne(t, &a, release, wire.Failed, "answered once")
+		require.Equal(t, map[string]int{"EVALSHA": 2}, c.sent())
+		require.Empty(t, n.window.inFlight)
+		require.True(t, c.isClosed())
+	})
+}
+
+// How far a node is shows in its answers.
+func TestRoundTripIsMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, c := voting(t)
+		n.window.single = false
+		var a answers
+		c.say = func([]string) string { time.Sleep(10 * time.Millisecond); return asServer }
+		a.send(t, n, wire.Extend, "key")
+		n.send()
+		require.Equal(t, maxInFlight, n.window.size())
+	})
+}
+
+// A look that finds another process has the connection in use asked, and one that finds that the
+// server's clock has jumped ends there.
+func TestWhatALookFinds(t *testing.T) {
+	n := with(newFake(t, newServer("a")))
+	look := func(runID string, ahead time.Duration) *look {
+		l, _ := newLook(n.gate.epoch, timeout)
+		l.end()
+		now := n.cfg.Clock.Now()
+		l.info, l.server, l.time, l.sent, l.received = serverInfo(runID, time.Hour), "server:1", time.Duration(now)+ahead, now, now
+		return l
+	}
+	require.NotNil(t, n.next(look("a", 0)))
+	require.Equal(t, "server:1", n.Server())
+	require.Equal(t, never, n.route.checkAt, "it is the first one")
+	require.Nil(t, n.next(look("a", time.Hour)))
+	require.Equal(t, wire.ClockJumped, n.Status().Fault.Condition)
+	require.Equal(t, []error{nil}, n.cfg.Observer.(*watcher).looked)
+
+	n = with(newFake(t, newServer("a")))
+	require.NotNil(t, n.next(look("a", 0)))
+	require.Nil(t, n.next(look("b", time.Hour)), "its quarantine begins")
+	require.LessOrEqual(t, n.route.checkAt, n.cfg.Clock.Now())
+	require.Equal(t, wire.Quarantined, n.Status().Fault.Condition)
+	require.NotZero(t, n.Ahead())
+}

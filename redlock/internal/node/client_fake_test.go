@@ -1,0 +1,278 @@
+package node
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// fakeClient is a client without connections. It answers at once what say does, or else what its
+// server does.
+type fakeClient struct {
+	valkey.Client // makes commands and results
+
+	server *fakeServer
+	result *result
+	dead   valkey.Client
+
+	mu        sync.Mutex
+	say       func(words []string) string // guarded by mu; RESP, or one of the words below; may be nil
+	commands  [][]string                  // guarded by mu
+	dedicated [][]string                  // guarded by mu; likewise, over connections of their own
+	closed    bool                        // guarded by mu
+	refuses   bool                        // guarded by mu; connections of their own
+}
+
+// What a fakeClient says besides: nothing of its own, what a connection does that breaks, and what
+// a server does that hangs.
+const (
+	asServer = ""
+	breaks   = "breaks"
+	hangs    = "hangs"
+)
+
+// result turns what a server says into results.
+type result struct {
+	client valkey.Client
+	mu     sync.Mutex
+	next   chan string
+}
+
+func newFake(t *testing.T, s *fakeServer) *fakeClient {
+	r := &result{next: make(chan string, 1)}
+	option := func(dial func() (net.Conn, error)) valkey.ClientOption {
+		return valkey.ClientOption{
+			InitAddress: []string{"server:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true, AlwaysRESP2: true, PipelineMultiplex: -1,
+			ClientSetInfo: valkey.DisableClientSetInfo,
+			DialCtxFn:     func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return dial() },
+		}
+	}
+	client, err := NewClient(option(func() (net.Conn, error) {
+		near, far := net.Pipe()
+		go r.serve(far)
+		return near, nil
+	}))
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	r.client = client
+	dead, err := NewClient(option(func() (net.Conn, error) { return nil, io.EOF }))
+	require.ErrorIs(t, err, io.EOF)
+	t.Cleanup(dead.Close)
+	return &fakeClient{Client: client, server: s, result: r, dead: dead}
+}
+
+func (r *result) serve(conn net.Conn) {
+	defer conn.Close()
+	for in := bufio.NewReader(conn); ; {
+		words, err := command(in)
+		if err != nil {
+			return
+		}
+		answer := "+OK\r\n"
+		if words[0] == "SAY" {
+			answer = <-r.next
+		}
+		if _, err := conn.Write([]byte(answer)); err != nil {
+			return
+		}
+	}
+}
+
+// of is the result that a text is.
+func (r *result) of(text string) valkey.ValkeyResult {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next <- text
+	return r.client.Do(context.Background(), r.client.B().Arbitrary("SAY").Build())
+}
+
+func (c *fakeClient) ask(ctx context.Context, words []string, own bool) valkey.ValkeyResult {
+	c.mu.Lock()
+	say, refuses := c.say, c.refuses
+	if own {
+		c.dedicated = append(c.dedicated, words)
+	} else {
+		c.commands = append(c.commands, words)
+	}
+	c.mu.Unlock()
+	text := asServer
+	if own && refuses {
+		text = breaks
+	} else if say != nil {
+		text = say(words)
+	}
+	if text == asServer {
+		var ok bool
+		if text, ok = c.server.answer(words); !ok {
+			text = hangs
+		}
+	}
+	switch text {
+	case breaks:
+		return c.dead.Do(ctx, c.dead.B().Ping().Build())
+	case hangs:
+		<-ctx.Done()
+		return c.Client.Do(ctx, c.B().Ping().Build())
+	}
+	return c.result.of(text)
+}
+
+func (c *fakeClient) Do(ctx context.Context, cmd valkey.Completed) valkey.ValkeyResult {
+	return c.ask(ctx, cmd.Commands(), false)
+}
+
+func (c *fakeClient) DoMulti(ctx context.Context, commands ...valkey.Completed) (results []valkey.ValkeyResult) {
+	for _, cmd := range commands {
+		results = append(results, c.ask(ctx, cmd.Commands(), false))
+	}
+	return results
+}
+
+func (c *fakeClient) Nodes() map[string]valkey.Client {
+	return map[string]valkey.Client{"server:1": c}
+}
+
+func (c *fakeClient) Close() { c.set(func() { c.closed = true }) }
+
+func (c *fakeClient) isClosed() (closed bool) {
+	c.set(func() { closed = c.closed })
+	return closed
+}
+
+// set changes it.
+func (c *fakeClient) set(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+}
+
+// sent is how many commands of that name were sent over the connection of the writer since the last
+// time that it was asked for any, and forgets all of them.
+func (c *fakeClient) sent() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	count := make(map[string]int)
+	for _, words := range c.commands {
+		count[words[0]]++
+	}
+	c.commands = nil
+	return count
+}
+
+func (c *fakeClient) Dedicate() (valkey.DedicatedClient, func()) {
+	return &fakeConn{c: c}, func() {}
+}
+
+// fakeConn is a connection of its own.
+type fakeConn struct {
+	valkey.DedicatedClient
+
+	c *fakeClient
+}
+
+func (f *fakeConn) B() valkey.Builder { return f.c.B() }
+func (f *fakeConn) Close()            {}
+
+func (f *fakeConn) DoMulti(ctx context.Context, commands ...valkey.Completed) (results []valkey.ValkeyResult) {
+	for _, cmd := range commands {
+		results = append(results, f.c.ask(ctx, cmd.Commands(), true))
+	}
+	return results
+}
+
+// with is a node of a caller's client.
+func with(c *fakeClient) *Node {
+	cfg := config(c.server)
+	cfg.Client, cfg.Connect, cfg.Observer = c, nil, &watcher{}
+	return New(cfg)
+}
+
+// watcher is an observer that keeps more.
+type watcher struct {
+	observed
+
+	refused []error // guarded by mu
+}
+
+func (w *watcher) Refused(err error) { w.add(func() { w.refused = append(w.refused, err) }) }
+
+// vote opens the gate of a node that does not run, as a look would.
+func (n *Node) vote(s *fakeServer) {
+	n.gate.follow(&wire.ServerInfo{Version: "7.2.4", RunID: s.runID, Role: "master", Uptime: time.Hour})
+	scripts := n.gate.scripts()
+	for _, script := range scripts.Scripts() {
+		s.answer([]string{"SCRIPT", "LOAD", script.Text()})
+	}
+	s.loads = nil
+	n.gate.lookAt = n.cfg.Clock.Now().Add(time.Hour)
+	n.gate.admit(scripts, nil, nil)
+	n.gate.lookAt, n.gate.sampleAt = n.cfg.Clock.Now().Add(time.Hour), never
+}
+
+// voting is a node of a caller's client that votes, and does not run: its requests are sent by
+// send.
+func voting(t *testing.T) (*Node, *fakeClient) {
+	c := newFake(t, newServer("a"))
+	n := with(c)
+	n.vote(c.server)
+	return n, c
+}
+
+// isScript reports whether a command runs a script.
+func isScript(words []string) bool { return words[0] == "EVALSHA" }
+
+// echoed is an answer of a script.
+func echoed(words []string, answer string) string {
+	echo, ok := strings.CutPrefix(words[len(words)-1], "#")
+	if !ok {
+		return answer
+	}
+	return "*2\r\n" + answer + ":" + echo + "\r\n"
+}
+
+// granted is the answer to an acquisition, of a server whose clock is ahead by so much.
+func granted(ahead time.Duration) string {
+	at := time.Now().Add(ahead)
+	return bulk("17 " + strconv.FormatInt(at.Unix(), 10) + " " + strconv.Itoa(at.Nanosecond()/1000) + " ")
+}
+
+// infoOf is what a server says of itself, with other lines besides.
+func infoOf(runID string, more ...string) string {
+	return bulk(fmt.Sprintf("redis_version:7.2.4\r\nrun_id:%s\r\nuptime_in_seconds:1000\r\nrole:master\r\n%s\r\n", strings.Repeat(runID, wire.RunIDLength), strings.Join(more, "\r\n")))
+}
+
+// slowClient is a client whose connections come when way is closed.
+type slowClient struct {
+	*fakeClient
+
+	way   chan struct{}
+	asked int
+	conn  slowConn
+}
+
+type slowConn struct {
+	valkey.DedicatedClient
+
+	closed bool
+}
+
+func (c *slowConn) Close() { c.closed = true }
+
+func (c *slowClient) Dedicate() (valkey.DedicatedClient, func()) {
+	c.asked++
+	<-c.way
+	return &c.conn, func() {}
+}
