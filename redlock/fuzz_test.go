@@ -124,7 +124,8 @@ func FuzzInfo(f *testing.F) {
 	})
 }
 
-// An answer to acquisitions and releases has one for each of its requests, of its kind, or it is none.
+// An answer to acquisitions and releases has one for each of its requests, of its kind, or it is
+// none.
 func TestOddAnswersToPairs(t *testing.T) {
 	pair := []*wire.Call{{Op: wire.Acquire}, {Op: wire.Release}}
 	server := startReplier(t)

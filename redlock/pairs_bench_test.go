@@ -14,9 +14,9 @@ import (
 )
 
 // BenchmarkPairParallelServers is what five servers and valkey-go can do of BenchmarkPairParallel's
-// work: its commands, from one goroutine a node, one after the other, for nobody who waits for them.
-// Each has as many acquisitions as releases of what the one before it acquired, together one for
-// each of BenchmarkPairParallel's goroutines, more than its own have. It counts no votes.
+// work: its commands, from one goroutine a node, one after the other, for nobody who waits for
+// them. Each has as many acquisitions as releases of what the one before it acquired, together one
+// for each of BenchmarkPairParallel's goroutines, more than its own have. It counts no votes.
 func BenchmarkPairParallelServers(b *testing.B) {
 	const half = 32
 	fleet := valkeytest.Start(b, 5, valkeytest.WithAge(time.Hour))
