@@ -134,8 +134,9 @@ func TestScriptsAreLoadedForARequest(t *testing.T) {
 		clear(c.server.scripts)
 		r := a.send(t, n, wire.Join, "key")
 		n.send()
-		requireOne(t, &a, r, wire.Failed, "its place is not worth it")
-		require.Equal(t, map[string]int{"EVALSHA": 1}, c.sent())
+		requireOne(t, &a, r, wire.OK, "sent with what it needs")
+		require.Equal(t, map[string]int{"EVALSHA": 2, "SCRIPT": len(wire.Ungated())}, c.sent())
+		require.NotNil(t, n.gate.open)
 	})
 }
 

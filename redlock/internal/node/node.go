@@ -687,12 +687,17 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 // carried out.
 const maxTaught = 3
 
-// worthRepeating reports whether a request is to be sent once more after that error.
+// worthRepeating reports whether a request is to be sent once more after that error. What joins a
+// queue is not, on another connection: it could follow what has left the queue.
 func (r *Request) worthRepeating(err error) bool {
-	if errors.Is(err, wire.ErrOutOfStep) || r.Call.Op == wire.Join {
+	switch {
+	case errors.Is(err, wire.ErrOutOfStep):
 		return false
+	case wire.IsNoScript(err):
+		return r.taught < maxTaught
+	default:
+		return !r.resent && r.Call.Op.Repeatable() && r.Call.Op != wire.Join && wire.IsBroken(err)
 	}
-	return r.taught < maxTaught && wire.IsNoScript(err) || !r.resent && r.Call.Op.Repeatable() && wire.IsBroken(err)
 }
 
 // examine looks at what an answer tells about its server, and returns why it may not count.

@@ -300,6 +300,20 @@ func TestForgottenScriptsAreLoadedAgain(t *testing.T) {
 	})
 }
 
+// A waiter gets its place also on a node that knows no scripts yet.
+func TestPlaceOnAServerWithoutScripts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a")
+		s.hangs = true
+		n := started(t, s)
+		var a answers
+		join, leave := a.send(t, n, wire.Join, "key"), a.send(t, n, wire.Leave, "key")
+		synctest.Wait()
+		requireOne(t, &a, join, wire.OK, "it joins")
+		requireOne(t, &a, leave, wire.OK, "and leaves, after that")
+	})
+}
+
 // What a look has found of a server counts for the gate as it was when the look began. It says
 // nothing of the process that was vouched for meanwhile.
 func TestLookOfAnotherEpochIsDropped(t *testing.T) {
