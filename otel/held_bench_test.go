@@ -13,8 +13,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// BenchmarkHeld10k is 10,000 leases that are held for 30 s, and what the process spends on each in a
-// second. An iteration takes that long, so run it with -benchtime 1x. "tracer=default" is
+// BenchmarkHeld10k is 10,000 leases that are held for 30 s, and what the process spends on each in
+// a second. An iteration takes that long, so run it with -benchtime 1x. "tracer=default" is
 // tenureotel.New() where the program has installed no SDK.
 func BenchmarkHeld10k(b *testing.B) {
 	const many, held = 10_000, 30 * time.Second
