@@ -651,3 +651,31 @@ func TestWhatALookFinds(t *testing.T) {
 	require.Equal(t, wire.Quarantined, n.Status().Fault.Condition)
 	require.NotZero(t, n.Ahead())
 }
+
+// A connection that is out of step is given up, whatever comes of what is sent once more.
+func TestConnectionOutOfStepIsGivenUpAfterAResend(t *testing.T) {
+	n, c := voting(t)
+	n.cfg.Client, n.window.single = nil, false
+	n.cfg.Connect = func() (valkey.Client, error) { return c, nil }
+	var a answers
+	asked := 0
+	c.say = func(words []string) string {
+		switch {
+		case !isScript(words):
+			return asServer
+		case slices.Contains(words, "odd"):
+			return "*2\r\n:1\r\n:99\r\n"
+		}
+		if asked++; asked == 1 {
+			return "-NOSCRIPT No matching script.\r\n"
+		}
+		return asServer
+	}
+	odd, well := a.send(t, n, wire.Leave, "odd"), a.send(t, n, wire.Leave, "well")
+	n.send()
+	require.ErrorIs(t, requireOne(t, &a, odd, wire.Failed, "another's answer").Err, wire.ErrOutOfStep)
+	requireOne(t, &a, well, wire.OK, "sent once more")
+	require.Nil(t, n.client.Load())
+	n.dials.way.Wait()
+	require.True(t, c.isClosed())
+}

@@ -184,7 +184,7 @@ func (g *gate) follow(info *wire.ServerInfo) (replaced bool) {
 	}
 	if another {
 		p.born = now
-		g.watch = Watch{}
+		g.watch, g.jumped = Watch{}, ""
 	}
 	p.born = min(p.born, now.Add(-info.Uptime)) //mutant:quarantine-by-negative-uptime
 	p.id, p.role, p.history = info.RunID, info.Role, info.ReplID

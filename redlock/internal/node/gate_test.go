@@ -110,6 +110,10 @@ func TestGateOfAClockThatJumps(t *testing.T) {
 		require.Equal(t, wire.ClockJumped, g.decide(serverInfo("a", time.Hour), "a:1", false).Condition)
 		time.Sleep(quarantine + time.Millisecond)
 		require.Nil(t, g.decide(serverInfo("a", time.Hour), "a:1", false))
+
+		// Another process has a clock of its own, and another reason.
+		g.follow(serverInfo("b", time.Hour))
+		require.Equal(t, wire.Quarantined, g.decide(serverInfo("b", time.Hour), "a:1", false).Condition)
 	})
 }
 

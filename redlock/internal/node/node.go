@@ -572,8 +572,8 @@ var errNoClient = errors.New("no client")
 // settle answers the requests of a batch that is back, and sends those once more that are worth it.
 // It returns why the node did not answer, if it did not.
 func (n *Node) settle(b *batch) (broken error) {
-	flown := b.client
 	again, broken := n.answerAll(b)
+	n.giveUp(b, broken)
 	for len(again) > 0 {
 		load := n.unknown(again)
 		if client := n.client.Load(); client != nil {
@@ -585,18 +585,23 @@ func (n *Node) settle(b *batch) (broken error) {
 		}
 		n.encoder.encode(b, again, n.gate.open, load)
 		b.exchange(n.cfg.Clock)
-		again, broken = n.answerAll(b) //mutant:repeated-once-only
-	}
-	switch {
-	case broken == nil || n.cfg.Connect == nil: // a caller closes its own
-	case errors.Is(broken, wire.ErrOutOfStep), b.back != nil && wire.IsTimeout(broken):
-		// valkey-go gives a connection up by itself only as long as that carries one batch at a
-		// time.
-		n.leave(flown)
+		again, broken = n.answerAll(b)
+		n.giveUp(b, broken)
 	}
 	n.window.finish(b)
 	n.part()
 	return broken
+}
+
+// giveUp has the next batch sent over another connection, if this one is out of step, or has not
+// answered in time: valkey-go gives a connection up by itself only as long as that carries one
+// batch at a time. A caller closes its own.
+func (n *Node) giveUp(b *batch, broken error) {
+	switch {
+	case broken == nil || n.cfg.Connect == nil:
+	case errors.Is(broken, wire.ErrOutOfStep), b.back != nil && wire.IsTimeout(broken):
+		n.leave(b.client)
+	}
 }
 
 // unknown returns the scripts that requests are to be sent with, because the server did not know
