@@ -585,7 +585,7 @@ func (n *Node) settle(b *batch) (broken error) {
 		}
 		n.encoder.encode(b, again, n.gate.open, load)
 		b.exchange(n.cfg.Clock)
-		again, broken = n.answerAll(b)
+		again, broken = n.answerAll(b) //mutant:repeated-once-only
 		n.giveUp(b, broken)
 	}
 	n.window.finish(b)
