@@ -73,14 +73,16 @@ func (o *operation) answered(m *member, slot int, call *wire.Call, a node.Answer
 }
 
 // send sends one operation of an attempt to the nodes that want selects (all when nil) and starts
-// no timer: the caller waits or expires the round.
+// no timer: the caller waits or expires the round. Other nodes may be sent another call of it.
 func (o *operation) send(ctx context.Context, at *attempt, call *wire.Call, expires clock.Instant, want func(int) bool) {
 	requests := o.few[:]
 	if len(o.q.nodes) > len(requests) {
 		requests = make([]node.Request, len(o.q.nodes))
 	}
-	o.key = at.keys.Name
-	o.trace.begin(o.q)
+	if o.key == "" { // else some nodes have been asked, and may answer
+		o.key = at.keys.Name
+		o.trace.begin(o.q)
+	}
 	for i, m := range o.q.nodes {
 		if want != nil && !want(i) {
 			continue
