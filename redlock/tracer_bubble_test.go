@@ -96,7 +96,7 @@ func TestTracerIsToldEverything(t *testing.T) {
 		synctest.Wait()
 		lines := rec.take()
 		require.Equal(t, "acquire key ttl=4s 2/3 wait=false", lines[0])
-		require.Contains(t, lines, `acquired by acquire: "" attempts=1 votes=2 lease=true token=true valid=true`)
+		require.Regexp(t, `acquired by acquire: "" attempts=1 votes=[23] lease=true token=true valid=true`, strings.Join(lines, "\n"))
 		for i := range 3 {
 			require.Contains(t, lines, fmt.Sprintf(`acquire>acquire on node-%d.pipe:6379: ok=true "" after 0s`, i+1))
 		}
