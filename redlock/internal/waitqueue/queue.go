@@ -315,10 +315,6 @@ func (t *Ticket) count(release string, delay time.Duration) {
 		}
 		t.grace = time.AfterFunc(callGrace, func() { t.graced(release) })
 	}
-	told := time.Duration(-1)
-	if len(t.delays) == t.need {
-		told = t.delays[t.need-1]
-	}
 	at, _ := slices.BinarySearch(t.delays, delay)
 	t.delays = slices.Insert(t.delays, at, delay)
 	t.delays = t.delays[:min(len(t.delays), t.need)] // the others change nothing, however many a node sends //mutant:calls-without-bound
@@ -328,7 +324,7 @@ func (t *Ticket) count(release string, delay time.Duration) {
 	if t.delays[0] == t.delays[t.need-1] {
 		t.grace.Stop()
 	}
-	if t.delays[t.need-1] != told {
+	if at < t.need { // else it changes nothing
 		t.replace(Notice{Released: true, FreeIn: t.delays[t.need-1]})
 	}
 }

@@ -241,20 +241,3 @@ func (n *busyNode) Dedicate(ctx context.Context) (valkey.DedicatedClient, error)
 	n.asked.Add(1)
 	return n.fakeNode.Dedicate(ctx)
 }
-
-// A call that changes nothing is no further notice.
-func TestFurtherCallsOfAQuorum(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := testQueue()
-		w := q.Join("me", false)
-		defer q.Leave(w)
-		call(q, w, "0 ME a", "0 ME a", "0 ME a")
-		require.NotNil(t, taken(w))
-		call(q, w, "0 ME a", "0 ME a")
-		require.Nil(t, taken(w))
-		call(q, w, "50 ME b", "50 ME b", "50 ME b")
-		require.Equal(t, 50*time.Millisecond, taken(w).FreeIn)
-		call(q, w, "0 ME b", "0 ME b", "0 ME b")
-		require.Zero(t, taken(w).FreeIn, "a quorum tells it to come earlier")
-	})
-}
