@@ -47,13 +47,8 @@ type operation struct {
 
 // newOperation makes one on all nodes, which needs so many of them.
 func (q *Quorum) newOperation(op Op, need int) *operation {
-	return q.newOperationOn(len(q.nodes), op, need)
-}
-
-// newOperationOn makes one on so many nodes.
-func (q *Quorum) newOperationOn(nodes int, op Op, need int) *operation {
 	o := &operation{q: q, op: op}
-	o.Start(nodes, need)
+	o.Start(len(q.nodes), need)
 	return o
 }
 
@@ -114,7 +109,7 @@ func (t *trace) begin(q *Quorum) {
 		return
 	}
 	t.on, t.began = true, q.clock.Now()
-	if q.cfg.tracers.node != nil && t.nodes == nil {
+	if q.cfg.tracers.node != nil {
 		t.nodes = make([]context.Context, len(q.nodes))
 	}
 }
