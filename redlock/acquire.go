@@ -272,7 +272,7 @@ func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Insta
 	}
 	c.asked = rd
 	call := c.call(wire.Acquire)
-	call.TTL, call.Hint, call.Skew = a.q.texts.milliseconds(a.cfg.ttl), c.hint, a.q.texts.skew
+	call.TTL, call.Hint, call.Skew = a.q.texts.milliseconds(a.cfg.ttl), c.hint, a.q.skewText()
 	rd.send(ctx, c.attempt, call, start.Add(timeout), want)
 	return rd, start, timeout
 }

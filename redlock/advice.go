@@ -36,7 +36,10 @@ var advice = map[Condition]string{
 	ConditionOtherVersion: "use the same version of this library in all processes that ask for numbers of this key",
 	ConditionNoCommand:    "remove the rename-command lines from its configuration: the commands are needed under their names",
 	ConditionRestarted:    "it is looked at again by itself",
-	ConditionBadReply:     "see that its address is a Valkey server's and TLS is as there; if so, look at the proxy in between, or do not trust it: the connection was closed and is made again",
+	ConditionAnotherList: "give all processes the same nodes, and see who has others; a list is changed by ending all processes with the old one first, " +
+		"or one node at a time: docs/operations.md",
+	ConditionSeveralServers: "name each server by an address of its own, without a balancer in front, and end a server before its successor starts",
+	ConditionBadReply:       "see that its address is a Valkey server's and TLS is as there; if so, look at the proxy in between, or do not trust it: the connection was closed and is made again",
 }
 
 // special are causes of a condition for which there is better advice, by a part of their text.

@@ -100,7 +100,7 @@ func (c *serverClocks) median(now clock.Instant) (lower, upper bounds, known int
 	l, u := (known-1)/2, known/2 //mutant:fast-clock-leads
 	all := (len(c.known) - 1) / 2
 	least, most := all-(len(c.known)-known), all // where the lower median of all is among the known, at least and at most
-	sure = least >= 0 && most < known && his[most]-los[least] <= c.cfg.clockSkew || known == len(c.known)
+	sure = least >= 0 && most < known && his[most]-los[least] <= c.cfg.skew() || known == len(c.known)
 	return bounds{los[l], his[l]}, bounds{los[u], his[u]}, known, sure
 }
 
@@ -108,7 +108,7 @@ func (c *serverClocks) median(now clock.Instant) (lower, upper bounds, known int
 func (c *serverClocks) bounds(i int, now clock.Instant) (b bounds, ok bool) {
 	w := &c.known[i]
 	moved := node.Slewed(now.Sub(w.At))
-	return bounds{w.Lo - moved, w.Hi + moved}, w.Known && moved < c.cfg.clockSkew
+	return bounds{w.Lo - moved, w.Hi + moved}, w.Known && moved < c.cfg.skew()
 }
 
 // time returns between which times the median is now, as durations since 1970. It is not known
@@ -119,7 +119,7 @@ func (c *serverClocks) time(now clock.Instant) (b bounds, ok bool) {
 		return b, false
 	}
 	moved := node.Slewed(now.Sub(m.at))
-	return bounds{m.lo + time.Duration(now) - moved, m.hi + time.Duration(now) + moved}, moved < c.cfg.clockSkew
+	return bounds{m.lo + time.Duration(now) - moved, m.hi + time.Duration(now) + moved}, moved < c.cfg.skew()
 }
 
 // hint is what counters are to become with a grant, in microseconds since 1970, if they are below:
@@ -130,8 +130,8 @@ func (c *serverClocks) hint(now clock.Instant, wall time.Time) int64 {
 	if !ok {
 		return 0
 	}
-	held := max(time.Duration(wall.UnixNano()), b.hi-c.cfg.clockSkew)
-	return max(min(held, b.lo+c.cfg.clockSkew).Microseconds(), 0) //mutant:hint-unclamped
+	held := max(time.Duration(wall.UnixNano()), b.hi-c.cfg.skew())
+	return max(min(held, b.lo+c.cfg.skew()).Microseconds(), 0) //mutant:hint-unclamped
 }
 
 // await waits until the median is sure, for a process that has just begun and has heard of clocks
@@ -173,7 +173,7 @@ func (c *serverClocks) leastToken(now clock.Instant) uint64 {
 	if !ok {
 		return 0
 	}
-	return uint64(max((b.lo - c.cfg.clockSkew).Microseconds(), 0))
+	return uint64(max((b.lo - c.cfg.skew()).Microseconds(), 0))
 }
 
 // greatestCounter is what a server that answers at that time of its own may count to at most.
@@ -217,7 +217,7 @@ func (c *serverClocks) judge(ahead, behind time.Duration, known int) *ConditionE
 	if behind > ahead {
 		by, way = behind, "behind"
 	}
-	if by <= c.cfg.clockSkew {
+	if by <= c.cfg.skew() {
 		return nil
 	}
 	whose := fmt.Sprintf("the median of %d servers", known)

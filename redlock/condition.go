@@ -42,6 +42,15 @@ const (
 	ConditionNoCommand    Condition = "no_command"    // a command that is needed is renamed or disabled
 	ConditionRestarted    Condition = "other_process" // another server process answered than the one that was vouched for
 	ConditionBadReply     Condition = "bad_reply"     // it sent what no Valkey server answers; the connection was ended
+
+	// Other processes of the prefix use the node together with servers that are none of this
+	// process's, or have another number of nodes. Their quorums and this process's may have no
+	// node in common, so two leases on a key could be live at once. A process that begins does not
+	// count any node until they have ended; one that goes on is warned.
+	ConditionAnotherList Condition = "another_list"
+	// Several servers answer at one address: processes count different ones as the same node, or
+	// one process finds now this one and now that one.
+	ConditionSeveralServers Condition = "several_servers"
 )
 
 // ConditionError reports a server that cannot vote, or should not be relied on, for a known reason.

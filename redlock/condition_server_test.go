@@ -107,7 +107,8 @@ func TestConditions(t *testing.T) {
 			t.Parallel()
 			s := startAged(t, 4, test.opts...)
 			only, urls := s.three(sick), s.three(0, sick, 2)
-			users := []*redlock.Quorum{gatedURLs(t, only), gatedURLs(t, urls)}
+			alone := redlock.WithPrefix("alone") // which has other nodes than the others
+			users := []*redlock.Quorum{gatedURLs(t, only, alone), gatedURLs(t, urls)}
 			for _, q := range users {
 				l, err := tryUntilAnswered(t, q, "before")
 				require.NoError(t, err)
@@ -123,7 +124,7 @@ func TestConditions(t *testing.T) {
 			if fresh == "" {
 				fresh = test.inUse
 			}
-			requireSick(t, gatedURLs(t, only), gatedURLs(t, urls), "fresh", addr, fresh, test.advice)
+			requireSick(t, gatedURLs(t, only, alone), gatedURLs(t, urls), "fresh", addr, fresh, test.advice)
 		})
 	}
 }

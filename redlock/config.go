@@ -29,6 +29,7 @@ type config struct {
 
 	maxTTL         time.Duration // longest TTL of any lease under the prefix
 	clockSkew      time.Duration
+	others         limits
 	restartGate    bool
 	acceptReplicas bool
 }
@@ -184,7 +185,7 @@ func defaultIdentity() string {
 // Twice the skew is the least: tokens may be a skew above the median of the servers' clocks when
 // they are granted, and a skew below it when the next one is, see docs/guarantees.md.
 func (c *config) quarantine() time.Duration {
-	longest := max(c.maxTTL, 2*c.clockSkew) + c.clockSkew                                             //mutant:quarantine-without-ttl,quarantine-without-skew,quarantine-below-three-skews
+	longest := max(c.longestTTL(), 2*c.skew()) + c.skew()                                             //mutant:quarantine-without-ttl,quarantine-without-skew,quarantine-below-three-skews
 	seconds := math.Ceil((float64(longest)*(1+c.drift) + float64(driftFloor)) / float64(time.Second)) //mutant:quarantine-without-drift
 	return time.Duration(seconds+1) * time.Second                                                     //mutant:quarantine-without-rounding
 }

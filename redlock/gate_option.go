@@ -27,7 +27,7 @@ func WithMaxTTL(ttl time.Duration) Option {
 // checkTTL warns, once, of a process that uses a longer TTL than this one was told: this one would
 // let a restarted server vote too early for it.
 func (q *Quorum) checkTTL(holder Holder) {
-	if holder.TTL > q.cfg.maxTTL && holder.TTL <= maxMaxTTL && q.longTTL.CompareAndSwap(false, true) {
+	if holder.TTL > q.cfg.longestTTL() && holder.TTL <= maxMaxTTL && q.longTTL.CompareAndSwap(false, true) {
 		q.cfg.logger.WarnContext(context.Background(), "redlock: a lease has a longer TTL than this process was told: give all processes the same WithMaxTTL",
 			"key", holder.Key, "holder", holder.Identity, "ttl", holder.TTL, "max_ttl", q.cfg.maxTTL)
 	}

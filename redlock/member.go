@@ -133,6 +133,9 @@ func (o observer) Refused(err error) {
 
 // Status logs what is news, and tells the tracer.
 func (o observer) Status(was, is *node.Status) {
+	if is.Reason() != nil && !is.Unseen {
+		o.q.belongs.settle(o.index)
+	}
 	if was.Until != is.Until || ErrorType(o.reason(was)) != ErrorType(o.reason(is)) {
 		o.tell(is)
 	}
@@ -173,6 +176,9 @@ func (m *member) tell(status *node.Status) {
 	if m.wrong != nil {
 		data.Warning = m.wrong
 	}
+	if why := m.q.belongs.seats[m.index].differs.Load(); why != nil { //mutant:another-list-in-flight-untraced
+		data.Warning = why
+	}
 	if data.Votes = data.Err == nil; status.Until != 0 {
 		data.Until = status.Fault.Until
 	}
@@ -191,6 +197,9 @@ func (o observer) Sampled(server node.Watch, jump time.Duration) {
 			"node", o.addr, "by", (-jump).Round(time.Millisecond))
 	}
 }
+
+// Due has this process say again which servers it counts.
+func (o observer) Due() { o.q.belongs.refresh() }
 
 // Elsewhere warns of two servers at one address.
 func (o observer) Elsewhere() {

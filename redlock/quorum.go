@@ -36,8 +36,10 @@ type Quorum struct {
 	queue    *waitqueue.Queue
 	keeper   *keeper
 	noKey    wire.Keys // of probes
+	members  wire.Keys // of who uses a node
 	outages  outages
 	clocks   *serverClocks
+	belongs  *membership
 	holders  atomic.Uint64 // that were given names
 
 	extensions atomic.Uint64 // of several leases, each of which has a name
@@ -251,6 +253,8 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 	q.texts = q.cfg.texts()
 	q.keeper = newKeeper(q, nodes)
 	q.noKey = wire.NewKeys(cfg.prefix, "")
+	q.members = wire.MembersKeys(cfg.prefix)
+	q.belongs = newMembership(q, nodes)
 	q.clocks = newServerClocks(cfg, nodes)
 	return q
 }
@@ -264,7 +268,8 @@ func (q *Quorum) addNode(addr string, client valkey.Client, connect func() (valk
 		Clock:   q.clock,
 		Keys:    &q.noKey, Channel: q.texts.channel,
 		RestartGate: q.cfg.restartGate, AcceptReplicas: q.cfg.acceptReplicas,
-		Quarantine:  q.cfg.quarantine(),
+		Quarantine:  q.cfg.quarantine,
+		Absence:     q.cfg.absence,
 		Drift:       q.cfg.drift,
 		SampleEvery: q.cfg.sampleEvery(), LookEvery: q.cfg.inspectEvery(),
 		Claim: func(runID string) string {
@@ -273,6 +278,7 @@ func (q *Quorum) addNode(addr string, client valkey.Client, connect func() (valk
 			}
 			return ""
 		},
+		Join:     func(ctx context.Context, runID string) error { return q.belongs.join(ctx, m.index, runID) },
 		Observer: observer{m},
 	})
 	q.nodes = append(q.nodes, m)

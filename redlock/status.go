@@ -17,7 +17,9 @@ import (
 // looked at by itself at least once a TTL (every two to ten seconds), so news is as old as that.
 // For a fresh answer see Nodes.
 //
-// Errors: *QuorumError with the nodes that failed or do not vote, or ErrClosed.
+// Errors: *QuorumError with the nodes that failed or do not vote; *NodeError of
+// ConditionAnotherList or ConditionSeveralServers where processes do not agree on their nodes,
+// although this one goes on; or ErrClosed.
 func (q *Quorum) Healthy() error {
 	if q.isClosed() {
 		return ErrClosed
@@ -32,6 +34,9 @@ func (q *Quorum) Healthy() error {
 	}
 	if e.Succeeded = len(q.nodes) - len(e.Errs); e.Succeeded < q.need {
 		return e
+	}
+	if err := q.belongs.differing(); err != nil { //mutant:another-list-is-healthy
+		return err
 	}
 	return nil
 }
@@ -146,6 +151,9 @@ func (s *NodeStatus) judge(n *member) {
 		s.Warnings = slices.DeleteFunc(s.Warnings, func(w error) bool { return ErrorType(w) == ErrorType(s.Err) }) //mutant:condition-said-twice
 	}
 	if why := n.q.clocks.warning(n.index); why != nil {
+		s.Warnings = append(s.Warnings, why)
+	}
+	if why := n.q.belongs.seats[n.index].differs.Load(); why != nil {
 		s.Warnings = append(s.Warnings, why)
 	}
 	if why := n.damage.warning(n.q.clock.Now()); why != nil {

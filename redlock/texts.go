@@ -28,6 +28,14 @@ func (c *config) texts() texts {
 	}
 }
 
+// skewText is the clock skew in microseconds.
+func (q *Quorum) skewText() string {
+	if q.cfg.skew() == q.cfg.clockSkew {
+		return q.texts.skew
+	}
+	return strconv.FormatInt(q.cfg.skew().Microseconds(), 10) //mutant:hint-held-to-the-own-skew
+}
+
 // milliseconds is the TTL of a lease.
 func (t *texts) milliseconds(ttl time.Duration) string {
 	if ttl == t.ttl {

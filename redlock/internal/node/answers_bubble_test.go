@@ -631,7 +631,7 @@ func TestRoundTripIsMeasured(t *testing.T) {
 func TestWhatALookFinds(t *testing.T) {
 	n := with(newFake(t, newServer("a")))
 	look := func(runID string, ahead time.Duration) *look {
-		l, _ := newLook(n.gate.epoch, timeout)
+		l, _ := newLook(n.gate.epoch)
 		l.end()
 		now := n.cfg.Clock.Now()
 		l.info, l.server, l.time, l.sent, l.received = serverInfo(runID, time.Hour), "server:1", time.Duration(now)+ahead, now, now

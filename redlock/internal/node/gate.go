@@ -63,6 +63,7 @@ type gate struct {
 
 	lookAt   clock.Instant // when the server is to be looked at
 	looked   clock.Instant // when it was
+	answered clock.Instant // when it answered last over the connection in use, while it votes
 	sampleAt clock.Instant // when its clock is, while it votes
 	pause    time.Duration // before the next look after one that failed
 
@@ -88,13 +89,13 @@ func (g *gate) become(status *Status) {
 	g.cfg.Observer.Status(g.status.Swap(status), status)
 }
 
-// shut closes the gate because another process answers than the one vouched for, or because it lost
-// its scripts. The server is to be looked at at once.
+// shut closes the gate because another process answers than the one vouched for, because it lost
+// its scripts, or because it was out of reach for long. The server is to be looked at at once.
 func (g *gate) shut() {
 	g.open, g.lookAt, g.pause = nil, 0, 0 //mutant:quarantine-after-a-flush
 	g.epoch++
 	status := g.status.Load().closed()
-	status.Fault = &wire.Fault{Condition: wire.Restarted, Detail: "its scripts are gone, or its run_id or role has changed"}
+	status.Fault = &wire.Fault{Condition: wire.Restarted, Detail: "its scripts are gone, its run_id or role has changed, or it was out of reach for long"}
 	status.Unseen = true
 	g.become(status)
 }
@@ -122,6 +123,7 @@ func (g *gate) admit(scripts *wire.Set, risk, lacks *wire.Fault) {
 	if g.open != scripts { //mutant:asked-node-not-looked-at
 		g.epoch++
 		status.Opened++
+		g.answered = g.cfg.Clock.Now()
 		g.lookAt = g.cfg.Clock.Now().Add(g.cfg.LookEvery) // who asks for its state puts no look off
 		g.refused = nil
 	}
@@ -156,13 +158,22 @@ func (g *gate) sample(sent, received clock.Instant, server time.Duration) error 
 	}
 	g.jumped = fmt.Sprintf("its wall clock jumped forward by %v", jump.Round(time.Millisecond))
 	why := &wire.Fault{Condition: wire.ClockJumped, Detail: g.jumped}
-	g.trusted = received.Add(g.cfg.Quarantine) //mutant:jump-forgiven
+	g.trusted = received.Add(g.cfg.Quarantine()) //mutant:jump-forgiven
 	g.close(why, g.trusted)
 	return why
 }
 
-// counts returns why a grant may not count that came with the server's time.
-func (g *gate) counts(op wire.Op, a *wire.Answer) error {
+// wasAbsent reports whether a server that votes has answered now, and had not for so long that
+// others may have agreed to do without it.
+func (g *gate) wasAbsent(now clock.Instant) bool {
+	return g.open != nil && g.answered != 0 && now.Sub(g.answered) > g.cfg.Absence() //mutant:absent-server-votes-at-once
+}
+
+// counts returns why a grant may not count that came at that time.
+func (g *gate) counts(op wire.Op, a *wire.Answer, now clock.Instant) error {
+	if op.Gated() && a.Verdict == wire.OK && g.wasAbsent(now) {
+		return &wire.Fault{Condition: wire.Restarted, Detail: "it had not answered for a while, and is looked at first"}
+	}
 	why := g.status.Load().Fault
 	if op.Grants() && a.Verdict == wire.OK && why != nil && why.Condition == wire.ClockJumped { //mutant:jump-grant-counts
 		return why
@@ -180,7 +191,7 @@ func (g *gate) follow(info *wire.ServerInfo) (replaced bool) {
 	first, another := p.id == "", p.id != info.RunID
 	promoted := first && info.Promoted || !first && (p.role != info.Role || p.history != info.ReplID) //mutant:gate-promoted-replica
 	if g.cfg.RestartGate && (promoted || another && !first) {                                         //mutant:quarantine-by-uptime-only
-		g.trusted = now.Add(g.cfg.Quarantine)
+		g.trusted = now.Add(g.cfg.Quarantine())
 	}
 	if another {
 		p.born = now
@@ -209,7 +220,7 @@ func (g *gate) decide(info *wire.ServerInfo, server string, elsewhere bool) *wir
 	}
 	until := g.trusted
 	if g.cfg.RestartGate {
-		until = max(until, g.process.born.Add(g.cfg.Quarantine))
+		until = max(until, g.process.born.Add(g.cfg.Quarantine()))
 	}
 	switch {
 	case until <= now:
@@ -218,10 +229,10 @@ func (g *gate) decide(info *wire.ServerInfo, server string, elsewhere bool) *wir
 		why = &wire.Fault{Condition: wire.ClockJumped, Detail: g.jumped}
 	case info.Promoted: //mutant:promotion-unmentioned
 		why = &wire.Fault{Condition: wire.Quarantined, Detail: fmt.Sprintf(
-			"%s was a replica and was promoted, votes after %v: leases that its master granted and it lacks last as long", server, g.cfg.Quarantine)}
+			"%s was a replica and was promoted, votes after %v: leases that its master granted and it lacks last as long", server, g.cfg.Quarantine())}
 	default:
 		why = &wire.Fault{Condition: wire.Quarantined, Detail: fmt.Sprintf(
-			"up for %v, votes after %v: leases that it may have forgotten last as long", info.Uptime, g.cfg.Quarantine)}
+			"up for %v, votes after %v: leases that it may have forgotten last as long", info.Uptime, g.cfg.Quarantine())}
 	}
 	g.close(why, until)
 	return why

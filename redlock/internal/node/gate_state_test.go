@@ -202,7 +202,7 @@ func TestClockOfAnotherProcess(t *testing.T) {
 		require.NoError(t, g.sample(now, now.Add(1), 2*time.Hour))
 		require.Error(t, g.sample(now, now.Add(1), 3*time.Hour))
 		g.close(&wire.Fault{Condition: wire.Loading}, 1)
-		require.NoError(t, g.counts(wire.Acquire, &wire.Answer{Verdict: wire.OK}), "only a jump takes a grant back")
+		require.NoError(t, g.counts(wire.Acquire, &wire.Answer{Verdict: wire.OK}, now), "only a jump takes a grant back")
 	})
 }
 

@@ -41,33 +41,44 @@ type look struct {
 
 	// What came of loading scripts.
 	scripts *wire.Set // nil before
-	trial   []error
+	trial   *trial    // nil where it could not be had
 }
 
-// newLook makes a look that ends after the time at the latest.
-func newLook(epoch uint64, timeout time.Duration) (*look, context.Context) {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+func newLook(epoch uint64) (*look, context.Context) {
+	ctx, cancel := context.WithCancel(context.Background())
 	return &look{epoch: epoch, end: cancel, load: make(chan *wire.Set, 1)}, ctx
 }
 
 // run looks. It tells of what it has found once or twice.
 func (l *look) run(ctx context.Context, d *dialer, client valkey.Client, cfg *Config, found chan<- *look) {
 	defer l.end()
-	conn, err := d.dedicate(ctx, client)
+	inTime, cancel := context.WithTimeout(ctx, cfg.Timeout)
+	defer cancel()
+	conn, err := d.dedicate(inTime, client)
 	if err != nil {
 		l.err = err
 		found <- l
 		<-l.load
 		return
 	}
-	defer conn.Close()
-	l.ask(ctx, conn, cfg.Clock)
+	l.ask(inTime, conn, cfg.Clock)
 	l.server = Addr(client)
 	found <- l
 	if l.scripts = <-l.load; l.scripts != nil {
-		l.err = l.try(ctx, conn, cfg)
-		found <- l
+		l.err = l.try(inTime, conn, cfg)
 	}
+	conn.Close()
+	if l.scripts == nil {
+		return
+	}
+	if l.err == nil && l.trial.why == nil {
+		var process string
+		if l.info != nil {
+			process = l.info.RunID
+		}
+		l.err = cfg.Join(ctx, process) //mutant:nobody-asked-who-belongs
+	}
+	found <- l
 }
 
 // ask asks the server about itself.
@@ -97,7 +108,7 @@ func (l *look) try(ctx context.Context, conn valkey.DedicatedClient, cfg *Config
 			}
 		}
 		tried := wire.Decode(calls, results[len(scripts)], 0, nil)[0]
-		if l.trial, err = tried.Trial, tried.Err; !wire.IsNoScript(err) { //mutant:flushed-look-fails
+		if l.trial, err = trialOf(tried.Trial), tried.Err; !wire.IsNoScript(err) { //mutant:flushed-look-fails
 			break
 		}
 	}

@@ -44,16 +44,21 @@ type Config struct {
 	Keys    *wire.Keys // of questions to the server about itself
 	Channel string     // of the same, see wire.Call
 
-	RestartGate    bool          // a server process votes when it was vouched for
-	AcceptReplicas bool          // a master may have replicas, or have been one
-	Quarantine     time.Duration // how long a process must have been up before it votes
-	Drift          float64       // of two clocks, as a fraction
-	SampleEvery    time.Duration // how often at least the server's clock is looked at
-	LookEvery      time.Duration // how often a server that votes is looked at
+	RestartGate    bool                 // a server process votes when it was vouched for
+	AcceptReplicas bool                 // a master may have replicas, or have been one
+	Quarantine     func() time.Duration // how long a process must have been up before it votes
+	Absence        func() time.Duration // after how long without an answer a server is looked at before it votes again
+	Drift          float64              // of two clocks, as a fraction
+	SampleEvery    time.Duration        // how often at least the server's clock is looked at
+	LookEvery      time.Duration        // how often a server that votes is looked at
 
 	// Claim gives the vote of the process with that run_id to this node, or names the node that has
 	// it.
-	Claim    func(runID string) (other string)
+	Claim func(runID string) (other string)
+	// Join has the process vote that may, for all that its own server can say, and returns why it
+	// may not. It may take a while; it ends with ctx. The run_id is empty where the server does not
+	// tell it.
+	Join     func(ctx context.Context, runID string) error
 	Observer Observer
 }
 
@@ -71,6 +76,7 @@ type Observer interface {
 	Status(was, is *Status)                // it is set, not always to another
 	Sampled(server Watch, d time.Duration) // the server's clock was looked at, and has jumped by that since; zero as a rule
 	Elsewhere()                            // another server answers at the address than over the connection in use
+	Due()                                  // a server that votes is looked at, as it is from time to time
 }
 
 // Request is one call to one node. It is the node's from Send until its answer.
@@ -433,7 +439,7 @@ func (n *Node) startLook() {
 		}
 		return
 	}
-	l, ctx := newLook(n.gate.epoch, n.cfg.Timeout)
+	l, ctx := newLook(n.gate.epoch)
 	if n.dials.start(func() { l.run(ctx, &n.looks, client, &n.cfg, n.found) }) {
 		n.look = l
 	} else {
@@ -511,7 +517,7 @@ func (n *Node) vouch(l *look) {
 		n.looked(n.gate.failed(l.err))
 		return
 	}
-	t := trialOf(l.trial)
+	t := l.trial
 	var dangers *wire.Fault
 	if l.info != nil {
 		dangers = Risk(l.info)
@@ -675,10 +681,11 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 			n.fail(r, err)
 		}
 	}
-	if shut {
+	if shut || broken == nil && g.wasAbsent(b.received) {
 		g.shut()
 	}
 	if broken == nil {
+		g.answered = b.received
 		n.window.trip.observe(b.received.Sub(b.sent), b.received, b.leases)
 	}
 	b.requests, b.results = nil, nil
@@ -714,11 +721,11 @@ func (n *Node) examine(r *Request, a *wire.Answer, b *batch) error {
 		n.gate.tried(trialOf(a.Trial))
 	}
 	if a.Server == 0 {
-		return nil
+		return n.gate.counts(r.Call.Op, a, b.received)
 	}
 	n.setAhead(a.Server)
 	_ = n.gate.sample(b.sent, b.received, a.Server)
-	return n.gate.counts(r.Call.Op, a)
+	return n.gate.counts(r.Call.Op, a, b.received)
 }
 
 // fail answers a request that the server did not carry out, as far as is known. A release is tried
@@ -794,6 +801,7 @@ func (n *Node) doDue() {
 		if g.open != nil {
 			g.lookAt, g.looked = now.Add(g.cfg.LookEvery), now
 			n.probe(wire.Trial)
+			n.cfg.Observer.Due()
 		}
 		n.startLook() //mutant:look-over-the-old-connection
 	}

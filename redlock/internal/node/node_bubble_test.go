@@ -323,7 +323,7 @@ func TestLookOfAnotherEpochIsDropped(t *testing.T) {
 	}
 	n.gate.follow(info("a"))
 	n.gate.admit(n.gate.scripts(), nil, nil)
-	old, _ := newLook(n.gate.epoch, timeout) // a look at process a, which is slow
+	old, _ := newLook(n.gate.epoch) // a look at process a, which is slow
 	old.end()
 	old.info = info("a")
 	n.look = old
@@ -338,9 +338,9 @@ func TestLookOfAnotherEpochIsDropped(t *testing.T) {
 
 	// And the scripts that an old look has loaded open no gate that was closed meanwhile.
 	n.gate.shut()
-	late, _ := newLook(n.gate.epoch, timeout)
+	late, _ := newLook(n.gate.epoch)
 	late.end()
-	late.scripts, late.trial = wire.NewSet(strings.Repeat("b", wire.RunIDLength)), make([]error, len(wire.Trials))
+	late.scripts, late.trial = wire.NewSet(strings.Repeat("b", wire.RunIDLength)), &trial{}
 	n.look = late
 	n.gate.close(&wire.Fault{Condition: wire.ClockJumped}, n.cfg.Clock.Now().Add(quarantine))
 	n.heed(late)

@@ -173,6 +173,7 @@ func (o *observed) Status(_, is *Status) {
 	o.add(func() { o.statuses = append(o.statuses, is) })
 }
 func (o *observed) Sampled(Watch, time.Duration) {}
+func (o *observed) Due()                         {}
 func (o *observed) Elsewhere()                   { o.add(func() { o.elsewhere++ }) }
 
 func (o *observed) add(f func()) {
@@ -191,8 +192,8 @@ func config(s *fakeServer) Config {
 	return Config{
 		Connect: s.connect, Timeout: timeout, Clock: clock.New(),
 		Keys: &wire.Keys{Lock: "p:{}", Fence: "p:{}:fence", Wait: "p:{}:wait"}, Channel: "p:call:",
-		RestartGate: true, Quarantine: quarantine, Drift: 0.01, SampleEvery: 10 * time.Second, LookEvery: 10 * time.Second,
-		Claim: func(string) string { return "" }, Observer: &observed{},
+		RestartGate: true, Quarantine: func() time.Duration { return quarantine }, Absence: func() time.Duration { return time.Hour }, Drift: 0.01, SampleEvery: 10 * time.Second, LookEvery: 10 * time.Second,
+		Claim: func(string) string { return "" }, Join: func(context.Context, string) error { return nil }, Observer: &observed{},
 	}
 }
 

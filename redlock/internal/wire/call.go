@@ -24,8 +24,9 @@ const (
 	Join
 	Leave
 	Trial
-	Info // the server tells about itself
-	Time // the server's clock
+	Register // with what servers a process uses the node
+	Info     // the server tells about itself
+	Time     // the server's clock
 	ops
 )
 
@@ -56,6 +57,8 @@ type Call struct {
 	Process  string // restore: the run_id of the process
 	Known    string // restore: the record that it is to have, as Record.Text makes it
 	Lifetime string // restore: for how long, in ms
+
+	Members []string // register: see Membership
 
 	many *many // extend many
 }
@@ -97,6 +100,7 @@ type Answer struct {
 	Holds     *Record       // of the sequence, for acquires refused because the key is held
 	Unwritten bool          // releases: the record of the sequence could not be written
 	Info      *ServerInfo   // for Info
+	Members   *Members      // for Register
 	Trial     []error       // for Trial: what came of each of Trials; nil where that worked
 }
 
@@ -135,6 +139,7 @@ func init() {
 		Join:       {name: "join", script: load("join"), outlast: true, keys: queueKey, args: joinArgs, answer: flagAnswer},
 		Leave:      {name: "leave", script: load("leave"), outlast: true, keys: leaveKeys, args: leaveArgs, answer: flagAnswer},
 		Trial:      {name: "trial", script: load("trial"), probe: true, keys: trialKeys, args: trialArgs, answer: trialAnswer},
+		Register:   {name: "register", script: load("register"), own: true, outlast: true, keys: membersKey, args: membersArgs, answer: membersAnswer},
 		Info:       {name: "observe", command: InfoCommand, probe: true, answer: infoAnswer},
 		Time:       {name: "observe", command: TimeCommand, probe: true, answer: timeAnswer},
 	}

@@ -48,6 +48,9 @@ const (
 	NoCommand    Condition = "no_command"
 	Restarted    Condition = "other_process"
 	BadReply     Condition = "bad_reply"
+
+	AnotherList    Condition = "another_list"
+	SeveralServers Condition = "several_servers"
 )
 
 // Fault is an error that tells the condition of a server.

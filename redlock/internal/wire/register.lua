@@ -1,0 +1,147 @@
+-- Keeps, on each node, with which other servers the processes that use it vouch for it, and the
+-- largest TTL and clock skew that they use, see membership.go. Two processes that count other
+-- servers could each find a quorum; so what is written is what agrees with what is there.
+--
+-- The text, whose first line has the version of the format in front:
+--
+--    1 nodes ttl ttl_at skew skew_at lifetime lifetime_at id
+--    id seen address identity
+--
+-- nodes is how many each process has; ttl, skew and lifetime are the largest, in ms, with when a
+-- process last said so; id is this server's own, or a dash, for processes that do not know servers
+-- by their run_id. A line for each server: its id, when it was last seen, its address as its
+-- observer has it, and who that is. Times are in ms since 1970, by this server's clock. What no
+-- process has seen for the lifetime and a grace is dropped.
+--
+-- KEYS members; ARGV mode, nodes, ttl, skew, lifetime, grace, identity, an id for this server that
+-- has none or an empty text, and of each server that the process counts: id, ms since it was seen,
+-- address. Modes:
+--
+--    ask      writes nothing but the server's own id
+--    enter    a process begins: adds the servers that are not there
+--    refresh  a process goes on: those that are there are seen now, others are added
+--    leave    removes what an entry at that time has added; the third of each is the time
+--
+-- Without the process the servers that are there are left as they are. Returns {1 if the process
+-- agrees with what is there and 0 if not, text, TIME in ms, error of the write or an empty text}.
+--include version
+--include read
+local mode, nodes, grace, who = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[6]), ARGV[7]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local text = redis.pcall('GET', KEYS[1])
+if type(text) == 'table' then
+  return damage(text, 'list of members')
+end
+local other = text and otherVersion(text)
+if other then
+  return redis.error_reply('TENUREVERSION the list of members has version ' .. other .. ', and this library knows 1')
+end
+text = text or ''
+local head = {string.match(text, '^1 (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+)')}
+for i = 1, 7 do
+  local n = head[i] and #head[i] <= 15 and tonumber(head[i]) or 0
+  head[i] = n
+end
+head[8] = head[8] or '-'
+for i = 3, 7, 2 do
+  head[i] = math.min(head[i], now)
+end
+-- The largest that is in use: one that nobody has named for its lifetime is not.
+local lifetime = math.max(head[6], 1)
+local function largest(i, mine)
+  if mine >= head[i] or now - head[i + 1] > lifetime + grace then --mutant:largest-ttl-forgotten
+    head[i], head[i + 1] = mine, now
+  end
+end
+if mode == 'enter' or mode == 'refresh' then
+  for i = 2, 6, 2 do
+    largest(i, tonumber(ARGV[2 + i / 2]))
+  end
+else
+  for i = 2, 6, 2 do
+    if now - head[i + 1] > lifetime + grace then
+      head[i] = 0
+    end
+  end
+end
+lifetime = math.max(head[6], tonumber(ARGV[5])) --mutant:lifetime-of-the-asker
+local list, at, fresh = {}, {}, 0
+for id, seen, address, by in string.gmatch(text, '\n(%w[%w_-]*) (%d+) (%S+) (%S+)') do
+  seen = #seen <= 15 and math.min(tonumber(seen), now) or 0
+  if now - seen <= lifetime + grace and #list < 64 and not at[id] then
+    list[#list + 1] = {id, seen, address, by}
+    at[id] = list[#list]
+    if now - seen <= lifetime then
+      fresh = fresh + 1
+    end
+  end
+end
+if #list == 0 then
+  head[1] = nodes
+end
+-- A process that goes on agrees if its servers and the fresh ones are no more than its nodes: it
+-- makes room for a server that was restarted as soon as the lifetime of the old one is over, which
+-- is its quarantine. One that begins makes room for those also that are not fresh any more: who saw
+-- them may be cut off, and have leases. It need not where they were seen at an address of its own,
+-- where another server answers now, or where all of its servers are fresh.
+local mine, addresses, count, known = {}, {}, 0, true
+for i = 9, #ARGV, 3 do
+  addresses[ARGV[i + 2]] = true
+  if tonumber(ARGV[i + 1]) <= lifetime then --mutant:dead-server-takes-a-seat
+    mine[ARGV[i]], count = true, count + 1
+    known = known and at[ARGV[i]] and now - at[ARGV[i]][2] <= lifetime
+  end
+end
+local others = 0
+for _, e in ipairs(list) do
+  local isFresh = now - e[2] <= lifetime
+  if not mine[e[1]] and (isFresh or mode ~= 'refresh' and not addresses[e[3]]) then --mutant:another-list-unseen,entry-beside-a-silent-process
+    others = others + 1
+  end
+end
+local agrees = count + others <= nodes or mode ~= 'refresh' and known and fresh <= nodes
+agrees = agrees and head[1] == nodes --mutant:another-number-of-nodes
+local dirty = agrees and mode == 'enter' or mode == 'refresh'
+if ARGV[8] ~= '' and head[8] == '-' then
+  head[8], dirty = ARGV[8], true
+end
+if dirty and mode ~= 'ask' then
+  for i = 9, #ARGV, 3 do
+    local id, seen, entry = ARGV[i], now - tonumber(ARGV[i + 1]), at[ARGV[i]]
+    if entry and mode == 'refresh' then
+      if seen >= entry[2] then
+        entry[2], entry[3], entry[4] = seen, ARGV[i + 2], who
+      end
+    elseif not entry and agrees and now - seen <= lifetime then --mutant:another-list-written
+      list[#list + 1] = {id, seen, ARGV[i + 2], who}
+    end
+  end
+elseif mode == 'leave' then
+  for i = 9, #ARGV, 3 do
+    for k = #list, 1, -1 do
+      local e = list[k]
+      if e[1] == ARGV[i] and e[2] == tonumber(ARGV[i + 2]) and e[4] == who then
+        table.remove(list, k)
+        dirty = true
+      end
+    end
+  end
+end
+local lines = {}
+for i = 1, 7 do
+  lines[i] = string.format('%.0f', head[i])
+end
+lines = {'1 ' .. table.concat(lines, ' ') .. ' ' .. head[8]}
+for _, e in ipairs(list) do
+  lines[#lines + 1] = e[1] .. ' ' .. string.format('%.0f', e[2]) .. ' ' .. e[3] .. ' ' .. e[4]
+end
+text = table.concat(lines, '\n')
+local unwritten = ''
+if dirty then
+  local answer = redis.pcall('SET', KEYS[1], text, 'PX', 86400000)
+  if type(answer) == 'table' and answer['err'] then
+    unwritten = answer['err'] --mutant:full-server-refuses-members
+  end
+end
+return {agrees and 1 or 0, text, string.format('%.0f', now), unwritten}

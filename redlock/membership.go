@@ -1,0 +1,559 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// Two lists of nodes are two locks: a process with the nodes a, b and c has a quorum in a and c,
+// and one with a, b and d has another in b and d. So each node keeps with which other servers the
+// processes that use it vouch for it (register.lua), and a server counts for a process when all of
+// that agrees: fresh servers and those of the process together are no more than it has nodes, and
+// the number of nodes is the same. A server that nobody has seen for a lifetime is an empty seat,
+// which another may take.
+//
+// The rule is: refuse on entry, report in flight. A process that begins asks all nodes in reach
+// before it writes to any, and counts none if one of them disagrees: it would be a danger to those
+// that go on, so it waits, and says who they are. A process whose nodes were a quorum once never
+// stops for what it finds later. A server that comes later (it was restarted, or was out of reach)
+// counts for it if all others in reach agree, too.
+//
+// Servers are known by their run_id, which is new with each process of a server; without a restart
+// gate by an id that is kept with their data, because a server may then vote as soon as it is back.
+//
+// The longest TTL and the clock skew are not compared. Each process uses the largest that any says.
+// docs/guarantees.md has what is not seen.
+
+// membership is what a Quorum knows of who belongs to its nodes. It is safe for concurrent use.
+type membership struct {
+	q *Quorum
+
+	mu        sync.Mutex
+	seats     []seat     // guarded by mu; of each node
+	waiting   []*joining // guarded by mu; that have not been decided
+	deciding  bool       // guarded by mu; one of those that join decides for all
+	admitted  bool       // guarded by mu; a quorum of nodes has counted
+	refused   bool       // guarded by mu; the last decision was that this process does not belong
+	refreshed clock.Instant
+	settled   chan struct{} // guarded by mu; closed when a seat is settled
+}
+
+// seat is one of the process's nodes.
+type seat struct {
+	id      string        // of the server that counts, or counted last
+	counts  bool          // it does
+	seen    clock.Instant // when that one answered last
+	settled bool          // its first look is over, since the process began or was refused
+	unsaid  string        // what could not be written there, as it was logged; empty for nothing
+
+	ttl, skew time.Duration                  // the largest that it knows
+	differs   atomic.Pointer[ConditionError] // what was found there in flight; nil for nothing
+}
+
+// joining is a server that is to count.
+type joining struct {
+	seat int
+	id   string
+	why  error
+	done chan struct{}
+}
+
+// membershipGrace is for how much longer than its lifetime an entry keeps a process out that
+// begins. The one that wrote it may have been cut off right before it would have written it again,
+// and its leases live on.
+const membershipGrace = 2 * node.MaxSampleEvery
+
+// lifetime is for how long a server is taken for one that a process uses, after that has seen it:
+// the least that a quarantine is, so that a server that was restarted finds the seat empty when it
+// may vote.
+func (c *config) lifetime() time.Duration { return max(c.longestTTL(), 2*c.skew()) + c.skew() } //mutant:lifetime-below-the-quarantine
+
+// absence is after how long without an answer a server is looked at before it votes again: others
+// may have taken it for gone.
+func (c *config) absence() time.Duration { return c.lifetime() + membershipGrace/2 }
+
+// limits are the largest values that other processes of the prefix use.
+type limits struct{ ttl, skew atomic.Int64 }
+
+// longestTTL is that of any lease under the prefix, as far as is known.
+func (c *config) longestTTL() time.Duration {
+	return max(c.maxTTL, time.Duration(c.others.ttl.Load())) //mutant:longer-ttl-of-others-ignored
+}
+
+// skew is how far clocks may be apart.
+func (c *config) skew() time.Duration {
+	return max(c.clockSkew, time.Duration(c.others.skew.Load())) //mutant:wider-skew-of-others-ignored
+}
+
+func newMembership(q *Quorum, nodes int) *membership {
+	return &membership{q: q, seats: make([]seat, nodes), settled: make(chan struct{})}
+}
+
+// settle notes that a node's first look is over.
+func (m *membership) settle(i int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.settleSeat(i)
+}
+
+// settleSeat is called with mu held.
+func (m *membership) settleSeat(i int) {
+	if !m.seats[i].settled {
+		m.seats[i].settled = true
+		close(m.settled)
+		m.settled = make(chan struct{})
+	}
+}
+
+// join has the server with the id count for a node, or returns why it may not. It is called beside
+// the node's writer.
+func (m *membership) join(ctx context.Context, i int, id string) error {
+	if !m.q.cfg.restartGate {
+		id = "" // what is kept with its data is
+	}
+	j := &joining{seat: i, id: id, done: make(chan struct{})}
+	m.mu.Lock()
+	if s := &m.seats[i]; id != "" && s.counts && s.id == id && m.q.clock.Now().Sub(s.seen) < m.q.cfg.lifetime() {
+		m.mu.Unlock()
+		return nil
+	}
+	m.waiting = append(m.waiting, j)
+	m.settleSeat(i)
+	decide := !m.deciding
+	m.deciding = true
+	m.mu.Unlock()
+	if decide {
+		m.decide(ctx)
+	}
+	select {
+	case <-j.done:
+		return j.why
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// decide decides for all that wait.
+func (m *membership) decide(ctx context.Context) {
+	m.gather(ctx)
+	for {
+		m.mu.Lock()
+		all := m.waiting
+		if len(all) == 0 {
+			m.deciding = false
+			m.mu.Unlock()
+			return
+		}
+		if m.admitted {
+			all = all[:1]
+		}
+		m.waiting = slices.Clone(m.waiting[len(all):])
+		m.mu.Unlock()
+		m.admit(ctx, all)
+		for _, j := range all {
+			close(j.done)
+		}
+	}
+}
+
+// gather waits for the other nodes of a process that begins: each of them may be the one that
+// disagrees. A node that has not answered in half of its timeout is out of reach: who acquires
+// waits no longer than that timeout. A process that was refused waits a random time longer: another
+// one may try at the same time.
+func (m *membership) gather(ctx context.Context) {
+	timeout := m.q.cfg.timeout(m.q.cfg.lease.ttl)
+	m.mu.Lock()
+	if m.refused {
+		pause := rand.N(timeout)
+		m.mu.Unlock()
+		m.sleep(ctx, pause)
+		m.mu.Lock()
+	}
+	m.mu.Unlock()
+	timer := time.NewTimer(timeout / 2)
+	defer timer.Stop()
+	for {
+		m.mu.Lock()
+		ready := m.admitted || !slices.ContainsFunc(m.seatsOnly(), func(settled bool) bool { return !settled })
+		changed := m.settled
+		m.mu.Unlock()
+		if ready { //mutant:entry-without-the-slow
+			return
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// seatsOnly tells which seats are settled. Called with mu held.
+func (m *membership) seatsOnly() []bool {
+	all := make([]bool, len(m.seats))
+	for i := range m.seats {
+		all[i] = m.seats[i].settled
+	}
+	return all
+}
+
+func (m *membership) sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// admit finds out whether servers may count, and says so to each of those that join.
+func (m *membership) admit(ctx context.Context, all []*joining) {
+	m.mu.Lock()
+	entering := !m.admitted
+	ids := make([]string, len(m.seats))
+	for i := range m.seats {
+		if m.seats[i].counts {
+			ids[i] = m.seats[i].id
+		}
+	}
+	m.mu.Unlock()
+	for _, j := range all {
+		ids[j.seat] = j.id
+	}
+	asked := m.poll(ctx, wire.Asking, ids, m.reachable(all))
+	if !m.q.cfg.restartGate {
+		for _, j := range all {
+			if known := asked[j.seat].Members; known != nil {
+				j.id, ids[j.seat] = known.ID, known.ID
+			}
+		}
+		asked = m.poll(ctx, wire.Asking, ids, m.reachable(all))
+	}
+	all = m.answered(all, asked, ids)
+	if len(all) == 0 {
+		return
+	}
+	mode := wire.Entering
+	if !entering {
+		mode = wire.Refreshing
+	}
+	why := m.disagreement(asked, ids) //mutant:written-before-asked
+	if why == nil || !entering {
+		wrote := m.poll(ctx, mode, ids, m.reachable(all))
+		if why = m.disagreement(wrote, ids); why != nil && entering {
+			m.withdraw(ctx, wrote, ids)
+		}
+	}
+	m.mu.Lock()
+	if entering {
+		m.refused = why != nil
+		for i := range m.seats {
+			m.seats[i].settled = m.seats[i].settled && why == nil
+		}
+	}
+	now := m.q.clock.Now()
+	for _, j := range all {
+		s := &m.seats[j.seat]
+		if j.why = why; why == nil {
+			s.id, s.counts, s.seen = j.id, true, now
+		} else if entering || s.id != j.id {
+			s.counts = false
+		}
+	}
+	counts := 0
+	for i := range m.seats {
+		if m.seats[i].counts {
+			counts++
+		}
+	}
+	m.admitted = m.admitted || counts >= m.q.need
+	m.mu.Unlock()
+}
+
+// answered returns those that have an answer, and lets the others know that they have none.
+func (m *membership) answered(all []*joining, replies []vote.Reply, ids []string) (left []*joining) {
+	for _, j := range all {
+		rep := &replies[j.seat]
+		switch other := slices.Index(ids, j.id); {
+		case rep.Err != nil && !wire.IsServerError(rep.Err):
+			j.why = rep.Err
+		case rep.Verdict == wire.Pending:
+			j.why = node.ErrTimeout
+		case other >= 0 && other < j.seat && j.id != "": //mutant:server-without-info-counted-twice
+			j.why = &wire.Fault{Condition: wire.Duplicate, Detail: "it is the same server as " + m.q.nodes[other].addr + " (both have the id " + j.id + ")"}
+			ids[j.seat] = ""
+		default:
+			left = append(left, j)
+			continue
+		}
+		ids[j.seat] = ""
+	}
+	return left
+}
+
+// reachable are the nodes that are asked: those that join or count, and others that answer.
+func (m *membership) reachable(all []*joining) (nodes []int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, n := range m.q.nodes {
+		joins := slices.ContainsFunc(all, func(j *joining) bool { return j.seat == i })
+		if status := n.Status(); joins || m.seats[i].counts || status.Fault != nil { //mutant:only-those-that-join-asked
+			nodes = append(nodes, i)
+		}
+	}
+	return nodes
+}
+
+// poll tells nodes which servers count, or would, and returns their answers, one for each node.
+func (m *membership) poll(ctx context.Context, mode wire.Mode, ids []string, nodes []int) []vote.Reply {
+	return m.send(ctx, nodes, func(int) *wire.Membership { return m.words(mode, ids) })
+}
+
+// words are what is said to each of the nodes.
+func (m *membership) words(mode wire.Mode, ids []string) *wire.Membership {
+	cfg := m.q.cfg
+	w := &wire.Membership{
+		Mode: mode, Nodes: len(m.q.nodes), MaxTTL: cfg.maxTTL, Skew: cfg.clockSkew,
+		Lifetime: cfg.lifetime(), Grace: membershipGrace, Identity: cfg.lease.identity,
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.q.clock.Now()
+	for i, id := range ids {
+		if id == "" {
+			continue
+		}
+		s := wire.Server{ID: id, Address: m.q.nodes[i].addr}
+		if m.seats[i].counts && m.seats[i].id == id {
+			s.Age = now.Sub(m.seats[i].seen)
+		}
+		w.Servers = append(w.Servers, s)
+	}
+	return w
+}
+
+// send asks nodes, and waits for the node timeout at most.
+func (m *membership) send(ctx context.Context, nodes []int, words func(i int) *wire.Membership) []vote.Reply {
+	timeout := m.q.cfg.timeout(m.q.cfg.lease.ttl)
+	p := &poll{q: m.q}
+	p.Start(len(m.q.nodes), len(m.q.nodes))
+	p.Decided = func([]vote.Reply) bool { return false }
+	expires := m.q.clock.Now().Add(timeout)
+	for i, n := range m.q.nodes {
+		if !slices.Contains(nodes, i) {
+			p.Skip(i, wire.Failed)
+			continue
+		}
+		w := words(i)
+		if !m.q.cfg.restartGate {
+			w.NewID = m.newID(i)
+		}
+		r := &node.Request{Call: &wire.Call{Op: wire.Register, Keys: &m.q.members, Members: w.Words()}, To: p, Slot: i, Expires: expires}
+		if err := n.Send(r); err != nil {
+			p.Answered(r, notTaken(err))
+		}
+	}
+	_ = p.Wait(ctx, timeout, &m.q.timers)
+	replies := p.Outcome().Replies
+	m.hear(nodes, replies)
+	return replies
+}
+
+// newID is the id of a server that has lost its own, or has none yet.
+func (m *membership) newID(i int) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.seats[i].id == "" {
+		m.seats[i].id = wire.NewServerID()
+	}
+	return m.seats[i].id
+}
+
+// poll is a question to several nodes.
+type poll struct {
+	vote.Round
+
+	q *Quorum
+}
+
+// Answered takes a node's answer.
+func (p *poll) Answered(r *node.Request, a node.Answer) {
+	p.Answer(r.Slot, p.q.nodes[r.Slot].reply(r.Call, a))
+}
+
+// hear takes over what nodes know, and logs what they cannot be told.
+func (m *membership) hear(nodes []int, replies []vote.Reply) {
+	m.mu.Lock()
+	now := m.q.clock.Now()
+	var ttl, skew time.Duration
+	type line struct{ node, why string }
+	var lines []line
+	for i := range m.seats {
+		s := &m.seats[i]
+		if rep := &replies[i]; slices.Contains(nodes, i) {
+			said := ""
+			switch {
+			case rep.Members != nil:
+				s.ttl, s.skew = rep.Members.MaxTTL, rep.Members.Skew
+				if m.q.nodes[i].Status().Reason() == nil { // else another process may have answered //mutant:successor-is-the-one-that-was-seen
+					s.seen = now
+				}
+				said = rep.Members.Unwritten
+			case rep.Err != nil && wire.IsServerError(rep.Err):
+				said = rep.Err.Error()
+			default:
+				said = s.unsaid
+			}
+			if said != s.unsaid && said != "" && m.q.nodes[i].Status().Reason() == nil { //mutant:unwritten-members-unsaid
+				lines = append(lines, line{m.q.nodes[i].addr, wire.Short(said)})
+			}
+			s.unsaid = said
+		}
+		ttl, skew = max(ttl, s.ttl), max(skew, s.skew)
+	}
+	m.q.cfg.others.ttl.Store(int64(ttl))
+	m.q.cfg.others.skew.Store(int64(skew))
+	m.mu.Unlock()
+	for _, l := range lines {
+		m.q.cfg.logger.Warn("redlock: a node cannot keep who uses it: a process with another list of nodes may not be noticed there", "node", l.node, "error", l.why)
+	}
+}
+
+// withdraw takes back what was written for a process that does not belong.
+func (m *membership) withdraw(ctx context.Context, wrote []vote.Reply, ids []string) {
+	var nodes []int
+	for i := range wrote {
+		if wrote[i].Verdict == wire.OK && wrote[i].Members != nil {
+			nodes = append(nodes, i)
+		}
+	}
+	m.send(ctx, nodes, func(i int) *wire.Membership {
+		w := m.words(wire.Leaving, ids)
+		for k := range w.Servers {
+			for _, s := range wrote[i].Members.Servers {
+				if s.ID == w.Servers[k].ID {
+					w.Servers[k].Written = wrote[i].Members.At - s.Age
+				}
+			}
+		}
+		return w
+	})
+}
+
+// refresh says again which servers count, in the background and once in a while. It is called when
+// a node is looked at. First it asks, so that what it then says is of now.
+func (m *membership) refresh() {
+	m.mu.Lock()
+	now := m.q.clock.Now()
+	due := m.admitted && now.Sub(m.refreshed) >= m.q.cfg.inspectEvery()*3/4
+	if due {
+		m.refreshed = now
+	}
+	m.mu.Unlock()
+	if !due || !m.q.begin() { //mutant:members-not-refreshed
+		return
+	}
+	go func() {
+		defer m.q.rounds.Done()
+		ids, nodes := make([]string, len(m.seats)), []int(nil)
+		m.mu.Lock()
+		for i := range m.seats {
+			if s := &m.seats[i]; s.counts {
+				ids[i], nodes = s.id, append(nodes, i)
+			}
+		}
+		m.mu.Unlock()
+		ctx := context.Background()
+		m.poll(ctx, wire.Asking, ids, nodes)
+		replies := m.poll(ctx, wire.Refreshing, ids, nodes)
+		for _, i := range nodes {
+			if rep := &replies[i]; rep.Members != nil {
+				m.report(i, m.difference(i, rep, ids))
+			}
+		}
+	}()
+}
+
+// report keeps and logs what was found in flight.
+func (m *membership) report(i int, why *wire.Fault) {
+	is := m.q.conditionError(why)
+	was := m.seats[i].differs.Swap(is)
+	member := m.q.nodes[i]
+	switch {
+	case is != nil && was == nil: //mutant:another-list-in-flight-unsaid
+		m.q.cfg.logger.Error("redlock: processes do not agree on their nodes: two leases on a key may be live at once", "node", member.addr, "reason", is)
+	case is == nil && was != nil:
+		m.q.cfg.logger.Info("redlock: processes agree on their nodes again", "node", member.addr)
+	default:
+		return
+	}
+	member.tell(member.Status())
+}
+
+// differing is what was found in flight, of any node; nil for nothing.
+func (m *membership) differing() *NodeError {
+	for i := range m.seats {
+		if why := m.seats[i].differs.Load(); why != nil {
+			return &NodeError{Node: m.q.nodes[i].addr, Op: OpObserve, Err: why}
+		}
+	}
+	return nil
+}
+
+// disagreement is why a process does not belong, by the first node that says so; nil if none does.
+func (m *membership) disagreement(replies []vote.Reply, ids []string) error {
+	for i := range replies {
+		if why := m.difference(i, &replies[i], ids); why != nil {
+			return why
+		}
+	}
+	return nil
+}
+
+// difference is what differs at a node, which was asked about those servers; nil for nothing.
+func (m *membership) difference(i int, rep *vote.Reply, ids []string) *wire.Fault {
+	if rep.Verdict != wire.Refused || rep.Members == nil {
+		return nil
+	}
+	at := m.q.nodes[i].addr
+	var others []string
+	for _, s := range rep.Members.Servers {
+		if slices.Contains(ids, s.ID) {
+			continue
+		}
+		for k, n := range m.q.nodes {
+			if n.addr == s.Address && ids[k] != "" { //mutant:balancer-is-another-list
+				return &wire.Fault{Condition: wire.SeveralServers, Detail: fmt.Sprintf(
+					"%s is the server %s for this process, and %s for %s, which saw it %v ago (%s knows)",
+					s.Address, short(ids[k]), short(s.ID), s.By, s.Age.Round(time.Millisecond), at)}
+			}
+		}
+		others = append(others, fmt.Sprintf("%s (%s, seen %v ago by %s)", s.Address, short(s.ID), s.Age.Round(time.Millisecond), s.By))
+	}
+	detail := fmt.Sprintf("other processes use %s together with %s, which this one does not", at, strings.Join(others, " and "))
+	if n := rep.Members.Nodes; n != len(m.q.nodes) {
+		detail = fmt.Sprintf("other processes use %s as one of %d nodes, and this one has %d", at, n, len(m.q.nodes))
+		if len(rep.Members.Servers) > 0 {
+			detail += fmt.Sprintf("; one of them is %s", rep.Members.Servers[0].By)
+		}
+	} else if len(others) == 0 {
+		detail = fmt.Sprintf("other processes use %s together with more servers than nodes", at)
+	}
+	return &wire.Fault{Condition: wire.AnotherList, Detail: detail}
+}
+
+// short is the beginning of a server's id, for people.
+func short(id string) string { return fmt.Sprintf("%.8s", id) }
