@@ -134,7 +134,7 @@ func (a *acquisition) traced(ctx context.Context, wait bool, acquire func(contex
 
 // try asks until a round is decided.
 func (a *acquisition) try(ctx context.Context) (*Lease, error) {
-	reconnected, restores := false, 0
+	reconnects, restores := 0, 0
 	a.contest = contest{}
 	for {
 		l, split, err := a.round(ctx)
@@ -149,10 +149,12 @@ func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 			pause = a.contest.beforeStaying(a.candidate.times)
 		case split && a.contest.rounds < maxRounds: //mutant:split-vote-not-repeated
 			pause = a.contest.beforeReturning()
-		case !reconnected && brokenConnection(err):
+		case reconnects < maxReconnects && brokenConnection(err):
 			// Connections that broke while they were idle show it only now: ask again on new ones,
-			// as a new owner.
-			reconnected = true
+			// as a new owner. A client of valkey-go needs a moment to give a broken one up, and as
+			// others make one it has several, of which each shows it by itself.
+			reconnects++
+			pause = reconnectPause
 		default:
 			return nil, err
 		}
@@ -167,6 +169,13 @@ func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 		}
 	}
 }
+
+// reconnectPause is far above what valkey-go needs, and far below a node's timeout. maxReconnects is
+// how many connections a client makes by default (ClientOption.PipelineMultiplex).
+const (
+	reconnectPause = 5 * time.Millisecond
+	maxReconnects  = 4
+)
 
 // brokenConnection reports whether a quorum failed and a node's connection was the reason.
 func brokenConnection(err error) bool {

@@ -55,7 +55,8 @@ type seat struct {
 	counts  bool          // it does
 	seen    clock.Instant // when that one answered last
 	settled bool          // its first look is over, since the process began or was refused
-	unsaid  string        // what could not be written there, as it was logged; empty for nothing
+	failed  int           // how often in a row it could not be told
+	logged  bool          // that it was not
 
 	ttl, skew time.Duration                  // the largest that it knows
 	differs   atomic.Pointer[ConditionError] // what was found there in flight; nil for nothing
@@ -280,6 +281,7 @@ func (m *membership) admit(ctx context.Context, all []*joining) {
 		}
 	}
 	m.admitted = m.admitted || counts >= m.q.need
+	m.refreshed = now
 	m.mu.Unlock()
 }
 
@@ -319,7 +321,7 @@ func (m *membership) reachable(all []*joining) (nodes []int) {
 
 // poll tells nodes which servers count, or would, and returns their answers, one for each node.
 func (m *membership) poll(ctx context.Context, mode wire.Mode, ids []string, nodes []int) []vote.Reply {
-	return m.send(ctx, nodes, func(int) *wire.Membership { return m.words(mode, ids) })
+	return m.send(ctx, mode, nodes, func(int) *wire.Membership { return m.words(mode, ids) })
 }
 
 // words are what is said to each of the nodes.
@@ -346,7 +348,7 @@ func (m *membership) words(mode wire.Mode, ids []string) *wire.Membership {
 }
 
 // send asks nodes, and waits for the node timeout at most.
-func (m *membership) send(ctx context.Context, nodes []int, words func(i int) *wire.Membership) []vote.Reply {
+func (m *membership) send(ctx context.Context, mode wire.Mode, nodes []int, words func(i int) *wire.Membership) []vote.Reply {
 	timeout := m.q.cfg.timeout(m.q.cfg.lease.ttl)
 	p := &poll{q: m.q}
 	p.Start(len(m.q.nodes), len(m.q.nodes))
@@ -368,7 +370,7 @@ func (m *membership) send(ctx context.Context, nodes []int, words func(i int) *w
 	}
 	_ = p.Wait(ctx, timeout, &m.q.timers)
 	replies := p.Outcome().Replies
-	m.hear(nodes, replies)
+	m.hear(mode, nodes, replies)
 	return replies
 }
 
@@ -395,7 +397,7 @@ func (p *poll) Answered(r *node.Request, a node.Answer) {
 }
 
 // hear takes over what nodes know, and logs what they cannot be told.
-func (m *membership) hear(nodes []int, replies []vote.Reply) {
+func (m *membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 	m.mu.Lock()
 	now := m.q.clock.Now()
 	var ttl, skew time.Duration
@@ -404,7 +406,7 @@ func (m *membership) hear(nodes []int, replies []vote.Reply) {
 	for i := range m.seats {
 		s := &m.seats[i]
 		if rep := &replies[i]; slices.Contains(nodes, i) {
-			said := ""
+			var said string
 			switch {
 			case rep.Members != nil:
 				s.ttl, s.skew = rep.Members.MaxTTL, rep.Members.Skew
@@ -414,13 +416,18 @@ func (m *membership) hear(nodes []int, replies []vote.Reply) {
 				said = rep.Members.Unwritten
 			case rep.Err != nil && wire.IsServerError(rep.Err):
 				said = rep.Err.Error()
-			default:
-				said = s.unsaid
 			}
-			if said != s.unsaid && said != "" && m.q.nodes[i].Status().Reason() == nil { //mutant:unwritten-members-unsaid
-				lines = append(lines, line{m.q.nodes[i].addr, wire.Short(said)})
+			switch {
+			case said != "":
+				// A server that refuses more has lost its vote by the second time.
+				s.failed++
+				if votes := m.q.nodes[i].Status().Reason() == nil; votes && s.failed > 1 && !s.logged { //mutant:unwritten-members-unsaid
+					s.logged = true
+					lines = append(lines, line{m.q.nodes[i].addr, wire.Short(said)})
+				}
+			case rep.Members != nil && mode != wire.Asking:
+				s.failed, s.logged = 0, false
 			}
-			s.unsaid = said
 		}
 		ttl, skew = max(ttl, s.ttl), max(skew, s.skew)
 	}
@@ -440,7 +447,7 @@ func (m *membership) withdraw(ctx context.Context, wrote []vote.Reply, ids []str
 			nodes = append(nodes, i)
 		}
 	}
-	m.send(ctx, nodes, func(i int) *wire.Membership {
+	m.send(ctx, wire.Leaving, nodes, func(i int) *wire.Membership {
 		w := m.words(wire.Leaving, ids)
 		for k := range w.Servers {
 			for _, s := range wrote[i].Members.Servers {
