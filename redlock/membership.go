@@ -470,11 +470,10 @@ func (m *membership) refresh() {
 		m.refreshed = now
 	}
 	m.mu.Unlock()
-	if !due || !m.q.begin() { //mutant:members-not-refreshed
+	if !due { //mutant:members-not-refreshed
 		return
 	}
-	go func() {
-		defer m.q.rounds.Done()
+	m.q.later(func() {
 		ids, nodes := make([]string, len(m.seats)), []int(nil)
 		m.mu.Lock()
 		for i := range m.seats {
@@ -491,7 +490,7 @@ func (m *membership) refresh() {
 				m.report(i, m.difference(i, rep, ids))
 			}
 		}
-	}()
+	})
 }
 
 // report keeps and logs what was found in flight.

@@ -393,6 +393,16 @@ func (q *Quorum) begin() bool {
 	return !q.closed
 }
 
+// later has f run in the background, unless the Quorum has been closed. Close does not wait for it
+// before the nodes are closed, which ends what f asks of them.
+func (q *Quorum) later(f func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.work.Go(f)
+	}
+}
+
 // adopt registers a lease; false means that the Quorum has been closed meanwhile.
 func (q *Quorum) adopt(l *Lease) bool {
 	q.mu.Lock()

@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,10 @@ func (s *Status) closed() *Status { return &Status{Opened: s.Opened, Risk: s.Ris
 // errNotConnected is the reason before the first look.
 var errNotConnected = errors.New("not connected yet")
 
+// maxPast is how many processes are known again: of as many servers behind one address, one more
+// than that.
+const maxPast = 16
+
 // recheckEvery is how often a server with a condition that does not end by itself is looked at
 // again.
 const recheckEvery = 2 * time.Second
@@ -56,6 +61,8 @@ type gate struct {
 	open    *wire.Set // the scripts of the process that votes; nil while closed
 	epoch   uint64    // rises when it opens and when it closes: what was asked in another one is out of date
 	process process
+	past    []string      // run_ids of the processes before, the latest ones
+	several clock.Instant // when one of those was found again; 0 for never
 	trusted clock.Instant // when that process may vote, by this process's own clock
 	jumped  string        // how its clock jumped, while that keeps it from voting
 	watch   Watch
@@ -193,6 +200,12 @@ func (g *gate) follow(info *wire.ServerInfo) (replaced bool) {
 	if g.cfg.RestartGate && (promoted || another && !first) {                                         //mutant:quarantine-by-uptime-only
 		g.trusted = now.Add(g.cfg.Quarantine())
 	}
+	if another && !first {
+		if slices.Contains(g.past, info.RunID) { //mutant:alternating-servers-are-restarts
+			g.several = now
+		}
+		g.past = append(g.past[max(len(g.past)-maxPast+1, 0):], p.id)
+	}
 	if another {
 		p.born = now
 		g.watch, g.jumped = Watch{}, ""
@@ -213,6 +226,10 @@ func (g *gate) decide(info *wire.ServerInfo, server string, elsewhere bool) *wir
 	}
 	if other := g.cfg.Claim(info.RunID); other != "" {
 		why = &wire.Fault{Condition: wire.Duplicate, Detail: "it is the same server process as " + other}
+	}
+	if g.several != 0 && now.Sub(g.several) < g.cfg.Quarantine() {
+		why = &wire.Fault{Condition: wire.SeveralServers, Detail: fmt.Sprintf("server processes answer at its address by turns: those with the run_ids %.8s and %.8s",
+			info.RunID, g.past[len(g.past)-1])}
 	}
 	if why != nil {
 		g.close(why, now.Add(recheckEvery))

@@ -117,6 +117,37 @@ func TestGateOfAClockThatJumps(t *testing.T) {
 	})
 }
 
+// A process that comes back has never ended: there are several servers at the address.
+func TestServersThatAnswerByTurns(t *testing.T) {
+	for _, gated := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := config(newServer("a"))
+			cfg.RestartGate = gated
+			g := newGate(&cfg)
+			look := func(process string) *wire.Fault {
+				info := serverInfo(process, time.Hour)
+				g.follow(info)
+				return g.decide(info, "a:1", false)
+			}
+			require.Nil(t, look("a"))
+			require.Nil(t, look("a"))
+			for range maxPast {
+				if why := look("b"); gated {
+					require.NotNil(t, why)
+				}
+				time.Sleep(recheckEvery)
+				why := look("a")
+				require.Equal(t, wire.SeveralServers, why.Condition)
+				require.Contains(t, why.Detail, "aaaaaaaa and bbbbbbbb")
+				time.Sleep(recheckEvery)
+			}
+			require.LessOrEqual(t, len(g.past), maxPast)
+			time.Sleep(cfg.Quarantine())
+			require.Nil(t, look("a"), "it is over when one of them has answered for a quarantine")
+		})
+	}
+}
+
 // Without the gate a process votes at once, with scripts that any process may know.
 func TestNoGate(t *testing.T) {
 	cfg := config(newServer("a"))
