@@ -134,7 +134,10 @@ func (o observer) Refused(err error) {
 // Status logs what is news, and tells the tracer.
 func (o observer) Status(was, is *node.Status) {
 	if is.Reason() != nil && !is.Unseen {
-		o.q.belongs.settle(o.index)
+		o.q.belongs.settle(o.index, is.Fault == nil)
+	}
+	if is.Until != 0 && was.Until == 0 { // another process, which does not know who uses it //mutant:successor-not-told
+		o.q.belongs.refresh(true)
 	}
 	if was.Until != is.Until || ErrorType(o.reason(was)) != ErrorType(o.reason(is)) {
 		o.tell(is)
@@ -199,7 +202,7 @@ func (o observer) Sampled(server node.Watch, jump time.Duration) {
 }
 
 // Due has this process say again which servers it counts.
-func (o observer) Due() { o.q.belongs.refresh() }
+func (o observer) Due() { o.q.belongs.refresh(false) }
 
 // Elsewhere warns of two servers at one address.
 func (o observer) Elsewhere() {

@@ -27,7 +27,7 @@ import (
 // before it writes to any, and counts none if one of them disagrees: it would be a danger to those
 // that go on, so it waits, and says who they are. A process whose nodes were a quorum once never
 // stops for what it finds later. A server that comes later (it was restarted, or was out of reach)
-// counts for it if all others in reach agree, too.
+// counts for it if all others in reach agree, too, and they are a quorum.
 //
 // Servers are known by their run_id, which is new with each process of a server; without a restart
 // gate by an id that is kept with their data, because a server may then vote as soon as it is back.
@@ -44,7 +44,6 @@ type membership struct {
 	waiting   []*joining // guarded by mu; that have not been decided
 	deciding  bool       // guarded by mu; one of those that join decides for all
 	admitted  bool       // guarded by mu; a quorum of nodes has counted
-	refused   bool       // guarded by mu; the last decision was that this process does not belong
 	refreshed clock.Instant
 	settled   chan struct{} // guarded by mu; closed when a seat is settled
 }
@@ -55,6 +54,7 @@ type seat struct {
 	counts  bool          // it does
 	seen    clock.Instant // when that one answered last
 	settled bool          // its first look is over, since the process began or was refused
+	refused bool          // when it was looked at last, because the process does not belong
 	failed  int           // how often in a row it could not be told
 	logged  bool          // that it was not
 
@@ -65,15 +65,26 @@ type seat struct {
 // joining is a server that is to count.
 type joining struct {
 	seat int
-	id   string
-	why  error
+	id   string        // run_id; empty for what is kept with its data
+	age  time.Duration // what counts for the quarantine
 	done chan struct{}
+
+	// Set before done is closed.
+	why   error
+	retry time.Duration // after how long to try again; 0 as for any other reason
 }
 
 // membershipGrace is for how much longer than its lifetime an entry keeps a process out that
 // begins. The one that wrote it may have been cut off right before it would have written it again,
 // and its leases live on.
 const membershipGrace = 2 * node.MaxSampleEvery
+
+// A process that was refused tries again after two to three seconds: another one may try at the
+// same time.
+const (
+	retryEvery  = 2 * time.Second
+	retrySpread = time.Second
+)
 
 // lifetime is for how long a server is taken for one that a process uses, after that has seen it:
 // the least that a quarantine is, so that a server that was restarted finds the seat empty when it
@@ -101,11 +112,14 @@ func newMembership(q *Quorum, nodes int) *membership {
 	return &membership{q: q, seats: make([]seat, nodes), settled: make(chan struct{})}
 }
 
-// settle notes that a node's first look is over.
-func (m *membership) settle(i int) {
+// settle notes that a node's first look is over, since the process began or was refused: the node
+// may not vote, and is silent or says why.
+func (m *membership) settle(i int, silent bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.settleSeat(i)
+	if silent || !m.seats[i].refused {
+		m.settleSeat(i)
+	}
 }
 
 // settleSeat is called with mu held.
@@ -119,18 +133,18 @@ func (m *membership) settleSeat(i int) {
 
 // join has the server with the id count for a node, or returns why it may not. It is called beside
 // the node's writer.
-func (m *membership) join(ctx context.Context, i int, id string) error {
+func (m *membership) join(ctx context.Context, j *joining) (retry time.Duration, err error) {
 	if !m.q.cfg.restartGate {
-		id = "" // what is kept with its data is
+		j.id = ""
 	}
-	j := &joining{seat: i, id: id, done: make(chan struct{})}
 	m.mu.Lock()
-	if s := &m.seats[i]; id != "" && s.counts && s.id == id && m.q.clock.Now().Sub(s.seen) < m.q.cfg.lifetime() {
+	if s := &m.seats[j.seat]; j.id != "" && s.counts && s.id == j.id && m.q.clock.Now().Sub(s.seen) < m.q.cfg.lifetime() {
 		m.mu.Unlock()
-		return nil
+		return 0, nil
 	}
 	m.waiting = append(m.waiting, j)
-	m.settleSeat(i)
+	m.seats[j.seat].refused = false
+	m.settleSeat(j.seat)
 	decide := !m.deciding
 	m.deciding = true
 	m.mu.Unlock()
@@ -139,9 +153,9 @@ func (m *membership) join(ctx context.Context, i int, id string) error {
 	}
 	select {
 	case <-j.done:
-		return j.why
+		return j.retry, j.why
 	case <-ctx.Done():
-		return ctx.Err()
+		return 0, ctx.Err()
 	}
 }
 
@@ -170,18 +184,9 @@ func (m *membership) decide(ctx context.Context) {
 
 // gather waits for the other nodes of a process that begins: each of them may be the one that
 // disagrees. A node that has not answered in half of its timeout is out of reach: who acquires
-// waits no longer than that timeout. A process that was refused waits a random time longer: another
-// one may try at the same time.
+// waits no longer than that timeout.
 func (m *membership) gather(ctx context.Context) {
 	timeout := m.q.cfg.timeout(m.q.cfg.lease.ttl)
-	m.mu.Lock()
-	if m.refused {
-		pause := rand.N(timeout)
-		m.mu.Unlock()
-		m.sleep(ctx, pause)
-		m.mu.Lock()
-	}
-	m.mu.Unlock()
 	timer := time.NewTimer(timeout / 2)
 	defer timer.Stop()
 	for {
@@ -211,29 +216,21 @@ func (m *membership) seatsOnly() []bool {
 	return all
 }
 
-func (m *membership) sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
 // admit finds out whether servers may count, and says so to each of those that join.
 func (m *membership) admit(ctx context.Context, all []*joining) {
 	m.mu.Lock()
 	entering := !m.admitted
 	ids := make([]string, len(m.seats))
+	for _, j := range all {
+		m.seats[j.seat].counts = false // until it is decided //mutant:absent-server-is-as-old
+		ids[j.seat] = j.id
+	}
 	for i := range m.seats {
 		if m.seats[i].counts {
 			ids[i] = m.seats[i].id
 		}
 	}
 	m.mu.Unlock()
-	for _, j := range all {
-		ids[j.seat] = j.id
-	}
 	asked := m.poll(ctx, wire.Asking, ids, m.reachable(all))
 	if !m.q.cfg.restartGate {
 		for _, j := range all {
@@ -243,35 +240,41 @@ func (m *membership) admit(ctx context.Context, all []*joining) {
 		}
 		asked = m.poll(ctx, wire.Asking, ids, m.reachable(all))
 	}
-	all = m.answered(all, asked, ids)
-	if len(all) == 0 {
+	joined := len(all)
+	if all = m.answered(all, asked, ids); len(all) == 0 {
 		return
 	}
-	mode := wire.Entering
-	if !entering {
-		mode = wire.Refreshing
+	if len(all) < joined {
+		asked = m.poll(ctx, wire.Asking, ids, m.reachable(all))
+	}
+	if entering && m.unclaimed(asked, ids) {
+		for _, j := range all {
+			j.why = &wire.Fault{Condition: wire.Restarted, Detail: "another node was restarted a moment ago, and those that use it have not told it yet"}
+		}
+		return
 	}
 	why := m.disagreement(asked, ids) //mutant:written-before-asked
-	if why == nil || !entering {
-		wrote := m.poll(ctx, mode, ids, m.reachable(all))
-		if why = m.disagreement(wrote, ids); why != nil && entering {
+	if why == nil {
+		wrote := m.poll(ctx, wire.Entering, ids, m.reachable(all))
+		why = m.disagreement(wrote, ids)
+		if why == nil && !entering && agreeing(wrote) < m.q.need { //mutant:added-without-the-others
+			why = &wire.Fault{Condition: wire.Restarted, Detail: "too few of the other nodes answer that this process counts, to ask whether it may"}
+		}
+		if why != nil {
 			m.withdraw(ctx, wrote, ids)
 		}
 	}
 	m.mu.Lock()
 	if entering {
-		m.refused = why != nil
 		for i := range m.seats {
 			m.seats[i].settled = m.seats[i].settled && why == nil
 		}
 	}
-	now := m.q.clock.Now()
+	now, retry := m.q.clock.Now(), retryEvery+rand.N(retrySpread)
 	for _, j := range all {
 		s := &m.seats[j.seat]
-		if j.why = why; why == nil {
+		if j.why, j.retry, s.refused = why, retry, why != nil; why == nil { //mutant:retry-without-the-others
 			s.id, s.counts, s.seen = j.id, true, now
-		} else if entering || s.id != j.id {
-			s.counts = false
 		}
 	}
 	counts := 0
@@ -285,7 +288,47 @@ func (m *membership) admit(ctx context.Context, all []*joining) {
 	m.mu.Unlock()
 }
 
-// answered returns those that have an answer, and lets the others know that they have none.
+// agreeing is how many nodes agree, or could not be told.
+func agreeing(replies []vote.Reply) (n int) {
+	for i := range replies {
+		if rep := &replies[i]; rep.Verdict == wire.OK || rep.Err != nil && wire.IsServerError(rep.Err) {
+			n++
+		}
+	}
+	return n
+}
+
+// claimTime is after how long at most a process notices that a server of its own was restarted.
+const claimTime = node.MaxSampleEvery + 2*time.Second
+
+// unclaimed reports whether a node that does not vote yet was restarted so short a time ago that
+// those who use it may not have told it so. Who uses the servers that others use together need not
+// know.
+func (m *membership) unclaimed(replies []vote.Reply, ids []string) bool {
+	known := make(map[string]bool)
+	for i := range replies {
+		if replies[i].Members != nil {
+			for _, s := range replies[i].Members.Servers {
+				known[s.ID] = true
+			}
+		}
+	}
+	if !slices.ContainsFunc(ids, func(id string) bool { return id != "" && !known[id] }) {
+		return false
+	}
+	now, longest := m.q.clock.Now(), m.q.cfg.quarantine()
+	for i, n := range m.q.nodes {
+		status := n.Status()
+		isNew := status.Until != 0 && status.Until.Sub(now) > longest-claimTime
+		if isNew && replies[i].Members != nil && len(replies[i].Members.Servers) == 0 { //mutant:entry-beside-a-new-server
+			return true
+		}
+	}
+	return false
+}
+
+// answered returns those that may count for all that is known of their own server, and lets the
+// others know why not.
 func (m *membership) answered(all []*joining, replies []vote.Reply, ids []string) (left []*joining) {
 	for _, j := range all {
 		rep := &replies[j.seat]
@@ -294,6 +337,8 @@ func (m *membership) answered(all []*joining, replies []vote.Reply, ids []string
 			j.why = rep.Err
 		case rep.Verdict == wire.Pending:
 			j.why = node.ErrTimeout
+		case m.q.cfg.restartGate && j.age < m.q.cfg.quarantine(): //mutant:longer-quarantine-heard-too-late
+			j.why = &wire.Fault{Condition: wire.Quarantined, Detail: "others use a longer TTL or clock skew than this process, and so a longer quarantine"}
 		case other >= 0 && other < j.seat && j.id != "": //mutant:server-without-info-counted-twice
 			j.why = &wire.Fault{Condition: wire.Duplicate, Detail: "it is the same server as " + m.q.nodes[other].addr + " (both have the id " + j.id + ")"}
 			ids[j.seat] = ""
@@ -410,7 +455,7 @@ func (m *membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 			switch {
 			case rep.Members != nil:
 				s.ttl, s.skew = rep.Members.MaxTTL, rep.Members.Skew
-				if m.q.nodes[i].Status().Reason() == nil { // else another process may have answered //mutant:successor-is-the-one-that-was-seen
+				if m.q.nodes[i].Status().Reason() == nil && now.Sub(s.seen) < m.q.cfg.absence() { // else another process may have answered //mutant:successor-is-the-one-that-was-seen
 					s.seen = now
 				}
 				said = rep.Members.Unwritten
@@ -460,12 +505,12 @@ func (m *membership) withdraw(ctx context.Context, wrote []vote.Reply, ids []str
 	})
 }
 
-// refresh says again which servers count, in the background and once in a while. It is called when
-// a node is looked at. First it asks, so that what it then says is of now.
-func (m *membership) refresh() {
+// refresh says again which servers count, in the background, once in a while or at once. It is
+// called when a node is looked at, and when one was restarted. First it asks, so that what it then says is of now.
+func (m *membership) refresh(atOnce bool) {
 	m.mu.Lock()
 	now := m.q.clock.Now()
-	due := m.admitted && now.Sub(m.refreshed) >= m.q.cfg.inspectEvery()*3/4
+	due := m.admitted && (atOnce || now.Sub(m.refreshed) >= m.q.cfg.inspectEvery()*3/4)
 	if due {
 		m.refreshed = now
 	}

@@ -278,7 +278,9 @@ func (q *Quorum) addNode(addr string, client valkey.Client, connect func() (valk
 			}
 			return ""
 		},
-		Join:     func(ctx context.Context, runID string) error { return q.belongs.join(ctx, m.index, runID) },
+		Join: func(ctx context.Context, runID string, age time.Duration) (time.Duration, error) {
+			return q.belongs.join(ctx, &joining{seat: m.index, id: runID, age: age, done: make(chan struct{})})
+		},
 		Observer: observer{m},
 	})
 	q.nodes = append(q.nodes, m)

@@ -173,7 +173,7 @@ func (g *gate) sample(sent, received clock.Instant, server time.Duration) error 
 // wasAbsent reports whether a server that votes has answered now, and had not for so long that
 // others may have agreed to do without it.
 func (g *gate) wasAbsent(now clock.Instant) bool {
-	return g.open != nil && g.answered != 0 && now.Sub(g.answered) > g.cfg.Absence() //mutant:absent-server-votes-at-once
+	return g.open != nil && now.Sub(g.answered) > g.cfg.Absence() //mutant:absent-server-votes-at-once
 }
 
 // counts returns why a grant may not count that came at that time.
@@ -235,9 +235,9 @@ func (g *gate) decide(info *wire.ServerInfo, server string, elsewhere bool) *wir
 		g.close(why, now.Add(recheckEvery))
 		return why
 	}
-	until := g.trusted
-	if g.cfg.RestartGate {
-		until = max(until, g.process.born.Add(g.cfg.Quarantine()))
+	until := now.Add(g.cfg.Quarantine() - g.age())
+	if !g.cfg.RestartGate {
+		until = g.trusted
 	}
 	switch {
 	case until <= now:
@@ -253,6 +253,15 @@ func (g *gate) decide(info *wire.ServerInfo, server string, elsewhere bool) *wir
 	}
 	g.close(why, until)
 	return why
+}
+
+// age is how long the process has been there without a reason to keep it from voting.
+func (g *gate) age() time.Duration {
+	since := g.process.born
+	if g.trusted != 0 {
+		since = max(since, g.trusted.Add(-g.cfg.Quarantine()))
+	}
+	return g.cfg.Clock.Now().Sub(since)
 }
 
 // scripts are those that a process may be given that decide has nothing against.

@@ -31,8 +31,10 @@ type look struct {
 	end   context.CancelFunc
 	load  chan *wire.Set // from the writer: the scripts to load; nil ends it
 
-	err    error  // why it found nothing
-	server string // host:port of the server
+	err    error         // why it found nothing
+	server string        // host:port of the server
+	age    time.Duration // for how long it might have voted already, were the quarantine shorter
+	retry  time.Duration // after how long to look again where it may not vote
 
 	// What the server said of itself.
 	info           *wire.ServerInfo
@@ -76,7 +78,7 @@ func (l *look) run(ctx context.Context, d *dialer, client valkey.Client, cfg *Co
 		if l.info != nil {
 			process = l.info.RunID
 		}
-		l.err = cfg.Join(ctx, process) //mutant:nobody-asked-who-belongs
+		l.retry, l.err = cfg.Join(ctx, process, l.age) //mutant:nobody-asked-who-belongs
 	}
 	found <- l
 }

@@ -56,9 +56,9 @@ type Config struct {
 	// it.
 	Claim func(runID string) (other string)
 	// Join has the process vote that may, for all that its own server can say, and returns why it
-	// may not. It may take a while; it ends with ctx. The run_id is empty where the server does not
-	// tell it.
-	Join     func(ctx context.Context, runID string) error
+	// may not, and when to try again. It may take a while; it ends with ctx. The run_id is empty
+	// where the server does not tell it, and age is what counts for the quarantine.
+	Join     func(ctx context.Context, runID string, age time.Duration) (retry time.Duration, err error)
 	Observer Observer
 }
 
@@ -497,6 +497,7 @@ func (n *Node) next(l *look) *wire.Set {
 		n.looked(nil)
 		return nil
 	}
+	l.age = g.age()
 	return g.scripts()
 }
 
@@ -513,6 +514,11 @@ func (n *Node) recheck(l *look) {
 
 // vouch opens the gate for a server that has loaded its scripts, if the trial went well.
 func (n *Node) vouch(l *look) {
+	if why := wire.FaultOf(l.err); why != nil && l.retry > 0 {
+		n.gate.close(why, n.cfg.Clock.Now().Add(l.retry))
+		n.looked(nil)
+		return
+	}
 	if l.err != nil {
 		n.looked(n.gate.failed(l.err))
 		return

@@ -85,12 +85,15 @@ end
 -- is its quarantine. One that begins makes room for those also that are not fresh any more: who saw
 -- them may be cut off, and have leases. It need not where they were seen at an address of its own,
 -- where another server answers now, or where all of its servers are fresh.
-local mine, addresses, count, known = {}, {}, 0, true
+local mine, addresses, count, known = {}, {}, 0, 0
 for i = 9, #ARGV, 3 do
   addresses[ARGV[i + 2]] = true
   if tonumber(ARGV[i + 1]) <= lifetime then --mutant:dead-server-takes-a-seat
     mine[ARGV[i]], count = true, count + 1
-    known = known and at[ARGV[i]] and now - at[ARGV[i]][2] <= lifetime
+    local entry = at[ARGV[i]]
+    if entry and now - entry[2] <= lifetime then
+      known = known + 1
+    end
   end
 end
 local others = 0
@@ -100,8 +103,10 @@ for _, e in ipairs(list) do
     others = others + 1
   end
 end
-local agrees = count + others <= nodes or mode ~= 'refresh' and known and fresh <= nodes
-agrees = agrees and head[1] == nodes --mutant:another-number-of-nodes
+local agrees = head[1] == nodes --mutant:another-number-of-nodes
+if count + others > nodes and (mode == 'refresh' or known < count or fresh > nodes) then --mutant:another-list-admitted
+  agrees = false
+end
 local dirty = agrees and mode == 'enter' or mode == 'refresh'
 if ARGV[8] ~= '' and head[8] == '-' then
   head[8], dirty = ARGV[8], true

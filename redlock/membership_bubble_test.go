@@ -1,0 +1,317 @@
+package redlock_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+const (
+	membersKey   = "tenure:members"
+	lifetime     = 3 * redlock.DefaultClockSkew // of what a process says, with a TTL below twice the skew
+	lifetimeMore = 20 * time.Second             // for who may be cut off
+)
+
+// openOn makes a Quorum of some of the fleet's nodes.
+func openOn(t *testing.T, fleet *redlocktest.Fleet, nodes []int, opts ...redlock.Option) *redlock.Quorum {
+	t.Helper()
+	q := dialOn(t, fleet, nodes, opts...)
+	q.Nodes(t.Context())
+	return q
+}
+
+// dialOn does not wait.
+func dialOn(t *testing.T, fleet *redlocktest.Fleet, nodes []int, opts ...redlock.Option) *redlock.Quorum {
+	t.Helper()
+	var urls []string
+	for _, i := range nodes {
+		urls = append(urls, fleet.Node(i).URL())
+	}
+	q, err := redlock.Open(urls, append([]redlock.Option{
+		redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl), redlock.WithLogger(slog.New(slog.DiscardHandler)),
+	}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	return q
+}
+
+// requireNoMember demands that none of the nodes votes that answer, and returns what is said.
+func requireNoMember(t *testing.T, q *redlock.Quorum, want redlock.Condition) (said []string) {
+	t.Helper()
+	_, err := q.TryAcquire(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
+	for _, n := range q.Nodes(t.Context()) {
+		require.False(t, n.Votes)
+		if n.Reachable {
+			requireCondition(t, n.Err, n.Node, want)
+			said = append(said, n.Err.Error())
+		}
+	}
+	require.NotEmpty(t, said)
+	return said
+}
+
+func TestAnotherListIsRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		nodes []int
+		says  string
+	}{
+		"one differs":      {[]int{0, 1, 3}, "together with node-3.pipe:6379 ("},
+		"another number":   {[]int{0, 1, 2, 3, 4}, "as one of 3 nodes, and this one has 5; one of them is replica"},
+		"all but one":      {[]int{2, 3, 4}, "together with node-1.pipe:6379 ("},
+		"fewer":            {[]int{0}, "as one of 3 nodes, and this one has 1"},
+		"another order":    {[]int{2, 0, 1}, ""},
+		"none is the same": {[]int{3, 4, 5}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 6, func(t *testing.T, fleet *redlocktest.Fleet) {
+				q := openOn(t, fleet, []int{0, 1, 2}, redlock.WithIdentity("replica"))
+				l := acquire(t, q)
+				var log lockedBuffer
+				start := time.Now()
+				other := openOn(t, fleet, test.nodes, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				if test.says == "" {
+					require.NoError(t, other.Healthy())
+					return
+				}
+				said := requireNoMember(t, other, redlock.ConditionAnotherList)
+				require.Less(t, time.Since(start), 2*time.Second)
+				for _, s := range said {
+					require.Contains(t, s, test.says)
+					require.Contains(t, s, "replica")
+				}
+				require.Contains(t, log.String(), "another_list")
+				for i := 3; i < 6; i++ {
+					_, ok := fleet.Node(i).Get(membersKey)
+					require.False(t, ok, "it writes nothing")
+				}
+				time.Sleep(time.Minute)
+				requireNoMember(t, other, redlock.ConditionAnotherList)
+				require.NoError(t, l.Err())
+				require.NoError(t, q.Healthy())
+				finish(t, l.Release)
+				require.NoError(t, q.Close())
+				time.Sleep(lifetime + lifetimeMore - ttl) // it may have been said again a TTL ago
+				requireNoMember(t, other, redlock.ConditionAnotherList)
+				time.Sleep(ttl + 3*time.Second)
+				finish(t, acquire(t, other).Release)
+				require.NoError(t, other.Healthy())
+			})
+		})
+	}
+}
+
+// Two processes that begin at the same moment are not both admitted, whatever answers first; and a
+// further one is not in the way of what they have written.
+func TestTwoListsBeginAtOnce(t *testing.T) {
+	for seed := range uint64(40) {
+		bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			for _, n := range fleet.Nodes() {
+				n.SetDelay(time.Duration(random.IntN(10)) * time.Millisecond)
+			}
+			lists := [][]int{{0, 1, 2}, {0, 1, 3}, {0, 3, 4}}
+			first, second := lists[0], lists[1+random.IntN(2)]
+			a := dialOn(t, fleet, first)
+			time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
+			b := dialOn(t, fleet, second)
+			admitted := func(q *redlock.Quorum) bool { return q.Healthy() == nil }
+			for range 100 {
+				time.Sleep(300 * time.Millisecond)
+				require.False(t, admitted(a) && admitted(b), "seed %d", seed)
+			}
+			require.True(t, admitted(a) || admitted(b), "seed %d: one of them is, after a while", seed)
+			winner := first
+			if admitted(b) {
+				winner = second
+			}
+			third := openOn(t, fleet, winner)
+			time.Sleep(time.Second)
+			require.True(t, admitted(third), "seed %d", seed)
+		})
+	}
+}
+
+// A quorum of nodes that answers is not enough: the one that is slow may be the one that disagrees.
+func TestEntryAsksTheSlowNode(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		acquire(t, openOn(t, fleet, []int{0, 1, 2}))
+		fleet.Node(0).SetDelay(10 * time.Millisecond)
+		other := openOn(t, fleet, []int{0, 3, 4})
+		time.Sleep(time.Second)
+		requireNoMember(t, other, redlock.ConditionAnotherList)
+	})
+}
+
+// A node that is out of reach is not waited for, and an acquisition waits no longer for that than
+// for a node that does not answer.
+func TestEntryDoesNotWaitForAFrozenNode(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		freeze(t, fleet, 2)
+		q := dialOn(t, fleet, []int{0, 1, 2})
+		start := time.Now()
+		acquire(t, q)
+		require.LessOrEqual(t, time.Since(start), ttl/20)
+	})
+}
+
+// Two lists that meet in a node which one of them does not reach are not seen, until it does: then
+// that one does not count the node, says why, and goes on.
+func TestListsThatMeetOutOfReach(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := openOn(t, fleet, []int{0, 1, 2})
+		held := acquire(t, q)
+		cut := true
+		var log lockedBuffer
+		other := openOn(t, fleet, []int{0, 3, 4}, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
+			redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+				fleet.ClientOption(url, o)
+				if dial := o.DialCtxFn; url == fleet.Node(0).URL() {
+					o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
+						if cut {
+							return nil, fmt.Errorf("cut off")
+						}
+						return dial(ctx, addr, d, c)
+					}
+				}
+			}))
+		second := acquire(t, other)
+		require.NoError(t, held.Err(), "this is what is not seen")
+		cut = false
+		time.Sleep(ttl)
+		require.NoError(t, held.Err())
+		require.NoError(t, second.Err())
+		n := other.Nodes(t.Context())[0]
+		requireCondition(t, n.Err, n.Node, redlock.ConditionAnotherList)
+		require.Contains(t, log.String(), "another_list")
+		require.NoError(t, q.Healthy())
+		require.True(t, q.Nodes(t.Context())[0].Votes)
+	})
+}
+
+// What a process finds later costs it nothing, and is said in the log, by Nodes, by Healthy and to
+// tracers.
+func TestAnotherListInFlightIsReported(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var log lockedBuffer
+		v := &votes{acquisitions: acquisitions{make(chan redlock.TraceAcquireEndData, 50)}, told: make(map[string][]redlock.TraceVoteData)}
+		q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), redlock.WithTracer(v))
+		l := acquire(t, q)
+		addr := fleet.Node(1).URL()[len("valkey://"):]
+		v.take(addr)
+		now := time.Now().UnixMilli()
+		set(t, fleet.Node(1), membersKey, fmt.Sprintf("1 3 4000 %d 2000 %d 6000 %d -\n%040d %d far%%3A1 somebody", now, now, now, 7, now+ttl.Milliseconds()))
+		time.Sleep(ttl + time.Second)
+		require.NoError(t, l.Err())
+		var ne *redlock.NodeError
+		require.ErrorAs(t, q.Healthy(), &ne)
+		require.Equal(t, string(redlock.ConditionAnotherList), ne.ErrorType())
+		require.ErrorContains(t, ne, "far:1")
+		require.ErrorContains(t, ne, "somebody")
+		n := q.Nodes(t.Context())[1]
+		require.True(t, n.Votes)
+		require.Len(t, n.Warnings, 1)
+		require.Equal(t, string(redlock.ConditionAnotherList), redlock.ErrorType(n.Warnings[0]))
+		require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"), "%s", &log)
+		told := v.take(addr)
+		require.NotEmpty(t, told)
+		require.True(t, told[len(told)-1].Votes)
+		require.Equal(t, string(redlock.ConditionAnotherList), redlock.ErrorType(told[len(told)-1].Warning))
+		time.Sleep(lifetime + 2*ttl)
+		require.NoError(t, q.Healthy())
+		require.Contains(t, log.String(), "agree on their nodes again")
+		require.NoError(t, l.Err())
+	})
+}
+
+// A node that is gone for longer than a lifetime leaves an empty seat, which another server may
+// take, one process after the other. If it comes back, those that had it do not count it.
+func TestNodeIsReplacedWhileProcessesGoOn(t *testing.T) {
+	for name, test := range map[string]struct {
+		leave, back func(*redlocktest.Node) error
+	}{
+		"ends and is restarted": {(*redlocktest.Node).Kill, func(n *redlocktest.Node) error { return n.Restart(true) }},
+		"freezes and goes on":   {(*redlocktest.Node).Freeze, (*redlocktest.Node).Thaw},
+		"ends and comes back":   {(*redlocktest.Node).Kill, func(n *redlocktest.Node) error { return n.Restart(false) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 4, func(t *testing.T, fleet *redlocktest.Fleet) {
+				old := openOn(t, fleet, []int{0, 1, 2})
+				require.NoError(t, test.leave(fleet.Node(2)))
+				deployed := openOn(t, fleet, []int{0, 1, 3})
+				requireNoMember(t, deployed, redlock.ConditionAnotherList)
+				l := acquire(t, old)
+				time.Sleep(lifetime + lifetimeMore + 2*ttl)
+				require.NoError(t, deployed.Healthy())
+				_, err := deployed.TryAcquire(t.Context(), "key")
+				require.ErrorIs(t, err, redlock.ErrHeld)
+				require.NoError(t, test.back(fleet.Node(2)))
+				for range 20 {
+					time.Sleep(ttl / 2)
+					require.NoError(t, l.Err())
+					_, ok := fleet.Node(2).Get("tenure:{other}")
+					require.False(t, ok)
+					if l, err := old.TryAcquire(t.Context(), "other"); err == nil {
+						owner, ok := fleet.Node(2).Get("tenure:{other}")
+						require.False(t, ok && strings.HasPrefix(owner, old.Identity()) && old.Nodes(t.Context())[2].Votes, "the node counts")
+						finish(t, l.Release)
+					}
+				}
+				n := old.Nodes(t.Context())[2]
+				requireCondition(t, n.Err, n.Node, redlock.ConditionAnotherList)
+				require.NoError(t, deployed.Healthy())
+			})
+		})
+	}
+}
+
+// The largest TTL and skew that any process uses are used by all, for as long as it does.
+func TestLongestTTLAndSkewAreEverybodys(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		other := open(t, fleet, redlock.WithMaxTTL(time.Minute), redlock.WithClockSkew(10*time.Second))
+		time.Sleep(ttl + time.Second)
+		until := func(node int) time.Duration {
+			restart(t, fleet, node)
+			time.Sleep(ttl)
+			q.Nodes(t.Context())
+			synctest.Wait()
+			return time.Until(q.Nodes(t.Context())[node].QuarantinedUntil)
+		}
+		require.Greater(t, until(0), 70*time.Second)
+		time.Sleep(2 * time.Minute)
+		require.NoError(t, other.Close())
+		require.True(t, q.Nodes(t.Context())[0].Votes)
+		require.Greater(t, until(1), 70*time.Second, "its leases may live on")
+		time.Sleep(3 * time.Minute)
+		require.Less(t, until(2), 10*time.Second, "they are over")
+	})
+}
+
+// A process that uses a longer TTL may begin beside others, and is known to those that begin later.
+func TestLongestTTLIsKnownFromTheBeginning(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		acquire(t, open(t, fleet, redlock.WithMaxTTL(time.Minute)))
+		restart(t, fleet, 1)
+		time.Sleep(20 * time.Second)
+		q := open(t, fleet)
+		time.Sleep(ttl)
+		require.NoError(t, q.Healthy())
+		n := q.Nodes(t.Context())[1]
+		requireCondition(t, n.Err, n.Node, redlock.ConditionQuarantined)
+	})
+}
