@@ -1,0 +1,263 @@
+package redlock_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+var fleetKeys atomic.Int64
+
+// fleetOf is replicas of one list that hold a lease each.
+func fleetOf(t *testing.T, urls []string, n int, opts ...redlock.Option) (replicas []*redlock.Quorum, held []*redlock.Lease) {
+	t.Helper()
+	for i := range n {
+		q := gatedURLs(t, urls, append([]redlock.Option{redlock.WithTTL(longTTL), redlock.WithIdentity(fmt.Sprint("replica ", i))}, opts...)...)
+		l, err := tryUntilAnswered(t, q, fmt.Sprint("key of a replica ", fleetKeys.Add(1)))
+		require.NoError(t, err)
+		replicas, held = append(replicas, q), append(held, l)
+	}
+	return replicas, held
+}
+
+// requireIntruder demands that a process is refused, and that it says with whom it does not agree.
+func requireIntruder(t *testing.T, q *redlock.Quorum, want redlock.Condition) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return slices.ContainsFunc(q.Nodes(t.Context()), func(n redlock.NodeStatus) bool {
+			return redlock.ErrorType(n.Err) == string(want) && strings.Contains(n.Err.Error(), "replica ")
+		})
+	}, longTTL, pollTick, "%v", q.Healthy())
+	require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
+	_, err := q.TryAcquire(t.Context(), "intruder")
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+}
+
+// A rolling deploy of an edited list: the first process with it is refused, and the others hear
+// nothing of it.
+func TestRollingDeployWithAnotherList(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 5)
+	_, held := fleetOf(t, s.three(0, 1, 2), 3)
+	for _, list := range [][]int{{0, 1, 3}, {0, 1, 2, 3, 4}, {0, 3, 4}, {0}} {
+		q, err := redlock.Open(s.three(list...), redlock.WithTTL(longTTL), redlock.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		start := time.Now()
+		requireIntruder(t, q, redlock.ConditionAnotherList)
+		t.Logf("%v: refused after %v", list, time.Since(start))
+		require.NoError(t, q.Close())
+	}
+	for _, l := range held {
+		require.NoError(t, l.Err())
+		require.NoError(t, l.Extend(t.Context()))
+	}
+	fleetOf(t, s.three(0, 1, 2), 1)
+	for _, i := range []int{3, 4} {
+		require.NoError(t, s.Node(i).Do(t, "PING").Error())
+		exists, err := s.Node(i).Do(t, "EXISTS", "tenure:members").AsInt64()
+		require.NoError(t, err)
+		require.Zero(t, exists, "nothing is written by who is refused")
+	}
+}
+
+// intruderTime is for how long a process with another list is started beside a fleet again and
+// again.
+const intruderTime = "TENURE_INTRUDER_TIME"
+
+// A process with a stale list that is started and stopped again and again costs the others nothing.
+func TestIntruderBesideABusyFleet(t *testing.T) {
+	t.Parallel()
+	lasts := 4 * time.Second
+	if text := os.Getenv(intruderTime); text != "" {
+		var err error
+		lasts, err = time.ParseDuration(text)
+		require.NoError(t, err)
+	}
+	s := startAged(t, 4)
+	replicas, held := fleetOf(t, s.three(0, 1, 2), 3)
+	measure := func() (failed int, median, most time.Duration) {
+		var took []time.Duration
+		for end, i := time.Now().Add(lasts), 0; time.Now().Before(end); i++ {
+			start := time.Now()
+			l, err := replicas[i%3].TryAcquire(t.Context(), fmt.Sprint("key", i%10))
+			if err != nil {
+				failed++
+				continue
+			}
+			took = append(took, time.Since(start))
+			assert.NoError(t, l.Release(t.Context()))
+		}
+		slices.Sort(took)
+		return failed, took[len(took)/2], took[len(took)*99/100]
+	}
+	failed, median, most := measure()
+	t.Logf("alone: %d failed, median %v, 99 %% %v", failed, median, most)
+	stop := make(chan struct{})
+	times := make(chan int, 1)
+	go func() {
+		n := 0
+		defer func() { times <- n }()
+		for ; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			q, err := redlock.Open(s.three(0, 1, 3), redlock.WithTTL(longTTL), redlock.WithLogger(slog.New(slog.DiscardHandler)))
+			if assert.NoError(t, err) {
+				_, err = q.TryAcquire(context.Background(), "intruder")
+				assert.ErrorIs(t, err, redlock.ErrNoQuorum)
+				time.Sleep(time.Duration(n%7) * 10 * time.Millisecond)
+				assert.NoError(t, q.Close())
+			}
+		}
+	}()
+	failed2, median, most := measure()
+	close(stop)
+	t.Logf("beside %d intruders: %d failed, median %v, 99 %% %v", <-times, failed2, median, most)
+	require.LessOrEqual(t, failed2, failed+3, "on a machine that is too slow some fail")
+	for i, l := range held {
+		require.NoError(t, l.Err())
+		require.NoError(t, replicas[i].Healthy())
+	}
+}
+
+// A deploy that raises TTL and skew needs no stop: the old processes keep a server out for as long
+// as the new ones need.
+func TestDeployThatRaisesTTLAndSkew(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3)
+	old, held := fleetOf(t, s.URLs(), 1, redlock.WithTTL(serverTTL))
+	fleetOf(t, s.URLs(), 1, redlock.WithTTL(longTTL), redlock.WithMaxTTL(time.Hour), redlock.WithClockSkew(time.Minute), redlock.WithIdentity("new"))
+	require.Eventually(t, func() bool { // a look of the old one
+		text, err := s.Node(0).Do(t, "GET", "tenure:members").ToString()
+		return err == nil && strings.Contains(text, "\n") && strings.Contains(text, url.QueryEscape("replica 0"))
+	}, longTTL, pollTick)
+	time.Sleep(2 * longTTL / 4)
+	s.restart(0)
+	require.Eventually(t, func() bool {
+		return time.Until(old[0].Nodes(t.Context())[0].QuarantinedUntil) > 50*time.Minute
+	}, longTTL, pollTick, "%v", old[0].Nodes(t.Context())[0].Err)
+	require.NoError(t, held[0].Err())
+}
+
+// turns is an address behind which servers take turns, by connection.
+func turns(t *testing.T, addrs ...string) string {
+	t.Helper()
+	way := startDetour(t, addrs[0])
+	var n atomic.Int64
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Millisecond):
+				to := addrs[int(n.Add(1))%len(addrs)]
+				way.to.Store(&to)
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		close(stop)
+		<-done
+	})
+	return way.Addr().String()
+}
+
+// Behind a balancer that keeps a client with its server, the second client that finds another one
+// is refused.
+func TestBalancerByClient(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]redlock.Option{"gate": nil, "no gate": {redlock.WithoutRestartGate()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startAged(t, 4)
+			way := startDetour(t, s.Node(0).Addr())
+			urls := []string{"valkey://" + way.Addr().String(), s.Node(1).URL(), s.Node(2).URL()}
+			_, held := fleetOf(t, urls, 1, opts...)
+			other := s.Node(3).Addr()
+			way.to.Store(&other)
+			q, err := redlock.Open(urls, append([]redlock.Option{redlock.WithTTL(longTTL), redlock.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
+			require.NoError(t, err)
+			requireIntruder(t, q, redlock.ConditionSeveralServers)
+			require.NoError(t, q.Close())
+			require.NoError(t, held[0].Err())
+		})
+	}
+}
+
+// Behind one that takes the next server for each connection, the node has no vote, and the others
+// are a quorum.
+func TestBalancerByConnection(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 4)
+	urls := []string{"valkey://" + turns(t, s.Node(0).Addr(), s.Node(3).Addr()), s.Node(1).URL(), s.Node(2).URL()}
+	q, err := redlock.Open(urls, redlock.WithTTL(serverTTL), redlock.WithClockSkew(time.Millisecond), redlock.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, q.Close()) })
+	require.Eventually(t, func() bool {
+		return redlock.ErrorType(q.Nodes(t.Context())[0].Err) == string(redlock.ConditionSeveralServers)
+	}, 4*longTTL, pollTick, "%v", q.Nodes(t.Context())[0].Err)
+	l, err := tryUntilAnswered(t, q, "key")
+	require.NoError(t, err)
+	require.NoError(t, l.Release(t.Context()))
+}
+
+// One server under two names is one node, also for a process that may not ask it for its run_id.
+func TestServerCountedTwiceWithoutInfo(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 2)
+	s.do(append([]string{"ACL", "SETUSER", "blind", "on", ">pass", "~*", "&*", "+@all"}, "-info"))
+	url := func(host string, node int) string {
+		_, port, err := net.SplitHostPort(s.Node(node).Addr())
+		require.NoError(t, err)
+		return "valkey://blind:pass@" + net.JoinHostPort(host, port)
+	}
+	var log bytes.Buffer
+	q, err := redlock.Open([]string{url("127.0.0.1", 0), url("localhost", 0), url("127.0.0.1", 1)},
+		redlock.WithTTL(longTTL), redlock.WithoutRestartGate(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, q.Close()) })
+	twice := func() (n int) {
+		for _, status := range q.Nodes(t.Context()) {
+			if redlock.ErrorType(status.Err) == string(redlock.ConditionDuplicate) {
+				n++
+			}
+		}
+		return n
+	}
+	require.Eventually(t, func() bool { return twice() == 1 }, longTTL, pollTick, "%v", q.Nodes(t.Context()))
+	l, err := tryUntilAnswered(t, q, "key")
+	require.NoError(t, err, "the other two are a quorum")
+	require.NoError(t, l.Release(t.Context()))
+}
+
+// A server that keeps no list votes all the same, and that is said.
+func TestMembersThatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3)
+	s.do([]string{"RPUSH", "tenure:members", "somebody else's"}, 1)
+	var log lockedBuffer
+	q := s.gated(redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.Eventually(t, func() bool { return q.Nodes(t.Context())[1].Votes }, longTTL, pollTick, "%v", q.Nodes(t.Context())[1])
+	require.Eventually(t, func() bool {
+		return strings.Contains(log.String(), "cannot keep who uses it") && strings.Contains(log.String(), s.Node(1).Addr())
+	}, 2*longTTL, pollTick, "%s", &log)
+}
