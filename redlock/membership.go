@@ -27,7 +27,7 @@ import (
 // before it writes to any, and counts none if one of them disagrees: it would be a danger to those
 // that go on, so it waits, and says who they are. A process whose nodes were a quorum once never
 // stops for what it finds later. A server that comes later (it was restarted, or was out of reach)
-// counts for it if all others in reach agree, too, and they are a quorum.
+// counts for it if all others that count agree, too.
 //
 // Servers are known by their run_id, which is new with each process of a server; without a restart
 // gate by an id that is kept with their data, because a server may then vote as soon as it is back.
@@ -77,7 +77,11 @@ type joining struct {
 // membershipGrace is for how much longer than its lifetime an entry keeps a process out that
 // begins. The one that wrote it may have been cut off right before it would have written it again,
 // and its leases live on.
-const membershipGrace = 2 * node.MaxSampleEvery
+//
+// A process relies on a server until that has been silent for the absence, its leases for a TTL
+// more, which is in the lifetime; and what it has written of the server may be as old as its last
+// look.
+const membershipGrace = absence + 2*node.MaxSampleEvery
 
 // A process that was refused tries again after two to three seconds: another one may try at the
 // same time.
@@ -91,9 +95,9 @@ const (
 // may vote.
 func (c *config) lifetime() time.Duration { return max(c.longestTTL(), 2*c.skew()) + c.skew() } //mutant:lifetime-below-the-quarantine
 
-// absence is after how long without an answer a server is looked at before it votes again: others
-// may have taken it for gone.
-func (c *config) absence() time.Duration { return c.lifetime() + membershipGrace/2 }
+// absence is after how long without an answer a server does not count any more: others may take it
+// for gone. It is two of the looks at its clock.
+const absence = 2 * node.MaxSampleEvery
 
 // limits are the largest values that other processes of the prefix use.
 type limits struct{ ttl, skew atomic.Int64 }
@@ -219,23 +223,21 @@ func (m *membership) seatsOnly() []bool {
 // admit finds out whether servers may count, and says so to each of those that join.
 func (m *membership) admit(ctx context.Context, all []*joining) {
 	m.mu.Lock()
+	m.drop()
 	entering := !m.admitted
-	ids := make([]string, len(m.seats))
 	for _, j := range all {
-		m.seats[j.seat].counts = false // until it is decided //mutant:absent-server-is-as-old
-		ids[j.seat] = j.id
+		m.seats[j.seat].counts = false // until it is decided
 	}
-	for i := range m.seats {
-		if m.seats[i].counts {
-			ids[i] = m.seats[i].id
-		}
+	ids := m.claims()
+	for _, j := range all {
+		ids[j.seat] = vouched{j.id, m.q.clock.Now()} //mutant:absent-server-is-as-old
 	}
 	m.mu.Unlock()
 	asked := m.poll(ctx, wire.Asking, ids, m.reachable(all))
 	if !m.q.cfg.restartGate {
 		for _, j := range all {
 			if known := asked[j.seat].Members; known != nil {
-				j.id, ids[j.seat] = known.ID, known.ID
+				j.id, ids[j.seat].id = known.ID, known.ID
 			}
 		}
 		asked = m.poll(ctx, wire.Asking, ids, m.reachable(all))
@@ -247,21 +249,15 @@ func (m *membership) admit(ctx context.Context, all []*joining) {
 	if len(all) < joined {
 		asked = m.poll(ctx, wire.Asking, ids, m.reachable(all))
 	}
-	if entering && m.unclaimed(asked, ids) {
-		for _, j := range all {
-			j.why = &wire.Fault{Condition: wire.Restarted, Detail: "another node was restarted a moment ago, and those that use it have not told it yet"}
-		}
-		return
-	}
 	why := m.disagreement(asked, ids) //mutant:written-before-asked
 	if why == nil {
 		wrote := m.poll(ctx, wire.Entering, ids, m.reachable(all))
 		why = m.disagreement(wrote, ids)
-		if why == nil && !entering && agreeing(wrote) < m.q.need { //mutant:added-without-the-others
-			why = &wire.Fault{Condition: wire.Restarted, Detail: "too few of the other nodes answer that this process counts, to ask whether it may"}
+		if why == nil && !entering && !m.agree(wrote, all, ids) { //mutant:added-without-the-others
+			why = &wire.Fault{Condition: wire.Restarted, Detail: "not all of the other nodes answer that this process counts, to ask whether it may"}
 		}
 		if why != nil {
-			m.withdraw(ctx, wrote, ids)
+			m.withdraw(ctx, asked, wrote, ids)
 		}
 	}
 	m.mu.Lock()
@@ -288,65 +284,81 @@ func (m *membership) admit(ctx context.Context, all []*joining) {
 	m.mu.Unlock()
 }
 
-// agreeing is how many nodes agree, or could not be told.
-func agreeing(replies []vote.Reply) (n int) {
-	for i := range replies {
-		if rep := &replies[i]; rep.Verdict == wire.OK || rep.Err != nil && wire.IsServerError(rep.Err) {
-			n++
-		}
-	}
-	return n
+// vouched is a server that counts, or is to.
+type vouched struct {
+	id   string // empty for none
+	seen clock.Instant
 }
 
-// claimTime is after how long at most a process notices that a server of its own was restarted.
-const claimTime = node.MaxSampleEvery + 2*time.Second
+// claims are the servers that count, of all nodes. Called with mu held.
+func (m *membership) claims() []vouched {
+	all := make([]vouched, len(m.seats))
+	for i := range m.seats {
+		if s := &m.seats[i]; s.counts {
+			all[i] = vouched{s.id, s.seen} //mutant:silent-server-is-seen
+		}
+	}
+	return all
+}
 
-// unclaimed reports whether a node that does not vote yet was restarted so short a time ago that
-// those who use it may not have told it so. Who uses the servers that others use together need not
-// know.
-func (m *membership) unclaimed(replies []vote.Reply, ids []string) bool {
-	known := make(map[string]bool)
+// has returns where among those a server is; -1 for nowhere.
+func has(all []vouched, id string) int {
+	return slices.IndexFunc(all, func(c vouched) bool { return c.id != "" && c.id == id })
+}
+
+// drop takes servers for gone that have been silent for long. If those that are left are no quorum,
+// the process has to begin again. Called with mu held.
+func (m *membership) drop() {
+	now, counts := m.q.clock.Now(), 0
+	for i := range m.seats {
+		s := &m.seats[i]
+		if s.counts && now.Sub(s.seen) > absence { //mutant:absent-servers-count
+			s.counts = false
+		}
+		if s.counts {
+			counts++
+		}
+	}
+	m.admitted = m.admitted && counts >= m.q.need
+}
+
+// agree reports whether all nodes that count agree to those that join, or could not be told, and
+// are still the servers that they were.
+func (m *membership) agree(replies []vote.Reply, all []*joining, ids []vouched) bool {
 	for i := range replies {
-		if replies[i].Members != nil {
-			for _, s := range replies[i].Members.Servers {
-				known[s.ID] = true
-			}
+		rep := &replies[i]
+		joins := slices.ContainsFunc(all, func(j *joining) bool { return j.seat == i })
+		switch {
+		case ids[i].id == "":
+		case rep.Verdict != wire.OK && (rep.Err == nil || !wire.IsServerError(rep.Err)):
+			return false
+		case !joins && m.q.nodes[i].Status().Reason() != nil:
+			return false
 		}
 	}
-	if !slices.ContainsFunc(ids, func(id string) bool { return id != "" && !known[id] }) {
-		return false
-	}
-	now, longest := m.q.clock.Now(), m.q.cfg.quarantine()
-	for i, n := range m.q.nodes {
-		status := n.Status()
-		isNew := status.Until != 0 && status.Until.Sub(now) > longest-claimTime
-		if isNew && replies[i].Members != nil && len(replies[i].Members.Servers) == 0 { //mutant:entry-beside-a-new-server
-			return true
-		}
-	}
-	return false
+	return true
 }
 
 // answered returns those that may count for all that is known of their own server, and lets the
 // others know why not.
-func (m *membership) answered(all []*joining, replies []vote.Reply, ids []string) (left []*joining) {
+func (m *membership) answered(all []*joining, replies []vote.Reply, ids []vouched) (left []*joining) {
 	for _, j := range all {
 		rep := &replies[j.seat]
-		switch other := slices.Index(ids, j.id); {
+		switch other := has(ids, j.id); {
 		case rep.Err != nil && !wire.IsServerError(rep.Err):
 			j.why = rep.Err
 		case rep.Verdict == wire.Pending:
 			j.why = node.ErrTimeout
 		case m.q.cfg.restartGate && j.age < m.q.cfg.quarantine(): //mutant:longer-quarantine-heard-too-late
 			j.why = &wire.Fault{Condition: wire.Quarantined, Detail: "others use a longer TTL or clock skew than this process, and so a longer quarantine"}
-		case other >= 0 && other < j.seat && j.id != "": //mutant:server-without-info-counted-twice
+		case other >= 0 && other < j.seat: //mutant:server-without-info-counted-twice
 			j.why = &wire.Fault{Condition: wire.Duplicate, Detail: "it is the same server as " + m.q.nodes[other].addr + " (both have the id " + j.id + ")"}
-			ids[j.seat] = ""
+			ids[j.seat] = vouched{}
 		default:
 			left = append(left, j)
 			continue
 		}
-		ids[j.seat] = ""
+		ids[j.seat] = vouched{}
 	}
 	return left
 }
@@ -365,29 +377,22 @@ func (m *membership) reachable(all []*joining) (nodes []int) {
 }
 
 // poll tells nodes which servers count, or would, and returns their answers, one for each node.
-func (m *membership) poll(ctx context.Context, mode wire.Mode, ids []string, nodes []int) []vote.Reply {
+func (m *membership) poll(ctx context.Context, mode wire.Mode, ids []vouched, nodes []int) []vote.Reply {
 	return m.send(ctx, mode, nodes, func(int) *wire.Membership { return m.words(mode, ids) })
 }
 
 // words are what is said to each of the nodes.
-func (m *membership) words(mode wire.Mode, ids []string) *wire.Membership {
+func (m *membership) words(mode wire.Mode, ids []vouched) *wire.Membership {
 	cfg := m.q.cfg
 	w := &wire.Membership{
 		Mode: mode, Nodes: len(m.q.nodes), MaxTTL: cfg.maxTTL, Skew: cfg.clockSkew,
 		Lifetime: cfg.lifetime(), Grace: membershipGrace, Identity: cfg.lease.identity,
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	now := m.q.clock.Now()
-	for i, id := range ids {
-		if id == "" {
-			continue
+	for i, c := range ids {
+		if c.id != "" {
+			w.Servers = append(w.Servers, wire.Server{ID: c.id, Address: m.q.nodes[i].addr, Age: now.Sub(c.seen)})
 		}
-		s := wire.Server{ID: id, Address: m.q.nodes[i].addr}
-		if m.seats[i].counts && m.seats[i].id == id {
-			s.Age = now.Sub(m.seats[i].seen)
-		}
-		w.Servers = append(w.Servers, s)
 	}
 	return w
 }
@@ -455,7 +460,7 @@ func (m *membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 			switch {
 			case rep.Members != nil:
 				s.ttl, s.skew = rep.Members.MaxTTL, rep.Members.Skew
-				if m.q.nodes[i].Status().Reason() == nil && now.Sub(s.seen) < m.q.cfg.absence() { // else another process may have answered //mutant:successor-is-the-one-that-was-seen
+				if m.q.nodes[i].Status().Reason() == nil && now.Sub(s.seen) < absence { // else another process may have answered //mutant:successor-is-the-one-that-was-seen
 					s.seen = now
 				}
 				said = rep.Members.Unwritten
@@ -484,21 +489,21 @@ func (m *membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 	}
 }
 
-// withdraw takes back what was written for a process that does not belong.
-func (m *membership) withdraw(ctx context.Context, wrote []vote.Reply, ids []string) {
+// withdraw takes back what was written in vain, but for what was there before.
+func (m *membership) withdraw(ctx context.Context, asked, wrote []vote.Reply, ids []vouched) {
 	var nodes []int
 	for i := range wrote {
-		if wrote[i].Verdict == wire.OK && wrote[i].Members != nil {
+		if wrote[i].Verdict == wire.OK && wrote[i].Members != nil && asked[i].Members != nil {
 			nodes = append(nodes, i)
 		}
 	}
 	m.send(ctx, wire.Leaving, nodes, func(i int) *wire.Membership {
 		w := m.words(wire.Leaving, ids)
-		for k := range w.Servers {
-			for _, s := range wrote[i].Members.Servers {
-				if s.ID == w.Servers[k].ID {
-					w.Servers[k].Written = wrote[i].Members.At - s.Age
-				}
+		w.Servers = nil
+		for _, s := range wrote[i].Members.Servers {
+			were := slices.ContainsFunc(asked[i].Members.Servers, func(o wire.Server) bool { return o.ID == s.ID })
+			if has(ids, s.ID) >= 0 && !were { //mutant:servers-of-others-withdrawn
+				w.Servers = append(w.Servers, wire.Server{ID: s.ID, Written: wrote[i].Members.At - s.Age})
 			}
 		}
 		return w
@@ -519,17 +524,20 @@ func (m *membership) refresh(atOnce bool) {
 		return
 	}
 	m.q.later(func() {
-		ids, nodes := make([]string, len(m.seats)), []int(nil)
-		m.mu.Lock()
-		for i := range m.seats {
-			if s := &m.seats[i]; s.counts {
-				ids[i], nodes = s.id, append(nodes, i)
+		say := func(mode wire.Mode) (replies []vote.Reply, ids []vouched, nodes []int) {
+			m.mu.Lock()
+			m.drop()
+			ids = m.claims()
+			m.mu.Unlock()
+			for i := range ids {
+				if ids[i].id != "" {
+					nodes = append(nodes, i)
+				}
 			}
+			return m.poll(context.Background(), mode, ids, nodes), ids, nodes
 		}
-		m.mu.Unlock()
-		ctx := context.Background()
-		m.poll(ctx, wire.Asking, ids, nodes)
-		replies := m.poll(ctx, wire.Refreshing, ids, nodes)
+		say(wire.Asking)
+		replies, ids, nodes := say(wire.Refreshing)
 		for _, i := range nodes {
 			if rep := &replies[i]; rep.Members != nil {
 				m.report(i, m.difference(i, rep, ids))
@@ -565,7 +573,7 @@ func (m *membership) differing() *NodeError {
 }
 
 // disagreement is why a process does not belong, by the first node that says so; nil if none does.
-func (m *membership) disagreement(replies []vote.Reply, ids []string) error {
+func (m *membership) disagreement(replies []vote.Reply, ids []vouched) error {
 	for i := range replies {
 		if why := m.difference(i, &replies[i], ids); why != nil {
 			return why
@@ -575,21 +583,21 @@ func (m *membership) disagreement(replies []vote.Reply, ids []string) error {
 }
 
 // difference is what differs at a node, which was asked about those servers; nil for nothing.
-func (m *membership) difference(i int, rep *vote.Reply, ids []string) *wire.Fault {
+func (m *membership) difference(i int, rep *vote.Reply, ids []vouched) *wire.Fault {
 	if rep.Verdict != wire.Refused || rep.Members == nil {
 		return nil
 	}
 	at := m.q.nodes[i].addr
 	var others []string
 	for _, s := range rep.Members.Servers {
-		if slices.Contains(ids, s.ID) {
+		if has(ids, s.ID) >= 0 {
 			continue
 		}
 		for k, n := range m.q.nodes {
-			if n.addr == s.Address && ids[k] != "" { //mutant:balancer-is-another-list
+			if n.addr == s.Address && ids[k].id != "" { //mutant:balancer-is-another-list
 				return &wire.Fault{Condition: wire.SeveralServers, Detail: fmt.Sprintf(
 					"%s is the server %s for this process, and %s for %s, which saw it %v ago (%s knows)",
-					s.Address, short(ids[k]), short(s.ID), s.By, s.Age.Round(time.Millisecond), at)}
+					s.Address, short(ids[k].id), short(s.ID), s.By, s.Age.Round(time.Millisecond), at)}
 			}
 		}
 		others = append(others, fmt.Sprintf("%s (%s, seen %v ago by %s)", s.Address, short(s.ID), s.Age.Round(time.Millisecond), s.By))

@@ -22,7 +22,7 @@ import (
 const (
 	membersKey   = "tenure:members"
 	lifetime     = 3 * redlock.DefaultClockSkew // of what a process says, with a TTL below twice the skew
-	lifetimeMore = 20 * time.Second             // for who may be cut off
+	lifetimeMore = 40 * time.Second             // for who may be cut off
 )
 
 // openOn makes a Quorum of some of the fleet's nodes.

@@ -269,7 +269,7 @@ func (q *Quorum) addNode(addr string, client valkey.Client, connect func() (valk
 		Keys:    &q.noKey, Channel: q.texts.channel,
 		RestartGate: q.cfg.restartGate, AcceptReplicas: q.cfg.acceptReplicas,
 		Quarantine:  q.cfg.quarantine,
-		Absence:     q.cfg.absence,
+		Absence:     absence,
 		Drift:       q.cfg.drift,
 		SampleEvery: q.cfg.sampleEvery(), LookEvery: q.cfg.inspectEvery(),
 		Claim: func(runID string) string {

@@ -173,7 +173,7 @@ func (g *gate) sample(sent, received clock.Instant, server time.Duration) error 
 // wasAbsent reports whether a server that votes has answered now, and had not for so long that
 // others may have agreed to do without it.
 func (g *gate) wasAbsent(now clock.Instant) bool {
-	return g.open != nil && now.Sub(g.answered) > g.cfg.Absence() //mutant:absent-server-votes-at-once
+	return g.open != nil && now.Sub(g.answered) > g.cfg.Absence //mutant:absent-server-votes-at-once
 }
 
 // counts returns why a grant may not count that came at that time.

@@ -101,7 +101,7 @@ func TestRegister(t *testing.T) {
 	expect(OK, "abc", Entering, "y", "abc")
 	m := expect(OK, "abc", Asking, "y", "bc")
 	require.Equal(t, "host-a:1 x", m.Servers[0].Address)
-	require.Equal(t, []string{"x", "x", "y"}, []string{m.Servers[0].By, m.Servers[1].By, m.Servers[2].By})
+	require.Equal(t, []string{"y", "y", "y"}, []string{m.Servers[0].By, m.Servers[1].By, m.Servers[2].By})
 	expect(Refused, "abc", Asking, "z", "abd")
 	expect(Refused, "abc", Entering, "z", "abd")
 	expect(Refused, "abc", Refreshing, "z", "d")
@@ -123,7 +123,7 @@ func TestRegister(t *testing.T) {
 	r.older(61 * time.Second)
 	expect(OK, "", Asking, "z", "e")
 
-	// A process takes back what it has written, and nothing else.
+	// A process takes back what it has written, if nobody else has written it since.
 	expect(OK, "ab", Entering, "x", "ab")
 	m = expect(OK, "abc", Entering, "y", "abc")
 	written := func(m2 *Membership) {
@@ -132,8 +132,9 @@ func TestRegister(t *testing.T) {
 		}
 	}
 	expect(OK, "abc", Leaving, "z", "abc", written)
-	expect(OK, "ab", Leaving, "y", "abc", written)
-	expect(OK, "ab", Leaving, "y", "abc", written)
+	expect(OK, "abc", Refreshing, "x", "b")
+	expect(OK, "b", Leaving, "y", "abc", written)
+	expect(OK, "b", Leaving, "y", "abc", written)
 }
 
 // The largest TTL and skew that any process uses are kept for as long as it says so, and a lifetime

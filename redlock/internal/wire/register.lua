@@ -18,11 +18,12 @@
 -- address. Modes:
 --
 --    ask      writes nothing but the server's own id
---    enter    a process begins: adds the servers that are not there
---    refresh  a process goes on: those that are there are seen now, others are added
---    leave    removes what an entry at that time has added; the third of each is the time
+--    enter    a server begins to count, or all do: writes them all if the process agrees
+--    refresh  a process goes on: writes them all, or if it does not agree those that are there
+--    leave    removes what was written with that time and by nobody else since; the third of each is
+--             the time
 --
--- Without the process the servers that are there are left as they are. Returns {1 if the process
+-- Returns {1 if the process
 -- agrees with what is there and 0 if not, text, TIME in ms, error of the write or an empty text}.
 --include version
 --include read
@@ -114,8 +115,8 @@ end
 if dirty and mode ~= 'ask' then
   for i = 9, #ARGV, 3 do
     local id, seen, entry = ARGV[i], now - tonumber(ARGV[i + 1]), at[ARGV[i]]
-    if entry and mode == 'refresh' then
-      if seen >= entry[2] then
+    if entry then
+      if seen >= entry[2] then --mutant:entry-does-not-renew
         entry[2], entry[3], entry[4] = seen, ARGV[i + 2], who
       end
     elseif not entry and agrees and now - seen <= lifetime then --mutant:another-list-written
