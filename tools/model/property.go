@@ -20,10 +20,17 @@ const (
 	NothingLeft
 	// GrantedOnce: no number is granted again at most once. In the model of records only.
 	GrantedOnce
+	// OneLock: no two processes can have a lease each on nodes of which none is in both, once they
+	// had a node in common. In the model of members only, as the next.
+	OneLock
+	// FleetGoesOn: while a process is admitted, nothing is on its nodes of another list, but for a
+	// process that they let begin, and for the lifetime after that could not take its ids back.
+	FleetGoesOn
 )
 
 func (p Property) String() string {
-	return [...]string{"-", "mutual exclusion", "token order", "a lapsed lease stays lapsed", "nothing is left", "a number is granted once"}[p]
+	return [...]string{"-", "mutual exclusion", "token order", "a lapsed lease stays lapsed",
+		"nothing is left", "a number is granted once", "two lists are no two locks", "the fleet goes on"}[p]
 }
 
 // looksAt reports whether a configuration has the property to hold.
