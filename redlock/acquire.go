@@ -170,8 +170,8 @@ func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 	}
 }
 
-// reconnectPause is far above what valkey-go needs, and far below a node's timeout. maxReconnects is
-// how many connections a client makes by default (ClientOption.PipelineMultiplex).
+// reconnectPause is far above what valkey-go needs, and far below a node's timeout. maxReconnects
+// is how many connections a client makes by default (ClientOption.PipelineMultiplex).
 const (
 	reconnectPause = 5 * time.Millisecond
 	maxReconnects  = 4

@@ -11,9 +11,9 @@ import (
 // until every lease that it may have forgotten is over. Default: the Quorum's TTL. A lease with a
 // longer TTL is refused. At most 24 hours.
 //
-// It is a property of the prefix: give every process the same. The default is each process's own
-// TTL, so processes with different TTLs need it. To raise it, raise it everywhere first and use
-// longer TTLs then.
+// Processes of a prefix tell each other by way of the nodes, and each uses the longest that any of
+// them says, from its next look at a server on (2 to 10 s): a deploy may raise it. So processes
+// with different TTLs need it no more, but for leases with WithTTL above the Quorum's.
 func WithMaxTTL(ttl time.Duration) Option {
 	return quorumOption(func(c *config) error {
 		if ttl < MinTTL || ttl > maxMaxTTL {
@@ -39,7 +39,8 @@ const maxMaxTTL = 24 * time.Hour
 // WithClockSkew declares how far the wall clocks of the servers may be apart. A server whose clock
 // differs from the median by more is named, see ConditionClockWrong. It matters for the order of
 // fencing tokens only, and there only after a server has lost its counters: a restarted server
-// stays out for as much longer. Default DefaultClockSkew. At most one minute.
+// stays out for as much longer. Each process uses the largest that any of the prefix says, as with
+// WithMaxTTL. Default DefaultClockSkew. At most one minute.
 func WithClockSkew(d time.Duration) Option {
 	return quorumOption(func(c *config) error {
 		if d < time.Millisecond || d > time.Minute {

@@ -137,7 +137,7 @@ func (o observer) Status(was, is *node.Status) {
 		o.q.belongs.settle(o.index, is.Fault == nil)
 	}
 	if is.Until != 0 && was.Until == 0 { // another process, which does not know who uses it //mutant:successor-not-told
-		o.q.belongs.refresh(true)
+		o.q.belongs.restarted(o.index)
 	}
 	if was.Until != is.Until || ErrorType(o.reason(was)) != ErrorType(o.reason(is)) {
 		o.tell(is)
@@ -190,6 +190,7 @@ func (m *member) tell(status *node.Status) {
 
 // Sampled compares the server's clock with the others'.
 func (o observer) Sampled(server node.Watch, jump time.Duration) {
+	o.q.belongs.refresh(false)
 	was := o.wrong
 	if o.wrong = o.q.clocks.sampled(o.index, o.addr, server); (was == nil) != (o.wrong == nil) { //mutant:wrong-clock-untraced
 		o.tell(o.q.nodes[o.index].Status())

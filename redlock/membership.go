@@ -55,7 +55,7 @@ type seat struct {
 	seen    clock.Instant // when that one answered last
 	settled bool          // its first look is over, since the process began or was refused
 	refused bool          // when it was looked at last, because the process does not belong
-	failed  int           // how often in a row it could not be told
+	failing clock.Instant // since when it cannot be told; 0 for never
 	logged  bool          // that it was not
 
 	ttl, skew time.Duration                  // the largest that it knows
@@ -90,10 +90,10 @@ const (
 	retrySpread = time.Second
 )
 
-// lifetime is for how long a server is taken for one that a process uses, after that has seen it:
-// the least that a quarantine is, so that a server that was restarted finds the seat empty when it
-// may vote.
-func (c *config) lifetime() time.Duration { return max(c.longestTTL(), 2*c.skew()) + c.skew() } //mutant:lifetime-below-the-quarantine
+// lifetime is for how long a server is taken for one that a process uses, after that has seen it: a
+// quarantine less the second by which that is rounded, so that a server that was restarted finds
+// the seat empty when it may vote.
+func (c *config) lifetime() time.Duration { return c.quarantine() - time.Second } //mutant:lifetime-below-the-quarantine
 
 // absence is after how long without an answer a server does not count any more: others may take it
 // for gone. It is two of the looks at its clock.
@@ -126,6 +126,15 @@ func (m *membership) settle(i int, silent bool) {
 	}
 }
 
+// restarted notes that a node does not vote for a quarantine: its server does not count, and hears
+// at once who uses it.
+func (m *membership) restarted(i int) {
+	m.mu.Lock()
+	m.seats[i].counts = false
+	m.mu.Unlock()
+	m.refresh(true)
+}
+
 // settleSeat is called with mu held.
 func (m *membership) settleSeat(i int) {
 	if !m.seats[i].settled {
@@ -142,7 +151,7 @@ func (m *membership) join(ctx context.Context, j *joining) (retry time.Duration,
 		j.id = ""
 	}
 	m.mu.Lock()
-	if s := &m.seats[j.seat]; j.id != "" && s.counts && s.id == j.id && m.q.clock.Now().Sub(s.seen) < m.q.cfg.lifetime() {
+	if s := &m.seats[j.seat]; j.id != "" && s.counts && s.id == j.id && m.q.clock.Now().Sub(s.seen) < absence {
 		m.mu.Unlock()
 		return 0, nil
 	}
@@ -233,7 +242,7 @@ func (m *membership) admit(ctx context.Context, all []*joining) {
 		ids[j.seat] = vouched{j.id, m.q.clock.Now()} //mutant:absent-server-is-as-old
 	}
 	m.mu.Unlock()
-	asked := m.poll(ctx, wire.Asking, ids, m.reachable(all))
+	asked := m.poll(ctx, wire.Asking, ids, m.reachable(all)) //mutant:who-asks-writes
 	if !m.q.cfg.restartGate {
 		for _, j := range all {
 			if known := asked[j.seat].Members; known != nil {
@@ -256,7 +265,7 @@ func (m *membership) admit(ctx context.Context, all []*joining) {
 		if why == nil && !entering && !m.agree(wrote, all, ids) { //mutant:added-without-the-others
 			why = &wire.Fault{Condition: wire.Restarted, Detail: "not all of the other nodes answer that this process counts, to ask whether it may"}
 		}
-		if why != nil {
+		if why != nil { //mutant:nothing-withdrawn
 			m.withdraw(ctx, asked, wrote, ids)
 		}
 	}
@@ -269,7 +278,7 @@ func (m *membership) admit(ctx context.Context, all []*joining) {
 	now, retry := m.q.clock.Now(), retryEvery+rand.N(retrySpread)
 	for _, j := range all {
 		s := &m.seats[j.seat]
-		if j.why, j.retry, s.refused = why, retry, why != nil; why == nil { //mutant:retry-without-the-others
+		if j.why, j.retry, s.refused = why, retry, why != nil; why == nil { //mutant:retry-without-the-others,refused-node-alone-left-out
 			s.id, s.counts, s.seen = j.id, true, now
 		}
 	}
@@ -325,6 +334,8 @@ func (m *membership) drop() {
 // agree reports whether all nodes that count agree to those that join, or could not be told, and
 // are still the servers that they were.
 func (m *membership) agree(replies []vote.Reply, all []*joining, ids []vouched) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for i := range replies {
 		rep := &replies[i]
 		joins := slices.ContainsFunc(all, func(j *joining) bool { return j.seat == i })
@@ -332,8 +343,8 @@ func (m *membership) agree(replies []vote.Reply, all []*joining, ids []vouched) 
 		case ids[i].id == "":
 		case rep.Verdict != wire.OK && (rep.Err == nil || !wire.IsServerError(rep.Err)):
 			return false
-		case !joins && m.q.nodes[i].Status().Reason() != nil:
-			return false
+		case !joins && !m.seats[i].counts:
+			return false // it was restarted meanwhile
 		}
 	}
 	return true
@@ -460,7 +471,7 @@ func (m *membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 			switch {
 			case rep.Members != nil:
 				s.ttl, s.skew = rep.Members.MaxTTL, rep.Members.Skew
-				if m.q.nodes[i].Status().Reason() == nil && now.Sub(s.seen) < absence { // else another process may have answered //mutant:successor-is-the-one-that-was-seen
+				if m.q.nodes[i].Status().Reason() == nil && now.Sub(s.seen) < absence { // else another process may have answered
 					s.seen = now
 				}
 				said = rep.Members.Unwritten
@@ -469,14 +480,17 @@ func (m *membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 			}
 			switch {
 			case said != "":
-				// A server that refuses more has lost its vote by the second time.
-				s.failed++
-				if votes := m.q.nodes[i].Status().Reason() == nil; votes && s.failed > 1 && !s.logged { //mutant:unwritten-members-unsaid
+				// A server that refuses more than that loses its vote with the next look.
+				if s.failing == 0 {
+					s.failing = now
+				}
+				votes := m.q.nodes[i].Status().Reason() == nil
+				if votes && now.Sub(s.failing) > m.q.cfg.inspectEvery() && !s.logged { //mutant:unwritten-members-unsaid
 					s.logged = true
 					lines = append(lines, line{m.q.nodes[i].addr, wire.Short(said)})
 				}
 			case rep.Members != nil && mode != wire.Asking:
-				s.failed, s.logged = 0, false
+				s.failing, s.logged = 0, false
 			}
 		}
 		ttl, skew = max(ttl, s.ttl), max(skew, s.skew)
@@ -502,7 +516,7 @@ func (m *membership) withdraw(ctx context.Context, asked, wrote []vote.Reply, id
 		w.Servers = nil
 		for _, s := range wrote[i].Members.Servers {
 			were := slices.ContainsFunc(asked[i].Members.Servers, func(o wire.Server) bool { return o.ID == s.ID })
-			if has(ids, s.ID) >= 0 && !were { //mutant:servers-of-others-withdrawn
+			if has(ids, s.ID) >= 0 && !were {
 				w.Servers = append(w.Servers, wire.Server{ID: s.ID, Written: wrote[i].Members.At - s.Age})
 			}
 		}
@@ -511,11 +525,13 @@ func (m *membership) withdraw(ctx context.Context, asked, wrote []vote.Reply, id
 }
 
 // refresh says again which servers count, in the background, once in a while or at once. It is
-// called when a node is looked at, and when one was restarted. First it asks, so that what it then says is of now.
+// called when a node is looked at, and when one was restarted. First it asks, so that what it then
+// says is of now.
 func (m *membership) refresh(atOnce bool) {
 	m.mu.Lock()
 	now := m.q.clock.Now()
-	due := m.admitted && (atOnce || now.Sub(m.refreshed) >= m.q.cfg.inspectEvery()*3/4)
+	every := min(m.q.cfg.inspectEvery()*3/4, m.q.cfg.lifetime()/2)
+	due := m.admitted && (atOnce || now.Sub(m.refreshed) >= every)
 	if due {
 		m.refreshed = now
 	}
@@ -529,11 +545,7 @@ func (m *membership) refresh(atOnce bool) {
 			m.drop()
 			ids = m.claims()
 			m.mu.Unlock()
-			for i := range ids {
-				if ids[i].id != "" {
-					nodes = append(nodes, i)
-				}
-			}
+			nodes = m.reachable(nil)
 			return m.poll(context.Background(), mode, ids, nodes), ids, nodes
 		}
 		say(wire.Asking)

@@ -21,8 +21,8 @@ import (
 
 const (
 	membersKey   = "tenure:members"
-	lifetime     = 3 * redlock.DefaultClockSkew // of what a process says, with a TTL below twice the skew
-	lifetimeMore = 40 * time.Second             // for who may be cut off
+	lifetime     = quarantine - time.Second // of what a process says
+	lifetimeMore = 40 * time.Second         // for who may be cut off
 )
 
 // openOn makes a Quorum of some of the fleet's nodes.
@@ -313,5 +313,51 @@ func TestLongestTTLIsKnownFromTheBeginning(t *testing.T) {
 		require.NoError(t, q.Healthy())
 		n := q.Nodes(t.Context())[1]
 		requireCondition(t, n.Err, n.Node, redlock.ConditionQuarantined)
+	})
+}
+
+// A server that is restarted without its data hears who uses it before it votes, so that it does
+// not let others in.
+func TestSuccessorIsTold(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := openOn(t, fleet, []int{0, 1, 2})
+		restart(t, fleet, 0)
+		finish(t, acquire(t, q).Release)
+		time.Sleep(ttl)
+		other := openOn(t, fleet, []int{0, 3, 4})
+		require.ErrorIs(t, other.Healthy(), redlock.ErrNoQuorum)
+		n := other.Nodes(t.Context())[1]
+		requireCondition(t, n.Err, n.Node, redlock.ConditionAnotherList)
+		time.Sleep(2 * quarantine)
+		require.True(t, q.Nodes(t.Context())[0].Votes)
+	})
+}
+
+// A server that comes when the others do not answer may be one that these have replaced: it does
+// not count before they answer, or have been silent for so long that the process begins again.
+func TestNothingIsAddedWithoutTheOthers(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		freeze(t, fleet, 2)
+		q := openOn(t, fleet, []int{0, 1, 2})
+		finish(t, acquire(t, q).Release)
+		freeze(t, fleet, 0)
+		thaw(t, fleet, 2)
+		for range 15 {
+			time.Sleep(time.Second)
+			require.False(t, q.Nodes(t.Context())[2].Votes)
+		}
+		thaw(t, fleet, 0)
+		time.Sleep(ttl)
+		require.True(t, q.Nodes(t.Context())[2].Votes)
+		freeze(t, fleet, 1)
+		finish(t, acquire(t, q).Release)
+	})
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		freeze(t, fleet, 2)
+		q := openOn(t, fleet, []int{0, 1, 2})
+		freeze(t, fleet, 0)
+		thaw(t, fleet, 2)
+		time.Sleep(40 * time.Second)
+		finish(t, acquire(t, q).Release)
 	})
 }

@@ -308,5 +308,7 @@ func TestQuarantineOutlastsWhatAServerForgot(t *testing.T) {
 		c, err := newConfig(test.opts)
 		require.NoError(t, err)
 		require.Equal(t, test.want, c.quarantine())
+		require.GreaterOrEqual(t, c.lifetime(), c.maxTTL+c.clockSkew)
+		require.LessOrEqual(t, c.lifetime(), c.quarantine()-time.Second, "less what is rounded")
 	}
 }

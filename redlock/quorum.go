@@ -60,6 +60,10 @@ type Quorum struct {
 // them: connections are made in the background, and a node that cannot be reached yet joins when it
 // can.
 //
+// All processes of a prefix need the same nodes. One that begins with others than those that use
+// some of them already is refused: its nodes do not vote (ConditionAnotherList) until the others
+// have ended, see docs/guarantees.md.
+//
 // An odd number of nodes is best; an even one works and is warned about, because one node more does
 // not make it survive more failures, and so is a single one. Errors are *OptionError, which names
 // the URL by its place in urls and says what is wrong with it, without its credentials.

@@ -161,8 +161,8 @@ type TraceVoteData struct {
 	// not quarantined.
 	Until time.Time
 	Err   error // why it does not vote: a *ConditionError, or what kept it from being asked; nil when it votes
-	// Warning is what is wrong although that does not cost its vote: that its clock is wrong, a
-	// *ConditionError.
+	// Warning is what is wrong although that does not cost its vote: that its clock is wrong, or
+	// that processes do not agree on their nodes. A *ConditionError.
 	Warning error
 }
 

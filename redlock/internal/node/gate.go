@@ -39,6 +39,9 @@ func (s *Status) closed() *Status { return &Status{Opened: s.Opened, Risk: s.Ris
 // errNotConnected is the reason before the first look.
 var errNotConnected = errors.New("not connected yet")
 
+// longAgo is before every quarantine.
+const longAgo clock.Instant = -1 << 62
+
 // maxPast is how many processes are known again: of as many servers behind one address, one more
 // than that.
 const maxPast = 16
@@ -63,7 +66,7 @@ type gate struct {
 	process process
 	past    []string      // run_ids of the processes before, the latest ones
 	several clock.Instant // when one of those was found again; 0 for never
-	trusted clock.Instant // when that process may vote, by this process's own clock
+	doubted clock.Instant // when there was a reason last to wait for a quarantine, beside its age; by this process's own clock
 	jumped  string        // how its clock jumped, while that keeps it from voting
 	watch   Watch
 	refused error // why a server that votes refused the last new connection
@@ -86,7 +89,7 @@ type process struct {
 }
 
 func newGate(cfg *Config) *gate {
-	g := &gate{cfg: cfg}
+	g := &gate{cfg: cfg, doubted: longAgo}
 	g.status.Store(&Status{Err: errNotConnected})
 	return g
 }
@@ -165,8 +168,8 @@ func (g *gate) sample(sent, received clock.Instant, server time.Duration) error 
 	}
 	g.jumped = fmt.Sprintf("its wall clock jumped forward by %v", jump.Round(time.Millisecond))
 	why := &wire.Fault{Condition: wire.ClockJumped, Detail: g.jumped}
-	g.trusted = received.Add(g.cfg.Quarantine()) //mutant:jump-forgiven
-	g.close(why, g.trusted)
+	g.doubted = received //mutant:jump-forgiven
+	g.close(why, received.Add(g.cfg.Quarantine()))
 	return why
 }
 
@@ -198,7 +201,7 @@ func (g *gate) follow(info *wire.ServerInfo) (replaced bool) {
 	first, another := p.id == "", p.id != info.RunID
 	promoted := first && info.Promoted || !first && (p.role != info.Role || p.history != info.ReplID) //mutant:gate-promoted-replica
 	if g.cfg.RestartGate && (promoted || another && !first) {                                         //mutant:quarantine-by-uptime-only
-		g.trusted = now.Add(g.cfg.Quarantine())
+		g.doubted = now
 	}
 	if another && !first {
 		if slices.Contains(g.past, info.RunID) { //mutant:alternating-servers-are-restarts
@@ -235,10 +238,7 @@ func (g *gate) decide(info *wire.ServerInfo, server string, elsewhere bool) *wir
 		g.close(why, now.Add(recheckEvery))
 		return why
 	}
-	until := now.Add(g.cfg.Quarantine() - g.age())
-	if !g.cfg.RestartGate {
-		until = g.trusted
-	}
+	until := now.Add(g.cfg.Quarantine() - g.age()) // which may have become longer since //mutant:longer-quarantine-ignored
 	switch {
 	case until <= now:
 		return nil
@@ -257,9 +257,9 @@ func (g *gate) decide(info *wire.ServerInfo, server string, elsewhere bool) *wir
 
 // age is how long the process has been there without a reason to keep it from voting.
 func (g *gate) age() time.Duration {
-	since := g.process.born
-	if g.trusted != 0 {
-		since = max(since, g.trusted.Add(-g.cfg.Quarantine()))
+	since := g.doubted
+	if g.cfg.RestartGate {
+		since = max(since, g.process.born)
 	}
 	return g.cfg.Clock.Now().Sub(since)
 }

@@ -148,6 +148,35 @@ func TestServersThatAnswerByTurns(t *testing.T) {
 	}
 }
 
+// Others may use a longer TTL than this process has known: what begins to be true later is true of
+// the quarantines that have begun, whatever their reason.
+func TestQuarantineBecomesLonger(t *testing.T) {
+	for name, reason := range map[string]func(*gate){
+		"age":       func(g *gate) { g.follow(serverInfo("a", 0)) },
+		"restart":   func(g *gate) { g.follow(serverInfo("b", time.Hour)); g.follow(serverInfo("a", time.Hour)) },
+		"promotion": func(g *gate) { info := serverInfo("a", time.Hour); info.Promoted = true; g.follow(info) },
+		"jump": func(g *gate) {
+			g.follow(serverInfo("a", time.Hour))
+			now := g.cfg.Clock.Now()
+			_ = g.sample(now, now.Add(time.Millisecond), time.Hour)
+			_ = g.sample(now, now.Add(time.Millisecond), 3*time.Hour)
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg, longest := config(newServer("a")), 5*time.Second
+			cfg.Quarantine = func() time.Duration { return longest }
+			g := newGate(&cfg)
+			reason(g)
+			time.Sleep(4 * time.Second)
+			longest = 20 * time.Second
+			time.Sleep(15 * time.Second)
+			require.NotNil(t, g.decide(serverInfo("a", time.Hour), "a:1", false), name)
+			time.Sleep(2 * time.Second)
+			require.Nil(t, g.decide(serverInfo("a", time.Hour), "a:1", false), name)
+		})
+	}
+}
+
 // Without the gate a process votes at once, with scripts that any process may know.
 func TestNoGate(t *testing.T) {
 	cfg := config(newServer("a"))

@@ -200,6 +200,6 @@ func fromMemberText(field string) string {
 	}, text))
 }
 
-// NewServerID makes an id for a server that has none. It begins with a letter, as register.lua reads
-// ids.
+// NewServerID makes an id for a server that has none. It begins with a letter, as register.lua
+// reads ids.
 func NewServerID() string { return "s" + RandomText(randomBytes) }

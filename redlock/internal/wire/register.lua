@@ -127,7 +127,7 @@ elseif mode == 'leave' then
   for i = 9, #ARGV, 3 do
     for k = #list, 1, -1 do
       local e = list[k]
-      if e[1] == ARGV[i] and e[2] == tonumber(ARGV[i + 2]) and e[4] == who then
+      if e[1] == ARGV[i] and e[2] == tonumber(ARGV[i + 2]) and e[4] == who then --mutant:servers-of-others-withdrawn
         table.remove(list, k)
         dirty = true
       end
