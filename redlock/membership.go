@@ -39,13 +39,14 @@ import (
 type membership struct {
 	q *Quorum
 
-	mu        sync.Mutex
-	seats     []seat     // guarded by mu; of each node
-	waiting   []*joining // guarded by mu; that have not been decided
-	deciding  bool       // guarded by mu; one of those that join decides for all
-	admitted  bool       // guarded by mu; a quorum of nodes has counted
-	refreshed clock.Instant
-	settled   chan struct{} // guarded by mu; closed when a seat is settled
+	due atomic.Int64 // the clock.Instant from which on to refresh
+
+	mu       sync.Mutex
+	seats    []seat        // guarded by mu; of each node
+	waiting  []*joining    // guarded by mu; that have not been decided
+	deciding bool          // guarded by mu; one of those that join decides for all
+	admitted bool          // guarded by mu; a quorum of nodes has counted
+	settled  chan struct{} // guarded by mu; closed when a seat is settled
 }
 
 // seat is one of the process's nodes.
@@ -289,8 +290,8 @@ func (m *membership) admit(ctx context.Context, all []*joining) {
 		}
 	}
 	m.admitted = m.admitted || counts >= m.q.need
-	m.refreshed = now
 	m.mu.Unlock()
+	m.refreshed()
 }
 
 // vouched is a server that counts, or is to.
@@ -528,14 +529,13 @@ func (m *membership) withdraw(ctx context.Context, asked, wrote []vote.Reply, id
 // called when a node is looked at, and when one was restarted. First it asks, so that what it then
 // says is of now.
 func (m *membership) refresh(atOnce bool) {
-	m.mu.Lock()
-	now := m.q.clock.Now()
-	every := min(m.q.cfg.inspectEvery()*3/4, m.q.cfg.lifetime()/2)
-	due := m.admitted && (atOnce || now.Sub(m.refreshed) >= every)
-	if due {
-		m.refreshed = now
+	if !atOnce && int64(m.q.clock.Now()) < m.due.Load() {
+		return
 	}
+	m.mu.Lock()
+	due := m.admitted
 	m.mu.Unlock()
+	m.refreshed()
 	if !due { //mutant:members-not-refreshed
 		return
 	}
@@ -551,11 +551,17 @@ func (m *membership) refresh(atOnce bool) {
 		say(wire.Asking)
 		replies, ids, nodes := say(wire.Refreshing)
 		for _, i := range nodes {
-			if rep := &replies[i]; rep.Members != nil {
+			if rep := &replies[i]; rep.Members != nil && ids[i].id != "" {
 				m.report(i, m.difference(i, rep, ids))
 			}
 		}
 	})
+}
+
+// refreshed puts the next refresh off: there is one for each look at least, and two in a lifetime.
+func (m *membership) refreshed() {
+	every := min(m.q.cfg.inspectEvery()*3/4, m.q.cfg.lifetime()/2)
+	m.due.Store(int64(m.q.clock.Now().Add(every)))
 }
 
 // report keeps and logs what was found in flight.
