@@ -361,7 +361,7 @@ func (m *membership) answered(all []*joining, replies []vote.Reply, ids []vouche
 			j.why = rep.Err
 		case rep.Verdict == wire.Pending:
 			j.why = node.ErrTimeout
-		case m.q.cfg.restartGate && j.age < m.q.cfg.quarantine(): //mutant:longer-quarantine-heard-too-late
+		case m.q.cfg.restartGate && j.age < m.q.cfg.quarantine():
 			j.why = &wire.Fault{Condition: wire.Quarantined, Detail: "others use a longer TTL or clock skew than this process, and so a longer quarantine"}
 		case other >= 0 && other < j.seat: //mutant:server-without-info-counted-twice
 			j.why = &wire.Fault{Condition: wire.Duplicate, Detail: "it is the same server as " + m.q.nodes[other].addr + " (both have the id " + j.id + ")"}

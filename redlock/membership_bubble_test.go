@@ -323,7 +323,12 @@ func TestSuccessorIsTold(t *testing.T) {
 		q := openOn(t, fleet, []int{0, 1, 2})
 		restart(t, fleet, 0)
 		finish(t, acquire(t, q).Release)
-		time.Sleep(ttl)
+		for q.Nodes(t.Context())[0].QuarantinedUntil.IsZero() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		synctest.Wait()
+		told, _ := fleet.Node(0).Get(membersKey)
+		require.Equal(t, 2, strings.Count(told, "\n"), "the other two: %s", told)
 		other := openOn(t, fleet, []int{0, 3, 4})
 		require.ErrorIs(t, other.Healthy(), redlock.ErrNoQuorum)
 		n := other.Nodes(t.Context())[1]
