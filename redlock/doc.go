@@ -71,10 +71,14 @@
 // # The guarantee
 //
 // At most one lease on a key is live, provided that all processes use the same nodes, database
-// number, prefix and WithMaxTTL at any time, that clocks run at the same rate within the drift
-// allowance, that the nodes of a lease keep its key for as long as they run, and that no server's
-// wall clock jumps forward unseen by more than the drift allowance, because key expiry uses it.
-// Acquiring and keeping a lease needs a quorum within reach.
+// number and prefix at any time, that clocks run at the same rate within the drift allowance, that
+// the nodes of a lease keep its key for as long as they run, and that no server's wall clock jumps
+// forward unseen by more than the drift allowance, because key expiry uses it. Acquiring and
+// keeping a lease needs a quorum within reach.
+//
+// A process that begins with other nodes than those that run is refused: its nodes do not vote
+// (ConditionAnotherList, ConditionSeveralServers). One that runs already goes on, and is warned.
+// docs/guarantees.md says what is not seen.
 //
 // The library does not detect a running server that loses its data (FLUSHALL, eviction). Nor does
 // it detect a clock that jumped before the first look of this process, or by less than the drift

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// WithMaxTTL declares the longest TTL that any process uses for a lease under the prefix. A server
+// WithMaxTTL declares the longest TTL that this process uses for a lease under the prefix. A server
 // that was restarted, or whose clock jumped, is kept from voting for that long and the clock skew:
 // until every lease that it may have forgotten is over. Default: the Quorum's TTL. A lease with a
 // longer TTL is refused. At most 24 hours.
 //
 // Processes of a prefix tell each other by way of the nodes, and each uses the longest that any of
-// them says, from its next look at a server on (2 to 10 s): a deploy may raise it. So processes
-// with different TTLs need it no more, but for leases with WithTTL above the Quorum's.
+// them says, from its next look at a server on (2 to 10 s later). So a deploy may raise or lower
+// it, and only a process with leases whose WithTTL is above its Quorum's needs it.
 func WithMaxTTL(ttl time.Duration) Option {
 	return quorumOption(func(c *config) error {
 		if ttl < MinTTL || ttl > maxMaxTTL {

@@ -82,9 +82,9 @@ func (o commonOption) applyLease(l *leaseConfig) error { return o(l) }
 // 24 hours.
 //
 // For a Quorum it is three things more: the longest TTL of its leases unless WithMaxTTL says
-// otherwise, which is then each process's own and should be the same everywhere; how often a
-// server's clock is looked at (ten seconds at most); and with that how small a jump of it is seen:
-// a lease with a much shorter TTL than its Quorum's allows for less than that.
+// otherwise, of which all processes of the prefix use the largest; how often a server's clock is
+// looked at (ten seconds at most); and with that how small a jump of it is seen: a lease with a
+// much shorter TTL than its Quorum's allows for less than that.
 func WithTTL(ttl time.Duration) CommonOption {
 	return commonOption(func(l *leaseConfig) error {
 		if ttl < MinTTL {

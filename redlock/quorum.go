@@ -60,9 +60,10 @@ type Quorum struct {
 // them: connections are made in the background, and a node that cannot be reached yet joins when it
 // can.
 //
-// All processes of a prefix need the same nodes. One that begins with others than those that use
-// some of them already is refused: its nodes do not vote (ConditionAnotherList) until the others
-// have ended, see docs/guarantees.md.
+// All processes of a prefix need the same nodes. A process that begins with other nodes than those
+// that run is refused: its nodes do not vote (ConditionAnotherList, ConditionSeveralServers) until
+// the others have ended. Open returns no error for that; Healthy, Nodes and the log say it. See
+// docs/guarantees.md.
 //
 // An odd number of nodes is best; an even one works and is warned about, because one node more does
 // not make it survive more failures, and so is a single one. Errors are *OptionError, which names
@@ -183,7 +184,7 @@ func (c *config) exchangeTimeout() time.Duration {
 
 // New makes a Quorum of the caller's clients, one for each node: of an independent server, or
 // WithReplicas of a Sentinel group. Cluster clients are refused. The caller closes the clients,
-// after the Quorum.
+// after the Quorum. As with Open, nodes do not vote if other processes use other nodes.
 //
 // What a server sends on their connections is not guarded, unless the caller has called
 // GuardReplies on their options: without it a hostile server, or one that is full while this
