@@ -54,6 +54,7 @@ func TestVotingNodesAndTheOthers(t *testing.T) {
 		{&redlock.ConditionError{Condition: redlock.ConditionOutOfMemory}, "oom"},
 		{redlock.ErrTimeout, "timeout"},
 		{errors.New("refused"), "connection"},
+		{&redlock.ConditionError{Condition: redlock.ConditionAnotherList}, "another_list"},
 	} {
 		tel.TraceVote(t.Context(), redlock.TraceVoteData{Node: "node:6379", Err: test.err})
 		require.Zero(t, tel.value(t, "tenure.node.voting", "server.address", "node", "error.type", test.want))
@@ -63,5 +64,19 @@ func TestVotingNodesAndTheOthers(t *testing.T) {
 		require.Len(t, points, 1)
 		require.EqualValues(t, 1, points[0].value)
 		require.False(t, points[0].attributes.HasValue("error.type"))
+	}
+}
+
+// A node that votes says what it is warned of, and why it does not vote where it does not.
+func TestVotingNodesWithWarnings(t *testing.T) {
+	tel := newTelemetry(t)
+	for _, condition := range []redlock.Condition{redlock.ConditionClockWrong, redlock.ConditionAnotherList, redlock.ConditionSeveralServers} {
+		warning := &redlock.ConditionError{Condition: condition}
+		tel.TraceVote(t.Context(), redlock.TraceVoteData{Node: "node:6379", Votes: true, Warning: warning})
+		require.EqualValues(t, 1, tel.value(t, "tenure.node.voting", "server.address", "node", "error.type", string(condition)))
+		require.Len(t, tel.points(t, "tenure.node.voting"), 1)
+		tel.TraceVote(t.Context(), redlock.TraceVoteData{Node: "node:6379", Err: redlock.ErrTimeout, Warning: warning})
+		require.Zero(t, tel.value(t, "tenure.node.voting", "server.address", "node", "error.type", "timeout"))
+		require.Len(t, tel.points(t, "tenure.node.voting"), 1)
 	}
 }
