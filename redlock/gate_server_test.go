@@ -170,13 +170,14 @@ func TestGateRestartedServerIsGivenNoAcquisition(t *testing.T) {
 	}, serverQuarantine/2, pollTick, "it was never asked, so this tests nothing")
 	require.Eventually(t, func() bool { return !node(t, q, 1).Votes }, serverQuarantine/2, pollTick, "its answer never came")
 	asked := s.Node(1).CommandStats(t)["evalsha"]
-	for i := range 5 {
+	const later = 20
+	for i := range later {
 		_, err := tryUntilAnswered(t, q, fmt.Sprint("later", i), redlock.WithoutAutoExtend())
 		require.NoError(t, err, "the others are a quorum")
 	}
 	stats := s.Node(1).CommandStats(t)
 	require.Equal(t, stats["zscore"], stats["eval"], "each is a trial: %v", stats)
-	require.Equal(t, asked, stats["evalsha"], "the gate is closed by the first answer: %v", stats)
+	require.Less(t, stats["evalsha"]-asked, int64(later/2), "the gate is closed by the first answer; it is told who uses it: %v", stats)
 	require.Empty(t, s.Node(1).Keys(t))
 }
 

@@ -45,12 +45,12 @@ type member struct {
 	said         *ConditionError                // what was logged of that; of whoever listens
 	connectErr   atomic.Pointer[ConditionError] // why it refuses new connections
 	damage       damage
+	wrong        atomic.Pointer[ConditionError] // what is wrong with its clock
 
 	// Used on the node's goroutine only.
-	wrong    *ConditionError // what is wrong with its clock
-	cut      bool            // the last exchange failed
-	outage   reminder        // while it fails
-	voteless reminder        // while it does not vote, and answers
+	cut      bool     // the last exchange failed
+	outage   reminder // while it fails
+	voteless reminder // while it does not vote, and answers
 }
 
 // answering is the address of the server that answered the last look, or the node's.
@@ -176,8 +176,8 @@ func (m *member) tell(status *node.Status) {
 		return
 	}
 	data := TraceVoteData{Node: m.addr, Err: m.reason(status)}
-	if m.wrong != nil {
-		data.Warning = m.wrong
+	if why := m.wrong.Load(); why != nil {
+		data.Warning = why
 	}
 	if why := m.q.belongs.seats[m.index].differs.Load(); why != nil { //mutant:another-list-in-flight-untraced
 		data.Warning = why
@@ -191,8 +191,8 @@ func (m *member) tell(status *node.Status) {
 // Sampled compares the server's clock with the others'.
 func (o observer) Sampled(server node.Watch, jump time.Duration) {
 	o.q.belongs.refresh(false)
-	was := o.wrong
-	if o.wrong = o.q.clocks.sampled(o.index, o.addr, server); (was == nil) != (o.wrong == nil) { //mutant:wrong-clock-untraced
+	is := o.q.clocks.sampled(o.index, o.addr, server)
+	if was := o.wrong.Swap(is); (was == nil) != (is == nil) { //mutant:wrong-clock-untraced
 		o.tell(o.q.nodes[o.index].Status())
 	}
 	if jump < 0 {

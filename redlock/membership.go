@@ -540,18 +540,20 @@ func (m *membership) refresh(atOnce bool) {
 		return
 	}
 	m.q.later(func() {
-		say := func(mode wire.Mode) (replies []vote.Reply, ids []vouched, nodes []int) {
+		say := func(mode wire.Mode) (replies []vote.Reply, ids []vouched) {
 			m.mu.Lock()
 			m.drop()
 			ids = m.claims()
 			m.mu.Unlock()
-			nodes = m.reachable(nil)
-			return m.poll(context.Background(), mode, ids, nodes), ids, nodes
+			return m.poll(context.Background(), mode, ids, m.reachable(nil)), ids
 		}
 		say(wire.Asking)
-		replies, ids, nodes := say(wire.Refreshing)
-		for _, i := range nodes {
-			if rep := &replies[i]; rep.Members != nil && ids[i].id != "" {
+		replies, ids := say(wire.Refreshing)
+		for i := range replies {
+			switch rep := &replies[i]; {
+			case ids[i].id == "": // which its status says
+				m.report(i, nil)
+			case rep.Members != nil:
 				m.report(i, m.difference(i, rep, ids))
 			}
 		}

@@ -163,6 +163,20 @@ func TestRegisterKeepsTheLargest(t *testing.T) {
 	require.Equal(t, []time.Duration{10 * time.Second, 2 * time.Second}, []time.Duration{m.MaxTTL, m.Skew})
 }
 
+// What no process may have said is not believed.
+func TestHostileMembers(t *testing.T) {
+	t.Parallel()
+	r := registrar{t, valkeytest.Start(t, 1).Node(0)}
+	now := time.Now().UnixMilli()
+	for _, n := range []string{"999999999999999", "9000000000000", "172800001"} {
+		require.NoError(t, r.n.Do(t, "SET", membersName, fmt.Sprintf("1 %s %s %s %s %s %s %s -\nz %d far x", n, n, n, n, n, n, n, now-3*time.Hour.Milliseconds())).Error())
+		got, on, m := r.say(Entering, "x", "abc")
+		require.Equal(t, OK, got, n)
+		require.Equal(t, "abc", on)
+		require.Equal(t, 10*time.Second, m.MaxTTL)
+	}
+}
+
 // A server has an id of its own if anybody wants it to, also when it is only asked, and keeps it.
 func TestServerID(t *testing.T) {
 	t.Parallel()

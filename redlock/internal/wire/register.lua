@@ -40,9 +40,11 @@ if other then
 end
 text = text or ''
 local head = {string.match(text, '^1 (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+)')}
+-- What no process may have, was not written by one. A lifetime is below two days.
+local most = {1000, 86400000, 1e15, 60000, 1e15, 172800000, 1e15}
 for i = 1, 7 do
   local n = head[i] and #head[i] <= 15 and tonumber(head[i]) or 0
-  head[i] = n
+  head[i] = n <= most[i] and n or 0 --mutant:hostile-lifetime-believed
 end
 head[8] = head[8] or '-'
 for i = 3, 7, 2 do
