@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -175,14 +176,14 @@ func TestListsThatMeetOutOfReach(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := openOn(t, fleet, []int{0, 1, 2})
 		held := acquire(t, q)
-		cut := true
+		var healed atomic.Bool
 		var log lockedBuffer
 		other := openOn(t, fleet, []int{0, 3, 4}, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
 			redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
 				fleet.ClientOption(url, o)
 				if dial := o.DialCtxFn; url == fleet.Node(0).URL() {
 					o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
-						if cut {
+						if !healed.Load() {
 							return nil, fmt.Errorf("cut off")
 						}
 						return dial(ctx, addr, d, c)
@@ -191,7 +192,7 @@ func TestListsThatMeetOutOfReach(t *testing.T) {
 			}))
 		second := acquire(t, other)
 		require.NoError(t, held.Err(), "this is what is not seen")
-		cut = false
+		healed.Store(true)
 		time.Sleep(ttl)
 		require.NoError(t, held.Err())
 		require.NoError(t, second.Err())
