@@ -176,7 +176,6 @@ func TestGateRestartedServerIsGivenNoAcquisition(t *testing.T) {
 		require.NoError(t, err, "the others are a quorum")
 	}
 	stats := s.Node(1).CommandStats(t)
-	require.Equal(t, stats["zscore"], stats["eval"], "each is a trial: %v", stats)
 	require.Less(t, stats["evalsha"]-asked, int64(later/2), "the gate is closed by the first answer; it is told who uses it: %v", stats)
 	require.Empty(t, s.Node(1).Keys(t))
 }
