@@ -340,7 +340,9 @@ func TestWritingDoesNotMakeANodeKnow(t *testing.T) {
 		record, _ = fleet.Node(2).Get(recordKey)
 		require.Regexp(t, `^1  4 1 0 4 0 \d+ 0 0 `, record)
 		require.False(t, knows(t, fleet, 2))
-		finish(t, acquire(t, q, atLeastOnce(5)).Abandon)
+		l = acquire(t, q, atLeastOnce(5))
+		synctest.Wait() // what was not sent to the node yet would be taken back
+		finish(t, l.Abandon)
 		requireKnown(t, fleet)
 	})
 }
