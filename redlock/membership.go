@@ -356,14 +356,14 @@ func (m *membership) agree(replies []vote.Reply, all []*joining, ids []vouched) 
 func (m *membership) answered(all []*joining, replies []vote.Reply, ids []vouched) (left []*joining) {
 	for _, j := range all {
 		rep := &replies[j.seat]
-		switch other := has(ids, j.id); {
+		switch other := m.twin(j, ids); {
 		case rep.Err != nil && !wire.IsServerError(rep.Err):
 			j.why = rep.Err
 		case rep.Verdict == wire.Pending:
 			j.why = node.ErrTimeout
 		case m.q.cfg.restartGate && j.age < m.q.cfg.quarantine():
 			j.why = &wire.Fault{Condition: wire.Quarantined, Detail: "others use a longer TTL or clock skew than this process, and so a longer quarantine"}
-		case other >= 0 && other < j.seat: //mutant:server-without-info-counted-twice
+		case other >= 0: //mutant:server-without-info-counted-twice
 			j.why = &wire.Fault{Condition: wire.Duplicate, Detail: "it is the same server as " + m.q.nodes[other].addr + " (both have the id " + j.id + ")"}
 			ids[j.seat] = vouched{}
 		default:
@@ -373,6 +373,17 @@ func (m *membership) answered(all []*joining, replies []vote.Reply, ids []vouche
 		ids[j.seat] = vouched{}
 	}
 	return left
+}
+
+// twin is another node with the same server, which counts already or joins before that one; -1 for
+// none.
+func (m *membership) twin(j *joining, ids []vouched) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.IndexFunc(m.q.nodes, func(n *member) bool {
+		k := n.index
+		return k != j.seat && j.id != "" && ids[k].id == j.id && (k < j.seat || m.seats[k].counts) //mutant:server-that-counts-joins-again
+	})
 }
 
 // reachable are the nodes that are asked: those that join or count, and others that answer.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -71,4 +72,20 @@ func TestWrittenInVainIsTakenBack(t *testing.T) {
 			require.Equal(t, wire.AnotherList, wire.FaultOf(<-errs).Condition)
 		}
 	})
+}
+
+// A server that counts for one node does not count for another one, in whatever order they join.
+func TestServerThatCountsDoesNotJoinAgain(t *testing.T) {
+	for _, first := range []int{0, 2} {
+		q := testQuorum(3)
+		q.belongs.seats[first] = seat{id: "x", counts: true}
+		ids := make([]vouched, 3)
+		ids[first].id, ids[1].id = "x", "x"
+		replies := make([]vote.Reply, 3)
+		replies[1].Verdict = wire.OK
+		j := &joining{seat: 1, id: "x", age: time.Hour}
+		require.Empty(t, q.belongs.answered([]*joining{j}, replies, ids))
+		require.Equal(t, wire.Duplicate, wire.FaultOf(j.why).Condition)
+		require.Empty(t, ids[1].id)
+	}
 }
