@@ -86,8 +86,10 @@ shape: ## measure the structure of package redlock
 
 .PHONY: fuzz
 fuzz: ## fuzz everything that is parsed, each test for FUZZTIME
-	@set -e; for name in $$(go test -list '^Fuzz' ./redlock | grep '^Fuzz'); do \
-		(set -x; go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) ./redlock); \
+	@set -e; for package in ./redlock ./redlock/internal/wire ./internal/bulletin ./internal/orders; do \
+		for name in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+			(set -x; go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$package); \
+		done; \
 	done
 
 .PHONY: bench

@@ -27,7 +27,7 @@ type Reason string
 // The reasons of a Change that is not Elected.
 const (
 	ReasonShutdown     Reason = "shutdown"      // Run's context ended
-	ReasonResigned     Reason = "resigned"      // Term.Resign was called
+	ReasonResigned     Reason = "resigned"      // Term.Resign was called, or an operator ordered it: then Err says who and why
 	ReasonReturned     Reason = "returned"      // lead returned nil
 	ReasonFailed       Reason = "failed"        // lead returned an error, or panicked
 	ReasonDeadline     Reason = "deadline"      // the lease's validity ran out

@@ -33,6 +33,13 @@
 // clocks and not for work. A resource that must have one writer takes Term.Number with each write,
 // and refuses smaller numbers.
 //
+// # Seen from outside
+//
+// A replica tells people on the nodes when its terms begin and end, that it is a candidate and
+// since when it leads, and takes an operator's order to resign its term; see WithoutHistory,
+// WithoutCard and WithoutOrders. None of that decides who leads, and no term waits for it. A
+// process that is no candidate sees who leads with Observe.
+//
 // # When things fail
 //
 //   - The leader's process dies: its lease expires within a TTL of its last extension, and a

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,7 @@ type Elector struct {
 	running atomic.Bool
 	term    atomic.Pointer[Term] // the term that lasts, or ended last
 	overrun atomic.Bool          // lead has exceeded the drain timeout and still runs
+	posts   sync.WaitGroup       // entries on their way, which Run waits for
 
 	unreturned <-chan verdict // owned by Run: a lead that an earlier Run could not wait for
 }
@@ -77,6 +79,10 @@ func (e *Elector) Identity() string { return e.cfg.identity }
 // it had not, ErrRunning when Run is running already, an *OptionError when ctx is nil, and an error
 // matching redlock.ErrClosed when the Quorum was closed. Whether the release of the lease succeeded
 // is logged and not returned, since the lease expires in any case.
+//
+// While it runs, Run also tells people what it does, on the nodes, and takes orders from them; see
+// WithoutHistory, WithoutCard and WithoutOrders. No term begins or ends later for that. What is
+// still on its way when Run ends, it waits for: at most the node timeout, and 5 s.
 func (e *Elector) Run(ctx context.Context, lead func(context.Context, *Term) error) error {
 	if err := checkContext(ctx); err != nil {
 		return err
@@ -94,6 +100,7 @@ func (e *Elector) Run(ctx context.Context, lead func(context.Context, *Term) err
 			return fmt.Errorf("elector: %q: an earlier lead still runs: %w", e.election, ErrDrainTimeout)
 		}
 	}
+	defer e.goPublic()()
 	failures := 0
 	for ctx.Err() == nil {
 		t, err := e.campaign(ctx)
@@ -136,7 +143,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 	if tracer != nil {
 		ctx = tracer.TraceCampaignStart(ctx, TraceCampaignStartData{Election: e.election, Identity: e.Identity()})
 	}
-	lease, err := e.q.Acquire(ctx, keyPrefix+e.election, e.cfg.lease...)
+	lease, err := e.q.Acquire(ctx, KeyPrefix+e.election, e.cfg.lease...)
 	var t *Term
 	if err == nil {
 		t = newTerm(lease)
@@ -152,6 +159,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (verdict, error) {
 	e.term.Store(t)
 	e.announce(t, Change{Kind: Elected})
+	e.post(t, Change{Kind: Elected})
 	var led <-chan verdict
 	if lead != nil {
 		led = t.run(lead)
@@ -168,7 +176,7 @@ func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context,
 			end.Reason, end.Err = ReasonFailed, v.err
 		}
 	case <-t.resign:
-		end.Reason, end.Err = ReasonResigned, ErrResigned
+		end.Reason, end.Err = ReasonResigned, t.why
 	case <-ctx.Done():
 		end.Reason, end.Err = ReasonShutdown, context.Cause(ctx)
 	case <-t.lease.Context().Done():
@@ -204,6 +212,9 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 			gone = nil
 			err := t.lease.Err()
 			e.end(t, Change{Kind: Lost, Reason: lossReason(err), Err: err}) //mutant:term-beside-a-running-lead
+			if e.overrun.Load() {
+				e.postEnd(t) //mutant:loss-under-an-overrun-untold/2
+			}
 		case <-timer.C:
 			if len(led) > 0 {
 				continue // it returned at the same moment
@@ -211,6 +222,7 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 			e.overrun.Store(true)
 			t.lease.StopExtending() //mutant:released-under-an-overrun
 			close(t.overran)
+			e.postEnd(t) //mutant:loss-under-an-overrun-untold
 			stop = ctx.Done()
 			e.cfg.logger.WarnContext(ctx, "elector: lead overruns the drain timeout; the lease is left to run out",
 				"election", e.election, "term", t.Number(), "timeout", limit)
@@ -222,6 +234,7 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 			}
 			err := fmt.Errorf("elector: %q, term %d: %w of %v", e.election, t.Number(), ErrDrainTimeout, limit)
 			e.end(t, Change{Kind: Lost, Reason: ReasonDrainTimeout, Err: err})
+			e.postEnd(t) //mutant:abandoned-term-untold
 			e.unreturned = led
 			return verdict{}, err
 		}
@@ -230,6 +243,10 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 
 // release frees the lease of a term in which nothing runs any more, and announces its end.
 func (e *Elector) release(t *Term, end Change) {
+	if err := t.lease.Err(); err != nil { //mutant:loss-told-as-resigned
+		end = Change{Kind: Lost, Reason: lossReason(err), Err: err}
+	}
+	e.endWith(t, end)
 	err := t.lease.Release(t.ctx) //mutant:end-announced-too-early
 	switch {
 	case errors.Is(err, redlock.ErrLost):
@@ -239,6 +256,7 @@ func (e *Elector) release(t *Term, end Change) {
 			"election", e.election, "term", t.Number(), "error", err)
 	}
 	e.end(t, end)
+	e.postEnd(t) //mutant:loss-at-the-release-untold
 }
 
 // end announces the end of a term, once. Only the goroutine of Run calls it.
@@ -284,6 +302,7 @@ func (e *Elector) IsLeader(context.Context) error {
 // Leader is who leads, as a quorum of nodes knows it.
 type Leader struct {
 	Identity string        // see WithIdentity
+	Payload  string        // see WithPayload; empty for none
 	Term     uint64        // Term.Number
 	TTL      time.Duration // until the lease expires unless it is extended; redlock.NoExpiry for a key that is no lease
 }
@@ -296,14 +315,18 @@ func (e *Elector) Leader(ctx context.Context) (Leader, error) {
 	if err := checkContext(ctx); err != nil {
 		return Leader{}, err
 	}
-	h, err := e.q.Holder(ctx, keyPrefix+e.election)
+	return leader(ctx, e.q, e.election)
+}
+
+func leader(ctx context.Context, q *redlock.Quorum, election string) (Leader, error) {
+	h, err := q.Holder(ctx, KeyPrefix+election)
 	switch {
 	case errors.Is(err, redlock.ErrNotHeld):
 		return Leader{}, ErrNoLeader
 	case err != nil:
-		return Leader{}, fmt.Errorf("elector: %q: %w", e.election, err)
+		return Leader{}, fmt.Errorf("elector: %q: %w", election, err)
 	}
-	return Leader{Identity: h.Identity, Term: h.FencingToken, TTL: h.TTL}, nil
+	return Leader{Identity: h.Identity, Payload: h.Payload, Term: h.FencingToken, TTL: h.TTL}, nil
 }
 
 // Healthy returns nil if this replica takes part in the election as it should: it leads, or it is a

@@ -108,6 +108,36 @@ func TestOneOfSeveralLeads(t *testing.T) {
 	})
 }
 
+// All replicas read the leader's payload, in each term. No line of the log has it.
+func TestPayloadIsTheLeaders(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		addresses := []string{"10.0.0.1:8080", "10.0.0.2:8080 \x00/?%\xff"}
+		var log strings.Builder // written by terms, one at a time
+		var all []*elector.Elector
+		var stops []*running
+		for _, address := range addresses {
+			e := candidate(t, fleet, elector.WithPayload(address), elector.WithIdentity("replica at "+address[:8]),
+				elector.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			all = append(all, e)
+			stops = append(stops, run(t, e, untilDone))
+			time.Sleep(ttl / 8)
+		}
+		for i, address := range addresses {
+			time.Sleep(2 * ttl)
+			require.True(t, leads(all[i]))
+			for _, e := range append(all, candidate(t, fleet)) {
+				leader, err := e.Leader(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, address, leader.Payload)
+				require.Equal(t, all[i].Identity(), leader.Identity)
+			}
+			require.NoError(t, stops[i].end())
+		}
+		require.Equal(t, 2, strings.Count(log.String(), "elector: elected"))
+		require.NotContains(t, log.String(), "8080")
+	})
+}
+
 // The order of a voluntary end: IsLeader, context, lead returns while the lease is still extended,
 // release, Change.
 func TestVoluntaryEndIsInOrder(t *testing.T) {

@@ -28,6 +28,20 @@ func ExampleWithIdentity() {
 	// Output: replica-1
 }
 
+func ExampleWithPayload() {
+	q, closeAll := exampleQuorum()
+	defer closeAll()
+	e, _ := elector.New(q, "compactor", elector.WithIdentity("replica-1"), elector.WithPayload("10.0.0.1:8080"))
+	ctx, cancel := context.WithCancel(context.Background())
+	e.Run(ctx, func(ctx context.Context, term *elector.Term) error {
+		leader, _ := e.Leader(ctx) // in another process
+		fmt.Println(leader.Identity, "is at", leader.Payload)
+		cancel()
+		return nil
+	})
+	// Output: replica-1 is at 10.0.0.1:8080
+}
+
 func ExampleWithLeaseOptions() {
 	q, closeAll := exampleQuorum()
 	defer closeAll()
@@ -56,6 +70,15 @@ func ExampleWithBackoff() {
 	q, closeAll := exampleQuorum()
 	defer closeAll()
 	_, err := elector.New(q, "compactor", elector.WithBackoff(5*time.Second, time.Minute))
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleWithoutHistory() {
+	q, closeAll := exampleQuorum()
+	defer closeAll()
+	// Leases and nothing else, as on servers on which the program may not publish.
+	_, err := elector.New(q, "compactor", elector.WithoutHistory(), elector.WithoutCard(), elector.WithoutOrders())
 	fmt.Println(err)
 	// Output: <nil>
 }

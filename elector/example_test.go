@@ -142,3 +142,28 @@ func ExampleTerm_Resign() {
 	})
 	// Output: elector: resigned
 }
+
+func ExampleObserve() {
+	q, closeAll := exampleQuorum()
+	defer closeAll()
+	e, _ := elector.New(q, "compactor", elector.WithIdentity("replica-1"), elector.WithPayload("10.0.0.1:8080"))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- e.Run(ctx, nil) }()
+	for leader, err := range elector.Observe(context.Background(), q, "compactor") { // in another process
+		switch {
+		case err != nil:
+			fmt.Println("it is not known who leads:", err)
+		case leader.Term == 0:
+			continue // nobody leads
+		default:
+			fmt.Println(leader.Identity, "is at", leader.Payload)
+		}
+		break
+	}
+	cancel()
+	fmt.Println(<-done)
+	// Output:
+	// replica-1 is at 10.0.0.1:8080
+	// <nil>
+}

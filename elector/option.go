@@ -20,8 +20,8 @@ const MaxPause = 24 * time.Hour
 // minPause keeps a candidate whose lead fails at once from asking the nodes all the time.
 const minPause = time.Millisecond
 
-// keyPrefix comes before the election's name in the lease's key.
-const keyPrefix = "election/"
+// KeyPrefix comes before the name of an election in the key of its lease.
+const KeyPrefix = "election/"
 
 // Option configures an Elector.
 type Option interface{ apply(*config) error }
@@ -39,6 +39,8 @@ type config struct {
 	logger     *slog.Logger
 	campaigns  CampaignTracer
 	changes    ChangeTracer
+
+	withoutHistory, withoutCard, withoutOrders bool
 }
 
 // WithTTL sets the TTL of the leader's lease, and with it how long a crashed leader stays in
@@ -56,6 +58,14 @@ func WithIdentity(identity string) Option {
 		c.lease = append(c.lease, redlock.WithIdentity(identity))
 		return nil
 	})
+}
+
+// WithPayload sets a text that this replica's lease carries while it leads, for Leader.Payload: the
+// address at which its service is found, say. It is any bytes, at most redlock.MaxPayloadLength of
+// them, and the same in all terms of the Elector. It is no secret, and is sent with each extension.
+// See redlock.WithPayload. Default none.
+func WithPayload(payload string) Option {
+	return WithLeaseOptions(redlock.WithPayload(payload))
 }
 
 // WithLeaseOptions passes options to the leader's lease. They are validated by New.
@@ -123,6 +133,37 @@ func WithTracer(t CampaignTracer) Option {
 	})
 }
 
+// WithoutHistory leaves the beginnings and the ends of this replica's terms out of the election's
+// history on the nodes. The history has an entry of at most 1 KiB for each, the last 40, kept for
+// 40 days. The entry of a beginning is one more command to each node; that of an end comes with
+// the release. Without them, Observe learns of this replica about a TTL later.
+func WithoutHistory() Option {
+	return option(func(c *config) error {
+		c.withoutHistory = true
+		return nil
+	})
+}
+
+// WithoutCard leaves this replica's part in the election out of the card of its process on the
+// nodes (see redlock.Board). A process writes its card every 10 s, with one command to each node,
+// for all that it takes part in; without any part it writes none.
+func WithoutCard() Option {
+	return option(func(c *config) error {
+		c.withoutCard = true
+		return nil
+	})
+}
+
+// WithoutOrders has this replica take no orders from operators. It takes one: to resign the term
+// that it is in. To hear of orders takes one more connection to each node, which those who wait for
+// leases in this process use too. Whoever may write to the nodes may give orders.
+func WithoutOrders() Option {
+	return option(func(c *config) error {
+		c.withoutOrders = true
+		return nil
+	})
+}
+
 func newConfig(opts []Option) (*config, error) {
 	c := &config{backoffMin: DefaultBackoffMin, logger: slog.Default()}
 	for _, o := range opts {
@@ -138,7 +179,7 @@ func newConfig(opts []Option) (*config, error) {
 
 // checkLease has the Quorum look at what the lease will be acquired with.
 func (c *config) checkLease(q *redlock.Quorum, election string) error {
-	if err := q.Validate(keyPrefix+election, c.lease...); err != nil {
+	if err := q.Validate(KeyPrefix+election, c.lease...); err != nil {
 		return &OptionError{Option: "lease", Reason: strings.TrimPrefix(err.Error(), "redlock: "), Err: err}
 	}
 	return nil

@@ -22,10 +22,12 @@ type Term struct {
 	down     atomic.Bool // stepped down: IsLeader says no from here on
 	resign   chan struct{}
 	resigned sync.Once     // closes resign
+	why      error         // read after resign is closed
 	overran  chan struct{} // closed if lead exceeds the drain timeout
 	over     chan struct{} // closed when the term has been announced as ended
 	ended    Change        // read after over is closed
 	served   time.Duration // owned by Run
+	told     Kind          // owned by Run: of its end, what people are told; empty while they are told nothing
 
 	mu        sync.Mutex
 	abandoned bool // guarded by mu; Run does not wait for lead any more
@@ -69,7 +71,20 @@ func (t *Term) Resign(ctx context.Context) error {
 	if err := checkContext(ctx); err != nil {
 		return err
 	}
-	t.resigned.Do(func() { close(t.resign) })
+	t.giveUp(ErrResigned)
+	return t.wait(ctx)
+}
+
+// giveUp has the term end, with a reason that matches ErrResigned. The first one counts.
+func (t *Term) giveUp(why error) {
+	t.resigned.Do(func() {
+		t.why = why
+		close(t.resign)
+	})
+}
+
+// wait returns when the term has ended, as Resign does.
+func (t *Term) wait(ctx context.Context) error {
 	select {
 	case <-t.over:
 	default:

@@ -2,7 +2,9 @@ package tenureotel_test
 
 import (
 	"context"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,14 +47,16 @@ func TestAcquisitionIsASpanWithAChildForEachNode(t *testing.T) {
 		require.Equal(t, trace.SpanKindInternal, s.SpanKind())
 		require.Equal(t, "github.com/tenure-dev/tenure/otel", s.InstrumentationScope().Name)
 		require.Equal(t, tenureotel.Version(), s.InstrumentationScope().Version)
+		require.Equal(t, tenureotel.SchemaURL, s.InstrumentationScope().SchemaURL)
+		require.Equal(t, tenureotel.SchemaURL, tel.scope(t).Scope.SchemaURL)
 		require.Equal(t, sdktrace.Status{}, s.Status())
 		attributes := attributesOf(s)
-		require.Contains(t, []string{"3", "4", "5"}, attributes["lease.votes"], "as many as had come when there were enough")
-		delete(attributes, "lease.votes")
+		require.Contains(t, []string{"3", "4", "5"}, attributes["tenure.lease.votes"], "as many as had come when there were enough")
+		delete(attributes, "tenure.lease.votes")
 		require.Equal(t, map[string]string{
-			"lease.name": "orders", "lease.key": "orders", "lease.ttl": "4", "lease.nodes": "5", "lease.quorum": "3", "lease.wait": "false",
-			"outcome": "acquired", "lease.attempts": "1", "lease.validity": "3.958",
-			"lease.fencing_token": strconv.FormatUint(l.FencingToken(), 10),
+			"tenure.lease.name": "orders", "tenure.lease.key": "orders", "tenure.lease.ttl": "4", "tenure.lease.nodes": "5", "tenure.lease.quorum": "3", "tenure.lease.wait": "false",
+			"tenure.outcome": "acquired", "tenure.lease.attempts": "1", "tenure.lease.validity": "3.958",
+			"tenure.lease.fencing_token": strconv.FormatUint(l.FencingToken(), 10),
 		}, attributes)
 
 		nodes := tel.spans("tenure.node.acquire")
@@ -65,7 +69,7 @@ func TestAcquisitionIsASpanWithAChildForEachNode(t *testing.T) {
 			attributes := attributesOf(n)
 			seen[attributes["server.address"]] = true
 			delete(attributes, "server.address")
-			require.Equal(t, map[string]string{"db.system.name": "valkey", "server.port": "6379", "outcome": "ok"}, attributes)
+			require.Equal(t, map[string]string{"db.system.name": "valkey", "db.operation.name": "EVALSHA", "server.port": "6379", "tenure.outcome": "ok", "tenure.lease.attempt": "1"}, attributes)
 		}
 		require.Len(t, seen, 5)
 		require.True(t, seen["node-1.pipe"])
@@ -82,18 +86,18 @@ func TestFailedMinorityDoesNotMarkTheAcquisition(t *testing.T) {
 		pass(ttl / 2)
 		s := tel.span(t, "tenure.lease.acquire")
 		require.Equal(t, sdktrace.Status{}, s.Status())
-		require.Equal(t, "acquired", attributesOf(s)["outcome"])
+		require.Equal(t, "acquired", attributesOf(s)["tenure.outcome"])
 		failed := make(map[string]string)
 		for _, n := range tel.spans("tenure.node.acquire") {
 			attributes := attributesOf(n)
 			if n.Status().Code == codes.Unset {
 				require.Empty(t, attributes["error.type"])
-				require.Equal(t, "ok", attributes["outcome"])
+				require.Equal(t, "ok", attributes["tenure.outcome"])
 				continue
 			}
 			require.Equal(t, codes.Error, n.Status().Code)
 			require.NotEmpty(t, n.Status().Description)
-			require.Equal(t, "failed", attributes["outcome"])
+			require.Equal(t, "failed", attributes["tenure.outcome"])
 			failed[attributes["server.address"]] = attributes["error.type"]
 		}
 		require.Equal(t, map[string]string{"node-1.pipe": "timeout", "node-2.pipe": "connection"}, failed)
@@ -149,28 +153,28 @@ func TestOutcomesOfAcquisitions(t *testing.T) {
 				settle()
 				s := tel.span(t, "tenure.lease.acquire")
 				attributes := attributesOf(s)
-				require.Equal(t, test.outcome, attributes["outcome"])
+				require.Equal(t, test.outcome, attributes["tenure.outcome"])
 				require.Equal(t, test.errorType, attributes["error.type"])
-				require.Empty(t, attributes["lease.fencing_token"])
+				require.Empty(t, attributes["tenure.lease.fencing_token"])
 				if test.failed {
 					require.Equal(t, sdktrace.Status{Code: codes.Error, Description: err.Error()}, s.Status())
 				} else {
 					require.Equal(t, sdktrace.Status{}, s.Status())
 				}
 				if test.outcome == "held" {
-					require.Equal(t, "the other", attributes["lease.holder"])
+					require.Equal(t, "the other", attributes["tenure.lease.holder"])
 					refused := 0
 					for _, n := range tel.spans("tenure.node.acquire") {
 						require.Equal(t, sdktrace.Status{}, n.Status(), "a node that refuses, or is not asked, is well")
-						if attributesOf(n)["outcome"] == "refused" {
+						if attributesOf(n)["tenure.outcome"] == "refused" {
 							refused++
 						} else {
-							require.Equal(t, "abandoned", attributesOf(n)["outcome"])
+							require.Equal(t, "abandoned", attributesOf(n)["tenure.outcome"])
 						}
 					}
 					require.GreaterOrEqual(t, refused, 3)
 				}
-				with := []string{"lease.name", "orders", "outcome", test.outcome}
+				with := []string{"tenure.lease.name", "orders", "tenure.outcome", test.outcome}
 				if test.errorType != "" {
 					with = append(with, "error.type", test.errorType)
 				}
@@ -234,8 +238,8 @@ func TestUnsampledParentHasNoSpans(t *testing.T) {
 		linkedTo(t, tel.span(t, "tenure.lease.release"))
 		require.Len(t, tel.spans("tenure.node.release"), 5)
 		require.Empty(t, tel.spans("tenure.node.acquire"))
-		require.Equal(t, 1, tel.total(t, "tenure.lease.acquire.duration", "outcome", "acquired"))
-		require.Equal(t, 5, tel.total(t, "tenure.node.operation.duration", "operation", "acquire"))
+		require.Equal(t, 1, tel.total(t, "tenure.lease.acquire.duration", "tenure.outcome", "acquired"))
+		require.Equal(t, 5, tel.total(t, "tenure.node.operation.duration", "tenure.operation", "acquire"))
 	})
 }
 
@@ -253,11 +257,14 @@ func TestWithoutNodeSpansAnAcquisitionIsOneSpan(t *testing.T) {
 			names = append(names, s.Name())
 		}
 		require.Equal(t, []string{"tenure.lease.acquire", "tenure.lease.extend", "tenure.lease.release"}, names)
-		require.Equal(t, 5, tel.total(t, "tenure.node.operation.duration", "operation", "acquire"))
+		require.Equal(t, 5, tel.total(t, "tenure.node.operation.duration", "tenure.operation", "acquire"))
 	})
 }
 
-// Events on spans and codes.Ok are for users.
+// conventions are the attributes whose names are OpenTelemetry's.
+var conventions = []string{"error.type", "server.address", "server.port", "db.system.name", "db.operation.name"}
+
+// Events on spans and codes.Ok are for users. Attributes of our own stand under tenure.
 func TestNoSpanHasEventsOrIsOk(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t, tenureotel.WithExtendSpans())
@@ -266,14 +273,27 @@ func TestNoSpanHasEventsOrIsOk(t *testing.T) {
 		for _, s := range tel.spans() {
 			names[s.Name()] = true
 			require.Empty(t, s.Events(), s.Name())
+			for key := range attributesOf(s) {
+				require.True(t, strings.HasPrefix(key, "tenure.") || slices.Contains(conventions, key), "%s of %s", key, s.Name())
+			}
+			isCommand := slices.Contains([]string{"tenure.node.acquire", "tenure.node.agree", "tenure.node.extend", "tenure.node.release", "tenure.node.leave"}, s.Name())
+			require.Equal(t, isCommand, attributesOf(s)["db.operation.name"] == "EVALSHA", s.Name())
+			require.Equal(t, isCommand, attributesOf(s)["db.system.name"] == "valkey", s.Name())
 			require.NotEqual(t, codes.Ok, s.Status().Code, s.Name())
 			require.Equal(t, s.Status().Code == codes.Error, s.Status().Description != "", s.Name())
 			if s.Status().Code == codes.Error {
 				require.NotEmpty(t, attributesOf(s)["error.type"], s.Name())
 			}
 		}
-		require.Equal(t, []string{"tenure.election.campaign", "tenure.job.run", "tenure.lease.acquire", "tenure.lease.extend", "tenure.lease.release",
-			"tenure.node.acquire", "tenure.node.agree", "tenure.node.extend", "tenure.node.recall", "tenure.node.release", "tenure.node.restore"}, sorted(names))
+		require.Equal(t, []string{"tenure.election.campaign", "tenure.job.run", "tenure.job.tick", "tenure.lease.acquire", "tenure.lease.extend", "tenure.lease.release",
+			"tenure.node.acquire", "tenure.node.agree", "tenure.node.extend", "tenure.node.recall", "tenure.node.release", "tenure.node.restore", "tenure.order"}, sorted(names))
 		require.Len(t, tel.recorder.Started(), len(tel.recorder.Ended()), "every span has its end")
+		for _, m := range tel.scope(t).Metrics {
+			for _, p := range pointsOf(t, m) {
+				for _, a := range p.attributes.ToSlice() {
+					require.True(t, strings.HasPrefix(string(a.Key), "tenure.") || slices.Contains(conventions, string(a.Key)), "%s of %s", a.Key, m.Name)
+				}
+			}
+		}
 	})
 }

@@ -7,46 +7,55 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// The attributes. error.type, server.address, server.port and db.system.name are OpenTelemetry's
-// semantic conventions; for the others there are none.
+// The attributes. error.type, server.address, server.port, db.system.name and db.operation.name are
+// OpenTelemetry's semantic conventions; for the others there are none.
 const (
-	keyLeaseName     = attribute.Key("lease.name")
-	keyOutcome       = attribute.Key("outcome")
-	keyReason        = attribute.Key("reason")
-	keyTo            = attribute.Key("to")
-	keyOperation     = attribute.Key("operation")
-	keyElection      = attribute.Key("election.name")
-	keyJob           = attribute.Key("job.name")
+	keyLeaseName     = attribute.Key("tenure.lease.name")
+	keyOutcome       = attribute.Key("tenure.outcome")
+	keyReason        = attribute.Key("tenure.reason")
+	keyTo            = attribute.Key("tenure.to")
+	keyOperation     = attribute.Key("tenure.operation")
+	keyElection      = attribute.Key("tenure.election.name")
+	keyJob           = attribute.Key("tenure.job.name")
 	keyErrorType     = attribute.Key("error.type")
 	keyServerAddress = attribute.Key("server.address")
 	keyServerPort    = attribute.Key("server.port")
 	keySystem        = attribute.Key("db.system.name")
 
 	// Of spans only.
-	keyLeaseKey      = attribute.Key("lease.key")
-	keyLeaseTTL      = attribute.Key("lease.ttl")
-	keyLeaseNodes    = attribute.Key("lease.nodes")
-	keyLeaseQuorum   = attribute.Key("lease.quorum")
-	keyLeaseWait     = attribute.Key("lease.wait")
-	keyLeaseAttempts = attribute.Key("lease.attempts")
-	keyLeaseVotes    = attribute.Key("lease.votes")
-	keyLeaseValidity = attribute.Key("lease.validity")
-	keyLeaseToken    = attribute.Key("lease.fencing_token")
-	keyLeaseHolder   = attribute.Key("lease.holder")
-	keyLeaseHeld     = attribute.Key("lease.held")
-	keyLeaseMargin   = attribute.Key("lease.margin")
-	keyLeaseRefilled = attribute.Key("lease.refilled")
-	keyIdentity      = attribute.Key("election.identity")
-	keyTerm          = attribute.Key("election.term")
-	keyJobTick       = attribute.Key("job.tick")
-	keyJobAttempt    = attribute.Key("job.attempt")
-	keyJobCatchUp    = attribute.Key("job.catch_up")
-	keyJobDelay      = attribute.Key("job.delay")
+	keyDBOperation    = attribute.Key("db.operation.name")
+	keyLeaseKey       = attribute.Key("tenure.lease.key")
+	keyLeaseTTL       = attribute.Key("tenure.lease.ttl")
+	keyLeaseNodes     = attribute.Key("tenure.lease.nodes")
+	keyLeaseQuorum    = attribute.Key("tenure.lease.quorum")
+	keyLeaseWait      = attribute.Key("tenure.lease.wait")
+	keyLeaseAttempts  = attribute.Key("tenure.lease.attempts")
+	keyLeaseAttempt   = attribute.Key("tenure.lease.attempt")
+	keyLeaseWaitedFor = attribute.Key("tenure.lease.waited_for")
+	keyLeaseFreedBy   = attribute.Key("tenure.lease.freed_by")
+	keyLeaseVacant    = attribute.Key("tenure.lease.vacant")
+	keyLeaseVotes     = attribute.Key("tenure.lease.votes")
+	keyLeaseValidity  = attribute.Key("tenure.lease.validity")
+	keyLeaseToken     = attribute.Key("tenure.lease.fencing_token")
+	keyLeaseHolder    = attribute.Key("tenure.lease.holder")
+	keyLeaseHeld      = attribute.Key("tenure.lease.held")
+	keyLeaseMargin    = attribute.Key("tenure.lease.margin")
+	keyLeaseRefilled  = attribute.Key("tenure.lease.refilled")
+	keyIdentity       = attribute.Key("tenure.election.identity")
+	keyTerm           = attribute.Key("tenure.election.term")
+	keyJobTick        = attribute.Key("tenure.job.tick")
+	keyJobAttempt     = attribute.Key("tenure.job.attempt")
+	keyJobCatchUp     = attribute.Key("tenure.job.catch_up")
+	keyJobDelay       = attribute.Key("tenure.job.delay")
+	keyOrderTarget    = attribute.Key("tenure.order.target")
+	keyOrderBy        = attribute.Key("tenure.order.by")
+	keyOrderReason    = attribute.Key("tenure.order.reason")
 )
 
 // The values of outcome.
 const (
 	outcomeAcquired = "acquired"
+	outcomeOK       = "ok"
 	outcomeHeld     = "held"
 	outcomeDone     = "done"
 	outcomeCanceled = "canceled"
@@ -55,9 +64,13 @@ const (
 	outcomeReleased = "released"
 	outcomeLost     = "lost"
 	outcomeElected  = "elected"
+	outcomeWaiting  = "waiting"
 	outcomeSuccess  = "success"
 	outcomeError    = "error"
 	outcomePanic    = "panic"
+	outcomeRefused  = "refused"
+	outcomeNobody   = "nobody"
+	outcomeUnknown  = "unknown"
 )
 
 // server splits host:port. A name that is none is an address without a port.

@@ -12,9 +12,12 @@
 // # Spans
 //
 // An acquisition is a span with a child for each node. A node that fails does not mark its parent.
-// The span ends with the acquisition, and the span of a campaign with the campaign. So neither is
-// the current span of the lease's or the term's context, which keep the caller's. Later spans
-// (extensions, the release, job runs) have a link to the span of the acquisition instead.
+// The span ends with the acquisition, so it is not the current span of the lease's context, which
+// keeps the caller's. Later spans (extensions, the release) have a link to it instead.
+//
+// No trace is open while a standby waits: each attempt of a campaign is a root, linked to the
+// campaign, whose span ends when the wait begins. A tick of a job is one trace, on the replica that
+// runs it: acquisition, run and release.
 //
 // # Metrics
 //

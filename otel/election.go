@@ -12,10 +12,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/redlock"
 )
 
 // election is what is made once for an election's name.
 type election struct {
+	name        string
 	attributes  []attribute.KeyValue
 	observe     []metric.ObserveOption
 	transitions map[elector.Reason][]metric.AddOption // to a follower, by reason; to leader under elected
@@ -51,6 +53,7 @@ func (i *Instrumentation) election(name string) *election {
 func (i *Instrumentation) newElection(name string) *election {
 	attributes := i.with(keyElection.String(name))
 	e := &election{
+		name:        name,
 		attributes:  attributes,
 		observe:     []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(attributes...))},
 		transitions: make(map[elector.Reason][]metric.AddOption),
@@ -86,7 +89,9 @@ func (e *election) state() (leads int64, expiry float64) {
 // campaign is one that goes on, or went on, in a context.
 type campaign struct {
 	election *election
-	span     trace.Span // nil where no spans are made; also if it is not sampled, and then the acquisition is not either
+	identity string
+	span     trace.Span // nil where it is not recorded, and then no attempt is either
+	told     bool       // the span has ended; of the goroutine that campaigns
 	over     atomic.Bool
 }
 
@@ -104,11 +109,12 @@ func campaignFrom(ctx context.Context) *campaign {
 
 // TraceCampaignStart implements elector.CampaignTracer.
 func (i *Instrumentation) TraceCampaignStart(ctx context.Context, data elector.TraceCampaignStartData) context.Context {
-	c := &campaign{election: i.election(data.Election)}
+	c := &campaign{election: i.election(data.Election), identity: data.Identity}
 	if i.spans {
-		_, span := i.tracer.Start(ctx, "tenure.election.campaign", trace.WithAttributes(c.election.attributes...))
-		span.SetAttributes(keyIdentity.String(data.Identity))
-		c.span = span
+		if _, span := i.tracer.Start(ctx, "tenure.election.campaign", trace.WithAttributes(c.election.attributes...)); span.IsRecording() {
+			span.SetAttributes(keyIdentity.String(data.Identity))
+			c.span = span
+		}
 	}
 	return context.WithValue(ctx, campaignKey{}, c)
 }
@@ -120,7 +126,7 @@ func (i *Instrumentation) TraceCampaignEnd(ctx context.Context, data elector.Tra
 		return
 	}
 	c.over.Store(true)
-	if c.span == nil {
+	if c.span == nil || c.told {
 		return
 	}
 	kind := elector.ErrorType(data.Err)
@@ -134,6 +140,42 @@ func (i *Instrumentation) TraceCampaignEnd(ctx context.Context, data elector.Tra
 		c.span.SetAttributes(keyOutcome.String(outcome), keyErrorType.String(kind))
 	}
 	c.span.End()
+}
+
+// campaignAttempt begins the span of an attempt: a root of its own, with a link to the campaign's.
+func (i *Instrumentation) campaignAttempt(ctx context.Context, c *campaign, data redlock.TraceAttemptStartData) context.Context {
+	if c.span == nil {
+		return ctx
+	}
+	spanned, span := i.tracer.Start(ctx, "tenure.lease.acquire", trace.WithNewRoot(), trace.WithLinks(linkToSpan(c.span)...),
+		trace.WithAttributes(i.lease(data.Key).attributes...))
+	if !span.IsRecording() {
+		return ctx
+	}
+	span.SetAttributes(keyLeaseKey.String(data.Key), keyLeaseTTL.Float64(data.TTL.Seconds()), keyLeaseNodes.Int(data.Nodes),
+		keyLeaseQuorum.Int(data.Quorum), keyLeaseWait.Bool(data.Wait), keyElection.String(c.election.name),
+		keyIdentity.String(c.identity), keyLeaseAttempt.Int(data.Attempt))
+	return withOperation(ctx, &operation{recording: &recording{span: span, ctx: spanned}, attempt: data.Attempt, own: true})
+}
+
+// endCampaignAttempt ends the span of an attempt. The campaign's ends with the first attempt after
+// which the candidate waits: its trace is not open for as long as that lasts.
+func (i *Instrumentation) endCampaignAttempt(ctx context.Context, op *operation, data redlock.TraceAttemptEndData) {
+	kind := redlock.ErrorType(data.Err)
+	endAcquire(op.current(), data, kind, true)
+	c := campaignFrom(ctx)
+	if c == nil || c.told || data.Lease != nil {
+		return
+	}
+	switch kind {
+	case "held", "no_quorum", "timeout": // it waits, and with another error it asks again at once, or gives up
+		c.told = true
+		c.span.SetAttributes(keyOutcome.String(outcomeWaiting))
+		if kind != "held" {
+			c.span.SetAttributes(keyErrorType.String(kind))
+		}
+		c.span.End() //mutant:campaign-open-while-it-waits
+	}
 }
 
 // TraceChange implements elector.ChangeTracer.

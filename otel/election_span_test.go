@@ -3,11 +3,13 @@ package tenureotel_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -18,7 +20,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-func TestCampaignIsTheParentOfItsAcquisition(t *testing.T) {
+func TestAttemptOfACampaignIsARootThatIsLinkedToIt(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		q := open(t, fleet, redlock.WithTracer(tel))
@@ -41,12 +43,22 @@ func TestCampaignIsTheParentOfItsAcquisition(t *testing.T) {
 		childOf(t, s, caller.SpanContext())
 		require.Equal(t, trace.SpanKindInternal, s.SpanKind())
 		require.Equal(t, sdktrace.Status{}, s.Status())
-		require.Equal(t, map[string]string{"election.name": "poller", "election.identity": "one", "outcome": "elected",
-			"election.term": attributesOf(tel.span(t, "tenure.lease.acquire"))["lease.fencing_token"]}, attributesOf(s))
+		require.Equal(t, map[string]string{"tenure.election.name": "poller", "tenure.election.identity": "one", "tenure.outcome": "elected",
+			"tenure.election.term": attributesOf(tel.span(t, "tenure.lease.acquire"))["tenure.lease.fencing_token"]}, attributesOf(s))
 		require.NotZero(t, term)
 		acquired := tel.span(t, "tenure.lease.acquire")
-		childOf(t, acquired, s.SpanContext())
-		require.Equal(t, "true", attributesOf(acquired)["lease.wait"])
+		rootOf(t, acquired, s)
+		attributes := attributesOf(acquired)
+		delete(attributes, "tenure.lease.votes")
+		require.Equal(t, map[string]string{
+			"tenure.lease.name": "election/poller", "tenure.lease.key": "election/poller", "tenure.lease.ttl": "4", "tenure.lease.nodes": "5", "tenure.lease.quorum": "3", "tenure.lease.wait": "true",
+			"tenure.outcome": "acquired", "tenure.lease.attempt": "1", "tenure.lease.validity": "3.958", "tenure.lease.fencing_token": strconv.FormatUint(term, 10),
+			"tenure.election.name": "poller", "tenure.election.identity": "one",
+		}, attributes)
+		require.Len(t, tel.spans("tenure.node.acquire"), 5)
+		for _, n := range tel.spans("tenure.node.acquire") {
+			childOf(t, n, acquired.SpanContext())
+		}
 		require.Equal(t, caller.SpanContext(), lead, "lead is no part of the campaign, which is over")
 
 		cancel()
@@ -81,21 +93,142 @@ func TestAcquisitionOfAnUnsampledCampaignIsNotSampled(t *testing.T) {
 		settle()
 		require.Len(t, recorder.Ended(), 6, "others are")
 		stop()
-		require.EqualValues(t, 1, tel.value(t, "tenure.election.transitions", "to", "leader", "reason", "elected"))
+		require.EqualValues(t, 1, tel.value(t, "tenure.election.transitions", "tenure.to", "leader", "tenure.reason", "elected"))
+	})
+}
+
+// rootOf requires a span to be a root in a trace of its own, with a link to the campaign.
+func rootOf(t *testing.T, s, campaign sdktrace.ReadOnlySpan) {
+	t.Helper()
+	require.False(t, s.Parent().IsValid(), "%s is a root", s.Name())
+	require.NotEqual(t, campaign.SpanContext().TraceID(), s.SpanContext().TraceID())
+	linkedTo(t, s, campaign)
+}
+
+// A standby may wait for weeks. Of that time there is a span about once a TTL, each in a trace of
+// its own and ended at once; nodes have spans in the first and the last of them.
+func TestStandbyLeavesNoTraceOpen(t *testing.T) {
+	for _, freedBy := range []string{"release", "expiry"} {
+		t.Run(freedBy, func(t *testing.T) {
+			bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+				tel := newTelemetry(t)
+				holder := acquire(t, open(t, fleet, redlock.WithIdentity("the leader")), "election/poller")
+				stop := campaign(t, candidate(t, tel, open(t, fleet, redlock.WithTracer(tel)), elector.WithIdentity("standby")))
+				pass(10 * ttl)
+				require.Len(t, tel.recorder.Started(), len(tel.recorder.Ended()), "no span is open while it waits")
+				s := tel.span(t, "tenure.election.campaign")
+				require.Equal(t, sdktrace.Status{}, s.Status())
+				require.Equal(t, map[string]string{"tenure.election.name": "poller", "tenure.election.identity": "standby", "tenure.outcome": "waiting"}, attributesOf(s))
+				attempts := tel.spans("tenure.lease.acquire")
+				require.GreaterOrEqual(t, len(attempts), 8)
+				require.LessOrEqual(t, len(attempts), 20)
+				for i, a := range attempts {
+					rootOf(t, a, s)
+					require.Equal(t, sdktrace.Status{}, a.Status())
+					require.Equal(t, strconv.Itoa(i+1), attributesOf(a)["tenure.lease.attempt"])
+					require.Equal(t, "held", attributesOf(a)["tenure.outcome"])
+					require.Equal(t, "the leader", attributesOf(a)["tenure.lease.holder"])
+				}
+				nodes := tel.spans("tenure.node.acquire")
+				require.Len(t, nodes, 5)
+				for _, n := range nodes {
+					childOf(t, n, attempts[0].SpanContext())
+					require.Equal(t, "1", attributesOf(n)["tenure.lease.attempt"])
+				}
+				require.Len(t, tel.spans(), 1+len(attempts)+5)
+
+				tel.forget()
+				if freedBy == "release" {
+					require.NoError(t, holder.Release(t.Context()))
+				} else {
+					holder.StopExtending()
+				}
+				pass(ttl + time.Second)
+				won := tel.spans("tenure.lease.acquire")
+				last := won[len(won)-1]
+				rootOf(t, last, s)
+				attributes := attributesOf(last)
+				require.Equal(t, "acquired", attributes["tenure.outcome"])
+				require.Equal(t, "the leader", attributes["tenure.lease.waited_for"])
+				require.Equal(t, freedBy, attributes["tenure.lease.freed_by"])
+				require.Contains(t, attributes, "tenure.lease.vacant")
+				nodes = tel.spans("tenure.node.acquire")
+				require.Len(t, nodes, 5)
+				for _, n := range nodes {
+					childOf(t, n, last.SpanContext())
+					require.False(t, n.StartTime().Before(last.StartTime()))
+					require.Equal(t, attributes["tenure.lease.attempt"], attributesOf(n)["tenure.lease.attempt"])
+				}
+				require.Len(t, tel.spans(), len(won)+5)
+				require.EqualValues(t, 1, tel.find(t, "tenure.lease.acquire.duration", "tenure.lease.name", "election/poller").count, "one acquisition")
+				require.NotZero(t, tel.total(t, "tenure.node.operation.duration", "tenure.operation", "acquire"))
+				stop()
+			})
+		})
+	}
+}
+
+// So it is with an Acquire of the caller's own, but all is below the caller's span, who waits too.
+func TestWaiterHasSpansOfTheFirstAndTheWinningRound(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		holder := acquire(t, open(t, fleet, redlock.WithIdentity("the holder")), "orders")
+		time.AfterFunc(5*ttl, func() { _ = holder.Release(context.Background()) })
+		q := open(t, fleet, redlock.WithTracer(tel))
+		l, err := q.Acquire(t.Context(), "orders")
+		require.NoError(t, err)
+		settle()
+		s := tel.span(t, "tenure.lease.acquire")
+		attributes := attributesOf(s)
+		require.Equal(t, "the holder", attributes["tenure.lease.waited_for"])
+		require.Equal(t, "release", attributes["tenure.lease.freed_by"])
+		require.NotContains(t, attributes, "tenure.lease.attempt")
+		of := make(map[string]int)
+		for _, n := range tel.spans("tenure.node.acquire") {
+			childOf(t, n, s.SpanContext())
+			of[attributesOf(n)["tenure.lease.attempt"]]++
+		}
+		require.Equal(t, map[string]int{"1": 5, attributes["tenure.lease.attempts"]: 5}, of)
+		require.NoError(t, l.Release(t.Context()))
+		linkedTo(t, tel.span(t, "tenure.lease.release"), s)
+	})
+}
+
+// Without a quorum a candidate waits too, and says why.
+func TestCampaignWithoutAQuorumWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		q := open(t, fleet, redlock.WithTracer(tel))
+		for i := range 3 {
+			require.NoError(t, fleet.Node(i).Kill())
+		}
+		stop := campaign(t, candidate(t, tel, q))
+		pass(time.Second)
+		s := tel.span(t, "tenure.election.campaign")
+		require.Equal(t, sdktrace.Status{}, s.Status())
+		require.Equal(t, "waiting", attributesOf(s)["tenure.outcome"])
+		require.Equal(t, "no_quorum", attributesOf(s)["error.type"])
+		for _, a := range tel.spans("tenure.lease.acquire") {
+			require.Equal(t, codes.Error, a.Status().Code, "the attempt has failed")
+		}
+		stop()
 	})
 }
 
 func TestCampaignThatIsGivenUpIsNoError(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
-		acquire(t, open(t, fleet), "election/poller")
-		stop := campaign(t, candidate(t, tel, open(t, fleet, redlock.WithTracer(tel))))
-		require.Empty(t, tel.spans("tenure.election.campaign"), "it goes on")
-		stop()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		data := elector.TraceCampaignStartData{Election: "poller", Identity: "one"}
+		ctx = tel.TraceCampaignStart(ctx, data)
+		_, err := open(t, fleet, redlock.WithTracer(tel)).Acquire(ctx, "election/poller")
+		require.ErrorIs(t, err, context.Canceled)
+		tel.TraceCampaignEnd(ctx, elector.TraceCampaignEndData{Election: "poller", Err: err})
 		s := tel.span(t, "tenure.election.campaign")
 		require.Equal(t, sdktrace.Status{}, s.Status())
-		require.Equal(t, "canceled", attributesOf(s)["outcome"])
-		childOf(t, tel.span(t, "tenure.lease.acquire"), s.SpanContext())
+		require.Equal(t, "canceled", attributesOf(s)["tenure.outcome"])
+		rootOf(t, tel.span(t, "tenure.lease.acquire"), s)
 	})
 }
 
@@ -127,8 +260,8 @@ func TestAcquisitionByTheLeaderIsNotTheCampaigns(t *testing.T) {
 		pass(20 * time.Second)
 		acquired := tel.spans("tenure.lease.acquire")
 		require.Len(t, acquired, 2)
-		require.Equal(t, "orders", attributesOf(acquired[1])["lease.name"])
-		childOf(t, acquired[0], tel.span(t, "tenure.election.campaign").SpanContext())
+		require.Equal(t, "orders", attributesOf(acquired[1])["tenure.lease.name"])
+		rootOf(t, acquired[0], tel.span(t, "tenure.election.campaign"))
 		childOf(t, acquired[1], caller.SpanContext())
 		childOf(t, tel.span(t, "own"), caller.SpanContext())
 		require.Zero(t, tel.total(t, "tenure.election.handover.duration"))
@@ -150,7 +283,7 @@ func TestSpansInALeasesContextAreTheCallers(t *testing.T) {
 		require.NoError(t, err)
 		own.End()
 		childOf(t, tel.span(t, "own"), caller.SpanContext())
-		require.Equal(t, "other", attributesOf(tel.spans("tenure.lease.acquire")[1])["lease.name"])
+		require.Equal(t, "other", attributesOf(tel.spans("tenure.lease.acquire")[1])["tenure.lease.name"])
 		childOf(t, tel.spans("tenure.lease.acquire")[1], own.SpanContext())
 	})
 }
@@ -161,12 +294,12 @@ func TestHandoversAreMeasuredByHowTheKeyBecameFree(t *testing.T) {
 		q, other := open(t, fleet, redlock.WithTracer(tel)), open(t, fleet, redlock.WithTracer(tel))
 		elections(t, tel, fleet, q, other)
 		for _, reason := range []string{"expiry", "release"} {
-			p := tel.find(t, "tenure.election.handover.duration", "election.name", "poller", "reason", reason)
+			p := tel.find(t, "tenure.election.handover.duration", "tenure.election.name", "poller", "tenure.reason", reason)
 			assert.EqualValues(t, 1, p.count, reason)
 			assert.InDelta(t, 0, p.value, 0.1, reason)
 		}
-		assert.EqualValues(t, 2, tel.value(t, "tenure.election.transitions", "to", "leader", "reason", "elected"))
-		assert.EqualValues(t, 2, tel.value(t, "tenure.election.transitions", "to", "follower", "reason", "shutdown"))
+		assert.EqualValues(t, 2, tel.value(t, "tenure.election.transitions", "tenure.to", "leader", "tenure.reason", "elected"))
+		assert.EqualValues(t, 2, tel.value(t, "tenure.election.transitions", "tenure.to", "follower", "tenure.reason", "shutdown"))
 	})
 }
 
@@ -177,11 +310,11 @@ func TestLeaderAndExpiryFollowTheTerm(t *testing.T) {
 		q := open(t, fleet, redlock.WithTracer(tel))
 		stop := campaign(t, candidate(t, tel, q, elector.WithLeaseOptions(redlock.WithoutAutoExtend())))
 		until := float64(time.Now().Add(validity).UnixMilli()) / 1000
-		require.EqualValues(t, 1, tel.value(t, "tenure.election.leader", "election.name", "poller"))
-		require.InDelta(t, until, tel.value(t, "tenure.election.lease.expiry", "election.name", "poller"), 0.001)
+		require.EqualValues(t, 1, tel.value(t, "tenure.election.leader", "tenure.election.name", "poller"))
+		require.InDelta(t, until, tel.value(t, "tenure.election.lease.expiry_timestamp", "tenure.election.name", "poller"), 0.001)
 		stop()
-		require.Zero(t, tel.value(t, "tenure.election.leader", "election.name", "poller"))
-		require.Zero(t, tel.value(t, "tenure.election.lease.expiry", "election.name", "poller"))
+		require.Zero(t, tel.value(t, "tenure.election.leader", "tenure.election.name", "poller"))
+		require.Zero(t, tel.value(t, "tenure.election.lease.expiry_timestamp", "tenure.election.name", "poller"))
 		require.NoError(t, tel.Close())
 		require.Empty(t, tel.points(t, "tenure.election.leader"))
 	})
@@ -217,7 +350,7 @@ func TestTransitionsByReason(t *testing.T) {
 					test.end(t, fleet, q)
 				}
 				pass(ttl)
-				require.GreaterOrEqual(t, tel.value(t, "tenure.election.transitions", "to", "follower", "reason", test.reason), 1.0)
+				require.GreaterOrEqual(t, tel.value(t, "tenure.election.transitions", "tenure.to", "follower", "tenure.reason", test.reason), 1.0)
 				stop()
 			})
 		})
@@ -229,7 +362,7 @@ func TestTransitionsByReason(t *testing.T) {
 			stop := lead(t, candidate(t, tel, open(t, fleet, redlock.WithTracer(tel)), elector.WithDrainTimeout(time.Second)),
 				func(context.Context, *elector.Term) error { <-over; return nil })
 			stop()
-			require.EqualValues(t, 1, tel.value(t, "tenure.election.transitions", "to", "follower", "reason", "drain_timeout"))
+			require.EqualValues(t, 1, tel.value(t, "tenure.election.transitions", "tenure.to", "follower", "tenure.reason", "drain_timeout"))
 			close(over)
 		})
 	})

@@ -142,7 +142,7 @@ func ExampleInstrumentation_SchedulerOptions() {
 	}
 	for _, m := range data.ScopeMetrics[0].Metrics {
 		if runs, ok := m.Data.(metricdata.Histogram[float64]); ok && m.Name == "tenure.job.duration" {
-			outcome, _ := runs.DataPoints[0].Attributes.Value(attribute.Key("outcome"))
+			outcome, _ := runs.DataPoints[0].Attributes.Value(attribute.Key("tenure.outcome"))
 			fmt.Println(m.Name, outcome.AsString(), runs.DataPoints[0].Count)
 		}
 	}

@@ -50,14 +50,14 @@ func TestExemplarsAreOfTheSpanThatIsMeasured(t *testing.T) {
 			require.Equal(t, want.SpanID(), got.SpanID())
 		}
 		acquired := ofLease(t, tel, "orders").SpanContext()
-		same(acquired, of("tenure.lease.acquire.duration", "lease.name", "orders"))
+		same(acquired, of("tenure.lease.acquire.duration", "tenure.lease.name", "orders"))
 		require.Equal(t, caller.SpanContext().TraceID(), acquired.TraceID())
 		same(tel.span(t, "tenure.lease.extend").SpanContext(), of("tenure.lease.extend.duration"))
 		same(tel.span(t, "tenure.lease.extend").SpanContext(), of("tenure.lease.extend.margin"))
-		same(tel.spans("tenure.lease.release")[0].SpanContext(), of("tenure.lease.hold.duration", "lease.name", "orders"))
+		same(tel.spans("tenure.lease.release")[0].SpanContext(), of("tenure.lease.hold.duration", "tenure.lease.name", "orders"))
 		same(tel.span(t, "tenure.job.run").SpanContext(), of("tenure.job.duration"))
 		same(tel.span(t, "tenure.job.run").SpanContext(), of("tenure.job.start.delay"))
-		node := of("tenure.node.operation.duration", "operation", "acquire", "server.address", "node-1.pipe")
+		node := of("tenure.node.operation.duration", "tenure.operation", "acquire", "server.address", "node-1.pipe")
 		found := false
 		for _, s := range tel.spans("tenure.node.acquire") {
 			found = found || s.SpanContext().SpanID() == node.SpanID() && attributesOf(s)["server.address"] == "node-1.pipe"

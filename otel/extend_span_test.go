@@ -20,8 +20,8 @@ func TestGoodExtensionsAreNoSpans(t *testing.T) {
 		acquire(t, open(t, fleet, redlock.WithTracer(tel)), "orders")
 		pass(time.Minute)
 		require.Empty(t, tel.spans("tenure.lease.extend", "tenure.node.extend"))
-		require.Greater(t, tel.total(t, "tenure.lease.extend.duration", "outcome", "extended"), 30)
-		require.Greater(t, tel.total(t, "tenure.lease.extend.margin", "lease.name", "orders"), 30)
+		require.Greater(t, tel.total(t, "tenure.lease.extend.duration", "tenure.outcome", "extended"), 30)
+		require.Greater(t, tel.total(t, "tenure.lease.extend.margin", "tenure.lease.name", "orders"), 30)
 	})
 }
 
@@ -48,16 +48,16 @@ func TestFailedExtensionIsASpanMadeAfterwards(t *testing.T) {
 		linkedTo(t, s, tel.span(t, "tenure.lease.acquire"))
 		require.Equal(t, sdktrace.Status{Code: codes.Error, Description: failure.Error()}, s.Status())
 		require.Equal(t, map[string]string{
-			"lease.name": "orders", "lease.key": "orders", "lease.ttl": "4", "lease.margin": "2.758", "lease.votes": "2", "lease.refilled": "0",
-			"outcome": "failed", "error.type": "timeout",
+			"tenure.lease.name": "orders", "tenure.lease.key": "orders", "tenure.lease.ttl": "4", "tenure.lease.margin": "2.758", "tenure.lease.votes": "2", "tenure.lease.refilled": "0",
+			"tenure.outcome": "failed", "error.type": "timeout",
 		}, attributesOf(s))
-		require.Equal(t, 1, tel.total(t, "tenure.lease.extend.duration", "outcome", "failed", "error.type", "timeout"))
+		require.Equal(t, 1, tel.total(t, "tenure.lease.extend.duration", "tenure.outcome", "failed", "error.type", "timeout"))
 		require.Zero(t, tel.total(t, "tenure.lease.extend.margin"), "the margin is of those that succeeded")
 
 		for _, n := range tel.spans("tenure.node.extend") {
 			childOf(t, n, s.SpanContext())
 			require.Equal(t, trace.SpanKindClient, n.SpanKind())
-			require.Equal(t, "ok", attributesOf(n)["outcome"], "those that had answered")
+			require.Equal(t, "ok", attributesOf(n)["tenure.outcome"], "those that had answered")
 			require.True(t, n.StartTime().Equal(start))
 		}
 		require.Len(t, tel.spans("tenure.node.extend"), 2)
@@ -95,7 +95,7 @@ func TestSlowExtensionIsASpan(t *testing.T) {
 				}
 				s := tel.span(t, "tenure.lease.extend")
 				require.Equal(t, sdktrace.Status{}, s.Status())
-				require.Equal(t, "extended", attributesOf(s)["outcome"])
+				require.Equal(t, "extended", attributesOf(s)["tenure.outcome"])
 				require.Equal(t, test.delay, s.EndTime().Sub(s.StartTime()))
 				linkedTo(t, s, tel.span(t, "tenure.lease.acquire"))
 				for _, n := range tel.spans("tenure.node.extend") {

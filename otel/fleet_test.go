@@ -69,6 +69,12 @@ func thaw(tb testing.TB, fleet *redlocktest.Fleet, nodes ...int) {
 // set writes a key on one node, as somebody else's client would.
 func set(tb testing.TB, n *redlocktest.Node, key, value string) {
 	tb.Helper()
+	command(tb, n, "SET", key, value)
+}
+
+// command has a node carry one out, as somebody else's client would.
+func command(tb testing.TB, n *redlocktest.Node, words ...string) {
+	tb.Helper()
 	client, err := valkey.NewClient(valkey.ClientOption{
 		InitAddress: []string{"node"}, ForceSingleClient: true, DisableCache: true,
 		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
@@ -77,7 +83,7 @@ func set(tb testing.TB, n *redlocktest.Node, key, value string) {
 	})
 	require.NoError(tb, err)
 	defer client.Close()
-	require.NoError(tb, client.Do(tb.Context(), client.B().Set().Key(key).Value(value).Build()).Error())
+	require.NoError(tb, client.Do(tb.Context(), client.B().Arbitrary(words...).Build()).Error())
 }
 
 // settle waits until nothing goes on any more.

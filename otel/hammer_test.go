@@ -64,19 +64,19 @@ func TestEverythingAtOnce(t *testing.T) {
 			tel.total(t, "tenure.lease.acquire.duration")-acquisitionsOf(t, tel, "job/report", "election/jobs", "election/poller"))
 		for i := range 5 {
 			key := fmt.Sprintf("key-%d", i)
-			require.Zero(t, tel.value(t, "tenure.lease.held", "lease.name", key))
-			require.Equal(t, tel.total(t, "tenure.lease.acquire.duration", "lease.name", key, "outcome", "acquired"),
-				tel.total(t, "tenure.lease.hold.duration", "lease.name", key))
+			require.Zero(t, tel.value(t, "tenure.lease.held", "tenure.lease.name", key))
+			require.Equal(t, tel.total(t, "tenure.lease.acquire.duration", "tenure.lease.name", key, "tenure.outcome", "acquired"),
+				tel.total(t, "tenure.lease.hold.duration", "tenure.lease.name", key))
 		}
-		require.NotZero(t, tel.total(t, "tenure.job.duration", "outcome", "success"))
-		require.NotZero(t, tel.count(t, "tenure.election.transitions", "reason", "deadline"))
+		require.NotZero(t, tel.total(t, "tenure.job.duration", "tenure.outcome", "success"))
+		require.NotZero(t, tel.count(t, "tenure.election.transitions", "tenure.reason", "deadline"))
 	})
 }
 
 func acquisitionsOf(t *testing.T, tel *telemetry, names ...string) (n int) {
 	t.Helper()
 	for _, name := range names {
-		n += tel.total(t, "tenure.lease.acquire.duration", "lease.name", name)
+		n += tel.total(t, "tenure.lease.acquire.duration", "tenure.lease.name", name)
 	}
 	return n
 }
@@ -106,7 +106,7 @@ func TestFirstUseByManyAtOnce(t *testing.T) {
 		close(gate)
 		done.Wait()
 		require.Equal(t, 16, tel.total(t, "tenure.lease.acquire.duration"))
-		require.Equal(t, 32, tel.total(t, "tenure.node.operation.duration", "server.address", "node", "operation", "acquire"))
-		require.Equal(t, 16, tel.count(t, "tenure.job.skipped", "reason", "held"))
+		require.Equal(t, 32, tel.total(t, "tenure.node.operation.duration", "server.address", "node", "tenure.operation", "acquire"))
+		require.Equal(t, 16, tel.count(t, "tenure.job.skipped", "tenure.reason", "held"))
 	}
 }

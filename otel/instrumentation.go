@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -16,6 +17,7 @@ import (
 
 var (
 	_ redlock.AcquireTracer = (*Instrumentation)(nil)
+	_ redlock.AttemptTracer = (*Instrumentation)(nil)
 	_ redlock.NodeTracer    = (*Instrumentation)(nil)
 	_ redlock.ExtendTracer  = (*Instrumentation)(nil)
 	_ redlock.ReleaseTracer = (*Instrumentation)(nil)
@@ -26,8 +28,13 @@ var (
 	_ elector.ChangeTracer   = (*Instrumentation)(nil)
 
 	_ scheduler.RunTracer  = (*Instrumentation)(nil)
+	_ scheduler.TickTracer = (*Instrumentation)(nil)
 	_ scheduler.SkipTracer = (*Instrumentation)(nil)
 	_ scheduler.JobTracer  = (*Instrumentation)(nil)
+
+	_ scheduler.TraceIdentifier = (*Instrumentation)(nil)
+
+	_ admin.OrderTracer = (*Instrumentation)(nil)
 
 	_ gocron.Monitor          = (*Instrumentation)(nil)
 	_ gocron.MonitorStatus    = (*Instrumentation)(nil)
@@ -60,7 +67,7 @@ func New(opts ...Option) (*Instrumentation, error) {
 	}
 	i := &Instrumentation{
 		cfg:    cfg,
-		tracer: cfg.tracers.Tracer(ScopeName, trace.WithInstrumentationVersion(Version())),
+		tracer: cfg.tracers.Tracer(ScopeName, trace.WithInstrumentationVersion(Version()), trace.WithSchemaURL(SchemaURL)),
 		spans:  cfg.tracers != trace.TracerProvider(noop.TracerProvider{}),
 	}
 	i.extended.base = cfg.attributes
@@ -68,7 +75,7 @@ func New(opts ...Option) (*Instrumentation, error) {
 	i.elections = newNames(maxElections, i.newElection)
 	i.jobs = newNames(maxJobs, i.newJob)
 	i.nodes = newNames(maxNodes, i.newNode)
-	meter := cfg.meters.Meter(ScopeName, metric.WithInstrumentationVersion(Version()))
+	meter := cfg.meters.Meter(ScopeName, metric.WithInstrumentationVersion(Version()), metric.WithSchemaURL(SchemaURL))
 	if i.instruments, err = newInstruments(meter); err != nil {
 		return nil, fmt.Errorf("tenureotel: %w", err)
 	}

@@ -33,6 +33,9 @@ type instruments struct {
 	jobConflict      metric.Int64Counter
 	jobSkipped       metric.Int64Counter
 	jobBacklog       metric.Int64Gauge
+	jobPaused        metric.Int64Gauge
+	jobLastSuccess   metric.Float64Gauge
+	orders           metric.Int64Counter
 }
 
 func newInstruments(m metric.Meter) (*instruments, error) {
@@ -83,6 +86,8 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 			"Ticks that another replica was granted which runs a job of this name in another way."),
 		jobSkipped: counter("tenure.job.skipped", "{run}",
 			"Ticks that this replica did not run."),
+		orders: counter("tenure.orders", "{order}",
+			"Orders that were given here, by what came of them."),
 	}
 	var err error
 	i.held, err = m.Int64UpDownCounter("tenure.lease.held", metric.WithUnit("{lease}"), metric.WithDescription("Leases that this process holds."))
@@ -90,7 +95,13 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 	i.jobBacklog, err = m.Int64Gauge("tenure.job.backlog", metric.WithUnit("{tick}"),
 		metric.WithDescription("Ticks that are due and were not run, and that this replica is still to run."))
 	errs = append(errs, err)
-	i.leaseExpiry, err = m.Float64ObservableGauge("tenure.election.lease.expiry", metric.WithUnit("s"),
+	i.jobPaused, err = m.Int64Gauge("tenure.job.paused",
+		metric.WithDescription("1 while ticks of the job are skipped because it, or all jobs, are paused, as far as this replica has asked for some."))
+	errs = append(errs, err)
+	i.jobLastSuccess, err = m.Float64Gauge("tenure.job.last_success_timestamp", metric.WithUnit("s"),
+		metric.WithDescription("Unix time at which a run of this replica ended last that succeeded."))
+	errs = append(errs, err)
+	i.leaseExpiry, err = m.Float64ObservableGauge("tenure.election.lease.expiry_timestamp", metric.WithUnit("s"),
 		metric.WithDescription("Unix time until which this replica leads unless its lease is extended; 0 while it does not lead."))
 	errs = append(errs, err)
 	return i, errors.Join(errs...)

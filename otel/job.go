@@ -29,7 +29,7 @@ type job struct {
 const skipMonitored = scheduler.Reason("skipped")
 
 // skipReasons are the values of reason that tenure.job.skipped of a Scheduler's job can have.
-var skipReasons = []scheduler.Reason{scheduler.SkipHeld, scheduler.SkipDone, scheduler.SkipOverlap, scheduler.SkipNotLeader, scheduler.SkipQuarantined,
+var skipReasons = []scheduler.Reason{scheduler.SkipHeld, scheduler.SkipDone, scheduler.SkipOverlap, scheduler.SkipNotLeader, scheduler.SkipPaused, scheduler.SkipQuarantined,
 	scheduler.SkipNoQuorum, scheduler.SkipTimeout, scheduler.SkipSplit, scheduler.SkipSuperseded, scheduler.SkipMissed, scheduler.SkipStopped, scheduler.SkipOther}
 
 func (i *Instrumentation) job(name string) *job {
@@ -65,6 +65,7 @@ func (i *Instrumentation) TraceJob(_ context.Context, data scheduler.TraceJobDat
 	j.own.Store(true)
 	i.announce(j, skipReasons...)
 	i.jobBacklog.Record(context.Background(), 0, j.record...)
+	i.jobPaused.Record(context.Background(), 0, j.record...)
 	i.jobConflict.Add(context.Background(), 0, j.add...)
 	if data.Election != "" {
 		i.election(data.Election)
@@ -76,8 +77,8 @@ var errPanicked = errors.New("the task panicked")
 
 type runSpanKey struct{}
 
-// TraceRunStart implements scheduler.RunTracer. The task's context has the run's span, which is a
-// root.
+// TraceRunStart implements scheduler.RunTracer. The task's context has the run's span, which is in
+// the trace of its tick; where the Quorum has no tracer it is a root.
 func (i *Instrumentation) TraceRunStart(ctx context.Context, data scheduler.TraceRunStartData) context.Context {
 	j := i.job(data.Run.Job)
 	if i.spans {
@@ -85,7 +86,14 @@ func (i *Instrumentation) TraceRunStart(ctx context.Context, data scheduler.Trac
 		if data.Term != nil {
 			links = append(links, linkTo(data.Term.Context())...)
 		}
-		spanned, span := i.tracer.Start(ctx, "tenure.job.run", trace.WithNewRoot(), trace.WithLinks(links...), trace.WithAttributes(j.attributes...))
+		options := []trace.SpanStartOption{trace.WithLinks(links...), trace.WithAttributes(j.attributes...)}
+		parent := ctx
+		if _, tick := tickOf(data.Run.Lease()); tick != nil {
+			parent = within(ctx, tick)
+		} else {
+			options = append(options, trace.WithNewRoot())
+		}
+		spanned, span := i.tracer.Start(parent, "tenure.job.run", options...)
 		if span.IsRecording() {
 			span.SetAttributes(keyJobAttempt.Int(data.Run.Attempt), keyJobCatchUp.Bool(data.Run.CatchUp), keyLeaseToken.Int64(int64(data.Run.FencingToken())))
 			if !data.Run.Tick.IsZero() {
@@ -115,9 +123,15 @@ func (i *Instrumentation) TraceRunEnd(ctx context.Context, data scheduler.TraceR
 	if i.jobDuration.Enabled(ctx) {
 		i.jobDuration.Record(ctx, data.Duration.Seconds(), i.job(data.Run.Job).took.get(outcome, outcomeAttribute)...)
 	}
+	if outcome == outcomeSuccess && i.jobLastSuccess.Enabled(ctx) {
+		i.jobLastSuccess.Record(ctx, float64(time.Now().UnixMilli())/1000, i.job(data.Run.Job).record...)
+	}
 	span, ok := ctx.Value(runSpanKey{}).(trace.Span)
 	if !ok {
 		return
+	}
+	if t, _ := tickOf(data.Run.Lease()); t != nil {
+		t.returned(outcome, kind, data.Err)
 	}
 	if span.IsRecording() {
 		span.SetAttributes(keyOutcome.String(outcome))
@@ -148,9 +162,28 @@ func (i *Instrumentation) TraceBacklog(ctx context.Context, data scheduler.Trace
 	i.jobBacklog.Record(ctx, int64(data.Ticks), i.job(data.Job).record...)
 }
 
+// TracePause implements scheduler.PauseTracer.
+func (i *Instrumentation) TracePause(ctx context.Context, data scheduler.TracePauseData) {
+	paused := int64(0)
+	if data.Pause.Version != 0 {
+		paused = 1
+	}
+	i.jobPaused.Record(ctx, paused, i.job(data.Job).record...)
+}
+
 // TraceConflict implements scheduler.ConflictTracer.
 func (i *Instrumentation) TraceConflict(ctx context.Context, data scheduler.TraceConflictData) {
 	if i.jobConflict.Enabled(ctx) {
 		i.jobConflict.Add(ctx, 1, i.job(data.Conflict.Job).add...)
 	}
+}
+
+// TraceID implements scheduler.TraceIdentifier: the trace of the run's span, sampled or not; empty
+// without one.
+func (i *Instrumentation) TraceID(ctx context.Context) string {
+	span, ok := ctx.Value(runSpanKey{}).(trace.Span) //mutant:trace-of-another-span
+	if !ok || !span.SpanContext().HasTraceID() {
+		return ""
+	}
+	return span.SpanContext().TraceID().String()
 }

@@ -117,32 +117,46 @@ func reasonAttribute(reason string) []attribute.KeyValue {
 	return []attribute.KeyValue{keyReason.String(reason)}
 }
 
-// TraceAcquireStart implements redlock.AcquireTracer.
+// TraceAcquireStart implements redlock.AcquireTracer. That of a campaign has no span, each of its
+// attempts has.
 func (i *Instrumentation) TraceAcquireStart(ctx context.Context, data redlock.TraceAcquireStartData) context.Context {
 	if !i.spans {
 		return ctx
 	}
-	name := i.lease(data.Key)
-	parent := ctx
-	if c := campaignFrom(ctx); c != nil && c.span != nil {
-		parent = trace.ContextWithSpan(ctx, c.span)
-	}
-	_, span := i.tracer.Start(parent, "tenure.lease.acquire", name.start...)
-	if !span.IsRecording() {
+	if campaignFrom(ctx) != nil { //mutant:waiting-standby-has-a-span
 		return withOperation(ctx, nil)
 	}
-	span.SetAttributes(keyLeaseKey.String(data.Key), keyLeaseTTL.Float64(data.TTL.Seconds()), keyLeaseNodes.Int(data.Nodes),
-		keyLeaseQuorum.Int(data.Quorum), keyLeaseWait.Bool(data.Wait))
-	return withOperation(ctx, &operation{span: span})
+	if tickFrom(ctx).acquires(data) {
+		return withOperation(ctx, &operation{recording: &recording{later: true}, attempt: 1})
+	}
+	spanned, span := i.tracer.Start(ctx, "tenure.lease.acquire", i.lease(data.Key).start...)
+	if !span.IsRecording() { //mutant:unsampled-acquisition-followed
+		return withOperation(ctx, nil)
+	}
+	span.SetAttributes(acquireStartAttributes(data)...)
+	return withOperation(ctx, &operation{recording: &recording{span: span, ctx: spanned}, attempt: 1})
+}
+
+func acquireStartAttributes(data redlock.TraceAcquireStartData) []attribute.KeyValue {
+	return []attribute.KeyValue{keyLeaseKey.String(data.Key), keyLeaseTTL.Float64(data.TTL.Seconds()), keyLeaseNodes.Int(data.Nodes),
+		keyLeaseQuorum.Int(data.Quorum), keyLeaseWait.Bool(data.Wait)}
 }
 
 // TraceAcquireEnd implements redlock.AcquireTracer.
 func (i *Instrumentation) TraceAcquireEnd(ctx context.Context, data redlock.TraceAcquireEndData) {
 	kind := redlock.ErrorType(data.Err)
 	measured := ctx
-	if op := i.operation(ctx); op != nil {
-		measured = measuring(ctx, op.span)
-		op.endAcquire(data, kind)
+	if op := i.operation(ctx); op != nil && op.later {
+		measured = measuring(ctx, i.acquired(ctx, tickFrom(ctx), op, data, kind))
+	} else if op != nil {
+		span := op.current()
+		measured = measuring(ctx, span)
+		span.SetAttributes(keyLeaseAttempts.Int(data.Attempts))
+		endAcquire(span, data, kind, false)
+	} else if data.Lease != nil {
+		if op := i.operation(data.Lease.Context()); op != nil { // the attempt that won
+			measured = measuring(ctx, op.current())
+		}
 	}
 	if i.acquireDuration.Enabled(ctx) {
 		i.acquireDuration.Record(measured, data.Duration.Seconds(), i.lease(data.Key).acquired.get(kind, acquireAttributes)...)
@@ -158,20 +172,56 @@ func (i *Instrumentation) TraceAcquireEnd(ctx context.Context, data redlock.Trac
 	}
 }
 
-func (op *operation) endAcquire(data redlock.TraceAcquireEndData, kind string) {
-	attributes := append(acquireAttributes(kind), keyLeaseAttempts.Int(data.Attempts), keyLeaseVotes.Int(data.Votes))
+// endAcquire ends the span of an acquisition, or of an attempt of one that goes on: to split a vote
+// is no error then.
+func endAcquire(span trace.Span, data redlock.TraceAcquireEndData, kind string, goesOn bool) {
+	attributes := append(acquireAttributes(kind), keyLeaseVotes.Int(data.Votes))
 	var held *redlock.HeldError
 	switch {
 	case data.Lease != nil:
 		attributes = append(attributes, keyLeaseValidity.Float64(data.Validity.Seconds()), keyLeaseToken.Int64(int64(data.FencingToken)))
+		if data.WaitedFor != "" { //mutant:wait-of-the-winner-untold
+			attributes = append(attributes, keyLeaseWaitedFor.String(data.WaitedFor))
+		}
+		if data.FreedBy != "" {
+			attributes = append(attributes, keyLeaseFreedBy.String(string(data.FreedBy)), keyLeaseVacant.Float64(data.Vacant.Seconds()))
+		}
 	case errors.As(data.Err, &held):
 		attributes = append(attributes, keyLeaseHolder.String(held.Holder.Identity))
 	}
-	op.span.SetAttributes(attributes...)
-	if _, failed := acquireOutcome(kind); failed {
-		op.span.SetStatus(codes.Error, data.Err.Error())
+	span.SetAttributes(attributes...)
+	if _, failed := acquireOutcome(kind); failed && !(goesOn && kind == "split") {
+		span.SetStatus(codes.Error, data.Err.Error())
 	}
-	op.span.End()
+	span.End()
+}
+
+// TraceAttemptStart implements redlock.AttemptTracer. An attempt of a campaign is a root, because a
+// standby makes them for as long as it waits.
+func (i *Instrumentation) TraceAttemptStart(ctx context.Context, data redlock.TraceAttemptStartData) context.Context {
+	if !i.spans {
+		return ctx
+	}
+	if c := campaignFrom(ctx); c != nil {
+		return i.campaignAttempt(ctx, c, data)
+	}
+	op := operationFrom(ctx)
+	if op == nil || data.Attempt == 1 {
+		return ctx
+	}
+	return withOperation(ctx, &operation{recording: op.recording, attempt: data.Attempt})
+}
+
+// TraceAttemptEnd implements redlock.AttemptTracer.
+func (i *Instrumentation) TraceAttemptEnd(ctx context.Context, data redlock.TraceAttemptEndData) {
+	op := i.operation(ctx)
+	if op == nil {
+		return
+	}
+	op.attemptEnded(i, op.attempt, data.Lease != nil)
+	if op.own {
+		i.endCampaignAttempt(ctx, op, data)
+	}
 }
 
 // TraceExtend implements redlock.ExtendTracer. An extension that was overtaken by the release of
@@ -217,8 +267,8 @@ func (i *Instrumentation) extendSpan(ctx context.Context, name *lease, data redl
 	}
 	if i.cfg.nodeSpans {
 		for _, a := range data.Answers {
-			_, child := i.tracer.Start(spanned, nodeSpanName(redlock.OpExtend), i.node(a.Node).startAt(data.Start)...)
-			endNode(child, a.OK, a.Err, trace.WithTimestamp(data.Start.Add(a.Duration)))
+			i.nodeSpan(spanned, nodeEnd{at: data.Start.Add(a.Duration), TraceNodeEndData: redlock.TraceNodeEndData{
+				Op: redlock.OpExtend, Node: a.Node, OK: a.OK, Err: a.Err, Duration: a.Duration}})
 		}
 	}
 	span.End(trace.WithTimestamp(data.Start.Add(data.Duration)))
@@ -231,27 +281,37 @@ func (i *Instrumentation) TraceReleaseStart(ctx context.Context, data redlock.Tr
 		return ctx
 	}
 	name := i.lease(data.Key)
-	_, span := i.tracer.Start(ctx, "tenure.lease.release", trace.WithLinks(linkTo(data.Lease.Context())...), trace.WithAttributes(name.attributes...))
+	parent := ctx
+	if _, tick := tickOf(data.Lease); tick != nil {
+		parent = within(ctx, tick)
+	}
+	spanned, span := i.tracer.Start(parent, "tenure.lease.release", startLinked(name.start, linkTo(data.Lease.Context()))...)
 	if !span.IsRecording() {
 		return withOperation(ctx, nil)
 	}
 	span.SetAttributes(keyLeaseKey.String(data.Key), keyLeaseToken.Int64(int64(data.Lease.FencingToken())))
-	return withOperation(ctx, &operation{span: span})
+	return withOperation(ctx, &operation{recording: &recording{span: span, ctx: spanned}})
 }
 
 // TraceReleaseEnd implements redlock.ReleaseTracer.
 func (i *Instrumentation) TraceReleaseEnd(ctx context.Context, data redlock.TraceReleaseEndData) {
 	measured := ctx
 	if op := i.operation(ctx); op != nil {
-		measured = measuring(ctx, op.span)
-		op.endRelease(data)
+		span := op.current()
+		measured = measuring(ctx, span)
+		endRelease(span, data)
 	}
 	if !data.Lost {
 		i.ended(measured, data.Key, data.Held, outcomeReleased)
 	}
+	if i.spans {
+		if t, _ := tickOf(data.Lease); t != nil {
+			t.end() //mutant:tick-without-an-end
+		}
+	}
 }
 
-func (op *operation) endRelease(data redlock.TraceReleaseEndData) {
+func endRelease(span trace.Span, data redlock.TraceReleaseEndData) {
 	outcome := outcomeReleased
 	switch {
 	case errors.Is(data.Err, redlock.ErrLost):
@@ -259,12 +319,12 @@ func (op *operation) endRelease(data redlock.TraceReleaseEndData) {
 	case data.Err != nil:
 		outcome = outcomeFailed
 	}
-	op.span.SetAttributes(keyOutcome.String(outcome), keyLeaseHeld.Float64(data.Held.Seconds()))
+	span.SetAttributes(keyOutcome.String(outcome), keyLeaseHeld.Float64(data.Held.Seconds()))
 	if data.Err != nil {
-		op.span.SetAttributes(keyErrorType.String(redlock.ErrorType(data.Err)))
-		op.span.SetStatus(codes.Error, data.Err.Error())
+		span.SetAttributes(keyErrorType.String(redlock.ErrorType(data.Err)))
+		span.SetStatus(codes.Error, data.Err.Error())
 	}
-	op.span.End()
+	span.End()
 }
 
 // TraceLost implements redlock.LostTracer.

@@ -27,7 +27,9 @@ func (h *logHandler) Enabled(ctx context.Context, level slog.Level) bool {
 func (h *logHandler) Handle(ctx context.Context, record slog.Record) error {
 	span := trace.SpanContextFromContext(ctx)
 	if op := operationFrom(ctx); !span.IsValid() && op != nil {
-		span = op.span.SpanContext()
+		if current := op.current(); current != nil {
+			span = current.SpanContext()
+		}
 	}
 	if span.IsValid() {
 		record = record.Clone()

@@ -17,7 +17,7 @@ import (
 )
 
 // closed are the attributes whose values are pinned too. Those of error.type are redlock's words.
-var closed = []string{"operation", "outcome", "reason", "to"}
+var closed = []string{"tenure.operation", "tenure.outcome", "tenure.reason", "tenure.to"}
 
 // Names, units, types, attributes, buckets and closed values are part of the API: see
 // docs/telemetry.md.

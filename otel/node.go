@@ -19,9 +19,16 @@ type node struct {
 	start   []trace.SpanStartOption
 	observe []metric.ObserveOption
 	base    []attribute.KeyValue
-	took    map[redlock.Op]*measurements
+	took    map[redlock.Op]*nodeOperation
 
 	state atomic.Pointer[vote] // nil until a Quorum tells
+}
+
+// nodeOperation is what is made once for one of the operations on a node.
+type nodeOperation struct {
+	measurements
+	start []trace.SpanStartOption
+	ok    [2][]trace.SpanStartOption // start, and the attributes of one that succeeded: without an attempt, and in the first
 }
 
 // vote is what a Quorum told of a node.
@@ -30,28 +37,34 @@ type vote struct {
 	observe []metric.ObserveOption // with what is wrong
 }
 
-// operations are those that are traced.
+// operations are those that are measured. Each of them is an EVALSHA; of others it depends on the
+// user's rights which command they are.
 var operations = []redlock.Op{redlock.OpAcquire, redlock.OpAgree, redlock.OpExtend, redlock.OpRelease, redlock.OpLeave}
 
 func (i *Instrumentation) node(addr string) *node { return i.nodes.get(addr) }
 
 func (i *Instrumentation) newNode(addr string) *node {
 	attributes := i.with(server(addr)...)
+	client := trace.WithSpanKind(trace.SpanKindClient)
 	n := &node{
-		start: []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient),
-			trace.WithAttributes(append(attributes[:len(attributes):len(attributes)], keySystem.String("valkey"))...)},
+		start:   []trace.SpanStartOption{client, trace.WithAttributes(attributes...)},
 		observe: []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(attributes...))},
 		base:    attributes[:len(attributes):len(attributes)],
-		took:    make(map[redlock.Op]*measurements),
+		took:    make(map[redlock.Op]*nodeOperation),
 	}
 	for _, op := range operations {
-		n.took[op] = &measurements{base: append(attributes[:len(attributes):len(attributes)], keyOperation.String(string(op)))}
+		command := append(attributes[:len(attributes):len(attributes)], keySystem.String("valkey"), keyDBOperation.String("EVALSHA"))
+		succeeded := append(command[:len(command):len(command)], keyOutcome.String(outcomeOK))
+		n.took[op] = &nodeOperation{
+			measurements: measurements{base: append(attributes[:len(attributes):len(attributes)], keyOperation.String(string(op)))},
+			start:        []trace.SpanStartOption{client, trace.WithAttributes(command...)},
+			ok: [2][]trace.SpanStartOption{
+				{client, trace.WithAttributes(succeeded...)},
+				{client, trace.WithAttributes(append(succeeded, keyLeaseAttempt.Int(1))...)},
+			},
+		}
 	}
 	return n
-}
-
-func (n *node) startAt(at time.Time) []trace.SpanStartOption {
-	return append(n.start[:len(n.start):len(n.start)], trace.WithTimestamp(at))
 }
 
 func nodeSpanName(op redlock.Op) string {
@@ -75,34 +88,24 @@ func nodeSpanName(op redlock.Op) string {
 // decided without it. That is no failure.
 const abandoned = "abandoned"
 
-type nodeSpanKey struct{}
-
-// TraceNodeStart implements redlock.NodeTracer. Spans of extensions are made by TraceExtend.
-func (i *Instrumentation) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
-	if !i.spans || !i.cfg.nodeSpans || data.Op == redlock.OpExtend {
-		return ctx
-	}
-	op := operationFrom(ctx)
-	if op == nil {
-		return ctx
-	}
-	ctx, span := i.tracer.Start(trace.ContextWithSpan(ctx, op.span), nodeSpanName(data.Op), i.node(data.Node).start...)
-	return context.WithValue(ctx, nodeSpanKey{}, span)
+// TraceNodeStart implements redlock.NodeTracer.
+func (i *Instrumentation) TraceNodeStart(ctx context.Context, _ redlock.TraceNodeStartData) context.Context {
+	return ctx
 }
 
-// TraceNodeEnd implements redlock.NodeTracer.
+// TraceNodeEnd implements redlock.NodeTracer. Spans of extensions are made by TraceExtend.
 func (i *Instrumentation) TraceNodeEnd(ctx context.Context, data redlock.TraceNodeEndData) {
 	kind := redlock.ErrorType(data.Err)
-	if kind != abandoned && i.nodeDuration.Enabled(ctx) {
-		if m := i.node(data.Node).took[data.Op]; m != nil {
-			i.nodeDuration.Record(ctx, data.Duration.Seconds(), m.get(kind, errorTypeAttribute)...)
+	measured := ctx
+	if i.spans && i.cfg.nodeSpans && data.Op != redlock.OpExtend {
+		if op := operationFrom(ctx); op != nil {
+			measured = measuring(ctx, op.nodeEnded(i, nodeEnd{TraceNodeEndData: data, attempt: op.attempt, at: time.Now()}))
 		}
 	}
-	if !i.spans || data.Op == redlock.OpExtend {
-		return
-	}
-	if span, ok := ctx.Value(nodeSpanKey{}).(trace.Span); ok {
-		endNode(span, data.OK, data.Err)
+	if kind != abandoned && i.nodeDuration.Enabled(ctx) {
+		if m := i.node(data.Node).took[data.Op]; m != nil {
+			i.nodeDuration.Record(measured, data.Duration.Seconds(), m.get(kind, errorTypeAttribute)...)
+		}
 	}
 }
 
@@ -113,24 +116,36 @@ func errorTypeAttribute(errorType string) []attribute.KeyValue {
 	return []attribute.KeyValue{keyErrorType.String(errorType)}
 }
 
-// endNode ends the span of a node's operation. A node that refuses because another owner has the
-// key is well.
-func endNode(span trace.Span, ok bool, err error, opts ...trace.SpanEndOption) {
-	if span.IsRecording() {
-		outcome := "refused"
-		switch kind := redlock.ErrorType(err); {
+// nodeSpan makes the span of an operation on a node that is over. A node that refuses because
+// another owner has the key is well.
+func (i *Instrumentation) nodeSpan(parent context.Context, n nodeEnd) trace.Span {
+	own := i.node(n.Node)
+	start, told := own.start, false
+	if known := own.took[n.Op]; known != nil { //mutant:command-that-is-not-known
+		if start = known.start; n.OK && n.Err == nil && n.attempt < len(known.ok) {
+			start, told = known.ok[n.attempt], true
+		}
+	}
+	_, span := i.tracer.Start(parent, nodeSpanName(n.Op), append(start[:len(start):len(start)], trace.WithTimestamp(n.at.Add(-n.Duration)))...)
+	if !told && span.IsRecording() {
+		outcome := outcomeRefused
+		switch kind := redlock.ErrorType(n.Err); {
 		case kind == abandoned:
 			outcome = abandoned
-		case err != nil:
+		case n.Err != nil:
 			outcome = outcomeFailed
 			span.SetAttributes(keyErrorType.String(kind))
-			span.SetStatus(codes.Error, err.Error())
-		case ok:
-			outcome = "ok"
+			span.SetStatus(codes.Error, n.Err.Error())
+		case n.OK:
+			outcome = outcomeOK
 		}
 		span.SetAttributes(keyOutcome.String(outcome))
+		if n.attempt > 0 {
+			span.SetAttributes(keyLeaseAttempt.Int(n.attempt))
+		}
 	}
-	span.End(opts...)
+	span.End(trace.WithTimestamp(n.at))
+	return span
 }
 
 // TraceVote implements redlock.VoteTracer.

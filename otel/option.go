@@ -26,12 +26,13 @@ type option func(*config) error
 func (o option) apply(c *config) error { return o(c) }
 
 type config struct {
-	tracers     trace.TracerProvider
-	meters      metric.MeterProvider
-	attributes  []attribute.KeyValue
-	leaseNames  func(key string) string
-	nodeSpans   bool
-	extendSpans bool
+	tracers       trace.TracerProvider
+	meters        metric.MeterProvider
+	attributes    []attribute.KeyValue
+	leaseNames    func(key string) string
+	nodeSpans     bool
+	extendSpans   bool
+	lostTickSpans bool
 }
 
 func newConfig(opts []Option) (*config, error) {
@@ -83,9 +84,10 @@ func WithAttributes(attributes ...attribute.KeyValue) Option {
 	})
 }
 
-// WithLeaseNames sets how the name of a lease, which is the attribute lease.name, is made of its
-// key. Default: it is the key. Where keys have parts that are made up as the program runs, such as
-// the number of an order, name returns them without. It is called concurrently and must not block.
+// WithLeaseNames sets how the name of a lease, which is the attribute tenure.lease.name, is made of
+// its key. Default: it is the key. Where keys have parts that are made up as the program runs, such
+// as the number of an order, name returns them without. It is called concurrently and must not
+// block.
 func WithLeaseNames(name func(key string) string) Option {
 	return option(func(c *config) error {
 		if name == nil {
@@ -110,6 +112,16 @@ func WithoutNodeSpans() Option {
 func WithExtendSpans() Option {
 	return option(func(c *config) error {
 		c.extendSpans = true
+		return nil
+	})
+}
+
+// WithLostTickSpans makes a trace of each tick of a job whose lease this replica asks for and does
+// not get, because another replica has it, the tick was run, or the job is paused. Default: of
+// those that it gets, and of those that no replica can get.
+func WithLostTickSpans() Option {
+	return option(func(c *config) error {
+		c.lostTickSpans = true
 		return nil
 	})
 }

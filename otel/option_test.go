@@ -69,7 +69,7 @@ func TestWithAttributesAreOnEverySpanAndMetric(t *testing.T) {
 			require.Equal(t, "7", attributes["shard"], s.Name())
 		}
 		metrics := tel.scope(t).Metrics
-		require.Equal(t, 17, len(metrics))
+		require.Equal(t, 20, len(metrics))
 		for _, m := range metrics {
 			for _, p := range pointsOf(t, m) {
 				v, ok := p.attributes.Value(environment.Key)
@@ -91,12 +91,12 @@ func TestWithLeaseNamesNamesLeasesOnMetricsAndSpans(t *testing.T) {
 		require.NoError(t, acquire(t, q, "order/1").Release(t.Context()))
 		acquire(t, q, "order/2")
 		settle()
-		require.Equal(t, 2, tel.total(t, "tenure.lease.acquire.duration", "lease.name", "order"))
+		require.Equal(t, 2, tel.total(t, "tenure.lease.acquire.duration", "tenure.lease.name", "order"))
 		require.Equal(t, 2, tel.total(t, "tenure.lease.acquire.duration"))
-		require.EqualValues(t, 1, tel.value(t, "tenure.lease.held", "lease.name", "order"))
+		require.EqualValues(t, 1, tel.value(t, "tenure.lease.held", "tenure.lease.name", "order"))
 		s := tel.spans("tenure.lease.acquire")[1]
-		require.Equal(t, "order", attributesOf(s)["lease.name"])
-		require.Equal(t, "order/2", attributesOf(s)["lease.key"], "a span has the key too")
+		require.Equal(t, "order", attributesOf(s)["tenure.lease.name"])
+		require.Equal(t, "order/2", attributesOf(s)["tenure.lease.key"], "a span has the key too")
 	})
 }
 
@@ -111,8 +111,8 @@ func TestLeaseNamesAreBounded(t *testing.T) {
 	}
 	points := tel.points(t, "tenure.lease.acquire.duration")
 	assert.Len(t, points, tenureotel.MaxLeaseNames+1)
-	assert.Equal(t, beyond, tel.total(t, "tenure.lease.acquire.duration", "lease.name", tenureotel.OtherLeases))
-	assert.Equal(t, 1, tel.total(t, "tenure.lease.acquire.duration", "lease.name", "order/0"))
+	assert.Equal(t, beyond, tel.total(t, "tenure.lease.acquire.duration", "tenure.lease.name", tenureotel.OtherLeases))
+	assert.Equal(t, 1, tel.total(t, "tenure.lease.acquire.duration", "tenure.lease.name", "order/0"))
 	for _, m := range tel.scope(t).Metrics {
 		for _, p := range pointsOf(t, m) {
 			require.False(t, p.attributes.HasValue("otel.metric.overflow"), "%s exceeds the SDK's limit of attribute sets", m.Name)

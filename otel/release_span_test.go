@@ -26,17 +26,17 @@ func TestReleaseIsTheCallersAndLinkedToTheAcquisition(t *testing.T) {
 		childOf(t, s, caller.SpanContext())
 		linkedTo(t, s, tel.span(t, "tenure.lease.acquire"))
 		attributes := attributesOf(s)
-		require.NotEmpty(t, attributes["lease.fencing_token"])
-		delete(attributes, "lease.fencing_token")
-		require.Equal(t, map[string]string{"lease.name": "orders", "lease.key": "orders", "lease.held": "1", "outcome": "released"}, attributes)
+		require.NotEmpty(t, attributes["tenure.lease.fencing_token"])
+		delete(attributes, "tenure.lease.fencing_token")
+		require.Equal(t, map[string]string{"tenure.lease.name": "orders", "tenure.lease.key": "orders", "tenure.lease.held": "1", "tenure.outcome": "released"}, attributes)
 		require.Equal(t, sdktrace.Status{}, s.Status())
 		nodes := tel.spans("tenure.node.release")
 		require.Len(t, nodes, 5)
 		for _, n := range nodes {
 			childOf(t, n, s.SpanContext())
 		}
-		require.Equal(t, 1, tel.total(t, "tenure.lease.hold.duration", "lease.name", "orders", "reason", "released"))
-		require.Zero(t, tel.value(t, "tenure.lease.held", "lease.name", "orders"))
+		require.Equal(t, 1, tel.total(t, "tenure.lease.hold.duration", "tenure.lease.name", "orders", "tenure.reason", "released"))
+		require.Zero(t, tel.value(t, "tenure.lease.held", "tenure.lease.name", "orders"))
 	})
 }
 
@@ -69,9 +69,9 @@ func TestFailedAndLateReleasesAreErrors(t *testing.T) {
 		require.ErrorIs(t, failure, redlock.ErrTimeout)
 		s := tel.span(t, "tenure.lease.release")
 		require.Equal(t, sdktrace.Status{Code: codes.Error, Description: failure.Error()}, s.Status())
-		require.Equal(t, "failed", attributesOf(s)["outcome"])
+		require.Equal(t, "failed", attributesOf(s)["tenure.outcome"])
 		require.Equal(t, "timeout", attributesOf(s)["error.type"])
-		require.Equal(t, 1, tel.total(t, "tenure.lease.hold.duration", "reason", "released"), "it is not held, whoever heard of it")
+		require.Equal(t, 1, tel.total(t, "tenure.lease.hold.duration", "tenure.reason", "released"), "it is not held, whoever heard of it")
 		thaw(t, fleet, 0, 1, 2)
 		pass(2 * ttl)
 		tel.forget()
@@ -81,9 +81,9 @@ func TestFailedAndLateReleasesAreErrors(t *testing.T) {
 		require.ErrorIs(t, l.Release(t.Context()), redlock.ErrLost)
 		s = tel.span(t, "tenure.lease.release")
 		require.Equal(t, codes.Error, s.Status().Code)
-		require.Equal(t, "lost", attributesOf(s)["outcome"])
+		require.Equal(t, "lost", attributesOf(s)["tenure.outcome"])
 		require.Equal(t, "lost_deadline", attributesOf(s)["error.type"])
-		require.Equal(t, 1, tel.total(t, "tenure.lease.hold.duration", "reason", "released"), "one, and the lost one is not counted again")
+		require.Equal(t, 1, tel.total(t, "tenure.lease.hold.duration", "tenure.reason", "released"), "one, and the lost one is not counted again")
 	})
 }
 
@@ -93,16 +93,16 @@ func TestEveryLossIsCountedOnce(t *testing.T) {
 		tel := newTelemetry(t)
 		losses(t, fleet, tel)
 		for _, reason := range []string{"deadline", "refused", "closed"} {
-			assert.EqualValues(t, 1, tel.value(t, "tenure.lease.lost", "lease.name", reason, "reason", reason), reason)
-			assert.Equal(t, 1, tel.total(t, "tenure.lease.hold.duration", "lease.name", reason, "reason", reason), reason)
-			assert.Zero(t, tel.value(t, "tenure.lease.held", "lease.name", reason), reason)
+			assert.EqualValues(t, 1, tel.value(t, "tenure.lease.lost", "tenure.lease.name", reason, "tenure.reason", reason), reason)
+			assert.Equal(t, 1, tel.total(t, "tenure.lease.hold.duration", "tenure.lease.name", reason, "tenure.reason", reason), reason)
+			assert.Zero(t, tel.value(t, "tenure.lease.held", "tenure.lease.name", reason), reason)
 		}
 		sum := 0.0
 		for _, p := range tel.points(t, "tenure.lease.lost") {
 			sum += p.value
 		}
 		assert.EqualValues(t, 3, sum)
-		held := tel.find(t, "tenure.lease.hold.duration", "reason", "deadline")
+		held := tel.find(t, "tenure.lease.hold.duration", "tenure.reason", "deadline")
 		assert.InDelta(t, validity.Seconds(), held.value, 1e-9)
 	})
 }
@@ -124,8 +124,8 @@ func TestAcquisitionDuringCloseLeavesNothingHeld(t *testing.T) {
 		require.NoError(t, q.Close())
 		require.ErrorIs(t, <-done, redlock.ErrClosed)
 		settle()
-		require.Zero(t, tel.value(t, "tenure.lease.held", "lease.name", "orders"))
-		for _, p := range tel.matching(t, "tenure.lease.lost", "lease.name", "orders") {
+		require.Zero(t, tel.value(t, "tenure.lease.held", "tenure.lease.name", "orders"))
+		for _, p := range tel.matching(t, "tenure.lease.lost", "tenure.lease.name", "orders") {
 			require.Zero(t, p.value)
 		}
 	})

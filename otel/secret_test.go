@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
@@ -94,5 +95,34 @@ func TestNothingSecretOrEndlessIsOnAMetric(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// A holder's payload is on no span of those who are refused. Its identity is.
+func TestPayloadIsOnNoSpan(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		once := redlock.WithSequence(7, redlock.AtMostOnce, time.Hour)
+		q := open(t, fleet, redlock.WithTracer(tel), redlock.WithIdentity("web-1"))
+		held := acquire(t, q, "orders", once, redlock.WithPayload("sesame"))
+		_, err := q.TryAcquire(t.Context(), "orders", redlock.WithPayload("sesame"))
+		require.ErrorIs(t, err, redlock.ErrHeld)
+		require.NoError(t, held.Complete(t.Context()))
+		settle()
+		_, err = q.TryAcquire(t.Context(), "orders", once, redlock.WithPayload("sesame"))
+		require.ErrorIs(t, err, redlock.ErrDone)
+		settle()
+		holders := 0
+		for _, s := range tel.spans() {
+			texts := attributesOf(s)
+			if texts["tenure.lease.holder"] == "web-1" {
+				holders++
+			}
+			texts["status"] = s.Status().Description
+			for key, value := range texts {
+				require.NotContains(t, value, "sesame", "%s has it as %s", s.Name(), key)
+			}
+		}
+		require.Equal(t, 1, holders)
 	})
 }

@@ -3,6 +3,7 @@ package tenureotel_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strconv"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
@@ -28,6 +30,7 @@ func story(t *testing.T, tel *telemetry, fleet *redlocktest.Fleet) {
 	elections(t, tel, fleet, q, other)
 	jobs(t, tel, fleet, q)
 	bareJobs(t, tel, q)
+	orders(t, tel, q)
 	quarantine(t, fleet)
 }
 
@@ -71,7 +74,8 @@ func acquisitions(t *testing.T, fleet *redlocktest.Fleet, q, other *redlock.Quor
 func disagree(t *testing.T, fleet *redlocktest.Fleet) {
 	t.Helper()
 	for i, n := range fleet.Nodes() {
-		set(t, n, "tenure:{orders}:fence", strconv.FormatInt(time.Now().Add(time.Duration(i+1)*100*time.Millisecond).UnixMicro(), 10))
+		const slot = "8086" // of "orders", see docs/wire.md
+		command(t, n, "HSET", "tenure:fences", slot, strconv.FormatInt(time.Now().Add(time.Duration(i+1)*100*time.Millisecond).UnixMicro(), 10))
 	}
 }
 
@@ -238,4 +242,14 @@ func quarantine(t *testing.T, fleet *redlocktest.Fleet) {
 	t.Helper()
 	require.NoError(t, fleet.Node(4).Restart(false))
 	pass(2 * time.Second)
+}
+
+func orders(t *testing.T, tel *telemetry, q *redlock.Quorum) {
+	t.Helper()
+	c, err := admin.New(q, admin.WithTracer(tel), admin.WithActor("ann"), admin.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	for _, kind := range []string{"pause", "resume", "run_now", "resign", "cancel"} {
+		tel.TraceOrderEnd(t.Context(), admin.TraceOrderEndData{Kind: admin.OrderKind(kind)})
+	}
+	require.NoError(t, c.Resume(t.Context(), admin.Job("report"), "done"))
 }

@@ -5,6 +5,10 @@ import "runtime/debug"
 // ScopeName is the instrumentation scope of all spans and metrics.
 const ScopeName = "github.com/tenure-dev/tenure/otel"
 
+// SchemaURL is the schema of the scope: the version of OpenTelemetry's semantic conventions that
+// the names follow which are theirs.
+const SchemaURL = "https://opentelemetry.io/schemas/1.43.0"
+
 const modulePath = "github.com/tenure-dev/tenure"
 
 // Version returns the version of this module in the running program, as the Go command recorded it;

@@ -25,15 +25,15 @@ func zero(t *testing.T, tel *telemetry, name, key string, values []string, with 
 var (
 	lossReasons = []string{"closed", "deadline", "refused"}
 	ends        = []string{"closed", "deadline", "drain_timeout", "failed", "refused", "resigned", "returned", "shutdown"}
-	skips       = []string{"done", "held", "missed", "no_quorum", "not_leader", "other", "overlap", "quarantined", "split", "stopped", "superseded", "timeout"}
+	skips       = []string{"done", "held", "missed", "no_quorum", "not_leader", "other", "overlap", "paused", "quarantined", "split", "stopped", "superseded", "timeout"}
 )
 
 func TestCountersOfALeaseBeginAtZero(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		acquire(t, open(t, fleet, redlock.WithTracer(tel)), "orders")
-		zero(t, tel, "tenure.lease.lost", "reason", lossReasons, "lease.name", "orders")
-		require.EqualValues(t, 1, tel.value(t, "tenure.lease.held", "lease.name", "orders"))
+		zero(t, tel, "tenure.lease.lost", "tenure.reason", lossReasons, "tenure.lease.name", "orders")
+		require.EqualValues(t, 1, tel.value(t, "tenure.lease.held", "tenure.lease.name", "orders"))
 	})
 }
 
@@ -44,8 +44,8 @@ func TestCountersOfALeaseThatIsHeldElsewhereBeginAtZero(t *testing.T) {
 		acquire(t, open(t, fleet), "orders")
 		_, err := open(t, fleet, redlock.WithTracer(tel)).TryAcquire(t.Context(), "orders")
 		require.ErrorIs(t, err, redlock.ErrHeld)
-		zero(t, tel, "tenure.lease.lost", "reason", lossReasons, "lease.name", "orders")
-		require.Zero(t, tel.value(t, "tenure.lease.held", "lease.name", "orders"))
+		zero(t, tel, "tenure.lease.lost", "tenure.reason", lossReasons, "tenure.lease.name", "orders")
+		require.Zero(t, tel.value(t, "tenure.lease.held", "tenure.lease.name", "orders"))
 	})
 }
 
@@ -54,10 +54,10 @@ func TestCountersOfAnElectionBeginAtZero(t *testing.T) {
 		tel := newTelemetry(t)
 		acquire(t, open(t, fleet), "election/poller")
 		defer campaign(t, candidate(t, tel, open(t, fleet, redlock.WithTracer(tel))))()
-		zero(t, tel, "tenure.election.transitions", "reason", ends, "election.name", "poller", "to", "follower")
-		zero(t, tel, "tenure.election.transitions", "reason", []string{"elected"}, "election.name", "poller", "to", "leader")
-		require.Zero(t, tel.value(t, "tenure.election.leader", "election.name", "poller"))
-		require.Zero(t, tel.value(t, "tenure.election.lease.expiry", "election.name", "poller"))
+		zero(t, tel, "tenure.election.transitions", "tenure.reason", ends, "tenure.election.name", "poller", "tenure.to", "follower")
+		zero(t, tel, "tenure.election.transitions", "tenure.reason", []string{"elected"}, "tenure.election.name", "poller", "tenure.to", "leader")
+		require.Zero(t, tel.value(t, "tenure.election.leader", "tenure.election.name", "poller"))
+		require.Zero(t, tel.value(t, "tenure.election.lease.expiry_timestamp", "tenure.election.name", "poller"))
 	})
 }
 
@@ -69,9 +69,9 @@ func TestCountersOfAJobBeginAtZero(t *testing.T) {
 		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)), scheduler.WithElection("jobs"))
 		_, err := s.NewJob(everyTen, scheduler.NewTask(func() {}), gocron.WithName("report"))
 		require.NoError(t, err)
-		zero(t, tel, "tenure.job.skipped", "reason", skips, "job.name", "report")
-		zero(t, tel, "tenure.election.transitions", "reason", ends, "election.name", "jobs", "to", "follower")
-		require.Zero(t, tel.value(t, "tenure.election.leader", "election.name", "jobs"))
+		zero(t, tel, "tenure.job.skipped", "tenure.reason", skips, "tenure.job.name", "report")
+		zero(t, tel, "tenure.election.transitions", "tenure.reason", ends, "tenure.election.name", "jobs", "tenure.to", "follower")
+		require.Zero(t, tel.value(t, "tenure.election.leader", "tenure.election.name", "jobs"))
 	})
 }
 
@@ -81,6 +81,6 @@ func TestCountersOfABareJobBeginAtZero(t *testing.T) {
 		s := newGocron(t, open(t, fleet), tel.SchedulerOptions()...)
 		_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("bare"))
 		require.NoError(t, err)
-		zero(t, tel, "tenure.job.skipped", "reason", []string{"skipped", "overlap"}, "job.name", "bare")
+		zero(t, tel, "tenure.job.skipped", "tenure.reason", []string{"skipped", "overlap"}, "tenure.job.name", "bare")
 	})
 }

@@ -31,7 +31,7 @@ func withUser(t *testing.T, rules ...string) valkeytest.Option {
 // advised are the commands that the advice names, as rules.
 func advised(t *testing.T) []string {
 	t.Helper()
-	rules := regexp.MustCompile(`\+[a-z|]+`).FindAllString((&redlock.ConditionError{Condition: redlock.ConditionNoPermission}).Error(), -1)
+	rules := regexp.MustCompile(`\+[a-z|_]+`).FindAllString((&redlock.ConditionError{Condition: redlock.ConditionNoPermission}).Error(), -1)
 	require.NotEmpty(t, rules)
 	return rules
 }

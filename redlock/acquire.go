@@ -73,13 +73,15 @@ type acquisition struct {
 	votes    int
 	freeIn   time.Duration // until enough of the refusing nodes' keys have expired, after a HeldError
 	vacancy  vacancy       // of the key, as far as a waiter knows
+	awaited  string        // the identity of the holder that a waiter met last
+	waits    bool          // for a holder, as tracers are told
 	member   string        // of the queue; empty while it does not wait there
 	rank     int           // how many wait before it, after a HeldError; -1 if that is not known
 
 	contest   contest   // of the present try
 	candidate candidate // that asks, or stays between two rounds; zero between attempts
 
-	unknowing *restoration // of the nodes for want of which the last round failed; nil for none
+	unknowing []*restoration // of the nodes for want of which the last round failed
 }
 
 // candidate is an attempt that is not a lease yet. One that stays in a split vote asks several
@@ -87,10 +89,13 @@ type acquisition struct {
 type candidate struct {
 	*attempt
 	since clock.Instant // when it asked first: what it is granted by any of its rounds lasts that long at least, and a TTL
-	hint  string        // the same in each round, so that nodes agree on the token
+	hint  string        // the same in each round, so that nodes agree on the token; noHint where the clocks were not known
 	asked *operation    // its last
 	times int           // how often it asked
 }
+
+// noHint is the hint of an attempt that knows no quorum of clocks.
+const noHint = "0"
 
 func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, error) {
 	if q.none() {
@@ -117,10 +122,17 @@ func (a *acquisition) traced(ctx context.Context, wait bool, acquire func(contex
 	ctx = t.TraceAcquireStart(ctx, TraceAcquireStartData{
 		Key: a.keys.Name, TTL: a.cfg.ttl, Nodes: len(a.q.nodes), Quorum: a.q.need, Wait: wait,
 	})
+	a.waits = wait
 	began := a.q.clock.Now()
 	l, err := acquire(ctx)
+	t.TraceAcquireEnd(ctx, a.traceEnd(began, l, err))
+	return l, err
+}
+
+// traceEnd is what tracers are told of what began at that time, and has ended now.
+func (a *acquisition) traceEnd(began clock.Instant, l *Lease, err error) TraceAcquireEndData {
 	now := a.q.clock.Now()
-	data := TraceAcquireEndData{Key: a.keys.Name, Duration: now.Sub(began), Attempts: a.attempts, Votes: a.votes, Lease: l, Err: err}
+	data := TraceAcquireEndData{Key: a.keys.Name, Duration: now.Sub(began), Attempts: a.attempts, Votes: a.votes, Lease: l, Err: err, WaitedFor: a.awaited}
 	if l != nil {
 		if v := a.vacancy; v.by != "" && v.since <= now {
 			data.FreedBy, data.Vacant = v.by, now.Sub(v.since)
@@ -128,8 +140,22 @@ func (a *acquisition) traced(ctx context.Context, wait bool, acquire func(contex
 		data.FencingToken = l.token
 		data.Validity = l.remaining()
 	}
-	t.TraceAcquireEnd(ctx, data)
-	return l, err
+	return data
+}
+
+// attempting is round, of which the tracer is told.
+func (a *acquisition) attempting(ctx context.Context) (*Lease, bool, error) {
+	t := a.q.cfg.tracers.attempt
+	if t == nil {
+		return a.round(ctx)
+	}
+	ctx = t.TraceAttemptStart(ctx, TraceAttemptStartData{
+		Key: a.keys.Name, TTL: a.cfg.ttl, Nodes: len(a.q.nodes), Quorum: a.q.need, Wait: a.waits, Attempt: a.attempts + 1,
+	})
+	began := a.q.clock.Now()
+	l, split, err := a.round(ctx)
+	t.TraceAttemptEnd(ctx, a.traceEnd(began, l, err))
+	return l, split, err
 }
 
 // try asks until a round is decided.
@@ -137,7 +163,7 @@ func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 	reconnects, restores := 0, 0
 	a.contest = contest{}
 	for {
-		l, split, err := a.round(ctx)
+		l, split, err := a.attempting(ctx)
 		var pause time.Duration
 		switch {
 		case err == nil:
@@ -202,10 +228,11 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 		if !a.q.begin() {
 			return nil, false, ErrClosed
 		}
+		hint := strconv.FormatInt(a.q.clocks.hint(a.q.clock.Now(), time.Now()), 10)
 		*c = candidate{
-			attempt: a.attempt(wire.NewOwner(a.cfg.identity)), //mutant:same-owner-in-every-round
+			attempt: a.attempt(hint, wire.NewOwner(a.cfg.identity, a.cfg.payload)), //mutant:same-owner-in-every-round
 			since:   a.q.clock.Now(),
-			hint:    strconv.FormatInt(a.q.clocks.hint(a.q.clock.Now(), time.Now()), 10),
+			hint:    hint,
 		}
 	}
 	rd, start, timeout := a.ask(ctx)
@@ -221,6 +248,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 		return fail(newContextError(ctx, a.keys.Name, nil))
 	}
 	if !o.Success || a.isCompleted(o) { //mutant:completed-number-granted/2
+		a.q.spreadPauses(c.attempt, o.Replies)
 		err, split := a.refusal(o, start)
 		a.noteUnknowing(c.attempt, o)
 		if !split || !a.stays(o) { //mutant:candidate-never-stays
@@ -236,7 +264,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	if err != nil {
 		return fail(err)
 	}
-	if err := tooLate(a.keys.Name, a.q.clock.Now().Sub(c.since), a.cfg.ttl); err != nil {
+	if err := tooLate(a.keys.Name, a.q.clock.Now().Sub(c.since), &a.cfg); err != nil {
 		return fail(err)
 	}
 	l = newLease(ctx, a.q, c.attempt, token, c.since, start, grantIn(o.Replies)) //mutant:deadline-from-the-last-round,hold-from-the-first-round
@@ -248,10 +276,10 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	return l, false, nil
 }
 
-// attempt makes one with that owner value.
-func (a *acquisition) attempt(owner string) *attempt {
+// attempt makes one with that hint and owner value.
+func (a *acquisition) attempt(hint, owner string) *attempt {
 	return &attempt{
-		keys: a.keys, owner: owner, cfg: a.cfg, sequence: a.sequence,
+		keys: a.keys, owner: owner, lock: wire.Lock(hint, owner), cfg: a.cfg, sequence: a.sequence,
 		member: a.member, queueLife: a.q.texts.queueLifetime(a.cfg.ttl),
 	}
 }
@@ -282,6 +310,9 @@ func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Insta
 	c.asked = rd
 	call := c.call(wire.Acquire)
 	call.TTL, call.Hint, call.Skew = a.q.texts.milliseconds(a.cfg.ttl), c.hint, a.q.skewText()
+	if a.cfg.isTick() {
+		call.All = &a.q.all
+	}
 	rd.send(ctx, c.attempt, call, start.Add(timeout), want)
 	return rd, start, timeout
 }
@@ -305,7 +336,7 @@ func (a *acquisition) stays(o vote.Outcome) bool {
 		return false
 	}
 	done := a.q.clock.Now().Add(a.contest.beforeStaying(c.times) + 2*a.contest.trip)
-	return tooLate(a.keys.Name, done.Sub(c.since), a.cfg.ttl) == nil //mutant:candidate-stays-too-long
+	return tooLate(a.keys.Name, done.Sub(c.since), &a.cfg) == nil //mutant:candidate-stays-too-long
 }
 
 // withdraw takes back what the candidate may have been granted, if there is one.
@@ -322,27 +353,40 @@ func (a *acquisition) settled() {
 	a.q.rounds.Done()
 }
 
-// tooLate refuses a grant with less than half of the TTL left. The timeouts of nodes keep rounds
-// below that; a process that was paused in the middle of one is not bound by them.
-func tooLate(key string, elapsed, ttl time.Duration) error {
-	if elapsed > ttl/2 { //mutant:late-grant
-		return &SlowError{Key: key, Elapsed: elapsed, TTL: ttl}
+// tooLate refuses a grant with less than half of the TTL left, and one of a tick that would come
+// later than a pause waits for (maxTickRound). The timeouts of nodes keep rounds below that; a
+// process that was paused in the middle of one is not bound by them.
+func tooLate(key string, elapsed time.Duration, cfg *leaseConfig) error {
+	limit := cfg.ttl / 2
+	if cfg.isTick() {
+		limit = min(limit, maxTickRound) //mutant:tick-granted-after-the-pause
+	}
+	if elapsed > limit { //mutant:late-grant
+		return &SlowError{Key: key, Elapsed: elapsed, TTL: cfg.ttl}
 	}
 	return nil
 }
 
 // agree settles the fencing token: the largest that was granted, or what the servers' clocks
-// demand, on a quorum of nodes. Nodes that granted a smaller one are asked to raise their counter,
-// strictly: a node whose counter has reached the token meanwhile has it from another acquisition
-// and does not count. An ambiguous answer counts as failed and is not repeated.
+// demand, on a quorum of nodes. An attempt that gave no hint, because the clocks were not known,
+// makes up for it. Nodes that granted a smaller one are asked to raise it in the lock, and their
+// counter, strictly: a node whose lock has reached the token meanwhile has it from another
+// acquisition and does not count. An ambiguous answer counts as failed and is not repeated.
 func (a *acquisition) agree(ctx context.Context, at *attempt, o vote.Outcome, timeout time.Duration) (uint64, error) {
 	now := a.q.clock.Now()
-	a.q.clocks.await(ctx, now, now.Add(timeout))    //mutant:first-two-clocks-believed
-	token := a.q.clocks.leastToken(a.q.clock.Now()) //mutant:hint-too-low
+	a.q.clocks.await(ctx, now, now.Add(timeout)) //mutant:first-two-clocks-believed
+	now = a.q.clock.Now()
+	token := a.q.clocks.leastToken(now) //mutant:hint-too-low
+	if a.candidate.hint == noHint {     //mutant:first-token-without-a-hint
+		token = max(token, uint64(a.q.clocks.hint(now, time.Now())))
+	}
 	for _, rep := range o.Replies {
 		if rep.Verdict == wire.OK {
 			token = max(token, rep.Token)
 		}
+	}
+	if text := strconv.FormatUint(token, 10); text != a.candidate.hint {
+		at.lock = wire.Lock(text, at.owner)
 	}
 	have := 0
 	for _, rep := range o.Replies {
@@ -456,7 +500,11 @@ func (a *acquisition) refusal(o vote.Outcome, began clock.Instant) (err error, s
 		silent += vote.Count(o.Replies, wire.Pending)
 	}
 	if a.cfg.once != nil {
-		if known, completed := done(o.Replies, a.cfg.once.n); completed || known > len(o.Replies)-a.q.need {
+		known, completed := done(o.Replies, a.cfg.once.n)
+		if paused := a.pausedIn(o.Replies); paused != nil && !completed && known > len(o.Replies)-a.q.need { //mutant:pause-is-done,pause-of-one-node
+			return paused, false
+		}
+		if completed || known > len(o.Replies)-a.q.need {
 			return a.doneError(o.Replies), false
 		} else if known > 0 && nodes == 0 && silent <= len(o.Replies)-a.q.need {
 			// Some were left behind by an attempt that failed, perhaps, and others split the rest.
@@ -472,18 +520,20 @@ func (a *acquisition) refusal(o vote.Outcome, began clock.Instant) (err error, s
 	}
 	a.contest.note(o, began)
 	// A node that does not know a sequence hides no holder: it has said that the key is free there.
-	if holder, ok := a.contest.stander(o, silent-len(unknowingIn(o.Replies)), a.q.need); ok {
+	if holder, ok := a.contest.stander(o, silent-len(unknowingIn(o.Replies, ofEither)), a.q.need); ok {
 		err := a.held(holder, o)
 		a.freeIn = min(a.freeIn, node.MaxPause) // it may be an attempt that is taken back without a word
 		return err, false
 	}
-	rival := Holder{Key: a.keys.Name, Identity: wire.OwnerIdentity(owner), Nodes: nodes}
+	rival := newHolder(a.keys.Name, owner)
+	rival.Nodes = nodes
 	return &SplitError{Key: a.keys.Name, Rounds: a.contest.rounds, Rival: rival}, true
 }
 
 // held is the error of an attempt that was refused because of a holder.
 func (a *acquisition) held(by claim, o vote.Outcome) *HeldError {
-	holder := Holder{Key: a.keys.Name, Identity: wire.OwnerIdentity(by.owner), Nodes: by.votes}
+	holder := newHolder(a.keys.Name, by.owner)
+	holder.Nodes = by.votes
 	for _, rep := range o.Replies {
 		if rep.Verdict == wire.Refused && rep.Owner == by.owner {
 			holder.TTL = max(holder.TTL, rep.PTTL)

@@ -5,8 +5,9 @@ import "strings"
 // rights are the commands that a Quorum and its scripts use, as rules of an ACL: what
 // examples/nodes/users.acl grants. The last four are what valkey-go sends on a connection before
 // another use of it.
-const rights = "+ping +info +time +evalsha +script|load +get +mget +set +del +exists +pexpire +pttl " +
-	"+zadd +zcard +zrange +zrank +zrem +zscore +publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard" //mutant:rights-by-category
+const rights = "+ping +info +time +evalsha +evalsha_ro +script|load +get +mget +set +del +exists +pexpire +pttl " +
+	"+zadd +zcard +zrange +zrank +zrem +zscore +zrangebylex +zrangebyscore +hget +hmget +hset +hdel " +
+	"+lindex +lpush +lrange +lrem +lset +ltrim +publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard" //mutant:rights-by-category
 
 // advice is what to do about a condition.
 var advice = map[Condition]string{
@@ -32,7 +33,7 @@ var advice = map[Condition]string{
 	ConditionSentinel:     "name its group in the URL and accept the risk of a fail-over: valkey://host:26379?master_set=NAME with WithReplicas; or name masters themselves",
 	ConditionProtected:    "set a password or protected-mode no",
 	ConditionClockWrong:   "find out which clocks are right, set the others, and let time daemons keep them; leases are safe, and tokens follow the median",
-	ConditionDamaged:      "a counter is healed by the next lease on the key that is extended; else DEL what is named on that node",
+	ConditionDamaged:      "a counter is healed by the next lease that has it and is extended; else HDEL the counter, or DEL the lock, that is named on that node",
 	ConditionOtherVersion: "use the same version of this library in all processes that ask for numbers of this key",
 	ConditionNoCommand:    "remove the rename-command lines from its configuration: the commands are needed under their names",
 	ConditionRestarted:    "it is looked at again by itself",

@@ -175,7 +175,7 @@ func TestFarNodeFreezes(t *testing.T) {
 		for i, n := range fleet.Nodes() {
 			for _, key := range n.Keys() {
 				if !strings.Contains(key, "{first") && key != "tenure:members" {
-					require.Contains(t, key, ":fence", "node %d", i)
+					require.Equal(t, "tenure:fences", key, "node %d", i)
 				}
 			}
 		}

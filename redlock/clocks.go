@@ -30,6 +30,7 @@ type serverClocks struct {
 
 	mu    sync.Mutex
 	known []node.Watch      // guarded by mu; of each node as it was sampled last
+	leads []*time.Duration  // guarded by mu; of each node's clock over the median, as the node was told by who was sure; nil for unknown
 	wrong []*ConditionError // guarded by mu; of each node; nil for none
 	due   clock.Instant     // guarded by mu; when to compare again
 	all   clock.Instant     // guarded by mu; until when nobody is judged before all are known; 0 before the first is
@@ -46,6 +47,7 @@ type middle struct {
 	at    clock.Instant
 	known int
 	sure  bool // the unknown ones would not move it by more than the skew
+	told  bool // where those would move it, nodes know from processes that were sure
 }
 
 const (
@@ -54,8 +56,8 @@ const (
 )
 
 func newServerClocks(cfg *config, nodes int) *serverClocks {
-	return &serverClocks{cfg: cfg, need: nodes/2 + 1, addr: make([]string, nodes), known: make([]node.Watch, nodes), wrong: make([]*ConditionError, nodes),
-		changed: make(chan struct{})}
+	return &serverClocks{cfg: cfg, need: nodes/2 + 1, addr: make([]string, nodes), known: make([]node.Watch, nodes), leads: make([]*time.Duration, nodes),
+		wrong: make([]*ConditionError, nodes), changed: make(chan struct{})}
 }
 
 // sampled takes over what is known of a node's clock, and returns what is wrong with it.
@@ -81,34 +83,96 @@ func (c *serverClocks) sampled(i int, addr string, w node.Watch) *ConditionError
 // bounds are those of a difference between two clocks.
 type bounds struct{ lo, hi time.Duration }
 
-// median returns the lower and the upper median of the servers' clocks less this process's, which
-// are one where their number is odd, and that number. A sample counts for as long as clocks that
-// time daemons adjust may not have moved by the skew since. sure reports whether those that are not
-// known could not move the lower median by more than the skew. Called with mu held.
-func (c *serverClocks) median(now clock.Instant) (lower, upper bounds, known int, sure bool) {
+// median returns the lower median of the servers' clocks less this process's, and the upper one,
+// which is the same where their number is odd. A sample counts for as long as clocks that time
+// daemons adjust may not have moved by the tolerance since.
+//
+// Servers that are not known might move it. Where that is by more than the skew, it is not sure,
+// and nodes may know better: what they were told by processes that were sure tells where it is
+// between the clocks that it could be moved to. Called with mu held.
+func (c *serverClocks) median(now clock.Instant) (m middle, upper bounds) {
 	los, his := make([]time.Duration, 0, len(c.known)), make([]time.Duration, 0, len(c.known))
+	var toldLo, toldHi []time.Duration
 	for i := range c.known {
-		if b, ok := c.bounds(i, now); ok {
-			los, his = append(los, b.lo), append(his, b.hi)
+		b, ok := c.bounds(i, now)
+		if !ok {
+			continue
+		}
+		los, his = append(los, b.lo), append(his, b.hi)
+		if lead := c.leads[i]; lead != nil {
+			toldLo, toldHi = append(toldLo, b.lo-*lead), append(toldHi, b.hi-*lead)
 		}
 	}
-	if known = len(los); known == 0 {
-		return lower, upper, 0, false
+	m = middle{at: now, known: len(los)}
+	if m.known == 0 {
+		return m, upper
 	}
 	slices.Sort(los)
 	slices.Sort(his)
-	l, u := (known-1)/2, known/2 //mutant:fast-clock-leads
+	l, u := (m.known-1)/2, m.known/2 //mutant:fast-clock-leads
+	m.bounds, upper = bounds{los[l], his[l]}, bounds{los[u], his[u]}
 	all := (len(c.known) - 1) / 2
-	least, most := all-(len(c.known)-known), all // where the lower median of all is among the known, at least and at most
-	sure = least >= 0 && most < known && his[most]-los[least] <= c.cfg.skew() || known == len(c.known)
-	return bounds{los[l], his[l]}, bounds{los[u], his[u]}, known, sure
+	least, most := all-(len(c.known)-m.known), all // where the lower median of all is among the known, at least and at most
+	if least < 0 || most >= m.known {
+		return m, upper
+	}
+	m.sure = his[most]-los[least] <= c.cfg.skew() || m.known == len(c.known)
+	if m.told = !m.sure && len(toldLo) > 0; m.told { //mutant:median-of-the-sure-forgotten
+		slices.Sort(toldLo)
+		slices.Sort(toldHi)
+		l := (len(toldLo) - 1) / 2
+		m.lo = min(max(toldLo[l], los[least]), los[most]) //mutant:told-median-believed
+		m.hi = min(max(toldHi[l], his[least]), his[most])
+		upper = m.bounds
+	}
+	return m, upper
 }
+
+// tolerance is by how much clocks may have moved since they were sampled for what is known of them
+// to be used: the skew, and more where that is so small that a sample would count for a second or
+// two. A hint that is a little low is better than none: without one, counters that were lost begin
+// at 1.
+func (c *serverClocks) tolerance() time.Duration { return max(c.cfg.skew(), leastTolerance) } //mutant:no-hint-between-samples
+
+const leastTolerance = 100 * time.Millisecond
 
 // bounds are those of a node's clock. Called with mu held.
 func (c *serverClocks) bounds(i int, now clock.Instant) (b bounds, ok bool) {
 	w := &c.known[i]
 	moved := node.Slewed(now.Sub(w.At))
-	return bounds{w.Lo - moved, w.Hi + moved}, w.Known && moved < c.cfg.skew()
+	return bounds{w.Lo - moved, w.Hi + moved}, w.Known && moved < c.tolerance()
+}
+
+// leadOfEach is by how much each node's clock is ahead of the median; nil for those that are not
+// known, and for all where the median is not sure.
+func (c *serverClocks) leadOfEach(now clock.Instant) []*time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]*time.Duration, len(c.known))
+	m, _ := c.median(now)
+	if !m.sure { //mutant:median-told-by-the-unsure
+		return all
+	}
+	for i := range all {
+		if b, ok := c.bounds(i, now); ok {
+			lead := (b.lo + b.hi - m.lo - m.hi) / 2
+			all[i] = &lead
+		}
+	}
+	return all
+}
+
+// tell takes over what a node knows of its clock, from processes that were sure of the median.
+func (c *serverClocks) tell(i int, lead *time.Duration, now clock.Instant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if was := c.leads[i]; was == lead || was != nil && lead != nil && *was == *lead {
+		return
+	}
+	c.leads[i] = lead
+	c.compare(now)
+	close(c.changed)
+	c.changed = make(chan struct{})
 }
 
 // time returns between which times the median is now, as durations since 1970. It is not known
@@ -119,7 +183,7 @@ func (c *serverClocks) time(now clock.Instant) (b bounds, ok bool) {
 		return b, false
 	}
 	moved := node.Slewed(now.Sub(m.at))
-	return bounds{m.lo + time.Duration(now) - moved, m.hi + time.Duration(now) + moved}, moved < c.cfg.skew()
+	return bounds{m.lo + time.Duration(now) - moved, m.hi + time.Duration(now) + moved}, moved < c.tolerance()
 }
 
 // hint is what counters are to become with a grant, in microseconds since 1970, if they are below:
@@ -190,15 +254,15 @@ func (c *serverClocks) greatestCounter(rep *vote.Reply) uint64 {
 
 // compare finds out whose clock is wrong, and logs what has changed. Called with mu held.
 func (c *serverClocks) compare(now clock.Instant) {
-	lower, upper, known, sure := c.median(now)
-	c.middle.Store(&middle{lower, now, known, sure})
-	if known < len(c.known) && now < c.all { //mutant:clocks-compared-too-early
+	lower, upper := c.median(now)
+	c.middle.Store(&lower)
+	if lower.known < len(c.known) && now < c.all { //mutant:clocks-compared-too-early
 		return
 	}
 	for i := range c.known {
 		var why *ConditionError
-		if b, ok := c.bounds(i, now); ok && known > 1 {
-			why = c.judge(b.lo-lower.hi, upper.lo-b.hi, known) //mutant:slow-answer-is-a-wrong-clock
+		if b, ok := c.bounds(i, now); ok && lower.known > 1 {
+			why = c.judge(b.lo-lower.hi, upper.lo-b.hi, &lower) //mutant:slow-answer-is-a-wrong-clock
 		}
 		was := c.wrong[i]
 		switch c.wrong[i] = why; {
@@ -212,7 +276,7 @@ func (c *serverClocks) compare(now clock.Instant) {
 
 // judge returns what is wrong with a clock that is so much ahead of the lower median, and behind
 // the upper one, at least.
-func (c *serverClocks) judge(ahead, behind time.Duration, known int) *ConditionError {
+func (c *serverClocks) judge(ahead, behind time.Duration, m *middle) *ConditionError {
 	by, way := ahead, "ahead of"
 	if behind > ahead {
 		by, way = behind, "behind"
@@ -220,8 +284,11 @@ func (c *serverClocks) judge(ahead, behind time.Duration, known int) *ConditionE
 	if by <= c.cfg.skew() {
 		return nil
 	}
-	whose := fmt.Sprintf("the median of %d servers", known)
-	if known == 2 {
+	whose := fmt.Sprintf("the median of %d servers", m.known)
+	switch {
+	case m.told:
+		whose = "the median, as nodes know it from when more servers answered"
+	case m.known == 2:
 		whose = "the other one's that is known, and which of the two is wrong cannot be told"
 	}
 	return &ConditionError{Condition: ConditionClockWrong, Detail: fmt.Sprintf("its wall clock is %v %s %s", by.Round(time.Millisecond), way, whose)}

@@ -27,6 +27,18 @@ func wrongClocks(t *testing.T, q *redlock.Quorum) (nodes []int) {
 	return nodes
 }
 
+// warnsOfClock are those of the nodes that warn of their clock.
+func warnsOfClock(t *testing.T, q *redlock.Quorum, among ...int) (nodes []int) {
+	t.Helper()
+	all := q.Nodes(t.Context())
+	for _, i := range among {
+		if hasWarning(all[i], redlock.ConditionClockWrong) {
+			nodes = append(nodes, i)
+		}
+	}
+	return nodes
+}
+
 // A clock that is wrong from the start is reported, whoever has it, also among few servers; and the
 // tokens of a client that has just begun follow the others.
 func TestClockThatIsWrongFromTheStart(t *testing.T) {
@@ -75,15 +87,19 @@ func TestClockThatIsWrongFromTheStart(t *testing.T) {
 }
 
 // A client that has just begun, and whose first two answers are of a right clock and of one that is
-// an hour behind, waits for the third.
+// an hour behind, waits for the third: when it asks before it knows any, and when it knows two.
 func TestFirstTwoClocksAreNotBelieved(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		time.Sleep(2 * time.Hour)
-		fleet.Node(1).JumpClock(-time.Hour)
-		fleet.Node(2).SetDelay(10 * time.Millisecond)
-		l := acquire(t, openAtOnce(t, fleet))
-		require.InDelta(t, time.Now().UnixMicro(), l.FencingToken(), float64(3*redlock.DefaultClockSkew.Microseconds()))
-	})
+	for _, after := range []time.Duration{0, 150 * time.Millisecond} {
+		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			time.Sleep(2 * time.Hour)
+			fleet.Node(1).JumpClock(-time.Hour)
+			fleet.Node(2).SetDelay(60 * time.Millisecond) // four round trips until its clock is known
+			q := openAtOnce(t, fleet)
+			time.Sleep(after)
+			l := acquire(t, q)
+			require.InDelta(t, time.Now().UnixMicro(), l.FencingToken(), float64(3*redlock.DefaultClockSkew.Microseconds()))
+		})
+	}
 }
 
 // openAtOnce is open without waiting for any node.
@@ -122,6 +138,61 @@ func TestTokensOutliveTheCorrectionOfAClock(t *testing.T) {
 		time.Sleep(2 * quarantine)
 		freeze(t, fleet, 0)
 		next()
+	})
+}
+
+// A process that begins when one clock of three is an hour behind and the right one that is left
+// has lost its counters knows from the nodes which of the two is wrong.
+func TestMedianIsKeptOnTheNodes(t *testing.T) {
+	for _, wrong := range []time.Duration{-time.Hour, time.Hour} {
+		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			time.Sleep(3 * time.Hour)
+			fleet.Node(1).JumpClock(wrong)
+			q := open(t, fleet)
+			time.Sleep(quarantine)
+			fleet.Node(1).Freeze()
+			last := acquire(t, q).FencingToken()
+			require.NoError(t, q.Close())
+			thaw(t, fleet, 1)
+			freeze(t, fleet, 2)
+			restart(t, fleet, 0)
+			time.Sleep(2 * time.Minute)
+			var log lockedBuffer
+			q = openAtOnce(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			l := acquire(t, q)
+			require.Greater(t, l.FencingToken(), last)
+			require.InDelta(t, time.Now().UnixMicro(), l.FencingToken(), float64(3*redlock.DefaultClockSkew.Microseconds()))
+			time.Sleep(2 * quarantine)
+			require.Equal(t, []int{1}, warnsOfClock(t, q, 0, 1), "%s", &log)
+			require.Contains(t, log.String(), "as nodes know it")
+		})
+	}
+}
+
+// Tokens of a process with a wide skew lead by more. Those with a narrow one know it.
+func TestTokensOfDifferentSkews(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		time.Sleep(time.Hour)
+		for _, n := range fleet.Nodes() {
+			n.JumpClock(-29 * time.Second)
+		}
+		time.Sleep(time.Hour)
+		q, other := open(t, fleet), open(t, fleet, redlock.WithClockSkew(30*time.Second))
+		time.Sleep(quarantine)
+		l := acquire(t, other)
+		last := l.FencingToken()
+		require.InDelta(t, time.Now().UnixMicro(), last, 1e6, "it leads")
+		require.NoError(t, l.Release(t.Context()))
+		require.NoError(t, other.Close())
+		for _, i := range []int{0, 1} {
+			restart(t, fleet, i)
+			fleet.Node(i).JumpClock(-29 * time.Second)
+			for time.Sleep(time.Second); !q.Nodes(t.Context())[i].Votes; {
+				time.Sleep(time.Second)
+			}
+		}
+		freeze(t, fleet, 2)
+		require.Greater(t, acquire(t, q).FencingToken(), last)
 	})
 }
 

@@ -56,7 +56,7 @@ func TestSlowAnswerIsNoWrongClock(t *testing.T) {
 // A server that says that it has counted to what no clock shows is not believed.
 func TestInventedCounterIsNotFollowed(t *testing.T) {
 	m := testQuorum(1).nodes[0]
-	call := &wire.Call{Op: wire.Acquire, Keys: &wire.Keys{Name: "k", Lock: "{k}", Fence: "{k}:fence"}}
+	call := &wire.Call{Op: wire.Acquire, Keys: &wire.Keys{Name: "k", Lock: "{k}", Fences: "{k}:fence", Slot: "7"}}
 	server := time.Duration(time.Now().UnixNano())
 	for _, test := range []struct {
 		lead time.Duration
@@ -67,7 +67,7 @@ func TestInventedCounterIsNotFollowed(t *testing.T) {
 		require.Equal(t, test.sane, rep.Verdict == wire.OK)
 		if !test.sane {
 			require.True(t, wire.IsServerError(rep.Err), "the connection is well")
-			require.ErrorContains(t, rep.Err, "{k}:fence")
+			require.ErrorContains(t, rep.Err, "{k}:fence 7")
 		}
 	}
 }
@@ -81,9 +81,9 @@ func TestServerHoldsAHintToItsClock(t *testing.T) {
 	for name, test := range map[string]struct{ hint, most time.Duration }{
 		"an hour ahead": {time.Hour, skew}, "within the skew": {time.Second, time.Second}, "an hour behind": {-time.Hour, -time.Hour},
 	} {
-		k := &wire.Keys{Lock: "{" + name + "}", Fence: "{" + name + "}:fence", Wait: "{" + name + "}:wait"}
+		k := &wire.Keys{Lock: "{" + name + "}", Fences: "{" + name + "}:fence", Slot: "7", Wait: "{" + name + "}:wait"}
 		before := time.Now()
-		rep := ask(t, n.Client(), wire.AnyProcess, &wire.Call{Op: wire.Acquire, Keys: k, Owner: "owner", TTL: "60000",
+		rep := ask(t, n.Client(), wire.AnyProcess, &wire.Call{Op: wire.Acquire, Keys: k, Lock: wire.Lock(strconv.FormatInt(before.Add(test.hint).UnixMicro(), 10), "owner"), TTL: "60000",
 			Hint: strconv.FormatInt(before.Add(test.hint).UnixMicro(), 10), Skew: strconv.FormatInt(skew.Microseconds(), 10)})[0]
 		require.NoError(t, rep.Err)
 		require.GreaterOrEqual(t, rep.Token, uint64(before.Add(test.most).UnixMicro()), name)
@@ -102,4 +102,38 @@ func ask(t testing.TB, client valkey.Client, g *wire.Set, calls ...*wire.Call) [
 	}
 	command := new(wire.Buffers).Encode(client, calls, g, "")
 	return wire.Decode(calls, client.Do(t.Context(), command), 0, nil)
+}
+
+// What nodes say of the median where it is not sure is taken for no more than a choice between the
+// clocks that it may be at.
+func TestToldMedianIsBetweenTheClocks(t *testing.T) {
+	const behind = -time.Hour
+	for told, want := range map[time.Duration]time.Duration{
+		-10000 * time.Hour: 0,
+		behind:             0,
+		behind / 2:         behind / 2,
+		0:                  behind,
+		10000 * time.Hour:  behind,
+	} {
+		q := testQuorum(3)
+		c, now := q.clocks, clock.Instant(time.Hour)
+		c.sampled(0, "a:1", node.Watch{Known: true, At: now})
+		c.sampled(1, "b:1", node.Watch{Known: true, At: now, Lo: behind, Hi: behind})
+		lower, upper := c.median(now)
+		require.Equal(t, behind, lower.lo)
+		require.False(t, lower.sure)
+		require.Zero(t, upper.lo)
+		c.tell(1, &told, now)
+		lower, upper = c.median(now)
+		require.True(t, lower.told)
+		require.Equal(t, bounds{want, want}, lower.bounds, "told %v", told)
+		require.Equal(t, lower.bounds, upper)
+		require.Equal(t, make([]*time.Duration, 3), c.leadOfEach(now), "who is not sure tells nobody")
+
+		c.sampled(2, "c:1", node.Watch{Known: true, At: now})
+		leads := c.leadOfEach(now)
+		require.Equal(t, []time.Duration{0, behind, 0}, []time.Duration{*leads[0], *leads[1], *leads[2]})
+		lower, _ = c.median(now)
+		require.Equal(t, middle{at: now, known: 3, sure: true}, lower)
+	}
 }

@@ -42,7 +42,9 @@ type leaseConfig struct {
 	manual     bool
 	once       *once // nil for none
 	label      string
+	due        time.Time // of a tick; zero for its number
 	identity   string
+	payload    string
 	retryAfter time.Duration // derived: TTL/20
 }
 
@@ -95,9 +97,15 @@ func (c *config) forLease(opts []LeaseOption) (leaseConfig, error) {
 	l.derive(c)
 	if l.once != nil {
 		l.once.label = l.label
+		if !l.due.IsZero() {
+			l.once.due = l.due.UnixMilli()
+		}
 	}
 	return l, nil
 }
+
+// isTick reports whether the lease is for a tick, see WithTick.
+func (l *leaseConfig) isTick() bool { return l.once != nil && l.once.tick }
 
 // derive fills in what the lease itself was not given.
 func (l *leaseConfig) derive(c *config) {
@@ -118,7 +126,7 @@ func (c *config) longestInterval(ttl time.Duration) time.Duration {
 // check validates the combination of what was given.
 func (l *leaseConfig) check(c *config) error {
 	if l.ttl > c.maxTTL { //mutant:ttl-above-the-longest
-		return &OptionError{"WithTTL", fmt.Sprintf("%v is more than the longest TTL of %v that the Quorum was told: give it WithMaxTTL(%v) in every process that uses the prefix",
+		return &OptionError{"WithTTL", fmt.Sprintf("%v is more than the longest TTL of %v that the Quorum was told: give the Quorum WithMaxTTL(%v)",
 			l.ttl, c.maxTTL, l.ttl)}
 	}
 	if c.nodeTimeout > l.ttl/4 {

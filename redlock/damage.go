@@ -15,10 +15,10 @@ import (
 
 // A counter is damaged if it is no number below 2^53, or leads its server's clock by more than a
 // day: something else than this library has written it, see lib/counter.lua of wire. A node does
-// not grant a lease on a key whose counter it finds damaged, so that no other node follows it, and
-// the quorum is made up of others. Quorums of others have a node in common, so tokens rise as ever.
-// A lease that they grant puts its token in the place of the damaged counter with its first
-// extension.
+// not grant a lease on a key whose counter it finds damaged, which other keys share, so that no
+// other node follows it, and the quorum is made up of others. Quorums of others have a node in
+// common, so tokens rise as ever. A lease that they grant puts its token in the place of the
+// damaged counter with its first extension.
 
 // maxLead is by how much a counter may lead its server's clock.
 const maxLead = 24 * time.Hour
@@ -59,7 +59,7 @@ func (d *damage) look(m *member, call *wire.Call, rep *vote.Reply) {
 // found notes a key that the node has just found damaged, and returns why with the key's name. It
 // logs the first of each.
 func (d *damage) found(m *member, call *wire.Call, why *wire.Fault) *wire.Fault {
-	key := call.Keys.Fence
+	key := counterName(call.Keys)
 	if strings.Contains(why.Cause(), "the lock is") { //mutant:foreign-lock-named-counter
 		key = call.Keys.Lock
 	}
@@ -80,12 +80,15 @@ func (d *damage) found(m *member, call *wire.Call, why *wire.Fault) *wire.Fault 
 	return why
 }
 
+// counterName is what the counter of a key is called where it is damaged: the hash and the field.
+func counterName(keys *wire.Keys) string { return keys.Fences + " " + keys.Slot }
+
 // healed notes that the node has granted the key, or put it back with its counter.
 func (d *damage) healed(m *member, call *wire.Call) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	any := false
-	for _, key := range []string{call.Keys.Fence, call.Keys.Lock} {
+	for _, key := range []string{counterName(call.Keys), call.Keys.Lock} {
 		if _, known := d.keys[key]; !known {
 			continue
 		}

@@ -45,12 +45,12 @@ func TestDamagedCounterOnOneNode(t *testing.T) {
 				}
 				require.NoError(t, next(quorums[0]).Release(t.Context()))
 				synctest.Wait()
-				set(t, fleet.Node(0), "tenure:{key}:fence", damaged)
+				setCounter(t, fleet.Node(0), "key", damaged)
 				for k := range 6 {
 					require.NoError(t, next(quorums[k%2]).Release(t.Context()))
 					synctest.Wait()
 				}
-				got, _ := fleet.Node(0).Get("tenure:{key}:fence")
+				got := counterOf(fleet.Node(0), "key")
 				require.Equal(t, damaged, got, "nobody counts on")
 				for _, n := range quorums[0].Nodes(t.Context()) {
 					require.True(t, n.Votes, "for other keys")
@@ -92,18 +92,18 @@ func TestDamagedCounterOnAQuorum(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
 		for i := range 2 {
-			set(t, fleet.Node(i), "tenure:{key}:fence", "18446744073709551610")
+			setCounter(t, fleet.Node(i), "key", "18446744073709551610")
 		}
 		_, err := q.TryAcquire(t.Context(), "key")
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
 		for i := range 2 {
 			require.Equal(t, redlock.ConditionDamaged, conditionOf(t, err, nodeAddr(fleet.Node(i))))
 		}
-		require.ErrorContains(t, err, "tenure:{key}:fence")
+		require.ErrorContains(t, err, "tenure:fences ")
 		require.ErrorContains(t, err, "DEL")
 		_, err = q.TryAcquire(t.Context(), "another")
 		require.NoError(t, err)
-		require.Equal(t, "18446744073709551610", func() string { v, _ := fleet.Node(1).Get("tenure:{key}:fence"); return v }())
+		require.Equal(t, "18446744073709551610", counterOf(fleet.Node(1), "key"))
 		synctest.Wait() // a quorum has answered, and not node 2, perhaps
 		require.Less(t, fence(t, fleet.Node(2)), uint64(time.Now().Add(time.Hour).UnixMicro()), "not led by the others")
 	})
@@ -121,7 +121,7 @@ func TestDamagedCounterWhileHeld(t *testing.T) {
 				require.NoError(t, err)
 			}
 			for i := range 2 {
-				set(t, fleet.Node(i), "tenure:{key}:fence", "garbage")
+				setCounter(t, fleet.Node(i), "key", "garbage")
 			}
 			h, err := q.Holder(t.Context(), "key")
 			require.NoError(t, err)

@@ -94,7 +94,20 @@ func WithTick(tick time.Time, d Delivery, keep time.Duration) LeaseOption {
 		if err := WithSequence(tick.UnixMilli(), d, keep).applyLease(l); err != nil {
 			return &OptionError{"WithTick", err.(*OptionError).Reason}
 		}
-		l.once.tick = true
+		l.once.tick, l.once.due = true, tick.UnixMilli()
+		return nil
+	})
+}
+
+// WithDue says when a tick of WithTick was due, where that is not its number: pauses go by that
+// (Quorum.Pause). A tick of an interval has the beginning of that for its number. Without WithTick
+// it has no effect.
+func WithDue(due time.Time) LeaseOption {
+	return leaseOption(func(l *leaseConfig) error {
+		if ms := due.UnixMilli(); ms < 1 || ms > MaxSequence {
+			return &OptionError{"WithDue", fmt.Sprintf("%v is no time that ticks may have", due)}
+		}
+		l.due = due
 		return nil
 	})
 }
@@ -120,7 +133,8 @@ type once struct {
 	n        int64
 	delivery Delivery
 	keep     time.Duration
-	tick     bool // n is a time in milliseconds
+	tick     bool  // n is a time in milliseconds
+	due      int64 // of a tick, likewise
 	label    string
 }
 
@@ -129,7 +143,7 @@ func (o *once) words() []string {
 	if o == nil {
 		return nil
 	}
-	return wire.Once{Number: o.n, Keep: milliseconds(o.keep), Repeated: o.delivery == AtLeastOnce, IsTime: o.tick, Label: o.label}.Words()
+	return wire.Once{Number: o.n, Keep: milliseconds(o.keep), Repeated: o.delivery == AtLeastOnce, IsTime: o.tick, Label: o.label, Due: o.due}.Words()
 }
 
 // DoneError reports a sequence that WithSequence does not grant. It matches ErrDone.
@@ -168,8 +182,8 @@ func (e *DoneError) Is(target error) bool { return target == ErrDone }
 // ErrorType returns the stable value "done" for the error.type attribute of traces and metrics.
 func (e *DoneError) ErrorType() string { return "done" }
 
-// done counts the nodes that refused because of the sequence, and reports whether one of them knows
-// it to be completed.
+// done counts the nodes that refused because of the sequence, or of a pause, and reports whether
+// one of them knows it to be completed.
 func done(replies []vote.Reply, n int64) (nodes int, completed bool) {
 	for _, rep := range replies {
 		if rep.Record == nil {

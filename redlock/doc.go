@@ -55,9 +55,9 @@
 //
 // A process can be paused between asking whether it holds a lease and acting on the answer. No lock
 // can keep it from acting late. A resource can, if it refuses a fencing token (Lease.FencingToken)
-// smaller than the largest it has seen. Tokens come from a counter on each node, and a lease's
-// token is agreed by a quorum of them. Counters live for a day after their last use and restart
-// above their past.
+// smaller than the largest it has seen. Tokens come from counters on each node, which keys share,
+// and a lease's token is agreed by a quorum of them. Tokens rise, with gaps. Counters live for a
+// day after their last use and restart above their past.
 //
 // # The restart gate
 //

@@ -296,8 +296,8 @@ func checkContext(ctx context.Context) error {
 
 // ErrorType returns a short, stable word for any error of this package, for the error.type
 // attribute of traces and metrics: what the error's own ErrorType method says, "canceled" or
-// "deadline_exceeded" for the caller's context, and "other" for what is not known here. It returns
-// "" for nil.
+// "deadline_exceeded" for the caller's context, and "_OTHER", which is the convention's word, for
+// what is not known here. It returns "" for nil.
 func ErrorType(err error) string {
 	if err == nil {
 		return "" // before anything is allocated
@@ -317,7 +317,7 @@ func ErrorType(err error) string {
 	case errors.Is(err, ErrNotHeld):
 		return "not_held"
 	default:
-		return "other"
+		return "_OTHER"
 	}
 }
 

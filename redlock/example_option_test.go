@@ -45,6 +45,17 @@ func ExampleWithIdentity() {
 	// Output: worker-1 worker-1/import
 }
 
+func ExampleWithPayload() {
+	q, closeAll := exampleQuorum(redlock.WithIdentity("worker-1"))
+	defer closeAll()
+	ctx := context.Background()
+	lease, _ := q.TryAcquire(ctx, "cache/owner", redlock.WithPayload("10.0.0.1:8080"))
+	holder, _ := q.Holder(ctx, "cache/owner") // in another process
+	fmt.Println(holder.Identity, "is at", holder.Payload)
+	lease.Release(ctx)
+	// Output: worker-1 is at 10.0.0.1:8080
+}
+
 func ExampleWithPrefix() {
 	q, closeAll := exampleQuorum(redlock.WithPrefix("billing"))
 	defer closeAll()

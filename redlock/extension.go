@@ -68,7 +68,7 @@ func (q *Quorum) startTogether(leases []*Lease, g group, start clock.Instant) *e
 	held := make([]wire.Held, len(leases))
 	expires := clock.Instant(math.MaxInt64) // a lease that was lost is not extended
 	for i, l := range leases {
-		held[i] = wire.Held{Keys: l.attempt.keys, Owner: l.attempt.owner, Token: l.token}
+		held[i] = wire.Held{Keys: l.attempt.keys, Lock: l.attempt.lock}
 		expires = min(expires, clock.Instant(l.deadline.Load())) //mutant:group-carries-the-lost
 		if g.spread {
 			l.hasSpread(start)

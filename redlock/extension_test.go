@@ -65,7 +65,7 @@ func TestExtensionIsNotSentAfterALoss(t *testing.T) {
 	want := make([]wire.Held, len(leases))
 	for i, left := range []time.Duration{3 * time.Hour, time.Hour, 2 * time.Hour} {
 		leases[i].deadline.Store(int64(now.Add(left)))
-		want[i] = wire.Held{Keys: leases[i].attempt.keys, Owner: leases[i].attempt.owner, Token: 1}
+		want[i] = wire.Held{Keys: leases[i].attempt.keys, Lock: leases[i].attempt.lock}
 	}
 	q.startTogether(leases, group{ttl: q.texts.ttl}, now)
 	sent := q.fake(0).sent
@@ -217,7 +217,7 @@ func TestExtensionSpreadsTokens(t *testing.T) {
 	require.True(t, g.spread)
 	q.startTogether(leases, g, start)
 	call := q.fake(0).sent[0].Call
-	require.Equal(t, wire.NewExtendMany(call.Keys.Lock, q.texts.ttlText, []wire.Held{{Keys: l.attempt.keys, Owner: "owner0", Token: 1}}, true), call)
+	require.Equal(t, wire.NewExtendMany(call.Keys.Lock, q.texts.ttlText, []wire.Held{{Keys: l.attempt.keys, Lock: l.attempt.lock}}, true), call)
 	require.False(t, l.spreads(start.Add(spreadEvery-1)))
 	require.True(t, l.spreads(start.Add(spreadEvery)))
 }

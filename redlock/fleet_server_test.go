@@ -23,6 +23,7 @@ import (
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // The tests in *_server_test.go run against valkey-server processes. Time passes for real there, so
@@ -34,7 +35,7 @@ const (
 	// longTTL is for tests in which nothing may vanish by expiring.
 	longTTL = 10 * time.Second
 	// lateness is what a loaded machine may add to a moment in time.
-	lateness = 150 * time.Millisecond
+	lateness = 500 * time.Millisecond
 	// pollTick is how often a test looks for what sends no event.
 	pollTick = 5 * time.Millisecond
 )
@@ -174,10 +175,15 @@ func (s *servers) all() []int {
 	return nodes
 }
 
-func isFence(key string) bool { return strings.HasSuffix(key, ":fence") }
+// isFence reports whether a key has the counters of a prefix.
+func isFence(key string) bool { return strings.HasSuffix(key, ":fences") }
 
-func lockKey(key string) string  { return "tenure:{" + key + "}" }
-func fenceKey(key string) string { return lockKey(key) + ":fence" }
+func lockKey(key string) string { return "tenure:{" + key + "}" }
+
+// fences is where the counters are, and slotOf the field of a key's.
+const fences = "tenure:fences"
+
+func slotOf(key string) string { return wire.NewKeys("tenure", key).Slot }
 
 // squat writes another owner's value by hand, as a foreign holder of the key.
 func (s *servers) squat(key string, ttl time.Duration, nodes ...int) {
@@ -197,7 +203,7 @@ func (s *servers) pttl(node int, key string) time.Duration {
 // locks returns every key on a node that is neither a fencing counter nor the record of a sequence.
 func (s *servers) locks(node int) []string {
 	s.t.Helper()
-	return slices.DeleteFunc(s.Node(node).Keys(s.t), func(key string) bool { return strings.HasSuffix(key, ":fence") || strings.HasSuffix(key, ":once") })
+	return slices.DeleteFunc(s.Node(node).Keys(s.t), func(key string) bool { return isFence(key) || strings.HasSuffix(key, ":once") })
 }
 
 // requireFree waits until no node has a lock any more.
@@ -257,7 +263,7 @@ func (s *servers) unread(node int) bool {
 // tokenOn reads a key's fencing counter on a node; zero without one.
 func (s *servers) tokenOn(node int, key string) uint64 {
 	s.t.Helper()
-	token, err := s.Node(node).Do(s.t, "GET", fenceKey(key)).AsUint64()
+	token, err := s.Node(node).Do(s.t, "HGET", fences, slotOf(key)).AsUint64()
 	if valkey.IsValkeyNil(err) {
 		return 0
 	}

@@ -15,7 +15,7 @@ import (
 
 // foreignKeys are the names under which a key has its state on a node.
 func foreignKeys(key string) map[string]string {
-	return map[string]string{"lock": lockKey(key), "counter": fenceKey(key), "queue": lockKey(key) + ":wait", "record": lockKey(key) + ":once"}
+	return map[string]string{"lock": lockKey(key), "counter": fences, "queue": lockKey(key) + ":wait", "record": lockKey(key) + ":once"}
 }
 
 // foreignValues are commands that put something there which this library does not write.
@@ -37,15 +37,19 @@ func TestForeignTypes(t *testing.T) {
 	alone := openURLs(t, []string{s.Node(0).URL()}, redlock.WithTTL(longTTL))
 	for kind := range foreignKeys("") {
 		for name, put := range foreignValues {
+			if kind == "counter" && name == "hash" {
+				continue // a field of its own disturbs nobody
+			}
 			key := kind + " " + name
 			foreign := foreignKeys(key)[kind]
+			s.do([]string{"DEL", foreign}, 0)
 			s.do(put(foreign), 0)
 			l, err := tryUntilAnswered(t, alone, key, redlock.WithSequence(1, redlock.AtMostOnce, time.Hour))
 			switch kind {
 			case "lock", "counter":
 				require.ErrorIs(t, err, redlock.ErrNoQuorum, key)
 				ce := requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.ConditionDamaged)
-				require.ErrorContains(t, ce, fmt.Sprintf("%q", foreign))
+				require.ErrorContains(t, ce, "\""+foreign)
 				require.ErrorContains(t, ce, "DEL")
 				requireNoLua(t, err)
 				if kind == "lock" {
@@ -59,9 +63,13 @@ func TestForeignTypes(t *testing.T) {
 				_, err = tryUntilAnswered(t, alone, key, redlock.WithSequence(1, redlock.AtMostOnce, time.Hour))
 				require.ErrorIs(t, err, redlock.ErrDone, "%s: it is recorded in the place of what was there", key)
 			}
+			if kind == "counter" {
+				s.do([]string{"DEL", foreign}, 0)
+			}
 			require.NoError(t, alone.Healthy(), "other keys can be had")
 
 			key += " of three"
+			s.do([]string{"DEL", ofThree(foreign)}, 0)
 			s.do(put(ofThree(foreignKeys(key)[kind])), 0)
 			l, err = tryUntilAnswered(t, full, key)
 			require.NoError(t, err, key)
@@ -73,7 +81,7 @@ func TestForeignTypes(t *testing.T) {
 			if kind == "lock" || kind == "counter" {
 				kept, err := s.Node(0).Do(t, "TYPE", ofThree(foreignKeys(key)[kind])).ToString()
 				require.NoError(t, err)
-				require.Contains(t, []string{name, "string"}, kept, "the key of somebody else stays, or is healed")
+				require.Contains(t, []string{name, "string", "hash"}, kept, "the key of somebody else stays, or is healed")
 			}
 		}
 	}
@@ -198,7 +206,7 @@ func TestForeignBytes(t *testing.T) {
 // foul puts some bytes, or a value of some type, into a key of node 0, or leaves it.
 func (s *servers) foul(rt *rapid.T, kind, name string) {
 	odd := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"0", "-1", "nan", "inf", "1e15", "0x10", "9007199254740993", "99999999999999999999",
-		"1  5 1 0 4 0 1 4 1   x", "1  9999999999999999 1 0 4 0 1 4 1   x", "2  5 1 0 4 0 1 4 1   x", "1 \x00 5 1 0 4 0 1 4 1 %zz \xff x",
+		"1  5 1 0 4 0 1 4 1    x", "1  9999999999999999 1 0 4 0 1 4 1    x", "2  5 1 0 4 0 1 4 1    x", "1 \x00 5 1 0 4 0 1 4 1 %zz \xff  x",
 		strings.Repeat("9", 400), "\r\n-ERR x\r\n", "5 x y"}))
 	text := odd.Draw(rt, kind)
 	var args []string

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"runtime"
 	"strconv"
 	"strings"
@@ -58,20 +59,28 @@ func FuzzNodeURL(f *testing.F) {
 	})
 }
 
-// An identity comes back out of every owner value it went into, whatever separators it contains,
-// and any other text gives some identity that is part of it.
+// An identity and a payload come back out of every owner value that they went into, whatever
+// separators they contain. Any other text gives some identity that is part of it, and no payload
+// that does not stand there as an attempt writes it.
 func FuzzOwnerValue(f *testing.F) {
 	for _, seed := range []string{"host-1-abc", "a/b/c", "/", "", "squatter/AAAAAAAAAAAAAAAAAAAAAA", "\x00", "é/…", strings.Repeat("x", 300)} {
-		f.Add(seed)
+		f.Add(seed, "10.0.0.1:8080")
+		f.Add("web-1", seed)
+		f.Add("squatter/AAAAAAAAAAAAAAAAAAAAAA?"+seed, "\x00/?% \n\xff")
 	}
-	f.Fuzz(func(t *testing.T, text string) {
+	f.Fuzz(func(t *testing.T, text, payload string) {
 		require.Equal(t, text, wire.OwnerIdentity(text)+text[len(wire.OwnerIdentity(text)):], "a prefix of the owner value")
-		if checkIdentity(text) != nil {
+		require.LessOrEqual(t, len(wire.OwnerRandom(text)), 22)
+		found := wire.OwnerPayload(text)
+		require.LessOrEqual(t, len(found), MaxPayloadLength)
+		require.True(t, found == "" || strings.HasSuffix(text, "?"+url.QueryEscape(found)))
+		if checkIdentity(text) != nil || len(payload) > MaxPayloadLength {
 			return
 		}
-		owner := wire.NewOwner(text)
+		owner := wire.NewOwner(text, payload)
 		require.Equal(t, text, wire.OwnerIdentity(owner))
-		require.NotEqual(t, owner, wire.NewOwner(text))
+		require.Equal(t, payload, wire.OwnerPayload(owner))
+		require.NotEqual(t, owner, wire.NewOwner(text, payload))
 	})
 }
 
@@ -92,7 +101,7 @@ func FuzzKey(f *testing.F) {
 		tag, _, ok := strings.Cut(rest, "}")
 		require.True(t, ok)
 		require.NotEmpty(t, tag)
-		for _, name := range []string{k.Lock, k.Fence, k.Wait} {
+		for _, name := range []string{k.Lock, k.Wait} {
 			require.Contains(t, name, "tenure:{"+tag+"}")
 		}
 	})
@@ -176,7 +185,7 @@ func FuzzReply(f *testing.F) {
 		}
 		result := server.ask(t, encode(shape, values))
 		require.Len(t, wire.Decode([]*wire.Call{{Op: wire.Acquire}, {Op: wire.Release}}, result, 0, nil), 2)
-		call := &wire.Call{Op: ops[int(op)%len(ops)], Keys: &wire.Keys{Lock: "k", Fence: "f"}}
+		call := &wire.Call{Op: ops[int(op)%len(ops)], Keys: &wire.Keys{Lock: "k", Fences: "f", Slot: "7"}}
 		rep := wire.Decode([]*wire.Call{call}, result, 0, nil)[0]
 		err := rep.Err
 		if err != nil {
@@ -200,11 +209,16 @@ func FuzzReply(f *testing.F) {
 // bounded size. Two merge to what has the largest numbers of both.
 func FuzzRecord(f *testing.F) {
 	for _, seed := range []string{
-		"1  5 1 1780000000000 4 0 1 4 1 a+b %C3%A9 host one/AAAAAAAAAAAAAAAAAAAAAA", "1 0123 9007199254740991 1 0 0 0 0 0 0   ", "1  5 1 0 4 0 1 4 1   ",
-		"2  5 1 0 4 0 1 4 1   x", "1  5 1 0 4 0 1 4 1 %zz %ff\x00\n", "1  -5 1 0 4 0 1 4 1   x", "1  99999999999999999 1 0 4 0 1 4 1   x", "",
-		"1  0x5 1 0 4 0 1 4 1   x", "5 1 0 5 0 1 0 0 somebody/0123456789012345678901", "1", "1            ", "1 \t 5 1 0 4 0 1 4 1 \t \v x",
+		"1  5 1 1780000000000 4 0 1 4 1 a+b %C3%A9  host one/AAAAAAAAAAAAAAAAAAAAAA", "1 0123 9007199254740991 1 0 0 0 0 0 0    ", "1  5 1 0 4 0 1 4 1   ",
+		"2  5 1 0 4 0 1 4 1    x", "1  5 1 0 4 0 1 4 1 %zz  %ff\x00\n", "1  -5 1 0 4 0 1 4 1    x", "1  99999999999999999 1 0 4 0 1 4 1    x", "",
+		"1  0x5 1 0 4 0 1 4 1    x", "5 1 0 5 0 1 0 0 somebody/0123456789012345678901", "1", "1            ", "1 \t 5 1 0 4 0 1 4 1 \t \v  x",
+		"1  5 1 0 4 0 1 4 1 a b 1795419269678915/9007199254740991/1795419269678/Ann/a+%2F+b host/AAAAAAAAAAAAAAAAAAAAAA",
+		"1  5 1 0 4 0 1 4 1   9007199254740991/0/0// x", "1  5 1 0 4 0 1 4 1   9007199254740992/1/1/a/b x", "1  5 1 0 4 0 1 4 1   9999999999999999/99999999999999999/1/a/b x",
+		"1  5 1 0 4 0 1 4 1   -1/-1/-1/a/b x", "1  5 1 0 4 0 1 4 1   1/2 x", "1  5 1 0 4 0 1 4 1   ///// x", "1  5 1 0 4 0 1 4 1   0/2/3/a/b x",
+		"1  5 1 0 4 0 1 4 1   1/2/3/%zz/\xff x", "1  5 1 0 4 0 1 4 1   1/2/3/" + strings.Repeat("x", 5000) + "/\x00 x", "1  5 1 0 4 0 1 4 1   01/02/03/a\tb/c x",
 	} {
-		f.Add(seed, "1  5 1 1780000000000 4 0 1 4 1 a b host/AAAAAAAAAAAAAAAAAAAAAA")
+		f.Add(seed, "1  5 1 1780000000000 4 0 1 4 1 a b  host/AAAAAAAAAAAAAAAAAAAAAA")
+		f.Add(seed, "1  5 1 1780000000000 4 0 1 4 1 a b 7/8/9/Ann/why host/AAAAAAAAAAAAAAAAAAAAAA")
 	}
 	f.Fuzz(func(t *testing.T, one, other string) {
 		r, s := wire.ParseRecord(one), wire.ParseRecord(other)
@@ -219,13 +233,22 @@ func FuzzRecord(f *testing.F) {
 			require.GreaterOrEqual(t, n, int64(0))
 			require.LessOrEqual(t, n, int64(MaxSequence))
 		}
+		for _, text := range []string{r.Mark.By, r.Mark.Why} {
+			require.LessOrEqual(t, len(text), MaxPauseText)
+			require.True(t, utf8.ValidString(text))
+		}
+		for _, n := range []int64{int64(r.Mark.Version), r.Mark.Floor, r.Mark.At} {
+			require.GreaterOrEqual(t, n, int64(0))
+			require.LessOrEqual(t, n, int64(MaxSequence))
+		}
 		again := wire.ParseRecord(r.Text())
 		require.NotNil(t, again)
 		want := *r
 		want.GrantedAt = 0
 		require.Equal(t, want, *again)
-		granted, completed := max(r.Granted, s.Granted), max(r.Completed, s.Completed)
+		granted, completed, marked := max(r.Granted, s.Granted), max(r.Completed, s.Completed), max(r.Mark.Version, s.Mark.Version)
 		r.Merge(s)
+		require.Equal(t, marked, r.Mark.Version)
 		require.Equal(t, granted, r.Granted)
 		require.Equal(t, completed, r.Completed)
 	})

@@ -24,12 +24,13 @@ func WithMaxTTL(ttl time.Duration) Option {
 	})
 }
 
-// checkTTL warns, once, of a process that uses a longer TTL than this one was told: this one would
-// let a restarted server vote too early for it.
+// checkTTL warns, once, of a process that uses a longer TTL than any is known to: a restarted
+// server might vote too early for it. It is known after a look at a server, if it is of a version
+// that says so.
 func (q *Quorum) checkTTL(holder Holder) {
 	if holder.TTL > q.cfg.longestTTL() && holder.TTL <= maxMaxTTL && q.longTTL.CompareAndSwap(false, true) {
-		q.cfg.logger.WarnContext(context.Background(), "redlock: a lease has a longer TTL than this process was told: give all processes the same WithMaxTTL",
-			"key", holder.Key, "holder", holder.Identity, "ttl", holder.TTL, "max_ttl", q.cfg.maxTTL)
+		q.cfg.logger.WarnContext(context.Background(), "redlock: a lease has a longer TTL than any process of the prefix is known to use: a server that is restarted now may vote too early for it",
+			"key", holder.Key, "holder", holder.Identity, "ttl", holder.TTL, "max_ttl", q.cfg.longestTTL())
 	}
 }
 

@@ -14,9 +14,16 @@ import (
 type Holder struct {
 	Key          string
 	Identity     string        // see WithIdentity
+	Payload      string        // see WithPayload; empty for none, and where something else wrote the key
 	TTL          time.Duration // until the key expires unless it is extended; NoExpiry for one that does not
-	FencingToken uint64        // in answers of Quorum.Holder only
+	FencingToken uint64        // in answers of Quorum.Holder only; zero where something else wrote the key
 	Nodes        int           // nodes on which it was seen
+}
+
+// newHolder is the holder with that owner value. A member of the queue, whose turn it is, has no
+// payload yet.
+func newHolder(key, owner string) Holder {
+	return Holder{Key: key, Identity: wire.OwnerIdentity(owner), Payload: wire.OwnerPayload(owner)}
 }
 
 // NoExpiry is the TTL of a holder whose key does not expire. No lease has such a key: something
@@ -106,7 +113,8 @@ func (q *Quorum) holderIn(key string, replies []vote.Reply) (Holder, bool) {
 		}
 		h := seen[rep.Owner]
 		if h == nil {
-			h = &Holder{Key: key, Identity: wire.OwnerIdentity(rep.Owner)}
+			named := newHolder(key, rep.Owner)
+			h = &named
 			seen[rep.Owner] = h
 			tokens[rep.Owner] = make(map[uint64]int)
 		}

@@ -1,6 +1,8 @@
 package redlock_test
 
 import (
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,5 +38,147 @@ func TestHolderBehindASilentNodeIsNotDenied(t *testing.T) {
 		_, err = second.Holder(t.Context(), "other")
 		require.ErrorIs(t, err, redlock.ErrNotHeld, "one silent node alone cannot hide a holder")
 		require.Zero(t, time.Since(start), "nor is it waited for")
+	})
+}
+
+const payload = "https://10.0.0.1:8080/jobs?of=web 1&key=%20\n"
+
+// Others read a holder's payload, in the answer to a question and in the error of an attempt, as
+// long as it holds the key. A lease has its own, or none.
+func TestPayloadIsThatOfTheHolder(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		first, second := open(t, fleet, redlock.WithIdentity("first")), open(t, fleet, redlock.WithIdentity("second"))
+		seen := func(identity, payload string) {
+			t.Helper()
+			synctest.Wait()
+			h, err := second.Holder(t.Context(), "key")
+			require.NoError(t, err)
+			require.Equal(t, []any{identity, payload}, []any{h.Identity, h.Payload})
+			_, err = second.TryAcquire(t.Context(), "key", redlock.WithPayload("of another attempt"))
+			var held *redlock.HeldError
+			require.ErrorAs(t, err, &held)
+			require.Equal(t, []any{identity, payload}, []any{held.Holder.Identity, held.Holder.Payload})
+			require.Contains(t, err.Error(), " "+identity+" on ")
+			require.Equal(t, identity == "second", held.Self)
+		}
+		l := acquire(t, first, redlock.WithPayload(payload))
+		seen("first", payload)
+		time.Sleep(3 * ttl) // is extended
+		require.NoError(t, l.Extend(t.Context()))
+		seen("first", payload)
+		fleet.Node(0).FlushAll()
+		time.Sleep(ttl)
+		seen("first", payload)
+		value, _ := fleet.Node(0).Get("tenure:{key}")
+		another, _ := fleet.Node(1).Get("tenure:{key}")
+		require.Equal(t, another, value, "it was put back")
+		require.NoError(t, l.Release(t.Context()))
+		l = acquire(t, first)
+		seen("first", "")
+		require.NoError(t, l.Release(t.Context()))
+		l = acquire(t, second, redlock.WithPayload("given"), redlock.WithPayload(""))
+		seen("second", "")
+		require.NoError(t, l.Release(t.Context()))
+		l = acquire(t, second, redlock.WithPayload(strings.Repeat("\xff", redlock.MaxPayloadLength)))
+		seen("second", strings.Repeat("\xff", redlock.MaxPayloadLength))
+		require.NoError(t, l.Release(t.Context()))
+
+		var invalid *redlock.OptionError
+		_, err := first.TryAcquire(t.Context(), "key", redlock.WithPayload(strings.Repeat("x", redlock.MaxPayloadLength+1)))
+		require.ErrorAs(t, err, &invalid)
+		require.EqualError(t, err, "redlock: WithPayload: must be at most 1024 bytes, not 1025")
+		synctest.Wait()
+		_, err = second.Holder(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrNotHeld)
+	})
+}
+
+// A waiter's payload is that of its lease, and not of its turn, which it has before.
+func TestPayloadOfAWaiter(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		first, second := open(t, fleet, redlock.WithIdentity("first")), open(t, fleet, redlock.WithIdentity("second"))
+		l := acquire(t, first, redlock.WithPayload(payload))
+		granted := make(chan *redlock.Lease, 1)
+		go func() {
+			l, _ := second.Acquire(t.Context(), "key", redlock.WithPayload("the second's"))
+			granted <- l
+		}()
+		time.Sleep(ttl / 8)
+		released := time.Now()
+		require.NoError(t, l.Release(t.Context()))
+		l = <-granted
+		require.Zero(t, time.Since(released), "a message was for nobody")
+		synctest.Wait()
+		h, err := first.Holder(t.Context(), "key")
+		require.NoError(t, err)
+		require.Equal(t, []any{"second", "the second's"}, []any{h.Identity, h.Payload})
+		require.NoError(t, l.Release(t.Context()))
+
+		const third = "third/AAAAAAAAAAAAAAAAAAAAAA?x"
+		freezeWaiter(t, fleet, third)
+		l = acquire(t, first, redlock.WithPayload(payload))
+		require.NoError(t, l.Release(t.Context()))
+		synctest.Wait()
+		_, err = second.TryAcquire(t.Context(), "key")
+		var held *redlock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, []any{third, ""}, []any{held.Holder.Identity, held.Holder.Payload})
+	})
+}
+
+// What the nodes remember of a sequence names the holder alone, and a number is the holder's to
+// complete and to give back as without a payload.
+func TestPayloadIsNoPartOfTheIdentityInARecord(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet, redlock.WithIdentity("web/1"))
+		finish(t, acquire(t, q, atMostOnce(3), redlock.WithPayload(payload)).Abandon)
+		synctest.Wait()
+		l := acquire(t, q, atMostOnce(3), redlock.WithPayload(payload))
+		time.Sleep(ttl / 4) // all nodes have it
+		_, err := q.TryAcquire(t.Context(), "key", atMostOnce(4))
+		var held *redlock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, []any{payload, int64(3)}, []any{held.Holder.Payload, held.Sequence})
+		synctest.Wait()
+		fleet.Node(0).FlushAll()
+		time.Sleep(3 * ttl) // is put back
+		finish(t, l.Complete)
+		done := requireDone(t, q, atMostOnce(3))
+		require.Equal(t, "web/1", done.Identity)
+		require.NotContains(t, done.Error(), "10.0.0.1")
+		state, err := q.Sequence(t.Context(), "key")
+		require.NoError(t, err)
+		require.Equal(t, "web/1", state.Identity)
+		require.False(t, state.BeganAt.IsZero())
+		synctest.Wait()
+		text, _ := fleet.Node(0).Get(recordKey)
+		require.Contains(t, text, " web/1/----------------------", "a restored record is nobody's")
+	})
+}
+
+// A payload is in no error and no line of the log, whatever it is and whoever wrote it.
+func TestPayloadIsNotShown(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var log lockedBuffer
+		q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+		for _, written := range []string{"sesame", "sesame%zz", "sesame\n", "sesame" + strings.Repeat("x", redlock.MaxPayloadLength)} {
+			for i := range 3 {
+				ask(t, fleet, i, "SET", "tenure:{key}", "web-1/AAAAAAAAAAAAAAAAAAAAAA?"+written, "PX", "60000")
+			}
+			_, err := q.TryAcquire(t.Context(), "key")
+			require.ErrorContains(t, err, "held by another owner: web-1 on ")
+			require.NotContains(t, err.Error(), "sesame")
+		}
+		for i, random := range []string{"A", "B"} {
+			ask(t, fleet, i, "SET", "tenure:{key}", "web-1/"+strings.Repeat(random, 22)+"?sesame", "PX", "60000")
+		}
+		ask(t, fleet, 2, "SET", "tenure:{key}", "web-1/"+strings.Repeat("C", 22)+"?sesame", "PX", "60000")
+		_, err := q.TryAcquire(t.Context(), "key")
+		var split *redlock.SplitError
+		require.ErrorAs(t, err, &split)
+		require.Equal(t, "sesame", split.Rival.Payload)
+		require.NotContains(t, err.Error(), "sesame")
+		require.Contains(t, log.String(), "holder=web-1 ", "the lease has a longer TTL than is known")
+		require.NotContains(t, log.String(), "sesame")
 	})
 }

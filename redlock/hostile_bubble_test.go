@@ -327,9 +327,9 @@ func (p *parrot) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case bytes.Contains(b, []byte("{other}:fence\r\n")):
+	case bytes.Contains(b, []byte("{other}\r\n")):
 		p.asked = true
-	case p.over && bytes.Contains(b, []byte("{key}:fence\r\n")):
+	case p.over && bytes.Contains(b, []byte("{key}\r\n")):
 		p.extra = append(p.extra, p.grant...)
 		p.over = false
 	}

@@ -42,7 +42,11 @@ func (q *Quorum) KeepSequence(key string) (stop func()) {
 		q.work.Go(q.keeper.run)
 	}
 	q.mu.Unlock()
-	return q.keeper.keep(&keys)
+	own, all := q.keeper.keep(&keys), q.keeper.keep(&q.all) //mutant:pause-of-all-not-kept
+	return func() {
+		own()
+		all()
+	}
 }
 
 // keeper restores kept sequences on nodes whose gates open.
@@ -70,16 +74,16 @@ func newKeeper(q *Quorum, nodes int) *keeper {
 func (k *keeper) keep(keys *wire.Keys) (stop func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.kept[keys.Name] == nil {
-		k.kept[keys.Name] = &kept{keys: keys, known: make([]uint64, len(k.opened))}
+	if k.kept[keys.Lock] == nil {
+		k.kept[keys.Lock] = &kept{keys: keys, known: make([]uint64, len(k.opened))}
 		k.signal()
 	}
-	k.kept[keys.Name].callers++
+	k.kept[keys.Lock].callers++
 	return sync.OnceFunc(func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if s := k.kept[keys.Name]; s.callers == 1 {
-			delete(k.kept, keys.Name)
+		if s := k.kept[keys.Lock]; s.callers == 1 {
+			delete(k.kept, keys.Lock)
 		} else {
 			s.callers--
 		}
@@ -145,7 +149,7 @@ func (k *keeper) restore() bool {
 		_ = rounds[i].Wait(ctx, max(deadline.Sub(k.q.clock.Now()), clock.AtOnce), &k.q.timers)
 		replies := rounds[i].Outcome().Replies
 		k.settle(s.keys, opened, func(node int) bool { return replies[node].Verdict == wire.OK })
-		if nodes := unknowingIn(replies); len(nodes) > 0 {
+		if nodes := unknowingIn(replies, ofKey); len(nodes) > 0 {
 			all = append(all, &restoration{keys: s.keys, nodes: nodes})
 		}
 	}
@@ -191,7 +195,7 @@ func (k *keeper) unsettled() (opened []uint64, some []kept) {
 func (k *keeper) settle(keys *wire.Keys, opened []uint64, knows func(node int) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s := k.kept[keys.Name]
+	s := k.kept[keys.Lock]
 	if s == nil {
 		return
 	}

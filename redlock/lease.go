@@ -36,8 +36,9 @@ type Lease struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 
-	deadline atomic.Int64          // clock.Instant
-	final    atomic.Pointer[final] // set once, when the lease ends
+	last     atomic.Pointer[wire.Last] // the entry that its release makes; may be nil
+	deadline atomic.Int64              // clock.Instant
+	final    atomic.Pointer[final]     // set once, when the lease ends
 
 	mu        sync.Mutex
 	timer     *time.Timer   // guarded by mu; fires at the deadline
@@ -94,14 +95,14 @@ func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, 
 // will. A quorum has it, and for as long as no other node has, the lease does not survive that one
 // of the quorum forgets it. Where all nodes grant it costs nothing.
 func (l *Lease) strengthen(rd *operation) {
-	var nodes []unknowing
-	for _, a := range rd.LeaveTo(granted{l}, withheld) { //mutant:refusals-forgotten
+	came := rd.LeaveTo(granted{l}, withheld) //mutant:refusals-forgotten
+	if len(came) > 0 {
 		l.q.extender.lacks(l)
-		if isUnknowing(a.Reply) { //mutant:laggard-not-restored
-			nodes = append(nodes, unknowingOf(a.Reply, a.Slot))
-		}
 	}
-	l.teach(nodes)
+	l.teach(came...) //mutant:laggard-not-restored
+	for _, c := range came {
+		l.q.spreadLate(l.attempt, c.Reply)
+	}
 }
 
 // granted is a lease that follows the round that granted it.
@@ -112,14 +113,15 @@ func (g granted) Late(_ *vote.Round, slot int, rep *vote.Reply) {
 		g.lease.q.extender.lacks(g.lease)
 	}
 	if isUnknowing(rep) {
-		g.lease.teach([]unknowing{unknowingOf(rep, slot)})
+		g.lease.teach(vote.Slot{Slot: slot, Reply: rep})
 	}
+	g.lease.q.spreadLate(g.lease.attempt, rep)
 }
 
-// teach restores the lease's sequence on nodes that do not know it.
-func (l *Lease) teach(nodes []unknowing) {
-	if len(nodes) > 0 {
-		(&laggards{q: l.q, at: l.attempt, keep: l.attempt.cfg.once.keep}).restore(nodes)
+// teach restores the lease's sequence on nodes that have answered that they do not know it.
+func (l *Lease) teach(came ...vote.Slot) {
+	if once := l.attempt.cfg.once; once != nil {
+		(&laggards{q: l.q, at: l.attempt, keep: once.keep}).restore(came...)
 	}
 }
 

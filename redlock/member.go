@@ -60,6 +60,11 @@ func (m *member) answering() string { return cmp.Or(m.Server(), m.addr) }
 // answer.
 func (m *member) reply(call *wire.Call, a node.Answer) vote.Reply {
 	rep := vote.Reply{Answer: a.Answer, Err: a.Err, At: a.Received}
+	for _, r := range []*wire.Record{rep.Record, rep.All} {
+		if r != nil && r.Mark.Version > uint64(m.q.now().Add(maxLead).UnixMicro()) { //mutant:mark-of-the-future-followed
+			r.Mark = wire.Mark{}
+		}
+	}
 	if rep.Err == nil && rep.Token > m.q.clocks.greatestCounter(&rep) { //mutant:invented-lead-followed
 		rep = vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: wire.DamagedCounter(strconv.FormatUint(rep.Token, 10)), At: a.Received}
 	}
@@ -90,6 +95,13 @@ func (m *member) known(err error) error {
 
 // reason is why the node does not vote by that status, and nil when it does.
 func (m *member) reason(status *node.Status) error { return m.known(status.Reason()) }
+
+// onlyReads reports whether a node tells what it knows, and this process's user may not write to
+// it. Nobody has looked whether it belongs, so nothing is restored from it.
+func (m *member) onlyReads() bool {
+	why := m.Status().Fault
+	return why != nil && why.Condition == wire.NoPermission //mutant:restored-from-who-only-reads
+}
 
 // votes is why the node does not vote now, and nil while it does.
 func (m *member) votes() error { return m.reason(m.Status()) }
@@ -204,6 +216,9 @@ func (o observer) Sampled(server node.Watch, jump time.Duration) {
 
 // Due has this process say again which servers it counts.
 func (o observer) Due() { o.q.belongs.refresh(false) }
+
+// Replaced notes that the server that counted is gone.
+func (o observer) Replaced(process string) { o.q.belongs.replaced(o.index, process) }
 
 // Elsewhere warns of two servers at one address.
 func (o observer) Elsewhere() {

@@ -58,6 +58,7 @@ type seat struct {
 	refused bool          // when it was looked at last, because the process does not belong
 	failing clock.Instant // since when it cannot be told; 0 for never
 	logged  bool          // that it was not
+	gone    []vouched     // servers that counted, and in whose place another was found, the latest ones
 
 	ttl, skew time.Duration                  // the largest that it knows
 	differs   atomic.Pointer[ConditionError] // what was found there in flight; nil for nothing
@@ -135,6 +136,22 @@ func (m *membership) restarted(i int) {
 	m.mu.Unlock()
 	m.refresh(true)
 }
+
+// replaced notes that another server process answers for a node than before, so that nobody waits
+// for the one that counted longer than its leases last.
+func (m *membership) replaced(i int, process string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := &m.seats[i]
+	if s.id == "" || s.id == process || has(s.gone, s.id) >= 0 || !m.q.cfg.restartGate {
+		return
+	}
+	s.gone = append(s.gone[max(len(s.gone)-maxGone+1, 0):], vouched{s.id, m.q.clock.Now()}) //mutant:replaced-servers-unsaid
+}
+
+// maxGone is how many restarts of a server are said to the others, of those within a lifetime and a
+// grace.
+const maxGone = 4
 
 // settleSeat is called with mu held.
 func (m *membership) settleSeat(i int) {
@@ -417,6 +434,15 @@ func (m *membership) words(mode wire.Mode, ids []vouched) *wire.Membership {
 			w.Servers = append(w.Servers, wire.Server{ID: c.id, Address: m.q.nodes[i].addr, Age: now.Sub(c.seen)})
 		}
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range m.seats {
+		for _, g := range m.seats[i].gone {
+			if has(ids, g.id) < 0 && now.Sub(g.seen) <= cfg.lifetime()+membershipGrace {
+				w.Servers = append(w.Servers, wire.Server{ID: g.id, Address: m.q.nodes[i].addr, Gone: true})
+			}
+		}
+	}
 	return w
 }
 
@@ -426,13 +452,15 @@ func (m *membership) send(ctx context.Context, mode wire.Mode, nodes []int, word
 	p := &poll{q: m.q}
 	p.Start(len(m.q.nodes), len(m.q.nodes))
 	p.Decided = func([]vote.Reply) bool { return false }
-	expires := m.q.clock.Now().Add(timeout)
+	now := m.q.clock.Now()
+	expires, leads := now.Add(timeout), m.q.clocks.leadOfEach(now)
 	for i, n := range m.q.nodes {
 		if !slices.Contains(nodes, i) {
 			p.Skip(i, wire.Failed)
 			continue
 		}
 		w := words(i)
+		w.Lead = leads[i]
 		if !m.q.cfg.restartGate {
 			w.NewID = m.newID(i)
 		}
@@ -510,6 +538,11 @@ func (m *membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 	m.q.cfg.others.ttl.Store(int64(ttl))
 	m.q.cfg.others.skew.Store(int64(skew))
 	m.mu.Unlock()
+	for i := range replies {
+		if known := replies[i].Members; known != nil && slices.Contains(nodes, i) {
+			m.q.clocks.tell(i, known.Lead, now)
+		}
+	}
 	for _, l := range lines {
 		m.q.cfg.logger.Warn("redlock: a node cannot keep who uses it: a process with another list of nodes may not be noticed there", "node", l.node, "error", l.why)
 	}
@@ -623,6 +656,10 @@ func (m *membership) difference(i int, rep *vote.Reply, ids []vouched) *wire.Fau
 	for _, s := range rep.Members.Servers {
 		if has(ids, s.ID) >= 0 {
 			continue
+		}
+		if gate := len(s.ID) == wire.RunIDLength; gate != m.q.cfg.restartGate { //mutant:mixed-gates-are-several-servers
+			return &wire.Fault{Condition: wire.AnotherList, Detail: fmt.Sprintf("%s uses %s %s the restart gate, and this process does not: "+
+				"give all processes WithoutRestartGate or none", s.By, at, map[bool]string{true: "with", false: "without"}[gate])}
 		}
 		for k, n := range m.q.nodes {
 			if n.addr == s.Address && ids[k].id != "" { //mutant:balancer-is-another-list

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -170,6 +171,26 @@ func TestEntryDoesNotWaitForAFrozenNode(t *testing.T) {
 	})
 }
 
+// Processes with the restart gate and without it know servers by different ids, and are told so.
+func TestMixedGatesAreRefused(t *testing.T) {
+	for _, gate := range []bool{true, false} {
+		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			opts := [][]redlock.Option{{redlock.WithoutRestartGate()}, nil}
+			if !gate {
+				opts[0], opts[1] = opts[1], opts[0]
+			}
+			held := acquire(t, open(t, fleet, append(opts[0], redlock.WithIdentity("the first"))...))
+			other := dialOn(t, fleet, []int{0, 1, 2}, opts[1]...)
+			time.Sleep(ttl / 2)
+			n := other.Nodes(t.Context())[0]
+			requireCondition(t, n.Err, n.Node, redlock.ConditionAnotherList)
+			require.ErrorContains(t, n.Err, "give all processes WithoutRestartGate or none")
+			require.ErrorContains(t, n.Err, "the first uses")
+			require.NoError(t, held.Err())
+		})
+	}
+}
+
 // Two lists that meet in a node which one of them does not reach are not seen, until it does: then
 // that one does not count the node, says why, and goes on.
 func TestListsThatMeetOutOfReach(t *testing.T) {
@@ -199,6 +220,7 @@ func TestListsThatMeetOutOfReach(t *testing.T) {
 		n := other.Nodes(t.Context())[0]
 		requireCondition(t, n.Err, n.Node, redlock.ConditionAnotherList)
 		require.Contains(t, log.String(), "another_list")
+		requireCondition(t, other.Healthy(), n.Node, redlock.ConditionAnotherList)
 		require.NoError(t, q.Healthy())
 		require.True(t, q.Nodes(t.Context())[0].Votes)
 	})
@@ -215,7 +237,7 @@ func TestAnotherListInFlightIsReported(t *testing.T) {
 		addr := fleet.Node(1).URL()[len("valkey://"):]
 		v.take(addr)
 		now := time.Now().UnixMilli()
-		set(t, fleet.Node(1), membersKey, fmt.Sprintf("1 3 4000 %d 2000 %d 6000 %d -\n%040d %d far%%3A1 somebody", now, now, now, 7, now+ttl.Milliseconds()))
+		set(t, fleet.Node(1), membersKey, fmt.Sprintf("1 3 4000 %d 2000 %d 6000 %d - -\n%040d %d far%%3A1 somebody here", now, now, now, 7, now+ttl.Milliseconds()))
 		time.Sleep(ttl + time.Second)
 		require.NoError(t, l.Err())
 		var ne *redlock.NodeError
@@ -336,6 +358,36 @@ func TestSuccessorIsTold(t *testing.T) {
 		requireCondition(t, n.Err, n.Node, redlock.ConditionAnotherList)
 		time.Sleep(2 * quarantine)
 		require.True(t, q.Nodes(t.Context())[0].Votes)
+	})
+}
+
+// Processes that have other addresses for the servers need not wait longer than a lifetime for one
+// that was restarted, if somebody has seen that.
+func TestServersWithOtherAddresses(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		restart(t, fleet, 0)
+		for q.Nodes(t.Context())[0].QuarantinedUntil.IsZero() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		synctest.Wait()
+		require.NoError(t, q.Close())
+		time.Sleep(quarantine)
+		var urls []string
+		for i := range 3 {
+			urls = append(urls, fmt.Sprintf("valkey://proxy-%d:1", i))
+		}
+		other, err := redlock.Open(urls, redlock.WithTTL(ttl), redlock.WithLogger(slog.New(slog.DiscardHandler)),
+			redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+				n := fleet.Node(slices.Index(urls, url))
+				fleet.ClientOption(n.URL(), o)
+			}))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, other.Close()) })
+		acquire(t, other)
+		for _, n := range other.Nodes(t.Context()) {
+			require.True(t, n.Votes, "%+v", n)
+		}
 	})
 }
 

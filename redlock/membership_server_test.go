@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -158,27 +160,63 @@ func TestDeployThatRaisesTTLAndSkew(t *testing.T) {
 // turns is an address behind which servers take turns, by connection.
 func turns(t *testing.T, addrs ...string) string {
 	t.Helper()
-	way := startDetour(t, addrs[0])
+	d := startDetour(t, addrs[0])
 	var n atomic.Int64
-	stop := make(chan struct{})
+	d.next.Store(new(func() string { return addrs[int(n.Add(1))%len(addrs)] }))
+	return d.Addr().String()
+}
+
+// nameOfTwo is a name that resolves to two addresses, in turns, with a server on each; and what has
+// a client resolve it.
+func nameOfTwo(t *testing.T, one, other string) (addr string, resolve redlock.Option) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("127.0.0.2 is an address of a Linux machine")
+	}
+	_, port, err := net.SplitHostPort(one)
+	require.NoError(t, err)
+	startDetourAt(t, "127.0.0.2:"+port, other)
+	dns, err := net.ListenPacket("udp", "127.0.0.1:0")
+	require.NoError(t, err)
 	done := make(chan struct{})
+	t.Cleanup(func() {
+		assert.NoError(t, dns.Close())
+		<-done
+	})
 	go func() {
 		defer close(done)
-		for {
-			select {
-			case <-stop:
+		packet := make([]byte, 512)
+		for turn := byte(0); ; {
+			n, from, err := dns.ReadFrom(packet)
+			if err != nil {
 				return
-			case <-time.After(time.Millisecond):
-				to := addrs[int(n.Add(1))%len(addrs)]
-				way.to.Store(&to)
+			}
+			// A header of 12 bytes, and a question: the name, its type and its class. RFC 1035,
+			// 4.1.
+			end := 12
+			for end < n && packet[end] != 0 {
+				end += 1 + int(packet[end])
+			}
+			if end += 5; end > n {
+				continue
+			}
+			answer := append([]byte{packet[0], packet[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, packet[12:end]...)
+			if isA := packet[end-3] == 1; isA {
+				answer[7] = 2
+				for i := range byte(2) {
+					answer = append(answer, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 127, 0, 0, 1+(turn+i)%2)
+				}
+				turn++
+			}
+			if _, err := dns.WriteTo(answer, from); err != nil {
+				return
 			}
 		}
 	}()
-	t.Cleanup(func() {
-		close(stop)
-		<-done
-	})
-	return way.Addr().String()
+	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", dns.LocalAddr().String())
+	}}
+	return "servers.test:" + port, redlock.WithClientOption(func(_ string, o *valkey.ClientOption) { o.Dialer.Resolver = resolver })
 }
 
 // Behind a balancer that keeps a client with its server, the second client that finds another one
@@ -192,8 +230,7 @@ func TestBalancerByClient(t *testing.T) {
 			way := startDetour(t, s.Node(0).Addr())
 			urls := []string{"valkey://" + way.Addr().String(), s.Node(1).URL(), s.Node(2).URL()}
 			_, held := fleetOf(t, urls, 1, opts...)
-			other := s.Node(3).Addr()
-			way.to.Store(&other)
+			way.lead(s.Node(3).Addr())
 			q, err := redlock.Open(urls, append([]redlock.Option{redlock.WithTTL(longTTL), redlock.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
 			require.NoError(t, err)
 			requireIntruder(t, q, redlock.ConditionSeveralServers)
@@ -203,21 +240,35 @@ func TestBalancerByClient(t *testing.T) {
 	}
 }
 
-// Behind one that takes the next server for each connection, the node has no vote, and the others
-// are a quorum.
+// Behind one that takes the next server for each connection, and behind a name that resolves to two
+// servers, the node has no vote, and the others are a quorum.
 func TestBalancerByConnection(t *testing.T) {
 	t.Parallel()
-	s := startAged(t, 4)
-	urls := []string{"valkey://" + turns(t, s.Node(0).Addr(), s.Node(3).Addr()), s.Node(1).URL(), s.Node(2).URL()}
-	q, err := redlock.Open(urls, redlock.WithTTL(serverTTL), redlock.WithClockSkew(time.Millisecond), redlock.WithLogger(slog.New(slog.DiscardHandler)))
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, q.Close()) })
-	require.Eventually(t, func() bool {
-		return redlock.ErrorType(q.Nodes(t.Context())[0].Err) == string(redlock.ConditionSeveralServers)
-	}, 4*longTTL, pollTick, "%v", q.Nodes(t.Context())[0].Err)
-	l, err := tryUntilAnswered(t, q, "key")
-	require.NoError(t, err)
-	require.NoError(t, l.Release(t.Context()))
+	for name, way := range map[string]func(t *testing.T, one, other string) (string, redlock.Option){
+		"round robin": func(t *testing.T, one, other string) (string, redlock.Option) {
+			return turns(t, one, other), redlock.WithClientOption(func(string, *valkey.ClientOption) {})
+		},
+		"a name of two servers": nameOfTwo,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startAged(t, 4)
+			addr, resolve := way(t, s.Node(0).Addr(), s.Node(3).Addr())
+			urls := []string{"valkey://" + addr, s.Node(1).URL(), s.Node(2).URL()}
+			q, err := redlock.Open(urls, redlock.WithTTL(serverTTL), redlock.WithClockSkew(time.Millisecond), redlock.WithLogger(slog.New(slog.DiscardHandler)), resolve)
+			require.NoError(t, err)
+			t.Cleanup(func() { assert.NoError(t, q.Close()) })
+			var said error
+			require.Eventually(t, func() bool {
+				said = q.Nodes(t.Context())[0].Err
+				return redlock.ErrorType(said) == string(redlock.ConditionSeveralServers)
+			}, 12*longTTL, pollTick)
+			require.ErrorContains(t, said, addr)
+			l, err := tryUntilAnswered(t, q, "key")
+			require.NoError(t, err)
+			require.NoError(t, l.Release(t.Context()))
+		})
+	}
 }
 
 // One server under two names is one node, also for a process that may not ask it for its run_id.

@@ -1,8 +1,10 @@
 package redlock_test
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -24,26 +26,21 @@ func TestMemoryOfKeys(t *testing.T) {
 	require.NoError(t, err)
 	identity := strings.Repeat("i", 30) // about what the default is
 	tick := time.Now().Truncate(time.Second)
-	free := func(t *testing.T, q, _ *redlock.Quorum, key string) {
-		if lease := take(t, q, key); lease != nil {
-			assert.NoError(t, lease.Release(t.Context()))
-		}
-	}
 	held := func(t *testing.T, q, _ *redlock.Quorum, key string) { take(t, q, key) }
 	for _, use := range []struct {
 		name    string
 		entries int    // of the server, for each key
+		besides int    // for all of them: who uses the node, and of ticks what is for all keys
 		text    string // of the formula, on the page
 		formula func(k, i int) int
 		use     func(t *testing.T, q, other *redlock.Quorum, key string)
 	}{
-		{"used", 1, "145 + k", func(k, _ int) int { return 145 + k }, free},
-		{"held", 2, "310 + 2k + i", func(k, i int) int { return 310 + 2*k + i }, held},
-		{"held, one waits", 3, "1450 + 3k + 2i", func(k, i int) int { return 1450 + 3*k + 2*i }, func(t *testing.T, q, other *redlock.Quorum, key string) {
+		{"held", 1, 2, "290 + k + i", func(k, i int) int { return 290 + k + i }, held},
+		{"held, one waits", 2, 2, "1400 + 2k + 2i", func(k, i int) int { return 1400 + 2*k + 2*i }, func(t *testing.T, q, other *redlock.Quorum, key string) {
 			take(t, q, key)
 			go other.Acquire(t.Context(), key) //nolint:errcheck // until the test ends
 		}},
-		{"used with a number", 2, "455 + 2k + i", func(k, i int) int { return 455 + 2*k + i }, func(t *testing.T, q, _ *redlock.Quorum, key string) {
+		{"used with a number", 1, 3, "405 + k + i", func(k, i int) int { return 405 + k + i }, func(t *testing.T, q, _ *redlock.Quorum, key string) {
 			if lease := take(t, q, key, redlock.WithTick(tick, redlock.AtLeastOnce, 48*time.Hour)); lease != nil {
 				assert.NoError(t, lease.Complete(t.Context()))
 			}
@@ -79,7 +76,7 @@ func TestMemoryOfKeys(t *testing.T) {
 					wg.Wait()
 					require.Eventually(t, func() bool {
 						entries, err := s.Node(0).Do(t, "DBSIZE").AsInt64()
-						return err == nil && entries == int64(to*use.entries)+1 // and who uses the node
+						return err == nil && entries == int64(to*use.entries+use.besides)
 					}, 3*longTTL, pollTick)
 					return s.memory()
 				}
@@ -90,6 +87,92 @@ func TestMemoryOfKeys(t *testing.T) {
 				assert.Greater(t, used, most/3, "key of %d bytes: the formula says too much", length)
 			}
 		})
+	}
+}
+
+// A key that is not held costs a node nothing, however many there were: all share the counters of
+// the prefix, whose size docs/operations.md has.
+func TestMemoryOfUsedKeys(t *testing.T) {
+	page, err := os.ReadFile("../docs/operations.md")
+	require.NoError(t, err)
+	require.Contains(t, string(page), "at most 1.5 MB")
+	keys, counters := 120_000, 16_000
+	if underRace {
+		keys, counters = 10_000, 7_000
+	}
+	s := startAged(t, 1)
+	q := s.gated(redlock.WithTTL(5*time.Minute), redlock.WithNodeTimeout(time.Minute))
+	names := make(chan string)
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			for name := range names {
+				if lease := take(t, q, name); lease != nil {
+					assert.NoError(t, lease.Release(t.Context()))
+				}
+			}
+		})
+	}
+	for i := range keys {
+		names <- fmt.Sprintf("an invoice %d", i)
+	}
+	close(names)
+	wg.Wait()
+	s.requireFree(longTTL, "not released")
+	require.Equal(t, []string{fences}, s.Node(0).Keys(t))
+	fields, err := s.Node(0).Do(t, "HLEN", fences).AsInt64()
+	require.NoError(t, err)
+	require.Greater(t, fields, int64(counters), "keys spread over the counters")
+	require.LessOrEqual(t, fields, int64(1<<14))
+	bytes, err := s.Node(0).Do(t, "MEMORY", "USAGE", fences, "SAMPLES", "0").AsInt64()
+	require.NoError(t, err)
+	t.Logf("%d keys, %d counters: %d bytes", keys, fields, bytes)
+	require.LessOrEqual(t, bytes, int64(1_500_000))
+}
+
+// A Quorum costs a process little, and so does the first that waits, for which it makes a further
+// connection to each node: docs/operations.md has how much.
+func TestMemoryOfQuorums(t *testing.T) {
+	page, err := os.ReadFile("../docs/operations.md")
+	require.NoError(t, err)
+	require.Contains(t, string(page), "less than a MiB")
+	const quorums = 10
+	s := startServers(t, 5)
+	holder := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
+	heap := func() uint64 {
+		var m runtime.MemStats
+		for range 3 {
+			runtime.GC()
+		}
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	qs := make([]*redlock.Quorum, quorums)
+	for i := range qs {
+		qs[i] = s.open(redlock.WithTTL(longTTL))
+		require.NoError(t, s.hold(qs[i], fmt.Sprint("own ", i)).Release(t.Context()))
+	}
+	used := heap()
+	ctx, cancel := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	for _, q := range qs {
+		waiting.Go(func() {
+			_, err := q.Acquire(ctx, "key")
+			assert.ErrorIs(t, err, context.Canceled)
+		})
+	}
+	for i := range s.Nodes() {
+		require.Eventually(t, func() bool { return s.waiting(i, "key") == quorums }, longTTL, pollTick)
+	}
+	waited := heap()
+	cancel()
+	waiting.Wait()
+	require.NoError(t, holder.Release(t.Context()))
+	t.Logf("a Quorum of 5 nodes: %d KiB, and its first waiter: %d KiB", (used-before)/quorums/1024, (waited-used)/quorums/1024)
+	if !underRace {
+		require.Less(t, used-before, uint64(quorums<<20))
+		require.Less(t, waited-used, uint64(quorums<<20))
 	}
 }
 

@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -86,6 +87,13 @@ func TestAgreementNeedsTheKey(t *testing.T) {
 		disagree(t, fleet)
 		requireNoAgreement(t, q)
 	})
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet, redlock.WithTracer(&before{op: redlock.OpAgree, do: func() {
+			set(t, fleet.Node(1), "tenure:{key}", "1 another/AAAAAAAAAAAAAAAAAAAAAA")
+		}}))
+		disagree(t, fleet)
+		requireNoAgreement(t, q)
+	})
 }
 
 func TestAgreementWithoutAnAnswerIsNone(t *testing.T) {
@@ -124,7 +132,8 @@ func TestEachRoundIsAnotherOwner(t *testing.T) {
 		last := ""
 		for len(seen) < 4 {
 			time.Sleep(time.Millisecond)
-			owner, _ := fleet.Node(0).Get("tenure:{key}")
+			lock, _ := fleet.Node(0).Get("tenure:{key}")
+			_, owner, _ := strings.Cut(lock, " ")
 			if owner != "" && owner != last {
 				seen[owner]++
 			}

@@ -110,7 +110,7 @@ func (tr *translator) toServer(text, before string) string {
 		tr.sent[hex.EncodeToString(was[:])] = hex.EncodeToString(is[:])
 		tr.said[hex.EncodeToString(is[:])] = hex.EncodeToString(was[:])
 		return newer
-	case before == "EVALSHA":
+	case before == "EVALSHA", before == "EVALSHA_RO":
 		if is, ok := tr.sent[text]; ok {
 			return is
 		}

@@ -16,6 +16,7 @@ import (
 type attempt struct {
 	keys     *wire.Keys
 	owner    string
+	lock     string // what its keys hold, see wire.Lock
 	cfg      leaseConfig
 	sequence []string // of cfg.once, as calls have it
 	token    uint64   // of the lease that it became
@@ -29,7 +30,7 @@ type attempt struct {
 // call is an operation of the attempt; the caller adds what only that operation has.
 func (at *attempt) call(op wire.Op) *wire.Call {
 	return &wire.Call{
-		Op: op, Keys: at.keys, Owner: at.owner, Token: at.token, Sequence: at.sequence,
+		Op: op, Keys: at.keys, Lock: at.lock, Token: at.token, Sequence: at.sequence,
 		Member: at.member, QueueLife: at.queueLife,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // Defaults and bounds. Each option that changes one names it.
@@ -25,6 +26,8 @@ const (
 	MaxKeep = 100 * 365 * 24 * time.Hour
 	// MaxIdentityLength bounds the identity in bytes, because it is part of every key's value.
 	MaxIdentityLength = 256
+	// MaxPayloadLength bounds the payload in bytes, because it is sent with every extension.
+	MaxPayloadLength = wire.MaxPayloadLength
 
 	// driftFloor is the fixed part of the drift allowance.
 	driftFloor = node.DriftFloor
@@ -52,6 +55,8 @@ const (
 	OpObserve Op = "observe" // reads by Holder and Nodes
 	OpRecall  Op = "recall"  // reads how far a sequence has come, see Quorum.Sequence
 	OpRestore Op = "restore" // has a node know that which lost it
+	OpPause   Op = "pause"   // has a node refuse ticks, see Quorum.Pause
+	OpPost    Op = "post"    // tells people, see Quorum.Board
 	OpLeave   Op = "leave"   // takes a waiter that has given up out of the queue
 )
 
@@ -153,6 +158,27 @@ func WithIdentity(identity string) CommonOption {
 			return err
 		}
 		l.identity = identity
+		return nil
+	})
+}
+
+// WithPayload has the nodes keep a text with the lease, for Holder.Payload, which others get from
+// Quorum.Holder and in a HeldError: the address at which the holder's service is found, say. It is
+// any bytes, at most MaxPayloadLength of them. Default none, which an empty text is too.
+//
+// It decides nothing, and is fixed for the life of the lease: to change it, release the lease and
+// acquire it again. It is no secret: everybody who can read the nodes can read it, and nothing
+// proves to a reader who wrote it. Errors, logs and traces of this library do not show it.
+//
+// Each acquisition, extension and release sends it to each node, and each node keeps it with the
+// key, escaped as in the query of a URL: up to three bytes for one. With WithSequence a node also
+// keeps it with the number. The option may be used for several leases at a time.
+func WithPayload(payload string) LeaseOption {
+	return leaseOption(func(l *leaseConfig) error {
+		if len(payload) > MaxPayloadLength {
+			return &OptionError{"WithPayload", fmt.Sprintf("must be at most %d bytes, not %d", MaxPayloadLength, len(payload))}
+		}
+		l.payload = payload
 		return nil
 	})
 }

@@ -235,7 +235,7 @@ func TestExchangeTimeoutIsBounded(t *testing.T) {
 func TestOwnerValues(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 1000 {
-		owner := wire.NewOwner("host/with/slashes-1")
+		owner := wire.NewOwner("host/with/slashes-1", "")
 		require.False(t, seen[owner], "an owner value must be new for every attempt")
 		seen[owner] = true
 		require.Equal(t, "host/with/slashes-1", wire.OwnerIdentity(owner))
@@ -250,15 +250,16 @@ func TestNamesOfAKey(t *testing.T) {
 	require.NoError(t, err)
 	k, err := c.keys("a/b")
 	require.NoError(t, err)
-	require.Equal(t, wire.Keys{Name: "a/b", Lock: "p:{a/b}", Fence: "p:{a/b}:fence", Wait: "p:{a/b}:wait"}, k)
+	require.Equal(t, wire.Keys{Name: "a/b", Lock: "p:{a/b}", Wait: "p:{a/b}:wait", Fences: "p:fences", Slot: "8184"}, k)
 	require.Equal(t, "p:{a/b}:once", k.Record())
 }
 
 // Field: an expired grant returned as success when the round took longer than the TTL.
 func TestTrap10LateGrantIsNotReturned(t *testing.T) {
 	const ttl = 10 * time.Second
-	require.NoError(t, tooLate("k", ttl/2, ttl))
-	err := tooLate("k", ttl/2+1, ttl)
+	cfg := &leaseConfig{ttl: ttl}
+	require.NoError(t, tooLate("k", ttl/2, cfg))
+	err := tooLate("k", ttl/2+1, cfg)
 	require.ErrorIs(t, err, ErrTimeout)
 	var slow *SlowError
 	require.ErrorAs(t, err, &slow)
@@ -283,7 +284,7 @@ func TestErrorTypes(t *testing.T) {
 		"timeout":           &NodeError{Node: "a:1", Op: OpExtend, Err: ErrTimeout},
 		"overloaded":        &NodeError{Node: "a:1", Op: OpExtend, Err: node.ErrOverloaded},
 		"connection":        &NodeError{Node: "a:1", Op: OpExtend, Err: errors.New("EOF")},
-		"other":             errors.New("?"),
+		"_OTHER":            errors.New("?"),
 	} {
 		require.Equal(t, want, ErrorType(err))
 	}
@@ -311,4 +312,13 @@ func TestQuarantineOutlastsWhatAServerForgot(t *testing.T) {
 		require.GreaterOrEqual(t, c.lifetime(), c.maxTTL+c.clockSkew)
 		require.LessOrEqual(t, c.lifetime(), c.quarantine()-time.Second, "less what is rounded")
 	}
+}
+
+// The acquisition of a tick takes no longer than a pause waits for it.
+func TestTickIsTooLateForAPause(t *testing.T) {
+	cfg := &leaseConfig{ttl: time.Hour, once: &once{tick: true}}
+	require.NoError(t, tooLate("k", maxTickRound, cfg))
+	require.Error(t, tooLate("k", maxTickRound+1, cfg))
+	cfg.once.tick = false
+	require.NoError(t, tooLate("k", maxTickRound+1, cfg))
 }

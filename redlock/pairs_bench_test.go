@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -31,9 +32,10 @@ func BenchmarkPairParallelServers(b *testing.B) {
 	for i := range 2 * half {
 		keys, err := cfg.keys("key" + strconv.Itoa(i))
 		require.NoError(b, err)
-		groups[i%2] = append(groups[i%2], &lease{keys, wire.NewOwner("bench")})
+		groups[i%2] = append(groups[i%2], &lease{keys: keys, owner: wire.NewOwner("bench", "")})
 	}
 	b.ReportAllocs()
+	before := serversCPU(b, fleet)
 	b.ResetTimer()
 	var nodes sync.WaitGroup
 	for _, n := range fleet.Nodes() {
@@ -51,14 +53,16 @@ func BenchmarkPairParallelServers(b *testing.B) {
 				}
 			}
 			var buffers wire.Buffers
+			held := make(map[*lease]string)
 			for i := 0; i*half < b.N; i++ {
 				hint := strconv.FormatInt(time.Now().UnixMicro(), 10)
 				var calls []*wire.Call
 				for _, l := range groups[i%2] {
-					calls = append(calls, &wire.Call{Op: wire.Acquire, Keys: &l.keys, Owner: l.owner, TTL: texts.ttlText, Hint: hint, Skew: texts.skew})
+					held[l] = wire.Lock(hint, l.owner)
+					calls = append(calls, &wire.Call{Op: wire.Acquire, Keys: &l.keys, Lock: held[l], TTL: texts.ttlText, Hint: hint, Skew: texts.skew})
 				}
 				for _, l := range groups[(i+1)%2] {
-					calls = append(calls, &wire.Call{Op: wire.Release, Keys: &l.keys, Owner: l.owner, Keep: "0", Turn: texts.turn, Channel: texts.channel})
+					calls = append(calls, &wire.Call{Op: wire.Release, Keys: &l.keys, Lock: held[l], Keep: "0", Turn: texts.turn, Channel: texts.channel})
 				}
 				command := buffers.Encode(client, calls, wire.AnyProcess, "")
 				for _, a := range wire.Decode(calls, client.Do(b.Context(), command), 0, nil) {
@@ -71,4 +75,21 @@ func BenchmarkPairParallelServers(b *testing.B) {
 		})
 	}
 	nodes.Wait()
+	b.ReportMetric(float64(serversCPU(b, fleet)-before)/1e3/5/float64(b.N), "server-us/pair")
+}
+
+// serversCPU is what the servers have used of the processors, in nanoseconds.
+func serversCPU(b *testing.B, fleet *valkeytest.Fleet) (sum time.Duration) {
+	b.Helper()
+	for _, n := range fleet.Nodes() {
+		text, err := n.Do(b, "INFO", "cpu").ToString()
+		require.NoError(b, err)
+		for _, name := range []string{"used_cpu_sys:", "used_cpu_user:"} {
+			_, rest, _ := strings.Cut(text, name)
+			seconds, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			require.NoError(b, err)
+			sum += time.Duration(seconds * 1e9)
+		}
+	}
+	return sum
 }

@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -60,6 +61,7 @@ func freezeWaiter(t *testing.T, fleet *redlocktest.Fleet, identity string) (memb
 		require.NoError(t, conn.Do(t.Context(), conn.B().Subscribe().Channel("tenure:call:"+process).Build()).Error())
 		t.Cleanup(func() { release(); client.Close() })
 		ask(t, fleet, i, "ZADD", queueKey, number, member)
+		ask(t, fleet, i, "HSET", "tenure:fences", "queues", strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)) // as who joins does
 	}
 	time.Sleep(time.Millisecond) // whoever comes now comes later
 	return member

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/listen"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/waitqueue"
@@ -33,10 +35,13 @@ type Quorum struct {
 	extender *extender
 	texts    texts
 	timers   vote.Timers
+	listener *listen.Listener
 	queue    *waitqueue.Queue
+	reporter *reporter
 	keeper   *keeper
 	noKey    wire.Keys // of probes
 	members  wire.Keys // of who uses a node
+	all      wire.Keys // what is for all keys
 	outages  outages
 	clocks   *serverClocks
 	belongs  *membership
@@ -132,6 +137,10 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	if o.BlockingPoolSize > 0 {
 		o.BlockingPoolSize = max(o.BlockingPoolSize, dedicatedConns)
 	}
+	// One command is under way on a connection, or a few; valkey-go's defaults are for thousands.
+	o.ReadBufferEachConn = cmp.Or(o.ReadBufferEachConn, connBuffer) //mutant:large-buffers
+	o.WriteBufferEachConn = cmp.Or(o.WriteBufferEachConn, connBuffer)
+	o.RingScaleEachConn = cmp.Or(o.RingScaleEachConn, connRingScale)
 	// Everything goes to the server that the URL names.
 	o.Standalone = valkey.StandaloneOption{}
 	o.SendToReplicas, o.ReadNodeSelector = nil, nil
@@ -147,6 +156,13 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	GuardReplies(&o) //mutant:replies-unguarded
 	return o, nil
 }
+
+// connBuffer and connRingScale are what a connection buffers: in bytes, each way, about a command
+// with its 128 calls, and as the power of two that are commands without an answer.
+const (
+	connBuffer    = 32 << 10
+	connRingScale = 7
+)
 
 // dedicatedConns is how many dedicated connections a Quorum uses of a client at the same time: one
 // to look at the server and one to listen for releases.
@@ -257,8 +273,10 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 	q.extender = newExtender(q)
 	q.texts = q.cfg.texts()
 	q.keeper = newKeeper(q, nodes)
+	q.reporter = newReporter(q)
 	q.noKey = wire.NewKeys(cfg.prefix, "")
 	q.members = wire.MembersKeys(cfg.prefix)
+	q.all = wire.AllKeys(cfg.prefix)
 	q.belongs = newMembership(q, nodes)
 	q.clocks = newServerClocks(cfg, nodes)
 	return q
@@ -293,13 +311,13 @@ func (q *Quorum) addNode(addr string, client valkey.Client, connect func() (valk
 }
 
 func (q *Quorum) start() {
-	nodes := make([]waitqueue.Node, len(q.nodes))
+	clocks, nodes := make([]waitqueue.Node, len(q.nodes)), make([]listen.Node, len(q.nodes))
 	for i, m := range q.nodes {
-		nodes[i] = m
+		clocks[i], nodes[i] = m, m
 	}
+	q.listener = listen.New(listen.Config{Nodes: nodes, Timeout: q.cfg.exchangeTimeout()})
 	q.queue = waitqueue.New(waitqueue.Config{
-		Nodes: nodes, Need: q.need, Channel: q.texts.channel,
-		Timeout: q.cfg.exchangeTimeout(), MaxDelay: maxMaxTTL,
+		Nodes: clocks, Listener: q.listener, Need: q.need, Channel: q.texts.channel, MaxDelay: maxMaxTTL,
 		Subscribed: func(i int, err error) { q.nodes[i].cannotCall(err) },
 	})
 	switch n := len(q.nodes); {
@@ -337,7 +355,7 @@ func (q *Quorum) Close() error {
 		for _, n := range q.nodes {
 			n.Wait()
 		}
-		q.queue.Wait()
+		q.listener.Wait()
 		q.work.Wait()
 		return nil
 	}
@@ -351,7 +369,7 @@ func (q *Quorum) Close() error {
 		l.lose(LostClosed) //mutant:close-releases
 	}
 	close(q.done)
-	q.queue.Close()
+	q.listener.Close()
 	q.rounds.Wait() //mutant:close-during-acquisition
 	for _, n := range q.nodes {
 		n.Close()
@@ -360,10 +378,24 @@ func (q *Quorum) Close() error {
 		n.Wait()
 		n.tell(&node.Status{Err: ErrClosed})
 	}
-	q.queue.Wait()
+	q.listener.Wait()
 	q.work.Wait()
 	return nil
 }
+
+// Closed returns a channel that is closed when Close is called; for a nil Quorum, one that is.
+func (q *Quorum) Closed() <-chan struct{} {
+	if q.none() {
+		return neverOpen
+	}
+	return q.done
+}
+
+var neverOpen = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 // Identity returns the name under which leases are held, unless they are given one of their own
 // (WithIdentity).

@@ -83,6 +83,7 @@ func (l *Lease) free(ctx context.Context, record wire.Outcome) error {
 	keep := max(l.attempt.cfg.minHold-l.q.clock.Now().Sub(l.granted), 0) //mutant:min-hold-ignored,min-hold-from-the-release
 	call := l.attempt.call(wire.Release)
 	call.Keep, call.Record = milliseconds(keep.Round(time.Millisecond)), record
+	call.Last = l.last.Load()
 	l.q.calling(call, l.TTL())
 	rd := l.q.sendRelease(ctx, l.attempt, call, nil)
 	_ = rd.Wait(context.Background(), l.q.cfg.timeout(l.TTL()), &l.q.timers)

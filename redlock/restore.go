@@ -3,6 +3,7 @@ package redlock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
@@ -56,20 +57,34 @@ type restoration struct {
 	nothing bool          // the outcome: no node has anything, so there is nothing to know
 }
 
-// unknowingIn returns the nodes that answered that they do not know the sequence.
-func unknowingIn(replies []vote.Reply) (nodes []unknowing) {
+// which tells of which record a node is asked: that of the key, or that of all keys, or either.
+type which func(*vote.Reply) (unknown bool, has *wire.Record)
+
+func ofKey(rep *vote.Reply) (bool, *wire.Record) { return rep.UnknownKey, rep.Record }
+func ofAll(rep *vote.Reply) (bool, *wire.Record) { return rep.UnknownAll, rep.All }
+func ofEither(rep *vote.Reply) (bool, *wire.Record) {
+	return rep.UnknownKey || rep.UnknownAll, nil
+}
+
+// unknowingIn returns the nodes that answered that they do not know.
+func unknowingIn(replies []vote.Reply, of which) (nodes []unknowing) {
 	for i := range replies {
-		if rep := &replies[i]; isUnknowing(rep) {
-			nodes = append(nodes, unknowingOf(rep, i))
+		if unknown, has := of(&replies[i]); unknown {
+			nodes = append(nodes, unknowing{node: i, process: replies[i].Unknown, has: has, left: replies[i].PTTL})
 		}
 	}
 	return nodes
 }
 
-func isUnknowing(rep *vote.Reply) bool { return rep.Unknown != "" }
-
-func unknowingOf(rep *vote.Reply, node int) unknowing {
-	return unknowing{node: node, process: rep.Unknown, has: rep.Record, left: rep.PTTL}
+// restorations are those of the records that nodes of an attempt do not know.
+func (q *Quorum) restorations(at *attempt, keep time.Duration, replies []vote.Reply) (all []*restoration) {
+	if nodes := unknowingIn(replies, ofKey); len(nodes) > 0 {
+		all = append(all, &restoration{keys: at.keys, nodes: nodes, except: at.owner, keep: keep})
+	}
+	if nodes := unknowingIn(replies, ofAll); len(nodes) > 0 {
+		all = append(all, &restoration{keys: &q.all, nodes: nodes, keep: keepPause})
+	}
+	return all
 }
 
 // maxRestores is how often an acquisition restores.
@@ -111,7 +126,7 @@ func (q *Quorum) restore(ctx context.Context, all ...*restoration) (errs []error
 	}
 	others := min(q.need, len(q.nodes)-1) //mutant:restored-from-fewer
 	for i, r := range all {
-		rounds[i] = q.recall(ctx, r.keys, others, func(node int) bool { return !r.has(node) })
+		rounds[i] = q.recall(ctx, r.keys, others, func(node int) bool { return !r.has(node) && !q.nodes[node].onlyReads() })
 	}
 	err := wait(OpRecall)
 	desperate := make([]*wire.Record, len(all))
@@ -269,7 +284,7 @@ func able(replies []vote.Reply) (n int) {
 // some nodes do not know the sequence (or else it is not ok): whether they are needed, and then,
 // whether they are enough.
 func (q *Quorum) unknowingCertain(replies []vote.Reply) (certain, ok bool) {
-	unknowing := len(unknowingIn(replies))
+	unknowing := len(unknowingIn(replies, ofEither))
 	able, open := able(replies), vote.Count(replies, wire.Pending)
 	if unknowing == 0 || vote.Count(replies, wire.OK) >= q.need || able+unknowing+open < q.need { //mutant:quorum-waits-for-others
 		return false, false
@@ -287,32 +302,23 @@ func (a *acquisition) noteUnknowing(at *attempt, o vote.Outcome) {
 	if refused, completed := done(o.Replies, a.cfg.once.n); completed || refused > len(o.Replies)-a.q.need {
 		return // that is certain
 	}
-	if nodes := unknowingIn(o.Replies); len(nodes) > 0 && able(o.Replies)+len(nodes) >= a.q.need {
-		a.unknowing = &restoration{keys: a.keys, nodes: nodes, except: at.owner, keep: a.cfg.once.keep}
+	if n := len(unknowingIn(o.Replies, ofEither)); n > 0 && able(o.Replies)+n >= a.q.need {
+		a.unknowing = a.q.restorations(at, a.cfg.once.keep, o.Replies)
 	}
 }
 
 // restored restores what kept a round from a quorum, and reports whether it is worth to ask again.
 func (a *acquisition) restored(ctx context.Context) bool {
-	r := a.unknowing
-	if r == nil {
-		return false
-	}
+	all := a.unknowing
 	a.unknowing = nil
-	return a.q.restore(ctx, r)[0] == nil
+	return len(all) > 0 && errors.Join(a.q.restore(ctx, all...)...) == nil
 }
 
 // restoreLater has nodes that do not know the sequence restored in the background after a round
 // that did without them, those that answer late included.
 func (q *Quorum) restoreLater(rd *operation, at *attempt, keep time.Duration) {
 	l := &laggards{q: q, at: at, keep: keep}
-	var nodes []unknowing
-	for _, a := range rd.LeaveTo(l, isUnknowing) {
-		nodes = append(nodes, unknowingOf(a.Reply, a.Slot))
-	}
-	if len(nodes) > 0 {
-		l.restore(nodes)
-	}
+	l.restore(rd.LeaveTo(l, isUnknowing)...)
 }
 
 // laggards goes on with a round that had its quorum.
@@ -324,16 +330,23 @@ type laggards struct {
 
 func (l *laggards) Late(_ *vote.Round, slot int, rep *vote.Reply) {
 	if isUnknowing(rep) {
-		l.restore([]unknowing{unknowingOf(rep, slot)})
+		l.restore(vote.Slot{Slot: slot, Reply: rep})
 	}
 }
 
-func (l *laggards) restore(nodes []unknowing) {
-	if !l.q.begin() {
+func isUnknowing(rep *vote.Reply) bool { return rep.Unknown != "" }
+
+func (l *laggards) restore(came ...vote.Slot) {
+	replies := make([]vote.Reply, len(l.q.nodes))
+	for _, c := range came {
+		replies[c.Slot] = *c.Reply
+	}
+	all := l.q.restorations(l.at, l.keep, replies)
+	if len(all) == 0 || !l.q.begin() {
 		return
 	}
 	go func() {
 		defer l.q.rounds.Done()
-		l.q.restore(context.Background(), &restoration{keys: l.at.keys, nodes: nodes, except: l.at.owner, keep: l.keep})
+		l.q.restore(context.Background(), all...)
 	}()
 }

@@ -19,6 +19,8 @@ type SequenceState struct {
 	Attempts             int    // how often Granted was granted
 	Identity             string // the holder to which Granted was granted last, see WithIdentity; empty if not known
 	Label                string // of that grant, see WithLabel
+
+	pause Pause
 }
 
 // grant takes a number that was granted.
@@ -65,11 +67,15 @@ func (q *Quorum) Sequence(ctx context.Context, key string) (SequenceState, error
 	if err != nil {
 		return SequenceState{}, err
 	}
+	return q.sequence(ctx, &keys)
+}
+
+func (q *Quorum) sequence(ctx context.Context, keys *wire.Keys) (SequenceState, error) {
 	for restores := 0; ; restores++ {
 		if !q.begin() {
 			return SequenceState{}, ErrClosed
 		}
-		s, r, err := q.read(ctx, &keys)
+		s, r, err := q.read(ctx, keys)
 		if r != nil && restores < maxRestores {
 			err = q.restore(ctx, r)[0]
 		}
@@ -89,7 +95,7 @@ func (q *Quorum) read(ctx context.Context, keys *wire.Keys) (s SequenceState, r 
 	}
 	o := rd.Outcome()
 	if !o.Success {
-		if nodes := unknowingIn(o.Replies); o.Agreed+len(nodes) >= q.need {
+		if nodes := unknowingIn(o.Replies, ofKey); o.Agreed+len(nodes) >= q.need {
 			r = &restoration{keys: keys, nodes: nodes}
 		}
 		return s, r, q.quorumError(OpRecall, keys.Name, o)
@@ -109,4 +115,14 @@ func (s *SequenceState) add(r *wire.Record) {
 		s.Granted, s.Attempts, s.Identity, s.Label = r.Granted, r.Attempts, wire.OwnerIdentity(r.Owner), r.Label
 	}
 	s.complete(r)
+	switch p := newPause("", r.Mark); {
+	case p.Version > s.pause.Version:
+		s.pause = p
+		s.pause.Nodes = 1
+	case p.Version == s.pause.Version && p.Version != 0:
+		s.pause.Nodes++
+		if p.Since.Before(s.pause.Since) {
+			s.pause.Since = p.Since
+		}
+	}
 }

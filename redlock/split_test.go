@@ -41,7 +41,7 @@ func TestRanking(t *testing.T) {
 		{member, 1},
 		{ownerAt("z", "x"), 3},
 		{ownerAt("z", "A"), 2},
-		{ownerAt("a", "B"), 2}, // whatever the identity is
+		{ownerAt("a", "B") + "?" + strings.Repeat("z", 30), 2}, // whatever the identity and the payload are
 		{ownerAt("z", "a"), 2},
 		{ownerAt("a", "0"), 1},
 		{"something else", 1},

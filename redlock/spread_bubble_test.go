@@ -41,11 +41,11 @@ func TestExtensionBringsALowCounterUp(t *testing.T) {
 func TestManyTokensAreSpreadTogether(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		const many = 100
-		key := func(i int) string { return fmt.Sprintf("tenure:{key%d}:fence", i) }
+		key := func(i int) string { return fmt.Sprint("key", i) }
 		ahead := strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro(), 10)
 		for i := range many {
-			set(t, fleet.Node(0), key(i), ahead)
-			set(t, fleet.Node(1), key(i), ahead)
+			setCounter(t, fleet.Node(0), key(i), ahead)
+			setCounter(t, fleet.Node(1), key(i), ahead)
 		}
 		q := open(t, fleet)
 		fleet.Node(2).SetDelay(far)
@@ -63,7 +63,7 @@ func TestManyTokensAreSpreadTogether(t *testing.T) {
 		fleet.Node(2).SetDelay(0)
 		time.Sleep(2 * far)
 		counter := func(node, i int) uint64 {
-			text, _ := fleet.Node(node).Get(key(i))
+			text := counterOf(fleet.Node(node), key(i))
 			n, err := strconv.ParseUint(text, 10, 64)
 			require.NoError(t, err)
 			return n

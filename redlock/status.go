@@ -38,6 +38,11 @@ func (q *Quorum) Healthy() error {
 	if err := q.belongs.differing(); err != nil { //mutant:another-list-is-healthy
 		return err
 	}
+	for _, err := range e.Errs {
+		if ErrorType(err) == string(ConditionAnotherList) { //mutant:refused-node-is-healthy
+			return err
+		}
+	}
 	return nil
 }
 

@@ -43,7 +43,7 @@ type undo struct {
 	left  int   // guarded by mu; nodes that have not answered
 }
 
-func (u *undo) Late(_ *vote.Round, slot int, rep *vote.Reply) {
+func (u *undo) Late(rd *vote.Round, slot int, rep *vote.Reply) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	// What was abandoned has not been sent, but an earlier request of the same owner may have been.
@@ -54,6 +54,9 @@ func (u *undo) Late(_ *vote.Round, slot int, rep *vote.Reply) {
 		u.rejoin(slot)
 	}
 	if u.left--; u.left == 0 {
+		if u.at.cfg.isTick() { // the node that is to learn of a pause may be the last to answer //mutant:pauses-not-spread-late
+			u.q.spreadPauses(u.at, rd.Outcome().Replies)
+		}
 		u.q.rounds.Done()
 	}
 }

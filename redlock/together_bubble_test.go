@@ -178,7 +178,7 @@ func TestExtensionsOfAllKindsTogether(t *testing.T) {
 		for i, n := range fleet.Nodes() {
 			require.LessOrEqual(t, n.TTL(lockOf(short)), ttl/2, "node %d", i)
 			require.Greater(t, n.TTL(lockOf(leases[0])), ttl/2, "node %d", i)
-			counter, _ := n.Get(lockOf(fresh) + ":fence")
+			counter := counterOf(n, fresh.Key())
 			require.Equal(t, fmt.Sprint(fresh.FencingToken()), counter, "node %d", i)
 		}
 	})

@@ -4,28 +4,52 @@ import (
 	"context"
 	"crypto/tls"
 	"flag"
+	"fmt"
 	"net"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 	"pgregory.net/rapid"
 
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
 // setFence gives a node's counter a value, as an earlier life of the key may have left it.
 func setFence(t *testing.T, n *redlocktest.Node, value uint64) {
 	t.Helper()
-	set(t, n, "tenure:{key}:fence", strconv.FormatUint(value, 10))
+	setCounter(t, n, "key", strconv.FormatUint(value, 10))
+}
+
+// setCounter gives a node's counter for a key a value.
+func setCounter(t *testing.T, n *redlocktest.Node, key, value string) {
+	t.Helper()
+	k := wire.NewKeys("tenure", key)
+	command(t, n, "HSET", k.Fences, k.Slot, value)
+}
+
+// counterOf is a node's counter for a key, or an empty text.
+func counterOf(n *redlocktest.Node, key string) string {
+	k := wire.NewKeys("tenure", key)
+	text, _ := n.HGet(k.Fences, k.Slot)
+	return text
 }
 
 // set writes a key on one node, as somebody else's client would.
 func set(t *testing.T, n *redlocktest.Node, key, value string) {
+	t.Helper()
+	command(t, n, "SET", key, value)
+}
+
+// command has a node carry one out.
+func command(t *testing.T, n *redlocktest.Node, words ...string) {
 	t.Helper()
 	client, err := valkey.NewClient(valkey.ClientOption{
 		InitAddress: []string{"node"}, ForceSingleClient: true, DisableCache: true,
@@ -35,13 +59,13 @@ func set(t *testing.T, n *redlocktest.Node, key, value string) {
 	})
 	require.NoError(t, err)
 	defer client.Close()
-	require.NoError(t, client.Do(t.Context(), client.B().Set().Key(key).Value(value).Build()).Error())
+	require.NoError(t, client.Do(t.Context(), client.B().Arbitrary(words...).Build()).Error())
 }
 
 func fence(t *testing.T, n *redlocktest.Node) uint64 {
 	t.Helper()
-	text, ok := n.Get("tenure:{key}:fence")
-	if !ok {
+	text := counterOf(n, "key")
+	if text == "" {
 		return 0
 	}
 	v, err := strconv.ParseUint(text, 10, 64)
@@ -82,6 +106,31 @@ func TestTokenIsAgreedByAQuorum(t *testing.T) {
 		require.Equal(t, ahead+21, l.FencingToken())
 		for i := range 3 {
 			require.Equal(t, l.FencingToken(), fence(t, fleet.Node(i)), "node %d", i)
+		}
+	})
+}
+
+// The first lease of a process that has just begun has a token above those of others, also when
+// running servers have lost their counters.
+func TestFirstTokenKeepsOrder(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		var last uint64
+		next := func(q *redlock.Quorum) {
+			t.Helper()
+			l := acquire(t, q)
+			require.Greater(t, l.FencingToken(), last)
+			last = l.FencingToken()
+			require.NoError(t, l.Release(t.Context()))
+			synctest.Wait()
+			for _, n := range fleet.Nodes() {
+				n.FlushAll()
+			}
+			time.Sleep(time.Millisecond)
+		}
+		for range 3 {
+			next(q)
+			next(openAtOnce(t, fleet))
 		}
 	})
 }
@@ -228,5 +277,88 @@ func TestHolderReportsTheAgreedToken(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, l.FencingToken(), h.FencingToken)
 		}
+	})
+}
+
+// However small the skew is that a process allows for, it knows the servers' clocks well enough for
+// tokens that keep their order when counters are lost, at any moment between two samples of them.
+func TestTokensWithALittleSkew(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet, redlock.WithClockSkew(time.Millisecond), redlock.WithTTL(time.Minute))
+		last := uint64(0)
+		for i := range 40 {
+			time.Sleep(time.Duration(i) * 700 * time.Millisecond)
+			l := acquire(t, q)
+			require.Greater(t, l.FencingToken(), last)
+			last = l.FencingToken()
+			finish(t, l.Release)
+			for i := range 3 {
+				fleet.Node(i).FlushAll()
+			}
+		}
+	})
+}
+
+// sharing is another key with that key's counter.
+func sharing(key string) string {
+	for i := 0; ; i++ {
+		if other := fmt.Sprint("another ", i); wire.NewKeys("tenure", other).Slot == wire.NewKeys("tenure", key).Slot {
+			return other
+		}
+	}
+}
+
+// The token of a holder is that of its lease, whatever becomes of the counter that it shares with
+// other keys; and so it is where nodes had to agree on it.
+func TestHolderHasTheAgreedToken(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q, other := open(t, fleet), open(t, fleet)
+		for _, ahead := range [][]time.Duration{
+			nil, // each grants the hint
+			{time.Hour, time.Hour + time.Microsecond},     // two count beyond it, and have to agree
+			{2 * time.Hour, 2 * time.Hour, 2 * time.Hour}, // all count beyond it, to the same
+		} {
+			for i, d := range ahead {
+				setFence(t, fleet.Node(i), uint64(time.Now().Add(d).UnixMicro()))
+			}
+			l := acquire(t, q)
+			for range 3 {
+				h, err := other.Holder(t.Context(), "key")
+				require.NoError(t, err)
+				require.Equal(t, l.FencingToken(), h.FencingToken)
+				another, err := other.TryAcquire(t.Context(), sharing("key"))
+				require.NoError(t, err)
+				require.Greater(t, another.FencingToken(), l.FencingToken(), "the counter has been raised")
+				finish(t, another.Release)
+				require.NoError(t, l.Extend(t.Context()))
+			}
+			finish(t, l.Release)
+			next := acquire(t, other)
+			require.Greater(t, next.FencingToken(), l.FencingToken()+2, "there is a gap where another key was granted")
+			finish(t, next.Release)
+		}
+	})
+}
+
+// Two processes whose keys share a counter each have tokens that rise, also if the clock of one is
+// behind, and none fails for it.
+func TestTokensOfKeysThatShareACounter(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var busy sync.WaitGroup
+		for _, key := range []string{"key", sharing("key")} {
+			q := open(t, fleet)
+			busy.Go(func() {
+				last := uint64(0)
+				for range 200 {
+					l, err := q.TryAcquire(t.Context(), key)
+					if !assert.NoError(t, err) || !assert.Greater(t, l.FencingToken(), last) {
+						return
+					}
+					last = l.FencingToken()
+					assert.NoError(t, l.Release(t.Context()))
+				}
+			})
+		}
+		busy.Wait()
 	})
 }

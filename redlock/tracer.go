@@ -6,8 +6,8 @@ import (
 )
 
 // AcquireTracer is told of every TryAcquire and Acquire. It is what WithTracer takes; a value that
-// also implements NodeTracer, ExtendTracer, ReleaseTracer, LostTracer or VoteTracer is told of
-// those too (they are looked for once, when the Quorum is made).
+// also implements AttemptTracer, NodeTracer, ExtendTracer, ReleaseTracer, LostTracer or VoteTracer
+// is told of those too (they are looked for once, when the Quorum is made).
 //
 // All tracer methods are called synchronously and must not block or panic: the node and extension
 // methods run on the goroutines that serve every lease of the Quorum. They are called concurrently.
@@ -45,7 +45,35 @@ type TraceAcquireEndData struct {
 	// until it was acquired.
 	FreedBy FreedBy
 	Vacant  time.Duration
+	// WaitedFor is the identity of the holder that Acquire met last, while it waited; empty if it
+	// met none.
+	WaitedFor string
 }
+
+// AttemptTracer is told of every round of an acquisition: of TryAcquire there is one, or several
+// when the vote is split, and a waiting Acquire asks about once a TTL.
+type AttemptTracer interface {
+	// TraceAttemptStart is called before a round. The context that it returns reaches the
+	// operations on the nodes, and its values the context of the lease that the round wins.
+	TraceAttemptStart(ctx context.Context, data TraceAttemptStartData) context.Context
+	// TraceAttemptEnd is called with the context that TraceAttemptStart returned, when the outcome
+	// of the round is certain. Some nodes may answer later.
+	TraceAttemptEnd(ctx context.Context, data TraceAttemptEndData)
+}
+
+// TraceAttemptStartData describes a round.
+type TraceAttemptStartData struct {
+	Key     string
+	TTL     time.Duration
+	Nodes   int
+	Quorum  int
+	Wait    bool // of Acquire
+	Attempt int  // 1 for the first
+}
+
+// TraceAttemptEndData is how a round ended: as TraceAcquireEndData has it of an acquisition that
+// ends with this round.
+type TraceAttemptEndData = TraceAcquireEndData
 
 // FreedBy tells how a key that was waited for became free.
 type FreedBy string
@@ -169,6 +197,7 @@ type TraceVoteData struct {
 // tracers holds the interfaces that a tracer implements; the zero value traces nothing.
 type tracers struct {
 	acquire AcquireTracer
+	attempt AttemptTracer
 	node    NodeTracer
 	extend  ExtendTracer
 	release ReleaseTracer
@@ -178,6 +207,7 @@ type tracers struct {
 
 func newTracers(t AcquireTracer) tracers {
 	ts := tracers{acquire: t}
+	ts.attempt, _ = t.(AttemptTracer)
 	ts.node, _ = t.(NodeTracer)
 	ts.extend, _ = t.(ExtendTracer)
 	ts.release, _ = t.(ReleaseTracer)

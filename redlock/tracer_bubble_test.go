@@ -138,6 +138,45 @@ func TestTracerIsToldEverything(t *testing.T) {
 	})
 }
 
+// attemptRecorder is a tracer of attempts too.
+type attemptRecorder struct{ recorder }
+
+func (r *attemptRecorder) TraceAttemptStart(ctx context.Context, data redlock.TraceAttemptStartData) context.Context {
+	r.count(1)
+	r.add("attempt %d of %s ttl=%v %d/%d wait=%v", data.Attempt, data.Key, data.TTL, data.Quorum, data.Nodes, data.Wait)
+	return context.WithValue(ctx, parentKey{}, fmt.Sprintf("attempt %d", data.Attempt))
+}
+
+func (r *attemptRecorder) TraceAttemptEnd(ctx context.Context, data redlock.TraceAttemptEndData) {
+	r.count(-1)
+	r.add("%v: %q attempts=%d lease=%v after %v waited for %q freed by %q", ctx.Value(parentKey{}), redlock.ErrorType(data.Err), data.Attempts,
+		data.Lease != nil, data.Duration, data.WaitedFor, data.FreedBy)
+}
+
+// Each round of a waiter is told of by itself, and the last says whom it waited for.
+func TestTracerIsToldOfEachAttempt(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		rec := &attemptRecorder{}
+		holder, err := open(t, fleet, redlock.WithIdentity("holder")).TryAcquire(t.Context(), "key")
+		require.NoError(t, err)
+		time.AfterFunc(time.Second, func() { _ = holder.Release(context.Background()) })
+		l, err := open(t, fleet, redlock.WithTracer(rec)).Acquire(t.Context(), "key")
+		require.NoError(t, err)
+		last, _ := l.Context().Value(parentKey{}).(string) // it asks twice when it joins the queue
+		require.NotEqual(t, "attempt 1", last)
+		synctest.Wait()
+		lines := rec.take()
+		for _, want := range []string{
+			"attempt 1 of key ttl=4s 2/3 wait=true", `attempt 1: "held" attempts=1 lease=false after 0s waited for "" freed by ""`, "attempt 1>acquire",
+			last + " of key ttl=4s 2/3 wait=true", last + `: "" attempts=` + last[len("attempt "):] + ` lease=true after 0s waited for "holder" freed by "release"`,
+			last + ">acquire",
+		} {
+			require.Contains(t, strings.Join(lines, "\n"), want)
+		}
+		require.Zero(t, rec.open, "every start has its end")
+	})
+}
+
 func TestTracersValuesReachTheLeasesContext(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -178,8 +217,8 @@ type overtake struct {
 
 func (o *overtake) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
 	if data.Op == redlock.OpAgree {
-		token, _ := o.fleet.Node(0).Get("tenure:{key}:fence")
-		set(o.t, o.fleet.Node(1), "tenure:{key}:fence", token)
+		lock, _ := o.fleet.Node(0).Get("tenure:{key}")
+		set(o.t, o.fleet.Node(1), "tenure:{key}", lock)
 	}
 	return ctx
 }

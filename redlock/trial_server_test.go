@@ -75,6 +75,8 @@ func TestServersThatAnswerWithErrors(t *testing.T) {
 		{"no INFO", user("-info"), grant, redlock.ConditionNoPermission, "INFO"},
 		{"no TIME", user("-time"), grant, redlock.ConditionNoPermission, "TIME"},
 		{"no GET", user("-get"), grant, redlock.ConditionNoPermission, "GET"},
+		{"no HMGET", user("-hmget"), grant, redlock.ConditionNoPermission, "HMGET"},
+		{"no HSET", user("-hset"), grant, redlock.ConditionNoPermission, "HSET"},
 		{"no SET", user("-set"), grant, redlock.ConditionNoPermission, "SET"},
 		{"no PTTL", user("-pttl"), grant, redlock.ConditionNoPermission, "PTTL"},
 		{"no PEXPIRE", user("-pexpire"), grant, redlock.ConditionNoPermission, "PEXPIRE"},

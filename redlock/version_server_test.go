@@ -61,6 +61,7 @@ func (s *servers) otherMembers(n int, score string) {
 	}
 	s.do(command)
 	s.do([]string{"PEXPIRE", lockKey("key") + ":wait", "60000"})
+	s.do([]string{"HSET", fences, "queues", fmt.Sprint(time.Now().Add(time.Minute).UnixMilli())}) // as who joins does
 }
 
 // requireOtherVersion demands the error of a sequence of another version.
@@ -82,7 +83,7 @@ func versionsExclude(t *testing.T, s *servers) {
 		s.open(redlock.WithTTL(longTTL), redlock.WithIdentity("older")), s.newer(redlock.WithTTL(longTTL), redlock.WithIdentity("newer")),
 	}
 	last := uint64(time.Now().Add(time.Hour).UnixMicro()) // no clock raises the tokens
-	s.do([]string{"SET", fenceKey("key"), fmt.Sprint(last)})
+	s.do([]string{"HSET", fences, slotOf("key"), fmt.Sprint(last)})
 	for i := range 6 {
 		mine, other := quorums[i%2], quorums[1-i%2]
 		l := s.hold(mine, "key")

@@ -20,17 +20,21 @@ import (
 // were made to.
 type detour struct {
 	net.Listener
-	to      atomic.Pointer[string]
+	next    atomic.Pointer[func() string] // what the next connection leads to
 	mu      sync.Mutex
 	conns   []net.Conn // guarded by mu
 	copying sync.WaitGroup
 }
 
 func startDetour(t *testing.T, to string) *detour {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return startDetourAt(t, "127.0.0.1:0", to)
+}
+
+func startDetourAt(t *testing.T, at, to string) *detour {
+	l, err := net.Listen("tcp", at)
 	require.NoError(t, err)
 	d := &detour{Listener: l}
-	d.to.Store(&to)
+	d.lead(to)
 	d.copying.Go(d.accept)
 	t.Cleanup(func() {
 		assert.NoError(t, d.Close())
@@ -44,13 +48,16 @@ func startDetour(t *testing.T, to string) *detour {
 	return d
 }
 
+// lead has new connections lead to a server.
+func (d *detour) lead(to string) { d.next.Store(new(func() string { return to })) }
+
 func (d *detour) accept() {
 	for {
 		near, err := d.Accept()
 		if err != nil {
 			return
 		}
-		far, err := net.Dial("tcp", *d.to.Load())
+		far, err := net.Dial("tcp", (*d.next.Load())())
 		if err != nil {
 			near.Close()
 			continue
@@ -100,7 +107,7 @@ func TestServerThatIsReplacedWhileItLivesOn(t *testing.T) {
 
 			successor := startServers(t, 1)
 			to := successor.Node(0).Addr()
-			way.to.Store(&to)
+			way.lead(to)
 			select {
 			case <-held.Context().Done():
 			case <-time.After(longTTL):

@@ -109,7 +109,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 func (a *acquisition) occupied(identity string) {
 	now := a.q.clock.Now()
 	if v := a.vacancy; v.by == "" || v.since > now || identity != a.cfg.identity {
-		a.vacancy = vacancy{by: FreedByExpiry, since: now.Add(a.freeIn)}
+		a.vacancy, a.awaited = vacancy{by: FreedByExpiry, since: now.Add(a.freeIn)}, identity
 	}
 }
 
@@ -138,7 +138,7 @@ func (a *acquisition) join(refused bool) *waitqueue.Ticket {
 
 // leave takes this acquisition, which has given up, out of the queue.
 func (a *acquisition) leave(ctx context.Context) {
-	at := a.attempt("")
+	at := a.attempt(noHint, "")
 	call := at.call(wire.Leave)
 	a.q.calling(call, a.cfg.ttl)
 	a.q.newOperation(OpLeave, a.q.need).send(a.q.detach(ctx), at, call, a.q.clock.Now().Add(a.cfg.ttl), nil)

@@ -269,7 +269,7 @@ func (b *backlog) acquire(ctx context.Context, late lateTick) (*redlock.Lease, e
 		if err := b.job.s.leader.wait(ctx); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNotElected, err)
 		}
-		lease, err := b.job.s.q.Acquire(ctx, b.job.key, b.job.leaseOptions(b.job.tickOptions(late.tick)...)...)
+		lease, err := b.job.s.q.Acquire(b.job.traced(ctx, late.tick, true), b.job.key, b.job.leaseOptions(b.job.tickOptions(late.tick)...)...)
 		b.job.labels.observe(ctx, lease, err)
 		if err != nil || b.job.s.leader.check(ctx) == nil {
 			return lease, err
@@ -319,12 +319,17 @@ func (b *backlog) runLate(ctx context.Context, lease *redlock.Lease, late lateTi
 	b.add(late)
 }
 
-// giveUp reports a tick that this replica does not run any more.
+// giveUp reports a tick that this replica does not run any more. If the nodes failed at its time,
+// people are told of that: by itself it is no news that a later tick took its place.
 func (b *backlog) giveUp(late lateTick, reason Reason, err error) {
 	if late.follower() && reason != SkipMissed {
 		return
 	}
-	b.job.s.skip(context.Background(), &SkipError{Job: b.job.name, Tick: late.tick, Reason: reason, Err: err})
+	e := &SkipError{Job: b.job.name, Tick: late.tick, Reason: reason, Err: err}
+	b.job.s.skip(context.Background(), e)
+	if first := (&SkipError{Job: e.Job, Tick: e.Tick, Reason: late.reason}); reason == SkipSuperseded && !first.Expected() {
+		b.job.s.teller.skip(first) //mutant:superseded-tick-of-an-outage-untold
+	}
 }
 
 func (b *backlog) giveUpAll(late []lateTick, reason Reason) {

@@ -67,6 +67,24 @@ type config struct {
 	gocron      []gocron.SchedulerOption
 	global      []gocron.JobOption // go before those of each job
 	tracer      tracers
+	tell        tell
+}
+
+// tell is what a Scheduler does not tell people, and how.
+type tell struct{ noCard, noHistory, noOrders, errorTexts bool }
+
+// ofElector is the same for the election.
+func (t tell) ofElector() (opts []elector.Option) {
+	if t.noCard { //mutant:election-card-although-without
+		opts = append(opts, elector.WithoutCard())
+	}
+	if t.noHistory { //mutant:election-history-although-without
+		opts = append(opts, elector.WithoutHistory())
+	}
+	if t.noOrders { //mutant:election-orders-although-without
+		opts = append(opts, elector.WithoutOrders())
+	}
+	return opts
 }
 
 // jobConfig is what may differ from job to job.
@@ -150,7 +168,7 @@ func WithCatchUp(window time.Duration, policy CatchUp) JobOption {
 // WithDelivery tells whether a tick whose run was cut short, by the death of its replica, the loss
 // of its lease, or a panic, is run again: redlock.AtMostOnce, which is the default, or
 // redlock.AtLeastOnce, which needs WithCatchUp. A run that returns, with an error or without, is
-// complete.
+// complete; so is one that an operator has cancelled (CancelledError) and that returns.
 func WithDelivery(d redlock.Delivery) JobOption {
 	return jobOption(func(c *jobConfig) error {
 		if d != redlock.AtMostOnce && d != redlock.AtLeastOnce {
@@ -303,4 +321,34 @@ func newConfig(opts []Option) (*config, error) {
 		c.lease = append(c.lease, redlock.WithTTL(c.ttl))
 	}
 	return c, c.job.check()
+}
+
+// WithoutCard has the replica not tell people that it lives, which jobs it has and what it runs:
+// admin.Client.Replicas and Jobs do not show it then. Ticks that were skipped are told with the
+// card, so without it they are not told either. Telling costs each node a command about every
+// ten seconds, a card of at most 4 KiB for a replica and one of about 500 bytes for a job.
+func WithoutCard() Option {
+	return option(func(c *config) error { c.tell.noCard = true; return nil })
+}
+
+// WithoutHistory has the replica not tell people how its runs ended and which ticks it skipped:
+// admin.Client.Runs and Skips do not have them then. An entry goes with the release of a run's
+// lease, so telling costs no request, and each node at most 20 entries of about 300 bytes for a
+// job.
+func WithoutHistory() Option {
+	return option(func(c *config) error { c.tell.noHistory = true; return nil })
+}
+
+// WithoutOrders has the replica take no orders (admin.Client.RunNow and Cancel). Taking them needs
+// a connection to each node on which they are heard, the same on which waiters hear that a lease is
+// released. Whoever may write to the nodes may give orders; pauses are not among them.
+func WithoutOrders() Option {
+	return option(func(c *config) error { c.tell.noOrders = true; return nil })
+}
+
+// WithErrorTexts has the replica tell people the texts of the errors that tasks return, cut to 256
+// bytes, and not only their types: texts may carry connection strings and other secrets, which
+// whoever may read the nodes can read then.
+func WithErrorTexts() Option {
+	return option(func(c *config) error { c.tell.errorTexts = true; return nil })
 }

@@ -166,14 +166,16 @@ func (l *labels) report(ctx context.Context, granted int64, label, by string) {
 // newLabel says what a job is, so that replicas that differ in it can tell.
 func newLabel(schedule schedule, table timetable) string {
 	parts := []string{program(), schedule.String()}
+	if zone := zoneOf(table); zone != "" {
+		parts = append(parts, zone)
+	}
 	switch t := table.(type) {
 	case *wallTimes:
-		parts = append(parts, zoneName(t.zone))
 		if t.later {
 			parts = append(parts, "later")
 		}
 	case *ownCron:
-		parts = append(parts, zoneName(t.zone), "gocron.Cron")
+		parts = append(parts, "gocron.Cron")
 	}
 	label := strings.Join(parts, "; ")
 	if len(label) > redlock.MaxLabelLength {
@@ -183,6 +185,17 @@ func newLabel(schedule schedule, table timetable) string {
 		label = strings.ToValidUTF8(label[:redlock.MaxLabelLength-len(end)], "") + end
 	}
 	return strings.ToValidUTF8(label, "?")
+}
+
+// zoneOf names the zone of a timetable; empty if it has none.
+func zoneOf(table timetable) string {
+	switch t := table.(type) {
+	case *wallTimes:
+		return zoneName(t.zone)
+	case *ownCron:
+		return zoneName(t.zone)
+	}
+	return ""
 }
 
 // program returns the path of the main package, which two services do not share.

@@ -120,7 +120,7 @@ func (h *history) missedBefore(lease *redlock.Lease, tick, known time.Time) []ti
 }
 
 // closeUpTo notes that ticks up to this one are granted to no replica any more: one of them was
-// refused as done, or was granted at most once.
+// refused as done or paused, or was granted at most once.
 func (h *history) closeUpTo(tick time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -182,7 +182,7 @@ func (h *history) explain(tick time.Time, err error, attempt bool) *SkipError {
 		e.Reason = SkipTimeout
 	case attempt && j.cfg.catchUp != CatchUpNone && h.mayBeOrphan(tick, err): //mutant:failed-attempt-of-another-is-a-run
 		e.Reason = SkipHeld // its holder has died, or its attempt failed and is being taken back
-	case e.Reason == SkipDone:
+	case e.Reason == SkipDone, e.Reason == SkipPaused:
 		h.closeUpTo(tick)
 	}
 	return e

@@ -19,6 +19,8 @@ type job struct {
 	key      string
 	cfg      jobConfig
 	schedule gocron.JobSchedule // what NewJob was asked for
+	kind     string             // the same in words
+	zone     string             // of its times; empty if it has none
 	ticks    *ticker
 	unlocked bool          // runs everywhere: gocron.WithDisabledDistributedJobLocker
 	made     chan struct{} // closed when gocron is set
@@ -28,6 +30,8 @@ type job struct {
 	history *history
 	backlog *backlog
 	labels  *labels
+	pauses  *pauses
+	told    definitions
 
 	offered runQueue // runs whose lease is held, for the next Lock: late ticks, and RunNow's
 	begun   runQueue // runs that Lock began, for their tasks
@@ -79,7 +83,9 @@ func newJob(s *Scheduler, id uuid.UUID, definition gocron.JobDefinition, task go
 		s: s, name: p.name, key: key, cfg: cfg, schedule: p.schedule, ticks: newTicker(p.schedule, table),
 		unlocked: set.has(fieldDisabledLocker), made: make(chan struct{}),
 	}
+	j.kind, j.zone = schedule.String(), zoneOf(table)
 	j.claims, j.history, j.backlog = &claims{job: j}, &history{job: j}, &backlog{job: j}
+	j.pauses = &pauses{job: j}
 	j.labels = &labels{job: j, own: newLabel(schedule, table), began: now}
 	return j, definition, slices.Concat([]gocron.JobOption{recovering()}, opts, []gocron.JobOption{ //mutant:task-panic-not-recovered
 		gocron.WithContext(context.WithValue(s.cfg.context, jobKey{}, j)),
@@ -133,6 +139,7 @@ func (j *job) begin(ctx context.Context) (*runLock, *SkipError) {
 	notLeader := j.s.leader.check(ctx)
 	j.backlog.addPassedOver(ctx, due.missed, notLeader != nil)
 	if notLeader != nil {
+		j.pauses.become(ctx, redlock.Pause{}) //mutant:follower-knows-a-pause
 		return nil, j.skip(due.scheduled, notLeader)
 	}
 	tick := j.ticks.of(due.scheduled)
@@ -140,7 +147,8 @@ func (j *job) begin(ctx context.Context) (*runLock, *SkipError) {
 	if j.backlog.queueBehind(due.scheduled) {
 		return nil, queued
 	}
-	lease, err := j.tryLeading(ctx, j.tickOptions(tick)...) //mutant:tick-without-number
+	lease, err := j.tryLeading(j.traced(ctx, due.scheduled, false), append(j.tickOptions(tick), redlock.WithDue(due.scheduled))...) //mutant:tick-without-number
+	j.pauses.met(ctx, err)
 	if err != nil {
 		return nil, j.skip(due.scheduled, err)
 	}
@@ -198,6 +206,15 @@ func (j *job) leaseOptions(opts ...redlock.LeaseOption) []redlock.LeaseOption {
 	return slices.Concat(j.s.cfg.lease, opts)
 }
 
+// traced tells the tracer that the lease of a tick, or with a zero one of another run, is asked
+// for, and returns the context to do that with.
+func (j *job) traced(ctx context.Context, tick time.Time, late bool) context.Context {
+	if t := j.s.cfg.tracer.tick; t != nil {
+		return t.TraceTick(ctx, TraceTickData{Job: j.name, Key: j.key, Tick: tick, Late: late})
+	}
+	return ctx
+}
+
 // try makes one attempt within the try timeout.
 func (j *job) try(ctx context.Context, opts ...redlock.LeaseOption) (*redlock.Lease, error) {
 	timeout := j.s.cfg.tryTimeout
@@ -225,16 +242,20 @@ func (j *job) tryLeading(ctx context.Context, opts ...redlock.LeaseOption) (*red
 	return lease, nil
 }
 
-// runNow acquires the lease of a run that is no tick, and has gocron begin it.
-func (j *job) runNow(ctx context.Context) error {
-	lease, err := j.tryLeading(ctx)
+// runNow acquires the lease of a run that is no tick, and has gocron begin it. order is the id of
+// an operator's order, or empty.
+func (j *job) runNow(ctx context.Context, order string) (*runLock, error) {
+	lease, err := j.tryLeading(j.traced(ctx, time.Time{}, false))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err = j.offer(ctx, newRunLock(j, lease, Run{Attempt: 1})); err != nil {
+	r := newRunLock(j, lease, Run{Attempt: 1})
+	r.order = order
+	if err = j.offer(ctx, r); err != nil {
 		_ = lease.Abandon(ctx) //mutant:run-now-kept
+		return nil, err
 	}
-	return err
+	return r, nil
 }
 
 // offer has gocron begin a run whose lease is held, and returns when gocron has called Lock for it,

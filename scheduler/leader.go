@@ -24,6 +24,7 @@ type leadership struct {
 
 func newLeadership(q *redlock.Quorum, cfg *config, elected func()) (*leadership, error) {
 	opts := []elector.Option{elector.WithDrainTimeout(cfg.stopTimeout), elector.WithLogger(cfg.logger)}
+	opts = append(opts, cfg.tell.ofElector()...)
 	if t, ok := cfg.tracer.run.(elector.CampaignTracer); ok {
 		opts = append(opts, elector.WithTracer(t))
 	}

@@ -95,30 +95,33 @@ type runLock struct {
 	job   *job
 	taken chan struct{} // of one that gocron was offered: closed when Lock hands it out
 
-	mu    sync.Mutex
-	state runState // guarded by mu
-	once  sync.Once
+	order string // the order that asked for it; empty for none
+
+	mu        sync.Mutex
+	state     runState                // guarded by mu
+	began     time.Time               // guarded by mu; when the task was called, or the run was made
+	took      time.Duration           // guarded by mu; until the task returned
+	err       error                   // guarded by mu; that it returned
+	panicked  error                   // guarded by mu; of a task that panicked
+	trace     string                  // guarded by mu; see TraceIdentifier
+	stop      context.CancelCauseFunc // guarded by mu; ends the task's context
+	cancelled bool                    // guarded by mu
+	once      sync.Once
 }
 
 type runState int
 
 const (
-	waiting  runState = iota // the task has not begun
-	working                  // it has
-	returned                 // it has returned
+	waiting runState = iota // the task has not begun
+	working                 // it has
+	ended                   // it has returned
 )
 
 // newRunLock makes the lock of a run that begins. The Run has what is neither the job's nor the
 // lease's.
 func newRunLock(j *job, lease *redlock.Lease, r Run) *runLock {
 	r.Job, r.lease = j.name, lease
-	return &runLock{Run: r, job: j}
-}
-
-func (r *runLock) set(s runState) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.state = s
+	return &runLock{Run: r, job: j, began: time.Now()}
 }
 
 // Unlock ends the run: its lease is completed if the task has returned, forgone if it was not
@@ -136,9 +139,11 @@ func (r *runLock) end(ctx context.Context) {
 		}
 	}()
 	r.job.begun.remove(r) // its task may not have been called
+	r.job.s.teller.ended(r)
 	r.mu.Lock()
 	state := r.state
 	r.mu.Unlock()
+	r.tell(state)
 	var err error
 	switch {
 	case state == waiting:
@@ -163,9 +168,9 @@ func (r *runLock) end(ctx context.Context) {
 
 // call calls the task, with a context of the run, and tells the tracer.
 func (r *runLock) call(ctx context.Context, task func(context.Context) error) (err error) {
-	r.set(working)
 	ctx, cancel := r.context(ctx)
 	defer cancel()
+	r.job.s.teller.begun(r)
 	panicked := true
 	if tracer := r.job.s.cfg.tracer.run; tracer != nil {
 		data := TraceRunStartData{Run: r.Run, Term: r.job.s.leader.term()}
@@ -173,6 +178,9 @@ func (r *runLock) call(ctx context.Context, task func(context.Context) error) (e
 			data.Delay = r.job.s.cfg.clock.Since(r.Tick)
 		}
 		ctx = tracer.TraceRunStart(ctx, data)
+		if t, ok := tracer.(TraceIdentifier); ok {
+			r.traced(t.TraceID(ctx))
+		}
 		began := time.Now()
 		defer func() {
 			tracer.TraceRunEnd(ctx, TraceRunEndData{Run: r.Run, Duration: time.Since(began), Err: err, Panicked: panicked})
@@ -180,8 +188,50 @@ func (r *runLock) call(ctx context.Context, task func(context.Context) error) (e
 	}
 	err = task(ctx)
 	panicked = false
-	r.set(returned)
+	r.returned(err)
 	return err
+}
+
+// called notes that the task is called, with a context that stop ends.
+func (r *runLock) called(stop context.CancelCauseFunc) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state, r.began, r.stop = working, time.Now(), stop
+}
+
+// returned notes that it has returned.
+func (r *runLock) returned(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state, r.took, r.err = ended, time.Since(r.began), err
+}
+
+// failed notes that it has panicked. A nil run is none.
+func (r *runLock) failed(p *PanicError) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.panicked = p
+}
+
+func (r *runLock) traced(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.trace = id
+}
+
+// cancel ends the task's context, and reports whether the task is called and has not returned.
+func (r *runLock) cancel(why error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.state != working { //mutant:ended-run-cancelled
+		return false
+	}
+	r.cancelled = true
+	r.stop(why)
+	return true
 }
 
 // context is the lease's context, with which it has the values of the job's, and ends also with the
@@ -189,6 +239,7 @@ func (r *runLock) call(ctx context.Context, task func(context.Context) error) (e
 func (r *runLock) context(job context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithValue(r.lease.Context(), runKey{}, r.Run))
 	stops := []func() bool{context.AfterFunc(job, func() { cancel(context.Cause(job)) })}
+	r.called(cancel)
 	if term := r.job.s.leader.term(); term != nil { //mutant:task-not-told-of-the-leadership
 		stops = append(stops, context.AfterFunc(term.Context(), func() { cancel(context.Cause(term.Context())) }))
 	}

@@ -41,7 +41,7 @@ func (p *publicJob) RunNow() error {
 		defer s.asking.RUnlock()
 		return p.Job.RunNow()
 	}
-	if err := j.runNow(ctx); err != nil {
+	if _, err := j.runNow(ctx, ""); err != nil {
 		if errors.Is(err, gocron.ErrJobNotFound) {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/orders"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -35,7 +36,9 @@ type state struct {
 	inner   gocron.Scheduler
 	leader  *leadership // nil without an election
 	tasks   tasks
-	limited bool // gocron.WithLimitConcurrentJobs
+	teller  *teller
+	taker   *orders.Taker // guarded by lifecycle; nil while stopped, and without orders
+	limited bool          // gocron.WithLimitConcurrentJobs
 
 	lifecycle  sync.Mutex   // held by Start, StopJobs and Shutdown
 	down       bool         // guarded by lifecycle; Shutdown was called
@@ -69,6 +72,7 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 		return nil, err
 	}
 	s := &Scheduler{state: &state{q: q, cfg: cfg, jobs: make(map[uuid.UUID]*job), limited: set.has(fieldLimitMode)}}
+	s.teller = newTeller(s.state)
 	if cfg.election != "" {
 		if s.leader, err = newLeadership(q, cfg, s.elected); err != nil {
 			return nil, err
@@ -183,6 +187,8 @@ func (s *Scheduler) Start() {
 		s.begin(j)
 	}
 	s.leader.campaign(s.cfg.context)
+	s.teller.start()
+	s.takeOrders()
 }
 
 // list is called with mu held.
@@ -299,6 +305,7 @@ func (s *Scheduler) stopWith(stop func() error) error {
 	jobs := s.list()
 	s.mu.Unlock()
 	s.asking.Unlock()
+	s.refuseOrders()
 	s.reads.Wait()
 	for _, j := range jobs {
 		j.backlog.stop()
@@ -307,6 +314,7 @@ func (s *Scheduler) stopWith(stop func() error) error {
 	if ended := s.leader.stopCampaign(); ended != nil { //mutant:leadership-after-the-runs
 		<-ended
 	}
+	defer s.teller.end()            // runs go on until then
 	return s.tasks.annotate(stop()) //mutant:leadership-after-the-runs/2
 }
 
@@ -387,6 +395,7 @@ func (s *Scheduler) Conflicts() []Conflict {
 
 // skip reports a tick that is not run.
 func (s *state) skip(ctx context.Context, e *SkipError) {
+	s.teller.skip(e)
 	level := slog.LevelWarn
 	if e.Expected() {
 		level = slog.LevelDebug

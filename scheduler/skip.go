@@ -23,6 +23,7 @@ const (
 	SkipQuarantined Reason = "quarantined" // too many nodes were restarted and do not vote yet
 	SkipNoQuorum    Reason = "no_quorum"   // too few nodes could be reached
 	SkipTimeout     Reason = "timeout"     // too few nodes answered in time
+	SkipPaused      Reason = "paused"      // the job, or all jobs, are paused: see redlock.Quorum.Pause
 	SkipSplit       Reason = "split"       // several replicas asked at once and none got it
 	SkipSuperseded  Reason = "superseded"  // a later tick took its place: WithOverlap, CatchUpLatest, a process that stood still
 	SkipMissed      Reason = "missed"      // it could not be run before the end of the catch-up window
@@ -67,12 +68,12 @@ func (e *SkipError) Error() string {
 func (e *SkipError) Unwrap() error { return e.Err }
 
 // Expected reports whether nothing is wrong: another replica runs the tick, or ran it, or leads;
-// the job's policies leave the tick out (SkipOverlap, SkipSuperseded); or the job was stopped. It
-// is false where nobody may have run the tick: then too few nodes could be reached in time, or
-// voted, or the tick is given up.
+// the job's policies leave the tick out (SkipOverlap, SkipSuperseded); or the job was stopped or
+// paused. It is false where nobody may have run the tick: then too few nodes could be reached in
+// time, or voted, or the tick is given up.
 func (e *SkipError) Expected() bool {
 	switch e.Reason {
-	case SkipHeld, SkipDone, SkipOverlap, SkipNotLeader, SkipSuperseded, SkipStopped:
+	case SkipHeld, SkipDone, SkipOverlap, SkipNotLeader, SkipPaused, SkipSuperseded, SkipStopped:
 		return true
 	}
 	return false
@@ -112,6 +113,7 @@ var skipReasons = []struct {
 	is     func(error) bool
 }{
 	{SkipNotLeader, matches(elector.ErrNotLeader)},
+	{SkipPaused, matches(redlock.ErrPaused)},
 	{SkipStopped, matches(redlock.ErrClosed)},
 	{SkipStopped, matches(context.Canceled)},
 	{SkipSplit, matches(redlock.ErrSplit)},

@@ -74,15 +74,17 @@ func (t *task) run(ctx context.Context) error {
 		return t.call(ctx) // a bare gocron scheduler
 	}
 	defer j.s.tasks.begin(j.name)()
-	call := func(ctx context.Context) error { return t.callFor(ctx, j) }
-	if r := j.begun.take(anyRun); r != nil {
+	r := j.begun.take(anyRun)
+	call := func(ctx context.Context) error { return t.callFor(ctx, j, r) }
+	if r != nil {
 		return r.call(ctx, call)
 	}
 	return call(ctx) // gocron.WithDisabledDistributedJobLocker
 }
 
-// callFor calls the function for a job, and logs how it failed.
-func (t *task) callFor(ctx context.Context, j *job) error {
+// callFor calls the function for a run of a job, and logs how it failed. The run is nil where the
+// job has no lease.
+func (t *task) callFor(ctx context.Context, j *job, r *runLock) error {
 	attrs := []any{"job", j.name}
 	if r, ok := RunFromContext(ctx); ok {
 		attrs = append(attrs, "tick", r.Tick, "attempt", r.Attempt, "fencing_token", r.FencingToken())
@@ -90,6 +92,7 @@ func (t *task) callFor(ctx context.Context, j *job) error {
 	defer func() {
 		if p := recover(); p != nil {
 			err := &PanicError{Job: j.name, Value: p, Stack: debug.Stack()}
+			r.failed(err)
 			err.log(ctx, j.s.cfg.logger, "scheduler: the task panicked", attrs...)
 			panic(p) // gocron recovers it: see recovering
 		}

@@ -5,12 +5,15 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/redlock"
 )
 
 // RunTracer is told of every run of a job of a Scheduler. It is what WithTracer takes; a value that
 // also implements SkipTracer is told of ticks that were not run too, one that implements JobTracer
-// of the jobs themselves, one that implements BacklogTracer of the backlog, and one that is
-// an elector.CampaignTracer of the election too (WithElection).
+// of the jobs themselves, one that implements TickTracer of every tick whose lease is asked for,
+// one that implements BacklogTracer of the backlog, one that implements PauseTracer of pauses, one
+// that implements ConflictTracer of conflicts, and one that is an elector.CampaignTracer of the
+// election too (WithElection). One that implements TraceIdentifier is asked for the traces of runs.
 //
 // Tracer methods are called synchronously and concurrently, and must not block or panic.
 type RunTracer interface {
@@ -35,6 +38,23 @@ type TraceRunEndData struct {
 	Duration time.Duration
 	Err      error // what the task returned
 	Panicked bool  // it did not return
+}
+
+// TickTracer is told of every tick, or other run, whose lease this replica is about to ask for. How
+// that ends, and the release, a tracer of the Quorum hears (redlock.WithTracer); the run between
+// them RunTracer.
+type TickTracer interface {
+	// TraceTick returns the context of the acquisition. Its values reach the lease's context, and
+	// so the run's.
+	TraceTick(ctx context.Context, data TraceTickData) context.Context
+}
+
+// TraceTickData describes a tick.
+type TraceTickData struct {
+	Job  string
+	Key  string    // of its lease
+	Tick time.Time // zero for a run that is no tick, see Job.RunNow
+	Late bool      // it is not asked for at its time: see WithCatchUp and WithOverlap
 }
 
 // SkipTracer is told why ticks are not run on this replica: see SkipError. A tick that is skipped
@@ -76,6 +96,20 @@ type TraceBacklogData struct {
 	Oldest time.Time // the oldest of them; zero if there are none
 }
 
+// PauseTracer is told of jobs that are paused, see redlock.Quorum.Pause.
+type PauseTracer interface {
+	// TracePause is called when a tick of this replica meets with a pause that is new to it, and
+	// when one is granted again, or this replica does not lead any more: a follower asks for no
+	// tick.
+	TracePause(ctx context.Context, data TracePauseData)
+}
+
+// TracePauseData is what a tick has met with.
+type TracePauseData struct {
+	Job   string
+	Pause redlock.Pause // Version is 0 when the job is not paused any more
+}
+
 // ConflictTracer is told of jobs that other replicas run in another way: see Conflict.
 type ConflictTracer interface {
 	// TraceConflict is called for every tick that this replica reads of such a job, so as long as
@@ -90,9 +124,11 @@ type TraceConflictData struct {
 
 type tracers struct {
 	run      RunTracer
+	tick     TickTracer
 	skip     SkipTracer
 	job      JobTracer
 	backlog  BacklogTracer
+	pause    PauseTracer
 	conflict ConflictTracer
 }
 
@@ -103,9 +139,11 @@ func WithTracer(t RunTracer) Option {
 			return &OptionError{Option: "WithTracer", Reason: "nil; leave the option out for no tracing"}
 		}
 		c.tracer.run = t
+		c.tracer.tick, _ = t.(TickTracer)
 		c.tracer.skip, _ = t.(SkipTracer)
 		c.tracer.job, _ = t.(JobTracer)
 		c.tracer.backlog, _ = t.(BacklogTracer)
+		c.tracer.pause, _ = t.(PauseTracer)
 		c.tracer.conflict, _ = t.(ConflictTracer)
 		return nil
 	})

@@ -35,9 +35,30 @@ type board struct {
 	Work    string   `json:"work"` // what was done, with this run's numbers
 	Columns []column `json:"columns"`
 	Lines   []*line  `json:"lines"`
+	// Foreign is which part of all processors' time was others' meanwhile; nil where that cannot be
+	// seen.
+	Foreign *float64 `json:"foreign,omitempty"`
 }
 
 func newBoard(r *row) *board { return &board{Row: r.name, Title: r.title, Columns: r.columns} }
+
+// watch runs the row, and looks what others do meanwhile, which may be why a row fails.
+func (b *board) watch(run func() error) error {
+	before, seen := stat.LoadNow()
+	err := run()
+	if !seen {
+		return err
+	}
+	if after, ok := stat.LoadNow(); ok {
+		if share, ok := stat.Foreign(before, after); ok {
+			b.Foreign = &share
+		}
+	}
+	return err
+}
+
+// disturbed reports whether others took more than a row can bear.
+func (b *board) disturbed() bool { return b.Foreign != nil && *b.Foreign > foreignMost }
 
 // of returns the line of a rival, or nil.
 func (b *board) of(name string) *line {
@@ -80,12 +101,9 @@ func (b *board) absent(k *rival.Kind, why string) {
 // numbers last.
 func (b *board) finish() {
 	place := func(l *line) int {
-		order := slices.IndexFunc(rival.All(), func(k *rival.Kind) bool { return k.Name == l.Rival })
-		switch {
-		case l.Absent != "":
-			return order + 2*len(rival.All())
-		case order < 0: // of one row only
-			return len(rival.All())
+		order := slices.IndexFunc(everyKind(), func(k *rival.Kind) bool { return k.Name == l.Rival })
+		if l.Absent != "" {
+			order += len(everyKind())
 		}
 		return order
 	}
@@ -112,6 +130,7 @@ func (b *board) markdown(w *strings.Builder) {
 	if b.Work != "" {
 		fmt.Fprintf(w, "%s\n\n", b.Work)
 	}
+	b.foreign(w)
 	w.WriteString("| | servers |")
 	for _, c := range b.Columns {
 		fmt.Fprintf(w, " %s |", cell(c.Name))
@@ -129,6 +148,22 @@ func (b *board) markdown(w *strings.Builder) {
 		w.WriteByte('\n')
 	}
 	w.WriteByte('\n')
+}
+
+// foreignMost is how much of the processors' time others may take before a row says that its
+// figures are not its own.
+const foreignMost = 0.10
+
+// foreign says what others took, where that can be seen.
+func (b *board) foreign(w *strings.Builder) {
+	if b.Foreign == nil {
+		return
+	}
+	fmt.Fprintf(w, "Other processes took %.1f %% of the processors' time.", 100**b.Foreign)
+	if b.disturbed() {
+		fmt.Fprintf(w, " **Warning: that is more than %.0f %%: do not quote this row.**", 100*foreignMost)
+	}
+	w.WriteString("\n\n")
 }
 
 // spread prints the median and the range of values, or a dash.

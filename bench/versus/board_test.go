@@ -1,12 +1,16 @@
 package main
 
 import (
+	"errors"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/bench/internal/rival"
+	"github.com/tenure-dev/tenure/bench/internal/stat"
 )
 
 func sample() *board {
@@ -48,4 +52,39 @@ func TestNumber(t *testing.T) {
 	}
 	require.Equal(t, "-", spread(nil))
 	require.Equal(t, "3", spread([]float64{3, 3}))
+}
+
+func TestForeign(t *testing.T) {
+	text := func(share *float64) string {
+		b := sample()
+		b.Foreign = share
+		b.finish()
+		var w strings.Builder
+		b.markdown(&w)
+		return w.String()
+	}
+	little, much := 0.0314, 0.25
+	require.NotContains(t, text(nil), "Other processes")
+	require.Contains(t, text(&little), "Other processes took 3.1 % of the processors' time.\n\n| |")
+	require.Contains(t, text(&much), "Other processes took 25.0 % of the processors' time. **Warning: that is more than 10 %: do not quote this row.**\n\n")
+}
+
+func TestWatch(t *testing.T) {
+	b := sample()
+	failed := errors.New("failed")
+	require.ErrorIs(t, b.watch(func() error { return failed }), failed)
+	b.Foreign = nil
+	require.NoError(t, b.watch(func() error {
+		for began := time.Now(); time.Since(began) < 50*time.Millisecond; {
+			runtime.Gosched()
+		}
+		return nil
+	}))
+	if _, seen := stat.LoadNow(); seen {
+		require.NotNil(t, b.Foreign)
+		require.GreaterOrEqual(t, *b.Foreign, 0.0)
+		require.LessOrEqual(t, *b.Foreign, 1.0)
+	} else {
+		require.Nil(t, b.Foreign)
+	}
 }

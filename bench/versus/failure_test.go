@@ -29,8 +29,8 @@ func TestFailureIsNoNumber(t *testing.T) {
 	loops := map[string]func(e *entrant) error{
 		"pairFor":  func(e *entrant) error { _, err := pairFor(t.Context(), e, time.Nanosecond); return err },
 		"pairsFor": func(e *entrant) error { _, err := pairsFor(t.Context(), e, "x", time.Nanosecond); return err },
-		"pairsPerSecond": func(e *entrant) error {
-			_, err := pairsPerSecond(t.Context(), e, 3, time.Nanosecond, ownKeys)
+		"manyPairs": func(e *entrant) error {
+			_, err := manyPairs(t.Context(), e, 3, time.Nanosecond, ownKeys)
 			return err
 		},
 		"contest": func(e *entrant) error {

@@ -2,10 +2,12 @@
 //
 //	go run ./versus
 //	go run ./versus -row pair,contended -quick
+//	go run ./versus -row distinct64 -rival floor-batching,floor-merging,tenure
 //
 // It starts five valkey-server processes of its own, without persistence and on free ports, and an
 // etcd. Rounds are interleaved. It prints the medians, their spread and the ratios to the floor of
-// the same round, beside the targets. A full run takes under 15 minutes on two cores. Nothing else
+// the same round, beside the targets, and what other processes took of the machine meanwhile, where
+// /proc tells. A full run takes about 20 minutes on two cores. Nothing else
 // should run on the machine meanwhile.
 //
 // It exits with 0 whether targets are met or not, with 1 when an operation failed that must not,
@@ -26,6 +28,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/bench/internal/place"
+	"github.com/tenure-dev/tenure/bench/internal/rival"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 )
 
@@ -46,6 +49,7 @@ func main() {
 
 type config struct {
 	rows                       []*row
+	only                       []*rival.Kind // all if it is empty
 	size                       size
 	markdown, json, cpuProfile string
 	servers                    []valkeytest.Option // of tests
@@ -55,7 +59,8 @@ func parseFlags(args []string) (*config, error) {
 	c := &config{size: fullSize()}
 	flags := flag.NewFlagSet("versus", flag.ContinueOnError)
 	names := flags.String("row", "", "the rows to run, with commas; all if empty")
-	quick := flags.Bool("quick", false, "small sizes, about two minutes: for looking, not for figures")
+	rivals := flags.String("rival", "", "the rivals that take part, with commas, such as tenure,floor-batching; all if empty. No target is judged then")
+	quick := flags.Bool("quick", false, "small sizes, about three minutes: for looking, not for figures")
 	hold := flags.Duration("hold", 0, "how long leases are held in the rows held and held100k (default 30s)")
 	flags.StringVar(&c.markdown, "markdown", "", "the file to write the report into, between its marks")
 	flags.StringVar(&c.json, "json", "", "the file to write all values into")
@@ -71,6 +76,9 @@ func parseFlags(args []string) (*config, error) {
 		c.size.hold = *hold
 	}
 	var err error
+	if c.only, err = chosenRivals(*rivals); err != nil {
+		return nil, err
+	}
 	switch c.rows, err = chosen(*names); {
 	case err != nil:
 		return nil, err
@@ -110,6 +118,7 @@ func run(ctx context.Context, cfg *config, out io.Writer) int {
 	if err != nil {
 		return trouble(err)
 	}
+	s.only = cfg.only
 	defer func() {
 		if err := s.Close(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -135,7 +144,11 @@ func run(ctx context.Context, cfg *config, out io.Writer) int {
 	for _, row := range cfg.rows {
 		began := time.Now()
 		b := newBoard(row)
-		if err := row.run(ctx, s, b); err != nil {
+		err := b.watch(func() error { return row.run(ctx, s, b) })
+		if b.disturbed() {
+			fmt.Fprintf(os.Stderr, "%s: WARNING: other processes took %.1f %% of the processors' time\n", row.name, 100**b.Foreign)
+		}
+		if err != nil {
 			if ctx.Err() != nil {
 				return exitInterrupted
 			}
@@ -147,7 +160,9 @@ func run(ctx context.Context, cfg *config, out io.Writer) int {
 		r.Boards = append(r.Boards, b)
 		fmt.Fprintf(os.Stderr, "%s: %s\n", row.name, time.Since(began).Round(time.Second/10))
 	}
-	r.Targets = judge(r.Boards, cfg.size.full)
+	if len(cfg.only) == 0 {
+		r.Targets = judge(r.Boards, cfg.size.full)
+	}
 	fmt.Fprint(out, strings.TrimSpace(r.markdown()), "\n")
 	if failed {
 		return exitFailed // and no file is written over

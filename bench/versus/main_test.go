@@ -100,10 +100,24 @@ func TestFlags(t *testing.T) {
 	require.Equal(t, "contended", c.rows[1].name)
 	require.Len(t, c.rows, 2)
 	require.False(t, c.size.full)
+	require.Empty(t, c.only)
+	c, err = parseFlags([]string{"-rival", "floor-batching, tenure,floor-tenures-commands,redsync-fail-fast"})
+	require.NoError(t, err)
+	require.Equal(t, []*rival.Kind{rival.Batcher, rival.Tenure, rival.Mimic, rival.RedsyncFast}, c.only)
 	c, err = parseFlags([]string{"-hold", "10s"})
 	require.NoError(t, err)
 	require.False(t, c.size.full, "targets are for 30 s")
-	for _, args := range [][]string{{"-row", "nobody"}, {"x"}, {"-x"}, {"-hold", "1ms"}} {
+	for _, args := range [][]string{{"-row", "nobody"}, {"-rival", "nobody"}, {"x"}, {"-x"}, {"-hold", "1ms"}} {
 		require.Equal(t, exitTrouble, versusMain(args, &bytes.Buffer{}), "%q", args)
 	}
+}
+
+func TestTakePart(t *testing.T) {
+	kinds := []*rival.Kind{rival.Floor, rival.Batcher, rival.Tenure}
+	s := &stage{}
+	require.Equal(t, kinds, s.takePart(kinds, 0))
+	require.Equal(t, []*rival.Kind{rival.Batcher, rival.Tenure, rival.Floor}, s.takePart(kinds, 4), "another begins each round")
+	s.only = []*rival.Kind{rival.Tenure, rival.Etcd}
+	require.Equal(t, []*rival.Kind{rival.Tenure}, s.takePart(kinds, 1))
+	require.Empty(t, s.takePart(kinds[:2], 1))
 }

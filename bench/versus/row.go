@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/tenure-dev/tenure/bench/internal/rival"
 )
@@ -20,7 +22,7 @@ type row struct {
 // rows are all, in the order in which they run.
 func rows() []*row {
 	return []*row{
-		pairRow(), distinctRow(64), distinctRow(512), contendedRow(), handoverRow(), waiterRow(), crashRow(), frozenRow(),
+		pairRow(), distinctRow(64), distinctRow(512), newKeysRow(64), steadyRow(), halfRow(), telemetryRow(), contendedRow(), handoverRow(), waiterRow(), crashRow(), frozenRow(),
 		heldRow(), held100kRow(), isLeaderRow(), delayRow(time.Millisecond), delayRow(5 * time.Millisecond), lockerRow(),
 	}
 }
@@ -49,6 +51,61 @@ func chosen(names string) ([]*row, error) {
 		some = append(some, found)
 	}
 	return some, nil
+}
+
+// everyKind are all that take part in some row, in the order of the tables.
+func everyKind() []*rival.Kind {
+	var all []*rival.Kind
+	for _, k := range rival.All() {
+		if k == rival.Tenure {
+			all = append(all, rival.Observed()...) // it is the first of them
+			continue
+		}
+		all = append(all, k)
+	}
+	return append(all, tenureLocker, gocronRedisLock, generator)
+}
+
+// flagName is how a rival is called on the command line: floor-batching is "floor, batching".
+func flagName(k *rival.Kind) string {
+	words := strings.FieldsFunc(strings.ReplaceAll(strings.ToLower(k.Name), "'", ""), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.Join(words, "-")
+}
+
+// chosenRivals returns those with names from a list with commas; none if it is empty.
+func chosenRivals(names string) ([]*rival.Kind, error) {
+	if names == "" {
+		return nil, nil
+	}
+	var some []*rival.Kind
+	for name := range strings.SplitSeq(names, ",") {
+		i := slices.IndexFunc(everyKind(), func(k *rival.Kind) bool { return flagName(k) == strings.TrimSpace(name) })
+		if i < 0 {
+			var known []string
+			for _, k := range everyKind() {
+				known = append(known, flagName(k))
+			}
+			return nil, fmt.Errorf("versus: there is no rival %q: use some of %s", name, strings.Join(known, ","))
+		}
+		some = append(some, everyKind()[i])
+	}
+	return some, nil
+}
+
+// takePart leaves out the rivals that do not, and turns the order of the others by one place each
+// round, so that nobody always comes after the same one.
+func (s *stage) takePart(kinds []*rival.Kind, round int) []*rival.Kind {
+	var some []*rival.Kind
+	for _, k := range kinds {
+		if len(s.only) == 0 || slices.Contains(s.only, k) {
+			some = append(some, k)
+		}
+	}
+	if len(some) == 0 {
+		return nil
+	}
+	first := round % len(some)
+	return slices.Concat(some[first:], some[:first])
 }
 
 // entrant is a rival that takes part in a row.

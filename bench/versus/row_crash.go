@@ -42,7 +42,7 @@ func crash(ctx context.Context, s *stage, b *board) error {
 			kinds = kinds[:s.size.crashers]
 		}
 		for trial := range s.size.crashTrials {
-			for _, k := range kinds {
+			for _, k := range s.takePart(kinds, trial) {
 				if err := s.crash(ctx, b, k, fmt.Sprintf("crash/%d", trial), beside); err != nil {
 					return fmt.Errorf("%s, trial %d%s: %w", k.Name, trial+1, beside, err)
 				}

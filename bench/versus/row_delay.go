@@ -27,7 +27,7 @@ func delayRow(delay time.Duration) *row {
 			if err := s.pairs(ctx, b, kinds, c, false); err != nil {
 				return err
 			}
-			return s.distinct(ctx, b, kinds, c, 64)
+			return s.distinct(ctx, b, kinds, c, many{goroutines: 64, key: ownKeys})
 		},
 	}
 }

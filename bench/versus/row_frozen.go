@@ -42,7 +42,7 @@ func frozen(ctx context.Context, s *stage, b *board) error {
 	if s.size.full {
 		kinds = append(kinds, rival.RedsyncGo)
 	}
-	for _, k := range kinds {
+	for _, k := range s.takePart(kinds, 0) {
 		if err := s.freeze(ctx, b, k); err != nil {
 			return fmt.Errorf("%s: %w", k.Name, err)
 		}
@@ -68,7 +68,7 @@ func (s *stage) freeze(ctx context.Context, b *board, k *rival.Kind) error {
 		}
 		runtime.GC()
 		peak := stat.FollowPeak()
-		_, err = pairsPerSecond(ctx, e, frozenCallers, s.size.frozen, newKeys)
+		_, err = manyPairs(ctx, e, frozenCallers, s.size.frozen, newKeys)
 		goroutines, memory := peak.Stop()
 		if err != nil {
 			return nil, 0, 0, fmt.Errorf("%s, %d callers: %w", name, frozenCallers, err)

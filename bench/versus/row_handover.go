@@ -22,7 +22,7 @@ func handoverRow() *row {
 			b.Work = fmt.Sprintf("%d rounds of %s: two take turns. From the call of release until the waiter has the key.", s.size.few, s.size.handover)
 			b.absent(rival.Floor, "has no way to wait")
 			for round := range s.size.few {
-				for _, k := range handing() {
+				for _, k := range s.takePart(handing(), round) {
 					if err := s.servers.Flush(ctx); err != nil {
 						return err
 					}

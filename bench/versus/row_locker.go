@@ -23,7 +23,7 @@ func lockerRow() *row {
 	return &row{
 		name: "locker", title: "gocron's Locker: lock and unlock, one goroutine",
 		columns: []column{{Name: "p50 us"}, {Name: "p99 us"}, {Name: "p50 x floor", Of: "p50 us", To: rival.Floor.Name},
-			{Name: "CPU us/pair"}, {Name: "servers' CPU us/pair"}, {Name: "allocations/pair"}, {Name: "keys left"}},
+			{Name: clientCPU}, {Name: serverCPU}, {Name: allocations}, {Name: "keys left"}},
 		run: func(ctx context.Context, s *stage, b *board) error {
 			b.Work = "Each pair is another job. Tenure's Locker keeps a job locked for a minimum hold after it was unlocked, 2 s by default, on purpose: " +
 				"those are its keys. The floor is that of acquire and release. "

@@ -25,10 +25,12 @@ func pairRow() *row {
 	return &row{
 		name: "pair", title: "acquire and release, one goroutine",
 		columns: []column{{Name: "p50 us"}, {Name: "p99 us"}, {Name: "p50 x floor", Of: "p50 us", To: rival.Floor.Name},
-			{Name: "p50 x same commands", Of: "p50 us", To: rival.Mimic.Name}, {Name: "CPU us/pair"},
-			{Name: "servers' CPU us/pair"}, {Name: "allocations/pair"}, {Name: "keys left"}},
+			{Name: "p50 x same commands", Of: "p50 us", To: rival.Mimic.Name}, {Name: clientCPU},
+			{Name: serverCPU}, {Name: allocations}, {Name: "keys left"}},
 		run: func(ctx context.Context, s *stage, b *board) error {
-			return s.pairs(ctx, b, slices.DeleteFunc(rival.All(), func(k *rival.Kind) bool { return k == rival.Oracle || k == rival.Batcher }), s.config(defaultTTL), true)
+			others := []*rival.Kind{rival.Oracle, rival.Batcher, rival.Merger}
+			kinds := slices.DeleteFunc(rival.All(), func(k *rival.Kind) bool { return slices.Contains(others, k) })
+			return s.pairs(ctx, b, kinds, s.config(defaultTTL), true)
 		},
 	}
 }
@@ -36,7 +38,7 @@ func pairRow() *row {
 // pairs measures rivals one pair at a time. Each pair has a key of its own.
 func (s *stage) pairs(ctx context.Context, b *board, kinds []*rival.Kind, c rival.Config, all bool) error {
 	b.Work += fmt.Sprintf("%d rounds of %s each; each pair has a new key. ", s.size.rounds, s.size.slice)
-	es, leave, err := s.enter(kinds, c)
+	es, leave, err := s.enter(s.takePart(kinds, 0), c)
 	if err != nil {
 		return err
 	}
@@ -55,16 +57,17 @@ func (s *stage) pairs(ctx context.Context, b *board, kinds []*rival.Kind, c riva
 			return nil
 		}
 		b.add(e.Kind, "p99 us", stat.Quantile(p.micros, 0.99))
-		b.add(e.Kind, "CPU us/pair", p.cpu)
-		b.add(e.Kind, "allocations/pair", p.allocations)
-		if e.Servers == rival.OneEtcd {
+		b.add(e.Kind, clientCPU, p.cpu)
+		b.add(e.Kind, allocations, p.allocations)
+		servers := serversOf(e.Kind)
+		if servers == 0 {
 			return nil
 		}
 		after, err := s.servers.CPU(ctx)
 		if err != nil {
 			return err
 		}
-		b.add(e.Kind, "servers' CPU us/pair", micros(after-before)/float64(pairWarmUp+len(p.micros)))
+		b.add(e.Kind, serverCPU, micros(after-before)/float64((pairWarmUp+len(p.micros))*servers))
 		left, err := s.left(ctx, nodes)
 		b.add(e.Kind, "keys left", float64(left))
 		return err

@@ -24,6 +24,7 @@ type stage struct {
 	etcd     *place.Child
 	endpoint string
 	size     size
+	only     []*rival.Kind // that take part; all if it is empty
 	log      io.Writer
 }
 

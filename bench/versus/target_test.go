@@ -34,10 +34,10 @@ func TestJudge(t *testing.T) {
 		}
 		return ""
 	}
-	require.Equal(t, met, verdict(handoverRow(), "p50 ms", 0.2, 1, 7))
-	require.Equal(t, missed, verdict(handoverRow(), "p50 ms", 0.2, 1.01, 7))
-	require.Equal(t, met, verdict(contendedRow(), "acquisitions/s", 160))
-	require.Equal(t, missed, verdict(contendedRow(), "acquisitions/s", 159))
+	require.Equal(t, met, verdict(handoverRow(), "x floor", 0.2, 1.25, 7))
+	require.Equal(t, missed, verdict(handoverRow(), "x floor", 0.2, 1.26, 7))
+	require.Equal(t, met, verdict(contendedRow(), "acquisitions x floor", 0.9))
+	require.Equal(t, missed, verdict(contendedRow(), "acquisitions x floor", 0.89))
 	require.Equal(t, met, verdict(pairRow(), "keys left", 0))
 	require.Equal(t, missed, verdict(pairRow(), "keys left", 1))
 
@@ -45,6 +45,12 @@ func TestJudge(t *testing.T) {
 	for full, want := range map[bool]string{true: missed, false: notJudged} {
 		held.line(rival.Tenure.Name, "5").Values["CPU s"] = []float64{0.5}
 		require.Equal(t, want, judge([]*board{held}, full)[0].Verdict)
+	}
+	held.line(rival.TenureTraced.Name, "5").Values["CPU x Tenure"] = []float64{1.1}
+	for _, j := range judge([]*board{held}, true) {
+		if j.Rival == rival.TenureTraced.Name {
+			require.Equal(t, met, j.Verdict, "it is of another line")
+		}
 	}
 	require.Equal(t, "missed: not measured", judge([]*board{newBoard(pairRow())}, true)[0].Verdict, "no numbers are no success")
 	require.Empty(t, judge([]*board{newBoard(lockerRow())}, true))
@@ -54,6 +60,6 @@ func TestTargetTable(t *testing.T) {
 	var w strings.Builder
 	targetTable(&w, nil)
 	require.Empty(t, w.String())
-	targetTable(&w, []judgement{{Row: "pair", Column: "p50 x floor", Target: "at most 1.10 x floor", Result: 1.234, Verdict: missed}})
-	require.Contains(t, w.String(), "| pair | p50 x floor | 1.23 | at most 1.10 x floor | missed |\n")
+	targetTable(&w, []judgement{{Row: "pair", Column: "p50 x floor", Rival: "Tenure", Target: "at most 1.10 x floor", Result: 1.234, Verdict: missed}})
+	require.Contains(t, w.String(), "| pair | p50 x floor | Tenure | 1.23 | at most 1.10 x floor | missed |\n")
 }

@@ -66,22 +66,22 @@ func TestEverythingIsExported(t *testing.T) {
 
 	client := newClient()
 	missing := map[string][]string{ // a metric, and a label with the values that it has to have had
-		"tenure_lease_acquire_duration_seconds":     {"lease_name", "election/poller", "election/jobs", "job/heartbeat", "order", "stock"},
-		"tenure_lease_hold_duration_seconds":        {"reason", "released"},
-		"tenure_lease_held":                         {"lease_name", "election/poller"},
-		"tenure_lease_extend_duration_seconds":      {"outcome", "extended"},
-		"tenure_lease_extend_margin_seconds":        {"lease_name", "election/poller", "job/import"},
-		"tenure_lease_lost_total":                   {"reason", "deadline", "refused"},
-		"tenure_node_operation_duration_seconds":    {"error_type", "connection", "quarantined"},
-		"tenure_node_voting":                        {"error_type", "quarantined"},
-		"tenure_election_leader":                    {"election_name", "poller", "jobs"},
-		"tenure_election_lease_expiry_seconds":      {"election_name", "poller", "jobs"},
-		"tenure_election_transitions_total":         {"to", "leader", "follower"},
-		"tenure_election_handover_duration_seconds": {"reason", "expiry"},
-		"tenure_job_duration_seconds":               {"outcome", "success", "error"},
-		"tenure_job_start_delay_seconds":            {"job_name", "heartbeat", "import", "sync", "invoices", "digest"},
-		"tenure_job_skipped_total":                  {"reason", "held", "done", "not_leader"},
-		"target_info":                               {"service_instance_id", "a", "b", "c"},
+		"tenure_lease_acquire_duration_seconds":          {"tenure_lease_name", "election/poller", "election/jobs", "job/heartbeat", "order", "stock"},
+		"tenure_lease_hold_duration_seconds":             {"tenure_reason", "released"},
+		"tenure_lease_held":                              {"tenure_lease_name", "election/poller"},
+		"tenure_lease_extend_duration_seconds":           {"tenure_outcome", "extended"},
+		"tenure_lease_extend_margin_seconds":             {"tenure_lease_name", "election/poller", "job/import"},
+		"tenure_lease_lost_total":                        {"tenure_reason", "deadline", "refused"},
+		"tenure_node_operation_duration_seconds":         {"error_type", "connection", "quarantined"},
+		"tenure_node_voting":                             {"error_type", "quarantined"},
+		"tenure_election_leader":                         {"tenure_election_name", "poller", "jobs"},
+		"tenure_election_lease_expiry_timestamp_seconds": {"tenure_election_name", "poller", "jobs"},
+		"tenure_election_transitions_total":              {"tenure_to", "leader", "follower"},
+		"tenure_election_handover_duration_seconds":      {"tenure_reason", "expiry"},
+		"tenure_job_duration_seconds":                    {"tenure_outcome", "success", "error"},
+		"tenure_job_start_delay_seconds":                 {"tenure_job_name", "heartbeat", "import", "sync", "invoices", "digest"},
+		"tenure_job_skipped_total":                       {"tenure_reason", "held", "done", "not_leader"},
+		"target_info":                                    {"service_instance_id", "a", "b", "c"},
 	}
 	outcomes := make(map[string]bool)
 	require.Eventually(t, func() bool {
@@ -94,7 +94,7 @@ func TestEverythingIsExported(t *testing.T) {
 					delete(missing, name)
 				}
 			}
-			maps.Copy(outcomes, labels(page, "tenure_lease_acquire_duration_seconds", "outcome"))
+			maps.Copy(outcomes, labels(page, "tenure_lease_acquire_duration_seconds", "tenure_outcome"))
 		}
 		return len(missing) == 0 && outcomes["acquired"] && outcomes["held"] && strings.Count(s.Output(), "started\n") > 3
 	}, 2*replicastest.Soon, 100*time.Millisecond, "%v %v", &missing, &outcomes) // a job that takes long begins every ten seconds, unless its replica is killed then

@@ -70,6 +70,7 @@ func Rules() []Rule {
 		redlock   = []string{module + "/redlock/..."}
 		elector   = []string{module + "/elector/..."}
 		scheduler = []string{module + "/scheduler/..."}
+		admin     = []string{module + "/admin/..."}
 
 		redlocktest = []string{module + "/redlock/redlocktest/..."}
 		wire        = []string{module + "/redlock/internal/wire/..."}
@@ -101,7 +102,7 @@ func Rules() []Rule {
 		{
 			Subject:   redlock,
 			Except:    redlocktest,
-			Forbidden: slices.Concat(elector, scheduler, gocron),
+			Forbidden: slices.Concat(elector, scheduler, admin, gocron),
 			Why:       "dependencies point down only: a lease knows nothing of leaders or jobs, and its users need neither",
 		},
 		{
@@ -121,8 +122,18 @@ func Rules() []Rule {
 		},
 		{
 			Subject:   elector,
-			Forbidden: slices.Concat(scheduler, gocron),
+			Forbidden: slices.Concat(scheduler, admin, gocron),
 			Why:       "dependencies point down only: an election knows nothing of jobs, and a service without gocron can lead",
+		},
+		{
+			Subject:   admin,
+			Forbidden: slices.Concat(scheduler, gocron),
+			Why:       "who steers jobs need not be able to run them",
+		},
+		{
+			Subject:   scheduler,
+			Forbidden: admin,
+			Why:       "jobs are run without anybody who steers them",
 		},
 		{
 			Subject:   all,
@@ -142,7 +153,7 @@ func Rules() []Rule {
 			Why:       "valkeytest and child start processes: only _test files and the tools may use them",
 		},
 	}
-	for _, subject := range [][]string{redlock, elector, scheduler} {
+	for _, subject := range [][]string{redlock, elector, scheduler, admin} {
 		rules = append(rules, Rule{
 			Subject:   subject,
 			Except:    redlocktest,

@@ -51,6 +51,7 @@ func layered() Graph {
 		module + "/redlock/redlocktest": {miniredis, module + "/redlock"},
 		module + "/elector":             {module + "/redlock"},
 		module + "/scheduler":           {"github.com/go-co-op/gocron/v2", module + "/elector"},
+		module + "/admin":               {module + "/redlock"},
 		module + "/otel":                {"go.opentelemetry.io/otel", module + "/scheduler"},
 		module + "/examples/quickstart": {module + "/redlock/redlocktest", module + "/scheduler"},
 		module + "/tools/chaos":         {module + "/internal/valkeytest", "github.com/Shopify/toxiproxy/v2"},
@@ -154,7 +155,7 @@ func TestRulesCover(t *testing.T) {
 }
 
 func TestRuleWithoutSubjectIsReported(t *testing.T) {
-	for _, name := range []string{"redlock", "elector", "scheduler"} {
+	for _, name := range []string{"redlock", "elector", "scheduler", "admin"} {
 		graph := layered()
 		maps.DeleteFunc(graph, func(path string, _ []string) bool {
 			return path == module+"/"+name || strings.HasPrefix(path, module+"/"+name+"/internal/")

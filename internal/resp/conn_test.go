@@ -239,7 +239,7 @@ func TestOwedIsBounded(t *testing.T) {
 
 // exchange is what an acquisition costs a connection: a command of that size, and its answer.
 var exchange = struct{ sent, answer string }{
-	command("EVALSHA", strings.Repeat("a", 40), "3", "tenure:{key}", "tenure:{key}:fence", "tenure:{key}:wait",
+	command("EVALSHA", strings.Repeat("a", 40), "3", "tenure:{key}", "tenure:fences", "tenure:{key}:wait",
 		strings.Repeat("o", 60), "10000", "1780000000000000", "86400000", "2000000", "", ""),
 	"$35\r\n1780000000000001 1780000000 123456 \r\n",
 }

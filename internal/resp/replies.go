@@ -7,7 +7,8 @@ import (
 
 const (
 	// maxReply is how much memory a reply may take in the client. The largest that the scripts
-	// give, for 128 keys at once, take less than a tenth of it.
+	// give, for 128 keys at once whose holders all have the longest payload, take less than half
+	// of it.
 	maxReply = 1 << 20
 	// elementSize is what an element of a list takes in the client before it has come.
 	elementSize = 40

@@ -16,6 +16,14 @@ func (n *Node) Get(key string) (string, bool) {
 	return value, err == nil
 }
 
+// HGet returns the string in a field of the hash at key. It reports false if
+// there is none: the key or the field is missing, or the key has expired or
+// holds another type.
+func (n *Node) HGet(key, field string) (string, bool) {
+	value := n.data().HGet(key, field)
+	return value, value != ""
+}
+
 // TTL returns how long key will still live, and zero if it is missing or does
 // not expire.
 func (n *Node) TTL(key string) time.Duration { return n.data().TTL(key) }

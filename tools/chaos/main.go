@@ -40,6 +40,8 @@ const (
 	maxClients = 100
 	minKeys    = 2
 	maxKeys    = 26
+	tickKeys   = 2
+	operators  = 2
 
 	writesName = "writes" // journal of the resource
 )
@@ -117,6 +119,16 @@ func (p *program) keyring() []client.Key {
 	keys := make([]client.Key, p.keys)
 	for i := range keys {
 		keys[i] = client.Key{Name: string(rune('a' + i)), TTL: ttls[i%len(ttls)]}
+	}
+	return keys
+}
+
+// tickring is the keys whose leases are ticks. A pause waits for as long as an acquisition with the
+// longest TTL may take.
+func tickring() []client.Key {
+	keys := make([]client.Key, tickKeys)
+	for i := range keys {
+		keys[i] = client.Key{Name: fmt.Sprint("tick", i+1), TTL: maxTTL()}
 	}
 	return keys
 }

@@ -37,6 +37,8 @@ func TestShortRun(t *testing.T) {
 	require.Equal(t, uint64(3), r.Seed)
 	require.NotZero(t, r.Grants)
 	require.Equal(t, 4, r.Probes)
+	require.NotZero(t, r.TickGrants)
+	require.NotEmpty(t, r.Marks)
 	require.Equal(t, 8, r.Stopped)
 	require.Equal(t, "Ok", r.Porcupine)
 

@@ -33,8 +33,13 @@ const (
 // Run implements harness.Program.
 func (p *program) Run(ctx context.Context, files *harness.Archive, out, faults io.Writer) error {
 	acc := account{
-		Account:  p.Account(p.Command()),
-		Settings: checker.Settings{Drift: redlock.DefaultDrift, Floor: driftFloor, Skew: p.skew, Undecided: undecided},
+		Account: p.Account(p.Command()),
+		Settings: checker.Settings{
+			Drift: redlock.DefaultDrift, Floor: driftFloor, Skew: p.skew, Undecided: undecided, Servers: servers, Recovery: p.recovery(),
+		},
+	}
+	for _, key := range tickring() {
+		acc.Settings.Ticks = append(acc.Settings.Ticks, key.Name)
 	}
 	strikes, err := files.CreateStrikes()
 	if err != nil {
@@ -61,6 +66,7 @@ func (p *program) Run(ctx context.Context, files *harness.Archive, out, faults i
 		Settings: func(number, life int) any {
 			return client.Settings{
 				URLs: servers.URLs(fault.SideOf(number)), Prefix: prefix, Keys: p.keyring(), MaxTTL: maxTTL(), Skew: p.skew,
+				Ticks: tickring(), Operator: number < operators,
 				Resource: store.Addr(), Seed: p.Seed + uint64(number)<<32 + uint64(life), Workers: p.workers, Control: p.control,
 			}
 		},
@@ -101,8 +107,8 @@ func (p *program) Run(ctx context.Context, files *harness.Archive, out, faults i
 	return errors.Join(store.Close(), files.Close(lives, acc))
 }
 
-// conclude has every client let go of everything, and every key acquired once more. It returns what
-// did not work.
+// conclude has every client let go of everything, every key acquired once more, every pause ended,
+// and a tick of each key granted. It returns what did not work.
 func (p *program) conclude(group *clients.Group) (failures []string) {
 	nothing := func(int) []string { return nil }
 	if err := group.Command(client.Settle, nothing, p.recovery()+2*maxTTL()); err != nil {
@@ -117,6 +123,28 @@ func (p *program) conclude(group *clients.Group) (failures []string) {
 	}
 	each := (p.keys + p.clients - 1) / p.clients
 	if err := group.Command(client.Probe, names, time.Duration(each+1)*(maxTTL()+client.ProbeGrace)); err != nil {
+		failures = append(failures, err.Error())
+	}
+	paused := []string{client.All}
+	for _, key := range tickring() {
+		paused = append(paused, key.Name)
+	}
+	resumed := func(number int) []string {
+		if number == 0 {
+			return paused
+		}
+		return nil
+	}
+	if err := group.Command(client.Resume, resumed, time.Duration(len(paused))*(maxTTL()+client.ProbeGrace)); err != nil {
+		failures = append(failures, "not everything could be resumed: "+err.Error())
+	}
+	ticks := func(number int) []string { // each by a process that has not resumed
+		if number < 1 || number > tickKeys {
+			return nil
+		}
+		return paused[number : number+1]
+	}
+	if err := group.Command(client.Tick, ticks, client.TickGrace+client.ProbeGrace); err != nil {
 		failures = append(failures, err.Error())
 	}
 	return failures

@@ -122,7 +122,7 @@ func (l *live) watch(ctx context.Context, out io.Writer, replicas *example, obse
 		return fmt.Errorf("dashtest: %w", ctx.Err())
 	case <-time.After(observe):
 	}
-	const crashes = `sum(tenure_election_handover_duration_seconds_count{reason="expiry"})`
+	const crashes = `sum(tenure_election_handover_duration_seconds_count{tenure_reason="expiry"})`
 	answer, err := l.client.QueryRange(ctx, crashes, l.start, time.Now(), step)
 	if err != nil {
 		return err
@@ -162,8 +162,8 @@ func (l *live) untilScraped(ctx context.Context) error {
 
 // Every election, and each that somebody has led for a while.
 const (
-	elections = `count by (election_name) (tenure_election_lease_expiry_seconds)`
-	led       = `count by (election_name) (count_over_time((tenure_election_lease_expiry_seconds > time())[6s:1s]) >= 6)`
+	elections = `count by (tenure_election_name) (tenure_election_lease_expiry_timestamp_seconds)`
+	led       = `count by (tenure_election_name) (count_over_time((tenure_election_lease_expiry_timestamp_seconds > time())[6s:1s]) >= 6)`
 )
 
 // untilLed waits until all elections have been led for a while: the panels of the present have no

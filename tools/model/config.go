@@ -18,6 +18,7 @@ type Config struct {
 	Hints    []int8  // what clients take their median for
 	Extends  bool    // whether leases are extended
 	AsksOn   int     // how often an attempt without a quorum may ask a node once more, with the same owner value; -1 for no limit
+	Others   int     // how often other keys that share the counters raise one
 	NoClocks bool    // nothing bounds time: a key may be gone at any moment, an attempt may take for ever
 
 	NoStrays    bool // what an attempt has in flight is lost when it ends

@@ -29,6 +29,7 @@ const (
 	NotStrict       // a node agrees to a token that its counter has reached already
 	AgreeAny        // a node agrees to a token whoever has the key
 	AgreeUngated    // a restarted node agrees to tokens
+	AgreeKeyOnly    // agreement raises the token in the key, and not the counter
 	RefillQuorum    // an extension counts although a quorum had lost the key
 )
 
@@ -57,6 +58,7 @@ var defectNames = [...]string{
 	NotStrict:       "agreement is not strict",
 	AgreeAny:        "agreement does not look at the owner",
 	AgreeUngated:    "agreement is not gated",
+	AgreeKeyOnly:    "agreement without the counter",
 	RefillQuorum:    "extension of a key that a quorum had lost",
 }
 

@@ -26,11 +26,19 @@ const (
 	// FleetGoesOn: while a process is admitted, nothing is on its nodes of another list, but for a
 	// process that they let begin, and for the lifetime after that could not take its ids back.
 	FleetGoesOn
+	// PausedIsNotGranted: once an operation has returned that set a floor, no number is granted
+	// that was due before it, until a later operation began to write an earlier floor. In the model
+	// of marks only, as the next.
+	PausedIsNotGranted
+	// ResumedIsNotSkipped: once a resume has returned, no number is refused by a quorum that is due
+	// after it, until a later operation began to write a later floor.
+	ResumedIsNotSkipped
 )
 
 func (p Property) String() string {
 	return [...]string{"-", "mutual exclusion", "token order", "a lapsed lease stays lapsed",
-		"nothing is left", "a number is granted once", "two lists are no two locks", "the fleet goes on"}[p]
+		"nothing is left", "a number is granted once", "two lists are no two locks", "the fleet goes on",
+		"what is paused is not granted", "what is resumed is not skipped"}[p]
 }
 
 // looksAt reports whether a configuration has the property to hold.

@@ -60,6 +60,7 @@ func (p *protocol) steps(s *state, yield func(e event, next *state, broken Prope
 	}
 	for n := range p.Nodes {
 		p.restart(s, n, yield)
+		p.other(s, n, yield)
 	}
 	if !p.NoClocks {
 		p.tick(s, yield)
@@ -80,7 +81,7 @@ func (p *protocol) tick(s *state, yield yielder) {
 			nd.age++
 		}
 		if p.Tokens {
-			nd.counter = p.aged(nd.counter)
+			nd.counter, nd.mine = p.aged(nd.counter), p.aged(nd.mine)
 			for i := range p.Attempts {
 				if cl := &nd.cells[i]; cl.reply == granted {
 					cl.value = p.aged(cl.value)
@@ -205,6 +206,11 @@ func (p *protocol) conclude(t *state, e event, broken Property, yield yielder) {
 	}
 	if p.Tokens && !p.exact {
 		p.forgetTokens(t)
+	}
+	for n := range p.Nodes {
+		if nd := &t.nodes[n]; nd.owner == 0 {
+			nd.mine = 0
+		}
 	}
 	yield(e, t, broken)
 }

@@ -45,6 +45,9 @@ func Designs() []Config {
 			c.NoStrays, c.Extends, c.Nodes, c.Skews, c.Hints = true, false, 5, []uint8{0, 0, 0, 0, 1}, []int8{hintHigh}
 		}),
 		tokens.but("tokens, asked again", func(c *Config) { c.AsksOn, c.NoStrays, c.Extends, c.Hints = -1, true, false, []int8{hintHigh} }),
+		tokens.but("tokens, shared counters", func(c *Config) { c.NoStrays, c.Extends, c.Others = true, false, 1 }),
+		tokens.but("tokens, shared counters, extended", func(c *Config) { c.NoStrays, c.Others, c.Hints = true, 1, []int8{hintLow, hintHigh} }),
+		clockless.but("tokens without clocks, shared counters", func(c *Config) { c.Attempts, c.Starts, c.Others = 2, 2, 3 }),
 		clockless.but("tokens without clocks", func(*Config) {}),
 		clockless.but("tokens without clocks, extended", func(c *Config) { c.NoStrays, c.Extends, c.Attempts, c.Starts = false, true, 2, 2 }),
 		clockless.but("tokens without clocks, asked again", func(c *Config) { c.AsksOn, c.Attempts, c.Starts = 2, 2, 2 }),
@@ -80,6 +83,8 @@ func Mistakes() []Mistake {
 		fail(short, GateWithoutSkew, TokenOrder),
 		fail(short, NoAgreement, TokenOrder),
 		fail(clockless, AgreeLoose, TokenOrder),
+		fail(clockless, AgreeAny, TokenOrder),
+		fail(short, AgreeKeyOnly, TokenOrder),
 		fail(short, NoHint, TokenOrder),
 		fail(short, HintTooLow, TokenOrder),
 		fail(short, HintTooHigh, TokenOrder),
@@ -93,7 +98,6 @@ func Spares() []Config {
 	short := tokens.but("", func(c *Config) { c.NoStrays = true })
 	return []Config{
 		clockless.with(NotStrict, none),
-		clockless.with(AgreeAny, none),
 		short.with(NotStrict, none),
 		short.with(AgreeUngated, none),
 		short.with(RefillUngated, TokenOrder),

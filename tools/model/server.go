@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // deliveries yields what happens when a node runs an attempt's next command.
 func (p *protocol) deliveries(s *state, i, n int, yield yielder) {
 	queue := s.nodes[n].cells[i].queue
@@ -60,7 +62,7 @@ func (p *protocol) acquire(s *state, i, n int, cmd command, e event, yield yield
 		t := *s
 		cl := &t.nodes[n].cells[i]
 		cl.queue &^= cmd
-		t.nodes[n].counter = counter
+		t.nodes[n].counter, t.nodes[n].mine = max(nd.counter, counter), counter
 		t.nodes[n].owner, t.nodes[n].left = p.owner(i), p.ttl()
 		if s.attempts[i].phase == acquiring {
 			cl.reply, cl.value = granted, counter
@@ -69,7 +71,7 @@ func (p *protocol) acquire(s *state, i, n int, cmd command, e event, yield yield
 	}
 	switch {
 	case nd.owner == p.owner(i): // it has asked before; or it is another attempt's with the same owner value
-		grant(nd.counter)
+		grant(nd.mine)
 	case !p.absent(nd):
 	case p.NoClocks:
 		for _, hint := range p.Hints {
@@ -80,7 +82,7 @@ func (p *protocol) acquire(s *state, i, n int, cmd command, e event, yield yield
 	}
 }
 
-// agree raises the counter to the attempt's token.
+// agree raises the token in the key, and the counter, to the attempt's token.
 func (p *protocol) agree(s *state, i, n int, e event, yield yielder) {
 	nd, token := &s.nodes[n], s.attempts[i].token
 	if !p.votes(nd) && p.Defect != AgreeUngated {
@@ -89,13 +91,22 @@ func (p *protocol) agree(s *state, i, n int, e event, yield yielder) {
 	if nd.owner != p.owner(i) && p.Defect != AgreeAny && p.Defect != AgreeLoose {
 		return
 	}
-	if nd.counter > token || nd.counter == token && p.Defect != NotStrict && p.Defect != AgreeLoose {
+	has := nd.mine
+	if nd.owner != p.owner(i) {
+		has = nd.counter
+	}
+	if has > token || has == token && p.Defect != NotStrict && p.Defect != AgreeLoose {
 		return
 	}
 	t := *s
 	cl := &t.nodes[n].cells[i]
 	cl.queue &^= cmdAgree
-	t.nodes[n].counter = token
+	if nd.owner == p.owner(i) {
+		t.nodes[n].mine = token
+	}
+	if p.Defect != AgreeKeyOnly {
+		t.nodes[n].counter = max(nd.counter, token)
+	}
 	if s.attempts[i].phase == agreeing {
 		cl.reply = settled
 	}
@@ -117,8 +128,8 @@ func (p *protocol) extend(s *state, i, n int, cmd command, e event, yield yielde
 			tn.cells[i].reply = extended
 		}
 		p.finish(&t, e, yield)
-		if p.Tokens && tn.counter < at.token {
-			tn.counter = at.token // spread, which not every extension does
+		if p.Tokens && tn.mine < at.token {
+			tn.mine, tn.counter = at.token, max(tn.counter, at.token) // spread, which not every extension does
 			p.finish(&t, e, yield)
 		}
 	}
@@ -127,7 +138,7 @@ func (p *protocol) extend(s *state, i, n int, cmd command, e event, yield yielde
 		tn := &t.nodes[n]
 		tn.cells[i].queue &^= cmd
 		tn.owner, tn.left = p.owner(i), p.ttl()
-		tn.counter = max(tn.counter, at.token)
+		tn.mine, tn.counter = at.token, max(tn.counter, at.token)
 		if heard && (p.votes(nd) || p.Defect == RefillUngated) {
 			tn.cells[i].reply = refilled
 		}
@@ -156,4 +167,35 @@ func (p *protocol) restart(s *state, n int, yield yielder) {
 		t.restarts++
 	}
 	p.finish(&t, event{kind: evRestart, node: int8(n)}, yield)
+}
+
+// other has a node grant a key that shares the counter, or agree to its token, of which this model
+// knows nothing else: the counter goes up, by one or to what a grant may make of it on any node.
+func (p *protocol) other(s *state, n int, yield yielder) {
+	nd := &s.nodes[n]
+	if int(s.others) >= p.Others || !p.votes(nd) {
+		return
+	}
+	to := []int8{nd.counter + 1}
+	raise := func(v int8) {
+		if v > nd.counter && !slices.Contains(to, v) {
+			to = append(to, v)
+		}
+	}
+	raise(p.least())
+	for m := range p.Nodes {
+		for _, hint := range p.Hints {
+			if p.NoClocks {
+				raise(max(s.nodes[m].counter+1, hint))
+			} else {
+				raise(p.counted(&s.nodes[m], hint))
+			}
+		}
+	}
+	for _, v := range to {
+		t := *s
+		t.others++
+		t.nodes[n].counter = v
+		p.finish(&t, event{kind: evOther, node: int8(n)}, yield)
+	}
 }

@@ -14,6 +14,7 @@ type state struct {
 	last     int8   // the largest token that was granted
 	starts   uint8  // attempts begun, where the configuration limits them
 	restarts uint8  // nodes restarted, likewise
+	others   uint8  // grants of other keys, likewise
 	taken    uint16 // without clocks: the set of tokens that were granted
 }
 
@@ -23,7 +24,8 @@ type node struct {
 	left    uint8 // ticks until the key expires
 	age     uint8 // ticks since the restart, up to the configuration's gate
 	skew    uint8 // how many ticks its wall clock is ahead
-	counter int8  // fencing counter, see token.go
+	counter int8  // fencing counter, see token.go; that of other keys too, where the configuration has some
+	mine    int8  // the token in the key; 0 without a key
 	cells   [maxAttempts]cell
 }
 
@@ -91,12 +93,12 @@ func (s *state) words(c *Config, w *[2*maxNodes + maxAttempts + 1]uint64) []uint
 		w[k] = s.attempts[i].word()
 		k++
 	}
-	w[k] = uint64(uint8(s.last)) | uint64(s.starts)<<8 | uint64(s.restarts)<<16 | uint64(s.taken)<<24
+	w[k] = uint64(uint8(s.last)) | uint64(s.starts)<<8 | uint64(s.restarts)<<16 | uint64(s.taken)<<24 | uint64(s.others)<<40
 	return w[:k+1]
 }
 
 func (n *node) words() (hi, lo uint64) {
-	hi = uint64(n.owner) | uint64(n.left)<<8 | uint64(n.age)<<16 | uint64(n.skew)<<24 | uint64(uint8(n.counter))<<32
+	hi = uint64(n.owner) | uint64(n.left)<<8 | uint64(n.age)<<16 | uint64(n.skew)<<24 | uint64(uint8(n.counter))<<32 | uint64(uint8(n.mine))<<40
 	for i := range n.cells {
 		lo = lo<<20 | n.cells[i].word()
 	}

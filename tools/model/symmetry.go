@@ -62,7 +62,7 @@ func (p *protocol) signature(s *state, i int) uint64 {
 		nd := &s.nodes[n]
 		w := nd.cells[i].word() | uint64(nd.age)<<24 | uint64(nd.skew)<<32 | uint64(nd.left)<<40 | uint64(uint8(nd.counter))<<48
 		if nd.owner == p.owner(i) {
-			w |= 1 << 63
+			w |= 1<<63 | uint64(uint8(nd.mine))<<56&^(1<<63)
 		}
 		sum += mix(w)
 	}

@@ -109,7 +109,7 @@ func (p *protocol) forgetTokens(t *state) {
 				continue
 			}
 		}
-		nd.counter = max(nd.counter, p.lowestCounter())
+		nd.counter, nd.mine = max(nd.counter, p.lowestCounter()), max(nd.mine, p.lowestCounter())
 	}
 }
 

@@ -29,6 +29,7 @@ const (
 	evLost
 	evRestart
 	evForget
+	evOther
 )
 
 // letters names attempts in the order in which they begin. In a state an attempt has a place, which
@@ -110,6 +111,8 @@ func (e event) text(names *letters) string {
 		return fmt.Sprintf("%s runs %s's %v: puts the key back", n, a, command(e.arg))
 	case evLost:
 		return fmt.Sprintf("%s's %v to %s is lost or refused", a, command(e.arg), n)
+	case evOther:
+		return n + " grants another key that shares the counter"
 	case evRestart:
 		return n + " crashes and comes back empty"
 	default:

@@ -137,8 +137,8 @@ func TestAcquisitionOverOTLP(t *testing.T) {
 	require.Empty(t, parent.GetEvents())
 	attributes := otlptest.Attributes(parent)
 	for key, want := range map[string]string{
-		"lease.name": "invoice/42", "lease.key": "invoice/42", "lease.ttl": "60", "lease.nodes": "5", "lease.quorum": "3", "lease.wait": "false",
-		"outcome": "acquired", "lease.attempts": "1", "lease.votes": "3", "lease.fencing_token": fmt.Sprint(l.FencingToken()),
+		"tenure.lease.name": "invoice/42", "tenure.lease.key": "invoice/42", "tenure.lease.ttl": "60", "tenure.lease.nodes": "5", "tenure.lease.quorum": "3", "tenure.lease.wait": "false",
+		"tenure.outcome": "acquired", "tenure.lease.attempts": "1", "tenure.lease.votes": "3", "tenure.lease.fencing_token": fmt.Sprint(l.FencingToken()),
 	} {
 		require.Equal(t, want, attributes[key], "%s\n%s", key, tree)
 	}
@@ -163,7 +163,7 @@ func TestAcquisitionOverOTLP(t *testing.T) {
 			require.NotEmpty(t, otlptest.Attributes(child)["error.type"], tree)
 		default:
 			require.Equal(t, tracepb.Status_STATUS_CODE_UNSET, child.GetStatus().GetCode(), tree)
-			require.Equal(t, "ok", otlptest.Attributes(child)["outcome"], tree)
+			require.Equal(t, "ok", otlptest.Attributes(child)["tenure.outcome"], tree)
 		}
 	}
 	require.Greater(t, seen[slow.Addr()].GetEndTimeUnixNano(), parent.GetEndTimeUnixNano(), "nobody waits for the slow one\n%s", tree)
@@ -221,38 +221,42 @@ func TestHandoverOverOTLP(t *testing.T) {
 	require.NoError(t, <-ended)
 	require.NoError(t, <-ended)
 
-	spans := await(t, receiver, map[string]int{"tenure.election.campaign": 2, "tenure.lease.acquire": 2, "tenure.lease.release": 2})
+	spans := await(t, receiver, map[string]int{"tenure.election.campaign": 2, "tenure.lease.acquire": 3, "tenure.lease.release": 2})
 	tree := otlptest.Tree(spans)
 	t.Logf("a resigns, b is elected, and all is stopped:\n%s", tree)
 
 	acquired := make(map[string]*tracepb.Span) // by token
 	for _, s := range named(spans, "tenure.lease.acquire") {
-		acquired[otlptest.Attributes(s)["lease.fencing_token"]] = s
+		acquired[otlptest.Attributes(s)["tenure.lease.fencing_token"]] = s
 	}
-	for _, term := range []*elector.Term{first, second} {
+	for identity, term := range map[string]*elector.Term{"a": first, "b": second} {
 		number := fmt.Sprint(term.Number())
 		var campaign, release *tracepb.Span
 		for _, s := range named(spans, "tenure.election.campaign") {
-			if otlptest.Attributes(s)["election.term"] == number {
+			if otlptest.Attributes(s)["tenure.election.identity"] == identity && campaign == nil {
 				campaign = s
 			}
 		}
 		for _, s := range named(spans, "tenure.lease.release") {
-			if otlptest.Attributes(s)["lease.fencing_token"] == number {
+			if otlptest.Attributes(s)["tenure.lease.fencing_token"] == number {
 				release = s
 			}
 		}
 		require.NotNil(t, campaign, tree)
 		require.NotNil(t, release, tree)
 		require.NotNil(t, acquired[number], tree)
-		require.Equal(t, "elected", otlptest.Attributes(campaign)["outcome"], tree)
-		require.Equal(t, campaign.GetSpanId(), acquired[number].GetParentSpanId(), tree)
+		require.Equal(t, map[string]string{"a": "elected", "b": "waiting"}[identity], otlptest.Attributes(campaign)["tenure.outcome"], tree)
+		require.Empty(t, acquired[number].GetParentSpanId(), tree)
+		require.NotEqual(t, campaign.GetTraceId(), acquired[number].GetTraceId(), tree)
+		require.Equal(t, [][]byte{campaign.GetSpanId()}, links(acquired[number]), tree)
 		require.Equal(t, [][]byte{acquired[number].GetSpanId()}, links(release), tree)
-		require.Equal(t, "released", otlptest.Attributes(release)["outcome"], tree)
+		require.Equal(t, "released", otlptest.Attributes(release)["tenure.outcome"], tree)
 	}
 	waited := acquired[fmt.Sprint(second.Number())]
-	require.Equal(t, "true", otlptest.Attributes(waited)["lease.wait"])
-	require.NotEqual(t, "1", otlptest.Attributes(waited)["lease.attempts"], "it waited\n%s", tree)
+	require.Equal(t, "true", otlptest.Attributes(waited)["tenure.lease.wait"])
+	require.NotEqual(t, "1", otlptest.Attributes(waited)["tenure.lease.attempt"], "it waited\n%s", tree)
+	require.Equal(t, "a", otlptest.Attributes(waited)["tenure.lease.waited_for"])
+	require.Equal(t, "release", otlptest.Attributes(waited)["tenure.lease.freed_by"])
 }
 
 // listeners are the nodes on which somebody waits for the release of a lease.

@@ -8,7 +8,7 @@ import (
 
 func TestKept(t *testing.T) {
 	for name, want := range map[string]bool{
-		"tenure:{k}": false, "tenure:{k}:fence": true, "tenure:{k}:once": true, "tenure:{k}:wait": true, "k": false, "valkeylock:0:k": false,
+		"tenure:{k}": false, "tenure:fences": true, "tenure:{k}:once": true, "tenure:{k}:wait": true, "k": false, "valkeylock:0:k": false,
 	} {
 		require.Equal(t, want, kept(name), name)
 	}

@@ -99,7 +99,7 @@ func (s *Servers) Locks(ctx context.Context, nodes []*valkeytest.Node) (int, err
 
 // kept tells Tenure's keys that outlive a lease by design. Locks have names that end with a brace.
 func kept(name string) bool {
-	return strings.HasPrefix(name, redlock.DefaultPrefix+":{") && !strings.HasSuffix(name, "}")
+	return strings.HasPrefix(name, redlock.DefaultPrefix+":") && !strings.HasSuffix(name, "}")
 }
 
 // Expiry returns when the lock on a key is gone for whoever needs so many of the servers free: the

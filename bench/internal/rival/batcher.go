@@ -15,15 +15,18 @@ import (
 // servers that are near. It is as little of a lock.
 type batcher struct {
 	*floor
-	sha     string // of compareAndDelete, which all servers have
+	merges  bool   // see merger.go
+	sha     string // of the script of a release, which all servers have
 	writers []*writer
 	writing sync.WaitGroup
 }
 
 // ballot is one operation, on all nodes.
 type ballot struct {
-	key     string
-	release bool
+	key      string
+	release  bool
+	acquired *ballot // of a release
+	segments []int   // of an acquisition whose release may be merged; by node, see merger.go
 
 	quorum, spare int32 // replies that decide; errors that do not
 	replies, errs atomic.Int32
@@ -33,27 +36,36 @@ type ballot struct {
 // writer sends to one node.
 type writer struct {
 	of     *batcher
+	node   int
 	client valkey.Client
-	wake   chan struct{} // capacity 1
-	end    chan struct{}
+	*merger
+	wake chan struct{} // capacity 1
+	end  chan struct{}
+
+	commands valkey.Commands // of the batch that is sent
 
 	mu    sync.Mutex
 	queue []*ballot // guarded by mu
 }
 
-func openBatcher(c Config) (Rival, error) {
+func openBatcher(c Config) (Rival, error) { return newBatcher(c, compareAndDelete, false) }
+
+func newBatcher(c Config, release string, merges bool) (Rival, error) {
 	r, err := openFloor(c)
 	if err != nil {
 		return nil, err
 	}
-	b := &batcher{floor: r.(*floor)}
+	b := &batcher{floor: r.(*floor), merges: merges}
 	ctx, cancel := context.WithTimeout(context.Background(), mimicTimeout)
 	defer cancel()
-	for _, client := range b.clients {
-		if b.sha, err = client.Do(ctx, client.B().ScriptLoad().Script(compareAndDelete).Build()).ToString(); err != nil {
+	for i, client := range b.clients {
+		if b.sha, err = client.Do(ctx, client.B().ScriptLoad().Script(release).Build()).ToString(); err != nil {
 			return nil, errors.Join(fmt.Errorf("rival: cannot load a script: %w", err), b.Close())
 		}
-		w := &writer{of: b, client: client, wake: make(chan struct{}, 1), end: make(chan struct{})}
+		w := &writer{of: b, node: i, client: client, wake: make(chan struct{}, 1), end: make(chan struct{})}
+		if merges {
+			w.merger = &merger{}
+		}
 		b.writers = append(b.writers, w)
 		b.writing.Go(w.run)
 	}
@@ -71,22 +83,29 @@ func (b *batcher) Close() error {
 }
 
 func (b *batcher) Try(_ context.Context, key string) (Held, error) {
-	if err := b.vote(key, false); err != nil {
+	v := newBallot(key, false, int32(len(b.writers)))
+	if b.merges {
+		v.segments = make([]int, len(b.writers))
+	}
+	if err := b.vote(v); err != nil {
 		return nil, err
 	}
-	return &batcherHeld{b, key}, nil
+	return &batcherHeld{b, v}, nil
 }
 
 type batcherHeld struct {
 	*batcher
-	key string
+	acquired *ballot
 }
 
-func (h *batcherHeld) Release(context.Context) error { return h.vote(h.key, true) }
+func (h *batcherHeld) Release(context.Context) error {
+	v := newBallot(h.acquired.key, true, int32(len(h.writers)))
+	v.acquired = h.acquired
+	return h.vote(v)
+}
 
 // vote returns with the quorum-th reply.
-func (b *batcher) vote(key string, release bool) error {
-	v := newBallot(key, release, int32(len(b.writers)))
+func (b *batcher) vote(v *ballot) error {
 	for _, w := range b.writers {
 		w.send(v)
 	}
@@ -130,7 +149,6 @@ func (w *writer) take(before []*ballot) []*ballot {
 
 func (w *writer) run() {
 	var batch []*ballot
-	var commands valkey.Commands
 	for ended := false; !ended; {
 		if len(batch) == 0 {
 			select {
@@ -142,19 +160,33 @@ func (w *writer) run() {
 		if batch = w.take(batch); len(batch) == 0 {
 			continue
 		}
-		commands = commands[:0]
-		for _, v := range batch {
-			commands = append(commands, w.command(v))
+		if w.merger != nil {
+			w.exchangeMerged(batch)
+		} else {
+			w.exchange(batch)
 		}
-		for i, reply := range w.client.DoMulti(context.Background(), commands...) {
-			batch[i].count(reply.Error())
-		}
+	}
+}
+
+// exchange has the node answer a batch.
+func (w *writer) exchange(batch []*ballot) {
+	w.commands = w.commands[:0]
+	for _, v := range batch {
+		w.commands = append(w.commands, w.command(v))
+	}
+	for i, reply := range w.client.DoMulti(context.Background(), w.commands...) {
+		batch[i].count(reply.Error())
 	}
 }
 
 func (w *writer) command(v *ballot) valkey.Completed {
 	if v.release {
-		return w.client.B().Evalsha().Sha1(w.of.sha).Numkeys(1).Key(v.key).Arg(floorOwner).Build()
+		return w.free(v.key)
 	}
 	return w.client.B().Set().Key(v.key).Value(floorOwner).Nx().Px(w.of.px).Build()
+}
+
+// free runs the script of a release.
+func (w *writer) free(keys ...string) valkey.Completed {
+	return w.client.B().Evalsha().Sha1(w.of.sha).Numkeys(int64(len(keys))).Key(keys...).Arg(floorOwner).Build()
 }

@@ -13,9 +13,9 @@ import (
 // ErrCannotWait is the floor's answer to Acquire.
 var ErrCannotWait = errors.New("rival: it has no way to wait for a key")
 
-// floor is the least that a quorum lock can do with valkey-go as it comes: a goroutine a node, the
-// two commands of the Redlock algorithm (SET NX PX; a script that compares and deletes), and on
-// with the quorum-th reply.
+// floor is the least that a quorum lock can do with valkey-go: a connection a node, a goroutine a
+// node, the two commands of the Redlock algorithm (SET NX PX; a script that compares and deletes),
+// and on with the quorum-th reply.
 //
 // It is no lock. It has one owner value for ever, and does not look whether a key was granted; it
 // has no validity, no token, no gate, no timeout and no order: a release overtakes its acquisition
@@ -37,14 +37,20 @@ const compareAndDelete = `if redis.call("get",KEYS[1]) == ARGV[1] then return re
 // compareAndExtend is its extension.
 const compareAndExtend = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`
 
-// dial connects to each server as valkey-go does by default, but for its cache.
-func dial(urls []string, sent *Sent) ([]valkey.Client, error) {
+// oneConnection is the value of valkey-go's PipelineMultiplex for one connection, which Tenure has
+// too. By default a client has up to four, by the number of processors, and spreads commands over
+// them: smaller writes, and more of them.
+const oneConnection = -1
+
+// dial connects to each server as valkey-go does by default, but for its cache and the number of
+// connections. redsync gains by that too.
+func dial(c Config) ([]valkey.Client, error) {
 	var clients []valkey.Client
-	for _, url := range urls {
+	for _, url := range c.URLs {
 		o, err := valkey.ParseURL(url)
 		if err == nil {
-			o.ForceSingleClient, o.DisableCache = true, true
-			sent.dialer(&o)
+			o.ForceSingleClient, o.DisableCache, o.PipelineMultiplex = true, true, oneConnection
+			c.Sent.dialer(&o)
 			var client valkey.Client
 			if client, err = valkey.NewClient(o); err == nil {
 				clients = append(clients, client)
@@ -64,7 +70,7 @@ func hangUp(clients []valkey.Client) {
 }
 
 func openFloor(c Config) (Rival, error) {
-	clients, err := dial(c.URLs, c.Sent)
+	clients, err := dial(c)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func openRedsync(c Config) (Rival, error) { return newRedsync(c) }
 func openRedsyncFast(c Config) (Rival, error) { return newRedsync(c, redsync.WithFailFast(true)) }
 
 func newRedsync(c Config, opts ...redsync.Option) (Rival, error) {
-	clients, err := dial(c.URLs, c.Sent)
+	clients, err := dial(c)
 	if err != nil {
 		return nil, err
 	}

@@ -86,6 +86,8 @@ var (
 		Key: tenureKey, Open: openMimic}
 	// Batcher is the floor with one writer a node.
 	Batcher = &Kind{Name: "floor, batching", Module: valkeyModule, Servers: AllServers, Key: same, Open: openBatcher}
+	// Merger is Batcher with one command for all releases of a batch.
+	Merger = &Kind{Name: "floor, merging", Module: valkeyModule, Servers: AllServers, Key: same, Open: openMerger}
 	// Oracle is the floor with a hand-over by servers that are told who is next.
 	Oracle = &Kind{Name: "floor, next known", Module: valkeyModule, Servers: AllServers, Waits: true, Key: same, Open: openOracle}
 	// Redsync works over the pool of this package, on the client that Tenure uses.
@@ -101,12 +103,12 @@ var (
 
 // All are the rivals in the order of the tables.
 func All() []*Kind {
-	return []*Kind{Floor, Mimic, Batcher, Oracle, Tenure, Redsync, RedsyncFast, RedsyncGo, Redislock, Valkeylock, Etcd}
+	return []*Kind{Floor, Mimic, Batcher, Merger, Oracle, Tenure, Redsync, RedsyncFast, RedsyncGo, Redislock, Valkeylock, Etcd}
 }
 
 // Named returns the rival of that name.
 func Named(name string) (*Kind, error) {
-	for _, k := range All() {
+	for _, k := range append(All(), Observed()...) {
 		if k.Name == name {
 			return k, nil
 		}

@@ -3,9 +3,12 @@ package rival_test
 import (
 	"context"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -22,7 +25,7 @@ const ttl = 5 * time.Second
 // give it back.
 func TestRivalsLock(t *testing.T) {
 	fleet := valkeytest.Start(t, 5, valkeytest.WithAge(time.Hour))
-	for _, k := range rival.All() {
+	for _, k := range append(rival.All(), rival.Observed()[1:]...) {
 		if k == rival.Etcd {
 			continue // see package place
 		}
@@ -104,7 +107,7 @@ func TestFloorKeeps(t *testing.T) {
 // TestFloorsNeedAQuorum shows that errors are no replies.
 func TestFloorsNeedAQuorum(t *testing.T) {
 	fleet := valkeytest.Start(t, 3)
-	for _, k := range []*rival.Kind{rival.Floor, rival.Batcher} {
+	for _, k := range []*rival.Kind{rival.Floor, rival.Batcher, rival.Merger} {
 		t.Run(k.Name, func(t *testing.T) {
 			r, err := k.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
 			require.NoError(t, err)
@@ -125,37 +128,78 @@ func TestFloorsNeedAQuorum(t *testing.T) {
 	}
 }
 
-// TestBatcherLosesNothing has every caller get its answers, and every server all commands in order.
-func TestBatcherLosesNothing(t *testing.T) {
+// TestBatchersLoseNothing has every caller get its answers, and every server all commands in order.
+func TestBatchersLoseNothing(t *testing.T) {
 	const callers = 50
-	fleet := valkeytest.Start(t, 3)
-	r, err := rival.Batcher.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
-	require.NoError(t, err)
-	held := make(chan error, callers)
-	for i := range callers {
-		go func() {
-			h, err := r.Try(t.Context(), strconv.Itoa(i))
-			if err == nil {
-				err = h.Release(t.Context())
+	for _, k := range []*rival.Kind{rival.Batcher, rival.Merger} {
+		t.Run(k.Name, func(t *testing.T) {
+			fleet := valkeytest.Start(t, 3)
+			r, err := k.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
+			require.NoError(t, err)
+			held := make(chan error, callers)
+			for i := range callers {
+				go func() {
+					h, err := r.Try(t.Context(), strconv.Itoa(i))
+					if err == nil {
+						err = h.Release(t.Context())
+					}
+					held <- err
+				}()
 			}
-			held <- err
-		}()
+			for range callers {
+				require.NoError(t, <-held)
+			}
+			require.NoError(t, r.Close())
+			for _, n := range fleet.Nodes() {
+				stats := n.CommandStats(t)
+				require.Equal(t, int64(callers), stats["set"])
+				if k == rival.Batcher {
+					require.Equal(t, int64(callers), stats["evalsha"])
+				} else {
+					require.LessOrEqual(t, stats["evalsha"], int64(callers))
+				}
+				require.Empty(t, n.Keys(t), "one writer a node keeps an acquisition before its release")
+			}
+		})
 	}
-	for range callers {
-		require.NoError(t, <-held)
-	}
-	require.NoError(t, r.Close())
-	for _, n := range fleet.Nodes() {
-		stats := n.CommandStats(t)
-		require.Equal(t, int64(callers), stats["set"])
-		require.Equal(t, int64(callers), stats["evalsha"])
-		require.Empty(t, n.Keys(t), "one writer a node keeps an acquisition before its release")
+}
+
+// TestFloorsHaveOneConnection as Tenure has for its commands: more make them slower.
+func TestFloorsHaveOneConnection(t *testing.T) {
+	fleet := valkeytest.Start(t, 3)
+	for _, k := range []*rival.Kind{rival.Floor, rival.Batcher, rival.Merger, rival.Redsync} {
+		t.Run(k.Name, func(t *testing.T) {
+			r, err := k.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, r.Close()) })
+			var wg sync.WaitGroup
+			for i := range 64 {
+				wg.Go(func() {
+					h, err := r.Try(t.Context(), k.Name+strconv.Itoa(i))
+					if assert.NoError(t, err) {
+						assert.NoError(t, h.Release(t.Context()))
+					}
+				})
+			}
+			wg.Wait()
+			for _, n := range fleet.Nodes() {
+				clients, err := n.Do(t, "CLIENT", "LIST", "TYPE", "NORMAL").ToString()
+				require.NoError(t, err)
+				count := 0
+				for line := range strings.Lines(clients) {
+					if strings.Contains(line, "lib-name=valkey ") && !strings.Contains(line, "cmd=client|list") {
+						count++
+					}
+				}
+				require.Equal(t, 1, count, clients)
+			}
+		})
 	}
 }
 
 func TestNames(t *testing.T) {
 	seen := make(map[string]bool)
-	for _, k := range rival.All() {
+	for _, k := range append(rival.All(), rival.Observed()[1:]...) {
 		require.False(t, seen[k.Name], k.Name)
 		seen[k.Name] = true
 		named, err := rival.Named(k.Name)

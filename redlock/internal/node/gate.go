@@ -62,6 +62,7 @@ type gate struct {
 	cfg *Config
 
 	open    *wire.Set // the scripts of the process that votes; nil while closed
+	reading *wire.Set // those of a process that has no vote only because the user may not write, for what only reads
 	epoch   uint64    // rises when it opens and when it closes: what was asked in another one is out of date
 	process process
 	past    []string      // run_ids of the processes before, the latest ones
@@ -102,6 +103,7 @@ func (g *gate) become(status *Status) {
 // shut closes the gate because another process answers than the one vouched for, because it lost
 // its scripts, or because it was out of reach for long. The server is to be looked at at once.
 func (g *gate) shut() {
+	g.reading = nil
 	g.open, g.lookAt, g.pause = nil, 0, 0 //mutant:quarantine-after-a-flush
 	g.epoch++
 	status := g.status.Load().closed()
@@ -112,7 +114,7 @@ func (g *gate) shut() {
 
 // close keeps the gate closed until then.
 func (g *gate) close(why *wire.Fault, until clock.Instant) {
-	g.open, g.lookAt = nil, until
+	g.open, g.reading, g.lookAt = nil, nil, until
 	g.epoch++
 	status := g.status.Load().closed()
 	if why.Condition == wire.Quarantined || why.Condition == wire.ClockJumped {
@@ -137,9 +139,27 @@ func (g *gate) admit(scripts *wire.Set, risk, lacks *wire.Fault) {
 		g.lookAt = g.cfg.Clock.Now().Add(g.cfg.LookEvery) // who asks for its state puts no look off
 		g.refused = nil
 	}
-	g.open, g.pause, g.jumped = scripts, 0, ""
+	g.open, g.reading, g.pause, g.jumped = scripts, nil, 0, ""
 	g.become(status)
 	g.cfg.Observer.Refused(g.refused)
+}
+
+// refuses keeps the gate closed for a process that has nothing against it but that it refused the
+// trial. A user who may only read is told what it knows all the same: that gives nobody a lease.
+func (g *gate) refuses(err error, scripts *wire.Set) error {
+	err = g.failed(err)
+	if why := wire.FaultOf(err); why != nil && why.Condition == wire.NoPermission { //mutant:any-failure-is-a-reader
+		g.reading = scripts.Reading()
+	}
+	return err
+}
+
+// texts are the scripts that operations may use now.
+func (g *gate) texts() *wire.Set {
+	if g.open == nil {
+		return g.reading
+	}
+	return g.open
 }
 
 // failed keeps the gate closed after a look that got no answer, or an error for one.
@@ -149,7 +169,7 @@ func (g *gate) failed(err error) error {
 		return why
 	}
 	g.pause = min(max(2*g.pause, MinPause), MaxPause)
-	g.open, g.lookAt = nil, g.cfg.Clock.Now().Add(jitter(g.pause, 0.2))
+	g.open, g.reading, g.lookAt = nil, nil, g.cfg.Clock.Now().Add(jitter(g.pause, 0.2))
 	g.epoch++
 	status := g.status.Load().closed()
 	status.Err = timely(err)

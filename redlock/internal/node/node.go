@@ -75,6 +75,7 @@ type Observer interface {
 	Refused(err error)                     // why a server that votes refuses new connections, or nil; with each look
 	Status(was, is *Status)                // it is set, not always to another
 	Sampled(server Watch, d time.Duration) // the server's clock was looked at, and has jumped by that since; zero as a rule
+	Replaced(process string)               // another server process answers than before, with this run_id
 	Elsewhere()                            // another server answers at the address than over the connection in use
 	Due()                                  // a server that votes is looked at, as it is from time to time
 }
@@ -160,7 +161,7 @@ type Node struct {
 	window  window
 	encoder encoder
 	route   route
-	parting valkey.Client // given up, but not closed because some batches still have it; or nil
+	parting []valkey.Client // given up, but not closed because some batches still have them
 }
 
 // New makes a node, which begins with Run.
@@ -330,11 +331,11 @@ func (n *Node) send() {
 		case len(live) == 0:
 			n.window.finish(b)
 		case n.window.size() == 1 && len(n.window.inFlight) == 0:
-			n.encoder.encode(b, live, n.gate.open, nil)
+			n.encoder.encode(b, live, n.gate.texts(), nil)
 			b.exchange(n.cfg.Clock)
 			err = n.settle(b)
 		default:
-			n.encoder.encode(b, live, n.gate.open, nil)
+			n.encoder.encode(b, live, n.gate.texts(), nil)
 			n.window.start(b, n.cfg.Clock)
 		}
 		if err != nil { // the others would wait for the same node in vain
@@ -405,7 +406,7 @@ func (n *Node) admitted(requests []*Request) []*Request {
 		switch {
 		case n.route.bars(r.Call.Op):
 			n.fail(r, isElsewhere())
-		case n.gate.open != nil || !r.waits():
+		case n.gate.open != nil || !r.waits(), n.gate.reading != nil && r.Call.Op.Reads(): //mutant:reader-reads-no-records
 			kept = append(kept, r)
 		case len(n.held) < maxQueue && n.isLooking(): //mutant:gate-holds-nothing
 			n.held = append(n.held, r)
@@ -488,6 +489,7 @@ func (n *Node) next(l *look) *wire.Set {
 	n.setAhead(l.time)
 	if g.follow(l.info) {
 		n.route.checkAt = n.cfg.Clock.Now()
+		n.cfg.Observer.Replaced(l.info.RunID)
 	}
 	if err := g.sample(l.sent, l.received, l.time); err != nil {
 		n.looked(nil)
@@ -520,7 +522,7 @@ func (n *Node) vouch(l *look) {
 		return
 	}
 	if l.err != nil {
-		n.looked(n.gate.failed(l.err))
+		n.looked(n.gate.refuses(l.err, l.scripts))
 		return
 	}
 	t := l.trial
@@ -595,7 +597,7 @@ func (n *Node) settle(b *batch) (broken error) {
 		if again = n.admitted(n.wanted(again, false)); len(again) == 0 {
 			break
 		}
-		n.encoder.encode(b, again, n.gate.open, load)
+		n.encoder.encode(b, again, n.gate.texts(), load)
 		b.exchange(n.cfg.Clock)
 		again, broken = n.answerAll(b) //mutant:repeated-once-only
 		n.giveUp(b, broken)
@@ -661,6 +663,9 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 			isOwn := r.Call.Op.Own()                                                            // the script is of the process that was vouched for //mutant:refill-closes-no-gate
 			if g.open != nil && g.open == b.scripts && g.cfg.RestartGate && noScript && isOwn { //mutant:batches-shut-a-new-gate
 				shut = true
+			}
+			if g.reading != nil && noScript && isOwn { //mutant:reader-of-another-process
+				g.reading, g.lookAt = nil, 0
 			}
 			if g.open != nil && wire.IsDemoted(err) { //mutant:demotion-unseen
 				shut = true
@@ -765,19 +770,20 @@ func (n *Node) landAll() {
 func (n *Node) leave(client valkey.Client) {
 	if c := n.client.Load(); c != nil && *c == client {
 		n.client.Store(nil) //mutant:batches-on-a-dead-connection
-		n.parting = client
+		n.parting = append(n.parting, client)
 	}
 }
 
-// part closes a client that was given up, when no batch has it any more: a connection that is made
-// while its client is being closed could stay open for ever.
+// part closes clients that were given up, when no batch has them any more: a connection that is
+// made while its client is being closed could stay open for ever.
 func (n *Node) part() {
-	client := n.parting
-	if client == nil || n.window.uses(client) { //mutant:batches-on-a-closed-client
-		return
-	}
-	n.parting = nil
-	n.dials.start(client.Close)
+	n.parting = slices.DeleteFunc(n.parting, func(client valkey.Client) bool {
+		if n.window.uses(client) { //mutant:batches-on-a-closed-client
+			return false
+		}
+		n.dials.start(client.Close)
+		return true
+	})
 }
 
 // replace gives the client of a node up whose connection leads elsewhere, if this package may.

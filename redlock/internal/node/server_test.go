@@ -164,6 +164,7 @@ type observed struct {
 	looked    []error
 	statuses  []*Status
 	elsewhere int
+	replaced  []string // run_ids
 }
 
 func (o *observed) Exchanged(err error) { o.add(func() { o.exchanged = append(o.exchanged, err) }) }
@@ -175,6 +176,9 @@ func (o *observed) Status(_, is *Status) {
 func (o *observed) Sampled(Watch, time.Duration) {}
 func (o *observed) Due()                         {}
 func (o *observed) Elsewhere()                   { o.add(func() { o.elsewhere++ }) }
+func (o *observed) Replaced(process string) {
+	o.add(func() { o.replaced = append(o.replaced, process) })
+}
 
 func (o *observed) add(f func()) {
 	o.mu.Lock()
@@ -191,7 +195,7 @@ const (
 func config(s *fakeServer) Config {
 	return Config{
 		Connect: s.connect, Timeout: timeout, Clock: clock.New(),
-		Keys: &wire.Keys{Lock: "p:{}", Fence: "p:{}:fence", Wait: "p:{}:wait"}, Channel: "p:call:",
+		Keys: &wire.Keys{Lock: "p:{}", Fences: "p:{}:fence", Slot: "7", Wait: "p:{}:wait"}, Channel: "p:call:",
 		RestartGate: true, Quarantine: func() time.Duration { return quarantine }, Absence: time.Hour, Drift: 0.01, SampleEvery: 10 * time.Second, LookEvery: 10 * time.Second,
 		Claim: func(string) string { return "" }, Join: func(context.Context, string, time.Duration) (time.Duration, error) { return 0, nil }, Observer: &observed{},
 	}
@@ -238,7 +242,7 @@ func (a *answers) send(t *testing.T, n *Node, op wire.Op, key string) *Request {
 }
 
 func callOf(op wire.Op, key string) *wire.Call {
-	c := &wire.Call{Op: op, Keys: &wire.Keys{Name: key, Lock: key, Fence: key + ":fence", Wait: key + ":wait"}, Owner: "owner", TTL: "10000"}
+	c := &wire.Call{Op: op, Keys: &wire.Keys{Name: key, Lock: key, Fences: key + ":fence", Slot: "7", Wait: key + ":wait"}, Lock: "1 owner", TTL: "10000"}
 	if op == wire.Release {
 		c.Keep, c.Turn, c.Channel = "1", "1", "p:call:"
 	}

@@ -97,11 +97,30 @@ func TestClientIsNotClosedUnderItsBatches(t *testing.T) {
 	require.Nil(t, n.client.Load(), "nothing else uses it")
 	for len(n.window.inFlight) > 0 {
 		n.part()
-		require.Equal(t, valkey.Client(client), n.parting, "%d batches have it", len(n.window.inFlight))
+		require.Equal(t, []valkey.Client{client}, n.parting, "%d batches have it", len(n.window.inFlight))
 		n.window.pop()
 	}
 	n.part()
-	require.Nil(t, n.parting)
+	require.Empty(t, n.parting)
 	n.dials.await()
 	require.True(t, client.closed)
+}
+
+// The requests of a batch that is back may be sent once more over the next client, and that may be
+// given up too, while batches still have the first one.
+func TestTwoClientsAreGivenUp(t *testing.T) {
+	n, first, second := New(config(newServer("a"))), &closable{}, &closable{}
+	n.window.inFlight = []*batch{{client: first}}
+	for _, client := range []*closable{first, second} {
+		n.client.Store(new(valkey.Client(client)))
+		n.leave(client)
+	}
+	n.part()
+	require.Equal(t, []valkey.Client{first}, n.parting)
+	n.window.pop()
+	n.part()
+	require.Empty(t, n.parting)
+	n.dials.await()
+	require.True(t, first.closed)
+	require.True(t, second.closed)
 }

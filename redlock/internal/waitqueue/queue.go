@@ -16,53 +16,43 @@
 // TTL in any case.
 //
 // The servers' part is in the scripts of package wire. This package has the tickets of those who
-// wait in this process, and hears the calls of the nodes, on a connection of its own to each.
+// wait in this process, and hears the calls of the nodes (package listen).
 package waitqueue
 
 import (
-	"context"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/valkey-io/valkey-go"
-
-	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/listen"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // Node is what a queue uses of a node.
 type Node interface {
-	Dedicate(ctx context.Context) (valkey.DedicatedClient, error) // a connection, which the queue closes
-	Ahead() time.Duration                                         // by how much the server's wall clock is; 0 if not known
+	Ahead() time.Duration // by how much the server's wall clock is; 0 if not known
 }
 
 // Config is what a Queue is made of.
 type Config struct {
 	Nodes      []Node
+	Listener   *listen.Listener          // to those nodes
 	Need       int                       // nodes that make a quorum
 	Channel    string                    // what the names of channels begin with
-	Timeout    time.Duration             // of a connection and of a subscription
 	MaxDelay   time.Duration             // after which it may be a waiter's turn; a call with a longer one is nobody's
 	Subscribed func(node int, err error) // how a subscription went; must not block
 }
 
-// Queue is those of this process who wait. Connections are opened when somebody does. Calls are
-// hints: they may be lost, and nothing but the time of an attempt depends on them. It is safe for
-// concurrent use.
+// Queue is those of this process who wait. It listens when somebody does. Calls are hints: they may
+// be lost, and nothing but the time of an attempt depends on them. It is safe for concurrent use.
 type Queue struct {
 	cfg     Config
 	process string
-	channel string
-	done    chan struct{} // closed by Close
-	work    sync.WaitGroup
 
 	mu        sync.Mutex
-	closed    bool               // guarded by mu
-	wanted    []chan struct{}    // guarded by mu; one a node, of capacity 1: something waits; nil before anything has
-	listening map[int]bool       // guarded by mu; nodes that confirmed the subscription
-	tickets   map[uint64]*Ticket // guarded by mu
+	calls     *listen.Subscription // guarded by mu; nil before anybody has waited
+	listening map[int]bool         // guarded by mu; nodes that confirmed the subscription
+	tickets   map[uint64]*Ticket   // guarded by mu
 }
 
 // Ticket is one that waits.
@@ -89,23 +79,8 @@ type Notice struct {
 
 // New makes a queue that nobody waits in.
 func New(cfg Config) *Queue {
-	q := &Queue{cfg: cfg, process: wire.NewProcess(), done: make(chan struct{}), listening: make(map[int]bool), tickets: make(map[uint64]*Ticket)}
-	q.channel = cfg.Channel + q.process
-	return q
+	return &Queue{cfg: cfg, process: wire.NewProcess(), listening: make(map[int]bool), tickets: make(map[uint64]*Ticket)}
 }
-
-// Close ends the subscriptions. It does not wait, see Wait.
-func (q *Queue) Close() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.closed {
-		q.closed = true
-		close(q.done)
-	}
-}
-
-// Wait waits until the subscriptions have ended, after a Close.
-func (q *Queue) Wait() { q.work.Wait() }
 
 // IsHeard reports whether a quorum of nodes can call.
 func (q *Queue) IsHeard() bool {
@@ -127,19 +102,12 @@ func (q *Queue) Join(identity string, refused bool) *Ticket {
 	notices := make(chan Notice, 1)
 	t := &Ticket{Member: wire.NewMember(number, q.process, identity), Notices: notices, number: number, need: q.cfg.Need, notices: notices}
 	q.tickets[number] = t
-	if q.wanted == nil {
-		q.start()
+	if q.calls == nil {
+		q.calls = q.cfg.Listener.Subscribe(q.cfg.Channel+q.process, calls{q})
 	}
+	q.calls.Need()
 	if refused && len(q.listening) >= q.cfg.Need {
 		t.push(Notice{})
-	}
-	if len(q.listening) < len(q.wanted) {
-		for _, wanted := range q.wanted {
-			select {
-			case wanted <- struct{}{}:
-			default:
-			}
-		}
 	}
 	return t
 }
@@ -147,7 +115,10 @@ func (q *Queue) Join(identity string, refused bool) *Ticket {
 // Leave ends a ticket.
 func (q *Queue) Leave(t *Ticket) {
 	q.mu.Lock()
-	delete(q.tickets, t.number)
+	if q.tickets[t.number] == t {
+		delete(q.tickets, t.number)
+		q.calls.Unneed()
+	}
 	q.mu.Unlock()
 	t.end()
 }
@@ -163,24 +134,21 @@ func (q *Queue) While(member string, send func()) {
 	}
 }
 
-// start begins to listen to each node. Called with mu held.
-func (q *Queue) start() {
-	if q.closed {
-		return
-	}
-	for i := range q.cfg.Nodes {
-		wanted := make(chan struct{}, 1)
-		q.wanted = append(q.wanted, wanted)
-		q.work.Go(func() { q.subscribe(i, wanted) })
+// calls is the queue as it hears the nodes.
+type calls struct{ *Queue }
+
+// Subscribed is told how a subscription went.
+func (c calls) Subscribed(node int, err error) {
+	if c.cfg.Subscribed(node, err); err == nil {
+		c.confirmed(node)
 	}
 }
 
-// awaited reports whether somebody waits.
-func (q *Queue) awaited() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.tickets) > 0
-}
+// Heard takes a node's call.
+func (c calls) Heard(_ int, message string) { c.receive(message) }
+
+// Lost is told that a node cannot call any more.
+func (c calls) Lost(node int) { c.lost(node) }
 
 // confirmed notes that a node can call.
 func (q *Queue) confirmed(node int) {
@@ -202,8 +170,8 @@ func (q *Queue) lost(node int) {
 }
 
 // receive takes a node's call.
-func (q *Queue) receive(m valkey.PubSubMessage) {
-	call, ok := wire.ParseMessage(m.Message)
+func (q *Queue) receive(message string) {
+	call, ok := wire.ParseMessage(message)
 	if !ok || call.After > q.cfg.MaxDelay {
 		return // nobody's release: a minimum hold is below the TTL
 	}
@@ -213,64 +181,6 @@ func (q *Queue) receive(m valkey.PubSubMessage) {
 	if t != nil { //mutant:waiter-not-told
 		t.count(call.Release, call.After)
 	}
-}
-
-// subscribe keeps the subscription to a node until the queue is closed, from the first time
-// something waits, and reconnects with a pause while something does.
-func (q *Queue) subscribe(i int, wanted <-chan struct{}) {
-	pause := node.MinPause
-	for {
-		for !q.awaited() {
-			select {
-			case <-wanted:
-			case <-q.done:
-				return
-			}
-		}
-		if q.listen(i) {
-			pause = node.MinPause
-		}
-		q.lost(i)
-		timer := time.NewTimer(time.Duration(rand.Int64N(int64(pause) + 1)))
-		pause = min(2*pause, node.MaxPause)
-		select {
-		case <-q.done:
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
-	}
-}
-
-// listen subscribes to a node and hears calls until the connection breaks or the queue is closed.
-// It reports whether the node answered at all.
-func (q *Queue) listen(i int) (worked bool) {
-	conn, err := q.connect(i)
-	if err != nil {
-		return false
-	}
-	defer conn.Close()
-	broken := conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: q.receive})
-	ctx, cancel := context.WithTimeout(context.Background(), q.cfg.Timeout)
-	err = conn.Do(ctx, conn.B().Subscribe().Channel(q.channel).Build()).Error()
-	cancel()
-	q.cfg.Subscribed(i, err)
-	if err != nil {
-		return false
-	}
-	q.confirmed(i)
-	select {
-	case <-broken:
-	case <-q.done:
-	}
-	return true
-}
-
-// connect takes a connection of a node.
-func (q *Queue) connect(i int) (valkey.DedicatedClient, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), q.cfg.Timeout)
-	defer cancel()
-	return q.cfg.Nodes[i].Dedicate(ctx)
 }
 
 // push replaces a notice that has not been received yet.

@@ -12,13 +12,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock/internal/listen"
 )
 
 // call has the waiter called by a number of nodes, one after the other.
 func call(q *Queue, t *Ticket, messages ...string) {
 	for _, message := range messages {
 		message = strings.Replace(message, "ME", strconv.FormatUint(t.number, 10), 1)
-		q.receive(valkey.PubSubMessage{Channel: q.channel, Message: "1 " + message})
+		q.receive("1 " + message)
 	}
 }
 
@@ -33,9 +35,7 @@ func (n *fakeNode) Dedicate(context.Context) (valkey.DedicatedClient, error) {
 
 // testQueue is a queue of which a quorum is 3, and that listens to nobody.
 func testQueue() *Queue {
-	q := New(Config{Need: 3, MaxDelay: 24 * time.Hour})
-	q.Close()
-	return q
+	return New(Config{Need: 3, MaxDelay: 24 * time.Hour, Listener: listen.New(listen.Config{})})
 }
 
 // taken returns what the waiter is woken with, and nil if it is not.
@@ -124,22 +124,20 @@ func TestCallForOneThatLeft(t *testing.T) {
 		call(q, w, "0 ME a", "0 ME a")
 		time.Sleep(2 * callGrace)
 		require.Nil(t, taken(w))
-		require.False(t, q.awaited())
+		require.Empty(t, q.tickets)
 	})
 }
 
 // clocks is a queue whose nodes' clocks are known to be ahead by so much; 0 for those that are not
 // known.
 func clocks(ahead ...time.Duration) (*Queue, []*fakeNode) {
-	cfg := Config{Need: len(ahead)/2 + 1}
+	cfg := Config{Need: len(ahead)/2 + 1, Listener: listen.New(listen.Config{})}
 	var nodes []*fakeNode
 	for _, by := range ahead {
 		nodes = append(nodes, &fakeNode{by})
 		cfg.Nodes = append(cfg.Nodes, nodes[len(nodes)-1])
 	}
-	q := New(cfg)
-	q.Close()
-	return q, nodes
+	return New(cfg), nodes
 }
 
 // A waiter's place is by the clocks of most nodes, not by its own.
@@ -212,7 +210,8 @@ func TestWhileATicketIsThere(t *testing.T) {
 func TestSubscriptionsAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &busyNode{}
-		q := New(Config{Nodes: []Node{n}, Need: 1, Timeout: time.Second, Subscribed: func(int, error) {}})
+		l := listen.New(listen.Config{Nodes: []listen.Node{n}, Timeout: time.Second})
+		q := New(Config{Nodes: []Node{n}, Listener: l, Need: 1, Subscribed: func(int, error) {}})
 		time.Sleep(time.Minute)
 		require.Zero(t, n.asked.Load(), "nothing waits")
 		w := q.Join("me", false)
@@ -224,9 +223,9 @@ func TestSubscriptionsAreTriedAgain(t *testing.T) {
 		q.Leave(w)
 		time.Sleep(time.Minute)
 		require.LessOrEqual(t, n.asked.Load(), asked+1)
-		q.Close()
-		q.Close()
-		q.Wait()
+		l.Close()
+		l.Close()
+		l.Wait()
 	})
 }
 

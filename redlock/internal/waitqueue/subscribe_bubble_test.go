@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 
+	"github.com/tenure-dev/tenure/redlock/internal/listen"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
 )
 
@@ -129,6 +130,7 @@ func (s *speaker) tried() int {
 type listening struct {
 	*Queue
 
+	listener *listen.Listener
 	speakers []*speaker
 	mu       sync.Mutex
 	errs     [][]error // guarded by mu; of each node
@@ -136,7 +138,8 @@ type listening struct {
 
 func newListening(t *testing.T, nodes, need int) *listening {
 	l := &listening{errs: make([][]error, nodes)}
-	cfg := Config{Need: need, Channel: "p:call:", Timeout: time.Second, MaxDelay: time.Hour, Subscribed: func(i int, err error) {
+	hears := listen.Config{Timeout: time.Second}
+	cfg := Config{Need: need, Channel: "p:call:", MaxDelay: time.Hour, Subscribed: func(i int, err error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.errs[i] = append(l.errs[i], err)
@@ -144,12 +147,14 @@ func newListening(t *testing.T, nodes, need int) *listening {
 	for range nodes {
 		s := newSpeaker(t)
 		l.speakers = append(l.speakers, s)
-		cfg.Nodes = append(cfg.Nodes, s)
+		cfg.Nodes, hears.Nodes = append(cfg.Nodes, s), append(hears.Nodes, s)
 	}
+	l.listener = listen.New(hears)
+	cfg.Listener = l.listener
 	l.Queue = New(cfg)
 	t.Cleanup(func() {
-		l.Close()
-		l.Wait()
+		l.listener.Close()
+		l.listener.Wait()
 		for _, s := range l.speakers {
 			require.Zero(t, s.open(), "connections end with the queue")
 		}
@@ -188,7 +193,7 @@ func TestWaiterIsToldWhenAQuorumCanCall(t *testing.T) {
 
 		// What they say reaches it.
 		for _, s := range q.speakers[:2] {
-			s.last().hooks.OnMessage(valkey.PubSubMessage{Message: "1 0 " + strconv.FormatUint(w.number, 10) + " owner"})
+			s.last().hooks.OnMessage(valkey.PubSubMessage{Channel: "p:call:" + q.process, Message: "1 0 " + strconv.FormatUint(w.number, 10) + " owner"})
 		}
 		require.Equal(t, &Notice{Released: true}, taken(w))
 		q.Leave(w)
@@ -290,7 +295,7 @@ func TestSubscriptionsThatHang(t *testing.T) {
 func TestClosedQueueSubscribesToNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newListening(t, 3, 2)
-		q.Close()
+		q.listener.Close()
 		w := q.Join("me", true)
 		defer q.Leave(w)
 		time.Sleep(time.Minute)
@@ -307,8 +312,8 @@ func TestQueueIsClosedWhileItListens(t *testing.T) {
 		defer q.Leave(q.Join("me", false))
 		synctest.Wait()
 		start := time.Now()
-		q.Close()
-		q.Wait()
+		q.listener.Close()
+		q.listener.Wait()
 		require.LessOrEqual(t, time.Since(start), time.Second)
 		require.Zero(t, q.speakers[0].open())
 		require.Zero(t, q.speakers[1].open())

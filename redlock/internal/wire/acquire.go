@@ -8,11 +8,15 @@ import (
 )
 
 func acquireKeys(c *Call, to []string) []string {
-	return withRecord(c, append(to, c.Keys.Lock, c.Keys.Fence, c.Keys.Wait))
+	to = withRecord(c, append(to, c.Keys.Lock, c.Keys.Fences, c.Keys.Wait))
+	if c.All != nil {
+		to = append(to, c.All.Record())
+	}
+	return to
 }
 
 func acquireArgs(c *Call, _ *Set, to []string) []string {
-	return append(append(to, c.Owner, c.TTL, c.Hint, counterLifetime, c.Skew, c.Member, c.QueueLife), c.Sequence...)
+	return append(append(to, c.Lock, c.TTL, c.Hint, c.Keys.Slot, c.Skew, c.Member, c.QueueLife), c.Sequence...)
 }
 
 // acquireAnswer reads what acquire.lua returns.
@@ -25,9 +29,9 @@ func acquireAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
 		return Answer{}, unexpected(msg)
 	}
 	switch len(parts) {
-	case 3:
+	case 3, 4:
 		return doneAnswer(parts)
-	case 4:
+	case 5:
 		return unknownAnswer(parts)
 	}
 	a, err := holderAnswer(msg)
@@ -89,7 +93,7 @@ func rankOf(msg valkey.ValkeyMessage) (int, error) {
 	return int(rank), nil
 }
 
-// doneAnswer reads a refusal because of the sequence.
+// doneAnswer reads a refusal because of the sequence, or because of all.
 func doneAnswer(parts []valkey.ValkeyMessage) (Answer, error) {
 	text, err := parts[0].ToString()
 	a := Answer{Verdict: Refused}
@@ -99,20 +103,39 @@ func doneAnswer(parts []valkey.ValkeyMessage) (Answer, error) {
 	if a.Record == nil {
 		return Answer{}, unexpected(parts[0])
 	}
+	if len(parts) == 4 {
+		if text, err := parts[3].ToString(); err == nil {
+			a.All = ParseRecord(text)
+		}
+		if a.All == nil {
+			return Answer{}, unexpected(parts[3])
+		}
+	}
 	a.Server, err = clockOf(parts[1], parts[2])
 	return a, err
 }
 
-// unknownAnswer reads that a node does not know the sequence.
+// unknownAnswer reads that a node does not know the sequence, or all, or both.
 func unknownAnswer(parts []valkey.ValkeyMessage) (a Answer, err error) {
 	if a.Unknown, err = parts[0].ToString(); err != nil || a.Unknown == "" {
 		return Answer{}, unexpected(parts[0])
 	}
-	text, err := parts[3].ToString()
-	if err != nil {
-		return Answer{}, unexpected(parts[3])
+	a.Verdict = Failed
+	of := func(msg valkey.ValkeyMessage) (record *Record, unknown bool) {
+		if msg.IsNil() {
+			return nil, false
+		}
+		text, textErr := msg.ToString()
+		if textErr != nil {
+			err = unexpected(msg)
+		}
+		return ParseRecord(text), true
 	}
-	a.Verdict, a.Record = Failed, ParseRecord(text)
+	a.Record, a.UnknownKey = of(parts[3])
+	a.All, a.UnknownAll = of(parts[4])
+	if err != nil || !a.UnknownKey && !a.UnknownAll {
+		return Answer{}, unexpected(parts[0])
+	}
 	a.Server, err = clockOf(parts[1], parts[2])
 	return a, err
 }

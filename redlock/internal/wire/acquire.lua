@@ -7,38 +7,52 @@
 -- does not know the sequence, and grants nothing of it: see restore.go. Where another version of
 -- this library has written the record, the grant is an error.
 --
+-- With a fifth key the number is a tick. That key's record is for all keys of the prefix: no tick
+-- is granted that was due before the floor of either, see pause.lua, and none by a server process
+-- that does not know both.
+--
 -- The queue is in queue.go. Nothing of it may cost an acquisition, hence pcall.
 --
--- KEYS lock, fence, wait, record; ARGV owner, ttl ms, hint us, counter lifetime ms, clock skew us,
--- member of the queue or an empty text, lifetime of the queue ms, and with a record the sequence,
--- its lifetime ms, '1' to count what was granted, '1' if it is a time in ms, label. Returns
--- 'counter seconds micros record', or {owner value or member in the way, its PTTL, seconds, micros,
--- record, rank}, or with the sequence refused {record, seconds, micros}, or if that is not known
--- {run_id, seconds, micros, record or an empty text}; seconds and micros are TIME.
---include read
---include join
---include reserved
---include count
+-- KEYS lock, fences, wait, record, record of all; ARGV 'hint owner', ttl ms, hint us, slot, clock
+-- skew us, member of the queue or an empty text, lifetime of the queue ms, and with a record the
+-- sequence, its lifetime ms, '1' to count what was granted, '1' if it is a time in ms, label, when
+-- it was due in ms. Returns 'token seconds micros record', or {lock or member in the way, its PTTL,
+-- seconds, micros, record, rank}, or with the sequence refused {record, seconds, micros}, to which
+-- the record of all is added if that is why; or if one of the records is not known {run_id,
+-- seconds, micros, that of the sequence, that of all}, each nil if it is known, or an empty text.
+-- seconds and micros are TIME.
 local time = redis.call('TIME')
 local holder = redis.pcall('GET', KEYS[1])
-if type(holder) == 'table' then --mutant:foreign-lock-unnamed
-  return damage(holder, 'lock')
-end
-local inTheWay, left, late = holder, 0
+local inTheWay, left, late, found, token
 if not holder then
-  inTheWay, left, late = reserved(KEYS[3], ARGV[6], time)
-elseif holder ~= ARGV[1] then
-  left = redis.call('PTTL', KEYS[1])
+  found = redis.pcall('HMGET', KEYS[2], ARGV[4], 'queues')
+  if found['err'] or found[2] then
+--include reserved
+    if maybeQueued(found, 2, time) then
+      inTheWay, left, late = reserved(KEYS[3], ARGV[6], time)
+    end
+  end
+else
+--include read
+--include lock
+  if type(holder) == 'table' then --mutant:foreign-lock-unnamed
+    return damage(holder, 'lock is no text')
+  elseif same(holder, ARGV[1]) then
+    token = split(holder)
+  else
+    inTheWay, left = holder, redis.call('PTTL', KEYS[1])
+  end
 end
-if inTheWay and inTheWay ~= ARGV[1] then --mutant:foreign-key-taken
+if inTheWay then --mutant:foreign-key-taken
   local rank = -2
   if ARGV[6] ~= '' then
-    rank = join(KEYS[3], ARGV[6], ARGV[7])
+--include join
+    rank = join(KEYS[3], ARGV[6], ARGV[7], KEYS[2], time)
   end
   local record = KEYS[4] and redis.pcall('GET', KEYS[4])
   return {inTheWay, left, time[1], time[2], type(record) == 'string' and record, rank}
 end
-local record = ''
+local record, keeps = '', false
 if KEYS[4] then
 --include version
 --include record
@@ -51,13 +65,38 @@ if KEYS[4] then
     return other
   end
   if not holder then
+    local all, allThere
+    if KEYS[5] then
+      all, allThere, other = read(redis.pcall('GET', KEYS[5]))
+      if other then
+        return other
+      end
+    end
+    local unknown, allUnknown = false, false
     if process ~= '' and r[1] ~= process then --mutant:unknowing-node-votes,old-record-is-known
-      return {process, time[1], time[2], there and written(r) or ''}
+      unknown = there and written(r) or ''
+    end
+    if all and process ~= '' and all[1] ~= process then --mutant:pause-of-all-unknown,old-pause-of-all-known
+      allUnknown = allThere and written(all) or ''
+    end
+    if unknown or allUnknown then
+      return {process, time[1], time[2], unknown, allUnknown}
     end
     local n, last = tonumber(ARGV[8]), tonumber(r[2])
     if tonumber(r[5]) >= n or (ARGV[10] == '1' and last >= n) then --mutant:number-granted-twice,completed-number-granted,number-of-a-crash-not-repeated
       return {written(r), time[1], time[2]}
     end
+    if all then
+      local latest = math.max(time[1] * 1000000 + time[2], tonumber(ARGV[3]))
+      local _, floor = mark(r[12], latest)
+      local _, floorOfAll = mark(all[12], latest)
+      if tonumber(ARGV[13]) < floor then --mutant:paused-tick-granted
+        return {written(r), time[1], time[2]}
+      elseif tonumber(ARGV[13]) < floorOfAll then --mutant:paused-prefix-granted
+        return {written(r), time[1], time[2], written(all)}
+      end
+    end
+    keeps = stays(KEYS[4], r, ARGV[9])
     r[8], r[9], r[11] = r[2], r[3], r[10]
     if last < n then
       r[2], r[3] = ARGV[8], 1
@@ -65,30 +104,46 @@ if KEYS[4] then
       r[3] = string.format('%.0f', math.min(r[3] + 1, 9007199254740991)) --mutant:attempts-in-scientific-notation
     end
     r[4] = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-    r[10], r[12] = ARGV[12], ARGV[1]
+    r[10] = ARGV[12]
+    r[13] = string.sub(ARGV[1], #ARGV[3] + 2)
   end
   record = written(r)
 end
-local fence, now = redis.pcall('GET', KEYS[2]) or '0', time[1] * 1000000 + time[2]
-if type(fence) == 'table' then
-  return damage(fence, 'counter')
-elseif holder then
-  local sane, why = counter(fence, math.max(now, tonumber(ARGV[3])))
-  if not sane then
+local now = time[1] * 1000000 + time[2]
+if holder then
+--include counter
+  local _, why = counter(token, math.max(now, tonumber(ARGV[3])))
+  if why then
     return why
   end
 else
-  fence = count(fence, ARGV[3], now, tonumber(ARGV[5]))
-  if type(fence) == 'table' then
-    return fence
+  if found['err'] then
+--include read
+    return damage(found, 'counter is in no hash')
   end
-  redis.call('SET', KEYS[2], fence, 'PX', ARGV[4]) --mutant:counter-after-the-key
-  if KEYS[4] then
+--include count
+  local longer
+  token, longer = count(found[1] or '0', ARGV[3], now, tonumber(ARGV[5]))
+  if not token then
+    return longer
+  end
+  redis.call('HSET', KEYS[2], ARGV[4], token) --mutant:counter-after-the-key
+  if longer then
+    redis.call('HSET', KEYS[2], 'about', about)
+    redis.call('PEXPIRE', KEYS[2], kept)
+  end
+  if keeps then
+    redis.call('SET', KEYS[4], record, 'KEEPTTL')
+  elseif KEYS[4] then
     redis.call('SET', KEYS[4], record, 'PX', ARGV[9])
   end
-  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) --mutant:expiry-in-seconds,expiry-absolute,counter-after-the-key/2
+  local lock = ARGV[1]
+  if token ~= ARGV[3] then
+    lock = token .. string.sub(lock, #ARGV[3] + 1) --mutant:hint-granted
+  end
+  redis.call('SET', KEYS[1], lock, 'PX', ARGV[2]) --mutant:expiry-in-seconds,expiry-absolute,counter-after-the-key/2
   if ARGV[6] ~= '' or late then
     redis.pcall('ZREM', KEYS[3], ARGV[6], late or ARGV[6])
   end
 end
-return fence .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. record
+return token .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. record

@@ -3,5 +3,5 @@ package wire
 import "strconv"
 
 func agreeArgs(c *Call, _ *Set, to []string) []string {
-	return append(to, c.Owner, strconv.FormatUint(c.Token, 10), counterLifetime)
+	return append(to, c.Lock, strconv.FormatUint(c.Token, 10), c.Keys.Slot)
 }

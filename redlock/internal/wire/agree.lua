@@ -1,24 +1,32 @@
--- Raises the counter to the agreed token. The comparison is strict: of two acquisitions that
--- computed the same token only one can raise a counter to it.
+-- Raises the token in the lock, and the counter, to the agreed token. The comparison is strict, and
+-- with the token in the lock: of two acquisitions of a key that computed the same token only one
+-- can raise it to that. The counter may have been raised beyond it for another key.
 --
--- KEYS lock, fence; ARGV owner, token, counter lifetime ms. Returns 1 if raised, 0 if not, or an
--- error where the counter or the token is damaged.
+-- KEYS lock, fences; ARGV 'token owner', token, slot. Returns 1 if raised, 0 if not, or an error
+-- where the counter or the token is damaged.
 --include read
---include counter
-local holder, found = redis.pcall('GET', KEYS[1]), redis.pcall('GET', KEYS[2]) or '0'
+--include lock
+--include count
+local holder, found = redis.pcall('GET', KEYS[1]), redis.pcall('HGET', KEYS[2], ARGV[3]) or '0'
 if type(holder) == 'table' and not foreign(holder) then
   return holder
 elseif type(found) == 'table' then
-  return damage(found, 'counter')
-elseif holder ~= ARGV[1] then --mutant:agreement-without-the-key,agreement-of-anything
+  return damage(found, 'counter is in no hash')
+elseif type(holder) ~= 'string' or not same(holder, ARGV[1]) then --mutant:agreement-without-the-key,agreement-of-anything
   return 0
 end
 local fence, low = counter(found, math.huge)
 local token, beyond = counter(ARGV[2], math.huge) --mutant:damaged-token-followed
 if low or beyond then
   return low or beyond
-elseif fence >= token then --mutant:agreement-not-strict,agreement-of-anything/2
+end
+local has = counter(split(holder), math.huge)
+if not has or has >= token then --mutant:agreement-not-strict,agreement-of-anything/2
   return 0
 end
-redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+if fence < token then
+  redis.call('HSET', KEYS[2], ARGV[3], ARGV[2]) --mutant:agreement-without-the-counter
+  redis.call('PEXPIRE', KEYS[2], kept)
+end
+redis.call('SET', KEYS[1], ARGV[1], 'KEEPTTL') --mutant:agreement-of-the-counter-alone
 return 1

@@ -21,6 +21,10 @@ const (
 	Observe
 	Recall
 	Restore
+	Pause
+	Post  // tells people
+	Cards // reads what was told
+	Journal
 	Join
 	Leave
 	Trial
@@ -38,7 +42,7 @@ func (op Op) String() string { return table[op].name }
 type Call struct {
 	Op     Op
 	Keys   *Keys
-	Owner  string // the attempt's owner value
+	Lock   string // as the attempt has it, see Lock
 	Member string // the attempt's member of the queue; empty where it has none
 	Token  uint64 // extend: of the lease. agree: the one to agree on
 
@@ -47,6 +51,7 @@ type Call struct {
 	Skew      string   // acquire; how far ahead of the server's clock the hint may be, in us
 	QueueLife string   // acquire, join: how long a queue lives that the member joins, in ms
 	Sequence  []string // acquire, extend, release: see Once; nil for a lease without one
+	All       *Keys    // acquire: whose record is for all keys of the prefix; nil for what is no tick
 	Spread    bool     // extend: raises the counter, and the record, to the lease's
 	Keep      string   // release: what is left of a minimum hold, in ms
 	Record    Outcome  // release: what to do with the record of the sequence
@@ -58,7 +63,12 @@ type Call struct {
 	Known    string // restore: the record that it is to have, as Record.Text makes it
 	Lifetime string // restore: for how long, in ms
 
+	Mark Mark // pause; Lifetime is the record's
+
 	Members []string // register: see Membership
+
+	Notice *Notice // post, cards, journal
+	Last   *Last   // release: an entry that it makes
 
 	many *many // extend many
 }
@@ -86,22 +96,25 @@ const (
 
 // Answer is what a server says to a call. It is not trusted: who sends it may be anybody.
 type Answer struct {
-	Verdict   Verdict
-	Token     uint64        // counter, for granted acquires and observations
-	Owner     string        // holder's owner value, for refused acquires and observations
-	PTTL      time.Duration // TTL of that key; for recalls the record's
-	Rank      int           // for refused acquires that wait: what lib/join.lua returned
-	Extended  Extended      // for extensions
-	Each      string        // for extensions of many: a digit for each lease, '1' if it was extended
-	Server    time.Duration // server's clock, for acquires and Time; since 1970
-	Record    *Record       // of the sequence: for acquires with one, granted or refused because of it or not known; for recalls
-	Unknown   string        // run_id of the process that answers that it does not know the sequence; empty otherwise
-	Wrote     bool          // restores: the node did not know the sequence before
-	Holds     *Record       // of the sequence, for acquires refused because the key is held
-	Unwritten bool          // releases: the record of the sequence could not be written
-	Info      *ServerInfo   // for Info
-	Members   *Members      // for Register
-	Trial     []error       // for Trial: what came of each of Trials; nil where that worked
+	Verdict                Verdict
+	Token                  uint64        // for granted acquires and observations
+	Owner                  string        // who has the key, or whose turn it is, for refused acquires and observations
+	PTTL                   time.Duration // TTL of that key; for recalls the record's
+	Rank                   int           // for refused acquires that wait: what lib/join.lua returned
+	Extended               Extended      // for extensions
+	Each                   string        // for extensions of many: a digit for each lease, '1' if it was extended
+	Server                 time.Duration // server's clock, for acquires and Time; since 1970
+	Record                 *Record       // of the sequence: for acquires with one, granted or refused because of it or not known; for recalls
+	Unknown                string        // run_id of the process that answers that it does not know the sequence, or all; empty otherwise
+	UnknownKey, UnknownAll bool          // which of them
+	All                    *Record       // for all keys of the prefix: for acquires refused because of it, or not known
+	Wrote                  bool          // restores: the node did not know the sequence before
+	Holds                  *Record       // of the sequence, for acquires refused because the key is held
+	Unwritten              bool          // releases: the record of the sequence could not be written
+	Info                   *ServerInfo   // for Info
+	Members                *Members      // for Register
+	Told                   *Told         // for Cards and Journal
+	Trial                  []error       // for Trial: what came of each of Trials; nil where that worked
 }
 
 // row is what there is to say of an operation.
@@ -116,6 +129,7 @@ type row struct {
 	frees   bool // a key: it is repeated until the key has expired
 	probe   bool // asks a server about itself
 	outlast bool // it is for an attempt that has ended, too
+	reads   bool // it writes nothing: a user who may only read may have it done
 
 	keys   func(*Call, []string) []string
 	args   func(*Call, *Set, []string) []string
@@ -129,14 +143,18 @@ var table [ops]row
 func init() {
 	table = [ops]row{
 		Acquire:    {name: "acquire", script: load("acquire"), own: true, gated: true, grants: true, keys: acquireKeys, args: acquireArgs, answer: acquireAnswer},
-		Agree:      {name: "agree", script: load("agree"), own: true, gated: true, keys: lockAndFence, args: agreeArgs, answer: flagAnswer}, //mutant:gate-not-for-agreement
+		Agree:      {name: "agree", script: load("agree"), own: true, gated: true, keys: lockAndFences, args: agreeArgs, answer: flagAnswer}, //mutant:gate-not-for-agreement
 		Extend:     {name: "extend", script: load("extend"), own: true, keys: extendKeys, args: extendArgs, answer: extendAnswer},
 		ExtendMany: {name: "extend", script: load("extend_many"), keys: manyKeys, args: manyArgs, answer: manyAnswer},
 		Release:    {name: "release", script: load("release"), frees: true, outlast: true, keys: releaseKeys, args: releaseArgs, answer: releaseAnswer},
-		Observe:    {name: "observe", script: load("observe"), keys: lockAndFence, args: noArgs, answer: observeAnswer},
-		Recall:     {name: "recall", script: load("recall"), own: true, gated: true, keys: recordKey, args: noArgs, answer: recallAnswer},
+		Observe:    {name: "observe", script: load("observe"), reads: true, keys: lockKey, args: noArgs, answer: observeAnswer},
+		Recall:     {name: "recall", script: load("recall"), own: true, gated: true, reads: true, keys: recordKey, args: noArgs, answer: recallAnswer},
 		Restore:    {name: "restore", script: load("restore"), own: true, gated: true, keys: recordKey, args: restoreArgs, answer: restoreAnswer},
-		Join:       {name: "join", script: load("join"), outlast: true, keys: queueKey, args: joinArgs, answer: flagAnswer},
+		Pause:      {name: "pause", script: load("pause"), own: true, gated: true, keys: recordKey, args: pauseArgs, answer: pauseAnswer},
+		Post:       {name: "post", script: load("post"), outlast: true, keys: noticeKeys, args: noticeArgs, answer: flagAnswer},
+		Cards:      {name: "observe", script: load("cards"), outlast: true, reads: true, keys: noticeKeys, args: noticeArgs, answer: cardsAnswer},
+		Journal:    {name: "observe", script: load("journal"), outlast: true, reads: true, keys: noticeKeys, args: noticeArgs, answer: journalAnswer},
+		Join:       {name: "join", script: load("join"), outlast: true, keys: queueAndFences, args: joinArgs, answer: flagAnswer},
 		Leave:      {name: "leave", script: load("leave"), outlast: true, keys: leaveKeys, args: leaveArgs, answer: flagAnswer},
 		Trial:      {name: "trial", script: load("trial"), probe: true, keys: trialKeys, args: trialArgs, answer: trialAnswer},
 		Register:   {name: "register", script: load("register"), own: true, outlast: true, keys: membersKey, args: membersArgs, answer: membersAnswer},
@@ -148,6 +166,9 @@ func init() {
 
 // Gated reports whether the operation is only for a server process that was vouched for.
 func (op Op) Gated() bool { return table[op].gated } //mutant:gate-stops-extensions,gate-stops-releases
+
+// Reads reports whether the operation writes nothing: a user who may only read may have it done.
+func (op Op) Reads() bool { return table[op].reads }
 
 // Own reports whether a server process that was vouched for has a text of its own for it.
 func (op Op) Own() bool { return table[op].own }
@@ -183,13 +204,11 @@ func (c *Call) Joining() *Call {
 	return &joining
 }
 
-// counterLifetime is how long a fencing counter is kept after its last use, in milliseconds: a day.
-// Losing it is harmless, see the hint in acquire.lua.
-const counterLifetime = "86400000" //mutant:counter-lives-shortly
+func lockKey(c *Call, to []string) []string { return append(to, c.Keys.Lock) }
 
-func lockAndFence(c *Call, to []string) []string { return append(to, c.Keys.Lock, c.Keys.Fence) }
+func lockAndFences(c *Call, to []string) []string { return append(to, c.Keys.Lock, c.Keys.Fences) }
 
-func queueKey(c *Call, to []string) []string { return append(to, c.Keys.Wait) }
+func queueAndFences(c *Call, to []string) []string { return append(to, c.Keys.Wait, c.Keys.Fences) }
 
 func recordKey(c *Call, to []string) []string { return append(to, c.Keys.Record()) }
 

@@ -60,16 +60,16 @@ func TestReleaseLooksForOthersToCall(t *testing.T) {
 			}
 			require.NoError(t, n.Do(t, "ZADD", key+":wait", fmt.Sprint(i+1), member).Error())
 		}
-		require.NoError(t, n.Do(t, "SET", key, "owner").Error())
+		require.NoError(t, n.Do(t, "SET", key, "1 owner").Error())
 		require.NoError(t, ask(t, n.Client(), AnyProcess, &Call{
-			Op: Release, Keys: &Keys{Lock: key, Wait: key + ":wait"}, Owner: "owner", Keep: "0", Turn: "1000", Channel: channels,
+			Op: Release, Keys: &Keys{Lock: key, Wait: key + ":wait"}, Lock: "1 owner", Keep: "0", Turn: "1000", Channel: channels,
 		})[0].Err)
 		require.NoError(t, n.Do(t, "PUBLISH", channels+process('a'), "the end").Error())
 		called := ""
 		for m := <-heard; m.Message != "the end"; m = <-heard {
 			said, ok := ParseMessage(m.Message)
 			require.True(t, ok, "%q", m.Message)
-			require.Equal(t, "owner", said.Release)
+			require.Equal(t, "1 owner", said.Release)
 			require.Equal(t, time.Duration(len(called))*time.Second, said.After, name)
 			called += m.Channel[len(m.Channel)-1:]
 		}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/valkey-io/valkey-go"
 )
@@ -17,7 +18,7 @@ const (
 	Gone                     // was gone and could or must not be put back
 )
 
-func extendKeys(c *Call, to []string) []string { return withRecord(c, lockAndFence(c, to)) }
+func extendKeys(c *Call, to []string) []string { return withRecord(c, lockAndFences(c, to)) }
 
 func extendArgs(c *Call, g *Set, to []string) []string {
 	spread, refill := "0", "0" //mutant:refill-in-quarantine
@@ -27,7 +28,7 @@ func extendArgs(c *Call, g *Set, to []string) []string {
 	if g != nil {
 		refill = "1"
 	}
-	return append(append(to, c.Owner, c.TTL, strconv.FormatUint(c.Token, 10), counterLifetime, spread, refill), c.Sequence...)
+	return append(append(to, c.Lock, c.TTL, strconv.FormatUint(c.Token, 10), c.Keys.Slot, spread, refill), c.Sequence...)
 }
 
 func extendAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
@@ -50,9 +51,8 @@ type many struct {
 
 // Held is a lease to be extended with others.
 type Held struct {
-	Keys  *Keys
-	Owner string
-	Token uint64
+	Keys *Keys
+	Lock string
 }
 
 // NewExtendMany makes the call that extends leases by the TTL in ms, as far as they are there, and
@@ -64,20 +64,21 @@ func NewExtendMany(name, ttl string, leases []Held, spread bool) *Call {
 		m.words = append(m.words, l.Keys.Lock)
 	}
 	if spread {
-		m.keys *= 2
-		for _, l := range leases {
-			m.words = append(m.words, l.Keys.Fence)
-		}
+		m.keys++
+		m.words = append(m.words, leases[0].Keys.Fences)
 	}
 	m.words = append(m.words, ttl)
 	for _, l := range leases {
-		m.words = append(m.words, l.Owner)
+		m.words = append(m.words, l.Lock)
 	}
 	if spread {
 		for _, l := range leases {
-			m.words = append(m.words, strconv.FormatUint(l.Token, 10))
+			token, _, _ := strings.Cut(l.Lock, " ")
+			m.words = append(m.words, token)
 		}
-		m.words = append(m.words, counterLifetime)
+		for _, l := range leases {
+			m.words = append(m.words, l.Keys.Slot)
+		}
 	}
 	return &Call{Op: ExtendMany, Keys: &Keys{Lock: name}, TTL: ttl, many: m}
 }

@@ -1,6 +1,6 @@
 -- Renews the key with PEXPIRE (a server that is out of memory refuses SET), puts it back where it
--- is gone and that is permitted, and raises the counter to the token where that is given. The two
--- SETs run in pcall, because a full server must not cost the extension.
+-- is gone and that is permitted, and raises the counter to the token where that is given, or the
+-- lock has another. What writes runs in pcall, because a full server must not cost the extension.
 --
 -- Putting a key back is for the server process that was vouched for, see gated: one that was
 -- restarted may just before have voted for somebody else, whose round still counts that vote.
@@ -8,16 +8,21 @@
 -- With a third key it raises the record of the sequence too, see WithSequence. A server that does not
 -- know the sequence does not know it by that either.
 --
--- KEYS lock, fence, record; ARGV owner, ttl ms, token, counter lifetime ms, '1' to raise the
--- counter, '1' to put the key back, and with a record the same as acquire.lua.
+-- KEYS lock, fences, record; ARGV 'token owner', ttl ms, token, slot, '1' to raise the counter, '1'
+-- to put the key back, and with a record the same as acquire.lua.
 --include read
---include counter
+--include lock
+--include count
 local holder = redis.pcall('GET', KEYS[1])
-local answer = 1
+local answer, raise = 1, ARGV[5] == '1'
 if type(holder) == 'table' and not foreign(holder) then
   return holder
-elseif holder == ARGV[1] then --mutant:foreign-key-extended
+elseif holder == ARGV[1] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2]) --mutant:extension-with-set
+elseif type(holder) == 'string' and same(holder, ARGV[1]) then --mutant:foreign-key-extended
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  redis.pcall('SET', KEYS[1], ARGV[1], 'KEEPTTL') --mutant:late-token-stays
+  raise = true
 elseif holder then
   return 0
 elseif ARGV[6] ~= '1' then --mutant:refill-not-gated,refill-counts-later,lost-key-not-put-back
@@ -27,26 +32,30 @@ else
   if set['err'] then
     return 3
   end
-  answer = 2
+  answer, raise = 2, true --mutant:token-not-spread
 end
-if answer == 2 or ARGV[5] == '1' then --mutant:token-not-spread
+if raise then
   local time = redis.call('TIME')
-  local fence = redis.pcall('GET', KEYS[2]) or '0'
+  local fence = redis.pcall('HGET', KEYS[2], ARGV[4]) or '0'
+  if type(fence) == 'table' and foreign(fence) then
+    redis.pcall('DEL', KEYS[2]) --mutant:foreign-counters-stay
+  end
   local n = counter(fence, time[1] * 1000000 + time[2])
   if not n or n < tonumber(ARGV[3]) then --mutant:damaged-counter-not-healed
-    fence = ARGV[3]
+    redis.pcall('HSET', KEYS[2], ARGV[4], ARGV[3]) --mutant:counter-costs-the-extension
   end
-  redis.pcall('SET', KEYS[2], fence, 'PX', ARGV[4]) --mutant:counter-costs-the-extension
+  redis.pcall('PEXPIRE', KEYS[2], kept)
   if KEYS[3] then
 --include version
 --include record
     local r, _, other = read(redis.pcall('GET', KEYS[3]))
     if tonumber(r[2]) < tonumber(ARGV[7]) then --mutant:number-not-spread
       r[8], r[9], r[11] = r[2], r[3], r[10]
-      r[2], r[3], r[4], r[10], r[12] = ARGV[7], 1, 0, ARGV[11], ARGV[1]
+      r[2], r[3], r[4], r[10] = ARGV[7], 1, 0, ARGV[11]
+      r[13] = string.sub(ARGV[1], #ARGV[3] + 2)
     end
     if not other then --mutant:other-record-extended-over
-      redis.pcall('SET', KEYS[3], written(r), 'PX', ARGV[8])
+      store(KEYS[3], r, ARGV[8])
     end
   end
 end

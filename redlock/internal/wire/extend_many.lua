@@ -1,34 +1,55 @@
--- Is extend.lua for many keys, as far as they are there: others are left to that.
+-- Is extend.lua for many keys, as far as they are there: others are left to that, and so are those
+-- with another token, unless the counters are to be raised.
 --
--- KEYS locks, and to raise the counters fences; ARGV ttl ms, owners, and to raise the counters
--- tokens and the counter lifetime ms. Returns a digit for each lock: 0 if it is not the owner's, 1
--- if it was extended.
---include counter
-local n, raise = #ARGV - 1, #ARGV > #KEYS + 1
+-- KEYS locks, and to raise the counters fences; ARGV ttl ms, 'token owner' of each, and to raise
+-- the counters tokens and slots. Returns a digit for each lock: 0 if it is not the owner's, 1 if it
+-- was extended.
+--include read
+--include lock
+--include count
+local n = #KEYS
+local raise = #ARGV > n + 1
 if raise then
-  n = #KEYS / 2
+  n = n - 1
 end
-local values = redis.call('MGET', unpack(KEYS))
-local time = raise and redis.call('TIME')
+local values = redis.call('MGET', unpack(KEYS, 1, n))
 local answers = {}
 for i = 1, n do
-  if values[i] ~= ARGV[i + 1] then --mutant:group-extends-anybodys-key
-    answers[i] = '0'
-  else
+  local lock = ARGV[i + 1]
+  if values[i] == lock then
     redis.call('PEXPIRE', KEYS[i], ARGV[1])
     answers[i] = '1'
-    if raise then
-      local token = ARGV[n + i + 1]
-      local fence = counter(values[n + i] or '0', time[1] * 1000000 + time[2])
-      if fence and fence >= tonumber(token) then --mutant:group-lowers-a-counter,group-breaks-on-a-counter
-        token = values[n + i]
-      end
-      if values[n + i] then
-        redis.pcall('SET', KEYS[n + i], token, 'PX', ARGV[#ARGV])
-      else
-        redis.pcall('SET', KEYS[n + i], token, 'PX', ARGV[#ARGV], 'NX') -- what is not text is left alone
-      end
+  elseif raise and values[i] and same(values[i], lock) then --mutant:group-extends-anybodys-key
+    redis.call('PEXPIRE', KEYS[i], ARGV[1])
+    redis.pcall('SET', KEYS[i], lock, 'KEEPTTL') --mutant:late-tokens-stay
+    answers[i] = '1'
+  else
+    answers[i] = '0'
+  end
+end
+if raise then
+  local fences = KEYS[n + 1]
+  local time = redis.call('TIME')
+  local found = redis.pcall('HMGET', fences, unpack(ARGV, 2 * n + 2))
+  if found['err'] then
+    if foreign(found) then
+      redis.pcall('DEL', fences)
+    end
+    found = {}
+  end
+  local lower, raised = {}, {}
+  for i = 1, n do
+    local token, slot = ARGV[n + i + 1], ARGV[2 * n + i + 1]
+    local fence = raised[slot] or counter(found[i] or '0', time[1] * 1000000 + time[2])
+    if answers[i] == '1' and (not fence or fence < tonumber(token)) then --mutant:group-lowers-a-counter,group-breaks-on-a-counter
+      raised[slot] = tonumber(token) --mutant:group-lowers-a-shared-counter
+      lower[#lower + 1] = slot
+      lower[#lower + 1] = token
     end
   end
+  if lower[1] then
+    redis.pcall('HSET', fences, unpack(lower))
+  end
+  redis.pcall('PEXPIRE', fences, kept)
 end
 return table.concat(answers)

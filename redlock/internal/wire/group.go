@@ -45,7 +45,7 @@ func (c *Call) isPaired() bool {
 	case c.Sequence != nil: //mutant:pairs-with-a-sequence
 		return false
 	case c.Op.Frees():
-		return c.Keep == "0" //mutant:pairs-with-a-minimum-hold
+		return c.Keep == "0" && c.Last == nil //mutant:pairs-with-a-minimum-hold,pairs-with-a-last-entry
 	default:
 		return c.Op.Grants()
 	}
@@ -103,7 +103,7 @@ func (b *Buffers) Encode(client Builder, calls []*Call, g *Set, echo string) val
 		words = append(words, echo)
 	}
 	b.words = words
-	return s.call(client, words, numkeys)
+	return s.call(client, words, numkeys, len(calls) == 1 && table[calls[0].Op].reads)
 }
 
 func countAcquisitions(calls []*Call) (n int) {
@@ -137,12 +137,9 @@ func pairWords(calls []*Call, words []string) (_ []string, numkeys int) {
 		}
 	}
 	lock := func(c *Call) string { return c.Keys.Lock }
-	wait := func(c *Call) string { return c.Keys.Wait }
 	each(Acquire, lock)
-	each(Acquire, func(c *Call) string { return c.Keys.Fence })
 	each(Release, lock)
-	each(Acquire, wait)
-	each(Release, wait)
+	words = append(words, calls[0].Keys.Fences)
 	numkeys = len(words)
 
 	var acquire, release Call
@@ -152,13 +149,12 @@ func pairWords(calls []*Call, words []string) (_ []string, numkeys int) {
 	if c := first.release; c != nil {
 		release = *c
 	}
-	words = append(words, strconv.Itoa(countAcquisitions(calls)), acquire.TTL, counterLifetime, acquire.Skew, acquire.QueueLife, release.Turn, release.Channel)
-	for _, c := range calls {
-		if c.Op.Grants() {
-			words = append(words, c.Owner, c.Hint)
-		}
-	}
-	each(Release, func(c *Call) string { return c.Owner })
+	words = append(words, strconv.Itoa(countAcquisitions(calls)), acquire.TTL, acquire.Skew, acquire.QueueLife, release.Turn, release.Channel, "queues")
+	held := func(c *Call) string { return c.Lock }
+	each(Acquire, func(c *Call) string { return c.Keys.Slot })
+	each(Acquire, held)
+	each(Acquire, func(c *Call) string { return c.Hint })
+	each(Release, held)
 	if queued {
 		each(Acquire, (*Call).leaving)
 		each(Release, (*Call).leaving)

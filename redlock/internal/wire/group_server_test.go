@@ -33,10 +33,10 @@ func drawPair(random *rand.Rand, key string) *pairCase {
 	pick := func(of ...string) string { return of[random.IntN(len(of))] }
 	c := &pairCase{
 		lock:  pick("none", "none", "own", "others", "endless", "list"),
-		fence: pick("none", "small", "large", "list"),
+		fence: pick("none", "small", "large", "text"),
 		queue: pick("none", "none", "waiting", "reserved", "over", "absurd", "text"),
 	}
-	c.call = &Call{Op: Acquire, Keys: &Keys{Name: key, Lock: key, Fence: key + ":fence", Wait: key + ":wait"}, Owner: "owner of " + key, QueueLife: "180000"}
+	c.call = &Call{Op: Acquire, Keys: &Keys{Name: key, Lock: key, Fences: "fences", Slot: "of " + key, Wait: key + ":wait"}, Lock: "1 owner of " + key, QueueLife: "180000"}
 	if random.IntN(2) == 0 {
 		c.call.Member = pairMembers[random.IntN(len(pairMembers))]
 	}
@@ -59,7 +59,7 @@ func (c *pairCase) prepare(t *testing.T, n *valkeytest.Node, now time.Time) {
 	micros := func(d time.Duration) string { return strconv.FormatInt(now.Add(d).UnixMicro(), 10) }
 	switch c.lock {
 	case "own":
-		do("SET", k.Lock, c.call.Owner, "PX", "40000")
+		do("SET", k.Lock, c.call.Lock, "PX", "40000")
 	case "others":
 		do("SET", k.Lock, "somebody else", "PX", "40000")
 	case "endless":
@@ -69,11 +69,14 @@ func (c *pairCase) prepare(t *testing.T, n *valkeytest.Node, now time.Time) {
 	}
 	switch c.fence {
 	case "small":
-		do("SET", k.Fence, "41")
+		do("HSET", k.Fences, k.Slot, "41")
 	case "large":
-		do("SET", k.Fence, micros(time.Hour))
-	case "list":
-		do("RPUSH", k.Fence, "x")
+		do("HSET", k.Fences, k.Slot, micros(time.Hour))
+	case "text":
+		do("HSET", k.Fences, k.Slot, "no number")
+	}
+	if c.queue != "none" {
+		do("HSET", k.Fences, "queues", strconv.FormatInt(now.Add(time.Minute).UnixMilli(), 10))
 	}
 	if c.queue == "text" {
 		do("SET", k.Wait, "text")
@@ -99,7 +102,7 @@ func (c *pairCase) prepare(t *testing.T, n *valkeytest.Node, now time.Time) {
 func (c *pairCase) state(t *testing.T, n *valkeytest.Node) string {
 	k := c.call.Keys
 	var text strings.Builder
-	for _, key := range []string{k.Lock, k.Fence, k.Wait} {
+	for _, key := range []string{k.Lock, k.Wait} {
 		kind, err := n.Do(t, "TYPE", key).ToString()
 		require.NoError(t, err)
 		left, err := n.Do(t, "PTTL", key).AsInt64()
@@ -122,6 +125,11 @@ func (c *pairCase) state(t *testing.T, n *valkeytest.Node) string {
 		}
 		text.WriteString("; ")
 	}
+	counter, err := n.Do(t, "HGET", k.Fences, k.Slot).ToString()
+	if !valkey.IsValkeyNil(err) {
+		require.NoError(t, err)
+	}
+	text.WriteString(counter)
 	return text.String()
 }
 
@@ -164,6 +172,7 @@ func TestPairsAreWhatSinglesAre(t *testing.T) {
 			c := drawPair(random, fmt.Sprintf("{key-%d}", i))
 			if c.call.Op == Acquire {
 				c.call.TTL, c.call.Hint, c.call.Skew = "60000", strconv.FormatInt(now.Add(hint).UnixMicro(), 10), skew
+				c.call.Lock = Lock(c.call.Hint, "owner of "+c.call.Keys.Name)
 			} else {
 				c.call.Keep, c.call.Turn, c.call.Channel = "0", turn, "call:"
 			}
@@ -210,8 +219,10 @@ func withoutToken(answer string) string {
 
 func withoutCounter(state string) string {
 	parts := strings.Split(state, "; ")
-	kind, value, _ := strings.Cut(parts[1], ": ")
-	parts[1] = kind + ": " + value[:min(len(value), 8)]
+	kind, value, _ := strings.Cut(parts[0], ": ")
+	token, owner, _ := strings.Cut(value, " ")
+	parts[0] = kind + ": " + token[:min(len(token), 8)] + owner
+	parts[2] = parts[2][:min(len(parts[2]), 8)]
 	return strings.Join(parts, "; ")
 }
 
@@ -221,8 +232,8 @@ func TestPairsThatFailTogetherAreTriedAlone(t *testing.T) {
 	n := valkeytest.Start(t, 1).Node(0)
 	var packet []*Call
 	for i := range 3 {
-		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fence: fmt.Sprintf("{%d}:fence", i), Wait: fmt.Sprintf("{%d}:wait", i)}
-		packet = append(packet, &Call{Op: Acquire, Keys: k, Owner: "o", TTL: "60000", Hint: "1", Skew: "1"})
+		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fences: fmt.Sprintf("{%d}:fence", i), Slot: "7", Wait: fmt.Sprintf("{%d}:wait", i)}
+		packet = append(packet, &Call{Op: Acquire, Keys: k, Lock: "1 o", TTL: "60000", Hint: "1", Skew: "1"})
 	}
 	packet[1].Hint = "no number"
 	for _, a := range ask(t, n.Client(), AnyProcess, packet...) {
@@ -250,16 +261,17 @@ func TestPairsOnAFullServer(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
 	pair := func(op Op, key, member string) *Call {
-		c := &Call{Op: op, Keys: &Keys{Lock: key, Fence: key + ":fence", Wait: key + ":wait"}, Owner: "o", Member: member, QueueLife: "180000"}
+		c := &Call{Op: op, Keys: &Keys{Lock: key, Fences: "fences", Slot: key, Wait: key + ":wait"}, Lock: "1 o", Member: member, QueueLife: "180000"}
 		if op == Release {
 			c.Keep, c.Turn, c.Channel = "0", "1000", "call:"
 		} else {
 			c.TTL, c.Hint, c.Skew = "60000", strconv.FormatInt(time.Now().UnixMicro(), 10), "20000000"
+			c.Lock = Lock(c.Hint, "o")
 		}
 		return c
 	}
 	require.NoError(t, n.Do(t, "SET", "{held}", "somebody else", "PX", "60000").Error())
-	require.NoError(t, n.Do(t, "SET", "{own}", "o", "PX", "60000").Error())
+	require.NoError(t, n.Do(t, "SET", "{own}", "1 o", "PX", "60000").Error())
 	require.NoError(t, n.Do(t, "ZADD", "{held}:wait", "1", pairMembers[0]).Error())
 	require.NoError(t, n.Do(t, "PEXPIRE", "{held}:wait", "20000").Error())
 	require.NoError(t, n.Do(t, "CONFIG", "SET", "maxmemory", "1").Error())
@@ -276,71 +288,79 @@ func TestPairsOnAFullServer(t *testing.T) {
 	require.ElementsMatch(t, []string{"{held}", "{held}:wait"}, n.Keys(t))
 }
 
-// Counters are raised for the keys that are extended, and no counter is lowered; one that is no
-// number has its key looked at alone.
+// Counters are raised for the keys that are extended, and no counter is lowered: also not one that
+// two keys share. One that is no number is replaced, and so is what is no hash.
 func TestManyExtensionsRaiseCounters(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
 	const token, small, large = "1000000000000001", "999999999999999", "1000000000000002"
 	const none, list = "none", "list"
-	put := func(key, value string) {
-		switch value {
-		case none:
-		case list:
-			require.NoError(t, n.Do(t, "RPUSH", key, "x").Error())
-		default:
-			require.NoError(t, n.Do(t, "SET", key, value, "PX", "60000").Error())
-		}
-	}
-	get := func(key string) string {
-		text, err := n.Do(t, "GET", key).ToString()
-		switch {
-		case valkey.IsValkeyNil(err):
-			return none
-		case err != nil:
-			require.ErrorContains(t, err, "WRONGTYPE")
-			return list
-		}
-		return text
-	}
+	after := map[string]string{none: token, small: token, token: token, large: large, "no number": token} // of the counter, where the key is extended
 	left := func(key string) int64 {
 		ms, err := n.Do(t, "PTTL", key).AsInt64()
 		require.NoError(t, err)
 		return ms
 	}
-	after := map[string]string{none: token, small: token, token: token, large: large, "no number": token, list: list} // of the counter, where the key is extended
 	type key struct{ lock, fence string }
-	var keys []key
-	var locks, fences, owners, tokens []string
-	for _, lock := range []string{"own", "other", none, list} {
-		for fence := range after {
-			k := key{lock, fence}
-			name := fmt.Sprintf("{%d}", len(keys))
-			put(name, lock)
-			put(name+":fence", fence)
-			keys, locks, fences, owners, tokens = append(keys, k), append(locks, name), append(fences, name+":fence"), append(owners, "own"), append(tokens, token)
+	for _, foreign := range []bool{false, true} {
+		require.NoError(t, n.Do(t, "FLUSHALL").Error())
+		var keys []key
+		var leases []Held
+		if foreign {
+			require.NoError(t, n.Do(t, "RPUSH", "fences", "x").Error())
 		}
-	}
-	words := slices.Concat(locks, fences, []string{"600000"}, owners, tokens, []string{counterLifetime})
-	require.NoError(t, n.Client().Do(t.Context(), LoadCommand(n.Client(), table[ExtendMany].script)).Error())
-	digits, err := n.Client().Do(t.Context(), table[ExtendMany].script.call(n.Client(), words, len(locks)+len(fences))).ToString()
-	require.NoError(t, err)
-	require.Len(t, digits, len(keys))
-	for i, k := range keys {
-		extended := k.lock == "own"
-		switch {
-		case extended:
-			require.Equal(t, "1", digits[i:i+1], "%+v", k)
-		default:
-			require.Equal(t, "0", digits[i:i+1], "%+v", k)
+		for _, lock := range []string{"own", "other", "late", none, list} {
+			for fence := range after {
+				k := &Keys{Lock: fmt.Sprintf("{%d}", len(keys)), Fences: "fences", Slot: strconv.Itoa(len(keys))}
+				switch lock {
+				case "own":
+					require.NoError(t, n.Do(t, "SET", k.Lock, token+" me", "PX", "60000").Error())
+				case "late":
+					require.NoError(t, n.Do(t, "SET", k.Lock, large+" me", "PX", "60000").Error())
+				case "other":
+					require.NoError(t, n.Do(t, "SET", k.Lock, token+" another", "PX", "60000").Error())
+				case list:
+					require.NoError(t, n.Do(t, "RPUSH", k.Lock, "x").Error())
+				}
+				if fence != none && !foreign {
+					require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, fence).Error())
+				}
+				keys, leases = append(keys, key{lock, fence}), append(leases, Held{Keys: k, Lock: token + " me"})
+			}
 		}
-		require.Equal(t, extended, left(locks[i]) > 60_000, "%+v", k)
-		want := k.fence
-		if extended {
-			want = after[k.fence]
-			require.Equal(t, k.fence != list, left(fences[i]) > 60_000, "%+v", k)
+		for i, text := range []string{large, small} { // two more, which share a counter
+			k := &Keys{Lock: fmt.Sprintf("{shared %d}", i), Fences: "fences", Slot: "shared"}
+			require.NoError(t, n.Do(t, "SET", k.Lock, text+" me", "PX", "60000").Error())
+			keys, leases = append(keys, key{"own", "shared"}), append(leases, Held{Keys: k, Lock: text + " me"})
 		}
-		require.Equal(t, want, get(fences[i]), "%+v", k)
+		digits := ask(t, n.Client(), AnyProcess, NewExtendMany("all", "600000", leases, true))[0].Each
+		require.Len(t, digits, len(keys))
+		for i, k := range keys {
+			extended := k.lock == "own" || k.lock == "late"
+			if extended {
+				lock, err := n.Do(t, "GET", leases[i].Keys.Lock).ToString()
+				require.NoError(t, err)
+				require.Equal(t, leases[i].Lock, lock, "with the token of the lease")
+			}
+			require.Equal(t, map[bool]string{true: "1", false: "0"}[extended], digits[i:i+1], "%+v", k)
+			require.Equal(t, extended, left(leases[i].Keys.Lock) > 60_000, "%+v", k)
+			want := k.fence
+			switch {
+			case k.fence == "shared":
+				want = large
+			case foreign:
+				want = map[bool]string{true: token, false: none}[extended]
+			case extended:
+				want = after[k.fence]
+			}
+			got, err := n.Do(t, "HGET", "fences", leases[i].Keys.Slot).ToString()
+			if valkey.IsValkeyNil(err) {
+				got, err = none, nil
+			}
+			require.NoError(t, err)
+			require.Equal(t, want, got, "%+v", k)
+		}
+		require.InDelta(t, 26*time.Hour.Milliseconds(), left("fences"), 600_000)
 	}
 }
 

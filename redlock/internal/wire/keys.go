@@ -3,25 +3,71 @@ package wire
 import (
 	"crypto/rand"
 	"encoding/base64"
+	"net/url"
+	"strconv"
 	"strings"
 )
 
 // Keys are the names under which one key's state lives on a node. The braces mark the key within
 // its names.
 type Keys struct {
-	Name  string // as the user gave it
-	Lock  string // owner value, expires with the TTL
-	Fence string // counter of fencing tokens
-	Wait  string // queue of those who wait, see lib/join.lua
+	Name   string // as the user gave it
+	Lock   string // see Lock, expires with the TTL
+	Wait   string // queue of those who wait, see lib/join.lua
+	Fences string // hash of the counters of fencing tokens, of all keys of the prefix
+	Slot   string // the field of this key's
+}
+
+// slots is how many counters a prefix has. Keys share them, so what tokens cost a node does not
+// depend on how many keys there are, and need not be forgotten: some 1.5 MB where all are in use. A
+// counter that another key has raised lets this key's next token leave a gap. Where it was raised
+// beyond the hint, by a client whose clock is ahead or by many grants, nodes may count differently,
+// and the acquisition costs a second round: the more counters, the less often.
+const slots = 1 << 14
+
+// slotOf spreads keys over the counters: FNV-1a of 32 bits, folded. All processes must agree on it,
+// for as long as there are counters.
+func slotOf(key string) uint32 {
+	h := uint32(2166136261)
+	for i := range len(key) {
+		h = (h ^ uint32(key[i])) * 16777619
+	}
+	return (h>>14 ^ h) % slots
 }
 
 // NewKeys makes the names of a key.
 func NewKeys(prefix, key string) Keys {
 	// One text, of which the names are parts: each would be an allocation of its own.
-	names := prefix + ":{" + key + "}:fence" + prefix + ":{" + key + "}:wait"
-	n := len(prefix) + len(":{}") + len(key)
-	return Keys{Name: key, Lock: names[:n], Fence: names[:n+len(":fence")], Wait: names[n+len(":fence"):]}
+	var space [128]byte
+	b := append(append(append(append(space[:0], prefix...), ":{"...), key...), "}:wait"...)
+	n := len(b)
+	b = append(append(b, prefix...), ":fences"...)
+	m := len(b)
+	names := string(strconv.AppendUint(b, uint64(slotOf(key)), 10))
+	return Keys{Name: key, Lock: names[:n-len(":wait")], Wait: names[:n], Fences: names[n:m], Slot: names[m:]}
 }
+
+// Lock is the text of a lock: a fencing token and the owner value. While it is acquired the token
+// is the hint, which is what nodes make of it if they can.
+func Lock(token, owner string) string { return token + " " + owner }
+
+// splitLock returns the parts of a lock. In what something else has written all is the owner.
+func splitLock(lock string) (token uint64, owner string) {
+	text, rest, ok := strings.Cut(lock, " ")
+	if _, _, _, made := splitOwner(rest); !ok || !made || text == "" || !isDigits(text) {
+		return 0, lock
+	} else if _, member := MemberIdentity(lock); member {
+		return 0, lock
+	}
+	token, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || token > MaxToken {
+		token = 0 //mutant:damaged-token-hides-the-holder
+	}
+	return token, rest
+}
+
+// AllKeys are the names of what is for all keys of a prefix. Only a record is kept there.
+func AllKeys(prefix string) Keys { return Keys{Name: "*", Lock: prefix + ":all"} }
 
 // Record is the record of the key's sequence.
 func (k *Keys) Record() string { return k.Lock + ":once" }
@@ -31,20 +77,46 @@ func Channels(prefix string) string { return prefix + ":call:" }
 
 // An owner value is the identity, a separator and randomLength characters from a cryptographic
 // source. It is new for every attempt, so that what an abandoned attempt left on a server is never
-// mistaken for one's own.
+// mistaken for one's own. Where there is a payload, a separator and the payload follow, escaped as
+// in the query of a URL. What stands behind the last ownerSeparator therefore tells whether there
+// is one, whatever the identity is.
 const (
-	ownerSeparator = "/"
-	randomBytes    = 16
-	randomLength   = 22 // base64url of 16 bytes without padding
+	ownerSeparator   = "/"
+	payloadSeparator = "?"
+	randomBytes      = 16
+	randomLength     = 22 // base64url of 16 bytes without padding
 )
 
-// NewOwner makes an owner value.
-func NewOwner(identity string) string {
+// MaxPayloadLength bounds a payload, in bytes.
+const MaxPayloadLength = 1024
+
+// NewOwner makes an owner value. An empty payload is none.
+func NewOwner(identity, payload string) string {
 	var random [randomBytes]byte
 	_, _ = rand.Read(random[:]) // never fails: crypto/rand ends the program instead //mutant:same-owner-always
 	var space [128]byte
 	owner := append(append(space[:0], identity...), ownerSeparator...)
-	return string(base64.RawURLEncoding.AppendEncode(owner, random[:]))
+	owner = base64.RawURLEncoding.AppendEncode(owner, random[:])
+	if payload != "" {
+		owner = append(append(owner, payloadSeparator...), url.QueryEscape(payload)...) //mutant:payload-unescaped
+	}
+	return string(owner)
+}
+
+// splitOwner returns the parts of an owner value, the payload as it is escaped. It is not ok for a
+// text that something else wrote.
+func splitOwner(owner string) (identity, random, payload string, ok bool) {
+	cut := strings.LastIndex(owner, ownerSeparator)
+	rest := owner[cut+len(ownerSeparator):]
+	if cut <= 0 || len(rest) < randomLength {
+		return "", "", "", false
+	}
+	random, rest = rest[:randomLength], rest[randomLength:]
+	payload, ok = strings.CutPrefix(rest, payloadSeparator)
+	if !ok && rest != "" {
+		return "", "", "", false
+	}
+	return owner[:cut], random, payload, true
 }
 
 // OwnerIdentity returns the identity in an owner value, or in the member of the queue whose turn it
@@ -53,14 +125,33 @@ func OwnerIdentity(owner string) string {
 	if identity, ok := MemberIdentity(owner); ok {
 		return identity
 	}
-	if cut := len(owner) - randomLength - len(ownerSeparator); cut > 0 && strings.HasPrefix(owner[cut:], ownerSeparator) {
-		return owner[:cut]
+	if identity, _, _, ok := splitOwner(owner); ok {
+		return identity
 	}
 	return owner
 }
 
 // OwnerRandom returns the random part of an owner value, or what there is of it.
-func OwnerRandom(owner string) string { return owner[max(len(owner)-randomLength, 0):] }
+func OwnerRandom(owner string) string {
+	if _, random, _, ok := splitOwner(owner); ok { //mutant:payload-decides
+		return random
+	}
+	return owner[max(len(owner)-randomLength, 0):]
+}
+
+// OwnerPayload returns the payload in an owner value. It is empty if there is none, if NewOwner
+// would have written another text for it, and in a member of the queue.
+func OwnerPayload(owner string) string {
+	if _, ok := MemberIdentity(owner); ok {
+		return ""
+	}
+	_, _, escaped, _ := splitOwner(owner)
+	payload, err := url.QueryUnescape(escaped)
+	if err != nil || len(payload) > MaxPayloadLength || url.QueryEscape(payload) != escaped { //mutant:foreign-payload,long-payload
+		return ""
+	}
+	return payload
+}
 
 // NewProcess makes a name for a process that waits, which no other has.
 func NewProcess() string { return RandomText(randomBytes) }

@@ -30,7 +30,8 @@ type Membership struct {
 	Lifetime time.Duration // of what it writes
 	Grace    time.Duration
 	Identity string
-	NewID    string // for a server that has no id of its own; empty for servers that are known by their run_id
+	NewID    string         // for a server that has no id of its own; empty for servers that are known by their run_id
+	Lead     *time.Duration // of the clock of the server that is asked over the median; nil where that is not sure
 	Servers  []Server
 }
 
@@ -41,17 +42,25 @@ type Server struct {
 	Address string        // as its observer has it
 	By      string        // identity of the observer
 	Written time.Duration // to leave: when, by the clock of the server that is asked
+	Gone    bool          // it counted, and another one has taken its place
 }
 
 // Words are the arguments of the script.
 func (m *Membership) Words() []string {
-	words := []string{string(m.Mode), strconv.Itoa(m.Nodes), ms(m.MaxTTL), ms(m.Skew), ms(m.Lifetime), ms(m.Grace), memberText(m.Identity), m.NewID}
+	words := []string{string(m.Mode), strconv.Itoa(m.Nodes), ms(m.MaxTTL), ms(m.Skew), ms(m.Lifetime), ms(m.Grace), memberText(m.Identity), m.NewID, ""}
+	if m.Lead != nil && m.Lead.Abs() < maxMemberLead {
+		words[len(words)-1] = strconv.FormatInt(m.Lead.Milliseconds(), 10)
+	}
 	for _, s := range m.Servers {
 		third := memberText(s.Address)
 		if m.Mode == Leaving {
 			third = ms(s.Written)
 		}
-		words = append(words, s.ID, ms(s.Age), third)
+		age := ms(s.Age)
+		if s.Gone {
+			age = isGone
+		}
+		words = append(words, s.ID, age, third)
 	}
 	return words
 }
@@ -81,7 +90,8 @@ type Members struct {
 	Nodes     int           // each of them has; of none where Servers is empty
 	MaxTTL    time.Duration // the largest in use; 0 for none
 	Skew      time.Duration
-	ID        string // the server's own; empty for none
+	Lead      *time.Duration // of the server's clock over the median, when a process last knew; nil where none did
+	ID        string         // the server's own; empty for none
 	Servers   []Server
 	At        time.Duration // the server's clock
 	Unwritten string        // why what it was told could not be written; empty where it was
@@ -91,8 +101,10 @@ const (
 	maxMembers     = 64 << 10 // of the text, in bytes
 	maxMemberTTL   = 24 * time.Hour
 	maxMemberSkew  = time.Minute
+	maxMemberLead  = 100 * 365 * 24 * time.Hour
 	maxMemberField = 1024
 	memberDigits   = 15
+	isGone         = "gone"
 )
 
 // membersAnswer reads what register.lua returns. A process that does not agree is refused.
@@ -146,7 +158,7 @@ func ParseMembers(text string, now time.Duration) *Members {
 	}
 	lines := strings.Split(text, "\n")
 	head := strings.Split(lines[0], " ")
-	if len(head) != 9 || head[0] != "1" {
+	if len(head) != 10 || head[0] != "1" {
 		return nil
 	}
 	var numbers [7]time.Duration
@@ -164,19 +176,31 @@ func ParseMembers(text string, now time.Duration) *Members {
 	if numbers[3] <= maxMemberSkew {
 		m.Skew = numbers[3]
 	}
-	if isID(head[8]) {
-		m.ID = head[8]
+	if digits, behind := strings.CutPrefix(head[8], "-"); digits != "" {
+		lead, ok := memberNumber(digits)
+		if !ok {
+			return nil
+		}
+		if behind {
+			lead = -lead
+		}
+		if lead.Abs() < maxMemberLead {
+			m.Lead = &lead
+		}
+	}
+	if isID(head[9]) {
+		m.ID = head[9]
 	}
 	for _, line := range lines[1:] {
 		fields := strings.Split(line, " ")
-		if len(fields) != 4 || !isID(fields[0]) {
+		if len(fields) != 5 || !isID(fields[0]) {
 			continue
 		}
 		seen, ok := memberNumber(fields[1])
 		if !ok {
 			continue
 		}
-		m.Servers = append(m.Servers, Server{ID: fields[0], Age: max(now-seen, 0), Address: fromMemberText(fields[2]), By: fromMemberText(fields[3])})
+		m.Servers = append(m.Servers, Server{ID: fields[0], Age: max(now-seen, 0), Address: fromMemberText(fields[2]), By: fromMemberText(fields[3]), Gone: fields[4] == isGone})
 	}
 	return m
 }

@@ -169,12 +169,71 @@ func TestHostileMembers(t *testing.T) {
 	r := registrar{t, valkeytest.Start(t, 1).Node(0)}
 	now := time.Now().UnixMilli()
 	for _, n := range []string{"999999999999999", "9000000000000", "172800001"} {
-		require.NoError(t, r.n.Do(t, "SET", membersName, fmt.Sprintf("1 %s %s %s %s %s %s %s -\nz %d far x", n, n, n, n, n, n, n, now-3*time.Hour.Milliseconds())).Error())
+		require.NoError(t, r.n.Do(t, "SET", membersName, fmt.Sprintf("1 %s %s %s %s %s %s %s -1%s -\nz %d far x here", n, n, n, n, n, n, n, n+n, now-3*time.Hour.Milliseconds())).Error())
 		got, on, m := r.say(Entering, "x", "abc")
 		require.Equal(t, OK, got, n)
 		require.Equal(t, "abc", on)
 		require.Equal(t, 10*time.Second, m.MaxTTL)
 	}
+}
+
+// Nobody waits for a server that is known to be gone for longer than a lifetime.
+func TestGoneServers(t *testing.T) {
+	t.Parallel()
+	r := registrar{t, valkeytest.Start(t, 1).Node(0)}
+	gone := func(id string) func(*Membership) {
+		return func(m *Membership) { m.Servers = append(m.Servers, Server{ID: id, Address: "elsewhere:1", Gone: true}) }
+	}
+	expect := func(want Verdict, on string, mode Mode, who, servers string, change ...func(*Membership)) *Members {
+		t.Helper()
+		got, has, m := r.say(mode, who, servers, change...)
+		require.Equal(t, want, got, "%s of %s by %s", mode, servers, who)
+		require.Equal(t, on, has)
+		return m
+	}
+	expect(OK, "abc", Entering, "x", "abc")
+	expect(Refused, "abc", Asking, "z", "abd", gone("c"))
+	r.older(61 * time.Second)
+	expect(Refused, "abc", Asking, "z", "abd")
+	expect(OK, "abc", Asking, "z", "abd", gone("c"))
+	expect(Refused, "abc", Asking, "z", "abd") // who asks writes nothing
+	m := expect(OK, "abc", Refreshing, "y", "ab", gone("c"), gone("q"))
+	require.True(t, m.Servers[2].Gone)
+	r.older(61 * time.Second)
+	expect(OK, "ab", Refreshing, "y", "ab")
+
+	r = registrar{t, valkeytest.Start(t, 1).Node(0)}
+	expect(OK, "abc", Entering, "x", "abc")
+	expect(OK, "abc", Refreshing, "y", "ab", gone("c"))
+	expect(Refused, "abc", Asking, "z", "abd")
+	r.older(61 * time.Second)
+	expect(OK, "abc", Refreshing, "y", "ab")
+	expect(OK, "abc", Asking, "z", "abd")
+	m = expect(OK, "abc", Refreshing, "x", "c")
+	require.False(t, m.Servers[2].Gone, "it was seen again")
+	r.older(61 * time.Second)
+	expect(Refused, "abc", Asking, "z", "abd")
+}
+
+// By how much a server's clock leads is kept as the last one said who was sure, and by nobody who
+// does not agree.
+func TestLeadIsKept(t *testing.T) {
+	t.Parallel()
+	r := registrar{t, valkeytest.Start(t, 1).Node(0)}
+	lead := func(d time.Duration) func(*Membership) { return func(m *Membership) { m.Lead = &d } }
+	_, _, m := r.say(Entering, "x", "a")
+	require.Nil(t, m.Lead)
+	for _, d := range []time.Duration{-time.Hour, 0, 5 * time.Millisecond} {
+		_, _, m = r.say(Refreshing, "x", "a", lead(d))
+		require.Equal(t, d, *m.Lead)
+	}
+	_, _, m = r.say(Refreshing, "x", "a")
+	require.Equal(t, 5*time.Millisecond, *m.Lead, "who is not sure changes nothing")
+	got, _, m := r.say(Refreshing, "y", "b c d", lead(time.Hour))
+	require.Equal(t, Refused, got)
+	require.Equal(t, 5*time.Millisecond, *m.Lead)
+	_, _, m = r.say(Refreshing, "x", "a", lead(200*365*24*time.Hour))
+	require.Equal(t, 5*time.Millisecond, *m.Lead)
 }
 
 // A server has an id of its own if anybody wants it to, also when it is only asked, and keeps it.
@@ -208,7 +267,7 @@ func TestForeignMembers(t *testing.T) {
 	require.NoError(t, r.n.Do(t, "RPUSH", membersName, "x").Error())
 	require.Equal(t, Damaged, FaultOf(Diagnose(r.call(ask).err)).Condition)
 	rapid.Check(t, func(rt *rapid.T) {
-		junk := rapid.OneOf(rapid.String(), rapid.StringMatching(`1 [0-9 ]{0,60}-?(\n[a-z]{0,3} [0-9]{0,20} [a-z%]{0,4} [a-z]{0,4}){0,5}`)).Draw(rt, "text")
+		junk := rapid.OneOf(rapid.String(), rapid.StringMatching(`1 [0-9 -]{0,60}-?(\n[a-z]{0,3} [0-9]{0,20} [a-z%]{0,4} [a-z]{0,4} (here|gone|)){0,5}`)).Draw(rt, "text")
 		require.NoError(rt, r.n.Do(t, "SET", membersName, junk).Error())
 		got := r.call(ask)
 		if got.err != nil {
@@ -231,8 +290,9 @@ func TestRegisterOnAFullServer(t *testing.T) {
 
 // Whatever a server sends for a list is read without harm.
 func FuzzParseMembers(f *testing.F) {
-	f.Add("1 3 10000 5 2000 5 12000 5 -\nabc 5 host%3A1 me")
-	f.Add("1 3 9000000000000 5 999999999 5 12000 5 s-_x\n\nabc 5 % \x00\nabc 99999999999999999999 a b")
+	f.Add("1 3 10000 5 2000 5 12000 5 -12 -\nabc 5 host%3A1 me gone")
+	f.Add("1 3 9000000000000 5 999999999 5 12000 5 - s-_x\n\nabc 5 % \x00\nabc 99999999999999999999 a b")
+	f.Add("1 3 10000 5 2000 5 12000 5 -99999999999999 -")
 	f.Fuzz(func(t *testing.T, text string) {
 		m := ParseMembers(text, time.Hour)
 		if m == nil {
@@ -240,6 +300,9 @@ func FuzzParseMembers(f *testing.F) {
 		}
 		require.LessOrEqual(t, m.MaxTTL, maxMemberTTL)
 		require.LessOrEqual(t, m.Skew, maxMemberSkew)
+		if m.Lead != nil {
+			require.Less(t, m.Lead.Abs(), maxMemberLead)
+		}
 		for _, s := range m.Servers {
 			require.True(t, isID(s.ID))
 			require.GreaterOrEqual(t, s.Age, time.Duration(0))

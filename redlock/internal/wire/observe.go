@@ -2,7 +2,6 @@ package wire
 
 import (
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -25,7 +24,7 @@ func holderAnswer(msg valkey.ValkeyMessage) (Answer, error) {
 	if err != nil || len(parts) < 2 {
 		return Answer{}, unexpected(msg)
 	}
-	owner, err := parts[0].ToString()
+	lock, err := parts[0].ToString()
 	if err != nil {
 		return Answer{}, unexpected(msg)
 	}
@@ -33,7 +32,9 @@ func holderAnswer(msg valkey.ValkeyMessage) (Answer, error) {
 	if err != nil {
 		return Answer{}, unexpected(msg)
 	}
-	return Answer{Owner: owner, PTTL: lifetime(ms)}, nil //mutant:expiry-invented
+	a := Answer{PTTL: lifetime(ms)} //mutant:expiry-invented
+	a.Token, a.Owner = splitLock(lock)
+	return a, nil
 }
 
 // observeAnswer reads what observe.lua returns.
@@ -45,20 +46,9 @@ func observeAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
 	if len(parts) == 0 {
 		return Answer{Verdict: OK}, nil
 	}
-	if len(parts) < 3 {
-		return Answer{}, unexpected(msg)
-	}
 	a, err := holderAnswer(msg)
 	if err != nil {
 		return Answer{}, err
-	}
-	text, err := parts[2].ToString()
-	if err != nil {
-		return Answer{}, unexpected(msg)
-	}
-	// Who holds the key is known whatever its counter is.
-	if a.Token, err = strconv.ParseUint(text, 10, 64); err != nil || a.Token > MaxToken { //mutant:damaged-counter-hides-the-holder
-		a.Token = 0
 	}
 	a.Verdict = OK
 	return a, nil

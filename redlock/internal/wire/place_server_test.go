@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,9 +16,10 @@ func TestRollbackKeepsThePlace(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
 	release := func(key string, how Call) *Call {
-		require.NoError(t, n.Do(t, "SET", key, "o", "PX", "60000").Error())
+		require.NoError(t, n.Do(t, "SET", key, "1 o", "PX", "60000").Error())
 		require.NoError(t, n.Do(t, "ZADD", key+":wait", "1", pairMembers[0]).Error())
-		how.Op, how.Keys, how.Owner, how.Member = Release, &Keys{Lock: key, Wait: key + ":wait"}, "o", pairMembers[0]
+		how.Op, how.Keys, how.Lock, how.Member = Release, &Keys{Lock: key, Wait: key + ":wait", Fences: "fences"}, "1 o", pairMembers[0]
+		require.NoError(t, n.Do(t, "HSET", "fences", "queues", strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10)).Error())
 		return &how
 	}
 	for _, test := range []struct {

@@ -56,7 +56,7 @@ func TestMembers(t *testing.T) {
 		require.Equal(t, identity, OwnerIdentity(member))
 	}
 	require.Less(t, NewMember(9, process, ""), NewMember(10, process, ""), "in the order of their numbers")
-	for _, owner := range []string{NewOwner("me"), NewOwner("1 2 3"), "", "1 0000000000000001", "1 0000000000000001 p me", "1 000000000000000x " + process + " me", "0000000000000001 " + process + " me"} {
+	for _, owner := range []string{NewOwner("me", ""), NewOwner("me", "1 2 3"), NewOwner("1 2 3", ""), "", "1 0000000000000001", "1 0000000000000001 p me", "1 000000000000000x " + process + " me", "0000000000000001 " + process + " me"} {
 		_, ok := MemberIdentity(owner)
 		require.False(t, ok, owner)
 	}

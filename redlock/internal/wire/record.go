@@ -21,12 +21,64 @@ type Record struct {
 	Attempted   int    // how often Before was
 	Label       string // of the last grant
 	LabelBefore string // of the grant before
+	Mark        Mark   // of a pause; zero for none
 	Owner       string // of the last grant; empty if that was taken back
+}
+
+// Mark is that of a pause, see pause.lua.
+type Mark struct {
+	Version uint64 // the fencing token of the lease under which it was written
+	Floor   int64  // no tick is granted that was due before, in milliseconds since 1970
+	At      int64  // when it was written, by the writer
+	By      string // who did, and why, as they said
+	Why     string
+}
+
+const (
+	markFields = 5
+	// MaxPauseText bounds who paused and why, in bytes each.
+	MaxPauseText = 256
+)
+
+// parseMark reads the text of a mark; the zero one if it is none.
+func parseMark(text string) Mark {
+	fields := strings.Split(text, "/")
+	if len(fields) != markFields {
+		return Mark{}
+	}
+	var numbers [3]int64
+	for i := range numbers {
+		n, ok := recordNumber(fields[i])
+		if !ok {
+			return Mark{}
+		}
+		numbers[i] = n
+	}
+	if numbers[0] == 0 {
+		return Mark{}
+	}
+	return Mark{Version: uint64(numbers[0]), Floor: numbers[1], At: numbers[2], By: unescapeLabel(fields[3]), Why: unescapeLabel(fields[4])}
+}
+
+func (m Mark) text() string {
+	if m.Version == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d/%d/%s/%s", m.Version, m.Floor, m.At, escapeLabel(m.By), escapeLabel(m.Why))
+}
+
+// recordNumber reads one of the numbers of a record.
+func recordNumber(digits string) (n int64, ok bool) {
+	if len(digits) > recordDigits || strings.Trim(digits, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	return n, err == nil && n <= MaxSequence //mutant:record-beyond-the-exact/2
 }
 
 const (
 	recordVersion = "1"
-	recordFields  = 13
+	recordFields  = 14
 	recordDigits  = 16 // of a number, at most
 )
 
@@ -40,38 +92,40 @@ func ParseRecord(text string) *Record {
 	if len(fields) != recordFields || fields[0] != recordVersion {
 		return nil
 	}
-	if strings.ContainsAny(fields[1]+fields[10]+fields[11], "\t\n\v\f\r") { // blanks to the scripts
+	if strings.ContainsAny(fields[1]+fields[10]+fields[11]+fields[12], "\t\n\v\f\r") { // blanks to the scripts
 		return nil
 	}
 	var numbers [8]int64
 	for i := range numbers {
-		digits := fields[2+i]
-		if len(digits) > recordDigits || strings.Trim(digits, "0123456789") != "" {
+		n, ok := recordNumber(fields[2+i])
+		if !ok {
 			return nil
 		}
-		var err error
-		if numbers[i], err = strconv.ParseInt(digits, 10, 64); err != nil || numbers[i] > MaxSequence { //mutant:record-beyond-the-exact/2
-			return nil
-		}
+		numbers[i] = n
 	}
 	return &Record{
 		Granted: numbers[0], Attempts: int(numbers[1]), GrantedAt: numbers[2],
 		Completed: numbers[3], BeganAt: numbers[4], CompletedAt: numbers[5],
 		Before: numbers[6], Attempted: int(numbers[7]),
-		Label: unescapeLabel(fields[10]), LabelBefore: unescapeLabel(fields[11]), Owner: fields[12],
+		Label: unescapeLabel(fields[10]), LabelBefore: unescapeLabel(fields[11]), Mark: parseMark(fields[12]), Owner: fields[13],
 	}
 }
 
 // Text is the record as restore.lua takes it: of no process, and without a time of another server's
 // clock but the pair.
 func (r *Record) Text() string {
-	return fmt.Sprintf("%s  %d %d 0 %d %d %d %d %d %s %s %s", recordVersion, r.Granted, r.Attempts, r.Completed, r.BeganAt, r.CompletedAt,
-		r.Before, r.Attempted, escapeLabel(r.Label), escapeLabel(r.LabelBefore), r.Owner)
+	return fmt.Sprintf("%s  %d %d 0 %d %d %d %d %d %s %s %s %s", recordVersion, r.Granted, r.Attempts, r.Completed, r.BeganAt, r.CompletedAt,
+		r.Before, r.Attempted, escapeLabel(r.Label), escapeLabel(r.LabelBefore), r.Mark.text(), r.Owner)
 }
 
 // Merge takes over what another node knows and this one does not: the largest number granted, with
-// what belongs to it, and the largest completed, with when.
+// what belongs to it, the largest completed, with when, and the mark with the largest version.
 func (r *Record) Merge(other *Record) {
+	mark := r.Mark
+	if other.Mark.Version > mark.Version { //mutant:pauses-not-merged
+		mark = other.Mark
+	}
+	defer func() { r.Mark = mark }()
 	if other.Granted > r.Granted || other.Granted == r.Granted && other.Attempts > r.Attempts {
 		completed, beganAt, completedAt := r.Completed, r.BeganAt, r.CompletedAt
 		*r = *other

@@ -17,6 +17,7 @@ const (
 	thisProcess  = "0123456789abcdef0123456789abcdef01234567"
 	otherProcess = "fedcba9876543210fedcba9876543210fedcba98"
 	someOwner    = "host one/AAAAAAAAAAAAAAAAAAAAAA"
+	someLock     = "1 " + someOwner
 	nobodys      = "host one/----------------------"
 )
 
@@ -25,23 +26,25 @@ const (
 func TestRestoreIsForOneProcessThatDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	const given = "1  5 1 0 4 10 20 4 1 a b " + someOwner
+	const given = "1  5 1 0 4 10 20 4 1 a b  " + someOwner
 	for name, test := range map[string]struct {
 		process   string
 		has, want string // without the version
 		answer    int64
 	}{
-		"nothing":                  {thisProcess, "", thisProcess + " 5 1 0 4 10 20 4 1 a b " + nobodys, 1},
+		"nothing":                  {thisProcess, "", thisProcess + " 5 1 0 4 10 20 4 1 a b  " + nobodys, 1},
 		"another process is meant": {otherProcess, "", "", 0},
-		"it knows":                 {thisProcess, thisProcess + " 3 1 7 3 1 2 0 0   x", thisProcess + " 3 1 7 3 1 2 0 0   x", 2},
-		"old and less":             {thisProcess, otherProcess + " 3 1 7 3 1 2 0 0   x", thisProcess + " 5 1 0 4 10 20 4 1 a b " + nobodys, 1},
-		"a later grant": {thisProcess, otherProcess + " 6 2 7 3 1 2 3 1 c d " + someOwner,
-			thisProcess + " 6 2 7 4 10 20 3 1 c d " + nobodys, 1},
-		"another attempt":             {thisProcess, " 5 2 7 3 1 2 3 1 c d x", thisProcess + " 5 2 7 4 10 20 3 1 c d x", 1},
-		"a later completion":          {thisProcess, " 4 1 7 5 0 22 3 1 c d x", thisProcess + " 5 1 0 5 0 22 4 1 a b " + nobodys, 1},
-		"the completion, with a pair": {thisProcess, " 4 1 7 4 11 22 3 1 c d x", thisProcess + " 5 1 0 4 11 22 4 1 a b " + nobodys, 1},
-		"the completion, without":     {thisProcess, " 4 1 7 4 0 22 3 1 c d x", thisProcess + " 5 1 0 4 10 20 4 1 a b " + nobodys, 1},
-		"no record":                   {thisProcess, "x", thisProcess + " 5 1 0 4 10 20 4 1 a b " + nobodys, 1},
+		"it knows":                 {thisProcess, thisProcess + " 3 1 7 3 1 2 0 0    x", thisProcess + " 3 1 7 3 1 2 0 0    x", 2},
+		"old and less":             {thisProcess, otherProcess + " 3 1 7 3 1 2 0 0    x", thisProcess + " 5 1 0 4 10 20 4 1 a b  " + nobodys, 1},
+		"a later grant": {thisProcess, otherProcess + " 6 2 7 3 1 2 3 1 c d  " + someOwner,
+			thisProcess + " 6 2 7 4 10 20 3 1 c d  " + nobodys, 1},
+		"a payload":                   {thisProcess, otherProcess + " 6 2 7 3 1 2 3 1 c d  " + someOwner + "?10.0.0.1", thisProcess + " 6 2 7 4 10 20 3 1 c d  " + nobodys, 1},
+		"a payload of hyphens":        {thisProcess, otherProcess + " 6 2 7 3 1 2 3 1 c d  " + someOwner + "?" + strings.Repeat("-", 22), thisProcess + " 6 2 7 4 10 20 3 1 c d  " + nobodys, 1},
+		"another attempt":             {thisProcess, " 5 2 7 3 1 2 3 1 c d  x", thisProcess + " 5 2 7 4 10 20 3 1 c d  x", 1},
+		"a later completion":          {thisProcess, " 4 1 7 5 0 22 3 1 c d  x", thisProcess + " 5 1 0 5 0 22 4 1 a b  " + nobodys, 1},
+		"the completion, with a pair": {thisProcess, " 4 1 7 4 11 22 3 1 c d  x", thisProcess + " 5 1 0 4 11 22 4 1 a b  " + nobodys, 1},
+		"the completion, without":     {thisProcess, " 4 1 7 4 0 22 3 1 c d  x", thisProcess + " 5 1 0 4 10 20 4 1 a b  " + nobodys, 1},
+		"no record":                   {thisProcess, "x", thisProcess + " 5 1 0 4 10 20 4 1 a b  " + nobodys, 1},
 	} {
 		k := &Keys{Lock: "{" + name + "}"}
 		if test.has != "" {
@@ -75,12 +78,12 @@ func TestOddRecordsStopNobody(t *testing.T) {
 	n := valkeytest.Start(t, 1).Node(0)
 	long := strings.Repeat("9", 17)
 	for i, text := range []string{
-		"", "1", "2", "x", "0 5 1 0 4 0 1 4 1   x", "02  5 1 0 4 0 1 4 1   x", "1000  5 1 0 4 0 1 4 1   x", "1  5 1 0 4 0 1 4 1  x", "1  -5 1 0 4 0 1 4 1   x", "1  5 1 0 4.0 0 1 4 1   x",
-		"1  " + long + " 1 0 4 0 1 4 1   x", "1  5 1 0 4 0 1 4 " + long + "   x", "1  5 1 0 4 0 1 4 1 \t  x", "1 \n 5 1 0 4 0 1 4 1   x", "1\x00 5 1 0 4 0 1 4 1   x",
-		"1  5 1 0 4 0 1 4 1 %zz %ff x", "1  5 1 0 4 0 1 4 1   \x00\n\xff", "1  05 01 00 4 0 1 4 1 a b x", "1  5 1 0 4 0 1 4 1 \x00 \xff x",
-		"1 " + strings.Repeat("p", 5000) + " 5 1 0 4 0 1 4 1   x", "1  5 1 0 4 0 1 4 1 " + strings.Repeat("l", 5000) + "  " + strings.Repeat("o", 5000),
-		"1  9007199254740992 1 0 4 0 1 4 1   x", "1  5 9999999999999999 0 4 0 1 4 1   x", "1  5 1 0 9007199254740993 0 1 4 1   x",
-		"1   5 1 0 4 0 1 4 1   x", " 1  5 1 0 4 0 1 4 1   x", "list",
+		"", "1", "2", "x", "0 5 1 0 4 0 1 4 1    x", "02  5 1 0 4 0 1 4 1    x", "1000  5 1 0 4 0 1 4 1    x", "1  5 1 0 4 0 1 4 1  x", "1  -5 1 0 4 0 1 4 1    x", "1  5 1 0 4.0 0 1 4 1    x",
+		"1  " + long + " 1 0 4 0 1 4 1    x", "1  5 1 0 4 0 1 4 " + long + "   x", "1  5 1 0 4 0 1 4 1 \t   x", "1 \n 5 1 0 4 0 1 4 1    x", "1\x00 5 1 0 4 0 1 4 1    x",
+		"1  5 1 0 4 0 1 4 1 %zz %ff  x", "1  5 1 0 4 0 1 4 1    \x00\n\xff", "1  05 01 00 4 0 1 4 1 a b  x", "1  5 1 0 4 0 1 4 1 \x00 \xff x",
+		"1 " + strings.Repeat("p", 5000) + " 5 1 0 4 0 1 4 1    x", "1  5 1 0 4 0 1 4 1 " + strings.Repeat("l", 5000) + "  " + strings.Repeat("o", 5000),
+		"1  9007199254740992 1 0 4 0 1 4 1    x", "1  5 9999999999999999 0 4 0 1 4 1    x", "1  5 1 0 9007199254740993 0 1 4 1    x",
+		"1   5 1 0 4 0 1 4 1    x", " 1  5 1 0 4 0 1 4 1    x", "list",
 	} {
 		k := &Keys{Lock: "{" + strconv.Itoa(i) + "}"}
 		if text == "list" {
@@ -89,7 +92,7 @@ func TestOddRecordsStopNobody(t *testing.T) {
 			require.NoError(t, n.Do(t, "SET", k.Record(), text).Error())
 		}
 		do := func(c Call, g *Set) Answer {
-			c.Keys, c.Owner = k, "me/BBBBBBBBBBBBBBBBBBBBBB"
+			c.Keys, c.Lock = k, "1 me/BBBBBBBBBBBBBBBBBBBBBB"
 			rep := ask(t, n.Client(), g, &c)[0]
 			require.NoError(t, rep.Err, "%q", text)
 			return rep.Answer
@@ -97,7 +100,7 @@ func TestOddRecordsStopNobody(t *testing.T) {
 		recalled := do(Call{Op: Recall}, AnyProcess)
 		require.Equal(t, ParseRecord(text) == nil || text == "list", recalled.Record == nil, "%q", text)
 		once := Once{Number: 7, Keep: "3600000"}.Words()
-		k.Fence, k.Wait = k.Lock+":fence", k.Lock+":wait"
+		k.Fences, k.Slot, k.Wait = k.Lock+":fence", "7", k.Lock+":wait"
 		rep := do(Call{Op: Acquire, Sequence: once, TTL: "60000", Hint: "1", Skew: "2000000"}, AnyProcess)
 		require.Equal(t, OK, rep.Verdict, "%q", text)
 		require.Equal(t, int64(7), rep.Record.Granted, "%q", text)
@@ -116,29 +119,40 @@ func TestAgreementIsNotLed(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
 	micros := func(d time.Duration) string { return strconv.FormatInt(time.Now().Add(d).UnixMicro(), 10) }
-	for i, test := range []struct{ fence, token, want string }{
-		{"5", "6", "1"}, {"6", "6", "0"}, {"7", "6", "0"}, {"5", micros(49 * time.Hour), "1"},
-		{"5", "9007199254740992", "TENUREDAMAGED"}, {"5", "18446744073709551615", "TENUREDAMAGED"},
-		{"x", "6", "TENUREDAMAGED"}, {"9007199254740992", "6", "TENUREDAMAGED"},
+	for i, test := range []struct{ has, fence, token, want string }{
+		{"5", "5", "6", "1"}, {"6", "6", "6", "0"}, {"7", "7", "6", "0"}, {"5", "5", micros(49 * time.Hour), "1"},
+		{"5", "6", "6", "1"}, {"5", "9", "6", "1"}, {"6", "5", "6", "0"}, // the counter was raised for another key, or lost
+		{"5", "5", "9007199254740992", "TENUREDAMAGED"}, {"5", "5", "18446744073709551615", "TENUREDAMAGED"},
+		{"5", "x", "6", "TENUREDAMAGED"}, {"5", "9007199254740992", "6", "TENUREDAMAGED"}, {"9007199254740992", "5", "6", "0"},
 	} {
-		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fence: fmt.Sprintf("{%d}:fence", i)}
-		require.NoError(t, n.Do(t, "SET", k.Lock, someOwner).Error())
-		require.NoError(t, n.Do(t, "SET", k.Fence, test.fence).Error())
+		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fences: fmt.Sprintf("{%d}:fence", i), Slot: "7"}
+		require.NoError(t, n.Do(t, "SET", k.Lock, Lock(test.has, someOwner), "PX", "60000").Error())
+		require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, test.fence).Error())
 		token, err := strconv.ParseUint(test.token, 10, 64)
 		require.NoError(t, err)
-		agree := &Call{Op: Agree, Keys: k, Owner: someOwner, Token: token}
+		agree := &Call{Op: Agree, Keys: k, Lock: Lock(test.token, someOwner), Token: token}
 		answer, err := do(t, n.Client(), AnyProcess, agree).ToMessage()
 		text := answer.String()
 		if err != nil {
 			text = err.Error()
 		}
 		require.Contains(t, text, test.want, "%+v", test)
-		fence, err := n.Do(t, "GET", k.Fence).ToString()
+		lock, err := n.Do(t, "GET", k.Lock).ToString()
+		require.NoError(t, err)
+		fence, err := n.Do(t, "HGET", k.Fences, k.Slot).ToString()
 		require.NoError(t, err)
 		if test.want == "1" {
-			test.fence = test.token
+			test.has = test.token
+			if len(test.fence) < len(test.token) || test.fence < test.token {
+				test.fence = test.token
+			}
 		}
 		require.Equal(t, test.fence, fence, "%+v", test)
+		require.Equal(t, Lock(test.has, someOwner), lock, "%+v", test)
+		left, err := n.Do(t, "PTTL", k.Lock).AsInt64()
+		require.NoError(t, err)
+		require.Positive(t, left, "agreement does not prolong it")
+		require.LessOrEqual(t, left, int64(60_000))
 	}
 }
 
@@ -148,9 +162,9 @@ func TestAttemptsStayANumber(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
 	for before, after := range map[string]int{"1": 2, "99999999999999": 100000000000000, "9007199254740991": MaxSequence} {
-		k := &Keys{Lock: "{" + before + "}", Fence: "{" + before + "}:fence", Wait: "{" + before + "}:wait"}
-		require.NoError(t, n.Do(t, "SET", k.Record(), "1  7 "+before+" 0 0 0 0 0 0   x").Error())
-		rep := ask(t, n.Client(), AnyProcess, &Call{Op: Acquire, Keys: k, Owner: someOwner, TTL: "60000", Hint: "1", Skew: "2000000",
+		k := &Keys{Lock: "{" + before + "}", Fences: "{" + before + "}:fence", Slot: "7", Wait: "{" + before + "}:wait"}
+		require.NoError(t, n.Do(t, "SET", k.Record(), "1  7 "+before+" 0 0 0 0 0 0    x").Error())
+		rep := ask(t, n.Client(), AnyProcess, &Call{Op: Acquire, Keys: k, Lock: someLock, TTL: "60000", Hint: "1", Skew: "2000000",
 			Sequence: Once{Number: 7, Keep: "3600000", Repeated: true}.Words()})[0]
 		require.NoError(t, rep.Err, before)
 		require.Equal(t, after, rep.Record.Attempts, before)

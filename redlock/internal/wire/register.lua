@@ -4,18 +4,20 @@
 --
 -- The text, whose first line has the version of the format in front:
 --
---    1 nodes ttl ttl_at skew skew_at lifetime lifetime_at id
---    id seen address identity
+--    1 nodes ttl ttl_at skew skew_at lifetime lifetime_at lead id
+--    id seen address identity state
 --
 -- nodes is how many each process has; ttl, skew and lifetime are the largest, in ms, with when a
--- process last said so; id is this server's own, or a dash, for processes that do not know servers
--- by their run_id. A line for each server: its id, when it was last seen, its address as its
--- observer has it, and who that is. Times are in ms since 1970, by this server's clock. What no
--- process has seen for the lifetime and a grace is dropped.
+-- process last said so; lead is by how many ms this server's clock was ahead of the median when a
+-- process last knew that for sure, or a dash; id is this server's own where processes do not know
+-- servers by their run_id, or a dash. A line for each server: its id, when it was last seen, its
+-- address as its observer has it, who that is, and 'gone' if a process that counted it has found
+-- another one in its place since, or else 'here'. Times are in ms since 1970, by this server's
+-- clock. What no process has seen for the lifetime and a grace is dropped.
 --
--- KEYS members; ARGV mode, nodes, ttl, skew, lifetime, grace, identity, an id for this server that
--- has none or an empty text, and of each server that the process counts: id, ms since it was seen,
--- address. Modes:
+-- KEYS members; ARGV mode, nodes, ttl, skew, lifetime, grace, identity, an id for this server if it
+-- has none or an empty text, its lead or an empty text, and of each server that the process counts:
+-- id, ms since it was seen, address; 'gone' for the ms if it counted and is gone. Modes:
 --
 --    ask      writes nothing but the server's own id
 --    enter    a server begins to count, or all do: writes them all if the process agrees
@@ -39,14 +41,17 @@ if other then
   return redis.error_reply('TENUREVERSION the list of members has version ' .. other .. ', and this library knows 1')
 end
 text = text or ''
-local head = {string.match(text, '^1 (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+)')}
+local head = {string.match(text, '^1 (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%-?%d*) (%S+)')}
 -- What no process may have, was not written by one. A lifetime is below two days.
 local most = {1000, 86400000, 1e15, 60000, 1e15, 172800000, 1e15}
 for i = 1, 7 do
   local n = head[i] and #head[i] <= 15 and tonumber(head[i]) or 0
   head[i] = n <= most[i] and n or 0 --mutant:hostile-lifetime-believed
 end
-head[8] = head[8] or '-'
+if not head[8] or head[8] == '' or #head[8] > 15 then
+  head[8] = '-'
+end
+head[9] = head[9] or '-'
 for i = 3, 7, 2 do
   head[i] = math.min(head[i], now)
 end
@@ -70,10 +75,10 @@ else
 end
 lifetime = math.max(head[6], tonumber(ARGV[5])) --mutant:lifetime-of-the-asker
 local list, at, fresh = {}, {}, 0
-for id, seen, address, by in string.gmatch(text, '\n(%w[%w_-]*) (%d+) (%S+) (%S+)') do
+for id, seen, address, by, state in string.gmatch(text, '\n(%w[%w_-]*) (%d+) (%S+) (%S+) (%l+)') do
   seen = #seen <= 15 and math.min(tonumber(seen), now) or 0
   if now - seen <= lifetime + grace and #list < 64 and not at[id] then
-    list[#list + 1] = {id, seen, address, by}
+    list[#list + 1] = {id, seen, address, by, state}
     at[id] = list[#list]
     if now - seen <= lifetime then
       fresh = fresh + 1
@@ -86,12 +91,17 @@ end
 -- A process that goes on agrees if its servers and the fresh ones are no more than its nodes: it
 -- makes room for a server that was restarted as soon as the lifetime of the old one is over, which
 -- is its quarantine. One that begins makes room for those also that are not fresh any more: who saw
--- them may be cut off, and have leases. It need not where they were seen at an address of its own,
--- where another server answers now, or where all of its servers are fresh.
+-- them may be cut off, and have leases. It need not where a server is known to be gone, or was seen
+-- at an address of the process's own, where another one answers now; nor if all of its servers are
+-- fresh.
 local mine, addresses, count, known = {}, {}, 0, 0
-for i = 9, #ARGV, 3 do
+for i = 10, #ARGV, 3 do
   addresses[ARGV[i + 2]] = true
-  if tonumber(ARGV[i + 1]) <= lifetime then --mutant:dead-server-takes-a-seat
+  if ARGV[i + 1] == 'gone' then
+    if at[ARGV[i]] then
+      at[ARGV[i]][5] = 'gone'
+    end
+  elseif tonumber(ARGV[i + 1]) <= lifetime then --mutant:dead-server-takes-a-seat
     mine[ARGV[i]], count = true, count + 1
     local entry = at[ARGV[i]]
     if entry and now - entry[2] <= lifetime then
@@ -102,7 +112,7 @@ end
 local others = 0
 for _, e in ipairs(list) do
   local isFresh = now - e[2] <= lifetime
-  if not mine[e[1]] and (isFresh or mode ~= 'refresh' and not addresses[e[3]]) then --mutant:another-list-unseen,entry-beside-a-silent-process
+  if not mine[e[1]] and (isFresh or mode ~= 'refresh' and not addresses[e[3]] and e[5] ~= 'gone') then --mutant:another-list-unseen,entry-beside-a-silent-process
     others = others + 1
   end
 end
@@ -111,22 +121,26 @@ if count + others > nodes and (mode == 'refresh' or known < count or fresh > nod
   agrees = false
 end
 local dirty = agrees and mode == 'enter' or mode == 'refresh'
-if ARGV[8] ~= '' and head[8] == '-' then
-  head[8], dirty = ARGV[8], true
+if ARGV[8] ~= '' and head[9] == '-' then
+  head[9], dirty = ARGV[8], true
+end
+if agrees and ARGV[9] ~= '' then --mutant:lead-of-another-list
+  head[8] = ARGV[9]
 end
 if dirty and mode ~= 'ask' then
-  for i = 9, #ARGV, 3 do
-    local id, seen, entry = ARGV[i], now - tonumber(ARGV[i + 1]), at[ARGV[i]]
-    if entry then
+  for i = 10, #ARGV, 3 do
+    local id, age, entry = ARGV[i], tonumber(ARGV[i + 1]), at[ARGV[i]]
+    local seen = age and now - age
+    if age and entry then
       if seen >= entry[2] then --mutant:entry-does-not-renew
-        entry[2], entry[3], entry[4] = seen, ARGV[i + 2], who
+        entry[2], entry[3], entry[4], entry[5] = seen, ARGV[i + 2], who, 'here' --mutant:gone-server-seen-again
       end
-    elseif not entry and agrees and now - seen <= lifetime then --mutant:another-list-written
-      list[#list + 1] = {id, seen, ARGV[i + 2], who}
+    elseif age and agrees and age <= lifetime then --mutant:another-list-written
+      list[#list + 1] = {id, seen, ARGV[i + 2], who, 'here'}
     end
   end
 elseif mode == 'leave' then
-  for i = 9, #ARGV, 3 do
+  for i = 10, #ARGV, 3 do
     for k = #list, 1, -1 do
       local e = list[k]
       if e[1] == ARGV[i] and e[2] == tonumber(ARGV[i + 2]) and e[4] == who then --mutant:servers-of-others-withdrawn
@@ -140,9 +154,9 @@ local lines = {}
 for i = 1, 7 do
   lines[i] = string.format('%.0f', head[i])
 end
-lines = {'1 ' .. table.concat(lines, ' ') .. ' ' .. head[8]}
+lines = {'1 ' .. table.concat(lines, ' ') .. ' ' .. head[8] .. ' ' .. head[9]}
 for _, e in ipairs(list) do
-  lines[#lines + 1] = e[1] .. ' ' .. string.format('%.0f', e[2]) .. ' ' .. e[3] .. ' ' .. e[4]
+  lines[#lines + 1] = e[1] .. ' ' .. string.format('%.0f', e[2]) .. ' ' .. e[3] .. ' ' .. e[4] .. ' ' .. e[5]
 end
 text = table.concat(lines, '\n')
 local unwritten = ''

@@ -3,15 +3,25 @@ package wire
 import "github.com/valkey-io/valkey-go"
 
 func releaseKeys(c *Call, to []string) []string {
-	return withRecord(c, append(to, c.Keys.Lock, c.Keys.Wait))
+	to = append(to, c.Keys.Lock, c.Keys.Wait)
+	if c.Last != nil {
+		return append(to, c.Keys.Record(), c.Last.Board.journal(c.Last.Entry.Journal))
+	}
+	return withRecord(c, to)
 }
 
 func releaseArgs(c *Call, _ *Set, to []string) []string {
-	to = append(to, c.Owner, c.Keep, c.Turn, c.leaving(), c.Channel)
-	if c.Sequence == nil {
-		return to
+	to = append(to, c.Lock, c.Keep, c.Turn, c.leaving(), c.Channel)
+	switch {
+	case c.Sequence != nil:
+		to = append(append(to, string(c.Record)), c.Sequence...)
+	case c.Last != nil:
+		to = append(append(to, string(Keep)), make([]string, onceWords)...)
 	}
-	return append(append(to, string(c.Record)), c.Sequence...)
+	if c.Last != nil {
+		to = c.Last.Board.entryArgs(&c.Last.Entry, to)
+	}
+	return to
 }
 
 // leaving is the member of the queue that a release takes out of it, and an acquisition when it is

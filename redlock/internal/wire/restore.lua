@@ -2,7 +2,8 @@
 -- merges what it is given with what it has. Without effect on another process, and on one that
 -- knows the sequence meanwhile.
 --
--- The grant gets an owner value that is nobody's, with the identity of the last owner. An attempt
+-- The grant gets an owner value that is nobody's, with the identity of the last owner and without
+-- its payload. An attempt
 -- that fails would otherwise take its number back, and with it what another one was granted: the
 -- number as it was before, on the node that recorded it first, says nothing of what is known
 -- elsewhere.
@@ -26,16 +27,19 @@ local r = read(ARGV[2])
 r[1], r[4] = process, 0
 local newer, later = own[2] - r[2], own[5] - r[5]
 if newer > 0 or newer == 0 and own[3] - r[3] >= 0 then --mutant:restored-over-its-own
-  for _, i in ipairs({2, 3, 4, 8, 9, 10, 11, 12}) do
+  for _, i in ipairs({2, 3, 4, 8, 9, 10, 11, 13}) do
     r[i] = own[i]
   end
 end
 if later > 0 or later == 0 and own[6] ~= '0' then
   r[5], r[6], r[7] = own[5], own[6], own[7]
 end
-if #r[12] > 22 then --mutant:restored-number-taken-back
-  r[12] = string.sub(r[12], 1, -23) .. string.rep('-', 22)
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+if mark(own[12], now) > mark(r[12], now) then --mutant:restored-over-a-pause
+  r[12] = own[12]
 end
+r[13] = string.gsub(r[13], '/[^/]*$', '/' .. string.rep('-', 22)) --mutant:restored-number-taken-back,restored-payload
 local left = redis.call('PTTL', KEYS[1])
 redis.call('SET', KEYS[1], written(r), 'PX', string.format('%.0f', math.max(left, tonumber(ARGV[3]), 1)))
 return 1

@@ -64,8 +64,11 @@ func newScript(body string) *Script {
 type Builder interface{ B() valkey.Builder }
 
 // call is a call of the script with words, of which the first are keys.
-func (s *Script) call(client Builder, words []string, numkeys int) valkey.Completed {
+func (s *Script) call(client Builder, words []string, numkeys int, reads bool) valkey.Completed {
 	keys, args := words[:numkeys], words[numkeys:]
+	if reads { //mutant:reader-needs-to-write
+		return client.B().EvalshaRo().Sha1(s.sha).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
+	}
 	return client.B().Evalsha().Sha1(s.sha).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
 }
 
@@ -122,6 +125,17 @@ func (g *Set) Scripts() []*Script {
 		}
 	}
 	return append(scripts, g.pairs)
+}
+
+// Reading is what the set has for operations that only read.
+func (g *Set) Reading() *Set {
+	reading := &Set{}
+	for op := range table {
+		if table[op].reads { //mutant:reader-has-other-scripts
+			reading.scripts[op] = g.scripts[op]
+		}
+	}
+	return reading
 }
 
 // script is that of an operation.

@@ -19,7 +19,7 @@ func TestTrap09ExpiryIsRelative(t *testing.T) {
 		require.NotContains(t, strings.ToUpper(s.text), "EXAT")
 		require.NotContains(t, strings.ToUpper(s.text), "EXPIREAT")
 	}
-	require.Contains(t, table[Acquire].script.text, "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])")
+	require.Contains(t, table[Acquire].script.text, "redis.call('SET', KEYS[1], lock, 'PX', ARGV[2])")
 }
 
 // Comments cost no server anything, nor do the names of the mutants of a line.
@@ -32,7 +32,7 @@ func TestScriptsAreSentWithoutComments(t *testing.T) {
 }
 
 // Each operation is in the table, with all that a command needs, and a name that no other has but
-// for what an extension and a look are.
+// for what an extension, a look and a question are.
 func TestEveryOperationIsInTheTable(t *testing.T) {
 	names := make(map[string][]Op)
 	for op := range ops {
@@ -45,8 +45,35 @@ func TestEveryOperationIsInTheTable(t *testing.T) {
 		names[r.name] = append(names[r.name], op)
 	}
 	require.Equal(t, []Op{Extend, ExtendMany}, names["extend"])
-	require.Equal(t, []Op{Observe, Info, Time}, names["observe"])
-	require.Len(t, names, int(ops)-3)
+	require.Equal(t, []Op{Observe, Cards, Journal, Info, Time}, names["observe"])
+	require.Len(t, names, int(ops)-5)
+}
+
+// What is sent as an operation that only reads is right for a user who may only read, see
+// TestReaderNeedsNoWriteRights.
+func TestReadingOperations(t *testing.T) {
+	var reading []Op
+	for op := range ops {
+		if r := &table[op]; r.reads {
+			reading = append(reading, op)
+			require.False(t, r.grants || r.frees, r.name)
+		}
+	}
+	require.Equal(t, []Op{Observe, Recall, Cards, Journal}, reading)
+}
+
+// A process that has no vote is asked with texts of its own for nothing but what only reads.
+func TestScriptsForReading(t *testing.T) {
+	set := NewSet(strings.Repeat("0", RunIDLength))
+	reading := set.Reading()
+	for op := range ops {
+		if r := &table[op]; r.reads {
+			require.Equal(t, set.script(op), reading.script(op), r.name)
+		} else {
+			require.Equal(t, r.script, reading.script(op), r.name)
+		}
+	}
+	require.Nil(t, reading.pairs)
 }
 
 // A process has texts of its own for what grants or puts a key back, and no other process knows

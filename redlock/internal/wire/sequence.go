@@ -27,7 +27,7 @@ func recallAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
 	}
 	a := Answer{Verdict: OK, Record: ParseRecord(text), PTTL: MaxKeep}
 	if known != 1 {
-		a.Verdict, a.Unknown = Refused, process
+		a.Verdict, a.Unknown, a.UnknownKey = Refused, process, true
 	}
 	if left >= 0 {
 		a.PTTL = min(MaxKeep, lifetime(left))
@@ -47,6 +47,38 @@ func restoreAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
 	}
 }
 
+func pauseArgs(c *Call, _ *Set, to []string) []string {
+	return append(to, strconv.FormatUint(c.Mark.Version, 10), strconv.FormatInt(c.Mark.Floor, 10), escapeLabel(c.Mark.By), escapeLabel(c.Mark.Why), c.Lifetime,
+		strconv.FormatInt(c.Mark.At, 10))
+}
+
+// pauseAnswer reads what pause.lua returns.
+func pauseAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+	if !msg.IsArray() {
+		return flagAnswer(nil, msg)
+	}
+	parts, err := msg.ToArray()
+	if err != nil || len(parts) < 1 || len(parts) > 2 {
+		return Answer{}, unexpected(msg)
+	}
+	text, err := parts[len(parts)-1].ToString()
+	if err != nil {
+		return Answer{}, unexpected(msg)
+	}
+	if len(parts) == 1 {
+		a := Answer{Verdict: Refused, Record: ParseRecord(text)}
+		if a.Record == nil {
+			return Answer{}, unexpected(msg)
+		}
+		return a, nil
+	}
+	process, err := parts[0].ToString()
+	if err != nil || process == "" {
+		return Answer{}, unexpected(msg)
+	}
+	return Answer{Verdict: Failed, Unknown: process, UnknownKey: true, Record: ParseRecord(text), PTTL: MaxKeep}, nil
+}
+
 // MaxKeep bounds for how long a record is kept: a century.
 const MaxKeep = 100 * 365 * 24 * time.Hour
 
@@ -57,7 +89,11 @@ type Once struct {
 	Repeated bool   // the number is granted until it is completed, not once
 	IsTime   bool   // the number is a time in ms since 1970, which is not to be ahead of the server's
 	Label    string
+	Due      int64 // when it was due, where it is a time
 }
+
+// onceWords is how many Words are.
+const onceWords = 6
 
 // Words are the last arguments of an acquisition, an extension and a release.
 func (o Once) Words() []string {
@@ -67,5 +103,5 @@ func (o Once) Words() []string {
 		}
 		return "0"
 	}
-	return []string{strconv.FormatInt(o.Number, 10), o.Keep, flag(!o.Repeated), flag(o.IsTime), escapeLabel(o.Label)}
+	return []string{strconv.FormatInt(o.Number, 10), o.Keep, flag(!o.Repeated), flag(o.IsTime), escapeLabel(o.Label), strconv.FormatInt(o.Due, 10)}
 }

@@ -18,16 +18,16 @@ var Trials = []struct {
 	Command string
 	For     Need
 }{
-	{"TIME", ForLeases}, {"GET", ForLeases}, {"GET", ForLeases}, {"PTTL", ForLeases}, {"SET", ForLeases},
+	{"TIME", ForLeases}, {"GET", ForLeases}, {"HGET", ForLeases}, {"PTTL", ForLeases}, {"HSET", ForLeases},
 	{"SET", ForLeases}, {"PEXPIRE", ForLeases}, {"DEL", ForLeases},
 	{"GET", ForSequences}, {"SET", ForSequences},
-	{"EXISTS", ForGroups}, {"MGET", ForGroups},
+	{"EXISTS", ForGroups}, {"MGET", ForGroups}, {"HMGET", ForLeases},
 	{"ZADD", ForQueues}, {"ZRANK", ForQueues}, {"ZSCORE", ForQueues}, {"ZCARD", ForQueues},
 	{"ZRANGE", ForQueues}, {"ZREM", ForQueues}, {"PEXPIRE", ForQueues}, {"PUBLISH", ForQueues},
 }
 
 func trialKeys(c *Call, to []string) []string {
-	return append(to, c.Keys.Lock, c.Keys.Fence, c.Keys.Wait)
+	return append(to, c.Keys.Lock, c.Keys.Fences, c.Keys.Wait)
 }
 
 func trialArgs(c *Call, _ *Set, to []string) []string { return append(to, c.Channel, c.Keys.Record()) }

@@ -16,12 +16,12 @@ import (
 func TestRecordOfAnotherVersionIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	k := &Keys{Lock: "{key}", Fence: "{key}:fence", Wait: "{key}:wait"}
+	k := &Keys{Lock: "{key}", Fences: "{key}:fence", Slot: "7", Wait: "{key}:wait"}
 	once := Once{Number: 7, Keep: "3600000"}.Words()
-	acquire := Call{Op: Acquire, TTL: "60000", Hint: "1", Skew: "2000000", Sequence: once}
+	acquire := Call{Op: Acquire, TTL: "60000", Hint: "5", Skew: "2000000", Sequence: once}
 	release := func(what Outcome) Call { return Call{Op: Release, Keep: "0", Sequence: once, Record: what} }
 	for _, record := range []string{
-		"2 " + thisProcess + " 5 1 0 4 10 20 4 1 a b " + someOwner, "2 x", "2 ", "10  5 1 0 4 0 1 4 1   " + someOwner, "999 " + someOwner,
+		"2 " + thisProcess + " 5 1 0 4 10 20 4 1 a b  " + someOwner, "2 x", "2 ", "10  5 1 0 4 0 1 4 1   " + someOwner, "999 " + someOwner,
 	} {
 		version, _, _ := strings.Cut(record, " ")
 		for name, test := range map[string]struct {
@@ -33,7 +33,7 @@ func TestRecordOfAnotherVersionIsLeftAlone(t *testing.T) {
 			"acquired":             {acquire, false, Answer{}, true},
 			"acquired again":       {acquire, true, Answer{}, true},
 			"recalled":             {Call{Op: Recall}, false, Answer{}, true},
-			"restored":             {Call{Op: Restore, Process: thisProcess, Known: "1  5 1 0 4 10 20 4 1 a b x", Lifetime: "3600000"}, false, Answer{}, true},
+			"restored":             {Call{Op: Restore, Process: thisProcess, Known: "1  5 1 0 4 10 20 4 1 a b  x", Lifetime: "3600000"}, false, Answer{}, true},
 			"extended":             {Call{Op: Extend, TTL: "60000", Token: 5, Sequence: once, Spread: true}, true, Answer{Verdict: OK, Extended: InPlace}, false},
 			"put back":             {Call{Op: Extend, TTL: "60000", Token: 5, Sequence: once}, false, Answer{Verdict: OK, Extended: Refilled}, false},
 			"completed":            {release(Done), true, Answer{Verdict: OK, Unwritten: true}, false},
@@ -45,16 +45,16 @@ func TestRecordOfAnotherVersionIsLeftAlone(t *testing.T) {
 			require.NoError(t, n.Do(t, "FLUSHALL").Error())
 			require.NoError(t, n.Do(t, "SET", k.Record(), record, "PX", "7200000").Error())
 			if test.held {
-				require.NoError(t, n.Do(t, "SET", k.Lock, someOwner, "PX", "60000").Error())
+				require.NoError(t, n.Do(t, "SET", k.Lock, "5 "+someOwner, "PX", "60000").Error())
 			}
 			g := NewSet(thisProcess)
 			c := test.call
-			c.Keys, c.Owner = k, someOwner
+			c.Keys, c.Lock = k, "5 "+someOwner
 			got := ask(t, n.Client(), g, &c)[0]
 			require.Equal(t, test.want, got.Answer, what)
 			if test.fails {
 				require.EqualError(t, got.Err, "TENUREVERSION the record has version "+version+", and this library knows 1", what)
-				held, err := n.Do(t, "EXISTS", k.Lock, k.Fence).AsInt64()
+				held, err := n.Do(t, "EXISTS", k.Lock, k.Fences).AsInt64()
 				require.NoError(t, err)
 				require.Equal(t, map[bool]int64{true: 1}[test.held], held, what)
 			} else {

@@ -17,9 +17,11 @@ const (
 	StaleWrite    report.Kind = "stale write"    // the resource accepted a token that is smaller than one before
 	RefusedHolder report.Kind = "refused holder" // the resource refused the holder of a live lease
 	Outlived      report.Kind = "outlived"       // Err was nil after the deadline, or after the lease had ended
+	Unpaused      report.Kind = "paused tick"    // a tick was granted that was due before the floor of a pause
+	Twice         report.Kind = "tick twice"     // a tick was granted to two leases
 	Unlinear      report.Kind = "history"        // porcupine finds no order of events that a mutex allows
 	Undecided     report.Kind = "undecided"      // porcupine did not come to an end
-	Unavailable   report.Kind = "unavailable"    // a key could not be acquired in time after the faults
+	Unavailable   report.Kind = "unavailable"    // a key, or a tick, could not be acquired in time after the faults
 	Leftover      report.Kind = "leftover key"   // a lease's key was on a server after all clients were gone
 	Leaked        report.Kind = "goroutines"     // a client that closed everything had goroutines left
 	Failed        report.Kind = "failed client"  // a client ended by itself, or did not do what it was told
@@ -38,14 +40,22 @@ type Verdict struct {
 	Losses   map[string]int // by reason
 	Faults   map[string]int // by kind
 
+	Ticks        int            // that were asked for, apart from Asked
+	TickGrants   int            // apart from Grants
+	TickRefusals map[string]int // apart from Refusals
+	Marks        map[string]int // calls of Pause and Resume, by what came of them
+
 	Overlaps  []Overlap
 	Disorders []Disorder
+	Breaches  []Breach
+	Twins     []Twin
 
 	Accepted, Refused, Late int // writes; Late ones came after the lease was over
 
 	Outages  map[string]time.Duration // the longest of each key
 	Voting   time.Duration            // from the end of the faults until a quorum voted, for the slowest client
 	Reacting time.Duration            // the longest acquisition after that
+	Resuming time.Duration            // the longest time until a tick was granted after all pauses
 
 	Porcupine  porcupine.CheckResult
 	Operations int
@@ -57,11 +67,13 @@ type Verdict struct {
 func Check(h *History) *Verdict {
 	leases, wants, faults := h.leases()
 	v := &Verdict{
-		Violations: faults, Lives: len(h.Lives), Asked: len(wants), Grants: len(leases),
+		Violations: faults, Lives: len(h.Lives),
 		Refusals: make(map[string]int), Losses: make(map[string]int), Faults: make(map[string]int),
+		TickRefusals: make(map[string]int), Marks: make(map[string]int),
 		Outages: outages(leases, wants),
 	}
-	v.count(h, leases, wants)
+	marks := h.marks()
+	v.count(h, leases, wants, marks)
 	v.Overlaps, v.Disorders = h.overlaps(leases), h.disorders(leases)
 	for _, o := range v.Overlaps {
 		if o.Excuse == "" {
@@ -73,6 +85,17 @@ func Check(h *History) *Verdict {
 			v.Add(Disordered, "%s", d)
 		}
 	}
+	v.Breaches, v.Twins = h.breaches(leases, marks), h.twins(leases)
+	for _, b := range v.Breaches {
+		if b.Excuse == "" {
+			v.Add(Unpaused, "%s", b)
+		}
+	}
+	for _, t := range v.Twins {
+		if t.Excuse == "" {
+			v.Add(Twice, "%s", t)
+		}
+	}
 	v.Violations = append(v.Violations, h.writes(leases, v.Overlaps)...)
 	v.Porcupine, v.Operations = h.linearize(leases)
 	switch v.Porcupine {
@@ -82,6 +105,7 @@ func Check(h *History) *Verdict {
 		v.Add(Undecided, "porcupine did not decide about %d operations within %s", v.Operations, h.Settings.Undecided)
 	}
 	v.judgeEnd(h, wants)
+	v.resumed(h, wants, marks)
 	v.judgeLives(h)
 	return v
 }
@@ -91,11 +115,21 @@ func (v *Verdict) Excluded() (overlaps, disorders int) {
 	return len(v.Overlaps) - v.Count(Overlapping), len(v.Disorders) - v.Count(Disordered)
 }
 
-func (v *Verdict) count(h *History, leases []*Lease, wants []*want) {
+// ExcludedTicks is how many ticks that were granted in spite of a pause, or twice, are excused.
+func (v *Verdict) ExcludedTicks() (breaches, twins int) {
+	return len(v.Breaches) - v.Count(Unpaused), len(v.Twins) - v.Count(Twice)
+}
+
+func (v *Verdict) count(h *History, leases []*Lease, wants []*want, marks []*Mark) {
 	ends := make(map[string]history.Instant, len(leases))
 	for _, l := range leases {
 		ends[l.ID] = l.End
-		if l.Release != 0 {
+		if l.Tick != 0 {
+			v.TickGrants++
+		} else {
+			v.Grants++
+		}
+		if l.Release != 0 && l.Tick == 0 {
 			v.Releases++
 		}
 		if l.Reason != "" {
@@ -103,9 +137,26 @@ func (v *Verdict) count(h *History, leases []*Lease, wants []*want) {
 		}
 	}
 	for _, w := range wants {
-		if w.err != "" {
-			v.Refusals[w.err]++
+		refusals := v.Refusals
+		if w.tick {
+			v.Ticks++
+			refusals = v.TickRefusals
+		} else {
+			v.Asked++
 		}
+		if w.err != "" {
+			refusals[w.err]++
+		}
+	}
+	for _, m := range marks {
+		what := "pause"
+		if m.Resume {
+			what = "resume"
+		}
+		if m.Outcome != "" {
+			what += " (" + m.Outcome + ")"
+		}
+		v.Marks[what]++
 	}
 	for _, s := range h.Strikes {
 		if s.Healed {

@@ -29,6 +29,9 @@ type Settings struct {
 	Floor     time.Duration `json:"floor"` // and its fixed part
 	Skew      time.Duration `json:"skew"`  // declared with WithClockSkew
 	Undecided time.Duration `json:"undecided"`
+	Servers   int           `json:"servers"`
+	Recovery  time.Duration `json:"recovery"` // for how long a restarted server does not vote, at most
+	Ticks     []string      `json:"ticks"`    // keys of ticks, of which each is to be granted one in the end
 }
 
 // validity is how long after the start of its round a lease of that TTL may be relied on: redlock

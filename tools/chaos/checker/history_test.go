@@ -32,7 +32,7 @@ type script struct {
 
 func newScript(t *testing.T) *script {
 	return &script{t: t, History: checker.History{
-		Settings: checker.Settings{Drift: 0.01, Floor: 2 * ms, Skew: 500 * ms, Undecided: time.Minute},
+		Settings: checker.Settings{Drift: 0.01, Floor: 2 * ms, Skew: 500 * ms, Undecided: time.Minute, Servers: 5, Recovery: 2 * time.Second},
 		Records:  make(map[string][]record.Record),
 		Over:     at(90_000),
 	}}
@@ -109,6 +109,63 @@ func (s *script) stop(client, when int, leak string) {
 // strike adds something that was done to server 1.
 func (s *script) strike(kind fault.Kind, when int, jump time.Duration) {
 	s.Strikes = append(s.Strikes, record.Strike{Kind: kind, From: at(when), To: at(when + 1), Jump: jump})
+}
+
+// harm adds something that was done to a server, counted from 1, and put right later.
+func (s *script) harm(kind fault.Kind, server, from, to int) {
+	s.Strikes = append(s.Strikes,
+		record.Strike{Kind: kind, Node: server - 1, From: at(from), To: at(from + 1)},
+		record.Strike{Kind: kind, Node: server - 1, From: at(to), To: at(to + 1), Healed: true})
+}
+
+// tick adds a lease on key a of a tick that was due at its number, in ms since 1970.
+func (s *script) tick(client int, tick int64, granted int) *lease {
+	l := s.grant(client, uint64(granted), granted)
+	for i := range s.Records[name(client)] {
+		if r := &s.Records[name(client)][i]; r.Kind == record.Want && r.Lease == l.id {
+			r.Text, r.Tick, r.Due = "tick", tick, tick
+		}
+	}
+	return l
+}
+
+// call adds a call of Pause or Resume that did not return yet.
+func (s *script) call(client int, kind record.Kind, key string, floor int64, from int) *call {
+	s.number++
+	c := &call{s: s, client: client, id: fmt.Sprintf("%s/%d", name(client), s.number), floor: floor}
+	s.record(client, record.Record{Kind: kind, At: at(from), Lease: c.id, Key: key, Floor: floor})
+	return c
+}
+
+// pause adds one without an end that is there on all servers.
+func (s *script) pause(client int, key string, version uint64, from, to int) *call {
+	return s.call(client, record.Pause, key, record.Forever, from).returns(to, version, 5)
+}
+
+// resume adds the end of one.
+func (s *script) resume(client int, key string, version uint64, floor int64, from, to int) {
+	c := s.call(client, record.Resume, key, 0, from)
+	c.floor = floor
+	c.returns(to, version, 5)
+}
+
+// call is one of Pause or Resume.
+type call struct {
+	s      *script
+	client int
+	id     string
+	floor  int64
+}
+
+// returns ends it without an error.
+func (c *call) returns(when int, version uint64, nodes int) *call {
+	c.s.record(c.client, record.Record{Kind: record.Marked, At: at(when), Lease: c.id, Floor: c.floor, Token: version, Nodes: nodes})
+	return c
+}
+
+// fails ends it with an error.
+func (c *call) fails(when int, why string) {
+	c.s.record(c.client, record.Record{Kind: record.Marked, At: at(when), Lease: c.id, Text: why})
 }
 
 // check judges the history and expects these violations and no others, each once unless counted.

@@ -23,6 +23,8 @@ type Lease struct {
 	EndedBy string
 	Release history.Instant // zero if it was not released
 	Reason  string          // of its loss; empty if none was seen
+	Tick    int64           // its number; zero if it is none
+	Due     int64           // when the tick was due
 
 	starts []history.Instant // of the rounds that set its keys, as far as is known, ascending; never empty
 	cut    history.Instant   // when an excused overlap took it away; zero if none did
@@ -55,6 +57,7 @@ type want struct {
 	key      string
 	from, to history.Instant
 	way      string
+	tick     bool
 	err      string // type of its error; empty for a lease or if it never returned
 	lease    *Lease // nil if there was none
 }
@@ -94,8 +97,8 @@ func (h *History) leases() (leases []*Lease, wants []*want, faults report.Violat
 func (r *reader) read(life string, rec record.Record) {
 	w := r.wants[rec.Lease]
 	if rec.Kind == record.Want {
-		w = &want{key: rec.Key, from: rec.At, way: rec.Text}
-		w.lease = &Lease{ID: rec.Lease, Life: life, Key: rec.Key, TTL: rec.TTL}
+		w = &want{key: rec.Key, from: rec.At, way: rec.Text, tick: rec.Tick != 0}
+		w.lease = &Lease{ID: rec.Lease, Life: life, Key: rec.Key, TTL: rec.TTL, Tick: rec.Tick, Due: rec.Due}
 		r.wants[rec.Lease] = w
 		r.order = append(r.order, w)
 		return

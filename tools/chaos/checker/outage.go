@@ -17,10 +17,13 @@ func outages(leases []*Lease, wants []*want) map[string]time.Duration {
 	}
 	edges := make(map[string][]edge)
 	for _, w := range wants {
+		if w.tick {
+			continue // nobody waits for one
+		}
 		edges[w.key] = append(edges[w.key], edge{at: w.from, wanted: 1}, edge{at: w.to, wanted: -1})
 	}
 	for _, l := range leases {
-		if l.live() {
+		if l.live() && l.Tick == 0 {
 			edges[l.Key] = append(edges[l.Key], edge{at: l.Granted, held: 1}, edge{at: l.End, held: -1})
 		}
 	}

@@ -22,8 +22,8 @@ const ProbeGrace = 2 * time.Second
 type client struct {
 	*clients.Process
 	Settings
-	quorum   *redlock.Quorum
-	attempts atomic.Int64
+	quorum *redlock.Quorum
+	calls  atomic.Int64
 }
 
 // Begin begins, for clients.Main. What it returns closes everything in order.
@@ -46,6 +46,8 @@ func Begin(p *clients.Process) (end func() error, err error) {
 	})
 	p.Handle(Settle, func([]string) error { return errors.Join(rest(), c.settle()) })
 	p.Handle(Probe, c.probe)
+	p.Handle(Resume, c.resumeAll)
+	p.Handle(Tick, c.probeTicks)
 	end = func() error { return errors.Join(rest(), c.quorum.Close()) }
 	for i := range c.Workers {
 		w, err := c.newWorker(i)
@@ -58,6 +60,14 @@ func Begin(p *clients.Process) (end func() error, err error) {
 				failed <- err
 			}
 		})
+	}
+	for i, key := range c.Ticks {
+		t := &ticker{client: c, dice: c.newDice(c.Workers + i), key: key}
+		working.Go(func() { t.run(ctx) })
+	}
+	if c.Operator {
+		o := &operator{client: c, dice: c.newDice(c.Workers + len(c.Ticks))}
+		working.Go(func() { o.run(ctx) })
 	}
 	return end, nil
 }

@@ -49,7 +49,8 @@ func start(t *testing.T, fleet *valkeytest.Fleet, control client.Control) *clien
 	}()
 	settings, err := json.Marshal(client.Settings{
 		URLs: fleet.URLs(), Prefix: "chaos", MaxTTL: time.Second, Skew: 500 * time.Millisecond,
-		Keys:     []client.Key{{Name: "a", TTL: time.Second}, {Name: "b", TTL: time.Second}},
+		Keys:  []client.Key{{Name: "a", TTL: time.Second}, {Name: "b", TTL: time.Second}},
+		Ticks: []client.Key{{Name: "tick", TTL: time.Second}}, Operator: true,
 		Resource: store.Addr(), Seed: 1, Workers: 3, Control: control,
 	})
 	require.NoError(t, err)
@@ -104,11 +105,12 @@ func TestClientWorks(t *testing.T) {
 	require.Equal(t, 1, kinds[record.Votes])
 	require.Equal(t, kinds[record.Want], kinds[record.Grant]+kinds[record.Fail])
 	require.Equal(t, kinds[record.Release], kinds[record.Released])
+	require.Equal(t, kinds[record.Pause]+kinds[record.Resume], kinds[record.Marked])
 	require.Equal(t, record.Stop, last.Kind)
 	require.Empty(t, last.Text, "no goroutine is left")
 	for _, n := range fleet.Nodes() {
 		for _, key := range n.Keys(t) {
-			require.True(t, strings.HasSuffix(key, ":fence"), key)
+			require.True(t, strings.HasSuffix(key, ":fences") || strings.HasSuffix(key, ":once"), key)
 		}
 	}
 
@@ -137,6 +139,70 @@ func TestClientWorks(t *testing.T) {
 	for _, w := range writes {
 		require.Equal(t, tokens[w.Lease], w.Token)
 	}
+}
+
+// Ticks are granted, paused, refused, resumed, and granted again.
+func TestClientPausesTicks(t *testing.T) {
+	fleet := valkeytest.Start(t, 3, valkeytest.WithAge(time.Hour))
+	c := start(t, fleet, client.NoControl)
+	records := func() []record.Record {
+		all, err := history.ReadAll[record.Record](c.dir)
+		require.NoError(t, err)
+		return all["c0.1"]
+	}
+	require.Eventually(t, func() bool {
+		refused := false
+		for _, r := range records() {
+			refused = refused || r.Kind == record.Fail && r.Text == "paused"
+		}
+		return refused
+	}, time.Minute, 50*time.Millisecond)
+	c.say(client.Settle)
+	c.hear(client.Settle)
+	c.say(client.Resume + " " + client.All + " tick")
+	c.hear(client.Resume)
+	c.say(client.Tick + " tick")
+	c.hear(client.Tick)
+	c.say("stop")
+	require.Zero(t, <-c.status)
+	require.NoError(t, c.resource.Close())
+
+	calls, ticks := make(map[string]record.Record), make(map[string]record.Record)
+	paused, granted := false, false
+	for _, r := range records() {
+		switch r.Kind {
+		case record.Pause, record.Resume:
+			calls[r.Lease] = r
+		case record.Marked:
+			call, called := calls[r.Lease]
+			require.True(t, called)
+			if r.Text != "" {
+				continue
+			}
+			require.NotZero(t, r.Token)
+			require.GreaterOrEqual(t, r.Nodes, 2)
+			require.NotZero(t, r.Floor)
+			if call.Kind == record.Pause {
+				require.GreaterOrEqual(t, r.Floor, call.Floor)
+			}
+			granted = false
+		case record.Want:
+			if r.Text == "tick" {
+				require.NotZero(t, r.Tick)
+				require.LessOrEqual(t, r.Due, r.Tick)
+				ticks[r.Lease] = r
+			}
+		case record.Grant:
+			granted = granted || ticks[r.Lease].Tick != 0
+		case record.Fail:
+			if r.Text == "paused" {
+				require.NotZero(t, ticks[r.Lease].Tick)
+				paused = true
+			}
+		}
+	}
+	require.True(t, paused)
+	require.True(t, granted, "in the end")
 }
 
 // The restart gate keeps new servers from voting. Without it they vote, which is what the control

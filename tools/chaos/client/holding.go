@@ -18,16 +18,31 @@ type holding struct {
 	id    string
 }
 
+// next names the next acquisition, or another call that the journal is to tell of.
+func (c *client) next() string { return fmt.Sprintf("%s/%d", c.Name, c.calls.Add(1)) }
+
 // acquire acquires a key in one of the ways: "try", "wait" or "probe". The holding is nil if that
 // failed.
 func (c *client) acquire(ctx context.Context, key Key, way string) *holding {
-	id := fmt.Sprintf("%s/%d", c.Name, c.attempts.Add(1))
-	c.Append(record.Record{Kind: record.Want, At: history.Now(), Lease: id, Key: key.Name, TTL: key.TTL, Text: way})
+	return c.ask(ctx, record.Record{Key: key.Name, TTL: key.TTL, Text: way})
+}
+
+// acquireTick acquires a tick if that is free.
+func (c *client) acquireTick(ctx context.Context, key Key, tick, due time.Time) *holding {
+	return c.ask(ctx, record.Record{Key: key.Name, TTL: key.TTL, Text: "tick", Tick: tick.UnixMilli(), Due: due.UnixMilli()},
+		redlock.WithTick(tick, redlock.AtMostOnce, keepTicks), redlock.WithDue(due))
+}
+
+// ask acquires what the record says.
+func (c *client) ask(ctx context.Context, want record.Record, opts ...redlock.LeaseOption) *holding {
+	id := c.next()
 	acquire := c.quorum.Acquire
-	if way == "try" {
+	if want.Text == "try" || want.Text == "tick" {
 		acquire = c.quorum.TryAcquire
 	}
-	lease, err := acquire(ctx, key.Name, redlock.WithTTL(key.TTL))
+	want.Kind, want.Lease, want.At = record.Want, id, history.Now()
+	c.Append(want)
+	lease, err := acquire(ctx, want.Key, append(opts, redlock.WithTTL(want.TTL))...)
 	at := history.Now()
 	if err != nil {
 		c.Append(record.Record{Kind: record.Fail, At: at, Lease: id, Text: redlock.ErrorType(err)})
@@ -74,8 +89,13 @@ func (h *holding) lost() {
 }
 
 // release gives the lease back.
-func (h *holding) release(ctx context.Context) {
+func (h *holding) release(ctx context.Context) { h.finish(ctx, h.lease.Release) }
+
+// complete does that too, and says that the tick is done.
+func (h *holding) complete(ctx context.Context) { h.finish(ctx, h.lease.Complete) }
+
+func (h *holding) finish(ctx context.Context, finish func(context.Context) error) {
 	h.c.Append(record.Record{Kind: record.Release, At: history.Now(), Lease: h.id})
-	err := h.lease.Release(ctx)
+	err := finish(ctx)
 	h.c.Append(record.Record{Kind: record.Released, At: history.Now(), Lease: h.id, Text: redlock.ErrorType(err)})
 }

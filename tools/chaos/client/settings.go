@@ -14,6 +14,8 @@ type Settings struct {
 	URLs     []string      `json:"urls"`
 	Prefix   string        `json:"prefix"`
 	Keys     []Key         `json:"keys"`
+	Ticks    []Key         `json:"ticks"`    // keys whose leases are ticks
+	Operator bool          `json:"operator"` // this client pauses and resumes them
 	MaxTTL   time.Duration `json:"max_ttl"`
 	Skew     time.Duration `json:"skew"`
 	Resource string        `json:"resource"` // address
@@ -41,7 +43,12 @@ const (
 const (
 	Settle = "settle" // let go of everything, and wait until a quorum of servers votes
 	Probe  = "probe"  // with names of keys: acquire and release each
+	Resume = "resume" // with names of keys of ticks, or All: end their pauses
+	Tick   = "tick"   // with names of keys of ticks: acquire a tick of each
 )
+
+// All names all keys in a command.
+const All = "*"
 
 // open makes the Quorum.
 func (s *Settings) open(name string, log *slog.Logger) (*redlock.Quorum, error) {

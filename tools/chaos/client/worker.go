@@ -13,10 +13,24 @@ import (
 // lookEvery is how often a holder asks its lease whether it is valid.
 const lookEvery = 20 * time.Millisecond
 
+// dice are what one goroutine of a client draws its decisions with.
+type dice struct{ *rand.Rand }
+
+func (c *client) newDice(number int) dice {
+	name := fnv.New64()
+	_, _ = name.Write([]byte(c.Name))
+	return dice{rand.New(rand.NewPCG(c.Seed, name.Sum64()+uint64(number)))}
+}
+
+// between draws a duration.
+func (d dice) between(low, high time.Duration) time.Duration {
+	return low + time.Duration(d.Int64N(int64(high-low)+1))
+}
+
 // worker takes one key after the other.
 type worker struct {
 	*client
-	*rand.Rand
+	dice
 	conn *resource.Conn
 }
 
@@ -25,14 +39,7 @@ func (c *client) newWorker(number int) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := fnv.New64()
-	_, _ = name.Write([]byte(c.Name))
-	return &worker{client: c, conn: conn, Rand: rand.New(rand.NewPCG(c.Seed, name.Sum64()+uint64(number)))}, nil
-}
-
-// between draws a duration.
-func (w *worker) between(low, high time.Duration) time.Duration {
-	return low + time.Duration(w.Int64N(int64(high-low)+1))
+	return &worker{client: c, conn: conn, dice: c.newDice(number)}, nil
 }
 
 // run works until ctx ends. Its error is the resource's.

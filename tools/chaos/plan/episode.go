@@ -15,7 +15,7 @@ func (p *planner) episode() {
 	order := p.Perm(p.Servers)
 	victims, others := order[:p.Servers/2+1], order[p.Servers/2+1:]
 	// The first two are those that a lock which is broken in the usual way does not survive.
-	n := p.IntN(4)
+	n := p.IntN(5)
 	if p.episodes < 2 {
 		n = p.episodes
 	}
@@ -25,6 +25,8 @@ func (p *planner) episode() {
 		p.forget(victims, others)
 	case 1:
 		p.divide(victims)
+	case 3:
+		p.roll(victims)
 	default:
 		p.lose(victims)
 	}
@@ -56,6 +58,18 @@ func (p *planner) divide(victims []int) {
 		p.busy[n] = f.At + f.For
 	}
 	p.faults = append(p.faults, f)
+}
+
+// roll restarts a quorum without its data, one server after the other, as in a rolling deploy of
+// servers without persistence: each when the one before it knows again what the others remember.
+func (p *planner) roll(victims []int) {
+	const restored = 2 * time.Second
+	part, at := p.part("one after the other"), p.now
+	for _, n := range victims {
+		p.faults = append(p.faults, Fault{Fault: fault.Fault{Kind: fault.RestartEmpty, Nodes: []int{n}}, At: at, Part: part})
+		at += p.Recovery + restored
+		p.busy[n] = at
+	}
 }
 
 // forget restarts a quorum without its data, one server soon after the other: if they voted at

@@ -108,7 +108,7 @@ func TestRules(t *testing.T) {
 	} {
 		require.Greater(t, kinds[kind], 10, kind)
 	}
-	require.Equal(t, map[string]bool{"quorum lost": true, "quorum forgets": true, "division": true}, parts)
+	require.Equal(t, map[string]bool{"quorum lost": true, "quorum forgets": true, "division": true, "one after the other": true}, parts)
 }
 
 // A run of half a minute, as on every change, has the episode that a lock without a restart gate

@@ -37,6 +37,16 @@ type Report struct {
 	WriteViolations  int `json:"witness_violations"`
 	Outlived         int `json:"outlived_deadlines"`
 
+	Ticks           int            `json:"ticks_asked_for"`
+	TickGrants      int            `json:"ticks_granted"`
+	FailedTicks     map[string]int `json:"failed_ticks"`
+	Marks           map[string]int `json:"pauses"`
+	PausedTicks     int            `json:"paused_ticks_granted"`
+	ExcludedPaused  int            `json:"excluded_paused_ticks"`
+	TicksTwice      int            `json:"ticks_granted_twice"`
+	ExcludedTwice   int            `json:"excluded_ticks_granted_twice"`
+	TicksAfterwards float64        `json:"tick_granted_after_pauses"`
+
 	Unavailable map[string]float64 `json:"longest_unavailability"`
 	Voting      float64            `json:"quorum_votes_after"`
 	Reacting    float64            `json:"longest_acquire_after_faults"`
@@ -63,12 +73,15 @@ func New(v *checker.Verdict, servers int) *Report {
 		Accepted: v.Accepted, Refused: v.Refused, Late: v.Late,
 		WriteViolations: v.Count(checker.StaleWrite, checker.RefusedHolder),
 		Outlived:        v.Count(checker.Outlived),
-		Unavailable:     make(map[string]float64), Voting: seconds(v.Voting), Reacting: seconds(v.Reacting), Probes: v.Probes,
+		Ticks:           v.Ticks, TickGrants: v.TickGrants, FailedTicks: v.TickRefusals, Marks: v.Marks,
+		PausedTicks: v.Count(checker.Unpaused), TicksTwice: v.Count(checker.Twice), TicksAfterwards: seconds(v.Resuming),
+		Unavailable: make(map[string]float64), Voting: seconds(v.Voting), Reacting: seconds(v.Reacting), Probes: v.Probes,
 		Porcupine: string(v.Porcupine), Operations: v.Operations,
 		LeftoverKeys: v.Count(checker.Leftover), Stopped: v.Stopped, Leaks: v.Count(checker.Leaked),
 		Violations: v.Violations,
 	}
 	r.ExcludedOverlaps, r.ExcludedTokens = v.Excluded()
+	r.ExcludedPaused, r.ExcludedTwice = v.ExcludedTicks()
 	for key, d := range v.Outages {
 		r.Unavailable[key] = seconds(d)
 	}
@@ -80,6 +93,16 @@ func New(v *checker.Verdict, servers int) *Report {
 	for _, d := range v.Disorders {
 		if d.Excuse != "" {
 			r.Excuses = append(r.Excuses, fmt.Sprintf("%s: %s", d, d.Excuse))
+		}
+	}
+	for _, b := range v.Breaches {
+		if b.Excuse != "" {
+			r.Excuses = append(r.Excuses, fmt.Sprintf("%s: %s", b, b.Excuse))
+		}
+	}
+	for _, t := range v.Twins {
+		if t.Excuse != "" {
+			r.Excuses = append(r.Excuses, fmt.Sprintf("%s: %s", t, t.Excuse))
 		}
 	}
 	return r
@@ -106,9 +129,17 @@ func (r *Report) rows() []report.Row {
 		{"writes accepted; refused as stale; late", fmt.Sprintf("%d; %d; %d", r.Accepted, r.Refused, r.Late)},
 		{"**writes accepted or refused wrongly**", count(r.WriteViolations)},
 		{"**leases valid after their deadline**", count(r.Outlived)},
+		{"ticks asked for; granted", fmt.Sprintf("%d; %d", r.Ticks, r.TickGrants)},
+		{"failed ticks", report.Counts(r.FailedTicks)},
+		{"pauses and their ends", report.Counts(r.Marks)},
+		{"**ticks granted in spite of a pause**", count(r.PausedTicks)},
+		{"excluded ticks in spite of a pause", count(r.ExcludedPaused)},
+		{"**ticks granted twice**", count(r.TicksTwice)},
+		{"excluded ticks granted twice", count(r.ExcludedTwice)},
 		{"longest time nobody had a wanted key", spans(r.Unavailable)},
 		{"after the faults, a quorum voted within", fmt.Sprintf("%.3f s", r.Voting)},
 		{"longest acquisition after that", fmt.Sprintf("%.3f s, of %d", r.Reacting, r.Probes)},
+		{"after the pauses, a tick was granted within", fmt.Sprintf("%.3f s", r.TicksAfterwards)},
 		{"porcupine", fmt.Sprintf("%s, %d operations", r.Porcupine, r.Operations)},
 		{"**keys left behind**", count(r.LeftoverKeys)},
 		{"clients stopped in order; **with goroutines left**", fmt.Sprintf("%d; %d", r.Stopped, r.Leaks)},

@@ -30,7 +30,7 @@ func TestWhatTheOnCallAsksFor(t *testing.T) {
 		}
 	}
 	for _, metric := range []string{
-		"tenure_election_lease_expiry_seconds", "tenure_election_transitions_total", "tenure_election_handover_duration_seconds",
+		"tenure_election_lease_expiry_timestamp_seconds", "tenure_election_transitions_total", "tenure_election_handover_duration_seconds",
 		"tenure_lease_acquire_duration_seconds", "tenure_lease_extend_margin_seconds", "tenure_lease_extend_duration_seconds",
 		"tenure_lease_held", "tenure_lease_lost_total", "tenure_lease_hold_duration_seconds", "tenure_node_operation_duration_seconds",
 		"tenure_node_voting", "tenure_job_duration_seconds", "tenure_job_start_delay_seconds", "tenure_job_skipped_total",
@@ -57,10 +57,10 @@ func TestLintFinds(t *testing.T) {
 		{"off the grid", `"w": 24,`, `"w": 25,`, "not on the grid"},
 		{"same id", `"id": 3,`, `"id": 2,`, "id is not its own"},
 		{"fixed window", `bucket{job=~\"$job\", instance=~\"$instance\"}[$__rate_interval]`, `bucket{job=~\"$job\", instance=~\"$instance\"}[5m]`, "not over [$__rate_interval]"},
-		{"sum of leaders", `"expr": "min by (server_address, server_port) (tenure_node_voting`, `"expr": "sum by (election_name) (tenure_election_leader`, "adds up"},
-		{"unknown variable", `lease_name=~\"$lease\"`, `lease_name=~\"$leaze\"`, "nobody sets $leaze"},
+		{"sum of leaders", `"expr": "min by (server_address, server_port) (tenure_node_voting`, `"expr": "sum by (tenure_election_name) (tenure_election_leader`, "adds up"},
+		{"unknown variable", `tenure_lease_name=~\"$lease\"`, `tenure_lease_name=~\"$leaze\"`, "nobody sets $leaze"},
 		{"unused variable", `"name": "election"`, `"name": "elections"`, "variable elections: nothing uses it"},
-		{"no expression", `"expr": "sum by (lease_name) (tenure_lease_held{job=~\"$job\", instance=~\"$instance\", lease_name=~\"$lease\"})"`, `"expr": ""`, "no expression"},
+		{"no expression", `"expr": "sum by (tenure_lease_name) (tenure_lease_held{job=~\"$job\", instance=~\"$instance\", tenure_lease_name=~\"$lease\"})"`, `"expr": ""`, "no expression"},
 		{"two alike", `"refId": "B"`, `"refId": "A"`, "two queries are A"},
 		{"variable's query", `"query": "label_values(tenure_lease_held, job)"`, `"query": "job"`, "is not label_values"},
 	} {

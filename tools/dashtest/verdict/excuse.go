@@ -16,16 +16,16 @@ var rareLabels = map[string]bool{"error_type": true}
 // rareValues are the values of labels that an ordinary run need not have. Each is one of package
 // tenureotel's.
 var rareValues = map[string][]string{
-	"outcome": {"acquired", "held", "done", "canceled", "failed", "extended", "released", "lost", "success", "error", "panic"},
-	"reason": {
+	"tenure_outcome": {"acquired", "held", "done", "canceled", "failed", "extended", "released", "lost", "success", "error", "panic"},
+	"tenure_reason": {
 		"deadline", "refused", "closed", // of a lease
 		"elected", "shutdown", "resigned", "returned", "failed", "drain_timeout", // of a term
 		"held", "done", "overlap", "not_leader", "quarantined", "no_quorum", "timeout", "superseded", "missed",
 		"stopped", "other", "skipped", // of a tick
 		"release", "expiry", "released", // of a hand-over, of a hold
 	},
-	"operation": {"acquire", "agree", "extend", "release"},
-	"to":        {"leader", "follower"},
+	"tenure_operation": {"acquire", "agree", "extend", "release"},
+	"tenure_to":        {"leader", "follower"},
 }
 
 // selectors finds among what a row's expression selects what is not there.

@@ -22,10 +22,10 @@ import (
 
 // known are the series that the fake Prometheus has.
 var known = []map[string]string{
-	{"__name__": "held", "job": "tenure", "lease_name": "a", "instance": "1"},
-	{"__name__": "held", "job": "tenure", "lease_name": "b", "instance": "1"},
+	{"__name__": "held", "job": "tenure", "tenure_lease_name": "a", "instance": "1"},
+	{"__name__": "held", "job": "tenure", "tenure_lease_name": "b", "instance": "1"},
 	{"__name__": "operations", "job": "tenure", "operation": "acquire"},
-	{"__name__": "runs", "job": "tenure", "outcome": "success"},
+	{"__name__": "runs", "job": "tenure", "tenure_outcome": "success"},
 }
 
 // fake is a Prometheus whose series never change. Of an expression it evaluates none: it answers
@@ -102,16 +102,16 @@ func TestPanel(t *testing.T) {
 		{name: "there", expr: `sum(held)`, answer: "1"},
 		{name: "a parse error", expr: `sum(held`, problem: "parse error"},
 		{name: "a misspelt metric", expr: `sum(hold)`, problem: "there is no metric hold"},
-		{name: "an empty answer", expr: `held{lease_name="a"}`, answer: none, problem: "the answer is empty"},
+		{name: "an empty answer", expr: `held{tenure_lease_name="a"}`, answer: none, problem: "the answer is empty"},
 		{name: "no number", expr: `histogram_quantile(0.5, held)`, answer: nan, problem: "the answer is empty"},
 		{name: "a misspelt label", expr: `held{leese_name="a"}`, problem: "held has no label leese_name"},
-		{name: "a value that nothing has", expr: `held{lease_name="c"}`, problem: `nothing matches held{lease_name="c"}`},
+		{name: "a value that nothing has", expr: `held{tenure_lease_name="c"}`, problem: `nothing matches held{tenure_lease_name="c"}`},
 		{name: "a misspelt metric behind or", expr: `held or hold`, answer: "1", problem: "there is no metric hold"},
 		{name: "a misspelt label behind or", expr: `held or held{jop="tenure"} * 0`, answer: "1", problem: "held has no label jop"},
 		{name: "no failure behind or", expr: `operations or operations{error_type!=""}`, answer: "1", note: `no operations{error_type!=""} in this run`},
-		{name: "no such outcome behind or", expr: `runs or runs{outcome="panic"}`, answer: "1", note: `no runs{outcome="panic"} in this run`},
-		{name: "a misspelt outcome", expr: `runs or runs{outcome="panick"}`, answer: "1", problem: `runs never has outcome "panick"`},
-		{name: "a misspelt outcome among others", expr: `runs or runs{outcome=~"panic|eror"}`, answer: "1", problem: `runs never has outcome "eror"`},
+		{name: "no such outcome behind or", expr: `runs or runs{tenure_outcome="panic"}`, answer: "1", note: `no runs{tenure_outcome="panic"} in this run`},
+		{name: "a misspelt outcome", expr: `runs or runs{tenure_outcome="panick"}`, answer: "1", problem: `runs never has tenure_outcome "panick"`},
+		{name: "a misspelt outcome among others", expr: `runs or runs{tenure_outcome=~"panic|eror"}`, answer: "1", problem: `runs never has tenure_outcome "eror"`},
 		{name: "no failure, alone", expr: `operations{error_type!=""}`, answer: "1", problem: "the answer is empty"},
 		{name: "no failure in another service", expr: `operations or operations{error_type!="", job="x"}`, answer: "1", problem: `nothing matches operations{job="x"}`},
 	} {
@@ -141,7 +141,7 @@ func TestAlert(t *testing.T) {
 		problem, note string
 	}{
 		{name: "fires", expr: `held > 0`},
-		{name: "quiet", expr: `held > 5`, answers: map[string]string{`held > 5`: ""}, note: "quiet: it compares {instance=1, lease_name=a} 1"},
+		{name: "quiet", expr: `held > 5`, answers: map[string]string{`held > 5`: ""}, note: "quiet: it compares {instance=1, tenure_lease_name=a} 1"},
 		{name: "quiet for a wrong name", expr: `hold > 5`, problem: "its part is empty: hold"},
 		{name: "quiet for labels that do not match", expr: `held / runs > 5`, answers: map[string]string{`held / runs > 5`: "", `held / runs`: ""}, problem: "its part is empty: held / runs"},
 		{name: "quiet for want of a failure", expr: `operations{error_type="timeout"} > 0`, note: "has had no cause"},

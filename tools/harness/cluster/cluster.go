@@ -205,8 +205,10 @@ func (c *Cluster) LockKeys(prefix string) ([]LockKey, error) {
 			case err != nil:
 				return nil, fmt.Errorf("cluster: cannot read %s of server %d: %w", name, i+1, err)
 			}
-			// The owner value is the identity, a slash and a random text without one.
-			owner := value[:max(strings.LastIndexByte(value, '/'), 0)]
+			// A lock is the token, a blank, and the identity, a slash and a random text without
+			// one.
+			_, owner, _ := strings.Cut(value, " ")
+			owner = owner[:max(strings.LastIndexByte(owner, '/'), 0)]
 			found = append(found, LockKey{Server: i, Name: name, Owner: owner})
 		}
 	}

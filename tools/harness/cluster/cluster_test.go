@@ -233,8 +233,8 @@ func TestLockKeys(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, keys)
 	c := connect(t, a, fault.Left, 1)
-	for _, key := range []string{"chaos:{a}", "chaos:{a}:fence", "other:{a}"} {
-		c.require(t, "SET "+key+" c3.2/random", "+OK")
+	for _, key := range []string{"chaos:{a}", "chaos:{a}:once", "chaos:fences", "other:{a}"} {
+		c.require(t, `SET `+key+` "1790000000000000 c3.2/random"`, "+OK")
 	}
 	keys, err = a.LockKeys("chaos")
 	require.NoError(t, err)

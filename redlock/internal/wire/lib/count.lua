@@ -1,19 +1,32 @@
--- Returns what the counter becomes with a grant, as text, or an error.
+-- Returns what a counter becomes with a grant, as text, and whether the counters are to be kept for
+-- longer now; or nil and an error.
 --
 -- The hint lifts a counter that was lost above its past and makes nodes agree. It is the client's
 -- wall clock, held to the median of the servers' as the client knows it, or 0 where it does not
 -- yet, and the client demands the least token itself: see serverClocks. A server holds it to its
 -- own clock and the allowance for skew.
+--
+-- All counters of a prefix are one key, whose expiry is a command more. It is enough to set it when
+-- one of them passes a multiple of 2^32 us, some 72 minutes: one that is used does so within that
+-- time, or else with its next use. So a counter is there for a day after its last use, at least.
+--
+-- With the expiry a text is written that is too long for a listpack, as which a server keeps a small
+-- hash by default: to find a field in that takes the longer the more there are.
 --include counter
+local kept = '93600000' --mutant:counter-lives-shortly
+local about = 'Counters of fencing tokens of all keys of this prefix: docs/wire.md of Tenure.' --mutant:counters-in-a-listpack
 local function count(fence, hint, now, skew)
   local wanted = tonumber(hint)
-  local next, damage = counter(fence, math.max(now, wanted)) --mutant:slow-server-finds-all-damaged
-  if not next then
-    return damage
+  local last, why = counter(fence, math.max(now, wanted)) --mutant:slow-server-finds-all-damaged
+  if not last then
+    return nil, why
   end
-  next = next + 1 --mutant:counter-not-counted
+  local next = last + 1 --mutant:counter-not-counted
   if wanted >= next and wanted <= now + skew then --mutant:hint-too-high,hint-dropped
-    return hint -- as it is: to format a number costs as much as a command
-  end
-  return string.format('%.0f', math.max(next, math.min(now + skew, wanted))) --mutant:hint-dropped/2,counter-in-scientific-notation
+    next = wanted
+  else
+    next = math.max(next, math.min(now + skew, wanted)) --mutant:hint-dropped/2
+    hint = string.format('%.0f', next) --mutant:counter-in-scientific-notation
+  end -- a hint as it is: to format a number costs as much as a command
+  return hint, next - last + last % 4294967296 >= 4294967296 --mutant:counters-for-ever
 end

@@ -1,7 +1,14 @@
 -- Puts a member into the queue, unless it is there, and returns its rank; -1 if the queue is full,
 -- and -2 if there can be none. Something else in the place of the queue is removed: the queue
 -- promises nothing.
-local function join(wait, member, lifetime)
+--
+-- Beside the counters is until when there may be queues, in ms: after that nobody need look at any.
+local function join(wait, member, lifetime, fences, time)
+  local last = time[1] * 1000 + math.floor(time[2] / 1000) + lifetime
+  local said = redis.pcall('HGET', fences, 'queues')
+  if type(said) ~= 'string' or not tonumber(said) or not (tonumber(said) >= last) then --mutant:short-queue-hides-a-long-one
+    redis.pcall('HSET', fences, 'queues', string.format('%.0f', last)) --mutant:queue-unsaid
+  end
   local rank = redis.pcall('ZRANK', wait, member)
   if rank == 0 then
     local score = redis.pcall('ZSCORE', wait, member)

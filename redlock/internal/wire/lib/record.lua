@@ -13,22 +13,23 @@
 --    9  how often
 --   10  the label of the last grant (WithLabel), escaped as in the query of a URL
 --   11  the label of the grant before
---   12  the owner value of the last grant; empty if that was taken back. It goes on to the end, blanks included
+--   12  the mark of a pause, see pause.lua: VERSION/FLOOR/TIME/BY/WHY; empty for none
+--   13  the owner value of the last grant, blanks included; empty if that was taken back
 --
 -- Times are in ms since 1970, by the clock of one server: 6 and 7 by that of the same one. Numbers
 -- are below 2^53. What is not such a text counts as absent. A record of another version of this
 -- library is neither read nor written: a server that has one has no vote for the sequence. In Go
 -- the format is known to record.go.
 --
--- In Lua a record is the list of the fields 1 to 12. read returns it, whether there is one, and an
+-- In Lua a record is the list of the fields 1 to 13. read returns it, whether there is one, and an
 -- error if it is another version's.
 local function read(text)
   local r = {string.match(type(text) == 'string' and text or '',
-    '^1 (%S*) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S*) (%S*) (.*)$')}
+    '^1 (%S*) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S*) (%S*) (%S*) (.*)$')}
   for i = 2, 9 do
     if not r[i] or #r[i] > 16 or tonumber(r[i]) > 9007199254740991 then --mutant:record-beyond-the-exact
       local other = type(text) == 'string' and otherVersion(text)
-      return {'', '0', '0', '0', '0', '0', '0', '0', '0', '', '', ''}, false,
+      return {'', '0', '0', '0', '0', '0', '0', '0', '0', '', '', '', ''}, false,
         other and redis.error_reply('TENUREVERSION the record has version ' .. other .. ', and this library knows 1')
     end
   end
@@ -36,4 +37,35 @@ local function read(text)
 end
 local function written(r)
   return '1 ' .. table.concat(r, ' ')
+end
+-- The version of a mark and the floor: no tick that was due before it is granted. Both are 0 where
+-- there is no mark, or a text that is none: also one whose version, which is a fencing token, leads
+-- that time in us by more than a day. Nobody has written it that could be followed.
+local function mark(text, now)
+  local m = {string.match(text, '^(%d+)/(%d+)/(%d+)/[^/]*/[^/]*$')}
+  for i = 1, 3 do
+    if not m[i] or #m[i] > 16 or tonumber(m[i]) > 9007199254740991 or tonumber(m[1]) == 0 then --mutant:mark-beyond-the-exact
+      return 0, 0
+    end
+  end
+  if tonumber(m[1]) > now + 86400000000 then --mutant:mark-of-the-future
+    return 0, 0
+  end
+  return tonumber(m[1]), tonumber(m[2])
+end
+-- Whether a record stays longer than that anyway: how long one with a mark is kept was said with
+-- the mark.
+local function stays(key, r, keep)
+  if r[12] == '' then --mutant:pause-forgotten-with-a-run
+    return false
+  end
+  local left = redis.call('PTTL', key)
+  return left == -1 or left > tonumber(keep) --mutant:record-as-short-lived-as-its-mark
+end
+-- Stores a record that has changed.
+local function store(key, r, keep)
+  if stays(key, r, keep) then
+    return redis.pcall('SET', key, written(r), 'KEEPTTL')
+  end
+  return redis.pcall('SET', key, written(r), 'PX', keep)
 end

@@ -1,3 +1,9 @@
+-- Reports whether there may be queues, by what HMGET has found in the counters at that place: see
+-- join.lua. Where the counters are damaged there may.
+local function maybeQueued(found, i, time)
+  local last = tonumber(found[i] or 0)
+  return found['err'] or not last or last > time[1] * 1000 --mutant:queue-unseen
+end
 -- Returns who a key that is free is reserved for, and for how many ms, if that is in the way of a
 -- member of the queue, or with an empty text of one that is none; or else a member whose
 -- reservation is over. It writes nothing: a server that is full refuses a script's first write

@@ -1,0 +1,205 @@
+package admin_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// replicas run one job on three nodes in process, every ten seconds for a while each.
+type replicas struct {
+	fleet *redlocktest.Fleet
+	quiet *slog.Logger
+
+	mu   sync.Mutex
+	runs []time.Time // guarded by mu; when they began
+}
+
+func (r *replicas) began() []time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.runs
+}
+
+func inBubble(t *testing.T, f func(t *testing.T, r *replicas)) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &replicas{fleet: redlocktest.StartPipes(t, 3), quiet: slog.New(slog.DiscardHandler)}
+		f(t, r)
+	})
+}
+
+func (r *replicas) quorum(t *testing.T, identity string) *redlock.Quorum {
+	q, err := redlock.Open(r.fleet.URLs(), redlock.WithClientOption(r.fleet.ClientOption), redlock.WithLogger(r.quiet),
+		redlock.WithTTL(4*time.Second), redlock.WithIdentity(identity))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	return q
+}
+
+func (r *replicas) start(t *testing.T, identity string, takes time.Duration) {
+	s, err := scheduler.New(r.quorum(t, identity), scheduler.WithLogger(r.quiet))
+	require.NoError(t, err)
+	_, err = s.NewJob(gocron.CronJob("*/10 * * * * *", true), scheduler.NewTask(func(ctx context.Context) {
+		r.mu.Lock()
+		r.runs = append(r.runs, time.Now())
+		r.mu.Unlock()
+		select {
+		case <-time.After(takes):
+		case <-ctx.Done():
+		}
+	}), gocron.WithName("job"))
+	require.NoError(t, err)
+	s.Start()
+	t.Cleanup(func() { _ = s.Shutdown() })
+}
+
+// A run that had begun is named, and waited for; no other begins until the job is resumed.
+func TestPause(t *testing.T) {
+	for name, target := range map[string]admin.Target{"job": admin.Job("job"), "all": admin.AllJobs} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *replicas) {
+				var log bytes.Buffer
+				c, err := admin.New(r.quorum(t, "operator"), admin.WithActor("ann"), admin.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				require.NoError(t, err)
+				r.start(t, "a", 7*time.Second)
+				time.Sleep(time.Second)
+				r.start(t, "b", 7*time.Second)
+				_, err = c.Paused(t.Context(), target)
+				require.ErrorIs(t, err, admin.ErrNotPaused)
+				time.Sleep(11 * time.Second)
+				require.Len(t, r.began(), 1)
+				run, err := c.Running(t.Context(), "job")
+				require.NoError(t, err)
+				require.Contains(t, "ab", run.Replica)
+				require.Equal(t, r.began()[0].Truncate(10*time.Second).UnixMilli(), run.Tick.UnixMilli())
+
+				p, err := c.Pause(t.Context(), target, admin.PauseOptions{Reason: "moving"})
+				require.NoError(t, err)
+				require.Equal(t, 3, p.Nodes)
+				if target != admin.AllJobs {
+					require.Equal(t, run.Replica, p.Running[0].Replica)
+				}
+				require.NoError(t, c.Wait(t.Context(), "job"))
+				require.GreaterOrEqual(t, time.Since(r.began()[0]), 7*time.Second)
+				_, err = c.Running(t.Context(), "job")
+				require.ErrorIs(t, err, admin.ErrNotRunning)
+				time.Sleep(time.Minute)
+				require.Len(t, r.began(), 1)
+				is, err := c.Paused(t.Context(), admin.Job("job"))
+				require.NoError(t, err)
+				require.Equal(t, target, is.Target)
+				require.Equal(t, "ann", is.By)
+				require.Equal(t, "moving", is.Reason)
+
+				require.NoError(t, c.Resume(t.Context(), target, "moved"))
+				time.Sleep(11 * time.Second)
+				require.Len(t, r.began(), 2)
+				require.Contains(t, log.String(), "order=pause")
+				require.Contains(t, log.String(), "order=resume")
+				require.Contains(t, log.String(), "by=ann why=moved")
+			})
+		})
+	}
+}
+
+// What was resumed is not paused, although the nodes' clocks lead the reader's.
+func TestResumedByClocksThatLead(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		for i := range 3 {
+			r.fleet.Node(i).JumpClock(time.Second)
+		}
+		c, err := admin.New(r.quorum(t, "operator"), admin.WithLogger(r.quiet))
+		require.NoError(t, err)
+		for _, target := range []admin.Target{admin.Job("job"), admin.AllJobs} {
+			_, err = c.Pause(t.Context(), target, admin.PauseOptions{})
+			require.NoError(t, err)
+			_, err = c.Paused(t.Context(), target)
+			require.NoError(t, err)
+			require.NoError(t, c.Resume(t.Context(), target, ""))
+			_, err = c.Paused(t.Context(), target)
+			require.ErrorIs(t, err, admin.ErrNotPaused)
+		}
+	})
+}
+
+// A pause that stands is told, although its caller did not wait.
+func TestPauseThatIsNotWaitedFor(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		c, err := admin.New(r.quorum(t, "operator"), admin.WithLogger(r.quiet))
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		p, err := c.Pause(ctx, admin.Job("job"), admin.PauseOptions{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, `job "job" is paused`)
+		require.Equal(t, 3, p.Nodes)
+		_, err = c.Paused(t.Context(), admin.Job("job"))
+		require.NoError(t, err)
+	})
+}
+
+// Without a quorum orders fail in bounded time, and say so.
+func TestWithoutAQuorum(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q := r.quorum(t, "operator")
+		for !q.Nodes(t.Context())[2].Votes {
+			time.Sleep(time.Second)
+		}
+		c, err := admin.New(q, admin.WithLogger(r.quiet))
+		require.NoError(t, err)
+		r.fleet.Node(0).Freeze()
+		r.fleet.Node(1).Freeze()
+		begin := time.Now()
+		_, err = c.Pause(t.Context(), admin.Job("job"), admin.PauseOptions{})
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		require.NotErrorIs(t, err, redlock.ErrUnknown, "nothing was done")
+		require.ErrorIs(t, c.Resume(t.Context(), admin.AllJobs, ""), redlock.ErrNoQuorum)
+		_, err = c.Paused(t.Context(), admin.Job("job"))
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		_, err = c.Running(t.Context(), "job")
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		require.Less(t, time.Since(begin), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		require.ErrorIs(t, c.Wait(ctx, "job"), context.DeadlineExceeded)
+		require.Len(t, c.Nodes(t.Context()), 3)
+		r.fleet.Node(0).Thaw()
+		r.fleet.Node(1).Thaw()
+	})
+}
+
+func TestOptions(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q := r.quorum(t, "operator")
+		_, err := admin.New(nil)
+		require.Error(t, err)
+		for _, o := range []admin.Option{nil, admin.WithActor(""), admin.WithKeyPrefix(""), admin.WithLogger(nil)} {
+			_, err := admin.New(q, o)
+			var oe *admin.OptionError
+			require.ErrorAs(t, err, &oe)
+		}
+		c, err := admin.New(q, admin.WithLogger(r.quiet))
+		require.NoError(t, err)
+		for _, target := range []admin.Target{{}, admin.Job("")} {
+			_, err = c.Pause(t.Context(), target, admin.PauseOptions{})
+			var oe *admin.OptionError
+			require.ErrorAs(t, err, &oe)
+		}
+		_, err = c.Running(t.Context(), "")
+		require.Error(t, err)
+		_, err = c.Pause(t.Context(), admin.Job("x"), admin.PauseOptions{Reason: "\xff"})
+		require.Error(t, err)
+	})
+}

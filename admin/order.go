@@ -1,0 +1,488 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/orders"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// repeatEvery is how often an order is told until it has an answer: messages may be lost.
+const repeatEvery = 250 * time.Millisecond
+
+// OrderKind is what an order asks for.
+type OrderKind string
+
+// The kinds of orders.
+const (
+	OrderPause  OrderKind = bulletin.Pause
+	OrderResume OrderKind = bulletin.Resume
+	OrderRunNow OrderKind = bulletin.RunNow
+	OrderResign OrderKind = bulletin.Resign
+	OrderCancel OrderKind = bulletin.Cancel
+)
+
+// ErrNobody means that no replica took an order in time, and that none will.
+var ErrNobody = errors.New("admin: no replica took the order")
+
+// ErrRefused means that a replica took an order, and did not carry it out.
+var ErrRefused = errors.New("admin: the order was refused")
+
+// OrderError reports an order that was not carried out, or is not known to have been. It matches
+// one of ErrNobody, ErrRefused, redlock.ErrUnknown, redlock.ErrNoQuorum, or ctx's own error.
+type OrderError struct {
+	ID     string // of the Order; empty if it was not given
+	Kind   OrderKind
+	Target string // the job or the election
+	By     string // the replica that took it; empty for none
+	// Reason is why, in a word: a scheduler.Reason such as overlap, or one of this package:
+	// no_replica, no_leader, leader_silent, no_answer, not_running.
+	Reason string
+	Detail string // for people
+	Err    error
+}
+
+func (e *OrderError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "admin: %s of %q: ", strings.ReplaceAll(string(e.Kind), "_", " "), e.Target)
+	switch {
+	case errors.Is(e.Err, ErrNobody):
+		b.WriteString("no replica did it, and none will")
+	case errors.Is(e.Err, ErrRefused):
+		fmt.Fprintf(&b, "refused by %s", cmp.Or(e.By, "a replica"))
+	default:
+		b.WriteString(e.Err.Error())
+	}
+	for _, text := range []string{e.Reason, e.Detail} {
+		if text != "" {
+			b.WriteString(": " + text)
+		}
+	}
+	return b.String()
+}
+
+// Unwrap returns what it matches.
+func (e *OrderError) Unwrap() error { return e.Err }
+
+// ErrorType returns the Reason, or that of Err, for the error.type attribute of traces and metrics.
+func (e *OrderError) ErrorType() string { return cmp.Or(e.Reason, redlock.ErrorType(e.Err)) }
+
+// OrderTracer is told of orders. Its methods are called synchronously and concurrently, and must
+// not block or panic.
+type OrderTracer interface {
+	// TraceOrderStart is called before an order is given, which gets the context that it returns.
+	TraceOrderStart(ctx context.Context, data TraceOrderStartData) context.Context
+	// TraceOrderEnd is called with that context.
+	TraceOrderEnd(ctx context.Context, data TraceOrderEndData)
+}
+
+// TraceOrderStartData describes an order.
+type TraceOrderStartData struct {
+	Kind   OrderKind
+	Target string // a job or an election; empty for all jobs
+	By     string // the actor
+	Reason string
+}
+
+// TraceOrderEndData is what came of an order.
+type TraceOrderEndData struct {
+	Kind     OrderKind
+	Target   string
+	Duration time.Duration
+	Err      error
+}
+
+// trace has an order carried out, traced and logged, and entered into the journal of orders.
+func (c *Client) trace(ctx context.Context, kind OrderKind, target, reason string, carryOut func(context.Context) error) error {
+	if ctx == nil {
+		return &OptionError{"ctx", "is nil: use context.Background() where there is no other"}
+	}
+	began := time.Now()
+	if c.tracer != nil {
+		ctx = c.tracer.TraceOrderStart(ctx, TraceOrderStartData{Kind: kind, Target: target, By: c.actor, Reason: reason})
+	}
+	err := carryOut(ctx)
+	if c.tracer != nil {
+		c.tracer.TraceOrderEnd(ctx, TraceOrderEndData{Kind: kind, Target: target, Duration: time.Since(began), Err: err})
+	}
+	level, args := slog.LevelInfo, []any{"order", kind, "for", cmp.Or(target, "all jobs"), "by", c.actor, "why", strings.ToValidUTF8(reason, "?")}
+	if err != nil {
+		level, args = slog.LevelWarn, append(args, "error.type", redlock.ErrorType(err), "error", err)
+	}
+	c.logger.Log(ctx, level, "admin: order", args...)
+	if kind == OrderPause || kind == OrderResume {
+		c.enter(ctx, kind, target, reason, err)
+	}
+	return err
+}
+
+// enter enters a pause or its end, which no replica takes, into the journal.
+func (c *Client) enter(ctx context.Context, kind OrderKind, target, reason string, err error) {
+	o := bulletin.Order{ID: orders.NewID(), Kind: string(kind), Target: target, By: c.actor, Why: reason, Result: bulletin.Done}
+	switch {
+	case errors.Is(err, redlock.ErrUnknown):
+		o.Result, o.Detail = bulletin.Unknown, redlock.ErrorType(err)
+	case err != nil:
+		o.Result, o.Detail = bulletin.Refused, redlock.ErrorType(err)
+	}
+	if e, ok := o.Entry(); ok {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
+		defer cancel()
+		_, _ = c.q.Board().Post(ctx, nil, []redlock.Entry{e})
+	}
+}
+
+// Started is a run that an order has begun.
+type Started struct {
+	Run
+	Order  string  // the ID of the Order
+	Paused *Paused // the job is paused, and was run all the same; nil if not
+}
+
+// RunNow has a run of a job begun now: by the leader where the job has an election, and otherwise
+// by any replica that has it. It returns when a replica has begun it, and does not wait for its
+// end. It is no tick of the schedule: it takes no tick's place, and is run also if the job is
+// paused.
+//
+// A call begins one run at most, whatever happens to messages, replicas and nodes: the order is
+// granted once, on a quorum of nodes, to the replica that takes it. It takes the order timeout at
+// most (WithOrderTimeout), or until ctx ends, and a few node timeouts to be sure of the outcome.
+//
+// Errors: *OptionError; *OrderError, which matches ErrRefused if a replica took it and could not
+// begin (with a scheduler.Reason: overlap if a run of the job goes on); ErrNobody if none took it,
+// and none will; redlock.ErrUnknown if one took it, or may have, and what came of it is not known:
+// ask Running, Runs and Orders, where it has its ID; redlock.ErrNoQuorum or ctx's own error before
+// it was given.
+func (c *Client) RunNow(ctx context.Context, job, reason string) (started Started, err error) {
+	if _, err := c.key(Job(job)); err != nil {
+		return Started{}, err
+	}
+	err = c.trace(ctx, OrderRunNow, job, reason, func(ctx context.Context) error {
+		o, a, err := c.give(ctx, bulletin.Order{Kind: bulletin.RunNow, Target: job, Why: reason})
+		if started.Order = o.ID; err != nil {
+			if a, err = c.unanswered(ctx, o, err); err != nil {
+				return err
+			}
+		}
+		if a.Run != nil {
+			started.Run = Run{Job: job, Replica: a.Run.By, Began: timeOf(a.Run.Began), FencingToken: a.Run.Token}
+		}
+		return refusal(o, a)
+	})
+	if err != nil {
+		return started, err
+	}
+	if p, err := c.Paused(ctx, Job(job)); err == nil {
+		started.Paused = &p
+	}
+	return started, nil
+}
+
+// Resign has the leader of an election step down: its term's context ends, and once its work has
+// returned the lease is released, so that another replica is elected, or the same one again. It
+// returns when that is done. A leader that was elected meanwhile stays.
+//
+// Errors: elector.ErrNoLeader if nobody leads; *OptionError; *OrderError, which matches ErrRefused
+// if the leader overran its drain timeout, or lost its lease, and redlock.ErrUnknown if it did not
+// answer in time; redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
+func (c *Client) Resign(ctx context.Context, election, reason string) error {
+	if election == "" {
+		return &OptionError{"Resign", "names no election"}
+	}
+	return c.trace(ctx, OrderResign, election, reason, func(ctx context.Context) error {
+		h, err := c.q.Holder(ctx, elector.KeyPrefix+election)
+		if errors.Is(err, redlock.ErrNotHeld) {
+			return elector.ErrNoLeader
+		} else if err != nil {
+			return fmt.Errorf("admin: cannot tell who leads %q: %w", election, err)
+		}
+		o, a, err := c.give(ctx, bulletin.Order{Kind: bulletin.Resign, Target: election, Number: h.FencingToken, Why: reason})
+		if err == nil {
+			return refusal(o, a)
+		}
+		if now, herr := c.q.Holder(ctx, elector.KeyPrefix+election); errors.Is(herr, redlock.ErrNotHeld) || herr == nil && now.FencingToken != h.FencingToken {
+			return nil // that term has ended //mutant:resignation-unseen
+		}
+		return &OrderError{ID: o.ID, Kind: OrderResign, Target: election, By: h.Identity, Reason: "leader_silent", Err: fmt.Errorf("%w: %w", redlock.ErrUnknown, err)}
+	})
+}
+
+// Cancel ends the context of a run, with a *scheduler.CancelledError as its cause, and returns when
+// its replica has done that. It does not wait for the task, which may go on: see Wait. The run
+// counts as complete: it is not repeated.
+//
+// Errors: ErrNotRunning if that run does not go on, or its task has returned; *OptionError;
+// *OrderError, which matches redlock.ErrUnknown if its replica did not answer in time;
+// redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
+func (c *Client) Cancel(ctx context.Context, run RunID, reason string) error {
+	if _, err := c.key(Job(run.Job)); err != nil {
+		return err
+	}
+	return c.trace(ctx, OrderCancel, run.Job, reason, func(ctx context.Context) error {
+		if err := c.goesOn(ctx, run); err != nil {
+			return err
+		}
+		o, a, err := c.give(ctx, bulletin.Order{Kind: bulletin.Cancel, Target: run.Job, Number: run.FencingToken, Why: reason})
+		if err == nil {
+			return refusal(o, a)
+		}
+		if gone := c.goesOn(ctx, run); errors.Is(gone, ErrNotRunning) {
+			return gone
+		}
+		return &OrderError{ID: o.ID, Kind: OrderCancel, Target: run.Job, Reason: "no_answer", Err: fmt.Errorf("%w: %w", redlock.ErrUnknown, err)}
+	})
+}
+
+// goesOn returns nil for a run that a quorum of nodes has.
+func (c *Client) goesOn(ctx context.Context, run RunID) error {
+	is, err := c.Running(ctx, run.Job)
+	if err == nil && is.FencingToken != run.FencingToken {
+		return ErrNotRunning
+	}
+	return err
+}
+
+// errNoAnswer means that an order was given, and nobody answered.
+var errNoAnswer = errors.New("admin: no replica answered in time")
+
+// give tells an order to all replicas until one answers, or the order timeout is over. With an
+// error there was no answer; an order without an ID was not given.
+func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bulletin.Order, err error) {
+	id := orders.NewID()
+	answers := make(chan bulletin.Order, 1)
+	unhear, err := c.q.Board().Hear(bulletin.Orders, func(e redlock.Entry) {
+		if a, ok := bulletin.ParseOrder(e.Text); ok && a.ID == id && a.Result != "" && a.Result != bulletin.Taken {
+			select {
+			case answers <- a:
+			default:
+			}
+		}
+	})
+	if err != nil {
+		return o, answer, err
+	}
+	defer unhear()
+	end := time.NewTimer(c.timeout)
+	defer end.Stop()
+	again := time.NewTicker(repeatEvery)
+	defer again.Stop()
+	o.By = c.actor
+	told := o
+	told.ID, told.Within = id, c.timeout.Milliseconds()
+	e, ok := told.Entry()
+	if !ok {
+		return o, answer, &OptionError{"order", "its job or election has a name that is too long for an order"}
+	}
+	e.At = time.Now()
+	for {
+		if _, err := c.q.Board().Post(ctx, nil, []redlock.Entry{e}); err == nil {
+			o = told
+		} else if o.ID == "" && ctx.Err() == nil && !errors.Is(err, redlock.ErrNoQuorum) {
+			return o, answer, err
+		}
+		select {
+		case a := <-answers:
+			return o, a, nil
+		case <-again.C:
+			if a, _, ok := c.answerTo(ctx, id); ok { // it was not heard //mutant:unheard-answer-lost
+				return o, a, nil
+			}
+		case <-end.C:
+			return o, answer, errNoAnswer
+		case <-ctx.Done():
+			return o, answer, context.Cause(ctx)
+		}
+	}
+}
+
+// refusal is the error of an answer that is not done.
+func refusal(o, a bulletin.Order) error {
+	if a.Result == bulletin.Done {
+		return nil
+	}
+	e := &OrderError{ID: o.ID, Kind: OrderKind(o.Kind), Target: o.Target, By: a.By, Reason: a.Detail, Err: ErrRefused}
+	switch {
+	case a.Result != bulletin.Refused:
+		e.Err = redlock.ErrUnknown
+	case a.Detail == bulletin.NotRunning:
+		e.Err = fmt.Errorf("%w: %w", ErrRefused, ErrNotRunning)
+	}
+	if a.Run != nil && a.Run.By != "" {
+		e.Detail = "held by " + a.Run.By
+	}
+	return e
+}
+
+// hurry bounds for how long an order whose ctx has ended is found out about.
+const hurry = 2 * time.Second
+
+// unanswered finds out what came of a RunNow that nobody answered: it takes the order itself, so
+// that nobody else can any more.
+func (c *Client) unanswered(ctx context.Context, o bulletin.Order, because error) (answer bulletin.Order, err error) {
+	e := &OrderError{ID: o.ID, Kind: OrderRunNow, Target: o.Target, Err: because}
+	if o.ID == "" {
+		return answer, e // it was told to nobody
+	}
+	most := c.timeout
+	if ctx.Err() != nil {
+		most = min(most, hurry)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
+	defer cancel()
+	for {
+		err := orders.Claim(ctx, c.q, o.ID)
+		switch {
+		case err == nil:
+			e.Err = ErrNobody
+			e.Reason, e.Detail = c.whyNobody(ctx, o.Target)
+			return answer, e
+		case errors.Is(err, orders.ErrTaken):
+			return c.lookUp(ctx, o, e)
+		case ctx.Err() != nil, errors.Is(err, redlock.ErrClosed), errors.Is(err, redlock.ErrNoQuorum):
+			e.Err = fmt.Errorf("%w: %w: %w", redlock.ErrUnknown, because, err)
+			return answer, e
+		}
+		select {
+		case <-time.After(repeatEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// lookUp reads the answer to an order that somebody took.
+func (c *Client) lookUp(ctx context.Context, o bulletin.Order, e *OrderError) (answer bulletin.Order, err error) {
+	for ctx.Err() == nil {
+		a, by, ok := c.answerTo(ctx, o.ID)
+		if ok {
+			return a, nil
+		}
+		if by != "" {
+			e.By = by
+		}
+		select {
+		case <-time.After(repeatEvery):
+		case <-ctx.Done():
+		}
+	}
+	e.Err, e.Reason, e.Detail = fmt.Errorf("%w: %w", redlock.ErrUnknown, e.Err), "no_answer", "it took the order, and has not said what came of it"
+	return answer, e
+}
+
+// answerTo reads the answer to an order from the journal, and who has taken it.
+func (c *Client) answerTo(ctx context.Context, id string) (a bulletin.Order, by string, ok bool) {
+	entries, _ := c.q.Board().Journal(ctx, bulletin.Orders, newestOrders)
+	for _, e := range entries {
+		switch a, ok := bulletin.ParseOrder(e.Text); {
+		case !ok || a.ID != id || a.Result == "":
+		case a.Result == bulletin.Taken:
+			by = a.By
+		default:
+			return a, a.By, true
+		}
+	}
+	return bulletin.Order{}, by, false
+}
+
+// newestOrders is how many entries of the journal may have come after the answer to an order that
+// is waited for.
+const newestOrders = 100
+
+// whyNobody says why nobody took an order, as far as replicas' cards tell.
+func (c *Client) whyNobody(ctx context.Context, job string) (reason, detail string) {
+	j, _, err := c.definition(ctx, job)
+	switch {
+	case errors.Is(err, ErrNoJob):
+		return "no_replica", "no replica is known to have the job"
+	case err != nil:
+		return "no_answer", ""
+	case !j.Orders:
+		return "no_orders", "its replicas take no orders (scheduler.WithoutOrders)"
+	case j.Election == "":
+		return "no_answer", "no replica answered"
+	}
+	h, err := c.q.Holder(ctx, elector.KeyPrefix+j.Election)
+	switch {
+	case errors.Is(err, redlock.ErrNotHeld):
+		return "no_leader", fmt.Sprintf("nobody leads %q", j.Election)
+	case err != nil:
+		return "no_answer", ""
+	}
+	return "leader_silent", fmt.Sprintf("%s, which leads %q, did not answer", h.Identity, j.Election)
+}
+
+// Order is an order that was given, by whomever, and what came of it.
+type Order struct {
+	ID       string
+	Kind     OrderKind
+	Target   string // a job or an election; empty for all jobs
+	By       string // an actor: what its process said, and no evidence
+	Why      string
+	At       time.Time // when it was given; zero if that is not known any more
+	Result   string    // done, refused or unknown; taken while a replica carries it out, or if it died; empty without an answer
+	Detail   string    // why, in a word
+	TakenBy  string    // the replica
+	Answered time.Time // when it said so; zero without an answer
+	Run      RunID     // that it has begun, or was to end
+	Sources  int       // nodes that have it
+}
+
+// Orders reads the orders that were given last, the newest first: at most limit, and about 200.
+//
+// Errors are those of Replicas.
+func (c *Client) Orders(ctx context.Context, limit int) ([]Order, error) {
+	entries, err := c.q.Board().Journal(ctx, bulletin.Orders, redlock.MaxEntries)
+	if err != nil {
+		return nil, fmt.Errorf("admin: cannot read the orders: %w", err)
+	}
+	var all []*Order
+	known := make(map[string]*Order)
+	for _, e := range slices.Backward(entries) { // the oldest first
+		o, ok := bulletin.ParseOrder(e.Text)
+		if !ok {
+			continue
+		}
+		is := known[o.ID]
+		if is == nil {
+			is = &Order{ID: o.ID, Kind: OrderKind(o.Kind), Target: o.Target}
+			known[o.ID] = is
+			all = append(all, is)
+		}
+		is.add(o, e)
+	}
+	slices.Reverse(all)
+	var newest []Order
+	for _, o := range all[:min(len(all), max(limit, 0))] {
+		newest = append(newest, *o)
+	}
+	return newest, nil
+}
+
+// add takes an order, or the answer to it.
+func (o *Order) add(b bulletin.Order, e redlock.Entry) {
+	o.Sources = max(o.Sources, e.Nodes)
+	own := b.Kind == bulletin.Pause || b.Kind == bulletin.Resume // is both
+	if b.Result == "" || own {
+		o.By, o.Why, o.At = b.By, b.Why, e.At
+	}
+	if b.Result != "" && (b.Result != bulletin.Taken || o.Result == "") {
+		o.Result, o.Detail, o.Answered = b.Result, b.Detail, e.At
+		if !own {
+			o.TakenBy = b.By
+		}
+	}
+	switch {
+	case b.Run != nil && b.Result == bulletin.Done:
+		o.Run = RunID{b.Target, b.Run.Token}
+	case b.Kind == bulletin.Cancel:
+		o.Run = RunID{b.Target, b.Number}
+	}
+}

@@ -1,0 +1,442 @@
+package admin_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/orders"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// taker takes orders as a replica does, and says what a test tells it to.
+func (r *replicas) taker(t *testing.T, q *redlock.Quorum, says func(ctx context.Context, o bulletin.Order) bulletin.Order) *atomic.Int64 {
+	var taken atomic.Int64
+	taker := &orders.Taker{Logger: r.quiet, Accept: func(o bulletin.Order) (func(context.Context) bulletin.Order, bool) {
+		return func(ctx context.Context) bulletin.Order {
+			if orders.Claim(ctx, q, o.ID) != nil {
+				return bulletin.Order{}
+			}
+			orders.Taken(ctx, q, o, q.Identity())
+			taken.Add(1)
+			a := says(ctx, o)
+			a.By = q.Identity()
+			return a
+		}, true
+	}}
+	require.NoError(t, taker.Start(q))
+	t.Cleanup(taker.Close)
+	time.Sleep(time.Second) // it hears
+	return &taken
+}
+
+func (r *replicas) client(t *testing.T, opts ...admin.Option) *admin.Client {
+	c, err := admin.New(r.quorum(t, "operator"), append([]admin.Option{admin.WithActor("ann"), admin.WithLogger(r.quiet)}, opts...)...)
+	require.NoError(t, err)
+	return c
+}
+
+// A run is begun once, by one of those who may, and who gave the order learns which.
+func TestRunNow(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		says := func(_ context.Context, o bulletin.Order) bulletin.Order {
+			require.Equal(t, "job", o.Target)
+			require.Equal(t, "ann", o.By)
+			require.Equal(t, "a customer waits", o.Why)
+			return bulletin.Order{Result: bulletin.Done, Run: &bulletin.Run{By: "x", Token: 77, Began: time.Now().UnixMilli()}}
+		}
+		a := r.taker(t, r.quorum(t, "a"), says)
+		b := r.taker(t, r.quorum(t, "b"), says)
+		c := r.client(t)
+		began := time.Now()
+		run, err := c.RunNow(t.Context(), "job", "a customer waits")
+		require.NoError(t, err)
+		require.Less(t, time.Since(began), time.Second)
+		require.Equal(t, admin.RunID{Job: "job", FencingToken: 77}, run.ID())
+		require.Equal(t, "x", run.Replica)
+		require.Nil(t, run.Paused)
+		time.Sleep(time.Minute)
+		require.EqualValues(t, 1, a.Load()+b.Load())
+
+		given, err := c.Orders(t.Context(), 10)
+		require.NoError(t, err)
+		require.Len(t, given, 1)
+		o := given[0]
+		require.Equal(t, run.Order, o.ID)
+		require.Equal(t, []string{"ann", "a customer waits", "done", "job"}, []string{o.By, o.Why, o.Result, o.Target})
+		require.Contains(t, "ab", o.TakenBy)
+		require.Equal(t, run.ID(), o.Run)
+		require.False(t, o.Answered.Before(o.At))
+	})
+}
+
+// An order that was refused says why, and by whom.
+func TestRunNowIsRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		r.taker(t, r.quorum(t, "a"), func(context.Context, bulletin.Order) bulletin.Order {
+			return bulletin.Order{Result: bulletin.Refused, Detail: "overlap", Run: &bulletin.Run{By: "b"}}
+		})
+		_, err := r.client(t).RunNow(t.Context(), "job", "")
+		var oe *admin.OrderError
+		require.ErrorAs(t, err, &oe)
+		require.ErrorIs(t, err, admin.ErrRefused)
+		require.Equal(t, "a", oe.By)
+		require.Equal(t, "overlap", redlock.ErrorType(err))
+		require.EqualError(t, err, `admin: run now of "job": refused by a: overlap: held by b`)
+	})
+}
+
+// Where nobody takes an order, nobody can any more when that is said.
+func TestRunNowOfNobody(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		c := r.client(t)
+		began := time.Now()
+		run, err := c.RunNow(t.Context(), "job", "")
+		require.ErrorIs(t, err, admin.ErrNobody)
+		require.Equal(t, "no_replica", redlock.ErrorType(err))
+		require.InDelta(t, admin.DefaultOrderTimeout, time.Since(began), float64(time.Second))
+		require.NotEmpty(t, run.Order)
+		require.ErrorIs(t, orders.Claim(t.Context(), r.quorum(t, "late"), run.Order), orders.ErrTaken)
+
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		began = time.Now()
+		run, err = c.RunNow(ctx, "job", "")
+		require.ErrorIs(t, err, admin.ErrNobody)
+		require.Less(t, time.Since(began), 5*time.Second)
+		require.ErrorIs(t, orders.Claim(t.Context(), r.quorum(t, "later"), run.Order), orders.ErrTaken)
+	})
+}
+
+// A replica that took an order and says nothing leaves it open, and its answer is looked up if it
+// was not heard.
+func TestRunNowWithoutAnAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		late := make(chan struct{})
+		r.taker(t, r.quorum(t, "a"), func(ctx context.Context, _ bulletin.Order) bulletin.Order {
+			select {
+			case <-late:
+				return bulletin.Order{Result: bulletin.Done, Run: &bulletin.Run{By: "a", Token: 5}}
+			case <-ctx.Done():
+				return bulletin.Order{}
+			}
+		})
+		c := r.client(t, admin.WithOrderTimeout(5*time.Second))
+		run, err := c.RunNow(t.Context(), "job", "")
+		require.ErrorIs(t, err, redlock.ErrUnknown)
+		require.NotErrorIs(t, err, admin.ErrNobody)
+		var oe *admin.OrderError
+		require.ErrorAs(t, err, &oe)
+		require.Equal(t, "a", oe.By)
+		require.Equal(t, run.Order, oe.ID)
+
+		time.AfterFunc(7*time.Second, func() { close(late) })
+		run, err = c.RunNow(t.Context(), "job", "")
+		require.NoError(t, err)
+		require.EqualValues(t, 5, run.FencingToken)
+	})
+}
+
+// Without a quorum nothing hangs, and it is said whether the order was given.
+func TestOrdersWithoutAQuorum(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q := r.quorum(t, "operator")
+		for !q.Nodes(t.Context())[2].Votes {
+			time.Sleep(time.Second)
+		}
+		c, err := admin.New(q, admin.WithLogger(r.quiet), admin.WithOrderTimeout(3*time.Second))
+		require.NoError(t, err)
+		require.NoError(t, r.fleet.Node(0).Freeze())
+		require.NoError(t, r.fleet.Node(1).Freeze())
+		began := time.Now()
+		_, err = c.RunNow(t.Context(), "job", "")
+		require.ErrorIs(t, err, redlock.ErrUnknown, "one node has heard of it")
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		require.Less(t, time.Since(began), 10*time.Second)
+		require.ErrorIs(t, c.Resign(t.Context(), "jobs", ""), redlock.ErrNoQuorum)
+		require.ErrorIs(t, c.Cancel(t.Context(), admin.RunID{Job: "job", FencingToken: 1}, ""), redlock.ErrNoQuorum)
+		_, err = c.Elections(t.Context())
+		require.NoError(t, err)
+		e, err := c.Election(t.Context(), "jobs")
+		require.NoError(t, err)
+		require.ErrorIs(t, e.Err, redlock.ErrNoQuorum)
+		require.NoError(t, r.fleet.Node(2).Freeze())
+		for _, read := range []func() error{
+			func() error { _, err := c.Replicas(t.Context()); return err },
+			func() error { _, err := c.Elections(t.Context()); return err },
+			func() error { _, err := c.Runs(t.Context(), "job", 1); return err },
+			func() error { _, err := c.Skips(t.Context(), "job", 1); return err },
+			func() error { _, err := c.Orders(t.Context(), 1); return err },
+			func() error { _, err := c.Job(t.Context(), "job"); return err },
+			func() error {
+				for _, err := range c.Jobs(t.Context()) {
+					return err
+				}
+				return nil
+			},
+		} {
+			require.ErrorIs(t, read(), redlock.ErrNoQuorum)
+		}
+		for i := range 3 {
+			require.NoError(t, r.fleet.Node(i).Thaw())
+		}
+	})
+}
+
+// The run that is to be cancelled, and the term that is to end, are those that there are.
+func TestResignAndCancelOfWhatIsNotThere(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		c := r.client(t, admin.WithOrderTimeout(2*time.Second))
+		require.ErrorIs(t, c.Resign(t.Context(), "jobs", ""), elector.ErrNoLeader)
+		require.ErrorIs(t, c.Cancel(t.Context(), admin.RunID{Job: "job", FencingToken: 1}, ""), admin.ErrNotRunning)
+		q := r.quorum(t, "a")
+		run, err := q.TryAcquire(t.Context(), "job/job")
+		require.NoError(t, err)
+		require.ErrorIs(t, c.Cancel(t.Context(), admin.RunID{Job: "job", FencingToken: run.FencingToken() + 1}, ""), admin.ErrNotRunning)
+		began := time.Now()
+		err = c.Cancel(t.Context(), admin.RunID{Job: "job", FencingToken: run.FencingToken()}, "")
+		require.ErrorIs(t, err, redlock.ErrUnknown, "its holder takes no orders")
+		require.Less(t, time.Since(began), 4*time.Second)
+
+		leads, err := q.TryAcquire(t.Context(), "election/jobs")
+		require.NoError(t, err)
+		require.ErrorIs(t, c.Resign(t.Context(), "jobs", ""), redlock.ErrUnknown)
+		time.AfterFunc(time.Second, func() { _ = leads.Release(context.Background()) })
+		require.NoError(t, c.Resign(t.Context(), "jobs", ""), "the term has ended, whoever ended it")
+		given, err := c.Orders(t.Context(), 10)
+		require.NoError(t, err)
+		require.Len(t, given, 3, "those that were given")
+	})
+}
+
+// A run whose task has returned is not running, although its lease may go on for a moment.
+func TestCancelOfWhatHasReturned(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		c, q := r.client(t), r.quorum(t, "a")
+		r.taker(t, q, func(context.Context, bulletin.Order) bulletin.Order {
+			return bulletin.Order{Result: bulletin.Refused, Detail: bulletin.NotRunning}
+		})
+		run, err := q.TryAcquire(t.Context(), "job/job")
+		require.NoError(t, err)
+		err = c.Cancel(t.Context(), admin.RunID{Job: "job", FencingToken: run.FencingToken()}, "")
+		require.ErrorIs(t, err, admin.ErrNotRunning)
+		require.ErrorIs(t, err, admin.ErrRefused)
+		var order *admin.OrderError
+		require.ErrorAs(t, err, &order)
+		require.Equal(t, "a", order.By)
+	})
+}
+
+// Orders that cannot be given are refused before anything is told.
+func TestOrdersThatAreNone(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		c := r.client(t)
+		var oe *admin.OptionError
+		_, err := c.RunNow(t.Context(), "", "")
+		require.ErrorAs(t, err, &oe)
+		require.ErrorAs(t, c.Resign(t.Context(), "", ""), &oe)
+		require.ErrorAs(t, c.Cancel(t.Context(), admin.RunID{}, ""), &oe)
+		_, err = c.Election(t.Context(), "")
+		require.ErrorAs(t, err, &oe)
+		long := string(make([]byte, 2000))
+		_, err = c.RunNow(t.Context(), long, "")
+		require.ErrorAs(t, err, &oe)
+		for _, o := range []admin.Option{admin.WithOrderTimeout(0), admin.WithTracer(nil)} {
+			_, err := admin.New(r.quorum(t, "x"), o)
+			require.ErrorAs(t, err, &oe)
+		}
+		given, err := c.Orders(t.Context(), 10)
+		require.NoError(t, err)
+		require.Empty(t, given)
+	})
+}
+
+// Pauses and their ends are in the journal of orders, with who and why.
+func TestPausesAreOrders(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		c := r.client(t)
+		_, err := c.Pause(t.Context(), admin.AllJobs, admin.PauseOptions{Reason: "moving"})
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		require.NoError(t, c.Resume(t.Context(), admin.AllJobs, "moved"))
+		given, err := c.Orders(t.Context(), 10)
+		require.NoError(t, err)
+		require.Len(t, given, 2)
+		require.Equal(t, admin.OrderResume, given[0].Kind)
+		require.Equal(t, admin.OrderPause, given[1].Kind)
+		require.Equal(t, []string{"ann", "moving", "done", "", ""}, []string{given[1].By, given[1].Why, given[1].Result, given[1].Target, given[1].TakenBy})
+		newest, err := c.Orders(t.Context(), 1)
+		require.NoError(t, err)
+		require.Equal(t, given[:1], newest)
+	})
+}
+
+// Watch tells what happens, once, as it happens; and says when its reader was too slow.
+func TestWatch(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q := r.quorum(t, "a")
+		c := r.client(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		post := func(entries ...redlock.Entry) {
+			_, err := q.Board().Post(t.Context(), nil, entries)
+			require.NoError(t, err)
+		}
+		run, _ := bulletin.Run{Job: "job", By: "a", Token: 3, Outcome: bulletin.OK}.Entry("job/job")
+		skip, _ := bulletin.Skip{Job: "job", By: "a", Reason: "paused"}.Entry("job/job", 2)
+		term, _ := bulletin.Term{Term: 9, By: "a", Event: bulletin.Elected}.Entry("jobs")
+		order, _ := bulletin.Order{ID: "id", Kind: bulletin.RunNow, Target: "job", By: "ann"}.Entry()
+		time.AfterFunc(time.Second, func() {
+			post(run, skip, term, order, redlock.Entry{Journal: "runs/job/job", Text: "{", Most: 1, Keep: time.Hour})
+		})
+		time.AfterFunc(time.Minute, func() {
+			for i := range 500 {
+				e, _ := bulletin.Run{Job: "job", By: "a", Token: uint64(i)}.Entry("job/job")
+				post(e)
+			}
+			time.Sleep(5 * time.Minute)
+			cancel()
+		})
+		var seen []admin.Change
+		missed := false
+		var last error
+		for change, err := range c.Watch(ctx) {
+			if err != nil {
+				last = err
+				break
+			}
+			if missed = missed || change.Missed; len(seen) < 4 {
+				seen = append(seen, change)
+				if len(seen) == 4 {
+					time.Sleep(2 * time.Minute)
+				}
+			}
+		}
+		require.ErrorIs(t, last, context.Canceled)
+		require.True(t, missed)
+		var kinds int
+		for _, change := range seen {
+			switch {
+			case change.Run != nil:
+				require.Equal(t, "job", change.Run.Job)
+				require.EqualValues(t, 3, change.Run.FencingToken)
+				kinds |= 1
+			case change.Skip != nil:
+				require.Equal(t, "job", change.Skip.Job)
+				require.Equal(t, 2, change.Skip.Count)
+				kinds |= 2
+			case change.Term != nil:
+				require.Equal(t, admin.TermChange{Election: "jobs", Term: 9, Identity: "a", Event: "elected"}, *change.Term)
+				kinds |= 4
+			case change.Order != nil:
+				require.Equal(t, "ann", change.Order.By)
+				kinds |= 8
+			}
+		}
+		require.Equal(t, 15, kinds)
+	})
+}
+
+// A Watch ends with its Quorum, and at once without one.
+func TestWatchOfAClosedQuorum(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q, err := redlock.Open(r.fleet.URLs(), redlock.WithClientOption(r.fleet.ClientOption), redlock.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		c, err := admin.New(q)
+		require.NoError(t, err)
+		time.AfterFunc(time.Second, func() { _ = q.Close() })
+		for range 2 {
+			for _, err := range c.Watch(t.Context()) {
+				require.ErrorIs(t, err, redlock.ErrClosed)
+			}
+		}
+	})
+}
+
+// Nothing panics without a context.
+func TestNilContextIsRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		c := r.client(t)
+		var none context.Context
+		for name, call := range map[string]func() error{
+			"Pause":     func() error { _, err := c.Pause(none, admin.AllJobs, admin.PauseOptions{}); return err },
+			"Resume":    func() error { return c.Resume(none, admin.AllJobs, "") },
+			"Paused":    func() error { _, err := c.Paused(none, admin.AllJobs); return err },
+			"RunNow":    func() error { _, err := c.RunNow(none, "job", ""); return err },
+			"Resign":    func() error { return c.Resign(none, "jobs", "") },
+			"Cancel":    func() error { return c.Cancel(none, admin.RunID{Job: "job", FencingToken: 1}, "") },
+			"Running":   func() error { _, err := c.Running(none, "job"); return err },
+			"Wait":      func() error { return c.Wait(none, "job") },
+			"Replicas":  func() error { _, err := c.Replicas(none); return err },
+			"Job":       func() error { _, err := c.Job(none, "job"); return err },
+			"Runs":      func() error { _, err := c.Runs(none, "job", 1); return err },
+			"Skips":     func() error { _, err := c.Skips(none, "job", 1); return err },
+			"Elections": func() error { _, err := c.Elections(none); return err },
+			"Election":  func() error { _, err := c.Election(none, "jobs"); return err },
+			"Orders":    func() error { _, err := c.Orders(none, 1); return err },
+			"Jobs": func() (err error) {
+				for _, err = range c.Jobs(none) {
+				}
+				return err
+			},
+			"Watch": func() (err error) {
+				for _, err = range c.Watch(none) {
+				}
+				return err
+			},
+		} {
+			require.ErrorContains(t, call(), "ctx", name)
+		}
+		require.Len(t, c.Nodes(none), 3)
+	})
+}
+
+// An answer that was not heard is read from the journal, before the order is told in vain for long.
+func TestAnswerThatWasNotHeard(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q, c := r.quorum(t, "a"), r.client(t)
+		stop, err := q.Board().Hear(bulletin.Orders, func(e redlock.Entry) {
+			o, ok := bulletin.ParseOrder(e.Text)
+			if !ok || o.Result != "" {
+				return
+			}
+			a := bulletin.Order{ID: o.ID, Kind: o.Kind, Target: o.Target, By: "a", Result: bulletin.Done, Run: &bulletin.Run{By: "a", Token: 5}}
+			answer, _ := a.Entry()
+			go r.enterUnheard(t, 0, answer)
+		})
+		require.NoError(t, err)
+		defer stop()
+		time.Sleep(time.Second)
+		began := time.Now()
+		run, err := c.RunNow(t.Context(), "job", "")
+		require.NoError(t, err)
+		require.EqualValues(t, 5, run.FencingToken)
+		require.Less(t, time.Since(began), 2*time.Second)
+	})
+}
+
+// enterUnheard enters an entry on a node that publishes it to nobody.
+func (r *replicas) enterUnheard(t *testing.T, node int, e redlock.Entry) {
+	client, err := valkey.NewClient(valkey.ClientOption{
+		InitAddress: []string{"node"}, ForceSingleClient: true, DisableCache: true,
+		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return r.fleet.Node(node).Dial(ctx)
+		},
+	})
+	assert.NoError(t, err)
+	defer client.Close()
+	text := fmt.Sprintf("1 %d 1 - %s", time.Now().UnixMilli(), e.Text)
+	assert.NoError(t, client.Do(context.Background(), client.B().Lpush().Key("tenure:journal:"+e.Journal).Element(text).Build()).Error())
+}

@@ -1,0 +1,470 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Replica is a process, as its card says. Cards are written every ten seconds, so what one says is
+// as old as Age, and a process that was killed is there for half a minute.
+type Replica struct {
+	ID       string // random, new with each start
+	Identity string // see redlock.WithIdentity
+	Host     string
+	PID      int
+	Program  string // path of its main package
+	Version  string // of the program, or the revision it was built from
+	Began    time.Time
+	Nodes    []Seen   // how it sees the nodes
+	Running  []Run    // what it runs
+	Leads    []string // elections
+	Stands   []string // elections in which it is a candidate, and does not lead
+	Jobs     []string // that it has
+	Cut      bool     // there is more than fitted its card
+	Age      time.Duration
+	Sources  int // nodes that have the card
+}
+
+// Seen is how a process sees a node.
+type Seen struct {
+	Replica string // Identity
+	Node    string // as that process knows it
+	Votes   bool
+	Why     string // an error.type; empty if nothing is wrong
+}
+
+// Replicas reads which processes live, in the order of their identities: those with a scheduler or
+// an elector that has a card.
+//
+// Errors: *redlock.QuorumError (redlock.ErrNoQuorum) if no node answered, redlock.ErrClosed, or
+// ctx's own error.
+func (c *Client) Replicas(ctx context.Context) ([]Replica, error) {
+	var all []Replica
+	for card, err := range c.cards(ctx, redlock.ProcessKind, redlock.MaxCards) {
+		if err != nil {
+			return nil, fmt.Errorf("admin: cannot read which replicas live: %w", err)
+		}
+		if p, ok := bulletin.ParseProcess(card.Text); ok {
+			all = append(all, newReplica(p, card))
+		}
+	}
+	slices.SortFunc(all, func(a, b Replica) int { return strings.Compare(a.Identity+a.ID, b.Identity+b.ID) })
+	return all, nil
+}
+
+func newReplica(p bulletin.Process, card redlock.Card) Replica {
+	r := Replica{
+		ID: card.ID, Identity: p.Identity, Host: p.Host, PID: p.PID, Program: p.Program, Version: p.Version, Began: timeOf(p.Began),
+		Jobs: p.Jobs, Cut: p.Cut, Age: card.Age, Sources: card.Nodes,
+	}
+	for _, n := range p.Nodes {
+		r.Nodes = append(r.Nodes, Seen{Replica: p.Identity, Node: n.Node, Votes: n.Votes, Why: n.Why})
+	}
+	for _, run := range p.Running {
+		r.Running = append(r.Running, Run{Job: run.Job, Replica: run.By, Tick: timeOf(run.Tick), Began: timeOf(run.Began), FencingToken: run.Token})
+	}
+	for _, e := range p.Elections {
+		if e.Term != 0 {
+			r.Leads = append(r.Leads, e.Election)
+		} else {
+			r.Stands = append(r.Stands, e.Election)
+		}
+	}
+	return r
+}
+
+// cards reads all cards of a kind, a page at a time.
+func (c *Client) cards(ctx context.Context, kind string, page int) iter.Seq2[redlock.Card, error] {
+	return func(yield func(redlock.Card, error) bool) {
+		for after := ""; ; {
+			cards, next, err := c.q.Board().Cards(ctx, kind, after, page)
+			if err != nil {
+				yield(redlock.Card{}, err)
+				return
+			}
+			for _, card := range cards {
+				if !yield(card, nil) {
+					return
+				}
+			}
+			if next == "" {
+				return
+			}
+			after = next
+		}
+	}
+}
+
+// JobStatus is a job, as the replicas that have it say, and what the nodes know of it.
+type JobStatus struct {
+	Name     string
+	Schedule string
+	Zone     string // of the schedule; empty where it needs none
+	Program  string // path of the main package that runs it
+	Election string // whose leader runs it; empty if any replica does
+	Delivery string
+	CatchUp  string
+	Overlap  string
+	Orders   bool // replicas take orders for it
+
+	// Next is the next tick; zero if that is not known. It is as old as Age.
+	Next time.Time
+	// Late means that Next has passed for longer than a replica takes to say what it does, and no
+	// run of it is known.
+	Late    bool
+	Running *Run     // nil for none
+	Last    *PastRun // the newest that has ended; nil for none
+	Paused  *Paused  // its own pause, or that of all jobs; nil for none
+	// Err is why Running and Paused, which a quorum has to tell, are not known.
+	Err error
+
+	Age     time.Duration // of what the replicas say
+	Sources int           // nodes that have it
+}
+
+// pageOfJobs is how many jobs are read at a time.
+const pageOfJobs = 50
+
+// lateAfter is for how long after a tick a card may still name it as the next one.
+const lateAfter = redlock.ReportLifetime
+
+// Jobs reads the jobs of all replicas, in the order of their names. A page of 50 is read at a time,
+// and only if more of them are asked for. A job is there for half an hour after the last replica
+// that had it. An error ends it, and is one of Replicas.
+func (c *Client) Jobs(ctx context.Context) iter.Seq2[JobStatus, error] {
+	return func(yield func(JobStatus, error) bool) {
+		for card, err := range c.cards(ctx, bulletin.Jobs, pageOfJobs) {
+			if err != nil {
+				yield(JobStatus{}, fmt.Errorf("admin: cannot read the jobs: %w", err))
+				return
+			}
+			j, ok := bulletin.ParseJob(card.Text)
+			if ok && strings.HasPrefix(j.Key, c.keyPrefix) && !yield(c.status(ctx, j, card), nil) {
+				return
+			}
+		}
+	}
+}
+
+// ErrNoJob means that no replica is known to have a job.
+var ErrNoJob = errors.New("admin: no replica is known to have the job")
+
+// Job reads one job. Errors: ErrNoJob, *OptionError, and those of Replicas.
+func (c *Client) Job(ctx context.Context, name string) (JobStatus, error) {
+	j, card, err := c.definition(ctx, name)
+	if err != nil {
+		return JobStatus{}, err
+	}
+	return c.status(ctx, j, card), nil
+}
+
+// definition reads the card of a job.
+func (c *Client) definition(ctx context.Context, name string) (bulletin.Job, redlock.Card, error) {
+	key, err := c.key(Job(name))
+	if err != nil {
+		return bulletin.Job{}, redlock.Card{}, err
+	}
+	card, found, err := c.q.Board().Card(ctx, bulletin.Jobs, key)
+	if err != nil {
+		return bulletin.Job{}, redlock.Card{}, fmt.Errorf("admin: cannot read job %q: %w", name, err)
+	}
+	if j, ok := bulletin.ParseJob(card.Text); found && ok {
+		return j, card, nil
+	}
+	return bulletin.Job{}, redlock.Card{}, fmt.Errorf("%w: %q", ErrNoJob, name)
+}
+
+// status adds what the nodes know to what the replicas say.
+func (c *Client) status(ctx context.Context, j bulletin.Job, card redlock.Card) JobStatus {
+	s := JobStatus{
+		Name: j.Job, Schedule: j.Schedule, Zone: j.Zone, Program: j.Program, Election: j.Election,
+		Delivery: j.Delivery, CatchUp: j.CatchUp, Overlap: j.Overlap, Orders: j.Orders,
+		Next: timeOf(j.Next), Age: card.Age, Sources: card.Nodes,
+	}
+	name := strings.TrimPrefix(j.Key, c.keyPrefix)
+	if run, err := c.Running(ctx, name); err == nil {
+		s.Running = &run
+	} else if !errors.Is(err, ErrNotRunning) {
+		s.Err = err
+	}
+	if p, err := c.Paused(ctx, Job(name)); err == nil {
+		s.Paused = &p
+	} else if !errors.Is(err, ErrNotPaused) {
+		s.Err = err
+	}
+	if runs, err := c.Runs(ctx, name, 1); err == nil && len(runs) > 0 {
+		s.Last = &runs[0]
+	}
+	ran := s.Last != nil && !s.Last.Tick.Before(s.Next) || s.Running != nil && !s.Running.Tick.Before(s.Next)
+	switch overdue := time.Since(s.Next); {
+	case s.Next.IsZero() || overdue <= 0:
+	case ran:
+		s.Next = time.Time{} // it was run, and what comes next is not said yet
+	case overdue > lateAfter && s.Paused == nil && s.Running == nil:
+		s.Late = true
+	}
+	return s
+}
+
+// Outcome is how a run ended.
+type Outcome string
+
+// The outcomes. A replica that was killed says nothing of its run.
+const (
+	OutcomeOK        Outcome = bulletin.OK
+	OutcomeFailed    Outcome = bulletin.Failed    // the task returned an error
+	OutcomePanicked  Outcome = bulletin.Panicked  // the task did not return
+	OutcomeLost      Outcome = bulletin.Lost      // the lease was lost: another replica may have begun the next run
+	OutcomeCancelled Outcome = bulletin.Cancelled // by Cancel
+	OutcomeNotBegun  Outcome = bulletin.NotBegun  // an order had asked for it, and the task was not called
+)
+
+// PastRun is a run that has ended, as its replica says.
+type PastRun struct {
+	Job          string
+	Replica      string    // identity
+	Tick         time.Time // zero for a run that was asked for
+	Began        time.Time // by the replica's clock
+	Took         time.Duration
+	Outcome      Outcome
+	Error        string // an error.type, or the error's text where the replica says it (scheduler.WithErrorTexts)
+	Attempt      int    // 1, or more if earlier runs of the tick were cut short
+	CatchUp      bool   // it was run late
+	FencingToken uint64
+	TraceID      string // empty if it was not traced
+	Order        string // the ID of the Order that asked for it; empty for a tick
+	Sources      int    // nodes that have it
+}
+
+func newPastRun(job string, e redlock.Entry) (PastRun, bool) {
+	r, ok := bulletin.ParseRun(e.Text)
+	return PastRun{
+		Job: job, Replica: r.By, Tick: timeOf(r.Tick), Began: timeOf(r.Began), Took: time.Duration(r.Took) * time.Microsecond,
+		Outcome: Outcome(r.Outcome), Error: r.Error, Attempt: r.Attempt, CatchUp: r.Late, FencingToken: r.Token,
+		TraceID: r.Trace, Order: r.Order, Sources: e.Nodes,
+	}, ok
+}
+
+// Runs reads the last runs of a job that have ended, the newest first: at most limit, and 20.
+//
+// Errors are those of Replicas, and *OptionError.
+func (c *Client) Runs(ctx context.Context, job string, limit int) ([]PastRun, error) {
+	return journal(ctx, c, bulletin.Runs, job, limit, func(e redlock.Entry) (PastRun, bool) { return newPastRun(job, e) })
+}
+
+// journal reads that of a job.
+func journal[T any](ctx context.Context, c *Client, kind, job string, limit int, parse func(redlock.Entry) (T, bool)) (all []T, err error) {
+	key, err := c.key(Job(job))
+	if err != nil {
+		return nil, err
+	}
+	entries, err := c.q.Board().Journal(ctx, kind+"/"+key, limit)
+	if err != nil {
+		return nil, fmt.Errorf("admin: cannot read the %s of job %q: %w", kind, job, err)
+	}
+	for _, e := range entries {
+		if t, ok := parse(e); ok {
+			all = append(all, t)
+		}
+	}
+	return all, nil
+}
+
+// Skip is why a tick, or several one after the other for the same reason, were not run. Those that
+// another replica ran are none.
+type Skip struct {
+	Job     string
+	Reason  string    // see scheduler.Reason
+	Tick    time.Time // the last of them
+	Count   int       // of ticks, on all replicas; about
+	Replica string    // identity of the one that skipped the last
+	By      string    // who held the job, or paused it; empty if that is not known
+	At      time.Time // when it was told
+	Sources int       // nodes that have it
+}
+
+func newSkip(job string, e redlock.Entry) (Skip, bool) {
+	s, ok := bulletin.ParseSkip(e.Text)
+	return Skip{Job: job, Reason: s.Reason, Tick: timeOf(s.Tick), Count: e.Count, Replica: s.By, By: s.Holder, At: e.At, Sources: e.Nodes}, ok
+}
+
+// Skips reads why ticks of a job were not run, the newest first: at most limit, and 10. A replica
+// tells it within ten seconds.
+//
+// Errors are those of Runs.
+func (c *Client) Skips(ctx context.Context, job string, limit int) ([]Skip, error) {
+	return journal(ctx, c, bulletin.Skips, job, limit, func(e redlock.Entry) (Skip, bool) { return newSkip(job, e) })
+}
+
+// Election is who leads, and who led.
+type Election struct {
+	Name       string
+	Leader     *Leader  // nil for nobody, or if that is not known, see Err
+	Candidates []string // identities, sorted; the leader is one
+	Terms      []Term   // the newest first; at most 20
+	Err        error    // why it is not known who leads
+}
+
+// Leader is who leads, as a quorum of nodes has it.
+type Leader struct {
+	Identity  string
+	Payload   string // see elector.WithPayload
+	Term      uint64
+	Since     time.Time     // by the leader's clock; zero if that is not known
+	LeaseLeft time.Duration // for how long it leads unless its lease is extended
+}
+
+// Term is a time in office, as who had it says.
+type Term struct {
+	Number   uint64
+	Identity string
+	Began    time.Time // zero if it is not known any more
+	Ended    time.Time // zero for one that lasts, or whose end nobody told: its leader was killed
+	How      string    // resigned or lost; empty without an end
+	Reason   string    // see elector.Reason
+	// Gap is from the end of the term before; zero if that is not known. The clocks of two replicas
+	// are in it.
+	Gap     time.Duration
+	Sources int // nodes that have its beginning
+}
+
+const mostTerms = 20
+
+// Elections reads the elections in which a replica takes part, in the order of their names.
+//
+// Errors are those of Replicas.
+func (c *Client) Elections(ctx context.Context) ([]Election, error) {
+	replicas, err := c.Replicas(ctx)
+	if err != nil {
+		return nil, err
+	}
+	candidates := make(map[string][]string)
+	for _, r := range replicas {
+		for _, name := range slices.Concat(r.Leads, r.Stands) {
+			candidates[name] = append(candidates[name], r.Identity)
+		}
+	}
+	var all []Election
+	for _, name := range slices.Sorted(maps.Keys(candidates)) {
+		e, err := c.election(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		slices.Sort(candidates[name])
+		e.Candidates = slices.Compact(candidates[name])
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// Election reads one election, without its candidates.
+//
+// Errors are those of Runs.
+func (c *Client) Election(ctx context.Context, name string) (Election, error) {
+	if name == "" {
+		return Election{}, &OptionError{"Election", "names none"}
+	}
+	return c.election(ctx, name)
+}
+
+func (c *Client) election(ctx context.Context, name string) (Election, error) {
+	e := Election{Name: name}
+	entries, err := c.q.Board().Journal(ctx, bulletin.Terms+"/"+name, redlock.MaxEntries)
+	if err != nil {
+		return e, fmt.Errorf("admin: cannot read the terms of election %q: %w", name, err)
+	}
+	e.Terms = newTerms(entries)
+	h, err := c.q.Holder(ctx, elector.KeyPrefix+name)
+	switch {
+	case err == nil:
+		e.Leader = &Leader{Identity: h.Identity, Payload: h.Payload, Term: h.FencingToken, LeaseLeft: h.TTL}
+		for _, t := range e.Terms {
+			if t.Number == h.FencingToken {
+				e.Leader.Since = t.Began
+			}
+		}
+	case !errors.Is(err, redlock.ErrNotHeld):
+		e.Err = fmt.Errorf("admin: cannot tell who leads %q: %w", name, err)
+	}
+	return e, nil
+}
+
+// newTerms joins beginnings and ends.
+func newTerms(entries []redlock.Entry) []Term {
+	known := make(map[uint64]*Term)
+	for _, entry := range entries {
+		t, ok := bulletin.ParseTerm(entry.Text)
+		if !ok {
+			continue
+		}
+		if known[t.Term] == nil {
+			known[t.Term] = &Term{Number: t.Term, Identity: t.By}
+		}
+		if term := known[t.Term]; t.Event == bulletin.Elected {
+			term.Began, term.Sources = timeOf(t.At), entry.Nodes
+		} else if term.How != string(elector.Lost) { // it may have been told as resigned before that was seen
+			term.Ended, term.How, term.Reason = timeOf(t.At), t.Event, t.Reason
+		}
+	}
+	var terms []Term
+	for i, number := range slices.Sorted(maps.Keys(known)) {
+		t := *known[number]
+		if i > 0 && !t.Began.IsZero() {
+			if before := terms[i-1].Ended; !before.IsZero() {
+				t.Gap = max(t.Began.Sub(before), 0)
+			}
+		}
+		terms = append(terms, t)
+	}
+	slices.Reverse(terms)
+	return terms[:min(len(terms), mostTerms)]
+}
+
+// Node is a node as this process sees it, and as each replica does.
+type Node struct {
+	redlock.NodeStatus
+	SeenBy []Seen // by replicas that know it by the same name
+}
+
+// Nodes asks the nodes how they are (redlock.Quorum.Nodes), and reads how the replicas see them. A
+// node that only replicas name, which have other addresses for it, is there too, with a Node and
+// nothing else of a NodeStatus. It returns no error: without an answer nobody has seen them.
+func (c *Client) Nodes(ctx context.Context) []Node {
+	var nodes []Node
+	at := make(map[string]int)
+	for _, s := range c.q.Nodes(ctx) {
+		at[s.Node] = len(nodes)
+		nodes = append(nodes, Node{NodeStatus: s})
+	}
+	replicas, _ := c.Replicas(ctx)
+	for _, r := range replicas {
+		for _, seen := range r.Nodes {
+			i, known := at[seen.Node]
+			if !known {
+				i = len(nodes)
+				at[seen.Node] = i
+				nodes = append(nodes, Node{NodeStatus: redlock.NodeStatus{Node: seen.Node}})
+			}
+			nodes[i].SeenBy = append(nodes[i].SeenBy, seen)
+		}
+	}
+	return nodes
+}
+
+// timeOf is a time in milliseconds since 1970; zero for none.
+func timeOf(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}

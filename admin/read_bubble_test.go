@@ -1,0 +1,181 @@
+package admin_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// told has a replica tell things.
+func (r *replicas) told(t *testing.T, q *redlock.Quorum, cards []redlock.Card, entries ...redlock.Entry) {
+	t.Helper()
+	_, err := q.Board().Post(t.Context(), cards, entries)
+	require.NoError(t, err)
+}
+
+func jobCard(t *testing.T, j bulletin.Job) redlock.Card {
+	card, ok := j.Card()
+	require.True(t, ok)
+	return card
+}
+
+func jobsOf(t *testing.T, c *admin.Client) (jobs []admin.JobStatus) {
+	for j, err := range c.Jobs(t.Context()) {
+		require.NoError(t, err)
+		jobs = append(jobs, j)
+	}
+	return jobs
+}
+
+// Jobs of all names are read, a page at a time, in their order; those of schedulers with another
+// prefix are not.
+func TestJobsOfAllNames(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q, c := r.quorum(t, "a"), r.client(t)
+		runUntilVotes(t, q)
+		var cards []redlock.Card
+		names := []string{"a", "a b", "a{b}", "a\x00", "ä\x7f", "{", "}", "a/b", "job/a", `"'<script>`, strings.Repeat("é", 500)}
+		for i := range 120 {
+			names = append(names, fmt.Sprintf("x%03d", i))
+		}
+		for _, name := range names {
+			cards = append(cards, jobCard(t, bulletin.Job{Job: name, Key: "job/" + name, Schedule: "* * * * *", By: "a"}))
+		}
+		other := jobCard(t, bulletin.Job{Job: "other", Key: "other/a", By: "a"})
+		foreign := redlock.Card{Kind: bulletin.Jobs, ID: "job/foreign", Text: "no JSON", Lifetime: time.Hour}
+		r.told(t, q, append(cards, other, foreign))
+		var got []string
+		for _, j := range jobsOf(t, c) {
+			got = append(got, j.Name)
+			require.Equal(t, 3, j.Sources)
+			require.NoError(t, j.Err)
+		}
+		require.ElementsMatch(t, names, got)
+		for _, name := range names {
+			j, err := c.Job(t.Context(), name)
+			require.NoError(t, err, "%q", name)
+			require.Equal(t, name, j.Name)
+		}
+		for _, name := range []string{"x", "x0000", "zzz", "foreign"} {
+			_, err := c.Job(t.Context(), name)
+			require.ErrorIs(t, err, admin.ErrNoJob)
+		}
+		n := 0
+		for range c.Jobs(t.Context()) {
+			if n++; n == 3 {
+				break
+			}
+		}
+		require.Equal(t, 3, n)
+	})
+}
+
+// runUntilVotes waits until a Quorum may tell anything.
+func runUntilVotes(t *testing.T, q *redlock.Quorum) {
+	t.Helper()
+	for _, n := range q.Nodes(t.Context()) {
+		for !n.Votes {
+			time.Sleep(time.Second)
+			n = q.Nodes(t.Context())[0]
+		}
+	}
+}
+
+// A job is late if its next tick has passed and nothing is known of it; not while it runs, is
+// paused, or was run.
+func TestLateJob(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q, c := r.quorum(t, "a"), r.client(t)
+		runUntilVotes(t, q)
+		next := time.Now().Add(time.Minute)
+		r.told(t, q, []redlock.Card{jobCard(t, bulletin.Job{Job: "job", Key: "job/job", Next: next.UnixMilli(), By: "a"})})
+		is := func() admin.JobStatus {
+			j, err := c.Job(t.Context(), "job")
+			require.NoError(t, err)
+			return j
+		}
+		require.Equal(t, next.UnixMilli(), is().Next.UnixMilli())
+		require.False(t, is().Late)
+		time.Sleep(70 * time.Second)
+		require.False(t, is().Late, "replicas have not had time to say so")
+		time.Sleep(time.Minute)
+		require.True(t, is().Late)
+		l, err := q.TryAcquire(t.Context(), "job/job", redlock.WithTick(next, redlock.AtLeastOnce, time.Hour))
+		require.NoError(t, err)
+		require.False(t, is().Late)
+		require.Equal(t, next.UnixMilli(), is().Running.Tick.UnixMilli())
+		require.NoError(t, l.Release(t.Context()))
+		require.True(t, is().Late)
+		_, err = c.Pause(t.Context(), admin.AllJobs, admin.PauseOptions{})
+		require.NoError(t, err)
+		require.False(t, is().Late)
+		require.Equal(t, admin.AllJobs, is().Paused.Target)
+		require.NoError(t, c.Resume(t.Context(), admin.AllJobs, ""))
+		require.True(t, is().Late)
+		run, ok := bulletin.Run{Job: "job", Tick: next.UnixMilli(), By: "a", Token: 5, Outcome: bulletin.Failed, Error: "x", Took: 1500}.Entry("job/job")
+		require.True(t, ok)
+		r.told(t, q, nil, run)
+		j := is()
+		require.False(t, j.Late)
+		require.Zero(t, j.Next, "what comes next is not said")
+		require.Equal(t, admin.PastRun{Job: "job", Replica: "a", Tick: j.Last.Tick, Took: 1500 * time.Microsecond, Outcome: admin.OutcomeFailed,
+			Error: "x", FencingToken: 5, Sources: 3}, *j.Last)
+	})
+}
+
+// Terms are told with how they ended and how long nobody led; what nobody told stays open.
+func TestTerms(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q, c := r.quorum(t, "a"), r.client(t)
+		runUntilVotes(t, q)
+		at := time.Now().UnixMilli()
+		for _, term := range []bulletin.Term{
+			{Term: 5, By: "a", Event: "elected", At: at}, {Term: 5, By: "a", Event: "resigned", Reason: "shutdown", At: at + 1000},
+			{Term: 7, By: "b", Event: "elected", At: at + 1005}, // it was killed
+			{Term: 9, By: "a", Event: "elected", At: at + 9000}, {Term: 9, By: "a", Event: "lost", Reason: "deadline", At: at + 9500},
+			{Term: 12, By: "b", Event: "elected", At: at + 9400}, // its clock is behind
+		} {
+			e, ok := term.Entry("jobs")
+			require.True(t, ok)
+			r.told(t, q, nil, e)
+			time.Sleep(time.Millisecond)
+		}
+		e, err := c.Election(t.Context(), "jobs")
+		require.NoError(t, err)
+		require.Nil(t, e.Leader)
+		require.NoError(t, e.Err)
+		require.Len(t, e.Terms, 4)
+		var told []string
+		for _, term := range e.Terms {
+			told = append(told, fmt.Sprintf("%d %s %s %s %v %v", term.Number, term.Identity, term.How, term.Reason, term.Gap, !term.Ended.IsZero()))
+		}
+		require.Equal(t, []string{"12 b   0s false", "9 a lost deadline 0s true", "7 b   5ms false", "5 a resigned shutdown 0s true"}, told)
+	})
+}
+
+// How replicas see nodes is beside how this process does; what only they name is there too.
+func TestNodesAsReplicasSeeThem(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q, c := r.quorum(t, "a"), r.client(t)
+		runUntilVotes(t, q)
+		defer q.Board().Report(func() redlock.Report { return redlock.Report{About: map[string][]any{}} })()
+		text := `{"v":2,"identity":"b","news":{},"nodes":[{"node":"elsewhere:1","votes":false,"why":"connection"},{"node":"` + c.Nodes(t.Context())[0].Node + `","votes":true}]}`
+		r.told(t, q, []redlock.Card{{Kind: redlock.ProcessKind, ID: "b", Text: text, Lifetime: time.Minute}})
+		time.Sleep(time.Second)
+		nodes := c.Nodes(t.Context())
+		require.Len(t, nodes, 4)
+		require.True(t, nodes[0].Votes)
+		require.Equal(t, []admin.Seen{{Replica: "a", Node: nodes[0].Node, Votes: true}, {Replica: "b", Node: nodes[0].Node, Votes: true}}, nodes[0].SeenBy)
+		require.Len(t, nodes[1].SeenBy, 1)
+		require.Equal(t, "elsewhere:1", nodes[3].Node)
+		require.Equal(t, []admin.Seen{{Replica: "b", Node: "elsewhere:1", Why: "connection"}}, nodes[3].SeenBy)
+		require.False(t, nodes[3].Reachable)
+	})
+}

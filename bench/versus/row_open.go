@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tenure-dev/tenure/bench/internal/rival"
+)
+
+const (
+	steadyRate = 4000 // pairs a second
+	// peakCallers find the peak that the row half has half of.
+	peakCallers = 512
+	// warmCallers make connections before.
+	warmCallers = 64
+)
+
+// generator is no lock at all: what the load itself takes.
+var generator = &rival.Kind{Name: "no lock", Module: rival.Tenure.Module, Servers: "0", Open: func(rival.Config) (rival.Rival, error) { return noLock{}, nil }}
+
+type noLock struct{}
+
+func (l noLock) Try(context.Context, string) (rival.Held, error) { return l, nil }
+func (noLock) Acquire(context.Context, string) (rival.Held, error) {
+	return nil, rival.ErrCannotWait
+}
+func (noLock) Release(context.Context) error { return nil }
+func (noLock) Close() error                  { return nil }
+
+// openColumns are those of open loops.
+func openColumns() []column {
+	return []column{{Name: "p50 us"}, {Name: "p99 us"}, {Name: "p99.9 us"},
+		{Name: "p50 x batching", Of: "p50 us", To: rival.Batcher.Name}, {Name: "p99 x batching", Of: "p99 us", To: rival.Batcher.Name},
+		{Name: clientCPU}, {Name: "client CPU x batching", Of: clientCPU, To: rival.Batcher.Name},
+		{Name: serverCPU}, {Name: "server CPU x batching", Of: serverCPU, To: rival.Batcher.Name}, {Name: "failed"}}
+}
+
+// openKinds take part in both rows.
+func openKinds() []*rival.Kind {
+	return []*rival.Kind{rival.Floor, rival.Batcher, rival.Merger, rival.Tenure, rival.Redsync, rival.Redislock, rival.Valkeylock}
+}
+
+const openWork = "Pairs begin when they are due, whether those before have ended or not, and their time counts from then: a stall costs all that wait for it. " +
+	"Each pair has a new key. What failed counts with the time and the CPU that it took. "
+
+func steadyRow() *row {
+	return &row{
+		name: "steady", title: fmt.Sprintf("%d pairs a second, whatever comes back", steadyRate),
+		columns: openColumns(),
+		run: func(ctx context.Context, s *stage, b *board) error {
+			b.Work = fmt.Sprintf(openWork+"%d rounds of %s. *%s* is what the load takes by itself.", s.size.rounds, s.size.open, generator.Name)
+			return s.open(ctx, b, append([]*rival.Kind{generator}, openKinds()...), func(e *entrant) (float64, error) { return steadyRate, nil })
+		},
+	}
+}
+
+func halfRow() *row {
+	return &row{
+		name: "half", title: "half of the pairs a second that each has at its peak, whatever comes back",
+		columns: append([]column{{Name: "pairs/s"}}, openColumns()...),
+		run: func(ctx context.Context, s *stage, b *board) error {
+			b.Work = fmt.Sprintf(openWork+"%d rounds of %s, each after %s with %d goroutines, which is the peak. Half of it is another rate for each, so that "+
+				"times are those of different loads.", s.size.rounds, s.size.open, s.size.slice, peakCallers)
+			return s.open(ctx, b, openKinds(), func(e *entrant) (float64, error) {
+				pairs := 0
+				spent, err := s.costOf(ctx, func() (err error) {
+					pairs, err = manyPairs(ctx, e, peakCallers, s.size.slice, warmUp(newKeys))
+					return err
+				})
+				if err != nil {
+					return 0, err
+				}
+				rate := float64(pairs) / spent.took.Seconds() / 2
+				b.add(e.Kind, "pairs/s", rate)
+				return rate, s.servers.Flush(ctx)
+			})
+		},
+	}
+}
+
+// open measures open loops, with as many pairs a second as rate says.
+func (s *stage) open(ctx context.Context, b *board, kinds []*rival.Kind, rate func(e *entrant) (float64, error)) error {
+	es, leave, err := s.enter(s.takePart(kinds, 0), s.config(defaultTTL))
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return s.rounds(ctx, es, func(e *entrant) error {
+		if _, err := manyPairs(ctx, e, warmCallers, 0, warmUp(newKeys)); err != nil {
+			return err
+		}
+		perSecond, err := rate(e)
+		if err != nil {
+			return err
+		}
+		plan := newSchedule(perSecond, s.size.open)
+		var times *openTimes
+		spent, err := s.costOf(ctx, func() (err error) {
+			times, err = openLoop(ctx, e, plan)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		b.add(e.Kind, "p50 us", times.quantile(0.5))
+		b.add(e.Kind, "p99 us", times.quantile(0.99))
+		b.add(e.Kind, "p99.9 us", times.quantile(0.999))
+		spent.add(b, e.Kind, plan.pairs)
+		b.add(e.Kind, "failed", float64(times.failed))
+		return nil
+	})
+}

@@ -1,0 +1,357 @@
+package elector_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+// onlooker is a process that takes no part in an election.
+func onlooker(t *testing.T, fleet *redlocktest.Fleet) *redlock.Quorum {
+	t.Helper()
+	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl),
+		redlock.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	q.Nodes(t.Context())
+	return q
+}
+
+// history reads the election's history, the oldest first. Where terms follow each other at once,
+// processes that estimate the servers' clocks may disagree about the order; terms have numbers.
+func history(t *testing.T, q *redlock.Quorum) (terms []bulletin.Term) {
+	t.Helper()
+	entries, err := q.Board().Journal(t.Context(), "terms/test", redlock.MaxEntries)
+	require.NoError(t, err)
+	for _, e := range entries {
+		term, ok := bulletin.ParseTerm(e.Text)
+		require.True(t, ok)
+		require.Equal(t, "test", term.Election)
+		terms = append([]bulletin.Term{term}, terms...)
+	}
+	slices.SortStableFunc(terms, func(x, y bulletin.Term) int { return cmp.Compare(x.Term, y.Term) })
+	return terms
+}
+
+// words are what happened, and to whom.
+func words(terms []bulletin.Term) (words []string) {
+	for _, t := range terms {
+		word := t.By + " " + t.Event
+		if t.Reason != "" {
+			word += " " + t.Reason
+		}
+		words = append(words, word)
+	}
+	return words
+}
+
+// The history has the beginning and the end of each term, with its number and reason, and nothing
+// of a candidate.
+func TestHistory(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := onlooker(t, fleet)
+		a := candidate(t, fleet, elector.WithIdentity("a"), elector.WithBackoff(time.Second, time.Second))
+		var began []time.Time
+		var numbers []uint64
+		ra := run(t, a, func(ctx context.Context, term *elector.Term) error {
+			began, numbers = append(began, time.Now()), append(numbers, term.Number())
+			time.Sleep(ttl / 2)
+			switch len(began) {
+			case 1:
+				_ = term.Resign(ctx)
+			case 2:
+				return errors.New("boom")
+			case 4:
+				<-ctx.Done()
+			}
+			return nil
+		})
+		time.Sleep(ttl)
+		require.NoError(t, run(t, candidate(t, fleet, elector.WithIdentity("too late")), nil).end())
+		time.Sleep(4 * ttl)
+		b := candidate(t, fleet, elector.WithIdentity("b"))
+		rb := run(t, b, nil)
+		time.Sleep(2 * ttl)
+		require.NoError(t, rb.end()) // it was a candidate
+		require.NoError(t, ra.end())
+		terms := history(t, q)
+		require.Equal(t, []string{
+			"a elected", "a resigned resigned", "a elected", "a resigned failed",
+			"a elected", "a resigned returned", "a elected", "a resigned shutdown",
+		}, words(terms))
+		for i, term := range terms {
+			require.Equal(t, numbers[i/2], term.Term)
+			if i%2 == 0 {
+				require.Equal(t, began[i/2].UnixMilli(), term.At)
+			} else if i < 7 {
+				require.Equal(t, began[i/2].Add(ttl/2).UnixMilli(), term.At)
+			}
+		}
+	})
+}
+
+// The history tells of a loss when lead returns, or else of one that overruns.
+func TestHistoryOfLosses(t *testing.T) {
+	for name, test := range map[string]struct {
+		drain time.Duration
+		lead  func(context.Context) // after the term; nil for no lead
+		cut   bool                  // the nodes are out of reach for a while
+		want  []string
+	}{
+		"deadline":             {ttl, func(context.Context) {}, true, []string{"a elected", "a lost deadline"}},
+		"no lead":              {ttl, nil, true, []string{"a elected", "a lost deadline"}},
+		"lead takes a while":   {ttl, func(context.Context) { time.Sleep(ttl / 2) }, true, []string{"a elected", "a lost deadline"}},
+		"lead takes too long":  {ttl / 4, func(context.Context) { time.Sleep(2 * ttl) }, true, []string{"a elected", "a lost deadline"}},
+		"lead does not return": {ttl / 4, func(context.Context) { time.Sleep(100 * ttl) }, false, []string{"a elected", "a lost drain_timeout"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+				q := onlooker(t, fleet)
+				a := candidate(t, fleet, elector.WithIdentity("a"), elector.WithDrainTimeout(test.drain))
+				first := true
+				lead := func(ctx context.Context, _ *elector.Term) error {
+					<-ctx.Done()
+					if first {
+						first = false
+						test.lead(ctx)
+					}
+					return nil
+				}
+				if test.lead == nil {
+					lead = nil
+				}
+				r := run(t, a, lead)
+				time.Sleep(ttl)
+				if test.cut {
+					require.NoError(t, fleet.Node(0).Freeze())
+					require.NoError(t, fleet.Node(1).Freeze())
+					time.Sleep(validity + 100*time.Millisecond)
+					require.False(t, leads(a))
+					require.NoError(t, fleet.Node(0).Thaw())
+					require.NoError(t, fleet.Node(1).Thaw())
+					time.Sleep(3 * ttl)
+				} else {
+					require.ErrorIs(t, r.end(), elector.ErrDrainTimeout)
+				}
+				got := words(history(t, q))
+				require.GreaterOrEqual(t, len(got), len(test.want))
+				require.Equal(t, test.want, got[:2])
+				for _, word := range got[2:] {
+					require.Equal(t, "a elected", word, "the end is told once")
+				}
+				time.Sleep(100 * ttl)
+				if test.cut {
+					require.NoError(t, r.end())
+				}
+			})
+		})
+	}
+}
+
+// The end of a term whose lead overruns is told while lead still runs.
+func TestHistoryOfAnOverrun(t *testing.T) {
+	for name, cut := range map[string]bool{"resigned": false, "lost": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+				q := onlooker(t, fleet)
+				a := candidate(t, fleet, elector.WithIdentity("a"), elector.WithDrainTimeout(time.Second))
+				terms := make(chan *elector.Term, 10)
+				over := make(chan struct{})
+				r := run(t, a, func(ctx context.Context, term *elector.Term) error {
+					terms <- term
+					<-ctx.Done()
+					<-over
+					return nil
+				})
+				term := <-terms
+				time.Sleep(ttl)
+				if cut {
+					require.NoError(t, fleet.Node(0).Freeze())
+					require.NoError(t, fleet.Node(1).Freeze())
+					<-term.Context().Done()
+					require.NoError(t, fleet.Node(0).Thaw())
+					require.NoError(t, fleet.Node(1).Thaw())
+				} else {
+					require.ErrorIs(t, term.Resign(t.Context()), elector.ErrDrainTimeout)
+				}
+				time.Sleep(2 * ttl)
+				want := []string{"a elected", "a lost deadline"}
+				require.Equal(t, want, words(history(t, q)))
+				close(over)
+				synctest.Wait()
+				require.NoError(t, r.end())
+				require.Equal(t, 1, strings.Count(strings.Join(words(history(t, q)), "\n"), want[1]), "once")
+			})
+		})
+	}
+}
+
+// A lease that turns out to be lost when it is released was not resigned.
+func TestHistoryOfALossSeenAtTheRelease(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := onlooker(t, fleet)
+		a := candidate(t, fleet, elector.WithIdentity("a"))
+		r := run(t, a, untilDone)
+		time.Sleep(ttl)
+		for _, node := range fleet.Nodes() {
+			node.FlushAll()
+		}
+		require.NoError(t, r.end())
+		got := words(history(t, q))
+		require.Contains(t, got, "a lost refused")
+		require.Equal(t, 1, strings.Count(strings.Join(got, "\n"), "a lost refused"))
+	})
+}
+
+// The end of a term comes with the release, and costs no command.
+func TestEndIsToldWithTheRelease(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := onlooker(t, fleet)
+		a := candidate(t, fleet, elector.WithIdentity("a"), elector.WithoutCard(), elector.WithoutOrders())
+		r := run(t, a, untilDone)
+		time.Sleep(100 * time.Millisecond)
+		before := fleet.Node(0).Commands()
+		require.NoError(t, r.end())
+		synctest.Wait()
+		require.Equal(t, before+1, fleet.Node(0).Commands())
+		require.Equal(t, []string{"a elected", "a resigned shutdown"}, words(history(t, q)))
+	})
+}
+
+// Neither lead nor another candidate waits for an entry. Run waits for it, for a while.
+func TestNothingWaitsForEntries(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		const delay, limit = 100 * time.Millisecond, time.Second
+		q := onlooker(t, fleet)
+		a := candidate(t, fleet, elector.WithIdentity("a"), elector.WithDrainTimeout(limit))
+		for _, node := range fleet.Nodes() {
+			node.SetDelay(delay)
+		}
+		var elected time.Time
+		began := make(chan time.Time, 1)
+		r := run(t, a, func(ctx context.Context, term *elector.Term) error {
+			began <- time.Now()
+			<-ctx.Done()
+			time.Sleep(5 * ttl)
+			return nil
+		})
+		for c := range a.Changes(t.Context()) {
+			elected = c.At
+			break
+		}
+		time.Sleep(ttl)
+		require.Equal(t, elected, <-began)
+		stopped := time.Now()
+		require.ErrorIs(t, r.end(), elector.ErrDrainTimeout)
+		require.Greater(t, time.Since(stopped), limit, "it waits for the entry")
+		require.LessOrEqual(t, time.Since(stopped), limit+3*delay)
+		for _, node := range fleet.Nodes() {
+			node.SetDelay(0)
+		}
+		require.Equal(t, []string{"a elected", "a lost drain_timeout"}, words(history(t, q)))
+		time.Sleep(5 * ttl)
+	})
+}
+
+// Nodes that are away cost a Run no more than their timeout at its end.
+func TestRunEndsAlthoughNobodyTakesEntries(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		a := candidate(t, fleet)
+		r := run(t, a, func(ctx context.Context, _ *elector.Term) error {
+			for _, node := range fleet.Nodes() {
+				require.NoError(t, node.Freeze())
+			}
+			<-ctx.Done()
+			return nil
+		})
+		time.Sleep(100 * time.Millisecond)
+		require.True(t, leads(a))
+		stopped := time.Now()
+		require.NoError(t, r.end())
+		require.LessOrEqual(t, time.Since(stopped), 5*time.Second)
+		for _, node := range fleet.Nodes() {
+			require.NoError(t, node.Thaw())
+		}
+	})
+}
+
+// A process's card says in which elections it takes part, and which of them it leads, until Run
+// ends.
+func TestCardOfCandidates(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := onlooker(t, fleet)
+		candidacies := func() (found []bulletin.Candidacy) {
+			cards, _, err := q.Board().Cards(t.Context(), redlock.ProcessKind, "", 10)
+			require.NoError(t, err)
+			for _, card := range cards {
+				process, ok := bulletin.ParseProcess(card.Text)
+				require.True(t, ok)
+				found = append(found, process.Elections...)
+			}
+			return found
+		}
+		a, b := candidate(t, fleet, elector.WithIdentity("a")), candidate(t, fleet, elector.WithIdentity("b"))
+		terms := make(chan *elector.Term, 10)
+		lead := func(ctx context.Context, term *elector.Term) error {
+			terms <- term
+			return untilDone(ctx, term)
+		}
+		began := time.Now()
+		ra := run(t, a, lead)
+		term := <-terms
+		rb := run(t, b, lead)
+		time.Sleep(time.Second)
+		first, second := bulletin.Candidacy{Election: "test", Identity: "a"}, bulletin.Candidacy{Election: "test", Identity: "b"}
+		leading := first
+		leading.Term, leading.Since = term.Number(), began.UnixMilli()
+		require.ElementsMatch(t, []bulletin.Candidacy{leading, second}, candidacies())
+		require.NoError(t, term.Resign(t.Context()))
+		began = time.Now()
+		term = <-terms
+		time.Sleep(2 * redlock.ReportEvery)
+		second.Term, second.Since = term.Number(), candidacies()[0].Since+candidacies()[1].Since
+		require.InDelta(t, began.UnixMilli(), second.Since, 100)
+		require.ElementsMatch(t, []bulletin.Candidacy{first, second}, candidacies())
+		require.NoError(t, rb.end())
+		require.NoError(t, ra.end())
+		synctest.Wait()
+		require.Empty(t, candidacies())
+	})
+}
+
+// Options switch off each of what an election tells, and that it takes orders.
+func TestNothingIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := onlooker(t, fleet)
+		a := candidate(t, fleet, elector.WithoutHistory(), elector.WithoutCard(), elector.WithoutOrders())
+		terms := make(chan *elector.Term, 10)
+		r := run(t, a, func(ctx context.Context, term *elector.Term) error {
+			terms <- term
+			return untilDone(ctx, term)
+		})
+		term := <-terms
+		time.Sleep(time.Minute)
+		give(t, q, bulletin.Order{ID: "1", Target: "test", Number: term.Number()})
+		time.Sleep(time.Second)
+		require.True(t, leads(a))
+		require.Empty(t, answers(t, q))
+		cards, _, err := q.Board().Cards(t.Context(), redlock.ProcessKind, "", 10)
+		require.NoError(t, err)
+		require.Empty(t, cards)
+		require.NoError(t, r.end())
+		require.Empty(t, history(t, q))
+	})
+}

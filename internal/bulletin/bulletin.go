@@ -1,0 +1,250 @@
+// Package bulletin has the formats of what schedulers and electors tell people on the board
+// (redlock.Board), and of the orders that they take: JSON objects, in which v is the version. It
+// does no I/O.
+//
+// Whoever may write to the nodes may write anything. Parse functions take any bytes; what does not
+// fit is left out, and texts are cut. A version that is not known is read as far as it is
+// understood.
+package bulletin
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+const version = 1
+
+// Kinds of cards and of journals. Those of runs and skips are followed by the key of the job, and
+// those of terms by the election.
+const (
+	Jobs   = "jobs"
+	Runs   = "runs"
+	Skips  = "skips"
+	Terms  = "terms"
+	Orders = "orders"
+)
+
+// Bounds.
+const (
+	keep       = 40 * 24 * time.Hour // a monthly job's last run is still there
+	mostRuns   = 20
+	mostSkips  = 10
+	mostTerms  = 40 // a beginning and an end each
+	mostOrders = 400
+	// JobLifetime is how long the definition of a job stays that no replica has any more.
+	JobLifetime = 30 * time.Minute
+	// maxText bounds each text, in bytes. Names by which something is found are not cut: the key
+	// and the name of a job, the target of an order, and what a process lists.
+	maxText  = 256
+	maxID    = 64 // of an order
+	maxClass = 64 // of entries
+)
+
+// About names lists in the card of a process, see redlock.Report.
+const (
+	Running   = "running"   // of Run
+	Elections = "elections" // of Candidacy
+	HasJobs   = "jobs"      // of names
+)
+
+// Job is the definition of a job.
+type Job struct {
+	V        int    `json:"v"`
+	Job      string `json:"job"`
+	Key      string `json:"key"` // of its lease
+	Schedule string `json:"schedule"`
+	Zone     string `json:"zone,omitempty"`
+	Program  string `json:"program,omitempty"`
+	Election string `json:"election,omitempty"`
+	Delivery string `json:"delivery,omitempty"`
+	CatchUp  string `json:"catch_up,omitempty"`
+	Overlap  string `json:"overlap,omitempty"`
+	Next     int64  `json:"next,omitempty"` // the tick after the last that was due; ms
+	By       string `json:"by"`             // the identity of who wrote it
+	Orders   bool   `json:"orders"`         // that one takes orders
+}
+
+// Run is a run of a job: one that goes on, in the card of its process, or one that has ended, in
+// the job's journal.
+type Run struct {
+	V       int    `json:"v,omitempty"`
+	Job     string `json:"job,omitempty"`
+	Tick    int64  `json:"tick,omitempty"` // ms; 0 for a run that was asked for
+	By      string `json:"by"`             // identity
+	Began   int64  `json:"began"`          // ms, by the clock of the process
+	Took    int64  `json:"took,omitempty"` // us
+	Outcome string `json:"outcome,omitempty"`
+	Error   string `json:"error,omitempty"` // error.type, or the text where the program wants that
+	Attempt int    `json:"attempt,omitempty"`
+	Late    bool   `json:"late,omitempty"` // caught up
+	Token   uint64 `json:"token"`
+	Trace   string `json:"trace,omitempty"`
+	Order   string `json:"order,omitempty"` // the id of the order that asked for it
+}
+
+// Outcomes of runs.
+const (
+	OK        = "ok"
+	Failed    = "failed"
+	Panicked  = "panicked"
+	Lost      = "lost" // the lease, so that another replica may have begun
+	Cancelled = "cancelled"
+	NotBegun  = "not_begun" // the task was not called
+)
+
+// Skip is a tick, or several of the same reason, that a replica did not run.
+type Skip struct {
+	V      int    `json:"v"`
+	Job    string `json:"job,omitempty"`
+	Tick   int64  `json:"tick"` // the last; ms
+	Reason string `json:"reason"`
+	By     string `json:"by"`             // identity of who skipped it
+	Holder string `json:"held,omitempty"` // who held or ran it, or paused it
+}
+
+// Candidacy is a part that a process has in an election, in its card.
+type Candidacy struct {
+	Election string `json:"election"`
+	Identity string `json:"identity"`
+	Term     uint64 `json:"term,omitempty"`  // while it leads
+	Since    int64  `json:"since,omitempty"` // ms
+}
+
+// Term is a beginning or an end of a term.
+type Term struct {
+	V        int    `json:"v"`
+	Election string `json:"election,omitempty"`
+	Term     uint64 `json:"term"`
+	By       string `json:"by"`
+	Event    string `json:"event"` // elected, resigned or lost
+	Reason   string `json:"reason,omitempty"`
+	At       int64  `json:"at"` // ms, by the clock of the leader
+}
+
+// Order is one that was given, or what came of it: both are entries of the journal of orders, with
+// one id.
+type Order struct {
+	V      int    `json:"v"`
+	ID     string `json:"id"`
+	Kind   string `json:"kind"`
+	Target string `json:"target,omitempty"` // a job or an election; empty for all jobs
+	Number uint64 `json:"number,omitempty"` // the term to resign, or the token of the run to cancel
+	By     string `json:"by"`               // who gave it, or who took it
+	Why    string `json:"why,omitempty"`
+	Within int64  `json:"within,omitempty"` // for how long it is wanted after it was heard; ms
+	Result string `json:"result,omitempty"` // empty while it is an order
+	Detail string `json:"detail,omitempty"`
+	Run    *Run   `json:"run,omitempty"` // that was begun
+}
+
+// mostWithin bounds for how long an order is wanted.
+const mostWithin = time.Hour
+
+func within(ms int64) int64 { return min(max(ms, 0), mostWithin.Milliseconds()) }
+
+// Kinds of orders.
+const (
+	Pause  = "pause"
+	Resume = "resume"
+	RunNow = "run_now"
+	Resign = "resign"
+	Cancel = "cancel"
+)
+
+// Results of orders.
+const (
+	Done    = "done"
+	Refused = "refused" // Detail is an error.type, such as a scheduler.Reason
+	// NotRunning is the Detail of an order to cancel a run whose task has returned.
+	NotRunning = "not_running"
+	Unknown    = "unknown"
+	// Taken is none yet: By has claimed the order, and begins to carry it out.
+	Taken = "taken"
+)
+
+// Elected is the event that begins a term. Those that end it are elector.Resigned and elector.Lost.
+const Elected = "elected"
+
+// Process is the card of a process, see redlock.ProcessKind.
+type Process struct {
+	V         int         `json:"v"`
+	Process   string      `json:"process"`
+	Identity  string      `json:"identity"`
+	Host      string      `json:"host"`
+	PID       int         `json:"pid"`
+	Program   string      `json:"program"`
+	Version   string      `json:"version"`
+	Began     int64       `json:"began"`
+	Nodes     []NodeSeen  `json:"nodes"`
+	Running   []Run       `json:"running"`
+	Elections []Candidacy `json:"elections"`
+	Jobs      []string    `json:"jobs"`
+	Cut       bool        `json:"cut"` // not all fitted
+}
+
+// NodeSeen is how a process sees a node.
+type NodeSeen struct {
+	Node  string `json:"node"`
+	Votes bool   `json:"votes"`
+	Why   string `json:"why"`
+}
+
+// Card makes the card of a job. It is not ok for a job whose name or key is too long, or no UTF-8.
+func (j Job) Card() (redlock.Card, bool) {
+	j.V = version
+	j.Next = clean(j.Next)
+	text, ok := fit(&j, j.texts(), redlock.MaxCardText)
+	return redlock.Card{Kind: Jobs, ID: j.Key, Text: text, Lifetime: JobLifetime},
+		ok && j.Job != "" && utf8.ValidString(j.Job) && j.Key != "" && len(j.Key) <= redlock.MaxCardID && utf8.ValidString(j.Key)
+}
+
+// Entry makes the entry of a run of the job with that key. It is not ok for a key that is too long,
+// or no UTF-8; texts that are too long are shortened.
+func (r Run) Entry(key string) (redlock.Entry, bool) {
+	r.V = version
+	r.clean()
+	return entry(Runs+"/"+key, &r, r.texts(), "", mostRuns)
+}
+
+// Entry makes the entry of skips, which the next of its reason takes the place of. It is ok as that
+// of a run is.
+func (s Skip) Entry(key string, count int) (redlock.Entry, bool) {
+	s.V, s.Tick = version, clean(s.Tick)
+	e, ok := entry(Skips+"/"+key, &s, s.texts(), class(s.Reason), mostSkips) //mutant:class-as-it-is
+	e.Count = count
+	return e, ok
+}
+
+// Entry makes the entry of a beginning or an end. It is ok as that of a run is.
+func (t Term) Entry(election string) (redlock.Entry, bool) {
+	t.V, t.Election, t.At = version, election, clean(t.At)
+	return entry(Terms+"/"+election, &t, t.texts(), "", mostTerms)
+}
+
+// Entry makes the entry of an order, or of what came of it. It is not ok for an id that is none. An
+// order is for its target only, so that it is not ok either for one that is too long, or no UTF-8;
+// that of what came of it is shortened.
+func (o Order) Entry() (redlock.Entry, bool) {
+	o.V, o.Within = version, within(o.Within)
+	if o.Run != nil {
+		r := *o.Run
+		r.V, r.Job, r.Error = 0, "", ""
+		r.clean()
+		o.Run = &r
+	}
+	texts := o.texts()
+	if o.Result != "" {
+		texts = append(texts, &o.Target) //mutant:long-target-unanswered
+	}
+	valid := o.hasID() && utf8.ValidString(o.ID) && (o.Result != "" || utf8.ValidString(o.Target)) //mutant:order-for-a-target-that-is-none
+	e, ok := entry(Orders, &o, texts, "", mostOrders)
+	return e, ok && valid
+}
+
+func entry(journal string, value any, texts []*string, class string, most int) (redlock.Entry, bool) {
+	text, ok := fit(value, texts, redlock.MaxEntryText)
+	return redlock.Entry{Journal: journal, Text: text, Class: class, Most: most, Keep: keep},
+		ok && len(journal) <= redlock.MaxCardID && utf8.ValidString(journal) //mutant:journal-that-is-no-text
+}

@@ -1,0 +1,383 @@
+package bulletin
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// A value of each kind with all its fields.
+var (
+	fullJob = Job{
+		V: 1, Job: "report", Key: "job/report", Schedule: "0 * * * *", Zone: "Europe/Berlin", Program: "billing", Election: "jobs",
+		Delivery: "at most once", CatchUp: "last", Overlap: "skip", Next: 1780000000000, By: "host-1", Orders: true,
+	}
+	fullRun = Run{
+		V: 1, Job: "report", Tick: 1780000000000, By: "host-1", Began: 1780000000123, Took: 4567, Outcome: Failed, Error: "timeout",
+		Attempt: 2, Late: true, Token: 18446744073709551615, Trace: "0af7651916cd43dd8448eb211c80319c", Order: "ID",
+	}
+	fullSkip  = Skip{V: 1, Job: "report", Tick: 1780000000000, Reason: "paused", By: "host-1", Holder: "ann"}
+	fullTerm  = Term{V: 1, Election: "jobs", Term: 7, By: "host-1", Event: "lost", Reason: "expired", At: 1780000000000}
+	fullOrder = Order{
+		V: 1, ID: "ID", Kind: RunNow, Target: "report", Number: 9, By: "host-1", Why: "a customer waits", Within: 10000,
+		Result: Refused, Detail: "overlap", Run: &Run{By: "host-2", Began: 1780000000123, Token: 8},
+	}
+)
+
+// The formats are what other versions and other programs read: a text here changes only as
+// docs/stability.md says. What is made is read back.
+func TestFormats(t *testing.T) {
+	type made struct {
+		entry redlock.Entry
+		ok    bool
+	}
+	day := 24 * time.Hour
+	make := func(e redlock.Entry, ok bool) made { return made{e, ok} }
+	for name, test := range map[string]struct {
+		is   made
+		want redlock.Entry
+		read func(string) (any, bool)
+		back any
+	}{
+		"run": {
+			make(fullRun.Entry("job/report")),
+			redlock.Entry{Journal: "runs/job/report", Most: 20, Keep: 40 * day, Text: `{"v":1,"job":"report","tick":1780000000000,"by":"host-1",` +
+				`"began":1780000000123,"took":4567,"outcome":"failed","error":"timeout","attempt":2,"late":true,"token":18446744073709551615,` +
+				`"trace":"0af7651916cd43dd8448eb211c80319c","order":"ID"}`},
+			reads(ParseRun), fullRun,
+		},
+		"short run": {
+			make(Run{By: "me"}.Entry("k")),
+			redlock.Entry{Journal: "runs/k", Most: 20, Keep: 40 * day, Text: `{"v":1,"by":"me","began":0,"token":0}`},
+			reads(ParseRun), Run{V: 1, By: "me"},
+		},
+		"skip": {
+			make(fullSkip.Entry("job/report", 3)),
+			redlock.Entry{Journal: "skips/job/report", Class: "paused", Count: 3, Most: 10, Keep: 40 * day,
+				Text: `{"v":1,"job":"report","tick":1780000000000,"reason":"paused","by":"host-1","held":"ann"}`},
+			reads(ParseSkip), fullSkip,
+		},
+		"short skip": {
+			make(Skip{Reason: "missed"}.Entry("k", 1)),
+			redlock.Entry{Journal: "skips/k", Class: "missed", Count: 1, Most: 10, Keep: 40 * day, Text: `{"v":1,"tick":0,"reason":"missed","by":""}`},
+			reads(ParseSkip), Skip{V: 1, Reason: "missed"},
+		},
+		"term": {
+			make(fullTerm.Entry("jobs")),
+			redlock.Entry{Journal: "terms/jobs", Most: 40, Keep: 40 * day,
+				Text: `{"v":1,"election":"jobs","term":7,"by":"host-1","event":"lost","reason":"expired","at":1780000000000}`},
+			reads(ParseTerm), fullTerm,
+		},
+		"short term": {
+			make(Term{Event: Elected}.Entry("e")),
+			redlock.Entry{Journal: "terms/e", Most: 40, Keep: 40 * day, Text: `{"v":1,"election":"e","term":0,"by":"","event":"elected","at":0}`},
+			reads(ParseTerm), Term{V: 1, Election: "e", Event: "elected"},
+		},
+		"order": {
+			make(Order{ID: "ID", Kind: Pause, By: "ann"}.Entry()),
+			redlock.Entry{Journal: "orders", Most: 400, Keep: 40 * day, Text: `{"v":1,"id":"ID","kind":"pause","by":"ann"}`},
+			reads(ParseOrder), Order{V: 1, ID: "ID", Kind: Pause, By: "ann"},
+		},
+		"answer": {
+			make(fullOrder.Entry()),
+			redlock.Entry{Journal: "orders", Most: 400, Keep: 40 * day, Text: `{"v":1,"id":"ID","kind":"run_now","target":"report","number":9,"by":"host-1",` +
+				`"why":"a customer waits","within":10000,"result":"refused","detail":"overlap","run":{"by":"host-2","began":1780000000123,"token":8}}`},
+			reads(ParseOrder), fullOrder,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.True(t, test.is.ok)
+			require.Equal(t, test.want, test.is.entry)
+			got, ok := test.read(test.want.Text)
+			require.True(t, ok)
+			require.Equal(t, test.back, got)
+		})
+	}
+
+	card, ok := fullJob.Card()
+	require.True(t, ok)
+	require.Equal(t, redlock.Card{Kind: "jobs", ID: "job/report", Lifetime: 30 * time.Minute, Text: `{"v":1,"job":"report","key":"job/report",` +
+		`"schedule":"0 * * * *","zone":"Europe/Berlin","program":"billing","election":"jobs","delivery":"at most once","catch_up":"last",` +
+		`"overlap":"skip","next":1780000000000,"by":"host-1","orders":true}`}, card)
+	job, ok := ParseJob(card.Text)
+	require.True(t, ok)
+	require.Equal(t, fullJob, job)
+	card, ok = Job{Job: "j", Key: "k"}.Card()
+	require.True(t, ok)
+	require.Equal(t, `{"v":1,"job":"j","key":"k","schedule":"","by":"","orders":false}`, card.Text)
+
+	process, ok := ParseProcess(`{"v":1,"process":"p","identity":"host-1","host":"host","pid":7,"program":"x/y","version":"v1.2.3","began":1780000000000,` +
+		`"nodes":[{"node":"a:1","votes":true,"why":"timeout"}],"running":[{"job":"report","by":"host-1","began":5,"token":6},{"job":"of nobody"}],` +
+		`"elections":[{"election":"jobs","identity":"host-1","term":7,"since":8}],"jobs":["job/report"],"cut":true}`)
+	require.True(t, ok)
+	require.Equal(t, Process{
+		V: 1, Process: "p", Identity: "host-1", Host: "host", PID: 7, Program: "x/y", Version: "v1.2.3", Began: 1780000000000,
+		Nodes: []NodeSeen{{"a:1", true, "timeout"}}, Running: []Run{{Job: "report", By: "host-1", Began: 5, Token: 6}},
+		Elections: []Candidacy{{"jobs", "host-1", 7, 8}}, Jobs: []string{"job/report"}, Cut: true,
+	}, process)
+	process, ok = ParseProcess(`{"v":1,"cut":true}`)
+	require.True(t, ok)
+	require.Equal(t, Process{V: 1, Cut: true}, process)
+}
+
+func reads[T any](parse func(string) (T, bool)) func(string) (any, bool) {
+	return func(text string) (any, bool) { return parse(text) }
+}
+
+// parsers have a text each that they read.
+var parsers = map[string]struct {
+	parse func(string) (any, bool)
+	text  string
+}{
+	"job": {reads(ParseJob), `{"v":1,"job":"j","key":"k","by":"me"}`}, "run": {reads(ParseRun), `{"v":1,"job":"j","by":"me","token":3}`},
+	"skip": {reads(ParseSkip), `{"v":1,"reason":"paused","by":"me"}`}, "term": {reads(ParseTerm), `{"v":1,"term":3,"by":"me","event":"lost"}`},
+	"order": {reads(ParseOrder), `{"v":1,"id":"i","kind":"cancel","by":"me"}`}, "process": {reads(ParseProcess), `{"v":1,"identity":"me"}`},
+}
+
+// What a newer version adds is passed over, and the rest is read.
+func TestNewerVersions(t *testing.T) {
+	for name, p := range parsers {
+		want, ok := p.parse(p.text)
+		require.True(t, ok, name)
+		newer := strings.Replace(p.text, `{"v":1,`, `{"new":{"by":["x",null,{}]},"v":2,"Later":1e300,`, 1)
+		got, ok := p.parse(newer)
+		require.True(t, ok, name)
+		// But for the version it is the same.
+		require.Equal(t, strings.Replace(jsonOf(t, want), `"v":1`, `"v":2`, 1), jsonOf(t, got), name)
+	}
+}
+
+func jsonOf(t *testing.T, value any) string {
+	text, err := json.Marshal(value)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// What is no text of a kind is refused, by each of them.
+func TestWhatIsNone(t *testing.T) {
+	common := []string{
+		"", " ", "{", "null", "[]", "1", `"x"`, "{}", `{"v":1}x`, `{"v":"1","by":"me"}`, "\xff", `{"v":1,"identity":{}}`, `{"v":0}`, `{"v":-1}`,
+		`{"v":9999999999999999999}`,
+	}
+	own := map[string][]string{
+		"job":     {`{"v":1,"job":"j"}`, `{"v":1,"key":"k"}`, `{"job":"j","key":"k"}`},
+		"run":     {`{"v":1,"job":"j"}`, `{"v":1,"by":7}`, `{"v":1,"by":"me","token":-1}`, `{"v":1,"by":"me","took":1.5}`},
+		"skip":    {`{"v":1,"by":"me"}`, `{"reason":"paused"}`},
+		"term":    {`{"v":1,"by":"me"}`, `{"event":"lost"}`},
+		"order":   {`{"v":1,"id":"i"}`, `{"v":1,"kind":"pause"}`, `{"id":"i","kind":"pause"}`, `{"v":1,"kind":"pause","id":"` + strings.Repeat("i", 65) + `"}`},
+		"process": {`{"identity":"me"}`},
+	}
+	for name, p := range parsers {
+		texts := append(slices.Clone(common), own[name]...)
+		texts = append(texts, p.text+strings.Repeat(" ", redlock.MaxCardText))
+		for _, text := range texts {
+			got, ok := p.parse(text)
+			require.False(t, ok, "%s: %.80s", name, text)
+			require.Equal(t, jsonOf(t, got), jsonOf(t, zeros[name]), "%s: %.80s", name, text)
+		}
+	}
+	require.ElementsMatch(t, slices.Collect(maps.Keys(parsers)), slices.Collect(maps.Keys(zeros)))
+}
+
+var zeros = map[string]any{"job": Job{}, "run": Run{}, "skip": Skip{}, "term": Term{}, "order": Order{}, "process": Process{}}
+
+// Numbers that are no times are none, and a run of nobody is no run of an order.
+func TestNumbersOutOfBounds(t *testing.T) {
+	for _, n := range []string{"-1", "8000000000001", "9223372036854775807", "-9223372036854775808"} {
+		job, ok := ParseJob(`{"v":1,"job":"j","key":"k","next":` + n + `}`)
+		require.True(t, ok)
+		require.Zero(t, job.Next)
+		run, ok := ParseRun(`{"by":"me","tick":` + n + `,"began":` + n + `,"took":` + n + `,"attempt":-7}`)
+		require.True(t, ok)
+		require.Zero(t, run.Tick)
+		require.Zero(t, run.Began)
+		require.Zero(t, run.Attempt)
+		require.True(t, run.Took == 0 || run.Took == maxTime)
+		skip, ok := ParseSkip(`{"v":1,"reason":"r","tick":` + n + `}`)
+		require.True(t, ok)
+		require.Zero(t, skip.Tick)
+		term, ok := ParseTerm(`{"v":1,"event":"e","at":` + n + `}`)
+		require.True(t, ok)
+		require.Zero(t, term.At)
+		order, ok := ParseOrder(`{"v":1,"id":"i","kind":"k","within":` + n + `,"run":{"token":5}}`)
+		require.True(t, ok)
+		require.Equal(t, within(order.Within), order.Within)
+		require.Nil(t, order.Run)
+		process, ok := ParseProcess(`{"v":1,"began":` + n + `,"elections":[{"since":` + n + `}]}`)
+		require.True(t, ok)
+		require.Zero(t, process.Began)
+		require.Zero(t, process.Elections[0].Since)
+	}
+}
+
+// Texts are cut where they are read, between two characters.
+func TestTextsAreCut(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want int
+	}{
+		{strings.Repeat("x", 256), 256}, {strings.Repeat("x", 257), 256}, {strings.Repeat("é", 200), 256}, {"x" + strings.Repeat("é", 200), 255},
+		{strings.Repeat("日", 100), 255}, {"x" + strings.Repeat("日", 100), 256}, {"xx" + strings.Repeat("日", 100), 254},
+		{strings.Repeat("😀", 100), 256}, {"xxx" + strings.Repeat("😀", 100), 255},
+	} {
+		require.Len(t, cut(c.text, maxText), c.want, c.text)
+		require.True(t, strings.HasPrefix(c.text, cut(c.text, maxText)))
+		require.True(t, utf8.ValidString(cut(c.text, maxText)))
+		o, ok := ParseOrder(jsonOf(t, Order{V: 1, ID: "i", Kind: c.text, By: c.text, Why: c.text, Result: c.text, Detail: c.text, Run: &Run{By: c.text, Job: c.text}}))
+		require.True(t, ok)
+		for _, text := range []string{o.Kind, o.By, o.Why, o.Result, o.Detail, o.Run.By, o.Run.Job} {
+			require.Len(t, text, c.want)
+		}
+	}
+	require.Equal(t, "a?b", cut("a\xff\xfeb", maxText))
+	require.Empty(t, cut("日", 0))
+}
+
+// A name of control characters takes six times its length. Something is said all the same, with
+// what matters: the short words, and the longest texts as far as there is room.
+func TestLongNamesAreShortened(t *testing.T) {
+	for _, c := range []string{"\x01", "<", "\u2028", "日", "x", "\xff"} {
+		long := strings.Repeat(c, 256)
+		run := Run{Job: long, By: long, Outcome: OK, Error: long, Trace: long, Order: long, Tick: maxTime, Began: maxTime, Took: maxTime, Token: 1<<64 - 1, Late: true, Attempt: 99}
+		e, ok := run.Entry("k")
+		require.True(t, ok)
+		r, ok := ParseRun(e.Text)
+		require.True(t, ok)
+		requireShortened(t, e, long, r.Job, r.By, r.Error, r.Trace, r.Order)
+		require.Equal(t, OK, r.Outcome)
+		require.Equal(t, uint64(1<<64-1), r.Token)
+
+		e, ok = Skip{Job: long, Reason: "paused", By: long, Holder: long}.Entry("k", 7)
+		require.True(t, ok)
+		require.Equal(t, 7, e.Count)
+		s, ok := ParseSkip(e.Text)
+		require.True(t, ok)
+		requireShortened(t, e, long, s.Job, s.By, s.Holder)
+		require.Equal(t, "paused", s.Reason)
+
+		election := strings.Repeat(strings.ToValidUTF8(c, "?"), 1000/len(c))
+		e, ok = Term{By: long, Event: Elected, Reason: long}.Entry(election)
+		require.True(t, ok)
+		term, ok := ParseTerm(e.Text)
+		require.True(t, ok)
+		requireShortened(t, e, election, term.Election)
+		requireShortened(t, e, long, term.By, term.Reason)
+		require.Equal(t, Elected, term.Event)
+
+		answer := Order{ID: strings.Repeat("\x01", 64), Kind: RunNow, Target: strings.Repeat(c, 1024), By: long, Why: long, Result: Done, Detail: long, Run: &run}
+		e, ok = answer.Entry()
+		require.True(t, ok)
+		o, ok := ParseOrder(e.Text)
+		require.True(t, ok)
+		require.Equal(t, answer.ID, o.ID)
+		require.Equal(t, Done, o.Result)
+		require.Equal(t, RunNow, o.Kind)
+		require.Equal(t, uint64(1<<64-1), o.Run.Token)
+		requireShortened(t, e, long, o.By, o.Why, o.Detail, o.Run.By)
+		require.Same(t, &run, answer.Run, "the caller's stays")
+		require.Equal(t, long, run.By)
+	}
+}
+
+// requireShortened requires texts that are the beginnings of what they were, and not empty.
+func requireShortened(t *testing.T, e redlock.Entry, whole string, texts ...string) {
+	t.Helper()
+	require.LessOrEqual(t, len(e.Text), redlock.MaxEntryText)
+	whole = strings.ToValidUTF8(whole, "?")
+	if len(whole) > 1 {
+		require.Greater(t, len(e.Text), redlock.MaxEntryText/8, "not more than has to be")
+	}
+	for _, text := range texts {
+		require.NotEmpty(t, text)
+		require.True(t, strings.HasPrefix(strings.Repeat(whole, 256), text), "%q", text)
+	}
+}
+
+// How much stays of names and reasons of 256 control characters.
+func TestSizesOfControlCharacters(t *testing.T) {
+	long := strings.Repeat("\x01", 256)
+	sizes := func(texts ...string) (n []int) {
+		for _, text := range texts {
+			n = append(n, len(text))
+		}
+		return n
+	}
+	e, _ := Run{Job: long, By: long}.Entry("k")
+	r, _ := ParseRun(e.Text)
+	require.Equal(t, []int{128, 128}, sizes(r.Job, r.By))
+	e, _ = Skip{Job: long, Reason: "paused", By: long, Holder: long}.Entry("k", 1)
+	s, _ := ParseSkip(e.Text)
+	require.Equal(t, []int{64, 128, 128}, sizes(s.Job, s.By, s.Holder))
+	e, _ = Term{By: long, Event: Elected, Reason: long}.Entry(long)
+	term, _ := ParseTerm(e.Text)
+	require.Equal(t, []int{64, 128, 128}, sizes(term.Election, term.By, term.Reason))
+	e, _ = Order{ID: "ID", Kind: RunNow, Target: "report", By: long, Why: long}.Entry()
+	o, _ := ParseOrder(e.Text)
+	require.Equal(t, []int{128, 128, 6}, sizes(o.By, o.Why, o.Target))
+}
+
+// An order is for its target and for no other, so that it is not given with a part of its name.
+func TestTargetsOfOrders(t *testing.T) {
+	long := strings.Repeat("x", 900)
+	e, ok := Order{ID: "ID", Kind: RunNow, Target: long, By: strings.Repeat("\x01", 256), Why: strings.Repeat("y", 256)}.Entry()
+	require.True(t, ok)
+	o, ok := ParseOrder(e.Text)
+	require.True(t, ok)
+	require.Equal(t, long, o.Target)
+	for _, target := range []string{strings.Repeat("x", 2048), strings.Repeat("\x01", 512), "\xff"} {
+		_, ok := Order{ID: "ID", Kind: RunNow, Target: target}.Entry()
+		require.False(t, ok, "%.20q", target)
+		_, ok = Order{ID: "ID", Kind: RunNow, Target: target, Result: Done}.Entry()
+		require.True(t, ok, "an answer has its id: %.20q", target)
+	}
+	for _, id := range []string{"", strings.Repeat("i", 65), "\xff"} {
+		_, ok := Order{ID: id, Kind: RunNow, Result: Done}.Entry()
+		require.False(t, ok)
+	}
+}
+
+// A class is what the board takes for one, whatever the reason is; a key that it does not take
+// makes no entry.
+func TestClassesAndKeys(t *testing.T) {
+	for reason, want := range map[string]string{
+		"paused": "paused", "a b\n": "a?b?", "é": "?", "-": "", "": "", strings.Repeat("x", 65): strings.Repeat("x", 64), "\xff": "?",
+	} {
+		e, ok := Skip{Reason: reason}.Entry("k", 1)
+		require.True(t, ok)
+		require.Equal(t, want, e.Class, "%q", reason)
+	}
+	for key, want := range map[string]bool{
+		"k": true, strings.Repeat("k", redlock.MaxKeyLength): true, strings.Repeat("k", redlock.MaxCardID): false, "\xff": false, "a/\x00 {b}": true,
+	} {
+		_, ok := Run{By: "me"}.Entry(key)
+		require.Equal(t, want, ok, "%.20q", key)
+		_, ok = Skip{Reason: "r"}.Entry(key, 1)
+		require.Equal(t, want, ok, "%.20q", key)
+		_, ok = Term{Event: Elected}.Entry(key)
+		require.Equal(t, want, ok, "%.20q", key)
+	}
+	for i, job := range []Job{
+		{Key: "k"}, {Job: "j"}, {Job: "\xff", Key: "k"}, {Job: "j", Key: "\xff"}, {Job: "j", Key: strings.Repeat("k", redlock.MaxCardID+1)},
+		{Job: strings.Repeat("\x01", 1024), Key: "k"},
+	} {
+		_, ok := job.Card()
+		require.False(t, ok, fmt.Sprint(i))
+	}
+	control := strings.Repeat("\x01", 256)
+	card, ok := Job{Job: control, Key: "k" + control, Schedule: control, Zone: control, Program: control, Election: control, By: control}.Card()
+	require.True(t, ok)
+	job, ok := ParseJob(card.Text)
+	require.True(t, ok)
+	require.Equal(t, control, job.Job)
+	require.Equal(t, "k"+control, job.Key)
+	require.NotEmpty(t, job.By)
+}

@@ -1,0 +1,85 @@
+package bulletin
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// class makes the class of an entry of a reason.
+func class(reason string) string {
+	word := strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, reason)
+	if word = cut(word, maxClass); word == "-" {
+		return ""
+	}
+	return word
+}
+
+// fit encodes a value, with a pointer to each of its texts that may be shortened. Where it is too
+// long, the text that takes most room is halved, again and again: one of control characters is
+// encoded in six times its length.
+func fit(value any, texts []*string, most int) (string, bool) {
+	for _, text := range texts {
+		*text = cut(*text, maxText)
+	}
+	for {
+		encoded, err := json.Marshal(value)
+		if err == nil && len(encoded) <= most { //mutant:long-entry-not-shortened
+			return string(encoded), true
+		}
+		longest := slices.MaxFunc(texts, func(x, y *string) int { return cmp.Compare(room(*x), room(*y)) }) //mutant:short-words-shortened
+		if err != nil || *longest == "" {
+			return "", false
+		}
+		*longest = cut(*longest, len(*longest)/2)
+	}
+}
+
+// room is how many bytes a text takes.
+func room(text string) int {
+	encoded, _ := json.Marshal(text) // of a string this does not fail
+	return len(encoded)
+}
+
+// cut has a text fit, and be text.
+func cut(text string, most int) string {
+	text = strings.ToValidUTF8(text, "?")
+	if len(text) <= most {
+		return text
+	}
+	for !utf8.RuneStart(text[most]) { //mutant:character-cut-in-two
+		most--
+	}
+	return text[:most]
+}
+
+// The texts of each are those that may be shortened: not the names by which something is found.
+
+func (j *Job) texts() []*string {
+	return []*string{&j.Schedule, &j.Zone, &j.Program, &j.Election, &j.Delivery, &j.CatchUp, &j.Overlap, &j.By}
+}
+
+func (r *Run) texts() []*string {
+	return []*string{&r.Job, &r.By, &r.Outcome, &r.Error, &r.Trace, &r.Order}
+}
+
+func (s *Skip) texts() []*string { return []*string{&s.Job, &s.Reason, &s.By, &s.Holder} }
+
+func (t *Term) texts() []*string { return []*string{&t.Election, &t.By, &t.Event, &t.Reason} }
+
+func (o *Order) texts() []*string {
+	texts := []*string{&o.Kind, &o.By, &o.Why, &o.Result, &o.Detail}
+	if o.Run != nil {
+		texts = append(texts, o.Run.texts()...)
+	}
+	return texts
+}
+
+func (o *Order) hasID() bool { return o.ID != "" && len(o.ID) <= maxID }

@@ -1,0 +1,279 @@
+// Package listen hears what the nodes publish, on a connection of its own to each.
+//
+// A message is a hint: it may be lost, come twice, and come from anybody who may publish. Those who
+// hear must find out the truth by other means.
+package listen
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// Node is what a Listener uses of a node.
+type Node interface {
+	Dedicate(ctx context.Context) (valkey.DedicatedClient, error) // a connection, which the Listener closes
+}
+
+// Hearer hears a channel. Its methods are called concurrently, for one node in order, and must not
+// block.
+type Hearer interface {
+	Heard(node int, message string)
+	// Subscribed is called when a node has answered whether it will tell, and with nil before its
+	// first message.
+	Subscribed(node int, err error)
+	// Lost is called when a node tells nothing any more, after a Subscribed without an error.
+	Lost(node int)
+}
+
+// Config is what a Listener is made of.
+type Config struct {
+	Nodes   []Node
+	Timeout time.Duration // of a connection and of a subscription
+}
+
+// Listener listens to nodes. Connections are opened when somebody needs to hear. It is safe for
+// concurrent use.
+type Listener struct {
+	cfg  Config
+	done chan struct{} // closed by Close
+	work sync.WaitGroup
+
+	mu       sync.Mutex
+	closed   bool                       // guarded by mu
+	changed  []chan struct{}            // guarded by mu; one a node, of capacity 1; nil before anybody needs to hear
+	channels map[string][]*Subscription // guarded by mu
+	needs    int                        // guarded by mu; subscriptions that are needed now
+}
+
+// Subscription is that of one hearer.
+type Subscription struct {
+	listener *Listener
+	channel  string
+	hearer   Hearer
+	needed   int // guarded by listener.mu
+}
+
+// New makes a Listener that nobody needs.
+func New(cfg Config) *Listener {
+	return &Listener{cfg: cfg, done: make(chan struct{}), channels: make(map[string][]*Subscription)}
+}
+
+// Close ends all connections. It does not wait, see Wait.
+func (l *Listener) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.closed = true
+		close(l.done)
+	}
+}
+
+// Wait waits until the connections have ended, after a Close.
+func (l *Listener) Wait() { l.work.Wait() }
+
+// Subscribe makes a subscription, which nobody needs yet: see Need. The caller ends it with End, or
+// closes the Listener.
+func (l *Listener) Subscribe(channel string, h Hearer) *Subscription {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := &Subscription{listener: l, channel: channel, hearer: h}
+	l.channels[channel] = append(l.channels[channel], s)
+	l.wake()
+	return s
+}
+
+// Need has connections opened, and opened anew when they break, until Unneed. A connection that is
+// there stays also without. It nests.
+func (s *Subscription) Need() {
+	l := s.listener
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.needed++
+	l.needs++
+	if l.changed == nil && !l.closed { //mutant:closed-listener-needed
+		for i := range l.cfg.Nodes {
+			changed := make(chan struct{}, 1)
+			l.changed = append(l.changed, changed)
+			l.work.Go(func() { l.keep(i, changed) })
+		}
+	}
+	l.wake()
+}
+
+// Unneed takes one Need back.
+func (s *Subscription) Unneed() {
+	s.listener.mu.Lock()
+	defer s.listener.mu.Unlock()
+	if s.needed > 0 { // else it has ended
+		s.needed--
+		s.listener.needs-- //mutant:needs-not-nested
+	}
+}
+
+// End ends the subscription. Messages that are under way may still be heard.
+func (s *Subscription) End() {
+	l := s.listener
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.needs -= s.needed //mutant:need-outlives-its-end
+	s.needed = 0
+	left := slices.DeleteFunc(l.channels[s.channel], func(other *Subscription) bool { return other == s })
+	if l.channels[s.channel] = left; len(left) == 0 {
+		delete(l.channels, s.channel)
+	}
+	l.wake()
+}
+
+// wake is called with mu held.
+func (l *Listener) wake() {
+	for _, changed := range l.changed {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (l *Listener) needed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.needs > 0
+}
+
+// keep keeps a connection to a node until the Listener is closed, from the first time somebody
+// needs it, and opens it anew with a pause while somebody does.
+func (l *Listener) keep(i int, changed <-chan struct{}) {
+	pause := node.MinPause
+	for {
+		for !l.needed() { //mutant:connection-for-nobody
+			select {
+			case <-changed:
+			case <-l.done:
+				return
+			}
+		}
+		if l.listen(i, changed) {
+			pause = node.MinPause
+		}
+		timer := time.NewTimer(time.Duration(rand.Int64N(int64(pause) + 1)))
+		pause = min(2*pause, node.MaxPause) //mutant:refusing-node-asked-quickly
+		select {
+		case <-l.done:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// retryEvery is after how long a channel is asked for again that a node has refused.
+const retryEvery = time.Minute
+
+// listen hears a node until the connection breaks or the Listener is closed. It reports whether the
+// node had anything to tell.
+func (l *Listener) listen(i int, changed <-chan struct{}) (worked bool) {
+	conn, err := l.connect(i)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	broken := conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(m valkey.PubSubMessage) {
+		for _, s := range l.subscribers(m.Channel) {
+			s.hearer.Heard(i, m.Message)
+		}
+	}})
+	heard := make(map[*Subscription]bool) // those that were told, and will be told that it is over
+	defer func() {
+		for s, ok := range heard {
+			if ok { //mutant:refused-channel-lost
+				s.hearer.Lost(i) //mutant:loss-untold
+			}
+		}
+	}()
+	retry := time.NewTicker(retryEvery)
+	defer retry.Stop()
+	for again := false; ; {
+		if !l.subscribe(i, conn, heard, again) {
+			return worked
+		}
+		for _, ok := range heard {
+			worked = worked || ok
+		}
+		if !worked { //mutant:connection-with-nothing-to-hear
+			return false
+		}
+		select {
+		case <-changed:
+			again = false //mutant:refused-channel-asked-at-once
+		case <-retry.C:
+			again = true
+		case <-broken:
+			return true
+		case <-l.done:
+			return true
+		}
+	}
+}
+
+func (l *Listener) subscribers(channel string) []*Subscription {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.channels[channel])
+}
+
+// subscribe has the node tell what is subscribed to now, and nothing else. heard is what it was
+// asked for, and whether it took it; again asks for what it did not. It returns false for a
+// connection that is of no use any more.
+func (l *Listener) subscribe(i int, conn valkey.DedicatedClient, heard map[*Subscription]bool, again bool) bool {
+	l.mu.Lock()
+	var added []*Subscription
+	there := make(map[*Subscription]bool)
+	for _, all := range l.channels {
+		for _, s := range all {
+			there[s] = true
+			if ok, asked := heard[s]; !asked || again && !ok { //mutant:refused-channel-asked-never,heard-channel-asked-again
+				added = append(added, s)
+			}
+		}
+	}
+	l.mu.Unlock()
+	for s, ok := range heard {
+		if there[s] {
+			continue
+		}
+		delete(heard, s)
+		if ok && len(l.subscribers(s.channel)) == 0 { //mutant:channel-not-left,channel-left-too-soon
+			_ = l.do(conn, conn.B().Unsubscribe().Channel(s.channel).Build())
+		}
+	}
+	for _, s := range added {
+		err := l.do(conn, conn.B().Subscribe().Channel(s.channel).Build())
+		heard[s] = err == nil
+		s.hearer.Subscribed(i, err)
+		if err != nil && !wire.IsServerError(err) { //mutant:refusal-ends-the-connection,broken-subscription-kept
+			return false
+		}
+	}
+	return true
+}
+
+func (l *Listener) do(conn valkey.DedicatedClient, cmd valkey.Completed) error {
+	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Timeout)
+	defer cancel()
+	return conn.Do(ctx, cmd).Error()
+}
+
+// connect takes a connection of a node.
+func (l *Listener) connect(i int) (valkey.DedicatedClient, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Timeout)
+	defer cancel()
+	return l.cfg.Nodes[i].Dedicate(ctx)
+}

@@ -1,0 +1,481 @@
+package listen
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+const timeout = time.Second
+
+// speaker is a Node that can be subscribed to.
+type speaker struct {
+	refuser, breaker valkey.Client // make commands, and errors of a server and of a connection
+
+	mu      sync.Mutex
+	mute    bool            // guarded by mu; no connection can be had
+	delay   time.Duration   // guarded by mu; before a connection is there
+	refuses map[string]bool // guarded by mu; channels
+	breaks  map[string]bool // guarded by mu; channels that end the connection
+	tries   int             // guarded by mu
+	made    []*line         // guarded by mu
+}
+
+// line is a connection to a speaker.
+type line struct {
+	valkey.DedicatedClient
+
+	to     *speaker
+	hooks  valkey.PubSubHooks
+	broken chan error
+	did    []string // guarded by to.mu; commands
+	closed bool     // guarded by to.mu
+}
+
+// failing makes a client whose commands fail with err.
+func failing(t *testing.T, err error) valkey.Client {
+	client, _ := node.NewClient(valkey.ClientOption{
+		InitAddress: []string{"speaker:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true,
+		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return nil, err },
+	})
+	require.NotNil(t, client)
+	t.Cleanup(client.Close)
+	return client
+}
+
+func (s *speaker) Dedicate(context.Context) (valkey.DedicatedClient, error) {
+	s.mu.Lock()
+	s.tries++
+	mute, delay := s.mute, s.delay
+	s.mu.Unlock()
+	time.Sleep(delay)
+	if mute {
+		return nil, errors.New("no connection")
+	}
+	l := &line{to: s, broken: make(chan error, 1)}
+	s.set(func() { s.made = append(s.made, l) })
+	return l, nil
+}
+
+func (l *line) B() valkey.Builder { return l.to.refuser.B() }
+
+func (l *line) Do(ctx context.Context, cmd valkey.Completed) valkey.ValkeyResult {
+	words := cmd.Commands()
+	s := l.to
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.did = append(l.did, strings.Join(words, " "))
+	switch {
+	case words[0] == "SUBSCRIBE" && s.refuses[words[1]]:
+		return s.refuser.Do(ctx, l.B().Ping().Build())
+	case words[0] == "SUBSCRIBE" && s.breaks[words[1]]:
+		return s.breaker.Do(ctx, l.B().Ping().Build())
+	}
+	return valkey.ValkeyResult{}
+}
+
+func (l *line) SetPubSubHooks(hooks valkey.PubSubHooks) <-chan error {
+	l.hooks = hooks
+	return l.broken
+}
+
+func (l *line) Close() { l.to.set(func() { l.closed = true }) }
+
+// set changes it.
+func (s *speaker) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+// commands are those of each connection that there was.
+func (s *speaker) commands() (all [][]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.made {
+		all = append(all, append([]string(nil), l.did...))
+	}
+	return all
+}
+
+// open are the connections that are open.
+func (s *speaker) open() (lines []*line) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.made {
+		if !l.closed {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+func (s *speaker) tried() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tries
+}
+
+// publish says something on the only connection.
+func (s *speaker) publish(t *testing.T, channel, message string) {
+	t.Helper()
+	lines := s.open()
+	require.Len(t, lines, 1)
+	lines[0].hooks.OnMessage(valkey.PubSubMessage{Channel: channel, Message: message})
+}
+
+// ear is a Hearer that notes what it is told.
+type ear struct {
+	mu    sync.Mutex
+	notes []string // guarded by mu
+}
+
+func (e *ear) note(format string, args ...any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.notes = append(e.notes, fmt.Sprintf(format, args...))
+}
+
+func (e *ear) Heard(node int, message string) { e.note("%d: %s", node, message) }
+
+func (e *ear) Subscribed(node int, err error) {
+	if err != nil {
+		e.note("%d refused", node)
+		return
+	}
+	e.note("%d subscribed", node)
+}
+
+func (e *ear) Lost(node int) { e.note("%d lost", node) }
+
+// taken returns what was noted since it was asked last.
+func (e *ear) taken() []string {
+	synctest.Wait()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	notes := e.notes
+	e.notes = nil
+	return notes
+}
+
+// bubble tests a Listener of so many speakers, which ends with the test.
+func bubble(t *testing.T, nodes int, test func(t *testing.T, l *Listener, speakers []*speaker)) {
+	synctest.Test(t, func(t *testing.T) {
+		refuser, breaker := failing(t, wire.ErrUnexpected), failing(t, errors.New("EOF"))
+		cfg := Config{Timeout: timeout}
+		var speakers []*speaker
+		for range nodes {
+			s := &speaker{refuser: refuser, breaker: breaker, refuses: make(map[string]bool), breaks: make(map[string]bool)}
+			speakers, cfg.Nodes = append(speakers, s), append(cfg.Nodes, s)
+		}
+		l := New(cfg)
+		defer func() {
+			l.Close()
+			l.Wait()
+			for _, s := range speakers {
+				require.Empty(t, s.open(), "connections end with the Listener")
+			}
+		}()
+		test(t, l, speakers)
+	})
+}
+
+// Nobody's subscription opens a connection before it is needed. Then one connection to each node
+// serves all channels: those that come are added there, and those that go are taken away.
+func TestChannelsComeAndGo(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, l *Listener, speakers []*speaker) {
+		var a, b, c ear
+		first := l.Subscribe("a", &a)
+		time.Sleep(time.Hour)
+		require.Zero(t, speakers[0].tried())
+		first.Need()
+		require.ElementsMatch(t, []string{"0 subscribed", "1 subscribed"}, a.taken())
+
+		second := l.Subscribe("b", &b)
+		require.ElementsMatch(t, []string{"0 subscribed", "1 subscribed"}, b.taken())
+		for i, s := range speakers {
+			s.publish(t, "a", "x")
+			s.publish(t, "b", "y")
+			s.publish(t, "c", "z")
+			require.Equal(t, []string{fmt.Sprint(i, ": x")}, a.taken())
+			require.Equal(t, []string{fmt.Sprint(i, ": y")}, b.taken())
+		}
+
+		first.End()
+		synctest.Wait()
+		l.Subscribe("c", &c)
+		require.ElementsMatch(t, []string{"0 subscribed", "1 subscribed"}, c.taken(), "although nobody needs it: the connection is there")
+		second.End()
+		synctest.Wait()
+		for _, s := range speakers {
+			require.Equal(t, [][]string{{"SUBSCRIBE a", "SUBSCRIBE b", "UNSUBSCRIBE a", "SUBSCRIBE c", "UNSUBSCRIBE b"}}, s.commands())
+			s.publish(t, "a", "late")
+			s.publish(t, "c", "z")
+		}
+		require.Empty(t, a.taken(), "nothing is heard, and nothing lost, after the end")
+		require.Empty(t, b.taken())
+		require.Equal(t, []string{"0: z", "1: z"}, c.taken())
+	})
+}
+
+// Two subscriptions of one channel are each told, and the channel is left when both have ended.
+func TestTwoSubscriptionsOfAChannel(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
+		var a, b, other ear
+		first, second := l.Subscribe("a", &a), l.Subscribe("a", &b)
+		l.Subscribe("b", &other)
+		second.Need()
+		require.Equal(t, []string{"0 subscribed"}, a.taken())
+		require.Equal(t, []string{"0 subscribed"}, b.taken())
+		speakers[0].publish(t, "a", "x")
+		require.Equal(t, []string{"0: x"}, a.taken())
+		require.Equal(t, []string{"0: x"}, b.taken())
+
+		first.End()
+		first.End()
+		synctest.Wait()
+		require.NotContains(t, speakers[0].commands()[0], "UNSUBSCRIBE a")
+		speakers[0].publish(t, "a", "y")
+		require.Empty(t, a.taken())
+		require.Equal(t, []string{"0: y"}, b.taken())
+
+		second.End()
+		synctest.Wait()
+		commands := speakers[0].commands()[0]
+		require.Equal(t, "UNSUBSCRIBE a", commands[len(commands)-1])
+		l.Subscribe("a", &a)
+		require.Equal(t, []string{"0 subscribed"}, a.taken())
+		require.Equal(t, 1, speakers[0].tried())
+	})
+}
+
+// A channel that a node refuses is asked for again after a minute, on the same connection, and the
+// others are heard meanwhile. Nothing else asks for it before.
+func TestRefusedChannel(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
+		var good, bad, more ear
+		s := speakers[0]
+		s.refuses["bad"] = true
+		l.Subscribe("bad", &bad)
+		l.Subscribe("good", &good).Need()
+		require.Equal(t, []string{"0 refused"}, bad.taken())
+		require.Equal(t, []string{"0 subscribed"}, good.taken())
+		s.publish(t, "good", "x")
+		require.Equal(t, []string{"0: x"}, good.taken())
+
+		time.Sleep(retryEvery / 2)
+		l.Subscribe("more", &more)
+		require.Equal(t, []string{"0 subscribed"}, more.taken())
+		require.Empty(t, bad.taken())
+		time.Sleep(retryEvery / 2)
+		require.Equal(t, []string{"0 refused"}, bad.taken())
+		s.set(func() { s.refuses["bad"] = false })
+		time.Sleep(retryEvery - time.Second)
+		require.Empty(t, bad.taken())
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"0 subscribed"}, bad.taken())
+		time.Sleep(time.Hour)
+		require.Empty(t, bad.taken(), "it is asked for no more")
+		require.Empty(t, append(good.taken(), more.taken()...), "those that are heard are not asked for again")
+		s.publish(t, "bad", "y")
+		require.Equal(t, []string{"0: y"}, bad.taken())
+		require.Equal(t, 1, s.tried())
+
+		// Who was refused last is not told that it is over.
+		s.set(func() { s.refuses["worse"] = true })
+		var worse ear
+		l.Subscribe("worse", &worse)
+		require.Equal(t, []string{"0 refused"}, worse.taken())
+		s.open()[0].broken <- errors.New("EOF")
+		require.Empty(t, worse.taken())
+		require.Equal(t, []string{"0 lost"}, bad.taken())
+	})
+}
+
+// A node that refuses all that it is asked for gets no more than a connection now and then.
+func TestEverythingIsRefused(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
+		var a ear
+		s := speakers[0]
+		s.refuses["a"] = true
+		l.Subscribe("a", &a).Need()
+		require.Equal(t, []string{"0 refused"}, a.taken())
+		require.Empty(t, s.open())
+		time.Sleep(time.Hour)
+		tries := s.tried()
+		require.Greater(t, tries, int(time.Hour/node.MaxPause))
+		require.Less(t, tries, 4*int(time.Hour/node.MaxPause), "half of the longest pause, on average")
+		require.Len(t, a.taken(), tries-1)
+		s.set(func() { s.refuses["a"] = false })
+		time.Sleep(node.MaxPause)
+		require.Equal(t, []string{"0 subscribed"}, a.taken())
+		require.Len(t, s.open(), 1)
+	})
+}
+
+// A connection that breaks in the middle of a subscription is given up, those who heard are told,
+// and it is opened anew.
+func TestConnectionBreaksWhileSubscribing(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
+		var a, b ear
+		s := speakers[0]
+		l.Subscribe("a", &a).Need()
+		require.Equal(t, []string{"0 subscribed"}, a.taken())
+		s.set(func() { s.breaks["b"] = true })
+		l.Subscribe("b", &b)
+		require.Equal(t, []string{"0 refused"}, b.taken())
+		require.Equal(t, []string{"0 lost"}, a.taken())
+		require.Empty(t, s.open())
+		s.set(func() { s.breaks["b"] = false })
+		time.Sleep(node.MaxPause)
+		require.Contains(t, b.taken(), "0 subscribed")
+		require.Contains(t, a.taken(), "0 subscribed")
+		require.Len(t, s.open(), 1)
+	})
+}
+
+// A connection that breaks is opened anew while it is needed, and otherwise when it is needed
+// again.
+func TestBrokenConnectionThatNobodyNeeds(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
+		var a ear
+		s := speakers[0]
+		sub := l.Subscribe("a", &a)
+		sub.Need()
+		require.Equal(t, []string{"0 subscribed"}, a.taken())
+		breakIt := func() {
+			s.open()[0].broken <- errors.New("EOF")
+			require.Equal(t, []string{"0 lost"}, a.taken())
+			require.Empty(t, s.open())
+			time.Sleep(node.MinPause)
+		}
+		breakIt()
+		require.Equal(t, []string{"0 subscribed"}, a.taken(), "it worked, so the pause is short")
+
+		sub.Unneed()
+		time.Sleep(time.Hour)
+		require.Len(t, s.open(), 1, "it stays")
+		s.publish(t, "a", "x")
+		require.Equal(t, []string{"0: x"}, a.taken())
+		breakIt()
+		l.Subscribe("b", &ear{})
+		time.Sleep(time.Hour)
+		require.Empty(t, a.taken())
+		require.Equal(t, 2, s.tried())
+
+		sub.Need()
+		require.Equal(t, []string{"0 subscribed"}, a.taken(), "at once")
+		require.Equal(t, 3, s.tried())
+	})
+}
+
+// What is needed twice is needed until both are taken back. End takes back all.
+func TestNeedsNest(t *testing.T) {
+	for name, test := range map[string]struct {
+		before func(s, other *Subscription)
+		needed bool
+	}{
+		"one of two taken back":         {func(s, _ *Subscription) { s.Unneed() }, true},
+		"both taken back":               {func(s, _ *Subscription) { s.Unneed(); s.Unneed() }, false},
+		"another needs it":              {func(s, other *Subscription) { other.Need(); s.Unneed(); s.Unneed() }, true},
+		"ended":                         {func(s, _ *Subscription) { s.End() }, false},
+		"ended twice, another needs it": {func(s, other *Subscription) { other.Need(); s.End(); s.End() }, true},
+		"needed after that":             {func(s, other *Subscription) { s.End(); other.Need() }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
+				s, other := l.Subscribe("a", &ear{}), l.Subscribe("b", &ear{})
+				s.Need()
+				s.Need()
+				synctest.Wait()
+				test.before(s, other)
+				synctest.Wait()
+				speakers[0].open()[0].broken <- errors.New("EOF")
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				require.Len(t, speakers[0].open(), map[bool]int{true: 1}[test.needed])
+			})
+		})
+	}
+}
+
+// A subscription that ends while its connection comes is never asked for, and the connection is
+// closed if nobody else wants it.
+func TestEndWhileConnecting(t *testing.T) {
+	for _, others := range []bool{false, true} {
+		bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
+			var a, b ear
+			s := speakers[0]
+			s.delay = timeout / 2
+			if others {
+				l.Subscribe("b", &b)
+			}
+			sub := l.Subscribe("a", &a)
+			sub.Need()
+			synctest.Wait()
+			require.Equal(t, 1, s.tried())
+			sub.End()
+			time.Sleep(time.Hour)
+			require.Empty(t, a.taken())
+			require.Equal(t, 1, s.tried())
+			if others {
+				require.Equal(t, []string{"0 subscribed"}, b.taken())
+				require.Equal(t, [][]string{{"SUBSCRIBE b"}}, s.commands())
+			} else {
+				require.Equal(t, [][]string{nil}, s.commands())
+				require.Empty(t, s.open())
+			}
+		})
+	}
+}
+
+// Close tells those who heard that it is over, ends what is there and what comes, and nothing
+// begins after it.
+func TestClose(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, l *Listener, speakers []*speaker) {
+		var a, b ear
+		speakers[1].delay, speakers[2].mute = timeout/2, true
+		sub := l.Subscribe("a", &a)
+		sub.Need()
+		require.Equal(t, []string{"0 subscribed"}, a.taken())
+		began := time.Now()
+		l.Close()
+		l.Close()
+		l.Wait()
+		require.LessOrEqual(t, time.Since(began), timeout)
+		require.Contains(t, a.taken(), "0 lost")
+		tried := speakers[2].tried()
+		sub.Need()
+		l.Subscribe("b", &b).Need()
+		time.Sleep(time.Hour)
+		for _, s := range speakers {
+			require.Empty(t, s.open())
+		}
+		require.Empty(t, b.taken())
+		require.Equal(t, tried, speakers[2].tried())
+		sub.Unneed()
+		sub.End()
+	})
+
+	// One that nobody needed has nothing to wait for, and is not needed later.
+	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
+		l.Close()
+		l.Wait()
+		l.Subscribe("a", &ear{}).Need()
+		time.Sleep(time.Hour)
+		require.Zero(t, speakers[0].tried())
+	})
+}

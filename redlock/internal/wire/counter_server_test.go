@@ -1,0 +1,250 @@
+package wire
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+)
+
+// sharing is a call for a key of the counters "fences".
+func sharing(op Op, key, slot, hint string) *Call {
+	c := &Call{Op: op, Keys: &Keys{Name: key, Lock: key, Fences: "fences", Slot: slot, Wait: key + ":wait"}, Lock: Lock(hint, ownerOf(key)), QueueLife: "180000"}
+	if op == Release {
+		c.Keep, c.Turn, c.Channel = "0", "1000", "call:"
+	} else {
+		c.TTL, c.Hint, c.Skew = "60000", hint, "20000000"
+	}
+	return c
+}
+
+func ownerOf(key string) string { return "owner of " + key + "/AAAAAAAAAAAAAAAAAAAAAA" }
+
+// textOf is what a server has there.
+func textOf(t *testing.T, n *valkeytest.Node, command ...string) string {
+	t.Helper()
+	text, err := n.Do(t, command...).ToString()
+	require.NoError(t, err)
+	return text
+}
+
+// Keys that share a counter have different tokens, in one packet and one after the other, and each
+// lock has its own.
+func TestPacketOfKeysThatShareACounter(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	hint := time.Now().UnixMicro()
+	text := strconv.FormatInt(hint, 10)
+	answers := ask(t, n.Client(), AnyProcess,
+		sharing(Acquire, "{a}", "1", text), sharing(Acquire, "{b}", "2", text), sharing(Acquire, "{c}", "1", text), sharing(Acquire, "{d}", "1", text))
+	for i, want := range []int64{0, 0, 1, 2} {
+		require.NoError(t, answers[i].Err)
+		require.EqualValues(t, hint+want, answers[i].Token)
+		key := fmt.Sprintf("{%c}", 'a'+i)
+		require.Equal(t, Lock(strconv.FormatInt(hint+want, 10), ownerOf(key)), textOf(t, n, "GET", key))
+	}
+	next := ask(t, n.Client(), AnyProcess, sharing(Acquire, "{e}", "1", text))[0]
+	require.EqualValues(t, hint+3, next.Token)
+	require.Equal(t, strconv.FormatInt(hint+3, 10), textOf(t, n, "HGET", "fences", "1"))
+	require.Equal(t, text, textOf(t, n, "HGET", "fences", "2"))
+	seen := ask(t, n.Client(), AnyProcess, sharing(Observe, "{c}", "1", text))[0]
+	require.EqualValues(t, hint+1, seen.Token, "whatever its counter is now")
+	require.Equal(t, ownerOf("{c}"), seen.Owner)
+
+	// What asks again has what it was granted.
+	for i, again := range ask(t, n.Client(), AnyProcess, sharing(Acquire, "{c}", "1", text), sharing(Acquire, "{d}", "1", text)) {
+		require.EqualValues(t, hint+1+int64(i), again.Token)
+	}
+	require.EqualValues(t, hint+1, ask(t, n.Client(), AnyProcess, sharing(Acquire, "{c}", "1", text))[0].Token)
+}
+
+// A node that granted another token than that of the lease, because it was asked late, has that of
+// the lease after an extension: larger or smaller. Its counter is not lowered.
+func TestLateTokenIsReplaced(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	const token = "1780000000000005"
+	for granted, counter := range map[string]string{"1780000000000001": token, "1780000000000009": "1780000000000009"} {
+		require.NoError(t, n.Do(t, "SET", "{a}", Lock(granted, ownerOf("{a}")), "PX", "20000").Error())
+		require.NoError(t, n.Do(t, "HSET", "fences", "1", granted).Error())
+		c := sharing(Extend, "{a}", "1", token)
+		c.Token = 1780000000000005
+		got := ask(t, n.Client(), AnyProcess, c)[0]
+		require.NoError(t, got.Err)
+		require.Equal(t, InPlace, got.Extended)
+		require.Equal(t, c.Lock, textOf(t, n, "GET", "{a}"))
+		require.Equal(t, counter, textOf(t, n, "HGET", "fences", "1"))
+		left, err := n.Do(t, "PTTL", "{a}").AsInt64()
+		require.NoError(t, err)
+		require.Greater(t, left, int64(40_000))
+		require.NoError(t, n.Do(t, "DEL", "{a}").Error())
+	}
+}
+
+// The counters are kept for a day from whenever one of them passes a multiple of 2^32 us; to set
+// their expiry with each grant would cost more than the grant's counter.
+func TestCountersAreKeptWhileTheyAreUsed(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	const period = 1 << 32
+	now := time.Now().UnixMicro()
+	mark := now/period*period - 1 // the last moment of a period
+	for name, test := range map[string]struct {
+		before int64
+		kept   bool
+	}{
+		"none before": {0, true}, "in the period": {now/period*period + 1, false}, "in the period before": {mark, true}, "long ago": {mark - 100*period, true},
+	} {
+		for _, packet := range []int{1, 3} {
+			require.NoError(t, n.Do(t, "FLUSHALL").Error())
+			require.NoError(t, n.Do(t, "HSET", "fences", "other", "1").Error())
+			if test.before > 0 {
+				require.NoError(t, n.Do(t, "HSET", "fences", "1", strconv.FormatInt(test.before, 10)).Error())
+			}
+			require.NoError(t, n.Do(t, "PEXPIRE", "fences", "3600000").Error())
+			var calls []*Call
+			for i := range packet {
+				calls = append(calls, sharing(Acquire, fmt.Sprintf("{%d}", i), "1", strconv.FormatInt(max(now, now/period*period+100), 10)))
+			}
+			for _, a := range ask(t, n.Client(), AnyProcess, calls...) {
+				require.NoError(t, a.Err)
+				require.Equal(t, OK, a.Verdict)
+			}
+			left, err := n.Do(t, "PTTL", "fences").AsInt64()
+			require.NoError(t, err)
+			require.Equal(t, test.kept, left > 3_600_000, "%s, %d in a packet: %d", name, packet, left)
+			require.Less(t, left, (27 * time.Hour).Milliseconds())
+		}
+	}
+}
+
+// The counters are a hash table from the beginning: a small hash is a list by default, in which a
+// server looks at one field after the other.
+func TestCountersAreAHashTable(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	hint := strconv.FormatInt(time.Now().UnixMicro(), 10)
+	for _, calls := range [][]*Call{
+		{sharing(Acquire, "{a}", "1", hint)},
+		{sharing(Acquire, "{a}", "1", hint), sharing(Acquire, "{b}", "2", hint)},
+	} {
+		require.NoError(t, n.Do(t, "FLUSHALL").Error())
+		for _, a := range ask(t, n.Client(), AnyProcess, calls...) {
+			require.NoError(t, a.Err)
+		}
+		require.Equal(t, "hashtable", textOf(t, n, "OBJECT", "ENCODING", "fences"))
+	}
+}
+
+// Who joins a queue says that there may be some, until the longest of them is over, whatever was
+// said before.
+func TestQueuesAreSaid(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	require.NoError(t, n.Do(t, "SET", "{a}", "1 somebody", "PX", "60000").Error())
+	require.NoError(t, n.Do(t, "SET", "{b}", "1 somebody", "PX", "60000").Error())
+	waits := func(key, lifetime string) *Call {
+		c := sharing(Acquire, key, "1", strconv.FormatInt(time.Now().UnixMicro(), 10))
+		c.Member, c.QueueLife = pairMembers[0], lifetime
+		return c
+	}
+	for _, before := range []string{"", "0", "nan", "x", "-inf"} {
+		for _, packet := range []bool{false, true} {
+			require.NoError(t, n.Do(t, "DEL", "fences").Error())
+			if before != "" {
+				require.NoError(t, n.Do(t, "HSET", "fences", "queues", before).Error())
+			}
+			for _, lifetime := range []string{"180000", "3000"} {
+				calls := []*Call{waits("{a}", lifetime)}
+				if packet {
+					calls = append(calls, waits("{b}", lifetime))
+				}
+				for _, a := range ask(t, n.Client(), AnyProcess, calls...) {
+					require.Equal(t, Refused, a.Verdict)
+				}
+				said, err := strconv.ParseFloat(textOf(t, n, "HGET", "fences", "queues"), 64)
+				require.NoError(t, err)
+				require.InDelta(t, float64(time.Now().Add(180*time.Second).UnixMilli()), said, 60_000, "%q, packet %t", before, packet)
+			}
+		}
+	}
+	require.NoError(t, n.Do(t, "DEL", "fences").Error())
+	join := waits("{a}", "180000")
+	join.Op = Join
+	require.NoError(t, ask(t, n.Client(), AnyProcess, join)[0].Err)
+	require.NotEmpty(t, textOf(t, n, "HGET", "fences", "queues"))
+}
+
+// A lock is a token and an owner value; what else is there is all owner.
+func TestLockIsSplit(t *testing.T) {
+	owner := NewOwner("1 host 2", "10.0.0.1:80")
+	for _, test := range []struct {
+		lock  string
+		token uint64
+		owner string
+	}{
+		{Lock("1780000000000001", owner), 1780000000000001, owner},
+		{Lock("0", owner), 0, owner},
+		{Lock(strconv.Itoa(MaxToken), owner), MaxToken, owner},
+		{Lock(strconv.Itoa(MaxToken+1), owner), 0, owner},
+		{Lock("18446744073709551616", owner), 0, owner},
+		{Lock("-5", owner), 0, "-5 " + owner},
+		{Lock("", owner), 0, " " + owner},
+		{"7 a backup", 0, "7 a backup"},
+		{"", 0, ""},
+		{pairMembers[0], 0, pairMembers[0]},
+		{NewMember(math.MaxUint64, NewProcess(), owner), 0, ""},
+	} {
+		if test.owner == "" {
+			test.owner = test.lock
+		}
+		token, got := splitLock(test.lock)
+		require.Equal(t, test.token, token, "%q", test.lock)
+		require.Equal(t, test.owner, got, "%q", test.lock)
+	}
+}
+
+// Keys spread over the counters, and always in the same way: processes must agree on it.
+func TestSlots(t *testing.T) {
+	require.Equal(t, "8184", NewKeys("p", "a/b").Slot)
+	require.Equal(t, NewKeys("p", "a/b").Slot, NewKeys("another", "a/b").Slot)
+	const keys = 200_000
+	used := make(map[uint32]int)
+	most := 0
+	for i := range keys {
+		slot := slotOf(fmt.Sprintf("job/%d", i))
+		require.Less(t, slot, uint32(slots))
+		used[slot]++
+		most = max(most, used[slot])
+	}
+	require.Greater(t, len(used), slots*99/100)
+	require.Less(t, most, 6*keys/slots, "none is crowded")
+}
+
+// An error midway leaves no key behind: a grant without its counter could be repeated with the same
+// token.
+func TestCounterIsWrittenFirst(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	hint := strconv.FormatInt(time.Now().UnixMicro(), 10)
+	require.NoError(t, n.Do(t, "HSET", "fences", "1", strconv.FormatInt(time.Now().UnixMicro()-1, 10)).Error()) // so that nothing else is written to it
+	require.NoError(t, n.Do(t, "ACL", "SETUSER", "half", "reset", "on", ">pass", "+@all", "~{*", "%R~fences", "(+evalsha ~*)").Error())
+	half, err := valkey.NewClient(valkey.ClientOption{InitAddress: []string{n.Addr()}, Username: "half", Password: "pass", ForceSingleClient: true, DisableCache: true})
+	require.NoError(t, err)
+	t.Cleanup(half.Close)
+	for _, calls := range [][]*Call{
+		{sharing(Acquire, "{a}", "1", hint)},
+		{sharing(Acquire, "{a}", "1", hint), sharing(Acquire, "{b}", "1", hint)},
+	} {
+		for _, a := range ask(t, half, AnyProcess, calls...) {
+			require.ErrorContains(t, a.Err, "No permissions to access a key")
+		}
+		require.Equal(t, []string{"fences"}, n.Keys(t))
+	}
+}

@@ -1,0 +1,86 @@
+package wire
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// everyByte has each byte four times: with it a payload is as long as it may be.
+var everyByte = func() string {
+	var b strings.Builder
+	for i := range MaxPayloadLength {
+		b.WriteByte(byte(i))
+	}
+	return b.String()
+}()
+
+// Whatever bytes a payload and an identity have, both come back, and the text has no byte that
+// means something to a script or in a message.
+func TestPayloadComesBack(t *testing.T) {
+	for _, identity := range []string{"web-1", "a/b c", "?", "/", "a?b/c?d", "x/" + strings.Repeat("A", 22) + "?y", strings.Repeat("/", 60), "é"} {
+		for _, payload := range []string{"10.0.0.1:8080", "https://host/path?query=1&b=%20#f", " ", "\n", "\x00", "/", "?", "%", "+", "\xff\xfe", everyByte,
+			strings.Repeat("-", 22), "/" + strings.Repeat("A", 22), strings.Repeat("A", 22) + "/" + strings.Repeat("B", 22)} {
+			owner := NewOwner(identity, payload)
+			require.Equal(t, identity, OwnerIdentity(owner))
+			require.Equal(t, payload, OwnerPayload(owner), "%q", owner)
+			require.Len(t, OwnerRandom(owner), randomLength)
+			require.True(t, strings.HasPrefix(owner, identity+"/"+OwnerRandom(owner)+"?"), "%q", owner)
+			require.LessOrEqual(t, len(owner), len(identity)+24+3*MaxPayloadLength)
+			require.NotContains(t, strings.TrimPrefix(owner, identity), " ", "fields of messages and records have blanks between them")
+		}
+		owner := NewOwner(identity, "")
+		require.Equal(t, identity+"/"+OwnerRandom(owner), owner, "as it was before there were payloads")
+		require.Equal(t, identity, OwnerIdentity(owner))
+		require.Empty(t, OwnerPayload(owner))
+	}
+}
+
+// A text that no attempt has written has no payload. Its identity is that of an owner value with
+// another payload than is known here, and else all of it.
+func TestPayloadOfAnotherProgram(t *testing.T) {
+	random := strings.Repeat("A", 22)
+	owner := "web-1/" + random
+	for value, identity := range map[string]string{
+		"":                     "",
+		"?":                    "?",
+		"/":                    "/",
+		"web-1":                "web-1",
+		"web-1?x":              "web-1?x",
+		"/" + random + "?x":    "/" + random + "?x",
+		random + "?x":          random + "?x",
+		"web-1/A?x":            "web-1/A?x",
+		owner:                  "web-1",
+		owner + "x":            owner + "x",
+		owner + "x?y":          owner + "x?y",
+		owner + "?a/b":         owner + "?a/b",
+		owner + "/?x":          owner + "/?x",
+		owner + "?":            "web-1",
+		owner + "?%":           "web-1",
+		owner + "?%zz":         "web-1",
+		owner + "?%e9":         "web-1", // %E9 is how it is written
+		owner + "?%41":         "web-1", // A is
+		owner + "?a b":         "web-1",
+		owner + "?a?b":         "web-1",
+		owner + "?\x00":        "web-1",
+		owner + "?a\n":         "web-1",
+		owner + "?\x1b[2J":     "web-1",
+		owner + "?\xff":        "web-1",
+		owner + "?é":           "web-1",
+		owner + "?x=1&y=2":     "web-1",
+		owner + "?" + owner:    owner + "?web-1",
+		owner + "?x/" + random: owner + "?x",
+		owner + "?" + strings.Repeat("x", MaxPayloadLength+1):   "web-1",
+		owner + "?" + strings.Repeat("%00", MaxPayloadLength+1): "web-1",
+		owner + "?" + strings.Repeat("x", 1<<20):                "web-1",
+		NewMember(1, NewProcess(), owner+"?x"):                  owner + "?x", // has its turn, and nothing more
+	} {
+		require.Equal(t, identity, OwnerIdentity(value), "%.100q", value)
+		require.Empty(t, OwnerPayload(value), "%.100q", value)
+		require.LessOrEqual(t, len(OwnerRandom(value)), randomLength, "%.100q", value)
+	}
+	require.Equal(t, "x", OwnerPayload(owner+"?x"))
+	require.Equal(t, everyByte, OwnerPayload(NewOwner("web-1", everyByte)))
+	require.Empty(t, OwnerPayload(NewOwner("web-1", everyByte+"x")), "longer than any that is written")
+}

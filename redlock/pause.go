@@ -1,0 +1,421 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// A pause is a floor in the record of a sequence (wire/pause.lua): no tick that was due before it
+// is granted. It is written on a quorum of nodes, under a lease on a name of its own whose fencing
+// token is its version, so that of two pauses the later one counts. The record is restored on a
+// node that has lost it before that node answers for ticks again, see restore.go, and the pause
+// with it. Due times are compared, not the times of grants: no server's clock decides, and a tick
+// that was refused is refused for ever.
+//
+// A tick's grants and the pause share a node. There the tick came first, or the pause did, and the
+// tick is refused. An acquisition that came first there may get the rest of its quorum later; so a
+// pause waits for as long as one may take, from the last answer that it counts. Until then it may
+// be granted, and its holder is seen on a node of that quorum.
+//
+// The pause of all keys of a prefix is in a record of its own, which a node that grants a tick has
+// to know as well.
+
+// AllKeys is the key of a pause that is for all keys of the prefix. No other key begins like that,
+// and an empty one, which a program may pass by mistake, is refused.
+const AllKeys = "}all"
+
+// MaxPauseText bounds who paused and why, in bytes each.
+const MaxPauseText = wire.MaxPauseText
+
+// maxTickRound is how long the acquisition of a tick may take, from its first request, however long
+// its TTL is; and so what a pause waits at most.
+const maxTickRound = 5 * time.Second
+
+// keepPause is for how long the nodes keep a floor after its time: longer than any tick may come
+// late. One that is to be lifted by hand they keep.
+const keepPause = 400 * 24 * time.Hour
+
+// forever is the floor of a pause without an end.
+const forever = MaxSequence
+
+// PauseOptions say for how long ticks are paused, and what is told to others.
+type PauseOptions struct {
+	// Until is the end: ticks that are due before it are not granted. Zero: until Resume.
+	Until time.Time
+	// By and Reason are for people. At most MaxPauseText bytes of UTF-8 each.
+	By, Reason string
+}
+
+// Pause is a pause as the nodes have it, or what a Resume has left of one.
+type Pause struct {
+	Key   string    // AllKeys for all of the prefix
+	Until time.Time // ticks that were due before it are not granted; zero: until Resume
+	Since time.Time // when it was written, by the median of the servers' clocks
+	// Resumed is for what a Resume has left: ticks that were due before Until are skipped, and no
+	// others.
+	Resumed bool
+	By      string
+	// Reason is why, as By said.
+	Reason string
+	// Version is the fencing token of the lease under which it was written: a later one is larger.
+	Version uint64
+	// Nodes is how many have it. A quorum puts it in force; on more it also outlives that one of
+	// them is emptied before it is restored.
+	Nodes int
+}
+
+// Active reports whether ticks that are due at a time are paused.
+func (p Pause) Active(due time.Time) bool {
+	return p.Version != 0 && (p.Until.IsZero() || due.Before(p.Until))
+}
+
+func newPause(key string, m wire.Mark) Pause {
+	p := Pause{Key: key, By: m.By, Reason: m.Why, Version: m.Version}
+	if m.Version == 0 {
+		return p
+	}
+	p.Since = time.UnixMilli(m.At)
+	p.Resumed = m.Floor <= m.At
+	if m.Floor != forever {
+		p.Until = time.UnixMilli(m.Floor)
+	}
+	return p
+}
+
+// ErrPaused means that a tick is not granted because its key, or all of the prefix, is paused. The
+// PausedError around it says by whom.
+var ErrPaused = errors.New("redlock: paused")
+
+// ErrUnknown means that a pause or its end may come into force or not: too few nodes answered when
+// it was written. Repeat it, or take it back with the opposite.
+var ErrUnknown = errors.New("redlock: the outcome is not known")
+
+// PausedError reports a tick that was due before the floor of a pause. It matches ErrPaused. The
+// tick is not granted later either.
+type PausedError struct {
+	Key   string
+	Due   time.Time
+	Pause Pause // Key is AllKeys if all of the prefix is paused
+}
+
+func (e *PausedError) Error() string {
+	what, until := shown(e.Key), "until it is resumed"
+	if e.Pause.Key == AllKeys {
+		what += " (and all keys of the prefix)"
+	}
+	if !e.Pause.Until.IsZero() {
+		until = "for ticks before " + e.Pause.Until.Format(time.RFC3339Nano)
+	}
+	text := fmt.Sprintf("redlock: %s is paused %s by %s", what, until, nameOr(e.Pause.By))
+	if e.Pause.Reason != "" {
+		text += ": " + shown(e.Pause.Reason)
+	}
+	return text
+}
+
+// Is reports whether target is ErrPaused.
+func (e *PausedError) Is(target error) bool { return target == ErrPaused }
+
+// ErrorType returns the stable value "paused" for the error.type attribute of traces and metrics.
+func (e *PausedError) ErrorType() string { return "paused" }
+
+// Pause keeps ticks of a key (WithTick) from being granted, or those of all keys of the prefix
+// (AllKeys), on all processes. When it returns nil, no tick that is due before the end is granted
+// any more. One that was granted before may go on: ask Holder for it after Pause. Ticks that were
+// due meanwhile are not granted afterwards either: they are skipped. Leases without a tick, and so
+// elections, are not paused.
+//
+// A pause that is there is replaced: also by one that ends earlier. Two callers follow one another.
+//
+// It takes about three round trips, and then waits until no acquisition goes on that began before:
+// for half of the longest TTL under the prefix, and five seconds at most. It waits for a TTL at
+// most while another one pauses or resumes the same key.
+//
+// It is not promised when all nodes are emptied while no process lives; when a quorum of them is
+// emptied without persistence before one of them is restored, or while it runs (FLUSHALL); when one
+// node is emptied by FLUSHALL during the call; nor to processes of a version of this library
+// without it.
+//
+// Errors: *OptionError, ErrClosed, *HeldError (ErrHeld) while another one pauses or resumes, or
+// *QuorumError (ErrNoQuorum) if too few nodes could be asked: nothing was done then. ErrUnknown if
+// too few nodes answered after that, or ctx ended. If ctx ends in the wait, the error is ctx's own,
+// and the pause stands: it is returned with the error, and acquisitions that began before it may
+// still be granted. It is safe for concurrent use.
+func (q *Quorum) Pause(ctx context.Context, key string, o PauseOptions) (Pause, error) {
+	floor := int64(forever)
+	if !o.Until.IsZero() {
+		floor = o.Until.UnixMilli()
+		if floor < 1 || floor >= forever {
+			return Pause{}, &OptionError{"Pause", fmt.Sprintf("the end %v is no time that ticks may have", o.Until)}
+		}
+	}
+	p, err := q.mark(ctx, key, floor, o) //mutant:pause-waits-from-its-beginning
+	if err != nil {
+		return p, err
+	}
+	longest := min(q.cfg.longestTTL()/2, maxTickRound) //mutant:pause-waits-too-short
+	select {
+	case <-time.After(longest + time.Duration(float64(longest)*q.cfg.drift) + driftFloor): //mutant:pause-returns-at-once,pause-waits-from-its-beginning/2
+		return p, nil
+	case <-ctx.Done():
+		return p, newContextError(ctx, key, nil)
+	case <-q.done:
+		return p, ErrClosed
+	}
+}
+
+// Resume ends a pause: ticks that are due from now on are granted, by the median of the servers'
+// clocks. Those that were due before are not. It ends the pause of the key, or that of all keys
+// (AllKeys), and not the other one. Without a pause it changes nothing that matters.
+//
+// Until of o has no meaning here. Errors are those of Pause.
+func (q *Quorum) Resume(ctx context.Context, key string, o PauseOptions) (Pause, error) {
+	return q.mark(ctx, key, 0, o)
+}
+
+// Paused reads the pause of a key, or that of all keys (AllKeys), from a quorum of nodes that know
+// it. Version is 0 if there was never one. Errors are those of Sequence.
+func (q *Quorum) Paused(ctx context.Context, key string) (Pause, error) {
+	keys, err := q.pausable(ctx, key)
+	if err != nil {
+		return Pause{}, err
+	}
+	s, err := q.sequence(ctx, keys)
+	if err != nil {
+		return Pause{}, err
+	}
+	s.pause.Key = key
+	return s.pause, nil
+}
+
+// now is the median of the servers' clocks, at most, or this process's clock where that is not
+// known.
+func (q *Quorum) now() time.Time {
+	if b, ok := q.clocks.time(q.clock.Now()); ok {
+		return time.Unix(0, int64(b.hi))
+	}
+	return time.Now()
+}
+
+// pausable are the names of a key, or of all.
+func (q *Quorum) pausable(ctx context.Context, key string) (*wire.Keys, error) {
+	if q.none() {
+		return nil, ErrClosed
+	}
+	if err := checkContext(ctx); err != nil {
+		return nil, err
+	}
+	if key == AllKeys {
+		return &q.all, nil
+	}
+	keys, err := q.cfg.keys(key)
+	return &keys, err
+}
+
+// mark writes a mark under a lease of its own. Its floor is not below the time: a tick that an
+// earlier pause has skipped stays so.
+func (q *Quorum) mark(ctx context.Context, key string, floor int64, o PauseOptions) (Pause, error) {
+	keys, err := q.pausable(ctx, key)
+	if err != nil {
+		return Pause{}, err
+	}
+	for _, text := range []string{o.By, o.Reason} {
+		if len(text) > MaxPauseText || !utf8.ValidString(text) {
+			return Pause{}, &OptionError{"Pause", fmt.Sprintf("By and Reason must be at most %d bytes of UTF-8 each, not %d", MaxPauseText, len(text))}
+		}
+	}
+	lease, err := q.leaseToMark(ctx, keys)
+	if err != nil {
+		return Pause{}, err
+	}
+	defer func() { _ = lease.Release(context.WithoutCancel(ctx)) }()
+	now := q.now()
+	mark := wire.Mark{Version: lease.FencingToken(), Floor: max(floor, now.UnixMilli()), At: now.UnixMilli(), By: o.By, Why: o.Reason} //mutant:pause-lifted-backwards
+	nodes, newer, err := q.writeMark(ctx, keys, mark)
+	if err != nil && newer != nil {
+		err = fmt.Errorf("%w (a node has a later mark: version %d, and this one's is %d)", err, newer.Version, mark.Version)
+	}
+	if err == nil && lease.Err() != nil { //mutant:pause-without-its-lease
+		err = fmt.Errorf("%w: %w", ErrUnknown, lease.Err())
+	}
+	if err != nil {
+		return Pause{}, err
+	}
+	p := newPause(key, mark)
+	p.Nodes = nodes
+	return p, nil
+}
+
+// leaseToMark acquires the lease under which the mark of a key is written. It waits for a TTL while
+// another one has it.
+func (q *Quorum) leaseToMark(ctx context.Context, keys *wire.Keys) (*Lease, error) {
+	names := wire.NewKeys(q.cfg.prefix+":pause", keys.Name)
+	if keys == &q.all {
+		names = wire.NewKeys(q.cfg.prefix+":pause", "")
+		names.Name = keys.Name
+	}
+	cfg, err := q.cfg.forLease(nil)
+	if err != nil {
+		return nil, err
+	}
+	cfg.minHold = 0
+	end := q.clock.Now().Add(cfg.ttl)
+	for {
+		a := &acquisition{q: q, names: names, cfg: cfg}
+		a.keys = &a.names
+		lease, err := a.try(ctx)
+		if !errors.Is(err, ErrHeld) && !errors.Is(err, ErrSplit) || q.clock.Now() > end {
+			return lease, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, newContextError(ctx, keys.Name, err)
+		case <-q.done:
+			return nil, ErrClosed
+		case <-time.After(markPause):
+		}
+	}
+}
+
+// markPause is between two tries to be the only one who pauses a key.
+const markPause = 20 * time.Millisecond
+
+// writeMark writes a mark to all nodes that know the record, and has those know it that do not. It
+// returns how many have it, which is a quorum at least, or an error; and a newer mark that a node
+// has, if there is one.
+func (q *Quorum) writeMark(ctx context.Context, keys *wire.Keys, mark wire.Mark) (nodes int, newer *wire.Mark, err error) {
+	if !q.begin() {
+		return 0, nil, ErrClosed
+	}
+	defer q.rounds.Done()
+	for restores := 0; ; restores++ {
+		rd := q.newOperation(OpPause, q.need)
+		rd.Decided = func([]vote.Reply) bool { return false } // until all have answered
+		at := &attempt{keys: keys}
+		call := at.call(wire.Pause)
+		call.Mark, call.Lifetime = mark, milliseconds(lifetimeOf(mark))
+		timeout := q.cfg.timeout(q.cfg.lease.ttl)
+		rd.send(ctx, at, call, q.clock.Now().Add(timeout), nil)
+		if rd.Wait(ctx, max(timeout, clock.AtOnce), &q.timers) != nil {
+			return 0, nil, fmt.Errorf("%w: %w", ErrUnknown, newContextError(ctx, keys.Name, nil))
+		}
+		o := rd.Outcome()
+		wrote := vote.Count(o.Replies, wire.OK)
+		unknowing := unknowingIn(o.Replies, ofKey)
+		if len(unknowing) > 0 && restores < maxRestores { //mutant:pause-without-restoring
+			if q.restore(ctx, &restoration{keys: keys, nodes: unknowing, keep: keepPause})[0] == nil {
+				continue
+			}
+		}
+		for _, rep := range o.Replies {
+			if rep.Verdict == wire.Refused && rep.Record != nil && (newer == nil || rep.Record.Mark.Version > newer.Version) {
+				newer = &rep.Record.Mark
+			}
+		}
+		if wrote < q.need { //mutant:pause-on-one-node
+			return 0, newer, fmt.Errorf("%w: %w", ErrUnknown, q.quorumError(OpPause, keys.Name, o))
+		}
+		return wrote, newer, nil
+	}
+}
+
+// lifetimeOf is how long the nodes keep a record with that mark.
+func lifetimeOf(m wire.Mark) time.Duration {
+	if m.Floor == forever {
+		return MaxKeep
+	}
+	return min(max(time.Until(time.UnixMilli(m.Floor)), 0)+keepPause, MaxKeep)
+}
+
+// pausedIn returns the pause for which nodes have refused a tick; nil if none has.
+func (a *acquisition) pausedIn(replies []vote.Reply) *PausedError {
+	if !a.cfg.isTick() {
+		return nil
+	}
+	due := a.cfg.once.due
+	key, mark := "", wire.Mark{}
+	for i := range replies {
+		rep := &replies[i]
+		if rep.Verdict != wire.Refused || rep.Record == nil {
+			continue
+		}
+		if m := rep.Record.Mark; rep.All == nil && m.Floor > due && m.Version > mark.Version {
+			key, mark = a.keys.Name, m
+		} else if rep.All != nil && mark.Version == 0 {
+			key, mark = AllKeys, rep.All.Mark
+		}
+	}
+	if mark.Version == 0 {
+		return nil
+	}
+	return &PausedError{Key: a.keys.Name, Due: time.UnixMilli(due), Pause: newPause(key, mark)}
+}
+
+// spreadPauses has all nodes know the pause that one of those that answered knows: a node that was
+// out of reach when it was written, or lifted, learns it so.
+func (q *Quorum) spreadPauses(at *attempt, replies []vote.Reply) {
+	if !at.cfg.isTick() {
+		return
+	}
+	var own, all wire.Mark
+	differ, differAll := false, false
+	first := true
+	for i := range replies {
+		rep := &replies[i]
+		if rep.Record == nil || rep.Verdict != wire.OK && rep.Verdict != wire.Refused {
+			continue
+		}
+		differ = differ || !first && rep.Record.Mark.Version != own.Version
+		first = false
+		own = newerMark(own, rep.Record.Mark)
+		differAll = differAll || rep.Verdict == wire.OK || rep.All == nil
+		if rep.All != nil {
+			all = newerMark(all, rep.All.Mark)
+		}
+	}
+	if differ { //mutant:pauses-not-spread
+		q.spread(at.keys, own)
+	}
+	if all.Version != 0 && differAll { //mutant:pauses-of-all-not-spread
+		q.spread(&q.all, all)
+	}
+}
+
+// spreadLate is for a node that refuses a tick that a quorum has granted: it has not heard that a
+// pause has ended, or the others have not heard of it.
+func (q *Quorum) spreadLate(at *attempt, rep *vote.Reply) {
+	switch {
+	case rep.Verdict != wire.Refused || rep.Record == nil || !at.cfg.isTick():
+	case rep.All != nil:
+		q.spread(&q.all, rep.All.Mark)
+	case rep.Record.Mark.Floor > at.cfg.once.due:
+		q.spread(at.keys, rep.Record.Mark)
+	}
+}
+
+func newerMark(a, b wire.Mark) wire.Mark {
+	if b.Version > a.Version {
+		return b
+	}
+	return a
+}
+
+// spread writes a mark to all nodes, or a newer one that one of them has.
+func (q *Quorum) spread(keys *wire.Keys, mark wire.Mark) {
+	q.later(func() {
+		for range len(q.nodes) {
+			_, newer, _ := q.writeMark(context.Background(), keys, mark)
+			if newer == nil || newer.Version <= mark.Version {
+				return
+			}
+			mark = *newer
+		}
+	})
+}

@@ -1,0 +1,187 @@
+package redlock_test
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// readerRights are the rights that docs/nodes.md gives a user who only reads, for a prefix.
+func readerRights(t *testing.T, prefix string) []string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/nodes.md")
+	require.NoError(t, err)
+	line := regexp.MustCompile("`user billing-reader on >\\S+ ([^`]*)`").FindStringSubmatch(string(text))
+	require.NotNil(t, line)
+	return strings.Fields(strings.ReplaceAll(line[1], "billing", prefix))
+}
+
+// reads asks for all that a user may see who only reads.
+func reads(t *testing.T, q *redlock.Quorum) error {
+	h, err := q.Holder(t.Context(), "held")
+	if err != nil {
+		return fmt.Errorf("Holder: %w", err)
+	}
+	require.NotEmpty(t, h.Identity)
+	s, err := q.Sequence(t.Context(), "seq")
+	if err != nil {
+		return fmt.Errorf("Sequence: %w", err)
+	}
+	require.EqualValues(t, 7, s.Granted)
+	if s, err = q.Sequence(t.Context(), "never"); err != nil {
+		return fmt.Errorf("Sequence of none: %w", err)
+	}
+	require.Zero(t, s.Granted)
+	p, err := q.Paused(t.Context(), "seq")
+	if err != nil {
+		return fmt.Errorf("Paused: %w", err)
+	}
+	require.Equal(t, "ann", p.By)
+	if _, err = q.Paused(t.Context(), redlock.AllKeys); err != nil {
+		return fmt.Errorf("Paused, all: %w", err)
+	}
+	cards, _, err := q.Board().Cards(t.Context(), "k", "", 5)
+	if err != nil {
+		return fmt.Errorf("Cards: %w", err)
+	}
+	require.Len(t, cards, 1)
+	require.Equal(t, 3, cards[0].Nodes)
+	entries, err := q.Board().Journal(t.Context(), "j", 5)
+	if err != nil {
+		return fmt.Errorf("Journal: %w", err)
+	}
+	require.NotEmpty(t, entries)
+	return nil
+}
+
+// A user who may only read sees all there is, has no vote, and gives no order. It needs each of its
+// rights, and no other. A write of a process that has rights is heard by it.
+func TestReader(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3, withUser(t))
+	rights := readerRights(t, "tenure")
+	writer := s.gated()
+	s.hold(writer, "held")
+	l, err := writer.TryAcquire(t.Context(), "seq", redlock.WithSequence(7, redlock.AtMostOnce, time.Hour))
+	require.NoError(t, err)
+	require.NoError(t, l.Complete(t.Context()))
+	_, err = writer.Pause(t.Context(), "seq", redlock.PauseOptions{By: "ann"})
+	require.NoError(t, err)
+	entry := redlock.Entry{Journal: "j", Text: "one", Most: 5, Keep: time.Hour}
+	_, err = writer.Board().Post(t.Context(), []redlock.Card{{Kind: "k", ID: "a", Text: "x", Lifetime: time.Hour}}, []redlock.Entry{entry})
+	require.NoError(t, err)
+
+	as := func(rules ...string) *redlock.Quorum {
+		s.do(append([]string{"ACL", "SETUSER", "tenure", "reset", "on", ">p4ss"}, rules...))
+		s.do([]string{"ACL", "LOG", "RESET"})
+		return gatedURLs(t, s.userURLs())
+	}
+	var log lockedBuffer
+	s.do(append([]string{"ACL", "SETUSER", "tenure", "reset", "on", ">p4ss"}, rights...))
+	reader := gatedURLs(t, s.userURLs(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.NoError(t, reads(t, reader))
+	heard := make(chan redlock.Entry, 100)
+	stop, err := reader.Board().Hear("j", func(e redlock.Entry) { heard <- e })
+	require.NoError(t, err)
+	defer stop()
+	require.Eventually(t, func() bool {
+		entry.At = time.Now()
+		_, err := writer.Board().Post(t.Context(), nil, []redlock.Entry{entry})
+		return err == nil && len(heard) > 0
+	}, longTTL, pollTick)
+
+	for i := range s.Nodes() {
+		n := node(t, reader, i)
+		require.True(t, n.Reachable)
+		require.False(t, n.Votes)
+		require.Equal(t, string(redlock.ConditionNoPermission), redlock.ErrorType(n.Err))
+	}
+	require.Error(t, reader.Healthy())
+	require.Contains(t, log.String(), "noperm")
+	_, err = reader.TryAcquire(t.Context(), "other")
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	_, err = reader.Board().Post(t.Context(), nil, []redlock.Entry{entry})
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	before, err := writer.Sequence(t.Context(), "seq")
+	require.NoError(t, err)
+	require.EqualValues(t, 7, before.Granted, "nothing was done")
+
+	for i, right := range rights {
+		if !strings.HasPrefix(right, "+") || connectionRights[right] || right == "+script|load" {
+			continue
+		}
+		without := append(append([]string{}, rights[:i]...), rights[i+1:]...)
+		require.Error(t, reads(t, as(without...)), "%s is not needed", right)
+	}
+	for _, more := range [][]string{{"+evalsha"}, {"+evalsha", "+set"}} {
+		require.NoError(t, reads(t, as(append(rights, more...)...)), "what may not be written stays so: %v", more)
+	}
+
+	// Scripts that another process has loaded are there.
+	require.NoError(t, writer.Close())
+	require.NoError(t, reader.Close())
+	for _, missing := range []string{"-script|load", "+script|load"} {
+		q := as(append(rights, missing)...)
+		s.do([]string{"SCRIPT", "FLUSH"})
+		_, err := q.Sequence(t.Context(), "seq")
+		require.Equal(t, missing[0] == '-', err != nil, "%s: %v", missing, err)
+	}
+}
+
+// connectionRights are for Hear, and what valkey-go sends on a connection before another use of it.
+var connectionRights = map[string]bool{"+ping": true, "+subscribe": true, "+unsubscribe": true, "+punsubscribe": true, "+sunsubscribe": true, "+discard": true}
+
+// A process that does not belong to the nodes, because others use them with another list, tells
+// nobody anything.
+func TestProcessThatDoesNotBelongTellsNothing(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 4)
+	q := gatedURLs(t, s.URLs()[:3])
+	_, err := q.TryAcquire(t.Context(), "held")
+	require.NoError(t, err)
+	other := gatedURLs(t, []string{s.URLs()[0], s.URLs()[1], s.URLs()[3]})
+	require.Equal(t, string(redlock.ConditionAnotherList), redlock.ErrorType(node(t, other, 0).Err))
+	_, err = other.Board().Post(t.Context(), []redlock.Card{{Kind: "k", ID: "a", Text: "x", Lifetime: time.Hour}}, nil)
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	cards, _, err := q.Board().Cards(t.Context(), "k", "", 5)
+	require.NoError(t, err)
+	require.Empty(t, cards)
+}
+
+// What a node knows to which this process may not write, nobody has compared with the others:
+// nothing is restored from it.
+func TestNothingIsRestoredFromANodeThatIsOnlyRead(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3, withUser(t))
+	q := gatedURLs(t, s.userURLs())
+	run := func(n int64) error {
+		l, err := q.TryAcquire(t.Context(), "key", redlock.WithSequence(n, redlock.AtMostOnce, time.Hour))
+		if err == nil {
+			require.NoError(t, l.Complete(t.Context()))
+		}
+		return err
+	}
+	require.Eventually(t, func() bool { return run(7) == nil }, patienceOfReaders, pollTick)
+	const record = "tenure:{key}:once"
+	require.Eventually(t, func() bool {
+		text, _ := s.Node(2).Do(t, "GET", record).ToString()
+		return strings.Contains(text, " 7 ")
+	}, patienceOfReaders, pollTick)
+	text, err := s.Node(2).Do(t, "GET", record).ToString()
+	require.NoError(t, err)
+	s.do([]string{"ACL", "SETUSER", "tenure", "resetkeys", "%R~tenure:*"}, 2)
+	s.do([]string{"SET", record, strings.ReplaceAll(text, " 7 ", " 9 ")}, 2)
+	require.Eventually(t, func() bool { return !q.Nodes(t.Context())[2].Votes }, patienceOfReaders, pollTick)
+	require.NoError(t, s.Node(0).Restart(false))
+	require.Eventually(t, func() bool { return run(8) == nil }, patienceOfReaders, pollTick, "the two others know of 7")
+}
+
+const patienceOfReaders = time.Minute

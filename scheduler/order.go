@@ -1,0 +1,160 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/orders"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// ErrCancelled means that an operator has ended a run: see admin.Client.Cancel.
+var ErrCancelled = errors.New("scheduler: cancelled")
+
+// CancelledError is the cause with which the context of a run ends that an operator has cancelled.
+// It matches ErrCancelled.
+type CancelledError struct {
+	Job string
+	By  string // who did; what that process said, and no evidence
+	Why string
+}
+
+func (e *CancelledError) Error() string {
+	text := fmt.Sprintf("scheduler: the run of job %q was cancelled by %s", e.Job, e.By)
+	if e.Why != "" {
+		text += ": " + e.Why
+	}
+	return text
+}
+
+// Is reports whether target is ErrCancelled.
+func (e *CancelledError) Is(target error) bool { return target == ErrCancelled }
+
+// ErrorType returns the stable value "cancelled" for the error.type attribute of traces and
+// metrics.
+func (e *CancelledError) ErrorType() string { return "cancelled" }
+
+const (
+	// orderSpread spreads the replicas that may all take an order.
+	orderSpread = 50 * time.Millisecond
+	// claimAgain is after how long an order is claimed again that is nobody's yet.
+	claimAgain = 100 * time.Millisecond
+)
+
+// takeOrders begins to take the orders of operators.
+func (s *state) takeOrders() {
+	if s.cfg.tell.noOrders { //mutant:order-taken-although-without
+		return
+	}
+	taker := &orders.Taker{Accept: s.accept, Logger: s.cfg.logger}
+	if err := taker.Start(s.q); err != nil {
+		return // the Quorum is closed, which everything says
+	}
+	s.taker = taker
+}
+
+// refuseOrders ends that, and waits for those that are carried out.
+func (s *state) refuseOrders() {
+	if s.taker != nil {
+		s.taker.Close()
+		s.taker = nil
+	}
+}
+
+// accept returns what carries out an order, if it is this replica's. One that is wanted for no time
+// is nobody's.
+func (s *state) accept(o bulletin.Order) (carryOut func(context.Context) bulletin.Order, ok bool) {
+	if o.Within <= 0 { //mutant:order-for-no-time-taken
+		return nil, false
+	}
+	switch o.Kind {
+	case bulletin.RunNow:
+		j := s.named(o.Target)
+		if j == nil || j.unlocked || s.leader.check(context.Background()) != nil { //mutant:order-taken-by-a-follower,order-for-a-job-without-lease
+			return nil, false
+		}
+		return func(ctx context.Context) bulletin.Order { return j.ordered(ctx, o) }, true
+	case bulletin.Cancel:
+		r := s.teller.find(o.Target, o.Number) //mutant:any-run-cancelled
+		if r == nil {
+			return nil, false
+		}
+		return func(ctx context.Context) bulletin.Order {
+			err := &CancelledError{Job: o.Target, By: o.By, Why: o.Why}
+			s.cfg.logger.InfoContext(ctx, "scheduler: an operator cancels a run", "job", o.Target, "tick", r.Tick, "fencing_token", o.Number, "by", o.By, "why", o.Why)
+			if !r.cancel(err) {
+				return bulletin.Order{Result: bulletin.Refused, By: r.lease.Identity(), Detail: bulletin.NotRunning}
+			}
+			return bulletin.Order{Result: bulletin.Done, By: r.lease.Identity()}
+		}, true
+	}
+	return nil, false
+}
+
+// named returns the job of that name, or nil.
+func (s *state) named(name string) *job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, j := range s.jobs {
+		if j.name == name {
+			return j
+		}
+	}
+	return nil
+}
+
+// ordered begins a run that an operator has asked for, unless somebody else does.
+func (j *job) ordered(ctx context.Context, o bulletin.Order) bulletin.Order {
+	s := j.s
+	s.mu.Lock()
+	started := s.started
+	s.mu.Unlock()
+	if started == nil {
+		return bulletin.Order{}
+	}
+	if s.leader == nil {
+		pause(ctx, rand.N(orderSpread))
+	}
+	until := time.Now().Add(time.Duration(o.Within) * time.Millisecond)
+	for {
+		err := j.claim(ctx, o.ID)
+		switch {
+		case err == nil:
+		case errors.Is(err, orders.ErrTaken), errors.Is(err, redlock.ErrClosed), ctx.Err() != nil, time.Now().After(until): //mutant:order-run-unclaimed,order-run-that-is-not-wanted-any-more
+			return bulletin.Order{}
+		default:
+			pause(ctx, claimAgain) //mutant:order-claimed-once-only
+			continue
+		}
+		break
+	}
+	s.reads.Go(func() { orders.Taken(started, s.q, o, s.q.Identity()) })
+	r, err := j.runNow(started, o.ID)
+	if err != nil {
+		e := newSkipError(j.name, time.Time{}, err)
+		return bulletin.Order{Result: bulletin.Refused, By: s.q.Identity(), Detail: string(e.Reason), Run: &bulletin.Run{By: e.By}} //mutant:refusal-without-the-holder
+	}
+	run := r.told()
+	return bulletin.Order{Result: bulletin.Done, By: s.q.Identity(), Run: &run}
+}
+
+// claim claims an order within the try timeout.
+func (j *job) claim(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, j.s.cfg.tryTimeout)
+	defer cancel()
+	return orders.Claim(ctx, j.s.q, id, j.s.cfg.lease...)
+}
+
+// pause returns after a while, or when ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,487 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/orders"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// operator is a Client of a process of its own.
+func (c *cluster) operator(opts ...admin.Option) *admin.Client {
+	q := open(c.t, c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption), redlock.WithTTL(ttl), redlock.WithIdentity("operator"))
+	a, err := admin.New(q, append([]admin.Option{admin.WithActor("ann"), admin.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
+	require.NoError(c.t, err)
+	return a
+}
+
+// traced is a book that knows the trace of each run.
+type traced struct{ *book }
+
+func (traced) TraceID(context.Context) string { return "4bf92f3577b34da6a3ce929d0e0e4736" }
+
+// How each run ended is told, whatever became of it, with what people look for.
+func TestOutcomesOfRuns(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		a := c.operator()
+		r := c.replica(scheduler.WithTracer(traced{c.book}))
+		var n atomic.Int64
+		secret := errors.New("postgres://user:password@host")
+		r.add(t, tenSecondly, func(ctx context.Context) error {
+			time.Sleep(1500 * time.Millisecond)
+			switch n.Add(1) {
+			case 2:
+				return secret
+			case 3:
+				panic("a bug")
+			case 4:
+				for i := range 5 {
+					c.fleet.Node(i).FlushAll()
+				}
+				_ = r.q // its lease is lost when nobody has it
+				for i := range 5 {
+					require.NoError(t, c.fleet.Node(i).Freeze())
+				}
+				<-ctx.Done()
+				for i := range 5 {
+					require.NoError(t, c.fleet.Node(i).Thaw())
+				}
+				return context.Cause(ctx)
+			}
+			return nil
+		})
+		r.Start()
+		until(35 * time.Second)
+		runs, err := a.Runs(t.Context(), "job", 20)
+		require.NoError(t, err)
+		require.Len(t, runs, 3)
+		for i, want := range []struct {
+			outcome admin.Outcome
+			err     string
+		}{{admin.OutcomePanicked, "panic"}, {admin.OutcomeFailed, "*errors.errorString"}, {admin.OutcomeOK, ""}} {
+			run := runs[i]
+			require.Equal(t, want.outcome, run.Outcome)
+			require.Equal(t, want.err, run.Error)
+			require.Equal(t, at((3-i)*10).UnixMilli(), run.Tick.UnixMilli())
+			require.Equal(t, 1, run.Attempt)
+			require.False(t, run.CatchUp)
+			require.Equal(t, 5, run.Sources)
+			require.Equal(t, "4bf92f3577b34da6a3ce929d0e0e4736", run.TraceID)
+			require.Equal(t, r.q.Identity(), run.Replica)
+			require.InDelta(t, run.Tick.UnixMilli(), run.Began.UnixMilli(), 100)
+			require.Empty(t, run.Order)
+			require.Equal(t, 1500*time.Millisecond, run.Took)
+			if i > 0 {
+				require.Greater(t, runs[i-1].FencingToken, run.FencingToken)
+			}
+		}
+		until(75 * time.Second)
+		runs, err = a.Runs(t.Context(), "job", 20)
+		require.NoError(t, err)
+		lost := false
+		for _, run := range runs {
+			lost = lost || run.Outcome == admin.OutcomeLost && run.Tick.UnixMilli() == at(40).UnixMilli()
+		}
+		require.True(t, lost, "%v", runs)
+	})
+}
+
+// The texts of errors are told if somebody wants that, and nothing is told if nobody does.
+func TestWhatIsToldOfRuns(t *testing.T) {
+	for name, test := range map[string]struct {
+		opts []scheduler.Option
+		runs int
+		text string
+	}{
+		"texts":   {[]scheduler.Option{scheduler.WithErrorTexts()}, 2, "a secret " + strings.Repeat("x", 247)},
+		"types":   {nil, 2, "*errors.errorString"},
+		"nothing": {[]scheduler.Option{scheduler.WithoutHistory()}, 0, ""},
+		"no card": {[]scheduler.Option{scheduler.WithoutCard()}, 2, "*errors.errorString"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				a := c.operator()
+				r := c.replica(test.opts...)
+				r.add(t, tenSecondly, func() error { return errors.New("a secret " + strings.Repeat("x", 1000)) })
+				r.Start()
+				until(25 * time.Second)
+				runs, err := a.Runs(t.Context(), "job", 20)
+				require.NoError(t, err)
+				require.Len(t, runs, test.runs)
+				for _, run := range runs {
+					require.Equal(t, test.text, run.Error)
+				}
+				replicas, err := a.Replicas(t.Context())
+				require.NoError(t, err)
+				_, err = a.Job(t.Context(), "job")
+				if name == "no card" {
+					require.Empty(t, replicas)
+					require.ErrorIs(t, err, admin.ErrNoJob)
+				} else {
+					require.Len(t, replicas, 1)
+					require.NoError(t, err)
+				}
+			})
+		})
+	}
+}
+
+// That a run has ended is told with the release of its lease: nodes are asked nothing more.
+func TestRunIsToldWithItsRelease(t *testing.T) {
+	commands := make(map[bool]int)
+	for _, silent := range []bool{false, true} {
+		inCluster(t, func(t *testing.T, c *cluster) {
+			opts := []scheduler.Option{scheduler.WithoutCard(), scheduler.WithoutOrders()}
+			if silent {
+				opts = append(opts, scheduler.WithoutHistory())
+			}
+			r := c.replica(opts...)
+			r.add(t, secondly, func() {})
+			r.Start()
+			until(10500 * time.Millisecond)
+			before, runs := c.fleet.Node(0).Commands(), len(c.book.ticks())
+			until(40500 * time.Millisecond)
+			require.Equal(t, 30, len(c.book.ticks())-runs)
+			commands[silent] = c.fleet.Node(0).Commands() - before
+		})
+	}
+	require.InDelta(t, commands[true], commands[false], 15, "30 runs")
+}
+
+// Skips that an operator acts on are told, counted by their reason; those that are as they should
+// be are not, nor those of followers.
+func TestSkipsOfALeaderAreTold(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		a := c.operator()
+		for _, name := range []string{"a", "b", "c"} {
+			r := c.named(name, scheduler.WithElection("jobs"))
+			r.add(t, secondly, func() { time.Sleep(2500 * time.Millisecond) })
+			r.Start()
+		}
+		until(10 * time.Second)
+		_, err := a.Pause(t.Context(), admin.Job("job"), admin.PauseOptions{Reason: "x"})
+		require.NoError(t, err)
+		until(60 * time.Second)
+		skips, err := a.Skips(t.Context(), "job", 10)
+		require.NoError(t, err)
+		require.Len(t, skips, 2, "%v", skips)
+		require.Equal(t, "paused", skips[0].Reason)
+		require.Equal(t, "ann", skips[0].By)
+		require.Greater(t, skips[0].Count, 10)
+		require.Less(t, skips[0].Count, 55)
+		require.Equal(t, "overlap", skips[1].Reason)
+		require.Equal(t, skips[0].Replica, skips[1].Replica)
+		require.Equal(t, 5, skips[0].Sources)
+		require.Less(t, at(60).Sub(skips[0].Tick), 13*time.Second)
+	})
+}
+
+// A job's card says what it is and when it is due; it is told at once, with each run, and from time
+// to time.
+func TestJobIsTold(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		a := c.operator()
+		r := c.named("a", scheduler.WithElection("jobs"), scheduler.WithCatchUp(time.Hour, scheduler.CatchUpLatest), scheduler.WithOverlap(scheduler.OverlapQueue))
+		add := func(name string, d gocron.JobDefinition, opts ...gocron.JobOption) gocron.Job {
+			j, err := r.NewJob(d, scheduler.NewTask(func() {}), append(opts, gocron.WithName(name))...)
+			require.NoError(t, err)
+			return j
+		}
+		add("hourly", gocron.CronJob("0 * * * *", false))
+		gone := add("gone", gocron.CronJob("30 4 * * *", false))
+		add("every", gocron.DurationJob(7*time.Minute))
+		add("once", gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(time.Now().Add(90*time.Second))))
+		add("everywhere", gocron.CronJob("* * * * *", false), gocron.WithDisabledDistributedJobLocker(true))
+		r.Start()
+		until(2 * time.Second)
+		is := func(name string) admin.JobStatus {
+			j, err := a.Job(t.Context(), name)
+			require.NoError(t, err, name)
+			return j
+		}
+		now := time.Now()
+		hourly := is("hourly")
+		require.Equal(t, []string{"0 * * * *", "UTC", "jobs", "at most once", "latest", "queue"},
+			[]string{hourly.Schedule, hourly.Zone, hourly.Election, hourly.Delivery, hourly.CatchUp, hourly.Overlap})
+		require.True(t, hourly.Orders)
+		require.Equal(t, now.Truncate(time.Hour).Add(time.Hour).UnixMilli(), hourly.Next.UnixMilli())
+		require.Contains(t, is("every").Schedule, "7m")
+		require.InDelta(t, 7*time.Minute, is("every").Next.Sub(now), float64(10*time.Second))
+		require.InDelta(t, 88*time.Second, is("once").Next.Sub(now), float64(5*time.Second))
+		_, err := a.Job(t.Context(), "everywhere")
+		require.ErrorIs(t, err, admin.ErrNoJob)
+		names := []string{}
+		for j, err := range a.Jobs(t.Context()) {
+			require.NoError(t, err)
+			names = append(names, j.Name)
+		}
+		require.Equal(t, []string{"every", "gone", "hourly", "once"}, names)
+
+		require.NoError(t, r.RemoveJob(gone.ID()))
+		until(30 * time.Second)
+		for range 8 {
+			time.Sleep(10 * time.Minute)
+			j := is("hourly")
+			require.False(t, j.Late)
+			require.LessOrEqual(t, j.Age, 16*time.Minute)
+			require.True(t, j.Next.After(time.Now()), "%v is not after %v", j.Next, time.Now())
+			require.False(t, is("every").Late)
+		}
+		_, err = a.Job(t.Context(), "gone")
+		require.ErrorIs(t, err, admin.ErrNoJob)
+		require.Zero(t, is("once").Next)
+		require.False(t, is("once").Late)
+		require.Equal(t, admin.OutcomeOK, is("once").Last.Outcome)
+	})
+}
+
+// What a replica runs is on its card while it does, and the card goes with the replica.
+func TestRunningRunsAreTold(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		a := c.operator()
+		r := c.named("a")
+		r.add(t, gocron.CronJob("0 * * * * *", true), func() { time.Sleep(25 * time.Second) })
+		r.Start()
+		running := func() []admin.Run {
+			all, err := a.Replicas(t.Context())
+			require.NoError(t, err)
+			require.Len(t, all, 1)
+			require.Equal(t, r.q.Identity(), all[0].Identity)
+			require.Equal(t, []string{"job"}, all[0].Jobs)
+			return all[0].Running
+		}
+		until(59 * time.Second)
+		require.Empty(t, running())
+		until(75 * time.Second)
+		require.Len(t, running(), 1)
+		now, err := a.Running(t.Context(), "job")
+		require.NoError(t, err)
+		require.Equal(t, now.ID(), running()[0].ID())
+		require.Equal(t, at(60).UnixMilli(), running()[0].Tick.UnixMilli())
+		until(100 * time.Second)
+		require.Empty(t, running())
+		require.NoError(t, r.StopJobs())
+		synctest.Wait()
+		all, err := a.Replicas(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, all)
+	})
+}
+
+// An order to run a job is carried out once, by one replica, on the leader where there is one,
+// however often it is heard.
+func TestOrderedRun(t *testing.T) {
+	for name, opts := range map[string][]scheduler.Option{"anybody": nil, "leader": {scheduler.WithElection("jobs")}} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				a := c.operator()
+				replicas := make(map[string]*replica)
+				for _, name := range []string{"a", "b", "c"} {
+					r := c.named(name, opts...)
+					replicas[name] = r
+					r.add(t, gocron.CronJob("0 0 1 1 *", false), func() { time.Sleep(3 * time.Second) })
+					r.Start()
+				}
+				until(3 * time.Second)
+				repeat, err := redlock.Open(c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption), redlock.WithLogger(slog.New(slog.DiscardHandler)))
+				require.NoError(t, err)
+				defer repeat.Close()
+				until(6 * time.Second)
+				stop, err := repeat.Board().Hear(bulletin.Orders, func(e redlock.Entry) {
+					if o, ok := bulletin.ParseOrder(e.Text); ok && o.Result == "" {
+						for i := range 5 {
+							time.AfterFunc(time.Duration(i*700)*time.Millisecond, func() {
+								e.Journal, e.Most, e.Keep, e.At = bulletin.Orders, 100, time.Hour, time.Now()
+								_, _ = repeat.Board().Post(context.Background(), nil, []redlock.Entry{e})
+							})
+						}
+					}
+				})
+				require.NoError(t, err)
+				until(8 * time.Second)
+				for i := range 5 {
+					run, err := a.RunNow(t.Context(), "job", fmt.Sprint(i))
+					require.NoError(t, err)
+					_, err = a.RunNow(t.Context(), "job", "again")
+					require.ErrorIs(t, err, admin.ErrRefused)
+					require.Equal(t, "overlap", redlock.ErrorType(err))
+					require.ErrorContains(t, err, "held by "+run.Replica)
+					require.NoError(t, a.Wait(t.Context(), "job"))
+					if opts != nil {
+						require.NoError(t, replicas[run.Replica].Elector().IsLeader(t.Context()))
+					}
+					runs, err := a.Runs(t.Context(), "job", 20)
+					require.NoError(t, err)
+					require.Len(t, runs, i+1)
+					require.Equal(t, run.Order, runs[0].Order)
+					require.Equal(t, run.FencingToken, runs[0].FencingToken)
+					require.Zero(t, runs[0].Tick)
+				}
+				stop()
+				time.Sleep(time.Minute)
+				require.Len(t, c.book.ticks(), 5)
+			})
+		})
+	}
+}
+
+// What nobody may run is claimed by nobody, and what is claimed by another is run by nobody.
+func TestOrdersThatNobodyTakes(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		a := c.operator(admin.WithOrderTimeout(3 * time.Second))
+		r := c.named("a", scheduler.WithElection("jobs"))
+		r.add(t, gocron.CronJob("0 0 1 1 *", false), func() {})
+		deaf := c.named("b", scheduler.WithoutOrders())
+		_, err := deaf.NewJob(gocron.CronJob("0 0 1 1 *", false), scheduler.NewTask(func() {}), gocron.WithName("deaf"))
+		require.NoError(t, err)
+		r.Start()
+		deaf.Start()
+		until(5 * time.Second)
+		_, err = a.RunNow(t.Context(), "no such job", "")
+		require.ErrorIs(t, err, admin.ErrNobody)
+		require.Equal(t, "no_replica", redlock.ErrorType(err))
+		_, err = a.RunNow(t.Context(), "deaf", "")
+		require.ErrorIs(t, err, admin.ErrNobody)
+		require.Equal(t, "no_orders", redlock.ErrorType(err))
+
+		claimed := bulletin.Order{ID: orders.NewID(), Kind: bulletin.RunNow, Target: "job", By: "x", Within: 3000}
+		require.NoError(t, orders.Claim(t.Context(), deaf.q, claimed.ID))
+		e, _ := claimed.Entry()
+		_, err = deaf.q.Board().Post(t.Context(), nil, []redlock.Entry{e})
+		require.NoError(t, err)
+		time.Sleep(10 * time.Second)
+		require.Empty(t, c.book.ticks())
+
+		// Its leader has gone.
+		require.NoError(t, r.StopJobs())
+		_, err = a.RunNow(t.Context(), "job", "")
+		require.ErrorIs(t, err, admin.ErrNobody)
+		require.Equal(t, "no_leader", redlock.ErrorType(err))
+		time.Sleep(time.Second)
+		r.Start()
+		time.Sleep(10 * time.Second)
+		require.Empty(t, c.book.ticks(), "it is nobody's any more")
+	})
+}
+
+// A run that is cancelled ends, is told so, and is not repeated; no other is.
+func TestCancelledRun(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		a := c.operator()
+		log := new(journal)
+		r := c.named("a", scheduler.WithDelivery(redlock.AtLeastOnce), scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll), scheduler.WithLogger(log.logger()))
+		var causes []error
+		r.add(t, gocron.CronJob("0 * * * * *", true), func(ctx context.Context) error {
+			select {
+			case <-ctx.Done():
+				causes = append(causes, context.Cause(ctx))
+				return ctx.Err()
+			case <-time.After(20 * time.Second):
+				return nil
+			}
+		})
+		r.Start()
+		until(65 * time.Second)
+		run, err := a.Running(t.Context(), "job")
+		require.NoError(t, err)
+		other := run.ID()
+		other.FencingToken--
+		require.ErrorIs(t, a.Cancel(t.Context(), other, "wrong"), admin.ErrNotRunning)
+		e, _ := bulletin.Order{ID: "x", Kind: bulletin.Cancel, Target: "job", Number: other.FencingToken, By: "x", Within: 1000}.Entry()
+		_, err = r.q.Board().Post(t.Context(), nil, []redlock.Entry{e})
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		require.Empty(t, causes)
+		require.NoError(t, a.Cancel(t.Context(), run.ID(), "too slow"))
+		require.NoError(t, a.Wait(t.Context(), "job"))
+		require.Len(t, causes, 1)
+		var cancelled *scheduler.CancelledError
+		require.ErrorAs(t, causes[0], &cancelled)
+		require.ErrorIs(t, causes[0], scheduler.ErrCancelled)
+		require.Equal(t, scheduler.CancelledError{Job: "job", By: "ann", Why: "too slow"}, *cancelled)
+		require.EqualError(t, cancelled, `scheduler: the run of job "job" was cancelled by ann: too slow`)
+		require.Equal(t, "cancelled", redlock.ErrorType(cancelled))
+		require.Len(t, log.lines(`an operator cancels a run`), 1)
+		require.ErrorIs(t, a.Cancel(t.Context(), run.ID(), "again"), admin.ErrNotRunning)
+		until(170 * time.Second)
+		runs, err := a.Runs(t.Context(), "job", 20)
+		require.NoError(t, err)
+		require.Len(t, runs, 2, "it was not repeated")
+		require.Equal(t, admin.OutcomeCancelled, runs[1].Outcome)
+		require.Equal(t, admin.OutcomeOK, runs[0].Outcome)
+	})
+}
+
+// A Scheduler that is stopped while orders come ends in bounded time, and takes none after that.
+func TestStopWhileOrdersCome(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		a := c.operator(admin.WithOrderTimeout(2 * time.Second))
+		r := c.named("a")
+		r.add(t, gocron.CronJob("0 0 1 1 *", false), func() {})
+		r.Start()
+		until(3 * time.Second)
+		stop := make(chan struct{})
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_, _ = a.RunNow(context.Background(), "job", "")
+				}
+			}
+		}()
+		time.Sleep(time.Second)
+		for range 3 {
+			began := time.Now()
+			require.NoError(t, r.StopJobs())
+			require.Less(t, time.Since(began), 3*time.Second)
+			ran := len(c.book.ticks())
+			time.Sleep(5 * time.Second)
+			require.Len(t, c.book.ticks(), ran)
+			r.Start()
+			time.Sleep(5 * time.Second)
+			require.Greater(t, len(c.book.ticks()), ran, "it takes orders again")
+		}
+		close(stop)
+		<-ended
+	})
+}
+
+// Whatever is told on the channel of orders, a replica does not grow.
+func TestStormOfOrders(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.named("a")
+		r.add(t, gocron.CronJob("0 0 1 1 *", false), func(ctx context.Context) { <-ctx.Done() })
+		r.Start()
+		until(3 * time.Second)
+		before := runtime.NumGoroutine()
+		for i := range 1000 {
+			o := bulletin.Order{ID: fmt.Sprint(i), Kind: bulletin.RunNow, Target: "job", By: "x", Within: 3_600_000}
+			e, _ := o.Entry()
+			_, err := r.q.Board().Post(t.Context(), nil, []redlock.Entry{e, {Journal: bulletin.Orders, Text: "{", Most: 1, Keep: time.Hour}})
+			require.NoError(t, err)
+		}
+		require.Less(t, runtime.NumGoroutine(), before+60)
+		time.Sleep(time.Minute)
+		require.Len(t, c.book.ticks(), 1)
+		require.Less(t, runtime.NumGoroutine(), before+20)
+	})
+}
