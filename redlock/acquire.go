@@ -67,7 +67,7 @@ type acquisition struct {
 	q        *Quorum
 	keys     *wire.Keys // names
 	names    wire.Keys
-	cfg      leaseConfig
+	cfg      *leaseConfig
 	sequence []string // of cfg.once, as calls have it
 	attempts int
 	votes    int
@@ -236,38 +236,43 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 		}
 	}
 	rd, start, timeout := a.ask(ctx)
-	waited := rd.Wait(ctx, timeout, &a.q.timers)
-	o := a.outcome(rd)
-	a.votes = o.Agreed
+	waited := rd.Wait(ctx, timeout, &a.q.waits)
+	t := rd.Tally()
+	a.votes = t.Agreed
 	fail := func(err error) (*Lease, bool, error) {
-		a.q.rollBack(ctx, c.attempt, o)
+		a.q.rollBack(ctx, c.attempt, rd.Outcome())
 		a.settled()
 		return nil, false, err
 	}
 	if waited != nil {
 		return fail(newContextError(ctx, a.keys.Name, nil))
 	}
-	if !o.Success || a.isCompleted(o) { //mutant:completed-number-granted/2
-		a.q.spreadPauses(c.attempt, o.Replies)
-		err, split := a.refusal(o, start)
-		a.noteUnknowing(c.attempt, o)
-		if !split || !a.stays(o) { //mutant:candidate-never-stays
-			then := sleeps
-			if split {
-				then = returns
+	var known *grant
+	if !t.Success || a.cfg.once != nil { // else there is nothing to read in the replies
+		o := a.outcome(rd)
+		if !o.Success || a.isCompleted(o) { //mutant:completed-number-granted/2
+			a.q.spreadPauses(c.attempt, o.Replies)
+			err, split := a.refusal(o, start)
+			a.noteUnknowing(c.attempt, o)
+			if !split || !a.stays(o) { //mutant:candidate-never-stays
+				then := sleeps
+				if split {
+					then = returns
+				}
+				a.withdraw(ctx, then)
 			}
-			a.withdraw(ctx, then)
+			return nil, split, err
 		}
-		return nil, split, err
+		known = grantIn(o.Replies)
 	}
-	token, err := a.agree(ctx, c.attempt, o, timeout)
+	token, err := a.agree(ctx, c.attempt, rd, timeout)
 	if err != nil {
 		return fail(err)
 	}
-	if err := tooLate(a.keys.Name, a.q.clock.Now().Sub(c.since), &a.cfg); err != nil {
+	if err := tooLate(a.keys.Name, a.q.clock.Now().Sub(c.since), a.cfg); err != nil {
 		return fail(err)
 	}
-	l = newLease(ctx, a.q, c.attempt, token, c.since, start, grantIn(o.Replies)) //mutant:deadline-from-the-last-round,hold-from-the-first-round
+	l = newLease(ctx, a.q, c.attempt, token, c.since, start, known) //mutant:deadline-from-the-last-round,hold-from-the-first-round
 	if l == nil {
 		return fail(ErrClosed)
 	}
@@ -306,6 +311,7 @@ func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Insta
 			}
 		}
 		want = func(i int) bool { return known[i].Verdict != wire.OK }
+		c.asked.drop()
 	}
 	c.asked = rd
 	call := c.call(wire.Acquire)
@@ -336,21 +342,27 @@ func (a *acquisition) stays(o vote.Outcome) bool {
 		return false
 	}
 	done := a.q.clock.Now().Add(a.contest.beforeStaying(c.times) + 2*a.contest.trip)
-	return tooLate(a.keys.Name, done.Sub(c.since), &a.cfg) == nil //mutant:candidate-stays-too-long
+	return tooLate(a.keys.Name, done.Sub(c.since), a.cfg) == nil //mutant:candidate-stays-too-long
 }
 
 // withdraw takes back what the candidate may have been granted, if there is one.
 func (a *acquisition) withdraw(ctx context.Context, then next) {
 	if a.candidate.attempt != nil {
 		a.q.takeBack(ctx, a.candidate.attempt, a.candidate.asked, then)
-		a.candidate = candidate{}
+		a.forget()
 	}
 }
 
 // settled ends the candidate: what is left to do for it is another's.
 func (a *acquisition) settled() {
-	a.candidate = candidate{}
+	a.forget()
 	a.q.rounds.Done()
+}
+
+// forget has no candidate any more.
+func (a *acquisition) forget() {
+	a.candidate.asked.drop()
+	a.candidate = candidate{}
 }
 
 // tooLate refuses a grant with less than half of the TTL left, and one of a tick that would come
@@ -372,7 +384,8 @@ func tooLate(key string, elapsed time.Duration, cfg *leaseConfig) error {
 // makes up for it. Nodes that granted a smaller one are asked to raise it in the lock, and their
 // counter, strictly: a node whose lock has reached the token meanwhile has it from another
 // acquisition and does not count. An ambiguous answer counts as failed and is not repeated.
-func (a *acquisition) agree(ctx context.Context, at *attempt, o vote.Outcome, timeout time.Duration) (uint64, error) {
+func (a *acquisition) agree(ctx context.Context, at *attempt, granted *operation, timeout time.Duration) (uint64, error) {
+	t := granted.Tally()
 	now := a.q.clock.Now()
 	a.q.clocks.await(ctx, now, now.Add(timeout)) //mutant:first-two-clocks-believed
 	now = a.q.clock.Now()
@@ -380,27 +393,24 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, o vote.Outcome, ti
 	if a.candidate.hint == noHint {     //mutant:first-token-without-a-hint
 		token = max(token, uint64(a.q.clocks.hint(now, time.Now())))
 	}
-	for _, rep := range o.Replies {
-		if rep.Verdict == wire.OK {
-			token = max(token, rep.Token)
-		}
-	}
+	token = max(token, t.Token)
 	if text := strconv.FormatUint(token, 10); text != a.candidate.hint {
 		at.lock = wire.Lock(text, at.owner)
 	}
-	have := 0
-	for _, rep := range o.Replies {
-		if rep.Verdict == wire.OK && rep.Token == token {
+	if t.Token == token && t.Same >= a.q.need { //mutant:token-without-agreement
+		return token, nil
+	}
+	o, have := granted.Outcome(), 0
+	for i := range o.Replies {
+		if rep := &o.Replies[i]; rep.Verdict == wire.OK && rep.Token == token {
 			have++
 		}
-	}
-	if have >= a.q.need { //mutant:token-without-agreement
-		return token, nil
 	}
 	// The round spans all nodes, so that replies keep their places; those not asked count as
 	// refusals.
 	below := func(i int) bool { return o.Replies[i].Verdict == wire.OK && o.Replies[i].Token < token }
 	rd := a.q.newOperation(OpAgree, a.q.need-have)
+	defer rd.drop()
 	for i := range o.Replies {
 		if !below(i) {
 			rd.Skip(i, wire.Refused)
@@ -409,7 +419,7 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, o vote.Outcome, ti
 	call := at.call(wire.Agree)
 	call.Token = token
 	rd.send(ctx, at, call, a.q.clock.Now().Add(timeout), below)
-	if rd.Wait(ctx, timeout, &a.q.timers) != nil {
+	if rd.Wait(ctx, timeout, &a.q.waits) != nil {
 		return 0, newContextError(ctx, a.keys.Name, nil)
 	}
 	if o := rd.Outcome(); !o.Success { //mutant:agreement-ambiguous
@@ -473,17 +483,17 @@ func (q *Quorum) acquireCertain(replies []vote.Reply, c *contest) bool {
 // leading returns the owner that most of the refusing nodes name, and how many do.
 func leading(replies []vote.Reply) (owner string, nodes int) {
 	for i, rep := range replies {
-		if rep.Verdict != wire.Refused || rep.Record != nil {
+		if rep.Verdict != wire.Refused || rep.More().Record != nil {
 			continue
 		}
 		same := 1
 		for _, other := range replies[i+1:] {
-			if other.Verdict == wire.Refused && other.Record == nil && other.Owner == rep.Owner {
+			if other.Verdict == wire.Refused && other.More().Record == nil && other.More().Owner == rep.More().Owner {
 				same++
 			}
 		}
 		if same > nodes {
-			owner, nodes = rep.Owner, same
+			owner, nodes = rep.More().Owner, same
 		}
 	}
 	return owner, nodes
@@ -535,8 +545,8 @@ func (a *acquisition) held(by claim, o vote.Outcome) *HeldError {
 	holder := newHolder(a.keys.Name, by.owner)
 	holder.Nodes = by.votes
 	for _, rep := range o.Replies {
-		if rep.Verdict == wire.Refused && rep.Owner == by.owner {
-			holder.TTL = max(holder.TTL, rep.PTTL)
+		if rep.Verdict == wire.Refused && rep.More().Owner == by.owner {
+			holder.TTL = max(holder.TTL, rep.More().PTTL)
 		}
 	}
 	a.q.checkTTL(holder)
@@ -551,8 +561,8 @@ func (a *acquisition) held(by claim, o vote.Outcome) *HeldError {
 // because of it.
 func heldSequence(replies []vote.Reply, owner string) int64 {
 	for _, rep := range replies {
-		if rep.Holds != nil && rep.Holds.Owner == owner {
-			return rep.Holds.Granted
+		if rep.More().Holds != nil && rep.More().Holds.Owner == owner {
+			return rep.More().Holds.Granted
 		}
 	}
 	return 0
@@ -563,8 +573,8 @@ func heldSequence(replies []vote.Reply, owner string) int64 {
 func (a *acquisition) untilFree(o vote.Outcome) time.Duration {
 	var ttls []time.Duration
 	for _, rep := range o.Replies {
-		if rep.Verdict == wire.Refused && rep.Record == nil {
-			ttls = append(ttls, min(rep.PTTL, maxMaxTTL)) //mutant:foreign-key-hammered
+		if rep.Verdict == wire.Refused && rep.More().Record == nil {
+			ttls = append(ttls, min(rep.More().PTTL, maxMaxTTL)) //mutant:foreign-key-hammered
 		}
 	}
 	wanted := min(max(a.q.need-o.Agreed, 1), len(ttls)) //mutant:waiter-needs-every-node
@@ -579,10 +589,10 @@ func (a *acquisition) rankIn(replies []vote.Reply) int {
 	var ranks []int
 	for _, rep := range replies {
 		switch {
-		case rep.Verdict != wire.Refused || rep.Record != nil:
-		case rep.Rank >= 0:
-			ranks = append(ranks, rep.Rank)
-		case rep.Rank == wire.QueueFull:
+		case rep.Verdict != wire.Refused || rep.More().Record != nil:
+		case rep.More().Rank >= 0:
+			ranks = append(ranks, rep.More().Rank)
+		case rep.More().Rank == wire.QueueFull:
 			ranks = append(ranks, maxRank+1)
 		}
 	}

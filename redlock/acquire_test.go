@@ -51,7 +51,7 @@ func TestRefusal(t *testing.T) {
 			q.nodes = append(q.nodes, &member{q: q})
 		}
 		a := &acquisition{q: q, keys: &wire.Keys{Name: "k"}}
-		o := vote.Outcome{Expired: true}
+		o := vote.Outcome{Tally: vote.Tally{Expired: true}}
 		for _, c := range test.replies {
 			switch c {
 			case 'g':
@@ -62,7 +62,7 @@ func TestRefusal(t *testing.T) {
 			case '?':
 				o.Replies = append(o.Replies, vote.Reply{})
 			default:
-				o.Replies = append(o.Replies, vote.Reply{Answer: wire.Answer{Verdict: wire.Refused, Owner: string(c), PTTL: time.Second}})
+				o.Replies = append(o.Replies, vote.Reply{Answer: wire.Answer{Verdict: wire.Refused}.With(wire.More{Owner: string(c), PTTL: time.Second})})
 			}
 		}
 		err, split := a.refusal(o, 0)
@@ -112,7 +112,7 @@ func TestAcquireRoundGoesOnUntilItIsClear(t *testing.T) {
 			case 'x':
 				rd.Answer(i, vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}})
 			default:
-				rd.Answer(i, vote.Reply{Answer: wire.Answer{Verdict: wire.Refused, Owner: string(c)}})
+				rd.Answer(i, vote.Reply{Answer: wire.Answer{Verdict: wire.Refused}.With(wire.More{Owner: string(c)})})
 			}
 		}
 		require.Equal(t, test.ends <= len(test.owners), rd.IsOver(), "%s of %d", test.owners, test.nodes)
@@ -122,9 +122,9 @@ func TestAcquireRoundGoesOnUntilItIsClear(t *testing.T) {
 func TestUntilFree(t *testing.T) {
 	q := &Quorum{need: 3}
 	a := &acquisition{q: q}
-	o := vote.Outcome{Agreed: 1}
+	o := vote.Outcome{Tally: vote.Tally{Agreed: 1}}
 	for _, ms := range []int{400, 100, 300, 200} {
-		o.Replies = append(o.Replies, vote.Reply{Answer: wire.Answer{Verdict: wire.Refused, PTTL: time.Duration(ms) * time.Millisecond}})
+		o.Replies = append(o.Replies, vote.Reply{Answer: wire.Answer{Verdict: wire.Refused}.With(wire.More{PTTL: time.Duration(ms) * time.Millisecond})})
 	}
 	o.Replies = append(o.Replies, vote.Reply{Answer: wire.Answer{Verdict: wire.OK}})
 	require.Equal(t, 200*time.Millisecond, a.untilFree(o), "two more nodes are needed")

@@ -212,7 +212,7 @@ func (b Board) ask(ctx context.Context, op Op, as wire.Op, n *wire.Notice, want 
 	call.Notice = n
 	timeout := q.cfg.timeout(q.cfg.lease.ttl)
 	rd.send(ctx, at, call, q.clock.Now().Add(timeout), want)
-	if rd.Wait(ctx, max(timeout, clock.AtOnce), &q.timers) != nil {
+	if rd.Wait(ctx, max(timeout, clock.AtOnce), &q.waits) != nil {
 		return vote.Outcome{}, newContextError(ctx, "", nil)
 	}
 	o := rd.Outcome()
@@ -241,10 +241,10 @@ func (b Board) Cards(ctx context.Context, kind, after string, most int) (cards [
 	// Beyond the last id of a full answer it is not known what that node has.
 	var end *string
 	for _, rep := range o.Replies {
-		if rep.Verdict != wire.OK || rep.Told == nil {
+		if rep.Verdict != wire.OK || rep.More().Told == nil {
 			continue
 		}
-		for _, c := range rep.Told.Cards {
+		for _, c := range rep.More().Told.Cards {
 			if c.Lifetime < 0 {
 				continue
 			}
@@ -255,8 +255,8 @@ func (b Board) Cards(ctx context.Context, kind, after string, most int) (cards [
 			}
 			merged[c.ID] = is
 		}
-		if n := len(rep.Told.Cards); n >= most && n > 0 {
-			if last := rep.Told.Cards[n-1].ID; end == nil || last < *end {
+		if n := len(rep.More().Told.Cards); n >= most && n > 0 {
+			if last := rep.More().Told.Cards[n-1].ID; end == nil || last < *end {
 				end = &last
 			}
 		}
@@ -305,10 +305,10 @@ func (b Board) Journal(ctx context.Context, name string, most int) ([]Entry, err
 	}
 	merged := make(map[told]Entry)
 	for _, rep := range o.Replies {
-		if rep.Verdict != wire.OK || rep.Told == nil {
+		if rep.Verdict != wire.OK || rep.More().Told == nil {
 			continue
 		}
-		for _, w := range rep.Told.Entries {
+		for _, w := range rep.More().Told.Entries {
 			k := told{w.At, w.Class, w.Text}
 			e := newEntry(name, w)
 			e.Nodes = merged[k].Nodes + 1

@@ -32,6 +32,8 @@ type config struct {
 	others         limits
 	restartGate    bool
 	acceptReplicas bool
+
+	plain leaseConfig // of a lease without options
 }
 
 // leaseConfig is what may differ from lease to lease.
@@ -74,25 +76,31 @@ func newConfig(opts []Option) (*config, error) {
 	if err := c.lease.check(c); err != nil {
 		return nil, err
 	}
+	c.plain = c.lease
+	c.plain.interval = 0
+	c.plain.derive(c)
 	return c, nil
 }
 
-// forLease returns the configuration of one lease.
-func (c *config) forLease(opts []LeaseOption) (leaseConfig, error) {
-	l := c.lease
+// forLease returns the configuration of one lease, which is not changed any more: leases without
+// options share it.
+func (c *config) forLease(opts []LeaseOption) (*leaseConfig, error) {
+	if len(opts) == 0 {
+		return &c.plain, nil
+	}
+	l := new(leaseConfig)
+	*l = c.lease
 	l.interval = 0
 	for _, o := range opts {
 		if o == nil {
-			return l, &OptionError{"LeaseOption", "nil option"}
+			return nil, &OptionError{"LeaseOption", "nil option"}
 		}
-		if err := o.applyLease(&l); err != nil {
-			return l, err
+		if err := o.applyLease(l); err != nil {
+			return nil, err
 		}
 	}
-	if len(opts) > 0 {
-		if err := l.check(c); err != nil {
-			return l, err
-		}
+	if err := l.check(c); err != nil {
+		return nil, err
 	}
 	l.derive(c)
 	if l.once != nil {

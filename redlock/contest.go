@@ -63,7 +63,7 @@ func (c *contest) note(o vote.Outcome, began clock.Instant) {
 		case rep.Verdict == wire.Failed:
 			c.silent[i] = isTimeout(&rep)
 		case isRival(&rep):
-			standing[rep.Owner] = c.standing[rep.Owner] + 1
+			standing[rep.More().Owner] = c.standing[rep.More().Owner] + 1
 		}
 		// A node that timed out says nothing of the way to the others.
 		if rep.Verdict != wire.Failed && rep.At > began {
@@ -75,7 +75,7 @@ func (c *contest) note(o vote.Outcome, began clock.Instant) {
 
 // isRival reports whether the node refused because of another owner.
 func isRival(rep *vote.Reply) bool {
-	return rep.Verdict == wire.Refused && rep.Record == nil && rep.Owner != ""
+	return rep.Verdict == wire.Refused && rep.More().Record == nil && rep.More().Owner != ""
 }
 
 // isSilent reports whether nobody should wait for the node.
@@ -135,7 +135,7 @@ type claim struct {
 func votesOf(owner string, replies []vote.Reply) claim {
 	c := claim{owner: owner}
 	for i := range replies {
-		if rep := &replies[i]; isRival(rep) && rep.Owner == owner {
+		if rep := &replies[i]; isRival(rep) && rep.More().Owner == owner {
 			c.votes++
 		}
 	}

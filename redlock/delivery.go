@@ -186,13 +186,13 @@ func (e *DoneError) ErrorType() string { return "done" }
 // one of them knows it to be completed.
 func done(replies []vote.Reply, n int64) (nodes int, completed bool) {
 	for _, rep := range replies {
-		if rep.Record == nil {
+		if rep.More().Record == nil {
 			continue
 		}
 		if rep.Verdict == wire.Refused {
 			nodes++
 		}
-		completed = completed || rep.Record.Completed >= n
+		completed = completed || rep.More().Record.Completed >= n
 	}
 	return nodes, completed
 }
@@ -201,7 +201,7 @@ func done(replies []vote.Reply, n int64) (nodes int, completed bool) {
 func (a *acquisition) doneError(replies []vote.Reply) *DoneError {
 	e := &DoneError{Key: a.keys.Name, Sequence: a.cfg.once.n}
 	for _, rep := range replies {
-		r := rep.Record
+		r := rep.More().Record
 		if r == nil {
 			continue
 		}
@@ -226,15 +226,15 @@ type grant struct {
 	previous SequenceState // as it was before
 }
 
-func grantIn(replies []vote.Reply) grant {
-	g := grant{attempts: 1}
+func grantIn(replies []vote.Reply) *grant {
+	g := &grant{attempts: 1}
 	for _, rep := range replies {
-		if rep.Verdict != wire.OK || rep.Record == nil {
+		if rep.Verdict != wire.OK || rep.More().Record == nil {
 			continue
 		}
-		g.attempts = max(g.attempts, rep.Record.Attempts)
-		g.previous.grant(rep.Record.Before, rep.Record.LabelBefore)
-		g.previous.complete(rep.Record)
+		g.attempts = max(g.attempts, rep.More().Record.Attempts)
+		g.previous.grant(rep.More().Record.Before, rep.More().Record.LabelBefore)
+		g.previous.complete(rep.More().Record)
 	}
 	return g
 }

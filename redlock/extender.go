@@ -145,6 +145,7 @@ func (e *extender) extend(leases []*Lease) {
 	start := e.q.clock.Now()
 	together := make(map[group][]*Lease)
 	for _, l := range leases {
+		l.arm() //mutant:extended-lease-without-a-timer
 		if g, ok := l.group(start); ok {
 			together[g] = append(together[g], l)
 		} else if x := l.startExtend(nil, false); x != nil {

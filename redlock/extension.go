@@ -169,7 +169,7 @@ func (x *extension) of(i int, rep *vote.Reply) wire.Extended {
 		return wire.Gone
 	case x.alone:
 		return rep.Extended
-	case rep.Each[i] == '1':
+	case rep.More().Each[i] == '1':
 		return wire.InPlace
 	default:
 		return wire.Gone
@@ -228,7 +228,10 @@ func (x *extension) end(i int, now **standing) ending {
 // standing is what nodes have said of a lease. Called with mu held.
 func (x *extension) standing(i int) *standing {
 	t := &x.tallies[i]
-	s := &standing{Outcome: vote.Outcome{Replies: slices.Clone(x.replies), Agreed: int(t.agreed), Success: int(t.agreed) >= x.q.need, Expired: x.expired}}
+	s := &standing{Outcome: vote.Outcome{
+		Tally:   vote.Tally{Agreed: int(t.agreed), Success: int(t.agreed) >= x.q.need, Expired: x.expired},
+		Replies: slices.Clone(x.replies),
+	}}
 	for k := range s.Replies {
 		rep := &s.Replies[k]
 		if rep.Verdict == wire.OK && x.of(i, rep) == wire.Gone {

@@ -19,7 +19,7 @@ func TestWhatIsExtendedTogether(t *testing.T) {
 	q := testQuorum(1)
 	start := q.clock.Now()
 	lease := func() *Lease {
-		l := &Lease{q: q, attempt: &attempt{cfg: q.cfg.lease}, spread: start}
+		l := &Lease{q: q, attempt: &attempt{cfg: &q.cfg.lease}, spread: start}
 		l.deadline.Store(int64(start.Add(2 * spreadEvery)))
 		return l
 	}
@@ -113,8 +113,9 @@ func TestExtensionThatIsRefused(t *testing.T) {
 func held(t *testing.T, nodes, n int) (q *Quorum, leases []*Lease) {
 	q = testQuorum(nodes)
 	for i := range n {
-		at := &attempt{cfg: q.cfg.lease, keys: &wire.Keys{Name: fmt.Sprint(i), Lock: fmt.Sprint("key", i)}, owner: fmt.Sprint("owner", i)}
-		l := newLease(t.Context(), q, at, 1, q.clock.Now(), q.clock.Now(), grant{})
+		at := &attempt{cfg: &q.cfg.lease, keys: &wire.Keys{Name: fmt.Sprint(i), Lock: fmt.Sprint("key", i)}, owner: fmt.Sprint("owner", i)}
+		l := newLease(t.Context(), q, at, 1, q.clock.Now(), q.clock.Now(), nil)
+		l.arm()
 		t.Cleanup(func() { l.timer.Stop() })
 		leases = append(leases, l)
 	}
@@ -123,7 +124,7 @@ func held(t *testing.T, nodes, n int) (q *Quorum, leases []*Lease) {
 
 // digits is what a node answers of leases that are extended together.
 func digits(text string) wire.Answer {
-	return wire.Answer{Verdict: wire.OK, Extended: wire.InPlace, Each: text}
+	return wire.Answer{Verdict: wire.OK, Extended: wire.InPlace}.With(wire.More{Each: text})
 }
 
 // However many nodes miss its key, a lease is extended alone once: several at a time would each see

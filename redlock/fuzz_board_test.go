@@ -81,20 +81,20 @@ func FuzzTold(f *testing.F) {
 			}
 			require.Contains(t, []wire.Verdict{wire.OK, wire.Refused}, rep.Verdict)
 			if call.Op == wire.Post {
-				require.Nil(t, rep.Told)
+				require.Nil(t, rep.More().Told)
 				continue
 			}
-			require.NotNil(t, rep.Told)
-			require.LessOrEqual(t, len(rep.Told.Cards), MaxCards)
-			require.LessOrEqual(t, len(rep.Told.Entries), MaxEntries)
-			for _, c := range rep.Told.Cards {
+			require.NotNil(t, rep.More().Told)
+			require.LessOrEqual(t, len(rep.More().Told.Cards), MaxCards)
+			require.LessOrEqual(t, len(rep.More().Told.Entries), MaxEntries)
+			for _, c := range rep.More().Told.Cards {
 				require.LessOrEqual(t, len(c.ID), MaxCardID)
 				require.LessOrEqual(t, len(c.Text), MaxCardText)
 				require.True(t, c.Lifetime == 0 || c.Lifetime < 0 && c.Text == "")
 				require.GreaterOrEqual(t, c.Age, time.Duration(0))
 				require.LessOrEqual(t, c.Age, time.Duration(100*366*24)*time.Hour)
 			}
-			for _, e := range rep.Told.Entries {
+			for _, e := range rep.More().Told.Entries {
 				require.LessOrEqual(t, len(e.Text), MaxEntryText)
 				require.Positive(t, e.Count)
 			}

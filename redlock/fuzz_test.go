@@ -194,8 +194,8 @@ func FuzzReply(f *testing.F) {
 			return
 		}
 		require.Contains(t, []wire.Verdict{wire.OK, wire.Refused, wire.Failed}, rep.Verdict)
-		require.Equal(t, rep.Verdict == wire.Failed, call.Op == wire.Acquire && rep.Unknown != "", "it is well, and has no vote for the sequence")
-		require.GreaterOrEqual(t, rep.PTTL, time.Duration(0))
+		require.Equal(t, rep.Verdict == wire.Failed, call.Op == wire.Acquire && rep.More().Unknown != "", "it is well, and has no vote for the sequence")
+		require.GreaterOrEqual(t, rep.More().PTTL, time.Duration(0))
 		require.GreaterOrEqual(t, rep.Server, time.Duration(0))
 		require.LessOrEqual(t, rep.Extended, wire.Gone)
 		require.LessOrEqual(t, rep.Token, uint64(wire.MaxToken))

@@ -71,7 +71,7 @@ func (q *Quorum) observe(ctx context.Context, at *attempt, decided func([]vote.R
 	rd := q.newOperation(OpObserve, q.need)
 	rd.Decided = decided
 	rd.send(ctx, at, at.call(wire.Observe), q.clock.Now().Add(timeout), nil)
-	if rd.Wait(ctx, timeout, &q.timers) != nil {
+	if rd.Wait(ctx, timeout, &q.waits) != nil {
 		return vote.Outcome{}, newContextError(ctx, at.keys.Name, nil)
 	}
 	return rd.Outcome(), nil
@@ -95,9 +95,9 @@ func mostSeen(replies []vote.Reply) int {
 	votes := make(map[string]int)
 	most := 0
 	for _, rep := range replies {
-		if rep.Verdict == wire.OK && rep.Owner != "" {
-			votes[rep.Owner]++
-			most = max(most, votes[rep.Owner])
+		if rep.Verdict == wire.OK && rep.More().Owner != "" {
+			votes[rep.More().Owner]++
+			most = max(most, votes[rep.More().Owner])
 		}
 	}
 	return most
@@ -108,20 +108,20 @@ func (q *Quorum) holderIn(key string, replies []vote.Reply) (Holder, bool) {
 	seen := make(map[string]*Holder)
 	tokens := make(map[string]map[uint64]int)
 	for _, rep := range replies {
-		if rep.Verdict != wire.OK || rep.Owner == "" {
+		if rep.Verdict != wire.OK || rep.More().Owner == "" {
 			continue
 		}
-		h := seen[rep.Owner]
+		h := seen[rep.More().Owner]
 		if h == nil {
-			named := newHolder(key, rep.Owner)
+			named := newHolder(key, rep.More().Owner)
 			h = &named
-			seen[rep.Owner] = h
-			tokens[rep.Owner] = make(map[uint64]int)
+			seen[rep.More().Owner] = h
+			tokens[rep.More().Owner] = make(map[uint64]int)
 		}
 		h.Nodes++
-		h.TTL = max(h.TTL, rep.PTTL)
+		h.TTL = max(h.TTL, rep.More().PTTL)
 		// Most nodes have the agreed token. One that granted late may have counted further.
-		votes := tokens[rep.Owner]
+		votes := tokens[rep.More().Owner]
 		votes[rep.Token]++
 		if best := votes[h.FencingToken]; votes[rep.Token] > best || (votes[rep.Token] == best && rep.Token > h.FencingToken) {
 			h.FencingToken = rep.Token

@@ -29,7 +29,7 @@ func TestHolderNeverDecidesTooEarly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(1, 7).Draw(t, "nodes")
 		q := &Quorum{need: nodes/2 + 1}
-		answers := []vote.Reply{{Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.OK}}, {Answer: wire.Answer{Verdict: wire.OK, Owner: "a"}}, {Answer: wire.Answer{Verdict: wire.OK, Owner: "b"}}}
+		answers := []vote.Reply{{Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.OK}}, {Answer: wire.Answer{Verdict: wire.OK}.With(wire.More{Owner: "a"})}, {Answer: wire.Answer{Verdict: wire.OK}.With(wire.More{Owner: "b"})}}
 		all := rapid.SliceOfN(rapid.SampledFrom(answers), nodes, nodes).Draw(t, "replies")
 		replies := make([]vote.Reply, nodes)
 		for _, i := range rapid.Permutation(slots(nodes)).Draw(t, "order") {
@@ -45,12 +45,12 @@ func TestHolderNeverDecidesTooEarly(t *testing.T) {
 		replies []vote.Reply
 		certain bool
 	}{
-		{"a failed node may hide a holder, and so may one that is asked still", []vote.Reply{{Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.OK, Owner: "a"}}, {}}, false},
+		{"a failed node may hide a holder, and so may one that is asked still", []vote.Reply{{Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.OK}.With(wire.More{Owner: "a"})}, {}}, false},
 		{"nothing is known", []vote.Reply{{}, {}, {}}, false},
 		{"two know of nobody", []vote.Reply{{Answer: wire.Answer{Verdict: wire.OK}}, {Answer: wire.Answer{Verdict: wire.OK}}, {}}, true},
-		{"two agree", []vote.Reply{{}, {Answer: wire.Answer{Verdict: wire.OK, Owner: "a"}}, {Answer: wire.Answer{Verdict: wire.OK, Owner: "a"}}}, true},
+		{"two agree", []vote.Reply{{}, {Answer: wire.Answer{Verdict: wire.OK}.With(wire.More{Owner: "a"})}, {Answer: wire.Answer{Verdict: wire.OK}.With(wire.More{Owner: "a"})}}, true},
 		{"two failed, and the third cannot tell alone", []vote.Reply{{Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.Failed}}, {}}, true},
-		{"two failed, one names somebody", []vote.Reply{{Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.OK, Owner: "a"}}}, true},
+		{"two failed, one names somebody", []vote.Reply{{Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.OK}.With(wire.More{Owner: "a"})}}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			require.Equal(t, test.certain, (&Quorum{need: 2}).holderCertain(test.replies))

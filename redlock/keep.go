@@ -146,7 +146,7 @@ func (k *keeper) restore() bool {
 	}
 	var all []*restoration
 	for i, s := range asked {
-		_ = rounds[i].Wait(ctx, max(deadline.Sub(k.q.clock.Now()), clock.AtOnce), &k.q.timers)
+		_ = rounds[i].Wait(ctx, max(deadline.Sub(k.q.clock.Now()), clock.AtOnce), &k.q.waits)
 		replies := rounds[i].Outcome().Replies
 		k.settle(s.keys, opened, func(node int) bool { return replies[node].Verdict == wire.OK })
 		if nodes := unknowingIn(replies, ofKey); len(nodes) > 0 {

@@ -30,22 +30,21 @@ type Lease struct {
 	q       *Quorum
 	attempt *attempt
 	token   uint64
-	grant   grant         // of WithSequence
+	grant   *grant        // of WithSequence; nil without
 	granted clock.Instant // start of the last round that acquired it
-	values  detached      // ctx's parent
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
+	values  detached      // what ctx carries
 
 	last     atomic.Pointer[wire.Last] // the entry that its release makes; may be nil
 	deadline atomic.Int64              // clock.Instant
 	final    atomic.Pointer[final]     // set once, when the lease ends
 
-	mu        sync.Mutex
-	timer     *time.Timer   // guarded by mu; fires at the deadline
-	lastErr   error         // guarded by mu; last extension, if it failed
-	spread    clock.Instant // guarded by mu; when the fencing token was last sent with an extension
-	releasing chan struct{} // guarded by mu; set by the first Release, closed when it is done
-	outcome   error         // of that Release; read after releasing is closed
+	mu      sync.Mutex
+	ctx     context.Context         // guarded by mu; nil until somebody asks for it
+	cancel  context.CancelCauseFunc // guarded by mu; of ctx
+	timer   *time.Timer             // guarded by mu; fires at the deadline; nil until it is needed, see arm
+	lastErr error                   // guarded by mu; last extension, if it failed
+	spread  clock.Instant           // guarded by mu; when the fencing token was last sent with an extension
+	release release                 // guarded by mu
 
 	due   clock.Instant // guarded by extender.mu; next extension
 	place int           // guarded by extender.mu; in its heap, or -1
@@ -65,16 +64,14 @@ const spreadEvery = time.Hour
 
 // newLease starts a lease whose keys were set by rounds of which the first began at since, and the
 // last at start. It returns nil if the Quorum is closed.
-func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, start clock.Instant, granted grant) *Lease {
+func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, start clock.Instant, granted *grant) *Lease {
 	l := &Lease{q: q, attempt: at, token: token, grant: granted, granted: start, place: -1, spread: start.Add(-spreadEvery)}
 	at.token = token
 	l.values.values = ctx
-	l.ctx, l.cancel = context.WithCancelCause(&l.values) //mutant:caller-ends-the-lease
-	deadline := since.Add(q.cfg.validity(at.cfg.ttl))    //mutant:deadline-from-the-reply
-	l.deadline.Store(int64(deadline))
-	l.mu.Lock()
-	l.timer = time.AfterFunc(deadline.Sub(q.clock.Now()), l.expire) //mutant:deadline-not-armed
-	l.mu.Unlock()
+	l.deadline.Store(int64(since.Add(q.cfg.validity(at.cfg.ttl)))) //mutant:deadline-from-the-reply
+	if at.cfg.manual {
+		l.arm() //mutant:manual-lease-without-a-timer
+	}
 	if !q.adopt(l) {
 		// It has never been anybody's, so the tracer is not told of a loss.
 		l.mu.Lock()
@@ -89,6 +86,17 @@ func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, 
 		q.extender.add(l, since.Add(jitter(at.cfg.interval, extendJitter)))
 	}
 	return l
+}
+
+// arm has a timer end the lease at its deadline, unless one does. Before that is needed nobody can
+// see whether there is one: before somebody has the context, and before the first extension, which
+// is due long before the deadline. Most leases that are held for a moment need none.
+func (l *Lease) arm() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.timer == nil && l.final.Load() == nil {
+		l.timer = time.AfterFunc(max(l.remaining(), clock.AtOnce), l.expire) //mutant:deadline-not-armed
+	}
 }
 
 // strengthen has nodes get the key that have answered the round that granted it without a grant, or
@@ -188,8 +196,11 @@ func (l *Lease) Sequence() int64 {
 // its nodes know: 1 for the first, more when earlier holders died or released without Complete
 // (AtLeastOnce). Without WithSequence it is 1.
 func (l *Lease) Attempt() int {
-	if l.none() {
+	switch {
+	case l.none():
 		return 0
+	case l.grant == nil:
+		return 1
 	}
 	return l.grant.attempts
 }
@@ -198,7 +209,7 @@ func (l *Lease) Attempt() int {
 // nodes know: Granted is the number of the grant before and Label is its label, Attempts and
 // Identity are not known. Without WithSequence it is zero.
 func (l *Lease) Previous() SequenceState {
-	if l.none() {
+	if l.none() || l.grant == nil {
 		return SequenceState{}
 	}
 	return l.grant.previous
@@ -214,6 +225,15 @@ func (l *Lease) Previous() SequenceState {
 func (l *Lease) Context() context.Context {
 	if l.none() {
 		return noContext
+	}
+	l.arm()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx == nil {
+		l.ctx, l.cancel = context.WithCancelCause(&l.values) //mutant:caller-ends-the-lease
+		if f := l.final.Load(); f != nil {
+			l.cancel(f.err) //mutant:context-of-an-ended-lease
+		}
 	}
 	return l.ctx
 }
@@ -275,7 +295,7 @@ func (l *Lease) lose(reason LostReason) {
 		return
 	}
 	if t := l.q.cfg.tracers.lost; t != nil {
-		t.TraceLost(l.ctx, TraceLostData{Key: l.Key(), Lease: l, Held: l.held(), Reason: reason, Err: err})
+		t.TraceLost(&l.values, TraceLostData{Key: l.Key(), Lease: l, Held: l.held(), Reason: reason, Err: err})
 	}
 }
 
@@ -285,9 +305,13 @@ func (l *Lease) end(err error) bool {
 	if !l.final.CompareAndSwap(nil, &final{err: err, at: l.q.clock.Now()}) {
 		return false
 	}
-	l.cancel(err)
+	if l.ctx != nil {
+		l.cancel(err)
+	}
 	l.attempt.ended.Store(true)
-	l.timer.Stop()
+	if l.timer != nil {
+		l.timer.Stop()
+	}
 	l.q.extender.remove(l)
 	l.q.forget(l)
 	return true
@@ -324,7 +348,7 @@ func (l *Lease) Extend(ctx context.Context) error {
 	select {
 	case err := <-result:
 		return err
-	case <-l.ctx.Done():
+	case <-l.Context().Done():
 		return l.Err()
 	case <-ctx.Done():
 		// The round still needs its end, for nodes that never answer.
@@ -341,6 +365,7 @@ func (l *Lease) Extend(ctx context.Context) error {
 // deadline still tells it when it must have ended. Extend by hand still works.
 func (l *Lease) StopExtending() {
 	if !l.none() {
+		l.arm()                //mutant:stopped-lease-without-a-timer
 		l.q.extender.remove(l) //mutant:stop-extending-ignored
 	}
 }
@@ -382,7 +407,7 @@ func (l *Lease) startExtend(result chan<- error, beside bool) *extension {
 	if x.call.Spread {
 		l.hasSpread(x.start)
 	}
-	x.send(l.ctx, node.Request{Expires: clock.Instant(l.deadline.Load()), Ended: &l.attempt.ended}, 0)
+	x.send(&l.values, node.Request{Expires: clock.Instant(l.deadline.Load()), Ended: &l.attempt.ended}, 0)
 	return x
 }
 
@@ -413,7 +438,9 @@ func (l *Lease) apply(e ending, start clock.Instant) (margin time.Duration, err 
 	l.lastErr = nil
 	if next := start.Add(l.q.cfg.validity(l.TTL())); next > clock.Instant(l.deadline.Load()) { //mutant:extended-from-the-reply
 		l.deadline.Store(int64(next))
-		l.timer.Reset(next.Sub(l.q.clock.Now())) // or the timers of many leases would wake the process all the time, for nothing
+		if l.timer != nil {
+			l.timer.Reset(next.Sub(l.q.clock.Now())) // or the timers of many leases would wake the process all the time, for nothing
+		}
 	}
 	return margin, nil
 }
@@ -432,5 +459,5 @@ func (l *Lease) traceExtend(as *standing, began time.Time, margin time.Duration,
 			data.Refilled++
 		}
 	}
-	t.TraceExtend(l.ctx, data)
+	t.TraceExtend(&l.values, data)
 }

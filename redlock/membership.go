@@ -263,7 +263,7 @@ func (m *membership) admit(ctx context.Context, all []*joining) {
 	asked := m.poll(ctx, wire.Asking, ids, m.reachable(all)) //mutant:who-asks-writes
 	if !m.q.cfg.restartGate {
 		for _, j := range all {
-			if known := asked[j.seat].Members; known != nil {
+			if known := asked[j.seat].More().Members; known != nil {
 				j.id, ids[j.seat].id = known.ID, known.ID
 			}
 		}
@@ -464,12 +464,12 @@ func (m *membership) send(ctx context.Context, mode wire.Mode, nodes []int, word
 		if !m.q.cfg.restartGate {
 			w.NewID = m.newID(i)
 		}
-		r := &node.Request{Call: &wire.Call{Op: wire.Register, Keys: &m.q.members, Members: w.Words()}, To: p, Slot: i, Expires: expires}
+		r := &node.Request{Call: &wire.Call{Op: wire.Register, Keys: &m.q.members, Write: &wire.Write{Members: w.Words()}}, To: p, Slot: i, Expires: expires}
 		if err := n.Send(r); err != nil {
 			p.Answered(r, notTaken(err))
 		}
 	}
-	_ = p.Wait(ctx, timeout, &m.q.timers)
+	_ = p.Wait(ctx, timeout, &m.q.waits)
 	replies := p.Outcome().Replies
 	m.hear(mode, nodes, replies)
 	return replies
@@ -509,12 +509,12 @@ func (m *membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 		if rep := &replies[i]; slices.Contains(nodes, i) {
 			var said string
 			switch {
-			case rep.Members != nil:
-				s.ttl, s.skew = rep.Members.MaxTTL, rep.Members.Skew
+			case rep.More().Members != nil:
+				s.ttl, s.skew = rep.More().Members.MaxTTL, rep.More().Members.Skew
 				if m.q.nodes[i].Status().Reason() == nil && now.Sub(s.seen) < absence { // else another process may have answered
 					s.seen = now
 				}
-				said = rep.Members.Unwritten
+				said = rep.More().Members.Unwritten
 			case rep.Err != nil && wire.IsServerError(rep.Err):
 				said = rep.Err.Error()
 			}
@@ -529,7 +529,7 @@ func (m *membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 					s.logged = true
 					lines = append(lines, line{m.q.nodes[i].addr, wire.Short(said)})
 				}
-			case rep.Members != nil && mode != wire.Asking:
+			case rep.More().Members != nil && mode != wire.Asking:
 				s.failing, s.logged = 0, false
 			}
 		}
@@ -539,7 +539,7 @@ func (m *membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 	m.q.cfg.others.skew.Store(int64(skew))
 	m.mu.Unlock()
 	for i := range replies {
-		if known := replies[i].Members; known != nil && slices.Contains(nodes, i) {
+		if known := replies[i].More().Members; known != nil && slices.Contains(nodes, i) {
 			m.q.clocks.tell(i, known.Lead, now)
 		}
 	}
@@ -552,17 +552,17 @@ func (m *membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 func (m *membership) withdraw(ctx context.Context, asked, wrote []vote.Reply, ids []vouched) {
 	var nodes []int
 	for i := range wrote {
-		if wrote[i].Verdict == wire.OK && wrote[i].Members != nil && asked[i].Members != nil {
+		if wrote[i].Verdict == wire.OK && wrote[i].More().Members != nil && asked[i].More().Members != nil {
 			nodes = append(nodes, i)
 		}
 	}
 	m.send(ctx, wire.Leaving, nodes, func(i int) *wire.Membership {
 		w := m.words(wire.Leaving, ids)
 		w.Servers = nil
-		for _, s := range wrote[i].Members.Servers {
-			were := slices.ContainsFunc(asked[i].Members.Servers, func(o wire.Server) bool { return o.ID == s.ID })
+		for _, s := range wrote[i].More().Members.Servers {
+			were := slices.ContainsFunc(asked[i].More().Members.Servers, func(o wire.Server) bool { return o.ID == s.ID })
 			if has(ids, s.ID) >= 0 && !were {
-				w.Servers = append(w.Servers, wire.Server{ID: s.ID, Written: wrote[i].Members.At - s.Age})
+				w.Servers = append(w.Servers, wire.Server{ID: s.ID, Written: wrote[i].More().Members.At - s.Age})
 			}
 		}
 		return w
@@ -597,7 +597,7 @@ func (m *membership) refresh(atOnce bool) {
 			switch rep := &replies[i]; {
 			case ids[i].id == "": // which its status says
 				m.report(i, nil)
-			case rep.Members != nil:
+			case rep.More().Members != nil:
 				m.report(i, m.difference(i, rep, ids))
 			}
 		}
@@ -648,12 +648,12 @@ func (m *membership) disagreement(replies []vote.Reply, ids []vouched) error {
 
 // difference is what differs at a node, which was asked about those servers; nil for nothing.
 func (m *membership) difference(i int, rep *vote.Reply, ids []vouched) *wire.Fault {
-	if rep.Verdict != wire.Refused || rep.Members == nil {
+	if rep.Verdict != wire.Refused || rep.More().Members == nil {
 		return nil
 	}
 	at := m.q.nodes[i].addr
 	var others []string
-	for _, s := range rep.Members.Servers {
+	for _, s := range rep.More().Members.Servers {
 		if has(ids, s.ID) >= 0 {
 			continue
 		}
@@ -671,10 +671,10 @@ func (m *membership) difference(i int, rep *vote.Reply, ids []vouched) *wire.Fau
 		others = append(others, fmt.Sprintf("%s (%s, seen %v ago by %s)", s.Address, short(s.ID), s.Age.Round(time.Millisecond), s.By))
 	}
 	detail := fmt.Sprintf("other processes use %s together with %s, which this one does not", at, strings.Join(others, " and "))
-	if n := rep.Members.Nodes; n != len(m.q.nodes) {
+	if n := rep.More().Members.Nodes; n != len(m.q.nodes) {
 		detail = fmt.Sprintf("other processes use %s as one of %d nodes, and this one has %d", at, n, len(m.q.nodes))
-		if len(rep.Members.Servers) > 0 {
-			detail += fmt.Sprintf("; one of them is %s", rep.Members.Servers[0].By)
+		if len(rep.More().Members.Servers) > 0 {
+			detail += fmt.Sprintf("; one of them is %s", rep.More().Members.Servers[0].By)
 		}
 	} else if len(others) == 0 {
 		detail = fmt.Sprintf("other processes use %s together with more servers than nodes", at)

@@ -52,20 +52,20 @@ func TestWrittenInVainIsTakenBack(t *testing.T) {
 			for i := range 3 {
 				sent := q.fake(i).sent
 				require.Len(t, sent, nth+1, "node %d", i)
-				require.Equal(t, string(want), sent[nth].Call.Members[0])
+				require.Equal(t, string(want), sent[nth].Call.Write.Members[0])
 				q.fake(i).answer(nth, answers[min(i, len(answers)-1)], nil)
 			}
 		}
-		say(0, wire.Asking, wire.Answer{Verdict: wire.OK, Members: none})
-		say(1, wire.Entering, wire.Answer{Verdict: wire.OK, Members: of("me")}, wire.Answer{Verdict: wire.Refused, Members: of("other")},
-			wire.Answer{Verdict: wire.OK, Members: of("me")})
+		say(0, wire.Asking, wire.Answer{Verdict: wire.OK}.With(wire.More{Members: none}))
+		say(1, wire.Entering, wire.Answer{Verdict: wire.OK}.With(wire.More{Members: of("me")}), wire.Answer{Verdict: wire.Refused}.With(wire.More{Members: of("other")}),
+			wire.Answer{Verdict: wire.OK}.With(wire.More{Members: of("me")}))
 		synctest.Wait()
 		for i, want := range []int{3, 2, 3} {
 			sent := q.fake(i).sent
 			require.Len(t, sent, want, "node %d", i)
 			if want == 3 {
-				require.Equal(t, string(wire.Leaving), sent[2].Call.Members[0])
-				q.fake(i).answer(2, wire.Answer{Verdict: wire.OK, Members: none}, nil)
+				require.Equal(t, string(wire.Leaving), sent[2].Call.Write.Members[0])
+				q.fake(i).answer(2, wire.Answer{Verdict: wire.OK}.With(wire.More{Members: none}), nil)
 			}
 		}
 		for range 3 {

@@ -261,14 +261,11 @@ func (q *Quorum) leaseToMark(ctx context.Context, keys *wire.Keys) (*Lease, erro
 		names = wire.NewKeys(q.cfg.prefix+":pause", "")
 		names.Name = keys.Name
 	}
-	cfg, err := q.cfg.forLease(nil)
-	if err != nil {
-		return nil, err
-	}
+	cfg := q.cfg.plain
 	cfg.minHold = 0
 	end := q.clock.Now().Add(cfg.ttl)
 	for {
-		a := &acquisition{q: q, names: names, cfg: cfg}
+		a := &acquisition{q: q, names: names, cfg: &cfg}
 		a.keys = &a.names
 		lease, err := a.try(ctx)
 		if !errors.Is(err, ErrHeld) && !errors.Is(err, ErrSplit) || q.clock.Now() > end {
@@ -300,10 +297,10 @@ func (q *Quorum) writeMark(ctx context.Context, keys *wire.Keys, mark wire.Mark)
 		rd.Decided = func([]vote.Reply) bool { return false } // until all have answered
 		at := &attempt{keys: keys}
 		call := at.call(wire.Pause)
-		call.Mark, call.Lifetime = mark, milliseconds(lifetimeOf(mark))
+		call.Write = &wire.Write{Mark: mark, Lifetime: milliseconds(lifetimeOf(mark))}
 		timeout := q.cfg.timeout(q.cfg.lease.ttl)
 		rd.send(ctx, at, call, q.clock.Now().Add(timeout), nil)
-		if rd.Wait(ctx, max(timeout, clock.AtOnce), &q.timers) != nil {
+		if rd.Wait(ctx, max(timeout, clock.AtOnce), &q.waits) != nil {
 			return 0, nil, fmt.Errorf("%w: %w", ErrUnknown, newContextError(ctx, keys.Name, nil))
 		}
 		o := rd.Outcome()
@@ -315,8 +312,8 @@ func (q *Quorum) writeMark(ctx context.Context, keys *wire.Keys, mark wire.Mark)
 			}
 		}
 		for _, rep := range o.Replies {
-			if rep.Verdict == wire.Refused && rep.Record != nil && (newer == nil || rep.Record.Mark.Version > newer.Version) {
-				newer = &rep.Record.Mark
+			if rep.Verdict == wire.Refused && rep.More().Record != nil && (newer == nil || rep.More().Record.Mark.Version > newer.Version) {
+				newer = &rep.More().Record.Mark
 			}
 		}
 		if wrote < q.need { //mutant:pause-on-one-node
@@ -343,13 +340,13 @@ func (a *acquisition) pausedIn(replies []vote.Reply) *PausedError {
 	key, mark := "", wire.Mark{}
 	for i := range replies {
 		rep := &replies[i]
-		if rep.Verdict != wire.Refused || rep.Record == nil {
+		if rep.Verdict != wire.Refused || rep.More().Record == nil {
 			continue
 		}
-		if m := rep.Record.Mark; rep.All == nil && m.Floor > due && m.Version > mark.Version {
+		if m := rep.More().Record.Mark; rep.More().All == nil && m.Floor > due && m.Version > mark.Version {
 			key, mark = a.keys.Name, m
-		} else if rep.All != nil && mark.Version == 0 {
-			key, mark = AllKeys, rep.All.Mark
+		} else if rep.More().All != nil && mark.Version == 0 {
+			key, mark = AllKeys, rep.More().All.Mark
 		}
 	}
 	if mark.Version == 0 {
@@ -369,15 +366,15 @@ func (q *Quorum) spreadPauses(at *attempt, replies []vote.Reply) {
 	first := true
 	for i := range replies {
 		rep := &replies[i]
-		if rep.Record == nil || rep.Verdict != wire.OK && rep.Verdict != wire.Refused {
+		if rep.More().Record == nil || rep.Verdict != wire.OK && rep.Verdict != wire.Refused {
 			continue
 		}
-		differ = differ || !first && rep.Record.Mark.Version != own.Version
+		differ = differ || !first && rep.More().Record.Mark.Version != own.Version
 		first = false
-		own = newerMark(own, rep.Record.Mark)
-		differAll = differAll || rep.Verdict == wire.OK || rep.All == nil
-		if rep.All != nil {
-			all = newerMark(all, rep.All.Mark)
+		own = newerMark(own, rep.More().Record.Mark)
+		differAll = differAll || rep.Verdict == wire.OK || rep.More().All == nil
+		if rep.More().All != nil {
+			all = newerMark(all, rep.More().All.Mark)
 		}
 	}
 	if differ { //mutant:pauses-not-spread
@@ -392,11 +389,11 @@ func (q *Quorum) spreadPauses(at *attempt, replies []vote.Reply) {
 // pause has ended, or the others have not heard of it.
 func (q *Quorum) spreadLate(at *attempt, rep *vote.Reply) {
 	switch {
-	case rep.Verdict != wire.Refused || rep.Record == nil || !at.cfg.isTick():
-	case rep.All != nil:
-		q.spread(&q.all, rep.All.Mark)
-	case rep.Record.Mark.Floor > at.cfg.once.due:
-		q.spread(at.keys, rep.Record.Mark)
+	case rep.Verdict != wire.Refused || rep.More().Record == nil || !at.cfg.isTick():
+	case rep.More().All != nil:
+		q.spread(&q.all, rep.More().All.Mark)
+	case rep.More().Record.Mark.Floor > at.cfg.once.due:
+		q.spread(at.keys, rep.More().Record.Mark)
 	}
 }
 

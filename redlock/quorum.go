@@ -28,24 +28,25 @@ import (
 // A nil Quorum, which comes with an error, and a zero one are as a closed one: nothing of them
 // panics, so that a deferred Close may stand before the check of the error.
 type Quorum struct {
-	cfg      *config
-	nodes    []*member
-	need     int // nodes that make a quorum
-	clock    *clock.Clock
-	extender *extender
-	texts    texts
-	timers   vote.Timers
-	listener *listen.Listener
-	queue    *waitqueue.Queue
-	reporter *reporter
-	keeper   *keeper
-	noKey    wire.Keys // of probes
-	members  wire.Keys // of who uses a node
-	all      wire.Keys // what is for all keys
-	outages  outages
-	clocks   *serverClocks
-	belongs  *membership
-	holders  atomic.Uint64 // that were given names
+	cfg        *config
+	nodes      []*member
+	need       int // nodes that make a quorum
+	clock      *clock.Clock
+	extender   *extender
+	texts      texts
+	waits      vote.Waits
+	operations sync.Pool // of *operation
+	listener   *listen.Listener
+	queue      *waitqueue.Queue
+	reporter   *reporter
+	keeper     *keeper
+	noKey      wire.Keys // of probes
+	members    wire.Keys // of who uses a node
+	all        wire.Keys // what is for all keys
+	outages    outages
+	clocks     *serverClocks
+	belongs    *membership
+	holders    atomic.Uint64 // that were given names
 
 	extensions atomic.Uint64 // of several leases, each of which has a name
 

@@ -52,30 +52,61 @@ func (l *Lease) finish(ctx context.Context, record wire.Outcome) error {
 		ctx = context.Background()
 	}
 	l.mu.Lock()
-	if done := l.releasing; done != nil { //mutant:release-twice
+	if l.release.begun { //mutant:release-twice
+		done := l.release.wait()
 		l.mu.Unlock()
 		<-done
-		return l.outcome
+		return l.release.outcome
 	}
-	l.releasing = make(chan struct{})
+	l.release.begun = true
 	ended := l.end(ErrReleased) //mutant:release-before-the-cancel
 	l.mu.Unlock()
-	defer close(l.releasing)
+	var err error
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.release.end(err)
+	}()
 
 	ctx = l.q.detach(ctx) //mutant:release-with-the-callers-context
 	t := l.q.cfg.tracers.release
 	if t != nil {
 		ctx = t.TraceReleaseStart(ctx, TraceReleaseStartData{Key: l.Key(), Lease: l})
 	}
-	err := l.free(ctx, record)
+	err = l.free(ctx, record)
 	if lost := l.final.Load().err; !ended { //mutant:release-hides-the-loss
 		err = lost
 	}
-	l.outcome = err
 	if t != nil {
 		t.TraceReleaseEnd(ctx, TraceReleaseEndData{Key: l.Key(), Lease: l, Held: l.held(), Lost: !ended, Err: err})
 	}
 	return err
+}
+
+// release is that of a lease: the first call's, for which others wait. It is guarded by the lease's
+// mu, but for the outcome, which is read once it is done.
+type release struct {
+	begun, ended bool
+	done         chan struct{} // closed when it is done; nil while nobody waits
+	outcome      error
+}
+
+// wait returns what is closed when the release is done.
+func (r *release) wait() <-chan struct{} {
+	if r.done == nil {
+		r.done = make(chan struct{})
+		if r.ended {
+			close(r.done)
+		}
+	}
+	return r.done
+}
+
+func (r *release) end(outcome error) {
+	r.outcome, r.ended = outcome, true
+	if r.done != nil {
+		close(r.done)
+	}
 }
 
 // free sends the release and waits for a quorum of answers.
@@ -86,21 +117,22 @@ func (l *Lease) free(ctx context.Context, record wire.Outcome) error {
 	call.Last = l.last.Load()
 	l.q.calling(call, l.TTL())
 	rd := l.q.sendRelease(ctx, l.attempt, call, nil)
-	_ = rd.Wait(context.Background(), l.q.cfg.timeout(l.TTL()), &l.q.timers)
-	o := rd.Outcome()
-	gone := vote.Count(o.Replies, wire.Refused)
-	unwritten := l.q.unwritten(o.Replies)
+	defer rd.drop()
+	_ = rd.Wait(context.Background(), l.q.cfg.timeout(l.TTL()), &l.q.waits)
+	t := rd.Tally()
+	written := t.Agreed + t.Refused - t.Unwritten
 	switch {
-	case len(unwritten) > 0 && o.Agreed+gone-len(unwritten) < l.q.need: //mutant:unwritten-completion-hidden
+	case t.Unwritten > 0 && written < l.q.need: //mutant:unwritten-completion-hidden
+		o := rd.Outcome()
 		e := l.q.quorumError(OpRelease, l.Key(), o)
-		e.Succeeded, e.Errs = o.Agreed+gone-len(unwritten), append(e.Errs, unwritten...)
+		e.Succeeded, e.Errs = written, append(e.Errs, l.q.unwritten(o.Replies)...)
 		return e
-	case gone >= l.q.need:
+	case t.Refused >= l.q.need:
 		return &LostError{Key: l.Key(), Reason: LostRefused}
-	case o.Agreed+gone >= l.q.need:
+	case t.Agreed+t.Refused >= l.q.need:
 		return nil
 	default:
-		return l.q.quorumError(OpRelease, l.Key(), o)
+		return l.q.quorumError(OpRelease, l.Key(), rd.Outcome())
 	}
 }
 
@@ -136,7 +168,7 @@ func (q *Quorum) releaseCertain(replies []vote.Reply) bool {
 func (q *Quorum) rollBack(ctx context.Context, at *attempt, o vote.Outcome) {
 	q.sendRelease(q.detach(ctx), at, q.takingBack(at, true), func(i int) bool { //mutant:given-up-attempt-calls-nobody
 		return o.Replies[i].Verdict != wire.Refused //mutant:rollback-missing,cancelled-attempt-keeps-what-is-late
-	})
+	}).drop()
 }
 
 // takingBack is what takes an attempt back. With next it calls those who wait, as

@@ -60,17 +60,17 @@ type restoration struct {
 // which tells of which record a node is asked: that of the key, or that of all keys, or either.
 type which func(*vote.Reply) (unknown bool, has *wire.Record)
 
-func ofKey(rep *vote.Reply) (bool, *wire.Record) { return rep.UnknownKey, rep.Record }
-func ofAll(rep *vote.Reply) (bool, *wire.Record) { return rep.UnknownAll, rep.All }
+func ofKey(rep *vote.Reply) (bool, *wire.Record) { return rep.More().UnknownKey, rep.More().Record }
+func ofAll(rep *vote.Reply) (bool, *wire.Record) { return rep.More().UnknownAll, rep.More().All }
 func ofEither(rep *vote.Reply) (bool, *wire.Record) {
-	return rep.UnknownKey || rep.UnknownAll, nil
+	return rep.More().UnknownKey || rep.More().UnknownAll, nil
 }
 
 // unknowingIn returns the nodes that answered that they do not know.
 func unknowingIn(replies []vote.Reply, of which) (nodes []unknowing) {
 	for i := range replies {
 		if unknown, has := of(&replies[i]); unknown {
-			nodes = append(nodes, unknowing{node: i, process: replies[i].Unknown, has: has, left: replies[i].PTTL})
+			nodes = append(nodes, unknowing{node: i, process: replies[i].More().Unknown, has: has, left: replies[i].More().PTTL})
 		}
 	}
 	return nodes
@@ -118,7 +118,7 @@ func (q *Quorum) restore(ctx context.Context, all ...*restoration) (errs []error
 			if rd == nil {
 				continue
 			}
-			if rd.Wait(ctx, max(deadline.Sub(q.clock.Now()), clock.AtOnce), &q.timers) != nil {
+			if rd.Wait(ctx, max(deadline.Sub(q.clock.Now()), clock.AtOnce), &q.waits) != nil {
 				return newContextError(ctx, all[i].keys.Name, nil)
 			}
 		}
@@ -233,7 +233,7 @@ func (q *Quorum) merged(r *restoration, replies []vote.Reply) (all *wire.Record,
 	few := known < q.need && known < max(len(q.nodes)-1, 1)
 	for i, rep := range replies {
 		if !r.has(i) && (rep.Verdict == wire.OK || rep.Verdict == wire.Refused && few) {
-			take(rep.Record, rep.PTTL)
+			take(rep.More().Record, rep.More().PTTL)
 		}
 	}
 	if few {
@@ -264,7 +264,7 @@ func (q *Quorum) write(ctx context.Context, r *restoration, rec *wire.Record, ke
 	expires := q.clock.Now().Add(q.cfg.timeout(q.cfg.lease.ttl))
 	for _, u := range r.nodes {
 		call := at.call(wire.Restore)
-		call.Process, call.Known, call.Lifetime = u.process, rec.Text(), milliseconds(keep)
+		call.Write = &wire.Write{Process: u.process, Known: rec.Text(), Lifetime: milliseconds(keep)}
 		rd.send(ctx, at, call, expires, func(i int) bool { return i == u.node })
 	}
 	return rd
@@ -273,7 +273,7 @@ func (q *Quorum) write(ctx context.Context, r *restoration, rec *wire.Record, ke
 // able is how many nodes have a vote for the sequence: they granted it, or refused it as done.
 func able(replies []vote.Reply) (n int) {
 	for _, rep := range replies {
-		if rep.Verdict == wire.OK || rep.Verdict == wire.Refused && rep.Record != nil {
+		if rep.Verdict == wire.OK || rep.Verdict == wire.Refused && rep.More().Record != nil {
 			n++
 		}
 	}
@@ -334,7 +334,7 @@ func (l *laggards) Late(_ *vote.Round, slot int, rep *vote.Reply) {
 	}
 }
 
-func isUnknowing(rep *vote.Reply) bool { return rep.Unknown != "" }
+func isUnknowing(rep *vote.Reply) bool { return rep.More().Unknown != "" }
 
 func (l *laggards) restore(came ...vote.Slot) {
 	replies := make([]vote.Reply, len(l.q.nodes))

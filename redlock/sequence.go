@@ -90,7 +90,7 @@ func (q *Quorum) sequence(ctx context.Context, keys *wire.Keys) (SequenceState, 
 // others beside the error.
 func (q *Quorum) read(ctx context.Context, keys *wire.Keys) (s SequenceState, r *restoration, err error) {
 	rd := q.recall(ctx, keys, q.need, func(int) bool { return true })
-	if rd.Wait(ctx, q.cfg.timeout(q.cfg.lease.ttl), &q.timers) != nil {
+	if rd.Wait(ctx, q.cfg.timeout(q.cfg.lease.ttl), &q.waits) != nil {
 		return s, nil, newContextError(ctx, keys.Name, nil)
 	}
 	o := rd.Outcome()
@@ -101,8 +101,8 @@ func (q *Quorum) read(ctx context.Context, keys *wire.Keys) (s SequenceState, r 
 		return s, r, q.quorumError(OpRecall, keys.Name, o)
 	}
 	for _, rep := range o.Replies {
-		if rep.Verdict == wire.OK && rep.Record != nil {
-			s.add(rep.Record)
+		if rep.Verdict == wire.OK && rep.More().Record != nil {
+			s.add(rep.More().Record)
 		}
 	}
 	q.restoreLater(rd, &attempt{keys: keys}, 0)

@@ -58,7 +58,7 @@ func TestRanking(t *testing.T) {
 // voted is a round as a row: m is a grant, x a failure, ? a node that is silent, other letters are
 // rivals.
 func voted(row string) vote.Outcome {
-	o := vote.Outcome{Expired: true}
+	o := vote.Outcome{Tally: vote.Tally{Expired: true}}
 	for _, c := range row {
 		switch c {
 		case 'm':
@@ -69,7 +69,7 @@ func voted(row string) vote.Outcome {
 		case '?':
 			o.Replies = append(o.Replies, vote.Reply{})
 		default:
-			o.Replies = append(o.Replies, vote.Reply{Answer: wire.Answer{Verdict: wire.Refused, Owner: ownerAt("other", string(c))}})
+			o.Replies = append(o.Replies, vote.Reply{Answer: wire.Answer{Verdict: wire.Refused}.With(wire.More{Owner: ownerAt("other", string(c))})})
 		}
 	}
 	return o

@@ -90,9 +90,9 @@ func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 	}
 	status := make([]NodeStatus, len(q.nodes))
 	for i, rd := range rounds {
-		err := rd.Wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.timers)
+		err := rd.Wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.waits)
 		if trials[i] != nil {
-			_ = trials[i].Wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.timers)
+			_ = trials[i].Wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.waits)
 		}
 		status[i].Node, status[i].Server = q.nodes[i].addr, q.nodes[i].answering()
 		status[i].fill(q.nodes[i], &rd.Outcome().Replies[0], start, err)
@@ -107,11 +107,11 @@ func (s *NodeStatus) fill(m *member, rep *vote.Reply, start clock.Instant, err e
 	switch {
 	case rep.Verdict == wire.OK:
 		s.Reachable = true
-		s.Role, s.Version, s.Uptime = rep.Info.Role, rep.Info.Version, rep.Info.Uptime
-		if why := node.Judge(rep.Info, true); why != nil && rep.Info.Role != "master" {
+		s.Role, s.Version, s.Uptime = rep.More().Info.Role, rep.More().Info.Version, rep.More().Info.Uptime
+		if why := node.Judge(rep.More().Info, true); why != nil && rep.More().Info.Role != "master" {
 			s.Warnings = append(s.Warnings, m.q.conditionError(why))
 		}
-		if risk := node.Risk(rep.Info); risk != nil {
+		if risk := node.Risk(rep.More().Info); risk != nil {
 			s.Warnings = append(s.Warnings, m.q.conditionError(risk))
 		}
 	case known != nil && wire.IsServerError(rep.Err):

@@ -27,7 +27,7 @@ func TestWarningsAreConditions(t *testing.T) {
 		require.Equal(t, n.failure(OpObserve, err).ErrorType() == "busy", s.Warnings[0].(*ConditionError).Condition == ConditionBusy)
 	}
 	var s NodeStatus
-	s.fill(n, &vote.Reply{Answer: wire.Answer{Verdict: wire.OK, Info: &wire.ServerInfo{Version: "7.2.4", Role: "slave"}}}, 0, nil)
+	s.fill(n, &vote.Reply{Answer: wire.Answer{Verdict: wire.OK}.With(wire.More{Info: &wire.ServerInfo{Version: "7.2.4", Role: "slave"}})}, 0, nil)
 	var known *ConditionError
 	require.True(t, errors.As(s.Warnings[0], &known))
 	require.Equal(t, ConditionReplica, known.Condition)

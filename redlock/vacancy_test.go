@@ -16,7 +16,7 @@ func TestVacancyGoesOnBesideAnOwnAttempt(t *testing.T) {
 	q := testQuorum(1)
 	const own, other = "me", "somebody"
 	free := func(freeIn time.Duration, vacant vacancy, identity string) vacancy {
-		a := &acquisition{q: q, cfg: leaseConfig{identity: own}, freeIn: freeIn, vacancy: vacant}
+		a := &acquisition{q: q, cfg: &leaseConfig{identity: own}, freeIn: freeIn, vacancy: vacant}
 		a.occupied(identity)
 		return a.vacancy
 	}
@@ -40,7 +40,7 @@ func TestCallForLaterIsNotForNow(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			notices := make(chan waitqueue.Notice, 1)
 			w := &waitqueue.Ticket{Notices: notices}
-			a := &acquisition{q: testQuorum(3), cfg: leaseConfig{ttl: ttl}}
+			a := &acquisition{q: testQuorum(3), cfg: &leaseConfig{ttl: ttl}}
 			const called = ttl + ttl/20
 			start := time.Now()
 			time.AfterFunc(called, func() { notices <- waitqueue.Notice{Released: true, FreeIn: later} })

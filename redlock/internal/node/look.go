@@ -90,7 +90,7 @@ func (l *look) ask(ctx context.Context, conn valkey.DedicatedClient, c *clock.Cl
 	l.received = c.Now()
 	info := wire.Decode([]*wire.Call{{Op: wire.Info}}, results[0], 0, nil)[0]
 	at := wire.Decode([]*wire.Call{{Op: wire.Time}}, results[1], 0, nil)[0]
-	l.info, l.time, l.err = info.Info, at.Server, cmp.Or(info.Err, at.Err)
+	l.info, l.time, l.err = info.More().Info, at.Server, cmp.Or(info.Err, at.Err)
 }
 
 // try has the server load the scripts, and tries whether leases can be had. Scripts that are
@@ -110,7 +110,7 @@ func (l *look) try(ctx context.Context, conn valkey.DedicatedClient, cfg *Config
 			}
 		}
 		tried := wire.Decode(calls, results[len(scripts)], 0, nil)[0]
-		if l.trial, err = trialOf(tried.Trial), tried.Err; !wire.IsNoScript(err) { //mutant:flushed-look-fails
+		if l.trial, err = trialOf(tried.More().Trial), tried.Err; !wire.IsNoScript(err) { //mutant:flushed-look-fails
 			break
 		}
 	}

@@ -159,6 +159,7 @@ type Node struct {
 	held    []*Request // that wait for a look
 	look    *look      // under way; nil for none
 	window  window
+	gather  gather
 	encoder encoder
 	route   route
 	parting []valkey.Client // given up, but not closed because some batches still have them
@@ -266,6 +267,7 @@ func (n *Node) Run() {
 			continue
 		default:
 		}
+		n.gather.yield(n.cfg.Clock)
 		n.send()
 		alarm.Reset(n.untilDue())
 	}
@@ -586,6 +588,7 @@ var errNoClient = errors.New("no client")
 // settle answers the requests of a batch that is back, and sends those once more that are worth it.
 // It returns why the node did not answer, if it did not.
 func (n *Node) settle(b *batch) (broken error) {
+	n.gather.several = len(b.requests) > 1
 	again, broken := n.answerAll(b)
 	n.giveUp(b, broken)
 	for len(again) > 0 {
@@ -725,11 +728,11 @@ func (r *Request) worthRepeating(err error) bool {
 
 // examine looks at what an answer tells about its server, and returns why it may not count.
 func (n *Node) examine(r *Request, a *wire.Answer, b *batch) error {
-	if a.Info != nil && !n.route.leadsTo(a.Info.RunID, n.gate) {
-		n.gate.inspect(a.Info)
+	if a.More().Info != nil && !n.route.leadsTo(a.More().Info.RunID, n.gate) {
+		n.gate.inspect(a.More().Info)
 	}
-	if a.Trial != nil {
-		n.gate.tried(trialOf(a.Trial))
+	if a.More().Trial != nil {
+		n.gate.tried(trialOf(a.More().Trial))
 	}
 	if a.Server == 0 {
 		return n.gate.counts(r.Call.Op, a, b.received)

@@ -30,14 +30,12 @@ type Round struct {
 	Need    int
 	Decided func([]Reply) bool // for operations with another rule; may be nil. It is called with the round locked
 
-	done    chan struct{}
 	mu      sync.Mutex
-	follow  Follower // guarded by mu; is told of what comes after the end; may be nil
-	replies []Reply  // guarded by mu
-	agreed  int      // guarded by mu
-	missed  int      // refused or failed; guarded by mu
-	over    bool     // guarded by mu
-	expired bool     // guarded by mu; ended by its timeout
+	wake    chan<- struct{} // guarded by mu; of who waits for the end; nil for nobody
+	follow  Follower        // guarded by mu; is told of what comes after the end; may be nil
+	replies []Reply         // guarded by mu
+	tally   Tally           // guarded by mu
+	over    bool            // guarded by mu
 
 	few [5]Reply // where that is enough, replies are here, and no object of their own
 }
@@ -47,10 +45,42 @@ type Follower interface {
 	Late(rd *Round, slot int, rep *Reply) // called for every reply after the end, with no lock held
 }
 
+// Tally is what the replies of a round come to.
+type Tally struct {
+	Agreed, Refused, Failed int
+
+	Unwritten int    // how many of them could not write a record
+	Token     uint64 // the largest of those that agreed
+	Same      int    // how many of those have that token
+	Success   bool   // enough nodes agreed
+	Expired   bool   // the round ended by its timeout: nodes without a reply timed out
+}
+
+// add counts a reply.
+func (t *Tally) add(rep *Reply, need int) {
+	switch rep.Verdict {
+	case wire.OK:
+		t.Agreed++
+		t.Success = t.Agreed >= need
+		switch {
+		case rep.Token > t.Token:
+			t.Token, t.Same = rep.Token, 1
+		case rep.Token == t.Token:
+			t.Same++
+		}
+	case wire.Refused:
+		t.Refused++
+	case wire.Failed:
+		t.Failed++
+	}
+	if rep.Unwritten {
+		t.Unwritten++
+	}
+}
+
 // Start makes a round of a zero one.
 func (r *Round) Start(nodes, need int) {
 	r.Need = need
-	r.done = make(chan struct{})
 	if nodes <= len(r.few) {
 		r.replies = r.few[:nodes]
 	} else {
@@ -66,6 +96,7 @@ func (r *Round) Answer(slot int, rep Reply) {
 		return
 	}
 	r.replies[slot] = rep
+	r.tally.add(&r.replies[slot], r.Need)
 	if r.over {
 		follow := r.follow
 		r.mu.Unlock()
@@ -73,11 +104,6 @@ func (r *Round) Answer(slot int, rep Reply) {
 			follow.Late(r, slot, &r.replies[slot]) // which does not change any more
 		}
 		return
-	}
-	if rep.Verdict == wire.OK {
-		r.agreed++
-	} else {
-		r.missed++
 	}
 	if r.certain() {
 		r.end()
@@ -92,20 +118,23 @@ func (r *Round) Skip(slot int, as wire.Verdict) {
 
 // certain is called with mu held.
 func (r *Round) certain() bool {
+	agreed, missed := r.tally.Agreed, r.tally.Refused+r.tally.Failed
 	switch {
-	case r.agreed+r.missed == len(r.replies):
+	case agreed+missed == len(r.replies):
 		return true
 	case r.Decided != nil:
 		return r.Decided(r.replies)
 	default:
-		return r.agreed >= r.Need || r.missed > len(r.replies)-r.Need //mutant:certain-too-early,certain-too-late
+		return agreed >= r.Need || missed > len(r.replies)-r.Need //mutant:certain-too-early,certain-too-late
 	}
 }
 
 // end is called with mu held.
 func (r *Round) end() {
 	r.over = true
-	close(r.done)
+	if r.wake != nil {
+		r.wake <- struct{}{} // it has room for one
+	}
 }
 
 // Expire ends the round: nodes that have not answered by now are taken for lost.
@@ -113,7 +142,7 @@ func (r *Round) Expire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.over {
-		r.expired = true
+		r.tally.Expired = true
 		r.end()
 	}
 }
@@ -156,53 +185,69 @@ type Slot struct {
 	*Reply
 }
 
-// Outcome is a round as it stood when it ended, or stands now.
-type Outcome struct {
-	Replies []Reply
-	Agreed  int
-	Success bool
-	Expired bool // the round ended by its timeout: nodes without a reply timed out
+// Tally returns how the round stands, in numbers.
+func (r *Round) Tally() Tally {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tally
 }
 
-// Outcome returns how the round stands.
+// Outcome is a round as it stood when it ended, or stands now.
+type Outcome struct {
+	Tally
+	Replies []Reply
+}
+
+// Outcome returns how the round stands, with a copy of all replies.
 func (r *Round) Outcome() Outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	o := Outcome{Replies: slices.Clone(r.replies), Expired: r.expired}
-	o.Agreed = Count(o.Replies, wire.OK)
-	o.Success = o.Agreed >= r.Need
-	return o
+	return Outcome{Tally: r.tally, Replies: slices.Clone(r.replies)}
 }
 
 // Wait returns when the outcome is certain, the timeout has passed or ctx ends, and with an error
-// only in the last case.
-func (r *Round) Wait(ctx context.Context, timeout time.Duration, timers *Timers) error {
-	timer := timers.start(timeout) //mutant:timeout-ignored
-	defer timers.stop(timer)
+// only in the last case. One goroutine may wait for a round.
+func (r *Round) Wait(ctx context.Context, timeout time.Duration, waits *Waits) error {
+	w := waits.take(timeout) //mutant:timeout-ignored
+	defer waits.put(w)
+	r.mu.Lock()
+	if r.over {
+		r.mu.Unlock()
+		return nil
+	}
+	r.wake = w.wake
+	r.mu.Unlock()
+	var err error
 	select {
-	case <-r.done:
-	case <-timer.C:
-		r.Expire()
+	case <-w.wake:
+		return nil
+	case <-w.timer.C:
 	case <-ctx.Done():
-		r.Expire()
-		return ctx.Err()
+		err = ctx.Err()
 	}
-	return nil
+	r.Expire()
+	<-w.wake // sent by the end of the round, which was now or a moment ago
+	return err
 }
 
-// Timers are used again and again: a timer with its channel is several objects. The zero value is
-// ready, and safe for concurrent use.
-type Timers struct{ pool sync.Pool }
+// Waits are what those need who wait. They are used again and again: a timer and its channel are
+// several objects. The zero value is ready, and safe for concurrent use.
+type Waits struct{ pool sync.Pool }
 
-func (t *Timers) start(d time.Duration) *time.Timer {
-	if timer, ok := t.pool.Get().(*time.Timer); ok {
-		timer.Reset(d)
-		return timer
-	}
-	return time.NewTimer(d)
+type wait struct {
+	timer *time.Timer
+	wake  chan struct{} // capacity 1, empty
 }
 
-func (t *Timers) stop(timer *time.Timer) {
-	timer.Stop()
-	t.pool.Put(timer)
+func (p *Waits) take(d time.Duration) *wait {
+	if w, ok := p.pool.Get().(*wait); ok {
+		w.timer.Reset(d)
+		return w
+	}
+	return &wait{time.NewTimer(d), make(chan struct{}, 1)}
+}
+
+func (p *Waits) put(w *wait) {
+	w.timer.Stop()
+	p.pool.Put(w)
 }

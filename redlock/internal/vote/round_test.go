@@ -112,13 +112,13 @@ func TestRoundWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rd := newRound(3, 2)
 		start := time.Now()
-		require.NoError(t, rd.Wait(t.Context(), time.Second, &Timers{}))
+		require.NoError(t, rd.Wait(t.Context(), time.Second, &Waits{}))
 		require.Equal(t, time.Second, time.Since(start))
 		require.True(t, rd.Outcome().Expired)
 
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, newRound(3, 2).Wait(ctx, time.Second, &Timers{}), context.Canceled)
+		require.ErrorIs(t, newRound(3, 2).Wait(ctx, time.Second, &Waits{}), context.Canceled)
 	})
 }
 

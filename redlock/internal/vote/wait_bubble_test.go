@@ -41,7 +41,7 @@ func TestExpiredRound(t *testing.T) {
 		rd := newRound(3, 2)
 		time.AfterFunc(time.Second, rd.Expire)
 		start := time.Now()
-		require.NoError(t, rd.Wait(t.Context(), time.Hour, &Timers{}))
+		require.NoError(t, rd.Wait(t.Context(), time.Hour, &Waits{}))
 		require.Equal(t, time.Second, time.Since(start))
 		rd.Expire()
 		o := rd.Outcome()
@@ -55,7 +55,7 @@ func TestRoundOfOneWhoGivesUp(t *testing.T) {
 	rd := newRound(3, 2)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, rd.Wait(ctx, time.Hour, &Timers{}), context.Canceled)
+	require.ErrorIs(t, rd.Wait(ctx, time.Hour, &Waits{}), context.Canceled)
 	require.True(t, rd.IsOver())
 	late := 0
 	require.Empty(t, rd.LeaveTo(followed{func(*Reply) { late++ }}, all), "nobody has answered")
@@ -75,20 +75,20 @@ func TestOutcomeStays(t *testing.T) {
 }
 
 // A timer that is used again runs for the time of the second one.
-func TestTimersAreUsedAgain(t *testing.T) {
+func TestWaitsAreUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var timers Timers
+		var waits Waits
 		for _, d := range []time.Duration{time.Second, time.Minute, time.Millisecond} {
 			for range 5 {
 				start := time.Now()
 				rd := newRound(3, 2)
-				require.NoError(t, rd.Wait(t.Context(), d, &timers))
+				require.NoError(t, rd.Wait(t.Context(), d, &waits))
 				require.Equal(t, d, time.Since(start))
 				require.True(t, rd.Outcome().Expired)
 			}
 			rd := newRound(1, 1) // its timer is stopped
 			rd.Skip(0, wire.OK)
-			require.NoError(t, rd.Wait(t.Context(), d, &timers))
+			require.NoError(t, rd.Wait(t.Context(), d, &waits))
 			require.False(t, rd.Outcome().Expired)
 		}
 	})

@@ -34,24 +34,23 @@ func acquireAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
 	case 5:
 		return unknownAnswer(parts)
 	}
-	a, err := holderAnswer(msg)
+	token, holder, err := holderAnswer(msg)
 	if err != nil {
 		return Answer{}, err
 	}
-	a.Verdict = Refused
 	if len(parts) != 6 {
 		return Answer{}, unexpected(msg)
 	}
-	if a.Rank, err = rankOf(parts[5]); err != nil {
+	if holder.Rank, err = rankOf(parts[5]); err != nil {
 		return Answer{}, err
 	}
 	if !parts[4].IsNil() {
 		if text, err := parts[4].ToString(); err == nil {
-			a.Holds = ParseRecord(text)
+			holder.Holds = ParseRecord(text)
 		}
 	}
-	a.Server, err = clockOf(parts[2], parts[3])
-	return a, err
+	server, err := clockOf(parts[2], parts[3])
+	return Answer{Verdict: Refused, Token: token, Server: server}.With(holder), err
 }
 
 // grantedAnswer reads 'counter seconds micros record'.
@@ -78,9 +77,11 @@ func grantedAnswer(msg valkey.ValkeyMessage) (Answer, error) {
 	}
 	a := Answer{Verdict: OK, Token: token, Server: server}
 	if recorded != "" {
-		if a.Record = ParseRecord(recorded); a.Record == nil {
+		record := ParseRecord(recorded)
+		if record == nil {
 			return Answer{}, unexpected(msg)
 		}
+		a = a.With(More{Record: record})
 	}
 	return a, nil
 }
@@ -95,32 +96,32 @@ func rankOf(msg valkey.ValkeyMessage) (int, error) {
 
 // doneAnswer reads a refusal because of the sequence, or because of all.
 func doneAnswer(parts []valkey.ValkeyMessage) (Answer, error) {
+	var m More
 	text, err := parts[0].ToString()
-	a := Answer{Verdict: Refused}
 	if err == nil {
-		a.Record = ParseRecord(text)
+		m.Record = ParseRecord(text)
 	}
-	if a.Record == nil {
+	if m.Record == nil {
 		return Answer{}, unexpected(parts[0])
 	}
 	if len(parts) == 4 {
 		if text, err := parts[3].ToString(); err == nil {
-			a.All = ParseRecord(text)
+			m.All = ParseRecord(text)
 		}
-		if a.All == nil {
+		if m.All == nil {
 			return Answer{}, unexpected(parts[3])
 		}
 	}
-	a.Server, err = clockOf(parts[1], parts[2])
-	return a, err
+	server, err := clockOf(parts[1], parts[2])
+	return Answer{Verdict: Refused, Server: server}.With(m), err
 }
 
 // unknownAnswer reads that a node does not know the sequence, or all, or both.
-func unknownAnswer(parts []valkey.ValkeyMessage) (a Answer, err error) {
-	if a.Unknown, err = parts[0].ToString(); err != nil || a.Unknown == "" {
+func unknownAnswer(parts []valkey.ValkeyMessage) (_ Answer, err error) {
+	var m More
+	if m.Unknown, err = parts[0].ToString(); err != nil || m.Unknown == "" {
 		return Answer{}, unexpected(parts[0])
 	}
-	a.Verdict = Failed
 	of := func(msg valkey.ValkeyMessage) (record *Record, unknown bool) {
 		if msg.IsNil() {
 			return nil, false
@@ -131,13 +132,13 @@ func unknownAnswer(parts []valkey.ValkeyMessage) (a Answer, err error) {
 		}
 		return ParseRecord(text), true
 	}
-	a.Record, a.UnknownKey = of(parts[3])
-	a.All, a.UnknownAll = of(parts[4])
-	if err != nil || !a.UnknownKey && !a.UnknownAll {
+	m.Record, m.UnknownKey = of(parts[3])
+	m.All, m.UnknownAll = of(parts[4])
+	if err != nil || !m.UnknownKey && !m.UnknownAll {
 		return Answer{}, unexpected(parts[0])
 	}
-	a.Server, err = clockOf(parts[1], parts[2])
-	return a, err
+	server, err := clockOf(parts[1], parts[2])
+	return Answer{Verdict: Failed, Server: server}.With(m), err
 }
 
 // MaxToken is the largest fencing token: scripts count in doubles, which are exact up to 2^53.

@@ -157,7 +157,7 @@ func cardsAnswer(c *Call, msg valkey.ValkeyMessage) (Answer, error) {
 		}
 		told.Cards = append(told.Cards, Card{ID: id, Text: rest, Age: time.Duration(min(max(now-written, 0), maxAge)) * time.Millisecond})
 	}
-	return Answer{Verdict: OK, Told: told}, nil
+	return Answer{Verdict: OK}.With(More{Told: told}), nil
 }
 
 // maxAge is a century in milliseconds.
@@ -175,5 +175,5 @@ func journalAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
 			told.Entries = append(told.Entries, e)
 		}
 	}
-	return Answer{Verdict: OK, Told: told}, nil
+	return Answer{Verdict: OK}.With(More{Told: told}), nil
 }

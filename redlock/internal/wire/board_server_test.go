@@ -37,14 +37,14 @@ func cardsOf(t testing.TB, n *valkeytest.Node, kind, after string, most int) []C
 	t.Helper()
 	got := ask(t, n.Client(), AnyProcess, &Call{Op: Cards, Notice: board.ReadCards(kind, after, most)})[0]
 	require.NoError(t, got.Err)
-	return got.Told.Cards
+	return got.More().Told.Cards
 }
 
 func entriesOf(t testing.TB, n *valkeytest.Node, name string, most int) []Entry {
 	t.Helper()
 	got := ask(t, n.Client(), AnyProcess, &Call{Op: Journal, Notice: board.ReadJournal(name, most)})[0]
 	require.NoError(t, got.Err)
-	return got.Told.Entries
+	return got.More().Told.Entries
 }
 
 func ids(cards []Card) (all []string) {
@@ -292,25 +292,28 @@ func TestReleaseMakesAnEntry(t *testing.T) {
 	n := valkeytest.Start(t, 1).Node(0)
 	entry := Entry{Journal: "runs/x", At: 7, Count: 1, Text: "ended", Most: 20, Keep: time.Hour}
 	want := []Entry{{At: 7, Count: 1, Text: "ended"}}
-	for i, what := range []Outcome{"", Keep, Undo, Done} {
+	for i, test := range []struct {
+		once bool
+		what Outcome
+	}{{false, Keep}, {true, Keep}, {true, Undo}, {true, Done}} {
 		k := &Keys{Lock: fmt.Sprintf("p:{%d}", i), Wait: fmt.Sprintf("p:{%d}:wait", i)}
 		e := entry
 		e.Journal += strconv.Itoa(i)
 		require.NoError(t, n.Do(t, "SET", k.Lock, "1 me").Error())
 		call := releaseWith(k, "me", e)
-		if what != "" {
-			call.Record, call.Sequence = what, Once{Number: 5, Keep: "3600000"}.Words()
+		if test.once {
+			call.Record, call.Sequence = test.what, Once{Number: 5, Keep: "3600000"}.Words()
 		}
 		for repeated := range 3 {
 			got := ask(t, n.Client(), NewSet(thisProcess), call)[0]
 			require.NoError(t, got.Err)
 			require.False(t, got.Unwritten)
 			require.Equal(t, repeated == 0, got.Verdict == OK)
-			require.Equal(t, want, entriesOf(t, n, e.Journal, 5), "%q", what)
+			require.Equal(t, want, entriesOf(t, n, e.Journal, 5), "%v", test.what)
 		}
 		require.EqualValues(t, 0, number(t, n, "EXISTS", k.Lock))
 		text, _ := recorded(t, n, k)
-		require.Equal(t, what == Done, strings.Contains(text, " 5 "), "%q: %q", what, text)
+		require.Equal(t, test.what == Done, strings.Contains(text, " 5 "), "%v: %q", test.what, text)
 	}
 
 	k := &Keys{Lock: "p:{held}", Wait: "p:{held}:wait"}
@@ -371,7 +374,7 @@ func TestReaderNeedsNoWriteRights(t *testing.T) {
 		got := ask(t, user, NewSet(thisProcess), &Call{Op: op, Keys: k, Notice: notice})[0]
 		require.NoError(t, got.Err, "%d %s", op, op)
 		if notice != nil {
-			require.Equal(t, 1, len(got.Told.Cards)+len(got.Told.Entries))
+			require.Equal(t, 1, len(got.More().Told.Cards)+len(got.More().Told.Entries))
 		}
 	}
 	require.ErrorContains(t, ask(t, user, AnyProcess, postOf(nil, []Entry{{Journal: "j", At: 2, Count: 1, Most: 5, Keep: time.Hour}}))[0].Err, "NOPERM")

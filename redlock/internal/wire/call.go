@@ -41,6 +41,9 @@ func (op Op) String() string { return table[op].name }
 // an operation uses what its script names.
 type Call struct {
 	Op     Op
+	Spread bool    // extend: raises the counter, and the record, to the lease's
+	Stays  bool    // release: the member keeps its place in the queue
+	Record Outcome // release: what to do with the record of the sequence
 	Keys   *Keys
 	Lock   string // as the attempt has it, see Lock
 	Member string // the attempt's member of the queue; empty where it has none
@@ -52,36 +55,37 @@ type Call struct {
 	QueueLife string   // acquire, join: how long a queue lives that the member joins, in ms
 	Sequence  []string // acquire, extend, release: see Once; nil for a lease without one
 	All       *Keys    // acquire: whose record is for all keys of the prefix; nil for what is no tick
-	Spread    bool     // extend: raises the counter, and the record, to the lease's
 	Keep      string   // release: what is left of a minimum hold, in ms
-	Record    Outcome  // release: what to do with the record of the sequence
-	Stays     bool     // release: the member keeps its place in the queue
 	Turn      string   // release, leave: for how long the key is reserved for the next one, in ms; empty to call nobody
 	Channel   string   // release, leave, trial: what the names of channels begin with
 
-	Process  string // restore: the run_id of the process
-	Known    string // restore: the record that it is to have, as Record.Text makes it
-	Lifetime string // restore: for how long, in ms
-
-	Mark Mark // pause; Lifetime is the record's
-
-	Members []string // register: see Membership
-
+	Write  *Write  // restore, pause, register
 	Notice *Notice // post, cards, journal
 	Last   *Last   // release: an entry that it makes
 
 	many *many // extend many
 }
 
+// Write is what a node is to know from now on, besides leases.
+type Write struct {
+	Process  string   // restore: the run_id of the process
+	Known    string   // restore: the record, as Record.Text makes it
+	Mark     Mark     // pause: in the record
+	Lifetime string   // restore, pause: of the record, in ms
+	Members  []string // register: see Membership
+}
+
 // Outcome is what a release does to the record of a sequence.
-type Outcome string
+type Outcome uint8
 
 // The outcomes.
 const (
-	Keep Outcome = "keep" // nothing
-	Undo Outcome = "undo" // the attempt has failed: as it was before
-	Done Outcome = "done" // the sequence is completed
+	Keep Outcome = iota // nothing
+	Undo                // the attempt has failed: as it was before
+	Done                // the sequence is completed
 )
+
+func (o Outcome) String() string { return [...]string{"keep", "undo", "done"}[o] }
 
 // Verdict is an answer reduced to what a round counts.
 type Verdict uint8
@@ -94,28 +98,52 @@ const (
 	Failed                 // the node did not answer, or with an error
 )
 
-// Answer is what a server says to a call. It is not trusted: who sends it may be anybody.
+// Answer is what a server says to a call. It is not trusted: who sends it may be anybody. It is
+// small, because many are copied and kept: a plain grant, extension or release says no more.
 type Answer struct {
-	Verdict                Verdict
-	Token                  uint64        // for granted acquires and observations
+	Verdict   Verdict
+	Extended  Extended      // for extensions
+	Wrote     bool          // restores: the node did not know the sequence before
+	Unwritten bool          // releases: the record of the sequence could not be written
+	Token     uint64        // for granted acquires and observations
+	Server    time.Duration // server's clock, for acquires and Time; since 1970
+
+	more *More // see More; nil for nothing
+}
+
+// More is what most answers do not say.
+type More struct {
 	Owner                  string        // who has the key, or whose turn it is, for refused acquires and observations
 	PTTL                   time.Duration // TTL of that key; for recalls the record's
 	Rank                   int           // for refused acquires that wait: what lib/join.lua returned
-	Extended               Extended      // for extensions
-	Each                   string        // for extensions of many: a digit for each lease, '1' if it was extended
-	Server                 time.Duration // server's clock, for acquires and Time; since 1970
+	Holds                  *Record       // of the sequence, for acquires refused because the key is held
 	Record                 *Record       // of the sequence: for acquires with one, granted or refused because of it or not known; for recalls
+	All                    *Record       // for all keys of the prefix: for acquires refused because of it, or not known
 	Unknown                string        // run_id of the process that answers that it does not know the sequence, or all; empty otherwise
 	UnknownKey, UnknownAll bool          // which of them
-	All                    *Record       // for all keys of the prefix: for acquires refused because of it, or not known
-	Wrote                  bool          // restores: the node did not know the sequence before
-	Holds                  *Record       // of the sequence, for acquires refused because the key is held
-	Unwritten              bool          // releases: the record of the sequence could not be written
+	Each                   string        // for extensions of many: a digit for each lease, '1' if it was extended
 	Info                   *ServerInfo   // for Info
 	Members                *Members      // for Register
 	Told                   *Told         // for Cards and Journal
 	Trial                  []error       // for Trial: what came of each of Trials; nil where that worked
 }
+
+// With is the answer that says that, too.
+func (a Answer) With(m More) Answer {
+	a.more = &m
+	return a
+}
+
+// More is what the answer says besides. It is not changed.
+func (a *Answer) More() *More {
+	if a.more == nil {
+		return &nothing
+	}
+	return a.more
+}
+
+// nothing is what an answer says that does not say more.
+var nothing More
 
 // row is what there is to say of an operation.
 type row struct {

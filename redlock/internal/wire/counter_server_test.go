@@ -55,7 +55,7 @@ func TestPacketOfKeysThatShareACounter(t *testing.T) {
 	require.Equal(t, text, textOf(t, n, "HGET", "fences", "2"))
 	seen := ask(t, n.Client(), AnyProcess, sharing(Observe, "{c}", "1", text))[0]
 	require.EqualValues(t, hint+1, seen.Token, "whatever its counter is now")
-	require.Equal(t, ownerOf("{c}"), seen.Owner)
+	require.Equal(t, ownerOf("{c}"), seen.More().Owner)
 
 	// What asks again has what it was granted.
 	for i, again := range ask(t, n.Client(), AnyProcess, sharing(Acquire, "{c}", "1", text), sharing(Acquire, "{d}", "1", text)) {

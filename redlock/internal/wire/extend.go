@@ -94,5 +94,5 @@ func manyAnswer(c *Call, msg valkey.ValkeyMessage) (Answer, error) {
 	if err != nil || len(digits) != c.many.members {
 		return Answer{}, unexpected(msg)
 	}
-	return Answer{Verdict: OK, Extended: InPlace, Each: digits}, nil
+	return Answer{Verdict: OK, Extended: InPlace}.With(More{Each: digits}), nil
 }

@@ -259,7 +259,7 @@ func pairedAnswer(msg valkey.ValkeyMessage, server time.Duration) (Answer, error
 		}
 		return Answer{Verdict: OK, Token: token, Server: server}, nil
 	}
-	a, err := holderAnswer(msg)
+	token, holder, err := holderAnswer(msg)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -267,7 +267,6 @@ func pairedAnswer(msg valkey.ValkeyMessage, server time.Duration) (Answer, error
 	if err != nil || len(parts) != 3 {
 		return Answer{}, unexpected(msg)
 	}
-	a.Verdict, a.Server = Refused, server
-	a.Rank, err = rankOf(parts[2])
-	return a, err
+	holder.Rank, err = rankOf(parts[2])
+	return Answer{Verdict: Refused, Token: token, Server: server}.With(holder), err
 }

@@ -142,7 +142,7 @@ func told(rep Result) string {
 		}
 		return "error " + err.Error()
 	}
-	return fmt.Sprintf("%d token %d owner %q ttl %d rank %d server %t", rep.Verdict, rep.Token, rep.Owner, (rep.PTTL+2*time.Second)/(4*time.Second), rep.Rank, rep.Server != 0)
+	return fmt.Sprintf("%d token %d owner %q ttl %d rank %d server %t", rep.Verdict, rep.Token, rep.More().Owner, (rep.More().PTTL+2*time.Second)/(4*time.Second), rep.More().Rank, rep.Server != 0)
 }
 
 // The script for many does what those for one do: the same to each key, and the same answer.
@@ -333,7 +333,7 @@ func TestManyExtensionsRaiseCounters(t *testing.T) {
 			require.NoError(t, n.Do(t, "SET", k.Lock, text+" me", "PX", "60000").Error())
 			keys, leases = append(keys, key{"own", "shared"}), append(leases, Held{Keys: k, Lock: text + " me"})
 		}
-		digits := ask(t, n.Client(), AnyProcess, NewExtendMany("all", "600000", leases, true))[0].Each
+		digits := ask(t, n.Client(), AnyProcess, NewExtendMany("all", "600000", leases, true))[0].More().Each
 		require.Len(t, digits, len(keys))
 		for i, k := range keys {
 			extended := k.lock == "own" || k.lock == "late"

@@ -83,7 +83,7 @@ func MembersKeys(prefix string) Keys { return Keys{Lock: prefix + ":members"} }
 
 func membersKey(c *Call, to []string) []string { return append(to, c.Keys.Lock) }
 
-func membersArgs(c *Call, _ *Set, to []string) []string { return append(to, c.Members...) }
+func membersArgs(c *Call, _ *Set, to []string) []string { return append(to, c.Write.Members...) }
 
 // Members is what a node knows of the processes that use it.
 type Members struct {
@@ -132,11 +132,11 @@ func membersAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
 		return Answer{}, unexpected(msg)
 	}
 	m.Unwritten = texts[2]
-	a := Answer{Verdict: OK, Members: m}
+	verdict := OK
 	if agrees == 0 {
-		a.Verdict = Refused
+		verdict = Refused
 	}
-	return a, nil
+	return Answer{Verdict: verdict}.With(More{Members: m}), nil
 }
 
 func memberNumber(digits string) (n time.Duration, ok bool) {

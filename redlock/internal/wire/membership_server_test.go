@@ -36,10 +36,10 @@ func (r registrar) say(mode Mode, who string, servers string, change ...func(*Me
 	a := r.call(m)
 	require.NoError(r.t, a.err)
 	var on []string
-	for _, s := range a.Members.Servers {
+	for _, s := range a.More().Members.Servers {
 		on = append(on, s.ID)
 	}
-	return a.Verdict, strings.Join(on, ""), a.Members
+	return a.Verdict, strings.Join(on, ""), a.More().Members
 }
 
 type registered struct {
@@ -48,7 +48,7 @@ type registered struct {
 }
 
 func (r registrar) call(m *Membership) registered {
-	c := &Call{Op: Register, Keys: &Keys{Lock: membersName}, Members: m.Words()}
+	c := &Call{Op: Register, Keys: &Keys{Lock: membersName}, Write: &Write{Members: m.Words()}}
 	client := r.n.Client()
 	require.NoError(r.t, client.Do(r.t.Context(), LoadCommand(client, table[Register].script)).Error())
 	got := Decode([]*Call{c}, client.Do(r.t.Context(), new(Buffers).Encode(client, []*Call{c}, nil, "")), 0, nil)[0]
@@ -274,7 +274,7 @@ func TestForeignMembers(t *testing.T) {
 			require.Equal(rt, OtherVersion, FaultOf(Diagnose(got.err)).Condition, "%v", got.err)
 			return
 		}
-		require.NotNil(rt, got.Members)
+		require.NotNil(rt, got.More().Members)
 	})
 }
 

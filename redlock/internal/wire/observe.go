@@ -19,22 +19,22 @@ func lifetime(pttl int64) time.Duration {
 }
 
 // holderAnswer reads {owner value, PTTL, ...}.
-func holderAnswer(msg valkey.ValkeyMessage) (Answer, error) {
+func holderAnswer(msg valkey.ValkeyMessage) (token uint64, m More, err error) {
 	parts, err := msg.ToArray()
 	if err != nil || len(parts) < 2 {
-		return Answer{}, unexpected(msg)
+		return 0, m, unexpected(msg)
 	}
 	lock, err := parts[0].ToString()
 	if err != nil {
-		return Answer{}, unexpected(msg)
+		return 0, m, unexpected(msg)
 	}
 	ms, err := parts[1].AsInt64()
 	if err != nil {
-		return Answer{}, unexpected(msg)
+		return 0, m, unexpected(msg)
 	}
-	a := Answer{PTTL: lifetime(ms)} //mutant:expiry-invented
-	a.Token, a.Owner = splitLock(lock)
-	return a, nil
+	m.PTTL = lifetime(ms) //mutant:expiry-invented
+	token, m.Owner = splitLock(lock)
+	return token, m, nil
 }
 
 // observeAnswer reads what observe.lua returns.
@@ -46,10 +46,9 @@ func observeAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
 	if len(parts) == 0 {
 		return Answer{Verdict: OK}, nil
 	}
-	a, err := holderAnswer(msg)
+	token, holder, err := holderAnswer(msg)
 	if err != nil {
 		return Answer{}, err
 	}
-	a.Verdict = OK
-	return a, nil
+	return Answer{Verdict: OK, Token: token}.With(holder), nil
 }

@@ -19,7 +19,7 @@ const (
 )
 
 func pauseOf(k *Keys, version uint64, lifetime string) *Call {
-	return &Call{Op: Pause, Keys: k, Mark: Mark{Version: version, Floor: 3000, At: 2500, By: "Bob", Why: "x / y"}, Lifetime: lifetime}
+	return &Call{Op: Pause, Keys: k, Write: &Write{Mark: Mark{Version: version, Floor: 3000, At: 2500, By: "Bob", Why: "x / y"}, Lifetime: lifetime}}
 }
 
 // has puts a text where a record is to be; an empty one is none, and "list" a list.
@@ -94,9 +94,9 @@ func TestPauseIsTakenByThoseThatKnow(t *testing.T) {
 		case "wrote", "had":
 			want = Answer{Verdict: OK}
 		case "newer":
-			want = Answer{Verdict: Refused, Record: ParseRecord(test.has)}
+			want = Answer{Verdict: Refused}.With(More{Record: ParseRecord(test.has)})
 		case "unknown":
-			want = Answer{Verdict: Failed, Unknown: thisProcess, UnknownKey: true, Record: ParseRecord(test.has), PTTL: MaxKeep}
+			want = Answer{Verdict: Failed}.With(More{Unknown: thisProcess, UnknownKey: true, Record: ParseRecord(test.has), PTTL: MaxKeep})
 		}
 		require.Equal(t, want, got.Answer, name)
 		if test.answer != "wrote" {
@@ -265,29 +265,29 @@ func TestTickIsGrantedAboveBothFloors(t *testing.T) {
 		switch test.want {
 		case "":
 			require.Equal(t, OK, got.Verdict, name)
-			require.Equal(t, test.number, got.Record.Granted, name)
-			require.Equal(t, own.Mark, got.Record.Mark, name)
+			require.Equal(t, test.number, got.More().Record.Granted, name)
+			require.Equal(t, own.Mark, got.More().Record.Mark, name)
 		case "own", "all":
 			require.Equal(t, Refused, got.Verdict, name)
-			require.Equal(t, own, got.Record, name)
+			require.Equal(t, own, got.More().Record, name)
 			require.NotZero(t, got.Server, name)
 			if test.want == "own" {
 				ofAll = nil
 			}
-			require.Equal(t, ofAll, got.All, name)
+			require.Equal(t, ofAll, got.More().All, name)
 		case "unknown own", "unknown all", "unknown both":
 			require.Equal(t, Failed, got.Verdict, name)
-			require.Equal(t, thisProcess, got.Unknown, name)
-			require.Equal(t, test.want != "unknown all", got.UnknownKey, name)
-			require.Equal(t, test.want != "unknown own", got.UnknownAll, name)
-			if !got.UnknownKey {
+			require.Equal(t, thisProcess, got.More().Unknown, name)
+			require.Equal(t, test.want != "unknown all", got.More().UnknownKey, name)
+			require.Equal(t, test.want != "unknown own", got.More().UnknownAll, name)
+			if !got.More().UnknownKey {
 				own = nil
 			}
-			if !got.UnknownAll {
+			if !got.More().UnknownAll {
 				ofAll = nil
 			}
-			require.Equal(t, own, got.Record, name)
-			require.Equal(t, ofAll, got.All, name)
+			require.Equal(t, own, got.More().Record, name)
+			require.Equal(t, ofAll, got.More().All, name)
 		}
 	}
 }
@@ -302,7 +302,7 @@ func TestWhatIsNoTickIsNotPaused(t *testing.T) {
 		Sequence: Once{Number: 7, Keep: "3600000", Repeated: true}.Words()})[0]
 	require.NoError(t, got.Err)
 	require.Equal(t, OK, got.Verdict)
-	require.Equal(t, uint64(50), got.Record.Mark.Version)
+	require.Equal(t, uint64(50), got.More().Record.Mark.Version)
 }
 
 // What is restored has the later of two marks, and keeps it for as long as the longer of both.
@@ -326,7 +326,7 @@ func TestRestoreKeepsTheLaterMark(t *testing.T) {
 		if test.has != "absent" {
 			has(t, n, k, text(otherProcess, test.has))
 		}
-		got := ask(t, n.Client(), NewSet(thisProcess), &Call{Op: Restore, Keys: k, Process: thisProcess, Known: text("", test.given), Lifetime: "7200000"})[0]
+		got := ask(t, n.Client(), NewSet(thisProcess), &Call{Op: Restore, Keys: k, Write: &Write{Process: thisProcess, Known: text("", test.given), Lifetime: "7200000"}})[0]
 		require.NoError(t, got.Err, name)
 		require.Equal(t, Answer{Verdict: OK, Wrote: true}, got.Answer, name)
 		is, left := recorded(t, n, k)

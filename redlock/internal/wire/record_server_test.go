@@ -50,7 +50,7 @@ func TestRestoreIsForOneProcessThatDoesNotKnow(t *testing.T) {
 		if test.has != "" {
 			require.NoError(t, n.Do(t, "SET", k.Record(), "1 "+test.has, "PX", "7200000").Error())
 		}
-		restore := &Call{Op: Restore, Keys: k, Process: test.process, Known: given, Lifetime: "3600000"}
+		restore := &Call{Op: Restore, Keys: k, Write: &Write{Process: test.process, Known: given, Lifetime: "3600000"}}
 		answer, err := do(t, n.Client(), NewSet(thisProcess), restore).AsInt64()
 		require.NoError(t, err, name)
 		require.Equal(t, test.answer, answer, name)
@@ -98,19 +98,20 @@ func TestOddRecordsStopNobody(t *testing.T) {
 			return rep.Answer
 		}
 		recalled := do(Call{Op: Recall}, AnyProcess)
-		require.Equal(t, ParseRecord(text) == nil || text == "list", recalled.Record == nil, "%q", text)
+		require.Equal(t, ParseRecord(text) == nil || text == "list", recalled.More().Record == nil, "%q", text)
 		once := Once{Number: 7, Keep: "3600000"}.Words()
 		k.Fences, k.Slot, k.Wait = k.Lock+":fence", "7", k.Lock+":wait"
 		rep := do(Call{Op: Acquire, Sequence: once, TTL: "60000", Hint: "1", Skew: "2000000"}, AnyProcess)
 		require.Equal(t, OK, rep.Verdict, "%q", text)
-		require.Equal(t, int64(7), rep.Record.Granted, "%q", text)
-		if recalled.Record != nil {
-			require.Equal(t, recalled.Record.Granted, rep.Record.Before, "%q", text)
-			require.Equal(t, recalled.Record.Label, rep.Record.LabelBefore, "%q", text)
+		require.Equal(t, int64(7), rep.More().Record.Granted, "%q", text)
+		if recalled.More().Record != nil {
+			require.Equal(t, recalled.More().Record.Granted, rep.More().Record.Before, "%q", text)
+			require.Equal(t, recalled.More().Record.Label, rep.More().Record.LabelBefore, "%q", text)
 		}
 		rep = do(Call{Op: Release, Sequence: once, Keep: "0", Record: Done}, nil)
 		require.Equal(t, Answer{Verdict: OK}, rep, "%q", text)
-		require.Equal(t, int64(7), do(Call{Op: Recall}, AnyProcess).Record.Completed)
+		recalled = do(Call{Op: Recall}, AnyProcess)
+		require.Equal(t, int64(7), recalled.More().Record.Completed)
 	}
 }
 
@@ -167,6 +168,6 @@ func TestAttemptsStayANumber(t *testing.T) {
 		rep := ask(t, n.Client(), AnyProcess, &Call{Op: Acquire, Keys: k, Lock: someLock, TTL: "60000", Hint: "1", Skew: "2000000",
 			Sequence: Once{Number: 7, Keep: "3600000", Repeated: true}.Words()})[0]
 		require.NoError(t, rep.Err, before)
-		require.Equal(t, after, rep.Record.Attempts, before)
+		require.Equal(t, after, rep.More().Record.Attempts, before)
 	}
 }

@@ -14,9 +14,9 @@ func releaseArgs(c *Call, _ *Set, to []string) []string {
 	to = append(to, c.Lock, c.Keep, c.Turn, c.leaving(), c.Channel)
 	switch {
 	case c.Sequence != nil:
-		to = append(append(to, string(c.Record)), c.Sequence...)
+		to = append(append(to, c.Record.String()), c.Sequence...)
 	case c.Last != nil:
-		to = append(append(to, string(Keep)), make([]string, onceWords)...)
+		to = append(append(to, Keep.String()), make([]string, onceWords)...)
 	}
 	if c.Last != nil {
 		to = c.Last.Board.entryArgs(&c.Last.Entry, to)

@@ -9,7 +9,7 @@ import (
 )
 
 func restoreArgs(c *Call, _ *Set, to []string) []string {
-	return append(to, c.Process, c.Known, c.Lifetime)
+	return append(to, c.Write.Process, c.Write.Known, c.Write.Lifetime)
 }
 
 // recallAnswer reads what recall.lua returns. A node that does not know the sequence has refused.
@@ -25,14 +25,14 @@ func recallAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
 	if err := errors.Join(err1, err2, err3, err4); err != nil || known != 1 && process == "" {
 		return Answer{}, unexpected(msg)
 	}
-	a := Answer{Verdict: OK, Record: ParseRecord(text), PTTL: MaxKeep}
+	verdict, m := OK, More{Record: ParseRecord(text), PTTL: MaxKeep}
 	if known != 1 {
-		a.Verdict, a.Unknown, a.UnknownKey = Refused, process, true
+		verdict, m.Unknown, m.UnknownKey = Refused, process, true
 	}
 	if left >= 0 {
-		a.PTTL = min(MaxKeep, lifetime(left))
+		m.PTTL = min(MaxKeep, lifetime(left))
 	}
-	return a, nil
+	return Answer{Verdict: verdict}.With(m), nil
 }
 
 // restoreAnswer reads what restore.lua returns.
@@ -48,8 +48,9 @@ func restoreAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
 }
 
 func pauseArgs(c *Call, _ *Set, to []string) []string {
-	return append(to, strconv.FormatUint(c.Mark.Version, 10), strconv.FormatInt(c.Mark.Floor, 10), escapeLabel(c.Mark.By), escapeLabel(c.Mark.Why), c.Lifetime,
-		strconv.FormatInt(c.Mark.At, 10))
+	m := &c.Write.Mark
+	return append(to, strconv.FormatUint(m.Version, 10), strconv.FormatInt(m.Floor, 10), escapeLabel(m.By), escapeLabel(m.Why), c.Write.Lifetime,
+		strconv.FormatInt(m.At, 10))
 }
 
 // pauseAnswer reads what pause.lua returns.
@@ -66,17 +67,17 @@ func pauseAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
 		return Answer{}, unexpected(msg)
 	}
 	if len(parts) == 1 {
-		a := Answer{Verdict: Refused, Record: ParseRecord(text)}
-		if a.Record == nil {
+		record := ParseRecord(text)
+		if record == nil {
 			return Answer{}, unexpected(msg)
 		}
-		return a, nil
+		return Answer{Verdict: Refused}.With(More{Record: record}), nil
 	}
 	process, err := parts[0].ToString()
 	if err != nil || process == "" {
 		return Answer{}, unexpected(msg)
 	}
-	return Answer{Verdict: Failed, Unknown: process, UnknownKey: true, Record: ParseRecord(text), PTTL: MaxKeep}, nil
+	return Answer{Verdict: Failed}.With(More{Unknown: process, UnknownKey: true, Record: ParseRecord(text), PTTL: MaxKeep}), nil
 }
 
 // MaxKeep bounds for how long a record is kept: a century.

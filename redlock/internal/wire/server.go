@@ -106,7 +106,7 @@ func infoAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
 		return Answer{}, unexpected(msg)
 	}
 	info, err := ParseInfo(text)
-	return Answer{Verdict: OK, Info: info}, err
+	return Answer{Verdict: OK}.With(More{Info: info}), err
 }
 
 // timeAnswer reads a reply to TIME.

@@ -38,9 +38,9 @@ func trialAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
 	if err != nil || len(parts) != len(Trials) {
 		return Answer{}, unexpected(msg)
 	}
-	a := Answer{Verdict: OK, Trial: make([]error, len(parts))}
+	trial := make([]error, len(parts))
 	for i, part := range parts {
-		a.Trial[i] = part.Error()
+		trial[i] = part.Error()
 	}
-	return a, nil
+	return Answer{Verdict: OK}.With(More{Trial: trial}), nil
 }

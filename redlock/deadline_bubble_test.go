@@ -1,0 +1,96 @@
+package redlock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+// losses is a LostTracer that keeps when leases were lost.
+type losses struct{ at chan time.Time }
+
+func (l *losses) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
+	return ctx
+}
+func (l *losses) TraceAcquireEnd(context.Context, redlock.TraceAcquireEndData) {}
+
+func (l *losses) TraceLost(ctx context.Context, _ redlock.TraceLostData) {
+	if ctx.Value(lossKey{}) == "kept" {
+		l.at <- time.Now()
+	}
+}
+
+type lossKey struct{}
+
+// A lease of which nobody asks anything is lost at its deadline all the same, and the tracer hears
+// of it then: whether it is extended, by hand only, or not any more.
+func TestLossThatNobodyAsksFor(t *testing.T) {
+	for name, test := range map[string]struct {
+		opts []redlock.LeaseOption
+		do   func(*redlock.Lease)
+	}{
+		"extended in vain":      {nil, func(*redlock.Lease) {}},
+		"not extended":          {[]redlock.LeaseOption{redlock.WithoutAutoExtend()}, func(*redlock.Lease) {}},
+		"not extended any more": {nil, (*redlock.Lease).StopExtending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				lost := &losses{make(chan time.Time, 1)}
+				q := open(t, fleet, redlock.WithTracer(lost))
+				l, err := q.TryAcquire(context.WithValue(t.Context(), lossKey{}, "kept"), "key", test.opts...)
+				require.NoError(t, err)
+				deadline := l.Deadline()
+				test.do(l)
+				freeze(t, fleet, 0, 1, 2)
+				require.Equal(t, deadline, <-lost.at)
+			})
+		})
+	}
+}
+
+// Who asks for the context when the lease has ended gets one that has, with the reason.
+func TestContextOfALeaseThatHasEnded(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		released := acquire(t, q)
+		require.NoError(t, released.Release(t.Context()))
+		require.ErrorIs(t, context.Cause(released.Context()), redlock.ErrReleased)
+		lost := acquire(t, q)
+		freeze(t, fleet, 0, 1, 2)
+		time.Sleep(validity)
+		synctest.Wait()
+		require.ErrorIs(t, context.Cause(lost.Context()), redlock.ErrLost)
+	})
+}
+
+// However many release a lease at once, and whoever is first, all return when the first one does.
+func TestReleasesWaitForTheFirst(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet))
+		freeze(t, fleet, 0, 1, 2)
+		began, took := time.Now(), make(chan time.Duration, 5)
+		var said [5]error
+		for i := range said {
+			go func() {
+				said[i] = l.Release(t.Context())
+				took <- time.Since(began)
+			}()
+		}
+		first := <-took
+		require.Positive(t, first)
+		for range 4 {
+			require.Equal(t, first, <-took)
+		}
+		require.Error(t, said[0])
+		for _, err := range said {
+			require.Equal(t, said[0], err)
+		}
+		require.Equal(t, said[0], l.Release(t.Context()))
+	})
+}
