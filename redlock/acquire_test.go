@@ -50,7 +50,7 @@ func TestRefusal(t *testing.T) {
 		for range test.replies {
 			q.nodes = append(q.nodes, &member{q: q})
 		}
-		a := &acquisition{q: q, keys: &wire.Keys{Name: "k"}}
+		a := &acquisition{q: q, keys: &wire.Keys{Name: "k"}, cfg: &leaseConfig{}}
 		o := vote.Outcome{Tally: vote.Tally{Expired: true}}
 		for _, c := range test.replies {
 			switch c {
@@ -121,7 +121,7 @@ func TestAcquireRoundGoesOnUntilItIsClear(t *testing.T) {
 
 func TestUntilFree(t *testing.T) {
 	q := &Quorum{need: 3}
-	a := &acquisition{q: q}
+	a := &acquisition{q: q, cfg: &leaseConfig{}}
 	o := vote.Outcome{Tally: vote.Tally{Agreed: 1}}
 	for _, ms := range []int{400, 100, 300, 200} {
 		o.Replies = append(o.Replies, vote.Reply{Answer: wire.Answer{Verdict: wire.Refused}.With(wire.More{PTTL: time.Duration(ms) * time.Millisecond})})

@@ -207,7 +207,7 @@ func (b Board) ask(ctx context.Context, op Op, as wire.Op, n *wire.Notice, want 
 			rd.Skip(i, wire.Refused)
 		}
 	}
-	at := &attempt{keys: &q.noKey}
+	at := q.question(&q.noKey)
 	call := at.call(as)
 	call.Notice = n
 	timeout := q.cfg.timeout(q.cfg.lease.ttl)

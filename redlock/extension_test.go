@@ -19,7 +19,8 @@ func TestWhatIsExtendedTogether(t *testing.T) {
 	q := testQuorum(1)
 	start := q.clock.Now()
 	lease := func() *Lease {
-		l := &Lease{q: q, attempt: &attempt{cfg: &q.cfg.lease}, spread: start}
+		cfg := q.cfg.plain
+		l := &Lease{q: q, attempt: &attempt{cfg: &cfg}, spread: start}
 		l.deadline.Store(int64(start.Add(2 * spreadEvery)))
 		return l
 	}
@@ -113,7 +114,7 @@ func TestExtensionThatIsRefused(t *testing.T) {
 func held(t *testing.T, nodes, n int) (q *Quorum, leases []*Lease) {
 	q = testQuorum(nodes)
 	for i := range n {
-		at := &attempt{cfg: &q.cfg.lease, keys: &wire.Keys{Name: fmt.Sprint(i), Lock: fmt.Sprint("key", i)}, owner: fmt.Sprint("owner", i)}
+		at := &attempt{cfg: &q.cfg.plain, keys: &wire.Keys{Name: fmt.Sprint(i), Lock: fmt.Sprint("key", i)}, owner: fmt.Sprint("owner", i)}
 		l := newLease(t.Context(), q, at, 1, q.clock.Now(), q.clock.Now(), nil)
 		l.arm()
 		t.Cleanup(func() { l.timer.Stop() })

@@ -46,7 +46,7 @@ func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
 	if err != nil {
 		return Holder{}, err
 	}
-	o, err := q.observe(ctx, &attempt{keys: &keys}, q.holderCertain)
+	o, err := q.observe(ctx, q.question(&keys), q.holderCertain)
 	if err != nil {
 		return Holder{}, err
 	}

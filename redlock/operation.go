@@ -27,6 +27,9 @@ type attempt struct {
 	queueLife string // of a queue that it joins
 }
 
+// question is the attempt of those who want no lease of the keys.
+func (q *Quorum) question(keys *wire.Keys) *attempt { return &attempt{keys: keys, cfg: &q.cfg.plain} }
+
 // call is an operation of the attempt; the caller adds what only that operation has.
 func (at *attempt) call(op wire.Op) *wire.Call {
 	return &wire.Call{

@@ -295,7 +295,7 @@ func (q *Quorum) writeMark(ctx context.Context, keys *wire.Keys, mark wire.Mark)
 	for restores := 0; ; restores++ {
 		rd := q.newOperation(OpPause, q.need)
 		rd.Decided = func([]vote.Reply) bool { return false } // until all have answered
-		at := &attempt{keys: keys}
+		at := q.question(keys)
 		call := at.call(wire.Pause)
 		call.Write = &wire.Write{Mark: mark, Lifetime: milliseconds(lifetimeOf(mark))}
 		timeout := q.cfg.timeout(q.cfg.lease.ttl)

@@ -187,7 +187,7 @@ func (r *reporter) takeDown() {
 	var n wire.Notice
 	wire.NewBoard(r.q.cfg.prefix).AddCard(&n, &wire.Card{Kind: ProcessKind, ID: r.process})
 	rd := r.q.newOperation(OpPost, 1)
-	at := &attempt{keys: &r.q.noKey}
+	at := r.q.question(&r.q.noKey)
 	call := at.call(wire.Post)
 	call.Notice = &n
 	if r.q.begin() {

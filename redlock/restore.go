@@ -101,7 +101,7 @@ func (q *Quorum) recall(ctx context.Context, keys *wire.Keys, enough int, want f
 		}
 	}
 	timeout := q.cfg.timeout(q.cfg.lease.ttl)
-	at := &attempt{keys: keys}
+	at := q.question(keys)
 	rd.send(ctx, at, at.call(wire.Recall), q.clock.Now().Add(timeout), want)
 	return rd
 }
@@ -260,7 +260,7 @@ func (q *Quorum) write(ctx context.Context, r *restoration, rec *wire.Record, ke
 			rd.Skip(i, wire.Failed)
 		}
 	}
-	at := &attempt{keys: r.keys}
+	at := q.question(r.keys)
 	expires := q.clock.Now().Add(q.cfg.timeout(q.cfg.lease.ttl))
 	for _, u := range r.nodes {
 		call := at.call(wire.Restore)

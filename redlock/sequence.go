@@ -105,7 +105,7 @@ func (q *Quorum) read(ctx context.Context, keys *wire.Keys) (s SequenceState, r 
 			s.add(rep.More().Record)
 		}
 	}
-	q.restoreLater(rd, &attempt{keys: keys}, 0)
+	q.restoreLater(rd, q.question(keys), 0)
 	return s, nil, nil
 }
 

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,7 +17,7 @@ const MaxGroup = 128
 // Buffers are what a caller keeps from one command to the next, so that none is made for each.
 type Buffers struct {
 	words []string
-	named map[string]struct{}
+	named names
 }
 
 // Group returns how many of the calls one command carries: one, or several acquisitions and
@@ -27,16 +28,28 @@ func (b *Buffers) Group(calls []*Call) int {
 	if most == 1 || !calls[0].isPaired() { //mutant:pairs-of-one
 		return 1
 	}
-	if b.named == nil {
-		b.named = make(map[string]struct{})
-	}
-	clear(b.named)
+	b.named = names{}
 	var p pairs
 	size := 0
-	for size < most && calls[size].isPaired() && p.add(calls[size], b.named) {
+	for size < most && calls[size].isPaired() && p.add(calls[size]) && !b.named.have(calls, size) { //mutant:pairs-with-a-key-twice
 		size++
 	}
 	return size
+}
+
+// names tells which keys the first calls of a group have, by the counters of their tokens: one bit
+// for each sixteenth of the counters' numbers. Two keys with one bit are compared as they are.
+type names [slots / 16 / 64]uint64
+
+// have reports whether a call before the last has its key, and notes that of the last.
+func (n *names) have(calls []*Call, last int) bool {
+	keys := calls[last].Keys
+	word, bit := &n[keys.slot/16/64], uint64(1)<<(keys.slot/16%64)
+	if *word&bit == 0 {
+		*word |= bit
+		return false
+	}
+	return slices.ContainsFunc(calls[:last], func(c *Call) bool { return c.Keys.Lock == keys.Lock })
 }
 
 // isPaired reports whether the call is an acquisition or a release that pairs.lua can do.
@@ -54,25 +67,16 @@ func (c *Call) isPaired() bool {
 // pairs are acquisitions and releases of different keys, in one command.
 type pairs struct{ acquire, release *Call } // the first of each; nil if there is none
 
-// add reports whether the call can be one more of them.
-func (p *pairs) add(c *Call, named map[string]struct{}) bool {
+// add reports whether the call can be one more of them, but for its key.
+func (p *pairs) add(c *Call) bool {
 	first := &p.acquire
 	if c.Op.Frees() {
 		first = &p.release
 	}
-	switch {
-	case *first == nil:
-	case c.TTL != (*first).TTL || c.Turn != (*first).Turn: //mutant:pairs-of-all-ttls
-		return false
-	}
-	if _, there := named[c.Keys.Lock]; there { //mutant:pairs-with-a-key-twice
-		return false
-	}
-	named[c.Keys.Lock] = struct{}{}
 	if *first == nil {
 		*first = c
 	}
-	return true
+	return c.TTL == (*first).TTL && c.Turn == (*first).Turn //mutant:pairs-of-all-ttls
 }
 
 // Encode makes the command of calls that Group has put together, with the scripts of the process

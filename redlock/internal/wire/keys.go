@@ -16,6 +16,8 @@ type Keys struct {
 	Wait   string // queue of those who wait, see lib/join.lua
 	Fences string // hash of the counters of fencing tokens, of all keys of the prefix
 	Slot   string // the field of this key's
+
+	slot uint32 // the same
 }
 
 // slots is how many counters a prefix has. Keys share them, so what tokens cost a node does not
@@ -43,8 +45,9 @@ func NewKeys(prefix, key string) Keys {
 	n := len(b)
 	b = append(append(b, prefix...), ":fences"...)
 	m := len(b)
-	names := string(strconv.AppendUint(b, uint64(slotOf(key)), 10))
-	return Keys{Name: key, Lock: names[:n-len(":wait")], Wait: names[:n], Fences: names[n:m], Slot: names[m:]}
+	slot := slotOf(key)
+	names := string(strconv.AppendUint(b, uint64(slot), 10))
+	return Keys{Name: key, Lock: names[:n-len(":wait")], Wait: names[:n], Fences: names[n:m], Slot: names[m:], slot: slot}
 }
 
 // Lock is the text of a lock: a fencing token and the owner value. While it is acquired the token
