@@ -406,6 +406,9 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, granted *operation
 			have++
 		}
 	}
+	if have >= a.q.need { // one more has answered meanwhile
+		return token, nil
+	}
 	// The round spans all nodes, so that replies keep their places; those not asked count as
 	// refusals.
 	below := func(i int) bool { return o.Replies[i].Verdict == wire.OK && o.Replies[i].Token < token }

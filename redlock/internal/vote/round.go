@@ -81,6 +81,7 @@ func (t *Tally) add(rep *Reply, need int) {
 // Start makes a round of a zero one.
 func (r *Round) Start(nodes, need int) {
 	r.Need = need
+	r.tally.Success = need <= 0
 	if nodes <= len(r.few) {
 		r.replies = r.few[:nodes]
 	} else {

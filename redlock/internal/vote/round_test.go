@@ -175,3 +175,46 @@ func TestRoundWithARule(t *testing.T) {
 	rd.Skip(1, wire.OK)
 	require.True(t, rd.IsOver())
 }
+
+// A round that needs nobody has succeeded, whoever refuses.
+func TestRoundThatNeedsNobody(t *testing.T) {
+	rd := newRound(3, 0)
+	rd.Skip(0, wire.Refused)
+	require.True(t, rd.IsOver())
+	require.True(t, rd.Tally().Success)
+}
+
+// The tally counts verdicts, and the largest token of those that agreed.
+func TestTally(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := rapid.IntRange(1, 9).Draw(t, "nodes")
+		rd := newRound(nodes, nodes/2+1)
+		want := Tally{}
+		for i := range nodes {
+			rep := Reply{Answer: wire.Answer{
+				Verdict:   rapid.SampledFrom([]wire.Verdict{wire.OK, wire.Refused, wire.Failed}).Draw(t, "verdict"),
+				Token:     rapid.Uint64Range(0, 3).Draw(t, "token"),
+				Unwritten: rapid.Bool().Draw(t, "unwritten"),
+			}}
+			rd.Answer(i, rep)
+			if rep.Unwritten {
+				want.Unwritten++
+			}
+		}
+		o := rd.Outcome()
+		want.Agreed, want.Refused, want.Failed = Count(o.Replies, wire.OK), Count(o.Replies, wire.Refused), Count(o.Replies, wire.Failed)
+		want.Success = want.Agreed > nodes/2
+		for _, rep := range o.Replies {
+			if rep.Verdict == wire.OK {
+				want.Token = max(want.Token, rep.Token)
+			}
+		}
+		for _, rep := range o.Replies {
+			if rep.Verdict == wire.OK && rep.Token == want.Token {
+				want.Same++
+			}
+		}
+		require.Equal(t, want, rd.Tally())
+		require.Equal(t, want, o.Tally)
+	})
+}
