@@ -150,6 +150,7 @@ func TestLeaseEndsWithAnEntry(t *testing.T) {
 				require.NoError(t, l.EndWith(redlock.Entry{Journal: "runs/key", Text: "done", Most: 20, Keep: time.Hour}))
 				require.Error(t, l.EndWith(redlock.Entry{Journal: "runs/key", Text: "\xff", Most: 20, Keep: time.Hour}))
 				require.NoError(t, l.Complete(t.Context()))
+				synctest.Wait() // it returns when a quorum has answered
 				require.Equal(t, commands+1, fleet.Node(0).Commands())
 				entries, err := q.Board().Journal(t.Context(), "runs/key", 10)
 				require.NoError(t, err)
