@@ -118,12 +118,17 @@ func failed(err error) Answer {
 	return Answer{Answer: wire.Answer{Verdict: wire.Failed}, Err: timely(err)}
 }
 
-// timely gives a timeout its name.
+// timely gives a timeout its name. What was not sent at all is no server's error to look into: as
+// many requests are as there are nodes that a lease did not need.
 func timely(err error) error {
-	if wire.IsTimeout(err) {
+	switch {
+	case err == ErrAbandoned || err == ErrTimeout:
+		return err
+	case wire.IsTimeout(err):
 		return ErrTimeout
+	default:
+		return wire.Diagnose(err)
 	}
-	return wire.Diagnose(err)
 }
 
 // Sink gets the answers of requests: one for each that was taken, on the writer's goroutine, with
