@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -84,10 +86,10 @@ func (r *replica) tell(t *testing.T, text string) {
 func TestOrderForAJobWithoutALease(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		r := c.named("a")
-		ran := 0
-		_, err := r.NewJob(never, scheduler.NewTask(func() { ran++ }), gocron.WithName("everywhere"), gocron.WithDisabledDistributedJobLocker(true))
+		var ran atomic.Int64
+		_, err := r.NewJob(never, scheduler.NewTask(func() { ran.Add(1) }), gocron.WithName("everywhere"), gocron.WithDisabledDistributedJobLocker(true))
 		require.NoError(t, err)
-		gone := r.add(t, never, func() { ran++ })
+		gone := r.add(t, never, func() { ran.Add(1) })
 		r.Start()
 		until(3 * time.Second)
 		require.NoError(t, r.RemoveJob(gone.ID()))
@@ -95,7 +97,7 @@ func TestOrderForAJobWithoutALease(t *testing.T) {
 		r.order(t, bulletin.Order{ID: "everywhere", Kind: bulletin.RunNow, Target: "everywhere"})
 		r.order(t, bulletin.Order{ID: "gone", Kind: bulletin.RunNow, Target: "job"})
 		until(10 * time.Second)
-		require.Zero(t, ran)
+		require.Zero(t, ran.Load())
 		for _, id := range []string{"everywhere", "gone"} {
 			r.unclaimed(t, id)
 			require.Empty(t, r.answers(t, id))
@@ -124,7 +126,7 @@ func TestRefusalNamesWhoRunsTheJob(t *testing.T) {
 		for i := range 10 {
 			id := fmt.Sprint(i)
 			a.order(t, bulletin.Order{ID: id, Kind: bulletin.RunNow, Target: "job"})
-			time.Sleep(time.Second)
+			pass(time.Second)
 			answers = append(answers, a.answers(t, id)...)
 		}
 		until(40 * time.Second) // the task returns
@@ -145,8 +147,9 @@ func TestRefusalNamesWhoRunsTheJob(t *testing.T) {
 // its token, and no other.
 func TestCancelEndsTheRunThatItNames(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		ended := make(map[string]string)
-		tokens := make(map[string]uint64)
+		var mu sync.Mutex
+		ended := make(map[string]string)  // guarded by mu
+		tokens := make(map[string]uint64) // guarded by mu
 		var first *replica
 		for _, name := range []string{"one", "two", "three", "four"} {
 			r := first
@@ -158,9 +161,13 @@ func TestCancelEndsTheRunThatItNames(t *testing.T) {
 			}
 			_, err := r.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(at(3))), scheduler.NewTask(func(ctx context.Context) {
 				run, _ := scheduler.RunFromContext(ctx)
+				mu.Lock()
 				tokens[name] = run.FencingToken()
+				mu.Unlock()
 				select {
 				case <-ctx.Done():
+					mu.Lock()
+					defer mu.Unlock()
 					ended[name] = context.Cause(ctx).Error()
 				case <-time.After(20 * time.Second):
 				}
@@ -275,10 +282,10 @@ func TestShutdownWhileOrdersCome(t *testing.T) {
 		require.NoError(t, r.Shutdown())
 		require.LessOrEqual(t, time.Since(began), 10*time.Second)
 		c.thaw(0, 1, 2)
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		ran := len(c.book.ticks())
 		giver.order(t, bulletin.Order{ID: "late", Kind: bulletin.RunNow, Target: "job"})
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		require.Len(t, c.book.ticks(), ran)
 		giver.unclaimed(t, "late")
 		require.LessOrEqual(t, runtime.NumGoroutine(), before)

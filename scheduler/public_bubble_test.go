@@ -306,8 +306,9 @@ func TestOrderedRun(t *testing.T) {
 					if o, ok := bulletin.ParseOrder(e.Text); ok && o.Result == "" {
 						for i := range 5 {
 							time.AfterFunc(time.Duration(i*700)*time.Millisecond, func() {
-								e.Journal, e.Most, e.Keep, e.At = bulletin.Orders, 100, time.Hour, time.Now()
-								_, _ = repeat.Board().Post(context.Background(), nil, []redlock.Entry{e})
+								again := e
+								again.Journal, again.Most, again.Keep, again.At = bulletin.Orders, 100, time.Hour, time.Now()
+								_, _ = repeat.Board().Post(context.Background(), nil, []redlock.Entry{again})
 							})
 						}
 					}
@@ -333,7 +334,7 @@ func TestOrderedRun(t *testing.T) {
 					require.Zero(t, runs[0].Tick)
 				}
 				stop()
-				time.Sleep(time.Minute)
+				pass(time.Minute)
 				require.Len(t, c.book.ticks(), 5)
 			})
 		})
@@ -364,7 +365,7 @@ func TestOrdersThatNobodyTakes(t *testing.T) {
 		e, _ := claimed.Entry()
 		_, err = deaf.q.Board().Post(t.Context(), nil, []redlock.Entry{e})
 		require.NoError(t, err)
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		require.Empty(t, c.book.ticks())
 
 		// Its leader has gone.
@@ -374,7 +375,7 @@ func TestOrdersThatNobodyTakes(t *testing.T) {
 		require.Equal(t, "no_leader", redlock.ErrorType(err))
 		time.Sleep(time.Second)
 		r.Start()
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		require.Empty(t, c.book.ticks(), "it is nobody's any more")
 	})
 }
@@ -385,11 +386,11 @@ func TestCancelledRun(t *testing.T) {
 		a := c.operator()
 		log := new(journal)
 		r := c.named("a", scheduler.WithDelivery(redlock.AtLeastOnce), scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll), scheduler.WithLogger(log.logger()))
-		var causes []error
+		causes := make(chan error, 10)
 		r.add(t, gocron.CronJob("0 * * * * *", true), func(ctx context.Context) error {
 			select {
 			case <-ctx.Done():
-				causes = append(causes, context.Cause(ctx))
+				causes <- context.Cause(ctx)
 				return ctx.Err()
 			case <-time.After(20 * time.Second):
 				return nil
@@ -405,14 +406,15 @@ func TestCancelledRun(t *testing.T) {
 		e, _ := bulletin.Order{ID: "x", Kind: bulletin.Cancel, Target: "job", Number: other.FencingToken, By: "x", Within: 1000}.Entry()
 		_, err = r.q.Board().Post(t.Context(), nil, []redlock.Entry{e})
 		require.NoError(t, err)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		require.Empty(t, causes)
 		require.NoError(t, a.Cancel(t.Context(), run.ID(), "too slow"))
 		require.NoError(t, a.Wait(t.Context(), "job"))
 		require.Len(t, causes, 1)
 		var cancelled *scheduler.CancelledError
-		require.ErrorAs(t, causes[0], &cancelled)
-		require.ErrorIs(t, causes[0], scheduler.ErrCancelled)
+		cause := <-causes
+		require.ErrorAs(t, cause, &cancelled)
+		require.ErrorIs(t, cause, scheduler.ErrCancelled)
 		require.Equal(t, scheduler.CancelledError{Job: "job", By: "ann", Why: "too slow"}, *cancelled)
 		require.EqualError(t, cancelled, `scheduler: the run of job "job" was cancelled by ann: too slow`)
 		require.Equal(t, "cancelled", redlock.ErrorType(cancelled))
@@ -454,10 +456,10 @@ func TestStopWhileOrdersCome(t *testing.T) {
 			require.NoError(t, r.StopJobs())
 			require.Less(t, time.Since(began), 3*time.Second)
 			ran := len(c.book.ticks())
-			time.Sleep(5 * time.Second)
+			pass(5 * time.Second)
 			require.Len(t, c.book.ticks(), ran)
 			r.Start()
-			time.Sleep(5 * time.Second)
+			pass(5 * time.Second)
 			require.Greater(t, len(c.book.ticks()), ran, "it takes orders again")
 		}
 		close(stop)
@@ -480,7 +482,7 @@ func TestStormOfOrders(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.Less(t, runtime.NumGoroutine(), before+60)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		require.Len(t, c.book.ticks(), 1)
 		require.Less(t, runtime.NumGoroutine(), before+20)
 	})
