@@ -245,13 +245,16 @@ func TestStory(t *testing.T) {
 			}
 			return true
 		}, "the node votes again")
-		time.Sleep(storyTTL) // replicas restore what they keep
+		s.eventually(func() bool {
+			record, err := s.fleet.Node(i).Do(t, "GET", "tenure:{job/report}:once").ToString()
+			return err == nil && strings.Contains(record, "/ann/")
+		}, "replicas restore what they keep")
 	}
 	for i, identity := range []string{"a2", "b2", "c2"} {
 		stops[i]()
 		stops[i] = s.start(identity)
 	}
-	time.Sleep(2 * storyRun)
+	time.Sleep(2 * storyRun) // in which several ticks are due
 	require.Equal(t, at, s.ticks(), "nothing is granted")
 	is, err := c.Paused(t.Context(), admin.Job("report"))
 	require.NoError(t, err)
@@ -282,7 +285,7 @@ func TestStory(t *testing.T) {
 	require.Equal(t, "ann", started.Paused.By)
 	require.Equal(t, leads, started.Replica)
 	require.NoError(t, c.Wait(t.Context(), "report"))
-	time.Sleep(2 * storyTTL)
+	time.Sleep(2 * storyTTL) // in which the order is heard for the last time
 	byHand := 0
 	for _, run := range s.began() {
 		if run.tick == 0 {
