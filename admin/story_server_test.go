@@ -3,9 +3,7 @@ package admin_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -63,8 +61,7 @@ func beReplica(settings string) error {
 		return err
 	}
 	s.Start()
-	fmt.Println("up")
-	_, _ = io.Copy(io.Discard, os.Stdin)
+	child.Work()
 	if err := s.Shutdown(); err != nil {
 		return err
 	}
@@ -101,35 +98,17 @@ type story struct {
 
 func (s *story) start(identity string) (stop func()) {
 	t := s.t
-	cmd, err := child.Self(replicaVariable + "=" + strings.Join(s.fleet.URLs(), ",") + " " + identity)
-	require.NoError(t, err)
-	up := make(chan struct{})
-	cmd.Stderr = os.Stderr
-	cmd.Stdout = child.Lines(func(line string) {
+	r, err := child.StartReplica(replicaVariable+"="+strings.Join(s.fleet.URLs(), ",")+" "+identity, func(line string) {
 		run := began{replica: identity}
-		if line == "up" {
-			close(up)
-		} else if _, err := fmt.Sscanf(line, "began %d %d", &run.token, &run.tick); err == nil {
+		if _, err := fmt.Sscanf(line, "began %d %d", &run.token, &run.tick); err == nil {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.runs = append(s.runs, run)
 		}
 	})
-	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
-	c, err := child.Start(cmd)
-	require.NoError(t, err)
-	stop = sync.OnceFunc(func() {
-		_ = stdin.Close()
-		<-c.Exited()
-	})
-	t.Cleanup(stop)
-	select {
-	case <-up:
-	case <-c.Exited():
-		require.Fail(t, "the replica did not start")
-	}
-	return stop
+	t.Cleanup(r.Stop)
+	return r.Stop
 }
 
 func (s *story) began() []began {
