@@ -87,9 +87,10 @@ func told(t *testing.T, replicas int, opts ...scheduler.Option) (scripts, bytes 
 		require.Len(t, jobsOf(t, c), costJobs)
 		t.Logf("%d jobs are read in %v", costJobs, time.Since(began))
 	}
-	time.Sleep(10 * time.Second) // connected, and everything was told once
+	// Connected, and everything was told once. No event says that: it is about what is told again.
+	time.Sleep(10 * time.Second)
 	before, began := usageOf(t, fleet.Node(0)), time.Now()
-	time.Sleep(costTime)
+	time.Sleep(costTime) // what is measured
 	after, seconds := usageOf(t, fleet.Node(0)), time.Since(began).Seconds()
 	return float64(after.scripts-before.scripts) / seconds, float64(after.bytes-before.bytes) / seconds, after.memory
 }

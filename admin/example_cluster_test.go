@@ -56,7 +56,7 @@ func cluster() (c *admin.Client, end func()) {
 	for told := false; !told; { // what a replica says is there within a second
 		all, err := c.Replicas(context.Background())
 		told = err == nil && len(all) == 1 && len(all[0].Leads) == 1
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // until it asks again
 	}
 	return c, func() {
 		_ = s.Shutdown()
@@ -239,7 +239,7 @@ func ExampleClient_Watch() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	go func() {
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // Watch hears by then, which it tells nobody
 		_, _ = c.RunNow(ctx, "nightly-report", "")
 	}()
 	for change, err := range c.Watch(ctx) {

@@ -3,9 +3,7 @@ package admin_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -63,8 +61,7 @@ func beReplica(settings string) error {
 		return err
 	}
 	s.Start()
-	fmt.Println("up")
-	_, _ = io.Copy(io.Discard, os.Stdin)
+	child.Work()
 	if err := s.Shutdown(); err != nil {
 		return err
 	}
@@ -101,35 +98,17 @@ type story struct {
 
 func (s *story) start(identity string) (stop func()) {
 	t := s.t
-	cmd, err := child.Self(replicaVariable + "=" + strings.Join(s.fleet.URLs(), ",") + " " + identity)
-	require.NoError(t, err)
-	up := make(chan struct{})
-	cmd.Stderr = os.Stderr
-	cmd.Stdout = child.Lines(func(line string) {
+	r, err := child.StartReplica(replicaVariable+"="+strings.Join(s.fleet.URLs(), ",")+" "+identity, func(line string) {
 		run := began{replica: identity}
-		if line == "up" {
-			close(up)
-		} else if _, err := fmt.Sscanf(line, "began %d %d", &run.token, &run.tick); err == nil {
+		if _, err := fmt.Sscanf(line, "began %d %d", &run.token, &run.tick); err == nil {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.runs = append(s.runs, run)
 		}
 	})
-	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
-	c, err := child.Start(cmd)
-	require.NoError(t, err)
-	stop = sync.OnceFunc(func() {
-		_ = stdin.Close()
-		<-c.Exited()
-	})
-	t.Cleanup(stop)
-	select {
-	case <-up:
-	case <-c.Exited():
-		require.Fail(t, "the replica did not start")
-	}
-	return stop
+	t.Cleanup(r.Stop)
+	return r.Stop
 }
 
 func (s *story) began() []began {
@@ -245,13 +224,16 @@ func TestStory(t *testing.T) {
 			}
 			return true
 		}, "the node votes again")
-		time.Sleep(storyTTL) // replicas restore what they keep
+		s.eventually(func() bool {
+			record, err := s.fleet.Node(i).Do(t, "GET", "tenure:{job/report}:once").ToString()
+			return err == nil && strings.Contains(record, "/ann/")
+		}, "replicas restore what they keep")
 	}
 	for i, identity := range []string{"a2", "b2", "c2"} {
 		stops[i]()
 		stops[i] = s.start(identity)
 	}
-	time.Sleep(2 * storyRun)
+	time.Sleep(2 * storyRun) // in which several ticks are due
 	require.Equal(t, at, s.ticks(), "nothing is granted")
 	is, err := c.Paused(t.Context(), admin.Job("report"))
 	require.NoError(t, err)
@@ -282,7 +264,7 @@ func TestStory(t *testing.T) {
 	require.Equal(t, "ann", started.Paused.By)
 	require.Equal(t, leads, started.Replica)
 	require.NoError(t, c.Wait(t.Context(), "report"))
-	time.Sleep(2 * storyTTL)
+	time.Sleep(2 * storyTTL) // in which the order is heard for the last time
 	byHand := 0
 	for _, run := range s.began() {
 		if run.tick == 0 {

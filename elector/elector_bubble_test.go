@@ -112,12 +112,13 @@ func TestOneOfSeveralLeads(t *testing.T) {
 func TestPayloadIsTheLeaders(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		addresses := []string{"10.0.0.1:8080", "10.0.0.2:8080 \x00/?%\xff"}
-		var log strings.Builder // written by terms, one at a time
+		var log strings.Builder
+		logger := slog.New(slog.NewTextHandler(&log, nil)) // one for all: it writes a line at a time
 		var all []*elector.Elector
 		var stops []*running
 		for _, address := range addresses {
 			e := candidate(t, fleet, elector.WithPayload(address), elector.WithIdentity("replica at "+address[:8]),
-				elector.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				elector.WithLogger(logger))
 			all = append(all, e)
 			stops = append(stops, run(t, e, untilDone))
 			time.Sleep(ttl / 8)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,11 +122,10 @@ func TestHistoryOfLosses(t *testing.T) {
 			bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 				q := onlooker(t, fleet)
 				a := candidate(t, fleet, elector.WithIdentity("a"), elector.WithDrainTimeout(test.drain))
-				first := true
+				var second atomic.Bool
 				lead := func(ctx context.Context, _ *elector.Term) error {
 					<-ctx.Done()
-					if first {
-						first = false
+					if !second.Swap(true) {
 						test.lead(ctx)
 					}
 					return nil

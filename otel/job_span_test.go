@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -391,17 +392,22 @@ func TestLastSuccess(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		s := newScheduler(t, tel, open(t, fleet))
-		var err error
-		_, jobErr := s.NewJob(everyTen, scheduler.NewTask(func() error { return err }), gocron.WithName("report"))
-		require.NoError(t, jobErr)
+		var fails atomic.Bool
+		_, err := s.NewJob(everyTen, scheduler.NewTask(func() error {
+			if fails.Load() {
+				return errors.New("a failure")
+			}
+			return nil
+		}), gocron.WithName("report"))
+		require.NoError(t, err)
 		s.Start()
 		pass(11 * time.Second)
 		first := tel.value(t, "tenure.job.last_success_timestamp", "tenure.job.name", "report")
 		require.InDelta(t, float64(time.Now().Unix()), first, 2)
-		err = errors.New("a failure")
+		fails.Store(true)
 		pass(10 * time.Second)
 		require.Equal(t, first, tel.value(t, "tenure.job.last_success_timestamp", "tenure.job.name", "report"))
-		err = nil
+		fails.Store(false)
 		pass(10 * time.Second)
 		require.Greater(t, tel.value(t, "tenure.job.last_success_timestamp", "tenure.job.name", "report"), first)
 	})

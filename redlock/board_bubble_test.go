@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"encoding/json"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -169,9 +170,9 @@ func TestReports(t *testing.T) {
 		q, other := open(t, fleet), open(t, fleet)
 		runTick(t, q)
 		runTick(t, other)
-		asked := 0
+		var asked atomic.Int64
 		stop := q.Board().Report(func() redlock.Report {
-			asked++
+			asked.Add(1)
 			return redlock.Report{
 				Cards: []redlock.Card{{Kind: "jobs", ID: "x", Text: "y", Lifetime: time.Minute}},
 				About: map[string][]any{"running": {map[string]any{"job": "x"}}, "v": {9}},
@@ -205,7 +206,7 @@ func TestReports(t *testing.T) {
 		require.True(t, card.Nodes[0].Votes)
 		require.ElementsMatch(t, []any{map[string]any{"job": "x"}, "z"}, card.Running)
 		time.Sleep(time.Minute)
-		require.InDelta(t, 7, asked, 2)
+		require.InDelta(t, 7, asked.Load(), 2)
 		require.Less(t, read()[0].Age, 12*time.Second)
 		stop2()
 		require.Len(t, read(), 1)

@@ -38,6 +38,13 @@ func until(d time.Duration) {
 	synctest.Wait()
 }
 
+// pass lets time pass, and waits until nothing is left to be done then. A sleep alone does not:
+// what others do at its end may come later, and what they have written is not safe to read.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 func at(seconds int) time.Time {
 	return time.Date(2000, 1, 1, 0, 0, seconds, 0, time.UTC)
 }

@@ -8,11 +8,9 @@ import (
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/internal/bulletin"
-	"github.com/tenure-dev/tenure/internal/orders"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
@@ -27,6 +25,13 @@ func (r *replica) order(t *testing.T, o bulletin.Order) {
 	e, ok := o.Entry()
 	require.True(t, ok)
 	_, err := r.q.Board().Post(t.Context(), nil, []redlock.Entry{e})
+	require.NoError(t, err)
+}
+
+// tell writes into the journal of orders, as anybody may.
+func (r *replica) tell(t *testing.T, text string) {
+	t.Helper()
+	_, err := r.q.Board().Post(t.Context(), nil, []redlock.Entry{{Journal: bulletin.Orders, Text: text, Most: 400, Keep: time.Hour}})
 	require.NoError(t, err)
 }
 
@@ -51,108 +56,6 @@ func (r *replica) unclaimed(t *testing.T, id string) {
 	require.Zero(t, s.Completed)
 }
 
-// An order to run is carried out once, however often it is heard and by how many.
-func TestOrderToRunIsCarriedOutOnce(t *testing.T) {
-	for _, mode := range []struct {
-		name string
-		opts []scheduler.Option
-	}{{"locker", nil}, {"leader", []scheduler.Option{scheduler.WithElection("jobs")}}} {
-		t.Run(mode.name, func(t *testing.T) {
-			inCluster(t, func(t *testing.T, c *cluster) {
-				var replicas []*replica
-				for _, name := range []string{"a", "b", "c"} {
-					r := c.named(name, mode.opts...)
-					r.add(t, never, func() { time.Sleep(100 * time.Millisecond) })
-					r.Start()
-					replicas = append(replicas, r)
-					time.Sleep(time.Second)
-				}
-				until(10 * time.Second)
-				for i := range 5 {
-					replicas[i%3].order(t, bulletin.Order{ID: "one", Kind: bulletin.RunNow, Target: "job"})
-					time.Sleep(time.Duration(i) * 300 * time.Millisecond)
-				}
-				until(20 * time.Second)
-				require.Len(t, c.book.runs, 1)
-				require.True(t, c.book.runs[0].Tick.IsZero())
-				answers := replicas[0].answers(t, "one")
-				require.NotEmpty(t, answers)
-				require.Equal(t, bulletin.Done, answers[0].Result)
-				require.Equal(t, c.book.runs[0].FencingToken(), answers[0].Run.Token)
-				require.Equal(t, c.book.runs[0].Lease().Identity(), answers[0].Run.By)
-				require.NotZero(t, answers[0].Run.Began)
-				runs := replicas[0].runsTold(t)
-				require.Len(t, runs, 1)
-				require.Equal(t, "one", runs[0].Order)
-				require.Zero(t, runs[0].Tick)
-				if mode.opts != nil {
-					require.Equal(t, "a", runs[0].By, "it leads")
-				}
-			})
-		})
-	}
-}
-
-// An order to run a job of which a run goes on is refused, and the answer names who runs it; a
-// paused job is run.
-func TestOrderToRunIsRefusedWhileARunGoesOn(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.named("a")
-		r.add(t, never, func() { time.Sleep(5 * time.Second) })
-		r.Start()
-		until(5 * time.Second)
-		_, err := r.q.Pause(t.Context(), "job/job", redlock.PauseOptions{})
-		require.NoError(t, err)
-		began := len(c.book.runs)
-		r.order(t, bulletin.Order{ID: "one", Kind: bulletin.RunNow, Target: "job"})
-		time.Sleep(time.Second)
-		require.Len(t, c.book.runs, began+1)
-		r.order(t, bulletin.Order{ID: "two", Kind: bulletin.RunNow, Target: "job"})
-		time.Sleep(time.Second)
-		answers := r.answers(t, "two")
-		require.Len(t, answers, 1)
-		require.Equal(t, bulletin.Refused, answers[0].Result)
-		require.Equal(t, string(scheduler.SkipOverlap), answers[0].Detail)
-		require.Equal(t, "a", answers[0].Run.By)
-		require.Len(t, c.book.runs, began+1)
-	})
-}
-
-// What a replica cannot carry out it does not claim.
-func TestOrderForNobodyIsNotClaimed(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		leader, follower := c.named("leader", scheduler.WithElection("jobs")), c.named("follower", scheduler.WithElection("jobs"))
-		leader.Start()
-		until(5 * time.Second)
-		follower.add(t, never, func() {})
-		follower.Start()
-		until(10 * time.Second)
-		leader.order(t, bulletin.Order{ID: "unknown", Kind: bulletin.RunNow, Target: "nothing"})
-		leader.order(t, bulletin.Order{ID: "follower's", Kind: bulletin.RunNow, Target: "job"})
-		until(20 * time.Second)
-		require.Empty(t, c.book.runs)
-		for _, id := range []string{"unknown", "follower's"} {
-			leader.unclaimed(t, id)
-			require.Empty(t, leader.answers(t, id))
-		}
-	})
-}
-
-// An order that its giver has given up is carried out by nobody.
-func TestOrderThatItsGiverClaimed(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r, giver := c.named("a"), c.named("giver")
-		r.add(t, never, func() {})
-		r.Start()
-		until(5 * time.Second)
-		require.NoError(t, orders.Claim(t.Context(), giver.q, "one"))
-		giver.order(t, bulletin.Order{ID: "one", Kind: bulletin.RunNow, Target: "job"})
-		until(15 * time.Second)
-		require.Empty(t, c.book.runs)
-		require.Empty(t, r.answers(t, "one"))
-	})
-}
-
 // A replica without orders hears none.
 func TestWithoutOrders(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
@@ -162,67 +65,61 @@ func TestWithoutOrders(t *testing.T) {
 		until(5 * time.Second)
 		r.order(t, bulletin.Order{ID: "one", Kind: bulletin.RunNow, Target: "job"})
 		until(15 * time.Second)
-		require.Empty(t, c.book.runs)
+		require.Empty(t, c.book.ticks())
 		r.unclaimed(t, "one")
 		require.False(t, r.definitions(t)["job"].Orders)
 	})
 }
 
-// A run is cancelled by its token alone. Its task hears by whom and why, and its tick is complete.
-func TestOrderToCancel(t *testing.T) {
+// An order that is wanted for no time is nobody's, neither to run nor to cancel.
+func TestOrderForNoTimeIsNotTaken(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		log := new(journal)
-		r := c.named("a", scheduler.WithLogger(log.logger()), scheduler.WithDelivery(redlock.AtLeastOnce), scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll))
-		var cause error
-		r.add(t, tenSecondly, func(ctx context.Context) error {
-			if run, _ := scheduler.RunFromContext(ctx); !run.Tick.Equal(at(10)) {
-				return nil
+		r := c.named("a")
+		ended := false
+		r.add(t, gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(at(3))), func(ctx context.Context) {
+			select {
+			case <-ctx.Done():
+				ended = true
+			case <-time.After(10 * time.Second):
 			}
-			<-ctx.Done()
-			cause = context.Cause(ctx)
-			return ctx.Err()
 		})
+		_, err := r.NewJob(never, scheduler.NewTask(func() {}), gocron.WithName("idle"))
+		require.NoError(t, err)
 		r.Start()
-		until(12 * time.Second)
-		token := c.book.runs[0].FencingToken()
-		for i, o := range []bulletin.Order{{Target: "job", Number: token + 1}, {Target: "job"}, {Target: "other", Number: token}} {
-			o.ID, o.Kind = fmt.Sprint(i), bulletin.Cancel
-			r.order(t, o)
+		until(5 * time.Second)
+		run, _ := c.book.run(0)
+		for i, within := range []int64{0, -1} {
+			r.tell(t, fmt.Sprintf(`{"v":1,"id":"run%d","kind":"run_now","target":"idle","by":"x","within":%d}`, i, within))
+			r.tell(t, fmt.Sprintf(`{"v":1,"id":"cancel%d","kind":"cancel","target":"job","number":%d,"by":"x","within":%d}`, i, run.FencingToken(), within))
 		}
-		until(15 * time.Second)
-		require.NoError(t, cause)
-		r.order(t, bulletin.Order{ID: "right", Kind: bulletin.Cancel, Target: "job", Number: token})
-		until(18 * time.Second)
-		var e *scheduler.CancelledError
-		require.ErrorAs(t, cause, &e)
-		require.ErrorIs(t, cause, scheduler.ErrCancelled)
-		require.Equal(t, scheduler.CancelledError{Job: "job", By: "Ann", Why: "a test"}, *e)
-		require.Equal(t, "cancelled", redlock.ErrorType(cause))
-		require.Equal(t, bulletin.Done, r.answers(t, "right")[0].Result)
-		for i := range 3 {
-			require.Empty(t, r.answers(t, fmt.Sprint(i)))
+		until(10 * time.Second)
+		require.Len(t, c.book.ticks(), 1)
+		require.False(t, ended)
+		for i := range 2 {
+			r.unclaimed(t, fmt.Sprintf("run%d", i))
+			require.Empty(t, r.answers(t, fmt.Sprintf("run%d", i)))
+			require.Empty(t, r.answers(t, fmt.Sprintf("cancel%d", i)))
 		}
-		require.Equal(t, bulletin.Cancelled, r.runsTold(t)[0].Outcome)
-		lines := log.lines("cancels a run")
-		require.Len(t, lines, 1)
-		require.Contains(t, lines[0], `level=INFO`)
-		require.Contains(t, lines[0], `by=Ann why="a test"`)
-		until(45 * time.Second)
-		require.Equal(t, []int{10, 20, 30, 40}, c.book.tickSeconds(), "it is not run again")
 	})
 }
 
-// A run whose task has returned, and whose lease is about to be released, ended as it did: an order
-// to cancel it comes too late.
-func TestRunThatHasReturnedIsNotCancelled(t *testing.T) {
+// A Scheduler whose jobs are stopped takes no order, and takes them again when it is started.
+func TestStoppedSchedulerTakesNoOrder(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		r := c.named("a")
-		r.add(t, tenSecondly, func() {}, gocron.WithEventListeners(gocron.AfterJobRuns(func(uuid.UUID, string) { time.Sleep(3 * time.Second) })))
+		r.add(t, never, func() {})
 		r.Start()
-		until(11 * time.Second)
-		r.order(t, bulletin.Order{ID: "late", Kind: bulletin.Cancel, Target: "job", Number: c.book.runs[0].FencingToken()})
-		until(18 * time.Second)
-		require.Equal(t, bulletin.OK, r.runsTold(t)[0].Outcome)
+		until(3 * time.Second)
+		require.NoError(t, r.StopJobs())
+		r.order(t, bulletin.Order{ID: "stopped", Kind: bulletin.RunNow, Target: "job", Within: 1000})
+		until(8 * time.Second)
+		r.unclaimed(t, "stopped")
+		require.Empty(t, c.book.ticks())
+		r.Start()
+		until(10 * time.Second)
+		r.order(t, bulletin.Order{ID: "started", Kind: bulletin.RunNow, Target: "job"})
+		until(12 * time.Second)
+		require.Len(t, c.book.ticks(), 1)
 	})
 }
 
@@ -240,6 +137,37 @@ func TestStopWhileAnOrderIsCarriedOut(t *testing.T) {
 		require.NoError(t, r.StopJobs())
 		require.LessOrEqual(t, time.Since(began), 3*time.Second)
 		c.thaw(0, 1, 2)
+	})
+}
+
+// A Scheduler that is shut down while orders come, and are carried out without a quorum, ends in
+// bounded time, takes none after that, and leaves no goroutine behind.
+func TestShutdownWhileOrdersCome(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r, giver := c.named("a", scheduler.WithTryTimeout(20*time.Second)), c.named("giver")
+		r.add(t, never, func(ctx context.Context) { <-ctx.Done() })
+		r.Start()
+		until(5 * time.Second)
+		giver.order(t, bulletin.Order{ID: "nobody's", Kind: bulletin.RunNow, Target: "nothing"})
+		until(6 * time.Second)
+		before := runtime.NumGoroutine()
+		for i := range 100 {
+			giver.order(t, bulletin.Order{ID: fmt.Sprint(i), Kind: bulletin.RunNow, Target: "job"})
+			if i == 50 {
+				c.freeze(0, 1, 2)
+			}
+		}
+		began := time.Now()
+		require.NoError(t, r.Shutdown())
+		require.LessOrEqual(t, time.Since(began), 10*time.Second)
+		c.thaw(0, 1, 2)
+		pass(10 * time.Second)
+		ran := len(c.book.ticks())
+		giver.order(t, bulletin.Order{ID: "late", Kind: bulletin.RunNow, Target: "job"})
+		pass(10 * time.Second)
+		require.Len(t, c.book.ticks(), ran)
+		giver.unclaimed(t, "late")
+		require.LessOrEqual(t, runtime.NumGoroutine(), before)
 	})
 }
 
@@ -266,8 +194,8 @@ func TestHostileOrders(t *testing.T) {
 			most = max(most, runtime.NumGoroutine())
 		}
 		require.Less(t, most, before+200)
-		time.Sleep(30 * time.Second)
+		pass(30 * time.Second)
 		require.LessOrEqual(t, runtime.NumGoroutine(), before+20)
-		require.Len(t, c.book.runs, 1)
+		require.Len(t, c.book.ticks(), 1)
 	})
 }

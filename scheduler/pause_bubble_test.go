@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,7 +49,7 @@ func TestPausedJob(t *testing.T) {
 				for i, j := range jobs {
 					if err := j.RunNow(); mode.opts == nil {
 						require.NoError(t, err, "replica %d", i)
-						time.Sleep(time.Second)
+						pass(time.Second)
 					}
 				}
 				late := c.named("d", opts...)
@@ -87,6 +88,13 @@ func (b *pauseBook) TracePause(_ context.Context, data scheduler.TracePauseData)
 	b.told = append(b.told, data)
 }
 
+// heard returns what it was told.
+func (b *pauseBook) heard() []scheduler.TracePauseData {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.told)
+}
+
 // A tracer hears of a pause that is new, and of its end, and not of each tick.
 func TestPauseIsTraced(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
@@ -100,15 +108,15 @@ func TestPauseIsTraced(t *testing.T) {
 			p, err := r.q.Pause(t.Context(), key, redlock.PauseOptions{By: key})
 			require.NoError(t, err)
 			versions = append(versions, p.Version)
-			time.Sleep(5 * time.Second)
+			pass(5 * time.Second)
 		}
 		for _, key := range []string{"job/job", redlock.AllKeys} {
 			_, err := r.q.Resume(t.Context(), key, redlock.PauseOptions{})
 			require.NoError(t, err)
-			time.Sleep(5 * time.Second)
+			pass(5 * time.Second)
 		}
 		var told []uint64
-		for _, data := range b.told {
+		for _, data := range b.heard() {
 			require.Equal(t, "job", data.Job)
 			told = append(told, data.Pause.Version)
 		}
@@ -126,12 +134,13 @@ func TestFollowerForgetsAPause(t *testing.T) {
 		until(3 * time.Second)
 		_, err := r.q.Pause(t.Context(), "job/job", redlock.PauseOptions{})
 		require.NoError(t, err)
-		time.Sleep(3 * time.Second)
-		require.Len(t, b.told, 1)
+		pass(3 * time.Second)
+		require.Len(t, b.heard(), 1)
 		c.freeze(0, 1, 2)
-		time.Sleep(time.Minute)
-		require.Len(t, b.told, 2)
-		require.Zero(t, b.told[1].Pause.Version)
+		pass(time.Minute)
+		told := b.heard()
+		require.Len(t, told, 2)
+		require.Zero(t, told[1].Pause.Version)
 		c.thaw(0, 1, 2)
 	})
 }

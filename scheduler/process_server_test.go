@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/internal/child"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/scheduler"
 )
@@ -29,7 +30,7 @@ func TestEveryTickOnceOnServersWithKills(t *testing.T) {
 			fleet := valkeytest.Start(t, 5, valkeytest.WithAge(time.Hour))
 			d := &diary{runs: make(map[int64]int)}
 			skews := []time.Duration{-300 * time.Millisecond, 0, 300 * time.Millisecond}
-			var replicas []*process
+			var replicas []*child.Replica
 			for i, skew := range skews {
 				replicas = append(replicas, startProcess(t, d, i, fleet.URLs(), skew, mode.election))
 			}
@@ -45,17 +46,17 @@ func TestEveryTickOnceOnServersWithKills(t *testing.T) {
 					return err == nil && !held
 				}, patience, 5*time.Millisecond, "the run does not end")
 			}
-			replicas[victim].kill(t)
+			require.NoError(t, replicas[victim].Kill())
 			d.waitFor(t, 1)
 			require.NoError(t, fleet.Node(0).Restart(false))
 			replicas[victim] = startProcess(t, d, victim, fleet.URLs(), skews[victim], mode.election)
 			d.waitFor(t, 2)
 			next := (victim + 1) % 3
-			replicas[next].stop()
+			replicas[next].Stop()
 			replicas[next] = startProcess(t, d, next, fleet.URLs(), skews[next], mode.election)
 			d.waitFor(t, 3)
 			for _, p := range replicas {
-				p.stop()
+				p.Stop()
 			}
 			for tick := d.first; tick <= d.until; tick++ {
 				require.Equal(t, 1, d.runs[tick], "runs of tick %d of %d to %d: %v", tick, d.first, d.until, d.runs)

@@ -2,9 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -48,8 +46,7 @@ func beReplica(settings string) error {
 		return err
 	}
 	s.Start()
-	fmt.Println("up")
-	_, _ = io.Copy(io.Discard, os.Stdin)
+	child.Work()
 	if err := s.Shutdown(); err != nil {
 		return err
 	}
@@ -57,12 +54,6 @@ func beReplica(settings string) error {
 }
 
 const processTTL = 2 * time.Second
-
-// process is a replica in a process of its own.
-type process struct {
-	*child.Child
-	stdin io.Closer
-}
 
 // diary is what processes ran.
 type diary struct {
@@ -97,42 +88,15 @@ func (d *diary) waitFor(t *testing.T, more int) {
 }
 
 // startProcess starts a replica whose runs are written into the diary.
-func startProcess(t *testing.T, d *diary, who int, urls []string, skew time.Duration, election string) *process {
+func startProcess(t *testing.T, d *diary, who int, urls []string, skew time.Duration, election string) *child.Replica {
 	t.Helper()
-	cmd, err := child.Self(processVariable + "=" + strings.Join(urls, ",") + " " + skew.String() + " " + election)
-	require.NoError(t, err)
-	up := make(chan struct{})
-	cmd.Stderr = os.Stderr
-	cmd.Stdout = child.Lines(func(line string) {
+	r, err := child.StartReplica(processVariable+"="+strings.Join(urls, ",")+" "+skew.String()+" "+election, func(line string) {
 		var tick int64
-		if line == "up" {
-			close(up)
-		} else if _, err := fmt.Sscan(line, &tick); err == nil {
+		if _, err := fmt.Sscan(line, &tick); err == nil {
 			d.add(who, tick)
 		}
 	})
-	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
-	c, err := child.Start(cmd)
-	require.NoError(t, err)
-	p := &process{Child: c, stdin: stdin}
-	t.Cleanup(p.stop)
-	select {
-	case <-up:
-	case <-p.Exited():
-		require.Fail(t, "the replica did not start")
-	}
-	return p
-}
-
-// stop shuts the replica down and waits for it.
-func (p *process) stop() {
-	_ = p.stdin.Close()
-	<-p.Exited()
-}
-
-// kill ends it with SIGKILL.
-func (p *process) kill(t *testing.T) {
-	t.Helper()
-	require.NoError(t, p.Kill())
+	t.Cleanup(r.Stop)
+	return r
 }

@@ -94,11 +94,7 @@ func (s *stage) open(ctx context.Context, b *board, kinds []*rival.Kind, rate fu
 			return err
 		}
 		plan := newSchedule(perSecond, s.size.open)
-		var times *openTimes
-		spent, err := s.costOf(ctx, func() (err error) {
-			times, err = openLoop(ctx, e, plan)
-			return err
-		})
+		times, spent, err := s.openLoop(ctx, e, plan)
 		if err != nil {
 			return err
 		}
@@ -109,4 +105,13 @@ func (s *stage) open(ctx context.Context, b *board, kinds []*rival.Kind, rate fu
 		b.add(e.Kind, "failed", float64(times.failed))
 		return nil
 	})
+}
+
+// openLoop is an open loop, and what it cost.
+func (s *stage) openLoop(ctx context.Context, e *entrant, plan schedule) (times *openTimes, spent *cost, err error) {
+	spent, err = s.costOf(ctx, func() (err error) {
+		times, err = openLoop(ctx, e, plan)
+		return err
+	})
+	return times, spent, err
 }

@@ -22,11 +22,7 @@ func telemetryRow() *row {
 			m := many{goroutines: telemetryCallers, key: ownKeys, costs: true}
 			m.then = func(e *entrant) error {
 				plan := newSchedule(steadyRate, s.size.open)
-				var times *openTimes
-				spent, err := s.costOf(ctx, func() (err error) {
-					times, err = openLoop(ctx, e, plan)
-					return err
-				})
+				times, spent, err := s.openLoop(ctx, e, plan)
 				if err != nil {
 					return err
 				}

@@ -45,6 +45,20 @@ func TestEnds(t *testing.T) {
 	require.EqualError(t, terminated.Err(), "signal: terminated")
 }
 
+func TestReplica(t *testing.T) {
+	var got []string
+	r, err := child.StartReplica(roleVariable+"=work", func(line string) { got = append(got, line) })
+	require.NoError(t, err)
+	require.True(t, r.Running())
+	r.Stop()
+	r.Stop()
+	require.NoError(t, r.Err())
+	require.Equal(t, []string{"before", "after"}, got)
+
+	_, err = child.StartReplica(roleVariable+"=talk", func(string) {})
+	require.EqualError(t, err, "child: the replica did not start: exit status 3")
+}
+
 func TestTerminateKillsInTheEnd(t *testing.T) {
 	cmd, ready := exec.Command("sh", "-c", `trap "" TERM; echo ready; while :; do :; done`), make(chan struct{})
 	cmd.Stdout = child.Lines(func(string) { close(ready) })

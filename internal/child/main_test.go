@@ -22,6 +22,11 @@ func TestMain(m *testing.M) {
 	case "talk":
 		fmt.Print("one\ntwo\nhalf")
 		os.Exit(3)
+	case "work":
+		fmt.Println("before")
+		child.Work()
+		fmt.Println("after")
+		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -191,10 +192,10 @@ func TestTakerRepeatsItsAnswer(t *testing.T) {
 		require.Equal(t, map[string][]bulletin.Order{"one": {want}}, answers(t, operator))
 
 		fleet.Node(0).FlushAll()
-		heard := 0
+		var heard atomic.Int64
 		stop, err := operator.Board().Hear(bulletin.Orders, func(e redlock.Entry) {
 			if o, ok := bulletin.ParseOrder(e.Text); ok && o.Result != "" {
-				heard++
+				heard.Add(1)
 			}
 		})
 		require.NoError(t, err)
@@ -204,7 +205,7 @@ func TestTakerRepeatsItsAnswer(t *testing.T) {
 			give(t, operator, o)
 			time.Sleep(time.Second)
 		}
-		require.Equal(t, 3, heard, "each time")
+		require.EqualValues(t, 3, heard.Load(), "each time")
 		require.Equal(t, map[string][]bulletin.Order{"one": {want}}, answers(t, operator))
 		require.NoError(t, fleet.Node(1).Kill())
 		require.NoError(t, fleet.Node(2).Kill())

@@ -1,5 +1,5 @@
 // Command columns finds lines that are too wide to read: prose of Markdown files beyond 120
-// columns and comments of Go files beyond 100. A tab counts as 4 columns.
+// columns, and comments of Go and Lua files beyond 100. A tab counts as 4 columns.
 //
 //	go run ./tools/columns       # list the lines, and fail if there are any
 //	go run ./tools/columns -w    # re-flow the paragraphs that such lines are in
@@ -9,8 +9,8 @@
 //
 // These lines may be wider, because breaking them would change their meaning or is not possible:
 // tables, headings, code and definitions of links in Markdown; directives, code blocks and
-// expected output of examples in Go; in both a line that is a single word, such as a URL. A
-// comment behind code on the same line is not looked at.
+// expected output of examples in Go; directives and indented lines in Lua; in all of them a line
+// that is a single word, such as a URL. A comment behind code on the same line is not looked at.
 //
 // Re-flowing changes no word. It leaves paragraphs alone in which no line is too wide.
 package main
@@ -29,7 +29,7 @@ import (
 
 const (
 	maxProse   = 120 // columns of a line of Markdown
-	maxComment = 100 // columns of a line of a Go comment
+	maxComment = 100 // columns of a line of a comment
 	tabWidth   = 4
 )
 
@@ -94,6 +94,8 @@ func visit(path string, write bool) ([]finding, error) {
 		look = prose
 	case ".go":
 		look = comments
+	case ".lua":
+		look = luaComments
 	default:
 		return nil, nil
 	}

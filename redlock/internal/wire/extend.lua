@@ -5,8 +5,8 @@
 -- Putting a key back is for the server process that was vouched for, see gated: one that was
 -- restarted may just before have voted for somebody else, whose round still counts that vote.
 --
--- With a third key it raises the record of the sequence too, see WithSequence. A server that does not
--- know the sequence does not know it by that either.
+-- With a third key it raises the record of the sequence too, see WithSequence. A server that does
+-- not know the sequence does not know it by that either.
 --
 -- KEYS lock, fences, record; ARGV 'token owner', ttl ms, token, slot, '1' to raise the counter, '1'
 -- to put the key back, and with a record the same as acquire.lua.

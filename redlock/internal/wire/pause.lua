@@ -4,10 +4,10 @@
 -- process that does not know the sequence takes none: it would be lost when that is restored. The
 -- first mark does not shorten for how long the record is kept.
 --
--- KEYS record; ARGV version, floor ms, by, why, lifetime ms, time ms. Returns 1 if the record has the
--- mark now, {record} if it has a newer one or another one of that version, or if the sequence is not
--- known {run_id, record or an empty text}; or an error if another version of this library has
--- written the record, or the version leads the server's clock by more than a day.
+-- KEYS record; ARGV version, floor ms, by, why, lifetime ms, time ms. Returns 1 if the record has
+-- the mark now, {record} if it has a newer one or another one of that version, or if the sequence
+-- is not known {run_id, record or an empty text}; or an error if another version of this library
+-- has written the record, or the version leads the server's clock by more than a day.
 --include version
 --include record
 local r, there, other = read(redis.pcall('GET', KEYS[1]))

@@ -22,8 +22,8 @@
 --    ask      writes nothing but the server's own id
 --    enter    a server begins to count, or all do: writes them all if the process agrees
 --    refresh  a process goes on: writes them all, or if it does not agree those that are there
---    leave    removes what was written with that time and by nobody else since; the third of each is
---             the time
+--    leave    removes what was written with that time and by nobody else since; the third of each
+--             is the time
 --
 -- Returns {1 if the process
 -- agrees with what is there and 0 if not, text, TIME in ms, error of the write or an empty text}.

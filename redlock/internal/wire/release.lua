@@ -7,12 +7,12 @@
 -- known to a server that granted it to this owner, and no other: another holder of the same number
 -- began at another time. A server that is full must not lose the release over it, hence pcall.
 --
--- KEYS lock, wait, record; ARGV 'token owner', keep ms, turn ms or an empty text to call nobody, the
--- owner's own member of the queue or an empty text, what channels begin with, and with a record
+-- KEYS lock, wait, record; ARGV 'token owner', keep ms, turn ms or an empty text to call nobody,
+-- the owner's own member of the queue or an empty text, what channels begin with, and with a record
 -- what to do with it, and then the same as acquire.lua. With a fourth key, a journal, what
 -- lib/enter.lua takes from at on follows: how the work ended that the lease was for. Returns 1 if
--- the key was the owner's and 0 if not, and 2 more if the record could not be written.
--- What is not needed for a lease that nobody waits for is made only where it is.
+-- the key was the owner's and 0 if not, and 2 more if the record could not be written. What is not
+-- needed for a lease that nobody waits for is made only where it is.
 local unwritten = 0
 if KEYS[4] then
 --include enter

@@ -10,8 +10,8 @@
 -- one of them passes a multiple of 2^32 us, some 72 minutes: one that is used does so within that
 -- time, or else with its next use. So a counter is there for a day after its last use, at least.
 --
--- With the expiry a text is written that is too long for a listpack, as which a server keeps a small
--- hash by default: to find a field in that takes the longer the more there are.
+-- With the expiry a text is written that is too long for a listpack, as which a server keeps a
+-- small hash by default: to find a field in that takes the longer the more there are.
 --include counter
 local kept = '93600000' --mutant:counter-lives-shortly
 local about = 'Counters of fencing tokens of all keys of this prefix: docs/wire.md of Tenure.' --mutant:counters-in-a-listpack

@@ -2,7 +2,8 @@
 -- between them:
 --
 --    0  the version of this format, 1
---    1  p: the run_id of the server process for which the record was completed, see restore.go; may be empty
+--    1  p: the run_id of the server process for which the record was completed, see restore.go; may
+--       be empty
 --    2  the largest number granted
 --    3  how often it was
 --    4  when the last time; 0 if this server did not grant it
