@@ -55,7 +55,13 @@ func cluster() (c *admin.Client, end func()) {
 	}
 	for told := false; !told; { // what a replica says is there within a second
 		all, err := c.Replicas(context.Background())
-		told = err == nil && len(all) == 1 && len(all[0].Leads) == 1
+		jobs := 0
+		for _, err := range c.Jobs(context.Background()) {
+			if err == nil {
+				jobs++
+			}
+		}
+		told = err == nil && len(all) == 1 && len(all[0].Leads) == 1 && jobs == 1
 		time.Sleep(10 * time.Millisecond) // until it asks again
 	}
 	return c, func() {
