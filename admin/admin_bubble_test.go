@@ -74,8 +74,9 @@ func TestPause(t *testing.T) {
 				c, err := admin.New(r.quorum(t, "operator"), admin.WithActor("ann"), admin.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 				require.NoError(t, err)
 				r.start(t, "a", 7*time.Second)
-				// Of two that ask for the first number of a key, the one may restore nodes from what the other one
-				// was granted for a moment. So the record of a first tick may name either.
+				// Of two that ask for the first number of a key, the one may restore nodes from
+				// what the other one was granted for a moment. So the record of a first tick may
+				// name either.
 				time.Sleep(18 * time.Second)
 				require.Len(t, r.began(), 1)
 				r.start(t, "b", 7*time.Second)
