@@ -95,7 +95,8 @@ func ExampleClient_Jobs() {
 		fmt.Printf("%s: %s, by the leader of %q; late: %v, paused: %v, running: %v\n",
 			j.Name, j.Schedule, j.Election, j.Late, j.Paused != nil, j.Running != nil)
 	}
-	// Output: nightly-report: 0 3 * * *, by the leader of "jobs"; late: false, paused: false, running: false
+	// Output:
+	// nightly-report: 0 3 * * *, by the leader of "jobs"; late: false, paused: false, running: false
 }
 
 func ExampleClient_RunNow() {
