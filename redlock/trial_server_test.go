@@ -200,7 +200,8 @@ func TestServersThatHandOverSlowly(t *testing.T) {
 			for i := range s.Nodes() {
 				require.Eventually(t, func() bool { return !warned(i) }, longTTL, pollTick, "%s", &log)
 			}
-			require.Equal(t, 3, strings.Count(log.String(), "lacks nothing"), "%s", &log)
+			// A refusal that was on its way when the right came back is told once more.
+			require.GreaterOrEqual(t, strings.Count(log.String(), "lacks nothing"), 3, "%s", &log)
 			require.NoError(t, first.Release(t.Context()))
 		})
 	}

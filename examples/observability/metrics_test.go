@@ -81,6 +81,7 @@ func TestEverythingIsExported(t *testing.T) {
 		"tenure_job_duration_seconds":                    {"tenure_outcome", "success", "error"},
 		"tenure_job_start_delay_seconds":                 {"tenure_job_name", "heartbeat", "import", "sync", "invoices", "digest"},
 		"tenure_job_skipped_total":                       {"tenure_reason", "held", "done", "not_leader"},
+		"tenure_orders_total":                            {"tenure_operation", "pause", "resume"},
 		"target_info":                                    {"service_instance_id", "a", "b", "c"},
 	}
 	outcomes := make(map[string]bool)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/examples/internal/replicas"
 	tenureotel "github.com/tenure-dev/tenure/otel"
@@ -90,8 +91,12 @@ func serve(ctx context.Context, job settings, events *replicas.Reporter) (err er
 const poller = "poller"
 
 // lead takes part in the election until ctx ends.
-func lead(ctx context.Context, q *redlock.Quorum, tracer elector.CampaignTracer, logger *slog.Logger, replica string, events *replicas.Reporter) error {
+func lead(ctx context.Context, q *redlock.Quorum, tracer *tenureotel.Instrumentation, logger *slog.Logger, replica string, events *replicas.Reporter) error {
 	e, err := elector.New(q, poller, elector.WithIdentity(replica), elector.WithTracer(tracer), elector.WithLogger(logger))
+	if err != nil {
+		return err
+	}
+	operator, err := admin.New(q, admin.WithActor(replica), admin.WithTracer(tracer), admin.WithLogger(logger))
 	if err != nil {
 		return err
 	}
@@ -107,15 +112,24 @@ func lead(ctx context.Context, q *redlock.Quorum, tracer elector.CampaignTracer,
 			}
 		}
 	})
-	err = e.Run(ctx, poll)
+	err = e.Run(ctx, func(ctx context.Context, _ *elector.Term) error { return poll(ctx, operator) })
 	stop() // what has happened is still reported
 	watcher.Wait()
 	return err
 }
 
-// poll is what only the leader does. Its context ends when it no longer leads.
-func poll(ctx context.Context, _ *elector.Term) error {
-	for pause(ctx, 500*time.Millisecond) {
+// poll is what only the leader does. Its context ends when it no longer leads. At times it needs the
+// other side for itself, and pauses the job "sync" meanwhile, as an operator would: a pause that a
+// killed leader leaves behind ends by itself.
+func poll(ctx context.Context, operator *admin.Client) error {
+	job := admin.Job("sync")
+	for wait := time.Second; pause(ctx, wait); wait = 15 * time.Second {
+		if _, err := operator.Pause(ctx, job, admin.PauseOptions{Until: time.Now().Add(5 * time.Second), Reason: "a full poll"}); err != nil {
+			continue // the next is another try; what went wrong is in the metrics
+		}
+		pause(ctx, 2*time.Second)
+		// Should it fail, the pause ends by itself.
+		_ = operator.Resume(ctx, job, "the poll is done")
 	}
 	return nil
 }
