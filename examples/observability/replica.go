@@ -118,13 +118,14 @@ func lead(ctx context.Context, q *redlock.Quorum, tracer *tenureotel.Instrumenta
 	return err
 }
 
-// poll is what only the leader does. Its context ends when it no longer leads. At times it needs the
-// other side for itself, and pauses the job "sync" meanwhile, as an operator would: a pause that a
-// killed leader leaves behind ends by itself.
+// poll is what only the leader does. Its context ends when it no longer leads. At times it needs
+// the other side for itself, and pauses the job "sync" meanwhile, as an operator would: a pause
+// that a killed leader leaves behind ends by itself.
 func poll(ctx context.Context, operator *admin.Client) error {
 	job := admin.Job("sync")
 	for wait := time.Second; pause(ctx, wait); wait = 15 * time.Second {
-		if _, err := operator.Pause(ctx, job, admin.PauseOptions{Until: time.Now().Add(5 * time.Second), Reason: "a full poll"}); err != nil {
+		paused := admin.PauseOptions{Until: time.Now().Add(5 * time.Second), Reason: "a full poll"}
+		if _, err := operator.Pause(ctx, job, paused); err != nil {
 			continue // the next is another try; what went wrong is in the metrics
 		}
 		pause(ctx, 2*time.Second)
