@@ -31,7 +31,9 @@ func newHolder(key, owner string) Holder {
 const NoExpiry time.Duration = math.MaxInt64
 
 // Holder reads who holds the key on a quorum of nodes. It reports a lease that was released with
-// time left of its minimum hold as held, which it is on the servers.
+// time left of its minimum hold as held, which it is on the servers. The fencing token is the one
+// that most of them have. Until the lease is extended, a node that granted it late may have a
+// higher one; where nodes that could tell do not answer, the higher one is reported.
 //
 // Errors: ErrNotHeld when nobody can have a quorum, whatever the nodes that did not answer have;
 // *QuorumError when they could decide that; *OptionError, ErrClosed, or ctx's own error.
@@ -78,26 +80,41 @@ func (q *Quorum) observe(ctx context.Context, at *attempt, decided func([]vote.R
 }
 
 // holderCertain reports whether further answers cannot change how a round of Holder is taken: as an
-// owner who has a quorum, as nobody who can have one, or as a failure of the nodes that could
-// decide it.
+// owner who has a quorum with the token that most nodes have, as nobody who can have one, or as a
+// failure of the nodes that could decide it.
 func (q *Quorum) holderCertain(replies []vote.Reply) bool {
 	most, silent, open := mostSeen(replies), vote.Count(replies, wire.Failed), vote.Count(replies, wire.Pending)
 	switch {
-	case most >= q.need, most+silent+open < q.need:
+	case most >= q.need:
+		same := mostAlike(replies, func(a *wire.Answer) owned { return owned{a.More().Owner, a.Token} })
+		return same >= q.need || same+open < q.need //mutant:late-token-is-the-holders
+	case most+silent+open < q.need:
 		return true
 	default:
 		return most+open < q.need && most+silent >= q.need
 	}
 }
 
+// owned is what the nodes say of a key that is held.
+type owned struct {
+	owner string
+	token uint64
+}
+
 // mostSeen is on how many nodes the owner is seen whom most of them name.
 func mostSeen(replies []vote.Reply) int {
-	votes := make(map[string]int)
+	return mostAlike(replies, func(a *wire.Answer) string { return a.More().Owner })
+}
+
+// mostAlike is how many answers that name an owner say the same.
+func mostAlike[T comparable](replies []vote.Reply, says func(*wire.Answer) T) int {
+	votes := make(map[T]int)
 	most := 0
-	for _, rep := range replies {
-		if rep.Verdict == wire.OK && rep.More().Owner != "" {
-			votes[rep.More().Owner]++
-			most = max(most, votes[rep.More().Owner])
+	for i := range replies {
+		if a := &replies[i].Answer; a.Verdict == wire.OK && a.More().Owner != "" {
+			said := says(a)
+			votes[said]++
+			most = max(most, votes[said])
 		}
 	}
 	return most
@@ -120,7 +137,8 @@ func (q *Quorum) holderIn(key string, replies []vote.Reply) (Holder, bool) {
 		}
 		h.Nodes++
 		h.TTL = max(h.TTL, rep.More().PTTL)
-		// Most nodes have the agreed token. One that granted late may have counted further.
+		// Most nodes have the agreed token. One that granted late may have counted further. Where
+		// too few answer to tell, it is the higher one.
 		votes := tokens[rep.More().Owner]
 		votes[rep.Token]++
 		if best := votes[h.FencingToken]; votes[rep.Token] > best || (votes[rep.Token] == best && rep.Token > h.FencingToken) {

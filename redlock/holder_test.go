@@ -49,6 +49,8 @@ func TestHolderNeverDecidesTooEarly(t *testing.T) {
 		{"nothing is known", []vote.Reply{{}, {}, {}}, false},
 		{"two know of nobody", []vote.Reply{{Answer: wire.Answer{Verdict: wire.OK}}, {Answer: wire.Answer{Verdict: wire.OK}}, {}}, true},
 		{"two agree", []vote.Reply{{}, {Answer: wire.Answer{Verdict: wire.OK}.With(wire.More{Owner: "a"})}, {Answer: wire.Answer{Verdict: wire.OK}.With(wire.More{Owner: "a"})}}, true},
+		{"two agree on the owner, and the third knows which token is right", []vote.Reply{{}, {Answer: wire.Answer{Verdict: wire.OK, Token: 1}.With(wire.More{Owner: "a"})}, {Answer: wire.Answer{Verdict: wire.OK, Token: 2}.With(wire.More{Owner: "a"})}}, false},
+		{"two agree on the owner, and nobody knows which token is right", []vote.Reply{{Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.OK, Token: 1}.With(wire.More{Owner: "a"})}, {Answer: wire.Answer{Verdict: wire.OK, Token: 2}.With(wire.More{Owner: "a"})}}, true},
 		{"two failed, and the third cannot tell alone", []vote.Reply{{Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.Failed}}, {}}, true},
 		{"two failed, one names somebody", []vote.Reply{{Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.OK}.With(wire.More{Owner: "a"})}}, true},
 	} {

@@ -262,8 +262,26 @@ func TestRandomSchedules(t *testing.T) {
 	})
 }
 
-// A node that grants late may count further than the token that was agreed without it.
+// A node that grants late may count further than the token that was agreed without it. Of three,
+// one that agreed may be slower than it.
 func TestHolderReportsTheAgreedToken(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		setFence(t, fleet.Node(0), uint64(time.Now().Add(time.Hour).UnixMicro()))
+		fleet.Node(0).SetDelay(10 * time.Millisecond)
+		l := acquire(t, q)
+		time.Sleep(time.Second)
+		require.Greater(t, fence(t, fleet.Node(0)), l.FencingToken())
+		fleet.Node(0).SetDelay(0)
+		fleet.Node(2).SetDelay(10 * time.Millisecond)
+		h, err := q.Holder(t.Context(), "key")
+		require.NoError(t, err)
+		require.Equal(t, l.FencingToken(), h.FencingToken)
+		freeze(t, fleet, 2)
+		h, err = q.Holder(t.Context(), "key")
+		require.NoError(t, err, "who holds it is known without the third")
+		require.Greater(t, h.FencingToken, l.FencingToken(), "the token is not")
+	})
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
 		setFence(t, fleet.Node(0), uint64(time.Now().Add(time.Hour).UnixMicro()))
