@@ -100,7 +100,7 @@ func ask(t testing.TB, client valkey.Client, g *wire.Set, calls ...*wire.Call) [
 	for _, result := range client.DoMulti(t.Context(), loads...) {
 		require.NoError(t, result.Error())
 	}
-	command := new(wire.Buffers).Encode(client, calls, g, "")
+	command := new(wire.Buffers).Encode(client, calls, g, "0")
 	return wire.Decode(calls, client.Do(t.Context(), command), 0, nil)
 }
 

@@ -77,7 +77,7 @@ func (e *encoder) encode(b *batch, requests []*Request, scripts *wire.Set, load 
 	}
 	for rest := requests; len(rest) > 0; {
 		size := e.group(rest)
-		echo, text := e.echoes.Next(rest[0].Call.Op)
+		echo, text := e.echoes.Next()
 		command := e.buffers.Encode(b.client, e.callsOf(rest[:size]), scripts, text)
 		b.commands, b.sizes, b.echoes = append(b.commands, command), append(b.sizes, size), append(b.echoes, echo)
 		rest = rest[size:]

@@ -236,11 +236,7 @@ func isScript(words []string) bool { return words[0] == "EVALSHA" }
 
 // echoed is an answer of a script.
 func echoed(words []string, answer string) string {
-	echo, ok := strings.CutPrefix(words[len(words)-1], "#")
-	if !ok {
-		return answer
-	}
-	return "*2\r\n" + answer + ":" + echo + "\r\n"
+	return "*2\r\n" + answer + ":" + words[len(words)-1] + "\r\n"
 }
 
 // granted is the answer to an acquisition, of a server whose clock is ahead by so much.

@@ -103,7 +103,7 @@ func (l *look) try(ctx context.Context, conn valkey.DedicatedClient, cfg *Config
 		for _, s := range scripts {
 			commands = append(commands, wire.LoadCommand(conn, s))
 		}
-		results := conn.DoMulti(ctx, append(commands, new(wire.Buffers).Encode(conn, calls, nil, ""))...)
+		results := conn.DoMulti(ctx, append(commands, new(wire.Buffers).Encode(conn, calls, nil, "0"))...)
 		for _, result := range results[:len(scripts)] {
 			if err := result.Error(); err != nil {
 				return explain(err, loadNeeded)

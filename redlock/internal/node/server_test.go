@@ -116,10 +116,7 @@ func (s *fakeServer) answer(words []string) (string, bool) {
 		} else {
 			s.ran++
 		}
-		if echo, ok := strings.CutPrefix(words[len(words)-1], "#"); ok {
-			answer = "*2\r\n" + answer + ":" + echo + "\r\n"
-		}
-		return answer, true
+		return echoed(words, answer), true
 	case "PING":
 		return "+PONG\r\n", true
 	default:
@@ -242,7 +239,9 @@ func (a *answers) send(t *testing.T, n *Node, op wire.Op, key string) *Request {
 }
 
 func callOf(op wire.Op, key string) *wire.Call {
-	c := &wire.Call{Op: op, Keys: &wire.Keys{Name: key, Lock: key, Fences: key + ":fence", Slot: "7", Wait: key + ":wait"}, Lock: "1 owner", TTL: "10000"}
+	k := wire.NewKeys("p", key)
+	k.Lock = key
+	c := &wire.Call{Op: op, Keys: &k, Lock: "1 owner", TTL: "10000"}
 	if op == wire.Release {
 		c.Keep, c.Turn, c.Channel = "1", "1", "p:call:"
 	}

@@ -17,17 +17,13 @@ type Echoes struct {
 // NewEchoes makes numbers for so many commands under way at a time.
 func NewEchoes(underWay int) Echoes { return Echoes{first: 1 + rand.Int64N(1<<40), most: 2 * underWay} }
 
-// Next is the next number, and the argument that asks for it; 0 and none for calls that no script
-// answers.
-func (e *Echoes) Next(op Op) (echo int64, text string) {
-	if table[op].script == nil {
-		return 0, ""
-	}
+// Next is the next number, and the argument that asks for it.
+func (e *Echoes) Next() (echo int64, text string) {
 	i := e.count % e.most
 	e.count++
 	echo = e.first + int64(i)
 	if i == len(e.texts) {
-		e.texts = append(e.texts, "#"+strconv.FormatInt(echo, 10))
+		e.texts = append(e.texts, strconv.FormatInt(echo, 10))
 	}
 	return echo, e.texts[i]
 }

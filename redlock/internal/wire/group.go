@@ -17,39 +17,44 @@ const MaxGroup = 128
 // Buffers are what a caller keeps from one command to the next, so that none is made for each.
 type Buffers struct {
 	words []string
-	named names
+	slots slotSet
 }
 
 // Group returns how many of the calls one command carries: one, or several acquisitions and
-// releases of different keys. It takes them as they come: commands for a key are not put in another
-// order.
+// releases of different keys, the acquisitions with different counters. It takes them as they come:
+// commands for a key are not put in another order.
 func (b *Buffers) Group(calls []*Call) int {
 	most := min(len(calls), MaxGroup)
 	if most == 1 || !calls[0].isPaired() { //mutant:pairs-of-one
 		return 1
 	}
-	b.named = names{}
+	b.slots = slotSet{}
 	var p pairs
 	size := 0
-	for size < most && calls[size].isPaired() && p.add(calls[size]) && !b.named.have(calls, size) { //mutant:pairs-with-a-key-twice
+	for size < most && calls[size].isPaired() && p.add(calls[size]) && !b.slots.clash(calls, size) { //mutant:pairs-with-a-key-twice
 		size++
 	}
 	return size
 }
 
-// names tells which keys the first calls of a group have, by the counters of their tokens: one bit
-// for each sixteenth of the counters' numbers. Two keys with one bit are compared as they are.
-type names [slots / 16 / 64]uint64
+// slotSet tells which counters the keys of the first calls of a group have: one bit for each
+// sixteenth of them. Two calls with one bit are compared as they are.
+type slotSet [slots / 16 / 64]uint64
 
-// have reports whether a call before the last has its key, and notes that of the last.
-func (n *names) have(calls []*Call, last int) bool {
-	keys := calls[last].Keys
-	word, bit := &n[keys.slot/16/64], uint64(1)<<(keys.slot/16%64)
+// clash reports whether the last call must not share a command with one before it, and notes it.
+func (n *slotSet) clash(calls []*Call, last int) bool {
+	c := calls[last]
+	word, bit := &n[c.Keys.slot/16/64], uint64(1)<<(c.Keys.slot/16%64)
 	if *word&bit == 0 {
 		*word |= bit
 		return false
 	}
-	return slices.ContainsFunc(calls[:last], func(c *Call) bool { return c.Keys.Lock == keys.Lock })
+	return slices.ContainsFunc(calls[:last], func(other *Call) bool {
+		if c.Op.Grants() && other.Op.Grants() {
+			return c.Keys.slot == other.Keys.slot //mutant:pairs-raise-a-counter-twice
+		}
+		return c.Keys.Lock == other.Keys.Lock
+	})
 }
 
 // isPaired reports whether the call is an acquisition or a release that pairs.lua can do.
@@ -84,7 +89,7 @@ func (p *pairs) add(c *Call) bool {
 // command could land on a server that was restarted in between and lost everything it knew. Calls
 // of Gated operations need a Set.
 //
-// echo is what its answer has to say besides, see Echoes; empty for nothing.
+// echo is the number that the answer of a script has to say besides, see Echoes.
 func (b *Buffers) Encode(client Builder, calls []*Call, g *Set, echo string) valkey.Completed {
 	words, numkeys := b.words[:0], 0
 	var s *Script
@@ -103,9 +108,7 @@ func (b *Buffers) Encode(client Builder, calls []*Call, g *Set, echo string) val
 			s = g.pairs //mutant:pairs-for-any-process
 		}
 	}
-	if echo != "" {
-		words = append(words, echo)
-	}
+	words = append(words, echo)
 	b.words = words
 	return s.call(client, words, numkeys, len(calls) == 1 && table[calls[0].Op].reads)
 }
@@ -173,9 +176,12 @@ type Result struct {
 	Alone bool // it is to be sent once more, by itself
 }
 
-// Decode appends the results of the calls of a command, which had that echo; 0 for none.
+// Decode appends the results of the calls of a command, which had that echo.
 func Decode(calls []*Call, result valkey.ValkeyResult, echo int64, to []Result) []Result {
-	msg, err := unwrap(result, echo)
+	msg, err := result.ToMessage()
+	if err == nil && table[calls[0].Op].script != nil {
+		msg, err = unwrap(msg, echo)
+	}
 	if len(calls) == 1 {
 		a := Answer{}
 		if err == nil {
@@ -201,11 +207,7 @@ func Decode(calls []*Call, result valkey.ValkeyResult, echo int64, to []Result) 
 var ErrOutOfStep error = &resp.Error{What: "the answer to another command"}
 
 // unwrap takes the answer of a script out of what is returned with its echo.
-func unwrap(result valkey.ValkeyResult, echo int64) (valkey.ValkeyMessage, error) {
-	msg, err := result.ToMessage()
-	if err != nil || echo == 0 {
-		return msg, err
-	}
+func unwrap(msg valkey.ValkeyMessage, echo int64) (valkey.ValkeyMessage, error) {
 	parts, err := msg.ToArray()
 	if err != nil || len(parts) != 2 || !parts[1].IsInt64() {
 		return valkey.ValkeyMessage{}, ErrOutOfStep
@@ -213,7 +215,7 @@ func unwrap(result valkey.ValkeyResult, echo int64) (valkey.ValkeyMessage, error
 	if n, _ := parts[1].AsInt64(); n != echo { //mutant:answer-to-another-command
 		return valkey.ValkeyMessage{}, ErrOutOfStep
 	}
-	return parts[0], nil
+	return parts[0], parts[0].Error()
 }
 
 // decodePairs reads what pairs.lua returns.

@@ -240,7 +240,7 @@ func TestPairsThatFailTogetherAreTriedAlone(t *testing.T) {
 		require.True(t, a.Alone)
 	}
 	// One that the server did not know is repeated together, and so is one that did not arrive.
-	command := new(Buffers).Encode(n.Client(), packet, NewSet("another"), "")
+	command := new(Buffers).Encode(n.Client(), packet, NewSet("another"), "0")
 	for _, a := range Decode(packet, n.Client().Do(t.Context(), command), 0, nil) {
 		require.False(t, a.Alone)
 		e, ok := valkey.IsValkeyErr(a.Err)
@@ -248,7 +248,7 @@ func TestPairsThatFailTogetherAreTriedAlone(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
 	defer cancel()
-	command = new(Buffers).Encode(n.Client(), packet, AnyProcess, "")
+	command = new(Buffers).Encode(n.Client(), packet, AnyProcess, "0")
 	for _, a := range Decode(packet, n.Client().Do(ctx, command), 0, nil) {
 		require.False(t, a.Alone)
 		require.ErrorIs(t, a.Err, context.DeadlineExceeded)
@@ -374,5 +374,5 @@ func do(t testing.TB, client valkey.Client, g *Set, calls ...*Call) valkey.Valke
 	for _, s := range g.Scripts() {
 		require.NoError(t, client.Do(t.Context(), LoadCommand(client, s)).Error())
 	}
-	return client.Do(t.Context(), new(Buffers).Encode(client, calls, g, ""))
+	return client.Do(t.Context(), new(Buffers).Encode(client, calls, g, "0"))
 }

@@ -139,7 +139,7 @@ func TestPauseOnAFullServer(t *testing.T) {
 	pause := pauseOf(k, 50, "7200000")
 	do(t, n.Client(), NewSet(thisProcess), pauseOf(&Keys{Lock: "{other}"}, 1, "1"))
 	require.NoError(t, n.Do(t, "CONFIG", "SET", "maxmemory", "1").Error())
-	_, err := decode(n.Client().Do(t.Context(), new(Buffers).Encode(n.Client(), []*Call{pause}, NewSet(thisProcess), "")), pause)
+	_, err := decode(n.Client().Do(t.Context(), new(Buffers).Encode(n.Client(), []*Call{pause}, NewSet(thisProcess), "0")), pause)
 	require.NoError(t, n.Do(t, "CONFIG", "SET", "maxmemory", "0").Error())
 	require.ErrorContains(t, err, "OOM")
 	text, _ := recorded(t, n, k)

@@ -16,8 +16,11 @@
 local kept = '93600000' --mutant:counter-lives-shortly
 local about = 'Counters of fencing tokens of all keys of this prefix: docs/wire.md of Tenure.' --mutant:counters-in-a-listpack
 local function count(fence, hint, now, skew)
-  local wanted = tonumber(hint)
-  local last, why = counter(fence, math.max(now, wanted)) --mutant:slow-server-finds-all-damaged
+  local wanted, latest = hint + 0, now
+  if wanted > now then
+    latest = wanted --mutant:slow-server-finds-all-damaged
+  end
+  local last, why = counter(fence, latest)
   if not last then
     return nil, why
   end
