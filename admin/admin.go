@@ -299,9 +299,8 @@ func (c *Client) Running(ctx context.Context, job string) (Run, error) {
 		return Run{}, fmt.Errorf("admin: cannot tell who runs %q: %w", job, err)
 	}
 	run := Run{Job: job, Replica: h.Identity, FencingToken: h.FencingToken, LeaseLeft: h.TTL}
-	// A run that is no tick leaves the record of the tick before: it was completed.
-	if s, err := c.q.Sequence(ctx, key); err == nil && s.Identity == h.Identity && s.Completed < s.Granted {
-		run.Tick = time.UnixMilli(s.Granted)
+	if h.Sequence != 0 {
+		run.Tick = time.UnixMilli(h.Sequence)
 	}
 	return run, nil
 }

@@ -564,11 +564,20 @@ func (a *acquisition) held(by claim, o vote.Outcome) *HeldError {
 // because of it.
 func heldSequence(replies []vote.Reply, owner string) int64 {
 	for _, rep := range replies {
-		if rep.More().Holds != nil && rep.More().Holds.Owner == owner {
-			return rep.More().Holds.Granted
+		if n := sequenceOf(rep.More(), owner); n != 0 {
+			return n
 		}
 	}
 	return 0
+}
+
+// sequenceOf is the number that the owner was granted, by the record beside a lock; 0 if that is of
+// another grant.
+func sequenceOf(m *wire.More, owner string) int64 {
+	if m.Holds == nil || m.Holds.Owner != owner { //mutant:number-of-another-holder
+		return 0
+	}
+	return m.Holds.Granted
 }
 
 // untilFree is when enough refusing nodes will have let their keys expire for a quorum to be had.

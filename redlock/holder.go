@@ -17,6 +17,7 @@ type Holder struct {
 	Payload      string        // see WithPayload; empty for none, and where something else wrote the key
 	TTL          time.Duration // until the key expires unless it is extended; NoExpiry for one that does not
 	FencingToken uint64        // in answers of Quorum.Holder only; zero where something else wrote the key
+	Sequence     int64         // likewise: the number that it was granted (WithSequence, WithTick); zero for a lease without one
 	Nodes        int           // nodes on which it was seen
 }
 
@@ -137,6 +138,7 @@ func (q *Quorum) holderIn(key string, replies []vote.Reply) (Holder, bool) {
 		}
 		h.Nodes++
 		h.TTL = max(h.TTL, rep.More().PTTL)
+		h.Sequence = max(h.Sequence, sequenceOf(rep.More(), rep.More().Owner))
 		// Most nodes have the agreed token. One that granted late may have counted further. Where
 		// too few answer to tell, it is the higher one.
 		votes := tokens[rep.More().Owner]

@@ -33,6 +33,35 @@ func TestOnceHeldErrorNamesTheSequence(t *testing.T) {
 	})
 }
 
+// Who asks for the holder is told its number, and not that of a holder before it.
+func TestHolderTellsItsNumber(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		number := func() int64 {
+			h, err := q.Holder(t.Context(), "key")
+			require.NoError(t, err)
+			return h.Sequence
+		}
+		l := acquire(t, q, atMostOnce(3))
+		require.Equal(t, int64(3), number())
+		finish(t, l.Complete)
+		l = acquire(t, q)
+		require.Zero(t, number(), "the record is there, of the lease before")
+		finish(t, l.Release)
+		l = acquire(t, q, atMostOnce(4))
+		for i := range 3 {
+			command(t, fleet.Node(i), "SET", recordKey, "no record")
+		}
+		require.Zero(t, number())
+		for i := range 3 {
+			command(t, fleet.Node(i), "DEL", recordKey)
+			command(t, fleet.Node(i), "RPUSH", recordKey, "no text")
+		}
+		require.Zero(t, number())
+		finish(t, l.Release)
+	})
+}
+
 // Who has not begun to work can give its number back.
 func TestForgoneSequenceIsGrantedAgain(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

@@ -44,11 +44,7 @@ func acquireAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
 	if holder.Rank, err = rankOf(parts[5]); err != nil {
 		return Answer{}, err
 	}
-	if !parts[4].IsNil() {
-		if text, err := parts[4].ToString(); err == nil {
-			holder.Holds = ParseRecord(text)
-		}
-	}
+	holder.Holds = heldRecord(parts[4])
 	server, err := clockOf(parts[2], parts[3])
 	return Answer{Verdict: Refused, Token: token, Server: server}.With(holder), err
 }

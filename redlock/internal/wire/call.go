@@ -116,7 +116,7 @@ type More struct {
 	Owner                  string        // who has the key, or whose turn it is, for refused acquires and observations
 	PTTL                   time.Duration // TTL of that key; for recalls the record's
 	Rank                   int           // for refused acquires that wait: what lib/join.lua returned
-	Holds                  *Record       // of the sequence, for acquires refused because the key is held
+	Holds                  *Record       // of the sequence, for observations, and for acquires refused because the key is held
 	Record                 *Record       // of the sequence: for acquires with one, granted or refused because of it or not known; for recalls
 	All                    *Record       // for all keys of the prefix: for acquires refused because of it, or not known
 	Unknown                string        // run_id of the process that answers that it does not know the sequence, or all; empty otherwise
@@ -175,7 +175,7 @@ func init() {
 		Extend:     {name: "extend", script: load("extend"), own: true, keys: extendKeys, args: extendArgs, answer: extendAnswer},
 		ExtendMany: {name: "extend", script: load("extend_many"), keys: manyKeys, args: manyArgs, answer: manyAnswer},
 		Release:    {name: "release", script: load("release"), frees: true, outlast: true, keys: releaseKeys, args: releaseArgs, answer: releaseAnswer},
-		Observe:    {name: "observe", script: load("observe"), reads: true, keys: lockKey, args: noArgs, answer: observeAnswer},
+		Observe:    {name: "observe", script: load("observe"), reads: true, keys: lockAndRecord, args: noArgs, answer: observeAnswer},
 		Recall:     {name: "recall", script: load("recall"), own: true, gated: true, reads: true, keys: recordKey, args: noArgs, answer: recallAnswer},
 		Restore:    {name: "restore", script: load("restore"), own: true, gated: true, keys: recordKey, args: restoreArgs, answer: restoreAnswer},
 		Pause:      {name: "pause", script: load("pause"), own: true, gated: true, keys: recordKey, args: pauseArgs, answer: pauseAnswer},
@@ -232,7 +232,7 @@ func (c *Call) Joining() *Call {
 	return &joining
 }
 
-func lockKey(c *Call, to []string) []string { return append(to, c.Keys.Lock) }
+func lockAndRecord(c *Call, to []string) []string { return append(to, c.Keys.Lock, c.Keys.Record()) }
 
 func lockAndFences(c *Call, to []string) []string { return append(to, c.Keys.Lock, c.Keys.Fences) }
 

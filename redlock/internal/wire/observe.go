@@ -50,5 +50,18 @@ func observeAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
+	if len(parts) != 3 {
+		return Answer{}, unexpected(msg)
+	}
+	holder.Holds = heldRecord(parts[2])
 	return Answer{Verdict: OK, Token: token}.With(holder), nil
+}
+
+// heldRecord reads the record of the sequence beside a lock; nil for none, and for what is none.
+func heldRecord(msg valkey.ValkeyMessage) *Record {
+	text, err := msg.ToString()
+	if err != nil {
+		return nil
+	}
+	return ParseRecord(text)
 }

@@ -1,6 +1,6 @@
 -- Reads a key's state at one moment.
 --
--- KEYS lock. Returns {lock, PTTL}, or an empty list if nobody has the key.
+-- KEYS lock, record. Returns {lock, PTTL, record}, or an empty list if nobody has the key.
 --include read
 local holder = redis.pcall('GET', KEYS[1])
 if not holder then
@@ -8,4 +8,5 @@ if not holder then
 elseif type(holder) == 'table' then
   return damage(holder, 'lock is no text')
 end
-return {holder, redis.call('PTTL', KEYS[1])}
+local record = redis.pcall('GET', KEYS[2])
+return {holder, redis.call('PTTL', KEYS[1]), type(record) == 'string' and record}
