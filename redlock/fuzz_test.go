@@ -137,16 +137,22 @@ func FuzzInfo(f *testing.F) {
 // An answer to acquisitions and releases has one for each of its requests, of its kind, or it is
 // none.
 func TestOddAnswersToPairs(t *testing.T) {
-	pair := []*wire.Call{{Op: wire.Acquire}, {Op: wire.Release}}
+	pair := []*wire.Call{{Op: wire.Acquire, Hint: "17"}, {Op: wire.Release}}
 	server := startReplier(t)
 	for _, test := range []struct {
 		shape, values string
 		understood    bool
 	}{
-		{"bbbb", "1780000000|5|1|17", true},
-		{"bbb", "1780000000|5|11", false},
-		{"bbbbb", "1780000000|5||17|18", false},
-		{"bbbb", "1780000000|5|11|17", false},
+		{"bbbbb", "1780000000|5|1|0|17", true},
+		{"bbbb", "1780000000|5|1|1", true},
+		{"bbbb", "1780000000|5|1|0", false},
+		{"bbbbb", "1780000000|5|1|1|17", false},
+		{"bbbbbb", "1780000000|5|1|0|17|18", false},
+		{"bbbb", "1780000000|5|11|", false},
+		{"bbbbbb", "1780000000|5||00|17|18", false},
+		{"bbbbb", "1780000000|5|11|0|17", false},
+		{"bbnbb", "1780000000|5||0|17", false},
+		{"bbbn", "1780000000|5|1|", false},
 		{"bbb", "1780000000|5|1", false},
 		{"bb", "1780000000|5", false},
 		{"b", "17", false},
@@ -172,7 +178,7 @@ func FuzzReply(f *testing.F) {
 			{"bb", "1780000000|5"}, {"bb", "99999999999999999999|1000000"}, {"i", "1"}, {"i", "3"}, {"i", "-1"},
 			{"bib", "host|9223372036854775807|9007199254740992"}, {"b", "9007199254740991 1780000000 5"}, {"b", "9007199254740992 1780000000 5"}, {"b", "1780086400000006 1780000000 5"}, {"i", "9223372036854775807"},
 			{"n", ""}, {"e", "ERR x"}, {"s", "OK"}, {"", ""}, {"nnnn", "|||"},
-			{"bbbb", "1780000000|5|1|17"}, {"bbbe", "1780000000|5|0|OOM"}, {"bbb", "1780000000|5|11"}, {"bbbbb", "1780000000|5||17|18"}, {"b", "10"},
+			{"bbbbb", "1780000000|5|1|0|17"}, {"bbbbe", "1780000000|5|0|0|OOM"}, {"bbbb", "1780000000|5|1|1"}, {"bbbb", "1780000000|5|1|0"}, {"bbbbb", "1780000000|5|1|1|17"}, {"b", "10"},
 			{"bbbb", "0123456789abcdef|1780000000|5|1 0123456789abcdef 5 1 0 4 0 1 4 1   host/AAAAAAAAAAAAAAAAAAAAAA"},
 			{"ibbi", "1|0123456789abcdef|1  5 1 0 4 0 1 4 1 a+b %2 host|3600000"}, {"ibbi", "0|0123456789abcdef||-2"}, {"ibbi", "0|||-2"},
 			{"ibbi", "1|||9223372036854775807"}, {"i", "2"},

@@ -3,6 +3,7 @@ package wire
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -221,16 +222,20 @@ func unwrap(msg valkey.ValkeyMessage, echo int64) (valkey.ValkeyMessage, error) 
 // decodePairs reads what pairs.lua returns.
 func decodePairs(calls []*Call, msg valkey.ValkeyMessage, to []Result) ([]Result, error) {
 	parts, err := msg.ToArray()
-	if err != nil || len(parts) < 3 {
+	if err != nil || len(parts) < 4 {
 		return to, unexpected(msg)
 	}
 	server, err := clockOf(parts[0], parts[1])
 	if err != nil {
 		return to, err
 	}
-	freed, err := parts[2].ToString()
-	granted, acquisitions := parts[3:], countAcquisitions(calls)
-	if err != nil || len(granted) != acquisitions || len(freed) != len(calls)-acquisitions { //mutant:pairs-of-an-odd-answer
+	freed, err1 := parts[2].ToString()
+	granted, err2 := parts[3].ToString()
+	others, acquisitions := parts[4:], countAcquisitions(calls)
+	if err1 != nil || err2 != nil || len(granted) != acquisitions || len(freed) != len(calls)-acquisitions {
+		return to, unexpected(msg)
+	}
+	if len(others) != acquisitions-strings.Count(granted, "1") { //mutant:pairs-of-an-odd-answer
 		return to, unexpected(msg)
 	}
 	for _, c := range calls {
@@ -241,7 +246,12 @@ func decodePairs(calls []*Call, msg valkey.ValkeyMessage, to []Result) ([]Result
 			}
 			freed = freed[1:]
 		} else {
-			r.Answer, r.Err = pairedAnswer(granted[0], server)
+			if granted[0] == '1' {
+				r.Answer, r.Err = grantedWith(c.Hint, server)
+			} else {
+				r.Answer, r.Err = pairedAnswer(others[0], server)
+				others = others[1:]
+			}
 			granted = granted[1:]
 		}
 		to = append(to, r)
@@ -249,7 +259,16 @@ func decodePairs(calls []*Call, msg valkey.ValkeyMessage, to []Result) ([]Result
 	return to, nil
 }
 
-// pairedAnswer reads what pairs.lua returns for an acquisition.
+// grantedWith is the answer to an acquisition that was granted with that token.
+func grantedWith(text string, server time.Duration) (Answer, error) {
+	token, err := counterOf(text)
+	if err != nil {
+		return Answer{}, err
+	}
+	return Answer{Verdict: OK, Token: token, Server: server}, nil
+}
+
+// pairedAnswer reads what pairs.lua returns for an acquisition that was not granted with its hint.
 func pairedAnswer(msg valkey.ValkeyMessage, server time.Duration) (Answer, error) {
 	if err := msg.Error(); err != nil {
 		return Answer{}, err
@@ -259,11 +278,7 @@ func pairedAnswer(msg valkey.ValkeyMessage, server time.Duration) (Answer, error
 		if err != nil {
 			return Answer{}, unexpected(msg)
 		}
-		token, err := counterOf(text)
-		if err != nil {
-			return Answer{}, err
-		}
-		return Answer{Verdict: OK, Token: token, Server: server}, nil
+		return grantedWith(text, server)
 	}
 	token, holder, err := holderAnswer(msg)
 	if err != nil {

@@ -10,8 +10,9 @@
 -- clock skew us, lifetime of the queue ms, turn ms or an empty text, what channels begin with,
 -- 'queues'; slots of the acquisitions; 'hint owner' of each; hints; 'token owner' of each release;
 -- and if there are any, the members of the acquisitions and of the releases, empty texts included.
--- Returns {seconds, micros, a digit for each release as release.lua returns it, and for each
--- acquisition the token, or {lock or member in the way, its PTTL, rank}, or an error}.
+-- Returns {seconds, micros, a digit for each release as release.lua returns it, a digit for each
+-- acquisition, 1 if it was granted with its hint, and for each other one the token, or {lock or
+-- member in the way, its PTTL, rank}, or an error}.
 --include read
 --include lock
 --include join
@@ -29,9 +30,8 @@ local now = time[1] * 1000000 + time[2]
 local values = redis.call('MGET', unpack(KEYS, 1, n + m))
 local found = pcall('HMGET', fences, unpack(ARGV, slots, slots + n))
 local queued = maybeQueued(found, 1, time)
-local answers = {time[1], time[2], ''}
-local inTheWay, left, late = {}, {}, {} --mutant:pairs-granted-by-a-full-server
-local vacant, free, held = {}, 0, false
+local said, inTheWay, left, late = {}, {}, {}, {} --mutant:pairs-granted-by-a-full-server
+local vacant, free, others = {}, 0, false
 for i = 1, n do
   local holder = values[i]
   if not holder then
@@ -39,7 +39,7 @@ for i = 1, n do
       inTheWay[i], left[i], late[i] = reserved(KEYS[i] .. ':wait', ARGV[members + i] or '', time)
     end
     if inTheWay[i] then
-      held = true
+      others = true
     else
       free = free + 1
       vacant[free] = i
@@ -47,10 +47,11 @@ for i = 1, n do
   elseif same(holder, ARGV[asked + i]) then
     local token = split(holder)
     local sane, why = counter(token, math.max(now, ARGV[hints + i] + 0))
-    answers[i + 3] = sane and token or why
+    said[i] = sane and token or why
+    others = true
   else
     inTheWay[i], left[i] = holder, redis.call('PTTL', KEYS[i])
-    held = true
+    others = true
   end
 end
 -- Grants are the first writes: a server that is full refuses those, and once there was one all that
@@ -70,10 +71,13 @@ for j = 1, free do
     longer = longer or keep
     if token ~= hint then
       lock = token .. string.sub(lock, #hint + 1) --mutant:pairs-grant-the-hint
+      said[i] = token --mutant:pairs-say-the-hint
+      others = true
     end
-    locks[j], answers[i + 3] = lock, token
+    locks[j] = lock
   else
-    locks[j], answers[i + 3] = false, keep
+    locks[j], said[i] = false, keep
+    others = true
   end
 end
 if longer then
@@ -94,9 +98,11 @@ for j = 1, free do
   if lock then
     local put = failed or pcall('SET', KEYS[i], lock, 'PX', ttl, 'NX') --mutant:pairs-grant-held-keys
     if not put then
-      answers[i + 3] = redis.error_reply('TENUREDAMAGED the lock is no text')
+      said[i] = redis.error_reply('TENUREDAMAGED the lock is no text')
+      others = true
     elseif put['err'] then
-      answers[i + 3] = put
+      said[i] = put
+      others = true
     elseif queued then
       local member = ARGV[members + i] or ''
       if member ~= '' or late[i] then
@@ -105,11 +111,21 @@ for j = 1, free do
     end
   end
 end
-for i = 1, held and n or 0 do
-  if inTheWay[i] then
-    local member = ARGV[members + i] or ''
-    answers[i + 3] = {inTheWay[i], left[i], member ~= '' and join(KEYS[i] .. ':wait', member, ARGV[4], fences, time) or -2}
+local answers, granted = {time[1], time[2], '', string.rep('1', n)}, {}
+if others then
+  for i = 1, n do
+    if inTheWay[i] then
+      local member = ARGV[members + i] or ''
+      said[i] = {inTheWay[i], left[i], member ~= '' and join(KEYS[i] .. ':wait', member, ARGV[4], fences, time) or -2}
+    end
+    if said[i] then
+      granted[i] = '0'
+      answers[#answers + 1] = said[i]
+    else
+      granted[i] = '1'
+    end
   end
+  answers[4] = table.concat(granted)
 end
 local digits, gone = {}, {}
 for i = 1, m do
