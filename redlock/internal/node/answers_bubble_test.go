@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -227,6 +228,32 @@ func TestRequestsThatFailTogetherAreSentAlone(t *testing.T) {
 	require.ErrorIs(t, requireOne(t, &a, third, wire.Failed, "ended").Err, ErrPartly)
 	require.Equal(t, map[string]int{"EVALSHA": 3}, c.sent(), "together, and two of them alone")
 	require.True(t, first.alone)
+}
+
+// Acquisitions in one command are answered with one reading of the server's clock, which is looked
+// at once.
+func TestClockIsLookedAtOnceACommand(t *testing.T) {
+	n, c := voting(t)
+	seen := n.cfg.Observer.(*watcher)
+	c.say = func(words []string) string {
+		at := time.Now()
+		return echoed(words, "*4\r\n"+bulk(strconv.FormatInt(at.Unix(), 10))+bulk(strconv.Itoa(at.Nanosecond()/1000))+bulk("")+bulk("11"))
+	}
+	for range 2 {
+		var a answers
+		before := seen.sampled
+		var sent []*Request
+		for _, key := range []string{"one", "two"} {
+			r := a.send(t, n, wire.Acquire, key)
+			r.Call.Hint = "17"
+			sent = append(sent, r)
+		}
+		n.send()
+		for _, r := range sent {
+			require.EqualValues(t, 17, requireOne(t, &a, r, wire.OK, "granted with its hint").Token)
+		}
+		require.Equal(t, before+1, seen.sampled)
+	}
 }
 
 // A connection that answers another command than the last one is given up, and so is one of several

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"time"
 
 	"github.com/valkey-io/valkey-go"
 
@@ -28,10 +29,11 @@ type batch struct {
 	loads          int        // how many commands before the others load scripts
 	commands       valkey.Commands
 	sizes          []int   // how many requests each command carries
-	echoes         []int64 // what its answer has to say besides; 0 for nothing
+	echoes         []int64 // what its answer has to say besides
 	results        []valkey.ValkeyResult
 	one            [1]valkey.ValkeyResult // the results of one command
 	sent, received clock.Instant
+	server         time.Duration // its clock, by the last answer that was looked at
 }
 
 // exchange sends what was encoded and waits for the answers.
@@ -67,7 +69,7 @@ type encoder struct {
 // encode makes the commands of a batch, with the scripts of the process that was vouched for, after
 // those that load scripts.
 func (e *encoder) encode(b *batch, requests []*Request, scripts *wire.Set, load []*wire.Script) {
-	b.requests, b.scripts, b.leases, b.loads = requests, scripts, 0, len(load)
+	b.requests, b.scripts, b.leases, b.loads, b.server = requests, scripts, 0, len(load), 0
 	for _, r := range requests {
 		b.leases += r.Call.Leases()
 	}

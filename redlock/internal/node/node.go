@@ -739,11 +739,11 @@ func (n *Node) examine(r *Request, a *wire.Answer, b *batch) error {
 	if a.More().Trial != nil {
 		n.gate.tried(trialOf(a.More().Trial))
 	}
-	if a.Server == 0 {
-		return n.gate.counts(r.Call.Op, a, b.received)
+	if a.Server != 0 && a.Server != b.server { // all answers of a command have one reading
+		b.server = a.Server
+		n.setAhead(a.Server)
+		_ = n.gate.sample(b.sent, b.received, a.Server)
 	}
-	n.setAhead(a.Server)
-	_ = n.gate.sample(b.sent, b.received, a.Server)
 	return n.gate.counts(r.Call.Op, a, b.received)
 }
 

@@ -161,6 +161,7 @@ type observed struct {
 	looked    []error
 	statuses  []*Status
 	elsewhere int
+	sampled   int
 	replaced  []string // run_ids
 }
 
@@ -170,7 +171,7 @@ func (o *observed) Refused(error)       {}
 func (o *observed) Status(_, is *Status) {
 	o.add(func() { o.statuses = append(o.statuses, is) })
 }
-func (o *observed) Sampled(Watch, time.Duration) {}
+func (o *observed) Sampled(Watch, time.Duration) { o.add(func() { o.sampled++ }) }
 func (o *observed) Due()                         {}
 func (o *observed) Elsewhere()                   { o.add(func() { o.elsewhere++ }) }
 func (o *observed) Replaced(process string) {
