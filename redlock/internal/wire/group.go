@@ -38,14 +38,14 @@ func (b *Buffers) Group(calls []*Call) int {
 	return size
 }
 
-// slotSet tells which counters the keys of the first calls of a group have: one bit for each
-// sixteenth of them. Two calls with one bit are compared as they are.
-type slotSet [slots / 16 / 64]uint64
+// slotSet tells which counters the keys of the first calls of a group have: one bit for four of
+// them. Two calls with one bit are compared as they are.
+type slotSet [slots / 4 / 64]uint64
 
 // clash reports whether the last call must not share a command with one before it, and notes it.
 func (n *slotSet) clash(calls []*Call, last int) bool {
 	c := calls[last]
-	word, bit := &n[c.Keys.slot/16/64], uint64(1)<<(c.Keys.slot/16%64)
+	word, bit := &n[c.Keys.slot/4/64], uint64(1)<<(c.Keys.slot/4%64)
 	if *word&bit == 0 {
 		*word |= bit
 		return false
