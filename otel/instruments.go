@@ -63,7 +63,7 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 		holdDuration: seconds("tenure.lease.hold.duration",
 			"How long leases were held, by how they ended.", holdBounds),
 		extendDuration: seconds("tenure.lease.extend.duration",
-			"How long extensions took until their outcome was certain.", roundBounds),
+			"How long extensions took until their outcome was certain; leases that are extended together share one.", roundBounds),
 		extendMargin: seconds("tenure.lease.extend.margin",
 			"Validity that was left when an extension succeeded: how close the lease came to running out.", marginBounds),
 		lost: counter("tenure.lease.lost", "{lease}",

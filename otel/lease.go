@@ -237,7 +237,7 @@ func (i *Instrumentation) TraceExtend(ctx context.Context, data redlock.TraceExt
 	if i.spans && (i.cfg.extendSpans || data.Err != nil || slow) {
 		measured = i.extendSpan(ctx, name, data, kind)
 	}
-	if i.extendDuration.Enabled(ctx) {
+	if !data.Shared && i.extendDuration.Enabled(ctx) {
 		i.extendDuration.Record(measured, data.Duration.Seconds(), i.extended.get(kind, extendAttributes)...)
 	}
 	if data.Err == nil && i.extendMargin.Enabled(ctx) {

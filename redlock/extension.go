@@ -203,7 +203,23 @@ type ending struct {
 type standing struct {
 	vote.Outcome
 
-	answers []NodeAnswer // for tracers only
+	answers []NodeAnswer  // for tracers only
+	took    time.Duration // until it was told to a tracer
+	known   bool          // to a tracer
+}
+
+// told is how long the extension took, and whether a tracer was told of it before, for another
+// lease: those that were extended together have the same outcome. A lease that has ended meanwhile
+// has one of its own.
+func (s *standing) told(began time.Time, ended bool) (took time.Duration, before bool) {
+	switch {
+	case ended: //mutant:ended-lease-speaks-for-others
+		return time.Since(began), false
+	case s.known:
+		return s.took, true
+	}
+	s.took, s.known = time.Since(began), true
+	return s.took, false
 }
 
 // end makes a lease's outcome of what nodes have said so far. What they have said of most leases is

@@ -226,3 +226,16 @@ func TestExtensionSpreadsTokens(t *testing.T) {
 
 // silent is a NodeTracer.
 type silent struct{ NodeTracer }
+
+// A lease that has ended meanwhile has an outcome of its own, which stands for no other lease.
+func TestEndedLeaseSpeaksForNoOther(t *testing.T) {
+	s, began := &standing{}, time.Now()
+	_, before := s.told(began, true)
+	require.False(t, before)
+	_, before = s.told(began, false)
+	require.False(t, before, "the first that has the outcome of the extension")
+	_, before = s.told(began, true)
+	require.False(t, before)
+	_, before = s.told(began, false)
+	require.True(t, before)
+}

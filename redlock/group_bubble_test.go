@@ -244,6 +244,30 @@ func TestGroupIsTraced(t *testing.T) {
 	})
 }
 
+// An extension that leases share is told for each of them, and said to be shared but for one.
+func TestGroupIsCountedOnce(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tracer := &extendTracer{}
+		leases := grouped(t, open(t, fleet, redlock.WithTracer(tracer)), 20)
+		tracer.take()
+		time.Sleep(ttl)
+		counted, told := make(map[time.Time]int), 0
+		for _, d := range tracer.take() {
+			told++
+			if _, ok := counted[d.Start]; !ok || !d.Shared {
+				require.False(t, d.Shared, "the first of an extension")
+				counted[d.Start]++
+			}
+		}
+		require.GreaterOrEqual(t, told, 2*len(leases))
+		total := 0
+		for _, n := range counted {
+			total += n
+		}
+		require.LessOrEqual(t, total, told/2)
+	})
+}
+
 // Who traces nodes changes nothing of how leases are extended, and hears of each command once a
 // node.
 func TestGroupIsTracedOnceANode(t *testing.T) {

@@ -450,7 +450,8 @@ func (l *Lease) traceExtend(as *standing, began time.Time, margin time.Duration,
 	if t == nil {
 		return
 	}
-	data := TraceExtendData{Key: l.Key(), Lease: l, Start: began, Duration: time.Since(began), Margin: margin, Answers: as.answers, Err: err}
+	data := TraceExtendData{Key: l.Key(), Lease: l, Start: began, Margin: margin, Answers: as.answers, Err: err}
+	data.Duration, data.Shared = as.told(began, margin <= 0) //mutant:group-counted-for-each
 	for i := range as.Replies {
 		switch rep := &as.Replies[i]; {
 		case rep.Verdict == wire.OK && rep.Extended == wire.InPlace:

@@ -128,6 +128,11 @@ type TraceExtendData struct {
 	Refilled int           // nodes that had lost the key and got it back
 	Answers  []NodeAnswer  // of the nodes that had answered by then
 	Err      error
+
+	// Shared means that the tracer was told before of the same extension, for another lease: both
+	// were extended together and became certain with the same answer, so all but Key, Lease and
+	// Margin is the same. Who counts or measures extensions, and not leases, leaves these out.
+	Shared bool
 }
 
 // NodeAnswer is a node's answer to an extension.
