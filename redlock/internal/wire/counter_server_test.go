@@ -177,7 +177,7 @@ func TestQueuesAreSaid(t *testing.T) {
 					calls = append(calls, waits("{b}", lifetime))
 				}
 				for _, a := range ask(t, n.Client(), AnyProcess, calls...) {
-					require.Equal(t, Refused, a.Verdict)
+					require.Equal(t, Refused, a.Verdict, "%v", a.Err)
 				}
 				said, err := strconv.ParseFloat(textOf(t, n, "HGET", "fences", "queues"), 64)
 				require.NoError(t, err)

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -157,17 +158,46 @@ func pairWords(calls []*Call, words []string) (_ []string, numkeys int) {
 	if c := first.release; c != nil {
 		release = *c
 	}
-	words = append(words, strconv.Itoa(countAcquisitions(calls)), acquire.TTL, acquire.Skew, acquire.QueueLife, release.Turn, release.Channel, "queues")
-	held := func(c *Call) string { return c.Lock }
+	words = append(words, strconv.Itoa(countAcquisitions(calls)), acquire.TTL, cmp.Or(acquire.Skew, "0"), acquire.QueueLife, release.Turn, release.Channel)
+	least, largest := hintsOf(calls)
+	words = append(words, least, largest, releasedLocks(calls), "queues")
 	each(Acquire, func(c *Call) string { return c.Keys.Slot })
-	each(Acquire, held)
-	each(Acquire, func(c *Call) string { return c.Hint })
-	each(Release, held)
+	each(Acquire, func(c *Call) string { return c.Lock })
 	if queued {
 		each(Acquire, (*Call).leaving)
 		each(Release, (*Call).leaving)
 	}
 	return words, numkeys
+}
+
+// hintsOf returns the least and the largest of the hints of acquisitions; 0 where there is none.
+func hintsOf(calls []*Call) (least, largest string) {
+	for _, c := range calls {
+		if !c.Op.Grants() {
+			continue
+		}
+		if least == "" || isBelow(c.Hint, least) {
+			least = c.Hint
+		}
+		if isBelow(largest, c.Hint) {
+			largest = c.Hint
+		}
+	}
+	return cmp.Or(least, "0"), cmp.Or(largest, "0")
+}
+
+// isBelow compares two numbers in decimal digits.
+func isBelow(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }
+
+// releasedLocks are the locks of releases, a line each: no lock has a control character.
+func releasedLocks(calls []*Call) string {
+	var lines []byte
+	for _, c := range calls {
+		if c.Op.Frees() {
+			lines = append(append(lines, c.Lock...), '\n')
+		}
+	}
+	return strings.TrimSuffix(string(lines), "\n")
 }
 
 // Result is what came of a call that was sent.
@@ -221,22 +251,32 @@ func unwrap(msg valkey.ValkeyMessage, echo int64) (valkey.ValkeyMessage, error) 
 
 // decodePairs reads what pairs.lua returns.
 func decodePairs(calls []*Call, msg valkey.ValkeyMessage, to []Result) ([]Result, error) {
-	parts, err := msg.ToArray()
-	if err != nil || len(parts) < 4 {
+	said, others := msg, []valkey.ValkeyMessage(nil)
+	if parts, err := msg.ToArray(); err == nil && len(parts) > 0 {
+		said, others = parts[0], parts[1:]
+	}
+	text, err := said.ToString()
+	if err != nil {
 		return to, unexpected(msg)
 	}
-	server, err := clockOf(parts[0], parts[1])
-	if err != nil {
-		return to, err
-	}
-	freed, err1 := parts[2].ToString()
-	granted, err2 := parts[3].ToString()
-	others, acquisitions := parts[4:], countAcquisitions(calls)
-	if err1 != nil || err2 != nil || len(granted) != acquisitions || len(freed) != len(calls)-acquisitions {
+	seconds, rest, _ := strings.Cut(text, " ")
+	micros, rest, _ := strings.Cut(rest, " ")
+	freed, granted, _ := strings.Cut(rest, " ")
+	acquisitions := countAcquisitions(calls)
+	if len(granted) != acquisitions || len(freed) != len(calls)-acquisitions {
 		return to, unexpected(msg)
 	}
 	if len(others) != acquisitions-strings.Count(granted, "1") { //mutant:pairs-of-an-odd-answer
 		return to, unexpected(msg)
+	}
+	s, err1 := strconv.ParseInt(seconds, 10, 64)
+	us, err2 := strconv.ParseInt(micros, 10, 64)
+	if err1 != nil || err2 != nil {
+		return to, unexpected(msg)
+	}
+	server, err := ServerTime(s, us)
+	if err != nil {
+		return to, err
 	}
 	for _, c := range calls {
 		var r Result
