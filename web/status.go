@@ -33,6 +33,12 @@ type readDoc struct {
 	Error string `json:"error,omitempty"`
 }
 
+// Unread reports whether a part was never read, so that its absence says nothing.
+func (d *statusDoc) Unread(part string) bool {
+	read, shown := d.Read[part]
+	return shown && read.At.IsZero()
+}
+
 // slow is how long a read may take before that is said.
 const slow, slowJobs = 2 * time.Second, 20 * time.Second
 
@@ -203,7 +209,7 @@ func sayElections(s *snapshot, now time.Time, say func(how, text string)) {
 
 func sayJobs(s *snapshot, say func(how, text string)) {
 	c := countJobs(s.jobs)
-	if s.read[partJobs].Tried.IsZero() && c.Total == 0 {
+	if s.read[partJobs].At.IsZero() && c.Total == 0 {
 		return
 	}
 	for _, r := range s.jobs {
