@@ -202,7 +202,8 @@ func (f *feed) peek() (now *snapshot, changed <-chan struct{}) {
 	return f.now, f.changed
 }
 
-// get is what is known, after a wait for what was never read, or long ago: patience at most.
+// get is what is known, after a wait for what was never read, or long ago: patience at most, and
+// not for a read that others have waited for in vain.
 func (f *feed) get(ctx context.Context, need partSet) *snapshot {
 	f.want()
 	end := time.NewTimer(patience)
@@ -211,7 +212,7 @@ func (f *feed) get(ctx context.Context, need partSet) *snapshot {
 		now, changed := f.peek()
 		missing := false
 		for p := range parts {
-			missing = missing || need.has(p) && time.Since(now.read[p].Tried) > staleAfter
+			missing = missing || need.has(p) && time.Since(now.read[p].Tried) > staleAfter && f.loops[p].busy(time.Now()) < patience
 		}
 		if !missing {
 			return now

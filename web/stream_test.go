@@ -25,8 +25,8 @@ import (
 const patience = time.Minute
 
 // onLoopback is a world on real connections, and its server.
-func onLoopback(t *testing.T, opts ...web.Option) (*world, *httptest.Server) {
-	w := &world{T: t, fleet: redlocktest.Start(t, 3), log: &safeBuffer{}}
+func onLoopback(t testing.TB, opts ...web.Option) (*world, *httptest.Server) {
+	w := &world{TB: t, fleet: redlocktest.Start(t, 3), log: &safeBuffer{}}
 	w.q = w.quorum("page")
 	w.h = w.handler(opts...)
 	server := httptest.NewServer(w.h)

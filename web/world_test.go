@@ -27,7 +27,7 @@ import (
 
 // world is nodes in process, replicas with a real scheduler, and the page of another process.
 type world struct {
-	*testing.T
+	testing.TB
 	fleet *redlocktest.Fleet
 	q     *redlock.Quorum // of the page's process
 	h     *web.Handler
@@ -57,7 +57,7 @@ func (b *safeBuffer) String() string {
 // inBubble has a test see a world on fake time.
 func inBubble(t *testing.T, nodes int, opts []web.Option, f func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, fleet: redlocktest.StartPipes(t, nodes), log: &safeBuffer{}}
+		w := &world{TB: t, fleet: redlocktest.StartPipes(t, nodes), log: &safeBuffer{}}
 		w.q = w.quorum("page")
 		w.h = w.handler(opts...)
 		f(t, w)
