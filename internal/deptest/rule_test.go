@@ -52,6 +52,7 @@ func layered() Graph {
 		module + "/elector":             {module + "/redlock"},
 		module + "/scheduler":           {"github.com/go-co-op/gocron/v2", module + "/elector"},
 		module + "/admin":               {module + "/redlock"},
+		module + "/health":              {module + "/elector"},
 		module + "/otel":                {"go.opentelemetry.io/otel", module + "/scheduler"},
 		module + "/examples/quickstart": {module + "/redlock/redlocktest", module + "/scheduler"},
 		module + "/tools/chaos":         {module + "/internal/valkeytest", "github.com/Shopify/toxiproxy/v2"},
@@ -97,6 +98,7 @@ func TestRulesCover(t *testing.T) {
 	const (
 		redlock    = module + "/redlock"
 		elector    = module + "/elector"
+		health     = module + "/health"
 		scheduler  = module + "/scheduler"
 		inProcess  = module + "/redlock/redlocktest"
 		valkeytest = module + "/internal/valkeytest"
@@ -123,6 +125,9 @@ func TestRulesCover(t *testing.T) {
 		{elector, gocron, true},
 		{elector, telemetry, true},
 		{elector, inProcess, true},
+		{elector, health, true},
+		{health, scheduler, true},
+		{health, telemetry, true},
 		{scheduler, telemetry, true},
 		{scheduler, inProcess, true},
 		{scheduler, "pgregory.net/rapid", true},
@@ -155,7 +160,7 @@ func TestRulesCover(t *testing.T) {
 }
 
 func TestRuleWithoutSubjectIsReported(t *testing.T) {
-	for _, name := range []string{"redlock", "elector", "scheduler", "admin"} {
+	for _, name := range []string{"redlock", "elector", "scheduler", "admin", "health"} {
 		graph := layered()
 		maps.DeleteFunc(graph, func(path string, _ []string) bool {
 			return path == module+"/"+name || strings.HasPrefix(path, module+"/"+name+"/internal/")
