@@ -21,8 +21,9 @@
 //   - Nodes that are in quarantine count as if they voted, because that passes by itself and no
 //     replica can do anything about it. So neither a new fleet nor one that was restarted as a
 //     whole holds a rollout up.
-//   - A replica that was ready stays ready when nodes fail later. They fail for all replicas alike,
-//     and a Service without pods helps nobody. The report says "degraded", and a line is logged.
+//   - A replica for which a quorum has voted stays ready when nodes fail later. They fail for all
+//     replicas alike, and a Service without pods helps nobody. The report says "degraded", and a
+//     line is logged.
 //   - A replica that is refused because other processes of the prefix use other nodes, or that has
 //     found such processes, is not ready, whatever was before: two leases on a key may be live.
 //   - Neither is one whose election or jobs do not run, whose lead function runs on beyond its

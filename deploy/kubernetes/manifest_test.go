@@ -37,7 +37,11 @@ func documents(t *testing.T, file string) [][]byte {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	return bytes.Split(text, []byte("\n---\n"))
+	all := bytes.Split(text, []byte("\n---\n"))
+	for i := range all {
+		all[i] = append(all[i], '\n') // which a text at its end has
+	}
+	return all
 }
 
 // decode reads an object as the API server does that is told to be strict: a field that its type
