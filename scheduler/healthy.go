@@ -17,8 +17,8 @@ func (notRunning) ErrorType() string { return "not_running" }
 // started, and a quorum of nodes answered when it was last asked, or it leads the election
 // (WithElection). Following is healthy, and so are jobs that fail. It does no I/O.
 //
-// It suits a readiness check. Package health has one that does not take all replicas out of service
-// when the nodes are out of reach.
+// As a readiness check it would take all replicas out of service when the nodes are out of reach:
+// package health has rules that do not.
 //
 // Errors: ErrNotRunning, what Elector.Healthy returns, or what Quorum.Healthy does.
 func (s *Scheduler) Healthy() error {

@@ -133,17 +133,23 @@ func locks(t *testing.T) (old map[string]lock, lease func() lock) {
 			return func() error { return l.Release(context.Background()) }, nil
 		},
 	}
-	return old, func() lock { // a Quorum for each replica
-		q, err := redlock.Open(fleet.URLs(), redlock.WithPrefix("billing"), redlock.WithLogger(slog.New(slog.DiscardHandler)))
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, q.Close()) })
-		return func(ctx context.Context) (func() error, error) {
-			l, err := q.Acquire(ctx, "report")
-			if err != nil {
-				return nil, err
-			}
-			return func() error { return l.Release(context.Background()) }, nil
+	another := valkeytest.Start(t, 3, valkeytest.WithAge(time.Hour))
+	old["leases on other nodes"] = leaseOn(t, another)
+	return old, func() lock { return leaseOn(t, fleet) } // a Quorum for each replica
+}
+
+// leaseOn is a lease on a fleet.
+func leaseOn(t *testing.T, fleet *valkeytest.Fleet) lock {
+	t.Helper()
+	q, err := redlock.Open(fleet.URLs(), redlock.WithPrefix("billing"), redlock.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	return func(ctx context.Context) (func() error, error) {
+		l, err := q.Acquire(ctx, "report")
+		if err != nil {
+			return nil, err
 		}
+		return func() error { return l.Release(context.Background()) }, nil
 	}
 }
 

@@ -77,9 +77,9 @@ func (p *process) status(path string) int {
 	return resp.StatusCode
 }
 
-// The program of the manifest, with its variables and files, on servers of the manifest: it is ready
-// before the quarantine is over, answers all pages that the manifests name, stays alive and ready
-// when the servers hang, and ends within its grace period then.
+// The program of the manifest, with its variables and files, on servers of the manifest: it is
+// ready before the quarantine is over, answers all pages that the manifests name, stays alive and
+// ready when the servers hang, and ends within its grace period then.
 func TestReplicaOfTheManifests(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "replica")

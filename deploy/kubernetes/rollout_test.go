@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -83,4 +84,31 @@ func environment(c core.Container) map[string]string {
 		env[v.Name] = v.Value
 	}
 	return env
+}
+
+// Settings that docs/kubernetes.md names are those of the manifests, its commands name files that
+// are there, and its code is the example's.
+func TestPageSaysWhatTheManifestsSay(t *testing.T) {
+	page := read(t, "../../docs/kubernetes.md")
+	var manifests, program string
+	for _, file := range files(t) {
+		manifests += read(t, file)
+	}
+	for _, name := range []string{"main", "config", "leader", "label"} {
+		program += read(t, "../../examples/kubernetes/"+name+".go")
+	}
+	settings := regexp.MustCompile("`([A-Za-z./]+: [^`]+)`").FindAllStringSubmatch(page, -1)
+	require.Greater(t, len(settings), 6)
+	for _, setting := range settings {
+		require.Contains(t, manifests, setting[1])
+	}
+	named := regexp.MustCompile(`(?:examples|deploy)/[a-z/-]+\.[a-z]+`).FindAllString(page, -1)
+	require.Greater(t, len(named), 10)
+	for _, file := range named {
+		require.FileExists(t, "../../"+file)
+	}
+	for _, code := range []string{"scheduler.WithElection(\"reports\", elector.WithPayload(", "probes := health.New(q, jobs)", "mux.Handle(\"/readyz\", probes)"} {
+		require.Contains(t, page, code)
+		require.Contains(t, program, code)
+	}
 }

@@ -113,8 +113,8 @@ func (r *replica) get(t *testing.T, path string) (int, string) {
 }
 
 // Replicas are ready whether they lead or not, every one of them answers for the leader, the label
-// is on the leader's pod, and all of that moves when the leader stops. While that stops it is alive,
-// and not ready.
+// is on the leader's pod, and all of that moves when the leader stops. While that stops it is
+// alive, and not ready.
 func TestReplicas(t *testing.T) {
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
