@@ -28,9 +28,9 @@ const patience = time.Minute
 // lock waits for a lock, and returns what gives it back.
 type lock func(ctx context.Context) (unlock func() error, err error)
 
-// both is the version of the service between: it works under both locks, and always takes the old
-// one first.
-func both(old, lease lock) lock {
+// underBoth is the version of the service between: it works under both locks, and always takes the
+// old one first.
+func underBoth(old, lease lock) lock {
 	return func(ctx context.Context) (func() error, error) {
 		first, err := old(ctx)
 		if err != nil {
@@ -103,8 +103,8 @@ func (w *work) sees(version string) {
 	require.Eventually(w.t, func() bool { return w.count(version) >= want }, patience, 5*time.Millisecond, version)
 }
 
-// locks are those of a service before and after.
-func locks(t *testing.T) (old map[string]lock, lease func() lock) {
+// oldAndNew are the locks of a service before and after.
+func oldAndNew(t *testing.T) (old map[string]lock, lease func() lock) {
 	t.Helper()
 	fleet := valkeytest.Start(t, 3, valkeytest.WithAge(time.Hour))
 	var pools []redsyncredis.Pool
@@ -156,38 +156,43 @@ func leaseOn(t *testing.T, fleet *valkeytest.Fleet) lock {
 // Two rollouts, replica by replica: from the old lock to both, and from both to the lease. Work
 // goes on all the time, and nobody works beside another.
 func TestMovingInTwoRollouts(t *testing.T) {
-	old, lease := locks(t)
+	old, lease := oldAndNew(t)
 	for name, before := range old {
 		t.Run(name, func(t *testing.T) {
-			w := &work{t: t, done: make(map[string]int)}
-			replicas := make([]func(), 3)
-			for i := range replicas {
-				replicas[i] = w.replica("old", before)
-			}
-			w.sees("old")
-			for i := range replicas {
-				replicas[i]()
-				replicas[i] = w.replica("both", both(before, lease()))
-				w.sees("both")
-			}
-			for i := range replicas {
-				replicas[i]()
-				replicas[i] = w.replica("lease", lease())
-				w.sees("lease")
-			}
-			for _, stop := range replicas {
-				stop()
-			}
-			require.EqualValues(t, 1, w.most.Load(), "replicas worked at once")
-			t.Logf("worked %v times, longest pause %v", w.done, w.gap.Round(time.Millisecond))
-			require.Less(t, w.gap, patience)
+			rollOut(t, before, func() lock { return underBoth(before, lease()) }, lease)
 		})
 	}
 }
 
+func rollOut(t *testing.T, old lock, between, lease func() lock) {
+	t.Helper()
+	w := &work{t: t, done: make(map[string]int)}
+	replicas := make([]func(), 3)
+	for i := range replicas {
+		replicas[i] = w.replica("old", old)
+	}
+	w.sees("old")
+	for i := range replicas {
+		replicas[i]()
+		replicas[i] = w.replica("both", between())
+		w.sees("both")
+	}
+	for i := range replicas {
+		replicas[i]()
+		replicas[i] = w.replica("lease", lease())
+		w.sees("lease")
+	}
+	for _, stop := range replicas {
+		stop()
+	}
+	require.EqualValues(t, 1, w.most.Load(), "replicas worked at once")
+	t.Logf("worked %v times, longest pause %v", w.done, w.gap.Round(time.Millisecond))
+	require.Less(t, w.gap, patience)
+}
+
 // Without the version between, the two do not see each other: the test would notice.
 func TestMovingInOneRolloutOverlaps(t *testing.T) {
-	old, lease := locks(t)
+	old, lease := oldAndNew(t)
 	for name, before := range old {
 		t.Run(name, func(t *testing.T) {
 			w := &work{t: t, done: make(map[string]int)}

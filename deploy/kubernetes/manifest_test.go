@@ -87,7 +87,7 @@ func TestManifestsAreOfTheAPI(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]int{
-		"Namespace": 2, "ConfigMap": 1, "Service": 3, "StatefulSet": 1, "Deployment": 1, "PodDisruptionBudget": 2, "NetworkPolicy": 2,
+		"Namespace": 2, "ConfigMap": 1, "Service": 3, "StatefulSet": 1, "Deployment": 1, "PodDisruptionBudget": 2, "NetworkPolicy": 3,
 		"ServiceAccount": 1, "Secret": 2, "ServiceMonitor": 1, "PrometheusRule": 1, "Role": 1, "RoleBinding": 1,
 	}, kinds)
 }
@@ -150,6 +150,7 @@ func TestSelectorsFitThePods(t *testing.T) {
 		"page":               {page.Spec.Selector, replicas},
 		"budget of replicas": {object[policy.PodDisruptionBudget](t, "replicas.yaml", "billing").Spec.Selector.MatchLabels, replicas},
 		"policy of replicas": {object[networking.NetworkPolicy](t, "replicas.yaml", "billing").Spec.PodSelector.MatchLabels, replicas},
+		"policy of labels":   {object[networking.NetworkPolicy](t, "leader-label.yaml", "billing-label").Spec.PodSelector.MatchLabels, replicas},
 		"monitor":            {object[monitoring.ServiceMonitor](t, "monitoring.yaml", "billing").Spec.Selector.MatchLabels, page.Labels},
 		"clients":            {object[networking.NetworkPolicy](t, "nodes.yaml", "nodes").Spec.Ingress[0].From[0].PodSelector.MatchLabels, replicas},
 		"their namespace": {object[networking.NetworkPolicy](t, "nodes.yaml", "nodes").Spec.Ingress[0].From[0].NamespaceSelector.MatchLabels,
