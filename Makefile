@@ -27,8 +27,9 @@ SERVERS ?=
 # How long each fuzz test searches.
 FUZZTIME ?= 30s
 
-# go.work joins the library, the examples, the tools and the manifests: "work" means the packages of all four. The benchmarks beside
-# other libraries are a module that stands alone, because what is compared would change the versions of the rest.
+# go.work joins the library, the examples, the tools and the manifests: "work" means the packages of all four. The
+# benchmarks beside other libraries are a module that stands alone, because what is compared would change the versions of
+# the rest.
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod))
 
 .DEFAULT_GOAL := help
@@ -48,6 +49,7 @@ test: valkey compiler ## run the tests against real Valkey servers
 	@status=0; set -x; \
 	go test -timeout $(TIMEOUT) $(TESTFLAGS) ./... ./tools/model || status=1; \
 	go test -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./deploy/... ./examples/... ./tools/... | grep -v '/model$$') || status=1; \
+	(cd bench && go test -timeout $(TIMEOUT) $(TESTFLAGS) ./moving) || status=1; \
 	exit $$status
 
 .PHONY: race
