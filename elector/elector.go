@@ -333,8 +333,8 @@ func leader(ctx context.Context, q *redlock.Quorum, election string) (Leader, er
 // candidate and a quorum of nodes answered when it was last asked. Following is healthy. It does no
 // I/O.
 //
-// It suits a readiness check. As a liveness check it would restart every replica when the nodes are
-// out of reach.
+// As a liveness check it would restart every replica when the nodes are out of reach, and as a
+// readiness check take all of them out of service: package health has rules that do neither.
 //
 // Errors: ErrNotRunning, ErrDrainTimeout while lead runs on beyond its term, or a
 // *redlock.QuorumError.

@@ -71,6 +71,7 @@ func Rules() []Rule {
 		elector   = []string{module + "/elector/..."}
 		scheduler = []string{module + "/scheduler/..."}
 		admin     = []string{module + "/admin/..."}
+		health    = []string{module + "/health/..."}
 		web       = []string{module + "/web/..."}
 
 		redlocktest = []string{module + "/redlock/redlocktest/..."}
@@ -132,6 +133,16 @@ func Rules() []Rule {
 			Why:       "who steers jobs need not be able to run them",
 		},
 		{
+			Subject:   health,
+			Forbidden: slices.Concat(scheduler, admin, gocron),
+			Why:       "a service without jobs has probes too: what is asked is an interface, which the Scheduler has",
+		},
+		{
+			Subject:   slices.Concat(redlock, elector, scheduler, admin),
+			Forbidden: health,
+			Why:       "dependencies point down only: how a supervisor asks is the program's choice",
+		},
+		{
 			Subject:   scheduler,
 			Forbidden: admin,
 			Why:       "jobs are run without anybody who steers them",
@@ -164,7 +175,7 @@ func Rules() []Rule {
 			Why:       "valkeytest and child start processes: only _test files and the tools may use them",
 		},
 	}
-	for _, subject := range [][]string{redlock, elector, scheduler, admin, web} {
+	for _, subject := range [][]string{redlock, elector, scheduler, admin, health, web} {
 		rules = append(rules, Rule{
 			Subject:   subject,
 			Except:    redlocktest,

@@ -52,6 +52,7 @@ func layered() Graph {
 		module + "/elector":             {module + "/redlock"},
 		module + "/scheduler":           {"github.com/go-co-op/gocron/v2", module + "/elector"},
 		module + "/admin":               {module + "/redlock"},
+		module + "/health":              {module + "/elector"},
 		module + "/web":                 {"net/http", module + "/admin"},
 		module + "/otel":                {"go.opentelemetry.io/otel", module + "/scheduler"},
 		module + "/examples/quickstart": {module + "/redlock/redlocktest", module + "/scheduler"},
@@ -98,6 +99,7 @@ func TestRulesCover(t *testing.T) {
 	const (
 		redlock    = module + "/redlock"
 		elector    = module + "/elector"
+		health     = module + "/health"
 		scheduler  = module + "/scheduler"
 		inProcess  = module + "/redlock/redlocktest"
 		valkeytest = module + "/internal/valkeytest"
@@ -124,6 +126,9 @@ func TestRulesCover(t *testing.T) {
 		{elector, gocron, true},
 		{elector, telemetry, true},
 		{elector, inProcess, true},
+		{elector, health, true},
+		{health, scheduler, true},
+		{health, telemetry, true},
 		{scheduler, telemetry, true},
 		{scheduler, inProcess, true},
 		{scheduler, "pgregory.net/rapid", true},
@@ -156,7 +161,7 @@ func TestRulesCover(t *testing.T) {
 }
 
 func TestRuleWithoutSubjectIsReported(t *testing.T) {
-	for _, name := range []string{"redlock", "elector", "scheduler", "admin", "web"} {
+	for _, name := range []string{"redlock", "elector", "scheduler", "admin", "health", "web"} {
 		graph := layered()
 		maps.DeleteFunc(graph, func(path string, _ []string) bool {
 			return path == module+"/"+name || strings.HasPrefix(path, module+"/"+name+"/internal/")

@@ -1,0 +1,135 @@
+// Kubernetes is a replica of a service in a cluster: it answers probes, is named for its pod, runs
+// jobs while it leads, sends requests on to the leader, and stops within its grace period.
+//
+// deploy/kubernetes has the manifests, and docs/kubernetes.md explains both. All settings are
+// environment variables: see config.go.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/health"
+	tenureotel "github.com/tenure-dev/tenure/otel"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// lameDuck is for how long requests are answered after the end has begun: until then the last load
+// balancer has heard that this pod is going.
+const lameDuck = 5 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	cfg, err := newConfig(os.Getenv)
+	if err == nil {
+		err = run(ctx, cfg, slog.New(slog.NewJSONHandler(os.Stdout, nil)))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run is the replica until ctx ends. Its end is in order: it is not ready any more, which load
+// balancers hear of meanwhile; it leads no more, and its runs end; requests do; its leases are
+// given back.
+func run(ctx context.Context, cfg *config, log *slog.Logger) (err error) {
+	registry := prometheus.NewRegistry()
+	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(registry))
+	if err != nil {
+		return err
+	}
+	meters := metric.NewMeterProvider(metric.WithReader(exporter))
+	defer func() { err = errors.Join(err, meters.Shutdown(context.WithoutCancel(ctx))) }()
+	telemetry, err := tenureotel.New(tenureotel.WithMeterProvider(meters))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, telemetry.Close()) }()
+
+	listener, err := net.Listen("tcp", cfg.listen)
+	if err != nil {
+		return err
+	}
+	defer listener.Close() // Serve does it, too
+	options, err := cfg.options()
+	if err != nil {
+		return err
+	}
+	q, err := redlock.Open(cfg.nodes, append(options, redlock.WithTracer(telemetry), redlock.WithLogger(log))...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+	jobs, err := scheduler.New(q, scheduler.WithElection("reports", elector.WithPayload(cfg.address(listener))),
+		scheduler.WithCatchUp(time.Hour, scheduler.CatchUpLatest), scheduler.WithStopTimeout(cfg.stopTimeout),
+		scheduler.WithTracer(telemetry), scheduler.WithLogger(log))
+	if err != nil {
+		return err
+	}
+	_, err = jobs.NewJob(gocron.CronJob("* * * * *", false), scheduler.NewTask(report, log), gocron.WithName("report"))
+	if err != nil {
+		return err
+	}
+
+	probes := health.New(q, jobs)
+	probes.Logger = log
+	mux := http.NewServeMux()
+	mux.Handle("/livez", probes)
+	mux.Handle("/readyz", probes)
+	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("/", &toLeader{elector: jobs.Elector(), own: reports(cfg.pod)})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	label := followLabel(cfg, jobs.Elector(), log)
+	jobs.Start()
+	log.Info("replica has begun", "address", cfg.address(listener))
+
+	select {
+	case <-ctx.Done():
+	case err := <-served: // it cannot answer any more
+		label.end()
+		return errors.Join(err, jobs.Shutdown())
+	}
+	log.Info("replica ends")
+	probes.Stop()
+	gone := time.After(lameDuck)
+	err = jobs.Shutdown()
+	label.end()
+	<-gone
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), lameDuck)
+	defer cancel()
+	return errors.Join(err, server.Shutdown(limited))
+}
+
+// report is the job.
+func report(ctx context.Context, log *slog.Logger) error {
+	run, _ := scheduler.RunFromContext(ctx)
+	log.InfoContext(ctx, "report", "tick", run.Tick, "fencing_token", run.FencingToken())
+	return ctx.Err()
+}
+
+// reports answers on the leader.
+func reports(pod string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s answers %s\n", pod, r.URL.Path)
+	})
+}

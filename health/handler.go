@@ -1,0 +1,150 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Timeout is for how long the parts are asked, all of them at once: half of what a probe of
+// Kubernetes waits for by default.
+const Timeout = 500 * time.Millisecond
+
+// Handler answers GET and HEAD of /livez and /readyz: 200 with "ok", or 503 with a line for each
+// part that fails. With ?verbose it answers in JSON, with the parts and the nodes that do not vote.
+// It answers within the [Timeout], whatever its parts do, and names no credentials and no texts of
+// errors: these are logged, once a change.
+//
+// It does no I/O itself: what it says of the nodes is as old as Quorum.Healthy says. It knows of a
+// quorum only if it was asked while there was one. It is safe for concurrent use.
+type Handler struct {
+	// Logger gets a line when a part fails, and when it is in order again. Nil is slog.Default. Set
+	// it before the first request.
+	Logger *slog.Logger
+
+	parts    []*part
+	stopping atomic.Bool
+}
+
+// New makes a Handler of these parts. Without any, a replica is ready until [Handler.Stop].
+func New(parts ...Part) *Handler {
+	h := &Handler{}
+	seen := make(map[string]int)
+	for _, of := range parts {
+		p := newPart(of)
+		if seen[p.name]++; seen[p.name] > 1 { // the second is quorum-2
+			p.name += "-" + strconv.Itoa(seen[p.name])
+		}
+		h.parts = append(h.parts, p)
+	}
+	return h
+}
+
+// Stop says that the process shuts down: it is not ready any more, and /livez answers 200 until the
+// end, so that nobody ends it before its time. Call it first on SIGTERM.
+func (h *Handler) Stop() { h.stopping.Store(true) }
+
+// ServeHTTP answers a probe.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	check := strings.TrimPrefix(r.URL.Path, "/")
+	if check != "livez" && check != "readyz" {
+		http.NotFound(w, r)
+		return
+	}
+	header := w.Header()
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		header.Set("Allow", "GET, HEAD")
+		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+		return
+	}
+	is := h.report(r.Context(), check)
+	body, kind := []byte(is.String()), "text/plain; charset=utf-8"
+	if r.URL.Query().Has("verbose") {
+		body, kind = is.json(), "application/json"
+	}
+	header.Set("Content-Type", kind)
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	status := http.StatusOK
+	if !is.OK {
+		status = http.StatusServiceUnavailable
+	}
+	w.WriteHeader(status)
+	if r.Method == http.MethodGet {
+		_, _ = w.Write(body) // a probe that is gone asks again
+	}
+}
+
+// report asks the parts that the check is about, all at once.
+func (h *Handler) report(ctx context.Context, check string) *report {
+	is := &report{Check: check, OK: true, Parts: []answer{}}
+	live := check == "livez"
+	switch stopping := h.stopping.Load(); {
+	case stopping && live: //mutant:ended-while-it-stops
+		return is
+	case stopping:
+		is.OK, is.Reason = false, "shutting down"
+	}
+	var asked []*part
+	for _, p := range h.parts {
+		if p.live || !live { //mutant:liveness-by-the-nodes
+			asked = append(asked, p)
+		}
+	}
+	up, cancel := context.WithTimeout(context.WithoutCancel(ctx), Timeout) //mutant:part-that-hangs-is-waited-for
+	defer cancel()
+	errs := make([]error, len(asked))
+	var answers sync.WaitGroup
+	for i, p := range asked {
+		answers.Go(func() { errs[i] = p.ask(up.Done()) })
+	}
+	answers.Wait()
+	for i, p := range asked {
+		state := p.judge(errs[i])
+		h.log(p, state, errs[i])
+		is.Parts = append(is.Parts, newAnswer(p, state, errs[i]))
+		if !state.ready() && (!live || restarts(errs[i])) {
+			is.OK = false
+		}
+	}
+	return is
+}
+
+// restarts reports whether a restart of the process helps a part that is to be live.
+func restarts(err error) bool {
+	switch word(err) {
+	case "closed", "not_running": // not started yet, or stopped
+		return false
+	}
+	var nodes *redlock.NodeError
+	return !errors.Is(err, redlock.ErrNoQuorum) && !errors.As(err, &nodes)
+}
+
+// log tells a change. The text of the error is for people who may read logs.
+func (h *Handler) log(p *part, is state, err error) {
+	if !p.news(is) {
+		return
+	}
+	logger := h.Logger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	switch is {
+	case failed:
+		logger.Warn("health: a part fails", "part", p.name, "reason", word(err), "error", err)
+	case fine:
+		logger.Info("health: a part is in order again", "part", p.name)
+	default:
+		logger.Warn("health: too few nodes vote, and the replica is ready all the same",
+			"part", p.name, "state", string(is), "error", err)
+	}
+}

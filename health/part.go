@@ -1,0 +1,229 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Part is something that a replica needs: a *redlock.Quorum, an *elector.Elector, a
+// *scheduler.Scheduler, or a [Check].
+type Part interface {
+	// Healthy returns nil while the part is in order. It is called for each probe, on a goroutine
+	// of its own, never twice at once for one part of a Handler, and should not block. A panic
+	// counts as an error.
+	Healthy() error
+}
+
+// Check is a Part of the caller's own. The context of fn ends after the [Timeout]. The text of its
+// error is logged and never sent, because it may have a secret in it.
+func Check(name string, fn func(context.Context) error) Part { return &check{name, fn} }
+
+type check struct {
+	name string
+	fn   func(context.Context) error
+}
+
+// Healthy calls the function.
+func (c *check) Healthy() error {
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
+	defer cancel()
+	return c.fn(ctx)
+}
+
+// Named gives a part another name in the answers than that of its type. A name should be a word;
+// what cannot be printed is replaced.
+func Named(name string, p Part) Part { return &named{p, name} }
+
+type named struct {
+	Part
+	name string
+}
+
+// Live has /livez ask the part, too: while it fails, the supervisor restarts the process. That is
+// for what nothing but a restart ends, such as a lead function that does not return
+// (elector.ErrDrainTimeout).
+//
+// A failure of the nodes is none for /livez, and neither is a part that is not started or was
+// stopped.
+func Live(p Part) Part { return &live{p} }
+
+type live struct{ Part }
+
+// part is a Part of a Handler.
+type part struct {
+	Part
+
+	name string
+	live bool // /livez asks it
+
+	mu     sync.Mutex
+	asked  *question // guarded by mu; the one under way, nil for none
+	joined bool      // guarded by mu; it has been healthy
+	said   state     // guarded by mu; what was logged last; empty for nothing
+}
+
+// question is one call of Healthy, for all that ask meanwhile.
+type question struct {
+	done chan struct{}
+	err  error // set before done is closed
+}
+
+// newPart takes the wrappers off.
+func newPart(of Part) *part {
+	p := &part{}
+	for {
+		switch w := of.(type) {
+		case *named:
+			if p.name == "" {
+				p.name = w.name
+			}
+			of = w.Part
+			continue
+		case *live:
+			p.live, of = true, w.Part
+			continue
+		case *check:
+			if p.name == "" {
+				p.name = w.name
+			}
+		}
+		break
+	}
+	p.Part = of
+	if p.name == "" { // *redlock.Quorum is the quorum
+		kind := fmt.Sprintf("%T", of)
+		p.name = strings.ToLower(kind[strings.LastIndexByte(kind, '.')+1:])
+	}
+	p.name = printable(p.name)
+	return p
+}
+
+// printable is a name without what would disturb the reader's terminal.
+func printable(name string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, name)
+}
+
+// errHung is the answer of a part that gave none in time.
+var errHung = fmt.Errorf("health: no answer within %v: %w", Timeout, context.DeadlineExceeded)
+
+// ask returns what the part says, or errHung at the latest when the time is up. A part that hangs
+// is not called again before it has answered.
+func (p *part) ask(up <-chan struct{}) error {
+	p.mu.Lock()
+	asked := p.asked
+	if asked == nil {
+		asked = &question{done: make(chan struct{})}
+		p.asked = asked
+		go p.answer(asked)
+	}
+	p.mu.Unlock()
+	select {
+	case <-asked.done:
+		return asked.err
+	case <-up:
+		return errHung
+	}
+}
+
+// answer calls the part.
+func (p *part) answer(asked *question) {
+	asked.err = p.call()
+	p.mu.Lock()
+	p.asked = nil
+	p.mu.Unlock()
+	close(asked.done)
+}
+
+func (p *part) call() (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &panicError{value}
+		}
+	}()
+	return p.Healthy()
+}
+
+// panicError is the panic of a part.
+type panicError struct{ value any }
+
+func (e *panicError) Error() string { return fmt.Sprintf("health: panic: %v", e.value) }
+
+// ErrorType returns the stable value "panic".
+func (e *panicError) ErrorType() string { return "panic" }
+
+// state is how a part is.
+type state string
+
+const (
+	fine     state = "ok"
+	waiting  state = "quarantined" // a quorum of nodes votes as soon as quarantines are over
+	degraded state = "degraded"    // no quorum of nodes votes; one did
+	failed   state = "failed"
+)
+
+// ready reports whether a replica whose part is so is ready.
+func (s state) ready() bool { return s != failed }
+
+// judge is how the part is that said err.
+func (p *part) judge(err error) state {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		p.joined = true
+		return fine
+	}
+	var lost *redlock.QuorumError
+	switch {
+	case !errors.As(err, &lost) || refused(lost):
+		return failed
+	case lost.Succeeded+inQuarantine(lost) >= lost.Need: //mutant:quarantine-is-not-ready
+		return waiting
+	case p.joined: //mutant:lost-quorum-is-not-ready
+		return degraded
+	}
+	return failed
+}
+
+// refused reports whether other processes keep this one from its nodes.
+func refused(lost *redlock.QuorumError) bool {
+	shared := 0
+	for _, node := range lost.Errs {
+		switch redlock.Condition(node.ErrorType()) {
+		case redlock.ConditionAnotherList: //mutant:refused-replica-is-ready
+			return true
+		case redlock.ConditionSeveralServers:
+			shared++
+		}
+	}
+	return shared > lost.Nodes-lost.Need
+}
+
+// inQuarantine counts the nodes that vote again by themselves.
+func inQuarantine(lost *redlock.QuorumError) (n int) {
+	for _, node := range lost.Errs {
+		if why := (*redlock.ConditionError)(nil); errors.As(node, &why) && !why.Until.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// news reports whether that is to be logged: a change, but not that all is well from the start.
+func (p *part) news(is state) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was := p.said
+	p.said = is
+	return was != is && (was != "" || is != fine)
+}
