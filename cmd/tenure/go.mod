@@ -9,6 +9,7 @@ require (
 	github.com/spf13/pflag v1.0.9
 	github.com/tenure-dev/tenure v0.0.0
 	github.com/valkey-io/valkey-go v1.0.79
+	golang.org/x/text v0.43.0
 )
 
 require (

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"strings"
-	"time"
 )
 
 // program is one call of tenure: its streams, its environment and its flags. Nothing else of the
@@ -20,6 +19,7 @@ type program struct {
 	connection connection // flags of all commands that speak to nodes
 	level      string     // of --log
 	output     string     // of -o
+	as, why    string     // of --as and --why
 }
 
 // run carries out one command line, without the program's name, and returns the exit code. An error
@@ -69,6 +69,3 @@ func (p *program) logger(byDefault slog.Level) (*slog.Logger, error) {
 
 // levelOff is above all levels.
 const levelOff = slog.Level(1 << 16)
-
-// now is the time of rows that say how long ago something was.
-func now() time.Time { return time.Now() }

@@ -46,7 +46,7 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 		}
 	}
 	// newRun and newElect belong here: in(groupRun, newRun(p), newElect(p))
-	in(groupSee)
+	in(groupSee, newJobs(p), newRuns(p), newElections(p), newNodes(p), newHolder(p), newOrders(p))
 	in(groupOrder)
 	return root
 }
