@@ -23,7 +23,7 @@ type program struct {
 }
 
 // run carries out one command line, without the program's name, and returns the exit code. An error
-// is one line on the error stream.
+// is a line on the error stream, and one more with what to do where that is known.
 func (p *program) run(ctx context.Context, args []string) int {
 	root := newRoot(p)
 	root.SetArgs(args)
@@ -33,7 +33,14 @@ func (p *program) run(ctx context.Context, args []string) int {
 	err := root.ExecuteContext(ctx)
 	var told *exitError
 	if err != nil && !(errors.As(err, &told) && told.err == nil) {
-		fmt.Fprintln(p.err, "tenure: "+line(err.Error()))
+		text := err.Error()
+		for _, of := range []string{"admin: ", "redlock: "} {
+			text = strings.TrimPrefix(text, of)
+		}
+		fmt.Fprintln(p.err, "tenure: "+line(text))
+		if advice := advise(err); advice != "" {
+			fmt.Fprintln(p.err, "tenure: "+advice)
+		}
 	}
 	return exitCode(err)
 }

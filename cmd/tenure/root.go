@@ -46,8 +46,9 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 		}
 	}
 	// newRun and newElect belong here: in(groupRun, newRun(p), newElect(p))
-	in(groupSee, newJobs(p), newRuns(p), newElections(p), newNodes(p), newHolder(p), newOrders(p))
-	in(groupOrder)
+	in(groupSee, newStatus(p), newJobs(p), newRuns(p), newElections(p), newNodes(p), newHolder(p), newOrders(p))
+	in(groupOrder, newPause(p), newResume(p), newRunNow(p), newResign(p), newCancel(p))
+	root.AddCommand(newVersion(p))
 	return root
 }
 
