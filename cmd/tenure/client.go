@@ -48,7 +48,7 @@ func (p *program) asks(cmd *cobra.Command, within time.Duration, f func(ctx cont
 		defer stop()
 		ctx, cancel := context.WithTimeoutCause(ctx, *timeout, fmt.Errorf("--timeout %v has passed: %w", *timeout, context.DeadlineExceeded))
 		defer cancel()
-		q, err := p.open(levelOff, redlock.WithIdentity(cleanIdentity("tenure by "+p.actor(), redlock.MaxIdentityLength)))
+		q, err := p.open(levelOff, redlock.WithIdentity(p.identity()))
 		if err != nil {
 			return err
 		}
@@ -120,6 +120,11 @@ func (p *program) actor() string {
 		host = "unknown-host"
 	}
 	return cleanIdentity(name+"@"+host, redlock.MaxPauseText)
+}
+
+// identity is the name of this process on the nodes: leases and lists of nodes show it.
+func (p *program) identity() string {
+	return cleanIdentity("tenure of "+p.actor(), redlock.MaxIdentityLength)
 }
 
 // cleanIdentity is a text without control characters and of so many bytes at most.

@@ -97,7 +97,7 @@ func newElectionDocument(e admin.Election) electionDocument {
 		d.Terms = append(d.Terms, termDocument{t.Number, t.Identity, stamp{t.Began}, stamp{t.Ended}, t.How, t.Reason, ms(t.Gap), t.Sources})
 	}
 	if e.Err != nil {
-		d.Error = e.Err.Error()
+		d.Error = said(e.Err)
 	}
 	return d
 }

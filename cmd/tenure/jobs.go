@@ -109,7 +109,7 @@ func newJobDocument(j admin.JobStatus) jobDocument {
 		d.Paused = newPauseDocument(*j.Paused)
 	}
 	if j.Err != nil {
-		d.Error = j.Err.Error()
+		d.Error = said(j.Err)
 	}
 	return d
 }

@@ -72,7 +72,7 @@ func newNodesDocument(c *cluster, nodes []admin.Node) nodesDocument {
 			Uptime: ms(n.Uptime), Latency: ms(n.Latency), QuarantinedUntil: stamp{n.QuarantinedUntil}, Warnings: []warningDocument{}, SeenBy: []seenDocument{},
 		}
 		if n.Err != nil {
-			node.Error, node.ErrorType = n.Err.Error(), redlock.ErrorType(n.Err)
+			node.Error, node.ErrorType = said(n.Err), redlock.ErrorType(n.Err)
 		}
 		for _, warning := range n.Warnings {
 			node.Warnings = append(node.Warnings, warningDocument{redlock.ErrorType(warning), warning.Error()})
@@ -101,7 +101,7 @@ func (d *nodesDocument) count() (total, votes int) {
 // quorum is an error if too few nodes vote.
 func (d *nodesDocument) quorum() error {
 	if total, votes := d.count(); votes < total/2+1 {
-		return exit(exitNoQuorum, fmt.Errorf("%d of %d nodes vote, and %d are needed: tenure doctor says more", votes, total, total/2+1))
+		return exit(exitNoQuorum, fmt.Errorf("%d of %d nodes vote, and %d are needed", votes, total, total/2+1))
 	}
 	return nil
 }

@@ -33,16 +33,21 @@ func (p *program) run(ctx context.Context, args []string) int {
 	err := root.ExecuteContext(ctx)
 	var told *exitError
 	if err != nil && !(errors.As(err, &told) && told.err == nil) {
-		text := err.Error()
-		for _, of := range []string{"admin: ", "redlock: "} {
-			text = strings.TrimPrefix(text, of)
-		}
-		fmt.Fprintln(p.err, "tenure: "+line(text))
+		fmt.Fprintln(p.err, "tenure: "+line(said(err)))
 		if advice := advise(err); advice != "" {
 			fmt.Fprintln(p.err, "tenure: "+advice)
 		}
 	}
 	return exitCode(err)
+}
+
+// said is the text of an error without the name of the package that begins it.
+func said(err error) string {
+	text := err.Error()
+	for _, of := range []string{"admin: ", "redlock: ", "elector: "} {
+		text = strings.TrimPrefix(text, of)
+	}
+	return text
 }
 
 // lookup returns a variable of the environment. As for os/exec, the last of several counts.
