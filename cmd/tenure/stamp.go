@@ -20,6 +20,9 @@ func (s stamp) MarshalJSON() ([]byte, error) {
 	return json.Marshal(s.UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *stamp) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &s.Time) }
+
 // clock is the time of day, with the date where that is another one.
 func (w *page) clock(at stamp) string {
 	if at.IsZero() {
@@ -72,4 +75,12 @@ type ms time.Duration
 // MarshalJSON writes milliseconds, with a fraction of three digits at most.
 func (d ms) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(time.Duration(d).Microseconds()) / 1000)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (d *ms) UnmarshalJSON(text []byte) error {
+	var number float64
+	err := json.Unmarshal(text, &number)
+	*d = ms(number * float64(time.Millisecond))
+	return err
 }

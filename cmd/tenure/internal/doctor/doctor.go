@@ -367,7 +367,7 @@ func (e *examination) condition(severity Severity, node string, err error, serve
 	if e.found.has(node, code) || server != nil && server.reads && known.Condition == redlock.ConditionNoPermission {
 		return
 	}
-	if known.Condition == redlock.ConditionRestarted && e.found.has(node, string(redlock.ConditionSeveralServers)) {
+	if slices.Contains(byTurns, known.Condition) && e.found.has(node, string(redlock.ConditionSeveralServers)) {
 		return // that is why
 	}
 	seen := known.Detail
@@ -382,6 +382,9 @@ func (e *examination) condition(severity Severity, node string, err error, serve
 	}
 	e.found.add(Finding{Severity: severity, Code: code, Nodes: []string{node}, Seen: seen, Advice: e.advice(known)})
 }
+
+// byTurns is what a node seems to be at which several servers answer by turns.
+var byTurns = []redlock.Condition{redlock.ConditionRestarted, redlock.ConditionQuarantined, redlock.ConditionClockJumped, redlock.ConditionClockWrong}
 
 // here is how a command line does what redlock's advice says for a program.
 var here = map[redlock.Condition]string{
