@@ -222,7 +222,7 @@ func setups(t *testing.T) []setup {
 			return f.URLs(), nil, nil
 		}, want: []string{"tls_authority", "no_quorum"}, worst: exitFaults, says: []string{"--tls-ca"}},
 		{name: "a certificate of another name", options: encrypted, prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
-			return []string{strings.Replace(f.URLs()[0], "127.0.0.1", "127.0.0.2", 1), f.URLs()[1], f.URLs()[2]}, client, nil
+			return []string{strings.Replace(f.URLs()[0], "127.0.0.1", "localhost", 1), f.URLs()[1], f.URLs()[2]}, client, nil
 		}, want: []string{"tls_name"}, worst: exitFaults},
 		{name: "no client certificate", options: encrypted, prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			return f.URLs(), nil, []string{"TENURE_TLS_CA=" + file("ca.crt")}
