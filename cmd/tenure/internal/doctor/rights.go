@@ -117,7 +117,7 @@ func lacking(ctx context.Context, client valkey.Client, prefix string) (missing 
 		}
 		said := conn.Do(ctx, command(conn, words(n.try, names))).Error()
 		if said != nil && !answered(said) {
-			return nil, fmt.Errorf("%s: %w", n.right, said)
+			return missing, fmt.Errorf("%s: %w", n.right, said)
 		}
 		note(n.right, n.lost, said)
 	}
@@ -127,7 +127,7 @@ func lacking(ctx context.Context, client valkey.Client, prefix string) (missing 
 			said = conn.Do(ctx, conn.B().Evalsha().Sha1(sha).Numkeys(1).Key(names.Replace("KEY")).Build()).Error()
 		}
 		if said != nil && !answered(said) {
-			return nil, fmt.Errorf("LPUSH: %w", said)
+			return missing, fmt.Errorf("+lpush: %w", said)
 		}
 		note("+lpush", forTold, said)
 	}
@@ -180,19 +180,25 @@ func isAbout(err error, noun string) bool {
 
 // onlyReads reports whether the rights that are left are those of a reader.
 func onlyReads(missing []lack) bool {
-	writes := false
+	writes := map[string]bool{"+evalsha": false, "+set": false, "+del": false, "+hset": false}
 	for _, m := range missing {
 		if slices.Contains(reader, m.right) {
 			return false
 		}
-		writes = writes || m.right == "+evalsha" || m.right == "+set"
+		delete(writes, m.right)
 	}
-	return writes
+	return len(writes) == 0
 }
 
 // rights adds what a user lacks, right by right.
 func (e *examination) rights() {
 	for _, s := range e.servers {
+		if s.untried != nil && len(s.missing) == 0 {
+			e.found.add(Finding{
+				Severity: Warning, Code: "rights_unknown", Nodes: []string{s.addr},
+				Seen: "the rights of the user could not be tried: " + s.untried.Error(), Advice: "run tenure doctor again; if it stays, see the server's log",
+			})
+		}
 		if onlyReads(s.missing) {
 			e.found.add(Finding{
 				Severity: Note, Code: "reader", Nodes: []string{s.addr},

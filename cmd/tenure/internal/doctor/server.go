@@ -29,8 +29,9 @@ type server struct {
 	blind   bool            // those could not be looked for
 	partly  bool            // there were too many keys to look at all
 	records bool            // sequences or pauses of the prefix are kept there
-	missing []lack
-	reads   bool // its user only reads
+	missing []lack          // rights, of those that were tried
+	untried error           // why others were not
+	reads   bool            // its user only reads
 }
 
 const (
@@ -68,9 +69,7 @@ func (s *server) ask(ctx context.Context, prefix string) {
 	}
 	s.members, _ = redlock.ReadMembers(ctx, client, prefix) // what cannot be read is told of as a missing right
 	s.prefixes(ctx, client, prefix)
-	if missing, err := lacking(ctx, client, prefix); err == nil {
-		s.missing = missing
-	}
+	s.missing, s.untried = lacking(ctx, client, prefix)
 	if s.option.Sentinel.MasterSet == "" {
 		s.connectAgain(ctx)
 	}
