@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,14 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if installed != "" {
+			_ = os.RemoveAll(installed) // what is left is in a temporary directory
+		}
+		os.Exit(code)
+	}))
+}
 
 // patience is how long a test waits for an event that should come much sooner.
 const (
