@@ -6,8 +6,9 @@ import (
 )
 
 // Rights are the commands that a Quorum and its scripts use, as rules of an ACL with blanks between
-// them: what examples/nodes/users.acl grants. The last four are what valkey-go sends on a connection
-// before another use of it. A user also needs the keys ~PREFIX:* and the channels &PREFIX:*.
+// them: what examples/nodes/users.acl grants. The last four are what valkey-go sends on a
+// connection before another use of it. A user also needs the keys ~PREFIX:* and the channels
+// &PREFIX:*.
 const Rights = "+ping +info +time +evalsha +evalsha_ro +script|load +get +mget +set +del +exists +pexpire +pttl " +
 	"+zadd +zcard +zrange +zrank +zrem +zscore +zrangebylex +zrangebyscore +hget +hmget +hset +hdel " +
 	"+lindex +lpush +lrange +lrem +lset +ltrim +publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard" //mutant:rights-by-category

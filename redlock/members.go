@@ -29,9 +29,9 @@ type MemberServer struct {
 	Gone    bool          // another server has taken its place
 }
 
-// ReadMembers asks one server, by way of a client of the caller, which processes of a prefix use it.
-// It is for tools that look at nodes before they use them: it writes nothing, and takes no part. It
-// needs the rights GET and TIME, and waits as long as the client does, or until ctx ends.
+// ReadMembers asks one server, by way of a client of the caller, which processes of a prefix use
+// it. It is for tools that look at nodes before they use them: it writes nothing, and takes no
+// part. It needs the rights GET and TIME, and waits as long as the client does, or until ctx ends.
 //
 // It is information. Errors are the client's, or say that the server keeps something else there; a
 // server that no process of the prefix uses is none.

@@ -62,8 +62,8 @@ func (w *page) linef(format string, args ...any) {
 	fmt.Fprintf(w, format+"\n", args...)
 }
 
-// table writes rows below their heads, if there are any, each column as wide as its widest cell. Cells are escaped,
-// and cut where they are long: JSON has all of them.
+// table writes rows below their heads, if there are any, each column as wide as its widest cell.
+// Cells are escaped, and cut where they are long: JSON has all of them.
 func (w *page) table(heads []string, rows [][]string) {
 	all := rows
 	if len(heads) > 0 {

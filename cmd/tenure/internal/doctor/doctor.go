@@ -75,8 +75,8 @@ type examination struct {
 // that is busy.
 const settleWithin = 3 * time.Second
 
-// Examine examines, and returns when it is done or ctx ends: then with what it has found by then. It
-// writes nothing of its own, but for the Quorum that takes part as a process which begins.
+// Examine examines, and returns when it is done or ctx ends: then with what it has found by then.
+// It writes nothing of its own, but for the Quorum that takes part as a process which begins.
 func Examine(ctx context.Context, cfg *Config) *Report {
 	e := &examination{cfg: cfg, report: &Report{Prefix: cfg.Prefix}}
 	e.list()
