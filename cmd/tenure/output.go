@@ -75,7 +75,11 @@ func (w *page) table(heads []string, rows [][]string) {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			row[i] = cell(row[i])
+			most := widestCell
+			if i == len(row)-1 {
+				most = widestLine // nothing is behind it
+			}
+			row[i] = cell(row[i], most)
 			widths[i] = max(widths[i], columns(row[i]))
 		}
 	}
@@ -91,13 +95,16 @@ func (w *page) table(heads []string, rows [][]string) {
 	}
 }
 
-// widestCell is how wide a cell may be.
-const widestCell = 60
+// How wide a cell may be, and one at the end of a line.
+const (
+	widestCell = 60
+	widestLine = 160
+)
 
 // cell is a text within a table.
-func cell(text string) string {
+func cell(text string, most int) string {
 	if text == "" {
 		return "-"
 	}
-	return cut(line(text), widestCell)
+	return cut(line(text), most)
 }

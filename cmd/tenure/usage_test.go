@@ -178,6 +178,6 @@ func TestText(t *testing.T) {
 	require.Equal(t, "abc…", cut("abcdef", 4))
 	require.Equal(t, "日…", cut("日本語", 4))
 	w := &page{}
-	w.table([]string{"A", "B"}, [][]string{{"日本", "x"}, {"", strings.Repeat("y", 100)}})
-	require.Equal(t, "A     B\n日本  x\n-     "+strings.Repeat("y", widestCell-1)+"…\n", w.String())
+	w.table([]string{"A", "B"}, [][]string{{"日本", "x"}, {"", strings.Repeat("y", 200)}})
+	require.Equal(t, "A     B\n日本  x\n-     "+strings.Repeat("y", widestLine-1)+"…\n", w.String())
 }
