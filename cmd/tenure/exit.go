@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// The exit codes, all of them. They are stable, and docs/cli.md says the same. Those of sysexits.h
+// are taken where one fits, so that a child of `tenure run`, whose own code is passed on, seldom
+// has one of them.
+const (
+	exitOK     = 0
+	exitFailed = 1 // for another reason; the error stream has it
+
+	// Of doctor, by its worst finding.
+	exitWarnings = 1
+	exitFaults   = 2
+
+	exitUsage    = 64 // EX_USAGE: a command, a flag, a variable or a name that cannot be
+	exitNotFound = 66 // EX_NOINPUT: no such job, run, pause, leader or holder
+	exitNoQuorum = 69 // EX_UNAVAILABLE: too few nodes answered: nothing was done
+	exitUnknown  = 70 // EX_SOFTWARE: an order may be done, or not
+	exitLost     = 74 // EX_IOERR: the lease was lost, and the child was ended
+	exitHeld     = 75 // EX_TEMPFAIL: another one has the lease, or the tick was done: try again
+	exitRefused  = 76 // EX_PROTOCOL: no replica took the order, or one refused it
+
+	exitTimedOut      = 124 // as of timeout(1): --wait or --timeout passed
+	exitNotExecutable = 126 // as of a shell: the child is no program
+	exitNoProgram     = 127 // as of a shell: there is no such child
+	exitSignal        = 128 // and the number of the signal that ended the child, or tenure
+)
+
+// exitError ends the program with a code. With a nil err nothing is printed: the code says it all,
+// as that of a child does.
+type exitError struct {
+	code int
+	err  error
+}
+
+// exit has the program end with a code, after the text of the error, if there is one.
+func exit(code int, err error) error { return &exitError{code, err} }
+
+// usage is exit for a command line that cannot be.
+func usage(err error) error { return exit(exitUsage, err) }
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// byError is which code stands for which error, the first that matches. A typed exit code goes
+// before all of them.
+var byError = []struct {
+	err  error
+	code int
+}{
+	{redlock.ErrUnknown, exitUnknown},
+	{admin.ErrNobody, exitRefused},
+	{admin.ErrRefused, exitRefused},
+	{admin.ErrNoJob, exitNotFound},
+	{admin.ErrNotPaused, exitNotFound},
+	{admin.ErrNotRunning, exitNotFound},
+	{elector.ErrNoLeader, exitNotFound},
+	{redlock.ErrNotHeld, exitNotFound},
+	{redlock.ErrLost, exitLost},
+	{redlock.ErrHeld, exitHeld},
+	{redlock.ErrSplit, exitHeld},
+	{redlock.ErrDone, exitHeld},
+	{redlock.ErrPaused, exitHeld},
+	{redlock.ErrNoQuorum, exitNoQuorum},
+	{redlock.ErrTimeout, exitTimedOut},
+	{context.DeadlineExceeded, exitTimedOut},
+}
+
+// exitCode is that of a command that returned err.
+func exitCode(err error) int {
+	var told *exitError
+	var option *redlock.OptionError
+	var argument *admin.OptionError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &told):
+		return told.code
+	case errors.As(err, &option), errors.As(err, &argument):
+		return exitUsage
+	}
+	for _, b := range byError {
+		if errors.Is(err, b.err) {
+			return b.code
+		}
+	}
+	return exitFailed
+}

@@ -1,0 +1,21 @@
+// Command tenure shows and steers a cluster that shares jobs and elections by way of package
+// redlock, and runs commands under a lease.
+//
+//	export TENURE_NODES=valkey://a.example.net,valkey://b.example.net,valkey://c.example.net
+//	export TENURE_PREFIX=billing
+//	tenure doctor
+//	tenure status
+//	tenure pause nightly-report --why 'the database moves'
+//
+// docs/cli.md has every command, its JSON and the exit codes.
+package main
+
+import (
+	"context"
+	"os"
+)
+
+func main() {
+	p := &program{in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ()}
+	os.Exit(p.run(context.Background(), os.Args[1:]))
+}

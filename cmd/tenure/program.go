@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+)
+
+// program is one call of tenure: its streams, its environment and its flags. Nothing else of the
+// process is read or written, so that tests call it in process.
+type program struct {
+	in       io.Reader
+	out, err io.Writer
+	environ  []string // NAME=value, as os.Environ returns it
+
+	connection connection // flags of all commands that speak to nodes
+	level      string     // of --log
+	output     string     // of -o
+	as, why    string     // of --as and --why
+}
+
+// run carries out one command line, without the program's name, and returns the exit code. An error
+// is a line on the error stream, and one more with what to do where that is known.
+func (p *program) run(ctx context.Context, args []string) int {
+	root := newRoot(p)
+	root.SetArgs(args)
+	root.SetIn(p.in)
+	root.SetOut(p.out)
+	root.SetErr(p.err)
+	err := root.ExecuteContext(ctx)
+	var told *exitError
+	if err != nil && !(errors.As(err, &told) && told.err == nil) {
+		fmt.Fprintln(p.err, "tenure: "+line(said(err)))
+		if advice := advise(err); advice != "" {
+			fmt.Fprintln(p.err, "tenure: "+advice)
+		}
+	}
+	return exitCode(err)
+}
+
+// said is the text of an error without the name of the package that begins it.
+func said(err error) string {
+	text := err.Error()
+	for _, of := range []string{"admin: ", "redlock: ", "elector: "} {
+		text = strings.TrimPrefix(text, of)
+	}
+	return text
+}
+
+// lookup returns a variable of the environment. As for os/exec, the last of several counts.
+func (p *program) lookup(name string) (value string, found bool) {
+	for i := len(p.environ) - 1; i >= 0; i-- {
+		if n, v, ok := strings.Cut(p.environ[i], "="); ok && n == name {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// logger writes lines of a level and above to the error stream: that of --log, or the command's
+// own. Commands that only ask are silent (levelOff), because their errors say what the lines would.
+func (p *program) logger(byDefault slog.Level) (*slog.Logger, error) {
+	level := byDefault
+	switch p.level {
+	case "":
+	case "off":
+		level = levelOff
+	default:
+		if err := level.UnmarshalText([]byte(p.level)); err != nil {
+			return nil, usage(fmt.Errorf("--log %q is none of debug, info, warn, error and off", p.level))
+		}
+	}
+	if level >= levelOff {
+		return slog.New(slog.DiscardHandler), nil
+	}
+	return slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: level})), nil
+}
+
+// levelOff is above all levels.
+const levelOff = slog.Level(1 << 16)

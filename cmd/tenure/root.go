@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// newRoot makes the tree of commands of one call.
+func newRoot(p *program) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tenure",
+		Short: "Leases, elections and jobs on a quorum of Valkey nodes",
+		Long: `tenure shows and steers replicas that share jobs and elections, and runs commands under a lease.
+
+It reads the nodes, and needs nothing that runs beside them. All processes of a prefix need the
+same nodes: give tenure those of the replicas, and their prefix.`,
+		Example: `  export TENURE_NODES=valkey://a.example.net,valkey://b.example.net,valkey://c.example.net
+  export TENURE_PREFIX=billing
+  tenure doctor
+  tenure status`,
+		SilenceUsage:               true,
+		SuggestionsMinimumDistance: 2,
+		SilenceErrors:              true,
+		// A command that is misspelled is an error, and not the help.
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return usage(fmt.Errorf("there is no command %s: see tenure --help%s", quoted(args[0]), didYouMean(cmd, args[0])))
+		},
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cmd.ValidateFlagGroups(); err != nil {
+				return usage(err)
+			}
+			return p.fromEnvironment(cmd)
+		},
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage(fmt.Errorf("%w: see %s --help", err, cmd.CommandPath()))
+	})
+	p.connection.flags(root.PersistentFlags())
+	root.PersistentFlags().StringVar(&p.level, "log", "", "which lines go to the error stream: debug, info, warn, error or off")
+	root.AddGroup(&cobra.Group{ID: groupRun, Title: "Run a command under a lease:"},
+		&cobra.Group{ID: groupSee, Title: "See:"}, &cobra.Group{ID: groupOrder, Title: "Give orders:"})
+	in := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	// newRun and newElect belong here: in(groupRun, newRun(p), newElect(p))
+	in(groupSee, newDoctor(p), newStatus(p), newJobs(p), newRuns(p), newElections(p), newNodes(p), newHolder(p), newOrders(p))
+	in(groupOrder, newPause(p), newResume(p), newRunNow(p), newResign(p), newCancel(p))
+	in(groupSee, newWeb(p))
+	root.AddCommand(newVersion(p))
+	return root
+}
+
+// The groups of commands in the help.
+const (
+	groupRun   = "run"
+	groupSee   = "see"
+	groupOrder = "order"
+)
+
+func didYouMean(cmd *cobra.Command, word string) string {
+	if near := cmd.SuggestionsFor(word); len(near) > 0 {
+		return "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return ""
+}
+
+// exactly checks the number of arguments, and names them.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == len(names) {
+			return nil
+		}
+		want := "no argument"
+		if len(names) > 0 {
+			want = strings.Join(names, " ")
+		}
+		return usage(fmt.Errorf("%s takes %s, and was given %d argument(s): see %[1]s --help", cmd.CommandPath(), want, len(args)))
+	}
+}
