@@ -45,7 +45,7 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 			root.AddCommand(c)
 		}
 	}
-	// newRun and newElect belong here: in(groupRun, newRun(p), newElect(p))
+	in(groupRun, newRun(p), newElect(p))
 	in(groupSee)
 	in(groupOrder)
 	return root
