@@ -69,3 +69,15 @@ func (a *alarm) close() {
 	close(a.stop)
 	<-a.end
 }
+
+// waiter waits for descriptors and for an instant.
+type waiter struct{}
+
+func newWaiter() (*waiter, error) { return &waiter{}, nil }
+
+// wait returns at the instant, or when one of the descriptors can be read, or for no reason.
+func (w *waiter) wait(until instant, fds ...int) {
+	poll(max(min(until.sub(now()), rings), 0), fds...)
+}
+
+func hurry() {}

@@ -51,3 +51,33 @@ func (a *alarm) close() {
 	_ = a.file.Close()
 	<-a.end
 }
+
+// waiter waits for descriptors and for an instant, on the thread that calls it: nothing has to be
+// scheduled between the instant and what is done then.
+type waiter struct{ fd int }
+
+func newWaiter() (*waiter, error) {
+	fd, err := unix.TimerfdCreate(suspendAware, unix.TFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("supervise: timerfd_create: %w", err)
+	}
+	return &waiter{fd}, nil
+}
+
+// wait returns at the instant, or when one of the descriptors can be read, or for no reason.
+func (w *waiter) wait(until instant, fds ...int) {
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(max(int64(until), 1))}
+	_ = unix.TimerfdSettime(w.fd, unix.TFD_TIMER_ABSTIME, &spec, nil) // what it has said before is gone by that
+	poll(-1, append(fds, w.fd)...)
+}
+
+// hurry has the kernel run this thread before others, if this process may ask for that, and not
+// what it starts. The thread is the caller's own.
+func hurry() {
+	_ = unix.SchedSetAttr(0, &unix.SchedAttr{
+		Size: unix.SizeofSchedAttr, Policy: schedFIFO, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK,
+	}, 0)
+}
+
+// schedFIFO is SCHED_FIFO (sched(7)).
+const schedFIFO = 1

@@ -3,7 +3,10 @@
 package supervise
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/gob"
+	"io"
 	"os"
 	"time"
 )
@@ -53,18 +56,53 @@ type event struct {
 	Result Result
 }
 
-// receive decodes messages until the other side is gone, and closes the channel then.
+// send writes a message: its length in four bytes, and gob.
+func send(w io.Writer, message any) error {
+	var b bytes.Buffer
+	b.Write(make([]byte, 4))
+	if err := gob.NewEncoder(&b).Encode(message); err != nil {
+		return err
+	}
+	binary.BigEndian.PutUint32(b.Bytes(), uint32(b.Len()-4))
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// mailbox takes bytes as they come, and makes messages of them.
+type mailbox[T any] struct{ rest []byte }
+
+// add takes bytes, and returns the messages that are whole now.
+func (m *mailbox[T]) add(p []byte) (whole []T) {
+	m.rest = append(m.rest, p...)
+	for len(m.rest) >= 4 {
+		size := int(binary.BigEndian.Uint32(m.rest))
+		if len(m.rest)-4 < size {
+			return whole
+		}
+		var message T
+		if gob.NewDecoder(bytes.NewReader(m.rest[4:4+size])).Decode(&message) == nil {
+			whole = append(whole, message)
+		}
+		m.rest = m.rest[4+size:]
+	}
+	return whole
+}
+
+// receive returns messages until the other side is gone, and closes the channel then.
 func receive[T any](file *os.File) <-chan T {
 	messages := make(chan T)
 	go func() {
 		defer close(messages)
 		defer func() { _ = file.Close() }()
-		for d := gob.NewDecoder(file); ; {
-			var m T
-			if d.Decode(&m) != nil {
+		var box mailbox[T]
+		for p := make([]byte, 4096); ; {
+			n, err := file.Read(p)
+			for _, m := range box.add(p[:n]) {
+				messages <- m
+			}
+			if err != nil {
 				return
 			}
-			messages <- m
 		}
 	}()
 	return messages

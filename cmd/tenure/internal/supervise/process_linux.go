@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
@@ -101,6 +102,31 @@ func descendants(root int, excluded func(process) bool) ([]process, error) {
 	return found, nil
 }
 
+// quickDescendants are some of the descendants, at once: the kernel lists children without a search,
+// but leaves some out while others die, and not every kernel lists them (proc_pid_task(5)).
+func quickDescendants(root int) (found []process) {
+	for next := []int{root}; len(next) > 0; next = next[1:] {
+		lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", next[0]))
+		if err != nil {
+			return found
+		}
+		for _, list := range lists {
+			text, _ := os.ReadFile(list)
+			for _, number := range bytes.Fields(text) {
+				pid, err := strconv.Atoi(string(number))
+				if err != nil {
+					continue
+				}
+				next = append(next, pid)
+				if p, ok := readProcess(pid); ok && !p.dead() {
+					found = append(found, p)
+				}
+			}
+		}
+	}
+	return found
+}
+
 // isStopped reports whether a process was stopped by a signal.
 func isStopped(pid int) bool {
 	p, ok := readProcess(pid)
@@ -156,6 +182,13 @@ func (f *family) signal(s syscall.Signal, which func(process) bool) (sent int, r
 func (f *family) kill() (sent int, refused []int) {
 	if f.cgroup != "" {
 		_ = killCgroup(f.cgroup) // all in it at once, of whatever user
+	}
+	if len(f.excluded) == 0 {
+		for _, p := range quickDescendants(f.root) {
+			if p.pid != f.spared {
+				p.signal(syscall.SIGKILL)
+			}
+		}
 	}
 	return f.signal(syscall.SIGKILL, nil)
 }

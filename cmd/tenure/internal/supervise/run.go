@@ -4,7 +4,6 @@ package supervise
 
 import (
 	"context"
-	"encoding/gob"
 	"errors"
 	"fmt"
 	"os"
@@ -25,8 +24,7 @@ type run struct {
 	deadline *deadline
 	alarm    *alarm // rings when the watchdog must have killed the command
 	last     instant
-	orders   *gob.Encoder
-	pipe     *os.File // of orders
+	orders   *os.File
 	events   <-chan event
 	watchdog *exec.Cmd
 	exited   <-chan error // of the watchdog
@@ -99,7 +97,7 @@ func (r *run) startWatchdog() error {
 		return fmt.Errorf("supervise: cannot make a pipe: %w", err)
 	}
 	defer func() { _ = ordersIn.Close() }()
-	r.pipe, r.orders = ordersOut, gob.NewEncoder(ordersOut)
+	r.orders = ordersOut
 	eventsIn, eventsOut, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("supervise: cannot make a pipe: %w", err)
@@ -178,7 +176,7 @@ func (r *run) watch(ctx context.Context) (Result, error) {
 		case <-look.C:
 			r.publish()
 			r.thaw()
-		case <-r.alarm.C:
+		case <-r.alarm.C: // half a margin before the deadline
 			if r.publish(); now() >= r.last.add(-Margin(r.TTL)/2) {
 				r.enforce()
 			}
@@ -206,8 +204,8 @@ func (r *run) publish() {
 
 // order sends one. The watchdog may be frozen: what it does not take in time is lost.
 func (r *run) order(o order) error {
-	_ = r.pipe.SetWriteDeadline(time.Now().Add(Margin(r.TTL)))
-	return r.orders.Encode(o)
+	_ = r.orders.SetWriteDeadline(time.Now().Add(Margin(r.TTL)))
+	return send(r.orders, o)
 }
 
 func (r *run) note(e event) {
@@ -319,8 +317,8 @@ func (r *run) close() {
 	if r.terminal != nil {
 		r.terminal.take()
 	}
-	if r.pipe != nil {
-		_ = r.pipe.Close()
+	if r.orders != nil {
+		_ = r.orders.Close()
 	}
 	if r.exited != nil {
 		<-r.exited

@@ -3,12 +3,12 @@
 package supervise
 
 import (
-	"encoding/gob"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"syscall"
 	"time"
@@ -24,20 +24,21 @@ const watchdogName = "tenure-watchdog"
 // but Watch.
 func IsWatchdog() bool { return len(os.Args) > 0 && os.Args[0] == watchdogName }
 
-// watchdog is the process between tenure and the command. All is done by one goroutine.
+// watchdog is the process between tenure and the command. All is done by one thread, which the
+// kernel runs before others if it may: what is due at an instant waits for nothing else.
 type watchdog struct {
-	events   *gob.Encoder
+	events   *os.File
+	orders   *os.File // nil once tenure is dead
+	box      mailbox[order]
 	deadline *deadline
-	alarm    *alarm
-	orders   <-chan order
-	children chan os.Signal // SIGCHLD
+	waiter   *waiter
+	children *os.File // can be read after SIGCHLD
 
 	start   *start
 	family  *family
 	command int                // its pid, and the number of its group
 	ended   bool               // it was reaped
 	status  syscall.WaitStatus // how it ended
-	orphan  bool               // tenure is dead
 	told    instant            // when all were told to end; 0 before
 	reason  Reason
 	killed  bool
@@ -83,35 +84,62 @@ func newWatchdog(args []string) (*watchdog, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := newAlarm()
+	_ = adoptOrphans() // Missing has said if it cannot be done
+	hurry()
+	debug.SetGCPercent(-1) // nothing of this process waits for a collection
+	debug.SetMemoryLimit(64 << 20)
+	waiter, err := newWaiter()
 	if err != nil {
 		return nil, err
 	}
-	_ = adoptOrphans() // Missing has said if it cannot be done
-	w := &watchdog{
-		events: gob.NewEncoder(files[1]), deadline: d, alarm: a, orders: receive[order](files[0]),
-		children: make(chan os.Signal, 1), family: &family{root: os.Getpid()}, refused: map[int]bool{}, pause: settle,
+	children, err := childSignals()
+	if err != nil {
+		return nil, err
 	}
-	signal.Notify(w.children, syscall.SIGCHLD)
-	return w, nil
+	return &watchdog{
+		orders: files[0], events: files[1], deadline: d, waiter: waiter, children: children,
+		family: &family{root: os.Getpid()}, refused: map[int]bool{}, pause: settle,
+	}, nil
+}
+
+// childSignals can be read after a SIGCHLD.
+func childSignals() (*os.File, error) {
+	in, out, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a pipe: %w", err)
+	}
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGCHLD)
+	go func() {
+		for range caught {
+			write(out, 0)
+		}
+	}()
+	return in, nil
 }
 
 // say is for people, when tenure cannot say it.
 func (w *watchdog) say(format string, args ...any) {
-	if w.orphan {
+	if w.orders == nil {
 		fmt.Fprintf(os.Stderr, "tenure: "+format+"\n", args...)
 	}
 }
 
 // report tells tenure, if that lives.
-func (w *watchdog) report(e event) { _ = w.events.Encode(e) }
+func (w *watchdog) report(e event) {
+	_ = w.events.SetWriteDeadline(time.Now().Add(time.Second)) // tenure may be frozen
+	_ = send(w.events, e)
+}
 
 func (w *watchdog) watch() {
-	o, ok := <-w.orders
-	if !ok || o.Kind != orderStart {
-		return
+	for w.start == nil {
+		w.waiter.wait(now().add(time.Hour), descriptor(w.orders))
+		w.listen()
+		if w.orders == nil {
+			return
+		}
 	}
-	if !w.begin(o.Start) {
+	if !w.begin(w.start) {
 		return
 	}
 	for {
@@ -120,26 +148,72 @@ func (w *watchdog) watch() {
 		if next == 0 {
 			break
 		}
-		w.alarm.set(next)
-		select {
-		case o, ok := <-w.orders:
-			w.obey(o, ok)
-		case <-w.children:
-		case <-w.alarm.C:
+		fds := []int{descriptor(w.children)}
+		if w.orders != nil {
+			fds = append(fds, descriptor(w.orders))
 		}
+		w.waiter.wait(next, fds...)
+		_, _ = read(w.children)
+		w.listen()
 	}
 	w.report(event{Kind: eventEnded, Result: Result{Code: code(w.status), Reason: w.reason, Killed: w.killed, Left: w.left}})
-	if w.orphan && w.start.Remove != "" {
-		_ = os.RemoveAll(w.start.Remove)
-	}
-	if w.orphan {
+	if w.orders == nil {
+		if w.start.Remove != "" {
+			_ = os.RemoveAll(w.start.Remove)
+		}
 		removeCgroup(w.start.Cgroup)
 	}
 }
 
+// listen obeys what tenure has asked for by now.
+func (w *watchdog) listen() {
+	if w.orders == nil {
+		return
+	}
+	p, ended := read(w.orders)
+	for _, o := range w.box.add(p) {
+		w.obey(o)
+	}
+	if ended {
+		w.orders = nil
+		if w.start != nil {
+			w.tell(ReasonOrphaned)
+		}
+	}
+}
+
+// descriptor is the number of a file, which stays as it is.
+func descriptor(f *os.File) (number int) {
+	if raw, err := f.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { number = int(fd) })
+	}
+	return number
+}
+
+// write writes a byte, unless there is no room for it.
+func write(f *os.File, b byte) {
+	if raw, err := f.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _, _ = syscall.Write(int(fd), []byte{b}) })
+	}
+}
+
+// read reads what is there, without waiting, and reports whether nothing will come any more.
+func read(f *os.File) (p []byte, ended bool) {
+	buffer := make([]byte, 64<<10)
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return nil, true
+	}
+	_ = raw.Control(func(fd uintptr) {
+		n, err := syscall.Read(int(fd), buffer)
+		p, ended = buffer[:max(n, 0)], n == 0 && err == nil
+	})
+	return p, ended
+}
+
 // begin starts the command, and reports whether it did.
 func (w *watchdog) begin(s *start) bool {
-	w.start, w.family.cgroup = s, s.Cgroup
+	w.family.cgroup = s.Cgroup
 	if now() >= w.deadline.load().add(-s.Grace) {
 		w.report(event{Kind: eventFailed, Late: true})
 		return false
@@ -191,11 +265,11 @@ func (w *watchdog) reap() {
 	}
 }
 
-func (w *watchdog) obey(o order, alive bool) {
+func (w *watchdog) obey(o order) {
 	switch {
-	case !alive:
-		w.orders, w.orphan = nil, true
-		w.tell(ReasonOrphaned)
+	case o.Kind == orderStart:
+		w.start = o.Start
+	case w.command == 0:
 	case o.Kind == orderTell:
 		w.tell(ReasonContext)
 	case o.Kind == orderSignal && !w.ended: // the number of the group is the command's until it is reaped
