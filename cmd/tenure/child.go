@@ -78,6 +78,11 @@ func (c *child) take(args []string) error {
 	return nil
 }
 
+// quorum are the options of the Quorum that has the lease.
+func (c *child) quorum(p *program) []redlock.Option {
+	return []redlock.Option{redlock.WithTTL(c.ttl), redlock.WithNodeTimeout(min(p.connection.nodeTimeout, c.ttl/4))}
+}
+
 // command is what runs under a lease that others know by a key and a token.
 func (c *child) command(p *program, key string, token uint64, deadline func() time.Time, more ...string) supervise.Command {
 	s := supervise.Command{

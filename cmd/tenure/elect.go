@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tenure-dev/tenure/elector"
-	"github.com/tenure-dev/tenure/redlock"
 )
 
 // candidacy is one call of `tenure elect`.
@@ -61,7 +60,12 @@ func (c *candidacy) run(ctx context.Context, name string, args []string) error {
 	if err != nil {
 		return err
 	}
-	q, err := c.p.open(slog.LevelWarn, redlock.WithTTL(c.ttl))
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c.end = func() { cancel(nil) }
+	c.relay = newRelay(cancel)
+	defer c.relay.stop()
+	q, err := c.p.open(slog.LevelWarn, c.quorum(c.p)...)
 	if err != nil {
 		return err
 	}
@@ -82,11 +86,6 @@ func (c *candidacy) run(ctx context.Context, name string, args []string) error {
 		return usageOf(err)
 	}
 	c.warn(c.p)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	c.end = func() { cancel(nil) }
-	c.relay = newRelay(cancel)
-	defer c.relay.stop()
 	err = e.Run(ctx, func(ctx context.Context, term *elector.Term) error { return c.lead(ctx, name, term) })
 	if c.ended {
 		return c.last

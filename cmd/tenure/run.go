@@ -133,7 +133,11 @@ func (r *lockedRun) run(ctx context.Context, name string, args []string) error {
 		return err
 	}
 	r.log = log
-	options := []redlock.Option{redlock.WithTTL(r.ttl)}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.relay = newRelay(cancel)
+	defer r.relay.stop()
+	options := r.quorum(r.p)
 	if r.identity != "" {
 		options = append(options, redlock.WithIdentity(r.identity))
 	}
@@ -143,10 +147,6 @@ func (r *lockedRun) run(ctx context.Context, name string, args []string) error {
 	}
 	defer func() { _ = q.Close() }()
 	r.warn(r.p)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	r.relay = newRelay(cancel)
-	defer r.relay.stop()
 	lease, err := r.acquire(ctx, q)
 	if err != nil {
 		return r.refused(err)
