@@ -38,6 +38,14 @@ func cut(n *valkeytest.Node) error {
 	return n.Client().Do(background, n.Client().B().Arbitrary("CLIENT", "KILL", "TYPE", "normal").Build()).Error()
 }
 
+// tally is what came of the ticks.
+type tally struct {
+	ticks, runs   int
+	codes, faults map[int]int // by exit code, and by the index of the fault
+	took          [4]time.Duration
+	longest       time.Duration
+}
+
 // Ten hosts run each tick at once, while nodes are killed, frozen and cut: one run a tick, and all
 // exit codes are 0.
 func TestOneRunATick(t *testing.T) {
@@ -47,15 +55,45 @@ func TestOneRunATick(t *testing.T) {
 		ticks, err = strconv.Atoi(text)
 		require.NoError(t, err)
 	}
+	const fleets = 3 // a frozen node costs time, and no work
+	var tallies [fleets]*tally
+	t.Run("ticks", func(t *testing.T) {
+		for i := range tallies {
+			t.Run(strconv.Itoa(i), func(t *testing.T) {
+				t.Parallel()
+				tallies[i] = runTicks(t, (ticks+i)/fleets)
+			})
+		}
+	})
+	sum := tally{codes: map[int]int{}, faults: map[int]int{}}
+	for _, one := range tallies {
+		require.NotNil(t, one)
+		sum.ticks, sum.runs, sum.longest = sum.ticks+one.ticks, sum.runs+one.runs, max(sum.longest, one.longest)
+		for code, n := range one.codes {
+			sum.codes[code] += n
+		}
+		for i, n := range one.faults {
+			sum.faults[i] += n
+			sum.took[i] += one.took[i]
+		}
+	}
+	require.Equal(t, ticks, sum.runs, "one run a tick")
+	t.Logf("%d ticks, %d processes: %d runs; exit codes %v; the slowest tick took %v", sum.ticks, sum.ticks*hosts, sum.runs, sum.codes, sum.longest.Round(time.Millisecond))
+	for i, n := range sum.faults {
+		t.Logf("with a node %s: %d ticks, of %v each", quorumFaults[i].name, n, (sum.took[i] / time.Duration(n)).Round(time.Millisecond))
+	}
+}
+
+// runTicks has ten hosts run so many ticks on nodes of their own.
+func runTicks(t *testing.T, ticks int) *tally {
+	sum := &tally{ticks: ticks, codes: map[int]int{}, faults: map[int]int{}}
 	fleet := valkeytest.Start(t, 5)
 	file := t.TempDir() + "/runs"
 	base := time.Now().Add(-time.Duration(ticks) * time.Second).Truncate(time.Second)
-	codes, faults := map[int]int{}, map[string]int{}
-	var longest time.Duration
 	for n := range ticks {
 		at := base.Add(time.Duration(n) * time.Second)
-		victim, fault := fleet.Node(rand.IntN(5)), quorumFaults[rand.IntN(len(quorumFaults))]
-		faults[fault.name]++
+		index := rand.IntN(len(quorumFaults))
+		victim, fault := fleet.Node(rand.IntN(5)), quorumFaults[index]
 		began := time.Now()
 		all := make([]*started, hosts)
 		for i := range all {
@@ -67,11 +105,16 @@ func TestOneRunATick(t *testing.T) {
 		}
 		for _, s := range all {
 			code := s.code(t)
-			codes[code]++
+			sum.codes[code]++
 			require.Zero(t, code, "tick %d, a node %s: %s", n, fault.name, s.stderr())
 		}
-		longest = max(longest, time.Since(began))
+		sum.faults[index]++
+		sum.took[index] += time.Since(began)
+		sum.longest = max(sum.longest, time.Since(began))
 		require.NoError(t, fault.heal(victim))
+		if n%25 == 24 {
+			t.Logf("%d of %d ticks", n+1, ticks)
+		}
 	}
 	runs := readRuns(t, file)
 	require.Len(t, runs, ticks, "one run a tick")
@@ -82,7 +125,8 @@ func TestOneRunATick(t *testing.T) {
 		require.Equal(t, 1, r.attempt)
 		last = r.token
 	}
-	t.Logf("%d ticks, %d processes: %d runs; exit codes %v; nodes %v; the slowest tick took %v", ticks, ticks*hosts, len(runs), codes, faults, longest.Round(time.Millisecond))
+	sum.runs = len(runs)
+	return sum
 }
 
 type tickRun struct {
