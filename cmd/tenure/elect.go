@@ -21,12 +21,11 @@ type candidacy struct {
 	p     *program
 	relay *relay
 	end   context.CancelFunc // ends the candidacy; set before the first term
-	last  error              // of the command that ended the candidacy; typed with an exit code
-	ended bool
+	last  chan error         // of the command that ended the candidacy; typed with an exit code
 }
 
 func newElect(p *program) *cobra.Command {
-	c := &candidacy{p: p}
+	c := &candidacy{p: p, last: make(chan error, 1)}
 	cmd := &cobra.Command{
 		Use:   "elect NAME [flags] -- COMMAND [ARG...]",
 		Short: "Run a command on the one replica that leads",
@@ -87,8 +86,10 @@ func (c *candidacy) run(ctx context.Context, name string, args []string) error {
 	}
 	c.warn(c.p)
 	err = e.Run(ctx, func(ctx context.Context, term *elector.Term) error { return c.lead(ctx, name, term) })
-	if c.ended {
-		return c.last
+	select {
+	case last := <-c.last:
+		return last
+	default:
 	}
 	var ended *signalled
 	if errors.As(context.Cause(ctx), &ended) {
@@ -142,6 +143,6 @@ func (c *candidacy) lead(ctx context.Context, name string, term *elector.Term) e
 
 // finish ends the candidacy after this term.
 func (c *candidacy) finish(err error) {
-	c.ended, c.last = true, err
+	c.last <- err
 	c.end()
 }
