@@ -27,9 +27,10 @@ SERVERS ?=
 # How long each fuzz test searches.
 FUZZTIME ?= 30s
 
-# go.work joins the library, the examples and the tools: "work" means the packages of all three. The benchmarks beside
-# other libraries are a module that stands alone, because what is compared would change the versions of the rest.
-MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod))
+# go.work joins the library, the command, the examples and the tools: "work" means the packages of all four. The
+# benchmarks beside other libraries are a module that stands alone, because what is compared would change the versions of
+# the rest.
+MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod cmd/*/go.mod))
 
 .DEFAULT_GOAL := help
 
@@ -40,14 +41,14 @@ help: ## list the targets
 .PHONY: check
 check: fmt vet staticcheck deptest lua tidy-check scripts-test paths columns ## format, vet, staticcheck, import rules, Lua, tidy modules, scripts, widths
 
-# Tests of the examples and the tools read documents and sources of the library. The go command knows nothing of what a
-# test reads outside of its module and would repeat a pass that is out of date. The model takes minutes, and the target
-# model searches it anew.
+# Tests of the command, the examples and the tools read documents and sources of the library. The go command knows
+# nothing of what a test reads outside of its module and would repeat a pass that is out of date. The model takes minutes,
+# and the target model searches it anew.
 .PHONY: test
 test: valkey compiler ## run the tests against real Valkey servers
 	@status=0; set -x; \
 	go test -timeout $(TIMEOUT) $(TESTFLAGS) ./... ./tools/model || status=1; \
-	go test -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./examples/... ./tools/... | grep -v '/model$$') || status=1; \
+	go test -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./cmd/... ./examples/... ./tools/... | grep -v '/model$$') || status=1; \
 	exit $$status
 
 .PHONY: race

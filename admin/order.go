@@ -283,11 +283,14 @@ func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bull
 		return o, answer, &OptionError{"order", "its job or election has a name that is too long for an order"}
 	}
 	e.At = time.Now()
+	silence := errNoAnswer
 	for {
 		if _, err := c.q.Board().Post(ctx, nil, []redlock.Entry{e}); err == nil {
-			o = told
-		} else if o.ID == "" && ctx.Err() == nil && !errors.Is(err, redlock.ErrNoQuorum) {
-			return o, answer, err
+			o, silence = told, errNoAnswer
+		} else if o.ID == "" && ctx.Err() == nil {
+			if silence = err; !errors.Is(err, redlock.ErrNoQuorum) {
+				return o, answer, err
+			}
 		}
 		select {
 		case a := <-answers:
@@ -297,7 +300,7 @@ func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bull
 				return o, a, nil
 			}
 		case <-end.C:
-			return o, answer, errNoAnswer
+			return o, answer, silence
 		case <-ctx.Done():
 			return o, answer, context.Cause(ctx)
 		}

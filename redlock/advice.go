@@ -1,11 +1,15 @@
 package redlock
 
-import "strings"
+import (
+	"errors"
+	"strings"
+)
 
-// rights are the commands that a Quorum and its scripts use, as rules of an ACL: what
-// examples/nodes/users.acl grants. The last four are what valkey-go sends on a connection before
-// another use of it.
-const rights = "+ping +info +time +evalsha +evalsha_ro +script|load +get +mget +set +del +exists +pexpire +pttl " +
+// Rights are the commands that a Quorum and its scripts use, as rules of an ACL with blanks between
+// them: what examples/nodes/users.acl grants. The last four are what valkey-go sends on a
+// connection before another use of it. A user also needs the keys ~PREFIX:* and the channels
+// &PREFIX:*.
+const Rights = "+ping +info +time +evalsha +evalsha_ro +script|load +get +mget +set +del +exists +pexpire +pttl " +
 	"+zadd +zcard +zrange +zrank +zrem +zscore +zrangebylex +zrangebyscore +hget +hmget +hset +hdel " +
 	"+lindex +lpush +lrange +lrem +lset +ltrim +publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard" //mutant:rights-by-category
 
@@ -22,7 +26,7 @@ var advice = map[Condition]string{
 	ConditionOutOfMemory:  "raise maxmemory, or remove data that is another program's; leases that are held are still extended",
 	ConditionBusy:         "end the script with SCRIPT KILL",
 	ConditionNoAuth:       "put user and password into the URL or the client's options",
-	ConditionNoPermission: "give the user " + rights,
+	ConditionNoPermission: "give the user " + Rights,
 	ConditionMoved:        "use independent servers: one of a Cluster may move or lose keys",
 	ConditionNotSaving:    "look at its log: its disk is full or not writable (or set stop-writes-on-bgsave-error no)",
 	ConditionEvicting:     "set maxmemory-policy noeviction: any other may delete a lease on a full server",
@@ -78,4 +82,18 @@ func adviceFor(e *ConditionError) string {
 		}
 	}
 	return advice[e.Condition]
+}
+
+// Advice returns what to do about an error or a warning of this package, as its text has it in
+// parentheses; empty where nothing is known. It is for people, and may change.
+func Advice(err error) string {
+	var known *ConditionError
+	var suspected *suspicion
+	switch {
+	case errors.As(err, &known):
+		return adviceFor(known)
+	case errors.As(err, &suspected):
+		return suspected.hint
+	}
+	return ""
 }

@@ -27,7 +27,7 @@ func TestRightsAreWhatIsUsed(t *testing.T) {
 		}
 	}
 	slices.Sort(used)
-	granted := strings.Fields(strings.ReplaceAll(rights, "+", ""))
+	granted := strings.Fields(strings.ReplaceAll(Rights, "+", ""))
 	slices.Sort(granted)
 	require.Equal(t, slices.Compact(used), granted)
 }

@@ -144,9 +144,9 @@ func readBounded(file string, most int64) (string, error) {
 	return string(text), err
 }
 
-// ttlFor is the TTL of a Quorum whose leases are short or none. Twice the skew, it lengthens nobody's
-// quarantine: that is the longest TTL of all processes or twice the skew, whichever is more, and
-// the skew.
+// ttlFor is the TTL of a Quorum whose leases are short or none. Twice the skew, it lengthens
+// nobody's quarantine: that is the longest TTL of all processes or twice the skew, whichever is
+// more, and the skew.
 func ttlFor(skew time.Duration) time.Duration { return max(redlock.MinTTL, 2*skew) }
 
 // options are those of every Quorum of the program. Later ones win.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"strings"
-	"time"
 )
 
 // program is one call of tenure: its streams, its environment and its flags. Nothing else of the
@@ -20,10 +19,11 @@ type program struct {
 	connection connection // flags of all commands that speak to nodes
 	level      string     // of --log
 	output     string     // of -o
+	as, why    string     // of --as and --why
 }
 
 // run carries out one command line, without the program's name, and returns the exit code. An error
-// is one line on the error stream.
+// is a line on the error stream, and one more with what to do where that is known.
 func (p *program) run(ctx context.Context, args []string) int {
 	root := newRoot(p)
 	root.SetArgs(args)
@@ -33,9 +33,21 @@ func (p *program) run(ctx context.Context, args []string) int {
 	err := root.ExecuteContext(ctx)
 	var told *exitError
 	if err != nil && !(errors.As(err, &told) && told.err == nil) {
-		fmt.Fprintln(p.err, "tenure: "+line(err.Error()))
+		fmt.Fprintln(p.err, "tenure: "+line(said(err)))
+		if advice := advise(err); advice != "" {
+			fmt.Fprintln(p.err, "tenure: "+advice)
+		}
 	}
 	return exitCode(err)
+}
+
+// said is the text of an error without the name of the package that begins it.
+func said(err error) string {
+	text := err.Error()
+	for _, of := range []string{"admin: ", "redlock: ", "elector: "} {
+		text = strings.TrimPrefix(text, of)
+	}
+	return text
 }
 
 // lookup returns a variable of the environment. As for os/exec, the last of several counts.
@@ -69,6 +81,3 @@ func (p *program) logger(byDefault slog.Level) (*slog.Logger, error) {
 
 // levelOff is above all levels.
 const levelOff = slog.Level(1 << 16)
-
-// now is the time of rows that say how long ago something was.
-func now() time.Time { return time.Now() }

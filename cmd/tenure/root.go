@@ -20,8 +20,9 @@ same nodes: give tenure those of the replicas, and their prefix.`,
   export TENURE_PREFIX=billing
   tenure doctor
   tenure status`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		SilenceUsage:               true,
+		SuggestionsMinimumDistance: 2,
+		SilenceErrors:              true,
 		// A command that is misspelled is an error, and not the help.
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -30,7 +31,12 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 			}
 			return usage(fmt.Errorf("there is no command %s: see tenure --help%s", quoted(args[0]), didYouMean(cmd, args[0])))
 		},
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return p.fromEnvironment(cmd) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cmd.ValidateFlagGroups(); err != nil {
+				return usage(err)
+			}
+			return p.fromEnvironment(cmd)
+		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(fmt.Errorf("%w: see %s --help", err, cmd.CommandPath()))
@@ -46,8 +52,10 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 		}
 	}
 	in(groupRun, newRun(p), newElect(p))
-	in(groupSee)
-	in(groupOrder)
+	in(groupSee, newDoctor(p), newStatus(p), newJobs(p), newRuns(p), newElections(p), newNodes(p), newHolder(p), newOrders(p))
+	in(groupOrder, newPause(p), newResume(p), newRunNow(p), newResign(p), newCancel(p))
+	in(groupSee, newWeb(p))
+	root.AddCommand(newVersion(p))
 	return root
 }
 

@@ -108,9 +108,9 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 	var t tick
 	switch {
 	case r.tickText != "":
-		t, err = tickOf(r.tickText, now())
+		t, err = tickOf(r.tickText, time.Now())
 	case r.oncePer != 0:
-		t, err = tickOfPeriod(r.oncePer, now())
+		t, err = tickOfPeriod(r.oncePer, time.Now())
 	default:
 		return r.take(args)
 	}

@@ -76,6 +76,7 @@ func Rules() []Rule {
 		wire        = []string{module + "/redlock/internal/wire/..."}
 		examples    = []string{module + "/examples/..."}
 		tools       = []string{module + "/tools/..."}
+		commands    = []string{module + "/cmd/..."}
 		processes   = []string{module + "/internal/valkeytest/...", module + "/internal/child/..."}
 		chaos       = []string{module + "/tools/harness/...", module + "/tools/chaos/...", module + "/tools/soak/..."}
 		acquire     = []string{module + "/tools/shape/acquire"}
@@ -98,6 +99,12 @@ func Rules() []Rule {
 			Except:    slices.Concat(tools, examples),
 			Forbidden: slices.Concat(tools, examples),
 			Why:       "the tools and the examples are modules of their own, so that what they need is in no user's module graph",
+		},
+		{
+			Subject:   all,
+			Except:    commands,
+			Forbidden: commands,
+			Why:       "a command is a module of its own, so that what it needs is in no user's module graph",
 		},
 		{
 			Subject:   redlock,

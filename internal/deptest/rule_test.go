@@ -54,6 +54,7 @@ func layered() Graph {
 		module + "/admin":               {module + "/redlock"},
 		module + "/otel":                {"go.opentelemetry.io/otel", module + "/scheduler"},
 		module + "/examples/quickstart": {module + "/redlock/redlocktest", module + "/scheduler"},
+		module + "/cmd/tenure":          {module + "/admin", "github.com/spf13/cobra"},
 		module + "/tools/chaos":         {module + "/internal/valkeytest", "github.com/Shopify/toxiproxy/v2"},
 		module + "/internal/clock":      {"time"},
 		module + "/internal/child":      {"os/exec"},
@@ -103,6 +104,7 @@ func TestRulesCover(t *testing.T) {
 		child      = module + "/internal/child"
 		quickstart = module + "/examples/quickstart"
 		chaos      = module + "/tools/chaos"
+		command    = module + "/cmd/tenure"
 		gocron     = "github.com/go-co-op/gocron/v2"
 		telemetry  = "go.opentelemetry.io/otel/trace"
 		testify    = "github.com/stretchr/testify/require"
@@ -131,6 +133,10 @@ func TestRulesCover(t *testing.T) {
 		{quickstart, valkeytest, true},
 		{inProcess, valkeytest, true},
 		{redlock, chaos, true},
+		{redlock, command, true},
+		{chaos, command, true},
+		{command, valkeytest, true},
+		{command, testify, true},
 		{redlock, child, true},
 		{valkeytest, quickstart, true},
 
@@ -140,6 +146,7 @@ func TestRulesCover(t *testing.T) {
 		{inProcess, testify, false},
 		{quickstart, testify, false},
 		{chaos, quickstart, false},
+		{command, scheduler, false},
 		{quickstart, telemetry, false},
 		{redlock, "go.opentelemetry.iox/otel", false},
 	} {

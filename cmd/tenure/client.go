@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"os/user"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// cluster is what a command asks.
+type cluster struct {
+	*admin.Client
+
+	q *redlock.Quorum
+}
+
+// How long commands may take.
+const (
+	askWithin   = 15 * time.Second
+	orderWithin = time.Minute
+)
+
+// asks has a command ask the cluster within --timeout, and end with its context where it is
+// interrupted. What it returns is shown as -o says, also beside an error.
+func (p *program) asks(cmd *cobra.Command, within time.Duration, f func(ctx context.Context, c *cluster, args []string) (document, error)) {
+	p.shows(cmd)
+	timeout := cmd.Flags().Duration("timeout", within, "how long the command may take in all")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := p.checkOutput(); err != nil {
+			return err
+		}
+		if *timeout <= 0 {
+			return usage(fmt.Errorf("--timeout %v is not positive", *timeout))
+		}
+		ctx, stop := interruptible(cmd.Context())
+		defer stop()
+		ctx, cancel := context.WithTimeoutCause(ctx, *timeout, fmt.Errorf("--timeout %v has passed: %w", *timeout, context.DeadlineExceeded))
+		defer cancel()
+		q, err := p.open(levelOff, redlock.WithIdentity(p.identity()))
+		if err != nil {
+			return err
+		}
+		defer q.Close()
+		c, err := admin.New(q, admin.WithActor(p.actor()), admin.WithLogger(slog.New(slog.DiscardHandler)))
+		if err != nil {
+			return err
+		}
+		d, err := f(ctx, &cluster{c, q}, args)
+		if d != nil {
+			err = errors.Join(p.show(d), err)
+		}
+		return interrupted(ctx, err)
+	}
+}
+
+// interruptible ends with the first SIGINT or SIGTERM, with the signal in its cause. The second one
+// ends the process.
+func interruptible(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case s := <-signals:
+			signal.Stop(signals)
+			number, _ := s.(syscall.Signal)
+			cancel(&signalError{number})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+		<-done
+	}
+}
+
+// signalError is a signal that ended a command.
+type signalError struct{ signal syscall.Signal }
+
+func (e *signalError) Error() string { return "ended by the signal " + e.signal.String() }
+
+// interrupted has a command that a signal ended return the code of that.
+func interrupted(ctx context.Context, err error) error {
+	var by *signalError
+	if err != nil && errors.As(context.Cause(ctx), &by) {
+		return exit(exitSignal+int(by.signal), err)
+	}
+	return err
+}
+
+// actor is the user and the host, for those who read who gave an order: user@host, or what --as
+// says.
+func (p *program) actor() string {
+	if p.as != "" {
+		return p.as
+	}
+	name, found := p.lookup("USER")
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		name = u.Username
+	} else if !found || name == "" {
+		name = "unknown"
+	}
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "unknown-host"
+	}
+	return cleanIdentity(name+"@"+host, redlock.MaxPauseText)
+}
+
+// identity is the name of this process on the nodes: leases and lists of nodes show it.
+func (p *program) identity() string {
+	return cleanIdentity("tenure of "+p.actor(), redlock.MaxIdentityLength)
+}
+
+// cleanIdentity is a text without control characters and of so many bytes at most.
+func cleanIdentity(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		if unsafe(r) {
+			return '-'
+		}
+		return r
+	}, strings.ToValidUTF8(text, "-"))
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
+}
+
+// settleWithin is how long a command waits for nodes that have not answered yet: the first answer
+// comes with a connection, and some of them may be gone.
+const settleWithin = time.Second
+
+// nodes are as this process and the replicas see them, once all nodes answer, or after a while.
+func (c *cluster) nodes(ctx context.Context, within time.Duration) []admin.Node {
+	enough := time.NewTimer(within)
+	defer enough.Stop()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for {
+		nodes := c.Nodes(ctx)
+		if !slices.ContainsFunc(nodes, func(n admin.Node) bool { return c.ours(n) && !n.Reachable }) {
+			return nodes
+		}
+		select {
+		case <-again.C:
+		case <-enough.C:
+			return nodes
+		case <-ctx.Done():
+			return nodes
+		}
+	}
+}
+
+// ours reports whether a node is one of this process's, and none that only replicas name.
+func (c *cluster) ours(n admin.Node) bool { return n.Reachable || n.Err != nil }

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tenure-dev/tenure/cmd/tenure/internal/doctor"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// doctorWithin is how long doctor may take: it asks nodes that do not answer in several ways.
+const doctorWithin = time.Minute
+
+func newDoctor(p *program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "What is wrong with the nodes and the way to them, and what to do",
+		Long: `Checks every node and the way to it: whether it answers, TLS, user and rights one by one, version,
+role and replicas, memory, eviction and persistence, clocks, quarantine, and whether the same server
+is listed twice, several servers answer at one address, or replicas have other nodes, another
+prefix or another clock skew.
+
+The code is 0 if nothing is wrong, 1 if the worst finding is a warning and 2 if it is a fault, so
+that a monitor can run it. It takes part as a process that begins, and writes nothing else. As the
+operator of docs/nodes.md, who may list keys, it sees more: other prefixes that are in use.`,
+		Example: `  tenure doctor
+  TENURE_NODES_FILE=/run/secrets/nodes tenure doctor -o json`,
+		Args: exactly(),
+	}
+	p.shows(cmd)
+	timeout := cmd.Flags().Duration("timeout", doctorWithin, "how long it may take in all")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := p.checkOutput(); err != nil {
+			return err
+		}
+		if *timeout <= 0 {
+			return usage(fmt.Errorf("--timeout %v is not positive", *timeout))
+		}
+		urls, _, err := p.urls()
+		if err != nil {
+			return err
+		}
+		withTLS, err := p.connection.tls()
+		if err != nil {
+			return usage(err)
+		}
+		ctx, stop := interruptible(cmd.Context())
+		defer stop()
+		ctx, cancel := context.WithTimeout(ctx, *timeout)
+		defer cancel()
+		report := doctor.Examine(ctx, &doctor.Config{
+			URLs: urls, Prefix: p.connection.prefix, ClockSkew: p.connection.clockSkew, NodeTimeout: p.connection.nodeTimeout, WithTLS: withTLS,
+			Open: func(opts ...redlock.Option) (*redlock.Quorum, error) {
+				return p.open(levelOff, append([]redlock.Option{redlock.WithIdentity(p.identity())}, opts...)...)
+			},
+		})
+		if err := context.Cause(ctx); err != nil {
+			return interrupted(ctx, fmt.Errorf("doctor did not come to its end: %w", err))
+		}
+		d := newDoctorDocument(report)
+		if err := p.show(d); err != nil {
+			return err
+		}
+		switch report.Worst() {
+		case doctor.Fault:
+			return exit(exitFaults, nil)
+		case doctor.Warning:
+			return exit(exitWarnings, nil)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// doctorDocument is what `tenure doctor` shows.
+type doctorDocument struct {
+	Now      stamp            `json:"now"`
+	Prefix   string           `json:"prefix"`
+	Replicas int              `json:"replicas"`
+	Worst    string           `json:"worst"` // fault, warning or note; empty for nothing
+	Nodes    []examined       `json:"nodes"`
+	Findings []doctor.Finding `json:"findings"` // the worst first
+}
+
+// examined is a node of `tenure doctor`.
+type examined struct {
+	Node      string `json:"node"`
+	Votes     bool   `json:"votes"`
+	Version   string `json:"version"`
+	Uptime    ms     `json:"uptime_ms"`
+	ClockSkew *ms    `json:"clock_skew_ms"` // over the median of the servers' clocks; null where it is not known
+}
+
+func newDoctorDocument(r *doctor.Report) *doctorDocument {
+	d := &doctorDocument{Now: now(), Prefix: r.Prefix, Replicas: r.Replicas, Worst: string(r.Worst()), Nodes: []examined{}, Findings: r.Findings}
+	for _, n := range r.Nodes {
+		e := examined{Node: n.Node, Votes: n.Votes, Version: n.Version, Uptime: ms(n.Uptime)}
+		if n.SkewSure {
+			skew := ms(n.Skew)
+			e.ClockSkew = &skew
+		}
+		d.Nodes = append(d.Nodes, e)
+	}
+	return d
+}
+
+func (d *doctorDocument) text(w *page) {
+	var rows [][]string
+	for _, n := range d.Nodes {
+		votes, skew := "no", ""
+		if n.Votes {
+			votes = "yes"
+		}
+		if n.ClockSkew != nil {
+			skew = time.Duration(*n.ClockSkew).Round(time.Millisecond).String()
+		}
+		rows = append(rows, []string{n.Node, votes, n.Version, spanOf(n.Uptime), skew})
+	}
+	w.table([]string{"NODE", "VOTES", "VERSION", "UP", "CLOCK"}, rows)
+	if len(d.Findings) == 0 {
+		w.linef("Nothing is wrong, under the prefix %s.", quoted(d.Prefix))
+		return
+	}
+	for _, f := range d.Findings {
+		where := "all"
+		if len(f.Nodes) > 0 {
+			where = strings.Join(f.Nodes, ", ")
+		}
+		w.linef("")
+		w.linef("%s %s: %s", strings.ToUpper(string(f.Severity)), f.Code, where)
+		w.linef("  %s", f.Seen)
+		if f.Advice != "" {
+			w.linef("  do: %s", f.Advice)
+		}
+	}
+	count := func(s doctor.Severity) int {
+		return len(slices.DeleteFunc(slices.Clone(d.Findings), func(f doctor.Finding) bool { return f.Severity != s }))
+	}
+	w.linef("")
+	w.linef("%s, %s, %s.", plural(count(doctor.Fault), "fault"), plural(count(doctor.Warning), "warning"), plural(count(doctor.Note), "note"))
+}

@@ -1,0 +1,419 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// setup is servers, and what to tell doctor of them. The zero one is three servers that are well.
+type setup struct {
+	name    string
+	options []valkeytest.Option
+	count   int // of servers; 0 for 3
+	// prepare breaks something, and returns the URLs, and more flags and variables.
+	prepare func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string)
+	want    []string // codes
+	worst   int      // the exit code
+	says    []string // parts of what is said
+}
+
+// break1 prepares by doing something, with the URLs as they are.
+func break1(do func(t *testing.T, f *valkeytest.Fleet)) func(*testing.T, *valkeytest.Fleet) (urls, flags, environ []string) {
+	return func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+		do(t, f)
+		return f.URLs(), nil, nil
+	}
+}
+
+// command has servers carry out a command.
+func command(t *testing.T, nodes []*valkeytest.Node, words ...string) {
+	t.Helper()
+	for _, n := range nodes {
+		require.NoError(t, n.Do(t, words...).Error(), "%v", words)
+	}
+}
+
+// recipe is the user of docs/nodes.md on all servers, with other rules behind it, and the URLs of
+// that user.
+func recipe(t *testing.T, f *valkeytest.Fleet, rules ...string) []string {
+	t.Helper()
+	words := append([]string{"ACL", "SETUSER", "billing", "reset", "on", ">p4ss", "resetchannels", "~tenure:*", "&tenure:*", "-@all"}, strings.Fields(redlock.Rights)...)
+	command(t, f.Nodes(), append(words, rules...)...)
+	return as(f, "billing:p4ss")
+}
+
+// as are the URLs with a user.
+func as(f *valkeytest.Fleet, user string) (urls []string) {
+	for _, n := range f.Nodes() {
+		urls = append(urls, "valkey://"+user+"@"+n.Addr())
+	}
+	return urls
+}
+
+// setups are what is found, and by what.
+func setups(t *testing.T) []setup {
+	ca := newAuthority(t)
+	dir := t.TempDir()
+	ca.write(t, dir, "node")
+	ca.write(t, dir, "client")
+	file := func(name string) string { return filepath.Join(dir, name) }
+	encrypted := []valkeytest.Option{
+		valkeytest.WithTLS(&tls.Config{ServerName: "127.0.0.1", RootCAs: ca.pool(), Certificates: []tls.Certificate{ca.pair(t, dir, "client")}}),
+		valkeytest.WithArgs("--tls-cert-file", file("node.crt"), "--tls-key-file", file("node.key"), "--tls-ca-cert-file", file("ca.crt")),
+	}
+	trust := []string{"--tls-ca", file("ca.crt")}
+	client := append(slices.Clone(trust), "--tls-cert", file("client.crt"), "--tls-key", file("client.key"))
+	well := break1(func(*testing.T, *valkeytest.Fleet) {})
+
+	return []setup{
+		{name: "nothing: three servers", prepare: well},
+		{name: "nothing: replicas, a pause, the file, the users of docs/nodes.md", options: []valkeytest.Option{valkeytest.WithPersistence()},
+			prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+				urls = recipe(t, f)
+				pause(t, use(t, urls))
+				return urls, nil, nil
+			}},
+		{name: "nothing: TLS on both sides", options: encrypted,
+			prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) { return f.URLs(), client, nil }},
+		{name: "nothing: another prefix beside the replicas' own", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
+			use(t, f.URLs())
+			use(t, f.URLs(), redlock.WithPrefix("billing"))
+		})},
+
+		{name: "one URL twice", prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			return []string{f.URLs()[0], f.URLs()[1], f.URLs()[0]}, nil, nil
+		}, want: []string{"duplicate", "nodes"}, worst: exitFaults, says: []string{"names the same node as urls[0]"}},
+		{name: "one server under two names", prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			return []string{f.URLs()[0], f.URLs()[1], strings.Replace(f.URLs()[1], "127.0.0.1", "localhost", 1)}, nil, nil
+		}, want: []string{"duplicate"}, worst: exitFaults, says: []string{"list it once"}},
+		{name: "another list of nodes than the replicas'", count: 4, prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			use(t, f.URLs()[:3])
+			return f.URLs()[1:], nil, nil
+		}, want: []string{"another_list", "no_quorum"}, worst: exitFaults, says: []string{"seen", "by replica", "TENURE_NODES"}},
+		{name: "another number of nodes than the replicas'", count: 5, prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			use(t, f.URLs()[:3])
+			return f.URLs(), nil, nil
+		}, want: []string{"another_list", "no_quorum"}, worst: exitFaults, says: []string{"as one of 3 nodes, and this one has 5"}},
+		{name: "another prefix than the replicas'", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
+			use(t, f.URLs(), redlock.WithPrefix("billing"))
+		}), want: []string{"another_prefix"}, worst: exitWarnings, says: []string{`in use are "billing"`, "--prefix"}},
+		{name: "another prefix, and a user who may not list keys", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			use(t, f.URLs(), redlock.WithPrefix("billing"))
+			return recipe(t, f), nil, nil
+		}, want: []string{"unused"}, worst: exitOK, says: []string{"they have another prefix"}},
+		{name: "another clock skew than the replicas'", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
+			use(t, f.URLs(), redlock.WithClockSkew(500*time.Millisecond))
+		}), want: []string{"clock_skew"}, worst: exitWarnings, says: []string{"a clock skew of 500ms", "--clock-skew 500ms"}},
+
+		{name: "a node that has a replica, and one that is one", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
+			host, port, _ := net.SplitHostPort(f.Node(0).Addr())
+			command(t, f.Nodes()[1:2], "REPLICAOF", host, port)
+			require.Eventually(t, func() bool {
+				text, err := f.Node(0).Do(t, "INFO", "replication").ToString()
+				return err == nil && strings.Contains(text, "connected_slaves:1")
+			}, patience, poll)
+		}), want: []string{"replica", "replicated", "no_quorum"}, worst: exitFaults, says: []string{"it has 1 replica(s)", "--with-replicas"}},
+		{name: "a node that may evict", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
+			command(t, f.Nodes()[:1], "CONFIG", "SET", "maxmemory", "100mb")
+			command(t, f.Nodes()[:1], "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+		}), want: []string{"evicting"}, worst: exitWarnings, says: []string{"allkeys-lru", "noeviction"}},
+		{name: "a full node", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
+			command(t, f.Nodes()[:1], "CONFIG", "SET", "maxmemory", "1mb")
+		}), want: []string{"oom"}, worst: exitFaults, says: []string{"raise maxmemory"}},
+		{name: "a node without room for clients", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			command(t, f.Nodes()[:1], "CONFIG", "SET", "maxclients", "1")
+			return f.URLs(), nil, nil
+		}, want: []string{"max_clients"}, worst: exitFaults, says: []string{"raise maxclients"}},
+		{name: "no file, with all jobs paused", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
+			pause(t, use(t, f.URLs()))
+		}), want: []string{"not_persistent"}, worst: exitWarnings, says: []string{"appendonly yes"}},
+		{name: "no file, with a sequence", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
+			l, err := use(t, f.URLs()).TryAcquire(t.Context(), "key", redlock.WithSequence(7, redlock.AtMostOnce, time.Hour))
+			require.NoError(t, err)
+			require.NoError(t, l.Complete(t.Context()))
+		}), want: []string{"not_persistent"}, worst: exitWarnings, says: []string{"sequences or pauses are in use"}},
+
+		{name: "a user without ZADD and PUBLISH", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			use(t, f.URLs())
+			return recipe(t, f, "-zadd", "-publish"), nil, nil
+		}, want: []string{"noperm", "noperm"}, worst: exitWarnings, says: []string{"lacks +zadd", "lacks +publish", "ACL SETUSER billing +zadd"}},
+		{name: "a user without channels", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			use(t, f.URLs())
+			return recipe(t, f, "resetchannels"), nil, nil
+		}, want: []string{"noperm"}, worst: exitWarnings, says: []string{"ACL SETUSER billing &tenure:*"}},
+		{name: "a user of another prefix", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			return recipe(t, f, "resetkeys", "resetchannels", "~billing:*", "&billing:*"), nil, nil
+		}, want: []string{"noperm", "noperm", "no_quorum", "unused"}, worst: exitFaults, says: []string{"the keys of the prefix", "--prefix"}},
+		{name: "a user who only reads", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			use(t, f.URLs())
+			command(t, f.Nodes(), append([]string{"ACL", "SETUSER", "reader", "reset", "on", ">p4ss"}, readerRights(t, "tenure")...)...)
+			return as(f, "reader:p4ss"), nil, nil
+		}, want: []string{"reader"}, worst: exitOK},
+		{name: "a wrong password", prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			return as(f, "default:wr0ng"), nil, nil
+		}, options: []valkeytest.Option{valkeytest.WithPassword("right")}, want: []string{"noauth", "no_quorum"}, worst: exitFaults, says: []string{"WRONGPASS"}},
+		{name: "no password", prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			return []string{"valkey://" + f.Node(0).Addr(), f.URLs()[1], f.URLs()[2]}, nil, nil
+		}, options: []valkeytest.Option{valkeytest.WithPassword("right")}, want: []string{"noauth"}, worst: exitFaults, says: []string{"NOAUTH"}},
+		{name: "protected mode", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			return []string{protected(t, f.Node(0)), f.URLs()[1], f.URLs()[2]}, nil, nil
+		}, options: []valkeytest.Option{valkeytest.WithArgs("--bind", "0.0.0.0", "--protected-mode", "yes")}, want: []string{"protected"}, worst: exitFaults, says: []string{"set a password or protected-mode no"}},
+
+		{name: "a clock that is off", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
+			require.NoError(t, f.Node(1).JumpClock(time.Minute))
+		}), want: []string{"clock_wrong"}, worst: exitWarnings, says: []string{"1m0"}},
+		{name: "a node that was restarted", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
+			require.NoError(t, f.Node(2).Restart(false))
+		}), want: []string{"quarantined"}, worst: exitWarnings, says: []string{"it votes again at"}},
+		{name: "an old version", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			old := newProxy(t, func(reply []byte) []byte {
+				return bytes.ReplaceAll(reply, []byte("redis_version:7.2.4"), []byte("redis_version:6.2.4"))
+			}, f.Node(0).Addr())
+			return []string{"valkey://" + old, f.URLs()[1], f.URLs()[2]}, nil, nil
+		}, want: []string{"unsupported"}, worst: exitFaults, says: []string{"use Valkey 7.2 or newer"}},
+		{name: "a balancer in front of two servers", count: 4, prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			balancer := newProxy(t, nil, f.Node(0).Addr(), f.Node(3).Addr())
+			return []string{"valkey://" + balancer, f.URLs()[1], f.URLs()[2]}, nil, nil
+		}, want: []string{"several_servers"}, worst: exitFaults, says: []string{"2 servers answer at this address"}},
+		{name: "a server of a Cluster", options: []valkeytest.Option{valkeytest.WithArgs("--cluster-enabled", "yes")}, prepare: well,
+			want: []string{"moved", "no_quorum"}, worst: exitFaults, says: []string{"cluster mode"}},
+		{name: "a command with another name", options: []valkeytest.Option{valkeytest.WithArgs("--rename-command", "PEXPIRE", "PEXP")}, prepare: well,
+			want: []string{"no_command", "no_quorum"}, worst: exitFaults, says: []string{"rename-command"}},
+		{name: "a database that is not there", prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			return []string{f.URLs()[0] + "/99", f.URLs()[1], f.URLs()[2]}, nil, nil
+		}, want: []string{"no_database"}, worst: exitFaults, says: []string{"databases"}},
+
+		{name: "a node that is down", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
+			require.NoError(t, f.Node(0).Kill())
+		}), want: []string{"down"}, worst: exitFaults, says: []string{"connection refused", "start the server"}},
+		{name: "a node that hangs", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
+			require.NoError(t, f.Node(0).Freeze())
+		}), want: []string{"silent"}, worst: exitFaults, says: []string{"valkey-cli PING"}},
+		{name: "a name that does not resolve", prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			return []string{"valkey://nowhere.invalid:6379", f.URLs()[1], f.URLs()[2]}, nil, nil
+		}, want: []string{"no_such_host"}, worst: exitFaults},
+		{name: "plain to TLS", options: encrypted, prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			return []string{"valkey://" + f.Node(0).Addr(), f.URLs()[1], f.URLs()[2]}, client, nil
+		}, want: []string{"plain_to_tls"}, worst: exitFaults, says: []string{"write valkeys://"}},
+		{name: "TLS to plain", prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			return []string{"valkeys://" + f.Node(0).Addr(), f.URLs()[1], f.URLs()[2]}, nil, nil
+		}, want: []string{"tls_to_plain"}, worst: exitFaults, says: []string{"write valkey://"}},
+		{name: "an authority that is not known", options: encrypted, prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			return f.URLs(), nil, nil
+		}, want: []string{"tls_authority", "no_quorum"}, worst: exitFaults, says: []string{"--tls-ca"}},
+		{name: "a certificate of another name", options: encrypted, prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			return []string{strings.Replace(f.URLs()[0], "127.0.0.1", "localhost", 1), f.URLs()[1], f.URLs()[2]}, client, nil
+		}, want: []string{"tls_name"}, worst: exitFaults},
+		{name: "no client certificate", options: encrypted, prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			return f.URLs(), nil, []string{"TENURE_TLS_CA=" + file("ca.crt")}
+		}, want: []string{"tls_client_certificate", "no_quorum"}, worst: exitFaults, says: []string{"--tls-cert"}},
+		{name: "one node", count: 1, prepare: well, want: []string{"one_node"}, worst: exitWarnings},
+		{name: "two nodes", count: 2, prepare: well, want: []string{"even_number"}, worst: exitOK},
+	}
+}
+
+// pause pauses all jobs.
+func pause(t *testing.T, q *redlock.Quorum) {
+	t.Helper()
+	c, err := admin.New(q)
+	require.NoError(t, err)
+	_, err = c.Pause(t.Context(), admin.AllJobs, admin.PauseOptions{Reason: "test"})
+	require.NoError(t, err)
+}
+
+// readerRights are the rights that docs/nodes.md gives a user who only reads.
+func readerRights(t *testing.T, prefix string) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/nodes.md")
+	require.NoError(t, err)
+	line := regexp.MustCompile("`user billing-reader on >\\S+ ([^`]*)`").FindStringSubmatch(string(text))
+	require.NotNil(t, line)
+	return strings.Fields(strings.ReplaceAll(line[1], "billing", prefix))
+}
+
+// Each broken set-up is found, with exactly what is wrong with it and no more; and nothing is found
+// where nothing is wrong.
+func TestDoctorFindsWhatIsBroken(t *testing.T) {
+	var mu sync.Mutex
+	table := &bytes.Buffer{}
+	w := tabwriter.NewWriter(table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SET-UP\tFOUND\tCODE\tTOOK")
+	t.Run("set-ups", func(t *testing.T) {
+		for _, s := range setups(t) {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				count := s.count
+				if count == 0 {
+					count = 3
+				}
+				urls, flags, environ := s.prepare(t, startServers(t, count, s.options...))
+				flags = append(flags, "--node-timeout", "1s") // a machine that is busy is slow
+				began := time.Now()
+				got := call(t, append(nodesAt(urls...), environ...), append([]string{"doctor", "-o", "json"}, flags...)...)
+				took := time.Since(began)
+				var d doctorDocument
+				require.NoError(t, json.Unmarshal([]byte(got.out), &d), "%s%s", got.out, got.err)
+				codes := []string{}
+				for _, f := range d.Findings {
+					codes = append(codes, f.Code)
+					require.NotEmpty(t, f.Seen, "%+v", f)
+					require.NotEmpty(t, f.Advice, "%+v", f)
+					require.NotContains(t, f.Seen+f.Advice, "p4ss")
+				}
+				require.ElementsMatch(t, s.want, codes, "%s", got.out)
+				require.Equal(t, s.worst, got.code, "%s", got.out)
+				for _, part := range s.says {
+					require.Contains(t, strings.ReplaceAll(got.out, `\"`, `"`), part)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				fmt.Fprintf(w, "%s\t%s\t%d\t%v\n", s.name, strings.Join(codes, " "), got.code, took.Round(10*time.Millisecond))
+			})
+		}
+	})
+	require.NoError(t, w.Flush())
+	t.Logf("\n%s", table)
+}
+
+// Each right of the recipe is named when it is the one that is missing, and no other.
+func TestDoctorNamesEachMissingRight(t *testing.T) {
+	t.Parallel()
+	f := startServers(t, 1)
+	use(t, f.URLs())
+	for _, right := range strings.Fields(redlock.Rights) {
+		urls := recipe(t, f, "-"+strings.TrimPrefix(right, "+"))
+		got := call(t, nodesAt(urls...), "doctor", "-o", "json", "--node-timeout", "1s")
+		var d doctorDocument
+		require.NoError(t, json.Unmarshal([]byte(got.out), &d), "%s%s", got.out, got.err)
+		var said []string
+		for _, finding := range d.Findings {
+			if finding.Code == "noperm" {
+				said = append(said, finding.Seen)
+			}
+		}
+		require.Len(t, said, 1, "%s: %s", right, got.out)
+		require.Contains(t, said[0], "the user lacks "+right+":")
+	}
+}
+
+// For people it says the same.
+func TestDoctorForPeople(t *testing.T) {
+	t.Parallel()
+	f := startServers(t, 3)
+	got := call(t, nodesAt(f.URLs()...), "doctor", "--node-timeout", "1s")
+	require.Equal(t, exitOK, got.code, "%+v", got)
+	require.Contains(t, got.out, "Nothing is wrong")
+	require.NoError(t, f.Node(0).Kill())
+	got = call(t, nodesAt(f.URLs()...), "doctor", "--node-timeout", "1s")
+	require.Equal(t, exitFaults, got.code)
+	require.Contains(t, got.out, "FAULT down: "+f.Node(0).Addr())
+	require.Contains(t, got.out, "do: start the server")
+	require.Contains(t, got.out, "1 fault, no warnings, no notes.")
+	require.Empty(t, got.err)
+}
+
+// It changes nothing on the nodes but who uses them.
+func TestDoctorLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	f := startServers(t, 3)
+	require.Equal(t, exitOK, call(t, nodesAt(f.URLs()...), "doctor", "--node-timeout", "1s").code)
+	for _, n := range f.Nodes() {
+		require.Subset(t, []string{"tenure:members"}, n.Keys(t))
+	}
+}
+
+// With the skew of the replicas, and not with its own, it looks at the nodes: theirs stays.
+func TestDoctorKeepsTheSkewOfReplicas(t *testing.T) {
+	t.Parallel()
+	f := startServers(t, 3)
+	q := use(t, f.URLs(), redlock.WithClockSkew(300*time.Millisecond))
+	require.Equal(t, exitWarnings, call(t, nodesAt(f.URLs()...), "doctor", "--clock-skew", "5s", "--node-timeout", "1s").code)
+	require.Never(t, func() bool {
+		m, err := redlock.ReadMembers(t.Context(), f.Node(0).Client(), "tenure")
+		return err != nil || m.Skew != 300*time.Millisecond
+	}, time.Second, poll)
+	require.NoError(t, q.Healthy())
+}
+
+// newProxy passes connections on to servers, one after the other, and lets replies be changed.
+func newProxy(t *testing.T, change func([]byte) []byte, servers ...string) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var next atomic.Uint64
+	var work sync.WaitGroup
+	work.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", servers[int(next.Add(1)-1)%len(servers)])
+			if err != nil {
+				conn.Close()
+				continue
+			}
+			work.Go(func() {
+				defer server.Close()
+				_, _ = io.Copy(server, conn) // until either side ends it
+			})
+			work.Go(func() {
+				defer conn.Close()
+				buffer := make([]byte, 64<<10)
+				for {
+					n, err := server.Read(buffer)
+					reply := buffer[:n]
+					if change != nil {
+						reply = change(reply)
+					}
+					if _, failed := conn.Write(reply); err != nil || failed != nil {
+						return
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		work.Wait()
+	})
+	return l.Addr().String()
+}
+
+// protected is the URL of a server by an address that is not loopback. Where the machine has none,
+// it is one that answers as the server does.
+func protected(t *testing.T, n *valkeytest.Node) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(n.Addr())
+	require.NoError(t, err)
+	addresses, err := net.InterfaceAddrs()
+	require.NoError(t, err)
+	for _, a := range addresses {
+		if ip, ok := a.(*net.IPNet); ok && !ip.IP.IsLoopback() && ip.IP.To4() != nil {
+			return "valkey://" + net.JoinHostPort(ip.IP.String(), port)
+		}
+	}
+	return "valkey://" + newProxy(t, func([]byte) []byte {
+		return []byte("-DENIED Redis is running in protected mode because protected mode is enabled\r\n")
+	}, n.Addr())
+}

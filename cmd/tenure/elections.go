@@ -1,0 +1,147 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tenure-dev/tenure/admin"
+)
+
+func newElections(p *program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "elections [NAME...]",
+		Short: "Who leads, since when, who stands by, and who led before",
+		Example: `  tenure elections
+  tenure elections poller`,
+		ValidArgsFunction: p.completeElections,
+	}
+	p.asks(cmd, askWithin, func(ctx context.Context, c *cluster, names []string) (document, error) {
+		d := electionsDocument{Now: now(), Elections: []electionDocument{}, terms: len(names) > 0}
+		all, err := c.Elections(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(names) == 0 {
+			for _, e := range all {
+				d.Elections = append(d.Elections, newElectionDocument(e))
+			}
+			return d, nil
+		}
+		for _, name := range names {
+			e, err := c.Election(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			for _, with := range all {
+				if with.Name == name {
+					e.Candidates = with.Candidates
+				}
+			}
+			if e.Leader == nil && e.Err == nil && len(e.Terms)+len(e.Candidates) == 0 {
+				return nil, exit(exitNotFound, errors.New("no replica takes part in the election "+quoted(name)+", and none has led it: see tenure elections"))
+			}
+			d.Elections = append(d.Elections, newElectionDocument(e))
+		}
+		return d, nil
+	})
+	return cmd
+}
+
+// electionsDocument is what `tenure elections` shows.
+type electionsDocument struct {
+	Now       stamp              `json:"now"`
+	Elections []electionDocument `json:"elections"`
+
+	terms bool // people want them
+}
+
+type electionDocument struct {
+	Name       string          `json:"name"`
+	Leader     *leaderDocument `json:"leader"` // null for nobody, or if that is not known, see error
+	Candidates []string        `json:"candidates"`
+	Terms      []termDocument  `json:"terms"`
+	Error      string          `json:"error"`
+}
+
+type leaderDocument struct {
+	Identity  string `json:"identity"`
+	Payload   string `json:"payload"`
+	Term      uint64 `json:"term"`
+	Since     stamp  `json:"since"`
+	LeaseLeft ms     `json:"lease_left_ms"`
+}
+
+type termDocument struct {
+	Number   uint64 `json:"number"`
+	Identity string `json:"identity"`
+	Began    stamp  `json:"began"`
+	Ended    stamp  `json:"ended"`
+	How      string `json:"how"`
+	Reason   string `json:"reason"`
+	Gap      ms     `json:"gap_ms"`
+	Sources  int    `json:"sources"`
+}
+
+func newElectionDocument(e admin.Election) electionDocument {
+	d := electionDocument{Name: e.Name, Candidates: append([]string{}, e.Candidates...), Terms: []termDocument{}}
+	if l := e.Leader; l != nil {
+		d.Leader = &leaderDocument{l.Identity, l.Payload, l.Term, stamp{l.Since}, ms(l.LeaseLeft)}
+	}
+	for _, t := range e.Terms {
+		d.Terms = append(d.Terms, termDocument{t.Number, t.Identity, stamp{t.Began}, stamp{t.Ended}, t.How, t.Reason, ms(t.Gap), t.Sources})
+	}
+	if e.Err != nil {
+		d.Error = said(e.Err)
+	}
+	return d
+}
+
+func (d electionsDocument) text(w *page) {
+	if len(d.Elections) == 0 {
+		w.linef("No replica takes part in an election under this prefix.")
+		return
+	}
+	var rows [][]string
+	for _, e := range d.Elections {
+		row := []string{e.Name, "nobody", "", "", "", strconv.Itoa(len(e.Candidates))}
+		if e.Error != "" {
+			row[1] = "not known"
+		}
+		if l := e.Leader; l != nil {
+			row = []string{e.Name, l.Identity, w.ago(l.Since), strconv.FormatUint(l.Term, 10), span(time.Duration(l.LeaseLeft)), strconv.Itoa(len(e.Candidates))}
+		}
+		rows = append(rows, row)
+	}
+	w.table([]string{"ELECTION", "LEADER", "SINCE", "TERM", "LEASE LEFT", "CANDIDATES"}, rows)
+	for _, e := range d.Elections {
+		if e.Error != "" {
+			w.linef("%s: %s", quoted(e.Name), e.Error)
+		}
+		if !d.terms {
+			continue
+		}
+		if l := e.Leader; l != nil && l.Payload != "" {
+			w.linef("payload of the leader: %s", quoted(l.Payload))
+		}
+		if len(e.Candidates) > 0 {
+			w.linef("candidates: %s", strings.Join(e.Candidates, ", "))
+		}
+		var terms [][]string
+		for _, t := range e.Terms {
+			gap := ""
+			if t.Gap > 0 {
+				gap = span(time.Duration(t.Gap))
+			}
+			terms = append(terms, []string{strconv.FormatUint(t.Number, 10), t.Identity, w.ago(t.Began), w.ago(t.Ended), cmp.Or(t.How, "-"), t.Reason, gap})
+		}
+		if len(terms) > 0 {
+			w.table([]string{"TERM", "LEADER", "BEGAN", "ENDED", "HOW", "REASON", "GAP"}, terms)
+		}
+	}
+}

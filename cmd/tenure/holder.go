@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+func newHolder(p *program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "holder NAME",
+		Short: "Who holds a key, an election or the lease of a job",
+		Long: `Who holds a key on a quorum of nodes, with its fencing token and for how long unless it is extended.
+The code is 66 if nobody does. It is information: it may be out of date when it is printed.`,
+		Example: `  tenure holder reports/nightly
+  tenure holder --election poller
+  tenure holder --job nightly-report -o json`,
+		Args: exactly("NAME"),
+	}
+	election := cmd.Flags().Bool("election", false, "NAME is an election")
+	job := cmd.Flags().Bool("job", false, "NAME is a job")
+	cmd.MarkFlagsMutuallyExclusive("election", "job")
+	p.asks(cmd, askWithin, func(ctx context.Context, c *cluster, args []string) (document, error) {
+		key := args[0]
+		switch {
+		case key == "":
+			return nil, usage(errors.New("the name is empty"))
+		case *election:
+			key = elector.KeyPrefix + key
+		case *job:
+			key = admin.DefaultKeyPrefix + key
+		}
+		h, err := c.q.Holder(ctx, key)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", quoted(key), err)
+		}
+		d := holderDocument{
+			Now: now(), Key: h.Key, Identity: h.Identity, Payload: h.Payload, Token: h.FencingToken, Sequence: h.Sequence, Nodes: h.Nodes,
+		}
+		if h.TTL != redlock.NoExpiry {
+			left := ms(h.TTL)
+			d.LeaseLeft = &left
+		}
+		return d, nil
+	})
+	return cmd
+}
+
+// holderDocument is what `tenure holder` shows.
+type holderDocument struct {
+	Now       stamp  `json:"now"`
+	Key       string `json:"key"`
+	Identity  string `json:"identity"`
+	Payload   string `json:"payload"`
+	Token     uint64 `json:"token"`
+	Sequence  int64  `json:"sequence"`      // 0 for a lease without one
+	LeaseLeft *ms    `json:"lease_left_ms"` // null for a key that does not expire, which is no lease
+	Nodes     int    `json:"nodes"`
+}
+
+func (d holderDocument) text(w *page) {
+	left := "never: this is no lease, but a key that something else wrote"
+	if d.LeaseLeft != nil {
+		left = "in " + spanOf(*d.LeaseLeft) + ", unless it is extended"
+	}
+	rows := [][]string{
+		{"key", d.Key}, {"holder", d.Identity}, {"ends", left}, {"token", strconv.FormatUint(d.Token, 10)}, {"nodes", strconv.Itoa(d.Nodes)},
+	}
+	if d.Sequence != 0 {
+		rows = append(rows, []string{"sequence", strconv.FormatInt(d.Sequence, 10)})
+	}
+	if d.Payload != "" {
+		rows = append(rows, []string{"payload", d.Payload})
+	}
+	w.table(nil, rows)
+}

@@ -1,0 +1,452 @@
+// Package doctor examines the nodes of a fleet and the way to them, and says what is wrong and what
+// to do.
+//
+// It asks each node directly, over connections of its own, and then has a redlock.Quorum look at
+// all of them, as a replica would. Most of what it knows is redlock's: conditions and their advice.
+// What it adds is what one Quorum does not look at: the rights one by one, persistence, what other
+// processes of the prefix say of themselves, other prefixes, and the way to a node that does not
+// answer.
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Config is what to examine.
+type Config struct {
+	URLs        []string
+	Prefix      string
+	ClockSkew   time.Duration // that the process was told, and replicas should have
+	NodeTimeout time.Duration
+	// WithTLS adds certificates to the options of a node whose URL is for TLS.
+	WithTLS func(url string, o *valkey.ClientOption)
+	// Open makes the Quorum of the URLs. Options that are given win.
+	Open func(opts ...redlock.Option) (*redlock.Quorum, error)
+	// AcceptReplicas is redlock.WithReplicas.
+	AcceptReplicas bool
+}
+
+// Report is what was found.
+type Report struct {
+	Prefix   string
+	Nodes    []Node
+	Replicas int       // that live, as far as the nodes have been told
+	Findings []Finding // the worst first
+}
+
+// Node is how a node is.
+type Node struct {
+	Node     string
+	Votes    bool
+	Version  string // of Valkey where the server says it, or else of Redis
+	Uptime   time.Duration
+	Skew     time.Duration // of its clock over the median
+	SkewSure bool          // it is known
+}
+
+// Worst is the severity of the worst finding; empty for none.
+func (r *Report) Worst() Severity {
+	if len(r.Findings) == 0 {
+		return ""
+	}
+	return r.Findings[0].Severity
+}
+
+// examination is one under way.
+type examination struct {
+	cfg     *Config
+	servers []*server
+	found   findings
+	report  *Report
+}
+
+// settleWithin is how long the Quorum's looks may take: two node timeouts, and time for a machine
+// that is busy.
+const settleWithin = 3 * time.Second
+
+// Examine examines, and returns when it is done or ctx ends: then with what it has found by then.
+// It writes nothing of its own, but for the Quorum that takes part as a process which begins.
+func Examine(ctx context.Context, cfg *Config) *Report {
+	e := &examination{cfg: cfg, report: &Report{Prefix: cfg.Prefix}}
+	e.list()
+	e.askAll(ctx)
+	e.processes()
+	e.rights()
+	e.state()
+	e.clocks()
+	e.used()
+	q, err := cfg.Open(redlock.WithClockSkew(e.skew()))
+	if err != nil {
+		e.found.add(Finding{Severity: Fault, Code: "nodes", Seen: strings.TrimPrefix(err.Error(), "redlock: "), Advice: "correct the list of nodes"})
+	} else {
+		defer q.Close()
+		e.quorum(ctx, q)
+	}
+	e.report.Findings = e.found.sorted()
+	return e.report
+}
+
+// list makes the servers of the URLs, and looks at the list itself.
+func (e *examination) list() {
+	for _, url := range e.cfg.URLs {
+		option, err := valkey.ParseURL(url)
+		if err != nil || len(option.InitAddress) == 0 {
+			continue // Open says what is wrong with it, and repeats no password
+		}
+		if option.TLSConfig != nil {
+			option.TLSConfig.MinVersion = tls.VersionTLS12
+		}
+		e.cfg.WithTLS(url, &option)
+		option.ForceSingleClient = option.Sentinel.MasterSet == ""
+		option.DisableCache, option.DisableRetry = true, true
+		option.ClientSetInfo = valkey.DisableClientSetInfo
+		option.ConnWriteTimeout, option.Dialer.Timeout = e.cfg.NodeTimeout, e.cfg.NodeTimeout
+		option.PipelineMultiplex = -1
+		redlock.GuardReplies(&option)
+		e.servers = append(e.servers, &server{addr: strings.Join(option.InitAddress, ","), option: option})
+	}
+	switch n := len(e.cfg.URLs); {
+	case n == 1:
+		e.found.add(Finding{Severity: Warning, Code: "one_node", Seen: "there is one node: when it fails, no lease can be had", Advice: "use three or five, each on a host of its own"})
+	case n%2 == 0:
+		e.found.add(Finding{Severity: Note, Code: "even_number", Seen: fmt.Sprintf("%d nodes survive no more failures than %d", n, n-1), Advice: "use an odd number: three or five"})
+	}
+}
+
+// skew is that of the replicas where they have said one, so that the Quorum that looks at the nodes
+// changes nothing for them.
+func (e *examination) skew() time.Duration {
+	var said time.Duration
+	for _, s := range e.servers {
+		if inUse(s.members) {
+			said = max(said, s.members.Skew)
+		}
+	}
+	if said > 0 {
+		return said
+	}
+	return e.cfg.ClockSkew
+}
+
+// processes looks at which servers answer.
+func (e *examination) processes() {
+	const oneServer = "give each server an address of its own in the list, without a balancer, a virtual IP or a Service over several pods in front"
+	at := make(map[string]*server)
+	for _, s := range e.servers {
+		if len(s.runIDs) > 1 {
+			e.found.add(Finding{Severity: Fault, Code: string(redlock.ConditionSeveralServers), Nodes: []string{s.addr},
+				Seen: fmt.Sprintf("%d servers answer at this address by turns: two processes may count different ones as the same node", len(s.runIDs)), Advice: oneServer})
+		}
+		for _, id := range s.runIDs {
+			if first := at[id]; first != nil && first != s {
+				e.found.add(Finding{Severity: Fault, Code: string(redlock.ConditionDuplicate), Nodes: []string{first.addr, s.addr},
+					Seen: fmt.Sprintf("the same server is listed twice (its run_id begins with %.8s)", id), Advice: "a server has one vote: list it once, and another server in its place"})
+			}
+			at[id] = s
+		}
+	}
+}
+
+// state looks at what each server says of itself, as far as a Quorum does not.
+func (e *examination) state() {
+	for _, s := range e.servers {
+		limit, used := s.number("maxmemory"), s.number("used_memory")
+		switch {
+		case s.info == nil || limit == 0:
+		case used >= limit:
+			e.found.add(Finding{Severity: Fault, Code: string(redlock.ConditionOutOfMemory), Nodes: []string{s.addr},
+				Seen: fmt.Sprintf("it is full: it uses all of its maxmemory of %d bytes, and refuses new leases", limit), Advice: "raise maxmemory, or remove data that is another program's"})
+		case used > limit/10*9:
+			e.found.add(Finding{Severity: Warning, Code: "memory_low", Nodes: []string{s.addr},
+				Seen: fmt.Sprintf("it uses more than nine tenths of its maxmemory of %d bytes: full, it refuses new leases", limit), Advice: "raise maxmemory, or remove data that is another program's"})
+		}
+		if clients, most := s.number("connected_clients"), s.number("maxclients"); most > 0 && clients > most/10*9 {
+			e.found.add(Finding{Severity: Warning, Code: "clients_many", Nodes: []string{s.addr},
+				Seen: fmt.Sprintf("%d of at most %d clients are connected: when there are no more, processes that begin are refused", clients, most), Advice: "raise maxclients, or find out which processes have so many connections"})
+		}
+	}
+}
+
+// clocks compares the servers' clocks with their median, and that with this machine's.
+func (e *examination) clocks() {
+	type offset struct {
+		s  *server
+		is time.Duration
+	}
+	var known []offset
+	for _, s := range e.servers {
+		if !s.at.IsZero() {
+			known = append(known, offset{s, s.at.Sub(s.asked)})
+		}
+	}
+	if len(known) == 0 {
+		return
+	}
+	sorted := slices.Clone(known)
+	slices.SortFunc(sorted, func(a, b offset) int { return int(a.is/time.Microsecond - b.is/time.Microsecond) })
+	median := sorted[(len(sorted)-1)/2].is
+	for _, o := range known {
+		n := e.node(o.s.addr)
+		n.Skew, n.SkewSure = o.is-median, true
+		if off := (o.is - median).Abs() - o.s.trip; off > e.cfg.ClockSkew && len(known) > 2 {
+			e.found.add(Finding{Severity: Warning, Code: string(redlock.ConditionClockWrong), Nodes: []string{o.s.addr},
+				Seen:   fmt.Sprintf("its clock differs from the other servers' by %v, and may by %v", (o.is - median).Round(time.Millisecond), e.cfg.ClockSkew),
+				Advice: redlock.Advice(&redlock.ConditionError{Condition: redlock.ConditionClockWrong})})
+		}
+	}
+	if off := median.Abs() - sorted[len(sorted)-1].s.trip; off > e.cfg.ClockSkew && len(known) > 1 {
+		e.found.add(Finding{Severity: Note, Code: "clock_here",
+			Seen: fmt.Sprintf("the servers' clocks differ from this machine's by %v", median.Round(time.Millisecond)), Advice: "set this machine's clock right: if it runs a replica, its ticks come at other times"})
+	}
+}
+
+// used looks at what processes of the prefix say of themselves, and at other prefixes.
+func (e *examination) used() {
+	ours, blind := false, false
+	var others []string
+	for _, s := range e.servers {
+		ours = ours || inUse(s.members)
+		blind = blind || s.blind || s.partly
+		for _, o := range s.others {
+			if !slices.Contains(others, o) {
+				others = append(others, o)
+			}
+		}
+		if inUse(s.members) && s.members.Skew > 0 && s.members.Skew != e.cfg.ClockSkew {
+			e.found.add(Finding{Severity: Warning, Code: "clock_skew", Nodes: []string{s.addr},
+				Seen:   fmt.Sprintf("processes of the prefix have a clock skew of %v, and this command was told %v: each process uses the largest of all", s.members.Skew, e.cfg.ClockSkew),
+				Advice: fmt.Sprintf("--clock-skew %v, or TENURE_CLOCK_SKEW; and the same WithClockSkew in all processes", s.members.Skew)})
+		}
+	}
+	switch {
+	case !ours && len(others) > 0:
+		var names []string
+		for _, o := range others {
+			names = append(names, fmt.Sprintf("%q", o))
+		}
+		e.found.add(Finding{Severity: Warning, Code: "another_prefix",
+			Seen: fmt.Sprintf("no process uses the prefix %q; in use are %s", e.cfg.Prefix, strings.Join(names, ", ")), Advice: "--prefix, or TENURE_PREFIX: that of the replicas (WithPrefix)"})
+	case !ours && blind:
+		e.found.add(Finding{Severity: Note, Code: "unused",
+			Seen:   fmt.Sprintf("no process has used the prefix %q within %v", e.cfg.Prefix, usedWithin),
+			Advice: "nothing, if no replica runs now; else they have another prefix. A user who may SCAN, such as the operator of docs/nodes.md, is told which"})
+	}
+}
+
+// node is that of the report, which is made where there is none.
+func (e *examination) node(addr string) *Node {
+	for i := range e.report.Nodes {
+		if e.report.Nodes[i].Node == addr {
+			return &e.report.Nodes[i]
+		}
+	}
+	e.report.Nodes = append(e.report.Nodes, Node{Node: addr})
+	return &e.report.Nodes[len(e.report.Nodes)-1]
+}
+
+// server is the one of a node; nil for none.
+func (e *examination) server(addr string) *server {
+	i := slices.IndexFunc(e.servers, func(s *server) bool { return s.addr == addr })
+	if i < 0 {
+		return nil
+	}
+	return e.servers[i]
+}
+
+// quorum has a Quorum look at the nodes.
+func (e *examination) quorum(ctx context.Context, q *redlock.Quorum) {
+	c, err := admin.New(q)
+	if err != nil {
+		return // there is a Quorum, and no option
+	}
+	statuses := e.settled(ctx, q)
+	votes, able := 0, 0
+	for i := range statuses {
+		s := &statuses[i]
+		n, server := e.node(s.Node), e.server(s.Node)
+		n.Votes, n.Version, n.Uptime = s.Votes, s.Version, s.Uptime
+		if server != nil {
+			if v := server.info["valkey_version"]; v != "" {
+				n.Version = "valkey " + v
+			}
+			if server.reads {
+				able++
+			}
+		}
+		if s.Votes {
+			votes++
+			able++
+		}
+		e.status(ctx, s, server)
+	}
+	if need := len(statuses)/2 + 1; able < need {
+		e.found.add(Finding{Severity: Fault, Code: "no_quorum", Seen: fmt.Sprintf("%d of %d nodes vote, and %d are needed: no lease is granted", votes, len(statuses), need),
+			Advice: "see the findings of the nodes"})
+	}
+	e.told(ctx, c, statuses)
+}
+
+// settled are the nodes once each votes or says why not, or after a while.
+func (e *examination) settled(ctx context.Context, q *redlock.Quorum) []redlock.NodeStatus {
+	enough := time.NewTimer(settleWithin)
+	defer enough.Stop()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for {
+		statuses := q.Nodes(ctx)
+		if !slices.ContainsFunc(statuses, undecided) {
+			return statuses
+		}
+		select {
+		case <-again.C:
+		case <-enough.C:
+			return q.Nodes(ctx)
+		case <-ctx.Done():
+			return statuses
+		}
+	}
+}
+
+// undecided reports whether it may still come out that a node votes, or why it does not.
+func undecided(s redlock.NodeStatus) bool {
+	var known *redlock.ConditionError
+	return !s.Votes && (!errors.As(s.Err, &known) || known.Condition == redlock.ConditionRestarted)
+}
+
+// status adds what a Quorum knows of a node, and was not found before.
+func (e *examination) status(ctx context.Context, s *redlock.NodeStatus, server *server) {
+	for _, warning := range s.Warnings {
+		e.condition(Warning, s.Node, warning, server)
+	}
+	var known *redlock.ConditionError
+	switch {
+	case s.Err == nil:
+	case errors.As(s.Err, &known):
+		severity := Fault
+		if known.Condition == redlock.ConditionQuarantined || known.Condition == redlock.ConditionClockJumped {
+			severity = Warning
+		}
+		e.condition(severity, s.Node, known, server)
+	case server != nil && server.err == nil && server.info != nil && redlock.ErrorType(s.Err) != "timeout":
+		// It answers, and the Quorum's connection was ended: behind a balancer, say.
+		if !e.found.has(s.Node, string(redlock.ConditionSeveralServers)) {
+			e.found.add(Finding{Severity: Fault, Code: codeUnreachable, Nodes: []string{s.Node}, Seen: "it has answered, and then did not: " + s.Err.Error(), Advice: "see its log, and what is in between"})
+		}
+	default:
+		cause := s.Err
+		if server != nil && server.err != nil {
+			cause = server.err
+		}
+		t := trouble{codeSilent, s.Err.Error(), redlock.Advice(s.Err)}
+		if server != nil {
+			t = server.diagnose(ctx, cause)
+		}
+		e.found.add(Finding{Severity: Fault, Code: t.code, Nodes: []string{s.Node}, Seen: t.seen, Advice: t.advice})
+	}
+}
+
+// condition adds one that a Quorum has found.
+func (e *examination) condition(severity Severity, node string, err error, server *server) {
+	var known *redlock.ConditionError
+	if !errors.As(err, &known) {
+		e.found.add(Finding{Severity: severity, Code: redlock.ErrorType(err), Nodes: []string{node}, Seen: err.Error(), Advice: redlock.Advice(err)})
+		return
+	}
+	code := string(known.Condition)
+	if e.found.has(node, code) || server != nil && server.reads && known.Condition == redlock.ConditionNoPermission {
+		return
+	}
+	if slices.Contains(byTurns, known.Condition) && e.found.has(node, string(redlock.ConditionSeveralServers)) {
+		return // that is why
+	}
+	seen := known.Detail
+	if seen == "" && known.Err != nil {
+		seen = known.Err.Error()
+	}
+	if !known.Until.IsZero() {
+		seen = strings.TrimPrefix(seen+"; it votes again at "+known.Until.Format("15:04:05"), "; ")
+	}
+	if seen == "" {
+		seen = strings.ReplaceAll(code, "_", " ")
+	}
+	e.found.add(Finding{Severity: severity, Code: code, Nodes: []string{node}, Seen: seen, Advice: e.advice(known)})
+}
+
+// byTurns is what a node seems to be at which several servers answer by turns.
+var byTurns = []redlock.Condition{redlock.ConditionRestarted, redlock.ConditionQuarantined, redlock.ConditionClockJumped, redlock.ConditionClockWrong}
+
+// here is how a command line does what redlock's advice says for a program.
+var here = map[redlock.Condition]string{
+	redlock.ConditionReplicated:  "; here --with-replicas",
+	redlock.ConditionSentinel:    "; here --with-replicas",
+	redlock.ConditionAnotherList: "; here TENURE_NODES, or --nodes",
+}
+
+func (e *examination) advice(known *redlock.ConditionError) string {
+	return redlock.Advice(known) + here[known.Condition]
+}
+
+// told looks at what replicas tell: how they see the nodes, and whether something is in use that
+// should outlive the servers.
+func (e *examination) told(ctx context.Context, c *admin.Client, statuses []redlock.NodeStatus) {
+	replicas, err := c.Replicas(ctx)
+	if err != nil {
+		return // no node answers, which is found
+	}
+	e.report.Replicas = len(replicas)
+	for _, r := range replicas {
+		for _, seen := range r.Nodes {
+			i := slices.IndexFunc(statuses, func(s redlock.NodeStatus) bool { return s.Node == seen.Node })
+			if i >= 0 && statuses[i].Votes && !seen.Votes {
+				e.found.add(Finding{Severity: Warning, Code: "seen_differently", Nodes: []string{seen.Node},
+					Seen: fmt.Sprintf("it votes for this process, and not for the replica %q: %s", r.Identity, seen.Why), Advice: "see that replica's log, and the way from its host to the node"})
+			}
+		}
+	}
+	e.persistence(ctx, c)
+}
+
+// persistence looks whether servers keep what should outlive all of them: ticks that were run, and
+// pauses.
+func (e *examination) persistence(ctx context.Context, c *admin.Client) {
+	var volatile []string
+	uses := ""
+	for _, s := range e.servers {
+		if s.records {
+			uses = "sequences or pauses are in use"
+		}
+		if s.info != nil && s.info["aof_enabled"] == "0" {
+			volatile = append(volatile, s.addr)
+		}
+	}
+	if len(volatile) < len(e.servers)/2+1 {
+		return // a quorum keeps it
+	}
+	if _, err := c.Paused(ctx, admin.AllJobs); err == nil {
+		uses = "all jobs are paused"
+	}
+	for j, err := range c.Jobs(ctx) {
+		if err != nil {
+			break
+		}
+		uses = fmt.Sprintf("there are jobs, such as %q", j.Name)
+		break
+	}
+	if uses == "" {
+		return
+	}
+	e.found.add(Finding{Severity: Warning, Code: "not_persistent", Nodes: volatile,
+		Seen:   uses + ", and a quorum of nodes keeps nothing on disk: if they lose their memory at once, ticks may be run again and pauses are forgotten",
+		Advice: "set appendonly yes, and appendfsync everysec: docs/nodes.md; it makes no quarantine shorter"})
+}

@@ -1,0 +1,57 @@
+package doctor
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Severity says how bad a finding is.
+type Severity string
+
+// The severities.
+const (
+	Fault   Severity = "fault"   // a node does not vote, or two leases could be live at once: act now
+	Warning Severity = "warning" // it works now, and may not when something else fails
+	Note    Severity = "note"    // good to know
+)
+
+// Finding is something that is wrong, of some nodes or of all.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	Code     string   `json:"code"`  // stable; a redlock.Condition where there is one
+	Nodes    []string `json:"nodes"` // host:port; empty for all of them, or for the process
+	Seen     string   `json:"seen"`
+	Advice   string   `json:"advice"`
+}
+
+// rank orders severities, the worst first.
+func (s Severity) rank() int { return slices.Index([]Severity{Fault, Warning, Note}, s) }
+
+// findings collects. Nodes of which the same is seen are in one finding.
+type findings []Finding
+
+func (all *findings) add(f Finding) {
+	for i := range *all {
+		if is := &(*all)[i]; is.Severity == f.Severity && is.Code == f.Code && is.Seen == f.Seen {
+			for _, n := range f.Nodes {
+				if !slices.Contains(is.Nodes, n) {
+					is.Nodes = append(is.Nodes, n)
+				}
+			}
+			return
+		}
+	}
+	f.Nodes = append([]string{}, f.Nodes...)
+	*all = append(*all, f)
+}
+
+// has reports whether something is known of a node already.
+func (all findings) has(node string, codes ...string) bool {
+	return slices.ContainsFunc(all, func(f Finding) bool { return slices.Contains(codes, f.Code) && slices.Contains(f.Nodes, node) })
+}
+
+// sorted are the findings, the worst first.
+func (all findings) sorted() []Finding {
+	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Compare(a.Severity.rank(), b.Severity.rank()) })
+	return append([]Finding{}, all...)
+}

@@ -1,0 +1,229 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// What a missing right costs.
+const (
+	forLeases   = "no lease can be had"
+	forJobs     = "jobs cannot be run, and sequences not be asked for"
+	forGroups   = "several leases at a time cost a command each"
+	forWaiters  = "after a release the next waiter is not called, and comes seconds later"
+	forTold     = "what processes tell people (cards, journals, orders) is not kept or not read there"
+	forReading  = "nobody can ask who holds a key or leads"
+	forTheLink  = "connections cannot be kept or used again"
+	forQuarante = "the restart gate cannot look at the server, so it does not vote"
+)
+
+// needs is what each right of redlock.Rights is for, and a command that tries it. KEY and CHANNEL
+// stand for names of the prefix that are nobody's. None of them changes anything: keys that are not
+// there are not written, and LPUSH is tried by a script that removes what it wrote.
+var needs = []struct {
+	right, lost string
+	try         string // empty: see tryRest
+}{
+	{"+ping", forTheLink, "PING"},
+	{"+info", forQuarante, "INFO server"},
+	{"+time", forQuarante, "TIME"},
+	{"+evalsha", forLeases, "EVALSHA " + noScript + " 0"},
+	{"+evalsha_ro", forReading, "EVALSHA_RO " + noScript + " 0"},
+	{"+script|load", forLeases, "SCRIPT LOAD return(1)"},
+	{"+get", forLeases, "GET KEY"},
+	{"+set", forLeases, "SET KEY x XX PX 1"},
+	{"+del", forLeases, "DEL KEY"},
+	{"+pexpire", forLeases, "PEXPIRE KEY 1"},
+	{"+pttl", forLeases, "PTTL KEY"},
+	{"+hget", forLeases, "HGET KEY f"},
+	{"+hset", forLeases, "HSET KEY f v f"}, // one value too few, which is told of last
+	{"+hmget", forLeases, "HMGET KEY f"},
+	{"+mget", forGroups, "MGET KEY"},
+	{"+exists", forGroups, "EXISTS KEY"},
+	{"+zadd", forWaiters, "ZADD KEY XX 1 x"},
+	{"+zcard", forWaiters, "ZCARD KEY"},
+	{"+zrange", forWaiters, "ZRANGE KEY 0 0"},
+	{"+zrank", forWaiters, "ZRANK KEY x"},
+	{"+zrem", forWaiters, "ZREM KEY x"},
+	{"+zscore", forWaiters, "ZSCORE KEY x"},
+	{"+publish", forWaiters, "PUBLISH CHANNEL x"},
+	{"+subscribe", forWaiters, "SUBSCRIBE CHANNEL"},
+	{"+zrangebylex", forTold, "ZRANGEBYLEX KEY - +"},
+	{"+zrangebyscore", forTold, "ZRANGEBYSCORE KEY 0 0"},
+	{"+hdel", forTold, "HDEL KEY f"},
+	{"+lindex", forTold, "LINDEX KEY 0"},
+	{"+lpush", forTold, ""},
+	{"+lrange", forTold, "LRANGE KEY 0 0"},
+	{"+lrem", forTold, "LREM KEY 0 x"},
+	{"+lset", forTold, "LSET KEY 0 x"},
+	{"+ltrim", forTold, "LTRIM KEY 0 0"},
+	{"+unsubscribe", forTheLink, "UNSUBSCRIBE"},
+	{"+punsubscribe", forTheLink, "PUNSUBSCRIBE"},
+	{"+sunsubscribe", forTheLink, "SUNSUBSCRIBE"},
+	{"+discard", forTheLink, "DISCARD"},
+}
+
+// reader are the rights of a user who only reads, as docs/nodes.md has them.
+var reader = strings.Fields("+ping +info +time +evalsha_ro +script|load +get +pttl +zscore +zrangebylex +hget +lrange " +
+	"+subscribe +unsubscribe +punsubscribe +sunsubscribe +discard")
+
+const (
+	noScript = "0000000000000000000000000000000000000000"
+	// pushAndRemove tries LPUSH within one step.
+	pushAndRemove = "local answer = redis.pcall('LPUSH', KEYS[1], 'x') redis.pcall('DEL', KEYS[1]) return answer"
+)
+
+// lack is a right that a user does not have.
+type lack struct{ right, lost string }
+
+// The rights that are no commands.
+const (
+	theKeys     = "the keys"
+	theChannels = "the channels"
+)
+
+// lacking tries each right on a connection of its own, and returns those that are missing.
+func lacking(ctx context.Context, client valkey.Client, prefix string) (missing []lack, err error) {
+	conn, release := client.Dedicate()
+	defer release()
+	conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(valkey.PubSubMessage) {}})
+	names := strings.NewReplacer("KEY", prefix+":{tenure-doctor}", "CHANNEL", prefix+":doctor")
+	lost := make(map[string]bool)
+	note := func(right, costs string, said error) {
+		switch {
+		case said == nil:
+			return
+		case isAbout(said, "key"):
+			right, costs = theKeys, forLeases
+		case isAbout(said, "channel"):
+			right, costs = theChannels, forWaiters
+		case !refused(said):
+			return
+		}
+		if !lost[right] {
+			lost[right] = true
+			missing = append(missing, lack{right, costs})
+		}
+	}
+	for _, n := range needs {
+		if n.try == "" {
+			continue
+		}
+		said := conn.Do(ctx, command(conn, words(n.try, names))).Error()
+		if said != nil && !answered(said) {
+			return missing, fmt.Errorf("%s: %w", n.right, said)
+		}
+		note(n.right, n.lost, said)
+	}
+	if !lost["+evalsha"] && !lost["+script|load"] && !lost["+del"] {
+		sha, said := conn.Do(ctx, conn.B().ScriptLoad().Script(pushAndRemove).Build()).ToString()
+		if said == nil {
+			said = conn.Do(ctx, conn.B().Evalsha().Sha1(sha).Numkeys(1).Key(names.Replace("KEY")).Build()).Error()
+		}
+		if said != nil && !answered(said) {
+			return missing, fmt.Errorf("+lpush: %w", said)
+		}
+		note("+lpush", forTold, said)
+	}
+	return missing, nil
+}
+
+// words are those of a try, with the names in their places, which may have blanks.
+func words(try string, names *strings.Replacer) []string {
+	all := strings.Fields(try)
+	for i := range all {
+		if i > 0 {
+			all[i] = names.Replace(all[i])
+		}
+	}
+	return all
+}
+
+// command makes a command of words. valkey-go has to know those whose answers are pushed.
+func command(conn valkey.DedicatedClient, words []string) valkey.Completed {
+	switch words[0] {
+	case "SUBSCRIBE":
+		return conn.B().Subscribe().Channel(words[1]).Build()
+	case "UNSUBSCRIBE":
+		return conn.B().Unsubscribe().Build()
+	case "PUNSUBSCRIBE":
+		return conn.B().Punsubscribe().Build()
+	case "SUNSUBSCRIBE":
+		return conn.B().Sunsubscribe().Build()
+	}
+	return conn.B().Arbitrary(words...).Build()
+}
+
+// answered reports whether an error came from the server.
+func answered(err error) bool {
+	_, said := valkey.IsValkeyErr(err)
+	return said || valkey.IsValkeyNil(err)
+}
+
+// refused reports whether a user may not do what was asked.
+func refused(err error) bool {
+	text := err.Error()
+	return strings.HasPrefix(text, "NOPERM") || strings.Contains(text, "ACL failure") || strings.Contains(text, "The user executing the script")
+}
+
+// isAbout reports whether it is for the name of a key, or of a channel.
+func isAbout(err error, noun string) bool {
+	text := err.Error()
+	return refused(err) && (strings.Contains(text, "access a "+noun) || strings.Contains(text, "one of the "+noun+"s") || strings.Contains(text, "the "+noun+" "))
+}
+
+// onlyReads reports whether the rights that are left are those of a reader.
+func onlyReads(missing []lack) bool {
+	writes := map[string]bool{"+evalsha": false, "+set": false, "+del": false, "+hset": false}
+	for _, m := range missing {
+		if slices.Contains(reader, m.right) {
+			return false
+		}
+		delete(writes, m.right)
+	}
+	return len(writes) == 0
+}
+
+// rights adds what a user lacks, right by right.
+func (e *examination) rights() {
+	for _, s := range e.servers {
+		if s.untried != nil && len(s.missing) == 0 {
+			e.found.add(Finding{
+				Severity: Warning, Code: "rights_unknown", Nodes: []string{s.addr},
+				Seen: "the rights of the user could not be tried: " + s.untried.Error(), Advice: "run tenure doctor again; if it stays, see the server's log",
+			})
+		}
+		if onlyReads(s.missing) {
+			e.found.add(Finding{
+				Severity: Note, Code: "reader", Nodes: []string{s.addr},
+				Seen:   "the user may only read: its process has no vote, and gives no orders",
+				Advice: "nothing, if that is meant; replicas and operators need the rights of docs/nodes.md",
+			})
+			s.reads = true
+			continue
+		}
+		for _, m := range s.missing {
+			seen, advice := fmt.Sprintf("the user lacks %s: %s", m.right, m.lost), "ACL SETUSER "+s.userName()+" "+m.right
+			switch m.right {
+			case theKeys:
+				seen = fmt.Sprintf("the user may not write to the keys of the prefix %q: %s", e.cfg.Prefix, m.lost)
+				advice = "ACL SETUSER " + s.userName() + " ~" + e.cfg.Prefix + ":*, or use the prefix that the user has (--prefix)"
+			case theChannels:
+				seen = fmt.Sprintf("the user may not use the channels of the prefix %q: %s", e.cfg.Prefix, m.lost)
+				advice = "ACL SETUSER " + s.userName() + " &" + e.cfg.Prefix + ":*, or use the prefix that the user has (--prefix)"
+			}
+			severity := Warning
+			if m.lost == forLeases || m.lost == forQuarante {
+				severity = Fault
+			}
+			e.found.add(Finding{Severity: severity, Code: string(redlock.ConditionNoPermission), Nodes: []string{s.addr}, Seen: seen,
+				Advice: advice + "; then ACL SAVE where the server has an aclfile. All rights: docs/nodes.md"})
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package doctor
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// server is what one node says, asked directly.
+type server struct {
+	addr    string
+	option  valkey.ClientOption
+	err     error             // why nothing is known
+	info    map[string]string // of INFO
+	runIDs  []string          // of the processes that answered at its address
+	at      time.Time         // its clock
+	asked   time.Time         // when that was, by this process's clock, in the middle of the round trip
+	trip    time.Duration
+	members redlock.Members // who uses it
+	others  []string        // prefixes that are in use there besides
+	blind   bool            // those could not be looked for
+	partly  bool            // there were too many keys to look at all
+	records bool            // sequences or pauses of the prefix are kept there
+	missing []lack          // rights, of those that were tried
+	untried error           // why others were not
+	reads   bool            // its user only reads
+}
+
+const (
+	// connections is how often a node is connected to. Of two servers behind a balancer that picks
+	// one at random, one stays unseen once in 2^11 times.
+	connections = 12
+	// scanKeys bounds how many keys are looked at for other prefixes.
+	scanKeys = 200_000
+	scanPage = 1000
+	// mostPrefixes bounds how many are named.
+	mostPrefixes = 20
+)
+
+// ask asks a node all that is asked of it directly. It ends with ctx.
+func (s *server) ask(ctx context.Context, prefix string) {
+	client, err := valkey.NewClient(s.option)
+	if err != nil {
+		s.err = err
+		return
+	}
+	defer client.Close()
+	began := time.Now()
+	results := client.DoMulti(ctx, client.B().Time().Build(), client.B().Info().Section("everything").Build())
+	s.trip = time.Since(began)
+	s.asked = began.Add(s.trip / 2)
+	if s.err = results[1].Error(); s.err == nil {
+		text, _ := results[1].ToString() // which worked
+		s.info = parseInfo(text)
+		s.see(s.info["run_id"])
+	} else if !answered(s.err) {
+		return
+	}
+	if at, err := results[0].AsIntSlice(); err == nil && len(at) == 2 {
+		s.at = time.Unix(at[0], at[1]*1000)
+	}
+	s.members, _ = redlock.ReadMembers(ctx, client, prefix) // what cannot be read is told of as a missing right
+	s.prefixes(ctx, client, prefix)
+	s.missing, s.untried = lacking(ctx, client, prefix)
+	if s.option.Sentinel.MasterSet == "" {
+		s.connectAgain(ctx)
+	}
+}
+
+func (s *server) see(runID string) {
+	if runID != "" && !slices.Contains(s.runIDs, runID) {
+		s.runIDs = append(s.runIDs, runID)
+	}
+}
+
+// connectAgain asks over further connections which server answers, and at each address that the
+// node's name has. Those that fail say nothing.
+func (s *server) connectAgain(ctx context.Context) {
+	targets := slices.Repeat([]string{""}, connections-1)
+	host, port, err := net.SplitHostPort(s.addr)
+	if err == nil && net.ParseIP(host) == nil {
+		addresses, _ := net.DefaultResolver.LookupHost(ctx, host)
+		for _, a := range addresses {
+			targets = append(targets, net.JoinHostPort(a, port))
+		}
+	}
+	for _, target := range targets {
+		if ctx.Err() != nil {
+			return
+		}
+		option := s.option
+		if target != "" {
+			option.InitAddress = []string{target}
+		}
+		client, err := valkey.NewClient(option)
+		if err != nil {
+			continue
+		}
+		if text, err := client.Do(ctx, client.B().Info().Section("server").Build()).ToString(); err == nil {
+			s.see(parseInfo(text)["run_id"])
+		}
+		client.Close()
+	}
+}
+
+// prefixes looks for other prefixes that are in use, and for records of the own one, where the user
+// may list keys.
+func (s *server) prefixes(ctx context.Context, client valkey.Client, prefix string) {
+	const suffix, record = ":members", ":once"
+	const either = "*:[mo][en][mc][be]*" // of memb and once; a server sends no others
+	var cursor uint64
+	for looked := 0; ; looked += scanPage {
+		page, err := client.Do(ctx, client.B().Scan().Cursor(cursor).Match(either).Count(scanPage).Build()).AsScanEntry()
+		if err != nil {
+			s.blind = true
+			return
+		}
+		for _, key := range page.Elements {
+			if own, found := strings.CutSuffix(key, record); found && (own == prefix+":all" || strings.HasPrefix(own, prefix+":{")) {
+				s.records = true
+			}
+			other, found := strings.CutSuffix(key, suffix)
+			if !found || other == prefix || strings.ContainsAny(other, "{}") || len(s.others) >= mostPrefixes {
+				continue
+			}
+			if m, err := redlock.ReadMembers(ctx, client, other); err == nil && inUse(m) {
+				s.others = append(s.others, other)
+			}
+		}
+		if cursor = page.Cursor; cursor == 0 {
+			return
+		}
+		if looked >= scanKeys {
+			s.partly = true
+			return
+		}
+	}
+}
+
+// inUse reports whether a process has used the server of late.
+func inUse(m redlock.Members) bool {
+	return slices.ContainsFunc(m.Servers, func(s redlock.MemberServer) bool { return !s.Gone && s.Age < usedWithin })
+}
+
+// usedWithin is more than processes take to say again which servers they use.
+const usedWithin = 30 * time.Second
+
+// number is a field of INFO; 0 where it is none.
+func (s *server) number(field string) int64 {
+	n, _ := strconv.ParseInt(s.info[field], 10, 64)
+	return n
+}
+
+// userName is the ACL user of the URL.
+func (s *server) userName() string {
+	if s.option.Username != "" {
+		return s.option.Username
+	}
+	return "default"
+}
+
+// parseInfo reads a reply to INFO. Its values are a server's, and are not trusted.
+func parseInfo(text string) map[string]string {
+	fields := make(map[string]string)
+	for l := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(l), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields
+}
+
+// askAll asks all nodes at once.
+func (e *examination) askAll(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, s := range e.servers {
+		wg.Go(func() { s.ask(ctx, e.cfg.Prefix) })
+	}
+	wg.Wait()
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if installed != "" {
+			_ = os.RemoveAll(installed) // what is left is in a temporary directory
+		}
+		os.Exit(code)
+	}))
+}
+
+// patience is how long a test waits for an event that should come much sooner.
+const (
+	patience = time.Minute
+	poll     = 20 * time.Millisecond
+	day      = 24 * time.Hour
+)
+
+// called is what a command line did.
+type called struct {
+	code     int
+	out, err string
+}
+
+// call carries out a command line in process, with an environment of its own.
+func call(t *testing.T, environ []string, args ...string) called {
+	t.Helper()
+	var out, err bytes.Buffer
+	p := &program{in: strings.NewReader(""), out: &out, err: &err, environ: environ}
+	code := p.run(t.Context(), args)
+	return called{code, out.String(), err.String()}
+}
+
+// nodesAt is the environment of a command line that asks nodes.
+func nodesAt(urls ...string) []string { return []string{envNodes + "=" + strings.Join(urls, ",")} }
+
+// startServers starts servers that are old enough to vote.
+func startServers(t *testing.T, n int, opts ...valkeytest.Option) *valkeytest.Fleet {
+	t.Helper()
+	return valkeytest.Start(t, n, append(opts, valkeytest.WithAge(day))...)
+}
+
+// use has a process use nodes, as a replica does, until the test ends.
+func use(t *testing.T, urls []string, opts ...redlock.Option) *redlock.Quorum {
+	t.Helper()
+	q, err := redlock.Open(urls, append([]redlock.Option{redlock.WithLogger(slog.New(slog.DiscardHandler)), redlock.WithIdentity("replica"),
+		redlock.WithTTL(4 * time.Second), redlock.WithNodeTimeout(time.Second)}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = q.Close() }) // its leases are released
+	require.Eventually(t, func() bool {
+		for _, n := range q.Nodes(context.Background()) {
+			if !n.Votes {
+				return false
+			}
+		}
+		return true
+	}, patience, poll, "the nodes of a replica vote")
+	return q
+}

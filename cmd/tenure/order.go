@@ -1,0 +1,324 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tenure-dev/tenure/admin"
+)
+
+// ordered has a command give an order: it asks for --why, and takes --as.
+func (p *program) ordered(cmd *cobra.Command, f func(ctx context.Context, c *cluster, args []string) (document, error)) {
+	cmd.Flags().StringVar(&p.why, "why", "", "why, for those who see it (required)")
+	cmd.Flags().StringVar(&p.as, "as", "", "who gives the order (default user@host); a name for people, and no evidence")
+	p.asks(cmd, orderWithin, f)
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if strings.TrimSpace(p.why) == "" {
+			return usage(fmt.Errorf("say why: %s --why 'the database moves'; everybody who sees the order sees that, too", cmd.CommandPath()))
+		}
+		return run(cmd, args)
+	}
+}
+
+// target is a job, or all of them.
+type target struct{ all bool }
+
+func (t *target) flag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&t.all, "all", false, "all jobs of the prefix, also those that are added later")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case t.all && len(args) > 0:
+			return usage(fmt.Errorf("%s: name a job or give --all, not both", cmd.CommandPath()))
+		case !t.all && (len(args) != 1 || args[0] == ""):
+			return usage(fmt.Errorf("%s takes JOB, or --all: see %[1]s --help", cmd.CommandPath()))
+		}
+		return nil
+	}
+}
+
+func (t *target) of(args []string) admin.Target {
+	if t.all {
+		return admin.AllJobs
+	}
+	return admin.Job(args[0])
+}
+
+// givenDocument is what an order shows that was carried out.
+type givenDocument struct {
+	Now    stamp          `json:"now"`
+	Kind   string         `json:"kind"`
+	Target string         `json:"target"`
+	All    bool           `json:"all"`
+	By     string         `json:"by"`
+	Why    string         `json:"why"`
+	Order  string         `json:"order"`  // the ID that `tenure orders` shows; empty where it is not known
+	Run    *runDocument   `json:"run"`    // that was begun, or ended
+	Paused *pauseDocument `json:"paused"` // the pause that is in force
+	Going  []runDocument  `json:"going"`  // runs that had begun before a pause, and go on
+	Waited bool           `json:"waited"` // for their end
+}
+
+func (p *program) given(kind admin.OrderKind, t string) *givenDocument {
+	return &givenDocument{Now: now(), Kind: string(kind), Target: t, All: t == "", By: p.actor(), Why: p.why, Going: []runDocument{}}
+}
+
+func (d *givenDocument) text(w *page) {
+	name := quoted(d.Target)
+	switch admin.OrderKind(d.Kind) {
+	case admin.OrderPause:
+		w.linef("%s: paused %s", cmp.Or(d.Target, "all jobs"), d.Paused.words(w))
+		for _, r := range d.Going {
+			if d.Waited {
+				w.linef("the run of %s by %s has ended", quoted(r.Job), r.Replica)
+			} else {
+				w.linef("%s had begun before, and goes on: it is run by %s%s; --wait waits for its end", quoted(r.Job), r.Replica, since(w, ", tick ", r.Tick))
+			}
+		}
+	case admin.OrderResume:
+		w.linef("%s: resumed; ticks that are due from now on are run", cmp.Or(d.Target, "all jobs"))
+		if d.Paused != nil {
+			w.linef("it is still paused: %s", d.Paused.words(w))
+		}
+	case admin.OrderRunNow:
+		w.linef("%s: begun by %s, token %d, order %s", name, d.Run.Replica, d.Run.Token, d.Order)
+		if d.Paused != nil {
+			w.linef("the job is paused, and was run all the same: %s", d.Paused.words(w))
+		}
+		if d.Waited {
+			w.linef("it has ended: see tenure runs %s", d.Target)
+		}
+	case admin.OrderResign:
+		w.linef("%s: the leader has resigned, and its work has returned", name)
+	case admin.OrderCancel:
+		w.linef("%s: the context of the run by %s has ended; its task may go on for a while", name, d.Run.Replica)
+		if d.Waited {
+			w.linef("it has ended: see tenure runs %s", d.Target)
+		}
+	}
+}
+
+// waitFor waits until no replica runs the jobs.
+func (c *cluster) waitFor(ctx context.Context, jobs ...string) error {
+	for _, job := range jobs {
+		if err := c.Wait(ctx, job); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newPause(p *program) *cobra.Command {
+	var t target
+	cmd := &cobra.Command{
+		Use:   "pause JOB | --all",
+		Short: "Have no replica begin a tick of a job, or of any",
+		Long: `When it returns with code 0, no replica begins a tick of the job any more, whatever happens to
+replicas and nodes, until it is resumed or the end has come. Ticks that are due meanwhile are
+skipped. It takes some seconds. A run that had begun before goes on: --wait waits for its end.`,
+		Example: `  tenure pause nightly-report --why 'the database moves'
+  tenure pause --all --for 1h --why 'maintenance' --wait`,
+		ValidArgsFunction: p.completeJobs,
+	}
+	t.flag(cmd)
+	lasts := cmd.Flags().Duration("for", 0, "for how long (default until it is resumed)")
+	until := cmd.Flags().String("until", "", "until when, such as 2006-01-02T15:04:05Z")
+	wait := cmd.Flags().Bool("wait", false, "wait for the end of runs that had begun before")
+	cmd.MarkFlagsMutuallyExclusive("for", "until")
+	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
+		o := admin.PauseOptions{Reason: p.why}
+		switch {
+		case *until != "":
+			end, err := time.Parse(time.RFC3339, *until)
+			if err != nil {
+				return nil, usage(fmt.Errorf("--until %s is no time such as 2006-01-02T15:04:05Z", quoted(*until)))
+			}
+			o.Until = end
+		case cmd.Flags().Changed("for") && *lasts <= 0:
+			return nil, usage(fmt.Errorf("--for %v is not positive", *lasts))
+		case *lasts > 0:
+			o.Until = time.Now().Add(*lasts)
+		}
+		if !o.Until.IsZero() && !o.Until.After(time.Now()) {
+			return nil, usage(fmt.Errorf("--until %s has passed", quoted(*until)))
+		}
+		paused, err := c.Pause(ctx, t.of(args), o)
+		if err != nil {
+			return nil, err
+		}
+		d := p.given(admin.OrderPause, strings.Join(args, ""))
+		d.Paused = newPauseDocument(paused)
+		var jobs []string
+		for _, r := range paused.Running {
+			d.Going = append(d.Going, *newRunDocument(r))
+			jobs = append(jobs, r.Job)
+		}
+		if *wait {
+			if err = c.waitFor(ctx, jobs...); err != nil {
+				err = fmt.Errorf("it is paused, and what had begun before goes on: %w", err)
+			}
+			d.Waited = err == nil
+		}
+		return d, err
+	})
+	return cmd
+}
+
+func newResume(p *program) *cobra.Command {
+	var t target
+	cmd := &cobra.Command{
+		Use:   "resume JOB | --all",
+		Short: "End a pause",
+		Long: `Ends the pause of a job, or that of all jobs: a job that is paused both ways stays paused by the
+other one. Ticks that are due from now on are run.`,
+		Example: `  tenure resume nightly-report --why 'the database has moved'
+  tenure resume --all --why 'done'`,
+		ValidArgsFunction: p.completeJobs,
+	}
+	t.flag(cmd)
+	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
+		if err := c.Resume(ctx, t.of(args), p.why); err != nil {
+			return nil, err
+		}
+		d := p.given(admin.OrderResume, strings.Join(args, ""))
+		if still, err := c.Paused(ctx, t.of(args)); err == nil {
+			d.Paused = newPauseDocument(still)
+		}
+		return d, nil
+	})
+	return cmd
+}
+
+func newRunNow(p *program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run-now JOB",
+		Short: "Have a replica begin a run of a job now",
+		Long: `One run at most is begun, by the leader where the job has an election, and otherwise by any replica
+that has it; also if the job is paused. It is no tick of the schedule. It returns when the run has
+begun: --wait waits for its end.
+
+Code 70 means that it is not known whether the run was begun: see tenure orders and tenure runs
+before you repeat it, or there may be two.`,
+		Example: `  tenure run-now nightly-report --why 'the first one lacked data'
+  tenure run-now nightly-report --why 'again' --wait --timeout 1h`,
+		Args:              exactly("JOB"),
+		ValidArgsFunction: p.completeJobs,
+	}
+	wait := cmd.Flags().Bool("wait", false, "wait for the end of the run")
+	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
+		started, err := c.RunNow(ctx, args[0], p.why)
+		if err != nil {
+			return nil, err
+		}
+		d := p.given(admin.OrderRunNow, args[0])
+		d.Run, d.Order = newRunDocument(started.Run), started.Order
+		if started.Paused != nil {
+			d.Paused = newPauseDocument(*started.Paused)
+		}
+		if *wait {
+			err = c.waitFor(ctx, args[0])
+			d.Waited = err == nil
+		}
+		return d, err
+	})
+	return cmd
+}
+
+func newResign(p *program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "resign ELECTION",
+		Short: "Have the leader of an election step down",
+		Long: `The context of the leader's term ends, and once its work has returned the lease is released, so
+that another replica is elected, or the same one again. It returns when that is done. A leader that
+was elected meanwhile stays.`,
+		Example:           `  tenure resign poller --why 'its host is drained'`,
+		Args:              exactly("ELECTION"),
+		ValidArgsFunction: p.completeElections,
+	}
+	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
+		if err := c.Resign(ctx, args[0], p.why); err != nil {
+			return nil, err
+		}
+		return p.given(admin.OrderResign, args[0]), nil
+	})
+	return cmd
+}
+
+func newCancel(p *program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cancel JOB",
+		Short: "End the run of a job that goes on",
+		Long: `The context of the run ends. Its task may go on if it does not look at that: --wait waits for its
+end. The run counts as complete, and is not repeated. With --token it is that run and no later one;
+without, the one that goes on now.`,
+		Example: `  tenure cancel nightly-report --why 'it reads the wrong table'
+  tenure cancel nightly-report --token 1764028800123 --why 'it hangs' --wait`,
+		Args:              exactly("JOB"),
+		ValidArgsFunction: p.completeJobs,
+	}
+	token := cmd.Flags().Uint64("token", 0, "fencing token of the run (default that of the one that goes on)")
+	wait := cmd.Flags().Bool("wait", false, "wait for the end of the run")
+	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
+		run, err := c.Running(ctx, args[0])
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", quoted(args[0]), err)
+		case *token != 0 && *token != run.FencingToken:
+			return nil, fmt.Errorf("%s: the run with the token %d does not go on, and the one that does has %d: %w", quoted(args[0]), *token, run.FencingToken, admin.ErrNotRunning)
+		}
+		if err := c.Cancel(ctx, run.ID(), p.why); err != nil {
+			return nil, err
+		}
+		d := p.given(admin.OrderCancel, args[0])
+		d.Run = newRunDocument(run)
+		if *wait {
+			err = c.waitFor(ctx, args[0])
+			d.Waited = err == nil
+		}
+		return d, err
+	})
+	return cmd
+}
+
+// advices are what to do about an order that was not carried out, by admin.OrderError.Reason.
+var advices = map[string]string{
+	"overlap":       "wait for the run that goes on, or end it with tenure cancel",
+	"no_replica":    "see tenure jobs for the names, and tenure doctor for the prefix",
+	"no_leader":     "see tenure elections: the leader runs the job, and there is none",
+	"no_orders":     "its replicas were told to take no orders (scheduler.WithoutOrders)",
+	"no_answer":     "see tenure orders for what came of it, and tenure runs, before you repeat it",
+	"leader_silent": "it may have resigned: see tenure elections, and its log",
+	"not_running":   "see tenure runs",
+	"drain_timeout": "its work did not return in time: the lease runs out by itself; see its log",
+}
+
+// advise is what to do about an error; empty where its own text says it.
+func advise(err error) string {
+	var order *admin.OrderError
+	if errors.As(err, &order) && advices[order.Reason] != "" {
+		return advices[order.Reason]
+	}
+	for _, a := range adviceByCode {
+		if exitCode(err) == a.code {
+			return a.advice
+		}
+	}
+	return ""
+}
+
+// adviceByCode is that of other errors.
+var adviceByCode = []struct {
+	code   int
+	advice string
+}{
+	{exitNoQuorum, "tenure doctor says what is wrong with the nodes"},
+	{exitUnknown, "see tenure orders, and ask for its effect before you repeat it"},
+	{exitHeld, "somebody else did the same at the same time: try again"},
+	{exitTimedOut, "give it longer with --timeout; tenure doctor says whether the nodes are well"},
+}

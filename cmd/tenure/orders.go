@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tenure-dev/tenure/admin"
+)
+
+func newOrders(p *program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "orders",
+		Short: "Who gave which order, why, and what came of it",
+		Long: `The orders that were given last, the newest first. The name of an actor is what its process said: a
+log, and no evidence.`,
+		Example: `  tenure orders
+  tenure orders --limit 100 -o json`,
+		Args: exactly(),
+	}
+	limit := cmd.Flags().Int("limit", 20, "how many at most; nodes keep about 200")
+	p.asks(cmd, askWithin, func(ctx context.Context, c *cluster, _ []string) (document, error) {
+		if *limit < 1 {
+			return nil, usage(fmt.Errorf("--limit %d is not positive", *limit))
+		}
+		all, err := c.Orders(ctx, *limit)
+		if err != nil {
+			return nil, err
+		}
+		d := ordersDocument{Now: now(), Orders: []orderDocument{}}
+		for _, o := range all {
+			d.Orders = append(d.Orders, newOrderDocument(o))
+		}
+		return d, nil
+	})
+	return cmd
+}
+
+// ordersDocument is what `tenure orders` shows.
+type ordersDocument struct {
+	Now    stamp           `json:"now"`
+	Orders []orderDocument `json:"orders"`
+}
+
+type orderDocument struct {
+	ID       string `json:"id"`
+	Kind     string `json:"kind"`
+	Target   string `json:"target"`
+	All      bool   `json:"all"` // it is for all jobs
+	By       string `json:"by"`
+	Why      string `json:"why"`
+	At       stamp  `json:"at"`
+	Result   string `json:"result"` // done, refused, unknown, taken; empty without an answer
+	Detail   string `json:"detail"`
+	TakenBy  string `json:"taken_by"`
+	Answered stamp  `json:"answered"`
+	Token    uint64 `json:"token"` // of the run that it has begun, or was to end; 0 for none
+	Sources  int    `json:"sources"`
+}
+
+func newOrderDocument(o admin.Order) orderDocument {
+	return orderDocument{
+		o.ID, string(o.Kind), o.Target, o.Target == "", o.By, o.Why, stamp{o.At}, o.Result, o.Detail, o.TakenBy, stamp{o.Answered}, o.Run.FencingToken, o.Sources,
+	}
+}
+
+func (d ordersDocument) text(w *page) {
+	if len(d.Orders) == 0 {
+		w.linef("No order was given under this prefix, as far as the nodes know.")
+		return
+	}
+	var rows [][]string
+	for _, o := range d.Orders {
+		target := o.Target
+		if o.All {
+			target = "all jobs"
+		}
+		result := o.Result
+		if result == "" {
+			result = "no answer"
+		}
+		if o.Detail != "" {
+			result += ": " + o.Detail
+		}
+		rows = append(rows, []string{w.ago(o.At), o.Kind, target, o.By, o.Why, result, o.TakenBy})
+	}
+	w.table([]string{"GIVEN", "ORDER", "FOR", "BY", "WHY", "RESULT", "TAKEN BY"}, rows)
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// document is what a command shows: as JSON, whose fields docs/cli.md has, or as text for people.
+type document interface {
+	text(w *page)
+}
+
+const (
+	asTable = "table"
+	asJSON  = "json"
+)
+
+// shows has a command take -o.
+func (p *program) shows(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&p.output, "output", "o", asTable, "table, for people, or json, for programs")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{asTable, asJSON}, cobra.ShellCompDirectiveNoFileComp)) // which fails for a flag that is not there
+}
+
+func (p *program) checkOutput() error {
+	if p.output != asTable && p.output != asJSON {
+		return usage(fmt.Errorf("-o %s is neither table nor json", quoted(p.output)))
+	}
+	return nil
+}
+
+// show writes a document. Names are escaped in JSON as JSON does, and in text as line does.
+func (p *program) show(d document) error {
+	if p.output == asJSON {
+		encoder := json.NewEncoder(p.out)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(d)
+	}
+	w := &page{now: now()}
+	d.text(w)
+	_, err := p.out.Write([]byte(w.String()))
+	return err
+}
+
+// page is text for people.
+type page struct {
+	strings.Builder
+
+	now stamp
+}
+
+// linef writes a line. Texts of others among the arguments are escaped.
+func (w *page) linef(format string, args ...any) {
+	for i, a := range args {
+		if text, ok := a.(string); ok {
+			args[i] = line(text)
+		}
+	}
+	fmt.Fprintf(w, format+"\n", args...)
+}
+
+// table writes rows below their heads, if there are any, each column as wide as its widest cell.
+// Cells are escaped, and cut where they are long: JSON has all of them.
+func (w *page) table(heads []string, rows [][]string) {
+	all := rows
+	if len(heads) > 0 {
+		all = append([][]string{heads}, rows...)
+	}
+	var widths []int
+	for _, row := range all {
+		for i := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			most := widestCell
+			if i == len(row)-1 {
+				most = widestLine // nothing is behind it
+			}
+			row[i] = cell(row[i], most)
+			widths[i] = max(widths[i], columns(row[i]))
+		}
+	}
+	for _, row := range all {
+		var b strings.Builder
+		for i, text := range row {
+			b.WriteString(text)
+			if i < len(row)-1 {
+				b.WriteString(strings.Repeat(" ", widths[i]-columns(text)+2))
+			}
+		}
+		w.WriteString(strings.TrimRight(b.String(), " ") + "\n")
+	}
+}
+
+// How wide a cell may be, and one at the end of a line.
+const (
+	widestCell = 60
+	widestLine = 160
+)
+
+// cell is a text within a table.
+func cell(text string, most int) string {
+	if text == "" {
+		return "-"
+	}
+	return cut(line(text), most)
+}

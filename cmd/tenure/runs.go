@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tenure-dev/tenure/admin"
+)
+
+func newRuns(p *program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "runs JOB",
+		Short: "The last runs of a job, and why ticks of it were not run",
+		Long: `The last runs of a job that have ended, and the ticks that were not run, with the reason: the newest
+first. A replica that was killed tells nothing of its run; the next run's attempt shows that there
+was one.`,
+		Example: `  tenure runs nightly-report
+  tenure runs nightly-report -o json`,
+		Args:              exactly("JOB"),
+		ValidArgsFunction: p.completeJobs,
+	}
+	p.asks(cmd, askWithin, func(ctx context.Context, c *cluster, args []string) (document, error) {
+		job := args[0]
+		d := runsDocument{Now: now(), Job: job, Runs: []pastDocument{}, Skips: []skipDocument{}}
+		status, err := c.Job(ctx, job)
+		if err == nil {
+			known := newJobDocument(status)
+			d.Status = &known
+		} else if !errors.Is(err, admin.ErrNoJob) {
+			return nil, err
+		}
+		runs, failed := c.Runs(ctx, job, mostRuns)
+		skips, failedToo := c.Skips(ctx, job, mostRuns)
+		if err := errors.Join(failed, failedToo); err != nil {
+			return nil, err
+		}
+		for _, r := range runs {
+			d.Runs = append(d.Runs, *newPastDocument(r))
+		}
+		for _, s := range skips {
+			d.Skips = append(d.Skips, newSkipDocument(s))
+		}
+		if d.Status == nil && len(runs)+len(skips) == 0 {
+			return nil, fmt.Errorf("%w: see tenure jobs", err)
+		}
+		return d, nil
+	})
+	return cmd
+}
+
+// mostRuns is more than nodes keep.
+const mostRuns = 100
+
+// runsDocument is what `tenure runs` shows.
+type runsDocument struct {
+	Now    stamp          `json:"now"`
+	Job    string         `json:"job"`
+	Status *jobDocument   `json:"status"` // null if no replica has the job now
+	Runs   []pastDocument `json:"runs"`
+	Skips  []skipDocument `json:"skips"`
+}
+
+// pastDocument is a run that has ended.
+type pastDocument struct {
+	Job     string `json:"job"`
+	Replica string `json:"replica"`
+	Tick    stamp  `json:"tick"` // null for one that was ordered
+	Began   stamp  `json:"began"`
+	Took    ms     `json:"took_ms"`
+	Outcome string `json:"outcome"`
+	Error   string `json:"error"`
+	Attempt int    `json:"attempt"`
+	CatchUp bool   `json:"catch_up"`
+	Token   uint64 `json:"token"`
+	TraceID string `json:"trace_id"`
+	Order   string `json:"order"`
+	Sources int    `json:"sources"`
+}
+
+func newPastDocument(r admin.PastRun) *pastDocument {
+	return &pastDocument{
+		r.Job, r.Replica, stamp{r.Tick}, stamp{r.Began}, ms(r.Took), string(r.Outcome), r.Error, r.Attempt, r.CatchUp, r.FencingToken, r.TraceID, r.Order, r.Sources,
+	}
+}
+
+// how is how the run ended.
+func (r *pastDocument) how() string {
+	if r.Error != "" {
+		return r.Outcome + ": " + r.Error
+	}
+	return r.Outcome
+}
+
+// skipDocument is why ticks were not run.
+type skipDocument struct {
+	Reason  string `json:"reason"`
+	Why     string `json:"why"` // the reason in words, which may change
+	Tick    stamp  `json:"tick"`
+	Count   int    `json:"count"`
+	Replica string `json:"replica"`
+	By      string `json:"by"`
+	At      stamp  `json:"at"`
+	Sources int    `json:"sources"`
+}
+
+func newSkipDocument(s admin.Skip) skipDocument {
+	return skipDocument{s.Reason, whySkipped(s.Reason, s.By), stamp{s.Tick}, s.Count, s.Replica, s.By, stamp{s.At}, s.Sources}
+}
+
+// skipReasons are those of scheduler.Reason that a tick may end with, in words.
+var skipReasons = map[string]string{
+	"held":        "another replica ran it",
+	"done":        "another replica had run it",
+	"overlap":     "an earlier run of the job went on",
+	"not_leader":  "no replica led the election of the job",
+	"quarantined": "too many nodes had been restarted and did not vote yet: see tenure nodes",
+	"no_quorum":   "too few nodes could be reached: see tenure doctor",
+	"timeout":     "too few nodes answered in time: see tenure doctor",
+	"paused":      "the job was paused",
+	"split":       "several replicas asked at once, and none got it",
+	"superseded":  "a later tick took its place",
+	"missed":      "it could not be run before its catch-up window ended",
+	"stopped":     "the job, its scheduler or its quorum was stopped",
+	"other":       "for another reason: the replica's log has it",
+}
+
+func whySkipped(reason, by string) string {
+	why, known := skipReasons[reason]
+	if !known {
+		why = reason
+	}
+	if by != "" {
+		why += " (" + by + ")"
+	}
+	return why
+}
+
+func (d runsDocument) text(w *page) {
+	if j := d.Status; j != nil {
+		w.linef("%s: %s; next tick %s", quoted(d.Job), orNone(j.Schedule), orNone(w.ago(j.Next)))
+		j.remarks(w)
+	} else {
+		w.linef("No replica has %s now.", quoted(d.Job))
+	}
+	if len(d.Runs)+len(d.Skips) == 0 {
+		w.linef("No run of it has ended, and no tick was skipped, as far as the nodes have been told.")
+		return
+	}
+	type row struct {
+		at    time.Time
+		cells []string
+	}
+	var rows []row
+	for _, r := range d.Runs {
+		at, tick := r.Tick.Time, w.clock(r.Tick)
+		if at.IsZero() {
+			at, tick = r.Began.Time, "ordered "+w.clock(r.Began)
+		}
+		why := r.Error
+		if r.CatchUp {
+			why = join(why, "run late, at "+w.clock(r.Began))
+		}
+		if r.Attempt > 1 {
+			why = join(why, "attempt "+strconv.Itoa(r.Attempt)+": earlier runs of the tick were cut short")
+		}
+		rows = append(rows, row{at, []string{tick, r.Outcome, r.Replica, span(time.Duration(r.Took)), strconv.FormatUint(r.Token, 10), why}})
+	}
+	for _, s := range d.Skips {
+		why := s.Why
+		if s.Count > 1 {
+			why += fmt.Sprintf("; %d ticks, this is the last of them", s.Count)
+		}
+		rows = append(rows, row{s.Tick.Time, []string{w.clock(s.Tick), "not run", s.Replica, "", "", why}})
+	}
+	slices.SortStableFunc(rows, func(a, b row) int { return b.at.Compare(a.at) })
+	var cells [][]string
+	for _, r := range rows {
+		cells = append(cells, r.cells)
+	}
+	w.table([]string{"TICK", "OUTCOME", "REPLICA", "TOOK", "TOKEN", "WHY"}, cells)
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "not known"
+	}
+	return text
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}

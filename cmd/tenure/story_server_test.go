@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// odd is a name that a terminal may do something else with than show it.
+const odd = "odd \x1b[31m\u202e{name}"
+
+// replica is a process with jobs: one each second, one that lasts until it is cancelled, one that
+// fails, and one of an odd name.
+func replica(t *testing.T, f *valkeytest.Fleet) {
+	t.Helper()
+	q := use(t, f.URLs(), redlock.WithTTL(2*time.Second), redlock.WithNodeTimeout(500*time.Millisecond))
+	s, err := scheduler.New(q, scheduler.WithElection("poller"), scheduler.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	everySecond := gocron.CronJob("* * * * * *", true)
+	once := gocron.CronJob("0 0 1 1 *", false)
+	for name, job := range map[string]struct {
+		when gocron.JobDefinition
+		task func(context.Context) error
+	}{
+		"report": {everySecond, func(context.Context) error { return nil }},
+		"fails":  {everySecond, func(context.Context) error { return errors.New("no such table") }},
+		"slow":   {once, func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }},
+		odd:      {once, func(context.Context) error { return nil }},
+	} {
+		_, err := s.NewJob(job.when, scheduler.NewTask(job.task), gocron.WithName(name))
+		require.NoError(t, err)
+	}
+	s.Start()
+	t.Cleanup(func() { _ = s.Shutdown() }) // before the Quorum's Close
+}
+
+// story is a cluster, and command lines that see and steer it.
+type story struct {
+	t       *testing.T
+	environ []string
+}
+
+// ok is a command line that does what it should, with its document read.
+func ok[D any](s *story, args ...string) (d D) {
+	s.t.Helper()
+	got := call(s.t, s.environ, append(args, "-o", "json")...)
+	require.Equal(s.t, exitOK, got.code, "%v: %s%s", args, got.out, got.err)
+	s.decode(got.out, &d)
+	return d
+}
+
+// decode reads a document, which has the fields that its type says and no others.
+func (s *story) decode(text string, d any) {
+	s.t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	require.NoError(s.t, decoder.Decode(d), "%s", text)
+}
+
+// text is a command line that does what it should, for people. It writes no character that a
+// terminal might obey.
+func (s *story) text(args ...string) string {
+	s.t.Helper()
+	got := call(s.t, s.environ, args...)
+	require.Equal(s.t, exitOK, got.code, "%v: %s%s", args, got.out, got.err)
+	require.NotContains(s.t, strings.ReplaceAll(got.out, "\n", ""), "\x1b")
+	require.NotContains(s.t, got.out, "\u202e")
+	return got.out
+}
+
+// fails is a command line that ends with a code, and the text of its error.
+func (s *story) fails(code int, args ...string) string {
+	s.t.Helper()
+	began := time.Now()
+	got := call(s.t, s.environ, args...)
+	require.Equal(s.t, code, got.code, "%v: %s%s", args, got.out, got.err)
+	require.NotEmpty(s.t, got.err, "%v", args)
+	require.Less(s.t, time.Since(began), patience)
+	return got.err
+}
+
+func (s *story) eventually(is func() bool, what string) {
+	s.t.Helper()
+	require.Eventually(s.t, is, patience, 10*poll, what)
+}
+
+// What an operator does: looks, pauses, runs, cancels, has the leader resign, and looks again.
+func TestStory(t *testing.T) {
+	t.Parallel()
+	f := startServers(t, 3, valkeytest.WithPersistence())
+	replica(t, f)
+	s := &story{t, append(nodesAt(f.URLs()...), "TENURE_NODE_TIMEOUT=1s", "USER=ann")}
+
+	s.eventually(func() bool {
+		d := ok[statusDocument](s, "status")
+		return d.Replicas == 1 && d.Jobs == 4 && len(d.Elections) == 1 && d.Elections[0].Leader != nil && d.Nodes.Votes == 3
+	}, "all is seen")
+	require.Contains(t, s.text("status"), "3 of 3 nodes vote; 1 more may fail.")
+	require.Contains(t, s.text("status"), `"poller": led by replica`)
+	require.Contains(t, s.text("status"), `failing: "fails"`)
+	jobs := ok[jobsDocument](s, "jobs")
+	require.Equal(t, []string{"fails", odd, "report", "slow"}, []string{jobs.Jobs[0].Name, jobs.Jobs[1].Name, jobs.Jobs[2].Name, jobs.Jobs[3].Name})
+	require.Contains(t, s.text("jobs"), `odd \x1b[31m\u202e{name}`)
+	require.Equal(t, odd, ok[jobsDocument](s, "jobs", odd).Jobs[0].Name)
+	s.eventually(func() bool { return len(ok[runsDocument](s, "runs", "report").Runs) > 2 }, "runs are told")
+	run := ok[runsDocument](s, "runs", "report").Runs[0]
+	require.Equal(t, "ok", run.Outcome)
+	require.True(t, strings.HasPrefix(run.Replica, "replica"))
+	require.NotZero(t, run.Token)
+	require.Regexp(t, `(?m)^TICK +OUTCOME +REPLICA`, s.text("runs", "report"))
+	s.eventually(func() bool { return strings.Contains(s.text("runs", "fails"), "failed") }, "how a run failed")
+
+	elections := ok[electionsDocument](s, "elections")
+	require.Equal(t, "poller", elections.Elections[0].Name)
+	term := elections.Elections[0].Leader.Term
+	require.Contains(t, s.text("elections", "poller"), "candidates: replica")
+	holder := ok[holderDocument](s, "holder", "--election", "poller")
+	require.Equal(t, term, holder.Token)
+	require.NotNil(t, holder.LeaseLeft)
+	require.Contains(t, s.text("holder", "--election", "poller"), strconv.FormatUint(term, 10))
+	nodes := ok[nodesDocument](s, "nodes")
+	require.Len(t, nodes.Nodes, 3)
+	require.True(t, nodes.Nodes[0].Votes && nodes.Nodes[0].ThisProcess)
+	require.Contains(t, s.text("nodes"), "1 of 1 replicas agree")
+
+	paused := ok[givenDocument](s, "pause", "report", "--why", "the database moves", "--for", "1h", "--wait")
+	require.Equal(t, "the database moves", paused.Paused.Reason)
+	require.True(t, strings.HasPrefix(paused.By, "root@") || strings.Contains(paused.By, "@"), paused.By)
+	require.WithinDuration(t, time.Now().Add(time.Hour), paused.Paused.Until.Time, 2*patience)
+	require.Contains(t, s.text("status"), `paused: "report"`)
+	s.eventually(func() bool {
+		for _, skip := range ok[runsDocument](s, "runs", "report").Skips {
+			if skip.Reason == "paused" {
+				return true
+			}
+		}
+		return false
+	}, "why a tick was not run")
+	require.Contains(t, s.text("runs", "report"), "not run")
+	require.Contains(t, s.text("runs", "report"), "the job was paused")
+	require.Contains(t, s.text("run-now", "report", "--why", "all the same", "--as", "night shift", "--wait"), "the job is paused, and was run all the same")
+	require.Contains(t, s.text("resume", "report", "--why", "done"), "resumed")
+	require.Contains(t, s.text("pause", "--all", "--why", "maintenance"), "all jobs: paused")
+	require.Contains(t, s.text("resume", "--all", "--why", "done"), "all jobs: resumed")
+
+	started := ok[givenDocument](s, "run-now", "slow", "--why", "test")
+	require.NotZero(t, started.Run.Token)
+	require.Contains(t, s.fails(exitRefused, "run-now", "slow", "--why", "again"), "tenure cancel")
+	require.Contains(t, s.fails(exitNotFound, "cancel", "slow", "--token", "1", "--why", "another one"), "does not go on")
+	cancelled := ok[givenDocument](s, "cancel", "slow", "--token", strconv.FormatUint(started.Run.Token, 10), "--why", "enough", "--wait")
+	require.True(t, cancelled.Waited)
+	s.eventually(func() bool {
+		runs := ok[runsDocument](s, "runs", "slow").Runs
+		return len(runs) == 1 && runs[0].Outcome == "cancelled" && runs[0].Order == started.Order
+	}, "how it ended")
+
+	require.Contains(t, s.text("resign", "poller", "--why", "its host is drained"), "has resigned")
+	s.eventually(func() bool {
+		l := ok[electionsDocument](s, "elections", "poller").Elections[0].Leader
+		return l != nil && l.Term > term
+	}, "another term")
+	var kinds []string
+	for _, o := range ok[ordersDocument](s, "orders", "--limit", "100").Orders {
+		kinds = append(kinds, o.Kind)
+		if o.Why == "all the same" {
+			require.Equal(t, "night shift", o.By)
+			require.Equal(t, "done", o.Result)
+		}
+	}
+	require.Subset(t, kinds, []string{"pause", "resume", "run_now", "cancel", "resign"})
+	require.Contains(t, s.text("orders"), "its host is drained")
+	require.Zero(t, call(t, s.environ, "doctor").code)
+
+	require.Contains(t, s.fails(exitNotFound, "runs", "nothing"), "tenure jobs")
+	s.fails(exitNotFound, "jobs", "nothing")
+	s.fails(exitNotFound, "elections", "nothing")
+	s.fails(exitNotFound, "holder", "nothing")
+	s.fails(exitNotFound, "cancel", "slow", "--why", "it has ended")
+	s.fails(exitNotFound, "resign", "nothing", "--why", "test")
+	require.Contains(t, s.fails(exitRefused, "run-now", "nothing", "--why", "test", "--as", "ann"), "tenure jobs")
+	s.fails(exitTimedOut, "run-now", "slow", "--why", "test", "--wait", "--timeout", "3s")
+	ok[givenDocument](s, "cancel", "slow", "--why", "it was too long", "--wait")
+
+	// Names are completed, but for those that a shell might obey.
+	got := call(t, s.environ, "__complete", "runs", "")
+	require.Contains(t, got.out, "report\n")
+	require.NotContains(t, got.out, "odd")
+	require.Contains(t, call(t, s.environ, "__complete", "resign", "").out, "poller\n")
+}
+
+// Without a quorum nothing hangs, and what is known is shown.
+func TestWithoutAQuorum(t *testing.T) {
+	t.Parallel()
+	f := startServers(t, 3)
+	s := &story{t, nodesAt(f.URLs()...)}
+	require.NoError(t, f.Node(0).Freeze())
+	require.NoError(t, f.Node(1).Kill())
+	require.Contains(t, s.fails(exitNoQuorum, "status"), "1 of 3 nodes vote, and 2 are needed")
+	require.Contains(t, s.fails(exitNoQuorum, "nodes"), "tenure doctor")
+	s.fails(exitNoQuorum, "holder", "key")
+	s.fails(exitNoQuorum, "pause", "--all", "--why", "test")
+	var d nodesDocument
+	s.decode(call(t, s.environ, "nodes", "-o", "json").out, &d)
+	require.True(t, d.Nodes[2].Votes)
+	require.NotEmpty(t, d.Nodes[1].Error)
+
+	require.NoError(t, f.Node(2).Kill())
+	for _, args := range [][]string{{"status"}, {"jobs"}, {"runs", "x"}, {"elections"}, {"nodes"}, {"orders"}, {"resign", "x", "--why", "y"}, {"cancel", "x", "--why", "y"}, {"run-now", "x", "--why", "y"}} {
+		s.fails(exitNoQuorum, args...)
+	}
+}

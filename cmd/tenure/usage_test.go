@@ -1,0 +1,183 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// What cannot be is said, with what to do, and no password is repeated.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	some := nodesAt("valkey://127.0.0.1:1")
+	for _, of := range []struct {
+		environ []string
+		args    string
+		says    string
+	}{
+		{nil, "status", "set TENURE_NODES"},
+		{some, "bogus", `there is no command "bogus"`},
+		{some, "statsu", "did you mean status?"},
+		{some, "status --bogus", "unknown flag: --bogus"},
+		{some, "status x", "takes no argument"},
+		{some, "runs", "takes JOB"},
+		{some, "status -o yaml", `-o "yaml" is neither table nor json`},
+		{some, "status --timeout 0s", "not positive"},
+		{some, "status --log loud", "--log"},
+		{some, "status --clock-skew 2h", "WithClockSkew"},
+		{some, "status --prefix {}", "WithPrefix"},
+		{some, "pause x", "say why"},
+		{some, "pause --why y", "takes JOB, or --all"},
+		{some, "pause x --all --why y", "not both"},
+		{some, "pause x --why y --for -1s", "not positive"},
+		{some, "pause x --why y --until tomorrow", "is no time"},
+		{some, "pause x --why y --until 2006-01-02T15:04:05Z", "has passed"},
+		{some, "pause x --why y --for 1h --until 2006-01-02T15:04:05Z", "if any flags in the group"},
+		{some, "pause x --why " + strings.Repeat("y", 1025), "bytes"},
+		{some, "holder --job --election x", "if any flags in the group"},
+		{some, "orders --limit 0", "not positive"},
+		{some, "web --listen 8080", "no address and port"},
+		{some, "web --listen 0.0.0.0:0", "--host"},
+		{some, "web --listen 10.0.0.1:0 --actions", "whoever reaches that address could give orders"},
+		{some, "web --trace-url javascript:x", "trace"},
+		{nil, "status --nodes valkey://ann:s3cret@127.0.0.1:1", "list of processes"},
+		{nil, "status --nodes valkey://ann:s3%cret@127.0.0.1:1", "list of processes"},
+		{nodesAt("valkey://ann:s3cret@127.0.0.1:x"), "status", "TENURE_NODES: urls[0]"},
+		{nodesAt("valkey://a,127.0.0.1"), "status", "TENURE_NODES: urls[1]"},
+		{nodesAt(" , "), "status", "names no nodes"},
+		{append(nodesAt("valkey://a"), "TENURE_NODES_FILE=x"), "status", "set one of them"},
+		{[]string{"TENURE_NODES_FILE=" + dir}, "status", "no file"},
+		{[]string{"TENURE_NODES_FILE=" + filepath.Join(dir, "none")}, "status", "no such file"},
+		{[]string{"TENURE_NODES_FILE=" + file("empty", "# nothing\n")}, "status", "names no nodes"},
+		{append(some, "TENURE_CLOCK_SKEW=long"), "status", "TENURE_CLOCK_SKEW"},
+		{append(some, "TENURE_TLS_CA="+file("ca", "nothing")), "status", "has no certificate"},
+		{some, "status --tls-cert x", "needs its key"},
+		{some, "doctor --tls-key x", "needs its certificate"},
+		{some, "doctor --timeout -1s", "not positive"},
+	} {
+		got := call(t, of.environ, strings.Fields(of.args)...)
+		require.Equal(t, exitUsage, got.code, "%s: %s%s", of.args, got.out, got.err)
+		require.Contains(t, got.err, of.says, "%s", of.args)
+		require.NotContains(t, got.err, "s3", "%s", of.args)
+		require.Empty(t, got.out)
+	}
+}
+
+// The nodes come from where they are said, and a flag wins over its variable.
+func TestNodesComeFrom(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "nodes")
+	require.NoError(t, os.WriteFile(file, []byte("# ours\nvalkey://u:p@a\nvalkey://u:p@b, valkey://u:p@c\r\n"), 0o600))
+	for _, of := range []struct {
+		environ []string
+		flag    string
+		want    []string
+	}{
+		{nodesAt("valkey://a", "valkey://b"), "", []string{"valkey://a", "valkey://b"}},
+		{nodesAt("valkey://a\n valkey://b\n"), "", []string{"valkey://a", "valkey://b"}},
+		{[]string{"TENURE_NODES_FILE=" + file}, "", []string{"valkey://u:p@a", "valkey://u:p@b", "valkey://u:p@c"}},
+		{nodesAt("valkey://a"), "valkey://ann@c,valkey://d", []string{"valkey://ann@c", "valkey://d"}},
+		{[]string{"TENURE_NODES=valkey://a", "TENURE_NODES=valkey://b"}, "", []string{"valkey://b"}},
+		{[]string{"TENURE_NODES=", "TENURE_NODES_FILE=" + file}, "", []string{"valkey://u:p@a", "valkey://u:p@b", "valkey://u:p@c"}},
+	} {
+		p := &program{environ: of.environ}
+		p.connection.nodes = of.flag
+		urls, _, err := p.urls()
+		require.NoError(t, err)
+		require.Equal(t, of.want, urls)
+	}
+	p := &program{environ: []string{"TENURE_PREFIX=of the variable", "TENURE_CLOCK_SKEW=3s"}}
+	root := newRoot(p)
+	require.NoError(t, root.PersistentFlags().Parse([]string{"--prefix", "of the flag"}))
+	require.NoError(t, p.fromEnvironment(root))
+	require.Equal(t, "of the flag", p.connection.prefix)
+	require.Equal(t, "3s", p.connection.clockSkew.String())
+}
+
+// Every command has a line, an example and help, and every exit code is on the page.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/cli.md")
+	require.NoError(t, err)
+	source, err := os.ReadFile("exit.go")
+	require.NoError(t, err)
+	for l := range strings.Lines(string(source)) {
+		if words := strings.Fields(l); len(words) > 2 && strings.HasPrefix(words[0], "exit") && words[1] == "=" {
+			require.Contains(t, string(page), "| "+words[2]+" |", "%s", words[0])
+		}
+	}
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			if sub.Name() == "help" || sub.Name() == "completion" {
+				continue
+			}
+			require.NotEmpty(t, sub.Short)
+			require.NotContains(t, sub.Short, ". ")
+			require.NotEmpty(t, sub.Example, sub.Name())
+			require.Contains(t, string(page), "tenure "+sub.Name(), "docs/cli.md")
+			require.LessOrEqual(t, longest(sub.Long), 100, sub.Name())
+			got := call(t, nil, sub.Name(), "--help")
+			require.Equal(t, exitOK, got.code)
+			require.Contains(t, got.out, "Examples:")
+			walk(sub)
+		}
+	}
+	walk(newRoot(&program{}))
+	require.Contains(t, call(t, nil, "completion", "bash").out, "tenure")
+	require.Contains(t, call(t, nil).out, "Give orders:")
+	require.Contains(t, call(t, nil, "version").out, "tenure ")
+	require.Contains(t, call(t, nil, "version", "-o", "json").out, `"platform"`)
+}
+
+func longest(text string) (n int) {
+	for l := range strings.Lines(text) {
+		n = max(n, len(strings.TrimSpace(l)))
+	}
+	return n
+}
+
+// Each reason of a skipped tick has words.
+func TestSkipReasonsHaveWords(t *testing.T) {
+	t.Parallel()
+	reasons := []scheduler.Reason{
+		scheduler.SkipHeld, scheduler.SkipDone, scheduler.SkipOverlap, scheduler.SkipNotLeader, scheduler.SkipQuarantined, scheduler.SkipNoQuorum, scheduler.SkipTimeout,
+		scheduler.SkipPaused, scheduler.SkipSplit, scheduler.SkipSuperseded, scheduler.SkipMissed, scheduler.SkipStopped, scheduler.SkipOther,
+	}
+	require.Len(t, skipReasons, len(reasons))
+	for _, r := range reasons {
+		require.NotEmpty(t, skipReasons[string(r)], r)
+	}
+	require.Equal(t, "of tomorrow (ann)", whySkipped("of tomorrow", "ann"))
+}
+
+// What a terminal might obey is escaped, on one line, and columns are those of a terminal.
+func TestText(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"plain": "plain", "größe 日本": "größe 日本", "a\nb\tc": `a\nb\tc`, "\x1b[31m": `\x1b[31m`, "a\u202eb": `a\u202eb`, "\u200b": `\u200b`,
+		"\u2028": `\u2028`, "\xff": `\xff`, "\u009b31m": `\u009b31m`, "\ufffd": "\ufffd", "e\u0301": "e\u0301", "": "",
+	} {
+		require.Equal(t, want, line(text), "%q", text)
+	}
+	require.Equal(t, `"a\"b"`, quoted(`a"b`))
+	require.Equal(t, 6, columns("ab日本"))
+	require.Equal(t, 1, columns("e\u0301"))
+	require.Equal(t, "abc…", cut("abcdef", 4))
+	require.Equal(t, "日…", cut("日本語", 4))
+	w := &page{}
+	w.table([]string{"A", "B"}, [][]string{{"日本", "x"}, {"", strings.Repeat("y", 200)}})
+	require.Equal(t, "A     B\n日本  x\n-     "+strings.Repeat("y", widestLine-1)+"…\n", w.String())
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/web"
+)
+
+// endWithin is how long requests that go on have when the page is to end.
+const endWithin = 5 * time.Second
+
+func newWeb(p *program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "web",
+		Short: "Serve the page that shows the cluster",
+		Long: `Serves the page of package web, and the same as JSON below /api/v1/, until it is interrupted. It
+listens on loopback unless it is told, and answers requests for its own names only, so that no page
+from elsewhere reads it by way of a name of its own (DNS rebinding).
+
+Whoever reaches it may read it. Without --actions nothing can be changed. With --actions whoever
+reaches it may give orders, in the name of the user who started it, so it is for loopback only: for
+more, serve web.Handler behind what authorizes requests in a program of yours.`,
+		Example: `  tenure web
+  tenure web --listen 127.0.0.1:9090 --actions
+  tenure web --listen 0.0.0.0:8080 --host tenure.example.net`,
+		Args: exactly(),
+	}
+	listen := cmd.Flags().String("listen", "127.0.0.1:8080", "address and port; port 0 for a free one")
+	hosts := cmd.Flags().StringSlice("host", nil, "further names by which browsers may ask for it")
+	actions := cmd.Flags().Bool("actions", false, "let whoever reaches it give orders; on loopback only")
+	trace := cmd.Flags().String("trace-url", "", "where traces of runs are, such as https://tempo.example.net/trace/{trace_id}")
+	cmd.Flags().StringVar(&p.as, "as", "", "who gives the orders (default user@host)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		s, err := newSite(*listen, *hosts, *actions)
+		if err != nil {
+			return usage(err)
+		}
+		log, err := p.logger(slog.LevelInfo)
+		if err != nil {
+			return err
+		}
+		ctx, stop := interruptible(cmd.Context())
+		defer stop()
+		q, err := p.open(slog.LevelInfo, redlock.WithIdentity(p.identity()))
+		if err != nil {
+			return err
+		}
+		defer q.Close()
+		a, err := admin.New(q, admin.WithActor(p.actor()), admin.WithLogger(log))
+		if err != nil {
+			return err
+		}
+		options := []web.Option{web.WithLogger(log), web.WithHosts(s.hosts...), web.WithTitle(line(p.connection.prefix))}
+		if *actions {
+			options = append(options, web.WithActions(func(*http.Request, admin.Order) (string, error) { return p.actor(), nil }))
+		}
+		if *trace != "" {
+			options = append(options, web.WithTraceURL(*trace))
+		}
+		h, err := web.New(a, options...)
+		if err != nil {
+			var option *web.OptionError
+			if errors.As(err, &option) {
+				return usage(err)
+			}
+			return err
+		}
+		defer h.Close()
+		return s.serve(ctx, p, h)
+	}
+	return cmd
+}
+
+// site is where the page is.
+type site struct {
+	listen string
+	hosts  []string // names without ports by which it may be asked for
+}
+
+// newSite checks where the page is to be.
+func newSite(listen string, more []string, actions bool) (*site, error) {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return nil, fmt.Errorf("--listen %s is no address and port, such as 127.0.0.1:8080", quoted(listen))
+	}
+	ip := net.ParseIP(host)
+	s := &site{listen: listen}
+	switch {
+	case host == "localhost" || ip != nil && ip.IsLoopback():
+		s.hosts = append([]string{"localhost", "127.0.0.1", "::1"}, more...)
+		if ip != nil {
+			s.hosts = append(s.hosts, ip.String())
+		}
+		return s, nil
+	case actions:
+		return nil, fmt.Errorf("--actions and --listen %s: whoever reaches that address could give orders: listen on loopback, "+
+			"or serve web.Handler in a program that authorizes requests", quoted(listen))
+	case host != "" && ip == nil:
+		s.hosts = append([]string{host}, more...)
+	case ip != nil && !ip.IsUnspecified():
+		s.hosts = append([]string{ip.String()}, more...)
+	case len(more) == 0:
+		return nil, fmt.Errorf("--listen %s is every address of this host: name with --host by which names browsers ask for the page", quoted(listen))
+	default:
+		s.hosts = more
+	}
+	return s, nil
+}
+
+// serve serves the page until ctx ends. That is no error.
+func (s *site) serve(ctx context.Context, p *program, h *web.Handler) error {
+	l, err := net.Listen("tcp", s.listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	server.RegisterOnShutdown(func() { _ = h.Close() }) // streams end with it
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(l) }()
+	fmt.Fprintf(p.out, "http://%s/\n", l.Addr())
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
+	defer cancel()
+	err = server.Shutdown(end)
+	if err != nil {
+		err = errors.Join(err, server.Close())
+	}
+	<-failed
+	return err
+}
