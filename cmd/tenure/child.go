@@ -140,8 +140,8 @@ func (c *child) warn(p *program) {
 	}
 }
 
-// runChild runs the command, and passes signals on to it. Its error is typed with an exit code where
-// the command did not end by itself.
+// runChild runs the command, and passes signals on to it. Its error is typed with an exit code
+// where the command did not end by itself.
 func (r *relay) runChild(ctx context.Context, s supervise.Command) (supervise.Result, error) {
 	signals, begun := r.begin()
 	if !begun {

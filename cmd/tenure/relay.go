@@ -80,7 +80,8 @@ func (r *relay) begin() (signals <-chan os.Signal, begun bool) {
 	return r.command, true
 }
 
-// over says that the command has ended, and returns the signal that has asked tenure to end, or nil.
+// over says that the command has ended, and returns the signal that has asked tenure to end, or
+// nil.
 func (r *relay) over() os.Signal {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -52,7 +52,8 @@ The command never outlives the lease. It gets SIGTERM when the lease is lost, or
 because it cannot be extended, and SIGKILL before the end, with all that it has started. That holds
 also if tenure is killed or frozen: a watchdog process sees to it.
 
-With --tick or --once-per a crontab line on many hosts runs once each time. A host that finds its tick taken ends with 0.
+With --tick or --once-per a crontab line on many hosts runs once each time. A host that finds its
+tick taken ends with 0.
 
 The command's exit code is tenure's. The command finds TENURE_FENCING_TOKEN, TENURE_KEY and
 TENURE_DEADLINE_FILE in its environment, and not TENURE_NODES. docs/run.md says more.`,

@@ -21,8 +21,8 @@ const minKeep = 24 * time.Hour
 // everyMinute is --tick without a value: cron begins its commands in the minute that they are due.
 const everyMinute = "minute"
 
-// tickOf is the tick of --tick at a time: of the minute, of a schedule as in a crontab, which is the
-// latest that is due, or a time that is given.
+// tickOf is the tick of --tick at a time: of the minute, of a schedule as in a crontab, which is
+// the latest that is due, or a time that is given.
 func tickOf(text string, now time.Time) (tick, error) {
 	if text == everyMinute {
 		return tickOfPeriod(time.Minute, now)
@@ -62,8 +62,8 @@ func latest(schedule cron.Schedule, now time.Time) (at time.Time, ok bool) {
 	}
 }
 
-// tickOfPeriod is the tick of --once-per: the beginning of the period that a time is in. Periods are
-// counted from 1970, in UTC.
+// tickOfPeriod is the tick of --once-per: the beginning of the period that a time is in. Periods
+// are counted from 1970, in UTC.
 func tickOfPeriod(period time.Duration, now time.Time) (tick, error) {
 	switch {
 	case period < time.Second:

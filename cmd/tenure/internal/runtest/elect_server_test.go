@@ -18,8 +18,8 @@ import (
 
 var background = context.Background()
 
-// One replica runs the command; the next takes over when it is told to end, and when it is killed or
-// frozen, and two never run it at once. The first is a candidate again when it lives.
+// One replica runs the command; the next takes over when it is told to end, and when it is killed
+// or frozen, and two never run it at once. The first is a candidate again when it lives.
 func TestElect(t *testing.T) {
 	fleet, j := valkeytest.Start(t, 3), newJournal(t)
 	candidate := func(name string) *started {

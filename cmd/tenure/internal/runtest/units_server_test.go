@@ -46,7 +46,8 @@ func unit(t *testing.T, file string) map[string]string {
 	return values
 }
 
-// The units are read strictly, by systemd itself where it is there, and their command lines are run.
+// The units are read strictly, by systemd itself where it is there, and their command lines are
+// run.
 func TestUnits(t *testing.T) {
 	files, err := filepath.Glob("../../../../deploy/systemd/*.*")
 	require.NoError(t, err)

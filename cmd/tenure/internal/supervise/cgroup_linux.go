@@ -13,8 +13,8 @@ import (
 )
 
 // DelegatedCgroup is the cgroup of version 2 that this process is in, if it may make others below
-// it: if that was delegated to it (systemd's Delegate=yes marks it), or is this user's own. Empty if
-// not. To make a cgroup below one of systemd's that is not delegated breaks systemd's rules.
+// it: if that was delegated to it (systemd's Delegate=yes marks it), or is this user's own. Empty
+// if not. To make a cgroup below one of systemd's that is not delegated breaks systemd's rules.
 func DelegatedCgroup() string {
 	dir := OwnCgroup()
 	if dir == "" {

@@ -102,8 +102,8 @@ func descendants(root int, excluded func(process) bool) ([]process, error) {
 	return found, nil
 }
 
-// quickDescendants are some of the descendants, at once: the kernel lists children without a search,
-// but leaves some out while others die, and not every kernel lists them (proc_pid_task(5)).
+// quickDescendants are some of the descendants, at once: the kernel lists children without a
+// search, but leaves some out while others die, and not every kernel lists them (proc_pid_task(5)).
 func quickDescendants(root int) (found []process) {
 	for next := []int{root}; len(next) > 0; next = next[1:] {
 		lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", next[0]))
@@ -197,7 +197,8 @@ func (f *family) kill() (sent int, refused []int) {
 // ends, if it is stopped.
 func wakeWhenParentDies(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGCONT }
 
-// dieWithParent has the kernel kill the process that is started when the thread that starts it ends.
+// dieWithParent has the kernel kill the process that is started when the thread that starts it
+// ends.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
 
 // intoCgroup starts the process in a cgroup; the caller closes the directory.
