@@ -24,7 +24,8 @@ const (
 	exitNotFound = 66 // EX_NOINPUT: no such job, run, pause, leader or holder
 	exitNoQuorum = 69 // EX_UNAVAILABLE: too few nodes answered: nothing was done
 	exitUnknown  = 70 // EX_SOFTWARE: an order may be done, or not
-	exitLost     = 74 // EX_IOERR: the lease was lost, and the child was ended
+	exitWatchdog = 71 // EX_OSERR: the watchdog of a child did not start, or was killed, and the child with it
+	exitLost     = 74 // EX_IOERR: the lease was lost, or about to be, and the child was ended
 	exitHeld     = 75 // EX_TEMPFAIL: another one has the lease, or the tick was done: try again
 	exitRefused  = 76 // EX_PROTOCOL: no replica took the order, or one refused it
 

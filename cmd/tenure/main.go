@@ -13,9 +13,14 @@ package main
 import (
 	"context"
 	"os"
+
+	"github.com/tenure-dev/tenure/cmd/tenure/internal/supervise"
 )
 
 func main() {
+	if supervise.IsWatchdog() {
+		os.Exit(supervise.Watch())
+	}
 	p := &program{in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ()}
 	os.Exit(p.run(context.Background(), os.Args[1:]))
 }

@@ -51,7 +51,7 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 			root.AddCommand(c)
 		}
 	}
-	// newRun and newElect belong here: in(groupRun, newRun(p), newElect(p))
+	in(groupRun, newRun(p), newElect(p))
 	in(groupSee, newDoctor(p), newStatus(p), newJobs(p), newRuns(p), newElections(p), newNodes(p), newHolder(p), newOrders(p))
 	in(groupOrder, newPause(p), newResume(p), newRunNow(p), newResign(p), newCancel(p))
 	in(groupSee, newWeb(p))

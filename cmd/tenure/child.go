@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tenure-dev/tenure/cmd/tenure/internal/supervise"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// What a child finds in its environment. Those of a tenure around this one are not passed on.
+const (
+	envKey          = "TENURE_KEY"
+	envToken        = "TENURE_FENCING_TOKEN"
+	envDeadlineFile = "TENURE_DEADLINE_FILE"
+	envTick         = "TENURE_TICK"    // of run with a tick, in milliseconds since 1970
+	envAttempt      = "TENURE_ATTEMPT" // likewise: how often the tick was granted
+)
+
+// child is the command of run and of elect, and its flags.
+type child struct {
+	ttl, grace        time.Duration
+	identity, payload string
+	cgroup            string
+
+	path string
+	args []string
+}
+
+// maxGrace bounds the grace period by default.
+const maxGrace = 10 * time.Second
+
+func (c *child) flags(f *pflag.FlagSet) {
+	f.DurationVar(&c.ttl, "ttl", redlock.DefaultTTL, "how long the lease lasts without an extension: after a crash others wait for that")
+	f.DurationVar(&c.grace, "grace", 0, "how long the command has between SIGTERM and SIGKILL (default a quarter of the TTL, 10s at most)")
+	f.StringVar(&c.identity, "identity", "", "the holder's name, for people (default of host, process and a random part)")
+	f.StringVar(&c.payload, "payload", "", "a text that others read with the lease, such as an address; no secret")
+	f.StringVar(&c.cgroup, "cgroup", "auto", "whether the command gets a cgroup of its own: auto (where that is delegated), on, off")
+}
+
+// take checks the flags and finds the program.
+func (c *child) take(args []string) error {
+	if c.ttl < redlock.MinTTL {
+		return usage(fmt.Errorf("--ttl %v is below the minimum of %v", c.ttl, redlock.MinTTL))
+	}
+	switch {
+	case c.grace < 0:
+		return usage(fmt.Errorf("--grace %v is negative", c.grace))
+	case c.grace == 0:
+		c.grace = min(c.ttl/4, maxGrace)
+	case c.grace > c.ttl/2:
+		return usage(fmt.Errorf("--grace %v is above half of the TTL of %v: the command would be ended while the lease is being extended", c.grace, c.ttl))
+	}
+	// With less the kill would come before the signal.
+	c.grace = max(c.grace, supervise.Margin(c.ttl))
+	if !slices.Contains([]string{"auto", "on", "off"}, c.cgroup) {
+		return usage(fmt.Errorf("--cgroup %s is none of auto, on and off", quoted(c.cgroup)))
+	}
+	path, err := exec.LookPath(args[0])
+	switch {
+	case err == nil:
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
+		return exit(exitNoProgram, err)
+	default:
+		return exit(exitNotExecutable, err)
+	}
+	c.path, c.args = path, args
+	return nil
+}
+
+// quorum are the options of the Quorum that has the lease.
+func (c *child) quorum(p *program) []redlock.Option {
+	return []redlock.Option{redlock.WithTTL(c.ttl), redlock.WithNodeTimeout(min(p.connection.nodeTimeout, c.ttl/4))}
+}
+
+// command is what runs under a lease that others know by a key and a token.
+func (c *child) command(p *program, key string, token uint64, deadline func() time.Time, more ...string) supervise.Command {
+	s := supervise.Command{
+		Path: c.path, Args: c.args, Stdin: p.in, Stdout: p.out, Stderr: p.err,
+		Deadline: deadline, TTL: c.ttl, Grace: c.grace, Say: p.say,
+	}
+	s.Env = append(withoutOurs(p.environ), envKey+"="+key, envToken+"="+strconv.FormatUint(token, 10))
+	s.Env = append(s.Env, more...)
+	if dir, err := os.MkdirTemp("", "tenure-"); err != nil {
+		p.say(fmt.Sprintf("the command gets no %s: %v", envDeadlineFile, err))
+	} else {
+		_ = os.Chmod(dir, 0o755) // a command that becomes another user may read it
+		s.DeadlineFile = filepath.Join(dir, "deadline")
+		s.Env = append(s.Env, envDeadlineFile+"="+s.DeadlineFile)
+	}
+	s.Cgroup = c.cgroupParent(p)
+	return s
+}
+
+// cgroupParent is where the command's cgroup is made; empty for none.
+func (c *child) cgroupParent(p *program) string {
+	switch c.cgroup {
+	case "off":
+		return ""
+	case "on":
+		dir := supervise.OwnCgroup()
+		if dir == "" {
+			p.say("--cgroup on: this system has no cgroups of version 2, or they are not mounted")
+		}
+		return dir
+	default:
+		return supervise.DelegatedCgroup()
+	}
+}
+
+// withoutOurs leaves out the nodes, which are a secret, and what is said to a child anew.
+func withoutOurs(environ []string) []string {
+	drop := append([]string{envKey, envToken, envDeadlineFile, envTick, envAttempt}, secretVariables...)
+	return slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(drop, name)
+	})
+}
+
+// say tells people a line on the error stream.
+func (p *program) say(text string) { fmt.Fprintln(p.err, "tenure: "+line(text)) }
+
+// warn says what this system does not do for a child.
+func (c *child) warn(p *program) {
+	for _, text := range supervise.Missing() {
+		p.say(text)
+	}
+	if info, err := os.Stat(c.path); err == nil && info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 && os.Geteuid() != 0 {
+		p.say(fmt.Sprintf("%s becomes another user: it may not be killed, and may outlive the lease", quoted(c.path)))
+	}
+}
+
+// runChild runs the command, and passes signals on to it. Its error is typed with an exit code
+// where the command did not end by itself.
+func (r *relay) runChild(ctx context.Context, s supervise.Command) (supervise.Result, error) {
+	signals, begun := r.begin()
+	if !begun {
+		return supervise.Result{}, errNotBegun
+	}
+	defer r.over()
+	s.Signals = signals
+	result, err := s.Run(ctx)
+	var start *exec.Error
+	switch {
+	case err == nil:
+		return result, nil
+	case errors.As(err, &start):
+		return result, exit(result.Code, err)
+	case errors.Is(err, supervise.ErrTooLate):
+		return result, exit(exitLost, err)
+	default:
+		return result, exit(exitWatchdog, err)
+	}
+}
+
+// errNotBegun means that a signal has asked tenure to end before the command was started.
+var errNotBegun = errors.New("the command was not started")

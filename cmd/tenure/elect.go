@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tenure-dev/tenure/elector"
+)
+
+// candidacy is one call of `tenure elect`.
+type candidacy struct {
+	child
+	once       bool
+	maxBackoff time.Duration
+
+	p     *program
+	relay *relay
+	end   context.CancelFunc // ends the candidacy; set before the first term
+	last  chan error         // of the command that ended the candidacy; typed with an exit code
+}
+
+func newElect(p *program) *cobra.Command {
+	c := &candidacy{p: p, last: make(chan error, 1)}
+	cmd := &cobra.Command{
+		Use:   "elect NAME [flags] -- COMMAND [ARG...]",
+		Short: "Run a command on the one replica that leads",
+		Long: `elect takes part in the election NAME, and runs the command while this replica leads.
+
+The command is ended when the term is, as run ends it with its lease, and never outlives it. Then
+elect is a candidate again. When the command ends by itself, the lead is given up, and after a pause
+elect is a candidate again: a second at first, and twice as long each time that the command fails.
+
+SIGTERM and SIGINT go to the command, and elect ends with it. docs/run.md says more.`,
+		Example: `  tenure elect webhook-sender -- ./send-webhooks
+  tenure elect api --payload http://10.0.0.7:8080 -- ./serve`,
+		Args: func(cmd *cobra.Command, args []string) error { return nameAndCommand(cmd, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0], args[1:]) },
+	}
+	f := cmd.Flags()
+	c.child.flags(f)
+	f.BoolVar(&c.once, "once", false, "end with the command when that ends by itself, with its exit code")
+	f.DurationVar(&c.maxBackoff, "max-backoff", time.Minute, "the longest pause after a command that fails")
+	return cmd
+}
+
+func (c *candidacy) run(ctx context.Context, name string, args []string) error {
+	if c.maxBackoff < elector.DefaultBackoffMin || c.maxBackoff > elector.MaxPause {
+		return usage(fmt.Errorf("--max-backoff %v is not between %v and %v", c.maxBackoff, elector.DefaultBackoffMin, elector.MaxPause))
+	}
+	if err := c.take(args); err != nil {
+		return err
+	}
+	log, err := c.p.logger(slog.LevelInfo)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c.end = func() { cancel(nil) }
+	c.relay = newRelay(cancel)
+	defer c.relay.stop()
+	q, err := c.p.open(slog.LevelWarn, c.quorum(c.p)...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = q.Close() }()
+	options := []elector.Option{
+		elector.WithTTL(c.ttl), elector.WithLogger(log), elector.WithBackoff(elector.DefaultBackoffMin, c.maxBackoff),
+		// The command is killed after the grace period, and needs a moment to die.
+		elector.WithDrainTimeout(c.grace + c.ttl),
+	}
+	if c.identity != "" {
+		options = append(options, elector.WithIdentity(c.identity))
+	}
+	if c.payload != "" {
+		options = append(options, elector.WithPayload(c.payload))
+	}
+	e, err := elector.New(q, name, options...)
+	if err != nil {
+		return usageOf(err)
+	}
+	c.warn(c.p)
+	err = e.Run(ctx, func(ctx context.Context, term *elector.Term) error { return c.lead(ctx, name, term) })
+	select {
+	case last := <-c.last:
+		return last
+	default:
+	}
+	var ended *signalled
+	if errors.As(context.Cause(ctx), &ended) {
+		return exit(exitSignal+int(ended.signal), err)
+	}
+	return err
+}
+
+// usageOf makes an option that cannot be a mistake in the command line.
+func usageOf(err error) error {
+	var option *elector.OptionError
+	if errors.As(err, &option) {
+		return usage(err)
+	}
+	return err
+}
+
+// lead runs the command for a term. Its error has the elector wait longer before the next campaign.
+func (c *candidacy) lead(ctx context.Context, name string, term *elector.Term) error {
+	s := c.command(c.p, elector.KeyPrefix+name, term.Number(), term.Deadline)
+	result, err := c.relay.runChild(ctx, s)
+	if errors.Is(err, errNotBegun) {
+		c.finish(exit(exitSignal+signalOf(c.relay.over()), nil))
+		return nil
+	}
+	if err != nil {
+		if c.once {
+			c.finish(err)
+		}
+		return err
+	}
+	if result.Left > 0 {
+		c.p.say(fmt.Sprintf("the command has ended and left %d process(es) behind, which were ended with the term", result.Left))
+	}
+	byItself := result.Reason == ""
+	if c.relay.over() != nil || c.once && byItself {
+		c.finish(exit(result.Code, nil))
+		return nil
+	}
+	switch {
+	case !byItself && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !byItself:
+		return errors.New("the term was about to end, because the lease was not extended")
+	case result.Code != 0:
+		return fmt.Errorf("the command ended with exit code %d", result.Code)
+	default:
+		return nil
+	}
+}
+
+// finish ends the candidacy after this term.
+func (c *candidacy) finish(err error) {
+	c.last <- err
+	c.end()
+}

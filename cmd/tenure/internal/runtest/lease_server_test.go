@@ -1,0 +1,198 @@
+package runtest
+
+import (
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+)
+
+// fault is what happens to a tenure that runs a command.
+type fault struct {
+	name string
+	// strike does it. The fleet is the test's own.
+	strike func(t *testing.T, s *started, fleet *valkeytest.Fleet)
+	// after is called when all workers of the first tenure are dead.
+	after func(t *testing.T, s *started, fleet *valkeytest.Fleet)
+	code  int // of the tenure that was struck; -1 if it was killed
+	says  string
+}
+
+func freezeNodes(t *testing.T, fleet *valkeytest.Fleet) {
+	for _, n := range fleet.Nodes()[:2] {
+		require.NoError(t, n.Freeze())
+	}
+}
+
+func thawNodes(t *testing.T, fleet *valkeytest.Fleet) {
+	for _, n := range fleet.Nodes() {
+		require.NoError(t, n.Thaw())
+	}
+}
+
+var faults = []fault{
+	{
+		name:   "the nodes are frozen",
+		strike: func(t *testing.T, _ *started, fleet *valkeytest.Fleet) { freezeNodes(t, fleet) },
+		after:  func(t *testing.T, _ *started, fleet *valkeytest.Fleet) { thawNodes(t, fleet) },
+		code:   74, says: "lease",
+	},
+	{
+		name: "the keys are deleted",
+		strike: func(t *testing.T, _ *started, fleet *valkeytest.Fleet) {
+			for _, n := range fleet.Nodes() {
+				require.NoError(t, n.Do(t, "FLUSHALL").Error())
+			}
+		},
+		code: 74, says: "no longer holds it",
+	},
+	{
+		name: "tenure is killed",
+		strike: func(t *testing.T, s *started, _ *valkeytest.Fleet) {
+			require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGKILL))
+		},
+		code: -1, says: "tenure has died",
+	},
+	{
+		name:   "tenure is frozen",
+		strike: func(t *testing.T, s *started, _ *valkeytest.Fleet) { require.NoError(t, s.Freeze()) },
+		after:  func(t *testing.T, s *started, _ *valkeytest.Fleet) { require.NoError(t, s.Thaw()) },
+		code:   74, says: "lease",
+	},
+	{
+		name: "the watchdog is killed",
+		strike: func(t *testing.T, s *started, _ *valkeytest.Fleet) {
+			require.NoError(t, syscall.Kill(s.watchdog(t), syscall.SIGKILL))
+		},
+		code: 71, says: "the watchdog has ended",
+	},
+	{
+		name: "the watchdog is frozen, and so are the nodes",
+		strike: func(t *testing.T, s *started, fleet *valkeytest.Fleet) {
+			require.NoError(t, syscall.Kill(s.watchdog(t), syscall.SIGSTOP))
+			freezeNodes(t, fleet)
+		},
+		after: func(t *testing.T, _ *started, fleet *valkeytest.Fleet) { thawNodes(t, fleet) },
+		code:  74, says: "the watchdog was stopped, and is continued",
+	},
+	{
+		name: "the watchdog is frozen, and tenure is killed",
+		strike: func(t *testing.T, s *started, _ *valkeytest.Fleet) {
+			require.NoError(t, syscall.Kill(s.watchdog(t), syscall.SIGSTOP))
+			require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGKILL))
+		},
+		code: -1, says: "tenure has died",
+	},
+}
+
+// Whatever happens to tenure and to its watchdog, one at a time, and whatever the command does, the
+// command and all that it has started are dead before the deadline, and before another has the
+// lease.
+func TestCommandNeverOutlivesTheLease(t *testing.T) {
+	for _, f := range faults {
+		for _, role := range []string{rolePlain, roleDeaf, roleStops, roleForks, roleSession, roleDaemon} {
+			t.Run(f.name+"/"+role, func(t *testing.T) {
+				t.Parallel()
+				fleet, j := valkeytest.Start(t, 3), newJournal(t)
+				s := start(t, command(fleet, j.worker(role, "first"), "run", "lease", "--ttl", "3s", "--", worker(t)))
+				switch role {
+				case roleForks, roleSession, roleDaemon:
+					j.await(t, "first", "begin", 2)
+				case roleStops:
+					j.await(t, "first", "beat", 20)
+				default:
+					j.await(t, "first", "beat", 5)
+				}
+				second := start(t, command(fleet, j.worker(rolePlain, "second", beatsVariable+"=20"), "run", "lease", "--ttl", "3s", "--", worker(t)))
+				f.strike(t, s, fleet)
+				require.Eventually(t, func() bool {
+					return !slices.ContainsFunc(j.records(t), func(r record) bool { return r.name[:5] == "first" && lives(r.pid) })
+				}, patience, time.Millisecond)
+				if f.after != nil {
+					f.after(t, s, fleet)
+				}
+				require.Equal(t, f.code, s.code(t), s.stderr())
+				require.Contains(t, s.stderr(), f.says)
+				j.await(t, "second", "end", 1)
+				require.Zero(t, second.code(t), second.stderr())
+				t.Logf("the deadline was kept by %v", j.check(t))
+				require.Empty(t, j.survivors(t))
+				if role == rolePlain && f.code == 74 {
+					require.True(t, slices.ContainsFunc(j.records(t), func(r record) bool { return r.kind == "signal-15" }), "it was told")
+				}
+			})
+		}
+	}
+}
+
+// With both of them killed at once, nobody is left but the kernel: the command dies with its
+// watchdog.
+func TestBothKilled(t *testing.T) {
+	fleet, j := valkeytest.Start(t, 3), newJournal(t)
+	s := start(t, command(fleet, j.worker(roleDeaf, "first"), "run", "lease", "--ttl", "3s", "--", worker(t)))
+	j.await(t, "first", "beat", 5)
+	dog := s.watchdog(t)
+	require.NoError(t, s.Freeze())
+	require.NoError(t, syscall.Kill(dog, syscall.SIGKILL))
+	require.NoError(t, s.Kill())
+	require.Eventually(t, func() bool { return len(j.survivors(t)) == 0 }, patience, time.Millisecond)
+	j.check(t)
+}
+
+// A command that ends and leaves processes behind ends them too, before its lease is released.
+func TestNothingIsLeftBehind(t *testing.T) {
+	fleet, j := valkeytest.Start(t, 3), newJournal(t)
+	s := start(t, command(fleet, j.worker(roleLeaves, "first"), "run", "lease", "--ttl", "3s", "--", worker(t)))
+	j.await(t, "first", "beat", 2)
+	second := start(t, command(fleet, j.worker(rolePlain, "second", beatsVariable+"=5"), "run", "lease", "--ttl", "3s", "--", worker(t)))
+	require.Zero(t, s.code(t), s.stderr())
+	require.Contains(t, s.stderr(), "left 1 process(es) behind")
+	require.Zero(t, second.code(t))
+	j.check(t)
+	require.Empty(t, j.survivors(t))
+}
+
+// While the nodes answer, a command may take many times the TTL, also stopped.
+func TestLeaseIsKept(t *testing.T) {
+	fleet, j := valkeytest.Start(t, 3), newJournal(t)
+	environ := j.worker(rolePlain, "first", beatsVariable+"=1000", codeVariable+"=5")
+	s := start(t, command(fleet, environ, "run", "lease", "--ttl", "1s", "--", worker(t)))
+	require.Equal(t, 5, s.code(t), s.stderr())
+	records := j.records(t)
+	require.Greater(t, records[len(records)-1].at-records[0].at, 3*time.Second)
+	j.check(t)
+}
+
+// A process that starts others without end is killed by its cgroup, where there is one.
+func TestForkStorm(t *testing.T) {
+	fleet, j := valkeytest.Start(t, 3), newJournal(t)
+	s := start(t, command(fleet, j.worker(roleStorm, "first"), "run", "lease", "--ttl", "3s", "--cgroup", "on", "--", worker(t)))
+	j.await(t, "first", "begin", 10)
+	if mine := cgroups(t, s.Pid()); len(mine) == 0 {
+		require.Contains(t, s.stderr(), "cgroup", "what is missing is said")
+	}
+	require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGKILL))
+	require.Eventually(t, func() bool { return len(j.survivors(t)) == 0 }, patience, 5*time.Millisecond)
+	j.check(t)
+	require.Eventually(t, func() bool { return len(cgroups(t, s.Pid())) == 0 }, patience, 5*time.Millisecond, "it is removed")
+}
+
+// cgroups are those that a tenure has made.
+func cgroups(t *testing.T, pid int) []string {
+	t.Helper()
+	var found []string
+	for _, root := range []string{"/sys/fs/cgroup/unified", "/sys/fs/cgroup"} {
+		entries, _ := os.ReadDir(root)
+		for _, e := range entries {
+			if len(e.Name()) > 7 && e.Name() == "tenure-"+itoa(pid)+"-0" {
+				found = append(found, e.Name())
+			}
+		}
+	}
+	return found
+}

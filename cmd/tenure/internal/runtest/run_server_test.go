@@ -1,0 +1,210 @@
+package runtest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+)
+
+func TestExitCodes(t *testing.T) {
+	fleet := valkeytest.Start(t, 3)
+	notExecutable := filepath.Join(t.TempDir(), "data")
+	require.NoError(t, os.WriteFile(notExecutable, []byte("data"), 0o755))
+	for _, c := range []struct {
+		name string
+		code int
+		says string
+		args []string
+	}{
+		{"success", 0, "", []string{"run", "a", "--", "true"}},
+		{"the command's own", 3, "", []string{"run", "a", "--", "sh", "-c", "exit 3"}},
+		{"a command that is killed", 128 + 9, "", []string{"run", "a", "--", "sh", "-c", "kill -9 $$"}},
+		{"a command that is terminated", 128 + 15, "", []string{"run", "a", "--", "sh", "-c", "kill -15 $$"}},
+		{"no such program", 127, "executable file not found", []string{"run", "a", "--", "no-such-program"}},
+		{"no program", 126, "exec format error", []string{"run", "a", "--", notExecutable}},
+		{"a directory", 126, "", []string{"run", "a", "--", "/"}},
+		{"no command", 64, "takes a name, and a command", []string{"run", "a"}},
+		{"no dashes", 64, "takes a name, and a command", []string{"run", "a", "true"}},
+		{"two waits", 64, "use one of them", []string{"run", "a", "--try", "--wait", "1s", "--", "true"}},
+		{"two ticks", 64, "use one of them", []string{"run", "a", "--tick", "--once-per", "1h", "--", "true"}},
+		{"a TTL", 64, "below the minimum", []string{"run", "a", "--ttl", "1ms", "--", "true"}},
+		{"a grace period", 64, "above half of the TTL", []string{"run", "a", "--grace", "1m", "--", "true"}},
+		{"a tick", 64, "neither a schedule", []string{"run", "a", "--tick=often", "--", "true"}},
+		{"a zone alone", 64, "a zone and no schedule", []string{"run", "a", "--tick=TZ=0", "--", "true"}},
+		{"an interval", 64, "use --once-per", []string{"run", "a", "--tick=@every 1h", "--", "true"}},
+		{"a period", 64, "shortest period", []string{"run", "a", "--once-per", "1ms", "--", "true"}},
+		{"a name", 64, "", []string{"run", strings.Repeat("x", 2000), "--", "true"}},
+		{"a payload", 64, "WithPayload", []string{"run", "a", "--payload", strings.Repeat("x", 2000), "--", "true"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, stdout, stderr := run(t, fleet, nil, c.args...)
+			require.Equal(t, c.code, code, stderr)
+			require.Empty(t, stdout)
+			require.Contains(t, stderr, c.says)
+			if c.says == "" && c.code != 126 && c.code != 64 {
+				require.Empty(t, stderr)
+			}
+		})
+	}
+}
+
+// The lease is another's: --try and --wait end with codes of their own, and -E sets both.
+func TestHeld(t *testing.T) {
+	fleet, j := valkeytest.Start(t, 3), newJournal(t)
+	holder := start(t, command(fleet, j.worker(rolePlain, "first"), "run", "a", "--identity", "night", "--", worker(t)))
+	j.await(t, "first", "beat", 1)
+	code, _, stderr := run(t, fleet, nil, "run", "a", "--try", "--", "true")
+	require.Equal(t, 75, code)
+	require.Contains(t, stderr, `held by another owner: night`)
+	code, _, stderr = run(t, fleet, nil, "run", "a", "--wait", "300ms", "--", "true")
+	require.Equal(t, 124, code, stderr)
+	code, _, stderr = run(t, fleet, nil, "run", "a", "-n", "-E", "42", "--", "true")
+	require.Equal(t, 42, code, stderr)
+
+	require.NoError(t, syscall.Kill(holder.Pid(), syscall.SIGTERM))
+	require.Equal(t, 7, holder.code(t), "the command's code")
+	code, _, stderr = run(t, fleet, nil, "run", "a", "--try", "--", "true")
+	require.Zero(t, code, "the lease was released: %s", stderr)
+}
+
+func TestNoQuorum(t *testing.T) {
+	fleet := valkeytest.Start(t, 3)
+	for _, n := range fleet.Nodes()[:2] {
+		require.NoError(t, n.Kill())
+	}
+	for _, args := range [][]string{{"--try"}, {"--wait", "500ms"}} {
+		code, _, stderr := run(t, fleet, nil, append(append([]string{"run", "a"}, args...), "--", "true")...)
+		require.Equal(t, 69, code, stderr)
+		require.Contains(t, stderr, "no quorum")
+	}
+}
+
+// The streams are the command's own, and so are further descriptors; the environment has what the
+// command may know, and not the nodes.
+func TestStreamsAndEnvironment(t *testing.T) {
+	fleet := valkeytest.Start(t, 3)
+	third, err := os.CreateTemp(t.TempDir(), "third")
+	require.NoError(t, err)
+	cmd := command(fleet, []string{"TENURE_FENCING_TOKEN=99", "TENURE_TICK=99", "MINE=x"}, "run", "a/b", "--", "sh", "-c",
+		`cat; echo out; echo err >&2; echo three >&3; env | grep -c '^TENURE_NODES'; env | grep '^TENURE_\|^MINE'; read wall up < $TENURE_DEADLINE_FILE; echo "up $up"; cut -d' ' -f1 /proc/uptime`)
+	cmd.Stdin = strings.NewReader("in\x00put\n")
+	cmd.ExtraFiles = []*os.File{third}
+	s := start(t, cmd)
+	require.Zero(t, s.code(t), s.stderr())
+	require.Equal(t, "err\n", s.stderr(), "nothing of tenure's own")
+	out := s.stdout()
+	require.True(t, strings.HasPrefix(out, "in\x00put\nout\n0\n"), out)
+	require.Contains(t, out, "TENURE_KEY=a/b\n")
+	require.Contains(t, out, "MINE=x\n")
+	require.NotContains(t, out, "TENURE_FENCING_TOKEN=99\n")
+	require.NotContains(t, out, "TENURE_TICK")
+	var deadline, uptime float64
+	_, err = fmt.Sscanf(out[strings.Index(out, "up "):], "up %g\n%g\n", &deadline, &uptime)
+	require.NoError(t, err)
+	require.Greater(t, deadline, uptime)
+	require.Less(t, deadline, uptime+10)
+	text, err := os.ReadFile(third.Name())
+	require.NoError(t, err)
+	require.Equal(t, "three\n", string(text))
+	file := out[strings.Index(out, "TENURE_DEADLINE_FILE=")+len("TENURE_DEADLINE_FILE="):]
+	_, err = os.Stat(filepath.Dir(file[:strings.Index(file, "\n")]))
+	require.ErrorIs(t, err, os.ErrNotExist, "it is removed")
+}
+
+// A reader that goes away ends the command as it would without tenure, and tenure with it.
+func TestBrokenPipe(t *testing.T) {
+	fleet := valkeytest.Start(t, 3)
+	in, out, err := os.Pipe()
+	require.NoError(t, err)
+	cmd := command(fleet, nil, "run", "a", "--", "yes")
+	cmd.Stdout = out
+	s := start(t, cmd)
+	require.NoError(t, out.Close())
+	_, err = io.ReadFull(in, make([]byte, 10))
+	require.NoError(t, err)
+	require.NoError(t, in.Close())
+	require.Equal(t, 128+13, s.code(t), s.stderr())
+}
+
+// Signals reach the command, and do not end tenure before it.
+func TestSignalsAreForwarded(t *testing.T) {
+	fleet, j := valkeytest.Start(t, 3), newJournal(t)
+	s := start(t, command(fleet, j.worker(roleTells, "first"), "run", "a", "--", worker(t)))
+	j.await(t, "first", "beat", 1)
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
+		require.NoError(t, syscall.Kill(s.Pid(), sig))
+		j.await(t, "first", fmt.Sprintf("signal-%d", int(sig)), 1)
+	}
+	require.True(t, s.Running())
+	require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGTERM))
+	require.Zero(t, s.code(t), "the command's code: %s", s.stderr())
+}
+
+// A command that is stopped is woken to hear that it is to end.
+func TestSignalForTheStopped(t *testing.T) {
+	fleet, j := valkeytest.Start(t, 3), newJournal(t)
+	s := start(t, command(fleet, j.worker(rolePlain, "first"), "run", "a", "--", worker(t)))
+	j.await(t, "first", "beat", 1)
+	pid := j.records(t)[0].pid
+	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	require.Eventually(t, func() bool { f := fields(pid); return len(f) > 0 && f[0] == "T" }, patience, time.Millisecond)
+	require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGTERM))
+	require.Equal(t, 7, s.code(t))
+}
+
+// A signal ends the wait for a lease, and nothing is left of it.
+func TestSignalWhileWaiting(t *testing.T) {
+	fleet, j := valkeytest.Start(t, 3), newJournal(t)
+	holder := start(t, command(fleet, j.worker(rolePlain, "first"), "run", "a", "--", worker(t)))
+	j.await(t, "first", "beat", 1)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		s := start(t, command(fleet, nil, "run", "a", "--", "true"))
+		require.Eventually(t, func() bool { return caught(s.Pid(), sig) }, patience, time.Millisecond)
+		require.NoError(t, syscall.Kill(s.Pid(), sig))
+		require.Equal(t, 128+int(sig), s.code(t), s.stderr())
+	}
+	require.True(t, holder.Running())
+}
+
+// caught reports whether a process catches a signal (SigCgt of proc_pid_status(5)) and has
+// connections, which it makes after it began to.
+func caught(pid int, sig syscall.Signal) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return false
+	}
+	_, mask, _ := bytes.Cut(status, []byte("SigCgt:\t"))
+	var bits uint64
+	_, _ = fmt.Sscanf(string(mask), "%x", &bits)
+	sockets := 0
+	names, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	for _, name := range names {
+		if to, _ := os.Readlink(name); strings.HasPrefix(to, "socket:") {
+			sockets++
+		}
+	}
+	return bits&(1<<(uint(sig)-1)) != 0 && sockets >= 3
+}
+
+// A signal that was ignored when tenure began is ignored: nohup.
+func TestNohup(t *testing.T) {
+	fleet, j := valkeytest.Start(t, 3), newJournal(t)
+	cmd := command(fleet, j.worker(roleQuiet, "first", beatsVariable+"=100"), "run", "a", "--", worker(t))
+	cmd.Args = append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`}, append([]string{tenure}, cmd.Args[1:]...)...)
+	cmd.Path = "/bin/sh"
+	s := start(t, cmd)
+	j.await(t, "first", "beat", 1)
+	require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGHUP))
+	require.NoError(t, syscall.Kill(j.records(t)[0].pid, syscall.SIGHUP))
+	require.Zero(t, s.code(t), s.stderr())
+}

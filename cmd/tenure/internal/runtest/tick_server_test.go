@@ -1,0 +1,234 @@
+package runtest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+)
+
+// ticksVariable is how many ticks TestOneRunATick has.
+const ticksVariable = "TENURE_TEST_TICKS"
+
+// hosts is how many run each tick.
+const hosts = 10
+
+// quorumFaults strike one node of five at a time, which a quorum does without.
+var quorumFaults = []struct {
+	name         string
+	strike, heal func(n *valkeytest.Node) error
+}{
+	{"killed", (*valkeytest.Node).Kill, func(n *valkeytest.Node) error { return n.Restart(false) }},
+	{"frozen", (*valkeytest.Node).Freeze, (*valkeytest.Node).Thaw},
+	{"cut", cut, func(*valkeytest.Node) error { return nil }},
+	{"none", func(*valkeytest.Node) error { return nil }, func(*valkeytest.Node) error { return nil }},
+}
+
+// cut ends the connections that a node has, in the middle of whatever they carry.
+func cut(n *valkeytest.Node) error {
+	return n.Client().Do(background, n.Client().B().Arbitrary("CLIENT", "KILL", "TYPE", "normal").Build()).Error()
+}
+
+// tally is what came of the ticks.
+type tally struct {
+	ticks, runs   int
+	codes, faults map[int]int // by exit code, and by the index of the fault
+	took          [4]time.Duration
+	longest       time.Duration
+}
+
+// Ten hosts run each tick at once, while nodes are killed, frozen and cut: one run a tick, and all
+// exit codes are 0.
+func TestOneRunATick(t *testing.T) {
+	ticks := 60
+	if text := os.Getenv(ticksVariable); text != "" {
+		var err error
+		ticks, err = strconv.Atoi(text)
+		require.NoError(t, err)
+	}
+	const fleets = 3 // a frozen node costs time, and no work
+	var tallies [fleets]*tally
+	t.Run("ticks", func(t *testing.T) {
+		for i := range tallies {
+			t.Run(strconv.Itoa(i), func(t *testing.T) {
+				t.Parallel()
+				tallies[i] = runTicks(t, (ticks+i)/fleets)
+			})
+		}
+	})
+	sum := tally{codes: map[int]int{}, faults: map[int]int{}}
+	for _, one := range tallies {
+		require.NotNil(t, one)
+		sum.ticks, sum.runs, sum.longest = sum.ticks+one.ticks, sum.runs+one.runs, max(sum.longest, one.longest)
+		for code, n := range one.codes {
+			sum.codes[code] += n
+		}
+		for i, n := range one.faults {
+			sum.faults[i] += n
+			sum.took[i] += one.took[i]
+		}
+	}
+	require.Equal(t, ticks, sum.runs, "one run a tick")
+	t.Logf("%d ticks, %d processes: %d runs; exit codes %v; the slowest tick took %v", sum.ticks, sum.ticks*hosts, sum.runs, sum.codes, sum.longest.Round(time.Millisecond))
+	for i, n := range sum.faults {
+		t.Logf("with a node %s: %d ticks, of %v each", quorumFaults[i].name, n, (sum.took[i] / time.Duration(n)).Round(time.Millisecond))
+	}
+}
+
+// runTicks has ten hosts run so many ticks on nodes of their own.
+func runTicks(t *testing.T, ticks int) *tally {
+	sum := &tally{ticks: ticks, codes: map[int]int{}, faults: map[int]int{}}
+	fleet := valkeytest.Start(t, 5)
+	file := t.TempDir() + "/runs"
+	base := time.Now().Add(-time.Duration(ticks) * time.Second).Truncate(time.Second)
+	for n := range ticks {
+		at := base.Add(time.Duration(n) * time.Second)
+		index := rand.IntN(len(quorumFaults))
+		victim, fault := fleet.Node(rand.IntN(5)), quorumFaults[index]
+		began := time.Now()
+		all := make([]*started, hosts)
+		for i := range all {
+			all[i] = start(t, command(fleet, []string{"RUNS=" + file}, "run", "job", "--ttl", "4s", "--tick="+at.UTC().Format(time.RFC3339), "--wait", "60s", "--",
+				"sh", "-c", `echo "$TENURE_TICK $TENURE_FENCING_TOKEN $TENURE_ATTEMPT" >> "$RUNS"`))
+			if i == hosts/2 {
+				require.NoError(t, fault.strike(victim))
+			}
+		}
+		for _, s := range all {
+			code := s.code(t)
+			sum.codes[code]++
+			require.Zero(t, code, "tick %d, a node %s: %s", n, fault.name, s.stderr())
+		}
+		sum.faults[index]++
+		sum.took[index] += time.Since(began)
+		sum.longest = max(sum.longest, time.Since(began))
+		require.NoError(t, fault.heal(victim))
+		if n%25 == 24 {
+			t.Logf("%d of %d ticks", n+1, ticks)
+		}
+	}
+	runs := readRuns(t, file)
+	require.Len(t, runs, ticks, "one run a tick")
+	var last uint64
+	for n, r := range runs {
+		require.Equal(t, base.Add(time.Duration(n)*time.Second).UnixMilli(), r.tick)
+		require.Greater(t, r.token, last)
+		require.Equal(t, 1, r.attempt)
+		last = r.token
+	}
+	sum.runs = len(runs)
+	return sum
+}
+
+type tickRun struct {
+	tick    int64
+	token   uint64
+	attempt int
+}
+
+func readRuns(t *testing.T, file string) (runs []tickRun) {
+	t.Helper()
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer f.Close()
+	for {
+		var r tickRun
+		if n, _ := fmt.Fscan(f, &r.tick, &r.token, &r.attempt); n != 3 {
+			return runs
+		}
+		runs = append(runs, r)
+	}
+}
+
+// Hosts that compute the tick by themselves, as from a crontab, run each period once.
+func TestOncePer(t *testing.T) {
+	fleet := valkeytest.Start(t, 3)
+	file := t.TempDir() + "/runs"
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 5 {
+				code, _, stderr := run(t, fleet, []string{"RUNS=" + file}, "run", "job", "--once-per", "2s", "--", "sh", "-c",
+					`echo "$TENURE_TICK $TENURE_FENCING_TOKEN $TENURE_ATTEMPT" >> "$RUNS"`)
+				if code != 0 {
+					t.Errorf("exit code %d: %s", code, stderr)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	runs := readRuns(t, file)
+	require.NotEmpty(t, runs)
+	for i, r := range runs {
+		require.Zero(t, r.tick%2000)
+		require.True(t, i == 0 || r.tick > runs[i-1].tick, "each period once: %v", runs)
+	}
+}
+
+func past(d time.Duration) string { return "--tick=" + time.Now().Add(-d).UTC().Format(time.RFC3339) }
+
+// A command that fails has had its tick; at least once another host tries, and one that has waited
+// meanwhile takes over.
+func TestDelivery(t *testing.T) {
+	fleet := valkeytest.Start(t, 3)
+	tick := past(time.Minute)
+	code, _, _ := run(t, fleet, nil, "run", "most", tick, "--", "sh", "-c", "exit 9")
+	require.Equal(t, 9, code)
+	code, out, _ := run(t, fleet, nil, "run", "most", tick, "--", "echo", "again")
+	require.Zero(t, code)
+	require.Empty(t, out)
+	code, _, _ = run(t, fleet, nil, "run", "most", tick, "-E", "42", "--", "true")
+	require.Equal(t, 42, code, "-E tells it")
+
+	for attempt := 1; attempt <= 3; attempt++ {
+		code, out, _ = run(t, fleet, nil, "run", "least", tick, "--at-least-once", "--", "sh", "-c", "echo $TENURE_ATTEMPT; exit 9")
+		require.Equal(t, 9, code)
+		require.Equal(t, fmt.Sprintln(attempt), out)
+	}
+	code, out, _ = run(t, fleet, nil, "run", "least", tick, "--at-least-once", "--", "echo", "a fourth time")
+	require.Zero(t, code)
+	require.Empty(t, out, "three attempts are enough")
+
+	j := newJournal(t)
+	first := start(t, command(fleet, j.worker(rolePlain, "first"), "run", "takeover", "--ttl", "2s", tick, "--at-least-once", "--", worker(t)))
+	j.await(t, "first", "beat", 1)
+	second := start(t, command(fleet, j.worker(rolePlain, "second", beatsVariable+"=3"), "run", "takeover", "--ttl", "2s", tick, "--at-least-once", "--", worker(t)))
+	require.NoError(t, syscall.Kill(first.Pid(), syscall.SIGKILL))
+	require.Zero(t, second.code(t), second.stderr())
+	j.check(t)
+	require.True(t, slices.ContainsFunc(j.records(t), func(r record) bool { return r.name == "second" && r.kind == "end" }))
+}
+
+// While one host runs the tick the others are done with it; a later tick waits for the earlier run.
+func TestTickThatRuns(t *testing.T) {
+	fleet, j := valkeytest.Start(t, 3), newJournal(t)
+	tick := past(time.Minute)
+	holder := start(t, command(fleet, j.worker(rolePlain, "first"), "run", "job", tick, "--", worker(t)))
+	j.await(t, "first", "beat", 1)
+	code, _, stderr := run(t, fleet, nil, "run", "job", tick, "--", "false")
+	require.Zero(t, code, stderr)
+	require.Empty(t, stderr, "cron mails whatever is said")
+	code, _, stderr = run(t, fleet, nil, "run", "job", past(0), "--try", "--", "false")
+	require.Equal(t, 75, code, stderr)
+	code, _, stderr = run(t, fleet, nil, "run", "job", past(0), "--wait", "3s", "--", "false")
+	require.Equal(t, 124, code, stderr)
+	require.True(t, holder.Running())
+}
+
+// A host whose clock is far ahead takes no ticks of the future away.
+func TestTickOfTheFuture(t *testing.T) {
+	fleet := valkeytest.Start(t, 3)
+	code, out, stderr := run(t, fleet, nil, "run", "job", past(-time.Hour), "--wait", "1s", "--", "echo", "run")
+	require.Equal(t, 69, code)
+	require.Empty(t, out)
+	require.Contains(t, stderr, "ahead of the server's clock")
+}

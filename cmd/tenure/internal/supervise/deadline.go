@@ -1,0 +1,118 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package supervise
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// instant is a point on the clock that goes on while the machine is suspended, in nanoseconds.
+type instant int64
+
+func (i instant) add(d time.Duration) instant { return i + instant(d) }
+
+func (i instant) sub(j instant) time.Duration { return time.Duration(i - j) }
+
+// now reads the clock. A clock that cannot be read has passed every deadline.
+func now() instant {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(suspendAware, &ts); err != nil {
+		return 1<<63 - 1
+	}
+	return instant(ts.Nano())
+}
+
+// poll waits until a descriptor can be read, or has ended, or for so long; without end for a
+// negative time.
+func poll(most time.Duration, fds ...int) {
+	set := make([]unix.PollFd, len(fds))
+	for i, fd := range fds {
+		set[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	}
+	timeout := -1
+	if most >= 0 {
+		timeout = int((most + time.Millisecond - 1) / time.Millisecond)
+	}
+	_, _ = unix.Poll(set, timeout)
+}
+
+// deadlineSize is the size of the shared memory: a page of all systems.
+const deadlineSize = 4096
+
+// deadline is the lease's, in memory that tenure and the watchdog share. A message could be read
+// too late: after the one that reads it was frozen, say.
+type deadline struct {
+	file   *os.File
+	memory []byte
+}
+
+// newDeadline makes the memory.
+func newDeadline() (*deadline, error) {
+	file, err := sharedFile()
+	if err != nil {
+		return nil, fmt.Errorf("supervise: cannot make memory to share: %w", err)
+	}
+	if err := file.Truncate(deadlineSize); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("supervise: cannot make memory to share: %w", err)
+	}
+	return mapDeadline(file)
+}
+
+// mapDeadline maps the memory, in the other process.
+func mapDeadline(file *os.File) (*deadline, error) {
+	d := &deadline{file: file}
+	var mapped error
+	raw, err := file.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) {
+			d.memory, mapped = unix.Mmap(int(fd), 0, deadlineSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		})
+	}
+	if err == nil {
+		err = mapped
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("supervise: cannot map shared memory: %w", err)
+	}
+	return d, nil
+}
+
+func (d *deadline) word() *int64 { return (*int64)(unsafe.Pointer(&d.memory[0])) }
+
+func (d *deadline) load() instant { return instant(atomic.LoadInt64(d.word())) }
+
+func (d *deadline) store(at instant) { atomic.StoreInt64(d.word(), int64(at)) }
+
+func (d *deadline) close() {
+	_ = unix.Munmap(d.memory)
+	_ = d.file.Close()
+}
+
+// instantOf is when the lease ends. Each step may be the last before this process is frozen, or the
+// machine is suspended, for long: in this order the result is then too early, and never too late.
+func instantOf(lease func() time.Time) instant {
+	began := now()
+	ends := lease()
+	return began.add(ends.Sub(time.Now()))
+}
+
+// writeDeadline replaces the file that tells the command: seconds since 1970, and seconds by
+// /proc/uptime, which no one steps.
+func writeDeadline(name string, at instant) error {
+	left := at.sub(now())
+	text := fmt.Sprintf("%.3f %.3f\n", float64(time.Now().Add(left).UnixMilli())/1000, time.Duration(at).Seconds())
+	next := filepath.Join(filepath.Dir(name), ".next")
+	if err := os.WriteFile(next, []byte(text), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(next, name)
+}

@@ -1,0 +1,163 @@
+package supervise
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A process that is frozen between two steps must not make the deadline later.
+func TestDeadlineIsNeverTooLate(t *testing.T) {
+	ends, before := time.Now().Add(time.Minute), now()
+	left := time.Until(ends)
+	truth := now().add(left) // at most later than it is
+	require.LessOrEqual(t, instantOf(func() time.Time { return ends }), truth)
+	late := instantOf(func() time.Time {
+		defer time.Sleep(50 * time.Millisecond) // frozen after it was read
+		return ends
+	})
+	require.LessOrEqual(t, late, truth)
+	require.GreaterOrEqual(t, late, before.add(time.Minute-10*time.Second))
+}
+
+func TestDeadlineIsShared(t *testing.T) {
+	a, err := newDeadline()
+	require.NoError(t, err)
+	defer a.close()
+	again, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", descriptor(a.file)), os.O_RDWR, 0)
+	require.NoError(t, err)
+	b, err := mapDeadline(again)
+	require.NoError(t, err)
+	defer b.close()
+	a.store(42)
+	require.Equal(t, instant(42), b.load())
+}
+
+func TestDeadlineFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "deadline")
+	at := now().add(time.Hour)
+	require.NoError(t, writeDeadline(name, at))
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	var wall, up float64
+	_, err = fmt.Sscanf(string(text), "%g %g\n", &wall, &up)
+	require.NoError(t, err)
+	require.InDelta(t, float64(time.Now().Add(time.Hour).Unix()), wall, 5)
+	require.InDelta(t, time.Duration(at).Seconds(), up, 0.01)
+	require.Error(t, writeDeadline(filepath.Join(t.TempDir(), "no", "deadline"), at))
+}
+
+// An instant ends the wait, one that has passed does at once, and so does a descriptor.
+func TestWaiter(t *testing.T) {
+	w, err := newWaiter()
+	require.NoError(t, err)
+	defer func() { _ = syscall.Close(w.fd) }()
+	at := now().add(20 * time.Millisecond)
+	w.wait(at)
+	require.GreaterOrEqual(t, now(), at)
+	w.wait(now().add(-time.Hour))
+	in, out, err := os.Pipe()
+	require.NoError(t, err)
+	write(out, 1)
+	w.wait(now().add(time.Hour), descriptor(in))
+	p, ended := read(in)
+	require.Equal(t, []byte{1}, p)
+	require.False(t, ended)
+	p, ended = read(in)
+	require.Empty(t, p)
+	require.False(t, ended, "it is empty, and not at its end")
+	require.NoError(t, out.Close())
+	w.wait(now().add(time.Hour), descriptor(in))
+	_, ended = read(in)
+	require.True(t, ended)
+	require.NoError(t, in.Close())
+}
+
+func TestAlarm(t *testing.T) {
+	a, err := newAlarm()
+	require.NoError(t, err)
+	defer a.close()
+	a.set(now().add(time.Hour))
+	a.set(now().add(10 * time.Millisecond))
+	<-a.C
+	a.set(now().add(-time.Hour))
+	<-a.C
+}
+
+// Messages come in pieces, and several at a time.
+func TestMailbox(t *testing.T) {
+	var b bytes.Buffer
+	for n := range 3 {
+		require.NoError(t, send(&b, order{Kind: orderStart, Start: &start{Args: []string{"\xff\x00", fmt.Sprint(n)}}}))
+	}
+	for _, size := range []int{1, 3, 7, 1000} {
+		var box mailbox[order]
+		var got []order
+		for p := b.Bytes(); len(p) > 0; p = p[min(size, len(p)):] {
+			got = append(got, box.add(p[:min(size, len(p))])...)
+		}
+		require.Len(t, got, 3)
+		require.Equal(t, []string{"\xff\x00", "2"}, got[2].Start.Args, "bytes that are no text stay as they are")
+	}
+}
+
+func TestMargin(t *testing.T) {
+	require.Equal(t, 200*time.Millisecond, Margin(time.Second))
+	require.Equal(t, time.Second, Margin(10*time.Second))
+	require.Equal(t, 2*time.Second, Margin(time.Hour))
+}
+
+func TestCgroupDir(t *testing.T) {
+	const hybrid = "9:name=systemd:/\n0::/a/b\n"
+	const mount = "30 25 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n"
+	for _, c := range []struct{ groups, mounts, want string }{
+		{hybrid, mount, "/sys/fs/cgroup/a/b"},
+		{"0::/\n", mount, "/sys/fs/cgroup"},
+		{hybrid, "31 25 0:27 /a /cg rw - cgroup2 none rw\n", "/cg/b"},
+		{hybrid, "31 25 0:27 /ab /cg rw - cgroup2 none rw\n", ""},
+		{"9:name=systemd:/\n", mount, ""},
+		{"0::/../x\n", mount, ""},
+		{hybrid, "30 25 0:26 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n", ""},
+		{hybrid, "nonsense\n", ""},
+		{"", "", ""},
+	} {
+		require.Equal(t, c.want, cgroupDir(c.groups, c.mounts), "%+v", c)
+	}
+}
+
+// A process is found under any name, and is not another one that gets its number.
+func TestProcesses(t *testing.T) {
+	odd := filepath.Join(t.TempDir(), ") Z 1 (")
+	sleep, err := exec.LookPath("sleep")
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(sleep, odd))
+	cmd := exec.Command(odd, "60")
+	require.NoError(t, cmd.Start())
+	p, ok := readProcess(cmd.Process.Pid)
+	require.True(t, ok)
+	require.Equal(t, os.Getpid(), p.parent)
+	require.False(t, p.dead())
+	f := &family{root: os.Getpid()}
+	require.Len(t, f.members(), 1)
+	require.Empty(t, (&family{root: os.Getpid(), excluded: map[identity]bool{p.identity(): true}}).members())
+	require.Empty(t, (&family{root: os.Getpid(), spared: p.pid}).members())
+	other := p
+	other.began++
+	require.False(t, other.signal(syscall.SIGKILL))
+	_, refused := f.signal(0, nil)
+	require.Empty(t, refused)
+	require.Len(t, quickDescendants(os.Getpid()), 1)
+	_, refused = f.kill()
+	require.Empty(t, refused)
+	require.EqualError(t, cmd.Wait(), "signal: killed")
+	require.Empty(t, f.members())
+	_, ok = readProcess(p.pid)
+	require.False(t, ok)
+}

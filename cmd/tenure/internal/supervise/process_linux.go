@@ -1,0 +1,225 @@
+package supervise
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// process is one, as /proc/pid/stat shows it (proc_pid_stat(5)).
+type process struct {
+	pid, parent, group int
+	state              byte   // R, S, D, T, Z, ...
+	began              uint64 // in ticks of the clock since the machine was started: with the pid it is unique
+}
+
+// readProcess reads one; false if there is none.
+func readProcess(pid int) (process, bool) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return process{}, false
+	}
+	// The second field is the name in parentheses, and may have anything in it.
+	end := bytes.LastIndexByte(stat, ')')
+	if end < 0 {
+		return process{}, false
+	}
+	f := bytes.Fields(stat[end+1:])
+	if len(f) < 20 || len(f[0]) != 1 {
+		return process{}, false
+	}
+	p := process{pid: pid, state: f[0][0]}
+	var errs [3]error
+	p.parent, errs[0] = strconv.Atoi(string(f[1]))
+	p.group, errs[1] = strconv.Atoi(string(f[2]))
+	p.began, errs[2] = strconv.ParseUint(string(f[19]), 10, 64)
+	return p, errors.Join(errs[:]...) == nil
+}
+
+// dead reports whether it does nothing any more, reaped or not.
+func (p process) dead() bool { return p.state == 'Z' || p.state == 'X' || p.state == 'x' }
+
+// signal sends one, to this process and none that has its number by now. It reports whether the
+// process may not be signalled.
+func (p process) signal(s syscall.Signal) (refused bool) {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	switch {
+	case err == unix.ENOSYS: // before Linux 5.3
+		err = unix.Kill(p.pid, s)
+	case err == nil:
+		defer func() { _ = unix.Close(fd) }()
+		if same, ok := readProcess(p.pid); !ok || same.began != p.began {
+			return false
+		}
+		err = unix.PidfdSendSignal(fd, s, nil, 0)
+	}
+	return err == unix.EPERM
+}
+
+// descendants are the processes below one that are not dead, without those that are excluded and
+// all below them.
+func descendants(root int, excluded func(process) bool) ([]process, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dir.Close() }()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	children := map[int][]process{}
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if p, ok := readProcess(pid); ok {
+			children[p.parent] = append(children[p.parent], p)
+		}
+	}
+	var found []process
+	for next := []int{root}; len(next) > 0; next = next[1:] {
+		for _, p := range children[next[0]] {
+			if excluded(p) {
+				continue
+			}
+			if !p.dead() {
+				found = append(found, p)
+			}
+			next = append(next, p.pid)
+		}
+		delete(children, next[0])
+	}
+	return found, nil
+}
+
+// quickDescendants are some of the descendants, at once: the kernel lists children without a
+// search, but leaves some out while others die, and not every kernel lists them (proc_pid_task(5)).
+func quickDescendants(root int) (found []process) {
+	for next := []int{root}; len(next) > 0; next = next[1:] {
+		lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", next[0]))
+		if err != nil {
+			return found
+		}
+		for _, list := range lists {
+			text, _ := os.ReadFile(list)
+			for _, number := range bytes.Fields(text) {
+				pid, err := strconv.Atoi(string(number))
+				if err != nil {
+					continue
+				}
+				next = append(next, pid)
+				if p, ok := readProcess(pid); ok && !p.dead() {
+					found = append(found, p)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// isStopped reports whether a process was stopped by a signal.
+func isStopped(pid int) bool {
+	p, ok := readProcess(pid)
+	return ok && p.state == 'T'
+}
+
+// adoptOrphans has the kernel give this process the orphans among its descendants (prctl(2)).
+func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+
+// family is all that is below a process, and may be signalled.
+type family struct {
+	root     int
+	group    int    // the command's process group; for systems that have no more to go by
+	cgroup   string // that the command alone is in; empty for none
+	excluded map[identity]bool
+	spared   int // is no member, but those below it are
+}
+
+// identity is a process, and no other that gets its number later.
+type identity struct {
+	pid   int
+	began uint64
+}
+
+func (p process) identity() identity { return identity{p.pid, p.began} }
+
+// members are those that live.
+func (f *family) members() []process {
+	found, err := descendants(f.root, func(p process) bool { return f.excluded[p.identity()] })
+	if err != nil {
+		return nil // without /proc, which Missing says
+	}
+	return slices.DeleteFunc(found, func(p process) bool { return p.pid == f.spared })
+}
+
+// signal sends one to all members that a condition holds for, and returns how many there were, and
+// which of them may not be signalled.
+func (f *family) signal(s syscall.Signal, which func(process) bool) (sent int, refused []int) {
+	for _, p := range f.members() {
+		if which != nil && !which(p) {
+			continue
+		}
+		sent++
+		if p.signal(s) {
+			refused = append(refused, p.pid)
+		}
+	}
+	return sent, refused
+}
+
+// kill sends SIGKILL to all members, and returns how many there were, and which may not be
+// signalled. It is to be repeated until there are none: each may start others meanwhile.
+func (f *family) kill() (sent int, refused []int) {
+	if f.cgroup != "" {
+		_ = killCgroup(f.cgroup) // all in it at once, of whatever user
+	}
+	if len(f.excluded) == 0 {
+		for _, p := range quickDescendants(f.root) {
+			if p.pid != f.spared {
+				p.signal(syscall.SIGKILL)
+			}
+		}
+	}
+	return f.signal(syscall.SIGKILL, nil)
+}
+
+// wakeWhenParentDies has the kernel wake the process that is started when the thread that starts it
+// ends, if it is stopped.
+func wakeWhenParentDies(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGCONT }
+
+// dieWithParent has the kernel kill the process that is started when the thread that starts it
+// ends.
+func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
+
+// intoCgroup starts the process in a cgroup; the caller closes the directory.
+func intoCgroup(a *syscall.SysProcAttr, dir *os.File) {
+	a.UseCgroupFD, a.CgroupFD = true, int(dir.Fd())
+}
+
+// self is the file of this program, also if it was replaced meanwhile.
+func self() (string, error) { return "/proc/self/exe", nil }
+
+// Missing says what this system does not do for a command under a lease; nothing if it does all.
+func Missing() []string {
+	var missing []string
+	if err := adoptOrphans(); err != nil {
+		missing = append(missing, fmt.Sprintf("orphans cannot be adopted (%v): processes that leave the command's group with setsid or a double fork may outlive the lease", err))
+	}
+	if p, ok := readProcess(os.Getpid()); !ok || p.pid == 0 {
+		missing = append(missing, "/proc cannot be read: processes that leave the command's group with setsid or a double fork may outlive the lease")
+	}
+	return missing
+}
+
+// settle is the pause between looks at processes that are being ended.
+const settle = 5 * time.Millisecond

@@ -1,0 +1,347 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// run is one run of a command, as tenure sees it. All is done by the goroutine of Run.
+type run struct {
+	Command
+	deadline *deadline
+	alarm    *alarm // rings when the watchdog must have killed the command
+	last     instant
+	orders   *os.File
+	events   <-chan event
+	watchdog *exec.Cmd
+	exited   <-chan error // of the watchdog
+	family   *family
+	cgroup   string
+	terminal *terminal
+
+	command int // its pid; 0 before it has started
+	result  *Result
+	failed  *event
+	thawed  bool
+	late    bool // the deadline file could not be written, and this was said
+}
+
+// Run runs the command until it and all that it has started have ended. It is told to end when ctx
+// ends. The caller releases the lease afterwards.
+//
+// Errors: ErrTooLate; *exec.Error, with the Result's Code 126 or 127, for a program that does not
+// start; others for a watchdog that does not start, or that was killed (Result.Reason is
+// ReasonWatchdog then).
+func (c Command) Run(ctx context.Context) (Result, error) {
+	r := &run{Command: c}
+	if err := r.start(); err != nil {
+		r.close()
+		return Result{}, err
+	}
+	defer r.close()
+	return r.watch(ctx)
+}
+
+func (r *run) start() (err error) {
+	_ = adoptOrphans() // Missing has said if it cannot be done
+	before := r.childrenBefore()
+	if r.deadline, err = newDeadline(); err != nil {
+		return err
+	}
+	if r.alarm, err = newAlarm(); err != nil {
+		return err
+	}
+	r.publish()
+	if r.Cgroup != "" {
+		if r.cgroup, err = makeCgroup(r.Cgroup); err != nil {
+			r.Say(err.Error())
+		}
+	}
+	if err := r.startWatchdog(); err != nil {
+		return err
+	}
+	r.family = &family{root: os.Getpid(), cgroup: r.cgroup, excluded: before, spared: r.watchdog.Process.Pid}
+	s := &start{
+		Path: r.Path, Args: r.Args, Grace: r.Grace, Margin: Margin(r.TTL), Cgroup: r.cgroup, Remove: filepath.Dir(r.DeadlineFile),
+	}
+	if r.DeadlineFile == "" {
+		s.Remove = ""
+	}
+	r.terminal = newTerminal(r.Stdin)
+	s.Foreground = r.terminal != nil
+	return r.order(order{Kind: orderStart, Start: s})
+}
+
+// startWatchdog starts this program again, with the command's streams and environment, so that it
+// hands on all that it was given, also descriptors beyond the standard ones.
+func (r *run) startWatchdog() error {
+	file, err := self()
+	if err != nil {
+		return fmt.Errorf("supervise: cannot find this program to start its watchdog: %w", err)
+	}
+	ordersIn, ordersOut, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("supervise: cannot make a pipe: %w", err)
+	}
+	defer func() { _ = ordersIn.Close() }()
+	r.orders = ordersOut
+	eventsIn, eventsOut, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("supervise: cannot make a pipe: %w", err)
+	}
+	defer func() { _ = eventsOut.Close() }()
+	cmd := &exec.Cmd{
+		Path: file, Args: []string{watchdogName}, Env: r.Env, Stdin: r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr,
+		// A group of its own keeps a terminal's stops and interrupts from the watchdog.
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}
+	wakeWhenParentDies(cmd.SysProcAttr)
+	for _, f := range []*os.File{ordersIn, eventsOut, r.deadline.file} {
+		fd, err := inherited(f)
+		if err != nil {
+			_ = eventsIn.Close()
+			return err
+		}
+		cmd.Args = append(cmd.Args, strconv.Itoa(fd))
+	}
+	started, exited := make(chan error), make(chan error, 1)
+	go func() {
+		// The kernel tells the watchdog that tenure has died when this thread ends. So it is the
+		// watchdog's for as long as that lives, and is not used again.
+		runtime.LockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			exited <- cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		_ = eventsIn.Close()
+		return fmt.Errorf("supervise: cannot start the watchdog: %w", err)
+	}
+	r.watchdog, r.exited = cmd, exited
+	r.events = receive[event](eventsIn)
+	return nil
+}
+
+// inherited has the processes that are started get a file under its number here. Files that the
+// caller of tenure has handed on keep theirs.
+func inherited(f *os.File) (number int, err error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		number = int(fd)
+		_, failed = unix.FcntlInt(fd, unix.F_SETFD, 0)
+	})
+	return number, errors.Join(err, failed)
+}
+
+// watch is the loop of a run.
+func (r *run) watch(ctx context.Context) (Result, error) {
+	look := time.NewTicker(idle(r.TTL))
+	defer look.Stop()
+	done := ctx.Done()
+	for {
+		select {
+		case e, ok := <-r.events:
+			if !ok {
+				r.events = nil // the watchdog is about to exit, or was killed
+				continue
+			}
+			r.note(e)
+		case err := <-r.exited:
+			r.exited = nil
+			return r.conclude(err)
+		case s := <-r.Signals:
+			r.forward(s)
+		case <-done:
+			done = nil
+			_ = r.order(order{Kind: orderTell})
+		case <-look.C:
+			r.publish()
+			r.thaw()
+		case <-r.alarm.C: // half a margin before the deadline
+			if r.publish(); now() >= r.last.add(-Margin(r.TTL)/2) {
+				r.enforce()
+			}
+		}
+	}
+}
+
+// publish tells the watchdog and the command the deadline as it is now.
+func (r *run) publish() {
+	at := instantOf(r.Deadline)
+	if r.last != 0 && at.sub(r.last).Abs() < time.Millisecond {
+		return
+	}
+	r.last = at
+	r.deadline.store(at)
+	r.alarm.set(at.add(-Margin(r.TTL) / 2))
+	if r.DeadlineFile == "" {
+		return
+	}
+	if err := writeDeadline(r.DeadlineFile, at); err != nil && !r.late {
+		r.late = true
+		r.Say(fmt.Sprintf("the command's file with the deadline cannot be written: %v", err))
+	}
+}
+
+// order sends one. The watchdog may be frozen: what it does not take in time is lost.
+func (r *run) order(o order) error {
+	_ = r.orders.SetWriteDeadline(time.Now().Add(Margin(r.TTL)))
+	return send(r.orders, o)
+}
+
+func (r *run) note(e event) {
+	switch e.Kind {
+	case eventStarted:
+		r.command, r.family.group = e.Pid, e.Pid
+	case eventFailed:
+		r.failed = &e
+	case eventStopped:
+		if r.terminal != nil {
+			r.terminal.take()
+			r.Say(fmt.Sprintf("the command was stopped, and keeps its lease: kill -CONT %d continues it, an interrupt ends it", os.Getpid()))
+		}
+	case eventEnded:
+		r.result = &e.Result
+	}
+}
+
+// forward passes a signal on.
+func (r *run) forward(s os.Signal) {
+	number, ok := s.(syscall.Signal)
+	if !ok {
+		return
+	}
+	if number == syscall.SIGCONT && r.terminal != nil && r.command != 0 {
+		r.terminal.give(r.command)
+	}
+	_ = r.order(order{Kind: orderSignal, Signal: int(number)})
+}
+
+// thaw wakes the watchdog if it was stopped.
+func (r *run) thaw() {
+	if !isStopped(r.watchdog.Process.Pid) {
+		return
+	}
+	if !r.thawed {
+		r.thawed = true
+		r.Say("the watchdog was stopped, and is continued")
+	}
+	_ = r.watchdog.Process.Signal(syscall.SIGCONT)
+}
+
+// enforce does what the watchdog should have done by now.
+func (r *run) enforce() {
+	if r.result != nil {
+		return
+	}
+	_, _ = r.family.kill()
+	_ = r.watchdog.Process.Signal(syscall.SIGCONT) // it reaps, and reports
+	r.alarm.set(now().add(4 * settle))
+}
+
+// conclude is called when the watchdog has ended.
+func (r *run) conclude(exit error) (Result, error) {
+	r.drain()
+	switch {
+	case r.result != nil:
+		return *r.result, nil
+	case r.failed != nil && r.failed.Late:
+		return Result{}, ErrTooLate
+	case r.failed != nil:
+		return r.failed.Result, &exec.Error{Name: r.Path, Err: errors.New(r.failed.Text)}
+	}
+	// The kernel has killed the command. What it has started is this process's now.
+	left := 0
+	for n, refused := r.family.kill(); n > 0; n, refused = r.family.kill() {
+		left = max(left, n)
+		if len(refused) > 0 {
+			return Result{Reason: ReasonWatchdog, Killed: true, Left: left}, fmt.Errorf("supervise: the watchdog has ended (%v), and of the "+
+				"command's processes %v are another user's and may not be killed", exit, refused)
+		}
+		time.Sleep(settle)
+	}
+	reapOrphans()
+	return Result{Reason: ReasonWatchdog, Killed: true, Left: left}, fmt.Errorf("supervise: the watchdog has ended (%v), so the command was killed", exit)
+}
+
+// reapOrphans takes note of the ends of those that the watchdog had, or their numbers stay in use.
+func reapOrphans() {
+	for {
+		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 && err != syscall.EINTR {
+			return
+		}
+	}
+}
+
+// childrenBefore are processes that this one has got from the program that it was before: a shell
+// that ran exec, say.
+func (r *run) childrenBefore() map[identity]bool {
+	before := map[identity]bool{}
+	for _, p := range (&family{root: os.Getpid()}).members() {
+		before[p.identity()] = true
+	}
+	return before
+}
+
+// drain reads what the watchdog has said before its end.
+func (r *run) drain() {
+	if r.events == nil {
+		return
+	}
+	for e := range r.events {
+		r.note(e)
+	}
+	r.events = nil
+}
+
+func (r *run) close() {
+	if r.terminal != nil {
+		r.terminal.take()
+	}
+	if r.orders != nil {
+		_ = r.orders.Close()
+	}
+	if r.exited != nil {
+		<-r.exited
+		r.drain()
+	}
+	if r.alarm != nil {
+		r.alarm.close()
+	}
+	if r.deadline != nil {
+		r.deadline.close()
+	}
+	if r.DeadlineFile != "" {
+		_ = os.RemoveAll(filepath.Dir(r.DeadlineFile))
+	}
+	removeCgroup(r.cgroup)
+}
+
+// quiet are the signals with which a terminal stops those that use it from the background.
+var quiet = []os.Signal{syscall.SIGTTOU, syscall.SIGTTIN}
+
+// unstopped runs f while they are ignored.
+func unstopped(f func()) {
+	signal.Ignore(quiet...)
+	defer signal.Reset(quiet...)
+	f()
+}

@@ -1,0 +1,38 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package supervise
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal is that which tenure was started from, in the foreground. Its command is in a process
+// group of its own, and may not read the terminal unless that group is in the foreground.
+type terminal struct {
+	fd  int
+	own int // the group of tenure
+}
+
+// newTerminal returns nil if standard input is no terminal, or another's by now.
+func newTerminal(stdin io.Reader) *terminal {
+	file, ok := stdin.(*os.File)
+	if !ok || file != os.Stdin {
+		return nil
+	}
+	t := &terminal{fd: 0, own: unix.Getpgrp()}
+	if group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP); err != nil || group != t.own {
+		return nil
+	}
+	return t
+}
+
+// take puts tenure into the foreground.
+func (t *terminal) take() { t.give(t.own) }
+
+// give puts a group into the foreground.
+func (t *terminal) give(group int) {
+	unstopped(func() { _ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group) })
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// relay passes signals on to the command, or ends the wait for its lease while there is none.
+type relay struct {
+	caught chan os.Signal
+	end    chan struct{} // closed by stop
+	ended  chan struct{} // closed when the goroutine has ended
+
+	mu      sync.Mutex
+	command chan os.Signal    // guarded by mu; nil while no command runs
+	ending  os.Signal         // guarded by mu; the first signal that is to end tenure
+	cancel  func(cause error) // guarded by mu; ends the wait
+}
+
+// signalled is the cause with which a signal ends the wait for a lease.
+type signalled struct{ signal syscall.Signal }
+
+func (e *signalled) Error() string { return fmt.Sprintf("ended by a signal: %v", e.signal) }
+
+// newRelay begins to catch signals. A signal that this process was started to ignore, as by nohup,
+// stays ignored, for the command too. The caller stops the relay.
+func newRelay(cancel func(cause error)) *relay {
+	r := &relay{caught: make(chan os.Signal, 16), end: make(chan struct{}), ended: make(chan struct{}), cancel: cancel}
+	for _, s := range forwarded {
+		if !signal.Ignored(s) {
+			signal.Notify(r.caught, s)
+		}
+	}
+	go r.run()
+	return r
+}
+
+func (r *relay) run() {
+	defer close(r.ended)
+	for {
+		select {
+		case s := <-r.caught:
+			r.take(s)
+		case <-r.end:
+			return
+		}
+	}
+}
+
+func (r *relay) take(s os.Signal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	number, ends := s.(syscall.Signal), isEnding(s)
+	if ends && r.ending == nil {
+		r.ending = s
+	}
+	if r.command == nil {
+		if ends {
+			r.cancel(&signalled{number})
+		}
+		return
+	}
+	select {
+	case r.command <- s:
+	default: // the command has got so many that one more does not matter
+	}
+}
+
+// begin has signals go to the command from now on, unless one has asked tenure to end.
+func (r *relay) begin() (signals <-chan os.Signal, begun bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ending != nil {
+		return nil, false
+	}
+	r.command = make(chan os.Signal, 16)
+	return r.command, true
+}
+
+// over says that the command has ended, and returns the signal that has asked tenure to end, or
+// nil.
+func (r *relay) over() os.Signal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.command = nil
+	return r.ending
+}
+
+func (r *relay) stop() {
+	signal.Stop(r.caught)
+	close(r.end)
+	<-r.ended
+}
+
+// isEnding reports whether a signal asks a process to end.
+func isEnding(s os.Signal) bool {
+	switch s {
+	case syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM:
+		return true
+	default:
+		return false
+	}
+}
+
+// signalOf is the number of a signal.
+func signalOf(s os.Signal) int {
+	number, _ := s.(syscall.Signal)
+	return int(number)
+}

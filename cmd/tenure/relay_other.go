@@ -1,0 +1,11 @@
+//go:build !unix
+
+package main
+
+import (
+	"os"
+	"syscall"
+)
+
+// forwarded are the signals that are passed on.
+var forwarded = []os.Signal{os.Interrupt, syscall.SIGTERM}

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tenure-dev/tenure/cmd/tenure/internal/supervise"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// lockedRun is one call of `tenure run`.
+type lockedRun struct {
+	child
+	try          bool
+	wait         time.Duration
+	tickText     string
+	oncePer      time.Duration
+	atLeastOnce  bool
+	attempts     int
+	conflictCode int
+
+	p      *program
+	key    string
+	tick   *tick
+	waited bool // --wait was given
+	coded  bool // --conflict-exit-code was given
+	relay  *relay
+	log    *slog.Logger
+}
+
+// How long run waits for the lease of a tick. Without a tick it waits for as long as it takes.
+const (
+	tickWait = 10 * time.Second
+	// settleWait is how long an attempt that fails may look as if its host ran the tick, at most.
+	settleWait = 2 * time.Second
+)
+
+func newRun(p *program) *cobra.Command {
+	r := &lockedRun{p: p}
+	cmd := &cobra.Command{
+		Use:   "run NAME [flags] -- COMMAND [ARG...]",
+		Short: "Run a command under a lease",
+		Long: `run waits for the lease NAME, runs the command while it has the lease, and releases it.
+
+The command never outlives the lease. It gets SIGTERM when the lease is lost, or is about to end
+because it cannot be extended, and SIGKILL before the end, with all that it has started. That holds
+also if tenure is killed or frozen: a watchdog process sees to it.
+
+With --tick or --once-per a crontab line on many hosts runs once each time. A host that finds its
+tick taken ends with 0.
+
+The command's exit code is tenure's. The command finds TENURE_FENCING_TOKEN, TENURE_KEY and
+TENURE_DEADLINE_FILE in its environment, and not TENURE_NODES. docs/run.md says more.`,
+		Example: `  tenure run reports/nightly -- ./build-report --full
+  tenure run migrate --try -- ./migrate || echo 'another host migrates'
+  */5 * * * *  tenure run poll --tick -- ./poll
+  30 2 * * *   tenure run backup --tick='30 2 * * *' --at-least-once -- ./backup`,
+		Args: func(cmd *cobra.Command, args []string) error { return nameAndCommand(cmd, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.waited, r.coded = cmd.Flags().Changed("wait"), cmd.Flags().Changed("conflict-exit-code")
+			return r.run(cmd.Context(), args[0], args[1:])
+		},
+	}
+	f := cmd.Flags()
+	r.child.flags(f)
+	f.BoolVarP(&r.try, "try", "n", false, "do not wait for a holder")
+	f.DurationVarP(&r.wait, "wait", "w", 0, "wait no longer for the lease (default no limit; 10s with a tick)")
+	f.StringVar(&r.tickText, "tick", "", "run once for this tick on all hosts: the current minute, or a schedule as in a crontab, or a time (RFC 3339)")
+	f.Lookup("tick").NoOptDefVal = everyMinute
+	f.DurationVar(&r.oncePer, "once-per", 0, "run once in each period of this length on all hosts, counted from 1970 in UTC")
+	f.BoolVar(&r.atLeastOnce, "at-least-once", false, "with a tick: it is done when the command ends with 0; other hosts wait and take over until then")
+	f.IntVar(&r.attempts, "attempts", 3, "how often a tick is tried with --at-least-once, on all hosts together")
+	f.IntVarP(&r.conflictCode, "conflict-exit-code", "E", exitHeld, "exit code when another host has the lease (default 75), or had the tick (default 0)")
+	return cmd
+}
+
+// nameAndCommand checks the arguments of run and elect.
+func nameAndCommand(cmd *cobra.Command, args []string) error {
+	// Without -- flags of the command would be taken for tenure's.
+	if len(args) >= 2 && args[0] != "" && cmd.ArgsLenAtDash() == 1 {
+		return nil
+	}
+	return usage(fmt.Errorf("%s takes a name, and a command behind --: %[1]s NAME -- COMMAND: see %[1]s --help", cmd.CommandPath()))
+}
+
+// check takes the flags.
+func (r *lockedRun) check(name string, args []string) (err error) {
+	r.key = name
+	switch {
+	case r.try && r.waited:
+		return usage(errors.New("--try and --wait: use one of them"))
+	case r.wait < 0:
+		return usage(fmt.Errorf("--wait %v is negative", r.wait))
+	case r.tickText != "" && r.oncePer != 0:
+		return usage(errors.New("--tick and --once-per: use one of them"))
+	case r.atLeastOnce && r.tickText == "" && r.oncePer == 0:
+		return usage(errors.New("--at-least-once is for a tick: use it with --tick or --once-per"))
+	case r.attempts < 1:
+		return usage(fmt.Errorf("--attempts %d: the first one counts", r.attempts))
+	case r.conflictCode < 0 || r.conflictCode > 255:
+		return usage(fmt.Errorf("--conflict-exit-code %d is not between 0 and 255", r.conflictCode))
+	}
+	var t tick
+	switch {
+	case r.tickText != "":
+		t, err = tickOf(r.tickText, time.Now())
+	case r.oncePer != 0:
+		t, err = tickOfPeriod(r.oncePer, time.Now())
+	default:
+		return r.take(args)
+	}
+	if err != nil {
+		return usage(err)
+	}
+	r.tick = &t
+	if !r.waited && !r.atLeastOnce {
+		r.wait, r.waited = tickWait, true
+	}
+	return r.take(args)
+}
+
+func (r *lockedRun) run(ctx context.Context, name string, args []string) error {
+	if err := r.check(name, args); err != nil {
+		return err
+	}
+	log, err := r.p.logger(slog.LevelWarn)
+	if err != nil {
+		return err
+	}
+	r.log = log
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.relay = newRelay(cancel)
+	defer r.relay.stop()
+	options := r.quorum(r.p)
+	if r.identity != "" {
+		options = append(options, redlock.WithIdentity(r.identity))
+	}
+	q, err := r.p.open(slog.LevelWarn, options...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = q.Close() }()
+	r.warn(r.p)
+	lease, err := r.acquire(ctx, q)
+	if err != nil {
+		return r.refused(err)
+	}
+	return r.hold(lease)
+}
+
+// acquire waits for the lease as the flags say.
+func (r *lockedRun) acquire(ctx context.Context, q *redlock.Quorum) (*redlock.Lease, error) {
+	var options []redlock.LeaseOption
+	if r.payload != "" {
+		options = append(options, redlock.WithPayload(r.payload))
+	}
+	if r.tick != nil {
+		delivery := redlock.AtMostOnce
+		if r.atLeastOnce {
+			delivery = redlock.AtLeastOnce
+		}
+		options = append(options, redlock.WithTick(r.tick.at, delivery, r.tick.keep))
+	}
+	if r.try {
+		return q.TryAcquire(ctx, r.key, options...)
+	}
+	if !r.waited {
+		return q.Acquire(ctx, r.key, options...)
+	}
+	if r.tick != nil && !r.atLeastOnce && r.wait > settleWait {
+		lease, err := acquireWithin(ctx, settleWait, q, r.key, options)
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) || r.isRunElsewhere(err) {
+			return lease, err
+		}
+		return acquireWithin(ctx, r.wait-settleWait, q, r.key, options)
+	}
+	return acquireWithin(ctx, r.wait, q, r.key, options)
+}
+
+func acquireWithin(ctx context.Context, wait time.Duration, q *redlock.Quorum, key string, options []redlock.LeaseOption) (*redlock.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return q.Acquire(ctx, key, options...)
+}
+
+// isRunElsewhere reports whether the lease is another host's for this very tick, or a later one.
+func (r *lockedRun) isRunElsewhere(err error) bool {
+	var held *redlock.HeldError
+	return r.tick != nil && !r.atLeastOnce && errors.As(err, &held) && held.Sequence >= r.tick.at.UnixMilli()
+}
+
+// refused is the end of a run that has not got the lease.
+func (r *lockedRun) refused(err error) error {
+	var ended *signalled
+	switch {
+	case errors.As(err, &ended):
+		return exit(exitSignal+int(ended.signal), err)
+	case errors.Is(err, redlock.ErrDone), errors.Is(err, redlock.ErrPaused), r.isRunElsewhere(err):
+		// Of ten hosts nine come here each time, and what cron hears of is mailed.
+		r.log.Info("the tick is not run here", "key", r.key, "tick", r.tick.at, "reason", err)
+		if r.coded {
+			return exit(r.conflictCode, nil)
+		}
+		return nil
+	case errors.Is(err, redlock.ErrNoQuorum):
+		return exit(exitNoQuorum, err)
+	case errors.Is(err, context.DeadlineExceeded) && !r.coded:
+		return exit(exitTimedOut, err)
+	case errors.Is(err, redlock.ErrHeld), errors.Is(err, redlock.ErrSplit), errors.Is(err, context.DeadlineExceeded):
+		return exit(r.conflictCode, err)
+	default:
+		return err
+	}
+}
+
+// releaseWait bounds the release, beyond the timeouts of the nodes. What it does not reach expires.
+const releaseWait = 10 * time.Second
+
+// hold runs the command under the lease.
+func (r *lockedRun) hold(lease *redlock.Lease) error {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseWait)
+	if r.tick != nil && lease.Attempt() > r.attempts {
+		defer cancel()
+		return errors.Join(exit(exitFailed, fmt.Errorf("the tick was begun %d times on all hosts, and never ended: it is given up", lease.Attempt()-1)), lease.Complete(ctx))
+	}
+	cancel()
+	var more []string
+	if r.tick != nil {
+		more = []string{envTick + "=" + strconv.FormatInt(r.tick.at.UnixMilli(), 10), envAttempt + "=" + strconv.Itoa(lease.Attempt())}
+	}
+	s := r.command(r.p, lease.Key(), lease.FencingToken(), lease.Deadline, more...)
+	result, err := r.relay.runChild(lease.Context(), s)
+	lost := r.lost(lease, result)
+	r.end(lease, result, err, lost)
+	switch {
+	case errors.Is(err, errNotBegun):
+		return exit(exitSignal+signalOf(r.relay.over()), nil)
+	case err != nil:
+		return err
+	case lost != nil:
+		return lost
+	default:
+		r.told(result)
+		return exit(result.Code, nil)
+	}
+}
+
+// lost is the error of a command that was ended because of its lease.
+func (r *lockedRun) lost(lease *redlock.Lease, result supervise.Result) error {
+	if result.Reason != supervise.ReasonDeadline && result.Reason != supervise.ReasonContext {
+		return nil
+	}
+	how := "ended when it was told to"
+	if result.Killed {
+		how = "was killed"
+	}
+	why := lease.Err()
+	if why == nil {
+		why = errors.New("the lease was not extended in time")
+	}
+	return exit(exitLost, fmt.Errorf("%w: the command %s, before the lease's deadline, with exit code %d", why, how, result.Code))
+}
+
+// told says what the command left behind.
+func (r *lockedRun) told(result supervise.Result) {
+	if result.Left > 0 {
+		r.p.say(fmt.Sprintf("the command has ended and left %d process(es) behind, which were ended with its lease", result.Left))
+	}
+}
+
+// end releases the lease. A tick is complete when its command has ended, with 0 if it is to be run
+// at least once.
+func (r *lockedRun) end(lease *redlock.Lease, result supervise.Result, err, lost error) {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseWait)
+	defer cancel()
+	ran := err == nil && lost == nil
+	complete := r.tick != nil && ran && (!r.atLeastOnce || result.Code == 0 || lease.Attempt() >= r.attempts)
+	release := lease.Release
+	if complete {
+		release = lease.Complete
+	}
+	if err := release(ctx); err != nil && lost == nil && !errors.Is(err, redlock.ErrLost) {
+		r.p.say(fmt.Sprintf("the release may not have reached all nodes, and others wait for the lease to expire: %v", err))
+	}
+}

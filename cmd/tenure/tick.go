@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// tick is the time that a run is for. All hosts that are to share one run compute the same.
+type tick struct {
+	at   time.Time
+	keep time.Duration // how long the nodes remember it
+}
+
+// minKeep is the least time for which nodes remember a tick: a host may come late by that.
+const minKeep = 24 * time.Hour
+
+// everyMinute is --tick without a value: cron begins its commands in the minute that they are due.
+const everyMinute = "minute"
+
+// tickOf is the tick of --tick at a time: of the minute, of a schedule as in a crontab, which is
+// the latest that is due, or a time that is given.
+func tickOf(text string, now time.Time) (tick, error) {
+	if text == everyMinute {
+		return tickOfPeriod(time.Minute, now)
+	}
+	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return checked(tick{at, minKeep})
+	}
+	// Without the blank the parser would panic.
+	if (strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ=")) && !strings.Contains(text, " ") {
+		return tick{}, fmt.Errorf("--tick=%s: a zone and no schedule", quoted(text))
+	}
+	schedule, err := cron.ParseStandard(text)
+	if err != nil {
+		return tick{}, fmt.Errorf("--tick=%s is neither a schedule as in a crontab (%v) nor a time as 2006-01-02T15:04:05Z", quoted(text), err)
+	}
+	if _, relative := schedule.(cron.ConstantDelaySchedule); relative {
+		return tick{}, fmt.Errorf("--tick=%s: every host would begin to count at another time: use --once-per", quoted(text))
+	}
+	at, ok := latest(schedule, now)
+	if !ok {
+		return tick{}, fmt.Errorf("--tick=%s: nothing was due in the last five years", quoted(text))
+	}
+	return checked(tick{at, max(minKeep, 2*schedule.Next(at).Sub(at))})
+}
+
+// latest is the last time that a schedule was due. It looks back farther and farther, because
+// schedules know only what is next.
+func latest(schedule cron.Schedule, now time.Time) (at time.Time, ok bool) {
+	const farthest = 5 * 366 * 24 * time.Hour
+	for back := time.Minute; ; back = min(2*back, farthest) {
+		for next := schedule.Next(now.Add(-back)); !next.IsZero() && !next.After(now); next = schedule.Next(next) {
+			at, ok = next, true
+		}
+		if ok || back == farthest {
+			return at, ok
+		}
+	}
+}
+
+// tickOfPeriod is the tick of --once-per: the beginning of the period that a time is in. Periods
+// are counted from 1970, in UTC.
+func tickOfPeriod(period time.Duration, now time.Time) (tick, error) {
+	switch {
+	case period < time.Second:
+		return tick{}, fmt.Errorf("--once-per %v: a second is the shortest period", period)
+	case period%time.Millisecond != 0:
+		return tick{}, fmt.Errorf("--once-per %v: a period is a whole number of milliseconds", period)
+	case period > 366*24*time.Hour:
+		return tick{}, fmt.Errorf("--once-per %v: 8784h is the longest period", period)
+	}
+	ms := now.UnixMilli()
+	return checked(tick{time.UnixMilli(ms - ms%period.Milliseconds()), max(minKeep, 2*period)})
+}
+
+func checked(t tick) (tick, error) {
+	if t.at.UnixMilli() < 1 {
+		return tick{}, errors.New("a tick is a time after the beginning of 1970: is this host's clock right?")
+	}
+	return t, nil
+}
