@@ -56,7 +56,7 @@ func demonstrate(ctx context.Context, cfg *config) (err error) {
 	defer d.Close()
 
 	cluster := &cluster{settings: d.Settings}
-	defer cluster.close()
+	defer func() { err = errors.Join(err, cluster.close()) }()
 	mux := http.NewServeMux()
 	mux.Handle("/", page.Handler(d))
 	mux.Handle("/tenure/", http.StripPrefix("/tenure", cluster))

@@ -151,6 +151,7 @@ func (d *Demo) granted(r *replica, name lease, rep service.Report) {
 		d.takenOver(l, r, rep)
 		return
 	}
+	d.leaver = nil // it leads again itself
 	d.say(Info, fmt.Sprintf("%s is elected, term %d", r.name, rep.Token))
 }
 

@@ -90,6 +90,9 @@ func regate(ctx context.Context, d *Demo) error {
 	if err := d.stopEach(); err != nil {
 		return err
 	}
+	d.mu.Lock()
+	d.leaver = nil // nobody takes over: none is there
+	d.mu.Unlock()
 	for _, r := range d.replicas {
 		if err := d.start(r); err != nil {
 			return err

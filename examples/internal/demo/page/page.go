@@ -58,7 +58,12 @@ func Handler(d *demo.Demo) http.Handler {
 	mux.HandleFunc("GET /state", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, d.State()) })
 	mux.HandleFunc("GET /events", events(d))
 	mux.HandleFunc("POST /orders", take(d))
-	guarded := http.NewCrossOriginProtection().Handler(mux)
+	return Guard(policy, http.NewCrossOriginProtection().Handler(mux))
+}
+
+// Guard adds the headers of a page with that Content-Security-Policy, and refuses requests for
+// another Host than localhost or an IP address.
+func Guard(policy string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", policy)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -68,7 +73,7 @@ func Handler(d *demo.Demo) http.Handler {
 			http.Error(w, "the page is at http://localhost or at an IP address, and not under another name", http.StatusMisdirectedRequest)
 			return
 		}
-		guarded.ServeHTTP(w, r)
+		h.ServeHTTP(w, r)
 	})
 }
 
