@@ -207,7 +207,8 @@ func TestPageOfNodesThatFail(t *testing.T) {
 	s.AwaitLeader(t, "")
 	s.AwaitTicks(t, 2)
 
-	// A server without its data has no vote for a while, and neither has one whose clock has jumped.
+	// A server without its data has no vote for a while, and neither has one whose clock has
+	// jumped.
 	s.Do(t, demo.Order{Do: "restart", Node: 4})
 	s.await(t, "a quarantine", func(s demo.State, _ map[int]demo.Item) bool { return !s.Nodes[3].Votes })
 	s.await(t, "a vote", func(s demo.State, _ map[int]demo.Item) bool { return s.Nodes[3].Votes })
