@@ -45,7 +45,7 @@ check: fmt vet staticcheck deptest lua tidy-check scripts-test paths columns ## 
 # outside of its module and would repeat a pass that is out of date. The model takes minutes, and the target model
 # searches it anew.
 .PHONY: test
-test: valkey compiler ## run the tests against real Valkey servers
+test: valkey compiler node ## run the tests against real Valkey servers
 	@status=0; set -x; \
 	go test -timeout $(TIMEOUT) $(TESTFLAGS) ./... ./tools/model || status=1; \
 	go test -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./cmd/... ./deploy/... ./examples/... ./tools/... | grep -v '/model$$') || status=1; \
@@ -114,6 +114,10 @@ examples: ## build and run the examples
 	go run ./examples/quickstart -duration 12s -mode elector
 	go run ./examples/quickstart -duration 12s -mode locker
 
+.PHONY: demo
+demo: ## make the demonstration that runs in a browser alone, as static files in bin/demo
+	go run ./examples/demo -out bin/demo
+
 .PHONY: rules
 rules: prometheus ## check and test the alert rules with promtool
 	promtool check rules examples/observability/prometheus/rules/*.yml
@@ -135,6 +139,10 @@ valkey: ## install valkey-server where it is missing (Debian and Ubuntu)
 .PHONY: compiler
 compiler: ## install a C compiler where it is missing (Debian and Ubuntu); moving servers' clocks needs one
 	@scripts/install-compiler.sh
+
+.PHONY: node
+node: ## install Node.js where it is missing (Debian and Ubuntu); a test runs the demonstration with it
+	@scripts/install-node.sh
 
 .PHONY: tidy
 tidy: ## tidy the modules
