@@ -113,6 +113,16 @@ func New(q *redlock.Quorum, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
+// As returns a Client like this one whose orders are given by another actor, as WithActor says: for
+// a program that passes on the orders of several people. Errors are *OptionError.
+func (c *Client) As(actor string) (*Client, error) {
+	as := *c
+	if err := WithActor(actor)(&as); err != nil {
+		return nil, err
+	}
+	return &as, nil
+}
+
 // Target is what an order is for. The zero Target is none.
 type Target struct {
 	job string

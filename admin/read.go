@@ -436,13 +436,17 @@ type Node struct {
 	SeenBy []Seen // by replicas that know it by the same name
 }
 
-// Nodes asks the nodes how they are (redlock.Quorum.Nodes), and reads how the replicas see them. A
+// Look asks the nodes how they are (redlock.Quorum.Nodes), and reads nothing that replicas say: it
+// costs a node two commands.
+func (c *Client) Look(ctx context.Context) []redlock.NodeStatus { return c.q.Nodes(ctx) }
+
+// Nodes asks the nodes how they are (Look), and reads how the replicas see them. A
 // node that only replicas name, which have other addresses for it, is there too, with a Node and
 // nothing else of a NodeStatus. It returns no error: without an answer nobody has seen them.
 func (c *Client) Nodes(ctx context.Context) []Node {
 	var nodes []Node
 	at := make(map[string]int)
-	for _, s := range c.q.Nodes(ctx) {
+	for _, s := range c.Look(ctx) {
 		at[s.Node] = len(nodes)
 		nodes = append(nodes, Node{NodeStatus: s})
 	}

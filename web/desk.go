@@ -1,0 +1,220 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// resultDoc is what came of an order.
+type resultDoc struct {
+	Result string    `json:"result"` // done, refused, nobody, unknown or failed
+	Text   string    `json:"text"`
+	Order  string    `json:"order,omitempty"` // its id
+	Run    *runDoc   `json:"run,omitempty"`
+	Paused *pauseDoc `json:"paused,omitempty"`
+}
+
+// The results.
+const (
+	resultDone    = "done"
+	resultRefused = "refused" // by a replica, or there is nothing to do it to
+	resultNobody  = "nobody"  // no replica took it, and none will
+	resultUnknown = "unknown" // it may have been done
+	resultFailed  = "failed"  // it was not given
+)
+
+func (r *resultDoc) status() int {
+	switch r.Result {
+	case resultDone:
+		return http.StatusOK
+	case resultRefused, resultNobody:
+		return http.StatusConflict
+	default:
+		return http.StatusBadGateway
+	}
+}
+
+// desk gives orders, and knows for a while what came of them: a form that is sent twice gives one
+// order.
+type desk struct {
+	mu    sync.Mutex
+	given map[string]*given // guarded by mu; by the once of the form; at most mostGiven
+	queue []string          // guarded by mu; the oldest first
+	open  int               // guarded by mu; orders under way
+}
+
+// given is an order that was given.
+type given struct {
+	order  order
+	done   chan struct{}
+	result *resultDoc // set before done is closed
+}
+
+const (
+	mostGiven = 200
+	mostOpen  = 32
+)
+
+func newDesk() *desk { return &desk{given: make(map[string]*given)} }
+
+// newOnce makes a name for a form that nobody else has.
+func newOnce() string { return rand.Text() }
+
+// errManyOrders means that too many orders are under way.
+var errManyOrders = errors.New("web: too many orders are under way")
+
+// find returns what came of an order; the result is nil while it is carried out.
+func (d *desk) find(id string) (o order, result *resultDoc, found bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	g := d.given[id]
+	if g == nil {
+		return order{}, nil, false
+	}
+	select {
+	case <-g.done:
+		return g.order, g.result, true
+	default:
+		return g.order, &resultDoc{Result: resultUnknown, Text: "The order is being carried out. Load this page again."}, true
+	}
+}
+
+// give gives an order, unless its form was sent before: then it waits for what comes of that. The
+// order goes on if the request ends, and ends with down.
+func (d *desk) give(ctx, down context.Context, c *admin.Client, o order) (id string, result *resultDoc, err error) {
+	if o.Once == "" {
+		o.Once = newOnce()
+	}
+	g, mine, err := d.begin(o)
+	if err != nil {
+		return "", nil, err
+	}
+	if !mine {
+		select {
+		case <-g.done:
+			return o.Once, g.result, nil
+		case <-ctx.Done():
+			return o.Once, &resultDoc{Result: resultUnknown, Text: "The order is being carried out."}, nil
+		}
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(down, cancel)()
+	result = &resultDoc{Result: resultUnknown, Text: "The order was interrupted."}
+	defer func() { // also if it panics
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		g.result = result
+		d.open--
+		close(g.done)
+	}()
+	result = carryOut(ctx, c, o)
+	return o.Once, result, nil
+}
+
+// begin enters an order, unless it is there.
+func (d *desk) begin(o order) (g *given, mine bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if g := d.given[o.Once]; g != nil {
+		return g, false, nil
+	}
+	if d.open >= mostOpen {
+		return nil, false, errManyOrders
+	}
+	if len(d.queue) >= mostGiven {
+		delete(d.given, d.queue[0])
+		d.queue = d.queue[1:]
+	}
+	g = &given{order: o, done: make(chan struct{})}
+	d.given[o.Once] = g
+	d.queue = append(d.queue, o.Once)
+	d.open++
+	return g, true, nil
+}
+
+// carryOut gives an order to the cluster.
+func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
+	target, it := admin.Job(o.Job), "The job"
+	if o.All {
+		target, it = admin.AllJobs, "Every job"
+	}
+	switch o.Kind {
+	case admin.OrderPause:
+		options := admin.PauseOptions{Reason: o.Reason}
+		if o.For > 0 {
+			options.Until = time.Now().Add(o.For)
+		}
+		p, err := c.Pause(ctx, target, options)
+		if p.Nodes == 0 {
+			return failure(err)
+		}
+		r := &resultDoc{Result: resultDone, Paused: newPauseDoc(&p), Text: fmt.Sprintf("%s is paused, on %s: no replica begins a tick any more.", it, counted(p.Nodes, "node"))}
+		for i, run := range p.Running {
+			if i == 3 {
+				r.Text += fmt.Sprintf(" And %d more.", len(p.Running)-i)
+				break
+			}
+			r.Text += fmt.Sprintf(" A run of %s that had begun goes on, on %s.", inSentence(run.Job), inSentence(run.Replica))
+		}
+		if err != nil {
+			r.Text += " " + errorText(err)
+		}
+		return r
+	case admin.OrderResume:
+		if err := c.Resume(ctx, target, o.Reason); err != nil {
+			return failure(err)
+		}
+		return &resultDoc{Result: resultDone, Text: it + " is resumed: ticks that are due from now on are run."}
+	case admin.OrderRunNow:
+		started, err := c.RunNow(ctx, o.Job, o.Reason)
+		if err != nil {
+			return failure(err)
+		}
+		run := newRunDoc(started.Run)
+		r := &resultDoc{Result: resultDone, Order: started.Order, Run: &run, Paused: newPauseDoc(started.Paused), Text: inSentence(run.Replica) + " has begun a run."}
+		if started.Paused != nil {
+			r.Text += " The job is paused, and was run all the same."
+		}
+		return r
+	case admin.OrderResign:
+		if err := c.Resign(ctx, o.Election, o.Reason); err != nil {
+			return failure(err)
+		}
+		return &resultDoc{Result: resultDone, Text: "The leader has stepped down."}
+	case admin.OrderCancel:
+		if err := c.Cancel(ctx, admin.RunID{Job: o.Job, FencingToken: o.Token}, o.Reason); err != nil {
+			return failure(err)
+		}
+		return &resultDoc{Result: resultDone, Text: "The context of the run has ended. Its task may go on for a moment."}
+	}
+	return &resultDoc{Result: resultFailed, Text: "There is no such order."}
+}
+
+// failure is the result of an error.
+func failure(err error) *resultDoc {
+	r := &resultDoc{Result: resultFailed, Text: errorText(err)}
+	var told *admin.OrderError
+	if errors.As(err, &told) {
+		r.Order = told.ID
+	}
+	switch {
+	case errors.Is(err, redlock.ErrUnknown):
+		r.Result = resultUnknown
+		r.Text += " It may have been done: look at the orders and the runs before you give it again."
+	case errors.Is(err, admin.ErrNobody):
+		r.Result = resultNobody
+	case errors.Is(err, admin.ErrRefused), errors.Is(err, admin.ErrNotRunning), errors.Is(err, elector.ErrNoLeader):
+		r.Result = resultRefused
+	}
+	return r
+}

@@ -1,0 +1,305 @@
+package web
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+const (
+	// idleAfter is for how long after the last request the cluster is read.
+	idleAfter = 30 * time.Second
+	// patience is how long a request waits for what was never read, or long ago.
+	patience = 700 * time.Millisecond
+	// staleAfter is how old something may be before a request waits for news.
+	staleAfter = 15 * time.Second
+
+	mostReplicas  = 1000 // that are shown; whoever may write to the nodes may invent more
+	mostElections = 500
+	mostOrders    = 200
+)
+
+// snapshot is what is known of the cluster. It is never changed: the next one takes its place.
+type snapshot struct {
+	seq       uint64 // counts snapshots
+	read      [parts]reading
+	nodes     []redlock.NodeStatus
+	replicas  []admin.Replica
+	elections []electionRow
+	jobs      []*jobRow // in the order of their names
+	tooMany   bool      // there are more jobs than are shown
+	orders    []admin.Order
+}
+
+// electionRow is an election as it was read.
+type electionRow struct {
+	admin.Election
+	At   time.Time     // when it was read
+	Full time.Duration // the most that was seen of its lease
+}
+
+// feed reads the cluster for all pages, as long as one is looked at, and tells those that follow
+// it.
+type feed struct {
+	admin *admin.Client
+	jobs  *jobReader
+	loops []*loop
+	down  context.Context // ends with Close
+	close context.CancelFunc
+	work  sync.WaitGroup
+
+	mu      sync.Mutex
+	now     *snapshot              // guarded by mu; what it points to is not changed
+	changed chan struct{}          // guarded by mu; closed with each new snapshot
+	wanted  time.Time              // guarded by mu; when it was asked for last
+	running bool                   // guarded by mu
+	follow  map[*follower]struct{} // guarded by mu
+}
+
+func newFeed(a *admin.Client) *feed {
+	f := &feed{admin: a, now: &snapshot{}, changed: make(chan struct{}), follow: make(map[*follower]struct{})}
+	f.down, f.close = context.WithCancel(context.Background())
+	f.jobs = newJobReader(f)
+	f.loops = []*loop{
+		newLoop(partNodes, 500*time.Millisecond, 3*time.Second, 1, f.readNodes),
+		newLoop(partReplicas, 5*time.Second, 5*time.Second, 10, f.readReplicas),
+		newLoop(partElections, time.Second, 5*time.Second, 4, f.readElections),
+		newLoop(partJobs, jobsEvery, time.Minute, 10, f.jobs.readAll),
+		newLoop(partOrders, 5*time.Second, 5*time.Second, 10, f.readOrders),
+	}
+	return f
+}
+
+// want has the cluster be read for a while.
+func (f *feed) want() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wanted = time.Now()
+	if !f.running && f.down.Err() == nil {
+		f.running = true
+		f.work.Go(f.run)
+	}
+}
+
+// start has a function called on a goroutine that Close waits for; false after Close.
+func (f *feed) start(do func()) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.down.Err() != nil {
+		return false
+	}
+	f.work.Go(do)
+	return true
+}
+
+// run reads until nobody has looked for a while, or Close.
+func (f *feed) run() {
+	ctx, cancel := context.WithCancel(f.down)
+	var reads sync.WaitGroup
+	for _, l := range f.loops {
+		reads.Go(func() { l.run(ctx, f.readOf) })
+	}
+	reads.Go(func() { f.jobs.followTicks(ctx) })
+	reads.Go(func() { f.watch(ctx) })
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for !f.idle() {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+		}
+	}
+	cancel()
+	reads.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.running = false
+	if f.down.Err() == nil && (len(f.follow) > 0 || time.Since(f.wanted) < idleAfter) { // one came while it ended
+		f.running = true
+		f.work.Go(f.run)
+	}
+}
+
+// idle reports whether nobody looks any more.
+func (f *feed) idle() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.down.Err() != nil || len(f.follow) == 0 && time.Since(f.wanted) >= idleAfter
+}
+
+// watch has parts be read as soon as something happens.
+func (f *feed) watch(ctx context.Context) {
+	for change, err := range f.admin.Watch(ctx) {
+		if err != nil {
+			return
+		}
+		switch {
+		case change.Run != nil:
+			f.jobs.touch(change.Run.Job)
+		case change.Skip != nil:
+			f.jobs.touch(change.Skip.Job)
+		case change.Term != nil:
+			f.loops[partElections].hurry()
+		case change.Order != nil:
+			f.loops[partOrders].hurry()
+			switch o := change.Order; {
+			case o.Kind == admin.OrderResign:
+				f.loops[partElections].hurry()
+			case o.Target == "":
+				f.loops[partJobs].hurry()
+			default:
+				f.jobs.touch(o.Target)
+			}
+		case change.Missed:
+			for _, l := range f.loops {
+				l.hurry()
+			}
+		}
+		f.tell(change)
+	}
+}
+
+// readOf notes that a part was read, or could not be.
+func (f *feed) readOf(p part, began time.Time, err error) {
+	f.publish(setOf(p), func(s *snapshot) {
+		r := &s.read[p]
+		r.Tried, r.Err = time.Now(), err
+		if err == nil {
+			r.At = began
+		}
+	})
+}
+
+// publish makes the next snapshot.
+func (f *feed) publish(p partSet, change func(*snapshot)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	next := *f.now
+	change(&next)
+	next.seq++
+	f.now = &next
+	close(f.changed)
+	f.changed = make(chan struct{})
+	for to := range f.follow {
+		to.changed(p, next.seq)
+	}
+}
+
+// peek is what is known.
+func (f *feed) peek() (now *snapshot, changed <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now, f.changed
+}
+
+// get is what is known, after a wait for what was never read, or long ago: patience at most.
+func (f *feed) get(ctx context.Context, need partSet) *snapshot {
+	f.want()
+	end := time.NewTimer(patience)
+	defer end.Stop()
+	for {
+		now, changed := f.peek()
+		missing := false
+		for p := range parts {
+			missing = missing || need.has(p) && time.Since(now.read[p].Tried) > staleAfter
+		}
+		if !missing {
+			return now
+		}
+		select {
+		case <-changed:
+		case <-end.C:
+			return now
+		case <-ctx.Done():
+			return now
+		case <-f.down.Done():
+			return now
+		}
+	}
+}
+
+// end ends all reads and waits for them.
+func (f *feed) end() {
+	f.mu.Lock()
+	f.close() // nothing is started after that
+	f.mu.Unlock()
+	f.work.Wait()
+}
+
+func (f *feed) readNodes(ctx context.Context) error {
+	nodes := f.admin.Look(ctx)
+	f.publish(0, func(s *snapshot) { s.nodes = nodes })
+	return nil
+}
+
+func (f *feed) readReplicas(ctx context.Context) error {
+	replicas, err := f.admin.Replicas(ctx)
+	if err != nil {
+		return err
+	}
+	replicas = replicas[:min(len(replicas), mostReplicas)]
+	was, _ := f.peek()
+	f.publish(0, func(s *snapshot) { s.replicas = replicas })
+	if !slices.Equal(electionsOf(was.replicas), electionsOf(replicas)) {
+		f.loops[partElections].hurry()
+	}
+	return nil
+}
+
+// electionsOf are the elections in which replicas take part.
+func electionsOf(replicas []admin.Replica) []string {
+	names := make(map[string]bool)
+	for _, r := range replicas {
+		for _, name := range slices.Concat(r.Leads, r.Stands) {
+			names[name] = true
+		}
+	}
+	all := slices.Sorted(maps.Keys(names))
+	return all[:min(len(all), mostElections)]
+}
+
+// readElections reads those that replicas name.
+func (f *feed) readElections(ctx context.Context) error {
+	was, _ := f.peek()
+	candidates := make(map[string][]string)
+	for _, r := range was.replicas {
+		for _, name := range slices.Concat(r.Leads, r.Stands) {
+			candidates[name] = append(candidates[name], r.Identity)
+		}
+	}
+	var all []electionRow
+	for _, name := range electionsOf(was.replicas) {
+		at := time.Now()
+		e, err := f.admin.Election(ctx, name)
+		if err != nil {
+			return err
+		}
+		slices.Sort(candidates[name])
+		e.Candidates = slices.Compact(candidates[name])
+		row := electionRow{Election: e, At: at}
+		if e.Leader != nil {
+			row.Full = e.Leader.LeaseLeft
+			i, found := slices.BinarySearchFunc(was.elections, name, func(x electionRow, name string) int { return compare(x.Name, name) })
+			if found && was.elections[i].Leader != nil && was.elections[i].Leader.Term == e.Leader.Term {
+				row.Full = max(row.Full, was.elections[i].Full)
+			}
+		}
+		all = append(all, row)
+	}
+	f.publish(0, func(s *snapshot) { s.elections = all })
+	return nil
+}
+
+func (f *feed) readOrders(ctx context.Context) error {
+	orders, err := f.admin.Orders(ctx, mostOrders)
+	if err != nil {
+		return err
+	}
+	f.publish(0, func(s *snapshot) { s.orders = orders })
+	return nil
+}

@@ -1,0 +1,173 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/tenure-dev/tenure/admin"
+)
+
+// Handler shows a cluster. It is safe for concurrent use. Close it when it is not used any more.
+type Handler struct {
+	*config
+	feed    *feed
+	details *details
+	desk    *desk
+	pages   *pageCache
+
+	streamless sync.Once // that streams cannot be sent was logged
+}
+
+// New makes a Handler on a Client, which stays the caller's, as its Quorum does. It does no I/O:
+// the nodes are read while pages are looked at. The orders that it gives are those of the Client
+// (admin.WithOrderTimeout, WithLogger, WithTracer), with the actor that Authorize names.
+//
+// Errors are *OptionError.
+func New(a *admin.Client, opts ...Option) (*Handler, error) {
+	if a == nil {
+		return nil, &OptionError{"New", "nil Client: make one with admin.New"}
+	}
+	c, err := newConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	h := &Handler{config: c, feed: newFeed(a), pages: newPageCache()}
+	h.details = &details{f: h.feed, known: make(map[string]*detailRead)}
+	h.desk = newDesk()
+	return h, nil
+}
+
+// Close ends the streams of events and what reads the nodes, and waits for the latter. Orders that
+// are under way come to their end, as far as their requests do. Requests that come later are
+// answered with 503. It always returns nil, and may be called again.
+//
+// Streams keep http.Server.Shutdown waiting: have it call Close with RegisterOnShutdown.
+func (h *Handler) Close() error {
+	h.feed.end()
+	return nil
+}
+
+// route is what answers a path.
+type route struct {
+	get, post func(h *Handler, w http.ResponseWriter, r *http.Request)
+}
+
+var routes map[string]route
+
+func init() { // the functions of the table read it
+	routes = map[string]route{
+		"/":                 {get: pageOf("overview", setOf(partNodes, partReplicas, partElections, partJobs), (*Handler).overviewDoc)},
+		"/jobs":             {get: pageOf("jobs", setOf(partJobs), (*Handler).jobsDoc)},
+		"/job":              {get: pageOf("job", setOf(partJobs), (*Handler).jobDoc)},
+		"/elections":        {get: pageOf("elections", setOf(partReplicas, partElections), (*Handler).electionsDoc)},
+		"/nodes":            {get: pageOf("nodes", setOf(partNodes, partReplicas), (*Handler).nodesDoc)},
+		"/orders":           {get: pageOf("orders", setOf(partOrders), (*Handler).ordersDoc)},
+		"/order":            {get: (*Handler).orderPage, post: (*Handler).giveOrder},
+		"/events":           {get: (*Handler).events},
+		"/assets/app.css":   {get: asset("app.css", "text/css; charset=utf-8")},
+		"/assets/app.js":    {get: asset("app.js", "text/javascript; charset=utf-8")},
+		"/assets/icon.svg":  {get: asset("icon.svg", "image/svg+xml")},
+		"/api/v1/":          {get: (*Handler).apiIndex},
+		"/api/v1/overview":  {get: apiOf(setOf(partNodes, partReplicas, partElections, partJobs), (*Handler).overviewDoc)},
+		"/api/v1/nodes":     {get: apiOf(setOf(partNodes, partReplicas), (*Handler).nodesDoc)},
+		"/api/v1/replicas":  {get: apiOf(setOf(partReplicas), (*Handler).replicasDoc)},
+		"/api/v1/elections": {get: apiOf(setOf(partReplicas, partElections), (*Handler).electionsDoc)},
+		"/api/v1/jobs":      {get: apiOf(setOf(partJobs), (*Handler).jobsDoc)},
+		"/api/v1/job":       {get: apiOf(setOf(partJobs), (*Handler).jobDoc)},
+		"/api/v1/orders":    {get: apiOf(setOf(partOrders), (*Handler).ordersDoc), post: (*Handler).giveOrder},
+	}
+}
+
+// ServeHTTP answers a request for a path below the one at which the Handler is mounted, which must
+// have been taken off (http.StripPrefix).
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	switch {
+	case h.hosts != nil && !h.hosts[canonicalHost(r.Host)]:
+		h.fail(w, r, http.StatusMisdirectedRequest, "This page is not served under the host name that was asked for. It may be with web.WithHosts.")
+		return
+	case r.URL.Path == "":
+		h.toRoot(w, r)
+		return
+	case h.feed.down.Err() != nil:
+		h.fail(w, r, http.StatusServiceUnavailable, "The page was closed: the process that serves it is ending.")
+		return
+	}
+	to, found := routes[r.URL.Path]
+	if !found {
+		h.fail(w, r, http.StatusNotFound, "There is no such page. If this address is that of the start page, the program mounts it without http.StripPrefix, or with another prefix than its own.")
+		return
+	}
+	switch {
+	case r.Method == http.MethodGet || r.Method == http.MethodHead:
+		if to.get == nil {
+			break
+		}
+		to.get(h, w, r)
+		return
+	case r.Method == http.MethodPost && to.post != nil:
+		to.post(h, w, r)
+		return
+	}
+	allow := "GET, HEAD"
+	if to.post != nil {
+		allow += ", POST"
+	}
+	w.Header().Set("Allow", allow)
+	h.fail(w, r, http.StatusMethodNotAllowed, "This page does not take "+visible(shortened(r.Method, 20))+".")
+}
+
+// secure sets the headers of every answer.
+func secure(header http.Header) {
+	header.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+
+		"worker-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("X-Frame-Options", "DENY")
+	// Without a referrer at all browsers would give orders with the Origin "null".
+	header.Set("Referrer-Policy", "same-origin")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	header.Set("Cache-Control", "no-store")
+}
+
+// toRoot adds the slash with which the links of the start page are right. The prefix that a proxy
+// has taken off is not known here; the last element of the path is.
+func (h *Handler) toRoot(w http.ResponseWriter, r *http.Request) {
+	path, _, _ := strings.Cut(r.RequestURI, "?")
+	last := path[strings.LastIndex(path, "/")+1:]
+	if last == "" {
+		last = "."
+	}
+	w.Header().Set("Location", "./"+last+"/")
+	w.WriteHeader(http.StatusTemporaryRedirect)
+}
+
+// rootOf is the way from a page to the start page.
+func rootOf(r *http.Request) string {
+	return "./" + strings.Repeat("../", max(strings.Count(r.URL.Path, "/")-1, 0))
+}
+
+// isAPI reports whether a request wants JSON.
+func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
+
+// fail answers that something is not there, or not allowed.
+func (h *Handler) fail(w http.ResponseWriter, r *http.Request, status int, text string) {
+	if isAPI(r) {
+		writeJSON(w, status, errorDoc{fmt.Sprintf("%d %s", status, http.StatusText(status)), text})
+		return
+	}
+	h.write(w, r, status, &page{Kind: "error", Title: http.StatusText(status), Text: text})
+}
+
+type errorDoc struct {
+	Error string `json:"error"`
+	Text  string `json:"text"`
+}
+
+// document makes what a page shows, which its JSON is too. status is that of the answer, also of
+// what is not there.
+type document func(h *Handler, ctx context.Context, s *snapshot, r *http.Request) (doc any, status int)

@@ -1,0 +1,214 @@
+package web
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tenure-dev/tenure/admin"
+)
+
+const (
+	// jobsEvery is how often all jobs are read, at most; a thousand of them less often.
+	jobsEvery = 3 * time.Second
+	// mostJobs are shown: whoever may write to the nodes may invent more.
+	mostJobs = 5000
+	// runsShown are the runs of a job in its row.
+	runsShown = 20
+	// publishEvery is how often rows are shown while more are read.
+	publishEvery = 250 * time.Millisecond
+	// mostTouched bounds the jobs that are read by themselves within publishEvery.
+	mostTouched = 8
+	// afterTick is how long after its tick a job is read, so that its run is seen.
+	afterTick = 300 * time.Millisecond
+)
+
+// jobRow is a job as it was read. It is not changed.
+type jobRow struct {
+	admin.JobStatus
+	At   time.Time // when it was read
+	Runs []admin.PastRun
+}
+
+// jobReader reads the jobs: all of them now and then, and in between those of which something is
+// heard, or whose tick was due.
+type jobReader struct {
+	f *feed
+
+	mu      sync.Mutex
+	touched map[string]bool // guarded by mu; names; at most mostJobs
+}
+
+func newJobReader(f *feed) *jobReader { return &jobReader{f: f, touched: make(map[string]bool)} }
+
+func compare(x, y string) int { return strings.Compare(x, y) }
+
+func (r *jobRow) compare(name string) int { return compare(r.Name, name) }
+
+// find is the row of a job; nil for none.
+func (s *snapshot) find(name string) *jobRow {
+	if i, found := slices.BinarySearchFunc(s.jobs, name, (*jobRow).compare); found {
+		return s.jobs[i]
+	}
+	return nil
+}
+
+// touch has a job be read soon.
+func (r *jobReader) touch(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.touched) < mostJobs {
+		r.touched[name] = true
+	}
+}
+
+// take returns some of the jobs that were touched.
+func (r *jobReader) take() (names []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name := range r.touched {
+		if len(names) == mostTouched {
+			break
+		}
+		names = append(names, name)
+		delete(r.touched, name)
+	}
+	return names
+}
+
+// readAll reads all jobs. Rows are shown while others are read; those that were not read again stay
+// with their age, unless all were read.
+func (r *jobReader) readAll(ctx context.Context) error {
+	began, shown := time.Now(), time.Now()
+	var rows []*jobRow
+	tooMany := false
+	for status, err := range r.f.admin.Jobs(ctx) {
+		if err != nil {
+			r.show(rows, time.Time{}, false)
+			return err
+		}
+		if len(rows) == mostJobs {
+			tooMany = true
+			break
+		}
+		rows = append(rows, r.row(ctx, status, time.Now()))
+		if time.Since(shown) > publishEvery {
+			r.show(rows, time.Time{}, false)
+			shown = time.Now()
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	r.show(rows, began, tooMany)
+	return nil
+}
+
+// row adds the runs of a job to it: those that are known if no run has ended since.
+func (r *jobReader) row(ctx context.Context, status admin.JobStatus, at time.Time) *jobRow {
+	row := &jobRow{JobStatus: status, At: at}
+	now, _ := r.f.peek()
+	was := now.find(status.Name)
+	switch {
+	case status.Last == nil:
+	case was != nil && len(was.Runs) > 0 && was.Runs[0].FencingToken == status.Last.FencingToken && was.Runs[0].Began.Equal(status.Last.Began):
+		row.Runs = was.Runs
+	default:
+		if runs, err := r.f.admin.Runs(ctx, status.Name, runsShown); err == nil {
+			row.Runs = runs
+		} else if was != nil {
+			row.Runs = was.Runs
+		}
+	}
+	// A lease may stay after its run, for the minimum hold.
+	if row.Running != nil && row.Last != nil && row.Running.FencingToken == row.Last.FencingToken {
+		row.Running = nil
+	}
+	return row
+}
+
+// show takes rows over into the snapshot. Rows that were read before whole, when all were read, are
+// of jobs that are not there any more.
+func (r *jobReader) show(rows []*jobRow, whole time.Time, tooMany bool) {
+	r.f.publish(setOf(partJobs), func(s *snapshot) {
+		merged := make(map[string]*jobRow, len(s.jobs)+len(rows))
+		for _, row := range s.jobs {
+			if !row.At.Before(whole) {
+				merged[row.Name] = row
+			}
+		}
+		for _, row := range rows {
+			if is := merged[row.Name]; is == nil || !row.At.Before(is.At) {
+				merged[row.Name] = row
+			}
+		}
+		s.jobs = make([]*jobRow, 0, len(merged))
+		for _, row := range merged {
+			s.jobs = append(s.jobs, row)
+		}
+		slices.SortFunc(s.jobs, func(x, y *jobRow) int { return x.compare(y.Name) })
+		if len(s.jobs) > mostJobs {
+			s.jobs, tooMany = s.jobs[:mostJobs], true
+		}
+		if !whole.IsZero() || tooMany {
+			s.tooMany = tooMany
+		}
+	})
+}
+
+// followTicks reads jobs by themselves: those that were touched, and those whose tick was due.
+func (r *jobReader) followTicks(ctx context.Context) {
+	ticker := time.NewTicker(publishEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		names := r.take()
+		now, _ := r.f.peek()
+		due := time.Now().Add(-afterTick)
+		for _, row := range now.jobs {
+			if len(names) == mostTouched {
+				break
+			}
+			if !row.Next.IsZero() && row.Next.Before(due) && row.At.Before(row.Next.Add(afterTick)) && !slices.Contains(names, row.Name) {
+				names = append(names, row.Name)
+			}
+		}
+		if len(names) > 0 {
+			r.readSome(ctx, names)
+		}
+	}
+}
+
+// readSome reads jobs by their names.
+func (r *jobReader) readSome(ctx context.Context, names []string) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var (
+		reads sync.WaitGroup
+		mu    sync.Mutex
+		rows  []*jobRow
+	)
+	for _, name := range names {
+		reads.Go(func() {
+			at := time.Now()
+			status, err := r.f.admin.Job(ctx, name)
+			if err != nil {
+				return // the next read of all jobs says so, or finds that it is gone
+			}
+			row := r.row(ctx, status, at)
+			mu.Lock()
+			defer mu.Unlock()
+			rows = append(rows, row)
+		})
+	}
+	reads.Wait()
+	if len(rows) > 0 {
+		r.show(rows, time.Time{}, false)
+	}
+}

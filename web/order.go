@@ -1,0 +1,264 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// order is what a form asks for.
+type order struct {
+	Kind     admin.OrderKind
+	Job      string // empty for all jobs, or an election
+	All      bool
+	Election string
+	Token    uint64        // of the run to cancel
+	For      time.Duration // of a pause; zero: until it is resumed
+	Reason   string
+	Once     string // an order with the same one is given once
+}
+
+// orderKind is a row of what can be asked for.
+type orderKind struct {
+	kind     admin.OrderKind
+	verb     string
+	election bool // its target is an election
+	all      bool // it may be for all jobs
+	means    string
+}
+
+var orderKinds = []orderKind{
+	{admin.OrderPause, "Pause", false, true, "No replica begins a tick of it any more, whatever happens to replicas and nodes. A run that has begun goes on. Ticks that are due meanwhile are not caught up."},
+	{admin.OrderResume, "Resume", false, true, "Ticks that are due from now on are run."},
+	{admin.OrderRunNow, "Run now", false, false, "One replica begins one run now, at most. It takes no tick's place, and is run also if the job is paused."},
+	{admin.OrderResign, "Resign", true, false, "The leader's term ends. When its work has returned another replica is elected, or the same one again."},
+	{admin.OrderCancel, "Cancel", false, false, "The context of the run ends. The run counts as complete, and is not repeated."},
+}
+
+func kindOf(name string) (orderKind, bool) {
+	for _, k := range orderKinds {
+		if string(k.kind) == name {
+			return k, true
+		}
+	}
+	return orderKind{}, false
+}
+
+// Target is the job or the election; empty for all jobs.
+func (o order) Target() string { return o.Job + o.Election }
+
+// formError is what is wrong with a form.
+type formError string
+
+func (e formError) Error() string { return string(e) }
+
+// longestName bounds names in forms; no job or election has a longer one.
+const longestName = redlock.MaxKeyLength
+
+// parseTarget reads what an order is for, also from the address of its form.
+func parseTarget(v url.Values) (o order, err error) {
+	k, ok := kindOf(v.Get("kind"))
+	if !ok {
+		return o, formError("There is no such order.")
+	}
+	o.Kind, o.Once = k.kind, v.Get("once")
+	switch {
+	case k.election:
+		o.Election = v.Get("election")
+	case k.all && v.Get("all") != "":
+		o.All = true
+	default:
+		o.Job = v.Get("job")
+	}
+	if name := o.Target(); !o.All && (name == "" || len(name) > longestName || !utf8.ValidString(name)) {
+		return o, formError("The order names no job or election that can be.")
+	}
+	if o.Kind == admin.OrderCancel {
+		if o.Token, err = strconv.ParseUint(v.Get("token"), 10, 64); err != nil || o.Token == 0 {
+			return o, formError("The order names no run: token is no number.")
+		}
+	}
+	return o, nil
+}
+
+// longestPause bounds that of a form, which has no date.
+const longestPause = 366 * 24 * time.Hour
+
+// parseOrder reads a form.
+func parseOrder(v url.Values) (order, error) {
+	o, err := parseTarget(v)
+	if err != nil {
+		return o, err
+	}
+	o.Reason = strings.TrimSpace(v.Get("reason"))
+	switch {
+	case o.Reason == "":
+		return o, formError("Say why: those who look for the reason later have nothing else.")
+	case len(o.Reason) > redlock.MaxPauseText || !utf8.ValidString(o.Reason):
+		return o, formError(fmt.Sprintf("The reason has %d bytes, and may have %d of UTF-8.", len(o.Reason), redlock.MaxPauseText))
+	case len(o.Once) > 64:
+		return o, formError("The form is not one of this page.")
+	}
+	if text := v.Get("for"); text != "" && o.Kind == admin.OrderPause {
+		if o.For, err = time.ParseDuration(text); err != nil || o.For <= 0 || o.For > longestPause {
+			return o, formError("The pause has no duration such as 15m or 4h.")
+		}
+	}
+	return o, nil
+}
+
+// orderForm is the page on which an order is confirmed, or what came of it.
+type orderForm struct {
+	order
+	Verb   string
+	Means  string
+	Error  string // why the form was not taken
+	Result *resultDoc
+	Most   int // bytes of a reason
+}
+
+func (f *orderForm) pageTitle() string { return f.Verb }
+
+// orderPage is the form of an order, or with result what came of one.
+func (h *Handler) orderPage(w http.ResponseWriter, r *http.Request) {
+	if h.authorize == nil {
+		h.fail(w, r, http.StatusNotFound, readOnly)
+		return
+	}
+	query := r.URL.Query()
+	if id := query.Get("result"); id != "" {
+		o, result, found := h.desk.find(id)
+		if !found {
+			h.fail(w, r, http.StatusNotFound, "The process that serves this page does not know of that order, or not any more. The list of orders has it if a node has heard of it.")
+			return
+		}
+		h.form(w, r, http.StatusOK, o, "", result)
+		return
+	}
+	o, err := parseTarget(query)
+	if err != nil {
+		h.fail(w, r, http.StatusBadRequest, err.Error())
+		return
+	}
+	h.form(w, r, http.StatusOK, o, "", nil)
+}
+
+const readOnly = "Orders cannot be given here: the program serves this page without web.WithActions."
+
+func (h *Handler) form(w http.ResponseWriter, r *http.Request, status int, o order, failure string, result *resultDoc) {
+	k, _ := kindOf(string(o.Kind))
+	o.Once = newOnce()
+	f := &orderForm{order: o, Verb: k.verb, Means: k.means, Error: failure, Result: result, Most: redlock.MaxPauseText}
+	h.feed.want()
+	s, _ := h.feed.peek()
+	h.write(w, r, status, &page{Kind: "order", Title: k.verb, Status: h.status(s, 0), Doc: f})
+}
+
+// longestForm bounds a form: names and reasons in percent signs.
+const longestForm = 32 << 10
+
+// giveOrder takes a form, and answers when there is an outcome.
+func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) {
+	if h.authorize == nil {
+		h.fail(w, r, http.StatusNotFound, readOnly)
+		return
+	}
+	if err := h.origins.Check(r); err != nil {
+		h.logger.WarnContext(r.Context(), "web: an order from another site was refused", "origin", shortened(r.Header.Get("Origin"), 200), "error", err)
+		h.fail(w, r, http.StatusForbidden, "The order came from another site. Give it on this page; behind a proxy that changes the Host header, use web.WithTrustedOrigins.")
+		return
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/x-www-form-urlencoded" {
+		h.fail(w, r, http.StatusUnsupportedMediaType, "An order is a form: application/x-www-form-urlencoded.")
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, longestForm)
+	if err := r.ParseForm(); err != nil {
+		status := http.StatusBadRequest
+		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		h.fail(w, r, status, "The form cannot be read.")
+		return
+	}
+	o, err := parseOrder(r.PostForm)
+	if err != nil {
+		if isAPI(r) || o.Target() == "" && !o.All {
+			h.fail(w, r, http.StatusBadRequest, err.Error())
+			return
+		}
+		h.form(w, r, http.StatusBadRequest, o, err.Error(), nil)
+		return
+	}
+	client, ok := h.authorized(w, r, o)
+	if !ok {
+		return
+	}
+	// An answer to a browser may take longer than the server's WriteTimeout. Where that cannot be
+	// set, the order is given all the same, and the journal has it.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin))
+	id, result, err := h.desk.give(r.Context(), h.feed.down, client, o)
+	if err != nil {
+		h.fail(w, r, http.StatusServiceUnavailable, "Too many orders are under way. Nothing was done: try again.")
+		return
+	}
+	h.feed.news(o)
+	if isAPI(r) {
+		writeJSON(w, result.status(), result)
+		return
+	}
+	w.Header().Set("Location", "order?result="+url.QueryEscape(id))
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// answerWithin is how long the answer to an order may take: admin.WithOrderTimeout is an hour at
+// most, and no browser waits for that.
+const answerWithin = 5 * time.Minute
+
+// authorized asks the program who gives an order, and returns a Client that gives it in that name.
+func (h *Handler) authorized(w http.ResponseWriter, r *http.Request, o order) (*admin.Client, bool) {
+	asked := admin.Order{Kind: o.Kind, Target: o.Target(), Why: o.Reason}
+	if o.Token != 0 {
+		asked.Run = admin.RunID{Job: o.Job, FencingToken: o.Token}
+	}
+	args := []any{"order", o.Kind, "for", visible(shortened(o.Target(), 200)), "why", visible(o.Reason)}
+	who, err := h.authorize(r, asked)
+	if err == nil && who == "" {
+		err = errors.New("web: WithActions: the function has returned no error, and nobody who gives the order")
+	}
+	if err != nil {
+		h.logger.WarnContext(r.Context(), "web: an order was not authorized", append(args, "by", who, "error", err)...)
+		h.fail(w, r, http.StatusForbidden, "You may not give this order. The log says why.")
+		return nil, false
+	}
+	client, err := h.feed.admin.As(strings.ToValidUTF8(shortened(who, redlock.MaxPauseText/utf8.UTFMax), "?"))
+	if err != nil {
+		h.logger.ErrorContext(r.Context(), "web: an order cannot be given in that name", append(args, "by", who, "error", err)...)
+		h.fail(w, r, http.StatusInternalServerError, "The order cannot be given in your name. The log says why.")
+		return nil, false
+	}
+	h.logger.InfoContext(r.Context(), "web: order", append(args, "by", who)...)
+	return client, true
+}
+
+// news has what an order was for be read anew.
+func (f *feed) news(o order) {
+	f.loops[partOrders].hurry()
+	switch {
+	case o.Election != "":
+		f.loops[partElections].hurry()
+	case o.All:
+		f.loops[partJobs].hurry()
+	default:
+		f.jobs.touch(o.Job)
+	}
+}

@@ -1,0 +1,249 @@
+package web
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"hash/fnv"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+//go:embed assets templates
+var files embed.FS
+
+// versions are of the assets, by which a browser may keep them.
+var versions = make(map[string]string)
+
+func init() {
+	for _, name := range []string{"app.css", "app.js", "icon.svg"} {
+		text, err := files.ReadFile("assets/" + name)
+		if err != nil {
+			panic(err) // it is built without its files
+		}
+		sum := fnv.New64a()
+		sum.Write(text)
+		versions[name] = strconv.FormatUint(sum.Sum64(), 36)
+	}
+}
+
+// asset answers with a file.
+func asset(name, mediaType string) func(*Handler, http.ResponseWriter, *http.Request) {
+	return func(_ *Handler, w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", mediaType)
+		w.Header().Set("Cache-Control", "no-cache")
+		if r.URL.Query().Get("v") == versions[name] {
+			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+		}
+		text, _ := files.ReadFile("assets/" + name) // init has read it
+		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(text))
+	}
+}
+
+// page is what the templates are executed with.
+type page struct {
+	Kind   string // names the template
+	Title  string
+	Site   string // the title of the cluster
+	Root   string // the way to the start page
+	Now    string // the server's clock in Unix milliseconds, or nowMark
+	Parts  string // that it shows
+	Status *statusDoc
+	Acts   bool // it gives orders
+	Text   string
+	Doc    any
+}
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"ago": ago, "in": in, "clock": clock, "took": precise, "left": leaseLeft, "see": visible, "phrase": schedulePhrase,
+	"counted": counted, "asset": func(name string) string { return "assets/" + name + "?v=" + versions[name] },
+	"query": func(path string, pairs ...string) template.URL {
+		values := make(url.Values)
+		for i := 0; i+1 < len(pairs); i += 2 {
+			if pairs[i+1] != "" {
+				values.Set(pairs[i], pairs[i+1])
+			}
+		}
+		return template.URL(path + "?" + values.Encode()) // names of any characters are encoded
+	},
+	"strip": strip, "timeline": timeline, "bar": bar, "words": words, "str": func(n uint64) string { return strconv.FormatUint(n, 10) },
+	"yes": func(is bool) string {
+		if is {
+			return "true"
+		}
+		return "false"
+	},
+}).ParseFS(files, "templates/*.html"))
+
+// words are a word of the code as people read it: run_now, not_leader.
+func words(text string) string { return strings.ReplaceAll(visible(text), "_", " ") }
+
+// nowMark stands for the server's clock in pages that are kept: as long as that.
+const nowMark = "1000000000001"
+
+// render makes the text of a page.
+func (h *Handler) render(p *page, r *http.Request) ([]byte, error) {
+	p.Site, p.Root, p.Acts = h.title, rootOf(r), h.authorize != nil
+	if p.Now == "" {
+		p.Now = strconv.FormatInt(time.Now().UnixMilli(), 10)
+	}
+	var b bytes.Buffer
+	err := templates.ExecuteTemplate(&b, "page.html", p)
+	return b.Bytes(), err
+}
+
+// write answers with a page.
+func (h *Handler) write(w http.ResponseWriter, r *http.Request, status int, p *page) {
+	text, err := h.render(p, r)
+	if err != nil {
+		h.logger.ErrorContext(r.Context(), "web: a page cannot be shown", "page", p.Kind, "error", err)
+		http.Error(w, "This page cannot be shown: see the log.", http.StatusInternalServerError)
+		return
+	}
+	writeText(w, status, text)
+}
+
+func writeText(w http.ResponseWriter, status int, text []byte) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(status)
+	_, _ = w.Write(text)
+}
+
+// pageOf answers with a page of a document. All who look at the same page at the same time get the
+// same text.
+func pageOf(kind string, need partSet, of document) func(*Handler, http.ResponseWriter, *http.Request) {
+	return func(h *Handler, w http.ResponseWriter, r *http.Request) {
+		s := h.feed.get(r.Context(), need)
+		kept := h.pages.get(r.URL.Path+"?"+r.URL.RawQuery, s.seq)
+		kept.once.Do(func() {
+			doc, status := of(h, r.Context(), s, r)
+			p := &page{Kind: kind, Now: nowMark, Status: h.status(s, need), Parts: strings.Join(need.names(), " "), Doc: doc}
+			p.Title = titles[kind]
+			if status != http.StatusOK {
+				p.Kind, p.Title, p.Text = "error", http.StatusText(status), missing
+			}
+			if named, ok := doc.(interface{ pageTitle() string }); ok {
+				p.Title = named.pageTitle()
+			}
+			kept.status = status
+			kept.text, kept.err = h.render(p, r)
+		})
+		if kept.err != nil {
+			h.logger.ErrorContext(r.Context(), "web: a page cannot be shown", "page", kind, "error", kept.err)
+			http.Error(w, "This page cannot be shown: see the log.", http.StatusInternalServerError)
+			return
+		}
+		now := strconv.AppendInt(nil, time.Now().UnixMilli(), 10)
+		writeText(w, kept.status, bytes.Replace(kept.text, []byte(nowMark), now, 1))
+	}
+}
+
+const missing = "No replica is known to have a job of this name. A job is forgotten half an hour after the last replica that had it."
+
+var titles = map[string]string{
+	"overview": "Overview", "jobs": "Jobs", "job": "Job", "elections": "Elections", "nodes": "Nodes", "orders": "Orders", "order": "Order",
+}
+
+// pageCache has pages that were rendered a moment ago.
+type pageCache struct {
+	mu    sync.Mutex
+	known map[string]*keptPage // guarded by mu; at most mostPages
+}
+
+// keptPage is a page that was rendered.
+type keptPage struct {
+	seq    uint64 // of the snapshot
+	at     time.Time
+	once   sync.Once
+	status int
+	text   []byte
+	err    error
+}
+
+const (
+	mostPages = 64
+	// keptFor is for how long a page is kept at most: ages in it are not older.
+	keptFor = time.Second
+	// longestAddress has room for the name of a job in percent signs.
+	longestAddress = 8 << 10
+)
+
+func newPageCache() *pageCache { return &pageCache{known: make(map[string]*keptPage)} }
+
+// get returns the page of an address, which may have to be rendered.
+func (c *pageCache) get(address string, seq uint64) *keptPage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if p := c.known[address]; p != nil && p.seq == seq && now.Sub(p.at) < keptFor {
+		return p
+	}
+	p := &keptPage{seq: seq, at: now}
+	if len(address) > longestAddress {
+		return p // it is not kept
+	}
+	if _, is := c.known[address]; !is && len(c.known) >= mostPages {
+		for address, old := range c.known {
+			if now.Sub(old.at) >= keptFor {
+				delete(c.known, address)
+			}
+		}
+		if len(c.known) >= mostPages {
+			return p
+		}
+	}
+	c.known[address] = p
+	return p
+}
+
+// apiOf answers with a document as JSON.
+func apiOf(need partSet, of document) func(*Handler, http.ResponseWriter, *http.Request) {
+	return func(h *Handler, w http.ResponseWriter, r *http.Request) {
+		s := h.feed.get(r.Context(), need)
+		doc, status := of(h, r.Context(), s, r)
+		writeJSON(w, status, h.status(s, need), doc)
+	}
+}
+
+// writeJSON answers with JSON: one object of the fields of all.
+func writeJSON(w http.ResponseWriter, status int, docs ...any) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for _, doc := range docs {
+		text, err := json.Marshal(doc)
+		if err != nil || len(text) < 2 || text[0] != '{' {
+			http.Error(w, `{"error":"500 Internal Server Error"}`, http.StatusInternalServerError)
+			return
+		}
+		if b.Len() > 1 && len(text) > 2 {
+			b.WriteByte(',')
+		}
+		b.Write(text[1 : len(text)-1])
+	}
+	b.WriteString("}\n")
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes())
+}
+
+// apiIndex lists the documents.
+func (h *Handler) apiIndex(w http.ResponseWriter, _ *http.Request) {
+	var paths []string
+	for path, to := range routes {
+		if name, ok := strings.CutPrefix(path, "/api/v1/"); ok && name != "" && to.get != nil {
+			paths = append(paths, name)
+		}
+	}
+	writeJSON(w, http.StatusOK, struct {
+		Documents []string `json:"documents"`
+		Actions   bool     `json:"actions"`
+	}{slices.Sorted(slices.Values(paths)), h.authorize != nil})
+}

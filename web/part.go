@@ -1,0 +1,122 @@
+package web
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// part names what is read by itself: a node that hangs, or a thousand jobs, keep nothing else from
+// being read.
+type part int
+
+// The parts.
+const (
+	partNodes part = iota
+	partReplicas
+	partElections
+	partJobs
+	partOrders
+	parts
+)
+
+var partNames = [parts]string{"nodes", "replicas", "elections", "jobs", "orders"}
+
+func (p part) String() string { return partNames[p] }
+
+// partSet is a set of parts.
+type partSet uint
+
+func setOf(all ...part) (s partSet) {
+	for _, p := range all {
+		s |= 1 << p
+	}
+	return s
+}
+
+func (s partSet) has(p part) bool { return s&(1<<p) != 0 }
+
+func (s partSet) names() []string {
+	names := []string{}
+	for p := range parts {
+		if s.has(p) {
+			names = append(names, p.String())
+		}
+	}
+	return names
+}
+
+// reading is how a part was read last.
+type reading struct {
+	At    time.Time // when it was; zero for never
+	Tried time.Time // when a read ended, with success or not; zero for never
+	Err   error     // of that; nil for success
+}
+
+// loop reads a part again and again, while somebody looks.
+type loop struct {
+	part  part
+	every time.Duration // from the end of a read to the next, at least
+	most  time.Duration // that a read may take
+	share int           // one in so many parts of the time is spent on it, at most
+	read  func(ctx context.Context) error
+	wake  chan struct{} // has one if something has happened
+	began atomic.Int64  // when a read began that goes on, in Unix milliseconds; 0 for none
+}
+
+// soonest is how long after a read what has happened can have the next one begin.
+const soonest = 200 * time.Millisecond
+
+func newLoop(p part, every, most time.Duration, share int, read func(context.Context) error) *loop {
+	return &loop{part: p, every: every, most: most, share: share, read: read, wake: make(chan struct{}, 1)}
+}
+
+// hurry has the part be read soon.
+func (l *loop) hurry() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run reads until ctx ends, and tells done of each read.
+func (l *loop) run(ctx context.Context, done func(p part, began time.Time, err error)) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-l.wake:
+		}
+		began := time.Now()
+		l.began.Store(began.UnixMilli())
+		within, cancel := context.WithTimeout(ctx, l.most)
+		err := l.read(within)
+		cancel()
+		l.began.Store(0)
+		if ctx.Err() != nil {
+			return
+		}
+		done(l.part, began, err)
+		took := time.Since(began)
+		timer.Reset(max(l.every, time.Duration(l.share-1)*took))
+		pause := time.NewTimer(max(soonest, took))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		}
+	}
+}
+
+// busy is for how long a read has gone on; zero if none does.
+func (l *loop) busy(now time.Time) time.Duration {
+	began := l.began.Load()
+	if began == 0 {
+		return 0
+	}
+	return now.Sub(time.UnixMilli(began))
+}

@@ -1,0 +1,240 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// statusDoc is in every page and document: the present in a sentence, and how far it can be
+// believed.
+type statusDoc struct {
+	Now      moment             `json:"now"`
+	Sentence string             `json:"sentence"`
+	Level    string             `json:"level"` // good, warn or bad
+	Problems []problemDoc       `json:"problems"`
+	Read     map[string]readDoc `json:"read"`
+
+	Oldest moment `json:"-"` // of the parts that the page shows
+}
+
+// problemDoc is why something is not shown, or not as it is now.
+type problemDoc struct {
+	Part string `json:"part"`
+	Text string `json:"text"`
+}
+
+type readDoc struct {
+	At    moment `json:"at,omitzero"`
+	Error string `json:"error,omitempty"`
+}
+
+// slow is how long a read may take before that is said.
+const slow, slowJobs = 2 * time.Second, 20 * time.Second
+
+func (h *Handler) status(s *snapshot, shows partSet) *statusDoc {
+	now := time.Now()
+	doc := &statusDoc{Now: at(now), Problems: []problemDoc{}, Read: make(map[string]readDoc)}
+	for p := range parts {
+		r := s.read[p]
+		read := readDoc{At: at(r.At)}
+		if r.Err != nil {
+			read.Error = errorText(r.Err)
+		}
+		if shows.has(p) {
+			doc.Read[p.String()] = read
+			if doc.Oldest.IsZero() || r.At.Before(doc.Oldest.Time) {
+				doc.Oldest = at(r.At)
+			}
+		}
+		if text := h.problem(p, r, now); text != "" && (shows.has(p) || p == partNodes) {
+			doc.Problems = append(doc.Problems, problemDoc{p.String(), text})
+		}
+	}
+	if text := nodesProblem(s.nodes); text != "" {
+		doc.Problems = append(doc.Problems, problemDoc{partNodes.String(), text})
+	}
+	doc.Sentence, doc.Level = sentence(s, now)
+	return doc
+}
+
+// problem is why a part is not shown as it is now; empty for none.
+func (h *Handler) problem(p part, r reading, now time.Time) string {
+	name := p.String()
+	busy, most := h.feed.loops[p].busy(now), slow
+	if p == partJobs {
+		most = slowJobs
+	}
+	switch {
+	case r.Err != nil && r.At.IsZero():
+		return fmt.Sprintf("The %s cannot be read: %s", name, errorText(r.Err))
+	case r.Err != nil:
+		return fmt.Sprintf("The %s are shown as they were %s ago: %s", name, rough(now.Sub(r.At)), errorText(r.Err))
+	case r.Tried.IsZero():
+		return fmt.Sprintf("The %s have not been read yet: no answer has come from the nodes.", name)
+	case busy > most:
+		return fmt.Sprintf("The %s are shown as they were %s ago: the nodes have not answered for %s.", name, rough(now.Sub(r.At)), rough(busy))
+	}
+	return ""
+}
+
+// nodesProblem is what is wrong with this process's own way to the nodes.
+func nodesProblem(nodes []redlock.NodeStatus) string {
+	reached := 0
+	for _, n := range nodes {
+		if errors.Is(n.Err, redlock.ErrClosed) {
+			return "The process that serves this page has closed its connections to the nodes. Nothing here changes any more: restart it, or open the page of another replica."
+		}
+		if n.Reachable {
+			reached++
+		}
+	}
+	if len(nodes) > 0 && reached == 0 {
+		return "No node answers the process that serves this page. See whether the nodes are up, and whether it has their addresses."
+	}
+	return ""
+}
+
+// errorText is an error as people read it. What one says may come from a server.
+func errorText(err error) string { return shortened(visible(err.Error()), 400) }
+
+// sentence says the present in words on which one can act, and how bad it is.
+func sentence(s *snapshot, now time.Time) (text, level string) {
+	var said []string
+	level = "good"
+	say := func(how, text string) {
+		said = append(said, text)
+		if how == "bad" || how == "warn" && level == "good" {
+			level = how
+		}
+	}
+	sayNodes(s, say)
+	sayElections(s, now, say)
+	sayJobs(s, say)
+	if len(said) == 0 {
+		return "Nothing has been read from the nodes yet.", "warn"
+	}
+	return strings.Join(said, " "), level
+}
+
+// quorumOf is how many of the nodes of this process vote, of how many, and how many must.
+func quorumOf(nodes []redlock.NodeStatus) (votes, total, need int) {
+	for _, n := range nodes {
+		if n.Votes {
+			votes++
+		}
+	}
+	return votes, len(nodes), len(nodes)/2 + 1
+}
+
+func sayNodes(s *snapshot, say func(how, text string)) {
+	votes, total, need := quorumOf(s.nodes)
+	if total == 0 {
+		return
+	}
+	vote := "vote"
+	if votes == 1 {
+		vote = "votes"
+	}
+	of := fmt.Sprintf("%d of %d nodes %s", votes, total, vote)
+	switch spare := votes - need; {
+	case spare < 0:
+		say("bad", fmt.Sprintf("%s: nothing is granted until %s more.", of, doOrDoes(-spare)))
+	case spare == 0 && total > 1:
+		say("bad", of+"; none more may fail.")
+	case votes < total:
+		say("warn", fmt.Sprintf("%s; %s more may fail.", of, number(spare)))
+	case spare == 0:
+		say("good", of+"; it may not fail.")
+	default:
+		say("good", fmt.Sprintf("%s; %s may fail.", of, number(spare)))
+	}
+}
+
+func doOrDoes(n int) string {
+	if n == 1 {
+		return "one does"
+	}
+	return number(n) + " do"
+}
+
+func sayElections(s *snapshot, now time.Time, say func(how, text string)) {
+	const few = 3
+	var led, unled, unknown []electionRow
+	for _, e := range s.elections {
+		switch {
+		case e.Err != nil:
+			unknown = append(unknown, e)
+		case e.Leader == nil:
+			unled = append(unled, e)
+		default:
+			led = append(led, e)
+		}
+	}
+	for i, e := range unled {
+		if i == few {
+			say("bad", fmt.Sprintf("%d more have no leader either.", len(unled)-few))
+			break
+		}
+		say("bad", fmt.Sprintf("Nobody leads %s.", inSentence(e.Name)))
+	}
+	switch {
+	case len(unknown) == 1:
+		say("bad", fmt.Sprintf("It is not known who leads %s.", inSentence(unknown[0].Name)))
+	case len(unknown) > 1:
+		say("bad", fmt.Sprintf("It is not known who leads %d elections.", len(unknown)))
+	}
+	if len(led) > few {
+		say("good", fmt.Sprintf("%d elections have a leader.", len(led)))
+		return
+	}
+	for _, e := range led {
+		text := fmt.Sprintf("%s is led by %s", inSentence(e.Name), inSentence(e.Leader.Identity))
+		if since := at(e.Leader.Since); !since.IsZero() {
+			text += " since " + clockOf(since, now) + " UTC"
+		}
+		say("good", text+".")
+	}
+}
+
+func sayJobs(s *snapshot, say func(how, text string)) {
+	c := countJobs(s.jobs)
+	if s.read[partJobs].Tried.IsZero() && c.Total == 0 {
+		return
+	}
+	for _, r := range s.jobs {
+		if r.Paused != nil && r.Paused.Target == admin.AllJobs {
+			text := "All jobs are paused by " + inSentence(r.Paused.By)
+			if r.Paused.Reason != "" {
+				text += ": " + inSentence(r.Paused.Reason)
+			}
+			say("warn", strings.TrimSuffix(text, ".")+".")
+			c.Paused = 0
+			break
+		}
+	}
+	for _, n := range []struct {
+		count int
+		how   string
+		is    string
+	}{{c.Late, "bad", "late"}, {c.Failing, "warn", "failing"}, {c.Paused, "warn", "paused"}} {
+		switch {
+		case n.count == 1:
+			say(n.how, fmt.Sprintf("1 job is %s.", n.is))
+		case n.count > 1:
+			say(n.how, fmt.Sprintf("%d jobs are %s.", n.count, n.is))
+		}
+	}
+	switch {
+	case c.Unknown > 0:
+		say("bad", fmt.Sprintf("Of %s it is not known whether one runs.", counted(c.Unknown, "job")))
+	case c.Total > 0 && c.Late == 0:
+		say("good", "No job is late.")
+	case c.Total == 0:
+		say("warn", "No replica tells of a job.")
+	}
+}

@@ -1,0 +1,236 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tenure-dev/tenure/admin"
+)
+
+const (
+	// beatEvery is how often a stream says that it lives, if it has nothing else to say.
+	beatEvery = 15 * time.Second
+	// writeWithin is what a reader of a stream may take for what is written at once.
+	writeWithin = 5 * time.Second
+	// mostWaiting are the happenings that wait for a reader.
+	mostWaiting = 64
+	// gather is for how long happenings are gathered before they are written.
+	gather = 250 * time.Millisecond
+)
+
+// follower is a stream of events, as the feed sees it.
+type follower struct {
+	wake chan struct{} // has one if there is something
+
+	mu     sync.Mutex
+	parts  partSet  // guarded by mu; that were read anew
+	seq    uint64   // guarded by mu
+	events [][]byte // guarded by mu; at most mostWaiting
+	missed bool     // guarded by mu; there were more
+}
+
+// changed notes that parts were read anew.
+func (f *follower) changed(p partSet, seq uint64) {
+	f.mu.Lock()
+	f.parts |= p
+	f.seq = seq
+	f.mu.Unlock()
+	if p != 0 {
+		f.rouse()
+	}
+}
+
+// happened notes an event.
+func (f *follower) happened(event []byte) {
+	f.mu.Lock()
+	if len(f.events) < mostWaiting {
+		f.events = append(f.events, event)
+	} else {
+		f.missed = true
+	}
+	f.mu.Unlock()
+	f.rouse()
+}
+
+func (f *follower) rouse() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what there is to write.
+func (f *follower) take() []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var b bytes.Buffer
+	for _, e := range f.events {
+		b.Write(e)
+	}
+	if f.missed {
+		b.Write(eventText("missed", struct{}{}))
+	}
+	if f.parts != 0 {
+		b.Write(eventText("change", changeEvent{time.Now().UnixMilli(), f.seq, f.parts.names()}))
+	}
+	f.events, f.missed, f.parts = nil, false, 0
+	return b.Bytes()
+}
+
+type changeEvent struct {
+	Now   int64    `json:"now"`
+	Seq   uint64   `json:"seq"`
+	Parts []string `json:"parts,omitempty"`
+}
+
+// eventText is an event as a stream has it.
+func eventText(name string, data any) []byte {
+	text, err := json.Marshal(data)
+	if err != nil { // of the types here it does not fail
+		text = []byte("{}")
+	}
+	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, text)
+}
+
+// tell tells those that follow what has happened.
+func (f *feed) tell(c admin.Change) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.follow) == 0 {
+		return
+	}
+	event := happening(c)
+	for to := range f.follow {
+		to.happened(event)
+	}
+}
+
+// happening is the event of a change.
+func happening(c admin.Change) []byte {
+	switch {
+	case c.Run != nil:
+		return eventText("run", newPastDoc(c.Run, ""))
+	case c.Skip != nil:
+		return eventText("skip", newSkipDoc(c.Skip))
+	case c.Term != nil:
+		return eventText("term", termEvent(*c.Term))
+	case c.Order != nil:
+		return eventText("order", newOrderDoc(c.Order))
+	default:
+		return eventText("missed", struct{}{})
+	}
+}
+
+// termEvent is an admin.TermChange.
+type termEvent struct {
+	Election string `json:"election"`
+	Term     uint64 `json:"term"`
+	Identity string `json:"identity"`
+	Event    string `json:"event"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// join adds a follower if there are less than so many.
+func (f *feed) join(most int) *follower {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.down.Err() != nil || len(f.follow) >= most {
+		return nil
+	}
+	to := &follower{wake: make(chan struct{}, 1), seq: f.now.seq}
+	f.follow[to] = struct{}{}
+	return to
+}
+
+func (f *feed) leave(to *follower) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.follow, to)
+}
+
+// events is a stream of events: until the reader goes, its lifetime is over, or Close.
+func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
+	h.feed.want()
+	out := http.NewResponseController(w)
+	if err := out.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
+		h.streamless.Do(func() {
+			h.logger.WarnContext(r.Context(), "web: no stream of events: what wraps the handler hides deadlines; give its ResponseWriter an Unwrap method", "error", err)
+		})
+		h.fail(w, r, http.StatusNotImplemented, "Events cannot be sent through what wraps this page.")
+		return
+	}
+	to := h.feed.join(h.streams)
+	if to == nil {
+		w.Header().Set("Retry-After", "10")
+		h.fail(w, r, http.StatusServiceUnavailable, "Too many pages follow the events, or the page is closed.")
+		return
+	}
+	defer h.feed.leave(to)
+	header := w.Header()
+	header.Set("Content-Type", "text/event-stream; charset=utf-8")
+	header.Set("Cache-Control", "no-store, no-transform")
+	header.Set("X-Accel-Buffering", "no")
+	if r.Method == http.MethodHead {
+		return
+	}
+	write := func(text []byte) bool {
+		if out.SetWriteDeadline(time.Now().Add(writeWithin)) != nil {
+			return false
+		}
+		_, err := w.Write(text)
+		return err == nil && out.Flush() == nil
+	}
+	to.mu.Lock()
+	hello := changeEvent{Now: time.Now().UnixMilli(), Seq: to.seq}
+	to.mu.Unlock()
+	if !write(append([]byte("retry: 2000\n\n"), eventText("hello", hello)...)) {
+		return
+	}
+	life, beat := time.NewTimer(h.lifetime), time.NewTicker(beatEvery)
+	defer life.Stop()
+	defer beat.Stop()
+	for {
+		text := []byte(nil)
+		select {
+		case <-to.wake:
+			if !h.pause(r, gather) { // more may come at once
+				continue
+			}
+			text = to.take()
+		case <-beat.C:
+			text = []byte(": beat\n\n")
+		case <-life.C:
+			write(eventText("bye", byeEvent{"lifetime"}))
+			return
+		case <-h.feed.down.Done():
+			write(eventText("bye", byeEvent{"closed"}))
+			return
+		case <-r.Context().Done():
+			return
+		}
+		if len(text) > 0 && !write(text) {
+			return
+		}
+	}
+}
+
+type byeEvent struct {
+	Why string `json:"why"`
+}
+
+// pause waits; false if the stream is to end.
+func (h *Handler) pause(r *http.Request, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-h.feed.down.Done():
+	case <-r.Context().Done():
+	}
+	return false
+}

@@ -1,0 +1,80 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Names and texts come from users and from servers. A template escapes them for HTML; what is here
+// has people see what is in them.
+
+// visible is a text with what would not be seen made visible: control characters, and those that
+// change the order or have no width. U+202E is shown as ⟨U+202E⟩, and a line feed as ␊.
+func visible(text string) string {
+	if !strings.ContainsFunc(text, isHidden) {
+		return strings.ToValidUTF8(text, "\uFFFD")
+	}
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case !isHidden(r):
+			b.WriteRune(r)
+		case r < 0x20:
+			b.WriteRune(0x2400 + r)
+		default:
+			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
+		}
+	}
+	return b.String()
+}
+
+// isHidden reports whether a character is not seen where it stands. The joiners of scripts and of
+// pictures are letters for those who use them.
+func isHidden(r rune) bool {
+	const nonJoiner, joiner = 0x200C, 0x200D
+	return r != nonJoiner && r != joiner &&
+		(unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp) || r != ' ' && unicode.Is(unicode.Zs, r))
+}
+
+// inSentence is a name as it stands in a sentence. One with letters that may run from right to left
+// does not turn what is around it.
+func inSentence(name string) string {
+	name = shortened(visible(name), 60)
+	if name == "" || name[0] == ' ' || name[len(name)-1] == ' ' {
+		name = "“" + name + "”"
+	}
+	const firstFromTheRight = 0x0590
+	if strings.ContainsFunc(name, func(r rune) bool { return r >= firstFromTheRight }) {
+		const isolate, pop = "\u2068", "\u2069"
+		name = isolate + name + pop
+	}
+	return name
+}
+
+// shortened is a text of at most so many characters.
+func shortened(text string, most int) string {
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	runes := []rune(text)
+	return string(runes[:most-1]) + "…"
+}
+
+// counted is a number of things: 1 job, 2 jobs.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// number is a small number in words, as a sentence has it.
+func number(n int) string {
+	words := [...]string{"none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"}
+	if n >= 0 && n < len(words) {
+		return words[n]
+	}
+	return fmt.Sprint(n)
+}
