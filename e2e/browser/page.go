@@ -66,8 +66,7 @@ func open(tb testing.TB, parent context.Context, how []chromedp.ContextOption, o
 		_, err := chromedp.Call(ctx, audits.Enable, struct{}{})
 		return err
 	}))
-	Viewport(1280, 900)(p)
-	for _, o := range options {
+	for _, o := range append([]Option{Viewport(1280, 900)}, options...) {
 		p.do(o(p))
 	}
 	return p
@@ -226,6 +225,7 @@ func (p *Page) Type(selector, text string) {
 // Choose sets a select element, as a person does who picks an option.
 func (p *Page) Choose(selector, value string) {
 	p.tb.Helper()
+	p.Wait("document.querySelector("+Quote(selector)+")", "to be chosen from")
 	p.Exec(fmt.Sprintf(`const s = document.querySelector(%s); s.value = %s; s.dispatchEvent(new Event("input", {bubbles: true}));
 		s.dispatchEvent(new Event("change", {bubbles: true}))`, Quote(selector), Quote(value)))
 }

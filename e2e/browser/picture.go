@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,10 +30,22 @@ func (p *Page) PNG(whole bool) []byte {
 	return png
 }
 
+// tallest is how much of a page is in a picture of the whole page, in CSS pixels.
+const tallest = 3000
+
 func (p *Page) png(whole bool) ([]byte, error) {
-	result, err := chromedp.Call(p.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{
-		Format: page.CaptureScreenshotFormatPng, CaptureBeyondViewport: &whole,
-	})
+	params := page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng}
+	if whole {
+		size, err := evaluate[[2]float64](p, "[document.documentElement.clientWidth, Math.max(document.documentElement.scrollHeight, innerHeight)]")
+		if err != nil {
+			return nil, err
+		}
+		params.CaptureBeyondViewport = &whole
+		params.Clip = &page.Viewport{Width: size[0], Height: min(size[1], tallest), Scale: 1}
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, Patience)
+	defer cancel()
+	result, err := chromedp.Call(ctx, page.CaptureScreenshot, params)
 	return result.Data, err
 }
 

@@ -169,5 +169,5 @@ func (r Replica) serve(q *redlock.Quorum) (stop func(), err error) {
 // once.
 func Open(nodes []string, identity string, ttl time.Duration) (*redlock.Quorum, error) {
 	return redlock.Open(nodes, redlock.WithPrefix("e2e"), redlock.WithTTL(ttl), redlock.WithIdentity(identity),
-		redlock.WithNodeTimeout(min(ttl/4, 500*time.Millisecond)), redlock.WithLogger(slog.New(slog.DiscardHandler)))
+		redlock.WithNodeTimeout(min(ttl/4, 2*time.Second)), redlock.WithLogger(slog.New(slog.DiscardHandler)))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -45,22 +46,31 @@ func TestEveryPage(t *testing.T) {
 		t.Run(page.name, func(t *testing.T) {
 			p := browser.New(t)
 			p.Goto(w.site.Page(page.path))
-			live(p)
+			if page.name != "order" { // which shows nothing that changes
+				live(p)
+			}
 			p.Wait(page.ready)
 			require.Equal(t, page.name, browser.Value[string](p, "document.body.dataset.page"))
 			require.NotEmpty(t, p.Text("#sentence"))
-			for _, scheme := range []string{"light", "dark"} {
-				p.Set(browser.Media("prefers-color-scheme", scheme))
-				for _, width := range []int64{320, 768, 1280} {
-					p.Set(browser.Viewport(width, 900))
-					where := fmt.Sprintf("%s, %s, %d px", page.name, scheme, width)
-					fits(t, p, where)
-					p.Usable(where)
-					p.Picture(fmt.Sprintf("%s-%s-%d", page.name, scheme, width), true)
-				}
+			// Colours are the same in windows of all widths.
+			for _, look := range []struct {
+				scheme string
+				width  int64
+			}{{"light", 1280}, {"dark", 1280}, {"dark", 768}, {"light", 320}} {
+				p.Set(browser.Media("prefers-color-scheme", look.scheme))
+				p.Set(browser.Viewport(look.width, 900))
+				where := fmt.Sprintf("%s-%s-%d", page.name, look.scheme, look.width)
+				fits(t, p, where)
+				p.Usable(where)
+				p.Picture(where, true)
 			}
 		})
 	}
+}
+
+// seen is a name as a page shows it: what turns the direction of text is made visible.
+func seen(name string) string {
+	return strings.NewReplacer("\u202e", "⟨U+202E⟩", "\u2066", "⟨U+2066⟩").Replace(name)
 }
 
 // Names of jobs and replicas, reasons and errors do nothing, and are shown as they are.
@@ -87,10 +97,10 @@ func TestHostileNames(t *testing.T) {
 		if path == "jobs" {
 			for _, name := range hostile {
 				p.Wait(fmt.Sprintf(`[...document.querySelectorAll("#jobs tr[data-job]")].some(r => r.dataset.job === %s && r.textContent.includes(%s))`,
-					browser.Quote(name), browser.Quote(name)), name)
+					browser.Quote(name), browser.Quote(seen(name))), name)
 			}
-			require.Zero(t, browser.Value[int](p, fmt.Sprintf(`[...document.querySelectorAll("#jobs *")].filter(e => e.children.length === 0 && e.textContent.includes(%s) &&
-				!getComputedStyle(e).unicodeBidi.startsWith("isolate") && e.tagName !== "BDI").length`, browser.Quote(hostile[3]))), "text that turns the direction is isolated")
+			require.False(t, browser.Value[bool](p, `/[\u202a-\u202e\u2066-\u2069]/.test(document.querySelector("#jobs").textContent)`), "nothing turns the direction of text")
+			require.Zero(t, browser.Value[int](p, `[...document.querySelectorAll("#jobs th a *")].filter(e => e.children.length === 0 && e.tagName !== "BDI").length`), "names are isolated")
 		}
 		inert("page-" + path)
 	}
@@ -100,8 +110,10 @@ func TestHostileNames(t *testing.T) {
 		p.Exec(fmt.Sprintf("document.querySelector(%s).click()", browser.Quote(row(name)+" a")))
 		p.Wait(`document.body.dataset.page === "job"`)
 		live(p)
-		require.Contains(t, browser.Value[string](p, `document.querySelector("h1").textContent`), name)
-		p.Wait(fmt.Sprintf(`document.querySelector("#runs")?.textContent.includes(%s)`, browser.Quote(name[:20])), "the error is shown")
+		require.Contains(t, browser.Value[string](p, `document.querySelector("h1").textContent`), seen(name))
+		if i != 0 { // which is paused
+			p.Wait(fmt.Sprintf(`document.querySelector("#runs")?.textContent.includes(%s)`, browser.Quote(string([]rune(seen(name))[:10]))), "the error is shown")
+		}
 		inert(fmt.Sprintf("job-%d", i))
 		u, err := url.Parse(p.URL())
 		require.NoError(t, err)

@@ -102,7 +102,9 @@ func TestStory(t *testing.T) {
 	}, browser.Patience, 50*time.Millisecond)
 
 	var table strings.Builder
-	row := func(what, promised, shown string) { fmt.Fprintf(&table, "\n| %-62s | %-28s | %-28s |", what, promised, shown) }
+	row := func(what, promised, shown string) {
+		fmt.Fprintf(&table, "\n| %-62s | %-28s | %-28s |", what, promised, shown)
+	}
 	row("event", "promised", "the page shows")
 	row(strings.Repeat("-", 62), strings.Repeat("-", 28), strings.Repeat("-", 28))
 	rounded := func(d time.Duration) string { return d.Round(10 * time.Millisecond).String() }
