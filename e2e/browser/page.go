@@ -284,11 +284,14 @@ func (p *Page) summary() string {
 	return text
 }
 
-// Quote makes a text a literal of JavaScript.
+// Quote makes a text a literal of JavaScript, which is one of CSS too if it has no control
+// characters.
 func Quote(text string) string {
-	literal, err := json.Marshal(text)
-	if err != nil {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(text); err != nil { // a string does not fail
 		panic(err)
 	}
-	return string(literal)
+	return strings.TrimSuffix(b.String(), "\n")
 }
