@@ -25,6 +25,7 @@ type config struct {
 	duration time.Duration
 	ttl      time.Duration
 	replicas int
+	web      string // where the page is; empty for none
 }
 
 const minReplicas = 2 // or no replica takes over
@@ -42,7 +43,11 @@ func parseFlags(args []string, nodesFromEnvironment string) (*config, error) {
 	flags.DurationVar(&c.duration, "duration", 20*time.Second, "how long to run")
 	flags.DurationVar(&c.ttl, "ttl", 3*time.Second, "TTL of the leases; at least "+redlock.MinTTL.String())
 	flags.IntVar(&c.replicas, "replicas", 3, fmt.Sprintf("replicas to start, %d to %d", minReplicas, replicas.Max))
+	flags.StringVar(&c.web, "web", "", "`address` of a page on which you break things, such as 127.0.0.1:8080; on loopback unless it has a host")
 	err := flags.Parse(args)
+	if c.web != "" && !given(flags, "duration") {
+		c.duration = 0 // until it is interrupted
+	}
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		flags.SetOutput(os.Stderr)
@@ -58,8 +63,14 @@ func parseFlags(args []string, nodesFromEnvironment string) (*config, error) {
 		return nil, fmt.Errorf("-ttl %v is below the minimum of %v", c.ttl, redlock.MinTTL)
 	case c.replicas < minReplicas || c.replicas > replicas.Max:
 		return nil, fmt.Errorf("-replicas %d is not between %d and %d", c.replicas, minReplicas, replicas.Max)
-	case c.duration < c.shortest():
+	case c.web == "" && c.duration < c.shortest():
 		return nil, fmt.Errorf("-duration %v is too short to see a take-over with a TTL of %v: use at least %v", c.duration, c.ttl, c.shortest())
 	}
 	return c, nil
+}
+
+// given reports whether a flag was set.
+func given(flags *flag.FlagSet, name string) (is bool) {
+	flags.Visit(func(f *flag.Flag) { is = is || f.Name == name })
+	return is
 }

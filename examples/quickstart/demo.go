@@ -51,8 +51,8 @@ type story struct {
 	takenOver time.Time
 }
 
-// demo is the process that the user started. It returns the exit code.
-func demo(args []string, nodesFromEnvironment string) int {
+// run is the process that the user started. It returns the exit code.
+func run(args []string, nodesFromEnvironment string) int {
 	cfg, err := parseFlags(args, nodesFromEnvironment)
 	if errors.Is(err, flag.ErrHelp) {
 		return exitOK
@@ -63,6 +63,13 @@ func demo(args []string, nodesFromEnvironment string) int {
 	}
 	ctx, stop := replicas.Context()
 	defer stop()
+	if cfg.web != "" {
+		if err := demonstrate(ctx, cfg); err != nil {
+			replicas.Complain(err)
+			return exitFailed
+		}
+		return exitOK
+	}
 	err = show(ctx, cfg)
 	switch {
 	case ctx.Err() != nil:

@@ -13,6 +13,7 @@
 //
 //	-mode elector   the replicas elect a leader, which runs every tick (the default)
 //	-mode locker    each tick has a lease, and the replica that gets it runs the tick
+//	-web ADDRESS    a page on which you kill, freeze and partition things, until you interrupt it
 //	-nodes URLS     real servers, which have to be running: valkey://127.0.0.1:7001,valkey://...
 //
 // The environment variable TENURE_NODES may name the servers instead, which keeps passwords out of
@@ -28,6 +29,7 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 
+	"github.com/tenure-dev/tenure/examples/internal/demo/processes"
 	"github.com/tenure-dev/tenure/examples/internal/replicas"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -91,9 +93,12 @@ func serve(ctx context.Context, cfg settings, events *replicas.Reporter) (err er
 }
 
 func main() {
+	if processes.IsReplica() { // as it does for the page, see web.go
+		os.Exit(processes.Main())
+	}
 	if replicas.IsReplica() { // this program has started itself
 		slog.SetLogLoggerLevel(slog.LevelError) // a kill makes warnings, which would break up the story
 		os.Exit(replicas.Main(serve))
 	}
-	os.Exit(demo(os.Args[1:], os.Getenv(replicas.NodesVariable)))
+	os.Exit(run(os.Args[1:], os.Getenv(replicas.NodesVariable)))
 }

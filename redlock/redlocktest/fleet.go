@@ -42,10 +42,15 @@ func Start(tb testing.TB, n int) *Fleet {
 // every goroutine, and a node cannot end its clients'.
 func StartPipes(tb testing.TB, n int) *Fleet {
 	tb.Helper()
-	return closedWith(tb, n, func(n int) (*Fleet, error) {
-		return newFleet(n, func(i int) (*Node, error) {
-			return newNode(fmt.Sprintf("node-%d.pipe:6379", i+1), true)
-		})
+	return closedWith(tb, n, NewPipes)
+}
+
+// NewPipes starts n nodes that need no network, as [StartPipes] does, for a
+// program without one, such as a WebAssembly module in a browser. The caller
+// closes the fleet.
+func NewPipes(n int) (*Fleet, error) {
+	return newFleet(n, func(i int) (*Node, error) {
+		return newNode(fmt.Sprintf("node-%d.pipe:6379", i+1), true)
 	})
 }
 

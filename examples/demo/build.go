@@ -1,0 +1,139 @@
+//go:build !js
+
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/tenure-dev/tenure/examples/internal/demo/page"
+)
+
+//go:embed static
+var static embed.FS
+
+// module is this package, which is compiled once more.
+const module = "github.com/tenure-dev/tenure/examples/demo"
+
+// maxSize is how many bytes a browser may have to fetch.
+const maxSize = 4_000_000
+
+// packed is the name of the module, which is compressed as it is: not every server compresses.
+const packed = "demo.wasm.gz"
+
+// build makes the page's files in a directory, and returns how many bytes a browser fetches where a
+// server compresses them. More than maxSize is an error.
+func build(ctx context.Context, dir string) (size int, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return 0, err
+	}
+	files, err := pageFiles()
+	if err != nil {
+		return 0, err
+	}
+	if files["wasm_exec.js"], err = goFile(ctx, "lib/wasm/wasm_exec.js"); err != nil {
+		return 0, err
+	}
+	wasm, err := compile(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if files[packed], err = compress(wasm); err != nil {
+		return 0, err
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			return 0, err
+		}
+		if name != packed {
+			if content, err = compress(content); err != nil {
+				return 0, err
+			}
+		}
+		size += len(content)
+	}
+	if size > maxSize {
+		return size, fmt.Errorf("the demonstration is %d bytes, compressed, and may be %d", size, maxSize)
+	}
+	return size, nil
+}
+
+// pageFiles are those of the page and of its worker, by name.
+func pageFiles() (map[string][]byte, error) {
+	worker, err := fs.Sub(static, "static")
+	if err != nil {
+		return nil, err
+	}
+	files := make(map[string][]byte)
+	for _, from := range []fs.FS{page.Files(), worker} {
+		entries, err := fs.ReadDir(from, ".")
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if files[e.Name()], err = fs.ReadFile(from, e.Name()); err != nil {
+				return nil, err
+			}
+		}
+	}
+	index := string(files["index.html"])
+	for old, with := range map[string]string{
+		`data-program="server"`:  `data-program="worker"`,
+		`<meta charset="utf-8">`: "<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"" + policy + "\">",
+	} {
+		if strings.Count(index, old) != 1 {
+			return nil, fmt.Errorf("index.html has %s %d times, and not once", old, strings.Count(index, old))
+		}
+		index = strings.Replace(index, old, with, 1)
+	}
+	files["index.html"] = []byte(index)
+	return files, nil
+}
+
+// compile compiles this package for a browser. Without inlining the module is a seventh smaller.
+func compile(ctx context.Context) ([]byte, error) {
+	temporary, err := os.MkdirTemp("", "demo-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(temporary)
+	to := filepath.Join(temporary, "demo.wasm")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-gcflags=all=-l", "-ldflags=-s -w", "-o", to, module)
+	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("go build for a browser: %w\n%s", err, out)
+	}
+	return os.ReadFile(to)
+}
+
+// goFile reads a file of the Go installation that compiles the module: it has to fit.
+func goFile(ctx context.Context, name string) ([]byte, error) {
+	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	if err != nil {
+		return nil, fmt.Errorf("go env GOROOT: %w", err)
+	}
+	return os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), filepath.FromSlash(name)))
+}
+
+func compress(content []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(content); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"syscall/js"
+
+	"github.com/tenure-dev/tenure/examples/internal/demo"
+	"github.com/tenure-dev/tenure/examples/internal/demo/service"
+)
+
+// stage has the replicas, which are instances of this module.
+type stage struct {
+	api js.Value
+
+	mu      sync.Mutex
+	running map[int]*instance // guarded by mu
+}
+
+// instance is a replica's. What it tells is taken in order, by a goroutine of its own: functions
+// that JavaScript calls must not wait.
+type instance struct {
+	api    js.Value
+	number int
+	told   *queue[func()]
+	report func(service.Report)
+	exited func(error)
+}
+
+func newStage(api js.Value) *stage {
+	s := &stage{api: api, running: make(map[int]*instance)}
+	api.Set("reported", js.FuncOf(func(_ js.Value, args []js.Value) any {
+		s.tell(args[0].Int(), func(i *instance) {
+			var r service.Report
+			if err := json.Unmarshal([]byte(args[1].String()), &r); err == nil {
+				i.report(r)
+			}
+		})
+		return nil
+	}))
+	api.Set("exited", js.FuncOf(func(_ js.Value, args []js.Value) any {
+		s.tell(args[0].Int(), func(i *instance) {
+			s.mu.Lock()
+			delete(s.running, i.number)
+			s.mu.Unlock()
+			var err error
+			if why := args[1].String(); why != "" {
+				err = errors.New(why)
+			}
+			i.exited(err)
+			i.told.close()
+		})
+		return nil
+	}))
+	return s
+}
+
+func (s *stage) tell(number int, news func(*instance)) {
+	s.mu.Lock()
+	i := s.running[number]
+	s.mu.Unlock()
+	if i != nil {
+		i.told.put(func() { news(i) })
+	}
+}
+
+// launch is demo.Config.Launch.
+func (s *stage) launch(settings service.Settings, report func(service.Report), exited func(error)) (demo.Process, error) {
+	text, err := json.Marshal(settings)
+	if err != nil {
+		return nil, err
+	}
+	i := &instance{api: s.api, told: newQueue[func()](), report: report, exited: exited}
+	s.mu.Lock()
+	i.number = s.api.Call("launch", string(text)).Int() // it runs later
+	s.running[i.number] = i
+	s.mu.Unlock()
+	go func() {
+		for {
+			news, ok := i.told.take()
+			if !ok {
+				return
+			}
+			news()
+		}
+	}()
+	return i, nil
+}
+
+func (i *instance) PID() int { return 0 }
+
+func (i *instance) order(name string) error {
+	i.api.Call(name, i.number)
+	return nil
+}
+
+func (i *instance) Kill() error   { return i.order("kill") }
+func (i *instance) Freeze() error { return i.order("freeze") }
+func (i *instance) Thaw() error   { return i.order("thaw") }
+func (i *instance) Stop()         { _ = i.order("stop") }

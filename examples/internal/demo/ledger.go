@@ -1,0 +1,139 @@
+package demo
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// grace is how much later than a lease's deadline its end may be reported.
+	grace = time.Second
+	// keepItems is for how long the page is told of what is over.
+	keepItems = 3 * time.Minute
+	// keepTicks is for how long ticks are remembered that have run: longer than the catch-up.
+	keepTicks = 2 * time.Hour
+)
+
+// span is a lease that a replica could rely on, from its grant to its end. Times are Unix
+// milliseconds.
+type span struct {
+	item    *Item
+	held    int64 // it was held until then, for certain
+	settled bool  // its end is known: held does not move any more
+}
+
+// ledger looks for what must never happen. It belongs to the Demo, whose mutex guards it.
+type ledger struct {
+	spans    []*span
+	ticks    map[int64]int    // how many attempts of a tick have run
+	attempts map[[2]int64]int // of a tick and an attempt: how often it ran
+	counted  map[[2]int]bool  // pairs of items that overlap
+	counters Counters
+}
+
+func newLedger() *ledger {
+	return &ledger{ticks: make(map[int64]int), attempts: make(map[[2]int64]int), counted: make(map[[2]int]bool)}
+}
+
+// begin takes note of a run. It returns false if the same attempt of the tick has run before.
+func (l *ledger) begin(tick int64, attempt int) bool {
+	if l.ticks[tick]++; l.ticks[tick] == 1 {
+		l.counters.Ticks++
+	}
+	attemptOf := [2]int64{tick, int64(attempt)}
+	if l.attempts[attemptOf]++; l.attempts[attemptOf] == 2 {
+		l.counters.Twice++
+	}
+	return l.attempts[attemptOf] == 1
+}
+
+// grant takes note of a lease.
+func (l *ledger) grant(i *Item) *span {
+	s := &span{item: i, held: i.From}
+	l.spans = append(l.spans, s)
+	return s
+}
+
+// extend takes note that a lease is held at that time.
+func (s *span) extend(at, until int64) {
+	if s.settled && s.item.To != 0 {
+		return // it has ended, and this is late news
+	}
+	s.held, s.settled = max(s.held, at), false
+	s.item.Until = max(s.item.Until, until)
+}
+
+// end takes note that a lease ended. A holder counts on it until its deadline at the latest.
+func (s *span) end(at int64, how string) {
+	if s.item.To != 0 {
+		return
+	}
+	s.item.To, s.item.End = at, how
+	s.held, s.settled = max(s.held, min(at, s.item.Until)), true
+}
+
+// check settles leases whose deadline has passed without a word, and returns a text for each pair
+// that overlaps and was not known to.
+func (l *ledger) check(now time.Time) (found []string, changed []*Item) {
+	for _, s := range l.spans {
+		if !s.settled && now.UnixMilli() > s.item.Until+grace.Milliseconds() {
+			s.held, s.settled = s.item.Until, true
+		}
+	}
+	for i, a := range l.spans {
+		for _, b := range l.spans[i+1:] {
+			first, second := a, b
+			if second.item.From < first.item.From {
+				first, second = b, a
+			}
+			pair := [2]int{first.item.ID, second.item.ID}
+			if a.item.Kind != b.item.Kind || a.item.Replica == b.item.Replica || first.held <= second.item.From || l.counted[pair] {
+				continue
+			}
+			l.counted[pair] = true
+			l.counters.Overlaps++
+			first.item.Bad, second.item.Bad = true, true
+			changed = append(changed, first.item, second.item)
+			found = append(found, fmt.Sprintf("%s and %s both hold the lease of the %s: %s since %s, and %s could rely on it until %s",
+				first.item.Replica, second.item.Replica, about[first.item.Kind],
+				second.item.Replica, clock(second.item.From), first.item.Replica, clock(first.held)))
+		}
+	}
+	return found, changed
+}
+
+var about = map[string]string{KindTerm: "election", KindRun: "job"}
+
+// forget drops what is over for long.
+func (l *ledger) forget(now time.Time) {
+	kept := l.spans[:0]
+	for _, s := range l.spans {
+		if s.item.To == 0 || now.UnixMilli()-s.item.To < keepItems.Milliseconds() {
+			kept = append(kept, s)
+		}
+	}
+	clear(l.spans[len(kept):])
+	l.spans = kept
+	for tick := range l.ticks {
+		if now.UnixMilli()-tick > keepTicks.Milliseconds() {
+			delete(l.ticks, tick)
+		}
+	}
+	for attempt := range l.attempts {
+		if now.UnixMilli()-attempt[0] > keepTicks.Milliseconds() {
+			delete(l.attempts, attempt)
+		}
+	}
+	live := make(map[int]bool, len(l.spans))
+	for _, s := range l.spans {
+		live[s.item.ID] = true
+	}
+	for pair := range l.counted {
+		if !live[pair[0]] && !live[pair[1]] {
+			delete(l.counted, pair)
+		}
+	}
+}
+
+// clock is a time for people, with milliseconds.
+func clock(ms int64) string { return time.UnixMilli(ms).Format("15:04:05.000") }
