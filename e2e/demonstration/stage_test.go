@@ -49,11 +49,19 @@ func (s *stage) leader() string {
 	return browser.Value[string](s.Page, `document.getElementById("leader").dataset.leader`)
 }
 
-// press presses a button that can be pressed, and waits until a condition holds.
+// press presses a button that can be pressed, and waits until a condition holds. The mouse would
+// miss one that moves, because a text above it has grown.
 func (s *stage) press(button, until string) {
 	s.t.Helper()
-	s.Wait(fmt.Sprintf("document.querySelector(%s)?.disabled === false", browser.Quote(button)), "the button can be pressed")
-	s.Click(button)
+	s.Wait(fmt.Sprintf(`(() => {
+		const b = document.querySelector(%s)
+		if (!b || b.disabled) return false
+		b.scrollIntoView({block: "center"})
+		const r = b.getBoundingClientRect(), top = document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2)
+		if (!b.contains(top)) return false
+		b.click()
+		return true
+	})()`, browser.Quote(button)), "the button can be pressed")
 	s.Wait(until, "after ", button)
 	require.Empty(s.t, s.Text("#notice"), "after %s", button)
 }
@@ -67,7 +75,6 @@ func state(card, state string) string {
 func (s *stage) told(story string) {
 	s.t.Helper()
 	s.press("#"+story, fmt.Sprintf("document.getElementById('story').dataset.story === %s", browser.Quote(story)))
-	s.Set(browser.Viewport(1280, 1500))
 	s.WaitFor(3*browser.Patience, "document.getElementById('story').dataset.story === ''", "the story has an end")
 }
 
@@ -75,7 +82,7 @@ func (s *stage) told(story string) {
 func (s *stage) mended() {
 	s.t.Helper()
 	if browser.Value[bool](s.Page, "!document.getElementById('mend').disabled") {
-		s.Click("#mend")
+		s.press("#mend", "true")
 	}
 	s.WaitFor(2*browser.Patience, `document.getElementById("mend").disabled && [...document.querySelectorAll("#replicas .card, #nodes .card")].every(c => c.dataset.state === "running") &&
 		[...document.querySelectorAll("#nodes .card")].every(c => c.dataset.votes === "true")`, "all is mended")
