@@ -80,14 +80,14 @@ func (r *jobReader) take() (names []string) {
 
 // readAll reads all jobs. Rows are shown while others are read; those that were not read again stay
 // with their age, unless all were read.
-func (r *jobReader) readAll(ctx context.Context) error {
+func (r *jobReader) readAll(ctx context.Context) (news bool, err error) {
 	began, shown := time.Now(), time.Now()
 	var rows []*jobRow
 	tooMany := false
 	for status, err := range r.f.admin.Jobs(ctx) {
 		if err != nil {
 			r.show(rows, time.Time{}, false)
-			return err
+			return true, err
 		}
 		if len(rows) == mostJobs {
 			tooMany = true
@@ -100,10 +100,10 @@ func (r *jobReader) readAll(ctx context.Context) error {
 		}
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return true, context.Cause(ctx)
 	}
 	r.show(rows, began, tooMany)
-	return nil
+	return true, nil
 }
 
 // row adds the runs of a job to it: those that are known if no run has ended since.
