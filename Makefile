@@ -47,7 +47,7 @@ check: fmt vet staticcheck deptest lua tidy-check scripts-test paths columns ## 
 # test reads outside of its module and would repeat a pass that is out of date. The model takes minutes, and the target
 # model searches it anew.
 .PHONY: test
-test: valkey compiler ## run the tests against real Valkey servers
+test: valkey compiler node ## run the tests against real Valkey servers
 	@status=0; set -x; \
 	go test -timeout $(TIMEOUT) $(TESTFLAGS) ./... ./tools/model || status=1; \
 	go test -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./examples/... ./tools/... | grep -v '/model$$') || status=1; \
@@ -119,6 +119,10 @@ examples: ## build and run the examples
 e2e: valkey compiler chromium axe ## drive the pages in a real Chromium (E2EFLAGS='-run Order -v'); pictures are in bin/e2e
 	cd e2e && go test -count=1 -p 1 -timeout $(TIMEOUT) $(E2EFLAGS) ./...
 
+.PHONY: demo
+demo: ## make the demonstration that runs in a browser alone, as static files in bin/demo
+	go run ./examples/demo -out bin/demo
+
 .PHONY: rules
 rules: prometheus ## check and test the alert rules with promtool
 	promtool check rules examples/observability/prometheus/rules/*.yml
@@ -148,6 +152,10 @@ valkey: ## install valkey-server where it is missing (Debian and Ubuntu)
 .PHONY: compiler
 compiler: ## install a C compiler where it is missing (Debian and Ubuntu); moving servers' clocks needs one
 	@scripts/install-compiler.sh
+
+.PHONY: node
+node: ## install Node.js where it is missing (Debian and Ubuntu); a test runs the demonstration with it
+	@scripts/install-node.sh
 
 .PHONY: tidy
 tidy: ## tidy the modules

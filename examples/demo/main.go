@@ -16,6 +16,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -32,7 +33,7 @@ const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker
 func main() {
 	ctx, stop := replicas.Context()
 	defer stop()
-	err := run(ctx, os.Args[1:])
+	err := run(ctx, os.Stdout, os.Args[1:])
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 	case err != nil:
@@ -41,7 +42,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string) error {
+func run(ctx context.Context, say io.Writer, args []string) error {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	out := flags.String("out", "bin/demo", "`directory` of the files")
 	listen := flags.String("listen", "", "`address` to serve them at; on loopback unless it has a host")
@@ -55,15 +56,15 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s has the demonstration: %.2f MB compressed, and %.0f MB are the most\n", *out, float64(size)/1e6, maxSize/1e6)
+	fmt.Fprintf(say, "%s has the demonstration: %.2f MB compressed, and %.0f MB are the most\n", *out, float64(size)/1e6, maxSize/1e6)
 	if *listen == "" {
 		return nil
 	}
-	return serve(ctx, *out, *listen)
+	return serve(ctx, say, *out, *listen)
 }
 
 // serve serves the files until ctx ends.
-func serve(ctx context.Context, dir, address string) error {
+func serve(ctx context.Context, say io.Writer, dir, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return fmt.Errorf("-listen: %w", err)
@@ -77,7 +78,7 @@ func serve(ctx context.Context, dir, address string) error {
 	}
 	server := &http.Server{Handler: page.Guard(policy, http.FileServer(http.Dir(dir))), ReadHeaderTimeout: 10 * time.Second}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	fmt.Printf("the page is at http://%s/\n", listener.Addr())
+	fmt.Fprintf(say, "the page is at http://%s/\n", listener.Addr())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

@@ -40,6 +40,10 @@ func demonstrate(ctx context.Context, cfg *config) (err error) {
 		return err
 	}
 	defer nodes.Close()
+	dial, err := dialer(nodes)
+	if err != nil {
+		return err
+	}
 	if err := nodes.AwaitVotes(ctx, baseSettings(cfg, nodes).QuorumOptions()...); err != nil {
 		return err
 	}
@@ -47,10 +51,7 @@ func demonstrate(ctx context.Context, cfg *config) (err error) {
 	if err != nil {
 		return err
 	}
-	d, err := newDemo(cfg, nodes, links.Addr())
-	if err != nil {
-		return err
-	}
+	d := newDemo(cfg, nodes, dial, links.Addr())
 	links.Serve(d)
 	defer links.Close()
 	defer d.Close()
@@ -92,13 +93,21 @@ func baseSettings(cfg *config, nodes *replicas.Nodes) service.Settings {
 	}
 }
 
-func newDemo(cfg *config, nodes *replicas.Nodes, links string) (*demo.Demo, error) {
+func newDemo(cfg *config, nodes *replicas.Nodes, dial func(context.Context, int) (net.Conn, error), links string) *demo.Demo {
 	c := demo.Config{
 		Where: demo.Processes, Replicas: cfg.replicas, Fleet: nodes.Fleet,
-		Service: baseSettings(cfg, nodes), Launch: processes.Launch,
+		Service: baseSettings(cfg, nodes), Dial: dial, Launch: processes.Launch,
 		Observe: func(s service.Settings) (*redlock.Quorum, error) { return observe(s, "the demonstration") },
 	}
 	c.Service.Links = links
+	for i := range nodes.URLs {
+		c.Hosts = append(c.Hosts, nodes.Host(i))
+	}
+	return demo.New(c)
+}
+
+// dialer returns a function that connects with a node, by its number from 1.
+func dialer(nodes *replicas.Nodes) (func(ctx context.Context, node int) (net.Conn, error), error) {
 	type address struct{ network, text string }
 	var addresses []address
 	for i, u := range nodes.URLs {
@@ -107,14 +116,12 @@ func newDemo(cfg *config, nodes *replicas.Nodes, links string) (*demo.Demo, erro
 			return nil, fmt.Errorf("-web: node %d: %w", i+1, err)
 		}
 		addresses = append(addresses, address{network, text})
-		c.Hosts = append(c.Hosts, nodes.Host(i))
 	}
-	c.Dial = func(ctx context.Context, node int) (net.Conn, error) {
+	return func(ctx context.Context, node int) (net.Conn, error) {
 		var d net.Dialer
 		a := addresses[node-1]
 		return d.DialContext(ctx, a.network, a.text)
-	}
-	return demo.New(c), nil
+	}, nil
 }
 
 // serverAddress is where a node's server listens. Links lead there, so it has to be one server, and

@@ -77,7 +77,10 @@ func Rules() []Rule {
 		wire        = []string{module + "/redlock/internal/wire/..."}
 		examples    = []string{module + "/examples/..."}
 		tools       = []string{module + "/tools/..."}
-		processes   = []string{module + "/internal/valkeytest/...", module + "/internal/child/..."}
+		servers     = []string{module + "/internal/valkeytest/..."}
+		child       = []string{module + "/internal/child/..."}
+		processes   = slices.Concat(servers, child)
+		demo        = []string{module + "/examples/internal/demo/processes", module + "/examples/quickstart"}
 		chaos       = []string{module + "/tools/harness/...", module + "/tools/chaos/...", module + "/tools/soak/..."}
 		acquire     = []string{module + "/tools/shape/acquire"}
 
@@ -160,8 +163,14 @@ func Rules() []Rule {
 		{
 			Subject:   all,
 			Except:    slices.Concat(processes, tools),
-			Forbidden: processes,
-			Why:       "valkeytest and child start processes: only _test files and the tools may use them",
+			Forbidden: servers,
+			Why:       "valkeytest starts processes: only _test files and the tools may use it",
+		},
+		{
+			Subject:   all,
+			Except:    slices.Concat(processes, tools, demo),
+			Forbidden: child,
+			Why:       "child starts processes: only _test files, the tools and the demonstration, whose replicas must not outlive it, may use it",
 		},
 	}
 	for _, subject := range [][]string{redlock, elector, scheduler, admin, web} {

@@ -140,6 +140,7 @@ func TestRulesCover(t *testing.T) {
 		{module + "/otel", telemetry, false},
 		{inProcess, testify, false},
 		{quickstart, testify, false},
+		{quickstart, child, false},
 		{chaos, quickstart, false},
 		{quickstart, telemetry, false},
 		{redlock, "go.opentelemetry.iox/otel", false},

@@ -6,7 +6,8 @@
 	const $ = (id) => document.getElementById(id);
 	const root = document.documentElement;
 	const svgNames = "http://www.w3.org/2000/svg";
-	const shown = 60_000; // milliseconds on the timeline
+	const longest = 60_000; // milliseconds on the timeline, where it is wide
+	let shown = longest;
 	const items = new Map(); // by id
 	let state = null;
 	let received = 0; // when state came, by performance.now()
@@ -315,7 +316,7 @@
 					? [svg("text", { class: "cross", x: x(i.from), y: y + 26 })]
 					: [svg("line", { class: "write", x1: x(i.from), x2: x(i.from), y1: y + 2, y2: y + 31 })];
 				if (i.end === "refused") made[0].textContent = "✕";
-				const said = svg("text", { class: "said", x: x(i.from), y: y + 5 });
+				const said = svg("text", { class: "said", x: x(i.from) + 11, y: y + 24 });
 				said.textContent = i.end === "refused" ? "late write refused" : "LATE WRITE TAKEN";
 				return [...made, said];
 			}
@@ -349,6 +350,8 @@
 		// size lays everything out anew for the width that there is.
 		function size() {
 			width = Math.max(200, picture.clientWidth);
+			shown = width < 640 ? longest / 3 : longest;
+			$("timeline-title").textContent = width < 640 ? "The last 20 seconds" : "The last minute";
 			scale = (width - left - right) * 0.94 / shown;
 			picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
 			clipped.setAttribute("width", width - left - right);
@@ -387,7 +390,7 @@
 		function sweep() {
 			lines();
 			for (const [id, i] of items) {
-				if (i.to && now() - i.to > shown + 5000) {
+				if (i.to && now() - i.to > longest + 5000) {
 					items.delete(id);
 					open.delete(id);
 					drawn.get(id)?.remove();
