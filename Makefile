@@ -119,6 +119,10 @@ examples: ## build and run the examples
 e2e: valkey compiler chromium axe ## drive the pages in a real Chromium (E2EFLAGS='-run Order -v'); pictures are in bin/e2e
 	cd e2e && go test -count=1 -p 1 -timeout $(TIMEOUT) $(E2EFLAGS) ./...
 
+.PHONY: picture
+picture: valkey compiler chromium axe ## take the picture of the README, docs/web.png
+	cd e2e && go test -count=1 -run TestPicture ./pages -picture docs/web.png
+
 .PHONY: demo
 demo: ## make the demonstration that runs in a browser alone, as static files in bin/demo
 	go run ./examples/demo -out bin/demo

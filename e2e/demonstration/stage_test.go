@@ -3,7 +3,6 @@ package demonstration
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -149,33 +148,11 @@ func (s *stage) buttons() {
 		s.press(of+"[data-do=partition]", fmt.Sprintf(`document.querySelectorAll('#links [data-node="%d"][aria-pressed=true]').length === 3`, i+1))
 		s.press(of+"[data-do=heal]", fmt.Sprintf(`document.querySelectorAll('#links [data-node="%d"][aria-pressed=true]').length === 0`, i+1))
 	}
-	// One that has forgotten all, and one whose clock has jumped, do not vote for a while. The other
-	// three do.
+	// One that has forgotten all, and one whose clock has jumped, do not vote for a while. The
+	// other three do.
 	s.press("#node-1 [data-do=restart][data-data=false]", `document.getElementById("node-1").dataset.votes === "false"`)
 	s.press("#node-2 [data-do=jump]", `document.querySelector("#log").textContent.includes("node 2")`)
 	s.ticking()
 	s.mended()
 	s.safe("the buttons of the nodes")
-}
-
-// takeovers kills the leader, freezes the next one and stops the one after that. Another one leads
-// within the time that is promised.
-func (s *stage) takeovers(slack time.Duration) (table string) {
-	s.t.Helper()
-	for _, do := range []struct{ order, then, restored string }{
-		{"kill", "dead", "restart"}, {"freeze", "frozen", "thaw"}, {"stop", "dead", "restart"},
-	} {
-		was := s.leader()
-		card := "replica-" + was
-		s.press("#"+card+" [data-do="+do.order+"]", state(card, do.then))
-		s.Wait(fmt.Sprintf(`!["", %s].includes(document.getElementById("leader").dataset.leader)`, browser.Quote(was)), "another one leads")
-		s.Wait(fmt.Sprintf(`document.getElementById("takeover").textContent.includes(%s)`, browser.Quote("after "+was+" ")))
-		after, bound := browser.Value[float64](s.Page, `Number(document.getElementById("takeover").dataset.after)`), browser.Value[float64](s.Page, `Number(document.getElementById("takeover").dataset.bound)`)
-		table += fmt.Sprintf("\n| %-6s of the leader %s | promised: %6.0f ms at most | the page shows %6.0f ms |", do.order, was, bound, after)
-		assert.LessOrEqual(s.t, after, bound+float64(slack.Milliseconds()), "%s: %s", do.order, s.Text("#takeover"))
-		s.press("#"+card+" [data-do="+do.restored+"]", state(card, "running"))
-		s.ticking()
-	}
-	s.safe("the take-overs")
-	return table
 }
