@@ -23,6 +23,8 @@ const (
 	mostTouched = 8
 	// afterTick is how long after its tick a job is read, so that its run is seen.
 	afterTick = 300 * time.Millisecond
+	// askAgain is after how long a job is read again of which something is not known.
+	askAgain = 2 * time.Second
 )
 
 // jobRow is a job as it was read. It is not changed.
@@ -175,7 +177,9 @@ func (r *jobReader) followTicks(ctx context.Context) {
 			if len(names) == mostTouched {
 				break
 			}
-			if !row.Next.IsZero() && row.Next.Before(due) && row.At.Before(row.Next.Add(afterTick)) && !slices.Contains(names, row.Name) {
+			ticked := !row.Next.IsZero() && row.Next.Before(due) && row.At.Before(row.Next.Add(afterTick))
+			unknown := row.Err != nil && time.Since(row.At) > askAgain
+			if (ticked || unknown) && !slices.Contains(names, row.Name) {
 				names = append(names, row.Name)
 			}
 		}

@@ -238,8 +238,10 @@ func sayJobs(s *snapshot, say func(how, text string)) {
 		}
 	}
 	switch {
-	case c.Unknown > 0:
-		say("bad", fmt.Sprintf("Of %s it is not known whether one runs.", counted(c.Unknown, "job")))
+	case c.Unknown == 1:
+		say("bad", "Of 1 job it is not known whether it runs.")
+	case c.Unknown > 1:
+		say("bad", fmt.Sprintf("Of %d jobs it is not known whether they run.", c.Unknown))
 	case c.Total > 0 && c.Late == 0 && s.read[partJobs].At.IsZero():
 	case c.Total > 0 && c.Late == 0:
 		say("good", "No job is late.")
