@@ -44,8 +44,10 @@ func demonstrate(ctx context.Context, cfg *config) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := nodes.AwaitVotes(ctx, baseSettings(cfg, nodes).QuorumOptions()...); err != nil {
-		return err
+	if nodes.Fleet == nil { // those inside this process are there
+		if err := nodes.AwaitVotes(ctx, baseSettings(cfg, nodes).QuorumOptions()...); err != nil {
+			return err
+		}
 	}
 	links, err := processes.Listen()
 	if err != nil {

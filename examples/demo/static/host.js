@@ -6,63 +6,77 @@
 // It runs in a worker (worker.js) or in Node.js (the tests), and needs wasm_exec.js of Go.
 "use strict";
 
-// HostTime is the time of all instances. Its speed can be changed, and it may stand still. It goes on only while the host
-// can run: a browser that is busy, or has put the page to sleep, is no fault of the cluster's.
+// HostTime is the time of all instances. Its speed can be changed, and it may stand still. It keeps pace with the reader's
+// as long as the host does. A host that is slow, or was put to sleep, slows time down, which is no fault of the
+// cluster's: no time passes while something is on its way, or past a timer that has not run.
 class HostTime {
-	constructor() {
-		this.reached = Date.now();
-		this.since = performance.now();
+	// Time passes only while idle() says that nothing is on its way.
+	constructor(idle) {
+		this.idle = idle;
+		this.reached = Date.now(); // in milliseconds, with fractions
+		this.since = performance.now(); // when it was reached
 		this.speed = 1;
 		this.timers = new Map();
 		this.last = 0;
 		this.wakeUp = undefined;
 	}
 
-	// now is in milliseconds, with fractions.
-	now() {
-		const real = performance.now();
-		this.reached += Math.min(real - this.since, HostTime.longestStep) * this.speed;
-		this.since = real;
-		return this.reached;
-	}
+	// now goes on a little each time, so that what waits for it in a loop comes to an end.
+	now() { return this.reached += HostTime.leastStep; }
 
 	setSpeed(factor) {
-		this.now();
+		this.since = performance.now();
 		this.speed = factor;
 		this.arm();
 	}
 
 	after(delay, run) {
 		const id = ++this.last;
-		this.timers.set(id, { due: this.now() + delay, run });
+		this.timers.set(id, { id, due: this.reached + delay, run });
 		this.arm();
 		return id;
 	}
 
 	cancel(id) { this.timers.delete(id); }
 
-	// arm has the host woken when the next timer is due.
-	arm() {
-		clearTimeout(this.wakeUp);
-		if (!this.speed || !this.timers.size) return;
-		let next = Infinity;
-		for (const t of this.timers.values()) next = Math.min(next, t.due);
-		this.wakeUp = setTimeout(() => this.run(), Math.max(0, (next - this.now()) / this.speed));
+	// next is the timer that is due next.
+	next() {
+		let next;
+		for (const t of this.timers.values()) if (!next || t.due < next.due) next = t;
+		return next;
 	}
 
-	run() {
-		const now = this.now();
-		const due = [...this.timers].filter(([, t]) => t.due <= now).sort((a, b) => a[1].due - b[1].due);
-		for (const [id, t] of due) {
-			if (this.timers.delete(id)) t.run(); // unless one before has cancelled it
+	// arm has the host look when the next timer is due.
+	arm() {
+		clearTimeout(this.wakeUp);
+		const next = this.next();
+		if (this.speed && next) this.wakeUp = setTimeout(() => this.look(), Math.max(0, (next.due - this.reached) / this.speed));
+	}
+
+	// look lets time pass as far as it may, and runs timers.
+	look() {
+		const real = performance.now();
+		let left = Math.min(real - this.since, HostTime.longestStep) * this.speed;
+		this.since = real;
+		while (this.speed && this.idle()) {
+			const next = this.next();
+			if (!next || next.due > this.reached + left) {
+				this.reached += left;
+				break;
+			}
+			left -= Math.max(0, next.due - this.reached);
+			this.reached = Math.max(this.reached, next.due);
+			this.timers.delete(next.id);
+			next.run();
 		}
 		this.arm();
 	}
 }
 
-// The host looks at the time more often than that, in milliseconds, unless it cannot run.
+// In milliseconds: how much time passes at once at the most, how often the host looks at least, and now.
 HostTime.longestStep = 60;
 HostTime.lookEvery = 20;
+HostTime.leastStep = 0.0005;
 
 // Instance is one run of the module. Nothing of Go runs but inside of enter.
 class Instance {
@@ -80,12 +94,18 @@ class Instance {
 		this.keepTime(go.importObject.gojs);
 	}
 
-	// keepTime has Go ask the host for the time, and for timers.
+	// keepTime has Go ask the host for the time, and for timers. For time.Now Go asks for the wall clock, and right after
+	// that for the monotonic one: both get one answer, or a pause between the two would look like a clock that was set.
 	keepTime(gojs) {
 		const go = this.go, time = this.host.time;
-		gojs["runtime.nanotime1"] = (sp) => go.mem.setBigInt64((sp >>> 0) + 8, BigInt(Math.round(time.now() * 1e6)), true);
+		let told = NaN;
+		gojs["runtime.nanotime1"] = (sp) => {
+			const now = Number.isNaN(told) ? time.now() : told;
+			told = NaN;
+			go.mem.setBigInt64((sp >>> 0) + 8, BigInt(Math.round(now * 1e6)), true);
+		};
 		gojs["runtime.walltime"] = (sp) => {
-			const now = time.now(), seconds = Math.floor(now / 1000);
+			const now = told = time.now(), seconds = Math.floor(now / 1000);
 			go.mem.setBigInt64((sp >>> 0) + 8, BigInt(seconds), true);
 			go.mem.setInt32((sp >>> 0) + 16, Math.floor((now - seconds * 1000) * 1e6), true);
 		};
@@ -137,7 +157,7 @@ class TenureHost {
 	constructor(module, listeners) {
 		this.module = module;
 		this.listeners = listeners;
-		this.time = new HostTime();
+		this.time = new HostTime(() => !this.queue.length);
 		this.instances = new Map();
 		this.connections = new Map();
 		this.lastInstance = -1;
@@ -157,7 +177,7 @@ class TenureHost {
 			publish: (text) => listeners.publish(text),
 			answered: (id, error) => listeners.answered(id, error),
 		});
-		this.looks = setInterval(() => this.time.now(), HostTime.lookEvery);
+		this.looks = setInterval(() => this.time.look(), HostTime.lookEvery);
 		this.flushes = setInterval(() => this.call(this.director, "flush"), 50);
 	}
 
@@ -239,6 +259,7 @@ class TenureHost {
 		for (const run of queue) run();
 		this.queue.splice(0, queue.length);
 		if (this.queue.length) this.channel.port2.postMessage(0);
+		else this.time.arm();
 	}
 }
 

@@ -59,11 +59,11 @@ type Story struct {
 
 // Takeover is the last time that a replica took over from another one. Bound is what is promised
 // for After: a TTL after a crash, or half a second after a stop in order, and half a second for
-// processes that have to be woken.
+// processes that have to be woken; 0 for nothing, after a lease that was lost for want of a quorum.
 type Takeover struct {
 	From  string `json:"from"`
 	To    string `json:"to"`
-	Cause string `json:"cause"` // what was done to the one before: an Order.Do
+	Cause string `json:"cause"` // what was done to the one before: an Order.Do, or "lost"
 	After int64  `json:"after"`
 	Bound int64  `json:"bound"`
 }

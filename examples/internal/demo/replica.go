@@ -158,8 +158,11 @@ func (d *Demo) granted(r *replica, name lease, rep service.Report) {
 func (d *Demo) takenOver(l *leaver, r *replica, rep service.Report) {
 	after := max(0, rep.At-l.at.UnixMilli())
 	bound := d.cfg.Service.TTL.Milliseconds() + slack.Milliseconds()
-	if l.cause == "stop" {
+	switch l.cause {
+	case "stop":
 		bound = slack.Milliseconds()
+	case "lost":
+		bound = 0
 	}
 	d.takeover = &Takeover{From: l.name, To: r.name, Cause: l.cause, After: after, Bound: bound}
 	d.leaver = nil
@@ -171,6 +174,7 @@ const slack = 500 * time.Millisecond
 
 var past = map[string]string{
 	"kill": "was killed", "freeze": "was frozen", "stop": "was told to stop", "partition": "was cut off",
+	"lost": "lost its lease",
 }
 
 func (d *Demo) begun(r *replica, s *span, rep service.Report) {
@@ -204,7 +208,7 @@ func (d *Demo) ended(r *replica, name lease, s *span, rep service.Report) {
 		if rep.Kind == service.Lost {
 			d.say(Info, fmt.Sprintf("%s knows that it leads no longer (%s)", r.name, rep.Why))
 			if d.leaver == nil {
-				d.leaver = &leaver{r.name, "partition", time.UnixMilli(rep.At)}
+				d.leaver = &leaver{r.name, "lost", time.UnixMilli(rep.At)}
 			}
 		}
 	}

@@ -152,8 +152,8 @@
 		if (t) {
 			setData(takeover, "after", t.after);
 			setData(takeover, "bound", t.bound);
-			const was = { kill: "was killed", freeze: "was frozen", stop: "was told to stop", partition: "was cut off" }[t.cause] || t.cause;
-			setText(takeover, `${t.to} took over ${(t.after / 1000).toFixed(2)} s after ${t.from} ${was} (promised: ${(t.bound / 1000).toFixed(1)} s at most)`);
+			const was = { kill: "was killed", freeze: "was frozen", stop: "was told to stop", partition: "was cut off", lost: "lost its lease" }[t.cause] || t.cause;
+			setText(takeover, `${t.to} took over ${(t.after / 1000).toFixed(2)} s after ${t.from} ${was}` + (t.bound ? ` (promised: ${(t.bound / 1000).toFixed(1)} s at most)` : ""));
 		} else setText(takeover, "");
 		setData($("story"), "story", state.story ? state.story.name : "");
 		setText($("story"), state.story ? state.story.text : "");
@@ -229,6 +229,7 @@
 		const html = JSON.stringify(parts);
 		if (text.dataset.parts !== html) {
 			text.dataset.parts = html;
+			text.title = parts.flat().filter((p) => p !== "crown").join("");
 			text.replaceChildren(element("b", {}, parts[0]), ...parts.slice(1).map((p) => Array.isArray(p) ? element("span", { class: p[0] }, p[1]) : p));
 		}
 		setData(e, "state", of.state);
