@@ -39,14 +39,17 @@ func TestPicture(t *testing.T) {
 	rates := c.Replica("rates-7c4b5-a", cluster.Replica{Jobs: []cluster.Job{{Name: "fetch-rates", Cron: "*/15 * * * * *", Takes: time.Second}}, Election: "rates-stream"})
 	w := &world{Cluster: c, t: t, admin: c.Admin(c.Quorum("operator"))}
 	w.site = c.Serve(w.admin)
+	var err error
 	w.eventually("all jobs are known, and the last one has run", func(ctx context.Context) bool {
 		j, err := w.admin.Job(ctx, "fetch-rates")
 		return err == nil && j.Last != nil
 	})
+	w.admin, err = w.admin.As("ann")
+	require.NoError(t, err)
 	w.pause("send-newsletter", "the provider is down")
 	require.NoError(t, rates.Kill())
 
-	p := browser.New(t, browser.Viewport(1100, 820))
+	p := browser.New(t, browser.Viewport(1100, 570))
 	p.Goto(w.site.URL)
 	live(p)
 	p.WaitFor(2*browser.Patience, `document.querySelector("#late tr[data-job=fetch-rates]") && document.querySelector("#running tr[data-job]") && document.querySelector("#paused tr[data-job]") &&
