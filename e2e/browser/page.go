@@ -30,7 +30,8 @@ type Option func(p *Page) chromedp.Action[chromedp.Void]
 
 // New opens an empty tab, which is closed with the test. It has cookies and connections of its own,
 // as if it were in another browser: see Beside for a tab that does not. A test whose page has
-// complained of something on its console fails, unless that was taken by [Page.TakeProblems].
+// complained of something on its console fails, unless that was taken by [Page.TakeProblems]
+// or is tolerated.
 func New(tb testing.TB, options ...Option) *Page {
 	tb.Helper()
 	b, err := shared()
@@ -261,6 +262,10 @@ func (p *Page) Heap() float64 {
 
 // TakeProblems returns what the console has complained of, and forgets it.
 func (p *Page) TakeProblems() []string { return p.problems.take() }
+
+// Tolerate has what the console says of something be no complaint: of an answer 403 that is wanted,
+// say, or of a server that was stopped.
+func (p *Page) Tolerate(text string) { p.problems.tolerate(text) }
 
 // Close closes the tab before the test ends.
 func (p *Page) Close() {

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -12,8 +13,17 @@ import (
 
 // problems are what a page's console, its exceptions and its content security policy complained of.
 type problems struct {
-	mu    sync.Mutex
-	found []string // guarded by mu
+	mu        sync.Mutex
+	found     []string // guarded by mu
+	tolerated []string // guarded by mu
+}
+
+// tolerate has complaints that contain a text be none, also those of before.
+func (p *problems) tolerate(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tolerated = append(p.tolerated, text)
+	p.found = slices.DeleteFunc(p.found, func(found string) bool { return strings.Contains(found, text) })
 }
 
 func (p *problems) take() []string {
@@ -27,7 +37,10 @@ func (p *problems) take() []string {
 func (p *problems) add(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.found = append(p.found, fmt.Sprintf(format, args...))
+	found := fmt.Sprintf(format, args...)
+	if !slices.ContainsFunc(p.tolerated, func(text string) bool { return strings.Contains(found, text) }) {
+		p.found = append(p.found, found)
+	}
 }
 
 func (p *problems) hear(event any) {

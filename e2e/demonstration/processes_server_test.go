@@ -45,20 +45,21 @@ func TestProcesses(t *testing.T) {
 	}))
 	t.Cleanup(stranger.Close)
 	other := browser.New(t)
+	other.Tolerate("403")
+	other.Tolerate("net::ERR_")
 	other.Goto(stranger.URL)
 	other.Exec(fmt.Sprintf(`fetch(%s, {method: "POST", mode: "no-cors", body: '{"do":"kill","replica":"a"}'}).finally(() => document.title = "sent")`, browser.Quote(p.url+"orders")))
 	other.Wait(`document.title === "sent"`)
-	other.TakeProblems()
 	s.ticking()
 	require.Equal(t, "running", browser.Value[string](s.Page, `document.getElementById("replica-a").dataset.state`))
 
 	// The program ends: the page says so, and goes on with its successor.
 	s.Exec("window.stays = true")
+	s.Tolerate("net::ERR_")
 	require.NoError(t, p.Terminate(browser.Patience))
 	s.Wait(`document.documentElement.dataset.connected === "false" && document.getElementById("notice").checkVisibility()`)
 	s.Picture("demo-processes-gone", false)
 	run(t, file, "-web", address)
 	s.Wait(`window.stays && document.documentElement.dataset.connected === "true" && !document.getElementById("notice").checkVisibility()`)
 	s.ticking()
-	s.TakeProblems() // the browser tells of connections that were refused
 }

@@ -262,11 +262,11 @@ func TestLoad(t *testing.T) {
 	cancel()
 	readers.Wait()
 	client.CloseIdleConnections()
+	p.Tolerate("net::ERR_")
 	p.Goto("about:blank")
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() < goroutines+20 }, browser.Patience, 50*time.Millisecond,
 		"streams leave no goroutine behind")
 	left := heap() - memory
 	t.Logf("memory when they are closed: %.1f MiB more", left)
 	require.Less(t, left, 32.0)
-	p.TakeProblems()
 }
