@@ -208,3 +208,15 @@ func TestUsage(t *testing.T) {
 	require.ErrorContains(t, run(t.Context(), io.Discard, []string{"now"}), `unexpected argument "now"`)
 	require.ErrorContains(t, serve(t.Context(), io.Discard, t.TempDir(), "8081"), "missing port")
 }
+
+// TestClocksOfABrowser runs the test of the library's clock that is for JavaScript's clocks.
+func TestClocksOfABrowser(t *testing.T) {
+	goroot, err := exec.Command("go", "env", "GOROOT").Output()
+	require.NoError(t, err)
+	runner := filepath.Join(strings.TrimSpace(string(goroot)), "lib", "wasm", "go_js_wasm_exec")
+	cmd := exec.Command("go", "test", "-count=1", "-run", "Coarse", "-v", "-exec", runner, "github.com/tenure-dev/tenure/internal/clock")
+	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "--- PASS: TestCoarseClocksAreNoSuspend")
+}

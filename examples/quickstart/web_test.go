@@ -11,8 +11,8 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -275,37 +275,13 @@ func TestClusterPage(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, http.StatusOK, r.StatusCode, "%s", text)
 			return strings.Contains(string(text), fmt.Sprintf(`"identity":%q`, leader))
-		}, replicastest.Soon, 50*1e6)
+		}, replicastest.Soon, 50*time.Millisecond)
 	}
 	leads()
 	s.Do(t, demo.Order{Do: "switch", Name: "gate"})
 	s.await(t, "the end of the restart", func(s demo.State, _ map[int]demo.Item) bool { return s.Story == nil && !s.Switches.Gate })
 	leads()
 	s.interrupt(t)
-}
-
-// However the program ends, no replica outlives it, frozen ones neither.
-func TestNoReplicaOutlivesThePage(t *testing.T) {
-	t.Parallel()
-	s := open(t, nil)
-	s.AwaitTicks(t, 1)
-	s.Do(t, demo.Order{Do: "freeze", Replica: "b"})
-	running := pids(s.State())
-	require.NoError(t, s.Process.Kill())
-	for name, pid := range running {
-		require.NotZero(t, pid)
-		require.Eventually(t, func() bool { return gone(pid) }, replicastest.Soon, 10*1e6, "replica %s", name)
-	}
-}
-
-// gone tells whether a process has ended. One that was orphaned may remain as a zombie where nobody
-// reaps it.
-func gone(pid int) bool {
-	if syscall.Kill(pid, 0) != nil {
-		return true
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && strings.Contains(string(stat), ") Z ")
 }
 
 func TestPageUsage(t *testing.T) {

@@ -6,8 +6,8 @@
 //	fleet := redlocktest.Start(t, 3)
 //	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption))
 //
-// [Start] and [New] listen on loopback TCP. [StartPipes] needs no network and
-// works inside a [testing/synctest] bubble, where expiry, timeouts and
+// [Start] and [New] listen on loopback TCP. [StartPipes] and [NewPipes] need no
+// network; the former works inside a [testing/synctest] bubble, where expiry, timeouts and
 // [Node.SetDelay] run on the bubble's fake clock: an hour-long outage takes
 // microseconds and ends at the same instant in every run.
 //
