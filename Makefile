@@ -24,12 +24,14 @@ BENCHFLAGS ?=
 RACE ?= ./...
 # Of which servers: redis-7.0 redis-8.0 valkey-8.0 valkey-8.1; empty for all.
 SERVERS ?=
+# For the go test command of e2e.
+E2EFLAGS ?=
 # How long each fuzz test searches.
 FUZZTIME ?= 30s
 
 # go.work joins the library, the command, the manifests, the examples and the tools: "work" means the packages of all
 # five. The benchmarks beside other libraries are a module that stands alone, because what is compared would change the
-# versions of the rest.
+# versions of the rest; so are the tests in a browser, which "work" shall not start.
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod cmd/*/go.mod))
 
 .DEFAULT_GOAL := help
@@ -114,6 +116,14 @@ examples: ## build and run the examples
 	go run ./examples/quickstart -duration 12s -mode elector
 	go run ./examples/quickstart -duration 12s -mode locker
 
+.PHONY: e2e
+e2e: valkey compiler chromium axe ## drive the pages in a real Chromium (E2EFLAGS='-run Order -v'); pictures are in bin/e2e
+	cd e2e && go test -count=1 -p 1 -timeout $(TIMEOUT) $(E2EFLAGS) ./...
+
+.PHONY: picture
+picture: valkey compiler chromium axe ## take the picture of the README, docs/web.png
+	cd e2e && go test -count=1 -run TestPicture ./pages -picture docs/web.png
+
 .PHONY: demo
 demo: ## make the demonstration that runs in a browser alone, as static files in bin/demo
 	go run ./examples/demo -out bin/demo
@@ -131,6 +141,14 @@ dashboard: prometheus ## ask a real Prometheus every query of the dashboard and 
 .PHONY: prometheus
 prometheus: ## install prometheus and promtool where they are missing (Debian and Ubuntu)
 	@scripts/install-prometheus.sh
+
+.PHONY: chromium
+chromium: ## install chromium where it is missing (Debian and Ubuntu)
+	@scripts/install-chromium.sh
+
+.PHONY: axe
+axe: ## fetch axe-core, which finds what not everybody can use in a page
+	@scripts/install-axe.sh
 
 .PHONY: valkey
 valkey: ## install valkey-server where it is missing (Debian and Ubuntu)

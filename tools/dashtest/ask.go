@@ -5,23 +5,21 @@ import (
 	"fmt"
 
 	"github.com/tenure-dev/tenure/tools/dashtest/dashboard"
-	"github.com/tenure-dev/tenure/tools/dashtest/picture"
 	"github.com/tenure-dev/tenure/tools/dashtest/prometheus"
 	"github.com/tenure-dev/tenure/tools/dashtest/verdict"
 )
 
 // ask asks everything: the dashboard's variables, then its panels, then the rules.
-func (l *live) ask(ctx context.Context, rules []prometheus.FileRule) ([]verdict.Row, []picture.Panel, error) {
+func (l *live) ask(ctx context.Context, rules []prometheus.FileRule) ([]verdict.Row, error) {
 	judge := &verdict.Judge{API: l.client, Start: l.start, End: l.end, Step: step}
 	grafana := dashboard.Interpolation{
 		Range: l.end.Sub(l.start), Interval: step, Scrape: scrapeEvery, Values: make(map[string][]string),
 	}
 	rows, err := l.variables(ctx, grafana)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	panels, drawn := l.panels(ctx, judge, grafana)
-	rows = append(rows, panels...)
+	rows = append(rows, l.panels(ctx, judge, grafana)...)
 	for _, r := range rules {
 		if r.Alert != "" {
 			rows = append(rows, judge.Alert(ctx, "alert "+r.Alert, r.Expr))
@@ -31,9 +29,9 @@ func (l *live) ask(ctx context.Context, rules []prometheus.FileRule) ([]verdict.
 	}
 	loaded, err := l.client.Rules(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return append(rows, verdict.Health(rules, loaded)...), drawn, nil
+	return append(rows, verdict.Health(rules, loaded)...), nil
 }
 
 // variables asks for the values of each variable, in order, because later ones use earlier ones.
@@ -63,15 +61,10 @@ func (l *live) variables(ctx context.Context, grafana dashboard.Interpolation) (
 	return rows, nil
 }
 
-// panels asks the queries of the panels. What it returns for the picture has all panels, rows among
-// them.
-func (l *live) panels(
-	ctx context.Context, judge *verdict.Judge, grafana dashboard.Interpolation,
-) ([]verdict.Row, []picture.Panel) {
+// panels asks the queries of the panels.
+func (l *live) panels(ctx context.Context, judge *verdict.Judge, grafana dashboard.Interpolation) []verdict.Row {
 	var rows []verdict.Row
-	var drawn []picture.Panel
 	for _, p := range l.dashboard.All() {
-		d := picture.Panel{Panel: p}
 		for _, t := range p.Targets {
 			origin := p.Title + " " + t.RefID
 			expr, err := grafana.Expand(t.Expr)
@@ -79,13 +72,8 @@ func (l *live) panels(
 				rows = append(rows, verdict.Row{Origin: origin, Expr: t.Expr, Problem: err.Error()})
 				continue
 			}
-			row := judge.Panel(ctx, origin, expr, t.Instant)
-			rows = append(rows, row)
-			for _, s := range row.Series {
-				d.Series = append(d.Series, picture.Series{Name: dashboard.LegendOf(t.Legend, s.Labels), Points: s.Points})
-			}
+			rows = append(rows, judge.Panel(ctx, origin, expr, t.Instant))
 		}
-		drawn = append(drawn, d)
 	}
-	return rows, drawn
+	return rows
 }

@@ -1,15 +1,13 @@
 // Dashtest asks a real Prometheus everything that the example's dashboard and rules ask:
 //
 //	go run ./tools/dashtest
-//	go run ./tools/dashtest -picture docs/dashboard.png
 //
 // It runs examples/observability, whose leader is killed and whose nodes are restarted meanwhile,
 // and a Prometheus with the repository's configuration that scrapes it, both on the loopback
 // interface, for about two minutes. Then it evaluates every expression of the dashboard, with
 // Grafana's variables replaced, and of every rule. It prints them with their answers and exits with
 // 1 if Prometheus refuses one, if an answer is empty that must not be, or if a metric or a label is
-// asked for that there is none of. An alert may be quiet; what it compares must be there. The
-// picture is drawn of the same answers.
+// asked for that there is none of. An alert may be quiet; what it compares must be there.
 package main
 
 import (
@@ -26,7 +24,6 @@ import (
 const limit = 150 * time.Second
 
 func main() {
-	picture := flag.String("picture", "", "PNG `file` to draw the dashboard to")
 	root := flag.String("root", ".", "`directory` of the repository")
 	observe := flag.Duration("observe", 95*time.Second, "how long Prometheus scrapes before it is asked; 40s to 110s")
 	flag.Parse()
@@ -35,7 +32,7 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	problems, err := run(ctx, os.Stdout, options{root: *root, picture: *picture, observe: *observe})
+	problems, err := run(ctx, os.Stdout, options{root: *root, observe: *observe})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

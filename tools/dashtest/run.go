@@ -33,7 +33,6 @@ const (
 
 type options struct {
 	root    string
-	picture string
 	observe time.Duration
 }
 
@@ -81,15 +80,11 @@ func run(ctx context.Context, out io.Writer, o options) (problems int, err error
 	if err := l.watch(ctx, out, replicas, o.observe); err != nil {
 		return 0, err
 	}
-	rows, drawn, err := l.ask(ctx, rules)
+	rows, err := l.ask(ctx, rules)
 	if err != nil {
 		return 0, err
 	}
-	problems = table(out, rows)
-	if o.picture != "" {
-		err = l.draw(o.picture, drawn)
-	}
-	return problems, err
+	return table(out, rows), nil
 }
 
 func startPrometheus(ctx context.Context, root, directory, targets string) (*prometheus.Server, error) {

@@ -24,16 +24,15 @@ type Dashboard struct {
 
 // Panel is a panel, or a row.
 type Panel struct {
-	ID          int          `json:"id"`
-	Type        string       `json:"type"`
-	Title       string       `json:"title"`
-	Description string       `json:"description"`
-	Datasource  *Datasource  `json:"datasource"`
-	Grid        Grid         `json:"gridPos"`
-	Field       FieldConfig  `json:"fieldConfig"`
-	Targets     []Target     `json:"targets"`
-	Panels      []Panel      `json:"panels"` // of a collapsed row
-	Options     PanelOptions `json:"options"`
+	ID          int         `json:"id"`
+	Type        string      `json:"type"`
+	Title       string      `json:"title"`
+	Description string      `json:"description"`
+	Datasource  *Datasource `json:"datasource"`
+	Grid        Grid        `json:"gridPos"`
+	Field       FieldConfig `json:"fieldConfig"`
+	Targets     []Target    `json:"targets"`
+	Panels      []Panel     `json:"panels"` // of a collapsed row
 }
 
 // Datasource refers to a data source, or to a variable that holds one.
@@ -55,57 +54,9 @@ type FieldConfig struct {
 	Defaults Field `json:"defaults"`
 }
 
-// Field is the part of a field's configuration that is drawn.
+// Field is the part of a field's configuration that is checked.
 type Field struct {
-	Unit       string      `json:"unit"`
-	Min        *float64    `json:"min"`
-	Decimals   *int        `json:"decimals"`
-	NoValue    string      `json:"noValue"`
-	Mappings   []Mapping   `json:"mappings"`
-	Thresholds Thresholds  `json:"thresholds"`
-	Custom     FieldCustom `json:"custom"`
-}
-
-// FieldCustom is the part of a field's configuration that belongs to its kind of panel.
-type FieldCustom struct {
-	DrawStyle         string `json:"drawStyle"`
-	LineInterpolation string `json:"lineInterpolation"`
-	FillOpacity       int    `json:"fillOpacity"`
-	Stacking          struct {
-		Mode string `json:"mode"`
-	} `json:"stacking"`
-	Scale struct {
-		Type string `json:"type"` // linear or log
-	} `json:"scaleDistribution"`
-}
-
-// Mapping shows values as texts.
-type Mapping struct {
-	Type    string                 `json:"type"`
-	Options map[string]MappingText `json:"options"`
-}
-
-// MappingText is what a value is shown as.
-type MappingText struct {
-	Text  string `json:"text"`
-	Color string `json:"color"`
-	Index int    `json:"index"`
-}
-
-// Thresholds give values their colours.
-type Thresholds struct {
-	Steps []Step `json:"steps"`
-}
-
-// Step is the colour of values from Value on; the first step has none.
-type Step struct {
-	Color string   `json:"color"`
-	Value *float64 `json:"value"`
-}
-
-// PanelOptions are options of the kind of panel.
-type PanelOptions struct {
-	TextMode string `json:"textMode"`
+	Unit string `json:"unit"`
 }
 
 // Target is a query of a panel.

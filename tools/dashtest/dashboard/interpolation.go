@@ -98,15 +98,3 @@ func LabelValues(query string) (selector, label string, err error) {
 	}
 	return match[1], match[2], nil
 }
-
-// braced matches {{label}} in a legend.
-var braced = regexp.MustCompile(`\{\{\s*(\w+)\s*\}\}`)
-
-// LegendOf is the name of a series. Labels that it does not have are left out, with the space
-// before them.
-func LegendOf(format string, labels map[string]string) string {
-	name := braced.ReplaceAllStringFunc(format, func(match string) string {
-		return labels[braced.FindStringSubmatch(match)[1]]
-	})
-	return strings.TrimSpace(name)
-}

@@ -51,8 +51,3 @@ func TestLabelValues(t *testing.T) {
 	_, _, err = dashboard.LabelValues(`query_result(up)`)
 	assert.ErrorContains(t, err, "is not label_values")
 }
-
-func TestLegendOf(t *testing.T) {
-	labels := map[string]string{"server_address": "n1", "server_port": "6379"}
-	assert.Equal(t, "n1:6379", dashboard.LegendOf("{{server_address}}:{{ server_port }} {{error_type}}", labels))
-}

@@ -13,7 +13,7 @@ const Columns = 24
 // source is how everything refers to the data source.
 const source = "${datasource}"
 
-// kinds are the panels that the picture can draw.
+// kinds are the kinds of panels that the dashboard is made of.
 var kinds = []string{"row", "timeseries", "state-timeline", "stat"}
 
 // builtIn are the variables that Grafana sets.

@@ -1,0 +1,78 @@
+package browser
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// AxeFile is where scripts/install-axe.sh puts axe-core, from the top of the repository.
+const AxeFile = "bin/axe/axe.min.js"
+
+// Violation is something in a page that not everybody can use, as axe-core says.
+type Violation struct {
+	ID     string `json:"id"`
+	Impact string `json:"impact"` // minor, moderate, serious or critical
+	Help   string `json:"help"`
+	Nodes  []struct {
+		HTML    string `json:"html"`
+		Summary string `json:"failureSummary"`
+	} `json:"nodes"`
+}
+
+func (v Violation) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s (%s)", v.Impact, v.Help, v.ID)
+	for _, n := range v.Nodes {
+		fmt.Fprintf(&b, "\n\t%s\n\t\t%s", n.HTML, strings.ReplaceAll(n.Summary, "\n", "\n\t\t"))
+	}
+	return b.String()
+}
+
+// Serious reports whether it keeps people from using the page.
+func (v Violation) Serious() bool { return v.Impact == "serious" || v.Impact == "critical" }
+
+// Axe looks at the page with axe-core, rules of WCAG 2.2 AA and good practice.
+func (p *Page) Axe() []Violation {
+	p.tb.Helper()
+	file := filepath.Join(Root(p.tb), AxeFile)
+	source, err := os.ReadFile(file)
+	require.NoError(p.tb, err, "`make axe` installs it")
+	// Evaluated over the debugging protocol, so that the page's policy for scripts stays as it is.
+	p.Exec("if (!globalThis.axe) {" + string(source) + "\n}")
+	return Value[[]Violation](p, `axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.map(v => ({id: v.id, impact: v.impact, help: v.help,
+		nodes: v.nodes.map(n => ({html: n.html, failureSummary: n.failureSummary}))})))`)
+}
+
+// Usable fails the test if axe-core finds anything serious. The rest is logged.
+func (p *Page) Usable(where string) {
+	p.tb.Helper()
+	for _, v := range p.Axe() {
+		if v.Serious() {
+			p.tb.Errorf("%s: %s", where, v)
+		} else {
+			p.tb.Logf("%s: %s", where, v)
+		}
+	}
+}
+
+// Root is the top of the repository.
+func Root(tb testing.TB) string {
+	tb.Helper()
+	directory, err := os.Getwd()
+	require.NoError(tb, err)
+	for {
+		if _, err := os.Stat(filepath.Join(directory, "e2e", "go.mod")); err == nil {
+			return directory
+		}
+		above := filepath.Dir(directory)
+		if above == directory {
+			require.FailNow(tb, "this is not in a checkout of the repository")
+		}
+		directory = above
+	}
+}

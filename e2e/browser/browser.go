@@ -1,0 +1,100 @@
+// Package browser drives a real headless Chromium for tests: pages that remember what their
+// console complained of, waits for conditions, clicks and keys like a person's, screenshots, and
+// axe-core, which finds what people cannot use.
+package browser
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// ProgramVariable names the browser if it is not called chromium.
+const ProgramVariable = "TENURE_CHROMIUM"
+
+const (
+	// Patience is how long a test waits for what should come much sooner: the machine may be six
+	// times too slow.
+	Patience = time.Minute
+	// poll is between two looks at a page.
+	poll = 25 * time.Millisecond
+)
+
+// Browser is a Chromium process. It is safe for concurrent use.
+type Browser struct {
+	ctx   context.Context // of the first tab, which stays empty
+	close func()
+}
+
+var shared = sync.OnceValues(start)
+
+var started struct {
+	sync.Mutex
+	browser *Browser // guarded by mu
+}
+
+// start starts Chromium without a window, and with nothing in it that asks the network for more
+// than it is told to.
+func start() (*Browser, error) {
+	program := os.Getenv(ProgramVariable)
+	if program == "" {
+		program = "chromium"
+	}
+	file, err := exec.LookPath(program)
+	if err != nil {
+		return nil, fmt.Errorf("browser: there is no %s: `make chromium` installs it, and %s names another one: %w", program, ProgramVariable, err)
+	}
+	flags := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(file), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.Headless, chromedp.DisableGPU,
+		chromedp.WSURLReadTimeout(Patience),
+		// Pages that are not in front are as quick as the others.
+		chromedp.Flag("disable-background-timer-throttling", true),
+		chromedp.Flag("disable-backgrounding-occluded-windows", true),
+		chromedp.Flag("disable-renderer-backgrounding", true),
+		chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-default-apps", true),
+		chromedp.Flag("disable-extensions", true),
+		chromedp.Flag("disable-quic", true),
+		chromedp.Flag("disable-sync", true),
+		chromedp.Flag("disable-breakpad", true),
+		chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.Flag("force-color-profile", "srgb"),
+		chromedp.Flag("metrics-recording-only", true),
+		chromedp.Flag("mute-audio", true),
+		chromedp.Flag("password-store", "basic"),
+		chromedp.Flag("lang", "en-GB"),
+	}
+	if os.Geteuid() == 0 {
+		flags = append(flags, chromedp.NoSandbox) // Chromium's sandbox refuses to run as root
+	}
+	allocated, stop := chromedp.NewExecAllocator(context.Background(), flags...)
+	ctx, cancel := chromedp.NewContext(allocated)
+	b := &Browser{ctx: ctx, close: func() {
+		cancel()
+		stop()
+	}}
+	if err := chromedp.Do(ctx); err != nil {
+		b.close()
+		return nil, fmt.Errorf("browser: %s does not start: %w", file, err)
+	}
+	started.Lock()
+	defer started.Unlock()
+	started.browser = b
+	return b, nil
+}
+
+// Close ends the browser that pages of this process are in, if there is one.
+func Close() {
+	started.Lock()
+	defer started.Unlock()
+	if started.browser != nil {
+		started.browser.close()
+		started.browser = nil
+	}
+}

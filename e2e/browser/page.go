@@ -1,0 +1,302 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/audits"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/heapprofiler"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+// Page is a tab. It is for one goroutine at a time.
+type Page struct {
+	tb       testing.TB
+	ctx      context.Context
+	problems problems
+}
+
+// Option is for a tab before anything is opened in it.
+type Option func(p *Page) chromedp.Action[chromedp.Void]
+
+// New opens an empty tab, which is closed with the test. It has cookies and connections of its own,
+// as if it were in another browser: see Beside for a tab that does not. A test whose page has
+// complained of something on its console fails, unless that was taken by [Page.TakeProblems]
+// or is tolerated.
+func New(tb testing.TB, options ...Option) *Page {
+	tb.Helper()
+	b, err := shared()
+	require.NoError(tb, err)
+	return open(tb, b.ctx, []chromedp.ContextOption{chromedp.WithNewBrowserContext()}, options)
+}
+
+// Beside opens another tab of the same window: connections to a server are shared.
+func (p *Page) Beside(options ...Option) *Page {
+	p.tb.Helper()
+	return open(p.tb, p.ctx, nil, options)
+}
+
+func open(tb testing.TB, parent context.Context, how []chromedp.ContextOption, options []Option) *Page {
+	tb.Helper()
+	ctx, closeTab := chromedp.NewContext(parent, how...)
+	p := &Page{tb: tb, ctx: ctx}
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			p.keep()
+		}
+		closeTab()
+		if found := p.problems.take(); len(found) > 0 {
+			tb.Errorf("the page's console:\n\t%s", strings.Join(found, "\n\t"))
+		}
+	})
+	require.NoError(tb, chromedp.Do(ctx)) // makes the tab; it lasts as long as ctx
+	require.NoError(tb, chromedp.Listen(ctx, p.problems.hear))
+	p.do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		if _, err := chromedp.Call(ctx, log.Enable, struct{}{}); err != nil {
+			return err
+		}
+		_, err := chromedp.Call(ctx, audits.Enable, struct{}{})
+		return err
+	}))
+	for _, o := range append([]Option{Viewport(1280, 900)}, options...) {
+		p.do(o(p))
+	}
+	return p
+}
+
+// Viewport makes the tab so wide and high, in CSS pixels.
+func Viewport(width, height int64) Option {
+	return func(*Page) chromedp.Action[chromedp.Void] { return chromedp.EmulateViewport(width, height) }
+}
+
+// Media sets media features: "prefers-color-scheme", "dark", and so on.
+func Media(pairs ...string) Option {
+	return func(*Page) chromedp.Action[chromedp.Void] {
+		var features []*emulation.MediaFeature
+		for i := 0; i+1 < len(pairs); i += 2 {
+			features = append(features, &emulation.MediaFeature{Name: pairs[i], Value: pairs[i+1]})
+		}
+		return call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
+	}
+}
+
+// WithoutScript has the tab run no script of pages.
+func WithoutScript() Option {
+	return func(*Page) chromedp.Action[chromedp.Void] {
+		return call(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	}
+}
+
+// Zone puts the browser into a time zone.
+func Zone(name string) Option {
+	return func(*Page) chromedp.Action[chromedp.Void] {
+		return call(emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: name})
+	}
+}
+
+// Before runs a script in each page before its own.
+func Before(script string) Option {
+	return func(*Page) chromedp.Action[chromedp.Void] {
+		return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+			_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+			return err
+		})
+	}
+}
+
+// WrongClock has the page's clock be ahead by d, or behind.
+func WrongClock(d time.Duration) Option {
+	return Before(fmt.Sprintf(`(() => {
+		const off = %d, Right = Date
+		globalThis.Date = class Date extends Right {
+			constructor(...a) { if (a.length === 0) { super(Right.now() + off) } else { super(...a) } }
+			static now() { return Right.now() + off }
+		}
+	})()`, d.Milliseconds()))
+}
+
+// Set changes the tab.
+func (p *Page) Set(o Option) {
+	p.tb.Helper()
+	p.do(o(p))
+}
+
+// Goto opens an address and waits until it is loaded.
+func (p *Page) Goto(url string) {
+	p.tb.Helper()
+	p.do(chromedp.Navigate(url))
+}
+
+// Reload loads the page anew.
+func (p *Page) Reload() {
+	p.tb.Helper()
+	p.do(chromedp.Reload())
+}
+
+// URL is the address that is shown.
+func (p *Page) URL() string {
+	p.tb.Helper()
+	return Value[string](p, "location.href")
+}
+
+// Value evaluates an expression in the page, and waits for it if it is a promise.
+func Value[T any](p *Page, expression string) T {
+	p.tb.Helper()
+	value, err := evaluate[T](p, expression)
+	require.NoError(p.tb, err, expression)
+	return value
+}
+
+func evaluate[T any](p *Page, expression string) (T, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, Patience)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+}
+
+// Exec evaluates an expression for what it does.
+func (p *Page) Exec(expression string) {
+	p.tb.Helper()
+	_ = Value[bool](p, "(() => {"+expression+"; return true})()")
+}
+
+// Wait waits until an expression is true, in whichever page is shown then. Errors of the
+// expression, such as a property of an element that is not there, are as if it were false.
+func (p *Page) Wait(expression string, why ...any) {
+	p.tb.Helper()
+	p.WaitFor(Patience, expression, why...)
+}
+
+// WaitFor is Wait with another patience.
+func (p *Page) WaitFor(patience time.Duration, expression string, why ...any) {
+	p.tb.Helper()
+	var last any
+	deadline := time.Now().Add(patience)
+	for {
+		is, err := evaluate[bool](p, "Boolean("+expression+")")
+		if err == nil && is {
+			return
+		}
+		last = err
+		if p.ctx.Err() != nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			break
+		}
+		wait(p.ctx, poll)
+	}
+	require.FailNow(p.tb, fmt.Sprintf("after %v it is not so: %s", patience, expression),
+		"%v\nlast error: %v\n%s", fmt.Sprint(why...), last, p.summary())
+}
+
+// wait returns after d, or when ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// Click scrolls to the first element of a selector that is visible, and clicks on it with the
+// mouse. It waits for it.
+func (p *Page) Click(selector string) {
+	p.tb.Helper()
+	p.Wait("document.querySelector("+Quote(selector)+")?.checkVisibility()", "to be clicked")
+	p.do(chromedp.Click(selector))
+}
+
+// Type types text into an element, behind what is there.
+func (p *Page) Type(selector, text string) {
+	p.tb.Helper()
+	p.Wait("document.querySelector("+Quote(selector)+")?.checkVisibility()", "to be typed into")
+	p.do(chromedp.SendKeys(selector, text))
+}
+
+// Choose sets a select element, as a person does who picks an option.
+func (p *Page) Choose(selector, value string) {
+	p.tb.Helper()
+	p.Wait("document.querySelector("+Quote(selector)+")", "to be chosen from")
+	p.Exec(fmt.Sprintf(`const s = document.querySelector(%s); s.value = %s; s.dispatchEvent(new Event("input", {bubbles: true}));
+		s.dispatchEvent(new Event("change", {bubbles: true}))`, Quote(selector), Quote(value)))
+}
+
+// Key presses a key, or types a text, wherever the focus is: see package kb of chromedp.
+func (p *Page) Key(keys string) {
+	p.tb.Helper()
+	p.do(chromedp.KeyEvent(keys))
+}
+
+// Text is the text of an element as it is shown, and empty if there is none.
+func (p *Page) Text(selector string) string {
+	p.tb.Helper()
+	return Value[string](p, "document.querySelector("+Quote(selector)+")?.innerText ?? ''")
+}
+
+// Heap is how many bytes the page's script uses, after what is unused was collected.
+func (p *Page) Heap() float64 {
+	p.tb.Helper()
+	var used float64
+	p.do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		for range 2 { // what finalizers of the first leave
+			if _, err := chromedp.Call(ctx, heapprofiler.CollectGarbage, struct{}{}); err != nil {
+				return err
+			}
+		}
+		usage, err := chromedp.Call(ctx, runtime.GetHeapUsage, struct{}{})
+		used = usage.UsedSize
+		return err
+	}))
+	return used
+}
+
+// TakeProblems returns what the console has complained of, and forgets it.
+func (p *Page) TakeProblems() []string { return p.problems.take() }
+
+// Tolerate has what the console says of something be no complaint: of an answer 403 that is wanted,
+// say, or of a server that was stopped.
+func (p *Page) Tolerate(text string) { p.problems.tolerate(text) }
+
+// Close closes the tab before the test ends.
+func (p *Page) Close() {
+	p.tb.Helper()
+	require.NoError(p.tb, chromedp.Cancel(p.ctx))
+}
+
+func (p *Page) do(a chromedp.Action[chromedp.Void]) {
+	p.tb.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, Patience)
+	defer cancel()
+	require.NoError(p.tb, chromedp.Do(ctx, a))
+}
+
+// summary is what a person wants to know of a page on which a test has failed.
+func (p *Page) summary() string {
+	text, err := evaluate[string](p, `location.href + "\n" + (document.body?.innerText ?? "").slice(0, 4000)`)
+	if err != nil {
+		return fmt.Sprintf("(the page does not answer: %v)", err)
+	}
+	return text
+}
+
+// Quote makes a text a literal of JavaScript, which is one of CSS too if it has no control
+// characters.
+func Quote(text string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(text); err != nil { // a string does not fail
+		panic(err)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

@@ -1,0 +1,64 @@
+package browser
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+// Directory is where pictures are kept for people to look at, from the top of the repository.
+const Directory = "bin/e2e"
+
+// Picture writes a PNG of the tab into Directory, of the whole page or of what is in the window.
+func (p *Page) Picture(name string, whole bool) {
+	p.tb.Helper()
+	directory := filepath.Join(Root(p.tb), Directory)
+	require.NoError(p.tb, os.MkdirAll(directory, 0o755))
+	require.NoError(p.tb, os.WriteFile(filepath.Join(directory, name+".png"), p.PNG(whole), 0o644))
+}
+
+// PNG is a picture of the tab: of the whole page, or of what is in the window.
+func (p *Page) PNG(whole bool) []byte {
+	p.tb.Helper()
+	png, err := p.png(whole)
+	require.NoError(p.tb, err)
+	return png
+}
+
+// tallest is how much of a page is in a picture of the whole page, in CSS pixels.
+const tallest = 3000
+
+func (p *Page) png(whole bool) ([]byte, error) {
+	params := page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng}
+	if whole {
+		size, err := evaluate[[2]float64](p, "[document.documentElement.clientWidth, Math.max(document.documentElement.scrollHeight, innerHeight)]")
+		if err != nil {
+			return nil, err
+		}
+		params.CaptureBeyondViewport = &whole
+		params.Clip = &page.Viewport{Width: size[0], Height: min(size[1], tallest), Scale: 1}
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, Patience)
+	defer cancel()
+	result, err := chromedp.Call(ctx, page.CaptureScreenshot, params)
+	return result.Data, err
+}
+
+// keep writes a picture of a page on which a test has failed.
+func (p *Page) keep() {
+	png, err := p.png(false)
+	if err != nil {
+		p.tb.Log("there is no picture of the page: ", err)
+		return
+	}
+	file := filepath.Join(Root(p.tb), Directory, "failed-"+strings.NewReplacer("/", "-", " ", "-").Replace(p.tb.Name())+".png")
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err == nil {
+		err = os.WriteFile(file, png, 0o644)
+	}
+	p.tb.Logf("a picture of the page: %s (%v)", file, err)
+}

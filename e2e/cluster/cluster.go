@@ -1,0 +1,103 @@
+package cluster
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/child"
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/web"
+)
+
+// Cluster is servers, and replicas in processes of their own. It ends with its test.
+type Cluster struct {
+	tb    testing.TB
+	Fleet *valkeytest.Fleet
+	TTL   time.Duration
+}
+
+// Start starts n servers that vote at once.
+func Start(tb testing.TB, n int, ttl time.Duration) *Cluster {
+	tb.Helper()
+	return &Cluster{tb: tb, Fleet: valkeytest.Start(tb, n, valkeytest.WithAge(24*time.Hour)), TTL: ttl}
+}
+
+// Process is a replica that runs.
+type Process struct{ *child.Replica }
+
+// Replica starts a replica; nodes, TTL and identity are set by this.
+func (c *Cluster) Replica(identity string, r Replica) Process {
+	c.tb.Helper()
+	r.Nodes, r.TTL, r.Identity = c.Fleet.URLs(), c.TTL, identity
+	text, err := json.Marshal(r)
+	require.NoError(c.tb, err)
+	p, err := child.StartReplica(variable+"="+string(text), func(line string) { c.tb.Log(identity, line) })
+	require.NoError(c.tb, err)
+	c.tb.Cleanup(func() {
+		_ = p.Thaw()
+		p.Stop()
+	})
+	return Process{p}
+}
+
+// Quorum opens a Quorum of the cluster's nodes, which is closed with the test.
+func (c *Cluster) Quorum(identity string) *redlock.Quorum {
+	c.tb.Helper()
+	q, err := Open(c.Fleet.URLs(), identity, c.TTL)
+	require.NoError(c.tb, err)
+	c.tb.Cleanup(func() { assert.NoError(c.tb, q.Close()) })
+	return q
+}
+
+// Admin makes a Client for a test's own look at the cluster.
+func (c *Cluster) Admin(q *redlock.Quorum) *admin.Client {
+	c.tb.Helper()
+	a, err := admin.New(q, admin.WithActor("test"), admin.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(c.tb, err)
+	return a
+}
+
+// Site is the pages, served in this process.
+type Site struct {
+	URL     string // of the overview, with a slash
+	Mounted *Mounted
+	Server  *httptest.Server
+}
+
+// Page is the address of a page.
+func (s *Site) Page(path string) string { return s.URL + strings.TrimPrefix(path, "/") }
+
+// Serve serves the pages with orders, until the test ends.
+func (c *Cluster) Serve(a *admin.Client, options ...web.Option) *Site {
+	c.tb.Helper()
+	m, err := Mount(a, append([]web.Option{web.WithLogger(slog.New(slog.DiscardHandler))}, options...)...)
+	require.NoError(c.tb, err)
+	return c.serve(m)
+}
+
+// ServeReadOnly serves the pages without orders, until the test ends.
+func (c *Cluster) ServeReadOnly(a *admin.Client, options ...web.Option) *Site {
+	c.tb.Helper()
+	m, err := MountReadOnly(a, append([]web.Option{web.WithLogger(slog.New(slog.DiscardHandler))}, options...)...)
+	require.NoError(c.tb, err)
+	return c.serve(m)
+}
+
+func (c *Cluster) serve(m *Mounted) *Site {
+	server := httptest.NewServer(m)
+	c.tb.Cleanup(func() {
+		assert.NoError(c.tb, m.Close())
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return &Site{URL: server.URL + Prefix + "/", Mounted: m, Server: server}
+}

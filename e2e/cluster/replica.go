@@ -1,0 +1,173 @@
+// Package cluster runs what the pages show: Valkey servers, replicas in processes of their own that
+// share jobs, and the handler of package web, under a prefix.
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/child"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// variable makes a program of this module a replica: its value is a Replica.
+const variable = "TENURE_E2E_REPLICA"
+
+// Replica is what a process does.
+type Replica struct {
+	Nodes    []string      // URLs
+	Identity string        //
+	TTL      time.Duration // of all leases
+	Jobs     []Job
+	Leader   string // of which election the jobs are; empty: any replica runs them
+	Election string // in which it is a candidate besides; empty for none
+	// Listen is where it serves the pages, with every order allowed; empty for nowhere.
+	Listen string
+}
+
+// Job is a job of a Replica.
+type Job struct {
+	Name  string
+	Cron  string        // with seconds
+	Takes time.Duration // how long a run takes
+	Fails string        // the error that it ends with; empty for none
+	Every int           // which of its runs fail, the others succeed; 0 for all
+}
+
+// Main makes the process a replica, if it was started as one, and does not return then. Programs
+// and TestMains of this module call it first.
+func Main() {
+	text := os.Getenv(variable)
+	if text == "" {
+		return
+	}
+	var r Replica
+	err := json.Unmarshal([]byte(text), &r)
+	if err == nil {
+		err = r.run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// run works until the process's input ends, and stops in order.
+func (r Replica) run() (err error) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	q, err := Open(r.Nodes, r.Identity, r.TTL)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+
+	var options []scheduler.Option
+	if r.Leader != "" {
+		options = append(options, scheduler.WithElection(r.Leader))
+	}
+	s, err := scheduler.New(q, append(options, scheduler.WithErrorTexts())...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Shutdown()) }()
+	for _, j := range r.Jobs {
+		if _, err := s.NewJob(gocron.CronJob(j.Cron, true), scheduler.NewTask(j.task()), gocron.WithName(j.Name)); err != nil {
+			return err
+		}
+	}
+	s.Start()
+
+	if r.Election != "" {
+		e, err := elector.New(q, r.Election)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		left := make(chan error)
+		go func() {
+			left <- e.Run(ctx, func(ctx context.Context, _ *elector.Term) error {
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		defer func() {
+			cancel()
+			err = errors.Join(err, <-left)
+		}()
+	}
+
+	if r.Listen != "" {
+		stop, err := r.serve(q)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	child.Work()
+	return nil
+}
+
+func (j Job) task() func(ctx context.Context) error {
+	runs := 0
+	return func(ctx context.Context) error {
+		runs++
+		select {
+		case <-time.After(j.Takes):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if j.Fails != "" && runs%cmp.Or(j.Every, 1) == 0 {
+			return errors.New(j.Fails)
+		}
+		return nil
+	}
+}
+
+// serve serves the pages until it is stopped.
+func (r Replica) serve(q *redlock.Quorum) (stop func(), err error) {
+	a, err := admin.New(q)
+	if err != nil {
+		return nil, err
+	}
+	mount, err := Mount(a)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", r.Listen)
+	if err != nil {
+		return nil, errors.Join(err, mount.Close())
+	}
+	server := &http.Server{Handler: mount}
+	server.RegisterOnShutdown(func() { _ = mount.Close() })
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener)
+	}()
+	return func() {
+		_ = server.Shutdown(context.Background())
+		<-served
+		_ = mount.Close()
+	}, nil
+}
+
+// Open opens a Quorum as all replicas do: nodes are servers that were aged, so that they vote at
+// once.
+func Open(nodes []string, identity string, ttl time.Duration) (*redlock.Quorum, error) {
+	return redlock.Open(nodes, redlock.WithPrefix("e2e"), redlock.WithTTL(ttl), redlock.WithIdentity(identity),
+		redlock.WithNodeTimeout(min(ttl/4, 2*time.Second)), redlock.WithLogger(slog.New(slog.DiscardHandler)))
+}
