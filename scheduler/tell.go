@@ -169,7 +169,13 @@ func (t *teller) report() redlock.Report {
 	}
 	t.skips = make(map[skipKey]*skipped) //mutant:skips-told-twice
 	t.mu.Unlock()
-	report.Lost = func() { t.tellAgain(told) }
+	var defined []*job
+	report.Lost = func() {
+		t.tellAgain(told)
+		for _, j := range defined {
+			j.told.changed() //mutant:unheard-definition-untold
+		}
+	}
 	t.s.mu.Lock()
 	jobs := t.s.list()
 	t.s.mu.Unlock()
@@ -179,6 +185,7 @@ func (t *teller) report() redlock.Report {
 		if !j.unlocked && j.told.due() { //mutant:card-of-a-job-without-lease
 			if card, ok := j.definition(); ok {
 				report.Cards = append(report.Cards, card)
+				defined = append(defined, j)
 			}
 		}
 	}

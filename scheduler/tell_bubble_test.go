@@ -197,6 +197,22 @@ func TestDefinitionIsToldSeldom(t *testing.T) {
 	})
 }
 
+// A definition that no node has heard is told with the next report.
+func TestDefinitionOfWhichNoNodeHasHeardIsToldAgain(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.named("a")
+		r.add(t, never, func() {})
+		c.freeze(0, 1, 2, 3, 4)
+		r.Start()
+		until(5 * time.Second)
+		for i := range 5 {
+			require.NoError(t, c.fleet.Node(i).Restart(false)) // what was sent to it is gone
+		}
+		until(30 * time.Second)
+		require.Len(t, r.definitions(t), 1)
+	})
+}
+
 // The next tick is strictly after now, by the job's own zone; a job that is over has none.
 func TestNextTickIsTold(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {

@@ -174,7 +174,10 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 		if err := c.Resume(ctx, target, o.Reason); err != nil {
 			return failure(err)
 		}
-		return &resultDoc{Result: resultDone, Text: it + " is resumed: ticks that are due from now on are run."}
+		if o.All {
+			return &resultDoc{Result: resultDone, Text: "The pause of all jobs has ended. Jobs that are paused by themselves stay paused."}
+		}
+		return &resultDoc{Result: resultDone, Text: "The job is resumed: ticks that are due from now on are run."}
 	case admin.OrderRunNow:
 		started, err := c.RunNow(ctx, o.Job, o.Reason)
 		if err != nil {

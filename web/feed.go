@@ -29,6 +29,7 @@ type snapshot struct {
 	seq       uint64 // counts snapshots
 	read      [parts]reading
 	nodes     []redlock.NodeStatus
+	nodesTold time.Time // when those that follow were told of them
 	replicas  []admin.Replica
 	elections []electionRow
 	jobs      []*jobRow // in the order of their names
@@ -165,8 +166,12 @@ func (f *feed) watch(ctx context.Context) {
 }
 
 // readOf notes that a part was read, or could not be.
-func (f *feed) readOf(p part, began time.Time, err error) {
-	f.publish(setOf(p), func(s *snapshot) {
+func (f *feed) readOf(p part, began time.Time, news bool, err error) {
+	told := setOf(p)
+	if !news && err == nil {
+		told = 0
+	}
+	f.publish(told, func(s *snapshot) {
 		r := &s.read[p]
 		r.Tried, r.Err = time.Now(), err
 		if err == nil {
@@ -197,7 +202,8 @@ func (f *feed) peek() (now *snapshot, changed <-chan struct{}) {
 	return f.now, f.changed
 }
 
-// get is what is known, after a wait for what was never read, or long ago: patience at most.
+// get is what is known, after a wait for what was never read, or long ago: patience at most, and
+// not for a read that others have waited for in vain.
 func (f *feed) get(ctx context.Context, need partSet) *snapshot {
 	f.want()
 	end := time.NewTimer(patience)
@@ -206,7 +212,7 @@ func (f *feed) get(ctx context.Context, need partSet) *snapshot {
 		now, changed := f.peek()
 		missing := false
 		for p := range parts {
-			missing = missing || need.has(p) && time.Since(now.read[p].Tried) > staleAfter
+			missing = missing || need.has(p) && time.Since(now.read[p].Tried) > staleAfter && f.loops[p].busy(time.Now()) < patience
 		}
 		if !missing {
 			return now
@@ -231,16 +237,33 @@ func (f *feed) end() {
 	f.work.Wait()
 }
 
-func (f *feed) readNodes(ctx context.Context) error {
+// readNodes reads the nodes. That they are as they were is news now and then only.
+func (f *feed) readNodes(ctx context.Context) (news bool, err error) {
 	nodes := f.admin.Look(ctx)
-	f.publish(0, func(s *snapshot) { s.nodes = nodes })
-	return nil
+	was, _ := f.peek()
+	f.publish(0, func(s *snapshot) {
+		s.nodes = nodes
+		if news = !slices.EqualFunc(was.nodes, nodes, sameNode) || time.Since(was.nodesTold) > nodesAnew; news {
+			s.nodesTold = time.Now()
+		}
+	})
+	return news, nil
 }
 
-func (f *feed) readReplicas(ctx context.Context) error {
+// nodesAnew is how often pages that follow show nodes anew that are as they were.
+const nodesAnew = 5 * time.Second
+
+// sameNode reports whether a node does what it did.
+func sameNode(x, y redlock.NodeStatus) bool {
+	return x.Node == y.Node && x.Server == y.Server && x.Votes == y.Votes && x.Reachable == y.Reachable &&
+		redlock.ErrorType(x.Err) == redlock.ErrorType(y.Err) && x.QuarantinedUntil.Equal(y.QuarantinedUntil) &&
+		slices.EqualFunc(x.Warnings, y.Warnings, func(v, w error) bool { return redlock.ErrorType(v) == redlock.ErrorType(w) })
+}
+
+func (f *feed) readReplicas(ctx context.Context) (news bool, err error) {
 	replicas, err := f.admin.Replicas(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	replicas = replicas[:min(len(replicas), mostReplicas)]
 	was, _ := f.peek()
@@ -248,7 +271,7 @@ func (f *feed) readReplicas(ctx context.Context) error {
 	if !slices.Equal(electionsOf(was.replicas), electionsOf(replicas)) {
 		f.loops[partElections].hurry()
 	}
-	return nil
+	return true, nil
 }
 
 // electionsOf are the elections in which replicas take part.
@@ -264,7 +287,7 @@ func electionsOf(replicas []admin.Replica) []string {
 }
 
 // readElections reads those that replicas name.
-func (f *feed) readElections(ctx context.Context) error {
+func (f *feed) readElections(ctx context.Context) (news bool, err error) {
 	was, _ := f.peek()
 	candidates := make(map[string][]string)
 	for _, r := range was.replicas {
@@ -277,7 +300,7 @@ func (f *feed) readElections(ctx context.Context) error {
 		at := time.Now()
 		e, err := f.admin.Election(ctx, name)
 		if err != nil {
-			return err
+			return false, err
 		}
 		slices.Sort(candidates[name])
 		e.Candidates = slices.Compact(candidates[name])
@@ -292,14 +315,14 @@ func (f *feed) readElections(ctx context.Context) error {
 		all = append(all, row)
 	}
 	f.publish(0, func(s *snapshot) { s.elections = all })
-	return nil
+	return true, nil
 }
 
-func (f *feed) readOrders(ctx context.Context) error {
+func (f *feed) readOrders(ctx context.Context) (news bool, err error) {
 	orders, err := f.admin.Orders(ctx, mostOrders)
 	if err != nil {
-		return err
+		return false, err
 	}
 	f.publish(0, func(s *snapshot) { s.orders = orders })
-	return nil
+	return true, nil
 }

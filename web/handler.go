@@ -60,7 +60,7 @@ var routes map[string]route
 func init() { // the functions of the table read it
 	routes = map[string]route{
 		"/":                 {get: pageOf("overview", setOf(partNodes, partReplicas, partElections, partJobs), (*Handler).overviewDoc)},
-		"/jobs":             {get: pageOf("jobs", setOf(partJobs), (*Handler).jobsDoc)},
+		"/jobs":             {get: pageOf("jobs", setOf(partJobs, partReplicas), (*Handler).jobsDoc)},
 		"/job":              {get: pageOf("job", setOf(partJobs), (*Handler).jobDoc)},
 		"/elections":        {get: pageOf("elections", setOf(partReplicas, partElections), (*Handler).electionsDoc)},
 		"/nodes":            {get: pageOf("nodes", setOf(partNodes, partReplicas), (*Handler).nodesDoc)},
@@ -75,7 +75,7 @@ func init() { // the functions of the table read it
 		"/api/v1/nodes":     {get: apiOf(setOf(partNodes, partReplicas), (*Handler).nodesDoc)},
 		"/api/v1/replicas":  {get: apiOf(setOf(partReplicas), (*Handler).replicasDoc)},
 		"/api/v1/elections": {get: apiOf(setOf(partReplicas, partElections), (*Handler).electionsDoc)},
-		"/api/v1/jobs":      {get: apiOf(setOf(partJobs), (*Handler).jobsDoc)},
+		"/api/v1/jobs":      {get: apiOf(setOf(partJobs, partReplicas), (*Handler).jobsDoc)},
 		"/api/v1/job":       {get: apiOf(setOf(partJobs), (*Handler).jobDoc)},
 		"/api/v1/orders":    {get: apiOf(setOf(partOrders), (*Handler).ordersDoc), post: (*Handler).giveOrder},
 	}

@@ -237,6 +237,7 @@ type jobsDoc struct {
 	Page     int       `json:"page"`
 	Pages    int       `json:"pages"`
 	Jobs     []*jobDoc `json:"jobs"`
+	Untold   []string  `json:"untold"` // jobs that replicas have, and have not described yet; some of them
 
 	Counts jobCounts `json:"-"`
 	Q      string    `json:"-"`
@@ -246,7 +247,7 @@ type jobsDoc struct {
 
 func (h *Handler) jobsDoc(_ context.Context, s *snapshot, r *http.Request) (any, int) {
 	query := r.URL.Query()
-	d := &jobsDoc{Total: len(s.jobs), TooMany: s.tooMany, Jobs: []*jobDoc{}, Counts: countJobs(s.jobs), Q: query.Get("q"), States: jobStates}
+	d := &jobsDoc{Total: len(s.jobs), TooMany: s.tooMany, Jobs: []*jobDoc{}, Untold: s.untold(), Counts: countJobs(s.jobs), Q: query.Get("q"), States: jobStates}
 	if state := query.Get("state"); slices.Contains(jobStates, state) {
 		d.State = state
 	}
@@ -266,6 +267,20 @@ func (h *Handler) jobsDoc(_ context.Context, s *snapshot, r *http.Request) (any,
 		d.Jobs = append(d.Jobs, h.newJobDoc(s, row))
 	}
 	return d, http.StatusOK
+}
+
+// untold are some of the jobs that replicas have and have not described yet.
+func (s *snapshot) untold() []string {
+	const most = 20
+	names := make(map[string]bool)
+	for _, r := range s.replicas {
+		for _, name := range r.Jobs {
+			if len(names) < most && !names[name] && s.find(name) == nil {
+				names[name] = true
+			}
+		}
+	}
+	return append([]string{}, sortedKeys(names)...)
 }
 
 // Before and After are the numbers of the pages beside this one; empty for none.

@@ -23,6 +23,8 @@ const (
 	mostTouched = 8
 	// afterTick is how long after its tick a job is read, so that its run is seen.
 	afterTick = 300 * time.Millisecond
+	// askAgain is after how long a job is read again of which something is not known.
+	askAgain = 2 * time.Second
 )
 
 // jobRow is a job as it was read. It is not changed.
@@ -80,14 +82,14 @@ func (r *jobReader) take() (names []string) {
 
 // readAll reads all jobs. Rows are shown while others are read; those that were not read again stay
 // with their age, unless all were read.
-func (r *jobReader) readAll(ctx context.Context) error {
+func (r *jobReader) readAll(ctx context.Context) (news bool, err error) {
 	began, shown := time.Now(), time.Now()
 	var rows []*jobRow
 	tooMany := false
 	for status, err := range r.f.admin.Jobs(ctx) {
 		if err != nil {
 			r.show(rows, time.Time{}, false)
-			return err
+			return true, err
 		}
 		if len(rows) == mostJobs {
 			tooMany = true
@@ -100,10 +102,10 @@ func (r *jobReader) readAll(ctx context.Context) error {
 		}
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return true, context.Cause(ctx)
 	}
 	r.show(rows, began, tooMany)
-	return nil
+	return true, nil
 }
 
 // row adds the runs of a job to it: those that are known if no run has ended since.
@@ -175,7 +177,9 @@ func (r *jobReader) followTicks(ctx context.Context) {
 			if len(names) == mostTouched {
 				break
 			}
-			if !row.Next.IsZero() && row.Next.Before(due) && row.At.Before(row.Next.Add(afterTick)) && !slices.Contains(names, row.Name) {
+			ticked := !row.Next.IsZero() && row.Next.Before(due) && row.At.Before(row.Next.Add(afterTick))
+			unknown := row.Err != nil && time.Since(row.At) > askAgain
+			if (ticked || unknown) && !slices.Contains(names, row.Name) {
 				names = append(names, row.Name)
 			}
 		}

@@ -50,8 +50,8 @@ func precise(s span) string {
 	switch {
 	case d < 0:
 		return "0 s"
-	case d < time.Millisecond:
-		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+	case d < 10*time.Millisecond:
+		return strconv.FormatFloat(float64(d.Microseconds()/100)/10, 'f', -1, 64) + " ms"
 	case d < time.Second:
 		return fmt.Sprintf("%d ms", d.Milliseconds())
 	case d < time.Minute:

@@ -157,6 +157,11 @@ const readOnly = "Orders cannot be given here: the program serves this page with
 func (h *Handler) form(w http.ResponseWriter, r *http.Request, status int, o order, failure string, result *resultDoc) {
 	k, _ := kindOf(string(o.Kind))
 	o.Once = newOnce()
+	if o.All && o.Kind == admin.OrderResume {
+		k.means = "It ends the pause of all jobs. Jobs that are paused by themselves stay paused."
+	} else if o.All {
+		k.means = strings.Replace(k.means, "a tick of it", "a tick of any job", 1)
+	}
 	f := &orderForm{order: o, Verb: k.verb, Means: k.means, Error: failure, Result: result, Most: redlock.MaxPauseText}
 	h.feed.want()
 	s, _ := h.feed.peek()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"slices"
+
+	"github.com/tenure-dev/tenure/admin"
 )
 
 // overviewDoc is the start page.
@@ -17,6 +19,8 @@ type overviewDoc struct {
 	Failing   []*jobDoc     `json:"failing"`
 	Paused    []*jobDoc     `json:"paused"`
 	Next      []*jobDoc     `json:"next"` // of the next ticks
+
+	AllPaused bool `json:"-"` // by a pause of all jobs
 }
 
 const (
@@ -40,6 +44,7 @@ func (h *Handler) overviewDoc(_ context.Context, s *snapshot, _ *http.Request) (
 				*list = append(*list, h.newJobDoc(s, row))
 			}
 		}
+		d.AllPaused = d.AllPaused || row.Paused != nil && row.Paused.Target == admin.AllJobs
 		if !row.Next.IsZero() && !row.Late && row.Paused == nil {
 			next = append(next, row)
 		}

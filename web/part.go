@@ -59,7 +59,7 @@ type loop struct {
 	every time.Duration // from the end of a read to the next, at least
 	most  time.Duration // that a read may take
 	share int           // one in so many parts of the time is spent on it, at most
-	read  func(ctx context.Context) error
+	read  func(ctx context.Context) (news bool, err error)
 	wake  chan struct{} // has one if something has happened
 	began atomic.Int64  // when a read began that goes on, in Unix milliseconds; 0 for none
 }
@@ -67,7 +67,7 @@ type loop struct {
 // soonest is how long after a read what has happened can have the next one begin.
 const soonest = 200 * time.Millisecond
 
-func newLoop(p part, every, most time.Duration, share int, read func(context.Context) error) *loop {
+func newLoop(p part, every, most time.Duration, share int, read func(context.Context) (news bool, err error)) *loop {
 	return &loop{part: p, every: every, most: most, share: share, read: read, wake: make(chan struct{}, 1)}
 }
 
@@ -80,7 +80,7 @@ func (l *loop) hurry() {
 }
 
 // run reads until ctx ends, and tells done of each read.
-func (l *loop) run(ctx context.Context, done func(p part, began time.Time, err error)) {
+func (l *loop) run(ctx context.Context, done func(p part, began time.Time, news bool, err error)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -93,13 +93,13 @@ func (l *loop) run(ctx context.Context, done func(p part, began time.Time, err e
 		began := time.Now()
 		l.began.Store(began.UnixMilli())
 		within, cancel := context.WithTimeout(ctx, l.most)
-		err := l.read(within)
+		news, err := l.read(within)
 		cancel()
 		l.began.Store(0)
 		if ctx.Err() != nil {
 			return
 		}
-		done(l.part, began, err)
+		done(l.part, began, news, err)
 		took := time.Since(began)
 		timer.Reset(max(l.every, time.Duration(l.share-1)*took))
 		pause := time.NewTimer(max(soonest, took))

@@ -83,17 +83,15 @@ func intervalPhrase(text string) string {
 	if n > 1 {
 		phrase = fmt.Sprintf("every %d %s", n, unit)
 	}
-	lists := strings.FieldsFunc(days, func(r rune) bool { return r == '[' || r == ']' })
-	switch {
-	case unit == "weeks" && len(lists) > 1:
-		phrase += " on " + listed(strings.Fields(lists[1]))
-	case unit == "months" && len(lists) > 0 && strings.Trim(lists[0], "-0123456789 ") == "":
-		phrase += " on day " + listed(strings.Fields(lists[0]))
-		if len(lists) > 2 && strings.TrimSpace(lists[2]) != "" {
-			return "" // days counted from the end: as written
-		}
-	case unit == "months":
+	list, behind, _ := strings.Cut(strings.TrimPrefix(days, "on ["), "]")
+	switch list := strings.Fields(list); {
+	case unit == "days":
+	case len(list) == 0 || unit == "months" && strings.TrimSpace(behind) != "[]": // such as days counted from the end
 		return ""
+	case unit == "weeks":
+		phrase += " on " + listed(list)
+	default:
+		phrase += " on day " + listed(list)
 	}
 	return phrase + " at " + listed(times)
 }

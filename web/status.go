@@ -33,6 +33,12 @@ type readDoc struct {
 	Error string `json:"error,omitempty"`
 }
 
+// Unread reports whether a part was never read, so that its absence says nothing.
+func (d *statusDoc) Unread(part string) bool {
+	read, shown := d.Read[part]
+	return shown && read.At.IsZero()
+}
+
 // slow is how long a read may take before that is said.
 const slow, slowJobs = 2 * time.Second, 20 * time.Second
 
@@ -51,7 +57,7 @@ func (h *Handler) status(s *snapshot, shows partSet) *statusDoc {
 				doc.Oldest = at(r.At)
 			}
 		}
-		if text := h.problem(p, r, now); text != "" && (shows.has(p) || p == partNodes) {
+		if text := h.problem(p, r, len(s.jobs) > 0, now); text != "" && (shows.has(p) || p == partNodes) {
 			doc.Problems = append(doc.Problems, problemDoc{p.String(), text})
 		}
 	}
@@ -62,8 +68,8 @@ func (h *Handler) status(s *snapshot, shows partSet) *statusDoc {
 	return doc
 }
 
-// problem is why a part is not shown as it is now; empty for none.
-func (h *Handler) problem(p part, r reading, now time.Time) string {
+// problem is why a part is not shown as it is now; empty for none. some means that jobs are shown.
+func (h *Handler) problem(p part, r reading, some bool, now time.Time) string {
 	name := p.String()
 	busy, most := h.feed.loops[p].busy(now), slow
 	if p == partJobs {
@@ -74,6 +80,8 @@ func (h *Handler) problem(p part, r reading, now time.Time) string {
 		return fmt.Sprintf("The %s cannot be read: %s", name, errorText(r.Err))
 	case r.Err != nil:
 		return fmt.Sprintf("The %s are shown as they were %s ago: %s", name, rough(now.Sub(r.At)), errorText(r.Err))
+	case r.Tried.IsZero() && p == partJobs && some:
+		return "The jobs are being read: not all are shown yet."
 	case r.Tried.IsZero():
 		return fmt.Sprintf("The %s have not been read yet: no answer has come from the nodes.", name)
 	case busy > most:
@@ -203,7 +211,7 @@ func sayElections(s *snapshot, now time.Time, say func(how, text string)) {
 
 func sayJobs(s *snapshot, say func(how, text string)) {
 	c := countJobs(s.jobs)
-	if s.read[partJobs].Tried.IsZero() && c.Total == 0 {
+	if s.read[partJobs].At.IsZero() && c.Total == 0 {
 		return
 	}
 	for _, r := range s.jobs {
@@ -230,8 +238,11 @@ func sayJobs(s *snapshot, say func(how, text string)) {
 		}
 	}
 	switch {
-	case c.Unknown > 0:
-		say("bad", fmt.Sprintf("Of %s it is not known whether one runs.", counted(c.Unknown, "job")))
+	case c.Unknown == 1:
+		say("bad", "Of 1 job it is not known whether it runs.")
+	case c.Unknown > 1:
+		say("bad", fmt.Sprintf("Of %d jobs it is not known whether they run.", c.Unknown))
+	case c.Total > 0 && c.Late == 0 && s.read[partJobs].At.IsZero():
 	case c.Total > 0 && c.Late == 0:
 		say("good", "No job is late.")
 	case c.Total == 0:

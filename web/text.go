@@ -45,8 +45,8 @@ func inSentence(name string) string {
 	if name == "" || name[0] == ' ' || name[len(name)-1] == ' ' {
 		name = "“" + name + "”"
 	}
-	const firstFromTheRight = 0x0590
-	if strings.ContainsFunc(name, func(r rune) bool { return r >= firstFromTheRight }) {
+	// Nothing before Hebrew runs from the right, nor does punctuation.
+	if strings.ContainsFunc(name, func(r rune) bool { return r >= 0x0590 && !unicode.IsPunct(r) }) {
 		const isolate, pop = "\u2068", "\u2069"
 		name = isolate + name + pop
 	}

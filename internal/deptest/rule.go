@@ -71,6 +71,7 @@ func Rules() []Rule {
 		elector   = []string{module + "/elector/..."}
 		scheduler = []string{module + "/scheduler/..."}
 		admin     = []string{module + "/admin/..."}
+		web       = []string{module + "/web/..."}
 
 		redlocktest = []string{module + "/redlock/redlocktest/..."}
 		wire        = []string{module + "/redlock/internal/wire/..."}
@@ -143,6 +144,16 @@ func Rules() []Rule {
 			Why:       "jobs are run without anybody who steers them",
 		},
 		{
+			Subject:   slices.Concat(redlock, elector, scheduler, admin),
+			Forbidden: web,
+			Why:       "who shows no page has no HTTP server in the program",
+		},
+		{
+			Subject:   web,
+			Forbidden: slices.Concat(scheduler, gocron),
+			Why:       "a page shows what replicas say, from any process, also one that runs no jobs",
+		},
+		{
 			Subject:   all,
 			Except:    slices.Concat(redlocktest, examples, chaos, acquire),
 			Forbidden: testOnly,
@@ -160,7 +171,7 @@ func Rules() []Rule {
 			Why:       "valkeytest and child start processes: only _test files and the tools may use them",
 		},
 	}
-	for _, subject := range [][]string{redlock, elector, scheduler, admin} {
+	for _, subject := range [][]string{redlock, elector, scheduler, admin, web} {
 		rules = append(rules, Rule{
 			Subject:   subject,
 			Except:    redlocktest,

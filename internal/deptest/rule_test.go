@@ -52,6 +52,7 @@ func layered() Graph {
 		module + "/elector":             {module + "/redlock"},
 		module + "/scheduler":           {"github.com/go-co-op/gocron/v2", module + "/elector"},
 		module + "/admin":               {module + "/redlock"},
+		module + "/web":                 {"net/http", module + "/admin"},
 		module + "/otel":                {"go.opentelemetry.io/otel", module + "/scheduler"},
 		module + "/examples/quickstart": {module + "/redlock/redlocktest", module + "/scheduler"},
 		module + "/cmd/tenure":          {module + "/admin", "github.com/spf13/cobra"},
@@ -162,7 +163,7 @@ func TestRulesCover(t *testing.T) {
 }
 
 func TestRuleWithoutSubjectIsReported(t *testing.T) {
-	for _, name := range []string{"redlock", "elector", "scheduler", "admin"} {
+	for _, name := range []string{"redlock", "elector", "scheduler", "admin", "web"} {
 		graph := layered()
 		maps.DeleteFunc(graph, func(path string, _ []string) bool {
 			return path == module+"/"+name || strings.HasPrefix(path, module+"/"+name+"/internal/")

@@ -29,7 +29,7 @@ func TestModulesOfAUser(t *testing.T) {
 	require.NoError(t, err)
 
 	program := "package main\n\n"
-	for _, name := range []string{"admin", "elector", "otel", "redlock", "scheduler"} {
+	for _, name := range []string{"admin", "elector", "otel", "redlock", "scheduler", "web"} {
 		program += fmt.Sprintf("import _ %q\n", module+"/"+name)
 	}
 	dir := t.TempDir()

@@ -1,0 +1,91 @@
+package web
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestVisible(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain": "plain", "שלום 名前 é": "שלום 名前 é", "a b": "a b", "a\nb\t\x00": "a␊b␉␀", "\x7f": "⟨U+007F⟩", "\u202egnp": "⟨U+202E⟩gnp",
+		"a\u200bb": "a⟨U+200B⟩b", "\u00a0": "⟨U+00A0⟩", "👩\u200d🚀": "👩\u200d🚀", "\xff": "\uFFFD", "\xff\n": "\uFFFD␊", "\ufeff": "⟨U+FEFF⟩", "\U000e0041": "⟨U+E0041⟩",
+	} {
+		require.Equal(t, want, visible(text), "%q", text)
+	}
+	require.Equal(t, "poller", inSentence("poller"))
+	require.Equal(t, "\u2068שלום\u2069", inSentence("שלום"))
+	require.Equal(t, "“ a”", inSentence(" a"))
+	require.Equal(t, 60, utf8.RuneCountInString(inSentence(strings.Repeat("x", 100))))
+}
+
+func FuzzVisible(f *testing.F) {
+	for _, seed := range []string{"", "a\u202eb", "\xff\x00", strings.Repeat("ü", 100)} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		is := visible(text)
+		require.True(t, utf8.ValidString(is))
+		require.Equal(t, is, visible(is), "it is visible")
+		require.False(t, strings.ContainsFunc(is, isHidden))
+		require.True(t, utf8.ValidString(inSentence(text)))
+		schedulePhrase(text)
+		require.NotContains(t, traceLink("https://tempo.example/{trace_id}", text), " ")
+	})
+}
+
+func TestSchedulePhrase(t *testing.T) {
+	for schedule, want := range map[string]string{
+		"0 3 * * *": "every day at 03:00", "0 0 3 * * *": "every day at 03:00", "30 7 * * 1-5": "on Monday to Friday at 07:30", "15 4 1 * *": "on day 1 of the month at 04:15",
+		"*/15 * * * *": "every 15 minutes", "* * * * *": "every minute", "*/10 * * * * *": "every 10 seconds", "* * * * * *": "every second", "0 * * * *": "every hour",
+		"5 * * * *": "every hour at minute 5", "0 */6 * * *": "every 6 hours at minute 0", "0 9,17 * * mon,fri": "on Monday and Friday at 09:00 and 17:00",
+		"*/5 9-17 * * 1-5": "every 5 minutes from 09:00 to 17:59 on Monday to Friday", "0 0 1 1 *": "on day 1 in January at 00:00", "0 0 * * 7": "on Sunday at 00:00",
+		"@daily": "every day at 00:00", "@hourly": "every hour", "@weekly": "on Sunday at 00:00", "@monthly": "on day 1 of the month at 00:00", "@yearly": "on day 1 in January at 00:00",
+		"TZ=Europe/Berlin 0 3 * * *": "every day at 03:00", "CRON_TZ=UTC 0 3 * * *": "every day at 03:00",
+		"every 1m0s": "every minute", "every 45s": "every 45 seconds", "every 1h30m0s": "every 90 minutes", "every 24h0m0s": "every day", "@every 5m": "every 5 minutes", "every 1.5s": "every 1.5s",
+		"every 1m0s to 2m0s": "every minute to 2 minutes, by chance", "every 1 days at [3h0m0s 15h30m0s]": "every day at 03:00 and 15:30",
+		"every 2 weeks on [Monday Friday] at [3h0m0s]": "every 2 weeks on Monday and Friday at 03:00", "every 1 months on [1 15] [] at [3h0m5s]": "every month on day 1 and 15 at 03:00:05",
+		// As written: said wrong, it would be worse than not said.
+		"0 3 1 * 1": "", "0 0 3 L * *": "", "61 * * * *": "", "*/0 * * * *": "", "0 3 * * 1#2": "", "": "", "every": "", "every x": "", "every -1m": "", "every 0 days at [1h]": "", "at [2026-01-01T00:00:00Z]": "",
+		"0 3 5-1 * *": "", "1-5 * * * *": "", "every 1 months on [1] [1] at [3h0m0s]": "", "every 1 days at [x]": "", strings.Repeat("0,", 200) + " * * * *": "", "5 0 3 * * *": "",
+	} {
+		require.Equal(t, want, schedulePhrase(schedule), "%q", schedule)
+	}
+}
+
+func TestTimes(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0 s", 0: "0 s", 59900 * time.Millisecond: "59 s", time.Minute: "1 min 0 s", 10 * time.Minute: "10 min", 134 * time.Minute: "2 h 14 min", 51 * time.Hour: "2 d 3 h",
+		math.MaxInt64: "106751 d 23 h",
+	} {
+		require.Equal(t, want, rough(d), "%v", d)
+	}
+	for d, want := range map[time.Duration]string{
+		-1: "0 s", 0: "0 ms", 40 * time.Microsecond: "0 ms", 1540 * time.Microsecond: "1.5 ms", 412 * time.Millisecond: "412 ms", 1290 * time.Millisecond: "1.2 s", 59990 * time.Millisecond: "59.9 s", 3 * time.Minute: "3 min 0 s",
+	} {
+		require.Equal(t, want, precise(span(d)), "%v", d)
+	}
+	require.True(t, at(time.UnixMilli(math.MaxInt64)).IsZero(), "no time of a calendar")
+	require.True(t, at(time.Time{}).IsZero())
+	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	require.Equal(t, "03:00:00", clockOf(at(now.Add(-9*time.Hour)), now))
+	require.Equal(t, "23 Nov 12:00:00", clockOf(at(now.Add(-24*time.Hour)), now))
+	require.Equal(t, "2025-11-24 12:00:00", clockOf(at(now.AddDate(-1, 0, 0)), now))
+	text, err := span(1500 * time.Microsecond).MarshalJSON()
+	require.NoError(t, err)
+	require.Equal(t, "1.5", string(text))
+}
+
+// Only what is an id of a trace is a link.
+func TestTraceLink(t *testing.T) {
+	const template = "https://tempo.example/trace/{trace_id}"
+	require.Equal(t, "https://tempo.example/trace/4bf92f3577b34da6a3ce929d0e0e4736", traceLink(template, "4bf92f3577b34da6a3ce929d0e0e4736"))
+	for _, id := range []string{"", "../x", "4bf9?x", "javascript:alert(1)", strings.Repeat("a", 65), "4bf9 ", "{trace_id}"} {
+		require.Empty(t, traceLink(template, id), "%q", id)
+	}
+	require.Empty(t, traceLink("", "4bf9"))
+}
