@@ -77,18 +77,38 @@ func TestBinary(t *testing.T) {
 	require.Contains(t, out, "paused by ann")
 
 	// What waits ends with a signal, and says with which.
-	code, _, errors = run("run-now", "slow", "--why", "test")
-	require.Equal(t, exitOK, code, errors)
-	cmd := exec.Command(binary, "pause", "slow", "--why", "test", "--wait", "--timeout", "10m")
-	cmd.Env = environ
-	require.NoError(t, cmd.Start())
 	require.Eventually(t, func() bool {
+		code, _, errors = run("run-now", "slow", "--why", "test")
+		return code == exitOK || code == exitRefused // it runs already: the answer was not heard in time
+	}, patience, 10*poll, errors)
+	var cmd *exec.Cmd
+	var ended chan struct{}
+	begin := func() {
+		cmd, ended = exec.Command(binary, "pause", "slow", "--why", "test", "--wait", "--timeout", "10m"), make(chan struct{})
+		cmd.Env = environ
+		require.NoError(t, cmd.Start())
+		go func(cmd *exec.Cmd, ended chan struct{}) {
+			_ = cmd.Wait() // the code tells
+			close(ended)
+		}(cmd, ended)
+	}
+	begin()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it has ended, if all is well
+		<-ended
+	})
+	require.Eventually(t, func() bool {
+		select {
+		case <-ended: // without a quorum, on a machine that is busy
+			begin()
+		default:
+		}
 		_, out, _ := run("jobs", "slow", "-o", "json")
 		return strings.Contains(out, `"reason": "test"`)
-	}, patience, 10*poll)
+	}, 2*patience, 10*poll)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-	_ = cmd.Wait() // the code tells
-	require.Contains(t, []int{exitSignal + int(syscall.SIGTERM), -1}, cmd.ProcessState.ExitCode(), "a signal that comes before the process has begun to wait ends it")
+	<-ended
+	require.Contains(t, []int{exitSignal + int(syscall.SIGTERM), -1}, cmd.ProcessState.ExitCode(), "a signal that comes before it listens ends it, too")
 
 	require.NoError(t, f.Node(0).Kill())
 	code, out, _ = run("doctor")

@@ -1,0 +1,146 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// quorum has a Quorum look at the nodes.
+func (e *examination) quorum(ctx context.Context, q *redlock.Quorum) {
+	c, err := admin.New(q)
+	if err != nil {
+		return // there is a Quorum, and no option
+	}
+	statuses := e.settled(ctx, q)
+	votes, able := 0, 0
+	for i := range statuses {
+		s := &statuses[i]
+		n, server := e.node(s.Node), e.server(s.Node)
+		n.Votes, n.Version, n.Uptime = s.Votes, s.Version, s.Uptime
+		if server != nil {
+			if v := server.info["valkey_version"]; v != "" {
+				n.Version = "valkey " + v
+			}
+			if server.reads {
+				able++
+			}
+		}
+		if s.Votes {
+			votes++
+			able++
+		}
+		e.status(ctx, s, server)
+	}
+	if need := len(statuses)/2 + 1; able < need {
+		e.found.add(Finding{Severity: Fault, Code: "no_quorum", Seen: fmt.Sprintf("%d of %d nodes vote, and %d are needed: no lease is granted", votes, len(statuses), need),
+			Advice: "see the findings of the nodes"})
+	}
+	e.told(ctx, c, statuses)
+}
+
+// settled are the nodes once each votes or says why not, or after a while.
+func (e *examination) settled(ctx context.Context, q *redlock.Quorum) []redlock.NodeStatus {
+	enough := time.NewTimer(settleWithin)
+	defer enough.Stop()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for {
+		statuses := q.Nodes(ctx)
+		if !slices.ContainsFunc(statuses, undecided) {
+			return statuses
+		}
+		select {
+		case <-again.C:
+		case <-enough.C:
+			return q.Nodes(ctx)
+		case <-ctx.Done():
+			return statuses
+		}
+	}
+}
+
+// undecided reports whether it may still come out that a node votes, or why it does not.
+func undecided(s redlock.NodeStatus) bool {
+	var known *redlock.ConditionError
+	return !s.Votes && (!errors.As(s.Err, &known) || known.Condition == redlock.ConditionRestarted)
+}
+
+// status adds what a Quorum knows of a node, and was not found before.
+func (e *examination) status(ctx context.Context, s *redlock.NodeStatus, server *server) {
+	for _, warning := range s.Warnings {
+		e.condition(Warning, s.Node, warning, server)
+	}
+	var known *redlock.ConditionError
+	switch {
+	case s.Err == nil:
+	case errors.As(s.Err, &known):
+		severity := Fault
+		if known.Condition == redlock.ConditionQuarantined || known.Condition == redlock.ConditionClockJumped {
+			severity = Warning
+		}
+		e.condition(severity, s.Node, known, server)
+	case server != nil && server.err == nil && server.info != nil && redlock.ErrorType(s.Err) != "timeout":
+		// It answers, and the Quorum's connection was ended: behind a balancer, say.
+		if !e.found.has(s.Node, string(redlock.ConditionSeveralServers)) {
+			e.found.add(Finding{Severity: Fault, Code: codeUnreachable, Nodes: []string{s.Node}, Seen: "it has answered, and then did not: " + s.Err.Error(), Advice: "see its log, and what is in between"})
+		}
+	default:
+		cause := s.Err
+		if server != nil && server.err != nil {
+			cause = server.err
+		}
+		t := trouble{codeSilent, s.Err.Error(), redlock.Advice(s.Err)}
+		if server != nil {
+			t = server.diagnose(ctx, cause)
+		}
+		e.found.add(Finding{Severity: Fault, Code: t.code, Nodes: []string{s.Node}, Seen: t.seen, Advice: t.advice})
+	}
+}
+
+// condition adds one that a Quorum has found.
+func (e *examination) condition(severity Severity, node string, err error, server *server) {
+	var known *redlock.ConditionError
+	if !errors.As(err, &known) {
+		e.found.add(Finding{Severity: severity, Code: redlock.ErrorType(err), Nodes: []string{node}, Seen: err.Error(), Advice: redlock.Advice(err)})
+		return
+	}
+	code := string(known.Condition)
+	if e.found.has(node, code) || server != nil && server.reads && known.Condition == redlock.ConditionNoPermission {
+		return
+	}
+	if slices.Contains(byTurns, known.Condition) && e.found.has(node, string(redlock.ConditionSeveralServers)) {
+		return // that is why
+	}
+	seen := known.Detail
+	if seen == "" && known.Err != nil {
+		seen = known.Err.Error()
+	}
+	if !known.Until.IsZero() {
+		seen = strings.TrimPrefix(seen+"; it votes again at "+known.Until.Format("15:04:05"), "; ")
+	}
+	if seen == "" {
+		seen = strings.ReplaceAll(code, "_", " ")
+	}
+	e.found.add(Finding{Severity: severity, Code: code, Nodes: []string{node}, Seen: seen, Advice: e.advice(known)})
+}
+
+// byTurns is what a node seems to be at which several servers answer by turns.
+var byTurns = []redlock.Condition{redlock.ConditionRestarted, redlock.ConditionQuarantined, redlock.ConditionClockJumped, redlock.ConditionClockWrong}
+
+// here is how a command line does what redlock's advice says for a program.
+var here = map[redlock.Condition]string{
+	redlock.ConditionReplicated:  "; here --with-replicas",
+	redlock.ConditionSentinel:    "; here --with-replicas",
+	redlock.ConditionAnotherList: "; here TENURE_NODES, or --nodes",
+}
+
+func (e *examination) advice(known *redlock.ConditionError) string {
+	return redlock.Advice(known) + here[known.Condition]
+}
