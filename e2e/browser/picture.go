@@ -57,7 +57,7 @@ func (p *Page) keep() {
 		return
 	}
 	file := filepath.Join(Root(p.tb), Directory, "failed-"+strings.NewReplacer("/", "-", " ", "-").Replace(p.tb.Name())+".png")
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err == nil {
+	if err = os.MkdirAll(filepath.Dir(file), 0o755); err == nil {
 		err = os.WriteFile(file, png, 0o644)
 	}
 	p.tb.Logf("a picture of the page: %s (%v)", file, err)

@@ -219,6 +219,27 @@ func TestPairsAreWhatSinglesAre(t *testing.T) {
 	}
 }
 
+// A packet whose hints are ahead of the server's clock is held to that, also where its counters are
+// otherwise as most are.
+func TestPacketHoldsHintsToTheServersClock(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	hint := time.Now().Add(10 * time.Minute).UnixMicro()
+	var packet []*Call
+	for i := range 2 {
+		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fences: "fences", Slot: strconv.Itoa(i), Wait: fmt.Sprintf("{%d}:wait", i)}
+		packet = append(packet, &Call{Op: Acquire, Keys: k, TTL: "60000", Hint: strconv.FormatInt(hint, 10), Skew: "1"})
+		packet[i].Lock = Lock(packet[i].Hint, "owner")
+		require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, strconv.FormatInt(hint-hint%(1<<32), 10)).Error()) // no more than 72 minutes ago
+	}
+	for _, a := range ask(t, n.Client(), AnyProcess, packet...) {
+		require.NoError(t, a.Err)
+		require.Equal(t, OK, a.Verdict)
+		require.False(t, a.Alone)
+		require.Less(t, a.Token, uint64(hint))
+	}
+}
+
 func withoutToken(answer string) string {
 	words := strings.Fields(answer)
 	if i := slices.Index(words, "token"); i >= 0 {
