@@ -102,7 +102,7 @@ func (d *deadline) close() {
 func instantOf(lease func() time.Time) instant {
 	began := now()
 	ends := lease()
-	return began.add(ends.Sub(time.Now()))
+	return began.add(time.Until(ends))
 }
 
 // writeDeadline replaces the file that tells the command: seconds since 1970, and seconds by
