@@ -201,7 +201,7 @@
 			element("div", { class: "row" }, ...nodeButtons(n)))));
 		const head = element("tr", {}, element("td", {}), ...state.nodes.map((n) => element("th", { scope: "col" }, "node " + n.number)));
 		const rows = state.replicas.map((r) => element("tr", {}, element("th", { scope: "row" }, r.name), ...state.nodes.map((n) =>
-			element("td", {}, button("", { "data-do": "partition", "data-replica": r.name, "data-node": n.number, "aria-label": `link between replica ${r.name} and node ${n.number}` })))));
+			element("td", {}, button("", { "data-do": "partition", "data-replica": r.name, "data-node": n.number })))));
 		$("links").replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
 		$("time").hidden = !has("speed");
 		$("where").textContent = state.where === "browser"
@@ -217,8 +217,8 @@
 		if (has("jump")) {
 			for (const name of ["kill", "freeze", "thaw"]) made.push(button(name, { "data-do": name, "data-node": n.number, "aria-label": `${name} node ${n.number}` }));
 			made.push(button("restart", { "data-do": "restart", "data-node": n.number, "data-data": "true", "aria-label": `restart node ${n.number} with its data` }));
-			made.push(button("restart empty", { "data-do": "restart", "data-node": n.number, "data-data": "false", "aria-label": `restart node ${n.number} without its data` }));
-			made.push(button("clock +5 s", { "data-do": "jump", "data-node": n.number, "data-seconds": "5", "aria-label": `the clock of node ${n.number} jumps 5 seconds ahead` }));
+			made.push(button("restart empty", { "data-do": "restart", "data-node": n.number, "data-data": "false", "aria-label": `restart empty: node ${n.number}, without its data` }));
+			made.push(button("clock +5 s", { "data-do": "jump", "data-node": n.number, "data-seconds": "5", "aria-label": `clock +5 s: node ${n.number}` }));
 		}
 		for (const name of ["partition", "heal"]) made.push(button(name, { "data-do": name, "data-node": n.number, "aria-label": `${name} node ${n.number}` }));
 		return made;
@@ -259,6 +259,8 @@
 			setData(b, "do", cut ? "heal" : "partition");
 			if (b.getAttribute("aria-pressed") !== String(cut)) b.setAttribute("aria-pressed", cut);
 			setText(b, cut ? "cut" : "linked");
+			const label = `${cut ? "cut" : "linked"}: replica ${b.dataset.replica}, node ${b.dataset.node}`;
+			if (b.getAttribute("aria-label") !== label) b.setAttribute("aria-label", label);
 		}
 	}
 
@@ -329,7 +331,8 @@
 				title.textContent = i.text;
 				const text = svg("text", { x: x(i.from) + 5, y: i.node ? y + 11 : y + 13 });
 				text.textContent = i.text;
-				return [...made, text, title];
+				const room = !i.to || i.to - i.from < 50 || (to - i.from) * scale > 7 * i.text.length + 8;
+				return room ? [...made, text, title] : [...made, title]; // labels do not lie on what follows
 			}
 			}
 			return [];
