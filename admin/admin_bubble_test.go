@@ -215,6 +215,16 @@ func TestOptions(t *testing.T) {
 		}
 		c, err := admin.New(q, admin.WithLogger(r.quiet))
 		require.NoError(t, err)
+		_, err = c.As("")
+		var oe *admin.OptionError
+		require.ErrorAs(t, err, &oe)
+		bob, err := c.As("bob")
+		require.NoError(t, err)
+		require.NoError(t, bob.Resume(t.Context(), admin.AllJobs, "by another one"))
+		orders, err := c.Orders(t.Context(), 1)
+		require.NoError(t, err)
+		require.Equal(t, "bob", orders[0].By)
+		require.Len(t, c.Look(t.Context()), 3)
 		for _, target := range []admin.Target{{}, admin.Job("")} {
 			_, err = c.Pause(t.Context(), target, admin.PauseOptions{})
 			var oe *admin.OptionError
