@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -173,6 +174,12 @@ func heap() float64 {
 	return float64(m.HeapAlloc) / (1 << 20)
 }
 
+// streams is how many goroutines of this process serve events.
+func streams() int {
+	stacks := make([]byte, 64<<20)
+	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "web.(*Handler).events(")
+}
+
 // A thousand jobs on a hundred replicas, and fifty pages that are open: a page answers at once, the
 // nodes are read as for one page, and memory has bounds.
 func TestLoad(t *testing.T) {
@@ -232,13 +239,14 @@ func TestLoad(t *testing.T) {
 	}
 	open(1)
 	settle()
-	goroutines, memory := runtime.NumGoroutine(), heap()
+	memory := heap()
 	one := rate(t, c)
 	open(loadPages - 2)
 	p := browser.New(t)
 	p.Goto(site.Page("jobs"))
 	live(p)
 	settle()
+	require.GreaterOrEqual(t, streams(), loadPages-1)
 	all.mu.Lock()
 	all.took, all.floor, all.bytes = nil, nil, 0
 	all.mu.Unlock()
@@ -274,7 +282,7 @@ func TestLoad(t *testing.T) {
 	client.CloseIdleConnections()
 	p.Tolerate("net::ERR_")
 	p.Goto("about:blank")
-	require.Eventually(t, func() bool { return runtime.NumGoroutine() < goroutines+20 }, browser.Patience, 50*time.Millisecond,
+	require.Eventually(t, func() bool { return streams() == 0 }, browser.Patience, 50*time.Millisecond,
 		"streams leave no goroutine behind")
 	left := heap() - memory
 	t.Logf("memory when they are closed: %.1f MiB more", left)
