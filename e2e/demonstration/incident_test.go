@@ -28,8 +28,8 @@ func leads(not string) string {
 // took logs and checks the take-over that the page tells of, from a replica.
 func (s *stage) took(was, how string) {
 	s.t.Helper()
-	s.Wait(leads(was), "another one leads")
-	s.Wait(fmt.Sprintf(`document.getElementById("takeover").textContent.includes(%s)`, browser.Quote("after "+was+" ")))
+	s.WaitFor(s.patience, leads(was), "another one leads")
+	s.WaitFor(s.patience, fmt.Sprintf(`document.getElementById("takeover").textContent.includes(%s)`, browser.Quote("after "+was+" ")))
 	after := browser.Value[float64](s.Page, `Number(document.getElementById("takeover").dataset.after)`)
 	bound := browser.Value[float64](s.Page, `Number(document.getElementById("takeover").dataset.bound)`)
 	s.t.Logf("| %-10s of the leader %s | promised: %6.0f ms at most | the page shows %6.0f ms |", how, was, bound, after)
@@ -51,7 +51,7 @@ func (s *stage) died() {
 func (s *stage) deployed() {
 	s.t.Helper()
 	s.told("deploy")
-	s.Wait(`document.getElementById("log").textContent.includes("every replica has been replaced")`)
+	s.WaitFor(s.patience, `document.getElementById("log").textContent.includes("every replica has been replaced")`)
 	s.Picture("demo-"+s.where+"-2-deployed", false)
 	s.safe("a rolling deploy")
 }
@@ -80,7 +80,7 @@ func (s *stage) mostNodes() {
 	s.press("#node-2 [data-do=freeze]", state("node-2", "frozen"))
 	s.ticking()
 	s.press("#node-3 [data-do=partition]", `document.querySelectorAll('#links [data-node="3"][aria-pressed=true]').length === 3`)
-	s.Wait(`document.getElementById("leader").dataset.leader === ""`, "nobody leads")
+	s.WaitFor(s.patience, `document.getElementById("leader").dataset.leader === ""`, "nobody leads")
 	s.Picture("demo-"+s.where+"-4-no-quorum", false)
 	s.mended()
 	s.leader()
@@ -92,7 +92,7 @@ func (s *stage) paused() {
 	s.t.Helper()
 	s.told("late")
 	require.Positive(s.t, s.count("refused"), "the late write is refused")
-	s.Wait(`document.querySelector("#timeline [data-kind=write][data-end=refused]")`, "it is on the timeline")
+	s.WaitFor(s.patience, `document.querySelector("#timeline [data-kind=write][data-end=refused]")`, "it is on the timeline")
 	s.Picture("demo-"+s.where+"-5-late", false)
 	s.mended()
 	s.safe("a late write")
@@ -100,7 +100,7 @@ func (s *stage) paused() {
 	s.press("#fence", `!document.getElementById("fence").checked`)
 	s.told("late")
 	require.Positive(s.t, s.count("accepted"), "the late write is taken")
-	s.Wait(`document.querySelector("#timeline [data-bad=true]")`, "it is on the timeline")
+	s.WaitFor(s.patience, `document.querySelector("#timeline [data-bad=true]")`, "it is on the timeline")
 	s.Picture("demo-"+s.where+"-5-late-without-fencing", false)
 	s.press("#fence", `document.getElementById("fence").checked`)
 	s.mended()
@@ -117,7 +117,7 @@ func (s *stage) forgetful() {
 
 	s.press("#gate", `!document.getElementById("gate").checked`)
 	for range 5 { // on a busy machine the lease may have run out before another replica asks
-		s.WaitFor(3*browser.Patience, `document.getElementById("story").dataset.story === "" && !document.getElementById("amnesia").disabled`)
+		s.WaitFor(3*s.patience, `document.getElementById("story").dataset.story === "" && !document.getElementById("amnesia").disabled`)
 		s.ticking()
 		s.told("amnesia")
 		if s.count("overlaps") > 0 {
@@ -125,6 +125,6 @@ func (s *stage) forgetful() {
 		}
 	}
 	require.Positive(s.t, s.count("overlaps"), "two hold the lease")
-	s.Wait(`document.querySelector("#timeline [data-bad=true]")`, "it is on the timeline")
+	s.WaitFor(s.patience, `document.querySelector("#timeline [data-bad=true]")`, "it is on the timeline")
 	s.Picture("demo-"+s.where+"-6-amnesia-without-gate", false)
 }

@@ -3,6 +3,7 @@ package demonstration
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,12 +16,17 @@ type stage struct {
 	*browser.Page
 	t     *testing.T
 	where string // processes or browser
+	// patience is longer where the page's own time goes on with the work of a browser that is busy.
+	patience time.Duration
 }
 
 // open opens the page and waits until jobs run.
 func open(t *testing.T, url, where string, options ...browser.Option) *stage {
 	t.Helper()
-	s := &stage{Page: browser.New(t, options...), t: t, where: where}
+	s := &stage{Page: browser.New(t, options...), t: t, where: where, patience: browser.Patience}
+	if where == "browser" {
+		s.patience *= 5
+	}
 	s.Goto(url)
 	s.Wait(`document.documentElement.dataset.connected === "true"`)
 	s.Wait(fmt.Sprintf(`document.documentElement.dataset.where === %s`, browser.Quote(where)))
@@ -38,13 +44,13 @@ func (s *stage) count(id string) int {
 func (s *stage) ticking() {
 	s.t.Helper()
 	ticks := s.count("ticks")
-	s.Wait(fmt.Sprintf(`Number(document.getElementById("ticks").value) > %d`, ticks+1), "ticks are run")
+	s.WaitFor(s.patience, fmt.Sprintf(`Number(document.getElementById("ticks").value) > %d`, ticks+1), "ticks are run")
 }
 
 // leader is who leads.
 func (s *stage) leader() string {
 	s.t.Helper()
-	s.Wait(`document.getElementById("leader").dataset.leader !== ""`, "somebody leads")
+	s.WaitFor(s.patience, `document.getElementById("leader").dataset.leader !== ""`, "somebody leads")
 	return browser.Value[string](s.Page, `document.getElementById("leader").dataset.leader`)
 }
 
@@ -61,7 +67,7 @@ func (s *stage) press(button, until string) {
 		b.click()
 		return true
 	})()`, browser.Quote(button)), "the button can be pressed")
-	s.Wait(until, "after ", button)
+	s.WaitFor(s.patience, until, "after ", button)
 	require.Empty(s.t, s.Text("#notice"), "after %s", button)
 }
 
@@ -74,7 +80,7 @@ func state(card, state string) string {
 func (s *stage) told(story string) {
 	s.t.Helper()
 	s.press("#"+story, fmt.Sprintf("document.getElementById('story').dataset.story === %s", browser.Quote(story)))
-	s.WaitFor(3*browser.Patience, "document.getElementById('story').dataset.story === ''", "the story has an end")
+	s.WaitFor(3*s.patience, "document.getElementById('story').dataset.story === ''", "the story has an end")
 }
 
 // mended waits until nothing is broken and ticks are run.
@@ -83,7 +89,7 @@ func (s *stage) mended() {
 	if browser.Value[bool](s.Page, "!document.getElementById('mend').disabled") {
 		s.press("#mend", "true")
 	}
-	s.WaitFor(2*browser.Patience, `document.getElementById("mend").disabled && [...document.querySelectorAll("#replicas .card, #nodes .card")].every(c => c.dataset.state === "running") &&
+	s.WaitFor(2*s.patience, `document.getElementById("mend").disabled && [...document.querySelectorAll("#replicas .card, #nodes .card")].every(c => c.dataset.state === "running") &&
 		[...document.querySelectorAll("#nodes .card")].every(c => c.dataset.votes === "true")`, "all is mended")
 	s.ticking()
 }

@@ -120,8 +120,8 @@ func TestAnHourLeaksNothing(t *testing.T) {
 	heap, nodes := followed(warm)
 	goroutines := runtime.NumGoroutine()
 	lateHeap, lateNodes := followed(warm + *updates)
-	t.Logf("%d updates in %v: the page's script uses %.0f KiB, and %.0f KiB after %d; its elements are %d, and %d; goroutines of the server %d, and %d",
-		*updates, time.Since(began).Round(time.Second), heap/1024, lateHeap/1024, warm, lateNodes, nodes, runtime.NumGoroutine(), goroutines)
+	t.Logf("after %d updates the page's script uses %.0f KiB and has %d elements, after %d more (in %v) %.0f KiB and %d; goroutines of the server: %d, then %d",
+		warm, heap/1024, nodes, *updates, time.Since(began).Round(time.Second), lateHeap/1024, lateNodes, goroutines, runtime.NumGoroutine())
 	require.Less(t, lateHeap, heap+512*1024, "a page that leaks leaks something with each update")
 	require.Less(t, lateNodes, nodes*5/4+50)
 	require.Less(t, runtime.NumGoroutine(), goroutines+20)
