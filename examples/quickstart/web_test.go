@@ -118,12 +118,12 @@ func TestPageOfALeaderThatIsKilledFrozenAndCutOff(t *testing.T) {
 	s.AwaitTicks(t, 2)
 
 	s.Do(t, demo.Order{Do: "freeze", Replica: second})
-	third := s.AwaitLeader(t, second)
+	s.AwaitLeader(t, second)
 	s.promised(t, second, "freeze")
 	s.Do(t, demo.Order{Do: "thaw", Replica: second})
 	s.AwaitTicks(t, 2)
 
-	third = s.AwaitLeader(t, "")
+	third := s.AwaitLeader(t, "")
 	s.Do(t, demo.Order{Do: "partition", Replica: third})
 	s.AwaitLeader(t, third)
 	s.promised(t, third, "partition")

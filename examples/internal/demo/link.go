@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"sync"
@@ -145,6 +144,3 @@ func (l *link) forward(ctx context.Context, to, from net.Conn) {
 		}
 	}
 }
-
-// errNoNode says that an order names a node that there is not.
-var errNoNode = errors.New("there is no such node")
