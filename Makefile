@@ -50,7 +50,7 @@ check: fmt vet staticcheck deptest lua tidy-check scripts-test paths columns ## 
 test: valkey compiler node ## run the tests against real Valkey servers
 	@status=0; set -x; \
 	go test -timeout $(TIMEOUT) $(TESTFLAGS) ./... ./tools/model || status=1; \
-	go test -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./cmd/... ./deploy/... ./examples/... ./tools/... | grep -v '/model$$') || status=1; \
+	go test -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./cmd/tenure/... ./deploy/... ./examples/... ./tools/... | grep -v '/model$$') || status=1; \
 	(cd bench && go test -timeout $(TIMEOUT) $(TESTFLAGS) ./moving) || status=1; \
 	exit $$status
 

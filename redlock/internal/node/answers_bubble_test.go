@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -237,7 +236,7 @@ func TestClockIsLookedAtOnceACommand(t *testing.T) {
 	seen := n.cfg.Observer.(*watcher)
 	c.say = func(words []string) string {
 		at := time.Now()
-		return echoed(words, "*4\r\n"+bulk(strconv.FormatInt(at.Unix(), 10))+bulk(strconv.Itoa(at.Nanosecond()/1000))+bulk("")+bulk("11"))
+		return echoed(words, bulk(fmt.Sprintf("%d %d  11", at.Unix(), at.Nanosecond()/1000)))
 	}
 	for range 2 {
 		var a answers
