@@ -37,6 +37,7 @@ type process struct {
 	dead   bool
 	links  map[*link]struct{}
 	peers  map[*server.Peer]struct{} // connections that have sent a command
+	line   []*server.Peer            // whose commands came while it was frozen, in that order; the first may run
 
 	wg sync.WaitGroup // accept, and one pump a link
 }
@@ -107,14 +108,21 @@ func (p *process) serve(conn net.Conn) bool {
 }
 
 // intercept sees every command before miniredis runs it, and returns true for
-// those it should not run. It blocks a frozen process's commands.
+// those it should not run. It blocks a frozen process's commands, which run
+// afterwards in the order in which they came, as a server reads its sockets.
 func (p *process) intercept(c *server.Peer, cmd string, args ...string) bool {
 	if c == p.keeper {
 		return false
 	}
 	if p.fromClient(c) {
-		if !p.running() {
+		lives, queued := p.running(c)
+		if !lives {
 			c.Close()
+			return true
+		}
+		if queued {
+			defer p.next()
+			p.server.Dispatch(c, append([]string{cmd}, args...)) // comes here again
 			return true
 		}
 		p.node.commands.Add(1)
@@ -168,14 +176,29 @@ func (p *process) fromClient(c *server.Peer) bool {
 	return true
 }
 
-// running waits while the process is frozen and reports whether it lives.
-func (p *process) running() bool {
+// running waits while the process is frozen, and then for the commands that
+// came before, and reports whether it lives. The one that has waited is to run,
+// and then to call next.
+func (p *process) running(c *server.Peer) (lives, queued bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.frozen && !p.dead {
+	isFirst := func() bool { return p.line[0] == c }
+	if len(p.line) > 0 && isFirst() || len(p.line) == 0 && !p.frozen {
+		return !p.dead, false
+	}
+	p.line = append(p.line, c)
+	for (p.frozen || !isFirst()) && !p.dead {
 		p.turn.Wait()
 	}
-	return !p.dead
+	return !p.dead, true
+}
+
+// next lets the command run that came next while the process was frozen.
+func (p *process) next() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line = p.line[1:]
+	p.turn.Broadcast()
 }
 
 // setFrozen reports false, and does nothing, if the process is dead.
