@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -17,6 +19,7 @@ func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
 		work(role)
 	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // or programs that are started here ignored it, under nohup
 	dir, err := os.MkdirTemp("", "runtest-")
 	if err != nil {
 		panic(err)

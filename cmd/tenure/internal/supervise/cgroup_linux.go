@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -98,9 +100,16 @@ func killCgroup(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0)
 }
 
-// removeCgroup removes an empty one; one with a process that does not die stays.
+// removeCgroup removes an empty one. Processes that were killed need a moment to go; one with a
+// process that does not die stays.
 func removeCgroup(dir string) {
-	if dir != "" {
-		_ = os.Remove(dir)
+	if dir == "" {
+		return
+	}
+	for until := time.Now().Add(removeWithin); errors.Is(os.Remove(dir), syscall.EBUSY) && time.Now().Before(until); {
+		time.Sleep(removeWithin / 200)
 	}
 }
+
+// removeWithin is for how long the last processes of a cgroup are waited for.
+const removeWithin = 2 * time.Second
