@@ -49,7 +49,7 @@ type tally struct {
 // Ten hosts run each tick at once, while nodes are killed, frozen and cut: one run a tick, and all
 // exit codes are 0.
 func TestOneRunATick(t *testing.T) {
-	ticks := 60
+	ticks := 30
 	if text := os.Getenv(ticksVariable); text != "" {
 		var err error
 		ticks, err = strconv.Atoi(text)
