@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,11 +91,12 @@ func (e typed) ErrorType() string { return string(e) }
 // it answers.
 func TestPartThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		calls, hang := 0, make(chan struct{})
+		var calls atomic.Int32
+		hang := make(chan struct{})
 		release := sync.OnceFunc(func() { close(hang) })
 		defer release()
 		h := health.New(
-			health.Named("stuck", part(func() error { calls++; <-hang; return nil })),
+			health.Named("stuck", part(func() error { calls.Add(1); <-hang; return nil })),
 			health.Check("slow", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }),
 			health.Named("quick", part(func() error { return nil })))
 		start := time.Now()
@@ -105,7 +107,7 @@ func TestPartThatHangs(t *testing.T) {
 		}
 		requireLive(t, h)
 		require.Equal(t, 3*health.Timeout, time.Since(start), "liveness asks none of them")
-		require.Equal(t, 1, calls)
+		require.EqualValues(t, 1, calls.Load())
 		release()
 		synctest.Wait()
 		requireState(t, h, "stuck", "ok")
