@@ -122,16 +122,22 @@ func (s *server) clientCertificate(ctx context.Context, dialer net.Dialer, netwo
 			_, err = io.ReadFull(secure, make([]byte, 1))
 		}
 	}
+	// The server's alert may be lost: it ends the connection at once.
 	var alert *net.OpError
-	ended := errors.As(err, &alert) && alert.Op == "remote error" || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
+	refused := errors.As(err, &alert) && alert.Op == "remote error"
+	ended := refused || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	switch {
 	case !ended:
 		return trouble{}, false
 	case len(config.Certificates) == 0:
-		return trouble{codeClient, "it wants a certificate of its clients (tls-auth-clients): " + err.Error(),
+		return trouble{codeClient, "it wants a certificate of its clients (tls-auth-clients), and this process has none",
 			"give one with --tls-cert and --tls-key, of an authority that the server knows (its tls-ca-cert-file)"}, true
 	default:
-		return trouble{codeClientRejected, "it refuses this process's certificate: " + err.Error(),
+		seen := "it refuses this process's certificate"
+		if refused {
+			seen += ": " + err.Error()
+		}
+		return trouble{codeClientRejected, seen,
 			"use one of an authority that the server knows (its tls-ca-cert-file), and that is valid now"}, true
 	}
 }
