@@ -120,7 +120,8 @@ type JobStatus struct {
 	// Next is the next tick; zero if that is not known. It is as old as Age.
 	Next time.Time
 	// Late means that Next has passed for longer than a replica takes to say what it does, and no
-	// run of it is known.
+	// run of it is known; or that one has ended, and for as long no replica has said what comes
+	// next.
 	Late    bool
 	Running *Run     // nil for none
 	Last    *PastRun // the newest that has ended; nil for none
@@ -205,14 +206,18 @@ func (c *Client) status(ctx context.Context, j bulletin.Job, card redlock.Card) 
 	if runs, err := c.Runs(ctx, name, 1); err == nil && len(runs) > 0 {
 		s.Last = &runs[0]
 	}
-	ran := s.Last != nil && !s.Last.Tick.Before(s.Next) || s.Running != nil && !s.Running.Tick.Before(s.Next)
-	switch overdue := time.Since(s.Next); {
-	case s.Next.IsZero() || overdue <= 0:
-	case ran:
-		s.Next = time.Time{} // it was run, and what comes next is not said yet
-	case overdue > lateAfter && s.Paused == nil && s.Running == nil:
-		s.Late = true
+	if s.Next.IsZero() || time.Since(s.Next) <= 0 {
+		return s
 	}
+	heard := s.Next
+	switch {
+	case s.Running != nil && !s.Running.Tick.Before(s.Next):
+		s.Next = time.Time{} // it is run, and what comes next is not said yet
+	case s.Last != nil && !s.Last.Tick.Before(s.Next):
+		s.Next = time.Time{} // nor is it here, and never will be if the last replica has died
+		heard = s.Last.Began.Add(s.Last.Took) //mutant:job-of-a-dead-replica-not-late
+	}
+	s.Late = time.Since(heard) > lateAfter && s.Paused == nil && s.Running == nil
 	return s
 }
 

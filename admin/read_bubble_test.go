@@ -119,14 +119,20 @@ func TestLateJob(t *testing.T) {
 		require.Equal(t, admin.AllJobs, is().Paused.Target)
 		require.NoError(t, c.Resume(t.Context(), admin.AllJobs, ""))
 		require.True(t, is().Late)
-		run, ok := bulletin.Run{Job: "job", Tick: next.UnixMilli(), By: "a", Token: 5, Outcome: bulletin.Failed, Error: "x", Took: 1500}.Entry("job/job")
+		began := time.Now()
+		run, ok := bulletin.Run{Job: "job", Tick: next.UnixMilli(), By: "a", Began: began.UnixMilli(), Token: 5, Outcome: bulletin.Failed, Error: "x", Took: 1500}.Entry("job/job")
 		require.True(t, ok)
 		r.told(t, q, nil, run)
 		j := is()
 		require.False(t, j.Late)
 		require.Zero(t, j.Next, "what comes next is not said")
-		require.Equal(t, admin.PastRun{Job: "job", Replica: "a", Tick: j.Last.Tick, Took: 1500 * time.Microsecond, Outcome: admin.OutcomeFailed,
-			Error: "x", FencingToken: 5, Sources: 3}, *j.Last)
+		require.Equal(t, admin.PastRun{Job: "job", Replica: "a", Tick: j.Last.Tick, Began: time.UnixMilli(began.UnixMilli()), Took: 1500 * time.Microsecond,
+			Outcome: admin.OutcomeFailed, Error: "x", FencingToken: 5, Sources: 3}, *j.Last)
+		time.Sleep(redlock.ReportLifetime - time.Second)
+		require.False(t, is().Late, "who ran it has had no time to say so")
+		time.Sleep(2 * time.Second)
+		require.True(t, is().Late, "who ran it has died before it said what comes next")
+		require.Zero(t, is().Next)
 	})
 }
 

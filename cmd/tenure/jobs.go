@@ -159,7 +159,10 @@ func (j *jobDocument) remarks(w *page) {
 	if p := j.Paused; p != nil {
 		w.linef("%s is paused: %s", quoted(j.Name), p.words(w))
 	}
-	if j.Late {
+	switch {
+	case j.Late && j.Next.IsZero():
+		w.linef("%s is late: it was run, and no replica has said when it is run again: see tenure status", quoted(j.Name))
+	case j.Late:
 		w.linef("%s is late: its tick of %s was not run, as far as is known: see tenure runs %s", quoted(j.Name), w.clock(j.Next), j.Name)
 	}
 	if j.Error != "" {

@@ -148,7 +148,8 @@ func TestAnotherZoneAndAWrongClock(t *testing.T) {
 	w := newWorld(t)
 	w.pause("mail", "the provider is down")
 	w.runNow("backup")
-	const times = `[...document.querySelectorAll("main time")].map(e => e.getAttribute("datetime") + " | " + e.textContent.trim())`
+	// The axis of the timeline ends when the page was made.
+	const times = `[...document.querySelectorAll("main time:not(.axis time)")].map(e => e.getAttribute("datetime") + " | " + e.textContent.trim())`
 	for name, wrong := range map[string]time.Duration{"fast": time.Hour, "slow": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			right := browser.New(t, browser.Zone("UTC"))
