@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"strconv"
 	"time"
@@ -43,7 +44,8 @@ func (q *Quorum) TryAcquire(ctx context.Context, key string, opts ...LeaseOption
 // Acquire acquires the key as soon as nobody holds it, or returns when ctx ends. It does not poll a
 // healthy holder: it wakes when the holder's release is announced, when the holder's keys expire,
 // and about once a TTL in case the announcement was lost. Without a quorum of nodes it tries again
-// after a random pause, of up to 50 ms at first and up to a second later.
+// after a random pause, of up to 50 ms at first and up to a second later, which no announcement
+// cuts short.
 //
 // Waiters queue: a release calls the one that has waited longest, of whatever process, and reserves
 // the key for it for a moment. After a crash the first few come one after the other. That is
@@ -203,18 +205,17 @@ const (
 	maxReconnects  = 4
 )
 
-// brokenConnection reports whether a quorum failed and a node's connection was the reason.
+// brokenConnection reports whether a quorum failed and a connection that a node had broken was the
+// reason. Where none could be made there is nothing to give up.
 func brokenConnection(err error) bool {
 	var qe *QuorumError
 	if !errors.As(err, &qe) || qe.Op != OpAcquire {
 		return false
 	}
-	for _, e := range qe.Errs {
-		if e.ErrorType() == "connection" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(qe.Errs, func(e *NodeError) bool {
+		var op *net.OpError
+		return e.ErrorType() == "connection" && !(errors.As(e, &op) && op.Op == "dial") //mutant:dead-node-asked-at-once
+	})
 }
 
 // round asks every node once, or if the candidate has stayed each that has not granted yet. split

@@ -200,7 +200,7 @@ func (e *NodeError) ErrorType() string {
 		return "closed"
 	case errors.Is(e.Err, node.ErrOverloaded):
 		return "overloaded"
-	case errors.Is(e.Err, node.ErrAbandoned), errors.Is(e.Err, node.ErrPartly):
+	case errors.Is(e.Err, node.ErrAbandoned):
 		return "abandoned"
 	case errors.Is(e.Err, errUnknownSequence):
 		return "unknown_sequence"

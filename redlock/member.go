@@ -59,7 +59,7 @@ func (m *member) answering() string { return cmp.Or(m.Server(), m.addr) }
 // reply is a node's answer as rounds take it. A token that no such server can have granted is no
 // answer.
 func (m *member) reply(call *wire.Call, a node.Answer) vote.Reply {
-	rep := vote.Reply{Answer: a.Answer, Err: a.Err, At: a.Received}
+	rep := vote.Reply{Answer: a.Answer, Err: a.Err, Unsent: a.Unsent, At: a.Received}
 	for _, r := range []*wire.Record{rep.More().Record, rep.More().All} {
 		if r != nil && r.Mark.Version > uint64(m.q.now().Add(maxLead).UnixMicro()) { //mutant:mark-of-the-future-followed
 			r.Mark = wire.Mark{}

@@ -120,7 +120,7 @@ func (o *operation) send(ctx context.Context, at *attempt, call *wire.Call, expi
 
 // notTaken is the answer to a request that a node has not taken.
 func notTaken(err error) node.Answer {
-	return node.Answer{Answer: wire.Answer{Verdict: wire.Failed}, Err: err}
+	return node.Answer{Answer: wire.Answer{Verdict: wire.Failed}, Err: err, Unsent: true}
 }
 
 // trace tells tracers of the requests of an operation. The zero value tells nobody.

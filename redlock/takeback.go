@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 
@@ -46,8 +45,9 @@ type undo struct {
 func (u *undo) Late(rd *vote.Round, slot int, rep *vote.Reply) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	// What was abandoned has not been sent, but an earlier request of the same owner may have been.
-	if rep.Verdict == wire.OK || rep.Verdict == wire.Failed && (u.at.again.Load() || !errors.Is(rep.Err, node.ErrAbandoned)) { //mutant:rollback-of-grants-only,earlier-round-not-taken-back
+	// A server that was not asked has granted nothing, but an earlier request of the same owner may
+	// have been sent.
+	if rep.Verdict == wire.OK || rep.Verdict == wire.Failed && (u.at.again.Load() || !rep.Unsent) { //mutant:rollback-of-grants-only,earlier-round-not-taken-back,unsent-request-taken-back
 		u.free(slot)
 	}
 	if rep.Verdict == wire.OK && u.then == sleeps && u.at.member != "" { //mutant:rolled-back-place-lost

@@ -44,9 +44,26 @@ func TestCallForLaterIsNotForNow(t *testing.T) {
 			const called = ttl + ttl/20
 			start := time.Now()
 			time.AfterFunc(called, func() { notices <- waitqueue.Notice{Released: true, FreeIn: later} })
-			require.True(t, a.sleep(t.Context(), w, ttl+ttl/10))
+			require.True(t, a.sleep(t.Context(), w, ttl+ttl/10, false))
 			require.GreaterOrEqual(t, time.Since(start), called+later)
 			require.LessOrEqual(t, time.Since(start), called+later+10*time.Millisecond)
 		})
 	}
+}
+
+// A call cuts no pause short that nodes are the reason for.
+func TestCallDoesNotEndThePauseOfAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pause = 400 * time.Millisecond
+		notices := make(chan waitqueue.Notice, 1)
+		w := &waitqueue.Ticket{Notices: notices}
+		a := &acquisition{q: testQuorum(3), cfg: &leaseConfig{ttl: 10 * time.Second}}
+		start := time.Now()
+		for _, at := range []time.Duration{0, pause / 4, pause / 2} {
+			time.AfterFunc(at, func() { notices <- waitqueue.Notice{Released: true} })
+		}
+		require.True(t, a.sleep(t.Context(), w, pause, true))
+		require.Equal(t, pause, time.Since(start))
+		require.Equal(t, FreedByRelease, a.vacancy.by, "it is known all the same")
+	})
 }

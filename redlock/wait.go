@@ -73,6 +73,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 		}
 		var held *HeldError
 		var pause time.Duration
+		failing := false
 		switch {
 		case errors.As(err, &held):
 			out.ends(ctx, a)
@@ -89,12 +90,13 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 			pause = min(a.contest.beforeReturning(), node.MaxPause)
 		case errors.Is(err, ErrNoQuorum), errors.Is(err, ErrTimeout):
 			out.lasts(ctx, a, err)
+			failing = true
 			pause = fullJitter(backoff)
 			backoff = min(2*backoff, node.MaxPause)
 		default:
 			return nil, err
 		}
-		if !a.sleep(ctx, w, pause) {
+		if !a.sleep(ctx, w, pause, failing) {
 			if ctx.Err() == nil {
 				return nil, ErrClosed
 			}
@@ -144,9 +146,11 @@ func (a *acquisition) leave(ctx context.Context) {
 	a.q.newOperation(OpLeave, a.q.need).send(a.q.detach(ctx), at, call, a.q.clock.Now().Add(a.cfg.ttl), nil)
 }
 
-// sleep returns after pause, or when w is called; false when ctx ends or the Quorum is
-// closed.
-func (a *acquisition) sleep(ctx context.Context, w *waitqueue.Ticket, pause time.Duration) bool {
+// sleep returns after pause, or when w is called; false when ctx ends or the Quorum is closed.
+// While nodes are failing a call cuts no pause short: nobody holds the key that could have released
+// it, and whoever tries and fails takes back what it may have been granted, and with that calls
+// others, or itself.
+func (a *acquisition) sleep(ctx context.Context, w *waitqueue.Ticket, pause time.Duration, failing bool) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	poll := time.Now().Add(max(pause, jitter(a.cfg.ttl, pollJitter))) // beyond which no call puts it off //mutant:called-for-later-comes-now
@@ -162,7 +166,10 @@ func (a *acquisition) sleep(ctx context.Context, w *waitqueue.Ticket, pause time
 			if now := a.q.clock.Now(); u.Released && (a.vacancy.by == "" || a.vacancy.since > now) {
 				a.vacancy = vacancy{by: FreedByRelease, since: now.Add(u.FreeIn)}
 			} // else what was taken back is an attempt on a key that was free already
-			if u.FreeIn == 0 {
+			switch {
+			case failing: //mutant:called-in-an-outage
+				continue
+			case u.FreeIn == 0:
 				return true
 			}
 			// Released with a minimum hold, or others are called first.

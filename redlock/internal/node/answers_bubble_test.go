@@ -224,7 +224,9 @@ func TestRequestsThatFailTogetherAreSentAlone(t *testing.T) {
 	n.send()
 	require.EqualValues(t, 17, requireOne(t, &a, first, wire.OK, "alone").Token)
 	requireOne(t, &a, second, wire.OK, "alone")
-	require.ErrorIs(t, requireOne(t, &a, third, wire.Failed, "ended").Err, ErrPartly)
+	dropped := requireOne(t, &a, third, wire.Failed, "ended")
+	require.ErrorIs(t, dropped.Err, ErrAbandoned)
+	require.False(t, dropped.Unsent)
 	require.Equal(t, map[string]int{"EVALSHA": 3}, c.sent(), "together, and two of them alone")
 	require.True(t, first.alone)
 }

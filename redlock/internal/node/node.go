@@ -28,11 +28,8 @@ var (
 	ErrTimeout = errors.New("timed out")
 	// ErrOverloaded: the node's queue is full.
 	ErrOverloaded = errors.New("too many requests are waiting for this node")
-	// ErrAbandoned: the attempt ended before the request was sent.
+	// ErrAbandoned: the attempt ended before the request was sent, or sent again.
 	ErrAbandoned = errors.New("abandoned before it was sent")
-	// ErrPartly: the attempt ended after the request had been sent together with others, which
-	// failed. It may have been carried out.
-	ErrPartly = errors.New("abandoned after it was sent with others that failed")
 )
 
 // Config is what a Node is made of. All of it is needed, but for the client.
@@ -111,6 +108,7 @@ type Answer struct {
 	wire.Answer
 
 	Err      error         // why there is none
+	Unsent   bool          // with an error: the server has never been asked
 	Received clock.Instant // when the server had answered; 0 if it did not
 }
 
@@ -321,7 +319,7 @@ func (n *Node) collect() {
 		n.requeue(waiting)
 	}
 	for _, r := range stale {
-		n.answer(r, failed(ErrTimeout))
+		n.drop(r, ErrTimeout)
 	}
 }
 
@@ -349,7 +347,7 @@ func (n *Node) send() {
 			rest := n.pending
 			n.pending = nil
 			for _, r := range rest {
-				n.fail(r, err)
+				n.refuse(r, err)
 			}
 		}
 	}
@@ -366,7 +364,7 @@ func (n *Node) ready(b *batch) (live []*Request, err error) {
 	if b.client, err = n.connected(); err != nil {
 		n.exchanged(err)
 		for _, r := range live {
-			n.fail(r, err)
+			n.refuse(r, err)
 		}
 		return nil, err
 	}
@@ -385,16 +383,12 @@ func (n *Node) wanted(requests []*Request, join bool) []*Request {
 	for _, r := range requests {
 		switch {
 		case r.hasEnded(): //mutant:ended-attempt-still-sent
-			err := ErrAbandoned
-			if r.alone { //mutant:together-forgotten-halfway
-				err = ErrPartly
-			}
 			if join && r.Call.Op.Grants() && r.Call.Member != "" && now <= r.Expires { //mutant:busy-node-not-joined
 				kept = append(kept, &Request{Call: r.Call.Joining(), Expires: r.Expires})
 			}
-			n.answer(r, failed(err))
+			n.drop(r, ErrAbandoned)
 		case now > r.Expires: //mutant:stale-request-sent
-			n.answer(r, failed(ErrTimeout))
+			n.drop(r, ErrTimeout)
 		default:
 			kept = append(kept, r)
 		}
@@ -412,7 +406,7 @@ func (n *Node) admitted(requests []*Request) []*Request {
 	for _, r := range requests {
 		switch {
 		case n.route.bars(r.Call.Op):
-			n.fail(r, isElsewhere())
+			n.refuse(r, isElsewhere())
 		case n.gate.open != nil || !r.waits(), n.gate.reading != nil && r.Call.Op.Reads(): //mutant:reader-reads-no-records
 			kept = append(kept, r)
 		case len(n.held) < maxQueue && n.isLooking(): //mutant:gate-holds-nothing
@@ -420,7 +414,7 @@ func (n *Node) admitted(requests []*Request) []*Request {
 		case !r.Call.Op.Gated():
 			kept = append(kept, r)
 		default:
-			n.fail(r, n.gate.status.Load().Reason())
+			n.refuse(r, n.gate.status.Load().Reason())
 		}
 	}
 	return kept
@@ -557,7 +551,7 @@ func (n *Node) cancelLook() {
 	held := n.held
 	n.look, n.held = nil, nil
 	for _, r := range held {
-		n.fail(r, ErrClosed)
+		n.refuse(r, ErrClosed)
 	}
 }
 
@@ -749,8 +743,23 @@ func (n *Node) examine(r *Request, a *wire.Answer, b *batch) error {
 
 // fail answers a request that the server did not carry out, as far as is known. A release is tried
 // again until its key has expired.
-func (n *Node) fail(r *Request, err error) {
+func (n *Node) fail(r *Request, err error) { n.failWith(r, failed(err)) }
+
+// refuse is fail for what is not sent, or not again.
+func (n *Node) refuse(r *Request, err error) { n.failWith(r, r.unsent(err)) }
+
+// drop answers a request that nobody wants any more before it is sent, or sent again.
+func (n *Node) drop(r *Request, err error) { n.answer(r, r.unsent(err)) }
+
+// unsent is the answer to a request that is not sent. One that was sent before, alone or with
+// others, and is not sent again, may have been carried out.
+func (r *Request) unsent(err error) Answer {
 	a := failed(err)
+	a.Unsent = !r.alone && !r.resent //mutant:together-forgotten-halfway
+	return a
+}
+
+func (n *Node) failWith(r *Request, a Answer) {
 	if r.Call.Op.Frees() { //mutant:release-not-repeated
 		n.retries.add(r, errors.Is(a.Err, ErrTimeout), n.cfg.Clock.Now())
 	}

@@ -16,9 +16,10 @@ import (
 type Reply struct {
 	wire.Answer
 
-	Err  error         // why there is none
-	At   clock.Instant // when it came; 0 if the server did not answer
-	Took time.Duration // since it was asked; for tracers only
+	Err    error         // why there is none
+	Unsent bool          // with an error: the server has never been asked
+	At     clock.Instant // when it came; 0 if the server did not answer
+	Took   time.Duration // since it was asked; for tracers only
 }
 
 // Round is one operation sent to several nodes at once. It ends as soon as its outcome is certain:
