@@ -214,7 +214,7 @@ func (c *Client) status(ctx context.Context, j bulletin.Job, card redlock.Card) 
 	case s.Running != nil && !s.Running.Tick.Before(s.Next):
 		s.Next = time.Time{} // it is run, and what comes next is not said yet
 	case s.Last != nil && !s.Last.Tick.Before(s.Next):
-		s.Next = time.Time{} // nor is it here, and never will be if the last replica has died
+		s.Next = time.Time{}                  // nor is it here, and never will be if the last replica has died
 		heard = s.Last.Began.Add(s.Last.Took) //mutant:job-of-a-dead-replica-not-late
 	}
 	s.Late = time.Since(heard) > lateAfter && s.Paused == nil && s.Running == nil

@@ -27,3 +27,16 @@ func TestOldServersDoNotVote(t *testing.T) {
 		}
 	}
 }
+
+// A server is what it says it is: Valkey keeps redis_version at what it was like when it left.
+func TestNamesOfServers(t *testing.T) {
+	for text, name := range map[string]string{
+		"":                     "",
+		"redis_version:7.0.15": "redis 7.0.15",
+		"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1": "valkey 8.0.1",
+	} {
+		info, err := wire.ParseInfo(text + "\r\nrun_id:" + strings.Repeat("0", wire.RunIDLength) + "\r\nuptime_in_seconds:5\r\nrole:master\r\n")
+		require.NoError(t, err)
+		require.Equal(t, name, info.Name)
+	}
+}

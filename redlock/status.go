@@ -53,7 +53,7 @@ type NodeStatus struct {
 	Reachable bool          // it answered now
 	Votes     bool          // its grants count now
 	Role      string        // "master" or "slave" as the server says; empty when unknown
-	Version   string        // redis_version, which Valkey keeps at 7.2.4; empty when unknown
+	Version   string        // of the server, as it says itself: "valkey 8.0.1", or "redis 7.2.4"; empty when unknown
 	Uptime    time.Duration // of the server process, in whole seconds
 	Latency   time.Duration // of the answer, waiting in the node's queue included
 
@@ -107,7 +107,7 @@ func (s *NodeStatus) fill(m *member, rep *vote.Reply, start clock.Instant, err e
 	switch {
 	case rep.Verdict == wire.OK:
 		s.Reachable = true
-		s.Role, s.Version, s.Uptime = rep.More().Info.Role, rep.More().Info.Version, rep.More().Info.Uptime
+		s.Role, s.Version, s.Uptime = rep.More().Info.Role, rep.More().Info.Name, rep.More().Info.Uptime
 		if why := node.Judge(rep.More().Info, true); why != nil && rep.More().Info.Role != "master" {
 			s.Warnings = append(s.Warnings, m.q.conditionError(why))
 		}

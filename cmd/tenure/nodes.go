@@ -139,7 +139,7 @@ func (d nodesDocument) text(w *page) {
 		}
 		rows = append(rows, []string{n.Node, votes, why, n.Role, n.Version, spanOf(n.Uptime), spanOf(n.Latency), seen})
 	}
-	w.table([]string{"NODE", "VOTES", "WHY", "ROLE", "REDIS API", "UP", "LATENCY", "SEEN BY"}, rows)
+	w.table([]string{"NODE", "VOTES", "WHY", "ROLE", "SERVER", "UP", "LATENCY", "SEEN BY"}, rows)
 	for _, n := range d.Nodes {
 		if n.Error != "" {
 			w.linef("%s", n.Error)

@@ -11,7 +11,8 @@ import (
 
 // ServerInfo is what INFO tells about a server process.
 type ServerInfo struct {
-	Version  string // of the protocol: redis_version
+	Name     string // what it says it is: "valkey 8.0.1", or "redis 7.2.4"; empty if it does not
+	Version  string // of the protocol: redis_version, which Valkey keeps at 7.2.4
 	RunID    string // new with each process
 	Uptime   time.Duration
 	Cluster  bool // redis_mode, or server_mode as Valkey 8 says
@@ -32,6 +33,17 @@ var InfoSections = []string{"server", "replication", "memory", "persistence"}
 // src/server.h).
 const RunIDLength = 40
 
+// serverName is what a server is, in the words of its INFO.
+func serverName(fields map[string]string) string {
+	switch {
+	case fields["valkey_version"] != "": //mutant:valkey-named-redis
+		return "valkey " + fields["valkey_version"]
+	case fields["redis_version"] != "":
+		return "redis " + fields["redis_version"]
+	}
+	return ""
+}
+
 // ParseInfo reads a reply to INFO. Unknown lines are skipped; without a run_id it is none.
 func ParseInfo(text string) (*ServerInfo, error) {
 	fields := make(map[string]string)
@@ -44,6 +56,7 @@ func ParseInfo(text string) (*ServerInfo, error) {
 		return nil, &Fault{Condition: Sentinel, Detail: "it is a Sentinel, which keeps no data"}
 	}
 	s := &ServerInfo{
+		Name:     serverName(fields),
 		Version:  fields["redis_version"],
 		RunID:    fields["run_id"],
 		Cluster:  fields["redis_mode"] == "cluster" || fields["server_mode"] == "cluster",

@@ -25,9 +25,6 @@ func (e *examination) quorum(ctx context.Context, q *redlock.Quorum) {
 		n, server := e.node(s.Node), e.server(s.Node)
 		n.Votes, n.Version, n.Uptime = s.Votes, s.Version, s.Uptime
 		if server != nil {
-			if v := server.info["valkey_version"]; v != "" {
-				n.Version = "valkey " + v
-			}
 			if server.reads {
 				able++
 			}
