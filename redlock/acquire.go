@@ -103,6 +103,9 @@ func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, e
 	if q.none() {
 		return nil, ErrClosed
 	}
+	if err := q.cfg.checkPart(); err != nil {
+		return nil, err
+	}
 	keys, err := q.cfg.keys(key)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ type config struct {
 	clockSkew      time.Duration
 	others         limits
 	restartGate    bool
+	takesPart      bool // leases are acquired, and it is said on the nodes which of them are used
 	acceptReplicas bool
 
 	plain leaseConfig // of a lease without options
@@ -57,6 +58,7 @@ func newConfig(opts []Option) (*config, error) {
 		logger:      slog.Default(),
 		lease:       leaseConfig{ttl: DefaultTTL},
 		clockSkew:   DefaultClockSkew,
+		takesPart:   true,
 		restartGate: true, //mutant:gate-off
 	}
 	for _, o := range opts {

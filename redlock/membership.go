@@ -32,6 +32,9 @@ import (
 // Servers are known by their run_id, which is new with each process of a server; without a restart
 // gate by an id that is kept with their data, because a server may then vote as soon as it is back.
 //
+// A process that acquires nothing (WithoutLeases) asks, and writes nothing: its list is no danger
+// to anybody, and keeps nobody out.
+//
 // The longest TTL and the clock skew are not compared. Each process uses the largest that any says.
 // docs/guarantees.md has what is not seen.
 
@@ -276,8 +279,8 @@ func (m *membership) admit(ctx context.Context, all []*joining) {
 	if len(all) < joined {
 		asked = m.poll(ctx, wire.Asking, ids, m.reachable(all))
 	}
-	why := m.disagreement(asked, ids) //mutant:written-before-asked
-	if why == nil {
+	why := m.disagreement(asked, ids)    //mutant:written-before-asked
+	if why == nil && m.q.cfg.takesPart { //mutant:reader-enters
 		wrote := m.poll(ctx, wire.Entering, ids, m.reachable(all))
 		why = m.disagreement(wrote, ids)
 		if why == nil && !entering && !m.agree(wrote, all, ids) { //mutant:added-without-the-others
@@ -592,6 +595,9 @@ func (m *membership) refresh(atOnce bool) {
 			return m.poll(context.Background(), mode, ids, m.reachable(nil)), ids
 		}
 		say(wire.Asking)
+		if !m.q.cfg.takesPart { //mutant:reader-refreshes
+			return
+		}
 		replies, ids := say(wire.Refreshing)
 		for i := range replies {
 			switch rep := &replies[i]; {

@@ -67,6 +67,40 @@ func requireNoMember(t *testing.T, q *redlock.Quorum, want redlock.Condition) (s
 	return said
 }
 
+// Who only looks takes no part: with a wrong list it keeps nobody out, and is told so itself.
+func TestWhoOnlyLooksKeepsNobodyOut(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		wrong := openOn(t, fleet, []int{0, 3, 4}, redlock.WithoutLeases(), redlock.WithIdentity("looks"))
+		time.Sleep(lifetime)
+		require.NoError(t, wrong.Healthy(), "nobody is there who disagrees")
+		q := openOn(t, fleet, []int{0, 1, 2})
+		l, err := q.TryAcquire(t.Context(), "key")
+		require.NoError(t, err)
+		var invalid *redlock.OptionError
+		_, err = wrong.TryAcquire(t.Context(), "key")
+		require.ErrorAs(t, err, &invalid)
+		require.Equal(t, "WithoutLeases", invalid.Option)
+		_, err = wrong.Pause(t.Context(), redlock.AllKeys, redlock.PauseOptions{})
+		require.ErrorContains(t, err, "WithoutLeases")
+		require.ErrorContains(t, wrong.Validate("key"), "WithoutLeases")
+
+		late := openOn(t, fleet, []int{0, 3, 4}, redlock.WithoutLeases())
+		require.ErrorIs(t, late.Healthy(), redlock.ErrNoQuorum)
+		n := late.Nodes(t.Context())[0]
+		requireCondition(t, n.Err, n.Node, redlock.ConditionAnotherList)
+		right := openOn(t, fleet, []int{0, 1, 2}, redlock.WithoutLeases(), redlock.WithIdentity("looks"))
+		h, err := right.Holder(t.Context(), "key")
+		require.NoError(t, err)
+		require.Equal(t, l.FencingToken(), h.FencingToken)
+		time.Sleep(2 * lifetime)
+		require.NoError(t, q.Healthy())
+		for _, n := range fleet.Nodes() {
+			said, _ := n.Get(membersKey)
+			require.NotContains(t, said, "looks")
+		}
+	})
+}
+
 func TestAnotherListIsRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		nodes []int

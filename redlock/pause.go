@@ -226,6 +226,9 @@ func (q *Quorum) mark(ctx context.Context, key string, floor int64, o PauseOptio
 	if err != nil {
 		return Pause{}, err
 	}
+	if err := q.cfg.checkPart(); err != nil {
+		return Pause{}, err
+	}
 	for _, text := range []string{o.By, o.Reason} {
 		if len(text) > MaxPauseText || !utf8.ValidString(text) {
 			return Pause{}, &OptionError{"Pause", fmt.Sprintf("By and Reason must be at most %d bytes of UTF-8 each, not %d", MaxPauseText, len(text))}

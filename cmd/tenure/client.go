@@ -32,9 +32,18 @@ const (
 	orderWithin = time.Minute
 )
 
-// asks has a command ask the cluster within --timeout, and end with its context where it is
-// interrupted. What it returns is shown as -o says, also beside an error.
-func (p *program) asks(cmd *cobra.Command, within time.Duration, f func(ctx context.Context, c *cluster, args []string) (document, error)) {
+// question is what a command asks of the cluster. What it returns is shown as -o says, also beside
+// an error.
+type question func(ctx context.Context, c *cluster, args []string) (document, error)
+
+// asks has a command ask the cluster, and take no part in it.
+func (p *program) asks(cmd *cobra.Command, f question) {
+	p.reaches(cmd, askWithin, f, redlock.WithoutLeases())
+}
+
+// reaches has a command reach the cluster within --timeout, and end with its context where it is
+// interrupted.
+func (p *program) reaches(cmd *cobra.Command, within time.Duration, f question, opts ...redlock.Option) {
 	p.shows(cmd)
 	timeout := cmd.Flags().Duration("timeout", within, "how long the command may take in all")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -48,7 +57,7 @@ func (p *program) asks(cmd *cobra.Command, within time.Duration, f func(ctx cont
 		defer stop()
 		ctx, cancel := context.WithTimeoutCause(ctx, *timeout, fmt.Errorf("--timeout %v has passed: %w", *timeout, context.DeadlineExceeded))
 		defer cancel()
-		q, err := p.open(levelOff, redlock.WithIdentity(p.identity()))
+		q, err := p.open(levelOff, append(opts, redlock.WithIdentity(p.identity()))...)
 		if err != nil {
 			return err
 		}

@@ -56,7 +56,7 @@ operator of docs/nodes.md, who may list keys, it sees more: other prefixes that 
 		report := doctor.Examine(ctx, &doctor.Config{
 			URLs: urls, Prefix: p.connection.prefix, ClockSkew: p.connection.clockSkew, NodeTimeout: p.connection.nodeTimeout, WithTLS: withTLS,
 			Open: func(opts ...redlock.Option) (*redlock.Quorum, error) {
-				return p.open(levelOff, append([]redlock.Option{redlock.WithIdentity(p.identity())}, opts...)...)
+				return p.open(levelOff, append([]redlock.Option{redlock.WithIdentity(p.identity()), redlock.WithoutLeases()}, opts...)...)
 			},
 		})
 		if err := context.Cause(ctx); err != nil {

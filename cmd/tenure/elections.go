@@ -21,7 +21,7 @@ func newElections(p *program) *cobra.Command {
   tenure elections poller`,
 		ValidArgsFunction: p.completeElections,
 	}
-	p.asks(cmd, askWithin, func(ctx context.Context, c *cluster, names []string) (document, error) {
+	p.asks(cmd, func(ctx context.Context, c *cluster, names []string) (document, error) {
 		d := electionsDocument{Now: now(), Elections: []electionDocument{}, terms: len(names) > 0}
 		all, err := c.Elections(ctx)
 		if err != nil {

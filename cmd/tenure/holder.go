@@ -27,7 +27,7 @@ The code is 66 if nobody does. It is information: it may be out of date when it 
 	election := cmd.Flags().Bool("election", false, "NAME is an election")
 	job := cmd.Flags().Bool("job", false, "NAME is a job")
 	cmd.MarkFlagsMutuallyExclusive("election", "job")
-	p.asks(cmd, askWithin, func(ctx context.Context, c *cluster, args []string) (document, error) {
+	p.asks(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
 		key := args[0]
 		switch {
 		case key == "":

@@ -16,7 +16,7 @@ func newJobs(p *program) *cobra.Command {
   tenure jobs nightly-report -o json`,
 		ValidArgsFunction: p.completeJobs,
 	}
-	p.asks(cmd, askWithin, func(ctx context.Context, c *cluster, names []string) (document, error) {
+	p.asks(cmd, func(ctx context.Context, c *cluster, names []string) (document, error) {
 		d := jobsDocument{Now: now(), Jobs: []jobDocument{}}
 		if len(names) > 0 {
 			for _, name := range names {

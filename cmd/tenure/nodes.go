@@ -23,7 +23,7 @@ only read has no vote: then none of them votes for this process.`,
   tenure nodes -o json`,
 		Args: exactly(),
 	}
-	p.asks(cmd, askWithin, func(ctx context.Context, c *cluster, _ []string) (document, error) {
+	p.asks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
 		d := newNodesDocument(c, c.nodes(ctx, settleWithin))
 		return d, d.quorum()
 	})

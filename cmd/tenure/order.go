@@ -14,10 +14,10 @@ import (
 )
 
 // ordered has a command give an order: it asks for --why, and takes --as.
-func (p *program) ordered(cmd *cobra.Command, f func(ctx context.Context, c *cluster, args []string) (document, error)) {
+func (p *program) ordered(cmd *cobra.Command, f question) {
 	cmd.Flags().StringVar(&p.why, "why", "", "why, for those who see it (required)")
 	cmd.Flags().StringVar(&p.as, "as", "", "who gives the order (default user@host); a name for people, and no evidence")
-	p.asks(cmd, orderWithin, f)
+	p.reaches(cmd, orderWithin, f)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if strings.TrimSpace(p.why) == "" {

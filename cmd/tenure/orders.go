@@ -20,7 +20,7 @@ log, and no evidence.`,
 		Args: exactly(),
 	}
 	limit := cmd.Flags().Int("limit", 20, "how many at most; nodes keep about 200")
-	p.asks(cmd, askWithin, func(ctx context.Context, c *cluster, _ []string) (document, error) {
+	p.asks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
 		if *limit < 1 {
 			return nil, usage(fmt.Errorf("--limit %d is not positive", *limit))
 		}

@@ -25,7 +25,7 @@ was one.`,
 		Args:              exactly("JOB"),
 		ValidArgsFunction: p.completeJobs,
 	}
-	p.asks(cmd, askWithin, func(ctx context.Context, c *cluster, args []string) (document, error) {
+	p.asks(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
 		job := args[0]
 		d := runsDocument{Now: now(), Job: job, Runs: []pastDocument{}, Skips: []skipDocument{}}
 		status, err := c.Job(ctx, job)

@@ -20,7 +20,7 @@ The code is 69 if too few nodes vote or answer; what is known is shown all the s
   tenure status -o json`,
 		Args: exactly(),
 	}
-	p.asks(cmd, askWithin, func(ctx context.Context, c *cluster, _ []string) (document, error) {
+	p.asks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
 		d := &statusDocument{Now: now(), Elections: []electionDocument{}, Running: []runDocument{}, Late: []string{}, Failing: []string{}, Paused: []string{}, Problems: []string{}}
 		nodes := newNodesDocument(c, c.nodes(ctx, settleWithin))
 		d.Nodes.Total, d.Nodes.Votes = nodes.count()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
@@ -237,4 +238,28 @@ func TestWithoutAQuorum(t *testing.T) {
 	for _, args := range [][]string{{"status"}, {"jobs"}, {"runs", "x"}, {"elections"}, {"nodes"}, {"orders"}, {"resign", "x", "--why", "y"}, {"cancel", "x", "--why", "y"}, {"run-now", "x", "--why", "y"}} {
 		s.fails(exitNoQuorum, args...)
 	}
+}
+
+// Who looks leaves nothing on the nodes: with a wrong list that would keep replicas out.
+func TestLookingLeavesNothing(t *testing.T) {
+	t.Parallel()
+	f := startServers(t, 3)
+	environ := append(nodesAt(f.URLs()...), "TENURE_NODE_TIMEOUT=1s")
+	members := func(n *valkeytest.Node) []string {
+		text, err := n.Do(t, "GET", "tenure:members").ToString()
+		if err != nil {
+			require.True(t, valkey.IsValkeyNil(err), "%v", err)
+			return nil
+		}
+		return []string{text}
+	}
+	for _, args := range [][]string{{"status"}, {"jobs"}, {"runs", "x"}, {"elections"}, {"nodes"}, {"holder", "x"}, {"orders"}, {"doctor"}, {"__complete", "runs", ""}} {
+		got := call(t, environ, args...)
+		require.Contains(t, []int{exitOK, exitNotFound}, got.code, "%v: %s%s", args, got.out, got.err)
+		for _, n := range f.Nodes() {
+			require.Empty(t, append(n.Keys(t), members(n)...), "%v", args)
+		}
+	}
+	call(t, environ, "resume", "--all", "--why", "who gives orders does take part")
+	require.NotEmpty(t, members(f.Node(0)))
 }

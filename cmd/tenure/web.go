@@ -51,7 +51,11 @@ more, serve web.Handler behind what authorizes requests in a program of yours.`,
 		}
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
-		q, err := p.open(slog.LevelInfo, redlock.WithIdentity(p.identity()))
+		opts := []redlock.Option{redlock.WithIdentity(p.identity())}
+		if !*actions {
+			opts = append(opts, redlock.WithoutLeases())
+		}
+		q, err := p.open(slog.LevelInfo, opts...)
 		if err != nil {
 			return err
 		}

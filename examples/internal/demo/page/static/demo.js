@@ -293,6 +293,14 @@
 		const x = (t) => (t - epoch) * scale;
 		const rect = (name, from, to, y, h) => svg("rect", { class: name, x: x(from).toFixed(2), y, width: Math.max(1.5, x(to) - x(from)).toFixed(2), height: h, rx: 1.5 });
 
+		// follows reports whether the label of an outage would lie on that of one before.
+		function follows(i) {
+			for (const o of items.values()) {
+				if (o.kind === "outage" && o.id < i.id && o.node === i.node && o.replica === i.replica && (i.from - o.from) * scale < 7 * o.text.length + 8) return true;
+			}
+			return false;
+		}
+
 		// shapes draws one item.
 		function shapes(i) {
 			const y = i.node ? nodeLanes.get(i.node) : lanes.get(i.replica);
@@ -319,7 +327,7 @@
 					? [svg("text", { class: "cross", x: x(i.from), y: y + 26 })]
 					: [svg("line", { class: "write", x1: x(i.from), x2: x(i.from), y1: y + 2, y2: y + 31 })];
 				if (i.end === "refused") made[0].textContent = "✕";
-				const said = svg("text", { class: "said", x: x(i.from) + 11, y: y + 24 });
+				const said = svg("text", { class: "said", x: x(i.from) - 11, y: y + 24 }); // what comes next is to the right
 				said.textContent = i.end === "refused" ? "late write refused" : "LATE WRITE TAKEN";
 				return [...made, said];
 			}
@@ -332,7 +340,7 @@
 				const text = svg("text", { x: x(i.from) + 5, y: i.node ? y + 11 : y + 13 });
 				text.textContent = i.text;
 				const room = !i.to || i.to - i.from < 50 || (to - i.from) * scale > 7 * i.text.length + 8;
-				return room ? [...made, text, title] : [...made, title]; // labels do not lie on what follows
+				return room && !follows(i) ? [...made, text, title] : [...made, title]; // labels do not lie on what follows
 			}
 			}
 			return [];
