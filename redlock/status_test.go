@@ -27,7 +27,7 @@ func TestWarningsAreConditions(t *testing.T) {
 		require.Equal(t, n.failure(OpObserve, err).ErrorType() == "busy", s.Warnings[0].(*ConditionError).Condition == ConditionBusy)
 	}
 	var s NodeStatus
-	s.fill(n, &vote.Reply{Answer: wire.Answer{Verdict: wire.OK}.With(wire.More{Info: &wire.ServerInfo{Name: "valkey 8.0.1", Role: "slave"}})}, 0, nil)
+	s.fill(n, &vote.Reply{Answer: wire.Answer{Verdict: wire.OK}.With(wire.More{Info: &wire.ServerInfo{Name: "valkey 8.0.1", Version: "7.2.4", Role: "slave"}})}, 0, nil)
 	require.Equal(t, "valkey 8.0.1", s.Version)
 	var known *ConditionError
 	require.True(t, errors.As(s.Warnings[0], &known))
