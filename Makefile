@@ -59,6 +59,14 @@ race: valkey compiler ## run the tests of the library under the race detector (R
 	scripts/race.sh -p 1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list $(RACE) | grep -v '/redlock$$')
 	SHARDS=5 scripts/race.sh -timeout $(TIMEOUT) $(TESTFLAGS) ./redlock
 
+# The tests of scheduler and redlock that race-quick runs: all of them take most of an hour under the detector.
+QUICK := Wait|Close|Concurren|Goroutine|Notice|Shutdown|Locker|Elector
+
+.PHONY: race-quick
+race-quick: valkey compiler ## race without most tests of scheduler and redlock, which take most of an hour
+	scripts/race.sh -p 1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list $(RACE) | grep -Ev '/(redlock|scheduler)$$')
+	scripts/race.sh -p 1 -timeout $(TIMEOUT) $(TESTFLAGS) -run '$(QUICK)' ./redlock ./scheduler
+
 .PHONY: cover
 cover: valkey compiler ## run the tests and print the coverage of each function
 	go test -timeout $(TIMEOUT) -coverprofile=cover.out $(TESTFLAGS) work
