@@ -60,23 +60,6 @@ func WithoutRestartGate() Option {
 	return quorumOption(func(c *config) error { c.restartGate = false; return nil })
 }
 
-// WithoutLeases has the Quorum acquire nothing, for programs that only look: TryAcquire, Acquire,
-// Validate, Pause and Resume return an *OptionError. Such a process does not take part. It compares
-// its nodes with those of the processes that do, and counts none of them if they disagree, but it
-// says nowhere which nodes it uses. So whoever looks with a wrong list keeps nobody out. What
-// others begin to disagree about later it is not told. What may be posted on a Board may be posted.
-func WithoutLeases() Option {
-	return quorumOption(func(c *config) error { c.takesPart = false; return nil })
-}
-
-// checkPart refuses what is only for a Quorum that takes part.
-func (c *config) checkPart() error {
-	if !c.takesPart { //mutant:reader-acquires
-		return &OptionError{"WithoutLeases", "this Quorum acquires and pauses nothing: use another one for that"}
-	}
-	return nil
-}
-
 // WithReplicas accepts nodes that have replicas or were replicas, and Sentinel clients. Replication
 // is asynchronous, so a promoted replica may lack leases that its master granted; it is kept from
 // voting as a restarted server is. What remains is a master that is demoted and promoted again,

@@ -32,8 +32,8 @@ import (
 // Servers are known by their run_id, which is new with each process of a server; without a restart
 // gate by an id that is kept with their data, because a server may then vote as soon as it is back.
 //
-// A process that acquires nothing (WithoutLeases) asks, and writes nothing: its list is no danger
-// to anybody, and keeps nobody out.
+// A process that acquires nothing (WithoutLeases) asks, and never enters: its list is no danger to
+// anybody, and keeps nobody out.
 //
 // The longest TTL and the clock skew are not compared. Each process uses the largest that any says.
 // docs/guarantees.md has what is not seen.

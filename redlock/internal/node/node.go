@@ -108,7 +108,7 @@ type Answer struct {
 	wire.Answer
 
 	Err      error         // why there is none
-	Unsent   bool          // with an error: the server has never been asked
+	Unsent   bool          // with an error: the server has not carried it out
 	Received clock.Instant // when the server had answered; 0 if it did not
 }
 

@@ -17,7 +17,7 @@ type Reply struct {
 	wire.Answer
 
 	Err    error         // why there is none
-	Unsent bool          // with an error: the server has never been asked
+	Unsent bool          // with an error: the server has not carried it out
 	At     clock.Instant // when it came; 0 if the server did not answer
 	Took   time.Duration // since it was asked; for tracers only
 }
