@@ -117,6 +117,14 @@ func (c *config) skew() time.Duration {
 	return max(c.clockSkew, time.Duration(c.others.skew.Load())) //mutant:wider-skew-of-others-ignored
 }
 
+// checkPart refuses what is only for a Quorum that takes part.
+func (c *config) checkPart() error {
+	if !c.takesPart { //mutant:reader-acquires
+		return &OptionError{"WithoutLeases", "this Quorum acquires and pauses nothing: use another one for that"}
+	}
+	return nil
+}
+
 func newMembership(q *Quorum, nodes int) *membership {
 	return &membership{q: q, seats: make([]seat, nodes), settled: make(chan struct{})}
 }

@@ -210,14 +210,6 @@ func WithoutLeases() Option {
 	return quorumOption(func(c *config) error { c.takesPart = false; return nil })
 }
 
-// checkPart refuses what is only for a Quorum that takes part.
-func (c *config) checkPart() error {
-	if !c.takesPart { //mutant:reader-acquires
-		return &OptionError{"WithoutLeases", "this Quorum acquires and pauses nothing: use another one for that"}
-	}
-	return nil
-}
-
 // WithNodeTimeout sets how long one node may take for an operation before the round goes on without
 // it. Default TTL/20, held between 100 ms and 500 ms. At least 1 ms and at most a quarter of the
 // TTL of every lease, 6 hours for the longest.
