@@ -14,10 +14,8 @@ import (
 const (
 	// idleAfter is for how long after the last request the cluster is read.
 	idleAfter = 30 * time.Second
-	// patience is how long a request waits for what was never read, or long ago.
+	// patience is how long a request waits for what nobody has looked at lately.
 	patience = 700 * time.Millisecond
-	// staleAfter is how old something may be before a request waits for news.
-	staleAfter = 15 * time.Second
 
 	mostReplicas  = 1000 // that are shown; whoever may write to the nodes may invent more
 	mostElections = 500
@@ -59,6 +57,7 @@ type feed struct {
 	changed chan struct{}          // guarded by mu; closed with each new snapshot
 	wanted  time.Time              // guarded by mu; when it was asked for last
 	running bool                   // guarded by mu
+	began   time.Time              // guarded by mu; when it began to run
 	follow  map[*follower]struct{} // guarded by mu
 }
 
@@ -76,15 +75,21 @@ func newFeed(a *admin.Client) *feed {
 	return f
 }
 
-// want has the cluster be read for a while.
-func (f *feed) want() {
+// want has the cluster be read for a while, and returns since when it is.
+func (f *feed) want() (began time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.wanted = time.Now()
 	if !f.running && f.down.Err() == nil {
-		f.running = true
-		f.work.Go(f.run)
+		f.begin()
 	}
+	return f.began
+}
+
+// begin has it read until nobody has looked for a while. It is called with mu held.
+func (f *feed) begin() {
+	f.running, f.began = true, time.Now()
+	f.work.Go(f.run)
 }
 
 // start has a function called on a goroutine that Close waits for; false after Close.
@@ -121,8 +126,7 @@ func (f *feed) run() {
 	defer f.mu.Unlock()
 	f.running = false
 	if f.down.Err() == nil && (len(f.follow) > 0 || time.Since(f.wanted) < idleAfter) { // one came while it ended
-		f.running = true
-		f.work.Go(f.run)
+		f.begin()
 	}
 }
 
@@ -202,17 +206,19 @@ func (f *feed) peek() (now *snapshot, changed <-chan struct{}) {
 	return f.now, f.changed
 }
 
-// get is what is known, after a wait for what was never read, or long ago: patience at most, and
-// not for a read that others have waited for in vain.
+// get is what is known, after a wait for what was not read since the cluster is looked at: patience
+// at most, and not for a read that others have waited for in vain. Later a part is as old as it
+// becomes between two reads, and nobody waits for the next one: where a read takes long that is a
+// long time.
 func (f *feed) get(ctx context.Context, need partSet) *snapshot {
-	f.want()
+	began := f.want()
 	end := time.NewTimer(patience)
 	defer end.Stop()
 	for {
 		now, changed := f.peek()
 		missing := false
 		for p := range parts {
-			missing = missing || need.has(p) && time.Since(now.read[p].Tried) > staleAfter && f.loops[p].busy(time.Now()) < patience
+			missing = missing || need.has(p) && now.read[p].Tried.Before(began) && f.loops[p].busy(time.Now()) < patience
 		}
 		if !missing {
 			return now

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -122,6 +123,32 @@ func TestPagesKeepTheirPolicy(t *testing.T) {
 			require.Equal(t, "same-origin", answer.Header().Get("Referrer-Policy"))
 		}
 		require.Contains(t, w.serve(httptest.NewRequest(http.MethodGet, "/a/b/c", nil)).Body.String(), `href="./../../assets/app.css`)
+	})
+}
+
+// Where the jobs take long to read they are read seldom. A page that is open meanwhile waits for no
+// read: only the first one does.
+func TestPageWaitsForNoRead(t *testing.T) {
+	inBubble(t, 3, nil, func(t *testing.T, w *world) {
+		var jobs []job
+		for i := range 40 {
+			jobs = append(jobs, job{fmt.Sprint("nightly", i), "0 0 3 * * *", takes(0)})
+		}
+		w.replica("a", nil, jobs...)
+		for _, n := range w.fleet.Nodes() {
+			n.SetDelay(95 * time.Millisecond)
+		}
+		w.eventually("/jobs", "nightly")
+		for range 2 * 60 {
+			asked := time.Now()
+			w.get("/jobs")
+			require.Zero(t, time.Since(asked))
+			time.Sleep(500 * time.Millisecond)
+		}
+		time.Sleep(time.Minute) // nobody looks
+		asked := time.Now()
+		w.get("/jobs")
+		require.NotZero(t, time.Since(asked))
 	})
 }
 

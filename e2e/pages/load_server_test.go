@@ -206,7 +206,8 @@ func TestLoad(t *testing.T) {
 	for _, err := range a.Jobs(t.Context()) {
 		require.NoError(t, err)
 	}
-	whole := float64(commands(t, c)-before) - none*time.Since(began).Seconds()
+	reading := time.Since(began)
+	whole := float64(commands(t, c)-before) - none*reading.Seconds()
 
 	site := c.Serve(a)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4 * loadPages}}
@@ -262,17 +263,18 @@ func TestLoad(t *testing.T) {
 
 	t.Logf("%d jobs, %d replicas, %d pages: %d reads in %v, %.1f MiB; the median takes %v, 99 of 100 at most %v, the longest %v; a file %v; in the browser %v",
 		loadJobs, loadReplicas, loadPages, len(took), loadTime, float64(bytes)/(1<<20), took[len(took)/2], took[len(took)*99/100], took[len(took)-1], floor[len(floor)/2], inBrowser)
-	t.Logf("commands a second on all nodes: %.0f without a page, %.0f more for one, %.0f more for %d; to read all jobs once takes %.0f, which is %.0f a second for a page",
-		none, one-none, fifty-none, loadPages, whole, whole/readEvery.Seconds())
+	t.Logf("commands a second on all nodes: %.0f without a page, %.0f more for one, %.0f more for %d; to read all jobs once takes %.0f and %v, which is %.0f a second for a page",
+		none, one-none, fifty-none, loadPages, whole, reading, whole/readEvery.Seconds())
 	t.Logf("memory for %d more pages and their readers: %.1f MiB", loadPages-1, more)
 	require.Less(t, more, 500.0)
 	if len(failed) > 0 {
 		t.Logf("%d streams or reads failed, the first: %v", len(failed), failed[0])
 	}
 	require.Less(t, len(failed), loadPages/5, "pages are served")
-	// The replicas and the readers are on this machine too: where it does not get round to them, a
-	// file takes long as well.
-	require.Less(t, took[len(took)/2], max(200*time.Millisecond, 5*floor[len(floor)/2]))
+	// The replicas and the readers are on this machine too, and a page waits until it gets round to
+	// all of them. What has to be read for it takes longer, as long as nobody else works: so it was
+	// read before.
+	require.Less(t, took[len(took)/2], reading)
 	// One page has all jobs be read every so often, and less often where that takes long: what one
 	// page costs at most is what fifty may cost.
 	require.Less(t, fifty-none, 1.5*whole/readEvery.Seconds()+0.3*none+100, "nodes pay for one page")
