@@ -112,7 +112,9 @@ func (s *story) timesOut(args ...string) {
 // cancels ends the run of a job that was ordered and may not have begun yet.
 func (s *story) cancels(job string) {
 	s.t.Helper()
-	s.eventually(func() bool { return call(s.t, s.environ, "cancel", job, "--why", "it was too long", "--wait").code == exitOK }, "it is cancelled")
+	s.eventually(func() bool {
+		return call(s.t, s.environ, "cancel", job, "--why", "it was too long", "--wait").code == exitOK
+	}, "it is cancelled")
 }
 
 func (s *story) eventually(is func() bool, what string) {
