@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -88,6 +89,18 @@ func run(t *testing.T, fleet *valkeytest.Fleet, environ []string, args ...string
 	s := start(t, command(fleet, environ, args...))
 	code = s.code(t)
 	return code, s.stdout(), s.stderr()
+}
+
+// waits runs a tenure that waits for a lease in vain, and may say why. On a slow machine the time
+// passes before it knows that: then another one waits longer.
+func waits(t *testing.T, fleet *valkeytest.Fleet, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	for wait := time.Second; ; wait *= 3 {
+		code, stdout, stderr = run(t, fleet, nil, slices.Concat([]string{"run", "job", "--wait", wait.String()}, args)...)
+		if code != 124 || wait > patience {
+			return code, stdout, stderr
+		}
+	}
 }
 
 // watchdog is the pid of a tenure's watchdog, once that is there.
