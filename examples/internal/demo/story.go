@@ -122,7 +122,8 @@ func (w *watch) run(r *replica, s *span) {
 
 var errFast = errors.New("no run could be frozen in its middle")
 
-// freezeRun freezes a replica in the middle of a run.
+// freezeRun freezes a replica in the middle of a run: when the store has seen its token, and not
+// its write.
 func (d *Demo) freezeRun(ctx context.Context) (run, error) {
 	for range tries {
 		w := &watch{make(chan run, 1)}
@@ -138,6 +139,10 @@ func (d *Demo) freezeRun(ctx context.Context) (run, error) {
 			return run{}, errors.New("no replica runs the job")
 		case <-ctx.Done():
 			return run{}, context.Cause(ctx)
+		}
+		err := d.await(ctx, patience, begun.of.name+" claims nothing", func() bool { return d.claimed >= begun.token })
+		if err != nil {
+			return run{}, err
 		}
 		if err := freezeReplica(d, begun.of, Order{}); err != nil {
 			continue
