@@ -190,9 +190,7 @@ func (d *Demo) begun(r *replica, s *span, rep service.Report) {
 		d.say(Info, fmt.Sprintf("%s runs tick %s again, which was cut short", r.name, time.UnixMilli(rep.Tick).Format(time.TimeOnly)))
 	}
 	d.feed.changed(i)
-	if d.watching != nil {
-		d.watching.run(r, s)
-	}
+	d.inTheMiddle(r)
 }
 
 func (d *Demo) ended(r *replica, name lease, s *span, rep service.Report) {

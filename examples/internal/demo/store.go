@@ -51,6 +51,7 @@ func (d *Demo) write(replica int, w service.Write) service.Answer {
 	if w.Do == service.Claim {
 		if w.Token == a.Seen {
 			d.claimed = w.Token
+			d.inTheMiddle(r)
 		}
 		return a
 	}

@@ -102,7 +102,7 @@ func regate(ctx context.Context, d *Demo) error {
 	return d.await(ctx, patience, "no tick ran", func() bool { return d.ledger.counters.Ticks > ticks })
 }
 
-// watch has a story told of the next run that begins.
+// watch has a story told of the next run that is in its middle.
 type watch struct{ begun chan run }
 
 // run is one that has begun.
@@ -117,6 +117,14 @@ func (w *watch) run(r *replica, s *span) {
 	select {
 	case w.begun <- run{r, s.item.Token, s.item.Until}:
 	default:
+	}
+}
+
+// inTheMiddle tells the story that watches if a replica's run has begun and the store has seen its
+// token. It is called with the Demo's mutex held.
+func (d *Demo) inTheMiddle(r *replica) {
+	if s := r.run; d.watching != nil && s != nil && s.item.Token != 0 && s.item.Token == d.claimed {
+		d.watching.run(r, s)
 	}
 }
 
@@ -139,10 +147,6 @@ func (d *Demo) freezeRun(ctx context.Context) (run, error) {
 			return run{}, errors.New("no replica runs the job")
 		case <-ctx.Done():
 			return run{}, context.Cause(ctx)
-		}
-		err := d.await(ctx, patience, begun.of.name+" claims nothing", func() bool { return d.claimed >= begun.token })
-		if err != nil {
-			return run{}, err
 		}
 		if err := freezeReplica(d, begun.of, Order{}); err != nil {
 			continue
