@@ -269,7 +269,9 @@ func TestNothingIsReadForNobody(t *testing.T) {
 		time.Sleep(time.Second)
 		one := w.fleet.Node(0).Commands() - looked
 		require.NoError(t, w.h.Close())
-		require.LessOrEqual(t, resting, inAMinute()+2, "the process's own looks at a node go on")
+		// The process's own looks at a node go on, some 120 a minute at times that vary; reading
+		// for a page would more than double them.
+		require.LessOrEqual(t, resting, inAMinute()*5/4)
 		require.LessOrEqual(t, fifty, one+10, "of fifty pages in a second, and of one")
 		require.Positive(t, one)
 	})
