@@ -93,7 +93,7 @@ func TestOrders(t *testing.T) {
 		require.Contains(t, textOf(page), "Every job is paused")
 		require.Contains(t, w.eventually("/", "All jobs are paused by ann: all must rest."), `data-do="resume"`)
 
-		page = w.eventually("/orders", "all must rest")
+		page = w.eventually("/orders", `<td data-l="Why">all must rest</td>`) // each page says that they rest
 		orders := element(page, `<table id="orders"`, "</table>")
 		require.Equal(t, 6, strings.Count(orders, `data-result="done"`), orders)
 		for _, why := range []string{"the database moves", "a customer waits", "moved", "wrong one", "replaced"} {
