@@ -326,7 +326,7 @@ func TestDoctorForPeople(t *testing.T) {
 	require.Contains(t, got.out, "Nothing is wrong")
 	require.NoError(t, f.Node(0).Kill())
 	got = call(t, nodesAt(f.URLs()...), "doctor", "--node-timeout", "1s")
-	require.Equal(t, exitFaults, got.code)
+	require.Equal(t, exitFaults, got.code, "%+v", got)
 	require.Contains(t, got.out, "FAULT down: "+f.Node(0).Addr())
 	require.Contains(t, got.out, "do: start the server")
 	require.Contains(t, got.out, "1 fault, no warnings, no notes.")

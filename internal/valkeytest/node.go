@@ -25,7 +25,8 @@ const (
 )
 
 // Node is one server. It keeps its address for as long as its fleet lives,
-// whatever happens to its process. It is safe for concurrent use.
+// whatever happens to its process; on Linux nobody else gets it meanwhile by
+// asking for any free port. It is safe for concurrent use.
 type Node struct {
 	cfg  *config
 	dir  string
@@ -33,6 +34,7 @@ type Node struct {
 
 	mu sync.Mutex
 	// guarded by mu
+	held     port // that of the field above, also while no server runs
 	proc     *process
 	clock    *clockShim    // nil without WithClock
 	observer valkey.Client // nil until asked for
@@ -47,31 +49,21 @@ func (n *Node) startAnywhere() error {
 		return err
 	}
 	for range portAttempts {
-		port, err := freePort()
-		if err != nil {
+		var err error
+		if n.held, n.port, err = freePort(); err != nil {
 			return err
 		}
-		n.port = port
-		if err := n.startAged(); !errors.Is(err, errPortTaken) {
+		if n.port <= highestPort {
+			if err := n.startAged(); !errors.Is(err, errPortTaken) {
+				return err
+			}
+		}
+		err = n.held.close()
+		if n.held = (port{}); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("valkeytest: %d ports in a row were taken while a server was starting", portAttempts)
-}
-
-func freePort() (int, error) {
-	for range portAttempts {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return 0, fmt.Errorf("valkeytest: no free port: %w", err)
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		l.Close()
-		if port <= highestPort {
-			return port, nil
-		}
-	}
-	return 0, fmt.Errorf("valkeytest: no free port up to %d", highestPort)
+	return fmt.Errorf("valkeytest: %d ports in a row were above %d, or taken while a server was starting", portAttempts, highestPort)
 }
 
 // run starts a process and waits until it answers. The caller holds mu.
@@ -246,5 +238,5 @@ func (n *Node) close() error {
 	if n.observer != nil {
 		n.observer.Close()
 	}
-	return errors.Join(err, n.closeClock())
+	return errors.Join(err, n.closeClock(), n.held.close())
 }
