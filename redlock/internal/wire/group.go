@@ -191,13 +191,21 @@ func isBelow(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a
 
 // releasedLocks are the locks of releases, a line each: no lock has a control character.
 func releasedLocks(calls []*Call) string {
-	var lines []byte
+	size := 0
 	for _, c := range calls {
 		if c.Op.Frees() {
-			lines = append(append(lines, c.Lock...), '\n')
+			size += len(c.Lock) + len("\n")
 		}
 	}
-	return strings.TrimSuffix(string(lines), "\n")
+	var lines strings.Builder
+	lines.Grow(size)
+	for _, c := range calls {
+		if c.Op.Frees() {
+			lines.WriteString(c.Lock)
+			lines.WriteByte('\n')
+		}
+	}
+	return strings.TrimSuffix(lines.String(), "\n")
 }
 
 // Result is what came of a call that was sent.
