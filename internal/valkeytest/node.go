@@ -34,7 +34,7 @@ type Node struct {
 
 	mu sync.Mutex
 	// guarded by mu
-	held     port // that of the field above, also while no server runs
+	held     port // keeps the number above, also while no server runs
 	proc     *process
 	clock    *clockShim    // nil without WithClock
 	observer valkey.Client // nil until asked for

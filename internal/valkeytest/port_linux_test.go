@@ -11,7 +11,8 @@ import (
 )
 
 // The port of a server that is down is nobody else's, who connects to it is refused, and the server
-// gets it back. To ask for any free port is to bind one that nobody has, without SO_REUSEADDR.
+// gets it back. To bind it without SO_REUSEADDR stands for to be given it as any free port: the
+// kernel looks for those by the same strict check.
 func TestPortOfDeadServerIsKept(t *testing.T) {
 	f := valkeytest.Start(t, 1)
 	n := f.Node(0)
