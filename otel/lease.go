@@ -225,7 +225,9 @@ func (i *Instrumentation) TraceAttemptEnd(ctx context.Context, data redlock.Trac
 }
 
 // TraceExtend implements redlock.ExtendTracer. An extension that was overtaken by the release of
-// its lease has neither succeeded nor failed.
+// its lease has neither succeeded nor failed. The context is that of the lease, with the span of
+// whoever acquired it, which has long been over: an extension is measured with a span of its own or
+// with none.
 func (i *Instrumentation) TraceExtend(ctx context.Context, data redlock.TraceExtendData) {
 	if errors.Is(data.Err, redlock.ErrReleased) {
 		return
@@ -233,7 +235,7 @@ func (i *Instrumentation) TraceExtend(ctx context.Context, data redlock.TraceExt
 	name := i.lease(data.Key)
 	kind := redlock.ErrorType(data.Err)
 	slow := data.Margin < data.Lease.TTL()/2 || data.Duration > data.Lease.TTL()/10
-	measured := ctx
+	measured := context.Background() //mutant:extension-measured-with-the-callers-span
 	if i.spans && (i.cfg.extendSpans || data.Err != nil || slow) {
 		measured = i.extendSpan(ctx, name, data, kind)
 	}
@@ -258,7 +260,7 @@ func (i *Instrumentation) extendSpan(ctx context.Context, name *lease, data redl
 	spanned, span := i.tracer.Start(ctx, "tenure.lease.extend", trace.WithNewRoot(), trace.WithTimestamp(data.Start),
 		trace.WithLinks(linkTo(ctx)...), trace.WithAttributes(name.attributes...))
 	if !span.IsRecording() {
-		return ctx
+		return context.Background()
 	}
 	span.SetAttributes(append(extendAttributes(kind), keyLeaseKey.String(data.Key), keyLeaseTTL.Float64(data.Lease.TTL().Seconds()),
 		keyLeaseMargin.Float64(data.Margin.Seconds()), keyLeaseVotes.Int(data.Extended), keyLeaseRefilled.Int(data.Refilled))...)
