@@ -465,14 +465,19 @@ func (a *acquisition) isCompleted(o vote.Outcome) bool {
 // as granted, as a failure of too many nodes, as held by an owner who has a quorum, or as a vote
 // that was split.
 func (q *Quorum) acquireCertain(replies []vote.Reply, c *contest) bool {
-	granted, open, silent := vote.Count(replies, wire.OK), 0, vote.Count(replies, wire.Failed)
-	for i, rep := range replies {
-		switch {
-		case rep.Verdict != wire.Pending:
-		case c.isSilent(i):
+	granted, open, silent := 0, 0, 0
+	for i := range replies {
+		switch replies[i].Verdict {
+		case wire.OK:
+			granted++
+		case wire.Failed:
 			silent++
-		default:
-			open++
+		case wire.Pending:
+			if c.isSilent(i) {
+				silent++
+			} else {
+				open++
+			}
 		}
 	}
 	switch {

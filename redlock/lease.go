@@ -402,9 +402,10 @@ func (l *Lease) startExtend(result chan<- error, beside bool) *extension {
 	x := &extension{q: l.q, start: l.q.clock.Now(), alone: true, key: l.Key(), result: result, beside: beside, oneLease: [1]*Lease{l}}
 	x.leases, x.tallies = x.oneLease[:], x.oneTally[:]
 	l.lacking.Store(false)
-	x.call = l.attempt.call(wire.Extend)
-	x.call.TTL, x.call.Spread = l.q.texts.milliseconds(l.TTL()), l.spreads(x.start) //mutant:token-not-extended
-	if x.call.Spread {
+	call := l.attempt.call(wire.Extend)
+	call.TTL, call.Spread = l.q.texts.milliseconds(l.TTL()), l.spreads(x.start) //mutant:token-not-extended
+	x.call = &call
+	if call.Spread {
 		l.hasSpread(x.start)
 	}
 	x.send(&l.values, node.Request{Expires: clock.Instant(l.deadline.Load()), Ended: &l.attempt.ended}, 0)

@@ -31,8 +31,8 @@ type attempt struct {
 func (q *Quorum) question(keys *wire.Keys) *attempt { return &attempt{keys: keys, cfg: &q.cfg.plain} }
 
 // call is an operation of the attempt; the caller adds what only that operation has.
-func (at *attempt) call(op wire.Op) *wire.Call {
-	return &wire.Call{
+func (at *attempt) call(op wire.Op) wire.Call {
+	return wire.Call{
 		Op: op, Keys: at.keys, Lock: at.lock, Token: at.token, Sequence: at.sequence,
 		Member: at.member, QueueLife: at.queueLife,
 	}
@@ -51,6 +51,7 @@ type operation struct {
 	op    Op
 	key   string
 	trace trace
+	call  wire.Call       // what the first nodes were asked
 	few   [5]node.Request // where that is enough, requests are here, and no object of their own
 }
 
@@ -94,7 +95,12 @@ func (o *operation) answered(m *member, slot int, call *wire.Call, a node.Answer
 
 // send sends one operation of an attempt to the nodes that want selects (all when nil) and starts
 // no timer: the caller waits or expires the round. Other nodes may be sent another call of it.
-func (o *operation) send(ctx context.Context, at *attempt, call *wire.Call, expires clock.Instant, want func(int) bool) {
+func (o *operation) send(ctx context.Context, at *attempt, call wire.Call, expires clock.Instant, want func(int) bool) {
+	asked := &o.call
+	if asked.Keys != nil { // others have been asked something else, and may not have answered
+		asked = new(wire.Call) //mutant:call-changed-while-it-is-sent
+	}
+	*asked = call
 	requests := o.few[:]
 	if len(o.q.nodes) > len(requests) {
 		requests = make([]node.Request, len(o.q.nodes))
@@ -108,11 +114,11 @@ func (o *operation) send(ctx context.Context, at *attempt, call *wire.Call, expi
 			continue
 		}
 		r := &requests[i]
-		*r = node.Request{Call: call, To: o, Slot: i, Expires: expires, TTL: at.cfg.ttl, Ended: &at.ended}
+		*r = node.Request{Call: asked, To: o, Slot: i, Expires: expires, TTL: at.cfg.ttl, Ended: &at.ended}
 		o.trace.start(ctx, m, i, TraceNodeStartData{Op: o.op, Key: o.key})
 		o.users.Add(1)
 		if err := m.Send(r); err != nil {
-			o.answered(m, i, call, notTaken(err))
+			o.answered(m, i, asked, notTaken(err))
 			o.drop()
 		}
 	}

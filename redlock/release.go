@@ -115,7 +115,7 @@ func (l *Lease) free(ctx context.Context, record wire.Outcome) error {
 	call := l.attempt.call(wire.Release)
 	call.Keep, call.Record = milliseconds(keep.Round(time.Millisecond)), record
 	call.Last = l.last.Load()
-	l.q.calling(call, l.TTL())
+	l.q.calling(&call, l.TTL())
 	rd := l.q.sendRelease(ctx, l.attempt, call, nil)
 	defer rd.drop()
 	_ = rd.Wait(context.Background(), l.q.cfg.timeout(l.TTL()), &l.q.waits)
@@ -152,13 +152,16 @@ func (q *Quorum) unwritten(replies []vote.Reply) (errs []*NodeError) {
 // releaseCertain: a node that refuses does not have the key, which is as good as having freed it.
 // One that could not record the completion does not count: others may have.
 func (q *Quorum) releaseCertain(replies []vote.Reply) bool {
-	done := 0
+	done, failed := 0, 0
 	for i := range replies {
-		if rep := &replies[i]; (rep.Verdict == wire.OK || rep.Verdict == wire.Refused) && !rep.Unwritten { //mutant:unwritten-completion-ends-the-round
+		switch rep := &replies[i]; {
+		case rep.Verdict == wire.Failed:
+			failed++
+		case rep.Verdict != wire.Pending && !rep.Unwritten: //mutant:unwritten-completion-ends-the-round
 			done++
 		}
 	}
-	return done >= q.need || vote.Count(replies, wire.Failed) > len(replies)-q.need
+	return done >= q.need || failed > len(replies)-q.need
 }
 
 // rollBack frees what an attempt of a quorum of grants, or one that its caller gave up, may have
@@ -175,17 +178,17 @@ func (q *Quorum) rollBack(ctx context.Context, at *attempt, o vote.Outcome) {
 // a release does: who was told meanwhile that the key is held sleeps until it would have expired.
 // That is for what a quorum may have granted. A few nodes that let everybody in would have waiters
 // call each other without end.
-func (q *Quorum) takingBack(at *attempt, next bool) *wire.Call {
+func (q *Quorum) takingBack(at *attempt, next bool) wire.Call {
 	call := at.call(wire.Release)
 	if next {
-		q.calling(call, at.cfg.ttl)
+		q.calling(&call, at.cfg.ttl)
 	}
 	call.Keep, call.Record, call.Stays = "0", wire.Undo, true //mutant:failed-attempt-keeps-its-number
 	return call
 }
 
 // sendRelease ends an attempt and queues its release on the nodes that want selects.
-func (q *Quorum) sendRelease(ctx context.Context, at *attempt, call *wire.Call, want func(int) bool) *operation {
+func (q *Quorum) sendRelease(ctx context.Context, at *attempt, call wire.Call, want func(int) bool) *operation {
 	at.ended.Store(true)
 	rd := q.newOperation(OpRelease, q.need)
 	rd.Decided = q.releaseCertain

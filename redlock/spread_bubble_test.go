@@ -37,6 +37,19 @@ func TestExtensionBringsALowCounterUp(t *testing.T) {
 	})
 }
 
+// An extension brings back a counter that a node has lost while it kept the key.
+func TestExtensionBringsALostCounterBack(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet), redlock.WithoutAutoExtend())
+		synctest.Wait()
+		setFence(t, fleet.Node(2), 7)
+		time.Sleep(time.Second)
+		require.NoError(t, l.Extend(t.Context()))
+		synctest.Wait()
+		require.Equal(t, l.FencingToken(), fence(t, fleet.Node(2)))
+	})
+}
+
 // The first extensions of many leases bring their tokens to all nodes together.
 func TestManyTokensAreSpreadTogether(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

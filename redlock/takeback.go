@@ -80,6 +80,7 @@ func (u *undo) free(slot int) {
 // that taken it out, unless it has left. It follows what takes the grant back.
 func (u *undo) rejoin(slot int) {
 	u.q.queue.While(u.at.member, func() {
-		_ = u.q.nodes[slot].Send(&node.Request{Call: u.at.call(wire.Join), Expires: u.q.clock.Now().Add(u.at.cfg.ttl)})
+		join := u.at.call(wire.Join)
+		_ = u.q.nodes[slot].Send(&node.Request{Call: &join, Expires: u.q.clock.Now().Add(u.at.cfg.ttl)})
 	})
 }

@@ -142,7 +142,7 @@ func (a *acquisition) join(refused bool) *waitqueue.Ticket {
 func (a *acquisition) leave(ctx context.Context) {
 	at := a.attempt(noHint, "")
 	call := at.call(wire.Leave)
-	a.q.calling(call, a.cfg.ttl)
+	a.q.calling(&call, a.cfg.ttl)
 	a.q.newOperation(OpLeave, a.q.need).send(a.q.detach(ctx), at, call, a.q.clock.Now().Add(a.cfg.ttl), nil)
 }
 

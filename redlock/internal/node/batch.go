@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -78,11 +79,11 @@ func (e *encoder) encode(b *batch, requests []*Request, scripts *wire.Set, load 
 		b.commands = append(b.commands, wire.LoadCommand(b.client, s))
 	}
 	for rest := requests; len(rest) > 0; {
-		size := e.group(rest)
+		calls := e.group(rest)
 		echo, text := e.echoes.Next()
-		command := e.buffers.Encode(b.client, e.callsOf(rest[:size]), scripts, text)
-		b.commands, b.sizes, b.echoes = append(b.commands, command), append(b.sizes, size), append(b.echoes, echo)
-		rest = rest[size:]
+		command := e.buffers.Encode(b.client, calls, scripts, text)
+		b.commands, b.sizes, b.echoes = append(b.commands, command), append(b.sizes, len(calls)), append(b.echoes, echo)
+		rest = rest[len(calls):]
 	}
 }
 
@@ -92,19 +93,14 @@ func (e *encoder) decode(b *batch, command int, requests []*Request) []wire.Resu
 	return e.results
 }
 
-// group returns how many of the requests share a command.
-func (e *encoder) group(requests []*Request) int {
-	if requests[0].alone {
-		return 1
+// group returns the calls of the first requests, that share a command, until it is asked again.
+func (e *encoder) group(requests []*Request) []*wire.Call {
+	some := requests[:min(len(requests), wire.MaxGroup)]
+	if alone := slices.IndexFunc(some, func(r *Request) bool { return r.alone }); alone >= 0 {
+		some = some[:max(alone, 1)]
 	}
-	e.calls = e.calls[:0]
-	for _, r := range requests[:min(len(requests), wire.MaxGroup)] {
-		if r.alone {
-			break
-		}
-		e.calls = append(e.calls, r.Call)
-	}
-	return e.buffers.Group(e.calls)
+	calls := e.callsOf(some)
+	return calls[:e.buffers.Group(calls)]
 }
 
 // callsOf returns the calls of requests, until it is asked again.

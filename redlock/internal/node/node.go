@@ -77,7 +77,8 @@ type Observer interface {
 	Due()                                  // a server that votes is looked at, as it is from time to time
 }
 
-// Request is one call to one node. It is the node's from Send until its answer.
+// Request is one call to one node. It is the node's from Send until its answer, and its call is not
+// changed meanwhile; what the node keeps for longer is a copy.
 type Request struct {
 	Call    *wire.Call
 	To      Sink          // gets the answer; may be nil

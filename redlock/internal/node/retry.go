@@ -26,9 +26,9 @@ type retries struct {
 // add keeps a failed release for another try. While a node is silent nothing expires: what lies in
 // a frozen server's sockets is carried out when it goes on, with a full TTL.
 func (s *retries) add(r *Request, silent bool, now clock.Instant) {
-	again := *r
-	again.To = nil // it has been answered
-	if silent {    //mutant:release-expires-while-frozen
+	again, call := *r, *r.Call
+	again.Call, again.To = &call, nil // it has been answered: the call is its sender's //mutant:repeated-call-is-its-senders
+	if silent {                       //mutant:release-expires-while-frozen
 		again.Expires = now.Add(r.TTL + r.TTL/10)
 	}
 	// A tenth of the TTL at most, so that a node that comes back is clean long before the key would

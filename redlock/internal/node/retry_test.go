@@ -29,6 +29,8 @@ func TestReleaseThatIsKept(t *testing.T) {
 		s.add(r, silent, now)
 		again := s.take()[0]
 		require.NotSame(t, r, again)
+		require.NotSame(t, r.Call, again.Call)
+		require.Equal(t, *r.Call, *again.Call)
 		require.Nil(t, again.To)
 		require.NotNil(t, r.To)
 		want := now + 1

@@ -210,7 +210,7 @@ func (r *Round) Outcome() Outcome {
 // Wait returns when the outcome is certain, the timeout has passed or ctx ends, and with an error
 // only in the last case. One goroutine may wait for a round.
 func (r *Round) Wait(ctx context.Context, timeout time.Duration, waits *Waits) error {
-	w := waits.take(timeout) //mutant:timeout-ignored
+	w := waits.take(r, timeout)
 	defer waits.put(w)
 	r.mu.Lock()
 	if r.over {
@@ -219,37 +219,77 @@ func (r *Round) Wait(ctx context.Context, timeout time.Duration, waits *Waits) e
 	}
 	r.wake = w.wake
 	r.mu.Unlock()
-	var err error
 	select {
 	case <-w.wake:
 		return nil
-	case <-w.timer.C:
 	case <-ctx.Done():
-		err = ctx.Err()
 	}
 	r.Expire()
 	<-w.wake // sent by the end of the round, which was now or a moment ago
-	return err
+	return ctx.Err()
 }
 
-// Waits are what those need who wait. They are used again and again: a timer and its channel are
+// Waits are what those need who wait. They are used again and again: a timer and a channel are
 // several objects. The zero value is ready, and safe for concurrent use.
 type Waits struct{ pool sync.Pool }
 
+// wait is somebody who waits for a round, and then for another one. Most rounds end long before
+// their timeout, so the timer is left to run when one has: it looks then who waits, and for how
+// long it has to run again.
 type wait struct {
-	timer *time.Timer
 	wake  chan struct{} // capacity 1, empty
+	timer *time.Timer
+
+	mu    sync.Mutex
+	round *Round    // guarded by mu; nil for none
+	until time.Time // guarded by mu; when that round expires
+	runs  time.Time // guarded by mu; when the timer fires; zero if it does not run
 }
 
-func (p *Waits) take(d time.Duration) *wait {
-	if w, ok := p.pool.Get().(*wait); ok {
-		w.timer.Reset(d)
-		return w
+// take has somebody wait for a round, which expires after that time.
+func (p *Waits) take(r *Round, timeout time.Duration) *wait {
+	w, ok := p.pool.Get().(*wait)
+	if !ok {
+		w = &wait{wake: make(chan struct{}, 1)}
 	}
-	return &wait{time.NewTimer(d), make(chan struct{}, 1)}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.round, w.until = r, time.Now().Add(timeout)  //mutant:timeout-ignored
+	if w.runs.IsZero() || w.until.Before(w.runs) { //mutant:timeout-of-the-round-before
+		w.run(timeout)
+	}
+	return w
 }
 
+// put ends that somebody waits. The round may be used again, by others, from then on.
 func (p *Waits) put(w *wait) {
-	w.timer.Stop()
+	w.mu.Lock()
+	w.round = nil //mutant:round-expired-when-it-is-anothers
+	w.mu.Unlock()
 	p.pool.Put(w)
+}
+
+// run has the timer fire when the round expires. Called with mu held.
+func (w *wait) run(timeout time.Duration) {
+	w.runs, timeout = w.until, max(timeout, clock.AtOnce)
+	if w.timer == nil {
+		w.timer = time.AfterFunc(timeout, w.fired)
+	} else {
+		w.timer.Reset(timeout)
+	}
+}
+
+// fired expires the round if it is time. It does so with mu held: the round is not another's yet.
+func (w *wait) fired() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.runs = time.Time{}
+	if w.round == nil {
+		return
+	}
+	if left := time.Until(w.until); left > 0 { //mutant:timeout-of-another-round
+		w.run(left)
+		return
+	}
+	w.round.Expire()
 }

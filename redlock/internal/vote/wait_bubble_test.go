@@ -86,11 +86,32 @@ func TestWaitsAreUsedAgain(t *testing.T) {
 				require.Equal(t, d, time.Since(start))
 				require.True(t, rd.Outcome().Expired)
 			}
-			rd := newRound(1, 1) // its timer is stopped
+			short := newRound(1, 1) // its timer runs on, and fires while the next one waits
+			time.AfterFunc(d/2, func() { short.Skip(0, wire.OK) })
+			require.NoError(t, short.Wait(t.Context(), d, &waits))
+			long, start := newRound(3, 2), time.Now()
+			require.NoError(t, long.Wait(t.Context(), d, &waits))
+			require.Equal(t, d, time.Since(start))
+			rd := newRound(1, 1) // nobody waits for it
 			rd.Skip(0, wire.OK)
 			require.NoError(t, rd.Wait(t.Context(), d, &waits))
 			require.False(t, rd.Outcome().Expired)
 		}
+	})
+}
+
+// A timer that is left to run does not expire the round that has been left, and whose memory may be
+// another's by then.
+func TestTimerLeavesARoundThatIsAnothers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var waits Waits
+		rd := newRound(3, 2)
+		time.AfterFunc(time.Millisecond, func() { rd.Skip(0, wire.OK); rd.Skip(1, wire.OK) })
+		require.NoError(t, rd.Wait(t.Context(), time.Second, &waits))
+		*rd = Round{}
+		rd.Start(3, 2)
+		time.Sleep(time.Minute)
+		require.False(t, rd.IsOver())
 	})
 }
 

@@ -18,8 +18,9 @@ const MaxGroup = 128
 
 // Buffers are what a caller keeps from one command to the next, so that none is made for each.
 type Buffers struct {
-	words []string
-	slots slotSet
+	words             []string
+	slots             slotSet
+	acquire, released []*Call
 }
 
 // Group returns how many of the calls one command carries: one, or several acquisitions and
@@ -106,7 +107,7 @@ func (b *Buffers) Encode(client Builder, calls []*Call, g *Set, echo string) val
 		words = r.args(first, g, words)
 	default:
 		s = pairsScript
-		if words, numkeys = pairWords(calls, words); countAcquisitions(calls) > 0 { // only for a server that was vouched for
+		if words, numkeys = b.pairWords(calls); len(b.acquire) > 0 { // only for a server that was vouched for
 			s = g.pairs //mutant:pairs-for-any-process
 		}
 	}
@@ -115,67 +116,58 @@ func (b *Buffers) Encode(client Builder, calls []*Call, g *Set, echo string) val
 	return s.call(client, words, numkeys, len(calls) == 1 && table[calls[0].Op].reads)
 }
 
-func countAcquisitions(calls []*Call) (n int) {
+// pairWords makes the keys and arguments of pairs.lua, and returns how many are keys.
+func (b *Buffers) pairWords(calls []*Call) (words []string, numkeys int) {
+	acquire, released, queued := b.acquire[:0], b.released[:0], false
 	for _, c := range calls {
 		if c.Op.Grants() {
-			n++
-		}
-	}
-	return n
-}
-
-// pairWords appends the keys and arguments of pairs.lua, and returns how many are keys.
-func pairWords(calls []*Call, words []string) (_ []string, numkeys int) {
-	var first pairs
-	queued := false
-	for _, c := range calls {
-		k := &first.release
-		if c.Op.Grants() {
-			k = &first.acquire
-		}
-		if *k == nil {
-			*k = c
+			acquire = append(acquire, c)
+		} else {
+			released = append(released, c)
 		}
 		queued = queued || c.leaving() != ""
 	}
-	each := func(op Op, word func(*Call) string) {
-		for _, c := range calls {
-			if c.Op == op {
-				words = append(words, word(c))
-			}
-		}
+	b.acquire, b.released = acquire, released
+
+	words = b.words[:0]
+	for _, c := range acquire {
+		words = append(words, c.Keys.Lock)
 	}
-	lock := func(c *Call) string { return c.Keys.Lock }
-	each(Acquire, lock)
-	each(Release, lock)
+	for _, c := range released {
+		words = append(words, c.Keys.Lock)
+	}
 	words = append(words, calls[0].Keys.Fences)
 	numkeys = len(words)
 
-	var acquire, release Call
-	if c := first.acquire; c != nil {
-		acquire = *c
+	var a, r Call // what all acquisitions have in common, and all releases
+	if len(acquire) > 0 {
+		a = *acquire[0]
 	}
-	if c := first.release; c != nil {
-		release = *c
+	if len(released) > 0 {
+		r = *released[0]
 	}
-	words = append(words, strconv.Itoa(countAcquisitions(calls)), acquire.TTL, cmp.Or(acquire.Skew, "0"), acquire.QueueLife, release.Turn, release.Channel)
-	least, largest := hintsOf(calls)
-	words = append(words, least, largest, releasedLocks(calls), "queues")
-	each(Acquire, func(c *Call) string { return c.Keys.Slot })
-	each(Acquire, func(c *Call) string { return c.Lock })
+	least, largest := hintsOf(acquire)
+	words = append(words, strconv.Itoa(len(acquire)), a.TTL, cmp.Or(a.Skew, "0"), a.QueueLife, r.Turn, r.Channel, least, largest, locksOf(released), "queues")
+	for _, c := range acquire {
+		words = append(words, c.Keys.Slot)
+	}
+	for _, c := range acquire {
+		words = append(words, c.Lock)
+	}
 	if queued {
-		each(Acquire, (*Call).leaving)
-		each(Release, (*Call).leaving)
+		for _, c := range acquire {
+			words = append(words, c.leaving())
+		}
+		for _, c := range released {
+			words = append(words, c.leaving())
+		}
 	}
 	return words, numkeys
 }
 
 // hintsOf returns the least and the largest of the hints of acquisitions; 0 where there is none.
-func hintsOf(calls []*Call) (least, largest string) {
-	for _, c := range calls {
-		if !c.Op.Grants() {
-			continue
-		}
+func hintsOf(acquire []*Call) (least, largest string) {
+	for _, c := range acquire {
 		if least == "" || isBelow(c.Hint, least) {
 			least = c.Hint
 		}
@@ -189,23 +181,21 @@ func hintsOf(calls []*Call) (least, largest string) {
 // isBelow compares two numbers in decimal digits.
 func isBelow(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }
 
-// releasedLocks are the locks of releases, a line each: no lock has a control character.
-func releasedLocks(calls []*Call) string {
+// locksOf are the locks of releases, a line each: no lock has a control character.
+func locksOf(released []*Call) string {
 	size := 0
-	for _, c := range calls {
-		if c.Op.Frees() {
-			size += len(c.Lock) + len("\n")
-		}
+	for _, c := range released {
+		size += len(c.Lock) + len("\n")
 	}
 	var lines strings.Builder
 	lines.Grow(size)
-	for _, c := range calls {
-		if c.Op.Frees() {
-			lines.WriteString(c.Lock)
+	for i, c := range released {
+		if i > 0 {
 			lines.WriteByte('\n')
 		}
+		lines.WriteString(c.Lock)
 	}
-	return strings.TrimSuffix(lines.String(), "\n")
+	return lines.String()
 }
 
 // Result is what came of a call that was sent.
@@ -270,7 +260,12 @@ func decodePairs(calls []*Call, msg valkey.ValkeyMessage, to []Result) ([]Result
 	seconds, rest, _ := strings.Cut(text, " ")
 	micros, rest, _ := strings.Cut(rest, " ")
 	freed, granted, _ := strings.Cut(rest, " ")
-	acquisitions := countAcquisitions(calls)
+	acquisitions := 0
+	for _, c := range calls {
+		if c.Op.Grants() {
+			acquisitions++
+		}
+	}
 	if len(granted) != acquisitions || len(freed) != len(calls)-acquisitions {
 		return to, unexpected(msg)
 	}
