@@ -34,8 +34,13 @@ func (h *History) overlaps(leases []*Lease) []Overlap {
 			still = append(still, older)
 			o := Overlap{Older: older, Newer: l, From: l.Granted, To: min(older.End, l.End)}
 			o.Excuse = h.excuseOverlap(older, l)
-			if o.Excuse != "" && (older.cut == 0 || l.begun() < older.cut) {
-				older.cut = l.begun()
+			if o.Excuse != "" {
+				if older.cut == 0 || l.begun() < older.cut {
+					older.cut = l.begun()
+				}
+				if l.Token < older.Token && l.begun() <= older.Granted { // their rounds went on at the same time: either token may be the larger
+					l.free = true
+				}
 			}
 			found = append(found, o)
 		}

@@ -148,6 +148,28 @@ func TestExclusionLooksAtTheExtensionBeforeTheGrant(t *testing.T) {
 	require.Len(t, s.check().Overlaps, 1)
 }
 
+// Two whose rounds went on at the same time may have their tokens in either order. Nobody sees that
+// unless both are granted, which is an overlap that is excluded or is not.
+func TestTokensOfExcludedOverlap(t *testing.T) {
+	for name, test := range map[string]struct {
+		begun, flush int
+		want         []report.Kind
+	}{
+		"at the same time":          {990, 1001, nil},
+		"without a flush":           {990, 2000, []report.Kind{checker.Overlapping, checker.Unlinear}},
+		"one round after another's": {1001, 1001, []report.Kind{checker.Disordered, checker.Unlinear}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScript(t)
+			s.grant(0, 20, 1000).release(1040)
+			s.slowGrant(1, 10, test.begun, 1010).release(1050)
+			s.grant(2, 30, 1060).release(1070)
+			s.strike(fault.FlushAll, test.flush, 0)
+			s.check(test.want...)
+		})
+	}
+}
+
 // An excluded overlap excuses nothing else on the key.
 func TestExclusionIsOfOnePair(t *testing.T) {
 	s := overlapping(t)
