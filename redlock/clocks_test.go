@@ -101,7 +101,7 @@ func ask(t testing.TB, client valkey.Client, g *wire.Set, calls ...*wire.Call) [
 		require.NoError(t, result.Error())
 	}
 	command := new(wire.Buffers).Encode(client, calls, g, "0")
-	return wire.Decode(calls, client.Do(t.Context(), command), 0, nil)
+	return wire.Decode(calls, client.Do(t.Context(), command), "0", nil)
 }
 
 // What nodes say of the median where it is not sure is taken for no more than a choice between the

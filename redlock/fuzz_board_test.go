@@ -73,7 +73,7 @@ func FuzzTold(f *testing.F) {
 		for _, call := range []*wire.Call{
 			{Op: wire.Cards, Notice: board.ReadCards("kind", "", 10)}, {Op: wire.Journal, Notice: board.ReadJournal("kind", 10)}, {Op: wire.Post, Notice: &wire.Notice{}},
 		} {
-			rep := wire.Decode([]*wire.Call{call}, result, 0, nil)[0]
+			rep := wire.Decode([]*wire.Call{call}, result, "0", nil)[0]
 			if rep.Err != nil {
 				require.Zero(t, rep.Answer)
 				require.False(t, wire.IsTimeout(rep.Err) || wire.IsBroken(rep.Err), "an answer, however odd, is no broken connection: %v", rep.Err)

@@ -161,7 +161,7 @@ func TestOddAnswersToPairs(t *testing.T) {
 		{"b", "1780000000 5", false},
 		{"b", "17", false},
 	} {
-		answers := wire.Decode(pair, server.ask(t, framed(encode(test.shape, test.values))), 0, nil)
+		answers := wire.Decode(pair, server.ask(t, framed(encode(test.shape, test.values))), "0", nil)
 		require.Len(t, answers, 2)
 		for _, a := range answers {
 			require.Equal(t, test.understood, a.Err == nil, "%+v: %v", test, a.Err)
@@ -196,13 +196,13 @@ func FuzzReply(f *testing.F) {
 			t.Skip()
 		}
 		bare, result := server.ask(t, encode(shape, values)), server.ask(t, framed(encode(shape, values)))
-		require.Len(t, wire.Decode([]*wire.Call{{Op: wire.Acquire}, {Op: wire.Release}}, bare, 0, nil), 2)
-		require.Len(t, wire.Decode([]*wire.Call{{Op: wire.Acquire}, {Op: wire.Release}}, result, 0, nil), 2)
+		require.Len(t, wire.Decode([]*wire.Call{{Op: wire.Acquire}, {Op: wire.Release}}, bare, "0", nil), 2)
+		require.Len(t, wire.Decode([]*wire.Call{{Op: wire.Acquire}, {Op: wire.Release}}, result, "0", nil), 2)
 		call := &wire.Call{Op: ops[int(op)%len(ops)], Keys: &wire.Keys{Lock: "k", Fences: "f", Slot: "7"}}
 		if call.Op == wire.Info || call.Op == wire.Time {
 			result = bare
 		}
-		rep := wire.Decode([]*wire.Call{call}, result, 0, nil)[0]
+		rep := wire.Decode([]*wire.Call{call}, result, "0", nil)[0]
 		err := rep.Err
 		if err != nil {
 			require.False(t, wire.IsTimeout(err) || wire.IsBroken(err), "an answer, however odd, is no broken connection: %v", err)
@@ -307,7 +307,9 @@ type replier struct {
 }
 
 // framed is an answer as a script returns it.
-func framed(answer []byte) []byte { return slices.Concat([]byte("*2\r\n"), answer, []byte(":0\r\n")) }
+func framed(answer []byte) []byte {
+	return slices.Concat([]byte("*2\r\n"), answer, []byte("$1\r\n0\r\n"))
+}
 
 func startReplier(tb testing.TB) *replier {
 	s := &replier{replies: make(chan []byte, 1)}

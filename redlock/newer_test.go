@@ -129,8 +129,9 @@ func (tr *translator) toClient(text, _ string) string {
 	return otherVersion(text)
 }
 
-// versioned is a text that begins with a version, or ends in a record after the numbers of a grant.
-var versioned = regexp.MustCompile(`^(\d{16} \d+ \d+ )?([12]) `)
+// versioned is a text that begins with a version, or ends in a record after the numbers of a
+// command and of its grant.
+var versioned = regexp.MustCompile(`^(\d+ \d{16} \d+ \d+ )?([12]) `)
 
 // otherVersion has 2 in the place of version 1, and 1 in the place of 2.
 func otherVersion(text string) string {
@@ -144,7 +145,7 @@ func otherVersion(text string) string {
 func TestTranslator(t *testing.T) {
 	tr := &translator{sent: make(map[string]string), said: make(map[string]string)}
 	const script = "return redis.call('SET', KEYS[1], '1 ' .. string.match(ARGV[1], '^1 (%d+)'))"
-	const said = "*4\r\n$4\r\nEVAL\r\n$76\r\n" + script + "\r\n$1\r\n1\r\n$5\r\n1 5 x\r\n:1\r\n-1 no\r\n$-1\r\n$39\r\n1780000000000001 1780000000 5 2 p 7 1 x\r\n"
+	const said = "*4\r\n$4\r\nEVAL\r\n$76\r\n" + script + "\r\n$1\r\n1\r\n$5\r\n1 5 x\r\n:1\r\n-1 no\r\n$-1\r\n$42\r\n17 1780000000000001 1780000000 5 2 p 7 1 x\r\n"
 	var got strings.Builder
 	require.Equal(t, 76, len(script))
 	require.ErrorIs(t, translate(strings.NewReader(said), &got, tr.toServer), io.EOF)

@@ -65,7 +65,7 @@ func BenchmarkPairParallelServers(b *testing.B) {
 					calls = append(calls, &wire.Call{Op: wire.Release, Keys: &l.keys, Lock: held[l], Keep: "0", Turn: texts.turn, Channel: texts.channel})
 				}
 				command := buffers.Encode(client, calls, wire.AnyProcess, "0")
-				for _, a := range wire.Decode(calls, client.Do(b.Context(), command), 0, nil) {
+				for _, a := range wire.Decode(calls, client.Do(b.Context(), command), "0", nil) {
 					if a.Err != nil || a.Verdict != wire.OK && i > 0 {
 						b.Errorf("command %d: %v %v", i, a.Verdict, a.Err)
 						return

@@ -29,8 +29,8 @@ type batch struct {
 	leases         int        // how many they are about
 	loads          int        // how many commands before the others load scripts
 	commands       valkey.Commands
-	sizes          []int   // how many requests each command carries
-	echoes         []int64 // what its answer has to say besides
+	sizes          []int    // how many requests each command carries
+	echoes         []string // what its answer has to say besides
 	results        []valkey.ValkeyResult
 	one            [1]valkey.ValkeyResult // the results of one command
 	sent, received clock.Instant
@@ -80,8 +80,8 @@ func (e *encoder) encode(b *batch, requests []*Request, scripts *wire.Set, load 
 	}
 	for rest := requests; len(rest) > 0; {
 		calls := e.group(rest)
-		echo, text := e.echoes.Next()
-		command := e.buffers.Encode(b.client, calls, scripts, text)
+		echo := e.echoes.Next()
+		command := e.buffers.Encode(b.client, calls, scripts, echo)
 		b.commands, b.sizes, b.echoes = append(b.commands, command), append(b.sizes, len(calls)), append(b.echoes, echo)
 		rest = rest[len(calls):]
 	}

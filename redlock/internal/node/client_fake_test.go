@@ -236,7 +236,7 @@ func isScript(words []string) bool { return words[0] == "EVALSHA" }
 
 // echoed is an answer of a script.
 func echoed(words []string, answer string) string {
-	return "*2\r\n" + answer + ":" + words[len(words)-1] + "\r\n"
+	return "*2\r\n" + answer + bulk(words[len(words)-1])
 }
 
 // granted is the answer to an acquisition, of a server whose clock is ahead by so much.

@@ -88,8 +88,8 @@ func (l *look) ask(ctx context.Context, conn valkey.DedicatedClient, c *clock.Cl
 	l.sent = c.Now()
 	results := conn.DoMulti(ctx, wire.InfoCommand(conn), wire.TimeCommand(conn))
 	l.received = c.Now()
-	info := wire.Decode([]*wire.Call{{Op: wire.Info}}, results[0], 0, nil)[0]
-	at := wire.Decode([]*wire.Call{{Op: wire.Time}}, results[1], 0, nil)[0]
+	info := wire.Decode([]*wire.Call{{Op: wire.Info}}, results[0], "0", nil)[0]
+	at := wire.Decode([]*wire.Call{{Op: wire.Time}}, results[1], "0", nil)[0]
 	l.info, l.time, l.err = info.More().Info, at.Server, cmp.Or(info.Err, at.Err)
 }
 
@@ -109,7 +109,7 @@ func (l *look) try(ctx context.Context, conn valkey.DedicatedClient, cfg *Config
 				return explain(err, loadNeeded)
 			}
 		}
-		tried := wire.Decode(calls, results[len(scripts)], 0, nil)[0]
+		tried := wire.Decode(calls, results[len(scripts)], "0", nil)[0]
 		if l.trial, err = trialOf(tried.More().Trial), tried.Err; !wire.IsNoScript(err) { //mutant:flushed-look-fails
 			break
 		}

@@ -20,13 +20,13 @@ func acquireArgs(c *Call, _ *Set, to []string) []string {
 }
 
 // acquireAnswer reads what acquire.lua returns.
-func acquireAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+func acquireAnswer(_ *Call, msg reply) (Answer, error) {
 	if !msg.IsArray() {
 		return grantedAnswer(msg)
 	}
 	parts, err := msg.ToArray()
 	if err != nil {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	switch len(parts) {
 	case 3, 4:
@@ -34,12 +34,12 @@ func acquireAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
 	case 5:
 		return unknownAnswer(parts)
 	}
-	token, holder, err := holderAnswer(msg)
+	token, holder, err := holderAnswer(msg.ValkeyMessage)
 	if err != nil {
 		return Answer{}, err
 	}
 	if len(parts) != 6 {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	if holder.Rank, err = rankOf(parts[5]); err != nil {
 		return Answer{}, err
@@ -50,10 +50,10 @@ func acquireAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
 }
 
 // grantedAnswer reads 'counter seconds micros record'.
-func grantedAnswer(msg valkey.ValkeyMessage) (Answer, error) {
+func grantedAnswer(msg reply) (Answer, error) {
 	text, err := msg.ToString()
 	if err != nil {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	counter, rest, _ := strings.Cut(text, " ")
 	seconds, rest, _ := strings.Cut(rest, " ")
@@ -61,7 +61,7 @@ func grantedAnswer(msg valkey.ValkeyMessage) (Answer, error) {
 	s, err1 := strconv.ParseInt(seconds, 10, 64)
 	us, err2 := strconv.ParseInt(micros, 10, 64)
 	if err1 != nil || err2 != nil {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	server, err := ServerTime(s, us)
 	if err != nil {
@@ -75,7 +75,7 @@ func grantedAnswer(msg valkey.ValkeyMessage) (Answer, error) {
 	if recorded != "" {
 		record := ParseRecord(recorded)
 		if record == nil {
-			return Answer{}, unexpected(msg)
+			return Answer{}, msg.unexpected()
 		}
 		a = a.With(More{Record: record})
 	}

@@ -4,8 +4,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/valkey-io/valkey-go"
 )
 
 // Bounds of what processes tell people, in bytes and in numbers.
@@ -133,14 +131,14 @@ func ParseEntry(text string) (e Entry, ok bool) {
 }
 
 // cardsAnswer reads what cards.lua returns. What is no card is left out.
-func cardsAnswer(c *Call, msg valkey.ValkeyMessage) (Answer, error) {
+func cardsAnswer(c *Call, msg reply) (Answer, error) {
 	parts, err := msg.AsStrSlice()
 	if err != nil || len(parts) == 0 || len(parts)%2 != 1 {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	now, ok := recordNumber(parts[0])
 	if !ok {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	told := &Told{}
 	for i := 1; i < len(parts) && len(told.Cards) < MaxPage; i += 2 {
@@ -164,10 +162,10 @@ func cardsAnswer(c *Call, msg valkey.ValkeyMessage) (Answer, error) {
 const maxAge = 100 * 366 * 24 * 3600 * 1000
 
 // journalAnswer reads what journal.lua returns. What is no entry is left out.
-func journalAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+func journalAnswer(_ *Call, msg reply) (Answer, error) {
 	texts, err := msg.AsStrSlice()
 	if err != nil {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	told := &Told{}
 	for _, text := range texts[:min(len(texts), MaxJournal)] {

@@ -161,7 +161,7 @@ type row struct {
 
 	keys   func(*Call, []string) []string
 	args   func(*Call, *Set, []string) []string
-	answer func(*Call, valkey.ValkeyMessage) (Answer, error) // reads what the script returns
+	answer func(*Call, reply) (Answer, error) // reads what the script returns
 }
 
 // table has all operations. It is filled by init: the functions in it are leaves, and do not read
@@ -257,10 +257,10 @@ func unexpected(msg valkey.ValkeyMessage) error {
 	return fmt.Errorf("%w %.200s", ErrUnexpected, msg.String())
 }
 
-func flagAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+func flagAnswer(_ *Call, msg reply) (Answer, error) {
 	done, err := msg.AsInt64()
 	if err != nil {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	if done == 1 {
 		return Answer{Verdict: OK}, nil

@@ -3,8 +3,6 @@ package wire
 import (
 	"strconv"
 	"strings"
-
-	"github.com/valkey-io/valkey-go"
 )
 
 // Extended is what extend.lua answers.
@@ -31,10 +29,10 @@ func extendArgs(c *Call, g *Set, to []string) []string {
 	return append(append(to, c.Lock, c.TTL, strconv.FormatUint(c.Token, 10), c.Keys.Slot, spread, refill), c.Sequence...)
 }
 
-func extendAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+func extendAnswer(_ *Call, msg reply) (Answer, error) {
 	answer, err := msg.AsInt64()
 	if err != nil || answer < int64(ByOther) || answer > int64(Gone) {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	a := Answer{Verdict: Refused, Extended: Extended(answer)}
 	if a.Extended == InPlace || a.Extended == Refilled { //mutant:refill-counts-later/2
@@ -89,10 +87,10 @@ func manyArgs(c *Call, _ *Set, to []string) []string {
 	return append(to, c.many.words[c.many.keys:]...)
 }
 
-func manyAnswer(c *Call, msg valkey.ValkeyMessage) (Answer, error) {
+func manyAnswer(c *Call, msg reply) (Answer, error) {
 	digits, err := msg.ToString()
 	if err != nil || len(digits) != c.many.members {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	return Answer{Verdict: OK, Extended: InPlace}.With(More{Each: digits}), nil
 }

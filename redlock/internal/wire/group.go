@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/valkey-io/valkey-go"
-
-	"github.com/tenure-dev/tenure/internal/resp"
 )
 
 // MaxGroup is how many calls one command carries at most, and how many leases an ExtendMany. A
@@ -206,10 +204,11 @@ type Result struct {
 }
 
 // Decode appends the results of the calls of a command, which had that echo.
-func Decode(calls []*Call, result valkey.ValkeyResult, echo int64, to []Result) []Result {
-	msg, err := result.ToMessage()
+func Decode(calls []*Call, result valkey.ValkeyResult, echo string, to []Result) []Result {
+	whole, err := result.ToMessage()
+	msg := reply{ValkeyMessage: whole}
 	if err == nil && table[calls[0].Op].script != nil {
-		msg, err = unwrap(msg, echo)
+		msg, err = unwrap(whole, echo)
 	}
 	if len(calls) == 1 {
 		a := Answer{}
@@ -232,30 +231,15 @@ func Decode(calls []*Call, result valkey.ValkeyResult, echo int64, to []Result) 
 	return to
 }
 
-// ErrOutOfStep is why nothing counts that comes over a connection.
-var ErrOutOfStep error = &resp.Error{What: "the answer to another command"}
-
-// unwrap takes the answer of a script out of what is returned with its echo.
-func unwrap(msg valkey.ValkeyMessage, echo int64) (valkey.ValkeyMessage, error) {
-	parts, err := msg.ToArray()
-	if err != nil || len(parts) != 2 || !parts[1].IsInt64() {
-		return valkey.ValkeyMessage{}, ErrOutOfStep
-	}
-	if n, _ := parts[1].AsInt64(); n != echo { //mutant:answer-to-another-command
-		return valkey.ValkeyMessage{}, ErrOutOfStep
-	}
-	return parts[0], parts[0].Error()
-}
-
 // decodePairs reads what pairs.lua returns.
-func decodePairs(calls []*Call, msg valkey.ValkeyMessage, to []Result) ([]Result, error) {
+func decodePairs(calls []*Call, msg reply, to []Result) ([]Result, error) {
 	said, others := msg, []valkey.ValkeyMessage(nil)
 	if parts, err := msg.ToArray(); err == nil && len(parts) > 0 {
-		said, others = parts[0], parts[1:]
+		said, others = reply{ValkeyMessage: parts[0]}, parts[1:]
 	}
 	text, err := said.ToString()
 	if err != nil {
-		return to, unexpected(msg)
+		return to, msg.unexpected()
 	}
 	seconds, rest, _ := strings.Cut(text, " ")
 	micros, rest, _ := strings.Cut(rest, " ")
@@ -267,15 +251,15 @@ func decodePairs(calls []*Call, msg valkey.ValkeyMessage, to []Result) ([]Result
 		}
 	}
 	if len(granted) != acquisitions || len(freed) != len(calls)-acquisitions {
-		return to, unexpected(msg)
+		return to, msg.unexpected()
 	}
 	if len(others) != acquisitions-strings.Count(granted, "1") { //mutant:pairs-of-an-odd-answer
-		return to, unexpected(msg)
+		return to, msg.unexpected()
 	}
 	s, err1 := strconv.ParseInt(seconds, 10, 64)
 	us, err2 := strconv.ParseInt(micros, 10, 64)
 	if err1 != nil || err2 != nil {
-		return to, unexpected(msg)
+		return to, msg.unexpected()
 	}
 	server, err := ServerTime(s, us)
 	if err != nil {

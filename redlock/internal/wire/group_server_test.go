@@ -272,7 +272,7 @@ func TestPairsThatFailTogetherAreTriedAlone(t *testing.T) {
 	}
 	// One that the server did not know is repeated together, and so is one that did not arrive.
 	command := new(Buffers).Encode(n.Client(), packet, NewSet("another"), "0")
-	for _, a := range Decode(packet, n.Client().Do(t.Context(), command), 0, nil) {
+	for _, a := range Decode(packet, n.Client().Do(t.Context(), command), "0", nil) {
 		require.False(t, a.Alone)
 		e, ok := valkey.IsValkeyErr(a.Err)
 		require.True(t, ok && e.IsNoScript())
@@ -280,7 +280,7 @@ func TestPairsThatFailTogetherAreTriedAlone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
 	defer cancel()
 	command = new(Buffers).Encode(n.Client(), packet, AnyProcess, "0")
-	for _, a := range Decode(packet, n.Client().Do(ctx, command), 0, nil) {
+	for _, a := range Decode(packet, n.Client().Do(ctx, command), "0", nil) {
 		require.False(t, a.Alone)
 		require.ErrorIs(t, a.Err, context.DeadlineExceeded)
 	}
@@ -397,7 +397,7 @@ func TestManyExtensionsRaiseCounters(t *testing.T) {
 
 // ask has a server carry out calls in one command.
 func ask(t testing.TB, client valkey.Client, g *Set, calls ...*Call) []Result {
-	return Decode(calls, do(t, client, g, calls...), 0, nil)
+	return Decode(calls, do(t, client, g, calls...), "0", nil)
 }
 
 // do is the answer of a server that knows the scripts.

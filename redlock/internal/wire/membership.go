@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/valkey-io/valkey-go"
 )
 
 // Mode is what a Register call is to do, see register.lua.
@@ -108,28 +106,28 @@ const (
 )
 
 // membersAnswer reads what register.lua returns. A process that does not agree is refused.
-func membersAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+func membersAnswer(_ *Call, msg reply) (Answer, error) {
 	parts, err := msg.ToArray()
 	if err != nil || len(parts) != 4 {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	agrees, err := parts[0].AsInt64()
 	if err != nil || agrees != 0 && agrees != 1 {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	var texts [3]string
 	for i := range texts {
 		if texts[i], err = parts[1+i].ToString(); err != nil {
-			return Answer{}, unexpected(msg)
+			return Answer{}, msg.unexpected()
 		}
 	}
 	now, ok := memberNumber(texts[1])
 	if !ok {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	m := ParseMembers(texts[0], now)
 	if m == nil {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	m.Unwritten = texts[2]
 	verdict := OK

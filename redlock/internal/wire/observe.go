@@ -38,20 +38,20 @@ func holderAnswer(msg valkey.ValkeyMessage) (token uint64, m More, err error) {
 }
 
 // observeAnswer reads what observe.lua returns.
-func observeAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+func observeAnswer(_ *Call, msg reply) (Answer, error) {
 	parts, err := msg.ToArray()
 	if err != nil {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	if len(parts) == 0 {
 		return Answer{Verdict: OK}, nil
 	}
-	token, holder, err := holderAnswer(msg)
+	token, holder, err := holderAnswer(msg.ValkeyMessage)
 	if err != nil {
 		return Answer{}, err
 	}
 	if len(parts) != 3 {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	holder.Holds = heldRecord(parts[2])
 	return Answer{Verdict: OK, Token: token}.With(holder), nil

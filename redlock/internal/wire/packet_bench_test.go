@@ -42,13 +42,13 @@ func BenchmarkPacket(b *testing.B) {
 				}
 				if pairs == 1 {
 					for i := range calls {
-						for _, a := range Decode(calls[i:i+1], n.Client().Do(b.Context(), buffers.Encode(n.Client(), calls[i:i+1], AnyProcess, "0")), 0, nil) {
+						for _, a := range Decode(calls[i:i+1], n.Client().Do(b.Context(), buffers.Encode(n.Client(), calls[i:i+1], AnyProcess, "0")), "0", nil) {
 							require.NoError(b, a.Err)
 						}
 					}
 					return
 				}
-				for _, a := range Decode(calls, n.Client().Do(b.Context(), buffers.Encode(n.Client(), calls, AnyProcess, "0")), 0, nil) {
+				for _, a := range Decode(calls, n.Client().Do(b.Context(), buffers.Encode(n.Client(), calls, AnyProcess, "0")), "0", nil) {
 					require.NoError(b, a.Err)
 				}
 			}

@@ -147,7 +147,7 @@ func TestPauseOnAFullServer(t *testing.T) {
 }
 
 func decode(result valkey.ValkeyResult, c *Call) (Answer, error) {
-	r := Decode([]*Call{c}, result, 0, nil)[0]
+	r := Decode([]*Call{c}, result, "0", nil)[0]
 	return r.Answer, r.Err
 }
 

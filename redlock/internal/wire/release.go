@@ -1,7 +1,5 @@
 package wire
 
-import "github.com/valkey-io/valkey-go"
-
 func releaseKeys(c *Call, to []string) []string {
 	to = append(to, c.Keys.Lock, c.Keys.Wait)
 	if c.Last != nil {
@@ -34,10 +32,10 @@ func (c *Call) leaving() string {
 }
 
 // releaseAnswer reads what release.lua returns.
-func releaseAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+func releaseAnswer(_ *Call, msg reply) (Answer, error) {
 	answer, err := msg.AsInt64()
 	if err != nil || answer < 0 || answer > 3 {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	a := Answer{Verdict: Refused, Unwritten: answer >= 2}
 	if answer%2 == 1 {

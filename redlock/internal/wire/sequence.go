@@ -4,8 +4,6 @@ import (
 	"errors"
 	"strconv"
 	"time"
-
-	"github.com/valkey-io/valkey-go"
 )
 
 func restoreArgs(c *Call, _ *Set, to []string) []string {
@@ -13,17 +11,17 @@ func restoreArgs(c *Call, _ *Set, to []string) []string {
 }
 
 // recallAnswer reads what recall.lua returns. A node that does not know the sequence has refused.
-func recallAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+func recallAnswer(_ *Call, msg reply) (Answer, error) {
 	parts, err := msg.ToArray()
 	if err != nil || len(parts) != 4 {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	known, err1 := parts[0].AsInt64()
 	process, err2 := parts[1].ToString()
 	text, err3 := parts[2].ToString()
 	left, err4 := parts[3].AsInt64()
 	if err := errors.Join(err1, err2, err3, err4); err != nil || known != 1 && process == "" {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	verdict, m := OK, More{Record: ParseRecord(text), PTTL: MaxKeep}
 	if known != 1 {
@@ -36,10 +34,10 @@ func recallAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
 }
 
 // restoreAnswer reads what restore.lua returns.
-func restoreAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+func restoreAnswer(_ *Call, msg reply) (Answer, error) {
 	switch answer, err := msg.AsInt64(); {
 	case err != nil || answer < 0 || answer > 2:
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	case answer == 0:
 		return Answer{Verdict: Refused}, nil
 	default:
@@ -54,28 +52,28 @@ func pauseArgs(c *Call, _ *Set, to []string) []string {
 }
 
 // pauseAnswer reads what pause.lua returns.
-func pauseAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+func pauseAnswer(_ *Call, msg reply) (Answer, error) {
 	if !msg.IsArray() {
 		return flagAnswer(nil, msg)
 	}
 	parts, err := msg.ToArray()
 	if err != nil || len(parts) < 1 || len(parts) > 2 {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	text, err := parts[len(parts)-1].ToString()
 	if err != nil {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	if len(parts) == 1 {
 		record := ParseRecord(text)
 		if record == nil {
-			return Answer{}, unexpected(msg)
+			return Answer{}, msg.unexpected()
 		}
 		return Answer{Verdict: Refused}.With(More{Record: record}), nil
 	}
 	process, err := parts[0].ToString()
 	if err != nil || process == "" {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	return Answer{Verdict: Failed}.With(More{Unknown: process, UnknownKey: true, Record: ParseRecord(text), PTTL: MaxKeep}), nil
 }

@@ -113,20 +113,20 @@ func LoadCommand(client Builder, s *Script) valkey.Completed {
 	return client.B().ScriptLoad().Script(s.text).Build()
 }
 
-func infoAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+func infoAnswer(_ *Call, msg reply) (Answer, error) {
 	text, err := msg.ToString()
 	if err != nil {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	info, err := ParseInfo(text)
 	return Answer{Verdict: OK}.With(More{Info: info}), err
 }
 
 // timeAnswer reads a reply to TIME.
-func timeAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+func timeAnswer(_ *Call, msg reply) (Answer, error) {
 	parts, err := msg.ToArray()
 	if err != nil || len(parts) != 2 {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	server, err := clockOf(parts[0], parts[1])
 	return Answer{Verdict: OK, Server: server}, err

@@ -1,7 +1,5 @@
 package wire
 
-import "github.com/valkey-io/valkey-go"
-
 // Need is what a command of a trial is for.
 type Need uint8
 
@@ -33,10 +31,10 @@ func trialKeys(c *Call, to []string) []string {
 func trialArgs(c *Call, _ *Set, to []string) []string { return append(to, c.Channel, c.Keys.Record()) }
 
 // trialAnswer reads what trial.lua returns.
-func trialAnswer(_ *Call, msg valkey.ValkeyMessage) (Answer, error) {
+func trialAnswer(_ *Call, msg reply) (Answer, error) {
 	parts, err := msg.ToArray()
 	if err != nil || len(parts) != len(Trials) {
-		return Answer{}, unexpected(msg)
+		return Answer{}, msg.unexpected()
 	}
 	trial := make([]error, len(parts))
 	for i, part := range parts {
