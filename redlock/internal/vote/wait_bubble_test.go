@@ -108,6 +108,7 @@ func TestTimerLeavesARoundThatIsAnothers(t *testing.T) {
 		rd := newRound(3, 2)
 		time.AfterFunc(time.Millisecond, func() { rd.Skip(0, wire.OK); rd.Skip(1, wire.OK) })
 		require.NoError(t, rd.Wait(t.Context(), time.Second, &waits))
+		synctest.Wait() // until who answered has done with it
 		*rd = Round{}
 		rd.Start(3, 2)
 		time.Sleep(time.Minute)
