@@ -49,6 +49,7 @@ func TestHolderTellsItsNumber(t *testing.T) {
 		require.Zero(t, number(), "the record is there, of the lease before")
 		finish(t, l.Release)
 		l = acquire(t, q, atMostOnce(4))
+		synctest.Wait() // until the node behind the quorum has the record too
 		for i := range 3 {
 			command(t, fleet.Node(i), "SET", recordKey, "no record")
 		}
