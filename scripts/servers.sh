@@ -87,7 +87,7 @@ run() {
 	local package status=0
 	export TENURE_VALKEY_SERVER=$cache/$1/server
 	say "$1: $("$TENURE_VALKEY_SERVER" --version)"
-	for package in ./redlock ./elector ./scheduler; do
+	for package in ./redlock ./redlock/internal/wire ./elector ./scheduler; do
 		# shellcheck disable=SC2086
 		go test -count=1 -timeout "${TIMEOUT:-30m}" -run "$(tests "$package")" ${TESTFLAGS-} "$package" || status=1
 	done
