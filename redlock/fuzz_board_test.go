@@ -69,7 +69,7 @@ func FuzzTold(f *testing.F) {
 		if len(shape) > 250 || len(values) > 16384 {
 			t.Skip()
 		}
-		result := server.ask(t, framed(encode(shape, values)))
+		result := server.ask(t, framed(shape, values))
 		for _, call := range []*wire.Call{
 			{Op: wire.Cards, Notice: board.ReadCards("kind", "", 10)}, {Op: wire.Journal, Notice: board.ReadJournal("kind", 10)}, {Op: wire.Post, Notice: &wire.Notice{}},
 		} {

@@ -234,9 +234,17 @@ func voting(t *testing.T) (*Node, *fakeClient) {
 // isScript reports whether a command runs a script.
 func isScript(words []string) bool { return words[0] == "EVALSHA" }
 
-// echoed is an answer of a script.
+// echoed is an answer of a script: a text with the number of the command in front, or a list with
+// that behind.
 func echoed(words []string, answer string) string {
-	return "*2\r\n" + answer + bulk(words[len(words)-1])
+	number := words[len(words)-1]
+	switch head, text, _ := strings.Cut(answer, "\r\n"); answer[0] {
+	case ':':
+		return bulk(number + " " + head[1:])
+	case '$':
+		return bulk(number + " " + strings.TrimSuffix(text, "\r\n"))
+	}
+	return "*2\r\n" + answer + bulk(number)
 }
 
 // granted is the answer to an acquisition, of a server whose clock is ahead by so much.

@@ -16,9 +16,9 @@ const MaxGroup = 128
 
 // Buffers are what a caller keeps from one command to the next, so that none is made for each.
 type Buffers struct {
-	words             []string
-	slots             slotSet
-	acquire, released []*Call
+	words              []string
+	slots              slotSet
+	acquired, released []*Call // of a packet
 }
 
 // Group returns how many of the calls one command carries: one, or several acquisitions and
@@ -105,7 +105,7 @@ func (b *Buffers) Encode(client Builder, calls []*Call, g *Set, echo string) val
 		words = r.args(first, g, words)
 	default:
 		s = pairsScript
-		if words, numkeys = b.pairWords(calls); len(b.acquire) > 0 { // only for a server that was vouched for
+		if words, numkeys = b.pairWords(calls); len(b.acquired) > 0 { // only for a server that was vouched for
 			s = g.pairs //mutant:pairs-for-any-process
 		}
 	}
@@ -116,19 +116,19 @@ func (b *Buffers) Encode(client Builder, calls []*Call, g *Set, echo string) val
 
 // pairWords makes the keys and arguments of pairs.lua, and returns how many are keys.
 func (b *Buffers) pairWords(calls []*Call) (words []string, numkeys int) {
-	acquire, released, queued := b.acquire[:0], b.released[:0], false
+	acquired, released, queued := b.acquired[:0], b.released[:0], false
 	for _, c := range calls {
 		if c.Op.Grants() {
-			acquire = append(acquire, c)
+			acquired = append(acquired, c)
 		} else {
 			released = append(released, c)
 		}
 		queued = queued || c.leaving() != ""
 	}
-	b.acquire, b.released = acquire, released
+	b.acquired, b.released = acquired, released
 
 	words = b.words[:0]
-	for _, c := range acquire {
+	for _, c := range acquired {
 		words = append(words, c.Keys.Lock)
 	}
 	for _, c := range released {
@@ -138,22 +138,22 @@ func (b *Buffers) pairWords(calls []*Call) (words []string, numkeys int) {
 	numkeys = len(words)
 
 	var a, r Call // what all acquisitions have in common, and all releases
-	if len(acquire) > 0 {
-		a = *acquire[0]
+	if len(acquired) > 0 {
+		a = *acquired[0]
 	}
 	if len(released) > 0 {
 		r = *released[0]
 	}
-	least, largest := hintsOf(acquire)
-	words = append(words, strconv.Itoa(len(acquire)), a.TTL, cmp.Or(a.Skew, "0"), a.QueueLife, r.Turn, r.Channel, least, largest, locksOf(released), "queues")
-	for _, c := range acquire {
+	least, largest := hintsOf(acquired)
+	words = append(words, strconv.Itoa(len(acquired)), a.TTL, cmp.Or(a.Skew, "0"), a.QueueLife, r.Turn, r.Channel, least, largest, locksOf(released), "queues")
+	for _, c := range acquired {
 		words = append(words, c.Keys.Slot)
 	}
-	for _, c := range acquire {
+	for _, c := range acquired {
 		words = append(words, c.Lock)
 	}
 	if queued {
-		for _, c := range acquire {
+		for _, c := range acquired {
 			words = append(words, c.leaving())
 		}
 		for _, c := range released {
@@ -164,8 +164,8 @@ func (b *Buffers) pairWords(calls []*Call) (words []string, numkeys int) {
 }
 
 // hintsOf returns the least and the largest of the hints of acquisitions; 0 where there is none.
-func hintsOf(acquire []*Call) (least, largest string) {
-	for _, c := range acquire {
+func hintsOf(acquired []*Call) (least, largest string) {
+	for _, c := range acquired {
 		if least == "" || isBelow(c.Hint, least) {
 			least = c.Hint
 		}

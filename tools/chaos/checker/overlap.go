@@ -38,9 +38,9 @@ func (h *History) overlaps(leases []*Lease) []Overlap {
 				if older.cut == 0 || l.begun() < older.cut {
 					older.cut = l.begun()
 				}
-				if l.Token < older.Token && l.begun() <= older.Granted { // their rounds went on at the same time: either token may be the larger
-					l.free = true
-				}
+				// Where both rounds went on at the same time either token may be the larger;
+				// disorders judges the others.
+				l.free = l.free || l.Token < older.Token
 			}
 			found = append(found, o)
 		}

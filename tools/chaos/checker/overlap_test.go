@@ -148,8 +148,8 @@ func TestExclusionLooksAtTheExtensionBeforeTheGrant(t *testing.T) {
 	require.Len(t, s.check().Overlaps, 1)
 }
 
-// Two whose rounds went on at the same time may have their tokens in either order. Nobody sees that
-// unless both are granted, which is an overlap that is excluded or is not.
+// Of an excluded overlap the tokens may be in either order if the rounds went on at the same time,
+// and not if one began when the other was over.
 func TestTokensOfExcludedOverlap(t *testing.T) {
 	for name, test := range map[string]struct {
 		begun, flush int

@@ -46,7 +46,7 @@ func (h *History) disorders(leases []*Lease) []Disorder {
 			}
 			if earlier != nil {
 				d := Disorder{Earlier: earlier, Later: later, Excuse: h.excuseDisorder(earlier, later)}
-				later.free = later.free || d.Excuse != ""
+				later.free = d.Excuse != ""
 				found = append(found, d)
 			}
 			owner[later.Token] = later
