@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -134,9 +135,13 @@ func TestLoad(t *testing.T) {
 	// what the nodes pay in so long, with one page
 	const while = 5 * time.Second
 	cost := func() int {
-		from := commands(t, fleet.Node(0))
-		time.Sleep(while) // it is what is measured
-		return commands(t, fleet.Node(0)) - from
+		least := math.MaxInt // the cards of all jobs are written anew from time to time, all at once
+		for range 3 {
+			from := commands(t, fleet.Node(0))
+			time.Sleep(while) // it is what is measured
+			least = min(least, commands(t, fleet.Node(0))-from)
+		}
+		return least
 	}
 	one := follow(t, server.URL+"/events")
 	one.until(t, "change")
