@@ -250,7 +250,7 @@ func TestNamesOfAKey(t *testing.T) {
 	require.NoError(t, err)
 	k, err := c.keys("a/b")
 	require.NoError(t, err)
-	require.Equal(t, []string{"a/b", "p:{a/b}", "p:{a/b}:wait", "p:fences", "8184"}, []string{k.Name, k.Lock, k.Wait, k.Fences, k.Slot})
+	require.Equal(t, []string{"a/b", "p:{a/b}", "p:{a/b}:wait", "p:fences", "8184"}, []string{k.Name, k.Lock, k.Wait(), k.Fences, k.Slot})
 	require.Equal(t, "p:{a/b}:once", k.Record())
 }
 

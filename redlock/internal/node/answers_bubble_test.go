@@ -212,7 +212,7 @@ func TestRequestsThatFailTogetherAreSentAlone(t *testing.T) {
 	var a answers
 	var ended atomic.Bool
 	c.say = func(words []string) string {
-		if keys := words[2]; keys != "3" { // those of a release, or of an acquisition
+		if keys := words[2]; keys != "2" { // those of an acquisition
 			ended.Store(true)
 			return "-ERR one of them\r\n"
 		}

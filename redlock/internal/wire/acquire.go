@@ -8,7 +8,7 @@ import (
 )
 
 func acquireKeys(c *Call, to []string) []string {
-	to = withRecord(c, append(to, c.Keys.Lock, c.Keys.Fences, c.Keys.Wait))
+	to = withRecord(c, lockAndFences(c, to))
 	if c.All != nil {
 		to = append(to, c.All.Record())
 	}
@@ -16,7 +16,11 @@ func acquireKeys(c *Call, to []string) []string {
 }
 
 func acquireArgs(c *Call, _ *Set, to []string) []string {
-	return append(append(to, c.Lock, c.TTL, c.Hint, c.Keys.Slot, c.Skew, c.Member, c.QueueLife), c.Sequence...)
+	to = append(to, c.Lock, c.TTL, c.Hint, c.Keys.Slot, c.Skew)
+	if c.Member == "" && c.Sequence == nil {
+		return to // each word costs a server as much as a third of a command
+	}
+	return append(append(to, c.Member, c.QueueLife), c.Sequence...)
 }
 
 // acquireAnswer reads what acquire.lua returns.

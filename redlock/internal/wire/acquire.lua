@@ -2,34 +2,34 @@
 -- and computes first and writes last, the counter before the key, so that an error midway grants
 -- nothing.
 --
--- With a fourth key the grant is one of a sequence, see WithSequence, and recorded there, see
+-- With a third key the grant is one of a sequence, see WithSequence, and recorded there, see
 -- lib/record.lua. A server process whose record was completed for another one, or is not there,
 -- does not know the sequence, and grants nothing of it: see restore.go. Where another version of
 -- this library has written the record, the grant is an error.
 --
--- With a fifth key the number is a tick. That key's record is for all keys of the prefix: no tick
+-- With a fourth key the number is a tick. That key's record is for all keys of the prefix: no tick
 -- is granted that was due before the floor of either, see pause.lua, and none by a server process
 -- that does not know both.
 --
 -- The queue is in queue.go. Nothing of it may cost an acquisition, hence pcall.
 --
--- KEYS lock, fences, wait, record, record of all; ARGV 'hint owner', ttl ms, hint us, slot, clock
--- skew us, member of the queue or an empty text, lifetime of the queue ms, and with a record the
--- sequence, its lifetime ms, '1' to count what was granted, '1' if it is a time in ms, label, when
--- it was due in ms. Returns 'token seconds micros record', or {lock or member in the way, its PTTL,
--- seconds, micros, record, rank}, or with the sequence refused {record, seconds, micros}, to which
--- the record of all is added if that is why; or if one of the records is not known {run_id,
--- seconds, micros, that of the sequence, that of all}, each nil if it is known, or an empty text.
--- seconds and micros are TIME.
+-- KEYS lock, fences, record, record of all; ARGV 'hint owner', ttl ms, hint us, slot, clock skew
+-- us; where it waits or has a record, member of the queue or an empty text, lifetime of the queue
+-- ms; and with a record the sequence, its lifetime ms, '1' to count what was granted, '1' if it is
+-- a time in ms, label, when it was due in ms. Returns 'token seconds micros record', or {lock or
+-- member in the way, its PTTL, seconds, micros, record, rank}, or with the sequence refused
+-- {record, seconds, micros}, to which the record of all is added if that is why; or if one of the
+-- records is not known {run_id, seconds, micros, that of the sequence, that of all}, each nil if it
+-- is known, or an empty text. seconds and micros are TIME.
 local time = redis.call('TIME')
-local holder = redis.pcall('GET', KEYS[1])
+local holder, member = redis.pcall('GET', KEYS[1]), ARGV[6] or ''
 local inTheWay, left, late, found, token
 if not holder then
   found = redis.pcall('HMGET', KEYS[2], ARGV[4], 'queues')
   if found['err'] or found[2] then
 --include reserved
     if maybeQueued(found, 2, time) then
-      inTheWay, left, late = reserved(KEYS[3], ARGV[6], time)
+      inTheWay, left, late = reserved(KEYS[1] .. ':wait', member, time)
     end
   end
 else
@@ -45,29 +45,29 @@ else
 end
 if inTheWay then --mutant:foreign-key-taken
   local rank = -2
-  if ARGV[6] ~= '' then
+  if member ~= '' then
 --include join
-    rank = join(KEYS[3], ARGV[6], ARGV[7], KEYS[2], time)
+    rank = join(KEYS[1] .. ':wait', member, ARGV[7], KEYS[2], time)
   end
-  local record = KEYS[4] and redis.pcall('GET', KEYS[4])
+  local record = KEYS[3] and redis.pcall('GET', KEYS[3])
   return {inTheWay, left, time[1], time[2], type(record) == 'string' and record, rank}
 end
 local record, keeps = '', false
-if KEYS[4] then
+if KEYS[3] then
 --include version
 --include record
   local ahead = ARGV[8] - time[1] * 1000
   if ARGV[11] == '1' and ahead > ARGV[5] / 1000 + 1000 then --mutant:tick-of-the-future
     return redis.error_reply(string.format("TENUREAHEAD the tick is %.0f s ahead of the server's clock", ahead / 1000))
   end
-  local r, there, other = read(redis.pcall('GET', KEYS[4]))
+  local r, there, other = read(redis.pcall('GET', KEYS[3]))
   if other then --mutant:other-record-granted-over
     return other
   end
   if not holder then
     local all, allThere
-    if KEYS[5] then
-      all, allThere, other = read(redis.pcall('GET', KEYS[5]))
+    if KEYS[4] then
+      all, allThere, other = read(redis.pcall('GET', KEYS[4]))
       if other then
         return other
       end
@@ -96,7 +96,7 @@ if KEYS[4] then
         return {written(r), time[1], time[2], written(all)}
       end
     end
-    keeps = stays(KEYS[4], r, ARGV[9])
+    keeps = stays(KEYS[3], r, ARGV[9])
     r[8], r[9], r[11] = r[2], r[3], r[10]
     if last < n then
       r[2], r[3] = ARGV[8], 1
@@ -133,17 +133,17 @@ else
     redis.call('PEXPIRE', KEYS[2], kept)
   end
   if keeps then
-    redis.call('SET', KEYS[4], record, 'KEEPTTL')
-  elseif KEYS[4] then
-    redis.call('SET', KEYS[4], record, 'PX', ARGV[9])
+    redis.call('SET', KEYS[3], record, 'KEEPTTL')
+  elseif KEYS[3] then
+    redis.call('SET', KEYS[3], record, 'PX', ARGV[9])
   end
   local lock = ARGV[1]
   if token ~= ARGV[3] then
     lock = token .. string.sub(lock, #ARGV[3] + 1) --mutant:hint-granted
   end
   redis.call('SET', KEYS[1], lock, 'PX', ARGV[2]) --mutant:expiry-in-seconds,expiry-absolute,counter-after-the-key/2
-  if ARGV[6] ~= '' or late then
-    redis.pcall('ZREM', KEYS[3], ARGV[6], late or ARGV[6])
+  if member ~= '' or late then
+    redis.pcall('ZREM', KEYS[1] .. ':wait', member, late or member)
   end
 end
 return token .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. record

@@ -296,7 +296,7 @@ func TestReleaseMakesAnEntry(t *testing.T) {
 		once bool
 		what Outcome
 	}{{false, Keep}, {true, Keep}, {true, Undo}, {true, Done}} {
-		k := &Keys{Lock: fmt.Sprintf("p:{%d}", i), Wait: fmt.Sprintf("p:{%d}:wait", i)}
+		k := &Keys{Lock: fmt.Sprintf("p:{%d}", i)}
 		e := entry
 		e.Journal += strconv.Itoa(i)
 		require.NoError(t, n.Do(t, "SET", k.Lock, "1 me").Error())
@@ -316,7 +316,7 @@ func TestReleaseMakesAnEntry(t *testing.T) {
 		require.Equal(t, test.what == Done, strings.Contains(text, " 5 "), "%v: %q", test.what, text)
 	}
 
-	k := &Keys{Lock: "p:{held}", Wait: "p:{held}:wait"}
+	k := &Keys{Lock: "p:{held}"}
 	require.NoError(t, n.Do(t, "SET", k.Lock, "1 me", "PX", strconv.Itoa(hour)).Error())
 	call := releaseWith(k, "me", Entry{Journal: "runs/held", At: 7, Count: 1, Text: "ended", Most: 20, Keep: time.Hour})
 	call.Keep = "60000"
@@ -343,7 +343,7 @@ func TestEntryWithoutRightsCostsNoRelease(t *testing.T) {
 		user, err := valkey.NewClient(valkey.ClientOption{InitAddress: []string{n.Addr()}, Username: "u", Password: "p", ForceSingleClient: true, DisableCache: true})
 		require.NoError(t, err)
 		t.Cleanup(user.Close)
-		k := &Keys{Lock: "p:{a}", Wait: "p:{a}:wait"}
+		k := &Keys{Lock: "p:{a}"}
 		require.NoError(t, n.Do(t, "SET", k.Lock, "1 me").Error())
 		e := Entry{Journal: fmt.Sprintf("runs/%d", i), At: 7, Count: 1, Class: "c", Most: 20, Keep: time.Hour}
 		got := ask(t, user, AnyProcess, releaseWith(k, "me", e))[0]

@@ -182,8 +182,8 @@ func init() {
 		Post:       {name: "post", script: load("post"), outlast: true, keys: noticeKeys, args: noticeArgs, answer: flagAnswer},
 		Cards:      {name: "observe", script: load("cards"), outlast: true, reads: true, keys: noticeKeys, args: noticeArgs, answer: cardsAnswer},
 		Journal:    {name: "observe", script: load("journal"), outlast: true, reads: true, keys: noticeKeys, args: noticeArgs, answer: journalAnswer},
-		Join:       {name: "join", script: load("join"), outlast: true, keys: queueAndFences, args: joinArgs, answer: flagAnswer},
-		Leave:      {name: "leave", script: load("leave"), outlast: true, keys: leaveKeys, args: leaveArgs, answer: flagAnswer},
+		Join:       {name: "join", script: load("join"), outlast: true, keys: lockAndFences, args: joinArgs, answer: flagAnswer},
+		Leave:      {name: "leave", script: load("leave"), outlast: true, keys: lockKey, args: leaveArgs, answer: flagAnswer},
 		Trial:      {name: "trial", script: load("trial"), probe: true, keys: trialKeys, args: trialArgs, answer: trialAnswer},
 		Register:   {name: "register", script: load("register"), own: true, outlast: true, keys: membersKey, args: membersArgs, answer: membersAnswer},
 		Info:       {name: "observe", command: InfoCommand, probe: true, answer: infoAnswer},
@@ -232,11 +232,11 @@ func (c *Call) Joining() *Call {
 	return &joining
 }
 
+func lockKey(c *Call, to []string) []string { return append(to, c.Keys.Lock) }
+
 func lockAndRecord(c *Call, to []string) []string { return append(to, c.Keys.Lock, c.Keys.Record()) }
 
 func lockAndFences(c *Call, to []string) []string { return append(to, c.Keys.Lock, c.Keys.Fences) }
-
-func queueAndFences(c *Call, to []string) []string { return append(to, c.Keys.Wait, c.Keys.Fences) }
 
 func recordKey(c *Call, to []string) []string { return append(to, c.Keys.Record()) }
 

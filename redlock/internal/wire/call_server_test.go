@@ -62,7 +62,7 @@ func TestReleaseLooksForOthersToCall(t *testing.T) {
 		}
 		require.NoError(t, n.Do(t, "SET", key, "1 owner").Error())
 		require.NoError(t, ask(t, n.Client(), AnyProcess, &Call{
-			Op: Release, Keys: &Keys{Lock: key, Wait: key + ":wait"}, Lock: "1 owner", Keep: "0", Turn: "1000", Channel: channels,
+			Op: Release, Keys: &Keys{Lock: key}, Lock: "1 owner", Keep: "0", Turn: "1000", Channel: channels,
 		})[0].Err)
 		require.NoError(t, n.Do(t, "PUBLISH", channels+process('a'), "the end").Error())
 		called := ""

@@ -16,7 +16,7 @@ import (
 // sharing is a call for a key of the counters "fences".
 func sharing(op Op, key, slot, hint string) *Call {
 	number, _ := strconv.ParseUint(slot, 10, 32)
-	c := &Call{Op: op, Keys: &Keys{Name: key, Lock: key, Fences: "fences", Slot: slot, slot: uint32(number), Wait: key + ":wait"}, Lock: Lock(hint, ownerOf(key)), QueueLife: "180000"}
+	c := &Call{Op: op, Keys: &Keys{Name: key, Lock: key, Fences: "fences", Slot: slot, slot: uint32(number)}, Lock: Lock(hint, ownerOf(key)), QueueLife: "180000"}
 	if op == Release {
 		c.Keep, c.Turn, c.Channel = "0", "1000", "call:"
 	} else {

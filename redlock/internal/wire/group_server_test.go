@@ -37,7 +37,7 @@ func drawPair(random *rand.Rand, key string, quiet bool) *pairCase {
 		fence: pick("none", "small", "large", "text", "recent", "recent", "recent", "hint", "hex"),
 		queue: pick("none", "none", "waiting", "reserved", "over", "absurd", "text"),
 	}
-	c.call = &Call{Op: Acquire, Keys: &Keys{Name: key, Lock: key, Fences: "fences", Slot: "of " + key, Wait: key + ":wait"}, Lock: "1 owner of " + key, QueueLife: "180000"}
+	c.call = &Call{Op: Acquire, Keys: &Keys{Name: key, Lock: key, Fences: "fences", Slot: "of " + key}, Lock: "1 owner of " + key, QueueLife: "180000"}
 	if quiet {
 		c.queue, c.fence = "none", pick(c.fence, "recent")
 	} else if random.IntN(2) == 0 {
@@ -88,14 +88,14 @@ func (c *pairCase) prepare(t *testing.T, n *valkeytest.Node, now time.Time) {
 		do("HSET", k.Fences, "queues", strconv.FormatInt(now.Add(time.Minute).UnixMilli(), 10))
 	}
 	if c.queue == "text" {
-		do("SET", k.Wait, "text")
+		do("SET", k.Wait(), "text")
 	} else if c.queue != "none" {
 		for i, m := range pairMembers {
-			do("ZADD", k.Wait, strconv.Itoa(i+1), m)
+			do("ZADD", k.Wait(), strconv.Itoa(i+1), m)
 		}
 	}
 	reserve := func(until time.Duration) {
-		do("ZADD", k.Wait, "-"+strconv.FormatInt(now.Add(until).UnixMilli(), 10), pairMembers[1])
+		do("ZADD", k.Wait(), "-"+strconv.FormatInt(now.Add(until).UnixMilli(), 10), pairMembers[1])
 	}
 	switch c.queue {
 	case "reserved":
@@ -111,7 +111,7 @@ func (c *pairCase) prepare(t *testing.T, n *valkeytest.Node, now time.Time) {
 func (c *pairCase) state(t *testing.T, n *valkeytest.Node) string {
 	k := c.call.Keys
 	var text strings.Builder
-	for _, key := range []string{k.Lock, k.Wait} {
+	for _, key := range []string{k.Lock, k.Wait()} {
 		kind, err := n.Do(t, "TYPE", key).ToString()
 		require.NoError(t, err)
 		left, err := n.Do(t, "PTTL", key).AsInt64()
@@ -227,7 +227,7 @@ func TestPacketHoldsHintsToTheServersClock(t *testing.T) {
 	hint := time.Now().Add(10 * time.Minute).UnixMicro()
 	var packet []*Call
 	for i := range 2 {
-		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fences: "fences", Slot: strconv.Itoa(i), Wait: fmt.Sprintf("{%d}:wait", i)}
+		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fences: "fences", Slot: strconv.Itoa(i)}
 		packet = append(packet, &Call{Op: Acquire, Keys: k, TTL: "60000", Hint: strconv.FormatInt(hint, 10), Skew: "1"})
 		packet[i].Lock = Lock(packet[i].Hint, "owner")
 		require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, strconv.FormatInt(hint-hint%(1<<32), 10)).Error()) // no more than 72 minutes ago
@@ -263,7 +263,7 @@ func TestPairsThatFailTogetherAreTriedAlone(t *testing.T) {
 	n := valkeytest.Start(t, 1).Node(0)
 	var packet []*Call
 	for i := range 3 {
-		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fences: fmt.Sprintf("{%d}:fence", i), Slot: "7", Wait: fmt.Sprintf("{%d}:wait", i)}
+		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fences: fmt.Sprintf("{%d}:fence", i), Slot: "7"}
 		packet = append(packet, &Call{Op: Acquire, Keys: k, Lock: "1 o", TTL: "60000", Hint: "1", Skew: "1"})
 	}
 	packet[1].Hint = "no number"
@@ -292,7 +292,7 @@ func TestPairsOnAFullServer(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
 	pair := func(op Op, key, member string) *Call {
-		c := &Call{Op: op, Keys: &Keys{Lock: key, Fences: "fences", Slot: key, Wait: key + ":wait"}, Lock: "1 o", Member: member, QueueLife: "180000"}
+		c := &Call{Op: op, Keys: &Keys{Lock: key, Fences: "fences", Slot: key}, Lock: "1 o", Member: member, QueueLife: "180000"}
 		if op == Release {
 			c.Keep, c.Turn, c.Channel = "0", "1000", "call:"
 		} else {

@@ -13,7 +13,6 @@ import (
 type Keys struct {
 	Name   string // as the user gave it
 	Lock   string // see Lock, expires with the TTL
-	Wait   string // queue of those who wait, see lib/join.lua
 	Fences string // hash of the counters of fencing tokens, of all keys of the prefix
 	Slot   string // the field of this key's
 
@@ -41,13 +40,13 @@ func slotOf(key string) uint32 {
 func NewKeys(prefix, key string) Keys {
 	// One text, of which the names are parts: each would be an allocation of its own.
 	var space [128]byte
-	b := append(append(append(append(space[:0], prefix...), ":{"...), key...), "}:wait"...)
+	b := append(append(append(append(space[:0], prefix...), ":{"...), key...), "}"...)
 	n := len(b)
 	b = append(append(b, prefix...), ":fences"...)
 	m := len(b)
 	slot := slotOf(key)
 	names := string(strconv.AppendUint(b, uint64(slot), 10))
-	return Keys{Name: key, Lock: names[:n-len(":wait")], Wait: names[:n], Fences: names[n:m], Slot: names[m:], slot: slot}
+	return Keys{Name: key, Lock: names[:n], Fences: names[n:m], Slot: names[m:], slot: slot}
 }
 
 // Lock is the text of a lock: a fencing token and the owner value. While it is acquired the token
@@ -71,6 +70,10 @@ func splitLock(lock string) (token uint64, owner string) {
 
 // AllKeys are the names of what is for all keys of a prefix. Only a record is kept there.
 func AllKeys(prefix string) Keys { return Keys{Name: "*", Lock: prefix + ":all"} }
+
+// Wait is the queue of those who wait for the key, see lib/join.lua. Scripts make this name
+// themselves, where they look at a queue.
+func (k *Keys) Wait() string { return k.Lock + ":wait" }
 
 // Record is the record of the key's sequence.
 func (k *Keys) Record() string { return k.Lock + ":once" }

@@ -166,7 +166,7 @@ func TestMarkedRecordIsKept(t *testing.T) {
 		"for a century":     {strconv.FormatInt(MaxKeep.Milliseconds(), 10), "3600000", MaxKeep.Milliseconds()},
 		"the leases longer": {"3600000", "7200000", 2 * hour},
 	} {
-		k := &Keys{Lock: "{" + name + "}", Fences: "{" + name + "}:fence", Slot: "7", Wait: "{" + name + "}:wait"}
+		k := &Keys{Lock: "{" + name + "}", Fences: "{" + name + "}:fence", Slot: "7"}
 		has(t, n, k, "1 "+thisProcess+" 5 1 7 4 10 20 4 1    x")
 		require.NoError(t, ask(t, n.Client(), g, pauseOf(k, 50, test.lifetime))[0].Err)
 		once := Once{Number: 7, Keep: test.keep, Repeated: true, Due: 9000}.Words()
@@ -243,7 +243,7 @@ func TestTickIsGrantedAboveBothFloors(t *testing.T) {
 		"texts that are long, and all": {known, text(thisProcess, "50/2000/1//"+strings.Repeat("x", 5000)), 7, 1999, "all"},
 		"another version":              {known, "2 " + thisProcess + " x", 7, 1999, "version"},
 	} {
-		k := &Keys{Lock: "{" + name + "}", Fences: "{" + name + "}:fence", Slot: "7", Wait: "{" + name + "}:wait"}
+		k := &Keys{Lock: "{" + name + "}", Fences: "{" + name + "}:fence", Slot: "7"}
 		all := &Keys{Lock: "{" + name + "}:all"}
 		has(t, n, k, test.own)
 		has(t, n, all, test.all)
@@ -296,7 +296,7 @@ func TestTickIsGrantedAboveBothFloors(t *testing.T) {
 func TestWhatIsNoTickIsNotPaused(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	k := &Keys{Lock: "{key}", Fences: "{key}:fence", Slot: "7", Wait: "{key}:wait"}
+	k := &Keys{Lock: "{key}", Fences: "{key}:fence", Slot: "7"}
 	has(t, n, k, "1 "+thisProcess+" 5 1 7 4 10 20 4 1 a b 50/9007199254740991/1/Ann/ x")
 	got := ask(t, n.Client(), NewSet(thisProcess), &Call{Op: Acquire, Keys: k, Lock: someLock, TTL: "60000", Hint: "1", Skew: "2000000",
 		Sequence: Once{Number: 7, Keep: "3600000", Repeated: true}.Words()})[0]

@@ -18,7 +18,7 @@ func TestRollbackKeepsThePlace(t *testing.T) {
 	release := func(key string, how Call) *Call {
 		require.NoError(t, n.Do(t, "SET", key, "1 o", "PX", "60000").Error())
 		require.NoError(t, n.Do(t, "ZADD", key+":wait", "1", pairMembers[0]).Error())
-		how.Op, how.Keys, how.Lock, how.Member = Release, &Keys{Lock: key, Wait: key + ":wait", Fences: "fences"}, "1 o", pairMembers[0]
+		how.Op, how.Keys, how.Lock, how.Member = Release, &Keys{Lock: key, Fences: "fences"}, "1 o", pairMembers[0]
 		require.NoError(t, n.Do(t, "HSET", "fences", "queues", strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10)).Error())
 		return &how
 	}

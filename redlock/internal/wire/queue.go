@@ -8,8 +8,6 @@ import (
 
 func joinArgs(c *Call, _ *Set, to []string) []string { return append(to, c.Member, c.QueueLife) }
 
-func leaveKeys(c *Call, to []string) []string { return append(to, c.Keys.Lock, c.Keys.Wait) }
-
 func leaveArgs(c *Call, _ *Set, to []string) []string { return append(to, c.Member, c.Turn, c.Channel) }
 
 // QueueFull is the rank of one that has no place in a queue: 4096 wait already, which bounds what a

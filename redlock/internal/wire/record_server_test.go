@@ -100,7 +100,7 @@ func TestOddRecordsStopNobody(t *testing.T) {
 		recalled := do(Call{Op: Recall}, AnyProcess)
 		require.Equal(t, ParseRecord(text) == nil || text == "list", recalled.More().Record == nil, "%q", text)
 		once := Once{Number: 7, Keep: "3600000"}.Words()
-		k.Fences, k.Slot, k.Wait = k.Lock+":fence", "7", k.Lock+":wait"
+		k.Fences, k.Slot = k.Lock+":fence", "7"
 		rep := do(Call{Op: Acquire, Sequence: once, TTL: "60000", Hint: "1", Skew: "2000000"}, AnyProcess)
 		require.Equal(t, OK, rep.Verdict, "%q", text)
 		require.Equal(t, int64(7), rep.More().Record.Granted, "%q", text)
@@ -163,7 +163,7 @@ func TestAttemptsStayANumber(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
 	for before, after := range map[string]int{"1": 2, "99999999999999": 100000000000000, "9007199254740991": MaxSequence} {
-		k := &Keys{Lock: "{" + before + "}", Fences: "{" + before + "}:fence", Slot: "7", Wait: "{" + before + "}:wait"}
+		k := &Keys{Lock: "{" + before + "}", Fences: "{" + before + "}:fence", Slot: "7"}
 		require.NoError(t, n.Do(t, "SET", k.Record(), "1  7 "+before+" 0 0 0 0 0 0    x").Error())
 		rep := ask(t, n.Client(), AnyProcess, &Call{Op: Acquire, Keys: k, Lock: someLock, TTL: "60000", Hint: "1", Skew: "2000000",
 			Sequence: Once{Number: 7, Keep: "3600000", Repeated: true}.Words()})[0]

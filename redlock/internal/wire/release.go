@@ -1,7 +1,7 @@
 package wire
 
 func releaseKeys(c *Call, to []string) []string {
-	to = append(to, c.Keys.Lock, c.Keys.Wait)
+	to = append(to, c.Keys.Lock)
 	if c.Last != nil {
 		return append(to, c.Keys.Record(), c.Last.Board.journal(c.Last.Entry.Journal))
 	}
@@ -9,7 +9,11 @@ func releaseKeys(c *Call, to []string) []string {
 }
 
 func releaseArgs(c *Call, _ *Set, to []string) []string {
-	to = append(to, c.Lock, c.Keep, c.Turn, c.leaving(), c.Channel)
+	to = append(to, c.Lock, c.Turn, c.Channel)
+	if c.isPaired() && c.leaving() == "" {
+		return to
+	}
+	to = append(to, c.Keep, c.leaving())
 	switch {
 	case c.Sequence != nil:
 		to = append(append(to, c.Record.String()), c.Sequence...)

@@ -25,7 +25,7 @@ var Trials = []struct {
 }
 
 func trialKeys(c *Call, to []string) []string {
-	return append(to, c.Keys.Lock, c.Keys.Fences, c.Keys.Wait)
+	return append(to, c.Keys.Lock, c.Keys.Fences, c.Keys.Wait())
 }
 
 func trialArgs(c *Call, _ *Set, to []string) []string { return append(to, c.Channel, c.Keys.Record()) }

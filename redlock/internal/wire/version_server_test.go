@@ -16,7 +16,7 @@ import (
 func TestRecordOfAnotherVersionIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	k := &Keys{Lock: "{key}", Fences: "{key}:fence", Slot: "7", Wait: "{key}:wait"}
+	k := &Keys{Lock: "{key}", Fences: "{key}:fence", Slot: "7"}
 	once := Once{Number: 7, Keep: "3600000"}.Words()
 	acquire := Call{Op: Acquire, TTL: "60000", Hint: "5", Skew: "2000000", Sequence: once}
 	release := func(what Outcome) Call { return Call{Op: Release, Keep: "0", Sequence: once, Record: what} }
@@ -91,15 +91,15 @@ func TestLeaveBesideAnotherVersion(t *testing.T) {
 		{"turn", false},
 		{"-1", true}, // its turn is over
 	} {
-		k := &Keys{Lock: "{" + test.score + "}", Wait: "{" + test.score + "}:wait"}
+		k := &Keys{Lock: "{" + test.score + "}"}
 		if test.score == "turn" {
 			const reserve = "local t = redis.call('TIME') return redis.call('ZADD', KEYS[1], string.format('-%.0f', t[1] * 1000 + t[2] / 1000 + 900), ARGV[1])"
-			require.NoError(t, n.Do(t, "EVAL", reserve, "1", k.Wait, "2 somebody").Error())
+			require.NoError(t, n.Do(t, "EVAL", reserve, "1", k.Wait(), "2 somebody").Error())
 		} else {
-			require.NoError(t, n.Do(t, "ZADD", k.Wait, test.score, "2 somebody").Error())
+			require.NoError(t, n.Do(t, "ZADD", k.Wait(), test.score, "2 somebody").Error())
 		}
 		gone := NewMember(2, strings.Repeat("b", randomLength), "gone")
-		require.NoError(t, n.Do(t, "ZADD", k.Wait, "2", gone, "3", NewMember(3, process, "next")).Error())
+		require.NoError(t, n.Do(t, "ZADD", k.Wait(), "2", gone, "3", NewMember(3, process, "next")).Error())
 		require.NoError(t, ask(t, n.Client(), nil, &Call{Op: Leave, Keys: k, Member: gone, Turn: "1000", Channel: "call:"})[0].Err)
 		require.NoError(t, n.Do(t, "PUBLISH", "call:"+process, "the end").Error())
 		said := <-heard
@@ -110,7 +110,7 @@ func TestLeaveBesideAnotherVersion(t *testing.T) {
 			said = <-heard
 		}
 		require.Equal(t, "the end", said, test.score)
-		members, err := n.Do(t, "ZRANGE", k.Wait, "0", "-1").AsStrSlice()
+		members, err := n.Do(t, "ZRANGE", k.Wait(), "0", "-1").AsStrSlice()
 		require.NoError(t, err)
 		require.Len(t, members, map[bool]int{true: 1, false: 2}[test.score == "-1"], test.score)
 	}
