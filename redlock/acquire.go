@@ -232,7 +232,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 		if !a.q.begin() {
 			return nil, false, ErrClosed
 		}
-		hint := strconv.FormatInt(a.q.clocks.hint(a.q.clock.Now(), time.Now()), 10)
+		hint := strconv.FormatInt(a.q.clocks.Hint(a.q.clock.Now(), time.Now()), 10)
 		*c = candidate{
 			attempt: a.attempt(hint, wire.NewOwner(a.cfg.identity, a.cfg.payload)), //mutant:same-owner-in-every-round
 			since:   a.q.clock.Now(),
@@ -391,11 +391,11 @@ func tooLate(key string, elapsed time.Duration, cfg *leaseConfig) error {
 func (a *acquisition) agree(ctx context.Context, at *attempt, granted *operation, timeout time.Duration) (uint64, error) {
 	t := granted.Tally()
 	now := a.q.clock.Now()
-	a.q.clocks.await(ctx, now, now.Add(timeout)) //mutant:first-two-clocks-believed
+	a.q.clocks.Await(ctx, now, now.Add(timeout)) //mutant:first-two-clocks-believed
 	now = a.q.clock.Now()
-	token := a.q.clocks.leastToken(now) //mutant:hint-too-low
+	token := a.q.clocks.LeastToken(now) //mutant:hint-too-low
 	if a.candidate.hint == noHint {     //mutant:first-token-without-a-hint
-		token = max(token, uint64(a.q.clocks.hint(now, time.Now())))
+		token = max(token, uint64(a.q.clocks.Hint(now, time.Now())))
 	}
 	token = max(token, t.Token)
 	if text := strconv.FormatUint(token, 10); text != a.candidate.hint {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/valkey-io/valkey-go"
 
+	"github.com/tenure-dev/tenure/redlock/internal/membership"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
@@ -29,7 +30,7 @@ type config struct {
 
 	maxTTL         time.Duration // longest TTL of any lease under the prefix
 	clockSkew      time.Duration
-	others         limits
+	others         membership.Limits // the largest TTL and skew that other processes use
 	restartGate    bool
 	takesPart      bool // leases are acquired, and it is said on the nodes which of them are used
 	acceptReplicas bool
@@ -193,6 +194,24 @@ func defaultIdentity() string {
 		return r
 	}, host)
 	return fmt.Sprintf("%.128s-%d-%s", clean, os.Getpid(), wire.RandomText(6))
+}
+
+// longestTTL is that of any lease under the prefix, as far as is known.
+func (c *config) longestTTL() time.Duration {
+	return max(c.maxTTL, c.others.TTL()) //mutant:longer-ttl-of-others-ignored
+}
+
+// skew is how far clocks may be apart.
+func (c *config) skew() time.Duration {
+	return max(c.clockSkew, c.others.Skew()) //mutant:wider-skew-of-others-ignored
+}
+
+// checkPart refuses what is only for a Quorum that takes part.
+func (c *config) checkPart() error {
+	if !c.takesPart { //mutant:reader-acquires
+		return &OptionError{"WithoutLeases", "this Quorum acquires and pauses nothing: use another one for that"}
+	}
+	return nil
 }
 
 // quarantine is how long a process must have been up before it votes: the longest TTL, so that

@@ -20,9 +20,6 @@ import (
 // common, so tokens rise as ever. A lease that they grant puts its token in the place of the
 // damaged counter with its first extension.
 
-// maxLead is by how much a counter may lead its server's clock.
-const maxLead = 24 * time.Hour
-
 // damage is what a node has found damaged. It is safe for concurrent use.
 type damage struct {
 	mu   sync.Mutex

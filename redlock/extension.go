@@ -102,7 +102,7 @@ func (x *extension) send(ctx context.Context, like node.Request, leases int) {
 		r.Slot = i
 		x.trace.start(ctx, m, i, TraceNodeStartData{Op: OpExtend, Key: x.key, Leases: leases})
 		if err := m.Send(r); err != nil {
-			x.Answered(r, notTaken(err))
+			x.Answered(r, node.NotTaken(err))
 		}
 	}
 }
@@ -110,7 +110,7 @@ func (x *extension) send(ctx context.Context, like node.Request, leases int) {
 // Answered takes a node's answer. The first one counts.
 func (x *extension) Answered(r *node.Request, a node.Answer) {
 	slot, m := r.Slot, x.q.nodes[r.Slot]
-	rep := m.reply(x.call, a)
+	rep := m.Reply(x.call, a)
 	x.trace.end(m, slot, OpExtend, x.key, &rep)
 	var alone, lost []*Lease
 	var endings []ending

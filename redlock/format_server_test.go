@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
@@ -47,6 +48,20 @@ func TestFormats(t *testing.T) {
 			return err == nil && len(channels) == 1 && regexp.MustCompile(`^tenure:call:[A-Za-z0-9_-]{22}$`).MatchString(channels[0])
 		}, longTTL, pollTick)
 	}
+	n := s.Node(0)
+	channels, err := n.Do(t, "PUBSUB", "CHANNELS").AsStrSlice()
+	require.NoError(t, err)
+	heard := make(chan string, 1)
+	listener, stop := n.Client().Dedicate()
+	defer stop()
+	ended := listener.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(m valkey.PubSubMessage) { heard <- m.Message }})
+	require.NoError(t, listener.Do(t.Context(), listener.B().Subscribe().Channel(channels[0]).Build()).Error())
 	require.NoError(t, held.Release(t.Context()))
+	select {
+	case message := <-heard:
+		require.Regexp(t, `^1 0 [0-9]{16} [1-9][0-9]{15} the holder/[A-Za-z0-9_-]{22}$`, message)
+	case err := <-ended:
+		require.NoError(t, err, "the listener's connection has ended")
+	}
 	require.NoError(t, receive(t, granted, longTTL, "not called").err)
 }

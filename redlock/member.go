@@ -46,6 +46,7 @@ type member struct {
 	connectErr   atomic.Pointer[ConditionError] // why it refuses new connections
 	damage       damage
 	wrong        atomic.Pointer[ConditionError] // what is wrong with its clock
+	differs      atomic.Pointer[ConditionError] // how another process's list differs there
 
 	// Used on the node's goroutine only.
 	cut      bool     // the last exchange failed
@@ -56,16 +57,19 @@ type member struct {
 // answering is the address of the server that answered the last look, or the node's.
 func (m *member) answering() string { return cmp.Or(m.Server(), m.addr) }
 
-// reply is a node's answer as rounds take it. A token that no such server can have granted is no
+// Address is the node's name, for people.
+func (m *member) Address() string { return m.addr }
+
+// Reply is a node's answer as rounds take it. A token that no such server can have granted is no
 // answer.
-func (m *member) reply(call *wire.Call, a node.Answer) vote.Reply {
+func (m *member) Reply(call *wire.Call, a node.Answer) vote.Reply {
 	rep := vote.Reply{Answer: a.Answer, Err: a.Err, Unsent: a.Unsent, At: a.Received}
 	for _, r := range []*wire.Record{rep.More().Record, rep.More().All} {
-		if r != nil && r.Mark.Version > uint64(m.q.now().Add(maxLead).UnixMicro()) { //mutant:mark-of-the-future-followed
+		if r != nil && r.Mark.Version > uint64(m.q.now().Add(wire.MaxLead).UnixMicro()) { //mutant:mark-of-the-future-followed
 			r.Mark = wire.Mark{}
 		}
 	}
-	if rep.Err == nil && rep.Token > m.q.clocks.greatestCounter(&rep) { //mutant:invented-lead-followed
+	if rep.Err == nil && rep.Token > m.q.clocks.GreatestCounter(rep.Server) { //mutant:invented-lead-followed
 		rep = vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: wire.DamagedCounter(strconv.FormatUint(rep.Token, 10)), At: a.Received}
 	}
 	m.damage.look(m, call, &rep)
@@ -146,10 +150,10 @@ func (o observer) Refused(err error) {
 // Status logs what is news, and tells the tracer.
 func (o observer) Status(was, is *node.Status) {
 	if is.Reason() != nil && !is.Unseen {
-		o.q.belongs.settle(o.index, is.Fault == nil)
+		o.q.belongs.Settled(o.index, is.Fault == nil)
 	}
 	if is.Until != 0 && was.Until == 0 { // another process, which does not know who uses it //mutant:successor-not-told
-		o.q.belongs.restarted(o.index)
+		o.q.belongs.Restarted(o.index)
 	}
 	if was.Until != is.Until || ErrorType(o.reason(was)) != ErrorType(o.reason(is)) {
 		o.tell(is)
@@ -191,7 +195,7 @@ func (m *member) tell(status *node.Status) {
 	if why := m.wrong.Load(); why != nil {
 		data.Warning = why
 	}
-	if why := m.q.belongs.seats[m.index].differs.Load(); why != nil { //mutant:another-list-in-flight-untraced
+	if why := m.differs.Load(); why != nil { //mutant:another-list-in-flight-untraced
 		data.Warning = why
 	}
 	if data.Votes = data.Err == nil; status.Until != 0 {
@@ -202,8 +206,8 @@ func (m *member) tell(status *node.Status) {
 
 // Sampled compares the server's clock with the others'.
 func (o observer) Sampled(server node.Watch, jump time.Duration) {
-	o.q.belongs.refresh(false)
-	is := o.q.clocks.sampled(o.index, o.addr, server)
+	o.q.belongs.Refresh()
+	is := o.q.conditionError(o.q.clocks.Sampled(o.index, server))
 	if was := o.wrong.Swap(is); (was == nil) != (is == nil) { //mutant:wrong-clock-untraced
 		o.tell(o.q.nodes[o.index].Status())
 	}
@@ -215,10 +219,10 @@ func (o observer) Sampled(server node.Watch, jump time.Duration) {
 }
 
 // Due has this process say again which servers it counts.
-func (o observer) Due() { o.q.belongs.refresh(false) }
+func (o observer) Due() { o.q.belongs.Refresh() }
 
 // Replaced notes that the server that counted is gone.
-func (o observer) Replaced(process string) { o.q.belongs.replaced(o.index, process) }
+func (o observer) Replaced(process string) { o.q.belongs.Replaced(o.index, process) }
 
 // Elsewhere warns of two servers at one address.
 func (o observer) Elsewhere() {

@@ -11,8 +11,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Members is what one server knows of the processes of a prefix that use it, see membership.go: of
-// those that a server counts for now, and for a lifetime after they have ended.
+// Members is what one server knows of the processes of a prefix that use it, see package
+// membership: of those that a server counts for now, and for a lifetime after they have ended.
 type Members struct {
 	Nodes   int           // each of them has; 0 where no server is known
 	MaxTTL  time.Duration // the longest in use; 0 for none

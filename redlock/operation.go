@@ -85,7 +85,7 @@ func (o *operation) Answered(r *node.Request, a node.Answer) {
 
 // answered takes the answer of a node, which has that place in the round.
 func (o *operation) answered(m *member, slot int, call *wire.Call, a node.Answer) {
-	rep := m.reply(call, a)
+	rep := m.Reply(call, a)
 	o.trace.end(m, slot, o.op, o.key, &rep)
 	if rep.More().Unknown != "" && rep.Verdict == wire.Failed {
 		rep.Err = errUnknownSequence // for the acquisition, and not for those who trace the node, which is well
@@ -118,15 +118,10 @@ func (o *operation) send(ctx context.Context, at *attempt, call wire.Call, expir
 		o.trace.start(ctx, m, i, TraceNodeStartData{Op: o.op, Key: o.key})
 		o.users.Add(1)
 		if err := m.Send(r); err != nil {
-			o.answered(m, i, asked, notTaken(err))
+			o.answered(m, i, asked, node.NotTaken(err))
 			o.drop()
 		}
 	}
-}
-
-// notTaken is the answer to a request that a node has not taken.
-func notTaken(err error) node.Answer {
-	return node.Answer{Answer: wire.Answer{Verdict: wire.Failed}, Err: err, Unsent: true}
 }
 
 // trace tells tracers of the requests of an operation. The zero value tells nobody.

@@ -198,8 +198,8 @@ func (q *Quorum) Paused(ctx context.Context, key string) (Pause, error) {
 // now is the median of the servers' clocks, at most, or this process's clock where that is not
 // known.
 func (q *Quorum) now() time.Time {
-	if b, ok := q.clocks.time(q.clock.Now()); ok {
-		return time.Unix(0, int64(b.hi))
+	if b, ok := q.clocks.Time(q.clock.Now()); ok {
+		return time.Unix(0, int64(b.Hi))
 	}
 	return time.Now()
 }
@@ -259,9 +259,9 @@ func (q *Quorum) mark(ctx context.Context, key string, floor int64, o PauseOptio
 // leaseToMark acquires the lease under which the mark of a key is written. It waits for a TTL while
 // another one has it.
 func (q *Quorum) leaseToMark(ctx context.Context, keys *wire.Keys) (*Lease, error) {
-	names := wire.NewKeys(q.cfg.prefix+":pause", keys.Name)
+	names := wire.MarkKeys(q.cfg.prefix, keys.Name)
 	if keys == &q.all {
-		names = wire.NewKeys(q.cfg.prefix+":pause", "")
+		names = wire.MarkKeys(q.cfg.prefix, "")
 		names.Name = keys.Name
 	}
 	cfg := q.cfg.plain

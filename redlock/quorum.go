@@ -14,7 +14,9 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/clocks"
 	"github.com/tenure-dev/tenure/redlock/internal/listen"
+	"github.com/tenure-dev/tenure/redlock/internal/membership"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/waitqueue"
@@ -44,8 +46,8 @@ type Quorum struct {
 	members    wire.Keys // of who uses a node
 	all        wire.Keys // what is for all keys
 	outages    outages
-	clocks     *serverClocks
-	belongs    *membership
+	clocks     *clocks.Clocks
+	belongs    *membership.Membership
 	holders    atomic.Uint64 // that were given names
 
 	extensions atomic.Uint64 // of several leases, each of which has a name
@@ -278,8 +280,8 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 	q.noKey = wire.NewKeys(cfg.prefix, "")
 	q.members = wire.MembersKeys(cfg.prefix)
 	q.all = wire.AllKeys(cfg.prefix)
-	q.belongs = newMembership(q, nodes)
-	q.clocks = newServerClocks(cfg, nodes)
+	q.clocks = q.newClocks(nodes)
+	q.belongs = q.newMembership(nodes)
 	return q
 }
 
@@ -293,7 +295,7 @@ func (q *Quorum) addNode(addr string, client valkey.Client, connect func() (valk
 		Keys:    &q.noKey, Channel: q.texts.channel,
 		RestartGate: q.cfg.restartGate, AcceptReplicas: q.cfg.acceptReplicas,
 		Quarantine:  q.cfg.quarantine,
-		Absence:     absence,
+		Absence:     membership.Absence,
 		Drift:       q.cfg.drift,
 		SampleEvery: q.cfg.sampleEvery(), LookEvery: q.cfg.inspectEvery(),
 		Claim: func(runID string) string {
@@ -303,7 +305,7 @@ func (q *Quorum) addNode(addr string, client valkey.Client, connect func() (valk
 			return ""
 		},
 		Join: func(ctx context.Context, runID string, age time.Duration) (time.Duration, error) {
-			return q.belongs.join(ctx, &joining{seat: m.index, id: runID, age: age, done: make(chan struct{})})
+			return q.belongs.Join(ctx, m.index, runID, age)
 		},
 		Observer: observer{m},
 	})
@@ -312,13 +314,13 @@ func (q *Quorum) addNode(addr string, client valkey.Client, connect func() (valk
 }
 
 func (q *Quorum) start() {
-	clocks, nodes := make([]waitqueue.Node, len(q.nodes)), make([]listen.Node, len(q.nodes))
+	waited, heard := make([]waitqueue.Node, len(q.nodes)), make([]listen.Node, len(q.nodes))
 	for i, m := range q.nodes {
-		clocks[i], nodes[i] = m, m
+		waited[i], heard[i] = m, m
 	}
-	q.listener = listen.New(listen.Config{Nodes: nodes, Timeout: q.cfg.exchangeTimeout()})
+	q.listener = listen.New(listen.Config{Nodes: heard, Timeout: q.cfg.exchangeTimeout()})
 	q.queue = waitqueue.New(waitqueue.Config{
-		Nodes: clocks, Listener: q.listener, Need: q.need, Channel: q.texts.channel, MaxDelay: maxMaxTTL,
+		Nodes: waited, Listener: q.listener, Need: q.need, Channel: q.texts.channel, MaxDelay: maxMaxTTL,
 		Subscribed: func(i int, err error) { q.nodes[i].cannotCall(err) },
 	})
 	switch n := len(q.nodes); {

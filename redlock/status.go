@@ -35,12 +35,22 @@ func (q *Quorum) Healthy() error {
 	if e.Succeeded = len(q.nodes) - len(e.Errs); e.Succeeded < q.need {
 		return e
 	}
-	if err := q.belongs.differing(); err != nil { //mutant:another-list-is-healthy
+	if err := q.differing(); err != nil { //mutant:another-list-is-healthy
 		return err
 	}
 	for _, err := range e.Errs {
 		if ErrorType(err) == string(ConditionAnotherList) { //mutant:refused-node-is-healthy
 			return err
+		}
+	}
+	return nil
+}
+
+// differing is how another process's list was found to differ in flight, at any node; nil for not.
+func (q *Quorum) differing() *NodeError {
+	for _, n := range q.nodes {
+		if why := n.differs.Load(); why != nil {
+			return &NodeError{Node: n.addr, Op: OpObserve, Err: why}
 		}
 	}
 	return nil
@@ -155,10 +165,10 @@ func (s *NodeStatus) judge(n *member) {
 	if s.Err != nil { // which is said once
 		s.Warnings = slices.DeleteFunc(s.Warnings, func(w error) bool { return ErrorType(w) == ErrorType(s.Err) }) //mutant:condition-said-twice
 	}
-	if why := n.q.clocks.warning(n.index); why != nil {
+	if why := n.q.conditionError(n.q.clocks.Wrong(n.index)); why != nil {
 		s.Warnings = append(s.Warnings, why)
 	}
-	if why := n.q.belongs.seats[n.index].differs.Load(); why != nil {
+	if why := n.differs.Load(); why != nil {
 		s.Warnings = append(s.Warnings, why)
 	}
 	if why := n.damage.warning(n.q.clock.Now()); why != nil {
@@ -182,12 +192,12 @@ func (q *Quorum) ask(m *member, op wire.Op, expires clock.Instant) *question {
 	a.Start(1, 1)
 	r := &node.Request{Call: &wire.Call{Op: op, Keys: &q.noKey, Channel: q.texts.channel}, To: a, Expires: expires}
 	if err := m.Send(r); err != nil {
-		a.Answered(r, notTaken(err))
+		a.Answered(r, node.NotTaken(err))
 	}
 	return a
 }
 
 // Answered takes the node's answer.
 func (a *question) Answered(r *node.Request, got node.Answer) {
-	a.Answer(0, a.member.reply(r.Call, got))
+	a.Answer(0, a.member.Reply(r.Call, got))
 }

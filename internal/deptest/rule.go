@@ -65,6 +65,7 @@ func (r Rule) Check(graph Graph) []Violation {
 // Rules returns the import rules of this repository. A forbidden package need not
 // exist; a subject must.
 func Rules() []Rule {
+	inside := func(name string) string { return module + "/redlock/internal/" + name + "/..." }
 	var (
 		all       = []string{module + "/..."}
 		redlock   = []string{module + "/redlock/..."}
@@ -75,7 +76,7 @@ func Rules() []Rule {
 		web       = []string{module + "/web/..."}
 
 		redlocktest = []string{module + "/redlock/redlocktest/..."}
-		wire        = []string{module + "/redlock/internal/wire/..."}
+		wire        = []string{inside("wire")}
 		examples    = []string{module + "/examples/..."}
 		tools       = []string{module + "/tools/..."}
 		commands    = []string{module + "/cmd/..."}
@@ -119,18 +120,28 @@ func Rules() []Rule {
 		},
 		{
 			Subject:   wire,
-			Forbidden: []string{module + "/internal/clock/...", module + "/redlock/internal/node/...", module + "/redlock/internal/vote/...", module + "/redlock/internal/waitqueue/..."},
+			Forbidden: []string{module + "/internal/clock/...", inside("node"), inside("vote"), inside("waitqueue"), inside("membership"), inside("clocks")},
 			Why:       "wire is the lowest layer: it says what is sent and what an answer means, and knows no node, no round and no time",
 		},
 		{
-			Subject:   []string{module + "/redlock/internal/node/..."},
-			Forbidden: []string{module + "/redlock/internal/vote/...", module + "/redlock/internal/waitqueue/..."},
+			Subject:   []string{inside("node")},
+			Forbidden: []string{inside("vote"), inside("waitqueue"), inside("membership"), inside("clocks")},
 			Why:       "a node knows one server: who counts its answers, and who waits for a key, is above it",
 		},
 		{
-			Subject:   []string{module + "/redlock/internal/vote/..."},
-			Forbidden: []string{module + "/redlock/internal/node/...", module + "/redlock/internal/waitqueue/..."},
+			Subject:   []string{inside("vote")},
+			Forbidden: []string{inside("node"), inside("waitqueue"), inside("membership"), inside("clocks")},
 			Why:       "a vote counts answers, wherever they come from",
+		},
+		{
+			Subject:   []string{inside("membership")},
+			Forbidden: []string{inside("listen"), inside("waitqueue"), inside("clocks")},
+			Why:       "who belongs to the nodes is decided before anybody has a lease or waits for one",
+		},
+		{
+			Subject:   []string{inside("clocks")},
+			Forbidden: []string{inside("vote"), inside("listen"), inside("waitqueue"), inside("membership")},
+			Why:       "the servers' clocks are compared as they were sampled, whatever they are used for",
 		},
 		{
 			Subject:   elector,

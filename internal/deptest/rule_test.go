@@ -41,10 +41,13 @@ func visitDirectories(t *testing.T, root string) {
 // layered returns a module that keeps every rule.
 func layered() Graph {
 	const miniredis, inside = "github.com/alicebob/miniredis/v2", module + "/redlock/internal"
-	const wire, node, vote, waitqueue = inside + "/wire", inside + "/node", inside + "/vote", inside + "/waitqueue"
+	const wire, node, vote = inside + "/wire", inside + "/node", inside + "/vote"
+	const waitqueue, membership, clocks = inside + "/waitqueue", inside + "/membership", inside + "/clocks"
 	return Graph{
-		module + "/redlock":             {"context", module + "/internal/clock", waitqueue, node, vote, wire},
+		module + "/redlock":             {"context", module + "/internal/clock", waitqueue, membership, clocks, node, vote, wire},
+		membership:                      {module + "/internal/clock", node, vote, wire},
 		waitqueue:                       {node, wire},
+		clocks:                          {module + "/internal/clock", node, wire},
 		node:                            {module + "/internal/clock", wire},
 		vote:                            {module + "/internal/clock", wire},
 		wire:                            {module + "/internal/resp"},

@@ -113,6 +113,11 @@ type Answer struct {
 	Received clock.Instant // when the server had answered; 0 if it did not
 }
 
+// NotTaken is the answer to a request that Send has not taken.
+func NotTaken(err error) Answer {
+	return Answer{Answer: wire.Answer{Verdict: wire.Failed}, Err: err, Unsent: true}
+}
+
 func failed(err error) Answer {
 	return Answer{Answer: wire.Answer{Verdict: wire.Failed}, Err: timely(err)}
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/valkey-io/valkey-go"
 )
@@ -143,6 +144,9 @@ func unknownAnswer(parts []valkey.ValkeyMessage) (_ Answer, err error) {
 
 // MaxToken is the largest fencing token: scripts count in doubles, which are exact up to 2^53.
 const MaxToken = 1<<53 - 1
+
+// MaxLead is by how much a counter may lead its server's clock, see lib/counter.lua.
+const MaxLead = 24 * time.Hour
 
 // counterOf reads a counter that a server granted. The scripts have looked at it, so one that is
 // damaged is the server's own invention.

@@ -35,22 +35,24 @@ if not holder then
 else
 --include read
 --include lock
+--include brief
   if type(holder) == 'table' then --mutant:foreign-lock-unnamed
     return damage(holder, 'lock is no text')
   elseif same(holder, ARGV[1]) then
     token = split(holder)
   else
-    inTheWay, left = holder, redis.call('PTTL', KEYS[1])
+    inTheWay, left = brief(holder), redis.call('PTTL', KEYS[1])
   end
 end
 if inTheWay then --mutant:foreign-key-taken
+--include brief
   local rank = -2
   if member ~= '' then
 --include join
     rank = join(KEYS[1] .. ':wait', member, ARGV[7], KEYS[2], time)
   end
   local record = KEYS[3] and redis.pcall('GET', KEYS[3])
-  return {inTheWay, left, time[1], time[2], type(record) == 'string' and record, rank}
+  return {inTheWay, left, time[1], time[2], whole(record), rank}
 end
 local record, keeps = '', false
 if KEYS[3] then

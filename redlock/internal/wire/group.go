@@ -23,7 +23,8 @@ type Buffers struct {
 
 // Group returns how many of the calls one command carries: one, or several acquisitions and
 // releases of different keys, the acquisitions with different counters. It takes them as they come:
-// commands for a key are not put in another order.
+// commands for a key are not put in another order. The calls are of one prefix, and so of one hash
+// of counters, see MarkKeys.
 func (b *Buffers) Group(calls []*Call) int {
 	most := min(len(calls), MaxGroup)
 	if most == 1 || !calls[0].isPaired() { //mutant:pairs-of-one

@@ -33,7 +33,7 @@ var pairMembers = []string{
 func drawPair(random *rand.Rand, key string, quiet bool) *pairCase {
 	pick := func(of ...string) string { return of[random.IntN(len(of))] }
 	c := &pairCase{
-		lock:  pick("none", "none", "own", "others", "endless", "list"),
+		lock:  pick("none", "none", "own", "others", "endless", "long", "list"),
 		fence: pick("none", "small", "large", "text", "recent", "recent", "recent", "hint", "hex"),
 		queue: pick("none", "none", "waiting", "reserved", "over", "absurd", "text"),
 	}
@@ -67,6 +67,8 @@ func (c *pairCase) prepare(t *testing.T, n *valkeytest.Node, now time.Time) {
 		do("SET", k.Lock, "somebody else", "PX", "40000")
 	case "endless":
 		do("SET", k.Lock, "somebody else")
+	case "long":
+		do("SET", k.Lock, strings.Repeat("l", 5000), "PX", "40000")
 	case "list":
 		do("RPUSH", k.Lock, "x")
 	}

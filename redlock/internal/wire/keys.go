@@ -36,13 +36,15 @@ func slotOf(key string) uint32 {
 	return (h>>14 ^ h) % slots
 }
 
+const fences = ":fences" // is what the name of the counters ends in
+
 // NewKeys makes the names of a key.
 func NewKeys(prefix, key string) Keys {
 	// One text, of which the names are parts: each would be an allocation of its own.
 	var space [128]byte
 	b := append(append(append(append(space[:0], prefix...), ":{"...), key...), "}"...)
 	n := len(b)
-	b = append(append(b, prefix...), ":fences"...)
+	b = append(append(b, prefix...), fences...)
 	m := len(b)
 	slot := slotOf(key)
 	names := string(strconv.AppendUint(b, uint64(slot), 10))
@@ -70,6 +72,15 @@ func splitLock(lock string) (token uint64, owner string) {
 
 // AllKeys are the names of what is for all keys of a prefix. Only a record is kept there.
 func AllKeys(prefix string) Keys { return Keys{Name: "*", Lock: prefix + ":all"} }
+
+// MarkKeys are the names of the lease under which the mark of a pause of a key is written; of all
+// keys with an empty one. Its tokens are counted with the key's: the calls of a prefix count in one
+// hash, whichever are in a command together.
+func MarkKeys(prefix, key string) Keys {
+	k := NewKeys(prefix+":pause", key)
+	k.Fences = prefix + fences //mutant:marks-count-apart
+	return k
+}
 
 // Wait is the queue of those who wait for the key, see lib/join.lua. Scripts make this name
 // themselves, where they look at a queue.

@@ -175,6 +175,12 @@ func TestHostileMembers(t *testing.T) {
 		require.Equal(t, "abc", on)
 		require.Equal(t, 10*time.Second, m.MaxTTL)
 	}
+	// A line that is too long for an answer, though it parses.
+	long := fmt.Sprintf("1 3 0 0 0 0 0 0 0 -\nz %d %s x here", now, strings.Repeat("a", 1<<20))
+	require.NoError(t, r.n.Do(t, "SET", membersName, long).Error())
+	got, on, _ := r.say(Asking, "x", "abc")
+	require.Equal(t, OK, got)
+	require.Empty(t, on)
 }
 
 // Nobody waits for a server that is known to be gone for longer than a lifetime.

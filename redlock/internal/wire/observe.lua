@@ -1,7 +1,9 @@
 -- Reads a key's state at one moment.
 --
--- KEYS lock, record. Returns {lock, PTTL, record}, or an empty list if nobody has the key.
+-- KEYS lock, record. Returns {lock, PTTL, record}, or an empty list if nobody has the key. Of a
+-- lock that is too long it returns the beginning, and of such a record nothing.
 --include read
+--include brief
 local holder = redis.pcall('GET', KEYS[1])
 if not holder then
   return {}
@@ -9,4 +11,4 @@ elseif type(holder) == 'table' then
   return damage(holder, 'lock is no text')
 end
 local record = redis.pcall('GET', KEYS[2])
-return {holder, redis.call('PTTL', KEYS[1]), type(record) == 'string' and record}
+return {brief(holder), redis.call('PTTL', KEYS[1]), whole(record)}

@@ -47,6 +47,7 @@ local locks, late -- of each odd one: the lock that it gets, or false; what else
 if odd[1] then
 --include read
 --include lock
+--include brief
 --include reserved
 --include count
   locks, late = {}, {}
@@ -61,7 +62,7 @@ if odd[1] then
       local sane, damaged = counter(token, math.max(now, hint + 0))
       said[i] = sane and token or damaged
     elseif holder then
-      said[i] = {holder, redis.call('PTTL', KEYS[i])}
+      said[i] = {brief(holder), redis.call('PTTL', KEYS[i])}
     elseif queued then --mutant:pairs-pass-reservations
       local left
       holder, left, late[i] = reserved(KEYS[i] .. ':wait', ARGV[members + i] or '', time)

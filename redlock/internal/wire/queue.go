@@ -52,7 +52,7 @@ func MemberIdentity(text string) (string, bool) {
 type Message struct {
 	After   time.Duration // until it is the waiter's turn; not negative
 	Number  uint64        // of the waiter, see NewMember
-	Release string        // the owner value that was released, or the member that left
+	Release string        // the lock that was released, or the member that left
 }
 
 const messageVersion = "1 "

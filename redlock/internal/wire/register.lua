@@ -1,5 +1,5 @@
 -- Keeps, on each node, with which other servers the processes that use it vouch for it, and the
--- largest TTL and clock skew that they use, see membership.go. Two processes that count other
+-- largest TTL and clock skew that they use, see package membership. Two processes that count other
 -- servers could each find a quorum; so what is written is what agrees with what is there.
 --
 -- The text, whose first line has the version of the format in front:
@@ -40,7 +40,9 @@ local other = text and otherVersion(text)
 if other then
   return redis.error_reply('TENUREVERSION the list of members has version ' .. other .. ', and this library knows 1')
 end
-text = text or ''
+if not text or #text > 262144 then -- which is more than 64 lines have, and too much for an answer
+  text = '' --mutant:long-members-read
+end
 local head = {string.match(text, '^1 (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%-?%d*) (%S+)')}
 -- What no process may have, was not written by one. A lifetime is below two days.
 local most = {1000, 86400000, 1e15, 60000, 1e15, 172800000, 1e15}

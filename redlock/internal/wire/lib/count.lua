@@ -3,7 +3,7 @@
 --
 -- The hint lifts a counter that was lost above its past and makes nodes agree. It is the client's
 -- wall clock, held to the median of the servers' as the client knows it, or 0 where it does not
--- yet, and the client demands the least token itself: see serverClocks. A server holds it to its
+-- yet, and the client demands the least token itself: see package clocks. A server holds it to its
 -- own clock and the allowance for skew.
 --
 -- All counters of a prefix are one key, whose expiry is a command more. It is enough to set it when
@@ -13,7 +13,7 @@
 -- With the expiry a text is written that is too long for a listpack, as which a server keeps a
 -- small hash by default: to find a field in that takes the longer the more there are.
 --include counter
-local kept = '93600000' --mutant:counter-lives-shortly
+--include kept
 local about = 'Counters of fencing tokens of all keys of this prefix: docs/wire.md of Tenure.' --mutant:counters-in-a-listpack
 local function count(fence, hint, now, skew)
   local wanted, latest = hint + 0, now

@@ -3,11 +3,16 @@
 -- promises nothing.
 --
 -- Beside the counters is until when there may be queues, in ms: after that nobody need look at any.
+-- It may be there before the first counter is, whose grant would have set the expiry.
+--include kept
 local function join(wait, member, lifetime, fences, time)
   local last = time[1] * 1000 + math.floor(time[2] / 1000) + lifetime
   local said = redis.pcall('HGET', fences, 'queues')
   if type(said) ~= 'string' or not tonumber(said) or not (tonumber(said) >= last) then --mutant:short-queue-hides-a-long-one
     redis.pcall('HSET', fences, 'queues', string.format('%.0f', last)) --mutant:queue-unsaid
+    if not said then
+      redis.pcall('PEXPIRE', fences, kept) --mutant:waiters-keep-counters-for-ever
+    end
   end
   local rank = redis.pcall('ZRANK', wait, member)
   if rank == 0 then

@@ -24,12 +24,14 @@
 --
 -- In Lua a record is the list of the fields 1 to 13. read returns it, whether there is one, and an
 -- error if it is another version's.
+--include brief
 local function read(text)
-  local r = {string.match(type(text) == 'string' and text or '',
+  text = whole(text)
+  local r = {string.match(text or '',
     '^1 (%S*) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S*) (%S*) (%S*) (.*)$')}
   for i = 2, 9 do
     if not r[i] or #r[i] > 16 or tonumber(r[i]) > 9007199254740991 then --mutant:record-beyond-the-exact
-      local other = type(text) == 'string' and otherVersion(text)
+      local other = text and otherVersion(text)
       return {'', '0', '0', '0', '0', '0', '0', '0', '0', '', '', '', ''}, false,
         other and redis.error_reply('TENUREVERSION the record has version ' .. other .. ', and this library knows 1')
     end

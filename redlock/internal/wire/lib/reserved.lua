@@ -8,6 +8,7 @@ end
 -- member of the queue, or with an empty text of one that is none; or else a member whose
 -- reservation is over. It writes nothing: a server that is full refuses a script's first write
 -- only.
+--include brief
 local function reserved(wait, member, time)
   local first = redis.pcall('ZRANGE', wait, 0, 0, 'WITHSCORES')
   if first[1] and first[1] ~= member and tonumber(first[2]) < 0 then
@@ -16,7 +17,7 @@ local function reserved(wait, member, time)
     if left <= 0 or left > 1000 then --mutant:reservation-without-end,reservation-of-a-wrong-clock
       return nil, 0, first[1] --mutant:absent-waiter-called-again/2
     elseif type(rank) ~= 'number' or rank > 2 then --mutant:reservation-for-anybody
-      return first[1], left
+      return brief(first[1]), left
     end
   end
   return nil, 0

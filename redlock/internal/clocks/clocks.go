@@ -1,4 +1,12 @@
-package redlock
+// Package clocks compares the wall clocks of the servers with each other.
+//
+// Tokens follow their median, as this process knows it, within the skew: a counter that was lost
+// restarts from there, so one clock that is wrong leads nobody, and a server whose clock is set
+// right again takes no token back.
+//
+// Of an even number it is the lower of the two in the middle. What follows the lower clock is not
+// taken back by whoever corrects the higher one.
+package clocks
 
 import (
 	"context"
@@ -10,30 +18,26 @@ import (
 
 	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
-	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// serverClocks compares the wall clocks of the servers with each other. Tokens follow their median,
-// as this process knows it, within the skew: a counter that was lost restarts from there, so one
-// clock that is wrong leads nobody, and a server whose clock is set right again takes no token
-// back.
-//
-// Of an even number it is the lower of the two in the middle. What follows the lower clock is not
-// taken back by whoever corrects the higher one.
-//
-// It is safe for concurrent use.
-type serverClocks struct {
-	cfg  *config
-	need int
-	addr []string
+// Config is what Clocks need to know.
+type Config struct {
+	Nodes, Need int                          // how many there are, and how many are a quorum
+	Skew        func() time.Duration         // how far clocks may be apart, which others may widen
+	Judged      func(i int, why *wire.Fault) // a clock is wrong, or with nil right again; called with a lock held: it must not ask
+}
+
+// Clocks are those of the servers, as this process knows them. They are safe for concurrent use.
+type Clocks struct {
+	cfg Config
 
 	mu    sync.Mutex
-	known []node.Watch      // guarded by mu; of each node as it was sampled last
-	leads []*time.Duration  // guarded by mu; of each node's clock over the median, as the node was told by who was sure; nil for unknown
-	wrong []*ConditionError // guarded by mu; of each node; nil for none
-	due   clock.Instant     // guarded by mu; when to compare again
-	all   clock.Instant     // guarded by mu; until when nobody is judged before all are known; 0 before the first is
+	known []node.Watch     // guarded by mu; of each node as it was sampled last
+	leads []*time.Duration // guarded by mu; of each node's clock over the median, as the node was told by who was sure; nil for unknown
+	wrong []*wire.Fault    // guarded by mu; of each node; nil for none
+	due   clock.Instant    // guarded by mu; when to compare again
+	all   clock.Instant    // guarded by mu; until when nobody is judged before all are known; 0 before the first is
 
 	changed chan struct{} // guarded by mu; closed when a clock becomes known
 
@@ -43,7 +47,7 @@ type serverClocks struct {
 // middle is where a median was at a time, of so many clocks, as a difference to this process's
 // clock.
 type middle struct {
-	bounds
+	Bounds
 	at    clock.Instant
 	known int
 	sure  bool // the unknown ones would not move it by more than the skew
@@ -55,17 +59,19 @@ const (
 	awaitClocks  = 5 * time.Second // before some are compared without the others
 )
 
-func newServerClocks(cfg *config, nodes int) *serverClocks {
-	return &serverClocks{cfg: cfg, need: nodes/2 + 1, addr: make([]string, nodes), known: make([]node.Watch, nodes), leads: make([]*time.Duration, nodes),
-		wrong: make([]*ConditionError, nodes), changed: make(chan struct{})}
+// New makes Clocks, of which none is known yet.
+func New(cfg Config) *Clocks {
+	return &Clocks{cfg: cfg, known: make([]node.Watch, cfg.Nodes), leads: make([]*time.Duration, cfg.Nodes),
+		wrong: make([]*wire.Fault, cfg.Nodes), changed: make(chan struct{})}
 }
 
-// sampled takes over what is known of a node's clock, and returns what is wrong with it.
-func (c *serverClocks) sampled(i int, addr string, w node.Watch) *ConditionError {
+// Sampled takes over what is known of a node's clock, and returns what is wrong with it; nil for
+// nothing.
+func (c *Clocks) Sampled(i int, w node.Watch) *wire.Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	news := !c.known[i].Known
-	c.known[i], c.addr[i] = w, addr
+	c.known[i] = w
 	if c.all == 0 {
 		c.all = w.At.Add(awaitClocks)
 	}
@@ -80,8 +86,8 @@ func (c *serverClocks) sampled(i int, addr string, w node.Watch) *ConditionError
 	return c.wrong[i]
 }
 
-// bounds are those of a difference between two clocks.
-type bounds struct{ lo, hi time.Duration }
+// Bounds are those of a difference between two clocks, or of a time.
+type Bounds struct{ Lo, Hi time.Duration }
 
 // median returns the lower median of the servers' clocks less this process's, and the upper one,
 // which is the same where their number is odd. A sample counts for as long as clocks that time
@@ -90,7 +96,7 @@ type bounds struct{ lo, hi time.Duration }
 // Servers that are not known might move it. Where that is by more than the skew, it is not sure,
 // and nodes may know better: what they were told by processes that were sure tells where it is
 // between the clocks that it could be moved to. Called with mu held.
-func (c *serverClocks) median(now clock.Instant) (m middle, upper bounds) {
+func (c *Clocks) median(now clock.Instant) (m middle, upper Bounds) {
 	los, his := make([]time.Duration, 0, len(c.known)), make([]time.Duration, 0, len(c.known))
 	var toldLo, toldHi []time.Duration
 	for i := range c.known {
@@ -98,9 +104,9 @@ func (c *serverClocks) median(now clock.Instant) (m middle, upper bounds) {
 		if !ok {
 			continue
 		}
-		los, his = append(los, b.lo), append(his, b.hi)
+		los, his = append(los, b.Lo), append(his, b.Hi)
 		if lead := c.leads[i]; lead != nil {
-			toldLo, toldHi = append(toldLo, b.lo-*lead), append(toldHi, b.hi-*lead)
+			toldLo, toldHi = append(toldLo, b.Lo-*lead), append(toldHi, b.Hi-*lead)
 		}
 	}
 	m = middle{at: now, known: len(los)}
@@ -110,20 +116,20 @@ func (c *serverClocks) median(now clock.Instant) (m middle, upper bounds) {
 	slices.Sort(los)
 	slices.Sort(his)
 	l, u := (m.known-1)/2, m.known/2 //mutant:fast-clock-leads
-	m.bounds, upper = bounds{los[l], his[l]}, bounds{los[u], his[u]}
+	m.Bounds, upper = Bounds{los[l], his[l]}, Bounds{los[u], his[u]}
 	all := (len(c.known) - 1) / 2
 	least, most := all-(len(c.known)-m.known), all // where the lower median of all is among the known, at least and at most
 	if least < 0 || most >= m.known {
 		return m, upper
 	}
-	m.sure = his[most]-los[least] <= c.cfg.skew() || m.known == len(c.known)
+	m.sure = his[most]-los[least] <= c.cfg.Skew() || m.known == len(c.known)
 	if m.told = !m.sure && len(toldLo) > 0; m.told { //mutant:median-of-the-sure-forgotten
 		slices.Sort(toldLo)
 		slices.Sort(toldHi)
 		l := (len(toldLo) - 1) / 2
-		m.lo = min(max(toldLo[l], los[least]), los[most]) //mutant:told-median-believed
-		m.hi = min(max(toldHi[l], his[least]), his[most])
-		upper = m.bounds
+		m.Lo = min(max(toldLo[l], los[least]), los[most]) //mutant:told-median-believed
+		m.Hi = min(max(toldHi[l], his[least]), his[most])
+		upper = m.Bounds
 	}
 	return m, upper
 }
@@ -132,20 +138,20 @@ func (c *serverClocks) median(now clock.Instant) (m middle, upper bounds) {
 // to be used: the skew, and more where that is so small that a sample would count for a second or
 // two. A hint that is a little low is better than none: without one, counters that were lost begin
 // at 1.
-func (c *serverClocks) tolerance() time.Duration { return max(c.cfg.skew(), leastTolerance) } //mutant:no-hint-between-samples
+func (c *Clocks) tolerance() time.Duration { return max(c.cfg.Skew(), leastTolerance) } //mutant:no-hint-between-samples
 
 const leastTolerance = 100 * time.Millisecond
 
 // bounds are those of a node's clock. Called with mu held.
-func (c *serverClocks) bounds(i int, now clock.Instant) (b bounds, ok bool) {
+func (c *Clocks) bounds(i int, now clock.Instant) (b Bounds, ok bool) {
 	w := &c.known[i]
 	moved := node.Slewed(now.Sub(w.At))
-	return bounds{w.Lo - moved, w.Hi + moved}, w.Known && moved < c.tolerance()
+	return Bounds{w.Lo - moved, w.Hi + moved}, w.Known && moved < c.tolerance()
 }
 
-// leadOfEach is by how much each node's clock is ahead of the median; nil for those that are not
+// LeadOfEach is by how much each node's clock is ahead of the median; nil for those that are not
 // known, and for all where the median is not sure.
-func (c *serverClocks) leadOfEach(now clock.Instant) []*time.Duration {
+func (c *Clocks) LeadOfEach(now clock.Instant) []*time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := make([]*time.Duration, len(c.known))
@@ -155,15 +161,15 @@ func (c *serverClocks) leadOfEach(now clock.Instant) []*time.Duration {
 	}
 	for i := range all {
 		if b, ok := c.bounds(i, now); ok {
-			lead := (b.lo + b.hi - m.lo - m.hi) / 2
+			lead := (b.Lo + b.Hi - m.Lo - m.Hi) / 2
 			all[i] = &lead
 		}
 	}
 	return all
 }
 
-// tell takes over what a node knows of its clock, from processes that were sure of the median.
-func (c *serverClocks) tell(i int, lead *time.Duration, now clock.Instant) {
+// Tell takes over what a node knows of its clock, from processes that were sure of the median.
+func (c *Clocks) Tell(i int, lead *time.Duration, now clock.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if was := c.leads[i]; was == lead || was != nil && lead != nil && *was == *lead {
@@ -175,33 +181,33 @@ func (c *serverClocks) tell(i int, lead *time.Duration, now clock.Instant) {
 	c.changed = make(chan struct{})
 }
 
-// time returns between which times the median is now, as durations since 1970. It is not known
+// Time returns between which times the median is now, as durations since 1970. It is not known
 // before a quorum of servers is.
-func (c *serverClocks) time(now clock.Instant) (b bounds, ok bool) {
+func (c *Clocks) Time(now clock.Instant) (b Bounds, ok bool) {
 	m := c.middle.Load()
-	if m == nil || m.known < c.need { //mutant:clock-of-a-minority
+	if m == nil || m.known < c.cfg.Need { //mutant:clock-of-a-minority
 		return b, false
 	}
 	moved := node.Slewed(now.Sub(m.at))
-	return bounds{m.lo + time.Duration(now) - moved, m.hi + time.Duration(now) + moved}, moved < c.tolerance()
+	return Bounds{m.Lo + time.Duration(now) - moved, m.Hi + time.Duration(now) + moved}, moved < c.tolerance()
 }
 
-// hint is what counters are to become with a grant, in microseconds since 1970, if they are below:
+// Hint is what counters are to become with a grant, in microseconds since 1970, if they are below:
 // this process's wall clock, held within the skew around the median; or 0 where that is not known.
 // The wall clocks of clients agree better than what they know of the servers', as a rule.
-func (c *serverClocks) hint(now clock.Instant, wall time.Time) int64 {
-	b, ok := c.time(now)
+func (c *Clocks) Hint(now clock.Instant, wall time.Time) int64 {
+	b, ok := c.Time(now)
 	if !ok {
 		return 0
 	}
-	held := max(time.Duration(wall.UnixNano()), b.hi-c.cfg.skew())
-	return max(min(held, b.lo+c.cfg.skew()).Microseconds(), 0) //mutant:hint-unclamped
+	held := max(time.Duration(wall.UnixNano()), b.Hi-c.cfg.Skew())
+	return max(min(held, b.Lo+c.cfg.Skew()).Microseconds(), 0) //mutant:hint-unclamped
 }
 
-// await waits until the median is sure, for a process that has just begun and has heard of clocks
+// Await waits until the median is sure, for a process that has just begun and has heard of clocks
 // that differ: the first two that answer may be a right one and a wrong one. It ends with ctx, at
 // the deadline, and when clocks are compared although some are unknown.
-func (c *serverClocks) await(ctx context.Context, now, deadline clock.Instant) {
+func (c *Clocks) Await(ctx context.Context, now, deadline clock.Instant) {
 	if m := c.middle.Load(); m == nil || m.sure {
 		return
 	}
@@ -230,58 +236,56 @@ func (c *serverClocks) await(ctx context.Context, now, deadline clock.Instant) {
 	}
 }
 
-// leastToken is what the token of a lease is at least that is granted now: above each that was
+// LeastToken is what the token of a lease is at least that is granted now: above each that was
 // granted three skews ago, whatever counters were lost since.
-func (c *serverClocks) leastToken(now clock.Instant) uint64 {
-	b, ok := c.time(now)
+func (c *Clocks) LeastToken(now clock.Instant) uint64 {
+	b, ok := c.Time(now)
 	if !ok {
 		return 0
 	}
-	return uint64(max((b.lo - c.cfg.skew()).Microseconds(), 0))
+	return uint64(max((b.Lo - c.cfg.Skew()).Microseconds(), 0))
 }
 
-// greatestCounter is what a server that answers at that time of its own may count to at most.
-func (c *serverClocks) greatestCounter(rep *vote.Reply) uint64 {
-	if rep.Server == 0 {
+// GreatestCounter is what a server that answers at that time of its own may count to at most; 0 for
+// an answer without a time.
+func (c *Clocks) GreatestCounter(server time.Duration) uint64 {
+	if server == 0 {
 		return wire.MaxToken
 	}
-	latest := rep.Server
+	latest := server
 	if m := c.middle.Load(); m != nil {
-		latest = max(latest, m.hi+time.Duration(m.at)) // a moment ago
+		latest = max(latest, m.Hi+time.Duration(m.at)) // a moment ago
 	}
-	return uint64((latest + maxLead + compareEvery).Microseconds())
+	return uint64((latest + wire.MaxLead + compareEvery).Microseconds())
 }
 
-// compare finds out whose clock is wrong, and logs what has changed. Called with mu held.
-func (c *serverClocks) compare(now clock.Instant) {
+// compare finds out whose clock is wrong, and tells what has changed. Called with mu held.
+func (c *Clocks) compare(now clock.Instant) {
 	lower, upper := c.median(now)
 	c.middle.Store(&lower)
 	if lower.known < len(c.known) && now < c.all { //mutant:clocks-compared-too-early
 		return
 	}
 	for i := range c.known {
-		var why *ConditionError
+		var why *wire.Fault
 		if b, ok := c.bounds(i, now); ok && lower.known > 1 {
-			why = c.judge(b.lo-lower.hi, upper.lo-b.hi, &lower) //mutant:slow-answer-is-a-wrong-clock
+			why = c.judge(b.Lo-lower.Hi, upper.Lo-b.Hi, &lower) //mutant:slow-answer-is-a-wrong-clock
 		}
 		was := c.wrong[i]
-		switch c.wrong[i] = why; {
-		case why != nil && was == nil: //mutant:wrong-clock-unsaid
-			c.cfg.logger.WarnContext(context.Background(), "redlock: a server's clock is wrong", "node", c.addr[i], "reason", why)
-		case why == nil && was != nil:
-			c.cfg.logger.InfoContext(context.Background(), "redlock: a server's clock is right again", "node", c.addr[i])
+		if c.wrong[i] = why; (was == nil) != (why == nil) {
+			c.cfg.Judged(i, why)
 		}
 	}
 }
 
 // judge returns what is wrong with a clock that is so much ahead of the lower median, and behind
 // the upper one, at least.
-func (c *serverClocks) judge(ahead, behind time.Duration, m *middle) *ConditionError {
+func (c *Clocks) judge(ahead, behind time.Duration, m *middle) *wire.Fault {
 	by, way := ahead, "ahead of"
 	if behind > ahead {
 		by, way = behind, "behind"
 	}
-	if by <= c.cfg.skew() {
+	if by <= c.cfg.Skew() {
 		return nil
 	}
 	whose := fmt.Sprintf("the median of %d servers", m.known)
@@ -291,11 +295,11 @@ func (c *serverClocks) judge(ahead, behind time.Duration, m *middle) *ConditionE
 	case m.known == 2:
 		whose = "the other one's that is known, and which of the two is wrong cannot be told"
 	}
-	return &ConditionError{Condition: ConditionClockWrong, Detail: fmt.Sprintf("its wall clock is %v %s %s", by.Round(time.Millisecond), way, whose)}
+	return &wire.Fault{Condition: wire.ClockWrong, Detail: fmt.Sprintf("its wall clock is %v %s %s", by.Round(time.Millisecond), way, whose)}
 }
 
-// warning is what is wrong with a node's clock.
-func (c *serverClocks) warning(i int) *ConditionError {
+// Wrong is what is wrong with a node's clock; nil for nothing.
+func (c *Clocks) Wrong(i int) *wire.Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.wrong[i]

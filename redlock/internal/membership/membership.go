@@ -1,4 +1,27 @@
-package redlock
+// Package membership decides which servers count for a process.
+//
+// Two lists of nodes are two locks: a process with the nodes a, b and c has a quorum in a and c,
+// and one with a, b and d has another in b and d. So each node keeps with which other servers the
+// processes that use it vouch for it (register.lua), and a server counts for a process when all of
+// that agrees: fresh servers and those of the process together are no more than it has nodes, and
+// the number of nodes is the same. A server that nobody has seen for a lifetime is an empty seat,
+// which another may take.
+//
+// The rule is: refuse on entry, report in flight. A process that begins asks all nodes in reach
+// before it writes to any, and counts none if one of them disagrees: it would be a danger to those
+// that go on, so it waits, and says who they are. A process whose nodes were a quorum once never
+// stops for what it finds later. A server that comes later (it was restarted, or was out of reach)
+// counts for it if all others that count agree, too.
+//
+// Servers are known by their run_id, which is new with each process of a server; without a restart
+// gate by an id that is kept with their data, because a server may then vote as soon as it is back.
+//
+// A process that acquires nothing asks, and never enters: its list is no danger to anybody, and
+// keeps nobody out.
+//
+// The longest TTL and the clock skew are not compared. Each process uses the largest that any says,
+// see Limits. docs/guarantees.md has what is not seen.
+package membership
 
 import (
 	"context"
@@ -16,31 +39,62 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Two lists of nodes are two locks: a process with the nodes a, b and c has a quorum in a and c,
-// and one with a, b and d has another in b and d. So each node keeps with which other servers the
-// processes that use it vouch for it (register.lua), and a server counts for a process when all of
-// that agrees: fresh servers and those of the process together are no more than it has nodes, and
-// the number of nodes is the same. A server that nobody has seen for a lifetime is an empty seat,
-// which another may take.
-//
-// The rule is: refuse on entry, report in flight. A process that begins asks all nodes in reach
-// before it writes to any, and counts none if one of them disagrees: it would be a danger to those
-// that go on, so it waits, and says who they are. A process whose nodes were a quorum once never
-// stops for what it finds later. A server that comes later (it was restarted, or was out of reach)
-// counts for it if all others that count agree, too.
-//
-// Servers are known by their run_id, which is new with each process of a server; without a restart
-// gate by an id that is kept with their data, because a server may then vote as soon as it is back.
-//
-// A process that acquires nothing (WithoutLeases) asks, and never enters: its list is no danger to
-// anybody, and keeps nobody out.
-//
-// The longest TTL and the clock skew are not compared. Each process uses the largest that any says.
-// docs/guarantees.md has what is not seen.
+// Node is one of the process's nodes.
+type Node interface {
+	Send(r *node.Request) error
+	Status() *node.Status
+	Address() string
+	Reply(call *wire.Call, a node.Answer) vote.Reply // an answer as rounds take it
+}
 
-// membership is what a Quorum knows of who belongs to its nodes. It is safe for concurrent use.
-type membership struct {
-	q *Quorum
+// Observer hears what is found out in flight. Its methods are called with no lock held, and may be
+// called at the same time.
+type Observer interface {
+	Lead(i int, lead *time.Duration, now clock.Instant) // what a node keeps of how far its clock is ahead
+	Unwritten(i int, why string)                        // a node has not been able to keep who uses it for some time
+	Differs(i int, why *wire.Fault)                     // how others' list at a node differs; nil for not, or not any more
+}
+
+// Config is what a Membership needs to know.
+type Config struct {
+	Nodes int            // how many there are
+	Node  func(int) Node // each of them
+	Need  int            // how many are a quorum
+
+	Keys                   *wire.Keys    // of the list on each node
+	Identity               string        // of the process
+	MaxTTL, Skew           time.Duration // as the process was told, whatever others use
+	RestartGate, TakesPart bool
+	Timeout                time.Duration        // for the answer of a node
+	LookEvery              time.Duration        // how often a server that votes is looked at
+	Quarantine             func() time.Duration // which the Limits may prolong
+	Limits                 *Limits
+	Clock                  *clock.Clock
+	Waits                  *vote.Waits
+	Leads                  func(now clock.Instant) []*time.Duration // how far each server's clock is ahead; nil where that is not known for sure
+	Background             func(func())                             // runs it, unless the process ends
+	Observer               Observer
+}
+
+// Limits are the largest values that other processes of the prefix use; 0 for none that is known.
+// They are safe for concurrent use.
+type Limits struct{ ttl, skew atomic.Int64 }
+
+// TTL is the longest TTL.
+func (l *Limits) TTL() time.Duration { return time.Duration(l.ttl.Load()) }
+
+// Skew is the largest clock skew.
+func (l *Limits) Skew() time.Duration { return time.Duration(l.skew.Load()) }
+
+// Set replaces them.
+func (l *Limits) Set(ttl, skew time.Duration) {
+	l.ttl.Store(int64(ttl))
+	l.skew.Store(int64(skew))
+}
+
+// Membership is what a process knows of who belongs to its nodes. It is safe for concurrent use.
+type Membership struct {
+	cfg Config
 
 	due atomic.Int64 // the clock.Instant from which on to refresh
 
@@ -63,8 +117,7 @@ type seat struct {
 	logged  bool          // that it was not
 	gone    []vouched     // servers that counted, and in whose place another was found, the latest ones
 
-	ttl, skew time.Duration                  // the largest that it knows
-	differs   atomic.Pointer[ConditionError] // what was found there in flight; nil for nothing
+	ttl, skew time.Duration // the largest that it knows
 }
 
 // joining is a server that is to count.
@@ -79,14 +132,14 @@ type joining struct {
 	retry time.Duration // after how long to try again; 0 as for any other reason
 }
 
-// membershipGrace is for how much longer than its lifetime an entry keeps a process out that
-// begins. The one that wrote it may have been cut off right before it would have written it again,
-// and its leases live on.
+// grace is for how much longer than its lifetime an entry keeps a process out that begins. The one
+// that wrote it may have been cut off right before it would have written it again, and its leases
+// live on.
 //
 // A process relies on a server until that has been silent for the absence, its leases for a TTL
 // more, which is in the lifetime; and what it has written of the server may be as old as its last
 // look.
-const membershipGrace = absence + 2*node.MaxSampleEvery
+const grace = Absence + 2*node.MaxSampleEvery
 
 // A process that was refused tries again after two to three seconds: another one may try at the
 // same time.
@@ -95,43 +148,29 @@ const (
 	retrySpread = time.Second
 )
 
-// lifetime is for how long a server is taken for one that a process uses, after that has seen it: a
+// Absence is after how long without an answer a server does not count any more: others may take it
+// for gone. It is two of the looks at its clock.
+const Absence = 2 * node.MaxSampleEvery
+
+// Lifetime is for how long a server is taken for one that a process uses, after that has seen it: a
 // quarantine less the second by which that is rounded, so that a server that was restarted finds
 // the seat empty when it may vote.
-func (c *config) lifetime() time.Duration { return c.quarantine() - time.Second } //mutant:lifetime-below-the-quarantine
+func Lifetime(quarantine time.Duration) time.Duration { return quarantine - time.Second } //mutant:lifetime-below-the-quarantine
 
-// absence is after how long without an answer a server does not count any more: others may take it
-// for gone. It is two of the looks at its clock.
-const absence = 2 * node.MaxSampleEvery
-
-// limits are the largest values that other processes of the prefix use.
-type limits struct{ ttl, skew atomic.Int64 }
-
-// longestTTL is that of any lease under the prefix, as far as is known.
-func (c *config) longestTTL() time.Duration {
-	return max(c.maxTTL, time.Duration(c.others.ttl.Load())) //mutant:longer-ttl-of-others-ignored
+// New makes a Membership, of which no server counts yet.
+func New(cfg Config) *Membership {
+	return &Membership{cfg: cfg, seats: make([]seat, cfg.Nodes), settled: make(chan struct{})}
 }
 
-// skew is how far clocks may be apart.
-func (c *config) skew() time.Duration {
-	return max(c.clockSkew, time.Duration(c.others.skew.Load())) //mutant:wider-skew-of-others-ignored
-}
+func (m *Membership) lifetime() time.Duration { return Lifetime(m.cfg.Quarantine()) }
 
-// checkPart refuses what is only for a Quorum that takes part.
-func (c *config) checkPart() error {
-	if !c.takesPart { //mutant:reader-acquires
-		return &OptionError{"WithoutLeases", "this Quorum acquires and pauses nothing: use another one for that"}
-	}
-	return nil
-}
+func (m *Membership) now() clock.Instant { return m.cfg.Clock.Now() }
 
-func newMembership(q *Quorum, nodes int) *membership {
-	return &membership{q: q, seats: make([]seat, nodes), settled: make(chan struct{})}
-}
+func (m *Membership) address(i int) string { return m.cfg.Node(i).Address() }
 
-// settle notes that a node's first look is over, since the process began or was refused: the node
+// Settled notes that a node's first look is over, since the process began or was refused: the node
 // may not vote, and is silent or says why.
-func (m *membership) settle(i int, silent bool) {
+func (m *Membership) Settled(i int, silent bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if silent || !m.seats[i].refused {
@@ -139,25 +178,25 @@ func (m *membership) settle(i int, silent bool) {
 	}
 }
 
-// restarted notes that a node does not vote for a quarantine: its server does not count, and hears
+// Restarted notes that a node does not vote for a quarantine: its server does not count, and hears
 // at once who uses it.
-func (m *membership) restarted(i int) {
+func (m *Membership) Restarted(i int) {
 	m.mu.Lock()
 	m.seats[i].counts = false
 	m.mu.Unlock()
-	m.refresh(true)
+	m.refresh()
 }
 
-// replaced notes that another server process answers for a node than before, so that nobody waits
+// Replaced notes that another server process answers for a node than before, so that nobody waits
 // for the one that counted longer than its leases last.
-func (m *membership) replaced(i int, process string) {
+func (m *Membership) Replaced(i int, process string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := &m.seats[i]
-	if s.id == "" || s.id == process || has(s.gone, s.id) >= 0 || !m.q.cfg.restartGate {
+	if s.id == "" || s.id == process || has(s.gone, s.id) >= 0 || !m.cfg.RestartGate {
 		return
 	}
-	s.gone = append(s.gone[max(len(s.gone)-maxGone+1, 0):], vouched{s.id, m.q.clock.Now()}) //mutant:replaced-servers-unsaid
+	s.gone = append(s.gone[max(len(s.gone)-maxGone+1, 0):], vouched{s.id, m.now()}) //mutant:replaced-servers-unsaid
 }
 
 // maxGone is how many restarts of a server are said to the others, of those within a lifetime and a
@@ -165,7 +204,7 @@ func (m *membership) replaced(i int, process string) {
 const maxGone = 4
 
 // settleSeat is called with mu held.
-func (m *membership) settleSeat(i int) {
+func (m *Membership) settleSeat(i int) {
 	if !m.seats[i].settled {
 		m.seats[i].settled = true
 		close(m.settled)
@@ -173,14 +212,16 @@ func (m *membership) settleSeat(i int) {
 	}
 }
 
-// join has the server with the id count for a node, or returns why it may not. It is called beside
-// the node's writer.
-func (m *membership) join(ctx context.Context, j *joining) (retry time.Duration, err error) {
-	if !m.q.cfg.restartGate {
-		j.id = ""
+// Join has a server count for a node, or returns why it may not, and after how long to try again; 0
+// as for any other reason. age is what counts for the quarantine. It is called beside the node's
+// writer, and waits for answers until ctx ends.
+func (m *Membership) Join(ctx context.Context, i int, runID string, age time.Duration) (retry time.Duration, err error) {
+	j := &joining{seat: i, age: age, done: make(chan struct{})}
+	if m.cfg.RestartGate {
+		j.id = runID
 	}
 	m.mu.Lock()
-	if s := &m.seats[j.seat]; j.id != "" && s.counts && s.id == j.id && m.q.clock.Now().Sub(s.seen) < absence {
+	if s := &m.seats[j.seat]; j.id != "" && s.counts && s.id == j.id && m.now().Sub(s.seen) < Absence {
 		m.mu.Unlock()
 		return 0, nil
 	}
@@ -202,7 +243,7 @@ func (m *membership) join(ctx context.Context, j *joining) (retry time.Duration,
 }
 
 // decide decides for all that wait.
-func (m *membership) decide(ctx context.Context) {
+func (m *Membership) decide(ctx context.Context) {
 	m.gather(ctx)
 	for {
 		m.mu.Lock()
@@ -227,9 +268,8 @@ func (m *membership) decide(ctx context.Context) {
 // gather waits for the other nodes of a process that begins: each of them may be the one that
 // disagrees. A node that has not answered in half of its timeout is out of reach: who acquires
 // waits no longer than that timeout.
-func (m *membership) gather(ctx context.Context) {
-	timeout := m.q.cfg.timeout(m.q.cfg.lease.ttl)
-	timer := time.NewTimer(timeout / 2)
+func (m *Membership) gather(ctx context.Context) {
+	timer := time.NewTimer(m.cfg.Timeout / 2)
 	defer timer.Stop()
 	for {
 		m.mu.Lock()
@@ -250,7 +290,7 @@ func (m *membership) gather(ctx context.Context) {
 }
 
 // seatsOnly tells which seats are settled. Called with mu held.
-func (m *membership) seatsOnly() []bool {
+func (m *Membership) seatsOnly() []bool {
 	all := make([]bool, len(m.seats))
 	for i := range m.seats {
 		all[i] = m.seats[i].settled
@@ -259,7 +299,7 @@ func (m *membership) seatsOnly() []bool {
 }
 
 // admit finds out whether servers may count, and says so to each of those that join.
-func (m *membership) admit(ctx context.Context, all []*joining) {
+func (m *Membership) admit(ctx context.Context, all []*joining) {
 	m.mu.Lock()
 	m.drop()
 	entering := !m.admitted
@@ -268,11 +308,11 @@ func (m *membership) admit(ctx context.Context, all []*joining) {
 	}
 	ids := m.claims()
 	for _, j := range all {
-		ids[j.seat] = vouched{j.id, m.q.clock.Now()} //mutant:absent-server-is-as-old
+		ids[j.seat] = vouched{j.id, m.now()} //mutant:absent-server-is-as-old
 	}
 	m.mu.Unlock()
 	asked := m.poll(ctx, wire.Asking, ids, m.reachable(all)) //mutant:who-asks-writes
-	if !m.q.cfg.restartGate {
+	if !m.cfg.RestartGate {
 		for _, j := range all {
 			if known := asked[j.seat].More().Members; known != nil {
 				j.id, ids[j.seat].id = known.ID, known.ID
@@ -287,8 +327,8 @@ func (m *membership) admit(ctx context.Context, all []*joining) {
 	if len(all) < joined {
 		asked = m.poll(ctx, wire.Asking, ids, m.reachable(all))
 	}
-	why := m.disagreement(asked, ids)    //mutant:written-before-asked
-	if why == nil && m.q.cfg.takesPart { //mutant:reader-enters
+	why := m.disagreement(asked, ids)  //mutant:written-before-asked
+	if why == nil && m.cfg.TakesPart { //mutant:reader-enters
 		wrote := m.poll(ctx, wire.Entering, ids, m.reachable(all))
 		why = m.disagreement(wrote, ids)
 		if why == nil && !entering && !m.agree(wrote, all, ids) { //mutant:added-without-the-others
@@ -304,7 +344,7 @@ func (m *membership) admit(ctx context.Context, all []*joining) {
 			m.seats[i].settled = m.seats[i].settled && why == nil
 		}
 	}
-	now, retry := m.q.clock.Now(), retryEvery+rand.N(retrySpread)
+	now, retry := m.now(), retryEvery+rand.N(retrySpread)
 	for _, j := range all {
 		s := &m.seats[j.seat]
 		if j.why, j.retry, s.refused = why, retry, why != nil; why == nil { //mutant:retry-without-the-others,refused-node-alone-left-out
@@ -317,7 +357,7 @@ func (m *membership) admit(ctx context.Context, all []*joining) {
 			counts++
 		}
 	}
-	m.admitted = m.admitted || counts >= m.q.need
+	m.admitted = m.admitted || counts >= m.cfg.Need
 	m.mu.Unlock()
 	m.refreshed()
 }
@@ -329,7 +369,7 @@ type vouched struct {
 }
 
 // claims are the servers that count, of all nodes. Called with mu held.
-func (m *membership) claims() []vouched {
+func (m *Membership) claims() []vouched {
 	all := make([]vouched, len(m.seats))
 	for i := range m.seats {
 		if s := &m.seats[i]; s.counts {
@@ -346,23 +386,23 @@ func has(all []vouched, id string) int {
 
 // drop takes servers for gone that have been silent for long. If those that are left are no quorum,
 // the process has to begin again. Called with mu held.
-func (m *membership) drop() {
-	now, counts := m.q.clock.Now(), 0
+func (m *Membership) drop() {
+	now, counts := m.now(), 0
 	for i := range m.seats {
 		s := &m.seats[i]
-		if s.counts && now.Sub(s.seen) > absence { //mutant:absent-servers-count
+		if s.counts && now.Sub(s.seen) > Absence { //mutant:absent-servers-count
 			s.counts = false
 		}
 		if s.counts {
 			counts++
 		}
 	}
-	m.admitted = m.admitted && counts >= m.q.need
+	m.admitted = m.admitted && counts >= m.cfg.Need
 }
 
 // agree reports whether all nodes that count agree to those that join, or could not be told, and
 // are still the servers that they were.
-func (m *membership) agree(replies []vote.Reply, all []*joining, ids []vouched) bool {
+func (m *Membership) agree(replies []vote.Reply, all []*joining, ids []vouched) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range replies {
@@ -381,7 +421,7 @@ func (m *membership) agree(replies []vote.Reply, all []*joining, ids []vouched) 
 
 // answered returns those that may count for all that is known of their own server, and lets the
 // others know why not.
-func (m *membership) answered(all []*joining, replies []vote.Reply, ids []vouched) (left []*joining) {
+func (m *Membership) answered(all []*joining, replies []vote.Reply, ids []vouched) (left []*joining) {
 	for _, j := range all {
 		rep := &replies[j.seat]
 		switch other := m.twin(j, ids); {
@@ -389,10 +429,10 @@ func (m *membership) answered(all []*joining, replies []vote.Reply, ids []vouche
 			j.why = rep.Err
 		case rep.Verdict == wire.Pending:
 			j.why = node.ErrTimeout
-		case m.q.cfg.restartGate && j.age < m.q.cfg.quarantine():
+		case m.cfg.RestartGate && j.age < m.cfg.Quarantine():
 			j.why = &wire.Fault{Condition: wire.Quarantined, Detail: "others use a longer TTL or clock skew than this process, and so a longer quarantine"}
 		case other >= 0: //mutant:server-without-info-counted-twice
-			j.why = &wire.Fault{Condition: wire.Duplicate, Detail: "it is the same server as " + m.q.nodes[other].addr + " (both have the id " + j.id + ")"}
+			j.why = &wire.Fault{Condition: wire.Duplicate, Detail: "it is the same server as " + m.address(other) + " (both have the id " + j.id + ")"}
 			ids[j.seat] = vouched{}
 		default:
 			left = append(left, j)
@@ -405,22 +445,24 @@ func (m *membership) answered(all []*joining, replies []vote.Reply, ids []vouche
 
 // twin is another node with the same server, which counts already or joins before that one; -1 for
 // none.
-func (m *membership) twin(j *joining, ids []vouched) int {
+func (m *Membership) twin(j *joining, ids []vouched) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.IndexFunc(m.q.nodes, func(n *member) bool {
-		k := n.index
-		return k != j.seat && j.id != "" && ids[k].id == j.id && (k < j.seat || m.seats[k].counts) //mutant:server-that-counts-joins-again
-	})
+	for k := range ids {
+		if k != j.seat && j.id != "" && ids[k].id == j.id && (k < j.seat || m.seats[k].counts) { //mutant:server-that-counts-joins-again
+			return k
+		}
+	}
+	return -1
 }
 
 // reachable are the nodes that are asked: those that join or count, and others that answer.
-func (m *membership) reachable(all []*joining) (nodes []int) {
+func (m *Membership) reachable(all []*joining) (nodes []int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i, n := range m.q.nodes {
+	for i := range m.seats {
 		joins := slices.ContainsFunc(all, func(j *joining) bool { return j.seat == i })
-		if status := n.Status(); joins || m.seats[i].counts || status.Fault != nil { //mutant:only-those-that-join-asked
+		if status := m.cfg.Node(i).Status(); joins || m.seats[i].counts || status.Fault != nil { //mutant:only-those-that-join-asked
 			nodes = append(nodes, i)
 		}
 	}
@@ -428,29 +470,29 @@ func (m *membership) reachable(all []*joining) (nodes []int) {
 }
 
 // poll tells nodes which servers count, or would, and returns their answers, one for each node.
-func (m *membership) poll(ctx context.Context, mode wire.Mode, ids []vouched, nodes []int) []vote.Reply {
+func (m *Membership) poll(ctx context.Context, mode wire.Mode, ids []vouched, nodes []int) []vote.Reply {
 	return m.send(ctx, mode, nodes, func(int) *wire.Membership { return m.words(mode, ids) })
 }
 
 // words are what is said to each of the nodes.
-func (m *membership) words(mode wire.Mode, ids []vouched) *wire.Membership {
-	cfg := m.q.cfg
+func (m *Membership) words(mode wire.Mode, ids []vouched) *wire.Membership {
+	lifetime := m.lifetime()
 	w := &wire.Membership{
-		Mode: mode, Nodes: len(m.q.nodes), MaxTTL: cfg.maxTTL, Skew: cfg.clockSkew,
-		Lifetime: cfg.lifetime(), Grace: membershipGrace, Identity: cfg.lease.identity,
+		Mode: mode, Nodes: m.cfg.Nodes, MaxTTL: m.cfg.MaxTTL, Skew: m.cfg.Skew,
+		Lifetime: lifetime, Grace: grace, Identity: m.cfg.Identity,
 	}
-	now := m.q.clock.Now()
+	now := m.now()
 	for i, c := range ids {
 		if c.id != "" {
-			w.Servers = append(w.Servers, wire.Server{ID: c.id, Address: m.q.nodes[i].addr, Age: now.Sub(c.seen)})
+			w.Servers = append(w.Servers, wire.Server{ID: c.id, Address: m.address(i), Age: now.Sub(c.seen)})
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range m.seats {
 		for _, g := range m.seats[i].gone {
-			if has(ids, g.id) < 0 && now.Sub(g.seen) <= cfg.lifetime()+membershipGrace {
-				w.Servers = append(w.Servers, wire.Server{ID: g.id, Address: m.q.nodes[i].addr, Gone: true})
+			if has(ids, g.id) < 0 && now.Sub(g.seen) <= lifetime+grace {
+				w.Servers = append(w.Servers, wire.Server{ID: g.id, Address: m.address(i), Gone: true})
 			}
 		}
 	}
@@ -458,36 +500,35 @@ func (m *membership) words(mode wire.Mode, ids []vouched) *wire.Membership {
 }
 
 // send asks nodes, and waits for the node timeout at most.
-func (m *membership) send(ctx context.Context, mode wire.Mode, nodes []int, words func(i int) *wire.Membership) []vote.Reply {
-	timeout := m.q.cfg.timeout(m.q.cfg.lease.ttl)
-	p := &poll{q: m.q}
-	p.Start(len(m.q.nodes), len(m.q.nodes))
+func (m *Membership) send(ctx context.Context, mode wire.Mode, nodes []int, words func(i int) *wire.Membership) []vote.Reply {
+	p := &poll{m: m}
+	p.Start(m.cfg.Nodes, m.cfg.Nodes)
 	p.Decided = func([]vote.Reply) bool { return false }
-	now := m.q.clock.Now()
-	expires, leads := now.Add(timeout), m.q.clocks.leadOfEach(now)
-	for i, n := range m.q.nodes {
+	now := m.now()
+	expires, leads := now.Add(m.cfg.Timeout), m.cfg.Leads(now)
+	for i := range m.cfg.Nodes {
 		if !slices.Contains(nodes, i) {
 			p.Skip(i, wire.Failed)
 			continue
 		}
 		w := words(i)
 		w.Lead = leads[i]
-		if !m.q.cfg.restartGate {
+		if !m.cfg.RestartGate {
 			w.NewID = m.newID(i)
 		}
-		r := &node.Request{Call: &wire.Call{Op: wire.Register, Keys: &m.q.members, Write: &wire.Write{Members: w.Words()}}, To: p, Slot: i, Expires: expires}
-		if err := n.Send(r); err != nil {
-			p.Answered(r, notTaken(err))
+		r := &node.Request{Call: &wire.Call{Op: wire.Register, Keys: m.cfg.Keys, Write: &wire.Write{Members: w.Words()}}, To: p, Slot: i, Expires: expires}
+		if err := m.cfg.Node(i).Send(r); err != nil {
+			p.Answered(r, node.NotTaken(err))
 		}
 	}
-	_ = p.Wait(ctx, timeout, &m.q.waits)
+	_ = p.Wait(ctx, m.cfg.Timeout, m.cfg.Waits)
 	replies := p.Outcome().Replies
 	m.hear(mode, nodes, replies)
 	return replies
 }
 
 // newID is the id of a server that has lost its own, or has none yet.
-func (m *membership) newID(i int) string {
+func (m *Membership) newID(i int) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.seats[i].id == "" {
@@ -500,21 +541,20 @@ func (m *membership) newID(i int) string {
 type poll struct {
 	vote.Round
 
-	q *Quorum
+	m *Membership
 }
 
 // Answered takes a node's answer.
 func (p *poll) Answered(r *node.Request, a node.Answer) {
-	p.Answer(r.Slot, p.q.nodes[r.Slot].reply(r.Call, a))
+	p.Answer(r.Slot, p.m.cfg.Node(r.Slot).Reply(r.Call, a))
 }
 
-// hear takes over what nodes know, and logs what they cannot be told.
-func (m *membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
+// hear takes over what nodes know, and tells what they cannot be told.
+func (m *Membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 	m.mu.Lock()
-	now := m.q.clock.Now()
+	now := m.now()
 	var ttl, skew time.Duration
-	type line struct{ node, why string }
-	var lines []line
+	unwritten := make(map[int]string)
 	for i := range m.seats {
 		s := &m.seats[i]
 		if rep := &replies[i]; slices.Contains(nodes, i) {
@@ -522,7 +562,7 @@ func (m *membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 			switch {
 			case rep.More().Members != nil:
 				s.ttl, s.skew = rep.More().Members.MaxTTL, rep.More().Members.Skew
-				if m.q.nodes[i].Status().Reason() == nil && now.Sub(s.seen) < absence { // else another process may have answered
+				if m.cfg.Node(i).Status().Reason() == nil && now.Sub(s.seen) < Absence { // else another process may have answered
 					s.seen = now
 				}
 				said = rep.More().Members.Unwritten
@@ -535,10 +575,10 @@ func (m *membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 				if s.failing == 0 {
 					s.failing = now
 				}
-				votes := m.q.nodes[i].Status().Reason() == nil
-				if votes && now.Sub(s.failing) > m.q.cfg.inspectEvery() && !s.logged { //mutant:unwritten-members-unsaid
+				votes := m.cfg.Node(i).Status().Reason() == nil
+				if votes && now.Sub(s.failing) > m.cfg.LookEvery && !s.logged { //mutant:unwritten-members-unsaid
 					s.logged = true
-					lines = append(lines, line{m.q.nodes[i].addr, wire.Short(said)})
+					unwritten[i] = said
 				}
 			case rep.More().Members != nil && mode != wire.Asking:
 				s.failing, s.logged = 0, false
@@ -546,21 +586,20 @@ func (m *membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 		}
 		ttl, skew = max(ttl, s.ttl), max(skew, s.skew)
 	}
-	m.q.cfg.others.ttl.Store(int64(ttl))
-	m.q.cfg.others.skew.Store(int64(skew))
+	m.cfg.Limits.Set(ttl, skew)
 	m.mu.Unlock()
 	for i := range replies {
 		if known := replies[i].More().Members; known != nil && slices.Contains(nodes, i) {
-			m.q.clocks.tell(i, known.Lead, now)
+			m.cfg.Observer.Lead(i, known.Lead, now)
 		}
 	}
-	for _, l := range lines {
-		m.q.cfg.logger.Warn("redlock: a node cannot keep who uses it: a process with another list of nodes may not be noticed there", "node", l.node, "error", l.why)
+	for i, why := range unwritten {
+		m.cfg.Observer.Unwritten(i, why)
 	}
 }
 
 // withdraw takes back what was written in vain, but for what was there before.
-func (m *membership) withdraw(ctx context.Context, asked, wrote []vote.Reply, ids []vouched) {
+func (m *Membership) withdraw(ctx context.Context, asked, wrote []vote.Reply, ids []vouched) {
 	var nodes []int
 	for i := range wrote {
 		if wrote[i].Verdict == wire.OK && wrote[i].More().Members != nil && asked[i].More().Members != nil {
@@ -580,13 +619,16 @@ func (m *membership) withdraw(ctx context.Context, asked, wrote []vote.Reply, id
 	})
 }
 
-// refresh says again which servers count, in the background, once in a while or at once. It is
-// called when a node is looked at, and when one was restarted. First it asks, so that what it then
-// says is of now.
-func (m *membership) refresh(atOnce bool) {
-	if !atOnce && int64(m.q.clock.Now()) < m.due.Load() {
-		return
+// Refresh says again which servers count, in the background, once in a while. It is called when a
+// node is looked at.
+func (m *Membership) Refresh() {
+	if int64(m.now()) >= m.due.Load() {
+		m.refresh()
 	}
+}
+
+// refresh does so at once. First it asks, so that what it then says is of now.
+func (m *Membership) refresh() {
 	m.mu.Lock()
 	due := m.admitted
 	m.mu.Unlock()
@@ -594,7 +636,7 @@ func (m *membership) refresh(atOnce bool) {
 	if !due { //mutant:members-not-refreshed
 		return
 	}
-	m.q.later(func() {
+	m.cfg.Background(func() {
 		say := func(mode wire.Mode) (replies []vote.Reply, ids []vouched) {
 			m.mu.Lock()
 			m.drop()
@@ -603,55 +645,29 @@ func (m *membership) refresh(atOnce bool) {
 			return m.poll(context.Background(), mode, ids, m.reachable(nil)), ids
 		}
 		say(wire.Asking)
-		if !m.q.cfg.takesPart { //mutant:reader-refreshes
+		if !m.cfg.TakesPart { //mutant:reader-refreshes
 			return
 		}
 		replies, ids := say(wire.Refreshing)
 		for i := range replies {
 			switch rep := &replies[i]; {
 			case ids[i].id == "": // which its status says
-				m.report(i, nil)
+				m.cfg.Observer.Differs(i, nil)
 			case rep.More().Members != nil:
-				m.report(i, m.difference(i, rep, ids))
+				m.cfg.Observer.Differs(i, m.difference(i, rep, ids))
 			}
 		}
 	})
 }
 
 // refreshed puts the next refresh off: there is one for each look at least, and two in a lifetime.
-func (m *membership) refreshed() {
-	every := min(m.q.cfg.inspectEvery()*3/4, m.q.cfg.lifetime()/2)
-	m.due.Store(int64(m.q.clock.Now().Add(every)))
-}
-
-// report keeps and logs what was found in flight.
-func (m *membership) report(i int, why *wire.Fault) {
-	is := m.q.conditionError(why)
-	was := m.seats[i].differs.Swap(is)
-	member := m.q.nodes[i]
-	switch {
-	case is != nil && was == nil: //mutant:another-list-in-flight-unsaid
-		m.q.cfg.logger.Error("redlock: processes do not agree on their nodes: two leases on a key may be live at once", "node", member.addr, "reason", is)
-	case is == nil && was != nil:
-		m.q.cfg.logger.Info("redlock: processes agree on their nodes again", "node", member.addr)
-	default:
-		return
-	}
-	member.tell(member.Status())
-}
-
-// differing is what was found in flight, of any node; nil for nothing.
-func (m *membership) differing() *NodeError {
-	for i := range m.seats {
-		if why := m.seats[i].differs.Load(); why != nil {
-			return &NodeError{Node: m.q.nodes[i].addr, Op: OpObserve, Err: why}
-		}
-	}
-	return nil
+func (m *Membership) refreshed() {
+	every := min(m.cfg.LookEvery*3/4, m.lifetime()/2)
+	m.due.Store(int64(m.now().Add(every)))
 }
 
 // disagreement is why a process does not belong, by the first node that says so; nil if none does.
-func (m *membership) disagreement(replies []vote.Reply, ids []vouched) error {
+func (m *Membership) disagreement(replies []vote.Reply, ids []vouched) error {
 	for i := range replies {
 		if why := m.difference(i, &replies[i], ids); why != nil {
 			return why
@@ -661,22 +677,22 @@ func (m *membership) disagreement(replies []vote.Reply, ids []vouched) error {
 }
 
 // difference is what differs at a node, which was asked about those servers; nil for nothing.
-func (m *membership) difference(i int, rep *vote.Reply, ids []vouched) *wire.Fault {
+func (m *Membership) difference(i int, rep *vote.Reply, ids []vouched) *wire.Fault {
 	if rep.Verdict != wire.Refused || rep.More().Members == nil {
 		return nil
 	}
-	at := m.q.nodes[i].addr
+	at := m.address(i)
 	var others []string
 	for _, s := range rep.More().Members.Servers {
 		if has(ids, s.ID) >= 0 {
 			continue
 		}
-		if gate := len(s.ID) == wire.RunIDLength; gate != m.q.cfg.restartGate { //mutant:mixed-gates-are-several-servers
+		if gate := len(s.ID) == wire.RunIDLength; gate != m.cfg.RestartGate { //mutant:mixed-gates-are-several-servers
 			return &wire.Fault{Condition: wire.AnotherList, Detail: fmt.Sprintf("%s uses %s %s the restart gate, and this process does not: "+
 				"give all processes WithoutRestartGate or none", s.By, at, map[bool]string{true: "with", false: "without"}[gate])}
 		}
-		for k, n := range m.q.nodes {
-			if n.addr == s.Address && ids[k].id != "" { //mutant:balancer-is-another-list
+		for k := range ids {
+			if m.address(k) == s.Address && ids[k].id != "" { //mutant:balancer-is-another-list
 				return &wire.Fault{Condition: wire.SeveralServers, Detail: fmt.Sprintf(
 					"%s is the server %s for this process, and %s for %s, which saw it %v ago (%s knows)",
 					s.Address, short(ids[k].id), short(s.ID), s.By, s.Age.Round(time.Millisecond), at)}
@@ -685,8 +701,8 @@ func (m *membership) difference(i int, rep *vote.Reply, ids []vouched) *wire.Fau
 		others = append(others, fmt.Sprintf("%s (%s, seen %v ago by %s)", s.Address, short(s.ID), s.Age.Round(time.Millisecond), s.By))
 	}
 	detail := fmt.Sprintf("other processes use %s together with %s, which this one does not", at, strings.Join(others, " and "))
-	if n := rep.More().Members.Nodes; n != len(m.q.nodes) {
-		detail = fmt.Sprintf("other processes use %s as one of %d nodes, and this one has %d", at, n, len(m.q.nodes))
+	if n := rep.More().Members.Nodes; n != m.cfg.Nodes {
+		detail = fmt.Sprintf("other processes use %s as one of %d nodes, and this one has %d", at, n, m.cfg.Nodes)
 		if len(rep.More().Members.Servers) > 0 {
 			detail += fmt.Sprintf("; one of them is %s", rep.More().Members.Servers[0].By)
 		}

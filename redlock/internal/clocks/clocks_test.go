@@ -1,0 +1,123 @@
+package clocks
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// of makes Clocks, and has what is told of them kept by node: nil where one is right again.
+func of(nodes int, skew time.Duration) (*Clocks, map[int]*wire.Fault) {
+	told := make(map[int]*wire.Fault)
+	return New(Config{Nodes: nodes, Need: nodes/2 + 1, Skew: func() time.Duration { return skew }, Judged: func(i int, why *wire.Fault) { told[i] = why }}), told
+}
+
+// A slow answer leaves open what a server's clock shows, and is no wrong clock; nor is one that was
+// asked long ago, which then says nothing of the median either.
+func TestSlowAnswerIsNoWrongClock(t *testing.T) {
+	const skew = 2 * time.Second
+	c, _ := of(3, skew)
+	const start = clock.Instant(time.Hour)
+	sample := func(i int, at clock.Instant, lo, hi time.Duration) {
+		c.Sampled(i, node.Watch{Lo: lo, Hi: hi, At: at, Known: true})
+	}
+	wall := time.Unix(0, 0).Add(time.Hour)
+	require.Zero(t, c.Hint(start, wall))
+	sample(0, start, 0, 0)
+	require.Zero(t, c.Hint(start, wall), "one of three is no quorum")
+	sample(1, start, 0, 0)
+	require.EqualValues(t, time.Hour.Microseconds(), c.Hint(start, wall))
+	require.EqualValues(t, (time.Hour + skew).Microseconds(), c.Hint(start, wall.Add(time.Hour)))
+	require.EqualValues(t, (time.Hour - skew).Microseconds(), c.Hint(start, wall.Add(-time.Hour)))
+	require.EqualValues(t, (time.Hour - skew).Microseconds(), c.LeastToken(start))
+	later := start
+	for _, hi := range []time.Duration{2 * time.Second, time.Minute} {
+		sample(2, later, 2*time.Second, hi)
+		require.Nil(t, c.Wrong(2), "it may be right")
+		later = later.Add(compareEvery)
+	}
+	sample(2, later, 2*time.Second+10*time.Millisecond, time.Minute)
+	require.Contains(t, c.Wrong(2).Detail, "ahead of the median of 3 servers")
+	require.Nil(t, c.Wrong(0))
+	sample(2, later.Add(compareEvery), -time.Minute, -2*time.Second-10*time.Millisecond)
+	require.Contains(t, c.Wrong(2).Detail, "behind the median of 3 servers")
+
+	muchLater := later.Add(time.Hour)
+	require.Zero(t, c.Hint(muchLater, wall))
+	require.Zero(t, c.LeastToken(muchLater))
+	sample(0, muchLater, 5*time.Minute, 5*time.Minute)
+	require.Nil(t, c.Wrong(0), "there is nobody to compare it with")
+	require.Zero(t, c.Hint(muchLater, wall))
+}
+
+// What nodes say of the median where it is not sure is taken for no more than a choice between the
+// clocks that it may be at.
+func TestToldMedianIsBetweenTheClocks(t *testing.T) {
+	const behind = -time.Hour
+	for told, want := range map[time.Duration]time.Duration{
+		-10000 * time.Hour: 0,
+		behind:             0,
+		behind / 2:         behind / 2,
+		0:                  behind,
+		10000 * time.Hour:  behind,
+	} {
+		c, _ := of(3, 2*time.Second)
+		now := clock.Instant(time.Hour)
+		c.Sampled(0, node.Watch{Known: true, At: now})
+		c.Sampled(1, node.Watch{Known: true, At: now, Lo: behind, Hi: behind})
+		lower, upper := c.median(now)
+		require.Equal(t, behind, lower.Lo)
+		require.False(t, lower.sure)
+		require.Zero(t, upper.Lo)
+		c.Tell(1, &told, now)
+		lower, upper = c.median(now)
+		require.True(t, lower.told)
+		require.Equal(t, Bounds{want, want}, lower.Bounds, "told %v", told)
+		require.Equal(t, lower.Bounds, upper)
+		require.Equal(t, make([]*time.Duration, 3), c.LeadOfEach(now), "who is not sure tells nobody")
+
+		c.Sampled(2, node.Watch{Known: true, At: now})
+		leads := c.LeadOfEach(now)
+		require.Equal(t, []time.Duration{0, behind, 0}, []time.Duration{*leads[0], *leads[1], *leads[2]})
+		lower, _ = c.median(now)
+		require.Equal(t, middle{at: now, known: 3, sure: true}, lower)
+	}
+}
+
+// A clock that is wrong is told when it becomes so, and when it is right again, and no oftener.
+func TestWrongClockIsToldOnce(t *testing.T) {
+	c, told := of(3, 2*time.Second)
+	now := clock.Instant(time.Hour)
+	for _, ahead := range []time.Duration{0, time.Minute, 2 * time.Minute, 0} {
+		clear(told)
+		for i := range 3 {
+			w := node.Watch{At: now, Known: true}
+			if i == 2 {
+				w.Lo, w.Hi = ahead, ahead
+			}
+			c.Sampled(i, w)
+			now = now.Add(compareEvery)
+		}
+		switch ahead {
+		case time.Minute:
+			require.Len(t, told, 1)
+			require.Equal(t, wire.ClockWrong, told[2].Condition)
+			require.NotNil(t, c.Wrong(2))
+			require.Nil(t, c.Wrong(1))
+		case 0:
+			require.Nil(t, c.Wrong(2))
+			if now > clock.Instant(time.Hour+3*compareEvery) {
+				require.Equal(t, map[int]*wire.Fault{2: nil}, told)
+			} else {
+				require.Empty(t, told)
+			}
+		default:
+			require.Empty(t, told, "it is as wrong as it was")
+		}
+	}
+}

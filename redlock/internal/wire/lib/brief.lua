@@ -1,0 +1,9 @@
+-- What an answer says of texts that anybody may have written. One of a megabyte would cost the
+-- connection, and with it the answers of all others that are on their way. What this library writes
+-- as a lock or a member has less than 4096 bytes, and a record less than 16384.
+local function brief(text)
+  return string.sub(text, 1, 4096) --mutant:long-holder-said-whole
+end
+local function whole(text)
+  return type(text) == 'string' and #text <= 16384 and text --mutant:long-record-said-whole
+end

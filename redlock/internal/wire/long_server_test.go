@@ -1,0 +1,139 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+)
+
+// Texts that are longer than any that this library writes are told by their beginning, or not at
+// all: an answer has its bounds.
+func TestLongTextsAreToldBriefly(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	long := strings.Repeat("x", 2_000_000)
+	set := func(words ...string) { require.NoError(t, n.Do(t, words...).Error()) }
+	acquire := func(k *Keys) *Call {
+		return &Call{Op: Acquire, Keys: k, Lock: "1 me", TTL: "60000", Hint: "1", Skew: "2000000", Member: pairMembers[0], QueueLife: "180000"}
+	}
+	held, reserved := NewKeys("p", "held"), NewKeys("p", "reserved")
+	set("SET", held.Lock, long)
+	set("SET", held.Record(), long)
+	set("HSET", held.Fences, "queues", fmt.Sprint(time.Now().Add(time.Minute).UnixMilli()))
+	for _, packet := range [][]*Call{{acquire(&held)}, {acquire(&reserved)}, {acquire(&held), acquire(&reserved)}} {
+		set("DEL", reserved.Wait()) // one that has been called does not wait
+		set("ZADD", reserved.Wait(), fmt.Sprint(-time.Now().Add(900*time.Millisecond).UnixMilli()), "1 "+long)
+		for i, a := range ask(t, n.Client(), AnyProcess, packet...) {
+			require.NoError(t, a.Err)
+			require.Equal(t, Refused, a.Verdict, packet[i].Keys.Name)
+			require.Len(t, a.More().Owner, 4096)
+			require.Nil(t, a.More().Holds)
+		}
+	}
+	seen := ask(t, n.Client(), AnyProcess, &Call{Op: Observe, Keys: &held})[0]
+	require.NoError(t, seen.Err)
+	require.Len(t, seen.More().Owner, 4096)
+	require.Nil(t, seen.More().Holds)
+
+	name := board.journal("kind/long")
+	entry := Entry{Journal: "kind/long", At: 1, Text: strings.Repeat("t", MaxEntry), Class: strings.Repeat("c", maxClass), Count: 1 << 52, Most: 10, Keep: time.Minute}
+	put(t, n, nil, entry)
+	set("LPUSH", name, "1 2 1 - "+long)
+	require.Equal(t, []string{entry.Text}, texts(entriesOf(t, n, "kind/long", 10)))
+
+	ids, expiries, hash := cardKeys("kind")[0], cardKeys("kind")[1], cardKeys("kind")[2]
+	first, last := Card{Kind: "kind", ID: "a", Text: strings.Repeat("t", MaxCard), Lifetime: time.Minute}, Card{Kind: "kind", ID: strings.Repeat("z", MaxCardID), Text: "z", Lifetime: time.Minute}
+	put(t, n, []Card{first, last})
+	for _, id := range []string{"b" + long, "c" + long, "d"} {
+		set("ZADD", ids, "0", id)
+		set("ZADD", expiries, "9e15", id)
+		set("HSET", hash, id, "1 1 "+long)
+	}
+	all := cardsOf(t, n, "kind", "", 2)
+	require.Equal(t, first.Text, all[0].Text)
+	require.Equal(t, "d", all[1].ID)
+	require.Negative(t, all[1].Lifetime, "it is no card")
+	all = cardsOf(t, n, "kind", "d", 2)
+	require.Len(t, all, 1)
+	require.Equal(t, last.Text, all[0].Text)
+}
+
+func texts(entries []Entry) (all []string) {
+	for _, e := range entries {
+		all = append(all, e.Text)
+	}
+	return all
+}
+
+// The longest record that this library writes is read.
+func TestLongestRecordIsRead(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	k := NewKeys("p", "key")
+	owner := NewOwner(strings.Repeat("i", 256), strings.Repeat("\xff", MaxPayloadLength))
+	odd := strings.Repeat("\x01", MaxLabelLength)
+	do := func(c Call) Answer {
+		c.Keys, c.Lock, c.TTL, c.Hint, c.Skew = &k, Lock("1", owner), "60000", "1", "2000000"
+		a := ask(t, n.Client(), AnyProcess, &c)[0]
+		require.NoError(t, a.Err)
+		return a.Answer
+	}
+	for number := range int64(2) {
+		once := Once{Number: 1<<52 + number, Keep: "3600000", Repeated: true, Label: odd}.Words()
+		require.Equal(t, OK, do(Call{Op: Acquire, Sequence: once}).Verdict)
+		require.Equal(t, OK, do(Call{Op: Release, Sequence: once, Keep: "0", Record: Done}).Verdict)
+	}
+	mark := Mark{Version: uint64(time.Now().UnixMicro()), Floor: 1 << 52, At: time.Now().UnixMilli(), By: strings.Repeat("\x01", MaxPauseText), Why: strings.Repeat("\x01", MaxPauseText)}
+	require.Equal(t, OK, do(Call{Op: Pause, Write: &Write{Mark: mark, Lifetime: "3600000"}}).Verdict)
+	recalled := do(Call{Op: Recall})
+	record := recalled.More().Record
+	require.NotNil(t, record)
+	require.EqualValues(t, 1<<52+1, record.Completed)
+	require.Equal(t, mark, record.Mark)
+	require.Equal(t, odd, record.LabelBefore)
+	text, err := n.Do(t, "GET", k.Record()).ToString()
+	require.NoError(t, err)
+	require.Less(t, len(text), 16384/2)
+}
+
+// The hash of the counters expires also where nobody was granted a key, and one waited.
+func TestCountersOfAWaiterExpire(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	k := NewKeys("p", "key")
+	for _, packet := range []int{1, 2} {
+		require.NoError(t, n.Do(t, "FLUSHALL").Error())
+		var calls []*Call
+		for i := range packet {
+			other := NewKeys("p", fmt.Sprint("key", i))
+			require.NoError(t, n.Do(t, "SET", other.Lock, "somebody else", "PX", "60000").Error())
+			calls = append(calls, &Call{Op: Acquire, Keys: &other, Lock: "1 me", TTL: "60000", Hint: "1", Skew: "2000000", Member: pairMembers[0], QueueLife: "180000"})
+		}
+		for _, a := range ask(t, n.Client(), AnyProcess, calls...) {
+			require.NoError(t, a.Err)
+			require.Equal(t, Refused, a.Verdict)
+		}
+		require.InDelta(t, (26 * time.Hour).Milliseconds(), number(t, n, "PTTL", k.Fences), float64(time.Minute.Milliseconds()))
+	}
+	join := &Call{Op: Join, Keys: &k, Member: pairMembers[0], QueueLife: "180000"}
+	require.NoError(t, n.Do(t, "FLUSHALL").Error())
+	require.NoError(t, ask(t, n.Client(), nil, join)[0].Err)
+	require.Positive(t, number(t, n, "PTTL", k.Fences))
+}
+
+// The lease under which a mark is written counts where the key does, so that they may be in a
+// command together.
+func TestMarksCountWithTheKeys(t *testing.T) {
+	for _, key := range []string{"key", ""} {
+		of, mark := NewKeys("p", key), MarkKeys("p", key)
+		require.Equal(t, of.Fences, mark.Fences)
+		require.Equal(t, of.Slot, mark.Slot)
+		require.Equal(t, "p:pause:{"+key+"}", mark.Lock)
+		require.NotEqual(t, of.Lock, mark.Lock)
+	}
+}
