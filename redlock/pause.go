@@ -76,6 +76,18 @@ func (p Pause) Active(due time.Time) bool {
 	return p.Version != 0 && (p.Until.IsZero() || due.Before(p.Until))
 }
 
+// floor is the time before which no tick may have been due that is granted, in ms since 1970.
+func (p Pause) floor() int64 {
+	switch {
+	case p.Version == 0:
+		return 0
+	case p.Until.IsZero():
+		return forever
+	default:
+		return p.Until.UnixMilli()
+	}
+}
+
 func newPause(key string, m wire.Mark) Pause {
 	p := Pause{Key: key, By: m.By, Reason: m.Why, Version: m.Version}
 	if m.Version == 0 {
@@ -129,7 +141,8 @@ func (e *PausedError) ErrorType() string { return "paused" }
 // Pause keeps ticks of a key (WithTick) from being granted, or those of all keys of the prefix
 // (AllKeys), on all processes. When it returns nil, no tick that is due before the end is granted
 // any more. One that was granted before may go on: ask Holder for it after Pause. Ticks that were
-// due meanwhile are not granted afterwards either: they are skipped. Leases without a tick, and so
+// due meanwhile are not granted afterwards either, nor are those that were late when it began: they
+// are skipped. Leases without a tick, and so
 // elections, are not paused.
 //
 // A pause that is there is replaced: also by one that ends earlier. Two callers follow one another.
@@ -155,6 +168,9 @@ func (q *Quorum) Pause(ctx context.Context, key string, o PauseOptions) (Pause, 
 		if floor < 1 || floor >= forever {
 			return Pause{}, &OptionError{"Pause", fmt.Sprintf("the end %v is no time that ticks may have", o.Until)}
 		}
+		if q.cfg != nil && o.Until.Before(q.now()) { //mutant:pause-that-is-over-drops-ticks
+			return Pause{}, &OptionError{"Pause", fmt.Sprintf("the end %v has passed: it would pause nothing", o.Until)}
+		}
 	}
 	p, err := q.mark(ctx, key, floor, o) //mutant:pause-waits-from-its-beginning
 	if err != nil {
@@ -173,12 +189,16 @@ func (q *Quorum) Pause(ctx context.Context, key string, o PauseOptions) (Pause, 
 
 // Resume ends a pause: ticks that are due from now on are granted, by the median of the servers'
 // clocks. Those that were due before are not. It ends the pause of the key, or that of all keys
-// (AllKeys), and not the other one. Without a pause it changes nothing that matters.
+// (AllKeys), and not the other one. Where none is in force that a quorum of nodes knows of, it
+// takes back what a Pause with ErrUnknown may have left, and skips no tick.
 //
 // Until of o has no meaning here. Errors are those of Pause.
 func (q *Quorum) Resume(ctx context.Context, key string, o PauseOptions) (Pause, error) {
-	return q.mark(ctx, key, 0, o)
+	return q.mark(ctx, key, resumed, o)
 }
+
+// resumed stands for the floor of a Resume, which depends on the pause that it ends.
+const resumed = 0
 
 // Paused reads the pause of a key, or that of all keys (AllKeys), from a quorum of nodes that know
 // it. Version is 0 if there was never one. Errors are those of Sequence.
@@ -219,8 +239,8 @@ func (q *Quorum) pausable(ctx context.Context, key string) (*wire.Keys, error) {
 	return &keys, err
 }
 
-// mark writes a mark under a lease of its own. Its floor is not below the time: a tick that an
-// earlier pause has skipped stays so.
+// mark writes a mark under a lease of its own. Its floor is not below the time, or where no pause
+// is ended, that of the last one: a tick that an earlier pause has skipped stays so.
 func (q *Quorum) mark(ctx context.Context, key string, floor int64, o PauseOptions) (Pause, error) {
 	keys, err := q.pausable(ctx, key)
 	if err != nil {
@@ -239,8 +259,17 @@ func (q *Quorum) mark(ctx context.Context, key string, floor int64, o PauseOptio
 		return Pause{}, err
 	}
 	defer func() { _ = lease.Release(context.WithoutCancel(ctx)) }()
-	now := q.now()
-	mark := wire.Mark{Version: lease.FencingToken(), Floor: max(floor, now.UnixMilli()), At: now.UnixMilli(), By: o.By, Why: o.Reason} //mutant:pause-lifted-backwards
+	now, least := q.now(), q.now().UnixMilli()
+	if floor == resumed {
+		s, err := q.sequence(ctx, keys)
+		if err != nil {
+			return Pause{}, err
+		}
+		if last := s.pause; !last.Active(now) { //mutant:resume-without-a-pause-drops-ticks
+			least = last.floor()
+		}
+	}
+	mark := wire.Mark{Version: lease.FencingToken(), Floor: max(floor, least), At: now.UnixMilli(), By: o.By, Why: o.Reason} //mutant:pause-lifted-backwards
 	nodes, newer, err := q.writeMark(ctx, keys, mark)
 	if err != nil && newer != nil {
 		err = fmt.Errorf("%w (a node has a later mark: version %d, and this one's is %d)", err, newer.Version, mark.Version)

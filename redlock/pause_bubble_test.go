@@ -186,12 +186,52 @@ func TestPauseIsNotLiftedBackwards(t *testing.T) {
 		_, err := q.Pause(t.Context(), "key", redlock.PauseOptions{})
 		require.NoError(t, err)
 		time.Sleep(time.Second)
-		p, err := q.Pause(t.Context(), "key", redlock.PauseOptions{Until: skipped.Add(-time.Hour)})
+		var oe *redlock.OptionError
+		_, err = q.Pause(t.Context(), "key", redlock.PauseOptions{Until: time.Now().Add(-time.Millisecond)})
+		require.ErrorAs(t, err, &oe, "it would pause nothing")
+		p, err := q.Pause(t.Context(), "key", redlock.PauseOptions{Until: time.Now().Add(time.Second)})
 		require.NoError(t, err)
+		time.Sleep(time.Second)
 		require.False(t, p.Active(time.Now()))
 		_, err = q.TryAcquire(t.Context(), "key", redlock.WithTick(skipped, redlock.AtMostOnce, time.Hour))
 		require.ErrorIs(t, err, redlock.ErrPaused)
 		runTick(t, q)
+	})
+}
+
+// Without a pause that a quorum knows of, a resume skips no tick that is late, and no more than an
+// earlier pause has skipped; but it takes back what a pause has left that few nodes know of.
+func TestResumeWithoutAPause(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		late := time.Now()
+		time.Sleep(time.Second)
+		for range 2 {
+			p, err := q.Resume(t.Context(), "key", redlock.PauseOptions{By: "Ann"})
+			require.NoError(t, err)
+			require.True(t, p.Resumed)
+			require.False(t, p.Active(late))
+		}
+		l, err := q.TryAcquire(t.Context(), "key", redlock.WithTick(late, redlock.AtMostOnce, time.Hour))
+		require.NoError(t, err)
+		require.NoError(t, l.Complete(t.Context()))
+
+		time.Sleep(time.Second)
+		skipped := time.Now()
+		_, err = q.Pause(t.Context(), "key", redlock.PauseOptions{})
+		require.NoError(t, err)
+		_, err = q.Resume(t.Context(), "key", redlock.PauseOptions{})
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		late = time.Now()
+		time.Sleep(time.Second)
+		_, err = q.Resume(t.Context(), "key", redlock.PauseOptions{})
+		require.NoError(t, err)
+		_, err = q.TryAcquire(t.Context(), "key", redlock.WithTick(skipped, redlock.AtMostOnce, time.Hour))
+		require.ErrorIs(t, err, redlock.ErrPaused)
+		l, err = q.TryAcquire(t.Context(), "key", redlock.WithTick(late, redlock.AtMostOnce, time.Hour))
+		require.NoError(t, err)
+		require.NoError(t, l.Complete(t.Context()))
 	})
 }
 

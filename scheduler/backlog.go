@@ -189,7 +189,8 @@ func (b *backlog) merge(late []lateTick) {
 }
 
 // trim removes and returns what a later tick supersedes: all but the last unless all are wanted,
-// and all but the last MaxCatchUp in any case. Called with mu held.
+// and all but the last MaxCatchUp in any case. If all are wanted, it is noted that these are not:
+// they would be found missing before each tick that is granted. Called with mu held.
 func (b *backlog) trim() (superseded []lateTick) {
 	most := MaxCatchUp
 	if b.job.cfg.catchUp != CatchUpAll {
@@ -201,6 +202,9 @@ func (b *backlog) trim() (superseded []lateTick) {
 	if excess := len(b.pending) - most; excess > 0 {
 		superseded = b.pending[:excess]
 		b.pending = slices.Clone(b.pending[excess:])
+		if b.job.cfg.catchUp == CatchUpAll {
+			b.job.history.closeUpTo(superseded[excess-1].tick) //mutant:ticks-beyond-the-most-asked-for-ever
+		}
 	}
 	return superseded
 }

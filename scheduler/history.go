@@ -20,7 +20,7 @@ type history struct {
 	job *job
 
 	mu     sync.Mutex
-	closed time.Time // guarded by mu; ticks up to this one are granted to no replica any more
+	closed time.Time // guarded by mu; ticks up to this one are granted to no replica any more, or not asked for by this one
 	latest time.Time // guarded by mu; the last tick that this replica began to run
 }
 
@@ -32,20 +32,29 @@ func (h *history) missedSince(s redlock.SequenceState, to time.Time) []time.Time
 	// What was granted and not completed is asked for, also at most once: the grant may be that of
 	// an attempt that failed, and is still on some nodes. They refuse it if it was a real one.
 	last := s.Completed //mutant:failed-attempt-ends-a-search
-	if last == 0 && s.Granted > 0 {
-		last = s.Granted - 1
-	}
 	closed := h.closedUpTo()
 	now := j.s.cfg.clock.Now()
-	if _, once := j.ticks.table.(instants); once && last == 0 {
+	_, once := j.ticks.table.(instants)
+	var ticks []time.Time
+	switch {
+	case last != 0:
+	case once:
 		last = now.Add(-j.cfg.window).UnixMilli() - 1 // its times are known from the beginning
-	}
-	if last == 0 {
+	case s.Granted > 0:
+		last = s.Granted
+		if first := h.at(last); !first.After(to) && !j.ticks.random {
+			ticks = append(ticks, first) //mutant:first-run-cut-short-forgotten
+		}
+	default:
 		return nil
 	}
 	// From the last tick on, also if it is too old, because ticks of every second day, for example,
 	// are counted from it.
-	ticks := j.ticks.between(time.UnixMilli(last).In(j.s.cfg.location), to.In(j.s.cfg.location))
+	ticks = append(ticks, j.ticks.between(h.at(last), to.In(j.s.cfg.location))...)
+	if len(ticks) >= MaxCatchUp && ticks[0].After(closed) && j.expiry(ticks[0]).After(now) && j.cfg.catchUp == CatchUpAll {
+		j.s.cfg.logger.WarnContext(j.s.cfg.context, "scheduler: more ticks were missed than a job catches up: those before are not run", //mutant:ticks-beyond-the-most-unsaid
+			"job", j.name, "most", MaxCatchUp, "from", ticks[len(ticks)-MaxCatchUp])
+	}
 	return slices.DeleteFunc(ticks, func(tick time.Time) bool {
 		if j.expiry(tick).Before(now) || !tick.After(closed) { //mutant:closed-tick-asked-again
 			return true
@@ -56,6 +65,11 @@ func (h *history) missedSince(s redlock.SequenceState, to time.Time) []time.Time
 		}
 		return overlapped
 	})
+}
+
+// at is the tick with a number.
+func (h *history) at(number int64) time.Time {
+	return time.UnixMilli(number).In(h.job.s.cfg.location)
 }
 
 // overlapped reports whether the last completed run takes the tick's time. Ticks are compared, not
@@ -89,12 +103,15 @@ func (h *history) missed(ctx context.Context) ([]time.Time, error) {
 		return nil, err
 	}
 	to := j.s.cfg.clock.Now()
-	if j.ticks.every > 0 {
+	if j.ticks.every > 0 && !j.ticks.isOver(to) {
 		// The interval that goes on has still its tick, unless this replica's next one is in a
-		// later interval.
+		// later interval. A next one of the past is that of before a stop.
 		next, err := j.gocron.NextRun()
 		if err != nil {
 			return nil, err
+		}
+		if next.Before(to) && !next.IsZero() {
+			next = to //mutant:next-tick-of-before-a-stop
 		}
 		if end := j.ticks.of(next).Add(-1); !next.IsZero() && end.Before(to) { //mutant:interval-in-progress-forgotten
 			to = end

@@ -23,7 +23,7 @@ func sequenceOf(completed, began, took float64) redlock.SequenceState {
 // historyOf is that of a job that ticks every ten seconds.
 func historyOf(overlap Overlap, now float64) *history {
 	cfg := &config{clock: clockwork.NewFakeClockAt(time.UnixMilli(int64(now * 1000))), location: time.UTC}
-	ticks := newTicker(gocron.DurationJobSchedule{Duration: 10 * time.Second}, nil)
+	ticks := newTicker(gocron.DurationJobSchedule{Duration: 10 * time.Second}, nil, time.Time{}, time.Time{})
 	return &history{job: &job{s: &Scheduler{state: &state{cfg: cfg}}, cfg: jobConfig{overlap: overlap}, ticks: ticks}}
 }
 

@@ -195,3 +195,21 @@ func TestTicksThatComeDuringALongAttempt(t *testing.T) {
 		}
 	})
 }
+
+// Intervals that pass while jobs are stopped are caught up when they start again, and not only with
+// the next tick.
+func TestIntervalsMissedWhileJobsWereStopped(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
+		r.add(t, gocron.DurationJob(10*time.Second), func() {}, gocron.WithStartAt(gocron.WithStartDateTime(at(12))))
+		r.Start()
+		until(25 * time.Second)
+		require.NoError(t, r.StopJobs())
+		until(46 * time.Second)
+		r.Start()
+		until(49 * time.Second)
+		require.Equal(t, []int{12, 22, 30}, c.book.tickSeconds(), "the interval that goes on has its own tick")
+		until(55 * time.Second)
+		require.Equal(t, []int{12, 22, 30, 40, 50}, c.book.tickSeconds(), "those behind it are run late, by their intervals")
+	})
+}

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -37,6 +38,9 @@ type job struct {
 	begun   runQueue // runs that Lock began, for their tasks
 }
 
+// errOver is why gocron is given no lease when it asks after the end of a job (gocron.WithStopAt).
+var errOver = errors.New("the job is over")
+
 type jobKey struct{}
 
 // jobFrom returns the job from the context that gocron gives to Lock and to the task.
@@ -62,6 +66,7 @@ func newJob(s *Scheduler, id uuid.UUID, definition gocron.JobDefinition, task go
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	start, end := set.time(fieldStartTime), set.time(fieldStopTime)
 	key, err := s.newKey(p.name, id)
 	if err != nil {
 		return nil, nil, nil, err
@@ -80,8 +85,12 @@ func newJob(s *Scheduler, id uuid.UUID, definition gocron.JobDefinition, task go
 		opts = append(opts, gocron.WithCronImplementation(cron{table, s.cfg.location}), gocron.WithDaylightSavingsTimePolicy(gocron.DaylightSavingsTimeDefault))
 	}
 	j := &job{
-		s: s, name: p.name, key: key, cfg: cfg, schedule: p.schedule, ticks: newTicker(p.schedule, table),
+		s: s, name: p.name, key: key, cfg: cfg, schedule: p.schedule, ticks: newTicker(p.schedule, table, start, end),
 		unlocked: set.has(fieldDisabledLocker), made: make(chan struct{}),
+	}
+	if !end.IsZero() {
+		// gocron removes a job with its last tick, which may still be run late.
+		opts = append(without(opts, now, fieldStopTime), gocron.WithStopAt(gocron.WithStopDateTime(j.expiry(end).Add(Grace)))) //mutant:last-tick-removed-with-the-job
 	}
 	j.kind, j.zone = schedule.String(), zoneOf(table)
 	j.claims, j.history, j.backlog = &claims{job: j}, &history{job: j}, &backlog{job: j}
@@ -137,7 +146,10 @@ func (j *job) begin(ctx context.Context) (*runLock, *SkipError) {
 		return nil, &SkipError{Job: j.name, Reason: SkipOther, Err: err}
 	}
 	notLeader := j.s.leader.check(ctx)
-	j.backlog.addPassedOver(ctx, due.missed, notLeader != nil)
+	j.backlog.addPassedOver(ctx, slices.DeleteFunc(due.missed, j.ticks.isOver), notLeader != nil)
+	if j.ticks.isOver(due.scheduled) { //mutant:tick-after-the-end-run
+		return nil, &SkipError{Job: j.name, Tick: due.scheduled, Reason: SkipStopped, Err: errOver}
+	}
 	if notLeader != nil {
 		j.pauses.become(ctx, redlock.Pause{}) //mutant:follower-knows-a-pause
 		return nil, j.skip(due.scheduled, notLeader)

@@ -124,9 +124,9 @@ func newRunLock(j *job, lease *redlock.Lease, r Run) *runLock {
 	return &runLock{Run: r, job: j, began: time.Now()}
 }
 
-// Unlock ends the run: its lease is completed if the task has returned, forgone if it was not
-// called, and otherwise, after a panic or the loss of the lease, released. gocron calls it with the
-// job's context, which may have ended.
+// Unlock ends the run: its lease is completed if the task has returned or was cancelled, forgone if
+// it was not called, and otherwise, after a panic or the loss of the lease, released. gocron calls
+// it with the job's context, which may have ended.
 func (r *runLock) Unlock(ctx context.Context) error {
 	r.once.Do(func() { r.end(ctx) })
 	return nil
@@ -141,13 +141,15 @@ func (r *runLock) end(ctx context.Context) {
 	r.job.begun.remove(r) // its task may not have been called
 	r.job.s.teller.ended(r)
 	r.mu.Lock()
-	state := r.state
+	state, cancelled := r.state, r.cancelled
 	r.mu.Unlock()
 	r.tell(state)
 	var err error
 	switch {
 	case state == waiting:
 		err = r.lease.Abandon(ctx) //mutant:run-that-was-not-called-counts
+	case cancelled: //mutant:cancelled-run-is-repeated
+		err = r.lease.Complete(ctx) // whatever its task did of it, and also if the lease was lost meanwhile
 	case state == working, r.lease.Err() != nil: //mutant:loss-completes
 		// It did not return, or was told to end before it was done.
 		err = r.lease.Release(ctx) //mutant:panic-completes

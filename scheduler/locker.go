@@ -149,7 +149,9 @@ func (l *tickLocker) Lock(ctx context.Context, name string) (lock gocron.Lock, e
 	}
 	r, skip := j.begin(ctx)
 	if skip != nil {
-		l.s.skip(ctx, skip)
+		if !errors.Is(skip, errOver) { // else it is no tick of the job
+			l.s.skip(ctx, skip)
+		}
 		return nil, skip
 	}
 	return r, nil

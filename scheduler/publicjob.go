@@ -65,7 +65,11 @@ func (p *publicJob) NextRun() (time.Time, error) {
 // NextRuns is gocron's. It returns fewer times if there are no more.
 func (p *publicJob) NextRuns(n int) ([]time.Time, error) {
 	runs, err := p.Job.NextRuns(n)
-	return p.job.local(until(never, runs)), err
+	end := never
+	if last := p.job.ticks.end; !last.IsZero() {
+		end = last
+	}
+	return p.job.local(until(end, runs)), err
 }
 
 // until returns the times before an end.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/go-co-op/gocron/v2"
 )
@@ -116,6 +117,15 @@ func (s settings) number(field string) int64 {
 		return 0
 	}
 	return v.Int()
+}
+
+// time returns a field that is a time; zero if it is none.
+func (s settings) time(field string) time.Time {
+	v := s.get(field)
+	if !v.IsValid() || v.Type() != reflect.TypeFor[time.Time]() {
+		return time.Time{}
+	}
+	return *(*time.Time)(unsafe.Pointer(v.UnsafeAddr())) // reflect gives no interface to a private field
 }
 
 // refusal is a setting that is not for a Scheduler, and what to do instead.

@@ -18,10 +18,12 @@ type ticker struct {
 	every  time.Duration // of duration jobs; else 0
 	random bool          // the ticks of no two replicas have anything to do with each other
 	table  timetable     // of the others
+
+	start, end time.Time // the job has no ticks before the one and from the other on; zero for none
 }
 
-func newTicker(schedule gocron.JobSchedule, table timetable) *ticker {
-	t := &ticker{table: table}
+func newTicker(schedule gocron.JobSchedule, table timetable, start, end time.Time) *ticker {
+	t := &ticker{table: table, start: start, end: end}
 	switch s := schedule.(type) {
 	case gocron.DurationJobSchedule:
 		t.every = s.Duration
@@ -45,10 +47,27 @@ func bucket(at time.Time, every time.Duration) time.Time {
 	return time.Unix(0, ns-ns%int64(every)).In(at.Location())
 }
 
+// isOver reports whether a time is after the job's last tick.
+func (t *ticker) isOver(scheduled time.Time) bool {
+	return !t.end.IsZero() && !scheduled.Before(t.end)
+}
+
 // between returns the ticks after from, which is a tick itself, and not after to, the last
 // MaxCatchUp of them. Those of a duration job are the beginnings of intervals. Of random jobs
 // it is not known what was missed.
 func (t *ticker) between(from, to time.Time) []time.Time {
+	if t.isOver(to) {
+		to = t.end.Add(-1)
+	}
+	ticks := t.all(from, to)
+	if t.start.IsZero() {
+		return ticks
+	}
+	return slices.DeleteFunc(ticks, func(at time.Time) bool { return at.Before(t.of(t.start)) }) //mutant:ticks-before-the-start-caught-up
+}
+
+// all is between without the job's start and end.
+func (t *ticker) all(from, to time.Time) []time.Time {
 	if t.random || !from.Before(to) {
 		return nil
 	}

@@ -1,0 +1,165 @@
+package scheduler_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// The last ticks of a job that ends are caught up like others, by this replica and by one that
+// begins to schedule after the end; and nothing is due from the end on, and nothing is skipped.
+func TestLastTicksOfAJobThatEnds(t *testing.T) {
+	for name, definition := range map[string]gocron.JobDefinition{"crontab": tenSecondly, "interval": gocron.DurationJob(10 * time.Second)} {
+		for _, restart := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				inCluster(t, func(t *testing.T, c *cluster) {
+					r := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
+					opts := []gocron.JobOption{gocron.WithStopAt(gocron.WithStopDateTime(at(45)))}
+					if name == "interval" {
+						opts = append(opts, gocron.WithStartAt(gocron.WithStartDateTime(at(10))))
+					}
+					j := r.add(t, definition, func() {}, opts...)
+					r.Start()
+					until(25 * time.Second)
+					if restart {
+						require.NoError(t, r.StopJobs())
+						until(46 * time.Second)
+						r.Start()
+					} else {
+						c.freeze(0, 1, 2)
+						until(43 * time.Second)
+						c.thaw(0, 1, 2)
+					}
+					until(50 * time.Second)
+					require.Equal(t, []int{10, 20, 30, 40}, c.book.tickSeconds())
+					next, err := j.NextRun()
+					require.NoError(t, err)
+					require.Zero(t, next)
+					before := len(c.book.reasons())
+					require.NoError(t, j.RunNow(), "it can be run by hand meanwhile")
+					until(2 * time.Minute)
+					require.Len(t, c.book.tickSeconds(), 5)
+					require.Len(t, c.book.reasons(), before, "nothing is skipped that is no tick")
+					require.ErrorIs(t, j.RunNow(), gocron.ErrJobNotFound, "the window is over")
+				})
+			})
+		}
+	}
+}
+
+// Ticks before the start of a job were not missed.
+func TestTicksBeforeTheStartAreNotMissed(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		begin := func(opts ...gocron.JobOption) *replica {
+			r := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
+			r.add(t, tenSecondly, func() {}, opts...)
+			r.Start()
+			return r
+		}
+		first := begin()
+		until(25 * time.Second)
+		require.NoError(t, first.Shutdown())
+		until(45 * time.Second)
+		begin(gocron.WithStartAt(gocron.WithStartDateTime(at(70))))
+		until(91 * time.Second)
+		require.Equal(t, []int{10, 20, 70, 80, 90}, c.book.tickSeconds())
+	})
+}
+
+// Of more missed ticks than are caught up the last ones are run, once each, and people are told.
+func TestMoreMissedTicksThanAreCaughtUp(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		log := new(journal)
+		begin := func() *replica {
+			r := c.replica(scheduler.WithCatchUp(10*time.Hour, scheduler.CatchUpAll), scheduler.WithLogger(log.logger()))
+			r.add(t, secondly, func() {})
+			r.Start()
+			return r
+		}
+		first := begin()
+		until(3200 * time.Millisecond)
+		require.NoError(t, first.Shutdown())
+		const missed = scheduler.MaxCatchUp + 50
+		until((missed+3)*time.Second + 500*time.Millisecond)
+		begin()
+		until((missed + 30) * time.Second)
+		got := c.book.tickSeconds()
+		require.Equal(t, []int{1, 2, 3}, got[:3])
+		for i, tick := range got[3:] {
+			require.InDelta(t, missed+3-scheduler.MaxCatchUp+1+i, tick, 2, "run %d", i)
+		}
+		require.Equal(t, missed+30, got[len(got)-1], "it has caught up")
+		require.LessOrEqual(t, len(c.book.reasons()), 2)
+		require.Len(t, log.lines("more ticks were missed than a job catches up"), 1)
+	})
+}
+
+// A run that was cut short is run again also if it was the first of all, and the days, weeks or
+// months of the schedule are counted from it.
+func TestFirstRunOfEverySecondDayIsCutShort(t *testing.T) {
+	for _, every := range []uint{1, 2} {
+		inCluster(t, func(t *testing.T, c *cluster) {
+			zone := time.FixedZone("midnight in ten seconds", -10)
+			begin := func(task any) *replica {
+				r := c.replica(scheduler.WithCatchUp(72*time.Hour, scheduler.CatchUpAll), scheduler.WithDelivery(redlock.AtLeastOnce), scheduler.WithLocation(zone))
+				r.add(t, gocron.DailyJob(every, gocron.NewAtTimes(gocron.NewAtTime(0, 0, 0))), task,
+					gocron.WithStartAt(gocron.WithStartDateTimePast(time.Date(1999, 12, 30, 0, 0, 0, 0, zone))))
+				r.Start()
+				return r
+			}
+			dies := begin(func(ctx context.Context) {
+				<-ctx.Done()
+				time.Sleep(time.Minute)
+			})
+			until(15 * time.Second)
+			require.NoError(t, dies.q.Close())
+			until(30 * time.Second)
+			begin(func() {})
+			until(200 * time.Second)
+			assert.Equal(t, []int{10, 10}, c.book.tickSeconds(), "every %d days", every)
+		})
+	}
+}
+
+// A run that was cancelled counts as complete, and is not repeated, whatever becomes of it.
+func TestCancelledRunIsNotRepeated(t *testing.T) {
+	for name, end := range map[string]func(c *cluster){
+		"it panics":           nil,
+		"its lease is lost":   func(c *cluster) { c.freeze(0, 1, 2) },
+		"it returns an error": func(*cluster) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				operator := c.operator()
+				r := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll), scheduler.WithDelivery(redlock.AtLeastOnce))
+				r.add(t, gocron.CronJob("0 * * * * *", true), func(ctx context.Context) error {
+					<-ctx.Done()
+					if end == nil {
+						panic(context.Cause(ctx))
+					}
+					time.Sleep(20 * time.Second)
+					return context.Cause(ctx)
+				})
+				r.Start()
+				until(62 * time.Second)
+				run, err := operator.Running(t.Context(), "job")
+				require.NoError(t, err)
+				require.NoError(t, operator.Cancel(t.Context(), run.ID(), "the wrong table"))
+				if end != nil {
+					end(c)
+				}
+				until(75 * time.Second)
+				c.thaw(0, 1, 2)
+				until(110 * time.Second)
+				require.Equal(t, []int{60}, c.book.tickSeconds())
+			})
+		})
+	}
+}
