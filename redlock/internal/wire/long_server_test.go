@@ -55,12 +55,20 @@ func TestLongTextsAreToldBriefly(t *testing.T) {
 		set("HSET", hash, id, "1 1 "+long)
 	}
 	all := cardsOf(t, n, "kind", "", 2)
+	require.Len(t, all, 2)
 	require.Equal(t, first.Text, all[0].Text)
 	require.Equal(t, "d", all[1].ID)
 	require.Negative(t, all[1].Lifetime, "it is no card")
 	all = cardsOf(t, n, "kind", "d", 2)
 	require.Len(t, all, 1)
 	require.Equal(t, last.Text, all[0].Text)
+
+	// What is read of them is not what is sent.
+	for _, call := range []*Call{{Op: Cards, Notice: board.ReadCards("kind", "", 10)}, {Op: Journal, Notice: board.ReadJournal("kind/long", 10)}} {
+		answer, err := n.Client().Do(t.Context(), new(Buffers).Encode(n.Client(), []*Call{call}, AnyProcess, "0")).ToMessage()
+		require.NoError(t, err)
+		require.Less(t, len(answer.String()), 50_000, call.Op)
+	}
 }
 
 func texts(entries []Entry) (all []string) {
