@@ -163,10 +163,15 @@ type Started struct {
 // ask Running, Runs and Orders, where it has its ID; redlock.ErrNoQuorum or ctx's own error before
 // it was given.
 func (c *Client) RunNow(ctx context.Context, job, reason string) (started Started, err error) {
-	if _, err := c.key(Job(job)); err != nil {
+	key, err := c.key(Job(job))
+	if err != nil {
 		return Started{}, err
 	}
 	err = c.trace(ctx, OrderRunNow, job, reason, func(ctx context.Context) error {
+		// Who takes the order needs a quorum that votes, as this question does.
+		if _, err := c.q.Sequence(ctx, key); err != nil { //mutant:given-without-a-quorum
+			return &OrderError{Kind: OrderRunNow, Target: job, Err: err}
+		}
 		o, a, err := c.give(ctx, bulletin.Order{Kind: bulletin.RunNow, Target: job, Why: reason})
 		if started.Order = o.ID; err != nil {
 			if a, err = c.unanswered(ctx, o, err); err != nil {

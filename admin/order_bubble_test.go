@@ -162,9 +162,12 @@ func TestOrdersWithoutAQuorum(t *testing.T) {
 		require.NoError(t, r.fleet.Node(1).Freeze())
 		began := time.Now()
 		_, err = c.RunNow(t.Context(), "job", "")
-		require.ErrorIs(t, err, redlock.ErrUnknown, "one node has heard of it")
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
-		require.Less(t, time.Since(began), 10*time.Second)
+		require.NotErrorIs(t, err, redlock.ErrUnknown, "it was not given")
+		require.Less(t, time.Since(began), 2*time.Second)
+		given, err := c.Orders(t.Context(), 10)
+		require.NoError(t, err)
+		require.Empty(t, given)
 		require.ErrorIs(t, c.Resign(t.Context(), "jobs", ""), redlock.ErrNoQuorum)
 		require.ErrorIs(t, c.Cancel(t.Context(), admin.RunID{Job: "job", FencingToken: 1}, ""), redlock.ErrNoQuorum)
 		_, err = c.Elections(t.Context())
@@ -190,6 +193,27 @@ func TestOrdersWithoutAQuorum(t *testing.T) {
 			require.ErrorIs(t, read(), redlock.ErrNoQuorum)
 		}
 		for i := range 3 {
+			require.NoError(t, r.fleet.Node(i).Thaw())
+		}
+	})
+}
+
+// An order that a node has heard of before the quorum was gone may have been taken.
+func TestRunNowThatLosesItsQuorum(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		c := r.client(t, admin.WithOrderTimeout(3*time.Second))
+		time.AfterFunc(time.Second, func() {
+			for i := range 2 {
+				assert.NoError(t, r.fleet.Node(i).Freeze())
+			}
+		})
+		began := time.Now()
+		run, err := c.RunNow(t.Context(), "job", "")
+		require.ErrorIs(t, err, redlock.ErrUnknown)
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		require.NotEmpty(t, run.Order)
+		require.Less(t, time.Since(began), 10*time.Second)
+		for i := range 2 {
 			require.NoError(t, r.fleet.Node(i).Thaw())
 		}
 	})
