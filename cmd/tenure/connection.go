@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/url"
 	"os"
@@ -73,8 +74,11 @@ func (p *program) fromEnvironment(cmd *cobra.Command) error {
 	return wrong
 }
 
-// maxNodesFile bounds what is read of a file with nodes.
-const maxNodesFile = 64 << 10
+// What is read at most of a file with nodes, and of one with certificates or a key.
+const (
+	maxNodesFile = 64 << 10
+	maxPEMFile   = 1 << 20
+)
 
 // urls are those of the nodes, and where they come from.
 func (p *program) urls() (urls []string, source string, err error) {
@@ -100,7 +104,7 @@ func (p *program) urls() (urls []string, source string, err error) {
 		if err != nil {
 			return nil, source, usage(fmt.Errorf("%s: %w", envNodesFile, err))
 		}
-		urls = splitURLs(text)
+		urls = splitURLs(string(text))
 	default:
 		return nil, "", usage(fmt.Errorf("no nodes: set %s to their URLs with commas between them, such as valkey://a.example.net,valkey://b.example.net,valkey://c.example.net, "+
 			"or %s to a file with them, or use --nodes", envNodes, envNodesFile))
@@ -132,16 +136,26 @@ func hasPassword(text string) bool {
 	return has || strings.Contains(u.Path+u.RawQuery+u.Fragment+u.Opaque, "@")
 }
 
-func readBounded(file string, most int64) (string, error) {
+// readBounded reads a file of at most so many bytes. A device or a pipe may have no end, and is
+// none.
+func readBounded(file string, most int64) ([]byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if info.IsDir() || info.Size() > most {
-		return "", fmt.Errorf("%s is no file of at most %d bytes", file, most)
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file: name one of at most %d bytes", file, most)
 	}
-	text, err := os.ReadFile(file)
-	return string(text), err
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, most+1)) // its size may be untrue, or grow
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("%s has more than %d bytes", file, most)
+	}
+	return text, err
 }
 
 // ttlFor is the TTL of a Quorum whose leases are short or none. Twice the skew, it lengthens
@@ -203,11 +217,11 @@ func (c *connection) tls() (func(url string, o *valkey.ClientOption), error) {
 	var trusted *x509.CertPool
 	var own []tls.Certificate
 	if c.ca != "" {
-		pem, err := readBounded(c.ca, 1<<20)
+		pem, err := readBounded(c.ca, maxPEMFile)
 		if err != nil {
 			return nil, fmt.Errorf("--tls-ca: %w", err)
 		}
-		if trusted = x509.NewCertPool(); !trusted.AppendCertsFromPEM([]byte(pem)) {
+		if trusted = x509.NewCertPool(); !trusted.AppendCertsFromPEM(pem) {
 			return nil, fmt.Errorf("--tls-ca: %s has no certificate", c.ca)
 		}
 	}
@@ -218,7 +232,15 @@ func (c *connection) tls() (func(url string, o *valkey.ClientOption), error) {
 		return nil, errors.New("--tls-key without --tls-cert: a key needs its certificate")
 	}
 	if c.cert != "" {
-		pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+		certificate, err := readBounded(c.cert, maxPEMFile)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-cert: %w", err)
+		}
+		key, err := readBounded(c.key, maxPEMFile)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-key: %w", err)
+		}
+		pair, err := tls.X509KeyPair(certificate, key)
 		if err != nil {
 			return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -58,12 +59,17 @@ func TestUsage(t *testing.T) {
 		{nodesAt("valkey://a,127.0.0.1"), "status", "TENURE_NODES: urls[1]"},
 		{nodesAt(" , "), "status", "names no nodes"},
 		{append(nodesAt("valkey://a"), "TENURE_NODES_FILE=x"), "status", "set one of them"},
-		{[]string{"TENURE_NODES_FILE=" + dir}, "status", "no file"},
+		{[]string{"TENURE_NODES_FILE=" + dir}, "status", "no regular file"},
+		{[]string{"TENURE_NODES_FILE=" + os.DevNull}, "status", "no regular file"},
+		{[]string{"TENURE_NODES_FILE=" + file("long", strings.Repeat("#", maxNodesFile+1))}, "status", "more than 65536 bytes"},
 		{[]string{"TENURE_NODES_FILE=" + filepath.Join(dir, "none")}, "status", "no such file"},
 		{[]string{"TENURE_NODES_FILE=" + file("empty", "# nothing\n")}, "status", "names no nodes"},
 		{append(some, "TENURE_CLOCK_SKEW=long"), "status", "TENURE_CLOCK_SKEW"},
 		{append(some, "TENURE_TLS_CA="+file("ca", "nothing")), "status", "has no certificate"},
+		{some, "status --tls-ca " + os.DevNull, "no regular file"},
 		{some, "status --tls-cert x", "needs its key"},
+		{some, "status --tls-cert " + os.DevNull + " --tls-key x", "--tls-cert: " + os.DevNull + " is no regular file"},
+		{some, "status --tls-cert " + file("cert", "") + " --tls-key " + os.DevNull, "--tls-key: " + os.DevNull + " is no regular file"},
 		{some, "doctor --tls-key x", "needs its certificate"},
 		{some, "doctor --timeout -1s", "not positive"},
 	} {
@@ -72,6 +78,24 @@ func TestUsage(t *testing.T) {
 		require.Contains(t, got.err, of.says, "%s", of.args)
 		require.NotContains(t, got.err, "s3", "%s", of.args)
 		require.Empty(t, got.out)
+	}
+}
+
+// A file with another size than it says is read as far as it may be.
+func TestReadBounded(t *testing.T) {
+	t.Parallel()
+	link := filepath.Join(t.TempDir(), "link")
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, []byte("12345"), 0o600))
+	require.NoError(t, os.Symlink(file, link))
+	text, err := readBounded(link, 5)
+	require.NoError(t, err)
+	require.Equal(t, "12345", string(text))
+	_, err = readBounded(link, 4)
+	require.ErrorContains(t, err, "more than 4 bytes")
+	if runtime.GOOS == "linux" {
+		_, err = readBounded("/proc/self/maps", 100) // which says that it has none
+		require.ErrorContains(t, err, "more than 100 bytes")
 	}
 }
 
