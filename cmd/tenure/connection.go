@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -35,6 +36,7 @@ type connection struct {
 	prefix             string
 	clockSkew          time.Duration
 	nodeTimeout        time.Duration
+	ttl                time.Duration // of --ttl; zero for commands without it
 	withReplicas       bool
 	withoutRestartGate bool
 	ca, cert, key      string
@@ -45,7 +47,7 @@ func (c *connection) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.nodes, "nodes", "", "URLs of the nodes, with commas, without passwords; or in "+envNodes+", or in the file that "+envNodesFile+" names")
 	f.StringVar(&c.prefix, "prefix", redlock.DefaultPrefix, "the replicas' prefix (redlock.WithPrefix)")
 	f.DurationVar(&c.clockSkew, "clock-skew", redlock.DefaultClockSkew, "the replicas' clock skew (redlock.WithClockSkew)")
-	f.DurationVar(&c.nodeTimeout, "node-timeout", 500*time.Millisecond, "how long one node may take to answer")
+	f.DurationVar(&c.nodeTimeout, "node-timeout", 500*time.Millisecond, "how long one node may take to answer; at most a quarter of the TTL")
 	f.BoolVar(&c.withReplicas, "with-replicas", false, "accept servers that have replicas, and Sentinels (redlock.WithReplicas)")
 	f.BoolVar(&c.withoutRestartGate, "without-restart-gate", false, "if the replicas have redlock.WithoutRestartGate")
 	f.StringVar(&c.ca, "tls-ca", "", "file with the authority of the nodes' certificates, for valkeys:// (default the system's)")
@@ -58,18 +60,24 @@ func variable(flag string) string {
 	return "TENURE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// fromEnvironment sets the flags of all commands that the command line left out. That of the nodes
-// is read apart, because a variable may have passwords and a flag may not.
+// fromEnvironment sets the flags of all commands that the command line left out, and notes where
+// each that was given comes from. That of the nodes is read apart, because a variable may have
+// passwords and a flag may not.
 func (p *program) fromEnvironment(cmd *cobra.Command) error {
 	var wrong error
+	p.origins = make(map[string]string)
 	cmd.Root().PersistentFlags().VisitAll(func(f *pflag.Flag) {
 		value, found := p.lookup(variable(f.Name))
+		if f.Changed {
+			p.origins[f.Name] = "--" + f.Name
+		}
 		if f.Changed || !found || value == "" || f.Name == "nodes" || wrong != nil {
 			return
 		}
 		if err := f.Value.Set(value); err != nil {
 			wrong = usage(fmt.Errorf("%s=%s: %w", variable(f.Name), quoted(value), err))
 		}
+		p.origins[f.Name] = variable(f.Name)
 	})
 	return wrong
 }
@@ -163,6 +171,24 @@ func readBounded(file string, most int64) ([]byte, error) {
 // more, and the skew.
 func ttlFor(skew time.Duration) time.Duration { return max(redlock.MinTTL, 2*skew) }
 
+// leaseTTL is the TTL of the program's Quorum.
+func (c *connection) leaseTTL() time.Duration { return cmp.Or(c.ttl, ttlFor(c.clockSkew)) }
+
+// nodeTimeout is how long a node may take: no more than the TTL has room for, which is an error
+// where more was given.
+func (p *program) nodeTimeout() (time.Duration, error) {
+	c := &p.connection
+	most := c.leaseTTL() / 4
+	if from := p.origins["node-timeout"]; from != "" && c.nodeTimeout > most {
+		because := "which is twice --clock-skew, and 1s at least"
+		if c.ttl != 0 {
+			because = "which --ttl sets"
+		}
+		return 0, usage(fmt.Errorf("%s %v is above %v, a quarter of the TTL of %v, %s: give %[3]v at most", from, c.nodeTimeout, most, c.leaseTTL(), because))
+	}
+	return min(c.nodeTimeout, most), nil
+}
+
 // options are those of every Quorum of the program. Later ones win.
 func (p *program) options(log *slog.Logger) ([]redlock.Option, error) {
 	c := &p.connection
@@ -170,9 +196,12 @@ func (p *program) options(log *slog.Logger) ([]redlock.Option, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
-	ttl := ttlFor(c.clockSkew)
+	timeout, err := p.nodeTimeout()
+	if err != nil {
+		return nil, err
+	}
 	options := []redlock.Option{
-		redlock.WithPrefix(c.prefix), redlock.WithClockSkew(c.clockSkew), redlock.WithTTL(ttl), redlock.WithNodeTimeout(min(c.nodeTimeout, ttl/4)),
+		redlock.WithPrefix(c.prefix), redlock.WithClockSkew(c.clockSkew), redlock.WithTTL(c.leaseTTL()), redlock.WithNodeTimeout(timeout),
 		redlock.WithLogger(log), redlock.WithClientOption(withTLS),
 	}
 	if c.withReplicas {

@@ -113,7 +113,7 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 	case r.oncePer != 0:
 		t, err = tickOfPeriod(r.oncePer, time.Now())
 	default:
-		return r.take(args)
+		return r.take(r.p, args)
 	}
 	if err != nil {
 		return usage(err)
@@ -122,7 +122,7 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 	if !r.waited && !r.atLeastOnce {
 		r.wait, r.waited = tickWait, true
 	}
-	return r.take(args)
+	return r.take(r.p, args)
 }
 
 func (r *lockedRun) run(ctx context.Context, name string, args []string) error {
@@ -138,7 +138,7 @@ func (r *lockedRun) run(ctx context.Context, name string, args []string) error {
 	defer cancel(nil)
 	r.relay = newRelay(cancel)
 	defer r.relay.stop()
-	options := r.quorum(r.p)
+	var options []redlock.Option
 	if r.identity != "" {
 		options = append(options, redlock.WithIdentity(r.identity))
 	}

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
@@ -39,6 +40,12 @@ func TestUsage(t *testing.T) {
 		{some, "status --log loud", "--log"},
 		{some, "status --clock-skew 2h", "WithClockSkew"},
 		{some, "status --prefix {}", "WithPrefix"},
+		{some, "status --node-timeout 1001ms", "--node-timeout 1.001s is above 1s, a quarter of the TTL of 4s, which is twice --clock-skew, and 1s at least: give 1s at most"},
+		{some, "doctor --node-timeout 2s", "give 1s at most"},
+		{some, "pause x --why y --clock-skew 0s --node-timeout 500ms", "give 250ms at most"},
+		{append(some, "TENURE_NODE_TIMEOUT=2s"), "orders", "TENURE_NODE_TIMEOUT 2s is above 1s"},
+		{append(some, "TENURE_NODE_TIMEOUT=2s"), "run x --ttl 4s -- true", "TENURE_NODE_TIMEOUT 2s is above 1s, a quarter of the TTL of 4s, which --ttl sets: give 1s at most"},
+		{some, "elect x --node-timeout 3s -- true", "give 2.5s at most"},
 		{some, "pause x", "say why"},
 		{some, "pause --why y", "takes JOB, or --all"},
 		{some, "pause x --all --why y", "not both"},
@@ -78,6 +85,34 @@ func TestUsage(t *testing.T) {
 		require.Contains(t, got.err, of.says, "%s", of.args)
 		require.NotContains(t, got.err, "s3", "%s", of.args)
 		require.Empty(t, got.out)
+	}
+}
+
+// By default a node has what the TTL has room for, and a longer TTL has room for more.
+func TestNodeTimeout(t *testing.T) {
+	t.Parallel()
+	for _, of := range []struct {
+		flags []string
+		ttl   time.Duration // of --ttl
+		want  time.Duration
+	}{
+		{nil, 0, 500 * time.Millisecond},
+		{nil, time.Second, 250 * time.Millisecond},
+		{[]string{"--clock-skew=0s"}, 0, 250 * time.Millisecond},
+		{[]string{"--clock-skew=0s"}, 4 * time.Second, 500 * time.Millisecond},
+		{[]string{"--node-timeout=1s"}, 0, time.Second},
+		{[]string{"--node-timeout=1s"}, 4 * time.Second, time.Second},
+		{[]string{"--node-timeout=5s"}, 20 * time.Second, 5 * time.Second},
+		{[]string{"--node-timeout=5s", "--clock-skew=10s"}, 0, 5 * time.Second},
+	} {
+		p := &program{}
+		root := newRoot(p)
+		require.NoError(t, root.PersistentFlags().Parse(of.flags))
+		require.NoError(t, p.fromEnvironment(root))
+		p.connection.ttl = of.ttl
+		got, err := p.nodeTimeout()
+		require.NoError(t, err, "%v", of)
+		require.Equal(t, of.want, got, "%v", of)
 	}
 }
 
