@@ -196,6 +196,10 @@ func (c *Client) RunNow(ctx context.Context, job, reason string) (started Starte
 // returned the lease is released, so that another replica is elected, or the same one again. It
 // returns when that is done. A leader that was elected meanwhile stays.
 //
+// Of an election of a Scheduler (scheduler.WithElection) the term has no work to wait for: runs of
+// jobs that began in it are told to end, by their contexts, and may go on after Resign has
+// returned. Each has a lease of its own, and Running and Jobs show it.
+//
 // Errors: elector.ErrNoLeader if nobody leads; *OptionError; *OrderError, which matches ErrRefused
 // if the leader overran its drain timeout, or lost its lease, and redlock.ErrUnknown if it did not
 // answer in time; redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
