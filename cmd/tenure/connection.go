@@ -220,11 +220,7 @@ func (p *program) open(level slog.Level, opts ...redlock.Option) (*redlock.Quoru
 	if err != nil {
 		return nil, err
 	}
-	log, err := p.logger(level)
-	if err != nil {
-		return nil, err
-	}
-	options, err := p.options(log)
+	options, err := p.options(p.logger(level))
 	if err != nil {
 		return nil, err
 	}

@@ -55,10 +55,7 @@ func (c *candidacy) run(ctx context.Context, name string, args []string) error {
 	if err := c.take(c.p, args); err != nil {
 		return err
 	}
-	log, err := c.p.logger(slog.LevelInfo)
-	if err != nil {
-		return err
-	}
+	log := c.p.logger(slog.LevelInfo)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c.end = func() { cancel(nil) }

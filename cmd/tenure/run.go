@@ -129,11 +129,7 @@ func (r *lockedRun) run(ctx context.Context, name string, args []string) error {
 	if err := r.check(name, args); err != nil {
 		return err
 	}
-	log, err := r.p.logger(slog.LevelWarn)
-	if err != nil {
-		return err
-	}
-	r.log = log
+	r.log = r.p.logger(slog.LevelWarn)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r.relay = newRelay(cancel)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -38,6 +40,8 @@ func TestUsage(t *testing.T) {
 		{some, "status -o yaml", `-o "yaml" is neither table nor json`},
 		{some, "status --timeout 0s", "not positive"},
 		{some, "status --log loud", "--log"},
+		{append(some, "TENURE_LOG=loud"), "status", `TENURE_LOG="loud": it is none of debug, info, warn, error and off`},
+		{append(some, "TENURE_LOG=loud"), "doctor", `TENURE_LOG="loud"`},
 		{some, "status --clock-skew 2h", "WithClockSkew"},
 		{some, "status --prefix {}", "WithPrefix"},
 		{some, "status --node-timeout 1001ms", "--node-timeout 1.001s is above 1s, a quarter of the TTL of 4s, which is twice --clock-skew, and 1s at least: give 1s at most"},
@@ -86,6 +90,43 @@ func TestUsage(t *testing.T) {
 		require.NotContains(t, got.err, "s3", "%s", of.args)
 		require.Empty(t, got.out)
 	}
+}
+
+// Which lines are logged is for the flag and its variable to say, and else for the command.
+func TestLogLevel(t *testing.T) {
+	t.Parallel()
+	for _, of := range []struct {
+		variable, flag string
+		want           slog.Level
+	}{
+		{"", "", slog.LevelWarn},
+		{"TENURE_LOG=", "", slog.LevelWarn},
+		{"TENURE_LOG=debug", "", slog.LevelDebug},
+		{"TENURE_LOG=debug", "--log=ERROR", slog.LevelError},
+		{"TENURE_LOG=off", "", levelOff},
+		{"TENURE_LOG=off", "--log=", slog.LevelWarn},
+	} {
+		p := &program{environ: []string{of.variable}, err: io.Discard}
+		root := newRoot(p)
+		if of.flag != "" {
+			require.NoError(t, root.PersistentFlags().Parse([]string{of.flag}))
+		}
+		require.NoError(t, p.fromEnvironment(root))
+		log := p.logger(slog.LevelWarn)
+		require.Equal(t, of.want != levelOff, log.Enabled(t.Context(), of.want), "%v", of)
+		require.False(t, log.Enabled(t.Context(), of.want-1), "%v", of)
+	}
+}
+
+// An order is a line in the log of who gives it, where that was asked for.
+func TestOrdersAreLogged(t *testing.T) {
+	t.Parallel()
+	some := nodesAt("valkey://127.0.0.1:1")
+	order := []string{"resign", "jobs", "--why", "a test", "--as", "ann"}
+	got := call(t, append(some, "TENURE_LOG=warn"), order...)
+	require.Equal(t, exitNoQuorum, got.code)
+	require.Contains(t, got.err, `msg="admin: order" order=resign for=jobs by=ann why="a test"`)
+	require.NotContains(t, call(t, some, order...).err, "msg=")
 }
 
 // By default a node has what the TTL has room for, and a longer TTL has room for more.
