@@ -149,6 +149,8 @@ func (c *Client) key(t Target) (string, error) {
 		return redlock.AllKeys, nil
 	case t.job == "":
 		return "", &OptionError{"Target", "names no job: use Job or AllJobs"}
+	case len(c.keyPrefix)+len(t.job) > redlock.MaxKeyLength:
+		return "", &OptionError{"Target", fmt.Sprintf("the job's name has %d bytes, more than %d", len(t.job), redlock.MaxKeyLength-len(c.keyPrefix))}
 	}
 	return c.keyPrefix + t.job, nil
 }

@@ -163,10 +163,15 @@ type Started struct {
 // ask Running, Runs and Orders, where it has its ID; redlock.ErrNoQuorum or ctx's own error before
 // it was given.
 func (c *Client) RunNow(ctx context.Context, job, reason string) (started Started, err error) {
-	if _, err := c.key(Job(job)); err != nil {
+	key, err := c.key(Job(job))
+	if err != nil {
 		return Started{}, err
 	}
 	err = c.trace(ctx, OrderRunNow, job, reason, func(ctx context.Context) error {
+		// Who takes the order needs a quorum that votes, as this question does.
+		if _, err := c.q.Sequence(ctx, key); err != nil { //mutant:given-without-a-quorum
+			return &OrderError{Kind: OrderRunNow, Target: job, Err: err}
+		}
 		o, a, err := c.give(ctx, bulletin.Order{Kind: bulletin.RunNow, Target: job, Why: reason})
 		if started.Order = o.ID; err != nil {
 			if a, err = c.unanswered(ctx, o, err); err != nil {
@@ -190,6 +195,10 @@ func (c *Client) RunNow(ctx context.Context, job, reason string) (started Starte
 // Resign has the leader of an election step down: its term's context ends, and once its work has
 // returned the lease is released, so that another replica is elected, or the same one again. It
 // returns when that is done. A leader that was elected meanwhile stays.
+//
+// Of an election of a Scheduler (scheduler.WithElection) the term has no work to wait for: runs of
+// jobs that began in it are told to end, by their contexts, and may go on after Resign has
+// returned. Each has a lease of its own, and Running and Jobs show it.
 //
 // Errors: elector.ErrNoLeader if nobody leads; *OptionError; *OrderError, which matches ErrRefused
 // if the leader overran its drain timeout, or lost its lease, and redlock.ErrUnknown if it did not

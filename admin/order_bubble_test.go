@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
@@ -19,6 +20,7 @@ import (
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/orders"
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler"
 )
 
 // taker takes orders as a replica does, and says what a test tells it to.
@@ -162,9 +164,12 @@ func TestOrdersWithoutAQuorum(t *testing.T) {
 		require.NoError(t, r.fleet.Node(1).Freeze())
 		began := time.Now()
 		_, err = c.RunNow(t.Context(), "job", "")
-		require.ErrorIs(t, err, redlock.ErrUnknown, "one node has heard of it")
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
-		require.Less(t, time.Since(began), 10*time.Second)
+		require.NotErrorIs(t, err, redlock.ErrUnknown, "it was not given")
+		require.Less(t, time.Since(began), 2*time.Second)
+		given, err := c.Orders(t.Context(), 10)
+		require.NoError(t, err)
+		require.Empty(t, given)
 		require.ErrorIs(t, c.Resign(t.Context(), "jobs", ""), redlock.ErrNoQuorum)
 		require.ErrorIs(t, c.Cancel(t.Context(), admin.RunID{Job: "job", FencingToken: 1}, ""), redlock.ErrNoQuorum)
 		_, err = c.Elections(t.Context())
@@ -195,6 +200,27 @@ func TestOrdersWithoutAQuorum(t *testing.T) {
 	})
 }
 
+// An order that a node has heard of before the quorum was gone may have been taken.
+func TestRunNowThatLosesItsQuorum(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		c := r.client(t, admin.WithOrderTimeout(3*time.Second))
+		time.AfterFunc(time.Second, func() {
+			for i := range 2 {
+				assert.NoError(t, r.fleet.Node(i).Freeze())
+			}
+		})
+		began := time.Now()
+		run, err := c.RunNow(t.Context(), "job", "")
+		require.ErrorIs(t, err, redlock.ErrUnknown)
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		require.NotEmpty(t, run.Order)
+		require.Less(t, time.Since(began), 10*time.Second)
+		for i := range 2 {
+			require.NoError(t, r.fleet.Node(i).Thaw())
+		}
+	})
+}
+
 // The run that is to be cancelled, and the term that is to end, are those that there are.
 func TestResignAndCancelOfWhatIsNotThere(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
@@ -218,6 +244,36 @@ func TestResignAndCancelOfWhatIsNotThere(t *testing.T) {
 		given, err := c.Orders(t.Context(), 10)
 		require.NoError(t, err)
 		require.Len(t, given, 3, "those that were given")
+	})
+}
+
+// Runs of jobs under an election are told to end when its leader resigns, and not waited for.
+func TestResignLeavesRunsOfJobs(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		s, err := scheduler.New(r.quorum(t, "a"), scheduler.WithLogger(r.quiet), scheduler.WithElection("jobs"))
+		require.NoError(t, err)
+		begun, told, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		_, err = s.NewJob(gocron.CronJob("0 0 * * *", false), scheduler.NewTask(func(ctx context.Context) {
+			close(begun)
+			<-ctx.Done()
+			close(told)
+			<-goOn
+		}), gocron.WithName("job"))
+		require.NoError(t, err)
+		s.Start()
+		defer func() { require.NoError(t, s.Shutdown()) }()
+		time.Sleep(time.Minute)
+		c := r.client(t)
+		run, err := c.RunNow(t.Context(), "job", "")
+		require.NoError(t, err)
+		<-begun
+		require.NoError(t, c.Resign(t.Context(), "jobs", ""))
+		<-told
+		goesOn, err := c.Running(t.Context(), "job")
+		require.NoError(t, err)
+		require.Equal(t, run.ID(), goesOn.ID())
+		close(goOn)
+		require.NoError(t, c.Wait(t.Context(), "job"))
 	})
 }
 

@@ -46,10 +46,8 @@ func New(q *redlock.Quorum, election string, opts ...Option) (*Elector, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.identity == "" {
-		cfg.identity = q.NewIdentity()
-		cfg.lease = append([]redlock.LeaseOption{redlock.WithIdentity(cfg.identity)}, cfg.lease...)
-	}
+	cfg.identity = q.NewIdentity(cfg.lease...)
+	cfg.lease = append([]redlock.LeaseOption{redlock.WithIdentity(cfg.identity)}, cfg.lease...)
 	if err := cfg.checkLease(q, election); err != nil {
 		return nil, err
 	}

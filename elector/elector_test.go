@@ -196,6 +196,33 @@ func TestIdentity(t *testing.T) {
 	require.Equal(t, "test", e.Election())
 }
 
+// However the name of the leader's lease was given, the Elector has it.
+func TestIdentityIsThatOfTheLease(t *testing.T) {
+	q := localQuorum(t, redlock.WithIdentity("quorum"))
+	var out strings.Builder
+	tr := &tracer{}
+	e, err := elector.New(q, "test", elector.WithIdentity("former"), elector.WithLeaseOptions(redlock.WithIdentity("mine")),
+		elector.WithTracer(tr), elector.WithLogger(slog.New(slog.NewTextHandler(&out, nil))))
+	require.NoError(t, err)
+	require.Equal(t, "mine", e.Identity())
+	ctx, cancel := context.WithCancel(t.Context())
+	require.NoError(t, e.Run(ctx, func(ctx context.Context, _ *elector.Term) error {
+		defer cancel()
+		l, err := e.Leader(ctx)
+		require.Equal(t, e.Identity(), l.Identity)
+		return err
+	}))
+	require.Contains(t, out.String(), "identity=mine")
+	require.NotContains(t, out.String(), "identity=quorum")
+	require.Contains(t, tr.lines, "campaign test mine")
+	last, err := elector.New(q, "test", elector.WithLeaseOptions(redlock.WithIdentity("former")), elector.WithIdentity("mine"))
+	require.NoError(t, err)
+	require.Equal(t, "mine", last.Identity())
+	_, err = elector.New(q, "test", elector.WithLeaseOptions(nil, redlock.WithIdentity("")))
+	var bad *elector.OptionError
+	require.ErrorAs(t, err, &bad)
+}
+
 // Several Electors of a process can be told from each other.
 func TestElectorsHaveTheirOwnIdentities(t *testing.T) {
 	q := localQuorum(t)

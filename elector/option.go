@@ -32,7 +32,7 @@ func (o option) apply(c *config) error { return o(c) }
 
 type config struct {
 	lease      []redlock.LeaseOption
-	identity   string
+	identity   string        // that of the lease
 	drain      time.Duration // zero means the TTL
 	backoffMin time.Duration
 	backoffMax time.Duration // zero means the TTL
@@ -53,11 +53,7 @@ func WithTTL(ttl time.Duration) Option {
 // that was given one with redlock.WithIdentity. Otherwise each Elector has a name of its own, made
 // of host name, process id, a random part and a number.
 func WithIdentity(identity string) Option {
-	return option(func(c *config) error {
-		c.identity = identity
-		c.lease = append(c.lease, redlock.WithIdentity(identity))
-		return nil
-	})
+	return WithLeaseOptions(redlock.WithIdentity(identity))
 }
 
 // WithPayload sets a text that this replica's lease carries while it leads, for Leader.Payload: the

@@ -412,12 +412,22 @@ func (q *Quorum) Identity() string {
 // none reports whether the Quorum is nil or zero.
 func (q *Quorum) none() bool { return q == nil || q.cfg == nil } //mutant:nil-quorum-used
 
-// NewIdentity returns a name for one of several holders in this process, such as an Elector: the
-// Quorum's own where it was given one (WithIdentity), and otherwise another one with each call,
-// which begins with the Quorum's.
-func (q *Quorum) NewIdentity() string {
+// NewIdentity returns a name for one of several holders in this process, such as an Elector: that
+// of WithIdentity among the options of its leases, or the Quorum's own where that was given one
+// (WithIdentity), and otherwise another one with each call, which begins with the Quorum's. It does
+// not say what is wrong with an option: see Validate.
+func (q *Quorum) NewIdentity(opts ...LeaseOption) string {
 	if q.none() {
 		return ""
+	}
+	var l leaseConfig
+	for _, o := range opts {
+		if o != nil {
+			_ = o.applyLease(&l)
+		}
+	}
+	if l.identity != "" { //mutant:lease-identity-unseen
+		return l.identity
 	}
 	if q.cfg.named { //mutant:given-identity-changed
 		return q.Identity()

@@ -1,17 +1,28 @@
 package scheduler
 
 // ErrNotRunning means that this replica runs no jobs: Start was not called, or StopJobs or Shutdown
-// was, or the context of WithContext has ended.
+// was.
 var ErrNotRunning error = notRunning{}
 
 type notRunning struct{}
 
 func (notRunning) Error() string {
-	return "scheduler: not running: call Start, or see which of StopJobs, Shutdown and the end of its context has stopped it"
+	return "scheduler: not running: call Start, or see which of StopJobs and Shutdown has stopped it"
 }
 
 // ErrorType returns the stable value "not_running".
 func (notRunning) ErrorType() string { return "not_running" }
+
+// shutDown is the error of what cannot be done any more after Shutdown. It matches ErrNotRunning.
+type shutDown struct{}
+
+func (shutDown) Error() string {
+	return "scheduler: the Scheduler has been shut down and takes no jobs: make another one with New"
+}
+
+func (shutDown) Is(target error) bool { return target == ErrNotRunning }
+
+func (shutDown) ErrorType() string { return "not_running" }
 
 // Healthy returns nil if this replica takes part in running jobs as it should: the Scheduler is
 // started, and a quorum of nodes answered when it was last asked, or it leads the election

@@ -21,6 +21,7 @@ func TestHealthy(t *testing.T) {
 				a, b := c.replica(opts...), c.replica(opts...)
 				require.ErrorIs(t, a.Healthy(), scheduler.ErrNotRunning)
 				require.Equal(t, "not_running", redlock.ErrorType(a.Healthy()))
+				require.NotContains(t, a.Healthy().Error(), "context", "whose end changes nothing")
 				a.Start()
 				b.Start()
 				until(5 * time.Second)

@@ -77,7 +77,11 @@ func newJob(s *Scheduler, id uuid.UUID, definition gocron.JobDefinition, task go
 	}
 	var table timetable
 	if p.ownCron {
-		table = &ownCron{definition: definition, options: timeless(opts, now), zone: s.cfg.location}
+		own := &ownCron{definition: definition, options: timeless(opts, now), zone: s.cfg.location}
+		if err := own.check(now); err != nil { //mutant:own-cron-without-a-gap
+			return nil, nil, nil, err
+		}
+		table = own
 	} else if table, err = schedule.times(set.daylightSaving(), s.cfg.location); err != nil {
 		return nil, nil, nil, err
 	} else if table != nil {

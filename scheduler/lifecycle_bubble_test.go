@@ -67,6 +67,29 @@ func TestStartAfterShutdownDoesNothing(t *testing.T) {
 	})
 }
 
+// A job is not made by a Scheduler that could not run it.
+func TestNewJobAfterShutdownIsRefused(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica()
+		j := r.add(t, secondly, func() {})
+		require.NoError(t, r.StopJobs())
+		task := scheduler.NewTask(func() {})
+		_, err := r.NewJob(secondly, task, gocron.WithName("stopped"))
+		require.NoError(t, err, "Start is yet to come")
+		require.NoError(t, r.Shutdown())
+		for _, make := range []func() (gocron.Job, error){
+			func() (gocron.Job, error) { return r.NewJob(secondly, task, gocron.WithName("another")) },
+			func() (gocron.Job, error) { return r.Update(j.ID(), secondly, task, gocron.WithName("job")) },
+		} {
+			made, err := make()
+			require.ErrorIs(t, err, scheduler.ErrNotRunning)
+			require.ErrorContains(t, err, "make another one with New")
+			require.Equal(t, "not_running", redlock.ErrorType(err))
+			require.Nil(t, made)
+		}
+	})
+}
+
 // After a stop that did not wait for a run, the replica may lead again, and the run keeps its
 // lease.
 func TestCandidateAgainAfterAStopThatTimedOut(t *testing.T) {

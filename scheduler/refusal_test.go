@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -158,6 +159,23 @@ func TestSchedulerRefusesJobs(t *testing.T) {
 	elected := made(t, quorumFor(t), scheduler.WithElection("jobs"))
 	_, err = elected.NewJob(gocron.DurationRandomJob(scheduler.MinInterval-1, time.Minute), task, name)
 	requireInvalid(t, err, "scheduler: gocron.DurationRandomJob: ticks 9.999999ms apart are too close: they are told apart if they are at least 10ms apart")
+	own := func(every, first time.Duration) (gocron.Job, error) {
+		from := time.Now().Truncate(time.Second).Add(first)
+		return s.NewJob(gocron.CronJob("whatever", false), task, gocron.WithName("own"), gocron.WithCronImplementation(&often{from, every}))
+	}
+	for _, gap := range []time.Duration{time.Millisecond, scheduler.MinInterval - time.Millisecond} {
+		_, err = own(gap, time.Hour)
+		requireInvalid(t, err, fmt.Sprintf("scheduler: gocron.WithCronImplementation: ticks %v apart are too close: they are told apart if they are at least 10ms apart", gap))
+		_, err = own(gap, time.Hour+time.Second-2*gap)
+		require.ErrorContains(t, err, "apart are too close", "at the end of a second")
+	}
+	for _, gap := range []time.Duration{scheduler.MinInterval, time.Second, 5000 * 24 * time.Hour} {
+		for _, first := range []time.Duration{time.Hour, time.Hour + time.Second - 2*scheduler.MinInterval, time.Hour - time.Millisecond} {
+			j, err := own(gap, first)
+			require.NoError(t, err, gap)
+			require.NoError(t, s.RemoveJob(j.ID()))
+		}
+	}
 	for _, d := range []gocron.JobDefinition{
 		gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(time.Now().Add(time.Hour))), gocron.DailyJob(1, midnight),
 	} {
@@ -176,6 +194,21 @@ func TestSchedulerRefusesJobs(t *testing.T) {
 	_, err = s.NewJob(secondly, task, gocron.WithName(string(long)))
 	require.ErrorContains(t, err, "more than 1020: give it a shorter one")
 	require.Len(t, s.Jobs(), 1, "nothing is left of what was refused")
+}
+
+// often is a gocron.Cron of one's own.
+type often struct {
+	from  time.Time
+	every time.Duration
+}
+
+func (*often) IsValid(string, *time.Location, time.Time) error { return nil }
+
+func (o *often) Next(after time.Time) time.Time {
+	if after.Before(o.from) {
+		return o.from
+	}
+	return o.from.Add((after.Sub(o.from)/o.every + 1) * o.every)
 }
 
 func TestSchedulerTakesJobs(t *testing.T) {

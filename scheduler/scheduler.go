@@ -41,10 +41,10 @@ type state struct {
 	limited bool          // gocron.WithLimitConcurrentJobs
 
 	lifecycle  sync.Mutex   // held by Start, StopJobs and Shutdown
-	down       bool         // guarded by lifecycle; Shutdown was called
 	asking     sync.RWMutex // held for reading by RunNow, for writing by what stops gocron
 	installing sync.Mutex   // held by NewJob and Update, so that no two jobs get one name
 	mu         sync.Mutex
+	down       bool               // guarded by mu; Shutdown was called
 	jobs       map[uuid.UUID]*job // guarded by mu
 	started    context.Context    // guarded by mu; ends with StopJobs and Shutdown; nil while stopped
 	stop       context.CancelFunc // guarded by mu
@@ -110,7 +110,7 @@ func (s *Scheduler) With(opts ...JobOption) *Scheduler {
 
 // NewJob is gocron's, for a task made by NewTask of this package and with gocron.WithName: the name
 // is what replicas agree on, and must not change between builds. Errors are *OptionError for what
-// does not fit several replicas, and gocron's own.
+// does not fit several replicas, one that matches ErrNotRunning after Shutdown, and gocron's own.
 func (s *Scheduler) NewJob(definition gocron.JobDefinition, task gocron.Task, opts ...gocron.JobOption) (gocron.Job, error) {
 	return s.install(uuid.Nil, definition, task, opts)
 }
@@ -124,6 +124,12 @@ func (s *Scheduler) Update(id uuid.UUID, definition gocron.JobDefinition, task g
 func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption) (gocron.Job, error) {
 	s.installing.Lock()
 	defer s.installing.Unlock()
+	s.mu.Lock()
+	down := s.down
+	s.mu.Unlock()
+	if down { // gocron would make a job that is never run //mutant:job-of-a-scheduler-that-is-shut-down
+		return nil, shutDown{}
+	}
 	j, definition, opts, err := newJob(s, id, definition, task, slices.Concat(s.cfg.global, opts))
 	if err != nil {
 		return nil, err
@@ -139,7 +145,7 @@ func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task 
 		return nil, err
 	}
 	if made == nil {
-		return nil, fmt.Errorf("scheduler: job %q: the Scheduler has been shut down", j.name)
+		return nil, shutDown{} // meanwhile
 	}
 	if t := s.cfg.tracer.job; t != nil {
 		t.TraceJob(s.cfg.context, TraceJobData{Job: j.name, Election: s.cfg.election})
@@ -162,10 +168,11 @@ func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task 
 func (s *Scheduler) Start() {
 	s.lifecycle.Lock()
 	defer s.lifecycle.Unlock()
+	s.mu.Lock()
 	if s.down {
+		s.mu.Unlock()
 		return
 	}
-	s.mu.Lock()
 	if s.started == nil {
 		before := s.cfg.clock.Now().Add(-1)
 		for _, j := range s.jobs {
@@ -240,7 +247,7 @@ func (s *Scheduler) StopJobs() error {
 	if s.none() {
 		return nil
 	}
-	return s.stopWith(s.inner.StopJobs)
+	return s.stopWith(s.inner.StopJobs, false)
 }
 
 // StopJobsWithContext is StopJobs with a context.
@@ -251,7 +258,7 @@ func (s *Scheduler) StopJobsWithContext(ctx context.Context) error {
 	if err := checkContext(ctx); err != nil {
 		return err
 	}
-	return s.stopWith(func() error { return s.inner.StopJobsWithContext(ctx) })
+	return s.stopWith(func() error { return s.inner.StopJobsWithContext(ctx) }, false)
 }
 
 // Shutdown stops in order: no tick is begun any more; the leadership is given up, so that another
@@ -267,7 +274,7 @@ func (s *Scheduler) Shutdown() error {
 	if s.none() {
 		return nil
 	}
-	return s.shutdownWith(s.inner.Shutdown)
+	return s.stopWith(s.inner.Shutdown, true)
 }
 
 // ShutdownWithContext is Shutdown with a context.
@@ -278,26 +285,19 @@ func (s *Scheduler) ShutdownWithContext(ctx context.Context) error {
 	if err := checkContext(ctx); err != nil {
 		return err
 	}
-	return s.shutdownWith(func() error { return s.inner.ShutdownWithContext(ctx) })
+	return s.stopWith(func() error { return s.inner.ShutdownWithContext(ctx) }, true)
 }
 
 // none reports whether the Scheduler is nil or zero.
 func (s *Scheduler) none() bool { return s == nil || s.state == nil } //mutant:nil-scheduler-stopped
 
-// shutdownWith is stopWith for good.
-func (s *Scheduler) shutdownWith(stop func() error) error {
-	return s.stopWith(func() error {
-		s.down = true
-		return stop()
-	})
-}
-
-// stopWith stops what waits and the campaign, and then gocron.
-func (s *Scheduler) stopWith(stop func() error) error {
+// stopWith stops what waits and the campaign, and then gocron, for good or until Start.
+func (s *Scheduler) stopWith(stop func() error, forGood bool) error {
 	s.lifecycle.Lock()
 	defer s.lifecycle.Unlock()
 	s.asking.Lock()
 	s.mu.Lock()
+	s.down = s.down || forGood
 	if s.stop != nil {
 		s.stop()
 		s.started, s.stop = nil, nil

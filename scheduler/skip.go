@@ -21,14 +21,14 @@ const (
 	SkipOverlap     Reason = "overlap"     // an earlier run of the job goes on
 	SkipNotLeader   Reason = "not_leader"  // another replica leads, or none
 	SkipQuarantined Reason = "quarantined" // too many nodes were restarted and do not vote yet
-	SkipNoQuorum    Reason = "no_quorum"   // too few nodes could be reached
+	SkipNoQuorum    Reason = "no_quorum"   // too few nodes could be reached, or took the tick: see redlock.WithTick
 	SkipTimeout     Reason = "timeout"     // too few nodes answered in time
 	SkipPaused      Reason = "paused"      // the job, or all jobs, are paused: see redlock.Quorum.Pause
 	SkipSplit       Reason = "split"       // several replicas asked at once and none got it
 	SkipSuperseded  Reason = "superseded"  // a later tick took its place: WithOverlap, CatchUpLatest, a process that stood still
 	SkipMissed      Reason = "missed"      // it could not be run before the end of the catch-up window
 	SkipStopped     Reason = "stopped"     // the job, the Scheduler or the Quorum was stopped
-	SkipOther       Reason = "other"
+	SkipOther       Reason = "other"       // Err has it
 )
 
 // SkipError tells why a run of a job was skipped on this replica. gocron hands it to the job's

@@ -3,6 +3,8 @@ package scheduler_test
 import (
 	"context"
 	"errors"
+	"os"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -86,6 +88,31 @@ func TestSkipHeldAndOverlapAndDone(t *testing.T) {
 		until(30500 * time.Millisecond)
 		c.requireSkip(*errsB, scheduler.SkipError{Tick: at(30), Reason: scheduler.SkipOverlap, By: "a"}, redlock.ErrHeld)
 	})
+}
+
+// A replica whose clock is ahead of the nodes' is told so.
+func TestSkipOfATickThatIsAhead(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		a := c.named("a", ahead(time.Minute))
+		listen, errs := told()
+		a.add(t, tenSecondly, func() {}, listen)
+		a.Start()
+		until(15 * time.Second)
+		skip := c.requireSkip(*errs, scheduler.SkipError{Tick: at(70), Reason: scheduler.SkipNoQuorum, Pending: true}, redlock.ErrNoQuorum)
+		require.ErrorContains(t, skip, "60 s ahead of the server's clock")
+	})
+}
+
+// The page has every reason.
+func TestSkipReasonsAreOnThePage(t *testing.T) {
+	page, err := os.ReadFile("../docs/scheduling.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(page), "| reason | means |")
+	require.True(t, found)
+	for _, r := range []scheduler.Reason{scheduler.SkipHeld, scheduler.SkipDone, scheduler.SkipOverlap, scheduler.SkipNotLeader, scheduler.SkipQuarantined, scheduler.SkipNoQuorum,
+		scheduler.SkipTimeout, scheduler.SkipPaused, scheduler.SkipSplit, scheduler.SkipSuperseded, scheduler.SkipMissed, scheduler.SkipStopped, scheduler.SkipOther} {
+		require.Contains(t, table, "`"+string(r)+"`")
+	}
 }
 
 func TestSkipPending(t *testing.T) {

@@ -208,6 +208,29 @@ type ownCron struct {
 	zone       *time.Location
 }
 
+// gapsChecked is how many gaps between ticks of a user's gocron.Cron are looked at. All cannot be.
+const gapsChecked = 5
+
+// check refuses ticks that are too close together, among the next few.
+func (f *ownCron) check(now time.Time) error {
+	tick := f.next(now)
+	for range gapsChecked {
+		if tick.Equal(never) {
+			break
+		}
+		next := f.next(tick)
+		gap := next.Sub(tick)
+		if tick.Truncate(time.Second).Equal(next.Truncate(time.Second)) {
+			gap /= 2 // gocron has passed over a tick between them: it takes the second for that of before
+		}
+		if err := checkGap("gocron.WithCronImplementation", gap); err != nil {
+			return err
+		}
+		tick = next
+	}
+	return nil
+}
+
 func (f *ownCron) next(after time.Time) time.Time {
 	s, err := gocron.NewScheduler(gocron.WithClock(clockwork.NewFakeClockAt(after)), gocron.WithLocation(f.zone))
 	if err != nil {

@@ -49,10 +49,11 @@ func (c *child) flags(f *pflag.FlagSet) {
 }
 
 // take checks the flags and finds the program.
-func (c *child) take(args []string) error {
+func (c *child) take(p *program, args []string) error {
 	if c.ttl < redlock.MinTTL {
 		return usage(fmt.Errorf("--ttl %v is below the minimum of %v", c.ttl, redlock.MinTTL))
 	}
+	p.connection.ttl = c.ttl
 	switch {
 	case c.grace < 0:
 		return usage(fmt.Errorf("--grace %v is negative", c.grace))
@@ -76,11 +77,6 @@ func (c *child) take(args []string) error {
 	}
 	c.path, c.args = path, args
 	return nil
-}
-
-// quorum are the options of the Quorum that has the lease.
-func (c *child) quorum(p *program) []redlock.Option {
-	return []redlock.Option{redlock.WithTTL(c.ttl), redlock.WithNodeTimeout(min(p.connection.nodeTimeout, c.ttl/4))}
 }
 
 // command is what runs under a lease that others know by a key and a token.

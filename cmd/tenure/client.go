@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"os/user"
@@ -62,7 +61,7 @@ func (p *program) reaches(cmd *cobra.Command, within time.Duration, f question, 
 			return err
 		}
 		defer q.Close()
-		c, err := admin.New(q, admin.WithActor(p.actor()), admin.WithLogger(slog.New(slog.DiscardHandler)))
+		c, err := admin.New(q, admin.WithActor(p.actor()), admin.WithLogger(p.logger(levelOff)))
 		if err != nil {
 			return err
 		}

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/url"
 	"os"
@@ -34,6 +36,7 @@ type connection struct {
 	prefix             string
 	clockSkew          time.Duration
 	nodeTimeout        time.Duration
+	ttl                time.Duration // of --ttl; zero for commands without it
 	withReplicas       bool
 	withoutRestartGate bool
 	ca, cert, key      string
@@ -44,7 +47,7 @@ func (c *connection) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.nodes, "nodes", "", "URLs of the nodes, with commas, without passwords; or in "+envNodes+", or in the file that "+envNodesFile+" names")
 	f.StringVar(&c.prefix, "prefix", redlock.DefaultPrefix, "the replicas' prefix (redlock.WithPrefix)")
 	f.DurationVar(&c.clockSkew, "clock-skew", redlock.DefaultClockSkew, "the replicas' clock skew (redlock.WithClockSkew)")
-	f.DurationVar(&c.nodeTimeout, "node-timeout", 500*time.Millisecond, "how long one node may take to answer")
+	f.DurationVar(&c.nodeTimeout, "node-timeout", 500*time.Millisecond, "how long one node may take to answer; at most a quarter of the TTL")
 	f.BoolVar(&c.withReplicas, "with-replicas", false, "accept servers that have replicas, and Sentinels (redlock.WithReplicas)")
 	f.BoolVar(&c.withoutRestartGate, "without-restart-gate", false, "if the replicas have redlock.WithoutRestartGate")
 	f.StringVar(&c.ca, "tls-ca", "", "file with the authority of the nodes' certificates, for valkeys:// (default the system's)")
@@ -57,24 +60,33 @@ func variable(flag string) string {
 	return "TENURE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// fromEnvironment sets the flags of all commands that the command line left out. That of the nodes
-// is read apart, because a variable may have passwords and a flag may not.
+// fromEnvironment sets the flags of all commands that the command line left out, and notes where
+// each that was given comes from. That of the nodes is read apart, because a variable may have
+// passwords and a flag may not.
 func (p *program) fromEnvironment(cmd *cobra.Command) error {
 	var wrong error
+	p.origins = make(map[string]string)
 	cmd.Root().PersistentFlags().VisitAll(func(f *pflag.Flag) {
 		value, found := p.lookup(variable(f.Name))
+		if f.Changed {
+			p.origins[f.Name] = "--" + f.Name
+		}
 		if f.Changed || !found || value == "" || f.Name == "nodes" || wrong != nil {
 			return
 		}
 		if err := f.Value.Set(value); err != nil {
 			wrong = usage(fmt.Errorf("%s=%s: %w", variable(f.Name), quoted(value), err))
 		}
+		p.origins[f.Name] = variable(f.Name)
 	})
 	return wrong
 }
 
-// maxNodesFile bounds what is read of a file with nodes.
-const maxNodesFile = 64 << 10
+// What is read at most of a file with nodes, and of one with certificates or a key.
+const (
+	maxNodesFile = 64 << 10
+	maxPEMFile   = 1 << 20
+)
 
 // urls are those of the nodes, and where they come from.
 func (p *program) urls() (urls []string, source string, err error) {
@@ -100,7 +112,7 @@ func (p *program) urls() (urls []string, source string, err error) {
 		if err != nil {
 			return nil, source, usage(fmt.Errorf("%s: %w", envNodesFile, err))
 		}
-		urls = splitURLs(text)
+		urls = splitURLs(string(text))
 	default:
 		return nil, "", usage(fmt.Errorf("no nodes: set %s to their URLs with commas between them, such as valkey://a.example.net,valkey://b.example.net,valkey://c.example.net, "+
 			"or %s to a file with them, or use --nodes", envNodes, envNodesFile))
@@ -132,22 +144,50 @@ func hasPassword(text string) bool {
 	return has || strings.Contains(u.Path+u.RawQuery+u.Fragment+u.Opaque, "@")
 }
 
-func readBounded(file string, most int64) (string, error) {
+// readBounded reads a file of at most so many bytes. A device or a pipe may have no end, and is
+// none.
+func readBounded(file string, most int64) ([]byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if info.IsDir() || info.Size() > most {
-		return "", fmt.Errorf("%s is no file of at most %d bytes", file, most)
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file: name one of at most %d bytes", file, most)
 	}
-	text, err := os.ReadFile(file)
-	return string(text), err
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, most+1)) // its size may be untrue, or grow
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("%s has more than %d bytes", file, most)
+	}
+	return text, err
 }
 
 // ttlFor is the TTL of a Quorum whose leases are short or none. Twice the skew, it lengthens
 // nobody's quarantine: that is the longest TTL of all processes or twice the skew, whichever is
 // more, and the skew.
 func ttlFor(skew time.Duration) time.Duration { return max(redlock.MinTTL, 2*skew) }
+
+// leaseTTL is the TTL of the program's Quorum.
+func (c *connection) leaseTTL() time.Duration { return cmp.Or(c.ttl, ttlFor(c.clockSkew)) }
+
+// nodeTimeout is how long a node may take: no more than the TTL has room for, which is an error
+// where more was given.
+func (p *program) nodeTimeout() (time.Duration, error) {
+	c := &p.connection
+	most := c.leaseTTL() / 4
+	if from := p.origins["node-timeout"]; from != "" && c.nodeTimeout > most {
+		because := "which is twice --clock-skew, and 1s at least"
+		if c.ttl != 0 {
+			because = "which --ttl sets"
+		}
+		return 0, usage(fmt.Errorf("%s %v is above %v, a quarter of the TTL of %v, %s: give %[3]v at most", from, c.nodeTimeout, most, c.leaseTTL(), because))
+	}
+	return min(c.nodeTimeout, most), nil
+}
 
 // options are those of every Quorum of the program. Later ones win.
 func (p *program) options(log *slog.Logger) ([]redlock.Option, error) {
@@ -156,9 +196,12 @@ func (p *program) options(log *slog.Logger) ([]redlock.Option, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
-	ttl := ttlFor(c.clockSkew)
+	timeout, err := p.nodeTimeout()
+	if err != nil {
+		return nil, err
+	}
 	options := []redlock.Option{
-		redlock.WithPrefix(c.prefix), redlock.WithClockSkew(c.clockSkew), redlock.WithTTL(ttl), redlock.WithNodeTimeout(min(c.nodeTimeout, ttl/4)),
+		redlock.WithPrefix(c.prefix), redlock.WithClockSkew(c.clockSkew), redlock.WithTTL(c.leaseTTL()), redlock.WithNodeTimeout(timeout),
 		redlock.WithLogger(log), redlock.WithClientOption(withTLS),
 	}
 	if c.withReplicas {
@@ -177,11 +220,7 @@ func (p *program) open(level slog.Level, opts ...redlock.Option) (*redlock.Quoru
 	if err != nil {
 		return nil, err
 	}
-	log, err := p.logger(level)
-	if err != nil {
-		return nil, err
-	}
-	options, err := p.options(log)
+	options, err := p.options(p.logger(level))
 	if err != nil {
 		return nil, err
 	}
@@ -203,11 +242,11 @@ func (c *connection) tls() (func(url string, o *valkey.ClientOption), error) {
 	var trusted *x509.CertPool
 	var own []tls.Certificate
 	if c.ca != "" {
-		pem, err := readBounded(c.ca, 1<<20)
+		pem, err := readBounded(c.ca, maxPEMFile)
 		if err != nil {
 			return nil, fmt.Errorf("--tls-ca: %w", err)
 		}
-		if trusted = x509.NewCertPool(); !trusted.AppendCertsFromPEM([]byte(pem)) {
+		if trusted = x509.NewCertPool(); !trusted.AppendCertsFromPEM(pem) {
 			return nil, fmt.Errorf("--tls-ca: %s has no certificate", c.ca)
 		}
 	}
@@ -218,7 +257,15 @@ func (c *connection) tls() (func(url string, o *valkey.ClientOption), error) {
 		return nil, errors.New("--tls-key without --tls-cert: a key needs its certificate")
 	}
 	if c.cert != "" {
-		pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+		certificate, err := readBounded(c.cert, maxPEMFile)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-cert: %w", err)
+		}
+		key, err := readBounded(c.key, maxPEMFile)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-key: %w", err)
+		}
+		pair, err := tls.X509KeyPair(certificate, key)
 		if err != nil {
 			return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
 		}

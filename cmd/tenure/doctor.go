@@ -49,12 +49,16 @@ operator of docs/nodes.md, who may list keys, it sees more: other prefixes that 
 		if err != nil {
 			return usage(err)
 		}
+		nodeTimeout, err := p.nodeTimeout()
+		if err != nil {
+			return err
+		}
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
 		ctx, cancel := context.WithTimeout(ctx, *timeout)
 		defer cancel()
 		report := doctor.Examine(ctx, &doctor.Config{
-			URLs: urls, Prefix: p.connection.prefix, ClockSkew: p.connection.clockSkew, NodeTimeout: p.connection.nodeTimeout, WithTLS: withTLS,
+			URLs: urls, Prefix: p.connection.prefix, ClockSkew: p.connection.clockSkew, NodeTimeout: nodeTimeout, WithTLS: withTLS,
 			Open: func(opts ...redlock.Option) (*redlock.Quorum, error) {
 				return p.open(levelOff, append([]redlock.Option{redlock.WithIdentity(p.identity()), redlock.WithoutLeases()}, opts...)...)
 			},

@@ -52,19 +52,16 @@ func (c *candidacy) run(ctx context.Context, name string, args []string) error {
 	if c.maxBackoff < elector.DefaultBackoffMin || c.maxBackoff > elector.MaxPause {
 		return usage(fmt.Errorf("--max-backoff %v is not between %v and %v", c.maxBackoff, elector.DefaultBackoffMin, elector.MaxPause))
 	}
-	if err := c.take(args); err != nil {
+	if err := c.take(c.p, args); err != nil {
 		return err
 	}
-	log, err := c.p.logger(slog.LevelInfo)
-	if err != nil {
-		return err
-	}
+	log := c.p.logger(slog.LevelInfo)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c.end = func() { cancel(nil) }
 	c.relay = newRelay(cancel)
 	defer c.relay.stop()
-	q, err := c.p.open(slog.LevelWarn, c.quorum(c.p)...)
+	q, err := c.p.open(slog.LevelWarn)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ const (
 	exitUnknown  = 70 // EX_SOFTWARE: an order may be done, or not
 	exitWatchdog = 71 // EX_OSERR: the watchdog of a child did not start, or was killed, and the child with it
 	exitLost     = 74 // EX_IOERR: the lease was lost, or about to be, and the child was ended
-	exitHeld     = 75 // EX_TEMPFAIL: another one has the lease, or the tick was done: try again
+	exitHeld     = 75 // EX_TEMPFAIL: another one has the lease: try again; with a tick run ends with 0
 	exitRefused  = 76 // EX_PROTOCOL: no replica took the order, or one refused it
 
 	exitTimedOut      = 124 // as of timeout(1): --wait or --timeout passed

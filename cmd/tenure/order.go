@@ -95,7 +95,8 @@ func (d *givenDocument) text(w *page) {
 			w.linef("it has ended: see tenure runs %s", d.Target)
 		}
 	case admin.OrderResign:
-		w.linef("%s: the leader has resigned, and its work has returned", name)
+		w.linef("%s: the leader has resigned, and its lease is free", name)
+		w.linef("where replicas run jobs under this election, runs that it had begun were told to end, and may go on: see tenure jobs")
 	case admin.OrderCancel:
 		w.linef("%s: the context of the run by %s has ended; its task may go on for a while", name, d.Run.Replica)
 		if d.Waited {
@@ -236,7 +237,10 @@ func newResign(p *program) *cobra.Command {
 		Short: "Have the leader of an election step down",
 		Long: `The context of the leader's term ends, and once its work has returned the lease is released, so
 that another replica is elected, or the same one again. It returns when that is done. A leader that
-was elected meanwhile stays.`,
+was elected meanwhile stays.
+
+Runs of jobs under that election (scheduler.WithElection) are told to end, and are not waited for:
+tenure jobs shows those that go on.`,
 		Example:           `  tenure resign poller --why 'its host is drained'`,
 		Args:              exactly("ELECTION"),
 		ValidArgsFunction: p.completeElections,

@@ -16,10 +16,11 @@ type program struct {
 	out, err io.Writer
 	environ  []string // NAME=value, as os.Environ returns it
 
-	connection connection // flags of all commands that speak to nodes
-	level      string     // of --log
-	output     string     // of -o
-	as, why    string     // of --as and --why
+	connection connection        // flags of all commands that speak to nodes
+	origins    map[string]string // of those that were given: the flag or the variable, by the flag's name
+	level      logLevel          // of --log
+	output     string            // of -o
+	as, why    string            // of --as and --why
 }
 
 // run carries out one command line, without the program's name, and returns the exit code. An error
@@ -61,23 +62,56 @@ func (p *program) lookup(name string) (value string, found bool) {
 }
 
 // logger writes lines of a level and above to the error stream: that of --log, or the command's
-// own. Commands that only ask are silent (levelOff), because their errors say what the lines would.
-func (p *program) logger(byDefault slog.Level) (*slog.Logger, error) {
+// own. Commands that ask or order are silent (levelOff), because their errors say what the lines
+// would.
+func (p *program) logger(byDefault slog.Level) *slog.Logger {
 	level := byDefault
-	switch p.level {
-	case "":
-	case "off":
-		level = levelOff
-	default:
-		if err := level.UnmarshalText([]byte(p.level)); err != nil {
-			return nil, usage(fmt.Errorf("--log %q is none of debug, info, warn, error and off", p.level))
-		}
+	if p.level.given {
+		level = p.level.Level
 	}
 	if level >= levelOff {
-		return slog.New(slog.DiscardHandler), nil
+		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: level})), nil
+	return slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: level}))
 }
 
 // levelOff is above all levels.
 const levelOff = slog.Level(1 << 16)
+
+// logLevel is the value of --log; the zero one is the command's own.
+type logLevel struct {
+	slog.Level
+
+	given bool
+}
+
+// Set is of pflag.Value.
+func (l *logLevel) Set(text string) error {
+	switch text {
+	case "":
+		*l = logLevel{}
+		return nil
+	case "off":
+		*l = logLevel{levelOff, true}
+		return nil
+	}
+	level := logLevel{given: true}
+	if level.UnmarshalText([]byte(text)) != nil {
+		return errors.New("it is none of debug, info, warn, error and off")
+	}
+	*l = level
+	return nil
+}
+
+// Type is of pflag.Value.
+func (*logLevel) Type() string { return "string" }
+
+func (l *logLevel) String() string {
+	switch {
+	case l == nil || !l.given:
+		return ""
+	case l.Level == levelOff:
+		return "off"
+	}
+	return l.Level.String()
+}

@@ -113,7 +113,7 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 	case r.oncePer != 0:
 		t, err = tickOfPeriod(r.oncePer, time.Now())
 	default:
-		return r.take(args)
+		return r.take(r.p, args)
 	}
 	if err != nil {
 		return usage(err)
@@ -122,23 +122,19 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 	if !r.waited && !r.atLeastOnce {
 		r.wait, r.waited = tickWait, true
 	}
-	return r.take(args)
+	return r.take(r.p, args)
 }
 
 func (r *lockedRun) run(ctx context.Context, name string, args []string) error {
 	if err := r.check(name, args); err != nil {
 		return err
 	}
-	log, err := r.p.logger(slog.LevelWarn)
-	if err != nil {
-		return err
-	}
-	r.log = log
+	r.log = r.p.logger(slog.LevelWarn)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r.relay = newRelay(cancel)
 	defer r.relay.stop()
-	options := r.quorum(r.p)
+	var options []redlock.Option
 	if r.identity != "" {
 		options = append(options, redlock.WithIdentity(r.identity))
 	}

@@ -206,7 +206,9 @@ func TestStory(t *testing.T) {
 		return len(d.Runs) == 1 && d.Runs[0].Outcome == "cancelled" && d.Runs[0].Order == started.Order
 	}, "runs", "slow")
 
-	require.Contains(t, s.text("resign", "poller", "--why", "its host is drained"), "has resigned")
+	resigned := s.text("resign", "poller", "--why", "its host is drained")
+	require.Contains(t, resigned, "has resigned")
+	require.Contains(t, resigned, "may go on: see tenure jobs")
 	sees(s, func(d electionsDocument) bool { return leads(d) && d.Elections[0].Leader.Term > term }, "elections", "poller")
 	var kinds []string
 	for _, o := range ok[ordersDocument](s, "orders", "--limit", "100").Orders {

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
@@ -36,8 +40,16 @@ func TestUsage(t *testing.T) {
 		{some, "status -o yaml", `-o "yaml" is neither table nor json`},
 		{some, "status --timeout 0s", "not positive"},
 		{some, "status --log loud", "--log"},
+		{append(some, "TENURE_LOG=loud"), "status", `TENURE_LOG="loud": it is none of debug, info, warn, error and off`},
+		{append(some, "TENURE_LOG=loud"), "doctor", `TENURE_LOG="loud"`},
 		{some, "status --clock-skew 2h", "WithClockSkew"},
 		{some, "status --prefix {}", "WithPrefix"},
+		{some, "status --node-timeout 1001ms", "--node-timeout 1.001s is above 1s, a quarter of the TTL of 4s, which is twice --clock-skew, and 1s at least: give 1s at most"},
+		{some, "doctor --node-timeout 2s", "give 1s at most"},
+		{some, "pause x --why y --clock-skew 0s --node-timeout 500ms", "give 250ms at most"},
+		{append(some, "TENURE_NODE_TIMEOUT=2s"), "orders", "TENURE_NODE_TIMEOUT 2s is above 1s"},
+		{append(some, "TENURE_NODE_TIMEOUT=2s"), "run x --ttl 4s -- true", "TENURE_NODE_TIMEOUT 2s is above 1s, a quarter of the TTL of 4s, which --ttl sets: give 1s at most"},
+		{some, "elect x --node-timeout 3s -- true", "give 2.5s at most"},
 		{some, "pause x", "say why"},
 		{some, "pause --why y", "takes JOB, or --all"},
 		{some, "pause x --all --why y", "not both"},
@@ -58,12 +70,17 @@ func TestUsage(t *testing.T) {
 		{nodesAt("valkey://a,127.0.0.1"), "status", "TENURE_NODES: urls[1]"},
 		{nodesAt(" , "), "status", "names no nodes"},
 		{append(nodesAt("valkey://a"), "TENURE_NODES_FILE=x"), "status", "set one of them"},
-		{[]string{"TENURE_NODES_FILE=" + dir}, "status", "no file"},
+		{[]string{"TENURE_NODES_FILE=" + dir}, "status", "no regular file"},
+		{[]string{"TENURE_NODES_FILE=" + os.DevNull}, "status", "no regular file"},
+		{[]string{"TENURE_NODES_FILE=" + file("long", strings.Repeat("#", maxNodesFile+1))}, "status", "more than 65536 bytes"},
 		{[]string{"TENURE_NODES_FILE=" + filepath.Join(dir, "none")}, "status", "no such file"},
 		{[]string{"TENURE_NODES_FILE=" + file("empty", "# nothing\n")}, "status", "names no nodes"},
 		{append(some, "TENURE_CLOCK_SKEW=long"), "status", "TENURE_CLOCK_SKEW"},
 		{append(some, "TENURE_TLS_CA="+file("ca", "nothing")), "status", "has no certificate"},
+		{some, "status --tls-ca " + os.DevNull, "no regular file"},
 		{some, "status --tls-cert x", "needs its key"},
+		{some, "status --tls-cert " + os.DevNull + " --tls-key x", "--tls-cert: " + os.DevNull + " is no regular file"},
+		{some, "status --tls-cert " + file("cert", "") + " --tls-key " + os.DevNull, "--tls-key: " + os.DevNull + " is no regular file"},
 		{some, "doctor --tls-key x", "needs its certificate"},
 		{some, "doctor --timeout -1s", "not positive"},
 	} {
@@ -72,6 +89,89 @@ func TestUsage(t *testing.T) {
 		require.Contains(t, got.err, of.says, "%s", of.args)
 		require.NotContains(t, got.err, "s3", "%s", of.args)
 		require.Empty(t, got.out)
+	}
+}
+
+// Which lines are logged is for the flag and its variable to say, and else for the command.
+func TestLogLevel(t *testing.T) {
+	t.Parallel()
+	for _, of := range []struct {
+		variable, flag string
+		want           slog.Level
+	}{
+		{"", "", slog.LevelWarn},
+		{"TENURE_LOG=", "", slog.LevelWarn},
+		{"TENURE_LOG=debug", "", slog.LevelDebug},
+		{"TENURE_LOG=debug", "--log=ERROR", slog.LevelError},
+		{"TENURE_LOG=off", "", levelOff},
+		{"TENURE_LOG=off", "--log=", slog.LevelWarn},
+	} {
+		p := &program{environ: []string{of.variable}, err: io.Discard}
+		root := newRoot(p)
+		if of.flag != "" {
+			require.NoError(t, root.PersistentFlags().Parse([]string{of.flag}))
+		}
+		require.NoError(t, p.fromEnvironment(root))
+		log := p.logger(slog.LevelWarn)
+		require.Equal(t, of.want != levelOff, log.Enabled(t.Context(), of.want), "%v", of)
+		require.False(t, log.Enabled(t.Context(), of.want-1), "%v", of)
+	}
+}
+
+// An order is a line in the log of who gives it, where that was asked for.
+func TestOrdersAreLogged(t *testing.T) {
+	t.Parallel()
+	some := nodesAt("valkey://127.0.0.1:1")
+	order := []string{"resign", "jobs", "--why", "a test", "--as", "ann"}
+	got := call(t, append(some, "TENURE_LOG=warn"), order...)
+	require.Equal(t, exitNoQuorum, got.code)
+	require.Contains(t, got.err, `msg="admin: order" order=resign for=jobs by=ann why="a test"`)
+	require.NotContains(t, call(t, some, order...).err, "msg=")
+}
+
+// By default a node has what the TTL has room for, and a longer TTL has room for more.
+func TestNodeTimeout(t *testing.T) {
+	t.Parallel()
+	for _, of := range []struct {
+		flags []string
+		ttl   time.Duration // of --ttl
+		want  time.Duration
+	}{
+		{nil, 0, 500 * time.Millisecond},
+		{nil, time.Second, 250 * time.Millisecond},
+		{[]string{"--clock-skew=0s"}, 0, 250 * time.Millisecond},
+		{[]string{"--clock-skew=0s"}, 4 * time.Second, 500 * time.Millisecond},
+		{[]string{"--node-timeout=1s"}, 0, time.Second},
+		{[]string{"--node-timeout=1s"}, 4 * time.Second, time.Second},
+		{[]string{"--node-timeout=5s"}, 20 * time.Second, 5 * time.Second},
+		{[]string{"--node-timeout=5s", "--clock-skew=10s"}, 0, 5 * time.Second},
+	} {
+		p := &program{}
+		root := newRoot(p)
+		require.NoError(t, root.PersistentFlags().Parse(of.flags))
+		require.NoError(t, p.fromEnvironment(root))
+		p.connection.ttl = of.ttl
+		got, err := p.nodeTimeout()
+		require.NoError(t, err, "%v", of)
+		require.Equal(t, of.want, got, "%v", of)
+	}
+}
+
+// A file with another size than it says is read as far as it may be.
+func TestReadBounded(t *testing.T) {
+	t.Parallel()
+	link := filepath.Join(t.TempDir(), "link")
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, []byte("12345"), 0o600))
+	require.NoError(t, os.Symlink(file, link))
+	text, err := readBounded(link, 5)
+	require.NoError(t, err)
+	require.Equal(t, "12345", string(text))
+	_, err = readBounded(link, 4)
+	require.ErrorContains(t, err, "more than 4 bytes")
+	if runtime.GOOS == "linux" {
+		_, err = readBounded("/proc/self/maps", 100) // which says that it has none
+		require.ErrorContains(t, err, "more than 100 bytes")
 	}
 }
 

@@ -45,10 +45,7 @@ more, serve web.Handler behind what authorizes requests in a program of yours.`,
 		if err != nil {
 			return usage(err)
 		}
-		log, err := p.logger(slog.LevelInfo)
-		if err != nil {
-			return err
-		}
+		log := p.logger(slog.LevelInfo)
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
 		opts := []redlock.Option{redlock.WithIdentity(p.identity())}
