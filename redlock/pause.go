@@ -189,8 +189,9 @@ func (q *Quorum) Pause(ctx context.Context, key string, o PauseOptions) (Pause, 
 
 // Resume ends a pause: ticks that are due from now on are granted, by the median of the servers'
 // clocks. Those that were due before are not. It ends the pause of the key, or that of all keys
-// (AllKeys), and not the other one. Where none is in force that a quorum of nodes knows of, it
-// takes back what a Pause with ErrUnknown may have left, and skips no tick.
+// (AllKeys), and not the other one. Where nothing is paused it skips no tick. What a Pause with
+// ErrUnknown has left on some nodes it takes back; ticks that this would have skipped may be
+// skipped.
 //
 // Until of o has no meaning here. Errors are those of Pause.
 func (q *Quorum) Resume(ctx context.Context, key string, o PauseOptions) (Pause, error) {
@@ -259,7 +260,8 @@ func (q *Quorum) mark(ctx context.Context, key string, floor int64, o PauseOptio
 		return Pause{}, err
 	}
 	defer func() { _ = lease.Release(context.WithoutCancel(ctx)) }()
-	now, least := q.now(), q.now().UnixMilli()
+	now := q.now()
+	least := now.UnixMilli()
 	if floor == resumed {
 		s, err := q.sequence(ctx, keys)
 		if err != nil {

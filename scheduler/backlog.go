@@ -273,7 +273,7 @@ func (b *backlog) acquire(ctx context.Context, late lateTick) (*redlock.Lease, e
 		if err := b.job.s.leader.wait(ctx); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNotElected, err)
 		}
-		lease, err := b.job.s.q.Acquire(b.job.traced(ctx, late.tick, true), b.job.key, b.job.leaseOptions(b.job.tickOptions(late.tick)...)...)
+		lease, err := b.job.s.q.Acquire(b.job.traced(ctx, late.tick, true), b.job.key, b.job.leaseOptions(append(b.job.tickOptions(late.tick), redlock.WithDue(late.at))...)...) //mutant:late-tick-due-with-its-interval
 		b.job.labels.observe(ctx, lease, err)
 		if err != nil || b.job.s.leader.check(ctx) == nil {
 			return lease, err

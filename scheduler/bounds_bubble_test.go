@@ -2,11 +2,13 @@ package scheduler_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -57,6 +59,13 @@ func TestLastTicksOfAJobThatEnds(t *testing.T) {
 					if name == "interval" {
 						opts = append(opts, gocron.WithStartAt(gocron.WithStartDateTime(at(10))))
 					}
+					refused := make(chan error, 100)
+					opts = append(opts, gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) {
+						var skip *scheduler.SkipError
+						if !errors.As(err, &skip) || skip.Reason == scheduler.SkipStopped {
+							refused <- err
+						}
+					})))
 					j := r.add(t, definition, func() {}, opts...)
 					r.Start()
 					until(25 * time.Second)
@@ -75,15 +84,77 @@ func TestLastTicksOfAJobThatEnds(t *testing.T) {
 					require.NoError(t, err)
 					require.Zero(t, next)
 					before := c.book.skipped()
-					require.NoError(t, j.RunNow(), "it can be run by hand meanwhile")
-					until(2 * time.Minute)
+					require.NoError(t, j.RunNow(), "it can be run by hand")
+					until(5 * time.Minute)
 					require.Len(t, c.book.tickSeconds(), 5)
 					require.Equal(t, before, c.book.skipped(), "nothing is skipped that is no tick")
-					require.ErrorIs(t, j.RunNow(), gocron.ErrJobNotFound, "the window is over")
+					require.Empty(t, refused, "nor is a listener told of any")
 				})
 			})
 		}
 	}
+}
+
+// The last run of a job that ends is not ended with it, and is repeated if it was cut short,
+// however far ticks are apart.
+func TestLastRunOfAJobThatEnds(t *testing.T) {
+	for name, definition := range map[string]gocron.JobDefinition{"crontab": gocron.CronJob("0 * * * * *", true), "interval": gocron.DurationJob(time.Minute)} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				r := c.within(100, scheduler.WithCatchUp(20*time.Second, scheduler.CatchUpAll), scheduler.WithDelivery(redlock.AtLeastOnce))
+				causes := make(chan error, 10)
+				opts := []gocron.JobOption{gocron.WithStopAt(gocron.WithStopDateTime(at(130)))}
+				if name == "interval" {
+					opts = append(opts, gocron.WithStartAt(gocron.WithStartDateTime(at(60))))
+				}
+				r.add(t, definition, func(ctx context.Context) {
+					time.Sleep(5 * time.Second)
+					causes <- context.Cause(ctx)
+					if run, _ := scheduler.RunFromContext(ctx); run.Attempt == 1 && run.Tick.Equal(at(120)) {
+						panic("cut short")
+					}
+				}, opts...)
+				r.Start()
+				until(5 * time.Minute)
+				require.Equal(t, []int{60, 120, 120}, c.book.tickSeconds())
+				close(causes)
+				for cause := range causes {
+					require.NoError(t, cause)
+				}
+			})
+		})
+	}
+}
+
+// A job that runs on every replica ends as gocron has it.
+func TestUnlockedJobEnds(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
+		runs := make(chan time.Time, 100)
+		r.add(t, tenSecondly, func() { runs <- time.Now() },
+			gocron.WithStopAt(gocron.WithStopDateTime(at(45))), gocron.WithDisabledDistributedJobLocker(true))
+		r.Start()
+		until(2 * time.Minute)
+		require.Len(t, runs, 4)
+	})
+}
+
+// A late tick of an interval is paused by when it was due, and not by when its interval began.
+func TestLateTickOfAnIntervalIsDueAtItsTime(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
+		r.add(t, gocron.DurationJob(10*time.Second), func() {}, gocron.WithStartAt(gocron.WithStartDateTime(at(8))))
+		r.Start()
+		until(9 * time.Second)
+		_, err := r.q.Pause(t.Context(), "job/job", redlock.PauseOptions{Until: at(25)})
+		require.NoError(t, err)
+		until(27 * time.Second)
+		c.freeze(0, 1, 2)
+		until(30 * time.Second)
+		c.thaw(0, 1, 2)
+		until(37 * time.Second)
+		require.Equal(t, []int{8, 20}, c.book.tickSeconds(), "that of 0:28 is run, by its interval")
+	})
 }
 
 // Ticks before the start of a job were not missed.
@@ -107,30 +178,34 @@ func TestTicksBeforeTheStartAreNotMissed(t *testing.T) {
 
 // Of more missed ticks than are caught up the last ones are run, once each, and people are told.
 func TestMoreMissedTicksThanAreCaughtUp(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		log := new(journal)
-		begin := func() *replica {
-			r := c.within(1000, scheduler.WithCatchUp(10*time.Hour, scheduler.CatchUpAll), scheduler.WithLogger(log.logger()))
-			r.add(t, secondly, func() {})
-			r.Start()
-			return r
-		}
-		first := begin()
-		until(3200 * time.Millisecond)
-		require.NoError(t, first.Shutdown())
-		const missed = scheduler.MaxCatchUp + 50
-		until((missed+3)*time.Second + 500*time.Millisecond)
-		begin()
-		until((missed + 30) * time.Second)
-		got := c.book.tickSeconds()
-		require.Equal(t, []int{1, 2, 3}, got[:3])
-		for i, tick := range got[3:] {
-			require.InDelta(t, missed+3-scheduler.MaxCatchUp+1+i, tick, 2, "run %d", i)
-		}
-		require.Equal(t, missed+30, got[len(got)-1], "it has caught up")
-		require.InDelta(t, missed-scheduler.MaxCatchUp, c.book.skipped(), 3, "each of the others is given up once")
-		require.Len(t, log.lines("more ticks were missed than a job catches up"), 1)
-	})
+	for _, more := range []int{0, 50} {
+		inCluster(t, func(t *testing.T, c *cluster) { missedTicks(t, c, scheduler.MaxCatchUp+more) })
+	}
+}
+
+// missedTicks has so many ticks missed.
+func missedTicks(t *testing.T, c *cluster, missed int) {
+	log := new(journal)
+	begin := func() *replica {
+		r := c.within(1000, scheduler.WithCatchUp(10*time.Hour, scheduler.CatchUpAll), scheduler.WithLogger(log.logger()))
+		r.add(t, secondly, func() {})
+		r.Start()
+		return r
+	}
+	first := begin()
+	until(3200 * time.Millisecond)
+	require.NoError(t, first.Shutdown())
+	until(time.Duration(missed+3)*time.Second + 500*time.Millisecond)
+	begin()
+	until(time.Duration(missed+30) * time.Second)
+	got := c.book.tickSeconds()
+	require.Equal(t, []int{1, 2, 3}, got[:3])
+	for i, tick := range got[3:] {
+		require.InDelta(t, missed+3-scheduler.MaxCatchUp+1+i, tick, 2, "run %d", i)
+	}
+	require.Equal(t, missed+30, got[len(got)-1], "it has caught up")
+	require.InDelta(t, missed-scheduler.MaxCatchUp, c.book.skipped(), 3, "each of the others is given up once")
+	require.Len(t, log.lines("more ticks were missed than a job catches up"), min(missed-scheduler.MaxCatchUp, 1))
 }
 
 // A run that was cut short is run again also if it was the first of all, and the days, weeks or

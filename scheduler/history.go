@@ -42,7 +42,7 @@ func (h *history) missedSince(s redlock.SequenceState, to time.Time) []time.Time
 		last = now.Add(-j.cfg.window).UnixMilli() - 1 // its times are known from the beginning
 	case s.Granted > 0:
 		last = s.Granted
-		if first := h.at(last); !first.After(to) && !j.ticks.random {
+		if first := h.at(last); !first.After(to) && !j.ticks.random && j.ticks.has(first) {
 			ticks = append(ticks, first) //mutant:first-run-cut-short-forgotten
 		}
 	default:
@@ -51,7 +51,8 @@ func (h *history) missedSince(s redlock.SequenceState, to time.Time) []time.Time
 	// From the last tick on, also if it is too old, because ticks of every second day, for example,
 	// are counted from it.
 	ticks = append(ticks, j.ticks.between(h.at(last), to.In(j.s.cfg.location))...)
-	if len(ticks) >= MaxCatchUp && ticks[0].After(closed) && j.expiry(ticks[0]).After(now) && j.cfg.catchUp == CatchUpAll {
+	if len(ticks) >= MaxCatchUp && ticks[0].After(closed) && j.cfg.catchUp == CatchUpAll && j.expiry(ticks[0]).After(now) &&
+		len(j.ticks.between(h.at(last), ticks[0].Add(-1))) > 0 { //mutant:all-caught-up-told-as-too-many
 		j.s.cfg.logger.WarnContext(j.s.cfg.context, "scheduler: more ticks were missed than a job catches up: those before are not run", //mutant:ticks-beyond-the-most-unsaid
 			"job", j.name, "most", MaxCatchUp, "from", ticks[len(ticks)-MaxCatchUp])
 	}

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -37,9 +36,6 @@ type job struct {
 	offered runQueue // runs whose lease is held, for the next Lock: late ticks, and RunNow's
 	begun   runQueue // runs that Lock began, for their tasks
 }
-
-// errOver is why gocron is given no lease when it asks after the end of a job (gocron.WithStopAt).
-var errOver = errors.New("the job is over")
 
 type jobKey struct{}
 
@@ -84,22 +80,37 @@ func newJob(s *Scheduler, id uuid.UUID, definition gocron.JobDefinition, task go
 		table = own
 	} else if table, err = schedule.times(set.daylightSaving(), s.cfg.location); err != nil {
 		return nil, nil, nil, err
-	} else if table != nil {
-		definition = gocron.CronJob(schedule.String(), true)
-		opts = append(opts, gocron.WithCronImplementation(cron{table, s.cfg.location}), gocron.WithDaylightSavingsTimePolicy(gocron.DaylightSavingsTimeDefault))
+	}
+	of := table // what gocron asks for times; nil if it computes them itself
+	if p.ownCron {
+		of = nil
+	}
+	unlocked, origin := set.has(fieldDisabledLocker), start
+	if origin.IsZero() {
+		origin = now
+	}
+	kind, zone, label := schedule.String(), zoneOf(table), newLabel(schedule, table)
+	if every := newTicker(p.schedule, nil, start, end).every; !end.IsZero() && !unlocked && (table != nil || every > 0) {
+		// gocron removes a job with its last tick, which may still be run late, and ends its run.
+		opts = without(opts, now, fieldStopTime) //mutant:last-tick-removed-with-the-job
+		if table != nil {
+			table = bounded{table, end}
+			of = table
+		} else {
+			of = bounded{interval{every, origin}, end}
+		}
+	}
+	if of != nil {
+		definition = gocron.CronJob(kind, true)
+		opts = append(opts, gocron.WithCronImplementation(cron{of, s.cfg.location}), gocron.WithDaylightSavingsTimePolicy(gocron.DaylightSavingsTimeDefault))
 	}
 	j := &job{
 		s: s, name: p.name, key: key, cfg: cfg, schedule: p.schedule, ticks: newTicker(p.schedule, table, start, end),
-		unlocked: set.has(fieldDisabledLocker), made: make(chan struct{}),
+		kind: kind, zone: zone, unlocked: unlocked, made: make(chan struct{}),
 	}
-	if !end.IsZero() {
-		// gocron removes a job with its last tick, which may still be run late.
-		opts = append(without(opts, now, fieldStopTime), gocron.WithStopAt(gocron.WithStopDateTime(j.expiry(end).Add(Grace)))) //mutant:last-tick-removed-with-the-job
-	}
-	j.kind, j.zone = schedule.String(), zoneOf(table)
 	j.claims, j.history, j.backlog = &claims{job: j}, &history{job: j}, &backlog{job: j}
 	j.pauses = &pauses{job: j}
-	j.labels = &labels{job: j, own: newLabel(schedule, table), began: now}
+	j.labels = &labels{job: j, own: label, began: now}
 	return j, definition, slices.Concat([]gocron.JobOption{recovering()}, opts, []gocron.JobOption{ //mutant:task-panic-not-recovered
 		gocron.WithContext(context.WithValue(s.cfg.context, jobKey{}, j)),
 	}), nil
@@ -150,10 +161,7 @@ func (j *job) begin(ctx context.Context) (*runLock, *SkipError) {
 		return nil, &SkipError{Job: j.name, Reason: SkipOther, Err: err}
 	}
 	notLeader := j.s.leader.check(ctx)
-	j.backlog.addPassedOver(ctx, slices.DeleteFunc(due.missed, j.ticks.isOver), notLeader != nil)
-	if j.ticks.isOver(due.scheduled) { //mutant:tick-after-the-end-run
-		return nil, &SkipError{Job: j.name, Tick: due.scheduled, Reason: SkipStopped, Err: errOver}
-	}
+	j.backlog.addPassedOver(ctx, due.missed, notLeader != nil)
 	if notLeader != nil {
 		j.pauses.become(ctx, redlock.Pause{}) //mutant:follower-knows-a-pause
 		return nil, j.skip(due.scheduled, notLeader)

@@ -5,6 +5,7 @@ import "time"
 // lateTick is a tick that was not run at its time, and may still be run.
 type lateTick struct {
 	tick    time.Time
+	at      time.Time     // when it was due, as far as is known: pauses go by that
 	reason  Reason        // it was not run at its time
 	expires time.Time     // it is not run after this; zero means no limit
 	pause   time.Duration // to be waited first
@@ -14,7 +15,7 @@ type lateTick struct {
 
 // newLateTick describes a tick, scheduled for a time, that was not run then.
 func newLateTick(j *job, scheduled time.Time, reason Reason) lateTick {
-	late := lateTick{tick: j.ticks.of(scheduled), reason: reason}
+	late := lateTick{tick: j.ticks.of(scheduled), at: scheduled, reason: reason}
 	switch {
 	case reason == SkipOverlap && j.cfg.overlap == OverlapQueue:
 	case reason == SkipNotLeader, j.cfg.catchUp == CatchUpNone: //mutant:follower-keeps-ticks

@@ -149,9 +149,7 @@ func (l *tickLocker) Lock(ctx context.Context, name string) (lock gocron.Lock, e
 	}
 	r, skip := j.begin(ctx)
 	if skip != nil {
-		if !errors.Is(skip, errOver) { // else it is no tick of the job
-			l.s.skip(ctx, skip)
-		}
+		l.s.skip(ctx, skip)
 		return nil, skip
 	}
 	return r, nil

@@ -65,11 +65,7 @@ func (p *publicJob) NextRun() (time.Time, error) {
 // NextRuns is gocron's. It returns fewer times if there are no more.
 func (p *publicJob) NextRuns(n int) ([]time.Time, error) {
 	runs, err := p.Job.NextRuns(n)
-	end := never
-	if last := p.job.ticks.end; !last.IsZero() {
-		end = last
-	}
-	return p.job.local(until(end, runs)), err
+	return p.job.local(until(never, runs)), err
 }
 
 // until returns the times before an end.

@@ -234,7 +234,7 @@ func (j *job) definition() (redlock.Card, bool) {
 // next is the job's next tick; zero if there is none, or it is not known.
 func (j *job) next() time.Time {
 	if j.ticks.table != nil {
-		if next := j.ticks.table.next(j.s.cfg.clock.Now()); next.Before(never) && !j.ticks.isOver(next) { //mutant:next-tick-not-after-now
+		if next := j.ticks.table.next(j.s.cfg.clock.Now()); next.Before(never) { //mutant:next-tick-not-after-now
 			return next
 		}
 		return time.Time{}
@@ -248,7 +248,7 @@ func (j *job) next() time.Time {
 		return time.Time{}
 	}
 	next, err := j.gocron.NextRun()
-	if err != nil || !next.Before(never) || j.ticks.isOver(next) {
+	if err != nil || !next.Before(never) {
 		return time.Time{}
 	}
 	return next

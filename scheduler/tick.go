@@ -59,11 +59,12 @@ func (t *ticker) between(from, to time.Time) []time.Time {
 	if t.isOver(to) {
 		to = t.end.Add(-1)
 	}
-	ticks := t.all(from, to)
-	if t.start.IsZero() {
-		return ticks
-	}
-	return slices.DeleteFunc(ticks, func(at time.Time) bool { return at.Before(t.of(t.start)) }) //mutant:ticks-before-the-start-caught-up
+	return slices.DeleteFunc(t.all(from, to), func(at time.Time) bool { return !t.has(at) })
+}
+
+// has reports whether a tick is between the job's start and end.
+func (t *ticker) has(tick time.Time) bool {
+	return (t.start.IsZero() || !tick.Before(t.of(t.start))) && !t.isOver(tick) //mutant:ticks-before-the-start-caught-up
 }
 
 // all is between without the job's start and end.

@@ -59,6 +59,33 @@ func (i instants) next(after time.Time) time.Time {
 	return i[n]
 }
 
+// bounded are the times of a job that ends (gocron.WithStopAt).
+type bounded struct {
+	timetable
+	end time.Time
+}
+
+func (b bounded) next(after time.Time) time.Time {
+	if at := b.timetable.next(after); at.Before(b.end) { //mutant:tick-after-the-end-run
+		return at
+	}
+	return never
+}
+
+// interval are the times of a duration job that ends, as gocron would have them: counted from its
+// start, or from when the job was made.
+type interval struct {
+	every time.Duration
+	first time.Time
+}
+
+func (i interval) next(after time.Time) time.Time {
+	if after.Before(i.first) {
+		return i.first
+	}
+	return i.first.Add((after.Sub(i.first)/i.every + 1) * i.every)
+}
+
 // A clock on the wall shows the time of a zone; here, such times are given as if they were in UTC.
 // When it is set forward some times are not shown, and when it is set back some are shown twice.
 
