@@ -170,8 +170,10 @@ func WithLogger(l *slog.Logger) CommonOption {
 	})
 }
 
-// WithLeaseOptions adds options of the jobs' leases, such as redlock.WithIdentity. TTL and minimum
-// hold have options of their own here, which win over redlock's.
+// WithLeaseOptions adds options of the jobs' leases, such as redlock.WithIdentity. Of a Locker, TTL
+// and minimum hold have options of their own (WithTTL, WithMinHold), which win over redlock's. A
+// Scheduler has none for the minimum hold: with redlock.WithMinHold ticks that come within it are
+// skipped as overlapped.
 func WithLeaseOptions(opts ...redlock.LeaseOption) CommonOption {
 	return commonOption(func(c *commonConfig) error {
 		for i, o := range opts {
