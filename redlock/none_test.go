@@ -54,6 +54,10 @@ func TestNoQuorumIsHarmless(t *testing.T) {
 			require.Empty(t, q.Nodes(t.Context()))
 			require.Empty(t, q.Identity())
 			require.Empty(t, q.NewIdentity())
+			_, err = q.Pause(t.Context(), "key", redlock.PauseOptions{Until: time.Now().Add(-time.Hour)})
+			require.ErrorIs(t, err, redlock.ErrClosed)
+			_, err = q.Resume(t.Context(), "key", redlock.PauseOptions{})
+			require.ErrorIs(t, err, redlock.ErrClosed)
 			q.KeepSequence("key")()
 		})
 	}

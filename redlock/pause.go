@@ -142,8 +142,7 @@ func (e *PausedError) ErrorType() string { return "paused" }
 // (AllKeys), on all processes. When it returns nil, no tick that is due before the end is granted
 // any more. One that was granted before may go on: ask Holder for it after Pause. Ticks that were
 // due meanwhile are not granted afterwards either, nor are those that were late when it began: they
-// are skipped. Leases without a tick, and so
-// elections, are not paused.
+// are skipped. Leases without a tick, and so elections, are not paused.
 //
 // A pause that is there is replaced: also by one that ends earlier. Two callers follow one another.
 //
@@ -168,7 +167,7 @@ func (q *Quorum) Pause(ctx context.Context, key string, o PauseOptions) (Pause, 
 		if floor < 1 || floor >= forever {
 			return Pause{}, &OptionError{"Pause", fmt.Sprintf("the end %v is no time that ticks may have", o.Until)}
 		}
-		if q.cfg != nil && o.Until.Before(q.now()) { //mutant:pause-that-is-over-drops-ticks
+		if !q.none() && o.Until.Before(q.now()) { //mutant:pause-that-is-over-drops-ticks
 			return Pause{}, &OptionError{"Pause", fmt.Sprintf("the end %v has passed: it would pause nothing", o.Until)}
 		}
 	}
