@@ -206,7 +206,14 @@ func missedTicks(t *testing.T, c *cluster, missed int) {
 	}
 	require.Equal(t, missed+30, got[len(got)-1], "it has caught up")
 	require.InDelta(t, missed-scheduler.MaxCatchUp, c.book.skipped(), few, "each of the others is given up once")
-	require.Len(t, log.lines("more ticks were missed than a job catches up"), min(missed-scheduler.MaxCatchUp, 1))
+	said := len(log.lines("more ticks were missed than a job catches up"))
+	switch {
+	case missed > scheduler.MaxCatchUp:
+		require.Positive(t, said)
+	case c.book.skipped() == 0:
+		require.Zero(t, said)
+	}
+	require.LessOrEqual(t, said, few)
 }
 
 // A run that was cut short is run again also if it was the first of all, and the days, weeks or
