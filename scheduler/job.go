@@ -90,14 +90,14 @@ func newJob(s *Scheduler, id uuid.UUID, definition gocron.JobDefinition, task go
 		origin = now
 	}
 	kind, zone, label := schedule.String(), zoneOf(table), newLabel(schedule, table)
-	if every := newTicker(p.schedule, nil, start, end).every; !end.IsZero() && !unlocked && (table != nil || every > 0) {
+	if every, regular := p.schedule.(gocron.DurationJobSchedule); !end.IsZero() && !unlocked && (table != nil || regular) {
 		// gocron removes a job with its last tick, which may still be run late, and ends its run.
 		opts = without(opts, now, fieldStopTime) //mutant:last-tick-removed-with-the-job
 		if table != nil {
 			table = bounded{table, end}
 			of = table
 		} else {
-			of = bounded{interval{every, origin}, end}
+			of = bounded{interval{every.Duration, origin}, end}
 		}
 	}
 	if of != nil {
