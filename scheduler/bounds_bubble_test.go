@@ -198,7 +198,8 @@ func TestMoreMissedTicksThanAreCaughtUp(t *testing.T) {
 }
 
 // missedTicks has so many ticks missed. While they are caught up others become due, of which each
-// may take the place of one that was missed: how many, depends on the order of what happens at once.
+// may take the place of one that was missed: how many, depends on the order of what happens at
+// once.
 func missedTicks(t *testing.T, c *cluster, missed int) {
 	const meanwhile = 27
 	log := new(journal)
