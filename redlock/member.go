@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -47,6 +48,9 @@ type member struct {
 	damage       damage
 	wrong        atomic.Pointer[ConditionError] // what is wrong with its clock
 	differs      atomic.Pointer[ConditionError] // how another process's list differs there
+	silent       atomic.Pointer[NodeError]      // why it does not answer, once that was logged
+
+	telling sync.Mutex // held while a tracer is told, so that what it is told last is so
 
 	// Used on the node's goroutine only.
 	cut      bool     // the last exchange failed
@@ -156,7 +160,7 @@ func (o observer) Status(was, is *node.Status) {
 		o.q.belongs.Restarted(o.index)
 	}
 	if was.Until != is.Until || ErrorType(o.reason(was)) != ErrorType(o.reason(is)) {
-		o.tell(is)
+		o.tell()
 	}
 	log, ctx, now := o.q.cfg.logger, context.Background(), o.q.clock.Now()
 	switch {
@@ -185,22 +189,31 @@ func (o observer) Status(was, is *node.Status) {
 	o.logLacks(o.q.conditionError(was.Lacks), o.q.conditionError(is.Lacks))
 }
 
-// tell tells the tracer whether the node votes.
-func (m *member) tell(status *node.Status) {
+// tell tells the tracer whether the node votes now.
+func (m *member) tell() {
 	t := m.q.cfg.tracers.vote
 	if t == nil {
 		return
 	}
-	data := TraceVoteData{Node: m.addr, Err: m.reason(status)}
+	m.telling.Lock()
+	defer m.telling.Unlock()
+	status := m.Status()
+	data := TraceVoteData{Quorum: m.q, Node: m.addr, Err: m.reason(status)}
+	switch silent := m.silent.Load(); {
+	case m.q.isClosed():
+		data.Err = ErrClosed
+	case silent != nil: //mutant:silent-node-votes-on
+		data.Err = silent.Err
+	case status.Until != 0:
+		data.Until = status.Fault.Until
+	}
 	if why := m.wrong.Load(); why != nil {
 		data.Warning = why
 	}
 	if why := m.differs.Load(); why != nil { //mutant:another-list-in-flight-untraced
 		data.Warning = why
 	}
-	if data.Votes = data.Err == nil; status.Until != 0 {
-		data.Until = status.Fault.Until
-	}
+	data.Votes = data.Err == nil
 	t.TraceVote(context.Background(), data)
 }
 
@@ -209,7 +222,7 @@ func (o observer) Sampled(server node.Watch, jump time.Duration) {
 	o.q.belongs.Refresh()
 	is := o.q.conditionError(o.q.clocks.Sampled(o.index, server))
 	if was := o.wrong.Swap(is); (was == nil) != (is == nil) { //mutant:wrong-clock-untraced
-		o.tell(o.q.nodes[o.index].Status())
+		o.tell()
 	}
 	if jump < 0 {
 		// Keys live longer, which is in nobody's way but a successor's.
@@ -260,6 +273,7 @@ func (m *member) logFailing() {
 	if is == nil {
 		if m.outage.said {
 			log.InfoContext(ctx, "redlock: node answers again", "node", m.addr, "after", m.outage.lasted(now))
+			m.silence(nil)
 		}
 		m.outage, m.cut = reminder{}, false
 		return
@@ -271,9 +285,17 @@ func (m *member) logFailing() {
 	case !m.outage.said:
 		m.outage.begin(now)
 		log.WarnContext(ctx, "redlock: node failing", "node", m.addr, "error", is.said())
+		m.silence(is)
 	case m.outage.due(now): //mutant:outage-not-repeated
 		log.WarnContext(ctx, "redlock: node still failing", "node", m.addr, "for", m.outage.lasted(now), "error", is.said())
+		m.silence(is)
 	}
+}
+
+// silence keeps why the node does not answer, nil for that it does, and tells the tracer.
+func (m *member) silence(why *NodeError) {
+	m.silent.Store(why)
+	m.tell()
 }
 
 // cannotCall keeps why the node cannot call waiters of this process, and logs it unless the node's

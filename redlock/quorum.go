@@ -332,7 +332,7 @@ func (q *Quorum) start() {
 			"nodes", len(q.nodes), "quorum", q.need)
 	}
 	for _, n := range q.nodes {
-		n.tell(n.Status())
+		n.tell()
 		go n.Run() //mutant:open-waits
 	}
 	q.work.Go(q.extender.run)
@@ -379,7 +379,7 @@ func (q *Quorum) Close() error {
 	}
 	for _, n := range q.nodes {
 		n.Wait()
-		n.tell(&node.Status{Err: ErrClosed})
+		n.tell()
 	}
 	q.listener.Wait()
 	q.work.Wait()

@@ -51,12 +51,12 @@ func (p peers) Differs(i int, why *wire.Fault) {
 	m, is := p.q.nodes[i], p.q.conditionError(why)
 	was := m.differs.Swap(is)
 	switch {
-	case is != nil && was == nil: //mutant:another-list-in-flight-unsaid
+	case is != nil && (was == nil || is.Condition != was.Condition): //mutant:another-list-in-flight-unsaid
 		p.q.cfg.logger.Error("redlock: processes do not agree on their nodes: two leases on a key may be live at once", "node", m.addr, "reason", is)
 	case is == nil && was != nil:
 		p.q.cfg.logger.Info("redlock: processes agree on their nodes again", "node", m.addr)
 	default:
 		return
 	}
-	m.tell(m.Status())
+	m.tell()
 }

@@ -181,19 +181,22 @@ type TraceLostData struct {
 
 // VoteTracer is told when a node gains or loses its vote, or has another reason not to vote or
 // another end of its quarantine; and of each node when the Quorum is made, and when it has been
-// closed.
+// closed. A node that does not answer has no vote, from the line in the log on that says so.
 type VoteTracer interface {
 	TraceVote(ctx context.Context, data TraceVoteData)
 }
 
 // TraceVoteData tells whether a node votes.
 type TraceVoteData struct {
-	Node  string
-	Votes bool
+	Quorum *Quorum // whose node it is; several in one process may name the same server
+	Node   string
+	Votes  bool
 	// Until is when a node that was restarted, or whose clock jumped, votes again; zero when it is
 	// not quarantined.
 	Until time.Time
-	Err   error // why it does not vote: a *ConditionError, or what kept it from being asked; nil when it votes
+	// Err is why it does not vote: a *ConditionError, ErrTimeout or another reason for which it does
+	// not answer, or ErrClosed. Nil when it votes.
+	Err error
 	// Warning is what is wrong although that does not cost its vote: that its clock is wrong, or
 	// that processes do not agree on their nodes. A *ConditionError.
 	Warning error

@@ -48,7 +48,7 @@ func TestVotesAreTold(t *testing.T) {
 			require.Len(t, told, 2)
 			require.False(t, told[0].Votes)
 			require.Error(t, told[0].Err, "it has not been asked yet")
-			require.Equal(t, redlock.TraceVoteData{Node: told[0].Node, Votes: true}, told[1])
+			require.Equal(t, redlock.TraceVoteData{Quorum: q, Node: told[0].Node, Votes: true}, told[1])
 		}
 
 		node := q.Nodes(t.Context())[1].Node
@@ -72,7 +72,7 @@ func TestVotesAreTold(t *testing.T) {
 		synctest.Wait()
 		told = v.take(node)
 		require.NotEmpty(t, told)
-		require.Equal(t, redlock.TraceVoteData{Node: node, Votes: true}, told[len(told)-1])
+		require.Equal(t, redlock.TraceVoteData{Quorum: q, Node: node, Votes: true}, told[len(told)-1])
 
 		require.NoError(t, q.Close())
 		told = v.take(node)
@@ -80,5 +80,50 @@ func TestVotesAreTold(t *testing.T) {
 		require.False(t, told[0].Votes)
 		require.Zero(t, told[0].Until)
 		require.True(t, errors.Is(told[0].Err, redlock.ErrClosed))
+	})
+}
+
+// A node that does not answer has no vote, also where nobody asks for a lease; one that answers
+// again within the time for which others wait for it has its vote at once.
+func TestSilentNodeHasNoVote(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		v := &votes{told: make(map[string][]redlock.TraceVoteData)}
+		q := open(t, fleet, redlock.WithTracer(v))
+		pass := func() {
+			time.Sleep(2 * ttl)
+			synctest.Wait()
+		}
+		pass()
+		dead, frozen, well := q.Nodes(t.Context())[0].Node, q.Nodes(t.Context())[1].Node, q.Nodes(t.Context())[2].Node
+		for _, node := range []string{dead, frozen, well} {
+			v.take(node)
+		}
+		require.NoError(t, fleet.Node(0).Kill())
+		require.NoError(t, fleet.Node(1).Freeze())
+		pass()
+		told := v.take(dead)
+		require.NotEmpty(t, told)
+		last := told[len(told)-1]
+		require.False(t, last.Votes)
+		require.Zero(t, last.Until)
+		require.Equal(t, "connection", (&redlock.NodeError{Err: last.Err}).ErrorType())
+		told = v.take(frozen)
+		require.NotEmpty(t, told)
+		last = told[len(told)-1]
+		require.False(t, last.Votes)
+		require.ErrorIs(t, last.Err, redlock.ErrTimeout)
+		require.Empty(t, v.take(well))
+
+		require.NoError(t, fleet.Node(1).Thaw())
+		pass()
+		told = v.take(frozen)
+		require.NotEmpty(t, told)
+		require.True(t, told[len(told)-1].Votes)
+		require.NoError(t, fleet.Node(0).Restart(false))
+		time.Sleep(2 * quarantine)
+		synctest.Wait()
+		told = v.take(dead)
+		require.NotEmpty(t, told)
+		require.True(t, told[len(told)-1].Votes)
 	})
 }

@@ -258,7 +258,7 @@ func (g *gate) decide(info *wire.ServerInfo, server string, elsewhere bool) *wir
 		g.close(why, now.Add(recheckEvery))
 		return why
 	}
-	until := now.Add(g.cfg.Quarantine() - g.age()) // which may have become longer since //mutant:longer-quarantine-ignored
+	until := now.Add(g.cfg.Quarantine() - g.age(now)) // which may have become longer since //mutant:longer-quarantine-ignored
 	switch {
 	case until <= now:
 		return nil
@@ -275,13 +275,13 @@ func (g *gate) decide(info *wire.ServerInfo, server string, elsewhere bool) *wir
 	return why
 }
 
-// age is how long the process has been there without a reason to keep it from voting.
-func (g *gate) age() time.Duration {
+// age is how long the process has been there at a time without a reason to keep it from voting.
+func (g *gate) age(now clock.Instant) time.Duration {
 	since := g.doubted
 	if g.cfg.RestartGate {
 		since = max(since, g.process.born)
 	}
-	return g.cfg.Clock.Now().Sub(since)
+	return now.Sub(since)
 }
 
 // scripts are those that a process may be given that decide has nothing against.

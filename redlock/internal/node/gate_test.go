@@ -189,3 +189,25 @@ func TestNoGate(t *testing.T) {
 	cfg.Claim = func(string) string { return "b:1" }
 	require.Equal(t, wire.Duplicate, g.decide(serverInfo("a", 0), "a:1", false).Condition)
 }
+
+// A quarantine that goes on ends when it was said to, to the nanosecond: a later end is news.
+func TestQuarantineEndsWhenItWasSaidTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := config(newServer("a"))
+		late := 3 * time.Microsecond
+		cfg.Quarantine = func() time.Duration {
+			time.Sleep(late)
+			return quarantine
+		}
+		g := newGate(&cfg)
+		time.Sleep(time.Hour)
+		require.False(t, g.follow(serverInfo("a", time.Second)))
+		began := cfg.Clock.Now().Add(-time.Second)
+		for late > 0 {
+			require.NotNil(t, g.decide(serverInfo("a", time.Second), "a:1", false))
+			require.Equal(t, began.Add(quarantine), g.status.Load().Until)
+			late -= time.Microsecond
+			time.Sleep(time.Second)
+		}
+	})
+}

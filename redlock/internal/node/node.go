@@ -506,7 +506,7 @@ func (n *Node) next(l *look) *wire.Set {
 		n.looked(nil)
 		return nil
 	}
-	l.age = g.age()
+	l.age = g.age(n.cfg.Clock.Now())
 	return g.scripts()
 }
 
