@@ -194,8 +194,8 @@ type TraceVoteData struct {
 	// Until is when a node that was restarted, or whose clock jumped, votes again; zero when it is
 	// not quarantined.
 	Until time.Time
-	// Err is why it does not vote: a *ConditionError, ErrTimeout or another reason for which it does
-	// not answer, or ErrClosed. Nil when it votes.
+	// Err is why it does not vote: a *ConditionError, ErrTimeout or another reason for which it
+	// does not answer, or ErrClosed. Nil when it votes.
 	Err error
 	// Warning is what is wrong although that does not cost its vote: that its clock is wrong, or
 	// that processes do not agree on their nodes. A *ConditionError.
