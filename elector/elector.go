@@ -23,7 +23,6 @@ type Elector struct {
 
 	running atomic.Bool
 	term    atomic.Pointer[Term] // the term that lasts, or ended last
-	overrun atomic.Bool          // lead has exceeded the drain timeout and still runs
 	posts   sync.WaitGroup       // entries on their way, which Run waits for
 
 	unreturned <-chan verdict // owned by Run: a lead that an earlier Run could not wait for
@@ -93,7 +92,6 @@ func (e *Elector) Run(ctx context.Context, lead func(context.Context, *Term) err
 		select {
 		case <-e.unreturned:
 			e.unreturned = nil
-			e.overrun.Store(false)
 		default:
 			return fmt.Errorf("elector: %q: an earlier lead still runs: %w", e.election, ErrDrainTimeout)
 		}
@@ -178,6 +176,7 @@ func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context,
 	case <-ctx.Done():
 		end.Reason, end.Err = ReasonShutdown, context.Cause(ctx)
 	case <-t.lease.Context().Done():
+		end.Err = t.lease.Err() // the term's context may not have heard of it yet
 	}
 	t.stepDown(end.Err) //mutant:leads-after-a-loss/2
 	if !returned {      //mutant:resigned-under-lead
@@ -204,20 +203,18 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 	for {
 		select {
 		case v := <-led:
-			e.overrun.Store(false)
 			return v, nil
 		case <-gone:
 			gone = nil
 			err := t.lease.Err()
 			e.end(t, Change{Kind: Lost, Reason: lossReason(err), Err: err}) //mutant:term-beside-a-running-lead
-			if e.overrun.Load() {
+			if stop != nil {
 				e.postEnd(t) //mutant:loss-under-an-overrun-untold/2
 			}
 		case <-timer.C:
 			if len(led) > 0 {
 				continue // it returned at the same moment
 			}
-			e.overrun.Store(true)
 			t.lease.StopExtending() //mutant:released-under-an-overrun
 			close(t.overran)
 			e.postEnd(t) //mutant:loss-under-an-overrun-untold
@@ -227,7 +224,6 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 		case <-stop:
 			v, abandoned := t.abandon(led)
 			if !abandoned {
-				e.overrun.Store(false)
 				return v, nil
 			}
 			err := fmt.Errorf("elector: %q, term %d: %w of %v", e.election, t.Number(), ErrDrainTimeout, limit)
@@ -337,8 +333,8 @@ func leader(ctx context.Context, q *redlock.Quorum, election string) (Leader, er
 // Errors: ErrNotRunning, ErrDrainTimeout while lead runs on beyond its term, or a
 // *redlock.QuorumError.
 func (e *Elector) Healthy() error {
-	switch {
-	case e.overrun.Load():
+	switch t := e.term.Load(); {
+	case t != nil && t.overruns():
 		return ErrDrainTimeout
 	case !e.running.Load():
 		return ErrNotRunning

@@ -255,6 +255,7 @@ func TestOverrunningLeadIsNeverReleasedUnder(t *testing.T) {
 		require.ErrorIs(t, changes[1].Err, elector.ErrDrainTimeout)
 		time.Sleep(10 * ttl)
 		require.NoError(t, rb.end())
+		require.ErrorIs(t, a.Healthy(), elector.ErrNotRunning, "lead has returned")
 		again := run(t, a, nil)
 		time.Sleep(2 * ttl)
 		require.True(t, leads(a), "once lead has returned Run can be called again")

@@ -185,6 +185,34 @@ func TestErrorTypes(t *testing.T) {
 	}
 }
 
+// A leader leads for as long as it can, and again after that.
+func TestLeaseOptionsThatAreNotForAnElection(t *testing.T) {
+	usual, manual := localQuorum(t), localQuorum(t, redlock.WithoutAutoExtend())
+	for name, test := range map[string]struct {
+		q   *redlock.Quorum
+		opt redlock.LeaseOption
+		why string
+	}{
+		"not extended":       {usual, redlock.WithoutAutoExtend(), "WithoutAutoExtend"},
+		"none of the Quorum": {manual, redlock.WithIdentity("x"), "WithoutAutoExtend"},
+		"a number":           {usual, redlock.WithSequence(7, redlock.AtMostOnce, time.Hour), "WithSequence"},
+		"a tick":             {usual, redlock.WithTick(time.Now(), redlock.AtLeastOnce, time.Hour), "WithTick"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := elector.New(test.q, "test", elector.WithLeaseOptions(test.opt))
+			var bad *elector.OptionError
+			require.ErrorAs(t, err, &bad)
+			require.Contains(t, bad.Reason, test.why)
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, err := range elector.Observe(ctx, manual, "test") {
+		require.NoError(t, err, "who observes holds no lease")
+		break
+	}
+}
+
 func TestIdentity(t *testing.T) {
 	q := localQuorum(t, redlock.WithIdentity("quorum"))
 	e, err := elector.New(q, "test")

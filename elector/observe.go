@@ -73,7 +73,10 @@ func checkObserved(ctx context.Context, q *redlock.Quorum, election string) erro
 	if election == "" {
 		return &OptionError{Option: "election", Reason: "is empty: name what is led"}
 	}
-	return new(config).checkLease(q, election)
+	if err := q.Validate(KeyPrefix + election); err != nil {
+		return invalidLease(err)
+	}
+	return nil
 }
 
 // observer is a range over Observe.

@@ -64,7 +64,9 @@ func WithPayload(payload string) Option {
 	return WithLeaseOptions(redlock.WithPayload(payload))
 }
 
-// WithLeaseOptions passes options to the leader's lease. They are validated by New.
+// WithLeaseOptions passes options to the leader's lease. They are validated by New, which refuses
+// redlock.WithoutAutoExtend and numbers (redlock.WithSequence, redlock.WithTick): a leader leads
+// for as long as it can, and more than once.
 func WithLeaseOptions(opts ...redlock.LeaseOption) Option {
 	return option(func(c *config) error {
 		c.lease = append(c.lease, opts...)
@@ -175,8 +177,17 @@ func newConfig(opts []Option) (*config, error) {
 
 // checkLease has the Quorum look at what the lease will be acquired with.
 func (c *config) checkLease(q *redlock.Quorum, election string) error {
-	if err := q.Validate(KeyPrefix+election, c.lease...); err != nil {
-		return &OptionError{Option: "lease", Reason: strings.TrimPrefix(err.Error(), "redlock: "), Err: err}
+	switch s, err := q.Settings(KeyPrefix+election, c.lease...); {
+	case err != nil:
+		return invalidLease(err)
+	case !s.AutoExtend: //mutant:leader-for-one-ttl
+		return &OptionError{Option: "lease", Reason: "redlock.WithoutAutoExtend, of the Quorum or of the lease, is not for an election: nobody could extend its lease"}
+	case s.Numbered: //mutant:leader-only-once
+		return &OptionError{Option: "lease", Reason: "redlock.WithSequence and WithTick are not for an election: the lease would be granted once"}
 	}
 	return nil
+}
+
+func invalidLease(err error) error {
+	return &OptionError{Option: "lease", Reason: strings.TrimPrefix(err.Error(), "redlock: "), Err: err}
 }

@@ -23,6 +23,7 @@ type Term struct {
 	resign   chan struct{}
 	resigned sync.Once     // closes resign
 	why      error         // read after resign is closed
+	returned atomic.Bool   // lead has
 	overran  chan struct{} // closed if lead exceeds the drain timeout
 	over     chan struct{} // closed when the term has been announced as ended
 	ended    Change        // read after over is closed
@@ -111,6 +112,16 @@ func (t *Term) stepDown(cause error) {
 	t.cancel(cause)
 }
 
+// overruns reports whether lead has exceeded the drain timeout and still runs.
+func (t *Term) overruns() bool {
+	select {
+	case <-t.overran:
+		return !t.returned.Load()
+	default:
+		return false
+	}
+}
+
 // verdict is how lead returned.
 type verdict struct {
 	err   error
@@ -137,6 +148,7 @@ func (t *Term) run(lead func(context.Context, *Term) error) <-chan verdict {
 			if r := recover(); r != nil {
 				v = verdict{err: fmt.Errorf("elector: lead panicked: %v", r), panic: &panicked{value: r, stack: debug.Stack()}}
 			}
+			t.returned.Store(true) //mutant:overrun-without-an-end
 			t.mu.Lock()
 			defer t.mu.Unlock()
 			if t.abandoned && v.panic != nil {

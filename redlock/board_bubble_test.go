@@ -216,6 +216,41 @@ func TestReports(t *testing.T) {
 	})
 }
 
+// A process has no card any more as soon as no part says anything about it, and none after its last
+// part has ended, whenever that was.
+func TestReportsEnd(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		runTick(t, q)
+		read := func() []redlock.Card {
+			cards, _, err := q.Board().Cards(t.Context(), redlock.ProcessKind, "", 10)
+			require.NoError(t, err)
+			return cards
+		}
+		about := func() redlock.Report { return redlock.Report{About: map[string][]any{"running": {"x"}}} }
+		other := q.Board().Report(func() redlock.Report { return redlock.Report{} })
+		stop := q.Board().Report(about)
+		time.Sleep(time.Second)
+		require.Len(t, read(), 1)
+		stop()
+		time.Sleep(2 * redlock.ReportEvery)
+		require.Empty(t, read(), "the other part says nothing")
+		other()
+
+		asked, ended := make(chan struct{}), make(chan struct{})
+		stop = q.Board().Report(func() redlock.Report {
+			close(asked)
+			<-ended
+			return about()
+		})
+		<-asked
+		stop()
+		close(ended)
+		synctest.Wait()
+		require.Empty(t, read())
+	})
+}
+
 // A card that does not fit is cut, says so, and is still a card.
 func TestCutCard(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

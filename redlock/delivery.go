@@ -50,8 +50,9 @@ func (o leaseOption) applyLease(l *leaseConfig) error { return o(l) }
 //
 // n is between 1 and MaxSequence; the tick of a schedule in milliseconds since 1970 is a good one.
 // keep is how long the nodes remember after the last lease with WithSequence on the key, at least
-// the TTL and at most MaxKeep: longer than any holder of an old number may come late. Leases on the
-// key without WithSequence are not counted.
+// the TTL and at most MaxKeep: longer than any holder of an old number may come late. A key that is
+// paused, and resumed, is remembered for 400 days from then on, or until the next lease for longer
+// (Quorum.Pause). Leases on the key without WithSequence are not counted.
 //
 // A server that was restarted, or lost its data, has no vote for a number until it knows again how
 // far the sequence has come: it learns that from a quorum of the other nodes, when it is next asked

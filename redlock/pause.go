@@ -42,12 +42,16 @@ const maxTickRound = 5 * time.Second
 // late. One that is to be lifted by hand they keep.
 const keepPause = 400 * 24 * time.Hour
 
+// longestPause is how far away the end of a pause may be.
+const longestPause = MaxKeep - keepPause
+
 // forever is the floor of a pause without an end.
 const forever = MaxSequence
 
 // PauseOptions say for how long ticks are paused, and what is told to others.
 type PauseOptions struct {
-	// Until is the end: ticks that are due before it are not granted. Zero: until Resume.
+	// Until is the end: ticks that are due before it are not granted. At most 98 years away. Zero:
+	// until Resume.
 	Until time.Time
 	// By and Reason are for people. At most MaxPauseText bytes of UTF-8 each.
 	By, Reason string
@@ -167,8 +171,13 @@ func (q *Quorum) Pause(ctx context.Context, key string, o PauseOptions) (Pause, 
 		if floor < 1 || floor >= forever {
 			return Pause{}, &OptionError{"Pause", fmt.Sprintf("the end %v is no time that ticks may have", o.Until)}
 		}
-		if !q.none() && o.Until.Before(q.now()) { //mutant:pause-that-is-over-drops-ticks
-			return Pause{}, &OptionError{"Pause", fmt.Sprintf("the end %v has passed: it would pause nothing", o.Until)}
+		if !q.none() {
+			switch now := q.now(); {
+			case o.Until.Before(now): //mutant:pause-that-is-over-drops-ticks
+				return Pause{}, &OptionError{"Pause", fmt.Sprintf("the end %v has passed: it would pause nothing", o.Until)}
+			case o.Until.After(now.Add(longestPause)): //mutant:pause-that-is-forgotten
+				return Pause{}, &OptionError{"Pause", fmt.Sprintf("the end %v is more than 98 years away, and nodes keep no pause for longer: leave Until out, and resume", o.Until)}
+			}
 		}
 	}
 	p, err := q.mark(ctx, key, floor, o) //mutant:pause-waits-from-its-beginning
@@ -330,7 +339,7 @@ func (q *Quorum) writeMark(ctx context.Context, keys *wire.Keys, mark wire.Mark)
 		rd.Decided = func([]vote.Reply) bool { return false } // until all have answered
 		at := q.question(keys)
 		call := at.call(wire.Pause)
-		call.Write = &wire.Write{Mark: mark, Lifetime: milliseconds(lifetimeOf(mark))}
+		call.Write = &wire.Write{Mark: mark, Lifetime: milliseconds(q.lifetimeOf(mark))}
 		timeout := q.cfg.timeout(q.cfg.lease.ttl)
 		rd.send(ctx, at, call, q.clock.Now().Add(timeout), nil)
 		if rd.Wait(ctx, max(timeout, clock.AtOnce), &q.waits) != nil {
@@ -356,12 +365,10 @@ func (q *Quorum) writeMark(ctx context.Context, keys *wire.Keys, mark wire.Mark)
 	}
 }
 
-// lifetimeOf is how long the nodes keep a record with that mark.
-func lifetimeOf(m wire.Mark) time.Duration {
-	if m.Floor == forever {
-		return MaxKeep
-	}
-	return min(max(time.Until(time.UnixMilli(m.Floor)), 0)+keepPause, MaxKeep)
+// lifetimeOf is how long the nodes keep a record with that mark at least.
+func (q *Quorum) lifetimeOf(m wire.Mark) time.Duration {
+	left := time.UnixMilli(m.Floor).Sub(q.now())       // or the longest Duration
+	return min(max(left, 0), longestPause) + keepPause //mutant:lifetime-of-a-pause-overflows
 }
 
 // pausedIn returns the pause for which nodes have refused a tick; nil if none has.

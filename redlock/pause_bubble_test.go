@@ -102,6 +102,37 @@ func TestPauseUntil(t *testing.T) {
 	})
 }
 
+// A pause with an end that is far away is kept for as long as that, and can be repeated. One that
+// nodes would not keep until its end is refused.
+func TestPauseUntilFarAway(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		tick := func() error {
+			time.Sleep(time.Second)
+			lease, err := q.TryAcquire(t.Context(), "key", redlock.WithTick(time.Now(), redlock.AtMostOnce, time.Minute))
+			if err == nil {
+				finish(t, lease.Complete)
+			}
+			return err
+		}
+		require.NoError(t, tick())
+		for _, until := range []time.Time{time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)} {
+			_, err := q.Pause(t.Context(), "key", redlock.PauseOptions{Until: until})
+			var oe *redlock.OptionError
+			require.ErrorAs(t, err, &oe)
+			require.NoError(t, tick())
+		}
+		for range 2 {
+			for _, until := range []time.Time{time.Now().AddDate(98, 0, 0), {}} {
+				_, err := q.Pause(t.Context(), "key", redlock.PauseOptions{Until: until})
+				require.NoError(t, err)
+				time.Sleep(2 * time.Minute) // which is longer than the numbers are kept
+				require.ErrorIs(t, tick(), redlock.ErrPaused)
+			}
+		}
+	})
+}
+
 // A pause outlives that each node in turn is emptied, and that runs go on meanwhile.
 func TestPauseOutlivesEmptiedNodes(t *testing.T) {
 	for name, key := range map[string]string{"key": "key", "all": redlock.AllKeys} {

@@ -62,6 +62,8 @@ type reporter struct {
 	runs    bool          // guarded by q.mu
 	news    chan struct{} // capacity 1; there is a new part
 
+	shown bool // of the goroutine that reports: the process has a card
+
 	mu    sync.Mutex
 	began time.Time // guarded by mu; zero while there are no parts
 	parts map[*part]struct{}
@@ -149,15 +151,28 @@ func (r *reporter) beat() {
 			about[name] = append(about[name], list...)
 		}
 	}
-	if about != nil { //mutant:card-of-who-wants-none
+	switch {
+	case about != nil: //mutant:card-of-who-wants-none
 		cards = append(cards, Card{Kind: ProcessKind, ID: r.process, Text: r.card(began, about), Lifetime: ReportLifetime})
+	case r.shown:
+		cards = append(cards, Card{Kind: ProcessKind, ID: r.process}) //mutant:card-of-nothing-any-more
 	}
+	r.shown = about != nil
 	if _, err := r.q.Board().Post(context.Background(), cards, entries); err != nil {
 		r.q.cfg.logger.DebugContext(context.Background(), "redlock: what this process tells people was not heard", "error", err)
 		for _, f := range lost {
 			f()
 		}
 	}
+	if r.none() {
+		r.takeDown() // the last part has ended meanwhile, and this may have come after //mutant:card-after-the-last-stop
+	}
+}
+
+func (r *reporter) none() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.parts) == 0
 }
 
 // refused logs a line for each node that begins to refuse what is told, or refuses it for another

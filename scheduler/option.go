@@ -72,11 +72,19 @@ func (c *commonConfig) key(name string) (string, error) {
 
 // checkLease has the Quorum look at what the leases will be acquired with.
 func (c *commonConfig) checkLease(q *redlock.Quorum, opts ...redlock.LeaseOption) error {
-	err := q.Validate(c.keyPrefix, opts...)
+	s, err := q.Settings(c.keyPrefix, opts...)
 	if invalid := new(redlock.OptionError); errors.As(err, &invalid) {
 		return &OptionError{Option: invalid.Option, Reason: invalid.Reason, Err: invalid}
 	}
-	return err
+	switch {
+	case err != nil:
+		return err
+	case !s.AutoExtend: //mutant:run-for-one-ttl
+		return &OptionError{Option: "redlock.WithoutAutoExtend", Reason: "of the Quorum or of the leases, is not for jobs: nobody could extend the lease of a run"}
+	case s.Numbered: //mutant:job-only-once
+		return &OptionError{Option: "WithLeaseOptions", Reason: "redlock.WithSequence and WithTick are not for jobs: a Scheduler numbers its ticks by itself"}
+	}
+	return nil
 }
 
 // lockerConfig is a Locker's configuration.
@@ -170,7 +178,8 @@ func WithLogger(l *slog.Logger) CommonOption {
 	})
 }
 
-// WithLeaseOptions adds options of the jobs' leases, such as redlock.WithIdentity. Of a Locker, TTL
+// WithLeaseOptions adds options of the jobs' leases, such as redlock.WithIdentity; but neither
+// redlock.WithoutAutoExtend nor numbers (redlock.WithSequence, redlock.WithTick). Of a Locker, TTL
 // and minimum hold have options of their own (WithTTL, WithMinHold), which win over redlock's. A
 // Scheduler has none for the minimum hold: with redlock.WithMinHold ticks that come within it are
 // skipped as overlapped.

@@ -44,6 +44,8 @@ func TestLockerOptionsAreValidated(t *testing.T) {
 		"nil logger":            {usual, []scheduler.LockerOption{scheduler.WithLogger(nil)}, "WithLogger", "slog.DiscardHandler"},
 		"nil lease option":      {usual, []scheduler.LockerOption{scheduler.WithLeaseOptions(redlock.WithoutAutoExtend(), nil)}, "WithLeaseOptions", "option 1 is nil"},
 		"bad lease option":      {usual, []scheduler.LockerOption{scheduler.WithLeaseOptions(redlock.WithIdentity(""))}, "WithIdentity", "must be 1 to 256 bytes"},
+		"not extended":          {usual, []scheduler.LockerOption{scheduler.WithLeaseOptions(redlock.WithoutAutoExtend())}, "redlock.WithoutAutoExtend", "not for jobs"},
+		"a number":              {usual, []scheduler.LockerOption{scheduler.WithLeaseOptions(redlock.WithSequence(7, redlock.AtMostOnce, time.Hour))}, "WithLeaseOptions", "not for jobs"},
 		"interval":              {usual, []scheduler.LockerOption{scheduler.WithLeaseOptions(redlock.WithExtendInterval(9 * time.Second))}, "WithExtendInterval", "no room for two attempts"},
 	} {
 		t.Run(name, func(t *testing.T) {

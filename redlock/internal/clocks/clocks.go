@@ -25,7 +25,7 @@ import (
 type Config struct {
 	Nodes, Need int                          // how many there are, and how many are a quorum
 	Skew        func() time.Duration         // how far clocks may be apart, which others may widen
-	Judged      func(i int, why *wire.Fault) // a clock is wrong, or with nil right again; called with a lock held: it must not ask
+	Judged      func(i int, why *wire.Fault) // a clock is wrong, or with nil right again; it may take its time, and ask
 }
 
 // Clocks are those of the servers, as this process knows them. They are safe for concurrent use.
@@ -69,7 +69,7 @@ func New(cfg Config) *Clocks {
 // nothing.
 func (c *Clocks) Sampled(i int, w node.Watch) *wire.Fault {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	var judged []judgement
 	news := !c.known[i].Known
 	c.known[i] = w
 	if c.all == 0 {
@@ -77,13 +77,30 @@ func (c *Clocks) Sampled(i int, w node.Watch) *wire.Fault {
 	}
 	if news || w.At >= c.due {
 		c.due = w.At.Add(compareEvery)
-		c.compare(w.At)
+		judged = c.compare(w.At)
 	}
 	if news {
 		close(c.changed)
 		c.changed = make(chan struct{})
 	}
-	return c.wrong[i]
+	wrong := c.wrong[i]
+	c.mu.Unlock()
+	c.announce(judged)
+	return wrong
+}
+
+// judgement is one of a node's clock that is news.
+type judgement struct {
+	node int
+	why  *wire.Fault // nil for that it is right again
+}
+
+// announce tells of judgements. Called without a lock: whoever is told may take its time, and other
+// nodes are not to wait for that.
+func (c *Clocks) announce(judged []judgement) {
+	for _, j := range judged {
+		c.cfg.Judged(j.node, j.why)
+	}
 }
 
 // Bounds are those of a difference between two clocks, or of a time.
@@ -170,15 +187,20 @@ func (c *Clocks) LeadOfEach(now clock.Instant) []*time.Duration {
 
 // Tell takes over what a node knows of its clock, from processes that were sure of the median.
 func (c *Clocks) Tell(i int, lead *time.Duration, now clock.Instant) {
+	c.announce(c.take(i, lead, now))
+}
+
+// take is Tell without those who are told.
+func (c *Clocks) take(i int, lead *time.Duration, now clock.Instant) []judgement {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if was := c.leads[i]; was == lead || was != nil && lead != nil && *was == *lead {
-		return
+		return nil
 	}
 	c.leads[i] = lead
-	c.compare(now)
 	close(c.changed)
 	c.changed = make(chan struct{})
+	return c.compare(now)
 }
 
 // Time returns between which times the median is now, as durations since 1970. It is not known
@@ -259,12 +281,12 @@ func (c *Clocks) GreatestCounter(server time.Duration) uint64 {
 	return uint64((latest + wire.MaxLead + compareEvery).Microseconds())
 }
 
-// compare finds out whose clock is wrong, and tells what has changed. Called with mu held.
-func (c *Clocks) compare(now clock.Instant) {
+// compare finds out whose clock is wrong, and returns what has changed. Called with mu held.
+func (c *Clocks) compare(now clock.Instant) (judged []judgement) {
 	lower, upper := c.median(now)
 	c.middle.Store(&lower)
 	if lower.known < len(c.known) && now < c.all { //mutant:clocks-compared-too-early
-		return
+		return nil
 	}
 	for i := range c.known {
 		var why *wire.Fault
@@ -273,9 +295,10 @@ func (c *Clocks) compare(now clock.Instant) {
 		}
 		was := c.wrong[i]
 		if c.wrong[i] = why; (was == nil) != (why == nil) {
-			c.cfg.Judged(i, why)
+			judged = append(judged, judgement{i, why})
 		}
 	}
+	return judged
 }
 
 // judge returns what is wrong with a clock that is so much ahead of the lower median, and behind

@@ -121,3 +121,24 @@ func TestWrongClockIsToldOnce(t *testing.T) {
 		}
 	}
 }
+
+// Whoever is told of a wrong clock may ask, and keeps nobody else waiting.
+func TestWhoIsToldMayAsk(t *testing.T) {
+	var c *Clocks
+	const now = clock.Instant(time.Hour)
+	told := 0
+	c = New(Config{Nodes: 3, Need: 2, Skew: func() time.Duration { return time.Second }, Judged: func(i int, why *wire.Fault) {
+		told++
+		require.Equal(t, why, c.Wrong(i))
+		c.Sampled(0, node.Watch{Known: true, At: now + 1})
+	}})
+	lead := time.Hour
+	for i, ahead := range []time.Duration{0, 0, time.Hour} {
+		c.Sampled(i, node.Watch{Lo: ahead, Hi: ahead, Known: true, At: now})
+	}
+	require.Equal(t, 1, told)
+	c.Tell(2, &lead, now)
+	require.NotNil(t, c.Wrong(2))
+	c.Sampled(2, node.Watch{Known: true, At: now.Add(2 * compareEvery)})
+	require.Equal(t, 2, told)
+}

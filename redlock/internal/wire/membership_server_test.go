@@ -317,3 +317,22 @@ func FuzzParseMembers(f *testing.F) {
 		}
 	})
 }
+
+// What was written before a server's clock was set back grows old from then on, also where all that
+// processes do is ask.
+func TestMembersOfTheFutureGrowOld(t *testing.T) {
+	t.Parallel()
+	r := registrar{t, valkeytest.Start(t, 1).Node(0)}
+	_, _, m := r.say(Entering, "x", "abc")
+	require.Equal(t, 10*time.Second, m.MaxTTL)
+	r.older(-time.Hour)
+	got, on, m := r.say(Asking, "z", "abd")
+	require.Equal(t, Refused, got)
+	require.Equal(t, "abc", on)
+	require.Equal(t, 10*time.Second, m.MaxTTL)
+	r.older(121 * time.Second)
+	got, on, m = r.say(Asking, "z", "abd")
+	require.Equal(t, OK, got)
+	require.Empty(t, on)
+	require.Zero(t, m.MaxTTL)
+}

@@ -19,7 +19,7 @@
 -- has none or an empty text, its lead or an empty text, and of each server that the process counts:
 -- id, ms since it was seen, address; 'gone' for the ms if it counted and is gone. Modes:
 --
---    ask      writes nothing but the server's own id
+--    ask      writes nothing but the server's own id, and what a clock has made wrong
 --    enter    a server begins to count, or all do: writes them all if the process agrees
 --    refresh  a process goes on: writes them all, or if it does not agree those that are there
 --    leave    removes what was written with that time and by nobody else since; the third of each
@@ -54,7 +54,11 @@ if not head[8] or head[8] == '' or #head[8] > 15 then
   head[8] = '-'
 end
 head[9] = head[9] or '-'
+-- A time of the future was written before this server's clock was set back. It is written as now
+-- by whoever reads it first, or it would not grow old while processes only ask.
+local future = false
 for i = 3, 7, 2 do
+  future = future or head[i] > now
   head[i] = math.min(head[i], now)
 end
 -- The largest that is in use: one that nobody has named for its lifetime is not.
@@ -78,7 +82,9 @@ end
 lifetime = math.max(head[6], tonumber(ARGV[5])) --mutant:lifetime-of-the-asker
 local list, at, fresh = {}, {}, 0
 for id, seen, address, by, state in string.gmatch(text, '\n(%w[%w_-]*) (%d+) (%S+) (%S+) (%l+)') do
-  seen = #seen <= 15 and math.min(tonumber(seen), now) or 0
+  seen = #seen <= 15 and tonumber(seen) or 0
+  future = future or seen > now
+  seen = math.min(seen, now)
   if now - seen <= lifetime + grace and #list < 64 and not at[id] then
     list[#list + 1] = {id, seen, address, by, state}
     at[id] = list[#list]
@@ -162,7 +168,7 @@ for _, e in ipairs(list) do
 end
 text = table.concat(lines, '\n')
 local unwritten = ''
-if dirty then
+if dirty or future then --mutant:server-of-the-future-stays-fresh
   local answer = redis.pcall('SET', KEYS[1], text, 'PX', 86400000)
   if type(answer) == 'table' and answer['err'] then
     unwritten = answer['err'] --mutant:full-server-refuses-members
