@@ -57,7 +57,9 @@ func newJob(s *Scheduler, id uuid.UUID, definition gocron.JobDefinition, task go
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	opts = without(opts, now, fieldSingleton)
+	if !set.has(fieldDisabledLocker) { //mutant:singleton-without-a-lease
+		opts = without(opts, now, fieldSingleton) // the lease does it, on all replicas
+	}
 	p, err := newProbe(definition, task, opts, now)
 	if err != nil {
 		return nil, nil, nil, err
@@ -172,7 +174,7 @@ func (j *job) begin(ctx context.Context) (*runLock, *SkipError) {
 		return nil, queued
 	}
 	lease, err := j.tryLeading(j.traced(ctx, due.scheduled, false), append(j.tickOptions(tick), redlock.WithDue(due.scheduled))...) //mutant:tick-without-number
-	j.pauses.met(ctx, err)
+	j.pauses.asked(ctx, err)
 	if err != nil {
 		return nil, j.skip(due.scheduled, err)
 	}

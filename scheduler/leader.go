@@ -15,6 +15,7 @@ type leadership struct {
 	elector *elector.Elector
 	current atomic.Pointer[elector.Term]
 	elected func() // called when a term begins; must not block
+	left    func() // called when it ends; must not block
 
 	mu     sync.Mutex
 	cancel context.CancelFunc // guarded by mu; ends the campaign; nil without one
@@ -22,7 +23,7 @@ type leadership struct {
 	begun  chan struct{}      // guarded by mu; closed when the next term begins
 }
 
-func newLeadership(q *redlock.Quorum, cfg *config, elected func()) (*leadership, error) {
+func newLeadership(q *redlock.Quorum, cfg *config, elected, left func()) (*leadership, error) {
 	opts := []elector.Option{elector.WithDrainTimeout(cfg.stopTimeout), elector.WithLogger(cfg.logger)}
 	opts = append(opts, cfg.tell.ofElector()...)
 	if t, ok := cfg.tracer.run.(elector.CampaignTracer); ok {
@@ -32,7 +33,7 @@ func newLeadership(q *redlock.Quorum, cfg *config, elected func()) (*leadership,
 	if err != nil {
 		return nil, &OptionError{Option: "WithElection", Reason: err.Error(), Err: err}
 	}
-	return &leadership{elector: e, elected: elected, begun: make(chan struct{})}, nil
+	return &leadership{elector: e, elected: elected, left: left, begun: make(chan struct{})}, nil
 }
 
 // check returns nil if this replica leads, and its term is known here. It does no I/O.
@@ -109,6 +110,7 @@ func (l *leadership) lead(ctx context.Context, term *elector.Term) error {
 	l.mu.Unlock()
 	l.elected()
 	<-ctx.Done()
+	l.left()
 	return nil
 }
 

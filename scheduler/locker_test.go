@@ -138,6 +138,7 @@ func TestJobNames(t *testing.T) {
 
 	for name, reason := range map[string]string{
 		"":                        "is empty",
+		"caf\xe9":                 "is not UTF-8",
 		strings.Repeat("n", 1021): "has 1021 bytes, more than 1020",
 	} {
 		err := refused(t, l, name)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -62,6 +63,9 @@ func (c *commonConfig) key(name string) (string, error) {
 	const option = "gocron.WithName"
 	if name == "" {
 		return "", &OptionError{Option: option, Reason: "the job's name is empty: give it one of its own"}
+	}
+	if !utf8.ValidString(name) { //mutant:job-that-nobody-is-shown
+		return "", &OptionError{Option: option, Reason: fmt.Sprintf("the job's name %q is not UTF-8: nothing could show it", name)}
 	}
 	if longest := redlock.MaxKeyLength - len(c.keyPrefix); len(name) > longest {
 		return "", &OptionError{Option: option, Reason: fmt.Sprintf(

@@ -8,18 +8,42 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// pauses is the pause of a job as this replica has met with it: by a tick that was refused, until
-// one is granted.
+// pauses is the pause of a job as this replica knows it: by a look when it begins to run the job's
+// ticks, and by a tick that was refused, until one is granted.
 type pauses struct {
 	job *job
 
-	mu sync.Mutex
-	is redlock.Pause // guarded by mu; Version is 0 for none
+	mu  sync.Mutex
+	is  redlock.Pause // guarded by mu; Version is 0 for none
+	met int           // guarded by mu; how many ticks have told of it, or of none
 }
 
-// met takes what came of a tick, and logs a line when a pause begins, changes or ends. Skips
+// look asks the nodes whether the job is paused, or all jobs are: its next tick may be far away. A
+// tick that is asked for meanwhile knows better, and if no quorum answers the next one will.
+func (p *pauses) look(ctx context.Context) {
+	p.mu.Lock()
+	met := p.met
+	p.mu.Unlock()
+	for _, key := range []string{p.job.key, redlock.AllKeys} {
+		is, err := p.job.s.q.Paused(ctx, key)
+		if err != nil {
+			return
+		}
+		if is.Active(p.job.s.cfg.clock.Now()) {
+			p.mu.Lock()
+			old := met != p.met
+			p.mu.Unlock()
+			if !old {
+				p.know(ctx, is)
+			}
+			return
+		}
+	}
+}
+
+// asked takes what came of a tick, and logs a line when a pause begins, changes or ends. Skips
 // themselves are no news.
-func (p *pauses) met(ctx context.Context, err error) {
+func (p *pauses) asked(ctx context.Context, err error) {
 	var paused *redlock.PausedError
 	if err != nil && !errors.As(err, &paused) {
 		return
@@ -28,6 +52,14 @@ func (p *pauses) met(ctx context.Context, err error) {
 	if paused != nil {
 		now = paused.Pause
 	}
+	p.mu.Lock()
+	p.met++
+	p.mu.Unlock()
+	p.know(ctx, now)
+}
+
+// know takes over a pause, or that there is none.
+func (p *pauses) know(ctx context.Context, now redlock.Pause) {
 	if !p.become(ctx, now) {
 		return
 	}

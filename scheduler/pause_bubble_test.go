@@ -145,6 +145,55 @@ func TestFollowerForgetsAPause(t *testing.T) {
 	})
 }
 
+// A replica knows of a pause from the beginning, also where the next tick is far away: when it
+// starts, when it is elected and when the job is changed. One that runs the job no more knows of
+// none.
+func TestPauseOfBeforeIsKnown(t *testing.T) {
+	for name, key := range map[string]string{"job": "job/job", "all": redlock.AllKeys} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				p, err := c.replica().q.Pause(t.Context(), key, redlock.PauseOptions{By: "ann"})
+				require.NoError(t, err)
+				daily := gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(12, 0, 0)))
+				begin := func(opts ...scheduler.Option) (*replica, gocron.Job, func() []uint64) {
+					b := &pauseBook{book: c.book}
+					r := c.replica(append(opts, scheduler.WithTracer(b))...)
+					j := r.add(t, daily, func() {})
+					r.Start()
+					pass(time.Second)
+					return r, j, func() (versions []uint64) {
+						for _, data := range b.heard() {
+							versions = append(versions, data.Pause.Version)
+						}
+						return versions
+					}
+				}
+				r, j, told := begin()
+				require.Equal(t, []uint64{p.Version}, told(), "it has started")
+				_, err = r.Update(j.ID(), daily, scheduler.NewTask(func() {}), gocron.WithName("job"))
+				require.NoError(t, err)
+				pass(time.Second)
+				require.Equal(t, p.Version, told()[len(told())-1], "the job was changed")
+				require.NoError(t, r.RemoveJob(j.ID()))
+				require.Zero(t, told()[len(told())-1], "the job is gone")
+				require.NoError(t, r.Shutdown())
+				r, _, told = begin()
+				require.NoError(t, r.StopJobs())
+				require.Equal(t, []uint64{p.Version, 0}, told(), "it is stopped")
+
+				_, _, told = begin(scheduler.WithElection("jobs"))
+				require.Equal(t, []uint64{p.Version}, told())
+				_, _, follows := begin(scheduler.WithElection("jobs"))
+				require.Empty(t, follows())
+				require.NoError(t, c.operator().Resign(t.Context(), "jobs", ""))
+				require.Equal(t, []uint64{p.Version, 0}, told(), "it has resigned")
+				pass(100 * time.Millisecond)
+				require.Equal(t, []uint64{p.Version}, follows(), "it was elected")
+			})
+		})
+	}
+}
+
 // The first tick of a duration job after a pause is the first that is due, although its interval
 // began before.
 func TestPausedDurationJob(t *testing.T) {

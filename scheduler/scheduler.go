@@ -74,7 +74,7 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	s := &Scheduler{state: &state{q: q, cfg: cfg, jobs: make(map[uuid.UUID]*job), limited: set.has(fieldLimitMode)}}
 	s.teller = newTeller(s.state)
 	if cfg.election != "" {
-		if s.leader, err = newLeadership(q, cfg, s.elected); err != nil {
+		if s.leader, err = newLeadership(q, cfg, s.elected, s.forgetPauses); err != nil {
 			return nil, err
 		}
 	}
@@ -216,7 +216,7 @@ func (s *state) begin(j *job) {
 	}
 	j.backlog.start(s.started)
 	if s.leader.check(s.started) == nil {
-		s.addMissed(s.started, j)
+		s.lookBack(s.started, j)
 	}
 }
 
@@ -228,17 +228,20 @@ func (s *state) elected() {
 		return
 	}
 	for _, j := range s.jobs {
-		s.addMissed(s.started, j)
+		s.lookBack(s.started, j)
 	}
 }
 
-// addMissed asks the nodes, in the background, which ticks of the job were missed. Called with mu
-// held.
-func (s *state) addMissed(ctx context.Context, j *job) {
-	if j.cfg.catchUp == CatchUpNone { //mutant:missed-ticks-not-looked-for
+// lookBack asks the nodes, in the background, which ticks of the job were missed, and whether it is
+// paused. They know nothing of a job without a lease. Called with mu held.
+func (s *state) lookBack(ctx context.Context, j *job) {
+	if j.unlocked { //mutant:ticks-without-a-lease-are-missed
 		return
 	}
-	s.reads.Go(func() { j.backlog.addMissed(ctx) })
+	s.reads.Go(func() { j.pauses.look(ctx) }) //mutant:pause-of-before-unknown
+	if j.cfg.catchUp != CatchUpNone {         //mutant:missed-ticks-not-looked-for
+		s.reads.Go(func() { j.backlog.addMissed(ctx) })
+	}
 }
 
 // StopJobs is gocron's: it waits for runs, at most the stop timeout. Before that, ticks that wait
@@ -315,7 +318,18 @@ func (s *Scheduler) stopWith(stop func() error, forGood bool) error {
 		<-ended
 	}
 	defer s.teller.end()            // runs go on until then
+	defer s.forgetPauses()          //mutant:pause-of-who-runs-nothing
 	return s.tasks.annotate(stop()) //mutant:leadership-after-the-runs/2
+}
+
+// forgetPauses is for a replica that runs no ticks any more.
+func (s *state) forgetPauses() {
+	s.mu.Lock()
+	jobs := s.list()
+	s.mu.Unlock()
+	for _, j := range jobs {
+		j.pauses.become(s.cfg.context, redlock.Pause{})
+	}
 }
 
 // newKey returns the key of a job's lease. It refuses a name that another job than that of the id
@@ -376,6 +390,7 @@ func (s *state) prune() {
 	s.mu.Unlock()
 	for _, j := range gone {
 		j.backlog.stop()
+		j.pauses.become(s.cfg.context, redlock.Pause{}) //mutant:pause-of-a-job-that-is-gone
 	}
 }
 

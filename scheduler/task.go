@@ -89,15 +89,13 @@ func (t *task) callFor(ctx context.Context, j *job, r *runLock) error {
 	if r, ok := RunFromContext(ctx); ok {
 		attrs = append(attrs, "tick", r.Tick, "attempt", r.Attempt, "fencing_token", r.FencingToken())
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			err := &PanicError{Job: j.name, Value: p, Stack: debug.Stack()}
-			r.failed(err)
-			err.log(ctx, j.s.cfg.logger, "scheduler: the task panicked", attrs...)
-			panic(p) // gocron recovers it: see recovering
-		}
-	}()
-	err := t.call(ctx)
+	err, panicked := apart(func() error { return t.call(ctx) })
+	if panicked != nil {
+		panicked.Job = j.name
+		r.failed(panicked)
+		panicked.log(ctx, j.s.cfg.logger, "scheduler: the task panicked", attrs...)
+		panic(panicked.Value) // gocron recovers it: see recovering
+	}
 	if err != nil {
 		level := slog.LevelWarn
 		if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
@@ -106,6 +104,27 @@ func (t *task) callFor(ctx context.Context, j *job, r *runLock) error {
 		j.s.cfg.logger.Log(ctx, level, "scheduler: the task failed", append(attrs, "error.type", redlock.ErrorType(err), "error", err)...)
 	}
 	return err
+}
+
+// errGoexit is the error of a task that ended its goroutine.
+var errGoexit = errors.New("scheduler: the task called runtime.Goexit")
+
+// apart calls f on a goroutine of its own: f may end that with runtime.Goexit, as FailNow of
+// package testing does, and gocron's has more to do.
+func apart(f func() error) (err error, panicked *PanicError) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				panicked = &PanicError{Value: p, Stack: debug.Stack()}
+			}
+		}()
+		err = errGoexit
+		err = f()
+	}()
+	<-done
+	return err, panicked
 }
 
 // recovering is a listener with which gocron recovers the panics of a job's task. Without any it
