@@ -117,6 +117,14 @@ func (m *member) votes() error { return m.reason(m.Status()) }
 // failing returns why the node does not answer, or cannot be looked at. Nil while it works.
 func (m *member) failing() *NodeError { return cmp.Or(m.lastErr.Load(), m.lookErr.Load()) }
 
+// unanswered is why the node does not answer, from when that is said on; nil while it does.
+func (m *member) unanswered() error {
+	if silent := m.silent.Load(); silent != nil { //mutant:silent-node-votes-on
+		return silent.Err
+	}
+	return nil
+}
+
 // observer is what a member is to its node.
 type observer struct{ *member }
 
@@ -199,11 +207,11 @@ func (m *member) tell() {
 	defer m.telling.Unlock()
 	status := m.Status()
 	data := TraceVoteData{Quorum: m.q, Node: m.addr, Err: m.reason(status)}
-	switch silent := m.silent.Load(); {
+	switch silent := m.unanswered(); {
 	case m.q.isClosed():
 		data.Err = ErrClosed
-	case silent != nil: //mutant:silent-node-votes-on
-		data.Err = silent.Err
+	case silent != nil:
+		data.Err = silent
 	case status.Until != 0:
 		data.Until = status.Fault.Until
 	}

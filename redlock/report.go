@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -229,10 +230,8 @@ func (r *reporter) card(began time.Time, about map[string][]any) string {
 	var seen []any
 	for _, m := range r.q.nodes {
 		s := nodeSeen{Node: m.addr, Votes: true}
-		if err := m.votes(); err != nil {
-			s.Votes, s.Why = false, ErrorType(err)
-		} else if err := m.failing(); err != nil {
-			s.Why = ErrorType(err)
+		if err := cmp.Or(m.unanswered(), m.votes()); err != nil {
+			s.Votes, s.Why = false, (&NodeError{Err: err}).ErrorType()
 		}
 		seen = append(seen, s)
 	}

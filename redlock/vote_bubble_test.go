@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 	"testing"
@@ -113,6 +114,22 @@ func TestSilentNodeHasNoVote(t *testing.T) {
 		require.False(t, last.Votes)
 		require.ErrorIs(t, last.Err, redlock.ErrTimeout)
 		require.Empty(t, v.take(well))
+		card := struct {
+			Nodes []struct {
+				Votes bool
+				Why   string
+			}
+		}{}
+		defer q.Board().Report(func() redlock.Report { return redlock.Report{About: map[string][]any{}} })()
+		require.Eventually(t, func() bool {
+			cards, _, err := q.Board().Cards(t.Context(), redlock.ProcessKind, "", 1)
+			return err == nil && len(cards) == 1 && json.Unmarshal([]byte(cards[0].Text), &card) == nil
+		}, time.Minute, time.Second)
+		require.False(t, card.Nodes[0].Votes)
+		require.Equal(t, "connection", card.Nodes[0].Why)
+		require.False(t, card.Nodes[1].Votes)
+		require.Equal(t, "timeout", card.Nodes[1].Why)
+		require.True(t, card.Nodes[2].Votes)
 
 		require.NoError(t, fleet.Node(1).Thaw())
 		pass()
