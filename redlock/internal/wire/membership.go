@@ -96,7 +96,7 @@ type Members struct {
 }
 
 const (
-	maxMembers     = 64 << 10 // of the text, in bytes
+	maxMembers     = 256 << 10 // of the text, in bytes, as in register.lua
 	maxMemberTTL   = 24 * time.Hour
 	maxMemberSkew  = time.Minute
 	maxMemberLead  = 100 * 365 * 24 * time.Hour

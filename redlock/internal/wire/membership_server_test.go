@@ -284,6 +284,21 @@ func TestForeignMembers(t *testing.T) {
 	})
 }
 
+// A list is read that has as many lines as there may be, each as long as it may be.
+func TestLongestMembersAreRead(t *testing.T) {
+	t.Parallel()
+	r := registrar{t, valkeytest.Start(t, 1).Node(0)}
+	long := strings.Repeat("x", maxMemberField)
+	now := time.Now().UnixMilli()
+	lines := []string{fmt.Sprintf("1 3 10000 %d 2000 %[1]d 60000 %[1]d - -", now)}
+	for i := range 64 {
+		lines = append(lines, fmt.Sprintf("id-%d %d %s %s here", i, now, long, long))
+	}
+	require.NoError(t, r.n.Do(t, "SET", membersName, strings.Join(lines, "\n")).Error())
+	_, _, m := r.say(Asking, "x", "a")
+	require.Len(t, m.Servers, 64)
+}
+
 // A full server cannot be told, and agrees all the same.
 func TestRegisterOnAFullServer(t *testing.T) {
 	t.Parallel()
