@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -138,6 +139,27 @@ func TestPartThatPanics(t *testing.T) {
 	require.Equal(t, map[string]string{"elector": "failed: panic", "<nil>": "failed: panic", "part": "failed: panic",
 		"quorum": "failed: closed", "scheduler": "failed: not_running"}, is.states())
 	requireLive(t, h)
+}
+
+// A part that ends its goroutine has failed, each time that it is asked, and does not hang.
+func TestPartThatEndsItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ends := true
+		h := health.New(health.Named("ends", part(func() error {
+			if ends {
+				runtime.Goexit()
+			}
+			return nil
+		})))
+		h.Logger = slog.New(slog.DiscardHandler)
+		start := time.Now()
+		for range 2 {
+			requireState(t, h, "ends", "failed: _OTHER")
+		}
+		require.Equal(t, start, time.Now())
+		ends = false
+		requireState(t, h, "ends", "ok")
+	})
 }
 
 func TestNamesOfParts(t *testing.T) {

@@ -136,13 +136,19 @@ func (p *part) ask(up <-chan struct{}) error {
 	}
 }
 
+// errGoexit is the answer of a part that ended its goroutine.
+var errGoexit = errors.New("health: the part called runtime.Goexit")
+
 // answer calls the part.
 func (p *part) answer(asked *question) {
+	defer func() {
+		p.mu.Lock()
+		p.asked = nil
+		p.mu.Unlock()
+		close(asked.done)
+	}()
+	asked.err = errGoexit
 	asked.err = p.call()
-	p.mu.Lock()
-	p.asked = nil
-	p.mu.Unlock()
-	close(asked.done)
 }
 
 func (p *part) call() (err error) {
