@@ -57,7 +57,8 @@ func newJob(s *Scheduler, id uuid.UUID, definition gocron.JobDefinition, task go
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if !set.has(fieldDisabledLocker) { //mutant:singleton-without-a-lease
+	unlocked := set.has(fieldDisabledLocker)
+	if !unlocked { //mutant:singleton-without-a-lease
 		opts = without(opts, now, fieldSingleton) // the lease does it, on all replicas
 	}
 	p, err := newProbe(definition, task, opts, now)
@@ -87,7 +88,7 @@ func newJob(s *Scheduler, id uuid.UUID, definition gocron.JobDefinition, task go
 	if p.ownCron {
 		of = nil
 	}
-	unlocked, origin := set.has(fieldDisabledLocker), start
+	origin := start
 	if origin.IsZero() {
 		origin = now
 	}
