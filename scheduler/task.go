@@ -89,7 +89,7 @@ func (t *task) callFor(ctx context.Context, j *job, r *runLock) error {
 	if r, ok := RunFromContext(ctx); ok {
 		attrs = append(attrs, "tick", r.Tick, "attempt", r.Attempt, "fencing_token", r.FencingToken())
 	}
-	err, panicked := apart(func() error { return t.call(ctx) })
+	panicked, err := apart(func() error { return t.call(ctx) })
 	if panicked != nil {
 		panicked.Job = j.name
 		r.failed(panicked)
@@ -111,7 +111,7 @@ var errGoexit = errors.New("scheduler: the task called runtime.Goexit")
 
 // apart calls f on a goroutine of its own: f may end that with runtime.Goexit, as FailNow of
 // package testing does, and gocron's has more to do.
-func apart(f func() error) (err error, panicked *PanicError) {
+func apart(f func() error) (panicked *PanicError, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -124,7 +124,7 @@ func apart(f func() error) (err error, panicked *PanicError) {
 		err = f()
 	}()
 	<-done
-	return err, panicked
+	return panicked, err
 }
 
 // recovering is a listener with which gocron recovers the panics of a job's task. Without any it
