@@ -36,7 +36,7 @@ func New(a *admin.Client, opts ...Option) (*Handler, error) {
 	}
 	h := &Handler{config: c, feed: newFeed(a), pages: newPageCache()}
 	h.details = &details{f: h.feed, known: make(map[string]*detailRead)}
-	h.desk = newDesk()
+	h.desk = newDesk(c.logger)
 	return h, nil
 }
 
