@@ -206,7 +206,7 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 		if o.All {
 			return &resultDoc{Result: resultDone, Text: "The pause of all jobs has ended. Jobs that are paused by themselves stay paused."}
 		}
-		return &resultDoc{Result: resultDone, Text: "The job is resumed: ticks that are due from now on are run."}
+		return jobResumed(ctx, c, target)
 	case admin.OrderRunNow:
 		started, err := c.RunNow(ctx, o.Job, o.Reason)
 		if err != nil {
@@ -230,6 +230,22 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 		return &resultDoc{Result: resultDone, Text: "The context of the run has ended. Its task may go on for a moment."}
 	}
 	return &resultDoc{Result: resultFailed, Text: "There is no such order."}
+}
+
+// jobResumed is the result of a job's resume, which ends no pause of all jobs.
+func jobResumed(ctx context.Context, c *admin.Client, job admin.Target) *resultDoc {
+	r := &resultDoc{Result: resultDone, Text: "The job is resumed: ticks that are due from now on are run."}
+	switch p, err := c.Paused(ctx, job); {
+	case err == nil && p.Target == admin.AllJobs:
+		r.Paused = newPauseDoc(&p)
+		r.Text = fmt.Sprintf("The job's own pause has ended. Its ticks are not run yet: all jobs are paused, by %s.", inSentence(p.By))
+	case err == nil:
+		r.Paused = newPauseDoc(&p)
+		r.Text = fmt.Sprintf("The job's pause has ended, and it is paused again, by %s.", inSentence(p.By))
+	case !errors.Is(err, admin.ErrNotPaused):
+		r.Text = "The job's own pause has ended. It is not known whether all jobs are paused: " + errorText(err)
+	}
+	return r
 }
 
 // failure is the result of an error.

@@ -39,7 +39,7 @@ type orderKind struct {
 
 var orderKinds = []orderKind{
 	{admin.OrderPause, "Pause", false, true, "No replica begins a tick of it any more, whatever happens to replicas and nodes. A run that has begun goes on. Ticks that are due meanwhile are not caught up."},
-	{admin.OrderResume, "Resume", false, true, "Ticks that are due from now on are run."},
+	{admin.OrderResume, "Resume", false, true, "Ticks that are due from now on are run, unless all jobs are paused."},
 	{admin.OrderRunNow, "Run now", false, false, "One replica begins one run now, at most. It takes no tick's place, and is run also if the job is paused."},
 	{admin.OrderResign, "Resign", true, false, "The leader's term ends. When its work has returned another replica is elected, or the same one again. Runs of jobs are told to end, and may go on for a while."},
 	{admin.OrderCancel, "Cancel", false, false, "The context of the run ends. The run counts as complete, and is not repeated."},
