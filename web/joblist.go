@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strconv"
@@ -114,10 +115,23 @@ type jobDoc struct {
 	Last     *pastDoc  `json:"last,omitempty"`
 	Paused   *pauseDoc `json:"paused,omitempty"`
 	Error    string    `json:"error,omitempty"` // why it is not known whether it runs or is paused
-	Said     moment    `json:"said"`            // when a replica said what it is
-	Read     moment    `json:"read"`            // when the nodes were asked
+	Said     moment    `json:"said,omitzero"`   // when a replica said what it is
+	Read     moment    `json:"read,omitzero"`   // when the nodes were asked; absent for a job that was not read
 	Sources  int       `json:"sources"`
 	Runs     []pastDoc `json:"runs"` // the newest first
+}
+
+// MarshalJSON leaves out what is not known of a job that was not read.
+func (d *jobDoc) MarshalJSON() ([]byte, error) {
+	if d.Read.IsZero() {
+		return json.Marshal(struct {
+			Name  string `json:"name"`
+			State string `json:"state"`
+			Error string `json:"error,omitempty"`
+		}{d.Name, d.State, d.Error})
+	}
+	type fields jobDoc
+	return json.Marshal((*fields)(d))
 }
 
 func (h *Handler) newJobDoc(s *snapshot, r *jobRow) *jobDoc {
