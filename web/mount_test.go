@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -203,4 +204,28 @@ func TestOptions(t *testing.T) {
 	h, err := web.New(a, web.WithTraceURL("https://tempo.example/trace/{trace_id}?org=1"), web.WithTrustedOrigins("https://ops.example"))
 	require.NoError(t, err)
 	require.NoError(t, h.Close(), "of one that was never asked")
+}
+
+// The document's proxy sent a Host without its port, and orders on another port than a scheme's own
+// were refused as those of another site.
+func TestHostOfTheDocumentsProxy(t *testing.T) {
+	text, err := os.ReadFile("../docs/web.md")
+	require.NoError(t, err)
+	header := regexp.MustCompile(`proxy_set_header Host (\S+);`).FindSubmatch(text)
+	require.NotNil(t, header)
+	const browser = "ops.example:8443"
+	host, known := map[string]string{"$host": "ops.example", "$http_host": browser}[string(header[1])]
+	require.True(t, known, "%s", header[1])
+	server := mounted(t, "", web.WithActions(as("ann")))
+	post := func(host string) int {
+		r := httptest.NewRequest(http.MethodPost, "/api/v1/orders", strings.NewReader("kind=none")) // nothing is done
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", "https://"+browser)
+		r.Host = host
+		answer := httptest.NewRecorder()
+		server.Config.Handler.ServeHTTP(answer, r)
+		return answer.Code
+	}
+	require.Equal(t, http.StatusForbidden, post("ops.example"))
+	require.Equal(t, http.StatusBadRequest, post(host))
 }
