@@ -98,7 +98,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	to, found := routes[r.URL.Path]
 	if !found {
-		h.fail(w, r, http.StatusNotFound, "There is no such page. If this address is that of the start page, the program mounts it without http.StripPrefix, or with another prefix than its own.")
+		h.fail(w, r, http.StatusNotFound, noPage)
 		return
 	}
 	switch {
@@ -120,6 +120,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.fail(w, r, http.StatusMethodNotAllowed, "This page does not take "+visible(shortened(r.Method, 20))+".")
 }
 
+const noPage = "There is no such page. If this address is that of the start page, the program mounts it without http.StripPrefix, or with a prefix that is another one than its own or ends in a slash."
+
 // secure sets the headers of every answer.
 func secure(header http.Header) {
 	header.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+
@@ -139,16 +141,17 @@ func secure(header http.Header) {
 func (h *Handler) toRoot(w http.ResponseWriter, r *http.Request) {
 	path, _, _ := strings.Cut(r.RequestURI, "?")
 	last := path[strings.LastIndex(path, "/")+1:]
-	if last == "" {
-		last = "."
+	if last == "" { // it has the slash, which was taken off with the prefix
+		h.fail(w, r, http.StatusNotFound, noPage)
+		return
 	}
 	w.Header().Set("Location", "./"+last+"/")
 	w.WriteHeader(http.StatusTemporaryRedirect)
 }
 
-// rootOf is the way from a page to the start page.
+// rootOf is the way from a page to the start page. A browser takes an escaped slash for none.
 func rootOf(r *http.Request) string {
-	return "./" + strings.Repeat("../", max(strings.Count(r.URL.Path, "/")-1, 0))
+	return "./" + strings.Repeat("../", max(strings.Count(r.URL.EscapedPath(), "/")-1, 0))
 }
 
 // isAPI reports whether a request wants JSON.

@@ -35,6 +35,7 @@ func mounted(t *testing.T, prefix string, opts ...web.Option) *httptest.Server {
 	mux.Handle("/bare/", http.StripPrefix("/bare", h))
 	mux.Handle("/bare", http.StripPrefix("/bare", h)) // as some routers do
 	mux.Handle("/unstripped/", h)
+	mux.Handle("/slash/", http.StripPrefix("/slash/", h))
 	server := httptest.NewServer(mux)
 	t.Cleanup(func() {
 		_ = h.Close()
@@ -61,7 +62,7 @@ func read(t *testing.T, address string) (text string, at *url.URL, status int) {
 func TestAnyPrefix(t *testing.T) {
 	for _, prefix := range []string{"", "/tenure", "/ops/tools/tenure"} {
 		server := mounted(t, prefix)
-		for _, path := range []string{"/", "/jobs", "/job?name=a%2Fb", "/nothing", "/api/v2/nothing", "/order"} {
+		for _, path := range []string{"/", "/jobs", "/job?name=a%2Fb", "/nothing", "/a%2Fb", "/a/b%2Fc", "/api/v2/nothing", "/order"} {
 			page, at, _ := read(t, server.URL+prefix+path)
 			for _, part := range strings.Split(page, `"`) { // what is in quotes
 				target := html.UnescapeString(part)
@@ -85,9 +86,11 @@ func TestRoot(t *testing.T) {
 		require.Equal(t, http.StatusOK, status)
 		require.Equal(t, strings.Split(path, "?")[0]+"/", at.Path)
 	}
-	page, _, status := read(t, server.URL+"/unstripped/")
-	require.Equal(t, http.StatusNotFound, status)
-	require.Contains(t, page, "http.StripPrefix")
+	for _, path := range []string{"/unstripped/", "/slash/", "/slash/jobs"} { // of "/slash/" it was sent to itself
+		page, _, status := read(t, server.URL+path)
+		require.Equal(t, http.StatusNotFound, status, path)
+		require.Contains(t, page, "http.StripPrefix", path)
+	}
 	text, _, status := read(t, server.URL+"/tenure/api/v1/nothing")
 	require.Equal(t, http.StatusNotFound, status)
 	require.Contains(t, text, `"error":"404 Not Found"`)
