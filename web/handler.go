@@ -160,7 +160,7 @@ func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/")
 // fail answers that something is not there, or not allowed.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, status int, text string) {
 	if isAPI(r) {
-		writeJSON(w, status, errorDoc{fmt.Sprintf("%d %s", status, http.StatusText(status)), text})
+		writeJSON(w, status, newErrorDoc(status, text))
 		return
 	}
 	h.write(w, r, status, &page{Kind: "error", Title: http.StatusText(status), Text: text})
@@ -169,6 +169,10 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, status int, text 
 type errorDoc struct {
 	Error string `json:"error"`
 	Text  string `json:"text"`
+}
+
+func newErrorDoc(status int, text string) *errorDoc {
+	return &errorDoc{fmt.Sprintf("%d %s", status, http.StatusText(status)), text}
 }
 
 // document makes what a page shows, which its JSON is too. status is that of the answer, also of

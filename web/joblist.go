@@ -182,11 +182,13 @@ const (
 	stateUnknown = "unknown"
 )
 
-var jobStates = []string{stateRunning, stateLate, statePaused, stateFailing, stateUnknown}
+var jobStates = []string{stateOK, stateRunning, stateLate, statePaused, stateFailing, stateUnknown}
 
 // isIn reports whether a job is in a state; it may be in several.
 func (r *jobRow) isIn(state string) bool {
 	switch state {
+	case stateOK:
+		return stateOf(r) == stateOK
 	case stateRunning:
 		return r.Running != nil
 	case stateLate:
@@ -262,8 +264,8 @@ type jobsDoc struct {
 func (h *Handler) jobsDoc(_ context.Context, s *snapshot, r *http.Request) (any, int) {
 	query := r.URL.Query()
 	d := &jobsDoc{Total: len(s.jobs), TooMany: s.tooMany, Jobs: []*jobDoc{}, Untold: s.untold(), Counts: countJobs(s.jobs), Q: query.Get("q"), States: jobStates}
-	if state := query.Get("state"); slices.Contains(jobStates, state) {
-		d.State = state
+	if d.State = query.Get("state"); d.State != "" && !slices.Contains(jobStates, d.State) {
+		return newErrorDoc(http.StatusBadRequest, "There is no such state of jobs: state is empty, "+strings.Join(jobStates, ", ")+"."), http.StatusBadRequest
 	}
 	words := strings.ToLower(d.Q)
 	var rows []*jobRow

@@ -132,6 +132,9 @@ func pageOf(kind string, need partSet, of document) func(*Handler, http.Response
 			if status != http.StatusOK {
 				p.Kind, p.Title, p.Text = "error", http.StatusText(status), missing
 			}
+			if wrong, ok := doc.(*errorDoc); ok {
+				p.Text = wrong.Text
+			}
 			if named, ok := doc.(interface{ pageTitle() string }); ok {
 				p.Title = named.pageTitle()
 			}
