@@ -270,7 +270,7 @@ func (c *Client) Runs(ctx context.Context, job string, limit int) ([]PastRun, er
 // journal reads that of a job.
 func journal[T any](ctx context.Context, c *Client, kind, job string, limit int, parse func(redlock.Entry) (T, bool)) (all []T, err error) {
 	key, err := c.key(Job(job))
-	if err != nil {
+	if err != nil || limit < 1 {
 		return nil, err
 	}
 	entries, err := c.q.Board().Journal(ctx, kind+"/"+key, limit)

@@ -185,3 +185,29 @@ func TestNodesAsReplicasSeeThem(t *testing.T) {
 		require.False(t, nodes[3].Reachable)
 	})
 }
+
+// At most so many runs and skips are told as were asked for. Of none, one was.
+func TestJournalsHaveALimit(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q, c := r.quorum(t, "a"), r.client(t)
+		runUntilVotes(t, q)
+		for token := range uint64(3) {
+			run, ok := bulletin.Run{Job: "job", By: "a", Began: 1e12 + int64(token), Token: token + 1, Outcome: bulletin.OK}.Entry("job/job")
+			require.True(t, ok)
+			skip, ok := bulletin.Skip{Job: "job", By: "a", Tick: 1e12 + int64(token), Reason: fmt.Sprint("reason", token)}.Entry("job/job", 1)
+			require.True(t, ok)
+			r.told(t, q, nil, run, skip)
+		}
+		for limit, want := range map[int]int{-1: 0, 0: 0, 1: 1, 2: 2, 100: 3} {
+			runs, err := c.Runs(t.Context(), "job", limit)
+			require.NoError(t, err)
+			require.Len(t, runs, want, "limit %d", limit)
+			skips, err := c.Skips(t.Context(), "job", limit)
+			require.NoError(t, err)
+			require.Len(t, skips, want, "limit %d", limit)
+		}
+		_, err := c.Runs(t.Context(), "", 0)
+		var oe *admin.OptionError
+		require.ErrorAs(t, err, &oe)
+	})
+}
