@@ -1,14 +1,17 @@
 package admin_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -209,5 +212,51 @@ func TestJournalsHaveALimit(t *testing.T) {
 		_, err := c.Runs(t.Context(), "", 0)
 		var oe *admin.OptionError
 		require.ErrorAs(t, err, &oe)
+	})
+}
+
+// Candidates are named as they lead. They were named for their processes, and a leader with a name
+// of its own was not among them.
+func TestLeaderIsACandidate(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		c := r.client(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		var runs sync.WaitGroup
+		defer runs.Wait()
+		defer cancel()
+		stand := func(q *redlock.Quorum, opts ...elector.Option) string {
+			e, err := elector.New(q, "jobs", append(opts, elector.WithLogger(r.quiet))...)
+			require.NoError(t, err)
+			runs.Go(func() {
+				_ = e.Run(ctx, func(ctx context.Context, _ *elector.Term) error {
+					<-ctx.Done()
+					return nil
+				})
+			})
+			time.Sleep(30 * time.Second)
+			return e.Identity()
+		}
+		candidates := func() []string {
+			all, err := c.Elections(t.Context())
+			require.NoError(t, err)
+			require.Len(t, all, 1)
+			require.NotNil(t, all[0].Leader)
+			require.Contains(t, all[0].Candidates, all[0].Leader.Identity)
+			return all[0].Candidates
+		}
+		require.Equal(t, "named", stand(r.quorum(t, "z"), elector.WithIdentity("named")))
+		require.Equal(t, []string{"named"}, candidates())
+		unnamed, err := redlock.Open(r.fleet.URLs(), redlock.WithClientOption(r.fleet.ClientOption), redlock.WithLogger(r.quiet), redlock.WithTTL(4*time.Second))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, unnamed.Close()) }()
+		defer runs.Wait()
+		defer cancel()
+		numbered := stand(unnamed)
+		require.NotEqual(t, unnamed.Identity(), numbered)
+		require.Equal(t, "a", stand(r.quorum(t, "a")), "its process is named, and so is it")
+		require.ElementsMatch(t, []string{"a", "named", numbered}, candidates())
+		replicas, err := c.Replicas(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, admin.Candidates(replicas)["jobs"], candidates())
 	})
 }

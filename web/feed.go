@@ -317,12 +317,7 @@ func (f *feed) readElections(ctx context.Context) (news bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	candidates := make(map[string][]string)
-	for _, r := range was.replicas {
-		for _, name := range slices.Concat(r.Leads, r.Stands) {
-			candidates[name] = append(candidates[name], r.Identity)
-		}
-	}
+	candidates := admin.Candidates(was.replicas)
 	var all []electionRow
 	for _, name := range electionsOf(was.replicas) {
 		at := time.Now()
@@ -330,8 +325,7 @@ func (f *feed) readElections(ctx context.Context) (news bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		slices.Sort(candidates[name])
-		e.Candidates = slices.Compact(candidates[name])
+		e.Candidates = candidates[name]
 		row := electionRow{Election: e, At: at}
 		if e.Leader != nil {
 			row.Full = e.Leader.LeaseLeft
