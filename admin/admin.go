@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/redlock"
@@ -44,6 +45,9 @@ func WithActor(name string) Option {
 	return func(c *Client) error {
 		if name == "" || len(name) > redlock.MaxPauseText {
 			return &OptionError{"WithActor", fmt.Sprintf("has %d bytes, not 1 to %d", len(name), redlock.MaxPauseText)}
+		}
+		if !utf8.ValidString(name) {
+			return &OptionError{"WithActor", "is no UTF-8"}
 		}
 		c.actor = name
 		return nil
@@ -178,6 +182,9 @@ type Paused struct {
 // to replicas and nodes: what is promised, and what not, is said at redlock.Quorum.Pause. Ticks
 // that are due meanwhile are skipped, and not caught up. It takes some seconds: half of the longest
 // TTL, and five seconds at most.
+//
+// A job with gocron.WithDisabledDistributedJobLocker(true) is not paused, neither by itself nor
+// with all: each replica runs it without a lease, and asks no node.
 //
 // Errors: *OptionError; those of redlock.Quorum.Pause, of which redlock.ErrUnknown says that it may
 // be in force or not. If ctx ends while Pause waits, the pause stands, and is returned with the

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -203,21 +204,45 @@ func TestWithoutAQuorum(t *testing.T) {
 	})
 }
 
+// A job that gocron runs without a lease is not paused.
+func TestPauseOfAJobWithoutALease(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		s, err := scheduler.New(r.quorum(t, "a"), scheduler.WithLogger(r.quiet))
+		require.NoError(t, err)
+		var runs atomic.Int64
+		_, err = s.NewJob(gocron.CronJob("* * * * * *", true), scheduler.NewTask(func() { runs.Add(1) }), gocron.WithName("job"), gocron.WithDisabledDistributedJobLocker(true))
+		require.NoError(t, err)
+		s.Start()
+		t.Cleanup(func() { _ = s.Shutdown() })
+		c := r.client(t)
+		time.Sleep(10 * time.Second)
+		for _, target := range []admin.Target{admin.Job("job"), admin.AllJobs} {
+			_, err := c.Pause(t.Context(), target, admin.PauseOptions{})
+			require.NoError(t, err)
+			before := runs.Load()
+			time.Sleep(10 * time.Second)
+			require.Greater(t, runs.Load(), before, "%v", target)
+		}
+	})
+}
+
 func TestOptions(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
 		q := r.quorum(t, "operator")
 		_, err := admin.New(nil)
 		require.Error(t, err)
-		for _, o := range []admin.Option{nil, admin.WithActor(""), admin.WithKeyPrefix(""), admin.WithLogger(nil)} {
+		for _, o := range []admin.Option{nil, admin.WithActor(""), admin.WithActor("\xff"), admin.WithKeyPrefix(""), admin.WithLogger(nil)} {
 			_, err := admin.New(q, o)
 			var oe *admin.OptionError
 			require.ErrorAs(t, err, &oe)
 		}
 		c, err := admin.New(q, admin.WithLogger(r.quiet))
 		require.NoError(t, err)
-		_, err = c.As("")
 		var oe *admin.OptionError
-		require.ErrorAs(t, err, &oe)
+		for _, actor := range []string{"", "ann\xff"} {
+			_, err = c.As(actor)
+			require.ErrorAs(t, err, &oe, "%q", actor)
+		}
 		bob, err := c.As("bob")
 		require.NoError(t, err)
 		require.NoError(t, bob.Resume(t.Context(), admin.AllJobs, "by another one"))

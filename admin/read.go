@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,21 +19,28 @@ import (
 // Replica is a process, as its card says. Cards are written every ten seconds, so what one says is
 // as old as Age, and a process that was killed is there for half a minute.
 type Replica struct {
-	ID       string // random, new with each start
-	Identity string // see redlock.WithIdentity
-	Host     string
-	PID      int
-	Program  string // path of its main package
-	Version  string // of the program, or the revision it was built from
-	Began    time.Time
-	Nodes    []Seen   // how it sees the nodes
-	Running  []Run    // what it runs
-	Leads    []string // elections
-	Stands   []string // elections in which it is a candidate, and does not lead
-	Jobs     []string // that it has
-	Cut      bool     // there is more than fitted its card
-	Age      time.Duration
-	Sources  int // nodes that have the card
+	ID          string // random, new with each start
+	Identity    string // see redlock.WithIdentity
+	Host        string
+	PID         int
+	Program     string // path of its main package
+	Version     string // of the program, or the revision it was built from
+	Began       time.Time
+	Nodes       []Seen      // how it sees the nodes
+	Running     []Run       // what it runs
+	Leads       []string    // elections
+	Stands      []string    // elections in which it is a candidate, and does not lead
+	Candidacies []Candidacy // its parts in elections: in those of Leads and Stands
+	Jobs        []string    // that it has
+	Cut         bool        // there is more than fitted its card
+	Age         time.Duration
+	Sources     int // nodes that have the card
+}
+
+// Candidacy is the part of a process in an election, as its leader or a candidate.
+type Candidacy struct {
+	Election string
+	Identity string // under which it leads, see elector.WithIdentity
 }
 
 // Seen is how a process sees a node.
@@ -74,6 +82,7 @@ func newReplica(p bulletin.Process, card redlock.Card) Replica {
 		r.Running = append(r.Running, Run{Job: run.Job, Replica: run.By, Tick: timeOf(run.Tick), Began: timeOf(run.Began), FencingToken: run.Token})
 	}
 	for _, e := range p.Elections {
+		r.Candidacies = append(r.Candidacies, Candidacy{e.Election, cmp.Or(e.Identity, p.Identity)}) //mutant:candidate-by-its-process
 		if e.Term != 0 {
 			r.Leads = append(r.Leads, e.Election)
 		} else {
@@ -270,7 +279,7 @@ func (c *Client) Runs(ctx context.Context, job string, limit int) ([]PastRun, er
 // journal reads that of a job.
 func journal[T any](ctx context.Context, c *Client, kind, job string, limit int, parse func(redlock.Entry) (T, bool)) (all []T, err error) {
 	key, err := c.key(Job(job))
-	if err != nil {
+	if err != nil || limit < 1 {
 		return nil, err
 	}
 	entries, err := c.q.Board().Journal(ctx, kind+"/"+key, limit)
@@ -315,7 +324,7 @@ func (c *Client) Skips(ctx context.Context, job string, limit int) ([]Skip, erro
 type Election struct {
 	Name       string
 	Leader     *Leader  // nil for nobody, or if that is not known, see Err
-	Candidates []string // identities, sorted; the leader is one
+	Candidates []string // identities under which replicas lead, sorted; see Candidates
 	Terms      []Term   // the newest first; at most 20
 	Err        error    // why it is not known who leads
 }
@@ -353,23 +362,34 @@ func (c *Client) Elections(ctx context.Context) ([]Election, error) {
 	if err != nil {
 		return nil, err
 	}
-	candidates := make(map[string][]string)
-	for _, r := range replicas {
-		for _, name := range slices.Concat(r.Leads, r.Stands) {
-			candidates[name] = append(candidates[name], r.Identity)
-		}
-	}
+	candidates := Candidates(replicas)
 	var all []Election
 	for _, name := range slices.Sorted(maps.Keys(candidates)) {
 		e, err := c.election(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		slices.Sort(candidates[name])
-		e.Candidates = slices.Compact(candidates[name])
+		e.Candidates = candidates[name]
 		all = append(all, e)
 	}
 	return all, nil
+}
+
+// Candidates are those of each election, as replicas say: the identities under which they lead,
+// sorted. The leader is one of them, unless it has not said so yet, or says nothing
+// (elector.WithoutCard).
+func Candidates(replicas []Replica) map[string][]string {
+	all := make(map[string][]string)
+	for _, r := range replicas {
+		for _, p := range r.Candidacies {
+			all[p.Election] = append(all[p.Election], p.Identity)
+		}
+	}
+	for name, identities := range all {
+		slices.Sort(identities)
+		all[name] = slices.Compact(identities)
+	}
+	return all
 }
 
 // Election reads one election, without its candidates.

@@ -1,14 +1,17 @@
 package admin_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -183,5 +186,77 @@ func TestNodesAsReplicasSeeThem(t *testing.T) {
 		require.Equal(t, "elsewhere:1", nodes[3].Node)
 		require.Equal(t, []admin.Seen{{Replica: "b", Node: "elsewhere:1", Why: "connection"}}, nodes[3].SeenBy)
 		require.False(t, nodes[3].Reachable)
+	})
+}
+
+// At most so many runs and skips are told as were asked for. Of none, one was.
+func TestJournalsHaveALimit(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q, c := r.quorum(t, "a"), r.client(t)
+		runUntilVotes(t, q)
+		for token := range uint64(3) {
+			run, ok := bulletin.Run{Job: "job", By: "a", Began: 1e12 + int64(token), Token: token + 1, Outcome: bulletin.OK}.Entry("job/job")
+			require.True(t, ok)
+			skip, ok := bulletin.Skip{Job: "job", By: "a", Tick: 1e12 + int64(token), Reason: fmt.Sprint("reason", token)}.Entry("job/job", 1)
+			require.True(t, ok)
+			r.told(t, q, nil, run, skip)
+		}
+		for limit, want := range map[int]int{-1: 0, 0: 0, 1: 1, 2: 2, 100: 3} {
+			runs, err := c.Runs(t.Context(), "job", limit)
+			require.NoError(t, err)
+			require.Len(t, runs, want, "limit %d", limit)
+			skips, err := c.Skips(t.Context(), "job", limit)
+			require.NoError(t, err)
+			require.Len(t, skips, want, "limit %d", limit)
+		}
+		_, err := c.Runs(t.Context(), "", 0)
+		var oe *admin.OptionError
+		require.ErrorAs(t, err, &oe)
+	})
+}
+
+// Candidates are named as they lead. They were named for their processes, and a leader with a name
+// of its own was not among them.
+func TestLeaderIsACandidate(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		c := r.client(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		var runs sync.WaitGroup
+		defer runs.Wait()
+		defer cancel()
+		stand := func(q *redlock.Quorum, opts ...elector.Option) string {
+			e, err := elector.New(q, "jobs", append(opts, elector.WithLogger(r.quiet))...)
+			require.NoError(t, err)
+			runs.Go(func() {
+				_ = e.Run(ctx, func(ctx context.Context, _ *elector.Term) error {
+					<-ctx.Done()
+					return nil
+				})
+			})
+			time.Sleep(30 * time.Second)
+			return e.Identity()
+		}
+		candidates := func() []string {
+			all, err := c.Elections(t.Context())
+			require.NoError(t, err)
+			require.Len(t, all, 1)
+			require.NotNil(t, all[0].Leader)
+			require.Contains(t, all[0].Candidates, all[0].Leader.Identity)
+			return all[0].Candidates
+		}
+		require.Equal(t, "named", stand(r.quorum(t, "z"), elector.WithIdentity("named")))
+		require.Equal(t, []string{"named"}, candidates())
+		unnamed, err := redlock.Open(r.fleet.URLs(), redlock.WithClientOption(r.fleet.ClientOption), redlock.WithLogger(r.quiet), redlock.WithTTL(4*time.Second))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, unnamed.Close()) }()
+		defer runs.Wait()
+		defer cancel()
+		numbered := stand(unnamed)
+		require.NotEqual(t, unnamed.Identity(), numbered)
+		require.Equal(t, "a", stand(r.quorum(t, "a")), "its process is named, and so is it")
+		require.ElementsMatch(t, []string{"a", "named", numbered}, candidates())
+		replicas, err := c.Replicas(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, admin.Candidates(replicas)["jobs"], candidates())
 	})
 }

@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,8 +46,10 @@ func (r *resultDoc) status() int {
 }
 
 // desk gives orders, and knows for a while what came of them: a form that is sent twice gives one
-// order.
+// order, unless that was not given.
 type desk struct {
+	logger *slog.Logger
+
 	mu    sync.Mutex
 	given map[string]*given // guarded by mu; by the once of the form; at most mostGiven
 	queue []string          // guarded by mu; the oldest first
@@ -59,18 +63,33 @@ type given struct {
 	result *resultDoc // set before done is closed
 }
 
+// failed reports whether it is known that an order was not given, so that it may be given again.
+func (g *given) failed() bool {
+	select {
+	case <-g.done:
+		return g.result.Result == resultFailed || g.result.Result == resultNobody
+	default:
+		return false
+	}
+}
+
 const (
 	mostGiven = 200
 	mostOpen  = 32
 )
 
-func newDesk() *desk { return &desk{given: make(map[string]*given)} }
+func newDesk(logger *slog.Logger) *desk {
+	return &desk{logger: logger, given: make(map[string]*given)}
+}
 
 // newOnce makes a name for a form that nobody else has.
 func newOnce() string { return rand.Text() }
 
 // errManyOrders means that too many orders are under way.
 var errManyOrders = errors.New("web: too many orders are under way")
+
+// errAnotherOrder means that the once of an order stands for another one, or another actor's.
+var errAnotherOrder = errors.New("web: an order of another kind, target, option, reason or actor has the same once")
 
 // find returns what came of an order; the result is nil while it is carried out.
 func (d *desk) find(id string) (o order, result *resultDoc, found bool) {
@@ -96,6 +115,7 @@ func (d *desk) give(ctx, down context.Context, c *admin.Client, o order) (id str
 	}
 	g, mine, err := d.begin(o)
 	if err != nil {
+		d.logger.WarnContext(ctx, "web: an order was not given", append(o.logged(), "by", o.By, "error", err)...)
 		return "", nil, err
 	}
 	if !mine {
@@ -106,6 +126,7 @@ func (d *desk) give(ctx, down context.Context, c *admin.Client, o order) (id str
 			return o.Once, &resultDoc{Result: resultUnknown, Text: "The order is being carried out."}, nil
 		}
 	}
+	d.logger.InfoContext(ctx, "web: order", append(o.logged(), "by", o.By)...)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(down, cancel)()
@@ -125,11 +146,19 @@ func (d *desk) give(ctx, down context.Context, c *admin.Client, o order) (id str
 func (d *desk) begin(o order) (g *given, mine bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if g := d.given[o.Once]; g != nil {
-		return g, false, nil
+	again := d.given[o.Once]
+	switch {
+	case again == nil || again.failed(): //mutant:failed-order-given-once
+	case again.order != o: //mutant:once-of-another-order
+		return nil, false, errAnotherOrder
+	default:
+		return again, false, nil
 	}
 	if d.open >= mostOpen {
 		return nil, false, errManyOrders
+	}
+	if again != nil {
+		d.queue = slices.DeleteFunc(d.queue, func(once string) bool { return once == o.Once })
 	}
 	if len(d.queue) >= mostGiven {
 		delete(d.given, d.queue[0])
@@ -177,7 +206,7 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 		if o.All {
 			return &resultDoc{Result: resultDone, Text: "The pause of all jobs has ended. Jobs that are paused by themselves stay paused."}
 		}
-		return &resultDoc{Result: resultDone, Text: "The job is resumed: ticks that are due from now on are run."}
+		return jobResumed(ctx, c, target)
 	case admin.OrderRunNow:
 		started, err := c.RunNow(ctx, o.Job, o.Reason)
 		if err != nil {
@@ -201,6 +230,22 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 		return &resultDoc{Result: resultDone, Text: "The context of the run has ended. Its task may go on for a moment."}
 	}
 	return &resultDoc{Result: resultFailed, Text: "There is no such order."}
+}
+
+// jobResumed is the result of a job's resume, which ends no pause of all jobs.
+func jobResumed(ctx context.Context, c *admin.Client, job admin.Target) *resultDoc {
+	r := &resultDoc{Result: resultDone, Text: "The job is resumed: ticks that are due from now on are run."}
+	switch p, err := c.Paused(ctx, job); {
+	case err == nil && p.Target == admin.AllJobs:
+		r.Paused = newPauseDoc(&p)
+		r.Text = fmt.Sprintf("The job's own pause has ended. Its ticks are not run yet: all jobs are paused, by %s.", inSentence(p.By))
+	case err == nil:
+		r.Paused = newPauseDoc(&p)
+		r.Text = fmt.Sprintf("The job's pause has ended, and it is paused again, by %s.", inSentence(p.By))
+	case !errors.Is(err, admin.ErrNotPaused):
+		r.Text = "The job's own pause has ended. It is not known whether all jobs are paused: " + errorText(err)
+	}
+	return r
 }
 
 // failure is the result of an error.

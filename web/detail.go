@@ -12,9 +12,9 @@ import (
 // jobDetail is a job with all that is known of it.
 type jobDetail struct {
 	*jobRow
-	Skips []admin.Skip
-	Err   error // of the read; what was known before is there
-	Gone  bool  // no replica has it
+	Skips []admin.Skip // nil if they were not read
+	Err   error        // of the read; what was known before is there
+	Gone  bool         // this read has found that no replica has it
 }
 
 // details has jobs that were read for their page, for a moment, so that all who look at one cost
@@ -72,7 +72,7 @@ func (d *details) get(ctx context.Context, name string) jobDetail {
 func (d *details) fallBack(name string, was *jobDetail, err error) jobDetail {
 	is := jobDetail{Err: err}
 	if was != nil {
-		is.jobRow, is.Skips, is.Gone = was.jobRow, was.Skips, was.Gone
+		is.jobRow, is.Skips = was.jobRow, was.Skips
 	}
 	now, _ := d.f.peek()
 	if row := now.find(name); row != nil && (is.jobRow == nil || row.At.After(is.At)) {
@@ -139,9 +139,11 @@ func (d *details) read(read *detailRead, name string) {
 	case err != nil:
 		is.Err = err
 	default:
-		is.Gone, is.jobRow = false, d.f.jobs.row(ctx, status, at)
-		if is.Skips, err = d.f.admin.Skips(ctx, name, runsShown); err != nil {
+		is.jobRow = d.f.jobs.row(ctx, status, at)
+		if skips, err := d.f.admin.Skips(ctx, name, runsShown); err != nil {
 			is.Err = err
+		} else {
+			is.Skips = append([]admin.Skip{}, skips...)
 		}
 		d.f.jobs.show([]*jobRow{is.jobRow}, time.Time{}, false)
 	}

@@ -292,15 +292,32 @@ func electionsOf(replicas []admin.Replica) []string {
 	return all[:min(len(all), mostElections)]
 }
 
-// readElections reads those that replicas name.
-func (f *feed) readElections(ctx context.Context) (news bool, err error) {
-	was, _ := f.peek()
-	candidates := make(map[string][]string)
-	for _, r := range was.replicas {
-		for _, name := range slices.Concat(r.Leads, r.Stands) {
-			candidates[name] = append(candidates[name], r.Identity)
+// withReplicas is what is known as soon as replicas were read: before, nobody can tell which
+// elections there are. The error says why they cannot be.
+func (f *feed) withReplicas(ctx context.Context) (*snapshot, error) {
+	for {
+		now, changed := f.peek()
+		switch r := now.read[partReplicas]; {
+		case !r.At.IsZero(): //mutant:elections-before-replicas
+			return now, nil
+		case r.Err != nil:
+			return nil, r.Err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, errWait
 		}
 	}
+}
+
+// readElections reads those that replicas name.
+func (f *feed) readElections(ctx context.Context) (news bool, err error) {
+	was, err := f.withReplicas(ctx)
+	if err != nil {
+		return false, err
+	}
+	candidates := admin.Candidates(was.replicas)
 	var all []electionRow
 	for _, name := range electionsOf(was.replicas) {
 		at := time.Now()
@@ -308,8 +325,7 @@ func (f *feed) readElections(ctx context.Context) (news bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		slices.Sort(candidates[name])
-		e.Candidates = slices.Compact(candidates[name])
+		e.Candidates = candidates[name]
 		row := electionRow{Election: e, At: at}
 		if e.Leader != nil {
 			row.Full = e.Leader.LeaseLeft

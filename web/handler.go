@@ -36,7 +36,7 @@ func New(a *admin.Client, opts ...Option) (*Handler, error) {
 	}
 	h := &Handler{config: c, feed: newFeed(a), pages: newPageCache()}
 	h.details = &details{f: h.feed, known: make(map[string]*detailRead)}
-	h.desk = newDesk()
+	h.desk = newDesk(c.logger)
 	return h, nil
 }
 
@@ -98,7 +98,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	to, found := routes[r.URL.Path]
 	if !found {
-		h.fail(w, r, http.StatusNotFound, "There is no such page. If this address is that of the start page, the program mounts it without http.StripPrefix, or with another prefix than its own.")
+		h.fail(w, r, http.StatusNotFound, noPage)
 		return
 	}
 	switch {
@@ -120,6 +120,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.fail(w, r, http.StatusMethodNotAllowed, "This page does not take "+visible(shortened(r.Method, 20))+".")
 }
 
+const noPage = "There is no such page. If this address is that of the start page, the program mounts it without http.StripPrefix, or with a prefix that is another one than its own or ends in a slash."
+
 // secure sets the headers of every answer.
 func secure(header http.Header) {
 	header.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+
@@ -139,16 +141,17 @@ func secure(header http.Header) {
 func (h *Handler) toRoot(w http.ResponseWriter, r *http.Request) {
 	path, _, _ := strings.Cut(r.RequestURI, "?")
 	last := path[strings.LastIndex(path, "/")+1:]
-	if last == "" {
-		last = "."
+	if last == "" { // it has the slash, which was taken off with the prefix
+		h.fail(w, r, http.StatusNotFound, noPage)
+		return
 	}
 	w.Header().Set("Location", "./"+last+"/")
 	w.WriteHeader(http.StatusTemporaryRedirect)
 }
 
-// rootOf is the way from a page to the start page.
+// rootOf is the way from a page to the start page. A browser takes an escaped slash for none.
 func rootOf(r *http.Request) string {
-	return "./" + strings.Repeat("../", max(strings.Count(r.URL.Path, "/")-1, 0))
+	return "./" + strings.Repeat("../", max(strings.Count(r.URL.EscapedPath(), "/")-1, 0))
 }
 
 // isAPI reports whether a request wants JSON.
@@ -157,7 +160,7 @@ func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/")
 // fail answers that something is not there, or not allowed.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, status int, text string) {
 	if isAPI(r) {
-		writeJSON(w, status, errorDoc{fmt.Sprintf("%d %s", status, http.StatusText(status)), text})
+		writeJSON(w, status, newErrorDoc(status, text))
 		return
 	}
 	h.write(w, r, status, &page{Kind: "error", Title: http.StatusText(status), Text: text})
@@ -166,6 +169,10 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, status int, text 
 type errorDoc struct {
 	Error string `json:"error"`
 	Text  string `json:"text"`
+}
+
+func newErrorDoc(status int, text string) *errorDoc {
+	return &errorDoc{fmt.Sprintf("%d %s", status, http.StatusText(status)), text}
 }
 
 // document makes what a page shows, which its JSON is too. status is that of the answer, also of

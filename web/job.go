@@ -27,7 +27,7 @@ func newSkipDoc(s *admin.Skip) skipDoc {
 // oneJobDoc is a job with all that is known of it.
 type oneJobDoc struct {
 	Job   *jobDoc   `json:"job"`
-	Skips []skipDoc `json:"skips"`
+	Skips []skipDoc `json:"skips,omitzero"`  // absent if they were not read
 	Error string    `json:"error,omitempty"` // why it is not as it is now
 
 	Local string `json:"-"` // the next tick in the zone of the schedule
@@ -42,12 +42,12 @@ func (d *oneJobDoc) pageTitle() string {
 
 func (h *Handler) jobDoc(ctx context.Context, s *snapshot, r *http.Request) (any, int) {
 	name := r.URL.Query().Get("name")
-	d := &oneJobDoc{Skips: []skipDoc{}}
+	d := &oneJobDoc{}
 	if name == "" {
 		return d, http.StatusNotFound
 	}
 	is := h.details.get(ctx, name)
-	if is.jobRow == nil && is.Gone {
+	if is.Gone {
 		return d, http.StatusNotFound
 	}
 	if is.Err != nil {
@@ -58,6 +58,9 @@ func (h *Handler) jobDoc(ctx context.Context, s *snapshot, r *http.Request) (any
 		is.Name, is.JobStatus.Err = name, is.Err
 	}
 	d.Job = h.newJobDoc(s, is.jobRow)
+	if is.Skips != nil {
+		d.Skips = []skipDoc{}
+	}
 	for i := range is.Skips {
 		d.Skips = append(d.Skips, newSkipDoc(&is.Skips[i]))
 	}
@@ -77,3 +80,6 @@ func (d *oneJobDoc) Policies() [][2]string {
 	}
 	return all
 }
+
+// HasSkips reports whether the ticks that were not run were read.
+func (d *oneJobDoc) HasSkips() bool { return d.Skips != nil }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strconv"
@@ -114,10 +115,23 @@ type jobDoc struct {
 	Last     *pastDoc  `json:"last,omitempty"`
 	Paused   *pauseDoc `json:"paused,omitempty"`
 	Error    string    `json:"error,omitempty"` // why it is not known whether it runs or is paused
-	Said     moment    `json:"said"`            // when a replica said what it is
-	Read     moment    `json:"read"`            // when the nodes were asked
+	Said     moment    `json:"said,omitzero"`   // when a replica said what it is
+	Read     moment    `json:"read,omitzero"`   // when the nodes were asked; absent for a job that was not read
 	Sources  int       `json:"sources"`
 	Runs     []pastDoc `json:"runs"` // the newest first
+}
+
+// MarshalJSON leaves out what is not known of a job that was not read.
+func (d *jobDoc) MarshalJSON() ([]byte, error) {
+	if d.Read.IsZero() {
+		return json.Marshal(struct {
+			Name  string `json:"name"`
+			State string `json:"state"`
+			Error string `json:"error,omitempty"`
+		}{d.Name, d.State, d.Error})
+	}
+	type fields jobDoc
+	return json.Marshal((*fields)(d))
 }
 
 func (h *Handler) newJobDoc(s *snapshot, r *jobRow) *jobDoc {
@@ -168,11 +182,13 @@ const (
 	stateUnknown = "unknown"
 )
 
-var jobStates = []string{stateRunning, stateLate, statePaused, stateFailing, stateUnknown}
+var jobStates = []string{stateOK, stateRunning, stateLate, statePaused, stateFailing, stateUnknown}
 
 // isIn reports whether a job is in a state; it may be in several.
 func (r *jobRow) isIn(state string) bool {
 	switch state {
+	case stateOK:
+		return stateOf(r) == stateOK
 	case stateRunning:
 		return r.Running != nil
 	case stateLate:
@@ -248,8 +264,8 @@ type jobsDoc struct {
 func (h *Handler) jobsDoc(_ context.Context, s *snapshot, r *http.Request) (any, int) {
 	query := r.URL.Query()
 	d := &jobsDoc{Total: len(s.jobs), TooMany: s.tooMany, Jobs: []*jobDoc{}, Untold: s.untold(), Counts: countJobs(s.jobs), Q: query.Get("q"), States: jobStates}
-	if state := query.Get("state"); slices.Contains(jobStates, state) {
-		d.State = state
+	if d.State = query.Get("state"); d.State != "" && !slices.Contains(jobStates, d.State) {
+		return newErrorDoc(http.StatusBadRequest, "There is no such state of jobs: state is empty, "+strings.Join(jobStates, ", ")+"."), http.StatusBadRequest
 	}
 	words := strings.ToLower(d.Q)
 	var rows []*jobRow

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -34,6 +35,7 @@ func mounted(t *testing.T, prefix string, opts ...web.Option) *httptest.Server {
 	mux.Handle("/bare/", http.StripPrefix("/bare", h))
 	mux.Handle("/bare", http.StripPrefix("/bare", h)) // as some routers do
 	mux.Handle("/unstripped/", h)
+	mux.Handle("/slash/", http.StripPrefix("/slash/", h))
 	server := httptest.NewServer(mux)
 	t.Cleanup(func() {
 		_ = h.Close()
@@ -60,7 +62,7 @@ func read(t *testing.T, address string) (text string, at *url.URL, status int) {
 func TestAnyPrefix(t *testing.T) {
 	for _, prefix := range []string{"", "/tenure", "/ops/tools/tenure"} {
 		server := mounted(t, prefix)
-		for _, path := range []string{"/", "/jobs", "/job?name=a%2Fb", "/nothing", "/api/v2/nothing", "/order"} {
+		for _, path := range []string{"/", "/jobs", "/job?name=a%2Fb", "/nothing", "/a%2Fb", "/a/b%2Fc", "/api/v2/nothing", "/order"} {
 			page, at, _ := read(t, server.URL+prefix+path)
 			for _, part := range strings.Split(page, `"`) { // what is in quotes
 				target := html.UnescapeString(part)
@@ -84,9 +86,11 @@ func TestRoot(t *testing.T) {
 		require.Equal(t, http.StatusOK, status)
 		require.Equal(t, strings.Split(path, "?")[0]+"/", at.Path)
 	}
-	page, _, status := read(t, server.URL+"/unstripped/")
-	require.Equal(t, http.StatusNotFound, status)
-	require.Contains(t, page, "http.StripPrefix")
+	for _, path := range []string{"/unstripped/", "/slash/", "/slash/jobs"} { // of "/slash/" it was sent to itself
+		page, _, status := read(t, server.URL+path)
+		require.Equal(t, http.StatusNotFound, status, path)
+		require.Contains(t, page, "http.StripPrefix", path)
+	}
 	text, _, status := read(t, server.URL+"/tenure/api/v1/nothing")
 	require.Equal(t, http.StatusNotFound, status)
 	require.Contains(t, text, `"error":"404 Not Found"`)
@@ -203,4 +207,28 @@ func TestOptions(t *testing.T) {
 	h, err := web.New(a, web.WithTraceURL("https://tempo.example/trace/{trace_id}?org=1"), web.WithTrustedOrigins("https://ops.example"))
 	require.NoError(t, err)
 	require.NoError(t, h.Close(), "of one that was never asked")
+}
+
+// The document's proxy sent a Host without its port, and orders on another port than a scheme's own
+// were refused as those of another site.
+func TestHostOfTheDocumentsProxy(t *testing.T) {
+	text, err := os.ReadFile("../docs/web.md")
+	require.NoError(t, err)
+	header := regexp.MustCompile(`proxy_set_header Host (\S+);`).FindSubmatch(text)
+	require.NotNil(t, header)
+	const browser = "ops.example:8443"
+	host, known := map[string]string{"$host": "ops.example", "$http_host": browser}[string(header[1])]
+	require.True(t, known, "%s", header[1])
+	server := mounted(t, "", web.WithActions(as("ann")))
+	post := func(host string) int {
+		r := httptest.NewRequest(http.MethodPost, "/api/v1/orders", strings.NewReader("kind=none")) // nothing is done
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", "https://"+browser)
+		r.Host = host
+		answer := httptest.NewRecorder()
+		server.Config.Handler.ServeHTTP(answer, r)
+		return answer.Code
+	}
+	require.Equal(t, http.StatusForbidden, post("ops.example"))
+	require.Equal(t, http.StatusBadRequest, post(host))
 }

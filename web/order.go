@@ -25,6 +25,7 @@ type order struct {
 	For      time.Duration // of a pause; zero: until it is resumed
 	Reason   string
 	Once     string // an order with the same one is given once
+	By       string // who gives it, as the program says
 }
 
 // orderKind is a row of what can be asked for.
@@ -38,7 +39,7 @@ type orderKind struct {
 
 var orderKinds = []orderKind{
 	{admin.OrderPause, "Pause", false, true, "No replica begins a tick of it any more, whatever happens to replicas and nodes. A run that has begun goes on. Ticks that are due meanwhile are not caught up."},
-	{admin.OrderResume, "Resume", false, true, "Ticks that are due from now on are run."},
+	{admin.OrderResume, "Resume", false, true, "Ticks that are due from now on are run, unless all jobs are paused."},
 	{admin.OrderRunNow, "Run now", false, false, "One replica begins one run now, at most. It takes no tick's place, and is run also if the job is paused."},
 	{admin.OrderResign, "Resign", true, false, "The leader's term ends. When its work has returned another replica is elected, or the same one again. Runs of jobs are told to end, and may go on for a while."},
 	{admin.OrderCancel, "Cancel", false, false, "The context of the run ends. The run counts as complete, and is not repeated."},
@@ -204,15 +205,20 @@ func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) {
 		h.form(w, r, http.StatusBadRequest, o, err.Error(), nil)
 		return
 	}
-	client, ok := h.authorized(w, r, o)
+	client, by, ok := h.authorized(w, r, o)
 	if !ok {
 		return
 	}
 	// An answer to a browser may take longer than the server's WriteTimeout. Where that cannot be
 	// set, the order is given all the same, and the journal has it.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin))
+	o.By = by
 	id, result, err := h.desk.give(r.Context(), h.feed.down, client, o)
-	if err != nil {
+	switch {
+	case errors.Is(err, errAnotherOrder):
+		h.fail(w, r, http.StatusConflict, "This order was not given: its form, or what it has as once, stands for another order, or that of somebody else. Load the form again, or give it a once of its own.")
+		return
+	case err != nil:
 		h.fail(w, r, http.StatusServiceUnavailable, "Too many orders are under way. Nothing was done: try again.")
 		return
 	}
@@ -230,12 +236,12 @@ func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) {
 const answerWithin = 5 * time.Minute
 
 // authorized asks the program who gives an order, and returns a Client that gives it in that name.
-func (h *Handler) authorized(w http.ResponseWriter, r *http.Request, o order) (*admin.Client, bool) {
+func (h *Handler) authorized(w http.ResponseWriter, r *http.Request, o order) (c *admin.Client, by string, ok bool) {
 	asked := admin.Order{Kind: o.Kind, Target: o.Target(), Why: o.Reason}
 	if o.Token != 0 {
 		asked.Run = admin.RunID{Job: o.Job, FencingToken: o.Token}
 	}
-	args := []any{"order", o.Kind, "for", visible(shortened(o.Target(), 200)), "why", visible(o.Reason)}
+	args := o.logged()
 	who, err := h.authorize(r, asked)
 	if err == nil && who == "" {
 		err = errors.New("web: WithActions: the function has returned no error, and nobody who gives the order")
@@ -243,16 +249,20 @@ func (h *Handler) authorized(w http.ResponseWriter, r *http.Request, o order) (*
 	if err != nil {
 		h.logger.WarnContext(r.Context(), "web: an order was not authorized", append(args, "by", who, "error", err)...)
 		h.fail(w, r, http.StatusForbidden, "You may not give this order. The log says why.")
-		return nil, false
+		return nil, "", false
 	}
 	client, err := h.feed.admin.As(strings.ToValidUTF8(shortened(who, redlock.MaxPauseText/utf8.UTFMax), "?"))
 	if err != nil {
 		h.logger.ErrorContext(r.Context(), "web: an order cannot be given in that name", append(args, "by", who, "error", err)...)
 		h.fail(w, r, http.StatusInternalServerError, "The order cannot be given in your name. The log says why.")
-		return nil, false
+		return nil, "", false
 	}
-	h.logger.InfoContext(r.Context(), "web: order", append(args, "by", who)...)
-	return client, true
+	return client, who, true
+}
+
+// logged is what the log says of an order.
+func (o order) logged() []any {
+	return []any{"order", o.Kind, "for", visible(shortened(o.Target(), 200)), "why", visible(o.Reason)}
 }
 
 // news has what an order was for be read anew.

@@ -280,3 +280,30 @@ func TestOrdersByTheAPI(t *testing.T) {
 		}
 	})
 }
+
+// A job that was resumed while all jobs are paused was said to be run from now on.
+func TestResumeWhileAllArePaused(t *testing.T) {
+	inBubble(t, 3, []web.Option{web.WithActions(asUser)}, func(t *testing.T, w *world) {
+		var runs atomic.Int64
+		w.replica("a", nil, job{"report", "* * * * * *", func(context.Context) error { runs.Add(1); return nil }})
+		w.eventually("/jobs", `data-job="report"`)
+		for user, target := range map[string][]string{"ann": {"all", "1"}, "bob": {"job", "report"}} {
+			status, _, _ := w.ordered(user, append(target, "kind", "pause")...)
+			require.Equal(t, http.StatusOK, status)
+		}
+		before := runs.Load()
+		answer := w.post("/api/v1/orders", url.Values{"kind": {"resume"}, "job": {"report"}, "reason": {"why"}}, func(r *http.Request) { r.Header.Set("X-User", "bob") })
+		require.Equal(t, http.StatusOK, answer.Code)
+		require.Contains(t, answer.Body.String(), "Its ticks are not run yet: all jobs are paused, by ann.")
+		require.Contains(t, answer.Body.String(), `"paused":{"all":true`)
+		time.Sleep(5 * time.Second)
+		require.Equal(t, before, runs.Load())
+		status, _, text := w.ordered("bob", "kind", "resume", "all", "1")
+		require.Equal(t, http.StatusOK, status)
+		require.Contains(t, text, "The pause of all jobs has ended.")
+		_, _, text = w.ordered("bob", "kind", "resume", "job", "report")
+		require.Contains(t, text, "ticks that are due from now on are run")
+		time.Sleep(5 * time.Second)
+		require.Greater(t, runs.Load(), before)
+	})
+}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"encoding/json"
 	"hash/fnv"
@@ -117,17 +118,22 @@ func writeText(w http.ResponseWriter, status int, text []byte) {
 }
 
 // pageOf answers with a page of a document. All who look at the same page at the same time get the
-// same text.
+// same text, also if the one whose request has it made goes away.
 func pageOf(kind string, need partSet, of document) func(*Handler, http.ResponseWriter, *http.Request) {
 	return func(h *Handler, w http.ResponseWriter, r *http.Request) {
 		s := h.feed.get(r.Context(), need)
 		kept := h.pages.get(r.URL.Path+"?"+r.URL.RawQuery, s.seq)
 		kept.once.Do(func() {
-			doc, status := of(h, r.Context(), s, r)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), renderMost) //mutant:page-of-a-reader-who-goes
+			defer cancel()
+			doc, status := of(h, ctx, s, r)
 			p := &page{Kind: kind, Now: nowMark, Status: h.status(s, need), Parts: strings.Join(need.names(), " "), Doc: doc}
 			p.Title = titles[kind]
 			if status != http.StatusOK {
 				p.Kind, p.Title, p.Text = "error", http.StatusText(status), missing
+			}
+			if wrong, ok := doc.(*errorDoc); ok {
+				p.Text = wrong.Text
 			}
 			if named, ok := doc.(interface{ pageTitle() string }); ok {
 				p.Title = named.pageTitle()
@@ -171,6 +177,8 @@ const (
 	mostPages = 64
 	// keptFor is for how long a page is kept at most: ages in it are not older.
 	keptFor = time.Second
+	// renderMost bounds how long the document of a page is made: it may wait patience for a job.
+	renderMost = 2 * patience
 	// longestAddress has room for the name of a job in percent signs.
 	longestAddress = 8 << 10
 )

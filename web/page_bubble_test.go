@@ -280,7 +280,7 @@ func TestNothingIsReadForNobody(t *testing.T) {
 var hostile = []string{
 	"plain", "a/b", "..", ".", "../../etc/passwd", "/", "//evil.example/x", "a?b=c&d#e", "%2e%2e%2f", "a+b c", " leading", "trailing ",
 	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `'onmouseover='alert(1)`, `{{.Secret}}`, `{a}`, "`${1}`", "javascript:alert(1)", `\`, "\\u003cscript\\u003e",
-	"\u202egnp.exe", "a\u200bb", "\u2066x\u2069", "שלום", "名前", "🙂👩\u200d🚀", "a\x00b", "a\nb\r\n\tc", "\x1b[31mred", "\u0085", "e\u0301", "]]>", "<!--", "&lt;&amp;", "</title>", "%00", "%",
+	"\u202egnp.exe", "a\u200bb", "\u3164", "\u2800", "\u200d", "\u2066x\u2069", "שלום", "名前", "🙂👩\u200d🚀", "a\x00b", "a\nb\r\n\tc", "\x1b[31mred", "\u0085", "e\u0301", "]]>", "<!--", "&lt;&amp;", "</title>", "%00", "%",
 	strings.Repeat("x", 1000), strings.Repeat("ü", 500), strings.Repeat("<", 200),
 }
 

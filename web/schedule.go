@@ -239,11 +239,12 @@ func dayPhrase(day, month, weekday string) (phrase string, ok bool) {
 	return strings.TrimSpace(phrase + " in " + listed(named(months, append([]string{""}, monthNames...)))), true
 }
 
-// step reads a field such as */5.
+// step reads a field such as */5. One that begins anew before a whole step has passed, such as
+// */40, is none: its ticks are not so far from each other.
 func step(field string, most int) (n int, ok bool) {
 	text, ok := strings.CutPrefix(field, "*/")
 	n, err := strconv.Atoi(text)
-	return n, ok && err == nil && n >= 2 && n < most
+	return n, ok && err == nil && n >= 2 && n < most && most%n == 0
 }
 
 // value reads a number, or the beginning of a name.

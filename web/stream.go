@@ -75,14 +75,14 @@ func (f *follower) take() []byte {
 		b.Write(eventText("missed", struct{}{}))
 	}
 	if f.parts != 0 {
-		b.Write(eventText("change", changeEvent{time.Now().UnixMilli(), f.seq, f.parts.names()}))
+		b.Write(eventText("change", changeEvent{at(time.Now()), f.seq, f.parts.names()}))
 	}
 	f.events, f.missed, f.parts = nil, false, 0
 	return b.Bytes()
 }
 
 type changeEvent struct {
-	Now   int64    `json:"now"`
+	Now   moment   `json:"now"`
 	Seq   uint64   `json:"seq"`
 	Parts []string `json:"parts,omitempty"`
 }
@@ -185,7 +185,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 		return err == nil && out.Flush() == nil
 	}
 	to.mu.Lock()
-	hello := changeEvent{Now: time.Now().UnixMilli(), Seq: to.seq}
+	hello := changeEvent{Now: at(time.Now()), Seq: to.seq}
 	to.mu.Unlock()
 	if !write(append([]byte("retry: 2000\n\n"), eventText("hello", hello)...)) {
 		return

@@ -14,6 +14,10 @@ func TestVisible(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain": "plain", "שלום 名前 é": "שלום 名前 é", "a b": "a b", "a\nb\t\x00": "a␊b␉␀", "\x7f": "⟨U+007F⟩", "\u202egnp": "⟨U+202E⟩gnp",
 		"a\u200bb": "a⟨U+200B⟩b", "\u00a0": "⟨U+00A0⟩", "👩\u200d🚀": "👩\u200d🚀", "\xff": "\uFFFD", "\xff\n": "\uFFFD␊", "\ufeff": "⟨U+FEFF⟩", "\U000e0041": "⟨U+E0041⟩",
+		"": "", "❤\ufe0f": "❤\ufe0f", "\u3164": "⟨U+3164⟩", "a\u3164": "a⟨U+3164⟩", "\u2800": "⟨U+2800⟩", "\uffa0\u115f\u1160": "⟨U+FFA0⟩⟨U+115F⟩⟨U+1160⟩", "a\u034fb": "a⟨U+034F⟩b",
+		"\u2065": "⟨U+2065⟩", "\U000e0fff": "⟨U+E0FFF⟩", "\u00ad": "⟨U+00AD⟩", "\U00016fe4": "⟨U+16FE4⟩", "\U0001d159": "⟨U+1D159⟩",
+		// Nothing of these is seen.
+		"\u200d": "⟨U+200D⟩", "\u200c\ufe0f": "⟨U+200C⟩⟨U+FE0F⟩", " ": "⟨U+0020⟩", " \u200d\n": "⟨U+0020⟩⟨U+200D⟩␊", "\U000e0100": "⟨U+E0100⟩", "\u180b": "⟨U+180B⟩",
 	} {
 		require.Equal(t, want, visible(text), "%q", text)
 	}
@@ -42,7 +46,7 @@ func TestSchedulePhrase(t *testing.T) {
 	for schedule, want := range map[string]string{
 		"0 3 * * *": "every day at 03:00", "0 0 3 * * *": "every day at 03:00", "30 7 * * 1-5": "on Monday to Friday at 07:30", "15 4 1 * *": "on day 1 of the month at 04:15",
 		"*/15 * * * *": "every 15 minutes", "* * * * *": "every minute", "*/10 * * * * *": "every 10 seconds", "* * * * * *": "every second", "0 * * * *": "every hour",
-		"5 * * * *": "every hour at minute 5", "0 */6 * * *": "every 6 hours at minute 0", "0 9,17 * * mon,fri": "on Monday and Friday at 09:00 and 17:00",
+		"5 * * * *": "every hour at minute 5", "0 */6 * * *": "every 6 hours at minute 0", "*/30 * * * *": "every 30 minutes", "0 */12 * * *": "every 12 hours at minute 0", "0 9,17 * * mon,fri": "on Monday and Friday at 09:00 and 17:00",
 		"*/5 9-17 * * 1-5": "every 5 minutes from 09:00 to 17:59 on Monday to Friday", "0 0 1 1 *": "on day 1 in January at 00:00", "0 0 * * 7": "on Sunday at 00:00",
 		"@daily": "every day at 00:00", "@hourly": "every hour", "@weekly": "on Sunday at 00:00", "@monthly": "on day 1 of the month at 00:00", "@yearly": "on day 1 in January at 00:00",
 		"TZ=Europe/Berlin 0 3 * * *": "every day at 03:00", "CRON_TZ=UTC 0 3 * * *": "every day at 03:00",
@@ -52,6 +56,7 @@ func TestSchedulePhrase(t *testing.T) {
 		// As written: said wrong, it would be worse than not said.
 		"0 3 1 * 1": "", "0 0 3 L * *": "", "61 * * * *": "", "*/0 * * * *": "", "0 3 * * 1#2": "", "": "", "every": "", "every x": "", "every -1m": "", "every 0 days at [1h]": "", "at [2026-01-01T00:00:00Z]": "",
 		"0 3 5-1 * *": "", "1-5 * * * *": "", "every 1 months on [1] [1] at [3h0m0s]": "", "every 1 days at [x]": "", strings.Repeat("0,", 200) + " * * * *": "", "5 0 3 * * *": "",
+		"*/40 * * * *": "", "*/45 * * * * *": "", "0 */7 * * *": "", "*/7 9-17 * * *": "", "0 */5 * * *": "",
 	} {
 		require.Equal(t, want, schedulePhrase(schedule), "%q", schedule)
 	}
