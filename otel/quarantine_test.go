@@ -12,7 +12,7 @@ import (
 )
 
 // A node that was restarted is in quarantine for as long as leases may last that it forgot; one
-// that is merely dead is not.
+// that is dead does not answer for as long as it is.
 func TestQuarantinedNodeShowsUntilItVotesAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
@@ -29,17 +29,39 @@ func TestQuarantinedNodeShowsUntilItVotesAgain(t *testing.T) {
 		require.NoError(t, fleet.Node(1).Restart(false))
 		require.NoError(t, fleet.Node(3).Kill())
 		pass(2 * ttl)
-		require.Equal(t, []float64{1, 0, 1, 1, 1}, state())
+		require.Equal(t, []float64{1, 0, 1, 0, 1}, state())
 		restarted := []string{"server.address", "node-2.pipe"}
 		require.Zero(t, tel.value(t, "tenure.node.voting", append(restarted, "error.type", "quarantined")...))
 		pass(11 * time.Minute)
 		require.EqualValues(t, 1, tel.value(t, "tenure.node.voting", restarted...))
-		require.Equal(t, []float64{1, 1, 1, 1, 1}, state())
+		require.Equal(t, []float64{1, 1, 1, 0, 1}, state())
+		require.Zero(t, tel.value(t, "tenure.node.voting", "server.address", "node-4.pipe", "error.type", "connection"))
 		require.NoError(t, fleet.Node(1).Restart(false))
 		pass(2 * ttl)
-		require.Equal(t, []float64{1, 0, 1, 1, 1}, state())
+		require.Equal(t, []float64{1, 0, 1, 0, 1}, state())
 		require.NoError(t, q.Close())
 		require.Equal(t, []float64{0, 0, 0, 0, 0}, state(), "nobody asks any more")
+	})
+}
+
+// A node that does not answer has no vote, also while no operation runs.
+func TestSilentNodeShowsWhileNobodyAcquires(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		open(t, fleet, redlock.WithTracer(tel))
+		require.NoError(t, fleet.Node(0).Kill())
+		freeze(t, fleet, 1)
+		pass(10 * time.Second)
+		require.Zero(t, tel.value(t, "tenure.node.voting", "server.address", "node-1.pipe", "error.type", "connection"))
+		require.Zero(t, tel.value(t, "tenure.node.voting", "server.address", "node-2.pipe", "error.type", "timeout"))
+		require.Len(t, tel.points(t, "tenure.node.voting"), 5)
+		require.Empty(t, tel.points(t, "tenure.node.operation.duration"))
+		thaw(t, fleet, 1)
+		pass(10 * time.Second)
+		points := tel.matching(t, "tenure.node.voting", "server.address", "node-2.pipe")
+		require.Len(t, points, 1)
+		require.EqualValues(t, 1, points[0].value)
+		require.False(t, points[0].attributes.HasValue("error.type"))
 	})
 }
 
