@@ -98,7 +98,7 @@ func (i *Instrumentation) Close() error {
 // observe reports the gauges.
 func (i *Instrumentation) observe(_ context.Context, o metric.Observer) error {
 	for n := range i.nodes.all() {
-		if v := n.state.Load(); v != nil {
+		if v, ok := n.worst(); ok {
 			o.ObserveInt64(i.voting, v.voting, v.observe...)
 		}
 	}

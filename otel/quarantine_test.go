@@ -40,7 +40,7 @@ func TestQuarantinedNodeShowsUntilItVotesAgain(t *testing.T) {
 		pass(2 * ttl)
 		require.Equal(t, []float64{1, 0, 1, 0, 1}, state())
 		require.NoError(t, q.Close())
-		require.Equal(t, []float64{0, 0, 0, 0, 0}, state(), "nobody asks any more")
+		require.Empty(t, tel.points(t, "tenure.node.voting"), "nobody asks any more")
 	})
 }
 
@@ -101,4 +101,60 @@ func TestVotingNodesWithWarnings(t *testing.T) {
 		require.Zero(t, tel.value(t, "tenure.node.voting", "server.address", "node", "error.type", "timeout"))
 		require.Len(t, tel.points(t, "tenure.node.voting"), 1)
 	}
+}
+
+// Of a node that several Quorums of a process use, the worst is told that one of them knows, in
+// whatever order they told it.
+func TestNodeOfSeveralQuorumsShowsTheWorst(t *testing.T) {
+	tel := newTelemetry(t)
+	one, two := new(redlock.Quorum), new(redlock.Quorum)
+	condition := func(c redlock.Condition) error { return &redlock.ConditionError{Condition: c} }
+	well := redlock.TraceVoteData{Votes: true}
+	warned := redlock.TraceVoteData{Votes: true, Warning: condition(redlock.ConditionClockWrong)}
+	moreWarned := redlock.TraceVoteData{Votes: true, Warning: condition(redlock.ConditionSeveralServers)}
+	silent := redlock.TraceVoteData{Err: redlock.ErrTimeout}
+	full := redlock.TraceVoteData{Err: condition(redlock.ConditionOutOfMemory)}
+	for _, test := range []struct {
+		worse, better redlock.TraceVoteData
+		voting        float64
+		want          string
+	}{
+		{silent, well, 0, "timeout"},
+		{silent, warned, 0, "timeout"},
+		{warned, well, 1, "clock_wrong"},
+		{warned, moreWarned, 1, "clock_wrong"},
+		{full, silent, 0, "oom"},
+		{well, well, 1, ""},
+	} {
+		for _, told := range [][]redlock.TraceVoteData{{test.worse, test.better}, {test.better, test.worse}} {
+			for i, quorum := range []*redlock.Quorum{one, two} {
+				told[i].Node, told[i].Quorum = "node:6379", quorum
+				tel.TraceVote(t.Context(), told[i])
+			}
+			points := tel.points(t, "tenure.node.voting")
+			require.Len(t, points, 1)
+			require.Equal(t, test.voting, points[0].value, test.want)
+			why, _ := points[0].attributes.Value("error.type")
+			require.Equal(t, test.want, why.AsString())
+		}
+	}
+}
+
+// A Quorum that was closed takes nothing of the others away: a node shows for as long as one uses
+// it.
+func TestNodeShowsUntilItsLastQuorumIsClosed(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		one := open(t, fleet, redlock.WithTracer(tel), redlock.WithPrefix("one"))
+		two := open(t, fleet, redlock.WithTracer(tel), redlock.WithPrefix("two"))
+		require.NoError(t, one.Close())
+		points := tel.points(t, "tenure.node.voting")
+		require.Len(t, points, 5)
+		for _, p := range points {
+			require.EqualValues(t, 1, p.value)
+			require.False(t, p.attributes.HasValue("error.type"))
+		}
+		require.NoError(t, two.Close())
+		require.Empty(t, tel.points(t, "tenure.node.voting"))
+	})
 }
