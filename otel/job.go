@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
@@ -116,9 +115,9 @@ func (i *Instrumentation) TraceRunEnd(ctx context.Context, data scheduler.TraceR
 	case data.Panicked:
 		outcome, kind, data.Err = outcomePanic, "panic", errPanicked
 	case lost != nil:
-		outcome, kind, data.Err = outcomeLost, elector.ErrorType(lost), lost
+		outcome, kind, data.Err = outcomeLost, text(elector.ErrorType(lost)), lost
 	case data.Err != nil:
-		outcome, kind = outcomeError, elector.ErrorType(data.Err)
+		outcome, kind = outcomeError, text(elector.ErrorType(data.Err))
 	}
 	if i.jobDuration.Enabled(ctx) {
 		i.jobDuration.Record(ctx, data.Duration.Seconds(), i.job(data.Run.Job).took.get(outcome, outcomeAttribute)...)
@@ -137,7 +136,7 @@ func (i *Instrumentation) TraceRunEnd(ctx context.Context, data scheduler.TraceR
 		span.SetAttributes(keyOutcome.String(outcome))
 		if data.Err != nil {
 			span.SetAttributes(keyErrorType.String(kind))
-			span.SetStatus(codes.Error, data.Err.Error())
+			fail(span, data.Err)
 		}
 	}
 	span.End()

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
@@ -138,7 +137,7 @@ func (i *Instrumentation) TraceAcquireStart(ctx context.Context, data redlock.Tr
 }
 
 func acquireStartAttributes(data redlock.TraceAcquireStartData) []attribute.KeyValue {
-	return []attribute.KeyValue{keyLeaseKey.String(data.Key), keyLeaseTTL.Float64(data.TTL.Seconds()), keyLeaseNodes.Int(data.Nodes),
+	return []attribute.KeyValue{keyLeaseKey.String(text(data.Key)), keyLeaseTTL.Float64(data.TTL.Seconds()), keyLeaseNodes.Int(data.Nodes),
 		keyLeaseQuorum.Int(data.Quorum), keyLeaseWait.Bool(data.Wait)}
 }
 
@@ -181,17 +180,17 @@ func endAcquire(span trace.Span, data redlock.TraceAcquireEndData, kind string, 
 	case data.Lease != nil:
 		attributes = append(attributes, keyLeaseValidity.Float64(data.Validity.Seconds()), keyLeaseToken.Int64(int64(data.FencingToken)))
 		if data.WaitedFor != "" { //mutant:wait-of-the-winner-untold
-			attributes = append(attributes, keyLeaseWaitedFor.String(data.WaitedFor))
+			attributes = append(attributes, keyLeaseWaitedFor.String(text(data.WaitedFor)))
 		}
 		if data.FreedBy != "" {
 			attributes = append(attributes, keyLeaseFreedBy.String(string(data.FreedBy)), keyLeaseVacant.Float64(data.Vacant.Seconds()))
 		}
 	case errors.As(data.Err, &held):
-		attributes = append(attributes, keyLeaseHolder.String(held.Holder.Identity))
+		attributes = append(attributes, keyLeaseHolder.String(text(held.Holder.Identity)))
 	}
 	span.SetAttributes(attributes...)
 	if _, failed := acquireOutcome(kind); failed && !(goesOn && kind == "split") {
-		span.SetStatus(codes.Error, data.Err.Error())
+		fail(span, data.Err)
 	}
 	span.End()
 }
@@ -262,10 +261,10 @@ func (i *Instrumentation) extendSpan(ctx context.Context, name *lease, data redl
 	if !span.IsRecording() {
 		return context.Background()
 	}
-	span.SetAttributes(append(extendAttributes(kind), keyLeaseKey.String(data.Key), keyLeaseTTL.Float64(data.Lease.TTL().Seconds()),
+	span.SetAttributes(append(extendAttributes(kind), keyLeaseKey.String(text(data.Key)), keyLeaseTTL.Float64(data.Lease.TTL().Seconds()),
 		keyLeaseMargin.Float64(data.Margin.Seconds()), keyLeaseVotes.Int(data.Extended), keyLeaseRefilled.Int(data.Refilled))...)
 	if data.Err != nil {
-		span.SetStatus(codes.Error, data.Err.Error())
+		fail(span, data.Err)
 	}
 	if i.cfg.nodeSpans {
 		for _, a := range data.Answers {
@@ -291,7 +290,7 @@ func (i *Instrumentation) TraceReleaseStart(ctx context.Context, data redlock.Tr
 	if !span.IsRecording() {
 		return withOperation(ctx, nil)
 	}
-	span.SetAttributes(keyLeaseKey.String(data.Key), keyLeaseToken.Int64(int64(data.Lease.FencingToken())))
+	span.SetAttributes(keyLeaseKey.String(text(data.Key)), keyLeaseToken.Int64(int64(data.Lease.FencingToken())))
 	return withOperation(ctx, &operation{recording: &recording{span: span, ctx: spanned}})
 }
 
@@ -324,7 +323,7 @@ func endRelease(span trace.Span, data redlock.TraceReleaseEndData) {
 	span.SetAttributes(keyOutcome.String(outcome), keyLeaseHeld.Float64(data.Held.Seconds()))
 	if data.Err != nil {
 		span.SetAttributes(keyErrorType.String(redlock.ErrorType(data.Err)))
-		span.SetStatus(codes.Error, data.Err.Error())
+		fail(span, data.Err)
 	}
 	span.End()
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
@@ -149,7 +148,7 @@ func (i *Instrumentation) nodeSpan(parent context.Context, n nodeEnd) trace.Span
 		case n.Err != nil:
 			outcome = outcomeFailed
 			span.SetAttributes(keyErrorType.String(kind))
-			span.SetStatus(codes.Error, n.Err.Error())
+			fail(span, n.Err)
 		case n.OK:
 			outcome = outcomeOK
 		}
