@@ -62,13 +62,20 @@ func (i *Instrumentation) newElection(name string) *election {
 	add := func(to string, reason elector.Reason) {
 		e.transitions[reason] = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(
 			i.with(keyElection.String(name), keyTo.String(to), keyReason.String(string(reason)))...))}
-		i.transitions.Add(context.Background(), 0, e.transitions[reason]...)
 	}
 	add(toLeader, elected)
 	for _, reason := range endReasons {
 		add(toFollower, reason)
 	}
+	e.announce(i)
 	return e
+}
+
+// announce puts the counters of an election at zero.
+func (e *election) announce(i *Instrumentation) {
+	for _, add := range e.transitions {
+		i.transitions.Add(context.Background(), 0, add...)
+	}
 }
 
 // state is what the gauges show: until when this process leads, and whether it does now.

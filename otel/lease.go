@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -19,10 +20,11 @@ type lease struct {
 	attributes []attribute.KeyValue
 	start      []trace.SpanStartOption
 	record     []metric.RecordOption
-	add        []metric.AddOption
+	observe    []metric.ObserveOption
 	acquired   measurements
 	held       measurements
 	lost       map[redlock.LostReason][]metric.AddOption
+	holds      atomic.Int64 // how many are held
 }
 
 // lostReasons are the values of reason that tenure.lease.lost can have.
@@ -39,17 +41,23 @@ func (i *Instrumentation) newLease(name string) *lease {
 		attributes: attributes,
 		start:      []trace.SpanStartOption{trace.WithAttributes(attributes...)},
 		record:     []metric.RecordOption{set},
-		add:        []metric.AddOption{set},
+		observe:    []metric.ObserveOption{set},
 		acquired:   measurements{base: attributes},
 		held:       measurements{base: attributes},
 		lost:       make(map[redlock.LostReason][]metric.AddOption),
 	}
-	i.instruments.held.Add(context.Background(), 0, l.add...)
 	for _, reason := range lostReasons {
 		l.lost[reason] = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(i.with(keyLeaseName.String(name), keyReason.String(string(reason)))...))}
-		i.instruments.lost.Add(context.Background(), 0, l.lost[reason]...)
 	}
+	l.announce(i)
 	return l
+}
+
+// announce puts the counters of a lease at zero.
+func (l *lease) announce(i *Instrumentation) {
+	for _, add := range l.lost {
+		i.instruments.lost.Add(context.Background(), 0, add...)
+	}
 }
 
 // with returns the attributes of WithAttributes and these.
@@ -157,15 +165,14 @@ func (i *Instrumentation) TraceAcquireEnd(ctx context.Context, data redlock.Trac
 			measured = measuring(ctx, op.current())
 		}
 	}
+	name := i.lease(data.Key)
 	if i.acquireDuration.Enabled(ctx) {
-		i.acquireDuration.Record(measured, data.Duration.Seconds(), i.lease(data.Key).acquired.get(kind, acquireAttributes)...)
+		i.acquireDuration.Record(measured, data.Duration.Seconds(), name.acquired.get(kind, acquireAttributes)...)
 	}
 	if data.Lease == nil {
 		return
 	}
-	if i.instruments.held.Enabled(ctx) {
-		i.instruments.held.Add(measured, 1, i.lease(data.Key).add...)
-	}
+	name.holds.Add(1)
 	if c := campaignFrom(ctx); c != nil && data.FreedBy != "" && i.handoverDuration.Enabled(ctx) {
 		i.handoverDuration.Record(measured, data.Vacant.Seconds(), c.election.handover.get(string(data.FreedBy), reasonAttribute)...)
 	}
@@ -338,10 +345,9 @@ func (i *Instrumentation) TraceLost(ctx context.Context, data redlock.TraceLostD
 
 // ended counts a lease that is not held any more.
 func (i *Instrumentation) ended(ctx context.Context, key string, held time.Duration, reason string) {
-	if i.instruments.held.Enabled(ctx) {
-		i.instruments.held.Add(ctx, -1, i.lease(key).add...)
-	}
+	name := i.lease(key)
+	name.holds.Add(-1)
 	if i.holdDuration.Enabled(ctx) {
-		i.holdDuration.Record(ctx, held.Seconds(), i.lease(key).held.get(reason, reasonAttribute)...)
+		i.holdDuration.Record(ctx, held.Seconds(), name.held.get(reason, reasonAttribute)...)
 	}
 }

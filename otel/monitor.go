@@ -64,7 +64,8 @@ func (i *Instrumentation) JobSchedulingDelay(j gocron.Job, scheduled, actual tim
 // JobRegistered implements gocron.SchedulerMonitor.
 func (i *Instrumentation) JobRegistered(j gocron.Job) {
 	if own := i.monitored(j.Name()); own != nil {
-		i.announce(own, skipMonitored, scheduler.SkipOverlap)
+		own.bare.Store(true)
+		own.announce(i)
 	}
 }
 

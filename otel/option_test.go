@@ -18,6 +18,7 @@ import (
 	tenureotel "github.com/tenure-dev/tenure/otel"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
+	"github.com/tenure-dev/tenure/scheduler"
 )
 
 var environment = attribute.String("deployment.environment.name", "test")
@@ -41,6 +42,11 @@ func TestGlobalProvidersAreUsedAlsoThoseThatAreSetLater(t *testing.T) {
 	require.NoError(t, err)
 	explicit, err := tenureotel.New(tenureotel.WithTracerProvider(nil), tenureotel.WithMeterProvider(nil))
 	require.NoError(t, err)
+	l := ended(t)
+	standard.TraceAcquireEnd(t.Context(), redlock.TraceAcquireEndData{Key: "early", Lease: l})
+	standard.TraceJob(t.Context(), scheduler.TraceJobData{Job: "early", Election: "early"})
+	standard.TraceBacklog(t.Context(), scheduler.TraceBacklogData{Job: "early", Ticks: 3})
+	standard.TracePause(t.Context(), scheduler.TracePauseData{Job: "early", Pause: redlock.Pause{Version: 1}})
 	setGlobal()
 	global.forget()
 	before := global.total(t, "tenure.lease.acquire.duration")
@@ -52,10 +58,24 @@ func TestGlobalProvidersAreUsedAlsoThoseThatAreSetLater(t *testing.T) {
 	require.Equal(t, 2, global.total(t, "tenure.lease.acquire.duration")-before)
 	standard.TraceVote(t.Context(), redlock.TraceVoteData{Node: "node:6379", Votes: true})
 	require.EqualValues(t, 1, global.value(t, "tenure.node.voting", "server.address", "node"))
+
+	// What was there before is as it is, and its counters are at zero.
+	zero(t, global, "tenure.lease.lost", "tenure.reason", lossReasons, "tenure.lease.name", "early")
+	zero(t, global, "tenure.job.skipped", "tenure.reason", skips, "tenure.job.name", "early")
+	zero(t, global, "tenure.election.transitions", "tenure.reason", ends, "tenure.election.name", "early", "tenure.to", "follower")
+	require.Zero(t, global.value(t, "tenure.job.conflict", "tenure.job.name", "early"))
+	require.EqualValues(t, 3, global.value(t, "tenure.job.backlog", "tenure.job.name", "early"))
+	require.EqualValues(t, 1, global.value(t, "tenure.job.paused", "tenure.job.name", "early"))
+	require.EqualValues(t, 1, global.value(t, "tenure.lease.held", "tenure.lease.name", "early"))
+	standard.TraceReleaseEnd(t.Context(), redlock.TraceReleaseEndData{Key: "early", Lease: l})
+	require.Zero(t, global.value(t, "tenure.lease.held", "tenure.lease.name", "early"))
+
 	require.NoError(t, standard.Close())
 	require.NoError(t, standard.Close())
 	require.NoError(t, explicit.Close())
-	require.Empty(t, global.points(t, "tenure.node.voting"))
+	for _, state := range []string{"tenure.node.voting", "tenure.lease.held", "tenure.job.backlog", "tenure.job.paused"} {
+		require.Empty(t, global.points(t, state))
+	}
 }
 
 func TestWithAttributesAreOnEverySpanAndMetric(t *testing.T) {
