@@ -50,6 +50,9 @@ func (i *Instrumentation) RecordJobTimingWithStatus(start, end time.Time, _ uuid
 		outcome = outcomePanic
 	}
 	if j := i.monitored(name); j != nil {
+		if outcome == outcomeSuccess {
+			j.succeeded.Store(end.UnixMilli())
+		}
 		i.jobDuration.Record(context.Background(), end.Sub(start).Seconds(), j.took.get(outcome, outcomeAttribute)...)
 	}
 }

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel"
@@ -47,6 +50,7 @@ func TestGlobalProvidersAreUsedAlsoThoseThatAreSetLater(t *testing.T) {
 	standard.TraceJob(t.Context(), scheduler.TraceJobData{Job: "early", Election: "early"})
 	standard.TraceBacklog(t.Context(), scheduler.TraceBacklogData{Job: "early", Ticks: 3})
 	standard.TracePause(t.Context(), scheduler.TracePauseData{Job: "early", Pause: redlock.Pause{Version: 1}})
+	standard.RecordJobTimingWithStatus(time.Unix(1000, 0), time.Unix(1002, 0), uuid.New(), "early-bare", nil, gocron.Success, nil)
 	setGlobal()
 	global.forget()
 	before := global.total(t, "tenure.lease.acquire.duration")
@@ -64,6 +68,7 @@ func TestGlobalProvidersAreUsedAlsoThoseThatAreSetLater(t *testing.T) {
 	zero(t, global, "tenure.job.skipped", "tenure.reason", skips, "tenure.job.name", "early")
 	zero(t, global, "tenure.election.transitions", "tenure.reason", ends, "tenure.election.name", "early", "tenure.to", "follower")
 	require.Zero(t, global.value(t, "tenure.job.conflict", "tenure.job.name", "early"))
+	require.EqualValues(t, 1002, global.value(t, "tenure.job.last_success_timestamp", "tenure.job.name", "early-bare"))
 	require.EqualValues(t, 3, global.value(t, "tenure.job.backlog", "tenure.job.name", "early"))
 	require.EqualValues(t, 1, global.value(t, "tenure.job.paused", "tenure.job.name", "early"))
 	require.EqualValues(t, 1, global.value(t, "tenure.lease.held", "tenure.lease.name", "early"))
