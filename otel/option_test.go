@@ -2,6 +2,7 @@ package tenureotel_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/tenure-dev/tenure/elector"
 	tenureotel "github.com/tenure-dev/tenure/otel"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
@@ -143,6 +145,37 @@ func TestLeaseNamesAreBounded(t *testing.T) {
 			require.False(t, p.attributes.HasValue("otel.metric.overflow"), "%s exceeds the SDK's limit of attribute sets", m.Name)
 		}
 	}
+}
+
+// docs/telemetry.md says how many jobs and elections the SDK's limit of attribute sets leaves room
+// for: one of them is for what is beyond.
+func TestPageSaysHowManyJobsAndElectionsThereIsRoomFor(t *testing.T) {
+	const sets = 2000 - 1
+	jobs, elections := sets/len(skips)/10*10, sets/(len(ends)+1)/10*10
+	page, err := os.ReadFile("../docs/telemetry.md")
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(strings.Fields(string(page)), " "),
+		fmt.Sprintf("which is enough for %d jobs and %d elections in one process", jobs, elections))
+	fits := func(jobs, elections int) bool {
+		tel := newTelemetry(t)
+		for i := range jobs {
+			tel.TraceJob(t.Context(), scheduler.TraceJobData{Job: fmt.Sprintf("job-%d", i)})
+		}
+		for i := range elections {
+			tel.TraceCampaignStart(t.Context(), elector.TraceCampaignStartData{Election: fmt.Sprintf("election-%d", i)})
+		}
+		for _, name := range []string{"tenure.job.skipped", "tenure.election.transitions"} {
+			for _, p := range tel.points(t, name) {
+				if p.attributes.HasValue("otel.metric.overflow") {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	require.True(t, fits(jobs, elections))
+	require.False(t, fits(jobs+10, 0))
+	require.False(t, fits(0, elections+10))
 }
 
 func TestOptionsThatCannotBeUsedAreRefused(t *testing.T) {
