@@ -92,6 +92,18 @@ func (m *measurements) get(word string, attributes func(word string) []attribute
 	return set
 }
 
+// acquireType is the type of the error of an acquisition. A caller's deadline that passed while
+// another owner had the key is no trouble: the key was held.
+func acquireType(err error) string {
+	kind := redlock.ErrorType(err)
+	if kind == "deadline_exceeded" {
+		if held := (*redlock.HeldError)(nil); errors.As(err, &held) { //mutant:deadline-on-a-held-key
+			return "held"
+		}
+	}
+	return kind
+}
+
 // acquireOutcome is the outcome of an acquisition by the type of its error, and whether that is an
 // error of the span.
 func acquireOutcome(errorType string) (outcome string, failed bool) {
@@ -151,7 +163,7 @@ func acquireStartAttributes(data redlock.TraceAcquireStartData) []attribute.KeyV
 
 // TraceAcquireEnd implements redlock.AcquireTracer.
 func (i *Instrumentation) TraceAcquireEnd(ctx context.Context, data redlock.TraceAcquireEndData) {
-	kind := redlock.ErrorType(data.Err)
+	kind := acquireType(data.Err)
 	measured := ctx
 	if op := i.operation(ctx); op != nil && op.later {
 		measured = measuring(ctx, i.acquired(ctx, tickFrom(ctx), op, data, kind))
