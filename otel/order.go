@@ -44,7 +44,7 @@ func (i *Instrumentation) TraceOrderEnd(ctx context.Context, data admin.TraceOrd
 	}
 	if i.orders.Enabled(ctx) {
 		for _, o := range orderOutcomes {
-			i.orders.Add(ctx, 0, i.orderOption(data.Kind, o)) // so that the first of its kind is an increase
+			i.orders.Add(ctx, 0, i.orderOption(data.Kind, o)) // so that the first with another outcome is an increase
 		}
 		i.orders.Add(ctx, 1, i.orderOption(data.Kind, outcome))
 	}
