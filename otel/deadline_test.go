@@ -59,6 +59,9 @@ func TestDeadlineOfAnAcquisition(t *testing.T) {
 				require.Equal(t, test.outcome, outcome.AsString())
 				kind, _ := points[0].attributes.Value("error.type")
 				require.Equal(t, test.kind, kind.AsString())
+				pass(ttl)
+				require.NotZero(t, tel.total(t, "tenure.node.operation.duration"))
+				require.Empty(t, tel.matching(t, "tenure.node.operation.duration", "error.type", "canceled"), "no node is to blame")
 			})
 		})
 	}
