@@ -47,7 +47,8 @@ func TestGlobalProvidersAreUsedAlsoThoseThatAreSetLater(t *testing.T) {
 	require.NoError(t, err)
 	explicit, err := tenureotel.New(tenureotel.WithTracerProvider(nil), tenureotel.WithMeterProvider(nil))
 	require.NoError(t, err)
-	l := ended(t)
+	var l *redlock.Lease
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) { l = acquire(t, open(t, fleet), "early") })
 	standard.TraceAcquireEnd(t.Context(), redlock.TraceAcquireEndData{Key: "early", Lease: l})
 	standard.TraceJob(t.Context(), scheduler.TraceJobData{Job: "early", Election: "early"})
 	standard.TraceBacklog(t.Context(), scheduler.TraceBacklogData{Job: "early", Ticks: 3})
