@@ -3,8 +3,11 @@ package tenureotel
 import (
 	"net"
 	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // The attributes. error.type, server.address, server.port, db.system.name and db.operation.name are
@@ -72,6 +75,31 @@ const (
 	outcomeNobody   = "nobody"
 	outcomeUnknown  = "unknown"
 )
+
+// text is valid UTF-8 for what comes from outside: names, identities, texts of errors. One value
+// that is none has Prometheus' exporter fail a whole scrape, and OTLP's a whole batch.
+func text(s string) string {
+	return strings.ToValidUTF8(s, "\uFFFD") //mutant:name-that-is-no-text
+}
+
+// clean makes text of an attribute's value.
+func clean(a attribute.KeyValue) attribute.KeyValue {
+	switch a.Value.Type() {
+	case attribute.STRING:
+		return a.Key.String(text(a.Value.AsString()))
+	case attribute.STRINGSLICE:
+		values := a.Value.AsStringSlice()
+		for i, v := range values {
+			values[i] = text(v)
+		}
+		return a.Key.StringSlice(values)
+	default:
+		return a
+	}
+}
+
+// fail gives a span the status of an error.
+func fail(span trace.Span, err error) { span.SetStatus(codes.Error, text(err.Error())) }
 
 // server splits host:port. A name that is none is an address without a port.
 func server(node string) []attribute.KeyValue {

@@ -22,8 +22,9 @@
 // # Metrics
 //
 // Counters of a lease, an election or a job are there, at zero, as soon as its name is known, so
-// that the first event shows as an increase. No owner value, fencing token or error text is on any
-// metric, and of lease names at most MaxLeaseNames.
+// that the first event shows as an increase, unless it comes before they were collected once. No
+// owner value, fencing token or error text is on any metric, and of lease names at most
+// MaxLeaseNames.
 //
 // # Cost
 //

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
@@ -63,13 +62,20 @@ func (i *Instrumentation) newElection(name string) *election {
 	add := func(to string, reason elector.Reason) {
 		e.transitions[reason] = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(
 			i.with(keyElection.String(name), keyTo.String(to), keyReason.String(string(reason)))...))}
-		i.transitions.Add(context.Background(), 0, e.transitions[reason]...)
 	}
 	add(toLeader, elected)
 	for _, reason := range endReasons {
 		add(toFollower, reason)
 	}
+	e.announce(i)
 	return e
+}
+
+// announce puts the counters of an election at zero.
+func (e *election) announce(i *Instrumentation) {
+	for _, add := range e.transitions {
+		i.transitions.Add(context.Background(), 0, add...)
+	}
 }
 
 // state is what the gauges show: until when this process leads, and whether it does now.
@@ -109,10 +115,10 @@ func campaignFrom(ctx context.Context) *campaign {
 
 // TraceCampaignStart implements elector.CampaignTracer.
 func (i *Instrumentation) TraceCampaignStart(ctx context.Context, data elector.TraceCampaignStartData) context.Context {
-	c := &campaign{election: i.election(data.Election), identity: data.Identity}
+	c := &campaign{election: i.election(data.Election), identity: text(data.Identity)}
 	if i.spans {
 		if _, span := i.tracer.Start(ctx, "tenure.election.campaign", trace.WithAttributes(c.election.attributes...)); span.IsRecording() {
-			span.SetAttributes(keyIdentity.String(data.Identity))
+			span.SetAttributes(keyIdentity.String(c.identity))
 			c.span = span
 		}
 	}
@@ -129,13 +135,13 @@ func (i *Instrumentation) TraceCampaignEnd(ctx context.Context, data elector.Tra
 	if c.span == nil || c.told {
 		return
 	}
-	kind := elector.ErrorType(data.Err)
+	kind := text(elector.ErrorType(data.Err))
 	switch outcome, failed := acquireOutcome(kind); {
 	case data.Term != nil:
 		c.span.SetAttributes(keyOutcome.String(outcomeElected), keyTerm.Int64(int64(data.Term.Number())))
 	case failed:
 		c.span.SetAttributes(keyOutcome.String(outcome), keyErrorType.String(kind))
-		c.span.SetStatus(codes.Error, data.Err.Error())
+		fail(c.span, data.Err)
 	default:
 		c.span.SetAttributes(keyOutcome.String(outcome), keyErrorType.String(kind))
 	}
@@ -152,7 +158,7 @@ func (i *Instrumentation) campaignAttempt(ctx context.Context, c *campaign, data
 	if !span.IsRecording() {
 		return ctx
 	}
-	span.SetAttributes(keyLeaseKey.String(data.Key), keyLeaseTTL.Float64(data.TTL.Seconds()), keyLeaseNodes.Int(data.Nodes),
+	span.SetAttributes(keyLeaseKey.String(text(data.Key)), keyLeaseTTL.Float64(data.TTL.Seconds()), keyLeaseNodes.Int(data.Nodes),
 		keyLeaseQuorum.Int(data.Quorum), keyLeaseWait.Bool(data.Wait), keyElection.String(c.election.name),
 		keyIdentity.String(c.identity), keyLeaseAttempt.Int(data.Attempt))
 	return withOperation(ctx, &operation{recording: &recording{span: span, ctx: spanned}, attempt: data.Attempt, own: true})

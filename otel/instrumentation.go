@@ -3,6 +3,7 @@ package tenureotel
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/go-co-op/gocron/v2"
 	"go.opentelemetry.io/otel/metric"
@@ -50,6 +51,7 @@ type Instrumentation struct {
 	spans  bool // there may be some that are recorded
 	*instruments
 	observing metric.Registration
+	observed  sync.Once // for the first time
 
 	extended  measurements
 	leases    *names[lease]
@@ -79,15 +81,16 @@ func New(opts ...Option) (*Instrumentation, error) {
 	if i.instruments, err = newInstruments(meter); err != nil {
 		return nil, fmt.Errorf("tenureotel: %w", err)
 	}
-	i.observing, err = meter.RegisterCallback(i.observe, i.voting, i.leader, i.leaseExpiry)
+	i.observing, err = meter.RegisterCallback(i.observe, i.voting, i.leader, i.leaseExpiry, i.instruments.held, i.jobBacklog, i.jobPaused, i.jobLastSuccess)
 	if err != nil {
 		return nil, fmt.Errorf("tenureotel: %w", err)
 	}
 	return i, nil
 }
 
-// Close ends the observation of gauges: who leads, until when, and which nodes vote. It is for
-// programs that go on without what was observed. It is safe to call more than once.
+// Close ends the observation of what is a state: who leads, until when, which nodes vote, how many
+// leases are held, and what jobs are in. It is for programs that go on without what was observed.
+// It is safe to call more than once.
 func (i *Instrumentation) Close() error {
 	if err := i.observing.Unregister(); err != nil {
 		return fmt.Errorf("tenureotel: %w", err)
@@ -95,10 +98,18 @@ func (i *Instrumentation) Close() error {
 	return nil
 }
 
-// observe reports the gauges.
+// observe reports what is a state. Counters of what was known before there was a meter provider are
+// announced to it with the first observation.
 func (i *Instrumentation) observe(_ context.Context, o metric.Observer) error {
+	i.observed.Do(i.announce) //mutant:zeros-before-the-provider
+	for l := range i.leases.all() {
+		o.ObserveInt64(i.instruments.held, l.holds.Load(), l.observe...)
+	}
+	for j := range i.jobs.all() {
+		j.report(i, o)
+	}
 	for n := range i.nodes.all() {
-		if v := n.state.Load(); v != nil {
+		if v, ok := n.worst(); ok {
 			o.ObserveInt64(i.voting, v.voting, v.observe...)
 		}
 	}
@@ -108,6 +119,19 @@ func (i *Instrumentation) observe(_ context.Context, o metric.Observer) error {
 		o.ObserveFloat64(i.leaseExpiry, expiry, e.observe...)
 	}
 	return nil
+}
+
+// announce puts the counters of all that is known at zero.
+func (i *Instrumentation) announce() {
+	for l := range i.leases.all() {
+		l.announce(i)
+	}
+	for e := range i.elections.all() {
+		e.announce(i)
+	}
+	for j := range i.jobs.all() {
+		j.announce(i)
+	}
 }
 
 // SchedulerOptions returns the options that have a gocron scheduler report to i: all of its

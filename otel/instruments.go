@@ -14,11 +14,12 @@ var (
 	handoverBounds = []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 15, 20, 30, 60}
 )
 
-// instruments are all metrics of the package.
+// instruments are all metrics of the package. What is a state is observed, so that it is right also
+// where the meter provider is set when it has been there for long.
 type instruments struct {
 	acquireDuration  metric.Float64Histogram
 	holdDuration     metric.Float64Histogram
-	held             metric.Int64UpDownCounter
+	held             metric.Int64ObservableUpDownCounter
 	extendDuration   metric.Float64Histogram
 	extendMargin     metric.Float64Histogram
 	lost             metric.Int64Counter
@@ -32,9 +33,9 @@ type instruments struct {
 	jobDelay         metric.Float64Histogram
 	jobConflict      metric.Int64Counter
 	jobSkipped       metric.Int64Counter
-	jobBacklog       metric.Int64Gauge
-	jobPaused        metric.Int64Gauge
-	jobLastSuccess   metric.Float64Gauge
+	jobBacklog       metric.Int64ObservableGauge
+	jobPaused        metric.Int64ObservableGauge
+	jobLastSuccess   metric.Float64ObservableGauge
 	orders           metric.Int64Counter
 }
 
@@ -86,19 +87,18 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 			"Ticks that another replica was granted which runs a job of this name in another way."),
 		jobSkipped: counter("tenure.job.skipped", "{run}",
 			"Ticks that this replica did not run."),
+		jobPaused: gauge("tenure.job.paused",
+			"1 while ticks of the job are skipped because it, or all jobs, are paused, as far as this replica has asked for some."),
 		orders: counter("tenure.orders", "{order}",
 			"Orders that were given here, by what came of them."),
 	}
 	var err error
-	i.held, err = m.Int64UpDownCounter("tenure.lease.held", metric.WithUnit("{lease}"), metric.WithDescription("Leases that this process holds."))
+	i.held, err = m.Int64ObservableUpDownCounter("tenure.lease.held", metric.WithUnit("{lease}"), metric.WithDescription("Leases that this process holds."))
 	errs = append(errs, err)
-	i.jobBacklog, err = m.Int64Gauge("tenure.job.backlog", metric.WithUnit("{tick}"),
+	i.jobBacklog, err = m.Int64ObservableGauge("tenure.job.backlog", metric.WithUnit("{tick}"),
 		metric.WithDescription("Ticks that are due and were not run, and that this replica is still to run."))
 	errs = append(errs, err)
-	i.jobPaused, err = m.Int64Gauge("tenure.job.paused",
-		metric.WithDescription("1 while ticks of the job are skipped because it, or all jobs, are paused, as far as this replica has asked for some."))
-	errs = append(errs, err)
-	i.jobLastSuccess, err = m.Float64Gauge("tenure.job.last_success_timestamp", metric.WithUnit("s"),
+	i.jobLastSuccess, err = m.Float64ObservableGauge("tenure.job.last_success_timestamp", metric.WithUnit("s"),
 		metric.WithDescription("Unix time at which a run of this replica ended last that succeeded."))
 	errs = append(errs, err)
 	i.leaseExpiry, err = m.Float64ObservableGauge("tenure.election.lease.expiry_timestamp", metric.WithUnit("s"),

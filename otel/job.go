@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
@@ -21,8 +20,14 @@ type job struct {
 	record     []metric.RecordOption
 	add        []metric.AddOption
 	took       measurements
+	observe    []metric.ObserveOption
 	skipped    map[scheduler.Reason][]metric.AddOption
 	own        atomic.Bool // a scheduler.Scheduler's, which tells more than gocron's monitors
+	bare       atomic.Bool // of a scheduler of gocron's own
+
+	backlog   atomic.Int64 // ticks
+	paused    atomic.Int64 // 1 while it is
+	succeeded atomic.Int64 // when a run has last, in Unix milliseconds; 0 for never
 }
 
 // skipMonitored is the reason of skips of which gocron's monitors do not tell one.
@@ -42,6 +47,7 @@ func (i *Instrumentation) newJob(name string) *job {
 		attributes: attributes,
 		record:     []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(attributes...))},
 		add:        []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(attributes...))},
+		observe:    []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(attributes...))},
 		took:       measurements{base: attributes},
 		skipped:    make(map[scheduler.Reason][]metric.AddOption),
 	}
@@ -53,9 +59,28 @@ func (i *Instrumentation) newJob(name string) *job {
 }
 
 // announce puts the counters of a job at zero.
-func (i *Instrumentation) announce(j *job, reasons ...scheduler.Reason) {
+func (j *job) announce(i *Instrumentation) {
+	var reasons []scheduler.Reason
+	switch {
+	case j.own.Load():
+		reasons = skipReasons
+		i.jobConflict.Add(context.Background(), 0, j.add...)
+	case j.bare.Load():
+		reasons = []scheduler.Reason{skipMonitored, scheduler.SkipOverlap}
+	}
 	for _, reason := range reasons {
 		i.jobSkipped.Add(context.Background(), 0, j.skipped[reason]...)
+	}
+}
+
+// report observes what a job is in.
+func (j *job) report(i *Instrumentation, o metric.Observer) {
+	if j.own.Load() {
+		o.ObserveInt64(i.jobBacklog, j.backlog.Load(), j.observe...)
+		o.ObserveInt64(i.jobPaused, j.paused.Load(), j.observe...)
+	}
+	if at := j.succeeded.Load(); at != 0 {
+		o.ObserveFloat64(i.jobLastSuccess, float64(at)/1000, j.observe...)
 	}
 }
 
@@ -63,10 +88,9 @@ func (i *Instrumentation) announce(j *job, reasons ...scheduler.Reason) {
 func (i *Instrumentation) TraceJob(_ context.Context, data scheduler.TraceJobData) {
 	j := i.job(data.Job)
 	j.own.Store(true)
-	i.announce(j, skipReasons...)
-	i.jobBacklog.Record(context.Background(), 0, j.record...)
-	i.jobPaused.Record(context.Background(), 0, j.record...)
-	i.jobConflict.Add(context.Background(), 0, j.add...)
+	j.announce(i)
+	j.backlog.Store(0)
+	j.paused.Store(0)
 	if data.Election != "" {
 		i.election(data.Election)
 	}
@@ -116,15 +140,15 @@ func (i *Instrumentation) TraceRunEnd(ctx context.Context, data scheduler.TraceR
 	case data.Panicked:
 		outcome, kind, data.Err = outcomePanic, "panic", errPanicked
 	case lost != nil:
-		outcome, kind, data.Err = outcomeLost, elector.ErrorType(lost), lost
+		outcome, kind, data.Err = outcomeLost, text(elector.ErrorType(lost)), lost
 	case data.Err != nil:
-		outcome, kind = outcomeError, elector.ErrorType(data.Err)
+		outcome, kind = outcomeError, text(elector.ErrorType(data.Err))
 	}
 	if i.jobDuration.Enabled(ctx) {
 		i.jobDuration.Record(ctx, data.Duration.Seconds(), i.job(data.Run.Job).took.get(outcome, outcomeAttribute)...)
 	}
-	if outcome == outcomeSuccess && i.jobLastSuccess.Enabled(ctx) {
-		i.jobLastSuccess.Record(ctx, float64(time.Now().UnixMilli())/1000, i.job(data.Run.Job).record...)
+	if outcome == outcomeSuccess {
+		i.job(data.Run.Job).succeeded.Store(time.Now().UnixMilli())
 	}
 	span, ok := ctx.Value(runSpanKey{}).(trace.Span)
 	if !ok {
@@ -137,7 +161,7 @@ func (i *Instrumentation) TraceRunEnd(ctx context.Context, data scheduler.TraceR
 		span.SetAttributes(keyOutcome.String(outcome))
 		if data.Err != nil {
 			span.SetAttributes(keyErrorType.String(kind))
-			span.SetStatus(codes.Error, data.Err.Error())
+			fail(span, data.Err)
 		}
 	}
 	span.End()
@@ -158,17 +182,17 @@ func (i *Instrumentation) TraceSkip(ctx context.Context, data scheduler.TraceSki
 }
 
 // TraceBacklog implements scheduler.BacklogTracer.
-func (i *Instrumentation) TraceBacklog(ctx context.Context, data scheduler.TraceBacklogData) {
-	i.jobBacklog.Record(ctx, int64(data.Ticks), i.job(data.Job).record...)
+func (i *Instrumentation) TraceBacklog(_ context.Context, data scheduler.TraceBacklogData) {
+	i.job(data.Job).backlog.Store(int64(data.Ticks))
 }
 
 // TracePause implements scheduler.PauseTracer.
-func (i *Instrumentation) TracePause(ctx context.Context, data scheduler.TracePauseData) {
+func (i *Instrumentation) TracePause(_ context.Context, data scheduler.TracePauseData) {
 	paused := int64(0)
 	if data.Pause.Version != 0 {
 		paused = 1
 	}
-	i.jobPaused.Record(ctx, paused, i.job(data.Job).record...)
+	i.job(data.Job).paused.Store(paused)
 }
 
 // TraceConflict implements scheduler.ConflictTracer.

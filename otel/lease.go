@@ -5,10 +5,10 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
@@ -20,10 +20,11 @@ type lease struct {
 	attributes []attribute.KeyValue
 	start      []trace.SpanStartOption
 	record     []metric.RecordOption
-	add        []metric.AddOption
+	observe    []metric.ObserveOption
 	acquired   measurements
 	held       measurements
 	lost       map[redlock.LostReason][]metric.AddOption
+	holds      atomic.Int64 // how many are held
 }
 
 // lostReasons are the values of reason that tenure.lease.lost can have.
@@ -40,17 +41,23 @@ func (i *Instrumentation) newLease(name string) *lease {
 		attributes: attributes,
 		start:      []trace.SpanStartOption{trace.WithAttributes(attributes...)},
 		record:     []metric.RecordOption{set},
-		add:        []metric.AddOption{set},
+		observe:    []metric.ObserveOption{set},
 		acquired:   measurements{base: attributes},
 		held:       measurements{base: attributes},
 		lost:       make(map[redlock.LostReason][]metric.AddOption),
 	}
-	i.instruments.held.Add(context.Background(), 0, l.add...)
 	for _, reason := range lostReasons {
 		l.lost[reason] = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(i.with(keyLeaseName.String(name), keyReason.String(string(reason)))...))}
-		i.instruments.lost.Add(context.Background(), 0, l.lost[reason]...)
 	}
+	l.announce(i)
 	return l
+}
+
+// announce puts the counters of a lease at zero.
+func (l *lease) announce(i *Instrumentation) {
+	for _, add := range l.lost {
+		i.instruments.lost.Add(context.Background(), 0, add...)
+	}
 }
 
 // with returns the attributes of WithAttributes and these.
@@ -83,6 +90,18 @@ func (m *measurements) get(word string, attributes func(word string) []attribute
 	}
 	m.sets[word] = set
 	return set
+}
+
+// acquireType is the type of the error of an acquisition. A caller's deadline that passed while
+// another owner had the key is no trouble: the key was held.
+func acquireType(err error) string {
+	kind := redlock.ErrorType(err)
+	if kind == "deadline_exceeded" {
+		if held := (*redlock.HeldError)(nil); errors.As(err, &held) { //mutant:deadline-on-a-held-key
+			return "held"
+		}
+	}
+	return kind
 }
 
 // acquireOutcome is the outcome of an acquisition by the type of its error, and whether that is an
@@ -138,13 +157,13 @@ func (i *Instrumentation) TraceAcquireStart(ctx context.Context, data redlock.Tr
 }
 
 func acquireStartAttributes(data redlock.TraceAcquireStartData) []attribute.KeyValue {
-	return []attribute.KeyValue{keyLeaseKey.String(data.Key), keyLeaseTTL.Float64(data.TTL.Seconds()), keyLeaseNodes.Int(data.Nodes),
+	return []attribute.KeyValue{keyLeaseKey.String(text(data.Key)), keyLeaseTTL.Float64(data.TTL.Seconds()), keyLeaseNodes.Int(data.Nodes),
 		keyLeaseQuorum.Int(data.Quorum), keyLeaseWait.Bool(data.Wait)}
 }
 
 // TraceAcquireEnd implements redlock.AcquireTracer.
 func (i *Instrumentation) TraceAcquireEnd(ctx context.Context, data redlock.TraceAcquireEndData) {
-	kind := redlock.ErrorType(data.Err)
+	kind := acquireType(data.Err)
 	measured := ctx
 	if op := i.operation(ctx); op != nil && op.later {
 		measured = measuring(ctx, i.acquired(ctx, tickFrom(ctx), op, data, kind))
@@ -158,15 +177,14 @@ func (i *Instrumentation) TraceAcquireEnd(ctx context.Context, data redlock.Trac
 			measured = measuring(ctx, op.current())
 		}
 	}
+	name := i.lease(data.Key)
 	if i.acquireDuration.Enabled(ctx) {
-		i.acquireDuration.Record(measured, data.Duration.Seconds(), i.lease(data.Key).acquired.get(kind, acquireAttributes)...)
+		i.acquireDuration.Record(measured, data.Duration.Seconds(), name.acquired.get(kind, acquireAttributes)...)
 	}
 	if data.Lease == nil {
 		return
 	}
-	if i.instruments.held.Enabled(ctx) {
-		i.instruments.held.Add(measured, 1, i.lease(data.Key).add...)
-	}
+	name.holds.Add(1)
 	if c := campaignFrom(ctx); c != nil && data.FreedBy != "" && i.handoverDuration.Enabled(ctx) {
 		i.handoverDuration.Record(measured, data.Vacant.Seconds(), c.election.handover.get(string(data.FreedBy), reasonAttribute)...)
 	}
@@ -181,17 +199,17 @@ func endAcquire(span trace.Span, data redlock.TraceAcquireEndData, kind string, 
 	case data.Lease != nil:
 		attributes = append(attributes, keyLeaseValidity.Float64(data.Validity.Seconds()), keyLeaseToken.Int64(int64(data.FencingToken)))
 		if data.WaitedFor != "" { //mutant:wait-of-the-winner-untold
-			attributes = append(attributes, keyLeaseWaitedFor.String(data.WaitedFor))
+			attributes = append(attributes, keyLeaseWaitedFor.String(text(data.WaitedFor)))
 		}
 		if data.FreedBy != "" {
 			attributes = append(attributes, keyLeaseFreedBy.String(string(data.FreedBy)), keyLeaseVacant.Float64(data.Vacant.Seconds()))
 		}
 	case errors.As(data.Err, &held):
-		attributes = append(attributes, keyLeaseHolder.String(held.Holder.Identity))
+		attributes = append(attributes, keyLeaseHolder.String(text(held.Holder.Identity)))
 	}
 	span.SetAttributes(attributes...)
 	if _, failed := acquireOutcome(kind); failed && !(goesOn && kind == "split") {
-		span.SetStatus(codes.Error, data.Err.Error())
+		fail(span, data.Err)
 	}
 	span.End()
 }
@@ -262,10 +280,10 @@ func (i *Instrumentation) extendSpan(ctx context.Context, name *lease, data redl
 	if !span.IsRecording() {
 		return context.Background()
 	}
-	span.SetAttributes(append(extendAttributes(kind), keyLeaseKey.String(data.Key), keyLeaseTTL.Float64(data.Lease.TTL().Seconds()),
+	span.SetAttributes(append(extendAttributes(kind), keyLeaseKey.String(text(data.Key)), keyLeaseTTL.Float64(data.Lease.TTL().Seconds()),
 		keyLeaseMargin.Float64(data.Margin.Seconds()), keyLeaseVotes.Int(data.Extended), keyLeaseRefilled.Int(data.Refilled))...)
 	if data.Err != nil {
-		span.SetStatus(codes.Error, data.Err.Error())
+		fail(span, data.Err)
 	}
 	if i.cfg.nodeSpans {
 		for _, a := range data.Answers {
@@ -291,7 +309,7 @@ func (i *Instrumentation) TraceReleaseStart(ctx context.Context, data redlock.Tr
 	if !span.IsRecording() {
 		return withOperation(ctx, nil)
 	}
-	span.SetAttributes(keyLeaseKey.String(data.Key), keyLeaseToken.Int64(int64(data.Lease.FencingToken())))
+	span.SetAttributes(keyLeaseKey.String(text(data.Key)), keyLeaseToken.Int64(int64(data.Lease.FencingToken())))
 	return withOperation(ctx, &operation{recording: &recording{span: span, ctx: spanned}})
 }
 
@@ -324,7 +342,7 @@ func endRelease(span trace.Span, data redlock.TraceReleaseEndData) {
 	span.SetAttributes(keyOutcome.String(outcome), keyLeaseHeld.Float64(data.Held.Seconds()))
 	if data.Err != nil {
 		span.SetAttributes(keyErrorType.String(redlock.ErrorType(data.Err)))
-		span.SetStatus(codes.Error, data.Err.Error())
+		fail(span, data.Err)
 	}
 	span.End()
 }
@@ -339,10 +357,9 @@ func (i *Instrumentation) TraceLost(ctx context.Context, data redlock.TraceLostD
 
 // ended counts a lease that is not held any more.
 func (i *Instrumentation) ended(ctx context.Context, key string, held time.Duration, reason string) {
-	if i.instruments.held.Enabled(ctx) {
-		i.instruments.held.Add(ctx, -1, i.lease(key).add...)
-	}
+	name := i.lease(key)
+	name.holds.Add(-1)
 	if i.holdDuration.Enabled(ctx) {
-		i.holdDuration.Record(ctx, held.Seconds(), i.lease(key).held.get(reason, reasonAttribute)...)
+		i.holdDuration.Record(ctx, held.Seconds(), name.held.get(reason, reasonAttribute)...)
 	}
 }

@@ -50,6 +50,9 @@ func (i *Instrumentation) RecordJobTimingWithStatus(start, end time.Time, _ uuid
 		outcome = outcomePanic
 	}
 	if j := i.monitored(name); j != nil {
+		if outcome == outcomeSuccess {
+			j.succeeded.Store(end.UnixMilli())
+		}
 		i.jobDuration.Record(context.Background(), end.Sub(start).Seconds(), j.took.get(outcome, outcomeAttribute)...)
 	}
 }
@@ -64,7 +67,8 @@ func (i *Instrumentation) JobSchedulingDelay(j gocron.Job, scheduled, actual tim
 // JobRegistered implements gocron.SchedulerMonitor.
 func (i *Instrumentation) JobRegistered(j gocron.Job) {
 	if own := i.monitored(j.Name()); own != nil {
-		i.announce(own, skipMonitored, scheduler.SkipOverlap)
+		own.bare.Store(true)
+		own.announce(i)
 	}
 }
 

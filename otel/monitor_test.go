@@ -29,9 +29,12 @@ func TestBareSchedulerIsMeasured(t *testing.T) {
 		q := open(t, fleet)
 		s := newGocron(t, q, tel.SchedulerOptions()...)
 		runs := 0
+		var succeeded time.Time
 		task := func() error {
 			time.Sleep(2 * time.Second)
 			switch runs++; runs {
+			case 1:
+				succeeded = time.Now()
 			case 2:
 				return errors.New("failed")
 			case 3:
@@ -42,7 +45,9 @@ func TestBareSchedulerIsMeasured(t *testing.T) {
 		_, err := s.NewJob(everyTen, gocron.NewTask(task), gocron.WithName("bare"), survivesPanics)
 		require.NoError(t, err)
 		s.Start()
-		pass(35 * time.Second)
+		pass(time.Second)
+		require.Empty(t, tel.points(t, "tenure.job.last_success_timestamp"), "there has been none")
+		pass(34 * time.Second)
 		holder := acquire(t, q, "job/bare")
 		pass(10 * time.Second)
 		require.NoError(t, holder.Release(t.Context()))
@@ -51,6 +56,8 @@ func TestBareSchedulerIsMeasured(t *testing.T) {
 			require.EqualValues(t, 1, p.count, outcome)
 			require.InDelta(t, 2, p.value, 0.001, outcome)
 		}
+		at := tel.value(t, "tenure.job.last_success_timestamp", "tenure.job.name", "bare")
+		require.InDelta(t, float64(succeeded.UnixMilli())/1000, at, 0.001, "later runs failed")
 		delay := tel.find(t, "tenure.job.start.delay", "tenure.job.name", "bare")
 		require.EqualValues(t, 3, delay.count)
 		require.InDelta(t, 0, delay.value, 0.001)

@@ -21,8 +21,9 @@ func newNames[T any](limit int, create func(name string) *T) *names[T] {
 	return &names[T]{limit: limit, create: create, known: make(map[string]*T)}
 }
 
-// get returns what was made for the name, or makes it.
+// get returns what was made for the name, or makes it. Names that are the same as text share it.
 func (n *names[T]) get(name string) *T {
+	name = text(name)
 	n.mu.RLock()
 	t := n.find(name)
 	n.mu.RUnlock()

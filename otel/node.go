@@ -3,11 +3,13 @@ package tenureotel
 import (
 	"cmp"
 	"context"
-	"sync/atomic"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
@@ -21,7 +23,8 @@ type node struct {
 	base    []attribute.KeyValue
 	took    map[redlock.Op]*nodeOperation
 
-	state atomic.Pointer[vote] // nil until a Quorum tells
+	mu    sync.Mutex
+	votes map[*redlock.Quorum]vote // guarded by mu; what each that is not closed told last
 }
 
 // nodeOperation is what is made once for one of the operations on a node.
@@ -34,7 +37,16 @@ type nodeOperation struct {
 // vote is what a Quorum told of a node.
 type vote struct {
 	voting  int64
-	observe []metric.ObserveOption // with what is wrong
+	why     string                 // what is wrong; empty for nothing
+	observe []metric.ObserveOption // with that
+}
+
+// worse orders votes: those that do not count come first, then those with a reason.
+func worse(a, b vote) int {
+	if a.why == "" || b.why == "" { // the longer one is the reason
+		return cmp.Or(cmp.Compare(a.voting, b.voting), cmp.Compare(b.why, a.why))
+	}
+	return cmp.Or(cmp.Compare(a.voting, b.voting), cmp.Compare(a.why, b.why))
 }
 
 // operations are those that are measured. Each of them is an EVALSHA; of others it depends on the
@@ -51,6 +63,7 @@ func (i *Instrumentation) newNode(addr string) *node {
 		observe: []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(attributes...))},
 		base:    attributes[:len(attributes):len(attributes)],
 		took:    make(map[redlock.Op]*nodeOperation),
+		votes:   make(map[*redlock.Quorum]vote),
 	}
 	for _, op := range operations {
 		command := append(attributes[:len(attributes):len(attributes)], keySystem.String("valkey"), keyDBOperation.String("EVALSHA"))
@@ -135,7 +148,7 @@ func (i *Instrumentation) nodeSpan(parent context.Context, n nodeEnd) trace.Span
 		case n.Err != nil:
 			outcome = outcomeFailed
 			span.SetAttributes(keyErrorType.String(kind))
-			span.SetStatus(codes.Error, n.Err.Error())
+			fail(span, n.Err)
 		case n.OK:
 			outcome = outcomeOK
 		}
@@ -148,16 +161,34 @@ func (i *Instrumentation) nodeSpan(parent context.Context, n nodeEnd) trace.Span
 	return span
 }
 
-// TraceVote implements redlock.VoteTracer.
+// TraceVote implements redlock.VoteTracer. Several Quorums may name one node.
 func (i *Instrumentation) TraceVote(_ context.Context, data redlock.TraceVoteData) {
 	n := i.node(data.Node)
-	v := &vote{observe: n.observe}
+	if errors.Is(data.Err, redlock.ErrClosed) {
+		n.mu.Lock()
+		delete(n.votes, data.Quorum) //mutant:closed-quorum-observed
+		n.mu.Unlock()
+		return
+	}
+	v := vote{observe: n.observe}
 	if data.Votes {
 		v.voting = 1
 	}
 	if err := cmp.Or(data.Err, data.Warning); err != nil || !data.Votes {
-		why := (&redlock.NodeError{Node: data.Node, Err: err}).ErrorType()
-		v.observe = []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(append(n.base, keyErrorType.String(why))...))}
+		v.why = (&redlock.NodeError{Node: data.Node, Err: err}).ErrorType()
+		v.observe = []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(append(n.base, keyErrorType.String(v.why))...))}
 	}
-	n.state.Store(v)
+	n.mu.Lock()
+	n.votes[data.Quorum] = v //mutant:vote-of-another-quorum
+	n.mu.Unlock()
+}
+
+// worst returns the worst that a Quorum told of the node, and false where none is left.
+func (n *node) worst() (vote, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.votes) == 0 {
+		return vote{}, false
+	}
+	return slices.MinFunc(slices.Collect(maps.Values(n.votes)), worse), true
 }

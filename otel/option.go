@@ -79,7 +79,9 @@ func WithAttributes(attributes ...attribute.KeyValue) Option {
 				return &OptionError{Option: "WithAttributes", Reason: fmt.Sprintf("attribute %q has no key or no value", a.Key)}
 			}
 		}
-		c.attributes = append(c.attributes, attributes...)
+		for _, a := range attributes {
+			c.attributes = append(c.attributes, clean(a))
+		}
 		return nil
 	})
 }

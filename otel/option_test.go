@@ -2,9 +2,13 @@ package tenureotel_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel"
@@ -15,9 +19,11 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/tenure-dev/tenure/elector"
 	tenureotel "github.com/tenure-dev/tenure/otel"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
+	"github.com/tenure-dev/tenure/scheduler"
 )
 
 var environment = attribute.String("deployment.environment.name", "test")
@@ -41,6 +47,13 @@ func TestGlobalProvidersAreUsedAlsoThoseThatAreSetLater(t *testing.T) {
 	require.NoError(t, err)
 	explicit, err := tenureotel.New(tenureotel.WithTracerProvider(nil), tenureotel.WithMeterProvider(nil))
 	require.NoError(t, err)
+	var l *redlock.Lease
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) { l = acquire(t, open(t, fleet), "early") })
+	standard.TraceAcquireEnd(t.Context(), redlock.TraceAcquireEndData{Key: "early", Lease: l})
+	standard.TraceJob(t.Context(), scheduler.TraceJobData{Job: "early", Election: "early"})
+	standard.TraceBacklog(t.Context(), scheduler.TraceBacklogData{Job: "early", Ticks: 3})
+	standard.TracePause(t.Context(), scheduler.TracePauseData{Job: "early", Pause: redlock.Pause{Version: 1}})
+	standard.RecordJobTimingWithStatus(time.Unix(1000, 0), time.Unix(1002, 0), uuid.New(), "early-bare", nil, gocron.Success, nil)
 	setGlobal()
 	global.forget()
 	before := global.total(t, "tenure.lease.acquire.duration")
@@ -52,10 +65,25 @@ func TestGlobalProvidersAreUsedAlsoThoseThatAreSetLater(t *testing.T) {
 	require.Equal(t, 2, global.total(t, "tenure.lease.acquire.duration")-before)
 	standard.TraceVote(t.Context(), redlock.TraceVoteData{Node: "node:6379", Votes: true})
 	require.EqualValues(t, 1, global.value(t, "tenure.node.voting", "server.address", "node"))
+
+	// What was there before is as it is, and its counters are at zero.
+	zero(t, global, "tenure.lease.lost", "tenure.reason", lossReasons, "tenure.lease.name", "early")
+	zero(t, global, "tenure.job.skipped", "tenure.reason", skips, "tenure.job.name", "early")
+	zero(t, global, "tenure.election.transitions", "tenure.reason", ends, "tenure.election.name", "early", "tenure.to", "follower")
+	require.Zero(t, global.value(t, "tenure.job.conflict", "tenure.job.name", "early"))
+	require.EqualValues(t, 1002, global.value(t, "tenure.job.last_success_timestamp", "tenure.job.name", "early-bare"))
+	require.EqualValues(t, 3, global.value(t, "tenure.job.backlog", "tenure.job.name", "early"))
+	require.EqualValues(t, 1, global.value(t, "tenure.job.paused", "tenure.job.name", "early"))
+	require.EqualValues(t, 1, global.value(t, "tenure.lease.held", "tenure.lease.name", "early"))
+	standard.TraceReleaseEnd(t.Context(), redlock.TraceReleaseEndData{Key: "early", Lease: l})
+	require.Zero(t, global.value(t, "tenure.lease.held", "tenure.lease.name", "early"))
+
 	require.NoError(t, standard.Close())
 	require.NoError(t, standard.Close())
 	require.NoError(t, explicit.Close())
-	require.Empty(t, global.points(t, "tenure.node.voting"))
+	for _, state := range []string{"tenure.node.voting", "tenure.lease.held", "tenure.job.backlog", "tenure.job.paused"} {
+		require.Empty(t, global.points(t, state))
+	}
 }
 
 func TestWithAttributesAreOnEverySpanAndMetric(t *testing.T) {
@@ -118,6 +146,37 @@ func TestLeaseNamesAreBounded(t *testing.T) {
 			require.False(t, p.attributes.HasValue("otel.metric.overflow"), "%s exceeds the SDK's limit of attribute sets", m.Name)
 		}
 	}
+}
+
+// docs/telemetry.md says how many jobs and elections the SDK's limit of attribute sets leaves room
+// for: one of them is for what is beyond.
+func TestPageSaysHowManyJobsAndElectionsThereIsRoomFor(t *testing.T) {
+	const sets = 2000 - 1
+	jobs, elections := sets/len(skips)/10*10, sets/(len(ends)+1)/10*10
+	page, err := os.ReadFile("../docs/telemetry.md")
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(strings.Fields(string(page)), " "),
+		fmt.Sprintf("which is enough for %d jobs and %d elections in one process", jobs, elections))
+	fits := func(jobs, elections int) bool {
+		tel := newTelemetry(t)
+		for i := range jobs {
+			tel.TraceJob(t.Context(), scheduler.TraceJobData{Job: fmt.Sprintf("job-%d", i)})
+		}
+		for i := range elections {
+			tel.TraceCampaignStart(t.Context(), elector.TraceCampaignStartData{Election: fmt.Sprintf("election-%d", i)})
+		}
+		for _, name := range []string{"tenure.job.skipped", "tenure.election.transitions"} {
+			for _, p := range tel.points(t, name) {
+				if p.attributes.HasValue("otel.metric.overflow") {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	require.True(t, fits(jobs, elections))
+	require.False(t, fits(jobs+10, 0))
+	require.False(t, fits(0, elections+10))
 }
 
 func TestOptionsThatCannotBeUsedAreRefused(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
@@ -24,8 +23,8 @@ func (i *Instrumentation) TraceOrderStart(ctx context.Context, data admin.TraceO
 	if !i.spans {
 		return ctx
 	}
-	ctx, span := i.tracer.Start(ctx, "tenure.order", trace.WithAttributes(i.with(keyOperation.String(string(data.Kind)))...))
-	span.SetAttributes(keyOrderTarget.String(data.Target), keyOrderBy.String(data.By), keyOrderReason.String(data.Reason))
+	ctx, span := i.tracer.Start(ctx, "tenure.order", trace.WithAttributes(i.with(keyOperation.String(text(string(data.Kind))))...))
+	span.SetAttributes(keyOrderTarget.String(text(data.Target)), keyOrderBy.String(text(data.By)), keyOrderReason.String(text(data.Reason)))
 	return context.WithValue(ctx, orderSpanKey{}, span)
 }
 
@@ -45,7 +44,7 @@ func (i *Instrumentation) TraceOrderEnd(ctx context.Context, data admin.TraceOrd
 	}
 	if i.orders.Enabled(ctx) {
 		for _, o := range orderOutcomes {
-			i.orders.Add(ctx, 0, i.orderOption(data.Kind, o)) // so that the first of its kind is an increase
+			i.orders.Add(ctx, 0, i.orderOption(data.Kind, o)) // so that the first with another outcome is an increase
 		}
 		i.orders.Add(ctx, 1, i.orderOption(data.Kind, outcome))
 	}
@@ -55,12 +54,12 @@ func (i *Instrumentation) TraceOrderEnd(ctx context.Context, data admin.TraceOrd
 	}
 	span.SetAttributes(keyOutcome.String(outcome))
 	if data.Err != nil {
-		span.SetAttributes(keyErrorType.String(redlock.ErrorType(data.Err)))
-		span.SetStatus(codes.Error, data.Err.Error())
+		span.SetAttributes(keyErrorType.String(text(redlock.ErrorType(data.Err))))
+		fail(span, data.Err)
 	}
 	span.End()
 }
 
 func (i *Instrumentation) orderOption(kind admin.OrderKind, outcome string) metric.AddOption {
-	return metric.WithAttributeSet(attribute.NewSet(i.with(keyOperation.String(string(kind)), keyOutcome.String(outcome))...))
+	return metric.WithAttributeSet(attribute.NewSet(i.with(keyOperation.String(text(string(kind))), keyOutcome.String(outcome))...))
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // A node that was restarted is in quarantine for as long as leases may last that it forgot; one
-// that is merely dead is not.
+// that is dead does not answer for as long as it is.
 func TestQuarantinedNodeShowsUntilItVotesAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
@@ -29,17 +29,39 @@ func TestQuarantinedNodeShowsUntilItVotesAgain(t *testing.T) {
 		require.NoError(t, fleet.Node(1).Restart(false))
 		require.NoError(t, fleet.Node(3).Kill())
 		pass(2 * ttl)
-		require.Equal(t, []float64{1, 0, 1, 1, 1}, state())
+		require.Equal(t, []float64{1, 0, 1, 0, 1}, state())
 		restarted := []string{"server.address", "node-2.pipe"}
 		require.Zero(t, tel.value(t, "tenure.node.voting", append(restarted, "error.type", "quarantined")...))
 		pass(11 * time.Minute)
 		require.EqualValues(t, 1, tel.value(t, "tenure.node.voting", restarted...))
-		require.Equal(t, []float64{1, 1, 1, 1, 1}, state())
+		require.Equal(t, []float64{1, 1, 1, 0, 1}, state())
+		require.Zero(t, tel.value(t, "tenure.node.voting", "server.address", "node-4.pipe", "error.type", "connection"))
 		require.NoError(t, fleet.Node(1).Restart(false))
 		pass(2 * ttl)
-		require.Equal(t, []float64{1, 0, 1, 1, 1}, state())
+		require.Equal(t, []float64{1, 0, 1, 0, 1}, state())
 		require.NoError(t, q.Close())
-		require.Equal(t, []float64{0, 0, 0, 0, 0}, state(), "nobody asks any more")
+		require.Empty(t, tel.points(t, "tenure.node.voting"), "nobody asks any more")
+	})
+}
+
+// A node that does not answer has no vote, also while no operation runs.
+func TestSilentNodeShowsWhileNobodyAcquires(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		open(t, fleet, redlock.WithTracer(tel))
+		require.NoError(t, fleet.Node(0).Kill())
+		freeze(t, fleet, 1)
+		pass(10 * time.Second)
+		require.Zero(t, tel.value(t, "tenure.node.voting", "server.address", "node-1.pipe", "error.type", "connection"))
+		require.Zero(t, tel.value(t, "tenure.node.voting", "server.address", "node-2.pipe", "error.type", "timeout"))
+		require.Len(t, tel.points(t, "tenure.node.voting"), 5)
+		require.Empty(t, tel.points(t, "tenure.node.operation.duration"))
+		thaw(t, fleet, 1)
+		pass(10 * time.Second)
+		points := tel.matching(t, "tenure.node.voting", "server.address", "node-2.pipe")
+		require.Len(t, points, 1)
+		require.EqualValues(t, 1, points[0].value)
+		require.False(t, points[0].attributes.HasValue("error.type"))
 	})
 }
 
@@ -79,4 +101,60 @@ func TestVotingNodesWithWarnings(t *testing.T) {
 		require.Zero(t, tel.value(t, "tenure.node.voting", "server.address", "node", "error.type", "timeout"))
 		require.Len(t, tel.points(t, "tenure.node.voting"), 1)
 	}
+}
+
+// Of a node that several Quorums of a process use, the worst is told that one of them knows, in
+// whatever order they told it.
+func TestNodeOfSeveralQuorumsShowsTheWorst(t *testing.T) {
+	tel := newTelemetry(t)
+	one, two := new(redlock.Quorum), new(redlock.Quorum)
+	condition := func(c redlock.Condition) error { return &redlock.ConditionError{Condition: c} }
+	well := redlock.TraceVoteData{Votes: true}
+	warned := redlock.TraceVoteData{Votes: true, Warning: condition(redlock.ConditionClockWrong)}
+	moreWarned := redlock.TraceVoteData{Votes: true, Warning: condition(redlock.ConditionSeveralServers)}
+	silent := redlock.TraceVoteData{Err: redlock.ErrTimeout}
+	full := redlock.TraceVoteData{Err: condition(redlock.ConditionOutOfMemory)}
+	for _, test := range []struct {
+		worse, better redlock.TraceVoteData
+		voting        float64
+		want          string
+	}{
+		{silent, well, 0, "timeout"},
+		{silent, warned, 0, "timeout"},
+		{warned, well, 1, "clock_wrong"},
+		{warned, moreWarned, 1, "clock_wrong"},
+		{full, silent, 0, "oom"},
+		{well, well, 1, ""},
+	} {
+		for _, told := range [][]redlock.TraceVoteData{{test.worse, test.better}, {test.better, test.worse}} {
+			for i, quorum := range []*redlock.Quorum{one, two} {
+				told[i].Node, told[i].Quorum = "node:6379", quorum
+				tel.TraceVote(t.Context(), told[i])
+			}
+			points := tel.points(t, "tenure.node.voting")
+			require.Len(t, points, 1)
+			require.Equal(t, test.voting, points[0].value, test.want)
+			why, _ := points[0].attributes.Value("error.type")
+			require.Equal(t, test.want, why.AsString())
+		}
+	}
+}
+
+// A Quorum that was closed takes nothing of the others away: a node shows for as long as one uses
+// it.
+func TestNodeShowsUntilItsLastQuorumIsClosed(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		one := open(t, fleet, redlock.WithTracer(tel), redlock.WithPrefix("one"))
+		two := open(t, fleet, redlock.WithTracer(tel), redlock.WithPrefix("two"))
+		require.NoError(t, one.Close())
+		points := tel.points(t, "tenure.node.voting")
+		require.Len(t, points, 5)
+		for _, p := range points {
+			require.EqualValues(t, 1, p.value)
+			require.False(t, p.attributes.HasValue("error.type"))
+		}
+		require.NoError(t, two.Close())
+		require.Empty(t, tel.points(t, "tenure.node.voting"))
+	})
 }

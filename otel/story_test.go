@@ -241,7 +241,7 @@ func newGocron(t *testing.T, q *redlock.Quorum, opts ...gocron.SchedulerOption) 
 func quarantine(t *testing.T, fleet *redlocktest.Fleet) {
 	t.Helper()
 	require.NoError(t, fleet.Node(4).Restart(false))
-	pass(2 * time.Second)
+	pass(ttl) // within which it is looked at
 }
 
 func orders(t *testing.T, tel *telemetry, q *redlock.Quorum) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/tenure-dev/tenure/redlock"
@@ -139,7 +138,7 @@ func (t *tick) end() {
 		attributes := []attribute.KeyValue{keyOutcome.String(t.outcome)}
 		if t.err != nil {
 			attributes = append(attributes, keyErrorType.String(t.kind))
-			t.root.SetStatus(codes.Error, t.err.Error())
+			fail(t.root, t.err)
 		}
 		t.root.SetAttributes(attributes...)
 	}

@@ -2,11 +2,13 @@ package tenureotel_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -58,6 +60,25 @@ func TestCountersOfAnElectionBeginAtZero(t *testing.T) {
 		zero(t, tel, "tenure.election.transitions", "tenure.reason", []string{"elected"}, "tenure.election.name", "poller", "tenure.to", "leader")
 		require.Zero(t, tel.value(t, "tenure.election.leader", "tenure.election.name", "poller"))
 		require.Zero(t, tel.value(t, "tenure.election.lease.expiry_timestamp", "tenure.election.name", "poller"))
+	})
+}
+
+// Of an election without a rival, as of the first order of a kind, the first event comes with the
+// counters: no reader has seen them at zero.
+func TestFirstEventsThatComeWithTheirCounters(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		e := candidate(t, tel, open(t, fleet, redlock.WithTracer(tel)))
+		require.Empty(t, tel.points(t, "tenure.election.transitions"))
+		began := time.Now()
+		defer campaign(t, e)()
+		require.Zero(t, time.Since(began))
+		require.EqualValues(t, 1, tel.value(t, "tenure.election.transitions", "tenure.election.name", "poller", "tenure.reason", "elected"))
+
+		require.Empty(t, tel.points(t, "tenure.orders"))
+		tel.TraceOrderEnd(t.Context(), admin.TraceOrderEndData{Kind: "pause"})
+		require.EqualValues(t, 1, tel.value(t, "tenure.orders", "tenure.operation", "pause", "tenure.outcome", "done"))
+		require.Zero(t, tel.value(t, "tenure.orders", "tenure.operation", "pause", "tenure.outcome", "refused"))
 	})
 }
 

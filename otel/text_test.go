@@ -1,0 +1,116 @@
+package tenureotel_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/elector"
+	tenureotel "github.com/tenure-dev/tenure/otel"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+const (
+	broken = "caf\xe9" // a name in another encoding
+	whole  = "caf\uFFFD"
+)
+
+// typed is an error of a task whose type is no text either.
+type typed struct{ error }
+
+func (typed) ErrorType() string { return broken }
+
+// A name that is no UTF-8 would cost all other metrics of the process, and all spans of its batch.
+func TestNamesThatAreNoTextAreMadeText(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t, tenureotel.WithAttributes(attribute.String("site", broken), attribute.StringSlice("sites", []string{"one", broken})))
+		q := open(t, fleet, redlock.WithTracer(tel))
+
+		l := acquire(t, q, broken)
+		_, err := q.TryAcquire(t.Context(), broken)
+		require.ErrorIs(t, err, redlock.ErrHeld)
+		require.NoError(t, l.Release(t.Context()))
+		settle()
+		for _, n := range fleet.Nodes() {
+			set(t, n, "tenure:{foreign}", broken)
+		}
+		_, err = q.TryAcquire(t.Context(), "foreign")
+		require.ErrorIs(t, err, redlock.ErrHeld)
+		freeze(t, fleet, 0, 1, 2)
+		_, err = q.TryAcquire(t.Context(), broken)
+		require.ErrorIs(t, err, redlock.ErrTimeout)
+		thaw(t, fleet, 0, 1, 2)
+		pass(ttl)
+
+		for name, job := range map[string]any{
+			"failing": func() error { return typed{errors.New(broken)} },
+			broken:    func() {},
+		} {
+			s := newScheduler(t, tel, q)
+			if _, err := s.NewJob(everyTen, scheduler.NewTask(job), gocron.WithName(name)); name == "failing" || err == nil {
+				require.NoError(t, err)
+				s.Start()
+				pass(10 * time.Second)
+			}
+			require.NoError(t, s.Shutdown())
+		}
+		tel.TraceJob(t.Context(), scheduler.TraceJobData{Job: broken, Election: broken})
+		tel.TraceConflict(t.Context(), scheduler.TraceConflictData{Conflict: scheduler.Conflict{Job: broken}})
+
+		ctx := tel.TraceCampaignStart(t.Context(), elector.TraceCampaignStartData{Election: broken, Identity: broken})
+		attempt := tel.TraceAttemptStart(ctx, redlock.TraceAttemptStartData{Key: broken, Attempt: 1})
+		holder := &redlock.HeldError{Key: broken, Holder: redlock.Holder{Identity: broken}}
+		tel.TraceAttemptEnd(attempt, redlock.TraceAttemptEndData{Key: broken, Err: holder})
+		tel.TraceCampaignEnd(ctx, elector.TraceCampaignEndData{Election: broken, Err: typed{errors.New(broken)}})
+
+		orders := tel.TraceOrderStart(t.Context(), admin.TraceOrderStartData{Kind: "pause", Target: broken, By: broken, Reason: broken})
+		tel.TraceOrderEnd(orders, admin.TraceOrderEndData{Kind: "pause", Err: typed{errors.New(broken)}})
+		tel.TraceVote(t.Context(), redlock.TraceVoteData{Node: broken, Votes: true})
+		waited := tel.TraceAcquireStart(context.Background(), redlock.TraceAcquireStartData{Key: broken})
+		tel.TraceAcquireEnd(waited, redlock.TraceAcquireEndData{Key: broken, Lease: l, WaitedFor: broken, FreedBy: redlock.FreedByRelease})
+
+		seen := make(map[string]bool)
+		check := func(where string, a attribute.KeyValue) {
+			texts := []string{a.Value.AsString()}
+			if a.Value.Type() == attribute.STRINGSLICE {
+				texts = a.Value.AsStringSlice()
+			}
+			for _, text := range texts {
+				assert.True(t, utf8.ValidString(text), "%s has %s %q", where, a.Key, text)
+				seen[string(a.Key)] = seen[string(a.Key)] || text == whole
+			}
+		}
+		for _, m := range tel.scope(t).Metrics {
+			for _, p := range pointsOf(t, m) {
+				for _, a := range p.attributes.ToSlice() {
+					check(m.Name, a)
+				}
+			}
+		}
+		for _, s := range tel.spans() {
+			for _, a := range s.Attributes() {
+				check(s.Name(), a)
+			}
+			assert.True(t, utf8.ValidString(s.Status().Description), "%s: %q", s.Name(), s.Status().Description)
+		}
+		for _, key := range []string{"tenure.lease.name", "tenure.lease.key", "tenure.lease.holder", "tenure.lease.waited_for", "tenure.job.name",
+			"tenure.election.name", "tenure.election.identity", "tenure.order.target", "tenure.order.by", "tenure.order.reason", "error.type",
+			"server.address", "site", "sites"} {
+			assert.True(t, seen[key], "the test has seen no %s", key)
+		}
+		for _, name := range []string{broken, whole} { // they are one
+			tel.TraceJob(t.Context(), scheduler.TraceJobData{Job: name})
+		}
+		require.Len(t, tel.matching(t, "tenure.job.backlog", "tenure.job.name", whole), 1)
+	})
+}
