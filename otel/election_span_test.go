@@ -308,7 +308,7 @@ func TestLeaderAndExpiryFollowTheTerm(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		q := open(t, fleet, redlock.WithTracer(tel))
-		stop := campaign(t, candidate(t, tel, q, elector.WithLeaseOptions(redlock.WithoutAutoExtend())))
+		stop := campaign(t, candidate(t, tel, q))
 		until := float64(time.Now().Add(validity).UnixMilli()) / 1000
 		require.EqualValues(t, 1, tel.value(t, "tenure.election.leader", "tenure.election.name", "poller"))
 		require.InDelta(t, until, tel.value(t, "tenure.election.lease.expiry_timestamp", "tenure.election.name", "poller"), 0.001)
@@ -326,30 +326,29 @@ func TestTransitionsByReason(t *testing.T) {
 	failed := errors.New("failed")
 	for _, test := range []struct {
 		reason string
-		opts   []elector.Option
 		lead   func(context.Context, *elector.Term) error
 		end    func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum)
 	}{
-		{"resigned", nil, func(ctx context.Context, tm *elector.Term) error { return tm.Resign(ctx) }, nil},
-		{"returned", nil, func(context.Context, *elector.Term) error { return nil }, nil},
-		{"failed", nil, func(context.Context, *elector.Term) error { return failed }, nil},
-		{"deadline", []elector.Option{elector.WithLeaseOptions(redlock.WithoutAutoExtend())}, untilDone, nil},
-		{"refused", nil, untilDone, func(_ *testing.T, fleet *redlocktest.Fleet, _ *redlock.Quorum) {
+		{"resigned", func(ctx context.Context, tm *elector.Term) error { return tm.Resign(ctx) }, nil},
+		{"returned", func(context.Context, *elector.Term) error { return nil }, nil},
+		{"failed", func(context.Context, *elector.Term) error { return failed }, nil},
+		{"deadline", untilDone, func(t *testing.T, fleet *redlocktest.Fleet, _ *redlock.Quorum) { freeze(t, fleet, 0, 1, 2) }},
+		{"refused", untilDone, func(_ *testing.T, fleet *redlocktest.Fleet, _ *redlock.Quorum) {
 			for _, n := range fleet.Nodes() {
 				n.FlushAll()
 			}
 		}},
-		{"closed", nil, untilDone, func(t *testing.T, _ *redlocktest.Fleet, q *redlock.Quorum) { require.NoError(t, q.Close()) }},
+		{"closed", untilDone, func(t *testing.T, _ *redlocktest.Fleet, q *redlock.Quorum) { require.NoError(t, q.Close()) }},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 				tel := newTelemetry(t)
 				q := open(t, fleet, redlock.WithTracer(tel))
-				stop := lead(t, candidate(t, tel, q, test.opts...), test.lead)
+				stop := lead(t, candidate(t, tel, q), test.lead)
 				if test.end != nil {
 					test.end(t, fleet, q)
 				}
-				pass(ttl)
+				pass(2 * ttl)
 				require.GreaterOrEqual(t, tel.value(t, "tenure.election.transitions", "tenure.to", "follower", "tenure.reason", test.reason), 1.0)
 				stop()
 			})

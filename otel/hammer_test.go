@@ -9,7 +9,6 @@ import (
 	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tenure-dev/tenure/elector"
 	tenureotel "github.com/tenure-dev/tenure/otel"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
@@ -40,7 +39,7 @@ func TestEverythingAtOnce(t *testing.T) {
 			_, err := s.NewJob(gocron.CronJob("* * * * * *", true), scheduler.NewTask(func() {}), gocron.WithName("report"))
 			require.NoError(t, err)
 			s.Start()
-			campaign(t, candidate(t, tel, q, elector.WithLeaseOptions(redlock.WithoutAutoExtend())))
+			campaign(t, candidate(t, tel, q))
 			for w := range workers {
 				busy.Go(func() {
 					for i := range rounds {
@@ -57,6 +56,9 @@ func TestEverythingAtOnce(t *testing.T) {
 			}
 		}
 		busy.Wait()
+		freeze(t, fleet, 0, 1, 2)
+		pass(2 * ttl)
+		thaw(t, fleet, 0, 1, 2)
 		pass(20 * time.Second)
 		close(stop)
 		readers.Wait()
