@@ -88,7 +88,7 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 		jobSkipped: counter("tenure.job.skipped", "{run}",
 			"Ticks that this replica did not run."),
 		jobPaused: gauge("tenure.job.paused",
-			"1 while ticks of the job are skipped because it, or all jobs, are paused, as far as this replica has asked for some."),
+			"1 while ticks of the job are skipped because it, or all jobs, are paused, as far as this replica knows."),
 		orders: counter("tenure.orders", "{order}",
 			"Orders that were given here, by what came of them."),
 	}
