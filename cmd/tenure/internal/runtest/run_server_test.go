@@ -137,6 +137,43 @@ func TestBrokenPipe(t *testing.T) {
 	require.Equal(t, 128+13, s.code(t), s.stderr())
 }
 
+// deafStream is an error stream that nobody reads.
+func deafStream(t *testing.T) *os.File {
+	t.Helper()
+	in, out, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, in.Close())
+	t.Cleanup(func() { _ = out.Close() }) // it was only handed on
+	return out
+}
+
+// An error stream that nobody reads any more ends neither tenure nor the command, and the exit code
+// is what it would be.
+func TestBrokenErrorStream(t *testing.T) {
+	fleet, j := valkeytest.Start(t, 3), newJournal(t)
+	cmd := command(fleet, j.worker(rolePlain, "first"), "run", "a", "--ttl", "2s", "--", worker(t))
+	cmd.Stderr = deafStream(t)
+	s := start(t, cmd)
+	j.await(t, "first", "beat", 1)
+	dog := s.watchdog(t)
+	require.NoError(t, syscall.Kill(dog, syscall.SIGSTOP)) // tenure says so, before it wakes it
+	require.Eventually(t, func() bool { f := fields(dog); return !s.Running() || len(f) > 0 && f[0] == "T" }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { f := fields(dog); return !s.Running() || len(f) > 0 && f[0] != "T" }, patience, time.Millisecond)
+	require.True(t, s.Running(), "a line that nobody reads")
+	j.await(t, "first", "beat", len(j.records(t))+10)
+
+	held := command(fleet, nil, "run", "a", "--try", "--", "true")
+	held.Stderr = deafStream(t)
+	require.Equal(t, 75, start(t, held).code(t))
+
+	require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGTERM))
+	require.Equal(t, 7, s.code(t), "the command's code")
+
+	elect := command(fleet, nil, "elect", "b", "--once", "--", "sh", "-c", "exit 9") // which says that it was elected
+	elect.Stderr = deafStream(t)
+	require.Equal(t, 9, start(t, elect).code(t))
+}
+
 // Signals reach the command, and do not end tenure before it.
 func TestSignalsAreForwarded(t *testing.T) {
 	fleet, j := valkeytest.Start(t, 3), newJournal(t)
