@@ -269,6 +269,9 @@ without, the one that goes on now.`,
 	token := cmd.Flags().Uint64("token", 0, "fencing token of the run (default that of the one that goes on)")
 	wait := cmd.Flags().Bool("wait", false, "wait for the end of the run")
 	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
+		if cmd.Flags().Changed("token") && *token == 0 {
+			return nil, usage(errors.New("--token 0 is no run's: give that of the run, or leave it out for the one that goes on"))
+		}
 		run, err := c.Running(ctx, args[0])
 		switch {
 		case err != nil:

@@ -29,6 +29,8 @@ type lockedRun struct {
 	key    string
 	tick   *tick
 	waited bool // --wait was given
+	ticked bool // --tick was given
+	timed  bool // --once-per was given
 	coded  bool // --conflict-exit-code was given
 	relay  *relay
 	log    *slog.Logger
@@ -63,7 +65,10 @@ TENURE_DEADLINE_FILE in its environment, and not TENURE_NODES. docs/run.md says 
   30 2 * * *   tenure run backup --tick='30 2 * * *' --at-least-once -- ./backup`,
 		Args: func(cmd *cobra.Command, args []string) error { return nameAndCommand(cmd, args) },
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r.waited, r.coded = cmd.Flags().Changed("wait"), cmd.Flags().Changed("conflict-exit-code")
+			given := cmd.Flags().Changed
+			r.waited, r.coded = given("wait"), given("conflict-exit-code")
+			r.ticked, r.timed = given("tick"), given("once-per") // no value stands for a run without a tick
+			r.graced = given("grace")
 			return r.run(cmd.Context(), args[0], args[1:])
 		},
 	}
@@ -95,11 +100,11 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 	switch {
 	case r.try && r.waited:
 		return usage(errors.New("--try and --wait: use one of them"))
-	case r.wait < 0:
-		return usage(fmt.Errorf("--wait %v is negative", r.wait))
-	case r.tickText != "" && r.oncePer != 0:
+	case r.waited && r.wait <= 0:
+		return usage(fmt.Errorf("--wait %v leaves no time to ask the nodes: --try asks once, and does not wait", r.wait))
+	case r.ticked && r.timed:
 		return usage(errors.New("--tick and --once-per: use one of them"))
-	case r.atLeastOnce && r.tickText == "" && r.oncePer == 0:
+	case r.atLeastOnce && !r.ticked && !r.timed:
 		return usage(errors.New("--at-least-once is for a tick: use it with --tick or --once-per"))
 	case r.attempts < 1:
 		return usage(fmt.Errorf("--attempts %d: the first one counts", r.attempts))
@@ -108,9 +113,9 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 	}
 	var t tick
 	switch {
-	case r.tickText != "":
+	case r.ticked:
 		t, err = tickOf(r.tickText, time.Now())
-	case r.oncePer != 0:
+	case r.timed:
 		t, err = tickOfPeriod(r.oncePer, time.Now())
 	default:
 		return r.take(r.p, args)
