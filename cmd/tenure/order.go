@@ -305,27 +305,29 @@ var advices = map[string]string{
 	"drain_timeout": "its work did not return in time: the lease runs out by itself; see its log",
 }
 
-// advise is what to do about an error; empty where its own text says it.
-func advise(err error) string {
+// advise is what to do about an error of a command; empty where its own text says it.
+func advise(command string, err error) string {
 	var order *admin.OrderError
 	if errors.As(err, &order) && advices[order.Reason] != "" {
 		return advices[order.Reason]
 	}
 	for _, a := range adviceByCode {
-		if exitCode(err) == a.code {
+		if exitCode(err) == a.code && (a.of == "" || a.of == command) {
 			return a.advice
 		}
 	}
 	return ""
 }
 
-// adviceByCode is that of other errors.
+// adviceByCode is that of other errors, of one command or of all: the first that fits.
 var adviceByCode = []struct {
-	code   int
-	advice string
+	code       int
+	of, advice string
 }{
-	{exitNoQuorum, "tenure doctor says what is wrong with the nodes"},
-	{exitUnknown, "see tenure orders, and ask for its effect before you repeat it"},
-	{exitHeld, "somebody else did the same at the same time: try again"},
-	{exitTimedOut, "give it longer with --timeout; tenure doctor says whether the nodes are well"},
+	{exitNoQuorum, "", "tenure doctor says what is wrong with the nodes"},
+	{exitUnknown, "", "see tenure orders, and ask for its effect before you repeat it"},
+	{exitHeld, "run", "another host has the lease: try again later, or wait for it with --wait"},
+	{exitHeld, "", "somebody else did the same at the same time: try again"},
+	{exitTimedOut, "run", "give it longer with --wait; tenure doctor says whether the nodes are well"},
+	{exitTimedOut, "", "give it longer with --timeout; tenure doctor says whether the nodes are well"},
 }

@@ -149,7 +149,11 @@ func (r *lockedRun) run(ctx context.Context, name string, args []string) error {
 	}
 	defer func() { _ = q.Close() }()
 	r.warn(r.p)
+	began := time.Now()
 	lease, err := r.acquire(ctx, q)
+	if timeout, _ := r.p.nodeTimeout(); err != nil && time.Since(began) > timeout { // before, no node is late
+		err = unanswered(q, err)
+	}
 	if err != nil {
 		return r.refused(err)
 	}
@@ -195,6 +199,20 @@ func acquireWithin(ctx context.Context, wait time.Duration, q *redlock.Quorum, k
 func (r *lockedRun) isRunElsewhere(err error) bool {
 	var held *redlock.HeldError
 	return r.tick != nil && !r.atLeastOnce && errors.As(err, &held) && held.Sequence >= r.tick.at.UnixMilli()
+}
+
+// unanswered adds why no node answered to the error of a wait that ended before any attempt did:
+// too few nodes are well, as far as the Quorum has heard in that time.
+func unanswered(q *redlock.Quorum, err error) error {
+	var held *redlock.HeldError
+	if !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &held) || errors.Is(err, redlock.ErrSplit) || errors.Is(err, redlock.ErrNoQuorum) {
+		return err
+	}
+	var few *redlock.QuorumError
+	if errors.As(q.Healthy(), &few) {
+		return fmt.Errorf("%w: %w", err, few)
+	}
+	return err
 }
 
 // refused is the end of a run that has not got the lease.

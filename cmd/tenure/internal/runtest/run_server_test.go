@@ -66,8 +66,11 @@ func TestHeld(t *testing.T) {
 	code, _, stderr := run(t, fleet, nil, "run", "a", "--try", "--", "true")
 	require.Equal(t, 75, code)
 	require.Contains(t, stderr, `held by another owner: night`)
-	code, _, stderr = run(t, fleet, nil, "run", "a", "--wait", "300ms", "--", "true")
+	require.Contains(t, stderr, "another host has the lease: try again later, or wait for it with --wait")
+	code, _, stderr = run(t, fleet, nil, "run", "a", "--wait", "3s", "--", "true")
 	require.Equal(t, 124, code, stderr)
+	require.Contains(t, stderr, "give it longer with --wait")
+	require.NotContains(t, stderr, "--timeout")
 	code, _, stderr = run(t, fleet, nil, "run", "a", "-n", "-E", "42", "--", "true")
 	require.Equal(t, 42, code, stderr)
 
@@ -88,6 +91,28 @@ func TestNoQuorum(t *testing.T) {
 	code, _, stderr = waits(t, fleet, "--", "true")
 	require.Equal(t, 69, code, stderr)
 	require.Contains(t, stderr, "no quorum")
+}
+
+// Nodes that hang are no quorum, and the error says which: an attempt that has not ended when
+// --wait has passed tells nothing.
+func TestNodesThatHang(t *testing.T) {
+	fleet := valkeytest.Start(t, 3)
+	freezeNodes(t, fleet)
+	defer thawNodes(t, fleet)
+	for _, wait := range [][]string{{"--wait", "1s"}, {"--once-per", "1h"}} {
+		code, _, stderr := run(t, fleet, nil, append([]string{"run", "a"}, append(wait, "--", "true")...)...)
+		require.Equal(t, 69, code, "%v: %s", wait, stderr)
+		require.Contains(t, stderr, "no quorum")
+		require.Contains(t, stderr, fleet.Node(0).Addr())
+		require.Contains(t, stderr, "tenure doctor says what is wrong")
+	}
+}
+
+// A wait that is too short for any answer is no finding about the nodes.
+func TestWaitOfAMoment(t *testing.T) {
+	code, _, stderr := run(t, valkeytest.Start(t, 3), nil, "run", "a", "--wait", "1ns", "--", "true")
+	require.Equal(t, 124, code, stderr)
+	require.Contains(t, stderr, "give it longer with --wait")
 }
 
 // The streams are the command's own, and so are further descriptors; the environment has what the
