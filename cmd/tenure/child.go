@@ -142,6 +142,7 @@ func (c *child) warn(p *program) {
 func (r *relay) runChild(ctx context.Context, s supervise.Command) (supervise.Result, error) {
 	signals, begun := r.begin()
 	if !begun {
+		s.Discard()
 		return supervise.Result{}, errNotBegun
 	}
 	defer r.over()
