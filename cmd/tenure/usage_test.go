@@ -204,6 +204,8 @@ func TestNodesComeFrom(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "nodes")
 	require.NoError(t, os.WriteFile(file, []byte("# ours\nvalkey://u:p@a\nvalkey://u:p@b, valkey://u:p@c\r\n"), 0o600))
+	marked := filepath.Join(t.TempDir(), "marked")
+	require.NoError(t, os.WriteFile(marked, []byte("\ufeffvalkey://a\r\nvalkey://b\r\n"), 0o600))
 	for _, of := range []struct {
 		environ []string
 		flag    string
@@ -215,6 +217,7 @@ func TestNodesComeFrom(t *testing.T) {
 		{nodesAt("valkey://a"), "valkey://ann@c,valkey://d", []string{"valkey://ann@c", "valkey://d"}},
 		{[]string{"TENURE_NODES=valkey://a", "TENURE_NODES=valkey://b"}, "", []string{"valkey://b"}},
 		{[]string{"TENURE_NODES=", "TENURE_NODES_FILE=" + file}, "", []string{"valkey://u:p@a", "valkey://u:p@b", "valkey://u:p@c"}},
+		{[]string{"TENURE_NODES_FILE=" + marked}, "", []string{"valkey://a", "valkey://b"}},
 	} {
 		p := &program{environ: of.environ}
 		p.connection.nodes = of.flag
