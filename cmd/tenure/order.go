@@ -153,6 +153,9 @@ skipped. It takes some seconds. A run that had begun before goes on: --wait wait
 		if err != nil {
 			return nil, err
 		}
+		if !t.all {
+			c.warnOfNoJob(ctx, p, args[0])
+		}
 		d := p.given(admin.OrderPause, strings.Join(args, ""))
 		d.Paused = newPauseDocument(paused)
 		var jobs []string
@@ -171,21 +174,37 @@ skipped. It takes some seconds. A run that had begun before goes on: --wait wait
 	return cmd
 }
 
+// warnOfNoJob says so where no replica has a job: its name may be misspelled.
+func (c *cluster) warnOfNoJob(ctx context.Context, p *program, job string) {
+	if _, err := c.Job(ctx, job); errors.Is(err, admin.ErrNoJob) {
+		p.say(fmt.Sprintf("no replica is known to have a job %s, and the pause is for those to come, and for tenure run %s: tenure jobs has the names",
+			quoted(job), quoted(admin.DefaultKeyPrefix+job)))
+	}
+}
+
 func newResume(p *program) *cobra.Command {
 	var t target
 	cmd := &cobra.Command{
 		Use:   "resume JOB | --all",
 		Short: "End a pause",
 		Long: `Ends the pause of a job, or that of all jobs: a job that is paused both ways stays paused by the
-other one. Ticks that are due from now on are run.`,
+other one. Ticks that are due from now on are run. The code is 66 if it was not paused.`,
 		Example: `  tenure resume nightly-report --why 'the database has moved'
   tenure resume --all --why 'done'`,
 		ValidArgsFunction: p.completeJobs,
 	}
 	t.flag(cmd)
 	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
+		before, unread := c.Paused(ctx, t.of(args))
+		// Also where nothing is paused: it takes back what a pause has left on some nodes.
 		if err := c.Resume(ctx, t.of(args), p.why); err != nil {
 			return nil, err
+		}
+		switch {
+		case errors.Is(unread, admin.ErrNotPaused):
+			return nil, exit(exitNotFound, fmt.Errorf("%v: there was no pause to end: see tenure jobs for those that are paused", t.of(args)))
+		case unread == nil && before.Target != t.of(args):
+			return nil, exit(exitNotFound, fmt.Errorf("%v: it has no pause of its own, and is paused with all jobs: tenure resume --all ends that", t.of(args)))
 		}
 		d := p.given(admin.OrderResume, strings.Join(args, ""))
 		if still, err := c.Paused(ctx, t.of(args)); err == nil {
