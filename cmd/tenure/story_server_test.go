@@ -311,6 +311,11 @@ func TestLookingLeavesNothing(t *testing.T) {
 			require.Empty(t, append(n.Keys(t), members(n)...), "%v", args)
 		}
 	}
+	for _, n := range f.Nodes() {
+		text, err := n.Do(t, "INFO", "persistence").ToString()
+		require.NoError(t, err)
+		require.Contains(t, text, "rdb_changes_since_last_save:0\r\n", "nothing was written, not even for a moment")
+	}
 	call(t, environ, "resume", "--all", "--why", "who gives orders does take part")
 	require.NotEmpty(t, members(f.Node(0)))
 }
