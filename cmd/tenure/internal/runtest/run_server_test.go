@@ -259,15 +259,26 @@ func caught(pid int, sig syscall.Signal) bool {
 	return bits&(1<<(uint(sig)-1)) != 0 && sockets >= 3
 }
 
-// A signal that was ignored when tenure began is ignored: nohup.
+// SIGHUP and SIGINT that were ignored when tenure began are ignored: nohup. Others are passed on,
+// and the command begins with their default: Go's runtime has them caught before main.
 func TestNohup(t *testing.T) {
 	fleet, j := valkeytest.Start(t, 3), newJournal(t)
 	cmd := command(fleet, j.worker(roleQuiet, "first", beatsVariable+"=100"), "run", "a", "--", worker(t))
-	cmd.Args = append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`}, append([]string{tenure}, cmd.Args[1:]...)...)
+	cmd.Args = append([]string{"sh", "-c", `trap "" HUP INT; exec "$0" "$@"`}, append([]string{tenure}, cmd.Args[1:]...)...)
 	cmd.Path = "/bin/sh"
 	s := start(t, cmd)
 	j.await(t, "first", "beat", 1)
-	require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGHUP))
-	require.NoError(t, syscall.Kill(j.records(t)[0].pid, syscall.SIGHUP))
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		require.NoError(t, syscall.Kill(s.Pid(), sig))
+		require.NoError(t, syscall.Kill(j.records(t)[0].pid, sig))
+	}
 	require.Zero(t, s.code(t), s.stderr())
+
+	cmd = command(fleet, j.worker(roleQuiet, "second"), "run", "a", "--", worker(t))
+	cmd.Args = append([]string{"sh", "-c", `trap "" TERM; exec "$0" "$@"`}, append([]string{tenure}, cmd.Args[1:]...)...)
+	cmd.Path = "/bin/sh"
+	s = start(t, cmd)
+	j.await(t, "second", "beat", 1)
+	require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGTERM))
+	require.Equal(t, 128+int(syscall.SIGTERM), s.code(t), s.stderr())
 }
