@@ -83,16 +83,16 @@ func TestUsage(t *testing.T) {
 		{some, "status --tls-cert " + file("cert", "") + " --tls-key " + os.DevNull, "--tls-key: " + os.DevNull + " is no regular file"},
 		{some, "doctor --tls-key x", "needs its certificate"},
 		{some, "doctor --timeout -1s", "not positive"},
-		{some, "run x --tick= -- true", "--tick is empty, as where a variable of a script is not set: give it a value, or leave it out; --tick alone is the current minute"},
-		{some, "run x --once-per 0 -- true", "shortest period"},
+		{some, "run x --tick= --wait 1s -- true", "--tick is empty, as where a variable of a script is not set: give it a value, or leave it out; --tick alone is the current minute"},
+		{some, "run x --once-per 0 --wait 1s -- true", "shortest period"},
 		{some, "run x --once-per= -- true", "invalid argument"},
 		{some, "run x --tick --once-per 0 -- true", "use one of them"},
 		{some, "run x --wait 0 -- true", "--try asks once"},
 		{some, "run x --once-per 1h --wait 0s -- true", "--try asks once"},
 		{some, "run x --wait -1s -- true", "--try asks once"},
-		{some, "run x --identity= -- true", "--identity is empty"},
+		{some, "run x --identity= --wait 1s -- true", "--identity is empty"},
 		{some, "run x --ttl 0 -- true", "below the minimum"},
-		{some, "elect x --identity= -- true", "--identity is empty"},
+		{some, "elect x --identity= --ttl 0 -- true", "--identity is empty"},
 		{some, "elect x --max-backoff 0 -- true", "--max-backoff"},
 		{some, "status --nodes=", "--nodes is empty"},
 		{some, "status --prefix=", "--prefix is empty"},
@@ -139,6 +139,24 @@ func TestLogLevel(t *testing.T) {
 		log := p.logger(slog.LevelWarn)
 		require.Equal(t, of.want != levelOff, log.Enabled(t.Context(), of.want), "%v", of)
 		require.False(t, log.Enabled(t.Context(), of.want-1), "%v", of)
+	}
+}
+
+// What is advised is for the command that has failed, and names flags that it has.
+func TestAdviceFitsTheCommand(t *testing.T) {
+	t.Parallel()
+	for _, of := range []struct {
+		command string
+		code    int
+		says    string
+	}{
+		{"run", exitTimedOut, "give it longer with --wait;"},
+		{"status", exitTimedOut, "give it longer with --timeout;"},
+		{"run", exitHeld, "another host has the lease: try again later, or wait for it with --wait"},
+		{"pause", exitHeld, "somebody else did the same at the same time"},
+		{"run", exitNoQuorum, "tenure doctor"},
+	} {
+		require.Contains(t, advise(of.command, exit(of.code, io.EOF)), of.says, "%v", of)
 	}
 }
 
