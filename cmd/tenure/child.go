@@ -32,6 +32,7 @@ type child struct {
 	ttl, grace        time.Duration
 	identity, payload string
 	cgroup            string
+	graced            bool // --grace was given
 
 	path string
 	args []string
@@ -57,7 +58,7 @@ func (c *child) take(p *program, args []string) error {
 	switch {
 	case c.grace < 0:
 		return usage(fmt.Errorf("--grace %v is negative", c.grace))
-	case c.grace == 0:
+	case !c.graced:
 		c.grace = min(c.ttl/4, maxGrace)
 	case c.grace > c.ttl/2:
 		return usage(fmt.Errorf("--grace %v is above half of the TTL of %v: the command would be ended while the lease is being extended", c.grace, c.ttl))
@@ -141,6 +142,7 @@ func (c *child) warn(p *program) {
 func (r *relay) runChild(ctx context.Context, s supervise.Command) (supervise.Result, error) {
 	signals, begun := r.begin()
 	if !begun {
+		s.Discard()
 		return supervise.Result{}, errNotBegun
 	}
 	defer r.over()

@@ -37,7 +37,13 @@ type question func(ctx context.Context, c *cluster, args []string) (document, er
 
 // asks has a command ask the cluster, and take no part in it.
 func (p *program) asks(cmd *cobra.Command, f question) {
-	p.reaches(cmd, askWithin, f, redlock.WithoutLeases())
+	p.reaches(cmd, askWithin, func(ctx context.Context, c *cluster, args []string) (document, error) {
+		d, err := f(ctx, c, args)
+		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) { // before the nodes could tell more
+			err = exit(exitTimedOut, errors.Join(context.Cause(ctx), err))
+		}
+		return d, err
+	}, redlock.WithoutLeases())
 }
 
 // reaches has a command reach the cluster within --timeout, and end with its context where it is
@@ -67,7 +73,11 @@ func (p *program) reaches(cmd *cobra.Command, within time.Duration, f question, 
 		}
 		d, err := f(ctx, &cluster{c, q}, args)
 		if d != nil {
-			err = errors.Join(p.show(d), err)
+			if unwritten := p.show(d); err == nil {
+				err = unwritten
+			} else if unwritten != nil {
+				err = exit(exitCode(err), errors.Join(err, unwritten)) // what came of it says more
+			}
 		}
 		return interrupted(ctx, err)
 	}

@@ -112,7 +112,7 @@ func (p *program) urls() (urls []string, source string, err error) {
 		if err != nil {
 			return nil, source, usage(fmt.Errorf("%s: %w", envNodesFile, err))
 		}
-		urls = splitURLs(string(text))
+		urls = splitURLs(strings.TrimPrefix(string(text), "\ufeff")) // the mark that editors of Windows begin UTF-8 with
 	default:
 		return nil, "", usage(fmt.Errorf("no nodes: set %s to their URLs with commas between them, such as valkey://a.example.net,valkey://b.example.net,valkey://c.example.net, "+
 			"or %s to a file with them, or use --nodes", envNodes, envNodesFile))

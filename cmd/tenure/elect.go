@@ -39,7 +39,10 @@ SIGTERM and SIGINT go to the command, and elect ends with it. docs/run.md says m
 		Example: `  tenure elect webhook-sender -- ./send-webhooks
   tenure elect api --payload http://10.0.0.7:8080 -- ./serve`,
 		Args: func(cmd *cobra.Command, args []string) error { return nameAndCommand(cmd, args) },
-		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0], args[1:]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c.graced = cmd.Flags().Changed("grace")
+			return c.run(cmd.Context(), args[0], args[1:])
+		},
 	}
 	f := cmd.Flags()
 	c.child.flags(f)

@@ -29,6 +29,9 @@ const (
 	exitHeld     = 75 // EX_TEMPFAIL: another one has the lease: try again; with a tick run ends with 0
 	exitRefused  = 76 // EX_PROTOCOL: no replica took the order, or one refused it
 
+	// Of commands that show something.
+	exitUnwritten = 74 // EX_IOERR: the standard output could not be written
+
 	exitTimedOut      = 124 // as of timeout(1): --wait or --timeout passed
 	exitNotExecutable = 126 // as of a shell: the child is no program
 	exitNoProgram     = 127 // as of a shell: there is no such child

@@ -153,6 +153,9 @@ skipped. It takes some seconds. A run that had begun before goes on: --wait wait
 		if err != nil {
 			return nil, err
 		}
+		if !t.all {
+			c.warnOfNoJob(ctx, p, args[0])
+		}
 		d := p.given(admin.OrderPause, strings.Join(args, ""))
 		d.Paused = newPauseDocument(paused)
 		var jobs []string
@@ -171,21 +174,37 @@ skipped. It takes some seconds. A run that had begun before goes on: --wait wait
 	return cmd
 }
 
+// warnOfNoJob says so where no replica has a job: its name may be misspelled.
+func (c *cluster) warnOfNoJob(ctx context.Context, p *program, job string) {
+	if _, err := c.Job(ctx, job); errors.Is(err, admin.ErrNoJob) {
+		p.say(fmt.Sprintf("no replica is known to have a job %s, and the pause is for those to come, and for tenure run %s: tenure jobs has the names",
+			quoted(job), quoted(admin.DefaultKeyPrefix+job)))
+	}
+}
+
 func newResume(p *program) *cobra.Command {
 	var t target
 	cmd := &cobra.Command{
 		Use:   "resume JOB | --all",
 		Short: "End a pause",
 		Long: `Ends the pause of a job, or that of all jobs: a job that is paused both ways stays paused by the
-other one. Ticks that are due from now on are run.`,
+other one. Ticks that are due from now on are run. The code is 66 if it was not paused.`,
 		Example: `  tenure resume nightly-report --why 'the database has moved'
   tenure resume --all --why 'done'`,
 		ValidArgsFunction: p.completeJobs,
 	}
 	t.flag(cmd)
 	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
+		before, unread := c.Paused(ctx, t.of(args))
+		// Also where nothing is paused: it takes back what a pause has left on some nodes.
 		if err := c.Resume(ctx, t.of(args), p.why); err != nil {
 			return nil, err
+		}
+		switch {
+		case errors.Is(unread, admin.ErrNotPaused):
+			return nil, exit(exitNotFound, fmt.Errorf("%v: there was no pause to end: see tenure jobs for those that are paused", t.of(args)))
+		case unread == nil && before.Target != t.of(args):
+			return nil, exit(exitNotFound, fmt.Errorf("%v: it has no pause of its own, and is paused with all jobs: tenure resume --all ends that", t.of(args)))
 		}
 		d := p.given(admin.OrderResume, strings.Join(args, ""))
 		if still, err := c.Paused(ctx, t.of(args)); err == nil {
@@ -269,6 +288,9 @@ without, the one that goes on now.`,
 	token := cmd.Flags().Uint64("token", 0, "fencing token of the run (default that of the one that goes on)")
 	wait := cmd.Flags().Bool("wait", false, "wait for the end of the run")
 	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
+		if cmd.Flags().Changed("token") && *token == 0 {
+			return nil, usage(errors.New("--token 0 is no run's: give that of the run, or leave it out for the one that goes on"))
+		}
 		run, err := c.Running(ctx, args[0])
 		switch {
 		case err != nil:
@@ -302,27 +324,29 @@ var advices = map[string]string{
 	"drain_timeout": "its work did not return in time: the lease runs out by itself; see its log",
 }
 
-// advise is what to do about an error; empty where its own text says it.
-func advise(err error) string {
+// advise is what to do about an error of a command; empty where its own text says it.
+func advise(command string, err error) string {
 	var order *admin.OrderError
 	if errors.As(err, &order) && advices[order.Reason] != "" {
 		return advices[order.Reason]
 	}
 	for _, a := range adviceByCode {
-		if exitCode(err) == a.code {
+		if exitCode(err) == a.code && (a.of == "" || a.of == command) { //mutant:advice-of-another-command
 			return a.advice
 		}
 	}
 	return ""
 }
 
-// adviceByCode is that of other errors.
+// adviceByCode is that of other errors, of one command or of all: the first that fits.
 var adviceByCode = []struct {
-	code   int
-	advice string
+	code       int
+	of, advice string
 }{
-	{exitNoQuorum, "tenure doctor says what is wrong with the nodes"},
-	{exitUnknown, "see tenure orders, and ask for its effect before you repeat it"},
-	{exitHeld, "somebody else did the same at the same time: try again"},
-	{exitTimedOut, "give it longer with --timeout; tenure doctor says whether the nodes are well"},
+	{exitNoQuorum, "", "tenure doctor says what is wrong with the nodes"},
+	{exitUnknown, "", "see tenure orders, and ask for its effect before you repeat it"},
+	{exitHeld, "run", "another host has the lease: try again later, or wait for it with --wait"},
+	{exitHeld, "", "somebody else did the same at the same time: try again"},
+	{exitTimedOut, "run", "give it longer with --wait; tenure doctor says whether the nodes are well"},
+	{exitTimedOut, "", "give it longer with --timeout; tenure doctor says whether the nodes are well"},
 }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -31,18 +34,44 @@ func (p *program) checkOutput() error {
 	return nil
 }
 
-// show writes a document. Names are escaped in JSON as JSON does, and in text as line does.
+// show writes a document. What a terminal might obey is escaped, in JSON as escaped does, and in
+// text as line does. An error is typed with an exit code.
 func (p *program) show(d document) error {
+	var text []byte
 	if p.output == asJSON {
-		encoder := json.NewEncoder(p.out)
+		var b bytes.Buffer
+		encoder := json.NewEncoder(&b)
 		encoder.SetIndent("", "  ")
 		encoder.SetEscapeHTML(false)
-		return encoder.Encode(d)
+		if err := encoder.Encode(d); err != nil {
+			return err
+		}
+		text = escaped(b.Bytes())
+	} else {
+		w := &page{now: now()}
+		d.text(w)
+		text = []byte(w.String())
 	}
-	w := &page{now: now()}
-	d.text(w)
-	_, err := p.out.Write([]byte(w.String()))
-	return err
+	if _, err := p.out.Write(text); err != nil {
+		return exit(exitUnwritten, fmt.Errorf("the output cannot be written: %w", err))
+	}
+	return nil
+}
+
+// escaped is JSON in which a terminal obeys nothing: characters that are not to be shown stand as
+// JSON's own escapes. Outside of texts JSON has none of them.
+func escaped(document []byte) []byte {
+	safe := make([]byte, 0, len(document))
+	for _, r := range string(document) {
+		if r < 0x7f || !unsafe(r) { // the encoder has escaped controls below
+			safe = utf8.AppendRune(safe, r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			safe = fmt.Appendf(safe, `\u%04x`, unit)
+		}
+	}
+	return safe
 }
 
 // page is text for people.

@@ -31,11 +31,11 @@ func (p *program) run(ctx context.Context, args []string) int {
 	root.SetIn(p.in)
 	root.SetOut(p.out)
 	root.SetErr(p.err)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	var told *exitError
 	if err != nil && !(errors.As(err, &told) && told.err == nil) {
-		fmt.Fprintln(p.err, "tenure: "+line(said(err)))
-		if advice := advise(err); advice != "" {
+		fmt.Fprintln(p.err, "tenure: "+line(strings.ReplaceAll(said(err), "\n", "; "))) // those of errors.Join
+		if advice := advise(cmd.Name(), err); advice != "" {
 			fmt.Fprintln(p.err, "tenure: "+advice)
 		}
 	}

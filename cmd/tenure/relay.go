@@ -25,9 +25,11 @@ type signalled struct{ signal syscall.Signal }
 
 func (e *signalled) Error() string { return fmt.Sprintf("ended by a signal: %v", e.signal) }
 
-// newRelay begins to catch signals. A signal that this process was started to ignore, as by nohup,
-// stays ignored, for the command too. The caller stops the relay.
+// newRelay begins to catch signals. SIGHUP or SIGINT that this process was started to ignore, as by
+// nohup, stays ignored, for the command too; of others that cannot be known. The caller stops the
+// relay. From now on no broken pipe ends this process.
 func newRelay(cancel func(cause error)) *relay {
+	outliveBrokenPipes()
 	r := &relay{caught: make(chan os.Signal, 16), end: make(chan struct{}), ended: make(chan struct{}), cancel: cancel}
 	for _, s := range forwarded {
 		if !signal.Ignored(s) {

@@ -2,9 +2,11 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // newRoot makes the tree of commands of one call.
@@ -33,6 +35,9 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cmd.ValidateFlagGroups(); err != nil {
+				return usage(err)
+			}
+			if err := noneEmpty(cmd); err != nil { //mutant:empty-flag-is-none
 				return usage(err)
 			}
 			return p.fromEnvironment(cmd)
@@ -85,4 +90,23 @@ func exactly(names ...string) cobra.PositionalArgs {
 		}
 		return usage(fmt.Errorf("%s takes %s, and was given %d argument(s): see %[1]s --help", cmd.CommandPath(), want, len(args)))
 	}
+}
+
+// mayBeEmpty are flags whose empty value means what it says: no payload, no traces, the command's
+// own level, and no reason, which has an error of its own.
+var mayBeEmpty = []string{"payload", "trace-url", "log", "why"}
+
+// noneEmpty refuses a flag with an empty text. A script whose variable is not set would otherwise
+// get what stands for a flag that is left out: a run without a tick, or a pause without an end.
+func noneEmpty(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if err != nil || f.Value.Type() != "string" || f.Value.String() != "" || slices.Contains(mayBeEmpty, f.Name) {
+			return
+		}
+		err = fmt.Errorf("--%s is empty, as where a variable of a script is not set: give it a value, or leave it out", f.Name)
+		if f.Name == "tick" {
+			err = fmt.Errorf("%w; --tick alone is the current minute", err)
+		}
+	})
+	return err
 }

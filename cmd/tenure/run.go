@@ -29,6 +29,8 @@ type lockedRun struct {
 	key    string
 	tick   *tick
 	waited bool // --wait was given
+	ticked bool // --tick was given
+	timed  bool // --once-per was given
 	coded  bool // --conflict-exit-code was given
 	relay  *relay
 	log    *slog.Logger
@@ -63,7 +65,11 @@ TENURE_DEADLINE_FILE in its environment, and not TENURE_NODES. docs/run.md says 
   30 2 * * *   tenure run backup --tick='30 2 * * *' --at-least-once -- ./backup`,
 		Args: func(cmd *cobra.Command, args []string) error { return nameAndCommand(cmd, args) },
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r.waited, r.coded = cmd.Flags().Changed("wait"), cmd.Flags().Changed("conflict-exit-code")
+			given := cmd.Flags().Changed
+			r.waited, r.coded = given("wait"), given("conflict-exit-code")
+			// No value stands for a run without a tick.
+			r.ticked, r.timed = given("tick"), given("once-per") //mutant:no-period-is-no-tick
+			r.graced = given("grace")
 			return r.run(cmd.Context(), args[0], args[1:])
 		},
 	}
@@ -95,11 +101,11 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 	switch {
 	case r.try && r.waited:
 		return usage(errors.New("--try and --wait: use one of them"))
-	case r.wait < 0:
-		return usage(fmt.Errorf("--wait %v is negative", r.wait))
-	case r.tickText != "" && r.oncePer != 0:
+	case r.waited && r.wait <= 0: //mutant:wait-for-no-time
+		return usage(fmt.Errorf("--wait %v leaves no time to ask the nodes: --try asks once, and does not wait", r.wait))
+	case r.ticked && r.timed:
 		return usage(errors.New("--tick and --once-per: use one of them"))
-	case r.atLeastOnce && r.tickText == "" && r.oncePer == 0:
+	case r.atLeastOnce && !r.ticked && !r.timed:
 		return usage(errors.New("--at-least-once is for a tick: use it with --tick or --once-per"))
 	case r.attempts < 1:
 		return usage(fmt.Errorf("--attempts %d: the first one counts", r.attempts))
@@ -108,9 +114,9 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 	}
 	var t tick
 	switch {
-	case r.tickText != "":
+	case r.ticked:
 		t, err = tickOf(r.tickText, time.Now())
-	case r.oncePer != 0:
+	case r.timed:
 		t, err = tickOfPeriod(r.oncePer, time.Now())
 	default:
 		return r.take(r.p, args)
@@ -144,7 +150,11 @@ func (r *lockedRun) run(ctx context.Context, name string, args []string) error {
 	}
 	defer func() { _ = q.Close() }()
 	r.warn(r.p)
+	began := time.Now()
 	lease, err := r.acquire(ctx, q)
+	if timeout, _ := r.p.nodeTimeout(); err != nil && time.Since(began) > timeout { // before, no node is late
+		err = unanswered(q, err)
+	}
 	if err != nil {
 		return r.refused(err)
 	}
@@ -190,6 +200,20 @@ func acquireWithin(ctx context.Context, wait time.Duration, q *redlock.Quorum, k
 func (r *lockedRun) isRunElsewhere(err error) bool {
 	var held *redlock.HeldError
 	return r.tick != nil && !r.atLeastOnce && errors.As(err, &held) && held.Sequence >= r.tick.at.UnixMilli()
+}
+
+// unanswered adds why no node answered to the error of a wait that ended before any attempt did:
+// too few nodes are well, as far as the Quorum has heard in that time.
+func unanswered(q *redlock.Quorum, err error) error {
+	var held *redlock.HeldError
+	if !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &held) || errors.Is(err, redlock.ErrSplit) || errors.Is(err, redlock.ErrNoQuorum) {
+		return err
+	}
+	var few *redlock.QuorumError
+	if errors.As(q.Healthy(), &few) {
+		return fmt.Errorf("%w: %w", err, few)
+	}
+	return err
 }
 
 // refused is the end of a run that has not got the lease.

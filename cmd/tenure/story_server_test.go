@@ -244,6 +244,31 @@ func TestStory(t *testing.T) {
 	completes("resign", "poller")
 }
 
+// A pause of a job that no replica has is told of, because its name may be misspelled; an end of a
+// pause that is none is an error.
+func TestPauseOfNothing(t *testing.T) {
+	t.Parallel()
+	f := startServers(t, 3)
+	s := &story{t, append(nodesAt(f.URLs()...), "TENURE_NODE_TIMEOUT=1s")}
+	const why = "--why=a test"
+	require.Contains(t, s.fails(exitNotFound, "resume", "report", why), `job "report": there was no pause to end`)
+	require.Contains(t, s.fails(exitNotFound, "resume", "--all", why), "all jobs: there was no pause to end")
+
+	got := call(t, s.environ, "pause", "report", why)
+	require.Equal(t, exitOK, got.code, got.err)
+	require.Contains(t, got.out, "report: paused by")
+	require.Contains(t, got.err, `no replica is known to have a job "report"`)
+	require.Contains(t, got.err, `tenure run "job/report"`)
+	require.Contains(t, s.text("resume", "report", why), "report: resumed")
+	s.fails(exitNotFound, "resume", "report", why)
+
+	got = call(t, s.environ, "pause", "--all", why)
+	require.Equal(t, exitOK, got.code, got.err)
+	require.Empty(t, got.err)
+	require.Contains(t, s.fails(exitNotFound, "resume", "report", why), "tenure resume --all")
+	require.Contains(t, s.text("resume", "--all", why), "all jobs: resumed")
+}
+
 // Without a quorum nothing hangs, and what is known is shown.
 func TestWithoutAQuorum(t *testing.T) {
 	t.Parallel()
@@ -285,6 +310,11 @@ func TestLookingLeavesNothing(t *testing.T) {
 		for _, n := range f.Nodes() {
 			require.Empty(t, append(n.Keys(t), members(n)...), "%v", args)
 		}
+	}
+	for _, n := range f.Nodes() {
+		text, err := n.Do(t, "INFO", "persistence").ToString()
+		require.NoError(t, err)
+		require.Contains(t, text, "rdb_changes_since_last_save:0\r\n", "nothing was written, not even for a moment")
 	}
 	call(t, environ, "resume", "--all", "--why", "who gives orders does take part")
 	require.NotEmpty(t, members(f.Node(0)))

@@ -83,6 +83,30 @@ func TestUsage(t *testing.T) {
 		{some, "status --tls-cert " + file("cert", "") + " --tls-key " + os.DevNull, "--tls-key: " + os.DevNull + " is no regular file"},
 		{some, "doctor --tls-key x", "needs its certificate"},
 		{some, "doctor --timeout -1s", "not positive"},
+		{some, "run x --tick= --wait 1s -- true", "--tick is empty, as where a variable of a script is not set: give it a value, or leave it out; --tick alone is the current minute"},
+		{some, "run x --once-per 0 --wait 1s -- true", "shortest period"},
+		{some, "run x --once-per= -- true", "invalid argument"},
+		{some, "run x --tick --once-per 0 -- true", "use one of them"},
+		{some, "run x --wait 0 -- true", "--try asks once"},
+		{some, "run x --once-per 1h --wait 0s -- true", "--try asks once"},
+		{some, "run x --wait -1s -- true", "--try asks once"},
+		{some, "run x --identity= --wait 1s -- true", "--identity is empty"},
+		{some, "run x --ttl 0 -- true", "below the minimum"},
+		{some, "elect x --identity= --ttl 0 -- true", "--identity is empty"},
+		{some, "elect x --max-backoff 0 -- true", "--max-backoff"},
+		{some, "status --nodes=", "--nodes is empty"},
+		{some, "status --prefix=", "--prefix is empty"},
+		{some, "status --tls-ca=", "--tls-ca is empty"},
+		{some, "status --tls-cert= --tls-key=", "--tls-cert is empty"},
+		{some, "status --output=", "--output is empty"},
+		{some, "status --node-timeout 0", "WithNodeTimeout"},
+		{some, "status --timeout 0", "not positive"},
+		{some, "pause x --why y --until=", "--until is empty"},
+		{some, "pause x --why y --for 0", "not positive"},
+		{some, "pause x --why y --as=", "--as is empty"},
+		{some, "pause x --why=", "say why"},
+		{some, "cancel x --why y --token 0", "--token 0 is no run's"},
+		{some, "web --listen=", "--listen is empty"},
 	} {
 		got := call(t, of.environ, strings.Fields(of.args)...)
 		require.Equal(t, exitUsage, got.code, "%s: %s%s", of.args, got.out, got.err)
@@ -115,6 +139,24 @@ func TestLogLevel(t *testing.T) {
 		log := p.logger(slog.LevelWarn)
 		require.Equal(t, of.want != levelOff, log.Enabled(t.Context(), of.want), "%v", of)
 		require.False(t, log.Enabled(t.Context(), of.want-1), "%v", of)
+	}
+}
+
+// What is advised is for the command that has failed, and names flags that it has.
+func TestAdviceFitsTheCommand(t *testing.T) {
+	t.Parallel()
+	for _, of := range []struct {
+		command string
+		code    int
+		says    string
+	}{
+		{"run", exitTimedOut, "give it longer with --wait;"},
+		{"status", exitTimedOut, "give it longer with --timeout;"},
+		{"run", exitHeld, "another host has the lease: try again later, or wait for it with --wait"},
+		{"pause", exitHeld, "somebody else did the same at the same time"},
+		{"run", exitNoQuorum, "tenure doctor"},
+	} {
+		require.Contains(t, advise(of.command, exit(of.code, io.EOF)), of.says, "%v", of)
 	}
 }
 
@@ -180,6 +222,8 @@ func TestNodesComeFrom(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "nodes")
 	require.NoError(t, os.WriteFile(file, []byte("# ours\nvalkey://u:p@a\nvalkey://u:p@b, valkey://u:p@c\r\n"), 0o600))
+	marked := filepath.Join(t.TempDir(), "marked")
+	require.NoError(t, os.WriteFile(marked, []byte("\ufeffvalkey://a\r\nvalkey://b\r\n"), 0o600))
 	for _, of := range []struct {
 		environ []string
 		flag    string
@@ -191,6 +235,7 @@ func TestNodesComeFrom(t *testing.T) {
 		{nodesAt("valkey://a"), "valkey://ann@c,valkey://d", []string{"valkey://ann@c", "valkey://d"}},
 		{[]string{"TENURE_NODES=valkey://a", "TENURE_NODES=valkey://b"}, "", []string{"valkey://b"}},
 		{[]string{"TENURE_NODES=", "TENURE_NODES_FILE=" + file}, "", []string{"valkey://u:p@a", "valkey://u:p@b", "valkey://u:p@c"}},
+		{[]string{"TENURE_NODES_FILE=" + marked}, "", []string{"valkey://a", "valkey://b"}},
 	} {
 		p := &program{environ: of.environ}
 		p.connection.nodes = of.flag

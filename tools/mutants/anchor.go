@@ -21,10 +21,14 @@ type place struct {
 
 func (p place) String() string { return fmt.Sprintf("%s:%d", p.file, p.line+1) }
 
-// anchors are the lines of a module that carry anchors, by anchor.
+// anchors are the lines that carry anchors, by anchor.
 type anchors map[string][]place
 
-// findAnchors reads the Go files of the module at root, but for tests, and its Lua scripts.
+// commandDir is the other module that mutants break.
+const commandDir = "cmd/tenure"
+
+// findAnchors reads the Go files of the module at root and of the command's, but for tests, and
+// their Lua scripts.
 func findAnchors(root string) (anchors, error) {
 	found := make(anchors)
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -32,7 +36,7 @@ func findAnchors(root string) (anchors, error) {
 		case err != nil:
 			return err
 		case d.IsDir():
-			if path != root && isForeign(path) {
+			if path != root && path != filepath.Join(root, filepath.FromSlash(commandDir)) && isForeign(path) {
 				return filepath.SkipDir
 			}
 			return nil

@@ -109,6 +109,7 @@ func TestAnchorsAreFoundWhereTheCodeIs(t *testing.T) {
 	root := write(t, map[string]string{
 		"go.mod": "", "a.go": text, "deep/er/b.go": text, "deep/script.lua": text, "aligned.go": "x    //mutant:m,n\n", "why.go": "x // why //mutant:m\n",
 		"a_test.go": text, "a.md": text, "testdata/a.go": text, ".git/a.go": text, "_old/a.go": text, "bench/go.mod": "", "bench/a.go": text,
+		"cmd/tenure/go.mod": "", "cmd/tenure/in/c.go": "x //mutant:c\n", "cmd/other/go.mod": "", "cmd/other/a.go": text,
 		"prose.go": "// a line ends in //mutant:NAME\n", "text.go": "`--mutant:m`\n", "inside.go": "x //mutant:m y\n",
 	})
 	found, err := findAnchors(root)
@@ -116,6 +117,7 @@ func TestAnchorsAreFoundWhereTheCodeIs(t *testing.T) {
 	require.Equal(t, anchors{
 		"m": {{"a.go", 0}, {"aligned.go", 0}, {"deep/er/b.go", 0}, {"deep/script.lua", 0}, {"why.go", 0}},
 		"n": {{"aligned.go", 0}},
+		"c": {{"cmd/tenure/in/c.go", 0}},
 	}, found)
 }
 

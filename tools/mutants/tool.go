@@ -73,7 +73,7 @@ func (t *tool) build(ctx context.Context, overlay, pkg, output string) error {
 }
 
 // test runs the tests of a package that match a regular expression a number of times, with an
-// overlay if that is not empty.
+// overlay if that is not empty. Programs that a test builds are broken, too.
 func (t *tool) test(ctx context.Context, overlay, pkg, names string, times int) (*testRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout+buildTime)
 	defer cancel()
@@ -83,6 +83,9 @@ func (t *tool) test(ctx context.Context, overlay, pkg, names string, times int) 
 	}
 	var out bytes.Buffer
 	cmd := t.command(ctx, "go", append(args, pkg)...)
+	if overlay != "" {
+		cmd.Env = append(cmd.Env, "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
+	}
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	if ctx.Err() != nil {

@@ -25,7 +25,7 @@ const (
 
 // needs is what each right of redlock.Rights is for, and a command that tries it. KEY and CHANNEL
 // stand for names of the prefix that are nobody's. None of them changes anything: keys that are not
-// there are not written, and LPUSH is tried by a script that removes what it wrote.
+// there are not written, and LPUSH is tried by a script that may only read.
 var needs = []struct {
 	right, lost string
 	try         string // empty: see tryRest
@@ -75,8 +75,9 @@ var reader = strings.Fields("+ping +info +time +evalsha_ro +script|load +get +pt
 
 const (
 	noScript = "0000000000000000000000000000000000000000"
-	// pushAndRemove tries LPUSH within one step.
-	pushAndRemove = "local answer = redis.pcall('LPUSH', KEYS[1], 'x') redis.pcall('DEL', KEYS[1]) return answer"
+	// push tries LPUSH where nothing can be written: a server looks at the user's rights before it
+	// refuses that.
+	push = "return redis.pcall('LPUSH', KEYS[1], 'x')"
 )
 
 // lack is a right that a user does not have.
@@ -121,10 +122,10 @@ func lacking(ctx context.Context, client valkey.Client, prefix string) (missing 
 		}
 		note(n.right, n.lost, said)
 	}
-	if !lost["+evalsha"] && !lost["+script|load"] && !lost["+del"] {
-		sha, said := conn.Do(ctx, conn.B().ScriptLoad().Script(pushAndRemove).Build()).ToString()
+	if !lost["+evalsha_ro"] && !lost["+script|load"] {
+		sha, said := conn.Do(ctx, conn.B().ScriptLoad().Script(push).Build()).ToString()
 		if said == nil {
-			said = conn.Do(ctx, conn.B().Evalsha().Sha1(sha).Numkeys(1).Key(names.Replace("KEY")).Build()).Error()
+			said = conn.Do(ctx, conn.B().EvalshaRo().Sha1(sha).Numkeys(1).Key(names.Replace("KEY")).Build()).Error()
 		}
 		if said != nil && !answered(said) {
 			return missing, fmt.Errorf("+lpush: %w", said)

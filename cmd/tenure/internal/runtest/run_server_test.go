@@ -66,8 +66,11 @@ func TestHeld(t *testing.T) {
 	code, _, stderr := run(t, fleet, nil, "run", "a", "--try", "--", "true")
 	require.Equal(t, 75, code)
 	require.Contains(t, stderr, `held by another owner: night`)
-	code, _, stderr = run(t, fleet, nil, "run", "a", "--wait", "300ms", "--", "true")
+	require.Contains(t, stderr, "another host has the lease: try again later, or wait for it with --wait")
+	code, _, stderr = run(t, fleet, nil, "run", "a", "--wait", "3s", "--", "true")
 	require.Equal(t, 124, code, stderr)
+	require.Contains(t, stderr, "give it longer with --wait")
+	require.NotContains(t, stderr, "--timeout")
 	code, _, stderr = run(t, fleet, nil, "run", "a", "-n", "-E", "42", "--", "true")
 	require.Equal(t, 42, code, stderr)
 
@@ -88,6 +91,28 @@ func TestNoQuorum(t *testing.T) {
 	code, _, stderr = waits(t, fleet, "--", "true")
 	require.Equal(t, 69, code, stderr)
 	require.Contains(t, stderr, "no quorum")
+}
+
+// Nodes that hang are no quorum, and the error says which: an attempt that has not ended when
+// --wait has passed tells nothing.
+func TestNodesThatHang(t *testing.T) {
+	fleet := valkeytest.Start(t, 3)
+	freezeNodes(t, fleet)
+	defer thawNodes(t, fleet)
+	for _, wait := range [][]string{{"--wait", "1s"}, {"--once-per", "1h"}} {
+		code, _, stderr := run(t, fleet, nil, append([]string{"run", "a"}, append(wait, "--", "true")...)...)
+		require.Equal(t, 69, code, "%v: %s", wait, stderr)
+		require.Contains(t, stderr, "no quorum")
+		require.Contains(t, stderr, fleet.Node(0).Addr())
+		require.Contains(t, stderr, "tenure doctor says what is wrong")
+	}
+}
+
+// A wait that is too short for any answer is no finding about the nodes.
+func TestWaitOfAMoment(t *testing.T) {
+	code, _, stderr := run(t, valkeytest.Start(t, 3), nil, "run", "a", "--wait", "1ns", "--", "true")
+	require.Equal(t, 124, code, stderr)
+	require.Contains(t, stderr, "give it longer with --wait")
 }
 
 // The streams are the command's own, and so are further descriptors; the environment has what the
@@ -135,6 +160,43 @@ func TestBrokenPipe(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, in.Close())
 	require.Equal(t, 128+13, s.code(t), s.stderr())
+}
+
+// deafStream is an error stream that nobody reads.
+func deafStream(t *testing.T) *os.File {
+	t.Helper()
+	in, out, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, in.Close())
+	t.Cleanup(func() { _ = out.Close() }) // it was only handed on
+	return out
+}
+
+// An error stream that nobody reads any more ends neither tenure nor the command, and the exit code
+// is what it would be.
+func TestBrokenErrorStream(t *testing.T) {
+	fleet, j := valkeytest.Start(t, 3), newJournal(t)
+	cmd := command(fleet, j.worker(rolePlain, "first"), "run", "a", "--ttl", "2s", "--", worker(t))
+	cmd.Stderr = deafStream(t)
+	s := start(t, cmd)
+	j.await(t, "first", "beat", 1)
+	dog := s.watchdog(t)
+	require.NoError(t, syscall.Kill(dog, syscall.SIGSTOP)) // tenure says so, before it wakes it
+	require.Eventually(t, func() bool { f := fields(dog); return !s.Running() || len(f) > 0 && f[0] == "T" }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { f := fields(dog); return !s.Running() || len(f) > 0 && f[0] != "T" }, patience, time.Millisecond)
+	require.True(t, s.Running(), "a line that nobody reads")
+	j.await(t, "first", "beat", len(j.records(t))+10)
+
+	held := command(fleet, nil, "run", "a", "--try", "--", "true")
+	held.Stderr = deafStream(t)
+	require.Equal(t, 75, start(t, held).code(t))
+
+	require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGTERM))
+	require.Equal(t, 7, s.code(t), "the command's code")
+
+	elect := command(fleet, nil, "elect", "b", "--once", "--", "sh", "-c", "exit 9") // which says that it was elected
+	elect.Stderr = deafStream(t)
+	require.Equal(t, 9, start(t, elect).code(t))
 }
 
 // Signals reach the command, and do not end tenure before it.
@@ -197,15 +259,26 @@ func caught(pid int, sig syscall.Signal) bool {
 	return bits&(1<<(uint(sig)-1)) != 0 && sockets >= 3
 }
 
-// A signal that was ignored when tenure began is ignored: nohup.
+// SIGHUP and SIGINT that were ignored when tenure began are ignored: nohup. Others are passed on,
+// and the command begins with their default: Go's runtime has them caught before main.
 func TestNohup(t *testing.T) {
 	fleet, j := valkeytest.Start(t, 3), newJournal(t)
 	cmd := command(fleet, j.worker(roleQuiet, "first", beatsVariable+"=100"), "run", "a", "--", worker(t))
-	cmd.Args = append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`}, append([]string{tenure}, cmd.Args[1:]...)...)
+	cmd.Args = append([]string{"sh", "-c", `trap "" HUP INT; exec "$0" "$@"`}, append([]string{tenure}, cmd.Args[1:]...)...)
 	cmd.Path = "/bin/sh"
 	s := start(t, cmd)
 	j.await(t, "first", "beat", 1)
-	require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGHUP))
-	require.NoError(t, syscall.Kill(j.records(t)[0].pid, syscall.SIGHUP))
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		require.NoError(t, syscall.Kill(s.Pid(), sig))
+		require.NoError(t, syscall.Kill(j.records(t)[0].pid, sig))
+	}
 	require.Zero(t, s.code(t), s.stderr())
+
+	cmd = command(fleet, j.worker(roleQuiet, "second"), "run", "a", "--", worker(t))
+	cmd.Args = append([]string{"sh", "-c", `trap "" TERM; exec "$0" "$@"`}, append([]string{tenure}, cmd.Args[1:]...)...)
+	cmd.Path = "/bin/sh"
+	s = start(t, cmd)
+	j.await(t, "second", "beat", 1)
+	require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGTERM))
+	require.Equal(t, 128+int(syscall.SIGTERM), s.code(t), s.stderr())
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -40,7 +41,7 @@ type Command struct {
 	// Grace is how long the command has between SIGTERM and SIGKILL. It gets SIGTERM when no more
 	// than that is left of the lease, so it is below half of the TTL.
 	Grace time.Duration
-	// DeadlineFile is kept up to date with the deadline, see docs/run.md. Its directory is removed
+	// DeadlineFile is kept up to date with the deadline, see docs/run.md. Run removes its directory
 	// in the end. Empty for none.
 	DeadlineFile string
 	// Cgroup is a directory below which the command gets a cgroup of its own; empty for none.
@@ -49,6 +50,13 @@ type Command struct {
 	Signals <-chan os.Signal
 	// Say tells people, one line a call. It is called by one goroutine at a time.
 	Say func(line string)
+}
+
+// Discard removes what was made for a command that is not run: the directory of its DeadlineFile.
+func (c Command) Discard() {
+	if c.DeadlineFile != "" {
+		_ = os.RemoveAll(filepath.Dir(c.DeadlineFile))
+	}
 }
 
 // Margin is how long before the deadline the command is killed: a tenth of the TTL, between 200 ms

@@ -106,12 +106,15 @@ func instantOf(lease func() time.Time) instant {
 }
 
 // writeDeadline replaces the file that tells the command: seconds since 1970, and seconds by
-// /proc/uptime, which no one steps.
+// /proc/uptime, which no one steps. Every user may read it, whatever the umask.
 func writeDeadline(name string, at instant) error {
 	left := at.sub(now())
 	text := fmt.Sprintf("%.3f %.3f\n", float64(time.Now().Add(left).UnixMilli())/1000, time.Duration(at).Seconds())
 	next := filepath.Join(filepath.Dir(name), ".next")
 	if err := os.WriteFile(next, []byte(text), 0o644); err != nil {
+		return err
+	}
+	if err := os.Chmod(next, 0o644); err != nil {
 		return err
 	}
 	return os.Rename(next, name)

@@ -43,7 +43,12 @@ func TestDeadlineIsShared(t *testing.T) {
 func TestDeadlineFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "deadline")
 	at := now().add(time.Hour)
+	before := syscall.Umask(0o077)
+	defer syscall.Umask(before)
 	require.NoError(t, writeDeadline(name, at))
+	info, err := os.Stat(name)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o644), info.Mode(), "a command that becomes another user may read it")
 	text, err := os.ReadFile(name)
 	require.NoError(t, err)
 	var wall, up float64

@@ -18,6 +18,7 @@ const (
 	orderStart  orderKind = iota + 1
 	orderSignal           // forward one
 	orderTell             // end the command
+	orderPart             // tenure has heard of the end, and does what is left to do
 )
 
 // order is a message from tenure to the watchdog.

@@ -214,6 +214,7 @@ func (r *run) note(e event) {
 		r.command, r.family.group = e.Pid, e.Pid
 	case eventFailed:
 		r.failed = &e
+		_ = r.order(order{Kind: orderPart})
 	case eventStopped:
 		if r.terminal != nil {
 			r.terminal.take()
@@ -221,6 +222,7 @@ func (r *run) note(e event) {
 		}
 	case eventEnded:
 		r.result = &e.Result
+		_ = r.order(order{Kind: orderPart})
 	}
 }
 
@@ -330,9 +332,7 @@ func (r *run) close() {
 	if r.deadline != nil {
 		r.deadline.close()
 	}
-	if r.DeadlineFile != "" {
-		_ = os.RemoveAll(filepath.Dir(r.DeadlineFile))
-	}
+	r.Discard()
 	removeCgroup(r.cgroup)
 }
 

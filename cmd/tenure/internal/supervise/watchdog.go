@@ -35,6 +35,7 @@ type watchdog struct {
 	children *os.File // can be read after SIGCHLD
 
 	start   *start
+	parted  bool // tenure has heard of the end
 	family  *family
 	command int                // its pid, and the number of its group
 	ended   bool               // it was reaped
@@ -140,6 +141,7 @@ func (w *watchdog) watch() {
 		}
 	}
 	if !w.begin(w.start) {
+		w.part()
 		return
 	}
 	for {
@@ -157,6 +159,20 @@ func (w *watchdog) watch() {
 		w.listen()
 	}
 	w.report(event{Kind: eventEnded, Result: Result{Code: code(w.status), Reason: w.reason, Killed: w.killed, Left: w.left}})
+	w.part()
+}
+
+// partWithin is how long tenure has to say that it has heard of the end. One that is frozen for
+// longer removes what is left when it goes on.
+const partWithin = 10 * time.Second
+
+// part waits until tenure has heard of the end, and does what is left to do where it is dead. It
+// may die at the same time as the command, so that its pipe ends a moment later.
+func (w *watchdog) part() {
+	for until := now().add(partWithin); w.orders != nil && !w.parted && now() < until; {
+		w.waiter.wait(until, descriptor(w.orders))
+		w.listen()
+	}
 	if w.orders == nil {
 		if w.start.Remove != "" {
 			_ = os.RemoveAll(w.start.Remove)
@@ -176,7 +192,7 @@ func (w *watchdog) listen() {
 	}
 	if ended {
 		w.orders = nil
-		if w.start != nil {
+		if w.command != 0 {
 			w.tell(ReasonOrphaned)
 		}
 	}
@@ -269,6 +285,8 @@ func (w *watchdog) obey(o order) {
 	switch {
 	case o.Kind == orderStart:
 		w.start = o.Start
+	case o.Kind == orderPart:
+		w.parted = true
 	case w.command == 0:
 	case o.Kind == orderTell:
 		w.tell(ReasonContext)
