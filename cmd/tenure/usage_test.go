@@ -50,6 +50,7 @@ func TestUsage(t *testing.T) {
 		{append(some, "TENURE_NODE_TIMEOUT=2s"), "orders", "TENURE_NODE_TIMEOUT 2s is above 1s"},
 		{append(some, "TENURE_NODE_TIMEOUT=2s"), "run x --ttl 4s -- true", "TENURE_NODE_TIMEOUT 2s is above 1s, a quarter of the TTL of 4s, which --ttl sets: give 1s at most"},
 		{some, "elect x --node-timeout 3s -- true", "give 2.5s at most"},
+		{some, "run x --tick=2999-01-02T15:04:05Z -- true", "no tick is granted before its time"},
 		{some, "pause x", "say why"},
 		{some, "pause --why y", "takes JOB, or --all"},
 		{some, "pause x --all --why y", "not both"},
