@@ -641,3 +641,35 @@ func TestAcquireReturnsItsContextsError(t *testing.T) {
 		}
 	})
 }
+
+// attemptHook has something done when an attempt of that number begins.
+type attemptHook struct {
+	acquisitions
+	number int
+	do     func()
+}
+
+func (a *attemptHook) TraceAttemptStart(ctx context.Context, data redlock.TraceAttemptStartData) context.Context {
+	if data.Attempt == a.number {
+		a.do()
+	}
+	return ctx
+}
+
+func (a *attemptHook) TraceAttemptEnd(context.Context, redlock.TraceAttemptEndData) {}
+
+// A context that ends in the middle of an attempt hides nothing of what the one before has found.
+func TestEndedContextTellsOfTheAttemptBefore(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		acquire(t, open(t, fleet, redlock.WithIdentity("holder")))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		a := &attemptHook{acquisitions: acquisitions{make(chan redlock.TraceAcquireEndData, 1)}, number: 2, do: cancel}
+		_, err := open(t, fleet, redlock.WithTracer(a)).Acquire(ctx, "key")
+		require.ErrorIs(t, err, context.Canceled)
+		var held *redlock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, "holder", held.Holder.Identity)
+		require.Equal(t, "canceled", redlock.ErrorType(err))
+	})
+}

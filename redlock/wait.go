@@ -59,6 +59,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 	}()
 	backoff := node.MinPause
 	var out outage
+	var last error // what came of the attempt before
 	for {
 		l, err = a.try(ctx)
 		if err == nil {
@@ -66,11 +67,15 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 			return l, nil
 		}
 		if ctx.Err() != nil {
-			if !errors.Is(err, ctx.Err()) {
+			var own *contextError
+			if errors.As(err, &own) && own.last == nil { // it has ended in the middle of an attempt
+				err = newContextError(ctx, a.keys.Name, last) //mutant:attempt-before-the-end-forgotten
+			} else if !errors.Is(err, ctx.Err()) {
 				err = newContextError(ctx, a.keys.Name, err)
 			}
 			return nil, err
 		}
+		last = err
 		var held *HeldError
 		var pause time.Duration
 		failing := false
