@@ -200,6 +200,7 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 	defer timer.Stop()
 	gone := t.lease.Context().Done() //mutant:not-extended-while-draining
 	var stop <-chan struct{}         // ctx's end, once lead has had its time
+	overran := false
 	for {
 		select {
 		case v := <-led:
@@ -208,7 +209,7 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 			gone = nil
 			err := t.lease.Err()
 			e.end(t, Change{Kind: Lost, Reason: lossReason(err), Err: err}) //mutant:term-beside-a-running-lead
-			if stop != nil {
+			if overran {
 				e.postEnd(t) //mutant:loss-under-an-overrun-untold/2
 			}
 		case <-timer.C:
@@ -218,7 +219,7 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 			t.lease.StopExtending() //mutant:released-under-an-overrun
 			close(t.overran)
 			e.postEnd(t) //mutant:loss-under-an-overrun-untold
-			stop = ctx.Done()
+			stop, overran = ctx.Done(), true
 			e.cfg.logger.WarnContext(ctx, "elector: lead overruns the drain timeout; the lease is left to run out",
 				"election", e.election, "term", t.Number(), "timeout", limit)
 		case <-stop:

@@ -199,6 +199,32 @@ func TestHistoryOfAnOverrun(t *testing.T) {
 	}
 }
 
+// The loss under an overrun is told also where nobody ends Run.
+func TestHistoryOfAnOverrunThatNobodyEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q, own := onlooker(t, fleet), onlooker(t, fleet)
+		a, err := elector.New(own, "test", elector.WithIdentity("a"), elector.WithDrainTimeout(time.Second), elector.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		terms := make(chan *elector.Term, 10)
+		over, ended := make(chan struct{}), make(chan error, 1)
+		go func() {
+			ended <- a.Run(context.WithoutCancel(t.Context()), func(ctx context.Context, term *elector.Term) error {
+				terms <- term
+				<-ctx.Done()
+				<-over
+				return nil
+			})
+		}()
+		term := <-terms
+		require.ErrorIs(t, term.Resign(t.Context()), elector.ErrDrainTimeout)
+		time.Sleep(2 * ttl)
+		require.Equal(t, []string{"a elected", "a lost deadline"}, words(history(t, q)))
+		close(over)
+		require.NoError(t, own.Close())
+		require.ErrorIs(t, <-ended, redlock.ErrClosed)
+	})
+}
+
 // A lease that turns out to be lost when it is released was not resigned.
 func TestHistoryOfALossSeenAtTheRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {

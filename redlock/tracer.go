@@ -181,7 +181,8 @@ type TraceLostData struct {
 
 // VoteTracer is told when a node gains or loses its vote, or has another reason not to vote or
 // another end of its quarantine; and of each node when the Quorum is made, and when it has been
-// closed. A node that does not answer has no vote, from the line in the log on that says so.
+// closed. A node that does not answer has no vote, from the line in the log on that says so. It
+// must not block, nor close the Quorum.
 type VoteTracer interface {
 	TraceVote(ctx context.Context, data TraceVoteData)
 }

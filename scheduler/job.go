@@ -166,7 +166,6 @@ func (j *job) begin(ctx context.Context) (*runLock, *SkipError) {
 	notLeader := j.s.leader.check(ctx)
 	j.backlog.addPassedOver(ctx, due.missed, notLeader != nil)
 	if notLeader != nil {
-		j.pauses.become(ctx, redlock.Pause{}) //mutant:follower-knows-a-pause
 		return nil, j.skip(due.scheduled, notLeader)
 	}
 	tick := j.ticks.of(due.scheduled)

@@ -110,7 +110,7 @@ func (l *leadership) lead(ctx context.Context, term *elector.Term) error {
 	l.mu.Unlock()
 	l.elected()
 	<-ctx.Done()
-	l.left()
+	l.left() //mutant:follower-knows-a-pause
 	return nil
 }
 

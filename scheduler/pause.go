@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -13,36 +14,37 @@ import (
 type pauses struct {
 	job *job
 
-	mu  sync.Mutex
-	is  redlock.Pause // guarded by mu; Version is 0 for none
-	met int           // guarded by mu; how many ticks have told of it, or of none
+	turn atomic.Int64 // raised by a tick, and when the replica runs none any more: a look of before is old
+	off  atomic.Bool  // the replica runs none of the job's ticks
+
+	mu sync.Mutex    // held while tracer and log are told, so that what they hear last is so
+	is redlock.Pause // guarded by mu; Version is 0 for none
+}
+
+// begin is for a replica that begins to run the job's ticks. It is to look, with that turn.
+func (p *pauses) begin() (turn int64) {
+	p.off.Store(false)
+	return p.turn.Load()
 }
 
 // look asks the nodes whether the job is paused, or all jobs are: its next tick may be far away. A
 // tick that is asked for meanwhile knows better, and if no quorum answers the next one will.
-func (p *pauses) look(ctx context.Context) {
-	p.mu.Lock()
-	met := p.met
-	p.mu.Unlock()
+func (p *pauses) look(ctx context.Context, turn int64) {
+	var now redlock.Pause
 	for _, key := range []string{p.job.key, redlock.AllKeys} {
 		is, err := p.job.s.q.Paused(ctx, key)
 		if err != nil {
 			return
 		}
 		if is.Active(p.job.s.cfg.clock.Now()) {
-			p.mu.Lock()
-			old := met != p.met
-			p.mu.Unlock()
-			if !old {
-				p.know(ctx, is)
-			}
-			return
+			now = is
+			break
 		}
 	}
+	p.know(ctx, now, func() bool { return p.turn.Load() == turn }) //mutant:look-at-a-pause-of-before
 }
 
-// asked takes what came of a tick, and logs a line when a pause begins, changes or ends. Skips
-// themselves are no news.
+// asked takes what came of a tick. Skips themselves are no news.
 func (p *pauses) asked(ctx context.Context, err error) {
 	var paused *redlock.PausedError
 	if err != nil && !errors.As(err, &paused) {
@@ -52,15 +54,26 @@ func (p *pauses) asked(ctx context.Context, err error) {
 	if paused != nil {
 		now = paused.Pause
 	}
-	p.mu.Lock()
-	p.met++
-	p.mu.Unlock()
-	p.know(ctx, now)
+	p.turn.Add(1)
+	p.know(ctx, now, func() bool { return !p.off.Load() })
 }
 
-// know takes over a pause, or that there is none.
-func (p *pauses) know(ctx context.Context, now redlock.Pause) {
-	if !p.become(ctx, now) {
+// forget is for a replica that runs none of the job's ticks any more: it asks for none that could
+// end a pause, and knows of none.
+func (p *pauses) forget(ctx context.Context) {
+	p.off.Store(true)
+	p.turn.Add(1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.become(ctx, redlock.Pause{})
+}
+
+// know takes over a pause, or that there is none, if that is still so, and logs a line when one
+// begins, changes or ends.
+func (p *pauses) know(ctx context.Context, now redlock.Pause, still func() bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !still() || !p.become(ctx, now) {
 		return
 	}
 	log := p.job.s.cfg.logger
@@ -76,13 +89,10 @@ func (p *pauses) know(ctx context.Context, now redlock.Pause) {
 }
 
 // become notes a pause, or its end, tells the tracer, and reports whether it is another one than
-// before. A replica that does not lead any more asks for no tick, and knows of none.
+// before. Called with mu held.
 func (p *pauses) become(ctx context.Context, now redlock.Pause) bool {
-	p.mu.Lock()
 	was := p.is
-	p.is = now
-	p.mu.Unlock()
-	if now.Version == was.Version {
+	if p.is = now; now.Version == was.Version {
 		return false
 	}
 	if t := p.job.s.cfg.tracer.pause; t != nil {

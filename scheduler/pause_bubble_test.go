@@ -9,6 +9,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
@@ -86,6 +87,22 @@ func (b *pauseBook) TracePause(_ context.Context, data scheduler.TracePauseData)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.told = append(b.told, data)
+}
+
+// termBook is a pauseBook, and hands out terms.
+type termBook struct {
+	*pauseBook
+	terms chan *elector.Term
+}
+
+func (b *termBook) TraceCampaignStart(ctx context.Context, _ elector.TraceCampaignStartData) context.Context {
+	return ctx
+}
+
+func (b *termBook) TraceCampaignEnd(_ context.Context, data elector.TraceCampaignEndData) {
+	if data.Term != nil {
+		b.terms <- data.Term
+	}
 }
 
 // heard returns what it was told.
@@ -189,6 +206,47 @@ func TestPauseOfBeforeIsKnown(t *testing.T) {
 				require.Equal(t, []uint64{p.Version, 0}, told(), "it has resigned")
 				pass(100 * time.Millisecond)
 				require.Equal(t, []uint64{p.Version}, follows(), "it was elected")
+			})
+		})
+	}
+}
+
+// What a replica has asked about a pause tells nothing when it has ceased to run the job's ticks
+// before the answer came: its term has ended, or the job is gone.
+func TestLateAnswerAboutAPause(t *testing.T) {
+	daily := gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(12, 0, 0)))
+	for name, begin := range map[string]func(t *testing.T, c *cluster, b *pauseBook) (end func()){
+		"its term has ended": func(t *testing.T, c *cluster, b *pauseBook) (end func()) {
+			terms := &termBook{pauseBook: b, terms: make(chan *elector.Term, 10)}
+			r := c.replica(scheduler.WithTracer(terms), scheduler.WithElection("jobs"))
+			r.add(t, daily, func() {})
+			r.Start()
+			term := <-terms.terms
+			c.replica(scheduler.WithElection("jobs")).Start()
+			return func() { require.NoError(t, term.Resign(t.Context())) }
+		},
+		"the job is gone": func(t *testing.T, c *cluster, b *pauseBook) (end func()) {
+			r := c.replica(scheduler.WithTracer(b))
+			r.Start()
+			j := r.add(t, daily, func() {})
+			return func() { require.NoError(t, r.RemoveJob(j.ID())) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				_, err := c.replica().q.Pause(t.Context(), "job/job", redlock.PauseOptions{})
+				require.NoError(t, err)
+				for i := range 5 {
+					c.fleet.Node(i).SetDelay(40 * time.Millisecond)
+				}
+				b := &pauseBook{book: c.book}
+				end := begin(t, c, b)
+				time.Sleep(5 * time.Millisecond)
+				end()
+				pass(time.Minute)
+				if told := b.heard(); len(told) > 0 {
+					require.Zero(t, told[len(told)-1].Pause.Version)
+				}
 			})
 		})
 	}

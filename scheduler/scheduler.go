@@ -238,8 +238,9 @@ func (s *state) lookBack(ctx context.Context, j *job) {
 	if j.unlocked { //mutant:ticks-without-a-lease-are-missed
 		return
 	}
-	s.reads.Go(func() { j.pauses.look(ctx) }) //mutant:pause-of-before-unknown
-	if j.cfg.catchUp != CatchUpNone {         //mutant:missed-ticks-not-looked-for
+	turn := j.pauses.begin()
+	s.reads.Go(func() { j.pauses.look(ctx, turn) }) //mutant:pause-of-before-unknown
+	if j.cfg.catchUp != CatchUpNone {               //mutant:missed-ticks-not-looked-for
 		s.reads.Go(func() { j.backlog.addMissed(ctx) })
 	}
 }
@@ -328,7 +329,7 @@ func (s *state) forgetPauses() {
 	jobs := s.list()
 	s.mu.Unlock()
 	for _, j := range jobs {
-		j.pauses.become(s.cfg.context, redlock.Pause{})
+		j.pauses.forget(s.cfg.context)
 	}
 }
 
@@ -390,7 +391,7 @@ func (s *state) prune() {
 	s.mu.Unlock()
 	for _, j := range gone {
 		j.backlog.stop()
-		j.pauses.become(s.cfg.context, redlock.Pause{}) //mutant:pause-of-a-job-that-is-gone
+		j.pauses.forget(s.cfg.context) //mutant:pause-of-a-job-that-is-gone
 	}
 }
 

@@ -31,8 +31,9 @@ var (
 // An error that the function returns is logged as a warning with the job and the tick, at debug
 // level if it is only that its context has ended, and goes to gocron's listeners and monitors. A
 // panic is logged as an error with its stack and does not end the process: gocron recovers it, and
-// tells AfterJobRunsWithPanic and AfterJobRunsWithError as ever. A run that panicked is not
-// complete; see WithDelivery. A panic of a listener, a monitor or a tracer is another matter and
+// tells AfterJobRunsWithPanic and AfterJobRunsWithError as ever, on another goroutine than the
+// function's, whose stack is in the log and in the PanicError. A run that panicked is not complete;
+// see WithDelivery. A panic of a listener, a monitor or a tracer is another matter and
 // ends the process.
 //
 // Nothing is done for a nil function. What is wrong with the function or its parameters is reported
