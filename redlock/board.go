@@ -256,7 +256,9 @@ func (b Board) Cards(ctx context.Context, kind, after string, most int) (cards [
 			merged[c.ID] = is
 		}
 		if n := len(rep.More().Told.Cards); n >= most && n > 0 {
-			if last := rep.More().Told.Cards[n-1].ID; end == nil || last < *end {
+			// One that is not beyond what was asked for is not in the order of ids, and tells
+			// nothing.
+			if last := rep.More().Told.Cards[n-1].ID; last > after && (end == nil || last < *end) { //mutant:cards-without-an-end
 				end = &last
 			}
 		}

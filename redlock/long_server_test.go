@@ -72,3 +72,31 @@ func TestLongTextsCostNoOtherKey(t *testing.T) {
 		require.NoError(t, node.Err)
 	}
 }
+
+// A node whose ids of cards are in no order has nobody read for ever: each page is beyond the one
+// before.
+func TestPagesOfCardsInNoOrder(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	q := s.open(redlock.WithTTL(longTTL))
+	s.hold(q, "key")
+	_, err := q.Board().Post(t.Context(), []redlock.Card{{Kind: "k", ID: "c", Text: "text", Lifetime: time.Hour}}, nil)
+	require.NoError(t, err)
+	s.do([]string{"ZADD", "tenure:cards:k:ids", "-2", "b", "-1", "a"}, 0)
+	var got []string
+	pages := 0
+	for after := ""; pages < 10; pages++ {
+		cards, next, err := q.Board().Cards(t.Context(), "k", after, 2)
+		require.NoError(t, err)
+		for _, c := range cards {
+			got = append(got, c.ID)
+		}
+		if next == "" {
+			break
+		}
+		require.Greater(t, next, after)
+		after = next
+	}
+	require.Less(t, pages, 10)
+	require.Contains(t, got, "c")
+}
