@@ -165,7 +165,6 @@ func (q *Quorum) Validate(key string, opts ...LeaseOption) error {
 // LeaseSettings are what a lease is acquired with, for those who acquire it with options that
 // others chose.
 type LeaseSettings struct {
-	TTL        time.Duration
 	AutoExtend bool // unless the lease, or its Quorum, was given WithoutAutoExtend
 	Numbered   bool // it was given WithSequence or WithTick
 }
@@ -177,5 +176,5 @@ func (q *Quorum) Settings(key string, opts ...LeaseOption) (LeaseSettings, error
 	if err != nil {
 		return LeaseSettings{}, err
 	}
-	return LeaseSettings{TTL: a.cfg.ttl, AutoExtend: !a.cfg.manual, Numbered: a.cfg.once != nil}, nil
+	return LeaseSettings{AutoExtend: !a.cfg.manual, Numbered: a.cfg.once != nil}, nil
 }
