@@ -37,7 +37,7 @@ func TestFormats(t *testing.T) {
 		}
 		text(`^[1-9][0-9]{15} the holder/[A-Za-z0-9_-]{22}$`, "GET", "tenure:{key}")
 		text(`^[1-9][0-9]{15}$`, "HGET", "tenure:fences", wire.NewKeys("tenure", "key").Slot)
-		text(`^1 [0-9a-f]{40} 7 [0-9]+ [0-9]+ 7 [0-9]+ [0-9]+ [0-9]+ [0-9]+ a[+]label [^ ]* [^ ]* the holder/[A-Za-z0-9_-]{22}$`, "GET", "tenure:{key}:once")
+		text(`^1 [0-9a-f]{40} 7 [0-9]+ [0-9]+ 7 [0-9]+ [0-9]+ [0-9]+ [0-9]+ a[+]label [^ ]* [^ ]*  the holder/[A-Za-z0-9_-]{22}$`, "GET", "tenure:{key}:once")
 		text(`^1 3 10000 [0-9]{13} 1 [0-9]{13} [0-9]+ [0-9]{13} -?[0-9]+ -\n([0-9a-f]{40} [0-9]{13} 127.0.0.1%3A[0-9]+ the[+](holder|waiter) here\n?){3}$`, "GET", "tenure:members")
 		members, err := n.Do(t, "ZRANGE", "tenure:{key}:wait", "0", "-1").AsStrSlice()
 		require.NoError(t, err)

@@ -178,7 +178,7 @@ func FuzzReply(f *testing.F) {
 		for _, seed := range [][2]string{
 			{"b", "1780000000000001 1780000000 5"}, {"b", "18446744073709551615 9223372036854775807 999999"}, {"b", "1.78e+15 1 1"},
 			{"bibb", "host/AAAAAAAAAAAAAAAAAAAAAA|9000|1780000000|5"}, {"bibb", "x|-1|-1|-1"}, {"bib", "host|9000|17"}, {"bi", "a|1"},
-			{"bib", "1780000000000001 host/AAAAAAAAAAAAAAAAAAAAAA|9000|1 p 5 1 0 4 0 1 4 1 a b  host/AAAAAAAAAAAAAAAAAAAAAA"}, {"bin", "1 host|9000"},
+			{"bib", "1780000000000001 host/AAAAAAAAAAAAAAAAAAAAAA|9000|1 p 5 1 0 4 0 1 4 1 a b   host/AAAAAAAAAAAAAAAAAAAAAA"}, {"bin", "1 host|9000"},
 			{"bb", "1780000000|5"}, {"bb", "99999999999999999999|1000000"}, {"i", "1"}, {"i", "3"}, {"i", "-1"},
 			{"bib", "host|9223372036854775807|9007199254740992"}, {"b", "9007199254740991 1780000000 5"}, {"b", "9007199254740992 1780000000 5"}, {"b", "1780086400000006 1780000000 5"}, {"i", "9223372036854775807"},
 			{"n", ""}, {"e", "ERR x"}, {"s", "OK"}, {"", ""}, {"nnnn", "|||"},
@@ -225,16 +225,16 @@ func FuzzReply(f *testing.F) {
 // bounded size. Two merge to what has the largest numbers of both.
 func FuzzRecord(f *testing.F) {
 	for _, seed := range []string{
-		"1  5 1 1780000000000 4 0 1 4 1 a+b %C3%A9  host one/AAAAAAAAAAAAAAAAAAAAAA", "1 0123 9007199254740991 1 0 0 0 0 0 0    ", "1  5 1 0 4 0 1 4 1   ",
-		"2  5 1 0 4 0 1 4 1    x", "1  5 1 0 4 0 1 4 1 %zz  %ff\x00\n", "1  -5 1 0 4 0 1 4 1    x", "1  99999999999999999 1 0 4 0 1 4 1    x", "",
-		"1  0x5 1 0 4 0 1 4 1    x", "5 1 0 5 0 1 0 0 somebody/0123456789012345678901", "1", "1            ", "1 \t 5 1 0 4 0 1 4 1 \t \v  x",
-		"1  5 1 0 4 0 1 4 1 a b 1795419269678915/9007199254740991/1795419269678/Ann/a+%2F+b host/AAAAAAAAAAAAAAAAAAAAAA",
-		"1  5 1 0 4 0 1 4 1   9007199254740991/0/0// x", "1  5 1 0 4 0 1 4 1   9007199254740992/1/1/a/b x", "1  5 1 0 4 0 1 4 1   9999999999999999/99999999999999999/1/a/b x",
-		"1  5 1 0 4 0 1 4 1   -1/-1/-1/a/b x", "1  5 1 0 4 0 1 4 1   1/2 x", "1  5 1 0 4 0 1 4 1   ///// x", "1  5 1 0 4 0 1 4 1   0/2/3/a/b x",
-		"1  5 1 0 4 0 1 4 1   1/2/3/%zz/\xff x", "1  5 1 0 4 0 1 4 1   1/2/3/" + strings.Repeat("x", 5000) + "/\x00 x", "1  5 1 0 4 0 1 4 1   01/02/03/a\tb/c x",
+		"1  5 1 1780000000000 4 0 1 4 1 a+b %C3%A9   host one/AAAAAAAAAAAAAAAAAAAAAA", "1 0123 9007199254740991 1 0 0 0 0 0 0     ", "1  5 1 0 4 0 1 4 1    ", "1  5 1 0 4 0 1 4 1   t x", "1  9007199254740990 1 0 4 0 1 4 1    t x", "1  5 1 0 4 0 1 4 1    u x",
+		"2  5 1 0 4 0 1 4 1     x", "1  5 1 0 4 0 1 4 1 %zz    %ff\x00\n", "1  -5 1 0 4 0 1 4 1     x", "1  99999999999999999 1 0 4 0 1 4 1     x", "",
+		"1  0x5 1 0 4 0 1 4 1     x", "5 1 0 5 0 1 0 0 somebody/0123456789012345678901", "1", "1            ", "1 \t 5 1 0 4 0 1 4 1 \t \v   x",
+		"1  5 1 0 4 0 1 4 1 a b 1795419269678915/9007199254740991/1795419269678/Ann/a+%2F+b  host/AAAAAAAAAAAAAAAAAAAAAA",
+		"1  5 1 0 4 0 1 4 1   9007199254740991/0/0//  x", "1  5 1 0 4 0 1 4 1   9007199254740992/1/1/a/b  x", "1  5 1 0 4 0 1 4 1   9999999999999999/99999999999999999/1/a/b  x",
+		"1  5 1 0 4 0 1 4 1   -1/-1/-1/a/b  x", "1  5 1 0 4 0 1 4 1   1/2  x", "1  5 1 0 4 0 1 4 1   /////  x", "1  5 1 0 4 0 1 4 1   0/2/3/a/b  x",
+		"1  5 1 0 4 0 1 4 1   1/2/3/%zz/\xff  x", "1  5 1 0 4 0 1 4 1   1/2/3/" + strings.Repeat("x", 5000) + "/\x00  x", "1  5 1 0 4 0 1 4 1   01/02/03/a\tb/c  x",
 	} {
-		f.Add(seed, "1  5 1 1780000000000 4 0 1 4 1 a b  host/AAAAAAAAAAAAAAAAAAAAAA")
-		f.Add(seed, "1  5 1 1780000000000 4 0 1 4 1 a b 7/8/9/Ann/why host/AAAAAAAAAAAAAAAAAAAAAA")
+		f.Add(seed, "1  5 1 1780000000000 4 0 1 4 1 a b   host/AAAAAAAAAAAAAAAAAAAAAA")
+		f.Add(seed, "1  5 1 1780000000000 4 0 1 4 1 a b 7/8/9/Ann/why  host/AAAAAAAAAAAAAAAAAAAAAA")
 	}
 	f.Fuzz(func(t *testing.T, one, other string) {
 		r, s := wire.ParseRecord(one), wire.ParseRecord(other)

@@ -31,7 +31,7 @@ func setRecord(t *testing.T, fleet *redlocktest.Fleet, node int, numbers, identi
 // setOldRecord gives a node a record of a server process.
 func setOldRecord(t *testing.T, fleet *redlocktest.Fleet, node int, process, numbers, identity string) {
 	t.Helper()
-	set(t, fleet.Node(node), recordKey, "1 "+process+" "+numbers+"    "+identity+"/0123456789012345678901")
+	set(t, fleet.Node(node), recordKey, "1 "+process+" "+numbers+"     "+identity+"/0123456789012345678901")
 }
 
 // runID asks a node for that of its process.
@@ -195,7 +195,7 @@ func onceFails(t *testing.T, patience time.Duration) {
 		for i := range before {
 			record, _ := fleet.Node(i).Get(recordKey)
 			was := strings.Split(before[i], " ")
-			require.Equal(t, strings.Join(was[:4], " ")+" 0 "+strings.Join(was[5:8], " ")+" 1 1    ", record, "node %d", i)
+			require.Equal(t, strings.Join(was[:4], " ")+" 0 "+strings.Join(was[5:8], " ")+" 1 1     ", record, "node %d", i)
 		}
 		require.Equal(t, 1, acquire(t, q, atMostOnce(2)).Attempt())
 	})

@@ -32,7 +32,7 @@ func TestOnceOnServers(t *testing.T) {
 	q := s.open(redlock.WithTTL(longTTL), redlock.WithIdentity("host one")) // a blank in it
 	now := time.Now().UnixMilli()
 	l := s.hold(q, "key", atMostOnce(now), redlock.WithLabel("nightly é"))
-	s.requireRecords(`^1 \S* \d{13} 1 \d{13} 0 0 0 0 0 nightly\+%C3%A9   host one/`)
+	s.requireRecords(`^1 \S* \d{13} 1 \d{13} 0 0 0 0 0 nightly\+%C3%A9    host one/`)
 	require.NoError(t, l.Release(t.Context()))
 	requireDone(t, q, atMostOnce(now))
 	keep, err := s.Node(0).Do(t, "PTTL", lockKey("key")+":once").AsInt64()
@@ -42,7 +42,7 @@ func TestOnceOnServers(t *testing.T) {
 	l = s.hold(q, "key", atLeastOnce(now))
 	require.Equal(t, 2, l.Attempt())
 	require.NoError(t, l.Complete(t.Context()))
-	s.requireRecords(`^1 \S* \d{13} 2 \d{13} \d{13} \d{13} \d{13} \d{13} 1  nightly\+%C3%A9  host one/`)
+	s.requireRecords(`^1 \S* \d{13} 2 \d{13} \d{13} \d{13} \d{13} \d{13} 1  nightly\+%C3%A9   host one/`)
 	require.Equal(t, now, requireDone(t, q, atLeastOnce(now)).Completed)
 	sequence, err := q.Sequence(t.Context(), "key")
 	require.NoError(t, err)

@@ -494,7 +494,7 @@ func TestMarkOfTheFutureIsNone(t *testing.T) {
 			for _, i := range nodes {
 				record, _ := fleet.Node(i).Get(recordKey)
 				fields := strings.Split(record, " ")
-				require.Len(t, fields, 14)
+				require.Len(t, fields, 15)
 				fields[12] = "9007199254740991/0/0/x/"
 				set(t, fleet.Node(i), recordKey, strings.Join(fields, " "))
 			}

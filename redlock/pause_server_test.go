@@ -464,7 +464,7 @@ func TestHostileMarks(t *testing.T) {
 		for _, nodes := range [][]int{{0}, {0, 1, 2}} {
 			what := fmt.Sprint(name, " on ", len(nodes))
 			s.do([]string{"FLUSHALL"})
-			s.do([]string{"SET", lockKey("key") + ":once", "1  5 1 0 4 0 1 4 1   " + mark + " x"}, nodes...)
+			s.do([]string{"SET", lockKey("key") + ":once", "1  5 1 0 4 0 1 4 1   " + mark + "  x"}, nodes...)
 			try := func() error {
 				l, err := tryUntilAnswered(t, q, "key", tick())
 				if err == nil {

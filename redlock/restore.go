@@ -159,7 +159,14 @@ func (q *Quorum) restore(ctx context.Context, all ...*restoration) (errs []error
 			continue
 		}
 		errs[i] = err
-		if wrote := r.wrote(rounds[i].Outcome().Replies); wrote && desperate[i] != nil { //mutant:old-records-unsaid
+		replies := rounds[i].Outcome().Replies
+		for _, u := range r.nodes {
+			if replies[u.node].Replaced { //mutant:replaced-record-unsaid
+				q.cfg.logger.WarnContext(ctx, "redlock: a node had something else in the place of a record, and has the record now",
+					"node", q.nodes[u.node].addr, "name", r.keys.Record(), "key", r.keys.Name)
+			}
+		}
+		if wrote := r.wrote(replies); wrote && desperate[i] != nil { //mutant:old-records-unsaid
 			q.cfg.logger.ErrorContext(ctx, "redlock: too few nodes know how far a sequence has come: it goes on from the largest numbers that were found",
 				"key", r.keys.Name, "granted", desperate[i].Granted, "completed", desperate[i].Completed)
 		}

@@ -452,3 +452,48 @@ func TestKeptSequenceIsRestoredWhenOthersAnswer(t *testing.T) {
 		requireDone(t, q, atMostOnce(7))
 	})
 }
+
+// Whoever writes a number of the far future into the record of a job, on whatever nodes, stops no
+// tick: what is more than a day ahead counts as no record, is restored from the others, spreads to
+// none, and is told.
+func TestTicksOfTheFutureStopNobody(t *testing.T) {
+	const nodes = 5
+	for damaged := 1; damaged <= nodes; damaged++ {
+		for _, field := range []int{2, 5} {
+			t.Run(fmt.Sprint(damaged, " of ", nodes, ", field ", field), func(t *testing.T) {
+				bubble(t, nodes, func(t *testing.T, fleet *redlocktest.Fleet) {
+					var log lockedBuffer
+					q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+					defer q.KeepSequence("key")()
+					begin(t, fleet, q, tick())
+					ran, err := q.Sequence(t.Context(), "key")
+					require.NoError(t, err)
+					for i := range damaged {
+						record, _ := fleet.Node(i).Get(recordKey)
+						fields := strings.SplitN(record, " ", 15)
+						fields[field] = fmt.Sprint(time.Now().Add(365 * 24 * time.Hour).UnixMilli())
+						set(t, fleet.Node(i), recordKey, strings.Join(fields, " "))
+					}
+					s, err := q.Sequence(t.Context(), "key")
+					require.NoError(t, err)
+					require.LessOrEqual(t, s.Granted, ran.Granted)
+					if damaged < nodes {
+						require.Equal(t, ran.Granted, s.Granted)
+						require.Equal(t, ran.Completed, s.Completed)
+						requireDone(t, q, redlock.WithTick(time.UnixMilli(ran.Granted), redlock.AtMostOnce, time.Hour))
+					}
+					begin(t, fleet, q, tick())
+					restart(t, fleet, nodes-1)
+					time.Sleep(quarantine + 6*time.Second)
+					requireKnown(t, fleet)
+					s, err = q.Sequence(t.Context(), "key")
+					require.NoError(t, err)
+					require.Less(t, s.Granted, time.Now().UnixMilli())
+					told := strings.Count(log.String(), "something else in the place of a record")
+					require.LessOrEqual(t, told, damaged)
+					require.GreaterOrEqual(t, told, min(damaged, 1), "%s", &log)
+				})
+			})
+		}
+	}
+}

@@ -82,7 +82,7 @@ func TestForgoneSequenceIsGrantedAgain(t *testing.T) {
 			finish(t, l.Abandon)
 			for i := range 3 {
 				record, _ := fleet.Node(i).Get(recordKey)
-				require.Regexp(t, `^1 \S* 3 1 0 3 \d+ \d+ 3 1    $`, record, "node %d", i)
+				require.Regexp(t, `^1 \S* 3 1 0 3 \d+ \d+ 3 1     $`, record, "node %d", i)
 			}
 		})
 	})

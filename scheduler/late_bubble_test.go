@@ -289,10 +289,10 @@ func (c *cluster) leaveBehind(identity string, tick time.Time, nodes ...int) (ta
 		text, there := c.fleet.Node(i).Get(key)
 		require.True(c.t, there)
 		before[i] = text
-		fields := strings.SplitN(text, " ", 14)
+		fields := strings.SplitN(text, " ", 15)
 		fields[8], fields[9] = fields[2], fields[3]
 		fields[2], fields[3], fields[4] = strconv.FormatInt(tick.UnixMilli(), 10), "1", "0"
-		fields[13] = identity + "/" + strings.Repeat("x", 22)
+		fields[14] = identity + "/" + strings.Repeat("x", 22)
 		set(c.t, c.fleet.Node(i), key, strings.Join(fields, " "))
 	}
 	return func() {

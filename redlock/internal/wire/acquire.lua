@@ -62,14 +62,14 @@ if KEYS[3] then
   if ARGV[11] == '1' and ahead > ARGV[5] / 1000 + 1000 then --mutant:tick-of-the-future
     return redis.error_reply(string.format("TENUREAHEAD the tick is %.0f s ahead of the server's clock", ahead / 1000))
   end
-  local r, there, other = read(redis.pcall('GET', KEYS[3]))
+  local r, there, other = read(redis.pcall('GET', KEYS[3]), time)
   if other then --mutant:other-record-granted-over
     return other
   end
   if not holder then
     local all, allThere
     if KEYS[4] then
-      all, allThere, other = read(redis.pcall('GET', KEYS[4]))
+      all, allThere, other = read(redis.pcall('GET', KEYS[4]), time)
       if other then
         return other
       end
@@ -107,7 +107,8 @@ if KEYS[3] then
     end
     r[4] = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
     r[10] = ARGV[12]
-    r[13] = string.sub(ARGV[1], #ARGV[3] + 2)
+    r[13] = ARGV[11] == '1' and 't' or ''
+    r[14] = string.sub(ARGV[1], #ARGV[3] + 2)
   end
   record = written(r)
 end

@@ -104,6 +104,7 @@ type Answer struct {
 	Verdict   Verdict
 	Extended  Extended      // for extensions
 	Wrote     bool          // restores: the node did not know the sequence before
+	Replaced  bool          // restores: it had something else in the place of the record
 	Unwritten bool          // releases: the record of the sequence could not be written
 	Token     uint64        // for granted acquires and observations
 	Server    time.Duration // server's clock, for acquires and Time; since 1970

@@ -48,11 +48,12 @@ if raise then
   if KEYS[3] then
 --include version
 --include record
-    local r, _, other = read(redis.pcall('GET', KEYS[3]))
+    local r, _, other = read(redis.pcall('GET', KEYS[3]), time)
     if tonumber(r[2]) < tonumber(ARGV[7]) then --mutant:number-not-spread
       r[8], r[9], r[11] = r[2], r[3], r[10]
       r[2], r[3], r[4], r[10] = ARGV[7], 1, 0, ARGV[11]
-      r[13] = string.sub(ARGV[1], #ARGV[3] + 2)
+      r[13] = ARGV[10] == '1' and 't' or ''
+      r[14] = string.sub(ARGV[1], #ARGV[3] + 2)
     end
     if not other then --mutant:other-record-extended-over
       store(KEYS[3], r, ARGV[8])

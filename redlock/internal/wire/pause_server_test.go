@@ -50,7 +50,7 @@ func recorded(t *testing.T, n *valkeytest.Node, k *Keys) (text string, left int6
 func TestPauseIsTakenByThoseThatKnow(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	const numbers, owner = " 5 1 7 4 10 20 4 1 a b ", " " + someOwner
+	const numbers, owner = " 5 1 7 4 10 20 4 1 a b ", "  " + someOwner
 	known, old := "1 "+thisProcess+numbers, "1 "+otherProcess+numbers
 	for name, test := range map[string]struct {
 		has     string
@@ -120,7 +120,7 @@ func TestPauseIsTakenByThoseThatKnow(t *testing.T) {
 func TestPauseWithoutAGate(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	for i, text := range []string{"", "x", "list", "1 " + otherProcess + " 5 1 0 4 0 1 4 1    x"} {
+	for i, text := range []string{"", "x", "list", "1 " + otherProcess + " 5 1 0 4 0 1 4 1     x"} {
 		k := &Keys{Lock: "{" + strconv.Itoa(i) + "}"}
 		has(t, n, k, text)
 		require.Equal(t, Answer{Verdict: OK}, ask(t, n.Client(), AnyProcess, pauseOf(k, 7, "3600000"))[0].Answer)
@@ -134,7 +134,7 @@ func TestPauseOnAFullServer(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
 	k := &Keys{Lock: "{key}"}
-	before := "1 " + thisProcess + " 5 1 7 4 10 20 4 1 a b  " + someOwner
+	before := "1 " + thisProcess + " 5 1 7 4 10 20 4 1 a b   " + someOwner
 	has(t, n, k, before)
 	pause := pauseOf(k, 50, "7200000")
 	do(t, n.Client(), NewSet(thisProcess), pauseOf(&Keys{Lock: "{other}"}, 1, "1"))
@@ -167,7 +167,7 @@ func TestMarkedRecordIsKept(t *testing.T) {
 		"the leases longer": {"3600000", "7200000", 2 * hour},
 	} {
 		k := &Keys{Lock: "{" + name + "}", Fences: "{" + name + "}:fence", Slot: "7"}
-		has(t, n, k, "1 "+thisProcess+" 5 1 7 4 10 20 4 1    x")
+		has(t, n, k, "1 "+thisProcess+" 5 1 7 4 10 20 4 1     x")
 		require.NoError(t, ask(t, n.Client(), g, pauseOf(k, 50, test.lifetime))[0].Err)
 		once := Once{Number: 7, Keep: test.keep, Repeated: true, Due: 9000}.Words()
 		requireKept := func(what string, c Call) {
@@ -186,7 +186,7 @@ func TestMarkedRecordIsKept(t *testing.T) {
 	}
 
 	k := &Keys{Lock: "{numbers}"}
-	require.NoError(t, n.Do(t, "SET", k.Record(), "1 "+thisProcess+" 5 1 7 4 10 20 4 1    x", "PX", "10800000").Error())
+	require.NoError(t, n.Do(t, "SET", k.Record(), "1 "+thisProcess+" 5 1 7 4 10 20 4 1     x", "PX", "10800000").Error())
 	require.NoError(t, ask(t, n.Client(), g, pauseOf(k, 50, "3600000"))[0].Err)
 	_, left := recorded(t, n, k)
 	require.InDelta(t, 3*hour, left, lateOnTests, "a mark does not shorten what the numbers need")
@@ -200,7 +200,7 @@ func TestMarkedRecordIsKept(t *testing.T) {
 func TestTickIsGrantedAboveBothFloors(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	text := func(process, mark string) string { return "1 " + process + " 5 1 7 4 10 20 4 1 a b " + mark + " x" }
+	text := func(process, mark string) string { return "1 " + process + " 5 1 7 4 10 20 4 1 a b " + mark + "  x" }
 	floor := func(at string) string { return "50/" + at + "/1/Ann/why" }
 	known := text(thisProcess, "")
 	for name, test := range map[string]struct {
@@ -297,7 +297,7 @@ func TestWhatIsNoTickIsNotPaused(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
 	k := &Keys{Lock: "{key}", Fences: "{key}:fence", Slot: "7"}
-	has(t, n, k, "1 "+thisProcess+" 5 1 7 4 10 20 4 1 a b 50/9007199254740991/1/Ann/ x")
+	has(t, n, k, "1 "+thisProcess+" 5 1 7 4 10 20 4 1 a b 50/9007199254740991/1/Ann/  x")
 	got := ask(t, n.Client(), NewSet(thisProcess), &Call{Op: Acquire, Keys: k, Lock: someLock, TTL: "60000", Hint: "1", Skew: "2000000",
 		Sequence: Once{Number: 7, Keep: "3600000", Repeated: true}.Words()})[0]
 	require.NoError(t, got.Err)
@@ -309,7 +309,7 @@ func TestWhatIsNoTickIsNotPaused(t *testing.T) {
 func TestRestoreKeepsTheLaterMark(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	text := func(process, mark string) string { return "1 " + process + " 5 1 0 4 10 20 4 1 a b " + mark + " x" }
+	text := func(process, mark string) string { return "1 " + process + " 5 1 0 4 10 20 4 1 a b " + mark + "  x" }
 	const earlier, later = "50/2000/1/Ann/", "51/1000/1/Bob/"
 	for name, test := range map[string]struct{ has, given, want string }{
 		"none":            {"", "", ""},
@@ -358,7 +358,7 @@ func TestPauseOfTheFutureIsRefused(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
 	k := &Keys{Lock: "{key}"}
-	has(t, n, k, "1 "+thisProcess+" 5 1 7 4 10 20 4 1 a b  x")
+	has(t, n, k, "1 "+thisProcess+" 5 1 7 4 10 20 4 1 a b   x")
 	at := func(ahead time.Duration) error {
 		version := uint64(time.Now().Add(ahead).UnixMicro())
 		return ask(t, n.Client(), NewSet(thisProcess), pauseOf(k, version, "7200000"))[0].Err

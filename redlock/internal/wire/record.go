@@ -22,6 +22,7 @@ type Record struct {
 	Label       string // of the last grant
 	LabelBefore string // of the grant before
 	Mark        Mark   // of a pause; zero for none
+	Ticks       bool   // the numbers are times in ms
 	Owner       string // of the last grant; empty if that was taken back
 }
 
@@ -78,7 +79,8 @@ func recordNumber(digits string) (n int64, ok bool) {
 
 const (
 	recordVersion = "1"
-	recordFields  = 14
+	recordFields  = 15
+	recordOfTicks = "t"
 	recordDigits  = 16 // of a number, at most
 )
 
@@ -95,6 +97,9 @@ func ParseRecord(text string) *Record {
 	if strings.ContainsAny(fields[1]+fields[10]+fields[11]+fields[12], "\t\n\v\f\r") { // blanks to the scripts
 		return nil
 	}
+	if fields[13] != "" && fields[13] != recordOfTicks {
+		return nil
+	}
 	var numbers [8]int64
 	for i := range numbers {
 		n, ok := recordNumber(fields[2+i])
@@ -107,15 +112,20 @@ func ParseRecord(text string) *Record {
 		Granted: numbers[0], Attempts: int(numbers[1]), GrantedAt: numbers[2],
 		Completed: numbers[3], BeganAt: numbers[4], CompletedAt: numbers[5],
 		Before: numbers[6], Attempted: int(numbers[7]),
-		Label: unescapeLabel(fields[10]), LabelBefore: unescapeLabel(fields[11]), Mark: parseMark(fields[12]), Owner: fields[13],
+		Label: unescapeLabel(fields[10]), LabelBefore: unescapeLabel(fields[11]), Mark: parseMark(fields[12]),
+		Ticks: fields[13] != "", Owner: fields[14],
 	}
 }
 
 // Text is the record as restore.lua takes it: of no process, and without a time of another server's
 // clock but the pair.
 func (r *Record) Text() string {
-	return fmt.Sprintf("%s  %d %d 0 %d %d %d %d %d %s %s %s %s", recordVersion, r.Granted, r.Attempts, r.Completed, r.BeganAt, r.CompletedAt,
-		r.Before, r.Attempted, escapeLabel(r.Label), escapeLabel(r.LabelBefore), r.Mark.text(), r.Owner)
+	ticks := ""
+	if r.Ticks { //mutant:ticks-restored-as-numbers
+		ticks = recordOfTicks
+	}
+	return fmt.Sprintf("%s  %d %d 0 %d %d %d %d %d %s %s %s %s %s", recordVersion, r.Granted, r.Attempts, r.Completed, r.BeganAt, r.CompletedAt,
+		r.Before, r.Attempted, escapeLabel(r.Label), escapeLabel(r.LabelBefore), r.Mark.text(), ticks, r.Owner)
 }
 
 // Merge takes over what another node knows and this one does not: the largest number granted, with

@@ -26,25 +26,25 @@ const (
 func TestRestoreIsForOneProcessThatDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	const given = "1  5 1 0 4 10 20 4 1 a b  " + someOwner
+	const given = "1  5 1 0 4 10 20 4 1 a b   " + someOwner
 	for name, test := range map[string]struct {
 		process   string
 		has, want string // without the version
 		answer    int64
 	}{
-		"nothing":                  {thisProcess, "", thisProcess + " 5 1 0 4 10 20 4 1 a b  " + nobodys, 1},
+		"nothing":                  {thisProcess, "", thisProcess + " 5 1 0 4 10 20 4 1 a b   " + nobodys, 1},
 		"another process is meant": {otherProcess, "", "", 0},
-		"it knows":                 {thisProcess, thisProcess + " 3 1 7 3 1 2 0 0    x", thisProcess + " 3 1 7 3 1 2 0 0    x", 2},
-		"old and less":             {thisProcess, otherProcess + " 3 1 7 3 1 2 0 0    x", thisProcess + " 5 1 0 4 10 20 4 1 a b  " + nobodys, 1},
-		"a later grant": {thisProcess, otherProcess + " 6 2 7 3 1 2 3 1 c d  " + someOwner,
-			thisProcess + " 6 2 7 4 10 20 3 1 c d  " + nobodys, 1},
-		"a payload":                   {thisProcess, otherProcess + " 6 2 7 3 1 2 3 1 c d  " + someOwner + "?10.0.0.1", thisProcess + " 6 2 7 4 10 20 3 1 c d  " + nobodys, 1},
-		"a payload of hyphens":        {thisProcess, otherProcess + " 6 2 7 3 1 2 3 1 c d  " + someOwner + "?" + strings.Repeat("-", 22), thisProcess + " 6 2 7 4 10 20 3 1 c d  " + nobodys, 1},
-		"another attempt":             {thisProcess, " 5 2 7 3 1 2 3 1 c d  x", thisProcess + " 5 2 7 4 10 20 3 1 c d  x", 1},
-		"a later completion":          {thisProcess, " 4 1 7 5 0 22 3 1 c d  x", thisProcess + " 5 1 0 5 0 22 4 1 a b  " + nobodys, 1},
-		"the completion, with a pair": {thisProcess, " 4 1 7 4 11 22 3 1 c d  x", thisProcess + " 5 1 0 4 11 22 4 1 a b  " + nobodys, 1},
-		"the completion, without":     {thisProcess, " 4 1 7 4 0 22 3 1 c d  x", thisProcess + " 5 1 0 4 10 20 4 1 a b  " + nobodys, 1},
-		"no record":                   {thisProcess, "x", thisProcess + " 5 1 0 4 10 20 4 1 a b  " + nobodys, 1},
+		"it knows":                 {thisProcess, thisProcess + " 3 1 7 3 1 2 0 0     x", thisProcess + " 3 1 7 3 1 2 0 0     x", 2},
+		"old and less":             {thisProcess, otherProcess + " 3 1 7 3 1 2 0 0     x", thisProcess + " 5 1 0 4 10 20 4 1 a b   " + nobodys, 1},
+		"a later grant": {thisProcess, otherProcess + " 6 2 7 3 1 2 3 1 c d   " + someOwner,
+			thisProcess + " 6 2 7 4 10 20 3 1 c d   " + nobodys, 1},
+		"a payload":                   {thisProcess, otherProcess + " 6 2 7 3 1 2 3 1 c d   " + someOwner + "?10.0.0.1", thisProcess + " 6 2 7 4 10 20 3 1 c d   " + nobodys, 1},
+		"a payload of hyphens":        {thisProcess, otherProcess + " 6 2 7 3 1 2 3 1 c d   " + someOwner + "?" + strings.Repeat("-", 22), thisProcess + " 6 2 7 4 10 20 3 1 c d   " + nobodys, 1},
+		"another attempt":             {thisProcess, " 5 2 7 3 1 2 3 1 c d   x", thisProcess + " 5 2 7 4 10 20 3 1 c d   x", 1},
+		"a later completion":          {thisProcess, " 4 1 7 5 0 22 3 1 c d   x", thisProcess + " 5 1 0 5 0 22 4 1 a b   " + nobodys, 1},
+		"the completion, with a pair": {thisProcess, " 4 1 7 4 11 22 3 1 c d   x", thisProcess + " 5 1 0 4 11 22 4 1 a b   " + nobodys, 1},
+		"the completion, without":     {thisProcess, " 4 1 7 4 0 22 3 1 c d   x", thisProcess + " 5 1 0 4 10 20 4 1 a b   " + nobodys, 1},
+		"no record":                   {thisProcess, "x", thisProcess + " 5 1 0 4 10 20 4 1 a b   " + nobodys, 3},
 	} {
 		k := &Keys{Lock: "{" + name + "}"}
 		if test.has != "" {
@@ -78,12 +78,12 @@ func TestOddRecordsStopNobody(t *testing.T) {
 	n := valkeytest.Start(t, 1).Node(0)
 	long := strings.Repeat("9", 17)
 	for i, text := range []string{
-		"", "1", "2", "x", "0 5 1 0 4 0 1 4 1    x", "02  5 1 0 4 0 1 4 1    x", "1000  5 1 0 4 0 1 4 1    x", "1  5 1 0 4 0 1 4 1  x", "1  -5 1 0 4 0 1 4 1    x", "1  5 1 0 4.0 0 1 4 1    x",
-		"1  " + long + " 1 0 4 0 1 4 1    x", "1  5 1 0 4 0 1 4 " + long + "   x", "1  5 1 0 4 0 1 4 1 \t   x", "1 \n 5 1 0 4 0 1 4 1    x", "1\x00 5 1 0 4 0 1 4 1    x",
-		"1  5 1 0 4 0 1 4 1 %zz %ff  x", "1  5 1 0 4 0 1 4 1    \x00\n\xff", "1  05 01 00 4 0 1 4 1 a b  x", "1  5 1 0 4 0 1 4 1 \x00 \xff x",
-		"1 " + strings.Repeat("p", 5000) + " 5 1 0 4 0 1 4 1    x", "1  5 1 0 4 0 1 4 1 " + strings.Repeat("l", 5000) + "  " + strings.Repeat("o", 5000),
-		"1  9007199254740992 1 0 4 0 1 4 1    x", "1  5 9999999999999999 0 4 0 1 4 1    x", "1  5 1 0 9007199254740993 0 1 4 1    x",
-		"1   5 1 0 4 0 1 4 1    x", " 1  5 1 0 4 0 1 4 1    x", "list",
+		"", "1", "2", "x", "0 5 1 0 4 0 1 4 1     x", "02  5 1 0 4 0 1 4 1     x", "1000  5 1 0 4 0 1 4 1     x", "1  5 1 0 4 0 1 4 1  x", "1  -5 1 0 4 0 1 4 1     x", "1  5 1 0 4.0 0 1 4 1     x",
+		"1  " + long + " 1 0 4 0 1 4 1     x", "1  5 1 0 4 0 1 4 " + long + "     x", "1  5 1 0 4 0 1 4 1 \t    x", "1 \n 5 1 0 4 0 1 4 1     x", "1\x00 5 1 0 4 0 1 4 1     x",
+		"1  5 1 0 4 0 1 4 1 %zz %ff   x", "1  5 1 0 4 0 1 4 1     \x00\n\xff", "1  05 01 00 4 0 1 4 1 a b   x", "1  5 1 0 4 0 1 4 1 \x00 \xff   x",
+		"1 " + strings.Repeat("p", 5000) + " 5 1 0 4 0 1 4 1     x", "1  5 1 0 4 0 1 4 1 " + strings.Repeat("l", 5000) + "    " + strings.Repeat("o", 5000),
+		"1  9007199254740992 1 0 4 0 1 4 1     x", "1  5 9999999999999999 0 4 0 1 4 1     x", "1  5 1 0 9007199254740993 0 1 4 1     x",
+		"1   5 1 0 4 0 1 4 1     x", "1  5 1 0 4 0 1 4 1    u x", "1  5 1 0 4 0 1 4 1    tt x", "1  5 1 0 4 0 1 4 1    t x", " 1  5 1 0 4 0 1 4 1     x", "list",
 	} {
 		k := &Keys{Lock: "{" + strconv.Itoa(i) + "}"}
 		if text == "list" {
@@ -164,10 +164,92 @@ func TestAttemptsStayANumber(t *testing.T) {
 	n := valkeytest.Start(t, 1).Node(0)
 	for before, after := range map[string]int{"1": 2, "99999999999999": 100000000000000, "9007199254740991": MaxSequence} {
 		k := &Keys{Lock: "{" + before + "}", Fences: "{" + before + "}:fence", Slot: "7"}
-		require.NoError(t, n.Do(t, "SET", k.Record(), "1  7 "+before+" 0 0 0 0 0 0    x").Error())
+		require.NoError(t, n.Do(t, "SET", k.Record(), "1  7 "+before+" 0 0 0 0 0 0     x").Error())
 		rep := ask(t, n.Client(), AnyProcess, &Call{Op: Acquire, Keys: k, Lock: someLock, TTL: "60000", Hint: "1", Skew: "2000000",
 			Sequence: Once{Number: 7, Keep: "3600000", Repeated: true}.Words()})[0]
 		require.NoError(t, rep.Err, before)
 		require.Equal(t, after, rep.More().Record.Attempts, before)
+	}
+}
+
+// The numbers of a record of ticks that leads the server's clock by more than a day are none, to
+// each script; its mark stays. One that leads by less counts, because people set clocks back; and
+// numbers that are no ticks lead no clock.
+func TestTicksOfTheFutureAreNone(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	now := time.Now()
+	soon, far := now.Add(23*time.Hour).UnixMilli(), now.Add(25*time.Hour).UnixMilli()
+	const mark = "50/1/1/Ann/"
+	record := func(kind string, granted, completed, before int64) string {
+		return fmt.Sprintf("1 %s %d 1 7 %d 10 20 %d 1 a b %s %s x", thisProcess, granted, completed, before, mark, kind)
+	}
+	for name, test := range map[string]struct {
+		has  string
+		none bool
+	}{
+		"granted":        {record("t", far, 4, 4), true},
+		"completed":      {record("t", 5, far, 4), true},
+		"granted before": {record("t", 5, 4, far), true},
+		"largest":        {record("t", MaxSequence, MaxSequence, MaxSequence), true},
+		"within a day":   {record("t", soon, soon, soon), false},
+		"numbers":        {record("", far, far, far), false},
+	} {
+		ask := func(c Call) Answer {
+			t.Helper()
+			c.Keys = &Keys{Lock: "{" + name + "}", Fences: "{" + name + "}:fence", Slot: "7"}
+			c.Lock, c.TTL, c.Hint, c.Skew, c.Keep = "1 me/BBBBBBBBBBBBBBBBBBBBBB", "60000", "1", "2000000", "0"
+			c.Sequence = Once{Number: now.UnixMilli(), Keep: "3600000", IsTime: true}.Words()
+			require.NoError(t, n.Do(t, "SET", c.Keys.Record(), test.has).Error())
+			rep := ask(t, n.Client(), NewSet(thisProcess), &c)[0]
+			require.NoError(t, rep.Err, name)
+			return rep.Answer
+		}
+		stored := func() *Record {
+			text, err := n.Do(t, "GET", "{"+name+"}:once").ToString()
+			require.NoError(t, err)
+			r := ParseRecord(text)
+			require.Equal(t, parseMark(mark), r.Mark, name)
+			return r
+		}
+		acquired := ask(Call{Op: Acquire})
+		require.Equal(t, test.none, acquired.Verdict == Failed && acquired.More().UnknownKey && acquired.More().Record == nil, name)
+		require.Equal(t, !test.none, acquired.Verdict == Refused && acquired.More().Record != nil, name)
+		recalled := ask(Call{Op: Recall})
+		require.Equal(t, test.none, recalled.Verdict == Refused && recalled.More().Record == nil, name)
+		require.Equal(t, test.none, ask(Call{Op: Pause, Write: &Write{Mark: Mark{Version: 1, Floor: 1}, Lifetime: "1000"}}).Verdict == Failed, name)
+		ask(Call{Op: Release, Record: Done})
+		require.Equal(t, test.none, stored().Completed == now.UnixMilli(), name)
+		require.Equal(t, test.none, stored().Ticks && stored().Granted == now.UnixMilli(), name)
+		require.NoError(t, n.Do(t, "DEL", "{"+name+"}").Error())
+		ask(Call{Op: Extend, Spread: true, Token: 1})
+		require.Equal(t, test.none, stored().Ticks && stored().Granted == now.UnixMilli(), name)
+		given := Record{Granted: 5, Attempts: 1, Ticks: true}
+		restored := ask(Call{Op: Restore, Write: &Write{Process: thisProcess, Known: given.Text(), Lifetime: "3600000"}})
+		if test.none {
+			require.Equal(t, Answer{Verdict: OK, Wrote: true, Replaced: true}, restored, name)
+			require.Equal(t, int64(5), stored().Granted, name)
+			require.True(t, stored().Ticks, name)
+		} else {
+			require.Equal(t, Answer{Verdict: OK}, restored, "it knows")
+		}
+	}
+}
+
+// A server does not know by a restore what counts as none by its clock.
+func TestTicksOfTheFutureAreNotRestored(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	k := &Keys{Lock: "{key}"}
+	r := Record{Granted: time.Now().Add(25 * time.Hour).UnixMilli(), Attempts: 1, Ticks: true}
+	for _, ticks := range []bool{true, false} {
+		r.Ticks = ticks
+		rep := ask(t, n.Client(), NewSet(thisProcess), &Call{Op: Restore, Keys: k, Write: &Write{Process: thisProcess, Known: r.Text(), Lifetime: "3600000"}})[0]
+		there, err := n.Do(t, "EXISTS", k.Record()).AsBool()
+		require.NoError(t, err)
+		require.Equal(t, !ticks, there)
+		if ticks {
+			require.ErrorContains(t, rep.Err, "TENUREAHEAD")
+		}
 	}
 }

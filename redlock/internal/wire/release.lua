@@ -30,17 +30,18 @@ if KEYS[2] and ARGV[6] ~= 'keep' then --mutant:completion-needs-the-lease
   if other then --mutant:other-record-completed-over
     no, yes = '2', '3'
   elseif ARGV[6] == 'undo' then
-    if r[13] == owner then --mutant:undo-of-anybodys-number
-      r[2], r[3], r[4], r[10], r[13] = r[8], r[9], 0, r[11], ''
+    if r[14] == owner then --mutant:undo-of-anybodys-number
+      r[2], r[3], r[4], r[10], r[14] = r[8], r[9], 0, r[11], ''
       changed = true
     end
   elseif tonumber(r[5]) < tonumber(ARGV[7]) then
     if tonumber(r[2]) < tonumber(ARGV[7]) then
       r[8], r[9], r[11] = r[2], r[3], r[10]
-      r[2], r[3], r[4], r[10], r[13] = ARGV[7], 1, 0, ARGV[11], owner
+      r[2], r[3], r[4], r[10], r[14] = ARGV[7], 1, 0, ARGV[11], owner
+      r[13] = ARGV[10] == '1' and 't' or ''
     end
     local time = redis.call('TIME')
-    r[5], r[6] = ARGV[7], r[2] == ARGV[7] and r[13] == owner and r[4] or 0 --mutant:completion-began-with-another
+    r[5], r[6] = ARGV[7], r[2] == ARGV[7] and r[14] == owner and r[4] or 0 --mutant:completion-began-with-another
     r[7] = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
     changed = true
   end

@@ -36,12 +36,12 @@ func recallAnswer(_ *Call, msg reply) (Answer, error) {
 // restoreAnswer reads what restore.lua returns.
 func restoreAnswer(_ *Call, msg reply) (Answer, error) {
 	switch answer, err := msg.AsInt64(); {
-	case err != nil || answer < 0 || answer > 2:
+	case err != nil || answer < 0 || answer > 3:
 		return Answer{}, msg.unexpected()
 	case answer == 0:
 		return Answer{Verdict: Refused}, nil
 	default:
-		return Answer{Verdict: OK, Wrote: answer == 1}, nil
+		return Answer{Verdict: OK, Wrote: answer != 2, Replaced: answer == 3}, nil
 	}
 }
 

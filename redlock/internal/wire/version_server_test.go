@@ -21,7 +21,7 @@ func TestRecordOfAnotherVersionIsLeftAlone(t *testing.T) {
 	acquire := Call{Op: Acquire, TTL: "60000", Hint: "5", Skew: "2000000", Sequence: once}
 	release := func(what Outcome) Call { return Call{Op: Release, Keep: "0", Sequence: once, Record: what} }
 	for _, record := range []string{
-		"2 " + thisProcess + " 5 1 0 4 10 20 4 1 a b  " + someOwner, "2 x", "2 ", "10  5 1 0 4 0 1 4 1   " + someOwner, "999 " + someOwner,
+		"2 " + thisProcess + " 5 1 0 4 10 20 4 1 a b   " + someOwner, "2 x", "2 ", "10  5 1 0 4 0 1 4 1   " + someOwner, "999 " + someOwner,
 	} {
 		version, _, _ := strings.Cut(record, " ")
 		for name, test := range map[string]struct {
@@ -33,7 +33,7 @@ func TestRecordOfAnotherVersionIsLeftAlone(t *testing.T) {
 			"acquired":             {acquire, false, Answer{}, true},
 			"acquired again":       {acquire, true, Answer{}, true},
 			"recalled":             {Call{Op: Recall}, false, Answer{}, true},
-			"restored":             {Call{Op: Restore, Write: &Write{Process: thisProcess, Known: "1  5 1 0 4 10 20 4 1 a b  x", Lifetime: "3600000"}}, false, Answer{}, true},
+			"restored":             {Call{Op: Restore, Write: &Write{Process: thisProcess, Known: "1  5 1 0 4 10 20 4 1 a b   x", Lifetime: "3600000"}}, false, Answer{}, true},
 			"extended":             {Call{Op: Extend, TTL: "60000", Token: 5, Sequence: once, Spread: true}, true, Answer{Verdict: OK, Extended: InPlace}, false},
 			"put back":             {Call{Op: Extend, TTL: "60000", Token: 5, Sequence: once}, false, Answer{Verdict: OK, Extended: Refilled}, false},
 			"completed":            {release(Done), true, Answer{Verdict: OK, Unwritten: true}, false},

@@ -15,25 +15,37 @@
 --   10  the label of the last grant (WithLabel), escaped as in the query of a URL
 --   11  the label of the grant before
 --   12  the mark of a pause, see pause.lua: VERSION/FLOOR/TIME/BY/WHY; empty for none
---   13  the owner value of the last grant, blanks included; empty if that was taken back
+--   13  't' if the numbers are ticks, which are times in ms, see WithTick; else empty
+--   14  the owner value of the last grant, blanks included; empty if that was taken back
 --
 -- Times are in ms since 1970, by the clock of one server: 6 and 7 by that of the same one. Numbers
--- are below 2^53. What is not such a text counts as absent. A record of another version of this
--- library is neither read nor written: a server that has one has no vote for the sequence. In Go
--- the format is known to record.go.
+-- are below 2^53. What is not such a text counts as absent. So do the numbers of a record of ticks
+-- that leads the server's clock by more than a day: no tick is granted ahead of that clock, and
+-- people set clocks back by hours. They would stop the ticks until then. A record of another
+-- version of this library is neither read nor written: a server that has one has no vote for the
+-- sequence. In Go the format is known to record.go.
 --
--- In Lua a record is the list of the fields 1 to 13. read returns it, whether there is one, and an
--- error if it is another version's.
+-- In Lua a record is the list of the fields 1 to 14. read returns it, whether there is one, and an
+-- error if it is another version's. It asks for TIME where it needs it and is not given it.
 --include brief
-local function read(text)
+local function none(mark)
+  return {'', '0', '0', '0', '0', '0', '0', '0', '0', '', '', mark or '', '', ''}, false
+end
+local function read(text, time)
   text = whole(text)
   local r = {string.match(text or '',
-    '^1 (%S*) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S*) (%S*) (%S*) (.*)$')}
+    '^1 (%S*) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S*) (%S*) (%S*) (t?) (.*)$')}
   for i = 2, 9 do
     if not r[i] or #r[i] > 16 or tonumber(r[i]) > 9007199254740991 then --mutant:record-beyond-the-exact
       local other = text and otherVersion(text)
-      return {'', '0', '0', '0', '0', '0', '0', '0', '0', '', '', '', ''}, false,
-        other and redis.error_reply('TENUREVERSION the record has version ' .. other .. ', and this library knows 1')
+      local r, there = none()
+      return r, there, other and redis.error_reply('TENUREVERSION the record has version ' .. other .. ', and this library knows 1')
+    end
+  end
+  if r[13] == 't' then --mutant:ticks-of-the-future-known
+    time = time or redis.call('TIME')
+    if math.max(r[2], r[5], r[8]) > (time[1] + 86400) * 1000 then
+      return none(r[12]) --mutant:pause-lost-with-ticks
     end
   end
   return r, true
