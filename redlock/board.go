@@ -1,18 +1,15 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/board"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
@@ -148,7 +145,7 @@ func (b Board) Post(ctx context.Context, cards []Card, entries []Entry) (nodes i
 
 // notices are the commands that tell it all.
 func (b Board) notices(cards []Card, entries []Entry) (notices []*wire.Notice, err error) {
-	board := wire.NewBoard(b.q.cfg.prefix)
+	names := wire.NewBoard(b.q.cfg.prefix)
 	size := 0
 	last := func() *wire.Notice {
 		if size%maxNotice == 0 {
@@ -162,7 +159,7 @@ func (b Board) notices(cards []Card, entries []Entry) (notices []*wire.Notice, e
 		if err := c.check(); err != nil {
 			return nil, err
 		}
-		board.AddCard(last(), &wire.Card{Kind: c.Kind, ID: c.ID, Text: c.Text, Lifetime: max(c.Lifetime, 0)})
+		names.AddCard(last(), &wire.Card{Kind: c.Kind, ID: c.ID, Text: c.Text, Lifetime: max(c.Lifetime, 0)})
 	}
 	for i := range entries {
 		e := &entries[i]
@@ -170,7 +167,7 @@ func (b Board) notices(cards []Card, entries []Entry) (notices []*wire.Notice, e
 			return nil, err
 		}
 		w := e.wire(b.q)
-		board.AddEntry(last(), &w)
+		names.AddEntry(last(), &w)
 	}
 	return notices, nil
 }
@@ -237,43 +234,11 @@ func (b Board) Cards(ctx context.Context, kind, after string, most int) (cards [
 	if err != nil {
 		return nil, "", err
 	}
-	merged := make(map[string]Card)
-	// Beyond the last id of a full answer it is not known what that node has.
-	var end *string
-	for _, rep := range o.Replies {
-		if rep.Verdict != wire.OK || rep.More().Told == nil {
-			continue
-		}
-		for _, c := range rep.More().Told.Cards {
-			if c.Lifetime < 0 {
-				continue
-			}
-			was := merged[c.ID]
-			is := Card{Kind: kind, ID: c.ID, Text: c.Text, Age: c.Age, Nodes: was.Nodes + 1}
-			if was.Nodes > 0 && was.Age <= c.Age {
-				is.Text, is.Age = was.Text, was.Age
-			}
-			merged[c.ID] = is
-		}
-		if n := len(rep.More().Told.Cards); n >= most && n > 0 {
-			// One that is not beyond what was asked for is not in the order of ids, and tells
-			// nothing.
-			if last := rep.More().Told.Cards[n-1].ID; last > after && (end == nil || last < *end) { //mutant:cards-without-an-end
-				end = &last
-			}
-		}
+	page, next := board.Cards(toldBy(o), after, most)
+	for _, c := range page {
+		cards = append(cards, Card{Kind: kind, ID: c.ID, Text: c.Text, Age: c.Age, Nodes: c.Nodes})
 	}
-	for _, id := range slices.Sorted(maps.Keys(merged)) {
-		if id > after && (end == nil || id <= *end) && len(cards) < most {
-			cards = append(cards, merged[id])
-		}
-	}
-	if len(cards) == most {
-		return cards, cards[most-1].ID, nil
-	} else if end != nil {
-		return cards, *end, nil
-	}
-	return cards, "", nil
+	return cards, next, nil
 }
 
 // Card reads one card. found is false if no node that answered has it. Errors are those of Cards.
@@ -305,31 +270,26 @@ func (b Board) Journal(ctx context.Context, name string, most int) ([]Entry, err
 	if err != nil {
 		return nil, err
 	}
-	merged := make(map[told]Entry)
-	for _, rep := range o.Replies {
-		if rep.Verdict != wire.OK || rep.More().Told == nil {
-			continue
-		}
-		for _, w := range rep.More().Told.Entries {
-			k := told{w.At, w.Class, w.Text}
-			e := newEntry(name, w)
-			e.Nodes = merged[k].Nodes + 1
-			e.Count = max(e.Count, merged[k].Count)
-			merged[k] = e
-		}
+	var entries []Entry
+	for _, e := range board.Entries(toldBy(o), most) {
+		entries = append(entries, newEntry(name, e.Entry, e.Nodes))
 	}
-	entries := slices.SortedFunc(maps.Values(merged), func(x, y Entry) int {
-		return cmp.Or(y.At.Compare(x.At), strings.Compare(y.Text, x.Text))
-	})
-	// Nodes may have counted differently, and not all have heard of the last of a class.
-	entries = slices.CompactFunc(entries, func(newer, older Entry) bool {
-		return newer.Class != "" && newer.Class == older.Class
-	})
-	return entries[:min(len(entries), most)], nil
+	return entries, nil
 }
 
-func newEntry(journal string, w wire.Entry) Entry {
-	return Entry{Journal: journal, Text: w.Text, Class: w.Class, At: time.UnixMilli(w.At), Count: int(min(w.Count, 1<<31-1))}
+// toldBy is what each node has told.
+func toldBy(o vote.Outcome) []*wire.Told {
+	all := make([]*wire.Told, len(o.Replies))
+	for i, rep := range o.Replies {
+		if rep.Verdict == wire.OK {
+			all[i] = rep.More().Told
+		}
+	}
+	return all
+}
+
+func newEntry(journal string, w wire.Entry, nodes int) Entry {
+	return Entry{Journal: journal, Text: w.Text, Class: w.Class, At: time.UnixMilli(w.At), Count: int(min(w.Count, 1<<31-1)), Nodes: nodes}
 }
 
 // read asks all nodes for what they have.
@@ -358,71 +318,14 @@ func (b Board) Hear(kind string, f func(Entry)) (stop func(), err error) {
 	if !isKind(kind) {
 		return nil, (&Card{Kind: kind}).check()
 	}
-	h := &hearer{kind: kind, f: f}
+	h := board.NewHearer(func(e wire.Entry) { f(newEntry(kind, e, 1)) })
 	s := b.q.listener.Subscribe(wire.NewBoard(b.q.cfg.prefix).Channel(kind), h)
 	s.Need()
 	return sync.OnceFunc(func() {
 		s.End()
-		h.ended.Store(true)
+		h.End()
 	}), nil
 }
-
-// hearer hears entries.
-type hearer struct {
-	kind  string
-	f     func(Entry)
-	ended atomic.Bool
-
-	mu    sync.Mutex
-	known map[told]map[int]bool // guarded by mu; the nodes that have told it, since it was heard last
-	order [heardLast]told       // guarded by mu; a ring
-	next  int                   // guarded by mu; in order
-}
-
-// told is what nodes have in common of an entry: each counts by itself.
-type told struct {
-	at          int64
-	class, text string
-}
-
-// heardLast is how many entries are known again when another node tells them.
-const heardLast = 256
-
-// Heard takes an entry that a node publishes. What a node tells again was entered again, and what
-// another one has told was not.
-func (h *hearer) Heard(node int, message string) {
-	w, ok := wire.ParseEntry(message)
-	if !ok || h.ended.Load() {
-		return
-	}
-	k := told{w.At, w.Class, w.Text}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch by := h.known[k]; {
-	case by == nil:
-		if h.known == nil {
-			h.known = make(map[told]map[int]bool)
-		}
-		delete(h.known, h.order[h.next])
-		h.order[h.next], h.known[k] = k, map[int]bool{node: true}
-		h.next = (h.next + 1) % heardLast
-	case !by[node]: //mutant:entry-heard-of-every-node
-		by[node] = true
-		return
-	default:
-		clear(by) //mutant:repeated-entry-unheard
-		by[node] = true
-	}
-	e := newEntry(h.kind, w)
-	e.Nodes = 1
-	h.f(e)
-}
-
-// Subscribed is told whether a node tells entries. That it does not is told elsewhere.
-func (h *hearer) Subscribed(int, error) {}
-
-// Lost is told that a node tells nothing any more.
-func (h *hearer) Lost(int) {}
 
 // EndWith has the entry made when the lease ends by Release, Complete or Abandon, in the same step
 // on each node, and without a further request. The entry of the last call counts; one whose

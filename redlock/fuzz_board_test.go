@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/redlock/internal/board"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -23,7 +24,7 @@ func FuzzEntry(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var heard []Entry
-		h := &hearer{kind: "kind", f: func(e Entry) { heard = append(heard, e) }}
+		h := board.NewHearer(func(e wire.Entry) { heard = append(heard, newEntry("kind", e, 1)) })
 		for i := range 2 {
 			h.Heard(i, text)
 		}

@@ -120,28 +120,33 @@ func Rules() []Rule {
 		},
 		{
 			Subject:   wire,
-			Forbidden: []string{module + "/internal/clock/...", inside("node"), inside("vote"), inside("waitqueue"), inside("membership"), inside("clocks")},
+			Forbidden: []string{module + "/internal/clock/...", inside("node"), inside("vote"), inside("waitqueue"), inside("membership"), inside("clocks"), inside("board")},
 			Why:       "wire is the lowest layer: it says what is sent and what an answer means, and knows no node, no round and no time",
 		},
 		{
 			Subject:   []string{inside("node")},
-			Forbidden: []string{inside("vote"), inside("waitqueue"), inside("membership"), inside("clocks")},
+			Forbidden: []string{inside("vote"), inside("waitqueue"), inside("membership"), inside("clocks"), inside("board")},
 			Why:       "a node knows one server: who counts its answers, and who waits for a key, is above it",
 		},
 		{
 			Subject:   []string{inside("vote")},
-			Forbidden: []string{inside("node"), inside("waitqueue"), inside("membership"), inside("clocks")},
+			Forbidden: []string{inside("node"), inside("waitqueue"), inside("membership"), inside("clocks"), inside("board")},
 			Why:       "a vote counts answers, wherever they come from",
 		},
 		{
 			Subject:   []string{inside("membership")},
-			Forbidden: []string{inside("listen"), inside("waitqueue"), inside("clocks")},
+			Forbidden: []string{inside("listen"), inside("waitqueue"), inside("clocks"), inside("board")},
 			Why:       "who belongs to the nodes is decided before anybody has a lease or waits for one",
 		},
 		{
 			Subject:   []string{inside("clocks")},
-			Forbidden: []string{inside("vote"), inside("listen"), inside("waitqueue"), inside("membership")},
+			Forbidden: []string{inside("vote"), inside("listen"), inside("waitqueue"), inside("membership"), inside("board")},
 			Why:       "the servers' clocks are compared as they were sampled, whatever they are used for",
+		},
+		{
+			Subject:   []string{inside("board")},
+			Forbidden: []string{module + "/internal/clock/...", inside("node"), inside("vote"), inside("listen"), inside("waitqueue"), inside("membership"), inside("clocks")},
+			Why:       "what nodes have been told is merged as they say it, and decides nothing",
 		},
 		{
 			Subject:   elector,
