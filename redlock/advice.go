@@ -44,6 +44,7 @@ var advice = map[Condition]string{
 	ConditionAnotherList: "give all processes the same nodes, and see who has others; a list is changed by ending all processes with the old one first, " +
 		"or one node at a time: docs/operations.md",
 	ConditionSeveralServers: "name each server by an address of its own, without a balancer in front, and end a server before its successor starts",
+	ConditionUnconnected:    "see what has become of its port, its name, its certificate, and what is in between: without the connections that there are it has no vote",
 	ConditionBadReply:       "see that its address is a Valkey server's and TLS is as there; if so, look at the proxy in between, or do not trust it: the connection was closed and is made again",
 }
 
@@ -60,6 +61,7 @@ var special = []struct {
 	{ConditionNoPermission, "access a channel", otherChannels},
 	{ConditionNoPermission, "one of the channels", otherChannels},
 	{ConditionNoPermission, "publish to the channel", otherChannels},
+	{ConditionOtherVersion, "keep who uses it", "use the same version of this library in all processes of the prefix"},
 	{ConditionReplicated, "it was a replica", "restart it now that it has no replicas, or wait for repl-backlog-ttl (an hour by default); or accept the risk with WithReplicas"},
 }
 

@@ -42,6 +42,7 @@ const (
 	ConditionNoCommand    Condition = "no_command"    // a command that is needed is renamed or disabled
 	ConditionRestarted    Condition = "other_process" // another server process answered than the one that was vouched for
 	ConditionBadReply     Condition = "bad_reply"     // it sent what no Valkey server answers; the connection was ended
+	ConditionUnconnected  Condition = "unconnected"   // a warning: no new connection to it can be made; those that there are go on
 
 	// Other processes of the prefix use the node together with servers that are none of this
 	// process's, or have another number of nodes. Their quorums and this process's may have no

@@ -47,15 +47,17 @@ type member struct {
 	connectErr   atomic.Pointer[ConditionError] // why it refuses new connections
 	damage       damage
 	wrong        atomic.Pointer[ConditionError] // what is wrong with its clock
+	unwritten    atomic.Pointer[ConditionError] // why it cannot keep who uses it
 	differs      atomic.Pointer[ConditionError] // how another process's list differs there
 	silent       atomic.Pointer[NodeError]      // why it does not answer, once that was logged
 
 	telling sync.Mutex // held while a tracer is told, so that what it is told last is so
 
 	// Used on the node's goroutine only.
-	cut      bool     // the last exchange failed
-	outage   reminder // while it fails
-	voteless reminder // while it does not vote, and answers
+	cut         bool     // the last exchange failed
+	unconnected bool     // the last new connection failed
+	outage      reminder // while it fails
+	voteless    reminder // while it does not vote, and answers
 }
 
 // answering is the address of the server that answered the last look, or the node's.
@@ -149,14 +151,23 @@ func (o observer) Looked(err error) {
 	o.logFailing()
 }
 
-// Refused keeps why a server that votes refuses new connections, and logs it when that is news: one
-// that is full goes on with those it has, until they end.
+// Refused keeps why a server that votes takes no new connections, and logs it when that is news: it
+// goes on with those it has, until they end. That one could not be made once is none.
 func (o observer) Refused(err error) {
 	var is *ConditionError
-	if why := wire.FaultOf(err); why != nil { //mutant:full-server-unsaid
+	again := o.unconnected
+	o.unconnected = err != nil
+	switch why := wire.FaultOf(err); {
+	case why != nil: //mutant:full-server-unsaid
 		is = o.q.conditionError(&wire.Fault{Condition: why.Condition, Detail: "new connections are refused: " + why.Cause(), Err: why.Err})
+	case err != nil && again: //mutant:unconnected-server-unsaid
+		is = o.q.conditionError(&wire.Fault{Condition: wire.Unconnected, Detail: "new connections fail: " + wire.Short(o.suspect(wire.WithoutAddress(err)).Error()), Err: err})
 	}
-	o.logLacks(o.connectErr.Swap(is), is)
+	was := o.connectErr.Swap(is)
+	if was != nil && is != nil && was.Condition == is.Condition {
+		return // its words may differ
+	}
+	o.logLacks(was, is)
 }
 
 // Status logs what is news, and tells the tracer.

@@ -307,6 +307,7 @@ func (q *Quorum) addNode(addr string, client valkey.Client, connect func() (valk
 		Join: func(ctx context.Context, runID string, age time.Duration) (time.Duration, error) {
 			return q.belongs.Join(ctx, m.index, runID, age)
 		},
+		Counts:   func() bool { return q.belongs.Counts(m.index) },
 		Observer: observer{m},
 	})
 	q.nodes = append(q.nodes, m)

@@ -40,10 +40,15 @@ type peers struct{ q *Quorum }
 // Lead takes over what a node keeps of how far its clock is ahead.
 func (p peers) Lead(i int, lead *time.Duration, now clock.Instant) { p.q.clocks.Tell(i, lead, now) }
 
-// Unwritten logs that a node cannot keep who uses it.
-func (p peers) Unwritten(i int, why string) {
-	p.q.cfg.logger.Warn("redlock: a node cannot keep who uses it: a process with another list of nodes may not be noticed there",
-		"node", p.q.nodes[i].addr, "error", wire.Short(why))
+// Unwritten keeps and logs that a node cannot keep who uses it, or can again.
+func (p peers) Unwritten(i int, why *wire.Fault) {
+	m, is, log := p.q.nodes[i], p.q.conditionError(why), p.q.cfg.logger
+	m.unwritten.Store(is)
+	if is == nil {
+		log.Info("redlock: a node keeps who uses it again", "node", m.addr)
+		return
+	}
+	log.Warn("redlock: a node cannot keep who uses it: a process with another list of nodes may not be noticed there", "node", m.addr, "reason", is)
 }
 
 // Differs keeps and logs how another process's list differs at a node.

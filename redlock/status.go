@@ -153,7 +153,7 @@ func (s *NodeStatus) judge(n *member) {
 		if gate.Lacks != nil {
 			s.Warnings = append(s.Warnings, n.q.conditionError(gate.Lacks))
 		}
-		for _, is := range []*ConditionError{n.subscribeErr.Load(), n.connectErr.Load()} {
+		for _, is := range []*ConditionError{n.subscribeErr.Load(), n.connectErr.Load(), n.unwritten.Load()} {
 			if is != nil {
 				s.Warnings = append(s.Warnings, is)
 			}

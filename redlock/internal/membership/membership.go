@@ -25,6 +25,7 @@ package membership
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -51,7 +52,7 @@ type Node interface {
 // called at the same time.
 type Observer interface {
 	Lead(i int, lead *time.Duration, now clock.Instant) // what a node keeps of how far its clock is ahead
-	Unwritten(i int, why string)                        // a node has not been able to keep who uses it for some time
+	Unwritten(i int, why *wire.Fault)                   // a node has not been able to keep who uses it for some time; nil for that it is again
 	Differs(i int, why *wire.Fault)                     // how others' list at a node differs; nil for not, or not any more
 }
 
@@ -176,6 +177,14 @@ func (m *Membership) Settled(i int, silent bool) {
 	if silent || !m.seats[i].refused {
 		m.settleSeat(i)
 	}
+}
+
+// Counts reports whether a node's server counts. One that votes and does not is to Join again: it
+// was taken for gone.
+func (m *Membership) Counts(i int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.seats[i].counts
 }
 
 // Restarted notes that a node does not vote for a quarantine: its server does not count, and hears
@@ -554,33 +563,41 @@ func (m *Membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 	m.mu.Lock()
 	now := m.now()
 	var ttl, skew time.Duration
-	unwritten := make(map[int]string)
+	unwritten := make(map[int]*wire.Fault)
 	for i := range m.seats {
 		s := &m.seats[i]
 		if rep := &replies[i]; slices.Contains(nodes, i) {
-			var said string
+			var why *wire.Fault
+			votes := m.cfg.Node(i).Status().Reason() == nil
+			refused := rep.Err != nil && wire.IsServerError(rep.Err)
 			switch {
 			case rep.More().Members != nil:
 				s.ttl, s.skew = rep.More().Members.MaxTTL, rep.More().Members.Skew
-				if m.cfg.Node(i).Status().Reason() == nil && now.Sub(s.seen) < Absence { // else another process may have answered
-					s.seen = now
+				if text := rep.More().Members.Unwritten; text != "" {
+					why = unwrittenBy(errors.New(text))
 				}
-				said = rep.More().Members.Unwritten
-			case rep.Err != nil && wire.IsServerError(rep.Err):
-				said = rep.Err.Error()
+			case refused:
+				why = unwrittenBy(rep.Err)
+			}
+			// One that refuses to keep the list is there, and others must hear of it when it does
+			// again. After an absence another process may have answered.
+			if (rep.More().Members != nil || refused) && votes && now.Sub(s.seen) < Absence { //mutant:refusing-server-is-absent
+				s.seen = now
 			}
 			switch {
-			case said != "":
+			case why != nil:
 				// A server that refuses more than that loses its vote with the next look.
 				if s.failing == 0 {
 					s.failing = now
 				}
-				votes := m.cfg.Node(i).Status().Reason() == nil
 				if votes && now.Sub(s.failing) > m.cfg.LookEvery && !s.logged { //mutant:unwritten-members-unsaid
 					s.logged = true
-					unwritten[i] = said
+					unwritten[i] = why
 				}
 			case rep.More().Members != nil && mode != wire.Asking:
+				if s.logged {
+					unwritten[i] = nil
+				}
 				s.failing, s.logged = 0, false
 			}
 		}
@@ -596,6 +613,18 @@ func (m *Membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 	for i, why := range unwritten {
 		m.cfg.Observer.Unwritten(i, why)
 	}
+}
+
+// unwrittenBy is why a server cannot keep who uses it, by its error.
+func unwrittenBy(err error) *wire.Fault {
+	why := &wire.Fault{Condition: wire.Unsupported, Detail: err.Error(), Err: err}
+	if known := wire.FaultOf(err); known != nil {
+		why.Condition, why.Detail = known.Condition, known.Cause()
+	} else if condition, ok := wire.ConditionOf(err.Error()); ok {
+		why.Condition = condition
+	}
+	why.Detail = "it cannot keep who uses it: " + wire.Short(why.Detail)
+	return why
 }
 
 // withdraw takes back what was written in vain, but for what was there before.

@@ -2,6 +2,7 @@ package membership
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -52,7 +53,7 @@ type process struct {
 	work   sync.WaitGroup
 
 	mu        sync.Mutex
-	unwritten map[int]string
+	unwritten map[int]*wire.Fault
 	differs   map[int]*wire.Fault
 	leads     map[int]*time.Duration
 }
@@ -63,7 +64,7 @@ func (p *process) Lead(i int, lead *time.Duration, _ clock.Instant) {
 	p.leads[i] = lead
 }
 
-func (p *process) Unwritten(i int, why string) {
+func (p *process) Unwritten(i int, why *wire.Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.unwritten[i] = why
@@ -76,7 +77,7 @@ func (p *process) Differs(i int, why *wire.Fault) {
 }
 
 func newProcess(nodes int) *process {
-	p := &process{unwritten: make(map[int]string), differs: make(map[int]*wire.Fault), leads: make(map[int]*time.Duration)}
+	p := &process{unwritten: make(map[int]*wire.Fault), differs: make(map[int]*wire.Fault), leads: make(map[int]*time.Duration)}
 	for i := range nodes {
 		p.nodes = append(p.nodes, &fakeNode{address: fmt.Sprintf("%c:1", 'a'+i)})
 	}
@@ -235,7 +236,7 @@ func TestDifferenceIsToldInFlight(t *testing.T) {
 }
 
 // That a node cannot be told is told once, when it has lasted for longer than a look takes to
-// notice what is worse.
+// notice what is worse, and so is that it can again.
 func TestUnwrittenIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := begun(t, 3)
@@ -247,11 +248,15 @@ func TestUnwrittenIsToldOnce(t *testing.T) {
 			p.says(t, 2+2*i, wire.Asking, wire.OK, p.list("me"))
 			p.says(t, 3+2*i, wire.Refreshing, wire.OK, full)
 			p.work.Wait()
-			told := map[int]string{}
-			if i == 2 { // 10 s after the first
-				told = map[int]string{0: full.Unwritten, 1: full.Unwritten, 2: full.Unwritten}
+			if i < 2 {
+				require.Empty(t, p.unwritten)
+				continue
 			}
-			require.Equal(t, told, p.unwritten, "refresh %d", i)
+			require.Len(t, p.unwritten, 3, "10 s after the first")
+			for _, why := range p.unwritten {
+				require.Equal(t, wire.OutOfMemory, why.Condition)
+				require.Equal(t, "it cannot keep who uses it: "+full.Unwritten, why.Detail)
+			}
 		}
 		clear(p.unwritten)
 		time.Sleep(5 * time.Second)
@@ -260,5 +265,54 @@ func TestUnwrittenIsToldOnce(t *testing.T) {
 		p.says(t, 9, wire.Refreshing, wire.OK, full)
 		p.work.Wait()
 		require.Empty(t, p.unwritten)
+		time.Sleep(5 * time.Second)
+		p.Refresh()
+		p.says(t, 10, wire.Asking, wire.OK, p.list("me"))
+		p.says(t, 11, wire.Refreshing, wire.OK, p.list("me"))
+		p.work.Wait()
+		require.Equal(t, map[int]*wire.Fault{0: nil, 1: nil, 2: nil}, p.unwritten)
+	})
+}
+
+// A server that refuses to keep the list, for whatever reason and for however long, is there: it
+// counts, and others hear of it when it does again. One that says nothing for long is gone: it does
+// not count until it has joined again.
+func TestServerThatRefusesTheListIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := begun(t, 3)
+		nth := 2
+		refresh := func(answer func(n *fakeNode, nth int)) {
+			time.Sleep(5 * time.Second)
+			p.Refresh()
+			for range 2 {
+				synctest.Wait()
+				for i, n := range p.nodes {
+					require.Len(t, n.sent, nth+1, "node %d", i)
+					if i == 0 {
+						answer(n, nth)
+					} else {
+						n.answer(nth, wire.OK, p.list("me"))
+					}
+				}
+				nth++
+			}
+			p.work.Wait()
+		}
+		for range 3 * Absence / (5 * time.Second) {
+			refresh(func(n *fakeNode, nth int) {
+				n.sent[nth].To.Answered(n.sent[nth], node.Answer{Answer: wire.Answer{Verdict: wire.Failed}, Err: &wire.Fault{Condition: wire.NoPermission, Detail: "no right"}})
+			})
+			require.True(t, p.Counts(0))
+		}
+		refresh(func(n *fakeNode, nth int) { n.answer(nth, wire.OK, p.list("me")) })
+		require.Contains(t, strings.Join(p.nodes[1].sent[nth-1].Call.Write.Members, " "), "id0 0 a%3A1", "it was seen now")
+		for range Absence/(5*time.Second) + 1 {
+			time.Sleep(5 * time.Second)
+			p.Refresh()
+			synctest.Wait()
+			time.Sleep(2 * time.Second) // nobody answers
+			synctest.Wait()
+		}
+		require.False(t, p.Counts(0))
 	})
 }

@@ -34,6 +34,7 @@ type fakeClient struct {
 	dedicated [][]string                  // guarded by mu; likewise, over connections of their own
 	closed    bool                        // guarded by mu
 	refuses   bool                        // guarded by mu; connections of their own
+	stranger  bool                        // guarded by mu; it is not the server that refuses them
 }
 
 // What a fakeClient says besides: nothing of its own, what a connection does that breaks, and what
@@ -101,7 +102,7 @@ func (r *result) of(text string) valkey.ValkeyResult {
 
 func (c *fakeClient) ask(ctx context.Context, words []string, own bool) valkey.ValkeyResult {
 	c.mu.Lock()
-	say, refuses := c.say, c.refuses
+	say, refuses, stranger := c.say, c.refuses, c.stranger
 	if own {
 		c.dedicated = append(c.dedicated, words)
 	} else {
@@ -111,6 +112,9 @@ func (c *fakeClient) ask(ctx context.Context, words []string, own bool) valkey.V
 	text := asServer
 	if own && refuses {
 		text = breaks
+		if !stranger {
+			c.server.reject()
+		}
 	} else if say != nil {
 		text = say(words)
 	}

@@ -55,7 +55,9 @@ type Config struct {
 	// Join has the process vote that may, for all that its own server can say, and returns why it
 	// may not, and when to try again. It may take a while; it ends with ctx. The run_id is empty
 	// where the server does not tell it, and age is what counts for the quarantine.
-	Join     func(ctx context.Context, runID string, age time.Duration) (retry time.Duration, err error)
+	Join func(ctx context.Context, runID string, age time.Duration) (retry time.Duration, err error)
+	// Counts reports whether it still counts for which Join was called last. It does not block.
+	Counts   func() bool
 	Observer Observer
 }
 
@@ -493,6 +495,7 @@ func (n *Node) next(l *look) *wire.Set {
 		n.looked(g.failed(explain(l.err, infoNeeded)))
 		return nil
 	}
+	n.route.found()
 	n.setAhead(l.time)
 	if g.follow(l.info) {
 		n.route.checkAt = n.cfg.Clock.Now()
@@ -513,12 +516,21 @@ func (n *Node) next(l *look) *wire.Set {
 // recheck takes a look at a server that votes. Where no new connection could be had the one in use
 // is asked.
 func (n *Node) recheck(l *look) {
-	n.gate.refused = l.err
-	if l.err != nil {
-		n.probe(wire.Info)
+	g := n.gate
+	was := g.refused
+	if g.refused = l.err; l.err == nil {
+		n.route.found()
+		g.inspect(l.info)
 		return
 	}
-	n.gate.inspect(l.info)
+	asked := n.probe(wire.Info)
+	if g.isExcused(l.err) {
+		return
+	}
+	n.route.refused(l.err, asked)
+	if was == nil {
+		g.lookAt = min(g.lookAt, n.cfg.Clock.Now().Add(recheckEvery)) // the second time tells more
+	}
 }
 
 // vouch opens the gate for a server that has loaded its scripts, if the trial went well.
@@ -733,8 +745,11 @@ func (r *Request) worthRepeating(err error) bool {
 
 // examine looks at what an answer tells about its server, and returns why it may not count.
 func (n *Node) examine(r *Request, a *wire.Answer, b *batch) error {
-	if a.More().Info != nil && !n.route.leadsTo(a.More().Info.RunID, n.gate) {
-		n.gate.inspect(a.More().Info)
+	if info := a.More().Info; info != nil {
+		n.route.weigh(r, info, n.gate)
+		if !n.route.leadsTo(info.RunID, n.gate) {
+			n.gate.inspect(info)
+		}
 	}
 	if a.More().Trial != nil {
 		n.gate.tried(trialOf(a.More().Trial))
@@ -833,6 +848,9 @@ func (n *Node) doDue() {
 		n.replace()
 	}
 	if n.look == nil && g.lookAt <= now {
+		if g.open != nil && !n.cfg.Counts() { //mutant:server-votes-that-does-not-count
+			g.shut() // the look has it join again
+		}
 		if g.open != nil {
 			g.lookAt, g.looked = now.Add(g.cfg.LookEvery), now
 			n.probe(wire.Trial)
@@ -851,8 +869,10 @@ func (n *Node) doDue() {
 }
 
 // probe has the server asked about itself, for the gate.
-func (n *Node) probe(op wire.Op) {
-	n.requeue([]*Request{{Call: n.cfg.probe(op), Expires: n.cfg.Clock.Now().Add(n.cfg.Timeout)}})
+func (n *Node) probe(op wire.Op) *Request {
+	r := &Request{Call: n.cfg.probe(op), Expires: n.cfg.Clock.Now().Add(n.cfg.Timeout)}
+	n.requeue([]*Request{r})
+	return r
 }
 
 // untilDue is how long it takes until doDue has something to do.
