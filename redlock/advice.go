@@ -37,7 +37,7 @@ var advice = map[Condition]string{
 	ConditionSentinel:     "name its group in the URL and accept the risk of a fail-over: valkey://host:26379?master_set=NAME with WithReplicas; or name masters themselves",
 	ConditionProtected:    "set a password or protected-mode no",
 	ConditionClockWrong:   "find out which clocks are right, set the others, and let time daemons keep them; leases are safe, and tokens follow the median",
-	ConditionDamaged:      "a counter is healed by the next lease that has it and is extended; else HDEL the counter, or DEL the lock, that is named on that node",
+	ConditionDamaged:      "a counter is healed by the next lease on its keys that the others grant, when that is extended; else HDEL the counter, or DEL the lock, that is named on that node",
 	ConditionOtherVersion: "use the same version of this library in all processes that ask for numbers of this key",
 	ConditionNoCommand:    "remove the rename-command lines from its configuration: the commands are needed under their names",
 	ConditionRestarted:    "it is looked at again by itself",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -43,6 +45,9 @@ func TestWhatIsExtendedTogether(t *testing.T) {
 	l.attempt.cfg.once = &once{}
 	requireGroup(renewed, l, start)
 	requireAlone(l, start.Add(spreadEvery), "it has a record to spread")
+	l = lease()
+	l.heals.Store(true)
+	requireAlone(l, start, "it has a counter to heal")
 	l = lease()
 	l.attempt.cfg.minHold = time.Second
 	requireAlone(l, start, "a late extension would undo the end of its minimum hold")
@@ -222,6 +227,29 @@ func TestExtensionSpreadsTokens(t *testing.T) {
 	require.Equal(t, wire.NewExtendMany(call.Keys.Lock, q.texts.ttlText, []wire.Held{{Keys: l.attempt.keys, Lock: l.attempt.lock}}, true), call)
 	require.False(t, l.spreads(start.Add(spreadEvery-1)))
 	require.True(t, l.spreads(start.Add(spreadEvery)))
+}
+
+// Damaged counters are healed by leases that others have granted while they were, once and with the
+// latest time that is known; any other lease raises counters, and heals none.
+func TestWhoHealsCounters(t *testing.T) {
+	q, leases := held(t, 1, 1)
+	l := leases[0]
+	spread := func() string {
+		l.hasSpread(q.clock.Now().Add(-spreadEvery))
+		require.NotNil(t, l.startExtend(nil, false))
+		sent := q.fake(0).sent
+		return sent[len(sent)-1].Call.Spread
+	}
+	require.Equal(t, "0", spread())
+	for verdict, err := range map[wire.Verdict]error{wire.OK: nil, wire.Failed: &wire.Fault{Condition: wire.OutOfMemory}, wire.Refused: nil} {
+		l.follow(&vote.Reply{Answer: wire.Answer{Verdict: verdict}, Err: err})
+	}
+	require.Equal(t, "0", spread())
+	l.follow(&vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: wire.DamagedCounter("x")})
+	latest, err := strconv.ParseInt(spread(), 10, 64)
+	require.NoError(t, err)
+	require.InDelta(t, time.Now().UnixMicro(), latest, float64(time.Minute.Microseconds()))
+	require.Equal(t, "0", spread(), "it is older from now on than what others may be granted")
 }
 
 // silent is a NodeTracer.

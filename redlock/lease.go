@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,6 +50,7 @@ type Lease struct {
 	due   clock.Instant // guarded by extender.mu; next extension
 	place int           // guarded by extender.mu; in its heap, or -1
 
+	heals   atomic.Bool   // a node had a damaged counter when others granted it, and is to have its token
 	lacking atomic.Bool   // a node answered that it does not have the key, since the last extension began
 	pause   time.Duration // guarded by extender.mu; from the last such answer to an extension
 }
@@ -103,27 +105,32 @@ func (l *Lease) arm() {
 // will. A quorum has it, and for as long as no other node has, the lease does not survive that one
 // of the quorum forgets it. Where all nodes grant it costs nothing.
 func (l *Lease) strengthen(rd *operation) {
-	came := rd.LeaveTo(granted{l}, withheld) //mutant:refusals-forgotten
-	if len(came) > 0 {
-		l.q.extender.lacks(l)
+	came := rd.LeaveTo(granted{l}, func(rep *vote.Reply) bool { return withheld(rep) || isDamaged(rep) }) //mutant:refusals-forgotten
+	for _, c := range came {
+		l.follow(c.Reply)
 	}
 	l.teach(came...) //mutant:laggard-not-restored
-	for _, c := range came {
-		l.q.spreadLate(l.attempt, c.Reply)
+}
+
+// follow takes an answer of the round that granted the lease.
+func (l *Lease) follow(rep *vote.Reply) {
+	switch {
+	case withheld(rep): //mutant:late-refusal-ignored
+		l.q.extender.lacks(l)
+	case isDamaged(rep):
+		l.heals.Store(true)
 	}
+	l.q.spreadLate(l.attempt, rep)
 }
 
 // granted is a lease that follows the round that granted it.
 type granted struct{ lease *Lease }
 
 func (g granted) Late(_ *vote.Round, slot int, rep *vote.Reply) {
-	if withheld(rep) { //mutant:late-refusal-ignored
-		g.lease.q.extender.lacks(g.lease)
-	}
+	g.lease.follow(rep)
 	if isUnknowing(rep) {
 		g.lease.teach(vote.Slot{Slot: slot, Reply: rep})
 	}
-	g.lease.q.spreadLate(g.lease.attempt, rep)
 }
 
 // teach restores the lease's sequence on nodes that have answered that they do not know it.
@@ -136,6 +143,15 @@ func (l *Lease) teach(came ...vote.Slot) {
 // withheld reports whether a node has answered an acquisition without a grant: another owner has or
 // had the key, or the node does not know the sequence yet.
 func withheld(rep *vote.Reply) bool { return rep.Verdict == wire.Refused || isUnknowing(rep) }
+
+// isDamaged reports whether a node has answered that what it has of the key is damaged.
+func isDamaged(rep *vote.Reply) bool {
+	if rep.Err == nil {
+		return false
+	}
+	why := wire.FaultOf(rep.Err)
+	return why != nil && why.Condition == wire.Damaged
+}
 
 // errNoLease is what a nil or zero Lease says.
 var errNoLease = fmt.Errorf("redlock: no lease: it is nil, as it is beside an error: %w", ErrNotHeld)
@@ -375,6 +391,8 @@ func (l *Lease) group(start clock.Instant) (g group, ok bool) {
 	switch {
 	case l.lacking.Load(): // its key would not be found there
 		return g, false
+	case l.heals.Load(): //mutant:counter-healed-together
+		return g, false
 	case l.attempt.cfg.minHold > 0: //mutant:group-for-a-minimum-hold
 		return g, false // it would revive what a release has left, which it may overtake
 	case clock.Instant(l.deadline.Load()).Sub(start) < l.q.cfg.timeout(l.TTL()):
@@ -384,12 +402,12 @@ func (l *Lease) group(start clock.Instant) (g group, ok bool) {
 	return g, !g.spread || l.attempt.cfg.once == nil // a record is spread with the token //mutant:group-for-all
 }
 
-// spreads reports whether an extension that begins at that time is to spread the token, for the
-// last time in a while.
+// spreads reports whether an extension that begins at that time is to spread the token: once in a
+// while, and where a counter is to be healed.
 func (l *Lease) spreads(start clock.Instant) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return start.Sub(l.spread) >= spreadEvery
+	return l.heals.Load() || start.Sub(l.spread) >= spreadEvery
 }
 
 // startExtend sends an extension of the lease by itself to all nodes. Its outcome is applied to the
@@ -403,11 +421,15 @@ func (l *Lease) startExtend(result chan<- error, beside bool) *extension {
 	x.leases, x.tallies = x.oneLease[:], x.oneTally[:]
 	l.lacking.Store(false)
 	call := l.attempt.call(wire.Extend)
-	call.TTL, call.Spread = l.q.texts.milliseconds(l.TTL()), l.spreads(x.start) //mutant:token-not-extended
-	x.call = &call
-	if call.Spread {
+	call.TTL = l.q.texts.milliseconds(l.TTL())
+	if l.spreads(x.start) { //mutant:token-not-extended
+		call.Spread = "0"
+		if l.heals.Swap(false) { //mutant:damaged-counter-healed-twice
+			call.Spread = strconv.FormatInt(l.q.clocks.Latest(time.Now()).Microseconds(), 10)
+		}
 		l.hasSpread(x.start)
 	}
+	x.call = &call
 	x.send(&l.values, node.Request{Expires: clock.Instant(l.deadline.Load()), Ended: &l.attempt.ended}, 0)
 	return x
 }

@@ -75,7 +75,7 @@ func (m *member) Reply(call *wire.Call, a node.Answer) vote.Reply {
 			r.Mark = wire.Mark{}
 		}
 	}
-	if rep.Err == nil && rep.Token > m.q.clocks.GreatestCounter(rep.Server) { //mutant:invented-lead-followed
+	if rep.Err == nil && rep.Token > m.q.clocks.GreatestCounter(rep.Server, time.Now()) { //mutant:invented-lead-followed
 		rep = vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: wire.DamagedCounter(strconv.FormatUint(rep.Token, 10)), At: a.Received}
 	}
 	m.damage.look(m, call, &rep)

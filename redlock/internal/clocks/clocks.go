@@ -268,17 +268,23 @@ func (c *Clocks) LeastToken(now clock.Instant) uint64 {
 	return uint64(max((b.Lo - c.cfg.Skew()).Microseconds(), 0))
 }
 
-// GreatestCounter is what a server that answers at that time of its own may count to at most; 0 for
-// an answer without a time.
-func (c *Clocks) GreatestCounter(server time.Duration) uint64 {
-	if server == 0 {
-		return wire.MaxToken
-	}
-	latest := server
+// Latest is the latest time that is known, of this process's wall clock and the servers' median. A
+// counter that leads it by more than a day is damaged, whatever the clock of its own server is.
+func (c *Clocks) Latest(wall time.Time) time.Duration {
+	latest := time.Duration(wall.UnixNano()) //mutant:latest-time-of-the-servers
 	if m := c.middle.Load(); m != nil {
 		latest = max(latest, m.Hi+time.Duration(m.at)) // a moment ago
 	}
-	return uint64((latest + wire.MaxLead + compareEvery).Microseconds())
+	return latest
+}
+
+// GreatestCounter is what a server that answers at that time of its own may count to at most; 0 for
+// an answer without a time.
+func (c *Clocks) GreatestCounter(server time.Duration, wall time.Time) uint64 {
+	if server == 0 {
+		return wire.MaxToken
+	}
+	return uint64((max(server, c.Latest(wall)) + wire.MaxLead + compareEvery).Microseconds())
 }
 
 // compare finds out whose clock is wrong, and returns what has changed. Called with mu held.

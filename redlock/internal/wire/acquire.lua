@@ -89,9 +89,9 @@ if KEYS[3] then
       return {written(r), time[1], time[2]}
     end
     if all then
-      local latest = math.max(time[1] * 1000000 + time[2], tonumber(ARGV[3]))
-      local _, floor = mark(r[12], latest)
-      local _, floorOfAll = mark(all[12], latest)
+      local now = math.max(time[1] * 1000000 + time[2], tonumber(ARGV[3]))
+      local _, floor = mark(r[12], now)
+      local _, floorOfAll = mark(all[12], now)
       if tonumber(ARGV[13]) < floor then --mutant:paused-tick-granted
         return {written(r), time[1], time[2]}
       elseif tonumber(ARGV[13]) < floorOfAll then --mutant:paused-prefix-granted
@@ -115,7 +115,7 @@ end
 local now = time[1] * 1000000 + time[2]
 if holder then
 --include counter
-  local _, why = counter(token, math.max(now, tonumber(ARGV[3])))
+  local _, why = counter(token, latest(now, tonumber(ARGV[3])))
   if why then
     return why
   end

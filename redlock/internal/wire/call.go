@@ -41,7 +41,6 @@ func (op Op) String() string { return table[op].name }
 // an operation uses what its script names.
 type Call struct {
 	Op     Op
-	Spread bool    // extend: raises the counter, and the record, to the lease's
 	Stays  bool    // release: the member keeps its place in the queue
 	Record Outcome // release: what to do with the record of the sequence
 	Keys   *Keys
@@ -51,6 +50,7 @@ type Call struct {
 
 	TTL       string   // acquire, extend; ms
 	Hint      string   // acquire; us
+	Spread    string   // extend: raises the counter, and the record, to the lease's: 0, or to heal it too the latest time that is known in us; empty for not to
 	Skew      string   // acquire; how far ahead of the server's clock the hint may be, in us
 	QueueLife string   // acquire, join: how long a queue lives that the member joins, in ms
 	Sequence  []string // acquire, extend, release: see Once; nil for a lease without one

@@ -260,3 +260,64 @@ func TestCounterIsWrittenFirst(t *testing.T) {
 		require.Equal(t, []string{"fences"}, n.Keys(t))
 	}
 }
+
+// An extension that heals puts its token in the place of a counter that is damaged. One that leads
+// the server's clock by days is that only by the latest time that is known: a server may be days
+// behind, and its counter be as high as those of the others. Any other extension lowers none.
+func TestExtensionLowersNoGoodCounter(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	micros := func(ahead time.Duration) string { return strconv.FormatInt(time.Now().Add(ahead).UnixMicro(), 10) }
+	ahead := micros(50 * time.Hour)
+	const token, owner, many = "1000000000000001", "me/AAAAAAAAAAAAAAAAAAAAAA", "many"
+	for name, test := range map[string]struct{ counter, spread, want string }{
+		"far ahead":              {ahead, "0", ahead},
+		"as the others":          {ahead, micros(50 * time.Hour), ahead},
+		"a little less":          {ahead, micros(27 * time.Hour), ahead},
+		"damaged":                {ahead, micros(0), token},
+		"damaged by far":         {"9007199254740990", micros(50 * time.Hour), token},
+		"no number":              {"x", micros(0), token},
+		"no number, of others":   {"x", "0", "x"},
+		"beyond 2^53":            {"9007199254740993", micros(0), token},
+		"beyond 2^53, of others": {"9007199254740993", "0", "9007199254740993"},
+		"no time":                {ahead, "x", ahead},
+		"lower":                  {"7", micros(0), token},
+		"lower, of others":       {"7", "0", token},
+		"many, lower":            {"7", many, token},
+		"many, far ahead":        {ahead, many, ahead},
+		"many, no number":        {"x", many, "x"},
+	} {
+		k := &Keys{Lock: "{" + name + "}", Fences: "fences", Slot: "7"}
+		require.NoError(t, n.Do(t, "SET", k.Lock, token+" "+owner, "PX", "60000").Error())
+		require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, test.counter).Error())
+		call := &Call{Op: Extend, Keys: k, Lock: token + " " + owner, Token: 1000000000000001, TTL: "60000", Spread: test.spread}
+		if test.spread == many {
+			call = NewExtendMany("all", "60000", []Held{{Keys: k, Lock: call.Lock}}, true)
+		}
+		rep := ask(t, n.Client(), AnyProcess, call)[0]
+		require.NoError(t, rep.Err, name)
+		require.Equal(t, OK, rep.Verdict, name)
+		got, err := n.Do(t, "HGET", k.Fences, k.Slot).ToString()
+		require.NoError(t, err)
+		require.Equal(t, test.want, got, name)
+	}
+}
+
+// A client that knows no time gives no hint. A server then grants with whatever number its counter
+// is, because it may be days behind itself: the client judges the token.
+func TestGrantWithoutAHintIsJudgedByTheClient(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	ahead := time.Now().Add(50 * time.Hour).UnixMicro()
+	for hint, granted := range map[string]bool{"0": true, strconv.FormatInt(ahead, 10): true, strconv.FormatInt(time.Now().UnixMicro(), 10): false} {
+		k := &Keys{Lock: "{" + hint + "}", Fences: "fences", Slot: "7"}
+		require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, strconv.FormatInt(ahead, 10)).Error())
+		rep := ask(t, n.Client(), AnyProcess, &Call{Op: Acquire, Keys: k, Lock: Lock(hint, "me"), TTL: "60000", Hint: hint, Skew: "2000000"})[0]
+		if granted {
+			require.NoError(t, rep.Err, hint)
+			require.Equal(t, uint64(ahead)+1, rep.Token)
+		} else {
+			require.ErrorContains(t, rep.Err, "TENUREDAMAGED")
+		}
+	}
+}

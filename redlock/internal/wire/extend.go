@@ -19,14 +19,11 @@ const (
 func extendKeys(c *Call, to []string) []string { return withRecord(c, lockAndFences(c, to)) }
 
 func extendArgs(c *Call, g *Set, to []string) []string {
-	spread, refill := "0", "0" //mutant:refill-in-quarantine
-	if c.Spread {
-		spread = "1"
-	}
+	refill := "0" //mutant:refill-in-quarantine
 	if g != nil {
 		refill = "1"
 	}
-	return append(append(to, c.Lock, c.TTL, strconv.FormatUint(c.Token, 10), c.Keys.Slot, spread, refill), c.Sequence...)
+	return append(append(to, c.Lock, c.TTL, strconv.FormatUint(c.Token, 10), c.Keys.Slot, c.Spread, refill), c.Sequence...)
 }
 
 func extendAnswer(_ *Call, msg reply) (Answer, error) {

@@ -8,13 +8,18 @@
 -- With a third key it raises the record of the sequence too, see WithSequence. A server that does
 -- not know the sequence does not know it by that either.
 --
--- KEYS lock, fences, record; ARGV 'token owner', ttl ms, token, slot, '1' to raise the counter, '1'
--- to put the key back, and with a record the same as acquire.lua.
+-- A counter that is damaged, by the latest time that the client knows, becomes the token. That is
+-- for leases that others have granted while it was: tokens before that are lower. Any other lease
+-- may be older than a token that this server has granted, and leaves it alone.
+--
+-- KEYS lock, fences, record; ARGV 'token owner', ttl ms, token, slot, to raise the counter 0, and
+-- to heal it the latest time in us, or else an empty text, '1' to put the key back, and with a
+-- record the same as acquire.lua.
 --include read
 --include lock
 --include count
 local holder = redis.pcall('GET', KEYS[1])
-local answer, raise = 1, ARGV[5] == '1'
+local answer, raise = 1, ARGV[5] ~= ''
 if type(holder) == 'table' and not foreign(holder) then
   return holder
 elseif holder == ARGV[1] then
@@ -35,13 +40,13 @@ else
   answer, raise = 2, true --mutant:token-not-spread
 end
 if raise then
-  local time = redis.call('TIME')
+  local time, heal = redis.call('TIME'), tonumber(ARGV[5]) or 0
   local fence = redis.pcall('HGET', KEYS[2], ARGV[4]) or '0'
-  if type(fence) == 'table' and foreign(fence) then
+  if type(fence) == 'table' and foreign(fence) and heal ~= 0 then
     redis.pcall('DEL', KEYS[2]) --mutant:foreign-counters-stay
   end
-  local n = counter(fence, time[1] * 1000000 + time[2])
-  if not n or n < tonumber(ARGV[3]) then --mutant:damaged-counter-not-healed
+  local n = counter(fence, latest(time[1] * 1000000 + time[2], heal)) --mutant:slow-server-lowers-a-counter
+  if n and n < tonumber(ARGV[3]) or not n and heal ~= 0 then --mutant:damaged-counter-not-healed,counter-healed-by-an-older-lease
     redis.pcall('HSET', KEYS[2], ARGV[4], ARGV[3]) --mutant:counter-costs-the-extension
   end
   redis.pcall('PEXPIRE', KEYS[2], kept)

@@ -1,5 +1,5 @@
 -- Is extend.lua for many keys, as far as they are there: others are left to that, and so are those
--- with another token, unless the counters are to be raised.
+-- with another token, unless the counters are to be raised, and counters that are damaged.
 --
 -- KEYS locks, and to raise the counters fences; ARGV ttl ms, 'token owner' of each, and to raise
 -- the counters tokens and slots. Returns a digit for each lock: 0 if it is not the owner's, 1 if it
@@ -29,19 +29,12 @@ for i = 1, n do
 end
 if raise then
   local fences = KEYS[n + 1]
-  local time = redis.call('TIME')
   local found = redis.pcall('HMGET', fences, unpack(ARGV, 2 * n + 2))
-  if found['err'] then
-    if foreign(found) then
-      redis.pcall('DEL', fences)
-    end
-    found = {}
-  end
   local lower, raised = {}, {}
   for i = 1, n do
     local token, slot = ARGV[n + i + 1], ARGV[2 * n + i + 1]
-    local fence = raised[slot] or counter(found[i] or '0', time[1] * 1000000 + time[2])
-    if answers[i] == '1' and (not fence or fence < tonumber(token)) then --mutant:group-lowers-a-counter,group-breaks-on-a-counter
+    local fence = raised[slot] or counter(found[i] or '0', math.huge)
+    if answers[i] == '1' and fence and fence < tonumber(token) then --mutant:group-lowers-a-counter,group-breaks-on-a-counter
       raised[slot] = tonumber(token) --mutant:group-lowers-a-shared-counter
       lower[#lower + 1] = slot
       lower[#lower + 1] = token

@@ -59,7 +59,7 @@ if odd[1] then
     locks[i] = false
     if holder and same(holder, lock) then
       token = split(holder)
-      local sane, damaged = counter(token, math.max(now, hint + 0))
+      local sane, damaged = counter(token, latest(now, hint + 0))
       said[i] = sane and token or damaged
     elseif holder then
       said[i] = {brief(holder), redis.call('PTTL', KEYS[i])}

@@ -180,7 +180,7 @@ func TestMarkedRecordIsKept(t *testing.T) {
 		}
 		requireKept("granted", Call{Op: Acquire, TTL: "60000", Hint: "1", Skew: "2000000"})
 		once[0] = "8"
-		requireKept("extended", Call{Op: Extend, TTL: "60000", Token: 5, Spread: true})
+		requireKept("extended", Call{Op: Extend, TTL: "60000", Token: 5, Spread: "1"})
 		requireKept("taken back", Call{Op: Release, Keep: "60000", Record: Undo})
 		requireKept("completed", Call{Op: Release, Keep: "0", Record: Done})
 	}

@@ -222,7 +222,7 @@ func TestTicksOfTheFutureAreNone(t *testing.T) {
 		require.Equal(t, test.none, stored().Completed == now.UnixMilli(), name)
 		require.Equal(t, test.none, stored().Ticks && stored().Granted == now.UnixMilli(), name)
 		require.NoError(t, n.Do(t, "DEL", "{"+name+"}").Error())
-		ask(Call{Op: Extend, Spread: true, Token: 1})
+		ask(Call{Op: Extend, Spread: "1", Token: 1})
 		require.Equal(t, test.none, stored().Ticks && stored().Granted == now.UnixMilli(), name)
 		given := Record{Granted: 5, Attempts: 1, Ticks: true}
 		restored := ask(Call{Op: Restore, Write: &Write{Process: thisProcess, Known: given.Text(), Lifetime: "3600000"}})

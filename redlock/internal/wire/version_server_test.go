@@ -34,7 +34,7 @@ func TestRecordOfAnotherVersionIsLeftAlone(t *testing.T) {
 			"acquired again":       {acquire, true, Answer{}, true},
 			"recalled":             {Call{Op: Recall}, false, Answer{}, true},
 			"restored":             {Call{Op: Restore, Write: &Write{Process: thisProcess, Known: "1  5 1 0 4 10 20 4 1 a b   x", Lifetime: "3600000"}}, false, Answer{}, true},
-			"extended":             {Call{Op: Extend, TTL: "60000", Token: 5, Sequence: once, Spread: true}, true, Answer{Verdict: OK, Extended: InPlace}, false},
+			"extended":             {Call{Op: Extend, TTL: "60000", Token: 5, Sequence: once, Spread: "1"}, true, Answer{Verdict: OK, Extended: InPlace}, false},
 			"put back":             {Call{Op: Extend, TTL: "60000", Token: 5, Sequence: once}, false, Answer{Verdict: OK, Extended: Refilled}, false},
 			"completed":            {release(Done), true, Answer{Verdict: OK, Unwritten: true}, false},
 			"completed by the way": {release(Done), false, Answer{Verdict: Refused, Unwritten: true}, false},

@@ -16,11 +16,8 @@
 --include kept
 local about = 'Counters of fencing tokens of all keys of this prefix: docs/wire.md of Tenure.' --mutant:counters-in-a-listpack
 local function count(fence, hint, now, skew)
-  local wanted, latest = hint + 0, now
-  if wanted > now then
-    latest = wanted --mutant:slow-server-finds-all-damaged
-  end
-  local last, why = counter(fence, latest)
+  local wanted = hint + 0
+  local last, why = counter(fence, latest(now, wanted))
   if not last then
     return nil, why
   end

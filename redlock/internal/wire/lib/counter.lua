@@ -6,7 +6,15 @@
 -- what is more than a day ahead is damaged: nobody follows it. At 2^53 a counter does not count any
 -- more.
 --
--- The time is that of the server, or the later one of the other servers' where the client says it.
+-- The time is the latest that is known: that of the server, or of others where the client says it.
+-- A client that does not know any says 0. Then nothing is too far ahead, for this server may be
+-- days behind, and the client judges the token.
+local function latest(now, hint)
+  if hint == 0 then --mutant:first-grant-of-a-slow-server
+    return math.huge
+  end
+  return math.max(now, hint) --mutant:slow-server-finds-all-damaged
+end
 local function counter(text, now)
   local n = #text > 0 and #text <= 16 and string.find(text, '^%d+$') and text + 0 --mutant:counter-of-any-text
   if n and n < 9007199254740991 and n < now + 86400000000 then --mutant:counter-beyond-the-exact,counter-far-ahead
