@@ -142,3 +142,21 @@ func TestWhoIsToldMayAsk(t *testing.T) {
 	c.Sampled(2, node.Watch{Known: true, At: now.Add(2 * compareEvery)})
 	require.Equal(t, 2, told)
 }
+
+// How high a counter may be goes by the latest of the clocks that are known: the server's, this
+// process's, and the median. A server that is days behind has counters of the others' time.
+func TestGreatestCounterIsOfTheLatestClock(t *testing.T) {
+	c, _ := of(3, 2*time.Second)
+	const at, day = 100 * time.Hour, 24 * time.Hour
+	wall := time.Unix(0, 0).Add(at)
+	require.Equal(t, at, c.Latest(wall), "nothing else is known")
+	for server, latest := range map[time.Duration]time.Duration{time.Hour: at, at + time.Hour: at + time.Hour} {
+		require.InDelta(t, (latest + day).Microseconds(), c.GreatestCounter(server, wall), float64(time.Minute.Microseconds()))
+	}
+	require.EqualValues(t, wire.MaxToken, c.GreatestCounter(0, wall), "an answer without a time")
+	for i := range 2 {
+		c.Sampled(i, node.Watch{Lo: 2 * at, Hi: 2 * at, Known: true})
+	}
+	require.Equal(t, 2*at, c.Latest(wall), "the servers'")
+	require.Equal(t, 3*at, c.Latest(wall.Add(2*at)))
+}
