@@ -139,6 +139,7 @@ func Job(name string) Target { return Target{job: name} }
 // AllJobs are all jobs of the prefix, also those that are added later.
 var AllJobs = Target{all: true}
 
+// String returns "all jobs", or the word job and the job's name in quotation marks.
 func (t Target) String() string {
 	if t.all {
 		return "all jobs"
