@@ -27,7 +27,8 @@ var (
 	codeSpan  = regexp.MustCompile("`+[^`]*`+")
 	heading   = regexp.MustCompile(`(?m)^ {0,3}#{1,6} +(.+?)(?: +#+)? *$`)
 	htmlID    = regexp.MustCompile(`<[a-z][^>]* (?:id|name)="([^"]+)"`)
-	// A link or a picture, its text on several lines or with a picture of its own, and a definition.
+	// A link or a picture, its text on several lines or with a picture of its own, and a
+	// definition.
 	inline     = regexp.MustCompile(`\]\(<?([^)<>\s]+)>?(?:\s+"[^"]*")?\)`)
 	definition = regexp.MustCompile(`(?m)^ {0,3}\[[^\]]+\]: +<?([^<>\s]+)>?`)
 	linkText   = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
@@ -158,6 +159,37 @@ func TestDocumentsAreLinked(t *testing.T) {
 		require.True(t, linked[name] || name == "README.md", "no other document has a link to %s", name)
 		require.True(t, ofReadme[name] || !strings.HasPrefix(name, "docs/"), "the table in README.md does not have %s", name)
 	}
+}
+
+// Sources that name a page of docs, or a heading of one, as runbooks of alerts do, name one that is
+// there.
+func TestSourcesNamePages(t *testing.T) {
+	root := filepath.Join("..", "..")
+	all := documents(t, root)
+	named := regexp.MustCompile(`\bdocs/[a-z]+\.md(?:#[a-z0-9-]+)?`)
+	anchors := 0
+	require.NoError(t, filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && file != root && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "bin"):
+			return filepath.SkipDir
+		case entry.IsDir() || !slices.Contains([]string{".go", ".yml", ".yaml", ".json", ".sh", ".lua", ".txt"}, filepath.Ext(file)) || entry.Name() == "documents_test.go":
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		for _, name := range named.FindAllString(string(text), -1) {
+			page, anchor, _ := strings.Cut(name, "#")
+			if all[page] == nil || anchor != "" && !all[page].anchors[anchor] {
+				t.Errorf("%s: %s: there is no such page or heading", file, name)
+			}
+			if anchor != "" {
+				anchors++
+			}
+		}
+		return err
+	}))
+	require.Greater(t, anchors, 10)
 }
 
 // Anchors are those of GitHub, and dead links of each kind are found.
