@@ -59,7 +59,7 @@ test: valkey compiler node ## run the tests against real Valkey servers
 DOC_TESTS := \
 	TestConditionsAreDocumented TestDoctorFindsWhatIsBroken TestDocumentHasNothingElse TestDocumentShowsTheFiles \
 	TestDocumentShowsTheLocker TestDocumentedCode TestDocumentedStatements TestHelp TestHostOfTheDocumentsProxy \
-	TestMemoryOfKeys TestMemoryOfQuorums TestMemoryOfUsedKeys TestModelNamesADefect TestPageHasTheMetrics \
+	TestMemoryOfKeys TestMemoryOfQuorums TestMemoryOfUsedKeys TestModelNamesADefect TestPageAppliesAllInOrder TestPageHasTheMetrics \
 	TestPageListsEveryMutant TestPageSaysHowManyJobsAndElectionsThereIsRoomFor TestPageSaysWhatTheManifestsSay \
 	TestProgram TestReader TestSkipReasonsAreOnThePage
 DOC_PACKAGES := ./bench/moving ./cmd/tenure ./deploy/kubernetes ./examples/fencing ./examples/nodes ./otel ./redlock \
