@@ -7,7 +7,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 TESTFLAGS ?=
 # Tests allocate much, most of all in the nodes of the simulations: with less to collect they take two thirds of the time.
 GOGC ?= 400
-test race cover servers mutants: export GOGC := $(GOGC)
+test docs race cover servers mutants: export GOGC := $(GOGC)
 # Of one package. The longest takes two minutes; a machine that is busy with other things may be six times slower.
 TIMEOUT ?= 30m
 # How long chaos runs, and flags for it: make chaos CHAOS=1h CHAOSFLAGS='-seed 7'
@@ -53,6 +53,23 @@ test: valkey compiler node ## run the tests against real Valkey servers
 	go test -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./cmd/tenure/... ./deploy/... ./examples/... ./tools/... | grep -v '/model$$') || status=1; \
 	(cd bench && go test -timeout $(TIMEOUT) $(TESTFLAGS) ./moving) || status=1; \
 	exit $$status
+
+# Tests that read documents, and their packages: a test in internal/deptest sees that none is missing. Those of the model
+# read docs/model.md as well, and take minutes: make model.
+DOC_TESTS := \
+	TestConditionsAreDocumented TestDoctorFindsWhatIsBroken TestDocumentHasNothingElse TestDocumentShowsTheFiles \
+	TestDocumentShowsTheLocker TestDocumentedCode TestDocumentedStatements TestHelp TestHostOfTheDocumentsProxy \
+	TestMemoryOfKeys TestMemoryOfQuorums TestMemoryOfUsedKeys TestModelNamesADefect TestPageAppliesAllInOrder TestPageHasTheMetrics \
+	TestPageListsEveryMutant TestPageSaysHowManyJobsAndElectionsThereIsRoomFor TestPageSaysWhatTheManifestsSay \
+	TestProgram TestReader TestSkipReasonsAreOnThePage
+DOC_PACKAGES := ./bench/moving ./cmd/tenure ./deploy/kubernetes ./examples/fencing ./examples/nodes ./otel ./redlock \
+	./scheduler ./tools/mutants ./web
+DOC_RUN := ^($(subst $(eval) ,|,$(strip $(DOC_TESTS))))$$
+
+.PHONY: docs
+docs: columns paths deptest valkey compiler ## run the tests that read documents, for a change of documents alone
+	go test -count=1 -run '$(DOC_RUN)' $(filter-out ./bench/%,$(DOC_PACKAGES))
+	cd bench && go test -count=1 -run '$(DOC_RUN)' $(patsubst ./bench/%,./%,$(filter ./bench/%,$(DOC_PACKAGES)))
 
 .PHONY: race
 race: valkey compiler ## run the tests of the library under the race detector (RACE=work for all but bench)

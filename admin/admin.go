@@ -139,6 +139,7 @@ func Job(name string) Target { return Target{job: name} }
 // AllJobs are all jobs of the prefix, also those that are added later.
 var AllJobs = Target{all: true}
 
+// String returns "all jobs", or the word job and the job's name in quotation marks.
 func (t Target) String() string {
 	if t.all {
 		return "all jobs"
@@ -236,6 +237,10 @@ func newPaused(t Target, p redlock.Pause) Paused {
 
 // Resume ends the pause of the job, or that of all; a job that is paused both ways stays paused by
 // the other one. Ticks that are due from now on are run.
+//
+// Where nothing is paused it returns nil, too: it takes back what a Pause that failed has left on
+// some nodes. Whether there was a pause to end is known from Paused before the call; package web
+// and tenure resume ask that, and answer that there was none.
 //
 // Errors are those of Pause.
 func (c *Client) Resume(ctx context.Context, t Target, reason string) error {

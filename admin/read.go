@@ -26,15 +26,15 @@ type Replica struct {
 	Program     string // path of its main package
 	Version     string // of the program, or the revision it was built from
 	Began       time.Time
-	Nodes       []Seen      // how it sees the nodes
-	Running     []Run       // what it runs
-	Leads       []string    // elections
-	Stands      []string    // elections in which it is a candidate, and does not lead
-	Candidacies []Candidacy // its parts in elections: in those of Leads and Stands
-	Jobs        []string    // that it has
-	Cut         bool        // there is more than fitted its card
-	Age         time.Duration
-	Sources     int // nodes that have the card
+	Nodes       []Seen        // how it sees the nodes
+	Running     []Run         // what it runs
+	Leads       []string      // elections
+	Stands      []string      // elections in which it is a candidate, and does not lead
+	Candidacies []Candidacy   // its parts in elections: in those of Leads and Stands
+	Jobs        []string      // that it has
+	Cut         bool          // there is more than fitted its card
+	Age         time.Duration // of the card: since a node heard it last, by that node's clock
+	Sources     int           // nodes that have the card
 }
 
 // Candidacy is the part of a process in an election, as its leader or a candidate.
@@ -47,7 +47,7 @@ type Candidacy struct {
 type Seen struct {
 	Replica string // Identity
 	Node    string // as that process knows it
-	Votes   bool
+	Votes   bool   // the node votes for that process
 	Why     string // an error.type; empty if nothing is wrong
 }
 
@@ -246,10 +246,10 @@ const (
 // PastRun is a run that has ended, as its replica says.
 type PastRun struct {
 	Job          string
-	Replica      string    // identity
-	Tick         time.Time // zero for a run that was asked for
-	Began        time.Time // by the replica's clock
-	Took         time.Duration
+	Replica      string        // identity
+	Tick         time.Time     // zero for a run that was asked for
+	Began        time.Time     // by the replica's clock
+	Took         time.Duration // from Began until the task returned or panicked, in whole microseconds; zero if it was not called
 	Outcome      Outcome
 	Error        string // an error.type, or the error's text where the replica says it (scheduler.WithErrorTexts)
 	Attempt      int    // 1, or more if earlier runs of the tick were cut short

@@ -55,6 +55,7 @@ type Change struct {
 	Err    error  // more about the reason: ErrResigned, lead's error, the cause of Run's context, or the lease's loss
 }
 
+// String returns the kind and the term, and Err where there is one, for people.
 func (c Change) String() string {
 	if c.Err != nil {
 		return fmt.Sprintf("%s, term %d: %v", c.Kind, c.Term, c.Err)

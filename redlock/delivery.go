@@ -23,6 +23,7 @@ const (
 	AtLeastOnce
 )
 
+// String returns "at most once" or "at least once".
 func (d Delivery) String() string {
 	switch d {
 	case AtMostOnce:

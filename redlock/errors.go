@@ -102,7 +102,7 @@ func (e *SplitError) ErrorType() string { return "split" }
 // matches ErrNoQuorum, and through Unwrap the error of every node, so errors.Is(err, ErrTimeout)
 // tells whether a node timed out.
 type QuorumError struct {
-	Op        Op
+	Op        Op           // that too few nodes carried out
 	Key       string       // empty from Healthy, which is about no key
 	Succeeded int          // nodes that did what was asked
 	Need      int          // nodes that would have been enough
@@ -164,7 +164,7 @@ func (e *QuorumError) ErrorType() string {
 // contains credentials.
 type NodeError struct {
 	Node string // host:port
-	Op   Op
+	Op   Op     // that failed there
 	Err  error
 }
 

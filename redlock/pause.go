@@ -117,8 +117,8 @@ var ErrUnknown = errors.New("redlock: the outcome is not known")
 // tick is not granted later either.
 type PausedError struct {
 	Key   string
-	Due   time.Time
-	Pause Pause // Key is AllKeys if all of the prefix is paused
+	Due   time.Time // when the tick was due: WithDue, or the time of WithTick; in whole milliseconds
+	Pause Pause     // Key is AllKeys if all of the prefix is paused
 }
 
 func (e *PausedError) Error() string {

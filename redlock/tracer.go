@@ -40,11 +40,11 @@ type TraceAcquireEndData struct {
 	Err          error
 
 	// FreedBy tells how the key became free while Acquire waited for it; empty if it did not wait,
-	// there was no lease in the end, or it was free without a word. Vacant is how long nobody had
-	// it: from the release, as far as this process heard of it, or from the expiry of the keys,
-	// until it was acquired.
+	// there was no lease in the end, or it was free without a word.
 	FreedBy FreedBy
-	Vacant  time.Duration
+	// Vacant is how long nobody had the key: from the release, as far as this process heard of it,
+	// or from the expiry of the keys, until it was acquired. It is zero where FreedBy is empty.
+	Vacant time.Duration
 	// WaitedFor is the identity of the holder that Acquire met last, while it waited; empty if it
 	// met none.
 	WaitedFor string
@@ -121,8 +121,8 @@ type ExtendTracer interface {
 type TraceExtendData struct {
 	Key      string
 	Lease    *Lease
-	Start    time.Time
-	Duration time.Duration
+	Start    time.Time     // when the nodes were asked, by this process's clock
+	Duration time.Duration // from Start until the outcome was certain
 	Margin   time.Duration // validity that was left when the extension succeeded: how close it came
 	Extended int           // nodes that extended the key
 	Refilled int           // nodes that had lost the key and got it back
@@ -137,10 +137,10 @@ type TraceExtendData struct {
 
 // NodeAnswer is a node's answer to an extension.
 type NodeAnswer struct {
-	Node     string // host:port
-	Duration time.Duration
-	OK       bool  // the node has the key for this lease
-	Err      error // a *NodeError, or nil
+	Node     string        // host:port
+	Duration time.Duration // from the question to the answer, waiting in the node's queue included
+	OK       bool          // the node has the key for this lease
+	Err      error         // a *NodeError, or nil
 }
 
 // ReleaseTracer is told of every release.

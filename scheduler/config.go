@@ -105,6 +105,7 @@ const (
 	CatchUpAll                   // each is run, in order
 )
 
+// String returns "none", "latest" or "all".
 func (c CatchUp) String() string {
 	switch c {
 	case CatchUpNone:
@@ -128,6 +129,7 @@ const (
 	OverlapQueue                // it is run when the earlier run is done; of several the last
 )
 
+// String returns "skip" or "queue".
 func (o Overlap) String() string {
 	switch o {
 	case OverlapSkip:

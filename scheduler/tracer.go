@@ -92,7 +92,7 @@ type BacklogTracer interface {
 // TraceBacklogData is what this replica knows of a job's backlog.
 type TraceBacklogData struct {
 	Job    string
-	Ticks  int
+	Ticks  int       // how many are in the backlog
 	Oldest time.Time // the oldest of them; zero if there are none
 }
 

@@ -200,8 +200,13 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 		}
 		return r
 	case admin.OrderResume:
+		before, unread := c.Paused(ctx, target)
+		// Also where nothing is paused: it takes back what a pause has left on some nodes.
 		if err := c.Resume(ctx, target, o.Reason); err != nil {
 			return failure(err)
+		}
+		if r := notPaused(target, before, unread); r != nil {
+			return r
 		}
 		if o.All {
 			return &resultDoc{Result: resultDone, Text: "The pause of all jobs has ended. Jobs that are paused by themselves stay paused."}
@@ -230,6 +235,21 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 		return &resultDoc{Result: resultDone, Text: "The context of the run has ended. Its task may go on for a moment."}
 	}
 	return &resultDoc{Result: resultFailed, Text: "There is no such order."}
+}
+
+// notPaused is the result of a resume that had no pause to end; nil if it had one, or if that could
+// not be read.
+func notPaused(target admin.Target, before admin.Paused, unread error) *resultDoc {
+	switch {
+	case errors.Is(unread, admin.ErrNotPaused) && target == admin.AllJobs:
+		return &resultDoc{Result: resultRefused, Text: "There was no pause to end: not all jobs are paused. A job that is paused by itself is resumed by itself."}
+	case errors.Is(unread, admin.ErrNotPaused):
+		return &resultDoc{Result: resultRefused, Text: "There was no pause to end: the job is not paused."}
+	case unread == nil && before.Target != target:
+		return &resultDoc{Result: resultRefused, Paused: newPauseDoc(&before),
+			Text: fmt.Sprintf("There was no pause to end: the job has none of its own. It is paused with all jobs, by %s.", inSentence(before.By))}
+	}
+	return nil
 }
 
 // jobResumed is the result of a job's resume, which ends no pause of all jobs.

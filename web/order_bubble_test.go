@@ -301,9 +301,45 @@ func TestResumeWhileAllArePaused(t *testing.T) {
 		status, _, text := w.ordered("bob", "kind", "resume", "all", "1")
 		require.Equal(t, http.StatusOK, status)
 		require.Contains(t, text, "The pause of all jobs has ended.")
-		_, _, text = w.ordered("bob", "kind", "resume", "job", "report")
-		require.Contains(t, text, "ticks that are due from now on are run")
+		status, _, text = w.ordered("bob", "kind", "resume", "job", "report")
+		require.Equal(t, http.StatusConflict, status)
+		require.Contains(t, text, "There was no pause to end: the job is not paused.")
 		time.Sleep(5 * time.Second)
 		require.Greater(t, runs.Load(), before)
+	})
+}
+
+// A resume of what is not paused was answered as one that had ended a pause. One that is sent twice
+// is answered as it was the first time.
+func TestResumeWithoutAPause(t *testing.T) {
+	inBubble(t, 3, []web.Option{web.WithActions(asUser)}, func(t *testing.T, w *world) {
+		w.replica("a", nil, job{"report", "0 0 3 * * *", takes(0)})
+		w.eventually("/jobs", `data-job="report"`)
+		one, all := []string{"job", "report"}, []string{"all", "1"}
+		give := func(kind string, target []string, once string, want int, result, says string) {
+			t.Helper()
+			status, got, text := w.ordered("ann", append([]string{"kind", kind, "once", once}, target...)...)
+			require.Equal(t, want, status, text)
+			require.Equal(t, result, got, text)
+			require.Contains(t, text, says)
+		}
+		const none = "There was no pause to end"
+		give("resume", one, "1", http.StatusConflict, "refused", none+": the job is not paused.")
+		give("resume", all, "2", http.StatusConflict, "refused", none+": not all jobs are paused.")
+
+		give("pause", one, "3", http.StatusOK, "done", "The job is paused")
+		give("resume", one, "1", http.StatusConflict, "refused", none)
+		w.eventually("/api/v1/job?name=report", `"state":"paused"`)
+		give("resume", all, "4", http.StatusConflict, "refused", none)
+		for range 2 {
+			give("resume", one, "5", http.StatusOK, "done", "ticks that are due from now on are run")
+		}
+		give("resume", one, "6", http.StatusConflict, "refused", none)
+
+		give("pause", all, "7", http.StatusOK, "done", "Every job is paused")
+		give("resume", one, "8", http.StatusConflict, "refused", none+": the job has none of its own. It is paused with all jobs, by ann.")
+		for range 2 {
+			give("resume", all, "9", http.StatusOK, "done", "The pause of all jobs has ended")
+		}
 	})
 }

@@ -255,6 +255,7 @@ func readerRights(t *testing.T, prefix string) []string {
 // Each broken set-up is found, with exactly what is wrong with it and no more; and nothing is found
 // where nothing is wrong.
 func TestDoctorFindsWhatIsBroken(t *testing.T) {
+	documented := severities(t)
 	var mu sync.Mutex
 	table := &bytes.Buffer{}
 	w := tabwriter.NewWriter(table, 0, 0, 2, ' ', 0)
@@ -279,6 +280,7 @@ func TestDoctorFindsWhatIsBroken(t *testing.T) {
 					codes = append(codes, f.Code)
 					require.NotEmpty(t, f.Seen, "%+v", f)
 					require.NotEmpty(t, f.Advice, "%+v", f)
+					require.Contains(t, documented[f.Code], string(f.Severity), "docs/cli.md: %+v", f)
 					require.NotContains(t, f.Seen+f.Advice, "p4ss")
 				}
 				require.ElementsMatch(t, s.want, codes, "%s", got.out)

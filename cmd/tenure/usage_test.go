@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -286,6 +287,28 @@ func TestHelp(t *testing.T) {
 	require.Contains(t, call(t, nil).out, "Give orders:")
 	require.Contains(t, call(t, nil, "version").out, "tenure ")
 	require.Contains(t, call(t, nil, "version", "-o", "json").out, `"platform"`)
+}
+
+// severities are what docs/cli.md says of each code that doctor finds.
+func severities(t *testing.T) map[string][]string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/cli.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(page), "| code | severity | found | do |\n| --- | --- | --- | --- |\n")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n\n")
+	all := make(map[string][]string)
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+		require.Len(t, cells, 4, "%s", line)
+		is := strings.Split(cells[1], ", ")
+		require.Subset(t, []string{"fault", "warning", "note"}, is, "%s", line)
+		for _, code := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(cells[0], -1) {
+			require.NotContains(t, all, code[1], "it is there twice")
+			all[code[1]] = is
+		}
+	}
+	return all
 }
 
 func longest(text string) (n int) {

@@ -112,3 +112,23 @@ func TestPageSaysWhatTheManifestsSay(t *testing.T) {
 		require.Contains(t, program, code)
 	}
 }
+
+// The page builds the image that the Deployment names, and applies the filled-in copy of each
+// template after the manifest that makes its namespace.
+func TestPageAppliesAllInOrder(t *testing.T) {
+	page := read(t, "../../docs/kubernetes.md")
+	image := object[apps.Deployment](t, "replicas.yaml", "billing").Spec.Template.Spec.Containers[0].Image
+	build := "docker build -f examples/kubernetes/Dockerfile -t " + image + " ."
+	require.Contains(t, page, "\n"+build+"\ndocker push "+image+"\n")
+	require.Contains(t, read(t, "../../examples/kubernetes/Dockerfile"), build)
+	from := 0
+	for _, of := range []struct{ name, secret string }{{"nodes", "nodes-acl"}, {"replicas", "billing-nodes"}} {
+		space := object[core.Secret](t, "secrets/"+of.name+".yaml", of.secret).Namespace
+		object[core.Namespace](t, of.name+".yaml", space)
+		for _, command := range []string{"kubectl apply -f deploy/kubernetes/" + of.name + ".yaml", `kubectl apply -f "$copies/` + of.name + `.yaml"`} {
+			at := strings.Index(page[from:], "\n"+command+"\n")
+			require.GreaterOrEqual(t, at, 0, "%s, after what it needs", command)
+			from += at + 1
+		}
+	}
+}
