@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -36,6 +37,8 @@ type backlog struct {
 	counted int                     // guarded by mu; the number of ticks, as the tracer was told
 	behind  bool                    // guarded by mu; half of the window had passed since the oldest of them
 	done    sync.WaitGroup
+
+	refusals atomic.Int32 // by a listener, since a task was called
 }
 
 // start lets late ticks be run until ctx ends or stop is called.
@@ -73,15 +76,30 @@ func (b *backlog) addSkipped(scheduled time.Time, reason Reason) bool {
 	return b.job.runsLate(reason) && b.add(newLateTick(b.job, scheduled, reason))
 }
 
-// addCutShort adds the tick of a run that was cut short, if it is to be run at least once: the
-// pause before it grows with each attempt.
-func (b *backlog) addCutShort(r Run) {
-	if r.Tick.IsZero() || b.job.cfg.delivery != redlock.AtLeastOnce {
+// addAgain adds the tick of a run that was cut short, if it is to be run at least once: the pause
+// before it grows with each attempt.
+func (b *backlog) addAgain(late lateTick, attempts int) bool {
+	if late.zero() || b.job.cfg.delivery != redlock.AtLeastOnce {
+		return false
+	}
+	again := newLateTick(b.job, late.at, SkipMissed)
+	again.due, again.pause = late.due, restFor(attempts) //mutant:refused-tick-asked-without-rest
+	return b.add(again)
+}
+
+// addRefused is addAgain for a run that a listener refused (BeforeJobRunsSkipIfBeforeFuncErrors),
+// so that it is no attempt: refusals in a row are counted here.
+func (b *backlog) addRefused(ctx context.Context, late lateTick) {
+	if late.zero() {
 		return
 	}
-	late := newLateTick(b.job, r.Tick, SkipMissed)
-	late.pause = restFor(r.Attempt)
-	b.add(late)
+	n := int(b.refusals.Add(1))
+	again := b.addAgain(late, n) //mutant:refusals-not-counted
+	if again && n == 1 {         //mutant:refusal-unsaid
+		b.job.s.cfg.logger.WarnContext(ctx, "scheduler: a listener refuses to run a job: it is asked again, more seldom each time, "+
+			"until it agrees or the tick is too old", "job", b.job.name, "tick", late.at)
+	}
+	b.job.s.skip(ctx, &SkipError{Job: b.job.name, Tick: late.tick, Reason: SkipRefused, Pending: again}) //mutant:refusal-uncounted
 }
 
 // addPassedOver adds ticks that gocron has passed over, because the process stood still or too many
@@ -124,7 +142,7 @@ func (b *backlog) addMissed(ctx context.Context) {
 	}
 	switch {
 	case err == nil:
-		b.add(newLateTicks(b.job, missed, SkipMissed)...)
+		b.add(newMissedTicks(b.job, missed)...)
 	case ctx.Err() == nil:
 		b.job.s.cfg.logger.WarnContext(ctx, "scheduler: cannot tell which ticks were missed: none is caught up", "job", b.job.name, "error", err)
 	}
@@ -148,7 +166,7 @@ func (b *backlog) queueBehind(scheduled time.Time) bool {
 // them all, and gives the lease back.
 func (b *backlog) overtakes(ctx context.Context, lease *redlock.Lease, granted lateTick, before time.Time) bool {
 	missed := b.job.history.missedBefore(lease, granted.tick, before)
-	if len(missed) == 0 || !b.add(append(newLateTicks(b.job, missed, SkipMissed), granted)...) { //mutant:missed-tick-overtaken
+	if len(missed) == 0 || !b.add(append(newMissedTicks(b.job, missed), granted)...) { //mutant:missed-tick-overtaken
 		return false
 	}
 	_ = lease.Abandon(ctx)
@@ -273,7 +291,7 @@ func (b *backlog) acquire(ctx context.Context, late lateTick) (*redlock.Lease, e
 		if err := b.job.s.leader.wait(ctx); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNotElected, err)
 		}
-		lease, err := b.job.s.q.Acquire(b.job.traced(ctx, late.tick, true), b.job.key, b.job.leaseOptions(append(b.job.tickOptions(late.tick), redlock.WithDue(late.at))...)...) //mutant:late-tick-due-with-its-interval
+		lease, err := b.job.s.q.Acquire(b.job.traced(ctx, late.tick, true), b.job.key, b.job.leaseOptions(append(b.job.tickOptions(late.tick), redlock.WithDue(late.due))...)...) //mutant:late-tick-due-with-its-interval
 		b.job.labels.observe(ctx, lease, err)
 		if err != nil || b.job.s.leader.check(ctx) == nil {
 			return lease, err
@@ -305,7 +323,7 @@ func (b *backlog) failed(ctx context.Context, ended error, late lateTick, err er
 // runLate has gocron run the job for a tick, and waits until the run is over. If gocron is too
 // busy, the tick is added again.
 func (b *backlog) runLate(ctx context.Context, lease *redlock.Lease, late lateTick) {
-	err := b.job.offer(ctx, newRunLock(b.job, lease, Run{Tick: late.tick, Attempt: lease.Attempt(), CatchUp: true}))
+	err := b.job.offer(ctx, newRunLock(b.job, lease, late, Run{Attempt: lease.Attempt(), CatchUp: true}))
 	if err == nil {
 		b.job.history.began(late.tick)
 		select {
@@ -348,7 +366,7 @@ func (b *backlog) size() (n int, oldest lateTick) {
 		return 0, lateTick{}
 	}
 	for _, late := range append([]lateTick{b.current}, b.pending...) {
-		if !late.due() {
+		if !late.wanted() {
 			continue
 		}
 		if n++; n == 1 {

@@ -178,11 +178,12 @@ func (j *job) begin(ctx context.Context) (*runLock, *SkipError) {
 	if err != nil {
 		return nil, j.skip(due.scheduled, err)
 	}
-	if j.backlog.overtakes(ctx, lease, newLateTick(j, due.scheduled, SkipMissed), due.before) {
+	late := newLateTick(j, due.scheduled, SkipMissed)
+	if j.backlog.overtakes(ctx, lease, late, due.before) {
 		return nil, queued
 	}
 	j.history.began(tick)
-	r := newRunLock(j, lease, Run{Tick: due.scheduled, Attempt: lease.Attempt()})
+	r := newRunLock(j, lease, late, Run{Attempt: lease.Attempt()})
 	j.begun.add(r)
 	return r, nil
 }
@@ -275,7 +276,7 @@ func (j *job) runNow(ctx context.Context, order string) (*runLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := newRunLock(j, lease, Run{Attempt: 1})
+	r := newRunLock(j, lease, lateTick{}, Run{Attempt: 1})
 	r.order = order
 	if err = j.offer(ctx, r); err != nil {
 		_ = lease.Abandon(ctx) //mutant:run-now-kept

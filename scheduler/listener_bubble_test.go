@@ -28,7 +28,45 @@ func TestBeforeFuncThatFailsForgoesTheTick(t *testing.T) {
 		until(35 * time.Second)
 		require.Equal(t, 3, refused)
 		require.Equal(t, []int{10, 20, 30}, c.book.tickSeconds())
-		require.Empty(t, c.book.skips)
+		require.Equal(t, map[scheduler.Reason]int{scheduler.SkipRefused: 3}, c.book.reasons())
+		for _, skip := range c.book.skips {
+			require.True(t, skip.Expected() && !skip.Pending, skip)
+		}
+	})
+}
+
+// A listener that refuses a run at least once is asked again after pauses that grow, and not as
+// fast as the nodes answer. The first refusal is said.
+func TestRefusedTickIsAskedForMoreSeldomEachTime(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.delay(time.Millisecond)
+		log := new(journal)
+		r := c.replica(scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll), scheduler.WithDelivery(redlock.AtLeastOnce), scheduler.WithLogger(log.logger()))
+		var asked []int
+		away := false
+		r.add(t, tenSecondly, func() {}, gocron.WithEventListeners(
+			gocron.BeforeJobRunsSkipIfBeforeFuncErrors(func(uuid.UUID, string) error {
+				if away {
+					asked = append(asked, int(time.Since(at(0)).Seconds()))
+					return errors.New("not now")
+				}
+				return nil
+			})))
+		r.Start()
+		until(15 * time.Second)
+		away = true
+		until(60 * time.Second)
+		require.Equal(t, []int{20, 21, 23, 27, 35, 51}, asked)
+		require.Len(t, log.lines("level=WARN"), 1)
+		require.Contains(t, log.lines("level=WARN")[0], "a listener refuses to run a job")
+		require.Equal(t, 6, c.book.reasons()[scheduler.SkipRefused])
+		away = false
+		until(95 * time.Second)
+		require.Equal(t, []int{10, 20, 30, 40, 50, 60, 70, 80, 90}, c.book.tickSeconds())
+		away, asked = true, nil
+		until(102 * time.Second)
+		require.Equal(t, []int{100, 101}, asked, "refusals in a row are counted")
+		require.Len(t, log.lines("level=WARN"), 2)
 	})
 }
 

@@ -110,7 +110,7 @@ func TestSkipReasonsAreOnThePage(t *testing.T) {
 	_, table, found := strings.Cut(string(page), "| reason | means |")
 	require.True(t, found)
 	for _, r := range []scheduler.Reason{scheduler.SkipHeld, scheduler.SkipDone, scheduler.SkipOverlap, scheduler.SkipNotLeader, scheduler.SkipQuarantined, scheduler.SkipNoQuorum,
-		scheduler.SkipTimeout, scheduler.SkipPaused, scheduler.SkipSplit, scheduler.SkipSuperseded, scheduler.SkipMissed, scheduler.SkipStopped, scheduler.SkipOther} {
+		scheduler.SkipTimeout, scheduler.SkipPaused, scheduler.SkipRefused, scheduler.SkipAhead, scheduler.SkipSplit, scheduler.SkipSuperseded, scheduler.SkipMissed, scheduler.SkipStopped, scheduler.SkipOther} {
 		require.Contains(t, table, "`"+string(r)+"`")
 	}
 }
