@@ -104,13 +104,13 @@ func (b *backlog) addRefused(ctx context.Context, late lateTick) {
 
 // addPassedOver adds ticks that gocron has passed over, because the process stood still or too many
 // jobs were running. Unless all are wanted, the tick that is due takes their place, and they are
-// reported.
-func (b *backlog) addPassedOver(ctx context.Context, scheduled []time.Time, follower bool) {
+// reported. unfit is why this replica runs no ticks; nil if it does.
+func (b *backlog) addPassedOver(ctx context.Context, scheduled []time.Time, unfit error) {
 	all := b.job.cfg.catchUp == CatchUpAll && !b.job.ticks.random
 	reason := SkipSuperseded
 	switch {
-	case follower:
-		reason = SkipNotLeader
+	case unfit != nil:
+		reason = newSkipError(b.job.name, time.Time{}, unfit).Reason
 	case all:
 		reason = SkipMissed
 	}
@@ -141,6 +141,7 @@ func (b *backlog) addMissed(ctx context.Context) {
 		missed, err = b.job.history.missed(ctx)
 	}
 	switch {
+	case err == nil && b.job.s.clock.ahead(ctx) != nil: // it is looked for them again later //mutant:missed-by-a-clock-that-is-ahead
 	case err == nil:
 		b.add(newMissedTicks(b.job, missed)...)
 	case ctx.Err() == nil:
@@ -290,6 +291,9 @@ func (b *backlog) acquire(ctx context.Context, late lateTick) (*redlock.Lease, e
 		b.mu.Unlock()
 		if err := b.job.s.leader.wait(ctx); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNotElected, err)
+		}
+		if err := b.job.s.clock.ahead(ctx); err != nil { //mutant:late-tick-ahead-asked-for
+			return nil, err
 		}
 		lease, err := b.job.s.q.Acquire(b.job.traced(ctx, late.tick, true), b.job.key, b.job.leaseOptions(append(b.job.tickOptions(late.tick), redlock.WithDue(late.due))...)...) //mutant:late-tick-due-with-its-interval
 		b.job.labels.observe(ctx, lease, err)

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -163,12 +164,15 @@ func (j *job) begin(ctx context.Context) (*runLock, *SkipError) {
 	if err != nil {
 		return nil, &SkipError{Job: j.name, Reason: SkipOther, Err: err}
 	}
-	notLeader := j.s.leader.check(ctx)
-	j.backlog.addPassedOver(ctx, due.missed, notLeader != nil)
-	if notLeader != nil {
-		return nil, j.skip(due.scheduled, notLeader)
+	unfit := cmp.Or(j.s.clock.ahead(ctx), j.s.leader.check(ctx)) //mutant:tick-ahead-asked-for
+	j.backlog.addPassedOver(ctx, due.missed, unfit)
+	if unfit != nil {
+		return nil, j.skip(due.scheduled, unfit)
 	}
 	tick := j.ticks.of(due.scheduled)
+	if err := sleep(ctx, due.scheduled.Sub(j.s.cfg.clock.Now())); err != nil { // it was set back //mutant:tick-before-its-time-asked-for
+		return nil, j.skip(due.scheduled, err)
+	}
 	queued := &SkipError{Job: j.name, Tick: tick, Reason: SkipOverlap, Pending: true}
 	if j.backlog.queueBehind(due.scheduled) {
 		return nil, queued

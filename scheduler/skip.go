@@ -21,7 +21,7 @@ const (
 	SkipOverlap     Reason = "overlap"     // an earlier run of the job goes on
 	SkipNotLeader   Reason = "not_leader"  // another replica leads, or none
 	SkipQuarantined Reason = "quarantined" // too many nodes were restarted and do not vote yet
-	SkipNoQuorum    Reason = "no_quorum"   // too few nodes could be reached, or took the tick: see redlock.WithTick
+	SkipNoQuorum    Reason = "no_quorum"   // too few nodes could be reached
 	SkipTimeout     Reason = "timeout"     // too few nodes answered in time
 	SkipPaused      Reason = "paused"      // the job, or all jobs, are paused: see redlock.Quorum.Pause
 	SkipAhead       Reason = "ahead"       // this replica's clock is too far ahead of the nodes': see redlock.Quorum.CheckClock
@@ -114,6 +114,7 @@ var skipReasons = []struct {
 	reason Reason
 	is     func(error) bool
 }{
+	{SkipAhead, isAhead},
 	{SkipNotLeader, matches(elector.ErrNotLeader)},
 	{SkipPaused, matches(redlock.ErrPaused)},
 	{SkipStopped, matches(redlock.ErrClosed)},
