@@ -155,11 +155,14 @@ func (b *backlog) queueBehind(scheduled time.Time) bool {
 		return false
 	}
 	b.mu.Lock()
-	busy, reason := b.active, SkipMissed
-	if b.current.elsewhere() {
+	busy, reason, current := b.active, SkipMissed, b.current
+	if current.elsewhere() {
 		reason = SkipOverlap
 	}
 	b.mu.Unlock()
+	if reason == SkipOverlap && b.job.history.isBeside(current.tick) { //mutant:queued-tick-beside-run-now-is-missed
+		b.job.history.cameBeside(b.job.ticks.of(scheduled)) // that run goes on
+	}
 	return busy && b.add(newLateTick(b.job, scheduled, reason))
 }
 

@@ -99,6 +99,10 @@ func TestClockThatIsSetRight(t *testing.T) {
 				require.Len(t, log.lines("clock is right again"), 1)
 				until(65 * time.Second)
 				require.Equal(t, []int{10, 20, 30, 40, 50, 60}, c.book.tickSeconds())
+				for i := range c.book.runs {
+					run, begun := c.book.run(i)
+					require.False(t, begun.Before(run.Tick), "gocron's timer was set before the clock was")
+				}
 			})
 		})
 	}
@@ -133,6 +137,7 @@ func TestLeaderWhoseClockIsAheadResigns(t *testing.T) {
 				wrong.add(t, tenSecondly, func() {})
 				wrong.Start()
 				until(5 * time.Second)
+				require.Equal(t, from == 0, wrong.Elector().IsLeader(t.Context()) != nil)
 				for range 2 {
 					r := c.named("right", scheduler.WithElection("jobs"))
 					r.add(t, tenSecondly, func() {})

@@ -205,6 +205,9 @@ func (j *job) skip(scheduled time.Time, err error) *SkipError {
 
 // runsLate reports whether the job's policies have a tick run late that was skipped for a reason.
 func (j *job) runsLate(reason Reason) bool {
+	if j.ticks.random { //mutant:random-tick-run-late
+		return reason == SkipOverlap && j.cfg.overlap == OverlapQueue // it waits, and is not caught up
+	}
 	switch reason {
 	case SkipOverlap:
 		// That run may be an orphan, or be late itself. If it has really taken the tick's time, the
@@ -213,9 +216,7 @@ func (j *job) runsLate(reason Reason) bool {
 	case SkipHeld:
 		// Its holder may die, or give the tick back because it is shut down.
 		return j.cfg.catchUp != CatchUpNone //mutant:held-tick-dropped
-	case SkipNotLeader:
-		return !j.ticks.random // the leader's are others
-	case SkipSplit, SkipNoQuorum, SkipTimeout, SkipQuarantined: //mutant:failed-tick-not-run-late
+	case SkipNotLeader, SkipSplit, SkipNoQuorum, SkipTimeout, SkipQuarantined: //mutant:failed-tick-not-run-late
 		return true
 	}
 	return false

@@ -160,6 +160,7 @@ func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task 
 	s.mu.Unlock()
 	if old != nil {
 		old.backlog.stop()
+		old.pauses.forget(s.cfg.context) // the new one may have another name, and looks by itself //mutant:pause-of-the-old-name
 	}
 	s.begin(j)
 	return &publicJob{Job: made, job: j}, nil
