@@ -160,14 +160,9 @@ func (j *job) begin(ctx context.Context) (*runLock, *SkipError) {
 		j.begun.add(r)
 		return r, nil
 	}
-	due, err := j.claims.next(ctx)
-	if err != nil {
-		return nil, &SkipError{Job: j.name, Reason: SkipOther, Err: err}
-	}
-	unfit := cmp.Or(j.s.clock.ahead(ctx), j.s.leader.check(ctx)) //mutant:tick-ahead-asked-for
-	j.backlog.addPassedOver(ctx, due.missed, unfit)
-	if unfit != nil {
-		return nil, j.skip(due.scheduled, unfit)
+	due, skip := j.due(ctx)
+	if skip != nil {
+		return nil, skip
 	}
 	tick := j.ticks.of(due.scheduled)
 	if err := sleep(ctx, due.scheduled.Sub(j.s.cfg.clock.Now())); err != nil { // it was set back //mutant:tick-before-its-time-asked-for
@@ -190,6 +185,20 @@ func (j *job) begin(ctx context.Context) (*runLock, *SkipError) {
 	r := newRunLock(j, lease, late, Run{Attempt: lease.Attempt()})
 	j.begun.add(r)
 	return r, nil
+}
+
+// due returns the tick that is due, unless this replica runs none.
+func (j *job) due(ctx context.Context) (claim, *SkipError) {
+	due, err := j.claims.next(ctx)
+	if err != nil {
+		return due, &SkipError{Job: j.name, Reason: SkipOther, Err: err}
+	}
+	unfit := cmp.Or(j.s.clock.ahead(ctx), j.s.leader.check(ctx)) //mutant:tick-ahead-asked-for
+	j.backlog.addPassedOver(ctx, due.missed, unfit)
+	if unfit != nil {
+		return due, j.skip(due.scheduled, unfit)
+	}
+	return due, nil
 }
 
 // skip explains why a tick, scheduled for a time, is not run now, and adds it to the backlog if the

@@ -80,7 +80,11 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 			return nil, err
 		}
 	}
-	s.Scheduler, err = gocron.NewScheduler(append(slices.Clone(cfg.gocron),
+	options := slices.Clone(cfg.gocron)
+	if s.limited {
+		options = append(options, gocron.WithSchedulerMonitor(&limitMonitor{set.monitor(), s.state}))
+	}
+	s.Scheduler, err = gocron.NewScheduler(append(options,
 		gocron.WithClock(cfg.clock),
 		gocron.WithLocation(cfg.location),
 		gocron.WithStopTimeout(cfg.stopTimeout),
