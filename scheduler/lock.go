@@ -148,9 +148,7 @@ func (r *runLock) end(ctx context.Context) {
 	var err error
 	switch {
 	case state == waiting:
-		if ctx.Err() == nil && r.lease.Err() == nil {
-			r.job.backlog.addRefused(ctx, r.late) // before others may ask for it
-		}
+		r.job.backlog.addRefused(ctx, r.late) // before others may ask for it
 		err = r.lease.Abandon(ctx) //mutant:run-that-was-not-called-counts
 	case cancelled: //mutant:cancelled-run-is-repeated
 		err = r.lease.Complete(ctx) // whatever its task did of it, and also if the lease was lost meanwhile
