@@ -149,7 +149,7 @@ func (r *runLock) end(ctx context.Context) {
 	switch {
 	case state == waiting:
 		r.job.backlog.addRefused(ctx, r.late) // before others may ask for it
-		err = r.lease.Abandon(ctx) //mutant:run-that-was-not-called-counts
+		err = r.lease.Abandon(ctx)            //mutant:run-that-was-not-called-counts
 	case cancelled: //mutant:cancelled-run-is-repeated
 		err = r.lease.Complete(ctx) // whatever its task did of it, and also if the lease was lost meanwhile
 	case state == working, r.lease.Err() != nil: //mutant:loss-completes
