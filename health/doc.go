@@ -26,8 +26,11 @@
 //     line is logged.
 //   - A replica that is refused because other processes of the prefix use other nodes, or that has
 //     found such processes, is not ready, whatever was before: two leases on a key may be live.
-//   - Neither is one whose election or jobs do not run, whose lead function runs on beyond its
-//     term, whose Quorum is closed, or that shuts down.
+//   - A replica whose clock is wrong (redlock.ClockError) stays ready if it was: the servers'
+//     clocks may be what is wrong, for all replicas alike. One that begins with a wrong clock is
+//     not.
+//   - A replica is not ready either whose election or jobs do not run, whose lead function runs on
+//     beyond its term, whose Quorum is closed, or that shuts down.
 //
 // Nobody can ask a node in quarantine whether this process belongs to it. So let a replica be
 // ready for longer than a quarantine before the next one is replaced: minReadySeconds.

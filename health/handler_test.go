@@ -224,6 +224,7 @@ func TestRefusedAfterItWasReady(t *testing.T) {
 		{&redlock.QuorumError{Nodes: 3, Need: 2, Errs: []*redlock.NodeError{because(redlock.ConditionAnotherList)}}, "failed: no_quorum"},
 		{because(redlock.ConditionAnotherList), "failed: another_list"},
 		{fmt.Errorf("elector: %w", because(redlock.ConditionSeveralServers)), "failed: several_servers"},
+		{&redlock.ClockError{Ahead: time.Minute}, "degraded: clock_ahead"},
 	} {
 		err = test.err
 		requireState(t, h, "nodes", test.state)

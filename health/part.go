@@ -174,7 +174,7 @@ type state string
 const (
 	fine     state = "ok"
 	waiting  state = "quarantined" // a quorum of nodes votes as soon as quarantines are over
-	degraded state = "degraded"    // no quorum of nodes votes; one did
+	degraded state = "degraded"    // no quorum of nodes votes, or the clock is wrong; it was in order
 	failed   state = "failed"
 )
 
@@ -190,7 +190,10 @@ func (p *part) judge(err error) state {
 		return fine
 	}
 	var lost *redlock.QuorumError
+	var clock *redlock.ClockError
 	switch {
+	case errors.As(err, &clock) && p.joined: //mutant:wrong-clock-is-not-ready
+		return degraded
 	case !errors.As(err, &lost) || refused(lost):
 		return failed
 	case lost.Succeeded+inQuarantine(lost) >= lost.Need: //mutant:quarantine-is-not-ready

@@ -34,7 +34,7 @@ type job struct {
 const skipMonitored = scheduler.Reason("skipped")
 
 // skipReasons are the values of reason that tenure.job.skipped of a Scheduler's job can have.
-var skipReasons = []scheduler.Reason{scheduler.SkipHeld, scheduler.SkipDone, scheduler.SkipOverlap, scheduler.SkipNotLeader, scheduler.SkipPaused, scheduler.SkipQuarantined,
+var skipReasons = []scheduler.Reason{scheduler.SkipHeld, scheduler.SkipDone, scheduler.SkipOverlap, scheduler.SkipNotLeader, scheduler.SkipPaused, scheduler.SkipRefused, scheduler.SkipAhead, scheduler.SkipQuarantined,
 	scheduler.SkipNoQuorum, scheduler.SkipTimeout, scheduler.SkipSplit, scheduler.SkipSuperseded, scheduler.SkipMissed, scheduler.SkipStopped, scheduler.SkipOther}
 
 func (i *Instrumentation) job(name string) *job {

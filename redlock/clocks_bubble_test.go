@@ -274,3 +274,38 @@ func (v *lastVotes) TraceVote(_ context.Context, data redlock.TraceVoteData) {
 	defer v.mu.Unlock()
 	v.last[data.Node] = data
 }
+
+// A clock of the caller's is compared with the median of the servers', as far as answers tell.
+func TestCheckClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fleet := redlocktest.StartPipes(t, 3)
+		fleet.Node(1).JumpClock(time.Hour)
+		q := open(t, fleet)
+		time.Sleep(15 * time.Second)
+		for by, kind := range map[time.Duration]string{
+			0: "", 2900 * time.Millisecond: "", -2900 * time.Millisecond: "",
+			3100 * time.Millisecond: "clock_ahead", -3100 * time.Millisecond: "clock_behind", time.Hour: "clock_ahead", -100 * time.Hour: "clock_behind",
+		} {
+			err := q.CheckClock(time.Now().Add(by))
+			if kind == "" {
+				require.NoError(t, err, by)
+				continue
+			}
+			require.Equal(t, kind, redlock.ErrorType(err))
+			var wrong *redlock.ClockError
+			require.ErrorAs(t, err, &wrong)
+			require.InDelta(t, by.Seconds(), wrong.Ahead.Seconds(), 0.1)
+		}
+		require.EqualError(t, &redlock.ClockError{Ahead: -time.Minute}, "redlock: this machine's clock is 1m0s behind the servers' clocks: set it right")
+		require.NoError(t, new(redlock.Quorum).CheckClock(time.Now().Add(time.Hour)))
+	})
+	synctest.Test(t, func(t *testing.T) {
+		fleet := redlocktest.StartPipes(t, 3)
+		for i := range 2 {
+			require.NoError(t, fleet.Node(i).Kill())
+		}
+		q := open(t, fleet)
+		time.Sleep(15 * time.Second)
+		require.NoError(t, q.CheckClock(time.Now().Add(time.Hour)), "one server's clock may be what is wrong")
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -36,6 +37,8 @@ type backlog struct {
 	counted int                     // guarded by mu; the number of ticks, as the tracer was told
 	behind  bool                    // guarded by mu; half of the window had passed since the oldest of them
 	done    sync.WaitGroup
+
+	refusals atomic.Int32 // by a listener, since a task was called
 }
 
 // start lets late ticks be run until ctx ends or stop is called.
@@ -73,26 +76,15 @@ func (b *backlog) addSkipped(scheduled time.Time, reason Reason) bool {
 	return b.job.runsLate(reason) && b.add(newLateTick(b.job, scheduled, reason))
 }
 
-// addCutShort adds the tick of a run that was cut short, if it is to be run at least once: the
-// pause before it grows with each attempt.
-func (b *backlog) addCutShort(r Run) {
-	if r.Tick.IsZero() || b.job.cfg.delivery != redlock.AtLeastOnce {
-		return
-	}
-	late := newLateTick(b.job, r.Tick, SkipMissed)
-	late.pause = restFor(r.Attempt)
-	b.add(late)
-}
-
 // addPassedOver adds ticks that gocron has passed over, because the process stood still or too many
 // jobs were running. Unless all are wanted, the tick that is due takes their place, and they are
-// reported.
-func (b *backlog) addPassedOver(ctx context.Context, scheduled []time.Time, follower bool) {
+// reported. unfit is why this replica runs no ticks; nil if it does.
+func (b *backlog) addPassedOver(ctx context.Context, scheduled []time.Time, unfit error) {
 	all := b.job.cfg.catchUp == CatchUpAll && !b.job.ticks.random
 	reason := SkipSuperseded
 	switch {
-	case follower:
-		reason = SkipNotLeader
+	case unfit != nil:
+		reason = newSkipError(b.job.name, time.Time{}, unfit).Reason
 	case all:
 		reason = SkipMissed
 	}
@@ -123,8 +115,9 @@ func (b *backlog) addMissed(ctx context.Context) {
 		missed, err = b.job.history.missed(ctx)
 	}
 	switch {
+	case err == nil && b.job.s.clock.ahead(ctx) != nil: // it is looked for them again later //mutant:missed-by-a-clock-that-is-ahead
 	case err == nil:
-		b.add(newLateTicks(b.job, missed, SkipMissed)...)
+		b.add(newMissedTicks(b.job, missed)...)
 	case ctx.Err() == nil:
 		b.job.s.cfg.logger.WarnContext(ctx, "scheduler: cannot tell which ticks were missed: none is caught up", "job", b.job.name, "error", err)
 	}
@@ -136,11 +129,14 @@ func (b *backlog) queueBehind(scheduled time.Time) bool {
 		return false
 	}
 	b.mu.Lock()
-	busy, reason := b.active, SkipMissed
-	if b.current.elsewhere() {
+	busy, reason, current := b.active, SkipMissed, b.current
+	if current.elsewhere() {
 		reason = SkipOverlap
 	}
 	b.mu.Unlock()
+	if reason == SkipOverlap && b.job.history.isBeside(current.tick) { //mutant:queued-tick-beside-run-now-is-missed
+		b.job.history.cameBeside(b.job.ticks.of(scheduled)) // that run goes on
+	}
 	return busy && b.add(newLateTick(b.job, scheduled, reason))
 }
 
@@ -148,7 +144,7 @@ func (b *backlog) queueBehind(scheduled time.Time) bool {
 // them all, and gives the lease back.
 func (b *backlog) overtakes(ctx context.Context, lease *redlock.Lease, granted lateTick, before time.Time) bool {
 	missed := b.job.history.missedBefore(lease, granted.tick, before)
-	if len(missed) == 0 || !b.add(append(newLateTicks(b.job, missed, SkipMissed), granted)...) { //mutant:missed-tick-overtaken
+	if len(missed) == 0 || !b.add(append(newMissedTicks(b.job, missed), granted)...) { //mutant:missed-tick-overtaken
 		return false
 	}
 	_ = lease.Abandon(ctx)
@@ -273,7 +269,10 @@ func (b *backlog) acquire(ctx context.Context, late lateTick) (*redlock.Lease, e
 		if err := b.job.s.leader.wait(ctx); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNotElected, err)
 		}
-		lease, err := b.job.s.q.Acquire(b.job.traced(ctx, late.tick, true), b.job.key, b.job.leaseOptions(append(b.job.tickOptions(late.tick), redlock.WithDue(late.at))...)...) //mutant:late-tick-due-with-its-interval
+		if err := b.job.s.clock.ahead(ctx); err != nil { //mutant:late-tick-ahead-asked-for
+			return nil, err
+		}
+		lease, err := b.job.s.q.Acquire(b.job.traced(ctx, late.tick, true), b.job.key, b.job.leaseOptions(append(b.job.tickOptions(late.tick), redlock.WithDue(late.due))...)...) //mutant:late-tick-due-with-its-interval
 		b.job.labels.observe(ctx, lease, err)
 		if err != nil || b.job.s.leader.check(ctx) == nil {
 			return lease, err
@@ -305,7 +304,7 @@ func (b *backlog) failed(ctx context.Context, ended error, late lateTick, err er
 // runLate has gocron run the job for a tick, and waits until the run is over. If gocron is too
 // busy, the tick is added again.
 func (b *backlog) runLate(ctx context.Context, lease *redlock.Lease, late lateTick) {
-	err := b.job.offer(ctx, newRunLock(b.job, lease, Run{Tick: late.tick, Attempt: lease.Attempt(), CatchUp: true}))
+	err := b.job.offer(ctx, newRunLock(b.job, lease, late, Run{Attempt: lease.Attempt(), CatchUp: true}))
 	if err == nil {
 		b.job.history.began(late.tick)
 		select {
@@ -348,7 +347,7 @@ func (b *backlog) size() (n int, oldest lateTick) {
 		return 0, lateTick{}
 	}
 	for _, late := range append([]lateTick{b.current}, b.pending...) {
-		if !late.due() {
+		if !late.wanted() {
 			continue
 		}
 		if n++; n == 1 {

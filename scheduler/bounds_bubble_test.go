@@ -167,7 +167,7 @@ func TestLateTickOfAnIntervalIsDueAtItsTime(t *testing.T) {
 		until(30 * time.Second)
 		c.thaw(0, 1, 2)
 		until(37 * time.Second)
-		require.Equal(t, []int{8, 20}, c.book.tickSeconds(), "that of 0:28 is run, by its interval")
+		require.Equal(t, []int{8, 28}, c.book.tickSeconds(), "that of 0:28 is run, by its time")
 	})
 }
 

@@ -72,6 +72,25 @@ func (c *claims) next(ctx context.Context) (claim, error) {
 	return found, nil
 }
 
+// isLast reports whether a tick has come, and was not claimed, behind which gocron has scheduled no
+// other.
+func (c *claims) isLast() bool {
+	select {
+	case <-c.job.made:
+	default:
+		return false
+	}
+	now := c.job.s.cfg.clock.Now().Add(tickTolerance)
+	scheduled, err := c.scheduled(now)
+	if err != nil || len(scheduled) == 0 {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := scheduled[len(scheduled)-1]
+	return at.After(c.last) && !at.After(now)
+}
+
 // split returns which of the scheduled times, and of those unclaimed, have come and were not
 // claimed, and the first that is still to come. Called with mu held.
 func (c *claims) split(scheduled []time.Time, now time.Time) (due []time.Time, early time.Time) {

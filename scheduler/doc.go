@@ -46,14 +46,17 @@
 // took no time ran five ticks fifteen times. Therefore the lease's key stays on the servers for a
 // minimum time after it was acquired, see [WithMinHold]. It has to obey:
 //
-//	clock difference between replicas  <  MINIMUM HOLD  <  shortest interval of any job
+//	clock difference between replicas + try timeout  <  MINIMUM HOLD  <  shortest interval of any job
+//
+// An attempt may be answered as late as the try timeout (WithTryTimeout, 1 s), where nodes are slow
+// or fail. So with the defaults clocks may differ by a second.
 //
 // THE DEFAULT OF 2 s IS TOO LONG FOR A JOB THAT RUNS EVERY SECOND OR TWO: its next tick falls into
 // the hold and is refused on every replica, so such a job runs only every second or third tick. A
 // locker is not told the interval: it is for you to set. When a job's ticks follow each other
 // faster than the minimum hold and one is refused, the Locker logs a warning, once for the job.
-// Leave the clock difference as room at the upper end too, because the next tick may be that of a
-// replica whose clock is ahead; no warning tells you of that.
+// Leave the left side as room at the upper end too, because the next tick may be that of a
+// replica whose clock is ahead, and the hold counts from the grant; no warning tells you of that.
 //
 // # What it does not do
 //

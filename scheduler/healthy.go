@@ -25,13 +25,15 @@ func (shutDown) Is(target error) bool { return target == ErrNotRunning }
 func (shutDown) ErrorType() string { return "not_running" }
 
 // Healthy returns nil if this replica takes part in running jobs as it should: the Scheduler is
-// started, and a quorum of nodes answered when it was last asked, or it leads the election
-// (WithElection). Following is healthy, and so are jobs that fail. It does no I/O.
+// started, a quorum of nodes answered when it was last asked, or it leads the election
+// (WithElection), and its clock is neither ahead of the nodes' nor behind by more than ticks allow
+// (redlock.Quorum.CheckClock). Following is healthy, and so are jobs that fail. It does no I/O.
 //
 // As a readiness check it would take all replicas out of service when the nodes are out of reach:
 // package health has rules that do not.
 //
-// Errors: ErrNotRunning, what Elector.Healthy returns, or what Quorum.Healthy does.
+// Errors: ErrNotRunning, what Elector.Healthy returns, or what Quorum.Healthy does, or
+// *redlock.ClockError.
 func (s *Scheduler) Healthy() error {
 	if s.none() {
 		return ErrNotRunning
@@ -39,11 +41,15 @@ func (s *Scheduler) Healthy() error {
 	s.mu.Lock()
 	running := s.started != nil && s.started.Err() == nil
 	s.mu.Unlock()
-	switch {
-	case !running:
+	if !running {
 		return ErrNotRunning
-	case s.leader != nil:
-		return s.leader.elector.Healthy()
 	}
-	return s.q.Healthy()
+	nodes := s.q.Healthy
+	if s.leader != nil {
+		nodes = s.leader.elector.Healthy
+	}
+	if err := nodes(); err != nil {
+		return err
+	}
+	return s.clock.error() //mutant:wrong-clock-is-healthy
 }

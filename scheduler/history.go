@@ -22,11 +22,15 @@ type history struct {
 	mu     sync.Mutex
 	closed time.Time // guarded by mu; ticks up to this one are granted to no replica any more, or not asked for by this one
 	latest time.Time // guarded by mu; the last tick that this replica began to run
+
+	// guarded by mu; ticks that came during runs that are no ticks (RunNow), of which the nodes
+	// keep no record; ascending, the last MaxCatchUp of them
+	beside []time.Time
 }
 
 // missedSince returns the ticks up to a time that were missed and are not too old, as far as s and
 // the schedule tell. It reports those that were overlapped. If the nodes know of no tick, none was
-// missed.
+// missed, and if the last grant was one of another schedule, none of before this job was made.
 func (h *history) missedSince(s redlock.SequenceState, to time.Time) []time.Time {
 	j := h.job
 	// What was granted and not completed is asked for, also at most once: the grant may be that of
@@ -37,6 +41,9 @@ func (h *history) missedSince(s redlock.SequenceState, to time.Time) []time.Time
 	_, once := j.ticks.table.(instants)
 	var ticks []time.Time
 	switch {
+	case s.Label != "" && s.Label != j.labels.own: //mutant:ticks-of-before-the-schedule
+		// The ticks of another schedule say nothing of this one's before the job was made.
+		last = max(last, j.labels.began.UnixMilli())
 	case last != 0:
 	case once:
 		last = now.Add(-j.cfg.window).UnixMilli() - 1 // its times are known from the beginning
@@ -79,14 +86,14 @@ func (h *history) at(number int64) time.Time {
 // its schedule still catches up. The phase of a duration job cancels out. A tick that was granted
 // before, and cut short, was not overlapped; one before the last grant may have been granted too,
 // because the nodes know of the last two grants only. With OverlapQueue the last tick that is due
-// waits.
+// waits. A tick that came during a run that is no tick was overlapped by that.
 func (h *history) overlapped(s redlock.SequenceState, tick time.Time) bool {
 	j := h.job
 	number := tick.UnixMilli()
 	if s.Completed == 0 || number <= s.Completed || number <= s.Granted || s.BeganAt.IsZero() { //mutant:cut-tick-is-overlapped,cut-tick-behind-an-attempt-is-overlapped
 		return false
 	}
-	if tick.Sub(time.UnixMilli(s.Completed)) > s.CompletedAt.Sub(s.BeganAt) { //mutant:late-run-overlaps
+	if !h.isBeside(tick) && tick.Sub(time.UnixMilli(s.Completed)) > s.CompletedAt.Sub(s.BeganAt) { //mutant:late-run-overlaps,tick-beside-run-now-is-missed
 		return false
 	}
 	if j.cfg.overlap == OverlapSkip {
@@ -202,6 +209,34 @@ func (h *history) explain(tick time.Time, err error, attempt bool) *SkipError {
 		e.Reason = SkipHeld // its holder has died, or its attempt failed and is being taken back
 	case e.Reason == SkipDone, e.Reason == SkipPaused:
 		h.closeUpTo(tick)
+	case e.Reason == SkipOverlap && isNoTick(err):
+		h.cameBeside(tick)
 	}
 	return e
+}
+
+// isNoTick reports whether a tick was refused because of a run that is none.
+func isNoTick(err error) bool {
+	var held *redlock.HeldError
+	return errors.As(err, &held) && held.Sequence == 0 && held.Holder.TTL != redlock.NoExpiry //mutant:tick-beside-a-foreign-key-dropped
+}
+
+// cameBeside notes a tick that came during a run that is no tick.
+func (h *history) cameBeside(tick time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	i, there := slices.BinarySearchFunc(h.beside, tick, time.Time.Compare)
+	if there {
+		return
+	}
+	h.beside = slices.Insert(h.beside, i, tick)
+	h.beside = h.beside[max(0, len(h.beside)-MaxCatchUp):]
+}
+
+// isBeside reports whether that was noted.
+func (h *history) isBeside(tick time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, there := slices.BinarySearchFunc(h.beside, tick, time.Time.Compare)
+	return there
 }

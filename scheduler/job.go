@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -159,16 +160,14 @@ func (j *job) begin(ctx context.Context) (*runLock, *SkipError) {
 		j.begun.add(r)
 		return r, nil
 	}
-	due, err := j.claims.next(ctx)
-	if err != nil {
-		return nil, &SkipError{Job: j.name, Reason: SkipOther, Err: err}
-	}
-	notLeader := j.s.leader.check(ctx)
-	j.backlog.addPassedOver(ctx, due.missed, notLeader != nil)
-	if notLeader != nil {
-		return nil, j.skip(due.scheduled, notLeader)
+	due, skip := j.due(ctx)
+	if skip != nil {
+		return nil, skip
 	}
 	tick := j.ticks.of(due.scheduled)
+	if err := sleep(ctx, due.scheduled.Sub(j.s.cfg.clock.Now())); err != nil { // it was set back //mutant:tick-before-its-time-asked-for
+		return nil, j.skip(due.scheduled, err)
+	}
 	queued := &SkipError{Job: j.name, Tick: tick, Reason: SkipOverlap, Pending: true}
 	if j.backlog.queueBehind(due.scheduled) {
 		return nil, queued
@@ -178,13 +177,28 @@ func (j *job) begin(ctx context.Context) (*runLock, *SkipError) {
 	if err != nil {
 		return nil, j.skip(due.scheduled, err)
 	}
-	if j.backlog.overtakes(ctx, lease, newLateTick(j, due.scheduled, SkipMissed), due.before) {
+	late := newLateTick(j, due.scheduled, SkipMissed)
+	if j.backlog.overtakes(ctx, lease, late, due.before) {
 		return nil, queued
 	}
 	j.history.began(tick)
-	r := newRunLock(j, lease, Run{Tick: due.scheduled, Attempt: lease.Attempt()})
+	r := newRunLock(j, lease, late, Run{Attempt: lease.Attempt()})
 	j.begun.add(r)
 	return r, nil
+}
+
+// due returns the tick that is due, unless this replica runs none.
+func (j *job) due(ctx context.Context) (claim, *SkipError) {
+	due, err := j.claims.next(ctx)
+	if err != nil {
+		return due, &SkipError{Job: j.name, Reason: SkipOther, Err: err}
+	}
+	unfit := cmp.Or(j.s.clock.ahead(ctx), j.s.leader.check(ctx)) //mutant:tick-ahead-asked-for
+	j.backlog.addPassedOver(ctx, due.missed, unfit)
+	if unfit != nil {
+		return due, j.skip(due.scheduled, unfit)
+	}
+	return due, nil
 }
 
 // skip explains why a tick, scheduled for a time, is not run now, and adds it to the backlog if the
@@ -200,6 +214,9 @@ func (j *job) skip(scheduled time.Time, err error) *SkipError {
 
 // runsLate reports whether the job's policies have a tick run late that was skipped for a reason.
 func (j *job) runsLate(reason Reason) bool {
+	if j.ticks.random { //mutant:random-tick-run-late
+		return reason == SkipOverlap && j.cfg.overlap == OverlapQueue // it waits, and is not caught up
+	}
 	switch reason {
 	case SkipOverlap:
 		// That run may be an orphan, or be late itself. If it has really taken the tick's time, the
@@ -208,9 +225,7 @@ func (j *job) runsLate(reason Reason) bool {
 	case SkipHeld:
 		// Its holder may die, or give the tick back because it is shut down.
 		return j.cfg.catchUp != CatchUpNone //mutant:held-tick-dropped
-	case SkipNotLeader:
-		return !j.ticks.random // the leader's are others
-	case SkipSplit, SkipNoQuorum, SkipTimeout, SkipQuarantined: //mutant:failed-tick-not-run-late
+	case SkipNotLeader, SkipSplit, SkipNoQuorum, SkipTimeout, SkipQuarantined: //mutant:failed-tick-not-run-late
 		return true
 	}
 	return false
@@ -275,7 +290,7 @@ func (j *job) runNow(ctx context.Context, order string) (*runLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := newRunLock(j, lease, Run{Attempt: 1})
+	r := newRunLock(j, lease, lateTick{}, Run{Attempt: 1})
 	r.order = order
 	if err = j.offer(ctx, r); err != nil {
 		_ = lease.Abandon(ctx) //mutant:run-now-kept

@@ -5,7 +5,8 @@ import "time"
 // lateTick is a tick that was not run at its time, and may still be run.
 type lateTick struct {
 	tick    time.Time
-	at      time.Time     // when it was due, as far as is known: pauses go by that
+	at      time.Time     // when it was scheduled; the beginning of its interval if that is not known
+	due     time.Time     // the same, or the end of its interval: pauses go by that
 	reason  Reason        // it was not run at its time
 	expires time.Time     // it is not run after this; zero means no limit
 	pause   time.Duration // to be waited first
@@ -15,7 +16,7 @@ type lateTick struct {
 
 // newLateTick describes a tick, scheduled for a time, that was not run then.
 func newLateTick(j *job, scheduled time.Time, reason Reason) lateTick {
-	late := lateTick{tick: j.ticks.of(scheduled), at: scheduled, reason: reason}
+	late := lateTick{tick: j.ticks.of(scheduled), at: scheduled, due: scheduled, reason: reason}
 	switch {
 	case reason == SkipOverlap && j.cfg.overlap == OverlapQueue:
 	case reason == SkipNotLeader, j.cfg.catchUp == CatchUpNone: //mutant:follower-keeps-ticks
@@ -36,6 +37,19 @@ func newLateTicks(j *job, scheduled []time.Time, reason Reason) []lateTick {
 	return late
 }
 
+// newMissedTicks describes ticks that were found missing. Of an interval it is known which moment
+// was due if the job has a start. If it has none, any may have been.
+func newMissedTicks(j *job, missed []time.Time) []lateTick {
+	late := make([]lateTick, len(missed))
+	for i, tick := range missed {
+		late[i] = newLateTick(j, j.ticks.within(tick), SkipMissed) //mutant:missed-interval-by-its-beginning
+		if j.ticks.every > 0 && j.ticks.start.IsZero() {
+			late[i].due = tick.Add(j.ticks.every) //mutant:missed-interval-due-with-its-beginning
+		}
+	}
+	return late
+}
+
 func (l lateTick) zero() bool { return l.tick.IsZero() }
 
 // follower reports whether the tick is run only if this replica is elected in time: most of the
@@ -50,8 +64,8 @@ func (l lateTick) covers(other lateTick) bool {
 	return l.tick.Equal(other.tick) && (l.expires.IsZero() || !other.expires.IsZero() && !other.expires.After(l.expires))
 }
 
-// due reports whether the tick is still to be run, as far as this replica knows.
-func (l lateTick) due() bool {
+// wanted reports whether the tick is still to be run, as far as this replica knows.
+func (l lateTick) wanted() bool {
 	return !l.zero() && !l.follower() && l.reason != SkipHeld && (l.reason != SkipOverlap || l.expires.IsZero())
 }
 

@@ -14,8 +14,10 @@ import (
 type leadership struct {
 	elector *elector.Elector
 	current atomic.Pointer[elector.Term]
-	elected func() // called when a term begins; must not block
-	left    func() // called when it ends; must not block
+	unfit   func(context.Context) error // why this replica must not lead; nil if it may
+	elected func()                      // called when a term begins; must not block
+	left    func()                      // called when it ends; must not block
+	given   chan error                  // why the term is to end
 
 	mu     sync.Mutex
 	cancel context.CancelFunc // guarded by mu; ends the campaign; nil without one
@@ -23,7 +25,7 @@ type leadership struct {
 	begun  chan struct{}      // guarded by mu; closed when the next term begins
 }
 
-func newLeadership(q *redlock.Quorum, cfg *config, elected, left func()) (*leadership, error) {
+func newLeadership(q *redlock.Quorum, cfg *config, unfit func(context.Context) error, elected, left func()) (*leadership, error) {
 	opts := []elector.Option{elector.WithDrainTimeout(cfg.stopTimeout), elector.WithLogger(cfg.logger)}
 	opts = append(opts, cfg.tell.ofElector()...)
 	if t, ok := cfg.tracer.run.(elector.CampaignTracer); ok {
@@ -33,7 +35,7 @@ func newLeadership(q *redlock.Quorum, cfg *config, elected, left func()) (*leade
 	if err != nil {
 		return nil, &OptionError{Option: "WithElection", Reason: err.Error(), Err: err}
 	}
-	return &leadership{elector: e, elected: elected, left: left, begun: make(chan struct{})}, nil
+	return &leadership{elector: e, unfit: unfit, elected: elected, left: left, given: make(chan error, 1), begun: make(chan struct{})}, nil
 }
 
 // check returns nil if this replica leads, and its term is known here. It does no I/O.
@@ -101,17 +103,41 @@ func (l *leadership) campaign(ctx context.Context) {
 	}()
 }
 
-// lead keeps the term. It does not wait for the runs that began in it: each has a lease of its own.
+// lead keeps the term, unless this replica must not lead: then the error ends it, and the elector
+// campaigns again after a pause that grows, in which others are elected. It does not wait for the
+// runs that began in the term: each has a lease of its own.
 func (l *leadership) lead(ctx context.Context, term *elector.Term) error {
+	if err := l.unfit(ctx); err != nil { //mutant:leads-with-a-clock-that-is-ahead
+		return err
+	}
+	select {
+	case <-l.given: // that was for an earlier term
+	default:
+	}
 	l.current.Store(term)
 	l.mu.Lock()
 	close(l.begun)
 	l.begun = make(chan struct{})
 	l.mu.Unlock()
 	l.elected()
-	<-ctx.Done()
-	l.left() //mutant:follower-knows-a-pause
-	return nil
+	defer l.left() //mutant:follower-knows-a-pause
+	select {
+	case err := <-l.given:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// giveUp ends the term for a reason, if there is one.
+func (l *leadership) giveUp(why error) {
+	if l == nil || l.check(context.Background()) != nil {
+		return
+	}
+	select {
+	case l.given <- why: //mutant:leader-ahead-stays
+	default: // it has been told
+	}
 }
 
 // stopCampaign ends the campaign and the term, and returns a channel that is closed when that is

@@ -28,7 +28,45 @@ func TestBeforeFuncThatFailsForgoesTheTick(t *testing.T) {
 		until(35 * time.Second)
 		require.Equal(t, 3, refused)
 		require.Equal(t, []int{10, 20, 30}, c.book.tickSeconds())
-		require.Empty(t, c.book.skips)
+		require.Equal(t, map[scheduler.Reason]int{scheduler.SkipRefused: 3}, c.book.reasons())
+		for _, skip := range c.book.skips {
+			require.True(t, skip.Expected() && !skip.Pending, skip)
+		}
+	})
+}
+
+// A listener that refuses a run at least once is asked again after pauses that grow, and not as
+// fast as the nodes answer. The first refusal is said.
+func TestRefusedTickIsAskedForMoreSeldomEachTime(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.delay(time.Millisecond)
+		log := new(journal)
+		r := c.replica(scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll), scheduler.WithDelivery(redlock.AtLeastOnce), scheduler.WithLogger(log.logger()))
+		var asked []int
+		away := false
+		r.add(t, tenSecondly, func() {}, gocron.WithEventListeners(
+			gocron.BeforeJobRunsSkipIfBeforeFuncErrors(func(uuid.UUID, string) error {
+				if away {
+					asked = append(asked, int(time.Since(at(0)).Seconds()))
+					return errors.New("not now")
+				}
+				return nil
+			})))
+		r.Start()
+		until(15 * time.Second)
+		away = true
+		until(60 * time.Second)
+		require.Equal(t, []int{20, 21, 23, 27, 35, 51}, asked)
+		require.Len(t, log.lines("level=WARN"), 1)
+		require.Contains(t, log.lines("level=WARN")[0], "a listener refuses to run a job")
+		require.Equal(t, 6, c.book.reasons()[scheduler.SkipRefused])
+		away = false
+		until(95 * time.Second)
+		require.Equal(t, []int{10, 20, 30, 40, 50, 60, 70, 80, 90}, c.book.tickSeconds())
+		away, asked = true, nil
+		until(102 * time.Second)
+		require.Equal(t, []int{100, 101}, asked, "refusals in a row are counted")
+		require.Len(t, log.lines("level=WARN"), 2)
 	})
 }
 
@@ -135,6 +173,46 @@ func TestLimitConcurrentJobs(t *testing.T) {
 		})
 	}
 }
+
+// A one-time job has no further tick that could find the one that gocron dropped. It is told of,
+// and run late if that is wanted.
+func TestOneTimeJobWithoutAPlace(t *testing.T) {
+	for _, test := range []struct {
+		catchUp scheduler.CatchUp
+		want    []int
+	}{{scheduler.CatchUpNone, nil}, {scheduler.CatchUpLatest, []int{20}}, {scheduler.CatchUpAll, []int{20}}} {
+		t.Run(test.catchUp.String(), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				log, monitor := new(journal), &limits{}
+				r := c.replica(scheduler.WithGocron(gocron.WithLimitConcurrentJobs(1, gocron.LimitModeReschedule), gocron.WithSchedulerMonitor(monitor)),
+					scheduler.WithCatchUp(time.Hour, test.catchUp), scheduler.WithLogger(log.logger()))
+				_, err := r.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(at(15))), scheduler.NewTask(func() { time.Sleep(10 * time.Second) }), gocron.WithName("other"))
+				require.NoError(t, err)
+				r.add(t, gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(at(20))), func() {})
+				r.Start()
+				until(22 * time.Second)
+				require.Len(t, c.book.skips, 1)
+				skip := c.book.skips[0]
+				require.Equal(t, scheduler.SkipOther, skip.Reason)
+				require.Equal(t, test.want != nil, skip.Pending)
+				require.True(t, skip.Tick.Equal(at(20)))
+				require.ErrorContains(t, skip, "gocron has as many runs as it may")
+				require.Len(t, log.lines("level=WARN"), 1)
+				require.NotZero(t, monitor.reached.Load(), "the user's monitor is told, too")
+				until(5 * time.Minute)
+				require.Equal(t, append([]int{15}, test.want...), c.book.tickSeconds())
+			})
+		})
+	}
+}
+
+// limits is a gocron.SchedulerMonitor that counts how often gocron had no place.
+type limits struct {
+	delayed
+	reached atomic.Int64
+}
+
+func (l *limits) ConcurrencyLimitReached(string, gocron.Job) { l.reached.Add(1) }
 
 // The tick is the one that is due, however many gocron has passed over before it: it keeps them in
 // a list.

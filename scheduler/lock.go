@@ -93,6 +93,7 @@ var _ gocron.Lock = (*runLock)(nil)
 type runLock struct {
 	Run
 	job   *job
+	late  lateTick      // its tick, should it have to be run again; zero for a run that is no tick
 	taken chan struct{} // of one that gocron was offered: closed when Lock hands it out
 
 	order string // the order that asked for it; empty for none
@@ -118,10 +119,10 @@ const (
 )
 
 // newRunLock makes the lock of a run that begins. The Run has what is neither the job's nor the
-// lease's.
-func newRunLock(j *job, lease *redlock.Lease, r Run) *runLock {
-	r.Job, r.lease = j.name, lease
-	return &runLock{Run: r, job: j, began: time.Now()}
+// lease's, nor the tick's. late is zero for a run that is no tick.
+func newRunLock(j *job, lease *redlock.Lease, late lateTick, r Run) *runLock {
+	r.Job, r.Tick, r.lease = j.name, late.at, lease
+	return &runLock{Run: r, job: j, late: late, began: time.Now()}
 }
 
 // Unlock ends the run: its lease is completed if the task has returned or was cancelled, forgone if
@@ -147,13 +148,14 @@ func (r *runLock) end(ctx context.Context) {
 	var err error
 	switch {
 	case state == waiting:
-		err = r.lease.Abandon(ctx) //mutant:run-that-was-not-called-counts
+		r.job.backlog.addRefused(ctx, r.late) // before others may ask for it
+		err = r.lease.Abandon(ctx)            //mutant:run-that-was-not-called-counts
 	case cancelled: //mutant:cancelled-run-is-repeated
 		err = r.lease.Complete(ctx) // whatever its task did of it, and also if the lease was lost meanwhile
 	case state == working, r.lease.Err() != nil: //mutant:loss-completes
 		// It did not return, or was told to end before it was done.
 		err = r.lease.Release(ctx) //mutant:panic-completes
-		r.job.backlog.addCutShort(r.Run)
+		r.job.backlog.addAgain(r.late, r.Attempt)
 	default:
 		err = r.lease.Complete(ctx)
 	}
@@ -199,6 +201,7 @@ func (r *runLock) called(stop context.CancelCauseFunc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.state, r.began, r.stop = working, time.Now(), stop
+	r.job.backlog.refusals.Store(0)
 }
 
 // returned notes that it has returned.

@@ -101,7 +101,7 @@ func (l *Locker) warnHurried(ctx context.Context, name string) {
 		return
 	}
 	l.cfg.logger.WarnContext(ctx, "scheduler: the job's interval is shorter than the minimum hold, so that ticks are refused on every replica: "+
-		"set scheduler.WithMinHold to less than the interval, and to more than the replicas' clocks differ", "job", name, "min_hold", l.cfg.minHold)
+		"set scheduler.WithMinHold to less than the interval, and to more than the replicas' clocks differ and scheduler.WithTryTimeout", "job", name, "min_hold", l.cfg.minHold)
 }
 
 // compilerName matches what runtime.Func.Name gives for anonymous functions (pkg.f.func1,

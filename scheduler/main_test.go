@@ -141,6 +141,12 @@ func cancelled(t *testing.T) context.Context {
 // set writes a key on one node, as somebody else's client would.
 func set(t *testing.T, n *redlocktest.Node, key, value string) {
 	t.Helper()
+	do(t, n, "SET", key, value)
+}
+
+// do sends one node a command, as somebody else's client would.
+func do(t *testing.T, n *redlocktest.Node, command ...string) {
+	t.Helper()
 	client, err := valkey.NewClient(valkey.ClientOption{
 		InitAddress: []string{"node"}, ForceSingleClient: true, DisableCache: true,
 		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
@@ -149,5 +155,5 @@ func set(t *testing.T, n *redlocktest.Node, key, value string) {
 	})
 	require.NoError(t, err)
 	defer client.Close()
-	require.NoError(t, client.Do(t.Context(), client.B().Set().Key(key).Value(value).Build()).Error())
+	require.NoError(t, client.Do(t.Context(), client.B().Arbitrary(command...).Build()).Error())
 }

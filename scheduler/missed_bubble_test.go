@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -205,4 +206,126 @@ func TestTickBehindALateRun(t *testing.T) {
 		until(45 * time.Second)
 		require.Equal(t, []int{10, 20, 30, 40}, c.book.tickSeconds())
 	})
+}
+
+// A schedule is new after an update or a deploy: its ticks of before were never due, however far
+// back the catch-up window goes.
+func TestNewScheduleHasMissedNothing(t *testing.T) {
+	for _, deploy := range []bool{false, true} {
+		t.Run(fmt.Sprint("by a deploy: ", deploy), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				start := func(crontab string) (*replica, gocron.Job) {
+					r := c.replica(scheduler.WithCatchUp(24*time.Hour, scheduler.CatchUpAll))
+					j := r.add(t, gocron.CronJob(crontab, false), func() {})
+					r.Start()
+					return r, j
+				}
+				r, j := start("*/10 * * * *")
+				until(18*time.Minute + 30*time.Second)
+				require.Len(t, c.book.runs, 1)
+				const minutely = "* * * * *"
+				if deploy {
+					require.NoError(t, r.Shutdown())
+					r, j = start(minutely)
+				} else {
+					_, err := r.Update(j.ID(), gocron.CronJob(minutely, false), scheduler.NewTask(func() {}), gocron.WithName("job"))
+					require.NoError(t, err)
+				}
+				pass(5 * time.Second)
+				require.Len(t, c.book.runs, 1, "no tick has come since")
+				until(20*time.Minute + 30*time.Second)
+				require.Len(t, c.book.runs, 3)
+				require.NoError(t, r.Shutdown())
+				until(22*time.Minute + 30*time.Second)
+				start(minutely)
+				pass(5 * time.Second)
+				require.Len(t, c.book.runs, 5, "what is missed later is caught up")
+			})
+		})
+	}
+}
+
+// Ticks that come during a RunNow are overlapped, on whatever replica, as those that come during a
+// run of a tick.
+func TestTicksDuringRunNowAreOverlapped(t *testing.T) {
+	for _, test := range []struct {
+		policy  scheduler.CatchUp
+		overlap scheduler.Overlap
+		late    []int
+	}{
+		{scheduler.CatchUpLatest, scheduler.OverlapSkip, nil},
+		{scheduler.CatchUpAll, scheduler.OverlapSkip, nil},
+		{scheduler.CatchUpAll, scheduler.OverlapQueue, []int{40}},
+	} {
+		t.Run(fmt.Sprint(test.policy, ", ", test.overlap), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				var jobs []gocron.Job
+				for range 2 {
+					r := c.replica(scheduler.WithCatchUp(time.Hour, test.policy), scheduler.WithOverlap(test.overlap))
+					jobs = append(jobs, r.add(t, tenSecondly, func(ctx context.Context) {
+						if run, _ := scheduler.RunFromContext(ctx); run.Tick.IsZero() {
+							nap(ctx, 35*time.Second)
+						}
+					}))
+					r.Start()
+				}
+				until(12 * time.Second)
+				require.NoError(t, jobs[0].RunNow()) // until 0:47
+				until(65 * time.Second)
+				var late []int
+				for i := range c.book.runs {
+					if run, _ := c.book.run(i); run.CatchUp {
+						late = append(late, run.Tick.Second())
+					}
+				}
+				require.Equal(t, test.late, late)
+				require.Equal(t, []int{50, 60}, c.book.tickSeconds()[2+len(late):])
+				require.NotZero(t, c.book.reasons()[scheduler.SkipOverlap])
+			})
+		})
+	}
+}
+
+// A key that something else wrote is no run: the tick is run when it is gone.
+func TestTickBehindAForeignKeyIsRunLate(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
+		r.add(t, tenSecondly, func() {})
+		r.Start()
+		until(15 * time.Second)
+		for _, n := range c.fleet.Nodes() {
+			set(t, n, "tenure:{job/job}", "x")
+		}
+		until(22 * time.Second)
+		require.Equal(t, []int{10}, c.book.tickSeconds())
+		for _, n := range c.fleet.Nodes() {
+			do(t, n, "DEL", "tenure:{job/job}")
+		}
+		until(29 * time.Second)
+		require.Equal(t, []int{10, 20}, c.book.tickSeconds())
+	})
+}
+
+// A random job is run at its times, or not at all, whatever the policy for missed ticks.
+func TestRandomTickIsNotRunLate(t *testing.T) {
+	for _, policy := range []scheduler.CatchUp{scheduler.CatchUpNone, scheduler.CatchUpAll} {
+		t.Run(policy.String(), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				r := c.replica(scheduler.WithElection("jobs"), scheduler.WithCatchUp(time.Hour, policy))
+				j := r.add(t, gocron.DurationRandomJob(20*time.Second, 21*time.Second), func() {})
+				r.Start()
+				for range 3 {
+					next, err := j.NextRun()
+					require.NoError(t, err)
+					time.Sleep(time.Until(next) - 20*time.Millisecond)
+					c.freeze(0, 1, 2)
+					pass(1200 * time.Millisecond)
+					c.thaw(0, 1, 2)
+					pass(10 * time.Second)
+				}
+				require.Empty(t, c.book.tickSeconds())
+				require.Equal(t, map[scheduler.Reason]int{scheduler.SkipTimeout: 3}, c.book.reasons())
+			})
+		})
+	}
 }

@@ -13,7 +13,7 @@ import (
 // Defaults and bounds. Each option that changes one names it.
 const (
 	// DefaultMinHold is longer than the difference between the clocks of machines that NTP keeps,
-	// well under a second, plus a pause of a busy process.
+	// well under a second, and the try timeout together.
 	DefaultMinHold = 2 * time.Second
 	// DefaultTryTimeout leaves room for a few rounds to slow nodes (a node has at most 500 ms by
 	// default) and is shorter than any interval worth locking.
@@ -114,14 +114,14 @@ func WithTTL(ttl time.Duration) CommonOption {
 // sooner: then the lease's TTL is shortened to what is left of d instead of freeing it at once.
 // Default DefaultMinHold, 2 s. Not negative, and below the TTL, and so below a day.
 //
-// It must be longer than the replicas' clocks differ, or a quick job runs once for each replica,
-// and SHORTER THAN THE SHORTEST INTERVAL of the jobs, less that difference, or their next tick is
-// refused as well:
+// It must be longer than the replicas' clocks differ and an attempt may take (WithTryTimeout), or a
+// quick job may run more than once for a tick, and SHORTER THAN THE SHORTEST INTERVAL of the jobs,
+// less these two, or their next tick is refused as well:
 //
-//	clock difference between replicas  <  d  <  shortest interval of any job
+//	clock difference between replicas + try timeout  <  d  <  shortest interval of any job
 //
 // Zero frees the lease as soon as the job is done; that is right only for jobs that always take
-// longer than the clocks differ.
+// longer than these two.
 func WithMinHold(d time.Duration) LockerOption {
 	return lockerOption(func(c *lockerConfig) error {
 		if d < 0 {

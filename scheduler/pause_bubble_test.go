@@ -270,3 +270,23 @@ func TestPausedDurationJob(t *testing.T) {
 		require.Equal(t, []int{15, 35, 45}, c.book.tickSeconds())
 	})
 }
+
+// A replica has no job of the old name any more after an update that gives it another.
+func TestRenamedJobIsNotPausedUnderItsOldName(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		b := &pauseBook{book: c.book}
+		r := c.replica(scheduler.WithTracer(b))
+		j := r.add(t, tenSecondly, func() {})
+		r.Start()
+		p, err := r.q.Pause(t.Context(), "job/job", redlock.PauseOptions{By: "x"})
+		require.NoError(t, err)
+		until(25 * time.Second)
+		_, err = r.Update(j.ID(), tenSecondly, scheduler.NewTask(func() {}), gocron.WithName("renamed"))
+		require.NoError(t, err)
+		until(35 * time.Second)
+		told := b.heard()
+		require.Len(t, told, 2)
+		require.Equal(t, []string{"job", "job"}, []string{told[0].Job, told[1].Job})
+		require.Equal(t, []uint64{p.Version, 0}, []uint64{told[0].Pause.Version, told[1].Pause.Version})
+	})
+}

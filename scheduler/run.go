@@ -9,10 +9,13 @@ import (
 
 // Run is what a task may know of its run, see RunFromContext.
 type Run struct {
-	Job     string
-	Tick    time.Time // the scheduled time; zero for a run that RunNow asked for
-	Attempt int       // 1, or more if earlier runs of the tick were cut short (redlock.AtLeastOnce)
-	CatchUp bool      // the tick was missed or had to wait, and is run late
+	Job string
+	// Tick is the scheduled time, the same for each attempt; zero for a run that RunNow asked for.
+	// Of a DurationJob without a start that a replica found missed, it is the beginning of the
+	// interval: each replica counts from its own start, so nobody knows the time.
+	Tick    time.Time
+	Attempt int  // 1, or more if earlier runs of the tick were cut short (redlock.AtLeastOnce)
+	CatchUp bool // the tick was missed or had to wait, and is run late
 	lease   *redlock.Lease
 }
 

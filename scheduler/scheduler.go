@@ -39,6 +39,7 @@ type state struct {
 	teller  *teller
 	taker   *orders.Taker // guarded by lifecycle; nil while stopped, and without orders
 	limited bool          // gocron.WithLimitConcurrentJobs
+	clock   clockWatch
 
 	lifecycle  sync.Mutex   // held by Start, StopJobs and Shutdown
 	asking     sync.RWMutex // held for reading by RunNow, for writing by what stops gocron
@@ -72,13 +73,18 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 		return nil, err
 	}
 	s := &Scheduler{state: &state{q: q, cfg: cfg, jobs: make(map[uuid.UUID]*job), limited: set.has(fieldLimitMode)}}
+	s.clock.s = s.state
 	s.teller = newTeller(s.state)
 	if cfg.election != "" {
-		if s.leader, err = newLeadership(q, cfg, s.elected, s.forgetPauses); err != nil {
+		if s.leader, err = newLeadership(q, cfg, s.clock.ahead, s.lookBackAll, s.forgetPauses); err != nil {
 			return nil, err
 		}
 	}
-	s.Scheduler, err = gocron.NewScheduler(append(slices.Clone(cfg.gocron),
+	options := slices.Clone(cfg.gocron)
+	if s.limited {
+		options = append(options, gocron.WithSchedulerMonitor(&limitMonitor{set.monitor(), s.state}))
+	}
+	s.Scheduler, err = gocron.NewScheduler(append(options,
 		gocron.WithClock(cfg.clock),
 		gocron.WithLocation(cfg.location),
 		gocron.WithStopTimeout(cfg.stopTimeout),
@@ -158,6 +164,7 @@ func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task 
 	s.mu.Unlock()
 	if old != nil {
 		old.backlog.stop()
+		old.pauses.forget(s.cfg.context) // the new one may have another name, and looks by itself //mutant:pause-of-the-old-name
 	}
 	s.begin(j)
 	return &publicJob{Job: made, job: j}, nil
@@ -220,11 +227,12 @@ func (s *state) begin(j *job) {
 	}
 }
 
-// elected looks for the ticks that no replica ran before this replica was elected.
-func (s *state) elected() {
+// lookBackAll looks for the ticks that no replica ran before this one was elected, or its clock was
+// set right.
+func (s *state) lookBackAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.started == nil {
+	if s.started == nil || s.leader.check(s.started) != nil {
 		return
 	}
 	for _, j := range s.jobs {
@@ -413,7 +421,7 @@ func (s *Scheduler) Conflicts() []Conflict {
 func (s *state) skip(ctx context.Context, e *SkipError) {
 	s.teller.skip(e)
 	level := slog.LevelWarn
-	if e.Expected() {
+	if e.Expected() || e.Reason == SkipAhead { // that the clock is wrong was said //mutant:tick-ahead-said-each-time
 		level = slog.LevelDebug
 	}
 	s.cfg.logger.Log(ctx, level, "scheduler: tick is skipped", "job", e.Job, "tick", e.Tick, "reason", string(e.Reason), "by", e.By, "pending", e.Pending, "error", e.Err)

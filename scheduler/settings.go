@@ -31,6 +31,7 @@ const (
 	fieldLimitMode     = "exec.limitMode"
 	fieldLocation      = "location"
 	fieldGlobalOptions = "globalJobOptions"
+	fieldMonitor       = "schedulerMonitor"
 
 	fieldJobLocker              = "locker" // of a job
 	fieldDisabledLocker         = "disabledLocker"
@@ -46,7 +47,7 @@ const (
 )
 
 var (
-	schedulerFields = []string{fieldElector, fieldLocker, fieldClock, fieldStopTimeout, fieldLimitMode, fieldLocation, fieldGlobalOptions}
+	schedulerFields = []string{fieldElector, fieldLocker, fieldClock, fieldStopTimeout, fieldLimitMode, fieldLocation, fieldGlobalOptions, fieldMonitor}
 	jobFields       = []string{fieldJobLocker, fieldDisabledLocker, fieldContext, fieldLimitedRuns, fieldIntervalFromCompletion, fieldSingleton,
 		fieldSingletonLimitMode, fieldStartImmediately, fieldStartTime, fieldStopTime, fieldDaylightSaving}
 )
@@ -126,6 +127,15 @@ func (s settings) time(field string) time.Time {
 		return time.Time{}
 	}
 	return *(*time.Time)(unsafe.Pointer(v.UnsafeAddr())) // reflect gives no interface to a private field
+}
+
+// monitor is gocron.WithSchedulerMonitor, or one that does nothing.
+func (s settings) monitor() gocron.SchedulerMonitor {
+	v := s.get(fieldMonitor)
+	if !v.IsValid() || v.IsZero() || v.Type() != reflect.TypeFor[gocron.SchedulerMonitor]() {
+		return noMonitor{}
+	}
+	return *(*gocron.SchedulerMonitor)(unsafe.Pointer(v.UnsafeAddr()))
 }
 
 // refusal is a setting that is not for a Scheduler, and what to do instead.

@@ -41,6 +41,7 @@ func GocronChanges() []string {
 		fieldLocation:      gocron.WithLocation(time.UTC),
 		fieldStopTimeout:   gocron.WithStopTimeout(time.Second),
 		fieldGlobalOptions: gocron.WithGlobalJobOptions(gocron.WithTags("tag")),
+		fieldMonitor:       gocron.WithSchedulerMonitor(noMonitor{}),
 		fieldLimitMode:     gocron.WithLimitConcurrentJobs(1, gocron.LimitModeWait),
 	}, func(o gocron.SchedulerOption) (settings, error) {
 		return schedulerSettings([]gocron.SchedulerOption{o})

@@ -21,9 +21,11 @@ const (
 	SkipOverlap     Reason = "overlap"     // an earlier run of the job goes on
 	SkipNotLeader   Reason = "not_leader"  // another replica leads, or none
 	SkipQuarantined Reason = "quarantined" // too many nodes were restarted and do not vote yet
-	SkipNoQuorum    Reason = "no_quorum"   // too few nodes could be reached, or took the tick: see redlock.WithTick
+	SkipNoQuorum    Reason = "no_quorum"   // too few nodes could be reached
 	SkipTimeout     Reason = "timeout"     // too few nodes answered in time
 	SkipPaused      Reason = "paused"      // the job, or all jobs, are paused: see redlock.Quorum.Pause
+	SkipAhead       Reason = "ahead"       // this replica's clock is too far ahead of the nodes': see redlock.Quorum.CheckClock
+	SkipRefused     Reason = "refused"     // a listener refused the run: gocron.BeforeJobRunsSkipIfBeforeFuncErrors
 	SkipSplit       Reason = "split"       // several replicas asked at once and none got it
 	SkipSuperseded  Reason = "superseded"  // a later tick took its place: WithOverlap, CatchUpLatest, a process that stood still
 	SkipMissed      Reason = "missed"      // it could not be run before the end of the catch-up window
@@ -68,12 +70,12 @@ func (e *SkipError) Error() string {
 func (e *SkipError) Unwrap() error { return e.Err }
 
 // Expected reports whether nothing is wrong: another replica runs the tick, or ran it, or leads;
-// the job's policies leave the tick out (SkipOverlap, SkipSuperseded); or the job was stopped or
-// paused. It is false where nobody may have run the tick: then too few nodes could be reached in
-// time, or voted, or the tick is given up.
+// the job's policies leave the tick out (SkipOverlap, SkipSuperseded), or its listener; or the job
+// was stopped or paused. It is false where nobody may have run the tick: then too few nodes could
+// be reached in time, or voted, or the tick is given up, or this replica's clock is wrong.
 func (e *SkipError) Expected() bool {
 	switch e.Reason {
-	case SkipHeld, SkipDone, SkipOverlap, SkipNotLeader, SkipPaused, SkipSuperseded, SkipStopped:
+	case SkipHeld, SkipDone, SkipOverlap, SkipNotLeader, SkipPaused, SkipRefused, SkipSuperseded, SkipStopped:
 		return true
 	}
 	return false
@@ -112,6 +114,7 @@ var skipReasons = []struct {
 	reason Reason
 	is     func(error) bool
 }{
+	{SkipAhead, isAhead},
 	{SkipNotLeader, matches(elector.ErrNotLeader)},
 	{SkipPaused, matches(redlock.ErrPaused)},
 	{SkipStopped, matches(redlock.ErrClosed)},

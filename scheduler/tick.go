@@ -41,6 +41,15 @@ func (t *ticker) of(scheduled time.Time) time.Time {
 	return scheduled
 }
 
+// within returns the time that is scheduled in the interval of a tick: counted from the job's
+// start, and the tick itself if there is none. Other ticks are that themselves.
+func (t *ticker) within(tick time.Time) time.Time {
+	if t.every == 0 || t.start.IsZero() {
+		return tick
+	}
+	return tick.Add(t.start.Sub(bucket(t.start, t.every))).In(tick.Location())
+}
+
 // bucket rounds down to a multiple of every since 1970.
 func bucket(at time.Time, every time.Duration) time.Time {
 	ns := at.UnixNano()

@@ -123,6 +123,8 @@ var skipReasons = map[string]string{
 	"no_quorum":   "too few nodes could be reached: see tenure doctor",
 	"timeout":     "too few nodes answered in time: see tenure doctor",
 	"paused":      "the job was paused",
+	"refused":     "a listener of the job refused it",
+	"ahead":       "the replica's clock was ahead of the nodes': see its log",
 	"split":       "several replicas asked at once, and none got it",
 	"superseded":  "a later tick took its place",
 	"missed":      "it could not be run before its catch-up window ended",

@@ -71,9 +71,9 @@ func replica(nodes []string, name string, run func(string)) (gocron.Scheduler, e
 	if err != nil {
 		return nil, err
 	}
-	// The hold has to be longer than the clocks of the replicas differ, and shorter than the
-	// interval of the job.
-	locker, err := scheduler.NewLocker(q, scheduler.WithMinHold(500*time.Millisecond))
+	// The hold has to be longer than the clocks of the replicas differ and an attempt may take, and
+	// shorter than the interval of the job.
+	locker, err := scheduler.NewLocker(q, scheduler.WithMinHold(500*time.Millisecond), scheduler.WithTryTimeout(300*time.Millisecond))
 	if err != nil {
 		return nil, err
 	}

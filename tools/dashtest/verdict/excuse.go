@@ -20,7 +20,7 @@ var rareValues = map[string][]string{
 	"tenure_reason": {
 		"deadline", "refused", "closed", // of a lease
 		"elected", "shutdown", "resigned", "returned", "failed", "drain_timeout", // of a term
-		"held", "done", "overlap", "not_leader", "quarantined", "no_quorum", "timeout", "superseded", "missed",
+		"held", "done", "overlap", "not_leader", "refused", "ahead", "quarantined", "no_quorum", "timeout", "superseded", "missed",
 		"stopped", "other", "skipped", // of a tick
 		"release", "expiry", "released", // of a hand-over, of a hold
 	},

@@ -101,7 +101,7 @@ func (x *index) interrupted(name string, from, to history.Instant) bool {
 // weight orders what was said of a tick that nobody ran: the reason nearest to the truth first.
 var weight = []scheduler.Reason{
 	scheduler.SkipOverlap, scheduler.SkipSuperseded, scheduler.SkipMissed, scheduler.SkipQuarantined, scheduler.SkipNoQuorum,
-	scheduler.SkipTimeout, scheduler.SkipSplit, scheduler.SkipOther, scheduler.SkipNotLeader, scheduler.SkipStopped, scheduler.SkipHeld, scheduler.SkipDone,
+	scheduler.SkipTimeout, scheduler.SkipSplit, scheduler.SkipRefused, scheduler.SkipAhead, scheduler.SkipOther, scheduler.SkipNotLeader, scheduler.SkipStopped, scheduler.SkipHeld, scheduler.SkipDone,
 }
 
 // countNobody counts the ticks that nobody ran, from the first of each job that was.
