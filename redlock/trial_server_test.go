@@ -224,6 +224,8 @@ func TestServersWithRenamedCommands(t *testing.T) {
 		{"ZADD", true, true},
 		{"SUBSCRIBE", true, true},
 		{"MGET", true, true},
+		{"EVALSHA_RO", true, true},
+		{"LPUSH", true, true},
 	} {
 		t.Run(test.command, func(t *testing.T) {
 			t.Parallel()
