@@ -311,4 +311,14 @@ func TestMembersThatCannotBeKept(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return strings.Contains(log.String(), "cannot keep who uses it") && strings.Contains(log.String(), s.Node(1).Addr())
 	}, 2*longTTL, pollTick, "%s", &log)
+
+	n := q.Nodes(t.Context())[1]
+	require.Len(t, n.Warnings, 1)
+	require.ErrorContains(t, n.Warnings[0], "\"tenure:members\": TENUREDAMAGED the list of members is no text")
+	require.ErrorContains(t, n.Warnings[0], "DEL the key")
+	require.NotContains(t, n.Warnings[0].Error(), "counter")
+	require.NotContains(t, log.String(), "for a key", "it has a vote for all of them")
+	s.do([]string{"DEL", "tenure:members"}, 1)
+	require.Eventually(t, func() bool { return len(q.Nodes(t.Context())[1].Warnings) == 0 }, 2*longTTL, pollTick, "it is right again")
+	require.NotContains(t, log.String(), "for a key")
 }
