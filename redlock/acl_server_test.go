@@ -80,13 +80,13 @@ func TestACLEachRightThatIsMissingShows(t *testing.T) {
 					(strings.Contains(said, name) || strings.Contains(said, strings.ReplaceAll(name, "|", " ")))
 			}
 			require.Eventually(t, func() bool {
-				n := node(t, q, 0)
+				n := q.Nodes(t.Context())[0]
 				return shows(n.Err) || n.Votes && slices.ContainsFunc(n.Warnings, shows)
-			}, longTTL, pollTick, "%+v", node(t, q, 0))
+			}, longTTL, pollTick, "%s", &log)
 			require.Equal(t, 1, saidOf(&log), "%s", &log)
 			s.do([]string{"ACL", "SETUSER", "tenure", right})
 			require.Eventually(t, func() bool {
-				n := node(t, q, 0)
+				n := q.Nodes(t.Context())[0]
 				return n.Votes && len(n.Warnings) == 0
 			}, longTTL, pollTick, "%s", &log)
 		})
@@ -123,7 +123,7 @@ func TestACLRightsThatLeasesDoNotNeed(t *testing.T) {
 			s := startAged(t, 1, withUser(t))
 			var log lockedBuffer
 			q := gatedURLs(t, s.userURLs(), logTo(&log))
-			l := s.hold(q, "key")
+			require.NoError(t, s.hold(q, "key").Release(t.Context()))
 			require.Empty(t, node(t, q, 0).Warnings)
 			s.do([]string{"ACL", "SETUSER", "tenure", "-" + right})
 			require.Eventually(t, func() bool { return strings.Contains(log.String(), "node lacks what it should have") }, longTTL, pollTick, "nobody asks: %s", &log)
@@ -132,7 +132,7 @@ func TestACLRightsThatLeasesDoNotNeed(t *testing.T) {
 			require.NoError(t, q.Healthy())
 			require.Len(t, n.Warnings, 1)
 			require.ErrorContains(t, n.Warnings[0], suffers)
-			require.NoError(t, l.Extend(t.Context()))
+			require.NoError(t, s.hold(q, "key").Release(t.Context()))
 			require.Equal(t, 1, saidOf(&log), "%s", &log)
 			s.do([]string{"ACL", "SETUSER", "tenure", "+" + right})
 			require.Empty(t, node(t, q, 0).Warnings)

@@ -88,12 +88,6 @@ func TestServersThatAnswerWithErrors(t *testing.T) {
 				s.loop(i)
 			}
 		}, func(s *servers) { s.do([]string{"SCRIPT", "KILL"}) }, redlock.ConditionBusy, "SCRIPT KILL; one that has written"},
-		{"busy with a function", func(s *servers) {
-			s.do([]string{"FUNCTION", "LOAD", "#!lua name=x\nredis.register_function('loop', function() while true do end end)"})
-			for _, i := range s.all() {
-				s.busy(i, "FCALL", "loop", "0")
-			}
-		}, func(s *servers) { s.do([]string{"FUNCTION", "KILL"}) }, redlock.ConditionBusy, "end the function with FUNCTION KILL; one that has written"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
