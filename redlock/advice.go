@@ -60,12 +60,14 @@ var special = []struct {
 	{ConditionNoPermission, "access a channel", otherChannels},
 	{ConditionNoPermission, "one of the channels", otherChannels},
 	{ConditionNoPermission, "publish to the channel", otherChannels},
+	{ConditionDuplicate, "both have the id", copiedID}, //mutant:copied-id-is-a-server-listed-twice
 	{ConditionDamaged, "list of members", "find out who writes there, and DEL the key that is named on that node: processes write the list again"},
 	{ConditionBusy, "FUNCTION KILL", "end the function with FUNCTION KILL; one that has written can only be ended with the server, by SHUTDOWN NOSAVE"}, //mutant:function-killed-as-a-script
 	{ConditionReplicated, "it was a replica", "restart it now that it has no replicas, or wait for repl-backlog-ttl (an hour by default); or accept the risk with WithReplicas"},
 }
 
 const (
+	copiedID      = "a server has one vote: list it once; or if these are two servers, one has a copy of the other's data: DEL PREFIX:members on the one with the copy, which gets an id of its own"
 	otherKeys     = "give the user the keys of the prefix, ~PREFIX:*; or name the prefix that it has with WithPrefix"
 	otherChannels = "give the user the channels of the prefix, &PREFIX:*; or name the prefix that it has with WithPrefix"
 )
