@@ -69,6 +69,23 @@ func TestServerThatHoldsWritesBack(t *testing.T) {
 	})
 }
 
+// Where the connection in use carries scripts all the time, a look over another one hears that the
+// server answers.
+func TestServerThatHoldsWritesBackOfABusyNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newFake(t, newServer("a"))
+		listen(t, c, func(cfg *Config) { cfg.SampleEvery, cfg.LookEvery = time.Hour, 2*time.Second }, func(n *Node, told func() []error) {
+			told()
+			c.set(func() { c.say = holding })
+			time.Sleep(10 * time.Second)
+			require.Contains(t, told(), ErrHeldBack)
+			c.set(func() {
+				require.False(t, slices.ContainsFunc(c.commands, func(words []string) bool { return words[0] == "TIME" || words[0] == "INFO" }))
+			})
+		})
+	})
+}
+
 // A server that is silent altogether is not said to hold anything back. Once it answers anything it
 // is tried, so it does not seem to fail for longer than it does.
 func TestServerThatWasSilentIsTriedAtOnce(t *testing.T) {

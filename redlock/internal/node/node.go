@@ -478,6 +478,9 @@ func (n *Node) next(l *look) *wire.Set {
 	case l.epoch != g.epoch: //mutant:look-of-another-process
 		return nil // it is about a server that was another one, perhaps
 	case g.open != nil:
+		if l.err == nil {
+			n.exchanged(nil, false) //mutant:look-at-a-mute-server-unheard
+		}
 		n.recheck(l)
 		return nil
 	case l.scripts != nil:
