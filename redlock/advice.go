@@ -24,7 +24,7 @@ var advice = map[Condition]string{
 	ConditionLoading:      "wait for it; a server without data to load is ready at once",
 	ConditionReadOnly:     "it is a replica or was made one: name the master",
 	ConditionOutOfMemory:  "raise maxmemory, or remove data that is another program's; leases that are held are still extended",
-	ConditionBusy:         "end the script with SCRIPT KILL",
+	ConditionBusy:         "end the script with SCRIPT KILL; one that has written can only be ended with the server, by SHUTDOWN NOSAVE",
 	ConditionNoAuth:       "put user and password into the URL or the client's options",
 	ConditionNoPermission: "give the user " + Rights,
 	ConditionMoved:        "use independent servers: one of a Cluster may move or lose keys",
@@ -62,10 +62,14 @@ var special = []struct {
 	{ConditionNoPermission, "one of the channels", otherChannels},
 	{ConditionNoPermission, "publish to the channel", otherChannels},
 	{ConditionOtherVersion, "keep who uses it", "use the same version of this library in all processes of the prefix"},
+	{ConditionDuplicate, "both have the id", copiedID}, //mutant:copied-id-is-a-server-listed-twice
+	{ConditionDamaged, "list of members", "find out who writes there, and DEL the key that is named on that node: processes write the list again"},
+	{ConditionBusy, "FUNCTION KILL", "end the function with FUNCTION KILL; one that has written can only be ended with the server, by SHUTDOWN NOSAVE"}, //mutant:function-killed-as-a-script
 	{ConditionReplicated, "it was a replica", "restart it now that it has no replicas, or wait for repl-backlog-ttl (an hour by default); or accept the risk with WithReplicas"},
 }
 
 const (
+	copiedID      = "a server has one vote: list it once; or if these are two servers, one has a copy of the other's data: DEL PREFIX:members on the one with the copy, which gets an id of its own"
 	otherKeys     = "give the user the keys of the prefix, ~PREFIX:*; or name the prefix that it has with WithPrefix"
 	otherChannels = "give the user the channels of the prefix, &PREFIX:*; or name the prefix that it has with WithPrefix"
 )

@@ -151,7 +151,13 @@ func requireSick(t *testing.T, alone, full *redlock.Quorum, key, addr string, wa
 // loop keeps a server busy with a script that does not end, until SCRIPT KILL.
 func (s *servers) loop(node int) {
 	s.t.Helper()
-	s.background(node, "EVAL", "while true do end", "0")
+	s.busy(node, "EVAL", "while true do end", "0")
+}
+
+// busy keeps a server busy with a command that does not end.
+func (s *servers) busy(node int, args ...string) {
+	s.t.Helper()
+	s.background(node, args...)
 	require.Eventually(s.t, func() bool {
 		err := s.Node(node).Do(s.t, "GET", "key").Error()
 		return err != nil && strings.HasPrefix(err.Error(), "BUSY")

@@ -19,6 +19,9 @@ import (
 // other node follows it, and the quorum is made up of others. Quorums of others have a node in
 // common, so tokens rise as ever. A lease that they grant puts its token in the place of the
 // damaged counter with its first extension.
+//
+// The list of members is damaged if it is no text. That is said of it as long as it is asked for,
+// and costs no vote: membership logs what a node cannot keep.
 
 // damage is what a node has found damaged. It is safe for concurrent use.
 type damage struct {
@@ -43,7 +46,7 @@ const (
 // look notes what a reply says of its key. A reply that says that it is damaged gets its name.
 func (d *damage) look(m *member, call *wire.Call, rep *vote.Reply) {
 	if rep.Err == nil {
-		if d.some.Load() && (call.Op.Grants() && rep.Verdict == wire.OK || rep.Extended == wire.Refilled) {
+		if d.some.Load() && (call.Op.Grants() && rep.Verdict == wire.OK || rep.Extended == wire.Refilled || call.Op == wire.Register) { //mutant:members-damaged-for-an-hour
 			d.healed(m, call)
 		}
 		return
@@ -54,10 +57,10 @@ func (d *damage) look(m *member, call *wire.Call, rep *vote.Reply) {
 }
 
 // found notes a key that the node has just found damaged, and returns why with the key's name. It
-// logs the first of each.
+// logs the first of each, but for a list of members.
 func (d *damage) found(m *member, call *wire.Call, why *wire.Fault) *wire.Fault {
 	key := counterName(call.Keys)
-	if strings.Contains(why.Cause(), "the lock is") { //mutant:foreign-lock-named-counter
+	if call.Op == wire.Register || strings.Contains(why.Cause(), "the lock is") { //mutant:foreign-lock-named-counter,damaged-members-without-a-name
 		key = call.Keys.Lock
 	}
 	why = &wire.Fault{Condition: wire.Damaged, Detail: fmt.Sprintf("%q: %s", key, why.Cause()), Err: why.Err}
@@ -70,7 +73,9 @@ func (d *damage) found(m *member, call *wire.Call, why *wire.Fault) *wire.Fault 
 		}
 		d.keys[key] = struct{}{}
 		d.some.Store(true)
-		m.q.cfg.logger.WarnContext(context.Background(), "redlock: node does not vote for a key", "node", m.addr, "key", call.Keys.Name, "reason", is)
+		if call.Op != wire.Register { //mutant:members-cost-a-vote
+			m.q.cfg.logger.WarnContext(context.Background(), "redlock: node does not vote for a key", "node", m.addr, "key", call.Keys.Name, "reason", is)
+		}
 	}
 	d.last.Store(&damaged{key, is, m.q.clock.Now()})
 	d.mu.Unlock()
@@ -80,7 +85,8 @@ func (d *damage) found(m *member, call *wire.Call, why *wire.Fault) *wire.Fault 
 // counterName is what the counter of a key is called where it is damaged: the hash and the field.
 func counterName(keys *wire.Keys) string { return keys.Fences + " " + keys.Slot }
 
-// healed notes that the node has granted the key, or put it back with its counter.
+// healed notes that the node has granted the key, or put it back with its counter, or has read its
+// list of members.
 func (d *damage) healed(m *member, call *wire.Call) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,7 +102,7 @@ func (d *damage) healed(m *member, call *wire.Call) {
 		}
 	}
 	d.some.Store(len(d.keys) > 0)
-	if any {
+	if any && call.Op != wire.Register {
 		m.q.cfg.logger.InfoContext(context.Background(), "redlock: node votes for a key again", "node", m.addr, "key", call.Keys.Name)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -72,6 +73,16 @@ func TestAdviceIsForTheCause(t *testing.T) {
 		t.Parallel()
 		s := startAged(t, 1, withUser(t, "-script|load"))
 		requireAdvice(t, gatedURLs(t, s.userURLs(), redlock.WithoutRestartGate()), "SCRIPT LOAD", "+script|load")
+	})
+	t.Run("a function that does not end", func(t *testing.T) {
+		t.Parallel()
+		s := startAged(t, 1, valkeytest.WithArgs("--busy-reply-threshold", "1"))
+		q := s.gated()
+		s.do([]string{"FUNCTION", "LOAD", "#!lua name=x\nredis.register_function('loop', function() while true do end end)"})
+		s.busy(0, "FCALL", "loop", "0")
+		requireAdvice(t, q, "end the function with FUNCTION KILL", "SHUTDOWN NOSAVE")
+		s.do([]string{"FUNCTION", "KILL"})
+		requireVotes(t, q, 0, longTTL)
 	})
 	t.Run("a replica that was promoted", func(t *testing.T) {
 		t.Parallel()

@@ -57,6 +57,7 @@ type member struct {
 	cut         bool     // the last exchange failed
 	unconnected bool     // the last new connection failed
 	outage      reminder // while it fails
+	held        bool     // and it was said that it holds writes back
 	voteless    reminder // while it does not vote, and answers
 }
 
@@ -93,6 +94,8 @@ func (m *member) known(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, node.ErrHeldBack):
+		return &suspicion{ErrTimeout, heldBack}
 	case errors.Is(err, node.ErrTimeout):
 		err = ErrTimeout
 	case errors.Is(err, node.ErrClosed):
@@ -133,22 +136,23 @@ type observer struct{ *member }
 // Exchanged keeps how the last exchange went, and logs a line when the node starts or stops
 // failing.
 func (o observer) Exchanged(err error) {
-	if err == nil {
-		o.answered.Store(true)
-	}
+	o.hears(err)
 	o.lastErr.Store(o.exchangeError(err))
 	o.logFailing()
 }
 
-// Looked keeps how the last look went. One that worked is an exchange that worked; the reverse does
-// not hold, because a look needs a connection of its own.
+// Looked keeps how the last look went.
 func (o observer) Looked(err error) {
+	o.hears(err)
 	o.lookErr.Store(o.exchangeError(err))
-	if err == nil {
-		o.answered.Store(true)
-		o.lastErr.Store(nil)
-	}
 	o.logFailing()
+}
+
+// hears notes that the server has answered.
+func (m *member) hears(err error) {
+	if err == nil || errors.Is(err, node.ErrHeldBack) {
+		m.answered.Store(true)
+	}
 }
 
 // Refused keeps why a server that votes takes no new connections, and logs it when that is news: it
@@ -267,7 +271,7 @@ func (m *member) exchangeError(err error) *NodeError {
 		return nil
 	}
 	e := m.failure("exchange", err)
-	if m.answered.Load() && errors.Is(e.Err, ErrTimeout) {
+	if m.answered.Load() && e.Err == ErrTimeout {
 		e.Err = &suspicion{e.Err, fellSilent} //mutant:silent-node-without-advice
 	}
 	return e
@@ -294,9 +298,11 @@ func (m *member) logFailing() {
 			log.InfoContext(ctx, "redlock: node answers again", "node", m.addr, "after", m.outage.lasted(now))
 			m.silence(nil)
 		}
-		m.outage, m.cut = reminder{}, false
+		m.outage, m.cut, m.held = reminder{}, false, false
 		return
 	}
+	held := Advice(is) == heldBack && !m.held // another word than the first, which nobody would wait for
+	m.held = m.held || held
 	once := !m.cut && wire.IsCut(is.Err) && m.answered.Load() //mutant:idle-connection-is-an-outage
 	m.cut = true
 	switch {
@@ -305,7 +311,7 @@ func (m *member) logFailing() {
 		m.outage.begin(now)
 		log.WarnContext(ctx, "redlock: node failing", "node", m.addr, "error", is.said())
 		m.silence(is)
-	case m.outage.due(now): //mutant:outage-not-repeated
+	case held, m.outage.due(now): //mutant:outage-not-repeated,held-back-unsaid
 		log.WarnContext(ctx, "redlock: node still failing", "node", m.addr, "for", m.outage.lasted(now), "error", is.said())
 		m.silence(is)
 	}

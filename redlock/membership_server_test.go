@@ -311,4 +311,44 @@ func TestMembersThatCannotBeKept(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return strings.Contains(log.String(), "cannot keep who uses it") && strings.Contains(log.String(), s.Node(1).Addr())
 	}, 2*longTTL, pollTick, "%s", &log)
+
+	n := q.Nodes(t.Context())[1]
+	require.Len(t, n.Warnings, 1)
+	require.ErrorContains(t, n.Warnings[0], "\"tenure:members\": TENUREDAMAGED the list of members is no text")
+	require.ErrorContains(t, n.Warnings[0], "DEL the key")
+	require.NotContains(t, n.Warnings[0].Error(), "counter")
+	require.NotContains(t, log.String(), "for a key", "it has a vote for all of them")
+	s.do([]string{"DEL", "tenure:members"}, 1)
+	require.Eventually(t, func() bool { return len(q.Nodes(t.Context())[1].Warnings) == 0 }, 2*longTTL, pollTick, "it is right again")
+	require.NotContains(t, log.String(), "for a key")
+}
+
+// Without the gate a server is known by an id that it keeps. One that comes back with a copy of
+// another one's data has that one's id, and is told apart once its own list has gone.
+func TestServerWithACopyOfAnothersData(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3)
+	first := s.gated(redlock.WithoutRestartGate())
+	require.NoError(t, s.hold(first, "key").Release(t.Context()))
+	for i := range s.Nodes() {
+		requireVotes(t, first, i, longTTL)
+	}
+	require.NoError(t, first.Close())
+	list, err := s.Node(0).Do(t, "GET", "tenure:members").ToString()
+	require.NoError(t, err)
+	s.do([]string{"SET", "tenure:members", list}, 1)
+
+	q := s.gated(redlock.WithoutRestartGate())
+	var n redlock.NodeStatus
+	require.Eventually(t, func() bool {
+		n = q.Nodes(t.Context())[1]
+		return redlock.ErrorType(n.Err) == string(redlock.ConditionDuplicate)
+	}, longTTL, pollTick)
+	require.ErrorContains(t, n.Err, s.Node(0).Addr())
+	require.ErrorContains(t, n.Err, "list it once")
+	require.ErrorContains(t, n.Err, "DEL tenure:members on the one with the copy")
+	s.do([]string{"DEL", "tenure:members"}, 1)
+	for i := range s.Nodes() {
+		requireVotes(t, q, i, 2*longTTL)
+	}
 }

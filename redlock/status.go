@@ -13,9 +13,9 @@ import (
 )
 
 // Healthy reports whether a quorum of nodes answered when it was last asked anything, and may vote:
-// a server that answers, but refuses what a lease needs, does not. It does no I/O: each node is
-// looked at by itself at least once a TTL (every two to ten seconds), so news is as old as that.
-// For a fresh answer see Nodes.
+// a server that answers, but refuses what a lease needs or holds that back, does not. It does no
+// I/O: each node is looked at by itself at least once a TTL (every two to ten seconds), so news is
+// as old as that. For a fresh answer see Nodes.
 //
 // Errors: *QuorumError with the nodes that failed or do not vote; *NodeError of
 // ConditionAnotherList or ConditionSeveralServers where processes do not agree on their nodes,
@@ -101,12 +101,10 @@ func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 	status := make([]NodeStatus, len(q.nodes))
 	for i, rd := range rounds {
 		err := rd.Wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.waits)
-		if trials[i] != nil {
-			_ = trials[i].Wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.waits)
-		}
+		held := trials[i] != nil && trials[i].unanswered(ctx, max(timeout-q.clock.Now().Sub(start), 0))
 		status[i].Node, status[i].Server = q.nodes[i].addr, q.nodes[i].answering()
 		status[i].fill(q.nodes[i], &rd.Outcome().Replies[0], start, err)
-		status[i].judge(q.nodes[i])
+		status[i].judge(q.nodes[i], held)
 	}
 	return status
 }
@@ -142,13 +140,19 @@ func (s *NodeStatus) fill(m *member, rep *vote.Reply, start clock.Instant, err e
 	}
 }
 
-// judge adds why the node does not vote.
-func (s *NodeStatus) judge(n *member) {
+// judge adds why the node does not vote. held: it was tried, and did not answer that.
+func (s *NodeStatus) judge(n *member, held bool) {
 	if errors.Is(s.Err, ErrTimeout) {
 		s.Err = n.failure(OpObserve, ErrTimeout)
+		if is := n.failing(); is != nil && Advice(is) == heldBack { //mutant:held-back-node-seems-silent
+			s.Err = n.failure(OpObserve, node.ErrHeldBack)
+		}
 	}
 	gate := n.Status()
 	why := n.reason(gate)
+	if why == nil && held {
+		why = n.known(node.ErrHeldBack) //mutant:untried-node-votes
+	}
 	if s.Votes = s.Reachable && why == nil; s.Votes {
 		if gate.Lacks != nil {
 			s.Warnings = append(s.Warnings, n.q.conditionError(gate.Lacks))
@@ -195,6 +199,13 @@ func (q *Quorum) ask(m *member, op wire.Op, expires clock.Instant) *question {
 		a.Answered(r, node.NotTaken(err))
 	}
 	return a
+}
+
+// unanswered waits for the answer, and reports whether there is none.
+func (a *question) unanswered(ctx context.Context, timeout time.Duration) bool {
+	_ = a.Wait(ctx, timeout, &a.member.q.waits)
+	rep := &a.Outcome().Replies[0]
+	return ctx.Err() == nil && (rep.Verdict == wire.Pending || errors.Is(rep.Err, node.ErrTimeout))
 }
 
 // Answered takes the node's answer.

@@ -1,12 +1,14 @@
 package redlock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
@@ -32,4 +34,29 @@ func TestWarningsAreConditions(t *testing.T) {
 	var known *ConditionError
 	require.True(t, errors.As(s.Warnings[0], &known))
 	require.Equal(t, ConditionReplica, known.Condition)
+}
+
+// A node that answers INFO, and not what a lease needs, does not vote, and says that.
+func TestNodeThatAnswersNoTrial(t *testing.T) {
+	q := testQuorum(1)
+	n := q.nodes[0]
+	tried := q.ask(n, wire.Trial, 1)
+	require.True(t, tried.unanswered(t.Context(), 0))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.False(t, tried.unanswered(ended, 0), "nobody waited")
+	q.fake(0).answer(0, wire.Answer{Verdict: wire.Failed}, node.ErrTimeout)
+	require.True(t, tried.unanswered(t.Context(), 0))
+	tried = q.ask(n, wire.Trial, 1)
+	q.fake(0).answer(1, wire.Answer{Verdict: wire.OK}, nil)
+	require.False(t, tried.unanswered(t.Context(), 0))
+
+	s := NodeStatus{Node: n.addr, Reachable: true}
+	s.judge(n, false)
+	require.True(t, s.Votes)
+	require.NoError(t, s.Err)
+	s.judge(n, true)
+	require.False(t, s.Votes)
+	require.ErrorIs(t, s.Err, ErrTimeout)
+	require.ErrorContains(t, s.Err, "CLIENT UNPAUSE")
 }

@@ -34,6 +34,8 @@ const (
 	invalid          = "renew the server's certificate, or set this machine's clock right"
 	noSuchHost       = "the name of the node does not resolve on this machine"
 	fellSilent       = "it has answered before: it is stopped, overloaded, or cut off without a word; ask it with valkey-cli PING"
+	heldBack         = "it answers INFO and TIME, and holds back what may write: end a CLIENT PAUSE with CLIENT UNPAUSE, wait for a FAILOVER or end it with FAILOVER ABORT, " +
+		"or look for a disk that hangs, or too much work"
 )
 
 // suspect adds to why a node does not answer what may be the reason. A server that never has may be

@@ -87,7 +87,7 @@ func TestServersThatAnswerWithErrors(t *testing.T) {
 			for _, i := range s.all() {
 				s.loop(i)
 			}
-		}, func(s *servers) { s.do([]string{"SCRIPT", "KILL"}) }, redlock.ConditionBusy, "SCRIPT KILL"},
+		}, func(s *servers) { s.do([]string{"SCRIPT", "KILL"}) }, redlock.ConditionBusy, "SCRIPT KILL; one that has written"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -224,6 +224,8 @@ func TestServersWithRenamedCommands(t *testing.T) {
 		{"ZADD", true, true},
 		{"SUBSCRIBE", true, true},
 		{"MGET", true, true},
+		{"EVALSHA_RO", true, true},
+		{"LPUSH", true, true},
 	} {
 		t.Run(test.command, func(t *testing.T) {
 			t.Parallel()

@@ -74,7 +74,7 @@ type gate struct {
 
 	lookAt   clock.Instant // when the server is to be looked at
 	looked   clock.Instant // when it was
-	answered clock.Instant // when it answered last over the connection in use, while it votes
+	answered clock.Instant // when it answered a script last that may write, while it votes
 	sampleAt clock.Instant // when its clock is, while it votes
 	pause    time.Duration // before the next look after one that failed
 

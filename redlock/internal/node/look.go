@@ -72,7 +72,9 @@ func (l *look) run(ctx context.Context, d *dialer, client valkey.Client, cfg *Co
 	l.server = Addr(client)
 	found <- l
 	if l.scripts = <-l.load; l.scripts != nil {
-		l.err = l.try(inTime, conn, cfg)
+		if l.err = l.try(inTime, conn, cfg); wire.IsTimeout(l.err) {
+			l.err = ErrHeldBack //mutant:held-back-look-seems-silent
+		}
 	}
 	conn.Close()
 	if l.scripts == nil {

@@ -173,6 +173,7 @@ type Node struct {
 	gather  gather
 	encoder encoder
 	route   route
+	hearing hearing
 	parting []valkey.Client // given up, but not closed because some batches still have them
 }
 
@@ -370,7 +371,7 @@ func (n *Node) ready(b *batch) (live []*Request, err error) {
 		return nil, nil
 	}
 	if b.client, err = n.connected(); err != nil {
-		n.exchanged(err)
+		n.exchanged(err, false)
 		for _, r := range live {
 			n.refuse(r, err)
 		}
@@ -445,7 +446,7 @@ func (n *Node) startLook() {
 	client, err := n.connected()
 	if err != nil {
 		if n.gate.open == nil {
-			n.looked(n.gate.failed(err))
+			n.looked(n.gate.failed(err), false)
 		}
 		return
 	}
@@ -479,6 +480,9 @@ func (n *Node) next(l *look) *wire.Set {
 	case l.epoch != g.epoch: //mutant:look-of-another-process
 		return nil // it is about a server that was another one, perhaps
 	case g.open != nil:
+		if l.err == nil {
+			n.exchanged(nil, false) //mutant:look-at-a-mute-server-unheard
+		}
 		n.recheck(l)
 		return nil
 	case l.scripts != nil:
@@ -492,7 +496,7 @@ func (n *Node) next(l *look) *wire.Set {
 		return wire.AnyProcess
 	}
 	if l.err != nil {
-		n.looked(g.failed(explain(l.err, infoNeeded)))
+		n.looked(g.failed(explain(l.err, infoNeeded)), false)
 		return nil
 	}
 	n.route.found()
@@ -502,11 +506,11 @@ func (n *Node) next(l *look) *wire.Set {
 		n.cfg.Observer.Replaced(l.info.RunID)
 	}
 	if err := g.sample(l.sent, l.received, l.time); err != nil {
-		n.looked(nil)
+		n.looked(nil, false)
 		return nil
 	}
 	if why := g.decide(l.info, cmp.Or(l.server, n.Server()), n.route.elsewhere); why != nil {
-		n.looked(nil)
+		n.looked(nil, false)
 		return nil
 	}
 	l.age = g.age(n.cfg.Clock.Now())
@@ -537,11 +541,11 @@ func (n *Node) recheck(l *look) {
 func (n *Node) vouch(l *look) {
 	if why := wire.FaultOf(l.err); why != nil && l.retry > 0 {
 		n.gate.close(why, n.cfg.Clock.Now().Add(l.retry))
-		n.looked(nil)
+		n.looked(nil, true)
 		return
 	}
 	if l.err != nil {
-		n.looked(n.gate.refuses(l.err, l.scripts))
+		n.looked(n.gate.refuses(l.err, l.scripts), true)
 		return
 	}
 	t := l.trial
@@ -554,7 +558,7 @@ func (n *Node) vouch(l *look) {
 	} else {
 		n.gate.admit(l.scripts, dangers, t.lacks)
 	}
-	n.looked(nil)
+	n.looked(nil, true)
 }
 
 // cancelLook ends a look that is under way, and answers what waits for it.
@@ -575,9 +579,22 @@ func (n *Node) cancelLook() {
 
 func (n *Node) setAhead(server time.Duration) { n.ahead.Store(int64(server) - time.Now().UnixNano()) }
 
-func (n *Node) exchanged(err error) { n.cfg.Observer.Exchanged(noAnswer(err)) }
+// exchanged tells how an exchange went, which may have carried a script that may write.
+func (n *Node) exchanged(err error, writes bool) {
+	if counts, does := n.hearing.heard(noAnswer(err), writes, n.cfg.Clock.Now()); does {
+		n.cfg.Observer.Exchanged(counts)
+	}
+}
 
-func (n *Node) looked(err error) { n.cfg.Observer.Looked(noAnswer(err)) }
+// looked tells how a look went, which may have ended with a trial. One that worked is an exchange
+// that worked; the reverse does not hold, because a look needs a connection of its own.
+func (n *Node) looked(err error, tried bool) {
+	err = noAnswer(err)
+	if err == nil {
+		n.exchanged(nil, tried) //mutant:look-is-no-exchange
+	}
+	n.cfg.Observer.Looked(err)
+}
 
 // noAnswer returns err if it means that the server did not answer.
 func noAnswer(err error) error {
@@ -659,6 +676,7 @@ func (n *Node) unknown(again []*Request) []*wire.Script {
 // did not.
 func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 	g, requests := n.gate, b.requests
+	writes := slices.ContainsFunc(b.requests, func(r *Request) bool { return r.Call.Op.Writes() })
 	shut := false // the server answers, but is not the one that was vouched for, or not as it was
 	for c, size := range b.sizes {
 		group := requests[:size]
@@ -715,13 +733,15 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 	if shut || broken == nil && g.wasAbsent(b.received) {
 		g.shut()
 	}
-	if broken == nil {
+	if broken == nil && writes { //mutant:held-back-server-is-present
 		g.answered = b.received
+	}
+	if broken == nil {
 		n.window.trip.observe(b.received.Sub(b.sent), b.received, b.leases)
 	}
 	b.requests, b.results = nil, nil
 	if len(again) == 0 {
-		n.exchanged(broken)
+		n.exchanged(broken, writes)
 	}
 	return again, broken
 }
@@ -858,6 +878,10 @@ func (n *Node) doDue() {
 		}
 		n.startLook() //mutant:look-over-the-old-connection
 	}
+	if n.hearing.due() <= now {
+		n.hearing.trialAt = now.Add(recheckEvery)
+		n.probe(wire.Trial) //mutant:mute-server-untried
+	}
 	if n.route.checkAt <= now {
 		n.route.checkAt = now.Add(recheckEvery)
 		n.probe(wire.Info) //mutant:connection-in-use-not-asked
@@ -879,7 +903,7 @@ func (n *Node) probe(op wire.Op) *Request {
 func (n *Node) untilDue() time.Duration {
 	const longest = time.Hour
 	now := n.cfg.Clock.Now()
-	at := min(now.Add(longest), n.retries.due(), n.route.checkAt)
+	at := min(now.Add(longest), n.retries.due(), n.route.checkAt, n.hearing.due())
 	if n.gate.open != nil {
 		at = min(at, n.gate.sampleAt)
 	}

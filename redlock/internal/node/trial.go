@@ -15,11 +15,16 @@ import (
 // none let go of.
 var suffers = map[wire.Need]string{
 	wire.ForLeases: "", wire.ForSequences: noSequences, wire.ForGroups: noGroups, wire.ForQueues: SlowHandovers,
+	wire.ForReading: noReading, wire.ForLoading: noLoading, wire.ForBoards: noBoards, wire.ForLinks: noLinks,
 }
 
 const (
 	noSequences = "leases of a sequence (WithSequence, jobs) cannot be had"
 	noGroups    = "several leases at a time cost a command each"
+	noReading   = "it tells nobody who holds a key or leads, nor what was done of a sequence (Holder, Sequence, Paused, restoring)"
+	noLoading   = "once it has lost its scripts (SCRIPT FLUSH, a restart) it cannot vote any more"
+	noBoards    = "what processes tell people (cards, journals, orders) is not kept there, or not read"
+	noLinks     = "connections to it cannot be kept, or used again"
 
 	// SlowHandovers is what a server suffers that cannot call those who wait.
 	SlowHandovers = "after a release the next waiter is not called, and comes seconds later"

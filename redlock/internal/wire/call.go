@@ -199,6 +199,9 @@ func (op Op) Gated() bool { return table[op].gated } //mutant:gate-stops-extensi
 // Reads reports whether the operation writes nothing: a user who may only read may have it done.
 func (op Op) Reads() bool { return table[op].reads }
 
+// Writes reports whether a server takes the operation for one that may write.
+func (op Op) Writes() bool { return table[op].script != nil && !table[op].reads } //mutant:reading-is-enough
+
 // Own reports whether a server process that was vouched for has a text of its own for it.
 func (op Op) Own() bool { return table[op].own }
 

@@ -54,7 +54,7 @@ func TestScriptsUseNoGlobals(t *testing.T) {
 	require.Equal(t, []string{"typo"}, globals(t, "local function f(x) return x, typo end return f(1)"))
 }
 
-var given = regexp.MustCompile(`^(redis|KEYS|ARGV|string|table|math|type|tonumber|tostring|ipairs|unpack|process)$`)
+var given = regexp.MustCompile(`^(redis|KEYS|ARGV|string|table|math|type|tonumber|tostring|ipairs|pcall|unpack|process)$`)
 
 // globals are the names in a text that are neither given nor local to some part of it.
 func globals(t *testing.T, text string) (found []string) {

@@ -34,7 +34,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local text = redis.pcall('GET', KEYS[1])
 if type(text) == 'table' then
-  return damage(text, 'list of members')
+  return damage(text, 'list of members is no text')
 end
 local other = text and otherVersion(text)
 if other then

@@ -103,3 +103,13 @@ func TestServerTimeIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, time.Unix(1_780_000_000, 5000), time.Unix(0, int64(got)))
 }
+
+// What a server takes for something that may write, and holds back in a CLIENT PAUSE WRITE, is what
+// is sent as EVALSHA.
+func TestWhatMayWrite(t *testing.T) {
+	for op := range ops {
+		require.Equal(t, op != Info && op != Time && !op.Reads(), op.Writes(), "%v", op)
+	}
+	require.True(t, Trial.Writes())
+	require.False(t, Recall.Writes())
+}

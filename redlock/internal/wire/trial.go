@@ -9,6 +9,10 @@ const (
 	ForSequences             // leases of a sequence
 	ForGroups                // several leases in one command
 	ForQueues                // handing a key over to the next one that waits
+	ForReading               // telling what is known
+	ForLoading               // getting scripts again that were lost
+	ForBoards                // what processes tell people
+	ForLinks                 // what the client sends on a connection by itself
 )
 
 // Trials are the commands of trial.lua, in their order.
@@ -22,6 +26,11 @@ var Trials = []struct {
 	{"EXISTS", ForGroups}, {"MGET", ForGroups}, {"HMGET", ForLeases},
 	{"ZADD", ForQueues}, {"ZRANK", ForQueues}, {"ZSCORE", ForQueues}, {"ZCARD", ForQueues},
 	{"ZRANGE", ForQueues}, {"ZREM", ForQueues}, {"PEXPIRE", ForQueues}, {"PUBLISH", ForQueues},
+	{"SUBSCRIBE", ForQueues}, {"EVALSHA_RO", ForReading}, {"SCRIPT|LOAD", ForLoading},
+	{"ZRANGEBYLEX", ForBoards}, {"ZRANGEBYSCORE", ForBoards}, {"HDEL", ForBoards},
+	{"LINDEX", ForBoards}, {"LPUSH", ForBoards}, {"LRANGE", ForBoards}, {"LREM", ForBoards},
+	{"LSET", ForBoards}, {"LTRIM", ForBoards},
+	{"PING", ForLinks}, {"UNSUBSCRIBE", ForLinks}, {"PUNSUBSCRIBE", ForLinks}, {"SUNSUBSCRIBE", ForLinks}, {"DISCARD", ForLinks},
 }
 
 func trialKeys(c *Call, to []string) []string {

@@ -1,6 +1,7 @@
 -- Tries what the library needs. A SET with XX, and what changes keys that are not there, change
 -- nothing, and are refused where a grant would be: for want of rights, of memory or of replicas, or
 -- because the server cannot save. So is an HSET with a value too few, which is told of that last.
+-- Of what no script can try without a change, or at all, the server is asked whether the user may.
 --
 -- KEYS lock, fences, wait; ARGV channel, record. Returns the error of each command of trials, or 1.
 local function try(...)
@@ -11,6 +12,16 @@ local function try(...)
   end
   return 1
 end
+local function may(...)
+  if not redis.acl_check_cmd then
+    return 1
+  end
+  local known, allowed = pcall(redis.acl_check_cmd, ...)
+  if not known then
+    return redis.error_reply('ERR unknown command') --mutant:renamed-command-unseen
+  end
+  return allowed and 1 or redis.error_reply('NOPERM the user may not call it') --mutant:right-only-named
+end
 local lock, fences, wait, record = KEYS[1], KEYS[2], KEYS[3], ARGV[2]
 return {
   try('TIME'), try('GET', lock), try('HGET', fences, '0'), try('PTTL', lock), try('HSET', fences, '0', '0', '0'),
@@ -19,4 +30,9 @@ return {
   try('EXISTS', wait), try('MGET', lock, record), try('HMGET', fences, '0'),
   try('ZADD', wait, 'XX', 1, 'x'), try('ZRANK', wait, 'x'), try('ZSCORE', wait, 'x'), try('ZCARD', wait),
   try('ZRANGE', wait, 0, 0), try('ZREM', wait, 'x'), try('PEXPIRE', wait, 1), try('PUBLISH', ARGV[1], ''),
+  may('SUBSCRIBE', ARGV[1]), may('EVALSHA_RO', '0', '0'), may('SCRIPT', 'LOAD', ''),
+  may('ZRANGEBYLEX', wait, '-', '+'), may('ZRANGEBYSCORE', wait, '0', '0'), may('HDEL', fences, '0'),
+  may('LINDEX', wait, '0'), may('LPUSH', wait, ''), may('LRANGE', wait, '0', '0'), may('LREM', wait, '0', ''),
+  may('LSET', wait, '0', ''), may('LTRIM', wait, '0', '0'),
+  may('PING'), may('UNSUBSCRIBE'), may('PUNSUBSCRIBE'), may('SUNSUBSCRIBE'), may('DISCARD'),
 }
