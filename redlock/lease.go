@@ -109,7 +109,7 @@ func (l *Lease) strengthen(rd *operation) {
 	}
 	l.teach(came...) //mutant:laggard-not-restored
 	for _, c := range came {
-		l.q.spreadLate(l.attempt, c.Slot, c.Reply)
+		l.withheldBy(c.Slot, c.Reply)
 	}
 }
 
@@ -123,7 +123,14 @@ func (g granted) Late(_ *vote.Round, slot int, rep *vote.Reply) {
 	if isUnknowing(rep) {
 		g.lease.teach(vote.Slot{Slot: slot, Reply: rep})
 	}
-	g.lease.q.spreadLate(g.lease.attempt, slot, rep)
+	g.lease.withheldBy(slot, rep)
+}
+
+// withheldBy looks at why a node has refused what a quorum has granted.
+func (l *Lease) withheldBy(node int, rep *vote.Reply) {
+	m := l.q.nodes[node]
+	l.q.spreadLate(l.attempt, node, rep)
+	m.damage.standing(m, l.attempt.keys, rep)
 }
 
 // teach restores the lease's sequence on nodes that have answered that they do not know it.
