@@ -61,6 +61,7 @@ var special = []struct {
 	{ConditionNoPermission, "access a channel", otherChannels},
 	{ConditionNoPermission, "one of the channels", otherChannels},
 	{ConditionNoPermission, "publish to the channel", otherChannels},
+	{ConditionQuarantined, "use a longer TTL", "it votes again after that; if no process of the prefix has such a TTL or skew, delete the key that is named on that node: it is written anew"},
 	{ConditionOtherVersion, "keep who uses it", "use the same version of this library in all processes of the prefix"},
 	{ConditionDuplicate, "both have the id", copiedID}, //mutant:copied-id-is-a-server-listed-twice
 	{ConditionDamaged, "list of members", "find out who writes there, and DEL the key that is named on that node: processes write the list again"},

@@ -221,8 +221,11 @@ func (c *config) checkPart() error {
 //
 // Twice the skew is the least: tokens may be a skew above the median of the servers' clocks when
 // they are granted, and a skew below it when the next one is, see docs/guarantees.md.
-func (c *config) quarantine() time.Duration {
-	longest := max(c.longestTTL(), 2*c.skew()) + c.skew()                                             //mutant:quarantine-without-ttl,quarantine-without-skew,quarantine-below-three-skews
+func (c *config) quarantine() time.Duration { return c.quarantineFor(c.longestTTL(), c.skew()) }
+
+// quarantineFor is that for leases of such a TTL, and such clocks.
+func (c *config) quarantineFor(ttl, skew time.Duration) time.Duration {
+	longest := max(ttl, 2*skew) + skew                                                                //mutant:quarantine-without-ttl,quarantine-without-skew,quarantine-below-three-skews
 	seconds := math.Ceil((float64(longest)*(1+c.drift) + float64(driftFloor)) / float64(time.Second)) //mutant:quarantine-without-drift
 	return time.Duration(seconds+1) * time.Second                                                     //mutant:quarantine-without-rounding
 }

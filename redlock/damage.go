@@ -82,6 +82,27 @@ func (d *damage) found(m *member, call *wire.Call, why *wire.Fault) *wire.Fault 
 	return why
 }
 
+// standing notes a lock of another owner on a node that is there for longer than any lease may
+// live, beside a quorum that has granted the key. Nothing else than a person ends that. One that
+// some lease might have is named as such.
+func (d *damage) standing(m *member, keys *wire.Keys, rep *vote.Reply) {
+	if rep.Verdict != wire.Refused || rep.More().Record != nil {
+		return
+	}
+	left := rep.More().PTTL
+	if left <= maxMaxTTL { //mutant:lock-without-end-unsaid
+		holder := newHolder(keys.Name, rep.More().Owner)
+		holder.TTL = left
+		m.q.checkTTL(holder) //mutant:long-lock-of-one-node-unsaid
+		return
+	}
+	expires := "has no expiry"
+	if left != NoExpiry {
+		expires = fmt.Sprintf("expires in %v", left.Round(time.Second))
+	}
+	d.found(m, &wire.Call{Op: wire.Acquire, Keys: keys}, &wire.Fault{Condition: wire.Damaged, Detail: "the lock is another owner's and " + expires + ", and no lease lives as long"})
+}
+
 // counterName is what the counter of a key is called where it is damaged: the hash and the field.
 func counterName(keys *wire.Keys) string { return keys.Fences + " " + keys.Slot }
 

@@ -107,27 +107,29 @@ func (l *Lease) arm() {
 func (l *Lease) strengthen(rd *operation) {
 	came := rd.LeaveTo(granted{l}, func(rep *vote.Reply) bool { return withheld(rep) || isDamaged(rep) }) //mutant:refusals-forgotten
 	for _, c := range came {
-		l.follow(c.Reply)
+		l.follow(c.Slot, c.Reply)
 	}
 	l.teach(came...) //mutant:laggard-not-restored
 }
 
-// follow takes an answer of the round that granted the lease.
-func (l *Lease) follow(rep *vote.Reply) {
+// follow takes a node's answer of the round that granted the lease.
+func (l *Lease) follow(node int, rep *vote.Reply) {
 	switch {
 	case withheld(rep): //mutant:late-refusal-ignored
 		l.q.extender.lacks(l)
 	case isDamaged(rep):
 		l.heals.Store(true)
 	}
-	l.q.spreadLate(l.attempt, rep)
+	m := l.q.nodes[node]
+	l.q.spreadLate(l.attempt, node, rep)
+	m.damage.standing(m, l.attempt.keys, rep)
 }
 
 // granted is a lease that follows the round that granted it.
 type granted struct{ lease *Lease }
 
 func (g granted) Late(_ *vote.Round, slot int, rep *vote.Reply) {
-	g.lease.follow(rep)
+	g.lease.follow(slot, rep)
 	if isUnknowing(rep) {
 		g.lease.teach(vote.Slot{Slot: slot, Reply: rep})
 	}

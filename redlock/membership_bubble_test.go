@@ -336,6 +336,37 @@ func TestNodeIsReplacedWhileProcessesGoOn(t *testing.T) {
 	}
 }
 
+// The first line of one node's list, damaged in whatever way, keeps a new process out until the
+// next look of one that goes on, which names the node and the key.
+func TestDamagedMembersOfOneNode(t *testing.T) {
+	for name, damage := range map[string]func(string) string{
+		"a digit":          func(head string) string { return "1 4" + head[3:] },
+		"another notation": func(head string) string { return strings.Replace(head, " ", " 1e4 ", 2) },
+		"cut":              func(head string) string { return head[:8] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				var log lockedBuffer
+				q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				l := acquire(t, q)
+				time.Sleep(ttl + 100*time.Millisecond)
+				text, _ := fleet.Node(0).Get(membersKey)
+				head, lines, _ := strings.Cut(text, "\n")
+				set(t, fleet.Node(0), membersKey, damage(head)+"\n"+lines)
+				fresh := openOn(t, fleet, []int{0, 1, 2})
+				said := requireNoMember(t, fresh, redlock.ConditionAnotherList)
+				require.Contains(t, said[0], membersKey)
+				time.Sleep(2 * ttl)
+				require.NoError(t, fresh.Healthy())
+				require.NoError(t, q.Healthy())
+				require.NoError(t, l.Err())
+				require.Regexp(t, "level=ERROR.*node=node-1.pipe:6379.*"+membersKey, log.String())
+				require.Equal(t, 1, strings.Count(log.String(), "processes agree on their nodes again"), "%s", &log)
+			})
+		})
+	}
+}
+
 // The largest TTL and skew that any process uses are used by all, for as long as it does.
 func TestLongestTTLAndSkewAreEverybodys(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

@@ -68,7 +68,8 @@ type Pause struct {
 	By      string
 	// Reason is why, as By said.
 	Reason string
-	// Version is the fencing token of the lease under which it was written: a later one is larger.
+	// Version is the fencing token of the lease under which it was written, or if a node had a
+	// later mark then, one more than that of the mark. A later one is larger.
 	Version uint64
 	// Nodes is how many have it. A quorum puts it in force; on more it also outlives that one of
 	// them is emptied before it is restored.
@@ -281,8 +282,14 @@ func (q *Quorum) mark(ctx context.Context, key string, floor int64, o PauseOptio
 	}
 	mark := wire.Mark{Version: lease.FencingToken(), Floor: max(floor, least), At: now.UnixMilli(), By: o.By, Why: o.Reason} //mutant:pause-lifted-backwards
 	nodes, newer, err := q.writeMark(ctx, keys, mark)
-	if err != nil && newer != nil {
-		err = fmt.Errorf("%w (a node has a later mark: version %d, and this one's is %d)", err, newer.Version, mark.Version)
+	if last := latestMark(newer); last.Version >= mark.Version && lease.Err() == nil { //mutant:damaged-mark-wins,operator-without-a-lease-wins
+		q.cfg.logger.WarnContext(ctx, "redlock: a node had a later mark of a pause than the one that is written now: it is replaced",
+			"key", keys.Name, "version", mark.Version, "later", last.Version, "by", shown(last.By))
+		mark.Version = last.Version + 1
+		nodes, newer, err = q.writeMark(ctx, keys, mark)
+	}
+	if last := latestMark(newer); err != nil && last.Version > 0 {
+		err = fmt.Errorf("%w (a node has a later mark: version %d, and this one's is %d)", err, last.Version, mark.Version)
 	}
 	if err == nil && lease.Err() != nil { //mutant:pause-without-its-lease
 		err = fmt.Errorf("%w: %w", ErrUnknown, lease.Err())
@@ -327,9 +334,9 @@ func (q *Quorum) leaseToMark(ctx context.Context, keys *wire.Keys) (*Lease, erro
 const markPause = 20 * time.Millisecond
 
 // writeMark writes a mark to all nodes that know the record, and has those know it that do not. It
-// returns how many have it, which is a quorum at least, or an error; and a newer mark that a node
-// has, if there is one.
-func (q *Quorum) writeMark(ctx context.Context, keys *wire.Keys, mark wire.Mark) (nodes int, newer *wire.Mark, err error) {
+// returns how many have it, which is a quorum at least, or an error; and of each node the mark that
+// it has instead, because that is newer.
+func (q *Quorum) writeMark(ctx context.Context, keys *wire.Keys, mark wire.Mark) (nodes int, newer []wire.Mark, err error) {
 	if !q.begin() {
 		return 0, nil, ErrClosed
 	}
@@ -353,9 +360,10 @@ func (q *Quorum) writeMark(ctx context.Context, keys *wire.Keys, mark wire.Mark)
 				continue
 			}
 		}
-		for _, rep := range o.Replies {
-			if rep.Verdict == wire.Refused && rep.More().Record != nil && (newer == nil || rep.More().Record.Mark.Version > newer.Version) {
-				newer = &rep.More().Record.Mark
+		newer = make([]wire.Mark, len(q.nodes))
+		for i, rep := range o.Replies {
+			if rep.Verdict == wire.Refused && rep.More().Record != nil {
+				newer[i] = rep.More().Record.Mark
 			}
 		}
 		if wrote < q.need { //mutant:pause-on-one-node
@@ -401,58 +409,98 @@ func (q *Quorum) spreadPauses(at *attempt, replies []vote.Reply) {
 	if !at.cfg.isTick() {
 		return
 	}
-	var own, all wire.Mark
-	differ, differAll := false, false
-	first := true
+	own, all := make([]wire.Mark, len(replies)), make([]wire.Mark, len(replies))
+	knows := make([]bool, len(replies))
+	differAll := false
 	for i := range replies {
 		rep := &replies[i]
 		if rep.More().Record == nil || rep.Verdict != wire.OK && rep.Verdict != wire.Refused {
 			continue
 		}
-		differ = differ || !first && rep.More().Record.Mark.Version != own.Version
-		first = false
-		own = newerMark(own, rep.More().Record.Mark)
+		own[i], knows[i] = rep.More().Record.Mark, true
 		differAll = differAll || rep.Verdict == wire.OK || rep.More().All == nil
 		if rep.More().All != nil {
-			all = newerMark(all, rep.More().All.Mark)
+			all[i] = rep.More().All.Mark
 		}
 	}
-	if differ { //mutant:pauses-not-spread
-		q.spread(at.keys, own)
+	newest := q.newest(own)
+	for i := range own {
+		if knows[i] && own[i].Version < newest.Version { //mutant:pauses-not-spread
+			q.spread(at.keys, newest)
+			break
+		}
 	}
-	if all.Version != 0 && differAll { //mutant:pauses-of-all-not-spread
-		q.spread(&q.all, all)
+	if newest := q.newest(all); newest.Version != 0 && differAll { //mutant:pauses-of-all-not-spread
+		q.spread(&q.all, newest)
 	}
 }
 
 // spreadLate is for a node that refuses a tick that a quorum has granted: it has not heard that a
 // pause has ended, or the others have not heard of it.
-func (q *Quorum) spreadLate(at *attempt, rep *vote.Reply) {
+func (q *Quorum) spreadLate(at *attempt, node int, rep *vote.Reply) {
+	marks, keys := make([]wire.Mark, len(q.nodes)), at.keys
 	switch {
 	case rep.Verdict != wire.Refused || rep.More().Record == nil || !at.cfg.isTick():
+		return
 	case rep.More().All != nil:
-		q.spread(&q.all, rep.More().All.Mark)
+		keys, marks[node] = &q.all, rep.More().All.Mark
 	case rep.More().Record.Mark.Floor > at.cfg.once.due:
-		q.spread(at.keys, rep.More().Record.Mark)
+		marks[node] = rep.More().Record.Mark
+	}
+	if newest := q.newest(marks); newest.Version != 0 {
+		q.spread(keys, newest)
 	}
 }
 
-func newerMark(a, b wire.Mark) wire.Mark {
-	if b.Version > a.Version {
-		return b
+// newest is the newest mark of those that nodes have, each one or none, that is passed on to
+// others. A version is a fencing token, and those follow the clocks. One that is ahead of them is
+// passed on if a quorum has it: it is what a pause was given while counters led the clocks.
+// Anything else may be damaged, on one node, and is to lift or make no pause on the others.
+func (q *Quorum) newest(marks []wire.Mark) (newest wire.Mark) {
+	latest := uint64(q.now().Add(q.cfg.skew() + markLead).UnixMicro())
+	for i, m := range marks {
+		have := 0
+		for _, other := range marks {
+			if other.Version == m.Version {
+				have++
+			}
+		}
+		switch {
+		case m.Version <= newest.Version:
+		case m.Version <= latest || have >= q.need: //mutant:damaged-mark-spread,mark-of-a-quorum-not-spread
+			newest = m
+		case q.oddMark.Swap(m.Version) != m.Version: //mutant:damaged-mark-unsaid
+			q.cfg.logger.Warn("redlock: a node has a mark of a pause that is ahead of the clocks and that no quorum is known to have: no other node follows it; pause or resume to replace it",
+				"node", q.nodes[i].addr, "version", m.Version, "by", shown(m.By))
+		}
 	}
-	return a
+	return newest
 }
 
-// spread writes a mark to all nodes, or a newer one that one of them has.
+// markLead is by how much more than the skew a version may lead what is known of the clocks: that
+// may be as old as a second.
+const markLead = time.Second
+
+// latestMark is the one with the largest version.
+func latestMark(marks []wire.Mark) (latest wire.Mark) {
+	for _, m := range marks {
+		if m.Version > latest.Version {
+			latest = m
+		}
+	}
+	return latest
+}
+
+// spread writes a mark to all nodes, or a newer one that some have.
 func (q *Quorum) spread(keys *wire.Keys, mark wire.Mark) {
 	q.later(func() {
 		for range len(q.nodes) {
 			_, newer, _ := q.writeMark(context.Background(), keys, mark)
-			if newer == nil || newer.Version <= mark.Version {
+			next := q.newest(newer)
+			if next.Version <= mark.Version {
 				return
 			}
-			mark = *newer
+			mark = next
 		}
 	})
 }

@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -361,6 +362,69 @@ func TestPauseNeedsItsLease(t *testing.T) {
 		require.ErrorIs(t, err, redlock.ErrUnknown)
 		require.ErrorIs(t, err, redlock.ErrLost)
 	})
+}
+
+// setMark puts the mark of a pause into the record of "key" on a node.
+func setMark(t *testing.T, n *redlocktest.Node, mark string) {
+	t.Helper()
+	text, ok := n.Get(recordKey)
+	require.True(t, ok)
+	fields := strings.SplitN(text, " ", 15)
+	fields[12] = mark
+	set(t, n, recordKey, strings.Join(fields, " "))
+}
+
+// An operator whose lease is lost does not win over a later mark: it is another one's, perhaps.
+func TestLaterMarkStandsWithoutTheLease(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		runTick(t, open(t, fleet))
+		later := fmt.Sprintf("%d/9007199254740991/1/Bob/", time.Now().Add(time.Hour).UnixMicro())
+		q := open(t, fleet, redlock.WithNodeTimeout(ttl/4), redlock.WithExtendInterval(ttl/20), once(redlock.OpPause, func() {
+			for _, n := range fleet.Nodes() {
+				set(t, n, "tenure:pause:{key}", "another/"+strings.Repeat("A", 22))
+				setMark(t, n, later)
+			}
+			time.Sleep(ttl / 5)
+		}))
+		_, err := q.Pause(t.Context(), "key", redlock.PauseOptions{By: "Ann"})
+		require.ErrorIs(t, err, redlock.ErrUnknown)
+		require.ErrorContains(t, err, "a node has a later mark")
+		for _, n := range fleet.Nodes() {
+			text, _ := n.Get(recordKey)
+			require.Contains(t, text, later)
+		}
+	})
+}
+
+// A mark that is ahead of the clocks is passed on if a quorum has it: a pause may have been given
+// it while counters led the clocks.
+func TestMarkOfAQuorumIsSpread(t *testing.T) {
+	for nodes := 1; nodes <= 2; nodes++ {
+		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			q := open(t, fleet)
+			for range 3 { // until all nodes know the sequence
+				runTick(t, q)
+				synctest.Wait()
+				time.Sleep(time.Second)
+			}
+			ahead := fmt.Sprintf("%d/9007199254740991/1/Ann/", time.Now().Add(time.Hour).UnixMicro())
+			for i := range nodes {
+				setMark(t, fleet.Node(i), ahead)
+			}
+			for range 5 {
+				time.Sleep(time.Second)
+				l, err := q.TryAcquire(t.Context(), "key", tick())
+				if err == nil {
+					finish(t, l.Complete)
+				} else {
+					require.ErrorIs(t, err, redlock.ErrPaused)
+				}
+				synctest.Wait()
+			}
+			text, _ := fleet.Node(2).Get(recordKey)
+			require.Equal(t, nodes == 2, strings.Contains(text, ahead), text)
+		})
+	}
 }
 
 // A pause waits from the last answer that it counts, and not from when it began.

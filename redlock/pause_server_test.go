@@ -491,6 +491,76 @@ func TestHostileMarks(t *testing.T) {
 	}
 }
 
+// setMark puts a mark into the record of a key on a node.
+func (s *servers) setMark(node int, key, mark string) {
+	s.t.Helper()
+	text, err := s.Node(node).Do(s.t, "GET", ofPause(key)).ToString()
+	require.NoError(s.t, err)
+	fields := strings.SplitN(text, " ", 15)
+	fields[12] = mark
+	s.do([]string{"SET", ofPause(key), strings.Join(fields, " "), "KEEPTTL"}, node)
+}
+
+// A mark on one node that is ahead of the clocks lifts no pause on the others, and makes none, and
+// is said once. Whoever pauses or resumes then wins over it, on all nodes.
+func TestDamagedMarkOfOneNode(t *testing.T) {
+	for name, key := range pausable {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startServers(t, 3)
+			var log lockedBuffer
+			q := s.open(redlock.WithTTL(longTTL), redlock.WithMaxTTL(longTTL), logTo(&log))
+			try := func() error {
+				time.Sleep(20 * pollTick) // what is passed on comes in the background
+				l, err := tryUntilAnswered(t, q, "key", tick())
+				if err == nil {
+					require.NoError(t, l.Complete(t.Context()))
+				}
+				s.requireFree(longTTL, name)
+				return err
+			}
+			damage := func(floor string) {
+				s.setMark(0, key, fmt.Sprintf("%d/%s/1/a/b", time.Now().Add(23*time.Hour).UnixMicro(), floor))
+			}
+			everywhere := func(version uint64) {
+				for i := range 3 {
+					text, err := s.Node(i).Do(t, "GET", ofPause(key)).ToString()
+					require.NoError(t, err)
+					require.Contains(t, text, fmt.Sprintf(" %d/", version))
+				}
+			}
+			require.NoError(t, try())
+			_, err := q.Pause(t.Context(), key, redlock.PauseOptions{By: "Ann"})
+			require.NoError(t, err)
+			damage("0")
+			for range 3 {
+				require.ErrorIs(t, try(), redlock.ErrPaused, "nobody has resumed")
+			}
+			p, err := q.Pause(t.Context(), key, redlock.PauseOptions{By: "Ann"})
+			require.NoError(t, err)
+			everywhere(p.Version)
+			require.ErrorIs(t, try(), redlock.ErrPaused)
+			p, err = q.Resume(t.Context(), key, redlock.PauseOptions{By: "Ann"})
+			require.NoError(t, err)
+			everywhere(p.Version)
+			require.NoError(t, try())
+
+			damage("9007199254740991")
+			for range 3 {
+				require.NoError(t, try(), "nobody has paused")
+			}
+			p, err = q.Resume(t.Context(), key, redlock.PauseOptions{By: "Ann"})
+			require.NoError(t, err)
+			everywhere(p.Version)
+			require.NoError(t, try())
+			for text, times := range map[string]int{"ahead of the clocks": 2, "it is replaced": 3} {
+				require.LessOrEqual(t, strings.Count(log.String(), text), times, "%s", &log)
+				require.Contains(t, log.String(), text)
+			}
+		})
+	}
+}
+
 // The rights that ticks and pauses need are those that the advice names, for the keys of the
 // prefix.
 func TestRightsOfOperatorsAndReplicas(t *testing.T) {

@@ -53,7 +53,8 @@ type Quorum struct {
 	extensions atomic.Uint64 // of several leases, each of which has a name
 
 	processes processes
-	longTTL   atomic.Bool // a lease with a TTL above the longest was seen
+	longTTL   atomic.Bool   // a lease with a TTL above the longest was seen
+	oddMark   atomic.Uint64 // the version of the mark of a pause that was last not passed on
 	mu        sync.Mutex
 	leases    map[*Lease]struct{} // guarded by mu; held ones
 	closed    bool                // guarded by mu

@@ -148,3 +148,15 @@ func TestMinHoldKeepsTheKeyAfterRelease(t *testing.T) {
 	require.NoError(t, g.err)
 	require.WithinRange(t, g.at, began.Add(hold), began.Add(hold+serverTTL/2))
 }
+
+// A lock whose expiry something else has taken away is freed after the minimum hold like any other.
+func TestMinHoldOfALockWithoutExpiry(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	const hold = 200 * time.Millisecond
+	q := s.open(redlock.WithTTL(longTTL))
+	l := s.hold(q, "key", redlock.WithMinHold(hold))
+	s.do([]string{"PERSIST", lockKey("key")})
+	require.NoError(t, l.Release(t.Context()))
+	s.requireFree(longTTL, "key")
+}

@@ -29,7 +29,7 @@ func (q *Quorum) newMembership(nodes int) *membership.Membership {
 		Keys: &q.members, Identity: q.cfg.lease.identity, MaxTTL: q.cfg.maxTTL, Skew: q.cfg.clockSkew,
 		RestartGate: q.cfg.restartGate, TakesPart: q.cfg.takesPart,
 		Timeout: q.cfg.timeout(q.cfg.lease.ttl), LookEvery: q.cfg.inspectEvery(),
-		Quarantine: q.cfg.quarantine, Limits: &q.cfg.others,
+		Quarantine: q.cfg.quarantine, Lifetime: membership.Lifetime(q.cfg.quarantineFor(q.cfg.maxTTL, q.cfg.clockSkew)), Limits: &q.cfg.others,
 		Clock: q.clock, Waits: &q.waits, Leads: q.clocks.LeadOfEach, Background: q.later, Observer: peers{q},
 	})
 }
@@ -49,6 +49,11 @@ func (p peers) Unwritten(i int, why *wire.Fault) {
 		return
 	}
 	log.Warn("redlock: a node cannot keep who uses it: a process with another list of nodes may not be noticed there", "node", m.addr, "reason", is)
+}
+
+// Longer logs that others use a longer TTL or skew.
+func (p peers) Longer(why *wire.Fault) {
+	p.q.cfg.logger.Info("redlock: a server that is restarted has no vote for longer than this process needs", "reason", p.q.conditionError(why))
 }
 
 // Differs keeps and logs how another process's list differs at a node.

@@ -54,6 +54,7 @@ type Observer interface {
 	Lead(i int, lead *time.Duration, now clock.Instant) // what a node keeps of how far its clock is ahead
 	Unwritten(i int, why *wire.Fault)                   // a node has not been able to keep who uses it for some time; nil for that it is again
 	Differs(i int, why *wire.Fault)                     // how others' list at a node differs; nil for not, or not any more
+	Longer(why *wire.Fault)                             // others have begun to use a longer TTL or skew, and which node says so
 }
 
 // Config is what a Membership needs to know.
@@ -69,6 +70,7 @@ type Config struct {
 	Timeout                time.Duration        // for the answer of a node
 	LookEvery              time.Duration        // how often a server that votes is looked at
 	Quarantine             func() time.Duration // which the Limits may prolong
+	Lifetime               time.Duration        // of what it writes, for the sake of its own leases
 	Limits                 *Limits
 	Clock                  *clock.Clock
 	Waits                  *vote.Waits
@@ -439,7 +441,7 @@ func (m *Membership) answered(all []*joining, replies []vote.Reply, ids []vouche
 		case rep.Verdict == wire.Pending:
 			j.why = node.ErrTimeout
 		case m.cfg.RestartGate && j.age < m.cfg.Quarantine():
-			j.why = &wire.Fault{Condition: wire.Quarantined, Detail: "others use a longer TTL or clock skew than this process, and so a longer quarantine"}
+			j.why = &wire.Fault{Condition: wire.Quarantined, Detail: m.longest()}
 		case other >= 0: //mutant:server-without-info-counted-twice
 			j.why = &wire.Fault{Condition: wire.Duplicate, Detail: "it is the same server as " + m.address(other) + " (both have the id " + j.id + ")"}
 			ids[j.seat] = vouched{}
@@ -488,7 +490,7 @@ func (m *Membership) words(mode wire.Mode, ids []vouched) *wire.Membership {
 	lifetime := m.lifetime()
 	w := &wire.Membership{
 		Mode: mode, Nodes: m.cfg.Nodes, MaxTTL: m.cfg.MaxTTL, Skew: m.cfg.Skew,
-		Lifetime: lifetime, Grace: grace, Identity: m.cfg.Identity,
+		Lifetime: m.cfg.Lifetime, Grace: grace, Identity: m.cfg.Identity, //mutant:lifetime-of-others-said
 	}
 	now := m.now()
 	for i, c := range ids {
@@ -603,8 +605,12 @@ func (m *Membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 		}
 		ttl, skew = max(ttl, s.ttl), max(skew, s.skew)
 	}
+	longer := ttl > max(m.cfg.MaxTTL, m.cfg.Limits.TTL()) || skew > max(m.cfg.Skew, m.cfg.Limits.Skew())
 	m.cfg.Limits.Set(ttl, skew)
 	m.mu.Unlock()
+	if longer { //mutant:longer-quarantine-unsaid
+		m.cfg.Observer.Longer(&wire.Fault{Condition: wire.Quarantined, Detail: m.longest()})
+	}
 	for i := range replies {
 		if known := replies[i].More().Members; known != nil && slices.Contains(nodes, i) {
 			m.cfg.Observer.Lead(i, known.Lead, now)
@@ -613,6 +619,24 @@ func (m *Membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 	for i, why := range unwritten {
 		m.cfg.Observer.Unwritten(i, why)
 	}
+}
+
+// longest is why the quarantine is longer than this process needs, by the nodes that say so.
+func (m *Membership) longest() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ttl, skew := m.cfg.MaxTTL, m.cfg.Skew
+	var ttlBy, skewBy string
+	for i := range m.seats {
+		s, by := &m.seats[i], m.cfg.Keys.Lock+" on "+m.address(i)
+		if s.ttl > ttl {
+			ttl, ttlBy = s.ttl, fmt.Sprintf(", a TTL of %v by %s", s.ttl, by)
+		}
+		if s.skew > skew {
+			skew, skewBy = s.skew, fmt.Sprintf(", a skew of %v by %s", s.skew, by)
+		}
+	}
+	return "others use a longer TTL or clock skew than this process, and so a longer quarantine" + ttlBy + skewBy
 }
 
 // unwrittenBy is why a server cannot keep who uses it, by its error.
@@ -722,19 +746,23 @@ func (m *Membership) difference(i int, rep *vote.Reply, ids []vouched) *wire.Fau
 		}
 		for k := range ids {
 			if m.address(k) == s.Address && ids[k].id != "" { //mutant:balancer-is-another-list
+				own, other := apart(ids[k].id, s.ID)
 				return &wire.Fault{Condition: wire.SeveralServers, Detail: fmt.Sprintf(
 					"%s is the server %s for this process, and %s for %s, which saw it %v ago (%s knows)",
-					s.Address, short(ids[k].id), short(s.ID), s.By, s.Age.Round(time.Millisecond), at)}
+					s.Address, own, other, s.By, s.Age.Round(time.Millisecond), at)}
 			}
 		}
 		others = append(others, fmt.Sprintf("%s (%s, seen %v ago by %s)", s.Address, short(s.ID), s.Age.Round(time.Millisecond), s.By))
 	}
 	detail := fmt.Sprintf("other processes use %s together with %s, which this one does not", at, strings.Join(others, " and "))
-	if n := rep.More().Members.Nodes; n != m.cfg.Nodes {
+	if n := rep.More().Members.Nodes; n == 0 {
+		detail = fmt.Sprintf("the first line of %s on %s is damaged: the processes that use it put it right with their next look; else delete that key there", m.cfg.Keys.Lock, at)
+	} else if n != m.cfg.Nodes {
 		detail = fmt.Sprintf("other processes use %s as one of %d nodes, and this one has %d", at, n, m.cfg.Nodes)
 		if len(rep.More().Members.Servers) > 0 {
 			detail += fmt.Sprintf("; one of them is %s", rep.More().Members.Servers[0].By)
 		}
+		detail += fmt.Sprintf("; if none has so many, delete the key %s there", m.cfg.Keys.Lock) //mutant:damaged-members-unnamed
 	} else if len(others) == 0 {
 		detail = fmt.Sprintf("other processes use %s together with more servers than nodes", at)
 	}
@@ -743,3 +771,15 @@ func (m *Membership) difference(i int, rep *vote.Reply, ids []vouched) *wire.Fau
 
 // short is the beginning of a server's id, for people.
 func short(id string) string { return fmt.Sprintf("%.8s", id) }
+
+// apart are the beginnings of two ids, from where they differ on if that is later.
+func apart(one, other string) (a, b string) {
+	same := 0
+	for same < min(len(one), len(other)) && one[same] == other[same] {
+		same++
+	}
+	if same < len(short(one)) { //mutant:like-ids-look-the-same
+		return short(one), short(other)
+	}
+	return "..." + short(one[same:]), "..." + short(other[same:])
+}

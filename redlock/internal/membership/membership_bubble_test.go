@@ -2,6 +2,7 @@ package membership
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -55,6 +56,7 @@ type process struct {
 	mu        sync.Mutex
 	unwritten map[int]*wire.Fault
 	differs   map[int]*wire.Fault
+	longer    []*wire.Fault
 	leads     map[int]*time.Duration
 }
 
@@ -76,6 +78,12 @@ func (p *process) Differs(i int, why *wire.Fault) {
 	p.differs[i] = why
 }
 
+func (p *process) Longer(why *wire.Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.longer = append(p.longer, why)
+}
+
 func newProcess(nodes int) *process {
 	p := &process{unwritten: make(map[int]*wire.Fault), differs: make(map[int]*wire.Fault), leads: make(map[int]*time.Duration)}
 	for i := range nodes {
@@ -85,7 +93,7 @@ func newProcess(nodes int) *process {
 	p.Membership = New(Config{
 		Nodes: nodes, Node: func(i int) Node { return p.nodes[i] }, Need: nodes/2 + 1,
 		Keys: &keys, Identity: "me", MaxTTL: 10 * time.Second, Skew: 2 * time.Second, RestartGate: true, TakesPart: true,
-		Timeout: time.Second, LookEvery: 5 * time.Second, Quarantine: func() time.Duration { return 14 * time.Second },
+		Timeout: time.Second, LookEvery: 5 * time.Second, Quarantine: func() time.Duration { return 14 * time.Second }, Lifetime: 13 * time.Second,
 		Limits: &p.limits, Clock: clock.New(), Waits: &vote.Waits{},
 		Leads:      func(clock.Instant) []*time.Duration { return make([]*time.Duration, nodes) },
 		Background: p.work.Go, Observer: p,
@@ -316,4 +324,49 @@ func TestServerThatRefusesTheListIsThere(t *testing.T) {
 		}
 		require.False(t, p.Counts(0))
 	})
+}
+
+// Whatever others use, a process writes for as long as its own leases need, so that nothing lives
+// by what it has heard. Which node says that others use more is told once.
+func TestLongerQuarantineIsToldWithItsNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := begun(t, 3)
+		p.cfg.Quarantine = func() time.Duration { return max(14*time.Second, p.limits.TTL()) }
+		more := p.list("other")
+		more.MaxTTL, more.Skew = 24*time.Hour, time.Minute
+		var lifetimes []string
+		for i := range 2 {
+			time.Sleep(5 * time.Second)
+			p.Refresh()
+			for k := range 2 {
+				synctest.Wait()
+				for at, n := range p.nodes {
+					lifetimes = append(lifetimes, n.sent[2+2*i+k].Call.Write.Members[4])
+					says := p.list("me")
+					if at == 1 {
+						says = more
+					}
+					n.answer(2+2*i+k, wire.OK, says)
+				}
+			}
+			p.work.Wait()
+		}
+		require.Equal(t, slices.Repeat([]string{"13000"}, 12), lifetimes)
+		require.Len(t, p.longer, 1)
+		require.Contains(t, p.longer[0].Detail, "a TTL of 24h0m0s by p:members on b:1, a skew of 1m0s by p:members on b:1")
+		require.Equal(t, 24*time.Hour, p.limits.TTL())
+	})
+}
+
+// Ids that begin alike are shown from where they differ.
+func TestIDsAreShownApart(t *testing.T) {
+	for _, test := range [][4]string{
+		{"abcdefghijkl", "xbcdefghijkl", "abcdefgh", "xbcdefgh"},
+		{"abcdefghijkl", "abcdefgxijkl", "abcdefgh", "abcdefgx"},
+		{"abcdefghijkl", "abcdefghijkx", "...l", "...x"},
+		{"abcdefghi", "abcdefgh", "...i", "..."},
+	} {
+		one, other := apart(test[0], test[1])
+		require.Equal(t, test[2:], []string{one, other})
+	}
 }

@@ -54,7 +54,7 @@ if inTheWay then --mutant:foreign-key-taken
   local record = KEYS[3] and redis.pcall('GET', KEYS[3])
   return {inTheWay, left, time[1], time[2], whole(record), rank}
 end
-local record, keeps = '', false
+local record, keep = '', nil
 if KEYS[3] then
 --include version
 --include record
@@ -98,7 +98,7 @@ if KEYS[3] then
         return {written(r), time[1], time[2], written(all)}
       end
     end
-    keeps = stays(KEYS[3], r, ARGV[9])
+    keep = lifeOf(KEYS[3], r, ARGV[9])
     r[8], r[9], r[11] = r[2], r[3], r[10]
     if last < n then
       r[2], r[3] = ARGV[8], 1
@@ -135,10 +135,8 @@ else
     redis.call('HSET', KEYS[2], 'about', about)
     redis.call('PEXPIRE', KEYS[2], kept)
   end
-  if keeps then
-    redis.call('SET', KEYS[3], record, 'KEEPTTL')
-  elseif KEYS[3] then
-    redis.call('SET', KEYS[3], record, 'PX', ARGV[9])
+  if keep then
+    redis.call('SET', KEYS[3], record, 'PX', keep)
   end
   local lock = ARGV[1]
   if token ~= ARGV[3] then

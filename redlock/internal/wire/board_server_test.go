@@ -250,8 +250,9 @@ func TestEntriesArePublished(t *testing.T) {
 	require.Empty(t, heard)
 }
 
-// A key of another type is an error for what would be written there, and for nothing else of the
-// same call. It stays as it is.
+// A journal of another type is an error for what would be written there, and for nothing else of
+// the same call. It stays as it is. Something else in the place of cards is removed, with what is
+// beside it: it would grow without bound, and live for ever.
 func TestKeysOfAnotherType(t *testing.T) {
 	t.Parallel()
 	for i, damaged := range append(cardKeys("bad"), board.journal("bad/x")) {
@@ -263,21 +264,43 @@ func TestKeysOfAnotherType(t *testing.T) {
 			{Journal: "good/x", At: 3, Count: 1, Most: 5, Keep: time.Hour},
 		}
 		got := ask(t, n.Client(), AnyProcess, postOf(cards, entries))[0]
-		require.ErrorContains(t, got.Err, "WRONGTYPE", damaged)
 		require.Equal(t, []string{"a", "b"}, ids(cardsOf(t, n, "good", "", MaxPage)), damaged)
 		require.Len(t, entriesOf(t, n, "good/x", 5), 1, damaged)
-		text, err := n.Do(t, "GET", damaged).ToString()
-		require.NoError(t, err)
-		require.Equal(t, "text", text)
-		if i < 3 {
-			if i > 0 {
-				require.Zero(t, number(t, n, "ZCARD", cardKeys("bad")[0]), "an id without an expiry would stay for ever")
-			}
-			require.Len(t, entriesOf(t, n, "bad/x", 5), 2)
-			down := ask(t, n.Client(), AnyProcess, postOf([]Card{{Kind: "bad", ID: "a"}}, nil))[0]
-			require.ErrorContains(t, down.Err, "WRONGTYPE", damaged)
+		require.Equal(t, []string{"a"}, ids(cardsOf(t, n, "bad", "", MaxPage)), damaged)
+		if i == 3 {
+			require.ErrorContains(t, got.Err, "WRONGTYPE", damaged)
+			require.Equal(t, "text", textOf(t, n, "GET", damaged))
+			continue
+		}
+		require.NoError(t, got.Err, damaged)
+		require.Len(t, entriesOf(t, n, "bad/x", 5), 2)
+		for _, lifetime := range []time.Duration{0, time.Hour} {
+			require.NoError(t, n.Do(t, "SET", damaged, "text").Error())
+			put(t, n, []Card{{Kind: "bad", ID: "b", Lifetime: lifetime}})
+		}
+		require.Equal(t, []string{"b"}, ids(cardsOf(t, n, "bad", "", MaxPage)), damaged)
+		for k, size := range []string{"ZCARD", "ZCARD", "HLEN"} {
+			require.EqualValues(t, 1, number(t, n, size, cardKeys("bad")[k]))
+			require.Positive(t, number(t, n, "PTTL", cardKeys("bad")[k]))
 		}
 	}
+}
+
+// Cards that never expire were not put up by this library. They make room, and no others for them.
+func TestCardsWithoutEndMakeRoom(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	junk := []string{"ZADD", cardKeys("k")[1]}
+	for i := range 5000 {
+		junk = append(junk, []string{"+inf", "1e300", strconv.FormatInt(time.Now().Add(MaxKeep+time.Hour).UnixMilli(), 10)}[i%3], fmt.Sprint("junk ", i))
+	}
+	require.NoError(t, n.Do(t, junk...).Error())
+	const posts = 10
+	for i := range posts {
+		put(t, n, []Card{{Kind: "k", ID: strconv.Itoa(i), Lifetime: time.Hour}, {Kind: "k", ID: "century", Lifetime: MaxKeep}})
+	}
+	require.Len(t, cardsOf(t, n, "k", "", MaxPage), posts+1)
+	require.EqualValues(t, 5000-2*posts*16+posts+1, number(t, n, "ZCARD", cardKeys("k")[1]))
 }
 
 // releaseWith is a release that makes an entry.

@@ -165,7 +165,7 @@ func TestQueuesAreSaid(t *testing.T) {
 		c.Member, c.QueueLife = pairMembers[0], lifetime
 		return c
 	}
-	for _, before := range []string{"", "0", "nan", "x", "-inf"} {
+	for _, before := range []string{"", "0", "nan", "x", "-inf", "inf", "1e300", "9999999999999999"} {
 		for _, packet := range []bool{false, true} {
 			require.NoError(t, n.Do(t, "DEL", "fences").Error())
 			if before != "" {
@@ -190,6 +190,31 @@ func TestQueuesAreSaid(t *testing.T) {
 	join.Op = Join
 	require.NoError(t, ask(t, n.Client(), AnyProcess, join)[0].Err)
 	require.NotEmpty(t, textOf(t, n, "HGET", "fences", "queues"))
+}
+
+// Whoever finds a queue full gives it an expiry if it has none, and keeps it no longer than it is.
+func TestFullQueueExpires(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	members := []string{"ZADD", "{a}:wait"}
+	for i := range 4096 {
+		members = append(members, strconv.Itoa(i), "2 "+strconv.Itoa(i))
+	}
+	require.NoError(t, n.Do(t, members...).Error())
+	for _, expiry := range []string{"", "60000"} {
+		if expiry != "" {
+			require.NoError(t, n.Do(t, "PEXPIRE", "{a}:wait", expiry).Error())
+		}
+		join := sharing(Join, "{a}", "1", "1")
+		join.Member, join.QueueLife = pairMembers[0], strconv.Itoa(hour)
+		require.NoError(t, ask(t, n.Client(), AnyProcess, join)[0].Err)
+		require.EqualValues(t, 4096, number(t, n, "ZCARD", "{a}:wait"))
+		if left := number(t, n, "PTTL", "{a}:wait"); expiry == "" {
+			require.InDelta(t, hour, left, lateOnTests)
+		} else {
+			require.LessOrEqual(t, left, int64(60000))
+		}
+	}
 }
 
 // A lock is a token and an owner value; what else is there is all owner.

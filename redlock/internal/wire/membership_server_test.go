@@ -143,7 +143,7 @@ func TestRegisterKeepsTheLargest(t *testing.T) {
 	t.Parallel()
 	r := registrar{t, valkeytest.Start(t, 1).Node(0)}
 	large := func(m *Membership) {
-		m.MaxTTL, m.Skew, m.Lifetime = time.Hour, 50*time.Second, 2*time.Hour
+		m.MaxTTL, m.Skew, m.Lifetime = time.Hour, 50*time.Second, 70*time.Minute
 	}
 	_, _, m := r.say(Entering, "x", "a")
 	require.Equal(t, 10*time.Second, m.MaxTTL)
@@ -151,7 +151,7 @@ func TestRegisterKeepsTheLargest(t *testing.T) {
 	require.Equal(t, 10*time.Second, m.MaxTTL)
 	_, _, m = r.say(Refreshing, "y", "a", large)
 	require.Equal(t, []time.Duration{time.Hour, 50 * time.Second}, []time.Duration{m.MaxTTL, m.Skew})
-	r.older(2 * time.Hour)
+	r.older(70 * time.Minute)
 	_, on, m := r.say(Refreshing, "x", "")
 	require.Equal(t, []time.Duration{time.Hour, 50 * time.Second}, []time.Duration{m.MaxTTL, m.Skew})
 	require.Equal(t, "a", on, "also what others have said lives as long")
@@ -161,6 +161,75 @@ func TestRegisterKeepsTheLargest(t *testing.T) {
 	require.Zero(t, m.Skew)
 	_, _, m = r.say(Refreshing, "x", "")
 	require.Equal(t, []time.Duration{10 * time.Second, 2 * time.Second}, []time.Duration{m.MaxTTL, m.Skew})
+}
+
+// A number of nodes that is damaged is put right by who goes on with just the servers that are
+// there, and told once. One that is another process's is not.
+func TestDamagedNumberOfNodes(t *testing.T) {
+	t.Parallel()
+	r := registrar{t, valkeytest.Start(t, 1).Node(0)}
+	damage := func(head string) {
+		text, err := r.n.Do(t, "GET", membersName).ToString()
+		require.NoError(t, err)
+		_, lines, _ := strings.Cut(text, "\n")
+		now := time.Now().UnixMilli()
+		require.NoError(t, r.n.Do(t, "SET", membersName, fmt.Sprintf(head, now)+"\n"+lines).Error())
+	}
+	expect := func(want Verdict, nodes int, mode Mode, servers string, has int) {
+		t.Helper()
+		got, on, m := r.say(mode, "x", servers, func(m *Membership) { m.Nodes = has })
+		require.Equal(t, want, got)
+		require.Equal(t, "abc", on)
+		require.Equal(t, nodes, m.Nodes)
+	}
+	_, _, _ = r.say(Entering, "x", "abc")
+	const four = "1 4 10000 %[1]d 2000 %[1]d 13000 %[1]d - -"
+	for head, nodes := range map[string]int{four: 4, "1 3 1e4 %d": 0, "1 3": 0, "": 0} {
+		damage(head)
+		expect(Refused, nodes, Asking, "abc", 3)
+		expect(Refused, nodes, Entering, "abc", 3)
+		expect(Refused, nodes, Refreshing, "abc", 3)
+		expect(OK, 3, Refreshing, "abc", 3)
+		expect(OK, 3, Asking, "abc", 3)
+	}
+	damage(four)
+	expect(Refused, 4, Refreshing, "ab", 3)
+	expect(Refused, 4, Refreshing, "abd", 3)
+	expect(Refused, 4, Refreshing, "abcd", 5)
+	expect(OK, 4, Refreshing, "abc", 4)
+	for range 3 { // two lists in flight find each other, whoever wrote last
+		expect(Refused, 4, Refreshing, "abc", 5)
+		expect(Refused, 5, Refreshing, "abc", 4)
+	}
+}
+
+// A lifetime that is longer than the leases for which it is there keeps nobody out.
+func TestLifetimeIsThatOfATTL(t *testing.T) {
+	t.Parallel()
+	r := registrar{t, valkeytest.Start(t, 1).Node(0)}
+	brief := func(m *Membership) { m.Lifetime = 13 * time.Second }
+	begin := func(ttl, lifetime time.Duration) {
+		now := time.Now().UnixMilli()
+		require.NoError(t, r.n.Do(t, "SET", membersName, fmt.Sprintf("1 3 %d %[3]d 2000 %[3]d %[2]d %[3]d - -\nz %[3]d far:1 y here", ttl.Milliseconds(), lifetime.Milliseconds(), now)).Error())
+	}
+	const all = 48 * time.Hour
+	begin(10*time.Second, all)
+	r.older(70 * time.Second)
+	got, on, m := r.say(Asking, "x", "abc", brief)
+	require.Equal(t, Refused, got)
+	require.Equal(t, "z", on)
+	require.Equal(t, 10*time.Second, m.MaxTTL)
+	r.older(10 * time.Second)
+	got, on, m = r.say(Asking, "x", "abc", brief)
+	require.Equal(t, OK, got, "1.2 TTLs and skews, 2 s and the grace")
+	require.Empty(t, on)
+	require.Zero(t, m.MaxTTL)
+	begin(time.Hour, all)
+	r.older(50 * time.Minute)
+	got, on, m = r.say(Asking, "x", "abc", brief)
+	require.Equal(t, Refused, got)
+	require.Equal(t, "z", on)
+	require.Equal(t, time.Hour, m.MaxTTL, "leases that long may live")
 }
 
 // What no process may have said is not believed.

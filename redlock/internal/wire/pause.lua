@@ -29,6 +29,6 @@ if own > version or own == version and r[12] ~= text then --mutant:older-pause-w
 elseif own < version then --mutant:older-pause-wins/2
   local left = r[12] == '' and redis.call('PTTL', KEYS[1]) or 0 --mutant:numbers-as-short-lived-as-a-mark
   r[12] = text
-  redis.call('SET', KEYS[1], written(r), 'PX', string.format('%.0f', math.max(left, tonumber(ARGV[5]))))
+  redis.call('SET', KEYS[1], written(r), 'PX', life(math.max(left, tonumber(ARGV[5]))))
 end
 return 1

@@ -185,6 +185,37 @@ func TestMarkedRecordIsKept(t *testing.T) {
 		requireKept("completed", Call{Op: Release, Keep: "0", Record: Done})
 	}
 
+	// What something else did to the expiry of a record with a mark costs no write, and none lives
+	// longer than a century.
+	for name, odd := range map[string][]string{"none": {"PERSIST"}, "far": {"PEXPIREAT", "9223372036854775807"}} {
+		k := &Keys{Lock: "{" + name + "}", Fences: "{" + name + "}:fence", Slot: "7"}
+		once := Once{Number: 7, Keep: "3600000", Repeated: true, Due: 9000}.Words()
+		for what, c := range map[string]*Call{
+			"granted":   {Op: Acquire, TTL: "60000", Hint: "1", Skew: "2000000"},
+			"completed": {Op: Release, Keep: "0", Record: Done},
+			"paused":    {Op: Pause, Write: &Write{Mark: Mark{Version: 51, Floor: 3000}, Lifetime: "3600000"}},
+			"restored":  {Op: Restore, Write: &Write{Process: thisProcess, Known: new(Record).Text(), Lifetime: "3600000"}},
+		} {
+			process := thisProcess
+			if what == "restored" {
+				process = otherProcess
+			}
+			require.NoError(t, n.Do(t, "SET", k.Record(), "1 "+process+" 5 1 7 4 10 20 4 1   "+theirMark+"  x").Error())
+			require.NoError(t, n.Do(t, append([]string{odd[0], k.Record()}, odd[1:]...)...).Error())
+			require.NoError(t, n.Do(t, "DEL", k.Lock).Error())
+			c.Keys, c.Lock, c.Sequence = k, someLock, once
+			got := ask(t, n.Client(), g, c)[0]
+			require.NoError(t, got.Err, name+" "+what)
+			require.NotEqual(t, Failed, got.Verdict, name+" "+what)
+			_, left := recorded(t, n, k)
+			want := MaxKeep.Milliseconds()
+			if what == "paused" || what == "restored" && name == "none" { // they say how long
+				want = hour
+			}
+			require.InDelta(t, want, left, lateOnTests, name+" "+what)
+		}
+	}
+
 	k := &Keys{Lock: "{numbers}"}
 	require.NoError(t, n.Do(t, "SET", k.Record(), "1 "+thisProcess+" 5 1 7 4 10 20 4 1     x", "PX", "10800000").Error())
 	require.NoError(t, ask(t, n.Client(), g, pauseOf(k, 50, "3600000"))[0].Err)

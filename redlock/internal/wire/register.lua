@@ -61,6 +61,9 @@ for i = 3, 7, 2 do
   future = future or head[i] > now
   head[i] = math.min(head[i], now)
 end
+-- A process says the lifetime that its own leases need, which depends on its TTL, its skew and its
+-- drift (0.2 at most). Beside smaller ones the number is damaged, and nothing is to live by it.
+head[6] = math.min(head[6], math.ceil(1.2 * (math.max(head[2], 2 * head[4]) + head[4])) + 2000) --mutant:lifetime-beyond-the-ttl
 -- The largest that is in use: one that nobody has named for its lifetime is not.
 local lifetime = math.max(head[6], 1)
 local function largest(i, mine)
@@ -167,9 +170,16 @@ for _, e in ipairs(list) do
   lines[#lines + 1] = e[1] .. ' ' .. string.format('%.0f', e[2]) .. ' ' .. e[3] .. ' ' .. e[4] .. ' ' .. e[5]
 end
 text = table.concat(lines, '\n')
+-- The number of nodes is damaged if it is none, or another one although the servers of a process
+-- that goes on are just the fresh ones. That process writes its own, and does not agree this time:
+-- two processes with different numbers each find that of the other, and say so.
+local keep = text
+if mode == 'refresh' and head[1] ~= nodes and (head[1] == 0 or known == count and fresh == count) then --mutant:damaged-number-of-nodes-stays,number-of-nodes-taken-over
+  keep = '1 ' .. ARGV[2] .. string.match(text, '^1 %d+(.*)')
+end
 local unwritten = ''
 if dirty or future then --mutant:server-of-the-future-stays-fresh
-  local answer = redis.pcall('SET', KEYS[1], text, 'PX', 86400000)
+  local answer = redis.pcall('SET', KEYS[1], keep, 'PX', 86400000)
   if type(answer) == 'table' and answer['err'] then
     unwritten = answer['err'] --mutant:full-server-refuses-members
   end

@@ -63,9 +63,10 @@ if holder and holder ~= ARGV[1] then
   end
 end
 if holder then
-  if keep == '0' then
+  local left = keep ~= '0' and redis.call('PTTL', KEYS[1])
+  if not left then
     redis.call('DEL', KEYS[1])
-  elseif redis.call('PTTL', KEYS[1]) > tonumber(keep) then
+  elseif left < 0 or left > tonumber(keep) then --mutant:lock-without-expiry-stays
     redis.call('PEXPIRE', KEYS[1], keep)
   end
 end

@@ -46,5 +46,5 @@ if mark(own[12], now) > mark(r[12], now) then --mutant:restored-over-a-pause
 end
 r[14] = string.gsub(r[14], '/[^/]*$', '/' .. string.rep('-', 22)) --mutant:restored-number-taken-back,restored-payload
 local left = redis.call('PTTL', KEYS[1])
-redis.call('SET', KEYS[1], written(r), 'PX', string.format('%.0f', math.max(left, tonumber(ARGV[3]), 1)))
+redis.call('SET', KEYS[1], written(r), 'PX', life(math.max(left, tonumber(ARGV[3]), 1)))
 return text and not there and 3 or 1

@@ -8,13 +8,13 @@
 local function join(wait, member, lifetime, fences, time)
   local last = time[1] * 1000 + math.floor(time[2] / 1000) + lifetime
   local said = redis.pcall('HGET', fences, 'queues')
-  if type(said) ~= 'string' or not tonumber(said) or not (tonumber(said) >= last) then --mutant:short-queue-hides-a-long-one
+  if type(said) ~= 'string' or #said > 15 or not string.find(said, '^%d+$') or tonumber(said) < last then --mutant:short-queue-hides-a-long-one,queues-in-another-notation
     redis.pcall('HSET', fences, 'queues', string.format('%.0f', last)) --mutant:queue-unsaid
     if not said then
       redis.pcall('PEXPIRE', fences, kept) --mutant:waiters-keep-counters-for-ever
     end
   end
-  local rank = redis.pcall('ZRANK', wait, member)
+  local rank, full = redis.pcall('ZRANK', wait, member), false
   if rank == 0 then
     local score = redis.pcall('ZSCORE', wait, member)
     if type(score) == 'string' and tonumber(score) < 0 then
@@ -27,15 +27,16 @@ local function join(wait, member, lifetime, fences, time)
     rank = redis.pcall('ZCARD', wait)
     if type(rank) ~= 'number' then
       return -2
-    elseif rank >= 4096 then --mutant:queue-of-anybody
-      return -1
-    elseif type(redis.pcall('ZADD', wait, string.match(member, '^1 (%d+)'), member)) ~= 'number' then
+    end
+    full = rank >= 4096 --mutant:queue-of-anybody
+    if not full and type(redis.pcall('ZADD', wait, string.match(member, '^1 (%d+)'), member)) ~= 'number' then
       return -2
     end
   end
+  -- Who finds the queue full keeps it no longer than it is, or nobody would leave it.
   local left = redis.pcall('PTTL', wait)
-  if type(left) == 'number' and left < tonumber(lifetime) then
+  if type(left) == 'number' and left < (full and 0 or tonumber(lifetime)) then --mutant:full-queue-for-ever,full-queue-kept
     redis.pcall('PEXPIRE', wait, lifetime) --mutant:queue-for-ever
   end
-  return rank
+  return full and -1 or rank
 end

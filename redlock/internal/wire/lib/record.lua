@@ -68,19 +68,21 @@ local function mark(text, now)
   end
   return tonumber(m[1]), tonumber(m[2])
 end
--- Whether a record stays longer than that anyway: how long one with a mark is kept was said with
--- the mark.
-local function stays(key, r, keep)
-  if r[12] == '' then --mutant:pause-forgotten-with-a-run
-    return false
+-- A life in ms as SET takes it. The longest is a century: something else may have put an expiry
+-- where no server accepts it again.
+local function life(ms)
+  return string.format('%.0f', math.min(ms, 3153600000000)) --mutant:expiry-beyond-a-century
+end
+-- The life of a record from now on: that long at least, and one with a mark also what is left,
+-- which was said with the mark. Where something else has taken that away, it is the longest.
+local function lifeOf(key, r, keep)
+  local left = r[12] ~= '' and redis.call('PTTL', key) or 0 --mutant:pause-forgotten-with-a-run
+  if left == -1 then --mutant:record-without-expiry-stays
+    left = math.huge
   end
-  local left = redis.call('PTTL', key)
-  return left == -1 or left > tonumber(keep) --mutant:record-as-short-lived-as-its-mark
+  return life(math.max(left, tonumber(keep))) --mutant:record-as-short-lived-as-its-mark
 end
 -- Stores a record that has changed.
 local function store(key, r, keep)
-  if stays(key, r, keep) then
-    return redis.pcall('SET', key, written(r), 'KEEPTTL')
-  end
-  return redis.pcall('SET', key, written(r), 'PX', keep)
+  return redis.pcall('SET', key, written(r), 'PX', lifeOf(key, r, keep))
 end
