@@ -390,6 +390,41 @@ func TestLongestTTLAndSkewAreEverybodys(t *testing.T) {
 	})
 }
 
+// A TTL that something else has written to one node counts as if a process had it: servers that
+// were restarted have no vote, and say which key on which node that is by. Once it is deleted, or
+// as old as its lifetime, they vote.
+func TestTTLThatNobodyHas(t *testing.T) {
+	for name, test := range map[string]struct {
+		lifetime time.Duration
+		deleted  bool
+	}{"is deleted": {48 * time.Hour, true}, "grows old": {10 * time.Second, false}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				now := time.Now().UnixMilli()
+				set(t, fleet.Node(0), membersKey, fmt.Sprintf("1 3 86400000 %[2]d 2000 %[2]d %[1]d %[2]d - -", test.lifetime.Milliseconds(), now))
+				restart(t, fleet, 1)
+				restart(t, fleet, 2)
+				q := openOn(t, fleet, []int{0, 1, 2})
+				time.Sleep(2 * quarantine)
+				require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
+				n := q.Nodes(t.Context())[1]
+				requireCondition(t, n.Err, n.Node, redlock.ConditionQuarantined)
+				require.ErrorContains(t, n.Err, "a TTL of 24h0m0s by "+membersKey+" on "+nodeAddr(fleet.Node(0)))
+				require.ErrorContains(t, n.Err, "delete the key")
+				if test.deleted {
+					time.Sleep(2 * time.Minute)
+					require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
+					command(t, fleet.Node(0), "DEL", membersKey)
+					time.Sleep(2 * ttl)
+				} else {
+					time.Sleep(10*time.Second + lifetimeMore)
+				}
+				require.NoError(t, q.Healthy())
+			})
+		})
+	}
+}
+
 // A process that uses a longer TTL may begin beside others, and is known to those that begin later.
 func TestLongestTTLIsKnownFromTheBeginning(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

@@ -477,6 +477,18 @@ func (q *Quorum) newest(marks []wire.Mark) (newest wire.Mark) {
 	return newest
 }
 
+// safest is the mark that is restored: the newest that is passed on, unless one that may be damaged
+// pauses for longer. It may be a pause that somebody relies on.
+func (q *Quorum) safest(marks []wire.Mark) wire.Mark {
+	safest := q.newest(marks)
+	for _, m := range marks {
+		if m.Version > safest.Version && m.Floor > safest.Floor { //mutant:damaged-mark-restored,doubtful-pause-not-restored
+			safest = m
+		}
+	}
+	return safest
+}
+
 // markLead is by how much more than the skew a version may lead what is known of the clocks: that
 // may be as old as a second.
 const markLead = time.Second

@@ -427,6 +427,41 @@ func TestMarkOfAQuorumIsSpread(t *testing.T) {
 	}
 }
 
+// A node that is restored gets no mark that is ahead of the clocks and lifts a pause, from one node
+// alone; but one that pauses, because it may be somebody's.
+func TestDamagedMarkIsNotRestored(t *testing.T) {
+	for _, floor := range []string{"0", "9007199254740991"} {
+		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			q := open(t, fleet)
+			for range 3 { // until all nodes know the sequence
+				runTick(t, q)
+				synctest.Wait()
+				time.Sleep(time.Second)
+			}
+			if floor == "0" {
+				_, err := q.Pause(t.Context(), "key", redlock.PauseOptions{By: "Ann"})
+				require.NoError(t, err)
+			}
+			setMark(t, fleet.Node(0), fmt.Sprintf("%d/%s/1/Bob/", time.Now().Add(23*time.Hour).UnixMicro(), floor))
+			restart(t, fleet, 2)
+			time.Sleep(2 * quarantine)
+			for range 5 {
+				l, err := q.TryAcquire(t.Context(), "key", tick())
+				if err == nil {
+					require.NotEqual(t, "0", floor, "nobody has resumed")
+					finish(t, l.Complete)
+				} else {
+					require.ErrorIs(t, err, redlock.ErrPaused)
+				}
+				synctest.Wait()
+				time.Sleep(time.Second)
+			}
+			text, _ := fleet.Node(2).Get(recordKey)
+			require.Equal(t, floor != "0", strings.Contains(text, "/Bob/"), text)
+		})
+	}
+}
+
 // A pause waits from the last answer that it counts, and not from when it began.
 func TestPauseWaitsFromTheLastAnswer(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

@@ -296,6 +296,7 @@ func (q *Quorum) addNode(addr string, client valkey.Client, connect func() (valk
 		Keys:    &q.noKey, Channel: q.texts.channel,
 		RestartGate: q.cfg.restartGate, AcceptReplicas: q.cfg.acceptReplicas,
 		Quarantine:  q.cfg.quarantine,
+		Longer:      func() string { return q.belongs.Longer() },
 		Absence:     membership.Absence,
 		Drift:       q.cfg.drift,
 		SampleEvery: q.cfg.sampleEvery(), LookEvery: q.cfg.inspectEvery(),

@@ -227,10 +227,12 @@ func (q *Quorum) merged(r *restoration, replies []vote.Reply) (all *wire.Record,
 	if !sure && answered < q.need-1 {
 		return nil, 0, false, false
 	}
-	take := func(rec *wire.Record, left time.Duration) {
+	marks := make([]wire.Mark, len(q.nodes))
+	take := func(i int, rec *wire.Record, left time.Duration) {
 		if rec == nil {
 			return
 		}
+		marks[i] = rec.Mark
 		if all == nil {
 			all = &wire.Record{}
 		}
@@ -240,13 +242,16 @@ func (q *Quorum) merged(r *restoration, replies []vote.Reply) (all *wire.Record,
 	few := known < q.need && known < max(len(q.nodes)-1, 1)
 	for i, rep := range replies {
 		if !r.has(i) && (rep.Verdict == wire.OK || rep.Verdict == wire.Refused && few) {
-			take(rep.More().Record, rep.More().PTTL)
+			take(i, rep.More().Record, rep.More().PTTL)
 		}
 	}
 	if few {
 		for _, u := range r.nodes {
-			take(u.has, u.left)
+			take(u.node, u.has, u.left)
 		}
+	}
+	if all != nil {
+		all.Mark = q.safest(marks)
 	}
 	return all, keep, sure, true
 }

@@ -441,7 +441,7 @@ func (m *Membership) answered(all []*joining, replies []vote.Reply, ids []vouche
 		case rep.Verdict == wire.Pending:
 			j.why = node.ErrTimeout
 		case m.cfg.RestartGate && j.age < m.cfg.Quarantine():
-			j.why = &wire.Fault{Condition: wire.Quarantined, Detail: m.longest()}
+			j.why = &wire.Fault{Condition: wire.Quarantined, Detail: m.Longer()}
 		case other >= 0: //mutant:server-without-info-counted-twice
 			j.why = &wire.Fault{Condition: wire.Duplicate, Detail: "it is the same server as " + m.address(other) + " (both have the id " + j.id + ")"}
 			ids[j.seat] = vouched{}
@@ -609,7 +609,7 @@ func (m *Membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 	m.cfg.Limits.Set(ttl, skew)
 	m.mu.Unlock()
 	if longer { //mutant:longer-quarantine-unsaid
-		m.cfg.Observer.Longer(&wire.Fault{Condition: wire.Quarantined, Detail: m.longest()})
+		m.cfg.Observer.Longer(&wire.Fault{Condition: wire.Quarantined, Detail: m.Longer()})
 	}
 	for i := range replies {
 		if known := replies[i].More().Members; known != nil && slices.Contains(nodes, i) {
@@ -621,8 +621,9 @@ func (m *Membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 	}
 }
 
-// longest is why the quarantine is longer than this process needs, by the nodes that say so.
-func (m *Membership) longest() string {
+// Longer is why the quarantine is longer than this process needs, by the nodes that say so; empty
+// if it is not.
+func (m *Membership) Longer() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ttl, skew := m.cfg.MaxTTL, m.cfg.Skew
@@ -635,6 +636,9 @@ func (m *Membership) longest() string {
 		if s.skew > skew {
 			skew, skewBy = s.skew, fmt.Sprintf(", a skew of %v by %s", s.skew, by)
 		}
+	}
+	if ttlBy == "" && skewBy == "" {
+		return ""
 	}
 	return "others use a longer TTL or clock skew than this process, and so a longer quarantine" + ttlBy + skewBy
 }
@@ -680,13 +684,15 @@ func (m *Membership) Refresh() {
 	}
 }
 
-// refresh does so at once. First it asks, so that what it then says is of now.
+// refresh does so at once. First it asks, so that what it then says is of now. A process that does
+// not belong yet asks only, and only where others keep servers from voting for longer than it needs
+// itself: they may have ended, or what says so was damaged, and is deleted.
 func (m *Membership) refresh() {
 	m.mu.Lock()
-	due := m.admitted
+	goesOn := m.admitted
 	m.mu.Unlock()
 	m.refreshed()
-	if !due { //mutant:members-not-refreshed
+	if !goesOn && m.Longer() == "" { //mutant:members-not-refreshed,longer-quarantine-for-good
 		return
 	}
 	m.cfg.Background(func() {
@@ -698,7 +704,7 @@ func (m *Membership) refresh() {
 			return m.poll(context.Background(), mode, ids, m.reachable(nil)), ids
 		}
 		say(wire.Asking)
-		if !m.cfg.TakesPart { //mutant:reader-refreshes
+		if !m.cfg.TakesPart || !goesOn { //mutant:reader-refreshes
 			return
 		}
 		replies, ids := say(wire.Refreshing)

@@ -271,6 +271,9 @@ func (g *gate) decide(info *wire.ServerInfo, server string, elsewhere bool) *wir
 		why = &wire.Fault{Condition: wire.Quarantined, Detail: fmt.Sprintf(
 			"up for %v, votes after %v: leases that it may have forgotten last as long", info.Uptime, g.cfg.Quarantine())}
 	}
+	if longer := g.cfg.Longer(); longer != "" { //mutant:longer-quarantine-unexplained
+		why.Detail += "; " + longer
+	}
 	g.close(why, until)
 	return why
 }

@@ -200,7 +200,7 @@ func config(s *fakeServer) Config {
 	return Config{
 		Connect: s.connect, Timeout: timeout, Clock: clock.New(),
 		Keys: &wire.Keys{Lock: "p:{}", Fences: "p:{}:fence", Slot: "7"}, Channel: "p:call:",
-		RestartGate: true, Quarantine: func() time.Duration { return quarantine }, Absence: time.Hour, Drift: 0.01, SampleEvery: 10 * time.Second, LookEvery: 10 * time.Second,
+		RestartGate: true, Quarantine: func() time.Duration { return quarantine }, Longer: func() string { return "" }, Absence: time.Hour, Drift: 0.01, SampleEvery: 10 * time.Second, LookEvery: 10 * time.Second,
 		Claim: func(string) string { return "" }, Join: func(context.Context, string, time.Duration) (time.Duration, error) { return 0, nil },
 		Counts: func() bool { return true }, Observer: &observed{},
 	}
