@@ -55,19 +55,19 @@ func TestReplicaWhoseClockIsAheadRunsNoTick(t *testing.T) {
 // either.
 func TestReplicaWhoseClockIsAheadCatchesUpNothing(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		catchUp := scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll)
+		catchUp, minutely := scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll), gocron.CronJob("* * * * *", false)
 		r := c.named("right", catchUp)
-		r.add(t, tenSecondly, func() {})
+		r.add(t, minutely, func() {})
 		r.Start()
-		until(15 * time.Second)
+		until(65 * time.Second)
 		require.NoError(t, r.Shutdown())
-		until(16 * time.Second)
+		until(66 * time.Second)
 		wrong := c.named("wrong", catchUp, ahead(2*time.Minute))
-		wrong.add(t, gocron.CronJob("* * * * *", false), func() {})
+		wrong.add(t, minutely, func() {})
 		wrong.Start()
-		until(55 * time.Second)
-		require.Equal(t, []int{10}, c.book.tickSeconds())
-		require.Empty(t, c.book.reasons(), "it does not tell of ticks of which others have not come to yet")
+		until(115 * time.Second)
+		require.Equal(t, []int{60}, c.book.tickSeconds())
+		require.Empty(t, c.book.reasons(), "it does not tell of ticks that others have not come to yet")
 	})
 }
 

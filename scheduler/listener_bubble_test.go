@@ -46,7 +46,7 @@ func TestRefusedTickIsAskedForMoreSeldomEachTime(t *testing.T) {
 		away := false
 		r.add(t, tenSecondly, func() {}, gocron.WithEventListeners(
 			gocron.BeforeJobRunsSkipIfBeforeFuncErrors(func(uuid.UUID, string) error {
-				if away {
+				if away && len(asked) < 100 {
 					asked = append(asked, int(time.Since(at(0)).Seconds()))
 					return errors.New("not now")
 				}
