@@ -226,7 +226,7 @@ func TestNewScheduleHasMissedNothing(t *testing.T) {
 				const minutely = "* * * * *"
 				if deploy {
 					require.NoError(t, r.Shutdown())
-					r, j = start(minutely)
+					r, _ = start(minutely)
 				} else {
 					_, err := r.Update(j.ID(), gocron.CronJob(minutely, false), scheduler.NewTask(func() {}), gocron.WithName("job"))
 					require.NoError(t, err)
