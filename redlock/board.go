@@ -128,6 +128,9 @@ func (b Board) Post(ctx context.Context, cards []Card, entries []Entry) (nodes i
 		return 0, err
 	}
 	notices, err := b.notices(cards, entries)
+	if err == nil && b.q.isClosed() {
+		err = ErrClosed
+	}
 	if err != nil || len(notices) == 0 {
 		return 0, err
 	}
@@ -310,13 +313,18 @@ func (b Board) read(ctx context.Context, as wire.Op, notice func(wire.Board) *wi
 // matters must be found out by other means. f is called by one goroutine at a time, and must not
 // block.
 //
-// Call stop, or close the Quorum, to end it. A call of f that is under way may go on after that.
+// Call stop, or close the Quorum, to end it. A call of f that is under way may go on after that; f
+// itself must not close the Quorum.
+//
+// Errors: *OptionError for a kind that is none, or no f; ErrClosed.
 func (b Board) Hear(kind string, f func(Entry)) (stop func(), err error) {
-	if b.q.none() {
+	switch {
+	case b.q.none() || b.q.isClosed():
 		return nil, ErrClosed
-	}
-	if !isKind(kind) {
+	case !isKind(kind):
 		return nil, (&Card{Kind: kind}).check()
+	case f == nil: //mutant:nobody-hears
+		return nil, &OptionError{"Hear", "there is no function that hears the entries"}
 	}
 	h := board.NewHearer(func(e wire.Entry) { f(newEntry(kind, e, 1)) })
 	s := b.q.listener.Subscribe(wire.NewBoard(b.q.cfg.prefix).Channel(kind), h)

@@ -299,3 +299,18 @@ func TestBoardWithANodeThatHangs(t *testing.T) {
 		thaw(t, fleet, 1)
 	})
 }
+
+// Nobody hears for a function that is none, or after the end; nor is anything posted then.
+func TestBoardRefusesWhatItCannotDo(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		stop, err := q.Board().Hear("j", nil)
+		require.Nil(t, stop)
+		require.ErrorContains(t, err, "no function")
+		require.NoError(t, q.Close())
+		_, err = q.Board().Hear("j", func(redlock.Entry) {})
+		require.ErrorIs(t, err, redlock.ErrClosed)
+		_, err = q.Board().Post(t.Context(), nil, nil)
+		require.ErrorIs(t, err, redlock.ErrClosed)
+	})
+}

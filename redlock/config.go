@@ -179,6 +179,9 @@ func checkIdentity(identity string) error {
 			return &OptionError{"WithIdentity", "contains the control character " + strconv.QuoteRune(rune(identity[i]))}
 		}
 	}
+	if _, member := wire.MemberIdentity(identity); member { //mutant:identity-like-a-waiter
+		return &OptionError{"WithIdentity", fmt.Sprintf("%.40q begins as the text does by which a node keeps a waiter: others would read another name", identity)}
+	}
 	return nil
 }
 

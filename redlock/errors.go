@@ -188,7 +188,7 @@ func (e *NodeError) Unwrap() error { return e.Err }
 // ErrorType returns the Condition where one is known, and otherwise "timeout", "overloaded",
 // "server" (the server answered with an error), "unknown_sequence" (it does not know yet how far a
 // sequence has come), "abandoned" (it was not sent, because what it was for had been decided
-// without it) or "connection".
+// without it), "closed" or "connection".
 func (e *NodeError) ErrorType() string {
 	var known *ConditionError
 	switch {

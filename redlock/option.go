@@ -187,10 +187,19 @@ func WithPayload(payload string) LeaseOption {
 // different prefixes do not see each other's keys. Give each service that shares nodes with others
 // one of its own, such as its name: with one prefix, equal keys, elections and jobs of two services
 // are the same.
+//
+// It has 1 to 128 bytes, without braces, which mark the key within its names on the servers;
+// without what an ACL takes for a pattern (*, ?, [, ] and \), blanks and control characters; and
+// does not end in ":pause", which is where the pauses of another prefix are. A user of an ACL with
+// ~PREFIX:* may also use each prefix that begins with PREFIX and a colon.
 func WithPrefix(prefix string) Option {
 	return quorumOption(func(c *config) error {
-		if prefix == "" || len(prefix) > 128 || strings.ContainsAny(prefix, "{}") {
-			return &OptionError{"WithPrefix", "must be 1 to 128 bytes without { or }, which mark the key within its names on the servers"}
+		odd := func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`{}*?[]\`, r) }
+		switch {
+		case prefix == "" || len(prefix) > 128 || strings.ContainsFunc(prefix, odd): //mutant:prefix-of-any-text
+			return &OptionError{"WithPrefix", `must be 1 to 128 bytes without { or }, which mark the key within its names on the servers, blanks, control characters, and *?[]\, which have a meaning in ACLs`}
+		case strings.HasSuffix(prefix, ":pause"): //mutant:prefix-of-the-pauses-of-another
+			return &OptionError{"WithPrefix", `must not end in ":pause": the pauses of the prefix before that have these names`}
 		}
 		c.prefix = prefix
 		return nil

@@ -350,7 +350,9 @@ func (q *Quorum) start() {
 // twice the time after which their connections are given up, which is a fifth of the TTL (2 s at
 // most) or, where that is longer, twice the node timeout (and no more than 2 s above it); then a
 // second for each connection that will not end. A connection that is caught in the pool of a client
-// given to New is left to that client. It is safe to call more than once.
+// given to New is left to that client. It is safe to call more than once. It waits for the Quorum's
+// own goroutines, on which tracers and the functions given to a Board are called: there it must not
+// be called, but as go q.Close().
 func (q *Quorum) Close() error {
 	if q.none() {
 		return nil

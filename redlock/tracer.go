@@ -11,6 +11,8 @@ import (
 //
 // All tracer methods are called synchronously and must not block or panic: the node and extension
 // methods run on the goroutines that serve every lease of the Quorum. They are called concurrently.
+// What waits for such a goroutine never returns there: Quorum.Close, and Release of a lease from
+// its own TraceReleaseStart.
 type AcquireTracer interface {
 	// TraceAcquireStart is called before the first round. The context it returns reaches the rest
 	// of the acquisition, and its values the lease's context.
