@@ -46,7 +46,7 @@ const (
 // look notes what a reply says of its key. A reply that says that it is damaged gets its name.
 func (d *damage) look(m *member, call *wire.Call, rep *vote.Reply) {
 	if rep.Err == nil {
-		if d.some.Load() && (call.Op.Grants() && rep.Verdict == wire.OK || rep.Extended == wire.Refilled || call.Op == wire.Register) { //mutant:members-damaged-for-an-hour
+		if d.some.Load() && (call.Op.Grants() && rep.Verdict == wire.OK || rep.Extended == wire.Refilled || isList(call)) { //mutant:members-damaged-for-an-hour
 			d.healed(m, call)
 		}
 		return
@@ -60,7 +60,7 @@ func (d *damage) look(m *member, call *wire.Call, rep *vote.Reply) {
 // logs the first of each, but for a list of members.
 func (d *damage) found(m *member, call *wire.Call, why *wire.Fault) *wire.Fault {
 	key := counterName(call.Keys)
-	if call.Op == wire.Register || strings.Contains(why.Cause(), "the lock is") { //mutant:foreign-lock-named-counter,damaged-members-without-a-name
+	if isList(call) || strings.Contains(why.Cause(), "the lock is") { //mutant:foreign-lock-named-counter,damaged-members-without-a-name
 		key = call.Keys.Lock
 	}
 	why = &wire.Fault{Condition: wire.Damaged, Detail: fmt.Sprintf("%q: %s", key, why.Cause()), Err: why.Err}
@@ -73,7 +73,7 @@ func (d *damage) found(m *member, call *wire.Call, why *wire.Fault) *wire.Fault 
 		}
 		d.keys[key] = struct{}{}
 		d.some.Store(true)
-		if call.Op != wire.Register { //mutant:members-cost-a-vote
+		if !isList(call) { //mutant:members-cost-a-vote
 			m.q.cfg.logger.WarnContext(context.Background(), "redlock: node does not vote for a key", "node", m.addr, "key", call.Keys.Name, "reason", is)
 		}
 	}
@@ -103,6 +103,9 @@ func (d *damage) standing(m *member, keys *wire.Keys, rep *vote.Reply) {
 	d.found(m, &wire.Call{Op: wire.Acquire, Keys: keys}, &wire.Fault{Condition: wire.Damaged, Detail: "the lock is another owner's and " + expires + ", and no lease lives as long"})
 }
 
+// isList reports whether a call is about the list of members.
+func isList(call *wire.Call) bool { return call.Op == wire.Register }
+
 // counterName is what the counter of a key is called where it is damaged: the hash and the field.
 func counterName(keys *wire.Keys) string { return keys.Fences + " " + keys.Slot }
 
@@ -123,7 +126,7 @@ func (d *damage) healed(m *member, call *wire.Call) {
 		}
 	}
 	d.some.Store(len(d.keys) > 0)
-	if any && call.Op != wire.Register {
+	if any && !isList(call) {
 		m.q.cfg.logger.InfoContext(context.Background(), "redlock: node votes for a key again", "node", m.addr, "key", call.Keys.Name)
 	}
 }
