@@ -29,7 +29,7 @@
 //     pairs() differs.
 //   - INFO is mostly missing. It knows what a restart gate asks for (run_id,
 //     uptime, role, loading, eviction policy) and nothing about commands or
-//     latency. A node's first process claims an uptime of a day, so that such a
+//     latency. A node's first process claims an uptime of two days, so that such a
 //     gate lets it vote when the test starts; later ones report their own. INFO
 //     inside MULTI is answered at once instead of queued.
 //   - CONFIG, ACL, passwords, TLS, CLIENT TRACKING, inline commands,

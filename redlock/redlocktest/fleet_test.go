@@ -65,7 +65,7 @@ func TestInfoKnowsRestarts(t *testing.T) {
 		c := open(t, f, n)
 		first := info(t, c, "server")
 		require.Len(t, first["run_id"], 40)
-		require.Equal(t, "86400", first["uptime_in_seconds"], "the fleet was there before the test")
+		require.Equal(t, "172800", first["uptime_in_seconds"], "the fleet was there before the test")
 
 		require.NoError(t, n.Restart(true))
 		reconnect(t, c)

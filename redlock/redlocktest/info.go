@@ -10,8 +10,8 @@ import (
 )
 
 // headStart is the uptime that a node claims when its fleet starts. It exceeds
-// any lease TTL that a test would declare.
-const headStart = 24 * time.Hour
+// the quarantine of the longest TTL, which is a day.
+const headStart = 48 * time.Hour
 
 // infoSections are the sections of INFO that a process answers itself, in the
 // server's order. The remaining ones are left to miniredis.

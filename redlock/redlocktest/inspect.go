@@ -1,6 +1,9 @@
 package redlocktest
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // The methods in this file look at a node's database 0 directly, without a
 // connection. They also work while the node is frozen and, on the data that it
@@ -20,8 +23,11 @@ func (n *Node) Get(key string) (string, bool) {
 // there is none: the key or the field is missing, or the key has expired or
 // holds another type.
 func (n *Node) HGet(key, field string) (string, bool) {
-	value := n.data().HGet(key, field)
-	return value, value != ""
+	fields, err := n.data().HKeys(key)
+	if err != nil || !slices.Contains(fields, field) {
+		return "", false
+	}
+	return n.data().HGet(key, field), true
 }
 
 // TTL returns how long key will still live, and zero if it is missing or does

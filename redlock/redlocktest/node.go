@@ -145,7 +145,9 @@ func (n *Node) SetDelay(d time.Duration) { n.delay.Store(int64(d)) }
 // JumpClock steps the node's wall clock by d, as an operator or a time daemon
 // would: what it answers to TIME moves, its uptime with it, and its keys expire
 // earlier by d. A later [Node.Restart] starts with
-// the right time. A killed node has no clock to jump.
+// the right time, and keys that it keeps go on to expire as after the jump. A killed node has no
+// clock to jump. Expiries that a command gives as a time (EXAT, PXAT, EXPIREAT) go by the time of
+// the test and not by the node's clock.
 //
 // With a negative d they expire later, as far as miniredis keeps them.
 func (n *Node) JumpClock(d time.Duration) {

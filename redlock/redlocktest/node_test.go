@@ -371,12 +371,53 @@ func TestJumpClockMovesTimeUptimeAndExpiry(t *testing.T) {
 		}
 		f.Node(0).JumpClock(2 * time.Hour)
 		require.True(t, now(jumped).Equal(time.Now().Add(2*time.Hour)))
-		require.Equal(t, "93600", uptime(jumped)) // a day and two hours
+		require.Equal(t, "180000", uptime(jumped)) // two days and two hours
 		require.Equal(t, []string{"long"}, f.Node(0).Keys())
 		require.Equal(t, time.Millisecond, f.Node(0).TTL("long"))
 		require.True(t, now(other).Equal(time.Now()))
-		require.Equal(t, "86400", uptime(other))
+		require.Equal(t, "172800", uptime(other))
 		require.Len(t, f.Node(1).Keys(), 2)
+		require.NoError(t, f.Node(1).Kill())
+		f.Node(1).JumpClock(24 * time.Hour)
+		require.NoError(t, f.Node(1).Restart(true))
+		require.Len(t, f.Node(1).Keys(), 2, "a killed node has no clock")
+	})
+}
+
+// A command that came while the node was frozen, and waits for what another client does, holds
+// nobody up when the node goes on.
+func TestBlockingCommandAfterAThaw(t *testing.T) {
+	onBoth(t, 1, func(t *testing.T, f *redlocktest.Fleet) {
+		waits, other := open(t, f, f.Node(0)), open(t, f, f.Node(0))
+		mustDo(t, waits, "PING")
+		mustDo(t, other, "PING")
+		require.NoError(t, f.Node(0).Freeze())
+		popped := make(chan string, 1)
+		go func() {
+			answer, _ := do(t.Context(), waits, "BLPOP", "queue", "0").AsStrSlice()
+			popped <- strings.Join(answer, " ")
+		}()
+		time.Sleep(10 * time.Millisecond) // so that it has come
+		require.NoError(t, f.Node(0).Thaw())
+		mustDo(t, other, "RPUSH", "queue", "x")
+		require.Equal(t, "queue x", <-popped)
+	})
+}
+
+// What a server refuses or knows, a node does.
+func TestSmallThings(t *testing.T) {
+	onBoth(t, 1, func(t *testing.T, f *redlocktest.Fleet) {
+		c := open(t, f, f.Node(0))
+		require.ErrorContains(t, do(t.Context(), c, "SELECT", "16").Error(), "DB index is out of range")
+		mustDo(t, c, "SELECT", "15")
+		mustDo(t, c, "SELECT", "0")
+		mustDo(t, c, "HSET", "hash", "empty", "")
+		for field, there := range map[string]bool{"empty": true, "none": false} {
+			_, ok := f.Node(0).HGet("hash", field)
+			require.Equal(t, there, ok, field)
+		}
+		_, ok := f.Node(0).HGet("none", "x")
+		require.False(t, ok)
 	})
 }
 

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +43,9 @@ type process struct {
 
 	wg sync.WaitGroup // accept, and one pump a link
 }
+
+// databases is how many a server has by default.
+const databases = 16
 
 // newProcess starts a process on a killed one's store, or empty with nil, and
 // accepts connections if there is a listener, which it owns from then on.
@@ -121,7 +126,11 @@ func (p *process) intercept(c *server.Peer, cmd string, args ...string) bool {
 			return true
 		}
 		if queued {
-			defer p.next()
+			if blocks(cmd, args) {
+				p.next() // others go on while it waits
+			} else {
+				defer p.next()
+			}
 			p.server.Dispatch(c, append([]string{cmd}, args...)) // comes here again
 			return true
 		}
@@ -139,6 +148,11 @@ func (p *process) intercept(c *server.Peer, cmd string, args ...string) bool {
 		c.WriteBulk(strconv.FormatInt(now/1_000_000, 10))
 		c.WriteBulk(strconv.FormatInt(now%1_000_000, 10))
 		return true
+	case "SELECT":
+		if n, err := strconv.Atoi(strings.Join(args, " ")); err == nil && (n < 0 || n >= databases) {
+			c.WriteError("ERR DB index is out of range")
+			return true
+		}
 	case "EVALSHA_RO": // miniredis takes TIME for a command that writes
 		p.node.commands.Add(-1) // it is counted again
 		p.server.Dispatch(c, append([]string{"EVALSHA"}, args...))
@@ -147,9 +161,26 @@ func (p *process) intercept(c *server.Peer, cmd string, args ...string) bool {
 	return false
 }
 
+// blocks reports whether a command may wait for what another client does.
+func blocks(cmd string, args []string) bool {
+	switch cmd {
+	case "BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP":
+		return true
+	case "XREAD", "XREADGROUP":
+		return slices.ContainsFunc(args, func(word string) bool { return strings.EqualFold(word, "BLOCK") })
+	}
+	return false
+}
+
 // jumpClock moves the process's wall clock: what it tells as its time and its uptime, and when keys
-// expire.
+// expire. It does nothing if the process is dead.
 func (p *process) jumpClock(d time.Duration) {
+	p.mu.Lock()
+	dead := p.dead
+	p.mu.Unlock()
+	if dead {
+		return
+	}
 	p.clockOffset.Add(int64(d))
 	p.store.FastForward(d)
 }
