@@ -29,7 +29,7 @@ const (
 	ReasonShutdown     Reason = "shutdown"      // Run's context ended
 	ReasonResigned     Reason = "resigned"      // Term.Resign was called, or an operator ordered it: then Err says who and why
 	ReasonReturned     Reason = "returned"      // lead returned nil
-	ReasonFailed       Reason = "failed"        // lead returned an error, or panicked
+	ReasonFailed       Reason = "failed"        // lead returned an error or panicked, or a tracer or the logger did
 	ReasonDeadline     Reason = "deadline"      // the lease's validity ran out
 	ReasonRefused      Reason = "refused"       // a quorum of nodes no longer had the lease
 	ReasonClosed       Reason = "closed"        // the Quorum was closed

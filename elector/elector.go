@@ -145,7 +145,14 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 		t = newTerm(lease)
 	}
 	if tracer != nil {
+		told := false
+		defer func() {
+			if t != nil && !told { //mutant:lease-of-a-campaign-that-panics
+				e.breakOff(t, nil)
+			}
+		}()
 		tracer.TraceCampaignEnd(ctx, TraceCampaignEndData{Election: e.election, Term: t, Err: err})
+		told = true
 	}
 	return t, err
 }
@@ -153,10 +160,16 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 // serve is a term, from its announcement to its end. It returns how lead returned, or an error if
 // Run cannot wait for that any longer.
 func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (verdict, error) {
+	var led <-chan verdict
+	served := false
+	defer func() {
+		if !served { //mutant:term-of-a-panic-goes-on
+			e.breakOff(t, led)
+		}
+	}()
 	e.term.Store(t)
 	e.announce(t, Change{Kind: Elected})
 	e.post(t, Change{Kind: Elected})
-	var led <-chan verdict
 	if lead != nil {
 		led = t.run(lead)
 	}
@@ -182,10 +195,12 @@ func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context,
 	if !returned {      //mutant:resigned-under-lead
 		var err error
 		if v, err = e.drain(ctx, t, led); err != nil {
+			served = true
 			return v, err
 		}
 	}
 	e.release(t, end) //mutant:lead-panic-keeps-the-lease
+	served = true
 	return v, nil
 }
 

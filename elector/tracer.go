@@ -7,7 +7,8 @@ import (
 
 // CampaignTracer is told of every campaign. It is what WithTracer takes; a value that also
 // implements ChangeTracer is told of transitions too. Methods are called synchronously and must not
-// block or panic.
+// block or panic. A panic ends the term and goes on in the goroutine of Run. The lease is released,
+// or left to run out if lead runs under it.
 type CampaignTracer interface {
 	// TraceCampaignStart is called before the candidate waits for the lease. The context it returns
 	// reaches the acquisition, and its values the term's context.

@@ -2,7 +2,6 @@ package health
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -10,8 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/tenure-dev/tenure/redlock"
 )
 
 // Timeout is for how long the parts are asked, all of them at once: half of what a probe of
@@ -37,12 +34,14 @@ type Handler struct {
 // New makes a Handler of these parts. Without any, a replica is ready until [Handler.Stop].
 func New(parts ...Part) *Handler {
 	h := &Handler{}
-	seen := make(map[string]int)
+	taken := make(map[string]bool)
 	for _, of := range parts {
 		p := newPart(of)
-		if seen[p.name]++; seen[p.name] > 1 { // the second is quorum-2
-			p.name += "-" + strconv.Itoa(seen[p.name])
+		name := p.name
+		for n := 2; taken[p.name]; n++ { // the second is quorum-2 //mutant:name-of-two-parts
+			p.name = name + "-" + strconv.Itoa(n)
 		}
+		taken[p.name] = true
 		h.parts = append(h.parts, p)
 	}
 	return h
@@ -102,49 +101,40 @@ func (h *Handler) report(ctx context.Context, check string) *report {
 	}
 	up, cancel := context.WithTimeout(context.WithoutCancel(ctx), Timeout) //mutant:part-that-hangs-is-waited-for
 	defer cancel()
-	errs := make([]error, len(asked))
+	found := make([]finding, len(asked))
 	var answers sync.WaitGroup
 	for i, p := range asked {
-		answers.Go(func() { errs[i] = p.ask(up.Done()) })
+		answers.Go(func() { found[i] = p.ask(up.Done()) })
 	}
 	answers.Wait()
 	for i, p := range asked {
-		state := p.judge(errs[i])
-		h.log(p, state, errs[i])
-		is.Parts = append(is.Parts, newAnswer(p, state, errs[i]))
-		if !state.ready() && (!live || restarts(errs[i])) {
+		f := found[i]
+		f.Name = p.name
+		h.log(p, f)
+		is.Parts = append(is.Parts, f.answer)
+		if !f.State.ready() && (!live || f.restarts) {
 			is.OK = false
 		}
 	}
 	return is
 }
 
-// restarts reports whether a restart of the process helps a part that is to be live.
-func restarts(err error) bool {
-	switch word(err) {
-	case "closed", "not_running": // not started yet, or stopped
-		return false
-	}
-	var nodes *redlock.NodeError
-	return !errors.Is(err, redlock.ErrNoQuorum) && !errors.As(err, &nodes)
-}
-
 // log tells a change. The text of the error is for people who may read logs.
-func (h *Handler) log(p *part, is state, err error) {
-	if !p.news(is) {
+func (h *Handler) log(p *part, f finding) {
+	if !p.news(f.State) {
 		return
 	}
 	logger := h.Logger
 	if logger == nil {
 		logger = slog.Default()
 	}
-	switch is {
+	switch f.State {
 	case failed:
-		logger.Warn("health: a part fails", "part", p.name, "reason", word(err), "error", err)
+		logger.Warn("health: a part fails", "part", p.name, "reason", f.Reason, "error", f.text)
 	case fine:
 		logger.Info("health: a part is in order again", "part", p.name)
 	default:
 		logger.Warn("health: too few nodes vote, and the replica is ready all the same",
-			"part", p.name, "state", string(is), "error", err)
+			"part", p.name, "state", string(f.State), "error", f.text)
 	}
 }

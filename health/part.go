@@ -16,7 +16,8 @@ import (
 type Part interface {
 	// Healthy returns nil while the part is in order. It is called for each probe, on a goroutine
 	// of its own, never twice at once for one part of a Handler, and should not block. A panic
-	// counts as an error.
+	// counts as an error. The methods of the error are called on that goroutine, too, and what they
+	// do counts as the part's.
 	Healthy() error
 }
 
@@ -64,14 +65,14 @@ type part struct {
 
 	mu     sync.Mutex
 	asked  *question // guarded by mu; the one under way, nil for none
-	joined bool      // guarded by mu; it has been healthy
+	joined bool      // owned by the question under way; it has been healthy
 	said   state     // guarded by mu; what was logged last; empty for nothing
 }
 
 // question is one call of Healthy, for all that ask meanwhile.
 type question struct {
-	done chan struct{}
-	err  error // set before done is closed
+	done  chan struct{}
+	found finding // set before done is closed
 }
 
 // newPart takes the wrappers off.
@@ -114,12 +115,12 @@ func printable(name string) string {
 	}, name)
 }
 
-// errHung is the answer of a part that gave none in time.
-var errHung = fmt.Errorf("health: no answer within %v: %w", Timeout, context.DeadlineExceeded)
+// hung is what is known of a part that gave no answer in time.
+var hung = newFinding(failed, fmt.Errorf("health: no answer within %v: %w", Timeout, context.DeadlineExceeded))
 
-// ask returns what the part says, or errHung at the latest when the time is up. A part that hangs
-// is not called again before it has answered.
-func (p *part) ask(up <-chan struct{}) error {
+// ask returns what the part says, or hung at the latest when the time is up. A part that hangs is
+// not called again before it has answered.
+func (p *part) ask(up <-chan struct{}) finding {
 	p.mu.Lock()
 	asked := p.asked
 	if asked == nil {
@@ -130,14 +131,14 @@ func (p *part) ask(up <-chan struct{}) error {
 	p.mu.Unlock()
 	select {
 	case <-asked.done:
-		return asked.err
+		return asked.found
 	case <-up:
-		return errHung
+		return hung
 	}
 }
 
-// errGoexit is the answer of a part that ended its goroutine.
-var errGoexit = errors.New("health: the part called runtime.Goexit")
+// gone is what is known of a part that ended its goroutine.
+var gone = newFinding(failed, errors.New("health: the part called runtime.Goexit"))
 
 // answer calls the part.
 func (p *part) answer(asked *question) {
@@ -147,26 +148,21 @@ func (p *part) answer(asked *question) {
 		p.mu.Unlock()
 		close(asked.done)
 	}()
-	asked.err = errGoexit
-	asked.err = p.call()
+	asked.found = gone
+	asked.found = p.call()
 }
 
-func (p *part) call() (err error) {
+// call asks the part and its error everything that is told. The error may be of any type, and its
+// methods may panic or hang; nobody calls them later.
+func (p *part) call() (f finding) {
 	defer func() {
-		if value := recover(); value != nil {
-			err = &panicError{value}
+		if value := recover(); value != nil { //mutant:panic-of-a-part
+			f = panicked(value)
 		}
 	}()
-	return p.Healthy()
+	err := p.Healthy()
+	return newFinding(p.judge(err), err)
 }
-
-// panicError is the panic of a part.
-type panicError struct{ value any }
-
-func (e *panicError) Error() string { return fmt.Sprintf("health: panic: %v", e.value) }
-
-// ErrorType returns the stable value "panic".
-func (e *panicError) ErrorType() string { return "panic" }
 
 // state is how a part is.
 type state string
@@ -183,8 +179,6 @@ func (s state) ready() bool { return s != failed }
 
 // judge is how the part is that said err.
 func (p *part) judge(err error) state {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if err == nil {
 		p.joined = true
 		return fine

@@ -37,15 +37,50 @@ type node struct {
 	Until  *time.Time `json:"until,omitempty"` // when it votes again by itself
 }
 
-// newAnswer is what is told of a part. No text of an error is in it: that of a caller's own check
-// may be anything.
-func newAnswer(p *part, is state, err error) answer {
-	a := answer{Name: p.name, State: is, Reason: word(err)}
+// finding is what is known of a part once it has answered, and has nothing of its error in it.
+type finding struct {
+	answer
+
+	text     string // the error's, for the log
+	restarts bool   // a restart of the process helps, if the part is to be live
+}
+
+func newFinding(is state, err error) finding {
+	f := finding{answer: newAnswer(is, err)}
+	if err != nil {
+		f.text, f.restarts = err.Error(), restarts(err)
+	}
+	return f
+}
+
+// panicked is what is known of a part that panicked.
+func panicked(value any) (f finding) {
+	f = finding{answer: answer{State: failed, Reason: "panic"}, text: "health: panic", restarts: true}
+	defer func() { _ = recover() }() // in a method of the value, where fmt gives up
+	f.text = fmt.Sprintf("health: panic: %v", value)
+	return f
+}
+
+// restarts reports whether a restart of the process helps a part that is to be live.
+func restarts(err error) bool {
+	switch word(err) {
+	case "closed", "not_running": // not started yet, or stopped
+		return false
+	}
+	var nodes *redlock.NodeError
+	return !errors.Is(err, redlock.ErrNoQuorum) && !errors.As(err, &nodes)
+}
+
+// newAnswer is what is told of a part, but for its name. No text of an error is in it: that of a
+// caller's own check may be anything.
+func newAnswer(is state, err error) answer {
+	a := answer{State: is, Reason: word(err)}
 	var lost *redlock.QuorumError
 	var of *redlock.NodeError
 	switch {
 	case errors.As(err, &lost):
-		a.Voting, a.Needed = &lost.Succeeded, &lost.Need
+		voting, needed := lost.Succeeded, lost.Need
+		a.Voting, a.Needed = &voting, &needed
 		for _, n := range lost.Errs {
 			a.Nodes = append(a.Nodes, newNode(n))
 		}
@@ -58,7 +93,10 @@ func newAnswer(p *part, is state, err error) answer {
 func newNode(err *redlock.NodeError) node {
 	n := node{Node: printable(err.Node), Reason: word(err)}
 	if why := (*redlock.ConditionError)(nil); errors.As(err, &why) && !why.Until.IsZero() {
-		n.Until = &why.Until
+		until := why.Until
+		if _, err := until.MarshalJSON(); err == nil { // it may be beyond the year 9999
+			n.Until = &until
+		}
 	}
 	return n
 }

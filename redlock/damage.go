@@ -20,8 +20,8 @@ import (
 // common, so tokens rise as ever. A lease that they grant puts its token in the place of the
 // damaged counter with its first extension.
 //
-// The list of members is damaged if it is no text. That is said of it as long as it is asked for,
-// and costs no vote: membership logs what a node cannot keep.
+// The list of members is damaged if it is no text. That costs no vote: package membership tells of
+// what a node cannot keep.
 
 // damage is what a node has found damaged. It is safe for concurrent use.
 type damage struct {
@@ -46,7 +46,7 @@ const (
 // look notes what a reply says of its key. A reply that says that it is damaged gets its name.
 func (d *damage) look(m *member, call *wire.Call, rep *vote.Reply) {
 	if rep.Err == nil {
-		if d.some.Load() && (call.Op.Grants() && rep.Verdict == wire.OK || rep.Extended == wire.Refilled || isList(call)) { //mutant:members-damaged-for-an-hour
+		if d.some.Load() && (call.Op.Grants() && rep.Verdict == wire.OK || rep.Extended == wire.Refilled) {
 			d.healed(m, call)
 		}
 		return
@@ -57,13 +57,16 @@ func (d *damage) look(m *member, call *wire.Call, rep *vote.Reply) {
 }
 
 // found notes a key that the node has just found damaged, and returns why with the key's name. It
-// logs the first of each, but for a list of members.
+// logs the first of each. Of a list of members package membership tells.
 func (d *damage) found(m *member, call *wire.Call, why *wire.Fault) *wire.Fault {
 	key := counterName(call.Keys)
 	if isList(call) || strings.Contains(why.Cause(), "the lock is") { //mutant:foreign-lock-named-counter,damaged-members-without-a-name
 		key = call.Keys.Lock
 	}
 	why = &wire.Fault{Condition: wire.Damaged, Detail: fmt.Sprintf("%q: %s", key, why.Cause()), Err: why.Err}
+	if isList(call) { //mutant:members-cost-a-vote
+		return why
+	}
 	is := m.q.conditionError(why)
 	d.mu.Lock()
 	_, known := d.keys[key]
@@ -73,9 +76,7 @@ func (d *damage) found(m *member, call *wire.Call, why *wire.Fault) *wire.Fault 
 		}
 		d.keys[key] = struct{}{}
 		d.some.Store(true)
-		if !isList(call) { //mutant:members-cost-a-vote
-			m.q.cfg.logger.WarnContext(context.Background(), "redlock: node does not vote for a key", "node", m.addr, "key", call.Keys.Name, "reason", is)
-		}
+		m.q.cfg.logger.WarnContext(context.Background(), "redlock: node does not vote for a key", "node", m.addr, "key", call.Keys.Name, "reason", is)
 	}
 	d.last.Store(&damaged{key, is, m.q.clock.Now()})
 	d.mu.Unlock()
@@ -109,8 +110,7 @@ func isList(call *wire.Call) bool { return call.Op == wire.Register }
 // counterName is what the counter of a key is called where it is damaged: the hash and the field.
 func counterName(keys *wire.Keys) string { return keys.Fences + " " + keys.Slot }
 
-// healed notes that the node has granted the key, or put it back with its counter, or has read its
-// list of members.
+// healed notes that the node has granted the key, or put it back with its counter.
 func (d *damage) healed(m *member, call *wire.Call) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -126,7 +126,7 @@ func (d *damage) healed(m *member, call *wire.Call) {
 		}
 	}
 	d.some.Store(len(d.keys) > 0)
-	if any && !isList(call) {
+	if any {
 		m.q.cfg.logger.InfoContext(context.Background(), "redlock: node votes for a key again", "node", m.addr, "key", call.Keys.Name)
 	}
 }

@@ -1,0 +1,190 @@
+package elector_test
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+// breaker is a tracer and a handler of logs that does something once, when it is told of a change.
+type breaker struct {
+	slog.Handler
+	elector.CampaignTracer // nil: what it does not have itself is not called
+
+	at  string        // "campaign", "trace" or "log", and the kind of the change or the line
+	do  func()        // what breaks the goroutine of Run
+	was *elector.Term // the term of the last campaign
+}
+
+func newBreaker(at string, do func()) *breaker {
+	return &breaker{Handler: slog.DiscardHandler, at: at, do: do}
+}
+
+func (b *breaker) told(at string) {
+	if do := b.do; at == b.at {
+		b.at, b.do = "", nil
+		do()
+	}
+}
+
+func (b *breaker) TraceCampaignStart(ctx context.Context, _ elector.TraceCampaignStartData) context.Context {
+	return ctx
+}
+
+func (b *breaker) TraceCampaignEnd(_ context.Context, data elector.TraceCampaignEndData) {
+	if data.Term != nil {
+		b.was = data.Term
+		b.told("campaign")
+	}
+}
+
+func (b *breaker) TraceChange(_ context.Context, data elector.TraceChangeData) {
+	b.told("trace " + string(data.Change.Kind))
+}
+
+func (b *breaker) Enabled(context.Context, slog.Level) bool { return true }
+
+func (b *breaker) Handle(_ context.Context, r slog.Record) error {
+	b.told("log " + r.Message)
+	return nil
+}
+
+// runBroken runs e until a panic, or its own end, ends the goroutine.
+func runBroken(e *elector.Elector, ctx context.Context, lead func(context.Context, *elector.Term) error) (value any) {
+	done := make(chan any)
+	go func() {
+		var err error
+		defer func() {
+			if value := recover(); value != nil {
+				done <- value
+				return
+			}
+			done <- err
+		}()
+		err = e.Run(ctx, lead)
+	}()
+	return <-done
+}
+
+// A tracer or a logger that panics in the goroutine of Run, whose caller recovers, leaves no leader
+// behind, whose lease would be extended for ever: another replica leads at once.
+func TestPanicOfATracerEndsTheTerm(t *testing.T) {
+	for _, at := range []string{"campaign", "trace elected", "log elector: elected", "trace resigned", "log elector: resigned"} {
+		for how, do := range map[string]func(){"panic": func() { panic("broken") }, "goexit": runtime.Goexit} {
+			t.Run(at+" "+how, func(t *testing.T) {
+				bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+					b := newBreaker(at, do)
+					e := candidate(t, fleet, elector.WithTracer(b), elector.WithLogger(slog.New(b)))
+					changes := e.Changes(t.Context())
+					value := runBroken(e, t.Context(), func(context.Context, *elector.Term) error { return nil })
+					if how == "panic" {
+						require.Equal(t, "broken", value)
+					}
+					require.False(t, leads(e))
+					require.Error(t, b.was.Context().Err())
+					soon, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					require.NoError(t, b.was.Resign(soon), "nobody waits for it")
+					require.ErrorIs(t, e.Healthy(), elector.ErrNotRunning)
+					time.Sleep(time.Second)
+					require.False(t, held(fleet))
+					other := candidate(t, fleet)
+					r := run(t, other, untilDone)
+					time.Sleep(time.Second)
+					require.True(t, leads(other))
+					require.NoError(t, r.end())
+
+					again := run(t, e, untilDone)
+					time.Sleep(time.Second)
+					require.True(t, leads(e), "it can run again")
+					require.NoError(t, again.end())
+					lasts := false
+					terms := 0
+					for c := range changes {
+						require.NotEqual(t, lasts, c.Kind == elector.Elected, c)
+						require.NotZero(t, c.Term)
+						require.NotZero(t, c.At)
+						if lasts = !lasts; c.Reason == elector.ReasonShutdown {
+							break
+						}
+						terms++
+					}
+					require.LessOrEqual(t, terms, 3)
+				})
+			})
+		}
+	}
+}
+
+// The lease is not released under a lead that runs on, nor does another term begin beside it.
+func TestPanicOfATracerUnderLead(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		b := newBreaker("log elector: lead overruns the drain timeout; the lease is left to run out", func() { panic("broken") })
+		e := candidate(t, fleet, elector.WithLogger(slog.New(b)), elector.WithDrainTimeout(time.Second))
+		testPanicUnderLead(t, fleet, e, true)
+	})
+}
+
+// It is so also where the lease was lost before.
+func TestPanicAtTheLossUnderLead(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		b := newBreaker("trace lost", func() { panic("broken") })
+		e := candidate(t, fleet, elector.WithTracer(b), elector.WithDrainTimeout(time.Minute))
+		go func() {
+			time.Sleep(10 * time.Second)
+			for _, node := range fleet.Nodes() {
+				node.FlushAll()
+			}
+		}()
+		testPanicUnderLead(t, fleet, e, false)
+	})
+}
+
+func testPanicUnderLead(t *testing.T, fleet *redlocktest.Fleet, e *elector.Elector, lives bool) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	hears, deaf := context.WithTimeout(t.Context(), time.Minute)
+	defer deaf()
+	changes := e.Changes(hears)
+	leave := make(chan struct{})
+	leaves := sync.OnceFunc(func() { close(leave) })
+	defer leaves()
+	value := runBroken(e, ctx, func(ctx context.Context, _ *elector.Term) error {
+		cancel()
+		<-leave
+		return nil
+	})
+	require.Equal(t, "broken", value)
+	require.False(t, leads(e))
+	time.Sleep(100 * time.Millisecond)
+	if lives {
+		require.True(t, held(fleet), "it is left to run out")
+	}
+	require.ErrorIs(t, e.Healthy(), elector.ErrDrainTimeout)
+	require.ErrorIs(t, e.Run(ctx, untilDone), elector.ErrDrainTimeout)
+	time.Sleep(2 * ttl)
+	require.False(t, held(fleet))
+	leaves()
+	time.Sleep(time.Second)
+	require.ErrorIs(t, e.Healthy(), elector.ErrNotRunning)
+	r := run(t, e, untilDone)
+	time.Sleep(time.Second)
+	require.True(t, leads(e))
+	require.NoError(t, r.end())
+	var kinds []elector.Kind
+	for c := range changes {
+		if kinds = append(kinds, c.Kind); len(kinds) == 4 {
+			break
+		}
+	}
+	require.Equal(t, []elector.Kind{elector.Elected, elector.Lost, elector.Elected, elector.Resigned}, kinds)
+}
