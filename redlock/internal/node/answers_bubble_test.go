@@ -796,3 +796,45 @@ func TestConnectionOutOfStepIsGivenUpAfterAResend(t *testing.T) {
 	n.dials.way.Wait()
 	require.True(t, c.isClosed())
 }
+
+// A connection that breaks is no answer, also for what is sent once more over another one: a server
+// that is gone is not taken for one that was there a moment ago.
+func TestBrokenConnectionIsNoAnswer(t *testing.T) {
+	n, c := voting(t)
+	c.say = func([]string) string { return breaks }
+	before := n.gate.answered
+	time.Sleep(time.Millisecond)
+	var a answers
+	r := a.send(t, n, wire.Release, "key")
+	n.send()
+	requireOne(t, &a, r, wire.Failed, "it was repeated once")
+	require.Equal(t, before, n.gate.answered)
+	c.say = nil
+	r = a.send(t, n, wire.Release, "key")
+	n.send()
+	requireOne(t, &a, r, wire.OK, "")
+	require.Greater(t, n.gate.answered, before)
+}
+
+// What a server grants that was silent for long does not count: others may do without it. It is
+// looked at first.
+func TestGrantAfterAnAbsenceDoesNotCount(t *testing.T) {
+	for _, absent := range []bool{false, true} {
+		n, _ := voting(t)
+		n.cfg.Absence = 20 * time.Second
+		if n.gate.answered = n.cfg.Clock.Now().Add(-19 * time.Second); absent {
+			n.gate.answered = n.cfg.Clock.Now().Add(-21 * time.Second)
+		}
+		var a answers
+		r := a.send(t, n, wire.Agree, "key")
+		n.send()
+		if !absent {
+			requireOne(t, &a, r, wire.OK, "it was there a moment ago")
+			require.NotNil(t, n.gate.open)
+			continue
+		}
+		why := wire.FaultOf(requireOne(t, &a, r, wire.Failed, "").Err)
+		require.Equal(t, wire.Restarted, why.Condition)
+		require.Nil(t, n.gate.open)
+	}
+}

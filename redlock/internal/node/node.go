@@ -679,6 +679,7 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 	g, requests := n.gate, b.requests
 	writes := slices.ContainsFunc(b.requests, func(r *Request) bool { return r.Call.Op.Writes() })
 	shut := false // the server answers, but is not the one that was vouched for, or not as it was
+	cut := false  // the connection broke
 	for c, size := range b.sizes {
 		group := requests[:size]
 		requests = requests[size:]
@@ -699,6 +700,7 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 				continue
 			}
 			noScript, isBroken := wire.IsNoScript(err), wire.IsBroken(err)
+			cut = cut || isBroken                                                               //mutant:broken-connection-is-an-answer
 			isOwn := r.Call.Op.Own()                                                            // the script is of the process that was vouched for //mutant:refill-closes-no-gate
 			if g.open != nil && g.open == b.scripts && g.cfg.RestartGate && noScript && isOwn { //mutant:batches-shut-a-new-gate
 				shut = true
@@ -731,13 +733,14 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 			n.fail(r, err)
 		}
 	}
-	if shut || broken == nil && g.wasAbsent(b.received) {
+	answered := broken == nil && !cut
+	if shut || answered && g.wasAbsent(b.received) {
 		g.shut()
 	}
-	if broken == nil && writes { //mutant:held-back-server-is-present
+	if answered && writes { //mutant:held-back-server-is-present
 		g.answered = b.received
 	}
-	if broken == nil {
+	if answered {
 		n.window.trip.observe(b.received.Sub(b.sent), b.received, b.leases)
 	}
 	b.requests, b.results = nil, nil
@@ -869,8 +872,8 @@ func (n *Node) doDue() {
 		n.replace()
 	}
 	if n.look == nil && g.lookAt <= now {
-		if g.open != nil && !n.cfg.Counts() { //mutant:server-votes-that-does-not-count
-			g.shut() // the look has it join again
+		if g.open != nil && g.answered >= g.looked && !n.cfg.Counts() { //mutant:server-votes-that-does-not-count
+			g.shut() // the look has it join again, as it does with one that is silent when that is back
 		}
 		if g.open != nil {
 			g.lookAt, g.looked = now.Add(g.cfg.LookEvery), now
