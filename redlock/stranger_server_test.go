@@ -2,14 +2,12 @@ package redlock_test
 
 import (
 	"fmt"
-	"log/slog"
 	"net"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/redlock"
@@ -45,17 +43,7 @@ func TestSuccessorThatRefusesIsAnotherServer(t *testing.T) {
 				way := startDetour(t, s.Node(0).Addr())
 				urls := []string{"valkey://" + way.Addr().String(), s.Node(1).URL(), s.Node(2).URL()}
 				var log lockedBuffer
-				opts := []redlock.Option{redlock.WithTTL(2 * time.Second), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))}
-				var q *redlock.Quorum
-				if callers {
-					q = wrapURLs(t, urls, opts...)
-				} else {
-					var err error
-					q, err = redlock.Open(urls, opts...)
-					require.NoError(t, err)
-					t.Cleanup(func() { assert.NoError(t, q.Close()) })
-				}
-				require.Eventually(t, func() bool { return node(t, q, 0).Votes && node(t, q, 1).Votes && node(t, q, 2).Votes }, longTTL, pollTick)
+				q := looking(t, callers, urls, &log)
 				s.squat("key", time.Minute, 2)
 				held, err := tryUntilAnswered(t, q, "key")
 				require.NoError(t, err)

@@ -81,22 +81,11 @@ func TestServerThatIsReplacedWhileItLivesOn(t *testing.T) {
 	for name, byNew := range map[string]bool{"clients of Open": false, "clients of a caller": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const ttl = 2 * time.Second
 			s := startAged(t, 3)
 			way := startDetour(t, s.Node(0).Addr())
 			urls := []string{"valkey://" + way.Addr().String(), s.Node(1).URL(), s.Node(2).URL()}
 			var log lockedBuffer
-			opts := []redlock.Option{redlock.WithTTL(ttl), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))}
-			var q *redlock.Quorum
-			if byNew {
-				q = wrapURLs(t, urls, opts...)
-			} else {
-				var err error
-				q, err = redlock.Open(urls, opts...)
-				require.NoError(t, err)
-				t.Cleanup(func() { assert.NoError(t, q.Close()) })
-			}
-			require.Eventually(t, func() bool { return node(t, q, 0).Votes && node(t, q, 1).Votes && node(t, q, 2).Votes }, longTTL, pollTick)
+			q := looking(t, byNew, urls, &log)
 			s.squat("key", time.Minute, 2)
 			var held *redlock.Lease
 			require.Eventually(t, func() (ok bool) {
@@ -132,6 +121,23 @@ func TestServerThatIsReplacedWhileItLivesOn(t *testing.T) {
 			require.NoError(t, l.Release(t.Context()))
 		})
 	}
+}
+
+// looking makes a Quorum of servers that all vote, and looks at each of them every TTL: with clients
+// of the caller's, or with those of Open.
+func looking(t *testing.T, callers bool, urls []string, log *lockedBuffer) (q *redlock.Quorum) {
+	t.Helper()
+	opts := []redlock.Option{redlock.WithTTL(2 * time.Second), redlock.WithLogger(slog.New(slog.NewTextHandler(log, nil)))}
+	if callers {
+		q = wrapURLs(t, urls, opts...)
+	} else {
+		var err error
+		q, err = redlock.Open(urls, opts...)
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, q.Close()) })
+	}
+	require.Eventually(t, func() bool { return node(t, q, 0).Votes && node(t, q, 1).Votes && node(t, q, 2).Votes }, longTTL, pollTick)
+	return q
 }
 
 // wrapURLs makes a Quorum of clients of the caller's.
