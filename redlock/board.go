@@ -316,10 +316,11 @@ func (b Board) read(ctx context.Context, as wire.Op, notice func(wire.Board) *wi
 // Call stop, or close the Quorum, to end it. A call of f that is under way may go on after that; f
 // itself must not close the Quorum.
 //
-// Errors: *OptionError for a kind that is none, or no f; ErrClosed.
+// Errors: *OptionError for a kind that is none, or no f; ErrClosed for a nil Quorum. On one that
+// was closed nothing is heard.
 func (b Board) Hear(kind string, f func(Entry)) (stop func(), err error) {
 	switch {
-	case b.q.none() || b.q.isClosed():
+	case b.q.none():
 		return nil, ErrClosed
 	case !isKind(kind):
 		return nil, (&Card{Kind: kind}).check()

@@ -415,7 +415,7 @@ func TestTTLThatNobodyHas(t *testing.T) {
 					time.Sleep(2 * time.Minute)
 					require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
 					command(t, fleet.Node(0), "DEL", membersKey)
-					time.Sleep(2 * ttl)
+					time.Sleep(5 * ttl) // two looks, and a moment
 				} else {
 					time.Sleep(10*time.Second + lifetimeMore)
 				}

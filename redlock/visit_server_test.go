@@ -123,8 +123,8 @@ func TestServerThatIsReplacedWhileItLivesOn(t *testing.T) {
 	}
 }
 
-// looking makes a Quorum of servers that all vote, and looks at each of them every TTL: with clients
-// of the caller's, or with those of Open.
+// looking makes a Quorum of servers that all vote, and looks at each of them every TTL: with
+// clients of the caller's, or with those of Open.
 func looking(t *testing.T, callers bool, urls []string, log *lockedBuffer) (q *redlock.Quorum) {
 	t.Helper()
 	opts := []redlock.Option{redlock.WithTTL(2 * time.Second), redlock.WithLogger(slog.New(slog.NewTextHandler(log, nil)))}
