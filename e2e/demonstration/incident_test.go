@@ -112,8 +112,7 @@ func (s *stage) forgetful() {
 	s.told("amnesia")
 	s.Picture("demo-"+s.where+"-6-amnesia", false)
 	s.mended()
-	require.Zero(s.t, s.count("overlaps"))
-	require.Zero(s.t, s.count("twice"))
+	require.Zero(s.t, s.count("overlaps")) // a tick may run twice if only those nodes have recorded it
 
 	s.press("#gate", `!document.getElementById("gate").checked`)
 	for range 5 { // on a busy machine the lease may have run out before another replica asks
