@@ -54,6 +54,7 @@ func TestErrorThatHangs(t *testing.T) {
 		requireState(t, h, "part", "failed: deadline_exceeded")
 		require.Equal(t, 2*health.Timeout, time.Since(start))
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		err.do = runtime.Goexit
 		requireNotReady(t, h, "[-]part failed: _OTHER")
 	})
