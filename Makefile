@@ -7,7 +7,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 TESTFLAGS ?=
 # Tests allocate much, most of all in the nodes of the simulations: with less to collect they take two thirds of the time.
 GOGC ?= 400
-test docs race cover servers mutants: export GOGC := $(GOGC)
+test docs race cover servers: export GOGC := $(GOGC)
 # Of one package. The longest takes two minutes; a machine that is busy with other things may be six times slower.
 TIMEOUT ?= 30m
 # How long chaos runs, and flags for it: make chaos CHAOS=1h CHAOSFLAGS='-seed 7'
@@ -41,7 +41,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: check
-check: fmt vet staticcheck deptest lua tidy-check scripts-test paths columns ## format, vet, staticcheck, import rules, Lua, tidy modules, scripts, widths
+check: fmt vet staticcheck deptest lua tidy-check scripts-test paths ## format, vet, staticcheck, import rules, Lua, tidy modules, scripts
 
 # Tests of the other modules read documents and sources of the library. The go command knows nothing of what a test reads
 # outside of its module and would repeat a pass that is out of date. The model takes minutes, and the target model
@@ -60,14 +60,14 @@ DOC_TESTS := \
 	TestConditionsAreDocumented TestDoctorFindsWhatIsBroken TestDocumentHasNothingElse TestDocumentShowsTheFiles \
 	TestDocumentShowsTheLocker TestDocumentedCode TestDocumentedStatements TestHelp TestHostOfTheDocumentsProxy \
 	TestMemoryOfKeys TestMemoryOfQuorums TestMemoryOfUsedKeys TestModelNamesADefect TestPageAppliesAllInOrder TestPageHasTheMetrics \
-	TestPageListsEveryMutant TestPageSaysHowManyJobsAndElectionsThereIsRoomFor TestPageSaysWhatTheManifestsSay \
+	TestPageSaysHowManyJobsAndElectionsThereIsRoomFor TestPageSaysWhatTheManifestsSay \
 	TestProgram TestReader TestSkipReasonsAreOnThePage
 DOC_PACKAGES := ./bench/moving ./cmd/tenure ./deploy/kubernetes ./examples/fencing ./examples/nodes ./otel ./redlock \
-	./scheduler ./tools/mutants ./web
+	./scheduler ./web
 DOC_RUN := ^($(subst $(eval) ,|,$(strip $(DOC_TESTS))))$$
 
 .PHONY: docs
-docs: columns paths deptest valkey compiler ## run the tests that read documents, for a change of documents alone
+docs: paths deptest valkey compiler ## run the tests that read documents, for a change of documents alone
 	go test -count=1 -run '$(DOC_RUN)' $(filter-out ./bench/%,$(DOC_PACKAGES))
 	cd bench && go test -count=1 -run '$(DOC_RUN)' $(patsubst ./bench/%,./%,$(filter ./bench/%,$(DOC_PACKAGES)))
 
@@ -104,14 +104,6 @@ soak: valkey compiler ## run scheduled jobs on replicas under faults, and check 
 .PHONY: model
 model: ## search every state of the protocol's model
 	go test -count=1 -timeout $(TIMEOUT) -v -run 'Real|Defects' ./tools/model
-
-.PHONY: mutants
-mutants: valkey compiler ## break one rule at a time and show that a test catches it
-	go run ./tools/mutants
-
-.PHONY: shape
-shape: ## measure the structure of package redlock
-	go run ./tools/shape -acquire
 
 .PHONY: fuzz
 fuzz: ## fuzz everything that is parsed, each test for FUZZTIME
@@ -231,7 +223,3 @@ scripts-test:
 .PHONY: paths
 paths:
 	@scripts/check-paths.sh
-
-.PHONY: columns
-columns:
-	@go run ./tools/columns

@@ -169,7 +169,7 @@ func (c *Client) RunNow(ctx context.Context, job, reason string) (started Starte
 	}
 	err = c.trace(ctx, OrderRunNow, job, reason, func(ctx context.Context) error {
 		// Who takes the order needs a quorum that votes, as this question does.
-		if _, err := c.q.Sequence(ctx, key); err != nil { //mutant:given-without-a-quorum
+		if _, err := c.q.Sequence(ctx, key); err != nil {
 			return &OrderError{Kind: OrderRunNow, Target: job, Err: err}
 		}
 		o, a, err := c.give(ctx, bulletin.Order{Kind: bulletin.RunNow, Target: job, Why: reason})
@@ -219,7 +219,7 @@ func (c *Client) Resign(ctx context.Context, election, reason string) error {
 			return refusal(o, a)
 		}
 		if now, herr := c.q.Holder(ctx, elector.KeyPrefix+election); errors.Is(herr, redlock.ErrNotHeld) || herr == nil && now.FencingToken != h.FencingToken {
-			return nil // that term has ended //mutant:resignation-unseen
+			return nil // that term has ended
 		}
 		return &OrderError{ID: o.ID, Kind: OrderResign, Target: election, By: h.Identity, Reason: "leader_silent", Err: fmt.Errorf("%w: %w", redlock.ErrUnknown, err)}
 	})
@@ -305,7 +305,7 @@ func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bull
 		case a := <-answers:
 			return o, a, nil
 		case <-again.C:
-			if a, _, ok := c.answerTo(ctx, id); ok { // it was not heard //mutant:unheard-answer-lost
+			if a, _, ok := c.answerTo(ctx, id); ok { // it was not heard
 				return o, a, nil
 			}
 		case <-end.C:

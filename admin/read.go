@@ -82,7 +82,7 @@ func newReplica(p bulletin.Process, card redlock.Card) Replica {
 		r.Running = append(r.Running, Run{Job: run.Job, Replica: run.By, Tick: timeOf(run.Tick), Began: timeOf(run.Began), FencingToken: run.Token})
 	}
 	for _, e := range p.Elections {
-		r.Candidacies = append(r.Candidacies, Candidacy{e.Election, cmp.Or(e.Identity, p.Identity)}) //mutant:candidate-by-its-process
+		r.Candidacies = append(r.Candidacies, Candidacy{e.Election, cmp.Or(e.Identity, p.Identity)})
 		if e.Term != 0 {
 			r.Leads = append(r.Leads, e.Election)
 		} else {
@@ -223,8 +223,8 @@ func (c *Client) status(ctx context.Context, j bulletin.Job, card redlock.Card) 
 	case s.Running != nil && !s.Running.Tick.Before(s.Next):
 		s.Next = time.Time{} // it is run, and what comes next is not said yet
 	case s.Last != nil && !s.Last.Tick.Before(s.Next):
-		s.Next = time.Time{}                  // nor is it here, and never will be if the last replica has died
-		heard = s.Last.Began.Add(s.Last.Took) //mutant:job-of-a-dead-replica-not-late
+		s.Next = time.Time{} // nor is it here, and never will be if the last replica has died
+		heard = s.Last.Began.Add(s.Last.Took)
 	}
 	s.Late = time.Since(heard) > lateAfter && s.Paused == nil && s.Running == nil
 	return s

@@ -24,11 +24,11 @@ func (e *Elector) breakOff(t *Term, led <-chan verdict) {
 	if led != nil && !t.returned.Load() {
 		if _, runs = t.abandon(led); runs {
 			end.Kind = Lost
-			e.unreturned = led //mutant:term-beside-the-lead-of-a-panic
+			e.unreturned = led
 		}
 	}
 	defer e.endBroken(t, end, runs) // a tracer of the release may panic, too
-	if !runs {                      //mutant:released-under-the-lead-of-a-panic
+	if !runs {
 		e.endWith(t, end)
 		_ = t.lease.Release(t.ctx)
 	}
@@ -55,7 +55,7 @@ func (e *Elector) endBroken(t *Term, end Change, runs bool) {
 	if elected, _ := e.feed.subscribe(); elected != nil && elected.Term == end.Term {
 		end = t.ended
 		end.Term, end.At = elected.Term, time.Now()
-		e.feed.publish(end) //mutant:end-after-a-panic-unpublished
+		e.feed.publish(end)
 	}
 	close(t.over)
 }

@@ -106,7 +106,7 @@ func (e *Elector) Run(ctx context.Context, lead func(context.Context, *Term) err
 		case err != nil:
 			return fmt.Errorf("elector: %q: %w", e.election, err)
 		case ctx.Err() != nil:
-			_ = t.lease.Release(ctx) // too late to take office //mutant:late-election-kept
+			_ = t.lease.Release(ctx) // too late to take office
 			return nil
 		}
 		v, err := e.serve(ctx, t, lead)
@@ -147,7 +147,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 	if tracer != nil {
 		told := false
 		defer func() {
-			if t != nil && !told { //mutant:lease-of-a-campaign-that-panics
+			if t != nil && !told {
 				e.breakOff(t, nil)
 			}
 		}()
@@ -163,7 +163,7 @@ func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context,
 	var led <-chan verdict
 	served := false
 	defer func() {
-		if !served { //mutant:term-of-a-panic-goes-on
+		if !served {
 			e.breakOff(t, led)
 		}
 	}()
@@ -191,15 +191,15 @@ func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context,
 	case <-t.lease.Context().Done():
 		end.Err = t.lease.Err() // the term's context may not have heard of it yet
 	}
-	t.stepDown(end.Err) //mutant:leads-after-a-loss/2
-	if !returned {      //mutant:resigned-under-lead
+	t.stepDown(end.Err)
+	if !returned {
 		var err error
 		if v, err = e.drain(ctx, t, led); err != nil {
 			served = true
 			return v, err
 		}
 	}
-	e.release(t, end) //mutant:lead-panic-keeps-the-lease
+	e.release(t, end)
 	served = true
 	return v, nil
 }
@@ -213,8 +213,8 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	gone := t.lease.Context().Done() //mutant:not-extended-while-draining
-	var stop <-chan struct{}         // ctx's end, once lead has had its time
+	gone := t.lease.Context().Done()
+	var stop <-chan struct{} // ctx's end, once lead has had its time
 	overran := false
 	for {
 		select {
@@ -223,17 +223,17 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 		case <-gone:
 			gone = nil
 			err := t.lease.Err()
-			e.end(t, Change{Kind: Lost, Reason: lossReason(err), Err: err}) //mutant:term-beside-a-running-lead
+			e.end(t, Change{Kind: Lost, Reason: lossReason(err), Err: err})
 			if overran {
-				e.postEnd(t) //mutant:loss-under-an-overrun-untold/2
+				e.postEnd(t)
 			}
 		case <-timer.C:
 			if len(led) > 0 {
 				continue // it returned at the same moment
 			}
-			t.lease.StopExtending() //mutant:released-under-an-overrun
+			t.lease.StopExtending()
 			close(t.overran)
-			e.postEnd(t) //mutant:loss-under-an-overrun-untold
+			e.postEnd(t)
 			stop, overran = ctx.Done(), true
 			e.cfg.logger.WarnContext(ctx, "elector: lead overruns the drain timeout; the lease is left to run out",
 				"election", e.election, "term", t.Number(), "timeout", limit)
@@ -244,7 +244,7 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 			}
 			err := fmt.Errorf("elector: %q, term %d: %w of %v", e.election, t.Number(), ErrDrainTimeout, limit)
 			e.end(t, Change{Kind: Lost, Reason: ReasonDrainTimeout, Err: err})
-			e.postEnd(t) //mutant:abandoned-term-untold
+			e.postEnd(t)
 			e.unreturned = led
 			return verdict{}, err
 		}
@@ -253,11 +253,11 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 
 // release frees the lease of a term in which nothing runs any more, and announces its end.
 func (e *Elector) release(t *Term, end Change) {
-	if err := t.lease.Err(); err != nil { //mutant:loss-told-as-resigned
+	if err := t.lease.Err(); err != nil {
 		end = Change{Kind: Lost, Reason: lossReason(err), Err: err}
 	}
 	e.endWith(t, end)
-	err := t.lease.Release(t.ctx) //mutant:end-announced-too-early
+	err := t.lease.Release(t.ctx)
 	switch {
 	case errors.Is(err, redlock.ErrLost):
 		end = Change{Kind: Lost, Reason: lossReason(err), Err: err}
@@ -266,7 +266,7 @@ func (e *Elector) release(t *Term, end Change) {
 			"election", e.election, "term", t.Number(), "error", err)
 	}
 	e.end(t, end)
-	e.postEnd(t) //mutant:loss-at-the-release-untold
+	e.postEnd(t)
 }
 
 // end announces the end of a term, once. Only the goroutine of Run calls it.
@@ -373,7 +373,7 @@ func (e *Elector) backoffMax(t *Term) time.Duration {
 // backoff is the pause after a number of failures in a row.
 func (e *Elector) backoff(t *Term, failures int) time.Duration {
 	pause, most := e.cfg.backoffMin, e.backoffMax(t)
-	for ; failures > 0 && pause < most; failures-- { //mutant:backoff-overflows
+	for ; failures > 0 && pause < most; failures-- {
 		pause *= 2
 	}
 	return min(pause, most)

@@ -13,7 +13,7 @@ const postTimeout = 5 * time.Second
 
 // entry is the beginning or the end of a term, for the election's history; false for none.
 func (e *Elector) entry(t *Term, c Change) (redlock.Entry, bool) {
-	if e.cfg.withoutHistory { //mutant:history-although-without
+	if e.cfg.withoutHistory {
 		return redlock.Entry{}, false
 	}
 	at := c.At
@@ -27,7 +27,7 @@ func (e *Elector) entry(t *Term, c Change) (redlock.Entry, bool) {
 
 // endWith has the release of a term's lease tell its end, unless people have been told.
 func (e *Elector) endWith(t *Term, end Change) {
-	if t.told != "" { //mutant:end-told-twice
+	if t.told != "" {
 		return
 	}
 	select {
@@ -44,7 +44,7 @@ func (e *Elector) endWith(t *Term, end Change) {
 func (e *Elector) postEnd(t *Term) {
 	select {
 	case <-t.over:
-		if t.told != t.ended.Kind { //mutant:end-posted-twice
+		if t.told != t.ended.Kind {
 			t.told = t.ended.Kind
 			e.post(t, t.ended)
 		}
@@ -58,7 +58,7 @@ func (e *Elector) post(t *Term, c Change) {
 	if !ok {
 		return
 	}
-	e.posts.Go(func() { //mutant:lead-waits-for-the-entry
+	e.posts.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), postTimeout)
 		defer cancel()
 		if _, err := e.q.Board().Post(ctx, nil, []redlock.Entry{entry}); err != nil {

@@ -53,12 +53,12 @@ func Observe(ctx context.Context, q *redlock.Quorum, election string) iter.Seq2[
 			yield(Leader{}, err)
 			return
 		}
-		o := &observer{q: q, election: election, news: make(chan struct{}, 1), again: []time.Duration{observeSoon}} //mutant:not-subscribed-yet
+		o := &observer{q: q, election: election, news: make(chan struct{}, 1), again: []time.Duration{observeSoon}}
 		unhear, err := q.Board().Hear(bulletin.Terms, o.hear)
 		if err != nil {
 			return // it is closed
 		}
-		defer unhear() //mutant:observer-stays-subscribed
+		defer unhear()
 		o.observe(ctx, yield)
 	}
 }
@@ -92,7 +92,7 @@ type observer struct {
 
 // hear takes an entry of any election, from anybody.
 func (o *observer) hear(e redlock.Entry) {
-	if t, ok := bulletin.ParseTerm(e.Text); !ok || !isCutOf(t.Election, o.election) { //mutant:other-elections-read
+	if t, ok := bulletin.ParseTerm(e.Text); !ok || !isCutOf(t.Election, o.election) {
 		return
 	}
 	select {
@@ -103,7 +103,7 @@ func (o *observer) hear(e redlock.Entry) {
 
 // isCutOf reports whether an entry with that name may be of the election: long names are cut.
 func isCutOf(name, election string) bool {
-	return name == election || len(name) > 250 && strings.HasPrefix(election, name) //mutant:long-name-not-known
+	return name == election || len(name) > 250 && strings.HasPrefix(election, name)
 }
 
 func (o *observer) observe(ctx context.Context, yield func(Leader, error) bool) {
@@ -121,15 +121,15 @@ func (o *observer) observe(ctx context.Context, yield func(Leader, error) bool) 
 		case ctx.Err() != nil || errors.Is(err, redlock.ErrClosed):
 			return
 		case err != nil:
-			if word := ErrorType(err); word != failure { //mutant:failure-yielded-again
+			if word := ErrorType(err); word != failure {
 				if known, failure = false, word; !yield(Leader{}, err) {
 					return
 				}
 			}
-			wait, pause = pause, min(2*pause, observeIdle) //mutant:failing-nodes-asked-all-the-time
+			wait, pause = pause, min(2*pause, observeIdle)
 		default:
 			failure, pause = "", observeSoon
-			if !known || !l.same(last) { //mutant:same-leader-yielded-again
+			if !known || !l.same(last) {
 				if last, known = l, true; !yield(l, nil) {
 					return
 				}
@@ -146,8 +146,8 @@ func (o *observer) observe(ctx context.Context, yield func(Leader, error) bool) 
 // untilNext is how long to wait after who leads was read, if nothing is heard.
 func (o *observer) untilNext(l Leader) time.Duration {
 	wait := observeIdle
-	if l.Term != 0 && l.TTL < redlock.NoExpiry { //mutant:key-without-expiry-read-all-the-time
-		wait = l.TTL + observeMargin //mutant:crash-not-looked-for
+	if l.Term != 0 && l.TTL < redlock.NoExpiry {
+		wait = l.TTL + observeMargin
 	}
 	if len(o.again) > 0 {
 		wait = min(wait, o.again[0])
@@ -158,7 +158,7 @@ func (o *observer) untilNext(l Leader) time.Duration {
 
 // heard has it read again also if it sees no change now.
 func (o *observer) heard() {
-	o.again = []time.Duration{observeSettled, observeSoon} //mutant:change-read-too-early
+	o.again = []time.Duration{observeSettled, observeSoon}
 }
 
 func (l Leader) same(other Leader) bool {
@@ -167,7 +167,7 @@ func (l Leader) same(other Leader) bool {
 
 // mayRead waits until it may read again; false when there is no more to read.
 func (o *observer) mayRead(ctx context.Context) bool {
-	if wait := time.Until(o.reads[o.next].Add(observeBurst * time.Second)); wait > 0 { //mutant:reads-without-bound
+	if wait := time.Until(o.reads[o.next].Add(observeBurst * time.Second)); wait > 0 {
 		if !o.sleep(ctx, wait, nil) {
 			return false
 		}
@@ -190,7 +190,7 @@ func (o *observer) sleep(ctx context.Context, d time.Duration, news <-chan struc
 	select {
 	case <-ctx.Done():
 		return false
-	case <-o.q.Closed(): //mutant:observed-after-close
+	case <-o.q.Closed():
 		return false
 	case <-timer.C:
 		return true

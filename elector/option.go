@@ -98,7 +98,7 @@ func WithBackoff(min, max time.Duration) Option {
 		if min <= 0 || max < min {
 			return &OptionError{Option: "WithBackoff", Reason: fmt.Sprintf("%v to %v: both must be positive and the second at least the first", min, max)}
 		}
-		if min < minPause || max > MaxPause { //mutant:backoff-without-bounds
+		if min < minPause || max > MaxPause {
 			return &OptionError{Option: "WithBackoff", Reason: fmt.Sprintf("%v to %v: both must be between %v and %v", min, max, minPause, MaxPause)}
 		}
 		c.backoffMin, c.backoffMax = min, max
@@ -180,9 +180,9 @@ func (c *config) checkLease(q *redlock.Quorum, election string) error {
 	switch s, err := q.Settings(KeyPrefix+election, c.lease...); {
 	case err != nil:
 		return invalidLease(err)
-	case !s.AutoExtend: //mutant:leader-for-one-ttl
+	case !s.AutoExtend:
 		return &OptionError{Option: "lease", Reason: "redlock.WithoutAutoExtend, of the Quorum or of the lease, is not for an election: nobody could extend its lease"}
-	case s.Numbered: //mutant:leader-only-once
+	case s.Numbered:
 		return &OptionError{Option: "lease", Reason: "redlock.WithSequence and WithTick are not for an election: the lease would be granted once"}
 	}
 	return nil

@@ -16,30 +16,30 @@ import (
 // ends.
 func (e *Elector) goPublic() (stop func()) {
 	withdraw := func() {}
-	if !e.cfg.withoutCard { //mutant:card-although-without
+	if !e.cfg.withoutCard {
 		withdraw = e.q.Board().Report(func() redlock.Report {
 			return redlock.Report{About: map[string][]any{bulletin.Elections: {e.candidacy()}}}
 		})
 	}
 	taker := &orders.Taker{Accept: e.accept, Logger: e.cfg.logger}
-	if !e.cfg.withoutOrders { //mutant:orders-although-without
+	if !e.cfg.withoutOrders {
 		if err := taker.Start(e.q); err != nil {
 			e.cfg.logger.WarnContext(context.Background(), "elector: orders are not heard", "election", e.election, "error", err)
 		}
 	}
 	return func() {
-		withdraw() //mutant:card-after-run
+		withdraw()
 		if !e.cfg.withoutOrders {
-			taker.Close() //mutant:orders-after-run
+			taker.Close()
 		}
-		e.posts.Wait() //mutant:entry-not-waited-for
+		e.posts.Wait()
 	}
 }
 
 // candidacy is this replica's part in the election, now.
 func (e *Elector) candidacy() bulletin.Candidacy {
 	c := bulletin.Candidacy{Election: e.election, Identity: e.Identity()}
-	if t := e.term.Load(); t != nil && t.leads() { //mutant:card-of-a-leader-that-was
+	if t := e.term.Load(); t != nil && t.leads() {
 		c.Term, c.Since = t.Number(), t.began.UnixMilli()
 	}
 	return c
@@ -48,11 +48,11 @@ func (e *Elector) candidacy() bulletin.Candidacy {
 // accept takes the order to resign the term that this replica is in.
 func (e *Elector) accept(o bulletin.Order) (carryOut func(context.Context) bulletin.Order, ok bool) {
 	t := e.term.Load()
-	if t == nil || o.Kind != bulletin.Resign || o.Target != e.election || o.Number != t.Number() { //mutant:order-for-another-term,order-for-another-election,order-of-another-kind
+	if t == nil || o.Kind != bulletin.Resign || o.Target != e.election || o.Number != t.Number() {
 		return nil, false
 	}
 	select {
-	case <-t.over: //mutant:order-for-a-term-that-ended
+	case <-t.over:
 		return nil, false // another replica may be the leader, and answer
 	default:
 	}
@@ -62,9 +62,9 @@ func (e *Elector) accept(o bulletin.Order) (carryOut func(context.Context) bulle
 		t.giveUp(fmt.Errorf("%w: ordered by %q: %q", ErrResigned, o.By, o.Why))
 		// It ends before Run does, and Run tells its orders to end only then.
 		if err := t.wait(context.WithoutCancel(ctx)); errors.Is(err, ErrDrainTimeout) {
-			a.Result, a.Detail = bulletin.Refused, "drain_timeout" //mutant:order-of-an-overrun-done
+			a.Result, a.Detail = bulletin.Refused, "drain_timeout"
 		} else if err != nil {
-			a.Result, a.Detail = bulletin.Refused, "lost" //mutant:order-of-a-lost-term-done
+			a.Result, a.Detail = bulletin.Refused, "lost"
 		}
 		return a
 	}, true

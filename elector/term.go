@@ -104,11 +104,11 @@ func (t *Term) wait(ctx context.Context) error {
 }
 
 // leads reports whether the term lasts, by the clock.
-func (t *Term) leads() bool { return !t.down.Load() && t.lease.Err() == nil } //mutant:leads-after-a-loss
+func (t *Term) leads() bool { return !t.down.Load() && t.lease.Err() == nil }
 
 // stepDown ends the term for this replica: first for IsLeader, then for lead.
 func (t *Term) stepDown(cause error) {
-	t.down.Store(true) //mutant:leads-after-leaving
+	t.down.Store(true)
 	t.cancel(cause)
 }
 
@@ -148,7 +148,7 @@ func (t *Term) run(lead func(context.Context, *Term) error) <-chan verdict {
 			if r := recover(); r != nil {
 				v = verdict{err: fmt.Errorf("elector: lead panicked: %v", r), panic: &panicked{value: r, stack: debug.Stack()}}
 			}
-			t.returned.Store(true) //mutant:overrun-without-an-end
+			t.returned.Store(true)
 			t.mu.Lock()
 			defer t.mu.Unlock()
 			if t.abandoned && v.panic != nil {

@@ -38,7 +38,7 @@ func New(parts ...Part) *Handler {
 	for _, of := range parts {
 		p := newPart(of)
 		name := p.name
-		for n := 2; taken[p.name]; n++ { // the second is quorum-2 //mutant:name-of-two-parts
+		for n := 2; taken[p.name]; n++ { // the second is quorum-2
 			p.name = name + "-" + strconv.Itoa(n)
 		}
 		taken[p.name] = true
@@ -88,18 +88,18 @@ func (h *Handler) report(ctx context.Context, check string) *report {
 	is := &report{Check: check, OK: true, Parts: []answer{}}
 	live := check == "livez"
 	switch stopping := h.stopping.Load(); {
-	case stopping && live: //mutant:ended-while-it-stops
+	case stopping && live:
 		return is
 	case stopping:
 		is.OK, is.Reason = false, "shutting down"
 	}
 	var asked []*part
 	for _, p := range h.parts {
-		if p.live || !live { //mutant:liveness-by-the-nodes
+		if p.live || !live {
 			asked = append(asked, p)
 		}
 	}
-	up, cancel := context.WithTimeout(context.WithoutCancel(ctx), Timeout) //mutant:part-that-hangs-is-waited-for
+	up, cancel := context.WithTimeout(context.WithoutCancel(ctx), Timeout)
 	defer cancel()
 	found := make([]finding, len(asked))
 	var answers sync.WaitGroup

@@ -156,7 +156,7 @@ func (p *part) answer(asked *question) {
 // methods may panic or hang; nobody calls them later.
 func (p *part) call() (f finding) {
 	defer func() {
-		if value := recover(); value != nil { //mutant:panic-of-a-part
+		if value := recover(); value != nil {
 			f = panicked(value)
 		}
 	}()
@@ -186,13 +186,13 @@ func (p *part) judge(err error) state {
 	var lost *redlock.QuorumError
 	var clock *redlock.ClockError
 	switch {
-	case errors.As(err, &clock) && p.joined: //mutant:wrong-clock-is-not-ready
+	case errors.As(err, &clock) && p.joined:
 		return degraded
 	case !errors.As(err, &lost) || refused(lost):
 		return failed
-	case lost.Succeeded+inQuarantine(lost) >= lost.Need: //mutant:quarantine-is-not-ready
+	case lost.Succeeded+inQuarantine(lost) >= lost.Need:
 		return waiting
-	case p.joined: //mutant:lost-quorum-is-not-ready
+	case p.joined:
 		return degraded
 	}
 	return failed
@@ -203,7 +203,7 @@ func refused(lost *redlock.QuorumError) bool {
 	shared := 0
 	for _, node := range lost.Errs {
 		switch redlock.Condition(node.ErrorType()) {
-		case redlock.ConditionAnotherList: //mutant:refused-replica-is-ready
+		case redlock.ConditionAnotherList:
 			return true
 		case redlock.ConditionSeveralServers:
 			shared++

@@ -79,7 +79,7 @@ const (
 // text is valid UTF-8 for what comes from outside: names, identities, texts of errors. One value
 // that is none has Prometheus' exporter fail a whole scrape, and OTLP's a whole batch.
 func text(s string) string {
-	return strings.ToValidUTF8(s, "\uFFFD") //mutant:name-that-is-no-text
+	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
 // clean makes text of an attribute's value.

@@ -205,7 +205,7 @@ func (i *Instrumentation) TraceConflict(ctx context.Context, data scheduler.Trac
 // TraceID implements scheduler.TraceIdentifier: the trace of the run's span, sampled or not; empty
 // without one.
 func (i *Instrumentation) TraceID(ctx context.Context) string {
-	span, ok := ctx.Value(runSpanKey{}).(trace.Span) //mutant:trace-of-another-span
+	span, ok := ctx.Value(runSpanKey{}).(trace.Span)
 	if !ok || !span.SpanContext().HasTraceID() {
 		return ""
 	}

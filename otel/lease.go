@@ -97,7 +97,7 @@ func (m *measurements) get(word string, attributes func(word string) []attribute
 func acquireType(err error) string {
 	kind := redlock.ErrorType(err)
 	if kind == "deadline_exceeded" {
-		if held := (*redlock.HeldError)(nil); errors.As(err, &held) { //mutant:deadline-on-a-held-key
+		if held := (*redlock.HeldError)(nil); errors.As(err, &held) {
 			return "held"
 		}
 	}
@@ -142,14 +142,14 @@ func (i *Instrumentation) TraceAcquireStart(ctx context.Context, data redlock.Tr
 	if !i.spans {
 		return ctx
 	}
-	if campaignFrom(ctx) != nil { //mutant:waiting-standby-has-a-span
+	if campaignFrom(ctx) != nil {
 		return withOperation(ctx, nil)
 	}
 	if tickFrom(ctx).acquires(data) {
 		return withOperation(ctx, &operation{recording: &recording{later: true}, attempt: 1})
 	}
 	spanned, span := i.tracer.Start(ctx, "tenure.lease.acquire", i.lease(data.Key).start...)
-	if !span.IsRecording() { //mutant:unsampled-acquisition-followed
+	if !span.IsRecording() {
 		return withOperation(ctx, nil)
 	}
 	span.SetAttributes(acquireStartAttributes(data)...)
@@ -198,7 +198,7 @@ func endAcquire(span trace.Span, data redlock.TraceAcquireEndData, kind string, 
 	switch {
 	case data.Lease != nil:
 		attributes = append(attributes, keyLeaseValidity.Float64(data.Validity.Seconds()), keyLeaseToken.Int64(int64(data.FencingToken)))
-		if data.WaitedFor != "" { //mutant:wait-of-the-winner-untold
+		if data.WaitedFor != "" {
 			attributes = append(attributes, keyLeaseWaitedFor.String(text(data.WaitedFor)))
 		}
 		if data.FreedBy != "" {
@@ -253,7 +253,7 @@ func (i *Instrumentation) TraceExtend(ctx context.Context, data redlock.TraceExt
 	name := i.lease(data.Key)
 	kind := redlock.ErrorType(data.Err)
 	slow := data.Margin < data.Lease.TTL()/2 || data.Duration > data.Lease.TTL()/10
-	measured := context.Background() //mutant:extension-measured-with-the-callers-span
+	measured := context.Background()
 	if i.spans && (i.cfg.extendSpans || data.Err != nil || slow) {
 		measured = i.extendSpan(ctx, name, data, kind)
 	}
@@ -326,7 +326,7 @@ func (i *Instrumentation) TraceReleaseEnd(ctx context.Context, data redlock.Trac
 	}
 	if i.spans {
 		if t, _ := tickOf(data.Lease); t != nil {
-			t.end() //mutant:tick-without-an-end
+			t.end()
 		}
 	}
 }

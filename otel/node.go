@@ -134,7 +134,7 @@ func errorTypeAttribute(errorType string) []attribute.KeyValue {
 func (i *Instrumentation) nodeSpan(parent context.Context, n nodeEnd) trace.Span {
 	own := i.node(n.Node)
 	start, told := own.start, false
-	if known := own.took[n.Op]; known != nil { //mutant:command-that-is-not-known
+	if known := own.took[n.Op]; known != nil {
 		if start = known.start; n.OK && n.Err == nil && n.attempt < len(known.ok) {
 			start, told = known.ok[n.attempt], true
 		}
@@ -166,7 +166,7 @@ func (i *Instrumentation) TraceVote(_ context.Context, data redlock.TraceVoteDat
 	n := i.node(data.Node)
 	if errors.Is(data.Err, redlock.ErrClosed) {
 		n.mu.Lock()
-		delete(n.votes, data.Quorum) //mutant:closed-quorum-observed
+		delete(n.votes, data.Quorum)
 		n.mu.Unlock()
 		return
 	}
@@ -179,7 +179,7 @@ func (i *Instrumentation) TraceVote(_ context.Context, data redlock.TraceVoteDat
 		v.observe = []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(append(n.base, keyErrorType.String(v.why))...))}
 	}
 	n.mu.Lock()
-	n.votes[data.Quorum] = v //mutant:vote-of-another-quorum
+	n.votes[data.Quorum] = v
 	n.mu.Unlock()
 }
 

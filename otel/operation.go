@@ -75,7 +75,7 @@ func (r *recording) current() trace.Span {
 
 // shown reports whether the nodes of a round have spans. Called with mu held.
 func (r *recording) shown(attempt int) bool {
-	return attempt <= 1 || attempt == r.won //mutant:nodes-of-each-attempt
+	return attempt <= 1 || attempt == r.won
 }
 
 // nodeEnded makes the span of a node's operation, if there is to be one, and returns it. Without
@@ -127,7 +127,7 @@ func (r *recording) decide() (shown []nodeEnd) {
 		switch {
 		case r.later && !r.begun && r.shown(n.attempt), n.attempt > r.ended && !r.shown(n.attempt):
 			wait = append(wait, n)
-		case r.span != nil && r.shown(n.attempt): //mutant:nodes-of-the-winner-unseen
+		case r.span != nil && r.shown(n.attempt):
 			shown = append(shown, n)
 		}
 	}

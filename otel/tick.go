@@ -69,11 +69,11 @@ func lostTick(err error, kind string) bool {
 // returns that of the acquisition. Of one that another replica has there are none, and none of one
 // that is not to be run.
 func (i *Instrumentation) acquired(ctx context.Context, t *tick, op *operation, data redlock.TraceAcquireEndData, kind string) trace.Span {
-	if data.Lease == nil && lostTick(data.Err, kind) && !i.cfg.lostTickSpans { //mutant:trace-of-a-lost-tick
+	if data.Lease == nil && lostTick(data.Err, kind) && !i.cfg.lostTickSpans {
 		op.begin(i, nil, nil)
 		return nil
 	}
-	rooted, root := i.tracer.Start(ctx, "tenure.job.tick", trace.WithNewRoot(), trace.WithTimestamp(t.began), trace.WithAttributes(i.job(t.data.Job).attributes...)) //mutant:tick-in-the-trace-of-another
+	rooted, root := i.tracer.Start(ctx, "tenure.job.tick", trace.WithNewRoot(), trace.WithTimestamp(t.began), trace.WithAttributes(i.job(t.data.Job).attributes...))
 	if root.IsRecording() {
 		root.SetAttributes(keyJobCatchUp.Bool(t.data.Late))
 		if !t.data.Tick.IsZero() {
@@ -112,7 +112,7 @@ func tickOf(l *redlock.Lease) (*tick, context.Context) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.lease != l || t.root == nil { //mutant:release-of-the-tasks-own-lease
+	if t.lease != l || t.root == nil {
 		return nil, nil
 	}
 	return t, t.ctx

@@ -173,12 +173,12 @@ func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 		switch {
 		case err == nil:
 			return l, nil
-		case restores < maxRestores && a.restored(ctx): //mutant:acquisition-does-not-restore
+		case restores < maxRestores && a.restored(ctx):
 			restores++
 			continue
 		case split && a.candidate.attempt != nil:
 			pause = a.contest.beforeStaying(a.candidate.times)
-		case split && a.contest.rounds < maxRounds: //mutant:split-vote-not-repeated
+		case split && a.contest.rounds < maxRounds:
 			pause = a.contest.beforeReturning()
 		case reconnects < maxReconnects && brokenConnection(err):
 			// Connections that broke while they were idle show it only now: ask again on new ones,
@@ -217,7 +217,7 @@ func brokenConnection(err error) bool {
 	}
 	return slices.ContainsFunc(qe.Errs, func(e *NodeError) bool {
 		var op *net.OpError
-		return e.ErrorType() == "connection" && !(errors.As(e, &op) && op.Op == "dial") //mutant:dead-node-asked-at-once
+		return e.ErrorType() == "connection" && !(errors.As(e, &op) && op.Op == "dial")
 	})
 }
 
@@ -234,7 +234,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 		}
 		hint := strconv.FormatInt(a.q.clocks.Hint(a.q.clock.Now(), time.Now()), 10)
 		*c = candidate{
-			attempt: a.attempt(hint, wire.NewOwner(a.cfg.identity, a.cfg.payload)), //mutant:same-owner-in-every-round
+			attempt: a.attempt(hint, wire.NewOwner(a.cfg.identity, a.cfg.payload)),
 			since:   a.q.clock.Now(),
 			hint:    hint,
 		}
@@ -254,11 +254,11 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	var known *grant
 	if !t.Success || a.cfg.once != nil { // else there is nothing to read in the replies
 		o := a.outcome(rd)
-		if !o.Success || a.isCompleted(o) { //mutant:completed-number-granted/2
+		if !o.Success || a.isCompleted(o) {
 			a.q.spreadPauses(c.attempt, o.Replies)
 			err, split := a.refusal(o, start)
 			a.noteUnknowing(c.attempt, o)
-			if !split || !a.stays(o) { //mutant:candidate-never-stays
+			if !split || !a.stays(o) {
 				then := sleeps
 				if split {
 					then = returns
@@ -276,7 +276,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	if err := tooLate(a.keys.Name, a.q.clock.Now().Sub(c.since), a.cfg); err != nil {
 		return fail(err)
 	}
-	l = newLease(ctx, a.q, c.attempt, token, c.since, start, known) //mutant:deadline-from-the-last-round,hold-from-the-first-round
+	l = newLease(ctx, a.q, c.attempt, token, c.since, start, known)
 	if l == nil {
 		return fail(ErrClosed)
 	}
@@ -307,7 +307,7 @@ func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Insta
 	var want func(int) bool
 	if c.asked != nil {
 		start = a.q.clock.Now()
-		c.again.Store(true) //mutant:late-grant-of-an-earlier-round-released
+		c.again.Store(true)
 		known := c.asked.Outcome().Replies
 		for i, rep := range known {
 			if rep.Verdict == wire.OK {
@@ -346,7 +346,7 @@ func (a *acquisition) stays(o vote.Outcome) bool {
 		return false
 	}
 	done := a.q.clock.Now().Add(a.contest.beforeStaying(c.times) + 2*a.contest.trip)
-	return tooLate(a.keys.Name, done.Sub(c.since), a.cfg) == nil //mutant:candidate-stays-too-long
+	return tooLate(a.keys.Name, done.Sub(c.since), a.cfg) == nil
 }
 
 // withdraw takes back what the candidate may have been granted, if there is one.
@@ -375,9 +375,9 @@ func (a *acquisition) forget() {
 func tooLate(key string, elapsed time.Duration, cfg *leaseConfig) error {
 	limit := cfg.ttl / 2
 	if cfg.isTick() {
-		limit = min(limit, maxTickRound) //mutant:tick-granted-after-the-pause
+		limit = min(limit, maxTickRound)
 	}
-	if elapsed > limit { //mutant:late-grant
+	if elapsed > limit {
 		return &SlowError{Key: key, Elapsed: elapsed, TTL: cfg.ttl}
 	}
 	return nil
@@ -391,17 +391,17 @@ func tooLate(key string, elapsed time.Duration, cfg *leaseConfig) error {
 func (a *acquisition) agree(ctx context.Context, at *attempt, granted *operation, timeout time.Duration) (uint64, error) {
 	t := granted.Tally()
 	now := a.q.clock.Now()
-	a.q.clocks.Await(ctx, now, now.Add(timeout)) //mutant:first-two-clocks-believed
+	a.q.clocks.Await(ctx, now, now.Add(timeout))
 	now = a.q.clock.Now()
-	token := a.q.clocks.LeastToken(now) //mutant:hint-too-low
-	if a.candidate.hint == noHint {     //mutant:first-token-without-a-hint
+	token := a.q.clocks.LeastToken(now)
+	if a.candidate.hint == noHint {
 		token = max(token, uint64(a.q.clocks.Hint(now, time.Now())))
 	}
 	token = max(token, t.Token)
 	if text := strconv.FormatUint(token, 10); text != a.candidate.hint {
 		at.lock = wire.Lock(text, at.owner)
 	}
-	if t.Token == token && t.Same >= a.q.need { //mutant:token-without-agreement
+	if t.Token == token && t.Same >= a.q.need {
 		return token, nil
 	}
 	o, have := granted.Outcome(), 0
@@ -429,7 +429,7 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, granted *operation
 	if rd.Wait(ctx, timeout, &a.q.waits) != nil {
 		return 0, newContextError(ctx, a.keys.Name, nil)
 	}
-	if o := rd.Outcome(); !o.Success { //mutant:agreement-ambiguous
+	if o := rd.Outcome(); !o.Success {
 		err := a.q.quorumError(OpAgree, a.keys.Name, o)
 		err.Succeeded += have // those that were not asked, because they have the token
 		return 0, err
@@ -441,7 +441,7 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, granted *operation
 // WithSequence.
 func (a *acquisition) certain(replies []vote.Reply) bool {
 	if a.cfg.once != nil {
-		if nodes, completed := done(replies, a.cfg.once.n); completed || nodes > len(replies)-a.q.need { //mutant:completed-number-granted/3,one-witness-ignored
+		if nodes, completed := done(replies, a.cfg.once.n); completed || nodes > len(replies)-a.q.need {
 			return true
 		}
 		if certain, ok := a.q.unknowingCertain(replies); ok {
@@ -481,11 +481,11 @@ func (q *Quorum) acquireCertain(replies []vote.Reply, c *contest) bool {
 		}
 	}
 	switch {
-	case granted >= q.need: //mutant:slow-node-awaited
+	case granted >= q.need:
 		return true
 	case granted+open >= q.need:
 		return false
-	case silent > len(replies)-q.need: //mutant:failure-certain-too-late
+	case silent > len(replies)-q.need:
 		return true
 	}
 	_, most := leading(replies)
@@ -523,7 +523,7 @@ func (a *acquisition) refusal(o vote.Outcome, began clock.Instant) (err error, s
 	}
 	if a.cfg.once != nil {
 		known, completed := done(o.Replies, a.cfg.once.n)
-		if paused := a.pausedIn(o.Replies); paused != nil && !completed && known > len(o.Replies)-a.q.need { //mutant:pause-is-done,pause-of-one-node
+		if paused := a.pausedIn(o.Replies); paused != nil && !completed && known > len(o.Replies)-a.q.need {
 			return paused, false
 		}
 		if completed || known > len(o.Replies)-a.q.need {
@@ -583,7 +583,7 @@ func heldSequence(replies []vote.Reply, owner string) int64 {
 // sequenceOf is the number that the owner was granted, by the record beside a lock; 0 if that is of
 // another grant.
 func sequenceOf(m *wire.More, owner string) int64 {
-	if m.Holds == nil || m.Holds.Owner != owner { //mutant:number-of-another-holder
+	if m.Holds == nil || m.Holds.Owner != owner {
 		return 0
 	}
 	return m.Holds.Granted
@@ -595,10 +595,10 @@ func (a *acquisition) untilFree(o vote.Outcome) time.Duration {
 	var ttls []time.Duration
 	for _, rep := range o.Replies {
 		if rep.Verdict == wire.Refused && rep.More().Record == nil {
-			ttls = append(ttls, min(rep.More().PTTL, maxMaxTTL)) //mutant:foreign-key-hammered
+			ttls = append(ttls, min(rep.More().PTTL, maxMaxTTL))
 		}
 	}
-	wanted := min(max(a.q.need-o.Agreed, 1), len(ttls)) //mutant:waiter-needs-every-node
+	wanted := min(max(a.q.need-o.Agreed, 1), len(ttls))
 	return nthSmallest(ttls, wanted)
 }
 

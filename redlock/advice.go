@@ -11,7 +11,7 @@ import (
 // &PREFIX:*.
 const Rights = "+ping +info +time +evalsha +evalsha_ro +script|load +get +mget +set +del +exists +pexpire +pttl " +
 	"+zadd +zcard +zrange +zrank +zrem +zscore +zrangebylex +zrangebyscore +hget +hmget +hset +hdel " +
-	"+lindex +lpush +lrange +lrem +lset +ltrim +publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard" //mutant:rights-by-category
+	"+lindex +lpush +lrange +lrem +lset +ltrim +publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard"
 
 // advice is what to do about a condition.
 var advice = map[Condition]string{
@@ -55,7 +55,7 @@ var special = []struct {
 	advice    string
 }{
 	{ConditionNoAuth, "WRONGPASS", "correct user and password in the URL or the client's options, and see on the server that the user exists and is on (ACL LIST)"},
-	{ConditionNoPermission, "'select' command", "leave the database number out of the URL, in every process; or give the user +select"}, //mutant:select-is-a-missing-right
+	{ConditionNoPermission, "'select' command", "leave the database number out of the URL, in every process; or give the user +select"},
 	{ConditionNoPermission, "access a key", otherKeys},
 	{ConditionNoPermission, "one of the keys", otherKeys}, // Redis 7.0, and in a script
 	{ConditionNoPermission, "access a channel", otherChannels},
@@ -63,9 +63,9 @@ var special = []struct {
 	{ConditionNoPermission, "publish to the channel", otherChannels},
 	{ConditionQuarantined, "use a longer TTL", "it votes again after that; if no process of the prefix has such a TTL or skew, delete the key that is named on that node: it is written anew"},
 	{ConditionOtherVersion, "keep who uses it", "use the same version of this library in all processes of the prefix"},
-	{ConditionDuplicate, "both have the id", copiedID}, //mutant:copied-id-is-a-server-listed-twice
+	{ConditionDuplicate, "both have the id", copiedID},
 	{ConditionDamaged, "list of members", "find out who writes there, and DEL the key that is named on that node: processes write the list again"},
-	{ConditionBusy, "FUNCTION KILL", "end the function with FUNCTION KILL; one that has written can only be ended with the server, by SHUTDOWN NOSAVE"}, //mutant:function-killed-as-a-script
+	{ConditionBusy, "FUNCTION KILL", "end the function with FUNCTION KILL; one that has written can only be ended with the server, by SHUTDOWN NOSAVE"},
 	{ConditionReplicated, "it was a replica", "restart it now that it has no replicas, or wait for repl-backlog-ttl (an hour by default); or accept the risk with WithReplicas"},
 }
 

@@ -179,14 +179,14 @@ func (b Board) notices(cards []Card, entries []Entry) (notices []*wire.Notice, e
 // there (see membership), although the node may be in quarantine.
 func (q *Quorum) mayTell(i int) bool {
 	status := q.nodes[i].Status()
-	return status.Reason() == nil || status.Until != 0 //mutant:told-where-not-admitted
+	return status.Reason() == nil || status.Until != 0
 }
 
 // allHeard reports whether all nodes have answered that can be expected to: one that failed when it
 // was last asked anything is not waited for, once another one has answered.
 func (q *Quorum) allHeard(replies []vote.Reply) bool {
 	for i := range replies {
-		if replies[i].Verdict == wire.Pending && q.nodes[i].failing() == nil { //mutant:failing-node-waited-for
+		if replies[i].Verdict == wire.Pending && q.nodes[i].failing() == nil {
 			return false
 		}
 	}
@@ -324,7 +324,7 @@ func (b Board) Hear(kind string, f func(Entry)) (stop func(), err error) {
 		return nil, ErrClosed
 	case !isKind(kind):
 		return nil, (&Card{Kind: kind}).check()
-	case f == nil: //mutant:nobody-hears
+	case f == nil:
 		return nil, &OptionError{"Hear", "there is no function that hears the entries"}
 	}
 	h := board.NewHearer(func(e wire.Entry) { f(newEntry(kind, e, 1)) })

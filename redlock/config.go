@@ -60,7 +60,7 @@ func newConfig(opts []Option) (*config, error) {
 		lease:       leaseConfig{ttl: DefaultTTL},
 		clockSkew:   DefaultClockSkew,
 		takesPart:   true,
-		restartGate: true, //mutant:gate-off
+		restartGate: true,
 	}
 	for _, o := range opts {
 		if o == nil {
@@ -121,7 +121,7 @@ func (l *leaseConfig) isTick() bool { return l.once != nil && l.once.tick }
 // derive fills in what the lease itself was not given.
 func (l *leaseConfig) derive(c *config) {
 	if l.interval == 0 {
-		l.interval = min(cmp.Or(c.lease.interval, l.ttl/extendFraction), c.longestInterval(l.ttl)) //mutant:interval-of-a-longer-ttl
+		l.interval = min(cmp.Or(c.lease.interval, l.ttl/extendFraction), c.longestInterval(l.ttl))
 	}
 	l.retryAfter = l.ttl / retryFraction
 }
@@ -136,7 +136,7 @@ func (c *config) longestInterval(ttl time.Duration) time.Duration {
 
 // check validates the combination of what was given.
 func (l *leaseConfig) check(c *config) error {
-	if l.ttl > c.maxTTL { //mutant:ttl-above-the-longest
+	if l.ttl > c.maxTTL {
 		return &OptionError{"WithTTL", fmt.Sprintf("%v is more than the longest TTL of %v that the Quorum was told: give the Quorum WithMaxTTL(%v)",
 			l.ttl, c.maxTTL, l.ttl)}
 	}
@@ -167,7 +167,7 @@ func (c *config) timeout(ttl time.Duration) time.Duration {
 // validity is how long a lease may be relied on, counted from the start of the round that set its
 // keys to ttl: the TTL less the allowance for clocks that run at different rates.
 func (c *config) validity(ttl time.Duration) time.Duration {
-	return ttl - time.Duration(float64(ttl)*c.drift) - driftFloor //mutant:no-drift-allowance
+	return ttl - time.Duration(float64(ttl)*c.drift) - driftFloor
 }
 
 func checkIdentity(identity string) error {
@@ -179,7 +179,7 @@ func checkIdentity(identity string) error {
 			return &OptionError{"WithIdentity", "contains the control character " + strconv.QuoteRune(rune(identity[i]))}
 		}
 	}
-	if _, member := wire.MemberIdentity(identity); member { //mutant:identity-like-a-waiter
+	if _, member := wire.MemberIdentity(identity); member {
 		return &OptionError{"WithIdentity", fmt.Sprintf("%.40q begins as the text does by which a node keeps a waiter: others would read another name", identity)}
 	}
 	return nil
@@ -201,17 +201,17 @@ func defaultIdentity() string {
 
 // longestTTL is that of any lease under the prefix, as far as is known.
 func (c *config) longestTTL() time.Duration {
-	return max(c.maxTTL, c.others.TTL()) //mutant:longer-ttl-of-others-ignored
+	return max(c.maxTTL, c.others.TTL())
 }
 
 // skew is how far clocks may be apart.
 func (c *config) skew() time.Duration {
-	return max(c.clockSkew, c.others.Skew()) //mutant:wider-skew-of-others-ignored
+	return max(c.clockSkew, c.others.Skew())
 }
 
 // checkPart refuses what is only for a Quorum that takes part.
 func (c *config) checkPart() error {
-	if !c.takesPart { //mutant:reader-acquires
+	if !c.takesPart {
 		return &OptionError{"WithoutLeases", "this Quorum acquires and pauses nothing: use another one for that"}
 	}
 	return nil
@@ -228,9 +228,9 @@ func (c *config) quarantine() time.Duration { return c.quarantineFor(c.longestTT
 
 // quarantineFor is that for leases of such a TTL, and such clocks.
 func (c *config) quarantineFor(ttl, skew time.Duration) time.Duration {
-	longest := max(ttl, 2*skew) + skew                                                                //mutant:quarantine-without-ttl,quarantine-without-skew,quarantine-below-three-skews
-	seconds := math.Ceil((float64(longest)*(1+c.drift) + float64(driftFloor)) / float64(time.Second)) //mutant:quarantine-without-drift
-	return time.Duration(seconds+1) * time.Second                                                     //mutant:quarantine-without-rounding
+	longest := max(ttl, 2*skew) + skew
+	seconds := math.Ceil((float64(longest)*(1+c.drift) + float64(driftFloor)) / float64(time.Second))
+	return time.Duration(seconds+1) * time.Second
 }
 
 // sampleEvery is how often at least a server's clock is looked at. Over the Quorum's TTL a jump as

@@ -59,7 +59,7 @@ func (c *contest) note(o vote.Outcome, began clock.Instant) {
 	for i, rep := range o.Replies {
 		switch {
 		case rep.Verdict == wire.Pending:
-			c.silent[i] = o.Expired //mutant:timeout-is-a-round-trip
+			c.silent[i] = o.Expired
 		case rep.Verdict == wire.Failed:
 			c.silent[i] = isTimeout(&rep)
 		case isRival(&rep):
@@ -67,7 +67,7 @@ func (c *contest) note(o vote.Outcome, began clock.Instant) {
 		}
 		// A node that timed out says nothing of the way to the others.
 		if rep.Verdict != wire.Failed && rep.At > began {
-			trip = max(trip, rep.At.Sub(began)) //mutant:pauses-not-measured
+			trip = max(trip, rep.At.Sub(began))
 		}
 	}
 	c.trip, c.standing = trip, standing
@@ -79,7 +79,7 @@ func isRival(rep *vote.Reply) bool {
 }
 
 // isSilent reports whether nobody should wait for the node.
-func (c *contest) isSilent(node int) bool { return c.silent != nil && c.silent[node] } //mutant:silent-node-awaited-again
+func (c *contest) isSilent(node int) bool { return c.silent != nil && c.silent[node] }
 
 // leads reports whether the attempt with that owner value is the one that stays.
 func (c *contest) leads(owner string, o vote.Outcome) bool {
@@ -91,12 +91,12 @@ func (c *contest) leads(owner string, o vote.Outcome) bool {
 	for rival := range c.standing {
 		before := votesOf(rival, o.Replies).compare(mine) < 0
 		firstOfAll = firstOfAll && !before
-		if c.standing[rival] < passedOver { //mutant:standing-rival-yielded-to-for-ever
+		if c.standing[rival] < passedOver {
 			fresh, first = true, first && !before
 		}
 	}
 	if fresh {
-		return first //mutant:candidate-always-stays
+		return first
 	}
 	return firstOfAll
 }
@@ -105,7 +105,7 @@ func (c *contest) leads(owner string, o vote.Outcome) bool {
 func (c *contest) stander(o vote.Outcome, silent, need int) (claim, bool) {
 	var holder claim
 	for owner, rounds := range c.standing {
-		if rival := votesOf(owner, o.Replies); rounds >= holderAfter && rival.votes+silent >= need && (holder.votes == 0 || rival.compare(holder) < 0) { //mutant:standing-rival-is-no-holder,split-vote-is-held
+		if rival := votesOf(owner, o.Replies); rounds >= holderAfter && rival.votes+silent >= need && (holder.votes == 0 || rival.compare(holder) < 0) {
 			holder = rival
 		}
 	}
@@ -154,6 +154,6 @@ func (c claim) compare(other claim) int {
 	case reserved != otherReserved:
 		return 1
 	default:
-		return cmp.Or(cmp.Compare(other.votes, c.votes), cmp.Compare(wire.OwnerRandom(c.owner), wire.OwnerRandom(other.owner)), cmp.Compare(c.owner, other.owner)) //mutant:identity-decides
+		return cmp.Or(cmp.Compare(other.votes, c.votes), cmp.Compare(wire.OwnerRandom(c.owner), wire.OwnerRandom(other.owner)), cmp.Compare(c.owner, other.owner))
 	}
 }

@@ -60,17 +60,17 @@ func (d *damage) look(m *member, call *wire.Call, rep *vote.Reply) {
 // logs the first of each. Of a list of members package membership tells.
 func (d *damage) found(m *member, call *wire.Call, why *wire.Fault) *wire.Fault {
 	key := counterName(call.Keys)
-	if isList(call) || strings.Contains(why.Cause(), "the lock is") { //mutant:foreign-lock-named-counter,damaged-members-without-a-name
+	if isList(call) || strings.Contains(why.Cause(), "the lock is") {
 		key = call.Keys.Lock
 	}
 	why = &wire.Fault{Condition: wire.Damaged, Detail: fmt.Sprintf("%q: %s", key, why.Cause()), Err: why.Err}
-	if isList(call) { //mutant:members-cost-a-vote
+	if isList(call) {
 		return why
 	}
 	is := m.q.conditionError(why)
 	d.mu.Lock()
 	_, known := d.keys[key]
-	if news := !known && len(d.keys) < maxDamaged; news { //mutant:damaged-counter-unsaid
+	if news := !known && len(d.keys) < maxDamaged; news {
 		if d.keys == nil {
 			d.keys = make(map[string]struct{})
 		}
@@ -91,10 +91,10 @@ func (d *damage) standing(m *member, keys *wire.Keys, rep *vote.Reply) {
 		return
 	}
 	left := rep.More().PTTL
-	if left <= maxMaxTTL { //mutant:lock-without-end-unsaid
+	if left <= maxMaxTTL {
 		holder := newHolder(keys.Name, rep.More().Owner)
 		holder.TTL = left
-		m.q.checkTTL(holder) //mutant:long-lock-of-one-node-unsaid
+		m.q.checkTTL(holder)
 		return
 	}
 	expires := "has no expiry"

@@ -79,7 +79,7 @@ func WithSequence(n int64, d Delivery, keep time.Duration) LeaseOption {
 			return &OptionError{"WithSequence", fmt.Sprintf("%v is neither AtMostOnce nor AtLeastOnce", d)}
 		case keep < time.Millisecond:
 			return &OptionError{"WithSequence", fmt.Sprintf("numbers are to be kept for %v: use longer than a holder of an old one may come late", keep)}
-		case keep > MaxKeep: //mutant:numbers-kept-for-ever
+		case keep > MaxKeep:
 			return &OptionError{"WithSequence", fmt.Sprintf("numbers are to be kept for %v, which is above the maximum of %v", keep, MaxKeep)}
 		}
 		l.once = &once{n: n, delivery: d, keep: keep}

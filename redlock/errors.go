@@ -65,7 +65,7 @@ func (e *HeldError) Error() string {
 // shown is an identity as errors show it: quoted where something else has written it and it is no
 // line of text.
 func shown(identity string) string {
-	if checkIdentity(identity) != nil || !utf8.ValidString(identity) { //mutant:foreign-identity-unquoted
+	if checkIdentity(identity) != nil || !utf8.ValidString(identity) {
 		return strconv.Quote(identity)
 	}
 	return identity
@@ -118,7 +118,7 @@ func (e *QuorumError) Error() string {
 		fmt.Fprintf(&b, "redlock: no quorum: %d of %d nodes answer and vote, %d needed", e.Succeeded, e.Nodes, e.Need)
 	} else {
 		fmt.Fprintf(&b, "redlock: no quorum to %s %q: %d of %d nodes, %d needed", e.Op, e.Key, e.Succeeded, e.Nodes, e.Need)
-		if e.unheard > 0 { //mutant:unheard-node-seems-to-fail
+		if e.unheard > 0 {
 			fmt.Fprintf(&b, ", %d not waited for", e.unheard)
 		}
 	}
@@ -288,7 +288,7 @@ func (e *OptionError) ErrorType() string { return "invalid" }
 
 // checkContext refuses a nil context, which would panic later.
 func checkContext(ctx context.Context) error {
-	if ctx == nil { //mutant:nil-context-taken
+	if ctx == nil {
 		return &OptionError{"ctx", "is nil: use context.Background() where there is no other"}
 	}
 	return nil

@@ -40,9 +40,9 @@ func (e *extender) add(l *Lease, due clock.Instant) {
 
 // put is entered with mu held and leaves with it released.
 func (e *extender) put(l *Lease, due clock.Instant) {
-	if l.due != stopped && l.final.Load() == nil { //mutant:stop-extending-once
+	if l.due != stopped && l.final.Load() == nil {
 		if l.lacking.Load() {
-			due = min(due, e.q.clock.Now().Add(jitter(l.pause, extendJitter))) //mutant:lacking-node-forgotten
+			due = min(due, e.q.clock.Now().Add(jitter(l.pause, extendJitter)))
 		}
 		l.due = due
 		if l.place < 0 {
@@ -73,7 +73,7 @@ const lacksAfter = 50 * time.Millisecond
 func (e *extender) lacks(l *Lease) {
 	e.mu.Lock()
 	if !l.lacking.Swap(true) {
-		l.pause = max(2*l.pause, lacksAfter) //mutant:lacking-node-pestered
+		l.pause = max(2*l.pause, lacksAfter)
 	}
 	if l.place < 0 { // nobody extends it, or it is being extended, after which the next one is planned
 		e.mu.Unlock()
@@ -131,7 +131,7 @@ func (e *extender) popDue() []*Lease {
 	if len(e.due) == 0 || e.due[0].at > now {
 		return nil
 	}
-	for len(e.due) > 0 && e.due[0].at <= now.Add(e.due[0].lease.attempt.cfg.interval/extendSlack) { //mutant:extended-when-due-only
+	for len(e.due) > 0 && e.due[0].at <= now.Add(e.due[0].lease.attempt.cfg.interval/extendSlack) {
 		due = append(due, heap.Pop(&e.due).(*Lease))
 	}
 	return due
@@ -145,7 +145,7 @@ func (e *extender) extend(leases []*Lease) {
 	start := e.q.clock.Now()
 	together := make(map[group][]*Lease)
 	for _, l := range leases {
-		l.arm() //mutant:extended-lease-without-a-timer
+		l.arm()
 		if g, ok := l.group(start); ok {
 			together[g] = append(together[g], l)
 		} else if x := l.startExtend(nil, false); x != nil {
@@ -174,7 +174,7 @@ func (e *extender) extendAlone(l *Lease) {
 	e.mu.Lock()
 	stopped := l.due == stopped
 	e.mu.Unlock()
-	if stopped { //mutant:group-tries-the-stopped
+	if stopped {
 		return
 	}
 	if x := l.startExtend(nil, true); x != nil {
@@ -185,10 +185,10 @@ func (e *extender) extendAlone(l *Lease) {
 // plan is called when an extension's outcome is certain.
 func (e *extender) plan(l *Lease, err error, start clock.Instant) {
 	if err == nil {
-		e.add(l, start.Add(jitter(l.attempt.cfg.interval, extendJitter))) //mutant:extended-too-often
+		e.add(l, start.Add(jitter(l.attempt.cfg.interval, extendJitter)))
 		return
 	}
-	e.add(l, e.q.clock.Now().Add(jitter(l.attempt.cfg.retryAfter, extendJitter))) //mutant:failed-extension-not-repeated
+	e.add(l, e.q.clock.Now().Add(jitter(l.attempt.cfg.retryAfter, extendJitter)))
 }
 
 // dueHeap orders leases by their next extension.

@@ -69,7 +69,7 @@ func (q *Quorum) startTogether(leases []*Lease, g group, start clock.Instant) *e
 	expires := clock.Instant(math.MaxInt64) // a lease that was lost is not extended
 	for i, l := range leases {
 		held[i] = wire.Held{Keys: l.attempt.keys, Lock: l.attempt.lock}
-		expires = min(expires, clock.Instant(l.deadline.Load())) //mutant:group-carries-the-lost
+		expires = min(expires, clock.Instant(l.deadline.Load()))
 		if g.spread {
 			l.hasSpread(start)
 		}
@@ -121,7 +121,7 @@ func (x *extension) Answered(r *node.Request, a node.Answer) {
 		return
 	}
 	x.replies[slot] = rep
-	server := wire.IsServerError(rep.Err) && !wire.IsNoScript(rep.Err) //mutant:group-refused-as-a-whole
+	server := wire.IsServerError(rep.Err) && !wire.IsNoScript(rep.Err)
 	for i, l := range x.leases {
 		t := &x.tallies[i]
 		switch x.of(i, &rep) {
@@ -129,13 +129,13 @@ func (x *extension) Answered(r *node.Request, a node.Answer) {
 			t.agreed++
 		case wire.Refilled:
 			t.agreed++
-			t.gone++ //mutant:refilled-quorum-counts
+			t.gone++
 		default:
 			t.missed++
 			if rep.Verdict != wire.Failed {
 				t.gone++
 			}
-			if !x.alone && (server || rep.Verdict != wire.Failed) && !t.alone { //mutant:group-loses-the-odd,group-loses-the-odd-twice,group-ignores-the-late
+			if !x.alone && (server || rep.Verdict != wire.Failed) && !t.alone {
 				t.alone = true
 				alone = append(alone, l)
 			}
@@ -143,14 +143,14 @@ func (x *extension) Answered(r *node.Request, a node.Answer) {
 		switch {
 		case t.over:
 			if int(t.gone) >= x.q.need {
-				lost = append(lost, l) //mutant:loss-by-refusal-ignored/2
+				lost = append(lost, l)
 			}
-		case int(t.agreed) >= x.q.need || int(t.missed) > len(x.replies)-x.q.need: //mutant:group-before-the-quorum,group-waits-for-the-dead
+		case int(t.agreed) >= x.q.need || int(t.missed) > len(x.replies)-x.q.need:
 			endings = append(endings, x.end(i, &now))
 		}
 	}
 	x.mu.Unlock()
-	if rep.Verdict == wire.Refused && rep.Extended == wire.ByOther { //mutant:distant-rival-not-outlasted
+	if rep.Verdict == wire.Refused && rep.Extended == wire.ByOther {
 		x.q.extender.lacks(x.leases[0])
 	}
 	x.finish(endings)
@@ -213,7 +213,7 @@ type standing struct {
 // has one of its own.
 func (s *standing) told(began time.Time, ended bool) (took time.Duration, before bool) {
 	switch {
-	case ended: //mutant:ended-lease-speaks-for-others
+	case ended:
 		return time.Since(began), false
 	case s.known:
 		return s.took, true
@@ -269,7 +269,7 @@ func (x *extension) standing(i int) *standing {
 // finish applies outcomes, and plans the next extensions.
 func (x *extension) finish(endings []ending) {
 	for _, e := range endings {
-		if e.lost { //mutant:loss-by-refusal-ignored
+		if e.lost {
 			e.lease.lose(LostRefused)
 		}
 		margin, err := e.lease.apply(e, x.start)

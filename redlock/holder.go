@@ -88,7 +88,7 @@ func (q *Quorum) holderCertain(replies []vote.Reply) bool {
 	switch {
 	case most >= q.need:
 		same := mostAlike(replies, func(a *wire.Answer) owned { return owned{a.More().Owner, a.Token} })
-		return same >= q.need || same+open < q.need //mutant:late-token-is-the-holders
+		return same >= q.need || same+open < q.need
 	case most+silent+open < q.need:
 		return true
 	default:

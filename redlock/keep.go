@@ -42,7 +42,7 @@ func (q *Quorum) KeepSequence(key string) (stop func()) {
 		q.work.Go(q.keeper.run)
 	}
 	q.mu.Unlock()
-	own, all := q.keeper.keep(&keys), q.keeper.keep(&q.all) //mutant:pause-of-all-not-kept
+	own, all := q.keeper.keep(&keys), q.keeper.keep(&q.all)
 	return func() {
 		own()
 		all()

@@ -70,9 +70,9 @@ func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, 
 	l := &Lease{q: q, attempt: at, token: token, grant: granted, granted: start, place: -1, spread: start.Add(-spreadEvery)}
 	at.token = token
 	l.values.values = ctx
-	l.deadline.Store(int64(since.Add(q.cfg.validity(at.cfg.ttl)))) //mutant:deadline-from-the-reply
+	l.deadline.Store(int64(since.Add(q.cfg.validity(at.cfg.ttl))))
 	if at.cfg.manual {
-		l.arm() //mutant:manual-lease-without-a-timer
+		l.arm()
 	}
 	if !q.adopt(l) {
 		// It has never been anybody's, so the tracer is not told of a loss.
@@ -97,7 +97,7 @@ func (l *Lease) arm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.timer == nil && l.final.Load() == nil {
-		l.timer = time.AfterFunc(max(l.remaining(), clock.AtOnce), l.expire) //mutant:deadline-not-armed
+		l.timer = time.AfterFunc(max(l.remaining(), clock.AtOnce), l.expire)
 	}
 }
 
@@ -105,17 +105,17 @@ func (l *Lease) arm() {
 // will. A quorum has it, and for as long as no other node has, the lease does not survive that one
 // of the quorum forgets it. Where all nodes grant it costs nothing.
 func (l *Lease) strengthen(rd *operation) {
-	came := rd.LeaveTo(granted{l}, func(rep *vote.Reply) bool { return withheld(rep) || isDamaged(rep) }) //mutant:refusals-forgotten
+	came := rd.LeaveTo(granted{l}, func(rep *vote.Reply) bool { return withheld(rep) || isDamaged(rep) })
 	for _, c := range came {
 		l.follow(c.Slot, c.Reply)
 	}
-	l.teach(came...) //mutant:laggard-not-restored
+	l.teach(came...)
 }
 
 // follow takes a node's answer of the round that granted the lease.
 func (l *Lease) follow(node int, rep *vote.Reply) {
 	switch {
-	case withheld(rep): //mutant:late-refusal-ignored
+	case withheld(rep):
 		l.q.extender.lacks(l)
 	case isDamaged(rep):
 		l.heals.Store(true)
@@ -166,7 +166,7 @@ var noContext = func() context.Context {
 }()
 
 // none reports whether the lease is nil or zero.
-func (l *Lease) none() bool { return l == nil || l.q == nil } //mutant:nil-lease-released
+func (l *Lease) none() bool { return l == nil || l.q == nil }
 
 // Key returns the key as it was given to Acquire.
 func (l *Lease) Key() string {
@@ -248,9 +248,9 @@ func (l *Lease) Context() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ctx == nil {
-		l.ctx, l.cancel = context.WithCancelCause(&l.values) //mutant:caller-ends-the-lease
+		l.ctx, l.cancel = context.WithCancelCause(&l.values)
 		if f := l.final.Load(); f != nil {
-			l.cancel(f.err) //mutant:context-of-an-ended-lease
+			l.cancel(f.err)
 		}
 	}
 	return l.ctx
@@ -281,7 +281,7 @@ func (l *Lease) Err() error {
 	if f := l.final.Load(); f != nil {
 		return f.err
 	}
-	if l.q.clock.Now() < clock.Instant(l.deadline.Load()) { //mutant:err-without-the-clock
+	if l.q.clock.Now() < clock.Instant(l.deadline.Load()) {
 		return nil
 	}
 	l.lose(LostDeadline)
@@ -294,7 +294,7 @@ func (l *Lease) expire() {
 		return
 	}
 	l.mu.Lock()
-	if left := l.remaining(); left > 0 { //mutant:deadline-timer-not-moved
+	if left := l.remaining(); left > 0 {
 		l.timer.Reset(left)
 		l.mu.Unlock()
 		return
@@ -383,8 +383,8 @@ func (l *Lease) Extend(ctx context.Context) error {
 // deadline still tells it when it must have ended. Extend by hand still works.
 func (l *Lease) StopExtending() {
 	if !l.none() {
-		l.arm()                //mutant:stopped-lease-without-a-timer
-		l.q.extender.remove(l) //mutant:stop-extending-ignored
+		l.arm()
+		l.q.extender.remove(l)
 	}
 }
 
@@ -393,15 +393,15 @@ func (l *Lease) group(start clock.Instant) (g group, ok bool) {
 	switch {
 	case l.lacking.Load(): // its key would not be found there
 		return g, false
-	case l.heals.Load(): //mutant:counter-healed-together
+	case l.heals.Load():
 		return g, false
-	case l.attempt.cfg.minHold > 0: //mutant:group-for-a-minimum-hold
+	case l.attempt.cfg.minHold > 0:
 		return g, false // it would revive what a release has left, which it may overtake
 	case clock.Instant(l.deadline.Load()).Sub(start) < l.q.cfg.timeout(l.TTL()):
 		return g, false // all would have to be sent before its end
 	}
-	g = group{l.TTL(), l.spreads(start)}             //mutant:group-for-another-ttl,group-spreads-nothing
-	return g, !g.spread || l.attempt.cfg.once == nil // a record is spread with the token //mutant:group-for-all
+	g = group{l.TTL(), l.spreads(start)}
+	return g, !g.spread || l.attempt.cfg.once == nil // a record is spread with the token
 }
 
 // spreads reports whether an extension that begins at that time is to spread the token: once in a
@@ -416,7 +416,7 @@ func (l *Lease) spreads(start clock.Instant) bool {
 // lease when it is certain, by any goroutine. It returns nil, and nothing happens, if the lease has
 // ended.
 func (l *Lease) startExtend(result chan<- error, beside bool) *extension {
-	if l.Err() != nil { //mutant:extended-after-the-end
+	if l.Err() != nil {
 		return nil
 	}
 	x := &extension{q: l.q, start: l.q.clock.Now(), alone: true, key: l.Key(), result: result, beside: beside, oneLease: [1]*Lease{l}}
@@ -424,9 +424,9 @@ func (l *Lease) startExtend(result chan<- error, beside bool) *extension {
 	l.lacking.Store(false)
 	call := l.attempt.call(wire.Extend)
 	call.TTL = l.q.texts.milliseconds(l.TTL())
-	if l.spreads(x.start) { //mutant:token-not-extended
+	if l.spreads(x.start) {
 		call.Spread = "0"
-		if l.heals.Swap(false) { //mutant:damaged-counter-healed-twice
+		if l.heals.Swap(false) {
 			call.Spread = strconv.FormatInt(l.q.clocks.Latest(time.Now()).Microseconds(), 10)
 		}
 		l.hasSpread(x.start)
@@ -450,18 +450,18 @@ func (l *Lease) hasSpread(at clock.Instant) {
 func (l *Lease) apply(e ending, start clock.Instant) (margin time.Duration, err error) {
 	l.mu.Lock()
 	margin = l.remaining()
-	if margin <= 0 || l.final.Load() != nil { //mutant:late-extension-revives
+	if margin <= 0 || l.final.Load() != nil {
 		l.mu.Unlock()
 		return 0, l.Err()
 	}
 	defer l.mu.Unlock()
-	if !e.success { //mutant:failed-extension-moves-the-deadline
+	if !e.success {
 		l.lastErr = l.q.quorumError(OpExtend, l.Key(), e.as.Outcome)
 		l.spread = start.Add(-spreadEvery)
 		return margin, l.lastErr
 	}
 	l.lastErr = nil
-	if next := start.Add(l.q.cfg.validity(l.TTL())); next > clock.Instant(l.deadline.Load()) { //mutant:extended-from-the-reply
+	if next := start.Add(l.q.cfg.validity(l.TTL())); next > clock.Instant(l.deadline.Load()) {
 		l.deadline.Store(int64(next))
 		if l.timer != nil {
 			l.timer.Reset(next.Sub(l.q.clock.Now())) // or the timers of many leases would wake the process all the time, for nothing
@@ -476,7 +476,7 @@ func (l *Lease) traceExtend(as *standing, began time.Time, margin time.Duration,
 		return
 	}
 	data := TraceExtendData{Key: l.Key(), Lease: l, Start: began, Margin: margin, Answers: as.answers, Err: err}
-	data.Duration, data.Shared = as.told(began, margin <= 0) //mutant:group-counted-for-each
+	data.Duration, data.Shared = as.told(began, margin <= 0)
 	for i := range as.Replies {
 		switch rep := &as.Replies[i]; {
 		case rep.Verdict == wire.OK && rep.Extended == wire.InPlace:

@@ -72,11 +72,11 @@ func (m *member) Address() string { return m.addr }
 func (m *member) Reply(call *wire.Call, a node.Answer) vote.Reply {
 	rep := vote.Reply{Answer: a.Answer, Err: a.Err, Unsent: a.Unsent, At: a.Received}
 	for _, r := range []*wire.Record{rep.More().Record, rep.More().All} {
-		if r != nil && r.Mark.Version > uint64(m.q.now().Add(wire.MaxLead).UnixMicro()) { //mutant:mark-of-the-future-followed
+		if r != nil && r.Mark.Version > uint64(m.q.now().Add(wire.MaxLead).UnixMicro()) {
 			r.Mark = wire.Mark{}
 		}
 	}
-	if rep.Err == nil && rep.Token > m.q.clocks.GreatestCounter(rep.Server, time.Now()) { //mutant:invented-lead-followed
+	if rep.Err == nil && rep.Token > m.q.clocks.GreatestCounter(rep.Server, time.Now()) {
 		rep = vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: wire.DamagedCounter(strconv.FormatUint(rep.Token, 10)), At: a.Received}
 	}
 	m.damage.look(m, call, &rep)
@@ -113,7 +113,7 @@ func (m *member) reason(status *node.Status) error { return m.known(status.Reaso
 // it. Nobody has looked whether it belongs, so nothing is restored from it.
 func (m *member) onlyReads() bool {
 	why := m.Status().Fault
-	return why != nil && why.Condition == wire.NoPermission //mutant:restored-from-who-only-reads
+	return why != nil && why.Condition == wire.NoPermission
 }
 
 // votes is why the node does not vote now, and nil while it does.
@@ -124,7 +124,7 @@ func (m *member) failing() *NodeError { return cmp.Or(m.lastErr.Load(), m.lookEr
 
 // unanswered is why the node does not answer, from when that is said on; nil while it does.
 func (m *member) unanswered() error {
-	if silent := m.silent.Load(); silent != nil { //mutant:silent-node-votes-on
+	if silent := m.silent.Load(); silent != nil {
 		return silent.Err
 	}
 	return nil
@@ -162,9 +162,9 @@ func (o observer) Refused(err error) {
 	again := o.unconnected
 	o.unconnected = err != nil
 	switch why := wire.FaultOf(err); {
-	case why != nil: //mutant:full-server-unsaid
+	case why != nil:
 		is = o.q.conditionError(&wire.Fault{Condition: why.Condition, Detail: "new connections are refused: " + why.Cause(), Err: why.Err})
-	case err != nil && again: //mutant:unconnected-server-unsaid
+	case err != nil && again:
 		is = o.q.conditionError(&wire.Fault{Condition: wire.Unconnected, Detail: "new connections fail: " + wire.Short(o.suspect(wire.WithoutAddress(err)).Error()), Err: err})
 	}
 	was := o.connectErr.Swap(is)
@@ -179,7 +179,7 @@ func (o observer) Status(was, is *node.Status) {
 	if is.Reason() != nil && !is.Unseen {
 		o.q.belongs.Settled(o.index, is.Fault == nil)
 	}
-	if is.Until != 0 && was.Until == 0 { // another process, which does not know who uses it //mutant:successor-not-told
+	if is.Until != 0 && was.Until == 0 { // another process, which does not know who uses it
 		o.q.belongs.Restarted(o.index)
 	}
 	if was.Until != is.Until || ErrorType(o.reason(was)) != ErrorType(o.reason(is)) {
@@ -193,14 +193,14 @@ func (o observer) Status(was, is *node.Status) {
 			o.voteless.begin(now)
 		}
 		log.WarnContext(ctx, "redlock: node does not vote", "node", o.addr, "reason", o.reason(is))
-	case is.Until == 0 && o.voteless.due(now): // a quarantine has said when it ends //mutant:lost-vote-not-repeated
+	case is.Until == 0 && o.voteless.due(now): // a quarantine has said when it ends
 		log.WarnContext(ctx, "redlock: node still does not vote", "node", o.addr, "for", o.voteless.lasted(now), "reason", o.reason(is))
 	}
 	if is.Reason() != nil {
 		return
 	}
 	if is.Opened != was.Opened {
-		o.q.keeper.open(o.index) //mutant:kept-sequence-not-restored
+		o.q.keeper.open(o.index)
 	}
 	if was.Fault != nil && was.Fault.Condition != wire.Restarted {
 		log.InfoContext(ctx, "redlock: node votes", "node", o.addr, "after", o.voteless.lasted(now))
@@ -233,7 +233,7 @@ func (m *member) tell() {
 	if why := m.wrong.Load(); why != nil {
 		data.Warning = why
 	}
-	if why := m.differs.Load(); why != nil { //mutant:another-list-in-flight-untraced
+	if why := m.differs.Load(); why != nil {
 		data.Warning = why
 	}
 	data.Votes = data.Err == nil
@@ -244,7 +244,7 @@ func (m *member) tell() {
 func (o observer) Sampled(server node.Watch, jump time.Duration) {
 	o.q.belongs.Refresh()
 	is := o.q.conditionError(o.q.clocks.Sampled(o.index, server))
-	if was := o.wrong.Swap(is); (was == nil) != (is == nil) { //mutant:wrong-clock-untraced
+	if was := o.wrong.Swap(is); (was == nil) != (is == nil) {
 		o.tell()
 	}
 	if jump < 0 {
@@ -272,7 +272,7 @@ func (m *member) exchangeError(err error) *NodeError {
 	}
 	e := m.failure("exchange", err)
 	if m.answered.Load() && e.Err == ErrTimeout {
-		e.Err = &suspicion{e.Err, fellSilent} //mutant:silent-node-without-advice
+		e.Err = &suspicion{e.Err, fellSilent}
 	}
 	return e
 }
@@ -303,7 +303,7 @@ func (m *member) logFailing() {
 	}
 	held := Advice(is) == heldBack && !m.held // another word than the first, which nobody would wait for
 	m.held = m.held || held
-	once := !m.cut && wire.IsCut(is.Err) && m.answered.Load() //mutant:idle-connection-is-an-outage
+	once := !m.cut && wire.IsCut(is.Err) && m.answered.Load()
 	m.cut = true
 	switch {
 	case once:
@@ -311,7 +311,7 @@ func (m *member) logFailing() {
 		m.outage.begin(now)
 		log.WarnContext(ctx, "redlock: node failing", "node", m.addr, "error", is.said())
 		m.silence(is)
-	case held, m.outage.due(now): //mutant:outage-not-repeated,held-back-unsaid
+	case held, m.outage.due(now):
 		log.WarnContext(ctx, "redlock: node still failing", "node", m.addr, "for", m.outage.lasted(now), "error", is.said())
 		m.silence(is)
 	}

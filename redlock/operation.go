@@ -69,7 +69,7 @@ func (q *Quorum) newOperation(op Op, need int) *operation {
 
 // drop says that one of its users does not look at the operation any more. A nil one is none.
 func (o *operation) drop() {
-	if o == nil || o.users.Add(-1) > 0 { //mutant:operation-used-again-too-early
+	if o == nil || o.users.Add(-1) > 0 {
 		return
 	}
 	q := o.q
@@ -98,7 +98,7 @@ func (o *operation) answered(m *member, slot int, call *wire.Call, a node.Answer
 func (o *operation) send(ctx context.Context, at *attempt, call wire.Call, expires clock.Instant, want func(int) bool) {
 	asked := &o.call
 	if asked.Keys != nil { // others have been asked something else, and may not have answered
-		asked = new(wire.Call) //mutant:call-changed-while-it-is-sent
+		asked = new(wire.Call)
 	}
 	*asked = call
 	requests := o.few[:]
@@ -146,7 +146,7 @@ func (t *trace) begin(q *Quorum) {
 func (t *trace) start(ctx context.Context, m *member, slot int, data TraceNodeStartData) {
 	if t.nodes != nil {
 		data.Node = m.addr
-		t.nodes[slot] = m.q.cfg.tracers.node.TraceNodeStart(ctx, data) //mutant:group-untraced
+		t.nodes[slot] = m.q.cfg.tracers.node.TraceNodeStart(ctx, data)
 	}
 }
 

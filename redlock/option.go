@@ -117,10 +117,10 @@ func WithExtendInterval(d time.Duration) CommonOption {
 		if d <= 0 {
 			return &OptionError{"WithExtendInterval", fmt.Sprintf("%v is not positive; to extend by hand use WithoutAutoExtend", d)}
 		}
-		if d < minExtendInterval { //mutant:extended-all-the-time
+		if d < minExtendInterval {
 			return &OptionError{"WithExtendInterval", fmt.Sprintf("%v is below the minimum of %v", d, minExtendInterval)}
 		}
-		if d > maxMaxTTL { //mutant:unused-interval-without-bound
+		if d > maxMaxTTL {
 			return &OptionError{"WithExtendInterval", fmt.Sprintf("%v is above the maximum of %v", d, maxMaxTTL)}
 		}
 		l.interval = d
@@ -196,9 +196,9 @@ func WithPrefix(prefix string) Option {
 	return quorumOption(func(c *config) error {
 		odd := func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`{}*?[]\`, r) }
 		switch {
-		case prefix == "" || len(prefix) > 128 || strings.ContainsFunc(prefix, odd): //mutant:prefix-of-any-text
+		case prefix == "" || len(prefix) > 128 || strings.ContainsFunc(prefix, odd):
 			return &OptionError{"WithPrefix", `must be 1 to 128 bytes without { or }, which mark the key within its names on the servers, blanks, control characters, and *?[]\, which have a meaning in ACLs`}
-		case strings.HasSuffix(prefix, ":pause"): //mutant:prefix-of-the-pauses-of-another
+		case strings.HasSuffix(prefix, ":pause"):
 			return &OptionError{"WithPrefix", `must not end in ":pause": the pauses of the prefix before that have these names`}
 		}
 		c.prefix = prefix

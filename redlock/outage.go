@@ -26,7 +26,7 @@ type outages struct {
 func (o *outages) take(now clock.Instant) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if now < o.next { //mutant:outage-said-by-all
+	if now < o.next {
 		return false
 	}
 	o.next = now.Add(firstReminder / 2) // those that began with this one are not in time for the next line either
@@ -47,7 +47,7 @@ func (o *outage) lasts(ctx context.Context, a *acquisition, err error) {
 	case !o.reminder.due(now):
 		return
 	}
-	if a.q.outages.take(now) { //mutant:outage-in-silence
+	if a.q.outages.take(now) {
 		o.said = true
 		lasts := reminder{since: o.since}
 		a.q.cfg.logger.WarnContext(ctx, "redlock: no quorum to acquire a key that is waited for",

@@ -174,20 +174,20 @@ func (q *Quorum) Pause(ctx context.Context, key string, o PauseOptions) (Pause, 
 		}
 		if !q.none() {
 			switch now := q.now(); {
-			case o.Until.Before(now): //mutant:pause-that-is-over-drops-ticks
+			case o.Until.Before(now):
 				return Pause{}, &OptionError{"Pause", fmt.Sprintf("the end %v has passed: it would pause nothing", o.Until)}
-			case o.Until.After(now.Add(longestPause)): //mutant:pause-that-is-forgotten
+			case o.Until.After(now.Add(longestPause)):
 				return Pause{}, &OptionError{"Pause", fmt.Sprintf("the end %v is more than 98 years away, and nodes keep no pause for longer: leave Until out, and resume", o.Until)}
 			}
 		}
 	}
-	p, err := q.mark(ctx, key, floor, o) //mutant:pause-waits-from-its-beginning
+	p, err := q.mark(ctx, key, floor, o)
 	if err != nil {
 		return p, err
 	}
-	longest := min(q.cfg.longestTTL()/2, maxTickRound) //mutant:pause-waits-too-short
+	longest := min(q.cfg.longestTTL()/2, maxTickRound)
 	select {
-	case <-time.After(longest + time.Duration(float64(longest)*q.cfg.drift) + driftFloor): //mutant:pause-returns-at-once,pause-waits-from-its-beginning/2
+	case <-time.After(longest + time.Duration(float64(longest)*q.cfg.drift) + driftFloor):
 		return p, nil
 	case <-ctx.Done():
 		return p, newContextError(ctx, key, nil)
@@ -276,13 +276,13 @@ func (q *Quorum) mark(ctx context.Context, key string, floor int64, o PauseOptio
 		if err != nil {
 			return Pause{}, err
 		}
-		if last := s.pause; !last.Active(now) { //mutant:resume-without-a-pause-drops-ticks
+		if last := s.pause; !last.Active(now) {
 			least = last.floor()
 		}
 	}
-	mark := wire.Mark{Version: lease.FencingToken(), Floor: max(floor, least), At: now.UnixMilli(), By: o.By, Why: o.Reason} //mutant:pause-lifted-backwards
+	mark := wire.Mark{Version: lease.FencingToken(), Floor: max(floor, least), At: now.UnixMilli(), By: o.By, Why: o.Reason}
 	nodes, newer, err := q.writeMark(ctx, keys, mark)
-	if last := latestMark(newer); last.Version >= mark.Version && lease.Err() == nil { //mutant:damaged-mark-wins,operator-without-a-lease-wins
+	if last := latestMark(newer); last.Version >= mark.Version && lease.Err() == nil {
 		q.cfg.logger.WarnContext(ctx, "redlock: a node had a later mark of a pause than the one that is written now: it is replaced",
 			"key", keys.Name, "version", mark.Version, "later", last.Version, "by", shown(last.By))
 		mark.Version = last.Version + 1
@@ -291,7 +291,7 @@ func (q *Quorum) mark(ctx context.Context, key string, floor int64, o PauseOptio
 	if last := latestMark(newer); err != nil && last.Version > 0 {
 		err = fmt.Errorf("%w (a node has a later mark: version %d, and this one's is %d)", err, last.Version, mark.Version)
 	}
-	if err == nil && lease.Err() != nil { //mutant:pause-without-its-lease
+	if err == nil && lease.Err() != nil {
 		err = fmt.Errorf("%w: %w", ErrUnknown, lease.Err())
 	}
 	if err != nil {
@@ -355,7 +355,7 @@ func (q *Quorum) writeMark(ctx context.Context, keys *wire.Keys, mark wire.Mark)
 		o := rd.Outcome()
 		wrote := vote.Count(o.Replies, wire.OK)
 		unknowing := unknowingIn(o.Replies, ofKey)
-		if len(unknowing) > 0 && restores < maxRestores { //mutant:pause-without-restoring
+		if len(unknowing) > 0 && restores < maxRestores {
 			if q.restore(ctx, &restoration{keys: keys, nodes: unknowing, keep: keepPause})[0] == nil {
 				continue
 			}
@@ -366,7 +366,7 @@ func (q *Quorum) writeMark(ctx context.Context, keys *wire.Keys, mark wire.Mark)
 				newer[i] = rep.More().Record.Mark
 			}
 		}
-		if wrote < q.need { //mutant:pause-on-one-node
+		if wrote < q.need {
 			return 0, newer, fmt.Errorf("%w: %w", ErrUnknown, q.quorumError(OpPause, keys.Name, o))
 		}
 		return wrote, newer, nil
@@ -375,8 +375,8 @@ func (q *Quorum) writeMark(ctx context.Context, keys *wire.Keys, mark wire.Mark)
 
 // lifetimeOf is how long the nodes keep a record with that mark at least.
 func (q *Quorum) lifetimeOf(m wire.Mark) time.Duration {
-	left := time.UnixMilli(m.Floor).Sub(q.now())       // or the longest Duration
-	return min(max(left, 0), longestPause) + keepPause //mutant:lifetime-of-a-pause-overflows
+	left := time.UnixMilli(m.Floor).Sub(q.now()) // or the longest Duration
+	return min(max(left, 0), longestPause) + keepPause
 }
 
 // pausedIn returns the pause for which nodes have refused a tick; nil if none has.
@@ -425,12 +425,12 @@ func (q *Quorum) spreadPauses(at *attempt, replies []vote.Reply) {
 	}
 	newest := q.newest(own)
 	for i := range own {
-		if knows[i] && own[i].Version < newest.Version { //mutant:pauses-not-spread
+		if knows[i] && own[i].Version < newest.Version {
 			q.spread(at.keys, newest)
 			break
 		}
 	}
-	if newest := q.newest(all); newest.Version != 0 && differAll { //mutant:pauses-of-all-not-spread
+	if newest := q.newest(all); newest.Version != 0 && differAll {
 		q.spread(&q.all, newest)
 	}
 }
@@ -467,9 +467,9 @@ func (q *Quorum) newest(marks []wire.Mark) (newest wire.Mark) {
 		}
 		switch {
 		case m.Version <= newest.Version:
-		case m.Version <= latest || have >= q.need: //mutant:damaged-mark-spread,mark-of-a-quorum-not-spread
+		case m.Version <= latest || have >= q.need:
 			newest = m
-		case q.oddMark.Swap(m.Version) != m.Version: //mutant:damaged-mark-unsaid
+		case q.oddMark.Swap(m.Version) != m.Version:
 			q.cfg.logger.Warn("redlock: a node has a mark of a pause that is ahead of the clocks and that no quorum is known to have: no other node follows it; pause or resume to replace it",
 				"node", q.nodes[i].addr, "version", m.Version, "by", shown(m.By))
 		}
@@ -482,7 +482,7 @@ func (q *Quorum) newest(marks []wire.Mark) (newest wire.Mark) {
 func (q *Quorum) safest(marks []wire.Mark) wire.Mark {
 	safest := q.newest(marks)
 	for _, m := range marks {
-		if m.Version > safest.Version && m.Floor > safest.Floor { //mutant:damaged-mark-restored,doubtful-pause-not-restored
+		if m.Version > safest.Version && m.Floor > safest.Floor {
 			safest = m
 		}
 	}

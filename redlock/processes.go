@@ -22,7 +22,7 @@ func (p *processes) claim(runID string, n *member) (other *member) {
 			delete(p.byID, id)
 		}
 	}
-	if owner := p.byID[runID]; owner != nil && owner != n { //mutant:gate-listed-twice
+	if owner := p.byID[runID]; owner != nil && owner != n {
 		return owner
 	}
 	p.byID[runID] = n

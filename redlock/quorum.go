@@ -93,7 +93,7 @@ func Open(urls []string, opts ...Option) (*Quorum, error) {
 			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), err.Error()}
 		}
 		addr := strings.Join(o.InitAddress, ",")
-		if first, ok := seen[addr]; ok { //mutant:gate-url-listed-twice
+		if first, ok := seen[addr]; ok {
 			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), fmt.Sprintf("names the same node as urls[%d], %s: a node has one vote", first, addr)}
 		}
 		seen[addr] = i
@@ -133,16 +133,16 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	}
 	timeout := c.exchangeTimeout()
 	o.ForceSingleClient = o.Sentinel.MasterSet == ""
-	o.DisableRetry = true //mutant:client-retries
+	o.DisableRetry = true
 	o.DisableCache = true
 	o.DisableAutoPipelining = false
-	o.PipelineMultiplex = -1 //mutant:several-connections
-	o.BlockingPipeline = -1  // no pipeline is too long for that one connection
+	o.PipelineMultiplex = -1
+	o.BlockingPipeline = -1 // no pipeline is too long for that one connection
 	if o.BlockingPoolSize > 0 {
 		o.BlockingPoolSize = max(o.BlockingPoolSize, dedicatedConns)
 	}
 	// One command is under way on a connection, or a few; valkey-go's defaults are for thousands.
-	o.ReadBufferEachConn = cmp.Or(o.ReadBufferEachConn, connBuffer) //mutant:large-buffers
+	o.ReadBufferEachConn = cmp.Or(o.ReadBufferEachConn, connBuffer)
 	o.WriteBufferEachConn = cmp.Or(o.WriteBufferEachConn, connBuffer)
 	o.RingScaleEachConn = cmp.Or(o.RingScaleEachConn, connRingScale)
 	// Everything goes to the server that the URL names.
@@ -151,13 +151,13 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	o.ReplicaOnly, o.EnableReplicaAZInfo, o.AZFromInfo = false, false, false
 	o.OnInvalidations = nil
 	o.ConnLifetime = 0
-	o.ConnWriteTimeout = timeout   //mutant:write-unbounded
-	o.Dialer.Timeout = timeout     //mutant:dial-unbounded
-	o.Dialer.KeepAlive = pingEvery //mutant:queue-with-many-pings
+	o.ConnWriteTimeout = timeout
+	o.Dialer.Timeout = timeout
+	o.Dialer.KeepAlive = pingEvery
 	if !o.Dialer.KeepAliveConfig.Enable {
-		o.Dialer.KeepAliveConfig = c.keepAlive() //mutant:queue-heard-on-dead-connections
+		o.Dialer.KeepAliveConfig = c.keepAlive()
 	}
-	GuardReplies(&o) //mutant:replies-unguarded
+	GuardReplies(&o)
 	return o, nil
 }
 
@@ -256,10 +256,10 @@ func New(clients []valkey.Client, opts ...Option) (*Quorum, error) {
 // checkMode refuses clients that are no node.
 func (c *config) checkMode(mode valkey.ClientMode) error {
 	switch {
-	case mode == valkey.ClientModeCluster: //mutant:cluster-client-taken
+	case mode == valkey.ClientModeCluster:
 		return errors.New("is a Cluster client: a Cluster moves keys between its servers and promotes replicas that lack some, " +
 			"and nobody can tell when; use independent servers, each with a client of its own")
-	case mode == valkey.ClientModeSentinel && !c.acceptReplicas: //mutant:sentinel-client-taken
+	case mode == valkey.ClientModeSentinel && !c.acceptReplicas:
 		return errors.New("is a Sentinel client: a promoted replica may lack what its master granted; " +
 			"use independent masters, or WithReplicas to accept the risk")
 	}
@@ -269,7 +269,7 @@ func (c *config) checkMode(mode valkey.ClientMode) error {
 func newQuorum(cfg *config, nodes int) *Quorum {
 	q := &Quorum{
 		cfg:    cfg,
-		need:   nodes/2 + 1, //mutant:quorum-of-half
+		need:   nodes/2 + 1,
 		clock:  clock.New(),
 		leases: make(map[*Lease]struct{}),
 		done:   make(chan struct{}),
@@ -327,7 +327,7 @@ func (q *Quorum) start() {
 		Subscribed: func(i int, err error) { q.nodes[i].cannotCall(err) },
 	})
 	switch n := len(q.nodes); {
-	case n == 1: //mutant:single-node-unmentioned
+	case n == 1:
 		q.cfg.logger.WarnContext(context.Background(), "redlock: a single node: while it is away nobody can acquire or keep a lease; use 3 or 5 independent nodes",
 			"node", q.nodes[0].addr)
 	case n%2 == 0:
@@ -336,7 +336,7 @@ func (q *Quorum) start() {
 	}
 	for _, n := range q.nodes {
 		n.tell()
-		go n.Run() //mutant:open-waits
+		go n.Run()
 	}
 	q.work.Go(q.extender.run)
 }
@@ -374,11 +374,11 @@ func (q *Quorum) Close() error {
 	}
 	q.mu.Unlock()
 	for _, l := range held {
-		l.lose(LostClosed) //mutant:close-releases
+		l.lose(LostClosed)
 	}
 	close(q.done)
 	q.listener.Close()
-	q.rounds.Wait() //mutant:close-during-acquisition
+	q.rounds.Wait()
 	for _, n := range q.nodes {
 		n.Close()
 	}
@@ -415,7 +415,7 @@ func (q *Quorum) Identity() string {
 }
 
 // none reports whether the Quorum is nil or zero.
-func (q *Quorum) none() bool { return q == nil || q.cfg == nil } //mutant:nil-quorum-used
+func (q *Quorum) none() bool { return q == nil || q.cfg == nil }
 
 // NewIdentity returns a name for one of several holders in this process, such as an Elector: that
 // of WithIdentity among the options of its leases, or the Quorum's own where that was given one
@@ -431,10 +431,10 @@ func (q *Quorum) NewIdentity(opts ...LeaseOption) string {
 			_ = o.applyLease(&l)
 		}
 	}
-	if l.identity != "" { //mutant:lease-identity-unseen
+	if l.identity != "" {
 		return l.identity
 	}
-	if q.cfg.named { //mutant:given-identity-changed
+	if q.cfg.named {
 		return q.Identity()
 	}
 	return fmt.Sprintf("%s-%d", q.Identity(), q.holders.Add(1))

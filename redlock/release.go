@@ -36,13 +36,13 @@ func (l *Lease) Complete(ctx context.Context) error {
 	if l.none() {
 		return errNoLease // nothing is recorded
 	}
-	return l.finish(ctx, wire.Done) //mutant:completion-not-recorded
+	return l.finish(ctx, wire.Done)
 }
 
 // Abandon is Release, and takes back the grant of the lease's sequence (WithSequence), as if it had
 // never been granted: for a holder that has not begun to work, and will not. On nodes that do not
 // hear of it the number stays granted.
-func (l *Lease) Abandon(ctx context.Context) error { return l.finish(ctx, wire.Undo) } //mutant:forgone-number-kept
+func (l *Lease) Abandon(ctx context.Context) error { return l.finish(ctx, wire.Undo) }
 
 func (l *Lease) finish(ctx context.Context, record wire.Outcome) error {
 	if l.none() {
@@ -52,14 +52,14 @@ func (l *Lease) finish(ctx context.Context, record wire.Outcome) error {
 		ctx = context.Background()
 	}
 	l.mu.Lock()
-	if l.release.begun { //mutant:release-twice
+	if l.release.begun {
 		done := l.release.wait()
 		l.mu.Unlock()
 		<-done
 		return l.release.outcome
 	}
 	l.release.begun = true
-	ended := l.end(ErrReleased) //mutant:release-before-the-cancel
+	ended := l.end(ErrReleased)
 	l.mu.Unlock()
 	var err error
 	defer func() {
@@ -68,13 +68,13 @@ func (l *Lease) finish(ctx context.Context, record wire.Outcome) error {
 		l.release.end(err)
 	}()
 
-	ctx = l.q.detach(ctx) //mutant:release-with-the-callers-context
+	ctx = l.q.detach(ctx)
 	t := l.q.cfg.tracers.release
 	if t != nil {
 		ctx = t.TraceReleaseStart(ctx, TraceReleaseStartData{Key: l.Key(), Lease: l})
 	}
 	err = l.free(ctx, record)
-	if lost := l.final.Load().err; !ended { //mutant:release-hides-the-loss
+	if lost := l.final.Load().err; !ended {
 		err = lost
 	}
 	if t != nil {
@@ -111,7 +111,7 @@ func (r *release) end(outcome error) {
 
 // free sends the release and waits for a quorum of answers.
 func (l *Lease) free(ctx context.Context, record wire.Outcome) error {
-	keep := max(l.attempt.cfg.minHold-l.q.clock.Now().Sub(l.granted), 0) //mutant:min-hold-ignored,min-hold-from-the-release
+	keep := max(l.attempt.cfg.minHold-l.q.clock.Now().Sub(l.granted), 0)
 	call := l.attempt.call(wire.Release)
 	call.Keep, call.Record = milliseconds(keep.Round(time.Millisecond)), record
 	call.Last = l.last.Load()
@@ -122,7 +122,7 @@ func (l *Lease) free(ctx context.Context, record wire.Outcome) error {
 	t := rd.Tally()
 	written := t.Agreed + t.Refused - t.Unwritten
 	switch {
-	case t.Unwritten > 0 && written < l.q.need: //mutant:unwritten-completion-hidden
+	case t.Unwritten > 0 && written < l.q.need:
 		o := rd.Outcome()
 		e := l.q.quorumError(OpRelease, l.Key(), o)
 		e.Succeeded, e.Errs = written, append(e.Errs, l.q.unwritten(o.Replies)...)
@@ -157,7 +157,7 @@ func (q *Quorum) releaseCertain(replies []vote.Reply) bool {
 		switch rep := &replies[i]; {
 		case rep.Verdict == wire.Failed:
 			failed++
-		case rep.Verdict != wire.Pending && !rep.Unwritten: //mutant:unwritten-completion-ends-the-round
+		case rep.Verdict != wire.Pending && !rep.Unwritten:
 			done++
 		}
 	}
@@ -169,8 +169,8 @@ func (q *Quorum) releaseCertain(replies []vote.Reply) bool {
 // key. It follows the attempt's own requests on each node. The caller's cancellation does not reach
 // it.
 func (q *Quorum) rollBack(ctx context.Context, at *attempt, o vote.Outcome) {
-	q.sendRelease(q.detach(ctx), at, q.takingBack(at, true), func(i int) bool { //mutant:given-up-attempt-calls-nobody
-		return o.Replies[i].Verdict != wire.Refused //mutant:rollback-missing,cancelled-attempt-keeps-what-is-late
+	q.sendRelease(q.detach(ctx), at, q.takingBack(at, true), func(i int) bool {
+		return o.Replies[i].Verdict != wire.Refused
 	}).drop()
 }
 
@@ -183,7 +183,7 @@ func (q *Quorum) takingBack(at *attempt, next bool) wire.Call {
 	if next {
 		q.calling(&call, at.cfg.ttl)
 	}
-	call.Keep, call.Record, call.Stays = "0", wire.Undo, true //mutant:failed-attempt-keeps-its-number
+	call.Keep, call.Record, call.Stays = "0", wire.Undo, true
 	return call
 }
 

@@ -27,10 +27,10 @@ func (r *reminder) begin(now clock.Instant) {
 
 // due reports whether to log it again.
 func (r *reminder) due(now clock.Instant) bool {
-	if now < r.next { //mutant:reminded-all-the-time
+	if now < r.next {
 		return false
 	}
-	r.pause = min(2*r.pause, rarestReminder) //mutant:reminded-without-pause
+	r.pause = min(2*r.pause, rarestReminder)
 	r.next = now.Add(r.pause)
 	return true
 }

@@ -153,10 +153,10 @@ func (r *reporter) beat() {
 		}
 	}
 	switch {
-	case about != nil: //mutant:card-of-who-wants-none
+	case about != nil:
 		cards = append(cards, Card{Kind: ProcessKind, ID: r.process, Text: r.card(began, about), Lifetime: ReportLifetime})
 	case r.shown:
-		cards = append(cards, Card{Kind: ProcessKind, ID: r.process}) //mutant:card-of-nothing-any-more
+		cards = append(cards, Card{Kind: ProcessKind, ID: r.process})
 	}
 	r.shown = about != nil
 	if _, err := r.q.Board().Post(context.Background(), cards, entries); err != nil {
@@ -166,7 +166,7 @@ func (r *reporter) beat() {
 		}
 	}
 	if r.none() {
-		r.takeDown() // the last part has ended meanwhile, and this may have come after //mutant:card-after-the-last-stop
+		r.takeDown() // the last part has ended meanwhile, and this may have come after
 	}
 }
 
@@ -190,7 +190,7 @@ func (r *reporter) refused(replies []vote.Reply) {
 		case rep.Verdict != wire.Failed || !wire.IsServerError(rep.Err):
 		default:
 			why := m.failure(OpPost, rep.Err)
-			if word := why.ErrorType(); r.said[i] != word { //mutant:refused-reports-unsaid
+			if word := why.ErrorType(); r.said[i] != word {
 				r.said[i] = word
 				r.q.cfg.logger.WarnContext(context.Background(), "redlock: node does not take what processes tell people: package admin lacks it", "node", m.addr, "error", why)
 			}
@@ -258,7 +258,7 @@ func (r *reporter) card(began time.Time, about map[string][]any) string {
 		if len(lists[longest]) == 0 {
 			return `{"v":1,"cut":true}`
 		}
-		card["cut"] = true //mutant:cut-card-unsaid
+		card["cut"] = true
 		lists[longest] = lists[longest][:len(lists[longest])/2]
 	}
 }

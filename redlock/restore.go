@@ -124,7 +124,7 @@ func (q *Quorum) restore(ctx context.Context, all ...*restoration) (errs []error
 		}
 		return nil
 	}
-	others := min(q.need, len(q.nodes)-1) //mutant:restored-from-fewer
+	others := min(q.need, len(q.nodes)-1)
 	for i, r := range all {
 		rounds[i] = q.recall(ctx, r.keys, others, func(node int) bool { return !r.has(node) && !q.nodes[node].onlyReads() })
 	}
@@ -161,12 +161,12 @@ func (q *Quorum) restore(ctx context.Context, all ...*restoration) (errs []error
 		errs[i] = err
 		replies := rounds[i].Outcome().Replies
 		for _, u := range r.nodes {
-			if replies[u.node].Replaced { //mutant:replaced-record-unsaid
+			if replies[u.node].Replaced {
 				q.cfg.logger.WarnContext(ctx, "redlock: a node had something else in the place of a record, and has the record now",
 					"node", q.nodes[u.node].addr, "name", r.keys.Record(), "key", r.keys.Name)
 			}
 		}
-		if wrote := r.wrote(replies); wrote && desperate[i] != nil { //mutant:old-records-unsaid
+		if wrote := r.wrote(replies); wrote && desperate[i] != nil {
 			q.cfg.logger.ErrorContext(ctx, "redlock: too few nodes know how far a sequence has come: it goes on from the largest numbers that were found",
 				"key", r.keys.Name, "granted", desperate[i].Granted, "completed", desperate[i].Completed)
 		}
@@ -220,10 +220,10 @@ func (q *Quorum) merged(r *restoration, replies []vote.Reply) (all *wire.Record,
 			unread++
 		}
 	}
-	if unread > 0 && known < min(q.need, len(q.nodes)-1) { //mutant:restored-beside-another-version
+	if unread > 0 && known < min(q.need, len(q.nodes)-1) {
 		return nil, 0, false, false // it may be the one that knows
 	}
-	sure = known >= q.need-1 //mutant:restored-from-nothing
+	sure = known >= q.need-1
 	if !sure && answered < q.need-1 {
 		return nil, 0, false, false
 	}
@@ -236,7 +236,7 @@ func (q *Quorum) merged(r *restoration, replies []vote.Reply) (all *wire.Record,
 		if all == nil {
 			all = &wire.Record{}
 		}
-		all.Merge(rec.Without(r.except)) //mutant:own-number-restored
+		all.Merge(rec.Without(r.except))
 		keep = max(keep, left)
 	}
 	few := known < q.need && known < max(len(q.nodes)-1, 1)
@@ -298,7 +298,7 @@ func able(replies []vote.Reply) (n int) {
 func (q *Quorum) unknowingCertain(replies []vote.Reply) (certain, ok bool) {
 	unknowing := len(unknowingIn(replies, ofEither))
 	able, open := able(replies), vote.Count(replies, wire.Pending)
-	if unknowing == 0 || vote.Count(replies, wire.OK) >= q.need || able+unknowing+open < q.need { //mutant:quorum-waits-for-others
+	if unknowing == 0 || vote.Count(replies, wire.OK) >= q.need || able+unknowing+open < q.need {
 		return false, false
 	}
 	return able+open < q.need && able+unknowing >= q.need, true

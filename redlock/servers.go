@@ -18,7 +18,7 @@ func (q *Quorum) newClocks(nodes int) *clocks.Clocks {
 			log.InfoContext(ctx, "redlock: a server's clock is right again", "node", q.nodes[i].addr)
 			return
 		}
-		log.WarnContext(ctx, "redlock: a server's clock is wrong", "node", q.nodes[i].addr, "reason", q.conditionError(why)) //mutant:wrong-clock-unsaid
+		log.WarnContext(ctx, "redlock: a server's clock is wrong", "node", q.nodes[i].addr, "reason", q.conditionError(why))
 	}})
 }
 
@@ -61,7 +61,7 @@ func (p peers) Differs(i int, why *wire.Fault) {
 	m, is := p.q.nodes[i], p.q.conditionError(why)
 	was := m.differs.Swap(is)
 	switch {
-	case is != nil && (was == nil || is.Condition != was.Condition): //mutant:another-list-in-flight-unsaid
+	case is != nil && (was == nil || is.Condition != was.Condition):
 		p.q.cfg.logger.Error("redlock: processes do not agree on their nodes: two leases on a key may be live at once", "node", m.addr, "reason", is)
 	case is == nil && was != nil:
 		p.q.cfg.logger.Info("redlock: processes agree on their nodes again", "node", m.addr)

@@ -35,11 +35,11 @@ func (q *Quorum) Healthy() error {
 	if e.Succeeded = len(q.nodes) - len(e.Errs); e.Succeeded < q.need {
 		return e
 	}
-	if err := q.differing(); err != nil { //mutant:another-list-is-healthy
+	if err := q.differing(); err != nil {
 		return err
 	}
 	for _, err := range e.Errs {
-		if ErrorType(err) == string(ConditionAnotherList) { //mutant:refused-node-is-healthy
+		if ErrorType(err) == string(ConditionAnotherList) {
 			return err
 		}
 	}
@@ -144,14 +144,14 @@ func (s *NodeStatus) fill(m *member, rep *vote.Reply, start clock.Instant, err e
 func (s *NodeStatus) judge(n *member, held bool) {
 	if errors.Is(s.Err, ErrTimeout) {
 		s.Err = n.failure(OpObserve, ErrTimeout)
-		if is := n.failing(); is != nil && Advice(is) == heldBack { //mutant:held-back-node-seems-silent
+		if is := n.failing(); is != nil && Advice(is) == heldBack {
 			s.Err = n.failure(OpObserve, node.ErrHeldBack)
 		}
 	}
 	gate := n.Status()
 	why := n.reason(gate)
 	if why == nil && held {
-		why = n.known(node.ErrHeldBack) //mutant:untried-node-votes
+		why = n.known(node.ErrHeldBack)
 	}
 	if s.Votes = s.Reachable && why == nil; s.Votes {
 		if gate.Lacks != nil {
@@ -167,7 +167,7 @@ func (s *NodeStatus) judge(n *member, held bool) {
 		s.Err = &NodeError{Node: s.Node, Op: OpAcquire, Err: why}
 	}
 	if s.Err != nil { // which is said once
-		s.Warnings = slices.DeleteFunc(s.Warnings, func(w error) bool { return ErrorType(w) == ErrorType(s.Err) }) //mutant:condition-said-twice
+		s.Warnings = slices.DeleteFunc(s.Warnings, func(w error) bool { return ErrorType(w) == ErrorType(s.Err) })
 	}
 	if why := n.q.conditionError(n.q.clocks.Wrong(n.index)); why != nil {
 		s.Warnings = append(s.Warnings, why)

@@ -54,11 +54,11 @@ func (m *member) suspect(err error) error {
 	var noRecord tls.RecordHeaderError
 	timeout := errors.Is(err, ErrTimeout)
 	switch {
-	case m.encrypted && (timeout || errors.As(err, &noRecord)): //mutant:tls-unsuspected
+	case m.encrypted && (timeout || errors.As(err, &noRecord)):
 		return &suspicion{err, perhapsPlain}
 	case timeout || !wire.IsCut(err):
 		return err
-	case m.encrypted: //mutant:client-certificate-unsuspected
+	case m.encrypted:
 		return &suspicion{err, perhapsMTLS}
 	default:
 		return &suspicion{err, perhapsTLS}

@@ -47,14 +47,14 @@ func (u *undo) Late(rd *vote.Round, slot int, rep *vote.Reply) {
 	defer u.mu.Unlock()
 	// A server that was not asked has granted nothing, but an earlier request of the same owner may
 	// have been sent.
-	if rep.Verdict == wire.OK || rep.Verdict == wire.Failed && (u.at.again.Load() || !rep.Unsent) { //mutant:rollback-of-grants-only,earlier-round-not-taken-back,unsent-request-taken-back
+	if rep.Verdict == wire.OK || rep.Verdict == wire.Failed && (u.at.again.Load() || !rep.Unsent) {
 		u.free(slot)
 	}
-	if rep.Verdict == wire.OK && u.then == sleeps && u.at.member != "" { //mutant:rolled-back-place-lost
+	if rep.Verdict == wire.OK && u.then == sleeps && u.at.member != "" {
 		u.rejoin(slot)
 	}
 	if u.left--; u.left == 0 {
-		if u.at.cfg.isTick() { // the node that is to learn of a pause may be the last to answer //mutant:pauses-not-spread-late
+		if u.at.cfg.isTick() { // the node that is to learn of a pause may be the last to answer
 			u.q.spreadPauses(u.at, rd.Outcome().Replies)
 		}
 		u.q.rounds.Done()
@@ -67,7 +67,7 @@ func (u *undo) Late(rd *vote.Round, slot int, rep *vote.Reply) {
 func (u *undo) free(slot int) {
 	u.freed = append(u.freed, slot)
 	call, slots := u.then == givesUp, u.freed[len(u.freed)-1:]
-	if len(u.freed) >= u.q.need { //mutant:late-grants-call-nobody,few-late-grants-call
+	if len(u.freed) >= u.q.need {
 		call = true
 		if len(u.freed) == u.q.need {
 			slots = u.freed

@@ -33,7 +33,7 @@ func (q *Quorum) skewText() string {
 	if q.cfg.skew() == q.cfg.clockSkew {
 		return q.texts.skew
 	}
-	return strconv.FormatInt(q.cfg.skew().Microseconds(), 10) //mutant:hint-held-to-the-own-skew
+	return strconv.FormatInt(q.cfg.skew().Microseconds(), 10)
 }
 
 // milliseconds is the TTL of a lease.

@@ -59,7 +59,7 @@ func wrongURL(text string) string {
 	case errors.As(err, &escape):
 		return "has a % without two hexadecimal digits: " + encodeAdvice
 	case err != nil && strings.Contains(err.Error(), "invalid port"):
-		return "has a port that is not a number, or a password with a special character: " + encodeAdvice //mutant:password-printed
+		return "has a port that is not a number, or a password with a special character: " + encodeAdvice
 	case err != nil:
 		return "has a host, or a password, with a character that must be percent-encoded: " + encodeAdvice
 	case scheme == "unix":
@@ -84,7 +84,7 @@ func wrongPort(port string) string {
 	if port == "" {
 		return ""
 	}
-	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 { //mutant:any-port
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 		return fmt.Sprintf("has the port %s, which is not between 1 and 65535", port)
 	}
 	return ""

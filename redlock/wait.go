@@ -53,7 +53,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 		if w == nil {
 			return
 		}
-		if a.q.queue.Leave(w); err != nil && !a.q.isClosed() { //mutant:waiter-stays-in-the-queue
+		if a.q.queue.Leave(w); err != nil && !a.q.isClosed() {
 			a.leave(ctx)
 		}
 	}()
@@ -69,7 +69,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 		if ctx.Err() != nil {
 			var own *contextError
 			if errors.As(err, &own) && own.last == nil { // it has ended in the middle of an attempt
-				err = newContextError(ctx, a.keys.Name, last) //mutant:attempt-before-the-end-forgotten
+				err = newContextError(ctx, a.keys.Name, last)
 			} else if !errors.Is(err, ctx.Err()) {
 				err = newContextError(ctx, a.keys.Name, err)
 			}
@@ -87,7 +87,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 			if w == nil {
 				w = a.join(true)
 			}
-			pause = min(a.untilExpiry(), jitter(a.cfg.ttl, pollJitter)) //mutant:waiter-without-poll,waiter-without-pttl,waiter-polls
+			pause = min(a.untilExpiry(), jitter(a.cfg.ttl, pollJitter))
 		case errors.Is(err, ErrSplit):
 			if w == nil {
 				w = a.join(true)
@@ -105,7 +105,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 			if ctx.Err() == nil {
 				return nil, ErrClosed
 			}
-			return nil, newContextError(ctx, a.keys.Name, err) //mutant:context-error-masked
+			return nil, newContextError(ctx, a.keys.Name, err)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (a *acquisition) untilExpiry() time.Duration {
 		turn := a.q.cfg.turn(a.cfg.ttl)
 		return a.freeIn + expiryMargin + turn + fullJitter(turn)
 	default:
-		return a.freeIn + expiryMargin + time.Duration(a.rank)*rankStep + fullJitter(rankStep) //mutant:successors-come-together
+		return a.freeIn + expiryMargin + time.Duration(a.rank)*rankStep + fullJitter(rankStep)
 	}
 }
 
@@ -158,7 +158,7 @@ func (a *acquisition) leave(ctx context.Context) {
 func (a *acquisition) sleep(ctx context.Context, w *waitqueue.Ticket, pause time.Duration, failing bool) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
-	poll := time.Now().Add(max(pause, jitter(a.cfg.ttl, pollJitter))) // beyond which no call puts it off //mutant:called-for-later-comes-now
+	poll := time.Now().Add(max(pause, jitter(a.cfg.ttl, pollJitter))) // beyond which no call puts it off
 	var notices <-chan waitqueue.Notice
 	if w != nil {
 		notices = w.Notices
@@ -172,14 +172,14 @@ func (a *acquisition) sleep(ctx context.Context, w *waitqueue.Ticket, pause time
 				a.vacancy = vacancy{by: FreedByRelease, since: now.Add(u.FreeIn)}
 			} // else what was taken back is an attempt on a key that was free already
 			switch {
-			case failing: //mutant:called-in-an-outage
+			case failing:
 				continue
 			case u.FreeIn == 0:
 				return true
 			}
 			// Released with a minimum hold, or others are called first.
-			a.freeIn, a.rank = u.FreeIn, 0                                         //mutant:waiter-comes-too-late
-			timer.Reset(max(min(a.untilExpiry(), time.Until(poll)), clock.AtOnce)) //mutant:waiter-put-off
+			a.freeIn, a.rank = u.FreeIn, 0
+			timer.Reset(max(min(a.untilExpiry(), time.Until(poll)), clock.AtOnce))
 		case <-ctx.Done():
 			return false
 		case <-a.q.done:
@@ -190,7 +190,7 @@ func (a *acquisition) sleep(ctx context.Context, w *waitqueue.Ticket, pause time
 
 // turn is how long a key is reserved for the one that is called.
 func (c *config) turn(ttl time.Duration) time.Duration {
-	return min(c.timeout(ttl), maxTurn) //mutant:reservation-of-a-long-timeout
+	return min(c.timeout(ttl), maxTurn)
 }
 
 // calling has an operation call those whose turn it is.

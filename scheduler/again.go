@@ -15,7 +15,7 @@ func (b *backlog) addAgain(late lateTick, attempts int) bool {
 		return false
 	}
 	again := newLateTick(b.job, late.at, SkipMissed)
-	again.due, again.pause = late.due, restFor(attempts) //mutant:refused-tick-asked-without-rest
+	again.due, again.pause = late.due, restFor(attempts)
 	return b.add(again)
 }
 
@@ -26,10 +26,10 @@ func (b *backlog) addRefused(ctx context.Context, late lateTick) {
 		return
 	}
 	n := int(b.refusals.Add(1))
-	again := b.addAgain(late, n) //mutant:refusals-not-counted
-	if again && n == 1 {         //mutant:refusal-unsaid
+	again := b.addAgain(late, n)
+	if again && n == 1 {
 		b.job.s.cfg.logger.WarnContext(ctx, "scheduler: a listener refuses to run a job: it is asked again, more seldom each time, "+
 			"until it agrees or the tick is too old", "job", b.job.name, "tick", late.at)
 	}
-	b.job.s.skip(ctx, &SkipError{Job: b.job.name, Tick: late.tick, Reason: SkipRefused, Pending: again}) //mutant:refusal-uncounted
+	b.job.s.skip(ctx, &SkipError{Job: b.job.name, Tick: late.tick, Reason: SkipRefused, Pending: again})
 }

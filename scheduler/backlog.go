@@ -48,7 +48,7 @@ func (b *backlog) start(ctx context.Context) {
 	if b.cancel == nil {
 		b.ctx, b.cancel = context.WithCancel(ctx)
 		if !b.job.unlocked {
-			b.forget = b.job.s.q.KeepSequence(b.job.key) //mutant:idle-record-not-kept
+			b.forget = b.job.s.q.KeepSequence(b.job.key)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func (b *backlog) addPassedOver(ctx context.Context, scheduled []time.Time, unfi
 		return
 	}
 	for _, at := range scheduled[max(0, len(scheduled)-MaxCatchUp):] {
-		b.job.s.skip(ctx, &SkipError{Job: b.job.name, Tick: b.job.ticks.of(at), Reason: reason}) //mutant:passed-over-tick-dropped-silently
+		b.job.s.skip(ctx, &SkipError{Job: b.job.name, Tick: b.job.ticks.of(at), Reason: reason})
 	}
 }
 
@@ -115,7 +115,7 @@ func (b *backlog) addMissed(ctx context.Context) {
 		missed, err = b.job.history.missed(ctx)
 	}
 	switch {
-	case err == nil && b.job.s.clock.ahead(ctx) != nil: // it is looked for them again later //mutant:missed-by-a-clock-that-is-ahead
+	case err == nil && b.job.s.clock.ahead(ctx) != nil: // it is looked for them again later
 	case err == nil:
 		b.add(newMissedTicks(b.job, missed)...)
 	case ctx.Err() == nil:
@@ -134,7 +134,7 @@ func (b *backlog) queueBehind(scheduled time.Time) bool {
 		reason = SkipOverlap
 	}
 	b.mu.Unlock()
-	if reason == SkipOverlap && b.job.history.isBeside(current.tick) { //mutant:queued-tick-beside-run-now-is-missed
+	if reason == SkipOverlap && b.job.history.isBeside(current.tick) {
 		b.job.history.cameBeside(b.job.ticks.of(scheduled)) // that run goes on
 	}
 	return busy && b.add(newLateTick(b.job, scheduled, reason))
@@ -144,7 +144,7 @@ func (b *backlog) queueBehind(scheduled time.Time) bool {
 // them all, and gives the lease back.
 func (b *backlog) overtakes(ctx context.Context, lease *redlock.Lease, granted lateTick, before time.Time) bool {
 	missed := b.job.history.missedBefore(lease, granted.tick, before)
-	if len(missed) == 0 || !b.add(append(newMissedTicks(b.job, missed), granted)...) { //mutant:missed-tick-overtaken
+	if len(missed) == 0 || !b.add(append(newMissedTicks(b.job, missed), granted)...) {
 		return false
 	}
 	_ = lease.Abandon(ctx)
@@ -199,7 +199,7 @@ func (b *backlog) trim() (superseded []lateTick) {
 		superseded = b.pending[:excess]
 		b.pending = slices.Clone(b.pending[excess:])
 		if b.job.cfg.catchUp == CatchUpAll {
-			b.job.history.closeUpTo(superseded[excess-1].tick) //mutant:ticks-beyond-the-most-asked-for-ever
+			b.job.history.closeUpTo(superseded[excess-1].tick)
 		}
 	}
 	return superseded
@@ -218,7 +218,7 @@ func (b *backlog) run(ctx context.Context) {
 		switch {
 		case err != nil:
 			b.failed(ctx, context.Cause(try), late, err)
-		case b.job.history.overlapped(lease.Previous(), late.tick): //mutant:overlapped-tick-run-later
+		case b.job.history.overlapped(lease.Previous(), late.tick):
 			_ = lease.Abandon(ctx)
 			b.giveUp(late, SkipOverlap, nil)
 		case b.overtakes(ctx, lease, late, time.Time{}):
@@ -269,10 +269,10 @@ func (b *backlog) acquire(ctx context.Context, late lateTick) (*redlock.Lease, e
 		if err := b.job.s.leader.wait(ctx); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNotElected, err)
 		}
-		if err := b.job.s.clock.ahead(ctx); err != nil { //mutant:late-tick-ahead-asked-for
+		if err := b.job.s.clock.ahead(ctx); err != nil {
 			return nil, err
 		}
-		lease, err := b.job.s.q.Acquire(b.job.traced(ctx, late.tick, true), b.job.key, b.job.leaseOptions(append(b.job.tickOptions(late.tick), redlock.WithDue(late.due))...)...) //mutant:late-tick-due-with-its-interval
+		lease, err := b.job.s.q.Acquire(b.job.traced(ctx, late.tick, true), b.job.key, b.job.leaseOptions(append(b.job.tickOptions(late.tick), redlock.WithDue(late.due))...)...)
 		b.job.labels.observe(ctx, lease, err)
 		if err != nil || b.job.s.leader.check(ctx) == nil {
 			return lease, err
@@ -293,7 +293,7 @@ func (b *backlog) failed(ctx context.Context, ended error, late lateTick, err er
 	case errors.Is(err, context.DeadlineExceeded):
 		b.giveUp(late, late.atExpiry(b.job.cfg.catchUp), err)
 	case skip.Reason == SkipTimeout, skip.Reason == SkipHeld:
-		late.pause = retryPause(late.retries) //mutant:failed-attempt-outlasts-the-tick
+		late.pause = retryPause(late.retries)
 		late.retries++
 		b.add(late)
 	default:
@@ -331,7 +331,7 @@ func (b *backlog) giveUp(late lateTick, reason Reason, err error) {
 	e := &SkipError{Job: b.job.name, Tick: late.tick, Reason: reason, Err: err}
 	b.job.s.skip(context.Background(), e)
 	if first := (&SkipError{Job: e.Job, Tick: e.Tick, Reason: late.reason}); reason == SkipSuperseded && !first.Expected() {
-		b.job.s.teller.skip(first) //mutant:superseded-tick-of-an-outage-untold
+		b.job.s.teller.skip(first)
 	}
 }
 

@@ -117,7 +117,7 @@ func (c *claims) passedOver(scheduled time.Time, listed []time.Time) []time.Time
 	all := slices.Clone(listed)
 	for _, at := range ticks.between(ticks.of(c.tick), ticks.of(scheduled).Add(-1)) {
 		if !slices.ContainsFunc(listed, func(l time.Time) bool { return ticks.of(l).Equal(at) }) {
-			all = append(all, at) //mutant:tick-left-out-by-gocron
+			all = append(all, at)
 		}
 	}
 	slices.SortFunc(all, time.Time.Compare)
@@ -136,7 +136,7 @@ func (c *claims) keep() {
 	defer c.mu.Unlock()
 	for _, at := range scheduled {
 		if at.After(c.last) && !at.After(now) {
-			c.unclaimed = append(c.unclaimed, at) //mutant:tick-lost-beside-a-waiting-one
+			c.unclaimed = append(c.unclaimed, at)
 		}
 	}
 }

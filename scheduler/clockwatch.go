@@ -37,11 +37,11 @@ func (w *clockWatch) ahead(ctx context.Context) error {
 	w.mu.Unlock()
 	log := w.s.cfg.logger
 	switch {
-	case is == was: //mutant:wrong-clock-said-with-each-tick
+	case is == was:
 	case isAhead(err):
-		log.WarnContext(ctx, "scheduler: this replica's clock is ahead of the nodes': it runs no ticks, and does not lead, until that is set right", "error", err) //mutant:clock-ahead-unsaid
+		log.WarnContext(ctx, "scheduler: this replica's clock is ahead of the nodes': it runs no ticks, and does not lead, until that is set right", "error", err)
 	case err != nil:
-		log.WarnContext(ctx, "scheduler: this replica's clock is behind the nodes': ticks that it runs are late, set it right", "error", err) //mutant:clock-behind-unsaid
+		log.WarnContext(ctx, "scheduler: this replica's clock is behind the nodes': ticks that it runs are late, set it right", "error", err)
 	default:
 		log.InfoContext(ctx, "scheduler: this replica's clock is right again")
 	}
@@ -78,7 +78,7 @@ func (w *clockWatch) await() {
 			}
 		}
 		_ = w.ahead(ctx)
-		w.s.lookBackAll() //mutant:ticks-skipped-as-ahead-forgotten
+		w.s.lookBackAll()
 	})
 }
 

@@ -75,13 +75,13 @@ type tell struct{ noCard, noHistory, noOrders, errorTexts bool }
 
 // ofElector is the same for the election.
 func (t tell) ofElector() (opts []elector.Option) {
-	if t.noCard { //mutant:election-card-although-without
+	if t.noCard {
 		opts = append(opts, elector.WithoutCard())
 	}
-	if t.noHistory { //mutant:election-history-although-without
+	if t.noHistory {
 		opts = append(opts, elector.WithoutHistory())
 	}
-	if t.noOrders { //mutant:election-orders-although-without
+	if t.noOrders {
 		opts = append(opts, elector.WithoutOrders())
 	}
 	return opts

@@ -79,7 +79,7 @@ func (l *labels) read(job string, tick time.Time, label, by string) (c Conflict,
 	if o.Tick = tick; by != "" {
 		o.By = by
 	}
-	if tick.Sub(o.first) <= rollout { //mutant:rollout-is-a-conflict
+	if tick.Sub(o.first) <= rollout {
 		return c, false, false
 	}
 	first, o.told = !o.told, true

@@ -35,13 +35,13 @@ func (h *history) missedSince(s redlock.SequenceState, to time.Time) []time.Time
 	j := h.job
 	// What was granted and not completed is asked for, also at most once: the grant may be that of
 	// an attempt that failed, and is still on some nodes. They refuse it if it was a real one.
-	last := s.Completed //mutant:failed-attempt-ends-a-search
+	last := s.Completed
 	closed := h.closedUpTo()
 	now := j.s.cfg.clock.Now()
 	_, once := j.ticks.table.(instants)
 	var ticks []time.Time
 	switch {
-	case s.Label != "" && s.Label != j.labels.own: //mutant:ticks-of-before-the-schedule
+	case s.Label != "" && s.Label != j.labels.own:
 		// The ticks of another schedule say nothing of this one's before the job was made.
 		last = max(last, j.labels.began.UnixMilli())
 	case last != 0:
@@ -50,7 +50,7 @@ func (h *history) missedSince(s redlock.SequenceState, to time.Time) []time.Time
 	case s.Granted > 0:
 		last = s.Granted
 		if first := h.at(last); !first.After(to) && !j.ticks.random && j.ticks.has(first) {
-			ticks = append(ticks, first) //mutant:first-run-cut-short-forgotten
+			ticks = append(ticks, first)
 		}
 	default:
 		return nil
@@ -59,12 +59,12 @@ func (h *history) missedSince(s redlock.SequenceState, to time.Time) []time.Time
 	// are counted from it.
 	ticks = append(ticks, j.ticks.between(h.at(last), to.In(j.s.cfg.location))...)
 	if len(ticks) >= MaxCatchUp && ticks[0].After(closed) && j.cfg.catchUp == CatchUpAll && j.expiry(ticks[0]).After(now) &&
-		len(j.ticks.between(h.at(last), ticks[0].Add(-1))) > 0 { //mutant:all-caught-up-told-as-too-many
-		j.s.cfg.logger.WarnContext(j.s.cfg.context, "scheduler: more ticks were missed than a job catches up: those before are not run", //mutant:ticks-beyond-the-most-unsaid
+		len(j.ticks.between(h.at(last), ticks[0].Add(-1))) > 0 {
+		j.s.cfg.logger.WarnContext(j.s.cfg.context, "scheduler: more ticks were missed than a job catches up: those before are not run",
 			"job", j.name, "most", MaxCatchUp, "from", ticks[len(ticks)-MaxCatchUp])
 	}
 	return slices.DeleteFunc(ticks, func(tick time.Time) bool {
-		if j.expiry(tick).Before(now) || !tick.After(closed) { //mutant:closed-tick-asked-again
+		if j.expiry(tick).Before(now) || !tick.After(closed) {
 			return true
 		}
 		overlapped := h.overlapped(s, tick)
@@ -90,17 +90,17 @@ func (h *history) at(number int64) time.Time {
 func (h *history) overlapped(s redlock.SequenceState, tick time.Time) bool {
 	j := h.job
 	number := tick.UnixMilli()
-	if s.Completed == 0 || number <= s.Completed || number <= s.Granted || s.BeganAt.IsZero() { //mutant:cut-tick-is-overlapped,cut-tick-behind-an-attempt-is-overlapped
+	if s.Completed == 0 || number <= s.Completed || number <= s.Granted || s.BeganAt.IsZero() {
 		return false
 	}
-	if !h.isBeside(tick) && tick.Sub(time.UnixMilli(s.Completed)) > s.CompletedAt.Sub(s.BeganAt) { //mutant:late-run-overlaps,tick-beside-run-now-is-missed
+	if !h.isBeside(tick) && tick.Sub(time.UnixMilli(s.Completed)) > s.CompletedAt.Sub(s.BeganAt) {
 		return false
 	}
 	if j.cfg.overlap == OverlapSkip {
 		return true
 	}
 	later := j.ticks.between(tick, j.s.cfg.clock.Now())
-	return len(later) > 0 //mutant:slow-queue-never-recovers
+	return len(later) > 0
 }
 
 // missed asks the nodes which ticks were missed, for a replica that starts or was elected.
@@ -119,9 +119,9 @@ func (h *history) missed(ctx context.Context) ([]time.Time, error) {
 			return nil, err
 		}
 		if next.Before(to) && !next.IsZero() {
-			next = to //mutant:next-tick-of-before-a-stop
+			next = to
 		}
-		if end := j.ticks.of(next).Add(-1); !next.IsZero() && end.Before(to) { //mutant:interval-in-progress-forgotten
+		if end := j.ticks.of(next).Add(-1); !next.IsZero() && end.Before(to) {
 			to = end
 		}
 	}
@@ -203,9 +203,9 @@ func (h *history) explain(tick time.Time, err error, attempt bool) *SkipError {
 	j := h.job
 	e := newSkipError(j.name, tick, err)
 	switch {
-	case attempt && h.ownAttempt(tick, err): //mutant:own-attempt-taken-for-a-run
+	case attempt && h.ownAttempt(tick, err):
 		e.Reason = SkipTimeout
-	case attempt && j.cfg.catchUp != CatchUpNone && h.mayBeOrphan(tick, err): //mutant:failed-attempt-of-another-is-a-run
+	case attempt && j.cfg.catchUp != CatchUpNone && h.mayBeOrphan(tick, err):
 		e.Reason = SkipHeld // its holder has died, or its attempt failed and is being taken back
 	case e.Reason == SkipDone, e.Reason == SkipPaused:
 		h.closeUpTo(tick)
@@ -218,7 +218,7 @@ func (h *history) explain(tick time.Time, err error, attempt bool) *SkipError {
 // isNoTick reports whether a tick was refused because of a run that is none.
 func isNoTick(err error) bool {
 	var held *redlock.HeldError
-	return errors.As(err, &held) && held.Sequence == 0 && held.Holder.TTL != redlock.NoExpiry //mutant:tick-beside-a-foreign-key-dropped
+	return errors.As(err, &held) && held.Sequence == 0 && held.Holder.TTL != redlock.NoExpiry
 }
 
 // cameBeside notes a tick that came during a run that is no tick.

@@ -59,7 +59,7 @@ func newJob(s *Scheduler, id uuid.UUID, definition gocron.JobDefinition, task go
 		return nil, nil, nil, err
 	}
 	unlocked := set.has(fieldDisabledLocker)
-	if !unlocked { //mutant:singleton-without-a-lease
+	if !unlocked {
 		opts = without(opts, now, fieldSingleton) // the lease does it, on all replicas
 	}
 	p, err := newProbe(definition, task, opts, now)
@@ -78,7 +78,7 @@ func newJob(s *Scheduler, id uuid.UUID, definition gocron.JobDefinition, task go
 	var table timetable
 	if p.ownCron {
 		own := &ownCron{definition: definition, options: timeless(opts, now), zone: s.cfg.location}
-		if err := own.check(now); err != nil { //mutant:own-cron-without-a-gap
+		if err := own.check(now); err != nil {
 			return nil, nil, nil, err
 		}
 		table = own
@@ -96,7 +96,7 @@ func newJob(s *Scheduler, id uuid.UUID, definition gocron.JobDefinition, task go
 	kind, zone, label := schedule.String(), zoneOf(table), newLabel(schedule, table)
 	if every, regular := p.schedule.(gocron.DurationJobSchedule); !end.IsZero() && !unlocked && (table != nil || regular) {
 		// gocron removes a job with its last tick, which may still be run late, and ends its run.
-		opts = without(opts, now, fieldStopTime) //mutant:last-tick-removed-with-the-job
+		opts = without(opts, now, fieldStopTime)
 		if table != nil {
 			table = bounded{table, end}
 			of = table
@@ -115,7 +115,7 @@ func newJob(s *Scheduler, id uuid.UUID, definition gocron.JobDefinition, task go
 	j.claims, j.history, j.backlog = &claims{job: j}, &history{job: j}, &backlog{job: j}
 	j.pauses = &pauses{job: j}
 	j.labels = &labels{job: j, own: label, began: now}
-	return j, definition, slices.Concat([]gocron.JobOption{recovering()}, opts, []gocron.JobOption{ //mutant:task-panic-not-recovered
+	return j, definition, slices.Concat([]gocron.JobOption{recovering()}, opts, []gocron.JobOption{
 		gocron.WithContext(context.WithValue(s.cfg.context, jobKey{}, j)),
 	}), nil
 }
@@ -165,14 +165,14 @@ func (j *job) begin(ctx context.Context) (*runLock, *SkipError) {
 		return nil, skip
 	}
 	tick := j.ticks.of(due.scheduled)
-	if err := sleep(ctx, due.scheduled.Sub(j.s.cfg.clock.Now())); err != nil { // it was set back //mutant:tick-before-its-time-asked-for
+	if err := sleep(ctx, due.scheduled.Sub(j.s.cfg.clock.Now())); err != nil { // it was set back
 		return nil, j.skip(due.scheduled, err)
 	}
 	queued := &SkipError{Job: j.name, Tick: tick, Reason: SkipOverlap, Pending: true}
 	if j.backlog.queueBehind(due.scheduled) {
 		return nil, queued
 	}
-	lease, err := j.tryLeading(j.traced(ctx, due.scheduled, false), append(j.tickOptions(tick), redlock.WithDue(due.scheduled))...) //mutant:tick-without-number
+	lease, err := j.tryLeading(j.traced(ctx, due.scheduled, false), append(j.tickOptions(tick), redlock.WithDue(due.scheduled))...)
 	j.pauses.asked(ctx, err)
 	if err != nil {
 		return nil, j.skip(due.scheduled, err)
@@ -193,7 +193,7 @@ func (j *job) due(ctx context.Context) (claim, *SkipError) {
 	if err != nil {
 		return due, &SkipError{Job: j.name, Reason: SkipOther, Err: err}
 	}
-	unfit := cmp.Or(j.s.clock.ahead(ctx), j.s.leader.check(ctx)) //mutant:tick-ahead-asked-for
+	unfit := cmp.Or(j.s.clock.ahead(ctx), j.s.leader.check(ctx))
 	j.backlog.addPassedOver(ctx, due.missed, unfit)
 	if unfit != nil {
 		return due, j.skip(due.scheduled, unfit)
@@ -214,18 +214,18 @@ func (j *job) skip(scheduled time.Time, err error) *SkipError {
 
 // runsLate reports whether the job's policies have a tick run late that was skipped for a reason.
 func (j *job) runsLate(reason Reason) bool {
-	if j.ticks.random { //mutant:random-tick-run-late
+	if j.ticks.random {
 		return reason == SkipOverlap && j.cfg.overlap == OverlapQueue // it waits, and is not caught up
 	}
 	switch reason {
 	case SkipOverlap:
 		// That run may be an orphan, or be late itself. If it has really taken the tick's time, the
 		// tick is skipped after all: see overlapped.
-		return j.cfg.overlap == OverlapQueue || j.cfg.catchUp != CatchUpNone //mutant:tick-behind-a-dead-run-lost
+		return j.cfg.overlap == OverlapQueue || j.cfg.catchUp != CatchUpNone
 	case SkipHeld:
 		// Its holder may die, or give the tick back because it is shut down.
-		return j.cfg.catchUp != CatchUpNone //mutant:held-tick-dropped
-	case SkipNotLeader, SkipSplit, SkipNoQuorum, SkipTimeout, SkipQuarantined: //mutant:failed-tick-not-run-late
+		return j.cfg.catchUp != CatchUpNone
+	case SkipNotLeader, SkipSplit, SkipNoQuorum, SkipTimeout, SkipQuarantined:
 		return true
 	}
 	return false
@@ -233,7 +233,7 @@ func (j *job) runsLate(reason Reason) bool {
 
 // expiry is when a tick is too old to be caught up. That of a duration job may be run at any time
 // of its interval, so its age counts from the end.
-func (j *job) expiry(tick time.Time) time.Time { return tick.Add(j.ticks.every + j.cfg.window) } //mutant:old-tick-run
+func (j *job) expiry(tick time.Time) time.Time { return tick.Add(j.ticks.every + j.cfg.window) }
 
 // tickOptions make a lease that of a tick. The nodes remember it for a day after the job should
 // have run again, twice.
@@ -293,7 +293,7 @@ func (j *job) runNow(ctx context.Context, order string) (*runLock, error) {
 	r := newRunLock(j, lease, lateTick{}, Run{Attempt: 1})
 	r.order = order
 	if err = j.offer(ctx, r); err != nil {
-		_ = lease.Abandon(ctx) //mutant:run-now-kept
+		_ = lease.Abandon(ctx)
 		return nil, err
 	}
 	return r, nil

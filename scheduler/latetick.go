@@ -19,9 +19,9 @@ func newLateTick(j *job, scheduled time.Time, reason Reason) lateTick {
 	late := lateTick{tick: j.ticks.of(scheduled), at: scheduled, due: scheduled, reason: reason}
 	switch {
 	case reason == SkipOverlap && j.cfg.overlap == OverlapQueue:
-	case reason == SkipNotLeader, j.cfg.catchUp == CatchUpNone: //mutant:follower-keeps-ticks
+	case reason == SkipNotLeader, j.cfg.catchUp == CatchUpNone:
 		// A replica that is elected later asks the nodes what was missed.
-		late.expires = scheduled.Add(Grace) //mutant:tick-of-a-hand-over-lost,tick-of-a-stall-lost
+		late.expires = scheduled.Add(Grace)
 	default:
 		late.expires = j.expiry(late.tick)
 	}
@@ -42,9 +42,9 @@ func newLateTicks(j *job, scheduled []time.Time, reason Reason) []lateTick {
 func newMissedTicks(j *job, missed []time.Time) []lateTick {
 	late := make([]lateTick, len(missed))
 	for i, tick := range missed {
-		late[i] = newLateTick(j, j.ticks.within(tick), SkipMissed) //mutant:missed-interval-by-its-beginning
+		late[i] = newLateTick(j, j.ticks.within(tick), SkipMissed)
 		if j.ticks.every > 0 && j.ticks.start.IsZero() {
-			late[i].due = tick.Add(j.ticks.every) //mutant:missed-interval-due-with-its-beginning
+			late[i].due = tick.Add(j.ticks.every)
 		}
 	}
 	return late

@@ -107,7 +107,7 @@ func (l *leadership) campaign(ctx context.Context) {
 // campaigns again after a pause that grows, in which others are elected. It does not wait for the
 // runs that began in the term: each has a lease of its own.
 func (l *leadership) lead(ctx context.Context, term *elector.Term) error {
-	if err := l.unfit(ctx); err != nil { //mutant:leads-with-a-clock-that-is-ahead
+	if err := l.unfit(ctx); err != nil {
 		return err
 	}
 	select {
@@ -120,7 +120,7 @@ func (l *leadership) lead(ctx context.Context, term *elector.Term) error {
 	l.begun = make(chan struct{})
 	l.mu.Unlock()
 	l.elected()
-	defer l.left() //mutant:follower-knows-a-pause
+	defer l.left()
 	select {
 	case err := <-l.given:
 		return err
@@ -135,7 +135,7 @@ func (l *leadership) giveUp(why error) {
 		return
 	}
 	select {
-	case l.given <- why: //mutant:leader-ahead-stays
+	case l.given <- why:
 	default: // it has been told
 	}
 }

@@ -33,7 +33,7 @@ func (s *state) turnedAway(id uuid.UUID) {
 	s.mu.Lock()
 	j := s.jobs[id]
 	s.mu.Unlock()
-	if j == nil || j.unlocked || !j.claims.isLast() { //mutant:dropped-tick-claimed-before-the-next
+	if j == nil || j.unlocked || !j.claims.isLast() {
 		return
 	}
 	ctx := s.cfg.context
@@ -41,9 +41,9 @@ func (s *state) turnedAway(id uuid.UUID) {
 	if skip == nil {
 		late := newLateTick(j, due.scheduled, SkipMissed)
 		skip = &SkipError{Job: j.name, Tick: late.tick, Reason: SkipOther, Err: errNoPlace}
-		skip.Pending = j.cfg.catchUp != CatchUpNone && j.backlog.add(late) //mutant:last-tick-without-a-place-lost
+		skip.Pending = j.cfg.catchUp != CatchUpNone && j.backlog.add(late)
 	}
-	s.skip(ctx, skip) //mutant:last-tick-without-a-place-dropped-silently
+	s.skip(ctx, skip)
 }
 
 // noMonitor is that of a user without one.

@@ -31,7 +31,7 @@ type Lock struct {
 
 func newLock(ctx context.Context, job string, lease *redlock.Lease, logger *slog.Logger) *Lock {
 	l := &Lock{job: job, lease: lease, logger: logger}
-	l.unwatch = context.AfterFunc(lease.Context(), func() { l.lapsed(context.WithoutCancel(ctx)) }) //mutant:job-loss-untold
+	l.unwatch = context.AfterFunc(lease.Context(), func() { l.lapsed(context.WithoutCancel(ctx)) })
 	return l
 }
 
@@ -62,7 +62,7 @@ func (l *Lock) unlock(ctx context.Context) (err error) {
 			err = recovered(ctx, l.logger, l.job, p)
 		}
 	}()
-	unreported := l.unwatch() //mutant:unlock-with-the-jobs-context
+	unreported := l.unwatch()
 	if err = l.lease.Release(ctx); err == nil {
 		return nil
 	}
@@ -149,12 +149,12 @@ func (r *runLock) end(ctx context.Context) {
 	switch {
 	case state == waiting:
 		r.job.backlog.addRefused(ctx, r.late) // before others may ask for it
-		err = r.lease.Abandon(ctx)            //mutant:run-that-was-not-called-counts
-	case cancelled: //mutant:cancelled-run-is-repeated
+		err = r.lease.Abandon(ctx)
+	case cancelled:
 		err = r.lease.Complete(ctx) // whatever its task did of it, and also if the lease was lost meanwhile
-	case state == working, r.lease.Err() != nil: //mutant:loss-completes
+	case state == working, r.lease.Err() != nil:
 		// It did not return, or was told to end before it was done.
-		err = r.lease.Release(ctx) //mutant:panic-completes
+		err = r.lease.Release(ctx)
 		r.job.backlog.addAgain(r.late, r.Attempt)
 	default:
 		err = r.lease.Complete(ctx)
@@ -231,7 +231,7 @@ func (r *runLock) traced(id string) {
 func (r *runLock) cancel(why error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.state != working { //mutant:ended-run-cancelled
+	if r.state != working {
 		return false
 	}
 	r.cancelled = true
@@ -245,7 +245,7 @@ func (r *runLock) context(job context.Context) (context.Context, context.CancelF
 	ctx, cancel := context.WithCancelCause(context.WithValue(r.lease.Context(), runKey{}, r.Run))
 	stops := []func() bool{context.AfterFunc(job, func() { cancel(context.Cause(job)) })}
 	r.called(cancel)
-	if term := r.job.s.leader.term(); term != nil { //mutant:task-not-told-of-the-leadership
+	if term := r.job.s.leader.term(); term != nil {
 		stops = append(stops, context.AfterFunc(term.Context(), func() { cancel(context.Cause(term.Context())) }))
 	}
 	return ctx, func() {

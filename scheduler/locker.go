@@ -65,14 +65,14 @@ func (l *Locker) Lock(ctx context.Context, name string) (lock gocron.Lock, err e
 		return nil, err
 	}
 	defer func() {
-		if p := recover(); p != nil { //mutant:lock-panics
+		if p := recover(); p != nil {
 			lock, err = nil, recovered(ctx, l.cfg.logger, name, p)
 		}
 	}()
 	hurried := l.paces.hurried(name, l.cfg.minHold)
 	lease, err := l.try(ctx, name)
 	if err != nil {
-		if hurried && errors.Is(err, redlock.ErrHeld) { //mutant:short-interval-untold
+		if hurried && errors.Is(err, redlock.ErrHeld) {
 			l.warnHurried(ctx, name)
 		}
 		err = fmt.Errorf("scheduler: job %q is skipped: %w", name, err)
@@ -90,9 +90,9 @@ func (l *Locker) try(ctx context.Context, name string) (*redlock.Lease, error) {
 	}
 	l.checkName(ctx, name)
 	late := fmt.Errorf("the attempt took longer than %v (WithTryTimeout): %w", l.cfg.tryTimeout, redlock.ErrTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, l.cfg.tryTimeout, late) //mutant:lock-without-try-timeout
+	ctx, cancel := context.WithTimeoutCause(ctx, l.cfg.tryTimeout, late)
 	defer cancel()
-	return l.q.TryAcquire(ctx, key, l.cfg.lease...) //mutant:lock-waits
+	return l.q.TryAcquire(ctx, key, l.cfg.lease...)
 }
 
 // warnHurried says, once for a job, that its ticks are refused because of the minimum hold.

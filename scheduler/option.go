@@ -64,7 +64,7 @@ func (c *commonConfig) key(name string) (string, error) {
 	if name == "" {
 		return "", &OptionError{Option: option, Reason: "the job's name is empty: give it one of its own"}
 	}
-	if !utf8.ValidString(name) { //mutant:job-that-nobody-is-shown
+	if !utf8.ValidString(name) {
 		return "", &OptionError{Option: option, Reason: fmt.Sprintf("the job's name %q is not UTF-8: nothing could show it", name)}
 	}
 	if longest := redlock.MaxKeyLength - len(c.keyPrefix); len(name) > longest {
@@ -83,9 +83,9 @@ func (c *commonConfig) checkLease(q *redlock.Quorum, opts ...redlock.LeaseOption
 	switch {
 	case err != nil:
 		return err
-	case !s.AutoExtend: //mutant:run-for-one-ttl
+	case !s.AutoExtend:
 		return &OptionError{Option: "redlock.WithoutAutoExtend", Reason: "of the Quorum or of the leases, is not for jobs: nobody could extend the lease of a run"}
-	case s.Numbered: //mutant:job-only-once
+	case s.Numbered:
 		return &OptionError{Option: "WithLeaseOptions", Reason: "redlock.WithSequence and WithTick are not for jobs: a Scheduler numbers its ticks by itself"}
 	}
 	return nil
@@ -209,7 +209,7 @@ func newLockerConfig(opts []LockerOption) (*lockerConfig, error) {
 			return nil, err
 		}
 	}
-	c.lease = append(c.lease, redlock.WithMinHold(c.minHold)) //mutant:job-min-hold-dropped
+	c.lease = append(c.lease, redlock.WithMinHold(c.minHold))
 	if c.ttl > 0 {
 		c.lease = append(c.lease, redlock.WithTTL(c.ttl))
 	}

@@ -47,7 +47,7 @@ const (
 
 // takeOrders begins to take the orders of operators.
 func (s *state) takeOrders() {
-	if s.cfg.tell.noOrders { //mutant:order-taken-although-without
+	if s.cfg.tell.noOrders {
 		return
 	}
 	taker := &orders.Taker{Accept: s.accept, Logger: s.cfg.logger}
@@ -68,18 +68,18 @@ func (s *state) refuseOrders() {
 // accept returns what carries out an order, if it is this replica's. One that is wanted for no time
 // is nobody's.
 func (s *state) accept(o bulletin.Order) (carryOut func(context.Context) bulletin.Order, ok bool) {
-	if o.Within <= 0 { //mutant:order-for-no-time-taken
+	if o.Within <= 0 {
 		return nil, false
 	}
 	switch o.Kind {
 	case bulletin.RunNow:
 		j := s.named(o.Target)
-		if j == nil || j.unlocked || s.leader.check(context.Background()) != nil { //mutant:order-taken-by-a-follower,order-for-a-job-without-lease
+		if j == nil || j.unlocked || s.leader.check(context.Background()) != nil {
 			return nil, false
 		}
 		return func(ctx context.Context) bulletin.Order { return j.ordered(ctx, o) }, true
 	case bulletin.Cancel:
-		r := s.teller.find(o.Target, o.Number) //mutant:any-run-cancelled
+		r := s.teller.find(o.Target, o.Number)
 		if r == nil {
 			return nil, false
 		}
@@ -124,10 +124,10 @@ func (j *job) ordered(ctx context.Context, o bulletin.Order) bulletin.Order {
 		err := j.claim(ctx, o.ID)
 		switch {
 		case err == nil:
-		case errors.Is(err, orders.ErrTaken), errors.Is(err, redlock.ErrClosed), ctx.Err() != nil, time.Now().After(until): //mutant:order-run-unclaimed,order-run-that-is-not-wanted-any-more
+		case errors.Is(err, orders.ErrTaken), errors.Is(err, redlock.ErrClosed), ctx.Err() != nil, time.Now().After(until):
 			return bulletin.Order{}
 		default:
-			pause(ctx, claimAgain) //mutant:order-claimed-once-only
+			pause(ctx, claimAgain)
 			continue
 		}
 		break
@@ -136,7 +136,7 @@ func (j *job) ordered(ctx context.Context, o bulletin.Order) bulletin.Order {
 	r, err := j.runNow(started, o.ID)
 	if err != nil {
 		e := newSkipError(j.name, time.Time{}, err)
-		return bulletin.Order{Result: bulletin.Refused, By: s.q.Identity(), Detail: string(e.Reason), Run: &bulletin.Run{By: e.By}} //mutant:refusal-without-the-holder
+		return bulletin.Order{Result: bulletin.Refused, By: s.q.Identity(), Detail: string(e.Reason), Run: &bulletin.Run{By: e.By}}
 	}
 	run := r.told()
 	return bulletin.Order{Result: bulletin.Done, By: s.q.Identity(), Run: &run}

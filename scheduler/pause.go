@@ -41,7 +41,7 @@ func (p *pauses) look(ctx context.Context, turn int64) {
 			break
 		}
 	}
-	p.know(ctx, now, func() bool { return p.turn.Load() == turn }) //mutant:look-at-a-pause-of-before
+	p.know(ctx, now, func() bool { return p.turn.Load() == turn })
 }
 
 // asked takes what came of a tick. Skips themselves are no news.
@@ -85,7 +85,7 @@ func (p *pauses) know(ctx context.Context, now redlock.Pause, still func() bool)
 	if !now.Until.IsZero() {
 		args = append(args, "until", now.Until)
 	}
-	log.WarnContext(ctx, "scheduler: a job is paused: its ticks are skipped, and not run later", args...) //mutant:paused-job-unsaid
+	log.WarnContext(ctx, "scheduler: a job is paused: its ticks are skipped, and not run later", args...)
 }
 
 // become notes a pause, or its end, tells the tracer, and reports whether it is another one than
@@ -96,7 +96,7 @@ func (p *pauses) become(ctx context.Context, now redlock.Pause) bool {
 		return false
 	}
 	if t := p.job.s.cfg.tracer.pause; t != nil {
-		t.TracePause(ctx, TracePauseData{Job: p.job.name, Pause: now}) //mutant:pause-untraced
+		t.TracePause(ctx, TracePauseData{Job: p.job.name, Pause: now})
 	}
 	return true
 }

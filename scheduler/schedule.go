@@ -177,7 +177,7 @@ func checkPhase(interval uint, set settings) error {
 
 // checkSpan refuses an interval beyond MaxSpan.
 func checkSpan(option string, interval time.Duration) error {
-	if interval <= MaxSpan { //mutant:interval-without-bound
+	if interval <= MaxSpan {
 		return nil
 	}
 	return &OptionError{Option: option, Reason: fmt.Sprintf("ticks %v apart are too far apart: %v is the most", interval, MaxSpan)}

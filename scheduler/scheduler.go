@@ -133,7 +133,7 @@ func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task 
 	s.mu.Lock()
 	down := s.down
 	s.mu.Unlock()
-	if down { // gocron would make a job that is never run //mutant:job-of-a-scheduler-that-is-shut-down
+	if down { // gocron would make a job that is never run
 		return nil, shutDown{}
 	}
 	j, definition, opts, err := newJob(s, id, definition, task, slices.Concat(s.cfg.global, opts))
@@ -164,7 +164,7 @@ func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task 
 	s.mu.Unlock()
 	if old != nil {
 		old.backlog.stop()
-		old.pauses.forget(s.cfg.context) // the new one may have another name, and looks by itself //mutant:pause-of-the-old-name
+		old.pauses.forget(s.cfg.context) // the new one may have another name, and looks by itself
 	}
 	s.begin(j)
 	return &publicJob{Job: made, job: j}, nil
@@ -243,12 +243,12 @@ func (s *state) lookBackAll() {
 // lookBack asks the nodes, in the background, which ticks of the job were missed, and whether it is
 // paused. They know nothing of a job without a lease. Called with mu held.
 func (s *state) lookBack(ctx context.Context, j *job) {
-	if j.unlocked { //mutant:ticks-without-a-lease-are-missed
+	if j.unlocked {
 		return
 	}
 	turn := j.pauses.begin()
-	s.reads.Go(func() { j.pauses.look(ctx, turn) }) //mutant:pause-of-before-unknown
-	if j.cfg.catchUp != CatchUpNone {               //mutant:missed-ticks-not-looked-for
+	s.reads.Go(func() { j.pauses.look(ctx, turn) })
+	if j.cfg.catchUp != CatchUpNone {
 		s.reads.Go(func() { j.backlog.addMissed(ctx) })
 	}
 }
@@ -301,7 +301,7 @@ func (s *Scheduler) ShutdownWithContext(ctx context.Context) error {
 }
 
 // none reports whether the Scheduler is nil or zero.
-func (s *Scheduler) none() bool { return s == nil || s.state == nil } //mutant:nil-scheduler-stopped
+func (s *Scheduler) none() bool { return s == nil || s.state == nil }
 
 // stopWith stops what waits and the campaign, and then gocron, for good or until Start.
 func (s *Scheduler) stopWith(stop func() error, forGood bool) error {
@@ -323,12 +323,12 @@ func (s *Scheduler) stopWith(stop func() error, forGood bool) error {
 		j.backlog.stop()
 	}
 	// Each run has a lease of its own, so the next leader need not wait for it.
-	if ended := s.leader.stopCampaign(); ended != nil { //mutant:leadership-after-the-runs
+	if ended := s.leader.stopCampaign(); ended != nil {
 		<-ended
 	}
-	defer s.teller.end()            // runs go on until then
-	defer s.forgetPauses()          //mutant:pause-of-who-runs-nothing
-	return s.tasks.annotate(stop()) //mutant:leadership-after-the-runs/2
+	defer s.teller.end() // runs go on until then
+	defer s.forgetPauses()
+	return s.tasks.annotate(stop())
 }
 
 // forgetPauses is for a replica that runs no ticks any more.
@@ -399,7 +399,7 @@ func (s *state) prune() {
 	s.mu.Unlock()
 	for _, j := range gone {
 		j.backlog.stop()
-		j.pauses.forget(s.cfg.context) //mutant:pause-of-a-job-that-is-gone
+		j.pauses.forget(s.cfg.context)
 	}
 }
 
@@ -421,7 +421,7 @@ func (s *Scheduler) Conflicts() []Conflict {
 func (s *state) skip(ctx context.Context, e *SkipError) {
 	s.teller.skip(e)
 	level := slog.LevelWarn
-	if e.Expected() || e.Reason == SkipAhead { // that the clock is wrong was said //mutant:tick-ahead-said-each-time
+	if e.Expected() || e.Reason == SkipAhead { // that the clock is wrong was said
 		level = slog.LevelDebug
 	}
 	s.cfg.logger.Log(ctx, level, "scheduler: tick is skipped", "job", e.Job, "tick", e.Tick, "reason", string(e.Reason), "by", e.By, "pending", e.Pending, "error", e.Err)

@@ -78,7 +78,7 @@ func newSettings[O any](target any, fields []string, opts []O, apply func(O)) (s
 		}
 	}
 	missing := slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return s.get(field).IsValid() })
-	if len(opts) > 0 && len(missing) > 0 { //mutant:unknown-gocron-taken
+	if len(opts) > 0 && len(missing) > 0 {
 		return s, &OptionError{Option: "gocron", Reason: fmt.Sprintf("this version does not tell %q of its options, so that those which do not fit "+
 			"several replicas cannot be refused: use gocron %s (go get github.com/go-co-op/gocron/v2@%s), or a Tenure that knows yours",
 			missing, knownGocron, knownGocron)}

@@ -53,7 +53,7 @@ func newTeller(s *state) *teller {
 func (t *teller) start() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.stop == nil && !t.s.cfg.tell.noCard { //mutant:card-although-without-one
+	if t.stop == nil && !t.s.cfg.tell.noCard {
 		t.stop = t.s.q.Board().Report(t.report)
 	}
 }
@@ -81,7 +81,7 @@ func (t *teller) begun(r *runLock) {
 func (t *teller) ended(r *runLock) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.running, r) //mutant:ended-run-told-as-running
+	delete(t.running, r)
 }
 
 // find returns the run of a job that goes on here with that token, or nil.
@@ -89,7 +89,7 @@ func (t *teller) find(job string, token uint64) *runLock {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for r := range t.running {
-		if r.Job == job && r.FencingToken() == token { //mutant:run-of-another-job-cancelled,another-run-cancelled
+		if r.Job == job && r.FencingToken() == token {
 			return r
 		}
 	}
@@ -107,26 +107,26 @@ func isTold(reason Reason) bool {
 
 // skip counts a tick that was skipped.
 func (t *teller) skip(e *SkipError) {
-	if e.Pending || !isTold(e.Reason) || t.s.cfg.tell.noHistory { //mutant:pending-skip-told,expected-skip-told,history-of-a-skip-although-without
+	if e.Pending || !isTold(e.Reason) || t.s.cfg.tell.noHistory {
 		return
 	}
 	holder := e.By
 	var paused *redlock.PausedError
 	if errors.As(e.Err, &paused) {
-		holder = paused.Pause.By //mutant:skip-without-who-paused
+		holder = paused.Pause.By
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := skipKey{t.s.cfg.keyPrefix + e.Job, e.Reason}
 	is := t.skips[k]
 	if is == nil {
-		if len(t.skips) >= maxSkips || t.stop == nil { //mutant:skips-without-bound
+		if len(t.skips) >= maxSkips || t.stop == nil {
 			return
 		}
 		is = &skipped{}
 		t.skips[k] = is
 	}
-	is.count++ //mutant:skips-not-counted
+	is.count++
 	is.Skip = bulletin.Skip{Job: e.Job, Tick: milliseconds(e.Tick), Reason: string(e.Reason), By: t.s.q.Identity(), Holder: holder}
 }
 
@@ -138,9 +138,9 @@ func (t *teller) tellAgain(skips map[skipKey]*skipped) {
 	for k, was := range skips {
 		switch is := t.skips[k]; {
 		case is != nil:
-			is.count += was.count //mutant:skips-of-an-outage-uncounted
+			is.count += was.count
 		case len(t.skips) < maxSkips:
-			t.skips[k] = was //mutant:skips-of-an-outage-untold
+			t.skips[k] = was
 		}
 	}
 }
@@ -167,13 +167,13 @@ func (t *teller) report() redlock.Report {
 			report.Entries = append(report.Entries, e)
 		}
 	}
-	t.skips = make(map[skipKey]*skipped) //mutant:skips-told-twice
+	t.skips = make(map[skipKey]*skipped)
 	t.mu.Unlock()
 	var defined []*job
 	report.Lost = func() {
 		t.tellAgain(told)
 		for _, j := range defined {
-			j.told.changed() //mutant:unheard-definition-untold
+			j.told.changed()
 		}
 	}
 	t.s.mu.Lock()
@@ -182,7 +182,7 @@ func (t *teller) report() redlock.Report {
 	var names []any
 	for _, j := range jobs {
 		names = append(names, j.name)
-		if !j.unlocked && j.told.due() { //mutant:card-of-a-job-without-lease
+		if !j.unlocked && j.told.due() {
 			if card, ok := j.definition(); ok {
 				report.Cards = append(report.Cards, card)
 				defined = append(defined, j)
@@ -204,7 +204,7 @@ type definitions struct {
 func (d *definitions) changed() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.next = time.Time{} //mutant:definition-not-refreshed
+	d.next = time.Time{}
 }
 
 // due reports whether it is to be told now, and plans the next time: those of many jobs at
@@ -216,7 +216,7 @@ func (d *definitions) due() bool {
 	if now.Before(d.next) {
 		return false
 	}
-	d.next = now.Add(tellEvery/2 + rand.N(tellEvery)) //mutant:definition-told-with-each-beat
+	d.next = now.Add(tellEvery/2 + rand.N(tellEvery))
 	return true
 }
 
@@ -234,7 +234,7 @@ func (j *job) definition() (redlock.Card, bool) {
 // next is the job's next tick; zero if there is none, or it is not known.
 func (j *job) next() time.Time {
 	if j.ticks.table != nil {
-		if next := j.ticks.table.next(j.s.cfg.clock.Now()); next.Before(never) { //mutant:next-tick-not-after-now
+		if next := j.ticks.table.next(j.s.cfg.clock.Now()); next.Before(never) {
 			return next
 		}
 		return time.Time{}
@@ -260,14 +260,14 @@ func (r *runLock) told() bulletin.Run {
 	defer r.mu.Unlock()
 	return bulletin.Run{
 		Job: r.Job, Tick: milliseconds(r.Tick), By: r.lease.Identity(), Began: milliseconds(r.began),
-		Attempt: r.Attempt, Late: r.CatchUp, Token: r.FencingToken(), Order: r.order, //mutant:attempt-untold,late-run-untold
+		Attempt: r.Attempt, Late: r.CatchUp, Token: r.FencingToken(), Order: r.order,
 	}
 }
 
 // tell has the release of the run's lease tell how it ended.
 func (r *runLock) tell(state runState) {
 	cfg := r.job.s.cfg
-	if cfg.tell.noHistory || state == waiting && r.order == "" { //mutant:run-that-was-not-called-told,history-of-a-run-although-without
+	if cfg.tell.noHistory || state == waiting && r.order == "" {
 		return
 	}
 	run := r.told()
@@ -284,9 +284,9 @@ func (r *runLock) tell(state runState) {
 		if err = panicked; err == nil {
 			err = &PanicError{Job: r.Job, Value: "the task ended its goroutine"}
 		}
-	case lost != nil: //mutant:lost-run-told-as-ok
+	case lost != nil:
 		run.Outcome, err = bulletin.Lost, lost
-	case cancelled: //mutant:cancelled-run-told-as-failed
+	case cancelled:
 		run.Outcome = bulletin.Cancelled
 	case err != nil:
 		run.Outcome = bulletin.Failed
@@ -307,23 +307,23 @@ func (r *runLock) tell(state runState) {
 func errorTold(err error, texts bool) (told string) {
 	inner := err
 	for fmt.Sprintf("%T", inner) == "*fmt.wrapError" {
-		wrapped := errors.Unwrap(inner) //mutant:wrapped-error-untold
-		if wrapped == nil {             //mutant:wrapped-nil-told
+		wrapped := errors.Unwrap(inner)
+		if wrapped == nil {
 			break
 		}
 		inner = wrapped
 	}
 	kind := fmt.Sprintf("%T", inner)
 	defer func() {
-		if recover() != nil { //mutant:panic-of-an-error-keeps-the-lease
+		if recover() != nil {
 			told = kind
 		}
 	}()
-	if texts { //mutant:error-texts-told
+	if texts {
 		return err.Error()
 	}
 	if told = elector.ErrorType(err); told == "_OTHER" {
-		return kind //mutant:error-without-its-type
+		return kind
 	}
 	return told
 }

@@ -35,7 +35,7 @@ func newTicker(schedule gocron.JobSchedule, table timetable, start, end time.Tim
 
 // of returns the tick by which all replicas know the one that is scheduled for a time.
 func (t *ticker) of(scheduled time.Time) time.Time {
-	if t.every > 0 { //mutant:interval-by-its-start
+	if t.every > 0 {
 		return bucket(scheduled, t.every)
 	}
 	return scheduled
@@ -73,7 +73,7 @@ func (t *ticker) between(from, to time.Time) []time.Time {
 
 // has reports whether a tick is between the job's start and end.
 func (t *ticker) has(tick time.Time) bool {
-	return (t.start.IsZero() || !tick.Before(t.of(t.start))) && !t.isOver(tick) //mutant:ticks-before-the-start-caught-up
+	return (t.start.IsZero() || !tick.Before(t.of(t.start))) && !t.isOver(tick)
 }
 
 // all is between without the job's start and end.
@@ -85,7 +85,7 @@ func (t *ticker) all(from, to time.Time) []time.Time {
 	if t.every > 0 {
 		last := bucket(to, t.every)
 		first := bucket(from, t.every).Add(t.every)
-		if last.Sub(first)/t.every >= MaxCatchUp { //mutant:long-interval-overflows
+		if last.Sub(first)/t.every >= MaxCatchUp {
 			first = last.Add(-(MaxCatchUp - 1) * t.every)
 		}
 		for tick := first; !tick.After(last); tick = tick.Add(t.every) {

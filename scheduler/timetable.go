@@ -41,7 +41,7 @@ func (cron) IsValid(string, *time.Location, time.Time) error { return nil }
 func (c cron) Next(after time.Time) time.Time {
 	at := c.next(after)
 	for _, zone := range []*time.Location{c.zone, time.UTC, time.FixedZone("", 3600)} {
-		if at = at.In(zone); at.Format(time.DateTime) != after.Format(time.DateTime) { //mutant:hour-left-to-gocron
+		if at = at.In(zone); at.Format(time.DateTime) != after.Format(time.DateTime) {
 			break
 		}
 	}
@@ -66,7 +66,7 @@ type bounded struct {
 }
 
 func (b bounded) next(after time.Time) time.Time {
-	if at := b.timetable.next(after); at.Before(b.end) { //mutant:tick-after-the-end-run
+	if at := b.timetable.next(after); at.Before(b.end) {
 		return at
 	}
 	return never
@@ -129,11 +129,11 @@ func (t *wallTimes) next(after time.Time) time.Time {
 	if t.later && !start.IsZero() {
 		if skipped := seconds(offset(after) - offset(start.Add(-1))); after.Sub(start) < skipped {
 			// Times that were not shown may still come.
-			from = from.Add(-skipped) //mutant:skipped-time-forgotten
+			from = from.Add(-skipped)
 		}
 	}
 	if t.twice && !end.IsZero() {
-		if again := seconds(offset(after) - offset(end)); again > 0 && end.Sub(after) <= again { //mutant:hour-shown-again-late
+		if again := seconds(offset(after) - offset(end)); again > 0 && end.Sub(after) <= again {
 			// The clock is about to show times again that are not after this one's.
 			if w := t.schedule.next(wall(end).Add(-1)); !w.IsZero() {
 				times, _ := t.shown(w)
@@ -181,7 +181,7 @@ func (t *wallTimes) shown(w time.Time) (times []time.Time, earliest time.Time) {
 			times = []time.Time{w.Add(-seconds(ahead)).In(t.zone)}
 		}
 		return times, change
-	case !t.twice: //mutant:time-due-twice
+	case !t.twice:
 		times = times[:1]
 	}
 	return times, times[0]

@@ -148,8 +148,8 @@ func (d *desk) begin(o order) (g *given, mine bool, err error) {
 	defer d.mu.Unlock()
 	again := d.given[o.Once]
 	switch {
-	case again == nil || again.failed(): //mutant:failed-order-given-once
-	case again.order != o: //mutant:once-of-another-order
+	case again == nil || again.failed():
+	case again.order != o:
 		return nil, false, errAnotherOrder
 	default:
 		return again, false, nil

@@ -298,7 +298,7 @@ func (f *feed) withReplicas(ctx context.Context) (*snapshot, error) {
 	for {
 		now, changed := f.peek()
 		switch r := now.read[partReplicas]; {
-		case !r.At.IsZero(): //mutant:elections-before-replicas
+		case !r.At.IsZero():
 			return now, nil
 		case r.Err != nil:
 			return nil, r.Err

@@ -124,7 +124,7 @@ func pageOf(kind string, need partSet, of document) func(*Handler, http.Response
 		s := h.feed.get(r.Context(), need)
 		kept := h.pages.get(r.URL.Path+"?"+r.URL.RawQuery, s.seq)
 		kept.once.Do(func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), renderMost) //mutant:page-of-a-reader-who-goes
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), renderMost)
 			defer cancel()
 			doc, status := of(h, ctx, s, r)
 			p := &page{Kind: kind, Now: nowMark, Status: h.status(s, need), Parts: strings.Join(need.names(), " "), Doc: doc}

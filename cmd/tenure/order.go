@@ -331,7 +331,7 @@ func advise(command string, err error) string {
 		return advices[order.Reason]
 	}
 	for _, a := range adviceByCode {
-		if exitCode(err) == a.code && (a.of == "" || a.of == command) { //mutant:advice-of-another-command
+		if exitCode(err) == a.code && (a.of == "" || a.of == command) {
 			return a.advice
 		}
 	}

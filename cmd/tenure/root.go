@@ -37,7 +37,7 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 			if err := cmd.ValidateFlagGroups(); err != nil {
 				return usage(err)
 			}
-			if err := noneEmpty(cmd); err != nil { //mutant:empty-flag-is-none
+			if err := noneEmpty(cmd); err != nil {
 				return usage(err)
 			}
 			return p.fromEnvironment(cmd)

@@ -68,7 +68,7 @@ TENURE_DEADLINE_FILE in its environment, and not TENURE_NODES. docs/run.md says 
 			given := cmd.Flags().Changed
 			r.waited, r.coded = given("wait"), given("conflict-exit-code")
 			// No value stands for a run without a tick.
-			r.ticked, r.timed = given("tick"), given("once-per") //mutant:no-period-is-no-tick
+			r.ticked, r.timed = given("tick"), given("once-per")
 			r.graced = given("grace")
 			return r.run(cmd.Context(), args[0], args[1:])
 		},
@@ -101,7 +101,7 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 	switch {
 	case r.try && r.waited:
 		return usage(errors.New("--try and --wait: use one of them"))
-	case r.waited && r.wait <= 0: //mutant:wait-for-no-time
+	case r.waited && r.wait <= 0:
 		return usage(fmt.Errorf("--wait %v leaves no time to ask the nodes: --try asks once, and does not wait", r.wait))
 	case r.ticked && r.timed:
 		return usage(errors.New("--tick and --once-per: use one of them"))

@@ -32,7 +32,7 @@ func tickOf(text string, now time.Time) (tick, error) {
 		return tickOfPeriod(time.Minute, now)
 	}
 	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		if ahead := at.Sub(now); ahead > mostAhead { //mutant:tick-of-the-future-asked-for
+		if ahead := at.Sub(now); ahead > mostAhead {
 			return tick{}, fmt.Errorf("--tick=%s is %v from now, and no tick is granted before its time: is this host's clock right?", quoted(text), ahead.Round(time.Second))
 		}
 		return checked(tick{at, minKeep})

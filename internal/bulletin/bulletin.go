@@ -212,7 +212,7 @@ func (r Run) Entry(key string) (redlock.Entry, bool) {
 // of a run is.
 func (s Skip) Entry(key string, count int) (redlock.Entry, bool) {
 	s.V, s.Tick = version, clean(s.Tick)
-	e, ok := entry(Skips+"/"+key, &s, s.texts(), class(s.Reason), mostSkips) //mutant:class-as-it-is
+	e, ok := entry(Skips+"/"+key, &s, s.texts(), class(s.Reason), mostSkips)
 	e.Count = count
 	return e, ok
 }
@@ -236,9 +236,9 @@ func (o Order) Entry() (redlock.Entry, bool) {
 	}
 	texts := o.texts()
 	if o.Result != "" {
-		texts = append(texts, &o.Target) //mutant:long-target-unanswered
+		texts = append(texts, &o.Target)
 	}
-	valid := o.hasID() && utf8.ValidString(o.ID) && (o.Result != "" || utf8.ValidString(o.Target)) //mutant:order-for-a-target-that-is-none
+	valid := o.hasID() && utf8.ValidString(o.ID) && (o.Result != "" || utf8.ValidString(o.Target))
 	e, ok := entry(Orders, &o, texts, "", mostOrders)
 	return e, ok && valid
 }
@@ -246,5 +246,5 @@ func (o Order) Entry() (redlock.Entry, bool) {
 func entry(journal string, value any, texts []*string, class string, most int) (redlock.Entry, bool) {
 	text, ok := fit(value, texts, redlock.MaxEntryText)
 	return redlock.Entry{Journal: journal, Text: text, Class: class, Most: most, Keep: keep},
-		ok && len(journal) <= redlock.MaxCardID && utf8.ValidString(journal) //mutant:journal-that-is-no-text
+		ok && len(journal) <= redlock.MaxCardID && utf8.ValidString(journal)
 }

@@ -10,7 +10,7 @@ import (
 // shorten has texts that were read fit.
 func shorten(texts []*string) {
 	for _, text := range texts {
-		*text = cut(*text, maxText) //mutant:long-text-read
+		*text = cut(*text, maxText)
 	}
 }
 
@@ -36,7 +36,7 @@ func ParseRun(text string) (r Run, ok bool) {
 func (r *Run) checked() bool {
 	shorten(r.texts())
 	r.clean()
-	return r.By != "" //mutant:run-of-nobody
+	return r.By != ""
 }
 
 // clean has the numbers of a run be some.
@@ -66,7 +66,7 @@ func ParseTerm(text string) (t Term, ok bool) {
 
 // ParseOrder reads an order or what came of it.
 func ParseOrder(text string) (o Order, ok bool) {
-	if !decode(text, &o) || o.V < 1 || !o.hasID() || o.Kind == "" { //mutant:order-without-a-version
+	if !decode(text, &o) || o.V < 1 || !o.hasID() || o.Kind == "" {
 		return Order{}, false
 	}
 	if o.Run != nil && !o.Run.checked() {
@@ -104,7 +104,7 @@ func ParseProcess(text string) (p Process, ok bool) {
 
 // decode reads JSON that is not longer than any that this package makes.
 func decode(text string, to any) bool {
-	return len(text) <= redlock.MaxCardText && utf8.ValidString(text) && json.Unmarshal([]byte(text), to) == nil //mutant:huge-text-read
+	return len(text) <= redlock.MaxCardText && utf8.ValidString(text) && json.Unmarshal([]byte(text), to) == nil
 }
 
 // maxTime is a time in milliseconds far in the future, that time.Time can hold: the year 2223. As
@@ -113,7 +113,7 @@ const maxTime = 8_000_000_000_000
 
 // clean is a time that time.Time can hold, and zero for one that is none.
 func clean(ms int64) int64 {
-	if ms < 0 || ms > maxTime { //mutant:far-time-read
+	if ms < 0 || ms > maxTime {
 		return 0
 	}
 	return ms

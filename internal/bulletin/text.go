@@ -31,10 +31,10 @@ func fit(value any, texts []*string, most int) (string, bool) {
 	}
 	for {
 		encoded, err := json.Marshal(value)
-		if err == nil && len(encoded) <= most { //mutant:long-entry-not-shortened
+		if err == nil && len(encoded) <= most {
 			return string(encoded), true
 		}
-		longest := slices.MaxFunc(texts, func(x, y *string) int { return cmp.Compare(room(*x), room(*y)) }) //mutant:short-words-shortened
+		longest := slices.MaxFunc(texts, func(x, y *string) int { return cmp.Compare(room(*x), room(*y)) })
 		if err != nil || *longest == "" {
 			return "", false
 		}
@@ -54,7 +54,7 @@ func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	for !utf8.RuneStart(text[most]) { //mutant:character-cut-in-two
+	for !utf8.RuneStart(text[most]) {
 		most--
 	}
 	return text[:most]

@@ -72,14 +72,14 @@ func (c *Clock) Now() Instant {
 	if d := gap - time.Duration(c.gap.Load()); d > Tolerance || d < -Tolerance {
 		c.examine(gap)
 	}
-	return Instant(int64(mono) + c.suspended.Load()) //mutant:suspend-not-counted
+	return Instant(int64(mono) + c.suspended.Load())
 }
 
 func (c *Clock) examine(gap time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	moved := gap - time.Duration(c.gap.Load())               //mutant:suspend-for-the-first-asker
-	if s := int64(c.asleep(moved)); s > c.suspended.Load() { //mutant:wall-clock
+	moved := gap - time.Duration(c.gap.Load())
+	if s := int64(c.asleep(moved)); s > c.suspended.Load() {
 		c.suspended.Store(s)
 	}
 	// Last: whoever finds the gap examined relies on the suspended time.

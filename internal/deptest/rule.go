@@ -85,7 +85,6 @@ func Rules() []Rule {
 		processes   = slices.Concat(servers, child)
 		demo        = []string{module + "/examples/internal/demo/processes", module + "/examples/quickstart"}
 		chaos       = []string{module + "/tools/harness/...", module + "/tools/chaos/...", module + "/tools/soak/..."}
-		acquire     = []string{module + "/tools/shape/acquire"}
 
 		gocron    = []string{"github.com/go-co-op/gocron/..."}
 		telemetry = []string{"go.opentelemetry.io/..."}
@@ -185,9 +184,9 @@ func Rules() []Rule {
 		},
 		{
 			Subject:   all,
-			Except:    slices.Concat(redlocktest, examples, chaos, acquire),
+			Except:    slices.Concat(redlocktest, examples, chaos),
 			Forbidden: testOnly,
-			Why:       "test libraries stay out of users' binaries: only _test files, examples, redlocktest, the chaos program and the one that tools/shape counts functions of may use them",
+			Why:       "test libraries stay out of users' binaries: only _test files, examples, redlocktest, and the chaos program may use them",
 		},
 		{
 			Subject:   []string{module + "/otel/..."},

@@ -42,13 +42,13 @@ var ErrTaken = errors.New("orders: claimed already")
 // Then it is not the caller's, and may be claimed again; after an error of Complete perhaps by
 // nobody.
 func Claim(ctx context.Context, q *redlock.Quorum, id string, opts ...redlock.LeaseOption) error {
-	l, err := q.TryAcquire(ctx, claimKey(id), append(opts, redlock.WithSequence(1, redlock.AtLeastOnce, keepClaims))...) //mutant:order-claimed-by-each
-	if errors.Is(err, redlock.ErrDone) {                                                                                 //mutant:taken-order-is-an-error
+	l, err := q.TryAcquire(ctx, claimKey(id), append(opts, redlock.WithSequence(1, redlock.AtLeastOnce, keepClaims))...)
+	if errors.Is(err, redlock.ErrDone) {
 		return ErrTaken
 	} else if err != nil {
 		return err
 	}
-	return l.Complete(ctx) //mutant:claim-without-completion
+	return l.Complete(ctx)
 }
 
 // NewID makes the id of an order, which no other has.
@@ -110,22 +110,22 @@ func (t *Taker) Close() {
 		t.unhear()
 	}
 	t.cancel()
-	t.work.Wait() //mutant:orders-not-waited-for
+	t.work.Wait()
 }
 
 func (t *Taker) hear(e redlock.Entry) {
 	o, ok := bulletin.ParseOrder(e.Text)
-	if !ok || o.Result != "" { //mutant:answer-taken-for-an-order
+	if !ok || o.Result != "" {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.busy[o.ID] || len(t.busy) >= mostAtOnce { //mutant:busy-order-taken-again,orders-without-bound
+	if t.busy[o.ID] || len(t.busy) >= mostAtOnce {
 		return
 	}
 	for _, a := range t.answers {
-		if a.id == o.ID { //mutant:order-carried-out-again
-			t.busy[o.ID] = t.begin(func() { t.tell(a); t.done(o.ID) }) // it was not heard //mutant:answer-not-repeated
+		if a.id == o.ID {
+			t.busy[o.ID] = t.begin(func() { t.tell(a); t.done(o.ID) }) // it was not heard
 			return
 		}
 	}
@@ -151,7 +151,7 @@ func (t *Taker) take(o bulletin.Order, carryOut func(context.Context) bulletin.O
 	t.mu.Lock()
 	delete(t.busy, o.ID)
 	if ok {
-		if len(t.answers) == remembered { //mutant:answers-without-bound
+		if len(t.answers) == remembered {
 			t.answers = t.answers[1:]
 		}
 		t.answers = append(t.answers, a)
@@ -166,11 +166,11 @@ func (t *Taker) take(o bulletin.Order, carryOut func(context.Context) bulletin.O
 
 // newAnswer makes the answer of what came of an order; false if it was not this taker's after all.
 func newAnswer(came bulletin.Order) (a answer, ok bool) {
-	if came.Result == "" { //mutant:order-of-another-answered
+	if came.Result == "" {
 		return answer{}, false
 	}
 	e, ok := came.Entry()
-	e.At = time.Now() //mutant:answer-entered-twice
+	e.At = time.Now()
 	return answer{came.ID, e}, ok
 }
 

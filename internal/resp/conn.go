@@ -38,7 +38,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 			return good, nil
 		}
 		return 0, wrong
-	case err != nil && c.in.lastWords != "" && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed): //mutant:last-words-forgotten
+	case err != nil && c.in.lastWords != "" && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed):
 		c.refused = &Error{What: "it ended the connection", Said: c.in.lastWords}
 		return n, c.refused
 	}

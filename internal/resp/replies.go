@@ -157,7 +157,7 @@ func (r *replies) reply(o *owed) *Error {
 	first := o.first()
 	isError := r.typ == '-' || r.typ == '!'
 	switch {
-	case first == nil: //mutant:surplus-reply-passed
+	case first == nil:
 		return &Error{What: "a reply to no command"}
 	case first.kind == pushes && r.typ == '-':
 		r.kind = pushes
@@ -239,7 +239,7 @@ func (r *replies) header(line []byte, length int, o *owed) *Error {
 	}
 	n, ok := parseLength(line)
 	switch {
-	case !ok: //mutant:negative-length-passed
+	case !ok:
 		return &Error{What: "a length that is none"}
 	case n > maxReply:
 		return errTooLarge
@@ -271,13 +271,13 @@ func (r *replies) list(n int, o *owed) *Error {
 	if r.depth == 1 && r.words > 0 && r.size-r.open[0] == 2 {
 		return &Error{What: "a message of a Sentinel that is none"}
 	}
-	if r.memory -= n * elementSize; r.memory < 0 { //mutant:huge-list-passed
+	if r.memory -= n * elementSize; r.memory < 0 {
 		return errTooLarge
 	}
 	if n == 0 {
 		return r.ended(nil, o)
 	}
-	if r.depth == maxDepth { //mutant:nesting-passed
+	if r.depth == maxDepth {
 		return &Error{What: "a reply that is nested too deeply"}
 	}
 	r.open[r.depth] = n
@@ -365,7 +365,7 @@ func (r *replies) decide(kind []byte, o *owed) *Error {
 	isPush := r.push || o.subscribed
 	switch string(kind) {
 	case "subscribe", "psubscribe", "ssubscribe":
-		if first := o.first(); first == nil || first.kind != confirmation { //mutant:unasked-subscription-passed
+		if first := o.first(); first == nil || first.kind != confirmation {
 			return &Error{What: "the confirmation of a subscription that nobody asked for"}
 		}
 		o.take()

@@ -46,7 +46,7 @@ func Cards(pages []*wire.Told, after string, most int) (cards []Card, next strin
 		if n := len(page.Cards); n >= most && n > 0 {
 			// One that is not behind what was asked for is not in the order of ids, and tells
 			// nothing.
-			if last := page.Cards[n-1].ID; last > after && (end == nil || last < *end) { //mutant:cards-without-an-end
+			if last := page.Cards[n-1].ID; last > after && (end == nil || last < *end) {
 				end = &last
 			}
 		}
@@ -141,11 +141,11 @@ func (h *Hearer) Heard(node int, message string) {
 		delete(h.known, h.order[h.next])
 		h.order[h.next], h.known[k] = k, map[int]bool{node: true}
 		h.next = (h.next + 1) % remembered
-	case !by[node]: //mutant:entry-heard-of-every-node
+	case !by[node]:
 		by[node] = true
 		return
 	default:
-		clear(by) //mutant:repeated-entry-unheard
+		clear(by)
 		by[node] = true
 	}
 	h.f(e)

@@ -132,7 +132,7 @@ func (c *Clocks) median(now clock.Instant) (m middle, upper Bounds) {
 	}
 	slices.Sort(los)
 	slices.Sort(his)
-	l, u := (m.known-1)/2, m.known/2 //mutant:fast-clock-leads
+	l, u := (m.known-1)/2, m.known/2
 	m.Bounds, upper = Bounds{los[l], his[l]}, Bounds{los[u], his[u]}
 	all := (len(c.known) - 1) / 2
 	least, most := all-(len(c.known)-m.known), all // where the lower median of all is among the known, at least and at most
@@ -140,11 +140,11 @@ func (c *Clocks) median(now clock.Instant) (m middle, upper Bounds) {
 		return m, upper
 	}
 	m.sure = his[most]-los[least] <= c.cfg.Skew() || m.known == len(c.known)
-	if m.told = !m.sure && len(toldLo) > 0; m.told { //mutant:median-of-the-sure-forgotten
+	if m.told = !m.sure && len(toldLo) > 0; m.told {
 		slices.Sort(toldLo)
 		slices.Sort(toldHi)
 		l := (len(toldLo) - 1) / 2
-		m.Lo = min(max(toldLo[l], los[least]), los[most]) //mutant:told-median-believed
+		m.Lo = min(max(toldLo[l], los[least]), los[most])
 		m.Hi = min(max(toldHi[l], his[least]), his[most])
 		upper = m.Bounds
 	}
@@ -155,7 +155,7 @@ func (c *Clocks) median(now clock.Instant) (m middle, upper Bounds) {
 // to be used: the skew, and more where that is so small that a sample would count for a second or
 // two. A hint that is a little low is better than none: without one, counters that were lost begin
 // at 1.
-func (c *Clocks) tolerance() time.Duration { return max(c.cfg.Skew(), leastTolerance) } //mutant:no-hint-between-samples
+func (c *Clocks) tolerance() time.Duration { return max(c.cfg.Skew(), leastTolerance) }
 
 const leastTolerance = 100 * time.Millisecond
 
@@ -173,7 +173,7 @@ func (c *Clocks) LeadOfEach(now clock.Instant) []*time.Duration {
 	defer c.mu.Unlock()
 	all := make([]*time.Duration, len(c.known))
 	m, _ := c.median(now)
-	if !m.sure { //mutant:median-told-by-the-unsure
+	if !m.sure {
 		return all
 	}
 	for i := range all {
@@ -207,7 +207,7 @@ func (c *Clocks) take(i int, lead *time.Duration, now clock.Instant) []judgement
 // before a quorum of servers is.
 func (c *Clocks) Time(now clock.Instant) (b Bounds, ok bool) {
 	m := c.middle.Load()
-	if m == nil || m.known < c.cfg.Need { //mutant:clock-of-a-minority
+	if m == nil || m.known < c.cfg.Need {
 		return b, false
 	}
 	moved := node.Slewed(now.Sub(m.at))
@@ -223,7 +223,7 @@ func (c *Clocks) Hint(now clock.Instant, wall time.Time) int64 {
 		return 0
 	}
 	held := max(time.Duration(wall.UnixNano()), b.Hi-c.cfg.Skew())
-	return max(min(held, b.Lo+c.cfg.Skew()).Microseconds(), 0) //mutant:hint-unclamped
+	return max(min(held, b.Lo+c.cfg.Skew()).Microseconds(), 0)
 }
 
 // Await waits until the median is sure, for a process that has just begun and has heard of clocks
@@ -271,7 +271,7 @@ func (c *Clocks) LeastToken(now clock.Instant) uint64 {
 // Latest is the latest time that is known, of this process's wall clock and the servers' median. A
 // counter that leads it by more than a day is damaged, whatever the clock of its own server is.
 func (c *Clocks) Latest(wall time.Time) time.Duration {
-	latest := time.Duration(wall.UnixNano()) //mutant:latest-time-of-the-servers
+	latest := time.Duration(wall.UnixNano())
 	if m := c.middle.Load(); m != nil {
 		latest = max(latest, m.Hi+time.Duration(m.at)) // a moment ago
 	}
@@ -291,13 +291,13 @@ func (c *Clocks) GreatestCounter(server time.Duration, wall time.Time) uint64 {
 func (c *Clocks) compare(now clock.Instant) (judged []judgement) {
 	lower, upper := c.median(now)
 	c.middle.Store(&lower)
-	if lower.known < len(c.known) && now < c.all { //mutant:clocks-compared-too-early
+	if lower.known < len(c.known) && now < c.all {
 		return nil
 	}
 	for i := range c.known {
 		var why *wire.Fault
 		if b, ok := c.bounds(i, now); ok && lower.known > 1 {
-			why = c.judge(b.Lo-lower.Hi, upper.Lo-b.Hi, &lower) //mutant:slow-answer-is-a-wrong-clock
+			why = c.judge(b.Lo-lower.Hi, upper.Lo-b.Hi, &lower)
 		}
 		was := c.wrong[i]
 		if c.wrong[i] = why; (was == nil) != (why == nil) {

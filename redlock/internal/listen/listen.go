@@ -98,7 +98,7 @@ func (s *Subscription) Need() {
 	defer l.mu.Unlock()
 	s.needed++
 	l.needs++
-	if l.changed == nil && !l.closed { //mutant:closed-listener-needed
+	if l.changed == nil && !l.closed {
 		for i := range l.cfg.Nodes {
 			changed := make(chan struct{}, 1)
 			l.changed = append(l.changed, changed)
@@ -114,7 +114,7 @@ func (s *Subscription) Unneed() {
 	defer s.listener.mu.Unlock()
 	if s.needed > 0 { // else it has ended
 		s.needed--
-		s.listener.needs-- //mutant:needs-not-nested
+		s.listener.needs--
 	}
 }
 
@@ -123,7 +123,7 @@ func (s *Subscription) End() {
 	l := s.listener
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.needs -= s.needed //mutant:need-outlives-its-end
+	l.needs -= s.needed
 	s.needed = 0
 	left := slices.DeleteFunc(l.channels[s.channel], func(other *Subscription) bool { return other == s })
 	if l.channels[s.channel] = left; len(left) == 0 {
@@ -153,7 +153,7 @@ func (l *Listener) needed() bool {
 func (l *Listener) keep(i int, changed <-chan struct{}) {
 	pause := node.MinPause
 	for {
-		for !l.needed() { //mutant:connection-for-nobody
+		for !l.needed() {
 			select {
 			case <-changed:
 			case <-l.done:
@@ -164,7 +164,7 @@ func (l *Listener) keep(i int, changed <-chan struct{}) {
 			pause = node.MinPause
 		}
 		timer := time.NewTimer(time.Duration(rand.Int64N(int64(pause) + 1)))
-		pause = min(2*pause, node.MaxPause) //mutant:refusing-node-asked-quickly
+		pause = min(2*pause, node.MaxPause)
 		select {
 		case <-l.done:
 			timer.Stop()
@@ -193,8 +193,8 @@ func (l *Listener) listen(i int, changed <-chan struct{}) (worked bool) {
 	heard := make(map[*Subscription]bool) // those that were told, and will be told that it is over
 	defer func() {
 		for s, ok := range heard {
-			if ok { //mutant:refused-channel-lost
-				s.hearer.Lost(i) //mutant:loss-untold
+			if ok {
+				s.hearer.Lost(i)
 			}
 		}
 	}()
@@ -207,12 +207,12 @@ func (l *Listener) listen(i int, changed <-chan struct{}) (worked bool) {
 		for _, ok := range heard {
 			worked = worked || ok
 		}
-		if !worked { //mutant:connection-with-nothing-to-hear
+		if !worked {
 			return false
 		}
 		select {
 		case <-changed:
-			again = false //mutant:refused-channel-asked-at-once
+			again = false
 		case <-retry.C:
 			again = true
 		case <-broken:
@@ -239,7 +239,7 @@ func (l *Listener) subscribe(i int, conn valkey.DedicatedClient, heard map[*Subs
 	for _, all := range l.channels {
 		for _, s := range all {
 			there[s] = true
-			if ok, asked := heard[s]; !asked || again && !ok { //mutant:refused-channel-asked-never,heard-channel-asked-again
+			if ok, asked := heard[s]; !asked || again && !ok {
 				added = append(added, s)
 			}
 		}
@@ -250,7 +250,7 @@ func (l *Listener) subscribe(i int, conn valkey.DedicatedClient, heard map[*Subs
 			continue
 		}
 		delete(heard, s)
-		if ok && len(l.subscribers(s.channel)) == 0 { //mutant:channel-not-left,channel-left-too-soon
+		if ok && len(l.subscribers(s.channel)) == 0 {
 			_ = l.do(conn, conn.B().Unsubscribe().Channel(s.channel).Build())
 		}
 	}
@@ -258,7 +258,7 @@ func (l *Listener) subscribe(i int, conn valkey.DedicatedClient, heard map[*Subs
 		err := l.do(conn, conn.B().Subscribe().Channel(s.channel).Build())
 		heard[s] = err == nil
 		s.hearer.Subscribed(i, err)
-		if err != nil && !wire.IsServerError(err) { //mutant:refusal-ends-the-connection,broken-subscription-kept
+		if err != nil && !wire.IsServerError(err) {
 			return false
 		}
 	}

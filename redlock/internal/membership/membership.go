@@ -158,7 +158,7 @@ const Absence = 2 * node.MaxSampleEvery
 // Lifetime is for how long a server is taken for one that a process uses, after that has seen it: a
 // quarantine less the second by which that is rounded, so that a server that was restarted finds
 // the seat empty when it may vote.
-func Lifetime(quarantine time.Duration) time.Duration { return quarantine - time.Second } //mutant:lifetime-below-the-quarantine
+func Lifetime(quarantine time.Duration) time.Duration { return quarantine - time.Second }
 
 // New makes a Membership, of which no server counts yet.
 func New(cfg Config) *Membership {
@@ -207,7 +207,7 @@ func (m *Membership) Replaced(i int, process string) {
 	if s.id == "" || s.id == process || has(s.gone, s.id) >= 0 || !m.cfg.RestartGate {
 		return
 	}
-	s.gone = append(s.gone[max(len(s.gone)-maxGone+1, 0):], vouched{s.id, m.now()}) //mutant:replaced-servers-unsaid
+	s.gone = append(s.gone[max(len(s.gone)-maxGone+1, 0):], vouched{s.id, m.now()})
 }
 
 // maxGone is how many restarts of a server are said to the others, of those within a lifetime and a
@@ -287,7 +287,7 @@ func (m *Membership) gather(ctx context.Context) {
 		ready := m.admitted || !slices.ContainsFunc(m.seatsOnly(), func(settled bool) bool { return !settled })
 		changed := m.settled
 		m.mu.Unlock()
-		if ready { //mutant:entry-without-the-slow
+		if ready {
 			return
 		}
 		select {
@@ -319,10 +319,10 @@ func (m *Membership) admit(ctx context.Context, all []*joining) {
 	}
 	ids := m.claims()
 	for _, j := range all {
-		ids[j.seat] = vouched{j.id, m.now()} //mutant:absent-server-is-as-old
+		ids[j.seat] = vouched{j.id, m.now()}
 	}
 	m.mu.Unlock()
-	asked := m.poll(ctx, wire.Asking, ids, m.reachable(all)) //mutant:who-asks-writes
+	asked := m.poll(ctx, wire.Asking, ids, m.reachable(all))
 	if !m.cfg.RestartGate {
 		for _, j := range all {
 			if known := asked[j.seat].More().Members; known != nil {
@@ -338,14 +338,14 @@ func (m *Membership) admit(ctx context.Context, all []*joining) {
 	if len(all) < joined {
 		asked = m.poll(ctx, wire.Asking, ids, m.reachable(all))
 	}
-	why := m.disagreement(asked, ids)  //mutant:written-before-asked
-	if why == nil && m.cfg.TakesPart { //mutant:reader-enters
+	why := m.disagreement(asked, ids)
+	if why == nil && m.cfg.TakesPart {
 		wrote := m.poll(ctx, wire.Entering, ids, m.reachable(all))
 		why = m.disagreement(wrote, ids)
-		if why == nil && !entering && !m.agree(wrote, all, ids) { //mutant:added-without-the-others
+		if why == nil && !entering && !m.agree(wrote, all, ids) {
 			why = &wire.Fault{Condition: wire.Restarted, Detail: "not all of the other nodes answer that this process counts, to ask whether it may"}
 		}
-		if why != nil { //mutant:nothing-withdrawn
+		if why != nil {
 			m.withdraw(ctx, asked, wrote, ids)
 		}
 	}
@@ -358,7 +358,7 @@ func (m *Membership) admit(ctx context.Context, all []*joining) {
 	now, retry := m.now(), retryEvery+rand.N(retrySpread)
 	for _, j := range all {
 		s := &m.seats[j.seat]
-		if j.why, j.retry, s.refused = why, retry, why != nil; why == nil { //mutant:retry-without-the-others,refused-node-alone-left-out
+		if j.why, j.retry, s.refused = why, retry, why != nil; why == nil {
 			s.id, s.counts, s.seen = j.id, true, now
 		}
 	}
@@ -384,7 +384,7 @@ func (m *Membership) claims() []vouched {
 	all := make([]vouched, len(m.seats))
 	for i := range m.seats {
 		if s := &m.seats[i]; s.counts {
-			all[i] = vouched{s.id, s.seen} //mutant:silent-server-is-seen
+			all[i] = vouched{s.id, s.seen}
 		}
 	}
 	return all
@@ -401,7 +401,7 @@ func (m *Membership) drop() {
 	now, counts := m.now(), 0
 	for i := range m.seats {
 		s := &m.seats[i]
-		if s.counts && now.Sub(s.seen) > Absence { //mutant:absent-servers-count
+		if s.counts && now.Sub(s.seen) > Absence {
 			s.counts = false
 		}
 		if s.counts {
@@ -442,7 +442,7 @@ func (m *Membership) answered(all []*joining, replies []vote.Reply, ids []vouche
 			j.why = node.ErrTimeout
 		case m.cfg.RestartGate && j.age < m.cfg.Quarantine():
 			j.why = &wire.Fault{Condition: wire.Quarantined, Detail: m.Longer()}
-		case other >= 0: //mutant:server-without-info-counted-twice
+		case other >= 0:
 			j.why = &wire.Fault{Condition: wire.Duplicate, Detail: "it is the same server as " + m.address(other) + " (both have the id " + j.id + ")"}
 			ids[j.seat] = vouched{}
 		default:
@@ -460,7 +460,7 @@ func (m *Membership) twin(j *joining, ids []vouched) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for k := range ids {
-		if k != j.seat && j.id != "" && ids[k].id == j.id && (k < j.seat || m.seats[k].counts) { //mutant:server-that-counts-joins-again
+		if k != j.seat && j.id != "" && ids[k].id == j.id && (k < j.seat || m.seats[k].counts) {
 			return k
 		}
 	}
@@ -473,7 +473,7 @@ func (m *Membership) reachable(all []*joining) (nodes []int) {
 	defer m.mu.Unlock()
 	for i := range m.seats {
 		joins := slices.ContainsFunc(all, func(j *joining) bool { return j.seat == i })
-		if status := m.cfg.Node(i).Status(); joins || m.seats[i].counts || status.Fault != nil { //mutant:only-those-that-join-asked
+		if status := m.cfg.Node(i).Status(); joins || m.seats[i].counts || status.Fault != nil {
 			nodes = append(nodes, i)
 		}
 	}
@@ -490,7 +490,7 @@ func (m *Membership) words(mode wire.Mode, ids []vouched) *wire.Membership {
 	lifetime := m.lifetime()
 	w := &wire.Membership{
 		Mode: mode, Nodes: m.cfg.Nodes, MaxTTL: m.cfg.MaxTTL, Skew: m.cfg.Skew,
-		Lifetime: m.cfg.Lifetime, Grace: grace, Identity: m.cfg.Identity, //mutant:lifetime-of-others-said
+		Lifetime: m.cfg.Lifetime, Grace: grace, Identity: m.cfg.Identity,
 	}
 	now := m.now()
 	for i, c := range ids {
@@ -583,7 +583,7 @@ func (m *Membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 			}
 			// One that refuses to keep the list is there, and others must hear of it when it does
 			// again. After an absence another process may have answered.
-			if (rep.More().Members != nil || refused) && votes && now.Sub(s.seen) < Absence { //mutant:refusing-server-is-absent
+			if (rep.More().Members != nil || refused) && votes && now.Sub(s.seen) < Absence {
 				s.seen = now
 			}
 			switch {
@@ -592,7 +592,7 @@ func (m *Membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 				if s.failing == 0 {
 					s.failing = now
 				}
-				if votes && now.Sub(s.failing) > m.cfg.LookEvery && !s.logged { //mutant:unwritten-members-unsaid
+				if votes && now.Sub(s.failing) > m.cfg.LookEvery && !s.logged {
 					s.logged = true
 					unwritten[i] = why
 				}
@@ -608,7 +608,7 @@ func (m *Membership) hear(mode wire.Mode, nodes []int, replies []vote.Reply) {
 	longer := ttl > max(m.cfg.MaxTTL, m.cfg.Limits.TTL()) || skew > max(m.cfg.Skew, m.cfg.Limits.Skew())
 	m.cfg.Limits.Set(ttl, skew)
 	m.mu.Unlock()
-	if longer { //mutant:longer-quarantine-unsaid
+	if longer {
 		m.cfg.Observer.Longer(&wire.Fault{Condition: wire.Quarantined, Detail: m.Longer()})
 	}
 	for i := range replies {
@@ -692,7 +692,7 @@ func (m *Membership) refresh() {
 	goesOn := m.admitted
 	m.mu.Unlock()
 	m.refreshed()
-	if !goesOn && m.Longer() == "" { //mutant:members-not-refreshed,longer-quarantine-for-good
+	if !goesOn && m.Longer() == "" {
 		return
 	}
 	m.cfg.Background(func() {
@@ -704,7 +704,7 @@ func (m *Membership) refresh() {
 			return m.poll(context.Background(), mode, ids, m.reachable(nil)), ids
 		}
 		say(wire.Asking)
-		if !m.cfg.TakesPart || !goesOn { //mutant:reader-refreshes
+		if !m.cfg.TakesPart || !goesOn {
 			return
 		}
 		replies, ids := say(wire.Refreshing)
@@ -746,12 +746,12 @@ func (m *Membership) difference(i int, rep *vote.Reply, ids []vouched) *wire.Fau
 		if has(ids, s.ID) >= 0 {
 			continue
 		}
-		if gate := len(s.ID) == wire.RunIDLength; gate != m.cfg.RestartGate { //mutant:mixed-gates-are-several-servers
+		if gate := len(s.ID) == wire.RunIDLength; gate != m.cfg.RestartGate {
 			return &wire.Fault{Condition: wire.AnotherList, Detail: fmt.Sprintf("%s uses %s %s the restart gate, and this process does not: "+
 				"give all processes WithoutRestartGate or none", s.By, at, map[bool]string{true: "with", false: "without"}[gate])}
 		}
 		for k := range ids {
-			if m.address(k) == s.Address && ids[k].id != "" { //mutant:balancer-is-another-list
+			if m.address(k) == s.Address && ids[k].id != "" {
 				own, other := apart(ids[k].id, s.ID)
 				return &wire.Fault{Condition: wire.SeveralServers, Detail: fmt.Sprintf(
 					"%s is the server %s for this process, and %s for %s, which saw it %v ago (%s knows)",
@@ -768,7 +768,7 @@ func (m *Membership) difference(i int, rep *vote.Reply, ids []vouched) *wire.Fau
 		if len(rep.More().Members.Servers) > 0 {
 			detail += fmt.Sprintf("; one of them is %s", rep.More().Members.Servers[0].By)
 		}
-		detail += fmt.Sprintf("; if none has so many, delete the key %s there", m.cfg.Keys.Lock) //mutant:damaged-members-unnamed
+		detail += fmt.Sprintf("; if none has so many, delete the key %s there", m.cfg.Keys.Lock)
 	} else if len(others) == 0 {
 		detail = fmt.Sprintf("other processes use %s together with more servers than nodes", at)
 	}
@@ -784,7 +784,7 @@ func apart(one, other string) (a, b string) {
 	for same < min(len(one), len(other)) && one[same] == other[same] {
 		same++
 	}
-	if same < len(short(one)) { //mutant:like-ids-look-the-same
+	if same < len(short(one)) {
 		return short(one), short(other)
 	}
 	return "..." + short(one[same:]), "..." + short(other[same:])

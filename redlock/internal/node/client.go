@@ -44,7 +44,7 @@ type closingClient struct {
 // Close closes the client.
 func (c *closingClient) Close() {
 	c.Client.Close()
-	c.connections.end() //mutant:connection-left-behind
+	c.connections.end()
 }
 
 // connections are those that a client has open.
@@ -77,7 +77,7 @@ func (s *connections) add(conn net.Conn) (net.Conn, error) {
 		s.open[c] = struct{}{}
 	}
 	s.mu.Unlock()
-	if late { //mutant:late-connection-kept
+	if late {
 		_ = conn.Close()
 		return nil, net.ErrClosed
 	}

@@ -104,7 +104,7 @@ func (g *gate) become(status *Status) {
 // its scripts, or because it was out of reach for long. The server is to be looked at at once.
 func (g *gate) shut() {
 	g.reading = nil
-	g.open, g.lookAt, g.pause = nil, 0, 0 //mutant:quarantine-after-a-flush
+	g.open, g.lookAt, g.pause = nil, 0, 0
 	g.epoch++
 	status := g.status.Load().closed()
 	status.Fault = &wire.Fault{Condition: wire.Restarted, Detail: "its scripts are gone, its run_id or role has changed, or it was out of reach for long"}
@@ -120,7 +120,7 @@ func (g *gate) close(why *wire.Fault, until clock.Instant) {
 	if why.Condition == wire.Quarantined || why.Condition == wire.ClockJumped {
 		// It may be restarted once more before that.
 		now := g.cfg.Clock.Now()
-		g.lookAt = min(until, now.Add(g.cfg.LookEvery)) //mutant:quarantine-without-a-look
+		g.lookAt = min(until, now.Add(g.cfg.LookEvery))
 		status.Until = until
 		why.Until = time.Now().Add(until.Sub(now))
 	}
@@ -132,7 +132,7 @@ func (g *gate) close(why *wire.Fault, until clock.Instant) {
 // votes.
 func (g *gate) admit(scripts *wire.Set, risk, lacks *wire.Fault) {
 	status := &Status{Opened: g.status.Load().Opened, Risk: risk, Lacks: lacks}
-	if g.open != scripts { //mutant:asked-node-not-looked-at
+	if g.open != scripts {
 		g.epoch++
 		status.Opened++
 		g.answered = g.cfg.Clock.Now()
@@ -148,7 +148,7 @@ func (g *gate) admit(scripts *wire.Set, risk, lacks *wire.Fault) {
 // trial. A user who may only read is told what it knows all the same: that gives nobody a lease.
 func (g *gate) refuses(err error, scripts *wire.Set) error {
 	err = g.failed(err)
-	if why := wire.FaultOf(err); why != nil && why.Condition == wire.NoPermission { //mutant:any-failure-is-a-reader
+	if why := wire.FaultOf(err); why != nil && why.Condition == wire.NoPermission {
 		g.reading = scripts.Reading()
 	}
 	return err
@@ -183,12 +183,12 @@ func (g *gate) sample(sent, received clock.Instant, server time.Duration) error 
 	g.sampleAt = received.Add(g.cfg.SampleEvery)
 	jump := g.watch.observe(sent, received, server, g.cfg.Drift)
 	g.cfg.Observer.Sampled(g.watch, jump)
-	if jump <= 0 { //mutant:jump-ignored,jump-backward-costs-the-vote
+	if jump <= 0 {
 		return nil
 	}
 	g.jumped = fmt.Sprintf("its wall clock jumped forward by %v", jump.Round(time.Millisecond))
 	why := &wire.Fault{Condition: wire.ClockJumped, Detail: g.jumped}
-	g.doubted = received //mutant:jump-forgiven
+	g.doubted = received
 	g.close(why, received.Add(g.cfg.Quarantine()))
 	return why
 }
@@ -196,7 +196,7 @@ func (g *gate) sample(sent, received clock.Instant, server time.Duration) error 
 // wasAbsent reports whether a server that votes has answered now, and had not for so long that
 // others may have agreed to do without it.
 func (g *gate) wasAbsent(now clock.Instant) bool {
-	return g.open != nil && now.Sub(g.answered) > g.cfg.Absence //mutant:absent-server-votes-at-once
+	return g.open != nil && now.Sub(g.answered) > g.cfg.Absence
 }
 
 // counts returns why a grant may not count that came at that time.
@@ -205,7 +205,7 @@ func (g *gate) counts(op wire.Op, a *wire.Answer, now clock.Instant) error {
 		return &wire.Fault{Condition: wire.Restarted, Detail: "it had not answered for a while, and is looked at first"}
 	}
 	why := g.status.Load().Fault
-	if op.Grants() && a.Verdict == wire.OK && why != nil && why.Condition == wire.ClockJumped { //mutant:jump-grant-counts
+	if op.Grants() && a.Verdict == wire.OK && why != nil && why.Condition == wire.ClockJumped {
 		return why
 	}
 	return nil
@@ -219,12 +219,12 @@ func (g *gate) counts(op wire.Op, a *wire.Answer, now clock.Instant) error {
 func (g *gate) follow(info *wire.ServerInfo) (replaced bool) {
 	now, p := g.cfg.Clock.Now(), &g.process
 	first, another := p.id == "", p.id != info.RunID
-	promoted := first && info.Promoted || !first && (p.role != info.Role || p.history != info.ReplID) //mutant:gate-promoted-replica
-	if g.cfg.RestartGate && (promoted || another && !first) {                                         //mutant:quarantine-by-uptime-only
+	promoted := first && info.Promoted || !first && (p.role != info.Role || p.history != info.ReplID)
+	if g.cfg.RestartGate && (promoted || another && !first) {
 		g.doubted = now
 	}
 	if another && !first {
-		if slices.Contains(g.past, info.RunID) { //mutant:alternating-servers-are-restarts
+		if slices.Contains(g.past, info.RunID) {
 			g.several = now
 		}
 		g.past = append(g.past[max(len(g.past)-maxPast+1, 0):], p.id)
@@ -233,7 +233,7 @@ func (g *gate) follow(info *wire.ServerInfo) (replaced bool) {
 		p.born = now
 		g.watch, g.jumped = Watch{}, ""
 	}
-	p.born = min(p.born, now.Add(-info.Uptime)) //mutant:quarantine-by-negative-uptime
+	p.born = min(p.born, now.Add(-info.Uptime))
 	p.id, p.role, p.history = info.RunID, info.Role, info.ReplID
 	return another && !first
 }
@@ -258,20 +258,20 @@ func (g *gate) decide(info *wire.ServerInfo, server string, elsewhere bool) *wir
 		g.close(why, now.Add(recheckEvery))
 		return why
 	}
-	until := now.Add(g.cfg.Quarantine() - g.age(now)) // which may have become longer since //mutant:longer-quarantine-ignored
+	until := now.Add(g.cfg.Quarantine() - g.age(now)) // which may have become longer since
 	switch {
 	case until <= now:
 		return nil
 	case g.jumped != "":
 		why = &wire.Fault{Condition: wire.ClockJumped, Detail: g.jumped}
-	case info.Promoted: //mutant:promotion-unmentioned
+	case info.Promoted:
 		why = &wire.Fault{Condition: wire.Quarantined, Detail: fmt.Sprintf(
 			"%s was a replica and was promoted, votes after %v: leases that its master granted and it lacks last as long", server, g.cfg.Quarantine())}
 	default:
 		why = &wire.Fault{Condition: wire.Quarantined, Detail: fmt.Sprintf(
 			"up for %v, votes after %v: leases that it may have forgotten last as long", info.Uptime, g.cfg.Quarantine())}
 	}
-	if longer := g.cfg.Longer(); longer != "" { //mutant:longer-quarantine-unexplained
+	if longer := g.cfg.Longer(); longer != "" {
 		why.Detail += "; " + longer
 	}
 	g.close(why, until)
@@ -305,7 +305,7 @@ func (g *gate) inspect(info *wire.ServerInfo) {
 		g.follow(info) // another process has a clock of its own
 	}
 	another := g.cfg.RestartGate && (info.RunID != g.process.id || info.ReplID != g.process.history)
-	if another || Judge(info, g.cfg.AcceptReplicas) != nil { //mutant:voter-not-asked-again
+	if another || Judge(info, g.cfg.AcceptReplicas) != nil {
 		g.shut()
 		return
 	}
@@ -316,7 +316,7 @@ func (g *gate) inspect(info *wire.ServerInfo) {
 func (g *gate) tried(t *trial) {
 	switch {
 	case g.open == nil:
-	case t.why != nil: //mutant:failed-trial-ignored
+	case t.why != nil:
 		g.close(t.why, g.cfg.Clock.Now().Add(recheckEvery))
 	default:
 		g.admit(g.open, g.status.Load().Risk, t.lacks)
@@ -331,12 +331,12 @@ func (g *gate) answeredError(op wire.Op, err error, received clock.Instant) {
 	case g.open == nil:
 	case op == wire.Trial:
 		_ = g.failed(explain(err, evalNeeded))
-	case op.IsProbe(): //mutant:failed-look-leaves-the-gate-open
+	case op.IsProbe():
 		if !g.isExcused(err) {
 			_ = g.failed(explain(err, infoNeeded))
 		}
 	case known != nil && known.Condition != wire.Damaged && known.Condition != wire.OtherVersion:
-		g.lookAt = min(g.lookAt, max(received, g.looked.Add(recheckEvery))) //mutant:refused-operation-without-a-look
+		g.lookAt = min(g.lookAt, max(received, g.looked.Add(recheckEvery)))
 	}
 }
 

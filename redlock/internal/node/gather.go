@@ -25,10 +25,10 @@ const (
 
 func (g *gather) yield(c *clock.Clock) {
 	now := c.Now()
-	if !g.several || now < g.not { //mutant:gather-for-one-caller
+	if !g.several || now < g.not {
 		return
 	}
-	runtime.Gosched() //mutant:gather-nothing
+	runtime.Gosched()
 	if took := c.Now().Sub(now); took > longYield {
 		g.busy(now, took)
 	}
@@ -36,5 +36,5 @@ func (g *gather) yield(c *clock.Clock) {
 
 // busy has it not done for a while: other work has the processors, and comes before this each time.
 func (g *gather) busy(now clock.Instant, took time.Duration) {
-	g.not = now.Add(yieldShare * took) //mutant:gather-on-a-busy-machine
+	g.not = now.Add(yieldShare * took)
 }

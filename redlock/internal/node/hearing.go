@@ -27,14 +27,14 @@ func (h *hearing) heard(err error, writes bool, now clock.Instant) (counts error
 	switch {
 	case err == nil && writes:
 		*h = hearing{}
-	case err == nil && h.mute: //mutant:answer-to-info-is-enough
+	case err == nil && h.mute:
 		if !h.tells {
-			h.tells, h.trialAt = true, now //mutant:mute-server-tried-late
+			h.tells, h.trialAt = true, now
 		}
 		return nil, false
 	case err == ErrTimeout && writes:
 		if h.tells {
-			err = ErrHeldBack //mutant:held-back-seems-silent
+			err = ErrHeldBack
 		}
 		h.mute, h.trialAt = true, now.Add(recheckEvery)
 	case err == ErrTimeout:

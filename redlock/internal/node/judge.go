@@ -13,17 +13,17 @@ const minMajor = 7
 // Judge returns what keeps the server from voting, whatever its age.
 func Judge(s *wire.ServerInfo, acceptReplicas bool) *wire.Fault {
 	switch {
-	case s.Major() < minMajor: //mutant:old-server-votes
+	case s.Major() < minMajor:
 		return &wire.Fault{Condition: wire.Unsupported, Detail: fmt.Sprintf("version %q", s.Version)}
 	case s.Loading:
 		return &wire.Fault{Condition: wire.Loading, Detail: "it reads its data"}
-	case s.Role != "master": //mutant:replica-votes
+	case s.Role != "master":
 		return &wire.Fault{Condition: wire.Replica, Detail: fmt.Sprintf("its role is %q, its master %s", s.Role, s.Master)}
-	case s.Cluster: //mutant:cluster-server-votes
+	case s.Cluster:
 		return &wire.Fault{Condition: wire.Moved, Detail: "it runs in cluster mode"}
-	case s.Replicas > 0 && !acceptReplicas: //mutant:gate-replicated-master
+	case s.Replicas > 0 && !acceptReplicas:
 		return &wire.Fault{Condition: wire.Replicated, Detail: fmt.Sprintf("it has %d replica(s)", s.Replicas)}
-	case s.Promoted && !acceptReplicas: //mutant:former-replica-votes
+	case s.Promoted && !acceptReplicas:
 		return &wire.Fault{Condition: wire.Replicated, Detail: "it was a replica, or had one (master_replid2 is set; it is cleared repl-backlog-ttl after the last replica left)"}
 	}
 	return nil
@@ -31,7 +31,7 @@ func Judge(s *wire.ServerInfo, acceptReplicas bool) *wire.Fault {
 
 // Risk returns what may make the server forget leases although it votes.
 func Risk(s *wire.ServerInfo) *wire.Fault {
-	if s.Limit > 0 && s.Policy != "" && s.Policy != "noeviction" { //mutant:eviction-unmentioned
+	if s.Limit > 0 && s.Policy != "" && s.Policy != "noeviction" {
 		return &wire.Fault{Condition: wire.Evicting, Detail: fmt.Sprintf("maxmemory is %d bytes and maxmemory-policy %s", s.Limit, s.Policy)}
 	}
 	return nil

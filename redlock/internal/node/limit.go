@@ -34,7 +34,7 @@ func (t *timeLimit) start(d time.Duration) context.Context {
 
 // stop ends a time. One that has run out is not used again, because something may still have it.
 func (t *timeLimit) stop() {
-	if !t.timer.Stop() { //mutant:time-limit-used-again
+	if !t.timer.Stop() {
 		t.limit = nil
 	}
 }

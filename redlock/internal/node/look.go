@@ -73,7 +73,7 @@ func (l *look) run(ctx context.Context, d *dialer, client valkey.Client, cfg *Co
 	found <- l
 	if l.scripts = <-l.load; l.scripts != nil {
 		if l.err = l.try(inTime, conn, cfg); wire.IsTimeout(l.err) {
-			l.err = ErrHeldBack //mutant:held-back-look-seems-silent
+			l.err = ErrHeldBack
 		}
 	}
 	conn.Close()
@@ -85,7 +85,7 @@ func (l *look) run(ctx context.Context, d *dialer, client valkey.Client, cfg *Co
 		if l.info != nil {
 			process = l.info.RunID
 		}
-		l.retry, l.err = cfg.Join(ctx, process, l.age) //mutant:nobody-asked-who-belongs
+		l.retry, l.err = cfg.Join(ctx, process, l.age)
 	}
 	found <- l
 }
@@ -117,7 +117,7 @@ func (l *look) try(ctx context.Context, conn valkey.DedicatedClient, cfg *Config
 			}
 		}
 		tried := wire.Decode(calls, results[len(scripts)], "0", nil)[0]
-		if l.trial, err = trialOf(tried.More().Trial), tried.Err; !wire.IsNoScript(err) { //mutant:flushed-look-fails
+		if l.trial, err = trialOf(tried.More().Trial), tried.Err; !wire.IsNoScript(err) {
 			break
 		}
 	}
@@ -158,7 +158,7 @@ func (r *route) weigh(asked *Request, info *wire.ServerInfo, g *gate) {
 		return
 	}
 	count := info.Refusals[r.counter]
-	if r.counted && count == r.last && !r.stray { //mutant:stranger-is-the-server
+	if r.counted && count == r.last && !r.stray {
 		r.stray, r.checkAt = true, g.cfg.Clock.Now()
 		g.shut()
 	}
@@ -192,7 +192,7 @@ func (r *route) leadsTo(process string, g *gate) bool {
 }
 
 // bars reports whether a request is not for the server that the connection in use leads to.
-func (r *route) bars(op wire.Op) bool { //mutant:replaced-server-extends
+func (r *route) bars(op wire.Op) bool {
 	return r.elsewhere && op.OfAttempt() && !op.IsProbe()
 }
 

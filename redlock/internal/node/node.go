@@ -225,7 +225,7 @@ func (n *Node) Dedicate(ctx context.Context) (valkey.DedicatedClient, error) {
 // an error it has not been taken, and no answer comes. A release that finds the queue full is
 // repeated later all the same.
 func (n *Node) Send(r *Request) error {
-	err := n.queue.put(r, n.cfg.Clock) //mutant:release-overtakes
+	err := n.queue.put(r, n.cfg.Clock)
 	if err == ErrOverloaded && r.Call.Op.Frees() {
 		n.retries.add(r, false, n.cfg.Clock.Now())
 	}
@@ -291,7 +291,7 @@ func (n *Node) finish() {
 	n.cancelLook()
 	n.landAll()
 	n.requeue(n.retries.take())
-	for n.send(); len(n.pending) > 0 || len(n.window.inFlight) > 0; n.send() { //mutant:release-dropped-by-close,batches-left-behind
+	for n.send(); len(n.pending) > 0 || len(n.window.inFlight) > 0; n.send() {
 		n.landAll()
 	}
 	if c := n.client.Load(); c != nil && n.cfg.Connect != nil {
@@ -366,7 +366,7 @@ func (n *Node) send() {
 // ready returns what may be sent of a batch, and answers the rest. An error means that the node
 // cannot be reached.
 func (n *Node) ready(b *batch) (live []*Request, err error) {
-	b.ctx = b.limit.start(n.cfg.Timeout) //mutant:write-unbounded/2
+	b.ctx = b.limit.start(n.cfg.Timeout)
 	live = n.wanted(b.requests, true)
 	if len(live) == 0 {
 		return nil, nil
@@ -392,12 +392,12 @@ func (n *Node) wanted(requests []*Request, join bool) []*Request {
 	kept := requests[:0:0]
 	for _, r := range requests {
 		switch {
-		case r.hasEnded(): //mutant:ended-attempt-still-sent
-			if join && r.Call.Op.Grants() && r.Call.Member != "" && now <= r.Expires { //mutant:busy-node-not-joined
+		case r.hasEnded():
+			if join && r.Call.Op.Grants() && r.Call.Member != "" && now <= r.Expires {
 				kept = append(kept, &Request{Call: r.Call.Joining(), Expires: r.Expires})
 			}
 			n.drop(r, ErrAbandoned)
-		case now > r.Expires: //mutant:stale-request-sent
+		case now > r.Expires:
 			n.drop(r, ErrTimeout)
 		default:
 			kept = append(kept, r)
@@ -417,9 +417,9 @@ func (n *Node) admitted(requests []*Request) []*Request {
 		switch {
 		case n.route.bars(r.Call.Op):
 			n.refuse(r, isElsewhere())
-		case n.gate.open != nil || !r.waits(), n.gate.reading != nil && r.Call.Op.Reads(): //mutant:reader-reads-no-records
+		case n.gate.open != nil || !r.waits(), n.gate.reading != nil && r.Call.Op.Reads():
 			kept = append(kept, r)
-		case len(n.held) < maxQueue && n.isLooking(): //mutant:gate-holds-nothing
+		case len(n.held) < maxQueue && n.isLooking():
 			n.held = append(n.held, r)
 		case !r.Call.Op.Gated():
 			kept = append(kept, r)
@@ -478,11 +478,11 @@ func (n *Node) heed(l *look) {
 func (n *Node) next(l *look) *wire.Set {
 	g := n.gate
 	switch {
-	case l.epoch != g.epoch: //mutant:look-of-another-process
+	case l.epoch != g.epoch:
 		return nil // it is about a server that was another one, perhaps
 	case g.open != nil:
 		if l.err == nil {
-			n.exchanged(nil, false) //mutant:look-at-a-mute-server-unheard
+			n.exchanged(nil, false)
 		}
 		n.recheck(l)
 		return nil
@@ -554,7 +554,7 @@ func (n *Node) vouch(l *look) {
 	if l.info != nil {
 		dangers = Risk(l.info)
 	}
-	if t.why != nil { //mutant:untried-server-votes
+	if t.why != nil {
 		n.gate.close(t.why, n.cfg.Clock.Now().Add(recheckEvery))
 	} else {
 		n.gate.admit(l.scripts, dangers, t.lacks)
@@ -592,7 +592,7 @@ func (n *Node) exchanged(err error, writes bool) {
 func (n *Node) looked(err error, tried bool) {
 	err = noAnswer(err)
 	if err == nil {
-		n.exchanged(nil, tried) //mutant:look-is-no-exchange
+		n.exchanged(nil, tried)
 	}
 	n.cfg.Observer.Looked(err)
 }
@@ -637,7 +637,7 @@ func (n *Node) settle(b *batch) (broken error) {
 		}
 		n.encoder.encode(b, again, n.gate.texts(), load)
 		b.exchange(n.cfg.Clock)
-		again, broken = n.answerAll(b) //mutant:repeated-once-only
+		again, broken = n.answerAll(b)
 		n.giveUp(b, broken)
 	}
 	n.window.finish(b)
@@ -662,7 +662,7 @@ func (n *Node) unknown(again []*Request) []*wire.Script {
 	if !slices.ContainsFunc(again, func(r *Request) bool { return r.unknown }) {
 		return nil
 	}
-	if n.cfg.RestartGate { //mutant:gate-noscript-load
+	if n.cfg.RestartGate {
 		return wire.Ungated()
 	}
 	return wire.AnyProcess.Scripts()
@@ -700,21 +700,21 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 				continue
 			}
 			noScript, isBroken := wire.IsNoScript(err), wire.IsBroken(err)
-			cut = cut || isBroken                                                               //mutant:broken-connection-is-an-answer
-			isOwn := r.Call.Op.Own()                                                            // the script is of the process that was vouched for //mutant:refill-closes-no-gate
-			if g.open != nil && g.open == b.scripts && g.cfg.RestartGate && noScript && isOwn { //mutant:batches-shut-a-new-gate
+			cut = cut || isBroken
+			isOwn := r.Call.Op.Own() // the script is of the process that was vouched for
+			if g.open != nil && g.open == b.scripts && g.cfg.RestartGate && noScript && isOwn {
 				shut = true
 			}
-			if g.reading != nil && noScript && isOwn { //mutant:reader-of-another-process
+			if g.reading != nil && noScript && isOwn {
 				g.reading, g.lookAt = nil, 0
 			}
-			if g.open != nil && wire.IsDemoted(err) { //mutant:demotion-unseen
+			if g.open != nil && wire.IsDemoted(err) {
 				shut = true
 			}
 			if g.open != nil && isBroken {
 				g.lookAt = min(g.lookAt, b.received.Add(MaxPause)) // another process may answer next
 			}
-			if r.worthRepeating(err) { //mutant:forgotten-script-not-taught
+			if r.worthRepeating(err) {
 				if r.resent, r.unknown = r.resent || isBroken, noScript; noScript {
 					r.taught++
 				}
@@ -737,7 +737,7 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 	if shut || answered && g.wasAbsent(b.received) {
 		g.shut()
 	}
-	if answered && writes { //mutant:held-back-server-is-present
+	if answered && writes {
 		g.answered = b.received
 	}
 	if answered {
@@ -800,12 +800,12 @@ func (n *Node) drop(r *Request, err error) { n.answer(r, r.unsent(err)) }
 // others, and is not sent again, may have been carried out.
 func (r *Request) unsent(err error) Answer {
 	a := failed(err)
-	a.Unsent = !r.alone && !r.resent //mutant:together-forgotten-halfway
+	a.Unsent = !r.alone && !r.resent
 	return a
 }
 
 func (n *Node) failWith(r *Request, a Answer) {
-	if r.Call.Op.Frees() { //mutant:release-not-repeated
+	if r.Call.Op.Frees() {
 		n.retries.add(r, errors.Is(a.Err, ErrTimeout), n.cfg.Clock.Now())
 	}
 	n.answer(r, a)
@@ -831,7 +831,7 @@ func (n *Node) landAll() {
 // leave has the next batch sent over another connection.
 func (n *Node) leave(client valkey.Client) {
 	if c := n.client.Load(); c != nil && *c == client {
-		n.client.Store(nil) //mutant:batches-on-a-dead-connection
+		n.client.Store(nil)
 		n.parting = append(n.parting, client)
 	}
 }
@@ -840,7 +840,7 @@ func (n *Node) leave(client valkey.Client) {
 // made while its client is being closed could stay open for ever.
 func (n *Node) part() {
 	n.parting = slices.DeleteFunc(n.parting, func(client valkey.Client) bool {
-		if n.window.uses(client) { //mutant:batches-on-a-closed-client
+		if n.window.uses(client) {
 			return false
 		}
 		n.dials.start(client.Close)
@@ -872,7 +872,7 @@ func (n *Node) doDue() {
 		n.replace()
 	}
 	if n.look == nil && g.lookAt <= now {
-		if g.open != nil && g.answered >= g.looked && !n.cfg.Counts() { //mutant:server-votes-that-does-not-count
+		if g.open != nil && g.answered >= g.looked && !n.cfg.Counts() {
 			g.shut() // the look has it join again, as it does with one that is silent when that is back
 		}
 		if g.open != nil {
@@ -880,19 +880,19 @@ func (n *Node) doDue() {
 			n.probe(wire.Trial)
 			n.cfg.Observer.Due()
 		}
-		n.startLook() //mutant:look-over-the-old-connection
+		n.startLook()
 	}
 	if n.hearing.due() <= now {
 		n.hearing.trialAt = now.Add(recheckEvery)
-		n.probe(wire.Trial) //mutant:mute-server-untried
+		n.probe(wire.Trial)
 	}
 	if n.route.checkAt <= now {
 		n.route.checkAt = now.Add(recheckEvery)
-		n.probe(wire.Info) //mutant:connection-in-use-not-asked
+		n.probe(wire.Info)
 	}
 	if g.open != nil && g.sampleAt <= now {
 		g.sampleAt = now.Add(g.cfg.SampleEvery)
-		n.probe(wire.Time) //mutant:jump-unseen-while-idle
+		n.probe(wire.Time)
 	}
 }
 

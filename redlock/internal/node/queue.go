@@ -29,7 +29,7 @@ func (q *queue) put(r *Request, c *clock.Clock) error {
 	switch {
 	case q.closed:
 		return ErrClosed
-	case len(q.waiting) >= maxQueue: //mutant:queue-unbounded
+	case len(q.waiting) >= maxQueue:
 		return ErrOverloaded
 	}
 	q.waiting = append(q.waiting, r)

@@ -27,8 +27,8 @@ type retries struct {
 // a frozen server's sockets is carried out when it goes on, with a full TTL.
 func (s *retries) add(r *Request, silent bool, now clock.Instant) {
 	again, call := *r, *r.Call
-	again.Call, again.To = &call, nil // it has been answered: the call is its sender's //mutant:repeated-call-is-its-senders
-	if silent {                       //mutant:release-expires-while-frozen
+	again.Call, again.To = &call, nil // it has been answered: the call is its sender's
+	if silent {
 		again.Expires = now.Add(r.TTL + r.TTL/10)
 	}
 	// A tenth of the TTL at most, so that a node that comes back is clean long before the key would

@@ -26,7 +26,7 @@ const slew = 0.001
 // differ by at most drift (a fraction). After a jump the new difference is what later samples are
 // compared with.
 func (w *Watch) observe(sent, received clock.Instant, server time.Duration, drift float64) time.Duration {
-	lo, hi := server-time.Duration(received), server-time.Duration(sent) //mutant:slow-answer-is-a-jump
+	lo, hi := server-time.Duration(received), server-time.Duration(sent)
 	if !w.Known {
 		*w = Watch{Lo: lo, Hi: hi, At: received, Known: true}
 		return 0
@@ -34,7 +34,7 @@ func (w *Watch) observe(sent, received clock.Instant, server time.Duration, drif
 	// Where the difference may be by now if only the rates differ. The floor is not added to that:
 	// small steps would add up to large ones with every look. Of two batches that were in flight
 	// together the later may be looked at first.
-	drifted := mayDrift(max(received.Sub(w.At), 0), drift) //mutant:late-look-for-a-jump
+	drifted := mayDrift(max(received.Sub(w.At), 0), drift)
 	least, most := w.Lo-drifted, w.Hi+drifted
 	var jump time.Duration
 	switch {
@@ -43,7 +43,7 @@ func (w *Watch) observe(sent, received clock.Instant, server time.Duration, drif
 	case hi < least-DriftFloor:
 		jump = hi - w.Lo
 	case lo > most:
-		lo, hi = most, most //mutant:jump-in-small-steps
+		lo, hi = most, most
 	case hi < least:
 		lo, hi = least, least
 	default:
@@ -58,8 +58,8 @@ func (w *Watch) observe(sent, received clock.Instant, server time.Duration, drif
 // time daemons let it: a node that was out of reach for an hour must not be allowed a jump of half
 // a minute.
 func mayDrift(gap time.Duration, drift float64) time.Duration {
-	rate := max(drift, slew)                                                         //mutant:slewing-is-a-jump
-	return min(portion(gap, rate), portion(MaxSampleEvery, rate)+portion(gap, slew)) //mutant:jump-after-a-long-time
+	rate := max(drift, slew)
+	return min(portion(gap, rate), portion(MaxSampleEvery, rate)+portion(gap, slew))
 }
 
 func portion(d time.Duration, fraction float64) time.Duration {

@@ -15,7 +15,7 @@ import (
 // batches are in flight, of different keys.
 
 // maxInFlight is how many batches are in flight at most.
-const maxInFlight = 4 //mutant:batches-one-at-a-time,batches-without-bound
+const maxInFlight = 4
 
 // window is the batches in flight.
 type window struct {
@@ -51,11 +51,11 @@ func (w *window) take(requests *[]*Request) *batch {
 	b := &batch{}
 	kept := (*requests)[:0]
 	for i, r := range *requests {
-		if len(b.requests) == maxBatch || i == maxLook { //mutant:queue-looked-through
+		if len(b.requests) == maxBatch || i == maxLook {
 			kept = append(kept, (*requests)[i:]...)
 			break
 		}
-		if w.busy[r.Call.Keys.Lock] > 0 { //mutant:batches-of-one-key
+		if w.busy[r.Call.Keys.Lock] > 0 {
 			kept = append(kept, r)
 		} else {
 			b.requests = append(b.requests, r)

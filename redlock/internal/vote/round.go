@@ -93,7 +93,7 @@ func (r *Round) Start(nodes, need int) {
 // Answer records a node's reply. The first one counts.
 func (r *Round) Answer(slot int, rep Reply) {
 	r.mu.Lock()
-	if r.replies[slot].Verdict != wire.Pending { //mutant:node-counted-twice
+	if r.replies[slot].Verdict != wire.Pending {
 		r.mu.Unlock()
 		return
 	}
@@ -127,7 +127,7 @@ func (r *Round) certain() bool {
 	case r.Decided != nil:
 		return r.Decided(r.replies)
 	default:
-		return agreed >= r.Need || missed > len(r.replies)-r.Need //mutant:certain-too-early,certain-too-late
+		return agreed >= r.Need || missed > len(r.replies)-r.Need
 	}
 }
 
@@ -254,8 +254,8 @@ func (p *Waits) take(r *Round, timeout time.Duration) *wait {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.round, w.until = r, time.Now().Add(timeout)  //mutant:timeout-ignored
-	if w.runs.IsZero() || w.until.Before(w.runs) { //mutant:timeout-of-the-round-before
+	w.round, w.until = r, time.Now().Add(timeout)
+	if w.runs.IsZero() || w.until.Before(w.runs) {
 		w.run(timeout)
 	}
 	return w
@@ -264,7 +264,7 @@ func (p *Waits) take(r *Round, timeout time.Duration) *wait {
 // put ends that somebody waits. The round may be used again, by others, from then on.
 func (p *Waits) put(w *wait) {
 	w.mu.Lock()
-	w.round = nil //mutant:round-expired-when-it-is-anothers
+	w.round = nil
 	w.mu.Unlock()
 	p.pool.Put(w)
 }
@@ -287,7 +287,7 @@ func (w *wait) fired() {
 	if w.round == nil {
 		return
 	}
-	if left := time.Until(w.until); left > 0 { //mutant:timeout-of-another-round
+	if left := time.Until(w.until); left > 0 {
 		w.run(left)
 		return
 	}

@@ -129,7 +129,7 @@ func (q *Queue) While(member string, send func()) {
 	number := wire.MemberNumber(member)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.tickets[number] != nil { //mutant:place-of-a-waiter-that-left
+	if q.tickets[number] != nil {
 		send()
 	}
 }
@@ -178,7 +178,7 @@ func (q *Queue) receive(message string) {
 	q.mu.Lock()
 	t := q.tickets[call.Number]
 	q.mu.Unlock()
-	if t != nil { //mutant:waiter-not-told
+	if t != nil {
 		t.count(call.Release, call.After)
 	}
 }
@@ -227,7 +227,7 @@ func (t *Ticket) count(release string, delay time.Duration) {
 	}
 	at, _ := slices.BinarySearch(t.delays, delay)
 	t.delays = slices.Insert(t.delays, at, delay)
-	t.delays = t.delays[:min(len(t.delays), t.need)] // the others change nothing, however many a node sends //mutant:calls-without-bound
+	t.delays = t.delays[:min(len(t.delays), t.need)] // the others change nothing, however many a node sends
 	if len(t.delays) < t.need {
 		return
 	}
@@ -263,7 +263,7 @@ func (q *Queue) micros() uint64 {
 	slices.Sort(ahead)
 	at := time.Now().UnixMicro()
 	if len(ahead) > 0 {
-		at += ahead[len(ahead)/2].Microseconds() //mutant:place-by-the-own-clock
+		at += ahead[len(ahead)/2].Microseconds()
 	}
 	return uint64(max(at, 0))
 }

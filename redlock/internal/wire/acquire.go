@@ -152,7 +152,7 @@ const MaxLead = 24 * time.Hour
 // damaged is the server's own invention.
 func counterOf(text string) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n > MaxToken { //mutant:invented-token-believed
+	if err != nil || n > MaxToken {
 		return 0, DamagedCounter(text)
 	}
 	return n, nil

@@ -36,7 +36,7 @@ else
 --include read
 --include lock
 --include brief
-  if type(holder) == 'table' then --mutant:foreign-lock-unnamed
+  if type(holder) == 'table' then
     return damage(holder, 'lock is no text')
   elseif same(holder, ARGV[1]) then
     token = split(holder)
@@ -44,7 +44,7 @@ else
     inTheWay, left = brief(holder), redis.call('PTTL', KEYS[1])
   end
 end
-if inTheWay then --mutant:foreign-key-taken
+if inTheWay then
 --include brief
   local rank = -2
   if member ~= '' then
@@ -59,11 +59,11 @@ if KEYS[3] then
 --include version
 --include record
   local ahead = ARGV[8] - time[1] * 1000
-  if ARGV[11] == '1' and ahead > ARGV[5] / 1000 + 1000 then --mutant:tick-of-the-future
+  if ARGV[11] == '1' and ahead > ARGV[5] / 1000 + 1000 then
     return redis.error_reply(string.format("TENUREAHEAD the tick is %.0f s ahead of the server's clock", ahead / 1000))
   end
   local r, there, other = read(redis.pcall('GET', KEYS[3]), time)
-  if other then --mutant:other-record-granted-over
+  if other then
     return other
   end
   if not holder then
@@ -75,26 +75,26 @@ if KEYS[3] then
       end
     end
     local unknown, allUnknown = false, false
-    if process ~= '' and r[1] ~= process then --mutant:unknowing-node-votes,old-record-is-known
+    if process ~= '' and r[1] ~= process then
       unknown = there and written(r) or ''
     end
-    if all and process ~= '' and all[1] ~= process then --mutant:pause-of-all-unknown,old-pause-of-all-known
+    if all and process ~= '' and all[1] ~= process then
       allUnknown = allThere and written(all) or ''
     end
     if unknown or allUnknown then
       return {process, time[1], time[2], unknown, allUnknown}
     end
     local n, last = tonumber(ARGV[8]), tonumber(r[2])
-    if tonumber(r[5]) >= n or (ARGV[10] == '1' and last >= n) then --mutant:number-granted-twice,completed-number-granted,number-of-a-crash-not-repeated
+    if tonumber(r[5]) >= n or (ARGV[10] == '1' and last >= n) then
       return {written(r), time[1], time[2]}
     end
     if all then
       local now = math.max(time[1] * 1000000 + time[2], tonumber(ARGV[3]))
       local _, floor = mark(r[12], now)
       local _, floorOfAll = mark(all[12], now)
-      if tonumber(ARGV[13]) < floor then --mutant:paused-tick-granted
+      if tonumber(ARGV[13]) < floor then
         return {written(r), time[1], time[2]}
-      elseif tonumber(ARGV[13]) < floorOfAll then --mutant:paused-prefix-granted
+      elseif tonumber(ARGV[13]) < floorOfAll then
         return {written(r), time[1], time[2], written(all)}
       end
     end
@@ -103,7 +103,7 @@ if KEYS[3] then
     if last < n then
       r[2], r[3] = ARGV[8], 1
     elseif last == n then
-      r[3] = string.format('%.0f', math.min(r[3] + 1, 9007199254740991)) --mutant:attempts-in-scientific-notation
+      r[3] = string.format('%.0f', math.min(r[3] + 1, 9007199254740991))
     end
     r[4] = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
     r[10] = ARGV[12]
@@ -130,7 +130,7 @@ else
   if not token then
     return longer
   end
-  redis.call('HSET', KEYS[2], ARGV[4], token) --mutant:counter-after-the-key
+  redis.call('HSET', KEYS[2], ARGV[4], token)
   if longer then
     redis.call('HSET', KEYS[2], 'about', about)
     redis.call('PEXPIRE', KEYS[2], kept)
@@ -140,9 +140,9 @@ else
   end
   local lock = ARGV[1]
   if token ~= ARGV[3] then
-    lock = token .. string.sub(lock, #ARGV[3] + 1) --mutant:hint-granted
+    lock = token .. string.sub(lock, #ARGV[3] + 1)
   end
-  redis.call('SET', KEYS[1], lock, 'PX', ARGV[2]) --mutant:expiry-in-seconds,expiry-absolute,counter-after-the-key/2
+  redis.call('SET', KEYS[1], lock, 'PX', ARGV[2])
   if member ~= '' or late then
     redis.pcall('ZREM', KEYS[1] .. ':wait', member, late or member)
   end

@@ -12,21 +12,21 @@ if type(holder) == 'table' and not foreign(holder) then
   return holder
 elseif type(found) == 'table' then
   return damage(found, 'counter is in no hash')
-elseif type(holder) ~= 'string' or not same(holder, ARGV[1]) then --mutant:agreement-without-the-key,agreement-of-anything
+elseif type(holder) ~= 'string' or not same(holder, ARGV[1]) then
   return 0
 end
 local fence, low = counter(found, math.huge)
-local token, beyond = counter(ARGV[2], math.huge) --mutant:damaged-token-followed
+local token, beyond = counter(ARGV[2], math.huge)
 if low or beyond then
   return low or beyond
 end
 local has = counter(split(holder), math.huge)
-if not has or has >= token then --mutant:agreement-not-strict,agreement-of-anything/2
+if not has or has >= token then
   return 0
 end
 if fence < token then
-  redis.call('HSET', KEYS[2], ARGV[3], ARGV[2]) --mutant:agreement-without-the-counter
+  redis.call('HSET', KEYS[2], ARGV[3], ARGV[2])
   redis.call('PEXPIRE', KEYS[2], kept)
 end
-redis.call('SET', KEYS[1], ARGV[1], 'KEEPTTL') --mutant:agreement-of-the-counter-alone
+redis.call('SET', KEYS[1], ARGV[1], 'KEEPTTL')
 return 1

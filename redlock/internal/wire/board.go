@@ -115,7 +115,7 @@ func noticeArgs(c *Call, _ *Set, to []string) []string { return append(to, c.Not
 // ParseEntry reads an entry; false for a text that is none, or of another version.
 func ParseEntry(text string) (e Entry, ok bool) {
 	fields := strings.SplitN(text, " ", 5)
-	if len(fields) != 5 || fields[0] != "1" || len(fields[3]) > maxClass || len(fields[4]) > MaxEntry { //mutant:long-entry-read
+	if len(fields) != 5 || fields[0] != "1" || len(fields[3]) > maxClass || len(fields[4]) > MaxEntry {
 		return Entry{}, false
 	}
 	at, ok1 := recordNumber(fields[1])
@@ -149,7 +149,7 @@ func cardsAnswer(c *Call, msg reply) (Answer, error) {
 		if len(id) > MaxCardID {
 			continue
 		}
-		if version != "1" || !ok || !ok2 || len(rest) > MaxCard { //mutant:long-card-read
+		if version != "1" || !ok || !ok2 || len(rest) > MaxCard {
 			told.Cards = append(told.Cards, Card{ID: id, Lifetime: -1}) // a page goes on behind it
 			continue
 		}

@@ -172,7 +172,7 @@ var table [ops]row
 func init() {
 	table = [ops]row{
 		Acquire:    {name: "acquire", script: load("acquire"), own: true, gated: true, grants: true, keys: acquireKeys, args: acquireArgs, answer: acquireAnswer},
-		Agree:      {name: "agree", script: load("agree"), own: true, gated: true, keys: lockAndFences, args: agreeArgs, answer: flagAnswer}, //mutant:gate-not-for-agreement
+		Agree:      {name: "agree", script: load("agree"), own: true, gated: true, keys: lockAndFences, args: agreeArgs, answer: flagAnswer},
 		Extend:     {name: "extend", script: load("extend"), own: true, keys: extendKeys, args: extendArgs, answer: extendAnswer},
 		ExtendMany: {name: "extend", script: load("extend_many"), keys: manyKeys, args: manyArgs, answer: manyAnswer},
 		Release:    {name: "release", script: load("release"), frees: true, outlast: true, keys: releaseKeys, args: releaseArgs, answer: releaseAnswer},
@@ -194,20 +194,20 @@ func init() {
 }
 
 // Gated reports whether the operation is only for a server process that was vouched for.
-func (op Op) Gated() bool { return table[op].gated } //mutant:gate-stops-extensions,gate-stops-releases
+func (op Op) Gated() bool { return table[op].gated }
 
 // Reads reports whether the operation writes nothing: a user who may only read may have it done.
 func (op Op) Reads() bool { return table[op].reads }
 
 // Writes reports whether a server takes the operation for one that may write.
-func (op Op) Writes() bool { return table[op].script != nil && !table[op].reads } //mutant:reading-is-enough
+func (op Op) Writes() bool { return table[op].script != nil && !table[op].reads }
 
 // Own reports whether a server process that was vouched for has a text of its own for it.
 func (op Op) Own() bool { return table[op].own }
 
 // Repeatable reports whether a call may be sent again when its connection broke, although it may
 // have been carried out.
-func (op Op) Repeatable() bool { return !op.Gated() } //mutant:gate-acquire-repeated
+func (op Op) Repeatable() bool { return !op.Gated() }
 
 // Grants reports whether the operation grants a lease.
 func (op Op) Grants() bool { return table[op].grants }

@@ -10,13 +10,13 @@ local most, answer = tonumber(ARGV[2]), {string.format('%.0f', now)}
 for first = 0, 4096, most do
   local ids = redis.call('ZRANGEBYLEX', KEYS[1], ARGV[1], '+', 'LIMIT', first, most)
   for _, id in ipairs(ids) do
-    if #id <= 2048 and #answer < 2 * most then --mutant:long-ids-read
+    if #id <= 2048 and #answer < 2 * most then
       local expiry, text = redis.call('ZSCORE', KEYS[2], id), false
-      if expiry and tonumber(expiry) > now then --mutant:expired-card-read
+      if expiry and tonumber(expiry) > now then
         text = redis.call('HGET', KEYS[3], id)
       end
       answer[#answer + 1] = id
-      answer[#answer + 1] = text and #text <= 4200 and text or '' --mutant:long-cards-read
+      answer[#answer + 1] = text and #text <= 4200 and text or ''
     end
   end
   if #ids < most or #answer > 2 * most then

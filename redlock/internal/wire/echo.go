@@ -79,7 +79,7 @@ func unwrap(msg valkey.ValkeyMessage, echo string) (r reply, err error) {
 		said, _ = parts[1].ToString()
 		err = parts[0].Error()
 	}
-	if said != echo { //mutant:answer-to-another-command
+	if said != echo {
 		return reply{}, ErrOutOfStep
 	}
 	return r, err

@@ -19,7 +19,7 @@ const (
 func extendKeys(c *Call, to []string) []string { return withRecord(c, lockAndFences(c, to)) }
 
 func extendArgs(c *Call, g *Set, to []string) []string {
-	refill := "0" //mutant:refill-in-quarantine
+	refill := "0"
 	if g != nil {
 		refill = "1"
 	}
@@ -32,7 +32,7 @@ func extendAnswer(_ *Call, msg reply) (Answer, error) {
 		return Answer{}, msg.unexpected()
 	}
 	a := Answer{Verdict: Refused, Extended: Extended(answer)}
-	if a.Extended == InPlace || a.Extended == Refilled { //mutant:refill-counts-later/2
+	if a.Extended == InPlace || a.Extended == Refilled {
 		a.Verdict = OK
 	}
 	return a, nil

@@ -23,44 +23,44 @@ local answer, raise = 1, ARGV[5] ~= ''
 if type(holder) == 'table' and not foreign(holder) then
   return holder
 elseif holder == ARGV[1] then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2]) --mutant:extension-with-set
-elseif type(holder) == 'string' and same(holder, ARGV[1]) then --mutant:foreign-key-extended
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  redis.pcall('SET', KEYS[1], ARGV[1], 'KEEPTTL') --mutant:late-token-stays
+elseif type(holder) == 'string' and same(holder, ARGV[1]) then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  redis.pcall('SET', KEYS[1], ARGV[1], 'KEEPTTL')
   raise = true
 elseif holder then
   return 0
-elseif ARGV[6] ~= '1' then --mutant:refill-not-gated,refill-counts-later,lost-key-not-put-back
+elseif ARGV[6] ~= '1' then
   return 3
 else
   local set = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
   if set['err'] then
     return 3
   end
-  answer, raise = 2, true --mutant:token-not-spread
+  answer, raise = 2, true
 end
 if raise then
   local time, heal = redis.call('TIME'), tonumber(ARGV[5]) or 0
   local fence = redis.pcall('HGET', KEYS[2], ARGV[4]) or '0'
   if type(fence) == 'table' and foreign(fence) and heal ~= 0 then
-    redis.pcall('DEL', KEYS[2]) --mutant:foreign-counters-stay
+    redis.pcall('DEL', KEYS[2])
   end
-  local n = counter(fence, latest(time[1] * 1000000 + time[2], heal)) --mutant:slow-server-lowers-a-counter
-  if n and n < tonumber(ARGV[3]) or not n and heal ~= 0 then --mutant:damaged-counter-not-healed,counter-healed-by-an-older-lease
-    redis.pcall('HSET', KEYS[2], ARGV[4], ARGV[3]) --mutant:counter-costs-the-extension
+  local n = counter(fence, latest(time[1] * 1000000 + time[2], heal))
+  if n and n < tonumber(ARGV[3]) or not n and heal ~= 0 then
+    redis.pcall('HSET', KEYS[2], ARGV[4], ARGV[3])
   end
   redis.pcall('PEXPIRE', KEYS[2], kept)
   if KEYS[3] then
 --include version
 --include record
     local r, _, other = read(redis.pcall('GET', KEYS[3]), time)
-    if tonumber(r[2]) < tonumber(ARGV[7]) then --mutant:number-not-spread
+    if tonumber(r[2]) < tonumber(ARGV[7]) then
       r[8], r[9], r[11] = r[2], r[3], r[10]
       r[2], r[3], r[4], r[10] = ARGV[7], 1, 0, ARGV[11]
       r[13] = ARGV[10] == '1' and 't' or ''
       r[14] = string.sub(ARGV[1], #ARGV[3] + 2)
     end
-    if not other then --mutant:other-record-extended-over
+    if not other then
       store(KEYS[3], r, ARGV[8])
     end
   end

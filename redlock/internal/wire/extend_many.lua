@@ -19,9 +19,9 @@ for i = 1, n do
   if values[i] == lock then
     redis.call('PEXPIRE', KEYS[i], ARGV[1])
     answers[i] = '1'
-  elseif raise and values[i] and same(values[i], lock) then --mutant:group-extends-anybodys-key
+  elseif raise and values[i] and same(values[i], lock) then
     redis.call('PEXPIRE', KEYS[i], ARGV[1])
-    redis.pcall('SET', KEYS[i], lock, 'KEEPTTL') --mutant:late-tokens-stay
+    redis.pcall('SET', KEYS[i], lock, 'KEEPTTL')
     answers[i] = '1'
   else
     answers[i] = '0'
@@ -34,8 +34,8 @@ if raise then
   for i = 1, n do
     local token, slot = ARGV[n + i + 1], ARGV[2 * n + i + 1]
     local fence = raised[slot] or counter(found[i] or '0', math.huge)
-    if answers[i] == '1' and fence and fence < tonumber(token) then --mutant:group-lowers-a-counter,group-breaks-on-a-counter
-      raised[slot] = tonumber(token) --mutant:group-lowers-a-shared-counter
+    if answers[i] == '1' and fence and fence < tonumber(token) then
+      raised[slot] = tonumber(token)
       lower[#lower + 1] = slot
       lower[#lower + 1] = token
     end

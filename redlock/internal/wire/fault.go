@@ -94,7 +94,7 @@ const maxSaid = 300
 // Short is the beginning of what a server said.
 func Short(text string) string {
 	if cut := fmt.Sprintf("%.*s", maxSaid, text); len(cut) < len(text) {
-		return cut + "..." //mutant:long-server-error-repeated
+		return cut + "..."
 	}
 	return text
 }
@@ -131,7 +131,7 @@ var phrases = []struct {
 	condition Condition
 }{
 	{"ACL failure in script", NoPermission},         // from a script, since 7.2
-	{"The user executing the script", NoPermission}, // Redis 7.0: can't run this command, access a key, publish //mutant:noperm-in-older-words
+	{"The user executing the script", NoPermission}, // Redis 7.0: can't run this command, access a key, publish
 	{"max number of clients", TooManyUsers},
 	{"unknown command", NoCommand},
 	{"unknown subcommand", NoCommand},
@@ -189,7 +189,7 @@ func FaultOf(err error) *Fault {
 // refusal is the condition of a server whose connection the guard has ended.
 func refusal(refused *resp.Error, err error) *Fault {
 	condition, known := ConditionOf(refused.Said)
-	if !known { //mutant:full-server-is-odd
+	if !known {
 		return &Fault{Condition: BadReply, Detail: "it sent " + refused.Error(), Err: err}
 	}
 	return &Fault{Condition: condition, Detail: refused.Said, Err: err}
@@ -236,7 +236,7 @@ func IsDemoted(err error) bool {
 // IsServerError reports whether the server answered, if only with an error, so that the connection
 // is fine.
 func IsServerError(err error) bool {
-	if refused := (*resp.Error)(nil); errors.As(err, &refused) { //mutant:refused-connection-is-fine
+	if refused := (*resp.Error)(nil); errors.As(err, &refused) {
 		return false
 	}
 	var answered *valkey.ValkeyError // valkey.Nil too
@@ -261,7 +261,7 @@ func IsBroken(err error) bool { return !IsServerError(err) && !IsTimeout(err) }
 // broken, although its error calls itself a timeout.
 func IsTimeout(err error) bool {
 	var ne net.Error
-	if errors.Is(err, syscall.ETIMEDOUT) { //mutant:dead-connection-is-slow
+	if errors.Is(err, syscall.ETIMEDOUT) {
 		return false
 	}
 	return errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &ne) && ne.Timeout())

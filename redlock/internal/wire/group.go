@@ -27,13 +27,13 @@ type Buffers struct {
 // of counters, see MarkKeys.
 func (b *Buffers) Group(calls []*Call) int {
 	most := min(len(calls), MaxGroup)
-	if most == 1 || !calls[0].isPaired() { //mutant:pairs-of-one
+	if most == 1 || !calls[0].isPaired() {
 		return 1
 	}
 	b.slots = slotSet{}
 	var p pairs
 	size := 0
-	for size < most && calls[size].isPaired() && p.add(calls[size]) && !b.slots.clash(calls, size) { //mutant:pairs-with-a-key-twice
+	for size < most && calls[size].isPaired() && p.add(calls[size]) && !b.slots.clash(calls, size) {
 		size++
 	}
 	return size
@@ -53,7 +53,7 @@ func (n *slotSet) clash(calls []*Call, last int) bool {
 	}
 	return slices.ContainsFunc(calls[:last], func(other *Call) bool {
 		if c.Op.Grants() && other.Op.Grants() {
-			return c.Keys.slot == other.Keys.slot //mutant:pairs-raise-a-counter-twice
+			return c.Keys.slot == other.Keys.slot
 		}
 		return c.Keys.Lock == other.Keys.Lock
 	})
@@ -62,10 +62,10 @@ func (n *slotSet) clash(calls []*Call, last int) bool {
 // isPaired reports whether the call is an acquisition or a release that pairs.lua can do.
 func (c *Call) isPaired() bool {
 	switch {
-	case c.Sequence != nil: //mutant:pairs-with-a-sequence
+	case c.Sequence != nil:
 		return false
 	case c.Op.Frees():
-		return c.Keep == "0" && c.Last == nil //mutant:pairs-with-a-minimum-hold,pairs-with-a-last-entry
+		return c.Keep == "0" && c.Last == nil
 	default:
 		return c.Op.Grants()
 	}
@@ -83,7 +83,7 @@ func (p *pairs) add(c *Call) bool {
 	if *first == nil {
 		*first = c
 	}
-	return c.TTL == (*first).TTL && c.Turn == (*first).Turn //mutant:pairs-of-all-ttls
+	return c.TTL == (*first).TTL && c.Turn == (*first).Turn
 }
 
 // Encode makes the command of calls that Group has put together, with the scripts of the process
@@ -107,7 +107,7 @@ func (b *Buffers) Encode(client Builder, calls []*Call, g *Set, echo string) val
 	default:
 		s = pairsScript
 		if words, numkeys = b.pairWords(calls); len(b.acquired) > 0 { // only for a server that was vouched for
-			s = g.pairs //mutant:pairs-for-any-process
+			s = g.pairs
 		}
 	}
 	words = append(words, echo)
@@ -225,7 +225,7 @@ func Decode(calls []*Call, result valkey.ValkeyResult, echo string, to []Result)
 	}
 	// One of them may be the reason.
 	to = to[:0]
-	alone := answersItself(err) //mutant:pairs-fail-together
+	alone := answersItself(err)
 	for range calls {
 		to = append(to, Result{Err: err, Alone: alone})
 	}
@@ -254,7 +254,7 @@ func decodePairs(calls []*Call, msg reply, to []Result) ([]Result, error) {
 	if len(granted) != acquisitions || len(freed) != len(calls)-acquisitions {
 		return to, msg.unexpected()
 	}
-	if len(others) != acquisitions-strings.Count(granted, "1") { //mutant:pairs-of-an-odd-answer
+	if len(others) != acquisitions-strings.Count(granted, "1") {
 		return to, msg.unexpected()
 	}
 	s, err1 := strconv.ParseInt(seconds, 10, 64)

@@ -65,7 +65,7 @@ func splitLock(lock string) (token uint64, owner string) {
 	}
 	token, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || token > MaxToken {
-		token = 0 //mutant:damaged-token-hides-the-holder
+		token = 0
 	}
 	return token, rest
 }
@@ -78,7 +78,7 @@ func AllKeys(prefix string) Keys { return Keys{Name: "*", Lock: prefix + ":all"}
 // hash, whichever are in a command together.
 func MarkKeys(prefix, key string) Keys {
 	k := NewKeys(prefix+":pause", key)
-	k.Fences = prefix + fences //mutant:marks-count-apart
+	k.Fences = prefix + fences
 	return k
 }
 
@@ -110,12 +110,12 @@ const MaxPayloadLength = 1024
 // NewOwner makes an owner value. An empty payload is none.
 func NewOwner(identity, payload string) string {
 	var random [randomBytes]byte
-	_, _ = rand.Read(random[:]) // never fails: crypto/rand ends the program instead //mutant:same-owner-always
+	_, _ = rand.Read(random[:]) // never fails: crypto/rand ends the program instead
 	var space [128]byte
 	owner := append(append(space[:0], identity...), ownerSeparator...)
 	owner = base64.RawURLEncoding.AppendEncode(owner, random[:])
 	if payload != "" {
-		owner = append(append(owner, payloadSeparator...), url.QueryEscape(payload)...) //mutant:payload-unescaped
+		owner = append(append(owner, payloadSeparator...), url.QueryEscape(payload)...)
 	}
 	return string(owner)
 }
@@ -150,7 +150,7 @@ func OwnerIdentity(owner string) string {
 
 // OwnerRandom returns the random part of an owner value, or what there is of it.
 func OwnerRandom(owner string) string {
-	if _, random, _, ok := splitOwner(owner); ok { //mutant:payload-decides
+	if _, random, _, ok := splitOwner(owner); ok {
 		return random
 	}
 	return owner[max(len(owner)-randomLength, 0):]
@@ -164,7 +164,7 @@ func OwnerPayload(owner string) string {
 	}
 	_, _, escaped, _ := splitOwner(owner)
 	payload, err := url.QueryUnescape(escaped)
-	if err != nil || len(payload) > MaxPayloadLength || url.QueryEscape(payload) != escaped { //mutant:foreign-payload,long-payload
+	if err != nil || len(payload) > MaxPayloadLength || url.QueryEscape(payload) != escaped {
 		return ""
 	}
 	return payload

@@ -168,7 +168,7 @@ func ParseMembers(text string, now time.Duration) *Members {
 		numbers[i] = n
 	}
 	m := &Members{Nodes: int(numbers[0] / time.Millisecond), At: now}
-	if numbers[1] <= maxMemberTTL { //mutant:hostile-ttl-honoured
+	if numbers[1] <= maxMemberTTL {
 		m.MaxTTL = numbers[1]
 	}
 	if numbers[3] <= maxMemberSkew {

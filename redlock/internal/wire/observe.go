@@ -32,7 +32,7 @@ func holderAnswer(msg valkey.ValkeyMessage) (token uint64, m More, err error) {
 	if err != nil {
 		return 0, m, unexpected(msg)
 	}
-	m.PTTL = lifetime(ms) //mutant:expiry-invented
+	m.PTTL = lifetime(ms)
 	token, m.Owner = splitLock(lock)
 	return token, m, nil
 }

@@ -32,12 +32,12 @@ if queued then
 --include reserved
   queued = maybeQueued(found, 1, time)
 end
-local words, size, longer, odd, said = {unpack(ARGV, slots + 1, slots + 2 * n)}, 0, false, {}, {} --mutant:pairs-granted-by-a-full-server
-local plain, since = not queued and largest <= now + skew, largest - largest % 4294967296 --mutant:packet-hint-too-high
+local words, size, longer, odd, said = {unpack(ARGV, slots + 1, slots + 2 * n)}, 0, false, {}, {}
+local plain, since = not queued and largest <= now + skew, largest - largest % 4294967296
 for i = 1, n do
   local last = found[i + 1]
-  local counter = plain and last and not values[i] and #last == 16 and find(last, '^%d+$') and last + 0 --mutant:packet-grants-held-keys,packet-counter-of-any-text
-  if counter and counter < least and counter >= since then --mutant:packet-repeats-a-token,packet-counters-for-ever
+  local counter = plain and last and not values[i] and #last == 16 and find(last, '^%d+$') and last + 0
+  if counter and counter < least and counter >= since then
     words[size + 1], words[size + 2], size = ARGV[slots + i], sub(ARGV[asked + i], 1, 16), size + 2
   else
     odd[#odd + 1] = i
@@ -63,7 +63,7 @@ if odd[1] then
       said[i] = sane and token or damaged
     elseif holder then
       said[i] = {brief(holder), redis.call('PTTL', KEYS[i])}
-    elseif queued then --mutant:pairs-pass-reservations
+    elseif queued then
       local left
       holder, left, late[i] = reserved(KEYS[i] .. ':wait', ARGV[members + i] or '', time)
       said[i] = holder and {holder, left}
@@ -76,8 +76,8 @@ if odd[1] then
         words[size + 1], words[size + 2], size = ARGV[slots + i], token, size + 2
         longer = longer or keep
         if token ~= hint then
-          lock = token .. string.sub(lock, #hint + 1) --mutant:pairs-grant-the-hint
-          said[i] = token --mutant:pairs-say-the-hint
+          lock = token .. string.sub(lock, #hint + 1)
+          said[i] = token
         end
         locks[i] = lock
       else
@@ -107,7 +107,7 @@ for i = 1, n do
     lock = ARGV[asked + i]
   end
   if lock then
-    local put = failed or pcall('SET', KEYS[i], lock, 'PX', ttl, 'NX', 'GET') --mutant:pairs-grant-held-keys
+    local put = failed or pcall('SET', KEYS[i], lock, 'PX', ttl, 'NX', 'GET')
     if put then -- an error: with GET nothing is answered to a grant, and OK would be a table
 --include read
       said[i], others = damage(put, 'lock is no text'), true
@@ -140,7 +140,7 @@ for i = n + 1, n + m do
   whole = whole and values[i]
 end
 local released = string.rep('1', m)
-if whole and table.concat(values, '\n', n + 1, n + m) == ARGV[9] then --mutant:packet-frees-anybodys-keys
+if whole and table.concat(values, '\n', n + 1, n + m) == ARGV[9] then
   redis.call('DEL', unpack(KEYS, n + 1, n + m))
 elseif m > 0 then
 --include lock
@@ -150,7 +150,7 @@ elseif m > 0 then
     local i = #owners + 1
     local holder = values[n + i]
     owners[i], released[i] = lock, '0'
-    if holder and (holder == lock or same(holder, lock)) then --mutant:pairs-free-anybodys-key
+    if holder and (holder == lock or same(holder, lock)) then
       gone[#gone + 1], released[i] = KEYS[n + i], '1'
     end
   end
@@ -166,7 +166,7 @@ elseif m > 0 then
         pcall('ZREM', queue, member)
       end
       local another = values[n + i] and released[i] == '0'
-      if ARGV[5] ~= '' and not another then --mutant:pairs-call-nobody
+      if ARGV[5] ~= '' and not another then
         call(queue, '0', ARGV[5], ARGV[6], owners[i])
       end
     end

@@ -11,23 +11,23 @@
 --include version
 --include record
 local r, there, other = read(redis.pcall('GET', KEYS[1]))
-if other then --mutant:other-record-paused-over
+if other then
   return other
 end
-if process ~= '' and r[1] ~= process then --mutant:pause-of-the-unknowing
+if process ~= '' and r[1] ~= process then
   return {process, there and written(r) or ''}
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local version, own = tonumber(ARGV[1]), mark(r[12], now)
-if version > now + 86400000000 then --mutant:mark-of-the-future-written
+if version > now + 86400000000 then
   return redis.error_reply("TENUREAHEAD the version of the pause is more than a day ahead of the server's clock")
 end
 local text = table.concat({ARGV[1], ARGV[2], ARGV[6], ARGV[3], ARGV[4]}, '/')
-if own > version or own == version and r[12] ~= text then --mutant:older-pause-wins,another-pause-of-the-version
+if own > version or own == version and r[12] ~= text then
   return {written(r)}
-elseif own < version then --mutant:older-pause-wins/2
-  local left = r[12] == '' and redis.call('PTTL', KEYS[1]) or 0 --mutant:numbers-as-short-lived-as-a-mark
+elseif own < version then
+  local left = r[12] == '' and redis.call('PTTL', KEYS[1]) or 0
   r[12] = text
   redis.call('SET', KEYS[1], written(r), 'PX', life(math.max(left, tonumber(ARGV[5]))))
 end

@@ -33,20 +33,20 @@ local function put(ids, expiries, texts, id, lifetime, text)
 end
 local function card(ids, expiries, texts, id, lifetime, text)
   local err = put(ids, expiries, texts, id, lifetime, text)
-  if err and string.find(err['err'], '^WRONGTYPE') then --mutant:foreign-cards-stay
+  if err and string.find(err['err'], '^WRONGTYPE') then
     err = failed('DEL', ids, expiries, texts) or put(ids, expiries, texts, id, lifetime, text)
   end
   if err or lifetime == '0' then
     return err
   end
-  without(ids, expiries, texts, redis.call('ZRANGEBYSCORE', expiries, '-inf', string.format('%.0f', now), 'LIMIT', 0, 16)) --mutant:expired-cards-stay
+  without(ids, expiries, texts, redis.call('ZRANGEBYSCORE', expiries, '-inf', string.format('%.0f', now), 'LIMIT', 0, 16))
   local odd = redis.call('ZRANGEBYSCORE', expiries, string.format('(%.0f', now + 3153600000000), '+inf', 'LIMIT', 0, 16)
-  without(ids, expiries, texts, odd) --mutant:cards-without-end-stay
-  if #odd == 0 and redis.call('ZCARD', expiries) > 4096 then --mutant:cards-without-bound,cards-go-before-those-without-end
+  without(ids, expiries, texts, odd)
+  if #odd == 0 and redis.call('ZCARD', expiries) > 4096 then
     without(ids, expiries, texts, redis.call('ZRANGE', expiries, 0, 15))
   end
   for _, key in ipairs({ids, expiries, texts}) do
-    if redis.call('PTTL', key) < tonumber(lifetime) then --mutant:short-card-ends-the-others
+    if redis.call('PTTL', key) < tonumber(lifetime) then
       redis.call('PEXPIRE', key, lifetime)
     end
   end

@@ -39,7 +39,7 @@ func MemberNumber(member string) uint64 {
 // MemberIdentity returns the name in a member of a queue, and false for the owner value of a
 // holder and for a member of another version.
 func MemberIdentity(text string) (string, bool) {
-	rest, ok := strings.CutPrefix(text, memberVersion) //mutant:other-member-read
+	rest, ok := strings.CutPrefix(text, memberVersion)
 	number, rest, ok2 := strings.Cut(rest, " ")
 	process, identity, ok3 := strings.Cut(rest, " ")
 	if !ok || !ok2 || !ok3 || len(number) < numberLength || len(process) != randomLength || !isDigits(number) {
@@ -60,7 +60,7 @@ const messageVersion = "1 "
 // ParseMessage reads the text that lib/call.lua publishes, and returns false for any other one,
 // such as that of another version.
 func ParseMessage(text string) (m Message, ok bool) {
-	rest, ok1 := strings.CutPrefix(text, messageVersion) //mutant:other-message-believed
+	rest, ok1 := strings.CutPrefix(text, messageVersion)
 	after, rest, ok2 := strings.Cut(rest, " ")
 	number, release, ok3 := strings.Cut(rest, " ")
 	ms, err1 := strconv.ParseInt(after, 10, 64)

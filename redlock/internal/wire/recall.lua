@@ -5,8 +5,8 @@
 --include version
 --include record
 local r, there, other = read(redis.pcall('GET', KEYS[1]))
-if other then --mutant:other-record-recalled
+if other then
   return other
 end
-local known = process == '' or r[1] == process --mutant:unknowing-source
+local known = process == '' or r[1] == process
 return {known and 1 or 0, process, there and written(r) or '', redis.call('PTTL', KEYS[1])}

@@ -74,7 +74,7 @@ func recordNumber(digits string) (n int64, ok bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
-	return n, err == nil && n <= MaxSequence //mutant:record-beyond-the-exact/2
+	return n, err == nil && n <= MaxSequence
 }
 
 const (
@@ -121,7 +121,7 @@ func ParseRecord(text string) *Record {
 // clock but the pair.
 func (r *Record) Text() string {
 	ticks := ""
-	if r.Ticks { //mutant:ticks-restored-as-numbers
+	if r.Ticks {
 		ticks = recordOfTicks
 	}
 	return fmt.Sprintf("%s  %d %d 0 %d %d %d %d %d %s %s %s %s %s", recordVersion, r.Granted, r.Attempts, r.Completed, r.BeganAt, r.CompletedAt,
@@ -132,7 +132,7 @@ func (r *Record) Text() string {
 // what belongs to it, the largest completed, with when, and the mark with the largest version.
 func (r *Record) Merge(other *Record) {
 	mark := r.Mark
-	if other.Mark.Version > mark.Version { //mutant:pauses-not-merged
+	if other.Mark.Version > mark.Version {
 		mark = other.Mark
 	}
 	defer func() { r.Mark = mark }()

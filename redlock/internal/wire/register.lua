@@ -41,14 +41,14 @@ if other then
   return redis.error_reply('TENUREVERSION the list of members has version ' .. other .. ', and this library knows 1')
 end
 if not text or #text > 262144 then -- which is more than 64 lines have, and too much for an answer
-  text = '' --mutant:long-members-read
+  text = ''
 end
 local head = {string.match(text, '^1 (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%-?%d*) (%S+)')}
 -- What no process may have, was not written by one. A lifetime is below two days.
 local most = {1000, 86400000, 1e15, 60000, 1e15, 172800000, 1e15}
 for i = 1, 7 do
   local n = head[i] and #head[i] <= 15 and tonumber(head[i]) or 0
-  head[i] = n <= most[i] and n or 0 --mutant:hostile-lifetime-believed
+  head[i] = n <= most[i] and n or 0
 end
 if not head[8] or head[8] == '' or #head[8] > 15 then
   head[8] = '-'
@@ -63,11 +63,11 @@ for i = 3, 7, 2 do
 end
 -- A process says the lifetime that its own leases need, which depends on its TTL, its skew and its
 -- drift (0.2 at most). Beside smaller ones the number is damaged, and nothing is to live by it.
-head[6] = math.min(head[6], math.ceil(1.2 * (math.max(head[2], 2 * head[4]) + head[4])) + 2000) --mutant:lifetime-beyond-the-ttl
+head[6] = math.min(head[6], math.ceil(1.2 * (math.max(head[2], 2 * head[4]) + head[4])) + 2000)
 -- The largest that is in use: one that nobody has named for its lifetime is not.
 local lifetime = math.max(head[6], 1)
 local function largest(i, mine)
-  if mine >= head[i] or now - head[i + 1] > lifetime + grace then --mutant:largest-ttl-forgotten
+  if mine >= head[i] or now - head[i + 1] > lifetime + grace then
     head[i], head[i + 1] = mine, now
   end
 end
@@ -82,7 +82,7 @@ else
     end
   end
 end
-lifetime = math.max(head[6], tonumber(ARGV[5])) --mutant:lifetime-of-the-asker
+lifetime = math.max(head[6], tonumber(ARGV[5]))
 local list, at, fresh = {}, {}, 0
 for id, seen, address, by, state in string.gmatch(text, '\n(%w[%w_-]*) (%d+) (%S+) (%S+) (%l+)') do
   seen = #seen <= 15 and tonumber(seen) or 0
@@ -112,7 +112,7 @@ for i = 10, #ARGV, 3 do
     if at[ARGV[i]] then
       at[ARGV[i]][5] = 'gone'
     end
-  elseif tonumber(ARGV[i + 1]) <= lifetime then --mutant:dead-server-takes-a-seat
+  elseif tonumber(ARGV[i + 1]) <= lifetime then
     mine[ARGV[i]], count = true, count + 1
     local entry = at[ARGV[i]]
     if entry and now - entry[2] <= lifetime then
@@ -123,19 +123,19 @@ end
 local others = 0
 for _, e in ipairs(list) do
   local isFresh = now - e[2] <= lifetime
-  if not mine[e[1]] and (isFresh or mode ~= 'refresh' and not addresses[e[3]] and e[5] ~= 'gone') then --mutant:another-list-unseen,entry-beside-a-silent-process
+  if not mine[e[1]] and (isFresh or mode ~= 'refresh' and not addresses[e[3]] and e[5] ~= 'gone') then
     others = others + 1
   end
 end
-local agrees = head[1] == nodes --mutant:another-number-of-nodes
-if count + others > nodes and (mode == 'refresh' or known < count or fresh > nodes) then --mutant:another-list-admitted
+local agrees = head[1] == nodes
+if count + others > nodes and (mode == 'refresh' or known < count or fresh > nodes) then
   agrees = false
 end
 local dirty = agrees and mode == 'enter' or mode == 'refresh'
 if ARGV[8] ~= '' and head[9] == '-' then
   head[9], dirty = ARGV[8], true
 end
-if agrees and ARGV[9] ~= '' then --mutant:lead-of-another-list
+if agrees and ARGV[9] ~= '' then
   head[8] = ARGV[9]
 end
 if dirty and mode ~= 'ask' then
@@ -143,10 +143,10 @@ if dirty and mode ~= 'ask' then
     local id, age, entry = ARGV[i], tonumber(ARGV[i + 1]), at[ARGV[i]]
     local seen = age and now - age
     if age and entry then
-      if seen >= entry[2] then --mutant:entry-does-not-renew
-        entry[2], entry[3], entry[4], entry[5] = seen, ARGV[i + 2], who, 'here' --mutant:gone-server-seen-again
+      if seen >= entry[2] then
+        entry[2], entry[3], entry[4], entry[5] = seen, ARGV[i + 2], who, 'here'
       end
-    elseif age and agrees and age <= lifetime then --mutant:another-list-written
+    elseif age and agrees and age <= lifetime then
       list[#list + 1] = {id, seen, ARGV[i + 2], who, 'here'}
     end
   end
@@ -154,7 +154,7 @@ elseif mode == 'leave' then
   for i = 10, #ARGV, 3 do
     for k = #list, 1, -1 do
       local e = list[k]
-      if e[1] == ARGV[i] and e[2] == tonumber(ARGV[i + 2]) and e[4] == who then --mutant:servers-of-others-withdrawn
+      if e[1] == ARGV[i] and e[2] == tonumber(ARGV[i + 2]) and e[4] == who then
         table.remove(list, k)
         dirty = true
       end
@@ -174,14 +174,14 @@ text = table.concat(lines, '\n')
 -- that goes on are just the fresh ones. That process writes its own, and does not agree this time:
 -- two processes with different numbers each find that of the other, and say so.
 local keep = text
-if mode == 'refresh' and head[1] ~= nodes and (head[1] == 0 or known == count and fresh == count) then --mutant:damaged-number-of-nodes-stays,number-of-nodes-taken-over
+if mode == 'refresh' and head[1] ~= nodes and (head[1] == 0 or known == count and fresh == count) then
   keep = '1 ' .. ARGV[2] .. string.match(text, '^1 %d+(.*)')
 end
 local unwritten = ''
-if dirty or future then --mutant:server-of-the-future-stays-fresh
+if dirty or future then
   local answer = redis.pcall('SET', KEYS[1], keep, 'PX', 86400000)
   if type(answer) == 'table' and answer['err'] then
-    unwritten = answer['err'] --mutant:full-server-refuses-members
+    unwritten = answer['err']
   end
 end
 return {agrees and 1 or 0, text, string.format('%.0f', now), unwritten}

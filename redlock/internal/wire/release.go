@@ -29,7 +29,7 @@ func releaseArgs(c *Call, _ *Set, to []string) []string {
 // leaving is the member of the queue that a release takes out of it, and an acquisition when it is
 // granted.
 func (c *Call) leaving() string {
-	if c.Stays { //mutant:rollback-costs-the-place
+	if c.Stays {
 		return ""
 	}
 	return c.Member

@@ -20,17 +20,17 @@ if KEYS[3] then
 --include enter
   enter(KEYS[3], ARGV[13], ARGV[14], ARGV[15], ARGV[16], tonumber(ARGV[17]), ARGV[18], ARGV[19])
 end
-if KEYS[2] and ARGV[6] ~= 'keep' then --mutant:completion-needs-the-lease
+if KEYS[2] and ARGV[6] ~= 'keep' then
 --include lock
 --include version
 --include record
   local _, owner = split(ARGV[1])
   local r, _, other = read(redis.pcall('GET', KEYS[2]))
   local changed
-  if other then --mutant:other-record-completed-over
+  if other then
     no, yes = '2', '3'
   elseif ARGV[6] == 'undo' then
-    if r[14] == owner then --mutant:undo-of-anybodys-number
+    if r[14] == owner then
       r[2], r[3], r[4], r[10], r[14] = r[8], r[9], 0, r[11], ''
       changed = true
     end
@@ -41,7 +41,7 @@ if KEYS[2] and ARGV[6] ~= 'keep' then --mutant:completion-needs-the-lease
       r[13] = ARGV[10] == '1' and 't' or ''
     end
     local time = redis.call('TIME')
-    r[5], r[6] = ARGV[7], r[2] == ARGV[7] and r[14] == owner and r[4] or 0 --mutant:completion-began-with-another
+    r[5], r[6] = ARGV[7], r[2] == ARGV[7] and r[14] == owner and r[4] or 0
     r[7] = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
     changed = true
   end
@@ -50,7 +50,7 @@ if KEYS[2] and ARGV[6] ~= 'keep' then --mutant:completion-needs-the-lease
   end
 end
 if member ~= '' then
-  redis.pcall('ZREM', wait, member) --mutant:queue-costs-a-release
+  redis.pcall('ZREM', wait, member)
 end
 local holder = redis.pcall('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then
@@ -58,7 +58,7 @@ if holder and holder ~= ARGV[1] then
 --include lock
   if type(holder) == 'table' and not foreign(holder) then
     return holder
-  elseif type(holder) == 'table' or not same(holder, ARGV[1]) then --mutant:release-without-comparison
+  elseif type(holder) == 'table' or not same(holder, ARGV[1]) then
     return no
   end
 end
@@ -66,7 +66,7 @@ if holder then
   local left = keep ~= '0' and redis.call('PTTL', KEYS[1])
   if not left then
     redis.call('DEL', KEYS[1])
-  elseif left < 0 or left > tonumber(keep) then --mutant:lock-without-expiry-stays
+  elseif left < 0 or left > tonumber(keep) then
     redis.call('PEXPIRE', KEYS[1], keep)
   end
 end

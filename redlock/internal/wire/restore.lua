@@ -14,25 +14,25 @@
 -- record, or the one that is given counts as none.
 --include version
 --include record
-if process ~= ARGV[1] then --mutant:restored-another-process
+if process ~= ARGV[1] then
   return 0
 end
 local time = redis.call('TIME')
 local r, given = read(ARGV[2], time)
-if not given then --mutant:nothing-restored-as-known
+if not given then
   return redis.error_reply("TENUREAHEAD the record is more than a day ahead of the server's clock")
 end
 local text = redis.pcall('GET', KEYS[1])
 local own, there, other = read(text, time)
-if other then --mutant:other-record-restored-over
+if other then
   return other
 end
-if own[1] == process then --mutant:restored-over-what-is-known
+if own[1] == process then
   return 2
 end
 r[1], r[4] = process, 0
 local newer, later = own[2] - r[2], own[5] - r[5]
-if newer > 0 or newer == 0 and own[3] - r[3] >= 0 then --mutant:restored-over-its-own
+if newer > 0 or newer == 0 and own[3] - r[3] >= 0 then
   for _, i in ipairs({2, 3, 4, 8, 9, 10, 11, 13, 14}) do
     r[i] = own[i]
   end
@@ -41,10 +41,10 @@ if later > 0 or later == 0 and own[6] ~= '0' then
   r[5], r[6], r[7] = own[5], own[6], own[7]
 end
 local now = time[1] * 1000000 + time[2]
-if mark(own[12], now) > mark(r[12], now) then --mutant:restored-over-a-pause
+if mark(own[12], now) > mark(r[12], now) then
   r[12] = own[12]
 end
-r[14] = string.gsub(r[14], '/[^/]*$', '/' .. string.rep('-', 22)) --mutant:restored-number-taken-back,restored-payload
+r[14] = string.gsub(r[14], '/[^/]*$', '/' .. string.rep('-', 22))
 local left = redis.call('PTTL', KEYS[1])
 redis.call('SET', KEYS[1], written(r), 'PX', life(math.max(left, tonumber(ARGV[3]), 1)))
 return text and not there and 3 or 1

@@ -22,8 +22,6 @@ type Script struct{ body, text, sha string }
 func (s *Script) Text() string { return s.text }
 
 var (
-	// anchors are comments that name the mutants of a line, see docs/mutants.md.
-	anchors = regexp.MustCompile(` *--mutant:[a-z0-9,/-]+`)
 	// A line --include name stands for the file name.lua in lib.
 	include = regexp.MustCompile(`(?m)^--include ([a-z_]+)$`)
 	// comments are lines. Servers get none.
@@ -46,14 +44,14 @@ func body(name string) string {
 	text := include.ReplaceAllStringFunc(source(name), func(line string) string {
 		return strings.TrimSuffix(body("lib/"+include.FindStringSubmatch(line)[1]), "\n")
 	})
-	return comments.ReplaceAllLiteralString(anchors.ReplaceAllLiteralString(text, ""), "")
+	return comments.ReplaceAllLiteralString(text, "")
 }
 
 func load(name string) *Script { return newScript(body(name)) }
 
 func newScript(body string) *Script {
 	clean := func(text string) string {
-		return comments.ReplaceAllLiteralString(anchors.ReplaceAllLiteralString(text, ""), "")
+		return comments.ReplaceAllLiteralString(text, "")
 	}
 	text := clean(frame[0]) + body + strings.TrimPrefix(clean(frame[1]), "\n")
 	sum := sha1.Sum([]byte(text))
@@ -66,7 +64,7 @@ type Builder interface{ B() valkey.Builder }
 // call is a call of the script with words, of which the first are keys.
 func (s *Script) call(client Builder, words []string, numkeys int, reads bool) valkey.Completed {
 	keys, args := words[:numkeys], words[numkeys:]
-	if reads { //mutant:reader-needs-to-write
+	if reads {
 		return client.B().EvalshaRo().Sha1(s.sha).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
 	}
 	return client.B().Evalsha().Sha1(s.sha).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
@@ -99,7 +97,7 @@ type Set struct {
 // cache of a server is neither persisted nor replicated, so a process that was not vouched for
 // answers NOSCRIPT, in the same step that would have granted.
 func NewSet(runID string) *Set {
-	head := "local process = '" + runID + "'\n" //mutant:gate-scripts-for-any-process
+	head := "local process = '" + runID + "'\n"
 	g := &Set{pairs: newScript(head + pairsScript.body)}
 	for op := range table {
 		if r := &table[op]; r.own {
@@ -131,7 +129,7 @@ func (g *Set) Scripts() []*Script {
 func (g *Set) Reading() *Set {
 	reading := &Set{}
 	for op := range table {
-		if table[op].reads { //mutant:reader-has-other-scripts
+		if table[op].reads {
 			reading.scripts[op] = g.scripts[op]
 		}
 	}
@@ -141,7 +139,7 @@ func (g *Set) Reading() *Set {
 // script is that of an operation.
 func (g *Set) script(op Op) *Script {
 	if g != nil && g.scripts[op] != nil {
-		return g.scripts[op] //mutant:refill-by-any-process
+		return g.scripts[op]
 	}
 	return table[op].script
 }

@@ -50,7 +50,7 @@ const RunIDLength = 40
 // serverName is what a server is, in the words of its INFO.
 func serverName(fields map[string]string) string {
 	switch {
-	case fields["valkey_version"] != "": //mutant:valkey-named-redis
+	case fields["valkey_version"] != "":
 		return "valkey " + fields["valkey_version"]
 	case fields["redis_version"] != "":
 		return "redis " + fields["redis_version"]
@@ -66,7 +66,7 @@ func ParseInfo(text string) (*ServerInfo, error) {
 			fields[name] = value
 		}
 	}
-	if fields["redis_mode"] == "sentinel" || fields["server_mode"] == "sentinel" { //mutant:sentinel-taken-for-a-server
+	if fields["redis_mode"] == "sentinel" || fields["server_mode"] == "sentinel" {
 		return nil, &Fault{Condition: Sentinel, Detail: "it is a Sentinel, which keeps no data"}
 	}
 	s := &ServerInfo{

@@ -18,9 +18,9 @@ local function may(...)
   end
   local known, allowed = pcall(redis.acl_check_cmd, ...)
   if not known then
-    return redis.error_reply('ERR unknown command') --mutant:renamed-command-unseen
+    return redis.error_reply('ERR unknown command')
   end
-  return allowed and 1 or redis.error_reply('NOPERM the user may not call it') --mutant:right-only-named
+  return allowed and 1 or redis.error_reply('NOPERM the user may not call it')
 end
 local lock, fences, wait, record = KEYS[1], KEYS[2], KEYS[3], ARGV[2]
 return {

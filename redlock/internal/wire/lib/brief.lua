@@ -2,8 +2,8 @@
 -- connection, and with it the answers of all others that are on their way. What this library writes
 -- as a lock or a member has less than 4096 bytes, and a record less than 16384.
 local function brief(text)
-  return string.sub(text, 1, 4096) --mutant:long-holder-said-whole
+  return string.sub(text, 1, 4096)
 end
 local function whole(text)
-  return type(text) == 'string' and #text <= 16384 and text --mutant:long-record-said-whole
+  return type(text) == 'string' and #text <= 16384 and text
 end

@@ -10,16 +10,16 @@ local function call(wait, keep, turn, channels, release, yield)
   local time = redis.call('TIME')
   local now = math.floor(time[1] * 1000 + time[2] / 1000)
   if tonumber(some[2]) < 0 then
-    if -tonumber(some[2]) <= now or not string.find(some[1], '^1 %d+ %S') and not otherVersion(some[1]) then --mutant:absent-waiter-called-again,other-reservation-removed
+    if -tonumber(some[2]) <= now or not string.find(some[1], '^1 %d+ %S') and not otherVersion(some[1]) then
       redis.pcall('ZREM', wait, some[1])
       i = 3
-    elseif yield and -tonumber(some[2]) - now <= 1000 then --mutant:unbelieved-reservation-yielded-to
+    elseif yield and -tonumber(some[2]) - now <= 1000 then
       return
     end
   end
   local called, gone, kept, passed, told = {}, {}, 0, 0, 0
   for _ = 1, 4096 do
-    if told == 3 or kept - passed == 64 then --mutant:nobody-called,other-members-use-up-the-looks
+    if told == 3 or kept - passed == 64 then
       break
     elseif i > 2 * size then
       some, size, i = redis.pcall('ZRANGE', wait, kept, kept + 15, 'WITHSCORES'), 16, 1
@@ -29,26 +29,26 @@ local function call(wait, keep, turn, channels, release, yield)
       break
     end
     i = i + 2
-    local number, process = string.match(member, '^1 (%d+) (%S+)') --mutant:other-member-called
+    local number, process = string.match(member, '^1 (%d+) (%S+)')
     kept = kept + 1
-    if not process and otherVersion(member) then --mutant:other-member-removed
+    if not process and otherVersion(member) then
       passed = passed + 1
     elseif not process then
-      redis.pcall('ZREM', wait, member) --mutant:foreign-members-stay
+      redis.pcall('ZREM', wait, member)
       kept = kept - 1
     elseif not called[process] then
-      local free = keep + told * turn --mutant:everybody-called
+      local free = keep + told * turn
       local message = '1 ' .. string.format('%.0f', free) .. ' ' .. number .. ' ' .. release
       local received = gone[process] or redis.pcall('PUBLISH', channels .. process, message)
       if type(received) ~= 'number' then
         break
-      elseif received == 0 then --mutant:dead-waiter-called
+      elseif received == 0 then
         redis.pcall('ZREM', wait, member)
         gone[process] = 0
         kept = kept - 1
       else
         called[process] = true
-        if told == 0 then --mutant:nothing-reserved
+        if told == 0 then
           redis.pcall('ZADD', wait, string.format('-%.0f', now + free + turn), member)
         end
         told = told + 1

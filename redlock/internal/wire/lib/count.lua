@@ -14,19 +14,19 @@
 -- small hash by default: to find a field in that takes the longer the more there are.
 --include counter
 --include kept
-local about = 'Counters of fencing tokens of all keys of this prefix: docs/wire.md of Tenure.' --mutant:counters-in-a-listpack
+local about = 'Counters of fencing tokens of all keys of this prefix: docs/wire.md of Tenure.'
 local function count(fence, hint, now, skew)
   local wanted = hint + 0
   local last, why = counter(fence, latest(now, wanted))
   if not last then
     return nil, why
   end
-  local next = last + 1 --mutant:counter-not-counted
-  if wanted >= next and wanted <= now + skew then --mutant:hint-too-high,hint-dropped
+  local next = last + 1
+  if wanted >= next and wanted <= now + skew then
     next = wanted
   else
-    next = math.max(next, math.min(now + skew, wanted)) --mutant:hint-dropped/2
-    hint = string.format('%.0f', next) --mutant:counter-in-scientific-notation
+    next = math.max(next, math.min(now + skew, wanted))
+    hint = string.format('%.0f', next)
   end -- a hint as it is: to format a number costs as much as a command
-  return hint, next - last + last % 4294967296 >= 4294967296 --mutant:counters-for-ever
+  return hint, next - last + last % 4294967296 >= 4294967296
 end

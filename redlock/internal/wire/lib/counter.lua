@@ -10,14 +10,14 @@
 -- A client that does not know any says 0. Then nothing is too far ahead, for this server may be
 -- days behind, and the client judges the token.
 local function latest(now, hint)
-  if hint == 0 then --mutant:first-grant-of-a-slow-server
+  if hint == 0 then
     return math.huge
   end
-  return math.max(now, hint) --mutant:slow-server-finds-all-damaged
+  return math.max(now, hint)
 end
 local function counter(text, now)
-  local n = #text > 0 and #text <= 16 and string.find(text, '^%d+$') and text + 0 --mutant:counter-of-any-text
-  if n and n < 9007199254740991 and n < now + 86400000000 then --mutant:counter-beyond-the-exact,counter-far-ahead
+  local n = #text > 0 and #text <= 16 and string.find(text, '^%d+$') and text + 0
+  if n and n < 9007199254740991 and n < now + 86400000000 then
     return n
   end
   local found = type(text) == 'string' and string.gsub(string.sub(text, 1, 24), '[^%w.-]', '?') or 'no text'

@@ -21,13 +21,13 @@ local function enter(journal, at, count, class, text, most, lifetime, channel)
   if before then
     wrote = redis.pcall('LSET', journal, 0, entry)
   else
-    redis.pcall('LREM', journal, 1, entry) --mutant:entry-twice
+    redis.pcall('LREM', journal, 1, entry)
     wrote = redis.pcall('LPUSH', journal, entry)
-    redis.pcall('LTRIM', journal, 0, most - 1) --mutant:journal-without-bound
+    redis.pcall('LTRIM', journal, 0, most - 1)
   end
-  redis.pcall('PEXPIRE', journal, lifetime) --mutant:journal-for-ever
+  redis.pcall('PEXPIRE', journal, lifetime)
   redis.pcall('PUBLISH', channel, entry)
-  if type(wrote) == 'table' and wrote['err'] then --mutant:unwritten-entry-unsaid
+  if type(wrote) == 'table' and wrote['err'] then
     return wrote
   end
 end

@@ -8,10 +8,10 @@
 local function join(wait, member, lifetime, fences, time)
   local last = time[1] * 1000 + math.floor(time[2] / 1000) + lifetime
   local said = redis.pcall('HGET', fences, 'queues')
-  if type(said) ~= 'string' or #said > 15 or not string.find(said, '^%d+$') or tonumber(said) < last then --mutant:short-queue-hides-a-long-one,queues-in-another-notation
-    redis.pcall('HSET', fences, 'queues', string.format('%.0f', last)) --mutant:queue-unsaid
+  if type(said) ~= 'string' or #said > 15 or not string.find(said, '^%d+$') or tonumber(said) < last then
+    redis.pcall('HSET', fences, 'queues', string.format('%.0f', last))
     if not said then
-      redis.pcall('PEXPIRE', fences, kept) --mutant:waiters-keep-counters-for-ever
+      redis.pcall('PEXPIRE', fences, kept)
     end
   end
   local rank, full = redis.pcall('ZRANK', wait, member), false
@@ -22,21 +22,21 @@ local function join(wait, member, lifetime, fences, time)
     end
   elseif type(rank) ~= 'number' then
     if type(rank) == 'table' and string.find(rank['err'], '^WRONGTYPE') then
-      redis.pcall('DEL', wait) --mutant:foreign-queue-stays
+      redis.pcall('DEL', wait)
     end
     rank = redis.pcall('ZCARD', wait)
     if type(rank) ~= 'number' then
       return -2
     end
-    full = rank >= 4096 --mutant:queue-of-anybody
+    full = rank >= 4096
     if not full and type(redis.pcall('ZADD', wait, string.match(member, '^1 (%d+)'), member)) ~= 'number' then
       return -2
     end
   end
   -- Who finds the queue full keeps it no longer than it is, or nobody would leave it.
   local left = redis.pcall('PTTL', wait)
-  if type(left) == 'number' and left < (full and 0 or tonumber(lifetime)) then --mutant:full-queue-for-ever,full-queue-kept
-    redis.pcall('PEXPIRE', wait, lifetime) --mutant:queue-for-ever
+  if type(left) == 'number' and left < (full and 0 or tonumber(lifetime)) then
+    redis.pcall('PEXPIRE', wait, lifetime)
   end
   return full and -1 or rank
 end

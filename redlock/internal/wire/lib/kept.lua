@@ -1,2 +1,2 @@
 -- For how long counters are kept, in ms: see lib/count.lua.
-local kept = '93600000' --mutant:counter-lives-shortly
+local kept = '93600000'

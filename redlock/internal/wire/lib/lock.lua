@@ -8,5 +8,5 @@ end
 local function same(lock, other)
   local _, owner = split(lock)
   local _, another = split(other)
-  return owner ~= nil and owner == another --mutant:lock-of-any-owner
+  return owner ~= nil and owner == another
 end

@@ -36,16 +36,16 @@ local function read(text, time)
   local r = {string.match(text or '',
     '^1 (%S*) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S*) (%S*) (%S*) (t?) (.*)$')}
   for i = 2, 9 do
-    if not r[i] or #r[i] > 16 or tonumber(r[i]) > 9007199254740991 then --mutant:record-beyond-the-exact
+    if not r[i] or #r[i] > 16 or tonumber(r[i]) > 9007199254740991 then
       local other = text and otherVersion(text)
       local r, there = none()
       return r, there, other and redis.error_reply('TENUREVERSION the record has version ' .. other .. ', and this library knows 1')
     end
   end
-  if r[13] == 't' then --mutant:ticks-of-the-future-known
+  if r[13] == 't' then
     time = time or redis.call('TIME')
     if math.max(r[2], r[5], r[8]) > (time[1] + 86400) * 1000 then
-      return none(r[12]) --mutant:pause-lost-with-ticks
+      return none(r[12])
     end
   end
   return r, true
@@ -59,11 +59,11 @@ end
 local function mark(text, now)
   local m = {string.match(text, '^(%d+)/(%d+)/(%d+)/[^/]*/[^/]*$')}
   for i = 1, 3 do
-    if not m[i] or #m[i] > 16 or tonumber(m[i]) > 9007199254740991 or tonumber(m[1]) == 0 then --mutant:mark-beyond-the-exact
+    if not m[i] or #m[i] > 16 or tonumber(m[i]) > 9007199254740991 or tonumber(m[1]) == 0 then
       return 0, 0
     end
   end
-  if tonumber(m[1]) > now + 86400000000 then --mutant:mark-of-the-future
+  if tonumber(m[1]) > now + 86400000000 then
     return 0, 0
   end
   return tonumber(m[1]), tonumber(m[2])
@@ -71,16 +71,16 @@ end
 -- A life in ms as SET takes it. The longest is a century: something else may have put an expiry
 -- where no server accepts it again.
 local function life(ms)
-  return string.format('%.0f', math.min(ms, 3153600000000)) --mutant:expiry-beyond-a-century
+  return string.format('%.0f', math.min(ms, 3153600000000))
 end
 -- The life of a record from now on: that long at least, and one with a mark also what is left,
 -- which was said with the mark. Where something else has taken that away, it is the longest.
 local function lifeOf(key, r, keep)
-  local left = r[12] ~= '' and redis.call('PTTL', key) or 0 --mutant:pause-forgotten-with-a-run
-  if left == -1 then --mutant:record-without-expiry-stays
+  local left = r[12] ~= '' and redis.call('PTTL', key) or 0
+  if left == -1 then
     left = math.huge
   end
-  return life(math.max(left, tonumber(keep))) --mutant:record-as-short-lived-as-its-mark
+  return life(math.max(left, tonumber(keep)))
 end
 -- Stores a record that has changed.
 local function store(key, r, keep)

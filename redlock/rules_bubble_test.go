@@ -15,7 +15,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// The tests here were written for mutants that no other test caught, see docs/mutants.md.
+// The tests here are of rules that no other test would see broken.
 
 // before is a tracer that does something before each request of one kind is sent.
 type before struct {

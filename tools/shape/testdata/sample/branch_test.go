@@ -1,3 +1,0 @@
-package sample
-
-func ignored() { six(nil, nil) }

@@ -1,3 +1,0 @@
-package node
-
-func more() bool { return more() || Ask(0, 0) }

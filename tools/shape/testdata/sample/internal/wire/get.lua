@@ -1,5 +1,0 @@
--- A comment.
-local x = 1 -- and code
-
-  -- Another.
-return x

@@ -1,1 +1,0 @@
-return 'not embedded'

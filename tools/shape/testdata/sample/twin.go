@@ -1,5 +1,0 @@
-package sample
-
-const twins = 2
-
-var several Several
