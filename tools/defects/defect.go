@@ -1,0 +1,74 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// defect breaks one promise.
+type defect struct {
+	name    string
+	promise string // what holds without it, in one sentence
+	edits   []edit // more than one where a promise is kept in several places
+	pkg     string // whose tests catch it, from the root of the repository: ./redlock
+	tests   string // their names, with | between them; each is enough
+}
+
+// edit replaces a text that stands once in its file.
+type edit struct{ file, old, new string }
+
+// defects are all of them.
+func defects() []defect {
+	return slices.Concat(inRedlock, inNodes, inElector, inScheduler, inOrders, inWeb, inHealth, inCommand)
+}
+
+// pattern is the regular expression for -run.
+func (d *defect) pattern() string { return "^(" + d.tests + ")$" }
+
+// broken returns the broken files of the repository at root, by their names there.
+func (d *defect) broken(root string) (map[string]string, error) {
+	texts := make(map[string]string)
+	for _, e := range d.edits {
+		text, ok := texts[e.file]
+		if !ok {
+			read, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(e.file)))
+			if err != nil {
+				return nil, fmt.Errorf("defects: %s: %w", d.name, err)
+			}
+			text = string(read)
+		}
+		if n := strings.Count(text, e.old); n != 1 {
+			return nil, fmt.Errorf("defects: %s: %s has %d times, and must have once: %s", d.name, e.file, n, e.old)
+		}
+		texts[e.file] = strings.Replace(text, e.old, e.new, 1)
+	}
+	return texts, nil
+}
+
+// overlay writes the broken files and the overlay that names them into dir, and returns the name of
+// the overlay: the go command reads the broken files in place of those on disk, which stay as they
+// are (go help build).
+func (d *defect) overlay(root, dir string) (string, error) {
+	texts, err := d.broken(root)
+	if err != nil {
+		return "", err
+	}
+	replace := make(map[string]string)
+	for file, text := range texts {
+		name := filepath.Join(dir, fmt.Sprintf("%d-%s", len(replace), filepath.Base(file)))
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			return "", fmt.Errorf("defects: %s: %w", d.name, err)
+		}
+		replace[filepath.Join(root, filepath.FromSlash(file))] = name
+	}
+	doc, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", fmt.Errorf("defects: %s: %w", d.name, err)
+	}
+	name := filepath.Join(dir, "overlay.json")
+	return name, os.WriteFile(name, doc, 0o600)
+}

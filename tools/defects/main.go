@@ -1,0 +1,112 @@
+// Defects breaks one promise of the library, or of the command, at a time, and shows that a test
+// notices. docs/chaos.md says how to read what it prints.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The exit codes.
+const (
+	allCaught = iota
+	survived  // a defect was not noticed
+	trouble   // a defect shows nothing, or a test fails with nothing broken
+)
+
+func main() {
+	run := flag.String("run", "", "only the defects whose names match this `regexp`")
+	parallel := flag.Int("parallel", 1, "how many are judged at a time")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code, err := judgeAll(ctx, *run, *parallel)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = trouble
+	}
+	os.Exit(code)
+}
+
+// judgeAll judges those whose names match.
+func judgeAll(ctx context.Context, match string, parallel int) (int, error) {
+	names, err := regexp.Compile(match)
+	if err != nil {
+		return trouble, err
+	}
+	list := slices.DeleteFunc(defects(), func(d defect) bool { return !names.MatchString(d.name) })
+	if len(list) == 0 || parallel < 1 {
+		return trouble, errors.New("defects: there is no such defect, or no time to judge one")
+	}
+	root, err := repository()
+	if err != nil {
+		return trouble, err
+	}
+	r, began := &runner{root}, time.Now()
+	tests := make(map[string][]string) // by package
+	for _, d := range list {
+		tests[d.pkg] = append(tests[d.pkg], strings.Split(d.tests, "|")...)
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(tests)) {
+		slices.Sort(tests[pkg])
+		tests[pkg] = slices.Compact(tests[pkg])
+		if err := r.baseline(ctx, pkg, tests[pkg]); err != nil {
+			return trouble, err
+		}
+		fmt.Printf("passed   %s: %d tests with nothing broken\n", pkg, len(tests[pkg]))
+	}
+	var mu sync.Mutex
+	var work sync.WaitGroup
+	code, caught, free := allCaught, 0, make(chan struct{}, parallel)
+	for _, d := range list {
+		free <- struct{}{}
+		work.Go(func() {
+			defer func() { <-free }()
+			began := time.Now()
+			by, err := r.judge(ctx, &d)
+			took := time.Since(began).Seconds()
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil:
+				code = trouble
+				fmt.Printf("TROUBLE  %s: %v\n", d.name, err)
+			case by == "":
+				code = max(code, survived)
+				fmt.Printf("SURVIVED %s (%.0f s): %s\n", d.name, took, d.promise)
+			default:
+				caught++
+				fmt.Printf("caught   %s (%.0f s): %s\n", d.name, took, by)
+			}
+		})
+	}
+	work.Wait()
+	fmt.Printf("%d of %d were caught, in %v\n", caught, len(list), time.Since(began).Round(time.Second))
+	return code, context.Cause(ctx)
+}
+
+// repository returns the directory of the workspace.
+func repository() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
+			return dir, nil
+		} else if dir == filepath.Dir(dir) {
+			return "", errors.New("defects: run it in the repository")
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package main
+
+// inOrders are those of orders: who takes them, and what their givers learn.
+var inOrders = []defect{
+	{"order-carried-out-again", "An order that was carried out is not carried out again when it is repeated.",
+		[]edit{{"internal/orders/orders.go", "if a.id == o.ID {", "if false {"}},
+		"./internal/orders", "TestTakerRepeatsItsAnswer"},
+	{"order-carried-out-twice", "An order that is being carried out is not taken when it is repeated.",
+		[]edit{{"internal/orders/orders.go", "if t.busy[o.ID] || len(t.busy) >= mostAtOnce {", "if len(t.busy) >= mostAtOnce {"}},
+		"./internal/orders", "TestTakerRepeatsItsAnswer"},
+	{"answer-taken-for-an-order", "What came of an order is no order.",
+		[]edit{{"internal/orders/orders.go", `if !ok || o.Result != "" {`, "if !ok {"}},
+		"./internal/orders", "TestWhatIsNotTaken"},
+	{"orders-not-waited-for", "Close waits for the orders that are carried out.",
+		[]edit{{"internal/orders/orders.go", "t.work.Wait()", "_ = t.work.Wait"}},
+		"./internal/orders", "TestCloseWaitsForOrders"},
+	{"nobody-may-still-come", "Where it is said that nobody took an order, nobody can any more.",
+		[]edit{{"admin/order.go", "err := orders.Claim(ctx, c.q, o.ID)", "err := error(nil)"}},
+		"./admin", "TestRunNowOfNobody|TestRunNowWithoutAnAnswer"},
+	{"order-by-nobody", "The journal says who gave an order.",
+		[]edit{{"admin/order.go", "o.By = c.actor", `o.By = ""`}},
+		"./admin", "TestRunNow"},
+	{"pause-unentered", "A pause, and its end, are in the journal of orders.",
+		[]edit{{"admin/order.go", "if kind == OrderPause || kind == OrderResume {", "if false {"}},
+		"./admin", "TestPausesAreOrders"},
+	{"another-run-cancelled", "An order to cancel is for one run.",
+		[]edit{{"admin/order.go", "if err == nil && is.FencingToken != run.FencingToken {", "if false {"}},
+		"./admin", "TestResignAndCancelOfWhatIsNotThere"},
+	{"dead-replica-not-late", "A job is late whose last replica died before it said what comes next.",
+		[]edit{{"admin/read.go", "heard = s.Last.Began.Add(s.Last.Took)", "heard = time.Now()"}},
+		"./admin", "TestLateJob"},
+}

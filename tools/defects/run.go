@@ -1,0 +1,152 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// testTime bounds the tests of a defect, and those of a package with nothing broken. Tests that
+// take longer catch nothing.
+const testTime = 10 * time.Minute
+
+// runner runs tests of the repository at root.
+type runner struct{ root string }
+
+// outcome is what tests said.
+type outcome struct {
+	passed, failed []string // names of tests
+	died           bool     // they panicked, or dead-locked, the last words of which are in output
+	output         string
+}
+
+// test compiles the tests of a package, with an overlay if that is not empty, and runs those that
+// match a pattern. Programs that a test builds are broken, too.
+func (r *runner) test(ctx context.Context, dir, overlay, pkg, pattern string) (*outcome, error) {
+	binary := filepath.Join(dir, "it.test")
+	if err := r.goTool(ctx, overlay, "test", "-c", "-vet=off", "-o", binary, pkg); err != nil {
+		return nil, err
+	}
+	cmd := r.command(ctx, overlay, binary, "-test.v", "-test.paniconexit0", "-test.timeout="+testTime.String(), "-test.run="+pattern)
+	cmd.Dir = filepath.Join(r.root, filepath.FromSlash(pkg))
+	out, err := cmd.CombinedOutput()
+	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
+		return nil, fmt.Errorf("defects: %s: %w", pkg, err)
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	o := read(string(out))
+	if strings.Contains(o.output, "panic: test timed out") {
+		return nil, fmt.Errorf("defects: the tests of %s took longer than %v", pkg, testTime)
+	}
+	if (err != nil) != (o.died || len(o.failed) > 0) {
+		return nil, fmt.Errorf("defects: %s ended with %v, and its tests did not say why:\n%s", pkg, cmp.Or(err, errors.New("no error")), out)
+	}
+	return o, nil
+}
+
+// ends matches the end of a test, and of a program that dies.
+var (
+	ends = regexp.MustCompile(`(?m)^--- (PASS|FAIL): (\w+) `)
+	dies = regexp.MustCompile(`(?m)^(panic|fatal error): `)
+)
+
+// read reads what go test -v prints.
+func read(output string) *outcome {
+	o := &outcome{output: output, died: dies.MatchString(output)}
+	for _, end := range ends.FindAllStringSubmatch(output, -1) {
+		if end[1] == "PASS" {
+			o.passed = append(o.passed, end[2])
+		} else {
+			o.failed = append(o.failed, end[2])
+		}
+	}
+	return o
+}
+
+// command is at the root of the repository, in its workspace, and is interrupted when ctx ends.
+func (r *runner) command(ctx context.Context, overlay, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = r.root
+	// Property tests keep the case that failed beside themselves, unless they are told not to.
+	cmd.Env = append(cmd.Environ(), "GOWORK=", "RAPID_NOFAILFILE=true")
+	if overlay != "" {
+		cmd.Env = append(cmd.Env, "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
+	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	return cmd
+}
+
+// goTool runs the go command, which compiles.
+func (r *runner) goTool(ctx context.Context, overlay string, args ...string) error {
+	if out, err := r.command(ctx, overlay, "go", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("defects: go %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// baseline runs every test of a package that is counted on with nothing broken. One that fails by
+// itself catches nothing.
+func (r *runner) baseline(ctx context.Context, pkg string, tests []string) error {
+	dir, err := os.MkdirTemp("", "defects-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	o, err := r.test(ctx, dir, "", pkg, "^("+strings.Join(tests, "|")+")$")
+	switch {
+	case err != nil:
+		return err
+	case o.died || len(o.failed) > 0:
+		return fmt.Errorf("defects: nothing is broken, and %s fails: %v\n%s", pkg, o.failed, o.output)
+	}
+	for _, name := range tests {
+		if !slices.Contains(o.passed, name) {
+			return fmt.Errorf("defects: %s: %s was not run: there is no such test, or it was skipped", pkg, name)
+		}
+	}
+	return nil
+}
+
+// judge breaks the promise, and returns by which tests that was caught; none if it survived.
+func (r *runner) judge(ctx context.Context, d *defect) (caughtBy string, err error) {
+	dir, err := os.MkdirTemp("", "defects-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := d.overlay(r.root, dir)
+	if err != nil {
+		return "", err
+	}
+	// The tests may build a program of what is broken, and fail because that does not compile.
+	for _, e := range d.edits {
+		if path := "./" + filepath.ToSlash(filepath.Dir(e.file)); strings.HasSuffix(e.file, ".go") && path != d.pkg {
+			if err := r.goTool(ctx, overlay, "build", "-o", os.DevNull, path); err != nil {
+				return "", err
+			}
+		}
+	}
+	o, err := r.test(ctx, dir, overlay, d.pkg, d.pattern())
+	switch {
+	case err != nil:
+		return "", err
+	case len(o.failed) > 0:
+		return strings.Join(o.failed, ", "), nil
+	case o.died:
+		return "a panic", nil
+	case len(o.passed) == 0:
+		return "", fmt.Errorf("defects: %s has no test %s", d.pkg, d.tests)
+	}
+	return "", nil
+}

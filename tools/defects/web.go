@@ -1,0 +1,23 @@
+package main
+
+// inWeb are those of the page.
+var inWeb = []defect{
+	{"order-from-another-site", "An order from another site is refused.",
+		[]edit{{"web/order.go", "if err := h.origins.Check(r); err != nil {", "if err := h.origins.Check(r); false {"}},
+		"./web", "TestOrdersAreRefused"},
+	{"order-without-a-name", "An order that the program authorizes for nobody is refused.",
+		[]edit{{"web/order.go", `if err == nil && who == "" {`, `if false {`}},
+		"./web", "TestOrdersAreRefused"},
+	{"refusal-tells-the-error", "The error of an authorization is the log's, and no reader sees it.",
+		[]edit{{"web/order.go", `"You may not give this order. The log says why."`, "err.Error()"}},
+		"./web", "TestOrdersAreRefused"},
+	{"form-sent-twice", "A form that is sent twice gives one order.",
+		[]edit{{"web/desk.go", "case again == nil || again.failed():", "case again == nil || again.failed() || true:"}},
+		"./web", "TestFormThatIsSentAgain"},
+	{"once-of-another-order", "A once stands for one order of one actor.",
+		[]edit{{"web/desk.go", "case again.order != o:", "case false:"}},
+		"./web", "TestOnceOfAnotherOrder"},
+	{"any-host", "A Handler with WithHosts answers for no other host.",
+		[]edit{{"web/handler.go", "case h.hosts != nil && !h.hosts[canonicalHost(r.Host)]:", "case false:"}},
+		"./web", "TestHosts"},
+}
