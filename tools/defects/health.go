@@ -2,9 +2,6 @@ package main
 
 // inHealth are those of the probes.
 var inHealth = []defect{
-	{"quarantine-is-not-ready", "Nodes in quarantine hold no rollout up.",
-		[]edit{{"health/part.go", "case lost.Succeeded+inQuarantine(lost) >= lost.Need:", "case lost.Succeeded >= lost.Need:"}},
-		"./health", "TestQuarantineHoldsNothingUp"},
 	{"outage-ends-all-replicas", "A replica that was ready stays so when nodes fail.",
 		[]edit{{"health/part.go", "case p.joined:", "case false:"}},
 		"./health", "TestQuorumIsLost"},

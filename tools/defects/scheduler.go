@@ -11,10 +11,4 @@ var inScheduler = []defect{
 	{"lock-panics", "A panic below Lock is an error, and does not end the process.",
 		[]edit{{"scheduler/locker.go", "lock, err = nil, recovered(ctx, l.cfg.logger, name, p)", "panic(p)"}},
 		"./scheduler", "TestTrap09PanicInLockIsAnError"},
-	{"min-hold-dropped", "The minimum hold of a job reaches its lease.",
-		[]edit{{"scheduler/option.go", "c.lease = append(c.lease, redlock.WithMinHold(c.minHold))", "_ = redlock.WithMinHold"}},
-		"./scheduler", "TestMinHoldIsExact"},
-	{"run-for-one-ttl", "No run has a lease that nobody extends.",
-		[]edit{{"scheduler/option.go", "case !s.AutoExtend:", "case false:"}},
-		"./scheduler", "TestLockerOptionsAreValidated"},
 }
