@@ -54,10 +54,12 @@ func (r *runner) test(ctx context.Context, dir, overlay, pkg, pattern string) (*
 	return o, nil
 }
 
-// ends matches the end of a test, and of a program that dies.
+// ends matches the end of a test, and dies that of a program.
 var (
 	ends = regexp.MustCompile(`(?m)^--- (PASS|FAIL): (\w+) `)
 	dies = regexp.MustCompile(`(?m)^(panic|fatal error): `)
+	// noise is what only says which test goes on.
+	noise = regexp.MustCompile(`(?m)^ *(===|--- PASS:) .*\n`)
 )
 
 // read reads what go test -v prints.
@@ -108,7 +110,7 @@ func (r *runner) baseline(ctx context.Context, pkg string, tests []string) error
 	case err != nil:
 		return err
 	case o.died || len(o.failed) > 0:
-		return fmt.Errorf("defects: nothing is broken, and %s fails: %v\n%s", pkg, o.failed, o.output)
+		return fmt.Errorf("defects: nothing is broken, and %s fails: %v\n%s", pkg, o.failed, noise.ReplaceAllString(o.output, ""))
 	}
 	for _, name := range tests {
 		if !slices.Contains(o.passed, name) {

@@ -181,8 +181,11 @@ func TestBrokenErrorStream(t *testing.T) {
 	s := start(t, cmd)
 	j.await(t, "first", "beat", 1)
 	dog := s.watchdog(t)
-	require.NoError(t, syscall.Kill(dog, syscall.SIGSTOP)) // tenure says so, before it wakes it
-	require.Eventually(t, func() bool { f := fields(dog); return !s.Running() || len(f) > 0 && f[0] == "T" }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { // tenure says so, before it wakes it, which may be at once
+		require.NoError(t, syscall.Kill(dog, syscall.SIGSTOP))
+		f := fields(dog)
+		return !s.Running() || len(f) > 0 && f[0] == "T"
+	}, patience, time.Millisecond)
 	require.Eventually(t, func() bool { f := fields(dog); return !s.Running() || len(f) > 0 && f[0] != "T" }, patience, time.Millisecond)
 	require.True(t, s.Running(), "a line that nobody reads")
 	j.await(t, "first", "beat", len(j.records(t))+10)
