@@ -71,6 +71,9 @@ func judgeAll(ctx context.Context, match string, parallel int) (int, error) {
 	code, caught, free := allCaught, 0, make(chan struct{}, parallel)
 	for _, d := range list {
 		free <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
 		work.Go(func() {
 			defer func() { <-free }()
 			began := time.Now()
