@@ -12,7 +12,7 @@ var inElector = []defect{
 		[]edit{{"elector/term.go", "t.down.Store(true)", "t.cancel(cause)\n\ttime.Sleep(time.Millisecond)\n\tt.down.Store(true)"}},
 		"./elector", "TestVoluntaryEndIsInOrder"},
 	{"resigned-under-lead", "The lease is released when lead has returned, not before.",
-		[]edit{{"elector/elector.go", "if !returned {", "if false {"}},
+		[]edit{{"elector/elector.go", "if !returned {", "if !returned && false {"}},
 		"./elector", "TestVoluntaryEndIsInOrder"},
 	{"released-under-an-overrun", "The lease of a lead that overruns is left to run out.",
 		[]edit{{"elector/elector.go", "t.lease.StopExtending()", "_ = t.lease.Release(ctx)"}},
