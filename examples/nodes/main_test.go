@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,7 +29,11 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-const patience = time.Minute // more than a quarantine
+const (
+	patience = time.Minute // more than a quarantine
+	operator = "an-operators-secret"
+	service  = "p4ss:w/rd@billing"
+)
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -42,25 +48,33 @@ type recipe struct {
 func setUp(t *testing.T) *recipe {
 	t.Helper()
 	t.Parallel()
+	return start(t, 3, read(t, "valkey.conf"), read(t, "users.acl"))
+}
+
+// start starts servers with a configuration and users, whose passwords it fills in.
+func start(t *testing.T, nodes int, conf, acl string) *recipe {
+	t.Helper()
 	if _, err := exec.LookPath("openssl"); err != nil {
 		t.Fatal("certificates.sh needs openssl: install it")
 	}
 	etc := filepath.Join(t.TempDir(), "etc")
 	out, err := exec.Command("bash", "certificates.sh", etc, "127.0.0.1").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	operator, service := "an-operators-secret", "p4ss:w/rd@billing"
 	write(t, filepath.Join(etc, "valkey.conf"), strings.NewReplacer(
-		"/etc/valkey/node.", filepath.Join(etc, "127.0.0.1."), "/etc/valkey", etc).Replace(read(t, "valkey.conf")))
+		"/etc/valkey/node.", filepath.Join(etc, "127.0.0.1."), "/etc/valkey", etc).Replace(conf))
 	write(t, filepath.Join(etc, "users.acl"), strings.NewReplacer(
-		"OPERATOR-PASSWORD", operator, "BILLING-PASSWORD", service).Replace(read(t, "users.acl")))
-	fleet := valkeytest.Start(t, 3, valkeytest.WithConfig(filepath.Join(etc, "valkey.conf")),
+		"OPERATOR-PASSWORD-SHA256", hashed(operator), "BILLING-PASSWORD-SHA256", hashed(service),
+		"OPERATOR-PASSWORD", operator, "BILLING-PASSWORD", service).Replace(acl))
+	fleet := valkeytest.Start(t, nodes, valkeytest.WithConfig(filepath.Join(etc, "valkey.conf")),
 		valkeytest.WithUser("operator", operator), valkeytest.WithTLS(clientTLS(t, etc)))
 	r := &recipe{Fleet: fleet, etc: etc}
 	for _, n := range fleet.Nodes() {
-		r.urls = append(r.urls, "valkeys://billing:p4ss%3Aw%2Frd%40billing@"+n.Addr())
+		r.urls = append(r.urls, "valkeys://"+url.UserPassword("billing", service).String()+"@"+n.Addr())
 	}
 	return r
 }
+
+func hashed(password string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(password))) }
 
 func clientTLS(t *testing.T, etc string) *tls.Config {
 	t.Helper()

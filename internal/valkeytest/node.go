@@ -183,7 +183,8 @@ func (n *Node) Thaw() error {
 
 // Restart starts the server again at the same address, after SIGKILL if it is
 // running, and waits until it answers. With keepData it loads what it had
-// acknowledged, which needs [WithPersistence]; otherwise its directory is empty.
+// acknowledged, which needs [WithPersistence], or as much as a file of [WithConfig]
+// has it keep; otherwise its directory is empty.
 //
 // It waits for a while if another process has taken the port, then fails; the
 // node stays dead and Restart may be called again.
@@ -193,8 +194,8 @@ func (n *Node) Restart(keepData bool) error {
 	switch {
 	case n.closed:
 		return fmt.Errorf("valkeytest: %s cannot restart: its fleet is closed", n.Addr())
-	case keepData && !n.cfg.persistence:
-		return fmt.Errorf("valkeytest: %s has no data to keep: start the fleet with WithPersistence", n.Addr())
+	case keepData && !n.cfg.persistence && n.cfg.file == "":
+		return fmt.Errorf("valkeytest: %s has no data to keep: start the fleet with WithPersistence or WithConfig", n.Addr())
 	}
 	if err := n.proc.kill(); err != nil {
 		return err
