@@ -88,12 +88,12 @@ func setups(t *testing.T) []setup {
 
 	return []setup{
 		{name: "nothing: three servers", prepare: well},
-		{name: "nothing: replicas, a pause, the file, the users of docs/nodes.md", options: []valkeytest.Option{valkeytest.WithPersistence()},
+		{name: "replicas, a pause, the file, the users of docs/nodes.md", options: []valkeytest.Option{valkeytest.WithPersistence()},
 			prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 				urls = recipe(t, f)
 				pause(t, use(t, urls))
 				return urls, nil, nil
-			}},
+			}, want: []string{"default_user"}, worst: exitOK, says: []string{"lacks +acl|dryrun"}},
 		{name: "nothing: TLS on both sides", options: encrypted,
 			prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) { return f.URLs(), client, nil }},
 		{name: "nothing: another prefix beside the replicas' own", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {

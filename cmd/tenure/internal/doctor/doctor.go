@@ -83,6 +83,7 @@ func Examine(ctx context.Context, cfg *Config) *Report {
 	e.processes()
 	e.rights()
 	e.state()
+	e.loadings()
 	e.clocks()
 	e.used()
 	q, err := cfg.Open(redlock.WithClockSkew(e.skew()))

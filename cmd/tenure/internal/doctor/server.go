@@ -32,6 +32,7 @@ type server struct {
 	missing []lack          // rights, of those that were tried
 	untried error           // why others were not
 	reads   bool            // its user only reads
+	loading loading         // what its default user would have it drop
 }
 
 const (
@@ -70,6 +71,9 @@ func (s *server) ask(ctx context.Context, prefix string) {
 	s.members, _ = redlock.ReadMembers(ctx, client, prefix) // what cannot be read is told of as a missing right
 	s.prefixes(ctx, client, prefix)
 	s.missing, s.untried = lacking(ctx, client, prefix)
+	if s.info["aof_enabled"] == "1" {
+		s.loading = askLoading(ctx, client, prefix)
+	}
 	if s.option.Sentinel.MasterSet == "" {
 		s.connectAgain(ctx)
 	}

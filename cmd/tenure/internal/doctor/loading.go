@@ -1,0 +1,75 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/valkey-io/valkey-go"
+)
+
+// While a server loads its append-only file, it checks each transaction in it, which is what the
+// writes of a script are there, against the rights of the default user. What that user may not do
+// it drops, and starts all the same: https://github.com/valkey-io/valkey/issues/3983,
+// https://github.com/redis/redis/issues/14541.
+
+// loaded are commands of such transactions. KEY stands for a name of the prefix.
+var loaded = []string{
+	"SELECT 0", "SET KEY x", "DEL KEY", "UNLINK KEY", "PEXPIREAT KEY 1", "HSET KEY f v", "HDEL KEY f", "ZADD KEY 1 x", "ZREM KEY x",
+	"LPUSH KEY x", "LREM KEY 0 x", "LSET KEY 0 x", "LTRIM KEY 0 0",
+}
+
+// loading is what a server's default user would have it drop.
+type loading struct {
+	refusal string // what the server says of the first command that this user may not; empty for none
+	err     error  // why that is not known
+}
+
+// askLoading asks a server that has an append-only file.
+func askLoading(ctx context.Context, client valkey.Client, prefix string) (l loading) {
+	names := strings.NewReplacer("KEY", prefix+":{tenure-doctor}")
+	for _, command := range loaded {
+		ask := client.B().Arbitrary("ACL", "DRYRUN", "default").Args(words(command, names)...).Build()
+		said, err := client.Do(ctx, ask).ToString()
+		if err != nil {
+			return loading{err: err}
+		}
+		if said != "OK" {
+			return loading{refusal: said}
+		}
+	}
+	return loading{}
+}
+
+// loadings looks at what servers have dropped when they loaded their files, and at what they would
+// drop.
+func (e *examination) loadings() {
+	const mend = "on every node have `user default off ~* &* +@all` in the file of the users, and ACL LOAD it, before any is started again"
+	for _, s := range e.servers {
+		if s.info["aof_enabled"] != "1" {
+			continue
+		}
+		alone := s.info["role"] == "master" && s.number("connected_slaves") == 0 // replication has such errors too
+		if n := s.number("unexpected_error_replies"); n > 0 && alone {
+			seen, advice := fmt.Sprintf("it has dropped writes while it loaded its append-only file (%d errors): it has forgotten ticks that were run, pauses and orders", n),
+				"see the lines with CRITICAL in its log"
+			if s.info["errorstat_NOPERM"] != "" {
+				advice = mend + "; then restart this one: its file still has the writes, unless it was rewritten since (docs/operations.md, A node dropped writes)"
+			}
+			e.found.add(Finding{Severity: Fault, Code: "writes_dropped", Nodes: []string{s.addr}, Seen: seen, Advice: advice})
+		}
+		switch l := s.loading; {
+		case l.refusal != "":
+			e.found.add(Finding{Severity: Warning, Code: "default_user", Nodes: []string{s.addr},
+				Seen: "started again, it would drop what scripts have written to its append-only file: " + l.refusal, Advice: mend})
+		case l.err != nil && refused(l.err):
+			e.found.add(Finding{Severity: Note, Code: "default_user", Nodes: []string{s.addr},
+				Seen:   "the user lacks +acl|dryrun: whether the server would drop writes when it loads its append-only file is not known",
+				Advice: "run tenure doctor as the operator of docs/nodes.md, or ACL SETUSER " + s.userName() + " +acl|dryrun"})
+		case l.err != nil:
+			e.found.add(Finding{Severity: Note, Code: "default_user", Nodes: []string{s.addr},
+				Seen:   "whether the server would drop writes when it loads its append-only file is not known: " + l.err.Error(),
+				Advice: "run tenure doctor again; if it stays, look at the default user on the server: docs/nodes.md"})
+		}
+	}
+}
