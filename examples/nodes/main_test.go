@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -345,20 +346,42 @@ func TestRecipeNeedsCertificates(t *testing.T) {
 // The nodes have every setting of the file, but for their own addresses and directories.
 func TestConfigurationIsTaken(t *testing.T) {
 	r := setUp(t)
+	r.configured(t, r.Node(0))
+}
+
+// configured looks whether a node has the settings of its file.
+func (r *recipe) configured(t *testing.T, n *valkeytest.Node) {
+	t.Helper()
 	harness := map[string]bool{"bind": true, "tls-port": true, "dir": true}
 	for line := range strings.Lines(read(t, filepath.Join(r.etc, "valkey.conf"))) {
 		name, value, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if !ok || name == "#" || harness[name] {
 			continue
 		}
-		got, err := r.Node(0).Do(t, "CONFIG", "GET", name).AsStrMap()
+		got, err := n.Do(t, "CONFIG", "GET", name).AsStrMap()
 		require.NoError(t, err)
 		want := strings.Trim(value, `"`)
-		if want == "256mb" {
-			want = "268435456"
+		if megabytes, found := strings.CutSuffix(want, "mb"); found {
+			n, err := strconv.Atoi(megabytes)
+			require.NoError(t, err)
+			want = strconv.Itoa(n << 20)
 		}
 		require.Equal(t, want, got[name], name)
 	}
+}
+
+// renew gives a node another certificate, of the same authority, as docs/nodes.md says.
+func (r *recipe) renew(t *testing.T, n *valkeytest.Node) {
+	t.Helper()
+	renewed := filepath.Join(t.TempDir(), "renewed")
+	for _, file := range []string{"ca.crt", "ca.key"} {
+		require.NoError(t, os.MkdirAll(renewed, 0o700))
+		write(t, filepath.Join(renewed, file), read(t, filepath.Join(r.etc, file)))
+	}
+	made, err := exec.Command("bash", "certificates.sh", renewed, "127.0.0.1").CombinedOutput()
+	require.NoError(t, err, "%s", made)
+	require.NoError(t, n.Do(t, "CONFIG", "SET", "tls-cert-file", filepath.Join(renewed, "127.0.0.1.crt"),
+		"tls-key-file", filepath.Join(renewed, "127.0.0.1.key")).Error())
 }
 
 // The program says what is right with a fleet, and what is wrong.
@@ -377,15 +400,7 @@ func TestCheck(t *testing.T) {
 
 	// New certificates need no restart.
 	for _, n := range r.Nodes() {
-		renewed := filepath.Join(t.TempDir(), "renewed")
-		for _, file := range []string{"ca.crt", "ca.key"} {
-			require.NoError(t, os.MkdirAll(renewed, 0o700))
-			write(t, filepath.Join(renewed, file), read(t, filepath.Join(r.etc, file)))
-		}
-		made, err := exec.Command("bash", "certificates.sh", renewed, "127.0.0.1").CombinedOutput()
-		require.NoError(t, err, "%s", made)
-		require.NoError(t, n.Do(t, "CONFIG", "SET", "tls-cert-file", filepath.Join(renewed, "127.0.0.1.crt"),
-			"tls-key-file", filepath.Join(renewed, "127.0.0.1.key")).Error())
+		r.renew(t, n)
 	}
 	out.Reset()
 	require.NoError(t, check(t.Context(), &out, r.urls, options...))

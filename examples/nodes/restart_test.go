@@ -96,10 +96,12 @@ type cluster struct {
 
 var quiet = slog.New(slog.DiscardHandler)
 
+// short makes quarantines of three seconds.
+var short = []redlock.Option{redlock.WithTTL(redlock.MinTTL), redlock.WithClockSkew(100 * time.Millisecond)}
+
 // use puts data on the nodes.
 func (c *cluster) use(t *testing.T) {
 	t.Helper()
-	short := []redlock.Option{redlock.WithTTL(redlock.MinTTL), redlock.WithClockSkew(100 * time.Millisecond)}
 	c.q = c.open(t, short...)
 	// Of another prefix, which does not make quarantines longer, and without waiting for one.
 	c.patron = c.open(t, redlock.WithPrefix("billing:patron"), redlock.WithTTL(time.Hour), redlock.WithoutRestartGate())
