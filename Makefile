@@ -57,7 +57,8 @@ test: valkey compiler node ## run the tests against real Valkey servers
 # Tests that read documents, and their packages: a test in internal/deptest sees that none is missing. Those of the model
 # read docs/model.md as well, and take minutes: make model.
 DOC_TESTS := \
-	TestConditionsAreDocumented TestDoctorFindsWhatIsBroken TestDocumentHasNothingElse TestDocumentShowsTheFiles \
+	TestConditionsAreDocumented TestDoctorFindsDroppedWrites TestDoctorFindsWhatIsBroken TestDocumentHasNothingElse \
+	TestDocumentShowsTheFiles \
 	TestDocumentShowsTheLocker TestDocumentedCode TestDocumentedStatements TestHelp TestHostOfTheDocumentsProxy \
 	TestMemoryOfKeys TestMemoryOfQuorums TestMemoryOfUsedKeys TestModelNamesADefect TestPageAppliesAllInOrder TestPageHasTheMetrics \
 	TestPageSaysHowManyJobsAndElectionsThereIsRoomFor TestPageSaysWhatTheManifestsSay \
