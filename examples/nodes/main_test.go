@@ -132,7 +132,9 @@ func (r *recipe) denied(t *testing.T) (lines []string) {
 		for _, entry := range entries {
 			fields, err := entry.AsStrMap()
 			require.NoError(t, err)
-			lines = append(lines, fields["reason"]+" "+fields["object"]+" in "+fields["context"])
+			if fields["username"] == "billing" {
+				lines = append(lines, fields["reason"]+" "+fields["object"]+" in "+fields["context"])
+			}
 		}
 	}
 	return lines

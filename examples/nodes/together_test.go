@@ -67,9 +67,6 @@ func (c *cluster) strangers(t *testing.T) {
 		require.Error(t, err)
 		require.Regexp(t, "NOAUTH|WRONGPASS", err.Error())
 	}
-	for _, n := range c.Nodes() { // which has that in it now
-		require.NoError(t, n.Do(t, "ACL", "LOG", "RESET").Error())
-	}
 }
 
 // addReader adds the page's user who only reads, while the nodes are in use.
@@ -169,7 +166,4 @@ func (c *cluster) read(t *testing.T) {
 		p, err := reader.Paused(t.Context(), admin.Job("report"))
 		return err == nil && p.Reason == "the database moves"
 	}, patience, 50*time.Millisecond)
-	for _, n := range c.Nodes() { // which has what it tried
-		require.NoError(t, n.Do(t, "ACL", "LOG", "RESET").Error())
-	}
 }
