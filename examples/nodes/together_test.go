@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,7 +77,11 @@ func (c *cluster) addReader(t *testing.T) {
 	file := filepath.Join(c.etc, "users.acl")
 	write(t, file, read(t, file)+line[1]+"#"+hashed(service)+" "+line[2]+"\n")
 	for _, n := range c.Nodes() {
-		require.NoError(t, n.Do(t, "ACL", "LOAD").Error())
+		_ = n.Do(t, "ACL", "LOAD").Error() // Redis 7.0 may end this connection too
+		require.Eventually(t, func() bool {
+			users, err := n.Do(t, "ACL", "USERS").AsStrSlice()
+			return err == nil && slices.Contains(users, "billing-reader")
+		}, patience, 10*time.Millisecond)
 	}
 	c.awaitVotes(t)
 	c.awaitTicks(t, 1)
