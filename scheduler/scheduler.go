@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"
@@ -94,6 +95,8 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 		return nil, err
 	}
 	s.inner = s.Scheduler
+	cfg.logger.InfoContext(cfg.context, "scheduler: the hours of schedules are of this time zone, which has to be the same on every replica",
+		"zone", cfg.location, "now", cfg.clock.Now().In(cfg.location).Format(time.RFC3339))
 	return s, nil
 }
 
