@@ -88,7 +88,8 @@ func WithOrderTimeout(d time.Duration) Option {
 	}
 }
 
-// WithTracer has a tracer told of orders that are given here.
+// WithTracer has a tracer told of orders that are given here. Default: the Quorum's
+// (redlock.WithTracer), if it is one.
 func WithTracer(t OrderTracer) Option {
 	return func(c *Client) error {
 		if t == nil {
@@ -106,6 +107,7 @@ func New(q *redlock.Quorum, opts ...Option) (*Client, error) {
 		return nil, &OptionError{"New", "nil Quorum"}
 	}
 	c := &Client{q: q, actor: q.Identity(), keyPrefix: DefaultKeyPrefix, timeout: DefaultOrderTimeout, logger: slog.Default()}
+	c.tracer, _ = q.Tracer().(OrderTracer)
 	for _, o := range opts {
 		if o == nil {
 			return nil, &OptionError{"Option", "nil option"}

@@ -301,13 +301,16 @@ func WithGlobalJobOptions(opts ...gocron.JobOption) Option {
 	})
 }
 
-func newConfig(opts []Option) (*config, error) {
+func newConfig(q *redlock.Quorum, opts []Option) (*config, error) {
 	c := &config{
 		commonConfig: defaultCommonConfig(),
 		clock:        clockwork.NewRealClock(),
 		location:     time.Local,
 		stopTimeout:  DefaultStopTimeout,
 		context:      context.Background(),
+	}
+	if t, ok := q.Tracer().(RunTracer); ok {
+		c.tracer.set(t)
 	}
 	for i, o := range opts {
 		if o == nil {

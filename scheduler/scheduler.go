@@ -59,7 +59,7 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	if q == nil {
 		return nil, &OptionError{Option: "q", Reason: "is nil: make a Quorum with redlock.Open or redlock.New"}
 	}
-	cfg, err := newConfig(opts)
+	cfg, err := newConfig(q, opts)
 	if err != nil {
 		return nil, err
 	}
