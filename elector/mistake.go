@@ -19,8 +19,12 @@ func (e *Elector) warnOfNoRun() {
 		"call Run in a goroutine, beside gocron's scheduler or whatever asks", "election", e.election, "identity", e.Identity(), "for", time.Since(e.made).Round(time.Second))
 }
 
-// twinEvery is how often a candidate looks who leads, while it waits.
-const twinEvery = time.Minute
+// When a candidate that waits looks who leads: seldom, as there are many candidates.
+const (
+	twinFirst = 2 * time.Minute
+	twinAgain = time.Minute // after it saw its own name
+	twinEvery = 10 * time.Minute
+)
 
 // watchForTwin looks, in the background, whether the leader is another Elector with this one's
 // identity. A process that has died leads on until its lease expires, so the lease is to be extended
@@ -31,7 +35,7 @@ func (e *Elector) watchForTwin(ctx context.Context) (stop context.CancelFunc) {
 		return stop
 	}
 	e.posts.Go(func() {
-		look := time.NewTicker(twinEvery)
+		look := time.NewTimer(twinFirst)
 		defer look.Stop()
 		var last Leader
 		var at time.Time
@@ -47,6 +51,7 @@ func (e *Elector) watchForTwin(ctx context.Context) (stop context.CancelFunc) {
 			}
 			if err != nil || now.Identity != e.Identity() {
 				last = Leader{}
+				look.Reset(twinEvery)
 				continue
 			}
 			if extended := now.TTL > last.TTL-time.Since(at)/2; now.Term == last.Term && extended {
@@ -54,6 +59,7 @@ func (e *Elector) watchForTwin(ctx context.Context) (stop context.CancelFunc) {
 				return
 			}
 			last, at = now, time.Now()
+			look.Reset(twinAgain)
 		}
 	})
 	return stop

@@ -228,7 +228,8 @@ func TestStory(t *testing.T) {
 	s.fails(exitNotFound, "holder", "nothing")
 	s.fails(exitNotFound, "cancel", "slow", "--why", "it has ended")
 	s.fails(exitNotFound, "resign", "nothing", "--why", "test")
-	require.Contains(t, s.fails(exitRefused, "run-now", "nothing", "--why", "test", "--as", "ann"), "tenure jobs")
+	require.Contains(t, s.fails(exitNotFound, "run-now", "nothing", "--why", "test", "--as", "ann"), "tenure jobs")
+	s.reads("nobody: no_replica", "orders")
 	s.timesOut("run-now", "slow", "--why", "test", "--wait")
 	s.cancels("slow")
 
@@ -253,6 +254,9 @@ func TestPauseOfNothing(t *testing.T) {
 	const why = "--why=a test"
 	require.Contains(t, s.fails(exitNotFound, "resume", "report", why), `job "report": there was no pause to end`)
 	require.Contains(t, s.fails(exitNotFound, "resume", "--all", why), "all jobs: there was no pause to end")
+	for _, o := range ok[ordersDocument](s, "orders").Orders {
+		require.Equal(t, "done: not_paused", o.Result+": "+o.Detail)
+	}
 
 	got := call(t, s.environ, "pause", "report", why)
 	require.Equal(t, exitOK, got.code, got.err)
