@@ -88,7 +88,8 @@ func WithOrderTimeout(d time.Duration) Option {
 	}
 }
 
-// WithTracer has a tracer told of orders that are given here.
+// WithTracer has a tracer told of orders that are given here. Default: the Quorum's
+// (redlock.WithTracer), if it is one.
 func WithTracer(t OrderTracer) Option {
 	return func(c *Client) error {
 		if t == nil {
@@ -106,6 +107,7 @@ func New(q *redlock.Quorum, opts ...Option) (*Client, error) {
 		return nil, &OptionError{"New", "nil Quorum"}
 	}
 	c := &Client{q: q, actor: q.Identity(), keyPrefix: DefaultKeyPrefix, timeout: DefaultOrderTimeout, logger: slog.Default()}
+	c.tracer, _ = q.Tracer().(OrderTracer)
 	for _, o := range opts {
 		if o == nil {
 			return nil, &OptionError{"Option", "nil option"}
@@ -198,6 +200,7 @@ func (c *Client) Pause(ctx context.Context, t Target, o PauseOptions) (Paused, e
 	var p redlock.Pause
 	err = c.trace(ctx, bulletin.Pause, t.job, o.Reason, func(ctx context.Context) (err error) {
 		p, err = c.q.Pause(ctx, key, redlock.PauseOptions{Until: o.Until, By: c.actor, Reason: o.Reason})
+		c.enter(ctx, OrderPause, t.job, o.Reason, "", err)
 		return err
 	})
 	if err != nil && p.Version == 0 {
@@ -249,7 +252,12 @@ func (c *Client) Resume(ctx context.Context, t Target, reason string) error {
 		return err
 	}
 	err = c.trace(ctx, bulletin.Resume, t.job, reason, func(ctx context.Context) error {
+		detail := ""
+		if p, err := c.q.Paused(ctx, key); err == nil && (p.Resumed || !p.Active(time.Now())) {
+			detail = bulletin.NotPaused // Resume takes back what a Pause that failed has left on some nodes
+		}
 		_, err := c.q.Resume(ctx, key, redlock.PauseOptions{By: c.actor, Reason: reason})
+		c.enter(ctx, OrderResume, t.job, reason, detail, err)
 		return err
 	})
 	if err != nil {

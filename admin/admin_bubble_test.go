@@ -41,9 +41,9 @@ func inBubble(t *testing.T, f func(t *testing.T, r *replicas)) {
 	})
 }
 
-func (r *replicas) quorum(t *testing.T, identity string) *redlock.Quorum {
-	q, err := redlock.Open(r.fleet.URLs(), redlock.WithClientOption(r.fleet.ClientOption), redlock.WithLogger(r.quiet),
-		redlock.WithTTL(4*time.Second), redlock.WithIdentity(identity))
+func (r *replicas) quorum(t *testing.T, identity string, opts ...redlock.Option) *redlock.Quorum {
+	q, err := redlock.Open(r.fleet.URLs(), append([]redlock.Option{redlock.WithClientOption(r.fleet.ClientOption), redlock.WithLogger(r.quiet),
+		redlock.WithTTL(4 * time.Second), redlock.WithIdentity(identity)}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	return q

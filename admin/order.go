@@ -119,21 +119,23 @@ func (c *Client) trace(ctx context.Context, kind OrderKind, target, reason strin
 		level, args = slog.LevelWarn, append(args, "error.type", redlock.ErrorType(err), "error", err)
 	}
 	c.logger.Log(ctx, level, "admin: order", args...)
-	if kind == OrderPause || kind == OrderResume {
-		c.enter(ctx, kind, target, reason, err)
-	}
 	return err
 }
 
 // enter enters a pause or its end, which no replica takes, into the journal.
-func (c *Client) enter(ctx context.Context, kind OrderKind, target, reason string, err error) {
-	o := bulletin.Order{ID: orders.NewID(), Kind: string(kind), Target: target, By: c.actor, Why: reason, Result: bulletin.Done}
+func (c *Client) enter(ctx context.Context, kind OrderKind, target, reason, detail string, err error) {
+	o := bulletin.Order{ID: orders.NewID(), Kind: string(kind), Target: target, By: c.actor, Why: reason, Result: bulletin.Done, Detail: detail}
 	switch {
 	case errors.Is(err, redlock.ErrUnknown):
 		o.Result, o.Detail = bulletin.Unknown, redlock.ErrorType(err)
 	case err != nil:
 		o.Result, o.Detail = bulletin.Refused, redlock.ErrorType(err)
 	}
+	c.tell(ctx, o)
+}
+
+// tell tells what came of an order.
+func (c *Client) tell(ctx context.Context, o bulletin.Order) {
 	if e, ok := o.Entry(); ok {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
 		defer cancel()
@@ -159,13 +161,16 @@ type Started struct {
 //
 // Errors: *OptionError; *OrderError, which matches ErrRefused if a replica took it and could not
 // begin (with a scheduler.Reason: overlap if a run of the job goes on); ErrNobody if none took it,
-// and none will; redlock.ErrUnknown if one took it, or may have, and what came of it is not known:
+// and none will, and ErrNoJob too if no replica is known to have the job; redlock.ErrUnknown if one took it, or may have, and what came of it is not known:
 // ask Running, Runs and Orders, where it has its ID; redlock.ErrNoQuorum or ctx's own error before
 // it was given.
 func (c *Client) RunNow(ctx context.Context, job, reason string) (started Started, err error) {
 	key, err := c.key(Job(job))
 	if err != nil {
 		return Started{}, err
+	}
+	if err := c.q.Validate(key); err != nil { // redlock.WithoutLeases: it could not take an order back that nobody answers
+		return Started{}, fmt.Errorf("admin: cannot order a run of %q: %w", job, err)
 	}
 	err = c.trace(ctx, OrderRunNow, job, reason, func(ctx context.Context) error {
 		// Who takes the order needs a quorum that votes, as this question does.
@@ -355,7 +360,11 @@ func (c *Client) unanswered(ctx context.Context, o bulletin.Order, because error
 		switch {
 		case err == nil:
 			e.Err = ErrNobody
-			e.Reason, e.Detail = c.whyNobody(ctx, o.Target)
+			if e.Reason, e.Detail = c.whyNobody(ctx, o.Target); e.Reason == "no_replica" {
+				e.Err = fmt.Errorf("%w: %w", ErrNobody, ErrNoJob)
+			}
+			o.By, o.Why, o.Within, o.Result, o.Detail = "", "", 0, bulletin.Nobody, e.Reason
+			c.tell(ctx, o)
 			return answer, e
 		case errors.Is(err, orders.ErrTaken):
 			return c.lookUp(ctx, o, e)
@@ -439,7 +448,7 @@ type Order struct {
 	By       string // an actor: what its process said, and no evidence
 	Why      string
 	At       time.Time // when it was given; zero if that is not known any more
-	Result   string    // done, refused or unknown; taken while a replica carries it out, or if it died; empty without an answer
+	Result   string    // done, refused, unknown, or nobody if no replica took it and none will; taken while a replica carries it out, or if it died; empty without an answer
 	Detail   string    // why, in a word
 	TakenBy  string    // the replica
 	Answered time.Time // when it said so; zero without an answer

@@ -107,7 +107,11 @@ func TestRunNowOfNobody(t *testing.T) {
 		began := time.Now()
 		run, err := c.RunNow(t.Context(), "job", "")
 		require.ErrorIs(t, err, admin.ErrNobody)
+		require.ErrorIs(t, err, admin.ErrNoJob)
 		require.Equal(t, "no_replica", redlock.ErrorType(err))
+		given, err := c.Orders(t.Context(), 1)
+		require.NoError(t, err)
+		require.Equal(t, []string{"nobody", "no_replica", ""}, []string{given[0].Result, given[0].Detail, given[0].TakenBy})
 		require.InDelta(t, admin.DefaultOrderTimeout, time.Since(began), float64(time.Second))
 		require.NotEmpty(t, run.Order)
 		require.ErrorIs(t, orders.Claim(t.Context(), r.quorum(t, "late"), run.Order), orders.ErrTaken)
@@ -119,6 +123,22 @@ func TestRunNowOfNobody(t *testing.T) {
 		require.ErrorIs(t, err, admin.ErrNobody)
 		require.Less(t, time.Since(began), 5*time.Second)
 		require.ErrorIs(t, orders.Claim(t.Context(), r.quorum(t, "later"), run.Order), orders.ErrTaken)
+	})
+}
+
+// A Quorum that takes no leases could not take back an order that nobody answers, and gives none.
+func TestRunNowWithoutLeases(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		c, err := admin.New(r.quorum(t, "looks", redlock.WithoutLeases()), admin.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		began := time.Now()
+		_, err = c.RunNow(t.Context(), "job", "")
+		require.ErrorContains(t, err, "WithoutLeases")
+		require.NotErrorIs(t, err, redlock.ErrUnknown)
+		require.Less(t, time.Since(began), time.Second)
+		given, err := c.Orders(t.Context(), 1)
+		require.NoError(t, err)
+		require.Empty(t, given)
 	})
 }
 

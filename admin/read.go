@@ -45,10 +45,11 @@ type Candidacy struct {
 
 // Seen is how a process sees a node.
 type Seen struct {
-	Replica string // Identity
-	Node    string // as that process knows it
-	Votes   bool   // the node votes for that process
-	Why     string // an error.type; empty if nothing is wrong
+	Replica string        // Identity
+	Node    string        // as that process knows it
+	Votes   bool          // the node votes for that process
+	Why     string        // an error.type; empty if nothing is wrong
+	Age     time.Duration // since it said so, as that of its card
 }
 
 // Replicas reads which processes live, in the order of their identities: those with a scheduler or
@@ -76,7 +77,7 @@ func newReplica(p bulletin.Process, card redlock.Card) Replica {
 		Jobs: p.Jobs, Cut: p.Cut, Age: card.Age, Sources: card.Nodes,
 	}
 	for _, n := range p.Nodes {
-		r.Nodes = append(r.Nodes, Seen{Replica: p.Identity, Node: n.Node, Votes: n.Votes, Why: n.Why})
+		r.Nodes = append(r.Nodes, Seen{Replica: p.Identity, Node: n.Node, Votes: n.Votes, Why: n.Why, Age: card.Age})
 	}
 	for _, run := range p.Running {
 		r.Running = append(r.Running, Run{Job: run.Job, Replica: run.By, Tick: timeOf(run.Tick), Began: timeOf(run.Began), FencingToken: run.Token})

@@ -181,6 +181,12 @@ func TestNodesAsReplicasSeeThem(t *testing.T) {
 		nodes := c.Nodes(t.Context())
 		require.Len(t, nodes, 4)
 		require.True(t, nodes[0].Votes)
+		require.Equal(t, time.Second, nodes[0].SeenBy[1].Age)
+		for _, n := range nodes {
+			for i := range n.SeenBy {
+				n.SeenBy[i].Age = 0
+			}
+		}
 		require.Equal(t, []admin.Seen{{Replica: "a", Node: nodes[0].Node, Votes: true}, {Replica: "b", Node: nodes[0].Node, Votes: true}}, nodes[0].SeenBy)
 		require.Len(t, nodes[1].SeenBy, 1)
 		require.Equal(t, "elsewhere:1", nodes[3].Node)

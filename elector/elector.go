@@ -21,6 +21,10 @@ type Elector struct {
 	cfg      *config
 	feed     *feed
 
+	made    time.Time
+	ran     atomic.Bool // Run was called
+	unrun   atomic.Bool // it was said that it was not
+	twin    atomic.Bool // it was said that another one has this identity
 	running atomic.Bool
 	term    atomic.Pointer[Term] // the term that lasts, or ended last
 	posts   sync.WaitGroup       // entries on their way, which Run waits for
@@ -41,7 +45,7 @@ func New(q *redlock.Quorum, election string, opts ...Option) (*Elector, error) {
 	if election == "" {
 		return nil, &OptionError{Option: "election", Reason: "is empty: name what is led"}
 	}
-	cfg, err := newConfig(opts)
+	cfg, err := newConfig(q, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +54,7 @@ func New(q *redlock.Quorum, election string, opts ...Option) (*Elector, error) {
 	if err := cfg.checkLease(q, election); err != nil {
 		return nil, err
 	}
-	return &Elector{q: q, election: election, cfg: cfg, feed: newFeed()}, nil
+	return &Elector{q: q, election: election, cfg: cfg, feed: newFeed(), made: time.Now()}, nil
 }
 
 // Election returns the election's name.
@@ -88,6 +92,7 @@ func (e *Elector) Run(ctx context.Context, lead func(context.Context, *Term) err
 		return ErrRunning
 	}
 	defer e.running.Store(false)
+	e.ran.Store(true)
 	if e.unreturned != nil {
 		select {
 		case <-e.unreturned:
@@ -139,7 +144,10 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 	if tracer != nil {
 		ctx = tracer.TraceCampaignStart(ctx, TraceCampaignStartData{Election: e.election, Identity: e.Identity()})
 	}
+	stop := e.watchForTwin(ctx)
+	defer stop()
 	lease, err := e.q.Acquire(ctx, KeyPrefix+e.election, e.cfg.lease...)
+	stop()
 	var t *Term
 	if err == nil {
 		t = newTerm(lease)
@@ -298,13 +306,17 @@ func (e *Elector) announce(t *Term, c Change) {
 
 // IsLeader returns nil if this replica leads, and ErrNotLeader if not. It compares the clock at the
 // call and does no I/O, so a process that was paused learns the truth at its first question. It has
-// the signature of gocron's Elector; ctx is not used.
+// the signature of gocron's Elector; ctx is not used. Of an Elector whose Run was never called it is
+// logged, once, that it leads nothing.
 //
 // The answer can be out of date as soon as it is given. What must not be done twice needs
 // Term.Number as a fencing token.
 func (e *Elector) IsLeader(context.Context) error {
 	if t := e.term.Load(); t != nil && t.leads() {
 		return nil
+	}
+	if !e.ran.Load() {
+		e.warnOfNoRun()
 	}
 	return ErrNotLeader
 }

@@ -119,16 +119,21 @@ func WithLogger(l *slog.Logger) Option {
 	})
 }
 
-// WithTracer sets the tracer; see CampaignTracer. Default none, which costs one nil check.
+// WithTracer sets the tracer; see CampaignTracer. Default: the Quorum's (redlock.WithTracer), if it
+// is one; or else none, which costs one nil check.
 func WithTracer(t CampaignTracer) Option {
 	return option(func(c *config) error {
 		if t == nil {
 			return &OptionError{Option: "WithTracer", Reason: "nil; leave the option out for no tracing"}
 		}
-		c.campaigns = t
-		c.changes, _ = t.(ChangeTracer)
+		c.trace(t)
 		return nil
 	})
+}
+
+func (c *config) trace(t CampaignTracer) {
+	c.campaigns = t
+	c.changes, _ = t.(ChangeTracer)
 }
 
 // WithoutHistory leaves the beginnings and the ends of this replica's terms out of the election's
@@ -162,8 +167,11 @@ func WithoutOrders() Option {
 	})
 }
 
-func newConfig(opts []Option) (*config, error) {
+func newConfig(q *redlock.Quorum, opts []Option) (*config, error) {
 	c := &config{backoffMin: DefaultBackoffMin, logger: slog.Default()}
+	if t, ok := q.Tracer().(CampaignTracer); ok {
+		c.trace(t)
+	}
 	for _, o := range opts {
 		if o == nil {
 			return nil, &OptionError{Option: "Option", Reason: "nil option"}

@@ -2,10 +2,11 @@
 //
 //	tel, err := tenureotel.New()
 //	q, err := redlock.Open(urls, redlock.WithPrefix("billing"), redlock.WithTracer(tel))
-//	s, err := scheduler.New(q, scheduler.WithTracer(tel))          // the scheduler, and the election of WithElection
-//	e, err := elector.New(q, "poller", elector.WithTracer(tel))    // an election of its own
+//	s, err := scheduler.New(q)                                     // the scheduler, and the election of WithElection
+//	e, err := elector.New(q, "poller")                             // an election of its own
 //	g, err := gocron.NewScheduler(tel.SchedulerOptions()...)       // a bare gocron scheduler
 //
+// Schedulers and Electors use the tracer of their Quorum, unless they are given another one.
 // Without options it uses the global providers, also those that are set later. docs/telemetry.md of
 // the module lists every span, metric and attribute; they are part of the API.
 //

@@ -134,7 +134,7 @@ func elections(t *testing.T, tel *telemetry, fleet *redlocktest.Fleet, q, other 
 
 func candidate(t *testing.T, tel *telemetry, q *redlock.Quorum, opts ...elector.Option) *elector.Elector {
 	t.Helper()
-	e, err := elector.New(q, "poller", append([]elector.Option{elector.WithLogger(silent), elector.WithTracer(tel)}, opts...)...)
+	e, err := elector.New(q, "poller", append([]elector.Option{elector.WithLogger(silent)}, opts...)...)
 	require.NoError(t, err)
 	return e
 }
@@ -203,7 +203,7 @@ func jobs(t *testing.T, tel *telemetry, fleet *redlocktest.Fleet, q *redlock.Quo
 func newScheduler(t *testing.T, tel *telemetry, q *redlock.Quorum, opts ...scheduler.Option) *scheduler.Scheduler {
 	t.Helper()
 	s, err := scheduler.New(q, append([]scheduler.Option{
-		scheduler.WithLocation(time.UTC), scheduler.WithLogger(silent), scheduler.WithTracer(tel),
+		scheduler.WithLocation(time.UTC), scheduler.WithLogger(silent),
 	}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Shutdown() })
@@ -246,7 +246,7 @@ func quarantine(t *testing.T, fleet *redlocktest.Fleet) {
 
 func orders(t *testing.T, tel *telemetry, q *redlock.Quorum) {
 	t.Helper()
-	c, err := admin.New(q, admin.WithTracer(tel), admin.WithActor("ann"), admin.WithLogger(slog.New(slog.DiscardHandler)))
+	c, err := admin.New(q, admin.WithActor("ann"), admin.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	for _, kind := range []string{"pause", "resume", "run_now", "resign", "cancel"} {
 		tel.TraceOrderEnd(t.Context(), admin.TraceOrderEndData{Kind: admin.OrderKind(kind)})

@@ -216,6 +216,14 @@ type tracers struct {
 	vote    VoteTracer
 }
 
+// Tracer returns the tracer of WithTracer; nil for none.
+func (q *Quorum) Tracer() AcquireTracer {
+	if q.none() {
+		return nil
+	}
+	return q.cfg.tracers.acquire
+}
+
 func newTracers(t AcquireTracer) tracers {
 	ts := tracers{acquire: t}
 	ts.attempt, _ = t.(AttemptTracer)

@@ -232,10 +232,8 @@ func WithClock(clock clockwork.Clock) Option {
 }
 
 // WithLocation sets the time zone of schedules. It has to be the same on every replica: "02:30" in
-// two zones are two ticks. Default time.UTC, which is the same everywhere without a setting, and
-// has no days on which clocks are changed. gocron's default is time.Local, which is what each
-// machine's TZ says: give time.Local if that is meant. A crontab can name a zone of its own:
-// CRON_TZ=Europe/Berlin.
+// two zones are two ticks. Default time.Local, as gocron's, which is what each machine's TZ says:
+// New logs which zone that is. A crontab can name a zone of its own: CRON_TZ=Europe/Berlin.
 func WithLocation(location *time.Location) Option {
 	return option(func(c *config) error {
 		if location == nil {
@@ -303,13 +301,16 @@ func WithGlobalJobOptions(opts ...gocron.JobOption) Option {
 	})
 }
 
-func newConfig(opts []Option) (*config, error) {
+func newConfig(q *redlock.Quorum, opts []Option) (*config, error) {
 	c := &config{
 		commonConfig: defaultCommonConfig(),
 		clock:        clockwork.NewRealClock(),
-		location:     time.UTC,
+		location:     time.Local,
 		stopTimeout:  DefaultStopTimeout,
 		context:      context.Background(),
+	}
+	if t, ok := q.Tracer().(RunTracer); ok {
+		c.tracer.set(t)
 	}
 	for i, o := range opts {
 		if o == nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"
@@ -58,7 +59,7 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	if q == nil {
 		return nil, &OptionError{Option: "q", Reason: "is nil: make a Quorum with redlock.Open or redlock.New"}
 	}
-	cfg, err := newConfig(opts)
+	cfg, err := newConfig(q, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +95,8 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 		return nil, err
 	}
 	s.inner = s.Scheduler
+	cfg.logger.InfoContext(cfg.context, "scheduler: the hours of schedules are of this time zone, which has to be the same on every replica",
+		"zone", cfg.location, "now", cfg.clock.Now().In(cfg.location).Format(time.RFC3339))
 	return s, nil
 }
 

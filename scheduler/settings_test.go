@@ -164,7 +164,7 @@ func renamed(t *testing.T, fields *[]string) {
 
 func TestNewJobRefusesOptionsOfAnUnknownGocron(t *testing.T) {
 	renamed(t, &jobFields)
-	cfg, err := newConfig(nil)
+	cfg, err := newConfig(nil, nil)
 	require.NoError(t, err)
 	inner, err := gocron.NewScheduler()
 	require.NoError(t, err)

@@ -21,7 +21,7 @@ func newTestTicker(t require.TestingT, definition gocron.JobDefinition, location
 
 // probed returns the ticker of a job that is made at some time, and what gocron is asked for.
 func probed(t require.TestingT, now time.Time, definition gocron.JobDefinition, location *time.Location, opts ...gocron.JobOption) (*ticker, gocron.JobDefinition, []gocron.JobOption) {
-	cfg, err := newConfig([]Option{WithLocation(location), WithClock(clockwork.NewFakeClockAt(now))})
+	cfg, err := newConfig(nil, []Option{WithLocation(location), WithClock(clockwork.NewFakeClockAt(now))})
 	require.NoError(t, err)
 	inner, err := gocron.NewScheduler()
 	require.NoError(t, err)

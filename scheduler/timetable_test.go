@@ -264,13 +264,6 @@ func min2(a, b time.Time) time.Time {
 	return b
 }
 
-// The zone does not depend on the machine: two replicas with different TZ ran "02:30" twice.
-func TestDefaultZoneIsTheSameOnEveryMachine(t *testing.T) {
-	cfg, err := newConfig(nil)
-	require.NoError(t, err)
-	require.Equal(t, time.UTC, cfg.location)
-}
-
 // drawInterval draws a job of every so many days, weeks or months, counted from a time that is
 // given.
 func drawInterval(t *rapid.T, day time.Time) (gocron.JobDefinition, gocron.JobOption) {

@@ -132,19 +132,24 @@ type tracers struct {
 	conflict ConflictTracer
 }
 
-// WithTracer sets the tracer; see RunTracer. Default none, which costs one nil check.
+// WithTracer sets the tracer; see RunTracer. Default: the Quorum's (redlock.WithTracer), if it is
+// one; or else none, which costs one nil check.
 func WithTracer(t RunTracer) Option {
 	return option(func(c *config) error {
 		if t == nil {
 			return &OptionError{Option: "WithTracer", Reason: "nil; leave the option out for no tracing"}
 		}
-		c.tracer.run = t
-		c.tracer.tick, _ = t.(TickTracer)
-		c.tracer.skip, _ = t.(SkipTracer)
-		c.tracer.job, _ = t.(JobTracer)
-		c.tracer.backlog, _ = t.(BacklogTracer)
-		c.tracer.pause, _ = t.(PauseTracer)
-		c.tracer.conflict, _ = t.(ConflictTracer)
+		c.tracer.set(t)
 		return nil
 	})
+}
+
+func (ts *tracers) set(t RunTracer) {
+	ts.run = t
+	ts.tick, _ = t.(TickTracer)
+	ts.skip, _ = t.(SkipTracer)
+	ts.job, _ = t.(JobTracer)
+	ts.backlog, _ = t.(BacklogTracer)
+	ts.pause, _ = t.(PauseTracer)
+	ts.conflict, _ = t.(ConflictTracer)
 }

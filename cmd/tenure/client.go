@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/cmd/tenure/internal/doctor"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -37,18 +38,37 @@ type question func(ctx context.Context, c *cluster, args []string) (document, er
 
 // asks has a command ask the cluster, and take no part in it.
 func (p *program) asks(cmd *cobra.Command, f question) {
-	p.reaches(cmd, askWithin, func(ctx context.Context, c *cluster, args []string) (document, error) {
+	p.reaches(cmd, askWithin, inTime(f), func(context.Context) ([]redlock.Option, error) { return withoutLeases, nil })
+}
+
+// looks is asks for how nodes are. For how long one is quarantined is the replicas' affair, by their
+// TTL and clock skew, which the nodes know.
+func (p *program) looks(cmd *cobra.Command, f question) {
+	p.reaches(cmd, askWithin, inTime(f), func(ctx context.Context) ([]redlock.Option, error) {
+		cfg, err := p.examined()
+		if err != nil {
+			return nil, err
+		}
+		return append(doctor.AskLimits(ctx, cfg).Options(p.connection.leaseTTL()), withoutLeases...), nil
+	})
+}
+
+var withoutLeases = []redlock.Option{redlock.WithoutLeases()}
+
+// inTime has a question that takes too long say so.
+func inTime(f question) question {
+	return func(ctx context.Context, c *cluster, args []string) (document, error) {
 		d, err := f(ctx, c, args)
 		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) { // before the nodes could tell more
 			err = exit(exitTimedOut, errors.Join(context.Cause(ctx), err))
 		}
 		return d, err
-	}, redlock.WithoutLeases())
+	}
 }
 
 // reaches has a command reach the cluster within --timeout, and end with its context where it is
 // interrupted.
-func (p *program) reaches(cmd *cobra.Command, within time.Duration, f question, opts ...redlock.Option) {
+func (p *program) reaches(cmd *cobra.Command, within time.Duration, f question, options func(context.Context) ([]redlock.Option, error)) {
 	p.shows(cmd)
 	timeout := cmd.Flags().Duration("timeout", within, "how long the command may take in all")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -62,6 +82,10 @@ func (p *program) reaches(cmd *cobra.Command, within time.Duration, f question, 
 		defer stop()
 		ctx, cancel := context.WithTimeoutCause(ctx, *timeout, fmt.Errorf("--timeout %v has passed: %w", *timeout, context.DeadlineExceeded))
 		defer cancel()
+		opts, err := options(ctx)
+		if err != nil {
+			return err
+		}
 		q, err := p.open(levelOff, append(opts, redlock.WithIdentity(p.identity()))...)
 		if err != nil {
 			return err
@@ -72,6 +96,7 @@ func (p *program) reaches(cmd *cobra.Command, within time.Duration, f question, 
 			return err
 		}
 		d, err := f(ctx, &cluster{c, q}, args)
+		err = denied(q, err)
 		if d != nil {
 			if unwritten := p.show(d); err == nil {
 				err = unwritten

@@ -42,15 +42,7 @@ are in use, and whether a server would drop writes when it loads its append-only
 		if *timeout <= 0 {
 			return usage(fmt.Errorf("--timeout %v is not positive", *timeout))
 		}
-		urls, _, err := p.urls()
-		if err != nil {
-			return err
-		}
-		withTLS, err := p.connection.tls()
-		if err != nil {
-			return usage(err)
-		}
-		nodeTimeout, err := p.nodeTimeout()
+		cfg, err := p.examined()
 		if err != nil {
 			return err
 		}
@@ -58,12 +50,7 @@ are in use, and whether a server would drop writes when it loads its append-only
 		defer stop()
 		ctx, cancel := context.WithTimeout(ctx, *timeout)
 		defer cancel()
-		report := doctor.Examine(ctx, &doctor.Config{
-			URLs: urls, Prefix: p.connection.prefix, ClockSkew: p.connection.clockSkew, NodeTimeout: nodeTimeout, WithTLS: withTLS,
-			Open: func(opts ...redlock.Option) (*redlock.Quorum, error) {
-				return p.open(levelOff, append([]redlock.Option{redlock.WithIdentity(p.identity()), redlock.WithoutLeases()}, opts...)...)
-			},
-		})
+		report := doctor.Examine(ctx, cfg)
 		if err := context.Cause(ctx); err != nil {
 			return interrupted(ctx, fmt.Errorf("doctor did not come to its end: %w", err))
 		}
@@ -82,29 +69,54 @@ are in use, and whether a server would drop writes when it loads its append-only
 	return cmd
 }
 
+// examined is what doctor examines.
+func (p *program) examined() (*doctor.Config, error) {
+	urls, _, err := p.urls()
+	if err != nil {
+		return nil, err
+	}
+	withTLS, err := p.connection.tls()
+	if err != nil {
+		return nil, usage(err)
+	}
+	nodeTimeout, err := p.nodeTimeout()
+	if err != nil {
+		return nil, err
+	}
+	return &doctor.Config{
+		URLs: urls, Prefix: p.connection.prefix, ClockSkew: p.connection.clockSkew, TTL: p.connection.leaseTTL(), NodeTimeout: nodeTimeout, WithTLS: withTLS,
+		Open: func(opts ...redlock.Option) (*redlock.Quorum, error) {
+			return p.open(levelOff, append([]redlock.Option{redlock.WithIdentity(p.identity()), redlock.WithoutLeases()}, opts...)...)
+		},
+	}, nil
+}
+
 // doctorDocument is what `tenure doctor` shows.
 type doctorDocument struct {
 	Now      stamp            `json:"now"`
 	Prefix   string           `json:"prefix"`
 	Replicas int              `json:"replicas"`
 	Worst    string           `json:"worst"` // fault, warning or note; empty for nothing
-	Nodes    []examined       `json:"nodes"`
+	Nodes    []nodeExamined   `json:"nodes"`
 	Findings []doctor.Finding `json:"findings"` // the worst first
 }
 
-// examined is a node of `tenure doctor`.
-type examined struct {
+// nodeExamined is a node of `tenure doctor`.
+type nodeExamined struct {
 	Node      string `json:"node"`
-	Votes     bool   `json:"votes"`
+	Votes     *bool  `json:"votes"` // null if this user may not know
 	Version   string `json:"version"`
 	Uptime    ms     `json:"uptime_ms"`
 	ClockSkew *ms    `json:"clock_skew_ms"` // over the median of the servers' clocks; null where it is not known
 }
 
 func newDoctorDocument(r *doctor.Report) *doctorDocument {
-	d := &doctorDocument{Now: now(), Prefix: r.Prefix, Replicas: r.Replicas, Worst: string(r.Worst()), Nodes: []examined{}, Findings: r.Findings}
+	d := &doctorDocument{Now: now(), Prefix: r.Prefix, Replicas: r.Replicas, Worst: string(r.Worst()), Nodes: []nodeExamined{}, Findings: r.Findings}
 	for _, n := range r.Nodes {
-		e := examined{Node: n.Node, Votes: n.Votes, Version: n.Version, Uptime: ms(n.Uptime)}
+		e := nodeExamined{Node: n.Node, Version: n.Version, Uptime: ms(n.Uptime)}
+		if !n.Hidden {
+			e.Votes = &n.Votes
+		}
 		if n.SkewSure {
 			skew := ms(n.Skew)
 			e.ClockSkew = &skew
@@ -117,14 +129,11 @@ func newDoctorDocument(r *doctor.Report) *doctorDocument {
 func (d *doctorDocument) text(w *page) {
 	var rows [][]string
 	for _, n := range d.Nodes {
-		votes, skew := "no", ""
-		if n.Votes {
-			votes = "yes"
-		}
+		skew := ""
 		if n.ClockSkew != nil {
 			skew = time.Duration(*n.ClockSkew).Round(time.Millisecond).String()
 		}
-		rows = append(rows, []string{n.Node, votes, n.Version, spanOf(n.Uptime), skew})
+		rows = append(rows, []string{n.Node, yesOrNo(n.Votes), n.Version, spanOf(n.Uptime), skew})
 	}
 	w.table([]string{"NODE", "VOTES", "VERSION", "UP", "CLOCK"}, rows)
 	if len(d.Findings) == 0 {

@@ -164,7 +164,7 @@ func setups(t *testing.T) []setup {
 		}, want: []string{"noperm"}, worst: exitWarnings, says: []string{"ACL SETUSER billing &tenure:*"}},
 		{name: "a user of another prefix", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			return recipe(t, f, "resetkeys", "resetchannels", "~billing:*", "&billing:*"), nil, nil
-		}, want: []string{"noperm", "noperm", "no_quorum", "unused"}, worst: exitFaults, says: []string{"the keys of the prefix", "--prefix"}},
+		}, want: []string{"noperm", "noperm"}, worst: exitFaults, says: []string{"the keys of the prefix", "--prefix"}},
 		{name: "a user who only reads", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			use(t, f.URLs())
 			command(t, f.Nodes(), append([]string{"ACL", "SETUSER", "reader", "reset", "on", ">p4ss"}, readerRights(t, "tenure")...)...)
@@ -172,7 +172,7 @@ func setups(t *testing.T) []setup {
 		}, want: []string{"reader"}, worst: exitOK},
 		{name: "a wrong password", prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			return as(f, "default:wr0ng"), nil, nil
-		}, options: []valkeytest.Option{valkeytest.WithPassword("right")}, want: []string{"noauth", "no_quorum"}, worst: exitFaults, says: []string{"WRONGPASS"}},
+		}, options: []valkeytest.Option{valkeytest.WithPassword("right")}, want: []string{"noauth"}, worst: exitFaults, says: []string{"WRONGPASS"}},
 		{name: "no password", prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			return []string{"valkey://" + f.Node(0).Addr(), f.URLs()[1], f.URLs()[2]}, nil, nil
 		}, options: []valkeytest.Option{valkeytest.WithPassword("right")}, want: []string{"noauth"}, worst: exitFaults, says: []string{"NOAUTH"}},

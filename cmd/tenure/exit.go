@@ -28,6 +28,7 @@ const (
 	exitLost     = 74 // EX_IOERR: the lease was lost, or about to be, and the child was ended
 	exitHeld     = 75 // EX_TEMPFAIL: another one has the lease: try again; with a tick run ends with 0
 	exitRefused  = 76 // EX_PROTOCOL: no replica took the order, or one refused it
+	exitDenied   = 77 // EX_NOPERM: the nodes refuse this user: a wrong password, or a missing right; it says nothing of the cluster
 
 	// Of commands that show something.
 	exitUnwritten = 74 // EX_IOERR: the standard output could not be written
@@ -67,9 +68,9 @@ var byError = []struct {
 	code int
 }{
 	{redlock.ErrUnknown, exitUnknown},
+	{admin.ErrNoJob, exitNotFound},
 	{admin.ErrNobody, exitRefused},
 	{admin.ErrRefused, exitRefused},
-	{admin.ErrNoJob, exitNotFound},
 	{admin.ErrNotPaused, exitNotFound},
 	{admin.ErrNotRunning, exitNotFound},
 	{elector.ErrNoLeader, exitNotFound},
@@ -89,6 +90,7 @@ func exitCode(err error) int {
 	var told *exitError
 	var option *redlock.OptionError
 	var argument *admin.OptionError
+	var refused *deniedError
 	switch {
 	case err == nil:
 		return exitOK
@@ -96,6 +98,8 @@ func exitCode(err error) int {
 		return told.code
 	case errors.As(err, &option), errors.As(err, &argument):
 		return exitUsage
+	case errors.As(err, &refused):
+		return exitDenied
 	}
 	for _, b := range byError {
 		if errors.Is(err, b.err) {

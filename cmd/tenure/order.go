@@ -11,13 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/redlock"
 )
 
 // ordered has a command give an order: it asks for --why, and takes --as.
 func (p *program) ordered(cmd *cobra.Command, f question) {
 	cmd.Flags().StringVar(&p.why, "why", "", "why, for those who see it (required)")
 	cmd.Flags().StringVar(&p.as, "as", "", "who gives the order (default user@host); a name for people, and no evidence")
-	p.reaches(cmd, orderWithin, f)
+	p.reaches(cmd, orderWithin, f, func(context.Context) ([]redlock.Option, error) { return nil, nil })
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if strings.TrimSpace(p.why) == "" {
@@ -343,6 +344,7 @@ var adviceByCode = []struct {
 	code       int
 	of, advice string
 }{
+	{exitDenied, "", "this says nothing of the cluster: tenure doctor names the password or the right"},
 	{exitNoQuorum, "", "tenure doctor says what is wrong with the nodes"},
 	{exitUnknown, "", "see tenure orders, and ask for its effect before you repeat it"},
 	{exitHeld, "run", "another host has the lease: try again later, or wait for it with --wait"},

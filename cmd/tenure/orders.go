@@ -14,7 +14,10 @@ func newOrders(p *program) *cobra.Command {
 		Use:   "orders",
 		Short: "Who gave which order, why, and what came of it",
 		Long: `The orders that were given last, the newest first. The name of an actor is what its process said: a
-log, and no evidence.`,
+log, and no evidence.
+
+The result "nobody" is of an order that no replica took, and that none will. "no answer" is of one
+that is under way, or of which nobody has said what came of it: it may be done.`,
 		Example: `  tenure orders
   tenure orders --limit 100 -o json`,
 		Args: exactly(),

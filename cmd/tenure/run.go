@@ -61,7 +61,7 @@ The command's exit code is tenure's. The command finds TENURE_FENCING_TOKEN, TEN
 TENURE_DEADLINE_FILE in its environment, and not TENURE_NODES. docs/run.md says more.`,
 		Example: `  tenure run reports/nightly -- ./build-report --full
   tenure run migrate --try -- ./migrate || echo 'another host migrates'
-  */5 * * * *  tenure run poll --tick -- ./poll
+  */5 * * * *  tenure run poll --once-per 5m -- ./poll
   30 2 * * *   tenure run backup --tick='30 2 * * *' --at-least-once -- ./backup`,
 		Args: func(cmd *cobra.Command, args []string) error { return nameAndCommand(cmd, args) },
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -77,7 +77,7 @@ TENURE_DEADLINE_FILE in its environment, and not TENURE_NODES. docs/run.md says 
 	r.child.flags(f)
 	f.BoolVarP(&r.try, "try", "n", false, "do not wait for a holder")
 	f.DurationVarP(&r.wait, "wait", "w", 0, "wait no longer for the lease (default no limit; 10s with a tick)")
-	f.StringVar(&r.tickText, "tick", "", "run once for this tick on all hosts: the current minute, or a schedule as in a crontab, or a time (RFC 3339)")
+	f.StringVar(&r.tickText, "tick", "", "run once for this tick on all hosts: the latest of a schedule as in a crontab, or a time (RFC 3339); alone the current minute, for hosts that are never a minute late")
 	f.Lookup("tick").NoOptDefVal = everyMinute
 	f.DurationVar(&r.oncePer, "once-per", 0, "run once in each period of this length on all hosts, counted from 1970 in UTC")
 	f.BoolVar(&r.atLeastOnce, "at-least-once", false, "with a tick: it is done when the command ends with 0; other hosts wait and take over until then")
@@ -135,7 +135,7 @@ func (r *lockedRun) run(ctx context.Context, name string, args []string) error {
 	if err := r.check(name, args); err != nil {
 		return err
 	}
-	r.log = r.p.logger(slog.LevelWarn)
+	r.log = r.p.logger(r.level())
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r.relay = newRelay(cancel)
@@ -144,7 +144,7 @@ func (r *lockedRun) run(ctx context.Context, name string, args []string) error {
 	if r.identity != "" {
 		options = append(options, redlock.WithIdentity(r.identity))
 	}
-	q, err := r.p.open(slog.LevelWarn, options...)
+	q, err := r.p.open(r.level(), options...)
 	if err != nil {
 		return err
 	}
@@ -156,9 +156,18 @@ func (r *lockedRun) run(ctx context.Context, name string, args []string) error {
 		err = unanswered(q, err)
 	}
 	if err != nil {
-		return r.refused(err)
+		return r.refused(denied(q, err))
 	}
 	return r.hold(lease)
+}
+
+// level is of which lines of the library are written. With a tick no warning is: cron mails what is
+// written, from each host and each time while one node is down. What ends the run is an error.
+func (r *lockedRun) level() slog.Level {
+	if r.tick != nil {
+		return slog.LevelError
+	}
+	return slog.LevelWarn
 }
 
 // acquire waits for the lease as the flags say.
@@ -219,7 +228,10 @@ func unanswered(q *redlock.Quorum, err error) error {
 // refused is the end of a run that has not got the lease.
 func (r *lockedRun) refused(err error) error {
 	var ended *signalled
+	var notOurs *deniedError
 	switch {
+	case errors.As(err, &notOurs):
+		return err
 	case errors.As(err, &ended):
 		return exit(exitSignal+int(ended.signal), err)
 	case errors.Is(err, redlock.ErrDone), errors.Is(err, redlock.ErrPaused), r.isRunElsewhere(err):

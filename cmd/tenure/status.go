@@ -15,21 +15,24 @@ func newStatus(p *program) *cobra.Command {
 		Use:   "status",
 		Short: "All at a glance: nodes, replicas, elections, and jobs that run, are late or paused",
 		Long: `What matters, from the nodes: how many vote, who leads, which jobs run, are late, failing or paused.
-The code is 69 if too few nodes vote or answer; what is known is shown all the same.`,
+The code is 69 if too few nodes vote or answer, and 77 if they refuse this user; what is known is
+shown all the same. A user who may only read has no vote: whether nodes vote is what replicas say.`,
 		Example: `  tenure status
   tenure status -o json`,
 		Args: exactly(),
 	}
-	p.asks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
+	p.looks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
 		d := &statusDocument{Now: now(), Elections: []electionDocument{}, Running: []runDocument{}, Late: []string{}, Failing: []string{}, Paused: []string{}, Problems: []string{}}
 		nodes := newNodesDocument(c, c.nodes(ctx, settleWithin))
-		d.Nodes.Total, d.Nodes.Votes = nodes.count()
-		d.Nodes.Quorum = d.Nodes.Total/2 + 1
-		d.Nodes.Spare = d.Nodes.Votes - d.Nodes.Quorum
+		v := nodes.vote()
+		d.vote = v
+		d.Nodes.Total, d.Nodes.Votes, d.Nodes.Hidden, d.Nodes.Quorum = v.total, v.votes, v.hidden, v.need
+		if !v.unknown() {
+			spare := v.votes - v.need
+			d.Nodes.Spare = &spare
+		}
+		d.Problems = append(d.Problems, nodes.problems()...)
 		for _, n := range nodes.Nodes {
-			if n.Error != "" {
-				d.Problems = append(d.Problems, n.Error)
-			}
 			for _, warning := range n.Warnings {
 				d.Problems = append(d.Problems, n.Node+": "+warning.Text)
 			}
@@ -38,7 +41,8 @@ The code is 69 if too few nodes vote or answer; what is known is shown all the s
 		if err != nil {
 			return d, errors.Join(err, nodes.quorum())
 		}
-		d.Replicas = len(replicas)
+		count, jobs := len(replicas), 0
+		d.Replicas = &count
 		elections, err := c.Elections(ctx)
 		if err != nil {
 			return d, err
@@ -52,8 +56,10 @@ The code is 69 if too few nodes vote or answer; what is known is shown all the s
 			if err != nil {
 				return d, err
 			}
+			jobs++
 			d.add(newJobDocument(j))
 		}
+		d.Jobs = &jobs
 		return d, nodes.quorum()
 	})
 	return cmd
@@ -63,23 +69,25 @@ The code is 69 if too few nodes vote or answer; what is known is shown all the s
 type statusDocument struct {
 	Now   stamp `json:"now"`
 	Nodes struct {
-		Total  int `json:"total"`
-		Votes  int `json:"votes"`
-		Quorum int `json:"quorum"`
-		Spare  int `json:"spare"` // how many more may fail; negative without a quorum
+		Total  int  `json:"total"`
+		Votes  int  `json:"votes"`  // for this process
+		Hidden int  `json:"hidden"` // that refuse this user, who may not know whether they vote
+		Quorum int  `json:"quorum"`
+		Spare  *int `json:"spare"` // how many more may fail; negative without a quorum; null if this user may not know
 	} `json:"nodes"`
-	Replicas  int                `json:"replicas"`
+	Replicas  *int               `json:"replicas"`  // null if it could not be read, as the next ones
 	Elections []electionDocument `json:"elections"` // each with its newest term
-	Jobs      int                `json:"jobs"`
+	Jobs      *int               `json:"jobs"`
 	Running   []runDocument      `json:"running"`
 	Late      []string           `json:"late"`    // names of jobs
 	Failing   []string           `json:"failing"` // whose last run failed
 	Paused    []string           `json:"paused"`
 	Problems  []string           `json:"problems"`
+
+	vote votes
 }
 
 func (d *statusDocument) add(j jobDocument) {
-	d.Jobs++
 	if j.Running != nil {
 		d.Running = append(d.Running, *j.Running)
 	}
@@ -98,15 +106,27 @@ func (d *statusDocument) add(j jobDocument) {
 }
 
 func (d *statusDocument) text(w *page) {
-	spare := fmt.Sprintf("%d more may fail", d.Nodes.Spare)
-	switch {
-	case d.Nodes.Spare == 0:
-		spare = "none more may fail"
-	case d.Nodes.Spare < 0:
-		spare = fmt.Sprintf("%d are needed: no lease is granted", d.Nodes.Quorum)
+	v := d.vote
+	switch spare := d.Nodes.Spare; {
+	case spare == nil && v.told+v.denied == 0:
+		w.linef("How many of the %d nodes vote is not known: they refuse this user.", v.total)
+	case spare == nil:
+		w.linef("%d of %d nodes vote, as replicas say: this user may not ask the nodes.", v.votes+v.told, v.total)
+	case *spare < 0:
+		w.linef("%d of %d nodes vote; %d are needed: no lease is granted.", v.votes, v.total, v.need)
+	case *spare == 0:
+		w.linef("%d of %d nodes vote; none more may fail.", v.votes, v.total)
+	default:
+		w.linef("%d of %d nodes vote; %d more may fail.", v.votes, v.total, *spare)
 	}
-	w.linef("%d of %d nodes vote; %s.", d.Nodes.Votes, d.Nodes.Total, spare)
-	w.linef("%s, %s.", plural(d.Replicas, "replica"), plural(d.Jobs, "job"))
+	switch {
+	case d.Replicas == nil:
+		w.linef("Replicas, elections and jobs are not known: they could not be read.")
+	case d.Jobs == nil:
+		w.linef("%s; the rest could not be read.", plural(*d.Replicas, "replica"))
+	default:
+		w.linef("%s, %s.", plural(*d.Replicas, "replica"), plural(*d.Jobs, "job"))
+	}
 	for _, e := range d.Elections {
 		leader := "nobody leads"
 		if e.Error != "" {

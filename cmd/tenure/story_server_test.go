@@ -144,7 +144,7 @@ func TestStory(t *testing.T) {
 	s := &story{t, append(nodesAt(f.URLs()...), "TENURE_NODE_TIMEOUT=1s", "USER=ann")}
 
 	sees(s, func(d statusDocument) bool {
-		return d.Replicas == 1 && d.Jobs == 4 && len(d.Elections) == 1 && d.Elections[0].Leader != nil && d.Nodes.Votes == 3
+		return *d.Replicas == 1 && *d.Jobs == 4 && len(d.Elections) == 1 && d.Elections[0].Leader != nil && d.Nodes.Votes == 3
 	}, "status")
 	s.reads("3 of 3 nodes vote; 1 more may fail.", "status")
 	s.reads(`"poller": led by replica`, "status")
@@ -177,7 +177,7 @@ func TestStory(t *testing.T) {
 			strings.Contains(call(t, s.environ, "holder", "--election", "poller").out, strconv.FormatUint(term, 10))
 	}, "the holder is the leader")
 	sees(s, func(d nodesDocument) bool {
-		return len(d.Nodes) == 3 && d.Nodes[0].Votes && d.Nodes[0].ThisProcess
+		return len(d.Nodes) == 3 && *d.Nodes[0].Votes && d.Nodes[0].ThisProcess
 	}, "nodes")
 	s.reads("1 of 1 replicas agree", "nodes")
 
@@ -228,7 +228,8 @@ func TestStory(t *testing.T) {
 	s.fails(exitNotFound, "holder", "nothing")
 	s.fails(exitNotFound, "cancel", "slow", "--why", "it has ended")
 	s.fails(exitNotFound, "resign", "nothing", "--why", "test")
-	require.Contains(t, s.fails(exitRefused, "run-now", "nothing", "--why", "test", "--as", "ann"), "tenure jobs")
+	require.Contains(t, s.fails(exitNotFound, "run-now", "nothing", "--why", "test", "--as", "ann"), "tenure jobs")
+	s.reads("nobody: no_replica", "orders")
 	s.timesOut("run-now", "slow", "--why", "test", "--wait")
 	s.cancels("slow")
 
@@ -253,6 +254,9 @@ func TestPauseOfNothing(t *testing.T) {
 	const why = "--why=a test"
 	require.Contains(t, s.fails(exitNotFound, "resume", "report", why), `job "report": there was no pause to end`)
 	require.Contains(t, s.fails(exitNotFound, "resume", "--all", why), "all jobs: there was no pause to end")
+	for _, o := range ok[ordersDocument](s, "orders").Orders {
+		require.Equal(t, "done: not_paused", o.Result+": "+o.Detail)
+	}
 
 	got := call(t, s.environ, "pause", "report", why)
 	require.Equal(t, exitOK, got.code, got.err)
@@ -284,7 +288,7 @@ func TestWithoutAQuorum(t *testing.T) {
 	s.fails(exitNoQuorum, "pause", "--all", "--why", "test")
 	var d nodesDocument
 	s.decode(call(t, s.environ, "nodes", "-o", "json").out, &d)
-	require.True(t, d.Nodes[2].Votes)
+	require.True(t, *d.Nodes[2].Votes)
 	require.NotEmpty(t, d.Nodes[1].Error)
 
 	require.NoError(t, f.Node(2).Kill())

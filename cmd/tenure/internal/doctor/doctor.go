@@ -11,6 +11,7 @@ package doctor
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ type Config struct {
 	URLs        []string
 	Prefix      string
 	ClockSkew   time.Duration // that the process was told, and replicas should have
+	TTL         time.Duration // of the Quorum that Open makes
 	NodeTimeout time.Duration
 	// WithTLS adds certificates to the options of a node whose URL is for TLS.
 	WithTLS func(url string, o *valkey.ClientOption)
@@ -48,6 +50,7 @@ type Report struct {
 type Node struct {
 	Node     string
 	Votes    bool
+	Hidden   bool   // it refuses this user, who may not know whether it votes
 	Version  string // of Valkey where the server says it, or else of Redis
 	Uptime   time.Duration
 	Skew     time.Duration // of its clock over the median
@@ -86,7 +89,7 @@ func Examine(ctx context.Context, cfg *Config) *Report {
 	e.loadings()
 	e.clocks()
 	e.used()
-	q, err := cfg.Open(redlock.WithClockSkew(e.skew()))
+	q, err := cfg.Open(e.limits().Options(cfg.TTL)...)
 	if err != nil {
 		e.found.add(Finding{Severity: Fault, Code: "nodes", Seen: strings.TrimPrefix(err.Error(), "redlock: "), Advice: "correct the list of nodes"})
 	} else {
@@ -100,20 +103,10 @@ func Examine(ctx context.Context, cfg *Config) *Report {
 // list makes the servers of the URLs, and looks at the list itself.
 func (e *examination) list() {
 	for _, url := range e.cfg.URLs {
-		option, err := valkey.ParseURL(url)
-		if err != nil || len(option.InitAddress) == 0 {
+		option, err := e.cfg.option(url)
+		if err != nil {
 			continue // Open says what is wrong with it, and repeats no password
 		}
-		if option.TLSConfig != nil {
-			option.TLSConfig.MinVersion = tls.VersionTLS12
-		}
-		e.cfg.WithTLS(url, &option)
-		option.ForceSingleClient = option.Sentinel.MasterSet == ""
-		option.DisableCache, option.DisableRetry = true, true
-		option.ClientSetInfo = valkey.DisableClientSetInfo
-		option.ConnWriteTimeout, option.Dialer.Timeout = e.cfg.NodeTimeout, e.cfg.NodeTimeout
-		option.PipelineMultiplex = -1
-		redlock.GuardReplies(&option)
 		e.servers = append(e.servers, &server{addr: strings.Join(option.InitAddress, ","), option: option})
 	}
 	switch n := len(e.cfg.URLs); {
@@ -124,19 +117,37 @@ func (e *examination) list() {
 	}
 }
 
-// skew is that of the replicas where they have said one, so that the Quorum that looks at the nodes
-// changes nothing for them.
-func (e *examination) skew() time.Duration {
-	var said time.Duration
+// option is what to ask the node of a URL with.
+func (c *Config) option(url string) (valkey.ClientOption, error) {
+	option, err := valkey.ParseURL(url)
+	if err == nil && len(option.InitAddress) == 0 {
+		err = errors.New("it has no address")
+	}
+	if err != nil {
+		return option, err
+	}
+	if option.TLSConfig != nil {
+		option.TLSConfig.MinVersion = tls.VersionTLS12
+	}
+	c.WithTLS(url, &option)
+	option.ForceSingleClient = option.Sentinel.MasterSet == ""
+	option.DisableCache, option.DisableRetry = true, true
+	option.ClientSetInfo = valkey.DisableClientSetInfo
+	option.ConnWriteTimeout, option.Dialer.Timeout = c.NodeTimeout, c.NodeTimeout
+	option.PipelineMultiplex = -1
+	redlock.GuardReplies(&option)
+	return option, nil
+}
+
+// limits are those of the replicas that run, so that the Quorum that looks at the nodes changes
+// nothing for them, and says the same of a quarantine.
+func (e *examination) limits() (l Limits) {
 	for _, s := range e.servers {
 		if inUse(s.members) {
-			said = max(said, s.members.Skew)
+			l.learn(&s.members)
 		}
 	}
-	if said > 0 {
-		return said
-	}
-	return e.cfg.ClockSkew
+	return l
 }
 
 // processes looks at which servers answer.
@@ -213,11 +224,12 @@ func (e *examination) clocks() {
 
 // used looks at what processes of the prefix say of themselves, and at other prefixes.
 func (e *examination) used() {
-	ours, blind := false, false
+	ours, blind, unread := false, false, false
 	var others []string
 	for _, s := range e.servers {
 		ours = ours || inUse(s.members)
 		blind = blind || s.blind || s.partly
+		unread = unread || s.unread
 		for _, o := range s.others {
 			if !slices.Contains(others, o) {
 				others = append(others, o)
@@ -230,6 +242,7 @@ func (e *examination) used() {
 		}
 	}
 	switch {
+	case unread: // this user may not know
 	case !ours && len(others) > 0:
 		var names []string
 		for _, o := range others {
@@ -267,21 +280,56 @@ func (e *examination) server(addr string) *server {
 // told looks at what replicas tell: how they see the nodes, and whether something is in use that
 // should outlive the servers.
 func (e *examination) told(ctx context.Context, c *admin.Client, statuses []redlock.NodeStatus) {
+	began := time.Now()
 	replicas, err := c.Replicas(ctx)
 	if err != nil {
 		return // no node answers, which is found
 	}
 	e.report.Replicas = len(replicas)
+	differ := differing(replicas, statuses, anyAge)
+	for len(differ) > 0 && ctx.Err() == nil && time.Since(began) < sayAgain {
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+		if replicas, err = c.Replicas(ctx); err != nil {
+			return
+		}
+		differ = differing(replicas, statuses, anyAge)
+		if len(differing(replicas, statuses, time.Since(began)-lookAgain)) == len(differ) {
+			break // all of them have said so again
+		}
+	}
+	for _, v := range differing(replicas, statuses, time.Since(began)-lookAgain) {
+		e.found.add(Finding{Severity: Warning, Code: "seen_differently", Nodes: []string{v.node},
+			Seen: fmt.Sprintf("it votes for this process, and not for the replica %q: %s", v.replica, v.why), Advice: "see that replica's log, and the way from its host to the node"})
+	}
+	e.persistence(ctx, c)
+}
+
+// sayAgain is after how long a replica that lives has said again how it sees the nodes.
+const sayAgain = redlock.ReportEvery * 3 / 2
+
+const anyAge = time.Hour // a card lives for less
+
+// view is how a replica sees a node that votes for this process, and not for that one.
+type view struct{ replica, node, why string }
+
+// lookAgain is after how long a replica has looked again at a node that does not vote for it.
+const lookAgain = 3 * time.Second
+
+// differing are the views on cards that are younger than that. An older one may be of a time before
+// the node voted, or of a replica that has ended.
+func differing(replicas []admin.Replica, statuses []redlock.NodeStatus, age time.Duration) (all []view) {
 	for _, r := range replicas {
 		for _, seen := range r.Nodes {
-			i := slices.IndexFunc(statuses, func(s redlock.NodeStatus) bool { return s.Node == seen.Node })
-			if i >= 0 && statuses[i].Votes && !seen.Votes {
-				e.found.add(Finding{Severity: Warning, Code: "seen_differently", Nodes: []string{seen.Node},
-					Seen: fmt.Sprintf("it votes for this process, and not for the replica %q: %s", r.Identity, seen.Why), Advice: "see that replica's log, and the way from its host to the node"})
+			votes := slices.ContainsFunc(statuses, func(s redlock.NodeStatus) bool { return s.Node == seen.Node && s.Votes })
+			if votes && !seen.Votes && seen.Age < age {
+				all = append(all, view{r.Identity, seen.Node, seen.Why})
 			}
 		}
 	}
-	e.persistence(ctx, c)
+	return all
 }
 
 // persistence looks whether servers keep what should outlive all of them: ticks that were run, and

@@ -24,16 +24,15 @@ func (e *examination) quorum(ctx context.Context, q *redlock.Quorum) {
 		s := &statuses[i]
 		n, server := e.node(s.Node), e.server(s.Node)
 		n.Votes, n.Version, n.Uptime = s.Votes, s.Version, s.Uptime
-		if server != nil {
-			if server.reads {
-				able++
-			}
-		}
-		if s.Votes {
+		e.status(ctx, s, server)
+		switch code := redlock.ErrorType(s.Err); {
+		case s.Votes:
 			votes++
 			able++
+		case code == string(redlock.ConditionNoAuth), code == string(redlock.ConditionNoPermission):
+			able++ // for users whom it does not refuse, perhaps
+			n.Hidden = true
 		}
-		e.status(ctx, s, server)
 	}
 	if need := len(statuses)/2 + 1; able < need {
 		e.found.add(Finding{Severity: Fault, Code: "no_quorum", Seen: fmt.Sprintf("%d of %d nodes vote, and %d are needed: no lease is granted", votes, len(statuses), need),

@@ -13,7 +13,7 @@ import (
 
 // What a missing right costs.
 const (
-	forLeases   = "no lease can be had"
+	forLeases   = "it can have no lease"
 	forJobs     = "jobs cannot be run, and sequences not be asked for"
 	forGroups   = "several leases at a time cost a command each"
 	forWaiters  = "after a release the next waiter is not called, and comes seconds later"

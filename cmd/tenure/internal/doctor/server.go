@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"strconv"
@@ -25,6 +26,7 @@ type server struct {
 	asked   time.Time         // when that was, by this process's clock, in the middle of the round trip
 	trip    time.Duration
 	members redlock.Members // who uses it
+	unread  bool            // that may not be known to this user
 	others  []string        // prefixes that are in use there besides
 	blind   bool            // those could not be looked for
 	partly  bool            // there were too many keys to look at all
@@ -68,7 +70,9 @@ func (s *server) ask(ctx context.Context, prefix string) {
 	if at, err := results[0].AsIntSlice(); err == nil && len(at) == 2 {
 		s.at = time.Unix(at[0], at[1]*1000)
 	}
-	s.members, _ = redlock.ReadMembers(ctx, client, prefix) // what cannot be read is told of as a missing right
+	members, err := redlock.ReadMembers(ctx, client, prefix) // what cannot be read is told of as a missing right
+	var said *valkey.ValkeyError
+	s.members, s.unread = members, errors.As(err, &said) && refused(said)
 	s.prefixes(ctx, client, prefix)
 	s.missing, s.untried = lacking(ctx, client, prefix)
 	if s.info["aof_enabled"] == "1" {

@@ -241,3 +241,18 @@ func TestTickOfTheFuture(t *testing.T) {
 		require.Contains(t, stderr, of.says)
 	}
 }
+
+// With one node down a tick is run, and cron has nothing to mail. Without a tick the log says it.
+func TestTickBesideANodeThatIsDownSaysNothing(t *testing.T) {
+	t.Parallel()
+	fleet := valkeytest.Start(t, 3, valkeytest.WithAge(24*time.Hour))
+	require.NoError(t, fleet.Node(0).Kill())
+	for _, args := range [][]string{{"--once-per", "1h"}, {"--tick"}, {"--tick=* * * * *"}} {
+		code, _, stderr := run(t, fleet, nil, slices.Concat([]string{"run", "poll" + args[0]}, args, []string{"--", "sleep", "1"})...)
+		require.Zero(t, code, stderr)
+		require.Empty(t, stderr, "%v", args)
+	}
+	code, _, stderr := run(t, fleet, nil, "run", "plain", "--", "sleep", "1")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stderr, fleet.Node(0).Addr())
+}

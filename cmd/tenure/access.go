@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// refusals are the conditions of a node that lets this user not do or not know something: his
+// password is wrong, or he lacks a right. They say nothing of the cluster.
+var refusals = []string{string(redlock.ConditionNoAuth), string(redlock.ConditionNoPermission)}
+
+// deniedError is a command that the nodes refuse this user.
+type deniedError struct {
+	text string
+	err  error
+}
+
+func (e *deniedError) Error() string { return e.text }
+
+func (e *deniedError) Unwrap() error { return e.err }
+
+// refuses reports whether a node refuses this user. Whether it votes is then not for him to know.
+func refuses(n redlock.NodeStatus) bool {
+	return !n.Votes && n.Err != nil && slices.Contains(refusals, redlock.ErrorType(n.Err))
+}
+
+// denied tells an error for want of a quorum that is this user's apart from one that is the
+// cluster's: with the nodes that refuse him there might be one.
+func denied(q *redlock.Quorum, err error) error {
+	if !errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrUnknown) {
+		return err
+	}
+	for _, of := range []error{err, q.Healthy()} { // not every error names its nodes
+		var few *redlock.QuorumError
+		if errors.As(of, &few) {
+			if text := refusedBy(few); text != "" {
+				return &deniedError{text, err}
+			}
+		}
+	}
+	return err
+}
+
+// refusedBy names the nodes that refuse this user; empty if too few are left without them.
+func refusedBy(few *redlock.QuorumError) string {
+	var nodes, why []string
+	for _, e := range few.Errs {
+		if !slices.Contains(refusals, redlock.ErrorType(e)) {
+			continue
+		}
+		nodes = append(nodes, e.Node)
+		if text := e.Err.Error(); !slices.Contains(why, text) {
+			why = append(why, text)
+		}
+	}
+	if others := len(few.Errs) - len(nodes); len(nodes) == 0 || few.Nodes-others < few.Need {
+		return ""
+	}
+	return fmt.Sprintf("the nodes refuse this user: %s: %s", strings.Join(nodes, ", "), strings.Join(why, "; "))
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/cmd/tenure/internal/doctor"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// A node that was restarted votes again when the replicas say so, from the first moment on, whatever
+// the TTL of the command is; and nobody is told to delete a key.
+func TestQuarantineIsThatOfTheReplicas(t *testing.T) {
+	t.Parallel()
+	f := startServers(t, 3)
+	skew := redlock.WithClockSkew(10 * time.Millisecond)
+	q := use(t, f.URLs(), skew, redlock.WithTTL(6*time.Second))
+	environ := append(nodesAt(f.URLs()...), "TENURE_CLOCK_SKEW=10ms") // a TTL of a second
+	require.NoError(t, f.Node(2).Restart(false))
+	replicas := func() time.Time { return q.Nodes(t.Context())[2].QuarantinedUntil }
+	require.Eventually(t, func() bool { return !replicas().IsZero() }, patience, poll)
+	until, compared := replicas(), 0
+	for !replicas().IsZero() {
+		got := call(t, environ, "nodes", "-o", "json")
+		require.Equal(t, exitOK, got.code, got.err)
+		var nodes nodesDocument
+		require.NoError(t, json.Unmarshal([]byte(got.out), &nodes))
+		require.NotContains(t, got.out, "delete")
+		if said := nodes.Nodes[2].QuarantinedUntil; !said.IsZero() {
+			require.WithinDuration(t, until, said.Time, 1500*time.Millisecond, "a server tells its age in seconds")
+			compared++
+		}
+		got = call(t, environ, "status", "-o", "json")
+		require.Equal(t, exitOK, got.code, got.err)
+		require.NotContains(t, got.out, "delete")
+		got = call(t, environ, "doctor")
+		require.NotContains(t, got.out, "delete")
+		if _, at, found := strings.Cut(got.out, "it votes again at "); found {
+			said, err := time.ParseInLocation("2006-01-02 15:04:05", until.Format(time.DateOnly)+" "+at[:len("15:04:05")], time.Local)
+			require.NoError(t, err)
+			require.WithinDuration(t, until, said, 2500*time.Millisecond, got.out)
+			compared++
+		}
+	}
+	require.NotZero(t, compared)
+}
+
+// What replicas said before they were killed, or before a node voted for them, is no warning. What
+// one goes on to say is.
+func TestDoctorBelievesFreshCardsOnly(t *testing.T) {
+	t.Parallel()
+	f := startServers(t, 3)
+	q := use(t, f.URLs())
+	say := func(replica string) {
+		text := fmt.Sprintf(`{"v":1,"process":%q,"identity":%[1]q,"nodes":[{"node":%q,"votes":false,"why":"quarantined"}]}`, replica, f.Node(1).Addr())
+		_, err := q.Board().Post(t.Context(), []redlock.Card{{Kind: redlock.ProcessKind, ID: replica, Text: text, Lifetime: redlock.ReportLifetime}}, nil)
+		require.NoError(t, err)
+	}
+	for i := range 6 {
+		say(fmt.Sprint("killed-", i))
+	}
+	done := make(chan called)
+	go func() { done <- call(t, nodesAt(f.URLs()...), "doctor", "-o", "json", "--node-timeout", "1s") }()
+	again := time.NewTicker(time.Second)
+	defer again.Stop()
+	for {
+		say("lives")
+		select {
+		case <-again.C:
+			continue
+		case got := <-done:
+			var d doctorDocument
+			require.NoError(t, json.Unmarshal([]byte(got.out), &d), "%s%s", got.out, got.err)
+			require.Equal(t, 7, d.Replicas)
+			d.Findings = slices.DeleteFunc(d.Findings, func(f doctor.Finding) bool { return f.Code != "seen_differently" })
+			require.Len(t, d.Findings, 1, got.out)
+			require.Contains(t, d.Findings[0].Seen, `"lives"`)
+			return
+		}
+	}
+}
