@@ -20,10 +20,11 @@ import (
 // were made to.
 type detour struct {
 	net.Listener
-	next    atomic.Pointer[func() string] // what the next connection leads to
-	mu      sync.Mutex
-	conns   []net.Conn // guarded by mu
-	copying sync.WaitGroup
+	next     atomic.Pointer[func() string] // what the next connection leads to
+	accepted atomic.Int64
+	mu       sync.Mutex
+	conns    []net.Conn // guarded by mu
+	copying  sync.WaitGroup
 }
 
 func startDetour(t *testing.T, to string) *detour {
@@ -57,6 +58,7 @@ func (d *detour) accept() {
 		if err != nil {
 			return
 		}
+		d.accepted.Add(1)
 		far, err := net.Dial("tcp", (*d.next.Load())())
 		if err != nil {
 			near.Close()

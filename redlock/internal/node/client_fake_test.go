@@ -34,7 +34,6 @@ type fakeClient struct {
 	dedicated [][]string                  // guarded by mu; likewise, over connections of their own
 	closed    bool                        // guarded by mu
 	refuses   bool                        // guarded by mu; connections of their own
-	stranger  bool                        // guarded by mu; it is not the server that refuses them
 }
 
 // What a fakeClient says besides: nothing of its own, what a connection does that breaks, and what
@@ -102,7 +101,7 @@ func (r *result) of(text string) valkey.ValkeyResult {
 
 func (c *fakeClient) ask(ctx context.Context, words []string, own bool) valkey.ValkeyResult {
 	c.mu.Lock()
-	say, refuses, stranger := c.say, c.refuses, c.stranger
+	say, refuses := c.say, c.refuses
 	if own {
 		c.dedicated = append(c.dedicated, words)
 	} else {
@@ -112,9 +111,6 @@ func (c *fakeClient) ask(ctx context.Context, words []string, own bool) valkey.V
 	text := asServer
 	if own && refuses {
 		text = breaks
-		if !stranger {
-			c.server.reject()
-		}
 	} else if say != nil {
 		text = say(words)
 	}

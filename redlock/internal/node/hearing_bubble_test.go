@@ -91,7 +91,7 @@ func TestServerThatHoldsWritesBackOfABusyNode(t *testing.T) {
 func TestServerThatWasSilentIsTriedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newFake(t, newServer("a"))
-		listen(t, c, nil, func(n *Node, told func() []error) {
+		listen(t, c, func(cfg *Config) { cfg.SampleEvery = timeout / 2 }, func(n *Node, told func() []error) {
 			told()
 			c.set(func() { c.say = func([]string) string { return hangs } })
 			time.Sleep(time.Minute)
@@ -100,11 +100,11 @@ func TestServerThatWasSilentIsTriedAtOnce(t *testing.T) {
 			for c.sent(); c.sent()["EVALSHA"] == 0; synctest.Wait() {
 				time.Sleep(timeout / 10)
 			}
-			for told(); len(told()) == 0; { // the trial is not answered either: the next question is for the clock
+			for told(); len(told()) == 0; { // the trial is not answered either, nor INFO after it: the next question is for the clock
 				time.Sleep(timeout / 10)
 			}
 			c.set(func() { c.say = nil })
-			time.Sleep(timeout + timeout/4)
+			time.Sleep(3 * timeout / 2) // before the trial comes that is due by itself
 			all := told()
 			require.NotEmpty(t, all)
 			require.NoError(t, all[len(all)-1])

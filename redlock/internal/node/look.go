@@ -25,10 +25,8 @@ import (
 // does not count any more. A client made by Open is then replaced by a new one. One that a caller
 // gave to New keeps its connection for as long as that lives, and the node stays out.
 //
-// A new connection may find somebody who does not tell who it is: it wants another password, or
-// TLS. If that is the server of the connection in use, it has counted what it refused, and says so
-// over that one. If it has not, twice in a row, it is taken for another. Where nobody answers new
-// connections, nobody else can find another server there either, and the one in use goes on.
+// From a look that finds nothing (the certificate has expired, the password is another one, a proxy
+// is full) nothing is concluded: the connection in use goes on, and why there is no new one is told.
 
 // look is one look at the server. The writer and the look's goroutine have it in turn.
 type look struct {
@@ -128,41 +126,6 @@ func (l *look) try(ctx context.Context, conn valkey.DedicatedClient, cfg *Config
 type route struct {
 	checkAt   clock.Instant // when to ask the connection in use which process it leads to; or never
 	elsewhere bool          // to another than new connections
-
-	// Of a new connection that was refused by somebody.
-	asked   *Request // asks the connection in use whether that is its server; nil for not
-	counter string   // of its server's refusals, which has risen then
-	counted bool     // it was asked after the refusal before as well
-	last    int64    // what the counter was then
-	stray   bool     // it is another
-}
-
-// found notes that a new connection tells whom it leads to.
-func (r *route) found() { r.asked, r.counted, r.stray = nil, false, false }
-
-// refused takes why one does not, and the request that then asks the connection in use.
-func (r *route) refused(err error, asked *Request) {
-	counter, somebody := wire.RefusedBy(err)
-	if r.asked = nil; somebody {
-		r.asked = asked
-	}
-	if !somebody || counter != r.counter {
-		r.counter, r.counted = counter, false
-	}
-}
-
-// weigh takes an answer of the server of the connection in use. One that has not refused the last
-// new connection is not the server that new connections find.
-func (r *route) weigh(asked *Request, info *wire.ServerInfo, g *gate) {
-	if asked != r.asked {
-		return
-	}
-	count := info.Refusals[r.counter]
-	if r.counted && count == r.last && !r.stray {
-		r.stray, r.checkAt = true, g.cfg.Clock.Now()
-		g.shut()
-	}
-	r.asked, r.counted, r.last = nil, true, count
 }
 
 // isElsewhere is why a node does not vote whose connection leads elsewhere.
@@ -177,7 +140,7 @@ func (r *route) leadsTo(process string, g *gate) bool {
 		return false
 	}
 	was := r.elsewhere
-	if r.elsewhere = r.stray || process != g.process.id; !r.elsewhere {
+	if r.elsewhere = process != g.process.id; !r.elsewhere {
 		r.checkAt = never
 		return false
 	}

@@ -72,7 +72,7 @@ func (c *Config) probe(op wire.Op) *wire.Call {
 type Observer interface {
 	Exchanged(err error)                   // how an exchange went: why the server did not answer, or nil
 	Looked(err error)                      // how a look at the server went, likewise
-	Refused(err error)                     // why a server that votes refuses new connections, or nil; with each look
+	Refused(err error)                     // why no new connection to a server that votes can be had, or nil; with each look
 	Status(was, is *Status)                // it is set, not always to another
 	Sampled(server Watch, d time.Duration) // the server's clock was looked at, and has jumped by that since; zero as a rule
 	Replaced(process string)               // another server process answers than before, with this run_id
@@ -500,7 +500,6 @@ func (n *Node) next(l *look) *wire.Set {
 		n.looked(g.failed(explain(l.err, infoNeeded)), false)
 		return nil
 	}
-	n.route.found()
 	n.setAhead(l.time)
 	if g.follow(l.info) {
 		n.route.checkAt = n.cfg.Clock.Now()
@@ -519,23 +518,13 @@ func (n *Node) next(l *look) *wire.Set {
 }
 
 // recheck takes a look at a server that votes. Where no new connection could be had the one in use
-// is asked.
+// is asked, and its answer alone counts.
 func (n *Node) recheck(l *look) {
-	g := n.gate
-	was := g.refused
-	if g.refused = l.err; l.err == nil {
-		n.route.found()
-		g.inspect(l.info)
+	if n.gate.refused = l.err; l.err != nil {
+		n.probe(wire.Info)
 		return
 	}
-	asked := n.probe(wire.Info)
-	if g.isExcused(l.err) {
-		return
-	}
-	n.route.refused(l.err, asked)
-	if was == nil {
-		g.lookAt = min(g.lookAt, n.cfg.Clock.Now().Add(recheckEvery)) // the second time tells more
-	}
+	n.gate.inspect(l.info)
 }
 
 // vouch opens the gate for a server that has loaded its scripts, if the trial went well.
@@ -769,11 +758,8 @@ func (r *Request) worthRepeating(err error) bool {
 
 // examine looks at what an answer tells about its server, and returns why it may not count.
 func (n *Node) examine(r *Request, a *wire.Answer, b *batch) error {
-	if info := a.More().Info; info != nil {
-		n.route.weigh(r, info, n.gate)
-		if !n.route.leadsTo(info.RunID, n.gate) {
-			n.gate.inspect(info)
-		}
+	if info := a.More().Info; info != nil && !n.route.leadsTo(info.RunID, n.gate) {
+		n.gate.inspect(info)
 	}
 	if a.More().Trial != nil {
 		n.gate.tried(trialOf(a.More().Trial))
@@ -897,10 +883,8 @@ func (n *Node) doDue() {
 }
 
 // probe has the server asked about itself, for the gate.
-func (n *Node) probe(op wire.Op) *Request {
-	r := &Request{Call: n.cfg.probe(op), Expires: n.cfg.Clock.Now().Add(n.cfg.Timeout)}
-	n.requeue([]*Request{r})
-	return r
+func (n *Node) probe(op wire.Op) {
+	n.requeue([]*Request{{Call: n.cfg.probe(op), Expires: n.cfg.Clock.Now().Add(n.cfg.Timeout)}})
 }
 
 // untilDue is how long it takes until doDue has something to do.

@@ -25,15 +25,14 @@ import (
 // fakeServer is what a node talks to: it knows the scripts that were loaded, and answers each with
 // 1 without running it. Connections are pipes, so it works on the time of testing/synctest.
 type fakeServer struct {
-	mu       sync.Mutex
-	runID    string
-	uptime   int
-	scripts  map[string]string // guarded by mu; by their hashes
-	hangs    bool              // guarded by mu; INFO is not answered
-	slow     time.Duration     // guarded by mu; before each answer
-	ran      int               // guarded by mu; how many scripts
-	rejected int               // guarded by mu; how many connections
-	loads    []string          // guarded by mu; scripts that were loaded
+	mu      sync.Mutex
+	runID   string
+	uptime  int
+	scripts map[string]string // guarded by mu; by their hashes
+	hangs   bool              // guarded by mu; INFO is not answered
+	slow    time.Duration     // guarded by mu; before each answer
+	ran     int               // guarded by mu; how many scripts
+	loads   []string          // guarded by mu; scripts that were loaded
 }
 
 func newServer(runID string) *fakeServer {
@@ -95,7 +94,7 @@ func (s *fakeServer) answer(words []string) (string, bool) {
 	defer s.mu.Unlock()
 	switch strings.ToUpper(words[0]) {
 	case "INFO":
-		info := fmt.Sprintf("redis_version:7.2.4\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\nrole:master\r\nrejected_connections:%d\r\n", s.runID, s.uptime, s.rejected)
+		info := fmt.Sprintf("redis_version:7.2.4\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\nrole:master\r\n", s.runID, s.uptime)
 		return bulk(info), !s.hangs
 	case "TIME":
 		now := time.Now()
@@ -123,11 +122,6 @@ func (s *fakeServer) answer(words []string) (string, bool) {
 	default:
 		return "+OK\r\n", true
 	}
-}
-
-// reject has it count a connection that it refused.
-func (s *fakeServer) reject() {
-	s.set(func() { s.rejected++ })
 }
 
 func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }

@@ -2,8 +2,6 @@ package wire
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -193,29 +191,6 @@ func refusal(refused *resp.Error, err error) *Fault {
 		return &Fault{Condition: BadReply, Detail: "it sent " + refused.Error(), Err: err}
 	}
 	return &Fault{Condition: condition, Detail: refused.Said, Err: err}
-}
-
-// RefusedBy reports whether it was somebody at the address who refused a new connection, or what
-// was asked on it, with that error, and what has risen among the ServerInfo.Refusals of a server if
-// it was that one; empty for nothing. It was nobody where none could be made or nothing was said. A
-// certificate that has expired says the same to everybody, whoever has it.
-func RefusedBy(err error) (counter string, somebody bool) {
-	var answered *valkey.ValkeyError
-	var refused *resp.Error
-	var unverified *tls.CertificateVerificationError
-	var invalid x509.CertificateInvalidError
-	var noTLS tls.RecordHeaderError
-	switch known := FaultOf(err); {
-	case known != nil && known.Condition == TooManyUsers, errors.As(err, &refused), IsCut(err):
-		return rejected, true
-	case errors.As(err, &answered) && answered != valkey.Nil:
-		word, _, _ := strings.Cut(answered.Error(), " ")
-		return errorStat + word, true
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return "", false
-	default:
-		return "", IsServerError(err) || errors.As(err, &unverified) || errors.As(err, &noTLS)
-	}
 }
 
 // WithoutAddress is an error of a connection without its ports, which are others each time.

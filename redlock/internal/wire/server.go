@@ -24,24 +24,10 @@ type ServerInfo struct {
 	Loading  bool
 	Limit    int64 // maxmemory in bytes; 0 for none
 	Policy   string
-
-	// Refusals is how often it has refused something, by names of INFO: connections
-	// (rejected_connections), and with each first word of an error (errorstat_WORD).
-	Refusals map[string]int64
 }
 
 // InfoSections are the sections of INFO that ParseInfo needs.
-var InfoSections = []string{"server", "replication", "memory", "persistence", "stats", "errorstats"}
-
-// maxRefusals bounds them. A server counts 128 kinds of errors (ERROR_STATS_NUMBER of
-// src/server.h).
-const maxRefusals = 256
-
-// What they are called in INFO.
-const (
-	rejected  = "rejected_connections"
-	errorStat = "errorstat_"
-)
+var InfoSections = []string{"server", "replication", "memory", "persistence"}
 
 // RunIDLength is the length of a run_id, in hexadecimal digits (CONFIG_RUN_ID_SIZE of
 // src/server.h).
@@ -93,15 +79,6 @@ func ParseInfo(text string) (*ServerInfo, error) {
 	s.Uptime = time.Duration(max(seconds, 0)) * time.Second // negative when the clock was set back to before its start
 	s.Replicas, _ = strconv.Atoi(fields["connected_slaves"])
 	s.Limit, _ = strconv.ParseInt(fields["maxmemory"], 10, 64)
-	s.Refusals = make(map[string]int64)
-	for name, value := range fields {
-		if name != rejected && !strings.HasPrefix(name, errorStat) || len(s.Refusals) == maxRefusals {
-			continue
-		}
-		if n, err := strconv.ParseInt(strings.TrimPrefix(value, "count="), 10, 64); err == nil {
-			s.Refusals[name] = n
-		}
-	}
 	return s, nil
 }
 
