@@ -5,9 +5,6 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # Added to every go test command of test, race and cover: make test TESTFLAGS='-run Fencing -v'
 TESTFLAGS ?=
-# Tests allocate much, most of all in the nodes of the simulations: with less to collect they take two thirds of the time.
-GOGC ?= 400
-test docs race cover servers: export GOGC := $(GOGC)
 # Of one package. The longest takes two minutes; a machine that is busy with other things may be six times slower.
 TIMEOUT ?= 30m
 # How long chaos runs, and flags for it: make chaos CHAOS=1h CHAOSFLAGS='-seed 7'

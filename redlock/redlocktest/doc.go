@@ -31,7 +31,7 @@
 //     uptime, role, loading, eviction policy) and nothing about commands or
 //     latency. A node's first process claims an uptime of two days, so that such a
 //     gate lets it vote when the test starts; later ones report their own. INFO
-//     inside MULTI is answered at once instead of queued.
+//     and SCRIPT LOAD inside MULTI are answered at once instead of queued.
 //   - CONFIG, ACL, passwords, TLS, CLIENT TRACKING, inline commands,
 //     replication, cluster mode, AOF and RDB do not exist; data kept across
 //     [Node.Restart] is kept exactly, which few persistence settings of a

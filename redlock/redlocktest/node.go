@@ -28,6 +28,7 @@ type Node struct {
 	mu sync.Mutex
 	// guarded by mu
 	proc   *process
+	runIDs []string // of all its processes
 	closed bool
 }
 
@@ -48,8 +49,17 @@ func newNode(address string, pipe bool) (*Node, error) {
 	if listener != nil {
 		n.addr.text = listener.Addr().String()
 	}
-	n.proc, err = newProcess(n, listener, nil, time.Now().Add(-headStart))
-	return n, err
+	return n, n.begin(listener, nil, time.Now().Add(-headStart))
+}
+
+// begin starts the node's next process.
+func (n *Node) begin(listener net.Listener, store *miniredis.Miniredis, started time.Time) error {
+	proc, err := newProcess(n, listener, store, started)
+	if err != nil {
+		return err
+	}
+	n.proc, n.runIDs = proc, append(n.runIDs, proc.runID)
+	return nil
 }
 
 // listen takes the node's TCP port. A pipe node has none, and no listener.
@@ -127,12 +137,7 @@ func (n *Node) Restart(keepData bool) error {
 	if !keepData {
 		store = nil
 	}
-	proc, err := newProcess(n, listener, store, time.Now())
-	if err != nil {
-		return err
-	}
-	n.proc = proc
-	return nil
+	return n.begin(listener, store, time.Now())
 }
 
 // SetDelay makes every answer of the node arrive d after the node gave it, from
@@ -160,7 +165,8 @@ func (n *Node) JumpClock(d time.Duration) {
 func (n *Node) FlushScripts() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.proc.server.Dispatch(n.proc.keeper, []string{"SCRIPT", "FLUSH"})
+	n.proc.flushScripts()
+	n.proc.ask("SCRIPT", "FLUSH")
 }
 
 // Dial connects to the node. It does not block for a node of [StartPipes]. A
@@ -194,6 +200,8 @@ func (n *Node) close() {
 	defer n.mu.Unlock()
 	n.closed = true
 	n.proc.kill()
+	freeRunIDs(n.runIDs)
+	n.runIDs = nil
 }
 
 // addr is a node's address, on a network that may be "pipe".

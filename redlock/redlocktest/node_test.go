@@ -433,3 +433,29 @@ func TestFlushScriptsForgetsScriptsOnly(t *testing.T) {
 		require.Equal(t, []string{"k"}, f.Node(0).Keys())
 	})
 }
+
+// A text that a node had before is not parsed again, and is a script like any other.
+func TestScriptThatWasLoadedBefore(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, f *redlocktest.Fleet) {
+		const text = "return {KEYS[1], ARGV[1]}"
+		for _, n := range f.Nodes() {
+			c := open(t, f, n)
+			require.ErrorContains(t, do(t.Context(), c, "SCRIPT", "LOAD", "return +").Error(), "syntax error")
+			sha := mustString(t, mustDo(t, c, "SCRIPT", "LOAD", text))
+			for _, word := range []string{"EVALSHA", "EVALSHA_RO"} {
+				got, err := do(t.Context(), c, word, sha, "1", "k", "v").AsStrSlice()
+				require.NoError(t, err)
+				require.Equal(t, []string{"k", "v"}, got)
+			}
+			exist := func() []int64 {
+				got, err := do(t.Context(), c, "SCRIPT", "EXISTS", sha, strings.Repeat("0", 40)).AsIntSlice()
+				require.NoError(t, err)
+				return got
+			}
+			require.Equal(t, []int64{1, 0}, exist())
+			mustDo(t, c, "SCRIPT", "FLUSH")
+			require.Equal(t, []int64{0, 0}, exist())
+			require.ErrorContains(t, do(t.Context(), c, "EVALSHA", sha, "1", "k", "v").Error(), "NOSCRIPT")
+		}
+	})
+}

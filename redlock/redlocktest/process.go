@@ -2,9 +2,9 @@ package redlocktest
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"strconv"
@@ -26,7 +26,7 @@ type process struct {
 	started time.Time
 	store   *miniredis.Miniredis
 	server  *server.Server
-	keeper  *server.Peer // runs housekeeping commands; no fault applies to it
+	keeper  *keeper
 
 	listener net.Listener // nil for a pipe node
 
@@ -37,6 +37,7 @@ type process struct {
 	// guarded by mu
 	frozen bool
 	dead   bool
+	loaded map[string]string // texts of scripts, by their hashes
 	links  map[*link]struct{}
 	peers  map[*server.Peer]struct{} // connections that have sent a command
 	line   []*server.Peer            // whose commands came while it was frozen, in that order; the first may run
@@ -55,8 +56,9 @@ func newProcess(n *Node, listener net.Listener, store *miniredis.Miniredis, star
 		runID:    newRunID(),
 		started:  started,
 		store:    store,
-		keeper:   server.NewPeer(bufio.NewWriter(io.Discard)),
+		keeper:   newKeeper(),
 		listener: listener,
+		loaded:   make(map[string]string),
 		links:    make(map[*link]struct{}),
 		peers:    make(map[*server.Peer]struct{}),
 	}
@@ -77,7 +79,7 @@ func newProcess(n *Node, listener net.Listener, store *miniredis.Miniredis, star
 	}
 	conn.Close()
 	p.server = p.store.Server()
-	p.server.Dispatch(p.keeper, []string{"SCRIPT", "FLUSH"})
+	p.ask("SCRIPT", "FLUSH")
 	p.server.SetPreHook(p.intercept)
 	if listener != nil {
 		p.wg.Go(p.accept)
@@ -116,7 +118,7 @@ func (p *process) serve(conn net.Conn) bool {
 // those it should not run. It blocks a frozen process's commands, which run
 // afterwards in the order in which they came, as a server reads its sockets.
 func (p *process) intercept(c *server.Peer, cmd string, args ...string) bool {
-	if c == p.keeper {
+	if c == p.keeper.peer {
 		return false
 	}
 	if p.fromClient(c) {
@@ -153,10 +155,14 @@ func (p *process) intercept(c *server.Peer, cmd string, args ...string) bool {
 			c.WriteError("ERR DB index is out of range")
 			return true
 		}
-	case "EVALSHA_RO": // miniredis takes TIME for a command that writes
-		p.node.commands.Add(-1) // it is counted again
-		p.server.Dispatch(c, append([]string{"EVALSHA"}, args...))
-		return true
+	case "SCRIPT":
+		return p.cache(c, args)
+	case "EVALSHA", "EVALSHA_RO":
+		if again := p.evaluation(cmd, args); again != nil {
+			p.node.commands.Add(-1) // it is counted again
+			p.server.Dispatch(c, again)
+			return true
+		}
 	}
 	return false
 }
@@ -170,6 +176,30 @@ func blocks(cmd string, args []string) bool {
 		return slices.ContainsFunc(args, func(word string) bool { return strings.EqualFold(word, "BLOCK") })
 	}
 	return false
+}
+
+// keeper runs housekeeping commands; no fault applies to it.
+type keeper struct {
+	mu     sync.Mutex
+	peer   *server.Peer
+	answer bytes.Buffer // guarded by mu
+}
+
+func newKeeper() *keeper {
+	k := &keeper{}
+	k.peer = server.NewPeer(bufio.NewWriter(&k.answer))
+	return k
+}
+
+// ask has miniredis do what no client has asked for, and returns its answer.
+func (p *process) ask(command ...string) string {
+	k := p.keeper
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.answer.Reset()
+	p.server.Dispatch(k.peer, command)
+	k.peer.Flush()
+	return k.answer.String()
 }
 
 // jumpClock moves the process's wall clock: what it tells as its time and its uptime, and when keys
@@ -264,7 +294,7 @@ func (p *process) kill() {
 	// Blocking commands (BLPOP) end with the store's context, but miniredis may
 	// miss that wake-up; the one after any command is sent under its lock.
 	p.store.CtxCancel()
-	p.server.Dispatch(p.keeper, []string{"PING"})
+	p.ask("PING")
 	// The server goes before the store: closing the store first takes the
 	// server away under a script that is running.
 	p.server.Close()
