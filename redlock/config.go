@@ -20,6 +20,7 @@ import (
 // config is a Quorum's configuration.
 type config struct {
 	prefix       string
+	prefixed     bool // it was given
 	drift        float64
 	nodeTimeout  time.Duration // zero means that it follows the TTL
 	logger       *slog.Logger

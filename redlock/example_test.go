@@ -48,6 +48,21 @@ func Example() {
 	// Output: holding reports/nightly true
 }
 
+func ExampleQuorum_Do() {
+	q, closeAll := exampleQuorum() // redlock.Open([]string{"valkey://a", "valkey://b", "valkey://c"})
+	defer closeAll()
+
+	err := q.Do(context.Background(), "reports/nightly", func(ctx context.Context, l *redlock.Lease) error {
+		// Work with ctx: it ends with the caller's context, and when the lease is lost.
+		fmt.Println("holding", l.Key(), ctx.Err() == nil)
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// holding reports/nightly true
+	// <nil>
+}
+
 func ExampleOpen() {
 	q, err := redlock.Open(
 		[]string{"valkey://10.0.0.1", "valkey://10.0.0.2", "valkey://10.0.0.3"},

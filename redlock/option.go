@@ -186,7 +186,7 @@ func WithPayload(payload string) LeaseOption {
 // WithPrefix sets the first part of every key on the servers. Default DefaultPrefix. Quorums with
 // different prefixes do not see each other's keys. Give each service that shares nodes with others
 // one of its own, such as its name: with one prefix, equal keys, elections and jobs of two services
-// are the same.
+// are the same. A Quorum without one says so in the log, at level Info.
 //
 // It has 1 to 128 bytes, without braces, which mark the key within its names on the servers;
 // without what an ACL takes for a pattern (*, ?, [, ] and \), blanks and control characters; and
@@ -201,7 +201,7 @@ func WithPrefix(prefix string) Option {
 		case strings.HasSuffix(prefix, ":pause"):
 			return &OptionError{"WithPrefix", `must not end in ":pause": the pauses of the prefix before that have these names`}
 		}
-		c.prefix = prefix
+		c.prefix, c.prefixed = prefix, true
 		return nil
 	})
 }

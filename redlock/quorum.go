@@ -334,6 +334,10 @@ func (q *Quorum) start() {
 		q.cfg.logger.WarnContext(context.Background(), "redlock: an even number of nodes survives no more failures than one node less",
 			"nodes", len(q.nodes), "quorum", q.need)
 	}
+	if !q.cfg.prefixed {
+		q.cfg.logger.InfoContext(context.Background(), "redlock: no prefix was given: services that share these nodes share keys, elections and jobs of the same name; "+
+			"give each its own with redlock.WithPrefix", "prefix", q.cfg.prefix)
+	}
 	for _, n := range q.nodes {
 		n.tell()
 		go n.Run()
