@@ -4,14 +4,14 @@
 //
 // A lease is held while a majority of the nodes has its key. It is extended in the background until
 // it is released, and its context ends at the deadline at the latest, so the holder knows of a loss
-// before another can hold the key:
+// before another can hold the key. Quorum.Do acquires, works and releases; TryAcquire and Acquire
+// return the Lease itself:
 //
 //	q, err := redlock.Open([]string{"valkey://a", "valkey://b", "valkey://c"}, redlock.WithPrefix("billing"))
 //	...
-//	lease, err := q.Acquire(ctx, "reports/nightly")
-//	...
-//	defer lease.Release(ctx)
-//	err = build(lease.Context(), lease.FencingToken())
+//	err = q.Do(ctx, "reports/nightly", func(ctx context.Context, l *redlock.Lease) error {
+//		return build(ctx, l.FencingToken()) // ctx ends with the caller's and with the lease
+//	})
 //
 // The prefix is the service's name. Services with different prefixes do not
 // see each other's keys, so no service has to know the names of another.
