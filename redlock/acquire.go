@@ -77,6 +77,7 @@ type acquisition struct {
 	vacancy  vacancy       // of the key, as far as a waiter knows
 	awaited  string        // the identity of the holder that a waiter met last
 	waits    bool          // for a holder, as tracers are told
+	lease    *Lease        // that was won, where tracers are told of it before its user is
 	member   string        // of the queue; empty while it does not wait there
 	rank     int           // how many wait before it, after a HeldError; -1 if that is not known
 
@@ -119,17 +120,19 @@ func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, e
 	return a, nil
 }
 
-func (a *acquisition) traced(ctx context.Context, wait bool, acquire func(context.Context) (*Lease, error)) (*Lease, error) {
+func (a *acquisition) traced(ctx context.Context, wait bool, acquire func(context.Context) (*holding, error)) (*Lease, error) {
 	t := a.q.cfg.tracers.acquire
 	if t == nil {
-		return acquire(ctx)
+		h, err := acquire(ctx)
+		return newLeaseOf(h), err
 	}
 	ctx = t.TraceAcquireStart(ctx, TraceAcquireStartData{
 		Key: a.keys.Name, TTL: a.cfg.ttl, Nodes: len(a.q.nodes), Quorum: a.q.need, Wait: wait,
 	})
 	a.waits = wait
 	began := a.q.clock.Now()
-	l, err := acquire(ctx)
+	h, err := acquire(ctx)
+	l := newLeaseOf(h)
 	t.TraceAcquireEnd(ctx, a.traceEnd(began, l, err))
 	return l, err
 }
@@ -142,14 +145,14 @@ func (a *acquisition) traceEnd(began clock.Instant, l *Lease, err error) TraceAc
 		if v := a.vacancy; v.by != "" && v.since <= now {
 			data.FreedBy, data.Vacant = v.by, now.Sub(v.since)
 		}
-		data.FencingToken = l.token
-		data.Validity = l.remaining()
+		data.FencingToken = l.holding.token
+		data.Validity = l.holding.remaining()
 	}
 	return data
 }
 
 // attempting is round, of which the tracer is told.
-func (a *acquisition) attempting(ctx context.Context) (*Lease, bool, error) {
+func (a *acquisition) attempting(ctx context.Context) (*holding, bool, error) {
 	t := a.q.cfg.tracers.attempt
 	if t == nil {
 		return a.round(ctx)
@@ -158,13 +161,14 @@ func (a *acquisition) attempting(ctx context.Context) (*Lease, bool, error) {
 		Key: a.keys.Name, TTL: a.cfg.ttl, Nodes: len(a.q.nodes), Quorum: a.q.need, Wait: a.waits, Attempt: a.attempts + 1,
 	})
 	began := a.q.clock.Now()
-	l, split, err := a.round(ctx)
-	t.TraceAttemptEnd(ctx, a.traceEnd(began, l, err))
-	return l, split, err
+	h, split, err := a.round(ctx)
+	a.lease = newLeaseOf(h)
+	t.TraceAttemptEnd(ctx, a.traceEnd(began, a.lease, err))
+	return h, split, err
 }
 
 // try asks until a round is decided.
-func (a *acquisition) try(ctx context.Context) (*Lease, error) {
+func (a *acquisition) try(ctx context.Context) (*holding, error) {
 	reconnects, restores := 0, 0
 	a.contest = contest{}
 	for {
@@ -223,7 +227,7 @@ func brokenConnection(err error) bool {
 
 // round asks every node once, or if the candidate has stayed each that has not granted yet. split
 // reports a vote that no owner won.
-func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err error) {
+func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err error) {
 	c := &a.candidate
 	if c.attempt == nil {
 		if ctx.Err() != nil {
@@ -243,7 +247,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	waited := rd.Wait(ctx, timeout, &a.q.waits)
 	t := rd.Tally()
 	a.votes = t.Agreed
-	fail := func(err error) (*Lease, bool, error) {
+	fail := func(err error) (*holding, bool, error) {
 		a.q.rollBack(ctx, c.attempt, rd.Outcome())
 		a.settled()
 		return nil, false, err

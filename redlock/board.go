@@ -336,13 +336,7 @@ func (b Board) Hear(kind string, f func(Entry)) (stop func(), err error) {
 	}), nil
 }
 
-// EndWith has the entry made when the lease ends by Release, Complete or Abandon, in the same step
-// on each node, and without a further request. The entry of the last call counts; one whose
-// Journal is empty is none. It is best effort, as all of a Board, and costs a release nothing.
-//
-// It returns an *OptionError for an entry that cannot be made, and otherwise nil, also when the
-// lease has ended: then nothing is made.
-func (l *Lease) EndWith(e Entry) error {
+func (l *holding) EndWith(e Entry) error {
 	if l.none() {
 		return errNoLease
 	}

@@ -16,7 +16,7 @@ import (
 func TestTimerThatWasOvertakenByAnExtension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := testQuorum(1)
-		q.done, q.leases = make(chan struct{}), make(map[*Lease]struct{})
+		q.done, q.leases = make(chan struct{}), make(map[*holding]struct{})
 		q.extender = newExtender(q)
 		cfg, err := q.cfg.forLease([]LeaseOption{WithoutAutoExtend()})
 		require.NoError(t, err)

@@ -95,8 +95,8 @@ func extendMany(b *testing.B, q *Quorum, leases []*Lease) {
 		e.mu.Unlock()
 	}
 	for _, l := range leases {
-		if clock.Instant(l.deadline.Load()) < now.Add(q.cfg.validity(benchTTL)) {
-			b.Fatalf("%s was not extended: it ends %v before it should", l.Key(), now.Add(q.cfg.validity(benchTTL)).Sub(clock.Instant(l.deadline.Load())))
+		if clock.Instant(l.holding.deadline.Load()) < now.Add(q.cfg.validity(benchTTL)) {
+			b.Fatalf("%s was not extended: it ends %v before it should", l.Key(), now.Add(q.cfg.validity(benchTTL)).Sub(clock.Instant(l.holding.deadline.Load())))
 		}
 	}
 }

@@ -33,13 +33,13 @@ func newExtender(q *Quorum) *extender {
 }
 
 // add plans the lease's next extension, unless it has ended or StopExtending was called.
-func (e *extender) add(l *Lease, due clock.Instant) {
+func (e *extender) add(l *holding, due clock.Instant) {
 	e.mu.Lock()
 	e.put(l, due)
 }
 
 // put is entered with mu held and leaves with it released.
-func (e *extender) put(l *Lease, due clock.Instant) {
+func (e *extender) put(l *holding, due clock.Instant) {
 	if l.due != stopped && l.final.Load() == nil {
 		if l.lacking.Load() {
 			due = min(due, e.q.clock.Now().Add(jitter(l.pause, extendJitter)))
@@ -70,7 +70,7 @@ const lacksAfter = 50 * time.Millisecond
 // have the key. Until then the lease is on a quorum, perhaps, and on no node more. If the node says
 // so again, the next extension but one is twice as late, and so on up to the interval: the rival
 // may be far away. So all that costs a handful of extensions, whatever nodes say.
-func (e *extender) lacks(l *Lease) {
+func (e *extender) lacks(l *holding) {
 	e.mu.Lock()
 	if !l.lacking.Swap(true) {
 		l.pause = max(2*l.pause, lacksAfter)
@@ -82,7 +82,7 @@ func (e *extender) lacks(l *Lease) {
 	e.put(l, l.due)
 }
 
-func (e *extender) remove(l *Lease) {
+func (e *extender) remove(l *holding) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l.due = stopped
@@ -123,16 +123,16 @@ func (e *extender) next() (time.Duration, bool) {
 	return e.due[0].at.Sub(e.q.clock.Now()), true
 }
 
-func (e *extender) popDue() []*Lease {
+func (e *extender) popDue() []*holding {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var due []*Lease
+	var due []*holding
 	now := e.q.clock.Now()
 	if len(e.due) == 0 || e.due[0].at > now {
 		return nil
 	}
 	for len(e.due) > 0 && e.due[0].at <= now.Add(e.due[0].lease.attempt.cfg.interval/extendSlack) {
-		due = append(due, heap.Pop(&e.due).(*Lease))
+		due = append(due, heap.Pop(&e.due).(*holding))
 	}
 	return due
 }
@@ -140,10 +140,10 @@ func (e *extender) popDue() []*Lease {
 // extend starts extensions of what is due, and returns; the replies do the rest. Leases with the
 // same TTL that want nothing more than to be renewed share one. What has the same timeout shares a
 // timer.
-func (e *extender) extend(leases []*Lease) {
+func (e *extender) extend(leases []*holding) {
 	started := make(map[time.Duration][]*extension)
 	start := e.q.clock.Now()
-	together := make(map[group][]*Lease)
+	together := make(map[group][]*holding)
 	for _, l := range leases {
 		l.arm()
 		if g, ok := l.group(start); ok {
@@ -170,7 +170,7 @@ func (e *extender) extend(leases []*Lease) {
 
 // extendAlone extends a lease by itself whose key is not there on some node of an extension of
 // several. That one is traced, and plans the next.
-func (e *extender) extendAlone(l *Lease) {
+func (e *extender) extendAlone(l *holding) {
 	e.mu.Lock()
 	stopped := l.due == stopped
 	e.mu.Unlock()
@@ -183,7 +183,7 @@ func (e *extender) extendAlone(l *Lease) {
 }
 
 // plan is called when an extension's outcome is certain.
-func (e *extender) plan(l *Lease, err error, start clock.Instant) {
+func (e *extender) plan(l *holding, err error, start clock.Instant) {
 	if err == nil {
 		e.add(l, start.Add(jitter(l.attempt.cfg.interval, extendJitter)))
 		return
@@ -197,7 +197,7 @@ type dueHeap []dueLease
 // dueLease has the time beside the lease, to compare many without a look at each.
 type dueLease struct {
 	at    clock.Instant
-	lease *Lease
+	lease *holding
 }
 
 func (h dueHeap) Len() int           { return len(h) }
@@ -207,9 +207,9 @@ func (h dueHeap) Swap(i, j int) {
 	h[i].lease.place, h[j].lease.place = i, j
 }
 
-// Push adds x, a *Lease.
+// Push adds x, a *holding.
 func (h *dueHeap) Push(x any) {
-	l := x.(*Lease)
+	l := x.(*holding)
 	l.place = len(*h)
 	*h = append(*h, dueLease{l.due, l})
 }

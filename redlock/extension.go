@@ -23,7 +23,7 @@ import (
 type extension struct {
 	q      *Quorum
 	call   *wire.Call
-	leases []*Lease
+	leases []*holding
 	start  clock.Instant
 	began  time.Time // for tracers only
 	alone  bool      // it is of one lease, and does what that needs
@@ -41,7 +41,7 @@ type extension struct {
 	// Where that is enough, what an extension needs is here, and no objects of their own.
 	asked    [5]node.Request
 	few      [5]vote.Reply
-	oneLease [1]*Lease
+	oneLease [1]*holding
 	oneTally [1]tally
 }
 
@@ -60,8 +60,8 @@ type group struct {
 }
 
 // startTogether sends an extension of leases of a group; nil if none is left.
-func (q *Quorum) startTogether(leases []*Lease, g group, start clock.Instant) *extension {
-	leases = slices.DeleteFunc(leases, func(l *Lease) bool { return l.Err() != nil })
+func (q *Quorum) startTogether(leases []*holding, g group, start clock.Instant) *extension {
+	leases = slices.DeleteFunc(leases, func(l *holding) bool { return l.Err() != nil })
 	if len(leases) == 0 {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (x *extension) Answered(r *node.Request, a node.Answer) {
 	slot, m := r.Slot, x.q.nodes[r.Slot]
 	rep := m.Reply(x.call, a)
 	x.trace.end(m, slot, OpExtend, x.key, &rep)
-	var alone, lost []*Lease
+	var alone, lost []*holding
 	var endings []ending
 	var now *standing
 	x.mu.Lock()
@@ -193,7 +193,7 @@ func (x *extension) expire() {
 
 // ending is the outcome of one lease's extension.
 type ending struct {
-	lease   *Lease
+	lease   *holding
 	success bool
 	lost    bool      // a quorum of nodes did not have the key for its owner
 	as      *standing // nil where nobody asks for it

@@ -20,19 +20,19 @@ import (
 func TestWhatIsExtendedTogether(t *testing.T) {
 	q := testQuorum(1)
 	start := q.clock.Now()
-	lease := func() *Lease {
+	lease := func() *holding {
 		cfg := q.cfg.plain
-		l := &Lease{q: q, attempt: &attempt{cfg: &cfg}, spread: start}
+		l := &holding{q: q, attempt: &attempt{cfg: &cfg}, spread: start}
 		l.deadline.Store(int64(start.Add(2 * spreadEvery)))
 		return l
 	}
-	requireGroup := func(want group, l *Lease, at clock.Instant) {
+	requireGroup := func(want group, l *holding, at clock.Instant) {
 		t.Helper()
 		g, ok := l.group(at)
 		require.True(t, ok)
 		require.Equal(t, want, g)
 	}
-	requireAlone := func(l *Lease, at clock.Instant, why string) {
+	requireAlone := func(l *holding, at clock.Instant, why string) {
 		t.Helper()
 		_, ok := l.group(at)
 		require.False(t, ok, why)
@@ -116,7 +116,7 @@ func TestExtensionThatIsRefused(t *testing.T) {
 }
 
 // held is a Quorum of nodes that do nothing, with leases.
-func held(t *testing.T, nodes, n int) (q *Quorum, leases []*Lease) {
+func held(t *testing.T, nodes, n int) (q *Quorum, leases []*holding) {
 	q = testQuorum(nodes)
 	for i := range n {
 		at := &attempt{cfg: &q.cfg.plain, keys: &wire.Keys{Name: fmt.Sprint(i), Lock: fmt.Sprint("key", i)}, owner: fmt.Sprint("owner", i)}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
@@ -14,21 +15,10 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Lease is a key that is held. It begins with the round that acquired it and ends, once and for
-// good, when it is released or lost; a lapsed lease never comes back, whatever a late reply says.
-//
-// While Err returns nil no other lease on the key is live, under the conditions of the package
-// documentation. That is not enough to protect a resource from a process that was paused between
-// asking and acting: for that the resource must check FencingToken.
-//
-// A Lease is safe for concurrent use.
-//
-// A nil Lease, which comes with an error, and a zero one are no lease: nothing of them panics. To
-// release one does nothing and returns nil, so that a deferred Release may stand before the check
-// of the error. Whatever tells of a lease that is held says that there is none: Err, Extend and
-// Complete return an error that matches ErrNotHeld, and Context has ended.
-type Lease struct {
+// holding is a lease as the Quorum has it, which extends it. What users have is a Lease.
+type holding struct {
 	q       *Quorum
+	handle  weak.Pointer[Lease]
 	attempt *attempt
 	token   uint64
 	grant   *grant        // of WithSequence; nil without
@@ -50,9 +40,10 @@ type Lease struct {
 	due   clock.Instant // guarded by extender.mu; next extension
 	place int           // guarded by extender.mu; in its heap, or -1
 
-	heals   atomic.Bool   // a node had a damaged counter when others granted it, and is to have its token
-	lacking atomic.Bool   // a node answered that it does not have the key, since the last extension began
-	pause   time.Duration // guarded by extender.mu; from the last such answer to an extension
+	unextended atomic.Bool   // StopExtending was called
+	heals      atomic.Bool   // a node had a damaged counter when others granted it, and is to have its token
+	lacking    atomic.Bool   // a node answered that it does not have the key, since the last extension began
+	pause      time.Duration // guarded by extender.mu; from the last such answer to an extension
 }
 
 // final is how a lease ended.
@@ -66,8 +57,8 @@ const spreadEvery = time.Hour
 
 // newLease starts a lease whose keys were set by rounds of which the first began at since, and the
 // last at start. It returns nil if the Quorum is closed.
-func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, start clock.Instant, granted *grant) *Lease {
-	l := &Lease{q: q, attempt: at, token: token, grant: granted, granted: start, place: -1, spread: start.Add(-spreadEvery)}
+func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, start clock.Instant, granted *grant) *holding {
+	l := &holding{q: q, attempt: at, token: token, grant: granted, granted: start, place: -1, spread: start.Add(-spreadEvery)}
 	at.token = token
 	l.values.values = ctx
 	l.deadline.Store(int64(since.Add(q.cfg.validity(at.cfg.ttl))))
@@ -93,7 +84,7 @@ func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, 
 // arm has a timer end the lease at its deadline, unless one does. Before that is needed nobody can
 // see whether there is one: before somebody has the context, and before the first extension, which
 // is due long before the deadline. Most leases that are held for a moment need none.
-func (l *Lease) arm() {
+func (l *holding) arm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.timer == nil && l.final.Load() == nil {
@@ -104,7 +95,7 @@ func (l *Lease) arm() {
 // strengthen has nodes get the key that have answered the round that granted it without a grant, or
 // will. A quorum has it, and for as long as no other node has, the lease does not survive that one
 // of the quorum forgets it. Where all nodes grant it costs nothing.
-func (l *Lease) strengthen(rd *operation) {
+func (l *holding) strengthen(rd *operation) {
 	came := rd.LeaveTo(granted{l}, func(rep *vote.Reply) bool { return withheld(rep) || isDamaged(rep) })
 	for _, c := range came {
 		l.follow(c.Slot, c.Reply)
@@ -113,7 +104,7 @@ func (l *Lease) strengthen(rd *operation) {
 }
 
 // follow takes a node's answer of the round that granted the lease.
-func (l *Lease) follow(node int, rep *vote.Reply) {
+func (l *holding) follow(node int, rep *vote.Reply) {
 	switch {
 	case withheld(rep):
 		l.q.extender.lacks(l)
@@ -126,7 +117,7 @@ func (l *Lease) follow(node int, rep *vote.Reply) {
 }
 
 // granted is a lease that follows the round that granted it.
-type granted struct{ lease *Lease }
+type granted struct{ lease *holding }
 
 func (g granted) Late(_ *vote.Round, slot int, rep *vote.Reply) {
 	g.lease.follow(slot, rep)
@@ -136,7 +127,7 @@ func (g granted) Late(_ *vote.Round, slot int, rep *vote.Reply) {
 }
 
 // teach restores the lease's sequence on nodes that have answered that they do not know it.
-func (l *Lease) teach(came ...vote.Slot) {
+func (l *holding) teach(came ...vote.Slot) {
 	if once := l.attempt.cfg.once; once != nil {
 		(&laggards{q: l.q, at: l.attempt, keep: once.keep}).restore(came...)
 	}
@@ -166,54 +157,44 @@ var noContext = func() context.Context {
 }()
 
 // none reports whether the lease is nil or zero.
-func (l *Lease) none() bool { return l == nil || l.q == nil }
+func (l *holding) none() bool { return l == nil || l.q == nil }
 
-// Key returns the key as it was given to Acquire.
-func (l *Lease) Key() string {
+func (l *holding) Key() string {
 	if l.none() {
 		return ""
 	}
 	return l.attempt.keys.Name
 }
 
-// Identity returns the holder's name, see WithIdentity.
-func (l *Lease) Identity() string {
+func (l *holding) Identity() string {
 	if l.none() {
 		return ""
 	}
 	return l.attempt.cfg.identity
 }
 
-// TTL returns the expiry that the lease's keys get on the servers.
-func (l *Lease) TTL() time.Duration {
+func (l *holding) TTL() time.Duration {
 	if l.none() {
 		return 0
 	}
 	return l.attempt.cfg.ttl
 }
 
-// FencingToken returns a number that is strictly greater than that of every earlier lease on this
-// key. Pass it with every write to the resource, and let the resource refuse a number below the
-// highest it has seen.
-func (l *Lease) FencingToken() uint64 {
+func (l *holding) FencingToken() uint64 {
 	if l.none() {
 		return 0
 	}
 	return l.token
 }
 
-// Sequence returns the number given to WithSequence, or 0.
-func (l *Lease) Sequence() int64 {
+func (l *holding) Sequence() int64 {
 	if l.none() || l.attempt.cfg.once == nil {
 		return 0
 	}
 	return l.attempt.cfg.once.n
 }
 
-// Attempt returns how often the lease's sequence has been granted, this time included, as far as
-// its nodes know: 1 for the first, more when earlier holders died or released without Complete
-// (AtLeastOnce). Without WithSequence it is 1.
-func (l *Lease) Attempt() int {
+func (l *holding) Attempt() int {
 	switch {
 	case l.none():
 		return 0
@@ -223,24 +204,14 @@ func (l *Lease) Attempt() int {
 	return l.grant.attempts
 }
 
-// Previous returns how far the key's sequence had come before this lease was granted, as far as its
-// nodes know: Granted is the number of the grant before and Label is its label, Attempts and
-// Identity are not known. Without WithSequence it is zero.
-func (l *Lease) Previous() SequenceState {
+func (l *holding) Previous() SequenceState {
 	if l.none() || l.grant == nil {
 		return SequenceState{}
 	}
 	return l.grant.previous
 }
 
-// Context returns a context that carries the values of the context the lease was acquired with and
-// is cancelled when the lease ends: at the deadline at the latest, by a timer that waits for
-// nothing else. context.Cause gives the *LostError or ErrReleased.
-//
-// Timers stand still while the machine is suspended, so after that the context ends late: when the
-// next extension would have been due, or for a lease WithoutAutoExtend when the rest of its
-// validity has passed once more. Err is exact, and ends the context if it is asked.
-func (l *Lease) Context() context.Context {
+func (l *holding) Context() context.Context {
 	if l.none() {
 		return noContext
 	}
@@ -256,10 +227,7 @@ func (l *Lease) Context() context.Context {
 	return l.ctx
 }
 
-// Deadline returns until when the lease may be relied on, as known now: the start of the last
-// successful round plus the TTL, less the allowance for drift. Extensions move it. It is to be
-// compared with time.Now in this process; it means nothing on another machine.
-func (l *Lease) Deadline() time.Time {
+func (l *holding) Deadline() time.Time {
 	if l.none() {
 		return time.Time{}
 	}
@@ -267,14 +235,11 @@ func (l *Lease) Deadline() time.Time {
 }
 
 // remaining is the validity that is left; negative after the deadline.
-func (l *Lease) remaining() time.Duration {
+func (l *holding) remaining() time.Duration {
 	return clock.Instant(l.deadline.Load()).Sub(l.q.clock.Now())
 }
 
-// Err returns nil while the lease is valid, ErrReleased after Release, and a *LostError when it was
-// lost. It compares the clock at the call, so a process that was paused or suspended learns the
-// truth at its first question. It does no I/O and does not block.
-func (l *Lease) Err() error {
+func (l *holding) Err() error {
 	if l.none() {
 		return errNoLease
 	}
@@ -289,7 +254,7 @@ func (l *Lease) Err() error {
 }
 
 // expire runs at the deadline, or before it where the deadline was moved meanwhile.
-func (l *Lease) expire() {
+func (l *holding) expire() {
 	if l.final.Load() != nil {
 		return
 	}
@@ -304,7 +269,7 @@ func (l *Lease) expire() {
 }
 
 // lose ends the lease without releasing it. The context is cancelled first.
-func (l *Lease) lose(reason LostReason) {
+func (l *holding) lose(reason LostReason) {
 	l.mu.Lock()
 	err := &LostError{Key: l.Key(), Reason: reason, Err: l.lastErr}
 	ended := l.end(err)
@@ -313,13 +278,13 @@ func (l *Lease) lose(reason LostReason) {
 		return
 	}
 	if t := l.q.cfg.tracers.lost; t != nil {
-		t.TraceLost(&l.values, TraceLostData{Key: l.Key(), Lease: l, Held: l.held(), Reason: reason, Err: err})
+		t.TraceLost(&l.values, TraceLostData{Key: l.Key(), Lease: l.shown(), Held: l.held(), Reason: reason, Err: err})
 	}
 }
 
 // end makes err final, once. Called with mu held, so that no extension can come between. Cancelling
 // a context runs nobody's code: context.AfterFunc uses goroutines of its own.
-func (l *Lease) end(err error) bool {
+func (l *holding) end(err error) bool {
 	if !l.final.CompareAndSwap(nil, &final{err: err, at: l.q.clock.Now()}) {
 		return false
 	}
@@ -336,20 +301,14 @@ func (l *Lease) end(err error) bool {
 }
 
 // held is how long the lease was or has been held.
-func (l *Lease) held() time.Duration {
+func (l *holding) held() time.Duration {
 	if f := l.final.Load(); f != nil {
 		return f.at.Sub(l.granted)
 	}
 	return l.q.clock.Now().Sub(l.granted)
 }
 
-// Extend sets the keys' expiry to the full TTL again and moves the deadline. There is no need to
-// call it unless the lease was acquired WithoutAutoExtend. A failed extension leaves the lease as
-// it was: it may be tried again until the deadline.
-//
-// Errors: *QuorumError, *LostError or ErrReleased when the lease has ended, *OptionError, or ctx's
-// own error; after the last the extension may still take effect.
-func (l *Lease) Extend(ctx context.Context) error {
+func (l *holding) Extend(ctx context.Context) error {
 	if l.none() {
 		return errNoLease
 	}
@@ -378,18 +337,16 @@ func (l *Lease) Extend(ctx context.Context) error {
 	}
 }
 
-// StopExtending leaves the lease to run out at its deadline, without releasing it. It is for a
-// holder whose work cannot be stopped: releasing under it would let another begin, while the
-// deadline still tells it when it must have ended. Extend by hand still works.
-func (l *Lease) StopExtending() {
+func (l *holding) StopExtending() {
 	if !l.none() {
+		l.unextended.Store(true)
 		l.arm()
 		l.q.extender.remove(l)
 	}
 }
 
 // group is that of the lease's extension at that time; false if it is to be extended by itself.
-func (l *Lease) group(start clock.Instant) (g group, ok bool) {
+func (l *holding) group(start clock.Instant) (g group, ok bool) {
 	switch {
 	case l.lacking.Load(): // its key would not be found there
 		return g, false
@@ -406,7 +363,7 @@ func (l *Lease) group(start clock.Instant) (g group, ok bool) {
 
 // spreads reports whether an extension that begins at that time is to spread the token: once in a
 // while, and where a counter is to be healed.
-func (l *Lease) spreads(start clock.Instant) bool {
+func (l *holding) spreads(start clock.Instant) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.heals.Load() || start.Sub(l.spread) >= spreadEvery
@@ -415,11 +372,11 @@ func (l *Lease) spreads(start clock.Instant) bool {
 // startExtend sends an extension of the lease by itself to all nodes. Its outcome is applied to the
 // lease when it is certain, by any goroutine. It returns nil, and nothing happens, if the lease has
 // ended.
-func (l *Lease) startExtend(result chan<- error, beside bool) *extension {
+func (l *holding) startExtend(result chan<- error, beside bool) *extension {
 	if l.Err() != nil {
 		return nil
 	}
-	x := &extension{q: l.q, start: l.q.clock.Now(), alone: true, key: l.Key(), result: result, beside: beside, oneLease: [1]*Lease{l}}
+	x := &extension{q: l.q, start: l.q.clock.Now(), alone: true, key: l.Key(), result: result, beside: beside, oneLease: [1]*holding{l}}
 	x.leases, x.tallies = x.oneLease[:], x.oneTally[:]
 	l.lacking.Store(false)
 	call := l.attempt.call(wire.Extend)
@@ -437,7 +394,7 @@ func (l *Lease) startExtend(result chan<- error, beside bool) *extension {
 }
 
 // hasSpread notes when the token was spread.
-func (l *Lease) hasSpread(at clock.Instant) {
+func (l *holding) hasSpread(at clock.Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.spread = at
@@ -447,7 +404,7 @@ func (l *Lease) hasSpread(at clock.Instant) {
 // counts from the start of the extension. An outcome that comes after the deadline changes nothing:
 // the lease was lost then. The clock is read with mu held, in which the lease also ends: between
 // the deadline and a loss nothing can move the deadline.
-func (l *Lease) apply(e ending, start clock.Instant) (margin time.Duration, err error) {
+func (l *holding) apply(e ending, start clock.Instant) (margin time.Duration, err error) {
 	l.mu.Lock()
 	margin = l.remaining()
 	if margin <= 0 || l.final.Load() != nil {
@@ -470,12 +427,12 @@ func (l *Lease) apply(e ending, start clock.Instant) (margin time.Duration, err 
 	return margin, nil
 }
 
-func (l *Lease) traceExtend(as *standing, began time.Time, margin time.Duration, err error) {
+func (l *holding) traceExtend(as *standing, began time.Time, margin time.Duration, err error) {
 	t := l.q.cfg.tracers.extend
 	if t == nil {
 		return
 	}
-	data := TraceExtendData{Key: l.Key(), Lease: l, Start: began, Margin: margin, Answers: as.answers, Err: err}
+	data := TraceExtendData{Key: l.Key(), Lease: l.shown(), Start: began, Margin: margin, Answers: as.answers, Err: err}
 	data.Duration, data.Shared = as.told(began, margin <= 0)
 	for i := range as.Replies {
 		switch rep := &as.Replies[i]; {

@@ -304,7 +304,7 @@ func (q *Quorum) mark(ctx context.Context, key string, floor int64, o PauseOptio
 
 // leaseToMark acquires the lease under which the mark of a key is written. It waits for a TTL while
 // another one has it.
-func (q *Quorum) leaseToMark(ctx context.Context, keys *wire.Keys) (*Lease, error) {
+func (q *Quorum) leaseToMark(ctx context.Context, keys *wire.Keys) (*holding, error) {
 	names := wire.MarkKeys(q.cfg.prefix, keys.Name)
 	if keys == &q.all {
 		names = wire.MarkKeys(q.cfg.prefix, "")

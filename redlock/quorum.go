@@ -56,9 +56,9 @@ type Quorum struct {
 	longTTL   atomic.Bool   // a lease with a TTL above the longest was seen
 	oddMark   atomic.Uint64 // the version of the mark of a pause that was last not passed on
 	mu        sync.Mutex
-	leases    map[*Lease]struct{} // guarded by mu; held ones
-	closed    bool                // guarded by mu
-	done      chan struct{}       // closed by Close
+	leases    map[*holding]struct{} // guarded by mu; held ones
+	closed    bool                  // guarded by mu
+	done      chan struct{}         // closed by Close
 	work      sync.WaitGroup
 	rounds    sync.WaitGroup // acquisitions under way, which Close lets roll back; added to with mu held
 }
@@ -271,7 +271,7 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 		cfg:    cfg,
 		need:   nodes/2 + 1,
 		clock:  clock.New(),
-		leases: make(map[*Lease]struct{}),
+		leases: make(map[*holding]struct{}),
 		done:   make(chan struct{}),
 	}
 	q.extender = newExtender(q)
@@ -372,7 +372,7 @@ func (q *Quorum) Close() error {
 		return nil
 	}
 	q.closed = true
-	held := make([]*Lease, 0, len(q.leases))
+	held := make([]*holding, 0, len(q.leases))
 	for l := range q.leases {
 		held = append(held, l)
 	}
@@ -465,7 +465,7 @@ func (q *Quorum) later(f func()) {
 }
 
 // adopt registers a lease; false means that the Quorum has been closed meanwhile.
-func (q *Quorum) adopt(l *Lease) bool {
+func (q *Quorum) adopt(l *holding) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -475,7 +475,7 @@ func (q *Quorum) adopt(l *Lease) bool {
 	return true
 }
 
-func (q *Quorum) forget(l *Lease) {
+func (q *Quorum) forget(l *holding) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.leases, l)

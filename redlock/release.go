@@ -10,41 +10,18 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Release ends the lease and frees the key on all nodes, or with WithMinHold shortens its life to
-// what is left of the minimum. The lease's context is cancelled before anything is sent, so no work
-// may depend on it any more when Release is called.
-//
-// It works with a cancelled ctx: ctx lends its values for tracing, its cancellation is ignored, and
-// a nil one is context.Background. It waits until a quorum of nodes has answered, at most the node
-// timeout (WithNodeTimeout); what is left is sent in the background, and repeated until it would
-// have expired.
-//
-// Release may be called any number of times and concurrently; every call returns the same. It
-// returns nil when a quorum has freed the key, a *LostError when the lease was lost before (its
-// keys are still cleaned up), or a *QuorumError when too few nodes confirmed, in which case the key
-// expires by itself at the latest.
-//
-// A lease with WithSequence leaves its sequence granted, and not completed: see Complete.
-func (l *Lease) Release(ctx context.Context) error { return l.finish(ctx, wire.Keep) }
+func (l *holding) Release(ctx context.Context) error { return l.finish(ctx, wire.Keep) }
 
-// Complete is Release, and records on the nodes that the lease's sequence is completed, so that it
-// is not granted again; see WithSequence, without which it is no more than Release. What was
-// completed is recorded also if the lease was lost meanwhile. nil means that a quorum has recorded
-// it; a *QuorumError that this is not certain. After a Release it does nothing and returns what
-// that returned.
-func (l *Lease) Complete(ctx context.Context) error {
+func (l *holding) Complete(ctx context.Context) error {
 	if l.none() {
 		return errNoLease // nothing is recorded
 	}
 	return l.finish(ctx, wire.Done)
 }
 
-// Abandon is Release, and takes back the grant of the lease's sequence (WithSequence), as if it had
-// never been granted: for a holder that has not begun to work, and will not. On nodes that do not
-// hear of it the number stays granted.
-func (l *Lease) Abandon(ctx context.Context) error { return l.finish(ctx, wire.Undo) }
+func (l *holding) Abandon(ctx context.Context) error { return l.finish(ctx, wire.Undo) }
 
-func (l *Lease) finish(ctx context.Context, record wire.Outcome) error {
+func (l *holding) finish(ctx context.Context, record wire.Outcome) error {
 	if l.none() {
 		return nil
 	}
@@ -71,14 +48,14 @@ func (l *Lease) finish(ctx context.Context, record wire.Outcome) error {
 	ctx = l.q.detach(ctx)
 	t := l.q.cfg.tracers.release
 	if t != nil {
-		ctx = t.TraceReleaseStart(ctx, TraceReleaseStartData{Key: l.Key(), Lease: l})
+		ctx = t.TraceReleaseStart(ctx, TraceReleaseStartData{Key: l.Key(), Lease: l.shown()})
 	}
 	err = l.free(ctx, record)
 	if lost := l.final.Load().err; !ended {
 		err = lost
 	}
 	if t != nil {
-		t.TraceReleaseEnd(ctx, TraceReleaseEndData{Key: l.Key(), Lease: l, Held: l.held(), Lost: !ended, Err: err})
+		t.TraceReleaseEnd(ctx, TraceReleaseEndData{Key: l.Key(), Lease: l.shown(), Held: l.held(), Lost: !ended, Err: err})
 	}
 	return err
 }
@@ -110,7 +87,7 @@ func (r *release) end(outcome error) {
 }
 
 // free sends the release and waits for a quorum of answers.
-func (l *Lease) free(ctx context.Context, record wire.Outcome) error {
+func (l *holding) free(ctx context.Context, record wire.Outcome) error {
 	keep := max(l.attempt.cfg.minHold-l.q.clock.Now().Sub(l.granted), 0)
 	call := l.attempt.call(wire.Release)
 	call.Keep, call.Record = milliseconds(keep.Round(time.Millisecond)), record
