@@ -1,4 +1,4 @@
-package scrape
+package telemetry_test
 
 import (
 	"context"

@@ -1,7 +1,8 @@
-package scrape
+package telemetry_test
 
 import (
 	"bytes"
+	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,6 +17,9 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 )
 
+// update rewrites the golden file instead of comparing with it.
+var update = flag.Bool("update", false, "rewrite the golden file in testdata")
+
 // What the exporter makes of the metrics that the golden file of package tenureotel pins. The test
 // there shows that the package makes those.
 func TestPrometheusTextIsThatOfTheGoldenFile(t *testing.T) {
@@ -27,13 +31,7 @@ func TestPrometheusTextIsThatOfTheGoldenFile(t *testing.T) {
 	require.NoError(t, err)
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
 	defer func() { require.NoError(t, provider.Shutdown(t.Context())) }()
-	golden(t, "metrics.prom.golden", shape(scrape(t, registry)))
-}
-
-// golden compares a text with a file in testdata; -update writes it.
-func golden(t *testing.T, name, text string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
+	text, path := shape(scrape(t, registry)), filepath.Join("testdata", "metrics.prom.golden")
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	}

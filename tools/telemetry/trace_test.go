@@ -1,4 +1,4 @@
-package otlptest_test
+package telemetry_test
 
 import (
 	"context"
@@ -20,7 +20,6 @@ import (
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	tenureotel "github.com/tenure-dev/tenure/otel"
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/tools/otlptest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,23 +30,15 @@ type wire struct {
 	tel      *tenureotel.Instrumentation
 }
 
-func connect(t *testing.T, r *otlptest.Receiver) *wire {
+func connect(t *testing.T, r *receiver) *wire {
 	t.Helper()
-	exporter, err := otlptracehttp.New(t.Context(), otlptracehttp.WithEndpointURL(r.Endpoint()))
+	exporter, err := otlptracehttp.New(t.Context(), otlptracehttp.WithEndpointURL(r.url))
 	require.NoError(t, err)
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter, sdktrace.WithBatchTimeout(50*time.Millisecond)))
 	t.Cleanup(func() { assert.NoError(t, provider.Shutdown(context.WithoutCancel(t.Context()))) })
 	tel, err := tenureotel.New(tenureotel.WithTracerProvider(provider), tenureotel.WithMeterProvider(noop.NewMeterProvider()))
 	require.NoError(t, err)
 	return &wire{provider, tel}
-}
-
-func receive(t *testing.T) *otlptest.Receiver {
-	t.Helper()
-	r, err := otlptest.Start()
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, r.Close()) })
-	return r
 }
 
 func open(t *testing.T, fleet *valkeytest.Fleet, w *wire, opts ...redlock.Option) *redlock.Quorum {
@@ -58,23 +49,6 @@ func open(t *testing.T, fleet *valkeytest.Fleet, w *wire, opts ...redlock.Option
 	t.Cleanup(func() { assert.NoError(t, q.Close()) })
 	q.Nodes(t.Context())
 	return q
-}
-
-// await waits for as many spans of each name.
-func await(t *testing.T, r *otlptest.Receiver, names map[string]int) []*tracepb.Span {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	spans, err := r.Await(ctx, func(spans []*tracepb.Span) bool {
-		for name, n := range names {
-			if len(named(spans, name)) < n {
-				return false
-			}
-		}
-		return true
-	})
-	require.NoError(t, err, "%s", otlptest.Tree(spans))
-	return spans
 }
 
 func named(spans []*tracepb.Span, name string) (list []*tracepb.Span) {
@@ -96,8 +70,8 @@ func links(s *tracepb.Span) (ids [][]byte) {
 // An acquisition with one slow node and one dead one, as a collector gets it.
 func TestAcquisitionOverOTLP(t *testing.T) {
 	fleet := valkeytest.Start(t, 5)
-	receiver := receive(t)
-	w := connect(t, receiver)
+	r := receive(t)
+	w := connect(t, r)
 	q := open(t, fleet, w, redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(15*time.Second))
 	slow, dead := fleet.Node(0), fleet.Node(4)
 	require.NoError(t, dead.Kill())
@@ -111,7 +85,7 @@ func TestAcquisitionOverOTLP(t *testing.T) {
 	ctx, caller := w.provider.Tracer("test").Start(t.Context(), "caller")
 	l, err := acquireBefore(t, ctx, q, fleet.Nodes()[:4], func() {
 		// With a quorum, what has not been sent to the dead one would be abandoned.
-		await(t, receiver, map[string]int{"tenure.node.acquire": 1})
+		r.await(t, map[string]int{"tenure.node.acquire": 1})
 		for _, n := range fleet.Nodes()[1:4] {
 			require.NoError(t, n.Thaw())
 		}
@@ -123,55 +97,56 @@ func TestAcquisitionOverOTLP(t *testing.T) {
 	caller.End()
 	require.NoError(t, slow.Thaw())
 
-	spans := await(t, receiver, map[string]int{
+	spans := r.await(t, map[string]int{
 		"caller": 1, "work": 1, "tenure.lease.acquire": 1, "tenure.node.acquire": 5, "tenure.lease.release": 1, "tenure.node.release": 4,
 	})
-	tree := otlptest.Tree(spans)
-	t.Logf("one node is slow and one is dead:\n%s", tree)
-	require.Equal(t, map[string]string{"test": "", tenureotel.ScopeName: tenureotel.Version()}, receiver.Scopes())
+	drawn := tree(spans)
+	t.Logf("one node is slow and one is dead:\n%s", drawn)
+	_, scopes := r.got()
+	require.Equal(t, map[string]string{"test": "", tenureotel.ScopeName: tenureotel.Version()}, scopes)
 
 	parent := named(spans, "tenure.lease.acquire")[0]
 	require.Equal(t, named(spans, "caller")[0].GetSpanId(), parent.GetParentSpanId())
 	require.Equal(t, tracepb.Span_SPAN_KIND_INTERNAL, parent.GetKind())
-	require.Equal(t, tracepb.Status_STATUS_CODE_UNSET, parent.GetStatus().GetCode(), "a minority that fails is not its failure\n%s", tree)
+	require.Equal(t, tracepb.Status_STATUS_CODE_UNSET, parent.GetStatus().GetCode(), "a minority that fails is not its failure\n%s", drawn)
 	require.Empty(t, parent.GetEvents())
-	attributes := otlptest.Attributes(parent)
+	got := attributes(parent)
 	for key, want := range map[string]string{
 		"tenure.lease.name": "invoice/42", "tenure.lease.key": "invoice/42", "tenure.lease.ttl": "60", "tenure.lease.nodes": "5", "tenure.lease.quorum": "3", "tenure.lease.wait": "false",
 		"tenure.outcome": "acquired", "tenure.lease.attempts": "1", "tenure.lease.votes": "3", "tenure.lease.fencing_token": fmt.Sprint(l.FencingToken()),
 	} {
-		require.Equal(t, want, attributes[key], "%s\n%s", key, tree)
+		require.Equal(t, want, got[key], "%s\n%s", key, drawn)
 	}
 
 	children := named(spans, "tenure.node.acquire")
 	seen := make(map[string]*tracepb.Span)
 	for _, child := range children {
-		require.Equal(t, parent.GetSpanId(), child.GetParentSpanId(), tree)
+		require.Equal(t, parent.GetSpanId(), child.GetParentSpanId(), drawn)
 		require.Equal(t, parent.GetTraceId(), child.GetTraceId())
 		require.Equal(t, tracepb.Span_SPAN_KIND_CLIENT, child.GetKind())
-		a := otlptest.Attributes(child)
+		a := attributes(child)
 		require.Equal(t, "valkey", a["db.system.name"])
 		seen[net.JoinHostPort(a["server.address"], a["server.port"])] = child
 	}
-	require.Len(t, seen, 5, "a child a node\n%s", tree)
+	require.Len(t, seen, 5, "a child a node\n%s", drawn)
 	for i := range 5 {
 		child := seen[fleet.Node(i).Addr()]
-		require.NotNil(t, child, tree)
+		require.NotNil(t, child, drawn)
 		switch i {
 		case 4:
-			require.Equal(t, tracepb.Status_STATUS_CODE_ERROR, child.GetStatus().GetCode(), tree)
-			require.NotEmpty(t, otlptest.Attributes(child)["error.type"], tree)
+			require.Equal(t, tracepb.Status_STATUS_CODE_ERROR, child.GetStatus().GetCode(), drawn)
+			require.NotEmpty(t, attributes(child)["error.type"], drawn)
 		default:
-			require.Equal(t, tracepb.Status_STATUS_CODE_UNSET, child.GetStatus().GetCode(), tree)
-			require.Equal(t, "ok", otlptest.Attributes(child)["tenure.outcome"], tree)
+			require.Equal(t, tracepb.Status_STATUS_CODE_UNSET, child.GetStatus().GetCode(), drawn)
+			require.Equal(t, "ok", attributes(child)["tenure.outcome"], drawn)
 		}
 	}
-	require.Greater(t, seen[slow.Addr()].GetEndTimeUnixNano(), parent.GetEndTimeUnixNano(), "nobody waits for the slow one\n%s", tree)
+	require.Greater(t, seen[slow.Addr()].GetEndTimeUnixNano(), parent.GetEndTimeUnixNano(), "nobody waits for the slow one\n%s", drawn)
 
 	release := named(spans, "tenure.lease.release")[0]
-	require.Equal(t, named(spans, "caller")[0].GetSpanId(), release.GetParentSpanId(), tree)
-	require.Equal(t, [][]byte{parent.GetSpanId()}, links(release), tree)
-	require.Equal(t, named(spans, "caller")[0].GetSpanId(), named(spans, "work")[0].GetParentSpanId(), "what is done with a lease is no part of its acquisition\n%s", tree)
+	require.Equal(t, named(spans, "caller")[0].GetSpanId(), release.GetParentSpanId(), drawn)
+	require.Equal(t, [][]byte{parent.GetSpanId()}, links(release), drawn)
+	require.Equal(t, named(spans, "caller")[0].GetSpanId(), named(spans, "work")[0].GetParentSpanId(), "what is done with a lease is no part of its acquisition\n%s", drawn)
 }
 
 // acquireBefore acquires while nodes are frozen, which then thaws.
@@ -194,12 +169,12 @@ func acquireBefore(t *testing.T, ctx context.Context, q *redlock.Quorum, frozen 
 // A hand-over: one leader resigns and the next is elected.
 func TestHandoverOverOTLP(t *testing.T) {
 	fleet := valkeytest.Start(t, 5)
-	receiver := receive(t)
+	r := receive(t)
 	terms := make(chan *elector.Term)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 2)
 	run := func(identity string) {
-		w := connect(t, receiver)
+		w := connect(t, r)
 		e, err := elector.New(open(t, fleet, w), "poller", elector.WithIdentity(identity), elector.WithTracer(w.tel), elector.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
 		go func() {
@@ -221,42 +196,42 @@ func TestHandoverOverOTLP(t *testing.T) {
 	require.NoError(t, <-ended)
 	require.NoError(t, <-ended)
 
-	spans := await(t, receiver, map[string]int{"tenure.election.campaign": 2, "tenure.lease.acquire": 3, "tenure.lease.release": 2})
-	tree := otlptest.Tree(spans)
-	t.Logf("a resigns, b is elected, and all is stopped:\n%s", tree)
+	spans := r.await(t, map[string]int{"tenure.election.campaign": 2, "tenure.lease.acquire": 3, "tenure.lease.release": 2})
+	drawn := tree(spans)
+	t.Logf("a resigns, b is elected, and all is stopped:\n%s", drawn)
 
 	acquired := make(map[string]*tracepb.Span) // by token
 	for _, s := range named(spans, "tenure.lease.acquire") {
-		acquired[otlptest.Attributes(s)["tenure.lease.fencing_token"]] = s
+		acquired[attributes(s)["tenure.lease.fencing_token"]] = s
 	}
 	for identity, term := range map[string]*elector.Term{"a": first, "b": second} {
 		number := fmt.Sprint(term.Number())
 		var campaign, release *tracepb.Span
 		for _, s := range named(spans, "tenure.election.campaign") {
-			if otlptest.Attributes(s)["tenure.election.identity"] == identity && campaign == nil {
+			if attributes(s)["tenure.election.identity"] == identity && campaign == nil {
 				campaign = s
 			}
 		}
 		for _, s := range named(spans, "tenure.lease.release") {
-			if otlptest.Attributes(s)["tenure.lease.fencing_token"] == number {
+			if attributes(s)["tenure.lease.fencing_token"] == number {
 				release = s
 			}
 		}
-		require.NotNil(t, campaign, tree)
-		require.NotNil(t, release, tree)
-		require.NotNil(t, acquired[number], tree)
-		require.Equal(t, map[string]string{"a": "elected", "b": "waiting"}[identity], otlptest.Attributes(campaign)["tenure.outcome"], tree)
-		require.Empty(t, acquired[number].GetParentSpanId(), tree)
-		require.NotEqual(t, campaign.GetTraceId(), acquired[number].GetTraceId(), tree)
-		require.Equal(t, [][]byte{campaign.GetSpanId()}, links(acquired[number]), tree)
-		require.Equal(t, [][]byte{acquired[number].GetSpanId()}, links(release), tree)
-		require.Equal(t, "released", otlptest.Attributes(release)["tenure.outcome"], tree)
+		require.NotNil(t, campaign, drawn)
+		require.NotNil(t, release, drawn)
+		require.NotNil(t, acquired[number], drawn)
+		require.Equal(t, map[string]string{"a": "elected", "b": "waiting"}[identity], attributes(campaign)["tenure.outcome"], drawn)
+		require.Empty(t, acquired[number].GetParentSpanId(), drawn)
+		require.NotEqual(t, campaign.GetTraceId(), acquired[number].GetTraceId(), drawn)
+		require.Equal(t, [][]byte{campaign.GetSpanId()}, links(acquired[number]), drawn)
+		require.Equal(t, [][]byte{acquired[number].GetSpanId()}, links(release), drawn)
+		require.Equal(t, "released", attributes(release)["tenure.outcome"], drawn)
 	}
 	waited := acquired[fmt.Sprint(second.Number())]
-	require.Equal(t, "true", otlptest.Attributes(waited)["tenure.lease.wait"])
-	require.NotEqual(t, "1", otlptest.Attributes(waited)["tenure.lease.attempt"], "it waited\n%s", tree)
-	require.Equal(t, "a", otlptest.Attributes(waited)["tenure.lease.waited_for"])
-	require.Equal(t, "release", otlptest.Attributes(waited)["tenure.lease.freed_by"])
+	require.Equal(t, "true", attributes(waited)["tenure.lease.wait"])
+	require.NotEqual(t, "1", attributes(waited)["tenure.lease.attempt"], "it waited\n%s", drawn)
+	require.Equal(t, "a", attributes(waited)["tenure.lease.waited_for"])
+	require.Equal(t, "release", attributes(waited)["tenure.lease.freed_by"])
 }
 
 // listeners are the nodes on which somebody waits for the release of a lease.
