@@ -4,6 +4,7 @@
 #   valkey      valkey-server: tests start real servers from it. 8 or newer is what is tested; 7.2 works
 #   compiler    a C compiler: tests that move a server's clock need it, and so does the race detector
 #   node        Node.js 18 or newer: a test runs the demonstration with it
+#   make        what runs the targets
 #   openssl     a test makes certificates with it
 #   prometheus  prometheus and promtool 2.42 or newer, for the rules and the dashboard of examples/observability
 #   chromium    the tests of the pages drive it; TENURE_CHROMIUM names another Chrome
@@ -30,7 +31,7 @@ packages() {
 	compiler) echo gcc libc6-dev ;;
 	node) echo nodejs ;;
 	chromium) echo chromium fonts-dejavu-core ;;
-	openssl | prometheus | npm) echo "$1" ;;
+	make | openssl | prometheus | npm) echo "$1" ;;
 	*) die "there is no $1; the names are in the first lines of scripts/install.sh" ;;
 	esac
 }
