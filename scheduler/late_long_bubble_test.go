@@ -1,0 +1,77 @@
+//go:build long
+
+package scheduler_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// The replica that gets a tick is shut down before it has begun the run. The others were told that
+// it is held: they follow it until it is done.
+func TestTickOfAReplicaThatIsShutDownAtOnceIsRun(t *testing.T) {
+	for _, policy := range []scheduler.CatchUp{scheduler.CatchUpLatest, scheduler.CatchUpAll} {
+		for _, ms := range []int{5, 10, 25, 49, 51, 75, 99, 101, 150} {
+			t.Run(fmt.Sprintf("%v, %d ms after the tick", policy, ms), func(t *testing.T) {
+				inCluster(t, func(t *testing.T, c *cluster) {
+					var replicas []*replica
+					for i := range 3 {
+						// The first asks first.
+						r := c.replica(scheduler.WithCatchUp(time.Minute, policy), ahead(time.Duration(2-i)*5*time.Millisecond))
+						r.add(t, tenSecondly, func(ctx context.Context) { nap(ctx, 100*time.Millisecond) })
+						r.Start()
+						replicas = append(replicas, r)
+					}
+					until(12 * time.Second)
+					c.delay(50 * time.Millisecond)
+					until(20*time.Second - 10*time.Millisecond + time.Duration(ms)*time.Millisecond)
+					require.NoError(t, replicas[0].Shutdown())
+					until(29 * time.Second)
+					require.Equal(t, []int{10, 20}, c.book.tickSeconds())
+					require.Equal(t, 1, c.book.most)
+				})
+			})
+		}
+	}
+}
+
+// A job whose task takes longer than its interval does not carry the delay of an outage along for
+// ever. The backlog is told.
+func TestBacklogOfASlowJobIsWorkedOff(t *testing.T) {
+	for _, overlap := range []scheduler.Overlap{scheduler.OverlapSkip, scheduler.OverlapQueue} {
+		t.Run(overlap.String(), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				const outage = 2 * time.Minute
+				log := new(journal)
+				b := &backlogs{book: c.book}
+				r := c.replica(scheduler.WithCatchUp(3*time.Minute, scheduler.CatchUpAll), scheduler.WithOverlap(overlap),
+					scheduler.WithTracer(b), scheduler.WithLogger(log.logger()))
+				r.add(t, tenSecondly, func(ctx context.Context) { nap(ctx, 12*time.Second) })
+				r.Start()
+				until(35 * time.Second)
+				c.freeze(0, 1, 2)
+				until(35*time.Second + outage)
+				c.thaw(0, 1, 2)
+				until(35*time.Second + outage + 3*time.Minute)
+				require.Equal(t, 1, c.book.most)
+				require.True(t, slices.IsSortedFunc(c.book.ticks(), time.Time.Compare), "in order: %v", c.book.tickSeconds())
+				last, began := c.book.run(len(c.book.runs) - 1)
+				require.Less(t, began.Sub(last.Tick), 20*time.Second, "the delay has ended within the window")
+				require.Zero(t, c.book.reasons()[scheduler.SkipMissed], "no tick has become too old")
+				require.NotZero(t, c.book.reasons()[scheduler.SkipOverlap])
+				most := slices.MaxFunc(b.told, func(a, b scheduler.TraceBacklogData) int { return a.Ticks - b.Ticks })
+				require.Greater(t, most.Ticks, 8)
+				require.False(t, most.Oldest.IsZero())
+				require.LessOrEqual(t, b.told[len(b.told)-1].Ticks, 1)
+				require.Len(t, log.lines("a job falls behind its schedule"), 1)
+			})
+		})
+	}
+}
