@@ -4,6 +4,7 @@ package redlock_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -59,5 +60,77 @@ func TestTwoRivalsAndANodeThatDoesNotVote(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// Three at once on five nodes, of which none, one or two are dead, at different distances.
+func TestThreeRivals(t *testing.T) {
+	for dead := range 3 {
+		for _, oneWay := range distances {
+			t.Run(fmt.Sprintf("%d dead/%v", dead, oneWay), func(t *testing.T) {
+				bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+					var rivals []*redlock.Quorum
+					for i := range 3 {
+						far := slices.Repeat([]time.Duration{oneWay}, 5)
+						far[i] = oneWay / 10
+						rivals = append(rivals, open(t, fleet, distant(fleet, far...), redlock.WithIdentity(string(rune('a'+i)))))
+					}
+					long := 0
+					if isNear(oneWay) {
+						long = 2
+					}
+					meet(t, rivals)
+					for i := range dead {
+						require.NoError(t, fleet.Node(4-i).Kill())
+					}
+					var took []time.Duration
+					for k := range often(100) {
+						time.Sleep(time.Second)
+						r := raceFor(t, fmt.Sprint("key", k), rivals)
+						l := r.requireOneWinner(t)
+						took = append(took, slices.Max(r.took))
+						finish(t, l.Release)
+					}
+					requireShort(t, took, long, 16, 2*oneWay, 0)
+				})
+			})
+		}
+	}
+}
+
+// Rivals that are each at other distances from each node, from a tenth of a millisecond to 25: in
+// each race somebody has the key in the end.
+func TestRivalsAtAnyDistance(t *testing.T) {
+	for _, test := range []struct{ nodes, dead, rivals int }{{3, 1, 2}, {3, 1, 4}, {5, 2, 3}, {5, 2, 8}} {
+		t.Run(fmt.Sprintf("%d of %d dead, %d rivals", test.dead, test.nodes, test.rivals), func(t *testing.T) {
+			for seed := range uint64(3) {
+				alone(t, test.nodes, func(t *testing.T, fleet *redlocktest.Fleet) {
+					random := rand.New(rand.NewPCG(seed, 1))
+					var rivals []*redlock.Quorum
+					for range test.rivals {
+						far := make([]time.Duration, test.nodes)
+						for i := range far {
+							far[i] = time.Duration((1 + random.Float64()) * float64(100*time.Microsecond<<random.IntN(8)))
+						}
+						rivals = append(rivals, open(t, fleet, distant(fleet, far...)))
+					}
+					for i := range test.dead {
+						require.NoError(t, fleet.Node(i).Kill())
+					}
+					for k := range often(20) {
+						time.Sleep(time.Second)
+						r := raceFor(t, fmt.Sprint("key", k), rivals)
+						won := 0
+						for _, l := range r.leases {
+							if l != nil {
+								won++
+								finish(t, l.Release)
+							}
+						}
+						require.Equal(t, 1, won, "%v", r.errs)
+					}
+				})
+			}
+		})
 	}
 }

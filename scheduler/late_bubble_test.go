@@ -184,37 +184,6 @@ func (b *backlogs) TraceBacklog(_ context.Context, data scheduler.TraceBacklogDa
 	b.told = append(b.told, data)
 }
 
-// Followers do not keep ticks that have been run: nodes that have forgotten would grant them again.
-func TestElectedReplicaRunsNothingAgain(t *testing.T) {
-	for _, delivery := range []redlock.Delivery{redlock.AtMostOnce, redlock.AtLeastOnce} {
-		t.Run(delivery.String(), func(t *testing.T) {
-			inCluster(t, func(t *testing.T, c *cluster) {
-				var replicas []*replica
-				for range 3 {
-					r := c.replica(scheduler.WithElection("jobs"), scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll), scheduler.WithDelivery(delivery))
-					r.add(t, gocron.CronJob("*/10 * * * *", false), func() {})
-					r.Start()
-					replicas = append(replicas, r)
-				}
-				until(21 * time.Minute)
-				for _, n := range c.fleet.Nodes() { // one after the other, and no lease is lost
-					require.NoError(t, n.Restart(false))
-					time.Sleep(20 * time.Second)
-				}
-				until(25 * time.Minute)
-				for _, r := range replicas {
-					if r.Elector().IsLeader(t.Context()) == nil {
-						require.NoError(t, r.Shutdown())
-						break
-					}
-				}
-				until(31 * time.Minute)
-				require.Equal(t, []int{600, 1200, 1800}, c.book.tickSeconds())
-			})
-		})
-	}
-}
-
 // leaveBehind writes on some nodes what an attempt for a tick leaves there that failed, and has not
 // been taken back. It returns what undoes that.
 func (c *cluster) leaveBehind(identity string, tick time.Time, nodes ...int) (takeBack func()) {

@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
@@ -71,6 +73,37 @@ func TestBacklogOfASlowJobIsWorkedOff(t *testing.T) {
 				require.False(t, most.Oldest.IsZero())
 				require.LessOrEqual(t, b.told[len(b.told)-1].Ticks, 1)
 				require.Len(t, log.lines("a job falls behind its schedule"), 1)
+			})
+		})
+	}
+}
+
+// Followers do not keep ticks that have been run: nodes that have forgotten would grant them again.
+func TestElectedReplicaRunsNothingAgain(t *testing.T) {
+	for _, delivery := range []redlock.Delivery{redlock.AtMostOnce, redlock.AtLeastOnce} {
+		t.Run(delivery.String(), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				var replicas []*replica
+				for range 3 {
+					r := c.replica(scheduler.WithElection("jobs"), scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll), scheduler.WithDelivery(delivery))
+					r.add(t, gocron.CronJob("*/10 * * * *", false), func() {})
+					r.Start()
+					replicas = append(replicas, r)
+				}
+				until(21 * time.Minute)
+				for _, n := range c.fleet.Nodes() { // one after the other, and no lease is lost
+					require.NoError(t, n.Restart(false))
+					time.Sleep(20 * time.Second)
+				}
+				until(25 * time.Minute)
+				for _, r := range replicas {
+					if r.Elector().IsLeader(t.Context()) == nil {
+						require.NoError(t, r.Shutdown())
+						break
+					}
+				}
+				until(31 * time.Minute)
+				require.Equal(t, []int{600, 1200, 1800}, c.book.tickSeconds())
 			})
 		})
 	}
