@@ -300,25 +300,6 @@ func TestAVoteThatStaysSplit(t *testing.T) {
 	})
 }
 
-// Acquire waits on.
-func TestWaitersOutliveASplitVote(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		standoff(t, fleet)
-		for patience := 100 * time.Millisecond; patience < 3*ttl; patience *= 2 {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			_, err := q.Acquire(ctx, "key")
-			cancel()
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-		}
-		time.AfterFunc(10*time.Second, func() { unsquat(fleet.Node(2)) })
-		start := time.Now()
-		_, err := q.Acquire(t.Context(), "key")
-		require.NoError(t, err)
-		require.WithinRange(t, time.Now(), start.Add(10*time.Second), start.Add(11*time.Second))
-	})
-}
-
 // grantedByTheThirdRound is a lease that it takes three rounds to get, of which the first begins
 // after a second: one node of three is dead, and another one refuses for 250 ms.
 func grantedByTheThirdRound(t *testing.T, fleet *redlocktest.Fleet) *redlock.Lease {

@@ -327,47 +327,6 @@ func (c *cluster) gatedReplica(opts ...scheduler.Option) *replica {
 	return &replica{Scheduler: s, q: q}
 }
 
-// Every node is restarted without its data, one after the other, while a job waits for its next
-// tick. They know its last tick all the same: nothing is run again, and what is missed later is
-// caught up.
-func TestLastTickOfAnIdleJobSurvivesRestarts(t *testing.T) {
-	for _, mode := range []struct {
-		name string
-		opts []scheduler.Option
-	}{{"locker", nil}, {"leader", []scheduler.Option{scheduler.WithElection("jobs")}}} {
-		t.Run(mode.name, func(t *testing.T) {
-			inCluster(t, func(t *testing.T, c *cluster) {
-				start := func() (replicas []*replica) {
-					for range 3 {
-						r := c.gatedReplica(append(mode.opts, scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll))...)
-						r.add(t, gocron.CronJob("*/10 * * * *", false), func() {})
-						r.Start()
-						replicas = append(replicas, r)
-					}
-					return replicas
-				}
-				until(time.Minute) // the nodes vote
-				replicas := start()
-				until(21 * time.Minute)
-				for _, n := range c.fleet.Nodes() {
-					require.NoError(t, n.Restart(false))
-					time.Sleep(20 * time.Second) // a quarantine and a little more
-				}
-				until(25 * time.Minute)
-				for _, r := range replicas {
-					require.NoError(t, r.Shutdown())
-				}
-				until(35 * time.Minute)
-				start()
-				until(41 * time.Minute)
-				require.Equal(t, []int{600, 1200, 1800, 2400}, c.book.tickSeconds())
-				late, _ := c.book.run(2)
-				require.True(t, late.CatchUp)
-			})
-		})
-	}
-}
-
 // A leader that stops in order leads no longer while its runs end. They keep their leases.
 func TestNextLeaderDoesNotWaitForRuns(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
