@@ -90,7 +90,7 @@ func TestClockThatIsWrongFromTheStart(t *testing.T) {
 // an hour behind, waits for the third: when it asks before it knows any, and when it knows two.
 func TestFirstTwoClocksAreNotBelieved(t *testing.T) {
 	for _, after := range []time.Duration{0, 150 * time.Millisecond} {
-		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 			time.Sleep(2 * time.Hour)
 			fleet.Node(1).JumpClock(-time.Hour)
 			fleet.Node(2).SetDelay(60 * time.Millisecond) // four round trips until its clock is known
@@ -145,7 +145,7 @@ func TestTokensOutliveTheCorrectionOfAClock(t *testing.T) {
 // has lost its counters knows from the nodes which of the two is wrong.
 func TestMedianIsKeptOnTheNodes(t *testing.T) {
 	for _, wrong := range []time.Duration{-time.Hour, time.Hour} {
-		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 			time.Sleep(3 * time.Hour)
 			fleet.Node(1).JumpClock(wrong)
 			q := open(t, fleet)

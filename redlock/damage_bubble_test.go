@@ -113,7 +113,7 @@ func TestDamagedCounterOnAQuorum(t *testing.T) {
 // name. The lease heals none: it may be older than a token that the node has granted since.
 func TestDamagedCounterWhileHeld(t *testing.T) {
 	for _, leases := range []int{1, 3} { // by itself, and with others in one command
-		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 			q := open(t, fleet)
 			l := acquire(t, q)
 			for i := range leases - 1 {

@@ -33,7 +33,7 @@ func goroutines() (stacks []string) {
 // node once something waits, and one for kept sequences.
 func TestGoroutinesOfAQuorum(t *testing.T) {
 	for _, nodes := range []int{3, 5} {
-		bubble(t, nodes, func(t *testing.T, fleet *redlocktest.Fleet) {
+		alone(t, nodes, func(t *testing.T, fleet *redlocktest.Fleet) {
 			q := open(t, fleet)
 			requireRest := func(want int, when string) {
 				t.Helper()

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -101,87 +100,6 @@ func TestWhoOnlyLooksKeepsNobodyOut(t *testing.T) {
 	})
 }
 
-func TestAnotherListIsRefused(t *testing.T) {
-	for name, test := range map[string]struct {
-		nodes []int
-		says  string
-	}{
-		"one differs":      {[]int{0, 1, 3}, "together with node-3.pipe:6379 ("},
-		"another number":   {[]int{0, 1, 2, 3, 4}, "as one of 3 nodes, and this one has 5; one of them is replica"},
-		"all but one":      {[]int{2, 3, 4}, "together with node-1.pipe:6379 ("},
-		"fewer":            {[]int{0}, "as one of 3 nodes, and this one has 1"},
-		"another order":    {[]int{2, 0, 1}, ""},
-		"none is the same": {[]int{3, 4, 5}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, 6, func(t *testing.T, fleet *redlocktest.Fleet) {
-				q := openOn(t, fleet, []int{0, 1, 2}, redlock.WithIdentity("replica"))
-				l := acquire(t, q)
-				var log lockedBuffer
-				start := time.Now()
-				other := openOn(t, fleet, test.nodes, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-				if test.says == "" {
-					require.NoError(t, other.Healthy())
-					return
-				}
-				said := requireNoMember(t, other, redlock.ConditionAnotherList)
-				require.Less(t, time.Since(start), 2*time.Second)
-				for _, s := range said {
-					require.Contains(t, s, test.says)
-					require.Contains(t, s, "replica")
-				}
-				require.Contains(t, log.String(), "another_list")
-				for i := 3; i < 6; i++ {
-					_, ok := fleet.Node(i).Get(membersKey)
-					require.False(t, ok, "it writes nothing")
-				}
-				time.Sleep(time.Minute)
-				requireNoMember(t, other, redlock.ConditionAnotherList)
-				require.NoError(t, l.Err())
-				require.NoError(t, q.Healthy())
-				finish(t, l.Release)
-				require.NoError(t, q.Close())
-				time.Sleep(lifetime + lifetimeMore - ttl) // it may have been said again a TTL ago
-				requireNoMember(t, other, redlock.ConditionAnotherList)
-				time.Sleep(ttl + 3*time.Second)
-				finish(t, acquire(t, other).Release)
-				require.NoError(t, other.Healthy())
-			})
-		})
-	}
-}
-
-// Two processes that begin at the same moment are not both admitted, whatever answers first; and a
-// further one is not in the way of what they have written.
-func TestTwoListsBeginAtOnce(t *testing.T) {
-	for seed := range uint64(40) {
-		bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-			random := rand.New(rand.NewPCG(seed, 1))
-			for _, n := range fleet.Nodes() {
-				n.SetDelay(time.Duration(random.IntN(10)) * time.Millisecond)
-			}
-			lists := [][]int{{0, 1, 2}, {0, 1, 3}, {0, 3, 4}}
-			first, second := lists[0], lists[1+random.IntN(2)]
-			a := dialOn(t, fleet, first)
-			time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
-			b := dialOn(t, fleet, second)
-			admitted := func(q *redlock.Quorum) bool { return q.Healthy() == nil }
-			for range 100 {
-				time.Sleep(300 * time.Millisecond)
-				require.False(t, admitted(a) && admitted(b), "seed %d", seed)
-			}
-			require.True(t, admitted(a) || admitted(b), "seed %d: one of them is, after a while", seed)
-			winner := first
-			if admitted(b) {
-				winner = second
-			}
-			third := openOn(t, fleet, winner)
-			time.Sleep(time.Second)
-			require.True(t, admitted(third), "seed %d", seed)
-		})
-	}
-}
-
 // A quorum of nodes that answers is not enough: the one that is slow may be the one that disagrees.
 func TestEntryAsksTheSlowNode(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -208,7 +126,7 @@ func TestEntryDoesNotWaitForAFrozenNode(t *testing.T) {
 // Processes with the restart gate and without it know servers by different ids, and are told so.
 func TestMixedGatesAreRefused(t *testing.T) {
 	for _, gate := range []bool{true, false} {
-		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 			opts := [][]redlock.Option{{redlock.WithoutRestartGate()}, nil}
 			if !gate {
 				opts[0], opts[1] = opts[1], opts[0]
@@ -510,13 +428,15 @@ func TestNothingIsAddedWithoutTheOthers(t *testing.T) {
 		freeze(t, fleet, 1)
 		finish(t, acquire(t, q).Release)
 	})
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		freeze(t, fleet, 2)
-		q := openOn(t, fleet, []int{0, 1, 2})
-		freeze(t, fleet, 0)
-		thaw(t, fleet, 2)
-		time.Sleep(40 * time.Second)
-		finish(t, acquire(t, q).Release)
+	t.Run("until they have been silent for long", func(t *testing.T) {
+		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			freeze(t, fleet, 2)
+			q := openOn(t, fleet, []int{0, 1, 2})
+			freeze(t, fleet, 0)
+			thaw(t, fleet, 2)
+			time.Sleep(40 * time.Second)
+			finish(t, acquire(t, q).Release)
+		})
 	})
 }
 

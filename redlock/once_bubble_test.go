@@ -3,10 +3,8 @@ package redlock_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -170,7 +168,7 @@ func TestOnceFailedAttemptLeavesNothing(t *testing.T) {
 
 // onceFails has an attempt fail that part of the nodes granted, or that is given up before.
 func onceFails(t *testing.T, patience time.Duration) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+	alone(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
 		l := acquire(t, q, atMostOnce(1))
 		synctest.Wait() // until the nodes behind the quorum have it too
@@ -354,49 +352,6 @@ func TestSequenceTellsHowFarAKeyHasCome(t *testing.T) {
 		require.NoError(t, q.Close())
 		_, err = q.Sequence(t.Context(), "key")
 		require.ErrorIs(t, err, redlock.ErrClosed)
-	})
-}
-
-// Three replicas whose clocks are up to two seconds apart each try every second's number, with a
-// job that takes no time: every number is granted exactly once, in order.
-func TestOnceReplicasOutOfStep(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		const ticks = 200
-		var (
-			mu   sync.Mutex
-			runs []int64
-			work sync.WaitGroup
-		)
-		start := time.Now()
-		for _, ahead := range []time.Duration{0, 700 * time.Millisecond, 2 * time.Second} {
-			q := open(t, fleet)
-			random := rand.New(rand.NewPCG(1, uint64(ahead)))
-			work.Go(func() {
-				for n := int64(1); n <= ticks; n++ {
-					late := time.Duration(random.Int64N(int64(3 * time.Millisecond)))
-					time.Sleep(time.Until(start.Add(10*time.Second + time.Duration(n)*time.Second - ahead + late)))
-					l, err := q.TryAcquire(t.Context(), "key", atMostOnce(n))
-					if err != nil {
-						if !errors.Is(err, redlock.ErrDone) && !errors.Is(err, redlock.ErrHeld) {
-							t.Error(err)
-						}
-						continue
-					}
-					mu.Lock()
-					runs = append(runs, n)
-					mu.Unlock()
-					if err := l.Complete(t.Context()); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		work.Wait()
-		want := make([]int64, ticks)
-		for i := range want {
-			want[i] = int64(i + 1)
-		}
-		require.Equal(t, want, runs)
 	})
 }
 

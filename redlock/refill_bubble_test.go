@@ -51,7 +51,7 @@ func TestRefillOnARestartedNodeNeverCounts(t *testing.T) {
 // server was restarted.
 func refilled(t *testing.T, extend func(*redlock.Lease), opts ...redlock.Option) (double bool) {
 	t.Helper()
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+	alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		opts := append(opts, redlock.WithNodeTimeout(time.Second))
 		var link cable // from A to node 1
 		qa := open(t, fleet, append(opts, redlock.WithClientOption(func(url string, o *valkey.ClientOption) {

@@ -87,12 +87,14 @@ func TestAgreementNeedsTheKey(t *testing.T) {
 		disagree(t, fleet)
 		requireNoAgreement(t, q)
 	})
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet, redlock.WithTracer(&before{op: redlock.OpAgree, do: func() {
-			set(t, fleet.Node(1), "tenure:{key}", "1 another/AAAAAAAAAAAAAAAAAAAAAA")
-		}}))
-		disagree(t, fleet)
-		requireNoAgreement(t, q)
+	t.Run("which another has now", func(t *testing.T) {
+		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			q := open(t, fleet, redlock.WithTracer(&before{op: redlock.OpAgree, do: func() {
+				set(t, fleet.Node(1), "tenure:{key}", "1 another/AAAAAAAAAAAAAAAAAAAAAA")
+			}}))
+			disagree(t, fleet)
+			requireNoAgreement(t, q)
+		})
 	})
 }
 
@@ -203,7 +205,7 @@ func TestReleaseOfALostLeaseLeavesTheNextOwnersKey(t *testing.T) {
 // The timer that ends a lease may be late: here it is due at the very moment of the question.
 func TestErrDoesNotWaitForTheTimer(t *testing.T) {
 	for range 100 {
-		bubble(t, 1, func(t *testing.T, fleet *redlocktest.Fleet) {
+		alone(t, 1, func(t *testing.T, fleet *redlocktest.Fleet) {
 			l := acquire(t, open(t, fleet), redlock.WithoutAutoExtend())
 			time.Sleep(validity)
 			require.ErrorIs(t, l.Err(), redlock.ErrLost)

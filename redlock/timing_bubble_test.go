@@ -23,8 +23,16 @@ const ttl = 4 * time.Second
 // validity is the TTL less the default allowance for drift.
 const validity = ttl - ttl/100 - 2*time.Millisecond
 
-// bubble runs a test with a fleet of n nodes. After the test, what a relay still carries arrives.
+// bubble runs a test with a fleet of n nodes, beside other tests.
 func bubble(t *testing.T, n int, test func(t *testing.T, fleet *redlocktest.Fleet)) {
+	t.Helper()
+	t.Parallel()
+	alone(t, n, test)
+}
+
+// alone is bubble while no other test runs, as those need that count goroutines or memory. After
+// the test, what a relay still carries arrives.
+func alone(t *testing.T, n int, test func(t *testing.T, fleet *redlocktest.Fleet)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		t.Cleanup(func() { time.Sleep(time.Second) })
@@ -285,7 +293,7 @@ func TestQuorumThatForgotEndsTheLeaseAtOnce(t *testing.T) {
 
 // forget has a quorum of servers lose a lease that is extended together with others, or alone.
 func forget(t *testing.T, opts ...redlock.LeaseOption) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+	alone(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		l := acquire(t, open(t, fleet), opts...)
 		synctest.Wait()
 		for i := range 3 {
@@ -533,7 +541,7 @@ func TestCloseDoesNotWaitLongForFrozenNodes(t *testing.T) {
 // The first waiter of a Quorum starts what Close waits for.
 func TestCloseWhileTheFirstWaiterComes(t *testing.T) {
 	for range 50 {
-		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 			acquire(t, open(t, fleet))
 			q := open(t, fleet)
 			done := make(chan error)

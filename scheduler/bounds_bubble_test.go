@@ -190,13 +190,6 @@ func TestTicksBeforeTheStartAreNotMissed(t *testing.T) {
 	})
 }
 
-// Of more missed ticks than are caught up the last ones are run, once each, and people are told.
-func TestMoreMissedTicksThanAreCaughtUp(t *testing.T) {
-	for _, more := range []int{0, 50} {
-		inCluster(t, func(t *testing.T, c *cluster) { missedTicks(t, c, scheduler.MaxCatchUp+more) })
-	}
-}
-
 // missedTicks has so many ticks missed. While they are caught up others become due, of which each
 // may take the place of one that was missed: how many, depends on the order of what happens at
 // once.
@@ -233,7 +226,7 @@ func missedTicks(t *testing.T, c *cluster, missed int) {
 // months of the schedule are counted from it.
 func TestFirstRunOfEverySecondDayIsCutShort(t *testing.T) {
 	for _, every := range []uint{1, 2} {
-		inCluster(t, func(t *testing.T, c *cluster) {
+		alone(t, func(t *testing.T, c *cluster) {
 			zone := time.FixedZone("midnight in ten seconds", -10)
 			begin := func(task any) *replica {
 				r := c.replica(scheduler.WithCatchUp(72*time.Hour, scheduler.CatchUpAll), scheduler.WithDelivery(redlock.AtLeastOnce), scheduler.WithLocation(zone))

@@ -2,8 +2,6 @@ package scheduler_test
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,34 +20,6 @@ func (c *cluster) delay(d time.Duration) {
 	c.t.Helper()
 	for _, n := range c.fleet.Nodes() {
 		n.SetDelay(d)
-	}
-}
-
-// The replica that gets a tick is shut down before it has begun the run. The others were told that
-// it is held: they follow it until it is done.
-func TestTickOfAReplicaThatIsShutDownAtOnceIsRun(t *testing.T) {
-	for _, policy := range []scheduler.CatchUp{scheduler.CatchUpLatest, scheduler.CatchUpAll} {
-		for _, ms := range []int{5, 10, 25, 49, 51, 75, 99, 101, 150} {
-			t.Run(fmt.Sprintf("%v, %d ms after the tick", policy, ms), func(t *testing.T) {
-				inCluster(t, func(t *testing.T, c *cluster) {
-					var replicas []*replica
-					for i := range 3 {
-						// The first asks first.
-						r := c.replica(scheduler.WithCatchUp(time.Minute, policy), ahead(time.Duration(2-i)*5*time.Millisecond))
-						r.add(t, tenSecondly, func(ctx context.Context) { nap(ctx, 100*time.Millisecond) })
-						r.Start()
-						replicas = append(replicas, r)
-					}
-					until(12 * time.Second)
-					c.delay(50 * time.Millisecond)
-					until(20*time.Second - 10*time.Millisecond + time.Duration(ms)*time.Millisecond)
-					require.NoError(t, replicas[0].Shutdown())
-					until(29 * time.Second)
-					require.Equal(t, []int{10, 20}, c.book.tickSeconds())
-					require.Equal(t, 1, c.book.most)
-				})
-			})
-		}
 	}
 }
 
@@ -214,71 +184,6 @@ func (b *backlogs) TraceBacklog(_ context.Context, data scheduler.TraceBacklogDa
 	b.told = append(b.told, data)
 }
 
-// A job whose task takes longer than its interval does not carry the delay of an outage along for
-// ever. The backlog is told.
-func TestBacklogOfASlowJobIsWorkedOff(t *testing.T) {
-	for _, overlap := range []scheduler.Overlap{scheduler.OverlapSkip, scheduler.OverlapQueue} {
-		t.Run(overlap.String(), func(t *testing.T) {
-			inCluster(t, func(t *testing.T, c *cluster) {
-				const outage = 2 * time.Minute
-				log := new(journal)
-				b := &backlogs{book: c.book}
-				r := c.replica(scheduler.WithCatchUp(3*time.Minute, scheduler.CatchUpAll), scheduler.WithOverlap(overlap),
-					scheduler.WithTracer(b), scheduler.WithLogger(log.logger()))
-				r.add(t, tenSecondly, func(ctx context.Context) { nap(ctx, 12*time.Second) })
-				r.Start()
-				until(35 * time.Second)
-				c.freeze(0, 1, 2)
-				until(35*time.Second + outage)
-				c.thaw(0, 1, 2)
-				until(35*time.Second + outage + 3*time.Minute)
-				require.Equal(t, 1, c.book.most)
-				require.True(t, slices.IsSortedFunc(c.book.ticks(), time.Time.Compare), "in order: %v", c.book.tickSeconds())
-				last, began := c.book.run(len(c.book.runs) - 1)
-				require.Less(t, began.Sub(last.Tick), 20*time.Second, "the delay has ended within the window")
-				require.Zero(t, c.book.reasons()[scheduler.SkipMissed], "no tick has become too old")
-				require.NotZero(t, c.book.reasons()[scheduler.SkipOverlap])
-				most := slices.MaxFunc(b.told, func(a, b scheduler.TraceBacklogData) int { return a.Ticks - b.Ticks })
-				require.Greater(t, most.Ticks, 8)
-				require.False(t, most.Oldest.IsZero())
-				require.LessOrEqual(t, b.told[len(b.told)-1].Ticks, 1)
-				require.Len(t, log.lines("a job falls behind its schedule"), 1)
-			})
-		})
-	}
-}
-
-// Followers do not keep ticks that have been run: nodes that have forgotten would grant them again.
-func TestElectedReplicaRunsNothingAgain(t *testing.T) {
-	for _, delivery := range []redlock.Delivery{redlock.AtMostOnce, redlock.AtLeastOnce} {
-		t.Run(delivery.String(), func(t *testing.T) {
-			inCluster(t, func(t *testing.T, c *cluster) {
-				var replicas []*replica
-				for range 3 {
-					r := c.replica(scheduler.WithElection("jobs"), scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll), scheduler.WithDelivery(delivery))
-					r.add(t, gocron.CronJob("*/10 * * * *", false), func() {})
-					r.Start()
-					replicas = append(replicas, r)
-				}
-				until(21 * time.Minute)
-				for _, n := range c.fleet.Nodes() { // one after the other, and no lease is lost
-					require.NoError(t, n.Restart(false))
-					time.Sleep(20 * time.Second)
-				}
-				until(25 * time.Minute)
-				for _, r := range replicas {
-					if r.Elector().IsLeader(t.Context()) == nil {
-						require.NoError(t, r.Shutdown())
-						break
-					}
-				}
-				until(31 * time.Minute)
-				require.Equal(t, []int{600, 1200, 1800}, c.book.tickSeconds())
-			})
-		})
-	}
-}
-
 // leaveBehind writes on some nodes what an attempt for a tick leaves there that failed, and has not
 // been taken back. It returns what undoes that.
 func (c *cluster) leaveBehind(identity string, tick time.Time, nodes ...int) (takeBack func()) {
@@ -420,47 +325,6 @@ func (c *cluster) gatedReplica(opts ...scheduler.Option) *replica {
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { require.NoError(c.t, s.Shutdown()) })
 	return &replica{Scheduler: s, q: q}
-}
-
-// Every node is restarted without its data, one after the other, while a job waits for its next
-// tick. They know its last tick all the same: nothing is run again, and what is missed later is
-// caught up.
-func TestLastTickOfAnIdleJobSurvivesRestarts(t *testing.T) {
-	for _, mode := range []struct {
-		name string
-		opts []scheduler.Option
-	}{{"locker", nil}, {"leader", []scheduler.Option{scheduler.WithElection("jobs")}}} {
-		t.Run(mode.name, func(t *testing.T) {
-			inCluster(t, func(t *testing.T, c *cluster) {
-				start := func() (replicas []*replica) {
-					for range 3 {
-						r := c.gatedReplica(append(mode.opts, scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll))...)
-						r.add(t, gocron.CronJob("*/10 * * * *", false), func() {})
-						r.Start()
-						replicas = append(replicas, r)
-					}
-					return replicas
-				}
-				until(time.Minute) // the nodes vote
-				replicas := start()
-				until(21 * time.Minute)
-				for _, n := range c.fleet.Nodes() {
-					require.NoError(t, n.Restart(false))
-					time.Sleep(20 * time.Second) // a quarantine and a little more
-				}
-				until(25 * time.Minute)
-				for _, r := range replicas {
-					require.NoError(t, r.Shutdown())
-				}
-				until(35 * time.Minute)
-				start()
-				until(41 * time.Minute)
-				require.Equal(t, []int{600, 1200, 1800, 2400}, c.book.tickSeconds())
-				late, _ := c.book.run(2)
-				require.True(t, late.CatchUp)
-			})
-		})
-	}
 }
 
 // A leader that stops in order leads no longer while its runs end. They keep their leases.

@@ -228,7 +228,7 @@ func TestRunNow(t *testing.T) {
 // Shutdown gives up what waits, at every moment of a late run.
 func TestShutdownWhileATickWaits(t *testing.T) {
 	for ms := range 12 {
-		inCluster(t, func(t *testing.T, c *cluster) {
+		alone(t, func(t *testing.T, c *cluster) {
 			a := c.replica(scheduler.WithOverlap(scheduler.OverlapQueue))
 			b := c.replica(scheduler.WithOverlap(scheduler.OverlapQueue))
 			for _, r := range []*replica{a, b} {

@@ -24,6 +24,7 @@ const (
 // bubble runs a test with a fleet of five nodes and a Quorum on them.
 func bubble(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum), opts ...redlock.Option) {
 	t.Helper()
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fleet := redlocktest.StartPipes(t, 5)
 		test(t, fleet, open(t, fleet.URLs(), append(opts, redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl))...))

@@ -61,8 +61,15 @@ type replica struct {
 	q *redlock.Quorum
 }
 
-// inCluster runs a test with five nodes in a bubble.
+// inCluster runs a test with five nodes in a bubble, beside other tests.
 func inCluster(t *testing.T, test func(t *testing.T, c *cluster)) {
+	t.Helper()
+	t.Parallel()
+	alone(t, test)
+}
+
+// alone is inCluster while no other test runs, as those need that count goroutines.
+func alone(t *testing.T, test func(t *testing.T, c *cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{t: t, fleet: redlocktest.StartPipes(t, 5), book: &book{}}

@@ -16,6 +16,7 @@ import (
 // begin.
 func onTheDay(t *testing.T, begin time.Time, test func(t *testing.T, c *cluster)) {
 	t.Helper()
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(begin))
 		test(t, &cluster{t: t, fleet: redlocktest.StartPipes(t, 5), book: &book{}})

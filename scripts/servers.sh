@@ -89,10 +89,10 @@ run() {
 	say "$1: $("$TENURE_VALKEY_SERVER" --version)"
 	for package in ./redlock ./redlock/internal/wire ./elector ./scheduler; do
 		# shellcheck disable=SC2086
-		go test -count=1 -timeout "${TIMEOUT:-30m}" -run "$(tests "$package")" ${TESTFLAGS-} "$package" || status=1
+		go test -tags long -count=1 -timeout "${TIMEOUT:-30m}" -run "$(tests "$package")" ${TESTFLAGS-} "$package" || status=1
 	done
 	# shellcheck disable=SC2086
-	go test -count=1 -timeout "${TIMEOUT:-30m}" ${TESTFLAGS-} ./internal/valkeytest ./examples/nodes || status=1
+	go test -tags long -count=1 -timeout "${TIMEOUT:-30m}" ${TESTFLAGS-} ./internal/valkeytest ./examples/nodes || status=1
 	return "$status"
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// AxeFile is where scripts/install-axe.sh puts axe-core, from the top of the repository.
+// AxeFile is where scripts/install.sh puts axe-core, from the top of the repository.
 const AxeFile = "bin/axe/axe.min.js"
 
 // Violation is something in a page that not everybody can use, as axe-core says.

@@ -82,7 +82,7 @@ func findBinary() (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("valkeytest: no valkey-server: install it with `make valkey`, or name one in %s: %w", binaryVariable, err)
+		return "", fmt.Errorf("valkeytest: no valkey-server: install it with `scripts/install.sh valkey`, or name one in %s: %w", binaryVariable, err)
 	}
 	return path, nil
 }

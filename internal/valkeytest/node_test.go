@@ -39,7 +39,7 @@ func TestFleetNeedsServers(t *testing.T) {
 func TestMissingServerSaysHowToGetIt(t *testing.T) {
 	t.Setenv("TENURE_VALKEY_SERVER", "no-such-valkey-server")
 	_, err := valkeytest.New(1)
-	require.ErrorContains(t, err, "`make valkey`")
+	require.ErrorContains(t, err, "`scripts/install.sh valkey`")
 	require.NotContains(t, err.Error(), "\n")
 }
 
