@@ -3,8 +3,11 @@ package register
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/bridge"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -23,6 +26,16 @@ var (
 	// with the reason, which errors.Is finds too, such as ErrSuperseded or ctx's own error.
 	ErrUnknown = errors.New("register: it is not known whether the value was written")
 )
+
+// What the nodes are asked, for errors and tracers.
+const (
+	opRead    = "read"
+	opWrite   = "write"
+	opRestore = "restore"
+)
+
+// mostTogether is how many registers one command reads. A server does nothing else meanwhile.
+const mostTogether = 32
 
 // Register names a register. The zero value is none: its methods return an error.
 type Register struct {
@@ -53,7 +66,19 @@ type State struct {
 // Where too few nodes know a register it restores it. Errors are those of the package; one for any
 // of the registers is one for all.
 func (r Register) Read(ctx context.Context, also ...Register) ([]State, error) {
-	return nil, errors.New("register: not built yet")
+	all := append([]Register{r}, also...)
+	var states []State
+	for some := range slices.Chunk(all, mostTogether) {
+		rd, err := newReading(some)
+		if err == nil {
+			err = rd.read(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		states = append(states, rd.states()...)
+	}
+	return states, nil
 }
 
 // Begin reads the register under the lease, and has a quorum of nodes promise to take no write of
@@ -66,5 +91,24 @@ func (r Register) Read(ctx context.Context, also ...Register) ([]State, error) {
 //
 // Errors: ErrSuperseded, or those of the package.
 func (r Register) Begin(ctx context.Context, l *redlock.Lease, also ...Register) (*Turn, []State, error) {
-	return nil, nil, errors.New("register: not built yet")
+	rd, err := newReading(append([]Register{r}, also...))
+	if err == nil {
+		err = l.Err()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	rd.ballot = l.FencingToken()
+	if err := rd.read(ctx); err != nil {
+		return nil, nil, err
+	}
+	return &Turn{reading: rd, lease: l}, rd.states(), nil
+}
+
+// name is what the register is called on nodes.
+func (r Register) name(q bridge.Quorum) (string, error) {
+	if r.keep <= 0 || r.keep > redlock.MaxKeep {
+		return "", &redlock.OptionError{Option: "keep", Reason: fmt.Sprintf("a register is not kept for %v", r.keep)}
+	}
+	return q.Name(r.key, ":register")
 }
