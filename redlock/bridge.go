@@ -33,9 +33,16 @@ func (b bridged) Quarantine() time.Duration { return b.q.cfg.quarantine() }
 func (b bridged) RestartGate() bool         { return b.q.cfg.restartGate }
 func (b bridged) Now() time.Duration        { return time.Duration(b.q.clock.Now()) }
 func (b bridged) Address(node int) string   { return b.q.nodes[node].addr }
-func (b bridged) Vote(node int) error       { return b.q.nodes[node].votes() }
 func (b bridged) Logger() *slog.Logger      { return b.q.cfg.logger }
 func (b bridged) Background(f func()) bool  { return b.q.later(f) }
+
+func (b bridged) Vote(node int) error {
+	m := b.q.nodes[node]
+	if err := m.votes(); err != nil {
+		return err
+	}
+	return m.unanswered()
+}
 
 func (b bridged) Name(key, suffix string) (string, error) {
 	keys, err := b.q.cfg.keys(key)

@@ -62,7 +62,7 @@ type Quorum interface {
 	Now() time.Duration                           // on a clock that never steps and counts a suspend
 	Name(key, suffix string) (string, error)      // what a key's state is called on nodes; or an *OptionError
 	Address(node int) string                      // for people
-	Vote(node int) error                          // why the node does not vote by the last look; nil where it does
+	Vote(node int) error                          // why the node does not vote by the last look, or has not answered since; nil where it does
 	Gates() (opened []uint64, more chan struct{}) // how often each node's gate has opened, 0 while it is shut; closed when one opens
 	Logger() *slog.Logger
 	Background(f func()) (begun bool) // has it run until Close, which waits for it; false on a closed Quorum

@@ -38,6 +38,7 @@ type reading struct {
 	ballot    uint64 // that the first is read with; 0 for a plain read
 	keeps     bool   // all nodes are heard, and whoever does not know learns it
 	began     time.Duration
+	absent    []bool // which nodes did not vote, or not answer, when it began
 
 	views [][]view // of each register, by node
 	errs  []error  // of each node that has not answered
@@ -66,6 +67,9 @@ func newReading(registers []Register) (*reading, error) {
 		r.views = append(r.views, make([]view, r.q.Nodes()))
 	}
 	r.began, r.errs, r.times = r.q.Now(), make([]error, r.q.Nodes()), make([]uint64, r.q.Nodes())
+	for node := range r.errs {
+		r.absent = append(r.absent, r.q.Vote(node) != nil)
+	}
 	return r, nil
 }
 
@@ -177,9 +181,9 @@ func (r *reading) isDecided() bool {
 func (r *reading) lacking(i int) (*view, error) {
 	views, need := r.views[i], r.q.Need()
 	known, unknowing := count(views, "k"), count(views, "u")
-	late := false // a node that votes has not answered, and may know what no other does
+	late := false // some node has not answered this time only, and may know what no other does
 	for node := range views {
-		late = late || views[node].says == silent && r.q.Vote(node) == nil
+		late = late || views[node].says == silent && !(r.absent[node] && r.q.Vote(node) != nil)
 	}
 	switch {
 	case known >= need:

@@ -28,12 +28,13 @@ const (
 // tried once: it is taken unless a later holder has begun.
 //
 // After nil the value is what all later reads find, until the next Write of this or of a later
-// Turn. After ErrUnknown it may be, now or later. ErrSuperseded alone means that no node has taken
-// it. Another Write may follow on an error, such as of the old value; what that returns holds for
-// both then, because the later one of a Turn takes the place of the earlier one.
+// Turn. After ErrUnknown it may be, now or later. Another Write may follow on any error, such as of
+// the old value; what that returns holds for both then, because the later one of a Turn takes the
+// place of the earlier one.
 //
-// Errors: ErrSuperseded, ErrUnknown, *redlock.QuorumError where no node can have taken it, or an
-// *redlock.OptionError for a value that is too long.
+// Errors: ErrUnknown, with the reason. Where no node can have taken the value it is the reason
+// alone: ErrSuperseded, *redlock.QuorumError, ctx's own error, or an *redlock.OptionError for a
+// value that is too long.
 func (t *Turn) Write(ctx context.Context, value []byte) error {
 	if len(value) > MaxValue {
 		return &redlock.OptionError{Option: "value", Reason: fmt.Sprintf("has %d bytes, more than %d", len(value), MaxValue)}
