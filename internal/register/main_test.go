@@ -22,7 +22,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	ttl        = 5 * time.Second
-	round      = ttl / 2
 	quarantine = 8 * time.Second
 	keep       = time.Hour
 	name       = "tenure:{key}:register"

@@ -210,27 +210,6 @@ func TestNewRegisterIsPromisedFirst(t *testing.T) {
 	})
 }
 
-// What no node has answered within R does not count, whatever it says: here three answers, one
-// after the other, take longer.
-func TestRoundIsOverAfterR(t *testing.T) {
-	for _, delay := range []time.Duration{round / 4, round/3 + 20*time.Millisecond} {
-		bubble(t, 3, func(t *testing.T, f *fleet) {
-			q := f.open(redlock.WithNodeTimeout(ttl / 4))
-			l := acquire(t, q)
-			for i := range 3 {
-				f.Node(i).SetDelay(delay)
-			}
-			_, _, err := of(q).Begin(t.Context(), l)
-			if 3*delay < round {
-				require.NoError(t, err)
-				return
-			}
-			require.ErrorIs(t, err, redlock.ErrNoQuorum)
-			require.ErrorIs(t, err, redlock.ErrTimeout)
-		})
-	}
-}
-
 // What is left of a register's life is restored with it.
 func TestLifetimes(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, f *fleet) {
