@@ -4,9 +4,10 @@ package model
 // twice, at any moment and whoever else does, on nodes that are emptied and restored. Leases are
 // left out, so any holder may be stale.
 //
-// What is in flight to a node is carried out once, at any time, in any order, or never; its answer
-// counts in the round that is under way or is late. A write that is repeated is in flight again, and
-// begins a round. Time passes in ticks: a round has a few, and a node that was restarted does not
+// What is in flight to a node is carried out once, at any time, in any order, or never, and its
+// answer counts in the round that is under way. That an answer is late adds nothing: of a read it is
+// as if that were in flight for ever, which forbids less, and whoever has a quorum of answers to a
+// write may fail to see it. A write that is repeated is in flight again, and begins a round. Time passes in ticks: a round has a few, and a node that was restarted does not
 // vote for a few. A restart loses what the node knows, and what is in flight to it from who had an
 // answer of it: that was for the process before. Rule 9, texts of earlier processes, and how long
 // nodes keep a register are left out.
@@ -19,6 +20,7 @@ type RegisterConfig struct {
 	Twins    bool // the first two holders have one ballot
 	New      bool // no node knows the register yet
 	Plain    bool // somebody reads it plainly
+	Repeats  bool // a write may be repeated
 	Round    int  // ticks in which a round is over
 	Gate     int  // ticks after its restart in which a node does not vote
 	Restores int  // at the same time, of keepers
@@ -101,6 +103,7 @@ func RegisterDesigns() []RegisterConfig {
 		but("register, one token twice", func(c *RegisterConfig) { c.Twins, c.Restarts, c.Restores = true, 1, 1 }),
 		but("register, new", func(c *RegisterConfig) { c.New = true }),
 		but("register, two restarts", func(c *RegisterConfig) { c.Restarts, c.Restores = 2, 1 }),
+		but("register, writes repeated", func(c *RegisterConfig) { c.Repeats = true }),
 		but("register, longer times", func(c *RegisterConfig) { c.Round, c.Gate, c.Restarts, c.Restores = 2, 3, 1, 1 }),
 		but("register, read plainly", func(c *RegisterConfig) { c.Plain, c.Holders, c.Restarts, c.Restores = true, 1, 2, 1 }),
 	}
@@ -338,7 +341,7 @@ func (p registers) holderSteps(s *regState, h int, out regYield) {
 			t.nodes[n].cells[h].asked = true
 		}
 		out(regBegin, h, 0, &t, none)
-	case ho.left == 0: // its round is over
+	case ho.left == 0 && p.Repeats: // its round is over
 		p.send(&t, h)
 		out(regAgain, h, 0, &t, none)
 	case ho.phase == regReading && counted >= p.needs(RegFewRead):
@@ -418,8 +421,6 @@ func (p registers) nodeSteps(s *regState, h, n int, out regYield) {
 			if p.Defect != RegNoPromise {
 				to.promise = ballot
 			}
-			late := t
-			out(regRead, h, n, &late, none)
 			if reading {
 				to.cells[h].counted = true
 				if saw := &t.holders[h].saw; nd.has.isAfter(*saw) || p.Defect == RegLowerRead {
@@ -448,12 +449,10 @@ func (p registers) nodeSteps(s *regState, h, n int, out regYield) {
 		if same := nd.known && nd.has.ballot == v.ballot && nd.has.step == v.step; !same {
 			to.has = v
 		}
-		late := t
-		out(regTake, h, n, &late, none)
 		if step == uint8(ho.phase-regReading) && ho.phase > regReading && ho.left > 0 {
 			to.cells[h].counted = true
-			out(regTake, h, n, &t, none)
 		}
+		out(regTake, h, n, &t, none)
 	}
 }
 
