@@ -21,6 +21,7 @@ type RegisterConfig struct {
 	New      bool // no node knows the register yet
 	Plain    bool // somebody reads it plainly
 	Repeats  bool // a write may be repeated
+	Once     bool // holders write once only
 	Round    int  // ticks in which a round is over
 	Gate     int  // ticks after its restart in which a node does not vote
 	Restores int  // at the same time, of keepers
@@ -99,12 +100,12 @@ func RegisterDesigns() []RegisterConfig {
 	}
 	return []RegisterConfig{
 		but("register", func(c *RegisterConfig) { c.Restarts, c.Restores = 1, 1 }),
-		but("register, three holders", func(c *RegisterConfig) { c.Holders = 3 }),
-		but("register, one token twice", func(c *RegisterConfig) { c.Twins, c.Restarts, c.Restores = true, 1, 1 }),
+		but("register, three holders", func(c *RegisterConfig) { c.Holders, c.Once = 3, true }),
+		but("register, one token twice", func(c *RegisterConfig) { c.Once, c.Twins, c.Restarts, c.Restores = true, true, 1, 1 }),
 		but("register, new", func(c *RegisterConfig) { c.New = true }),
-		but("register, two restarts", func(c *RegisterConfig) { c.Restarts, c.Restores = 2, 1 }),
+		but("register, two restarts", func(c *RegisterConfig) { c.Once, c.Restarts, c.Restores = true, 2, 1 }),
 		but("register, writes repeated", func(c *RegisterConfig) { c.Repeats = true }),
-		but("register, longer times", func(c *RegisterConfig) { c.Round, c.Gate, c.Restarts, c.Restores = 2, 3, 1, 1 }),
+		but("register, longer times", func(c *RegisterConfig) { c.Once, c.Round, c.Gate, c.Restarts, c.Restores = true, 2, 3, 1, 1 }),
 		but("register, read plainly", func(c *RegisterConfig) { c.Plain, c.Holders, c.Restarts, c.Restores = true, 1, 2, 1 }),
 	}
 }
@@ -358,7 +359,7 @@ func (p registers) holderSteps(s *regState, h int, out regYield) {
 	case ho.phase >= regFirst && counted >= p.needs(RegFewWritten):
 		to.stood = uint8(ho.phase - regReading)
 		p.giveUp(&t, h)
-		if to.over = ho.phase == regSecond; !to.over {
+		if to.over = ho.phase == regSecond || p.Once; !to.over {
 			to.phase = regSecond
 			p.send(&t, h)
 		}
