@@ -118,6 +118,8 @@ func RegisterMistakes() []RegisterConfig {
 		switch d {
 		case RegNotStrict:
 			c.Twins = true
+		case RegUnknowingTakes:
+			c.Repeats = true
 		case RegNewAtOnce:
 			c.New, c.Restarts = true, 0
 		case RegNoQuarantine:
