@@ -54,7 +54,7 @@ const (
 	RegLastSource                       // a keeper takes the value that it read last
 	RegNoQuarantine                     // a restarted node votes at once
 	RegShortQuarantine                  // a restarted node votes after one R
-	RegOldIsKnown                       // a restarted node knows what it had
+	RegOldIsKnown                       // a restarted node knows what it has
 	RegSecondAnyBallot                  // the second write is taken below the promise
 	RegFirstAnyStep                     // the first write is taken after the second
 	RegFewPlain                         // Q - 1 nodes are read plainly
@@ -67,7 +67,7 @@ var registerDefectNames = [...]string{
 	"any write makes a node know", "a new register is written at once", "a register is restored from Q - 1",
 	"it is restored from nodes that do not know", "it is restored to another process", "it is restored over what is known",
 	"it is restored without the promise", "it is restored with the value that was read last", "no quarantine", "a quarantine of one R",
-	"old data is known", "a second write is taken below the promise", "a first write is taken after the second", "a plain read of Q - 1",
+	"what a restarted node has is known", "a second write is taken below the promise", "a first write is taken after the second", "a plain read of Q - 1",
 }
 
 func (d RegisterDefect) String() string { return registerDefectNames[d] }
@@ -126,8 +126,10 @@ func RegisterMistakes() []RegisterConfig {
 			c.Gate = 0
 		case RegShortQuarantine:
 			c.Round, c.Gate = 2, 2
-		case RegOtherProcess, RegOverKnown, RegNoPromiseRestored, RegUnknowingSources:
-			c.Restarts, c.Restores = 2, 2
+		case RegOtherProcess, RegUnknowingSources:
+			c.Once, c.Restarts = true, 2
+		case RegOverKnown, RegNoPromiseRestored:
+			c.Once, c.Repeats = true, true
 		case RegFewPlain:
 			c.Plain = true
 		}
@@ -459,13 +461,11 @@ func (p registers) nodeSteps(s *regState, h, n int, out regYield) {
 	}
 }
 
-// restart crashes a node, which comes back without knowing anything.
+// restart crashes a node, which comes back empty.
 func (p registers) restart(t *regState, n int) {
 	nd := &t.nodes[n]
 	nd.age, nd.known = 0, nd.known && p.Defect == RegOldIsKnown
-	if !nd.known && p.Defect != RegUnknowingSources {
-		nd.promise, nd.has = 0, regValue{} // which nobody looks at
-	}
+	nd.promise, nd.has = 0, regValue{}
 	for h := range nd.cells {
 		c := &nd.cells[h]
 		*c = regCell{counted: c.counted}
