@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestRegisterDesignHolds(t *testing.T) {
+func TestRealRegisterHolds(t *testing.T) {
 	documented := page(t)
 	for _, c := range RegisterDesigns() {
 		if raceEnabled && c.Name != "register, new" {
