@@ -186,11 +186,11 @@ func (e *NodeError) said() string {
 func (e *NodeError) Unwrap() error { return e.Err }
 
 // ErrorType returns the Condition where one is known, and otherwise "timeout", "overloaded",
-// "server" (the server answered with an error), "unknown_sequence" (it does not know yet how far a
-// sequence has come), "abandoned" (it was not sent, because what it was for had been decided
+// "server" (the server answered with an error), "unknown_sequence" and "unknown_register" (it does
+// not know yet how far a sequence has come, or what a job's register has), "abandoned" (it was not sent, because what it was for had been decided
 // without it), "closed" or "connection".
 func (e *NodeError) ErrorType() string {
-	var known *ConditionError
+	var known interface{ ErrorType() string }
 	switch {
 	case errors.As(e.Err, &known):
 		return known.ErrorType()

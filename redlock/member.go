@@ -201,6 +201,7 @@ func (o observer) Status(was, is *node.Status) {
 	}
 	if is.Opened != was.Opened {
 		o.q.keeper.open(o.index)
+		o.q.gates.opens()
 	}
 	if was.Fault != nil && was.Fault.Condition != wire.Restarted {
 		log.InfoContext(ctx, "redlock: node votes", "node", o.addr, "after", o.voteless.lasted(now))

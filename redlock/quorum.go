@@ -42,6 +42,7 @@ type Quorum struct {
 	queue      *waitqueue.Queue
 	reporter   *reporter
 	keeper     *keeper
+	gates      gates
 	noKey      wire.Keys // of probes
 	members    wire.Keys // of who uses a node
 	all        wire.Keys // what is for all keys
@@ -455,13 +456,14 @@ func (q *Quorum) begin() bool {
 }
 
 // later has f run in the background, unless the Quorum has been closed. Close does not wait for it
-// before the nodes are closed, which ends what f asks of them.
-func (q *Quorum) later(f func()) {
+// before the nodes are closed, which ends what f asks of them. False means that it has been.
+func (q *Quorum) later(f func()) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.closed {
 		q.work.Go(f)
 	}
+	return !q.closed
 }
 
 // adopt registers a lease; false means that the Quorum has been closed meanwhile.

@@ -30,7 +30,7 @@ func (q *Quorum) newMembership(nodes int) *membership.Membership {
 		RestartGate: q.cfg.restartGate, TakesPart: q.cfg.takesPart,
 		Timeout: q.cfg.timeout(q.cfg.lease.ttl), LookEvery: q.cfg.inspectEvery(),
 		Quarantine: q.cfg.quarantine, Lifetime: membership.Lifetime(q.cfg.quarantineFor(q.cfg.maxTTL, q.cfg.clockSkew)), Limits: &q.cfg.others,
-		Clock: q.clock, Waits: &q.waits, Leads: q.clocks.LeadOfEach, Background: q.later, Observer: peers{q},
+		Clock: q.clock, Waits: &q.waits, Leads: q.clocks.LeadOfEach, Background: func(f func()) { q.later(f) }, Observer: peers{q},
 	})
 }
 

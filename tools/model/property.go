@@ -33,12 +33,16 @@ const (
 	// ResumedIsNotSkipped: once a resume has returned, no number is refused by a quorum that is due
 	// after it, until a later operation began to write a later floor.
 	ResumedIsNotSkipped
+	// WhatStandsIsRead: whoever has read a register under a ballot has found every write that
+	// stands under a lower one, and of two that stand one was read by the other. In the model of the
+	// register only.
+	WhatStandsIsRead
 )
 
 func (p Property) String() string {
 	return [...]string{"-", "mutual exclusion", "token order", "a lapsed lease stays lapsed",
 		"nothing is left", "a number is granted once", "two lists are no two locks", "the fleet goes on",
-		"what is paused is not granted", "what is resumed is not skipped"}[p]
+		"what is paused is not granted", "what is resumed is not skipped", "what stands is read"}[p]
 }
 
 // looksAt reports whether a configuration has the property to hold.

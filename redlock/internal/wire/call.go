@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/bridge"
 )
 
 // Op is a kind of operation.
@@ -29,8 +31,10 @@ const (
 	Leave
 	Trial
 	Register // with what servers a process uses the node
-	Info     // the server tells about itself
-	Time     // the server's clock
+	Guest    // a script of another package of this module, see package bridge
+	GuestReading
+	Info // the server tells about itself
+	Time // the server's clock
 	ops
 )
 
@@ -62,6 +66,7 @@ type Call struct {
 	Write  *Write  // restore, pause, register
 	Notice *Notice // post, cards, journal
 	Last   *Last   // release: an entry that it makes
+	Guest  *bridge.Call
 
 	many *many // extend many
 }
@@ -126,6 +131,7 @@ type More struct {
 	Info                   *ServerInfo   // for Info
 	Members                *Members      // for Register
 	Told                   *Told         // for Cards and Journal
+	Guest                  []string      // for Guest: what its script returned
 	Trial                  []error       // for Trial: what came of each of Trials; nil where that worked
 }
 
@@ -152,6 +158,7 @@ type row struct {
 	script  *Script                        // nil for a command that is none
 	command func(Builder) valkey.Completed // of such a one
 
+	guest   bool // the call has the script
 	own     bool // each server process that is vouched for has a text of its own, see NewSet
 	gated   bool // only for a server process that was vouched for
 	grants  bool // a lease
@@ -171,24 +178,26 @@ var table [ops]row
 
 func init() {
 	table = [ops]row{
-		Acquire:    {name: "acquire", script: load("acquire"), own: true, gated: true, grants: true, keys: acquireKeys, args: acquireArgs, answer: acquireAnswer},
-		Agree:      {name: "agree", script: load("agree"), own: true, gated: true, keys: lockAndFences, args: agreeArgs, answer: flagAnswer},
-		Extend:     {name: "extend", script: load("extend"), own: true, keys: extendKeys, args: extendArgs, answer: extendAnswer},
-		ExtendMany: {name: "extend", script: load("extend_many"), keys: manyKeys, args: manyArgs, answer: manyAnswer},
-		Release:    {name: "release", script: load("release"), frees: true, outlast: true, keys: releaseKeys, args: releaseArgs, answer: releaseAnswer},
-		Observe:    {name: "observe", script: load("observe"), reads: true, keys: lockAndRecord, args: noArgs, answer: observeAnswer},
-		Recall:     {name: "recall", script: load("recall"), own: true, gated: true, reads: true, keys: recordKey, args: noArgs, answer: recallAnswer},
-		Restore:    {name: "restore", script: load("restore"), own: true, gated: true, keys: recordKey, args: restoreArgs, answer: restoreAnswer},
-		Pause:      {name: "pause", script: load("pause"), own: true, gated: true, keys: recordKey, args: pauseArgs, answer: pauseAnswer},
-		Post:       {name: "post", script: load("post"), outlast: true, keys: noticeKeys, args: noticeArgs, answer: flagAnswer},
-		Cards:      {name: "observe", script: load("cards"), outlast: true, reads: true, keys: noticeKeys, args: noticeArgs, answer: cardsAnswer},
-		Journal:    {name: "observe", script: load("journal"), outlast: true, reads: true, keys: noticeKeys, args: noticeArgs, answer: journalAnswer},
-		Join:       {name: "join", script: load("join"), outlast: true, keys: lockAndFences, args: joinArgs, answer: flagAnswer},
-		Leave:      {name: "leave", script: load("leave"), outlast: true, keys: lockKey, args: leaveArgs, answer: flagAnswer},
-		Trial:      {name: "trial", script: load("trial"), probe: true, keys: trialKeys, args: trialArgs, answer: trialAnswer},
-		Register:   {name: "register", script: load("register"), own: true, outlast: true, keys: membersKey, args: membersArgs, answer: membersAnswer},
-		Info:       {name: "observe", command: InfoCommand, probe: true, answer: infoAnswer},
-		Time:       {name: "observe", command: TimeCommand, probe: true, answer: timeAnswer},
+		Acquire:      {name: "acquire", script: load("acquire"), own: true, gated: true, grants: true, keys: acquireKeys, args: acquireArgs, answer: acquireAnswer},
+		Agree:        {name: "agree", script: load("agree"), own: true, gated: true, keys: lockAndFences, args: agreeArgs, answer: flagAnswer},
+		Extend:       {name: "extend", script: load("extend"), own: true, keys: extendKeys, args: extendArgs, answer: extendAnswer},
+		ExtendMany:   {name: "extend", script: load("extend_many"), keys: manyKeys, args: manyArgs, answer: manyAnswer},
+		Release:      {name: "release", script: load("release"), frees: true, outlast: true, keys: releaseKeys, args: releaseArgs, answer: releaseAnswer},
+		Observe:      {name: "observe", script: load("observe"), reads: true, keys: lockAndRecord, args: noArgs, answer: observeAnswer},
+		Recall:       {name: "recall", script: load("recall"), own: true, gated: true, reads: true, keys: recordKey, args: noArgs, answer: recallAnswer},
+		Restore:      {name: "restore", script: load("restore"), own: true, gated: true, keys: recordKey, args: restoreArgs, answer: restoreAnswer},
+		Pause:        {name: "pause", script: load("pause"), own: true, gated: true, keys: recordKey, args: pauseArgs, answer: pauseAnswer},
+		Post:         {name: "post", script: load("post"), outlast: true, keys: noticeKeys, args: noticeArgs, answer: flagAnswer},
+		Cards:        {name: "observe", script: load("cards"), outlast: true, reads: true, keys: noticeKeys, args: noticeArgs, answer: cardsAnswer},
+		Journal:      {name: "observe", script: load("journal"), outlast: true, reads: true, keys: noticeKeys, args: noticeArgs, answer: journalAnswer},
+		Join:         {name: "join", script: load("join"), outlast: true, keys: lockAndFences, args: joinArgs, answer: flagAnswer},
+		Leave:        {name: "leave", script: load("leave"), outlast: true, keys: lockKey, args: leaveArgs, answer: flagAnswer},
+		Trial:        {name: "trial", script: load("trial"), probe: true, keys: trialKeys, args: trialArgs, answer: trialAnswer},
+		Register:     {name: "register", script: load("register"), own: true, outlast: true, keys: membersKey, args: membersArgs, answer: membersAnswer},
+		Guest:        {name: "guest", guest: true, own: true, gated: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
+		GuestReading: {name: "guest", guest: true, own: true, gated: true, reads: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
+		Info:         {name: "observe", command: InfoCommand, probe: true, answer: infoAnswer},
+		Time:         {name: "observe", command: TimeCommand, probe: true, answer: timeAnswer},
 	}
 	AnyProcess = NewSet("")
 }
@@ -200,7 +209,7 @@ func (op Op) Gated() bool { return table[op].gated }
 func (op Op) Reads() bool { return table[op].reads }
 
 // Writes reports whether a server takes the operation for one that may write.
-func (op Op) Writes() bool { return table[op].script != nil && !table[op].reads }
+func (op Op) Writes() bool { return table[op].command == nil && !table[op].reads }
 
 // Own reports whether a server process that was vouched for has a text of its own for it.
 func (op Op) Own() bool { return table[op].own }

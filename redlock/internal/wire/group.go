@@ -100,7 +100,7 @@ func (b *Buffers) Encode(client Builder, calls []*Call, g *Set, echo string) val
 		return table[first.Op].command(client)
 	case len(calls) == 1:
 		r := &table[first.Op]
-		s = g.script(first.Op)
+		s = g.scriptOf(first)
 		words = r.keys(first, words)
 		numkeys = len(words)
 		words = r.args(first, g, words)
@@ -208,7 +208,7 @@ type Result struct {
 func Decode(calls []*Call, result valkey.ValkeyResult, echo string, to []Result) []Result {
 	whole, err := result.ToMessage()
 	msg := reply{ValkeyMessage: whole}
-	if err == nil && table[calls[0].Op].script != nil {
+	if err == nil && table[calls[0].Op].command == nil {
 		msg, err = unwrap(whole, echo)
 	}
 	if len(calls) == 1 {

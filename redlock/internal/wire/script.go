@@ -8,8 +8,11 @@ import (
 	"io/fs"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/bridge"
 )
 
 //go:embed *.lua lib/*.lua
@@ -89,8 +92,10 @@ func Ungated() []*Script {
 // acquires, what puts a key back, and what reads and completes records. A nil Set stands for a
 // process that was not vouched for, which runs the Ungated scripts only.
 type Set struct {
+	head    string       // of all of them
 	scripts [ops]*Script // of the operations with texts of their own
 	pairs   *Script
+	guests  sync.Map // of *bridge.Script, to *Script; made when they are first needed
 }
 
 // NewSet makes the scripts of the process with that run_id. Only a look loads them: the script
@@ -98,9 +103,9 @@ type Set struct {
 // answers NOSCRIPT, in the same step that would have granted.
 func NewSet(runID string) *Set {
 	head := "local process = '" + runID + "'\n"
-	g := &Set{pairs: newScript(head + pairsScript.body)}
+	g := &Set{head: head, pairs: newScript(head + pairsScript.body)}
 	for op := range table {
-		if r := &table[op]; r.own {
+		if r := &table[op]; r.own && !r.guest {
 			g.scripts[op] = newScript(head + r.script.body)
 		}
 	}
@@ -122,18 +127,38 @@ func (g *Set) Scripts() []*Script {
 			scripts = append(scripts, s)
 		}
 	}
+	for _, s := range bridge.Scripts() {
+		scripts = append(scripts, g.guest(s))
+	}
 	return append(scripts, g.pairs)
 }
 
 // Reading is what the set has for operations that only read.
 func (g *Set) Reading() *Set {
-	reading := &Set{}
+	reading := &Set{head: g.head}
 	for op := range table {
 		if table[op].reads {
 			reading.scripts[op] = g.scripts[op]
 		}
 	}
 	return reading
+}
+
+// guest is the process's text of a script of another package.
+func (g *Set) guest(s *bridge.Script) *Script {
+	if made, ok := g.guests.Load(s); ok {
+		return made.(*Script)
+	}
+	made, _ := g.guests.LoadOrStore(s, newScript(g.head+comments.ReplaceAllLiteralString(s.Text, "")))
+	return made.(*Script)
+}
+
+// scriptOf is that of a call.
+func (g *Set) scriptOf(c *Call) *Script {
+	if table[c.Op].guest {
+		return g.guest(c.Guest.Script)
+	}
+	return g.script(c.Op)
 }
 
 // script is that of an operation.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/internal/bridge"
 	"go.uber.org/goleak"
 )
 
@@ -38,14 +40,15 @@ func TestEveryOperationIsInTheTable(t *testing.T) {
 		r := table[op]
 		require.NotEmpty(t, r.name, "operation %d", op)
 		require.NotNil(t, r.answer, r.name)
-		require.Equal(t, r.script == nil, r.command != nil, r.name)
-		require.Equal(t, r.script == nil, op == Info || op == Time, r.name)
-		require.Equal(t, r.script == nil, r.keys == nil || r.args == nil, r.name)
+		require.Equal(t, r.script == nil, r.command != nil || r.guest, r.name)
+		require.Equal(t, r.command != nil, op == Info || op == Time, r.name)
+		require.Equal(t, r.guest, op == Guest || op == GuestReading, r.name)
+		require.Equal(t, r.command != nil, r.keys == nil || r.args == nil, r.name)
 		names[r.name] = append(names[r.name], op)
 	}
 	require.Equal(t, []Op{Extend, ExtendMany}, names["extend"])
 	require.Equal(t, []Op{Observe, Cards, Journal, Info, Time}, names["observe"])
-	require.Len(t, names, int(ops)-5)
+	require.Len(t, names, int(ops)-6)
 }
 
 // What is sent as an operation that only reads is right for a user who may only read, see
@@ -58,7 +61,7 @@ func TestReadingOperations(t *testing.T) {
 			require.False(t, r.grants || r.frees, r.name)
 		}
 	}
-	require.Equal(t, []Op{Observe, Recall, Cards, Journal}, reading)
+	require.Equal(t, []Op{Observe, Recall, Cards, Journal, GuestReading}, reading)
 }
 
 // A process that has no vote is asked with texts of its own for nothing but what only reads.
@@ -91,6 +94,14 @@ func TestScriptsOfAProcess(t *testing.T) {
 		require.Contains(t, one.Scripts(), one.script(op), r.name)
 	}
 	require.NotEqual(t, one.pairs.sha, other.pairs.sha)
+
+	guest := &Call{Op: GuestReading, Guest: &bridge.Call{Script: bridge.NewScript("-- a comment\nreturn {process}\n")}}
+	require.NotEqual(t, one.scriptOf(guest).sha, other.scriptOf(guest).sha)
+	require.Same(t, one.scriptOf(guest), one.scriptOf(guest))
+	require.Contains(t, one.Scripts(), one.scriptOf(guest))
+	require.Equal(t, one.scriptOf(guest).sha, one.Reading().scriptOf(guest).sha)
+	require.Contains(t, AnyProcess.scriptOf(guest).text, "local process = ''\n")
+	require.NotContains(t, one.scriptOf(guest).text, "comment")
 }
 
 func TestServerTimeIsBounded(t *testing.T) {

@@ -1,0 +1,77 @@
+// Package bridge is what packages of this module use of a *redlock.Quorum beside what everybody
+// may: a script of their own that all nodes are asked to carry out, only by server processes that
+// were vouched for. Package redlock fills it in. It is no API, and knows nothing of what scripts
+// are for.
+package bridge
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Script is a Lua text, which runs inside a function. It finds its keys and arguments in KEYS and
+// ARGV, and in process the run_id of the server process that it was loaded into; an empty text
+// where processes have no restart gate. It returns a list of texts, or an error. Lines of comments
+// are not sent.
+type Script struct{ Text string }
+
+var scripts []*Script
+
+// NewScript makes a script that all Quorums load into their nodes. It is to be called while
+// packages are initialised.
+func NewScript(text string) *Script {
+	s := &Script{text}
+	scripts = append(scripts, s)
+	return s
+}
+
+// Scripts are all that were made.
+func Scripts() []*Script { return scripts }
+
+// Call is what one node is asked.
+type Call struct {
+	Script     *Script
+	Keys, Args []string
+}
+
+// Question is one operation on several nodes.
+type Question struct {
+	Op, Key string               // for errors and tracers
+	Reads   bool                 // nothing is written: a user who may only read may ask
+	Call    func(node int) *Call // what each node is asked; nil for nothing
+	Decided func([]*Answer) bool // reports whether further answers are not to be waited for; it must not block
+}
+
+// Answer is that of one node.
+type Answer struct {
+	Texts  []string      // what the script returned; nil where there is no answer
+	At     time.Duration // when they came, by the Quorum's clock
+	Votes  bool          // the node does; one that does not may have been asked by who may only read
+	Err    error         // a *redlock.NodeError: why there is no answer; nil while one may come
+	Undone bool          // with an error: the server has not carried it out
+}
+
+// Quorum is the bridge to one.
+type Quorum interface {
+	Nodes() int                                   // how many there are
+	Need() int                                    // how many are a quorum
+	TTL() time.Duration                           // of its leases
+	Quarantine() time.Duration                    // of a server process
+	RestartGate() bool                            // whether there is one
+	Now() time.Duration                           // on a clock that never steps and counts a suspend
+	Name(key, suffix string) (string, error)      // what a key's state is called on nodes; or an *OptionError
+	Address(node int) string                      // for people
+	Vote(node int) error                          // why the node does not vote by the last look, or has not answered since; nil where it does
+	Gates() (opened []uint64, more chan struct{}) // how often each node's gate has opened, 0 while it is shut; closed when one opens
+	Logger() *slog.Logger
+	Background(f func()) (begun bool) // has it run until Close, which waits for it; false on a closed Quorum
+
+	// Ask asks nodes, and returns when the answers decide or the node timeout has passed. What
+	// answers returns may be more later. The error is that of a closed Quorum, or ctx's own; nodes
+	// may then have done what they were asked.
+	Ask(ctx context.Context, q *Question) (answers func() []*Answer, err error)
+}
+
+// Of is the bridge to a *redlock.Quorum; nil for one that is nil or zero.
+var Of func(quorum any) Quorum

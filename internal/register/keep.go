@@ -1,0 +1,211 @@
+package register
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/bridge"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Keep has the registers restored on each node that has forgotten them: as soon as it votes again
+// after a restart, within a tenth of the TTL, and when this Quorum first sees it. Without it a node
+// is restored when a register is next begun, and nodes that are restarted one after the other in
+// between forget it together: keep registers that may rest for longer than it takes to restart two
+// nodes. It costs a read of each register on each node that begins to vote.
+//
+// It returns at once and does no I/O by itself. A Quorum has one goroutine for all that it keeps. A
+// register is kept until each Keep of it was ended by stop, or the Quorum was closed. One that
+// cannot be one is not kept, and with WithoutRestartGate none is.
+//
+// It is not promised for a node that loses its data while it runs (FLUSHALL), which is noticed when
+// the register is next begun, nor when fewer than a quorum of nodes can be asked at that time.
+func Keep(q *redlock.Quorum, registers ...Register) (stop func()) {
+	b := bridge.Of(q)
+	if b == nil || !b.RestartGate() {
+		return func() {}
+	}
+	k := keeperOf(q, b)
+	for _, r := range registers {
+		if _, err := r.name(b); err == nil && r.q == q {
+			k.add(r, 1)
+		}
+	}
+	k.signal()
+	return sync.OnceFunc(func() {
+		for _, r := range registers {
+			k.add(r, -1)
+		}
+	})
+}
+
+// keepers are those of all Quorums that are not closed and have one.
+var keepers = struct {
+	sync.Mutex
+
+	of map[*redlock.Quorum]*keeper // guarded by the mutex
+}{of: make(map[*redlock.Quorum]*keeper)}
+
+// keeperOf is that of a Quorum, which it begins with the first call.
+func keeperOf(q *redlock.Quorum, b bridge.Quorum) *keeper {
+	keepers.Lock()
+	defer keepers.Unlock()
+	k := keepers.of[q]
+	if k == nil {
+		k = &keeper{q: b, closed: q.Closed(), wake: make(chan struct{}, 1), kept: make(map[Register]*kept)}
+		begun := b.Background(func() {
+			k.run()
+			keepers.Lock()
+			defer keepers.Unlock()
+			delete(keepers.of, q)
+		})
+		if begun {
+			keepers.of[q] = k
+		}
+	}
+	return k
+}
+
+// keeper restores registers on nodes whose gates open.
+type keeper struct {
+	q      bridge.Quorum
+	closed <-chan struct{}
+	wake   chan struct{} // capacity 1
+
+	mu   sync.Mutex
+	kept map[Register]*kept // guarded by mu
+}
+
+// kept is a register that is kept.
+type kept struct {
+	callers int      // of Keep
+	known   []uint64 // by each node since its gate opened so often; 0 for never
+}
+
+func (k *keeper) add(r Register, callers int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := k.kept[r]
+	if s == nil {
+		if callers < 0 {
+			return
+		}
+		s = &kept{known: make([]uint64, k.q.Nodes())}
+		k.kept[r] = s
+	}
+	if s.callers += callers; s.callers == 0 {
+		delete(k.kept, r)
+	}
+}
+
+func (k *keeper) signal() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run restores what is kept until the Quorum is closed.
+func (k *keeper) run() {
+	var pause time.Duration // after a try that has not settled all
+	for {
+		opened, more := k.q.Gates()
+		var again <-chan time.Time
+		if len(k.unsettled(opened)) > 0 {
+			again = time.After(pause + rand.N(k.q.TTL()/10)) // others have seen the same, and one is enough
+		}
+		select {
+		case <-k.closed:
+			return
+		case <-again:
+			k.restore(context.Background(), opened)
+			pause = min(max(2*pause, firstPause), k.q.TTL())
+		case <-more:
+			pause = 0
+		case <-k.wake:
+			pause = 0
+		}
+	}
+}
+
+// unsettled are the registers that are not known to be known by all nodes whose gates are open.
+func (k *keeper) unsettled(opened []uint64) (some []Register) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for r, s := range k.kept {
+		if slices.ContainsFunc(s.unsettled(opened), func(is bool) bool { return is }) {
+			some = append(some, r)
+		}
+	}
+	return some
+}
+
+// unsettled tells of which nodes it is not known.
+func (s *kept) unsettled(opened []uint64) []bool {
+	nodes := make([]bool, len(opened))
+	for node, n := range opened {
+		nodes[node] = n != 0 && s.known[node] != n
+	}
+	return nodes
+}
+
+// restore asks the nodes whose gates have opened for what is not settled. What one of them does not
+// know is read from all, and only then.
+func (k *keeper) restore(ctx context.Context, opened []uint64) {
+	for some := range slices.Chunk(k.unsettled(opened), mostTogether) {
+		nodes := make([]bool, len(opened))
+		k.mu.Lock()
+		for _, r := range some {
+			if s := k.kept[r]; s != nil {
+				for node, is := range s.unsettled(opened) {
+					nodes[node] = nodes[node] || is
+				}
+			}
+		}
+		k.mu.Unlock()
+		some = k.read(some, opened, func(rd *reading) error {
+			return rd.ask(ctx, len(rd.registers), func(node int) bool { return nodes[node] })
+		})
+		k.read(some, opened, func(rd *reading) error { return rd.read(ctx) })
+	}
+}
+
+// read reads registers, and returns those of them that some node does not know.
+func (k *keeper) read(some []Register, opened []uint64, how func(*reading) error) (left []Register) {
+	if len(some) == 0 {
+		return nil
+	}
+	rd, err := newReading(some)
+	if err == nil {
+		rd.keeps = true
+		err = how(rd)
+	}
+	if err != nil {
+		return nil // closed
+	}
+	for i, r := range some {
+		k.settle(r, opened, rd.views[i])
+		if count(rd.views[i], "u") > 0 {
+			left = append(left, r)
+		}
+	}
+	return left
+}
+
+// settle notes which nodes know a register, or that there is nothing to know.
+func (k *keeper) settle(r Register, opened []uint64, views []view) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := k.kept[r]
+	if s == nil {
+		return
+	}
+	for node := range views {
+		if views[node].says == knows {
+			s.known[node] = opened[node]
+		}
+	}
+}

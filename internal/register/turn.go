@@ -1,0 +1,158 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/bridge"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Turn is a lease's turn to write a register. It is not for concurrent use.
+type Turn struct {
+	reading *reading
+	lease   *redlock.Lease
+	step    uint64
+}
+
+// A write that too few nodes took is repeated after 50 ms, 100 ms, ..., a second at most.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = time.Second
+)
+
+// Write has a quorum of nodes take the value, in place of what Begin or the Write before has left.
+// It tries again while the lease lives and ctx has not ended. A Write after the lease has ended is
+// tried once: it is taken unless a later holder has begun.
+//
+// After nil the value is what all later reads find, until the next Write of this or of a later
+// Turn. After ErrUnknown it may be, now or later. Another Write may follow on any error, such as of
+// the old value; what that returns holds for both then, because the later one of a Turn takes the
+// place of the earlier one.
+//
+// Errors: ErrUnknown, with the reason. Where no node can have taken the value it is the reason
+// alone: ErrSuperseded, *redlock.QuorumError, ctx's own error, or an *redlock.OptionError for a
+// value that is too long.
+func (t *Turn) Write(ctx context.Context, value []byte) error {
+	if len(value) > MaxValue {
+		return &redlock.OptionError{Option: "value", Reason: fmt.Sprintf("has %d bytes, more than %d", len(value), MaxValue)}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	t.step++
+	maybe := false // a node may have taken it
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		w, err := t.ask(ctx, string(value))
+		maybe = maybe || err != nil || w.maybe
+		switch {
+		case err == nil && w.taken >= t.reading.q.Need():
+			return nil
+		case err != nil:
+		case w.refused > t.reading.q.Nodes()-t.reading.q.Need(), w.refused > 0 && t.lease.Err() != nil:
+			err = ErrSuperseded
+		case t.lease.Err() != nil:
+			err = w.err
+		default:
+			if err = t.wait(ctx, pause); err == nil {
+				continue
+			}
+		}
+		if maybe {
+			err = fmt.Errorf("%w: %w", ErrUnknown, err)
+		}
+		return err
+	}
+}
+
+// wait waits before another round. It ends with the lease, and with ctx, whose error it returns.
+func (t *Turn) wait(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.lease.Context().Done():
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// writing is what came of one round of a write.
+type writing struct {
+	taken, refused int
+	maybe          bool // a node has taken it, or may have
+	err            *redlock.QuorumError
+}
+
+// ask asks all nodes to take a value: one round.
+func (t *Turn) ask(ctx context.Context, value string) (w writing, err error) {
+	rd := t.reading
+	q, reg, began := rd.q, rd.registers[0], rd.q.Now()
+	rd.hear(len(rd.registers), rd.late()) // whoever answered late that it does not know is restored too
+	outcome := func(answers []*bridge.Answer) (w writing) {
+		w.err = &redlock.QuorumError{Op: opWrite, Key: reg.key, Need: q.Need(), Nodes: q.Nodes()}
+		for node, a := range answers {
+			var v view
+			if len(a.Texts) == 2 {
+				v = parseView(a.Texts[0], a.Texts[1])
+			}
+			err := a.Err
+			switch intime := a.At-began <= roundLimit(q); {
+			case v.says == takes && intime:
+				w.taken, w.maybe = w.taken+1, true
+				continue
+			case v.says == refused:
+				w.refused++
+				continue
+			case v.says == takes:
+				w.maybe, err = true, redlock.ErrTimeout
+			case v.says == unknown:
+				err = errUnknowing{}
+			case v.says == version:
+				err = v.why
+			case a.Texts != nil:
+				w.maybe, err = true, errNoAnswer
+			default:
+				w.maybe = w.maybe || !a.Undone
+			}
+			w.err.Errs = append(w.err.Errs, nodeError(q, node, opWrite, err)...)
+		}
+		w.err.Succeeded = w.taken
+		return w
+	}
+	answers, err := q.Ask(ctx, &bridge.Question{
+		Op: opWrite, Key: reg.key,
+		Call: func(node int) *bridge.Call {
+			restores := ""
+			if has := &rd.views[0][node]; has.says == unknown {
+				restores = has.process
+			}
+			return &bridge.Call{Script: writeScript, Keys: rd.names[:1], Args: []string{
+				decimal(rd.ballot), decimal(t.step), value, milliseconds(reg.keep), restores,
+			}}
+		},
+		Decided: func(answers []*bridge.Answer) bool {
+			w := outcome(answers)
+			return w.taken >= q.Need() || w.refused > q.Nodes()-q.Need()
+		},
+	})
+	if err != nil {
+		return writing{}, err
+	}
+	return outcome(answers()), nil
+}
+
+// nodeError is an error of a node, in a list; an empty one for nil.
+func nodeError(q bridge.Quorum, node int, op redlock.Op, err error) []*redlock.NodeError {
+	var known *redlock.NodeError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &known):
+		known = &redlock.NodeError{Node: q.Address(node), Op: op, Err: err}
+	}
+	return []*redlock.NodeError{known}
+}

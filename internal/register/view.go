@@ -1,0 +1,111 @@
+package register
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// What a node says of a register, as the scripts have it.
+const (
+	silent   byte = 0   // nothing
+	knows    byte = 'k' // it knows it, and has promised if it was asked to; of a restoration: it knew it
+	unknown  byte = 'u' // it does not know it, or cannot
+	refused  byte = 'r' // a later ballot was promised
+	takes    byte = 't' // it took a write, or a restoration
+	version  byte = 'v' // another version of this library has written it
+	maxToken      = 1<<53 - 1
+	maxLeft       = redlock.MaxKeep
+)
+
+// view is what one node has of a register.
+type view struct {
+	says    byte
+	process string // that says it
+	promise uint64 // before that of the ballot that was asked for
+	ballot  uint64
+	step    uint64
+	left    time.Duration // of its life
+	value   string
+	why     error // where it is of another version
+}
+
+// isNothing reports whether there is nothing to restore.
+func (v *view) isNothing() bool { return v.promise == 0 && v.ballot == 0 }
+
+// merged is what the nodes have together that say one of these: the largest promise, and the value
+// that was written last.
+func merged(views []view, saying string) *view {
+	all := &view{}
+	for i := range views {
+		v := &views[i]
+		if count(views[i:i+1], saying) == 0 {
+			continue
+		}
+		if v.ballot > all.ballot || v.ballot == all.ballot && v.step > all.step {
+			all.ballot, all.step, all.value = v.ballot, v.step, v.value
+		}
+		all.promise, all.left = max(all.promise, v.promise), max(all.left, v.left)
+	}
+	return all
+}
+
+// count is how many nodes say one of these.
+func count(views []view, saying string) (n int) {
+	for i := range views {
+		if views[i].says != silent && strings.IndexByte(saying, views[i].says) >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// parseView reads what a script says of one register. What no script says is silence.
+func parseView(process, text string) view {
+	kind, rest, _ := strings.Cut(text, " ")
+	if len(kind) != 1 {
+		return view{}
+	}
+	v := view{says: kind[0], process: process}
+	switch v.says {
+	case takes, refused:
+		return v
+	case version:
+		v.why = &redlock.ConditionError{Condition: redlock.ConditionOtherVersion, Detail: fmt.Sprintf("the register has version %.3q, and this library knows 1", rest)}
+		return v
+	case knows, unknown:
+	default:
+		return view{}
+	}
+	if rest == "" {
+		return v
+	}
+	fields := strings.SplitN(rest, " ", 5)
+	if len(fields) != 5 || len(fields[4]) > MaxValue {
+		return view{}
+	}
+	var numbers [4]uint64
+	for i := range numbers {
+		n, err := strconv.ParseUint(fields[i], 10, 64)
+		if err != nil || n > maxToken {
+			return view{}
+		}
+		numbers[i] = n
+	}
+	v.promise, v.ballot, v.step, v.value = numbers[0], numbers[1], numbers[2], fields[4]
+	v.left = maxLeft
+	if ms := numbers[3]; ms < uint64(maxLeft/time.Millisecond) {
+		v.left = time.Duration(ms) * time.Millisecond
+	}
+	return v
+}
+
+// milliseconds is no less than d.
+func milliseconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
+}
+
+func decimal(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -1,0 +1,153 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/bridge"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+func init() {
+	bridge.Of = func(quorum any) bridge.Quorum {
+		if q, ok := quorum.(*Quorum); ok && !q.none() {
+			return bridged{q}
+		}
+		return nil
+	}
+}
+
+// bridged is a Quorum as other packages of this module see it, see package bridge.
+type bridged struct{ q *Quorum }
+
+func (b bridged) Nodes() int                { return len(b.q.nodes) }
+func (b bridged) Need() int                 { return b.q.need }
+func (b bridged) TTL() time.Duration        { return b.q.cfg.lease.ttl }
+func (b bridged) Quarantine() time.Duration { return b.q.cfg.quarantine() }
+func (b bridged) RestartGate() bool         { return b.q.cfg.restartGate }
+func (b bridged) Now() time.Duration        { return time.Duration(b.q.clock.Now()) }
+func (b bridged) Address(node int) string   { return b.q.nodes[node].addr }
+func (b bridged) Logger() *slog.Logger      { return b.q.cfg.logger }
+func (b bridged) Background(f func()) bool  { return b.q.later(f) }
+
+func (b bridged) Vote(node int) error {
+	m := b.q.nodes[node]
+	if err := m.votes(); err != nil {
+		return err
+	}
+	return m.unanswered()
+}
+
+func (b bridged) Name(key, suffix string) (string, error) {
+	keys, err := b.q.cfg.keys(key)
+	return keys.Lock + suffix, err
+}
+
+func (b bridged) Gates() (opened []uint64, more chan struct{}) {
+	more = b.q.gates.next()
+	for _, m := range b.q.nodes {
+		status, n := m.Status(), uint64(0)
+		if status.Reason() == nil {
+			n = status.Opened
+		}
+		opened = append(opened, n)
+	}
+	return opened, more
+}
+
+// gates tell whoever waits for it that one of them has opened.
+type gates struct {
+	mu   sync.Mutex
+	more chan struct{} // guarded by mu; nil while nobody waits
+}
+
+func (g *gates) next() chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.more == nil {
+		g.more = make(chan struct{})
+	}
+	return g.more
+}
+
+func (g *gates) opens() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.more != nil {
+		close(g.more)
+		g.more = nil
+	}
+}
+
+func (b bridged) Ask(ctx context.Context, question *bridge.Question) (answers func() []*bridge.Answer, err error) {
+	q, op := b.q, Op(question.Op)
+	if err := checkContext(ctx); err != nil {
+		return nil, err
+	}
+	if !q.begin() {
+		return nil, ErrClosed
+	}
+	defer q.rounds.Done()
+	rd := q.newOperation(op, len(q.nodes)+1)
+	rd.Decided = func(replies []vote.Reply) bool { return question.Decided(answersIn(replies)) }
+	calls := make([]*bridge.Call, len(q.nodes))
+	for i := range q.nodes {
+		if calls[i] = question.Call(i); calls[i] == nil {
+			rd.Skip(i, wire.Refused)
+		}
+	}
+	timeout := q.cfg.timeout(q.cfg.lease.ttl)
+	expires := q.clock.Now().Add(timeout)
+	for i, asked := range calls {
+		if asked == nil {
+			continue
+		}
+		at := q.question(&wire.Keys{Name: question.Key, Lock: asked.Keys[0]})
+		call := at.call(wire.Guest)
+		if question.Reads {
+			call = at.call(wire.GuestReading)
+		}
+		call.Guest = asked
+		rd.send(ctx, at, call, expires, func(node int) bool { return node == i })
+	}
+	if rd.Wait(ctx, timeout, &q.waits) != nil {
+		return nil, newContextError(ctx, question.Key, nil)
+	}
+	return func() []*bridge.Answer {
+		o := rd.Outcome()
+		all := answersIn(o.Replies)
+		for i, rep := range o.Replies {
+			m := q.nodes[i]
+			all[i].Votes = m.votes() == nil
+			switch {
+			case rep.Verdict == wire.Failed:
+				all[i].Err, all[i].Undone = m.failure(op, rep.Err), rep.Unsent || isRefusal(rep.Err)
+			case rep.Verdict == wire.Pending && o.Expired:
+				all[i].Err = m.failure(op, ErrTimeout)
+			}
+		}
+		return all
+	}, nil
+}
+
+// answersIn are the answers among replies, without why there are not more.
+func answersIn(replies []vote.Reply) []*bridge.Answer {
+	all := make([]*bridge.Answer, len(replies))
+	for i := range replies {
+		rep := &replies[i]
+		all[i] = &bridge.Answer{Texts: rep.More().Guest, At: time.Duration(rep.At)}
+	}
+	return all
+}
+
+// isRefusal reports whether a server has answered that it does not do what it was asked.
+func isRefusal(err error) bool {
+	var answered *valkey.ValkeyError
+	return errors.As(err, &answered)
+}

@@ -1,0 +1,59 @@
+package model
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRealRegisterHolds(t *testing.T) {
+	documented := page(t)
+	for _, c := range RegisterDesigns() {
+		if raceEnabled && c.Name != "register, new" {
+			continue
+		}
+		t.Run(c.Name, func(t *testing.T) {
+			o := CheckRegister(c)
+			holds(t, c.Name, o.result, o.Trace, documented)
+		})
+	}
+}
+
+func TestRegisterDefectsAreFound(t *testing.T) {
+	documented := page(t)
+	for _, c := range RegisterMistakes() {
+		if raceEnabled && c.Defect > RegWrittenUnread {
+			continue
+		}
+		t.Run(c.Name, func(t *testing.T) {
+			o := CheckRegister(c)
+			violates(t, c.Name, WhatStandsIsRead, o.result, o.Trace, documented)
+		})
+	}
+}
+
+// States that differ in the names of nodes only are one, and no other.
+func TestOneRegisterStateStandsForAllNames(t *testing.T) {
+	p := registers{RegisterConfig{Nodes: 3, Holders: 1, Round: 1, Gate: 1, Restarts: 1, Restores: 1}}
+	seen := map[regState]bool{}
+	todo := p.initial()
+	for len(todo) > 0 {
+		s := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if seen[s] {
+			continue
+		}
+		seen[s] = true
+		p.steps(&s, func(_ event, next *regState, _ Property) { todo = append(todo, *next) })
+	}
+	representatives, distinct := map[fingerprint]bool{}, map[regState]bool{}
+	for s := range seen {
+		p.canonical(&s)
+		representatives[p.identity(&s)] = true
+		distinct[s] = true
+	}
+	require.Len(t, representatives, len(distinct), "states that differ have other fingerprints")
+	r := search[regState](p, 2, stateLimit)
+	require.Equal(t, r.states, len(representatives), "the search visits each once, and all")
+	require.Greater(t, len(seen), 3*len(representatives))
+}
