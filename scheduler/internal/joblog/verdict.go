@@ -174,14 +174,16 @@ func (l ticks) left(before, now time.Time) (left []Left) {
 // reason returns why a tick is left out that is not run, and until when ticks have the same reason.
 func (l ticks) reason(at, now time.Time) (Reason, time.Time) {
 	settled, old := l.bounds(now)
-	if !at.After(settled) {
+	switch own := at.Equal(l.again); {
+	case !at.After(settled):
 		return Paused, settled
-	}
-	if at.Equal(l.queued) || at.Equal(l.again) && at.After(old) {
+	case at.Equal(l.queued), own && at.After(old):
 		return Superseded, at
+	case own:
+		return Missed, at
 	}
 	reason, until := Superseded, now
-	if s, beside := l.beside(at); beside && !at.Equal(l.again) {
+	if s, beside := l.beside(at); beside {
 		reason, until = Overlapped, s.To
 	} else if !at.After(old) {
 		reason, until = Missed, old
