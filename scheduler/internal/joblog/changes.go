@@ -31,7 +31,7 @@ func Adopt(r Record, d Definition, now time.Time) (Record, Table) {
 	t := d.Table(since)
 	r.Words, r.Since, r.Runs, r.Next = d.Words, since, 0, time.Time{}
 	if _, chain := t.(Chain); chain {
-		r.Next = t.Next(t.From())
+		r.Next = t.Next(t.From()).UTC()
 	}
 	return r, t
 }
@@ -48,6 +48,7 @@ func Settle(r Record, t Table, v Verdict, now time.Time) Record {
 // Begin returns the record with a verdict's tick granted: nothing may be run until a quorum has it.
 // A Verdict{Why: Ordered} has no tick.
 func Begin(r Record, t Table, p Policy, v Verdict, g Grant) Record {
+	v.Tick = v.Tick.UTC()
 	r.Run = Run{Tick: v.Tick, Attempt: max(1, v.Attempt), Why: v.Why, Token: g.Token, By: cut(g.By), Began: g.At.UTC()}
 	if r.Run.Attempt == 1 {
 		r.Runs++
@@ -118,7 +119,7 @@ func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 	}
 	settled := final
 	if p.Overlap != OverlapSkip {
-		r.Queued, settled = final, final.Add(-1)
+		r.Queued, settled = final.UTC(), final.Add(-1)
 		final = last(l.next, l.cursor, settled)
 	}
 	var left []Left
@@ -161,7 +162,7 @@ func (r Record) settle(cursor time.Time) Record {
 // follow sets the next tick of a Chain if the cursor has passed it.
 func (r Record) follow(t Table, run time.Time) Record {
 	if c, chain := t.(Chain); chain && !r.Next.After(r.Cursor) {
-		r.Next = c.Follow(run)
+		r.Next = c.Follow(run).UTC()
 	}
 	return r
 }
@@ -175,7 +176,7 @@ func (r Record) cameBeside(t Table, p Policy) Record {
 		return r
 	}
 	if p.Overlap != OverlapSkip || r.Run.Why == Backfill {
-		r.Queued, s.To = final, final.Add(-1)
+		r.Queued, s.To = final.UTC(), final.Add(-1).UTC()
 	}
 	if s.To.Before(s.From) {
 		return r

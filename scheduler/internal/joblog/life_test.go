@@ -39,7 +39,9 @@ func (l *life) write(r joblog.Record) {
 	require.NoError(l.t, err)
 }
 
-func (l *life) tell(format string, args ...any) { l.told = append(l.told, fmt.Sprintf(format, args...)) }
+func (l *life) tell(format string, args ...any) {
+	l.told = append(l.told, fmt.Sprintf(format, args...))
+}
 
 func (l *life) tellLeft(left []joblog.Left) {
 	for _, s := range left {

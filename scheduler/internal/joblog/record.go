@@ -3,7 +3,10 @@ package joblog
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"time"
 )
 
@@ -106,19 +109,24 @@ func Parse(text []byte) (Record, error) {
 	if err := decoder.Decode(&r); err != nil {
 		return Record{}, fmt.Errorf("joblog: a record cannot be read: %w", err)
 	}
-	if decoder.More() {
-		return Record{}, fmt.Errorf("joblog: a record has %d bytes too many", int64(len(text))-1-decoder.InputOffset())
+	if _, err := decoder.Token(); err != io.EOF {
+		return Record{}, errors.New("joblog: a record is followed by more")
 	}
-	return r, r.check()
+	if err := r.check(); err != nil {
+		return Record{}, err
+	}
+	return r, nil
 }
 
-// check looks for what this package would not have written, where it could do harm.
+// check looks for what this package does not write, where it could do harm.
 func (r Record) check() error {
-	switch {
-	case len(r.Beside) > maxSpans:
+	if len(r.Beside) > maxSpans {
 		return fmt.Errorf("joblog: a record has %d spans, more than %d", len(r.Beside), maxSpans)
-	case r.Runs < 0 || r.Run.Attempt < 0 || r.Again.N < 0 || r.Fill.Begun < 0 || r.Run.Took < 0:
-		return fmt.Errorf("joblog: a record has a negative count or duration")
+	}
+	for _, n := range []int{r.Runs, r.Run.Attempt, r.Again.N, r.Fill.Begun, int(r.Run.Took)} {
+		if n < 0 || n == math.MaxInt {
+			return fmt.Errorf("joblog: a record has a count or a duration of %d", n)
+		}
 	}
 	return nil
 }

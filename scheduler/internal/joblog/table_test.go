@@ -1,6 +1,7 @@
 package joblog_test
 
 import (
+	"flag"
 	"slices"
 	"testing"
 	"time"
@@ -10,7 +11,13 @@ import (
 	"github.com/tenure-dev/tenure/scheduler/internal/joblog"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain has more random checks made than rapid's 100, which would find little here: they are fast.
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "3000"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // midnight is where the tests' times count from.
 var midnight = time.Date(2026, time.March, 2, 0, 0, 0, 0, time.UTC)
