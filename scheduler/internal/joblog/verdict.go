@@ -157,7 +157,7 @@ func (l ticks) left(before, now time.Time) (left []Left) {
 	}
 	for at := l.next(l.cursor); !at.IsZero() && !at.After(until); {
 		reason, end := l.reason(at, now)
-		end = last(l.next, at.Add(-1), earlier(end, until))
+		end = later(at, last(l.next, at.Add(-1), earlier(end, until)))
 		if n := len(left); n > 0 && left[n-1].Reason == reason {
 			left[n-1].Last = end
 		} else {
