@@ -145,6 +145,12 @@ var lives = []struct {
 		l.end("4h10m", joblog.Cancelled, 190*time.Minute)
 		l.run("4h10m", time.Second)
 	}, []string{"on_time 1h0m #1", "overlap 2h0m..3h0m 2", "queued 4h0m #1"}},
+	{"a cancelled task that is deaf, skip", every(time.Hour), "0s", none, func(l *life) {
+		l.begin("1h")
+		l.end("3h10m", joblog.Cancelled, 130*time.Minute)
+		l.end("4h10m", joblog.Cancelled, 190*time.Minute)
+		l.run("4h10m", 0)
+	}, []string{"on_time 1h0m #1", "overlap 2h0m..3h0m 2", "overlap 4h0m..4h0m 1"}},
 	{"killed in its middle, at most once", daily(2 * time.Hour), "0s", none, func(l *life) {
 		l.begin("2h")
 		l.run("2h30m", 0)
@@ -249,7 +255,14 @@ var lives = []struct {
 		require.True(l.t, l.owed("3h2m").Over)
 		l.run("4h", 0)
 	}, []string{"on_time 1h0m #1", "on_time 2h0m #1", "on_time 3h0m #1"}},
-	{"the last of three runs is killed, at least once", every(time.Hour), "0s",
+	{"two runs, of which one has two attempts", every(time.Hour), "0s",
+		joblog.Policy{Limit: 2, CatchUp: joblog.CatchUpAll, Window: time.Hour, Delivery: joblog.AtLeastOnce}, func(l *life) {
+			l.begin("1h")
+			l.run("1h30m", time.Minute)
+			l.run("2h", time.Minute)
+			l.run("3h", time.Minute)
+		}, []string{"on_time 1h0m #1", "cut_short 1h0m", "again 1h0m #2", "on_time 2h0m #1"}},
+	{"the last run is killed, at least once", every(time.Hour), "0s",
 		joblog.Policy{Limit: 1, CatchUp: joblog.CatchUpAll, Window: time.Hour, Delivery: joblog.AtLeastOnce}, func(l *life) {
 			l.begin("1h")
 			l.begin("1h30m")
