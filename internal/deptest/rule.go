@@ -178,11 +178,6 @@ func Rules() []Rule {
 			Why:       "what a job owes is computed from its record, its table and a time, so that an oracle can check it",
 		},
 		{
-			Subject:   []string{module + "/scheduler/internal/joblog"},
-			Forbidden: []string{module + "/scheduler/internal/timetable"},
-			Why:       "a log knows due times, and not how they are computed",
-		},
-		{
 			Subject:   slices.Concat(redlock, elector, scheduler, admin),
 			Forbidden: web,
 			Why:       "who shows no page has no HTTP server in the program",
