@@ -85,8 +85,8 @@ func Retry(r Record) Record {
 	return r
 }
 
-// End returns the record with its run ended, and the ticks that the run overlapped and that are left
-// out for it. It may be called again for the same run.
+// End returns the record with its run ended, and the ticks that the run overlapped and that are
+// left out for it. It may be called again for the same run.
 func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 	r.Run.Ended, r.Run.Outcome, r.Run.Took = e.At.UTC(), e.Outcome, max(0, e.Took)
 	if e.Outcome == Succeeded {

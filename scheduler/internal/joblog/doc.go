@@ -5,16 +5,18 @@
 // Each replica repeats one sentence: take the lease, read the record, run what the log owes now,
 // write how it ended.
 //
-//	lease := q.TryAcquire(ctx, key)                          // asleep until Verdict.At before this
-//	rec, _ := joblog.Parse(register.Begin(lease))            // nothing on the nodes: the zero Record
-//	rec, table := joblog.Adopt(rec, definition, nodesNow)    // once after the start of a definition
-//	policy.Floor = pause                                     // read after the lease is held
-//	v := joblog.Owed(rec, table, policy, now)                // asked ahead: now is the due time
-//	if !v.Due { write(joblog.Settle(rec, table, v, now)) if v.Settles; tell(v); release; sleep until v.At }
-//	rec = joblog.Begin(rec, table, policy, v, grant)         // write it to a quorum, then tell(v) and run
-//	outcome := run(v.Tick, v.Attempt, v.Why)                 // between retries: rec = joblog.Retry(rec)
-//	rec, left := joblog.End(rec, table, policy, ending)      // write it to a quorum
-//	tell(left); release; again from the top                  // until v.Over
+//	lease := q.TryAcquire(ctx, key)                       // asleep until Verdict.At before this
+//	rec, _ := joblog.Parse(register.Begin(lease))         // nothing on the nodes: the zero Record
+//	rec, table := joblog.Adopt(rec, definition, nodesNow) // writes once for a definition
+//	policy.Floor = pause                                  // read after the lease is held
+//	v := joblog.Owed(rec, table, policy, now)             // asked ahead: now is the due time
+//	if !v.Due {                                           // if v.Settles: write what Settle returns
+//		tell(v); release; sleep until v.At
+//	}
+//	rec = joblog.Begin(rec, table, policy, v, grant)      // write it to a quorum, then tell(v)
+//	outcome := run(v.Tick, v.Attempt, v.Why)              // again: rec = joblog.Retry(rec), written
+//	rec, left := joblog.End(rec, table, policy, ending)   // write it to a quorum
+//	tell(left); release; again from the top               // until v.Over
 //
 // Three rules carry it. Delivery is when the cursor moves: at most once with the grant, at least
 // once with the completion. The holder decides what its run overlapped, when the run ends; if the
@@ -25,12 +27,12 @@
 //
 // The ticks after the cursor that are due. CatchUpNone and CatchUpLatest run the newest of them
 // that is not too old, CatchUpAll each, the oldest first. A tick is too old when it is late by more
-// than Grace, or with a catch-up by more than the window. These do not age: the tick that an earlier
-// run overlapped and that OverlapQueue kept (Record.Queued). These are owed whatever the table says
-// now: that one, and a tick whose run did not complete (Record.Again). Left out are ticks up to the
-// end of a pause, ticks that came within a run that was none of them, those that are too old, and
-// those before the newest: Verdict.Left tells each with its reason, and Verdict.CutShort the run that
-// ended with its replica.
+// than Grace, or with a catch-up by more than the window. These do not age: the tick that an
+// earlier run overlapped and that OverlapQueue kept (Record.Queued). These are owed whatever the
+// table says now: that one, and a tick whose run did not complete (Record.Again). Left out are
+// ticks up to the end of a pause, ticks that came within a run that was none of them, those that
+// are too old, and those before the newest: Verdict.Left tells each with its reason, and
+// Verdict.CutShort the run that ended with its replica.
 //
 // # What the caller does
 //

@@ -2,8 +2,9 @@ package joblog
 
 import "time"
 
-// Grace is how late a tick is still run without a catch-up. It is longer than the clocks of machines
-// that NTP keeps differ, than a hand-over in order takes, and than a busy machine stands still.
+// Grace is how late a tick is still run without a catch-up. It is longer than the clocks of
+// machines that NTP keeps differ, than a hand-over in order takes, and than a busy machine stands
+// still.
 const Grace = 5 * time.Second
 
 // CatchUp is what becomes of ticks that nobody ran at their time.

@@ -60,8 +60,8 @@ func seconds(t *rapid.T, name string, most int) time.Duration {
 }
 
 // Random lives: replicas that are killed before, in and after a run, writes whose answer is lost,
-// runs by order, pauses. Each due time is run or left out for a reason that is told, never both, and
-// never twice.
+// runs by order, pauses. Each due time is run or left out for a reason that is told, never both,
+// and never twice.
 func TestRandomLives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPolicy(t)

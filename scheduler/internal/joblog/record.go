@@ -18,8 +18,8 @@ const (
 	maxSpans = 8
 )
 
-// Record is how far a job has come. The zero Record is that of a job which nobody has seen. A Record
-// is a value: what changes it returns another one.
+// Record is how far a job has come. The zero Record is that of a job which nobody has seen. A
+// Record is a value: what changes it returns another one.
 type Record struct {
 	Words  string    `json:"def,omitempty"`    // of the definition that was made last
 	Since  time.Time `json:"since,omitzero"`   // when that was first made anywhere, by the nodes' clocks
@@ -83,7 +83,8 @@ func (r Record) Unended() (Run, bool) { return r.Run, !r.Run.Began.IsZero() && r
 const version = '1'
 
 // Encode returns the text that the nodes keep: the version, and JSON. It fails if that is longer
-// than MaxSize, which Definition.Words beyond MaxWords may cause, or a time is beyond the year 9999.
+// than MaxSize, which Definition.Words beyond MaxWords may cause, or a time is beyond the year
+// 9999.
 func (r Record) Encode() ([]byte, error) {
 	text, err := json.Marshal(r)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/tenure-dev/tenure/scheduler/internal/joblog"
 )
 
-// TestMain has more random checks made than rapid's 100, which would find little here: they are fast.
+// TestMain has more random checks made than rapid's 100, which would find little here: they are
+// fast.
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "3000"); err != nil {
 		panic(err)

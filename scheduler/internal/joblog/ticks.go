@@ -16,8 +16,8 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// ticks is the log of a job behind its cursor: the due times of its table, and those that the record
-// holds for themselves.
+// ticks is the log of a job behind its cursor: the due times of its table, and those that the
+// record holds for themselves.
 type ticks struct {
 	table  Table
 	policy Policy
@@ -78,9 +78,9 @@ func (l ticks) beside(at time.Time) (Span, bool) {
 	return Span{}, false
 }
 
-// last returns the last time that next gives, after one time and not after another; zero if there is
-// none. It looks back in steps that double, and halves the last of them, so it does not matter how
-// many there are.
+// last returns the last time that next gives, after one time and not after another; zero if there
+// is none. It looks back in steps that double, and halves the last of them, so it does not matter
+// how many there are.
 func last(next func(time.Time) time.Time, after, until time.Time) time.Time {
 	within := func(from time.Time) (time.Time, bool) {
 		at := next(from)

@@ -96,7 +96,8 @@ func (v *Verdict) when(r Record, now, next time.Time) {
 	}
 }
 
-// rest is the pause after a number of attempts that were cut short: a second, doubled up to a minute.
+// rest is the pause after a number of attempts that were cut short: a second, doubled up to a
+// minute.
 func rest(attempts int) time.Duration { return min(time.Second<<min(attempts-1, 6), time.Minute) }
 
 // bounds are the times up to which ticks are paused or settled, and up to which they are too old

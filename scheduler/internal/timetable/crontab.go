@@ -14,9 +14,9 @@ type crontab struct{ *cron.SpecSchedule }
 
 func (c crontab) next(after time.Time) time.Time { return c.Next(after) }
 
-// newCrontab takes what gocron takes. A time whose hours are fixed is due once on a day on which the
-// clock shows it twice; if the field of the hours begins with an asterisk, every time that the clock
-// shows is due.
+// newCrontab takes what gocron takes. A time whose hours are fixed is due once on a day on which
+// the clock shows it twice; if the field of the hours begins with an asterisk, every time that the
+// clock shows is due.
 func (t *Timetable) newCrontab() error {
 	const option = "gocron.CronJob"
 	text := t.spec.Text

@@ -124,7 +124,8 @@ func TestTimesAgainstAClockThatIsWatched(t *testing.T) {
 	}
 }
 
-// What is due next does not depend on when it is asked, on whatever day on which clocks are changed.
+// What is due next does not depend on when it is asked, on whatever day on which clocks are
+// changed.
 func TestTimesDoNotDependOnTheQuestion(t *testing.T) {
 	days := map[string][]time.Time{
 		"Europe/Berlin":       {date(2026, 3, 29), date(2026, 10, 25)},
