@@ -28,7 +28,29 @@ func TestVerdictsCostDoesNotGrowWithTheTimeAway(t *testing.T) {
 	}
 }
 
-// So does what a run overlapped.
+// ended are due times that have an end.
+type ended struct {
+	periodic
+	end time.Time
+}
+
+func (e ended) Next(after time.Time) time.Time {
+	if at := e.periodic.Next(after); at.Before(e.end) {
+		return at
+	}
+	return time.Time{}
+}
+
+// Many ticks long ago are not walked over either.
+func TestVerdictsCostDoesNotGrowWithABurst(t *testing.T) {
+	n := 0
+	table := ended{periodic{since: midnight, phase: midnight, period: time.Second, asked: &n}, at("700h")}
+	v := joblog.Owed(joblog.Record{Since: midnight}, table, latest(8760*time.Hour), at("1300h"))
+	require.Equal(t, at("699h59m59s"), v.Tick)
+	require.LessOrEqual(t, n, joblog.MaxCount+400)
+}
+
+// Nor does it with what a run overlapped.
 func TestOverlapsCostDoesNotGrowWithTheRun(t *testing.T) {
 	n := 0
 	table := periodic{since: midnight, phase: midnight, period: time.Second, asked: &n}
