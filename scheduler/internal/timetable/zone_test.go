@@ -36,6 +36,7 @@ func TestTimesWhenTheClocksChange(t *testing.T) {
 		{"every half hour, forward, later", "Europe/Berlin", cron("*/30 * * * *"), timetable.DaylightLater, "2026-03-29 01:00", "2026-03-29 04:00",
 			[]string{"29 01:30 +01", "29 03:00 +02", "29 03:30 +02", "29 04:00 +02"}},
 		{"daily, forward", "Europe/Berlin", days(1, atTimes("2h30m")), timetable.DaylightDefault, "2026-03-28 12:00", "2026-03-30 12:00", []string{"29 03:30 +02", "30 02:30 +02"}},
+		{"daily, forward, asked between", "Europe/Berlin", days(1, atTimes("2h30m")), timetable.DaylightDefault, "2026-03-29 03:15", "2026-03-29 12:00", []string{"29 03:30 +02"}},
 		{"daily, forward, west", "America/New_York", days(1, atTimes("2h30m")), timetable.DaylightDefault, "2026-03-07 12:00", "2026-03-09 12:00", []string{"8 03:30 -04", "9 02:30 -04"}},
 		{"daily, forward, skipped", "Europe/Berlin", days(1, atTimes("2h30m")), timetable.DaylightSkip, "2026-03-28 12:00", "2026-03-30 12:00", []string{"30 02:30 +02"}},
 		{"daily, forward, later", "Europe/Berlin", days(1, atTimes("2h30m")), timetable.DaylightLater, "2026-03-28 12:00", "2026-03-30 12:00", []string{"29 03:30 +02", "30 02:30 +02"}},
