@@ -173,6 +173,11 @@ func Rules() []Rule {
 			Why:       "jobs are run without anybody who steers them",
 		},
 		{
+			Subject:   []string{module + "/scheduler/internal/joblog", module + "/scheduler/internal/timetable"},
+			Forbidden: slices.Concat(redlock, elector, gocron),
+			Why:       "what a job owes is computed from its record, its table and a time, so that an oracle can check it",
+		},
+		{
 			Subject:   slices.Concat(redlock, elector, scheduler, admin),
 			Forbidden: web,
 			Why:       "who shows no page has no HTTP server in the program",

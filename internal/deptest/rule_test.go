@@ -43,6 +43,7 @@ func layered() Graph {
 	const miniredis, inside = "github.com/alicebob/miniredis/v2", module + "/redlock/internal"
 	const wire, node, vote = inside + "/wire", inside + "/node", inside + "/vote"
 	const waitqueue, membership, clocks, board = inside + "/waitqueue", inside + "/membership", inside + "/clocks", inside + "/board"
+	const joblog, timetable = module + "/scheduler/internal/joblog", module + "/scheduler/internal/timetable"
 	return Graph{
 		module + "/redlock":             {"context", module + "/internal/clock", waitqueue, membership, clocks, board, node, vote, wire},
 		membership:                      {module + "/internal/clock", node, vote, wire},
@@ -55,6 +56,8 @@ func layered() Graph {
 		module + "/redlock/redlocktest": {miniredis, module + "/redlock"},
 		module + "/elector":             {module + "/redlock"},
 		module + "/scheduler":           {"github.com/go-co-op/gocron/v2", module + "/elector"},
+		joblog:                          {"time"},
+		timetable:                       {joblog},
 		module + "/admin":               {module + "/redlock"},
 		module + "/health":              {module + "/elector"},
 		module + "/web":                 {"net/http", module + "/admin"},
@@ -138,6 +141,8 @@ func TestRulesCover(t *testing.T) {
 		{scheduler, telemetry, true},
 		{scheduler, inProcess, true},
 		{scheduler, "pgregory.net/rapid", true},
+		{scheduler + "/internal/joblog", redlock, true},
+		{scheduler + "/internal/timetable", gocron, true},
 		{module + "/otel", "go.uber.org/goleak", true},
 		{module + "/otel", inProcess, true}, // through it, miniredis
 		{quickstart, valkeytest, true},

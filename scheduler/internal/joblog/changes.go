@@ -1,0 +1,191 @@
+package joblog
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Grant is who begins a run.
+type Grant struct {
+	Token uint64    // of the lease
+	By    string    // identity of the replica, cut to 256 bytes
+	At    time.Time // when the run begins: the due time if it is asked ahead
+}
+
+// Ending is how a run ended.
+type Ending struct {
+	Outcome Outcome
+	At      time.Time
+	Took    time.Duration // the task's time, without acquisition and release
+}
+
+// Adopt makes a definition that of the record, unless it is already, and returns its table. Now is
+// the median of the nodes' clocks. What the cursor has settled stays settled, so a due time in both
+// definitions is run once; and the new one begins behind it.
+func Adopt(r Record, d Definition, now time.Time) (Record, Table) {
+	if r.Words == d.Words && !r.Since.IsZero() {
+		return r, d.Table(r.Since)
+	}
+	since := later(now, r.Cursor.Add(time.Millisecond)).UTC().Truncate(time.Millisecond)
+	t := d.Table(since)
+	r.Words, r.Since, r.Runs, r.Next = d.Words, since, 0, time.Time{}
+	if _, chain := t.(Chain); chain {
+		r.Next = t.Next(t.From()).UTC()
+	}
+	return r, t
+}
+
+// Settle returns the record of a job that has nothing to run, with what the verdict left out; a run
+// that has not ended was cut short. The caller has the lease.
+func Settle(r Record, t Table, v Verdict, now time.Time) Record {
+	if _, unended := r.Unended(); unended {
+		r.Run.Ended, r.Run.Outcome = now.UTC(), CutShort
+	}
+	return r.settle(v.Cursor).follow(t, now)
+}
+
+// Begin returns the record with a verdict's tick granted: nothing may be run until a quorum has it.
+// A Verdict{Why: Ordered} has no tick.
+func Begin(r Record, t Table, p Policy, v Verdict, g Grant) Record {
+	v.Tick = v.Tick.UTC()
+	r.Run = Run{Tick: v.Tick, Attempt: max(1, v.Attempt), Why: v.Why, Token: g.Token, By: cut(g.By), Began: g.At.UTC()}
+	if r.Run.Attempt == 1 {
+		r.Runs++
+	}
+	switch {
+	case v.Why == Ordered:
+		return r
+	case v.Why != Backfill && p.Delivery == AtMostOnce:
+		v.Cursor = v.Tick
+	case v.Why != Backfill:
+		r.Again = Attempt{Tick: v.Tick, N: v.Attempt}
+	case p.Delivery == AtMostOnce:
+		r = r.filled(t, v.Tick)
+	default:
+		r.Fill.Begun = v.Attempt
+	}
+	r = r.settle(v.Cursor)
+	if c, chain := t.(Chain); chain && !c.FromEnd() {
+		r = r.follow(t, later(g.At, v.Tick))
+	}
+	return r
+}
+
+// Retry returns the record of a run whose task is called again: the attempt is written before it is
+// made, so that a replica that dies does not begin the count anew.
+func Retry(r Record) Record {
+	r.Run.Attempt++
+	switch {
+	case r.Run.Why == Backfill && r.Fill.Begun > 0:
+		r.Fill.Begun = r.Run.Attempt
+	case r.Run.Why != Backfill && r.Run.Why != Ordered && r.Again.Tick.Equal(r.Run.Tick):
+		r.Again.N = r.Run.Attempt
+	}
+	return r
+}
+
+// End returns the record with its run ended, and the ticks that the run overlapped and that are
+// left out for it. It may be called again for the same run.
+func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
+	r.Run.Ended, r.Run.Outcome, r.Run.Took = e.At.UTC(), e.Outcome, max(0, e.Took)
+	if e.Outcome == Succeeded {
+		r.OK = Success{Tick: r.Run.Tick, Ended: r.Run.Ended}
+	}
+	over := p.Delivery == AtMostOnce || e.Outcome.Complete()
+	switch r.Run.Why {
+	case Ordered, Backfill:
+		if r.Run.Why == Backfill && over {
+			r = r.filled(t, r.Run.Tick)
+		}
+		return r.cameBeside(t, p).follow(t, r.Run.Ended), nil
+	}
+	if !over {
+		return r, nil
+	}
+	r = r.settle(r.Run.Tick)
+	if c, chain := t.(Chain); chain {
+		base := r.Run.Began
+		if c.FromEnd() {
+			base, r.Next = r.Run.Ended, time.Time{}
+		}
+		r = r.follow(t, base)
+	}
+	// A clock that was set back during the run has ticks before its end that are not due.
+	l, until := newTicks(r, t, p), earlier(r.Run.Tick.Add(r.Run.Took), r.Run.Ended)
+	first, final := l.next(l.cursor), last(l.next, l.cursor, until)
+	if final.IsZero() {
+		return r, nil
+	}
+	settled := final
+	if p.Overlap != OverlapSkip {
+		r.Queued, settled = final.UTC(), final.Add(-1)
+		final = last(l.next, l.cursor, settled)
+	}
+	var left []Left
+	if !final.IsZero() {
+		left = []Left{{Reason: Overlapped, First: first, Last: final, Count: l.count(first, final)}}
+	}
+	return r.settle(settled).follow(t, r.Run.Ended), left
+}
+
+// Backfill returns the record with a backfill of the ticks between two times, those times included,
+// as far as they are past, in the place of an earlier backfill. It returns false if there are none,
+// as of a Chain.
+func (r Record) Backfill(t Table, from, to, now time.Time) (Record, bool) {
+	r.Fill = Fill{From: from.UTC().Add(-1), To: earlier(to, now).UTC()}
+	return r, !newTicks(r, t, Policy{}).fill(now).IsZero()
+}
+
+// filled moves the backfill beyond a tick, and ends it behind its last.
+func (r Record) filled(t Table, tick time.Time) Record {
+	r.Fill.From, r.Fill.Begun = later(r.Fill.From, tick.UTC()), 0
+	if at := t.Next(r.Fill.From); !at.After(r.Fill.From) || at.After(r.Fill.To) {
+		r.Fill = Fill{}
+	}
+	return r
+}
+
+// settle moves the cursor on, and drops what it has passed.
+func (r Record) settle(cursor time.Time) Record {
+	r.Cursor = later(r.Cursor, cursor.UTC())
+	if !r.Queued.After(r.Cursor) {
+		r.Queued = time.Time{}
+	}
+	if !r.Again.Tick.After(r.Cursor) {
+		r.Again = Attempt{}
+	}
+	r.Beside = slices.DeleteFunc(slices.Clone(r.Beside), func(s Span) bool { return !s.To.After(r.Cursor) })
+	return r
+}
+
+// follow sets the next tick of a Chain if the cursor has passed it.
+func (r Record) follow(t Table, run time.Time) Record {
+	if c, chain := t.(Chain); chain && !r.Next.After(r.Cursor) {
+		r.Next = c.Follow(run).UTC()
+	}
+	return r
+}
+
+// cameBeside notes what a run overlapped that was no tick of the log. The cursor cannot tell that,
+// because there may be earlier ticks that are owed.
+func (r Record) cameBeside(t Table, p Policy) Record {
+	l, s := newTicks(r, t, p), Span{From: r.Run.Began, To: earlier(r.Run.Began.Add(r.Run.Took), r.Run.Ended)}
+	final := last(l.ofTable, later(l.cursor, s.From.Add(-1)), s.To)
+	if final.IsZero() {
+		return r
+	}
+	if p.Overlap != OverlapSkip || r.Run.Why == Backfill {
+		r.Queued, s.To = final.UTC(), final.Add(-1).UTC()
+	}
+	if s.To.Before(s.From) {
+		return r
+	}
+	r.Beside = slices.DeleteFunc(slices.Clone(r.Beside), func(o Span) bool { return o.From.Equal(s.From) })
+	r.Beside = append(r.Beside, s)
+	r.Beside = r.Beside[max(0, len(r.Beside)-maxSpans):]
+	return r
+}
+
+// cut shortens an identity.
+func cut(by string) string { return strings.ToValidUTF8(by[:min(len(by), maxBy)], "") }

@@ -1,0 +1,133 @@
+package joblog
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+)
+
+// Bounds of a Record. Together they keep it below MaxSize.
+const (
+	MaxSize  = 4096 // bytes that a register holds
+	MaxWords = 1024 // bytes of Definition.Words
+	maxBy    = 256  // bytes of Run.By, which are cut
+	maxSpans = 8
+)
+
+// Record is how far a job has come. The zero Record is that of a job which nobody has seen. A
+// Record is a value: what changes it returns another one.
+type Record struct {
+	Words  string    `json:"def,omitempty"`    // of the definition that was made last
+	Since  time.Time `json:"since,omitzero"`   // when that was first made anywhere, by the nodes' clocks
+	Cursor time.Time `json:"cursor,omitzero"`  // every tick up to it is settled: run, or left out
+	Run    Run       `json:"run,omitzero"`     // the last grant
+	Again  Attempt   `json:"again,omitzero"`   // AtLeastOnce: the tick that was begun and is not complete
+	Queued time.Time `json:"queued,omitzero"`  // the last overlapped tick, which does not age
+	Next   time.Time `json:"next,omitzero"`    // of a Chain
+	Runs   int       `json:"runs,omitempty"`   // begun since Since
+	Beside []Span    `json:"beside,omitempty"` // runs that were no ticks and overlapped some, the oldest first
+	OK     Success   `json:"ok,omitzero"`      // the last success
+	Fill   Fill      `json:"fill,omitzero"`    // a backfill that goes on
+}
+
+// Run is a run that was granted. It goes on, or was killed, until Ended is set.
+type Run struct {
+	Tick    time.Time     `json:"tick,omitzero"` // zero if Why is Ordered
+	Attempt int           `json:"attempt"`
+	Why     Why           `json:"why"`
+	Token   uint64        `json:"token"` // of the lease
+	By      string        `json:"by,omitempty"`
+	Began   time.Time     `json:"began"`
+	Ended   time.Time     `json:"ended,omitzero"`
+	Outcome Outcome       `json:"outcome,omitempty"`
+	Took    time.Duration `json:"took,omitempty"` // the task's time, in nanoseconds
+}
+
+// Attempt is a tick and how often it was begun.
+type Attempt struct {
+	Tick time.Time `json:"tick"`
+	N    int       `json:"n"`
+}
+
+// Span is a time, with both of its ends.
+type Span struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+func (s Span) has(at time.Time) bool { return !at.Before(s.From) && !at.After(s.To) }
+
+// Success is a run that succeeded. The tick of one that was ordered is zero.
+type Success struct {
+	Tick  time.Time `json:"tick,omitzero"`
+	Ended time.Time `json:"ended"`
+}
+
+// Fill is what is left of a backfill: the ticks after From up to To. Begun is how often the first
+// of them was begun.
+type Fill struct {
+	From  time.Time `json:"from"`
+	To    time.Time `json:"to"`
+	Begun int       `json:"begun,omitempty"`
+}
+
+// Unended returns the run that has begun and not ended. If the reader has the lease, or nobody has,
+// it was killed: Settle and Begin write that, so that it is told once.
+func (r Record) Unended() (Run, bool) { return r.Run, !r.Run.Began.IsZero() && r.Run.Ended.IsZero() }
+
+// version is the first byte of a Record's text. A change of the fields changes it.
+const version = '1'
+
+// Encode returns the text that the nodes keep: the version, and JSON. It fails if that is longer
+// than MaxSize, which Definition.Words beyond MaxWords may cause, or a time is beyond the year
+// 9999.
+func (r Record) Encode() ([]byte, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("joblog: a record cannot be written: %w", err)
+	}
+	if len(text) >= MaxSize {
+		return nil, fmt.Errorf("joblog: a record of %d bytes is longer than %d", len(text)+1, MaxSize)
+	}
+	return append([]byte{version}, text...), nil
+}
+
+// Parse reads what Encode returned; of nothing, which is a new job's, it makes the zero Record.
+func Parse(text []byte) (Record, error) {
+	var r Record
+	if len(text) == 0 {
+		return r, nil
+	}
+	if len(text) > MaxSize || text[0] != version {
+		return Record{}, fmt.Errorf("joblog: %d bytes that begin with %q are no record of version %c: another version of Tenure may have written them", len(text), text[0], version)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text[1:]))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&r); err != nil {
+		return Record{}, fmt.Errorf("joblog: a record cannot be read: %w", err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return Record{}, errors.New("joblog: a record is followed by more")
+	}
+	if err := r.check(); err != nil {
+		return Record{}, err
+	}
+	return r, nil
+}
+
+// check looks for what this package does not write, where it could do harm.
+func (r Record) check() error {
+	if len(r.Beside) > maxSpans {
+		return fmt.Errorf("joblog: a record has %d spans, more than %d", len(r.Beside), maxSpans)
+	}
+	for _, n := range []int{r.Runs, r.Run.Attempt, r.Again.N, r.Fill.Begun, int(r.Run.Took)} {
+		if n < 0 || n == math.MaxInt {
+			return fmt.Errorf("joblog: a record has a count or a duration of %d", n)
+		}
+	}
+	return nil
+}

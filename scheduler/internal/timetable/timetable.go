@@ -1,0 +1,311 @@
+package timetable
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tenure-dev/tenure/scheduler/internal/joblog"
+)
+
+// Bounds of intervals, and of the time between two due times of a one-time job.
+const (
+	MinInterval = 10 * time.Millisecond
+	MaxSpan     = 10 * 365 * 24 * time.Hour
+)
+
+// SpecError tells why a Spec is refused.
+type SpecError struct {
+	Option string // as gocron calls it
+	Reason string
+	Err    error // what the parser of crontabs says; may be nil
+}
+
+func (e *SpecError) Error() string { return fmt.Sprintf("timetable: %s: %s", e.Option, e.Reason) }
+
+// Unwrap returns Err.
+func (e *SpecError) Unwrap() error { return e.Err }
+
+// Timetable is a schedule that was looked at.
+type Timetable struct {
+	spec  Spec
+	words string
+	// base makes the due times that count from a time, without those of Start and AtOnce; nil of a
+	// chain.
+	base func(from time.Time) times
+}
+
+// times are due times.
+type times interface {
+	// next returns the first one after a time, the zero time if there is none.
+	next(after time.Time) time.Time
+}
+
+// New looks at a Spec. Errors are *SpecError.
+func New(spec Spec) (*Timetable, error) {
+	if spec.Zone == nil {
+		spec.Zone = time.UTC
+	}
+	if spec.AtOnce {
+		spec.Start = time.Time{} // as gocron has it
+	}
+	t := &Timetable{spec: spec}
+	var err error
+	switch spec.Kind {
+	case Crontab:
+		err = t.newCrontab()
+	case Interval, Random:
+		err = t.newInterval()
+	case Daily, Weekly, Monthly:
+		err = t.newCalendar()
+	case Once:
+		err = t.newOnce()
+	case Own:
+		t.words = "own cron " + spec.Text
+		t.base = func(time.Time) times { return own(spec.Next) }
+	default:
+		err = &SpecError{Option: "definition", Reason: fmt.Sprintf("a schedule of kind %d is not known", spec.Kind)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.bound()
+	return t, nil
+}
+
+// bound adds to the words what all kinds have, and shortens them.
+func (t *Timetable) bound() {
+	if t.spec.AtOnce {
+		t.words += ", at once"
+	}
+	for _, end := range []struct {
+		word string
+		at   time.Time
+	}{{"from", t.spec.Start}, {"until", t.spec.Stop}} {
+		if !end.at.IsZero() {
+			t.words += fmt.Sprintf(", %s %s", end.word, instant(end.at))
+		}
+	}
+	t.words = strings.ToValidUTF8(t.words, "?")
+	if len(t.words) > joblog.MaxWords {
+		sum := sha256.Sum256([]byte(t.words))
+		t.words = strings.ToValidUTF8(fmt.Sprintf("%.*s", joblog.MaxWords/2, t.words), "") + fmt.Sprintf("... sha256 %x", sum)
+	}
+}
+
+// instant is a time in words, whatever its zone.
+func instant(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
+
+// Words returns the definition in canonical words: two that have the same due times have the same
+// words, in whatever way they were written down, and the zone is told by its offsets and not by its
+// name. The program is no part of it.
+func (t *Timetable) Words() string { return t.words }
+
+// Zone returns the zone of the times of the day; nil of kinds without.
+func (t *Timetable) Zone() *time.Location {
+	switch t.spec.Kind {
+	case Crontab, Daily, Weekly, Monthly:
+		return t.spec.Zone
+	}
+	return nil
+}
+
+// Definition is what joblog.Adopt takes.
+func (t *Timetable) Definition() joblog.Definition {
+	return joblog.Definition{Words: t.words, Table: t.Table}
+}
+
+// Table returns the due times if the definition was first made at a time.
+func (t *Timetable) Table(since time.Time) joblog.Table {
+	since = since.Round(0) // no reading of the monotonic clock
+	b := bounded{since: since, start: t.spec.Start.Round(0), stop: t.spec.Stop}
+	if t.spec.Kind == Once && len(t.spec.At) > 0 {
+		b.named = true
+	}
+	if t.spec.AtOnce {
+		b.once = since
+	}
+	if t.base == nil {
+		return &chain{bounded: b, least: t.spec.Every, most: max(t.spec.Every, t.spec.Most), fromEnd: t.spec.FromEnd}
+	}
+	if b.times = t.base(since); !b.start.IsZero() {
+		b.times = t.base(b.start)
+	}
+	return &b
+}
+
+// bounded are due times with a start and an end.
+type bounded struct {
+	times
+	since time.Time
+	start time.Time // due itself, and nothing is before it; zero if there is none
+	once  time.Time // due itself, beside the others; zero if it is none
+	stop  time.Time // nothing is due from it on; zero if there is none
+	named bool      // the definition names its times
+}
+
+func (b *bounded) From() time.Time {
+	switch {
+	case b.named:
+		return time.Time{}
+	case b.start.Equal(b.since), b.once.Equal(b.since):
+		return b.since.Add(-1)
+	}
+	return b.since
+}
+
+func (b *bounded) Next(after time.Time) time.Time {
+	after = after.Round(0)
+	var at time.Time
+	if after.Before(b.start) {
+		at = b.start
+	} else if at = b.next(after); b.once.After(after) && (at.IsZero() || b.once.Before(at)) {
+		at = b.once
+	}
+	return b.end(at)
+}
+
+// end leaves out a time that is not before the end.
+func (b *bounded) end(at time.Time) time.Time {
+	if !b.stop.IsZero() && !at.Before(b.stop) {
+		return time.Time{}
+	}
+	return at
+}
+
+// chain are the due times of a schedule whose runs decide what is next.
+type chain struct {
+	bounded
+	least, most time.Duration
+	fromEnd     bool
+}
+
+// Next returns the first due time of all.
+func (c *chain) Next(time.Time) time.Time {
+	switch {
+	case !c.once.IsZero():
+		return c.end(c.once)
+	case !c.start.Before(c.since):
+		return c.end(c.start)
+	}
+	return c.Follow(c.since)
+}
+
+func (c *chain) FromEnd() bool { return c.fromEnd }
+
+func (c *chain) Follow(run time.Time) time.Time {
+	pause := c.least
+	if c.most > c.least {
+		pause += rand.N(c.most - c.least + 1)
+	}
+	return c.end(run.Add(pause).Round(0).Truncate(time.Millisecond))
+}
+
+// own are the due times of a user's gocron.Cron.
+type own func(after time.Time) time.Time
+
+func (o own) next(after time.Time) time.Time { return o(after) }
+
+// NextRuns returns the first due times of a table after a time. Of a chain only the record knows.
+func NextRuns(table joblog.Table, after time.Time, n int) []time.Time {
+	if _, isChain := table.(joblog.Chain); isChain {
+		return nil
+	}
+	var runs []time.Time
+	for len(runs) < n {
+		at := table.Next(after)
+		if !at.After(after) {
+			break
+		}
+		runs = append(runs, at)
+		after = at
+	}
+	return runs
+}
+
+// checkGap refuses due times that are too close together or too far apart.
+func checkGap(option string, gap time.Duration) error {
+	switch {
+	case gap < MinInterval:
+		return &SpecError{Option: option, Reason: fmt.Sprintf("ticks %v apart are too close: %v is the least", gap, MinInterval)}
+	case gap > MaxSpan:
+		return &SpecError{Option: option, Reason: fmt.Sprintf("ticks %v apart are too far apart: %v is the most", gap, MaxSpan)}
+	}
+	return nil
+}
+
+// interval are due times that are equally far apart, without beginning or end.
+type interval struct {
+	every time.Duration
+	phase time.Time // one of them
+}
+
+func (i interval) next(after time.Time) time.Time {
+	n := after.Sub(i.phase) / i.every
+	if after.Before(i.phase) && after.Sub(i.phase)%i.every != 0 {
+		n--
+	}
+	return i.phase.Add((n + 1) * i.every)
+}
+
+func (t *Timetable) newInterval() error {
+	s := &t.spec
+	option := "gocron.DurationJob"
+	t.words = fmt.Sprintf("every %v", s.Every)
+	if s.Kind == Random {
+		option = "gocron.DurationRandomJob"
+		t.words = fmt.Sprintf("every %v to %v", s.Every, s.Most)
+		if err := checkGap(option, s.Most); err != nil {
+			return err
+		}
+		if s.Most < s.Every {
+			return &SpecError{Option: option, Reason: fmt.Sprintf("the most of %v is below the least of %v", s.Most, s.Every)}
+		}
+	}
+	if s.FromEnd {
+		t.words += " from completion"
+	}
+	if s.Kind == Interval && !s.FromEnd {
+		every := s.Every
+		t.base = func(from time.Time) times { return interval{every, from} }
+	}
+	return checkGap(option, s.Every)
+}
+
+// instants are the due times of a one-time job, ascending.
+type instants []time.Time
+
+func (i instants) next(after time.Time) time.Time {
+	n, _ := slices.BinarySearchFunc(i, after.Add(1), time.Time.Compare)
+	if n == len(i) {
+		return time.Time{}
+	}
+	return i[n]
+}
+
+func (t *Timetable) newOnce() error {
+	if len(t.spec.At) == 0 && !t.spec.AtOnce {
+		return &SpecError{Option: "gocron.OneTimeJob", Reason: "no time is given"}
+	}
+	var at instants
+	for _, time := range t.spec.At {
+		at = append(at, time.Round(0))
+	}
+	slices.SortFunc(at, time.Time.Compare)
+	at = slices.CompactFunc(at, time.Time.Equal)
+	texts := make([]string, len(at))
+	for i := range at {
+		if texts[i] = instant(at[i]); i == 0 {
+			continue
+		}
+		if gap := at[i].Sub(at[i-1]); gap < MinInterval {
+			return checkGap("gocron.OneTimeJobStartDateTimes", gap)
+		}
+	}
+	t.words = strings.TrimSuffix("at "+strings.Join(texts, " "), " ")
+	t.base = func(time.Time) times { return at }
+	return nil
+}

@@ -1,0 +1,125 @@
+package timetable
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// A clock on the wall shows the time of a zone; here, such times are given as if they were in UTC.
+// When it is set forward some times are not shown, and when it is set back some are shown twice.
+
+// wallTimes are the due times of a schedule in a zone. The schedule gives times as the clock shows
+// them, for ever and without changes of the clock.
+type wallTimes struct {
+	schedule times
+	zone     *time.Location
+	later    bool // a time that is not shown, because the clock is set forward, is later by as much; else it is left out
+	twice    bool // a time that is shown twice is due twice; else the first time
+}
+
+// words tell the zone by its offsets in two years, and what becomes of its changes. The years are
+// fixed, so that time alone changes no definition.
+func (t *wallTimes) words() string {
+	at, end := date(2025, time.January, 1), date(2027, time.January, 1)
+	words := []string{"zone"}
+	if t.later {
+		words = []string{"later zone"}
+	}
+	if t.twice {
+		words = append(words, "twice")
+	}
+	for change := at; ; {
+		words = append(words, at.In(t.zone).Format("Z07:00"))
+		if _, change = at.In(t.zone).ZoneBounds(); change.IsZero() || !change.Before(end) {
+			break
+		}
+		at = change
+		words = append(words, change.UTC().Format("2006-01-02T15:04Z"))
+	}
+	return strings.Join(words, " ")
+}
+
+// offset returns by how many seconds the zone of a time is ahead of UTC.
+func offset(at time.Time) int {
+	_, seconds := at.Zone()
+	return seconds
+}
+
+func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
+
+// wall returns what the clock shows.
+func wall(at time.Time) time.Time { return at.UTC().Add(seconds(offset(at))) }
+
+func (t *wallTimes) next(after time.Time) time.Time {
+	after = after.In(t.zone)
+	var best time.Time
+	consider := func(times ...time.Time) {
+		for _, at := range times {
+			if at.After(after) && (best.IsZero() || at.Before(best)) {
+				best = at
+			}
+		}
+	}
+	from := wall(after)
+	start, end := after.ZoneBounds()
+	if t.later && !start.IsZero() {
+		if skipped := seconds(offset(after) - offset(start.Add(-1))); after.Sub(start) < skipped {
+			// Times that were not shown may still come.
+			from = from.Add(-skipped)
+		}
+	}
+	if t.twice && !end.IsZero() {
+		if again := seconds(offset(after) - offset(end)); again > 0 && end.Sub(after) <= again {
+			// The clock is about to show times again that are not after this one's.
+			if w := t.schedule.next(wall(end).Add(-1)); !w.IsZero() {
+				times, _ := t.shown(w)
+				consider(times...)
+			}
+		}
+	}
+	for w := t.schedule.next(from); !w.IsZero(); w = t.schedule.next(w) {
+		times, earliest := t.shown(w)
+		if consider(times...); !best.IsZero() && !earliest.Before(best) {
+			break
+		}
+	}
+	return best
+}
+
+// shown returns when a time is due that the clock shows once, twice or never, and a bound that
+// neither these nor later ones are before.
+func (t *wallTimes) shown(w time.Time) (times []time.Time, earliest time.Time) {
+	guess := time.Date(w.Year(), w.Month(), w.Day(), w.Hour(), w.Minute(), w.Second(), w.Nanosecond(), t.zone)
+	offsets := []int{offset(guess)}
+	start, end := guess.ZoneBounds()
+	before := offsets[0]
+	if !start.IsZero() {
+		before = offset(start.Add(-1))
+		offsets = append(offsets, before)
+	}
+	if !end.IsZero() {
+		offsets = append(offsets, offset(end))
+	}
+	for _, o := range offsets {
+		if at := w.Add(-seconds(o)).In(t.zone); offset(at) == o && !slices.ContainsFunc(times, at.Equal) {
+			times = append(times, at)
+		}
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	switch {
+	case len(times) == 0:
+		// Go's guess is on either side of the change.
+		change, ahead := end, offsets[0]
+		if wall(guess).After(w) {
+			change, ahead = start, before
+		}
+		if t.later {
+			times = []time.Time{w.Add(-seconds(ahead)).In(t.zone)}
+		}
+		return times, change
+	case !t.twice:
+		times = times[:1]
+	}
+	return times, times[0]
+}
