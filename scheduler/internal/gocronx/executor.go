@@ -20,12 +20,11 @@ type Executor struct {
 	monitor   gocron.SchedulerMonitor // the user's
 	unoffered func(job string) error
 
-	asking  sync.RWMutex  // held for reading by RunNow, which hangs while gocron is stopped
-	stopped chan struct{} // guarded by asking; closed while gocron is stopped
-	down    bool          // guarded by asking; for good
-
-	mu   sync.Mutex
-	jobs map[uuid.UUID]*Job // guarded by mu
+	mu      sync.Mutex
+	stopped chan struct{}      // guarded by mu; closed while gocron is stopped
+	down    bool               // guarded by mu; for good
+	jobs    map[uuid.UUID]*Job // guarded by mu
+	asking  sync.WaitGroup     // calls of RunNow; none is added while stopped is closed
 }
 
 // NewExecutor makes one. location is that of the times that gocron tells. unoffered makes the error
@@ -51,7 +50,7 @@ func NewExecutor(s *Settings, location *time.Location, stopTimeout time.Duration
 func (e *Executor) Gocron() gocron.Scheduler { return e.gocron }
 
 // NewJob makes a job of a definition that has a name. shown returns the gocron.Job that monitors
-// are to see in its place; nil shows it as it is. Errors are gocron's.
+// are to see in its place; nil shows it as it is. Errors are gocron's, and ErrStopped after Shutdown.
 func (e *Executor) NewJob(d *Definition, shown func(*Job) gocron.Job) (*Job, error) {
 	id := d.ID
 	if id == uuid.Nil {
@@ -61,7 +60,7 @@ func (e *Executor) NewJob(d *Definition, shown func(*Job) gocron.Job) (*Job, err
 }
 
 // Update is NewJob in place of a job. As with gocron, that is gone also if there is an error, and a
-// gocron.WithIdentifier of the definition wins. The error is ErrStopped after Shutdown.
+// gocron.WithIdentifier of the definition wins.
 func (e *Executor) Update(id uuid.UUID, d *Definition, shown func(*Job) gocron.Job) (*Job, error) {
 	newID := d.ID
 	if newID == uuid.Nil {
@@ -87,7 +86,7 @@ func (e *Executor) install(d *Definition, id uuid.UUID, shown func(*Job) gocron.
 	if err != nil {
 		return nil, err
 	}
-	if made == nil {
+	if made == nil || e.isDown() { // gocron keeps no job then
 		return nil, ErrStopped
 	}
 	j.Job, j.shown = made, j
@@ -109,45 +108,55 @@ func (never) Next(time.Time) time.Time                        { return time.Date
 
 // Start is gocron's. It does nothing if the Executor is started, or was shut down.
 func (e *Executor) Start() {
-	e.asking.RLock()
+	e.mu.Lock()
 	ready := !e.down && isClosed(e.stopped)
-	e.asking.RUnlock()
+	e.mu.Unlock()
 	if !ready {
 		return
 	}
 	e.gocron.Start()
-	e.asking.Lock()
+	e.mu.Lock()
 	e.stopped = make(chan struct{})
-	e.asking.Unlock()
+	e.mu.Unlock()
 }
 
 // Stop ends what is offered and not begun, and then calls stop, for example
-// gocron.Scheduler.StopJobs. With forGood it is not started again. It waits until gocron has taken
-// or given up what it is being asked, a second at most.
+// gocron.Scheduler.StopJobs. With forGood it is not started again. Before that it waits until
+// gocron has answered what it is being asked, a second at most.
 func (e *Executor) Stop(forGood bool, stop func(gocron.Scheduler) error) error {
-	e.asking.Lock()
+	e.mu.Lock()
 	e.down = e.down || forGood
 	if !isClosed(e.stopped) {
 		close(e.stopped)
 	}
-	e.asking.Unlock()
+	e.mu.Unlock()
+	e.asking.Wait()
 	return stop(e.gocron)
+}
+
+func (e *Executor) isDown() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.down
 }
 
 // running returns a channel that is closed when the Executor is stopped.
 func (e *Executor) running() <-chan struct{} {
-	e.asking.RLock()
-	defer e.asking.RUnlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	return e.stopped
 }
 
-// ask has gocron call Lock for a job, if it is still running as it was.
+// ask has gocron call Lock for a job, unless it is stopped: it would hang.
 func (e *Executor) ask(j *Job, stopped <-chan struct{}) error {
-	e.asking.RLock()
-	defer e.asking.RUnlock()
+	e.mu.Lock()
 	if isClosed(stopped) {
+		e.mu.Unlock()
 		return ErrStopped
 	}
+	e.asking.Add(1)
+	e.mu.Unlock()
+	defer e.asking.Done()
 	return j.Job.RunNow()
 }
 

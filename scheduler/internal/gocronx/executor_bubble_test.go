@@ -1,0 +1,98 @@
+package gocronx_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
+)
+
+// blocked has a monitor keep gocron's loop busy for 400 ms.
+func blocked(t *testing.T, r *recorder, e *gocronx.Executor) {
+	r.block = func() { time.Sleep(400 * time.Millisecond) }
+	require.NoError(t, e.Gocron().RemoveJob(install(t, e).ID()))
+	synctest.Wait()
+	r.block = nil
+}
+
+func TestRunWhileGocronIsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{}
+		e := newExecutor(t, r.settings()...)
+		e.Start()
+		j := install(t, e, r.listeners())
+		blocked(t, r, e)
+		r.take(0)
+		begin := time.Now()
+		require.ErrorIs(t, j.RunNow(), gocron.ErrJobRunNowFailed)
+		require.Equal(t, 100*time.Millisecond, time.Since(begin), "gocron's own gives up")
+		var began time.Duration
+		require.NoError(t, j.Run(t.Context(), begin, func(context.Context) error { began = time.Since(begin); return nil }))
+		require.Equal(t, 400*time.Millisecond, began)
+		require.Len(t, r.take(0), 11, "one run, and no skip")
+	})
+}
+
+func TestOfferEndsWhileGocronIsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{}
+		e := newExecutor(t, r.settings()...)
+		e.Start()
+		j := install(t, e, r.listeners())
+		never := func(context.Context) error { t.Error("it is run"); return nil }
+
+		blocked(t, r, e)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 150*time.Millisecond, errFailed)
+		defer cancel()
+		begin := time.Now()
+		require.ErrorIs(t, j.Run(ctx, begin, never), errFailed)
+		require.Equal(t, 200*time.Millisecond, time.Since(begin), "it notices when RunNow returns")
+		time.Sleep(time.Second)
+
+		blocked(t, r, e)
+		go func() {
+			time.Sleep(50 * time.Millisecond)
+			require.NoError(t, e.Stop(false, gocron.Scheduler.StopJobs))
+		}()
+		require.ErrorIs(t, j.Run(t.Context(), time.Now(), never), gocronx.ErrStopped)
+		synctest.Wait()
+		time.Sleep(time.Second)
+		e.Start()
+		require.NoError(t, j.Run(t.Context(), time.Now(), succeed))
+	})
+}
+
+// The run of a task that does not end is not over when gocron has waited long enough.
+func TestStopThatTimesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newExecutor(t)
+		e.Start()
+		j := install(t, e)
+		over := make(chan error, 1)
+		end := make(chan struct{})
+		go func() { over <- j.Run(t.Context(), time.Now(), func(context.Context) error { <-end; return nil }) }()
+		synctest.Wait()
+		require.ErrorIs(t, e.Stop(false, gocron.Scheduler.StopJobs), gocron.ErrStopJobsTimedOut)
+		require.Empty(t, over)
+		close(end)
+		require.NoError(t, <-over)
+	})
+}
+
+// A bubble's goroutines may not touch channels that others have made.
+func TestReaderInABubble(t *testing.T) {
+	for range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			r := newReader(t)
+			for range 20 {
+				_, err := r.Read(minutely, gocron.NewTask(func(context.Context) {}), gocronx.Option("WithCatchUp", 1))
+				require.NoError(t, err)
+			}
+		})
+	}
+}
