@@ -24,6 +24,7 @@ type Executor struct {
 	stopped chan struct{}      // guarded by mu; closed while gocron is stopped
 	down    bool               // guarded by mu; for good
 	jobs    map[uuid.UUID]*Job // guarded by mu
+	idle    chan struct{}      // guarded by mu; closed when gocron's loop has stopped; nil before Start
 	asking  sync.WaitGroup     // calls of RunNow; none is added while stopped is closed
 }
 
@@ -106,18 +107,35 @@ type never struct{}
 func (never) IsValid(string, *time.Location, time.Time) error { return nil }
 func (never) Next(time.Time) time.Time                        { return time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC) }
 
-// Start is gocron's. It does nothing if the Executor is started, or was shut down.
+// Start is gocron's. It does nothing if the Executor is started, or was shut down. gocron's
+// StopJobs returns a little before it can be started again, or its context lets it return long
+// before, and gocron's Start does nothing then: this one waits, for the stop timeout at most.
 func (e *Executor) Start() {
 	e.mu.Lock()
-	ready := !e.down && isClosed(e.stopped)
+	ready, idle := !e.down && isClosed(e.stopped), e.idle
 	e.mu.Unlock()
 	if !ready {
 		return
 	}
+	if idle != nil {
+		<-idle
+	}
+	e.mu.Lock()
+	e.idle = make(chan struct{})
+	e.mu.Unlock()
 	e.gocron.Start()
 	e.mu.Lock()
 	e.stopped = make(chan struct{})
 	e.mu.Unlock()
+}
+
+// onIdle is called by gocron's loop when it has stopped. It may not have been started.
+func (e *Executor) onIdle() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.idle != nil && !isClosed(e.idle) {
+		close(e.idle)
+	}
 }
 
 // Stop ends what is offered and not begun, and then calls stop, for example

@@ -84,6 +84,33 @@ func TestStopThatTimesOut(t *testing.T) {
 	})
 }
 
+// gocron's own Start does nothing as long as it has not stopped, and each RunNow stands still for
+// ever afterwards. It was so also right after StopJobs, some of a thousand times.
+func TestStartBeforeGocronHasStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newExecutor(t)
+		e.Start()
+		j := install(t, e)
+		over := make(chan error, 1)
+		end := make(chan struct{})
+		go func() { over <- j.Run(t.Context(), time.Now(), func(context.Context) error { <-end; return nil }) }()
+		synctest.Wait()
+		require.ErrorIs(t, e.Stop(false, func(s gocron.Scheduler) error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			return s.StopJobsWithContext(ctx)
+		}), context.DeadlineExceeded)
+		time.AfterFunc(time.Second, func() { close(end) })
+		begin := time.Now()
+		e.Start()
+		require.Equal(t, time.Second, time.Since(begin))
+		require.NoError(t, <-over)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.NoError(t, j.Run(ctx, time.Now(), succeed))
+	})
+}
+
 // A bubble's goroutines may not touch channels that others have made.
 func TestReaderInABubble(t *testing.T) {
 	for range 2 {

@@ -20,6 +20,12 @@ func (m *monitor) shown(j gocron.Job) gocron.Job {
 	return j // it was removed
 }
 
+// SchedulerStopped is called by gocron's loop.
+func (m *monitor) SchedulerStopped() {
+	m.executor.onIdle()
+	m.SchedulerMonitor.SchedulerStopped()
+}
+
 // JobRegistered is told by NewJob, which has the job then.
 func (m *monitor) JobRegistered(gocron.Job) {}
 
