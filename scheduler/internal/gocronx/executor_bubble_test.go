@@ -12,9 +12,9 @@ import (
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
 )
 
-// blocked has a monitor keep gocron's loop busy for 400 ms.
-func blocked(t *testing.T, r *recorder, e *gocronx.Executor) {
-	r.block = func() { time.Sleep(400 * time.Millisecond) }
+// blocked has a monitor keep gocron's loop busy.
+func blocked(t *testing.T, r *recorder, e *gocronx.Executor, d time.Duration) {
+	r.block = func() { time.Sleep(d) }
 	require.NoError(t, e.Gocron().RemoveJob(install(t, e).ID()))
 	synctest.Wait()
 	r.block = nil
@@ -26,7 +26,7 @@ func TestRunWhileGocronIsBusy(t *testing.T) {
 		e := newExecutor(t, r.settings()...)
 		e.Start()
 		j := install(t, e, r.listeners())
-		blocked(t, r, e)
+		blocked(t, r, e, 400*time.Millisecond)
 		r.take(0)
 		begin := time.Now()
 		require.ErrorIs(t, j.RunNow(), gocron.ErrJobRunNowFailed)
@@ -46,7 +46,7 @@ func TestOfferEndsWhileGocronIsBusy(t *testing.T) {
 		j := install(t, e, r.listeners())
 		never := func(context.Context) error { t.Error("it is run"); return nil }
 
-		blocked(t, r, e)
+		blocked(t, r, e, 400*time.Millisecond)
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 150*time.Millisecond, errFailed)
 		defer cancel()
 		begin := time.Now()
@@ -54,7 +54,7 @@ func TestOfferEndsWhileGocronIsBusy(t *testing.T) {
 		require.Equal(t, 200*time.Millisecond, time.Since(begin), "it notices when RunNow returns")
 		time.Sleep(time.Second)
 
-		blocked(t, r, e)
+		blocked(t, r, e, 400*time.Millisecond)
 		go func() {
 			time.Sleep(50 * time.Millisecond)
 			require.NoError(t, e.Stop(false, gocron.Scheduler.StopJobs))
@@ -64,6 +64,25 @@ func TestOfferEndsWhileGocronIsBusy(t *testing.T) {
 		time.Sleep(time.Second)
 		e.Start()
 		require.NoError(t, j.Run(t.Context(), time.Now(), succeed))
+	})
+}
+
+// RunNow that reaches gocron after StopJobs stands still, and gocron with it.
+func TestStopWhileGocronIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{}
+		e := newExecutor(t, r.settings()...)
+		j := install(t, e)
+		for range 20 { // it is up to chance what gocron takes first
+			e.Start()
+			blocked(t, r, e, 70*time.Millisecond)
+			stopped := make(chan error)
+			time.AfterFunc(50*time.Millisecond, func() { stopped <- e.Stop(false, gocron.Scheduler.StopJobs) })
+			if err := j.Run(t.Context(), time.Now(), succeed); err != nil {
+				require.ErrorIs(t, err, gocronx.ErrStopped)
+			}
+			require.NoError(t, <-stopped)
+		}
 	})
 }
 

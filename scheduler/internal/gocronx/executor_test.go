@@ -139,6 +139,13 @@ func TestNothingIsOfferedWhileStopped(t *testing.T) {
 	require.ErrorIs(t, err, gocronx.ErrStopped)
 }
 
+// gocron alone lets a panic end the process if no listener is for it.
+func TestPanicWithoutListeners(t *testing.T) {
+	e := newExecutor(t)
+	e.Start()
+	require.NoError(t, install(t, e).Run(t.Context(), time.Time{}, func(context.Context) error { panic("alas") }))
+}
+
 func TestOffersEnd(t *testing.T) {
 	e := newExecutor(t)
 	e.Start()
