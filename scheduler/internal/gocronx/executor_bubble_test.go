@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
@@ -64,6 +65,54 @@ func TestOfferEndsWhileGocronIsBusy(t *testing.T) {
 		time.Sleep(time.Second)
 		e.Start()
 		require.NoError(t, j.Run(t.Context(), time.Now(), succeed))
+	})
+}
+
+// A run whose lease was lost may go on while the next begins.
+func TestRunsAtATimeHaveTheirOwnTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := true
+		e := newExecutor(t)
+		e.Start()
+		j := install(t, e, gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) {
+			if first { // it has called Lock, and has not come to the task
+				first = false
+				time.Sleep(time.Second)
+			}
+		})))
+		var began []string
+		end, over := make(chan struct{}), make(chan error, 2)
+		task := func(name string) func(context.Context) error {
+			return func(context.Context) error { began = append(began, name); <-end; return nil }
+		}
+		go func() { over <- j.Run(t.Context(), time.Time{}, task("first")) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		require.ErrorIs(t, j.Run(ctx, time.Time{}, task("never")), context.DeadlineExceeded, "it waits for its turn")
+		require.Empty(t, began)
+		go func() { over <- j.Run(t.Context(), time.Time{}, task("second")) }()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, []string{"first", "second"}, began)
+		running, err := j.IsRunning()
+		require.NoError(t, err)
+		require.True(t, running)
+		close(end)
+		require.NoError(t, <-over)
+		require.NoError(t, <-over)
+	})
+}
+
+func TestStartTimeIsNotGocrons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{}
+		e := newExecutor(t, r.settings()...)
+		install(t, e, r.listeners(), gocron.WithStartAt(gocron.WithStartDateTime(time.Now().Add(time.Hour))))
+		e.Start()
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		require.Equal(t, []string{"registered job", "scheduler started"}, r.take(0))
 	})
 }
 

@@ -84,10 +84,9 @@ func alone[J any, O ~func(*J, time.Time) error](o, context O) jobFields {
 }
 
 // timed reports whether there is something that gocron must not do by itself with a job that is
-// never due.
+// never due. Cron and Locker are none of it: the Executor's take their place.
 func (f *jobFields) timed() bool {
-	return !f.start.IsZero() || !f.stop.IsZero() || f.startImmediately || f.fromCompletion || f.limit > 0 || f.singleton ||
-		f.cron != nil || f.locker != nil || f.withoutAnyLocking
+	return !f.start.IsZero() || !f.stop.IsZero() || f.startImmediately || f.fromCompletion || f.limit > 0 || f.singleton || f.withoutAnyLocking
 }
 
 // panicOf calls f and returns the value that it panics with.
