@@ -104,6 +104,23 @@ func TestRunsAtATimeHaveTheirOwnTasks(t *testing.T) {
 	})
 }
 
+// An offer that waits for its turn ends with the Executor, not only with its context.
+func TestStopEndsWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newExecutor(t)
+		e.Start()
+		j := install(t, e, gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) { time.Sleep(5 * time.Second) })))
+		over := make(chan error, 1)
+		go func() { over <- j.Run(t.Context(), time.Time{}, succeed) }()
+		synctest.Wait()
+		begin := time.Now()
+		time.AfterFunc(time.Second, func() { require.NoError(t, e.Stop(false, gocron.Scheduler.StopJobs)) })
+		require.ErrorIs(t, j.Run(t.Context(), time.Time{}, succeed), gocronx.ErrStopped)
+		require.Equal(t, time.Second, time.Since(begin))
+		require.NoError(t, <-over)
+	})
+}
+
 func TestStartTimeIsNotGocrons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{}

@@ -177,12 +177,6 @@ func (j *Job) due() time.Time {
 
 // Unlock ends a run, whose task a listener may have kept from being called.
 func (o *offer) Unlock(context.Context) error {
-	j := o.job
-	j.mu.Lock()
-	if j.begun == o {
-		j.begun = nil
-	}
-	j.mu.Unlock()
 	o.pass()
 	close(o.ended)
 	return nil
