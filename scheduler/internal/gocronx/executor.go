@@ -147,9 +147,14 @@ func (e *Executor) Stop(forGood bool, stop func(gocron.Scheduler) error) error {
 	if !isClosed(e.stopped) {
 		close(e.stopped)
 	}
+	idle := e.idle
 	e.mu.Unlock()
 	e.asking.Wait()
-	return stop(e.gocron)
+	err := stop(e.gocron)
+	if err == nil && idle != nil {
+		<-idle // a moment later; a second Shutdown before that would time out
+	}
+	return err
 }
 
 func (e *Executor) isDown() bool {

@@ -2,6 +2,7 @@ package gocronx_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,19 +72,16 @@ func TestOfferEndsWhileGocronIsBusy(t *testing.T) {
 // A run whose lease was lost may go on while the next begins.
 func TestRunsAtATimeHaveTheirOwnTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		first := true
+		var slow sync.Once
 		e := newExecutor(t)
 		e.Start()
 		j := install(t, e, gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) {
-			if first { // it has called Lock, and has not come to the task
-				first = false
-				time.Sleep(time.Second)
-			}
+			slow.Do(func() { time.Sleep(time.Second) }) // it has called Lock, and has not come to the task
 		})))
-		var began []string
+		began := make(chan string, 3)
 		end, over := make(chan struct{}), make(chan error, 2)
 		task := func(name string) func(context.Context) error {
-			return func(context.Context) error { began = append(began, name); <-end; return nil }
+			return func(context.Context) error { began <- name; <-end; return nil }
 		}
 		go func() { over <- j.Run(t.Context(), time.Time{}, task("first")) }()
 		synctest.Wait()
@@ -94,7 +92,7 @@ func TestRunsAtATimeHaveTheirOwnTasks(t *testing.T) {
 		go func() { over <- j.Run(t.Context(), time.Time{}, task("second")) }()
 		time.Sleep(time.Second)
 		synctest.Wait()
-		require.Equal(t, []string{"first", "second"}, began)
+		require.ElementsMatch(t, []string{"first", "second"}, []string{<-began, <-began})
 		running, err := j.IsRunning()
 		require.NoError(t, err)
 		require.True(t, running)
