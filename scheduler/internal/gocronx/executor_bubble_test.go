@@ -1,0 +1,208 @@
+package gocronx_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
+)
+
+// blocked has a monitor keep gocron's loop busy.
+func blocked(t *testing.T, r *recorder, e *gocronx.Executor, d time.Duration) {
+	r.block = func() { time.Sleep(d) }
+	require.NoError(t, e.Gocron().RemoveJob(install(t, e).ID()))
+	synctest.Wait()
+	r.block = nil
+}
+
+func TestRunWhileGocronIsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{}
+		e := newExecutor(t, r.settings()...)
+		e.Start()
+		j := install(t, e, r.listeners())
+		blocked(t, r, e, 400*time.Millisecond)
+		r.take(0)
+		begin := time.Now()
+		require.ErrorIs(t, j.RunNow(), gocron.ErrJobRunNowFailed)
+		require.Equal(t, 100*time.Millisecond, time.Since(begin), "gocron's own gives up")
+		var began time.Duration
+		require.NoError(t, j.Run(t.Context(), begin, func(context.Context) error { began = time.Since(begin); return nil }))
+		require.Equal(t, 400*time.Millisecond, began)
+		require.Len(t, r.take(0), 11, "one run, and no skip")
+	})
+}
+
+func TestOfferEndsWhileGocronIsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{}
+		e := newExecutor(t, r.settings()...)
+		e.Start()
+		j := install(t, e, r.listeners())
+		never := func(context.Context) error { t.Error("it is run"); return nil }
+
+		blocked(t, r, e, 400*time.Millisecond)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 150*time.Millisecond, errFailed)
+		defer cancel()
+		begin := time.Now()
+		require.ErrorIs(t, j.Run(ctx, begin, never), errFailed)
+		require.Equal(t, 200*time.Millisecond, time.Since(begin), "it notices when RunNow returns")
+		time.Sleep(time.Second)
+
+		blocked(t, r, e, 400*time.Millisecond)
+		go func() {
+			time.Sleep(50 * time.Millisecond)
+			require.NoError(t, e.Stop(false, gocron.Scheduler.StopJobs))
+		}()
+		require.ErrorIs(t, j.Run(t.Context(), time.Now(), never), gocronx.ErrStopped)
+		synctest.Wait()
+		time.Sleep(time.Second)
+		e.Start()
+		require.NoError(t, j.Run(t.Context(), time.Now(), succeed))
+	})
+}
+
+// A run whose lease was lost may go on while the next begins.
+func TestRunsAtATimeHaveTheirOwnTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var slow sync.Once
+		e := newExecutor(t)
+		e.Start()
+		j := install(t, e, gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) {
+			slow.Do(func() { time.Sleep(time.Second) }) // it has called Lock, and has not come to the task
+		})))
+		began := make(chan string, 3)
+		end, over := make(chan struct{}), make(chan error, 2)
+		task := func(name string) func(context.Context) error {
+			return func(context.Context) error { began <- name; <-end; return nil }
+		}
+		go func() { over <- j.Run(t.Context(), time.Time{}, task("first")) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		require.ErrorIs(t, j.Run(ctx, time.Time{}, task("never")), context.DeadlineExceeded, "it waits for its turn")
+		require.Empty(t, began)
+		go func() { over <- j.Run(t.Context(), time.Time{}, task("second")) }()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.ElementsMatch(t, []string{"first", "second"}, []string{<-began, <-began})
+		running, err := j.IsRunning()
+		require.NoError(t, err)
+		require.True(t, running)
+		close(end)
+		require.NoError(t, <-over)
+		require.NoError(t, <-over)
+	})
+}
+
+// An offer that waits for its turn ends with the Executor, not only with its context.
+func TestStopEndsWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newExecutor(t)
+		e.Start()
+		j := install(t, e, gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) { time.Sleep(5 * time.Second) })))
+		over := make(chan error, 1)
+		go func() { over <- j.Run(t.Context(), time.Time{}, succeed) }()
+		synctest.Wait()
+		begin := time.Now()
+		time.AfterFunc(time.Second, func() { require.NoError(t, e.Stop(false, gocron.Scheduler.StopJobs)) })
+		require.ErrorIs(t, j.Run(t.Context(), time.Time{}, succeed), gocronx.ErrStopped)
+		require.Equal(t, time.Second, time.Since(begin))
+		require.NoError(t, <-over)
+	})
+}
+
+func TestStartTimeIsNotGocrons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{}
+		e := newExecutor(t, r.settings()...)
+		install(t, e, r.listeners(), gocron.WithStartAt(gocron.WithStartDateTime(time.Now().Add(time.Hour))))
+		e.Start()
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		require.Equal(t, []string{"registered job", "scheduler started"}, r.take(0))
+	})
+}
+
+// RunNow that reaches gocron after StopJobs stands still, and gocron with it.
+func TestStopWhileGocronIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{}
+		e := newExecutor(t, r.settings()...)
+		j := install(t, e)
+		for range 20 { // it is up to chance what gocron takes first
+			e.Start()
+			blocked(t, r, e, 70*time.Millisecond)
+			stopped := make(chan error)
+			time.AfterFunc(50*time.Millisecond, func() { stopped <- e.Stop(false, gocron.Scheduler.StopJobs) })
+			if err := j.Run(t.Context(), time.Now(), succeed); err != nil {
+				require.ErrorIs(t, err, gocronx.ErrStopped)
+			}
+			require.NoError(t, <-stopped)
+		}
+	})
+}
+
+// The run of a task that does not end is not over when gocron has waited long enough.
+func TestStopThatTimesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newExecutor(t)
+		e.Start()
+		j := install(t, e)
+		over := make(chan error, 1)
+		end := make(chan struct{})
+		go func() { over <- j.Run(t.Context(), time.Now(), func(context.Context) error { <-end; return nil }) }()
+		synctest.Wait()
+		require.ErrorIs(t, e.Stop(false, gocron.Scheduler.StopJobs), gocron.ErrStopJobsTimedOut)
+		require.Empty(t, over)
+		close(end)
+		require.NoError(t, <-over)
+	})
+}
+
+// gocron's own Start does nothing as long as it has not stopped, and each RunNow stands still for
+// ever afterwards. It was so also right after StopJobs, some of a thousand times.
+func TestStartBeforeGocronHasStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newExecutor(t)
+		e.Start()
+		j := install(t, e)
+		over := make(chan error, 1)
+		end := make(chan struct{})
+		go func() { over <- j.Run(t.Context(), time.Now(), func(context.Context) error { <-end; return nil }) }()
+		synctest.Wait()
+		require.ErrorIs(t, e.Stop(false, func(s gocron.Scheduler) error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			return s.StopJobsWithContext(ctx)
+		}), context.DeadlineExceeded)
+		time.AfterFunc(time.Second, func() { close(end) })
+		begin := time.Now()
+		e.Start()
+		require.Equal(t, time.Second, time.Since(begin))
+		require.NoError(t, <-over)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.NoError(t, j.Run(ctx, time.Now(), succeed))
+	})
+}
+
+// A bubble's goroutines may not touch channels that others have made.
+func TestReaderInABubble(t *testing.T) {
+	for range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			r := newReader(t)
+			for range 20 {
+				_, err := r.Read(minutely, gocron.NewTask(func(context.Context) {}), gocronx.Option("WithCatchUp", 1))
+				require.NoError(t, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,187 @@
+package gocronx
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+)
+
+// Job is a job of an Executor. It is never due: gocron calls its task for Run, and only then. Its
+// own RunNow, NextRun and NextRuns mean nothing.
+type Job struct {
+	gocron.Job
+	Definition *Definition
+	executor   *Executor
+	shown      gocron.Job // what monitors see
+	removed    chan struct{}
+	turn       chan struct{} // holds a value from an offer until its task is called
+
+	mu      sync.Mutex
+	offered *offer // guarded by mu; for the next call of Lock
+	begun   *offer // guarded by mu; Lock has it, for the task
+}
+
+func newJob(e *Executor, d *Definition) *Job {
+	return &Job{Definition: d, executor: e, removed: make(chan struct{}), turn: make(chan struct{}, 1)}
+}
+
+// Schedule returns what NewJob was asked for.
+func (j *Job) Schedule() gocron.JobSchedule { return j.Definition.Schedule }
+
+// Removed returns a channel that is closed when gocron has removed the job, or replaced it.
+func (j *Job) Removed() <-chan struct{} { return j.removed }
+
+// Run has gocron run the job once: it calls listeners and monitors, and between them task in place
+// of the job's. due is the tick's time, which JobSchedulingDelay is told; zero if it is none. Run
+// returns nil when gocron has done with it, whether or not a BeforeJobRunsSkipIfBeforeFuncErrors
+// has kept task from being called, and whatever becomes of ctx once gocron has begun.
+//
+// Otherwise gocron has not begun the run and will not: the error is the cause of ctx or of the
+// job's parent context, ErrStopped, or gocron.ErrJobNotFound. While gocron is busy it is asked
+// again until ctx ends.
+//
+// task gets gocron's context of the job, which ends when the job is removed and the Executor is
+// stopped, and returns or panics as gocron is to hear it: gocron recovers a panic. It must not call
+// runtime.Goexit. Several runs may go on at a time.
+func (j *Job) Run(ctx context.Context, due time.Time, task func(ctx context.Context) error) error {
+	o := &offer{job: j, due: due, task: task, taken: make(chan struct{}), ended: make(chan struct{})}
+	if err := j.offer(ctx, o); err != nil {
+		return err
+	}
+	<-o.ended
+	return nil
+}
+
+// Skip has gocron hear of a run that is not to be: of reason, by AfterLockError, and of a skip, by
+// monitors. It returns nil when gocron has called Lock for it, and the errors of Run.
+func (j *Job) Skip(ctx context.Context, reason error) error {
+	return j.offer(ctx, &offer{job: j, skip: reason, taken: make(chan struct{})})
+}
+
+// offer is what the next call of Lock returns.
+type offer struct {
+	job   *Job
+	due   time.Time
+	task  func(context.Context) error // of a run
+	skip  error                       // or what Lock returns
+	taken chan struct{}               // closed by Lock
+	ended chan struct{}               // closed by Unlock; of a run
+
+	passed sync.Once
+}
+
+// offer makes an offer and returns when Lock has taken it.
+func (j *Job) offer(ctx context.Context, o *offer) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	stopped := j.executor.running()
+	var parent <-chan struct{}
+	if j.Definition.Context != nil {
+		parent = j.Definition.Context.Done()
+	}
+	// wait waits for one of two channels, or until gocron cannot begin any more.
+	wait := func(turn chan<- struct{}, taken <-chan struct{}) error {
+		select {
+		case turn <- struct{}{}:
+			return nil
+		case <-taken:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-stopped:
+			return ErrStopped
+		case <-j.removed:
+			return gocron.ErrJobNotFound
+		case <-parent:
+			return context.Cause(j.Definition.Context)
+		}
+	}
+	if err := wait(j.turn, nil); err != nil {
+		return err
+	}
+	j.mu.Lock()
+	j.offered = o
+	j.mu.Unlock()
+	err := j.executor.ask(j, stopped)
+	for errors.Is(err, gocron.ErrJobRunNowFailed) && ctx.Err() == nil && !isClosed(o.taken) {
+		err = j.executor.ask(j, stopped) // it is busy, for example with a monitor, and gave up after 100 ms
+	}
+	if err == nil || errors.Is(err, gocron.ErrJobRunNowFailed) {
+		err = wait(nil, o.taken)
+	}
+	if j.withdraw(o) {
+		o.pass()
+		return err
+	}
+	return nil
+}
+
+// withdraw takes an offer back. It reports whether Lock has not taken it, and will not.
+func (j *Job) withdraw(o *offer) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.offered != o {
+		return false
+	}
+	j.offered = nil
+	return true
+}
+
+// door is a job's gocron.Locker.
+type door struct{ job *Job }
+
+// Lock takes what is offered.
+func (d *door) Lock(context.Context, string) (gocron.Lock, error) {
+	j := d.job
+	j.mu.Lock()
+	o := j.offered
+	j.offered = nil
+	if o != nil && o.skip == nil {
+		j.begun = o
+	}
+	j.mu.Unlock()
+	if o == nil { // it was withdrawn, or gocron was asked twice
+		return nil, j.executor.unoffered(j.Definition.Name)
+	}
+	close(o.taken)
+	if o.skip != nil {
+		o.pass()
+		return nil, o.skip
+	}
+	return o, nil
+}
+
+// call is the task that gocron has. It comes after Lock, on the same goroutine.
+func (j *Job) call(ctx context.Context) error {
+	j.mu.Lock()
+	o := j.begun
+	j.begun = nil
+	j.mu.Unlock()
+	o.pass()
+	return o.task(ctx)
+}
+
+// due returns the time of the run that is about to begin; zero if it is no tick.
+func (j *Job) due() time.Time {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.begun == nil {
+		return time.Time{}
+	}
+	return j.begun.due
+}
+
+// Unlock ends a run, whose task a listener may have kept from being called.
+func (o *offer) Unlock(context.Context) error {
+	o.pass()
+	close(o.ended)
+	return nil
+}
+
+// pass gives the turn to the next offer. By taking turns the task that gocron calls is that of the
+// run which Lock began, and no other's.
+func (o *offer) pass() { o.passed.Do(func() { <-o.job.turn }) }

@@ -1,0 +1,57 @@
+package gocronx
+
+import (
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+)
+
+// monitor is the user's, which sees jobs as the user does.
+type monitor struct {
+	gocron.SchedulerMonitor
+	executor *Executor
+}
+
+// shown is what the user sees in place of gocron's own job.
+func (m *monitor) shown(j gocron.Job) gocron.Job {
+	if own := m.executor.job(j.ID()); own != nil {
+		return own.shown
+	}
+	return j // it was removed
+}
+
+// SchedulerStopped is called by gocron's loop.
+func (m *monitor) SchedulerStopped() {
+	m.executor.onIdle()
+	m.SchedulerMonitor.SchedulerStopped()
+}
+
+// JobRegistered is told by NewJob, which has the job then.
+func (m *monitor) JobRegistered(gocron.Job) {}
+
+// JobUnregistered is called by gocron's loop.
+func (m *monitor) JobUnregistered(j gocron.Job) {
+	if own := m.executor.forget(j.ID()); own != nil {
+		close(own.removed)
+		j = own.shown
+	}
+	m.SchedulerMonitor.JobUnregistered(j)
+}
+
+// JobSchedulingDelay is told the time of the tick: what gocron has scheduled never comes.
+func (m *monitor) JobSchedulingDelay(j gocron.Job, _, started time.Time) {
+	if own := m.executor.job(j.ID()); own != nil {
+		if due := own.due(); !due.IsZero() {
+			m.SchedulerMonitor.JobSchedulingDelay(own.shown, due, started)
+		}
+	}
+}
+
+func (m *monitor) JobStarted(j gocron.Job)           { m.SchedulerMonitor.JobStarted(m.shown(j)) }
+func (m *monitor) JobRunning(j gocron.Job)           { m.SchedulerMonitor.JobRunning(m.shown(j)) }
+func (m *monitor) JobFailed(j gocron.Job, err error) { m.SchedulerMonitor.JobFailed(m.shown(j), err) }
+func (m *monitor) JobCompleted(j gocron.Job)         { m.SchedulerMonitor.JobCompleted(m.shown(j)) }
+
+func (m *monitor) JobExecutionTime(j gocron.Job, took time.Duration) {
+	m.SchedulerMonitor.JobExecutionTime(m.shown(j), took)
+}

@@ -1,0 +1,97 @@
+package gocronx
+
+import (
+	"context"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/go-co-op/gocron/v2"
+)
+
+// Option returns an option of NewJob that is none of gocron's: a Reader finds its value and puts it
+// into Definition.Own. name is that of the function that the user calls. gocron itself refuses the
+// option, and says what to do.
+func Option(name string, value any) gocron.JobOption {
+	return like(gocron.WithName("like"), func(job unsafe.Pointer) error {
+		if c := collectorOf(job); c != nil {
+			c.values = append(c.values, value)
+			return nil
+		}
+		return &Error{Option: name, Reason: "gocron alone cannot do it: make the scheduler with scheduler.New in place of gocron.NewScheduler"}
+	})
+}
+
+// like makes an option. The type of its argument, which has no name outside of gocron, is inferred
+// from another.
+func like[J any, O ~func(*J, time.Time) error](_ O, apply func(job unsafe.Pointer) error) O {
+	return func(job *J, _ time.Time) error { return apply(unsafe.Pointer(job)) }
+}
+
+// collector is where options of our own put their values. It is the parent context of a job.
+type collector struct {
+	context.Context
+	values []any
+}
+
+// collectorOf returns that of a job; nil if it has none.
+func collectorOf(job unsafe.Pointer) *collector {
+	if Check() != nil {
+		return nil
+	}
+	c, _ := readJob(job).context.(*collector)
+	return c
+}
+
+// sorted is what the options of a job are, by themselves.
+type sorted struct {
+	gocron []gocron.JobOption // all but our own
+	handed []gocron.JobOption // those of them that a job which is never due may have
+	own    []any
+}
+
+// sortOptions applies each option to a job of its own. The errors that options return are left to
+// NewJob.
+func sortOptions(opts []gocron.JobOption) (s sorted, err error) {
+	c := &collector{Context: context.Background()}
+	for i, o := range opts {
+		if o == nil {
+			return s, &Error{Option: "gocron.JobOption", Reason: fmt.Sprintf("option %d is nil", i)}
+		}
+		before := len(c.values)
+		var f jobFields
+		if p := panicOf(func() { f = alone(o, gocron.WithContext(c)) }); p != nil {
+			return s, &Error{Option: "gocron.JobOption", Reason: fmt.Sprintf("option %d panics: %v", i, p)}
+		}
+		if len(c.values) > before {
+			continue
+		}
+		s.gocron = append(s.gocron, o)
+		if !f.timed() {
+			s.handed = append(s.handed, o)
+		}
+	}
+	s.own = c.values
+	return s, nil
+}
+
+// alone returns the fields of a job that has but one option, and a context.
+func alone[J any, O ~func(*J, time.Time) error](o, context O) jobFields {
+	job := new(J)
+	_ = context(job, epoch)
+	_ = o(job, epoch)
+	return readJob(unsafe.Pointer(job))
+}
+
+// timed reports whether there is something that gocron must not do by itself with a job that is
+// never due. Cron and Locker are none of it: the Executor's take their place.
+func (f *jobFields) timed() bool {
+	return !f.start.IsZero() || !f.stop.IsZero() || f.startImmediately || f.fromCompletion || f.limit > 0 || f.singleton || f.withoutAnyLocking
+}
+
+// panicOf calls f and returns the value that it panics with.
+func panicOf(f func()) (value any) {
+	defer func() { value = recover() }()
+	f()
+	return nil
+}

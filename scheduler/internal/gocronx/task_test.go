@@ -1,0 +1,76 @@
+package gocronx_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
+)
+
+type contextKey string
+
+func task(t testing.TB, function any, parameters ...any) *gocronx.Task {
+	t.Helper()
+	d, err := newReader(t).Read(minutely, gocron.NewTask(function, parameters...))
+	require.NoError(t, err)
+	return d.Task
+}
+
+func TestTaskCallsTheFunction(t *testing.T) {
+	ctx := context.WithValue(t.Context(), contextKey("run"), "of the run")
+	var got []any
+	note := func(values ...any) { got = append(got, values...) }
+	pointed := func(a int) { note(a) }
+	for name, tc := range map[string]struct {
+		function   any
+		parameters []any
+		want       []any
+	}{
+		"alone":                  {func() { note("called") }, nil, []any{"called"}},
+		"parameters":             {func(a int, b string) { note(a, b) }, []any{1, "b"}, []any{1, "b"}},
+		"context":                {func(ctx context.Context) { note(ctx.Value(contextKey("run"))) }, nil, []any{"of the run"}},
+		"context and parameters": {func(ctx context.Context, a int) { note(ctx.Value(contextKey("run")), a) }, []any{1}, []any{"of the run", 1}},
+		"own context": {func(ctx context.Context, a int) { note(ctx.Value(contextKey("run")), ctx.Value(contextKey("own")), a) },
+			[]any{context.WithValue(t.Context(), contextKey("own"), "own"), 1}, []any{"of the run", "own", 1}},
+		"variadic":     {func(a int, more ...string) { note(a, more) }, []any{1, "b", "c"}, []any{1, []string{"b", "c"}}},
+		"pointer":      {&pointed, []any{1}, []any{1}},
+		"nil function": {(func())(nil), nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got = nil
+			of := task(t, tc.function, tc.parameters...)
+			for range 2 {
+				require.NoError(t, of.Call(ctx))
+			}
+			require.Equal(t, append(tc.want, tc.want...), got)
+		})
+	}
+}
+
+func TestTaskReturnsTheFirstError(t *testing.T) {
+	require.ErrorIs(t, task(t, func() error { return errFailed }).Call(t.Context()), errFailed)
+	require.ErrorIs(t, task(t, func() (int, any, error) { return 1, errFailed, errors.ErrUnsupported }).Call(t.Context()), errFailed)
+	require.NoError(t, task(t, func() (int, error) { return 1, nil }).Call(t.Context()))
+	require.ErrorIs(t, task(t, func() { runtime.Goexit() }).Call(t.Context()), gocronx.ErrGoexit)
+
+	var panicked *gocronx.Panic
+	require.ErrorAs(t, task(t, func() error { panic(errFailed) }).Call(t.Context()), &panicked)
+	require.Equal(t, errFailed, panicked.Value)
+	require.Contains(t, string(panicked.Stack), "TestTaskReturnsTheFirstError")
+}
+
+// A user's own context ends the run's, and the run's end is the function's.
+func TestOwnContextEndsWithEither(t *testing.T) {
+	wait := func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+	run, endRun := context.WithCancelCause(t.Context())
+	endRun(errSkipped)
+	require.ErrorIs(t, task(t, wait, t.Context()).Call(run), errSkipped)
+	own, endOwn := context.WithCancelCause(t.Context())
+	endOwn(errFailed)
+	require.ErrorIs(t, task(t, wait, own).Call(t.Context()), errFailed)
+}
