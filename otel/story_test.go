@@ -202,9 +202,11 @@ func jobs(t *testing.T, tel *telemetry, fleet *redlocktest.Fleet, q *redlock.Quo
 
 func newScheduler(t *testing.T, tel *telemetry, q *redlock.Quorum, opts ...scheduler.Option) *scheduler.Scheduler {
 	t.Helper()
-	s, err := scheduler.New(q, append([]scheduler.Option{
-		scheduler.WithLocation(time.UTC), scheduler.WithLogger(silent),
-	}, opts...)...)
+	defaults := []scheduler.Option{scheduler.WithLocation(time.UTC), scheduler.WithLogger(silent)}
+	if q.Tracer() == nil { // otherwise the Scheduler uses that
+		defaults = append(defaults, scheduler.WithTracer(tel))
+	}
+	s, err := scheduler.New(q, append(defaults, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Shutdown() })
 	return s

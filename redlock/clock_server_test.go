@@ -83,7 +83,7 @@ func TestClockJumpIsNoticedByAnIdleQuorum(t *testing.T) {
 	q := s.gated(logTo(&log))
 	s.watched(1)
 	require.NoError(t, q.Healthy())
-	require.Empty(t, log.String())
+	require.NotRegexp(t, "level=(WARN|ERROR)", log.String())
 
 	jumped := time.Now()
 	s.jump(time.Minute, 0, 1)

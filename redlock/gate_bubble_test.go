@@ -263,7 +263,7 @@ func TestClockJumpIsNoticedWhileIdle(t *testing.T) {
 		var log lockedBuffer
 		q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		time.Sleep(10 * ttl)
-		require.Empty(t, log.String())
+		require.NotRegexp(t, "level=(WARN|ERROR)", log.String())
 		fleet.Node(0).JumpClock(time.Second)
 		fleet.Node(1).JumpClock(-time.Second)
 		time.Sleep(ttl + time.Millisecond)

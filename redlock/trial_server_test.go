@@ -97,7 +97,7 @@ func TestServersThatAnswerWithErrors(t *testing.T) {
 			q := gatedURLs(t, s.userURLs(), logTo(&log), redlock.WithTracer(told))
 			require.NoError(t, s.hold(q, "before").Release(t.Context()))
 			require.NoError(t, q.Healthy())
-			require.Empty(t, log.String())
+			require.NotRegexp(t, "level=(WARN|ERROR)", log.String())
 
 			test.hurt(s)
 			healed := false

@@ -207,7 +207,7 @@ func TestEndOfARunIsToldWithItsRelease(t *testing.T) {
 	for name, opts := range map[string][]scheduler.Option{
 		"history": {}, "no history": {scheduler.WithoutHistory()},
 	} {
-		inCluster(t, func(t *testing.T, c *cluster) {
+		alone(t, func(t *testing.T, c *cluster) {
 			r := c.named("a", append(opts, scheduler.WithoutCard(), scheduler.WithoutOrders())...)
 			r.add(t, tenSecondly, func() { time.Sleep(20 * time.Millisecond) }) // all nodes have answered by then
 			r.Start()
