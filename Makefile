@@ -60,6 +60,8 @@ test-all: servers ## all tests of all modules: simulations of hours, memory, cro
 nightly: race chaos soak fuzz dashboard examples e2e ## what CI does not run: races, faults, other servers, defects, a browser
 	@TIMEOUT=$(TIMEOUT) TESTFLAGS='$(TESTFLAGS)' scripts/servers.sh
 	go run ./tools/defects
+	@set -ex; for package in vote board listen; do GOWORK=off go run github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0 \
+		unleash --timeout-coefficient 20 ./redlock/internal/$$package; done
 
 race: servers ## the tests of the library under the race detector
 	scripts/race.sh -p 1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./... | grep -v '/redlock$$')
