@@ -47,6 +47,7 @@ func requireOptionError(t *testing.T, err error, option string) {
 // Each option of a duration works, or is refused by name. None panics, overflows, or floods the
 // nodes.
 func TestAbsurdDurations(t *testing.T) {
+	t.Parallel()
 	quorum := map[string]func(time.Duration) redlock.Option{
 		"WithTTL":            func(d time.Duration) redlock.Option { return redlock.WithTTL(d) },
 		"WithExtendInterval": func(d time.Duration) redlock.Option { return redlock.WithExtendInterval(d) },

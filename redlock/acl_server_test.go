@@ -66,6 +66,7 @@ func TestACLWithWhatTheAdviceGrants(t *testing.T) {
 // A right that is missing shows, with its name, whatever it is for: the node has no vote, or Nodes
 // warns. It is over when the right is there.
 func TestACLEachRightThatIsMissingShows(t *testing.T) {
+	t.Parallel()
 	for _, right := range strings.Fields(redlock.Rights) {
 		t.Run(right, func(t *testing.T) {
 			t.Parallel()
@@ -110,6 +111,7 @@ func errorText(err error) string {
 // Rights that no lease needs may be taken away while a server votes: it goes on, and warns once of
 // what suffers.
 func TestACLRightsThatLeasesDoNotNeed(t *testing.T) {
+	t.Parallel()
 	for right, suffers := range map[string]string{
 		"evalsha_ro":   "EVALSHA_RO: NOPERM",
 		"script|load":  "once it has lost its scripts",
@@ -143,6 +145,7 @@ func TestACLRightsThatLeasesDoNotNeed(t *testing.T) {
 
 // The gate cannot work without INFO, and says so; without the gate INFO is not needed.
 func TestACLWithoutINFO(t *testing.T) {
+	t.Parallel()
 	for _, missing := range []string{"+info", "+time"} {
 		t.Run(missing, func(t *testing.T) {
 			t.Parallel()

@@ -57,6 +57,7 @@ func TestTrap04FrozenNodeDelaysNobody(t *testing.T) {
 
 // Field: an even number of nodes and a tied vote, and the call hangs for ever.
 func TestTrap06TiedVoteReturns(t *testing.T) {
+	t.Parallel()
 	for _, nodes := range []int{2, 4} {
 		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
 			t.Parallel()
@@ -146,6 +147,7 @@ func TestTrap09ExpiryIsRelative(t *testing.T) {
 // Field: a request abandoned at its timeout ran 2 s later with a full TTL; and the retry after a
 // lost reply, with a new owner value, waited for one's own key.
 func TestTrap11And17AbandonedAcquireIsUndone(t *testing.T) {
+	t.Parallel()
 	const ttl = 6 * serverTTL
 	for _, test := range []struct {
 		name  string

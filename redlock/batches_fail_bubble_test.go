@@ -78,6 +78,7 @@ func (h *holes) cut() {
 // Connections that are dead without a word are given up when they have not answered, so that a
 // lease is extended on new ones.
 func TestFarNodesWithDeadConnections(t *testing.T) {
+	t.Parallel()
 	for _, delay := range []time.Duration{0, far} {
 		t.Run(fmt.Sprint(delay), func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

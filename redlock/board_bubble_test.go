@@ -86,6 +86,7 @@ func TestPagesOfCards(t *testing.T) {
 
 // The entry of a lease is made with its release, whatever the lease is for, and once.
 func TestLeaseEndsWithAnEntry(t *testing.T) {
+	t.Parallel()
 	for name, opts := range map[string][]redlock.LeaseOption{
 		"plain": nil, "sequence": {redlock.WithSequence(7, redlock.AtLeastOnce, time.Hour)}, "minimum hold": {redlock.WithMinHold(3 * time.Second)},
 	} {

@@ -118,6 +118,7 @@ func (s *servers) watched(times int64) {
 // A clock that jumps backward lets keys live longer, and one that is off by less than leases allow
 // for endangers none.
 func TestClockThatEndangersNobody(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		jump time.Duration

@@ -42,6 +42,7 @@ func warnsOfClock(t *testing.T, q *redlock.Quorum, among ...int) (nodes []int) {
 // A clock that is wrong from the start is reported, whoever has it, also among few servers; and the
 // tokens of a client that has just begun follow the others.
 func TestClockThatIsWrongFromTheStart(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		ahead []time.Duration
 		wrong []int

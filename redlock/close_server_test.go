@@ -94,6 +94,7 @@ func TestCloseSendsWhatWasReleased(t *testing.T) {
 }
 
 func TestCloseDoesNotWaitForFrozenNodes(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		open func(*servers) *redlock.Quorum

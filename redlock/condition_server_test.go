@@ -22,6 +22,7 @@ const sick = 1
 
 // A server in trouble is named, with what is wrong and what to do, and the others go on without it.
 func TestConditions(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name   string
 		opts   []valkeytest.Option
@@ -192,6 +193,7 @@ func (s *servers) background(node int, args ...string) {
 
 // Trouble that a client meets when it connects.
 func TestConditionsOfConnections(t *testing.T) {
+	t.Parallel()
 	const password, wrong = "p4ss", "n0ne"
 	for _, test := range []struct {
 		name   string

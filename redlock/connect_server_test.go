@@ -11,6 +11,7 @@ import (
 
 // Field: a constructor that dials failed at once on a dead node and took 5 s on a frozen one.
 func TestTrap15And22OpenDoesNotWaitForAMinority(t *testing.T) {
+	t.Parallel()
 	const timeout = 2 * time.Second // of a node: waiting for one that does not answer would take as long
 	for _, test := range []struct {
 		name string
@@ -87,6 +88,7 @@ func TestAcquireWaitsForAQuorumToAppear(t *testing.T) {
 
 // Field: a retried SET was granted by a restarted, empty server.
 func TestTrap18AcquireIsNotRepeatedOnARestartedServer(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		open func(*servers) *redlock.Quorum

@@ -28,6 +28,7 @@ func damagedCounters() []string {
 // and stay near the clock. The node is named, once, and the next lease that lasts for a while heals
 // it.
 func TestDamagedCounterOnOneNode(t *testing.T) {
+	t.Parallel()
 	for i := range damagedCounters() {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -145,6 +146,7 @@ func TestDamagedCounterWhileHeld(t *testing.T) {
 // A lock on one node that no lease lives as long as is a vote that is lost for as long: it is named
 // beside the leases that the others grant, once, until somebody has deleted it.
 func TestLockWithoutEndOnOneNode(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		expiry []string
 		says   string

@@ -31,6 +31,7 @@ type lossKey struct{}
 // A lease of which nobody asks anything is lost at its deadline all the same, and the tracer hears
 // of it then: whether it is extended, by hand only, or not any more.
 func TestLossThatNobodyAsksFor(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		opts []redlock.LeaseOption
 		do   func(*redlock.Lease)

@@ -15,6 +15,7 @@ import (
 // A master that was made a replica has lost what it granted. Who saw that does not trust it when it
 // is a master again.
 func TestGateMasterThatWasAReplicaMeanwhile(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		opts []redlock.Option

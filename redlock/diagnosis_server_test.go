@@ -31,6 +31,7 @@ func requireAdvice(t *testing.T, q *redlock.Quorum, says ...string) string {
 
 // The advice is for the cause, and not only for the kind of error.
 func TestAdviceIsForTheCause(t *testing.T) {
+	t.Parallel()
 	t.Run("a database number, and no right to SELECT", func(t *testing.T) {
 		t.Parallel()
 		s := startAged(t, 1, withUser(t))

@@ -14,6 +14,7 @@ import (
 // Who asks a lease to extend itself after its end gets an error, and puts no key in the way of the
 // next holder.
 func TestExtendOfAnEndedLeaseSetsNoKey(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		end  func(t *testing.T, l *redlock.Lease)

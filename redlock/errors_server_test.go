@@ -154,6 +154,7 @@ func (a *attempts) TraceAcquireEnd(_ context.Context, data redlock.TraceAcquireE
 // into "no quorum", with which a waiter would poll instead of sleeping until the release, nor into
 // a split vote, which is tried again.
 func TestTrap08HeldIsHeldWhateverTheMinorityDoes(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ nodes, down int }{{2, 0}, {3, 1}, {4, 0}, {4, 1}, {5, 1}, {5, 2}} {
 		t.Run(fmt.Sprint(test.down, " of ", test.nodes, " down"), func(t *testing.T) {
 			t.Parallel()

@@ -43,6 +43,7 @@ func nodeAddr(n *redlocktest.Node) string { return strings.TrimPrefix(n.URL(), "
 
 // The known hole of Redlock: a node that comes back empty helps a second client to a quorum.
 func TestGateRestartedNodeHelpsNobodyToASecondLease(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name   string
 		opts   []redlock.Option

@@ -69,6 +69,7 @@ func TestGateNewServersDoNotVoteYet(t *testing.T) {
 // The known hole of Redlock: the holder has two of three servers, one of these comes back empty,
 // and helps somebody else to a quorum.
 func TestGateClosesTheHoleOfRedlock(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name      string
 		connected bool // before the restart
@@ -202,6 +203,7 @@ func TestGateFlushedScriptsAreLoadedAgain(t *testing.T) {
 }
 
 func TestGateServersThatKeptTheirData(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name  string
 		opts  []redlock.Option

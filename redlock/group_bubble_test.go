@@ -105,6 +105,7 @@ func TestGroupWithAKeyThatIsGoneOnASlowNode(t *testing.T) {
 // Nodes that do not answer cost no lease while a quorum does, however they fail; and all of them
 // when none is left, in time and with the reason.
 func TestGroupWithNodesThatFail(t *testing.T) {
+	t.Parallel()
 	for name, fail := range map[string]func(*redlocktest.Node) error{
 		"killed": (*redlocktest.Node).Kill,
 		"frozen": (*redlocktest.Node).Freeze,
@@ -161,6 +162,7 @@ func TestGroupAfterAScriptFlush(t *testing.T) {
 
 // What is released while others are extended is free, and stays so.
 func TestGroupWithReleases(t *testing.T) {
+	t.Parallel()
 	for _, delay := range []time.Duration{0, far} {
 		t.Run(fmt.Sprint(delay), func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

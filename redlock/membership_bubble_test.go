@@ -216,6 +216,7 @@ func TestAnotherListInFlightIsReported(t *testing.T) {
 // A node that is gone for longer than a lifetime leaves an empty seat, which another server may
 // take, one process after the other. If it comes back, those that had it do not count it.
 func TestNodeIsReplacedWhileProcessesGoOn(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		leave, back func(*redlocktest.Node) error
 	}{
@@ -257,6 +258,7 @@ func TestNodeIsReplacedWhileProcessesGoOn(t *testing.T) {
 // The first line of one node's list, damaged in whatever way, keeps a new process out until the
 // next look of one that goes on, which names the node and the key.
 func TestDamagedMembersOfOneNode(t *testing.T) {
+	t.Parallel()
 	for name, damage := range map[string]func(string) string{
 		"a digit":          func(head string) string { return "1 4" + head[3:] },
 		"another notation": func(head string) string { return strings.Replace(head, " ", " 1e4 ", 2) },
@@ -312,6 +314,7 @@ func TestLongestTTLAndSkewAreEverybodys(t *testing.T) {
 // were restarted have no vote, and say which key on which node that is by. Once it is deleted, or
 // as old as its lifetime, they vote.
 func TestTTLThatNobodyHas(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		lifetime time.Duration
 		deleted  bool
@@ -443,6 +446,7 @@ func TestNothingIsAddedWithoutTheOthers(t *testing.T) {
 // Whatever kept nodes from keeping who uses them, and for however long: when they can again, they
 // know that this process goes on, so another list is refused. Meanwhile each of them is named.
 func TestListThatCouldNotBeKeptIsKeptAgain(t *testing.T) {
+	t.Parallel()
 	for _, hurt := range [][]int{{0}, {0, 1, 2}} {
 		t.Run(fmt.Sprint(len(hurt)), func(t *testing.T) {
 			bubble(t, 6, func(t *testing.T, fleet *redlocktest.Fleet) {

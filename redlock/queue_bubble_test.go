@@ -66,6 +66,7 @@ func TestListenerLeavesADeadNodeAlone(t *testing.T) {
 // A call is a hint. One that promises a release far away, or in a number that no release has, must
 // not keep a waiter from asking once a TTL.
 func TestCallDoesNotPutAWaiterOff(t *testing.T) {
+	t.Parallel()
 	for _, ms := range []int64{3_600_000, math.MaxInt64 / 1_000_000, math.MaxInt64} {
 		t.Run(fmt.Sprint(ms), func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

@@ -150,6 +150,7 @@ func requireFair(t *testing.T, had []int) {
 // Processes with one contender and with several, and one whose way to the nodes is longer, take
 // turns.
 func TestQueueTakesTurns(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		hurt func(t *testing.T, fleet *redlocktest.Fleet)

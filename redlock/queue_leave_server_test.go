@@ -61,6 +61,7 @@ func TestWaiterThatGivesUpCallsTheNext(t *testing.T) {
 
 // Those who wait for a sequence that was completed all hear of it, one after the other.
 func TestCompletionReachesAllWaiters(t *testing.T) {
+	t.Parallel()
 	for _, processes := range []int{1, 6} {
 		t.Run(strconv.Itoa(processes), func(t *testing.T) {
 			t.Parallel()

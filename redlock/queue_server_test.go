@@ -49,6 +49,7 @@ func TestQueueOnServersForgetsTheDead(t *testing.T) {
 // A queue cannot be kept everywhere. That costs no acquisition and no release, and who waits asks
 // once a TTL.
 func TestWaiterWithoutAQueuePolls(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name  string
 		rules []string

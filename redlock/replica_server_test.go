@@ -91,6 +91,7 @@ func TestGatePromotedReplica(t *testing.T) {
 // A promoted server says for repl-backlog-ttl that it was a replica. Who saw it as one knows for
 // longer.
 func TestGatePromotedReplicaThatNoLongerSaysSo(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		opts []redlock.Option

@@ -222,6 +222,7 @@ func unsquat(n *redlocktest.Node) { n.FlushAll() }
 // A rival that died in the middle leaves votes behind until they expire. Two others find one of
 // them among the rest.
 func TestRivalsBesideOneThatDied(t *testing.T) {
+	t.Parallel()
 	for _, random := range []string{"-", "z"} {
 		t.Run(random, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -246,6 +247,7 @@ func TestRivalsBesideOneThatDied(t *testing.T) {
 // With a dead node beside it, what a rival left behind may be a holder's: it is reported as one
 // until it has gone.
 func TestOneThatDiedBesideADeadNodeIsAHolder(t *testing.T) {
+	t.Parallel()
 	for _, random := range []string{"-", "z"} {
 		t.Run(random, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -437,6 +439,7 @@ func TestACandidateTakesBackWhatAnEarlierRoundWasGranted(t *testing.T) {
 // A candidate that stays and is given up leaves nothing, neither what it was granted nor what is
 // under way.
 func TestACandidateThatIsGivenUp(t *testing.T) {
+	t.Parallel()
 	for _, close := range []bool{false, true} {
 		for _, after := range []time.Duration{90, 110, 190, 250, 300} {
 			t.Run(fmt.Sprintf("%v/%d", close, after), func(t *testing.T) {

@@ -20,6 +20,7 @@ const interval = ttl / 3 * 9 / 10
 // had the key of a rival for a moment. It gets the winner's soon, long before the first extension
 // would be due.
 func TestContendedLeaseIsSoonOnAllNodes(t *testing.T) {
+	t.Parallel()
 	for _, oneWay := range distances[:3] {
 		t.Run(fmt.Sprint(oneWay), func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -66,6 +67,7 @@ func inTheWay(t *testing.T, fleet *redlocktest.Fleet, node int, of time.Duration
 // Also if the node's refusal comes after the grant, which does not wait for it; and if what is in
 // the way goes a while later only.
 func TestNodeThatRefusedIsAskedAgain(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name  string
 		delay time.Duration // of the node's answers

@@ -126,6 +126,7 @@ func TestServerThatFallsSilent(t *testing.T) {
 // long as it does: that is said once, with what it may be, and no vote comes and goes with its
 // answers. Once it goes on it is well.
 func TestServersThatHoldWritesBack(t *testing.T) {
+	t.Parallel()
 	for _, held := range []bool{false, true} { // a key, so that it is extended
 		t.Run(fmt.Sprintf("a lease is held: %v", held), func(t *testing.T) {
 			t.Parallel()

@@ -75,6 +75,7 @@ func commands(fleet *redlocktest.Fleet, before []int) (since []int) {
 // One key is gone on a node, and another one is somebody else's there: the first is put back, the
 // second left alone, and the others do not notice.
 func TestExtensionsWithKeysThatAreNotThere(t *testing.T) {
+	t.Parallel()
 	for _, scripts := range []bool{true, false} {
 		t.Run(fmt.Sprint("scripts known: ", scripts), func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

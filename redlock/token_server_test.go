@@ -109,6 +109,7 @@ func TestDamagedCounterOnAServer(t *testing.T) {
 // neither on a server whose clock is days behind, nor on one whose counter is damaged meanwhile.
 // Counters lead all clocks here, as they do where clocks were set back, so no hint makes up for it.
 func TestOlderLeaseLowersNoCounter(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		jump   time.Duration // of the clock of node 0
 		damage [][]string    // of its counters

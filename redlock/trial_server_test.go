@@ -53,6 +53,7 @@ func userRules(t *testing.T) []string {
 // A server that answers with errors has no vote, and says so everywhere: on a quorum of such
 // servers nobody can acquire, so none of it is healthy. Once it is well it votes again.
 func TestServersThatAnswerWithErrors(t *testing.T) {
+	t.Parallel()
 	user := func(rules ...string) func(s *servers) {
 		return func(s *servers) { s.do(append([]string{"ACL", "SETUSER", "tenure"}, rules...)) }
 	}
@@ -166,6 +167,7 @@ func all(s *servers, told *serverVotes, is func(redlock.TraceVoteData) bool) boo
 
 // Without what only hand-overs need a server votes, with a warning: a release calls nobody then.
 func TestServersThatHandOverSlowly(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ rule, says string }{
 		{"resetchannels", "PUBLISH"}, // what ACL SETUSER gives a new user
 		{"-publish", "PUBLISH"},
@@ -211,6 +213,7 @@ func TestServersThatHandOverSlowly(t *testing.T) {
 
 // Commands that a server does not have under their names.
 func TestServersWithRenamedCommands(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		command string
 		votes   bool

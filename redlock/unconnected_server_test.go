@@ -26,6 +26,7 @@ import (
 // those that there are, leases are held and extended, and each node is warned of. It is so for a
 // server that was replaced at its address by one that lets nobody in, too: see guarantees.md.
 func TestLiveConnectionsGoOnWhereNoNewOneCanBeMade(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		tls    bool
 		refuse func(t *testing.T, s *refusing)

@@ -16,6 +16,7 @@ import (
 // is this library behind a translator, see newer, or what it would write is written by hand.
 // Waiters poll every 10 s, so one that comes within half of that was called.
 func TestTwoVersionsShareServers(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]func(t *testing.T, s *servers){
 		"a lease excludes the other version, and tokens rise":                    versionsExclude,
 		"an owner value of another form is a holder":                             versionsHold,

@@ -80,6 +80,7 @@ func (d *detour) accept() {
 // A server that is replaced at its address while it lives on has no vote from the next look on, nor
 // does it help to extend a lease: a process that comes later votes with its successor.
 func TestServerThatIsReplacedWhileItLivesOn(t *testing.T) {
+	t.Parallel()
 	for name, byNew := range map[string]bool{"clients of Open": false, "clients of a caller": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -33,6 +33,7 @@ func TestTrap12SuccessorComesAtTheExpiry(t *testing.T) {
 
 // Polls every 10 s are too seldom to explain a hand-over within a second.
 func TestWaiterHearsOfTheRelease(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		hurt func(*servers)
@@ -140,6 +141,7 @@ func TestEveryWaiterGetsItsTurn(t *testing.T) {
 // While no quorum of nodes votes, waiters ask as seldom as their pauses say, and do not wake each
 // other, or themselves: a node that was not asked has granted nothing that were to be taken back.
 func TestWaitersAreQuietInAnOutage(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name  string
 		hurt  func(s *servers)

@@ -1,3 +1,5 @@
+//go:build long
+
 package redlock_test
 
 import (
@@ -52,6 +54,7 @@ func restartsOneByOne(t *testing.T, fleet *redlocktest.Fleet, between func()) {
 
 // Reading is enough, and so is asking for a number: what was granted once is not granted again.
 func TestSequenceIsRestoredByThoseWhoAsk(t *testing.T) {
+	t.Parallel()
 	for name, ask := range map[string]func(*testing.T, *redlock.Quorum){
 		"read": func(t *testing.T, q *redlock.Quorum) {
 			s, err := q.Sequence(t.Context(), "key")
@@ -236,6 +239,7 @@ func TestNumberCostsNoFurtherCommand(t *testing.T) {
 
 // A new job is nothing to report, with a node that is down too.
 func TestNewSequenceIsNoNews(t *testing.T) {
+	t.Parallel()
 	for _, down := range []bool{false, true} {
 		t.Run(fmt.Sprintf("down=%v", down), func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -422,6 +426,7 @@ func TestKeptSequenceIsRestoredWhenOthersAnswer(t *testing.T) {
 // tick: what is more than a day ahead counts as no record, is restored from the others, spreads to
 // none, and is told.
 func TestTicksOfTheFutureStopNobody(t *testing.T) {
+	t.Parallel()
 	const nodes = 5
 	for damaged := 1; damaged <= nodes; damaged++ {
 		for _, field := range []int{2, 5} {

@@ -1,3 +1,5 @@
+//go:build long
+
 package redlock_test
 
 import (
@@ -15,29 +17,6 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
-
-// tick is an option for the tick that is due now.
-func tick() redlock.LeaseOption { return redlock.WithTick(time.Now(), redlock.AtMostOnce, time.Hour) }
-
-// requirePaused demands that the tick that is due now is refused because of a pause.
-func requirePaused(t *testing.T, q *redlock.Quorum, opts ...redlock.LeaseOption) redlock.Pause {
-	t.Helper()
-	_, err := q.TryAcquire(t.Context(), "key", append([]redlock.LeaseOption{tick()}, opts...)...)
-	var paused *redlock.PausedError
-	require.ErrorAs(t, err, &paused)
-	require.ErrorIs(t, err, redlock.ErrPaused)
-	require.Equal(t, "paused", redlock.ErrorType(err))
-	return paused.Pause
-}
-
-// runTick runs a tick.
-func runTick(t *testing.T, q *redlock.Quorum) {
-	t.Helper()
-	l := acquire(t, q, tick())
-	require.NoError(t, l.Complete(t.Context()))
-	synctest.Wait()
-	time.Sleep(time.Millisecond)
-}
 
 // A pause with an end that is far away is kept for as long as that, and can be repeated. One that
 // nodes would not keep until its end is refused.
@@ -72,6 +51,7 @@ func TestPauseUntilFarAway(t *testing.T) {
 
 // A pause outlives that each node in turn is emptied, and that runs go on meanwhile.
 func TestPauseOutlivesEmptiedNodes(t *testing.T) {
+	t.Parallel()
 	for name, key := range map[string]string{"key": "key", "all": redlock.AllKeys} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -103,6 +83,7 @@ func TestPauseOutlivesEmptiedNodes(t *testing.T) {
 
 // A node that was out of reach when a pause was written, or ended, learns it with the next tick.
 func TestPauseIsSpread(t *testing.T) {
+	t.Parallel()
 	for name, key := range map[string]string{"key": "key", "all": redlock.AllKeys} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -461,6 +442,7 @@ func TestOneRefusalSkipsNoTick(t *testing.T) {
 
 // A pause of all outlives restarts one after the other also where nothing asks for a tick.
 func TestIdlePauseOutlivesEmptiedNodes(t *testing.T) {
+	t.Parallel()
 	for name, key := range map[string]string{"key": "key", "all": redlock.AllKeys} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -481,6 +463,7 @@ func TestIdlePauseOutlivesEmptiedNodes(t *testing.T) {
 
 // The node that answers last, which is no longer waited for, learns of a pause all the same.
 func TestPauseIsSpreadToTheSlowNode(t *testing.T) {
+	t.Parallel()
 	for name, key := range map[string]string{"key": "key", "all": redlock.AllKeys} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

@@ -1,3 +1,5 @@
+//go:build long
+
 package redlock_test
 
 import (
@@ -178,6 +180,7 @@ func TestCompletionIsNotSaidToHaveBegunWithAnEarlierHolder(t *testing.T) {
 // How long a run took is what one server says, not the beginning by one clock and the end by
 // another.
 func TestSequenceTakesBeginningAndEndFromOneNode(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name       string
 		records    [2]string

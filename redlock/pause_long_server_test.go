@@ -1,3 +1,5 @@
+//go:build long
+
 package redlock_test
 
 import (
@@ -161,6 +163,7 @@ func (s *servers) replicas(n int) []*redlock.Quorum {
 // when the one before knows again; all replicas are replaced; and nothing is granted until the job
 // is resumed.
 func TestPauseOutlivesAllServersAndReplicas(t *testing.T) {
+	t.Parallel()
 	for name, key := range pausable {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -207,6 +210,7 @@ func TestPauseOutlivesAllServersAndReplicas(t *testing.T) {
 
 // A pause that is on disk outlives that all servers are restarted at once.
 func TestPauseIsRememberedOnDisk(t *testing.T) {
+	t.Parallel()
 	for name, key := range pausable {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -382,6 +386,7 @@ func TestOperatorIsKilled(t *testing.T) {
 // that was out of reach of the end of a pause learns that with the ticks that follow, also while
 // another node is down.
 func TestPauseReachesANodeThatWasAway(t *testing.T) {
+	t.Parallel()
 	for name, key := range pausable {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -504,6 +509,7 @@ func (s *servers) setMark(node int, key, mark string) {
 // A mark on one node that is ahead of the clocks lifts no pause on the others, and makes none, and
 // is said once. Whoever pauses or resumes then wins over it, on all nodes.
 func TestDamagedMarkOfOneNode(t *testing.T) {
+	t.Parallel()
 	for name, key := range pausable {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -564,6 +570,7 @@ func TestDamagedMarkOfOneNode(t *testing.T) {
 // The rights that ticks and pauses need are those that the advice names, for the keys of the
 // prefix.
 func TestRightsOfOperatorsAndReplicas(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name              string
 		keys              []string

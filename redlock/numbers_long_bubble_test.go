@@ -1,7 +1,8 @@
+//go:build long
+
 package redlock_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"log/slog"
@@ -17,8 +18,6 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-const recordKey = "tenure:{key}:once"
-
 // setRecord gives a node a record of the key "key" that its process knows, with the numbers from
 // the largest granted to the attempts before it.
 func setRecord(t *testing.T, fleet *redlocktest.Fleet, node int, numbers, identity string) {
@@ -32,56 +31,12 @@ func setOldRecord(t *testing.T, fleet *redlocktest.Fleet, node int, process, num
 	set(t, fleet.Node(node), recordKey, "1 "+process+" "+numbers+"     "+identity+"/0123456789012345678901")
 }
 
-// runID asks a node for that of its process.
-func runID(t *testing.T, n *redlocktest.Node) string {
-	t.Helper()
-	conn, err := n.Dial(t.Context())
-	require.NoError(t, err)
-	defer conn.Close()
-	_, err = conn.Write([]byte("*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n"))
-	require.NoError(t, err)
-	in := bufio.NewReader(conn)
-	for {
-		line, err := in.ReadString('\n')
-		require.NoError(t, err)
-		if id, ok := strings.CutPrefix(strings.TrimSpace(line), "run_id:"); ok {
-			return id
-		}
-	}
-}
-
 // knows reports whether the record of the key "key" on a node is complete for its process.
 func knows(t *testing.T, fleet *redlocktest.Fleet, node int) bool {
 	t.Helper()
 	record, _ := fleet.Node(node).Get(recordKey)
 	fields := strings.Split(record, " ")
 	return len(fields) > 1 && fields[1] == runID(t, fleet.Node(node))
-}
-
-func atMostOnce(n int64) redlock.LeaseOption {
-	return redlock.WithSequence(n, redlock.AtMostOnce, time.Hour)
-}
-
-func atLeastOnce(n int64) redlock.LeaseOption {
-	return redlock.WithSequence(n, redlock.AtLeastOnce, time.Hour)
-}
-
-// requireDone is refused because of the sequence.
-func requireDone(t *testing.T, q *redlock.Quorum, opt redlock.LeaseOption) *redlock.DoneError {
-	t.Helper()
-	l, err := q.TryAcquire(t.Context(), "key", opt)
-	require.ErrorIs(t, err, redlock.ErrDone)
-	require.Nil(t, l)
-	require.Equal(t, "done", redlock.ErrorType(err))
-	var de *redlock.DoneError
-	require.ErrorAs(t, err, &de)
-	return de
-}
-
-func finish(t *testing.T, end func(context.Context) error) {
-	t.Helper()
-	require.NoError(t, end(t.Context()))
-	synctest.Wait()
 }
 
 func TestOnceGrantsASequenceOnce(t *testing.T) {
@@ -201,6 +156,7 @@ func onceFails(t *testing.T, patience time.Duration) {
 
 // A quorum that granted and the next quorum have a node in common, and that node is enough.
 func TestOnceIsRememberedByOneNodeOfTheNextQuorum(t *testing.T) {
+	t.Parallel()
 	for _, end := range []string{"released", "completed", "died"} {
 		t.Run(end, func(t *testing.T) {
 			bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -282,6 +238,7 @@ func TestOnceNamesTheOtherOne(t *testing.T) {
 // A waiter for the same number gets it if the holder dies, and hears that it is done if the holder
 // completes.
 func TestOnceWaiters(t *testing.T) {
+	t.Parallel()
 	for _, completes := range []bool{true, false} {
 		t.Run(fmt.Sprintf("completes=%v", completes), func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
