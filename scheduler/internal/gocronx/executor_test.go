@@ -24,6 +24,9 @@ var (
 func install(t testing.TB, e *gocronx.Executor, opts ...gocron.JobOption) *gocronx.Job {
 	t.Helper()
 	j, err := e.NewJob(read(t, opts...), nil)
+	if err == nil {
+		j.Register()
+	}
 	require.NoError(t, err)
 	return j
 }
@@ -234,6 +237,7 @@ func TestUpdate(t *testing.T) {
 	first := install(t, e)
 	second, err := e.Update(first.ID(), read(t, gocron.WithName("second")), nil)
 	require.NoError(t, err)
+	second.Register()
 	require.Equal(t, first.ID(), second.ID())
 	<-first.Removed()
 	require.ErrorIs(t, first.Run(t.Context(), time.Time{}, succeed), gocron.ErrJobNotFound)

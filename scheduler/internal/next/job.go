@@ -37,21 +37,24 @@ type job struct {
 
 	mu         sync.Mutex
 	ctx        context.Context // guarded by mu, as the rest; ends when the job stops; nil while it is stopped
-	unkeep     func()          // ends register.Keep
-	busy       bool            // a turn goes on
-	again      bool            // the job was woken meanwhile
-	known      bool            // rec was read since this replica may run ticks
-	rec        joblog.Record   // as it was seen last
-	ballot     uint64          // of it
-	readAt     time.Time       // when that was, by the wall clock
-	adopted    bool            // table is that of def
+	cancel     context.CancelFunc
+	unkeep     func()        // ends register.Keep
+	busy       bool          // a turn goes on
+	again      bool          // the job was woken meanwhile
+	known      bool          // rec was read since this replica may run ticks
+	rec        joblog.Record // as it was seen last
+	ballot     uint64        // of it
+	readAt     time.Time     // when that was, by the wall clock
+	adopted    bool          // table is that of def
 	table      joblog.Table
 	since      time.Time // when def was first made anywhere; zero before it is adopted
 	replaced   string    // the definition that this replica has replaced; empty for none
 	otherSince time.Time // when another definition was seen first; zero for none
 	conflict   *Conflict
 	triedAhead time.Time // the tick that was asked for ahead of its time
-	failures   int       // in a row
+	failures   int       // of the nodes, in a row
+	refusals   int       // runs in a row that were granted, and whose tasks were not called
+	news       int       // how often rec was learnt
 	never      *run      // the last one that was granted, and whose task was not called
 	traced     LogTrace  // what the tracer was told last
 }
@@ -59,7 +62,8 @@ type job struct {
 // start has the job's ticks run until ctx ends.
 func (j *job) start(ctx context.Context) {
 	j.mu.Lock()
-	j.ctx, j.known = ctx, false
+	j.ctx, j.cancel = context.WithCancel(ctx)
+	j.known, j.adopted = false, j.adopted && !j.unlocked
 	if j.unkeep == nil && !j.unlocked {
 		j.unkeep = register.Keep(j.s.q, j.record, j.pause)
 	}
@@ -70,9 +74,12 @@ func (j *job) start(ctx context.Context) {
 // stop ends that. A run that goes on is told by gocron.
 func (j *job) stop() {
 	j.mu.Lock()
-	unkeep := j.unkeep
-	j.ctx, j.unkeep = nil, nil
+	unkeep, cancel := j.unkeep, j.cancel
+	j.ctx, j.cancel, j.unkeep = nil, nil, nil
 	j.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
 	j.s.agenda.Remove(&j.entry)
 	if unkeep != nil {
 		unkeep()

@@ -59,14 +59,19 @@ func (l *leadership) term() *elector.Term {
 	return l.current.Load()
 }
 
-// during returns a context that ends with ctx, and with the term.
-func (l *leadership) during(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := func() bool { return true }
-	if t := l.term(); t != nil {
-		stop = context.AfterFunc(t.Context(), func() { cancel(context.Cause(t.Context())) })
+// during returns a context that ends with ctx, and with the term. cancel is to be called.
+func (l *leadership) during(ctx context.Context) (_ context.Context, cancel context.CancelCauseFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	t := l.term()
+	if t == nil {
+		return ctx, end
 	}
-	return ctx, func() { stop(); cancel(context.Canceled) }
+	lost := func() { end(context.Cause(t.Context())) }
+	stop := context.AfterFunc(t.Context(), lost)
+	if t.Context().Err() != nil {
+		lost() // at once, and not a moment later
+	}
+	return ctx, func(why error) { stop(); end(why) }
 }
 
 // campaign takes part in the election until stopCampaign.

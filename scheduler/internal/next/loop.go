@@ -54,12 +54,18 @@ func (j *job) wake(agenda.Why) {
 	}
 }
 
-// kick has the job think at once.
-func (j *job) kick() { j.s.agenda.Set(&j.entry, time.Time{}) }
+// kick has the job think at once, or again after what it does now.
+func (j *job) kick() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.again = j.busy; !j.busy && j.ctx != nil {
+		j.s.agenda.Set(&j.entry, time.Time{})
+	}
+}
 
 // asleep returns until when there is nothing to do, from what is known. Called with mu held.
 func (j *job) asleep(now time.Time) (at time.Time, ok bool) {
-	if !j.known || !j.adopted {
+	if !j.known || !j.adopted || now.Before(j.readAt) { // that clock was wrong
 		return at, false
 	}
 	v := joblog.Owed(j.rec, j.table, j.cfg.policy, now)
@@ -204,7 +210,7 @@ func (j *job) comesBack() bool {
 
 // ask takes the lease, decides under it, and runs what is owed.
 func (j *job) ask(ctx context.Context, v joblog.Verdict, due time.Time) time.Time {
-	asOf := due
+	waited := false
 	if v.Due && !j.s.limit.take(j) {
 		if !j.s.limit.waits {
 			j.skip(ctx, &SkipError{Job: j.name, Tick: j.s.local(v.Tick), Count: 1, Reason: SkipLimit, Pending: true})
@@ -213,6 +219,7 @@ func (j *job) ask(ctx context.Context, v joblog.Verdict, due time.Time) time.Tim
 		if err := j.s.limit.wait(ctx); err != nil {
 			return j.standBy(ctx, err)
 		}
+		waited = true // what waits for a place does not age
 	}
 	if v.Due {
 		defer j.s.limit.giveBack()
@@ -224,16 +231,19 @@ func (j *job) ask(ctx context.Context, v joblog.Verdict, due time.Time) time.Tim
 		j.mu.Unlock()
 	}
 	held, cancel := j.s.leader.during(ctx)
-	defer cancel()
+	defer cancel(nil)
 	lease, err := j.acquire(held, v, ahead)
 	if err != nil {
 		return j.refused(ctx, v, ahead, err)
 	}
-	return j.decide(ctx, lease, v, asOf)
+	if !waited {
+		due = later(due, j.s.now()) // it may have waited for the lease
+	}
+	return j.decide(ctx, lease, v, due)
 }
 
 // acquire takes the lease for a tick, or to settle what was left out. It waits for a holder where
-// the tick may come back.
+// the tick may come back, but not in a place that other jobs of this replica could have.
 func (j *job) acquire(ctx context.Context, v joblog.Verdict, ahead bool) (*redlock.Lease, error) {
 	if j.unlocked {
 		return nil, nil
@@ -241,12 +251,12 @@ func (j *job) acquire(ctx context.Context, v joblog.Verdict, ahead bool) (*redlo
 	if t := j.s.cfg.tracer.Tick; t != nil && v.Due {
 		ctx = t(ctx, TickTrace{Job: j.name, Key: j.key, Due: j.s.local(v.Tick), Why: string(v.Why)})
 	}
-	tick := v.Tick
-	if !v.Due {
-		tick = time.Time{}
+	payload := logPayload
+	if v.Due {
+		payload = payloadOf(v.Tick)
 	}
-	lease, err := j.try(ctx, tick)
-	if err == nil || ahead || !v.Due || !j.comesBack() || !errors.Is(err, redlock.ErrHeld) {
+	lease, err := j.try(ctx, payload)
+	if err == nil || ahead || !v.Due || !j.comesBack() || j.s.limit != nil || !errors.Is(err, redlock.ErrHeld) || isBrief(err) {
 		return lease, err
 	}
 	j.skip(ctx, j.pending(newSkipError(j.name, j.s.local(v.Tick), err)))
@@ -255,7 +265,7 @@ func (j *job) acquire(ctx context.Context, v joblog.Verdict, ahead bool) (*redlo
 		ctx, cancel = context.WithTimeoutCause(ctx, v.Until.Sub(j.s.now()), errTooOld)
 		defer cancel()
 	}
-	lease, err = j.s.q.Acquire(ctx, j.key, j.leaseOptions(tick)...)
+	lease, err = j.s.q.Acquire(ctx, j.key, j.leaseOptions(payload)...)
 	if err != nil && errors.Is(context.Cause(ctx), errTooOld) {
 		err = errTooOld
 	}
@@ -268,19 +278,19 @@ var errTooOld = errors.New("scheduler: the tick is too old")
 func (j *job) pending(e *SkipError) *SkipError { e.Pending = true; return e }
 
 // try makes one attempt to take the lease.
-func (j *job) try(ctx context.Context, tick time.Time) (*redlock.Lease, error) {
+func (j *job) try(ctx context.Context, payload string) (*redlock.Lease, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, tryTimeout, redlock.ErrTimeout)
 	defer cancel()
-	return j.s.q.TryAcquire(ctx, j.key, j.leaseOptions(tick)...)
+	return j.s.q.TryAcquire(ctx, j.key, j.leaseOptions(payload)...)
 }
 
-// leaseOptions are those of all leases, and what tells others which tick is run.
-func (j *job) leaseOptions(tick time.Time) []redlock.LeaseOption {
+// leaseOptions are those of all leases, and what tells others what the lease is for.
+func (j *job) leaseOptions(payload string) []redlock.LeaseOption {
 	opts := j.s.cfg.lease
-	if payload := payloadOf(tick); payload != "" {
-		opts = append(opts[:len(opts):len(opts)], redlock.WithPayload(payload))
+	if payload == "" {
+		return opts
 	}
-	return opts
+	return append(opts[:len(opts):len(opts)], redlock.WithPayload(payload))
 }
 
 // refused is the next step after a lease was not taken.
@@ -288,12 +298,16 @@ func (j *job) refused(ctx context.Context, v joblog.Verdict, ahead bool, err err
 	now := j.s.now()
 	var held *redlock.HeldError
 	switch {
+	case ctx.Err() != nil:
+		return time.Time{}
 	case errors.Is(err, errTooOld):
 		return now // the log says what becomes of it
+	case ahead:
+		return v.Tick // nothing is late yet, and the run before may just end
+	case isBrief(err):
+		return now.Add(pauseAfter(0))
 	case !errors.As(err, &held):
 		return j.retry(ctx, &v, err)
-	case ahead:
-		return v.Tick // the run before may just end
 	}
 	if v.Due {
 		j.skip(ctx, newSkipError(j.name, j.s.local(v.Tick), err))
@@ -322,14 +336,24 @@ func (j *job) retry(ctx context.Context, v *joblog.Verdict, err error) time.Time
 		e.Pending = true
 		j.skip(ctx, e)
 	}
+	if v == nil && n == 0 && newSkipError(j.name, time.Time{}, err).Reason == SkipOther {
+		j.s.cfg.logger.WarnContext(ctx, "scheduler: how far a job has come could not be read: it is not run until that can be done", "job", j.name,
+			"error.type", redlock.ErrorType(err), "error", err)
+	}
+	return j.s.now().Add(pauseAfter(n))
+}
+
+// pauseAfter is the pause after a number of failures in a row.
+func pauseAfter(n int) time.Duration {
 	pause := min(leastPause<<min(n, 10), mostPause)
-	return j.s.now().Add(pause/2 + rand.N(pause))
+	return pause/2 + rand.N(pause)
 }
 
 // standBy is the state of a replica that may run no ticks.
 func (j *job) standBy(ctx context.Context, err error) time.Time {
 	j.mu.Lock()
-	j.known = false // what was missed meanwhile is in the record
+	j.known = false                      // what was missed meanwhile is in the record
+	j.adopted = j.adopted && !j.unlocked // or nowhere
 	j.mu.Unlock()
 	j.pauses.forget(ctx)
 	if isAhead(err) {
@@ -342,11 +366,14 @@ func (j *job) standBy(ctx context.Context, err error) time.Time {
 func (j *job) toRead(now time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return !j.unlocked && (!j.known || !now.Before(j.readAt.Add(lookEvery)))
+	return !j.unlocked && (!j.known || !now.Before(j.readAt.Add(lookEvery)) || now.Before(j.readAt))
 }
 
 // read reads the record and the pauses without a lease.
 func (j *job) read(ctx context.Context) error {
+	j.mu.Lock()
+	asked := j.news
+	j.mu.Unlock()
 	states, err := j.s.reader.read(ctx, j)
 	if err != nil {
 		return err
@@ -359,7 +386,7 @@ func (j *job) read(ctx context.Context) error {
 		return err
 	}
 	j.succeeded()
-	j.know(rec, states[0].Ballot)
+	j.know(rec, states[0].Ballot, asked)
 	j.watch(ctx, rec)
 	return nil
 }
@@ -394,25 +421,28 @@ func (j *job) stillRuns(ctx context.Context, tick time.Time) error {
 	return err
 }
 
-// know takes over a record that was read or written with a ballot.
-func (j *job) know(rec joblog.Record, ballot uint64) {
+// know takes over a record that was read, and asked for when there had been so many news. What was
+// written meanwhile is newer. An older one of nodes that were emptied is as good as any.
+func (j *job) know(rec joblog.Record, ballot uint64, asked int) {
 	j.mu.Lock()
-	if ballot < j.ballot {
-		j.mu.Unlock()
-		return
+	if ballot >= j.ballot || j.news == asked {
+		j.rec, j.ballot = rec, ballot
 	}
-	j.rec, j.ballot, j.known, j.readAt = rec, ballot, true, j.s.now()
+	j.known, j.readAt, j.news = true, j.s.now(), j.news+1
 	j.mu.Unlock()
 	j.tellLog(context.Background())
 }
 
-// learn is know for what this replica has written.
+// learn is know for what this replica has read or written under a lease.
 func (j *job) learn(rec joblog.Record, lease *redlock.Lease) {
 	var ballot uint64
 	if lease != nil {
 		ballot = lease.FencingToken()
 	}
-	j.know(rec, ballot)
+	j.mu.Lock()
+	asked := j.news
+	j.mu.Unlock()
+	j.know(rec, ballot, asked)
 }
 
 func (j *job) succeeded() {
@@ -437,20 +467,15 @@ func (j *job) adopt(ctx context.Context) error {
 	if j.unlocked {
 		j.mu.Lock()
 		j.rec, j.table = joblog.Adopt(joblog.Record{}, j.def, j.s.now())
-		j.known, j.adopted, j.readAt = true, true, j.s.now()
+		j.known, j.adopted, j.readAt, j.since = true, true, j.s.now(), j.rec.Since
 		j.mu.Unlock()
 		return nil
 	}
-	lease, err := j.s.q.Acquire(ctx, j.key, j.s.cfg.lease...)
+	lease, err := j.s.q.Acquire(ctx, j.key, j.leaseOptions(logPayload)...)
 	if err != nil {
 		return err
 	}
 	defer j.release(ctx, lease)
-	return j.adoptUnder(ctx, lease)
-}
-
-// adoptUnder is adopt with a lease.
-func (j *job) adoptUnder(ctx context.Context, lease *redlock.Lease) error {
 	turn, states, err := j.record.Begin(ctx, lease)
 	if err != nil {
 		return err
@@ -550,7 +575,9 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, asOf time.Time, o
 	})
 	if err != nil {
 		j.unbegun(r)
-		_ = r.undo(context.WithoutCancel(ctx)) // the grant may be in force
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+		defer cancel()
+		_ = r.undo(after) // the grant may be in force
 		return nil, v, err
 	}
 	j.learn(r.record(), lease)
@@ -561,9 +588,9 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, asOf time.Time, o
 // called.
 func (j *job) carryOut(ctx context.Context, r *run, due time.Time) error {
 	ending, cancel := j.s.leader.during(ctx)
-	defer cancel()
+	defer cancel(nil)
 	if r.lease != nil {
-		stop := context.AfterFunc(r.lease.Context(), cancel)
+		stop := context.AfterFunc(r.lease.Context(), func() { cancel(context.Cause(r.lease.Context())) })
 		defer stop()
 	}
 	if err := sleep(ending, due.Sub(j.s.now())); err != nil {
@@ -572,36 +599,40 @@ func (j *job) carryOut(ctx context.Context, r *run, due time.Time) error {
 	if err := r.mayBegin(ending); err != nil {
 		return err
 	}
-	defer j.endForNext(r)()
-	if err := r.perform(ending); err != nil {
+	over := j.endForNext(ctx, r)
+	err := r.perform(ending)
+	over()
+	if err != nil {
 		return err
 	}
-	after, done := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
-	defer done()
-	r.end(after)
+	j.mu.Lock()
+	j.refusals = 0
+	j.mu.Unlock()
+	r.end(context.WithoutCancel(ctx))
 	return nil
 }
 
-// endForNext ends a run when the next tick comes, if the job's policy says so. It is to be called
-// when the run is over.
-func (j *job) endForNext(r *run) (over func()) {
-	if j.cfg.policy.Overlap != joblog.OverlapCancel {
+// endForNext ends a run when the next tick comes, if the job's policy says so. over is to be called
+// when gocron has done with the run.
+func (j *job) endForNext(ctx context.Context, r *run) (over func()) {
+	if j.cfg.policy.Overlap != joblog.OverlapCancel || j.isChain() {
 		return func() {}
 	}
-	due := r.record().Run.Tick
-	if due.IsZero() {
-		due = j.s.now()
-	}
-	next := r.table.Next(due)
-	if next.IsZero() || j.isChain() {
-		return func() {}
-	}
-	timer := time.AfterFunc(next.Sub(j.s.now()), func() {
-		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
-		defer cancel()
-		_, _ = r.cancel(ctx, &CancelledError{Job: j.name, By: j.s.q.Identity(), Why: "the next tick has come (OverlapCancel)"})
-	})
-	return func() { timer.Stop() }
+	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		at := later(r.record().Run.Tick, j.s.now())
+		for cancelled := false; !cancelled; {
+			if at = r.table.Next(at); at.IsZero() || sleep(ctx, at.Sub(j.s.now())) != nil {
+				return
+			}
+			ctx, timeout := context.WithTimeout(ctx, endTimeout)
+			cancelled, _ = r.cancel(ctx, &CancelledError{Job: j.name, By: j.s.q.Identity(), Why: "the next tick has come (OverlapCancel)"})
+			timeout()
+		}
+	}()
+	return func() { end(); <-done }
 }
 
 // takenBack is the next step after a run whose task was not called: the nodes get the record of
@@ -613,24 +644,23 @@ func (j *job) takenBack(ctx context.Context, r *run, err error) time.Time {
 	if undone := r.undo(after); undone == nil {
 		j.learn(r.record(), r.lease)
 	}
-	r.release(after, nil)
+	r.release(context.WithoutCancel(ctx), nil)
 	if ctx.Err() != nil {
 		return time.Time{}
 	}
 	e := newSkipError(j.name, r.public().Due, err)
-	if e.Reason != SkipPaused {
-		j.mu.Lock()
-		n := j.failures
-		j.failures++
-		j.mu.Unlock()
-		e.Pending = true
-		if n == 0 || e.Reason == SkipRefused {
-			j.skip(ctx, e)
-		}
-		pause := min(leastPause<<min(n, 10), time.Minute)
-		return j.s.now().Add(pause)
+	if e.Reason == SkipPaused {
+		return j.s.now() // the log says what becomes of it
 	}
-	return j.s.now() // the log says what becomes of it
+	j.mu.Lock()
+	n := j.refusals
+	j.refusals++
+	j.mu.Unlock()
+	e.Pending = true
+	if n == 0 || e.Reason == SkipRefused {
+		j.skip(ctx, e)
+	}
+	return j.s.now().Add(min(leastPause<<min(n, 12), time.Minute))
 }
 
 // release releases a lease under which nothing was run.

@@ -153,22 +153,22 @@ func (j *job) runNow(ctx context.Context, order string) (*run, error) {
 	if !j.s.limit.take(nil) {
 		return nil, &SkipError{Job: j.name, Reason: SkipLimit}
 	}
-	r, err := j.beginNow(ctx, order)
-	if err != nil {
-		j.s.limit.giveBack()
-		return nil, err
-	}
-	begun, refused := make(chan struct{}), make(chan error, 1)
-	r.begins = sync.OnceFunc(func() { close(begun) })
+	begun, refused := make(chan *run, 1), make(chan error, 1)
 	j.s.work.Go(func() {
 		defer j.s.limit.giveBack()
+		r, err := j.beginNow(ctx, order)
+		if err != nil {
+			refused <- err
+			return
+		}
+		r.begins = sync.OnceFunc(func() { begun <- r })
 		if err := j.carryOut(ctx, r, j.s.now()); err != nil {
 			j.takenBack(ctx, r, err)
 			refused <- err
 		}
 	})
 	select {
-	case <-begun:
+	case r := <-begun:
 		return r, nil
 	case err := <-refused:
 		return nil, err
@@ -177,25 +177,23 @@ func (j *job) runNow(ctx context.Context, order string) (*run, error) {
 
 // beginNow takes the lease of such a run, and has it granted.
 func (j *job) beginNow(ctx context.Context, order string) (*run, error) {
-	if j.unlocked {
-		if !j.isAdopted() {
-			_ = j.adopt(ctx)
+	if !j.isAdopted() { // the first turn has not come so far
+		ctx, cancel := context.WithTimeoutCause(ctx, tryTimeout, redlock.ErrTimeout)
+		defer cancel()
+		if err := j.adopt(ctx); err != nil {
+			return nil, err
 		}
+	}
+	if j.unlocked {
 		r, _, err := j.begin(ctx, nil, j.s.now(), order)
 		return r, err
 	}
 	if t := j.s.cfg.tracer.Tick; t != nil {
 		ctx = t(ctx, TickTrace{Job: j.name, Key: j.key, Why: string(joblog.Ordered)})
 	}
-	lease, err := j.try(ctx, time.Time{})
+	lease, err := j.try(ctx, "")
 	if err != nil {
 		return nil, err
-	}
-	if !j.isAdopted() { // the first turn has not come so far
-		if err := j.adoptUnder(ctx, lease); err != nil {
-			j.release(ctx, lease)
-			return nil, err
-		}
 	}
 	r, _, err := j.begin(ctx, lease, j.s.now(), order)
 	if err != nil {

@@ -11,9 +11,10 @@ import (
 type pauses struct {
 	job *job
 
-	telling sync.Mutex // held while tracer and log are told, so that what they hear last is so
 	mu      sync.Mutex
 	is      PauseTrace // guarded by mu; zero for none
+	told    PauseTrace // guarded by mu; what log and tracer have heard
+	telling bool       // guarded by mu; somebody tells them, until they have heard the last
 }
 
 // are takes what was read.
@@ -28,18 +29,7 @@ func (p *pauses) are(ctx context.Context, own, all pause.Pause) {
 	} else {
 		is = PauseTrace{}
 	}
-	log := p.job.s.cfg.logger
-	switch changed := p.become(ctx, is); {
-	case !changed:
-	case !is.Paused:
-		log.InfoContext(ctx, "scheduler: a job is not paused any more", "job", p.job.name)
-	default:
-		args := []any{"job", p.job.name, "by", is.By, "why", is.Reason, "since", is.Since, "all_jobs", is.All}
-		if !is.Until.IsZero() {
-			args = append(args, "until", is.Until)
-		}
-		log.WarnContext(ctx, "scheduler: a job is paused: its ticks are skipped, and not run later", args...)
-	}
+	p.become(ctx, is)
 }
 
 // forget is for a replica that runs none of the job's ticks any more.
@@ -52,21 +42,43 @@ func (p *pauses) by() string {
 	return p.is.By
 }
 
-// become notes a pause, or its end, tells the tracer, and reports whether it is another one than
-// before.
-func (p *pauses) become(ctx context.Context, is PauseTrace) bool {
-	p.telling.Lock()
-	defer p.telling.Unlock()
+// become notes a pause, or its end, and tells of it: in order, and not under a lock.
+func (p *pauses) become(ctx context.Context, is PauseTrace) {
 	p.mu.Lock()
-	was := p.is
 	p.is = is
+	if p.telling {
+		p.mu.Unlock()
+		return
+	}
+	p.telling = true
+	for !p.is.same(p.told) {
+		is := p.is
+		p.told = is
+		p.mu.Unlock()
+		p.tell(ctx, is)
+		p.mu.Lock()
+	}
+	p.telling = false
 	p.mu.Unlock()
-	if was.Paused == is.Paused && was.Since.Equal(is.Since) && was.Until.Equal(is.Until) && was.All == is.All {
-		return false
+}
+
+func (p PauseTrace) same(o PauseTrace) bool {
+	return p.Paused == o.Paused && p.Since.Equal(o.Since) && p.Until.Equal(o.Until) && p.All == o.All
+}
+
+func (p *pauses) tell(ctx context.Context, is PauseTrace) {
+	is.Job = p.job.name
+	log := p.job.s.cfg.logger
+	if is.Paused {
+		args := []any{"job", is.Job, "by", is.By, "why", is.Reason, "since", is.Since, "all_jobs", is.All}
+		if !is.Until.IsZero() {
+			args = append(args, "until", is.Until)
+		}
+		log.WarnContext(ctx, "scheduler: a job is paused: its ticks are skipped, and not run later", args...)
+	} else {
+		log.DebugContext(ctx, "scheduler: a job is not paused any more, or this replica runs none of its ticks", "job", is.Job)
 	}
 	if t := p.job.s.cfg.tracer.Pause; t != nil {
-		is.Job = p.job.name
 		t(ctx, is)
 	}
-	return true
 }

@@ -13,7 +13,8 @@ const mostTogether = 32
 // reader reads the records and pauses of jobs. What is asked for while a read is under way is read
 // together, so that thousands of jobs that wake at once cost a few commands.
 type reader struct {
-	all register.Register // the pause of all jobs
+	all  register.Register // the pause of all jobs
+	work *workers
 
 	mu      sync.Mutex
 	reading bool       // guarded by mu
@@ -36,15 +37,15 @@ func (r *reader) read(ctx context.Context, j *job) ([]register.State, error) {
 	r.waiting = append(r.waiting, own)
 	if !r.reading {
 		r.reading = true
-		go r.work()
+		r.work.Go(r.readAll)
 	}
 	r.mu.Unlock()
 	<-own.came
 	return own.states, own.err
 }
 
-// work reads what waits until nothing does.
-func (r *reader) work() {
+// readAll reads what waits until nothing does.
+func (r *reader) readAll() {
 	for {
 		r.mu.Lock()
 		n := min(len(r.waiting), mostTogether)
@@ -68,10 +69,14 @@ func (r *reader) together(batch []*reading) {
 	}
 	states, err := registers[0].Read(batch[0].ctx, registers[1:]...)
 	if err != nil && len(batch) > 1 { // that may be one job's own
-		for _, b := range batch {
-			r.together([]*reading{b})
+		failed := 0
+		for len(batch) > 0 && failed < 2 {
+			r.together(batch[:1])
+			if batch[0].err != nil {
+				failed++
+			}
+			batch = batch[1:]
 		}
-		return
 	}
 	for i, b := range batch {
 		if b.err = err; err == nil {

@@ -182,10 +182,10 @@ func TestTrap03InstantJobRunsOncePerTick(t *testing.T) {
 				for _, r := range replicas {
 					r.Start()
 				}
-				time.Sleep(202 * time.Second)
+				time.Sleep(62 * time.Second)
 				synctest.Wait()
 				got := c.book.ticks()
-				require.GreaterOrEqual(t, len(got), 200)
+				require.GreaterOrEqual(t, len(got), 60)
 				for i, tick := range got {
 					require.True(t, tick.Equal(got[0].Add(time.Duration(i)*time.Second)), "run %d is of %v", i, tick)
 				}

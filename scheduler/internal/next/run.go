@@ -82,11 +82,12 @@ type run struct {
 
 	begins func() // called when its task is about to be called; nil for nothing
 
-	writing sync.Mutex    // held over writes of the record
-	before  joblog.Record // guarded by writing; without this run
-	rec     joblog.Record // guarded by writing; as it is to stand on the nodes
+	before joblog.Record // without this run
+
+	writing sync.Mutex // held over writes of the record, which wait for nodes: never under mu
 
 	mu        sync.Mutex
+	rec       joblog.Record           // guarded by mu; as it is to stand on the nodes
 	state     runState                // guarded by mu
 	began     time.Time               // guarded by mu; when the task was called first
 	took      time.Duration           // guarded by mu; until it returned
@@ -108,9 +109,7 @@ const (
 
 // public is the run as its task sees it.
 func (r *run) public() Run {
-	r.writing.Lock()
-	defer r.writing.Unlock()
-	of := r.rec.Run
+	of := r.record().Run
 	return Run{Job: r.job.name, Due: r.job.s.local(of.Tick), Attempt: of.Attempt, Why: string(of.Why), run: r}
 }
 
@@ -119,11 +118,18 @@ func (r *run) public() Run {
 func (r *run) write(ctx context.Context, to func(joblog.Record) joblog.Record) error {
 	r.writing.Lock()
 	defer r.writing.Unlock()
-	r.rec = to(r.rec)
+	return r.writeNext(ctx, to(r.record()))
+}
+
+// writeNext is called with writing held.
+func (r *run) writeNext(ctx context.Context, rec joblog.Record) error {
+	r.mu.Lock()
+	r.rec = rec
+	r.mu.Unlock()
 	if r.turn == nil {
 		return nil
 	}
-	value, err := r.rec.Encode()
+	value, err := rec.Encode()
 	if err != nil {
 		return err
 	}
@@ -132,8 +138,8 @@ func (r *run) write(ctx context.Context, to func(joblog.Record) joblog.Record) e
 
 // record is what stands on the nodes, as far as this replica has written.
 func (r *run) record() joblog.Record {
-	r.writing.Lock()
-	defer r.writing.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return r.rec
 }
 
@@ -250,10 +256,14 @@ func (r *run) log(ctx context.Context, of Run, err error) {
 	r.job.s.cfg.logger.Log(ctx, level, "scheduler: the task failed", append(attrs, "error.type", redlock.ErrorType(err), "error", err)...)
 }
 
+// mostPauseReads is how often the pauses are read before a run. Nodes that never answer within
+// pauseFresh are no reason to run nothing.
+const mostPauseReads = 3
+
 // mayBegin reads the pauses again if they were asked for too long ago: after a wait for gocron, or
 // in a process that stood still.
 func (r *run) mayBegin(ctx context.Context) error {
-	for r.lease != nil && r.record().Run.Why != joblog.Ordered && time.Since(r.sent) > pauseFresh {
+	for n := 0; n < mostPauseReads && r.lease != nil && r.order == "" && time.Since(r.sent) > pauseFresh; n++ {
 		r.sent = time.Now()
 		if err := r.job.stillRuns(ctx, r.record().Run.Tick); err != nil {
 			return err
@@ -311,26 +321,29 @@ func (r *run) outcome() joblog.Ending {
 // its task is told, so that nobody runs the tick again, whatever becomes of this replica. It
 // returns false for a run whose task has not been called, or has returned.
 func (r *run) cancel(ctx context.Context, why error) (bool, error) {
-	if !r.is(working) {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	r.mu.Lock()
+	is, took := r.state, time.Since(r.began)
+	r.mu.Unlock()
+	if is != working {
 		return false, nil
 	}
-	err := r.write(ctx, func(rec joblog.Record) joblog.Record {
-		r.mu.Lock()
-		took := time.Since(r.began)
-		r.mu.Unlock()
-		rec, _ = joblog.End(rec, r.table, r.job.cfg.policy, joblog.Ending{Outcome: joblog.Cancelled, At: r.job.s.now(), Took: took})
-		return rec
-	})
-	if err != nil {
+	rec, _ := joblog.End(r.record(), r.table, r.job.cfg.policy, joblog.Ending{Outcome: joblog.Cancelled, At: r.job.s.now(), Took: took})
+	if err := r.writeNext(ctx, rec); err != nil {
 		return false, err
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.state != working {
-		return false, nil
+	is = r.state
+	if is == working {
+		r.cancelled = why
 	}
-	r.cancelled = why
-	r.stop(why)
+	stop := r.stop
+	r.mu.Unlock()
+	if is != working {
+		return false, nil // its end is written next
+	}
+	stop(why)
 	return true, nil
 }
 
@@ -374,11 +387,12 @@ func (v valued) Value(key any) any {
 func (r *run) end(ctx context.Context) {
 	r.job.s.teller.ended(r)
 	var left []joblog.Left
-	e := r.outcome()
-	err := r.write(ctx, func(rec joblog.Record) joblog.Record {
-		rec, left = joblog.End(rec, r.table, r.job.cfg.policy, e)
+	within, cancel := context.WithTimeout(ctx, endTimeout)
+	err := r.write(within, func(rec joblog.Record) joblog.Record {
+		rec, left = joblog.End(rec, r.table, r.job.cfg.policy, r.outcome())
 		return rec
 	})
+	cancel()
 	switch {
 	case err == nil:
 		r.job.learn(r.record(), r.lease)
@@ -400,7 +414,9 @@ func (r *run) release(ctx context.Context, unwritten error) {
 		return
 	}
 	r.tell(unwritten)
-	err := r.lease.Release(ctx)
+	within, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	err := r.lease.Release(within)
 	if err == nil {
 		return
 	}
@@ -410,6 +426,16 @@ func (r *run) release(ctx context.Context, unwritten error) {
 	}
 	r.job.s.cfg.logger.WarnContext(ctx, text, "job", r.job.name, "tick", r.record().Run.Tick, "fencing_token", r.lease.FencingToken(),
 		"error.type", redlock.ErrorType(err), "error", err)
+}
+
+// logPayload is what a lease's owner says that has only something to write: a definition, or what
+// was left out.
+const logPayload = "log"
+
+// isBrief reports whether such an owner holds a lease.
+func isBrief(err error) bool {
+	var held *redlock.HeldError
+	return errors.As(err, &held) && held.Holder.Payload == logPayload
 }
 
 // payloadOf is what a lease's owner says of the tick that it runs.

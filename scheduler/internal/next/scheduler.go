@@ -84,7 +84,7 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 		q: q, cfg: cfg, jobs: make(map[uuid.UUID]*job), agenda: agenda.New(cfg.wall), limit: newLimit(set),
 		pauseAll: pause.Of(q, ""),
 	}
-	s.reader = &reader{all: s.pauseAll}
+	s.reader = &reader{all: s.pauseAll, work: &s.work}
 	s.clock.s = s
 	s.teller = newTeller(s)
 	if s.definitions, err = gocronx.NewReader(cfg.location); err != nil {
@@ -212,8 +212,6 @@ func (s *Scheduler) Update(id uuid.UUID, definition gocron.JobDefinition, task g
 }
 
 func (s *state) install(id uuid.UUID, definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption) (gocron.Job, error) {
-	s.installing.Lock()
-	defer s.installing.Unlock()
 	s.mu.Lock()
 	down := s.down
 	s.mu.Unlock()
@@ -224,33 +222,49 @@ func (s *state) install(id uuid.UUID, definition gocron.JobDefinition, task gocr
 	if err != nil {
 		return nil, err
 	}
+	old, err := s.exchange(id, j, d)
+	if id != uuid.Nil {
+		s.prune() // gocron removes the old job also if it refuses the new one
+	}
+	if err != nil {
+		return nil, err
+	}
+	if old != nil {
+		old.stop()
+	}
+	j.gocron.Register()
+	if t := s.cfg.tracer.Job; t != nil {
+		t(context.Background(), JobTrace{Job: j.name, Election: s.cfg.election})
+	}
+	s.mu.Lock()
+	started, is := s.started, s.jobs[j.gocron.ID()] == j
+	s.mu.Unlock()
+	if started != nil && is {
+		j.start(started)
+	}
+	return &publicJob{j.gocron, j}, nil
+}
+
+// exchange has gocron make a job, in the place of another one if id says so, which it returns.
+func (s *state) exchange(id uuid.UUID, j *job, d *gocronx.Definition) (old *job, err error) {
+	s.installing.Lock()
+	defer s.installing.Unlock()
 	if other := s.named(j.name); other != nil && other.gocron.ID() != id {
 		return nil, &OptionError{Option: "gocron.WithName", Reason: fmt.Sprintf("there is a job of the name %q already: the two would exclude each other", j.name)}
 	}
 	if id == uuid.Nil {
 		_, err = s.executor.NewJob(d, j.shown)
 	} else {
-		defer s.prune() // gocron removes the old job also if it refuses the new one
 		_, err = s.executor.Update(id, d, j.shown)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if t := s.cfg.tracer.Job; t != nil {
-		t(context.Background(), JobTrace{Job: j.name, Election: s.cfg.election})
-	}
 	s.mu.Lock()
-	old := s.jobs[j.gocron.ID()]
+	defer s.mu.Unlock()
+	old = s.jobs[j.gocron.ID()]
 	s.jobs[j.gocron.ID()] = j
-	started := s.started
-	s.mu.Unlock()
-	if old != nil {
-		old.stop()
-	}
-	if started != nil {
-		j.start(started)
-	}
-	return &publicJob{j.gocron, j}, nil
+	return old, nil
 }
 
 // Start is gocron's. It also begins to campaign (WithElection).
@@ -386,8 +400,8 @@ func (s *state) stopWith(stop func(gocron.Scheduler) error, forGood bool) error 
 		<-ended
 	}
 	err := s.executor.Stop(forGood, stop)
-	if err == nil {
-		s.work.Wait() // how runs ended is written
+	if err == nil && !s.work.Wait(s.cfg.stopTimeout) { // how runs ended is written
+		err = fmt.Errorf("scheduler: how runs ended is still being written: %w", gocron.ErrStopJobsTimedOut)
 	}
 	s.teller.end()
 	if forGood && s.free != nil {
@@ -428,13 +442,21 @@ func (w *workers) done() {
 	}
 }
 
-// Wait waits until none is left.
-func (w *workers) Wait() {
+// Wait waits until none is left, for a time at most, and reports whether that is so.
+func (w *workers) Wait(most time.Duration) bool {
 	w.mu.Lock()
 	no := w.no
 	w.mu.Unlock()
-	if no != nil {
-		<-no
+	if no == nil {
+		return true
+	}
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-no:
+		return true
+	case <-timer.C:
+		return false
 	}
 }
 
