@@ -24,10 +24,8 @@ var (
 func install(t testing.TB, e *gocronx.Executor, opts ...gocron.JobOption) *gocronx.Job {
 	t.Helper()
 	j, err := e.NewJob(read(t, opts...), nil)
-	if err == nil {
-		j.Register()
-	}
 	require.NoError(t, err)
+	j.Register()
 	return j
 }
 
@@ -106,6 +104,7 @@ func TestMonitorsSeeWhatUsersSee(t *testing.T) {
 	var shown gocron.Job
 	j, err := e.NewJob(read(t), func(j *gocronx.Job) gocron.Job { shown = &public{j}; return shown })
 	require.NoError(t, err)
+	j.Register()
 	require.NoError(t, j.Run(t.Context(), time.Now(), succeed))
 	require.NoError(t, e.Gocron().RemoveJob(j.ID()))
 	<-j.Removed()
