@@ -140,13 +140,15 @@ func (b *book) ticks() []time.Time {
 	return ticks
 }
 
-// reasons counts why ticks were skipped.
+// reasons counts why ticks were skipped, for good.
 func (b *book) reasons() map[scheduler.Reason]int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := make(map[scheduler.Reason]int)
 	for _, s := range b.skips {
-		n[s.Reason]++
+		if !s.Pending {
+			n[s.Reason]++
+		}
 	}
 	return n
 }

@@ -90,11 +90,6 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	if s.definitions, err = gocronx.NewReader(cfg.location); err != nil {
 		return nil, invalidGocron(err)
 	}
-	if s.executor, err = gocronx.NewExecutor(set, cfg.location, cfg.stopTimeout, func(job string) error {
-		return &SkipError{Job: job, Reason: SkipStopped}
-	}); err != nil {
-		return nil, err
-	}
 	if cfg.election != "" {
 		if s.free, err = elections.take(q, cfg.election); err != nil {
 			return nil, err
@@ -103,6 +98,15 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 			s.free()
 			return nil, err
 		}
+	}
+	// That has a goroutine until Shutdown, so nothing is refused after it.
+	if s.executor, err = gocronx.NewExecutor(set, cfg.location, cfg.stopTimeout, func(job string) error {
+		return &SkipError{Job: job, Reason: SkipStopped}
+	}); err != nil {
+		if s.free != nil {
+			s.free()
+		}
+		return nil, err
 	}
 	cfg.logger.Info("scheduler: the time zone of schedules, which has to be the same on all replicas: see scheduler.WithLocation", "zone", zoneName(cfg.location))
 	return &Scheduler{s}, nil
