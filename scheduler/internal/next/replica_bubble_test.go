@@ -43,9 +43,10 @@ func jobOptions(opts ...gocron.JobOption) scheduler.Option { return scheduler.Wi
 
 // cluster is several replicas of a service in one bubble, and what they ran.
 type cluster struct {
-	t     *testing.T
-	fleet *redlocktest.Fleet
-	book  *book
+	t      *testing.T
+	fleet  *redlocktest.Fleet
+	book   *book
+	quorum []redlock.Option // of replicas
 }
 
 // replica is one of them.
@@ -67,7 +68,7 @@ func inCluster(t *testing.T, test func(t *testing.T, c *cluster)) {
 // replica makes a replica that is shut down with the test.
 func (c *cluster) replica(opts ...scheduler.Option) *replica {
 	c.t.Helper()
-	q := open(c.t, c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption), redlock.WithTTL(ttl))
+	q := open(c.t, c.fleet.URLs(), append([]redlock.Option{redlock.WithClientOption(c.fleet.ClientOption), redlock.WithTTL(ttl)}, c.quorum...)...)
 	s, err := scheduler.New(q, append([]scheduler.Option{
 		scheduler.WithLocation(time.UTC), scheduler.WithLogger(slog.New(slog.DiscardHandler)), scheduler.WithTracer(c.book.tracer()),
 	}, opts...)...)
