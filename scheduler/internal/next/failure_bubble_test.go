@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
 	scheduler "github.com/tenure-dev/tenure/scheduler/internal/next"
@@ -384,6 +385,117 @@ func TestShutdownFromATracer(t *testing.T) {
 		}))
 		r.add(t, tenSecondly, func() {})
 		r.Start()
+		began := time.Now()
 		require.ErrorIs(t, <-came, gocron.ErrStopJobsTimedOut)
+		require.Less(t, time.Since(began), 15*time.Second) // with the wait for the tick
 	})
+}
+
+// A pause that comes while gocron takes its time before the task is seen.
+func TestPauseBeforeTheTaskIsCalled(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(quiet)
+		r.add(t, tenSecondly, func() {}, gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) { time.Sleep(2 * time.Second) })))
+		r.Start()
+		q := open(t, c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption))
+		until(day(1, 0, 0, 11))
+		_, _, err := pause.Set(t.Context(), q, scheduler.KeyPrefix+"job", pause.Pause{By: "ann"})
+		require.NoError(t, err)
+		until(day(1, 0, 0, 35))
+		require.Empty(t, c.book.ticks())
+		require.Equal(t, 3, c.book.reasons()[scheduler.SkipPaused])
+	})
+}
+
+// Acceptance 10: a run that was cancelled is complete, whatever becomes of its replica.
+func TestCancelOfADeafRun(t *testing.T) {
+	for _, how := range []string{"returns", "shut down", "killed"} {
+		t.Run(how, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				until(day(1, 0, 9, 30))
+				var replicas []*replica
+				for range 2 {
+					r := c.replica(jobOptions(within(time.Hour, scheduler.CatchUpLatest), scheduler.WithDelivery(scheduler.AtLeastOnce)))
+					r.add(t, gocron.CronJob("10 * * * *", false), func() { time.Sleep(8 * time.Second) })
+					r.Start()
+					replicas = append(replicas, r)
+				}
+				q := open(t, c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption))
+				operator, err := admin.New(q, admin.WithActor("ann"), admin.WithLogger(silent))
+				require.NoError(t, err)
+				until(day(1, 0, 10, 2))
+				run, err := operator.Running(t.Context(), "job")
+				require.NoError(t, err)
+				require.NoError(t, operator.Cancel(t.Context(), run.ID(), "a test"))
+				for _, r := range replicas {
+					switch {
+					case r.q.Identity() != run.Replica:
+					case how == "shut down":
+						c.stop(r)
+					case how == "killed":
+						c.kill(r)
+					}
+				}
+				until(day(1, 0, 12, 0))
+				require.Len(t, c.book.ticks(), 1)
+			})
+		})
+	}
+}
+
+// A job without a lease runs on each replica, also without nodes, and is not caught up.
+func TestUnlockedJobRunsEverywhere(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		replicas := []*replica{c.replica(quiet), c.replica(quiet)}
+		for _, r := range replicas {
+			r.add(t, secondly, func() {}, gocron.WithDisabledDistributedJobLocker(true), within(time.Hour, scheduler.CatchUpAll))
+			r.Start()
+		}
+		for _, n := range c.fleet.Nodes() {
+			require.NoError(t, n.Freeze())
+		}
+		time.Sleep(5 * time.Second)
+		require.Len(t, c.book.ticks(), 10)
+		for _, n := range c.fleet.Nodes() {
+			require.NoError(t, n.Thaw())
+		}
+		for _, r := range replicas {
+			require.NoError(t, r.StopJobs())
+		}
+		time.Sleep(10 * time.Second)
+		require.Len(t, c.book.ticks(), 10)
+		for _, r := range replicas {
+			r.Start()
+		}
+		time.Sleep(2 * time.Second)
+		require.Len(t, c.book.ticks(), 14)
+	})
+}
+
+// A replica that has no place leaves ticks to others, or has them wait, by the mode of the limit.
+func TestLimitOfConcurrentJobs(t *testing.T) {
+	for _, test := range []struct {
+		mode     gocron.LimitMode
+		replicas int
+		late     time.Duration
+	}{{gocron.LimitModeReschedule, 2, 10 * time.Millisecond}, {gocron.LimitModeWait, 1, 7 * time.Second}} {
+		t.Run(fmt.Sprint(test.mode), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				for range test.replicas {
+					r := c.replica(quiet, scheduler.WithGocron(gocron.WithLimitConcurrentJobs(1, test.mode)))
+					for _, name := range []string{"one", "two"} {
+						r.add(t, minutely, func() { time.Sleep(6 * time.Second) }, gocron.WithName(name))
+					}
+					r.Start()
+				}
+				until(day(1, 0, 3, 30))
+				require.Len(t, c.book.ticks(), 6)
+				require.Equal(t, test.replicas, c.book.most)
+				for i := range 6 {
+					run, at := c.book.run(i)
+					require.LessOrEqual(t, at.Sub(run.Due), test.late)
+				}
+			})
+		})
+	}
 }

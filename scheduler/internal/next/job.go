@@ -54,7 +54,6 @@ type job struct {
 	triedAhead time.Time // the tick that was asked for ahead of its time
 	failures   int       // of the nodes, in a row
 	refusals   int       // runs in a row that were granted, and whose tasks were not called
-	news       int       // how often rec was learnt
 	never      *run      // the last one that was granted, and whose task was not called
 	traced     LogTrace  // what the tracer was told last
 }

@@ -65,7 +65,7 @@ func (j *job) kick() {
 
 // asleep returns until when there is nothing to do, from what is known. Called with mu held.
 func (j *job) asleep(now time.Time) (at time.Time, ok bool) {
-	if !j.known || !j.adopted || now.Before(j.readAt) { // that clock was wrong
+	if !j.known || !j.adopted {
 		return at, false
 	}
 	v := joblog.Owed(j.rec, j.table, j.cfg.policy, now)
@@ -366,14 +366,11 @@ func (j *job) standBy(ctx context.Context, err error) time.Time {
 func (j *job) toRead(now time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return !j.unlocked && (!j.known || !now.Before(j.readAt.Add(lookEvery)) || now.Before(j.readAt))
+	return !j.unlocked && (!j.known || !now.Before(j.readAt.Add(lookEvery)))
 }
 
 // read reads the record and the pauses without a lease.
 func (j *job) read(ctx context.Context) error {
-	j.mu.Lock()
-	asked := j.news
-	j.mu.Unlock()
 	states, err := j.s.reader.read(ctx, j)
 	if err != nil {
 		return err
@@ -386,7 +383,7 @@ func (j *job) read(ctx context.Context) error {
 		return err
 	}
 	j.succeeded()
-	j.know(rec, states[0].Ballot, asked)
+	j.know(rec, states[0].Ballot, false)
 	j.watch(ctx, rec)
 	return nil
 }
@@ -421,14 +418,14 @@ func (j *job) stillRuns(ctx context.Context, tick time.Time) error {
 	return err
 }
 
-// know takes over a record that was read, and asked for when there had been so many news. What was
-// written meanwhile is newer. An older one of nodes that were emptied is as good as any.
-func (j *job) know(rec joblog.Record, ballot uint64, asked int) {
+// know takes over a record, unless it was read without the lease and is older than what is known: it
+// was asked for before that was written, or the nodes were emptied. The next lease has the truth.
+func (j *job) know(rec joblog.Record, ballot uint64, held bool) {
 	j.mu.Lock()
-	if ballot >= j.ballot || j.news == asked {
+	if held || ballot >= j.ballot {
 		j.rec, j.ballot = rec, ballot
 	}
-	j.known, j.readAt, j.news = true, j.s.now(), j.news+1
+	j.known, j.readAt = true, j.s.now()
 	j.mu.Unlock()
 	j.tellLog(context.Background())
 }
@@ -439,10 +436,7 @@ func (j *job) learn(rec joblog.Record, lease *redlock.Lease) {
 	if lease != nil {
 		ballot = lease.FencingToken()
 	}
-	j.mu.Lock()
-	asked := j.news
-	j.mu.Unlock()
-	j.know(rec, ballot, asked)
+	j.know(rec, ballot, true)
 }
 
 func (j *job) succeeded() {
@@ -454,7 +448,7 @@ func (j *job) succeeded() {
 func (j *job) isAdopted() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !j.adopted && (j.rec.Words == j.def.Words && !j.rec.Since.IsZero()) {
+	if !j.adopted && !j.unlocked && j.rec.Words == j.def.Words && !j.rec.Since.IsZero() {
 		j.rec, j.table = joblog.Adopt(j.rec, j.def, j.rec.Since)
 		j.adopted, j.since = true, j.rec.Since
 	}
