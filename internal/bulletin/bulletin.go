@@ -81,7 +81,8 @@ type Run struct {
 	Late    bool   `json:"late,omitempty"` // caught up
 	Token   uint64 `json:"token"`
 	Trace   string `json:"trace,omitempty"`
-	Order   string `json:"order,omitempty"` // the id of the order that asked for it
+	Order   string `json:"order,omitempty"`  // the id of the order that asked for it
+	Report  string `json:"report,omitempty"` // what the task says that it has done
 }
 
 // Outcomes of runs.

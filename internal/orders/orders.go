@@ -2,9 +2,8 @@
 // gives, and schedulers and electors take.
 //
 // An order is an entry of the journal of orders, which its giver repeats until it has an answer: an
-// entry with the same id. An order that must be carried out once at most is claimed first: its id
-// is a sequence of its own, which is completed once on a quorum of nodes, by a taker, or by the
-// giver when it gives up.
+// entry with the same id. An order that must be carried out once at most is claimed first, in a
+// register of its own, by a taker, or by the giver when it gives up.
 package orders
 
 import (
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -34,21 +34,26 @@ const (
 // ErrTaken means that an order is claimed already.
 var ErrTaken = errors.New("orders: claimed already")
 
-// Claim claims an order, for who calls it. Nobody else can claim it after that: the order is a
-// sequence of its own, which is completed before anything is done for it. Of those who claim it at
-// once one is granted its lease after the other, until one has completed it.
+// Claim claims an order, for who calls it. Nobody else can claim it after that: a register of the
+// order has who did, which a quorum of nodes has before anything is done for it.
 //
-// Errors: ErrTaken once it is completed, and else what redlock's TryAcquire and Complete return.
-// Then it is not the caller's, and may be claimed again; after an error of Complete perhaps by
-// nobody.
+// Errors: ErrTaken once it is claimed, on however few nodes, and else what redlock's TryAcquire and
+// register's Begin and Write return. Then it is not the caller's; after an error of Write perhaps
+// nobody's.
 func Claim(ctx context.Context, q *redlock.Quorum, id string, opts ...redlock.LeaseOption) error {
-	l, err := q.TryAcquire(ctx, claimKey(id), append(opts, redlock.WithSequence(1, redlock.AtLeastOnce, keepClaims))...)
-	if errors.Is(err, redlock.ErrDone) {
-		return ErrTaken
-	} else if err != nil {
+	l, err := q.TryAcquire(ctx, claimKey(id), opts...)
+	if err != nil {
 		return err
 	}
-	return l.Complete(ctx)
+	defer func() { _ = l.Release(ctx) }()
+	turn, states, err := register.Of(q, claimKey(id), keepClaims).Begin(ctx, l)
+	if err != nil {
+		return err
+	}
+	if len(states[0].Value) > 0 {
+		return ErrTaken
+	}
+	return turn.Write(ctx, []byte(l.Identity()))
 }
 
 // NewID makes the id of an order, which no other has.

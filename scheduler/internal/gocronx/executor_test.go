@@ -25,6 +25,7 @@ func install(t testing.TB, e *gocronx.Executor, opts ...gocron.JobOption) *gocro
 	t.Helper()
 	j, err := e.NewJob(read(t, opts...), nil)
 	require.NoError(t, err)
+	j.Register()
 	return j
 }
 
@@ -103,6 +104,7 @@ func TestMonitorsSeeWhatUsersSee(t *testing.T) {
 	var shown gocron.Job
 	j, err := e.NewJob(read(t), func(j *gocronx.Job) gocron.Job { shown = &public{j}; return shown })
 	require.NoError(t, err)
+	j.Register()
 	require.NoError(t, j.Run(t.Context(), time.Now(), succeed))
 	require.NoError(t, e.Gocron().RemoveJob(j.ID()))
 	<-j.Removed()
@@ -234,6 +236,7 @@ func TestUpdate(t *testing.T) {
 	first := install(t, e)
 	second, err := e.Update(first.ID(), read(t, gocron.WithName("second")), nil)
 	require.NoError(t, err)
+	second.Register()
 	require.Equal(t, first.ID(), second.ID())
 	<-first.Removed()
 	require.ErrorIs(t, first.Run(t.Context(), time.Time{}, succeed), gocron.ErrJobNotFound)

@@ -31,6 +31,9 @@ func newJob(e *Executor, d *Definition) *Job {
 // Schedule returns what NewJob was asked for.
 func (j *Job) Schedule() gocron.JobSchedule { return j.Definition.Schedule }
 
+// Register tells the monitor of the job, once its caller holds no lock.
+func (j *Job) Register() { j.executor.monitor.JobRegistered(j.shown) }
+
 // Removed returns a channel that is closed when gocron has removed the job, or replaced it.
 func (j *Job) Removed() <-chan struct{} { return j.removed }
 

@@ -26,7 +26,7 @@ func (m *monitor) SchedulerStopped() {
 	m.SchedulerMonitor.SchedulerStopped()
 }
 
-// JobRegistered is told by NewJob, which has the job then.
+// JobRegistered is told by Job.Register: gocron does not have the job yet.
 func (m *monitor) JobRegistered(gocron.Job) {}
 
 // JobUnregistered is called by gocron's loop.

@@ -1,0 +1,180 @@
+// Package pause keeps the pauses of jobs: a register for each job, and one for all jobs of a
+// prefix. Operators write them, schedulers read them.
+//
+// A tick that is due before the end of a pause is left out, and is not run later. Once Set has
+// returned nil no such tick is begun any more, by no replica: a quorum of nodes has the pause, a
+// scheduler begins a run at most Fresh after it sent a read that found none, and Set waits for as
+// long.
+package pause
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/register"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+const (
+	// Fresh is for how long a read of a pause is good enough to begin a run, by the monotonic clock.
+	// It covers the 350 ms by which a scheduler asks for a tick ahead of its time.
+	Fresh = 400 * time.Millisecond
+	// MaxText bounds who pauses and why, in bytes each.
+	MaxText = 256
+	// kept is for how long a pause is remembered after its end: longer than any tick may be late.
+	kept = 400 * 24 * time.Hour
+	// forever is for how long one without an end is.
+	forever = 100 * 365 * 24 * time.Hour
+)
+
+// Pause is a pause, or how the last one ended. The zero Pause is none.
+type Pause struct {
+	Since   time.Time `json:"since,omitzero"`
+	Until   time.Time `json:"until,omitzero"` // ticks due before it are left out; zero for all
+	By      string    `json:"by,omitempty"`   // who paused, or resumed
+	Why     string    `json:"why,omitempty"`
+	Resumed bool      `json:"resumed,omitempty"` // Until is when it was ended
+
+	Nodes int `json:"-"` // that are known to have it
+}
+
+// never is later than any tick.
+var never = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+
+// Floor is the time up to which ticks are left out; zero for none.
+func (p Pause) Floor() time.Time {
+	switch {
+	case p.Since.IsZero():
+		return time.Time{}
+	case p.Until.IsZero():
+		return never
+	}
+	return p.Until.Add(-1)
+}
+
+// Active reports whether a tick that is due now is left out.
+func (p Pause) Active(now time.Time) bool { return !p.Floor().Before(now) }
+
+// Of returns the register of the pause of a job, by the key of its lease; of an empty key that of
+// the pause of all jobs.
+func Of(q *redlock.Quorum, key string) register.Register { return of(q, key, kept) }
+
+func of(q *redlock.Quorum, key string, keep time.Duration) register.Register {
+	return register.Of(q, name(key), keep)
+}
+
+func name(key string) string {
+	if key == "" {
+		return "pause"
+	}
+	return "pause/" + key
+}
+
+// Parse reads the value of such a register.
+func Parse(s register.State) (Pause, error) {
+	p := Pause{}
+	if len(s.Value) == 0 {
+		return p, nil
+	}
+	if s.Value[0] != version {
+		return p, fmt.Errorf("pause: %.20q is no pause of version %c: another version of Tenure may have written it", s.Value, version)
+	}
+	if err := json.Unmarshal(s.Value[1:], &p); err != nil {
+		return Pause{}, fmt.Errorf("pause: it cannot be read: %w", err)
+	}
+	p.Nodes = s.Nodes
+	return p, nil
+}
+
+// version is the first byte of a value.
+const version = '1'
+
+// Read reads the pauses of jobs, by the keys of their leases. Errors are those of register.Read.
+func Read(ctx context.Context, q *redlock.Quorum, keys ...string) ([]Pause, error) {
+	registers := make([]register.Register, len(keys))
+	for i, key := range keys {
+		registers[i] = Of(q, key)
+	}
+	states, err := registers[0].Read(ctx, registers[1:]...)
+	if err != nil {
+		return nil, err
+	}
+	pauses := make([]Pause, len(keys))
+	for i, s := range states {
+		if pauses[i], err = Parse(s); err != nil {
+			return nil, err
+		}
+	}
+	return pauses, nil
+}
+
+// Set pauses a job, or all: p says until when, by whom and why. It returns the pause that stands,
+// with the nodes' time as its beginning, and the one before. It waits until no run can begin any
+// more that has not seen it; if ctx ends in that time the pause stands, and the error is ctx's.
+//
+// Errors: those of Quorum.Acquire and of register; register.ErrUnknown says that the pause may
+// stand or not.
+func Set(ctx context.Context, q *redlock.Quorum, key string, p Pause) (is, was Pause, err error) {
+	keep := kept
+	if p.Until.IsZero() {
+		keep = forever
+	} else {
+		keep += max(0, time.Until(p.Until))
+	}
+	is, was, err = change(ctx, of(q, key, keep), q, key, func(_ Pause, now time.Time) Pause {
+		p.Since, p.Resumed = now, false
+		return p
+	})
+	if err != nil {
+		return is, was, err
+	}
+	timer := time.NewTimer(Fresh)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return is, was, nil
+	case <-ctx.Done():
+		return is, was, context.Cause(ctx)
+	}
+}
+
+// Resume ends a pause: ticks that are due from now on are run. It writes in any case, because that
+// is what refuses a pause which is still on its way. It returns what stands and what was before:
+// if that was not active, there was nothing to end.
+func Resume(ctx context.Context, q *redlock.Quorum, key, by, why string) (is, was Pause, err error) {
+	return change(ctx, Of(q, key), q, key, func(was Pause, now time.Time) Pause {
+		if !was.Active(now) {
+			return was
+		}
+		return Pause{Since: was.Since, Until: now, By: by, Why: why, Resumed: true}
+	})
+}
+
+// change writes what a pause becomes, under a lease of its own.
+func change(ctx context.Context, r register.Register, q *redlock.Quorum, key string, to func(was Pause, now time.Time) Pause) (is, was Pause, err error) {
+	lease, err := q.Acquire(ctx, name(key))
+	if err != nil {
+		return is, was, err
+	}
+	defer func() { _ = lease.Release(ctx) }()
+	turn, states, err := r.Begin(ctx, lease)
+	if err != nil {
+		return is, was, err
+	}
+	if was, err = Parse(states[0]); err != nil {
+		return is, was, err
+	}
+	is = to(was, states[0].Now.UTC().Truncate(time.Millisecond))
+	var value []byte
+	if !is.Since.IsZero() {
+		text, err := json.Marshal(is)
+		if err != nil {
+			return is, was, fmt.Errorf("pause: it cannot be written: %w", err)
+		}
+		value = append([]byte{version}, text...)
+	}
+	err = turn.Write(ctx, value)
+	return is, was, err
+}

@@ -1,0 +1,67 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+)
+
+// OptionError reports an option or an argument that cannot be used, and the bound it broke.
+type OptionError struct {
+	Option string // the option or argument as written in code, such as "WithTTL"
+	Reason string // what is wrong with it and what would be right
+	Err    error  // redlock's or gocron's own error when they refused it; may be nil
+}
+
+func (e *OptionError) Error() string { return "scheduler: " + e.Option + ": " + e.Reason }
+
+// Unwrap returns redlock's or gocron's error, if any.
+func (e *OptionError) Unwrap() error { return e.Err }
+
+// ErrorType returns the stable value "invalid" for the error.type attribute of traces and metrics.
+func (e *OptionError) ErrorType() string { return "invalid" }
+
+// checkContext refuses a nil context, which would panic later.
+func checkContext(ctx context.Context) error {
+	if ctx == nil {
+		return &OptionError{Option: "ctx", Reason: "is nil: use context.Background() where there is no other"}
+	}
+	return nil
+}
+
+// PanicError reports a panic: below Locker.Lock or Lock.Unlock, in a tracer or a log handler for
+// example, where gocron does not recover it, so that it would end the process; or, in the log, of a
+// task made by NewTask.
+type PanicError struct {
+	Job   string
+	Value any    // what was passed to panic
+	Stack []byte // of the goroutine that panicked
+}
+
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("scheduler: job %q: panic: %v", e.Job, e.Value)
+}
+
+// Unwrap returns the value of the panic if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// ErrorType returns the stable value "panic" for the error.type attribute of traces and metrics.
+func (e *PanicError) ErrorType() string { return "panic" }
+
+// recovered turns the value of a panic into a *PanicError and logs it. It is to be called by the
+// deferred function that recovered the value, while the stack is still there.
+func recovered(ctx context.Context, logger *slog.Logger, job string, value any) *PanicError {
+	err := &PanicError{Job: job, Value: value, Stack: debug.Stack()}
+	err.log(ctx, logger, "scheduler: panic", "job", job)
+	return err
+}
+
+// log survives a panic of the logger, which may be what panicked before.
+func (e *PanicError) log(ctx context.Context, logger *slog.Logger, text string, attrs ...any) {
+	defer func() { _ = recover() }()
+	logger.ErrorContext(ctx, text, append(attrs, "error.type", e.ErrorType(), "error", e, "stack", string(e.Stack))...)
+}

@@ -1,0 +1,329 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/stretchr/testify/require"
+
+	scheduler "github.com/tenure-dev/tenure/scheduler/internal/next"
+)
+
+// quiet has replicas tell nobody, which costs commands.
+var quiet = scheduler.WithTelling(scheduler.Telling{NoCard: true, NoHistory: true, NoOrders: true})
+
+// minutely ticks at every full minute.
+var minutely = gocron.CronJob("* * * * *", false)
+
+// stop shuts a replica down as a deploy does.
+func (c *cluster) stop(r *replica) {
+	c.t.Helper()
+	require.NoError(c.t, r.Shutdown())
+	require.NoError(c.t, r.q.Close())
+}
+
+// kill is as near as a bubble comes to SIGKILL: nothing reaches the nodes any more.
+func (c *cluster) kill(r *replica) {
+	c.t.Helper()
+	require.NoError(c.t, r.q.Close())
+	require.NoError(c.t, r.Shutdown())
+}
+
+// day is a time of the bubble, which begins on 1 January 2000.
+func day(d, hour, minute, second int) time.Time {
+	return time.Date(2000, 1, d, hour, minute, second, 0, time.UTC)
+}
+
+func until(at time.Time) { time.Sleep(time.Until(at)) }
+
+// life is a replica with one job from one time to another.
+func (c *cluster) life(from, to time.Time, d gocron.JobDefinition, opts ...gocron.JobOption) {
+	c.t.Helper()
+	until(from)
+	r := c.replica(quiet)
+	r.add(c.t, d, func() {}, opts...)
+	r.Start()
+	until(to)
+	c.stop(r)
+}
+
+// has returns when a tick was run, and requires that it was run once at most.
+func (b *book) has(t *testing.T, tick time.Time) (at time.Time, ok bool) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, r := range b.runs {
+		if r.Due.Equal(tick) {
+			require.False(t, ok, "%v was run twice", tick)
+			at, ok = b.begun[i], true
+		}
+	}
+	return at, ok
+}
+
+// texts are the ticks that were run.
+func (b *book) texts(layout string) (texts []string) {
+	for _, tick := range b.ticks() {
+		texts = append(texts, tick.Format(layout))
+	}
+	return texts
+}
+
+// within is a catch-up of a window, which CatchUpNone has not.
+func within(window time.Duration, p scheduler.CatchUp) gocron.JobOption {
+	if p == scheduler.CatchUpNone {
+		window = 0
+	}
+	return scheduler.WithCatchUp(window, p)
+}
+
+// Acceptance 1: a clock that is ten minutes ahead for three minutes costs the ticks of that time at
+// most, and the replica says so only in that time.
+func TestClockAheadThatIsSetRight(t *testing.T) {
+	for mode, policies := range map[string][]scheduler.CatchUp{
+		"alone": {scheduler.CatchUpNone, scheduler.CatchUpLatest, scheduler.CatchUpAll}, "elected": {scheduler.CatchUpAll}, "a standby that leads later": {scheduler.CatchUpNone},
+	} {
+		for _, p := range policies {
+			t.Run(mode+", "+p.String(), func(t *testing.T) {
+				inCluster(t, func(t *testing.T, c *cluster) {
+					opts := []scheduler.Option{quiet, jobOptions(within(2*time.Hour, p))}
+					if mode != "alone" {
+						opts = append(opts, scheduler.WithElection("jobs"))
+					}
+					var first *replica
+					if mode == "a standby that leads later" {
+						first = c.replica(opts...)
+						first.add(t, minutely, func() {})
+						first.Start()
+						time.Sleep(time.Second)
+					}
+					clock := &settable{}
+					r := c.replica(append(opts, scheduler.WithWall(clock.now))...)
+					r.add(t, minutely, func() {})
+					r.Start()
+					until(day(1, 0, 1, 30))
+					clock.set(10 * time.Minute)
+					until(day(1, 0, 4, 30))
+					require.Error(t, r.Healthy())
+					clock.set(0)
+					time.Sleep(2 * time.Second)
+					require.NoError(t, r.Healthy())
+					if first != nil {
+						c.stop(first)
+					}
+					until(day(1, 0, 6, 30))
+					for _, tick := range []time.Time{day(1, 0, 1, 0), day(1, 0, 5, 0), day(1, 0, 6, 0)} {
+						at, ok := c.book.has(t, tick)
+						require.True(t, ok, "%v: %v", tick, c.book.texts("15:04"))
+						require.Less(t, at.Sub(tick), time.Second)
+					}
+					for _, tick := range c.book.ticks() {
+						require.False(t, tick.After(day(1, 0, 6, 0)), "%v is in the future", tick)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Acceptance 2: a tick that the clock has passed by too far is not run, and is told as missed.
+func TestTickThatTheClockPasses(t *testing.T) {
+	for _, test := range []struct {
+		by   time.Duration
+		opt  gocron.JobOption
+		runs int
+	}{
+		{20 * time.Second, within(0, scheduler.CatchUpNone), 0},
+		{8 * time.Minute, within(0, scheduler.CatchUpNone), 0},
+		{8 * time.Minute, within(time.Minute, scheduler.CatchUpLatest), 0},
+		{20 * time.Second, within(time.Minute, scheduler.CatchUpLatest), 1},
+		{3 * time.Second, within(0, scheduler.CatchUpNone), 1},
+	} {
+		t.Run(fmt.Sprint(test.by, " ", test.runs), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				clock := &settable{}
+				until(day(1, 0, 57, 0))
+				r := c.replica(quiet, scheduler.WithWall(clock.now), jobOptions(test.opt))
+				r.add(t, gocron.CronJob("0 * * * *", false), func() {})
+				r.Start()
+				until(day(1, 0, 59, 30)) // this machine and the nodes are set together
+				for _, n := range c.fleet.Nodes() {
+					n.JumpClock(test.by)
+				}
+				until(day(1, 0, 59, 59))
+				clock.set(test.by)
+				time.Sleep(2 * time.Minute)
+				require.Len(t, c.book.ticks(), test.runs)
+				require.Equal(t, 1-test.runs, c.book.reasons()[scheduler.SkipMissed])
+			})
+		})
+	}
+}
+
+// Acceptance 3: no replica was ever up at a tick.
+func TestOffAtEachTick(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		noon, late := gocron.CronJob("0 12 * * *", false), within(time.Hour, scheduler.CatchUpLatest)
+		c.life(day(1, 11, 0, 0), day(1, 11, 2, 0), noon, late)
+		for d := 1; d <= 3; d++ {
+			c.life(day(d, 12, 30, 0), day(d, 12, 32, 0), noon, late)
+		}
+		require.Equal(t, []string{"01 12:00", "02 12:00", "03 12:00"}, c.book.texts("02 15:04"))
+	})
+}
+
+// Acceptance 4: deploys do not move the phase of an interval.
+func TestIntervalOfAWeekWithDailyDeploys(t *testing.T) {
+	for _, deploys := range []int{1, 2} { // the second is a rolling one
+		t.Run(fmt.Sprint(deploys, " a day"), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				var old *replica
+				for d := 1; d <= 15; d++ {
+					until(day(d, 10, 0, 0).Add(-time.Duration(d) * time.Second))
+					for n := range deploys {
+						r := c.replica(quiet)
+						r.add(t, gocron.DurationJob(7*24*time.Hour), func() {})
+						r.Start()
+						time.Sleep(time.Second)
+						if old != nil {
+							c.stop(old)
+						}
+						time.Sleep(30 * time.Second)
+						if old = r; n == deploys-1 { // a night costs CPU
+							c.stop(r)
+							old = nil
+						}
+					}
+				}
+				require.Equal(t, []string{"08 09:59", "15 09:59"}, c.book.texts("02 15:04"))
+			})
+		})
+	}
+}
+
+// Acceptance 5: a schedule that becomes one of a longer interval starts.
+func TestLongerIntervalThatStartsAtOnce(t *testing.T) {
+	atOnce := gocron.WithStartAt(gocron.WithStartImmediately())
+	for _, every := range []time.Duration{15 * time.Minute, 24 * time.Hour} {
+		for _, how := range []string{"Update", "deploy"} {
+			t.Run(fmt.Sprint(every, " by ", how), func(t *testing.T) {
+				inCluster(t, func(t *testing.T, c *cluster) {
+					until(day(1, 9, 58, 30))
+					r := c.replica(quiet)
+					j := r.add(t, minutely, func() {})
+					r.Start()
+					until(day(1, 10, 1, 30))
+					require.Len(t, c.book.ticks(), 3)
+					if how == "Update" {
+						_, err := r.Update(j.ID(), gocron.DurationJob(every), gocron.NewTask(func() {}), gocron.WithName("job"), atOnce)
+						require.NoError(t, err)
+					} else {
+						c.stop(r)
+						r = c.replica(quiet)
+						r.add(t, gocron.DurationJob(every), func() {}, atOnce)
+						r.Start()
+					}
+					time.Sleep(2 * time.Second)
+					require.Len(t, c.book.ticks(), 4)
+					time.Sleep(5 * time.Minute)
+					require.Len(t, c.book.ticks(), 4)
+				})
+			})
+		}
+	}
+}
+
+// Acceptance 7: an interval above one counts from its start, whoever asks, and when.
+func TestPhaseOfAnIntervalAfterADeploy(t *testing.T) {
+	past := gocron.WithStartAt(gocron.WithStartDateTimePast(day(1, 0, 0, 0)))
+	daily := func(hour uint) gocron.JobDefinition {
+		return gocron.DailyJob(2, gocron.NewAtTimes(gocron.NewAtTime(hour, 0, 0)))
+	}
+	weekly := func(hour uint) gocron.JobDefinition { // 3 January is a Monday
+		return gocron.WeeklyJob(2, gocron.NewWeekdays(time.Monday), gocron.NewAtTimes(gocron.NewAtTime(hour, 0, 0)))
+	}
+	for _, test := range []struct {
+		name    string
+		of      func(uint) gocron.JobDefinition
+		on, off int // days
+		catchUp scheduler.CatchUp
+	}{
+		{"days", daily, 1, 2, scheduler.CatchUpLatest},
+		{"days, all", daily, 1, 2, scheduler.CatchUpAll},
+		{"weeks", weekly, 3, 10, scheduler.CatchUpLatest},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				late := within(36*time.Hour, test.catchUp)
+				c.life(day(test.on, 5, 59, 0), day(test.on, 6, 1, 0), test.of(6), past, late)
+				want := []string{fmt.Sprintf("%02d 06:00", test.on)}
+				got := c.book.texts("02 15:04")
+				if test.name == "weeks" && len(got) == 0 {
+					want = nil // the first week is the off one
+				}
+				require.Equal(t, want, got)
+				until(day(test.off, 4, 58, 0))
+				var replicas []*replica
+				for range 2 {
+					r := c.replica(quiet, scheduler.WithElection("jobs"), jobOptions(late))
+					r.add(t, test.of(5), func() {}, past)
+					r.Start()
+					time.Sleep(time.Second)
+					replicas = append(replicas, r)
+				}
+				until(day(test.off, 5, 2, 0))
+				c.stop(replicas[0])
+				time.Sleep(2 * time.Minute)
+				require.LessOrEqual(t, len(c.book.ticks()), 1, "%v", c.book.texts("02 15:04"))
+			})
+		})
+	}
+}
+
+// Acceptance 8: what a new schedule owes is owed, also if nobody was up at its first tick.
+func TestFirstTickOfANewSchedule(t *testing.T) {
+	once := func(at time.Time) gocron.JobDefinition { return gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(at)) }
+	for _, test := range []struct {
+		name        string
+		before, now gocron.JobDefinition
+		window      time.Duration
+	}{
+		{"crontab", gocron.CronJob("30 9 * * *", false), gocron.CronJob("0 2 * * *", false), 24 * time.Hour},
+		{"one-time job under a used name", once(day(1, 9, 30, 0)), once(day(2, 2, 0, 0)), 2 * time.Hour},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				late := within(test.window, scheduler.CatchUpLatest)
+				c.life(day(1, 9, 29, 0), day(1, 9, 31, 0), test.before, late)
+				c.life(day(1, 10, 0, 0), day(1, 10, 2, 0), test.now, late)
+				c.life(day(2, 3, 0, 0), day(2, 3, 2, 0), test.now, late)
+				require.Equal(t, []string{"01 09:30", "02 02:00"}, c.book.texts("02 15:04"))
+			})
+		})
+	}
+}
+
+// Acceptance 20: runs are counted over replicas and restarts.
+func TestLimitedRuns(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		start := func() *replica {
+			r := c.replica(quiet)
+			r.add(t, gocron.CronJob("*/10 * * * * *", true), func() {}, gocron.WithLimitedRuns(3))
+			r.Start()
+			return r
+		}
+		replicas := []*replica{start(), start(), start()}
+		for i := range 2 {
+			until(day(1, 0, 0, 12+10*i))
+			c.stop(replicas[i])
+			replicas[i] = start()
+		}
+		until(day(1, 0, 3, 0))
+		require.Len(t, c.book.ticks(), 3)
+		for _, r := range replicas {
+			require.Empty(t, r.Jobs())
+		}
+	})
+}

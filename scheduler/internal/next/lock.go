@@ -1,0 +1,85 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+var _ gocron.Lock = (*Lock)(nil)
+
+// Lock is the lease of one run of a job. gocron gets it from Locker.Lock and calls Unlock when the
+// job is done. It is safe for concurrent use.
+type Lock struct {
+	job    string
+	lease  *redlock.Lease
+	logger *slog.Logger
+	// unwatch ends the watch for a loss and returns false if one was seen.
+	unwatch func() bool
+
+	once    sync.Once
+	outcome error // of the first Unlock
+}
+
+func newLock(ctx context.Context, job string, lease *redlock.Lease, logger *slog.Logger) *Lock {
+	l := &Lock{job: job, lease: lease, logger: logger}
+	l.unwatch = context.AfterFunc(lease.Context(), func() { l.lapsed(context.WithoutCancel(ctx)) })
+	return l
+}
+
+// Lease returns the lease, for what gocron's interface has no room for: its fencing token, and its
+// context, which is cancelled when it is lost. A Locker of your own that wraps this package's can
+// take both to the task.
+//
+// The lease is extended until Unlock. Do not release it yourself while the job runs.
+func (l *Lock) Lease() *redlock.Lease { return l.lease }
+
+// Unlock releases the lease, or leaves it to run out at the end of the minimum hold (WithMinHold)
+// if that is later. It works with a cancelled ctx, which is what gocron hands it during a shutdown:
+// ctx lends its values only. It waits for a quorum of nodes, at most redlock's node timeout.
+//
+// It may be called any number of times and concurrently; every call returns the same: nil, a
+// *redlock.LostError (redlock.ErrLost) if the lease was lost while the job ran, or a
+// *redlock.QuorumError (redlock.ErrNoQuorum) if too few nodes confirmed, in which case the lease
+// runs out by itself at the end of its TTL at the latest; after a panic below it a *PanicError.
+// gocron drops what Unlock returns, so it is logged too.
+func (l *Lock) Unlock(ctx context.Context) error {
+	l.once.Do(func() { l.outcome = l.unlock(ctx) })
+	return l.outcome
+}
+
+func (l *Lock) unlock(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = recovered(ctx, l.logger, l.job, p)
+		}
+	}()
+	unreported := l.unwatch()
+	if err = l.lease.Release(ctx); err == nil {
+		return nil
+	}
+	err = fmt.Errorf("scheduler: job %q: %w", l.job, err)
+	switch {
+	case !errors.Is(err, redlock.ErrLost):
+		l.warn(ctx, "scheduler: the job is done and its lease could not be released: it runs out by itself", err)
+	case unreported:
+		l.warn(ctx, "scheduler: the job is done and its lease was lost: another replica may have run the job as well", err)
+	}
+	return err
+}
+
+// lapsed reports a lease that ended before Unlock.
+func (l *Lock) lapsed(ctx context.Context) {
+	l.warn(ctx, "scheduler: the lease of a running job was lost: another replica may run the job as well", l.lease.Err())
+}
+
+func (l *Lock) warn(ctx context.Context, text string, err error) {
+	l.logger.WarnContext(ctx, text, "job", l.job, "fencing_token", l.lease.FencingToken(),
+		"error.type", redlock.ErrorType(err), "error", err)
+}

@@ -1,0 +1,203 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/orders"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler/internal/joblog"
+)
+
+// ErrCancelled means that an operator has ended a run: see admin.Client.Cancel.
+var ErrCancelled = errors.New("scheduler: cancelled")
+
+// CancelledError is the cause with which the context of a run ends that an operator has cancelled.
+// It matches ErrCancelled.
+type CancelledError struct {
+	Job string
+	By  string // who did; what that process said, and no evidence
+	Why string
+}
+
+func (e *CancelledError) Error() string {
+	text := fmt.Sprintf("scheduler: the run of job %q was cancelled by %s", e.Job, e.By)
+	if e.Why != "" {
+		text += ": " + e.Why
+	}
+	return text
+}
+
+// Is reports whether target is ErrCancelled.
+func (e *CancelledError) Is(target error) bool { return target == ErrCancelled }
+
+// ErrorType returns the stable value "cancelled" for the error.type attribute of traces and
+// metrics.
+func (e *CancelledError) ErrorType() string { return "cancelled" }
+
+const (
+	// orderSpread spreads the replicas that may all take an order.
+	orderSpread = 50 * time.Millisecond
+	// claimAgain is after how long an order is claimed again that is nobody's yet.
+	claimAgain = 100 * time.Millisecond
+)
+
+// takeOrders begins to take the orders of operators.
+func (s *state) takeOrders() {
+	if s.cfg.tell.NoOrders {
+		return
+	}
+	taker := &orders.Taker{Accept: s.accept, Logger: s.cfg.logger}
+	if err := taker.Start(s.q); err != nil {
+		return // the Quorum is closed, which everything says
+	}
+	s.taker = taker
+}
+
+// refuseOrders ends that, and waits for those that are carried out.
+func (s *state) refuseOrders() {
+	if s.taker != nil {
+		s.taker.Close()
+		s.taker = nil
+	}
+}
+
+// accept returns what carries out an order, if it is this replica's. One that is wanted for no time
+// is nobody's.
+func (s *state) accept(o bulletin.Order) (carryOut func(context.Context) bulletin.Order, ok bool) {
+	if o.Within <= 0 {
+		return nil, false
+	}
+	switch o.Kind {
+	case bulletin.RunNow:
+		j := s.named(o.Target)
+		if j == nil || j.unlocked || s.leader.check(context.Background()) != nil {
+			return nil, false
+		}
+		return func(ctx context.Context) bulletin.Order { return j.ordered(ctx, o) }, true
+	case bulletin.Cancel:
+		r := s.teller.find(o.Target, o.Number)
+		if r == nil {
+			return nil, false
+		}
+		return func(ctx context.Context) bulletin.Order {
+			err := &CancelledError{Job: o.Target, By: o.By, Why: o.Why}
+			s.cfg.logger.InfoContext(ctx, "scheduler: an operator cancels a run", "job", o.Target, "tick", r.public().Due, "fencing_token", o.Number, "by", o.By, "why", o.Why)
+			switch cancelled, err := r.cancel(ctx, err); {
+			case err != nil:
+				return bulletin.Order{Result: bulletin.Unknown, By: r.lease.Identity(), Detail: redlock.ErrorType(err)}
+			case !cancelled:
+				return bulletin.Order{Result: bulletin.Refused, By: r.lease.Identity(), Detail: bulletin.NotRunning}
+			}
+			return bulletin.Order{Result: bulletin.Done, By: r.lease.Identity()}
+		}, true
+	}
+	return nil, false
+}
+
+// ordered begins a run that an operator has asked for, unless somebody else does.
+func (j *job) ordered(ctx context.Context, o bulletin.Order) bulletin.Order {
+	s := j.s
+	s.mu.Lock()
+	started := s.started
+	s.mu.Unlock()
+	if started == nil {
+		return bulletin.Order{}
+	}
+	if s.leader == nil {
+		_ = sleep(ctx, rand.N(orderSpread))
+	}
+	until := time.Now().Add(time.Duration(o.Within) * time.Millisecond)
+	for {
+		err := j.claim(ctx, o.ID)
+		switch {
+		case err == nil:
+		case errors.Is(err, orders.ErrTaken), errors.Is(err, redlock.ErrClosed), ctx.Err() != nil, time.Now().After(until):
+			return bulletin.Order{}
+		default:
+			_ = sleep(ctx, claimAgain)
+			continue
+		}
+		break
+	}
+	s.work.Go(func() { orders.Taken(started, s.q, o, s.q.Identity()) })
+	r, err := j.runNow(started, o.ID)
+	if err != nil {
+		e := newSkipError(j.name, time.Time{}, err)
+		return bulletin.Order{Result: bulletin.Refused, By: s.q.Identity(), Detail: string(e.Reason), Run: &bulletin.Run{By: e.By}}
+	}
+	run := r.bulletin()
+	return bulletin.Order{Result: bulletin.Done, By: s.q.Identity(), Run: &run}
+}
+
+// claim claims an order within the try timeout.
+func (j *job) claim(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	return orders.Claim(ctx, j.s.q, id, j.s.cfg.lease...)
+}
+
+// ownOrder is the order of a run that the process itself has asked for.
+const ownOrder = "RunNow"
+
+// runNow begins a run that is no tick, and returns when its task is about to be called.
+func (j *job) runNow(ctx context.Context, order string) (*run, error) {
+	if err := j.s.unfit(ctx); err != nil {
+		return nil, err
+	}
+	if !j.s.limit.take(nil) {
+		return nil, &SkipError{Job: j.name, Reason: SkipLimit}
+	}
+	begun, refused := make(chan *run, 1), make(chan error, 1)
+	j.s.work.Go(func() {
+		defer j.s.limit.giveBack()
+		r, err := j.beginNow(ctx, order)
+		if err != nil {
+			refused <- err
+			return
+		}
+		r.begins = sync.OnceFunc(func() { begun <- r })
+		if err := j.carryOut(ctx, r, j.s.now()); err != nil {
+			j.takenBack(ctx, r, err)
+			refused <- err
+		}
+	})
+	select {
+	case r := <-begun:
+		return r, nil
+	case err := <-refused:
+		return nil, err
+	}
+}
+
+// beginNow takes the lease of such a run, and has it granted.
+func (j *job) beginNow(ctx context.Context, order string) (*run, error) {
+	if !j.isAdopted() { // the first turn has not come so far
+		ctx, cancel := context.WithTimeoutCause(ctx, tryTimeout, redlock.ErrTimeout)
+		defer cancel()
+		if err := j.adopt(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if j.unlocked {
+		r, _, err := j.begin(ctx, nil, j.s.now(), order)
+		return r, err
+	}
+	if t := j.s.cfg.tracer.Tick; t != nil {
+		ctx = t(ctx, TickTrace{Job: j.name, Key: j.key, Why: string(joblog.Ordered)})
+	}
+	lease, err := j.try(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	r, _, err := j.begin(ctx, lease, j.s.now(), order)
+	if err != nil {
+		j.release(ctx, lease)
+	}
+	return r, err
+}

@@ -1,0 +1,96 @@
+package scheduler
+
+import (
+	"context"
+	"time"
+
+	"github.com/tenure-dev/tenure/elector"
+)
+
+// Tracer is a set of functions that are told what a Scheduler does. Each may be nil. They are
+// called synchronously and concurrently, never under a lock, and must not block or panic.
+type Tracer struct {
+	// Job is called when a job is made or updated, also of one that is never run on this replica.
+	Job func(ctx context.Context, data JobTrace)
+	// Tick is called before the lease of a tick, or of another run, is asked for. The values of the
+	// context that it returns reach the lease's context, and so the run's. How the acquisition ends,
+	// and the release, a tracer of the Quorum hears (redlock.WithTracer).
+	Tick func(ctx context.Context, data TickTrace) context.Context
+	// RunStart is called before each call of the task, with the run's context. The task gets the
+	// context that it returns.
+	RunStart func(ctx context.Context, data RunStartTrace) context.Context
+	// RunEnd is called with that context, before the lease is released.
+	RunEnd func(ctx context.Context, data RunEndTrace)
+	// TraceID returns under which trace a run is found, for the history of runs, from the context
+	// that RunStart returned; empty for a run without a trace.
+	TraceID func(ctx context.Context) string
+	// Skip is told why ticks are not run: see SkipError. One that is pending is run later or told
+	// again.
+	Skip func(ctx context.Context, e *SkipError)
+	// Log is told how far a job has come, as far as this replica knows, when that has changed.
+	Log func(ctx context.Context, data LogTrace)
+	// Pause is called when this replica finds a pause that is new to it, or that it has ended.
+	Pause func(ctx context.Context, data PauseTrace)
+	// Conflict is told of a job that other replicas define in another way: see Conflict.
+	Conflict func(ctx context.Context, data Conflict)
+	// Campaign is told of the election (WithElection). May be nil.
+	Campaign elector.CampaignTracer
+}
+
+// JobTrace describes a job.
+type JobTrace struct {
+	Job      string
+	Election string // of WithElection; empty without
+}
+
+// TickTrace describes a tick that is about to be asked for.
+type TickTrace struct {
+	Job string
+	Key string    // of its lease
+	Due time.Time // zero for a run that is no tick, see Job.RunNow
+	Why string    // see Run.Why
+}
+
+// RunStartTrace describes a run whose task is about to be called.
+type RunStartTrace struct {
+	Run      Run
+	Lateness time.Duration // from the due time to this moment; zero without a tick
+	Term     *elector.Term // the term in which it is run; nil without an election
+}
+
+// RunEndTrace is how a call of the task ended.
+type RunEndTrace struct {
+	Run      Run
+	Duration time.Duration
+	Err      error // that the task returned, or a *PanicError
+}
+
+// LogTrace is how far a job has come.
+type LogTrace struct {
+	Job       string
+	Next      time.Time // the next tick; zero if there is none, or it is not known
+	Succeeded time.Time // the end of the last success; zero if there was none
+	Overdue   bool      // see WithSucceedWithin
+}
+
+// PauseTrace describes a pause.
+type PauseTrace struct {
+	Job    string
+	Paused bool // false when it has ended, or this replica runs no ticks of the job any more
+	All    bool // all jobs are paused
+	Since  time.Time
+	Until  time.Time // zero until somebody resumes
+	By     string
+	Reason string
+}
+
+// WithTracer sets the tracer. Default none.
+func WithTracer(t *Tracer) Option {
+	return option(func(c *config) error {
+		if t == nil {
+			return &OptionError{Option: "WithTracer", Reason: "nil; leave the option out for no tracing"}
+		}
+		c.tracer = t
+		return nil
+	})
+}
