@@ -75,7 +75,7 @@ func TestRegisterThatNobodyKeepsIsForgotten(t *testing.T) {
 				stop()
 				stop()
 				if keeps == "closed" {
-					stop = register.Keep(other, of(other))
+					defer register.Keep(other, of(other))()
 					require.NoError(t, other.Close())
 				}
 				defer again()

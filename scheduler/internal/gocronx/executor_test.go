@@ -209,7 +209,7 @@ func TestGocronTimesNothing(t *testing.T) {
 	e.Start()
 	for range 3 {
 		require.NoError(t, j.Run(t.Context(), time.Time{}, func(context.Context) error {
-			last, err := j.LastRun()
+			last, err := j.LastRunStartedAt()
 			require.NoError(t, err)
 			require.WithinDuration(t, time.Now(), last, time.Minute, "it is the begin")
 			return j.Run(t.Context(), time.Time{}, succeed) // also within another
