@@ -140,56 +140,6 @@ func TestLastRunOfAJobThatEnds(t *testing.T) {
 	}
 }
 
-// A job that runs on every replica ends as gocron has it.
-func TestUnlockedJobEnds(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
-		runs := make(chan time.Time, 100)
-		r.add(t, tenSecondly, func() { runs <- time.Now() },
-			gocron.WithStopAt(gocron.WithStopDateTime(at(45))), gocron.WithDisabledDistributedJobLocker(true))
-		r.Start()
-		until(2 * time.Minute)
-		require.Len(t, runs, 4)
-	})
-}
-
-// A late tick of an interval is paused by when it was due, and not by when its interval began.
-func TestLateTickOfAnIntervalIsDueAtItsTime(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
-		r.add(t, gocron.DurationJob(10*time.Second), func() {}, gocron.WithStartAt(gocron.WithStartDateTime(at(8))))
-		r.Start()
-		until(9 * time.Second)
-		_, err := r.q.Pause(t.Context(), "job/job", redlock.PauseOptions{Until: at(25)})
-		require.NoError(t, err)
-		until(27 * time.Second)
-		c.freeze(0, 1, 2)
-		until(30 * time.Second)
-		c.thaw(0, 1, 2)
-		until(37 * time.Second)
-		require.Equal(t, []int{8, 28}, c.book.tickSeconds(), "that of 0:28 is run, by its time")
-	})
-}
-
-// Ticks before the start of a job were not missed.
-func TestTicksBeforeTheStartAreNotMissed(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		begin := func(opts ...gocron.JobOption) *replica {
-			r := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
-			r.add(t, tenSecondly, func() {}, opts...)
-			r.Start()
-			return r
-		}
-		first := begin()
-		until(25 * time.Second)
-		require.NoError(t, first.Shutdown())
-		until(45 * time.Second)
-		begin(gocron.WithStartAt(gocron.WithStartDateTime(at(70))))
-		until(91 * time.Second)
-		require.Equal(t, []int{10, 20, 70, 80, 90}, c.book.tickSeconds())
-	})
-}
-
 // missedTicks has so many ticks missed. While they are caught up others become due, of which each
 // may take the place of one that was missed: how many, depends on the order of what happens at
 // once.

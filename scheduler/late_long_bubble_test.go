@@ -149,3 +149,86 @@ func TestLastTickOfAnIdleJobSurvivesRestarts(t *testing.T) {
 		})
 	}
 }
+
+// A tick that was really granted, and cut short, is asked for once, and holds up none of those
+// after it.
+func TestTickThatWasCutIsAskedForOnce(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.named("a", scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll))
+		r.add(t, tenSecondly, func(ctx context.Context) {
+			if run, _ := scheduler.RunFromContext(ctx); run.Tick.After(at(10)) {
+				panic("from now on")
+			}
+		})
+		r.Start()
+		until(65 * time.Second)
+		require.NoError(t, r.Shutdown())
+		r = c.named("a", scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll))
+		r.add(t, tenSecondly, func() {})
+		r.Start()
+		until(95 * time.Second)
+		require.Equal(t, []int{10, 20, 30, 40, 50, 60, 70, 80, 90}, c.book.tickSeconds())
+		require.Equal(t, map[scheduler.Reason]int{scheduler.SkipDone: 5}, c.book.reasons(), "those that were cut, once each")
+		for i := range 9 {
+			run, _ := c.book.run(i)
+			require.False(t, run.CatchUp, "tick %v", run.Tick)
+		}
+	})
+}
+
+// A replica meets its own attempt, which has failed without its knowing and is being taken back.
+// That is no run, and the tick is tried again.
+func TestOwnAttemptIsNoRun(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.named("a")
+		r.add(t, tenSecondly, func() {})
+		r.Start()
+		until(19 * time.Second)
+		takeBack := c.leaveBehind("a", at(20), 0, 1, 2)
+		until(20500 * time.Millisecond)
+		require.Equal(t, []int{10}, c.book.tickSeconds())
+		takeBack()
+		until(35 * time.Second)
+		require.Equal(t, []int{10, 20, 30}, c.book.tickSeconds())
+		require.Equal(t, 1, c.book.reasons()[scheduler.SkipTimeout])
+	})
+	t.Run("soon", func(t *testing.T) {
+		inCluster(t, func(t *testing.T, c *cluster) {
+			r := c.named("a")
+			r.add(t, gocron.CronJob("* * * * * *", true), func() {})
+			r.Start()
+			until(19500 * time.Millisecond)
+			takeBack := c.leaveBehind("a", at(20), 0, 1, 2)
+			until(20200 * time.Millisecond)
+			takeBack()
+			until(21500 * time.Millisecond)
+			ticks := c.book.tickSeconds()
+			require.Equal(t, []int{19, 20, 21}, ticks[len(ticks)-3:], "the next tick does not take its place")
+		})
+	})
+	t.Run("of another replica, with catch-up", func(t *testing.T) {
+		inCluster(t, func(t *testing.T, c *cluster) {
+			r := c.named("a", scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
+			r.add(t, tenSecondly, func() {})
+			r.Start()
+			until(19 * time.Second)
+			takeBack := c.leaveBehind("b", at(20), 0, 1, 2)
+			until(20500 * time.Millisecond)
+			takeBack()
+			until(35 * time.Second)
+			require.Equal(t, []int{10, 20, 30}, c.book.tickSeconds())
+		})
+	})
+	t.Run("of another replica", func(t *testing.T) {
+		inCluster(t, func(t *testing.T, c *cluster) {
+			r := c.named("a")
+			r.add(t, tenSecondly, func() {})
+			r.Start()
+			until(19 * time.Second)
+			c.leaveBehind("b", at(20), 0, 1, 2)
+			until(35 * time.Second)
+			require.Equal(t, []int{10, 30}, c.book.tickSeconds(), "it was granted, as far as anybody can tell")
+			require.Equal(t, map[scheduler.Reason]int{scheduler.SkipDone: 1}, c.book.reasons())
+		})
+	})
+}

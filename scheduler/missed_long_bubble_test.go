@@ -49,3 +49,77 @@ func TestNewScheduleHasMissedNothing(t *testing.T) {
 		})
 	}
 }
+
+// A replica that is granted a tick while earlier ones are missing gives it back and runs them
+// first.
+func TestTickDoesNotOvertakeMissedOnes(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		first := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
+		first.add(t, tenSecondly, func() {})
+		first.Start()
+		until(25 * time.Second)
+		require.NoError(t, first.Shutdown())
+		second := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
+		second.add(t, tenSecondly, func() {})
+		c.freeze(0, 1, 2)
+		until(51 * time.Second)
+		second.Start() // and cannot ask the nodes what was missed
+		until(60*time.Second - time.Millisecond)
+		c.thaw(0, 1, 2)
+		until(75 * time.Second)
+		require.Equal(t, []int{10, 20, 30, 40, 50, 60, 70}, c.book.tickSeconds())
+	})
+}
+
+// A tick that comes while an earlier one is run late waits for it.
+func TestTickBehindALateRun(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		start := func() *replica {
+			r := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll), ahead(800*time.Millisecond))
+			r.add(t, tenSecondly, func() { time.Sleep(2 * time.Second) })
+			r.Start()
+			return r
+		}
+		r := start()
+		until(15 * time.Second)
+		require.NoError(t, r.Shutdown())
+		until(29500 * time.Millisecond) // by its clock the tick of 30 s has come
+		start()
+		until(45 * time.Second)
+		require.Equal(t, []int{10, 20, 30, 40}, c.book.tickSeconds())
+	})
+}
+
+// A key that something else wrote is no run: the tick is run when it is gone.
+func TestTickBehindAForeignKeyIsRunLate(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
+		r.add(t, tenSecondly, func() {})
+		r.Start()
+		until(15 * time.Second)
+		for _, n := range c.fleet.Nodes() {
+			set(t, n, "tenure:{job/job}", "x")
+		}
+		until(22 * time.Second)
+		require.Equal(t, []int{10}, c.book.tickSeconds())
+		for _, n := range c.fleet.Nodes() {
+			do(t, n, "DEL", "tenure:{job/job}")
+		}
+		until(29 * time.Second)
+		require.Equal(t, []int{10, 20}, c.book.tickSeconds())
+	})
+}
+
+// A tick that comes in the moment in which a waiting one is run is not lost between the two.
+func TestTickAtTheMomentOfAnother(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		for range 3 {
+			r := c.replica(scheduler.WithOverlap(scheduler.OverlapQueue))
+			r.add(t, secondly, func() { time.Sleep(time.Second) }) // until the next tick
+			r.Start()
+		}
+		until(2 * time.Minute)
+		require.Zero(t, c.book.reasons()[scheduler.SkipOther])
+		require.GreaterOrEqual(t, len(c.book.tickSeconds()), 110)
+	})
+}
