@@ -1,10 +1,8 @@
 package redlock_test
 
 import (
-	"errors"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -63,37 +61,6 @@ func TestACLWithWhatTheAdviceGrants(t *testing.T) {
 	}
 }
 
-// A right that is missing shows, with its name, whatever it is for: the node has no vote, or Nodes
-// warns. It is over when the right is there.
-func TestACLEachRightThatIsMissingShows(t *testing.T) {
-	t.Parallel()
-	for _, right := range strings.Fields(redlock.Rights) {
-		t.Run(right, func(t *testing.T) {
-			t.Parallel()
-			s := startAged(t, 1, withUser(t, strings.Replace(right, "+", "-", 1)))
-			var log lockedBuffer
-			q := gatedURLs(t, s.userURLs(), logTo(&log))
-			name := strings.ToUpper(right[1:])
-			shows := func(err error) bool {
-				var ce *redlock.ConditionError
-				said := strings.ToUpper(errorText(err))
-				return errors.As(err, &ce) && ce.Condition == redlock.ConditionNoPermission &&
-					(strings.Contains(said, name) || strings.Contains(said, strings.ReplaceAll(name, "|", " ")))
-			}
-			require.Eventually(t, func() bool {
-				n := q.Nodes(t.Context())[0]
-				return shows(n.Err) || n.Votes && slices.ContainsFunc(n.Warnings, shows)
-			}, longTTL, pollTick, "%s", &log)
-			require.Equal(t, 1, saidOf(&log), "%s", &log)
-			s.do([]string{"ACL", "SETUSER", "tenure", right})
-			require.Eventually(t, func() bool {
-				n := q.Nodes(t.Context())[0]
-				return n.Votes && len(n.Warnings) == 0
-			}, longTTL, pollTick, "%s", &log)
-		})
-	}
-}
-
 // saidOf is how often the log says what is wrong with a server that answers.
 func saidOf(log *lockedBuffer) int {
 	return strings.Count(log.String(), "node does not vote") + strings.Count(log.String(), "node lacks what it should have")
@@ -106,41 +73,6 @@ func errorText(err error) string {
 	}
 	text, _, _ := strings.Cut(err.Error(), " ("+redlock.Advice(err))
 	return text
-}
-
-// Rights that no lease needs may be taken away while a server votes: it goes on, and warns once of
-// what suffers.
-func TestACLRightsThatLeasesDoNotNeed(t *testing.T) {
-	t.Parallel()
-	for right, suffers := range map[string]string{
-		"evalsha_ro":   "EVALSHA_RO: NOPERM",
-		"script|load":  "once it has lost its scripts",
-		"lpush":        "what processes tell people",
-		"unsubscribe":  "connections to it cannot be kept",
-		"zrangebylex":  "ZRANGEBYLEX",
-		"sunsubscribe": "SUNSUBSCRIBE",
-	} {
-		t.Run(right, func(t *testing.T) {
-			t.Parallel()
-			s := startAged(t, 1, withUser(t))
-			var log lockedBuffer
-			q := gatedURLs(t, s.userURLs(), logTo(&log))
-			require.NoError(t, s.hold(q, "key").Release(t.Context()))
-			require.Empty(t, node(t, q, 0).Warnings)
-			s.do([]string{"ACL", "SETUSER", "tenure", "-" + right})
-			require.Eventually(t, func() bool { return strings.Contains(log.String(), "node lacks what it should have") }, longTTL, pollTick, "nobody asks: %s", &log)
-			n := node(t, q, 0)
-			require.True(t, n.Votes)
-			require.NoError(t, q.Healthy())
-			require.Len(t, n.Warnings, 1)
-			require.ErrorContains(t, n.Warnings[0], suffers)
-			require.NoError(t, s.hold(q, "key").Release(t.Context()))
-			require.Equal(t, 1, saidOf(&log), "%s", &log)
-			s.do([]string{"ACL", "SETUSER", "tenure", "+" + right})
-			require.Empty(t, node(t, q, 0).Warnings)
-			require.Contains(t, log.String(), "node lacks nothing any more")
-		})
-	}
 }
 
 // The gate cannot work without INFO, and says so; without the gate INFO is not needed.

@@ -3,7 +3,6 @@ package redlock_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -146,49 +145,6 @@ func TestCloseWithBatchesInFlight(t *testing.T) {
 					require.False(t, held, "%s%d on node %d", key, i, j)
 				}
 			}
-		}
-	})
-}
-
-// A far node that freezes costs no more than a near one: what waits for it ends with its time, and
-// afterwards it works again.
-func TestFarNodeFreezes(t *testing.T) {
-	bubbleFar(t, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
-		require.NoError(t, fleet.Node(0).Freeze())
-		var busy sync.WaitGroup
-		for i := range 50 {
-			busy.Go(func() {
-				for j := range 20 {
-					l, err := q.TryAcquire(t.Context(), fmt.Sprint("key", i, "-", j))
-					if !assert.NoError(t, err) {
-						return
-					}
-					assert.NoError(t, l.Release(t.Context()))
-				}
-			})
-			time.Sleep(time.Millisecond)
-		}
-		busy.Wait()
-		time.Sleep(ttl)
-		require.NoError(t, fleet.Node(0).Thaw())
-		time.Sleep(2 * ttl)
-		for i, n := range fleet.Nodes() {
-			for _, key := range n.Keys() {
-				if !strings.Contains(key, "{first") && key != "tenure:members" {
-					require.Equal(t, "tenure:fences", key, "node %d", i)
-				}
-			}
-		}
-		for range 3 {
-			l, err := q.TryAcquire(t.Context(), "again")
-			require.NoError(t, err)
-			time.Sleep(2 * far)
-			for i, n := range fleet.Nodes() {
-				_, held := n.Get(lockOf(l))
-				require.True(t, held, "node %d", i)
-			}
-			require.NoError(t, l.Release(t.Context()))
-			time.Sleep(2 * far)
 		}
 	})
 }

@@ -65,3 +65,41 @@ func TestJournal(t *testing.T) {
 		require.Empty(t, texts())
 	})
 }
+
+// Cards are there for everybody until they expire or are taken down, in the order of their ids, and
+// the youngest of each counts.
+func TestCards(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q, other := open(t, fleet), open(t, fleet)
+		runTick(t, q)
+		runTick(t, other)
+		post := func(q *redlock.Quorum, cards ...redlock.Card) int {
+			n, err := q.Board().Post(t.Context(), cards, nil)
+			require.NoError(t, err)
+			return n
+		}
+		require.Equal(t, 3, post(q, redlock.Card{Kind: "a", ID: "b c", Text: "one", Lifetime: time.Minute}, redlock.Card{Kind: "a", ID: "a", Text: "two", Lifetime: time.Hour}))
+		time.Sleep(time.Second)
+		fleet.Node(2).SetDelay(time.Hour) // hears nothing for a while
+		require.Equal(t, 2, post(other, redlock.Card{Kind: "a", ID: "b c", Text: "three", Lifetime: time.Minute}))
+		fleet.Node(2).SetDelay(0)
+		time.Sleep(time.Minute - 2*time.Second)
+
+		cards, next, err := other.Board().Cards(t.Context(), "a", "", 10)
+		require.NoError(t, err)
+		require.Empty(t, next)
+		require.Len(t, cards, 2)
+		require.Equal(t, []string{"a", "b c"}, []string{cards[0].ID, cards[1].ID})
+		require.Equal(t, "two", cards[0].Text)
+		require.Equal(t, "three", cards[1].Text)
+		require.InDelta(t, time.Minute, cards[0].Age, float64(5*time.Second))
+		time.Sleep(time.Minute)
+		cards, _, err = q.Board().Cards(t.Context(), "a", "", 10)
+		require.NoError(t, err)
+		require.Len(t, cards, 1)
+		post(q, redlock.Card{Kind: "a", ID: "a"})
+		cards, _, err = q.Board().Cards(t.Context(), "a", "", 10)
+		require.NoError(t, err)
+		require.Empty(t, cards)
+	})
+}

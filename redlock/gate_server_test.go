@@ -1,70 +1,15 @@
 package redlock_test
 
 import (
-	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
-	"net"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
 )
-
-func TestGateNewServersDoNotVoteYet(t *testing.T) {
-	t.Parallel()
-	started := time.Now()
-	s := startServers(t, 3)
-	var log lockedBuffer
-	q := s.gated(logTo(&log))
-	_, err := q.TryAcquire(t.Context(), "key")
-	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-	var qe *redlock.QuorumError
-	require.ErrorAs(t, err, &qe)
-	require.GreaterOrEqual(t, len(qe.Errs), 2)
-	for _, ne := range qe.Errs {
-		requireCondition(t, ne, ne.Node, redlock.ConditionQuarantined)
-		require.ErrorContains(t, err, ne.Error()[len("redlock: "):])
-	}
-	for i, n := range q.Nodes(t.Context()) {
-		addr := s.Node(i).Addr()
-		ce := requireCondition(t, n.Err, addr, redlock.ConditionQuarantined)
-		require.True(t, n.Reachable)
-		require.False(t, n.Votes)
-		require.Equal(t, "master", n.Role)
-		require.WithinRange(t, n.QuarantinedUntil, started.Add(serverQuarantine-time.Second), time.Now().Add(serverQuarantine))
-		require.True(t, n.QuarantinedUntil.Equal(ce.Until))
-		require.ErrorContains(t, n.Err, "quarantined until "+n.QuarantinedUntil.Format("15:04:05"))
-		require.ErrorContains(t, n.Err, "votes after "+serverQuarantine.String())
-		require.Contains(t, log.String(), addr)
-		require.Contains(t, log.String(), "until "+n.QuarantinedUntil.Format("15:04:05"))
-	}
-	require.Equal(t, 3, strings.Count(log.String(), "node does not vote"), "a line a node: %s", &log)
-	require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
-	for i := range s.Nodes() {
-		require.Empty(t, s.Node(i).Keys(t), "a server that does not vote is asked for nothing")
-	}
-
-	// A waiter has the lease when two servers are old enough: 3 s of which INFO may round one away.
-	g := receive(t, s.acquire(q, "key"), serverQuarantine+whole, "the servers never vote")
-	require.NoError(t, g.err)
-	require.NoError(t, g.lease.Err())
-	require.GreaterOrEqual(t, g.at.Sub(started), serverQuarantine-time.Second)
-	require.NoError(t, q.Healthy())
-	for i := range s.Nodes() {
-		requireVotes(t, q, i, whole)
-		require.NoError(t, node(t, q, i).Err)
-		require.Zero(t, node(t, q, i).QuarantinedUntil)
-	}
-	require.Equal(t, 3, strings.Count(log.String(), "node votes"), "%s", &log)
-}
 
 // The known hole of Redlock: the holder has two of three servers, one of these comes back empty,
 // and helps somebody else to a quorum.
@@ -181,27 +126,6 @@ func TestGateRestartedServerIsGivenNoAcquisition(t *testing.T) {
 	require.Empty(t, s.Node(1).Keys(t))
 }
 
-// SCRIPT FLUSH costs a look at the servers, and neither a vote nor an error.
-func TestGateFlushedScriptsAreLoadedAgain(t *testing.T) {
-	t.Parallel()
-	s := startAged(t, 3)
-	var log lockedBuffer
-	q := s.gated(logTo(&log), redlock.WithNodeTimeout(serverTTL/4))
-	for i := range 20 {
-		s.do([]string{"SCRIPT", "FLUSH"})
-		l := s.hold(q, fmt.Sprint("key", i)) // on all nodes: one that is slow would lose its scripts again and again
-		s.do([]string{"SCRIPT", "FLUSH"})
-		require.NoError(t, l.Extend(t.Context()))
-		s.do([]string{"SCRIPT", "FLUSH"})
-		require.NoError(t, l.Release(t.Context()))
-		s.requireFree(longTTL, "not released")
-	}
-	for i := range s.Nodes() {
-		require.True(t, node(t, q, i).Votes, "%+v %s", node(t, q, i), &log)
-	}
-	require.NotContains(t, log.String(), "does not vote")
-}
-
 func TestGateServersThatKeptTheirData(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -234,33 +158,4 @@ func TestGateServersThatKeptTheirData(t *testing.T) {
 			requireCondition(t, errorOf(t, err, s.Node(1).Addr()), s.Node(1).Addr(), redlock.ConditionQuarantined)
 		})
 	}
-}
-
-// A server's uptime is the difference of two looks at its wall clock, and lies when that is set
-// meanwhile. A client that knew the process before it does not go by it.
-func TestGateWitnessDoesNotBelieveTheUptime(t *testing.T) {
-	t.Parallel()
-	s := startAged(t, 3)
-	var away atomic.Bool // the clock is moved while the client looks elsewhere
-	q := s.gated(redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
-		o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			if away.Load() {
-				return nil, errors.New("away")
-			}
-			return d.DialContext(ctx, "tcp", addr)
-		}
-	}))
-	away.Store(true)
-	s.kill(1)
-	require.NoError(t, s.Node(1).JumpClock(-day))
-	down := time.Now()
-	s.restart(1)
-	require.NoError(t, s.Node(1).JumpClock(day))
-	s.requireUptime(day, 1)
-	away.Store(false)
-
-	_, err := q.TryAcquire(t.Context(), "key")
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, requireVotes(t, q, 1, serverQuarantine+2*whole).Sub(down), serverQuarantine)
-	require.True(t, node(t, s.gated(), 1).Votes, "a client that was not there has nothing else to go by")
 }

@@ -5,7 +5,9 @@ package redlock_test
 import (
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -90,6 +92,71 @@ func TestAnotherListIsRefused(t *testing.T) {
 				time.Sleep(ttl + 3*time.Second)
 				finish(t, acquire(t, other).Release)
 				require.NoError(t, other.Healthy())
+			})
+		})
+	}
+}
+
+// The largest TTL and skew that any process uses are used by all, for as long as it does.
+func TestLongestTTLAndSkewAreEverybodys(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		other := open(t, fleet, redlock.WithMaxTTL(time.Minute), redlock.WithClockSkew(10*time.Second))
+		time.Sleep(ttl + time.Second)
+		until := func(node int) time.Duration {
+			restart(t, fleet, node)
+			time.Sleep(ttl)
+			q.Nodes(t.Context())
+			synctest.Wait()
+			return time.Until(q.Nodes(t.Context())[node].QuarantinedUntil)
+		}
+		require.Greater(t, until(0), 70*time.Second)
+		time.Sleep(2 * time.Minute)
+		require.NoError(t, other.Close())
+		require.True(t, q.Nodes(t.Context())[0].Votes)
+		require.Greater(t, until(1), 70*time.Second, "its leases may live on")
+		time.Sleep(3 * time.Minute)
+		require.Less(t, until(2), 10*time.Second, "they are over")
+	})
+}
+
+// A node that is gone for longer than a lifetime leaves an empty seat, which another server may
+// take, one process after the other. If it comes back, those that had it do not count it.
+func TestNodeIsReplacedWhileProcessesGoOn(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		leave, back func(*redlocktest.Node) error
+	}{
+		"ends and is restarted": {(*redlocktest.Node).Kill, func(n *redlocktest.Node) error { return n.Restart(true) }},
+		"freezes and goes on":   {(*redlocktest.Node).Freeze, (*redlocktest.Node).Thaw},
+		"ends and comes back":   {(*redlocktest.Node).Kill, func(n *redlocktest.Node) error { return n.Restart(false) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 4, func(t *testing.T, fleet *redlocktest.Fleet) {
+				old := openOn(t, fleet, []int{0, 1, 2})
+				require.NoError(t, test.leave(fleet.Node(2)))
+				deployed := openOn(t, fleet, []int{0, 1, 3})
+				requireNoMember(t, deployed, redlock.ConditionAnotherList)
+				l := acquire(t, old)
+				time.Sleep(lifetime + lifetimeMore + 2*ttl)
+				require.NoError(t, deployed.Healthy())
+				_, err := deployed.TryAcquire(t.Context(), "key")
+				require.ErrorIs(t, err, redlock.ErrHeld)
+				require.NoError(t, test.back(fleet.Node(2)))
+				for range 20 {
+					time.Sleep(ttl / 2)
+					require.NoError(t, l.Err())
+					_, ok := fleet.Node(2).Get("tenure:{other}")
+					require.False(t, ok)
+					if l, err := old.TryAcquire(t.Context(), "other"); err == nil {
+						owner, ok := fleet.Node(2).Get("tenure:{other}")
+						require.False(t, ok && strings.HasPrefix(owner, old.Identity()) && old.Nodes(t.Context())[2].Votes, "the node counts")
+						finish(t, l.Release)
+					}
+				}
+				n := old.Nodes(t.Context())[2]
+				requireCondition(t, n.Err, n.Node, redlock.ConditionAnotherList)
+				require.NoError(t, deployed.Healthy())
 			})
 		})
 	}

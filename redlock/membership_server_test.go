@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -79,83 +77,6 @@ func TestRollingDeployWithAnotherList(t *testing.T) {
 // intruderTime is for how long a process with another list is started beside a fleet again and
 // again.
 const intruderTime = "TENURE_INTRUDER_TIME"
-
-// A process with a stale list that is started and stopped again and again costs the others nothing.
-func TestIntruderBesideABusyFleet(t *testing.T) {
-	t.Parallel()
-	lasts := 4 * time.Second
-	if text := os.Getenv(intruderTime); text != "" {
-		var err error
-		lasts, err = time.ParseDuration(text)
-		require.NoError(t, err)
-	}
-	s := startAged(t, 4)
-	replicas, held := fleetOf(t, s.three(0, 1, 2), 3)
-	measure := func() (failed int, median, most time.Duration) {
-		var took []time.Duration
-		for end, i := time.Now().Add(lasts), 0; time.Now().Before(end); i++ {
-			start := time.Now()
-			l, err := replicas[i%3].TryAcquire(t.Context(), fmt.Sprint("key", i%10))
-			if err != nil {
-				failed++
-				continue
-			}
-			took = append(took, time.Since(start))
-			assert.NoError(t, l.Release(t.Context()))
-		}
-		slices.Sort(took)
-		return failed, took[len(took)/2], took[len(took)*99/100]
-	}
-	failed, median, most := measure()
-	t.Logf("alone: %d failed, median %v, 99 %% %v", failed, median, most)
-	stop := make(chan struct{})
-	times := make(chan int, 1)
-	go func() {
-		n := 0
-		defer func() { times <- n }()
-		for ; ; n++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			q, err := redlock.Open(s.three(0, 1, 3), redlock.WithTTL(longTTL), redlock.WithLogger(slog.New(slog.DiscardHandler)))
-			if assert.NoError(t, err) {
-				_, err = q.TryAcquire(context.Background(), "intruder")
-				assert.ErrorIs(t, err, redlock.ErrNoQuorum)
-				time.Sleep(time.Duration(n%7) * 10 * time.Millisecond)
-				assert.NoError(t, q.Close())
-			}
-		}
-	}()
-	failed2, median, most := measure()
-	close(stop)
-	t.Logf("beside %d intruders: %d failed, median %v, 99 %% %v", <-times, failed2, median, most)
-	require.LessOrEqual(t, failed2, failed+3, "on a machine that is too slow some fail")
-	for i, l := range held {
-		require.NoError(t, l.Err())
-		require.NoError(t, replicas[i].Healthy())
-	}
-}
-
-// A deploy that raises TTL and skew needs no stop: the old processes keep a server out for as long
-// as the new ones need.
-func TestDeployThatRaisesTTLAndSkew(t *testing.T) {
-	t.Parallel()
-	s := startAged(t, 3)
-	old, held := fleetOf(t, s.URLs(), 1, redlock.WithTTL(serverTTL))
-	fleetOf(t, s.URLs(), 1, redlock.WithTTL(longTTL), redlock.WithMaxTTL(time.Hour), redlock.WithClockSkew(time.Minute), redlock.WithIdentity("new"))
-	require.Eventually(t, func() bool { // a look of the old one
-		text, err := s.Node(0).Do(t, "GET", "tenure:members").ToString()
-		return err == nil && strings.Contains(text, "\n") && strings.Contains(text, url.QueryEscape("replica 0"))
-	}, longTTL, pollTick)
-	time.Sleep(2 * longTTL / 4)
-	s.restart(0)
-	require.Eventually(t, func() bool {
-		return time.Until(old[0].Nodes(t.Context())[0].QuarantinedUntil) > 50*time.Minute
-	}, longTTL, pollTick, "%v", old[0].Nodes(t.Context())[0].Err)
-	require.NoError(t, held[0].Err())
-}
 
 // turns is an address behind which servers take turns, by connection.
 func turns(t *testing.T, addrs ...string) string {
@@ -298,57 +219,4 @@ func TestServerCountedTwiceWithoutInfo(t *testing.T) {
 	l, err := tryUntilAnswered(t, q, "key")
 	require.NoError(t, err, "the other two are a quorum")
 	require.NoError(t, l.Release(t.Context()))
-}
-
-// A server that keeps no list votes all the same, and that is said.
-func TestMembersThatCannotBeKept(t *testing.T) {
-	t.Parallel()
-	s := startAged(t, 3)
-	s.do([]string{"RPUSH", "tenure:members", "somebody else's"}, 1)
-	var log lockedBuffer
-	q := s.gated(redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	require.Eventually(t, func() bool { return q.Nodes(t.Context())[1].Votes }, longTTL, pollTick, "%v", q.Nodes(t.Context())[1])
-	require.Eventually(t, func() bool {
-		return strings.Contains(log.String(), "cannot keep who uses it") && strings.Contains(log.String(), s.Node(1).Addr())
-	}, 2*longTTL, pollTick, "%s", &log)
-
-	n := q.Nodes(t.Context())[1]
-	require.Len(t, n.Warnings, 1)
-	require.ErrorContains(t, n.Warnings[0], "\"tenure:members\": TENUREDAMAGED the list of members is no text")
-	require.ErrorContains(t, n.Warnings[0], "DEL the key")
-	require.NotContains(t, n.Warnings[0].Error(), "counter")
-	require.NotContains(t, log.String(), "for a key", "it has a vote for all of them")
-	s.do([]string{"DEL", "tenure:members"}, 1)
-	require.Eventually(t, func() bool { return len(q.Nodes(t.Context())[1].Warnings) == 0 }, 2*longTTL, pollTick, "it is right again")
-	require.NotContains(t, log.String(), "for a key")
-}
-
-// Without the gate a server is known by an id that it keeps. One that comes back with a copy of
-// another one's data has that one's id, and is told apart once its own list has gone.
-func TestServerWithACopyOfAnothersData(t *testing.T) {
-	t.Parallel()
-	s := startAged(t, 3)
-	first := s.gated(redlock.WithoutRestartGate())
-	require.NoError(t, s.hold(first, "key").Release(t.Context()))
-	for i := range s.Nodes() {
-		requireVotes(t, first, i, longTTL)
-	}
-	require.NoError(t, first.Close())
-	list, err := s.Node(0).Do(t, "GET", "tenure:members").ToString()
-	require.NoError(t, err)
-	s.do([]string{"SET", "tenure:members", list}, 1)
-
-	q := s.gated(redlock.WithoutRestartGate())
-	var n redlock.NodeStatus
-	require.Eventually(t, func() bool {
-		n = q.Nodes(t.Context())[1]
-		return redlock.ErrorType(n.Err) == string(redlock.ConditionDuplicate)
-	}, longTTL, pollTick)
-	require.ErrorContains(t, n.Err, s.Node(0).Addr())
-	require.ErrorContains(t, n.Err, "list it once")
-	require.ErrorContains(t, n.Err, "DEL tenure:members on the one with the copy")
-	s.do([]string{"DEL", "tenure:members"}, 1)
-	for i := range s.Nodes() {
-		requireVotes(t, q, i, 2*longTTL)
-	}
 }

@@ -2,66 +2,17 @@ package redlock_test
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"math"
-	"net"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/valkey-io/valkey-go"
 
-	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
-
-// Who listens to a dead node tries again with growing pauses, and not at all while nobody waits.
-func TestListenerLeavesADeadNodeAlone(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		var dials atomic.Int64
-		q := open(t, fleet, redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
-			fleet.ClientOption(url, o)
-			if url != fleet.Node(2).URL() {
-				return
-			}
-			dial := o.DialCtxFn
-			o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
-				dials.Add(1)
-				return dial(ctx, addr, d, c)
-			}
-		}))
-		minute := func() int64 {
-			before := dials.Load()
-			time.Sleep(time.Minute)
-			return dials.Load() - before
-		}
-		wait := func(d time.Duration) {
-			ctx, cancel := context.WithTimeout(t.Context(), d)
-			defer cancel()
-			_, err := q.Acquire(ctx, "key")
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-		}
-		held := acquire(t, q)
-		require.NoError(t, fleet.Node(2).Kill())
-		time.Sleep(10 * time.Second)
-		gate := minute() // the gate's own, and the extensions'
-		require.Positive(t, gate)
-
-		before := dials.Load()
-		wait(time.Minute)
-		require.Greater(t, dials.Load()-before, gate+60, "it does not try to listen, so this tests nothing")
-		require.Less(t, dials.Load()-before, int64(1000), "at the shortest pause it would be 2,400 for the listener alone")
-		time.Sleep(2 * ttl) // until the waiter's own releases are over
-		require.Less(t, minute(), gate+gate/4, "nobody waits")
-
-		require.NoError(t, fleet.Node(2).Restart(true))
-		require.NoError(t, held.Release(t.Context()))
-	})
-}
 
 // A call is a hint. One that promises a release far away, or in a number that no release has, must
 // not keep a waiter from asking once a TTL.

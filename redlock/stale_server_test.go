@@ -27,18 +27,3 @@ func TestTrap17AcquireThatSleptPastItsTTLIsUndone(t *testing.T) {
 	s.requireGranted(0, 1)
 	s.requireFree(serverTTL/2, "nobody holds the key, and nobody can have it for a whole TTL")
 }
-
-// The extensions of a lost lease put its key back when the servers go on. Its release takes it away
-// again.
-func TestTrap17ExtensionThatSleptPastItsTTLIsUndone(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	l := s.hold(s.open(), "key")
-	s.freeze(0, 1)
-	s.requireLost(l, redlock.LostDeadline)
-	require.ErrorIs(t, l.Release(t.Context()), redlock.ErrLost)
-	<-time.After(frozenFor)
-	s.thaw(0, 1)
-	require.Eventually(t, func() bool { return s.Node(0).CommandStats(t)["evalsha"] > 0 }, longTTL, pollTick)
-	s.requireFree(serverTTL/2, "a lease that was lost and released blocks the key")
-}

@@ -225,25 +225,6 @@ func TestHolderReportsTheAgreedToken(t *testing.T) {
 	})
 }
 
-// However small the skew is that a process allows for, it knows the servers' clocks well enough for
-// tokens that keep their order when counters are lost, at any moment between two samples of them.
-func TestTokensWithALittleSkew(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet, redlock.WithClockSkew(time.Millisecond), redlock.WithTTL(time.Minute))
-		last := uint64(0)
-		for i := range 40 {
-			time.Sleep(time.Duration(i) * 700 * time.Millisecond)
-			l := acquire(t, q)
-			require.Greater(t, l.FencingToken(), last)
-			last = l.FencingToken()
-			finish(t, l.Release)
-			for i := range 3 {
-				fleet.Node(i).FlushAll()
-			}
-		}
-	})
-}
-
 // sharing is another key with that key's counter.
 func sharing(key string) string {
 	for i := 0; ; i++ {

@@ -2,14 +2,12 @@ package scheduler_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -59,54 +57,6 @@ func (c *cluster) within(most int, opts ...scheduler.Option) *replica {
 	r := c.replica(append(opts, scheduler.WithTracer(b))...)
 	b.close = func() { _ = r.q.Close() }
 	return r
-}
-
-// The last ticks of a job that ends are caught up like others, by this replica and by one that
-// begins to schedule after the end; and nothing is due from the end on, and nothing is skipped.
-func TestLastTicksOfAJobThatEnds(t *testing.T) {
-	for name, definition := range map[string]gocron.JobDefinition{"crontab": tenSecondly, "interval": gocron.DurationJob(10 * time.Second)} {
-		for _, restart := range []bool{false, true} {
-			t.Run(name, func(t *testing.T) {
-				inCluster(t, func(t *testing.T, c *cluster) {
-					r := c.within(100, scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
-					opts := []gocron.JobOption{gocron.WithStopAt(gocron.WithStopDateTime(at(45)))}
-					if name == "interval" {
-						opts = append(opts, gocron.WithStartAt(gocron.WithStartDateTime(at(10))))
-					}
-					refused := make(chan error, 100)
-					opts = append(opts, gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) {
-						var skip *scheduler.SkipError
-						if !errors.As(err, &skip) || skip.Reason == scheduler.SkipStopped {
-							refused <- err
-						}
-					})))
-					j := r.add(t, definition, func() {}, opts...)
-					r.Start()
-					until(25 * time.Second)
-					if restart {
-						require.NoError(t, r.StopJobs())
-						until(46 * time.Second)
-						r.Start()
-					} else {
-						c.freeze(0, 1, 2)
-						until(43 * time.Second)
-						c.thaw(0, 1, 2)
-					}
-					until(50 * time.Second)
-					require.Equal(t, []int{10, 20, 30, 40}, c.book.tickSeconds())
-					next, err := j.NextRun()
-					require.NoError(t, err)
-					require.Zero(t, next)
-					before := c.book.skipped()
-					require.NoError(t, j.RunNow(), "it can be run by hand")
-					until(5 * time.Minute)
-					require.Len(t, c.book.tickSeconds(), 5)
-					require.Equal(t, before, c.book.skipped(), "nothing is skipped that is no tick")
-					require.Empty(t, refused, "nor is a listener told of any")
-				})
-			})
-		}
-	}
 }
 
 // The last run of a job that ends is not ended with it, and is repeated if it was cut short,

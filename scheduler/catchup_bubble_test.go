@@ -1,9 +1,7 @@
 package scheduler_test
 
 import (
-	"context"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,7 +9,6 @@ import (
 	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
@@ -121,68 +118,6 @@ func TestCatchUpAfterAllReplicasWereDown(t *testing.T) {
 	}
 }
 
-// A run that is cut short is run again only at least once, by whoever is there, as soon as its
-// lease has run out.
-func TestCatchUpAfterACrashInTheMiddleOfARun(t *testing.T) {
-	for _, mode := range []struct {
-		name string
-		opts []scheduler.Option
-	}{{"locker", nil}, {"leader", []scheduler.Option{scheduler.WithElection("jobs")}}} {
-		for _, test := range []struct {
-			delivery redlock.Delivery
-			want     []int
-		}{
-			{redlock.AtMostOnce, []int{10, 20, 30}},
-			{redlock.AtLeastOnce, []int{10, 20, 20, 30}},
-		} {
-			t.Run(mode.name+", "+test.delivery.String(), func(t *testing.T) {
-				inCluster(t, func(t *testing.T, c *cluster) {
-					opts := append(mode.opts, scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll), scheduler.WithDelivery(test.delivery))
-					var mu sync.Mutex // ticks go on while the test looks
-					var attempts []int
-					var victim *replica
-					for range 3 {
-						r := c.replica(opts...)
-						r.add(t, tenSecondly, func(ctx context.Context) {
-							run, _ := scheduler.RunFromContext(ctx)
-							mu.Lock()
-							attempts = append(attempts, run.Attempt)
-							dies := run.Tick.Equal(at(20)) && run.Attempt == 1
-							if dies {
-								victim = r
-							}
-							mu.Unlock()
-							if dies {
-								<-ctx.Done()
-								time.Sleep(time.Minute) // dead
-							}
-						})
-						r.Start()
-					}
-					until(20*time.Second + 500*time.Millisecond)
-					mu.Lock()
-					dead := victim
-					mu.Unlock()
-					require.NotNil(t, dead)
-					require.NoError(t, dead.q.Close()) // its leases are not extended any more
-					until(35 * time.Second)
-					require.Equal(t, test.want, c.book.tickSeconds())
-					mu.Lock()
-					made := slices.Clone(attempts)
-					mu.Unlock()
-					if test.delivery == redlock.AtLeastOnce {
-						require.Equal(t, []int{1, 1, 2, 1}, made)
-						again, began := c.book.run(2)
-						require.True(t, again.CatchUp)
-						require.Less(t, began.Sub(at(20)), 2*ttl)
-					}
-					until(2 * time.Minute)
-				})
-			})
-		}
-	}
-}
-
 // A failover of the leader.
 func TestTrap14TicksOfAFailoverAreCaughtUp(t *testing.T) {
 	for _, test := range []struct {
@@ -229,45 +164,6 @@ func TestTrap14TicksOfAFailoverAreCaughtUp(t *testing.T) {
 				if len(test.opts) > 0 {
 					require.Equal(t, want, got)
 				}
-			})
-		})
-	}
-}
-
-// A rolling restart of three replicas loses no tick and runs none twice.
-func TestRollingRestart(t *testing.T) {
-	for _, mode := range []struct {
-		name string
-		opts []scheduler.Option
-	}{{"locker", nil}, {"leader", []scheduler.Option{scheduler.WithElection("jobs")}}} {
-		t.Run(mode.name, func(t *testing.T) {
-			inCluster(t, func(t *testing.T, c *cluster) {
-				start := func(i int) *replica {
-					r := c.replica(append(mode.opts, ahead(time.Duration(i-1)*300*time.Millisecond))...)
-					r.add(t, secondly, func() { time.Sleep(300 * time.Millisecond) })
-					r.Start()
-					return r
-				}
-				var replicas []*replica
-				for i := range 3 {
-					replicas = append(replicas, start(i))
-				}
-				for round := range 4 {
-					for i := range replicas {
-						// at another moment of the second each time, also right at a tick, and in
-						// the middle of a run
-						time.Sleep(2*time.Second + time.Duration(37*(3*round+i))*time.Millisecond)
-						require.NoError(t, replicas[i].Shutdown())
-						replicas[i] = start(i)
-					}
-				}
-				time.Sleep(2 * time.Second)
-				got := c.book.tickSeconds()
-				for i := range got {
-					require.Equal(t, got[0]+i, got[i], "ticks %v", got)
-				}
-				require.GreaterOrEqual(t, len(got), 27)
-				require.Equal(t, 1, c.book.most)
 			})
 		})
 	}

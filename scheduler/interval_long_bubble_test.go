@@ -141,3 +141,59 @@ func TestTrap04OneTimeJobRunsOnce(t *testing.T) {
 		require.Equal(t, []int{5, 7, 20}, c.book.tickSeconds())
 	})
 }
+
+// An attempt takes longer than the interval of the job, because no node answers. gocron passes over
+// the ticks that come meanwhile, and each of them is told of.
+func TestTicksThatComeDuringALongAttempt(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		const every = 30 * time.Millisecond // a node has 100 ms
+		r := c.replica()
+		r.add(t, gocron.DurationJob(every), func() {})
+		r.Start()
+		until(2 * time.Second)
+		c.freeze(0, 1, 2, 3, 4)
+		until(4 * time.Second)
+		c.thaw(0, 1, 2, 3, 4)
+		until(6 * time.Second)
+		told := make(map[int64]bool)
+		for _, tick := range c.book.ticks() {
+			told[tick.UnixMilli()/every.Milliseconds()] = true
+		}
+		c.book.mu.Lock()
+		defer c.book.mu.Unlock()
+		for _, skip := range c.book.skips {
+			told[skip.Tick.UnixMilli()/every.Milliseconds()] = true
+		}
+		for n := at(1).UnixMilli() / every.Milliseconds(); n < at(5).UnixMilli()/every.Milliseconds(); n++ {
+			require.True(t, told[n], "tick %v", time.UnixMilli(n*every.Milliseconds()).UTC())
+		}
+	})
+}
+
+// Replicas that were started at different moments count a duration from different moments; one of
+// them runs in each interval.
+func TestTrap04DurationJobRunsOncePerInterval(t *testing.T) {
+	for _, mode := range []struct {
+		name string
+		opts []scheduler.Option
+	}{{"locker", nil}, {"leader", []scheduler.Option{scheduler.WithElection("jobs")}}} {
+		t.Run(mode.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				for _, phase := range []time.Duration{0, 2300 * time.Millisecond, 3100 * time.Millisecond} {
+					time.Sleep(phase)
+					r := c.replica(mode.opts...)
+					r.add(t, gocron.DurationJob(10*time.Second), func() {})
+					r.Start()
+				}
+				until(205 * time.Second)
+				perInterval := make(map[int]int)
+				for _, s := range c.book.tickSeconds() {
+					perInterval[s/10]++
+				}
+				for i := 1; i < 20; i++ {
+					require.Equal(t, 1, perInterval[i], "runs in interval %d: %v", i, c.book.tickSeconds())
+				}
+			})
+		})
+	}
+}

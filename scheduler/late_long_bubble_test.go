@@ -232,3 +232,103 @@ func TestOwnAttemptIsNoRun(t *testing.T) {
 		})
 	})
 }
+
+// A machine stands still for longer than a node timeout when a tick comes, so no replica can ask
+// for it.
+func TestTickInAStallIsRunWithinTheGrace(t *testing.T) {
+	for _, mode := range []struct {
+		name string
+		opts []scheduler.Option
+	}{{"locker", nil}, {"leader", []scheduler.Option{scheduler.WithElection("jobs")}}} {
+		t.Run(mode.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				for range 3 {
+					r := c.replica(mode.opts...)
+					r.add(t, tenSecondly, func() {})
+					r.Start()
+				}
+				for tick := 10; tick <= 60; tick += 10 {
+					until(time.Duration(tick)*time.Second - 100*time.Millisecond)
+					c.freeze(0, 1, 2, 3, 4)
+					until(time.Duration(tick)*time.Second + time.Duration(tick)*25*time.Millisecond)
+					c.thaw(0, 1, 2, 3, 4)
+				}
+				until(65 * time.Second)
+				require.Equal(t, []int{10, 20, 30, 40, 50, 60}, c.book.tickSeconds())
+			})
+		})
+	}
+}
+
+// A run is cut short. Its tick came while an earlier run went on, or its interval began then.
+func TestTickThatWasCutShortIsRunAgain(t *testing.T) {
+	t.Run("of a duration job", func(t *testing.T) {
+		inCluster(t, func(t *testing.T, c *cluster) {
+			// The run of an interval begins 1.7 s after it and goes on into the next one.
+			start := func() *replica {
+				r := c.replica(scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll), scheduler.WithDelivery(redlock.AtLeastOnce))
+				r.add(t, gocron.DurationJob(2*time.Second), func(ctx context.Context) {
+					if run, _ := scheduler.RunFromContext(ctx); run.Tick.Equal(at(5).Add(700 * time.Millisecond)) {
+						<-ctx.Done()
+						time.Sleep(time.Minute) // dead
+					}
+					nap(ctx, 600*time.Millisecond)
+				})
+				r.Start()
+				return r
+			}
+			until(1700 * time.Millisecond)
+			victim := start()
+			until(5800 * time.Millisecond)
+			require.NoError(t, victim.q.Close())
+			until(6500 * time.Millisecond)
+			start()
+			until(20 * time.Second)
+			perInterval := make(map[int]int)
+			for _, s := range c.book.tickSeconds() {
+				perInterval[s/2]++
+			}
+			for i := 1; i < 9; i++ {
+				want := 1
+				if i == 2 {
+					want = 2 // cut short, and run again
+				}
+				require.Equal(t, want, perInterval[i], "runs of interval %d: %v", i, c.book.tickSeconds())
+			}
+			until(2 * time.Minute)
+		})
+	})
+	for _, policy := range []scheduler.CatchUp{scheduler.CatchUpLatest, scheduler.CatchUpAll} {
+		t.Run("that had queued, "+policy.String(), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				var victim *replica
+				opts := []scheduler.Option{scheduler.WithCatchUp(time.Minute, policy), scheduler.WithDelivery(redlock.AtLeastOnce),
+					scheduler.WithOverlap(scheduler.OverlapQueue)}
+				add := func() {
+					r := c.replica(opts...)
+					r.add(t, tenSecondly, func(ctx context.Context) {
+						run, _ := scheduler.RunFromContext(ctx)
+						if run.Tick.Equal(at(10)) {
+							nap(ctx, 14*time.Second)
+						}
+						if run.Tick.Equal(at(20)) && run.Attempt == 1 {
+							victim = r
+							<-ctx.Done()
+							time.Sleep(time.Minute) // dead
+						}
+					})
+					r.Start()
+				}
+				add()
+				until(24500 * time.Millisecond)
+				require.NotNil(t, victim, "the tick of 20 s is run at 24 s")
+				require.NoError(t, victim.q.Close())
+				until(25 * time.Second)
+				add() // it looks for what was missed
+				until(29500 * time.Millisecond)
+				require.Equal(t, []int{10, 20, 20}, c.book.tickSeconds())
+				until(2 * time.Minute)
+			})
+		})
+	}
+}

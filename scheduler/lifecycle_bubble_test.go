@@ -1,7 +1,6 @@
 package scheduler_test
 
 import (
-	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -180,24 +179,4 @@ func TestRunNow(t *testing.T) {
 		require.True(t, c.book.runs[1].Tick.IsZero())
 		require.True(t, c.book.runs[2].Tick.Equal(at(20)), "10 s was overlapped")
 	})
-}
-
-// Shutdown gives up what waits, at every moment of a late run.
-func TestShutdownWhileATickWaits(t *testing.T) {
-	for ms := range 12 {
-		alone(t, func(t *testing.T, c *cluster) {
-			a := c.replica(scheduler.WithOverlap(scheduler.OverlapQueue))
-			b := c.replica(scheduler.WithOverlap(scheduler.OverlapQueue))
-			for _, r := range []*replica{a, b} {
-				r.add(t, tenSecondly, func(ctx context.Context) { nap(ctx, 11*time.Second) })
-				r.Start()
-			}
-			until(21*time.Second + time.Duration(ms-6)*time.Millisecond/5)
-			require.NoError(t, a.Shutdown())
-			until(29 * time.Second)
-			require.Equal(t, 1, c.book.most)
-			require.NoError(t, b.Shutdown())
-			require.Equal(t, len(c.book.runs), len(c.book.ends))
-		})
-	}
 }

@@ -55,3 +55,23 @@ func TestJobsThatAreTakenAwayWhileTheyRun(t *testing.T) {
 		r.RemoveByTags("nobody's")
 	})
 }
+
+// Shutdown gives up what waits, at every moment of a late run.
+func TestShutdownWhileATickWaits(t *testing.T) {
+	for ms := range 12 {
+		alone(t, func(t *testing.T, c *cluster) {
+			a := c.replica(scheduler.WithOverlap(scheduler.OverlapQueue))
+			b := c.replica(scheduler.WithOverlap(scheduler.OverlapQueue))
+			for _, r := range []*replica{a, b} {
+				r.add(t, tenSecondly, func(ctx context.Context) { nap(ctx, 11*time.Second) })
+				r.Start()
+			}
+			until(21*time.Second + time.Duration(ms-6)*time.Millisecond/5)
+			require.NoError(t, a.Shutdown())
+			until(29 * time.Second)
+			require.Equal(t, 1, c.book.most)
+			require.NoError(t, b.Shutdown())
+			require.Equal(t, len(c.book.runs), len(c.book.ends))
+		})
+	}
+}

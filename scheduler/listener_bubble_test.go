@@ -174,38 +174,6 @@ func TestLimitConcurrentJobs(t *testing.T) {
 	}
 }
 
-// A one-time job has no further tick that could find the one that gocron dropped. It is told of,
-// and run late if that is wanted.
-func TestOneTimeJobWithoutAPlace(t *testing.T) {
-	for _, test := range []struct {
-		catchUp scheduler.CatchUp
-		want    []int
-	}{{scheduler.CatchUpNone, nil}, {scheduler.CatchUpLatest, []int{20}}, {scheduler.CatchUpAll, []int{20}}} {
-		t.Run(test.catchUp.String(), func(t *testing.T) {
-			inCluster(t, func(t *testing.T, c *cluster) {
-				log, monitor := new(journal), &limits{}
-				r := c.replica(scheduler.WithGocron(gocron.WithLimitConcurrentJobs(1, gocron.LimitModeReschedule), gocron.WithSchedulerMonitor(monitor)),
-					scheduler.WithCatchUp(time.Hour, test.catchUp), scheduler.WithLogger(log.logger()))
-				_, err := r.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(at(15))), scheduler.NewTask(func() { time.Sleep(10 * time.Second) }), gocron.WithName("other"))
-				require.NoError(t, err)
-				r.add(t, gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(at(20))), func() {})
-				r.Start()
-				until(22 * time.Second)
-				require.Len(t, c.book.skips, 1)
-				skip := c.book.skips[0]
-				require.Equal(t, scheduler.SkipOther, skip.Reason)
-				require.Equal(t, test.want != nil, skip.Pending)
-				require.True(t, skip.Tick.Equal(at(20)))
-				require.ErrorContains(t, skip, "gocron has as many runs as it may")
-				require.Len(t, log.lines("level=WARN"), 1)
-				require.NotZero(t, monitor.reached.Load(), "the user's monitor is told, too")
-				until(5 * time.Minute)
-				require.Equal(t, append([]int{15}, test.want...), c.book.tickSeconds())
-			})
-		})
-	}
-}
-
 // limits is a gocron.SchedulerMonitor that counts how often gocron had no place.
 type limits struct {
 	delayed

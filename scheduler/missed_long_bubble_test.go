@@ -3,11 +3,13 @@
 package scheduler_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/scheduler"
@@ -122,4 +124,41 @@ func TestTickAtTheMomentOfAnother(t *testing.T) {
 		require.Zero(t, c.book.reasons()[scheduler.SkipOther])
 		require.GreaterOrEqual(t, len(c.book.tickSeconds()), 110)
 	})
+}
+
+// While the lease of a replica that died runs out, ticks come. They look overlapped by its run, and
+// were missed.
+func TestTicksBehindADeadReplicaAreMissed(t *testing.T) {
+	for _, test := range []struct {
+		policy scheduler.CatchUp
+		every  string
+		want   []int
+	}{
+		{scheduler.CatchUpAll, "* * * * * *", []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+		{scheduler.CatchUpAll, "*/3 * * * * *", []int{3, 6, 9}},
+		{scheduler.CatchUpLatest, "*/3 * * * * *", []int{3, 6, 9}},
+		{scheduler.CatchUpNone, "*/3 * * * * *", []int{3, 9}},
+	} {
+		t.Run(test.policy.String()+" "+test.every, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				var victim *replica
+				for range 3 {
+					r := c.replica(scheduler.WithCatchUp(time.Minute, test.policy))
+					r.add(t, gocron.CronJob(test.every, true), func(ctx context.Context) {
+						if run, _ := scheduler.RunFromContext(ctx); run.Tick.Equal(at(3)) {
+							victim = r
+							<-ctx.Done()
+							time.Sleep(30 * time.Second) // dead
+						}
+					})
+					r.Start()
+				}
+				until(3200 * time.Millisecond)
+				require.NoError(t, victim.q.Close())
+				until(10500 * time.Millisecond)
+				assert.Equal(t, test.want, c.book.tickSeconds())
+				until(time.Minute)
+			})
+		})
+	}
 }

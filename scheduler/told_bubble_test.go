@@ -234,32 +234,6 @@ func TestEndOfARunIsToldWithItsRelease(t *testing.T) {
 	require.Equal(t, commands["no history"], commands["history"])
 }
 
-// Skips that an operator acts on are counted by their reason; others, and those that are not final,
-// are not told.
-func TestSkipsAreTold(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		a, b := c.named("a"), c.named("b")
-		for _, r := range []*replica{a, b} {
-			r.add(t, secondly, func() { time.Sleep(200 * time.Millisecond) })
-			r.Start()
-		}
-		until(12 * time.Second)
-		_, err := a.q.Pause(t.Context(), "job/job", redlock.PauseOptions{By: "Ann"})
-		require.NoError(t, err)
-		until(40 * time.Second)
-		_, err = a.q.Resume(t.Context(), "job/job", redlock.PauseOptions{})
-		require.NoError(t, err)
-		until(70 * time.Second)
-		require.NotZero(t, c.book.reasons()[scheduler.SkipHeld]+c.book.reasons()[scheduler.SkipDone])
-		counts, last := a.skipsTold(t)
-		require.Equal(t, map[string]int{"paused": c.book.reasons()[scheduler.SkipPaused]}, counts)
-		require.Greater(t, counts["paused"], 40, "of two replicas")
-		require.Equal(t, "Ann", last["paused"].Holder)
-		require.NotZero(t, last["paused"].Tick)
-		require.Contains(t, []string{a.q.Identity(), b.q.Identity()}, last["paused"].By)
-	})
-}
-
 // What is skipped for now, and what followers skip, is not told.
 func TestPendingSkipIsNotTold(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {

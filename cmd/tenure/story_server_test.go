@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -136,115 +134,6 @@ func (s *story) reads(part string, args ...string) {
 	s.eventually(func() bool { return strings.Contains(s.text(args...), part) }, part)
 }
 
-// What an operator does: looks, pauses, runs, cancels, has the leader resign, and looks again.
-func TestStory(t *testing.T) {
-	t.Parallel()
-	f := startServers(t, 3, valkeytest.WithPersistence())
-	replica(t, f)
-	s := &story{t, append(nodesAt(f.URLs()...), "TENURE_NODE_TIMEOUT=1s", "USER=ann")}
-
-	sees(s, func(d statusDocument) bool {
-		return *d.Replicas == 1 && *d.Jobs == 4 && len(d.Elections) == 1 && d.Elections[0].Leader != nil && d.Nodes.Votes == 3
-	}, "status")
-	s.reads("3 of 3 nodes vote; 1 more may fail.", "status")
-	s.reads(`"poller": led by replica`, "status")
-	s.reads(`failing: "fails"`, "status")
-	jobs := ok[jobsDocument](s, "jobs")
-	require.Equal(t, []string{"fails", odd, "report", "slow"}, []string{jobs.Jobs[0].Name, jobs.Jobs[1].Name, jobs.Jobs[2].Name, jobs.Jobs[3].Name})
-	s.reads(`odd \x1b[31m\u202e{name}`, "jobs")
-	require.Equal(t, odd, ok[jobsDocument](s, "jobs", odd).Jobs[0].Name)
-	run := sees(s, func(d runsDocument) bool { return len(d.Runs) > 2 }, "runs", "report").Runs[0]
-	require.Equal(t, "ok", run.Outcome)
-	require.True(t, strings.HasPrefix(run.Replica, "replica"))
-	require.NotZero(t, run.Token)
-	require.Regexp(t, `(?m)^TICK +OUTCOME +REPLICA`, s.text("runs", "report"))
-	s.reads("failed", "runs", "fails")
-
-	leads := func(d electionsDocument) bool { return len(d.Elections) == 1 && d.Elections[0].Leader != nil }
-	elections := sees(s, leads, "elections")
-	require.Equal(t, "poller", elections.Elections[0].Name)
-	s.reads("candidates: replica", "elections", "poller")
-	var term uint64
-	s.eventually(func() bool {
-		term = sees(s, leads, "elections").Elections[0].Leader.Term
-		holder := call(t, s.environ, "holder", "--election", "poller", "-o", "json")
-		if holder.code == exitNotFound { // its lease was lost
-			return false
-		}
-		var d holderDocument
-		s.decode(holder.out, &d)
-		return d.Token == term && d.LeaseLeft != nil &&
-			strings.Contains(call(t, s.environ, "holder", "--election", "poller").out, strconv.FormatUint(term, 10))
-	}, "the holder is the leader")
-	sees(s, func(d nodesDocument) bool {
-		return len(d.Nodes) == 3 && *d.Nodes[0].Votes && d.Nodes[0].ThisProcess
-	}, "nodes")
-	s.reads("1 of 1 replicas agree", "nodes")
-
-	paused := ok[givenDocument](s, "pause", "report", "--why", "the database moves", "--for", "1h", "--wait")
-	require.Equal(t, "the database moves", paused.Paused.Reason)
-	require.True(t, strings.HasPrefix(paused.By, "root@") || strings.Contains(paused.By, "@"), paused.By)
-	require.WithinDuration(t, time.Now().Add(time.Hour), paused.Paused.Until.Time, 2*patience)
-	s.reads(`paused: "report"`, "status")
-	sees(s, func(d runsDocument) bool {
-		return slices.ContainsFunc(d.Skips, func(s skipDocument) bool { return s.Reason == "paused" })
-	}, "runs", "report")
-	s.reads("not run", "runs", "report")
-	s.reads("the job was paused", "runs", "report")
-	require.Contains(t, s.text("run-now", "report", "--why", "all the same", "--as", "night shift", "--wait"), "the job is paused, and was run all the same")
-	require.Contains(t, s.text("resume", "report", "--why", "done"), "resumed")
-	require.Contains(t, s.text("pause", "--all", "--why", "maintenance"), "all jobs: paused")
-	require.Contains(t, s.text("resume", "--all", "--why", "done"), "all jobs: resumed")
-
-	started := ok[givenDocument](s, "run-now", "slow", "--why", "test")
-	require.NotZero(t, started.Run.Token)
-	require.Contains(t, s.fails(exitRefused, "run-now", "slow", "--why", "again"), "tenure cancel")
-	require.Contains(t, s.fails(exitNotFound, "cancel", "slow", "--token", "1", "--why", "another one"), "does not go on")
-	cancelled := ok[givenDocument](s, "cancel", "slow", "--token", strconv.FormatUint(started.Run.Token, 10), "--why", "enough", "--wait")
-	require.True(t, cancelled.Waited)
-	sees(s, func(d runsDocument) bool {
-		return len(d.Runs) == 1 && d.Runs[0].Outcome == "cancelled" && d.Runs[0].Order == started.Order
-	}, "runs", "slow")
-
-	resigned := s.text("resign", "poller", "--why", "its host is drained")
-	require.Contains(t, resigned, "has resigned")
-	require.Contains(t, resigned, "may go on: see tenure jobs")
-	sees(s, func(d electionsDocument) bool { return leads(d) && d.Elections[0].Leader.Term > term }, "elections", "poller")
-	var kinds []string
-	for _, o := range ok[ordersDocument](s, "orders", "--limit", "100").Orders {
-		kinds = append(kinds, o.Kind)
-		if o.Why == "all the same" {
-			require.Equal(t, "night shift", o.By)
-			require.Equal(t, "done", o.Result)
-		}
-	}
-	require.Subset(t, kinds, []string{"pause", "resume", "run_now", "cancel", "resign"})
-	s.reads("its host is drained", "orders")
-	s.eventually(func() bool { return call(t, s.environ, "doctor").code == exitOK }, "all is well")
-
-	require.Contains(t, s.fails(exitNotFound, "runs", "nothing"), "tenure jobs")
-	s.fails(exitNotFound, "jobs", "nothing")
-	s.fails(exitNotFound, "elections", "nothing")
-	s.fails(exitNotFound, "holder", "nothing")
-	s.fails(exitNotFound, "cancel", "slow", "--why", "it has ended")
-	s.fails(exitNotFound, "resign", "nothing", "--why", "test")
-	require.Contains(t, s.fails(exitNotFound, "run-now", "nothing", "--why", "test", "--as", "ann"), "tenure jobs")
-	s.reads("nobody: no_replica", "orders")
-	s.timesOut("run-now", "slow", "--why", "test", "--wait")
-	s.cancels("slow")
-
-	// Names are completed, but for those that a shell might obey.
-	completes := func(command, name string) (names string) {
-		s.eventually(func() bool {
-			names = call(t, s.environ, "__complete", command, "").out
-			return strings.Contains(names, name+"\n")
-		}, "a name is completed")
-		return names
-	}
-	require.NotContains(t, completes("runs", "report"), "odd")
-	completes("resign", "poller")
-}
-
 // A pause of a job that no replica has is told of, because its name may be misspelled; an end of a
 // pause that is none is an error.
 func TestPauseOfNothing(t *testing.T) {
@@ -271,30 +160,6 @@ func TestPauseOfNothing(t *testing.T) {
 	require.Empty(t, got.err)
 	require.Contains(t, s.fails(exitNotFound, "resume", "report", why), "tenure resume --all")
 	require.Contains(t, s.text("resume", "--all", why), "all jobs: resumed")
-}
-
-// Without a quorum nothing hangs, and what is known is shown.
-func TestWithoutAQuorum(t *testing.T) {
-	t.Parallel()
-	f := startServers(t, 3)
-	s := &story{t, nodesAt(f.URLs()...)}
-	require.NoError(t, f.Node(0).Freeze())
-	require.NoError(t, f.Node(1).Kill())
-	require.Eventually(t, func() bool { // the third may be slow, too
-		return strings.Contains(s.fails(exitNoQuorum, "status"), "1 of 3 nodes vote, and 2 are needed")
-	}, time.Minute, 100*time.Millisecond)
-	require.Contains(t, s.fails(exitNoQuorum, "nodes"), "tenure doctor")
-	s.fails(exitNoQuorum, "holder", "key")
-	s.fails(exitNoQuorum, "pause", "--all", "--why", "test")
-	var d nodesDocument
-	s.decode(call(t, s.environ, "nodes", "-o", "json").out, &d)
-	require.True(t, *d.Nodes[2].Votes)
-	require.NotEmpty(t, d.Nodes[1].Error)
-
-	require.NoError(t, f.Node(2).Kill())
-	for _, args := range [][]string{{"status"}, {"jobs"}, {"runs", "x"}, {"elections"}, {"nodes"}, {"orders"}, {"resign", "x", "--why", "y"}, {"cancel", "x", "--why", "y"}, {"run-now", "x", "--why", "y"}} {
-		s.fails(exitNoQuorum, args...)
-	}
 }
 
 // Who looks leaves nothing on the nodes: with a wrong list that would keep replicas out.

@@ -92,21 +92,6 @@ var faults = []fault{
 	},
 }
 
-// A command that kills tenure and ends leaves no directory behind, although the watchdog sees its
-// end before that of tenure.
-func TestNothingIsLeftOfATenureThatDiesWithItsCommand(t *testing.T) {
-	fleet, temporary := valkeytest.Start(t, 3), t.TempDir()
-	for range 10 {
-		code, _, _ := run(t, fleet, []string{"TMPDIR=" + temporary}, "run", "lease", "--ttl", "2s", "--", "sh", "-c",
-			`read -r dog name state tenure rest < /proc/$PPID/stat; ls -d "$TMPDIR"/tenure-* > /dev/null || exit 1; kill -KILL "$tenure"`)
-		require.Equal(t, -1, code)
-	}
-	require.Eventually(t, func() bool {
-		left, err := os.ReadDir(temporary)
-		return err == nil && len(left) == 0
-	}, patience, 5*time.Millisecond)
-}
-
 // With both of them killed at once, nobody is left but the kernel: the command dies with its
 // watchdog.
 func TestBothKilled(t *testing.T) {

@@ -1,0 +1,61 @@
+//go:build long
+
+package redlock_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Field: at maxmemory SET fails, and leases that were extended with it were lost.
+func TestTrap13FullServersKeepTheLease(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	q := s.open()
+	l := s.hold(q, "key")
+	s.do([]string{"CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "1mb"})
+	for _, n := range s.Nodes() {
+		require.ErrorContains(t, n.Do(t, "SET", "other", "value").Error(), "OOM", "the server is not full")
+	}
+	s.staysHeld(l, 5*serverTTL/2)
+	require.NoError(t, l.Extend(t.Context()))
+
+	_, err := q.TryAcquire(t.Context(), "another")
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	var qe *redlock.QuorumError
+	require.ErrorAs(t, err, &qe)
+	require.GreaterOrEqual(t, len(qe.Errs), 2)
+	for _, ne := range qe.Errs {
+		require.Equal(t, "oom", ne.ErrorType())
+		require.ErrorContains(t, ne, "OOM")
+	}
+	require.NoError(t, l.Release(t.Context()))
+	s.requireFree(serverTTL/2, "a full server kept what was released")
+}
+
+// Field: a flushed script cache took the lock down, or was answered by sending every script with
+// every call.
+func TestFlushedScriptsAreLoadedAgain(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	q := s.open(redlock.WithNodeTimeout(serverTTL / 4))
+	held := s.hold(q, "held")
+	q = s.open(redlock.WithTTL(longTTL), redlock.WithNodeTimeout(longTTL/4))
+	for range 50 {
+		s.do([]string{"SCRIPT", "FLUSH"})
+		l, err := q.TryAcquire(t.Context(), "key")
+		require.NoError(t, err)
+		s.do([]string{"SCRIPT", "FLUSH"})
+		require.NoError(t, l.Extend(t.Context()))
+		s.do([]string{"SCRIPT", "FLUSH"})
+		_, err = q.Holder(t.Context(), "key")
+		require.NoError(t, err)
+		s.do([]string{"SCRIPT", "FLUSH"})
+		require.NoError(t, l.Release(t.Context()))
+	}
+	s.do([]string{"SCRIPT", "FLUSH"})
+	s.staysHeld(held, serverTTL)
+}

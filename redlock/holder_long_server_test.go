@@ -1,0 +1,121 @@
+//go:build long
+
+package redlock_test
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// A key that something else wrote, without an expiry, is said to have none, and costs a waiter one
+// look a TTL.
+func TestForeignKeyWithoutExpiry(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	q := s.open()
+	s.do([]string{"SET", lockKey("key"), "a backup"})
+	_, err := tryUntilAnswered(t, q, "key")
+	var held *redlock.HeldError
+	require.ErrorAs(t, err, &held)
+	require.Equal(t, redlock.NoExpiry, held.Holder.TTL)
+	require.Contains(t, err.Error(), "a backup on ")
+	require.Contains(t, err.Error(), "without expiry")
+	require.NotContains(t, err.Error(), "h0m0s")
+	h, err := q.Holder(t.Context(), "key")
+	require.NoError(t, err)
+	require.Equal(t, redlock.NoExpiry, h.TTL)
+
+	granted := s.acquire(q, "key")
+	require.Eventually(t, func() bool { return s.waiting(0, "key") > 0 }, longTTL, pollTick)
+	s.resetStats()
+	time.Sleep(3 * serverTTL)
+	require.Less(t, s.own(0)["evalsha"], int64(10), "it does not wait but ask")
+	s.do([]string{"DEL", lockKey("key")})
+	require.NoError(t, receive(t, granted, longTTL, "it never looked again").err)
+}
+
+// As many leases as one command extends and one command asks for have the longest payloads, each
+// byte of which is three on the servers: no answer is too long for the client.
+func TestPayloadsOfManyLeases(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	q, other := s.open(redlock.WithTTL(4*serverTTL)), s.open(redlock.WithTTL(4*serverTTL))
+	payload := strings.Repeat("\xff", redlock.MaxPayloadLength)
+	const many = 200
+	leases := make([]*redlock.Lease, many)
+	errs := make([]error, many)
+	each := func(f func(i int) error) {
+		var all sync.WaitGroup
+		for i := range leases {
+			all.Go(func() { errs[i] = f(i) })
+		}
+		all.Wait()
+		require.NoError(t, errors.Join(errs...))
+	}
+	each(func(i int) (err error) {
+		leases[i], err = q.Acquire(t.Context(), "key "+strconv.Itoa(i), redlock.WithPayload(payload))
+		return err
+	})
+	each(func(i int) error {
+		_, err := other.TryAcquire(t.Context(), "key "+strconv.Itoa(i))
+		var held *redlock.HeldError
+		if !errors.As(err, &held) || held.Holder.Payload != payload {
+			return fmt.Errorf("%d: %w", i, err)
+		}
+		return nil
+	})
+	time.Sleep(6 * serverTTL)
+	for _, l := range leases {
+		require.NoError(t, l.Err())
+	}
+	each(func(i int) error { return leases[i].Release(t.Context()) })
+	s.requireFree(longTTL, "a release did not find its key")
+}
+
+// A payload of any bytes, as long as it may be, is read by another process, and lives and ends with
+// its lease.
+func TestPayloadOfAnyBytes(t *testing.T) {
+	t.Parallel()
+	var every strings.Builder
+	for i := range redlock.MaxPayloadLength {
+		every.WriteByte(byte(i)) // blanks, line ends, zero bytes, / ? %, what is not UTF-8
+	}
+	s := startServers(t, 3)
+	q, other := s.open(redlock.WithIdentity("a/b c?d")), s.wrap(redlock.WithIdentity("other"))
+	for i, payload := range []string{every.String(), "\x00", " \r\n", "/?%/?%", "\xff\xfe", strings.Repeat("\xff", redlock.MaxPayloadLength), "10.0.0.1:8080"} {
+		key := "key " + strconv.Itoa(i)
+		l := s.hold(q, key, redlock.WithPayload(payload))
+		h, err := other.Holder(t.Context(), key)
+		require.NoError(t, err)
+		require.Equal(t, []any{"a/b c?d", payload}, []any{h.Identity, h.Payload})
+		_, err = other.TryAcquire(t.Context(), key)
+		var held *redlock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, []any{"a/b c?d", payload}, []any{held.Holder.Identity, held.Holder.Payload})
+		require.NoError(t, l.Extend(t.Context()))
+		waits := s.wait(other, key, redlock.WithPayload("next"))
+		s.do([]string{"DEL", lockKey(key)}, 0)
+		s.staysHeld(l, 2*serverTTL)
+		h, err = other.Holder(t.Context(), key)
+		require.NoError(t, err)
+		require.Equal(t, payload, h.Payload)
+		require.Contains(t, s.locks(0), lockKey(key), "it was put back")
+		require.NoError(t, l.Release(t.Context()))
+		next := receive(t, waits, longTTL, "the release called nobody")
+		require.NoError(t, next.err)
+		h, err = q.Holder(t.Context(), key)
+		require.NoError(t, err)
+		require.Equal(t, []any{"other", "next"}, []any{h.Identity, h.Payload})
+		require.NoError(t, next.lease.Release(t.Context()))
+	}
+	s.requireFree(longTTL, "a release did not find its key")
+}

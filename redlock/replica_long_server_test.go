@@ -1,0 +1,101 @@
+//go:build long
+
+package redlock_test
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// A server that votes was demoted and promoted while it was out of reach, and says so no more: its
+// replication id tells.
+func TestGateMasterThatWasAReplicaAndNoLongerSaysSo(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 4)
+	var link cable
+	q := gatedURLs(t, s.three(3, 1, 2), redlock.WithReplicas(), redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+		if url == s.Node(3).URL() {
+			o.DialCtxFn = link.through(func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+				return d.DialContext(ctx, "tcp", addr)
+			})
+		}
+	}))
+	requireVotes(t, q, 0, longTTL)
+	link.cut()
+	s.do([]string{"CONFIG", "SET", "repl-backlog-ttl", "1"}, 3)
+	s.follow(3, 0)
+	s.promote(3)
+	require.Eventually(t, func() bool {
+		return s.info(3, "role") == "master" && strings.Trim(s.info(3, "master_replid2"), "0") == ""
+	}, longTTL, pollTick)
+	link.mend()
+	require.Eventually(t, func() bool {
+		return redlock.ErrorType(q.Nodes(t.Context())[0].Err) == string(redlock.ConditionQuarantined)
+	}, longTTL, pollTick, "it is taken for what it was")
+	requireVotes(t, q, 0, serverQuarantine+longTTL)
+}
+
+// A promoted replica has been up for as long as it was one. Neither who saw it promoted goes by
+// that, nor who did not.
+func TestGatePromotedReplica(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 4)
+	s.follow(3, 0)
+	witness := gatedURLs(t, s.three(3, 1, 2), redlock.WithReplicas())
+	requireCondition(t, node(t, witness, 0).Err, s.Node(3).Addr(), redlock.ConditionReplica)
+
+	promoted := time.Now()
+	s.promote(3)
+	fresh := gatedURLs(t, s.three(3, 1, 2), redlock.WithReplicas())
+	n := node(t, fresh, 0)
+	requireCondition(t, n.Err, s.Node(3).Addr(), redlock.ConditionQuarantined)
+	require.GreaterOrEqual(t, n.Uptime, day)
+	require.WithinRange(t, n.QuarantinedUntil, promoted.Add(serverQuarantine), time.Now().Add(serverQuarantine))
+
+	refusing := gatedURLs(t, s.three(3, 1, 2))
+	ce := requireCondition(t, node(t, refusing, 0).Err, s.Node(3).Addr(), redlock.ConditionReplicated)
+	require.ErrorContains(t, ce, "was a replica")
+
+	const recheck = 2 * time.Second // of a replica
+	require.GreaterOrEqual(t, requireVotes(t, fresh, 0, serverQuarantine+whole).Sub(promoted), serverQuarantine)
+	require.GreaterOrEqual(t, requireVotes(t, witness, 0, recheck+whole).Sub(promoted), serverQuarantine)
+	_, err := fresh.TryAcquire(t.Context(), "key")
+	require.NoError(t, err)
+	require.False(t, node(t, refusing, 0).Votes, "it stays one that was a replica")
+}
+
+// A promoted server says for repl-backlog-ttl that it was a replica. Who saw it as one knows for
+// longer.
+func TestGatePromotedReplicaThatNoLongerSaysSo(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		opts []redlock.Option
+	}{
+		{"replicas refused", nil},
+		{"replicas accepted", []redlock.Option{redlock.WithReplicas()}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := startAged(t, 4)
+			s.follow(3, 0)
+			s.do([]string{"CONFIG", "SET", "repl-backlog-ttl", "1"}, 3)
+			q := gatedURLs(t, s.three(3, 1, 2), test.opts...)
+			requireCondition(t, node(t, q, 0).Err, s.Node(3).Addr(), redlock.ConditionReplica)
+			s.promote(3)
+			promoted := time.Now()
+			require.Eventually(t, func() bool { return strings.Trim(s.info(3, "master_replid2"), "0") == "" }, longTTL, pollTick)
+			voted := requireVotes(t, q, 0, serverQuarantine+longTTL)
+			require.GreaterOrEqual(t, voted.Sub(promoted), serverQuarantine)
+		})
+	}
+}

@@ -1,0 +1,166 @@
+//go:build long
+
+package redlock_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Without what only hand-overs need a server votes, with a warning: a release calls nobody then.
+func TestServersThatHandOverSlowly(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ rule, says string }{
+		{"resetchannels", "PUBLISH"}, // what ACL SETUSER gives a new user
+		{"-publish", "PUBLISH"},
+		{"-subscribe", "SUBSCRIBE"},
+		{"-zadd", "ZADD"},
+		{"-zrange", "ZRANGE"},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			s := startAged(t, 3, withUser(t, test.rule))
+			var log lockedBuffer
+			q := gatedURLs(t, s.userURLs(), logTo(&log))
+			first := s.hold(q, "key")
+			s.acquire(q, "key") // who waits subscribes
+			warned := func(i int) bool {
+				n := node(t, q, i)
+				require.True(t, n.Votes)
+				return len(n.Warnings) > 0
+			}
+			for i := range s.Nodes() {
+				require.Eventually(t, func() bool { return warned(i) }, longTTL, pollTick)
+				n := node(t, q, i)
+				var ce *redlock.ConditionError
+				require.ErrorAs(t, n.Warnings[0], &ce)
+				require.Equal(t, redlock.ConditionNoPermission, ce.Condition)
+				require.ErrorContains(t, ce, test.says)
+				require.ErrorContains(t, ce, "comes seconds later")
+			}
+			require.NoError(t, q.Healthy(), "leases can be had")
+			require.Never(t, func() bool { return strings.Count(log.String(), "lacks what") > 3 }, 3*time.Second, 100*time.Millisecond)
+			require.Equal(t, 3, strings.Count(log.String(), "level=WARN"), "a line a node: %s", &log)
+
+			s.do(append([]string{"ACL", "SETUSER", "tenure"}, userRules(t)...))
+			for i := range s.Nodes() {
+				require.Eventually(t, func() bool { return !warned(i) }, longTTL, pollTick, "%s", &log)
+			}
+			// A refusal that was on its way when the right came back is told once more.
+			require.GreaterOrEqual(t, strings.Count(log.String(), "lacks nothing"), 3, "%s", &log)
+			require.NoError(t, first.Release(t.Context()))
+		})
+	}
+}
+
+// A server that answers with errors has no vote, and says so everywhere: on a quorum of such
+// servers nobody can acquire, so none of it is healthy. Once it is well it votes again.
+func TestServersThatAnswerWithErrors(t *testing.T) {
+	t.Parallel()
+	user := func(rules ...string) func(s *servers) {
+		return func(s *servers) { s.do(append([]string{"ACL", "SETUSER", "tenure"}, rules...)) }
+	}
+	config := func(name, value string) func(s *servers) {
+		return func(s *servers) { s.do([]string{"CONFIG", "SET", name, value}) }
+	}
+	grant := user(userRules(t)...)
+	for _, test := range []struct {
+		name       string
+		hurt, heal func(s *servers)
+		want       redlock.Condition
+		says       string
+	}{
+		{"user deleted", func(s *servers) { s.do([]string{"ACL", "DELUSER", "tenure"}) }, grant, redlock.ConditionNoAuth, "WRONGPASS"},
+		{"all rights taken away", user("-@all"), grant, redlock.ConditionNoPermission, "NOPERM"},
+		{"no EVALSHA", user("-evalsha"), grant, redlock.ConditionNoPermission, "EVALSHA"},
+		{"no keys", user("resetkeys"), grant, redlock.ConditionNoPermission, "keys of the prefix"},
+		{"keys of another prefix", user("resetkeys", "~other:*"), grant, redlock.ConditionNoPermission, "keys of the prefix"},
+		{"keys to read only", user("resetkeys", "%R~tenure:*"), grant, redlock.ConditionNoPermission, "keys of the prefix"},
+		{"no INFO", user("-info"), grant, redlock.ConditionNoPermission, "INFO"},
+		{"no TIME", user("-time"), grant, redlock.ConditionNoPermission, "TIME"},
+		{"no GET", user("-get"), grant, redlock.ConditionNoPermission, "GET"},
+		{"no HMGET", user("-hmget"), grant, redlock.ConditionNoPermission, "HMGET"},
+		{"no HSET", user("-hset"), grant, redlock.ConditionNoPermission, "HSET"},
+		{"no SET", user("-set"), grant, redlock.ConditionNoPermission, "SET"},
+		{"no PTTL", user("-pttl"), grant, redlock.ConditionNoPermission, "PTTL"},
+		{"no PEXPIRE", user("-pexpire"), grant, redlock.ConditionNoPermission, "PEXPIRE"},
+		{"no DEL", user("-del"), grant, redlock.ConditionNoPermission, "DEL"},
+		{"out of memory", config("maxmemory", "1"), config("maxmemory", "0"), redlock.ConditionOutOfMemory, "raise maxmemory"},
+		{"too few replicas", config("min-replicas-to-write", "1"), config("min-replicas-to-write", "0"), redlock.ConditionFewReplicas, "SET"},
+		{"busy", func(s *servers) {
+			for _, i := range s.all() {
+				s.loop(i)
+			}
+		}, func(s *servers) { s.do([]string{"SCRIPT", "KILL"}) }, redlock.ConditionBusy, "SCRIPT KILL; one that has written"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := startAged(t, 3, withUser(t, "--busy-reply-threshold", "1"))
+			var log lockedBuffer
+			told := &serverVotes{}
+			q := gatedURLs(t, s.userURLs(), logTo(&log), redlock.WithTracer(told))
+			require.NoError(t, s.hold(q, "before").Release(t.Context()))
+			require.NoError(t, q.Healthy())
+			require.NotRegexp(t, "level=(WARN|ERROR)", log.String())
+
+			test.hurt(s)
+			healed := false
+			defer func() {
+				if !healed {
+					test.heal(s)
+				}
+			}()
+			// On a machine that is too slow for the timeouts, nodes fail besides, and vote again
+			// without another word than that they answer.
+			lines := func(want, got int, about string) {
+				if !strings.Contains(log.String(), "node failing") {
+					require.Equal(t, want, got, "%s: %s", about, &log)
+				}
+			}
+			// Nobody asks for anything: the look at a server is enough.
+			require.Eventually(t, func() bool { return all(s, told, func(d redlock.TraceVoteData) bool { return !d.Votes }) }, longTTL, pollTick, "%s", &log)
+			for range 3 {
+				_, err := q.TryAcquire(t.Context(), "meanwhile")
+				require.ErrorIs(t, err, redlock.ErrNoQuorum)
+			}
+			err := q.Healthy()
+			require.ErrorIs(t, err, redlock.ErrNoQuorum)
+			for _, n := range q.Nodes(t.Context()) {
+				require.False(t, n.Votes)
+				requireCondition(t, n.Err, n.Node, test.want)
+				requireCondition(t, errorOf(t, err, n.Node), n.Node, test.want)
+				require.ErrorContains(t, n.Err, test.says)
+				data, _ := told.of(n.Node)
+				require.Equal(t, string(test.want), redlock.ErrorType(data.Err))
+			}
+			_, changes := told.of("")
+			require.Never(t, func() bool { _, now := told.of(""); return now != changes }, 3*time.Second, 100*time.Millisecond)
+			lines(3, strings.Count(log.String(), "redlock: node does not vote"), "a line a node")
+			refused := strings.Count(log.String(), "new connections are refused") // where one was made before the look
+			lines(3, strings.Count(log.String(), "level=WARN")-refused, "and no other")
+			require.LessOrEqual(t, refused, 3)
+
+			test.heal(s)
+			healed = true
+			require.Eventually(t, func() bool { return q.Healthy() == nil }, longTTL, pollTick, "%s", &log)
+			require.Eventually(t, func() bool {
+				return all(s, told, func(d redlock.TraceVoteData) bool { return d.Votes && d.Err == nil })
+			}, longTTL, pollTick)
+			for _, n := range q.Nodes(t.Context()) {
+				require.True(t, n.Votes)
+				require.NoError(t, n.Err)
+				require.Empty(t, n.Warnings)
+			}
+			lines(3, strings.Count(log.String(), "node votes"), "all vote again")
+			lines(3, strings.Count(log.String(), "does not vote"), "nothing is repeated")
+			l, err := tryUntilAnswered(t, q, "after")
+			require.NoError(t, err)
+			require.NoError(t, l.Release(t.Context()))
+		})
+	}
+}
