@@ -149,6 +149,7 @@ func TestStaleHolder(t *testing.T) {
 		next := acquire(t, other)
 		later, s := begin(t, other, next)
 		require.Equal(t, "completed", string(s.Value))
+		synctest.Wait() // the third node has promised too: until then it takes an earlier holder's write
 		err := turn.Write(t.Context(), []byte("again"))
 		require.ErrorIs(t, err, register.ErrSuperseded)
 		require.Equal(t, "completed", string(read(t, q).Value))
