@@ -24,7 +24,7 @@ var static embed.FS
 const module = "github.com/tenure-dev/tenure/examples/demo"
 
 // maxSize is how many bytes a browser may have to fetch.
-const maxSize = 4_000_000
+const maxSize = 4_100_000
 
 // packed is the name of the module, which is compressed as it is: not every server compresses.
 const packed = "demo.wasm.gz"

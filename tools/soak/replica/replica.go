@@ -124,7 +124,7 @@ func (r *replica) open() (err error) {
 		return err
 	}
 	common := []scheduler.Option{
-		scheduler.WithClock(r.clock), scheduler.WithTryTimeout(try),
+		scheduler.WithClock(r.clock), scheduler.WithLocation(time.UTC), scheduler.WithTryTimeout(try), // zones differ
 		scheduler.WithStopTimeout(Stopping), scheduler.WithLogger(r.Logger), scheduler.WithTracer(t),
 	}
 	r.shared, err = scheduler.New(r.quorum, append(common[:len(common):len(common)], scheduler.WithTTL(work.TTL))...)
