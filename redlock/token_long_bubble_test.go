@@ -27,7 +27,7 @@ func TestRandomSchedules(t *testing.T) {
 		defer func() { require.NoError(t, checks.Value.Set(full)) }()
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		alone(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 			quorums := []*redlock.Quorum{open(t, fleet), open(t, fleet), open(t, fleet)}
 			var last uint64
 			var held *redlock.Lease

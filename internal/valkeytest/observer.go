@@ -13,7 +13,7 @@ import (
 )
 
 // observeTimeout bounds a command of Node.Do.
-const observeTimeout = 5 * time.Second
+const observeTimeout = 30 * time.Second
 
 // Client returns a client for assertions, made at the first call and closed
 // with the fleet. It survives [Node.Restart]. It keeps one connection and sends
