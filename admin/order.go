@@ -161,9 +161,9 @@ type Started struct {
 //
 // Errors: *OptionError; *OrderError, which matches ErrRefused if a replica took it and could not
 // begin (with a scheduler.Reason: overlap if a run of the job goes on); ErrNobody if none took it,
-// and none will, and ErrNoJob too if no replica is known to have the job; redlock.ErrUnknown if one took it, or may have, and what came of it is not known:
-// ask Running, Runs and Orders, where it has its ID; redlock.ErrNoQuorum or ctx's own error before
-// it was given.
+// and none will, and ErrNoJob too if no replica is known to have the job; redlock.ErrUnknown if one
+// took it, or may have, and what came of it is not known: ask Running, Runs and Orders, where it
+// has its ID; redlock.ErrNoQuorum or ctx's own error before it was given.
 func (c *Client) RunNow(ctx context.Context, job, reason string) (started Started, err error) {
 	key, err := c.key(Job(job))
 	if err != nil {

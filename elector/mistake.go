@@ -27,8 +27,8 @@ const (
 )
 
 // watchForTwin looks, in the background, whether the leader is another Elector with this one's
-// identity. A process that has died leads on until its lease expires, so the lease is to be extended
-// meanwhile. stop ends that, and waits for nothing.
+// identity. A process that has died leads on until its lease expires, so the lease is to be
+// extended meanwhile. stop ends that, and waits for nothing.
 func (e *Elector) watchForTwin(ctx context.Context) (stop context.CancelFunc) {
 	ctx, stop = context.WithCancel(ctx)
 	if e.twin.Load() {

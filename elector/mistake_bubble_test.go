@@ -29,7 +29,8 @@ func (b *both) TraceCampaignStart(ctx context.Context, _ elector.TraceCampaignSt
 }
 func (*both) TraceCampaignEnd(context.Context, elector.TraceCampaignEndData) {}
 
-// A tracer that was given to the Quorum alone hears of elections too, unless the Elector has its own.
+// A tracer that was given to the Quorum alone hears of elections too, unless the Elector has its
+// own.
 func TestTracerOfTheQuorumHearsOfElections(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		quorums, own := new(both), new(both)

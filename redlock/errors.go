@@ -187,8 +187,8 @@ func (e *NodeError) Unwrap() error { return e.Err }
 
 // ErrorType returns the Condition where one is known, and otherwise "timeout", "overloaded",
 // "server" (the server answered with an error), "unknown_sequence" and "unknown_register" (it does
-// not know yet how far a sequence has come, or what a job's register has), "abandoned" (it was not sent, because what it was for had been decided
-// without it), "closed" or "connection".
+// not know yet how far a sequence has come, or what a job's register has), "abandoned" (it was not
+// sent, because what it was for had been decided without it), "closed" or "connection".
 func (e *NodeError) ErrorType() string {
 	var known interface{ ErrorType() string }
 	switch {

@@ -41,8 +41,8 @@ func (p *program) asks(cmd *cobra.Command, f question) {
 	p.reaches(cmd, askWithin, inTime(f), func(context.Context) ([]redlock.Option, error) { return withoutLeases, nil })
 }
 
-// looks is asks for how nodes are. For how long one is quarantined is the replicas' affair, by their
-// TTL and clock skew, which the nodes know.
+// looks is asks for how nodes are. For how long one is quarantined is the replicas' affair, by
+// their TTL and clock skew, which the nodes know.
 func (p *program) looks(cmd *cobra.Command, f question) {
 	p.reaches(cmd, askWithin, inTime(f), func(ctx context.Context) ([]redlock.Option, error) {
 		cfg, err := p.examined()

@@ -42,8 +42,8 @@ func writeUsers(t *testing.T, file, acl, defaultUser string) {
 	require.NoError(t, os.WriteFile(file, []byte(acl), 0o600))
 }
 
-// doctorFinds has doctor examine nodes, and returns what it finds but for quarantines: code, severity and
-// how many nodes.
+// doctorFinds has doctor examine nodes, and returns what it finds but for quarantines: code,
+// severity and how many nodes.
 func doctorFinds(t *testing.T, urls []string) (all []string, said string) {
 	t.Helper()
 	got := call(t, nodesAt(urls...), "doctor", "-o", "json", "--node-timeout", "1s", "--prefix", "billing")

@@ -11,8 +11,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// A node that was restarted votes again when the replicas say so, from the first moment on, whatever
-// the TTL of the command is; and nobody is told to delete a key.
+// A node that was restarted votes again when the replicas say so, from the first moment on,
+// whatever the TTL of the command is; and nobody is told to delete a key.
 func TestQuarantineIsThatOfTheReplicas(t *testing.T) {
 	t.Parallel()
 	f := startServers(t, 3)

@@ -7,8 +7,8 @@
 // whose lease has ended may act at any time, and so may two holders at once. A node promises a
 // ballot when that reads, and takes no write of a lower one from then on.
 //
-// A use is: acquire a lease; Begin, which reads; decide; Write; and act once Write has returned nil.
-// Each further Write of the same Turn needs no read.
+// A use is: acquire a lease; Begin, which reads; decide; Write; and act once Write has returned
+// nil. Each further Write of the same Turn needs no read.
 //
 //	t, states, err := register.Of(q, "ticks/report", day).Begin(ctx, lease, pause)
 //	...

@@ -200,8 +200,8 @@ func (r *reading) lacking(i int) (*view, error) {
 }
 
 // restore has nodes know what they do not, where too few do, or where it is to be kept. It returns
-// which know the first register by then. That they do is needed by who goes on to ask them: who only
-// reads has read what they are given.
+// which know the first register by then. That they do is needed by who goes on to ask them: who
+// only reads has read what they are given.
 func (r *reading) restore(ctx context.Context) (restored []bool, err error) {
 	give := make([]*view, len(r.given))
 	knew := make([]int, len(r.given))

@@ -63,8 +63,8 @@ func TestWriteRestoresALateNode(t *testing.T) {
 	})
 }
 
-// A node that has forgotten a register since it was read takes no write of it: it has forgotten what
-// it promised, too, and maybe a later value.
+// A node that has forgotten a register since it was read takes no write of it: it has forgotten
+// what it promised, too, and maybe a later value.
 func TestWriteHasNoNodeKnowThatHasForgottenSince(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, f *fleet) {
 		q := f.open()

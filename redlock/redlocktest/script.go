@@ -9,9 +9,10 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// parsed are the texts that miniredis has parsed without an error. It does so with each SCRIPT LOAD,
-// and keeps what it has compiled of each text, both for as long as the program lives. So a process
-// keeps the scripts that it is given itself, and hands over their text when they are to run.
+// parsed are the texts that miniredis has parsed without an error. It does so with each SCRIPT
+// LOAD, and keeps what it has compiled of each text, both for as long as the program lives. So a
+// process keeps the scripts that it is given itself, and hands over their text when they are to
+// run.
 var parsed sync.Map // of texts
 
 // cache does what SCRIPT asks for, and reports false if miniredis is to.

@@ -5,12 +5,13 @@ package model
 // left out, so any holder may be stale.
 //
 // What is in flight to a node is carried out once, at any time, in any order, or never, and its
-// answer counts in the round that is under way. That an answer is late adds nothing: of a read it is
-// as if that were in flight for ever, which forbids less, and whoever has a quorum of answers to a
-// write may fail to see it. A write that is repeated is in flight again, and begins a round. Time passes in ticks: a round has a few, and a node that was restarted does not
-// vote for a few. A restart loses what the node knows, and what is in flight to it from who had an
-// answer of it: that was for the process before. Rule 9, texts of earlier processes, and how long
-// nodes keep a register are left out.
+// answer counts in the round that is under way. That an answer is late adds nothing: of a read it
+// is as if that were in flight for ever, which forbids less, and whoever has a quorum of answers to
+// a write may fail to see it. A write that is repeated is in flight again, and begins a round. Time
+// passes in ticks: a round has a few, and a node that was restarted does not vote for a few. A
+// restart loses what the node knows, and what is in flight to it from who had an answer of it: that
+// was for the process before. Rule 9, texts of earlier processes, and how long nodes keep a
+// register are left out.
 
 // RegisterConfig is a configuration of it.
 type RegisterConfig struct {
@@ -384,8 +385,8 @@ func (p registers) readBy(s *regState, h int) Property {
 	return none
 }
 
-// stands reports whether a write may stand: all who have read under higher ballots have found it, and
-// no other one has the same ballot and stands.
+// stands reports whether a write may stand: all who have read under higher ballots have found it,
+// and no other one has the same ballot and stands.
 func (p registers) stands(s *regState, h int, step uint8) Property {
 	v := regValue{p.ballot(h), step, uint8(h)}
 	for g := range p.Holders {

@@ -26,7 +26,8 @@ import (
 // gave to New keeps its connection for as long as that lives, and the node stays out.
 //
 // From a look that finds nothing (the certificate has expired, the password is another one, a proxy
-// is full) nothing is concluded: the connection in use goes on, and why there is no new one is told.
+// is full) nothing is concluded: the connection in use goes on, and why there is no new one is
+// told.
 
 // look is one look at the server. The writer and the look's goroutine have it in turn.
 type look struct {

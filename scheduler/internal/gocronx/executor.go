@@ -51,7 +51,8 @@ func NewExecutor(s *Settings, location *time.Location, stopTimeout time.Duration
 func (e *Executor) Gocron() gocron.Scheduler { return e.gocron }
 
 // NewJob makes a job of a definition that has a name. shown returns the gocron.Job that monitors
-// are to see in its place; nil shows it as it is. They hear of it by Job.Register. Errors are gocron's, and ErrStopped after Shutdown.
+// are to see in its place; nil shows it as it is. They hear of it by Job.Register. Errors are
+// gocron's, and ErrStopped after Shutdown.
 func (e *Executor) NewJob(d *Definition, shown func(*Job) gocron.Job) (*Job, error) {
 	id := d.ID
 	if id == uuid.Nil {

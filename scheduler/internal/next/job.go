@@ -212,8 +212,8 @@ var _ gocron.Job = (*publicJob)(nil)
 // goes on, on whatever replica; SkipNotLeader on a replica that does not lead (WithElection);
 // SkipLimit with gocron.WithLimitConcurrentJobs; SkipNoQuorum, SkipTimeout, SkipSplit or
 // SkipQuarantined if the lease could not be acquired within a second; and SkipStopped if the
-// Scheduler is not started or is being stopped. A job that was removed is gocron.ErrJobNotFound. The
-// error is for the caller: tracers and gocron's listeners are not told of it.
+// Scheduler is not started or is being stopped. A job that was removed is gocron.ErrJobNotFound.
+// The error is for the caller: tracers and gocron's listeners are not told of it.
 func (p *publicJob) RunNow() error {
 	s := p.job.s
 	s.mu.Lock()

@@ -29,8 +29,8 @@ func newLimit(s *gocronx.Settings) *limit {
 	return &limit{waits: s.LimitMode == gocron.LimitModeWait, places: make(chan struct{}, s.Limit)}
 }
 
-// take takes a place for a job. If there is none the job is kicked when one is given back; a nil one
-// is a run that does not wait.
+// take takes a place for a job. If there is none the job is kicked when one is given back; a nil
+// one is a run that does not wait.
 func (l *limit) take(j *job) bool {
 	if l == nil {
 		return true

@@ -418,8 +418,9 @@ func (j *job) stillRuns(ctx context.Context, tick time.Time) error {
 	return err
 }
 
-// know takes over a record, unless it was read without the lease and is older than what is known: it
-// was asked for before that was written, or the nodes were emptied. The next lease has the truth.
+// know takes over a record, unless it was read without the lease and is older than what is known:
+// it was asked for before that was written, or the nodes were emptied. The next lease has the
+// truth.
 func (j *job) know(rec joblog.Record, ballot uint64, held bool) {
 	j.mu.Lock()
 	if held || ballot >= j.ballot {

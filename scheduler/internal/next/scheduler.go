@@ -196,12 +196,12 @@ func (s *Scheduler) Elector() *elector.Elector {
 // not change between builds. The options are gocron's and those of this package: WithCatchUp,
 // WithDelivery, WithOverlap, WithRetry and WithSucceedWithin.
 //
-// A task whose first parameter is a context gets one that ends, with the cause, when the job's lease
-// or the leadership is lost, when the job is removed, and when the Scheduler stops; RunFromContext
-// tells which run it is for. If the parameters begin with a context of your own, the task gets one
-// with its values that ends with either. An error that the task returns is logged as a warning, at
-// debug level if it is only that its context has ended. A panic is logged as an error with its stack
-// and does not end the process.
+// A task whose first parameter is a context gets one that ends, with the cause, when the job's
+// lease or the leadership is lost, when the job is removed, and when the Scheduler stops;
+// RunFromContext tells which run it is for. If the parameters begin with a context of your own, the
+// task gets one with its values that ends with either. An error that the task returns is logged as
+// a warning, at debug level if it is only that its context has ended. A panic is logged as an error
+// with its stack and does not end the process.
 //
 // Errors are *OptionError for what does not fit several replicas, one that matches ErrNotRunning
 // after Shutdown, and gocron's own.
@@ -538,8 +538,8 @@ func (s *Scheduler) Conflicts() []Conflict {
 }
 
 // Overdue returns the names of the jobs that have not succeeded for as long as WithSucceedWithin
-// says, as far as this replica knows. It does no I/O, and is no matter of readiness: a restart heals
-// nothing.
+// says, as far as this replica knows. It does no I/O, and is no matter of readiness: a restart
+// heals nothing.
 func (s *Scheduler) Overdue() []string {
 	s.mu.Lock()
 	jobs := s.list()
