@@ -12,8 +12,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// A claim is nobody's whose completion a quorum has not recorded: another one may have it.
-func TestClaimNeedsItsCompletion(t *testing.T) {
+// A claim that a quorum of nodes has not taken is not the caller's: another one may have it.
+func TestClaimNeedsAQuorum(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet, "taker")
 		require.NoError(t, orders.Claim(t.Context(), q, "before")) // scripts are known
