@@ -51,6 +51,6 @@ func TestClockJumpIsNoticedByAnIdleQuorum(t *testing.T) {
 		voted := requireVotes(t, q, i, serverQuarantine+whole)
 		require.GreaterOrEqual(t, voted.Sub(jumped), serverQuarantine, "it may vote when what expired early would have expired")
 	}
-	_, err := q.TryAcquire(t.Context(), "key")
-	require.NoError(t, err)
+	g := receive(t, s.acquire(q, "key"), serverQuarantine+whole, "nobody can acquire")
+	require.NoError(t, g.err)
 }
