@@ -22,20 +22,19 @@ type leadership struct {
 	mu     sync.Mutex
 	cancel context.CancelFunc // guarded by mu; ends the campaign; nil without one
 	ended  chan struct{}      // guarded by mu; closed when Run has returned
-	begun  chan struct{}      // guarded by mu; closed when the next term begins
 }
 
 func newLeadership(q *redlock.Quorum, cfg *config, unfit func(context.Context) error, elected, left func()) (*leadership, error) {
 	opts := []elector.Option{elector.WithDrainTimeout(cfg.stopTimeout), elector.WithLogger(cfg.logger)}
 	opts = append(opts, cfg.tell.ofElector()...)
-	if t, ok := cfg.tracer.run.(elector.CampaignTracer); ok {
+	if t := cfg.tracer.Campaign; t != nil {
 		opts = append(opts, elector.WithTracer(t))
 	}
 	e, err := elector.New(q, cfg.election, append(opts, cfg.elector...)...)
 	if err != nil {
 		return nil, &OptionError{Option: "WithElection", Reason: err.Error(), Err: err}
 	}
-	return &leadership{elector: e, unfit: unfit, elected: elected, left: left, given: make(chan error, 1), begun: make(chan struct{})}, nil
+	return &leadership{elector: e, unfit: unfit, elected: elected, left: left, given: make(chan error, 1)}, nil
 }
 
 // check returns nil if this replica leads, and its term is known here. It does no I/O.
@@ -60,24 +59,19 @@ func (l *leadership) term() *elector.Term {
 	return l.current.Load()
 }
 
-// wait returns when this replica leads, or with an error when ctx ends.
-func (l *leadership) wait(ctx context.Context) error {
-	for {
-		if l == nil {
-			return nil
-		}
-		l.mu.Lock()
-		begun := l.begun
-		l.mu.Unlock()
-		if l.check(ctx) == nil {
-			return nil
-		}
-		select {
-		case <-begun:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+// during returns a context that ends with ctx, and with the term. cancel is to be called.
+func (l *leadership) during(ctx context.Context) (_ context.Context, cancel context.CancelCauseFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	t := l.term()
+	if t == nil {
+		return ctx, end
 	}
+	lost := func() { end(context.Cause(t.Context())) }
+	stop := context.AfterFunc(t.Context(), lost)
+	if t.Context().Err() != nil {
+		lost() // at once, and not a moment later
+	}
+	return ctx, func(why error) { stop(); end(why) }
 }
 
 // campaign takes part in the election until stopCampaign.
@@ -115,10 +109,6 @@ func (l *leadership) lead(ctx context.Context, term *elector.Term) error {
 	default:
 	}
 	l.current.Store(term)
-	l.mu.Lock()
-	close(l.begun)
-	l.begun = make(chan struct{})
-	l.mu.Unlock()
 	l.elected()
 	defer l.left()
 	select {

@@ -1,63 +1,84 @@
 package scheduler
 
 import (
-	"errors"
-	"time"
+	"context"
+	"sync"
+	"sync/atomic"
 
 	"github.com/go-co-op/gocron/v2"
-	"github.com/google/uuid"
+
+	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
 )
 
-// gocron.WithLimitConcurrentJobs with LimitModeReschedule drops what it has no place for, and calls
-// no Lock. The next call for the job finds the ticks that were passed over. Behind the last tick of
-// a job there is none, so gocron's monitor is asked.
+// limit is gocron.WithLimitConcurrentJobs. A place is taken before a tick is asked for, so a
+// replica that has none leaves the tick to others. A nil limit is none.
+type limit struct {
+	waits  bool          // gocron.LimitModeWait: what is due waits for a place, and does not age
+	places chan struct{} // holds a value for each place that is taken
 
-// errNoPlace is why gocron begins no run.
-var errNoPlace = errors.New("gocron has as many runs as it may (gocron.WithLimitConcurrentJobs, LimitModeReschedule)")
+	waiting atomic.Int32 // ticks that do
 
-// limitMonitor is the user's monitor, which also tells the Scheduler what gocron has dropped.
-type limitMonitor struct {
-	gocron.SchedulerMonitor
-	s *state
+	mu      sync.Mutex
+	without []*job // guarded by mu; that found no place and are to be told when there is one
 }
 
-// ConcurrencyLimitReached is called where a run would have begun.
-func (m *limitMonitor) ConcurrencyLimitReached(limit string, of gocron.Job) {
-	m.SchedulerMonitor.ConcurrencyLimitReached(limit, of)
-	m.s.turnedAway(of.ID())
+func newLimit(s *gocronx.Settings) *limit {
+	if s.Limit == 0 {
+		return nil
+	}
+	return &limit{waits: s.LimitMode == gocron.LimitModeWait, places: make(chan struct{}, s.Limit)}
 }
 
-// turnedAway reports the last tick of a job that gocron has no place for, and has it run late if
-// the job catches up.
-func (s *state) turnedAway(id uuid.UUID) {
-	s.mu.Lock()
-	j := s.jobs[id]
-	s.mu.Unlock()
-	if j == nil || j.unlocked || !j.claims.isLast() {
+// take takes a place for a job. If there is none the job is kicked when one is given back; a nil
+// one is a run that does not wait.
+func (l *limit) take(j *job) bool {
+	if l == nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case l.places <- struct{}{}:
+		return true
+	default:
+	}
+	if !l.waits && j != nil {
+		l.without = append(l.without, j)
+	}
+	return false
+}
+
+// wait waits for a place.
+func (l *limit) wait(ctx context.Context) error {
+	l.waiting.Add(1)
+	defer l.waiting.Add(-1)
+	select {
+	case l.places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// waitingTicks is how many wait for a place.
+func (l *limit) waitingTicks() int {
+	if l == nil {
+		return 0
+	}
+	return int(l.waiting.Load())
+}
+
+// giveBack gives a place back.
+func (l *limit) giveBack() {
+	if l == nil {
 		return
 	}
-	ctx := s.cfg.context
-	due, skip := j.due(ctx)
-	if skip == nil {
-		late := newLateTick(j, due.scheduled, SkipMissed)
-		skip = &SkipError{Job: j.name, Tick: late.tick, Reason: SkipOther, Err: errNoPlace}
-		skip.Pending = j.cfg.catchUp != CatchUpNone && j.backlog.add(late)
+	<-l.places
+	l.mu.Lock()
+	jobs := l.without
+	l.without = nil
+	l.mu.Unlock()
+	for _, j := range jobs {
+		j.kick()
 	}
-	s.skip(ctx, skip)
 }
-
-// noMonitor is that of a user without one.
-type noMonitor struct{}
-
-func (noMonitor) SchedulerStarted()                                   {}
-func (noMonitor) SchedulerStopped()                                   {}
-func (noMonitor) SchedulerShutdown()                                  {}
-func (noMonitor) JobRegistered(gocron.Job)                            {}
-func (noMonitor) JobUnregistered(gocron.Job)                          {}
-func (noMonitor) JobStarted(gocron.Job)                               {}
-func (noMonitor) JobRunning(gocron.Job)                               {}
-func (noMonitor) JobFailed(gocron.Job, error)                         {}
-func (noMonitor) JobCompleted(gocron.Job)                             {}
-func (noMonitor) JobExecutionTime(gocron.Job, time.Duration)          {}
-func (noMonitor) JobSchedulingDelay(gocron.Job, time.Time, time.Time) {}
-func (noMonitor) ConcurrencyLimitReached(string, gocron.Job)          {}

@@ -38,7 +38,7 @@ func NewLocker(q *redlock.Quorum, opts ...LockerOption) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cfg.checkLease(q, cfg.lease...); err != nil {
+	if err := checkLease(q, cfg.lease); err != nil {
 		return nil, err
 	}
 	return &Locker{q: q, cfg: cfg}, nil
@@ -84,7 +84,7 @@ func (l *Locker) Lock(ctx context.Context, name string) (lock gocron.Lock, err e
 
 // try is one attempt within the try timeout.
 func (l *Locker) try(ctx context.Context, name string) (*redlock.Lease, error) {
-	key, err := l.cfg.key(name)
+	key, err := keyOf(name)
 	if err != nil {
 		return nil, err
 	}
@@ -128,29 +128,4 @@ func (l *Locker) logSkip(ctx context.Context, name string, err error) {
 		level = slog.LevelDebug
 	}
 	l.cfg.logger.Log(ctx, level, "scheduler: job is skipped", "job", name, "error.type", redlock.ErrorType(err), "error", err)
-}
-
-var _ gocron.Locker = (*tickLocker)(nil)
-
-// tickLocker is the gocron.Locker of a Scheduler.
-type tickLocker struct{ s *Scheduler }
-
-// Lock begins the run that is due, or one that was offered to gocron. It returns a *runLock, or a
-// *SkipError.
-func (l *tickLocker) Lock(ctx context.Context, name string) (lock gocron.Lock, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			lock, err = nil, recovered(ctx, l.s.cfg.logger, name, p)
-		}
-	}()
-	j := jobFrom(ctx)
-	if j == nil {
-		return nil, &OptionError{Option: "gocron.WithContext", Reason: "the job's context is not the one that the Scheduler gave it"}
-	}
-	r, skip := j.begin(ctx)
-	if skip != nil {
-		l.s.skip(ctx, skip)
-		return nil, skip
-	}
-	return r, nil
 }

@@ -1,42 +1,17 @@
 package scheduler_test
 
 import (
-	"bytes"
-	"context"
-	"crypto/tls"
-	"flag"
-	"fmt"
 	"log/slog"
-	"net"
-	"os"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/valkey-io/valkey-go"
 	"go.uber.org/goleak"
 
-	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/redlock/redlocktest"
-	"github.com/tenure-dev/tenure/scheduler"
 )
 
 func TestMain(m *testing.M) {
-	if settings := os.Getenv(processVariable); settings != "" {
-		if err := beReplica(settings); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	flag.Parse()
-	if len(scheduler.GocronChanges()) > 0 {
-		// New and NewJob refuse gocron's options then. One test fails, and says what to do.
-		_ = flag.Set("test.run", "^TestGocronStillTellsWhatItsOptionsSet$")
-	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -61,99 +36,4 @@ func open(t *testing.T, urls []string, opts ...redlock.Option) *redlock.Quorum {
 		return true
 	}, patience, 10*time.Millisecond)
 	return q
-}
-
-// newLocker makes a Locker without a minimum hold, and silent, unless opts say otherwise.
-func newLocker(t *testing.T, q *redlock.Quorum, opts ...scheduler.LockerOption) *scheduler.Locker {
-	t.Helper()
-	defaults := []scheduler.LockerOption{scheduler.WithMinHold(0), scheduler.WithLogger(slog.New(slog.DiscardHandler))}
-	l, err := scheduler.NewLocker(q, append(defaults, opts...)...)
-	require.NoError(t, err)
-	return l
-}
-
-// lockers makes n Lockers on real servers, each on a Quorum of its own.
-func lockers(t *testing.T, n int, opts ...scheduler.LockerOption) []*scheduler.Locker {
-	t.Helper()
-	fleet := valkeytest.Start(t, 3)
-	made := make([]*scheduler.Locker, n)
-	for i := range made {
-		made[i] = newLocker(t, open(t, fleet.URLs()), opts...)
-	}
-	return made
-}
-
-// mustLock locks a job and returns the Lock behind gocron's interface.
-func mustLock(t *testing.T, l *scheduler.Locker, job string) *scheduler.Lock {
-	t.Helper()
-	lock, err := l.Lock(t.Context(), job)
-	require.NoError(t, err)
-	require.IsType(t, &scheduler.Lock{}, lock)
-	return lock.(*scheduler.Lock)
-}
-
-// refused tries to lock a job and returns the error.
-func refused(t *testing.T, l *scheduler.Locker, job string) error {
-	t.Helper()
-	lock, err := l.Lock(t.Context(), job)
-	require.Error(t, err)
-	require.Nil(t, lock)
-	return err
-}
-
-// journal is a log that a test reads.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer // guarded by mu
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
-
-// lines returns the lines that contain part.
-func (j *journal) lines(part string) []string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	var found []string
-	for line := range strings.Lines(j.text.String()) {
-		if strings.Contains(line, part) {
-			found = append(found, line)
-		}
-	}
-	return found
-}
-
-// cancelled returns a context that has ended.
-func cancelled(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	return ctx
-}
-
-// set writes a key on one node, as somebody else's client would.
-func set(t *testing.T, n *redlocktest.Node, key, value string) {
-	t.Helper()
-	do(t, n, "SET", key, value)
-}
-
-// do sends one node a command, as somebody else's client would.
-func do(t *testing.T, n *redlocktest.Node, command ...string) {
-	t.Helper()
-	client, err := valkey.NewClient(valkey.ClientOption{
-		InitAddress: []string{"node"}, ForceSingleClient: true, DisableCache: true,
-		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			return n.Dial(ctx)
-		},
-	})
-	require.NoError(t, err)
-	defer client.Close()
-	require.NoError(t, client.Do(t.Context(), client.B().Arbitrary(command...).Build()).Error())
 }

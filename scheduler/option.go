@@ -1,34 +1,118 @@
 package scheduler
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
-	"unicode/utf8"
 
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
+	"github.com/tenure-dev/tenure/scheduler/internal/joblog"
 )
 
 // Defaults and bounds. Each option that changes one names it.
 const (
-	// DefaultMinHold is longer than the difference between the clocks of machines that NTP keeps,
-	// well under a second, and the try timeout together.
-	DefaultMinHold = 2 * time.Second
-	// DefaultTryTimeout leaves room for a few rounds to slow nodes (a node has at most 500 ms by
-	// default) and is shorter than any interval worth locking.
-	DefaultTryTimeout = time.Second
-	// MinTryTimeout is about one round trip within a region.
-	MinTryTimeout = 10 * time.Millisecond
-	// DefaultKeyPrefix keeps jobs apart from other uses of the same Quorum.
-	DefaultKeyPrefix = "job/"
-	// MaxKeyPrefixLength in bytes leaves at least as many of redlock.MaxKeyLength for the names of
-	// jobs.
-	MaxKeyPrefixLength = redlock.MaxKeyLength / 2
+	// DefaultStopTimeout is gocron's own.
+	DefaultStopTimeout = 10 * time.Second
+	// MaxTimeout bounds the stop timeout.
+	MaxTimeout = 24 * time.Hour
+	// Grace is how late a tick is still run without WithCatchUp. It is longer than the clocks of
+	// machines that NTP keeps differ, than a hand-over in order takes, and than a busy machine
+	// stands still.
+	Grace = joblog.Grace
+	// MinInterval is the least time between two ticks of a job.
+	MinInterval = 100 * time.Millisecond
+	// MaxSpan bounds the interval of a job and the window of WithCatchUp: ten years.
+	MaxSpan = 10 * 365 * 24 * time.Hour
+	// MaxRetries bounds WithRetry.
+	MaxRetries = 100
+	// KeyPrefix goes before a job's name in the key of its lease, and keeps jobs apart from other
+	// uses of the same Quorum.
+	KeyPrefix = "job/"
 )
 
-// LockerOption configures a Locker.
-type LockerOption interface{ applyLocker(*lockerConfig) error }
+// Option configures a Scheduler.
+type Option interface{ apply(*config) error }
+
+type option func(*config) error
+
+func (o option) apply(c *config) error { return o(c) }
+
+// config is a Scheduler's configuration.
+type config struct {
+	logger      *slog.Logger
+	lease       []redlock.LeaseOption
+	election    string // empty for none
+	elector     []elector.Option
+	location    *time.Location
+	stopTimeout time.Duration
+	gocron      []gocron.SchedulerOption
+	jobs        []gocron.JobOption // go before those of each job
+	tracer      *Tracer
+	tell        Telling
+	wall        func() time.Time // the wall clock; tests move it
+}
+
+func newConfig(opts []Option) (*config, error) {
+	c := &config{logger: slog.Default(), location: time.Local, stopTimeout: DefaultStopTimeout, tracer: &Tracer{}, wall: time.Now}
+	for i, o := range opts {
+		if o == nil {
+			return nil, &OptionError{Option: "Option", Reason: fmt.Sprintf("option %d is nil", i)}
+		}
+		if err := o.apply(c); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// WithElection makes the replicas of the Scheduler elect a leader, which alone runs jobs as long as
+// it leads. Each run still has a lease of its own, and no tick is run twice across a hand-over.
+// Without this option every replica asks for every tick, and they share the work.
+//
+// The options are those of elector.New. Its drain timeout is the Scheduler's stop timeout unless
+// they say otherwise. Two Schedulers of one process that name the same election on one Quorum would
+// take the leadership from each other, and New refuses the second.
+func WithElection(name string, opts ...elector.Option) Option {
+	return option(func(c *config) error {
+		if name == "" {
+			return &OptionError{Option: "WithElection", Reason: "the name is empty: name what is led"}
+		}
+		c.election, c.elector = name, opts
+		return nil
+	})
+}
+
+// WithLocation sets the time zone of schedules. It has to be the same on every replica: "02:30" in
+// two zones are two ticks. Default time.Local, as gocron's, which is what each machine's TZ says;
+// New logs it. A crontab can name a zone of its own: CRON_TZ=Europe/Berlin.
+func WithLocation(location *time.Location) Option {
+	return option(func(c *config) error {
+		if location == nil {
+			return &OptionError{Option: "WithLocation", Reason: "nil; use time.UTC or time.Local"}
+		}
+		c.location = location
+		return nil
+	})
+}
+
+// WithStopTimeout sets how long Shutdown and StopJobs wait for runs. Default DefaultStopTimeout.
+// More than zero, and at most MaxTimeout, a day.
+func WithStopTimeout(d time.Duration) Option {
+	return option(func(c *config) error {
+		if d <= 0 {
+			return &OptionError{Option: "WithStopTimeout", Reason: fmt.Sprintf("%v is not positive", d)}
+		}
+		if d > MaxTimeout {
+			return &OptionError{Option: "WithStopTimeout", Reason: fmt.Sprintf("%v is above the maximum of %v", d, MaxTimeout)}
+		}
+		c.stopTimeout = d
+		return nil
+	})
+}
 
 // CommonOption configures a Locker or a Scheduler.
 type CommonOption interface {
@@ -36,182 +120,277 @@ type CommonOption interface {
 	Option
 }
 
-type lockerOption func(*lockerConfig) error
+type commonOption func(logger **slog.Logger, lease *[]redlock.LeaseOption) error
 
-func (o lockerOption) applyLocker(c *lockerConfig) error { return o(c) }
+func (o commonOption) applyLocker(c *lockerConfig) error { return o(&c.logger, &c.lease) }
+func (o commonOption) apply(c *config) error             { return o(&c.logger, &c.lease) }
 
-type commonOption func(*commonConfig) error
-
-func (o commonOption) applyLocker(c *lockerConfig) error { return o(&c.commonConfig) }
-func (o commonOption) apply(c *config) error             { return o(&c.commonConfig) }
-
-// commonConfig is how jobs' leases are acquired.
-type commonConfig struct {
-	ttl        time.Duration // zero means the Quorum's
-	tryTimeout time.Duration
-	keyPrefix  string
-	logger     *slog.Logger
-	lease      []redlock.LeaseOption
-}
-
-func defaultCommonConfig() commonConfig {
-	return commonConfig{tryTimeout: DefaultTryTimeout, keyPrefix: DefaultKeyPrefix, logger: slog.Default()}
-}
-
-// key returns the key of the lease of the job that is called name.
-func (c *commonConfig) key(name string) (string, error) {
-	const option = "gocron.WithName"
-	if name == "" {
-		return "", &OptionError{Option: option, Reason: "the job's name is empty: give it one of its own"}
-	}
-	if !utf8.ValidString(name) {
-		return "", &OptionError{Option: option, Reason: fmt.Sprintf("the job's name %q is not UTF-8: nothing could show it", name)}
-	}
-	if longest := redlock.MaxKeyLength - len(c.keyPrefix); len(name) > longest {
-		return "", &OptionError{Option: option, Reason: fmt.Sprintf(
-			"the job's name has %d bytes, more than %d: give it a shorter one", len(name), longest)}
-	}
-	return c.keyPrefix + name, nil
-}
-
-// checkLease has the Quorum look at what the leases will be acquired with.
-func (c *commonConfig) checkLease(q *redlock.Quorum, opts ...redlock.LeaseOption) error {
-	s, err := q.Settings(c.keyPrefix, opts...)
-	if invalid := new(redlock.OptionError); errors.As(err, &invalid) {
-		return &OptionError{Option: invalid.Option, Reason: invalid.Reason, Err: invalid}
-	}
-	switch {
-	case err != nil:
-		return err
-	case !s.AutoExtend:
-		return &OptionError{Option: "redlock.WithoutAutoExtend", Reason: "of the Quorum or of the leases, is not for jobs: nobody could extend the lease of a run"}
-	case s.Numbered:
-		return &OptionError{Option: "WithLeaseOptions", Reason: "redlock.WithSequence and WithTick are not for jobs: a Scheduler numbers its ticks by itself"}
-	}
-	return nil
-}
-
-// lockerConfig is a Locker's configuration.
-type lockerConfig struct {
-	commonConfig
-	minHold time.Duration
-}
-
-// WithTTL sets the TTL of the jobs' leases: how long a job that was running on a crashed replica is
-// refused to the others. Default: the Quorum's TTL. At least redlock.MinTTL, above the minimum
-// hold, and at most the Quorum's redlock.WithMaxTTL, which is at most a day.
-func WithTTL(ttl time.Duration) CommonOption {
-	return commonOption(func(c *commonConfig) error {
-		if ttl < redlock.MinTTL {
-			return &OptionError{Option: "WithTTL", Reason: fmt.Sprintf("%v is below the minimum of %v", ttl, redlock.MinTTL)}
-		}
-		c.ttl = ttl
-		return nil
-	})
-}
-
-// WithMinHold keeps a job's lease from other replicas for at least d, also when the job is done
-// sooner: then the lease's TTL is shortened to what is left of d instead of freeing it at once.
-// Default DefaultMinHold, 2 s. Not negative, and below the TTL, and so below a day.
-//
-// It must be longer than the replicas' clocks differ and an attempt may take (WithTryTimeout), or a
-// quick job may run more than once for a tick, and SHORTER THAN THE SHORTEST INTERVAL of the jobs,
-// less these two, or their next tick is refused as well:
-//
-//	clock difference between replicas + try timeout  <  d  <  shortest interval of any job
-//
-// Zero frees the lease as soon as the job is done; that is right only for jobs that always take
-// longer than these two.
-func WithMinHold(d time.Duration) LockerOption {
-	return lockerOption(func(c *lockerConfig) error {
-		if d < 0 {
-			return &OptionError{Option: "WithMinHold", Reason: fmt.Sprintf("%v is negative; zero frees the lease when the job is done", d)}
-		}
-		c.minHold = d
-		return nil
-	})
-}
-
-// WithTryTimeout bounds the one attempt that Locker.Lock makes. Default DefaultTryTimeout, 1 s; at
-// least MinTryTimeout, 10 ms, and at most MaxTimeout, a day. It is not a time to wait for the
-// holder, which Lock never does. gocron schedules a job's next tick only when Lock has returned, so
-// keep it below the shortest interval.
-func WithTryTimeout(d time.Duration) CommonOption {
-	return commonOption(func(c *commonConfig) error {
-		if d < MinTryTimeout {
-			return &OptionError{Option: "WithTryTimeout", Reason: fmt.Sprintf("%v is below the minimum of %v", d, MinTryTimeout)}
-		}
-		if d > MaxTimeout {
-			return &OptionError{Option: "WithTryTimeout", Reason: fmt.Sprintf("%v is above the maximum of %v", d, MaxTimeout)}
-		}
-		c.tryTimeout = d
-		return nil
-	})
-}
-
-// WithKeyPrefix sets what goes before a job's name in the key of its lease. Default
-// DefaultKeyPrefix. It is 1 to MaxKeyPrefixLength bytes long and does not start with }. Services
-// that share nodes and redlock's own prefix need different ones where their jobs have the same
-// names.
-func WithKeyPrefix(prefix string) CommonOption {
-	return commonOption(func(c *commonConfig) error {
-		switch {
-		case prefix == "" || len(prefix) > MaxKeyPrefixLength:
-			return &OptionError{Option: "WithKeyPrefix", Reason: fmt.Sprintf("must be 1 to %d bytes, not %d", MaxKeyPrefixLength, len(prefix))}
-		case prefix[0] == '}':
-			return &OptionError{Option: "WithKeyPrefix", Reason: "must not start with }, which would end the braces around the key in its names on the servers"}
-		}
-		c.keyPrefix = prefix
-		return nil
-	})
-}
-
-// WithLogger sets where the Locker or the Scheduler reports: at warning level jobs that were
-// skipped for any other reason than that another replica has them, leases that were lost while
-// their job ran, names made by the compiler, and intervals shorter than the minimum hold; at debug
-// level jobs that another replica has. A Scheduler also reports the errors of tasks, and at error
-// level their panics. gocron reports none of these by itself. Default:
+// WithLogger sets where the Locker or the Scheduler reports: at warning level ticks that nobody may
+// have run, leases that were lost while their job ran, and what is wrong with clocks, names and
+// schedules; at debug level ticks that another replica has. A Scheduler also reports the errors of
+// tasks, and at error level their panics. gocron reports none of these by itself. Default:
 // slog.Default as it is when they are made.
 func WithLogger(l *slog.Logger) CommonOption {
-	return commonOption(func(c *commonConfig) error {
+	return commonOption(func(logger **slog.Logger, _ *[]redlock.LeaseOption) error {
 		if l == nil {
 			return &OptionError{Option: "WithLogger", Reason: "nil; for silence use slog.New(slog.DiscardHandler)"}
 		}
-		c.logger = l
+		*logger = l
 		return nil
 	})
 }
 
-// WithLeaseOptions adds options of the jobs' leases, such as redlock.WithIdentity; but neither
-// redlock.WithoutAutoExtend nor numbers (redlock.WithSequence, redlock.WithTick). Of a Locker, TTL
-// and minimum hold have options of their own (WithTTL, WithMinHold), which win over redlock's. A
-// Scheduler has none for the minimum hold: with redlock.WithMinHold ticks that come within it are
-// skipped as overlapped.
+// WithLeaseOptions adds options of the jobs' leases, such as redlock.WithTTL, which says how long a
+// job that was running on a crashed replica is refused to the others, and redlock.WithIdentity; but
+// not redlock.WithoutAutoExtend. Of a Locker, the minimum hold has an option of its own
+// (WithMinHold), which wins over redlock's.
 func WithLeaseOptions(opts ...redlock.LeaseOption) CommonOption {
-	return commonOption(func(c *commonConfig) error {
+	return commonOption(func(_ **slog.Logger, lease *[]redlock.LeaseOption) error {
 		for i, o := range opts {
 			if o == nil {
 				return &OptionError{Option: "WithLeaseOptions", Reason: fmt.Sprintf("option %d is nil", i)}
 			}
 		}
-		c.lease = append(c.lease, opts...)
+		*lease = append(*lease, opts...)
 		return nil
 	})
 }
 
-func newLockerConfig(opts []LockerOption) (*lockerConfig, error) {
-	c := &lockerConfig{commonConfig: defaultCommonConfig(), minHold: DefaultMinHold}
-	for i, o := range opts {
-		if o == nil {
-			return nil, &OptionError{Option: "LockerOption", Reason: fmt.Sprintf("option %d is nil", i)}
+// WithGocron passes options on to gocron.NewScheduler: monitors, a logger, a limit of concurrent
+// jobs. Those that this package has to set itself are refused, and the error names what to use
+// instead.
+func WithGocron(opts ...gocron.SchedulerOption) Option {
+	return option(func(c *config) error {
+		for i, o := range opts {
+			if o == nil {
+				return &OptionError{Option: "WithGocron", Reason: fmt.Sprintf("option %d is nil", i)}
+			}
 		}
-		if err := o.applyLocker(c); err != nil {
-			return nil, err
+		c.gocron = append(c.gocron, opts...)
+		return nil
+	})
+}
+
+// WithJobOptions sets options that all jobs have, gocron's and those of this package: event
+// listeners, tags, WithCatchUp. Those given to NewJob win.
+func WithJobOptions(opts ...gocron.JobOption) Option {
+	return option(func(c *config) error {
+		for i, o := range opts {
+			if o == nil {
+				return &OptionError{Option: "WithJobOptions", Reason: fmt.Sprintf("option %d is nil", i)}
+			}
+		}
+		c.jobs = append(c.jobs, opts...)
+		return nil
+	})
+}
+
+// Telling is what a Scheduler tells people on the nodes, where package admin reads it, and whether
+// it takes their orders. The zero value tells all but the texts of errors.
+type Telling struct {
+	// NoCard has the replica not tell that it lives, which jobs it has and what it runs. Telling
+	// costs each node a command about every ten seconds, a card of at most 4 KiB for a replica and
+	// one of about 500 bytes for a job.
+	NoCard bool
+	// NoHistory has it not tell how its runs ended and which ticks were skipped. An entry goes with
+	// the release of a run's lease, so telling costs no request.
+	NoHistory bool
+	// NoOrders has it take no orders (admin.Client.RunNow and Cancel). Taking them needs a
+	// connection to each node. Whoever may write to the nodes may give orders; pauses are not among
+	// them.
+	NoOrders bool
+	// ErrorTexts has it tell the texts of the errors that tasks return, cut to 256 bytes, and not
+	// only their types: texts may carry secrets, which whoever may read the nodes can read then.
+	ErrorTexts bool
+}
+
+// ofElector is the same for the election.
+func (t Telling) ofElector() (opts []elector.Option) {
+	if t.NoCard {
+		opts = append(opts, elector.WithoutCard())
+	}
+	if t.NoHistory {
+		opts = append(opts, elector.WithoutHistory())
+	}
+	if t.NoOrders {
+		opts = append(opts, elector.WithoutOrders())
+	}
+	return opts
+}
+
+// WithTelling sets what the Scheduler tells people.
+func WithTelling(t Telling) Option {
+	return option(func(c *config) error { c.tell = t; return nil })
+}
+
+// A job's options are options of gocron's NewJob.
+
+// CatchUp is what becomes of ticks that nobody ran at their time.
+type CatchUp int
+
+// The policies.
+const (
+	CatchUpNone   CatchUp = iota // the newest is run if it is late by Grace at most
+	CatchUpLatest                // the newest is run if it is within the window
+	CatchUpAll                   // each within the window is run, in order
+)
+
+// String returns "none", "latest" or "all".
+func (c CatchUp) String() string { return wordOf([]string{"none", "latest", "all"}, int(c)) }
+
+// Delivery is what a tick becomes whose run was cut short: its replica was killed, lost the lease
+// or panicked, or the task was told to end and returned an error.
+type Delivery int
+
+// The kinds of delivery.
+const (
+	AtMostOnce  Delivery = iota // it counts as run from the grant on
+	AtLeastOnce                 // it is run again, as long as it is within the window
+)
+
+// String returns "at most once" or "at least once".
+func (d Delivery) String() string { return wordOf([]string{"at most once", "at least once"}, int(d)) }
+
+// Overlap is what becomes of ticks that come while a run of the job goes on, on whatever replica.
+type Overlap int
+
+// The policies.
+const (
+	OverlapSkip   Overlap = iota // they are left out
+	OverlapQueue                 // the last of them is run when the run is over, however late
+	OverlapCancel                // the run is told to end, and then the tick is run
+)
+
+// String returns "skip", "queue" or "cancel".
+func (o Overlap) String() string { return wordOf([]string{"skip", "queue", "cancel"}, int(o)) }
+
+func wordOf(words []string, i int) string {
+	if i < 0 || i >= len(words) {
+		return fmt.Sprintf("unknown (%d)", i)
+	}
+	return words[i]
+}
+
+// jobConfig is what the options of one job say.
+type jobConfig struct {
+	policy  joblog.Policy
+	catchUp CatchUp
+	retry   int           // attempts behind the first
+	backoff time.Duration // before the first of them
+	within  time.Duration // WithSucceedWithin; zero for none
+}
+
+type jobOption func(*jobConfig) error
+
+// WithCatchUp has ticks run late that nobody ran at their time: no replica was up, or none could
+// reach a quorum of nodes, or none led. A tick is run if it is not older than the window, which is
+// more than zero and at most MaxSpan. Default CatchUpNone, without a window.
+func WithCatchUp(window time.Duration, policy CatchUp) gocron.JobOption {
+	const name = "WithCatchUp"
+	return gocronx.Option("scheduler."+name, jobOption(func(c *jobConfig) error {
+		switch {
+		case policy < CatchUpNone || policy > CatchUpAll:
+			return &OptionError{Option: name, Reason: fmt.Sprintf("%v is none of CatchUpNone, CatchUpLatest and CatchUpAll", policy)}
+		case policy == CatchUpNone && window != 0:
+			return &OptionError{Option: name, Reason: "CatchUpNone has no window: use 0"}
+		case policy != CatchUpNone && (window <= 0 || window > MaxSpan):
+			return &OptionError{Option: name, Reason: fmt.Sprintf("a window of %v is not above 0 and at most %v", window, MaxSpan)}
+		}
+		c.catchUp, c.policy.CatchUp, c.policy.Window = policy, joblog.CatchUp(policy), window
+		return nil
+	}))
+}
+
+// WithDelivery sets what becomes of a tick whose run was cut short. Default AtMostOnce. AtLeastOnce
+// needs WithCatchUp, which says for how long.
+func WithDelivery(d Delivery) gocron.JobOption {
+	const name = "WithDelivery"
+	return gocronx.Option("scheduler."+name, jobOption(func(c *jobConfig) error {
+		if d != AtMostOnce && d != AtLeastOnce {
+			return &OptionError{Option: name, Reason: fmt.Sprintf("%v is neither AtMostOnce nor AtLeastOnce", d)}
+		}
+		c.policy.Delivery = joblog.Delivery(d)
+		return nil
+	}))
+}
+
+// WithOverlap sets what becomes of ticks that come during a run. Default OverlapSkip. It says the
+// same as gocron.WithSingletonMode, and on all replicas: runs exclude each other anyway.
+func WithOverlap(o Overlap) gocron.JobOption {
+	const name = "WithOverlap"
+	return gocronx.Option("scheduler."+name, jobOption(func(c *jobConfig) error {
+		if o < OverlapSkip || o > OverlapCancel {
+			return &OptionError{Option: name, Reason: fmt.Sprintf("%v is none of OverlapSkip, OverlapQueue and OverlapCancel", o)}
+		}
+		c.policy.Overlap = joblog.Overlap(o)
+		return nil
+	}))
+}
+
+// WithRetry has a run whose task returned an error, or panicked, call it again, at most max times,
+// after a pause that begins with backoff and doubles, up to a minute. The attempts belong to one
+// run: the lease is held, gocron sees one run, a tracer each attempt. A replica that is killed
+// meanwhile does not begin the count anew. max is 1 to MaxRetries, backoff not negative.
+func WithRetry(max int, backoff time.Duration) gocron.JobOption {
+	const name = "WithRetry"
+	return gocronx.Option("scheduler."+name, jobOption(func(c *jobConfig) error {
+		switch {
+		case max < 1 || max > MaxRetries:
+			return &OptionError{Option: name, Reason: fmt.Sprintf("%d retries are not 1 to %d", max, MaxRetries)}
+		case backoff < 0 || backoff > time.Hour:
+			return &OptionError{Option: name, Reason: fmt.Sprintf("a backoff of %v is not 0 to an hour", backoff)}
+		}
+		c.retry, c.backoff = max, backoff
+		return nil
+	}))
+}
+
+// WithSucceedWithin makes a job overdue that has not succeeded for a time, counted from its last
+// success, or from when it was first made: see Scheduler.Overdue and the metric tenure.job.overdue.
+// Nothing else follows from it. It is more than zero and at most MaxSpan.
+func WithSucceedWithin(d time.Duration) gocron.JobOption {
+	const name = "WithSucceedWithin"
+	return gocronx.Option("scheduler."+name, jobOption(func(c *jobConfig) error {
+		if d <= 0 || d > MaxSpan {
+			return &OptionError{Option: name, Reason: fmt.Sprintf("%v is not above 0 and at most %v", d, MaxSpan)}
+		}
+		c.within = d
+		return nil
+	}))
+}
+
+// newJobConfig is what a definition's options say.
+func newJobConfig(d *gocronx.Definition) (c jobConfig, err error) {
+	if d.Singleton {
+		c.policy.Overlap = joblog.OverlapSkip
+		if d.SingletonMode == gocron.LimitModeWait {
+			c.policy.Overlap = joblog.OverlapQueue
 		}
 	}
-	c.lease = append(c.lease, redlock.WithMinHold(c.minHold))
-	if c.ttl > 0 {
-		c.lease = append(c.lease, redlock.WithTTL(c.ttl))
+	for _, own := range d.Own {
+		o, ok := own.(jobOption)
+		if !ok {
+			continue
+		}
+		if err := o(&c); err != nil {
+			return c, err
+		}
+	}
+	c.policy.Limit = int(min(d.LimitedRuns, 1<<30))
+	if c.policy.Delivery == joblog.AtLeastOnce && c.catchUp == CatchUpNone {
+		return c, &OptionError{Option: "WithDelivery", Reason: "AtLeastOnce runs a tick again whose run was cut short: say with WithCatchUp for how long"}
 	}
 	return c, nil
+}
+
+// checkLease has the Quorum look at what the leases will be acquired with.
+func checkLease(q *redlock.Quorum, opts []redlock.LeaseOption) error {
+	s, err := q.Settings(KeyPrefix, opts...)
+	if err != nil {
+		return invalidLease(err)
+	}
+	if !s.AutoExtend {
+		return &OptionError{Option: "redlock.WithoutAutoExtend", Reason: "of the Quorum or of the leases, is not for jobs: nobody could extend the lease of a run"}
+	}
+	return nil
 }

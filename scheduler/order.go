@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/orders"
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler/internal/joblog"
 )
 
 // ErrCancelled means that an operator has ended a run: see admin.Client.Cancel.
@@ -47,7 +49,7 @@ const (
 
 // takeOrders begins to take the orders of operators.
 func (s *state) takeOrders() {
-	if s.cfg.tell.noOrders {
+	if s.cfg.tell.NoOrders {
 		return
 	}
 	taker := &orders.Taker{Accept: s.accept, Logger: s.cfg.logger}
@@ -85,26 +87,17 @@ func (s *state) accept(o bulletin.Order) (carryOut func(context.Context) bulleti
 		}
 		return func(ctx context.Context) bulletin.Order {
 			err := &CancelledError{Job: o.Target, By: o.By, Why: o.Why}
-			s.cfg.logger.InfoContext(ctx, "scheduler: an operator cancels a run", "job", o.Target, "tick", r.Tick, "fencing_token", o.Number, "by", o.By, "why", o.Why)
-			if !r.cancel(err) {
+			s.cfg.logger.InfoContext(ctx, "scheduler: an operator cancels a run", "job", o.Target, "tick", r.public().Due, "fencing_token", o.Number, "by", o.By, "why", o.Why)
+			switch cancelled, err := r.cancel(ctx, err); {
+			case err != nil:
+				return bulletin.Order{Result: bulletin.Unknown, By: r.lease.Identity(), Detail: redlock.ErrorType(err)}
+			case !cancelled:
 				return bulletin.Order{Result: bulletin.Refused, By: r.lease.Identity(), Detail: bulletin.NotRunning}
 			}
 			return bulletin.Order{Result: bulletin.Done, By: r.lease.Identity()}
 		}, true
 	}
 	return nil, false
-}
-
-// named returns the job of that name, or nil.
-func (s *state) named(name string) *job {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, j := range s.jobs {
-		if j.name == name {
-			return j
-		}
-	}
-	return nil
 }
 
 // ordered begins a run that an operator has asked for, unless somebody else does.
@@ -117,7 +110,7 @@ func (j *job) ordered(ctx context.Context, o bulletin.Order) bulletin.Order {
 		return bulletin.Order{}
 	}
 	if s.leader == nil {
-		pause(ctx, rand.N(orderSpread))
+		_ = sleep(ctx, rand.N(orderSpread))
 	}
 	until := time.Now().Add(time.Duration(o.Within) * time.Millisecond)
 	for {
@@ -127,34 +120,84 @@ func (j *job) ordered(ctx context.Context, o bulletin.Order) bulletin.Order {
 		case errors.Is(err, orders.ErrTaken), errors.Is(err, redlock.ErrClosed), ctx.Err() != nil, time.Now().After(until):
 			return bulletin.Order{}
 		default:
-			pause(ctx, claimAgain)
+			_ = sleep(ctx, claimAgain)
 			continue
 		}
 		break
 	}
-	s.reads.Go(func() { orders.Taken(started, s.q, o, s.q.Identity()) })
+	s.work.Go(func() { orders.Taken(started, s.q, o, s.q.Identity()) })
 	r, err := j.runNow(started, o.ID)
 	if err != nil {
 		e := newSkipError(j.name, time.Time{}, err)
 		return bulletin.Order{Result: bulletin.Refused, By: s.q.Identity(), Detail: string(e.Reason), Run: &bulletin.Run{By: e.By}}
 	}
-	run := r.told()
+	run := r.bulletin()
 	return bulletin.Order{Result: bulletin.Done, By: s.q.Identity(), Run: &run}
 }
 
 // claim claims an order within the try timeout.
 func (j *job) claim(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, j.s.cfg.tryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
 	return orders.Claim(ctx, j.s.q, id, j.s.cfg.lease...)
 }
 
-// pause returns after a while, or when ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+// ownOrder is the order of a run that the process itself has asked for.
+const ownOrder = "RunNow"
+
+// runNow begins a run that is no tick, and returns when its task is about to be called.
+func (j *job) runNow(ctx context.Context, order string) (*run, error) {
+	if err := j.s.unfit(ctx); err != nil {
+		return nil, err
 	}
+	if !j.s.limit.take(nil) {
+		return nil, &SkipError{Job: j.name, Reason: SkipLimit}
+	}
+	begun, refused := make(chan *run, 1), make(chan error, 1)
+	j.s.work.Go(func() {
+		defer j.s.limit.giveBack()
+		r, err := j.beginNow(ctx, order)
+		if err != nil {
+			refused <- err
+			return
+		}
+		r.begins = sync.OnceFunc(func() { begun <- r })
+		if err := j.carryOut(ctx, r, j.s.now()); err != nil {
+			j.takenBack(ctx, r, err)
+			refused <- err
+		}
+	})
+	select {
+	case r := <-begun:
+		return r, nil
+	case err := <-refused:
+		return nil, err
+	}
+}
+
+// beginNow takes the lease of such a run, and has it granted.
+func (j *job) beginNow(ctx context.Context, order string) (*run, error) {
+	if !j.isAdopted() { // the first turn has not come so far
+		ctx, cancel := context.WithTimeoutCause(ctx, tryTimeout, redlock.ErrTimeout)
+		defer cancel()
+		if err := j.adopt(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if j.unlocked {
+		r, _, err := j.begin(ctx, nil, j.s.now(), order)
+		return r, err
+	}
+	if t := j.s.cfg.tracer.Tick; t != nil {
+		ctx = t(ctx, TickTrace{Job: j.name, Key: j.key, Why: string(joblog.Ordered)})
+	}
+	lease, err := j.try(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	r, _, err := j.begin(ctx, lease, j.s.now(), order)
+	if err != nil {
+		j.release(ctx, lease)
+	}
+	return r, err
 }

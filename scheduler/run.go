@@ -2,34 +2,61 @@ package scheduler
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
+	"github.com/tenure-dev/tenure/scheduler/internal/joblog"
 )
+
+// MaxReport bounds what Run.Report keeps, in bytes.
+const MaxReport = 256
 
 // Run is what a task may know of its run, see RunFromContext.
 type Run struct {
-	Job string
-	// Tick is the scheduled time, the same for each attempt; zero for a run that RunNow asked for.
-	// Of a DurationJob without a start that a replica found missed, it is the beginning of the
-	// interval: each replica counts from its own start, so nobody knows the time.
-	Tick    time.Time
-	Attempt int  // 1, or more if earlier runs of the tick were cut short (redlock.AtLeastOnce)
-	CatchUp bool // the tick was missed or had to wait, and is run late
-	lease   *redlock.Lease
+	Job     string
+	Due     time.Time // the tick's time, the same for each attempt; zero for a run that RunNow asked for
+	Attempt int       // 1, or more if the tick was begun before (AtLeastOnce, WithRetry)
+	// Why is one of on_time, late (by more than Grace), queued (an earlier run overlapped it), again
+	// (an earlier run of the tick was cut short), ordered (RunNow) and backfill.
+	Why string
+	run *run
 }
 
 // FencingToken returns a number that is greater than that of every earlier run of the job on any
 // replica. Pass it with every write, and let the resource refuse a smaller one than the largest it
 // has seen.
-func (r Run) FencingToken() uint64 { return r.lease.FencingToken() }
+func (r Run) FencingToken() uint64 { return r.Lease().FencingToken() }
 
 // Deadline returns until when no other replica runs the job, as known now; extensions move it. To
 // be compared with time.Now.
-func (r Run) Deadline() time.Time { return r.lease.Deadline() }
+func (r Run) Deadline() time.Time { return r.Lease().Deadline() }
 
 // Lease returns the run's lease. Do not release it: that is done when the task has returned.
-func (r Run) Lease() *redlock.Lease { return r.lease }
+func (r Run) Lease() *redlock.Lease {
+	if r.run == nil {
+		return nil
+	}
+	return r.run.lease
+}
+
+// Report keeps a line about what the run has done, such as "1,204 invoices", for people who read
+// the history of runs. The last one counts; it is cut to MaxReport bytes.
+func (r Run) Report(text string) {
+	if r.run == nil {
+		return
+	}
+	text = strings.ToValidUTF8(text[:min(len(text), MaxReport)], "")
+	r.run.mu.Lock()
+	defer r.run.mu.Unlock()
+	r.run.report = text
+}
 
 type runKey struct{}
 
@@ -42,4 +69,379 @@ func RunFromContext(ctx context.Context) (Run, bool) {
 	}
 	r, ok := ctx.Value(runKey{}).(Run)
 	return r, ok
+}
+
+// run is a run on this replica, from the grant in the register to how it ended.
+type run struct {
+	job   *job
+	lease *redlock.Lease // nil of a job that runs everywhere
+	turn  *register.Turn // likewise
+	order string         // the order that asked for it; empty for none
+	table joblog.Table
+	sent  time.Time // when the pauses were asked for that it may begin by
+
+	begins func() // called when its task is about to be called; nil for nothing
+
+	before joblog.Record // without this run
+
+	writing sync.Mutex // held over writes of the record, which wait for nodes: never under mu
+
+	mu        sync.Mutex
+	rec       joblog.Record           // guarded by mu; as it is to stand on the nodes
+	state     runState                // guarded by mu
+	began     time.Time               // guarded by mu; when the task was called first
+	took      time.Duration           // guarded by mu; until it returned
+	err       error                   // guarded by mu; that it returned, or a *PanicError
+	told      bool                    // guarded by mu; it was told to end before it returned
+	trace     string                  // guarded by mu
+	report    string                  // guarded by mu
+	stop      context.CancelCauseFunc // guarded by mu; ends the task's context
+	cancelled error                   // guarded by mu; why
+}
+
+type runState int
+
+const (
+	waiting runState = iota // the task has not begun
+	working                 // it has
+	ended                   // it has returned
+)
+
+// public is the run as its task sees it.
+func (r *run) public() Run {
+	of := r.record().Run
+	return Run{Job: r.job.name, Due: r.job.s.local(of.Tick), Attempt: of.Attempt, Why: string(of.Why), run: r}
+}
+
+// write has a quorum of nodes take what to makes of the record. The record is kept if that fails:
+// it may be in force.
+func (r *run) write(ctx context.Context, to func(joblog.Record) joblog.Record) error {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	return r.writeNext(ctx, to(r.record()))
+}
+
+// writeNext is called with writing held.
+func (r *run) writeNext(ctx context.Context, rec joblog.Record) error {
+	r.mu.Lock()
+	r.rec = rec
+	r.mu.Unlock()
+	if r.turn == nil {
+		return nil
+	}
+	value, err := rec.Encode()
+	if err != nil {
+		return err
+	}
+	return r.turn.Write(ctx, value)
+}
+
+// record is what stands on the nodes, as far as this replica has written.
+func (r *run) record() joblog.Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.rec
+}
+
+// undo takes the grant back, for a run whose task was not called.
+func (r *run) undo(ctx context.Context) error {
+	return r.write(ctx, func(joblog.Record) joblog.Record { return r.before })
+}
+
+// perform has gocron call the task, and returns when gocron has done with it. An error says that
+// the task was not called.
+func (r *run) perform(ctx context.Context) error {
+	due := r.public().Due
+	err := r.job.gocron.Run(ctx, due, func(ctx context.Context) error { return r.attempts(ctx) })
+	switch {
+	case err != nil:
+		return err
+	case r.is(waiting):
+		if err := r.refusal(); err != nil {
+			return err
+		}
+		return &SkipError{Job: r.job.name, Tick: due, Count: 1, Reason: SkipRefused, Pending: true}
+	}
+	return nil
+}
+
+func (r *run) is(s runState) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state == s
+}
+
+// refusal is why a task was not called that gocron has begun.
+func (r *run) refusal() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// attempts calls the task, and again if it fails and may be retried. It is called by gocron.
+func (r *run) attempts(ctx context.Context) error {
+	ctx, end := r.context(ctx)
+	defer end()
+	if err := r.mayBegin(ctx); err != nil {
+		r.mu.Lock()
+		r.err = err
+		r.mu.Unlock()
+		return err
+	}
+	r.called()
+	pause := r.job.cfg.backoff
+	for retries := r.job.cfg.retry; ; retries-- {
+		err := r.attempt(ctx)
+		if err == nil || retries == 0 || ctx.Err() != nil {
+			return r.returned(ctx, err)
+		}
+		if sleep(ctx, pause) != nil {
+			return r.returned(ctx, err)
+		}
+		pause = min(2*pause, time.Minute)
+		if written := r.write(ctx, joblog.Retry); written != nil {
+			return r.returned(ctx, errors.Join(err, written))
+		}
+	}
+}
+
+// attempt calls the task once.
+func (r *run) attempt(ctx context.Context) (err error) {
+	of, t := r.public(), r.job.s.cfg.tracer
+	if r.lease != nil {
+		ctx = context.WithValue(ctx, runKey{}, of)
+	}
+	if t.RunStart != nil {
+		data := RunStartTrace{Run: of, Term: r.job.s.leader.term()}
+		if !of.Due.IsZero() {
+			data.Lateness = r.job.s.now().Sub(of.Due)
+		}
+		ctx = t.RunStart(ctx, data)
+	}
+	if t.TraceID != nil {
+		id := t.TraceID(ctx)
+		r.mu.Lock()
+		r.trace = id
+		r.mu.Unlock()
+	}
+	began := time.Now()
+	err = r.job.gocron.Definition.Task.Call(ctx)
+	if p := (*gocronx.Panic)(nil); errors.As(err, &p) {
+		err = &PanicError{Job: r.job.name, Value: p.Value, Stack: p.Stack}
+	}
+	if t.RunEnd != nil {
+		t.RunEnd(ctx, RunEndTrace{Run: of, Duration: time.Since(began), Err: err})
+	}
+	r.log(ctx, of, err)
+	return err
+}
+
+// log says how a call of the task failed, which gocron does not.
+func (r *run) log(ctx context.Context, of Run, err error) {
+	if err == nil {
+		return
+	}
+	attrs := []any{"job", of.Job}
+	if r.lease != nil {
+		attrs = append(attrs, "tick", of.Due, "attempt", of.Attempt, "fencing_token", of.FencingToken())
+	}
+	if p := (*PanicError)(nil); errors.As(err, &p) {
+		p.log(ctx, r.job.s.cfg.logger, "scheduler: the task panicked", attrs...)
+		return
+	}
+	level := slog.LevelWarn
+	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
+		level = slog.LevelDebug // it was told to end
+	}
+	r.job.s.cfg.logger.Log(ctx, level, "scheduler: the task failed", append(attrs, "error.type", redlock.ErrorType(err), "error", err)...)
+}
+
+// mostPauseReads is how often the pauses are read before a run. Nodes that never answer within
+// pauseFresh are no reason to run nothing.
+const mostPauseReads = 3
+
+// mayBegin reads the pauses again if they were asked for too long ago: after a wait for gocron, or
+// in a process that stood still.
+func (r *run) mayBegin(ctx context.Context) error {
+	for n := 0; n < mostPauseReads && r.lease != nil && r.order == "" && time.Since(r.sent) > pauseFresh; n++ {
+		r.sent = time.Now()
+		if err := r.job.stillRuns(ctx, r.record().Run.Tick); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// called notes that the task is called.
+func (r *run) called() {
+	r.mu.Lock()
+	r.state, r.began = working, time.Now()
+	r.mu.Unlock()
+	r.job.s.teller.begun(r)
+	if r.begins != nil {
+		r.begins()
+	}
+}
+
+// returned notes that it has returned, and returns what gocron is to hear. gocron hears of a panic
+// by one.
+func (r *run) returned(ctx context.Context, err error) error {
+	r.mu.Lock()
+	r.state, r.took, r.err, r.told = ended, time.Since(r.began), err, ctx.Err() != nil
+	r.mu.Unlock()
+	if p := (*PanicError)(nil); errors.As(err, &p) {
+		panic(p.Value)
+	}
+	return err
+}
+
+// outcome is how the run ended.
+func (r *run) outcome() joblog.Ending {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := joblog.Ending{Outcome: joblog.Succeeded, At: r.job.s.now(), Took: r.took}
+	p := (*PanicError)(nil)
+	switch {
+	case r.cancelled != nil:
+		e.Outcome = joblog.Cancelled
+	case errors.As(r.err, &p):
+		e.Outcome = joblog.Panicked
+	case r.err != nil && r.told:
+		e.Outcome = joblog.Stopped
+	case r.err != nil:
+		e.Outcome = joblog.Failed
+	}
+	return e
+}
+
+// cancel ends the run for an operator, or for a later tick: the nodes have it as complete before
+// its task is told, so that nobody runs the tick again, whatever becomes of this replica. It
+// returns false for a run whose task has not been called, or has returned.
+func (r *run) cancel(ctx context.Context, why error) (bool, error) {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	r.mu.Lock()
+	is, took := r.state, time.Since(r.began)
+	r.mu.Unlock()
+	if is != working {
+		return false, nil
+	}
+	rec, _ := joblog.End(r.record(), r.table, r.job.cfg.policy, joblog.Ending{Outcome: joblog.Cancelled, At: r.job.s.now(), Took: took})
+	if err := r.writeNext(ctx, rec); err != nil {
+		return false, err
+	}
+	r.mu.Lock()
+	is = r.state
+	if is == working {
+		r.cancelled = why
+	}
+	stop := r.stop
+	r.mu.Unlock()
+	if is != working {
+		return false, nil // its end is written next
+	}
+	stop(why)
+	return true, nil
+}
+
+// context is the lease's context, with which it has the values of gocron's, and ends also with that
+// and the leadership.
+func (r *run) context(gocron context.Context) (context.Context, context.CancelFunc) {
+	base := gocron
+	if r.lease != nil {
+		base = r.lease.Context()
+	}
+	ctx, cancel := context.WithCancelCause(valued{base, gocron})
+	r.mu.Lock()
+	r.stop = cancel
+	r.mu.Unlock()
+	stops := []func() bool{context.AfterFunc(gocron, func() { cancel(context.Cause(gocron)) })}
+	if term := r.job.s.leader.term(); term != nil && r.lease != nil {
+		stops = append(stops, context.AfterFunc(term.Context(), func() { cancel(context.Cause(term.Context())) }))
+	}
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+		cancel(context.Canceled)
+	}
+}
+
+// valued is a context with the values of another one too.
+type valued struct {
+	context.Context
+	also context.Context
+}
+
+func (v valued) Value(key any) any {
+	if value := v.Context.Value(key); value != nil {
+		return value
+	}
+	return v.also.Value(key)
+}
+
+// end writes how a run ended whose task was called, tells it, and releases the lease.
+func (r *run) end(ctx context.Context) {
+	r.job.s.teller.ended(r)
+	var left []joblog.Left
+	within, cancel := context.WithTimeout(ctx, endTimeout)
+	err := r.write(within, func(rec joblog.Record) joblog.Record {
+		rec, left = joblog.End(rec, r.table, r.job.cfg.policy, r.outcome())
+		return rec
+	})
+	cancel()
+	switch {
+	case err == nil:
+		r.job.learn(r.record(), r.lease)
+	case errors.Is(err, register.ErrSuperseded):
+		left = nil // whoever has superseded this run says what becomes of them
+	default:
+		left = nil
+		r.job.s.cfg.logger.WarnContext(ctx, "scheduler: how a run ended could not be written: it counts as cut short",
+			"job", r.job.name, "tick", r.record().Run.Tick, "error.type", redlock.ErrorType(err), "error", err)
+	}
+	r.release(ctx, err)
+	r.job.tellLeft(ctx, left, "")
+}
+
+// release releases the lease, with an entry about how the run ended. unwritten says that the nodes
+// may not know.
+func (r *run) release(ctx context.Context, unwritten error) {
+	if r.lease == nil {
+		return
+	}
+	r.tell(unwritten)
+	within, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	err := r.lease.Release(within)
+	if err == nil {
+		return
+	}
+	text := "scheduler: the run is over and its lease could not be released everywhere: it runs out by itself"
+	if errors.Is(err, redlock.ErrLost) {
+		text = "scheduler: the lease was lost during the run: another replica may have begun the next one"
+	}
+	r.job.s.cfg.logger.WarnContext(ctx, text, "job", r.job.name, "tick", r.record().Run.Tick, "fencing_token", r.lease.FencingToken(),
+		"error.type", redlock.ErrorType(err), "error", err)
+}
+
+// logPayload is what a lease's owner says that has only something to write: a definition, or what
+// was left out.
+const logPayload = "log"
+
+// isBrief reports whether such an owner holds a lease.
+func isBrief(err error) bool {
+	var held *redlock.HeldError
+	return errors.As(err, &held) && held.Holder.Payload == logPayload
+}
+
+// payloadOf is what a lease's owner says of the tick that it runs.
+func payloadOf(tick time.Time) string {
+	if tick.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("tick %d", tick.UnixMilli())
 }

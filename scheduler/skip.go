@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
 )
 
 // Reason tells why a replica did not run a tick.
@@ -18,31 +20,33 @@ type Reason string
 const (
 	SkipHeld        Reason = "held"        // another replica runs it
 	SkipDone        Reason = "done"        // another replica ran it
-	SkipOverlap     Reason = "overlap"     // an earlier run of the job goes on
-	SkipNotLeader   Reason = "not_leader"  // another replica leads, or none
+	SkipOverlap     Reason = "overlap"     // it came while an earlier run of the job went on
+	SkipNotLeader   Reason = "not_leader"  // another replica leads, or none: of RunNow
 	SkipQuarantined Reason = "quarantined" // too many nodes were restarted and do not vote yet
 	SkipNoQuorum    Reason = "no_quorum"   // too few nodes could be reached
 	SkipTimeout     Reason = "timeout"     // too few nodes answered in time
-	SkipPaused      Reason = "paused"      // the job, or all jobs, are paused: see redlock.Quorum.Pause
+	SkipPaused      Reason = "paused"      // the job, or all jobs, are paused
 	SkipAhead       Reason = "ahead"       // this replica's clock is too far ahead of the nodes': see redlock.Quorum.CheckClock
 	SkipRefused     Reason = "refused"     // a listener refused the run: gocron.BeforeJobRunsSkipIfBeforeFuncErrors
+	SkipLimit       Reason = "limit"       // this replica has no place for it: gocron.WithLimitConcurrentJobs
 	SkipSplit       Reason = "split"       // several replicas asked at once and none got it
-	SkipSuperseded  Reason = "superseded"  // a later tick took its place: WithOverlap, CatchUpLatest, a process that stood still
-	SkipMissed      Reason = "missed"      // it could not be run before the end of the catch-up window
+	SkipSuperseded  Reason = "superseded"  // a later tick took its place: CatchUpLatest, CatchUpNone
+	SkipMissed      Reason = "missed"      // it is too old: see WithCatchUp and Grace
+	SkipCutShort    Reason = "cut_short"   // its run began and never ended: its replica was killed
 	SkipStopped     Reason = "stopped"     // the job, the Scheduler or the Quorum was stopped
 	SkipOther       Reason = "other"       // Err has it
 )
 
-// SkipError tells why a run of a job was skipped on this replica. gocron hands it to the job's
-// AfterLockError listeners, also for what is as it should be, such as each tick that another
-// replica runs: ask Expected first. RunNow returns it.
+// SkipError tells why a tick, or several in a row, are not run on this replica. gocron hands it to
+// the job's AfterLockError listeners, also for what is as it should be, such as each tick that
+// another replica runs: ask Expected first. RunNow returns it.
 type SkipError struct {
 	Job    string
-	Tick   time.Time // zero for a run that RunNow asked for
+	Tick   time.Time // the last of them; zero for a run that RunNow asked for
+	Count  int       // how many ticks in a row; 1000 if there are that many or more
 	Reason Reason
-	By     string // who holds or ran it, see redlock.WithIdentity; empty if not known
-	// Pending says that this replica still tries, and runs the tick if nobody else does: see
-	// WithCatchUp and WithOverlap.
+	By     string // who holds or ran it, see redlock.WithIdentity, or who paused the job; empty if not known
+	// Pending says that the tick is still owed: some replica runs it if that can be done in time.
 	Pending bool
 	Err     error // what redlock or elector said; may be nil
 }
@@ -52,6 +56,9 @@ func (e *SkipError) Error() string {
 	fmt.Fprintf(&b, "scheduler: job %q", e.Job)
 	if !e.Tick.IsZero() {
 		fmt.Fprintf(&b, ", tick %s", e.Tick.Format(time.RFC3339Nano))
+	}
+	if e.Count > 1 {
+		fmt.Fprintf(&b, " and %d before it", e.Count-1)
 	}
 	fmt.Fprintf(&b, " is skipped: %s", e.Reason)
 	if e.By != "" {
@@ -70,12 +77,12 @@ func (e *SkipError) Error() string {
 func (e *SkipError) Unwrap() error { return e.Err }
 
 // Expected reports whether nothing is wrong: another replica runs the tick, or ran it, or leads;
-// the job's policies leave the tick out (SkipOverlap, SkipSuperseded), or its listener; or the job
-// was stopped or paused. It is false where nobody may have run the tick: then too few nodes could
-// be reached in time, or voted, or the tick is given up, or this replica's clock is wrong.
+// the job's policies leave the tick out (SkipOverlap, SkipSuperseded), or its listener, or another
+// replica has a place for it; or the job was stopped or paused. It is false where nobody may have
+// run the tick, or its run was cut short.
 func (e *SkipError) Expected() bool {
 	switch e.Reason {
-	case SkipHeld, SkipDone, SkipOverlap, SkipNotLeader, SkipPaused, SkipRefused, SkipSuperseded, SkipStopped:
+	case SkipHeld, SkipDone, SkipOverlap, SkipNotLeader, SkipPaused, SkipRefused, SkipLimit, SkipSuperseded, SkipStopped:
 		return true
 	}
 	return false
@@ -84,26 +91,26 @@ func (e *SkipError) Expected() bool {
 // ErrorType returns the Reason, for the error.type attribute of traces and metrics.
 func (e *SkipError) ErrorType() string { return string(e.Reason) }
 
-// newSkipError explains an error of an acquisition of a tick; the tick is zero for a run that
-// RunNow asks for.
+// newSkipError explains an error of an acquisition, or of the register, for a tick; the tick is
+// zero for a run that RunNow asks for.
 func newSkipError(job string, tick time.Time, err error) *SkipError {
-	e := &SkipError{Job: job, Tick: tick, Reason: SkipOther, Err: err}
+	var skip *SkipError
+	if errors.As(err, &skip) {
+		return skip
+	}
+	e := &SkipError{Job: job, Tick: tick, Count: 1, Reason: SkipOther, Err: err}
 	var held *redlock.HeldError
-	var done *redlock.DoneError
-	switch {
-	case errors.As(err, &held):
-		e.By = held.Holder.Identity
-		if e.Reason = SkipHeld; tick.IsZero() || held.Sequence != tick.UnixMilli() {
+	if errors.As(err, &held) {
+		e.Reason, e.By = SkipHeld, held.Holder.Identity
+		if tick.IsZero() || held.Holder.Payload != payloadOf(tick) {
 			e.Reason = SkipOverlap // another run of the job: RunNow asks for a run that is no tick
 		}
-	case errors.As(err, &done):
-		e.Reason, e.By = SkipDone, done.Identity
-	default:
-		for _, o := range skipReasons {
-			if o.is(err) {
-				e.Reason = o.reason
-				break
-			}
+		return e
+	}
+	for _, o := range skipReasons {
+		if o.is(err) {
+			e.Reason = o.reason
+			break
 		}
 	}
 	return e
@@ -116,9 +123,9 @@ var skipReasons = []struct {
 }{
 	{SkipAhead, isAhead},
 	{SkipNotLeader, matches(elector.ErrNotLeader)},
-	{SkipPaused, matches(redlock.ErrPaused)},
 	{SkipStopped, matches(redlock.ErrClosed)},
 	{SkipStopped, matches(context.Canceled)},
+	{SkipStopped, matches(gocronx.ErrStopped)},
 	{SkipSplit, matches(redlock.ErrSplit)},
 	{SkipQuarantined, quarantined},
 	{SkipTimeout, matches(redlock.ErrTimeout)},
@@ -145,4 +152,19 @@ func quarantined(err error) bool {
 		}
 	}
 	return waiting > 0 && e.Succeeded+waiting >= e.Need
+}
+
+// skip tells everybody that ticks are not run here.
+func (j *job) skip(ctx context.Context, e *SkipError) {
+	j.s.teller.skip(e)
+	level := slog.LevelWarn
+	if e.Expected() || e.Pending || e.Reason == SkipAhead { // that the clock is wrong was said
+		level = slog.LevelDebug
+	}
+	j.s.cfg.logger.Log(ctx, level, "scheduler: tick is skipped", "job", e.Job, "tick", e.Tick, "count", e.Count,
+		"reason", string(e.Reason), "by", e.By, "pending", e.Pending, "error", e.Err)
+	if t := j.s.cfg.tracer.Skip; t != nil {
+		t(ctx, e)
+	}
+	_ = j.gocron.Skip(ctx, e) // gocron is being stopped, or the job is gone
 }

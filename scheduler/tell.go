@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler/internal/joblog"
 )
 
 // A Scheduler tells people what it does, on the board of the nodes: which jobs it has, what it
@@ -27,9 +29,9 @@ type teller struct {
 	s *state
 
 	mu      sync.Mutex
-	stop    func()                // guarded by mu; ends the reports; nil while the Scheduler is stopped
-	running map[*runLock]struct{} // guarded by mu
-	skips   map[skipKey]*skipped  // guarded by mu; at most maxSkips
+	stop    func()               // guarded by mu; ends the reports; nil while the Scheduler is stopped
+	running map[*run]struct{}    // guarded by mu
+	skips   map[skipKey]*skipped // guarded by mu; at most maxSkips
 }
 
 type skipKey struct {
@@ -46,14 +48,14 @@ type skipped struct {
 const maxSkips = 256
 
 func newTeller(s *state) *teller {
-	return &teller{s: s, running: make(map[*runLock]struct{}), skips: make(map[skipKey]*skipped)}
+	return &teller{s: s, running: make(map[*run]struct{}), skips: make(map[skipKey]*skipped)}
 }
 
 // start tells what there is from now on.
 func (t *teller) start() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.stop == nil && !t.s.cfg.tell.noCard {
+	if t.stop == nil && !t.s.cfg.tell.NoCard {
 		t.stop = t.s.q.Board().Report(t.report)
 	}
 }
@@ -70,7 +72,7 @@ func (t *teller) end() {
 }
 
 // begun notes that the task of a run is called.
-func (t *teller) begun(r *runLock) {
+func (t *teller) begun(r *run) {
 	r.job.told.changed()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,28 +80,39 @@ func (t *teller) begun(r *runLock) {
 }
 
 // ended notes that a run is over.
-func (t *teller) ended(r *runLock) {
+func (t *teller) ended(r *run) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.running, r)
 }
 
 // find returns the run of a job that goes on here with that token, or nil.
-func (t *teller) find(job string, token uint64) *runLock {
+func (t *teller) find(job string, token uint64) *run {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for r := range t.running {
-		if r.Job == job && r.FencingToken() == token {
+		if r.job.name == job && r.lease != nil && r.lease.FencingToken() == token {
 			return r
 		}
 	}
 	return nil
 }
 
+// jobs are the names of those whose tasks are at work.
+func (t *teller) jobs() (names []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for r := range t.running {
+		names = append(names, r.job.name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // isTold reports whether an operator is to know of ticks that are skipped for a reason.
 func isTold(reason Reason) bool {
 	switch reason {
-	case SkipHeld, SkipDone, SkipNotLeader, SkipSuperseded, SkipStopped:
+	case SkipHeld, SkipDone, SkipNotLeader, SkipLimit, SkipSuperseded, SkipStopped:
 		return false
 	}
 	return true
@@ -107,17 +120,12 @@ func isTold(reason Reason) bool {
 
 // skip counts a tick that was skipped.
 func (t *teller) skip(e *SkipError) {
-	if e.Pending || !isTold(e.Reason) || t.s.cfg.tell.noHistory {
+	if e.Pending || !isTold(e.Reason) || t.s.cfg.tell.NoHistory {
 		return
-	}
-	holder := e.By
-	var paused *redlock.PausedError
-	if errors.As(e.Err, &paused) {
-		holder = paused.Pause.By
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	k := skipKey{t.s.cfg.keyPrefix + e.Job, e.Reason}
+	k := skipKey{KeyPrefix + e.Job, e.Reason}
 	is := t.skips[k]
 	if is == nil {
 		if len(t.skips) >= maxSkips || t.stop == nil {
@@ -126,8 +134,8 @@ func (t *teller) skip(e *SkipError) {
 		is = &skipped{}
 		t.skips[k] = is
 	}
-	is.count++
-	is.Skip = bulletin.Skip{Job: e.Job, Tick: milliseconds(e.Tick), Reason: string(e.Reason), By: t.s.q.Identity(), Holder: holder}
+	is.count += max(1, e.Count)
+	is.Skip = bulletin.Skip{Job: e.Job, Tick: milliseconds(e.Tick), Reason: string(e.Reason), By: t.s.q.Identity(), Holder: e.By}
 }
 
 // tellAgain has the next report tell of skips of which no node has heard: in an outage of the nodes
@@ -159,7 +167,9 @@ func (t *teller) report() redlock.Report {
 	t.mu.Lock()
 	var running []any
 	for r := range t.running {
-		running = append(running, r.told())
+		if r.lease != nil {
+			running = append(running, r.bulletin())
+		}
 	}
 	told := t.skips
 	for k, is := range told {
@@ -224,80 +234,126 @@ func (d *definitions) due() bool {
 func (j *job) definition() (redlock.Card, bool) {
 	cfg := j.s.cfg
 	b := bulletin.Job{
-		Job: j.name, Key: j.key, Schedule: j.kind, Zone: j.zone, Program: program(), Election: cfg.election,
-		Delivery: j.cfg.delivery.String(), CatchUp: j.cfg.catchUp.String(), Overlap: j.cfg.overlap.String(),
-		Next: milliseconds(j.next()), By: j.s.q.Identity(), Orders: !cfg.tell.noOrders,
+		Job: j.name, Key: j.key, Schedule: j.def.Words, Zone: zoneName(cfg.location), Program: program(), Election: cfg.election,
+		Delivery: Delivery(j.cfg.policy.Delivery).String(), CatchUp: j.cfg.catchUp.String(), Overlap: Overlap(j.cfg.policy.Overlap).String(),
+		By: j.s.q.Identity(), Orders: !cfg.tell.NoOrders,
+	}
+	if next := j.next(1); len(next) > 0 {
+		b.Next = milliseconds(next[0])
 	}
 	return b.Card()
 }
 
-// next is the job's next tick; zero if there is none, or it is not known.
-func (j *job) next() time.Time {
-	if j.ticks.table != nil {
-		if next := j.ticks.table.next(j.s.cfg.clock.Now()); next.Before(never) {
-			return next
-		}
-		return time.Time{}
+// program returns the path of the main package, which two services do not share.
+var program = sync.OnceValue(func() string {
+	info, ok := debug.ReadBuildInfo()
+	switch {
+	case !ok:
+		return ""
+	case info.Path == "command-line-arguments":
+		return info.Main.Path
 	}
-	j.s.asking.RLock() // gocron hangs if it is asked while it is stopped
-	defer j.s.asking.RUnlock()
-	j.s.mu.Lock()
-	started := j.s.started
-	j.s.mu.Unlock()
-	if started == nil {
-		return time.Time{}
-	}
-	next, err := j.gocron.NextRun()
-	if err != nil || !next.Before(never) {
-		return time.Time{}
-	}
-	return next
-}
+	return info.Path
+})
 
-// told is the run as the card of its process has it. Called while it goes on.
-func (r *runLock) told() bulletin.Run {
+// bulletin is the run as the card of its process has it.
+func (r *run) bulletin() bulletin.Run {
+	of := r.public()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return bulletin.Run{
-		Job: r.Job, Tick: milliseconds(r.Tick), By: r.lease.Identity(), Began: milliseconds(r.began),
-		Attempt: r.Attempt, Late: r.CatchUp, Token: r.FencingToken(), Order: r.order,
+	b := bulletin.Run{
+		Job: of.Job, Tick: milliseconds(of.Due), By: r.lease.Identity(), Began: milliseconds(r.began),
+		Attempt: of.Attempt, Late: of.Why == string(joblog.Late) || of.Why == string(joblog.Again) || of.Why == string(joblog.Queued), Token: of.FencingToken(),
 	}
+	if r.order != ownOrder {
+		b.Order = r.order
+	}
+	return b
 }
 
-// tell has the release of the run's lease tell how it ended.
-func (r *runLock) tell(state runState) {
-	cfg := r.job.s.cfg
-	if cfg.tell.noHistory || state == waiting && r.order == "" {
+// tell has the release of the run's lease tell how it ended. unwritten says that the nodes may not
+// know.
+func (r *run) tell(unwritten error) {
+	cfg, e := r.job.s.cfg, r.outcome()
+	called := !r.is(waiting)
+	if cfg.tell.NoHistory || !called && (r.order == "" || r.order == ownOrder) {
 		return
 	}
-	run := r.told()
+	b := r.bulletin()
 	r.mu.Lock()
-	run.Trace, run.Took = r.trace, r.took.Microseconds()
-	err, panicked, cancelled, began := r.err, r.panicked, r.cancelled, r.began
+	b.Trace, b.Took, b.Report = r.trace, r.took.Microseconds(), r.report
+	err := r.err
 	r.mu.Unlock()
 	lost := r.lease.Err()
 	switch {
-	case state == waiting:
-		run.Outcome = bulletin.NotBegun
-	case state == working:
-		run.Outcome, run.Took = bulletin.Panicked, time.Since(began).Microseconds()
-		if err = panicked; err == nil {
-			err = &PanicError{Job: r.Job, Value: "the task ended its goroutine"}
-		}
-	case lost != nil:
-		run.Outcome, err = bulletin.Lost, lost
-	case cancelled:
-		run.Outcome = bulletin.Cancelled
+	case !called:
+		b.Outcome = bulletin.NotBegun
+	case e.Outcome == joblog.Panicked:
+		b.Outcome = bulletin.Panicked
+	case lost != nil && unwritten != nil:
+		b.Outcome, err = bulletin.Lost, lost
+	case e.Outcome == joblog.Cancelled:
+		b.Outcome = bulletin.Cancelled
 	case err != nil:
-		run.Outcome = bulletin.Failed
+		b.Outcome = bulletin.Failed
 	default:
-		run.Outcome = bulletin.OK
+		b.Outcome = bulletin.OK
 	}
 	if err != nil {
-		run.Error = errorTold(err, cfg.tell.errorTexts)
+		b.Error = errorTold(err, cfg.tell.ErrorTexts)
 	}
-	if e, ok := run.Entry(r.job.key); ok {
+	if e, ok := b.Entry(r.job.key); ok {
 		_ = r.lease.EndWith(e)
+	}
+}
+
+// tellVerdict tells what the log leaves out, and a run that has never ended, once they are written.
+func (j *job) tellVerdict(ctx context.Context, v joblog.Verdict) {
+	if cut := v.CutShort; !cut.Began.IsZero() {
+		j.skip(ctx, &SkipError{Job: j.name, Tick: j.s.local(cut.Tick), Count: 1, Reason: SkipCutShort, By: cut.By})
+	}
+	j.tellLeft(ctx, v.Left, "")
+}
+
+// tellLeft tells of ticks that are left out.
+func (j *job) tellLeft(ctx context.Context, left []joblog.Left, by string) {
+	for _, l := range left {
+		e := &SkipError{Job: j.name, Tick: j.s.local(l.Last), Count: l.Count, Reason: Reason(l.Reason), By: by}
+		if e.Reason == SkipPaused {
+			e.By = j.pauses.by()
+		}
+		j.skip(ctx, e)
+	}
+}
+
+// state is how far the job has come, for people.
+func (j *job) state() LogTrace {
+	t := LogTrace{Job: j.name}
+	if next := j.next(1); len(next) > 0 {
+		t.Next = next[0]
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	t.Succeeded = j.rec.OK.Ended
+	if since := later(j.rec.OK.Ended, j.since); j.cfg.within > 0 && !since.IsZero() {
+		t.Overdue = j.s.now().Sub(since) > j.cfg.within
+	}
+	return t
+}
+
+// tellLog tells the tracer how far the job has come, if that has changed.
+func (j *job) tellLog(ctx context.Context) {
+	t := j.s.cfg.tracer.Log
+	if t == nil {
+		return
+	}
+	is := j.state()
+	j.mu.Lock()
+	was := j.traced
+	j.traced = is
+	j.mu.Unlock()
+	if was.Job == "" || !was.Next.Equal(is.Next) || !was.Succeeded.Equal(is.Succeeded) || was.Overdue != is.Overdue {
+		t(ctx, is)
 	}
 }
 
@@ -339,12 +395,4 @@ func compareStrings(a, b any) int {
 		return 1
 	}
 	return 0
-}
-
-// TraceIdentifier is a RunTracer that knows under which trace a run is found, for the history of
-// runs (WithoutHistory).
-type TraceIdentifier interface {
-	// TraceID is called before the task, with the context that TraceRunStart returned. It returns
-	// an empty string for a run without a trace.
-	TraceID(ctx context.Context) string
 }

@@ -5,151 +5,92 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/elector"
-	"github.com/tenure-dev/tenure/redlock"
 )
 
-// RunTracer is told of every run of a job of a Scheduler. It is what WithTracer takes; a value that
-// also implements SkipTracer is told of ticks that were not run too, one that implements JobTracer
-// of the jobs themselves, one that implements TickTracer of every tick whose lease is asked for,
-// one that implements BacklogTracer of the backlog, one that implements PauseTracer of pauses, one
-// that implements ConflictTracer of conflicts, and one that is an elector.CampaignTracer of the
-// election too (WithElection). One that implements TraceIdentifier is asked for the traces of runs.
-//
-// Tracer methods are called synchronously and concurrently, and must not block or panic.
-type RunTracer interface {
-	// TraceRunStart is called before the task, with the run's context. The task gets the context
-	// that it returns.
-	TraceRunStart(ctx context.Context, data TraceRunStartData) context.Context
-	// TraceRunEnd is called with the context that TraceRunStart returned, before the lease is
-	// released.
-	TraceRunEnd(ctx context.Context, data TraceRunEndData)
+// Tracer is a set of functions that are told what a Scheduler does. Each may be nil. They are
+// called synchronously and concurrently, never under a lock, and must not block or panic.
+type Tracer struct {
+	// Job is called when a job is made or updated, also of one that is never run on this replica.
+	Job func(ctx context.Context, data JobTrace)
+	// Tick is called before the lease of a tick, or of another run, is asked for. The values of the
+	// context that it returns reach the lease's context, and so the run's. How the acquisition ends,
+	// and the release, a tracer of the Quorum hears (redlock.WithTracer).
+	Tick func(ctx context.Context, data TickTrace) context.Context
+	// RunStart is called before each call of the task, with the run's context. The task gets the
+	// context that it returns.
+	RunStart func(ctx context.Context, data RunStartTrace) context.Context
+	// RunEnd is called with that context, before the lease is released.
+	RunEnd func(ctx context.Context, data RunEndTrace)
+	// TraceID returns under which trace a run is found, for the history of runs, from the context
+	// that RunStart returned; empty for a run without a trace.
+	TraceID func(ctx context.Context) string
+	// Skip is told why ticks are not run: see SkipError. One that is pending is run later or told
+	// again.
+	Skip func(ctx context.Context, e *SkipError)
+	// Log is told how far a job has come, as far as this replica knows, when that has changed.
+	Log func(ctx context.Context, data LogTrace)
+	// Pause is called when this replica finds a pause that is new to it, or that it has ended.
+	Pause func(ctx context.Context, data PauseTrace)
+	// Conflict is told of a job that other replicas define in another way: see Conflict.
+	Conflict func(ctx context.Context, data Conflict)
+	// Campaign is told of the election (WithElection). May be nil.
+	Campaign elector.CampaignTracer
 }
 
-// TraceRunStartData describes a run.
-type TraceRunStartData struct {
-	Run   Run
-	Delay time.Duration // from the tick to this moment; zero without a tick
-	Term  *elector.Term // the term in which it is run; nil without an election
-}
-
-// TraceRunEndData is how a run ended.
-type TraceRunEndData struct {
-	Run      Run
-	Duration time.Duration
-	Err      error // what the task returned
-	Panicked bool  // it did not return
-}
-
-// TickTracer is told of every tick, or other run, whose lease this replica is about to ask for. How
-// that ends, and the release, a tracer of the Quorum hears (redlock.WithTracer); the run between
-// them RunTracer.
-type TickTracer interface {
-	// TraceTick returns the context of the acquisition. Its values reach the lease's context, and
-	// so the run's.
-	TraceTick(ctx context.Context, data TraceTickData) context.Context
-}
-
-// TraceTickData describes a tick.
-type TraceTickData struct {
-	Job  string
-	Key  string    // of its lease
-	Tick time.Time // zero for a run that is no tick, see Job.RunNow
-	Late bool      // it is not asked for at its time: see WithCatchUp and WithOverlap
-}
-
-// SkipTracer is told why ticks are not run on this replica: see SkipError. A tick that is skipped
-// as pending is run later or reported again, unless it is a follower's (SkipNotLeader): nothing
-// more is heard of the ticks that the leader runs.
-type SkipTracer interface {
-	TraceSkip(ctx context.Context, data TraceSkipData)
-}
-
-// TraceSkipData describes a tick that was not run.
-type TraceSkipData struct {
-	Skip *SkipError
-}
-
-// JobTracer is told of the jobs of a Scheduler: also of what is never run on this replica.
-type JobTracer interface {
-	// TraceJob is called when a job is created or updated.
-	TraceJob(ctx context.Context, data TraceJobData)
-}
-
-// TraceJobData describes a job.
-type TraceJobData struct {
+// JobTrace describes a job.
+type JobTrace struct {
 	Job      string
 	Election string // of WithElection; empty without
 }
 
-// BacklogTracer is told how many ticks of a job are in its backlog: due, not run, and still wanted
-// (WithCatchUp, WithOverlap). Ticks that another replica runs do not count, nor those of a
-// follower.
-type BacklogTracer interface {
-	// TraceBacklog is called when the number has changed. Calls for one job do not overlap.
-	TraceBacklog(ctx context.Context, data TraceBacklogData)
+// TickTrace describes a tick that is about to be asked for.
+type TickTrace struct {
+	Job string
+	Key string    // of its lease
+	Due time.Time // zero for a run that is no tick, see Job.RunNow
+	Why string    // see Run.Why
 }
 
-// TraceBacklogData is what this replica knows of a job's backlog.
-type TraceBacklogData struct {
+// RunStartTrace describes a run whose task is about to be called.
+type RunStartTrace struct {
+	Run      Run
+	Lateness time.Duration // from the due time to this moment; zero without a tick
+	Term     *elector.Term // the term in which it is run; nil without an election
+}
+
+// RunEndTrace is how a call of the task ended.
+type RunEndTrace struct {
+	Run      Run
+	Duration time.Duration
+	Err      error // that the task returned, or a *PanicError
+}
+
+// LogTrace is how far a job has come.
+type LogTrace struct {
+	Job       string
+	Next      time.Time // the next tick; zero if there is none, or it is not known
+	Succeeded time.Time // the end of the last success; zero if there was none
+	Overdue   bool      // see WithSucceedWithin
+}
+
+// PauseTrace describes a pause.
+type PauseTrace struct {
 	Job    string
-	Ticks  int       // how many are in the backlog
-	Oldest time.Time // the oldest of them; zero if there are none
+	Paused bool // false when it has ended, or this replica runs no ticks of the job any more
+	All    bool // all jobs are paused
+	Since  time.Time
+	Until  time.Time // zero until somebody resumes
+	By     string
+	Reason string
 }
 
-// PauseTracer is told of jobs that are paused, see redlock.Quorum.Pause.
-type PauseTracer interface {
-	// TracePause is called when a tick of this replica meets with a pause that is new to it, and
-	// when one is granted again, or this replica does not lead any more: a follower asks for no
-	// tick.
-	TracePause(ctx context.Context, data TracePauseData)
-}
-
-// TracePauseData is what a tick has met with.
-type TracePauseData struct {
-	Job   string
-	Pause redlock.Pause // Version is 0 when the job is not paused any more
-}
-
-// ConflictTracer is told of jobs that other replicas run in another way: see Conflict.
-type ConflictTracer interface {
-	// TraceConflict is called for every tick that this replica reads of such a job, so as long as
-	// the conflict lasts.
-	TraceConflict(ctx context.Context, data TraceConflictData)
-}
-
-// TraceConflictData describes a conflict.
-type TraceConflictData struct {
-	Conflict Conflict
-}
-
-type tracers struct {
-	run      RunTracer
-	tick     TickTracer
-	skip     SkipTracer
-	job      JobTracer
-	backlog  BacklogTracer
-	pause    PauseTracer
-	conflict ConflictTracer
-}
-
-// WithTracer sets the tracer; see RunTracer. Default: the Quorum's (redlock.WithTracer), if it is
-// one; or else none, which costs one nil check.
-func WithTracer(t RunTracer) Option {
+// WithTracer sets the tracer. Default none.
+func WithTracer(t *Tracer) Option {
 	return option(func(c *config) error {
 		if t == nil {
 			return &OptionError{Option: "WithTracer", Reason: "nil; leave the option out for no tracing"}
 		}
-		c.tracer.set(t)
+		c.tracer = t
 		return nil
 	})
-}
-
-func (ts *tracers) set(t RunTracer) {
-	ts.run = t
-	ts.tick, _ = t.(TickTracer)
-	ts.skip, _ = t.(SkipTracer)
-	ts.job, _ = t.(JobTracer)
-	ts.backlog, _ = t.(BacklogTracer)
-	ts.pause, _ = t.(PauseTracer)
-	ts.conflict, _ = t.(ConflictTracer)
 }
