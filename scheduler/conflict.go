@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/tenure-dev/tenure/scheduler/internal/joblog"
+	"github.com/tenure-dev/tenure/internal/joblog"
 )
 
 const (

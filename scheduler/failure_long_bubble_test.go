@@ -20,7 +20,7 @@ import (
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
-	scheduler "github.com/tenure-dev/tenure/scheduler/internal/next"
+	scheduler "github.com/tenure-dev/tenure/scheduler"
 )
 
 // tenSecondly ticks at every tenth second.

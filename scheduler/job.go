@@ -10,11 +10,11 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 
+	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/scheduler/internal/agenda"
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
-	"github.com/tenure-dev/tenure/scheduler/internal/joblog"
 	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
 )
 

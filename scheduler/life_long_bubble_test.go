@@ -10,7 +10,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/require"
 
-	scheduler "github.com/tenure-dev/tenure/scheduler/internal/next"
+	scheduler "github.com/tenure-dev/tenure/scheduler"
 )
 
 // quiet has replicas tell nobody, which costs commands.

@@ -7,11 +7,11 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler/internal/agenda"
-	"github.com/tenure-dev/tenure/scheduler/internal/joblog"
 )
 
 // Each replica repeats one sentence for each job: take the lease, read the record, run what the log

@@ -8,9 +8,9 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
-	"github.com/tenure-dev/tenure/scheduler/internal/joblog"
 )
 
 // Defaults and bounds. Each option that changes one names it.

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/orders"
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/scheduler/internal/joblog"
 )
 
 // ErrCancelled means that an operator has ended a run: see admin.Client.Cancel.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
-	scheduler "github.com/tenure-dev/tenure/scheduler/internal/next"
+	scheduler "github.com/tenure-dev/tenure/scheduler"
 )
 
 // secondly ticks at every full second.

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
-	"github.com/tenure-dev/tenure/scheduler/internal/joblog"
 )
 
 // MaxReport bounds what Run.Report keeps, in bytes.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/scheduler/internal/joblog"
 )
 
 // A Scheduler tells people what it does, on the board of the nodes: which jobs it has, what it

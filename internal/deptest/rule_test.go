@@ -43,7 +43,7 @@ func layered() Graph {
 	const miniredis, inside = "github.com/alicebob/miniredis/v2", module + "/redlock/internal"
 	const wire, node, vote = inside + "/wire", inside + "/node", inside + "/vote"
 	const waitqueue, membership, clocks, board = inside + "/waitqueue", inside + "/membership", inside + "/clocks", inside + "/board"
-	const joblog, timetable = module + "/scheduler/internal/joblog", module + "/scheduler/internal/timetable"
+	const joblog, timetable = module + "/internal/joblog", module + "/scheduler/internal/timetable"
 	return Graph{
 		module + "/redlock":             {"context", module + "/internal/clock", waitqueue, membership, clocks, board, node, vote, wire},
 		membership:                      {module + "/internal/clock", node, vote, wire},

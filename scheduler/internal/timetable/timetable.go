@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tenure-dev/tenure/scheduler/internal/joblog"
+	"github.com/tenure-dev/tenure/internal/joblog"
 )
 
 // Bounds of intervals, and of the time between two due times of a one-time job.

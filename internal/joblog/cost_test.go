@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tenure-dev/tenure/scheduler/internal/joblog"
+	"github.com/tenure-dev/tenure/internal/joblog"
 )
 
 // asked returns how often a table of each second is asked by a verdict after some time away.

@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/tenure-dev/tenure/scheduler/internal/joblog"
+	"github.com/tenure-dev/tenure/internal/joblog"
 )
 
 // TestMain has more random checks made than rapid's 100, which would find little here: they are

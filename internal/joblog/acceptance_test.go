@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tenure-dev/tenure/scheduler/internal/joblog"
+	"github.com/tenure-dev/tenure/internal/joblog"
 )
 
 var (

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tenure-dev/tenure/scheduler/internal/joblog"
+	"github.com/tenure-dev/tenure/internal/joblog"
 )
 
 // life is a job, the register that keeps its record, and what people were told.
