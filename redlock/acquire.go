@@ -70,7 +70,6 @@ type acquisition struct {
 	keys     *wire.Keys // names
 	names    wire.Keys
 	cfg      *leaseConfig
-	sequence []string // of cfg.once, as calls have it
 	attempts int
 	votes    int
 	freeIn   time.Duration // until enough of the refusing nodes' keys have expired, after a HeldError
@@ -83,8 +82,6 @@ type acquisition struct {
 
 	contest   contest   // of the present try
 	candidate candidate // that asks, or stays between two rounds; zero between attempts
-
-	unknowing []*restoration // of the nodes for want of which the last round failed
 }
 
 // candidate is an attempt that is not a lease yet. One that stays in a split vote asks several
@@ -115,7 +112,7 @@ func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, e
 	if err != nil {
 		return nil, err
 	}
-	a := &acquisition{q: q, names: keys, cfg: cfg, sequence: cfg.once.words()}
+	a := &acquisition{q: q, names: keys, cfg: cfg}
 	a.keys = &a.names
 	return a, nil
 }
@@ -169,7 +166,7 @@ func (a *acquisition) attempting(ctx context.Context) (*holding, bool, error) {
 
 // try asks until a round is decided.
 func (a *acquisition) try(ctx context.Context) (*holding, error) {
-	reconnects, restores := 0, 0
+	reconnects := 0
 	a.contest = contest{}
 	for {
 		l, split, err := a.attempting(ctx)
@@ -177,9 +174,6 @@ func (a *acquisition) try(ctx context.Context) (*holding, error) {
 		switch {
 		case err == nil:
 			return l, nil
-		case restores < maxRestores && a.restored(ctx):
-			restores++
-			continue
 		case split && a.candidate.attempt != nil:
 			pause = a.contest.beforeStaying(a.candidate.times)
 		case split && a.contest.rounds < maxRounds:
@@ -255,13 +249,9 @@ func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err er
 	if waited != nil {
 		return fail(newContextError(ctx, a.keys.Name, nil))
 	}
-	var known *grant
-	if !t.Success || a.cfg.once != nil { // else there is nothing to read in the replies
-		o := a.outcome(rd)
-		if !o.Success || a.isCompleted(o) {
-			a.q.spreadPauses(c.attempt, o.Replies)
+	if !t.Success { // else there is nothing to read in the replies
+		if o := a.outcome(rd); !o.Success {
 			err, split := a.refusal(o, start)
-			a.noteUnknowing(c.attempt, o)
 			if !split || !a.stays(o) {
 				then := sleeps
 				if split {
@@ -271,7 +261,6 @@ func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err er
 			}
 			return nil, split, err
 		}
-		known = grantIn(o.Replies)
 	}
 	token, err := a.agree(ctx, c.attempt, rd, timeout)
 	if err != nil {
@@ -280,7 +269,7 @@ func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err er
 	if err := tooLate(a.keys.Name, a.q.clock.Now().Sub(c.since), a.cfg); err != nil {
 		return fail(err)
 	}
-	l = newLease(ctx, a.q, c.attempt, token, c.since, start, known)
+	l = newLease(ctx, a.q, c.attempt, token, c.since, start)
 	if l == nil {
 		return fail(ErrClosed)
 	}
@@ -292,7 +281,7 @@ func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err er
 // attempt makes one with that hint and owner value.
 func (a *acquisition) attempt(hint, owner string) *attempt {
 	return &attempt{
-		keys: a.keys, owner: owner, lock: wire.Lock(hint, owner), cfg: a.cfg, sequence: a.sequence,
+		keys: a.keys, owner: owner, lock: wire.Lock(hint, owner), cfg: a.cfg,
 		member: a.member, queueLife: a.q.texts.queueLifetime(a.cfg.ttl),
 	}
 }
@@ -307,7 +296,7 @@ func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Insta
 	c.times++
 	start, timeout = c.since, a.q.cfg.timeout(a.cfg.ttl)
 	rd = a.q.newOperation(OpAcquire, a.q.need)
-	rd.Decided = a.certain
+	rd.Decided = func(replies []vote.Reply) bool { return a.q.acquireCertain(replies, &a.contest) }
 	var want func(int) bool
 	if c.asked != nil {
 		start = a.q.clock.Now()
@@ -324,9 +313,6 @@ func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Insta
 	c.asked = rd
 	call := c.call(wire.Acquire)
 	call.TTL, call.Hint, call.Skew = a.q.texts.milliseconds(a.cfg.ttl), c.hint, a.q.skewText()
-	if a.cfg.isTick() {
-		call.All = &a.q.all
-	}
 	rd.send(ctx, c.attempt, call, start.Add(timeout), want)
 	return rd, start, timeout
 }
@@ -373,15 +359,10 @@ func (a *acquisition) forget() {
 	a.candidate = candidate{}
 }
 
-// tooLate refuses a grant with less than half of the TTL left, and one of a tick that would come
-// later than a pause waits for (maxTickRound). The timeouts of nodes keep rounds below that; a
-// process that was paused in the middle of one is not bound by them.
+// tooLate refuses a grant with less than half of the TTL left. The timeouts of nodes keep rounds
+// below that; a process that was stopped in the middle of one is not bound by them.
 func tooLate(key string, elapsed time.Duration, cfg *leaseConfig) error {
-	limit := cfg.ttl / 2
-	if cfg.isTick() {
-		limit = min(limit, maxTickRound)
-	}
-	if elapsed > limit {
+	if elapsed > cfg.ttl/2 {
 		return &SlowError{Key: key, Elapsed: elapsed, TTL: cfg.ttl}
 	}
 	return nil
@@ -441,30 +422,6 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, granted *operation
 	return token, nil
 }
 
-// certain reports whether further answers cannot change how the round is taken: also as done, see
-// WithSequence.
-func (a *acquisition) certain(replies []vote.Reply) bool {
-	if a.cfg.once != nil {
-		if nodes, completed := done(replies, a.cfg.once.n); completed || nodes > len(replies)-a.q.need {
-			return true
-		}
-		if certain, ok := a.q.unknowingCertain(replies); ok {
-			return certain
-		}
-	}
-	return a.q.acquireCertain(replies, &a.contest)
-}
-
-// isCompleted reports whether a node knows that the sequence was completed. One is enough: a quorum
-// has granted it then, also if those of this round have forgotten.
-func (a *acquisition) isCompleted(o vote.Outcome) bool {
-	if a.cfg.once == nil {
-		return false
-	}
-	_, completed := done(o.Replies, a.cfg.once.n)
-	return completed
-}
-
 // acquireCertain reports whether further answers cannot change how an acquisition's round is taken:
 // as granted, as a failure of too many nodes, as held by an owner who has a quorum, or as a vote
 // that was split.
@@ -499,12 +456,12 @@ func (q *Quorum) acquireCertain(replies []vote.Reply, c *contest) bool {
 // leading returns the owner that most of the refusing nodes name, and how many do.
 func leading(replies []vote.Reply) (owner string, nodes int) {
 	for i, rep := range replies {
-		if rep.Verdict != wire.Refused || rep.More().Record != nil {
+		if rep.Verdict != wire.Refused {
 			continue
 		}
 		same := 1
 		for _, other := range replies[i+1:] {
-			if other.Verdict == wire.Refused && other.More().Record == nil && other.More().Owner == rep.More().Owner {
+			if other.Verdict == wire.Refused && other.More().Owner == rep.More().Owner {
 				same++
 			}
 		}
@@ -525,19 +482,6 @@ func (a *acquisition) refusal(o vote.Outcome, began clock.Instant) (err error, s
 	if o.Expired {
 		silent += vote.Count(o.Replies, wire.Pending)
 	}
-	if a.cfg.once != nil {
-		known, completed := done(o.Replies, a.cfg.once.n)
-		if paused := a.pausedIn(o.Replies); paused != nil && !completed && known > len(o.Replies)-a.q.need {
-			return paused, false
-		}
-		if completed || known > len(o.Replies)-a.q.need {
-			return a.doneError(o.Replies), false
-		} else if known > 0 && nodes == 0 && silent <= len(o.Replies)-a.q.need {
-			// Some were left behind by an attempt that failed, perhaps, and others split the rest.
-			a.contest.note(o, began)
-			return a.doneError(o.Replies), o.Agreed > 0 && a.contest.rounds < holderAfter
-		}
-	}
 	switch {
 	case nodes == 0 || silent > len(o.Replies)-a.q.need:
 		return a.q.quorumError(OpAcquire, a.keys.Name, o), false
@@ -545,8 +489,7 @@ func (a *acquisition) refusal(o vote.Outcome, began clock.Instant) (err error, s
 		return a.held(claim{owner, nodes}, o), false
 	}
 	a.contest.note(o, began)
-	// A node that does not know a sequence hides no holder: it has said that the key is free there.
-	if holder, ok := a.contest.stander(o, silent-len(unknowingIn(o.Replies, ofEither)), a.q.need); ok {
+	if holder, ok := a.contest.stander(o, silent, a.q.need); ok {
 		err := a.held(holder, o)
 		a.freeIn = min(a.freeIn, node.MaxPause) // it may be an attempt that is taken back without a word
 		return err, false
@@ -567,30 +510,7 @@ func (a *acquisition) held(by claim, o vote.Outcome) *HeldError {
 	}
 	a.q.checkTTL(holder)
 	a.freeIn, a.rank = a.untilFree(o), a.rankIn(o.Replies)
-	return &HeldError{
-		Key: a.keys.Name, Holder: holder, Sequence: heldSequence(o.Replies, by.owner),
-		Self: holder.Identity == a.cfg.identity,
-	}
-}
-
-// heldSequence is the number that the owner was granted, as far as the nodes know that refused
-// because of it.
-func heldSequence(replies []vote.Reply, owner string) int64 {
-	for _, rep := range replies {
-		if n := sequenceOf(rep.More(), owner); n != 0 {
-			return n
-		}
-	}
-	return 0
-}
-
-// sequenceOf is the number that the owner was granted, by the record beside a lock; 0 if that is of
-// another grant.
-func sequenceOf(m *wire.More, owner string) int64 {
-	if m.Holds == nil || m.Holds.Owner != owner {
-		return 0
-	}
-	return m.Holds.Granted
+	return &HeldError{Key: a.keys.Name, Holder: holder, Self: holder.Identity == a.cfg.identity}
 }
 
 // untilFree is when enough refusing nodes will have let their keys expire for a quorum to be had.
@@ -598,7 +518,7 @@ func sequenceOf(m *wire.More, owner string) int64 {
 func (a *acquisition) untilFree(o vote.Outcome) time.Duration {
 	var ttls []time.Duration
 	for _, rep := range o.Replies {
-		if rep.Verdict == wire.Refused && rep.More().Record == nil {
+		if rep.Verdict == wire.Refused {
 			ttls = append(ttls, min(rep.More().PTTL, maxMaxTTL))
 		}
 	}
@@ -614,7 +534,7 @@ func (a *acquisition) rankIn(replies []vote.Reply) int {
 	var ranks []int
 	for _, rep := range replies {
 		switch {
-		case rep.Verdict != wire.Refused || rep.More().Record != nil:
+		case rep.Verdict != wire.Refused:
 		case rep.More().Rank >= 0:
 			ranks = append(ranks, rep.More().Rank)
 		case rep.More().Rank == wire.QueueFull:

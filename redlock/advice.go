@@ -38,7 +38,7 @@ var advice = map[Condition]string{
 	ConditionProtected:    "set a password or protected-mode no",
 	ConditionClockWrong:   "find out which clocks are right, set the others, and let time daemons keep them; leases are safe, and tokens follow the median",
 	ConditionDamaged:      "a counter is healed by the next lease on its keys that the others grant, when that is extended; else HDEL the counter, or DEL the lock, that is named on that node",
-	ConditionOtherVersion: "use the same version of this library in all processes that ask for numbers of this key",
+	ConditionOtherVersion: "use the same version of this library in all processes of the prefix",
 	ConditionNoCommand:    "remove the rename-command lines from its configuration: the commands are needed under their names",
 	ConditionRestarted:    "it is looked at again by itself",
 	ConditionAnotherList: "give all processes the same nodes, and see who has others; a list is changed by ending all processes with the old one first, " +

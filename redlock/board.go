@@ -99,6 +99,15 @@ func (e *Entry) check() error {
 	return nil
 }
 
+// now is the median of the servers' clocks, at most, or this process's clock where that is not
+// known.
+func (q *Quorum) now() time.Time {
+	if b, ok := q.clocks.Time(q.clock.Now()); ok {
+		return time.Unix(0, int64(b.Hi))
+	}
+	return time.Now()
+}
+
 func (e *Entry) wire(q *Quorum) wire.Entry {
 	at := e.At
 	if at.IsZero() {

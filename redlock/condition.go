@@ -38,7 +38,7 @@ const (
 	ConditionProtected    Condition = "protected"     // DENIED: protected mode
 	ConditionClockWrong   Condition = "clock_wrong"   // a warning: its wall clock differs from the other servers' by more than the skew
 	ConditionDamaged      Condition = "damaged"       // what it has of one key is not what was written there; it votes for others
-	ConditionOtherVersion Condition = "other_version" // another version of this library has written the record of a sequence; it votes for others
+	ConditionOtherVersion Condition = "other_version" // another version of this library has written what is to be read; it votes for other keys
 	ConditionNoCommand    Condition = "no_command"    // a command that is needed is renamed or disabled
 	ConditionRestarted    Condition = "other_process" // another server process answered than the one that was vouched for
 	ConditionBadReply     Condition = "bad_reply"     // it sent what no Valkey server answers; the connection was ended

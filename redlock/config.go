@@ -45,9 +45,6 @@ type leaseConfig struct {
 	interval   time.Duration // as given; zero means TTL/3, or for a lease the Quorum's
 	minHold    time.Duration
 	manual     bool
-	once       *once // nil for none
-	label      string
-	due        time.Time // of a tick; zero for its number
 	identity   string
 	payload    string
 	retryAfter time.Duration // derived: TTL/20
@@ -107,17 +104,8 @@ func (c *config) forLease(opts []LeaseOption) (*leaseConfig, error) {
 		return nil, err
 	}
 	l.derive(c)
-	if l.once != nil {
-		l.once.label = l.label
-		if !l.due.IsZero() {
-			l.once.due = l.due.UnixMilli()
-		}
-	}
 	return l, nil
 }
-
-// isTick reports whether the lease is for a tick, see WithTick.
-func (l *leaseConfig) isTick() bool { return l.once != nil && l.once.tick }
 
 // derive fills in what the lease itself was not given.
 func (l *leaseConfig) derive(c *config) {
@@ -146,9 +134,6 @@ func (l *leaseConfig) check(c *config) error {
 	}
 	if l.minHold >= l.ttl {
 		return &OptionError{"WithMinHold", fmt.Sprintf("%v is not below the TTL of %v", l.minHold, l.ttl)}
-	}
-	if l.once != nil && l.once.keep < l.ttl {
-		return &OptionError{"WithSequence", fmt.Sprintf("numbers are to be kept for %v, which is below the TTL of %v", l.once.keep, l.ttl)}
 	}
 	if longest := c.longestInterval(l.ttl); !l.manual && l.interval > longest {
 		return &OptionError{"WithExtendInterval", fmt.Sprintf("%v leaves no room for two attempts within a TTL of %v: use at most %v",
@@ -213,7 +198,7 @@ func (c *config) skew() time.Duration {
 // checkPart refuses what is only for a Quorum that takes part.
 func (c *config) checkPart() error {
 	if !c.takesPart {
-		return &OptionError{"WithoutLeases", "this Quorum acquires and pauses nothing: use another one for that"}
+		return &OptionError{"WithoutLeases", "this Quorum acquires nothing: use another one for that"}
 	}
 	return nil
 }

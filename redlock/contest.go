@@ -75,7 +75,7 @@ func (c *contest) note(o vote.Outcome, began clock.Instant) {
 
 // isRival reports whether the node refused because of another owner.
 func isRival(rep *vote.Reply) bool {
-	return rep.Verdict == wire.Refused && rep.More().Record == nil && rep.More().Owner != ""
+	return rep.Verdict == wire.Refused && rep.More().Owner != ""
 }
 
 // isSilent reports whether nobody should wait for the node.

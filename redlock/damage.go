@@ -87,7 +87,7 @@ func (d *damage) found(m *member, call *wire.Call, why *wire.Fault) *wire.Fault 
 // live, beside a quorum that has granted the key. Nothing else than a person ends that. One that
 // some lease might have is named as such.
 func (d *damage) standing(m *member, keys *wire.Keys, rep *vote.Reply) {
-	if rep.Verdict != wire.Refused || rep.More().Record != nil {
+	if rep.Verdict != wire.Refused {
 		return
 	}
 	left := rep.More().PTTL

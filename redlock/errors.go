@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,9 +21,6 @@ var (
 	ErrHeld = errors.New("redlock: held by another owner")
 	// ErrSplit means that several asked for the key at once and none of them got it.
 	ErrSplit = errors.New("redlock: split vote")
-	// ErrDone means that the sequence of WithSequence was granted or completed before. The
-	// DoneError around it has the numbers.
-	ErrDone = errors.New("redlock: sequence already done")
 	// ErrNoQuorum means that too few nodes answered to decide anything.
 	ErrNoQuorum = errors.New("redlock: no quorum of nodes")
 	// ErrTimeout means that a node, or the round as a whole, took longer than it may.
@@ -38,17 +36,10 @@ var (
 	ErrNotHeld = errors.New("redlock: not held by anyone")
 )
 
-// errUnknownSequence is the node error of an acquisition that a node has no vote for, see
-// restore.go.
-var errUnknownSequence = errors.New("the server was restarted or emptied, and does not know yet how far the sequence has come")
-
 // HeldError reports who keeps a key from being acquired. It matches ErrHeld.
 type HeldError struct {
 	Key    string
 	Holder Holder // as far as the nodes that were asked agree; see Holder.Nodes
-	// Sequence is the number that the holder was granted (WithSequence), for an attempt that asked
-	// for one itself; 0 if not known.
-	Sequence int64
 	// Self reports that the holder has the caller's own identity: a lease of this process, or what
 	// is left of an earlier attempt that failed and is being taken back.
 	Self bool
@@ -89,7 +80,7 @@ type SplitError struct {
 
 func (e *SplitError) Error() string {
 	return fmt.Sprintf("redlock: split vote on %q: nobody got it in %d round(s), the last rival was %s on %d node(s): try again",
-		e.Key, e.Rounds, nameOr(e.Rival.Identity), e.Rival.Nodes)
+		e.Key, e.Rounds, shown(e.Rival.Identity), e.Rival.Nodes)
 }
 
 // Is reports whether target is ErrSplit.
@@ -145,19 +136,13 @@ func (e *QuorumError) Unwrap() []error {
 	return errs
 }
 
-// ErrorType returns "timeout" when every failed node timed out and "no_quorum" otherwise. A node
-// that does not know a sequence has not failed.
+// ErrorType returns "timeout" when every failed node timed out and "no_quorum" otherwise.
 func (e *QuorumError) ErrorType() string {
-	word := "no_quorum"
-	for _, err := range e.Errs {
-		switch {
-		case errors.Is(err, ErrTimeout):
-			word = "timeout"
-		case !errors.Is(err, errUnknownSequence):
-			return "no_quorum"
-		}
+	late := func(err *NodeError) bool { return errors.Is(err, ErrTimeout) }
+	if len(e.Errs) > 0 && !slices.ContainsFunc(e.Errs, func(err *NodeError) bool { return !late(err) }) {
+		return "timeout"
 	}
-	return word
+	return "no_quorum"
 }
 
 // NodeError is what went wrong on one node. Its text names the node by host and port and never
@@ -186,9 +171,9 @@ func (e *NodeError) said() string {
 func (e *NodeError) Unwrap() error { return e.Err }
 
 // ErrorType returns the Condition where one is known, and otherwise "timeout", "overloaded",
-// "server" (the server answered with an error), "unknown_sequence" and "unknown_register" (it does
-// not know yet how far a sequence has come, or what a job's register has), "abandoned" (it was not
-// sent, because what it was for had been decided without it), "closed" or "connection".
+// "server" (the server answered with an error), "unknown_register" (it does not know yet what a
+// job's register has), "abandoned" (it was not sent, because what it was for had been decided
+// without it), "closed" or "connection".
 func (e *NodeError) ErrorType() string {
 	var known interface{ ErrorType() string }
 	switch {
@@ -202,8 +187,6 @@ func (e *NodeError) ErrorType() string {
 		return "overloaded"
 	case errors.Is(e.Err, node.ErrAbandoned):
 		return "abandoned"
-	case errors.Is(e.Err, errUnknownSequence):
-		return "unknown_sequence"
 	case wire.IsServerError(e.Err):
 		return "server"
 	default:

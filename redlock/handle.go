@@ -19,8 +19,8 @@ import (
 //
 // A nil Lease, which comes with an error, and a zero one are no lease: nothing of them panics. To
 // release one does nothing and returns nil, so that a deferred Release may stand before the check
-// of the error. Whatever tells of a lease that is held says that there is none: Err, Extend and
-// Complete return an error that matches ErrNotHeld, and Context has ended.
+// of the error. Whatever tells of a lease that is held says that there is none: Err and
+// Extend return an error that matches ErrNotHeld, and Context has ended.
 type Lease struct {
 	holding *holding
 	ctx     atomic.Pointer[context.Context] // of Context; nil until somebody asks for it
@@ -84,19 +84,6 @@ func (l *Lease) TTL() time.Duration { return l.of().TTL() }
 // highest it has seen.
 func (l *Lease) FencingToken() uint64 { return l.of().FencingToken() }
 
-// Sequence returns the number given to WithSequence, or 0.
-func (l *Lease) Sequence() int64 { return l.of().Sequence() }
-
-// Attempt returns how often the lease's sequence has been granted, this time included, as far as
-// its nodes know: 1 for the first, more when earlier holders died or released without Complete
-// (AtLeastOnce). Without WithSequence it is 1.
-func (l *Lease) Attempt() int { return l.of().Attempt() }
-
-// Previous returns how far the key's sequence had come before this lease was granted, as far as its
-// nodes know: Granted is the number of the grant before and Label is its label, Attempts and
-// Identity are not known. Without WithSequence it is zero.
-func (l *Lease) Previous() SequenceState { return l.of().Previous() }
-
 // Context returns a context that carries the values of the context the lease was acquired with and
 // is cancelled when the lease ends: at the deadline at the latest, by a timer that waits for
 // nothing else. context.Cause gives the *LostError or ErrReleased.
@@ -155,24 +142,9 @@ func (l *Lease) StopExtending() { l.of().StopExtending() }
 // returns nil when a quorum has freed the key, a *LostError when the lease was lost before (its
 // keys are still cleaned up), or a *QuorumError when too few nodes confirmed, in which case the key
 // expires by itself at the latest.
-//
-// A lease with WithSequence leaves its sequence granted, and not completed: see Complete.
 func (l *Lease) Release(ctx context.Context) error { return l.of().Release(ctx) }
 
-// Complete is Release, and records on the nodes that the lease's sequence is completed, so that it
-// is not granted again; see WithSequence, without which it is no more than Release. What was
-// completed is recorded also if the lease was lost meanwhile. nil means that a quorum has recorded
-// it; a *QuorumError that this is not certain. After a Release it does nothing and returns what
-// that returned.
-func (l *Lease) Complete(ctx context.Context) error { return l.of().Complete(ctx) }
-
-// Abandon is Release, and takes back the grant of the lease's sequence (WithSequence), as if it had
-// never been granted: for a holder that has not begun to work, and will not. On nodes that do not
-// hear of it the number stays granted.
-func (l *Lease) Abandon(ctx context.Context) error { return l.of().Abandon(ctx) }
-
-// EndWith has the entry made when the lease ends by Release, Complete or Abandon, in the same step
-// on each node, and without a further request. The entry of the last call counts; one whose
+// EndWith has the entry made when the lease is released, in the same step on each node, and without a further request. The entry of the last call counts; one whose
 // Journal is empty is none. It is best effort, as all of a Board, and costs a release nothing.
 //
 // It returns an *OptionError for an entry that cannot be made, and otherwise nil, also when the

@@ -17,7 +17,6 @@ type Holder struct {
 	Payload      string        // see WithPayload; empty for none, and where something else wrote the key
 	TTL          time.Duration // until the key expires unless it is extended; NoExpiry for one that does not
 	FencingToken uint64        // in answers of Quorum.Holder only; zero where something else wrote the key
-	Sequence     int64         // likewise: the number that it was granted (WithSequence, WithTick); zero for a lease without one
 	Nodes        int           // nodes on which it was seen
 }
 
@@ -138,7 +137,6 @@ func (q *Quorum) holderIn(key string, replies []vote.Reply) (Holder, bool) {
 		}
 		h.Nodes++
 		h.TTL = max(h.TTL, rep.More().PTTL)
-		h.Sequence = max(h.Sequence, sequenceOf(rep.More(), rep.More().Owner))
 		// Most nodes have the agreed token. One that granted late may have counted further. Where
 		// too few answer to tell, it is the higher one.
 		votes := tokens[rep.More().Owner]
@@ -166,7 +164,6 @@ func (q *Quorum) Validate(key string, opts ...LeaseOption) error {
 // others chose.
 type LeaseSettings struct {
 	AutoExtend bool // unless the lease, or its Quorum, was given WithoutAutoExtend
-	Numbered   bool // it was given WithSequence or WithTick
 }
 
 // Settings returns with what Acquire and TryAcquire would acquire the key. It does no I/O. Errors
@@ -176,5 +173,5 @@ func (q *Quorum) Settings(key string, opts ...LeaseOption) (LeaseSettings, error
 	if err != nil {
 		return LeaseSettings{}, err
 	}
-	return LeaseSettings{AutoExtend: !a.cfg.manual, Numbered: a.cfg.once != nil}, nil
+	return LeaseSettings{AutoExtend: !a.cfg.manual}, nil
 }

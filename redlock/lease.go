@@ -21,7 +21,6 @@ type holding struct {
 	handle  weak.Pointer[Lease]
 	attempt *attempt
 	token   uint64
-	grant   *grant        // of WithSequence; nil without
 	granted clock.Instant // start of the last round that acquired it
 	values  detached      // what ctx carries
 
@@ -57,8 +56,8 @@ const spreadEvery = time.Hour
 
 // newLease starts a lease whose keys were set by rounds of which the first began at since, and the
 // last at start. It returns nil if the Quorum is closed.
-func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, start clock.Instant, granted *grant) *holding {
-	l := &holding{q: q, attempt: at, token: token, grant: granted, granted: start, place: -1, spread: start.Add(-spreadEvery)}
+func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, start clock.Instant) *holding {
+	l := &holding{q: q, attempt: at, token: token, granted: start, place: -1, spread: start.Add(-spreadEvery)}
 	at.token = token
 	l.values.values = ctx
 	l.deadline.Store(int64(since.Add(q.cfg.validity(at.cfg.ttl))))
@@ -100,7 +99,6 @@ func (l *holding) strengthen(rd *operation) {
 	for _, c := range came {
 		l.follow(c.Slot, c.Reply)
 	}
-	l.teach(came...)
 }
 
 // follow takes a node's answer of the round that granted the lease.
@@ -112,7 +110,6 @@ func (l *holding) follow(node int, rep *vote.Reply) {
 		l.heals.Store(true)
 	}
 	m := l.q.nodes[node]
-	l.q.spreadLate(l.attempt, node, rep)
 	m.damage.standing(m, l.attempt.keys, rep)
 }
 
@@ -121,21 +118,11 @@ type granted struct{ lease *holding }
 
 func (g granted) Late(_ *vote.Round, slot int, rep *vote.Reply) {
 	g.lease.follow(slot, rep)
-	if isUnknowing(rep) {
-		g.lease.teach(vote.Slot{Slot: slot, Reply: rep})
-	}
-}
-
-// teach restores the lease's sequence on nodes that have answered that they do not know it.
-func (l *holding) teach(came ...vote.Slot) {
-	if once := l.attempt.cfg.once; once != nil {
-		(&laggards{q: l.q, at: l.attempt, keep: once.keep}).restore(came...)
-	}
 }
 
 // withheld reports whether a node has answered an acquisition without a grant: another owner has or
-// had the key, or the node does not know the sequence yet.
-func withheld(rep *vote.Reply) bool { return rep.Verdict == wire.Refused || isUnknowing(rep) }
+// had the key.
+func withheld(rep *vote.Reply) bool { return rep.Verdict == wire.Refused }
 
 // isDamaged reports whether a node has answered that what it has of the key is damaged.
 func isDamaged(rep *vote.Reply) bool {
@@ -185,30 +172,6 @@ func (l *holding) FencingToken() uint64 {
 		return 0
 	}
 	return l.token
-}
-
-func (l *holding) Sequence() int64 {
-	if l.none() || l.attempt.cfg.once == nil {
-		return 0
-	}
-	return l.attempt.cfg.once.n
-}
-
-func (l *holding) Attempt() int {
-	switch {
-	case l.none():
-		return 0
-	case l.grant == nil:
-		return 1
-	}
-	return l.grant.attempts
-}
-
-func (l *holding) Previous() SequenceState {
-	if l.none() || l.grant == nil {
-		return SequenceState{}
-	}
-	return l.grant.previous
 }
 
 func (l *holding) Context() context.Context {
@@ -357,8 +320,7 @@ func (l *holding) group(start clock.Instant) (g group, ok bool) {
 	case clock.Instant(l.deadline.Load()).Sub(start) < l.q.cfg.timeout(l.TTL()):
 		return g, false // all would have to be sent before its end
 	}
-	g = group{l.TTL(), l.spreads(start)}
-	return g, !g.spread || l.attempt.cfg.once == nil // a record is spread with the token
+	return group{l.TTL(), l.spreads(start)}, true
 }
 
 // spreads reports whether an extension that begins at that time is to spread the token: once in a

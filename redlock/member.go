@@ -71,11 +71,6 @@ func (m *member) Address() string { return m.addr }
 // answer.
 func (m *member) Reply(call *wire.Call, a node.Answer) vote.Reply {
 	rep := vote.Reply{Answer: a.Answer, Err: a.Err, Unsent: a.Unsent, At: a.Received}
-	for _, r := range []*wire.Record{rep.More().Record, rep.More().All} {
-		if r != nil && r.Mark.Version > uint64(m.q.now().Add(wire.MaxLead).UnixMicro()) {
-			r.Mark = wire.Mark{}
-		}
-	}
 	if rep.Err == nil && rep.Token > m.q.clocks.GreatestCounter(rep.Server, time.Now()) {
 		rep = vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: wire.DamagedCounter(strconv.FormatUint(rep.Token, 10)), At: a.Received}
 	}
@@ -108,13 +103,6 @@ func (m *member) known(err error) error {
 
 // reason is why the node does not vote by that status, and nil when it does.
 func (m *member) reason(status *node.Status) error { return m.known(status.Reason()) }
-
-// onlyReads reports whether a node tells what it knows, and this process's user may not write to
-// it. Nobody has looked whether it belongs, so nothing is restored from it.
-func (m *member) onlyReads() bool {
-	why := m.Status().Fault
-	return why != nil && why.Condition == wire.NoPermission
-}
 
 // votes is why the node does not vote now, and nil while it does.
 func (m *member) votes() error { return m.reason(m.Status()) }
@@ -200,7 +188,6 @@ func (o observer) Status(was, is *node.Status) {
 		return
 	}
 	if is.Opened != was.Opened {
-		o.q.keeper.open(o.index)
 		o.q.gates.opens()
 	}
 	if was.Fault != nil && was.Fault.Condition != wire.Restarted {

@@ -14,14 +14,13 @@ import (
 // attempt is what the requests of one owner value have in common. Once it has ended, only releases
 // are sent for it: a request that would set or extend its keys is dropped instead.
 type attempt struct {
-	keys     *wire.Keys
-	owner    string
-	lock     string // what its keys hold, see wire.Lock
-	cfg      *leaseConfig
-	sequence []string // of cfg.once, as calls have it
-	token    uint64   // of the lease that it became
-	ended    atomic.Bool
-	again    atomic.Bool // it has asked more than once
+	keys  *wire.Keys
+	owner string
+	lock  string // what its keys hold, see wire.Lock
+	cfg   *leaseConfig
+	token uint64 // of the lease that it became
+	ended atomic.Bool
+	again atomic.Bool // it has asked more than once
 
 	member    string // of the queue, see package waitqueue; empty for an attempt that does not wait
 	queueLife string // of a queue that it joins
@@ -33,7 +32,7 @@ func (q *Quorum) question(keys *wire.Keys) *attempt { return &attempt{keys: keys
 // call is an operation of the attempt; the caller adds what only that operation has.
 func (at *attempt) call(op wire.Op) wire.Call {
 	return wire.Call{
-		Op: op, Keys: at.keys, Lock: at.lock, Token: at.token, Sequence: at.sequence,
+		Op: op, Keys: at.keys, Lock: at.lock, Token: at.token,
 		Member: at.member, QueueLife: at.queueLife,
 	}
 }
@@ -87,9 +86,6 @@ func (o *operation) Answered(r *node.Request, a node.Answer) {
 func (o *operation) answered(m *member, slot int, call *wire.Call, a node.Answer) {
 	rep := m.Reply(call, a)
 	o.trace.end(m, slot, o.op, o.key, &rep)
-	if rep.More().Unknown != "" && rep.Verdict == wire.Failed {
-		rep.Err = errUnknownSequence // for the acquisition, and not for those who trace the node, which is well
-	}
 	o.Answer(slot, rep)
 }
 

@@ -22,8 +22,8 @@ const (
 	// DefaultClockSkew is the greatest difference that is expected between any two machines' wall
 	// clocks.
 	DefaultClockSkew = 2 * time.Second
-	// MaxKeep bounds for how long the nodes remember the numbers of WithSequence: a century.
-	MaxKeep = 100 * 365 * 24 * time.Hour
+	// MaxKeep bounds lifetimes on the nodes: a century.
+	MaxKeep = wire.MaxKeep
 	// MaxIdentityLength bounds the identity in bytes, because it is part of every key's value.
 	MaxIdentityLength = 256
 	// MaxPayloadLength bounds the payload in bytes, because it is sent with every extension.
@@ -53,9 +53,6 @@ const (
 	OpExtend  Op = "extend"
 	OpRelease Op = "release"
 	OpObserve Op = "observe" // reads by Holder and Nodes
-	OpRecall  Op = "recall"  // reads how far a sequence has come, see Quorum.Sequence
-	OpRestore Op = "restore" // has a node know that which lost it
-	OpPause   Op = "pause"   // has a node refuse ticks, see Quorum.Pause
 	OpPost    Op = "post"    // tells people, see Quorum.Board
 	OpLeave   Op = "leave"   // takes a waiter that has given up out of the queue
 )
@@ -76,6 +73,10 @@ type CommonOption interface {
 type quorumOption func(*config) error
 
 func (o quorumOption) applyQuorum(c *config) error { return o(c) }
+
+type leaseOption func(*leaseConfig) error
+
+func (o leaseOption) applyLease(l *leaseConfig) error { return o(l) }
 
 type commonOption func(*leaseConfig) error
 
@@ -171,8 +172,8 @@ func WithIdentity(identity string) CommonOption {
 // proves to a reader who wrote it. Errors, logs and traces of this library do not show it.
 //
 // Each acquisition, extension and release sends it to each node, and each node keeps it with the
-// key, escaped as in the query of a URL: up to three bytes for one. With WithSequence a node also
-// keeps it with the number. The option may be used for several leases at a time.
+// key, escaped as in the query of a URL: up to three bytes for one. The option may be used for
+// several leases at a time.
 func WithPayload(payload string) LeaseOption {
 	return leaseOption(func(l *leaseConfig) error {
 		if len(payload) > MaxPayloadLength {
@@ -188,32 +189,28 @@ func WithPayload(payload string) LeaseOption {
 // one of its own, such as its name: with one prefix, equal keys, elections and jobs of two services
 // are the same. A Quorum without one says so in the log, at level Info.
 //
-// It has 1 to 128 bytes, without braces, which mark the key within its names on the servers;
-// without what an ACL takes for a pattern (*, ?, [, ] and \), blanks and control characters; and
-// does not end in ":pause", which is where the pauses of another prefix are. A user of an ACL with
-// ~PREFIX:* may also use each prefix that begins with PREFIX and a colon.
+// It has 1 to 128 bytes, without braces, which mark the key within its names on the servers, without
+// what an ACL takes for a pattern (*, ?, [, ] and \), blanks and control characters. A user of an
+// ACL with ~PREFIX:* may also use each prefix that begins with PREFIX and a colon.
 func WithPrefix(prefix string) Option {
 	return quorumOption(func(c *config) error {
 		odd := func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`{}*?[]\`, r) }
-		switch {
-		case prefix == "" || len(prefix) > 128 || strings.ContainsFunc(prefix, odd):
+		if prefix == "" || len(prefix) > 128 || strings.ContainsFunc(prefix, odd) {
 			return &OptionError{"WithPrefix", `must be 1 to 128 bytes without { or }, which mark the key within its names on the servers, blanks, control characters, and *?[]\, which have a meaning in ACLs`}
-		case strings.HasSuffix(prefix, ":pause"):
-			return &OptionError{"WithPrefix", `must not end in ":pause": the pauses of the prefix before that have these names`}
 		}
 		c.prefix, c.prefixed = prefix, true
 		return nil
 	})
 }
 
-// WithoutLeases has the Quorum acquire nothing, for programs that only look: TryAcquire, Acquire,
-// Validate, Pause and Resume return an *OptionError. Such a process does not take part. It compares
+// WithoutLeases has the Quorum acquire nothing, for programs that only look: TryAcquire, Acquire
+// and Validate return an *OptionError. Such a process does not take part. It compares
 // its nodes with those of the processes that do, and counts none of them if they disagree, but it
 // says nowhere which nodes it uses. So whoever looks with a wrong list keeps nobody out. What
 // others begin to disagree about later it is not told.
 //
 // It is no promise that nothing is written: what is posted on a Board is, and what nodes have lost
-// of a sequence or a pause is restored by who reads it. A user without rights to write is that
+// of jobs and pauses is restored by who reads it. A user without rights to write is that
 // (docs/nodes.md).
 func WithoutLeases() Option {
 	return quorumOption(func(c *config) error { c.takesPart = false; return nil })

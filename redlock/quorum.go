@@ -41,11 +41,9 @@ type Quorum struct {
 	listener   *listen.Listener
 	queue      *waitqueue.Queue
 	reporter   *reporter
-	keeper     *keeper
 	gates      gates
 	noKey      wire.Keys // of probes
 	members    wire.Keys // of who uses a node
-	all        wire.Keys // what is for all keys
 	outages    outages
 	clocks     *clocks.Clocks
 	belongs    *membership.Membership
@@ -54,8 +52,7 @@ type Quorum struct {
 	extensions atomic.Uint64 // of several leases, each of which has a name
 
 	processes processes
-	longTTL   atomic.Bool   // a lease with a TTL above the longest was seen
-	oddMark   atomic.Uint64 // the version of the mark of a pause that was last not passed on
+	longTTL   atomic.Bool // a lease with a TTL above the longest was seen
 	mu        sync.Mutex
 	leases    map[*holding]struct{} // guarded by mu; held ones
 	closed    bool                  // guarded by mu
@@ -277,11 +274,9 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 	}
 	q.extender = newExtender(q)
 	q.texts = q.cfg.texts()
-	q.keeper = newKeeper(q, nodes)
 	q.reporter = newReporter(q)
 	q.noKey = wire.NewKeys(cfg.prefix, "")
 	q.members = wire.MembersKeys(cfg.prefix)
-	q.all = wire.AllKeys(cfg.prefix)
 	q.clocks = q.newClocks(nodes)
 	q.belongs = q.newMembership(nodes)
 	return q

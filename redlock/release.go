@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
@@ -10,18 +9,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-func (l *holding) Release(ctx context.Context) error { return l.finish(ctx, wire.Keep) }
-
-func (l *holding) Complete(ctx context.Context) error {
-	if l.none() {
-		return errNoLease // nothing is recorded
-	}
-	return l.finish(ctx, wire.Done)
-}
-
-func (l *holding) Abandon(ctx context.Context) error { return l.finish(ctx, wire.Undo) }
-
-func (l *holding) finish(ctx context.Context, record wire.Outcome) error {
+func (l *holding) Release(ctx context.Context) error {
 	if l.none() {
 		return nil
 	}
@@ -50,7 +38,7 @@ func (l *holding) finish(ctx context.Context, record wire.Outcome) error {
 	if t != nil {
 		ctx = t.TraceReleaseStart(ctx, TraceReleaseStartData{Key: l.Key(), Lease: l.shown()})
 	}
-	err = l.free(ctx, record)
+	err = l.free(ctx)
 	if lost := l.final.Load().err; !ended {
 		err = lost
 	}
@@ -87,23 +75,17 @@ func (r *release) end(outcome error) {
 }
 
 // free sends the release and waits for a quorum of answers.
-func (l *holding) free(ctx context.Context, record wire.Outcome) error {
+func (l *holding) free(ctx context.Context) error {
 	keep := max(l.attempt.cfg.minHold-l.q.clock.Now().Sub(l.granted), 0)
 	call := l.attempt.call(wire.Release)
-	call.Keep, call.Record = milliseconds(keep.Round(time.Millisecond)), record
+	call.Keep = milliseconds(keep.Round(time.Millisecond))
 	call.Last = l.last.Load()
 	l.q.calling(&call, l.TTL())
 	rd := l.q.sendRelease(ctx, l.attempt, call, nil)
 	defer rd.drop()
 	_ = rd.Wait(context.Background(), l.q.cfg.timeout(l.TTL()), &l.q.waits)
 	t := rd.Tally()
-	written := t.Agreed + t.Refused - t.Unwritten
 	switch {
-	case t.Unwritten > 0 && written < l.q.need:
-		o := rd.Outcome()
-		e := l.q.quorumError(OpRelease, l.Key(), o)
-		e.Succeeded, e.Errs = written, append(e.Errs, l.q.unwritten(o.Replies)...)
-		return e
 	case t.Refused >= l.q.need:
 		return &LostError{Key: l.Key(), Reason: LostRefused}
 	case t.Agreed+t.Refused >= l.q.need:
@@ -113,32 +95,10 @@ func (l *holding) free(ctx context.Context, record wire.Outcome) error {
 	}
 }
 
-// errUnwritten is the node error of a completion that freed the key.
-var errUnwritten = errors.New("the key is free, and the completion of its sequence could not be recorded: the server is out of memory, or another version of this library has written the record")
-
-// unwritten returns an error for each node that could not record what it was told with a release.
-func (q *Quorum) unwritten(replies []vote.Reply) (errs []*NodeError) {
-	for i, rep := range replies {
-		if rep.Unwritten {
-			errs = append(errs, &NodeError{Node: q.nodes[i].addr, Op: OpRelease, Err: errUnwritten})
-		}
-	}
-	return errs
-}
-
 // releaseCertain: a node that refuses does not have the key, which is as good as having freed it.
-// One that could not record the completion does not count: others may have.
 func (q *Quorum) releaseCertain(replies []vote.Reply) bool {
-	done, failed := 0, 0
-	for i := range replies {
-		switch rep := &replies[i]; {
-		case rep.Verdict == wire.Failed:
-			failed++
-		case rep.Verdict != wire.Pending && !rep.Unwritten:
-			done++
-		}
-	}
-	return done >= q.need || failed > len(replies)-q.need
+	failed, pending := vote.Count(replies, wire.Failed), vote.Count(replies, wire.Pending)
+	return len(replies)-failed-pending >= q.need || failed > len(replies)-q.need
 }
 
 // rollBack frees what an attempt of a quorum of grants, or one that its caller gave up, may have
@@ -160,7 +120,7 @@ func (q *Quorum) takingBack(at *attempt, next bool) wire.Call {
 	if next {
 		q.calling(&call, at.cfg.ttl)
 	}
-	call.Keep, call.Record, call.Stays = "0", wire.Undo, true
+	call.Keep, call.Stays = "0", true
 	return call
 }
 

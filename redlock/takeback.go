@@ -42,7 +42,7 @@ type undo struct {
 	left  int   // guarded by mu; nodes that have not answered
 }
 
-func (u *undo) Late(rd *vote.Round, slot int, rep *vote.Reply) {
+func (u *undo) Late(_ *vote.Round, slot int, rep *vote.Reply) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	// A server that was not asked has granted nothing, but an earlier request of the same owner may
@@ -54,9 +54,6 @@ func (u *undo) Late(rd *vote.Round, slot int, rep *vote.Reply) {
 		u.rejoin(slot)
 	}
 	if u.left--; u.left == 0 {
-		if u.at.cfg.isTick() { // the node that is to learn of a pause may be the last to answer
-			u.q.spreadPauses(u.at, rd.Outcome().Replies)
-		}
 		u.q.rounds.Done()
 	}
 }

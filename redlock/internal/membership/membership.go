@@ -527,7 +527,7 @@ func (m *Membership) send(ctx context.Context, mode wire.Mode, nodes []int, word
 		if !m.cfg.RestartGate {
 			w.NewID = m.newID(i)
 		}
-		r := &node.Request{Call: &wire.Call{Op: wire.Register, Keys: m.cfg.Keys, Write: &wire.Write{Members: w.Words()}}, To: p, Slot: i, Expires: expires}
+		r := &node.Request{Call: &wire.Call{Op: wire.Register, Keys: m.cfg.Keys, Members: w.Words()}, To: p, Slot: i, Expires: expires}
 		if err := m.cfg.Node(i).Send(r); err != nil {
 			p.Answered(r, node.NotTaken(err))
 		}

@@ -50,11 +50,10 @@ type Follower interface {
 type Tally struct {
 	Agreed, Refused, Failed int
 
-	Unwritten int    // how many of them could not write a record
-	Token     uint64 // the largest of those that agreed
-	Same      int    // how many of those have that token
-	Success   bool   // enough nodes agreed
-	Expired   bool   // the round ended by its timeout: nodes without a reply timed out
+	Token   uint64 // the largest of those that agreed
+	Same    int    // how many of those have that token
+	Success bool   // enough nodes agreed
+	Expired bool   // the round ended by its timeout: nodes without a reply timed out
 }
 
 // add counts a reply.
@@ -73,9 +72,6 @@ func (t *Tally) add(rep *Reply, need int) {
 		t.Refused++
 	case wire.Failed:
 		t.Failed++
-	}
-	if rep.Unwritten {
-		t.Unwritten++
 	}
 }
 

@@ -21,9 +21,6 @@ const (
 	ExtendMany
 	Release
 	Observe
-	Recall
-	Restore
-	Pause
 	Post  // tells people
 	Cards // reads what was told
 	Journal
@@ -45,52 +42,28 @@ func (op Op) String() string { return table[op].name }
 // an operation uses what its script names.
 type Call struct {
 	Op     Op
-	Stays  bool    // release: the member keeps its place in the queue
-	Record Outcome // release: what to do with the record of the sequence
+	Stays  bool // release: the member keeps its place in the queue
 	Keys   *Keys
 	Lock   string // as the attempt has it, see Lock
 	Member string // the attempt's member of the queue; empty where it has none
 	Token  uint64 // extend: of the lease. agree: the one to agree on
 
-	TTL       string   // acquire, extend; ms
-	Hint      string   // acquire; us
-	Spread    string   // extend: raises the counter, and the record, to the lease's: 0, or to heal it too the latest time that is known in us; empty for not to
-	Skew      string   // acquire; how far ahead of the server's clock the hint may be, in us
-	QueueLife string   // acquire, join: how long a queue lives that the member joins, in ms
-	Sequence  []string // acquire, extend, release: see Once; nil for a lease without one
-	All       *Keys    // acquire: whose record is for all keys of the prefix; nil for what is no tick
-	Keep      string   // release: what is left of a minimum hold, in ms
-	Turn      string   // release, leave: for how long the key is reserved for the next one, in ms; empty to call nobody
-	Channel   string   // release, leave, trial: what the names of channels begin with
+	TTL       string // acquire, extend; ms
+	Hint      string // acquire; us
+	Spread    string // extend: raises the counter to the lease's: 0, or to heal it too the latest time that is known in us; empty for not to
+	Skew      string // acquire; how far ahead of the server's clock the hint may be, in us
+	QueueLife string // acquire, join: how long a queue lives that the member joins, in ms
+	Keep      string // release: what is left of a minimum hold, in ms
+	Turn      string // release, leave: for how long the key is reserved for the next one, in ms; empty to call nobody
+	Channel   string // release, leave, trial: what the names of channels begin with
 
-	Write  *Write  // restore, pause, register
-	Notice *Notice // post, cards, journal
-	Last   *Last   // release: an entry that it makes
-	Guest  *bridge.Call
+	Notice  *Notice  // post, cards, journal
+	Last    *Last    // release: an entry that it makes
+	Members []string // register: see Membership
+	Guest   *bridge.Call
 
 	many *many // extend many
 }
-
-// Write is what a node is to know from now on, besides leases.
-type Write struct {
-	Process  string   // restore: the run_id of the process
-	Known    string   // restore: the record, as Record.Text makes it
-	Mark     Mark     // pause: in the record
-	Lifetime string   // restore, pause: of the record, in ms
-	Members  []string // register: see Membership
-}
-
-// Outcome is what a release does to the record of a sequence.
-type Outcome uint8
-
-// The outcomes.
-const (
-	Keep Outcome = iota // nothing
-	Undo                // the attempt has failed: as it was before
-	Done                // the sequence is completed
-)
-
-func (o Outcome) String() string { return [...]string{"keep", "undo", "done"}[o] }
 
 // Verdict is an answer reduced to what a round counts.
 type Verdict uint8
@@ -106,33 +79,25 @@ const (
 // Answer is what a server says to a call. It is not trusted: who sends it may be anybody. It is
 // small, because many are copied and kept: a plain grant, extension or release says no more.
 type Answer struct {
-	Verdict   Verdict
-	Extended  Extended      // for extensions
-	Wrote     bool          // restores: the node did not know the sequence before
-	Replaced  bool          // restores: it had something else in the place of the record
-	Unwritten bool          // releases: the record of the sequence could not be written
-	Token     uint64        // for granted acquires and observations
-	Server    time.Duration // server's clock, for acquires and Time; since 1970
+	Verdict  Verdict
+	Extended Extended      // for extensions
+	Token    uint64        // for granted acquires and observations
+	Server   time.Duration // server's clock, for acquires and Time; since 1970
 
 	more *More // see More; nil for nothing
 }
 
 // More is what most answers do not say.
 type More struct {
-	Owner                  string        // who has the key, or whose turn it is, for refused acquires and observations
-	PTTL                   time.Duration // TTL of that key; for recalls the record's
-	Rank                   int           // for refused acquires that wait: what lib/join.lua returned
-	Holds                  *Record       // of the sequence, for observations, and for acquires refused because the key is held
-	Record                 *Record       // of the sequence: for acquires with one, granted or refused because of it or not known; for recalls
-	All                    *Record       // for all keys of the prefix: for acquires refused because of it, or not known
-	Unknown                string        // run_id of the process that answers that it does not know the sequence, or all; empty otherwise
-	UnknownKey, UnknownAll bool          // which of them
-	Each                   string        // for extensions of many: a digit for each lease, '1' if it was extended
-	Info                   *ServerInfo   // for Info
-	Members                *Members      // for Register
-	Told                   *Told         // for Cards and Journal
-	Guest                  []string      // for Guest: what its script returned
-	Trial                  []error       // for Trial: what came of each of Trials; nil where that worked
+	Owner   string        // who has the key, or whose turn it is, for refused acquires and observations
+	PTTL    time.Duration // TTL of that key
+	Rank    int           // for refused acquires that wait: what lib/join.lua returned
+	Each    string        // for extensions of many: a digit for each lease, '1' if it was extended
+	Info    *ServerInfo   // for Info
+	Members *Members      // for Register
+	Told    *Told         // for Cards and Journal
+	Guest   []string      // for Guest: what its script returned
+	Trial   []error       // for Trial: what came of each of Trials; nil where that worked
 }
 
 // With is the answer that says that, too.
@@ -178,15 +143,12 @@ var table [ops]row
 
 func init() {
 	table = [ops]row{
-		Acquire:      {name: "acquire", script: load("acquire"), own: true, gated: true, grants: true, keys: acquireKeys, args: acquireArgs, answer: acquireAnswer},
+		Acquire:      {name: "acquire", script: load("acquire"), own: true, gated: true, grants: true, keys: lockAndFences, args: acquireArgs, answer: acquireAnswer},
 		Agree:        {name: "agree", script: load("agree"), own: true, gated: true, keys: lockAndFences, args: agreeArgs, answer: flagAnswer},
-		Extend:       {name: "extend", script: load("extend"), own: true, keys: extendKeys, args: extendArgs, answer: extendAnswer},
+		Extend:       {name: "extend", script: load("extend"), own: true, keys: lockAndFences, args: extendArgs, answer: extendAnswer},
 		ExtendMany:   {name: "extend", script: load("extend_many"), keys: manyKeys, args: manyArgs, answer: manyAnswer},
-		Release:      {name: "release", script: load("release"), frees: true, outlast: true, keys: releaseKeys, args: releaseArgs, answer: releaseAnswer},
-		Observe:      {name: "observe", script: load("observe"), reads: true, keys: lockAndRecord, args: noArgs, answer: observeAnswer},
-		Recall:       {name: "recall", script: load("recall"), own: true, gated: true, reads: true, keys: recordKey, args: noArgs, answer: recallAnswer},
-		Restore:      {name: "restore", script: load("restore"), own: true, gated: true, keys: recordKey, args: restoreArgs, answer: restoreAnswer},
-		Pause:        {name: "pause", script: load("pause"), own: true, gated: true, keys: recordKey, args: pauseArgs, answer: pauseAnswer},
+		Release:      {name: "release", script: load("release"), frees: true, outlast: true, keys: releaseKeys, args: releaseArgs, answer: flagAnswer},
+		Observe:      {name: "observe", script: load("observe"), reads: true, keys: lockKey, args: noArgs, answer: observeAnswer},
 		Post:         {name: "post", script: load("post"), outlast: true, keys: noticeKeys, args: noticeArgs, answer: flagAnswer},
 		Cards:        {name: "observe", script: load("cards"), outlast: true, reads: true, keys: noticeKeys, args: noticeArgs, answer: cardsAnswer},
 		Journal:      {name: "observe", script: load("journal"), outlast: true, reads: true, keys: noticeKeys, args: noticeArgs, answer: journalAnswer},
@@ -247,19 +209,7 @@ func (c *Call) Joining() *Call {
 
 func lockKey(c *Call, to []string) []string { return append(to, c.Keys.Lock) }
 
-func lockAndRecord(c *Call, to []string) []string { return append(to, c.Keys.Lock, c.Keys.Record()) }
-
 func lockAndFences(c *Call, to []string) []string { return append(to, c.Keys.Lock, c.Keys.Fences) }
-
-func recordKey(c *Call, to []string) []string { return append(to, c.Keys.Record()) }
-
-// withRecord appends the key of the record where the call is of a sequence.
-func withRecord(c *Call, to []string) []string {
-	if c.Sequence == nil {
-		return to
-	}
-	return append(to, c.Keys.Record())
-}
 
 func noArgs(_ *Call, _ *Set, to []string) []string { return to }
 

@@ -16,14 +16,12 @@ const (
 	Gone                     // was gone and could or must not be put back
 )
 
-func extendKeys(c *Call, to []string) []string { return withRecord(c, lockAndFences(c, to)) }
-
 func extendArgs(c *Call, g *Set, to []string) []string {
 	refill := "0"
 	if g != nil {
 		refill = "1"
 	}
-	return append(append(to, c.Lock, c.TTL, strconv.FormatUint(c.Token, 10), c.Keys.Slot, c.Spread, refill), c.Sequence...)
+	return append(to, c.Lock, c.TTL, strconv.FormatUint(c.Token, 10), c.Keys.Slot, c.Spread, refill)
 }
 
 func extendAnswer(_ *Call, msg reply) (Answer, error) {

@@ -5,16 +5,12 @@
 -- Putting a key back is for the server process that was vouched for, see gated: one that was
 -- restarted may just before have voted for somebody else, whose round still counts that vote.
 --
--- With a third key it raises the record of the sequence too, see WithSequence. A server that does
--- not know the sequence does not know it by that either.
---
 -- A counter that is damaged, by the latest time that the client knows, becomes the token. That is
 -- for leases that others have granted while it was: tokens before that are lower. Any other lease
 -- may be older than a token that this server has granted, and leaves it alone.
 --
--- KEYS lock, fences, record; ARGV 'token owner', ttl ms, token, slot, to raise the counter 0, and
--- to heal it the latest time in us, or else an empty text, '1' to put the key back, and with a
--- record the same as acquire.lua.
+-- KEYS lock, fences; ARGV 'token owner', ttl ms, token, slot, to raise the counter 0, and to heal
+-- it the latest time in us, or else an empty text, '1' to put the key back.
 --include read
 --include lock
 --include count
@@ -50,19 +46,5 @@ if raise then
     redis.pcall('HSET', KEYS[2], ARGV[4], ARGV[3])
   end
   redis.pcall('PEXPIRE', KEYS[2], kept)
-  if KEYS[3] then
---include version
---include record
-    local r, _, other = read(redis.pcall('GET', KEYS[3]), time)
-    if tonumber(r[2]) < tonumber(ARGV[7]) then
-      r[8], r[9], r[11] = r[2], r[3], r[10]
-      r[2], r[3], r[4], r[10] = ARGV[7], 1, 0, ARGV[11]
-      r[13] = ARGV[10] == '1' and 't' or ''
-      r[14] = string.sub(ARGV[1], #ARGV[3] + 2)
-    end
-    if not other then
-      store(KEYS[3], r, ARGV[8])
-    end
-  end
 end
 return answer

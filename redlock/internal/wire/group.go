@@ -24,7 +24,7 @@ type Buffers struct {
 // Group returns how many of the calls one command carries: one, or several acquisitions and
 // releases of different keys, the acquisitions with different counters. It takes them as they come:
 // commands for a key are not put in another order. The calls are of one prefix, and so of one hash
-// of counters, see MarkKeys.
+// of counters.
 func (b *Buffers) Group(calls []*Call) int {
 	most := min(len(calls), MaxGroup)
 	if most == 1 || !calls[0].isPaired() {
@@ -61,14 +61,10 @@ func (n *slotSet) clash(calls []*Call, last int) bool {
 
 // isPaired reports whether the call is an acquisition or a release that pairs.lua can do.
 func (c *Call) isPaired() bool {
-	switch {
-	case c.Sequence != nil:
-		return false
-	case c.Op.Frees():
+	if c.Op.Frees() {
 		return c.Keep == "0" && c.Last == nil
-	default:
-		return c.Op.Grants()
 	}
+	return c.Op.Grants()
 }
 
 // pairs are acquisitions and releases of different keys, in one command.

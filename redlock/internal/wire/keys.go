@@ -70,24 +70,9 @@ func splitLock(lock string) (token uint64, owner string) {
 	return token, rest
 }
 
-// AllKeys are the names of what is for all keys of a prefix. Only a record is kept there.
-func AllKeys(prefix string) Keys { return Keys{Name: "*", Lock: prefix + ":all"} }
-
-// MarkKeys are the names of the lease under which the mark of a pause of a key is written; of all
-// keys with an empty one. Its tokens are counted with the key's: the calls of a prefix count in one
-// hash, whichever are in a command together.
-func MarkKeys(prefix, key string) Keys {
-	k := NewKeys(prefix+":pause", key)
-	k.Fences = prefix + fences
-	return k
-}
-
 // Wait is the queue of those who wait for the key, see lib/join.lua. Scripts make this name
 // themselves, where they look at a queue.
 func (k *Keys) Wait() string { return k.Lock + ":wait" }
-
-// Record is the record of the key's sequence.
-func (k *Keys) Record() string { return k.Lock + ":once" }
 
 // Channels is what the names of the channels of those who wait begin with.
 func Channels(prefix string) string { return prefix + ":call:" }

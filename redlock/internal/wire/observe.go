@@ -50,18 +50,8 @@ func observeAnswer(_ *Call, msg reply) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	if len(parts) != 3 {
+	if len(parts) != 2 {
 		return Answer{}, msg.unexpected()
 	}
-	holder.Holds = heldRecord(parts[2])
 	return Answer{Verdict: OK, Token: token}.With(holder), nil
-}
-
-// heldRecord reads the record of the sequence beside a lock; nil for none, and for what is none.
-func heldRecord(msg valkey.ValkeyMessage) *Record {
-	text, err := msg.ToString()
-	if err != nil {
-		return nil
-	}
-	return ParseRecord(text)
 }

@@ -55,6 +55,9 @@ type Message struct {
 	Release string        // the lock that was released, or the member that left
 }
 
+// MaxKeep bounds lifetimes: a century.
+const MaxKeep = 100 * 365 * 24 * time.Hour
+
 const messageVersion = "1 "
 
 // ParseMessage reads the text that lib/call.lua publishes, and returns false for any other one,
@@ -72,3 +75,14 @@ func ParseMessage(text string) (m Message, ok bool) {
 }
 
 func isDigits(text string) bool { return strings.Trim(text, "0123456789") == "" }
+
+// number reads one of those that scripts count in: doubles, which are exact up to 2^53.
+func number(digits string) (n int64, ok bool) {
+	if len(digits) > maxDigits || !isDigits(digits) {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	return n, err == nil && n <= MaxToken
+}
+
+const maxDigits = 16

@@ -3,9 +3,9 @@ package wire
 func releaseKeys(c *Call, to []string) []string {
 	to = append(to, c.Keys.Lock)
 	if c.Last != nil {
-		return append(to, c.Keys.Record(), c.Last.Board.journal(c.Last.Entry.Journal))
+		to = append(to, c.Last.Board.journal(c.Last.Entry.Journal))
 	}
-	return withRecord(c, to)
+	return to
 }
 
 func releaseArgs(c *Call, _ *Set, to []string) []string {
@@ -14,12 +14,6 @@ func releaseArgs(c *Call, _ *Set, to []string) []string {
 		return to
 	}
 	to = append(to, c.Keep, c.leaving())
-	switch {
-	case c.Sequence != nil:
-		to = append(append(to, c.Record.String()), c.Sequence...)
-	case c.Last != nil:
-		to = append(append(to, Keep.String()), make([]string, onceWords)...)
-	}
 	if c.Last != nil {
 		to = c.Last.Board.entryArgs(&c.Last.Entry, to)
 	}
@@ -33,17 +27,4 @@ func (c *Call) leaving() string {
 		return ""
 	}
 	return c.Member
-}
-
-// releaseAnswer reads what release.lua returns.
-func releaseAnswer(_ *Call, msg reply) (Answer, error) {
-	answer, err := msg.AsInt64()
-	if err != nil || answer < 0 || answer > 3 {
-		return Answer{}, msg.unexpected()
-	}
-	a := Answer{Verdict: Refused, Unwritten: answer >= 2}
-	if answer%2 == 1 {
-		a.Verdict = OK
-	}
-	return a, nil
 }

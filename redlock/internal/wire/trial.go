@@ -6,7 +6,7 @@ type Need uint8
 // What commands are for.
 const (
 	ForLeases    Need = iota // without it no lease can be had, or none let go of
-	ForSequences             // leases of a sequence
+	ForRegisters             // what is kept beside leases
 	ForGroups                // several leases in one command
 	ForQueues                // handing a key over to the next one that waits
 	ForReading               // telling what is known
@@ -22,7 +22,7 @@ var Trials = []struct {
 }{
 	{"TIME", ForLeases}, {"GET", ForLeases}, {"HGET", ForLeases}, {"PTTL", ForLeases}, {"HSET", ForLeases},
 	{"SET", ForLeases}, {"PEXPIRE", ForLeases}, {"DEL", ForLeases},
-	{"GET", ForSequences}, {"SET", ForSequences},
+	{"GET", ForRegisters}, {"SET", ForRegisters},
 	{"EXISTS", ForGroups}, {"MGET", ForGroups}, {"HMGET", ForLeases},
 	{"ZADD", ForQueues}, {"ZRANK", ForQueues}, {"ZSCORE", ForQueues}, {"ZCARD", ForQueues},
 	{"ZRANGE", ForQueues}, {"ZREM", ForQueues}, {"PEXPIRE", ForQueues}, {"PUBLISH", ForQueues},
@@ -37,7 +37,9 @@ func trialKeys(c *Call, to []string) []string {
 	return append(to, c.Keys.Lock, c.Keys.Fences, c.Keys.Wait())
 }
 
-func trialArgs(c *Call, _ *Set, to []string) []string { return append(to, c.Channel, c.Keys.Record()) }
+func trialArgs(c *Call, _ *Set, to []string) []string {
+	return append(to, c.Channel, c.Keys.Lock+":register")
+}
 
 // trialAnswer reads what trial.lua returns.
 func trialAnswer(_ *Call, msg reply) (Answer, error) {

@@ -3,7 +3,7 @@
 -- because the server cannot save. So is an HSET with a value too few, which is told of that last.
 -- Of what no script can try without a change, or at all, the server is asked whether the user may.
 --
--- KEYS lock, fences, wait; ARGV channel, record. Returns the error of each command of trials, or 1.
+-- KEYS lock, fences, wait; ARGV channel, register. Returns the error of each command of trials, or 1.
 local function try(...)
   local answer = redis.pcall(...)
   local failed = type(answer) == 'table' and answer['err']
@@ -22,12 +22,12 @@ local function may(...)
   end
   return allowed and 1 or redis.error_reply('NOPERM the user may not call it')
 end
-local lock, fences, wait, record = KEYS[1], KEYS[2], KEYS[3], ARGV[2]
+local lock, fences, wait, register = KEYS[1], KEYS[2], KEYS[3], ARGV[2]
 return {
   try('TIME'), try('GET', lock), try('HGET', fences, '0'), try('PTTL', lock), try('HSET', fences, '0', '0', '0'),
   try('SET', lock, '', 'XX', 'PX', 1), try('PEXPIRE', lock, 1), try('DEL', lock),
-  try('GET', record), try('SET', record, '', 'XX', 'PX', 1),
-  try('EXISTS', wait), try('MGET', lock, record), try('HMGET', fences, '0'),
+  try('GET', register), try('SET', register, '', 'XX', 'PX', 1),
+  try('EXISTS', wait), try('MGET', lock, register), try('HMGET', fences, '0'),
   try('ZADD', wait, 'XX', 1, 'x'), try('ZRANK', wait, 'x'), try('ZSCORE', wait, 'x'), try('ZCARD', wait),
   try('ZRANGE', wait, 0, 0), try('ZREM', wait, 'x'), try('PEXPIRE', wait, 1), try('PUBLISH', ARGV[1], ''),
   may('SUBSCRIBE', ARGV[1]), may('EVALSHA_RO', '0', '0'), may('SCRIPT', 'LOAD', ''),
