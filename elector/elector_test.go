@@ -195,8 +195,6 @@ func TestLeaseOptionsThatAreNotForAnElection(t *testing.T) {
 	}{
 		"not extended":       {usual, redlock.WithoutAutoExtend(), "WithoutAutoExtend"},
 		"none of the Quorum": {manual, redlock.WithIdentity("x"), "WithoutAutoExtend"},
-		"a number":           {usual, redlock.WithSequence(7, redlock.AtMostOnce, time.Hour), "WithSequence"},
-		"a tick":             {usual, redlock.WithTick(time.Now(), redlock.AtLeastOnce, time.Hour), "WithTick"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := elector.New(test.q, "test", elector.WithLeaseOptions(test.opt))

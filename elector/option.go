@@ -65,8 +65,7 @@ func WithPayload(payload string) Option {
 }
 
 // WithLeaseOptions passes options to the leader's lease. They are validated by New, which refuses
-// redlock.WithoutAutoExtend and numbers (redlock.WithSequence, redlock.WithTick): a leader leads
-// for as long as it can, and more than once.
+// redlock.WithoutAutoExtend: a leader leads for as long as it can.
 func WithLeaseOptions(opts ...redlock.LeaseOption) Option {
 	return option(func(c *config) error {
 		c.lease = append(c.lease, opts...)
@@ -190,8 +189,6 @@ func (c *config) checkLease(q *redlock.Quorum, election string) error {
 		return invalidLease(err)
 	case !s.AutoExtend:
 		return &OptionError{Option: "lease", Reason: "redlock.WithoutAutoExtend, of the Quorum or of the lease, is not for an election: nobody could extend its lease"}
-	case s.Numbered:
-		return &OptionError{Option: "lease", Reason: "redlock.WithSequence and WithTick are not for an election: the lease would be granted once"}
 	}
 	return nil
 }

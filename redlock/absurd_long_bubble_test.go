@@ -22,7 +22,7 @@ func TestDurationsAtTheirBounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, fleet *redlocktest.Fleet) {
 				q := open(t, fleet, opts...)
-				works(t, q, "key", redlock.WithSequence(1, redlock.AtMostOnce, redlock.MaxKeep))
+				works(t, q, "key")
 			})
 		})
 	}

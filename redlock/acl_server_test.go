@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"log/slog"
 	"os"
 	"regexp"
 	"strings"
@@ -122,4 +123,33 @@ func TestWordsOfThisServer(t *testing.T) {
 		require.Error(t, err, test.name)
 		requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.ConditionNoPermission)
 	}
+}
+
+// A user without the rights for what processes tell people has leases all the same, and the log
+// says what is lacking, once.
+func TestBoardWithoutItsRights(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3, withUser(t))
+	for i := range s.Nodes() {
+		s.do([]string{"ACL", "SETUSER", "tenure", "-zrangebyscore", "-lpush"}, i)
+	}
+	var log lockedBuffer
+	q := gatedURLs(t, s.userURLs(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	held := s.hold(q, "key")
+	card := []redlock.Card{{Kind: "k", ID: "id", Text: "text", Lifetime: redlock.ReportLifetime}}
+	for range 3 {
+		_, err := q.Board().Post(t.Context(), card, nil)
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		require.ErrorContains(t, err, "noperm")
+	}
+	require.Equal(t, 3, strings.Count(log.String(), "does not take what processes tell people"), "one a node")
+	require.NoError(t, held.EndWith(redlock.Entry{Journal: "runs/key", Text: "text", Most: 1, Keep: redlock.ReportLifetime}))
+	require.NoError(t, held.Release(t.Context()), "it costs no release")
+	for i := range s.Nodes() {
+		s.do([]string{"ACL", "SETUSER", "tenure", "+zrangebyscore", "+lpush"}, i)
+	}
+	n, err := q.Board().Post(t.Context(), card, nil)
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+	require.Equal(t, 3, strings.Count(log.String(), "takes again what processes tell people"))
 }

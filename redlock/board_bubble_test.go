@@ -18,7 +18,7 @@ import (
 func TestPagesOfCards(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
-		runTick(t, q)
+		finish(t, acquire(t, q).Release)
 		var want []string
 		for i := range 95 {
 			if i == 50 {
@@ -50,7 +50,7 @@ func TestPagesOfCards(t *testing.T) {
 func TestLeaseEndsWithAnEntry(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]redlock.LeaseOption{
-		"plain": nil, "sequence": {redlock.WithSequence(7, redlock.AtLeastOnce, time.Hour)}, "minimum hold": {redlock.WithMinHold(3 * time.Second)},
+		"plain": nil, "minimum hold": {redlock.WithMinHold(3 * time.Second)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -61,7 +61,7 @@ func TestLeaseEndsWithAnEntry(t *testing.T) {
 				require.NoError(t, l.EndWith(redlock.Entry{Journal: "runs/key", Text: "first", Most: 20, Keep: time.Hour}))
 				require.NoError(t, l.EndWith(redlock.Entry{Journal: "runs/key", Text: "done", Most: 20, Keep: time.Hour}))
 				require.Error(t, l.EndWith(redlock.Entry{Journal: "runs/key", Text: "\xff", Most: 20, Keep: time.Hour}))
-				require.NoError(t, l.Complete(t.Context()))
+				require.NoError(t, l.Release(t.Context()))
 				synctest.Wait() // it returns when a quorum has answered
 				require.Equal(t, commands+1, fleet.Node(0).Commands())
 				entries, err := q.Board().Journal(t.Context(), "runs/key", 10)
@@ -79,8 +79,8 @@ func TestLeaseEndsWithAnEntry(t *testing.T) {
 func TestReports(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q, other := open(t, fleet), open(t, fleet)
-		runTick(t, q)
-		runTick(t, other)
+		finish(t, acquire(t, q).Release)
+		finish(t, acquire(t, other).Release)
 		var asked atomic.Int64
 		stop := q.Board().Report(func() redlock.Report {
 			asked.Add(1)
@@ -132,7 +132,7 @@ func TestReports(t *testing.T) {
 func TestReportsEnd(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
-		runTick(t, q)
+		finish(t, acquire(t, q).Release)
 		read := func() []redlock.Card {
 			cards, _, err := q.Board().Cards(t.Context(), redlock.ProcessKind, "", 10)
 			require.NoError(t, err)
@@ -166,7 +166,7 @@ func TestReportsEnd(t *testing.T) {
 func TestCutCard(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
-		runTick(t, q)
+		finish(t, acquire(t, q).Release)
 		defer q.Board().Report(func() redlock.Report {
 			list := make([]any, 10000)
 			for i := range list {
@@ -193,7 +193,7 @@ func TestCutCard(t *testing.T) {
 func TestBoardWithANodeThatHangs(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
-		runTick(t, q)
+		finish(t, acquire(t, q).Release)
 		_, err := q.Board().Post(t.Context(), []redlock.Card{{Kind: "k", ID: "id", Text: "text", Lifetime: time.Hour}}, nil)
 		require.NoError(t, err)
 		freeze(t, fleet, 1)

@@ -19,7 +19,7 @@ import (
 func TestJournal(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
-		runTick(t, q)
+		finish(t, acquire(t, q).Release)
 		var heard []string
 		stop, err := q.Board().Hear("j", func(e redlock.Entry) { heard = append(heard, e.Text) })
 		require.NoError(t, err)
@@ -71,8 +71,8 @@ func TestJournal(t *testing.T) {
 func TestCards(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q, other := open(t, fleet), open(t, fleet)
-		runTick(t, q)
-		runTick(t, other)
+		finish(t, acquire(t, q).Release)
+		finish(t, acquire(t, other).Release)
 		post := func(q *redlock.Quorum, cards ...redlock.Card) int {
 			n, err := q.Board().Post(t.Context(), cards, nil)
 			require.NoError(t, err)

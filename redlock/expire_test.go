@@ -20,7 +20,7 @@ func TestTimerThatWasOvertakenByAnExtension(t *testing.T) {
 		q.extender = newExtender(q)
 		cfg, err := q.cfg.forLease([]LeaseOption{WithoutAutoExtend()})
 		require.NoError(t, err)
-		l := newLease(context.Background(), q, &attempt{keys: &wire.Keys{Name: "k"}, cfg: cfg}, 1, q.clock.Now(), q.clock.Now(), nil)
+		l := newLease(context.Background(), q, &attempt{keys: &wire.Keys{Name: "k"}, cfg: cfg}, 1, q.clock.Now(), q.clock.Now())
 		l.expire()
 		require.NoError(t, l.Err(), "its deadline is still to come")
 		time.Sleep(l.TTL())

@@ -42,10 +42,6 @@ func TestWhatIsExtendedTogether(t *testing.T) {
 	requireGroup(renewed, lease(), start.Add(spreadEvery-1))
 	requireGroup(spread, lease(), start.Add(spreadEvery))
 	l := lease()
-	l.attempt.cfg.once = &once{}
-	requireGroup(renewed, l, start)
-	requireAlone(l, start.Add(spreadEvery), "it has a record to spread")
-	l = lease()
 	l.heals.Store(true)
 	requireAlone(l, start, "it has a counter to heal")
 	l = lease()
@@ -120,7 +116,7 @@ func held(t *testing.T, nodes, n int) (q *Quorum, leases []*holding) {
 	q = testQuorum(nodes)
 	for i := range n {
 		at := &attempt{cfg: &q.cfg.plain, keys: &wire.Keys{Name: fmt.Sprint(i), Lock: fmt.Sprint("key", i)}, owner: fmt.Sprint("owner", i)}
-		l := newLease(t.Context(), q, at, 1, q.clock.Now(), q.clock.Now(), nil)
+		l := newLease(t.Context(), q, at, 1, q.clock.Now(), q.clock.Now())
 		l.arm()
 		t.Cleanup(func() { l.timer.Stop() })
 		leases = append(leases, l)

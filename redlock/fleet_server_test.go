@@ -210,10 +210,10 @@ func (s *servers) pttl(node int, key string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// locks returns every key on a node that is neither a fencing counter nor the record of a sequence.
+// locks returns every key on a node that is no fencing counter.
 func (s *servers) locks(node int) []string {
 	s.t.Helper()
-	return slices.DeleteFunc(s.Node(node).Keys(s.t), func(key string) bool { return isFence(key) || strings.HasSuffix(key, ":once") })
+	return slices.DeleteFunc(s.Node(node).Keys(s.t), func(key string) bool { return isFence(key) })
 }
 
 // requireFree waits until no node has a lock any more.

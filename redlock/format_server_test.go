@@ -3,7 +3,6 @@ package redlock_test
 import (
 	"regexp"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
@@ -13,22 +12,18 @@ import (
 )
 
 // TestFormats pins what is written to servers. Processes of two versions share servers as long as
-// both write the same: a change here has to be in the changelog, and one of the record, of members
-// or of messages needs another version of it (recordVersion, memberVersion, messageVersion, and
-// lib/version.lua of wire).
+// both write the same: a change here has to be in the changelog, and one of members or of messages
+// needs another version of it (memberVersion, messageVersion, and lib/version.lua of wire).
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 3)
 	holder := s.gated(redlock.WithTTL(longTTL), redlock.WithIdentity("the holder"))
 	waiter := s.gated(redlock.WithTTL(longTTL), redlock.WithIdentity("the waiter"))
-	once := redlock.WithSequence(7, redlock.AtLeastOnce, time.Hour)
-	first := s.hold(holder, "key", once, redlock.WithLabel("a label"))
-	require.NoError(t, first.Complete(t.Context()))
 	held := s.hold(holder, "key")
 	granted := s.wait(waiter, "key")
 	for _, n := range s.Nodes() {
-		require.Eventually(t, func() bool { return len(n.Keys(t)) == 4 }, longTTL, pollTick)
-		require.Equal(t, []string{"tenure:fences", "tenure:{key}", "tenure:{key}:once", "tenure:{key}:wait"}, n.Keys(t))
+		require.Eventually(t, func() bool { return len(n.Keys(t)) == 3 }, longTTL, pollTick)
+		require.Equal(t, []string{"tenure:fences", "tenure:{key}", "tenure:{key}:wait"}, n.Keys(t))
 		text := func(want string, command ...string) {
 			require.Eventually(t, func() bool {
 				got, err := n.Do(t, command...).ToString()
@@ -37,7 +32,6 @@ func TestFormats(t *testing.T) {
 		}
 		text(`^[1-9][0-9]{15} the holder/[A-Za-z0-9_-]{22}$`, "GET", "tenure:{key}")
 		text(`^[1-9][0-9]{15}$`, "HGET", "tenure:fences", wire.NewKeys("tenure", "key").Slot)
-		text(`^1 [0-9a-f]{40} 7 [0-9]+ [0-9]+ 7 [0-9]+ [0-9]+ [0-9]+ [0-9]+ a[+]label [^ ]* [^ ]*  the holder/[A-Za-z0-9_-]{22}$`, "GET", "tenure:{key}:once")
 		text(`^1 3 10000 [0-9]{13} 1 [0-9]{13} [0-9]+ [0-9]{13} -?[0-9]+ -\n([0-9a-f]{40} [0-9]{13} 127.0.0.1%3A[0-9]+ the[+](holder|waiter) here\n?){3}$`, "GET", "tenure:members")
 		members, err := n.Do(t, "ZRANGE", "tenure:{key}:wait", "0", "-1").AsStrSlice()
 		require.NoError(t, err)

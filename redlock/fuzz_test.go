@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
@@ -173,7 +172,7 @@ func TestOddAnswersToPairs(t *testing.T) {
 // A reply of any shape is understood or refused. shape has a letter for each element: b(ulk),
 // s(imple), i(nteger), n(il), e(rror); more than one letter make an array.
 func FuzzReply(f *testing.F) {
-	ops := []wire.Op{wire.Acquire, wire.Agree, wire.Extend, wire.Release, wire.Observe, wire.Recall, wire.Restore, wire.Info, wire.Time}
+	ops := []wire.Op{wire.Acquire, wire.Agree, wire.Extend, wire.Release, wire.Observe, wire.Info, wire.Time}
 	for op := range ops {
 		for _, seed := range [][2]string{
 			{"b", "1780000000000001 1780000000 5"}, {"b", "18446744073709551615 9223372036854775807 999999"}, {"b", "1.78e+15 1 1"},
@@ -183,9 +182,7 @@ func FuzzReply(f *testing.F) {
 			{"bib", "host|9223372036854775807|9007199254740992"}, {"b", "9007199254740991 1780000000 5"}, {"b", "9007199254740992 1780000000 5"}, {"b", "1780086400000006 1780000000 5"}, {"i", "9223372036854775807"},
 			{"n", ""}, {"e", "ERR x"}, {"s", "OK"}, {"", ""}, {"nnnn", "|||"},
 			{"b", "1780000000 5 1 1"}, {"bb", "1780000000 5 1 0|17"}, {"be", "1780000000 5 0 0|OOM"}, {"b", "1780000000 5 1 0"}, {"bb", "1780000000 5 1 1|17"}, {"b", "10"},
-			{"bbbb", "0123456789abcdef|1780000000|5|1 0123456789abcdef 5 1 0 4 0 1 4 1   host/AAAAAAAAAAAAAAAAAAAAAA"},
-			{"ibbi", "1|0123456789abcdef|1  5 1 0 4 0 1 4 1 a+b %2 host|3600000"}, {"ibbi", "0|0123456789abcdef||-2"}, {"ibbi", "0|||-2"},
-			{"ibbi", "1|||9223372036854775807"}, {"i", "2"},
+			{"i", "2"},
 		} {
 			f.Add(uint8(op), seed[0], seed[1])
 		}
@@ -209,8 +206,7 @@ func FuzzReply(f *testing.F) {
 			require.NotEmpty(t, (&NodeError{Node: "n:1", Op: Op(call.Op.String()), Err: wire.Diagnose(err)}).Error())
 			return
 		}
-		require.Contains(t, []wire.Verdict{wire.OK, wire.Refused, wire.Failed}, rep.Verdict)
-		require.Equal(t, rep.Verdict == wire.Failed, call.Op == wire.Acquire && rep.More().Unknown != "", "it is well, and has no vote for the sequence")
+		require.Contains(t, []wire.Verdict{wire.OK, wire.Refused}, rep.Verdict)
 		require.GreaterOrEqual(t, rep.More().PTTL, time.Duration(0))
 		require.GreaterOrEqual(t, rep.Server, time.Duration(0))
 		require.LessOrEqual(t, rep.Extended, wire.Gone)
@@ -218,55 +214,6 @@ func FuzzReply(f *testing.F) {
 		if call.Op == wire.Acquire {
 			require.True(t, rep.Server > 0 || strings.Contains(values, "0") || strings.Contains(shape, "i"), "the server's clock is part of the answer")
 		}
-	})
-}
-
-// A text is a record or it is none, of which the one that is written is the same one again, and of
-// bounded size. Two merge to what has the largest numbers of both.
-func FuzzRecord(f *testing.F) {
-	for _, seed := range []string{
-		"1  5 1 1780000000000 4 0 1 4 1 a+b %C3%A9   host one/AAAAAAAAAAAAAAAAAAAAAA", "1 0123 9007199254740991 1 0 0 0 0 0 0     ", "1  5 1 0 4 0 1 4 1    ", "1  5 1 0 4 0 1 4 1   t x", "1  9007199254740990 1 0 4 0 1 4 1    t x", "1  5 1 0 4 0 1 4 1    u x",
-		"2  5 1 0 4 0 1 4 1     x", "1  5 1 0 4 0 1 4 1 %zz    %ff\x00\n", "1  -5 1 0 4 0 1 4 1     x", "1  99999999999999999 1 0 4 0 1 4 1     x", "",
-		"1  0x5 1 0 4 0 1 4 1     x", "5 1 0 5 0 1 0 0 somebody/0123456789012345678901", "1", "1            ", "1 \t 5 1 0 4 0 1 4 1 \t \v   x",
-		"1  5 1 0 4 0 1 4 1 a b 1795419269678915/9007199254740991/1795419269678/Ann/a+%2F+b  host/AAAAAAAAAAAAAAAAAAAAAA",
-		"1  5 1 0 4 0 1 4 1   9007199254740991/0/0//  x", "1  5 1 0 4 0 1 4 1   9007199254740992/1/1/a/b  x", "1  5 1 0 4 0 1 4 1   9999999999999999/99999999999999999/1/a/b  x",
-		"1  5 1 0 4 0 1 4 1   -1/-1/-1/a/b  x", "1  5 1 0 4 0 1 4 1   1/2  x", "1  5 1 0 4 0 1 4 1   /////  x", "1  5 1 0 4 0 1 4 1   0/2/3/a/b  x",
-		"1  5 1 0 4 0 1 4 1   1/2/3/%zz/\xff  x", "1  5 1 0 4 0 1 4 1   1/2/3/" + strings.Repeat("x", 5000) + "/\x00  x", "1  5 1 0 4 0 1 4 1   01/02/03/a\tb/c  x",
-	} {
-		f.Add(seed, "1  5 1 1780000000000 4 0 1 4 1 a b   host/AAAAAAAAAAAAAAAAAAAAAA")
-		f.Add(seed, "1  5 1 1780000000000 4 0 1 4 1 a b 7/8/9/Ann/why  host/AAAAAAAAAAAAAAAAAAAAAA")
-	}
-	f.Fuzz(func(t *testing.T, one, other string) {
-		r, s := wire.ParseRecord(one), wire.ParseRecord(other)
-		if r == nil || s == nil {
-			return
-		}
-		for _, label := range []string{r.Label, r.LabelBefore} {
-			require.LessOrEqual(t, len(label), MaxLabelLength)
-			require.True(t, utf8.ValidString(label))
-		}
-		for _, n := range []int64{r.Granted, int64(r.Attempts), r.GrantedAt, r.Completed, r.BeganAt, r.CompletedAt, r.Before, int64(r.Attempted)} {
-			require.GreaterOrEqual(t, n, int64(0))
-			require.LessOrEqual(t, n, int64(MaxSequence))
-		}
-		for _, text := range []string{r.Mark.By, r.Mark.Why} {
-			require.LessOrEqual(t, len(text), MaxPauseText)
-			require.True(t, utf8.ValidString(text))
-		}
-		for _, n := range []int64{int64(r.Mark.Version), r.Mark.Floor, r.Mark.At} {
-			require.GreaterOrEqual(t, n, int64(0))
-			require.LessOrEqual(t, n, int64(MaxSequence))
-		}
-		again := wire.ParseRecord(r.Text())
-		require.NotNil(t, again)
-		want := *r
-		want.GrantedAt = 0
-		require.Equal(t, want, *again)
-		granted, completed, marked := max(r.Granted, s.Granted), max(r.Completed, s.Completed), max(r.Mark.Version, s.Mark.Version)
-		r.Merge(s)
-		require.Equal(t, marked, r.Mark.Version)
-		require.Equal(t, granted, r.Granted)
-		require.Equal(t, completed, r.Completed)
 	})
 }
 

@@ -29,8 +29,8 @@ func goroutines() (stacks []string) {
 	return stacks
 }
 
-// What docs/architecture.md says of goroutines: a writer a node and the extender, a subscriber a
-// node once something waits, and one for kept sequences.
+// What docs/architecture.md says of goroutines: a writer a node and the extender, and a
+// subscriber a node once something waits.
 func TestGoroutinesOfAQuorum(t *testing.T) {
 	for _, nodes := range []int{3, 5} {
 		alone(t, nodes, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -55,8 +55,6 @@ func TestGoroutinesOfAQuorum(t *testing.T) {
 			cancel()
 			<-waiting
 			requireRest(2*nodes+1, "once something has waited")
-			defer q.KeepSequence("key")()
-			requireRest(2*nodes+2, "with a kept sequence")
 			require.NoError(t, l.Release(t.Context()))
 		})
 	}

@@ -126,36 +126,6 @@ func TestPayloadOfAWaiter(t *testing.T) {
 	})
 }
 
-// What the nodes remember of a sequence names the holder alone, and a number is the holder's to
-// complete and to give back as without a payload.
-func TestPayloadIsNoPartOfTheIdentityInARecord(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet, redlock.WithIdentity("web/1"))
-		finish(t, acquire(t, q, atMostOnce(3), redlock.WithPayload(payload)).Abandon)
-		synctest.Wait()
-		l := acquire(t, q, atMostOnce(3), redlock.WithPayload(payload))
-		time.Sleep(ttl / 4) // all nodes have it
-		_, err := q.TryAcquire(t.Context(), "key", atMostOnce(4))
-		var held *redlock.HeldError
-		require.ErrorAs(t, err, &held)
-		require.Equal(t, []any{payload, int64(3)}, []any{held.Holder.Payload, held.Sequence})
-		synctest.Wait()
-		fleet.Node(0).FlushAll()
-		time.Sleep(3 * ttl) // is put back
-		finish(t, l.Complete)
-		done := requireDone(t, q, atMostOnce(3))
-		require.Equal(t, "web/1", done.Identity)
-		require.NotContains(t, done.Error(), "10.0.0.1")
-		state, err := q.Sequence(t.Context(), "key")
-		require.NoError(t, err)
-		require.Equal(t, "web/1", state.Identity)
-		require.False(t, state.BeganAt.IsZero())
-		synctest.Wait()
-		text, _ := fleet.Node(0).Get(recordKey)
-		require.Contains(t, text, " web/1/----------------------", "a restored record is nobody's")
-	})
-}
-
 // A payload is in no error and no line of the log, whatever it is and whoever wrote it.
 func TestPayloadIsNotShown(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

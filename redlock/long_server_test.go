@@ -52,12 +52,6 @@ func TestLongTextsCostNoOtherKey(t *testing.T) {
 			}
 		})
 		work.Go(func() {
-			_, err := q.TryAcquire(t.Context(), "held", redlock.WithSequence(1, redlock.AtMostOnce, time.Hour))
-			if !errors.Is(err, redlock.ErrHeld) {
-				t.Errorf("%.200v", err)
-			}
-		})
-		work.Go(func() {
 			board := q.Board()
 			if _, _, err := board.Cards(t.Context(), "kind", "", 10); err != nil {
 				t.Errorf("cards: %.200v", err)

@@ -79,8 +79,6 @@ func TestWhoOnlyLooksKeepsNobodyOut(t *testing.T) {
 		_, err = wrong.TryAcquire(t.Context(), "key")
 		require.ErrorAs(t, err, &invalid)
 		require.Equal(t, "WithoutLeases", invalid.Option)
-		_, err = wrong.Pause(t.Context(), redlock.AllKeys, redlock.PauseOptions{})
-		require.ErrorContains(t, err, "WithoutLeases")
 		require.ErrorContains(t, wrong.Validate("key"), "WithoutLeases")
 
 		late := openOn(t, fleet, []int{0, 3, 4}, redlock.WithoutLeases())

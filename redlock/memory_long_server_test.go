@@ -27,12 +27,11 @@ func TestMemoryOfKeys(t *testing.T) {
 	page, err := os.ReadFile("../docs/operations.md")
 	require.NoError(t, err)
 	identity := strings.Repeat("i", 30) // about what the default is
-	tick := time.Now().Truncate(time.Second)
 	held := func(t *testing.T, q, _ *redlock.Quorum, key string) { take(t, q, key) }
 	for _, use := range []struct {
 		name    string
 		entries int    // of the server, for each key
-		besides int    // for all of them: who uses the node, and of ticks what is for all keys
+		besides int    // for all of them: the counters, and who uses the node
 		text    string // of the formula, on the page
 		formula func(k, i int) int
 		use     func(t *testing.T, q, other *redlock.Quorum, key string)
@@ -41,11 +40,6 @@ func TestMemoryOfKeys(t *testing.T) {
 		{"held, one waits", 2, 2, "1400 + 2k + 2i", func(k, i int) int { return 1400 + 2*k + 2*i }, func(t *testing.T, q, other *redlock.Quorum, key string) {
 			take(t, q, key)
 			go other.Acquire(t.Context(), key) //nolint:errcheck // until the test ends
-		}},
-		{"used with a number", 1, 3, "405 + k + i", func(k, i int) int { return 405 + k + i }, func(t *testing.T, q, _ *redlock.Quorum, key string) {
-			if lease := take(t, q, key, redlock.WithTick(tick, redlock.AtLeastOnce, 48*time.Hour)); lease != nil {
-				assert.NoError(t, lease.Complete(t.Context()))
-			}
 		}},
 	} {
 		t.Run(use.name, func(t *testing.T) {

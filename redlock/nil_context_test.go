@@ -25,7 +25,6 @@ func TestNilContextIsRefused(t *testing.T) {
 		"TryAcquire": func() error { _, err := q.TryAcquire(none, "key"); return err },
 		"Acquire":    func() error { _, err := q.Acquire(none, "key"); return err },
 		"Holder":     func() error { _, err := q.Holder(none, "key"); return err },
-		"Sequence":   func() error { _, err := q.Sequence(none, "key"); return err },
 		"Extend":     func() error { return l.Extend(none) },
 	} {
 		var oe *redlock.OptionError

@@ -3,7 +3,6 @@ package redlock_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,8 +16,6 @@ func TestNoLeaseIsHarmless(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer func() { require.NoError(t, l.Release(t.Context())) }()
 			require.NoError(t, l.Release(t.Context()))
-			require.NoError(t, l.Abandon(t.Context()))
-			require.ErrorIs(t, l.Complete(t.Context()), redlock.ErrNotHeld, "nothing was recorded")
 			require.ErrorIs(t, l.Extend(t.Context()), redlock.ErrNotHeld)
 			require.ErrorIs(t, l.Err(), redlock.ErrNotHeld)
 			require.Equal(t, "not_held", redlock.ErrorType(l.Err()))
@@ -28,9 +25,6 @@ func TestNoLeaseIsHarmless(t *testing.T) {
 			require.Empty(t, l.Identity())
 			require.Zero(t, l.TTL())
 			require.Zero(t, l.FencingToken())
-			require.Zero(t, l.Sequence())
-			require.Zero(t, l.Attempt())
-			require.Zero(t, l.Previous())
 			l.StopExtending()
 		})
 	}
@@ -48,18 +42,11 @@ func TestNoQuorumIsHarmless(t *testing.T) {
 			require.ErrorIs(t, err, redlock.ErrClosed)
 			_, err = q.Holder(t.Context(), "key")
 			require.ErrorIs(t, err, redlock.ErrClosed)
-			_, err = q.Sequence(t.Context(), "key")
-			require.ErrorIs(t, err, redlock.ErrClosed)
 			require.ErrorIs(t, q.Validate("key"), redlock.ErrClosed)
 			require.ErrorIs(t, q.Healthy(), redlock.ErrClosed)
 			require.Empty(t, q.Nodes(t.Context()))
 			require.Empty(t, q.Identity())
 			require.Empty(t, q.NewIdentity())
-			_, err = q.Pause(t.Context(), "key", redlock.PauseOptions{Until: time.Now().Add(-time.Hour)})
-			require.ErrorIs(t, err, redlock.ErrClosed)
-			_, err = q.Resume(t.Context(), "key", redlock.PauseOptions{})
-			require.ErrorIs(t, err, redlock.ErrClosed)
-			q.KeepSequence("key")()
 		})
 	}
 }

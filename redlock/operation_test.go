@@ -46,9 +46,9 @@ func TestOperationIsUsedAgainWhenAllHaveAnswered(t *testing.T) {
 func TestOperationOfTwoCalls(t *testing.T) {
 	q := testQuorum(3)
 	at := &attempt{keys: &wire.Keys{Name: "key", Lock: "key"}, cfg: &q.cfg.plain}
-	o := q.newOperation(OpRestore, q.need)
+	o := q.newOperation(OpLeave, q.need)
 	for i, hint := range []string{"1", "2", "3"} {
-		call := at.call(wire.Restore)
+		call := at.call(wire.Leave)
 		call.Hint = hint
 		o.send(t.Context(), at, call, clock.Instant(1), func(node int) bool { return node == i })
 	}

@@ -257,7 +257,6 @@ func TestNamesOfAKey(t *testing.T) {
 	k, err := c.keys("a/b")
 	require.NoError(t, err)
 	require.Equal(t, []string{"a/b", "p:{a/b}", "p:{a/b}:wait", "p:fences", "8184"}, []string{k.Name, k.Lock, k.Wait(), k.Fences, k.Slot})
-	require.Equal(t, "p:{a/b}:once", k.Record())
 }
 
 // Field: an expired grant returned as success when the round took longer than the TTL.
@@ -319,13 +318,4 @@ func TestQuarantineOutlastsWhatAServerForgot(t *testing.T) {
 		require.GreaterOrEqual(t, lifetime, c.maxTTL+c.clockSkew)
 		require.LessOrEqual(t, lifetime, c.quarantine()-time.Second, "less what is rounded")
 	}
-}
-
-// The acquisition of a tick takes no longer than a pause waits for it.
-func TestTickIsTooLateForAPause(t *testing.T) {
-	cfg := &leaseConfig{ttl: time.Hour, once: &once{tick: true}}
-	require.NoError(t, tooLate("k", maxTickRound, cfg))
-	require.Error(t, tooLate("k", maxTickRound+1, cfg))
-	cfg.once.tick = false
-	require.NoError(t, tooLate("k", maxTickRound+1, cfg))
 }

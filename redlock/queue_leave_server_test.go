@@ -59,30 +59,6 @@ func TestWaiterThatGivesUpCallsTheNext(t *testing.T) {
 	require.NoError(t, requireCalled(t, second).err)
 }
 
-// Those who wait for a sequence that was completed all hear of it, one after the other.
-func TestCompletionReachesAllWaiters(t *testing.T) {
-	t.Parallel()
-	for _, processes := range []int{1, 6} {
-		t.Run(strconv.Itoa(processes), func(t *testing.T) {
-			t.Parallel()
-			s := startServers(t, 3)
-			held := s.hold(s.open(redlock.WithTTL(longTTL)), "key", atLeastOnce(5))
-			var waiting []<-chan grant
-			var q *redlock.Quorum
-			for i := range 6 {
-				if i < processes {
-					q = s.open(redlock.WithTTL(longTTL))
-				}
-				waiting = append(waiting, s.wait(q, "key", atLeastOnce(5)))
-			}
-			require.NoError(t, held.Complete(t.Context()))
-			for _, granted := range waiting {
-				require.ErrorIs(t, requireCalled(t, granted).err, redlock.ErrDone)
-			}
-		})
-	}
-}
-
 // A short-lived waiter does not shorten the life of the queue for the others.
 func TestQueueLivesAsLongAsItsLongestWaiter(t *testing.T) {
 	t.Parallel()

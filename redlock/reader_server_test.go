@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -31,22 +32,8 @@ func reads(t *testing.T, q *redlock.Quorum) error {
 		return fmt.Errorf("Holder: %w", err)
 	}
 	require.NotEmpty(t, h.Identity)
-	s, err := q.Sequence(t.Context(), "seq")
-	if err != nil {
-		return fmt.Errorf("Sequence: %w", err)
-	}
-	require.EqualValues(t, 7, s.Granted)
-	if s, err = q.Sequence(t.Context(), "never"); err != nil {
-		return fmt.Errorf("Sequence of none: %w", err)
-	}
-	require.Zero(t, s.Granted)
-	p, err := q.Paused(t.Context(), "seq")
-	if err != nil {
-		return fmt.Errorf("Paused: %w", err)
-	}
-	require.Equal(t, "ann", p.By)
-	if _, err = q.Paused(t.Context(), redlock.AllKeys); err != nil {
-		return fmt.Errorf("Paused, all: %w", err)
+	if _, err = q.Holder(t.Context(), "free"); !errors.Is(err, redlock.ErrNotHeld) {
+		return fmt.Errorf("Holder of none: %w", err)
 	}
 	cards, _, err := q.Board().Cards(t.Context(), "k", "", 5)
 	if err != nil {
@@ -70,13 +57,8 @@ func TestReader(t *testing.T) {
 	rights := readerRights(t, "tenure")
 	writer := s.gated()
 	s.hold(writer, "held")
-	l, err := writer.TryAcquire(t.Context(), "seq", redlock.WithSequence(7, redlock.AtMostOnce, time.Hour))
-	require.NoError(t, err)
-	require.NoError(t, l.Complete(t.Context()))
-	_, err = writer.Pause(t.Context(), "seq", redlock.PauseOptions{By: "ann"})
-	require.NoError(t, err)
 	entry := redlock.Entry{Journal: "j", Text: "one", Most: 5, Keep: time.Hour}
-	_, err = writer.Board().Post(t.Context(), []redlock.Card{{Kind: "k", ID: "a", Text: "x", Lifetime: time.Hour}}, []redlock.Entry{entry})
+	_, err := writer.Board().Post(t.Context(), []redlock.Card{{Kind: "k", ID: "a", Text: "x", Lifetime: time.Hour}}, []redlock.Entry{entry})
 	require.NoError(t, err)
 
 	as := func(rules ...string) *redlock.Quorum {
@@ -110,9 +92,6 @@ func TestReader(t *testing.T) {
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
 	_, err = reader.Board().Post(t.Context(), nil, []redlock.Entry{entry})
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-	before, err := writer.Sequence(t.Context(), "seq")
-	require.NoError(t, err)
-	require.EqualValues(t, 7, before.Granted, "nothing was done")
 
 	for i, right := range rights {
 		if !strings.HasPrefix(right, "+") || connectionRights[right] || right == "+script|load" {
@@ -131,7 +110,7 @@ func TestReader(t *testing.T) {
 	for _, missing := range []string{"-script|load", "+script|load"} {
 		q := as(append(rights, missing)...)
 		s.do([]string{"SCRIPT", "FLUSH"})
-		_, err := q.Sequence(t.Context(), "seq")
+		_, err := q.Holder(t.Context(), "held")
 		require.Equal(t, missing[0] == '-', err != nil, "%s: %v", missing, err)
 	}
 }

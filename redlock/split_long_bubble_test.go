@@ -4,7 +4,6 @@ package redlock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -153,37 +152,5 @@ func TestWaitersOutliveASplitVote(t *testing.T) {
 		_, err := q.Acquire(t.Context(), "key")
 		require.NoError(t, err)
 		require.WithinRange(t, time.Now(), start.Add(10*time.Second), start.Add(11*time.Second))
-	})
-}
-
-// A split vote with numbers: each is granted once, and nothing of the others is left in the
-// records.
-func TestTwoRivalsForANumber(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		const oneWay = 5 * time.Millisecond
-		rivals := []*redlock.Quorum{
-			open(t, fleet, distant(fleet, oneWay/10, oneWay, oneWay), redlock.WithIdentity("a")),
-			open(t, fleet, distant(fleet, oneWay, oneWay/10, oneWay), redlock.WithIdentity("b")),
-		}
-		require.NoError(t, fleet.Node(2).Kill())
-		for n := int64(1); n <= 100; n++ {
-			time.Sleep(time.Second)
-			r := raceFor(t, "key", rivals, atMostOnce(n))
-			l := r.requireOneWinner(t)
-			require.Equal(t, n, l.Sequence())
-			require.Equal(t, 1, l.Attempt())
-			require.Equal(t, n-1, l.Previous().Granted)
-			for _, err := range r.errs {
-				if held := new(redlock.HeldError); errors.As(err, &held) {
-					require.Equal(t, n, held.Sequence)
-				}
-			}
-			finish(t, l.Complete)
-			sequence, err := rivals[n%2].Sequence(t.Context(), "key")
-			require.NoError(t, err)
-			require.Equal(t, n, sequence.Granted)
-			require.Equal(t, n, sequence.Completed)
-			require.Equal(t, 1, sequence.Attempts)
-		}
 	})
 }

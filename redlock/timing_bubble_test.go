@@ -1,9 +1,11 @@
 package redlock_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,6 +62,30 @@ func acquire(t *testing.T, q *redlock.Quorum, opts ...redlock.LeaseOption) *redl
 	l, err := q.TryAcquire(t.Context(), "key", opts...)
 	require.NoError(t, err)
 	return l
+}
+
+// runID asks a node for that of its process.
+func runID(t *testing.T, n *redlocktest.Node) string {
+	t.Helper()
+	conn, err := n.Dial(t.Context())
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte("*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n"))
+	require.NoError(t, err)
+	in := bufio.NewReader(conn)
+	for {
+		line, err := in.ReadString('\n')
+		require.NoError(t, err)
+		if id, ok := strings.CutPrefix(strings.TrimSpace(line), "run_id:"); ok {
+			return id
+		}
+	}
+}
+
+func finish(t *testing.T, end func(context.Context) error) {
+	t.Helper()
+	require.NoError(t, end(t.Context()))
+	synctest.Wait()
 }
 
 // ended waits for the end of a lease, with a bound so that one that never ends fails the test.

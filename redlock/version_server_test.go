@@ -25,9 +25,6 @@ func TestTwoVersionsShareServers(t *testing.T) {
 		"a reservation of the other version is kept for a turn":                  versionsReserve,
 		"a reservation of the other version that is over, or none, stops nobody": versionsReserveNothing,
 		"a message of the other version wakes nobody":                            versionsCall,
-		"a sequence of the other version is refused":                             versionsCount,
-		"a sequence that the other version has taken over is not written":        versionsTakeOver,
-		"one node of the other version has no vote for the sequence":             versionsVote,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,20 +60,6 @@ func (s *servers) otherMembers(n int, score string) {
 	s.do(command)
 	s.do([]string{"PEXPIRE", lockKey("key") + ":wait", "60000"})
 	s.do([]string{"HSET", fences, "queues", fmt.Sprint(time.Now().Add(time.Minute).UnixMilli())}) // as who joins does
-}
-
-// requireOtherVersion demands the error of a sequence of another version.
-func requireOtherVersion(t *testing.T, err error) {
-	t.Helper()
-	var qe *redlock.QuorumError
-	require.ErrorAs(t, err, &qe)
-	require.NotErrorIs(t, err, redlock.ErrTimeout)
-	var ce *redlock.ConditionError
-	require.ErrorAs(t, err, &ce)
-	require.Equal(t, redlock.ConditionOtherVersion, ce.Condition)
-	require.ErrorContains(t, err, "the record has version 2")
-	require.ErrorContains(t, err, "the same version of this library")
-	requireNoLua(t, err)
 }
 
 func versionsExclude(t *testing.T, s *servers) {
@@ -197,103 +180,4 @@ func versionsCall(t *testing.T, s *servers) {
 	}
 	s.do([]string{"PUBLISH", "tenure:call:" + words[2], "1 0 " + words[1] + " released"})
 	require.NoError(t, requireCalled(t, granted).err)
-}
-
-func versionsCount(t *testing.T, s *servers) {
-	record := lockKey("key") + ":once"
-	older, newer := s.open(redlock.WithTTL(longTTL)), s.newer(redlock.WithTTL(longTTL))
-	l := s.hold(newer, "key", atLeastOnce(7))
-	_, err := tryUntilAnswered(t, older, "key", atLeastOnce(8))
-	require.ErrorIs(t, err, redlock.ErrHeld)
-	require.NoError(t, l.Complete(t.Context()))
-	s.requireFree(longTTL, "not released")
-	before := s.onServers(record)
-	for _, text := range before {
-		require.Regexp(t, `^2 `, text)
-	}
-	for _, n := range []int64{7, 8} {
-		_, err = tryUntilAnswered(t, older, "key", atLeastOnce(n))
-		requireOtherVersion(t, err)
-	}
-	_, err = older.Sequence(t.Context(), "key")
-	requireOtherVersion(t, err)
-	s.requireFree(longTTL, "a lease that was refused is there")
-	require.Equal(t, before, s.onServers(record))
-
-	l = s.hold(older, "key") // without a number
-	require.NoError(t, l.Release(t.Context()))
-	s.requireFree(longTTL, "not released")
-	_, err = tryUntilAnswered(t, newer, "key", atLeastOnce(7))
-	require.ErrorIs(t, err, redlock.ErrDone)
-	l = s.hold(newer, "key", atLeastOnce(8))
-	require.NoError(t, l.Complete(t.Context()))
-}
-
-func versionsTakeOver(t *testing.T, s *servers) {
-	record := lockKey("key") + ":once"
-	l := s.hold(s.open(redlock.WithTTL(longTTL)), "key", atLeastOnce(7))
-	for i, text := range s.onServers(record) {
-		require.Regexp(t, `^1 `, text)
-		s.do([]string{"SET", record, "2" + text[1:], "PX", "60000"}, i)
-	}
-	before := s.onServers(record)
-	s.do([]string{"DEL", lockKey("key")}, 0)
-	require.Eventually(t, func() bool {
-		require.NoError(t, l.Extend(t.Context()))
-		return len(s.locks(0)) == 1
-	}, longTTL/2, pollTick, "the key is not put back")
-	require.Equal(t, before, s.onServers(record))
-	var qe *redlock.QuorumError
-	require.ErrorAs(t, l.Complete(t.Context()), &qe)
-	require.ErrorContains(t, qe, "another version")
-	s.requireFree(longTTL, "the key is not free")
-	require.Equal(t, before, s.onServers(record))
-}
-
-func versionsVote(t *testing.T, s *servers) {
-	record := lockKey("key") + ":once"
-	const other = "2 what a newer version knows of the sequence"
-	s.do([]string{"SET", record, other, "PX", "60000"}, 0)
-	q := s.open(redlock.WithTTL(longTTL))
-	l, err := tryUntilAnswered(t, q, "key", atLeastOnce(7))
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { // what was refused gets its key with an extension
-		require.NoError(t, l.Extend(t.Context()))
-		return len(s.locks(0)) == 1
-	}, longTTL/2, pollTick)
-	require.NoError(t, l.Complete(t.Context()))
-	_, err = tryUntilAnswered(t, q, "key", atLeastOnce(7))
-	require.ErrorIs(t, err, redlock.ErrDone)
-	sequence, err := q.Sequence(t.Context(), "key")
-	require.NoError(t, err)
-	require.EqualValues(t, 7, sequence.Completed)
-	require.Equal(t, other, s.onServers(record)[0])
-}
-
-// A number may have been granted by the node that has forgotten it and the one that knows it in
-// another version. The third one alone is no source.
-func TestNothingIsRestoredBesideAnotherVersion(t *testing.T) {
-	t.Parallel()
-	s := startAged(t, 3)
-	record := lockKey("key") + ":once"
-	q := s.gated(redlock.WithTTL(longTTL))
-	l := s.hold(q, "key", atLeastOnce(7))
-	require.NoError(t, l.Complete(t.Context()))
-	s.requireFree(longTTL, "not released")
-	was := s.onServers(record)
-	other := "2" + was[2][1:]
-	s.do([]string{"DEL", record}, 0)
-	s.do([]string{"SET", record, other, "PX", "60000"}, 2)
-	_, err := tryUntilAnswered(t, q, "key", atLeastOnce(8))
-	requireOtherVersion(t, err)
-	_, err = q.Sequence(t.Context(), "key")
-	requireOtherVersion(t, err)
-	after := s.onServers(record)
-	require.Empty(t, after[0])
-	require.Equal(t, other, after[2])
-
-	s.do([]string{"SET", record, was[2], "PX", "60000"}, 2)
-	l, err = tryUntilAnswered(t, q, "key", atLeastOnce(8))
-	require.NoError(t, err)
-	require.NoError(t, l.Complete(t.Context()))
 }

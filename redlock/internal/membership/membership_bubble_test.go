@@ -38,7 +38,7 @@ func (n *fakeNode) Reply(_ *wire.Call, a node.Answer) vote.Reply {
 }
 
 // mode is what the request asks that was sent as the n-th, from 0.
-func (n *fakeNode) mode(i int) wire.Mode { return wire.Mode(n.sent[i].Call.Write.Members[0]) }
+func (n *fakeNode) mode(i int) wire.Mode { return wire.Mode(n.sent[i].Call.Members[0]) }
 
 // answer answers that request.
 func (n *fakeNode) answer(i int, verdict wire.Verdict, says *wire.Members) {
@@ -314,7 +314,7 @@ func TestServerThatRefusesTheListIsThere(t *testing.T) {
 		}
 		require.True(t, p.Counts(0))
 		refresh(func(n *fakeNode, nth int) { n.answer(nth, wire.OK, p.list("me")) })
-		require.Contains(t, strings.Join(p.nodes[1].sent[nth-1].Call.Write.Members, " "), "id0 0 a%3A1", "it was seen now")
+		require.Contains(t, strings.Join(p.nodes[1].sent[nth-1].Call.Members, " "), "id0 0 a%3A1", "it was seen now")
 		for range Absence/(5*time.Second) + 1 {
 			time.Sleep(5 * time.Second)
 			p.Refresh()
@@ -341,7 +341,7 @@ func TestLongerQuarantineIsToldWithItsNode(t *testing.T) {
 			for k := range 2 {
 				synctest.Wait()
 				for at, n := range p.nodes {
-					lifetimes = append(lifetimes, n.sent[2+2*i+k].Call.Write.Members[4])
+					lifetimes = append(lifetimes, n.sent[2+2*i+k].Call.Members[4])
 					says := p.list("me")
 					if at == 1 {
 						says = more

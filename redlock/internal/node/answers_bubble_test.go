@@ -19,7 +19,7 @@ import (
 // What may have been carried out is sent over a new connection only where that is right on a server
 // that has forgotten everything, and once.
 func TestRequestsOverABrokenConnection(t *testing.T) {
-	for op, times := range map[wire.Op]int{wire.Extend: 2, wire.Release: 2, wire.Leave: 2, wire.Observe: 2, wire.Join: 1, wire.Agree: 1, wire.Recall: 1} {
+	for op, times := range map[wire.Op]int{wire.Extend: 2, wire.Release: 2, wire.Leave: 2, wire.Observe: 2, wire.Join: 1, wire.Agree: 1} {
 		t.Run(op.String(), func(t *testing.T) {
 			n, c := voting(t)
 			var a answers
@@ -29,7 +29,7 @@ func TestRequestsOverABrokenConnection(t *testing.T) {
 			require.True(t, wire.IsBroken(requireOne(t, &a, r, wire.Failed, "it is broken").Err))
 			sent := c.sent()
 			require.Equal(t, times, sent["EVALSHA"]+sent["EVALSHA_RO"])
-			require.Equal(t, op == wire.Observe || op == wire.Recall, sent["EVALSHA_RO"] > 0, "what only reads is sent as such")
+			require.Equal(t, op == wire.Observe, sent["EVALSHA_RO"] > 0, "what only reads is sent as such")
 			require.LessOrEqual(t, n.gate.lookAt, n.cfg.Clock.Now().Add(MaxPause), "another process may answer next")
 		})
 	}

@@ -250,7 +250,7 @@ func echoed(words []string, answer string) string {
 // granted is the answer to an acquisition, of a server whose clock is ahead by so much.
 func granted(ahead time.Duration) string {
 	at := time.Now().Add(ahead)
-	return bulk("17 " + strconv.FormatInt(at.Unix(), 10) + " " + strconv.Itoa(at.Nanosecond()/1000) + " ")
+	return bulk("17 " + strconv.FormatInt(at.Unix(), 10) + " " + strconv.Itoa(at.Nanosecond()/1000))
 }
 
 // infoOf is what a server says of itself, with other lines besides.

@@ -27,7 +27,7 @@ func TestReaderIsToldWithoutAVote(t *testing.T) {
 		require.Equal(t, g.reading, g.texts())
 		g.lookAt = never
 		var a answers
-		for op, sent := range map[wire.Op]bool{wire.Recall: true, wire.Observe: true, wire.Acquire: false, wire.Agree: false, wire.Restore: false} {
+		for op, sent := range map[wire.Op]bool{wire.Observe: true, wire.Acquire: false, wire.Agree: false} {
 			kept := n.admitted([]*Request{{Call: callOf(op, "key"), To: &a}})
 			require.Equal(t, sent, len(kept) == 1, "%s", op)
 		}

@@ -118,8 +118,8 @@ func ParseEntry(text string) (e Entry, ok bool) {
 	if len(fields) != 5 || fields[0] != "1" || len(fields[3]) > maxClass || len(fields[4]) > MaxEntry {
 		return Entry{}, false
 	}
-	at, ok1 := number(fields[1])
-	count, ok2 := number(fields[2])
+	at, ok1 := decimal(fields[1])
+	count, ok2 := decimal(fields[2])
 	if !ok1 || !ok2 || count < 1 || fields[3] == "" {
 		return Entry{}, false
 	}
@@ -136,7 +136,7 @@ func cardsAnswer(c *Call, msg reply) (Answer, error) {
 	if err != nil || len(parts) == 0 || len(parts)%2 != 1 {
 		return Answer{}, msg.unexpected()
 	}
-	now, ok := number(parts[0])
+	now, ok := decimal(parts[0])
 	if !ok {
 		return Answer{}, msg.unexpected()
 	}
@@ -145,7 +145,7 @@ func cardsAnswer(c *Call, msg reply) (Answer, error) {
 		id, text := parts[i], parts[i+1]
 		version, rest, _ := strings.Cut(text, " ")
 		at, rest, ok := strings.Cut(rest, " ")
-		written, ok2 := number(at)
+		written, ok2 := decimal(at)
 		if len(id) > MaxCardID {
 			continue
 		}

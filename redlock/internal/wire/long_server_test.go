@@ -23,7 +23,6 @@ func TestLongTextsAreToldBriefly(t *testing.T) {
 	}
 	held, reserved := NewKeys("p", "held"), NewKeys("p", "reserved")
 	set("SET", held.Lock, long)
-	set("SET", held.Record(), long)
 	set("HSET", held.Fences, "queues", fmt.Sprint(time.Now().Add(time.Minute).UnixMilli()))
 	for _, packet := range [][]*Call{{acquire(&held)}, {acquire(&reserved)}, {acquire(&held), acquire(&reserved)}} {
 		set("DEL", reserved.Wait()) // one that has been called does not wait
@@ -32,13 +31,11 @@ func TestLongTextsAreToldBriefly(t *testing.T) {
 			require.NoError(t, a.Err)
 			require.Equal(t, Refused, a.Verdict, packet[i].Keys.Name)
 			require.Len(t, a.More().Owner, 4096)
-			require.Nil(t, a.More().Holds)
 		}
 	}
 	seen := ask(t, n.Client(), AnyProcess, &Call{Op: Observe, Keys: &held})[0]
 	require.NoError(t, seen.Err)
 	require.Len(t, seen.More().Owner, 4096)
-	require.Nil(t, seen.More().Holds)
 
 	name := board.journal("kind/long")
 	entry := Entry{Journal: "kind/long", At: 1, Text: strings.Repeat("t", MaxEntry), Class: strings.Repeat("c", maxClass), Count: 1 << 52, Most: 10, Keep: time.Minute}
@@ -78,37 +75,6 @@ func texts(entries []Entry) (all []string) {
 	return all
 }
 
-// The longest record that this library writes is read.
-func TestLongestRecordIsRead(t *testing.T) {
-	t.Parallel()
-	n := valkeytest.Start(t, 1).Node(0)
-	k := NewKeys("p", "key")
-	owner := NewOwner(strings.Repeat("i", 256), strings.Repeat("\xff", MaxPayloadLength))
-	odd := strings.Repeat("\x01", MaxLabelLength)
-	do := func(c Call) Answer {
-		c.Keys, c.Lock, c.TTL, c.Hint, c.Skew = &k, Lock("1", owner), "60000", "1", "2000000"
-		a := ask(t, n.Client(), AnyProcess, &c)[0]
-		require.NoError(t, a.Err)
-		return a.Answer
-	}
-	for number := range int64(2) {
-		once := Once{Number: 1<<52 + number, Keep: "3600000", Repeated: true, Label: odd}.Words()
-		require.Equal(t, OK, do(Call{Op: Acquire, Sequence: once}).Verdict)
-		require.Equal(t, OK, do(Call{Op: Release, Sequence: once, Keep: "0", Record: Done}).Verdict)
-	}
-	mark := Mark{Version: uint64(time.Now().UnixMicro()), Floor: 1 << 52, At: time.Now().UnixMilli(), By: strings.Repeat("\x01", MaxPauseText), Why: strings.Repeat("\x01", MaxPauseText)}
-	require.Equal(t, OK, do(Call{Op: Pause, Write: &Write{Mark: mark, Lifetime: "3600000"}}).Verdict)
-	recalled := do(Call{Op: Recall})
-	record := recalled.More().Record
-	require.NotNil(t, record)
-	require.EqualValues(t, 1<<52+1, record.Completed)
-	require.Equal(t, mark, record.Mark)
-	require.Equal(t, odd, record.LabelBefore)
-	text, err := n.Do(t, "GET", k.Record()).ToString()
-	require.NoError(t, err)
-	require.Less(t, len(text), 16384/2)
-}
-
 // The hash of the counters expires also where nobody was granted a key, and one waited.
 func TestCountersOfAWaiterExpire(t *testing.T) {
 	t.Parallel()
@@ -132,16 +98,4 @@ func TestCountersOfAWaiterExpire(t *testing.T) {
 	require.NoError(t, n.Do(t, "FLUSHALL").Error())
 	require.NoError(t, ask(t, n.Client(), nil, join)[0].Err)
 	require.Positive(t, number(t, n, "PTTL", k.Fences))
-}
-
-// The lease under which a mark is written counts where the key does, so that they may be in a
-// command together.
-func TestMarksCountWithTheKeys(t *testing.T) {
-	for _, key := range []string{"key", ""} {
-		of, mark := NewKeys("p", key), MarkKeys("p", key)
-		require.Equal(t, of.Fences, mark.Fences)
-		require.Equal(t, of.Slot, mark.Slot)
-		require.Equal(t, "p:pause:{"+key+"}", mark.Lock)
-		require.NotEqual(t, of.Lock, mark.Lock)
-	}
 }

@@ -48,7 +48,7 @@ type registered struct {
 }
 
 func (r registrar) call(m *Membership) registered {
-	c := &Call{Op: Register, Keys: &Keys{Lock: membersName}, Write: &Write{Members: m.Words()}}
+	c := &Call{Op: Register, Keys: &Keys{Lock: membersName}, Members: m.Words()}
 	client := r.n.Client()
 	require.NoError(r.t, client.Do(r.t.Context(), LoadCommand(client, table[Register].script)).Error())
 	got := Decode([]*Call{c}, client.Do(r.t.Context(), new(Buffers).Encode(client, []*Call{c}, nil, "0")), "0", nil)[0]

@@ -27,7 +27,7 @@ func TestRollbackKeepsThePlace(t *testing.T) {
 		how  Call
 		left int64
 	}{
-		{"rolled back", Call{Keep: "0", Record: Undo, Stays: true}, 1},
+		{"rolled back", Call{Keep: "0", Stays: true}, 1},
 		{"released", Call{Keep: "0", Turn: "1000", Channel: "call:"}, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {

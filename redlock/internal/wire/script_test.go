@@ -8,8 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tenure-dev/tenure/internal/bridge"
 	"go.uber.org/goleak"
+
+	"github.com/tenure-dev/tenure/internal/bridge"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -61,7 +62,7 @@ func TestReadingOperations(t *testing.T) {
 			require.False(t, r.grants || r.frees, r.name)
 		}
 	}
-	require.Equal(t, []Op{Observe, Recall, Cards, Journal, GuestReading}, reading)
+	require.Equal(t, []Op{Observe, Cards, Journal, GuestReading}, reading)
 }
 
 // A process that has no vote is asked with texts of its own for nothing but what only reads.
@@ -121,5 +122,5 @@ func TestWhatMayWrite(t *testing.T) {
 		require.Equal(t, op != Info && op != Time && !op.Reads(), op.Writes(), "%v", op)
 	}
 	require.True(t, Trial.Writes())
-	require.False(t, Recall.Writes())
+	require.False(t, Observe.Writes())
 }
