@@ -71,7 +71,7 @@ var inRedlock = []defect{
 		[]edit{{"redlock/takeback.go", "|| rep.Verdict == wire.Failed && (u.at.again.Load() || !rep.Unsent)", ""}},
 		"./redlock", "TestTrap17AcquireThatSleptPastItsTTLIsUndone"},
 	{"released-under-work", "The context is cancelled before anything is released.",
-		[]edit{{"redlock/release.go", "ended := l.end(ErrReleased)", "l.mu.Unlock()\n\t_ = l.free(ctx, record)\n\tl.mu.Lock()\n\tended := l.end(ErrReleased)"}},
+		[]edit{{"redlock/release.go", "ended := l.end(ErrReleased)", "l.mu.Unlock()\n\t_ = l.free(ctx)\n\tl.mu.Lock()\n\tended := l.end(ErrReleased)"}},
 		"./redlock", "TestReleaseCancelsTheContextFirst"},
 	{"release-with-the-callers-context", "Release works with a context that has been cancelled.",
 		[]edit{{"redlock/release.go", "ctx = l.q.detach(ctx)", "if err = ctx.Err(); err != nil {\n\t\treturn err\n\t}"}},

@@ -18,21 +18,12 @@ const (
 	// NothingLeft: when all that an ended attempt sent to a node has run there, its key is not
 	// there.
 	NothingLeft
-	// GrantedOnce: no number is granted again at most once. In the model of records only.
-	GrantedOnce
 	// OneLock: no two processes can have a lease each on nodes of which none is in both, once they
 	// had a node in common. In the model of members only, as the next.
 	OneLock
 	// FleetGoesOn: while a process is admitted, nothing is on its nodes of another list, but for a
 	// process that they let begin, and for the lifetime after that could not take its ids back.
 	FleetGoesOn
-	// PausedIsNotGranted: once an operation has returned that set a floor, no number is granted
-	// that was due before it, until a later operation began to write an earlier floor. In the model
-	// of marks only, as the next.
-	PausedIsNotGranted
-	// ResumedIsNotSkipped: once a resume has returned, no number is refused by a quorum that is due
-	// after it, until a later operation began to write a later floor.
-	ResumedIsNotSkipped
 	// WhatStandsIsRead: whoever has read a register under a ballot has found every write that
 	// stands under a lower one, and of two that stand one was read by the other. In the model of the
 	// register only.
@@ -41,8 +32,8 @@ const (
 
 func (p Property) String() string {
 	return [...]string{"-", "mutual exclusion", "token order", "a lapsed lease stays lapsed",
-		"nothing is left", "a number is granted once", "two lists are no two locks", "the fleet goes on",
-		"what is paused is not granted", "what is resumed is not skipped", "what stands is read"}[p]
+		"nothing is left", "two lists are no two locks", "the fleet goes on",
+		"what stands is read"}[p]
 }
 
 // looksAt reports whether a configuration has the property to hold.
