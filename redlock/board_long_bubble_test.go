@@ -103,3 +103,35 @@ func TestCards(t *testing.T) {
 		require.Empty(t, cards)
 	})
 }
+
+// Pages have every card once, also where a node lacks some.
+func TestPagesOfCards(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		finish(t, acquire(t, q).Release)
+		var want []string
+		for i := range 95 {
+			if i == 50 {
+				fleet.Node(0).FlushAll()
+			}
+			id := fmt.Sprintf("%02d", (i*37)%95)
+			_, err := q.Board().Post(t.Context(), []redlock.Card{{Kind: "k", ID: id, Text: id, Lifetime: time.Hour}}, nil)
+			require.NoError(t, err)
+			want = append(want, fmt.Sprintf("%02d", i))
+		}
+		for _, size := range []int{1, 7, 50, 95, 100, 1000} {
+			var got []string
+			for after := ""; ; {
+				cards, next, err := q.Board().Cards(t.Context(), "k", after, size)
+				require.NoError(t, err)
+				for _, c := range cards {
+					got = append(got, c.ID)
+				}
+				if after = next; next == "" {
+					break
+				}
+			}
+			require.Equal(t, want, got, size)
+		}
+	})
+}

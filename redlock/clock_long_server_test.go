@@ -3,6 +3,7 @@
 package redlock_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -53,4 +54,44 @@ func TestClockJumpIsNoticedByAnIdleQuorum(t *testing.T) {
 	}
 	g := receive(t, s.acquire(q, "key"), serverQuarantine+whole, "nobody can acquire")
 	require.NoError(t, g.err)
+}
+
+// A clock that jumps backward lets keys live longer, and one that is off by less than leases allow
+// for endangers none.
+func TestClockThatEndangersNobody(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		jump time.Duration
+		says string
+	}{
+		{"backward", -time.Minute, "jumped backward"},
+		{"slightly forward", 5 * time.Millisecond, ""},
+		{"slightly backward", -5 * time.Millisecond, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := startServers(t, 2, valkeytest.WithClock())
+			var log lockedBuffer
+			q := s.gated(redlock.WithoutRestartGate(), redlock.WithClockSkew(time.Second), logTo(&log))
+			s.watched(1)
+			before := log.String()
+			s.jump(test.jump, 0, 1)
+			s.watched(2)
+			require.NoError(t, q.Healthy())
+			for i := range s.Nodes() {
+				require.True(t, node(t, q, i).Votes)
+			}
+			_, err := q.TryAcquire(t.Context(), "key")
+			require.NoError(t, err)
+			after := strings.TrimPrefix(log.String(), before)
+			if test.says == "" {
+				require.Empty(t, after)
+				return
+			}
+			require.Equal(t, 2, strings.Count(after, test.says), "a line a node: %s", after)
+			require.Regexp(t, `by=(59\.9|1m0)`, after)
+			require.Contains(t, after, s.Node(0).Addr())
+		})
+	}
 }

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// tickSlack is how much further than the skew a tick may be ahead, here as in acquire.lua.
+// tickSlack is how much further than the skew the clock of a scheduler may be ahead.
 const tickSlack = time.Second
 
 // ClockError reports a clock of this process that differs from the servers' by more than ticks
-// allow (WithTick).
+// allow, see CheckClock.
 type ClockError struct {
 	Ahead time.Duration // by how much it is ahead of the median of the servers' clocks, at least; negative if it is behind
 }
@@ -32,8 +32,7 @@ func (e *ClockError) ErrorType() string {
 
 // CheckClock compares a clock that shows now with the median of the servers' clocks, as it is known
 // from their answers. It returns nil where they differ by no more than the allowance for clock skew
-// (WithClockSkew, the largest of all processes) and a second, which is how far ahead a tick may be
-// (WithTick), or where fewer than a quorum of the servers' clocks is known; else a *ClockError. It
+// (WithClockSkew, the largest of all processes) and a second, or where fewer than a quorum of the servers' clocks is known; else a *ClockError. It
 // does no I/O, and may be called concurrently.
 func (q *Quorum) CheckClock(now time.Time) error {
 	if q.none() {

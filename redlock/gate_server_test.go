@@ -69,38 +69,6 @@ func TestGateClosesTheHoleOfRedlock(t *testing.T) {
 	}
 }
 
-// A holder keeps its lease while a server is restarted and quarantined, and nobody else comes in.
-// After the quarantine the server is as good as before, and has the holder's key.
-func TestGateHolderKeepsItsLeaseWhileAServerIsRestarted(t *testing.T) {
-	t.Parallel()
-	s := startAged(t, 3)
-	first, second := s.gated(redlock.WithIdentity("holder")), s.gated()
-	held := s.hold(first, "key")
-	down := time.Now()
-	s.restart(1)
-	require.Eventually(t, func() bool { return !node(t, first, 1).Votes }, serverTTL, pollTick)
-	for !node(t, second, 1).Votes {
-		_, err := second.TryAcquire(t.Context(), "key")
-		require.Error(t, err)
-		require.NoError(t, held.Err())
-		if !node(t, first, 1).Votes {
-			require.Empty(t, s.locks(1), "put back too early")
-		}
-		require.Less(t, time.Since(down), serverQuarantine+2*whole)
-	}
-	require.GreaterOrEqual(t, time.Since(down), serverQuarantine, "it voted too early")
-	holder, err := second.Holder(t.Context(), "key")
-	require.NoError(t, err)
-	require.Equal(t, "holder", holder.Identity)
-	require.Eventually(t, func() bool { return len(s.locks(1)) == 1 }, longTTL, pollTick, "not put back")
-
-	s.kill(2)
-	_, err = second.Acquire(t.Context(), "other")
-	require.NoError(t, err, "its vote is needed and given")
-	require.NotEmpty(t, s.tokenOn(1, "other"))
-	require.NoError(t, held.Err())
-}
-
 // A server that was restarted is not asked to promise anything, in whatever words, although the
 // client's connection came back by itself.
 func TestGateRestartedServerIsGivenNoAcquisition(t *testing.T) {

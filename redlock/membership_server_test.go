@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -45,33 +44,6 @@ func requireIntruder(t *testing.T, q *redlock.Quorum, want redlock.Condition) {
 	require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
 	_, err := q.TryAcquire(t.Context(), "intruder")
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-}
-
-// A rolling deploy of an edited list: the first process with it is refused, and the others hear
-// nothing of it.
-func TestRollingDeployWithAnotherList(t *testing.T) {
-	t.Parallel()
-	s := startAged(t, 5)
-	_, held := fleetOf(t, s.three(0, 1, 2), 3)
-	for _, list := range [][]int{{0, 1, 3}, {0, 1, 2, 3, 4}, {0, 3, 4}, {0}} {
-		q, err := redlock.Open(s.three(list...), redlock.WithTTL(longTTL), redlock.WithLogger(slog.New(slog.DiscardHandler)))
-		require.NoError(t, err)
-		start := time.Now()
-		requireIntruder(t, q, redlock.ConditionAnotherList)
-		t.Logf("%v: refused after %v", list, time.Since(start))
-		require.NoError(t, q.Close())
-	}
-	for _, l := range held {
-		require.NoError(t, l.Err())
-		require.NoError(t, l.Extend(t.Context()))
-	}
-	fleetOf(t, s.three(0, 1, 2), 1)
-	for _, i := range []int{3, 4} {
-		require.NoError(t, s.Node(i).Do(t, "PING").Error())
-		exists, err := s.Node(i).Do(t, "EXISTS", "tenure:members").AsInt64()
-		require.NoError(t, err)
-		require.Zero(t, exists, "nothing is written by who is refused")
-	}
 }
 
 // intruderTime is for how long a process with another list is started beside a fleet again and
@@ -157,37 +129,6 @@ func TestBalancerByClient(t *testing.T) {
 			requireIntruder(t, q, redlock.ConditionSeveralServers)
 			require.NoError(t, q.Close())
 			require.NoError(t, held[0].Err())
-		})
-	}
-}
-
-// Behind one that takes the next server for each connection, and behind a name that resolves to two
-// servers, the node has no vote, and the others are a quorum.
-func TestBalancerByConnection(t *testing.T) {
-	t.Parallel()
-	for name, way := range map[string]func(t *testing.T, one, other string) (string, redlock.Option){
-		"round robin": func(t *testing.T, one, other string) (string, redlock.Option) {
-			return turns(t, one, other), redlock.WithClientOption(func(string, *valkey.ClientOption) {})
-		},
-		"a name of two servers": nameOfTwo,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := startAged(t, 4)
-			addr, resolve := way(t, s.Node(0).Addr(), s.Node(3).Addr())
-			urls := []string{"valkey://" + addr, s.Node(1).URL(), s.Node(2).URL()}
-			q, err := redlock.Open(urls, redlock.WithTTL(serverTTL), redlock.WithClockSkew(time.Millisecond), redlock.WithLogger(slog.New(slog.DiscardHandler)), resolve)
-			require.NoError(t, err)
-			t.Cleanup(func() { assert.NoError(t, q.Close()) })
-			var said error
-			require.Eventually(t, func() bool {
-				said = q.Nodes(t.Context())[0].Err
-				return redlock.ErrorType(said) == string(redlock.ConditionSeveralServers)
-			}, 12*longTTL, pollTick)
-			require.ErrorContains(t, said, addr)
-			l, err := tryUntilAnswered(t, q, "key")
-			require.NoError(t, err)
-			require.NoError(t, l.Release(t.Context()))
 		})
 	}
 }

@@ -51,7 +51,6 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		{three, []Option{WithPrefix("a*")}, "WithPrefix", "meaning in ACLs"},
 		{three, []Option{WithPrefix("a b")}, "WithPrefix", "blanks"},
 		{three, []Option{WithPrefix("a\x00")}, "WithPrefix", "control characters"},
-		{three, []Option{WithPrefix("billing:pause")}, "WithPrefix", "the pauses of the prefix before"},
 		{three, []Option{WithIdentity("1 0000000000000004 dddddddddddddddddddddd me")}, "WithIdentity", "keeps a waiter"},
 		{three, []Option{WithNodeTimeout(0)}, "WithNodeTimeout", "below 1ms"},
 		{three, []Option{WithNodeTimeout(3 * time.Second)}, "WithNodeTimeout", "quarter of the TTL"},

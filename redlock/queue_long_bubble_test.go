@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -58,5 +59,36 @@ func TestListenerLeavesADeadNodeAlone(t *testing.T) {
 
 		require.NoError(t, fleet.Node(2).Restart(true))
 		require.NoError(t, held.Release(t.Context()))
+	})
+}
+
+// The queues hold 4096. Who has no place gets the key all the same, when it asks.
+func TestQueueIsFull(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet))
+		const fill = "for i = 1, 4095 do redis.call('ZADD', KEYS[1], i, i) end return redis.call('ZCARD', KEYS[1])"
+		for i := range 3 {
+			ask(t, fleet, i, "EVAL", fill, "1", queueKey)
+		}
+		last, none := waitFor(t, open(t, fleet)), waitFor(t, open(t, fleet))
+		members := func() (all []int) {
+			for i := range 3 {
+				all = append(all, len(queue(t, fleet, i)))
+			}
+			return all
+		}
+		require.Equal(t, []int{4096, 4096, 4096}, members())
+		last.cancel()
+		require.ErrorIs(t, (<-last.granted).err, context.Canceled)
+		synctest.Wait()
+		require.Equal(t, []int{4095, 4095, 4095}, members(), "it had the last place")
+		ask(t, fleet, 0, "ZADD", queueKey, "0", "0")
+		ask(t, fleet, 1, "ZADD", queueKey, "0", "0")
+		ask(t, fleet, 2, "ZADD", queueKey, "0", "0")
+		time.Sleep(2 * ttl)
+		require.Equal(t, []int{4096, 4096, 4096}, members())
+		released := time.Now()
+		require.NoError(t, l.Release(t.Context()))
+		require.LessOrEqual(t, none.take(t).at.Sub(released), ttl+ttl/5)
 	})
 }

@@ -6,12 +6,14 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -32,6 +34,11 @@ func reads(t *testing.T, q *redlock.Quorum) error {
 		return fmt.Errorf("Holder: %w", err)
 	}
 	require.NotEmpty(t, h.Identity)
+	states, err := register.Of(q, "job", time.Hour).Read(t.Context())
+	if err != nil {
+		return fmt.Errorf("a register: %w", err)
+	}
+	require.Equal(t, "seven", string(states[0].Value))
 	if _, err = q.Holder(t.Context(), "free"); !errors.Is(err, redlock.ErrNotHeld) {
 		return fmt.Errorf("Holder of none: %w", err)
 	}
@@ -57,8 +64,11 @@ func TestReader(t *testing.T) {
 	rights := readerRights(t, "tenure")
 	writer := s.gated()
 	s.hold(writer, "held")
+	turn, _, err := register.Of(writer, "job", time.Hour).Begin(t.Context(), s.hold(writer, "job"))
+	require.NoError(t, err)
+	require.NoError(t, turn.Write(t.Context(), []byte("seven")))
 	entry := redlock.Entry{Journal: "j", Text: "one", Most: 5, Keep: time.Hour}
-	_, err := writer.Board().Post(t.Context(), []redlock.Card{{Kind: "k", ID: "a", Text: "x", Lifetime: time.Hour}}, []redlock.Entry{entry})
+	_, err = writer.Board().Post(t.Context(), []redlock.Card{{Kind: "k", ID: "a", Text: "x", Lifetime: time.Hour}}, []redlock.Entry{entry})
 	require.NoError(t, err)
 
 	as := func(rules ...string) *redlock.Quorum {
@@ -110,7 +120,7 @@ func TestReader(t *testing.T) {
 	for _, missing := range []string{"-script|load", "+script|load"} {
 		q := as(append(rights, missing)...)
 		s.do([]string{"SCRIPT", "FLUSH"})
-		_, err := q.Holder(t.Context(), "held")
+		_, err := register.Of(q, "job", time.Hour).Read(t.Context())
 		require.Equal(t, missing[0] == '-', err != nil, "%s: %v", missing, err)
 	}
 }
@@ -124,11 +134,12 @@ func TestProcessThatDoesNotBelongTellsNothing(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 4)
 	q := gatedURLs(t, s.URLs()[:3])
-	_, err := q.TryAcquire(t.Context(), "held")
-	require.NoError(t, err)
+	require.Eventually(t, func() bool { // each node knows then that it is used
+		return !slices.ContainsFunc(q.Nodes(t.Context()), func(n redlock.NodeStatus) bool { return !n.Votes })
+	}, patienceOfReaders, pollTick)
 	other := gatedURLs(t, []string{s.URLs()[0], s.URLs()[1], s.URLs()[3]})
 	require.Equal(t, string(redlock.ConditionAnotherList), redlock.ErrorType(node(t, other, 0).Err))
-	_, err = other.Board().Post(t.Context(), []redlock.Card{{Kind: "k", ID: "a", Text: "x", Lifetime: time.Hour}}, nil)
+	_, err := other.Board().Post(t.Context(), []redlock.Card{{Kind: "k", ID: "a", Text: "x", Lifetime: time.Hour}}, nil)
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
 	cards, _, err := q.Board().Cards(t.Context(), "k", "", 5)
 	require.NoError(t, err)

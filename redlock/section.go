@@ -11,8 +11,8 @@ import (
 // The context of fn is ctx, so it ends with the caller's, and it ends with the lease as well:
 // context.Cause is then the *LostError. Do waits for fn also when the lease is lost, for as long as
 // fn takes to heed its context, and returns no earlier than the release. Where a moment matters, fn
-// asks l.Err, which is exact, and passes l.FencingToken to the resource. fn may release or complete
-// the lease itself.
+// asks l.Err, which is exact, and passes l.FencingToken to the resource. fn may release the
+// lease itself.
 //
 // Errors: those of Acquire, and then fn was not called; else fn's own, joined with that of
 // Lease.Release: a *LostError if the lease was lost under fn, even if fn returned nil, or a

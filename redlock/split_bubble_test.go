@@ -186,31 +186,6 @@ func squat(t *testing.T, n *redlocktest.Node, random string) {
 
 func unsquat(n *redlocktest.Node) { n.FlushAll() }
 
-// A rival that died in the middle leaves votes behind until they expire. Two others find one of
-// them among the rest.
-func TestRivalsBesideOneThatDied(t *testing.T) {
-	t.Parallel()
-	for _, random := range []string{"-", "z"} {
-		t.Run(random, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-				const oneWay = 5 * time.Millisecond
-				rivals := []*redlock.Quorum{
-					open(t, fleet, distant(fleet, oneWay, oneWay/10, oneWay), redlock.WithIdentity("a")),
-					open(t, fleet, distant(fleet, oneWay, oneWay, oneWay/10), redlock.WithIdentity("b")),
-				}
-				squat(t, fleet.Node(0), random)
-				for range often(100) {
-					time.Sleep(time.Second)
-					r := raceFor(t, "key", rivals)
-					l := r.requireOneWinner(t)
-					require.LessOrEqual(t, slices.Max(r.took), 32*2*oneWay)
-					finish(t, l.Release)
-				}
-			})
-		})
-	}
-}
-
 // With a dead node beside it, what a rival left behind may be a holder's: it is reported as one
 // until it has gone.
 func TestOneThatDiedBesideADeadNodeIsAHolder(t *testing.T) {

@@ -63,30 +63,6 @@ func TestNodeThatRefusedIsAskedAgain(t *testing.T) {
 	}
 }
 
-// A node on which another key stays is not asked without end: seven times more in the life of a
-// lease, until the pause is as long as the interval.
-func TestNodeThatRefusesForEverIsLeftAlone(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		extensions := func(hinder bool) int {
-			tracer := &operations{}
-			q := open(t, fleet, redlock.WithTracer(tracer), redlock.WithIdentity(fmt.Sprint(hinder)))
-			if hinder {
-				inTheWay(t, fleet, 2, time.Hour)
-			}
-			l := acquire(t, q)
-			before := tracer.all.Load()
-			time.Sleep(10 * ttl)
-			require.NoError(t, l.Err())
-			sent := tracer.all.Load() - before
-			finish(t, l.Release)
-			return int(sent)
-		}
-		usual := extensions(false)
-		require.Positive(t, usual)
-		require.LessOrEqual(t, extensions(true), usual+3*7+3)
-	})
-}
-
 // Where all nodes grant nothing is sent before the first extension is due.
 func TestUncontendedLeaseCostsNoExtension(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 
@@ -263,28 +261,5 @@ func TestHolderHasTheAgreedToken(t *testing.T) {
 			require.Greater(t, next.FencingToken(), l.FencingToken()+2, "there is a gap where another key was granted")
 			finish(t, next.Release)
 		}
-	})
-}
-
-// Two processes whose keys share a counter each have tokens that rise, also if the clock of one is
-// behind, and none fails for it.
-func TestTokensOfKeysThatShareACounter(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		var busy sync.WaitGroup
-		for _, key := range []string{"key", sharing("key")} {
-			q := open(t, fleet)
-			busy.Go(func() {
-				last := uint64(0)
-				for range 200 {
-					l, err := q.TryAcquire(t.Context(), key)
-					if !assert.NoError(t, err) || !assert.Greater(t, l.FencingToken(), last) {
-						return
-					}
-					last = l.FencingToken()
-					assert.NoError(t, l.Release(t.Context()))
-				}
-			})
-		}
-		busy.Wait()
 	})
 }

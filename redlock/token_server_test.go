@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -114,28 +113,4 @@ func tryOften(t *testing.T, q *redlock.Quorum, key string) (l *redlock.Lease, er
 		}
 	}
 	return nil, err
-}
-
-// The first lease of a process needs a server whose clock is days behind, because another one is
-// away. That server does not take the counters of the others for damaged.
-func TestFirstLeaseBesideASlowServer(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3, valkeytest.WithClock())
-	s.jump(-50*time.Hour, 0)
-	q := s.open(redlock.WithTTL(longTTL))
-	last := uint64(0)
-	for range 3 {
-		l := s.hold(q, "key")
-		last = l.FencingToken()
-		require.NoError(t, l.Release(t.Context()))
-	}
-	s.requireFree(longTTL, "released")
-	s.kill(2)
-	for range 3 {
-		l, err := tryUntilAnswered(t, s.open(redlock.WithTTL(longTTL)), "key")
-		require.NoError(t, err)
-		require.Greater(t, l.FencingToken(), last)
-		last = l.FencingToken()
-		require.NoError(t, l.Release(t.Context()))
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -56,62 +55,6 @@ func all(s *servers, told *serverVotes, is func(redlock.TraceVoteData) bool) boo
 		data, _ := told.of(n.Addr())
 		return !is(data)
 	})
-}
-
-// Commands that a server does not have under their names.
-func TestServersWithRenamedCommands(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		command string
-		votes   bool
-		warns   bool
-	}{
-		{"EVALSHA", false, false},
-		{"SET", false, false},
-		{"PTTL", false, false},
-		{"SCRIPT", false, false},
-		{"PUBLISH", true, true},
-		{"ZADD", true, true},
-		{"SUBSCRIBE", true, true},
-		{"MGET", true, true},
-		{"EVALSHA_RO", true, true},
-		{"LPUSH", true, true},
-	} {
-		t.Run(test.command, func(t *testing.T) {
-			t.Parallel()
-			s := startAged(t, 3, valkeytest.WithArgs("--rename-command", test.command, "X"+test.command))
-			var log lockedBuffer
-			q := gatedURLs(t, s.URLs(), logTo(&log))
-			if !test.votes {
-				_, err := q.TryAcquire(t.Context(), "key")
-				require.ErrorIs(t, err, redlock.ErrNoQuorum)
-				require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
-				for _, n := range q.Nodes(t.Context()) {
-					require.False(t, n.Votes)
-					requireCondition(t, n.Err, n.Node, redlock.ConditionNoCommand)
-					require.ErrorContains(t, n.Err, test.command)
-					require.ErrorContains(t, n.Err, "rename-command")
-				}
-				require.Equal(t, 3, strings.Count(log.String(), "does not vote"), "%s", &log)
-				return
-			}
-			l := s.hold(q, "key")
-			s.acquire(q, "key")
-			for i := range s.Nodes() {
-				if !test.warns {
-					require.Empty(t, node(t, q, i).Warnings)
-					continue
-				}
-				require.Eventually(t, func() bool { return len(node(t, q, i).Warnings) > 0 }, longTTL, pollTick)
-				var ce *redlock.ConditionError
-				require.ErrorAs(t, node(t, q, i).Warnings[0], &ce)
-				require.Equal(t, redlock.ConditionNoCommand, ce.Condition)
-				require.ErrorContains(t, ce, test.command)
-			}
-			require.NoError(t, q.Healthy())
-			require.NoError(t, l.Release(t.Context()))
-		})
-	}
 }
 
 // An operation that a server refuses has it looked at now, and not when the next look is due.
