@@ -251,7 +251,7 @@ func (j *job) acquire(ctx context.Context, v joblog.Verdict, ahead bool) (*redlo
 	if t := j.s.cfg.tracer.Tick; t != nil && v.Due {
 		ctx = t(ctx, TickTrace{Job: j.name, Key: j.key, Due: j.s.local(v.Tick), Why: string(v.Why)})
 	}
-	payload := logPayload
+	payload := joblog.Brief
 	if v.Due {
 		payload = payloadOf(v.Tick)
 	}
@@ -466,7 +466,7 @@ func (j *job) adopt(ctx context.Context) error {
 		j.mu.Unlock()
 		return nil
 	}
-	lease, err := j.s.q.Acquire(ctx, j.key, j.leaseOptions(logPayload)...)
+	lease, err := j.s.q.Acquire(ctx, j.key, j.leaseOptions(joblog.Brief)...)
 	if err != nil {
 		return err
 	}

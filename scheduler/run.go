@@ -428,14 +428,10 @@ func (r *run) release(ctx context.Context, unwritten error) {
 		"error.type", redlock.ErrorType(err), "error", err)
 }
 
-// logPayload is what a lease's owner says that has only something to write: a definition, or what
-// was left out.
-const logPayload = "log"
-
-// isBrief reports whether such an owner holds a lease.
+// isBrief reports whether a lease is held by an owner that has only something to write.
 func isBrief(err error) bool {
 	var held *redlock.HeldError
-	return errors.As(err, &held) && held.Holder.Payload == logPayload
+	return errors.As(err, &held) && held.Holder.Payload == joblog.Brief
 }
 
 // payloadOf is what a lease's owner says of the tick that it runs.
