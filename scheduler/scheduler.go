@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/bridge"
 	"github.com/tenure-dev/tenure/internal/orders"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/internal/register"
@@ -173,8 +174,9 @@ func (n *names) take(q *redlock.Quorum, name string) (free func(), err error) {
 	}), nil
 }
 
-// now is the time of the wall clock.
-func (s *state) now() time.Time { return s.agenda.Now() }
+// now is the time of the wall clock, and steady that of one that never steps and counts a suspend.
+func (s *state) now() time.Time        { return s.agenda.Now() }
+func (s *state) steady() time.Duration { return bridge.Of(s.q).Now() }
 
 // unfit is why this replica may run no ticks; nil if it may.
 func (s *state) unfit(ctx context.Context) error {
@@ -501,16 +503,15 @@ func (s *state) isOver(j *job) {
 
 // prune forgets jobs that gocron has forgotten.
 func (s *state) prune() {
-	there := make(map[uuid.UUID]bool)
-	for _, j := range s.executor.Gocron().Jobs() {
-		there[j.ID()] = true
-	}
+	s.executor.Gocron().Jobs() // when it has answered it has done what it was asked before
 	var gone []*job
 	s.mu.Lock()
 	for id, j := range s.jobs {
-		if !there[id] {
+		select {
+		case <-j.gocron.Removed():
 			gone = append(gone, j)
 			delete(s.jobs, id)
+		default:
 		}
 	}
 	s.mu.Unlock()

@@ -330,6 +330,12 @@ var lives = []struct {
 		l.run("10h10m", 0)
 		l.run("10h11m", 0)
 	}, []string{"backfill 8h0m #1", "cut_short 8h0m", "backfill 9h0m #1"}},
+	{"a chain whose tick was missed is not over", chained(time.Hour, true), "0s", none, func(l *life) {
+		v := joblog.Owed(l.read(), l.table, none, at("2h"))
+		require.False(l.t, v.Over)
+		l.run("2h", 0)
+		require.Equal(l.t, at("3h"), l.read().Next)
+	}, []string{"missed 1h0m 1"}},
 	{"backfill without ticks is cleared", every(time.Hour), "10h", none, func(l *life) {
 		r, ok := l.read().Backfill(at("8h10m"), at("8h20m"), at("10h"))
 		require.True(l.t, ok)
