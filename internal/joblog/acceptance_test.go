@@ -335,7 +335,7 @@ var lives = []struct {
 		require.False(l.t, v.Over)
 		l.run("2h", 0)
 		require.Equal(l.t, at("3h"), l.read().Next)
-	}, []string{"missed 1h0m 1"}},
+	}, []string{"missed 1h0m..1h0m 1"}},
 	{"backfill without ticks is cleared", every(time.Hour), "10h", none, func(l *life) {
 		r, ok := l.read().Backfill(at("8h10m"), at("8h20m"), at("10h"))
 		require.True(l.t, ok)
