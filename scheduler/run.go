@@ -146,11 +146,11 @@ func (r *run) outcome() joblog.Ending {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := joblog.Ending{Outcome: joblog.Succeeded, At: r.job.s.now(), Took: r.took}
-	p := (*PanicError)(nil)
+	_, panicked := r.err.(*PanicError)
 	switch {
 	case r.cancelled != nil:
 		e.Outcome = joblog.Cancelled
-	case errors.As(r.err, &p):
+	case panicked:
 		e.Outcome = joblog.Panicked
 	case r.err != nil && r.told:
 		e.Outcome = joblog.Stopped

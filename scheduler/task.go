@@ -62,8 +62,8 @@ func (r *run) attempts(ctx context.Context) error {
 			return r.returned(ctx, err)
 		}
 		pause = min(2*pause, time.Minute)
-		if written := r.write(ctx, joblog.Retry); written != nil {
-			return r.returned(ctx, errors.Join(err, written))
+		if r.write(ctx, joblog.Retry) != nil {
+			return r.returned(ctx, err) // it would count anew
 		}
 	}
 }
@@ -89,7 +89,7 @@ func (r *run) attempt(ctx context.Context) (err error) {
 	}
 	began := time.Now()
 	err = r.job.gocron.Definition.Task.Call(ctx)
-	if p := (*gocronx.Panic)(nil); errors.As(err, &p) {
+	if p, ok := err.(*gocronx.Panic); ok { // errors.As would call methods of the task's error, which may panic
 		err = &PanicError{Job: r.job.name, Value: p.Value, Stack: p.Stack}
 	}
 	if t.RunEnd != nil {
@@ -99,16 +99,18 @@ func (r *run) attempt(ctx context.Context) (err error) {
 	return err
 }
 
-// log says how a call of the task failed, which gocron does not.
+// log says how a call of the task failed, which gocron does not. It survives methods of the error
+// that panic, as those of a nil pointer do.
 func (r *run) log(ctx context.Context, of Run, err error) {
 	if err == nil {
 		return
 	}
+	defer func() { _ = recover() }()
 	attrs := []any{"job", of.Job}
 	if r.lease != nil {
 		attrs = append(attrs, "tick", of.Due, "attempt", of.Attempt, "fencing_token", of.FencingToken())
 	}
-	if p := (*PanicError)(nil); errors.As(err, &p) {
+	if p, ok := err.(*PanicError); ok {
 		p.log(ctx, r.job.s.cfg.logger, "scheduler: the task panicked", attrs...)
 		return
 	}
@@ -136,7 +138,7 @@ func (r *run) returned(ctx context.Context, err error) error {
 	r.mu.Lock()
 	r.state, r.took, r.err, r.told = ended, time.Since(r.began), err, ctx.Err() != nil
 	r.mu.Unlock()
-	if p := (*PanicError)(nil); errors.As(err, &p) {
+	if p, ok := err.(*PanicError); ok {
 		panic(p.Value)
 	}
 	return err

@@ -109,6 +109,10 @@ func (m *merged) Value(key any) any {
 // Merge returns a context that has the values of both and ends with either.
 func Merge(own, run context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(&merged{Context: own, also: run})
-	stop := context.AfterFunc(run, func() { cancel(context.Cause(run)) })
+	end := func() { cancel(context.Cause(run)) }
+	stop := context.AfterFunc(run, end)
+	if run.Err() != nil {
+		end() // at once, and not a moment later
+	}
 	return ctx, func() { stop(); cancel(context.Canceled) }
 }
