@@ -31,8 +31,8 @@ func checkContext(ctx context.Context) error {
 }
 
 // PanicError reports a panic: below Locker.Lock or Lock.Unlock, in a tracer or a log handler for
-// example, where gocron does not recover it, so that it would end the process; or, in the log, of a
-// task made by NewTask.
+// example, where gocron does not recover it, so that it would end the process; or, in the log and
+// to a tracer, of a Scheduler's task.
 type PanicError struct {
 	Job   string
 	Value any    // what was passed to panic

@@ -20,11 +20,8 @@ import (
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
-	scheduler "github.com/tenure-dev/tenure/scheduler"
+	"github.com/tenure-dev/tenure/scheduler"
 )
-
-// tenSecondly ticks at every tenth second.
-var tenSecondly = gocron.CronJob("*/10 * * * * *", true)
 
 // obeys is a task of a time that ends with its context.
 func obeys(d time.Duration, done *atomic.Int64) func(context.Context) error {

@@ -36,33 +36,30 @@ type job struct {
 	entry    agenda.Entry
 
 	mu         sync.Mutex
-	ctx        context.Context // guarded by mu, as the rest; ends when the job stops; nil while it is stopped
+	ctx        context.Context // guarded by mu, as what follows; ends when the job stops; nil while it is stopped
 	cancel     context.CancelFunc
-	unkeep     func()        // ends register.Keep
-	busy       bool          // a turn goes on
-	again      bool          // the job was woken meanwhile
-	known      bool          // rec was read since this replica may run ticks
-	rec        joblog.Record // as it was seen last
-	ballot     uint64        // of it
-	readAt     time.Time     // when that was, by the wall clock
-	adopted    bool          // table is that of def
-	table      joblog.Table
-	since      time.Time // when def was first made anywhere; zero before it is adopted
+	unkeep     func() // ends register.Keep
+	busy       bool   // a turn goes on
+	again      bool   // the job was woken meanwhile
+	view       view
+	adopted    bool      // view.table is that of def, and this replica need not write it
 	replaced   string    // the definition that this replica has replaced; empty for none
 	otherSince time.Time // when another definition was seen first; zero for none
 	conflict   *Conflict
+	never      unbegun  // the last grant that was not acted on
+	traced     LogTrace // what the tracer was told last
+
+	// Of the turn that goes on, of which there is one at a time.
 	triedAhead time.Time // the tick that was asked for ahead of its time
 	failures   int       // of the nodes, in a row
 	refusals   int       // runs in a row that were granted, and whose tasks were not called
-	never      *run      // the last one that was granted, and whose task was not called
-	traced     LogTrace  // what the tracer was told last
 }
 
 // start has the job's ticks run until ctx ends.
 func (j *job) start(ctx context.Context) {
 	j.mu.Lock()
 	j.ctx, j.cancel = context.WithCancel(ctx)
-	j.known, j.adopted = false, j.adopted && !j.unlocked
+	j.view.readAt, j.adopted = time.Time{}, j.adopted && !j.unlocked
 	if j.unkeep == nil && !j.unlocked {
 		j.unkeep = register.Keep(j.s.q, j.record, j.pause)
 	}
@@ -83,32 +80,7 @@ func (j *job) stop() {
 	if unkeep != nil {
 		unkeep()
 	}
-	j.pauses.forget(context.Background())
-}
-
-// last is the record as it was seen last.
-func (j *job) last() joblog.Record {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.rec
-}
-
-func (j *job) timetable() joblog.Table {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.table
-}
-
-func (j *job) adoptedAt() time.Time {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.since
-}
-
-// isChain reports whether the last run decides the next tick. Called with mu held, or in a turn.
-func (j *job) isChain() bool {
-	_, ok := j.table.(joblog.Chain)
-	return ok
+	j.forget(context.Background())
 }
 
 // minKeep is the least time for which the nodes remember how far a job has come, and overKeep that
@@ -257,21 +229,19 @@ func (p *publicJob) NextRuns(n int) ([]time.Time, error) {
 }
 
 // next returns the next ticks, as far as they are known.
-func (j *job) next(n int) []time.Time {
-	j.mu.Lock()
-	table, rec, now := j.table, j.rec, j.s.now()
-	j.mu.Unlock()
+func (j *job) next(n int) (times []time.Time) {
+	known, now := j.known(), j.s.now()
+	table := known.table
 	if table == nil {
 		table = j.def.Table(now) // no replica's, but for the phase of an interval that nobody knows yet
 	}
-	if _, chain := table.(joblog.Chain); chain {
-		if rec.Next.IsZero() || n < 1 {
-			return nil
+	if isChain(table) {
+		if n > 0 && !known.rec.Next.IsZero() {
+			times = append(times, j.s.local(known.rec.Next))
 		}
-		return []time.Time{j.s.local(rec.Next)}
+		return times
 	}
-	var times []time.Time
-	for at := table.Next(later(now, table.From())); !at.IsZero() && len(times) < n; at = table.Next(at) {
+	for _, at := range timetable.NextRuns(table, later(now, table.From()), n) {
 		times = append(times, j.s.local(at))
 	}
 	return times

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -144,4 +145,35 @@ func (l *leadership) stopCampaign() <-chan struct{} {
 	l.cancel()
 	l.cancel = nil
 	return l.ended
+}
+
+// names are those of elections that Schedulers of this process take part in: two would take the
+// leadership from each other, and one of them would run nothing.
+type names struct {
+	mu    sync.Mutex
+	taken map[electionOf]bool // guarded by mu
+}
+
+type electionOf struct {
+	q    *redlock.Quorum
+	name string
+}
+
+var elections = names{taken: make(map[electionOf]bool)}
+
+// take takes a name until free is called.
+func (n *names) take(q *redlock.Quorum, name string) (free func(), err error) {
+	of := electionOf{q, name}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.taken[of] {
+		return nil, &OptionError{Option: "WithElection", Reason: fmt.Sprintf("another Scheduler of this Quorum takes part in the election %q, and the leader of the two "+
+			"would run its jobs alone: use one Scheduler, or name another election", name)}
+	}
+	n.taken[of] = true
+	return sync.OnceFunc(func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.taken, of)
+	}), nil
 }

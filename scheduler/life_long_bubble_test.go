@@ -10,76 +10,8 @@ import (
 	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/require"
 
-	scheduler "github.com/tenure-dev/tenure/scheduler"
+	"github.com/tenure-dev/tenure/scheduler"
 )
-
-// quiet has replicas tell nobody, which costs commands.
-var quiet = scheduler.WithTelling(scheduler.Telling{NoCard: true, NoHistory: true, NoOrders: true})
-
-// minutely ticks at every full minute.
-var minutely = gocron.CronJob("* * * * *", false)
-
-// stop shuts a replica down as a deploy does.
-func (c *cluster) stop(r *replica) {
-	c.t.Helper()
-	require.NoError(c.t, r.Shutdown())
-	require.NoError(c.t, r.q.Close())
-}
-
-// kill is as near as a bubble comes to SIGKILL: nothing reaches the nodes any more.
-func (c *cluster) kill(r *replica) {
-	c.t.Helper()
-	require.NoError(c.t, r.q.Close())
-	require.NoError(c.t, r.Shutdown())
-}
-
-// day is a time of the bubble, which begins on 1 January 2000.
-func day(d, hour, minute, second int) time.Time {
-	return time.Date(2000, 1, d, hour, minute, second, 0, time.UTC)
-}
-
-func until(at time.Time) { time.Sleep(time.Until(at)) }
-
-// life is a replica with one job from one time to another.
-func (c *cluster) life(from, to time.Time, d gocron.JobDefinition, opts ...gocron.JobOption) {
-	c.t.Helper()
-	until(from)
-	r := c.replica(quiet)
-	r.add(c.t, d, func() {}, opts...)
-	r.Start()
-	until(to)
-	c.stop(r)
-}
-
-// has returns when a tick was run, and requires that it was run once at most.
-func (b *book) has(t *testing.T, tick time.Time) (at time.Time, ok bool) {
-	t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for i, r := range b.runs {
-		if r.Due.Equal(tick) {
-			require.False(t, ok, "%v was run twice", tick)
-			at, ok = b.begun[i], true
-		}
-	}
-	return at, ok
-}
-
-// texts are the ticks that were run.
-func (b *book) texts(layout string) (texts []string) {
-	for _, tick := range b.ticks() {
-		texts = append(texts, tick.Format(layout))
-	}
-	return texts
-}
-
-// within is a catch-up of a window, which CatchUpNone has not.
-func within(window time.Duration, p scheduler.CatchUp) gocron.JobOption {
-	if p == scheduler.CatchUpNone {
-		window = 0
-	}
-	return scheduler.WithCatchUp(window, p)
-}
 
 // Acceptance 1: a clock that is ten minutes ahead for three minutes costs the ticks of that time at
 // most, and the replica says so only in that time.

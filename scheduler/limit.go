@@ -29,34 +29,37 @@ func newLimit(s *gocronx.Settings) *limit {
 	return &limit{waits: s.LimitMode == gocron.LimitModeWait, places: make(chan struct{}, s.Limit)}
 }
 
-// take takes a place for a job. If there is none the job is kicked when one is given back; a nil
-// one is a run that does not wait.
-func (l *limit) take(j *job) bool {
+// errNoPlace is why a tick is left to other replicas.
+var errNoPlace = &SkipError{Reason: SkipLimit}
+
+// take takes a place for a job, and reports whether it has waited for one. Where it does not wait
+// the error is errNoPlace, and the job is kicked when a place is given back; a nil one never waits.
+func (l *limit) take(ctx context.Context, j *job) (waited bool, err error) {
 	if l == nil {
-		return true
+		return false, nil
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	select {
 	case l.places <- struct{}{}:
-		return true
+		l.mu.Unlock()
+		return false, nil
 	default:
 	}
-	if !l.waits && j != nil {
-		l.without = append(l.without, j)
+	if j == nil || !l.waits {
+		if j != nil {
+			l.without = append(l.without, j)
+		}
+		l.mu.Unlock()
+		return false, errNoPlace
 	}
-	return false
-}
-
-// wait waits for a place.
-func (l *limit) wait(ctx context.Context) error {
+	l.mu.Unlock()
 	l.waiting.Add(1)
 	defer l.waiting.Add(-1)
 	select {
 	case l.places <- struct{}{}:
-		return nil
+		return true, nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/bulletin"
@@ -147,10 +146,10 @@ const ownOrder = "RunNow"
 
 // runNow begins a run that is no tick, and returns when its task is about to be called.
 func (j *job) runNow(ctx context.Context, order string) (*run, error) {
-	if err := j.s.unfit(ctx); err != nil {
+	if err := j.unfit(ctx); err != nil {
 		return nil, err
 	}
-	if !j.s.limit.take(nil) {
+	if _, err := j.s.limit.take(ctx, nil); err != nil {
 		return nil, &SkipError{Job: j.name, Reason: SkipLimit}
 	}
 	begun, refused := make(chan *run, 1), make(chan error, 1)
@@ -161,9 +160,9 @@ func (j *job) runNow(ctx context.Context, order string) (*run, error) {
 			refused <- err
 			return
 		}
-		r.begins = sync.OnceFunc(func() { begun <- r })
-		if err := j.carryOut(ctx, r, j.s.now()); err != nil {
-			j.takenBack(ctx, r, err)
+		r.begins = func() { begun <- r }
+		if err := r.carryOut(ctx, j.s.now()); err != nil {
+			r.giveBack(ctx)
 			refused <- err
 		}
 	})
@@ -172,30 +171,27 @@ func (j *job) runNow(ctx context.Context, order string) (*run, error) {
 		return r, nil
 	case err := <-refused:
 		return nil, err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 }
 
 // beginNow takes the lease of such a run, and has it granted.
 func (j *job) beginNow(ctx context.Context, order string) (*run, error) {
-	if !j.isAdopted() { // the first turn has not come so far
-		ctx, cancel := context.WithTimeoutCause(ctx, tryTimeout, redlock.ErrTimeout)
-		defer cancel()
-		if err := j.adopt(ctx); err != nil {
-			return nil, err
-		}
+	within, cancel := context.WithTimeoutCause(ctx, tryTimeout, redlock.ErrTimeout)
+	defer cancel()
+	if err := j.adopt(within); err != nil { // the first turn may not have come so far
+		return nil, err
 	}
 	if j.unlocked {
-		r, _, err := j.begin(ctx, nil, j.s.now(), order)
-		return r, err
+		return j.begin(ctx, nil, j.s.now(), order)
 	}
-	if t := j.s.cfg.tracer.Tick; t != nil {
-		ctx = t(ctx, TickTrace{Job: j.name, Key: j.key, Why: string(joblog.Ordered)})
-	}
+	ctx = j.traceTick(ctx, time.Time{}, joblog.Ordered)
 	lease, err := j.try(ctx, "")
 	if err != nil {
 		return nil, err
 	}
-	r, _, err := j.begin(ctx, lease, j.s.now(), order)
+	r, err := j.begin(ctx, lease, j.s.now(), order)
 	if err != nil {
 		j.release(ctx, lease)
 	}

@@ -3,8 +3,6 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -12,7 +10,6 @@ import (
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
 )
 
 // MaxReport bounds what Run.Report keeps, in bytes.
@@ -78,7 +75,8 @@ type run struct {
 	turn  *register.Turn // likewise
 	order string         // the order that asked for it; empty for none
 	table joblog.Table
-	sent  time.Time // when the pauses were asked for that it may begin by
+	sent  time.Duration // when the pauses were asked for that it may begin by, see state.steady
+	until time.Time     // the tick is too old after this; zero if it does not age
 
 	begins func() // called when its task is about to be called; nil for nothing
 
@@ -143,171 +141,16 @@ func (r *run) record() joblog.Record {
 	return r.rec
 }
 
-// undo takes the grant back, for a run whose task was not called.
-func (r *run) undo(ctx context.Context) error {
-	return r.write(ctx, func(joblog.Record) joblog.Record { return r.before })
-}
-
-// perform has gocron call the task, and returns when gocron has done with it. An error says that
-// the task was not called.
-func (r *run) perform(ctx context.Context) error {
-	due := r.public().Due
-	err := r.job.gocron.Run(ctx, due, func(ctx context.Context) error { return r.attempts(ctx) })
-	switch {
-	case err != nil:
-		return err
-	case r.is(waiting):
-		if err := r.refusal(); err != nil {
-			return err
-		}
-		return &SkipError{Job: r.job.name, Tick: due, Count: 1, Reason: SkipRefused, Pending: true}
-	}
-	return nil
-}
-
-func (r *run) is(s runState) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.state == s
-}
-
-// refusal is why a task was not called that gocron has begun.
-func (r *run) refusal() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.err
-}
-
-// attempts calls the task, and again if it fails and may be retried. It is called by gocron.
-func (r *run) attempts(ctx context.Context) error {
-	ctx, end := r.context(ctx)
-	defer end()
-	if err := r.mayBegin(ctx); err != nil {
-		r.mu.Lock()
-		r.err = err
-		r.mu.Unlock()
-		return err
-	}
-	r.called()
-	pause := r.job.cfg.backoff
-	for retries := r.job.cfg.retry; ; retries-- {
-		err := r.attempt(ctx)
-		if err == nil || retries == 0 || ctx.Err() != nil {
-			return r.returned(ctx, err)
-		}
-		if sleep(ctx, pause) != nil {
-			return r.returned(ctx, err)
-		}
-		pause = min(2*pause, time.Minute)
-		if written := r.write(ctx, joblog.Retry); written != nil {
-			return r.returned(ctx, errors.Join(err, written))
-		}
-	}
-}
-
-// attempt calls the task once.
-func (r *run) attempt(ctx context.Context) (err error) {
-	of, t := r.public(), r.job.s.cfg.tracer
-	if r.lease != nil {
-		ctx = context.WithValue(ctx, runKey{}, of)
-	}
-	if t.RunStart != nil {
-		data := RunStartTrace{Run: of, Term: r.job.s.leader.term()}
-		if !of.Due.IsZero() {
-			data.Lateness = r.job.s.now().Sub(of.Due)
-		}
-		ctx = t.RunStart(ctx, data)
-	}
-	if t.TraceID != nil {
-		id := t.TraceID(ctx)
-		r.mu.Lock()
-		r.trace = id
-		r.mu.Unlock()
-	}
-	began := time.Now()
-	err = r.job.gocron.Definition.Task.Call(ctx)
-	if p := (*gocronx.Panic)(nil); errors.As(err, &p) {
-		err = &PanicError{Job: r.job.name, Value: p.Value, Stack: p.Stack}
-	}
-	if t.RunEnd != nil {
-		t.RunEnd(ctx, RunEndTrace{Run: of, Duration: time.Since(began), Err: err})
-	}
-	r.log(ctx, of, err)
-	return err
-}
-
-// log says how a call of the task failed, which gocron does not.
-func (r *run) log(ctx context.Context, of Run, err error) {
-	if err == nil {
-		return
-	}
-	attrs := []any{"job", of.Job}
-	if r.lease != nil {
-		attrs = append(attrs, "tick", of.Due, "attempt", of.Attempt, "fencing_token", of.FencingToken())
-	}
-	if p := (*PanicError)(nil); errors.As(err, &p) {
-		p.log(ctx, r.job.s.cfg.logger, "scheduler: the task panicked", attrs...)
-		return
-	}
-	level := slog.LevelWarn
-	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
-		level = slog.LevelDebug // it was told to end
-	}
-	r.job.s.cfg.logger.Log(ctx, level, "scheduler: the task failed", append(attrs, "error.type", redlock.ErrorType(err), "error", err)...)
-}
-
-// mostPauseReads is how often the pauses are read before a run. Nodes that never answer within
-// pauseFresh are no reason to run nothing.
-const mostPauseReads = 3
-
-// mayBegin reads the pauses again if they were asked for too long ago: after a wait for gocron, or
-// in a process that stood still.
-func (r *run) mayBegin(ctx context.Context) error {
-	for n := 0; n < mostPauseReads && r.lease != nil && r.order == "" && time.Since(r.sent) > pauseFresh; n++ {
-		r.sent = time.Now()
-		if err := r.job.stillRuns(ctx, r.record().Run.Tick); err != nil {
-			return err
-		}
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
-// called notes that the task is called.
-func (r *run) called() {
-	r.mu.Lock()
-	r.state, r.began = working, time.Now()
-	r.mu.Unlock()
-	r.job.s.teller.begun(r)
-	if r.begins != nil {
-		r.begins()
-	}
-}
-
-// returned notes that it has returned, and returns what gocron is to hear. gocron hears of a panic
-// by one.
-func (r *run) returned(ctx context.Context, err error) error {
-	r.mu.Lock()
-	r.state, r.took, r.err, r.told = ended, time.Since(r.began), err, ctx.Err() != nil
-	r.mu.Unlock()
-	if p := (*PanicError)(nil); errors.As(err, &p) {
-		panic(p.Value)
-	}
-	return err
-}
-
 // outcome is how the run ended.
 func (r *run) outcome() joblog.Ending {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := joblog.Ending{Outcome: joblog.Succeeded, At: r.job.s.now(), Took: r.took}
-	p := (*PanicError)(nil)
+	_, panicked := r.err.(*PanicError)
 	switch {
 	case r.cancelled != nil:
 		e.Outcome = joblog.Cancelled
-	case errors.As(r.err, &p):
+	case panicked:
 		e.Outcome = joblog.Panicked
 	case r.err != nil && r.told:
 		e.Outcome = joblog.Stopped
@@ -347,42 +190,6 @@ func (r *run) cancel(ctx context.Context, why error) (bool, error) {
 	return true, nil
 }
 
-// context is the lease's context, with which it has the values of gocron's, and ends also with that
-// and the leadership.
-func (r *run) context(gocron context.Context) (context.Context, context.CancelFunc) {
-	base := gocron
-	if r.lease != nil {
-		base = r.lease.Context()
-	}
-	ctx, cancel := context.WithCancelCause(valued{base, gocron})
-	r.mu.Lock()
-	r.stop = cancel
-	r.mu.Unlock()
-	stops := []func() bool{context.AfterFunc(gocron, func() { cancel(context.Cause(gocron)) })}
-	if term := r.job.s.leader.term(); term != nil && r.lease != nil {
-		stops = append(stops, context.AfterFunc(term.Context(), func() { cancel(context.Cause(term.Context())) }))
-	}
-	return ctx, func() {
-		for _, stop := range stops {
-			stop()
-		}
-		cancel(context.Canceled)
-	}
-}
-
-// valued is a context with the values of another one too.
-type valued struct {
-	context.Context
-	also context.Context
-}
-
-func (v valued) Value(key any) any {
-	if value := v.Context.Value(key); value != nil {
-		return value
-	}
-	return v.also.Value(key)
-}
-
 // end writes how a run ended whose task was called, tells it, and releases the lease.
 func (r *run) end(ctx context.Context) {
 	r.job.s.teller.ended(r)
@@ -395,7 +202,7 @@ func (r *run) end(ctx context.Context) {
 	cancel()
 	switch {
 	case err == nil:
-		r.job.learn(r.record(), r.lease)
+		r.job.learn(ctx, r.record(), r.lease)
 	case errors.Is(err, register.ErrSuperseded):
 		left = nil // whoever has superseded this run says what becomes of them
 	default:
@@ -404,7 +211,7 @@ func (r *run) end(ctx context.Context) {
 			"job", r.job.name, "tick", r.record().Run.Tick, "error.type", redlock.ErrorType(err), "error", err)
 	}
 	r.release(ctx, err)
-	r.job.tellLeft(ctx, left, "")
+	r.job.tellLeft(ctx, left)
 }
 
 // release releases the lease, with an entry about how the run ended. unwritten says that the nodes
@@ -426,22 +233,4 @@ func (r *run) release(ctx context.Context, unwritten error) {
 	}
 	r.job.s.cfg.logger.WarnContext(ctx, text, "job", r.job.name, "tick", r.record().Run.Tick, "fencing_token", r.lease.FencingToken(),
 		"error.type", redlock.ErrorType(err), "error", err)
-}
-
-// logPayload is what a lease's owner says that has only something to write: a definition, or what
-// was left out.
-const logPayload = "log"
-
-// isBrief reports whether such an owner holds a lease.
-func isBrief(err error) bool {
-	var held *redlock.HeldError
-	return errors.As(err, &held) && held.Holder.Payload == logPayload
-}
-
-// payloadOf is what a lease's owner says of the tick that it runs.
-func payloadOf(tick time.Time) string {
-	if tick.IsZero() {
-		return ""
-	}
-	return fmt.Sprintf("tick %d", tick.UnixMilli())
 }

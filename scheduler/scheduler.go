@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/bridge"
 	"github.com/tenure-dev/tenure/internal/orders"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/internal/register"
@@ -142,39 +140,9 @@ func zoneName(zone *time.Location) string {
 	return "Local " + time.Date(2026, time.January, 1, 0, 0, 0, 0, zone).Format(layout) + time.Date(2026, time.July, 1, 0, 0, 0, 0, zone).Format(layout)
 }
 
-// names are those of elections that Schedulers of this process take part in: two would take the
-// leadership from each other, and one of them would run nothing.
-type names struct {
-	mu    sync.Mutex
-	taken map[electionOf]bool // guarded by mu
-}
-
-type electionOf struct {
-	q    *redlock.Quorum
-	name string
-}
-
-var elections = names{taken: make(map[electionOf]bool)}
-
-// take takes a name until free is called.
-func (n *names) take(q *redlock.Quorum, name string) (free func(), err error) {
-	of := electionOf{q, name}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.taken[of] {
-		return nil, &OptionError{Option: "WithElection", Reason: fmt.Sprintf("another Scheduler of this Quorum takes part in the election %q, and the leader of the two "+
-			"would run its jobs alone: use one Scheduler, or name another election", name)}
-	}
-	n.taken[of] = true
-	return sync.OnceFunc(func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		delete(n.taken, of)
-	}), nil
-}
-
-// now is the time of the wall clock.
-func (s *state) now() time.Time { return s.agenda.Now() }
+// now is the time of the wall clock, and steady that of one that never steps and counts a suspend.
+func (s *state) now() time.Time        { return s.agenda.Now() }
+func (s *state) steady() time.Duration { return bridge.Of(s.q).Now() }
 
 // unfit is why this replica may run no ticks; nil if it may.
 func (s *state) unfit(ctx context.Context) error {
@@ -297,21 +265,6 @@ func (s *Scheduler) Start() {
 	s.takeOrders()
 }
 
-// list is called with mu held.
-func (s *state) list() []*job { return slices.Collect(maps.Values(s.jobs)) }
-
-// named returns the job of that name, or nil.
-func (s *state) named(name string) *job {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, j := range s.jobs {
-		if j.name == name {
-			return j
-		}
-	}
-	return nil
-}
-
 // kickAll has all jobs think: this replica was elected.
 func (s *state) kickAll() {
 	s.mu.Lock()
@@ -415,141 +368,4 @@ func (s *state) stopWith(stop func(gocron.Scheduler) error, forGood bool) error 
 		return fmt.Errorf("scheduler: still running: %q: %w", running, err)
 	}
 	return err
-}
-
-// workers is a group of goroutines that may be waited for while others are added.
-type workers struct {
-	mu sync.Mutex
-	n  int           // guarded by mu
-	no chan struct{} // guarded by mu; closed when n is zero; nil then
-}
-
-// Go calls f in a goroutine.
-func (w *workers) Go(f func()) {
-	w.mu.Lock()
-	if w.n++; w.no == nil {
-		w.no = make(chan struct{})
-	}
-	w.mu.Unlock()
-	go func() {
-		defer w.done()
-		f()
-	}()
-}
-
-func (w *workers) done() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.n--; w.n == 0 {
-		close(w.no)
-		w.no = nil
-	}
-}
-
-// Wait waits until none is left, for a time at most, and reports whether that is so.
-func (w *workers) Wait(most time.Duration) bool {
-	w.mu.Lock()
-	no := w.no
-	w.mu.Unlock()
-	if no == nil {
-		return true
-	}
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case <-no:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
-// Jobs is gocron's.
-func (s *Scheduler) Jobs() []gocron.Job {
-	jobs := s.executor.Gocron().Jobs()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, j := range jobs {
-		if own := s.jobs[j.ID()]; own != nil {
-			jobs[i] = &publicJob{own.gocron, own}
-		}
-	}
-	return jobs
-}
-
-// JobsWaitingInQueue is gocron's: how many ticks wait for a place (gocron.WithLimitConcurrentJobs).
-func (s *Scheduler) JobsWaitingInQueue() int { return s.limit.waitingTicks() }
-
-// RemoveJob is gocron's. A run that goes on is told to end and keeps its lease until it has; ticks
-// that wait are given up. How far the job has come stays on the nodes.
-func (s *Scheduler) RemoveJob(id uuid.UUID) error {
-	defer s.prune()
-	return s.executor.Gocron().RemoveJob(id)
-}
-
-// RemoveByTags is gocron's; see RemoveJob.
-func (s *Scheduler) RemoveByTags(tags ...string) {
-	defer s.prune()
-	s.executor.Gocron().RemoveByTags(tags...)
-}
-
-// isOver removes a job that has no tick left.
-func (s *state) isOver(j *job) {
-	defer s.prune()
-	_ = s.executor.Gocron().RemoveJob(j.gocron.ID()) // it was removed meanwhile
-}
-
-// prune forgets jobs that gocron has forgotten.
-func (s *state) prune() {
-	there := make(map[uuid.UUID]bool)
-	for _, j := range s.executor.Gocron().Jobs() {
-		there[j.ID()] = true
-	}
-	var gone []*job
-	s.mu.Lock()
-	for id, j := range s.jobs {
-		if !there[id] {
-			gone = append(gone, j)
-			delete(s.jobs, id)
-		}
-	}
-	s.mu.Unlock()
-	for _, j := range gone {
-		j.stop()
-	}
-}
-
-// Conflicts returns the conflicts of all jobs that this replica has found since they were made, by
-// the jobs' names. See Conflict. It does no I/O.
-func (s *Scheduler) Conflicts() []Conflict {
-	s.mu.Lock()
-	jobs := s.list()
-	s.mu.Unlock()
-	var found []Conflict
-	for _, j := range jobs {
-		j.mu.Lock()
-		if j.conflict != nil {
-			found = append(found, *j.conflict)
-		}
-		j.mu.Unlock()
-	}
-	slices.SortFunc(found, func(a, b Conflict) int { return strings.Compare(a.Job, b.Job) })
-	return found
-}
-
-// Overdue returns the names of the jobs that have not succeeded for as long as WithSucceedWithin
-// says, as far as this replica knows. It does no I/O, and is no matter of readiness: a restart
-// heals nothing.
-func (s *Scheduler) Overdue() []string {
-	s.mu.Lock()
-	jobs := s.list()
-	s.mu.Unlock()
-	var late []string
-	for _, j := range jobs {
-		if j.state().Overdue {
-			late = append(late, j.name)
-		}
-	}
-	slices.Sort(late)
-	return late
 }

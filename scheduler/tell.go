@@ -263,7 +263,7 @@ func (r *run) bulletin() bulletin.Run {
 	defer r.mu.Unlock()
 	b := bulletin.Run{
 		Job: of.Job, Tick: milliseconds(of.Due), By: r.lease.Identity(), Began: milliseconds(r.began),
-		Attempt: of.Attempt, Late: of.Why == string(joblog.Late) || of.Why == string(joblog.Again) || of.Why == string(joblog.Queued), Token: of.FencingToken(),
+		Attempt: of.Attempt, Late: of.Why == string(joblog.Late) || of.Why == string(joblog.Again) || of.Why == string(joblog.Queued), Token: of.FencingToken(), Why: of.Why,
 	}
 	if r.order != ownOrder {
 		b.Order = r.order
@@ -307,18 +307,10 @@ func (r *run) tell(unwritten error) {
 	}
 }
 
-// tellVerdict tells what the log leaves out, and a run that has never ended, once they are written.
-func (j *job) tellVerdict(ctx context.Context, v joblog.Verdict) {
-	if cut := v.CutShort; !cut.Began.IsZero() {
-		j.skip(ctx, &SkipError{Job: j.name, Tick: j.s.local(cut.Tick), Count: 1, Reason: SkipCutShort, By: cut.By})
-	}
-	j.tellLeft(ctx, v.Left, "")
-}
-
-// tellLeft tells of ticks that are left out.
-func (j *job) tellLeft(ctx context.Context, left []joblog.Left, by string) {
+// tellLeft tells of ticks that are left out, once that is written.
+func (j *job) tellLeft(ctx context.Context, left []joblog.Left) {
 	for _, l := range left {
-		e := &SkipError{Job: j.name, Tick: j.s.local(l.Last), Count: l.Count, Reason: Reason(l.Reason), By: by}
+		e := &SkipError{Job: j.name, Tick: j.s.local(l.Last), Count: l.Count, Reason: Reason(l.Reason)}
 		if e.Reason == SkipPaused {
 			e.By = j.pauses.by()
 		}
@@ -326,18 +318,18 @@ func (j *job) tellLeft(ctx context.Context, left []joblog.Left, by string) {
 	}
 }
 
-// state is how far the job has come, for people.
+// state is how far the job has come, for people: nothing on a replica that does not run it, because
+// what that knows is old.
 func (j *job) state() LogTrace {
-	t := LogTrace{Job: j.name}
+	t, known := LogTrace{Job: j.name}, j.known()
+	if known.readAt.IsZero() || known.table == nil {
+		return t
+	}
 	if next := j.next(1); len(next) > 0 {
 		t.Next = next[0]
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	t.Succeeded = j.rec.OK.Ended
-	if since := later(j.rec.OK.Ended, j.since); j.cfg.within > 0 && !since.IsZero() {
-		t.Overdue = j.s.now().Sub(since) > j.cfg.within
-	}
+	t.Succeeded = known.rec.OK.Ended
+	t.Overdue = j.cfg.within > 0 && j.s.now().Sub(later(t.Succeeded, known.since)) > j.cfg.within
 	return t
 }
 
@@ -352,7 +344,7 @@ func (j *job) tellLog(ctx context.Context) {
 	was := j.traced
 	j.traced = is
 	j.mu.Unlock()
-	if was.Job == "" || !was.Next.Equal(is.Next) || !was.Succeeded.Equal(is.Succeeded) || was.Overdue != is.Overdue {
+	if !was.Next.Equal(is.Next) || !was.Succeeded.Equal(is.Succeeded) || was.Overdue != is.Overdue {
 		t(ctx, is)
 	}
 }

@@ -79,6 +79,7 @@ type Run struct {
 	Error   string `json:"error,omitempty"` // error.type, or the text where the program wants that
 	Attempt int    `json:"attempt,omitempty"`
 	Late    bool   `json:"late,omitempty"` // caught up
+	Why     string `json:"why,omitempty"`  // see scheduler.Run
 	Token   uint64 `json:"token"`
 	Trace   string `json:"trace,omitempty"`
 	Order   string `json:"order,omitempty"`  // the id of the order that asked for it

@@ -67,7 +67,7 @@ func (j *Job) texts() []*string {
 }
 
 func (r *Run) texts() []*string {
-	return []*string{&r.Job, &r.By, &r.Outcome, &r.Error, &r.Trace, &r.Order, &r.Report}
+	return []*string{&r.Job, &r.By, &r.Outcome, &r.Error, &r.Trace, &r.Order, &r.Report, &r.Why}
 }
 
 func (s *Skip) texts() []*string { return []*string{&s.Job, &s.Reason, &s.By, &s.Holder} }

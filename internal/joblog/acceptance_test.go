@@ -308,7 +308,7 @@ var lives = []struct {
 	}, []string{"on_time 1h0m #1"}},
 	{"backfill: what is due goes first, over kills, with the delivery", every(time.Hour), "10h", again, func(l *life) {
 		l.run("11h", 0)
-		r, ok := l.read().Backfill(l.table, at("8h"), at("20h"), at("11h30m"))
+		r, ok := l.read().Backfill(at("8h"), at("20h"), at("11h30m"))
 		require.True(l.t, ok)
 		l.write(r)
 		l.run("11h30m", time.Second)
@@ -323,15 +323,42 @@ var lives = []struct {
 	}, []string{"on_time 11h0m #1", "backfill 8h0m #1", "backfill 9h0m #1", "cut_short 9h0m", "backfill 9h0m #2",
 		"queued 12h0m #1", "backfill 10h0m #1", "backfill 11h0m #1"}},
 	{"backfill at most once", every(time.Hour), "10h", none, func(l *life) {
-		r, ok := l.read().Backfill(l.table, at("8h"), at("9h"), at("10h"))
+		r, ok := l.read().Backfill(at("8h"), at("9h"), at("10h"))
 		require.True(l.t, ok)
 		l.write(r)
 		l.begin("10h")
 		l.run("10h10m", 0)
 		l.run("10h11m", 0)
-		_, ok = r.Backfill(l.table, at("8h10m"), at("8h20m"), at("10h"))
-		require.False(l.t, ok)
 	}, []string{"backfill 8h0m #1", "cut_short 8h0m", "backfill 9h0m #1"}},
+	{"a chain whose tick was missed is not over", chained(time.Hour, true), "0s", none, func(l *life) {
+		v := joblog.Owed(l.read(), l.table, none, at("2h"))
+		require.False(l.t, v.Over)
+		l.run("2h", 0)
+		require.Equal(l.t, at("3h"), l.read().Next)
+	}, []string{"missed 1h0m..1h0m 1"}},
+	{"backfill without ticks is cleared", every(time.Hour), "10h", none, func(l *life) {
+		r, ok := l.read().Backfill(at("8h10m"), at("8h20m"), at("10h"))
+		require.True(l.t, ok)
+		l.write(r)
+		l.run("10h10m", 0)
+		require.Zero(l.t, l.read().Fill)
+		_, ok = r.Backfill(at("11h"), at("12h"), at("10h"))
+		require.False(l.t, ok)
+	}, nil},
+	{"backfill of a chain is none", chained(time.Hour, true), "10h", none, func(l *life) {
+		_, ok := l.read().Backfill(at("8h"), at("9h"), at("10h"))
+		require.False(l.t, ok)
+	}, nil},
+	{"backfill whose run is cancelled is over", every(time.Hour), "10h", again, func(l *life) {
+		r, ok := l.read().Backfill(at("7h"), at("9h"), at("10h"))
+		require.True(l.t, ok)
+		l.write(r)
+		l.begin("10h10m")
+		l.end("10h15m", joblog.Cancelled, 5*time.Minute)
+		l.end("10h20m", joblog.Cancelled, 10*time.Minute)
+		l.run("10h30m", 0)
+		require.Zero(l.t, l.read().Fill)
+	}, []string{"backfill 7h0m #1"}},
 	{"retry: an attempt that is written counts", every(time.Hour), "0s", again, func(l *life) {
 		l.begin("1h")
 		l.write(joblog.Retry(l.read()))
@@ -340,7 +367,7 @@ var lives = []struct {
 		l.run("1h10m", 0) // it was killed
 	}, []string{"on_time 1h0m #1", "cut_short 1h0m", "again 1h0m #4"}},
 	{"retry of a backfill", every(time.Hour), "10h", again, func(l *life) {
-		r, ok := l.read().Backfill(l.table, at("8h"), at("8h"), at("10h"))
+		r, ok := l.read().Backfill(at("8h"), at("8h"), at("10h"))
 		require.True(l.t, ok)
 		l.write(r)
 		l.begin("10h")

@@ -42,6 +42,9 @@ func Settle(r Record, t Table, v Verdict, now time.Time) Record {
 	if _, unended := r.Unended(); unended {
 		r.Run.Ended, r.Run.Outcome = now.UTC(), CutShort
 	}
+	if r.Fill.next(t).IsZero() {
+		r.Fill = Fill{}
+	}
 	return r.settle(v.Cursor).follow(t, now)
 }
 
@@ -98,6 +101,9 @@ func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 		if r.Run.Why == Backfill && over {
 			r = r.filled(t, r.Run.Tick)
 		}
+		if r.Run.Why == Backfill && e.Outcome == Cancelled {
+			r.Fill = Fill{}
+		}
 		return r.cameBeside(t, p).follow(t, r.Run.Ended), nil
 	}
 	if !over {
@@ -130,20 +136,34 @@ func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 }
 
 // Backfill returns the record with a backfill of the ticks between two times, those times included,
-// as far as they are past, in the place of an earlier backfill. It returns false if there are none,
-// as of a Chain.
-func (r Record) Backfill(t Table, from, to, now time.Time) (Record, bool) {
+// as far as they are past, in the place of an earlier backfill. It returns false if that has no
+// ticks: of a job that nobody has seen, of a Chain, and of no time. That none is due between the
+// times Owed finds, and Settle clears it.
+func (r Record) Backfill(from, to, now time.Time) (Record, bool) {
 	r.Fill = Fill{From: from.UTC().Add(-1), To: earlier(to, now).UTC()}
-	return r, !newTicks(r, t, Policy{}).fill(now).IsZero()
+	return r, r.Words != "" && r.Next.IsZero() && r.Fill.To.After(r.Fill.From)
 }
 
 // filled moves the backfill beyond a tick, and ends it behind its last.
 func (r Record) filled(t Table, tick time.Time) Record {
 	r.Fill.From, r.Fill.Begun = later(r.Fill.From, tick.UTC()), 0
-	if at := t.Next(r.Fill.From); !at.After(r.Fill.From) || at.After(r.Fill.To) {
+	if r.Fill.next(t).IsZero() {
 		r.Fill = Fill{}
 	}
 	return r
+}
+
+// next returns the first tick of a backfill; zero if there is none. It is none either where the
+// last run decides what is due.
+func (f Fill) next(t Table) time.Time {
+	if _, chain := t.(Chain); chain || f.To.IsZero() {
+		return time.Time{}
+	}
+	at := t.Next(f.From)
+	if !at.After(f.From) || at.After(f.To) {
+		return time.Time{}
+	}
+	return at
 }
 
 // settle moves the cursor on, and drops what it has passed.

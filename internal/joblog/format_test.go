@@ -126,7 +126,7 @@ func FuzzParse(f *testing.F) {
 			r = joblog.Settle(r, table, v, at("2h"))
 			r = joblog.Begin(r, table, p, v, joblog.Grant{At: at("2h")})
 			r, _ = joblog.End(r, table, p, joblog.Ending{Outcome: joblog.Succeeded, At: at("3h"), Took: time.Hour})
-			_, _ = r.Backfill(table, at("0s"), at("1h"), at("2h"))
+			_, _ = r.Backfill(at("0s"), at("1h"), at("2h"))
 		}
 	})
 }

@@ -18,6 +18,10 @@ const (
 	maxSpans = 8
 )
 
+// Brief is the payload of a lease whose owner runs nothing, and has only something to write: a
+// definition, what was left out, or a backfill.
+const Brief = "log"
+
 // Record is how far a job has come. The zero Record is that of a job which nobody has seen. A
 // Record is a value: what changes it returns another one.
 type Record struct {

@@ -14,8 +14,8 @@ type Verdict struct {
 	Cursor   time.Time // of the record with what is left out
 	Left     []Left    // ticks that are left out, the oldest first
 	CutShort Run       // if its Began is set: this run has not ended. See Record.Unended
-	Settles  bool      // Left or CutShort are to be written and told even if nothing is Due: see Settle
-	Over     bool      // no tick is left
+	Settles  bool      // something is to be written even if nothing is Due, and Left and CutShort told: see Settle
+	Over     bool      // no tick is left, and nothing to be written
 }
 
 // Left is ticks that come after each other and are left out for one reason.
@@ -49,17 +49,16 @@ func Owed(r Record, t Table, p Policy, now time.Time) Verdict {
 			v.offer(l, tick, now, next)
 		}
 	}
-	v.Settles = unended || len(v.Left) > 0
-	if v.Tick.IsZero() {
-		if tick := l.fill(now); !tick.IsZero() {
-			v.Tick, v.Attempt, v.Why = tick, r.Fill.Begun+1, Backfill
-			v.when(r, now, next)
-		}
+	fill := r.Fill.next(t)
+	v.Settles = unended || len(v.Left) > 0 || fill.IsZero() && !r.Fill.To.IsZero()
+	if v.Tick.IsZero() && !fill.IsZero() && !fill.After(now) {
+		v.Tick, v.Attempt, v.Why = fill, r.Fill.Begun+1, Backfill
+		v.when(r, now, next)
 	}
 	if v.Tick.IsZero() && !next.IsZero() {
 		v.Tick, v.Attempt, v.Why, v.At = next, 1, OnTime, next
 	}
-	v.Over = v.Tick.IsZero() && !unended
+	v.Over = v.Tick.IsZero() && !v.Settles
 	return v
 }
 
@@ -200,17 +199,4 @@ func (l ticks) reason(at, now time.Time) (Reason, time.Time) {
 		}
 	}
 	return reason, until
-}
-
-// fill returns the next tick of the backfill; zero if there is none.
-func (l ticks) fill(now time.Time) time.Time {
-	f := l.record.Fill
-	if _, chain := l.table.(Chain); chain || f.To.IsZero() {
-		return time.Time{}
-	}
-	at := l.table.Next(f.From)
-	if !at.After(f.From) || at.After(f.To) || at.After(now) {
-		return time.Time{}
-	}
-	return at
 }

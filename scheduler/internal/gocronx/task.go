@@ -59,7 +59,7 @@ func (t *Task) Call(ctx context.Context) error {
 		return nil
 	}
 	if t.context != nil {
-		merged, cancel := merge(t.context, ctx)
+		merged, cancel := Merge(t.context, ctx)
 		defer cancel()
 		ctx = merged
 	}
@@ -106,9 +106,13 @@ func (m *merged) Value(key any) any {
 	return m.also.Value(key)
 }
 
-// merge returns a context that ends with either.
-func merge(own, run context.Context) (context.Context, context.CancelFunc) {
+// Merge returns a context that has the values of both and ends with either.
+func Merge(own, run context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(&merged{Context: own, also: run})
-	stop := context.AfterFunc(run, func() { cancel(context.Cause(run)) })
+	end := func() { cancel(context.Cause(run)) }
+	stop := context.AfterFunc(run, end)
+	if run.Err() != nil {
+		end() // at once, and not a moment later
+	}
 	return ctx, func() { stop(); cancel(context.Canceled) }
 }

@@ -1,0 +1,237 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// Names that nodes cannot have, or that nothing could show, are refused; others work.
+func TestNamesOfJobs(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica()
+		var wrong *scheduler.OptionError
+		for _, name := range []string{"", "\xff\xfe"} {
+			_, err := r.NewJob(secondly, gocron.NewTask(func() {}), gocron.WithName(name))
+			require.Error(t, err, "%q", name)
+		}
+		names := []string{"a b", "a\nb", "a\x00b", "{a}", "}", "a}b{", "pause/job/a", "ü/☃", "%s", "job/job", "*"}
+		for _, name := range names {
+			r.add(t, secondly, func() {}, gocron.WithName(name))
+		}
+		_, err := r.NewJob(minutely, gocron.NewTask(func() {}), gocron.WithName("a b"))
+		require.ErrorAs(t, err, &wrong, "two jobs of one name")
+		r.Start()
+		time.Sleep(3 * time.Second)
+		ran := make(map[string]int)
+		for i := range c.book.ticks() {
+			run, _ := c.book.run(i)
+			ran[run.Job]++
+		}
+		for _, name := range names {
+			require.GreaterOrEqual(t, ran[name], 2, "%q", name)
+		}
+	})
+}
+
+// A task that ends its goroutine, panics with anything, or returns an error whose methods panic
+// fails, and the next tick is run.
+func TestTasksThatMisbehave(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica()
+		n := 0
+		r.add(t, secondly, func() error {
+			switch n++; n {
+			case 1:
+				runtime.Goexit()
+			case 2:
+				panic(error((*scheduler.SkipError)(nil)))
+			case 3:
+				return (*scheduler.SkipError)(nil)
+			case 4:
+				var nothing map[string]int
+				nothing["a"] = 1
+			}
+			return nil
+		})
+		r.Start()
+		time.Sleep(6 * time.Second)
+		require.GreaterOrEqual(t, len(c.book.ends), 5)
+		for i, failed := range []bool{true, true, true, true, false} {
+			require.Equal(t, failed, c.book.ends[i].Err != nil, "run %d", i)
+		}
+	})
+}
+
+// A task may remove, update, stop and list jobs, its own too.
+func TestTaskThatChangesItsScheduler(t *testing.T) {
+	for what, do := range map[string]func(t *testing.T, r *replica, id uuid.UUID){
+		"removes itself": func(t *testing.T, r *replica, id uuid.UUID) { require.NoError(t, r.RemoveJob(id)) },
+		"updates itself": func(t *testing.T, r *replica, id uuid.UUID) {
+			_, err := r.Update(id, tenSecondly, gocron.NewTask(func() {}), gocron.WithName("other"))
+			require.NoError(t, err)
+		},
+		"makes another": func(t *testing.T, r *replica, _ uuid.UUID) {
+			r.add(t, tenSecondly, func() {}, gocron.WithName("other"))
+			require.Len(t, r.Jobs(), 2)
+		},
+		"runs itself": func(t *testing.T, r *replica, _ uuid.UUID) {
+			var skip *scheduler.SkipError
+			require.ErrorAs(t, r.Jobs()[0].RunNow(), &skip)
+			require.Equal(t, scheduler.SkipOverlap, skip.Reason)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				r := c.replica(quiet)
+				var once sync.Once
+				var id uuid.UUID
+				returned := make(chan struct{})
+				j := r.add(t, secondly, func() { once.Do(func() { do(t, r, id); close(returned) }) })
+				id = j.ID()
+				r.Start()
+				<-returned
+				time.Sleep(12 * time.Second)
+				run, _ := c.book.run(len(c.book.ticks()) - 1)
+				switch what {
+				case "removes itself":
+					require.Len(t, c.book.ticks(), 1)
+				case "updates itself":
+					require.Equal(t, "other", run.Job)
+				default:
+					require.GreaterOrEqual(t, len(c.book.ticks()), 12)
+				}
+			})
+		})
+	}
+}
+
+// A Quorum that is closed under a Scheduler ends its runs, and Shutdown returns.
+func TestQuorumClosedDuringARun(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica()
+		r.add(t, secondly, func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) })
+		j := r.add(t, minutely, func() {}, gocron.WithName("other"))
+		r.Start()
+		time.Sleep(2 * time.Second)
+		require.NoError(t, r.q.Close())
+		time.Sleep(5 * time.Second)
+		require.Len(t, c.book.ends, 1)
+		var skip *scheduler.SkipError
+		require.ErrorAs(t, j.RunNow(), &skip)
+		require.Equal(t, scheduler.SkipStopped, skip.Reason)
+		require.Error(t, r.Healthy())
+		r.add(t, secondly, func() {}, gocron.WithName("third"))
+		began := time.Now()
+		require.NoError(t, r.Shutdown())
+		require.Less(t, time.Since(began), time.Second)
+	})
+}
+
+// Stopped and started again, also from a run that is slow to end, a job goes on.
+func TestStopAndStartDuringARun(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(quiet, scheduler.WithStopTimeout(time.Second))
+		var slow atomic.Bool
+		slow.Store(true)
+		r.add(t, secondly, func() {
+			if slow.Swap(false) {
+				time.Sleep(5 * time.Second)
+			}
+		})
+		r.Start()
+		time.Sleep(1500 * time.Millisecond)
+		require.ErrorIs(t, r.StopJobs(), gocron.ErrStopJobsTimedOut)
+		r.Start()
+		time.Sleep(10 * time.Second)
+		require.GreaterOrEqual(t, len(c.book.ticks()), 4)
+		require.Equal(t, 1, c.book.most)
+		for range 5 {
+			require.NoError(t, r.StopJobs())
+			r.Start()
+		}
+		n := len(c.book.ticks())
+		time.Sleep(3 * time.Second)
+		require.GreaterOrEqual(t, len(c.book.ticks()), n+2)
+	})
+}
+
+// A listener that blocks before a run that was ordered does not keep Shutdown from returning in
+// time.
+func TestListenerThatBlocksAnOrderedRun(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(quiet, scheduler.WithStopTimeout(2*time.Second))
+		free := make(chan struct{})
+		j := r.add(t, minutely, func() {}, gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) { <-free })))
+		r.Start()
+		time.Sleep(time.Second)
+		came := make(chan error, 1)
+		go func() { came <- j.RunNow() }()
+		time.Sleep(time.Second)
+		began := time.Now()
+		require.ErrorIs(t, r.Shutdown(), gocron.ErrStopJobsTimedOut)
+		require.Less(t, time.Since(began), 10*time.Second)
+		var skip *scheduler.SkipError
+		require.ErrorAs(t, <-came, &skip)
+		require.Equal(t, scheduler.SkipStopped, skip.Reason)
+		close(free)
+		time.Sleep(5 * time.Second)
+		require.Empty(t, c.book.ticks(), "what was refused is not run")
+	})
+}
+
+// A user's Cron may ask its own job, and is asked under no lock.
+func TestCronThatAsksItsJob(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		cron := &asking{}
+		r := c.replica(quiet)
+		j := r.add(t, gocron.CronJob("own", false), func() {}, gocron.WithCronImplementation(cron))
+		cron.job.Store(&j)
+		r.Start()
+		time.Sleep(5 * time.Second)
+		require.GreaterOrEqual(t, len(c.book.ticks()), 4)
+	})
+}
+
+// asking is a gocron.Cron of each second that looks when its job ran last, and when it runs next.
+type asking struct {
+	job   atomic.Pointer[gocron.Job]
+	depth atomic.Int64
+}
+
+func (a *asking) IsValid(string, *time.Location, time.Time) error { return nil }
+
+func (a *asking) Next(after time.Time) time.Time {
+	if j := a.job.Load(); j != nil && a.depth.Add(1) == 1 {
+		_, _ = (*j).NextRun()
+		_ = (*j).Tags()
+	}
+	defer a.depth.Store(0)
+	return after.Truncate(time.Second).Add(time.Second)
+}
+
+// A run that a listener refuses for an order is refused to who asked, and is no skip of a tick.
+func TestRefusedRunNow(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(quiet)
+		listener, skips := told()
+		j := r.add(t, minutely, func() {}, listener, gocron.WithEventListeners(gocron.BeforeJobRunsSkipIfBeforeFuncErrors(func(uuid.UUID, string) error { return errors.New("no") })))
+		r.Start()
+		time.Sleep(time.Second)
+		var skip *scheduler.SkipError
+		require.ErrorAs(t, j.RunNow(), &skip)
+		require.Equal(t, scheduler.SkipRefused, skip.Reason)
+		require.Empty(t, skips())
+		require.Empty(t, c.book.reasons())
+	})
+}
