@@ -1,0 +1,643 @@
+//go:build long
+
+package scheduler_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	scheduler "github.com/tenure-dev/tenure/scheduler"
+)
+
+const (
+	// dayLate is how late a tick may begin when a replica is there that could begin it all along.
+	dayLate = 2500 * time.Millisecond
+	// dayBoot is what a replica needs to be ready, and to heed that its clock was set.
+	dayBoot = 3 * time.Second
+	// dayDead is for how long the lease of a dead replica stands, and until that is noticed.
+	dayDead = dayTTL + 2*time.Second
+	// dayBack is what replicas need after an outage, with the leases that it has left.
+	dayBack = dayTTL + 6*time.Second
+	// dayElect is what an election needs after its leader is gone without a word, or gives up.
+	dayElect = 2*dayTTL + 5*time.Second
+)
+
+// daySpan is a time, to its end and not with it.
+type daySpan struct{ from, to time.Time }
+
+func (s daySpan) has(at time.Time) bool { return !at.Before(s.from) && at.Before(s.to) }
+
+// without returns what is left of spans.
+func without(spans []daySpan, cut daySpan) (left []daySpan) {
+	for _, s := range spans {
+		if !cut.from.Before(s.to) || !s.from.Before(cut.to) {
+			left = append(left, s)
+			continue
+		}
+		if s.from.Before(cut.from) {
+			left = append(left, daySpan{s.from, cut.from})
+		}
+		if cut.to.Before(s.to) {
+			left = append(left, daySpan{cut.to, s.to})
+		}
+	}
+	return left
+}
+
+// united are spans in order, of which no two touch.
+func united(spans []daySpan) (all []daySpan) {
+	slices.SortFunc(spans, func(a, b daySpan) int { return a.from.Compare(b.from) })
+	for _, s := range spans {
+		if n := len(all); n > 0 && !s.from.After(all[n-1].to) {
+			if s.to.After(all[n-1].to) {
+				all[n-1].to = s.to
+			}
+			continue
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// dayOracle judges what came of a day.
+type dayOracle struct {
+	*aDay
+	end   time.Time
+	wrong []string
+
+	ticks, begun, again, left, excused int
+	excuses                            map[string]int
+}
+
+func newOracle(d *aDay) *dayOracle {
+	slices.SortStableFunc(d.runs, func(a, b *dayRun) int { return a.began.Compare(b.began) })
+	return &dayOracle{aDay: d, end: time.Now(), excuses: make(map[string]int)}
+}
+
+func (o *dayOracle) summary() string {
+	kills, clocks := 0, 0
+	for _, r := range o.replicas {
+		if r.killed {
+			kills++
+		}
+		clocks += len(r.clocks)
+	}
+	return fmt.Sprintf("%d versions, %d replicas, %d killed, %d clocks set, %d nodes emptied, %d outages, %d pauses; %d ticks were run, %d of them again, %d were left out and told, %d excused: %v",
+		o.version, len(o.replicas), kills, clocks, o.emptied, len(o.outages), len(o.pauses), o.begun, o.again, o.left, o.excused, o.excuses)
+}
+
+func (o *dayOracle) judge() []string {
+	for _, j := range o.jobs {
+		b := o.of(j)
+		b.safety()
+		if j.plans[0].most > 0 {
+			b.chain()
+		} else {
+			b.liveness()
+		}
+	}
+	return o.wrong
+}
+
+// dayEpoch is a time in which one schedule of a job was in force.
+type dayEpoch struct {
+	plan  *dayPlan
+	made  time.Time // the first replica with it was started
+	alone time.Time // the last one with the schedule before was gone
+	next  time.Time // the first one with the next schedule was started
+	gone  time.Time // the last one with it was gone
+	well  []daySpan // in which some replica could begin a tick
+}
+
+// dayBook is what is known of a job.
+type dayBook struct {
+	*dayOracle
+	job    *dayJob
+	epochs []*dayEpoch
+	runs   []*dayRun
+	skips  []daySkip
+	pauses []*dayPause
+}
+
+func (o *dayOracle) of(j *dayJob) *dayBook {
+	b := &dayBook{dayOracle: o, job: j}
+	for _, r := range o.dayRuns() {
+		if r.job == j {
+			b.runs = append(b.runs, r)
+		}
+	}
+	for _, s := range o.skips {
+		if s.Job == j.name {
+			b.skips = append(b.skips, s)
+		}
+	}
+	for _, p := range o.pauses {
+		if p.job == j.name || p.job == "" {
+			b.pauses = append(b.pauses, p)
+		}
+	}
+	b.findEpochs()
+	return b
+}
+
+func (o *dayOracle) dayRuns() []*dayRun { return o.aDay.runs }
+
+func (b *dayBook) say(format string, args ...any) {
+	b.dayOracle.wrong = append(b.dayOracle.wrong, fmt.Sprintf("%v: ", b.job)+fmt.Sprintf(format, args...))
+}
+
+// findEpochs finds when which schedule was in force, and when somebody could run it.
+func (b *dayBook) findEpochs() {
+	var last *dayEpoch
+	was := -1
+	for _, r := range b.replicas { // in the order of their starts
+		if plan := b.job.plan(r.version); plan != was {
+			e := &dayEpoch{plan: &b.job.plans[plan], made: r.started, alone: r.started, next: b.end}
+			if last != nil {
+				last.next = r.started
+				e.alone = latest(last.gone, r.started)
+			}
+			b.epochs = append(b.epochs, e)
+			last, was = e, plan
+		}
+		last.gone = latest(last.gone, r.gone)
+		last.well = append(last.well, b.wellOf(r)...)
+	}
+	for _, e := range b.epochs {
+		e.well = united(e.well)
+		for _, bad := range b.trouble() {
+			e.well = without(e.well, bad)
+		}
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// wellOf are times in which a replica can begin what is due.
+func (b *dayBook) wellOf(r *dayReplica) []daySpan {
+	spans := []daySpan{{r.started.Add(dayBoot), r.stopping}}
+	if !spans[0].from.Before(spans[0].to) {
+		return nil
+	}
+	for _, c := range r.clocks {
+		spans = without(spans, daySpan{c.from, c.to.Add(dayBoot)})
+	}
+	return spans
+}
+
+// trouble are times in which nobody need begin anything.
+func (b *dayBook) trouble() (spans []daySpan) {
+	for _, out := range b.outages {
+		back := dayBack
+		if b.job.elected {
+			back += dayElect
+		}
+		spans = append(spans, daySpan{out.from.Add(-time.Second), out.to.Add(back)})
+	}
+	if !b.job.elected {
+		return spans
+	}
+	for _, r := range b.replicas {
+		wait := 4 * time.Second
+		if r.killed {
+			wait = dayElect
+		}
+		spans = append(spans, daySpan{r.stopping.Add(-time.Second), r.stopping.Add(wait)})
+		for _, c := range r.clocks {
+			spans = append(spans, daySpan{c.from.Add(-time.Second), c.from.Add(dayElect)}, daySpan{c.to, c.to.Add(dayElect)})
+		}
+	}
+	return spans
+}
+
+// safety judges what must never be.
+func (b *dayBook) safety() {
+	j := b.job
+	first := make(map[time.Time]*dayRun)
+	counted := 0
+	var before *dayRun
+	for _, r := range b.runs {
+		b.begun++
+		if before != nil {
+			if r.token <= before.token {
+				b.say("the token of %v did not rise: %d after %d", r, r.token, before.token)
+			}
+			if r.began.Before(before.ended) {
+				b.say("%v began before %v had ended", r, before)
+			}
+			if r.due.Before(before.due) {
+				b.say("%v came after %v", r, before)
+			}
+		}
+		earlier := first[r.due]
+		switch {
+		case earlier == nil:
+			counted++
+			if r.attempt == 1 && r.why == "again" {
+				b.say("%v is no repetition", r)
+			}
+		case !j.again:
+			b.say("%v was run before: %v", r, earlier)
+		case !b.incomplete(earlier):
+			b.say("%v was complete: %v", r, earlier)
+		case r.attempt <= earlier.attempt:
+			b.say("%v has the attempt of %v", r, earlier)
+		default:
+			b.again++
+		}
+		first[r.due], before = r, r
+		if !j.again && r.attempt != 1 {
+			b.say("%v has an attempt above one", r)
+		}
+		b.time(r)
+		for _, p := range b.pauses {
+			if r.began.After(p.stands) && r.due.Before(p.resumes) {
+				b.say("%v began in the pause of %s to %s", r, clock(p.stands), clock(p.resumes))
+			}
+		}
+	}
+	if j.limit > 0 && counted > j.limit {
+		b.say("%d runs are more than %d", counted, j.limit)
+	}
+	for _, s := range b.skips {
+		b.reason(s)
+	}
+}
+
+// incomplete reports whether a run may have to be repeated: it did not complete, or nobody could
+// write that it did.
+func (b *dayBook) incomplete(r *dayRun) bool {
+	if r.how != "done" || r.lost || r.on.killed && r.on.gone.Sub(r.ended) < 50*time.Millisecond {
+		return true
+	}
+	for _, out := range b.outages {
+		if r.ended.After(out.from.Add(-time.Second)) && r.ended.Before(out.to.Add(dayBack)) {
+			return true
+		}
+	}
+	return false
+}
+
+// time judges whether a run had a due time of the schedule that was in force, and was neither too
+// early nor too late.
+func (b *dayBook) time(r *dayRun) {
+	if r.wall.Before(r.due) {
+		b.say("%v began early by its own clock, at %s", r, clock(r.wall))
+	}
+	if early := r.due.Sub(r.began); early > 3*time.Second {
+		b.say("%v began %v early", r, early)
+	}
+	late := r.wall.Sub(r.due)
+	if late > b.job.age()+dayLate && r.why != "queued" {
+		b.say("%v began late by %v", r, late)
+	}
+	if r.why == "on_time" && late > scheduler.Grace+time.Second || r.why == "late" && late < scheduler.Grace {
+		b.say("%v: it was late by %v", r, late)
+	}
+	if r.why == "queued" && !b.job.queue {
+		b.say("%v: the policy is not to queue", r)
+	}
+	if b.job.plans[0].most > 0 {
+		return
+	}
+	for _, e := range b.epochs {
+		if !r.due.After(e.gone) && !r.began.Before(e.made) && !r.began.After(e.gone.Add(time.Second)) && slices.ContainsFunc(b.times(e, r.due.Add(-time.Millisecond), r.due), r.due.Equal) {
+			return
+		}
+	}
+	b.say("%v is no due time of a schedule that was in force", r)
+}
+
+// times are the due times of an epoch.
+func (b *dayBook) times(e *dayEpoch, after, until time.Time) []time.Time {
+	since := e.made
+	if e.plan.every > 0 {
+		since = b.phase(e)
+	}
+	if len(e.plan.named) == 0 {
+		after = latest(after, e.made)
+	}
+	return e.plan.times(since, after, until)
+}
+
+// phase is the moment that an interval counts from: its first run tells, and has to fit.
+func (b *dayBook) phase(e *dayEpoch) time.Time {
+	for _, r := range b.runs {
+		if r.due.Before(e.made) || r.began.After(e.gone) {
+			continue
+		}
+		since := r.due.Add(-e.plan.every * (r.due.Sub(e.made) / e.plan.every))
+		if since.Before(e.made.Add(dayBoot)) {
+			return since
+		}
+	}
+	return e.made
+}
+
+// reason judges a reason that was told.
+func (b *dayBook) reason(s daySkip) {
+	wrong := ""
+	switch s.Reason {
+	case scheduler.SkipMissed:
+		if age := s.wall.Sub(s.Tick); age < b.job.age() {
+			wrong = fmt.Sprintf("is %v old", age)
+		}
+	case scheduler.SkipSuperseded:
+		if b.job.catchUp == scheduler.CatchUpAll {
+			wrong = "is of a job that runs all"
+		}
+	case scheduler.SkipPaused:
+		if !slices.ContainsFunc(b.pauses, func(p *dayPause) bool { return !s.at.Before(p.asked) && !s.Tick.After(p.ended) }) {
+			wrong = "came in no pause"
+		}
+	case scheduler.SkipOverlap:
+		if !slices.ContainsFunc(b.runs, func(r *dayRun) bool { return r.overlaps(s.Tick) }) {
+			wrong = "overlaps no run"
+		}
+	case scheduler.SkipCutShort:
+		if slices.ContainsFunc(b.runs, func(r *dayRun) bool { return r.due.Equal(s.Tick) && r.attempt > 0 && !b.incomplete(r) }) {
+			wrong = "was complete"
+		}
+	default:
+		return // of this replica alone
+	}
+	if wrong != "" {
+		b.say("the tick of %s was told at %s as %s, and %s", clock(s.Tick), clock(s.at), s.Reason, wrong)
+	}
+}
+
+// overlaps reports whether a tick came while a run went on: within its time, counted from its due
+// time.
+func (r *dayRun) overlaps(tick time.Time) bool {
+	return tick.After(r.due) && !tick.After(r.due.Add(r.ended.Sub(r.began)))
+}
+
+// liveness judges for each tick whether it was run, or had a reason not to be.
+func (b *dayBook) liveness() {
+	counted := 0
+	for n, e := range b.epochs {
+		after := e.made
+		if len(e.plan.named) > 0 {
+			after = day(1, 0, 0, 0).Add(-1)
+		}
+		ticks := b.times(e, after, e.next)
+		for i, tick := range ticks {
+			b.ticks++
+			var next time.Time
+			if i+1 < len(ticks) {
+				next = ticks[i+1]
+			}
+			last := b.lastRun(tick)
+			if last != nil {
+				counted++
+			}
+			switch {
+			case b.job.limit > 0 && counted >= b.job.limit:
+			case last == nil:
+				b.unrun(e, tick, next, tick, n == 0)
+			default:
+				b.lateness(e, tick)
+				if b.job.again && last.how != "done" {
+					b.unrun(e, tick, next, last.ended, false)
+				}
+			}
+		}
+	}
+}
+
+func (b *dayBook) lastRun(tick time.Time) (last *dayRun) {
+	for _, r := range b.runs {
+		if r.due.Equal(tick) {
+			last = r
+		}
+	}
+	return last
+}
+
+// lateness judges when the first run of a tick began.
+func (b *dayBook) lateness(e *dayEpoch, tick time.Time) {
+	for _, r := range b.runs {
+		if !r.due.Equal(tick) {
+			continue
+		}
+		ready := b.ready(e, tick, tick)
+		if !ready.IsZero() && r.began.After(ready.Add(dayLate)) && !tick.Before(e.alone) {
+			b.say("%v began late by %v; it could begin at %s", r, r.began.Sub(tick), clock(ready))
+		}
+		return
+	}
+}
+
+// ready is from when on a tick could have been begun; zero for never.
+func (b *dayBook) ready(e *dayEpoch, tick, from time.Time) time.Time {
+	at := latest(from, e.alone)
+again:
+	for {
+		well := time.Time{}
+		for _, s := range e.well {
+			if from := latest(s.from, at); !from.Add(dayLate).After(s.to) {
+				well = from
+				break
+			}
+		}
+		if at = well; at.IsZero() {
+			return at
+		}
+		for _, r := range b.runs {
+			free := r.ended
+			if r.how == "killed" || r.lost {
+				free = free.Add(dayDead)
+			}
+			if !r.due.Equal(tick) && r.began.Before(at.Add(dayLate)) && free.After(at) {
+				at = free
+				continue again
+			}
+		}
+		for _, r := range b.replicas { // it may have asked ahead
+			if r.killed && r.gone.Before(at.Add(dayLate)) && r.gone.Add(dayDead).After(at) && b.near(e, r.gone) {
+				at = r.gone.Add(dayDead)
+				continue again
+			}
+		}
+		return at
+	}
+}
+
+// near reports whether a tick is asked for at a time.
+func (b *dayBook) near(e *dayEpoch, at time.Time) bool {
+	return len(b.times(e, at.Add(-300*time.Millisecond), at.Add(500*time.Millisecond))) > 0
+}
+
+// unrun judges a tick that was not run, or not to its end, from when on it was owed.
+func (b *dayBook) unrun(e *dayEpoch, tick, next, from time.Time, first bool) {
+	j := b.job
+	why := func(reason string) {
+		b.excused++
+		b.excuses[reason]++
+	}
+	ready := b.ready(e, tick, from)
+	at := ready.Add(dayLate)
+	overlapped, queued := b.overlapped(tick, next)
+	told := b.told(tick)
+	switch {
+	case ready.IsZero() || at.After(e.next):
+		why("nobody was there")
+		return
+	case tick.Before(e.alone) || tick.Sub(e.made) < dayBoot:
+		why("the schedule was new")
+		return
+	case overlapped:
+		if told[scheduler.SkipOverlap] {
+			b.left++
+			return
+		}
+	case b.paused(tick, at):
+		if told[scheduler.SkipPaused] {
+			b.left++
+			return
+		}
+		why("paused, and not told")
+		return
+	case !queued && at.After(tick.Add(j.age())):
+		if told[scheduler.SkipMissed] || told[scheduler.SkipCutShort] || told[scheduler.SkipSuperseded] {
+			b.left++
+			return
+		}
+	case j.catchUp != scheduler.CatchUpAll && !next.IsZero() && !next.After(at):
+		if told[scheduler.SkipSuperseded] || told[scheduler.SkipCutShort] {
+			b.left++
+			return
+		}
+	case !j.again && told[scheduler.SkipCutShort] && b.mayBeCutShort(tick):
+		b.left++
+		return
+	default:
+		b.say("the tick of %s was not run to its end, told as %v; it was owed from %s on, and could be run at %s", clock(tick), told, clock(from), clock(ready))
+		return
+	}
+	b.say("the tick of %s was left out, rightly, and told as %v; owed from %s on, ready at %s", clock(tick), told, clock(from), clock(ready))
+}
+
+// overlapped reports whether a tick came while a run went on, and whether it is the one that waits.
+func (b *dayBook) overlapped(tick, next time.Time) (left, waits bool) {
+	for _, r := range b.runs {
+		if r.how != "killed" && r.overlaps(tick) {
+			if !b.job.queue || !next.IsZero() && r.overlaps(next) {
+				return true, false
+			}
+			waits = true
+		}
+	}
+	return false, waits
+}
+
+func (b *dayBook) paused(tick, at time.Time) bool {
+	return slices.ContainsFunc(b.pauses, func(p *dayPause) bool { return p.asked.Before(at) && !tick.After(p.ended) })
+}
+
+// mayBeCutShort reports whether a replica may have died, or have lost the nodes, between the grant
+// of a tick and its run.
+func (b *dayBook) mayBeCutShort(tick time.Time) bool {
+	for _, r := range b.replicas {
+		if r.killed && r.gone.After(tick.Add(-time.Second)) && r.gone.Before(tick.Add(b.job.age()+time.Second)) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(b.outages, func(s *daySpan) bool {
+		return s.from.Before(tick.Add(b.job.age()+time.Second)) && s.to.After(tick.Add(-time.Second))
+	})
+}
+
+// told are the reasons that were told for a tick.
+func (b *dayBook) told(tick time.Time) map[scheduler.Reason]bool {
+	told := make(map[scheduler.Reason]bool)
+	for _, s := range b.skips {
+		if s.Tick.Equal(tick) || s.Count > 1 && tick.Before(s.Tick) && b.ticksBetween(tick, s.Tick) < s.Count {
+			told[s.Reason] = true
+		}
+	}
+	return told
+}
+
+// ticksBetween counts the ticks from one, without it, to another.
+func (b *dayBook) ticksBetween(from, to time.Time) int {
+	n := 0
+	for _, e := range b.epochs {
+		n = max(n, len(b.times(e, from, to)))
+	}
+	return n
+}
+
+// chain judges a job whose last run decides the next tick.
+func (b *dayBook) chain() {
+	p := &b.job.plans[0]
+	type link struct {
+		due, from, to time.Time // the next one is due at from + least at least, and to + most at most
+		run           *dayRun
+	}
+	var links []link
+	for _, r := range b.runs {
+		from, wall := r.wall, r.wall
+		if p.end {
+			from = r.wall.Add(r.ended.Sub(r.began))
+			wall = from
+		}
+		if b.incomplete(r) {
+			wall = wall.Add(b.end.Sub(r.ended)) // whoever finds it decides
+		}
+		links = append(links, link{r.due, from, wall, r})
+	}
+	for _, s := range b.skips {
+		switch s.Reason {
+		case scheduler.SkipMissed, scheduler.SkipSuperseded, scheduler.SkipPaused, scheduler.SkipCutShort, scheduler.SkipOverlap:
+			links = append(links, link{due: s.Tick, from: s.Tick, to: s.wall})
+		}
+	}
+	slices.SortStableFunc(links, func(a, b link) int { return a.due.Compare(b.due) })
+	for i := 1; i < len(links); i++ {
+		one, two := links[i-1], links[i]
+		if one.due.Equal(two.due) {
+			two.to = latest(one.to, two.to)
+			if one.from.Before(two.from) && one.run == nil {
+				two.from = one.from
+			}
+			links[i] = two
+			continue
+		}
+		if two.due.Before(one.from.Add(p.least-time.Second)) || two.due.After(one.to.Add(p.most+time.Second)) {
+			b.say("the tick of %s follows that of %s, which has the next one from %s to %s", clock(two.due), clock(one.due), clock(one.from.Add(p.least)), clock(one.to.Add(p.most)))
+		}
+	}
+	e := b.epochs[0]
+	for _, l := range links {
+		switch last := b.lastRun(l.due); {
+		case b.job.limit > 0 && len(b.runs) >= b.job.limit:
+		case last == nil:
+			b.unrun(e, l.due, time.Time{}, l.due, false)
+		default:
+			b.lateness(e, l.due)
+		}
+	}
+	// It goes on as long as somebody is there.
+	for i, l := range links {
+		until := b.end
+		if i+1 < len(links) {
+			until = links[i+1].due
+		}
+		if ready := b.ready(e, l.due, latest(l.to, l.due).Add(p.most)); !ready.IsZero() && ready.Add(dayLate).Before(until) && !(b.job.limit > 0 && len(b.runs) >= b.job.limit) {
+			b.say("nothing is due after %s until %s", clock(l.due), clock(until))
+		}
+	}
+}
+
+func (r *dayRun) String() string {
+	return fmt.Sprintf("the run of %s (attempt %d, %s, begun %s, %s %s, slot %d of version %d)", clock(r.due), r.attempt, r.why, clock(r.began), r.how, clock(r.ended), r.on.slot, r.on.version)
+}
+
+func clock(at time.Time) string { return at.UTC().Format("15:04:05.000") }
