@@ -118,16 +118,6 @@ func tryUntilAnswered(t *testing.T, q *redlock.Quorum, key string, opts ...redlo
 	return l, err
 }
 
-// untilAnswered is do on nodes that are well, as often as it takes for them to answer in time.
-func untilAnswered(t *testing.T, do func() error) (err error) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		err = do()
-		return !errors.Is(err, redlock.ErrTimeout)
-	}, longTTL, pollTick)
-	return err
-}
-
 // hold acquires a key and waits until all running nodes have it: TryAcquire returns when a quorum
 // has.
 func (s *servers) hold(q *redlock.Quorum, key string, opts ...redlock.LeaseOption) *redlock.Lease {
