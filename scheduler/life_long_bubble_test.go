@@ -261,3 +261,36 @@ func TestLimitedRuns(t *testing.T) {
 		}
 	})
 }
+
+// Acceptance 6: a clock that was 60 days behind holds up no other job, and what was away for 30
+// days begins with its first late run at once. What a verdict costs package joblog bounds.
+func TestClockFarBehindThatIsSetRight(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.life(day(1, 0, 0, 1), day(1, 0, 0, 3), secondly, within(365*24*time.Hour, scheduler.CatchUpAll))
+		ran := len(c.book.ticks())
+		for _, n := range c.fleet.Nodes() {
+			n.JumpClock(30 * 24 * time.Hour)
+		}
+		clock := &settable{}
+		clock.set(-30 * 24 * time.Hour) // 60 days behind the nodes
+		r := c.replica(quiet, scheduler.WithWall(clock.now))
+		other := 0
+		r.add(t, gocron.DurationJob(200*time.Millisecond), func() { other++ }, gocron.WithName("other"), gocron.WithDisabledDistributedJobLocker(true))
+		r.add(t, secondly, func() {}, within(365*24*time.Hour, scheduler.CatchUpAll))
+		r.Start()
+		time.Sleep(10 * time.Second)
+		clock.set(30 * 24 * time.Hour)
+		time.Sleep(3 * time.Second)
+		require.GreaterOrEqual(t, other, 5*12)
+		require.Greater(t, len(c.book.ticks()), ran+65)
+		first := 0
+		for i := range c.book.ticks() {
+			if run, _ := c.book.run(i); run.Job == "job" && i >= ran && first == 0 {
+				first = i
+				require.Equal(t, "late", run.Why)
+				require.True(t, run.Due.Before(day(1, 0, 0, 30)), "%v", run.Due)
+			}
+		}
+		require.NotZero(t, first)
+	})
+}
