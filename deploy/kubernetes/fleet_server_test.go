@@ -161,7 +161,7 @@ func TestFleetOfTheManifests(t *testing.T) {
 		}
 		return true
 	}, patience, 50*time.Millisecond, "all five vote, and nothing is wrong with them")
-	lease, err := q.TryAcquire(t.Context(), "key", redlock.WithSequence(1, redlock.AtLeastOnce, time.Hour))
+	lease, err := q.TryAcquire(t.Context(), "key")
 	require.NoError(t, err)
 	require.NoError(t, lease.Extend(t.Context()))
 	require.NoError(t, lease.Complete(t.Context()))
