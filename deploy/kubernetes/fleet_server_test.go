@@ -164,7 +164,7 @@ func TestFleetOfTheManifests(t *testing.T) {
 	lease, err := q.TryAcquire(t.Context(), "key")
 	require.NoError(t, err)
 	require.NoError(t, lease.Extend(t.Context()))
-	require.NoError(t, lease.Complete(t.Context()))
+	require.NoError(t, lease.Release(t.Context()))
 	for _, n := range f.Nodes() {
 		entries, err := n.Do(t, "ACL", "LOG").ToArray()
 		require.NoError(t, err)
