@@ -122,7 +122,9 @@ func (c *client) mark(ctx context.Context, begin record.Record, do func() (pause
 		if !p.Since.IsZero() {
 			r.Floor = millisecond(p.Until)
 		}
-		if found, err := pause.Read(ctx, c.quorum, begin.Key); err == nil && found[0].Ballot == p.Ballot {
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), writePatience)
+		defer cancel()
+		if found, err := pause.Read(within, c.quorum, begin.Key); err == nil && found[0].Ballot == p.Ballot {
 			r.Nodes = found[0].Nodes
 		}
 	}

@@ -111,7 +111,7 @@ type index struct {
 	skips map[tick][]record.Record
 	done  map[tick][]*run
 	lost  map[tick]bool // those that are
-	out   []outage // filled by outages
+	out   []outage      // filled by outages
 }
 
 func newIndex(h *History) *index {
