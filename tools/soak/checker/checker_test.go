@@ -256,7 +256,7 @@ func TestTickThatIsNotExplained(t *testing.T) {
 	forget := func(t *testing.T, job string) *script {
 		s := begin(t)
 		for i := range s.Jobs {
-			s.Jobs[i].CatchUp, s.Jobs[i].Takes = scheduler.CatchUpLatest, s.Jobs[i].Every // no tick has to be run
+			s.Jobs[i].CatchUp, s.Jobs[i].Takes = scheduler.CatchUpLatest, s.Jobs[i].Every-time.Second/2 // no tick has to be run
 		}
 		s.drop("r0.1", of(record.Begin, job, 20))
 		s.drop("r1.1", of(record.Skip, job, 20))
@@ -341,6 +341,12 @@ func TestExplanationThatIsUntrue(t *testing.T) {
 		s.requireOnly(t, checker.Untrue, 0)
 	}
 	say(t, scheduler.SkipNotLeader).requireOnly(t, checker.Untrue, 0)
+	// Who had the lease for it found that it had been left out.
+	for why, n := range map[scheduler.Reason]int{scheduler.SkipHeld: 0, scheduler.SkipDone: 1} {
+		s := say(t, why)
+		s.skip("r0.1", plain, last, instant(last), scheduler.SkipOverlap, "")
+		s.requireOnly(t, checker.Untrue, n)
+	}
 	// Who had votes, and then no time, was in the way, but has done nothing.
 	for why, n := range map[scheduler.Reason]int{scheduler.SkipHeld: 0, scheduler.SkipDone: 1} {
 		for _, end := range []scheduler.Reason{scheduler.SkipTimeout, scheduler.SkipNoQuorum, scheduler.SkipSplit} {

@@ -80,8 +80,8 @@ func (x *index) checkTimely(v *Verdict) {
 }
 
 // checkTrue wants that somebody has run a tick, or a later one of the job, of which a replica said
-// that it was held or done; or that its holder has run out of time, or was interrupted between the
-// tick and then: what had been granted to it stays granted.
+// that it was held or done, or has said for good why not; or that its holder has run out of time,
+// or was interrupted between the tick and then: what had been granted to it stays granted.
 func (x *index) checkTrue(v *Verdict) {
 	for _, name := range x.names {
 		for _, rec := range x.Records[name] {
@@ -91,8 +91,10 @@ func (x *index) checkTrue(v *Verdict) {
 				continue
 			}
 			at := rec.Tick
-			said := slices.ContainsFunc(x.runs[rec.Job], func(r *run) bool { return r.tick >= at && r.began <= rec.At.Add(speaking) })
-			if holder := x.lives[rec.By]; reason == scheduler.SkipHeld && holder != nil && holder.late[tick{rec.Job, at}].Add(speaking) >= rec.At {
+			said := slices.ContainsFunc(x.runs[rec.Job], func(r *run) bool { return r.tick >= at && r.began <= rec.At.Add(speaking) }) ||
+				reason == scheduler.SkipHeld && slices.ContainsFunc(x.skips[tick{rec.Job, at}], final)
+			if holder := x.lives[rec.By]; reason == scheduler.SkipHeld && holder != nil &&
+				slices.ContainsFunc(holder.late[rec.Job], func(gave history.Instant) bool { return gave.Sub(rec.At).Abs() <= speaking }) {
 				continue
 			}
 			if !said && !x.interrupted(rec.By, min(x.machine(at), rec.At).Add(-dying), rec.At.Add(speaking)) {

@@ -78,7 +78,7 @@ type life struct {
 	paused  []span          // when it did not run, as it saw itself
 	asked   []record.Record // calls of RunNow that returned no error
 	created map[string]int64
-	late    map[tick]history.Instant // when it gave up acquiring a tick; it may have been in the way until then
+	late    map[string][]history.Instant // when it gave up a tick of a job; it may have been in the way until then
 }
 
 // tick is one of a job.
@@ -122,7 +122,7 @@ func newIndex(h *History) *index {
 	}
 	x.findPhases()
 	for _, l := range h.Lives {
-		known := &life{name: l.Name, killed: l.Killed, to: l.Ended, created: make(map[string]int64), late: make(map[tick]history.Instant)}
+		known := &life{name: l.Name, killed: l.Killed, to: l.Ended, created: make(map[string]int64), late: make(map[string][]history.Instant)}
 		if l.Killed != 0 {
 			known.to = l.Killed
 		}
@@ -214,13 +214,12 @@ func (x *index) read(l *life) {
 			if !known || rec.Tick == 0 {
 				continue
 			}
-			t := tick{rec.Job, rec.Tick}
 			for _, at := range before(&job, rec) {
 				x.skips[tick{rec.Job, at}] = append(x.skips[tick{rec.Job, at}], rec)
 			}
 			switch scheduler.Reason(rec.Reason) {
-			case scheduler.SkipTimeout, scheduler.SkipNoQuorum, scheduler.SkipSplit:
-				l.late[t] = rec.At
+			case scheduler.SkipTimeout, scheduler.SkipNoQuorum, scheduler.SkipSplit, scheduler.SkipQuarantined:
+				l.late[rec.Job] = append(l.late[rec.Job], rec.At)
 			}
 		case record.Asked:
 			if rec.Text == "" {

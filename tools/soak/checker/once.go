@@ -167,14 +167,17 @@ func (x *index) stalled(name string, from, to history.Instant) bool {
 	return slices.ContainsFunc(x.lives[name].paused, meets) || slices.ContainsFunc(x.outages(), func(o outage) bool { return meets(o.span) })
 }
 
-// tooLate reports whether a replica said of a tick of a job that takes longer than its interval
-// that it was too late, that a later one took its place, or that it still waited in the end: there
-// is no time for all.
+// tooLate reports whether there was no time for a tick of a job that takes longer than its
+// interval: a replica said that it was too late, or that a later one took its place, or it still
+// waited in the end, or was run then, as none after it was.
 func (x *index) tooLate(t tick, job *work.Job) bool {
-	return job.Long() && slices.ContainsFunc(x.skips[t], func(s record.Record) bool {
+	if !job.Ticked() || !job.Long() {
+		return false
+	}
+	return slices.ContainsFunc(x.skips[t], func(s record.Record) bool {
 		why := scheduler.Reason(s.Reason)
-		return why == scheduler.SkipMissed || why == scheduler.SkipSuperseded || why == scheduler.SkipStopped && s.At > x.Over
-	})
+		return why == scheduler.SkipMissed || why == scheduler.SkipSuperseded
+	}) || !slices.ContainsFunc(x.runs[t.job], func(r *run) bool { return r.tick > t.at })
 }
 
 // tooOld reports whether the window for catching a tick up was over when a later one was run first.
