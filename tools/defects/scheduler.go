@@ -13,7 +13,7 @@ var inScheduler = []defect{
 		"./scheduler", "TestTrap09PanicInLockIsAnError"},
 	{"decided-by-what-was-known", "What the record says under the lease decides, and not what was read before.",
 		[]edit{{"scheduler/loop.go", "if r.before, err = joblog.Parse(states[0].Value); err != nil {", "if _, err = joblog.Parse(states[0].Value); err != nil {"}},
-		"./scheduler", "TestTrap03InstantJobRunsOncePerTick"},
+		"./scheduler", "TestNodesThatAreSilent"},
 	{"refused-tick-is-lost", "A tick whose task was not called is given back.",
 		[]edit{{"scheduler/loop.go", "if undone := r.undo(after); undone == nil {", "if undone := after.Err(); undone == nil {"}},
 		"./scheduler", "TestRefusedRunIsOfferedAgain"},
