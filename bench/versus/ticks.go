@@ -60,7 +60,7 @@ func (n *notes) run(job int) {
 	now := time.Now()
 	tick := 0
 	if n.task.Ticks > 1 {
-		tick = int((now.Sub(n.task.First) + n.task.Every/2) / n.task.Every)
+		tick = int(now.Sub(n.task.First).Round(n.task.Every) / n.task.Every)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

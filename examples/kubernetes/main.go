@@ -80,7 +80,7 @@ func run(ctx context.Context, cfg *config, log *slog.Logger) (err error) {
 	defer func() { err = errors.Join(err, q.Close()) }()
 	jobs, err := scheduler.New(q, scheduler.WithElection("reports", elector.WithPayload(cfg.address(listener))),
 		scheduler.WithLocation(time.UTC), scheduler.WithStopTimeout(cfg.stopTimeout),
-		scheduler.WithTracer(telemetry), scheduler.WithLogger(log))
+		scheduler.WithTracer(telemetry.Scheduler()), scheduler.WithLogger(log))
 	if err != nil {
 		return err
 	}
