@@ -8,6 +8,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
@@ -57,7 +58,7 @@ type config struct {
 }
 
 func newConfig(opts []Option) (*config, error) {
-	c := &config{logger: slog.Default(), location: time.Local, stopTimeout: DefaultStopTimeout, tracer: &Tracer{}, wall: time.Now}
+	c := &config{logger: slog.Default(), location: time.Local, stopTimeout: DefaultStopTimeout, tracer: &Tracer{}, wall: clock.Wall}
 	for i, o := range opts {
 		if o == nil {
 			return nil, &OptionError{Option: "Option", Reason: fmt.Sprintf("option %d is nil", i)}

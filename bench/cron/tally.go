@@ -28,9 +28,18 @@ func (t *tally) add(records map[string][]record.Record) {
 			if t.runs[r.Job] == nil {
 				t.runs[r.Job] = make(map[int64]int)
 			}
-			t.runs[r.Job][j.Tick(r.Tick)]++
+			t.runs[r.Job][intervalOf(&j, r.Tick)]++
 		}
 	}
+}
+
+// intervalOf is by which a run is counted: that of a duration job by the interval that its tick
+// falls into, because the ways count the intervals of a job from times of their own.
+func intervalOf(j *work.Job, tick int64) int64 {
+	if j.Kind != work.Duration {
+		return tick
+	}
+	return tick - tick%j.Every.Milliseconds()
 }
 
 // group is some of the jobs.

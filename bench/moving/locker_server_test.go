@@ -64,7 +64,7 @@ func TestBothOrNone(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	locker, err := scheduler.NewLocker(q, scheduler.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
-	held, err := q.Acquire(t.Context(), scheduler.DefaultKeyPrefix+"report")
+	held, err := q.Acquire(t.Context(), scheduler.KeyPrefix+"report")
 	require.NoError(t, err)
 	_, err = both{old, locker}.Lock(t.Context(), "report")
 	require.Error(t, err)

@@ -7,7 +7,7 @@
 // It starts five valkey-server processes of its own, without persistence and on free ports, and an
 // etcd. Rounds are interleaved. It prints the medians, their spread and the ratios to the floor of
 // the same round, beside the targets, and what other processes took of the machine meanwhile, where
-// /proc tells. A full run takes about 20 minutes on two cores. Nothing else
+// /proc tells. A full run takes about 30 minutes on two cores. Nothing else
 // should run on the machine meanwhile.
 //
 // It exits with 0 whether targets are met or not, with 1 when an operation failed that must not,
@@ -60,7 +60,7 @@ func parseFlags(args []string) (*config, error) {
 	flags := flag.NewFlagSet("versus", flag.ContinueOnError)
 	names := flags.String("row", "", "the rows to run, with commas; all if empty")
 	rivals := flags.String("rival", "", "the rivals that take part, with commas, such as tenure,floor-batching; all if empty. No target is judged then")
-	quick := flags.Bool("quick", false, "small sizes, about three minutes: for looking, not for figures")
+	quick := flags.Bool("quick", false, "small sizes, about five minutes: for looking, not for figures")
 	hold := flags.Duration("hold", 0, "how long leases are held in the rows held and held100k (default 30s)")
 	flags.StringVar(&c.markdown, "markdown", "", "the file to write the report into, between its marks")
 	flags.StringVar(&c.json, "json", "", "the file to write all values into")

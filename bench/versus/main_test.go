@@ -41,8 +41,11 @@ func TestRowsRun(t *testing.T) {
 			b.markdown(&text)
 			t.Log(text.String())
 			tenure := rival.Tenure
-			if r.name == "locker" {
+			switch r.name {
+			case "locker":
 				tenure = tenureLocker
+			case "due10", "due1000", "far":
+				tenure = tenureScheduler
 			}
 			for _, c := range r.columns {
 				require.NotEmpty(t, b.of(tenure.Name).Values[c.Name], "%s has no %q", tenure.Name, c.Name)

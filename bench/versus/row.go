@@ -24,6 +24,7 @@ func rows() []*row {
 	return []*row{
 		pairRow(), distinctRow(64), distinctRow(512), newKeysRow(64), steadyRow(), halfRow(), telemetryRow(), contendedRow(), handoverRow(), waiterRow(), crashRow(), frozenRow(),
 		heldRow(), held100kRow(), isLeaderRow(), delayRow(time.Millisecond), delayRow(5 * time.Millisecond), lockerRow(),
+		dueRow("due10", func(size) int { return 10 }), dueRow("due1000", func(sz size) int { return sz.due }), farRow(),
 	}
 }
 
@@ -63,7 +64,7 @@ func everyKind() []*rival.Kind {
 		}
 		all = append(all, k)
 	}
-	return append(all, tenureLocker, gocronRedisLock, generator)
+	return append(all, tenureLocker, tenureScheduler, gocronRedisLock, gocronAlone, generator)
 }
 
 // flagName is how a rival is called on the command line: floor-batching is "floor, batching".

@@ -161,10 +161,10 @@ func TestFleetOfTheManifests(t *testing.T) {
 		}
 		return true
 	}, patience, 50*time.Millisecond, "all five vote, and nothing is wrong with them")
-	lease, err := q.TryAcquire(t.Context(), "key", redlock.WithSequence(1, redlock.AtLeastOnce, time.Hour))
+	lease, err := q.TryAcquire(t.Context(), "key")
 	require.NoError(t, err)
 	require.NoError(t, lease.Extend(t.Context()))
-	require.NoError(t, lease.Complete(t.Context()))
+	require.NoError(t, lease.Release(t.Context()))
 	for _, n := range f.Nodes() {
 		entries, err := n.Do(t, "ACL", "LOG").ToArray()
 		require.NoError(t, err)

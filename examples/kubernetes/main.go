@@ -79,12 +79,13 @@ func run(ctx context.Context, cfg *config, log *slog.Logger) (err error) {
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
 	jobs, err := scheduler.New(q, scheduler.WithElection("reports", elector.WithPayload(cfg.address(listener))),
-		scheduler.WithCatchUp(time.Hour, scheduler.CatchUpLatest), scheduler.WithStopTimeout(cfg.stopTimeout),
-		scheduler.WithTracer(telemetry), scheduler.WithLogger(log))
+		scheduler.WithLocation(time.UTC), scheduler.WithStopTimeout(cfg.stopTimeout),
+		scheduler.WithTracer(telemetry.Scheduler()), scheduler.WithLogger(log))
 	if err != nil {
 		return err
 	}
-	_, err = jobs.NewJob(gocron.CronJob("* * * * *", false), scheduler.NewTask(report, log), gocron.WithName("report"))
+	_, err = jobs.NewJob(gocron.CronJob("* * * * *", false), gocron.NewTask(report, log), gocron.WithName("report"),
+		scheduler.WithCatchUp(time.Hour, scheduler.CatchUpLatest))
 	if err != nil {
 		return err
 	}
@@ -123,7 +124,7 @@ func run(ctx context.Context, cfg *config, log *slog.Logger) (err error) {
 // report is the job.
 func report(ctx context.Context, log *slog.Logger) error {
 	run, _ := scheduler.RunFromContext(ctx)
-	log.InfoContext(ctx, "report", "tick", run.Tick, "fencing_token", run.FencingToken())
+	log.InfoContext(ctx, "report", "tick", run.Due, "fencing_token", run.FencingToken())
 	return ctx.Err()
 }
 

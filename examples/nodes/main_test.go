@@ -227,19 +227,6 @@ func TestRecipeIsEnough(t *testing.T) {
 		require.NoError(t, again.Release(t.Context()))
 	})
 
-	t.Run("a sequence", func(t *testing.T) {
-		held, err := q.TryAcquire(t.Context(), "numbers", redlock.WithSequence(1, redlock.AtLeastOnce, time.Hour))
-		require.NoError(t, err)
-		require.NoError(t, held.Complete(t.Context()))
-		_, err = rival.TryAcquire(t.Context(), "numbers", redlock.WithSequence(1, redlock.AtLeastOnce, time.Hour))
-		require.ErrorIs(t, err, redlock.ErrDone)
-		require.NoError(t, r.Node(0).Do(t, "FLUSHALL").Error())
-		require.NoError(t, r.Node(0).Restart(false))
-		known, err := rival.Sequence(t.Context(), "numbers")
-		require.NoError(t, err)
-		require.EqualValues(t, 1, known.Completed)
-	})
-
 	t.Run("an election", func(t *testing.T) {
 		e, err := elector.New(q, "leader")
 		require.NoError(t, err)
@@ -255,7 +242,7 @@ func TestRecipeIsEnough(t *testing.T) {
 		s, err := scheduler.New(q, scheduler.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
 		ran := make(chan struct{}, 100)
-		_, err = s.NewJob(gocron.DurationJob(time.Second), scheduler.NewTask(func() { ran <- struct{}{} }), gocron.WithName("job"))
+		_, err = s.NewJob(gocron.DurationJob(time.Second), gocron.NewTask(func() { ran <- struct{}{} }), gocron.WithName("job"))
 		require.NoError(t, err)
 		s.Start()
 		select {

@@ -56,13 +56,7 @@ func serve(ctx context.Context, cfg settings, events *replicas.Reporter) (err er
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
 
-	options := []scheduler.Option{
-		// Run ticks late that no replica could run, such as those between a crash and the
-		// take-over.
-		scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll),
-		// Run a tick again whose run was cut short, as by a crash. The default is not to.
-		scheduler.WithDelivery(redlock.AtLeastOnce),
-	}
+	var options []scheduler.Option
 	if cfg.Elect {
 		options = append(options, scheduler.WithElection(cfg.Job))
 	}
@@ -74,7 +68,7 @@ func serve(ctx context.Context, cfg settings, events *replicas.Reporter) (err er
 
 	task := func(ctx context.Context) { // ctx ends when the lease is lost or the scheduler stops
 		run, _ := scheduler.RunFromContext(ctx)
-		events.Report(event{At: time.Now(), Tick: run.Tick, Attempt: run.Attempt, Token: run.FencingToken()})
+		events.Report(event{At: time.Now(), Tick: run.Due, Attempt: run.Attempt, Token: run.FencingToken()})
 		select {
 		case <-time.After(work): // here your job does its work
 		case <-ctx.Done():
@@ -82,8 +76,13 @@ func serve(ctx context.Context, cfg settings, events *replicas.Reporter) (err er
 	}
 	_, err = s.NewJob(
 		gocron.CronJob("* * * * * *", true), // every second
-		scheduler.NewTask(task),
-		gocron.WithName(cfg.Job))
+		gocron.NewTask(task),
+		gocron.WithName(cfg.Job),
+		// Run ticks late that no replica could run, such as those between a crash and the
+		// take-over.
+		scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll),
+		// Run a tick again whose run was cut short, as by a crash. The default is not to.
+		scheduler.WithDelivery(scheduler.AtLeastOnce))
 	if err != nil {
 		return err
 	}

@@ -71,11 +71,12 @@ func replica(nodes []string, name string, r *report) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := scheduler.New(q, scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
+	s, err := scheduler.New(q)
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.NewJob(gocron.CronJob("* * * * * *", true), scheduler.NewTask(r.run, name), gocron.WithName("report"))
+	_, err = s.NewJob(gocron.CronJob("* * * * * *", true), gocron.NewTask(r.run, name), gocron.WithName("report"),
+		scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll))
 	if err != nil {
 		return nil, err
 	}
@@ -97,13 +98,13 @@ type report struct {
 func (r *report) run(ctx context.Context, replica string) error {
 	run, _ := scheduler.RunFromContext(ctx)
 	late := ""
-	if run.CatchUp {
+	if time.Since(run.Due) > 500*time.Millisecond {
 		late = ", late"
 	}
-	fmt.Printf("tick %s runs on %s, token %d%s\n", run.Tick.Format(time.TimeOnly), replica, run.FencingToken(), late)
+	fmt.Printf("tick %s runs on %s, token %d%s\n", run.Due.Format(time.TimeOnly), replica, run.FencingToken(), late)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.runs[run.Tick.Unix()]++
+	r.runs[run.Due.Unix()]++
 	return ctx.Err()
 }
 

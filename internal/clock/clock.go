@@ -17,6 +17,10 @@ import (
 	"time"
 )
 
+// Wall is the wall clock that schedulers go by. The soak has replicas whose clocks are wrong, and
+// sets it before they begin.
+var Wall = time.Now
+
 // Instant is a point on a Clock, in nanoseconds since the clock was made. Instants of different
 // clocks do not compare.
 type Instant int64

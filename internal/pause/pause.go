@@ -37,7 +37,8 @@ type Pause struct {
 	Why     string    `json:"why,omitempty"`
 	Resumed bool      `json:"resumed,omitempty"` // Until is when it was ended
 
-	Nodes int `json:"-"` // that are known to have it
+	Nodes  int    `json:"-"` // that are known to have it
+	Ballot uint64 `json:"-"` // the fencing token that it was written with; later ones are larger
 }
 
 // never is later than any tick.
@@ -84,7 +85,7 @@ func Parse(s register.State) (Pause, error) {
 	if err := json.Unmarshal(s.Value[1:], &p); err != nil {
 		return Pause{}, fmt.Errorf("pause: it cannot be read: %w", err)
 	}
-	p.Nodes = s.Nodes
+	p.Nodes, p.Ballot = s.Nodes, s.Ballot
 	return p, nil
 }
 
@@ -167,6 +168,7 @@ func change(ctx context.Context, r register.Register, q *redlock.Quorum, key str
 		return is, was, err
 	}
 	is = to(was, states[0].Now.UTC().Truncate(time.Millisecond))
+	is.Ballot = lease.FencingToken()
 	var value []byte
 	if !is.Since.IsZero() {
 		text, err := json.Marshal(is)

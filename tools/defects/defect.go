@@ -23,7 +23,7 @@ type edit struct{ file, old, new string }
 
 // defects are all of them.
 func defects() []defect {
-	return slices.Concat(inRedlock, inNodes, inElector, inScheduler, inOrders, inWeb, inHealth, inCommand)
+	return slices.Concat(inRedlock, inNodes, inElector, inJoblog, inScheduler, inOrders, inWeb, inHealth, inCommand)
 }
 
 // pattern is the regular expression for -run.

@@ -32,7 +32,7 @@ type outcome struct {
 // match a pattern. Programs that a test builds are broken, too.
 func (r *runner) test(ctx context.Context, dir, overlay, pkg, pattern string) (*outcome, error) {
 	binary := filepath.Join(dir, "it.test")
-	if err := r.goTool(ctx, overlay, "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary, pkg); err != nil {
+	if err := r.goTool(ctx, overlay, "test", "-c", "-tags=long", "-vet=off", "-ldflags=-s -w", "-o", binary, pkg); err != nil {
 		return nil, err
 	}
 	cmd := r.command(ctx, overlay, binary, "-test.v", "-test.paniconexit0", "-test.timeout="+testTime.String(), "-test.run="+pattern)

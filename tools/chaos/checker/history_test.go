@@ -118,12 +118,16 @@ func (s *script) harm(kind fault.Kind, server, from, to int) {
 		record.Strike{Kind: kind, Node: server - 1, From: at(to), To: at(to + 1), Healed: true})
 }
 
-// tick adds a lease on key a of a tick that was due at its number, in ms since 1970.
+// tick adds a lease on key a of a tick that was due then, in ms since 1970.
 func (s *script) tick(client int, tick int64, granted int) *lease {
 	l := s.grant(client, uint64(granted), granted)
 	for i := range s.Records[name(client)] {
-		if r := &s.Records[name(client)][i]; r.Kind == record.Want && r.Lease == l.id {
-			r.Text, r.Tick, r.Due = "tick", tick, tick
+		switch r := &s.Records[name(client)][i]; {
+		case r.Lease != l.id:
+		case r.Kind == record.Want:
+			r.Text = "tick"
+		case r.Kind == record.Grant:
+			r.Tick = tick
 		}
 	}
 	return l

@@ -23,8 +23,7 @@ type Lease struct {
 	EndedBy string
 	Release history.Instant // zero if it was not released
 	Reason  string          // of its loss; empty if none was seen
-	Tick    int64           // its number; zero if it is none
-	Due     int64           // when the tick was due
+	Tick    int64           // when it was due; zero if it is none
 
 	starts []history.Instant // of the rounds that set its keys, as far as is known, ascending; never empty
 	cut    history.Instant   // when an excused overlap took it away; zero if none did
@@ -97,8 +96,8 @@ func (h *History) leases() (leases []*Lease, wants []*want, faults report.Violat
 func (r *reader) read(life string, rec record.Record) {
 	w := r.wants[rec.Lease]
 	if rec.Kind == record.Want {
-		w = &want{key: rec.Key, from: rec.At, way: rec.Text, tick: rec.Tick != 0}
-		w.lease = &Lease{ID: rec.Lease, Life: life, Key: rec.Key, TTL: rec.TTL, Tick: rec.Tick, Due: rec.Due}
+		w = &want{key: rec.Key, from: rec.At, way: rec.Text, tick: rec.Text == "tick"}
+		w.lease = &Lease{ID: rec.Lease, Life: life, Key: rec.Key, TTL: rec.TTL}
 		r.wants[rec.Lease] = w
 		r.order = append(r.order, w)
 		return
@@ -109,7 +108,7 @@ func (r *reader) read(life string, rec record.Record) {
 	l := w.lease
 	switch rec.Kind {
 	case record.Grant:
-		w.to, l.Granted, l.Token = rec.At, rec.At, rec.Token
+		w.to, l.Granted, l.Token, l.Tick = rec.At, rec.At, rec.Token, rec.Tick
 		r.extend(l, rec.Deadline)
 	case record.Fail:
 		w.to, w.err, w.lease = rec.At, rec.Text, nil

@@ -89,7 +89,7 @@ type Breach struct {
 }
 
 func (b Breach) String() string {
-	due := time.UnixMilli(b.Lease.Due).UTC().Format("15:04:05.000")
+	due := time.UnixMilli(b.Lease.Tick).UTC().Format("15:04:05.000")
 	return fmt.Sprintf("key %s: the tick of %s was granted to %s after %s", b.Lease.Key, due, b.Lease, b.Pause)
 }
 
@@ -114,18 +114,16 @@ func (h *History) breaches(leases []*Lease, marks []*Mark) (found []Breach) {
 		if l.Tick == 0 {
 			continue
 		}
-		// A client that was stopped tells late of a grant; redlock makes none after half of a TTL.
-		end := min(l.Granted, l.begun().Add(l.TTL/2))
 		var breach *Breach
 		for _, p := range marks {
-			if p.To >= end {
+			if p.To >= l.Granted {
 				break
 			}
 			lifters, promises := later[p]
-			if !promises || p.Key != "" && p.Key != l.Key || l.Due >= p.Floor {
+			if !promises || p.Key != "" && p.Key != l.Key || l.Tick >= p.Floor {
 				continue
 			}
-			if slices.ContainsFunc(lifters, func(m *Mark) bool { return m.From < l.Granted && m.Floor <= l.Due }) {
+			if slices.ContainsFunc(lifters, func(m *Mark) bool { return m.From < l.Granted && m.Floor <= l.Tick }) {
 				continue
 			}
 			b := Breach{Pause: p, Lease: l, Excuse: h.excuseBreach(p, l)}

@@ -7,7 +7,7 @@ import (
 	"github.com/tenure-dev/tenure/tools/harness/history"
 )
 
-// Twin is two leases of one tick. All are asked for with redlock.AtMostOnce.
+// Twin is two leases of one tick. All are at most once.
 type Twin struct {
 	Older, Newer *Lease
 	Excuse       string

@@ -92,7 +92,7 @@ func TestTicksAfterThePauses(t *testing.T) {
 	s.resume(0, "a", 10, 91_000, 91_000, 91_100)
 	s.tick(1, 91_100, 91_140).release(91_141) // asked for before that
 	s.check(checker.Unavailable)
-	s.record(1, record.Record{Kind: record.Want, At: at(91_200), Lease: "c1.1/90", Key: "a", TTL: ttl, Text: "tick", Tick: 91_200, Due: 91_200})
+	s.record(1, record.Record{Kind: record.Want, At: at(91_200), Lease: "c1.1/90", Key: "a", TTL: ttl, Text: "tick"})
 	s.record(1, record.Record{Kind: record.Fail, At: at(91_210), Lease: "c1.1/90", Text: "paused"})
 	s.check(checker.Unavailable)
 	s.tick(1, 91_300, 91_350).release(91_360)
@@ -109,7 +109,7 @@ func TestTicksAfterThePauses(t *testing.T) {
 func TestTicksAreNoOutage(t *testing.T) {
 	s := newScript(t)
 	s.tick(0, 900, 1000).release(1010)
-	s.record(0, record.Record{Kind: record.Want, At: at(1200), Lease: "c0.1/9", Key: "a", TTL: ttl, Text: "tick", Tick: 1, Due: 1})
+	s.record(0, record.Record{Kind: record.Want, At: at(1200), Lease: "c0.1/9", Key: "a", TTL: ttl, Text: "tick"})
 	s.record(0, record.Record{Kind: record.Fail, At: at(1900), Lease: "c0.1/9", Text: "paused"})
 	require.Empty(t, s.check().Outages)
 }

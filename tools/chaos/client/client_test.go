@@ -110,7 +110,7 @@ func TestClientWorks(t *testing.T) {
 	require.Empty(t, last.Text, "no goroutine is left")
 	for _, n := range fleet.Nodes() {
 		for _, key := range n.Keys(t) {
-			require.True(t, strings.HasSuffix(key, ":fences") || strings.HasSuffix(key, ":once"), key)
+			require.True(t, strings.HasSuffix(key, ":fences") || strings.HasSuffix(key, ":register"), key)
 		}
 	}
 
@@ -187,15 +187,14 @@ func TestClientPausesTicks(t *testing.T) {
 			granted = false
 		case record.Want:
 			if r.Text == "tick" {
-				require.NotZero(t, r.Tick)
-				require.LessOrEqual(t, r.Due, r.Tick)
 				ticks[r.Lease] = r
 			}
 		case record.Grant:
-			granted = granted || ticks[r.Lease].Tick != 0
+			require.Equal(t, ticks[r.Lease].Lease != "", r.Tick != 0)
+			granted = granted || r.Tick != 0
 		case record.Fail:
 			if r.Text == "paused" {
-				require.NotZero(t, ticks[r.Lease].Tick)
+				require.NotEmpty(t, ticks[r.Lease].Lease)
 				paused = true
 			}
 		}
@@ -237,6 +236,7 @@ func TestOrphanEnds(t *testing.T) {
 }
 
 func TestBadAssignment(t *testing.T) {
+	t.Chdir(t.TempDir()) // one that names no directory has its journal here
 	for _, text := range []string{"", "{", "{}\n"} {
 		require.Equal(t, 1, clients.Main(strings.NewReader(text), io.Discard, client.Begin))
 	}

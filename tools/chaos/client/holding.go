@@ -16,6 +16,8 @@ type holding struct {
 	c     *client
 	lease *redlock.Lease
 	id    string
+	at    history.Instant // when it had been acquired
+	tick  *grant          // nil if it is none
 }
 
 // next names the next acquisition, or another call that the journal is to tell of.
@@ -24,17 +26,15 @@ func (c *client) next() string { return fmt.Sprintf("%s/%d", c.Name, c.calls.Add
 // acquire acquires a key in one of the ways: "try", "wait" or "probe". The holding is nil if that
 // failed.
 func (c *client) acquire(ctx context.Context, key Key, way string) *holding {
-	return c.ask(ctx, record.Record{Key: key.Name, TTL: key.TTL, Text: way})
+	h, deadline := c.ask(ctx, record.Record{Key: key.Name, TTL: key.TTL, Text: way})
+	if h != nil {
+		c.Append(record.Record{Kind: record.Grant, At: h.at, Lease: h.id, Token: h.lease.FencingToken(), Deadline: deadline})
+	}
+	return h
 }
 
-// acquireTick acquires a tick if that is free.
-func (c *client) acquireTick(ctx context.Context, key Key, tick, due time.Time) *holding {
-	return c.ask(ctx, record.Record{Key: key.Name, TTL: key.TTL, Text: "tick", Tick: tick.UnixMilli(), Due: due.UnixMilli()},
-		redlock.WithTick(tick, redlock.AtMostOnce, keepTicks), redlock.WithDue(due))
-}
-
-// ask acquires what the record says.
-func (c *client) ask(ctx context.Context, want record.Record, opts ...redlock.LeaseOption) *holding {
+// ask acquires what the record says. That it was granted is for the caller to note.
+func (c *client) ask(ctx context.Context, want record.Record) (h *holding, deadline history.Instant) {
 	id := c.next()
 	acquire := c.quorum.Acquire
 	if want.Text == "try" || want.Text == "tick" {
@@ -42,15 +42,19 @@ func (c *client) ask(ctx context.Context, want record.Record, opts ...redlock.Le
 	}
 	want.Kind, want.Lease, want.At = record.Want, id, history.Now()
 	c.Append(want)
-	lease, err := acquire(ctx, want.Key, append(opts, redlock.WithTTL(want.TTL))...)
+	lease, err := acquire(ctx, want.Key, redlock.WithTTL(want.TTL))
 	at := history.Now()
 	if err != nil {
-		c.Append(record.Record{Kind: record.Fail, At: at, Lease: id, Text: redlock.ErrorType(err)})
-		return nil
+		c.fail(id, err)
+		return nil, 0
 	}
-	h := &holding{c: c, lease: lease, id: id}
-	c.Append(record.Record{Kind: record.Grant, At: at, Lease: id, Token: lease.FencingToken(), Deadline: h.deadline()})
-	return h
+	h = &holding{c: c, lease: lease, id: id, at: at}
+	return h, h.deadline()
+}
+
+// fail notes that nothing was granted.
+func (c *client) fail(id string, err error) {
+	c.Append(record.Record{Kind: record.Fail, At: history.Now(), Lease: id, Text: redlock.ErrorType(err)})
 }
 
 // deadline is the lease's deadline on the journal's clock. It is never later than the true one, and
@@ -90,9 +94,6 @@ func (h *holding) lost() {
 
 // release gives the lease back.
 func (h *holding) release(ctx context.Context) { h.finish(ctx, h.lease.Release) }
-
-// complete does that too, and says that the tick is done.
-func (h *holding) complete(ctx context.Context) { h.finish(ctx, h.lease.Complete) }
 
 func (h *holding) finish(ctx context.Context, finish func(context.Context) error) {
 	h.c.Append(record.Record{Kind: record.Release, At: history.Now(), Lease: h.id})

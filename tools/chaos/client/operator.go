@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/pause"
+	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/tools/chaos/record"
 	"github.com/tenure-dev/tenure/tools/harness/clients"
@@ -14,6 +16,8 @@ import (
 const (
 	// markPatience is how long a pause or its end may take.
 	markPatience = 8 * time.Second
+	// all names the pause of all keys.
+	all = ""
 	// again is after how long what failed is tried again.
 	again = 200 * time.Millisecond
 )
@@ -33,7 +37,7 @@ func (o *operator) run(ctx context.Context) {
 		}
 	}
 	for clients.Sleep(ctx, o.between(500*time.Millisecond, 3*time.Second)) {
-		key := redlock.AllKeys
+		key := all
 		if o.IntN(5) > 0 {
 			key = o.Ticks[o.IntN(len(o.Ticks))].Name
 		}
@@ -71,7 +75,7 @@ func (o *operator) run(ctx context.Context) {
 
 // marked are the keys that may be paused.
 func (c *client) marked() []string {
-	keys := []string{redlock.AllKeys}
+	keys := []string{all}
 	for _, key := range c.Ticks {
 		keys = append(keys, key.Name)
 	}
@@ -80,37 +84,48 @@ func (c *client) marked() []string {
 
 // pause pauses a key.
 func (c *client) pause(ctx context.Context, key string, until time.Time) {
-	floor := record.Forever
-	if !until.IsZero() {
-		floor = until.UnixMilli()
-	}
-	r := record.Record{Kind: record.Pause, Lease: c.next(), Key: key, Floor: floor}
-	_ = c.mark(r, func() (redlock.Pause, error) {
-		return c.quorum.Pause(ctx, key, redlock.PauseOptions{Until: until, By: c.Name})
+	r := record.Record{Kind: record.Pause, Lease: c.next(), Key: key, Floor: millisecond(until)}
+	_ = c.mark(ctx, r, func() (pause.Pause, error) {
+		is, _, err := pause.Set(ctx, c.quorum, key, pause.Pause{Until: until, By: c.Name})
+		return is, err
 	})
 }
 
 // resume ends a pause.
 func (c *client) resume(ctx context.Context, key string) error {
 	r := record.Record{Kind: record.Resume, Lease: c.next(), Key: key}
-	return c.mark(r, func() (redlock.Pause, error) {
-		return c.quorum.Resume(ctx, key, redlock.PauseOptions{By: c.Name})
+	return c.mark(ctx, r, func() (pause.Pause, error) {
+		is, _, err := pause.Resume(ctx, c.quorum, key, c.Name, "")
+		return is, err
 	})
 }
 
+// millisecond is the floor of a pause that ends then.
+func millisecond(until time.Time) int64 {
+	if until.IsZero() {
+		return record.Forever
+	}
+	return until.UnixMilli()
+}
+
 // mark does either, and notes what came of it.
-func (c *client) mark(begin record.Record, do func() (redlock.Pause, error)) error {
+func (c *client) mark(ctx context.Context, begin record.Record, do func() (pause.Pause, error)) error {
 	begin.At = history.Now()
 	c.Append(begin)
 	p, err := do()
 	r := record.Record{Kind: record.Marked, At: history.Now(), Lease: begin.Lease, Text: redlock.ErrorType(err)}
-	if errors.Is(err, redlock.ErrUnknown) {
+	if errors.Is(err, register.ErrUnknown) {
 		r.Text = record.Unknown
 	}
-	if p.Version != 0 {
-		r.Token, r.Nodes, r.Floor = p.Version, p.Nodes, record.Forever
-		if !p.Until.IsZero() {
-			r.Floor = p.Until.UnixMilli()
+	if p.Ballot != 0 {
+		r.Token, r.Floor = p.Ballot, 0
+		if !p.Since.IsZero() {
+			r.Floor = millisecond(p.Until)
+		}
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), writePatience)
+		defer cancel()
+		if found, err := pause.Read(within, c.quorum, begin.Key); err == nil && found[0].Ballot == p.Ballot {
+			r.Nodes = found[0].Nodes
 		}
 	}
 	c.Append(r)
@@ -121,7 +136,7 @@ func (c *client) mark(begin record.Record, do func() (redlock.Pause, error)) err
 func (c *client) resumeAll(names []string) error {
 	for _, key := range names {
 		if key == All {
-			key = redlock.AllKeys
+			key = all
 		}
 		for c.resume(context.Background(), key) != nil {
 			time.Sleep(again)

@@ -15,8 +15,8 @@ type Kind string
 
 // The kinds, with the fields that they use besides Kind and At.
 const (
-	Want     Kind = "want"       // an acquisition begins: Lease, Key, TTL, Text "wait", "try", "probe" or "tick", and then Tick and Due
-	Grant    Kind = "grant"      // it returned a lease: Lease, Token, Deadline
+	Want     Kind = "want"       // an acquisition begins: Lease, Key, TTL, Text "wait", "try", "probe" or "tick"
+	Grant    Kind = "grant"      // it returned a lease: Lease, Token, Deadline, and of a tick Tick
 	Fail     Kind = "fail"       // it returned an error: Lease, Text its type
 	Valid    Kind = "valid"      // Err was nil when asked at At or later: Lease, Deadline as read after that
 	Lost     Kind = "lost"       // the lease's context ended by itself: Lease, Text the reason
@@ -24,7 +24,7 @@ const (
 	Released Kind = "released"   // it returned: Lease, Text its error's type
 	Pause    Kind = "pause"      // Pause is about to be called: Lease for the call, Key, Floor as it is asked for
 	Resume   Kind = "resume"     // Resume is: Lease for the call, Key
-	Marked   Kind = "marked"     // either returned: Lease, Text its error's type; and where it said what stands Floor, Token the version, Nodes
+	Marked   Kind = "marked"     // either returned: Lease, Text its error's type; and where it said what stands Floor, Token that it was written with, Nodes
 	Votes    Kind = "votes"      // a quorum of servers votes, after the faults
 	Stop     Kind = history.Stop // the client closed its Quorum in order: Text the goroutines left behind
 )
@@ -45,8 +45,7 @@ type Record struct {
 	TTL      time.Duration   `json:"ttl,omitempty"`
 	Deadline history.Instant `json:"dl,omitempty"`
 	Text     string          `json:"text,omitempty"`
-	Tick     int64           `json:"tick,omitempty"`  // the number, in ms since 1970; the same for Due and Floor
-	Due      int64           `json:"due,omitempty"`   // when it was due
+	Tick     int64           `json:"tick,omitempty"`  // when it was due, in ms since 1970; the same for Floor
 	Floor    int64           `json:"floor,omitempty"` // ticks that were due before it are not granted
 	Nodes    int             `json:"nodes,omitempty"` // that have the pause
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/tools/harness/report"
 	"github.com/tenure-dev/tenure/tools/soak/record"
 )
@@ -15,7 +16,8 @@ const (
 	Lost        report.Kind = "tick lost"    // of a job with CatchUpAll
 	Overlap     report.Kind = "runs overlap" // of one job
 	Disorder    report.Kind = "tokens out of order"
-	Unexplained report.Kind = "unexplained" // a replica neither ran a tick nor said why
+	Unexplained report.Kind = "unexplained" // nobody ran a tick, and nobody said why
+	Untimely    report.Kind = "not a tick"  // a run of a time at which its job was not due
 	Untrue      report.Kind = "untrue"      // a replica said that somebody ran a tick, and nobody did
 	Silent      report.Kind = "nothing run" // RunNow returned no error, and no run began
 	Leftover    report.Kind = "leftover key"
@@ -31,7 +33,7 @@ type Verdict struct {
 	Jobs           int // that ran, one-time jobs included
 	Runs           int
 	Ticks          int             // distinct, that were run
-	CatchUps       int             // runs of missed ticks, and of those that had to wait
+	CatchUps       int             // runs of ticks that were missed, or had to wait, or were cut short
 	Again          int             // runs of ticks whose earlier attempt was cut short
 	Manual         int             // runs that RunNow asked for
 	Cut            int             // runs that the death of their process cut short
@@ -41,8 +43,8 @@ type Verdict struct {
 	Overlapped     int             // of these, ticks that a run of an earlier one overlapped, so that nobody ran them
 	Well           int             // ticks that came while all was well
 	Asked          int             // calls of RunNow that returned no error
-	Explained      int             // ticks that a live replica had to run or explain
-	Paused         int             // the same, left out because the process did not run
+	Explained      int             // ticks that had to be run, or else to be told of
+	Unasked        int             // the same, left out because something happened to a process
 	Nobody         map[string]int  // ticks that nobody ran, by the reason
 	Skips          map[string]int  // by reason
 	Faults         map[string]int  // by kind
@@ -64,6 +66,7 @@ func Check(h *History) *Verdict {
 	}
 	slices.Sort(v.Late)
 	slices.Sort(v.LateCatchUps)
+	x.checkTimely(v)
 	x.checkTwice(v)
 	x.checkExact(v)
 	x.checkWell(v)
@@ -96,7 +99,7 @@ func (x *index) count(v *Verdict, runs []*run) {
 		switch {
 		case r.tick == 0:
 			v.Manual++
-		case r.late:
+		case r.why != string(joblog.OnTime):
 			v.CatchUps++
 			v.LateCatchUps = append(v.LateCatchUps, r.delay)
 		default:

@@ -23,7 +23,7 @@ func TestCounts(t *testing.T) {
 	require.Equal(t, 1, v.Manual)
 	require.Equal(t, 5, v.Jobs)
 	require.Equal(t, 2, v.Stopped)
-	require.Equal(t, (lasts-1)+(lasts-1)+(lasts-2), v.Exact, "of three jobs with CatchUpAll")
+	require.Equal(t, 3*(lasts-1), v.Exact, "of three jobs with CatchUpAll")
 	require.Equal(t, map[string]int{"held": 4 * (lasts + 1)}, v.Skips)
 	require.Equal(t, map[string]int{"kill (nobody there)": 1, "roll": 1}, v.Faults)
 	require.Empty(t, v.Nobody)
@@ -39,12 +39,18 @@ func TestTickThatIsRunTwice(t *testing.T) {
 	}
 }
 
-// The tick of a duration job is its interval.
-func TestTickThatIsRunTwiceInAnInterval(t *testing.T) {
+// All ticks of a duration job have one phase.
+func TestRunThatIsNoTick(t *testing.T) {
+	for _, job := range []string{plain, phases} {
+		s := begin(t)
+		s.change("r0.1", of(record.Begin, job, lasts+1), func(r *record.Record) { r.Tick += 500 })
+		s.requireOnly(t, checker.Untimely, 1)
+	}
 	s := begin(t)
-	s.change("r0.1", of(record.Begin, phases, lasts+1), func(r *record.Record) { r.Tick += 500 })
-	s.run("r1.1", phases, lasts+1, instant(lasts+1)+800*ms, 0)
-	s.requireOnly(t, checker.Twice, 1)
+	for _, life := range []string{"r0.1", "r1.1"} {
+		s.change(life, func(r record.Record) bool { return r.Job == phases }, func(r *record.Record) { r.Tick += 500 })
+	}
+	s.requireOnly(t, checker.Untimely, 0)
 }
 
 func TestTickThatIsRunAgain(t *testing.T) {
@@ -60,6 +66,9 @@ func TestTickThatIsRunAgain(t *testing.T) {
 	t.Run("in order", func(t *testing.T) { retry(t, func(*script, *record.Record) {}).requireOnly(t, checker.Twice, 1) })
 	t.Run("panic", func(t *testing.T) {
 		retry(t, func(_ *script, r *record.Record) { r.Panicked = true }).requireOnly(t, checker.Twice, 0)
+	})
+	t.Run("told to end", func(t *testing.T) {
+		retry(t, func(_ *script, r *record.Record) { r.Told = true }).requireOnly(t, checker.Twice, 0)
 	})
 	t.Run("lease lost", func(t *testing.T) {
 		retry(t, func(_ *script, r *record.Record) { r.Text = "lost" }).requireOnly(t, checker.Twice, 0)
@@ -177,7 +186,7 @@ func TestTickThatIsCutShortForGood(t *testing.T) {
 	require.Equal(t, 1, v.Cut)
 
 	for _, cut := range []func(*record.Record){
-		func(r *record.Record) { r.Panicked = true }, func(r *record.Record) { r.Text = "lost" },
+		func(r *record.Record) { r.Panicked = true }, func(r *record.Record) { r.Text = "lost" }, func(r *record.Record) { r.Told = true },
 	} {
 		s := begin(t)
 		id := ""
@@ -244,40 +253,66 @@ func TestTokensOutOfOrder(t *testing.T) {
 }
 
 func TestTickThatIsNotExplained(t *testing.T) {
-	for _, job := range []string{plain, phases} {
+	forget := func(t *testing.T, job string) *script {
 		s := begin(t)
+		for i := range s.Jobs {
+			s.Jobs[i].CatchUp, s.Jobs[i].Takes = scheduler.CatchUpLatest, s.Jobs[i].Every-time.Second/2 // no tick has to be run
+		}
+		s.drop("r0.1", of(record.Begin, job, 20))
 		s.drop("r1.1", of(record.Skip, job, 20))
-		v := s.requireOnly(t, checker.Unexplained, 1)
-		require.Contains(t, v.Violations[0].Text, "r1.1 did not say what became of "+job)
-	}
-	forget := func(t *testing.T) *script {
-		s := begin(t)
-		s.drop("r1.1", of(record.Skip, plain, 20))
 		return s
 	}
-	s := forget(t)
-	s.freeze("r1.1", instant(20)-second, instant(20)+second)
-	s.requireOnly(t, checker.Unexplained, 0)
-	s = forget(t)
-	s.freeze("r1.1", instant(20)-6*second, instant(20)-4*second)
-	s.requireOnly(t, checker.Unexplained, 1)
-	s = forget(t)
-	s.add("r1.1", record.Record{Kind: record.Pause, At: instant(20) + second/2, Delay: time.Second})
-	require.Equal(t, 1, s.requireOnly(t, checker.Unexplained, 0).Paused)
-	s = forget(t)
-	s.kill("r1.1", instant(20)+second)
-	s.requireOnly(t, checker.Unexplained, 0)
-	s = forget(t)
-	s.kill("r1.1", instant(20)+4*second)
+	for _, job := range []string{plain, phases} {
+		v := forget(t, job).requireOnly(t, checker.Unexplained, 1)
+		require.Contains(t, v.Violations[0].Text, "nobody ran "+job)
+		for why, n := range map[scheduler.Reason]int{
+			scheduler.SkipMissed: 0, scheduler.SkipSuperseded: 0, scheduler.SkipOverlap: 0, scheduler.SkipPaused: 0, scheduler.SkipCutShort: 0,
+			scheduler.SkipNoQuorum: 1, scheduler.SkipSplit: 1, scheduler.SkipStopped: 1,
+		} {
+			s := forget(t, job)
+			s.skip("r0.1", job, 20, instant(23), why, "")
+			s.requireOnly(t, checker.Unexplained, n)
+		}
+		// Of several in a row.
+		s := forget(t, job)
+		s.drop("r0.1", of(record.Begin, job, 21))
+		s.skip("r0.1", job, 21, instant(23), scheduler.SkipMissed, "")
+		s.requireOnly(t, checker.Unexplained, 1)
+		s.change("r0.1", of(record.Skip, job, 21), func(r *record.Record) { r.Count = 2 })
+		s.requireOnly(t, checker.Unexplained, 0)
+	}
+	for name, hurt := range map[string]func(*script){
+		"frozen": func(s *script) { s.freeze("r1.1", instant(20)-second, instant(20)+second) },
+		"killed": func(s *script) { s.Lives = append(s.Lives, history.Life{Name: "r2.1", Killed: instant(20) + second}) },
+		"stalled": func(s *script) {
+			s.add("r1.1", record.Record{Kind: record.Pause, At: instant(20) + second/2, Delay: time.Second})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := forget(t, plain)
+			hurt(s)
+			require.Equal(t, 1, s.requireOnly(t, checker.Unexplained, 0).Unasked)
+		})
+	}
+	s := forget(t, plain)
+	s.freeze("r1.1", instant(20)-7*second, instant(20)-6*second)
 	s.requireOnly(t, checker.Unexplained, 1)
 
-	// A one-time job concerns those that have it.
-	s = begin(t)
-	created := record.Record{Kind: record.Created, At: instant(10), Job: "once-at-7", Tick: clock(instant(12))}
-	s.add("r1.1", created)
-	s.requireOnly(t, checker.Unexplained, 1)
-	s.skip("r1.1", created.Job, 12, instant(12), scheduler.SkipNoQuorum, "")
-	s.requireOnly(t, checker.Unexplained, 0)
+	// A one-time job is to be run if a replica had it that lived for long enough.
+	once := func(t *testing.T, end history.Instant) *script {
+		s := begin(t)
+		s.add("r1.1", record.Record{Kind: record.Created, At: instant(10), Job: "once-at-7", Tick: clock(instant(12))})
+		for i := range s.Lives {
+			s.Lives[i].Ended = end
+		}
+		s.drop("r1.1", func(r record.Record) bool { return r.Kind == record.Stopping })
+		return s
+	}
+	s = once(t, s.Over)
+	require.Equal(t, 1, checker.Check(s.History).Count(checker.Unexplained))
+	s.skip("r1.1", "once-at-7", 12, instant(12), scheduler.SkipMissed, "")
+	require.Zero(t, checker.Check(s.History).Count(checker.Unexplained))
+	require.Zero(t, checker.Check(once(t, instant(12)+second).History).Count(checker.Unexplained))
 }
 
 func TestExplanationThatIsUntrue(t *testing.T) {
@@ -306,6 +341,12 @@ func TestExplanationThatIsUntrue(t *testing.T) {
 		s.requireOnly(t, checker.Untrue, 0)
 	}
 	say(t, scheduler.SkipNotLeader).requireOnly(t, checker.Untrue, 0)
+	// Who had the lease for it found that it had been left out.
+	for why, n := range map[scheduler.Reason]int{scheduler.SkipHeld: 0, scheduler.SkipDone: 1} {
+		s := say(t, why)
+		s.skip("r0.1", plain, last, instant(last), scheduler.SkipOverlap, "")
+		s.requireOnly(t, checker.Untrue, n)
+	}
 	// Who had votes, and then no time, was in the way, but has done nothing.
 	for why, n := range map[scheduler.Reason]int{scheduler.SkipHeld: 0, scheduler.SkipDone: 1} {
 		for _, end := range []scheduler.Reason{scheduler.SkipTimeout, scheduler.SkipNoQuorum, scheduler.SkipSplit} {

@@ -13,75 +13,88 @@ import (
 const (
 	// settled is how long after its start or a thaw a replica may need until it ticks.
 	settled = 3 * time.Second
-	// speaking is how long after a tick it may say what became of it.
+	// speaking is how long after a tick a replica may say what became of it.
 	speaking = 3 * time.Second
-	// breath is how near to a pause of its process a tick is left out.
-	breath = time.Second
 )
 
-// checkExplained wants every replica to have run each tick of its life, or to have said why not.
+// checkExplained wants each tick to have been run, or somebody to have said for good why not: the
+// replica whose lease settled it. It may have been killed before it could.
 func (x *index) checkExplained(v *Verdict) {
-	for _, name := range x.names {
-		l := x.lives[name]
-		if l.start.At == 0 {
-			continue
-		}
-		end := l.clock(l.to)
-		for _, job := range x.Jobs {
-			if !job.Ticked() {
-				continue
-			}
-			long := speaking
-			if job.Kind == work.Duration {
-				long += job.Every // it comes some time in its interval
-			}
-			for _, at := range job.Ticks(l.start.Clock, end) {
-				x.explain(v, l, tick{job.Name, at}, long)
+	for _, job := range x.Jobs {
+		if runs := x.runs[job.Name]; job.Ticked() && len(runs) > 0 {
+			for _, at := range job.Ticks(first(runs), x.last()) {
+				x.explain(v, tick{job.Name, at})
 			}
 		}
+	}
+	once := make(map[string]int64)
+	for _, l := range x.lives {
 		for job, at := range l.created {
-			x.explain(v, l, tick{job, at}, speaking)
+			if due := l.at(at); l.start.At.Add(settled) < due && l.to > due.Add(speaking) && due.Add(speaking) < x.Over {
+				once[job] = at
+			}
 		}
+	}
+	for job, at := range once {
+		x.explain(v, tick{job, at})
 	}
 }
 
-func (x *index) explain(v *Verdict, l *life, t tick, long time.Duration) {
-	due := l.at(t.at)
-	if due.Sub(l.start.At) < settled && l.created[t.job] == 0 || l.to < due.Add(long) {
-		return
-	}
-	if slices.ContainsFunc(l.away, func(s span) bool { return s.meets(due.Add(-settled), due.Add(long)) }) ||
-		slices.ContainsFunc(l.leaps, func(leap record.Record) bool {
-			return leap.At >= due.Add(-settled) && leap.At <= due.Add(long)
-		}) {
-		return
-	}
-	if l.said[t] {
-		v.Explained++
-		return
-	}
-	if slices.ContainsFunc(l.paused, func(s span) bool { return s.meets(due.Add(-breath), due.Add(long-speaking+breath)) }) {
-		v.Paused++
-		return
+func (x *index) explain(v *Verdict, t tick) {
+	job, _ := work.Find(x.Jobs, t.job)
+	if len(x.done[t]) == 0 && !x.lost[t] && !x.tooLate(t, &job) && !slices.ContainsFunc(x.skips[t], final) {
+		due, until := x.machine(t.at), x.Over
+		if i := slices.IndexFunc(x.runs[t.job], func(r *run) bool { return r.tick > t.at }); i >= 0 {
+			until = x.runs[t.job][i].began
+		}
+		from, to := due.Add(-earlier), max(until, due).Add(speaking)
+		if slices.ContainsFunc(x.names, func(name string) bool { return x.struck(name, from, to) || x.stalled(name, from, to) }) {
+			v.Unasked++
+			return
+		}
+		v.Add(Unexplained, "nobody ran %s, and nobody said what became of it%s", t, x.heard(t))
 	}
 	v.Explained++
-	v.Add(Unexplained, "%s did not say what became of %s, due there at %s%s", l.name, t, due, x.heard(t))
+}
+
+// final reports whether a skip says that a tick is not run by anybody.
+func final(rec record.Record) bool {
+	switch scheduler.Reason(rec.Reason) {
+	case scheduler.SkipMissed, scheduler.SkipSuperseded, scheduler.SkipCutShort, scheduler.SkipPaused:
+		return true
+	case scheduler.SkipOverlap:
+		return !rec.Pending
+	}
+	return false
+}
+
+// checkTimely wants runs of ticks to be of times at which their job was due.
+func (x *index) checkTimely(v *Verdict) {
+	for _, job := range x.Jobs {
+		for _, r := range x.runs[job.Name] {
+			if job.Ticked() && r.tick != 0 && len(job.Ticks(r.tick, r.tick)) == 0 {
+				v.Add(Untimely, "%s: %s was run for %s", job.Name, r, tick{job.Name, r.tick})
+			}
+		}
+	}
 }
 
 // checkTrue wants that somebody has run a tick, or a later one of the job, of which a replica said
-// that it was held or done; or that its holder has run out of time, or was interrupted between the
-// tick and then: what had been granted to it stays granted.
+// that it was held or done, or has said for good why not; or that its holder has run out of time,
+// or was interrupted between the tick and then: what had been granted to it stays granted.
 func (x *index) checkTrue(v *Verdict) {
 	for _, name := range x.names {
 		for _, rec := range x.Records[name] {
-			job, known := work.Find(x.Jobs, rec.Job)
+			_, known := work.Find(x.Jobs, rec.Job)
 			reason := scheduler.Reason(rec.Reason)
 			if rec.Kind != record.Skip || !known || rec.Tick == 0 || reason != scheduler.SkipHeld && reason != scheduler.SkipDone {
 				continue
 			}
-			at := job.Tick(rec.Tick)
-			said := slices.ContainsFunc(x.runs[rec.Job], func(r *run) bool { return r.tick >= at && r.began <= rec.At.Add(speaking) })
-			if holder := x.lives[rec.By]; reason == scheduler.SkipHeld && holder != nil && holder.late[tick{rec.Job, at}].Add(speaking) >= rec.At {
+			at := rec.Tick
+			said := slices.ContainsFunc(x.runs[rec.Job], func(r *run) bool { return r.tick >= at && r.began <= rec.At.Add(speaking) }) ||
+				reason == scheduler.SkipHeld && slices.ContainsFunc(x.skips[tick{rec.Job, at}], final)
+			if holder := x.lives[rec.By]; reason == scheduler.SkipHeld && holder != nil &&
+				slices.ContainsFunc(holder.late[rec.Job], func(gave history.Instant) bool { return gave.Sub(rec.At).Abs() <= speaking }) {
 				continue
 			}
 			if !said && !x.interrupted(rec.By, min(x.machine(at), rec.At).Add(-dying), rec.At.Add(speaking)) {
@@ -100,7 +113,7 @@ func (x *index) interrupted(name string, from, to history.Instant) bool {
 
 // weight orders what was said of a tick that nobody ran: the reason nearest to the truth first.
 var weight = []scheduler.Reason{
-	scheduler.SkipOverlap, scheduler.SkipSuperseded, scheduler.SkipMissed, scheduler.SkipQuarantined, scheduler.SkipNoQuorum,
+	scheduler.SkipOverlap, scheduler.SkipSuperseded, scheduler.SkipMissed, scheduler.SkipCutShort, scheduler.SkipQuarantined, scheduler.SkipNoQuorum,
 	scheduler.SkipTimeout, scheduler.SkipSplit, scheduler.SkipRefused, scheduler.SkipAhead, scheduler.SkipOther, scheduler.SkipNotLeader, scheduler.SkipStopped, scheduler.SkipHeld, scheduler.SkipDone,
 }
 
@@ -111,7 +124,7 @@ func (x *index) countNobody(v *Verdict) {
 		if !job.Ticked() || len(runs) == 0 {
 			continue
 		}
-		for _, at := range job.Ticks(first(runs), x.last(&job)) {
+		for _, at := range job.Ticks(first(runs), x.last()) {
 			t := tick{job.Name, at}
 			if len(x.done[t]) > 0 {
 				continue

@@ -34,14 +34,15 @@ type run struct {
 	job      work.Job
 	tick     int64
 	attempt  int
-	late     bool // caught up
+	why      string // it is run
 	token    uint64
 	began    history.Instant
 	granted  history.Instant // the deadline as it was when the run began
 	deadline history.Instant // the last that was known
 	ended    history.Instant // 0 if it never did
 	panicked bool
-	unheard  bool   // too few servers confirmed the end of its lease
+	told     bool   // to end, and it returned an error
+	unheard  bool   // the end of its lease was not confirmed by a quorum
 	lost     string // how its lease had ended by then
 	delay    time.Duration
 	killed   history.Instant // its process; 0 if it was not
@@ -77,8 +78,7 @@ type life struct {
 	paused  []span          // when it did not run, as it saw itself
 	asked   []record.Record // calls of RunNow that returned no error
 	created map[string]int64
-	said    map[tick]bool            // ticks that it ran or skipped
-	late    map[tick]history.Instant // when it gave up acquiring a tick; it may have been in the way until then
+	late    map[string][]history.Instant // when it gave up a tick of a job; it may have been in the way until then
 }
 
 // tick is one of a job.
@@ -99,19 +99,8 @@ func (l *life) at(ms int64) history.Instant {
 	return at
 }
 
-// clock is what the life's clock showed at an instant.
-func (l *life) clock(at history.Instant) int64 {
-	shown := l.start.Clock + at.Sub(l.start.At).Milliseconds()
-	for _, leap := range l.leaps {
-		if leap.At <= at {
-			shown += leap.Delay.Milliseconds()
-		}
-	}
-	return shown
-}
-
 // whole reports whether the run came to its end in order, as far as its process knows.
-func (r *run) whole() bool { return r.ended != 0 && !r.panicked && r.lost == "" }
+func (r *run) whole() bool { return r.ended != 0 && !r.panicked && !r.told && r.lost == "" }
 
 // index is a history in the order that the checks need.
 type index struct {
@@ -121,16 +110,19 @@ type index struct {
 	runs  map[string][]*run
 	skips map[tick][]record.Record
 	done  map[tick][]*run
-	out   []outage // filled by outages
+	lost  map[tick]bool // those that are
+	out   []outage      // filled by outages
 }
 
 func newIndex(h *History) *index {
+	own := *h
 	x := &index{
-		History: h, lives: make(map[string]*life), runs: make(map[string][]*run),
-		skips: make(map[tick][]record.Record), done: make(map[tick][]*run),
+		History: &own, lives: make(map[string]*life), runs: make(map[string][]*run),
+		skips: make(map[tick][]record.Record), done: make(map[tick][]*run), lost: make(map[tick]bool),
 	}
+	x.findPhases()
 	for _, l := range h.Lives {
-		known := &life{name: l.Name, killed: l.Killed, to: l.Ended, created: make(map[string]int64), said: make(map[tick]bool), late: make(map[tick]history.Instant)}
+		known := &life{name: l.Name, killed: l.Killed, to: l.Ended, created: make(map[string]int64), late: make(map[string][]history.Instant)}
 		if l.Killed != 0 {
 			known.to = l.Killed
 		}
@@ -157,6 +149,32 @@ func newIndex(h *History) *index {
 	return x
 }
 
+// findPhases finds the phases of duration jobs: those of the first runs that were.
+func (x *index) findPhases() {
+	first := make(map[string]record.Record)
+	for _, records := range x.Records {
+		for _, r := range records {
+			if known, ok := first[r.Job]; r.Kind == record.Begin && r.Tick != 0 && (!ok || r.At < known.At) {
+				first[r.Job] = r
+			}
+		}
+	}
+	x.Jobs = slices.Clone(x.Jobs)
+	for i := range x.Jobs {
+		if j := &x.Jobs[i]; j.Kind == work.Duration {
+			j.Phase = first[j.Name].Tick % j.Every.Milliseconds()
+		}
+	}
+}
+
+// before returns the ticks that a skip tells of.
+func before(job *work.Job, rec record.Record) []int64 {
+	if !job.Ticked() || rec.Count <= 1 {
+		return []int64{rec.Tick}
+	}
+	return job.Ticks(rec.Tick-int64(rec.Count-1)*job.Every.Milliseconds(), rec.Tick)
+}
+
 // read puts the journal of a life in order.
 func (x *index) read(l *life) {
 	runs := make(map[string]*run)
@@ -174,12 +192,11 @@ func (x *index) read(l *life) {
 				continue
 			}
 			r := &run{
-				id: rec.Run, life: l.name, job: job, tick: job.Tick(rec.Tick), attempt: rec.Attempt, late: rec.CatchUp, token: rec.Token,
+				id: rec.Run, life: l.name, job: job, tick: rec.Tick, attempt: rec.Attempt, why: rec.Reason, token: rec.Token,
 				began: rec.At, granted: rec.Deadline, deadline: rec.Deadline, delay: rec.Delay, killed: l.killed,
 			}
 			runs[rec.Run] = r
 			x.runs[rec.Job] = append(x.runs[rec.Job], r)
-			l.said[tick{rec.Job, r.tick}] = true
 		case record.Valid, record.End:
 			r := runs[rec.Run]
 			if r == nil {
@@ -187,7 +204,7 @@ func (x *index) read(l *life) {
 			}
 			r.deadline = max(r.deadline, rec.Deadline)
 			if rec.Kind == record.End {
-				r.ended, r.panicked, r.lost = rec.At, rec.Panicked, rec.Text
+				r.ended, r.panicked, r.told, r.lost = rec.At, rec.Panicked, rec.Told, rec.Text
 			}
 		case record.Unheard:
 			for _, r := range runs {
@@ -197,12 +214,12 @@ func (x *index) read(l *life) {
 			if !known || rec.Tick == 0 {
 				continue
 			}
-			t := tick{rec.Job, job.Tick(rec.Tick)}
-			x.skips[t] = append(x.skips[t], rec)
-			l.said[t] = true
+			for _, at := range before(&job, rec) {
+				x.skips[tick{rec.Job, at}] = append(x.skips[tick{rec.Job, at}], rec)
+			}
 			switch scheduler.Reason(rec.Reason) {
-			case scheduler.SkipTimeout, scheduler.SkipNoQuorum, scheduler.SkipSplit:
-				l.late[t] = rec.At
+			case scheduler.SkipTimeout, scheduler.SkipNoQuorum, scheduler.SkipSplit, scheduler.SkipQuarantined:
+				l.late[rec.Job] = append(l.late[rec.Job], rec.At)
 			}
 		case record.Asked:
 			if rec.Text == "" {

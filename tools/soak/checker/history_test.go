@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 	"github.com/tenure-dev/tenure/tools/harness/history"
 	"github.com/tenure-dev/tenure/tools/harness/report"
@@ -31,7 +30,7 @@ func jobs() []work.Job {
 	return []work.Job{
 		{Name: plain, Kind: work.Cron, Every: every},
 		{Name: all, Kind: work.Cron, Every: every, CatchUp: scheduler.CatchUpAll},
-		{Name: again, Kind: work.Cron, Every: every, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce},
+		{Name: again, Kind: work.Cron, Every: every, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce},
 		{Name: phases, Kind: work.Duration, Every: every, CatchUp: scheduler.CatchUpAll},
 		{Name: manual, Kind: work.Manual, Every: every},
 	}
@@ -90,7 +89,7 @@ func (s *script) run(life, job string, tick int, at, takes history.Instant) stri
 	s.token++
 	s.runs++
 	id := fmt.Sprintf("%s/%d", life, s.runs)
-	r := record.Record{Kind: record.Begin, At: at, Run: id, Job: job, Attempt: 1, Token: s.token, Deadline: at + second}
+	r := record.Record{Kind: record.Begin, At: at, Run: id, Job: job, Attempt: 1, Reason: "on_time", Token: s.token, Deadline: at + second}
 	if tick != 0 {
 		r.Tick = clock(instant(tick))
 	}
@@ -152,7 +151,7 @@ func (s *script) kill(life string, at history.Instant) {
 }
 
 func (s *script) freeze(life string, from, to history.Instant) {
-	s.Strikes = append(s.Strikes, record.Strike{Kind: plan.Freeze, Life: life, From: from, To: to})
+	s.Strikes = append(s.Strikes, record.Strike{Kind: plan.Freeze, Life: life, Server: -1, From: from, To: to})
 }
 
 // requireOnly wants violations of one kind, so many.

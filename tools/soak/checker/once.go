@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 	"github.com/tenure-dev/tenure/tools/harness/history"
 	"github.com/tenure-dev/tenure/tools/soak/record"
@@ -15,12 +14,11 @@ import (
 )
 
 const (
-	// completing is how long it takes at most from the end of a task until its lease is completed
-	// on a quorum, and from a grant to the task.
+	// completing is how long it takes at most from the end of a task until that is written on a
+	// quorum, and from a grant to the task.
 	completing = time.Second
-	// handling is how long it takes at most from a grant to the task, and from the end of a task to
-	// its completion, if nothing happens.
-	handling = 150 * time.Millisecond
+	// handling is how long it takes at most from the journal to the task, and back.
+	handling = 50 * time.Millisecond
 	// tail is left out at the end of the faults: a replica whose clock is behind has not ticked
 	// yet.
 	tail = 2 * time.Second
@@ -56,10 +54,10 @@ func (x *index) checkTwice(v *Verdict) {
 		for i, r := range runs[:len(runs)-1] {
 			next := runs[i+1]
 			switch {
-			case r.job.Delivery != redlock.AtLeastOnce || x.orderly(r) && !r.unheard && !next.stale():
+			case r.job.Delivery != scheduler.AtLeastOnce || x.orderly(r) && !r.unheard && !next.stale():
 				v.Add(Twice, "%s: %s and %s", t, r, next)
 			case x.orderly(r) && r.unheard:
-				v.Excuses = append(v.Excuses, fmt.Sprintf("%s: too few servers confirmed the completion of %s, and it was run again", t, r))
+				v.Excuses = append(v.Excuses, fmt.Sprintf("%s: the end of %s was not confirmed by a quorum, and it was run again", t, r))
 			}
 		}
 	}
@@ -68,7 +66,7 @@ func (x *index) checkTwice(v *Verdict) {
 // orderly reports whether a run was completed: its task returned while it had its lease, and its
 // process had the time to say so to the servers.
 func (x *index) orderly(r *run) bool {
-	return r.ended != 0 && !r.panicked && r.lost == "" && r.ended < r.deadline && !x.struck(r.life, r.ended, r.ended.Add(completing))
+	return r.whole() && r.ended < r.deadline && !x.struck(r.life, r.ended, r.ended.Add(completing))
 }
 
 // checkExact wants all ticks of jobs with CatchUpAll, from the first that was run, unless the soak
@@ -88,7 +86,7 @@ func (x *index) checkExact(v *Verdict) {
 			}
 			continue
 		}
-		for _, at := range job.Ticks(first(runs), x.last(&job)) {
+		for _, at := range job.Ticks(first(runs), x.last()) {
 			v.Exact++
 			x.checkTick(v, tick{job.Name, at}, &job)
 		}
@@ -111,19 +109,13 @@ func first(runs []*run) int64 {
 }
 
 // last is the last tick that had to be run while there were faults.
-func (x *index) last(job *work.Job) int64 {
-	last := x.OverAt - tail.Milliseconds()
-	if job.Kind == work.Duration {
-		last -= job.Every.Milliseconds() // it may come at the end of its interval
-	}
-	return last
-}
+func (x *index) last() int64 { return x.OverAt - tail.Milliseconds() }
 
 func (x *index) checkTick(v *Verdict, t tick, job *work.Job) {
 	runs := x.done[t]
-	if job.Delivery == redlock.AtLeastOnce && len(runs) > 0 {
+	if job.Delivery == scheduler.AtLeastOnce && len(runs) > 0 {
 		if !slices.ContainsFunc(runs, (*run).whole) && !x.tooLate(t, job) {
-			v.Add(Lost, "%s: none of its runs %v came to its end%s", t, runs, x.heard(t))
+			x.lose(v, t, "none of its runs %v came to its end", runs)
 		}
 		return
 	}
@@ -134,11 +126,16 @@ func (x *index) checkTick(v *Verdict, t tick, job *work.Job) {
 		v.Overlapped++
 		return
 	}
-	if dead := x.diedWith(t); dead != "" && job.Delivery != redlock.AtLeastOnce {
+	if dead := x.diedWith(t); dead != "" && job.Delivery != scheduler.AtLeastOnce {
 		v.Excuses = append(v.Excuses, fmt.Sprintf("%s: %s was killed between the grant and the task", t, dead))
 		return
 	}
-	v.Add(Lost, "%s: nobody ran it%s", t, x.heard(t))
+	x.lose(v, t, "nobody ran it")
+}
+
+func (x *index) lose(v *Verdict, t tick, text string, args ...any) {
+	x.lost[t] = true
+	v.Add(Lost, "%s: %s%s", t, fmt.Sprintf(text, args...), x.heard(t))
 }
 
 // overlapped reports whether a run of an earlier tick went on for so long that this tick came
@@ -150,13 +147,17 @@ func (x *index) overlapped(t tick, job *work.Job) bool {
 	})
 }
 
-// took is how long a run went on at most, from the grant of its lease to its completion.
+// took is how long the task went on at most, as its replica measured it: it may have been frozen
+// before it looked at its clock.
 func (x *index) took(r *run) time.Duration {
-	took := r.ended.Sub(r.began) + 2*handling
-	if x.struck(r.life, r.began.Add(-work.LeaderTTL), r.ended.Add(completing)) || x.stalled(r.life, r.began.Add(-work.LeaderTTL), r.ended.Add(completing)) {
-		took += work.LeaderTTL // between the grant and the task, or between its end and the completion
+	began, ended := r.began.Add(-handling), r.ended.Add(handling)
+	l := x.lives[r.life]
+	for _, s := range slices.Concat(l.away, l.paused) {
+		if s.meets(began, ended) {
+			began, ended = min(began, s.from), max(ended, s.to)
+		}
 	}
-	return took
+	return ended.Sub(began)
 }
 
 // stalled reports whether a process did not run for a moment in a time, as it saw itself, or the
@@ -166,14 +167,17 @@ func (x *index) stalled(name string, from, to history.Instant) bool {
 	return slices.ContainsFunc(x.lives[name].paused, meets) || slices.ContainsFunc(x.outages(), func(o outage) bool { return meets(o.span) })
 }
 
-// tooLate reports whether a replica said of a tick of a job that takes longer than its interval
-// that it was too late, that a later one took its place, or that it still waited in the end: there
-// is no time for all.
+// tooLate reports whether there was no time for a tick of a job that takes longer than its
+// interval: a replica said that it was too late, or that a later one took its place, or it still
+// waited in the end, or was run then, as none after it was.
 func (x *index) tooLate(t tick, job *work.Job) bool {
-	return job.Long() && slices.ContainsFunc(x.skips[t], func(s record.Record) bool {
+	if !job.Ticked() || !job.Long() {
+		return false
+	}
+	return slices.ContainsFunc(x.skips[t], func(s record.Record) bool {
 		why := scheduler.Reason(s.Reason)
-		return why == scheduler.SkipMissed || why == scheduler.SkipSuperseded || why == scheduler.SkipStopped && s.At > x.Over
-	})
+		return why == scheduler.SkipMissed || why == scheduler.SkipSuperseded
+	}) || !slices.ContainsFunc(x.runs[t.job], func(r *run) bool { return r.tick > t.at })
 }
 
 // tooOld reports whether the window for catching a tick up was over when a later one was run first.
@@ -187,7 +191,7 @@ func (x *index) tooOld(t tick, job *work.Job) bool {
 func (x *index) diedWith(t tick) string {
 	for _, s := range x.skips[t] {
 		why, l := scheduler.Reason(s.Reason), x.lives[s.By]
-		if why != scheduler.SkipHeld && why != scheduler.SkipDone || l == nil || l.killed == 0 {
+		if why != scheduler.SkipHeld && why != scheduler.SkipDone && why != scheduler.SkipCutShort || l == nil || l.killed == 0 {
 			continue
 		}
 		if l.killed >= x.machine(t.at).Add(-dying) && l.killed <= s.At.Add(completing) {
@@ -208,7 +212,7 @@ func (x *index) heard(t tick) string {
 	for _, name := range x.names {
 		for _, rec := range x.Records[name] {
 			job, known := work.Find(x.Jobs, rec.Job)
-			if known && rec.Kind == record.Skip && rec.Job == t.job && job.Tick(rec.Tick) == t.at {
+			if known && rec.Kind == record.Skip && rec.Job == t.job && slices.Contains(before(&job, rec), t.at) {
 				text += fmt.Sprintf("; %s at %s: %s", name, rec.At, rec.Reason)
 				if rec.By != "" {
 					text += " by " + rec.By

@@ -9,15 +9,14 @@ import (
 	"github.com/tenure-dev/tenure/tools/harness/fault"
 	"github.com/tenure-dev/tenure/tools/harness/history"
 	"github.com/tenure-dev/tenure/tools/soak/plan"
-	"github.com/tenure-dev/tenure/tools/soak/record"
 	"github.com/tenure-dev/tenure/tools/soak/work"
 )
 
 const (
-	// before a tick, by the machine's clock, a replica whose clock is ahead may run it, and what
+	// earlier than a tick, by the machine's clock, a replica whose clock is ahead may run it, and what
 	// happened before that may matter: a lease of a process that was killed runs out, and another
 	// leader is elected.
-	before = 5 * time.Second
+	earlier = 5 * time.Second
 	// after the time in which a tick is tried again, a replica whose clock is behind may run it.
 	after = 2 * time.Second
 	// enough is how much of that must be left when the servers answer again.
@@ -73,23 +72,22 @@ func (x *index) quorum(from, to history.Instant) bool {
 }
 
 // checkWell wants each tick to be run that came while all was well, of jobs that catch up nothing,
-// or the latest: at that time no process was killed or frozen, no clock leapt, and a quorum of
-// servers answered, if not when the tick came then in time to try again. A replica that was stopped
-// in order is no excuse: another one is there.
+// or the latest: at that time no process was killed or frozen, and a quorum of servers answered, if not when the tick came then in time to try again. A replica that was stopped
+// in order is no excuse, another one is there; nor is a clock that leaps or is wrong.
 func (x *index) checkWell(v *Verdict) {
 	for _, job := range x.Jobs {
 		runs := x.runs[job.Name]
 		if !job.Ticked() || job.CatchUp == scheduler.CatchUpAll || len(runs) == 0 || job.Takes+spare > job.Every || job.Every < clocks {
 			continue
 		}
-		for _, at := range job.Ticks(first(runs), x.last(&job)) {
+		for _, at := range job.Ticks(first(runs), x.last()) {
 			t := tick{job.Name, at}
 			if !x.wasWell(t, &job) {
 				continue
 			}
 			v.Well++
 			if len(x.done[t]) == 0 {
-				v.Add(Lost, "%s: nobody ran it, although all was well%s", t, x.heard(t))
+				x.lose(v, t, "nobody ran it, although all was well")
 			}
 		}
 	}
@@ -98,18 +96,13 @@ func (x *index) checkWell(v *Verdict) {
 func (x *index) wasWell(t tick, job *work.Job) bool {
 	due := x.machine(t.at)
 	again := due.Add(min(job.Every, scheduler.Grace))
-	last := again
-	if job.Kind == work.Duration {
-		last = last.Add(job.Every)
-	}
-	from, to := due.Add(-before), last.Add(after)
-	if !x.quorum(from, due.Add(-before/2)) || !x.quorum(again.Add(-enough), to) {
+	from, to := due.Add(-earlier), again.Add(after)
+	if !x.quorum(from, due.Add(-earlier/2)) || !x.quorum(again.Add(-enough), to) {
 		return false
 	}
 	for _, name := range x.names {
 		l := x.lives[name]
-		if x.struck(name, from, to) || slices.ContainsFunc(l.paused, func(s span) bool { return s.meets(from, to) }) ||
-			slices.ContainsFunc(l.leaps, func(leap record.Record) bool { return leap.At >= from && leap.At <= to }) {
+		if x.struck(name, from, to) || slices.ContainsFunc(l.paused, func(s span) bool { return s.meets(from, to) }) {
 			return false
 		}
 	}
@@ -118,22 +111,7 @@ func (x *index) wasWell(t tick, job *work.Job) bool {
 			return false
 		}
 	}
-	if job.Leader && job.CatchUp == scheduler.CatchUpNone && x.ledByANewcomer(t, due) {
-		return false
-	}
-	// At most once, and without WithCatchUp, nobody goes after a tick that a replica had won which
-	// was then told to stop.
-	return job.CatchUp != scheduler.CatchUpNone || !slices.ContainsFunc(x.skips[t], func(s record.Record) bool {
-		l := x.lives[s.By]
-		return s.Reason == string(scheduler.SkipHeld) && l != nil && l.to >= s.At.Add(-settled) && l.to <= s.At.Add(settled)
-	})
-}
-
-// ledByANewcomer reports whether the next tick was run by a leader that was not there when this one
-// came, and so knows nothing of it without WithCatchUp.
-func (x *index) ledByANewcomer(t tick, due history.Instant) bool {
-	i := slices.IndexFunc(x.runs[t.job], func(r *run) bool { return r.tick > t.at })
-	return i >= 0 && x.lives[x.runs[t.job][i].life].start.At > due
+	return true
 }
 
 // checkAsked wants a run for each call of RunNow that returned no error, if nothing happened to the

@@ -46,7 +46,7 @@ func TestTickThatNobodyRunsAlthoughAllIsWell(t *testing.T) {
 		"a replica was stopped in order":          func(s *script) { s.strike(plan.Roll, "r1.1", at-second, at+second) },
 		"a replica was killed long before":        func(s *script) { s.Lives = append(s.Lives, history.Life{Name: "r2.1", Killed: at - 6*second}) },
 		"a replica was frozen long after":         func(s *script) { s.freeze("r1.1", at+8*second, at+9*second) },
-		"a clock leapt long before":               func(s *script) { s.leap("r0.1", at-6*second, second/2) },
+		"a clock leapt":                           func(s *script) { s.leap("r0.1", at-2*second, second/2) },
 		"two servers are away, and back in time":  func(s *script) { s.outage(fault.FreezeServer, at-2*second, at+900*ms, 0, 1) },
 		"a deploy was over long before":           func(s *script) { s.strike(plan.Deploy, "", at-11*second, at-9*second) },
 		"a replica was stopped that nobody named": func(s *script) { s.strike(plan.RollAtTick, "r0.1", at, at+second) },
@@ -69,7 +69,6 @@ func TestTickThatNobodyRunsAlthoughAllIsWell(t *testing.T) {
 		"a process did not run for a moment": func(s *script) {
 			s.add("r1.1", record.Record{Kind: record.Pause, At: at + second/2, Delay: time.Second})
 		},
-		"a clock leapt":      func(s *script) { s.leap("r0.1", at-2*second, second/2) },
 		"there was a deploy": func(s *script) { s.strike(plan.Deploy, "", at-6*second, at-4*second) },
 	} {
 		t.Run("excused: "+name, func(t *testing.T) {
@@ -78,12 +77,10 @@ func TestTickThatNobodyRunsAlthoughAllIsWell(t *testing.T) {
 			require.Zero(t, checker.Check(s.History).Count(checker.Lost))
 		})
 	}
-	// Of a tick that a replica had which was then told to stop.
+	// Whoever had it was told to stop, and another one goes after it.
 	s := missed(t, scheduler.SkipHeld)
 	s.change("r1.1", of(record.Skip, plain, 20), func(r *record.Record) { r.By = "r2.1" })
 	s.Lives = append(s.Lives, history.Life{Name: "r2.1", Began: second, Ended: at + second})
-	s.requireOnly(t, checker.Lost, 0)
-	s.Lives[2].Ended = at + 4*second
 	require.Equal(t, 1, checker.Check(s.History).Count(checker.Lost))
 }
 
@@ -96,27 +93,6 @@ func (s *script) leap(life string, at, by history.Instant) {
 	s.Records[life] = append([]record.Record{
 		s.Records[life][0], {Kind: record.Leap, At: at, Delay: time.Duration(by)}, {Kind: record.Leap, At: at + 1, Delay: -time.Duration(by)},
 	}, s.Records[life][1:]...)
-}
-
-// Ticks are due when the replica's clock shows them.
-func TestTicksOfAClockThatLeaps(t *testing.T) {
-	shift := func(t *testing.T, by history.Instant) *script {
-		s := begin(t)
-		s.drop("r1.1", of(record.Skip, plain, 20))
-		s.Records["r1.1"] = append(s.Records["r1.1"], record.Record{Kind: record.Leap, At: instant(10), Delay: time.Duration(by)})
-		return s
-	}
-	v := shift(t, second/2).requireOnly(t, checker.Unexplained, 1)
-	require.Contains(t, v.Violations[0].Text, "due there at 39.5s")
-	v = shift(t, -second/2).requireOnly(t, checker.Unexplained, 1)
-	require.Contains(t, v.Violations[0].Text, "due there at 40.5s")
-	// Around a leap nobody asks.
-	s := begin(t)
-	s.drop("r1.1", of(record.Skip, plain, 20))
-	s.leap("r1.1", instant(20)-second, second/2)
-	s.requireOnly(t, checker.Unexplained, 0)
-	s.change("r1.1", func(r record.Record) bool { return r.Kind == record.Leap }, func(r *record.Record) { r.At -= 10 * second })
-	s.requireOnly(t, checker.Unexplained, 1)
 }
 
 // A run overlaps the ticks that come while it goes on, or would if it had begun at its time, and no
@@ -137,11 +113,11 @@ func TestTickThatARunOverlaps(t *testing.T) {
 		s := lose(t, job, 1600*ms)
 		require.NotZero(t, checker.Check(s.History).Count(checker.Lost))
 		require.Zero(t, checker.Check(s.History).Overlapped)
-		s = lose(t, job, 1800*ms)
+		s = lose(t, job, 1950*ms)
 		require.Equal(t, 1, checker.Check(s.History).Overlapped)
-		// Its process was frozen, so the completion may have come late.
+		// Its process was frozen, so it may have looked at its clock late.
 		s = lose(t, job, 100*ms)
-		s.freeze("r0.1", instant(19)+500*ms, instant(19)+600*ms)
+		s.freeze("r0.1", instant(19)+130*ms, instant(19)+2100*ms)
 		require.Equal(t, 1, checker.Check(s.History).Overlapped)
 	}
 	// A run that came to no end overlaps nothing.
@@ -153,7 +129,7 @@ func TestTickThatARunOverlaps(t *testing.T) {
 // A job that takes longer than its interval has no time for all ticks; but one that was begun is
 // brought to its end.
 func TestTicksOfAJobThatTakesLong(t *testing.T) {
-	for why, lost := range map[scheduler.Reason]int{scheduler.SkipMissed: 0, scheduler.SkipSuperseded: 0, scheduler.SkipStopped: 1, scheduler.SkipNoQuorum: 1} {
+	for why, lost := range map[scheduler.Reason]int{scheduler.SkipMissed: 0, scheduler.SkipSuperseded: 0, scheduler.SkipNoQuorum: 1} {
 		s := begin(t)
 		s.Jobs = jobs()
 		for i := range s.Jobs {
@@ -162,11 +138,13 @@ func TestTicksOfAJobThatTakesLong(t *testing.T) {
 		s.drop("r0.1", of(record.Begin, again, 20))
 		s.skip("r0.1", again, 20, instant(20), why, "")
 		s.requireOnly(t, checker.Lost, lost)
-		s.change("r0.1", of(record.Skip, again, 20), func(r *record.Record) { r.At = s.Over + second })
-		if why == scheduler.SkipStopped {
-			lost = 0 // it waited until the end
+		// It waits until the end.
+		for tick := 21; tick <= lasts+1; tick++ {
+			s.drop("r0.1", of(record.Begin, again, tick))
+			s.drop("r1.1", of(record.Skip, again, tick))
 		}
-		s.requireOnly(t, checker.Lost, lost)
+		s.drop("r1.1", of(record.Skip, again, 20))
+		s.requireOnly(t, checker.Lost, 0)
 	}
 }
 
@@ -212,22 +190,18 @@ func TestRunNowThatRunsNothing(t *testing.T) {
 	s.requireOnly(t, checker.Silent, 0)
 }
 
-// The next leader runs a tick of a hand-over if it was there when the tick came.
+// The next leader runs a tick of a hand-over, also if it was not there when the tick came.
 func TestTickOfAHandOver(t *testing.T) {
-	lead := func(t *testing.T, started history.Instant) *script {
-		s := missed(t, scheduler.SkipNotLeader)
-		for i := range s.Jobs {
-			s.Jobs[i].Leader = s.Jobs[i].Name == plain
-		}
-		s.Lives = append(s.Lives, history.Life{Name: "r2.1", Began: started, Ended: s.Over + 10*second})
-		s.add("r2.1", record.Record{Kind: record.Start, At: started, Clock: clock(started)})
-		s.drop("r0.1", of(record.Begin, plain, 21))
-		s.skip("r0.1", plain, 21, instant(21), scheduler.SkipNotLeader, "")
-		s.run("r2.1", plain, 21, instant(21)+10*ms, 0)
-		return s
+	s := missed(t, scheduler.SkipNotLeader)
+	for i := range s.Jobs {
+		s.Jobs[i].Leader = s.Jobs[i].Name == plain
 	}
-	require.Equal(t, 1, checker.Check(lead(t, instant(20)-ms).History).Count(checker.Lost))
-	require.Zero(t, checker.Check(lead(t, instant(20)+second).History).Count(checker.Lost))
+	started := instant(20) + second
+	s.Lives = append(s.Lives, history.Life{Name: "r2.1", Began: started, Ended: s.Over + 10*second})
+	s.add("r2.1", record.Record{Kind: record.Start, At: started, Clock: clock(started)})
+	s.drop("r0.1", of(record.Begin, plain, 21))
+	s.run("r2.1", plain, 21, instant(21)+10*ms, 0)
+	require.Equal(t, 1, checker.Check(s.History).Count(checker.Lost))
 }
 
 // Of a job with an interval below a second there may be more to be caught up than there is time.

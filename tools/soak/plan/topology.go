@@ -60,7 +60,7 @@ func Topologies() []Topology {
 		},
 		// Every server forgets everything, one after the other, and the leader changes after that.
 		{
-			Name: "memory", Servers: 3, Memory: true, Ahead: work.MaxAhead,
+			Name: "memory", Servers: 3, Memory: true, Ahead: work.MaxAhead, Leaps: true,
 			Kinds: mostlyRolls(Kill, Freeze), Gap: 6 * time.Second, Deploys: 40 * time.Second,
 			Restarts: []fault.Kind{fault.RestartEmpty}, Outage: time.Second, InTurn: true,
 		},

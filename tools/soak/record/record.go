@@ -17,11 +17,11 @@ const (
 	Start    Kind = "start"      // the Schedulers run: Clock
 	Leap     Kind = "leap"       // the replica's clock leaps at At, which is to come: Delay by how much, back if it is negative
 	Created  Kind = "created"    // a one-time job was created: Job, Tick
-	Begin    Kind = "begin"      // the task is about to be called: Run, Job, Tick, Attempt, CatchUp, Token, Deadline, Delay
+	Begin    Kind = "begin"      // the task is about to be called: Run, Job, Tick, Attempt, Reason why it is run, Token, Deadline, Delay
 	Valid    Kind = "valid"      // the task is at work: Run, Deadline
-	End      Kind = "end"        // the task is done: Run, Deadline, Panicked, Text how its lease ended if it has
-	Unheard  Kind = "unheard"    // too few servers confirmed the end of a run's lease: Token, Text
-	Skip     Kind = "skip"       // a tick is not run: Job, Tick, Reason, By, Pending, Text
+	End      Kind = "end"        // the task is done: Run, Deadline, Panicked, Told, Text how its lease ended if it has
+	Unheard  Kind = "unheard"    // the end of a run's lease was not confirmed by a quorum: Token, Text
+	Skip     Kind = "skip"       // ticks are not run: Job, Tick the last, Count, Reason, By, Pending, Text
 	Asked    Kind = "asked"      // RunNow was called: Job, Text its error
 	Fault    Kind = "fault"      // something was not as it has to be: Text
 	Pause    Kind = "pause"      // the process did not run for a while until this: Delay
@@ -37,11 +37,12 @@ type Record struct {
 	Job      string          `json:"job,omitempty"`
 	Tick     int64           `json:"tick,omitempty"` // in milliseconds since 1970; 0 for a run that RunNow asked for
 	Attempt  int             `json:"n,omitempty"`
-	CatchUp  bool            `json:"late,omitempty"`
+	Count    int             `json:"count,omitempty"`
 	Token    uint64          `json:"token,omitempty"`
 	Deadline history.Instant `json:"dl,omitempty"`
 	Delay    time.Duration   `json:"delay,omitempty"` // from the tick to this, by the replica's clock
 	Panicked bool            `json:"panicked,omitempty"`
+	Told     bool            `json:"told,omitempty"` // it was told to end, and returned an error
 	Reason   string          `json:"why,omitempty"`
 	By       string          `json:"by,omitempty"`
 	Pending  bool            `json:"pending,omitempty"`

@@ -13,6 +13,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 	"github.com/tenure-dev/tenure/tools/harness/clients"
@@ -27,7 +28,6 @@ const (
 	Prefix   = "soak"
 	TermTTL  = 1500 * time.Millisecond // of the leadership
 	Stopping = 8 * time.Second         // more than the longest task
-	try      = 700 * time.Millisecond  // below the shortest interval
 	// StopPatience is how long a replica may take to stop in order: Stopping, and what the Quorum's
 	// Close waits for.
 	StopPatience = 20 * time.Second
@@ -82,6 +82,7 @@ func Begin(p *clients.Process) (end func() error, err error) {
 		return nil, err
 	}
 	r.clock = r.Settings.Clock()
+	clock.Wall = r.clock.Now
 	if err := r.open(); err != nil {
 		return nil, err
 	}
@@ -124,10 +125,10 @@ func (r *replica) open() (err error) {
 		return err
 	}
 	common := []scheduler.Option{
-		scheduler.WithClock(r.clock), scheduler.WithLocation(time.UTC), scheduler.WithTryTimeout(try), // zones differ
-		scheduler.WithStopTimeout(Stopping), scheduler.WithLogger(r.Logger), scheduler.WithTracer(t),
+		scheduler.WithLocation(time.UTC), // zones differ
+		scheduler.WithStopTimeout(Stopping), scheduler.WithLogger(r.Logger), scheduler.WithTracer(t.scheduler()),
 	}
-	r.shared, err = scheduler.New(r.quorum, append(common[:len(common):len(common)], scheduler.WithTTL(work.TTL))...)
+	r.shared, err = scheduler.New(r.quorum, append(common[:len(common):len(common)], scheduler.WithLeaseOptions(redlock.WithTTL(work.TTL)))...)
 	if err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (r *replica) open() (err error) {
 func (r *replica) addJobs() error {
 	for _, j := range work.Jobs() {
 		if r.AtMostOnce {
-			j.Delivery = redlock.AtMostOnce
+			j.Delivery = scheduler.AtMostOnce
 		}
 		definition, err := j.Definition(r.Start, r.Duration)
 		if err != nil {
@@ -157,11 +158,11 @@ func (r *replica) add(j work.Job, definition gocron.JobDefinition) (gocron.Job, 
 	if j.Leader {
 		s = r.led
 	}
-	opts := []scheduler.JobOption{scheduler.WithDelivery(j.Delivery), scheduler.WithOverlap(j.Overlap)}
+	opts := []gocron.JobOption{gocron.WithName(j.Name), scheduler.WithDelivery(j.Delivery), scheduler.WithOverlap(j.Overlap)}
 	if j.CatchUp != scheduler.CatchUpNone {
 		opts = append(opts, scheduler.WithCatchUp(j.Within(), j.CatchUp))
 	}
-	return s.With(opts...).NewJob(definition, scheduler.NewTask(r.task, j, parameter), gocron.WithName(j.Name))
+	return s.NewJob(definition, gocron.NewTask(r.task, j, parameter), opts...)
 }
 
 // watch notes when the process did not run: it was frozen, or the machine was busy.

@@ -29,7 +29,7 @@ func (r *replica) task(ctx context.Context, j work.Job, p string) error {
 		return nil
 	}
 	id, _ := ctx.Value(runKey{}).(string)
-	if j.Panics && run.Attempt == 1 && j.Tick(run.Tick.UnixMilli())/j.Every.Milliseconds()%4 == 0 {
+	if j.Panics && run.Attempt == 1 && run.Due.UnixMilli()/j.Every.Milliseconds()%4 == 0 {
 		panic("each fourth tick")
 	}
 	until := ctx

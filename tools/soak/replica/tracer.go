@@ -12,8 +12,6 @@ import (
 )
 
 var (
-	_ scheduler.RunTracer   = (*tracer)(nil)
-	_ scheduler.SkipTracer  = (*tracer)(nil)
 	_ redlock.AcquireTracer = (*tracer)(nil)
 	_ redlock.ReleaseTracer = (*tracer)(nil)
 )
@@ -26,26 +24,40 @@ type tracer struct {
 
 type runKey struct{}
 
-// TraceRunStart implements scheduler.RunTracer.
-func (t *tracer) TraceRunStart(ctx context.Context, data scheduler.TraceRunStartData) context.Context {
+func (t *tracer) scheduler() *scheduler.Tracer {
+	return &scheduler.Tracer{RunStart: t.begin, RunEnd: t.end, Skip: t.skip}
+}
+
+func (t *tracer) begin(ctx context.Context, data scheduler.RunStartTrace) context.Context {
 	id := fmt.Sprintf("%s/%d", t.Name, t.runs.Add(1))
 	rec := record.Record{
-		Kind: record.Begin, Run: id, Job: data.Run.Job, Attempt: data.Run.Attempt, CatchUp: data.Run.CatchUp,
-		Token: data.Run.FencingToken(), Deadline: deadline(data.Run), Delay: data.Delay,
+		Kind: record.Begin, Run: id, Job: data.Run.Job, Attempt: data.Run.Attempt, Reason: data.Run.Why,
+		Token: data.Run.FencingToken(), Deadline: deadline(data.Run), Delay: data.Lateness,
 	}
-	if !data.Run.Tick.IsZero() {
-		rec.Tick = data.Run.Tick.UnixMilli()
+	if !data.Run.Due.IsZero() {
+		rec.Tick = data.Run.Due.UnixMilli()
 	}
 	t.Append(rec)
 	return context.WithValue(ctx, runKey{}, id)
 }
 
-// TraceRunEnd implements scheduler.RunTracer.
-func (t *tracer) TraceRunEnd(ctx context.Context, data scheduler.TraceRunEndData) {
+func (t *tracer) end(ctx context.Context, data scheduler.RunEndTrace) {
 	id, _ := ctx.Value(runKey{}).(string)
-	rec := record.Record{Kind: record.End, Run: id, Deadline: deadline(data.Run), Panicked: data.Panicked}
+	rec := record.Record{Kind: record.End, Run: id, Deadline: deadline(data.Run), Panicked: errors.As(data.Err, new(*scheduler.PanicError))}
+	rec.Told = data.Err != nil && ctx.Err() != nil
 	if err := data.Run.Lease().Err(); err != nil {
 		rec.Text = err.Error()
+	}
+	t.Append(rec)
+}
+
+func (t *tracer) skip(_ context.Context, s *scheduler.SkipError) {
+	rec := record.Record{Kind: record.Skip, Job: s.Job, Count: s.Count, Reason: string(s.Reason), By: s.By, Pending: s.Pending}
+	if !s.Tick.IsZero() {
+		rec.Tick = s.Tick.UnixMilli()
+	}
+	if s.Err != nil {
+		rec.Text = s.Err.Error()
 	}
 	t.Append(rec)
 }
@@ -63,22 +75,10 @@ func (t *tracer) TraceReleaseStart(ctx context.Context, _ redlock.TraceReleaseSt
 	return ctx
 }
 
-// TraceReleaseEnd implements redlock.ReleaseTracer.
+// TraceReleaseEnd implements redlock.ReleaseTracer. Where a release fails, how the run ended may
+// not have been written either.
 func (t *tracer) TraceReleaseEnd(_ context.Context, data redlock.TraceReleaseEndData) {
-	if errors.Is(data.Err, redlock.ErrNoQuorum) {
+	if data.Err != nil {
 		t.Append(record.Record{Kind: record.Unheard, Token: data.Lease.FencingToken(), Text: data.Err.Error()})
 	}
-}
-
-// TraceSkip implements scheduler.SkipTracer.
-func (t *tracer) TraceSkip(_ context.Context, data scheduler.TraceSkipData) {
-	s := data.Skip
-	rec := record.Record{Kind: record.Skip, Job: s.Job, Reason: string(s.Reason), By: s.By, Pending: s.Pending}
-	if !s.Tick.IsZero() {
-		rec.Tick = s.Tick.UnixMilli()
-	}
-	if s.Err != nil {
-		rec.Text = s.Err.Error()
-	}
-	t.Append(rec)
 }

@@ -32,7 +32,7 @@ type Report struct {
 	Well      int            `json:"ticks_while_all_was_well"`
 	Asked     int            `json:"run_now_calls"`
 	Explained int            `json:"ticks_to_be_explained"`
-	Paused    int            `json:"ticks_left_out_for_pauses"`
+	Unasked   int            `json:"ticks_left_out"`
 	Nobody    map[string]int `json:"ticks_nobody_ran"`
 	Skips     map[string]int `json:"skips"`
 	Faults    map[string]int `json:"faults"`
@@ -55,7 +55,7 @@ func New(v *checker.Verdict, servers int) *Report {
 	return &Report{
 		Pass: len(v.Violations) == 0, Servers: servers, Processes: v.Lives, Stopped: v.Stopped, Jobs: v.Jobs,
 		Runs: v.Runs, Ticks: v.Ticks, CatchUps: v.CatchUps, Again: v.Again, Manual: v.Manual, Cut: v.Cut, Panicked: v.Failed, Stale: v.Stale,
-		Exact: v.Exact, Overlaps: v.Overlapped, Well: v.Well, Asked: v.Asked, Explained: v.Explained, Paused: v.Paused, Nobody: v.Nobody, Skips: v.Skips, Faults: v.Faults,
+		Exact: v.Exact, Overlaps: v.Overlapped, Well: v.Well, Asked: v.Asked, Explained: v.Explained, Unasked: v.Unasked, Nobody: v.Nobody, Skips: v.Skips, Faults: v.Faults,
 		Late: delays(v.Late), LateAgain: delays(v.LateCatchUps), Excuses: v.Excuses, Violations: v.Violations,
 	}
 }
@@ -99,9 +99,9 @@ func (r *Report) rows() []report.Row {
 		{"**runs that overlap**", violations(checker.Overlap)},
 		{"**tokens out of order**", violations(checker.Disorder)},
 		{"skips by reason", report.Counts(r.Skips)},
-		{"ticks that a live replica had to run or explain", count(r.Explained)},
+		{"ticks that had to be run, or else to be told of", count(r.Explained)},
 		{"**of which unexplained; explained wrongly**", violations(checker.Unexplained) + "; " + violations(checker.Untrue)},
-		{"left out because the process did not run", count(r.Paused)},
+		{"left out because something happened to a process", count(r.Unasked)},
 		{"delay of runs (p50, p99, max)", r.Late.String()},
 		{"delay of catch-ups (p50, p99, max)", r.LateAgain.String()},
 		{"faults", report.Counts(r.Faults)},

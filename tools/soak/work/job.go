@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
@@ -19,8 +18,8 @@ const (
 	Cron     Kind = "cron"     // gocron.CronJob, at multiples of Every
 	Daily    Kind = "daily"    // gocron.DailyJob with a long list of times, at multiples of Every
 	Weekly   Kind = "weekly"   // gocron.WeeklyJob on each day, likewise
-	Duration Kind = "duration" // gocron.DurationJob, from the start of each replica
-	Random   Kind = "random"   // gocron.DurationRandomJob between Every and twice that; leaders only
+	Duration Kind = "duration" // gocron.DurationJob, from when it was first made anywhere
+	Random   Kind = "random"   // gocron.DurationRandomJob between Every and twice that
 	Once     Kind = "once"     // gocron.OneTimeJob, created while replicas run
 	Manual   Kind = "manual"   // never due; each replica asks for runs with RunNow, at random every Every
 )
@@ -33,30 +32,23 @@ type Job struct {
 	Takes    time.Duration
 	Leader   bool // by the Scheduler with an election
 	CatchUp  scheduler.CatchUp
-	Delivery redlock.Delivery
+	Delivery scheduler.Delivery
 	Overlap  scheduler.Overlap
-	Fails    bool // returns an error each third time
-	Panics   bool // each fourth tick, at the first attempt
-	Deaf     bool // does not end with its context
-	Idle     bool // ticks seldom: missed ticks are caught up for so long that there are some at any time
+	Fails    bool  // returns an error each third time
+	Panics   bool  // each fourth tick, at the first attempt
+	Deaf     bool  // does not end with its context
+	Phase    int64 // of a duration job: its ticks are so many milliseconds after multiples of Every; the checker finds it
+	Idle     bool  // ticks seldom: missed ticks are caught up for so long that there are some at any time
 }
 
 // Ticked reports whether the judge knows the ticks of the job.
 func (j *Job) Ticked() bool { return j.Kind != Random && j.Kind != Manual && j.Kind != Once }
 
-// Tick returns the tick by which all replicas know a scheduled time, in milliseconds since 1970.
-func (j *Job) Tick(scheduled int64) int64 {
-	if j.Kind != Duration {
-		return scheduled
-	}
-	return scheduled - scheduled%j.Every.Milliseconds()
-}
-
 // Ticks returns the ticks from a time up to another one, in milliseconds since 1970, both included.
 func (j *Job) Ticks(from, to int64) []int64 {
 	every := j.Every.Milliseconds()
 	var ticks []int64
-	for tick := (from + every - 1) / every * every; tick <= to; tick += every {
+	for tick := from + ((j.Phase-from)%every+every)%every; tick <= to; tick += every {
 		ticks = append(ticks, tick)
 	}
 	return ticks
@@ -109,16 +101,16 @@ func Jobs() []Job {
 		{Kind: Cron, Every: 4 * time.Second, CatchUp: scheduler.CatchUpAll, Leader: true},
 		{Kind: Cron, Every: 2 * time.Second, Takes: 3 * time.Second, Deaf: true},
 		{Kind: Cron, Every: 2 * time.Second, Takes: 100 * time.Millisecond, CatchUp: scheduler.CatchUpLatest, Leader: true},
-		{Kind: Cron, Every: 3 * time.Second, Takes: 300 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce},
-		{Kind: Cron, Every: 4 * time.Second, Takes: 300 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce, Leader: true},
-		{Kind: Cron, Every: 3 * time.Second, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce, Panics: true},
-		{Kind: Cron, Every: 3 * time.Second, Takes: time.Second, CatchUp: scheduler.CatchUpLatest, Delivery: redlock.AtLeastOnce},
+		{Kind: Cron, Every: 3 * time.Second, Takes: 300 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce},
+		{Kind: Cron, Every: 4 * time.Second, Takes: 300 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce, Leader: true},
+		{Kind: Cron, Every: 3 * time.Second, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce, Panics: true},
+		{Kind: Cron, Every: 3 * time.Second, Takes: time.Second, CatchUp: scheduler.CatchUpLatest, Delivery: scheduler.AtLeastOnce},
 		{Kind: Cron, Every: 4 * time.Second, Takes: 500 * time.Millisecond, CatchUp: scheduler.CatchUpAll},
 		{Kind: Cron, Every: 4 * time.Second, Takes: 5 * time.Second, Overlap: scheduler.OverlapQueue},
 		{Kind: Cron, Every: 4 * time.Second, Takes: 3 * time.Second, CatchUp: scheduler.CatchUpLatest, Leader: true},
 		{Kind: Cron, Every: 5 * time.Second, CatchUp: scheduler.CatchUpAll},
 		{Kind: Cron, Every: 5 * time.Second, Takes: time.Second, CatchUp: scheduler.CatchUpAll, Leader: true},
-		{Kind: Cron, Every: 6 * time.Second, Takes: 2 * time.Second, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce},
+		{Kind: Cron, Every: 6 * time.Second, Takes: 2 * time.Second, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce},
 		{Kind: Cron, Every: 10 * time.Second, Takes: 100 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Fails: true},
 		{Kind: Cron, Every: 12 * time.Second, Takes: 4 * time.Second, CatchUp: scheduler.CatchUpLatest},
 		{Kind: Cron, Every: 15 * time.Second, CatchUp: scheduler.CatchUpAll, Leader: true},
@@ -133,17 +125,17 @@ func Jobs() []Job {
 		{Kind: Duration, Every: 5 * time.Second, Takes: 6 * time.Second},
 		{Kind: Duration, Every: 3 * time.Second, Leader: true},
 		{Kind: Random, Every: 2 * time.Second, Takes: 200 * time.Millisecond, Leader: true},
+		{Kind: Random, Every: 2 * time.Second, Takes: 100 * time.Millisecond},
 		{Kind: Manual, Every: 3 * time.Second, Takes: 400 * time.Millisecond},
 		{Kind: Manual, Every: 5 * time.Second, Leader: true},
 
-		// Runs that go on into the next interval of a duration job, whose phase no other replica
-		// knows.
-		{Kind: Duration, Every: 2 * time.Second, Takes: 600 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce},
-		{Kind: Duration, Every: 3 * time.Second, Takes: 2200 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce},
-		{Kind: Duration, Every: 4 * time.Second, Takes: time.Second, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce, Leader: true},
+		// Runs that take a part of the interval of a duration job.
+		{Kind: Duration, Every: 2 * time.Second, Takes: 600 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce},
+		{Kind: Duration, Every: 3 * time.Second, Takes: 2200 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce},
+		{Kind: Duration, Every: 4 * time.Second, Takes: time.Second, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce, Leader: true},
 		// A queue that is run at least once, with time to spare and without.
-		{Kind: Cron, Every: 3 * time.Second, Takes: 2 * time.Second, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce, Overlap: scheduler.OverlapQueue},
-		{Kind: Cron, Every: 2 * time.Second, Takes: 2500 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce, Overlap: scheduler.OverlapQueue},
+		{Kind: Cron, Every: 3 * time.Second, Takes: 2 * time.Second, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce, Overlap: scheduler.OverlapQueue},
+		{Kind: Cron, Every: 2 * time.Second, Takes: 2500 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce, Overlap: scheduler.OverlapQueue},
 		// Short intervals.
 		{Kind: Cron, Every: time.Second, Takes: 200 * time.Millisecond, CatchUp: scheduler.CatchUpAll},
 		{Kind: Cron, Every: time.Second, CatchUp: scheduler.CatchUpAll, Leader: true},
@@ -161,10 +153,10 @@ func Jobs() []Job {
 		// What keeps a leader that is stopped in order.
 		{Kind: Cron, Every: 10 * time.Second, Takes: 6 * time.Second, Deaf: true, Leader: true},
 		// Ticks that are far apart, and that the servers have to remember.
-		{Kind: Cron, Every: 20 * time.Second, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce, Idle: true},
-		{Kind: Cron, Every: 30 * time.Second, CatchUp: scheduler.CatchUpAll, Delivery: redlock.AtLeastOnce, Leader: true, Idle: true},
+		{Kind: Cron, Every: 20 * time.Second, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce, Idle: true},
+		{Kind: Cron, Every: 30 * time.Second, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce, Leader: true, Idle: true},
 		{Kind: Cron, Every: time.Minute, CatchUp: scheduler.CatchUpAll, Leader: true, Idle: true},
-		{Kind: Cron, Every: time.Minute, CatchUp: scheduler.CatchUpLatest, Delivery: redlock.AtLeastOnce, Leader: true, Idle: true},
+		{Kind: Cron, Every: time.Minute, CatchUp: scheduler.CatchUpLatest, Delivery: scheduler.AtLeastOnce, Leader: true, Idle: true},
 	}
 	for i := range jobs {
 		jobs[i].Name = fmt.Sprintf("%s-%d", jobs[i].Kind, i+1)

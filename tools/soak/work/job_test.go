@@ -15,10 +15,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// With the two kinds of one-time jobs there are 61.
+// With the two kinds of one-time jobs there are 62.
 func TestJobs(t *testing.T) {
 	jobs := work.Jobs()
-	require.Len(t, jobs, 59)
+	require.Len(t, jobs, 60)
 	names := make(map[string]bool)
 	for _, j := range jobs {
 		require.False(t, names[j.Name])
@@ -78,10 +78,8 @@ func TestTicksAreThoseOfGocron(t *testing.T) {
 	require.ErrorContains(t, err, "no schedule of its own")
 }
 
-func TestTickOfADurationJobIsItsInterval(t *testing.T) {
-	j := work.Job{Kind: work.Duration, Every: 3 * time.Second}
-	require.Equal(t, int64(9000), j.Tick(9000))
-	require.Equal(t, int64(9000), j.Tick(11999))
-	j.Kind = work.Cron
-	require.Equal(t, int64(11999), j.Tick(11999))
+func TestTicksOfADurationJobHaveAPhase(t *testing.T) {
+	j := work.Job{Kind: work.Duration, Every: 3 * time.Second, Phase: 1400}
+	require.Equal(t, []int64{10_400, 13_400}, j.Ticks(7401, 13_400))
+	require.Equal(t, []int64{1400}, j.Ticks(0, 4399))
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/scheduler"
 )
 
 // The kinds of Report.
@@ -58,7 +59,7 @@ func lease(key string) string {
 	switch {
 	case strings.HasPrefix(key, elector.KeyPrefix):
 		return OfTerm
-	case strings.HasPrefix(key, jobPrefix):
+	case strings.HasPrefix(key, scheduler.KeyPrefix):
 		return OfRun
 	}
 	return ""

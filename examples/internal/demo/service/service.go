@@ -29,8 +29,6 @@ const ClockSkew = 100 * time.Millisecond
 // Work is how long a run takes: long enough to be harmed in its middle.
 const Work = 300 * time.Millisecond
 
-const jobPrefix = "job/" // of the keys of jobs' leases, see scheduler.WithKeyPrefix
-
 // Settings are what a replica is told when it starts.
 type Settings struct {
 	Replica string        `json:"replica"` // its name
@@ -61,10 +59,7 @@ func Serve(ctx context.Context, s Settings, dial Dial, report func(Report)) (err
 	defer func() { err = errors.Join(err, q.Close()) }()
 
 	jobs := []scheduler.Option{
-		scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll),
-		scheduler.WithDelivery(redlock.AtLeastOnce),
-		scheduler.WithKeyPrefix(jobPrefix),
-		scheduler.WithTracer(runs{report}),
+		scheduler.WithTracer(runs(report)),
 		scheduler.WithLogger(slog.New(slog.DiscardHandler)), // the page shows what happens
 	}
 	if s.Elect {
@@ -80,14 +75,15 @@ func Serve(ctx context.Context, s Settings, dial Dial, report func(Report)) (err
 	defer store.Close()
 	task := func(ctx context.Context) error {
 		run, _ := scheduler.RunFromContext(ctx)
-		w := Write{Token: run.FencingToken(), Tick: run.Tick.UnixMilli(), Attempt: run.Attempt}
+		w := Write{Token: run.FencingToken(), Tick: run.Due.UnixMilli(), Attempt: run.Attempt}
 		if err := store.Do(Claim, w); err != nil {
 			return err
 		}
 		time.Sleep(Work)
 		return store.Do(Put, w)
 	}
-	_, err = sched.NewJob(gocron.CronJob("* * * * * *", true), scheduler.NewTask(task), gocron.WithName(s.Job))
+	_, err = sched.NewJob(gocron.CronJob("* * * * * *", true), gocron.NewTask(task), gocron.WithName(s.Job),
+		scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll), scheduler.WithDelivery(scheduler.AtLeastOnce))
 	if err != nil {
 		return err
 	}

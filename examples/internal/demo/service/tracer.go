@@ -55,21 +55,22 @@ func (l leases) TraceLost(_ context.Context, data redlock.TraceLostData) {
 	l.tell(Lost, data.Key, data.Lease, string(data.Reason))
 }
 
-// runs tells of the runs of the job. It is a scheduler tracer.
-type runs struct{ report func(Report) }
-
-func (r runs) TraceRunStart(ctx context.Context, data scheduler.TraceRunStartData) context.Context {
-	r.report(Report{
-		Kind: Begun, Of: OfRun, At: time.Now().UnixMilli(), Token: data.Run.FencingToken(),
-		Until: data.Run.Deadline().UnixMilli(), Tick: data.Run.Tick.UnixMilli(), Attempt: data.Run.Attempt,
-	})
-	return ctx
-}
-
-func (r runs) TraceRunEnd(_ context.Context, data scheduler.TraceRunEndData) {
-	why := ""
-	if data.Err != nil {
-		why = data.Err.Error()
+// runs tells of the runs of the job.
+func runs(report func(Report)) *scheduler.Tracer {
+	return &scheduler.Tracer{
+		RunStart: func(ctx context.Context, data scheduler.RunStartTrace) context.Context {
+			report(Report{
+				Kind: Begun, Of: OfRun, At: time.Now().UnixMilli(), Token: data.Run.FencingToken(),
+				Until: data.Run.Deadline().UnixMilli(), Tick: data.Run.Due.UnixMilli(), Attempt: data.Run.Attempt,
+			})
+			return ctx
+		},
+		RunEnd: func(_ context.Context, data scheduler.RunEndTrace) {
+			why := ""
+			if data.Err != nil {
+				why = data.Err.Error()
+			}
+			report(Report{Kind: Ended, Of: OfRun, At: time.Now().UnixMilli(), Token: data.Run.FencingToken(), Why: why})
+		},
 	}
-	r.report(Report{Kind: Ended, Of: OfRun, At: time.Now().UnixMilli(), Token: data.Run.FencingToken(), Why: why})
 }
