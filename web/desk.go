@@ -13,7 +13,6 @@ import (
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/elector"
-	"github.com/tenure-dev/tenure/redlock"
 )
 
 // resultDoc is what came of an order.
@@ -276,7 +275,7 @@ func failure(err error) *resultDoc {
 		r.Order = told.ID
 	}
 	switch {
-	case errors.Is(err, redlock.ErrUnknown):
+	case errors.Is(err, admin.ErrUnknown):
 		r.Result = resultUnknown
 		r.Text += " It may have been done: look at the orders and the runs before you give it again."
 	case errors.Is(err, admin.ErrNobody):

@@ -44,7 +44,8 @@ type pastDoc struct {
 	Outcome  string `json:"outcome"`
 	Error    string `json:"error,omitempty"`
 	Attempt  int    `json:"attempt,omitempty"`
-	CatchUp  bool   `json:"catch_up,omitempty"`
+	Why      string `json:"why,omitempty"`
+	Report   string `json:"report,omitempty"`
 	Token    uint64 `json:"token"`
 	TraceID  string `json:"trace_id,omitempty"`
 	TraceURL string `json:"trace_url,omitempty"`
@@ -55,8 +56,16 @@ type pastDoc struct {
 func newPastDoc(r *admin.PastRun, traceURL string) pastDoc {
 	return pastDoc{
 		Job: r.Job, Replica: r.Replica, Tick: at(r.Tick), Began: at(r.Began), Took: span(r.Took), Outcome: string(r.Outcome), Error: r.Error,
-		Attempt: r.Attempt, CatchUp: r.CatchUp, Token: r.FencingToken, TraceID: r.TraceID, TraceURL: traceLink(traceURL, r.TraceID), Order: r.Order, Sources: r.Sources,
+		Attempt: r.Attempt, Why: r.Why, Report: r.Report, Token: r.FencingToken, TraceID: r.TraceID, TraceURL: traceLink(traceURL, r.TraceID), Order: r.Order, Sources: r.Sources,
 	}
+}
+
+// NotOnTime is why it was run at another time than its tick's; empty if it was not.
+func (r pastDoc) NotOnTime() string {
+	if r.Why == "on_time" {
+		return ""
+	}
+	return r.Why
 }
 
 // Good reports whether it ended as it should.

@@ -67,7 +67,7 @@ var byError = []struct {
 	err  error
 	code int
 }{
-	{redlock.ErrUnknown, exitUnknown},
+	{admin.ErrUnknown, exitUnknown},
 	{admin.ErrNoJob, exitNotFound},
 	{admin.ErrNobody, exitRefused},
 	{admin.ErrRefused, exitRefused},

@@ -171,10 +171,12 @@ func change(ctx context.Context, r register.Register, q *redlock.Quorum, key str
 	if !is.Since.IsZero() {
 		text, err := json.Marshal(is)
 		if err != nil {
-			return is, was, fmt.Errorf("pause: it cannot be written: %w", err)
+			return Pause{}, was, fmt.Errorf("pause: it cannot be written: %w", err)
 		}
 		value = append([]byte{version}, text...)
 	}
-	err = turn.Write(ctx, value)
-	return is, was, err
+	if err := turn.Write(ctx, value); err != nil {
+		return Pause{}, was, err
+	}
+	return is, was, nil
 }

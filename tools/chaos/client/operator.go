@@ -104,7 +104,7 @@ func (c *client) mark(begin record.Record, do func() (redlock.Pause, error)) err
 	c.Append(begin)
 	p, err := do()
 	r := record.Record{Kind: record.Marked, At: history.Now(), Lease: begin.Lease, Text: redlock.ErrorType(err)}
-	if errors.Is(err, redlock.ErrUnknown) {
+	if errors.Is(err, admin.ErrUnknown) {
 		r.Text = record.Unknown
 	}
 	if p.Version != 0 {
