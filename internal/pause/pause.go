@@ -10,6 +10,7 @@ package pause
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,6 +26,8 @@ const (
 	MaxText = 256
 	// kept is for how long a pause is remembered after its end: longer than any tick may be late.
 	kept = 400 * 24 * time.Hour
+	// otherWithin is for how long another one is waited for who pauses or resumes the same.
+	otherWithin = 10 * time.Second
 	// forever is for how long one without an end is.
 	forever = 100 * 365 * 24 * time.Hour
 )
@@ -114,7 +117,7 @@ func Read(ctx context.Context, q *redlock.Quorum, keys ...string) ([]Pause, erro
 // with the nodes' time as its beginning, and the one before. It waits until no run can begin any
 // more that has not seen it; if ctx ends in that time the pause stands, and the error is ctx's.
 //
-// Errors: those of Quorum.Acquire and of register; register.ErrUnknown says that the pause may
+// Errors: those of Quorum.TryAcquire and of register; register.ErrUnknown says that the pause may
 // stand or not.
 func Set(ctx context.Context, q *redlock.Quorum, key string, p Pause) (is, was Pause, err error) {
 	keep := kept
@@ -154,7 +157,12 @@ func Resume(ctx context.Context, q *redlock.Quorum, key, by, why string) (is, wa
 
 // change writes what a pause becomes, under a lease of its own.
 func change(ctx context.Context, r register.Register, q *redlock.Quorum, key string, to func(was Pause, now time.Time) Pause) (is, was Pause, err error) {
-	lease, err := q.Acquire(ctx, name(key))
+	lease, err := q.TryAcquire(ctx, name(key))
+	if errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrSplit) {
+		within, cancel := context.WithTimeout(ctx, otherWithin)
+		lease, err = q.Acquire(within, name(key))
+		cancel()
+	}
 	if err != nil {
 		return is, was, err
 	}
