@@ -119,7 +119,8 @@ type jobDoc struct {
 	Orders   bool      `json:"orders"`
 	Next     moment    `json:"next,omitzero"`
 	Late     bool      `json:"late"`
-	Failing  bool      `json:"failing"` // the last run did not end well
+	Failing  bool      `json:"failing"` // the last run did not end well, or it is overdue
+	Overdue  bool      `json:"overdue"` // no run has ended well for longer than the job allows
 	Running  *runDoc   `json:"running,omitempty"`
 	Last     *pastDoc  `json:"last,omitempty"`
 	Paused   *pauseDoc `json:"paused,omitempty"`
@@ -146,7 +147,7 @@ func (d *jobDoc) MarshalJSON() ([]byte, error) {
 func (h *Handler) newJobDoc(s *snapshot, r *jobRow) *jobDoc {
 	d := &jobDoc{
 		Name: r.Name, Schedule: r.Schedule, Words: schedulePhrase(r.Schedule), Zone: r.Zone, Program: r.Program, Election: r.Election,
-		Delivery: r.Delivery, CatchUp: r.CatchUp, Overlap: r.Overlap, Orders: r.Orders, Next: at(r.Next), Late: r.Late, Failing: failing(r),
+		Delivery: r.Delivery, CatchUp: r.CatchUp, Overlap: r.Overlap, Orders: r.Orders, Next: at(r.Next), Late: r.Late, Failing: failing(r), Overdue: r.Overdue,
 		State: stateOf(r), Paused: newPauseDoc(r.Paused), Said: at(r.At.Add(-r.Age)), Read: at(r.At), Sources: r.Sources, Runs: []pastDoc{},
 	}
 	if r.Err != nil {
@@ -212,9 +213,9 @@ func (r *jobRow) isIn(state string) bool {
 	return false
 }
 
-// failing reports whether the last run of a job did not end as it should.
+// failing reports whether the last run of a job did not end as it should, or is too long ago.
 func failing(r *jobRow) bool {
-	return r.Last != nil && r.Last.Outcome != admin.OutcomeOK && r.Last.Outcome != admin.OutcomeCancelled
+	return r.Overdue || r.Last != nil && r.Last.Outcome != admin.OutcomeOK && r.Last.Outcome != admin.OutcomeCancelled
 }
 
 func stateOf(r *jobRow) string {
