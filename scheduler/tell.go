@@ -234,9 +234,12 @@ func (d *definitions) due() bool {
 func (j *job) definition() (redlock.Card, bool) {
 	cfg := j.s.cfg
 	b := bulletin.Job{
-		Job: j.name, Key: j.key, Schedule: j.def.Words, Zone: zoneName(cfg.location), Program: program(), Election: cfg.election,
+		Job: j.name, Key: j.key, Schedule: j.spec.String(), Program: program(), Election: cfg.election,
 		Delivery: Delivery(j.cfg.policy.Delivery).String(), CatchUp: j.cfg.catchUp.String(), Overlap: Overlap(j.cfg.policy.Overlap).String(),
 		By: j.s.q.Identity(), Orders: !cfg.tell.NoOrders, Within: j.cfg.within.Milliseconds(),
+	}
+	if j.spec.ZoneMatters() {
+		b.Zone = zoneName(cfg.location)
 	}
 	if next := j.next(1); len(next) > 0 {
 		b.Next = milliseconds(next[0])

@@ -237,7 +237,7 @@ func (t *Taker) begin(ctx context.Context, lease *redlock.Lease) (*Run, error) {
 	}
 	var ahead *redlock.ClockError
 	if err := t.q.CheckClock(t.At); errors.As(err, &ahead) && ahead.Ahead > 0 {
-		return nil, err
+		return nil, fmt.Errorf("ticks: no tick is granted before its time: %w", err)
 	}
 	err = r.write(ctx, joblog.Begin(rec, table{t.At}, t.policy(), v, joblog.Grant{Token: lease.FencingToken(), By: lease.Identity(), At: time.Now()}))
 	if err == nil {
