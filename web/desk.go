@@ -186,7 +186,7 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 		if p.Nodes == 0 {
 			return failure(err)
 		}
-		r := &resultDoc{Result: resultDone, Paused: newPauseDoc(&p), Text: fmt.Sprintf("%s is paused, on %s: no replica begins a tick any more.", it, counted(p.Nodes, "node"))}
+		r := &resultDoc{Result: resultDone, Paused: newPauseDoc(&p), Text: it + " is paused: no replica begins a tick any more."}
 		for i, run := range p.Running {
 			if i == 3 {
 				r.Text += fmt.Sprintf(" And %d more.", len(p.Running)-i)

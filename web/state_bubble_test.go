@@ -24,6 +24,7 @@ func TestJobsByState(t *testing.T) {
 		status, _, _ := w.ordered("ann", "kind", "pause", "job", "report")
 		require.Equal(t, http.StatusOK, status)
 		w.eventually("/jobs?state=paused", `data-job="report"`)
+		w.eventually("/jobs?state=ok", `data-job="nightly"`)
 		for state, want := range map[string]string{
 			"ok": "nightly", "failing": "export", "paused": "report", "running": "", "late": "", "unknown": "", "": "export nightly report",
 		} {
