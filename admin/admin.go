@@ -11,24 +11,25 @@ import (
 	"unicode/utf8"
 
 	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/joblog"
+	"github.com/tenure-dev/tenure/internal/pause"
+	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// DefaultKeyPrefix goes before the names of jobs in the keys of their leases, as in package
-// scheduler.
-const DefaultKeyPrefix = "job/"
+// KeyPrefix goes before the names of jobs in the keys of their leases, as in package scheduler.
+const KeyPrefix = "job/"
 
 // DefaultOrderTimeout is for how long an order waits for a replica.
 const DefaultOrderTimeout = 10 * time.Second
 
 // Client reads and gives orders. It is safe for concurrent use.
 type Client struct {
-	q         *redlock.Quorum
-	actor     string
-	keyPrefix string
-	timeout   time.Duration
-	tracer    OrderTracer // nil for none
-	logger    *slog.Logger
+	q       *redlock.Quorum
+	actor   string
+	timeout time.Duration
+	tracer  OrderTracer // nil for none
+	logger  *slog.Logger
 }
 
 // Option configures a Client.
@@ -39,29 +40,29 @@ type OptionError struct{ Option, Reason string }
 
 func (e *OptionError) Error() string { return fmt.Sprintf("admin: %s: %s", e.Option, e.Reason) }
 
-// WithActor says who gives the orders, for logs and for those who ask who paused a job. At most
-// redlock.MaxPauseText bytes of UTF-8. Default: the identity of the Quorum's leases.
-func WithActor(name string) Option {
-	return func(c *Client) error {
-		if name == "" || len(name) > redlock.MaxPauseText {
-			return &OptionError{"WithActor", fmt.Sprintf("has %d bytes, not 1 to %d", len(name), redlock.MaxPauseText)}
-		}
-		if !utf8.ValidString(name) {
-			return &OptionError{"WithActor", "is no UTF-8"}
-		}
-		c.actor = name
-		return nil
+// MaxText bounds the name of an actor, and why an order is given, in bytes.
+const MaxText = pause.MaxText
+
+// checkText checks a text for people.
+func checkText(option, text string) error {
+	switch {
+	case len(text) > MaxText:
+		return &OptionError{option, fmt.Sprintf("has %d bytes, more than %d", len(text), MaxText)}
+	case !utf8.ValidString(text):
+		return &OptionError{option, "is no UTF-8"}
 	}
+	return nil
 }
 
-// WithKeyPrefix is for schedulers with the option of that name.
-func WithKeyPrefix(prefix string) Option {
+// WithActor says who gives the orders, for logs and for those who ask who paused a job. At most
+// MaxText bytes of UTF-8. Default: the identity of the Quorum's leases.
+func WithActor(name string) Option {
 	return func(c *Client) error {
-		if prefix == "" {
-			return &OptionError{"WithKeyPrefix", "is empty"}
+		if name == "" {
+			return &OptionError{"WithActor", "is empty"}
 		}
-		c.keyPrefix = prefix
-		return nil
+		c.actor = name
+		return checkText("WithActor", name)
 	}
 }
 
@@ -106,7 +107,7 @@ func New(q *redlock.Quorum, opts ...Option) (*Client, error) {
 	if q == nil {
 		return nil, &OptionError{"New", "nil Quorum"}
 	}
-	c := &Client{q: q, actor: q.Identity(), keyPrefix: DefaultKeyPrefix, timeout: DefaultOrderTimeout, logger: slog.Default()}
+	c := &Client{q: q, actor: q.Identity(), timeout: DefaultOrderTimeout, logger: slog.Default()}
 	c.tracer, _ = q.Tracer().(OrderTracer)
 	for _, o := range opts {
 		if o == nil {
@@ -149,23 +150,27 @@ func (t Target) String() string {
 	return fmt.Sprintf("job %q", t.job)
 }
 
-// key is the key of the lease of what it is for.
-func (c *Client) key(t Target) (string, error) {
-	switch {
+// key is the key of the job's lease; empty for all jobs.
+func (t Target) key() (string, error) {
+	switch most := redlock.MaxKeyLength - len(KeyPrefix); {
 	case t.all:
-		return redlock.AllKeys, nil
+		return "", nil
 	case t.job == "":
 		return "", &OptionError{"Target", "names no job: use Job or AllJobs"}
-	case len(c.keyPrefix)+len(t.job) > redlock.MaxKeyLength:
-		return "", &OptionError{"Target", fmt.Sprintf("the job's name has %d bytes, more than %d", len(t.job), redlock.MaxKeyLength-len(c.keyPrefix))}
+	case len(t.job) > most:
+		return "", &OptionError{"Target", fmt.Sprintf("the job's name has %d bytes, more than %d", len(t.job), most)}
 	}
-	return c.keyPrefix + t.job, nil
+	return KeyPrefix + t.job, nil
 }
+
+// ErrUnknown means that it is not known what came of an order: it may be in force, or come into
+// force.
+var ErrUnknown = errors.New("admin: the outcome is not known")
 
 // PauseOptions say for how long a job is paused, and why.
 type PauseOptions struct {
 	Until  time.Time // ticks that are due before it are skipped; zero: until Resume
-	Reason string    // for people; at most redlock.MaxPauseText bytes of UTF-8
+	Reason string    // for people; at most MaxText bytes of UTF-8
 }
 
 // Paused is the pause of a job, or of all.
@@ -175,36 +180,49 @@ type Paused struct {
 	Since  time.Time // by the median of the nodes' clocks
 	By     string    // an actor
 	Reason string
-	Nodes  int // that have it: a quorum at least
+	Nodes  int // that are known to have it
 	// Running are runs that had begun before, and go on, as far as they are known: of AllJobs those
 	// that replicas have on their cards. See Wait.
 	Running []Run
 }
 
 // Pause has no replica begin a tick of the job any more, once it has returned nil, whatever happens
-// to replicas and nodes: what is promised, and what not, is said at redlock.Quorum.Pause. Ticks
-// that are due meanwhile are skipped, and not caught up. It takes some seconds: half of the longest
-// TTL, and five seconds at most.
+// to replicas and nodes. Ticks that are due before the end are skipped, and not run later; a run
+// that has begun goes on. It takes a few round trips, and then waits for 400 ms: a replica begins a
+// run within that time after it has asked whether the job is paused, or not at all.
+//
+// A pause that is there is replaced. It is not kept by nodes of which a quorum loses its data at
+// once.
 //
 // A job with gocron.WithDisabledDistributedJobLocker(true) is not paused, neither by itself nor
 // with all: each replica runs it without a lease, and asks no node.
 //
-// Errors: *OptionError; those of redlock.Quorum.Pause, of which redlock.ErrUnknown says that it may
-// be in force or not. If ctx ends while Pause waits, the pause stands, and is returned with the
-// error.
+// Errors: *OptionError; *redlock.QuorumError (redlock.ErrNoQuorum) and redlock.ErrClosed where
+// nothing was done; ErrUnknown if it may be in force or not; or ctx's own error. If ctx ends while
+// Pause waits, the pause stands, and is returned with the error.
 func (c *Client) Pause(ctx context.Context, t Target, o PauseOptions) (Paused, error) {
-	key, err := c.key(t)
+	key, err := t.key()
+	if err == nil {
+		err = checkText("PauseOptions.Reason", o.Reason)
+	}
+	if err == nil && !o.Until.IsZero() && !o.Until.After(time.Now()) {
+		err = &OptionError{"PauseOptions.Until", fmt.Sprintf("the end %v has passed: it would pause nothing", o.Until)}
+	}
 	if err != nil {
 		return Paused{}, err
 	}
-	var p redlock.Pause
-	err = c.trace(ctx, bulletin.Pause, t.job, o.Reason, func(ctx context.Context) (err error) {
-		p, err = c.q.Pause(ctx, key, redlock.PauseOptions{Until: o.Until, By: c.actor, Reason: o.Reason})
+	var p pause.Pause
+	err = c.trace(ctx, OrderPause, t.job, o.Reason, func(ctx context.Context) (err error) {
+		p, _, err = pause.Set(ctx, c.q, key, pause.Pause{Until: o.Until, By: c.actor, Why: o.Reason})
+		err = unknown(err)
 		c.enter(ctx, OrderPause, t.job, o.Reason, "", err)
 		return err
 	})
-	if err != nil && p.Version == 0 {
+	if err != nil && p.Since.IsZero() {
 		return Paused{}, fmt.Errorf("admin: cannot pause %v: %w", t, err)
+	}
+	if read, unread := pause.Read(context.WithoutCancel(ctx), c.q, key); unread == nil && read[0].Since.Equal(p.Since) {
+		p = read[0]
 	}
 	paused := newPaused(t, p)
 	if err != nil {
@@ -212,6 +230,14 @@ func (c *Client) Pause(ctx context.Context, t Target, o PauseOptions) (Paused, e
 	}
 	paused.Running = c.runningOf(ctx, t)
 	return paused, nil
+}
+
+// unknown has an error of a write whose outcome is not known match ErrUnknown.
+func unknown(err error) error {
+	if errors.Is(err, register.ErrUnknown) {
+		return fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	return err
 }
 
 // runningOf are the runs that a quorum of nodes has, of a job, or of those that replicas run.
@@ -234,8 +260,8 @@ func (c *Client) runningOf(ctx context.Context, t Target) (all []Run) {
 	return all
 }
 
-func newPaused(t Target, p redlock.Pause) Paused {
-	return Paused{Target: t, Until: p.Until, Since: p.Since, By: p.By, Reason: p.Reason, Nodes: p.Nodes}
+func newPaused(t Target, p pause.Pause) Paused {
+	return Paused{Target: t, Until: p.Until, Since: p.Since, By: p.By, Reason: p.Why, Nodes: p.Nodes}
 }
 
 // Resume ends the pause of the job, or that of all; a job that is paused both ways stays paused by
@@ -247,16 +273,20 @@ func newPaused(t Target, p redlock.Pause) Paused {
 //
 // Errors are those of Pause.
 func (c *Client) Resume(ctx context.Context, t Target, reason string) error {
-	key, err := c.key(t)
+	key, err := t.key()
+	if err == nil {
+		err = checkText("reason", reason)
+	}
 	if err != nil {
 		return err
 	}
-	err = c.trace(ctx, bulletin.Resume, t.job, reason, func(ctx context.Context) error {
+	err = c.trace(ctx, OrderResume, t.job, reason, func(ctx context.Context) error {
+		_, was, err := pause.Resume(ctx, c.q, key, c.actor, reason)
 		detail := ""
-		if p, err := c.q.Paused(ctx, key); err == nil && (p.Resumed || !p.Active(time.Now())) {
-			detail = bulletin.NotPaused // Resume takes back what a Pause that failed has left on some nodes
+		if err == nil && !isPaused(was) {
+			detail = bulletin.NotPaused
 		}
-		_, err := c.q.Resume(ctx, key, redlock.PauseOptions{By: c.actor, Reason: reason})
+		err = unknown(err)
 		c.enter(ctx, OrderResume, t.job, reason, detail, err)
 		return err
 	})
@@ -275,21 +305,40 @@ var ErrNotPaused = errors.New("admin: not paused")
 // Errors: ErrNotPaused, *OptionError, *redlock.QuorumError (redlock.ErrNoQuorum),
 // redlock.ErrClosed, or ctx's own error.
 func (c *Client) Paused(ctx context.Context, t Target) (Paused, error) {
-	for _, of := range []Target{t, AllJobs} {
-		key, err := c.key(of)
-		if err != nil {
-			return Paused{}, err
-		}
-		p, err := c.q.Paused(ctx, key)
-		if err != nil {
-			return Paused{}, fmt.Errorf("admin: cannot tell whether %v is paused: %w", of, err)
-		}
-		if !p.Resumed && p.Active(time.Now()) {
-			return newPaused(of, p), nil
-		}
+	key, err := t.key()
+	if err == nil {
+		err = checkContext(ctx)
+	}
+	if err != nil {
+		return Paused{}, err
+	}
+	keys := []string{key, ""}
+	if t.all {
+		keys = keys[:1]
+	}
+	pauses, err := pause.Read(ctx, c.q, keys...)
+	if err != nil {
+		return Paused{}, fmt.Errorf("admin: cannot tell whether %v is paused: %w", t, err)
+	}
+	if p := pausedBy(t, pauses...); p != nil {
+		return *p, nil
 	}
 	return Paused{}, ErrNotPaused
 }
+
+// pausedBy is the pause that is in force, of what it is for and of all jobs; nil for none.
+func pausedBy(t Target, pauses ...pause.Pause) *Paused {
+	for i, p := range pauses {
+		if isPaused(p) {
+			is := newPaused([]Target{t, AllJobs}[i], p)
+			return &is
+		}
+	}
+	return nil
+}
+
+// isPaused reports whether a pause is in force. The clocks of nodes may lead.
+func isPaused(p pause.Pause) bool { return !p.Resumed && p.Active(time.Now()) }
 
 // Run is a run of a job that goes on.
 type Run struct {
@@ -297,6 +346,8 @@ type Run struct {
 	Replica      string    // identity of the process that runs it, see redlock.WithIdentity
 	Tick         time.Time // zero for a run that is no tick, or if that is not known
 	Began        time.Time // by the replica's clock; zero if that is not known
+	Attempt      int       // 1, or more if the tick was begun before; 0 if that is not known
+	Why          string    // see scheduler.Run; empty if that is not known
 	FencingToken uint64
 	// LeaseLeft is for how long the run keeps others out unless it is extended; zero if that is not
 	// known.
@@ -320,21 +371,74 @@ var ErrNotRunning = errors.New("admin: not running")
 // Errors: ErrNotRunning, also while too few nodes have a run for it to be one; *OptionError,
 // *redlock.QuorumError (redlock.ErrNoQuorum), redlock.ErrClosed, or ctx's own error.
 func (c *Client) Running(ctx context.Context, job string) (Run, error) {
-	key, err := c.key(Job(job))
+	run, err := c.holder(ctx, job)
+	if err != nil {
+		return Run{}, err
+	}
+	if l, err := c.log(ctx, job); err == nil {
+		run.add(l.record)
+	}
+	return run, nil
+}
+
+// holder reads who has the lease of a job to run it.
+func (c *Client) holder(ctx context.Context, job string) (Run, error) {
+	key, err := Job(job).key()
 	if err != nil {
 		return Run{}, err
 	}
 	h, err := c.q.Holder(ctx, key)
-	if errors.Is(err, redlock.ErrNotHeld) {
+	switch {
+	case errors.Is(err, redlock.ErrNotHeld), err == nil && h.Payload == joblog.Brief:
 		return Run{}, ErrNotRunning
-	} else if err != nil {
+	case err != nil:
 		return Run{}, fmt.Errorf("admin: cannot tell who runs %q: %w", job, err)
 	}
-	run := Run{Job: job, Replica: h.Identity, FencingToken: h.FencingToken, LeaseLeft: h.TTL}
-	if h.Sequence != 0 {
-		run.Tick = time.UnixMilli(h.Sequence)
+	return Run{Job: job, Replica: h.Identity, FencingToken: h.FencingToken, LeaseLeft: h.TTL}, nil
+}
+
+// add adds what the job's record has of the run.
+func (r *Run) add(rec joblog.Record) {
+	if is := rec.Run; is.Token == r.FencingToken {
+		r.Tick, r.Began, r.Attempt, r.Why = is.Tick, is.Began, is.Attempt, string(is.Why)
 	}
-	return run, nil
+}
+
+// log is how far a job has come, and its pauses.
+type log struct {
+	record joblog.Record
+	pauses []pause.Pause // its own, and that of all jobs
+	now    time.Time     // the median of the nodes' clocks
+}
+
+// keepLog is for how long a record is kept at least that is restored for a reader.
+const keepLog = 24 * time.Hour
+
+// log reads what a quorum of nodes has of a job.
+func (c *Client) log(ctx context.Context, job string) (l log, err error) {
+	key, err := Job(job).key()
+	if err == nil {
+		err = checkContext(ctx)
+	}
+	if err != nil {
+		return l, err
+	}
+	states, err := register.Of(c.q, key, keepLog).Read(ctx, pause.Of(c.q, key), pause.Of(c.q, ""))
+	if err != nil {
+		return l, fmt.Errorf("admin: cannot tell how far %q has come: %w", job, err)
+	}
+	l.now = states[0].Now
+	if l.record, err = joblog.Parse(states[0].Value); err != nil {
+		return l, err
+	}
+	for _, s := range states[1:] {
+		p, err := pause.Parse(s)
+		if err != nil {
+			return l, err
+		}
+		l.pauses = append(l.pauses, p)
+	}
+	return l, nil
 }
 
 // waitEvery is how often Wait asks.
@@ -367,4 +471,11 @@ func done(ctx context.Context) <-chan struct{} {
 		return nil
 	}
 	return ctx.Done()
+}
+
+func checkContext(ctx context.Context) error {
+	if ctx == nil {
+		return &OptionError{"ctx", "is nil: use context.Background() where there is no other"}
+	}
+	return nil
 }

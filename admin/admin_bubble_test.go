@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -52,7 +53,7 @@ func (r *replicas) quorum(t *testing.T, identity string, opts ...redlock.Option)
 func (r *replicas) start(t *testing.T, identity string, takes time.Duration) {
 	s, err := scheduler.New(r.quorum(t, identity), scheduler.WithLogger(r.quiet))
 	require.NoError(t, err)
-	_, err = s.NewJob(gocron.CronJob("*/10 * * * * *", true), scheduler.NewTask(func(ctx context.Context) {
+	_, err = s.NewJob(gocron.CronJob("*/10 * * * * *", true), gocron.NewTask(func(ctx context.Context) {
 		r.mu.Lock()
 		r.runs = append(r.runs, time.Now())
 		r.mu.Unlock()
@@ -92,7 +93,7 @@ func TestPause(t *testing.T) {
 
 				p, err := c.Pause(t.Context(), target, admin.PauseOptions{Reason: "moving"})
 				require.NoError(t, err)
-				require.Equal(t, 3, p.Nodes)
+				require.GreaterOrEqual(t, p.Nodes, 2)
 				if target != admin.AllJobs {
 					require.Equal(t, run.Replica, p.Running[0].Replica)
 				}
@@ -144,12 +145,12 @@ func TestPauseThatIsNotWaitedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
 		c, err := admin.New(r.quorum(t, "operator"), admin.WithLogger(r.quiet))
 		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		p, err := c.Pause(ctx, admin.Job("job"), admin.PauseOptions{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, `job "job" is paused`)
-		require.Equal(t, 3, p.Nodes)
+		require.GreaterOrEqual(t, p.Nodes, 2)
 		_, err = c.Paused(t.Context(), admin.Job("job"))
 		require.NoError(t, err)
 	})
@@ -169,7 +170,7 @@ func TestWithoutAQuorum(t *testing.T) {
 		begin := time.Now()
 		_, err = c.Pause(t.Context(), admin.Job("job"), admin.PauseOptions{})
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
-		require.NotErrorIs(t, err, redlock.ErrUnknown, "nothing was done")
+		require.NotErrorIs(t, err, admin.ErrUnknown, "nothing was done")
 		require.ErrorIs(t, c.Resume(t.Context(), admin.AllJobs, ""), redlock.ErrNoQuorum)
 		_, err = c.Paused(t.Context(), admin.Job("job"))
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
@@ -191,7 +192,7 @@ func TestPauseOfAJobWithoutALease(t *testing.T) {
 		s, err := scheduler.New(r.quorum(t, "a"), scheduler.WithLogger(r.quiet))
 		require.NoError(t, err)
 		var runs atomic.Int64
-		_, err = s.NewJob(gocron.CronJob("* * * * * *", true), scheduler.NewTask(func() { runs.Add(1) }), gocron.WithName("job"), gocron.WithDisabledDistributedJobLocker(true))
+		_, err = s.NewJob(gocron.CronJob("* * * * * *", true), gocron.NewTask(func() { runs.Add(1) }), gocron.WithName("job"), gocron.WithDisabledDistributedJobLocker(true))
 		require.NoError(t, err)
 		s.Start()
 		t.Cleanup(func() { _ = s.Shutdown() })
@@ -212,7 +213,7 @@ func TestOptions(t *testing.T) {
 		q := r.quorum(t, "operator")
 		_, err := admin.New(nil)
 		require.Error(t, err)
-		for _, o := range []admin.Option{nil, admin.WithActor(""), admin.WithActor("\xff"), admin.WithKeyPrefix(""), admin.WithLogger(nil)} {
+		for _, o := range []admin.Option{nil, admin.WithActor(""), admin.WithActor("\xff"), admin.WithActor(strings.Repeat("x", admin.MaxText+1)), admin.WithLogger(nil)} {
 			_, err := admin.New(q, o)
 			var oe *admin.OptionError
 			require.ErrorAs(t, err, &oe)

@@ -69,7 +69,7 @@ func told(t *testing.T, replicas int, opts ...scheduler.Option) (scripts, bytes 
 		s, err := scheduler.New(q, append(opts, scheduler.WithLogger(quiet))...)
 		require.NoError(t, err)
 		for j := range costJobs {
-			_, err := s.NewJob(gocron.CronJob("0 3 29 2 *", false), scheduler.NewTask(func() {}), gocron.WithName(fmt.Sprintf("a-job-with-a-name-%d", j)))
+			_, err := s.NewJob(gocron.CronJob("0 3 29 2 *", false), gocron.NewTask(func() {}), gocron.WithName(fmt.Sprintf("a-job-with-a-name-%d", j)))
 			require.NoError(t, err)
 		}
 		s.Start()
@@ -112,7 +112,7 @@ func TestWhatTellingCosts(t *testing.T) {
 	t.Run("both", func(t *testing.T) {
 		t.Run("silent", func(t *testing.T) {
 			t.Parallel()
-			scripts, bytes, _ = told(t, replicas, scheduler.WithoutCard(), scheduler.WithoutHistory(), scheduler.WithoutOrders())
+			scripts, bytes, _ = told(t, replicas, scheduler.WithTelling(scheduler.Telling{NoCard: true, NoHistory: true, NoOrders: true}))
 		})
 		t.Run("told", func(t *testing.T) {
 			t.Parallel()

@@ -37,7 +37,7 @@ func cluster() (c *admin.Client, end func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, err = s.NewJob(gocron.CronJob("0 3 * * *", false), scheduler.NewTask(func(ctx context.Context) error {
+	_, err = s.NewJob(gocron.CronJob("0 3 * * *", false), gocron.NewTask(func(ctx context.Context) error {
 		select {
 		case <-time.After(time.Second):
 			return nil
@@ -111,7 +111,7 @@ func ExampleClient_RunNow() {
 		fmt.Println("it cannot be run:", redlock.ErrorType(err))
 	case errors.Is(err, admin.ErrNobody):
 		fmt.Println("nobody runs it, and nobody will:", redlock.ErrorType(err))
-	default: // redlock.ErrUnknown: ask Running and Orders before it is tried again
+	default: // admin.ErrUnknown: ask Running and Orders before it is tried again
 		fmt.Println("not known:", err)
 	}
 	if err := c.Wait(ctx, "nightly-report"); err != nil {

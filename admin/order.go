@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/backfill"
 	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/orders"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -24,11 +26,12 @@ type OrderKind string
 
 // The kinds of orders.
 const (
-	OrderPause  OrderKind = bulletin.Pause
-	OrderResume OrderKind = bulletin.Resume
-	OrderRunNow OrderKind = bulletin.RunNow
-	OrderResign OrderKind = bulletin.Resign
-	OrderCancel OrderKind = bulletin.Cancel
+	OrderPause    OrderKind = bulletin.Pause
+	OrderResume   OrderKind = bulletin.Resume
+	OrderRunNow   OrderKind = bulletin.RunNow
+	OrderResign   OrderKind = bulletin.Resign
+	OrderCancel   OrderKind = bulletin.Cancel
+	OrderBackfill OrderKind = bulletin.Backfill
 )
 
 // ErrNobody means that no replica took an order in time, and that none will.
@@ -38,7 +41,7 @@ var ErrNobody = errors.New("admin: no replica took the order")
 var ErrRefused = errors.New("admin: the order was refused")
 
 // OrderError reports an order that was not carried out, or is not known to have been. It matches
-// one of ErrNobody, ErrRefused, redlock.ErrUnknown, redlock.ErrNoQuorum, or ctx's own error.
+// one of ErrNobody, ErrRefused, ErrUnknown, redlock.ErrNoQuorum, or ctx's own error.
 type OrderError struct {
 	ID     string // of the Order; empty if it was not given
 	Kind   OrderKind
@@ -103,8 +106,8 @@ type TraceOrderEndData struct {
 
 // trace has an order carried out, traced and logged, and entered into the journal of orders.
 func (c *Client) trace(ctx context.Context, kind OrderKind, target, reason string, carryOut func(context.Context) error) error {
-	if ctx == nil {
-		return &OptionError{"ctx", "is nil: use context.Background() where there is no other"}
+	if err := checkContext(ctx); err != nil {
+		return err
 	}
 	began := time.Now()
 	if c.tracer != nil {
@@ -122,11 +125,12 @@ func (c *Client) trace(ctx context.Context, kind OrderKind, target, reason strin
 	return err
 }
 
-// enter enters a pause or its end, which no replica takes, into the journal.
+// enter enters an order that no replica takes into the journal: one that is in force once the nodes
+// have it.
 func (c *Client) enter(ctx context.Context, kind OrderKind, target, reason, detail string, err error) {
 	o := bulletin.Order{ID: orders.NewID(), Kind: string(kind), Target: target, By: c.actor, Why: reason, Result: bulletin.Done, Detail: detail}
 	switch {
-	case errors.Is(err, redlock.ErrUnknown):
+	case errors.Is(err, ErrUnknown):
 		o.Result, o.Detail = bulletin.Unknown, redlock.ErrorType(err)
 	case err != nil:
 		o.Result, o.Detail = bulletin.Refused, redlock.ErrorType(err)
@@ -161,11 +165,11 @@ type Started struct {
 //
 // Errors: *OptionError; *OrderError, which matches ErrRefused if a replica took it and could not
 // begin (with a scheduler.Reason: overlap if a run of the job goes on); ErrNobody if none took it,
-// and none will, and ErrNoJob too if no replica is known to have the job; redlock.ErrUnknown if one
+// and none will, and ErrNoJob too if no replica is known to have the job; ErrUnknown if one
 // took it, or may have, and what came of it is not known: ask Running, Runs and Orders, where it
 // has its ID; redlock.ErrNoQuorum or ctx's own error before it was given.
 func (c *Client) RunNow(ctx context.Context, job, reason string) (started Started, err error) {
-	key, err := c.key(Job(job))
+	key, err := Job(job).key()
 	if err != nil {
 		return Started{}, err
 	}
@@ -174,9 +178,11 @@ func (c *Client) RunNow(ctx context.Context, job, reason string) (started Starte
 	}
 	err = c.trace(ctx, OrderRunNow, job, reason, func(ctx context.Context) error {
 		// Who takes the order needs a quorum that votes, as this question does.
-		if _, err := c.q.Sequence(ctx, key); err != nil {
+		l, err := c.log(ctx, job)
+		if err != nil {
 			return &OrderError{Kind: OrderRunNow, Target: job, Err: err}
 		}
+		started.Paused = pausedBy(Job(job), l.pauses...)
 		o, a, err := c.give(ctx, bulletin.Order{Kind: bulletin.RunNow, Target: job, Why: reason})
 		if started.Order = o.ID; err != nil {
 			if a, err = c.unanswered(ctx, o, err); err != nil {
@@ -188,13 +194,7 @@ func (c *Client) RunNow(ctx context.Context, job, reason string) (started Starte
 		}
 		return refusal(o, a)
 	})
-	if err != nil {
-		return started, err
-	}
-	if p, err := c.Paused(ctx, Job(job)); err == nil {
-		started.Paused = &p
-	}
-	return started, nil
+	return started, err
 }
 
 // Resign has the leader of an election step down: its term's context ends, and once its work has
@@ -206,7 +206,7 @@ func (c *Client) RunNow(ctx context.Context, job, reason string) (started Starte
 // returned. Each has a lease of its own, and Running and Jobs show it.
 //
 // Errors: elector.ErrNoLeader if nobody leads; *OptionError; *OrderError, which matches ErrRefused
-// if the leader overran its drain timeout, or lost its lease, and redlock.ErrUnknown if it did not
+// if the leader overran its drain timeout, or lost its lease, and ErrUnknown if it did not
 // answer in time; redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
 func (c *Client) Resign(ctx context.Context, election, reason string) error {
 	if election == "" {
@@ -226,7 +226,7 @@ func (c *Client) Resign(ctx context.Context, election, reason string) error {
 		if now, herr := c.q.Holder(ctx, elector.KeyPrefix+election); errors.Is(herr, redlock.ErrNotHeld) || herr == nil && now.FencingToken != h.FencingToken {
 			return nil // that term has ended
 		}
-		return &OrderError{ID: o.ID, Kind: OrderResign, Target: election, By: h.Identity, Reason: "leader_silent", Err: fmt.Errorf("%w: %w", redlock.ErrUnknown, err)}
+		return &OrderError{ID: o.ID, Kind: OrderResign, Target: election, By: h.Identity, Reason: "leader_silent", Err: fmt.Errorf("%w: %w", ErrUnknown, err)}
 	})
 }
 
@@ -235,10 +235,10 @@ func (c *Client) Resign(ctx context.Context, election, reason string) error {
 // counts as complete: it is not repeated.
 //
 // Errors: ErrNotRunning if that run does not go on, or its task has returned; *OptionError;
-// *OrderError, which matches redlock.ErrUnknown if its replica did not answer in time;
+// *OrderError, which matches ErrUnknown if its replica did not answer in time;
 // redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
 func (c *Client) Cancel(ctx context.Context, run RunID, reason string) error {
-	if _, err := c.key(Job(run.Job)); err != nil {
+	if _, err := Job(run.Job).key(); err != nil {
 		return err
 	}
 	return c.trace(ctx, OrderCancel, run.Job, reason, func(ctx context.Context) error {
@@ -252,7 +252,7 @@ func (c *Client) Cancel(ctx context.Context, run RunID, reason string) error {
 		if gone := c.goesOn(ctx, run); errors.Is(gone, ErrNotRunning) {
 			return gone
 		}
-		return &OrderError{ID: o.ID, Kind: OrderCancel, Target: run.Job, Reason: "no_answer", Err: fmt.Errorf("%w: %w", redlock.ErrUnknown, err)}
+		return &OrderError{ID: o.ID, Kind: OrderCancel, Target: run.Job, Reason: "no_answer", Err: fmt.Errorf("%w: %w", ErrUnknown, err)}
 	})
 }
 
@@ -263,6 +263,76 @@ func (c *Client) goesOn(ctx context.Context, run RunID) error {
 		return ErrNotRunning
 	}
 	return err
+}
+
+// Backfill is ticks of a job that are run although they are past.
+type Backfill struct{ From, To time.Time } // both included
+
+// ErrNoBackfill means that a job has no ticks in a span that are past, or no backfill goes on.
+var ErrNoBackfill = errors.New("admin: there is nothing to backfill")
+
+// Backfill has the ticks of a job between two times be run, whoever ran them before or did not: one
+// after the other, on any replica, with the job's delivery; ticks that are due go first. Ticks that
+// are not due yet are left out. It takes the place of a backfill that goes on. It returns when the
+// nodes have it; replicas see it within a minute, and JobStatus says what is left. Cancel of one of
+// its runs ends it, as StopBackfill does.
+//
+// The ticks are those of the schedule as it is now. A job whose last run decides when the next one
+// is due has none that are past. While a run of the job goes on it waits, for the order timeout at
+// most.
+//
+// Errors: ErrNoBackfill; *OptionError; *OrderError, which matches ErrRefused if a run of the job
+// goes on; ErrUnknown; redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
+func (c *Client) Backfill(ctx context.Context, job string, from, to time.Time, reason string) (Backfill, error) {
+	if !from.Before(to) && !from.Equal(to) {
+		return Backfill{}, &OptionError{"Backfill", fmt.Sprintf("%v is after %v", from, to)}
+	}
+	return c.fill(ctx, job, reason, func(ctx context.Context, key string) (joblog.Fill, error) {
+		return backfill.Set(ctx, c.q, key, from, to)
+	})
+}
+
+// StopBackfill ends a backfill, and returns what was left of it. Errors are those of Backfill.
+func (c *Client) StopBackfill(ctx context.Context, job, reason string) (Backfill, error) {
+	return c.fill(ctx, job, reason, func(ctx context.Context, key string) (joblog.Fill, error) {
+		return backfill.Clear(ctx, c.q, key)
+	})
+}
+
+func (c *Client) fill(ctx context.Context, job, reason string, change func(ctx context.Context, key string) (joblog.Fill, error)) (b Backfill, err error) {
+	key, err := Job(job).key()
+	if err == nil {
+		err = checkText("reason", reason)
+	}
+	if err != nil {
+		return b, err
+	}
+	err = c.trace(ctx, OrderBackfill, job, reason, func(ctx context.Context) error {
+		within, cancel := context.WithTimeoutCause(ctx, c.timeout, errNoAnswer)
+		defer cancel()
+		fill, err := change(within, key)
+		var held *redlock.HeldError
+		switch {
+		case err == nil:
+			b = newBackfill(fill)
+		case errors.Is(err, backfill.ErrNone):
+			err = fmt.Errorf("%w: %w: job %q", ErrNoBackfill, err, job)
+		case ctx.Err() == nil && errors.As(err, &held):
+			err = &OrderError{Kind: OrderBackfill, Target: job, By: held.Holder.Identity, Reason: "overlap", Err: ErrRefused}
+		default:
+			err = unknown(err)
+		}
+		c.enter(ctx, OrderBackfill, job, reason, b.String(), err)
+		return err
+	})
+	return b, err
+}
+
+func newBackfill(f joblog.Fill) Backfill { return Backfill{f.From.Add(1), f.To} }
+
+// String returns both times.
+func (b Backfill) String() string {
+	return b.From.UTC().Format(time.RFC3339) + " to " + b.To.UTC().Format(time.RFC3339)
 }
 
 // errNoAnswer means that an order was given, and nobody answered.
@@ -329,7 +399,7 @@ func refusal(o, a bulletin.Order) error {
 	e := &OrderError{ID: o.ID, Kind: OrderKind(o.Kind), Target: o.Target, By: a.By, Reason: a.Detail, Err: ErrRefused}
 	switch {
 	case a.Result != bulletin.Refused:
-		e.Err = redlock.ErrUnknown
+		e.Err = ErrUnknown
 	case a.Detail == bulletin.NotRunning:
 		e.Err = fmt.Errorf("%w: %w", ErrRefused, ErrNotRunning)
 	}
@@ -369,7 +439,7 @@ func (c *Client) unanswered(ctx context.Context, o bulletin.Order, because error
 		case errors.Is(err, orders.ErrTaken):
 			return c.lookUp(ctx, o, e)
 		case ctx.Err() != nil, errors.Is(err, redlock.ErrClosed), errors.Is(err, redlock.ErrNoQuorum):
-			e.Err = fmt.Errorf("%w: %w: %w", redlock.ErrUnknown, because, err)
+			e.Err = fmt.Errorf("%w: %w: %w", ErrUnknown, because, err)
 			return answer, e
 		}
 		select {
@@ -394,7 +464,7 @@ func (c *Client) lookUp(ctx context.Context, o bulletin.Order, e *OrderError) (a
 		case <-ctx.Done():
 		}
 	}
-	e.Err, e.Reason, e.Detail = fmt.Errorf("%w: %w", redlock.ErrUnknown, e.Err), "no_answer", "it took the order, and has not said what came of it"
+	e.Err, e.Reason, e.Detail = fmt.Errorf("%w: %w", ErrUnknown, e.Err), "no_answer", "it took the order, and has not said what came of it"
 	return answer, e
 }
 
@@ -426,7 +496,7 @@ func (c *Client) whyNobody(ctx context.Context, job string) (reason, detail stri
 	case err != nil:
 		return "no_answer", ""
 	case !j.Orders:
-		return "no_orders", "its replicas take no orders (scheduler.WithoutOrders)"
+		return "no_orders", "its replicas take no orders (scheduler.Telling)"
 	case j.Election == "":
 		return "no_answer", "no replica answered"
 	}
@@ -490,7 +560,7 @@ func (c *Client) Orders(ctx context.Context, limit int) ([]Order, error) {
 // add takes an order, or the answer to it.
 func (o *Order) add(b bulletin.Order, e redlock.Entry) {
 	o.Sources = max(o.Sources, e.Nodes)
-	own := b.Kind == bulletin.Pause || b.Kind == bulletin.Resume // is both
+	own := b.Kind == bulletin.Pause || b.Kind == bulletin.Resume || b.Kind == bulletin.Backfill // is both
 	if b.Result == "" || own {
 		o.By, o.Why, o.At = b.By, b.Why, e.At
 	}

@@ -80,7 +80,7 @@ func newReplica(p bulletin.Process, card redlock.Card) Replica {
 		r.Nodes = append(r.Nodes, Seen{Replica: p.Identity, Node: n.Node, Votes: n.Votes, Why: n.Why, Age: card.Age})
 	}
 	for _, run := range p.Running {
-		r.Running = append(r.Running, Run{Job: run.Job, Replica: run.By, Tick: timeOf(run.Tick), Began: timeOf(run.Began), FencingToken: run.Token})
+		r.Running = append(r.Running, Run{Job: run.Job, Replica: run.By, Tick: timeOf(run.Tick), Began: timeOf(run.Began), Attempt: run.Attempt, Why: run.Why, FencingToken: run.Token})
 	}
 	for _, e := range p.Elections {
 		r.Candidacies = append(r.Candidacies, Candidacy{e.Election, cmp.Or(e.Identity, p.Identity)})
@@ -136,7 +136,12 @@ type JobStatus struct {
 	Running *Run     // nil for none
 	Last    *PastRun // the newest that has ended; nil for none
 	Paused  *Paused  // its own pause, or that of all jobs; nil for none
-	// Err is why Running and Paused, which a quorum has to tell, are not known.
+	// Succeeded is when a run last ended well; zero for never. Overdue means that this is longer ago
+	// than the job allows (scheduler.WithSucceedWithin).
+	Succeeded time.Time
+	Overdue   bool
+	Backfill  *Backfill // what is left of one that goes on; nil for none
+	// Err is why what a quorum has to tell is not known: all of the above but Last.
 	Err error
 
 	Age     time.Duration // of what the replicas say
@@ -160,7 +165,7 @@ func (c *Client) Jobs(ctx context.Context) iter.Seq2[JobStatus, error] {
 				return
 			}
 			j, ok := bulletin.ParseJob(card.Text)
-			if ok && strings.HasPrefix(j.Key, c.keyPrefix) && !yield(c.status(ctx, j, card), nil) {
+			if ok && !yield(c.status(ctx, j, card), nil) {
 				return
 			}
 		}
@@ -181,7 +186,7 @@ func (c *Client) Job(ctx context.Context, name string) (JobStatus, error) {
 
 // definition reads the card of a job.
 func (c *Client) definition(ctx context.Context, name string) (bulletin.Job, redlock.Card, error) {
-	key, err := c.key(Job(name))
+	key, err := Job(name).key()
 	if err != nil {
 		return bulletin.Job{}, redlock.Card{}, err
 	}
@@ -202,39 +207,52 @@ func (c *Client) status(ctx context.Context, j bulletin.Job, card redlock.Card) 
 		Delivery: j.Delivery, CatchUp: j.CatchUp, Overlap: j.Overlap, Orders: j.Orders,
 		Next: timeOf(j.Next), Age: card.Age, Sources: card.Nodes,
 	}
-	name := strings.TrimPrefix(j.Key, c.keyPrefix)
-	if run, err := c.Running(ctx, name); err == nil {
+	l, err := c.log(ctx, j.Job)
+	if err != nil {
+		s.Err = err
+	} else {
+		s.Paused, s.Succeeded = pausedBy(Job(j.Job), l.pauses...), l.record.OK.Ended
+		if since := latest(s.Succeeded, l.record.Since); j.Within > 0 && !since.IsZero() {
+			s.Overdue = l.now.Sub(since) > time.Duration(j.Within)*time.Millisecond
+		}
+		if f := l.record.Fill; !f.To.IsZero() {
+			left := newBackfill(f)
+			s.Backfill = &left
+		}
+	}
+	if run, err := c.holder(ctx, j.Job); err == nil {
+		run.add(l.record)
 		s.Running = &run
 	} else if !errors.Is(err, ErrNotRunning) {
 		s.Err = err
 	}
-	if p, err := c.Paused(ctx, Job(name)); err == nil {
-		s.Paused = &p
-	} else if !errors.Is(err, ErrNotPaused) {
-		s.Err = err
-	}
-	if runs, err := c.Runs(ctx, name, 1); err == nil && len(runs) > 0 {
+	if runs, err := c.Runs(ctx, j.Job, 1); err == nil && len(runs) > 0 {
 		s.Last = &runs[0]
 	}
-	if s.Next.IsZero() || time.Since(s.Next) <= 0 {
+	if s.Next.IsZero() || time.Since(s.Next) <= 0 || s.Err != nil {
 		return s
 	}
 	heard := s.Next
-	switch {
-	case s.Running != nil && !s.Running.Tick.Before(s.Next):
-		s.Next = time.Time{} // it is run, and what comes next is not said yet
-	case s.Last != nil && !s.Last.Tick.Before(s.Next):
-		s.Next = time.Time{} // nor is it here, and never will be if the last replica has died
-		heard = s.Last.Began.Add(s.Last.Took)
+	if !l.record.Cursor.Before(s.Next) || !l.record.Run.Tick.Before(s.Next) {
+		// It is run, or left out, and what comes next is not said yet: never, if the last replica
+		// has died.
+		s.Next, heard = time.Time{}, latest(l.record.Run.Ended, l.record.Cursor)
 	}
 	s.Late = time.Since(heard) > lateAfter && s.Paused == nil && s.Running == nil
 	return s
 }
 
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // Outcome is how a run ended.
 type Outcome string
 
-// The outcomes. A replica that was killed says nothing of its run.
+// The outcomes. A replica that was killed says nothing of its run: the next one tells it as a Skip.
 const (
 	OutcomeOK        Outcome = bulletin.OK
 	OutcomeFailed    Outcome = bulletin.Failed    // the task returned an error
@@ -252,9 +270,10 @@ type PastRun struct {
 	Began        time.Time     // by the replica's clock
 	Took         time.Duration // from Began until the task returned or panicked, in whole microseconds; zero if it was not called
 	Outcome      Outcome
-	Error        string // an error.type, or the error's text where the replica says it (scheduler.WithErrorTexts)
-	Attempt      int    // 1, or more if earlier runs of the tick were cut short
-	CatchUp      bool   // it was run late
+	Error        string // an error.type, or the error's text where the replica says it (scheduler.Telling)
+	Attempt      int    // 1, or more if the tick was begun before
+	Why          string // on_time, late, queued, again, ordered or backfill: see scheduler.Run
+	Report       string // what its task says that it has done (scheduler.Run.Report)
 	FencingToken uint64
 	TraceID      string // empty if it was not traced
 	Order        string // the ID of the Order that asked for it; empty for a tick
@@ -265,7 +284,7 @@ func newPastRun(job string, e redlock.Entry) (PastRun, bool) {
 	r, ok := bulletin.ParseRun(e.Text)
 	return PastRun{
 		Job: job, Replica: r.By, Tick: timeOf(r.Tick), Began: timeOf(r.Began), Took: time.Duration(r.Took) * time.Microsecond,
-		Outcome: Outcome(r.Outcome), Error: r.Error, Attempt: r.Attempt, CatchUp: r.Late, FencingToken: r.Token,
+		Outcome: Outcome(r.Outcome), Error: r.Error, Attempt: r.Attempt, Why: r.Why, Report: r.Report, FencingToken: r.Token,
 		TraceID: r.Trace, Order: r.Order, Sources: e.Nodes,
 	}, ok
 }
@@ -279,7 +298,7 @@ func (c *Client) Runs(ctx context.Context, job string, limit int) ([]PastRun, er
 
 // journal reads that of a job.
 func journal[T any](ctx context.Context, c *Client, kind, job string, limit int, parse func(redlock.Entry) (T, bool)) (all []T, err error) {
-	key, err := c.key(Job(job))
+	key, err := Job(job).key()
 	if err != nil || limit < 1 {
 		return nil, err
 	}
@@ -295,15 +314,15 @@ func journal[T any](ctx context.Context, c *Client, kind, job string, limit int,
 	return all, nil
 }
 
-// Skip is why a tick, or several one after the other for the same reason, were not run. Those that
-// another replica ran are none.
+// Skip is why a tick, or several one after the other for the same reason, were not run, or a run
+// was cut short. Those that another replica ran are none.
 type Skip struct {
 	Job     string
 	Reason  string    // see scheduler.Reason
 	Tick    time.Time // the last of them
 	Count   int       // of ticks, on all replicas; about
 	Replica string    // identity of the one that skipped the last
-	By      string    // who held the job, or paused it; empty if that is not known
+	By      string    // who held the job, paused it, or began the run that was cut short; empty if that is not known
 	At      time.Time // when it was told
 	Sources int       // nodes that have it
 }

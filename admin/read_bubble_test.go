@@ -13,6 +13,8 @@ import (
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/joblog"
+	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -51,9 +53,8 @@ func TestJobsOfAllNames(t *testing.T) {
 		for _, name := range names {
 			cards = append(cards, jobCard(t, bulletin.Job{Job: name, Key: "job/" + name, Schedule: "* * * * *", By: "a"}))
 		}
-		other := jobCard(t, bulletin.Job{Job: "other", Key: "other/a", By: "a"})
 		foreign := redlock.Card{Kind: bulletin.Jobs, ID: "job/foreign", Text: "no JSON", Lifetime: time.Hour}
-		r.told(t, q, append(cards, other, foreign))
+		r.told(t, q, append(cards, foreign))
 		var got []string
 		for _, j := range jobsOf(t, c) {
 			got = append(got, j.Name)
@@ -110,10 +111,15 @@ func TestLateJob(t *testing.T) {
 		require.False(t, is().Late, "replicas have not had time to say so")
 		time.Sleep(time.Minute)
 		require.True(t, is().Late)
-		l, err := q.TryAcquire(t.Context(), "job/job", redlock.WithTick(next, redlock.AtLeastOnce, time.Hour))
+		l, err := q.TryAcquire(t.Context(), "job/job", redlock.WithPayload(joblog.Brief))
+		require.NoError(t, err)
+		require.Nil(t, is().Running, "its holder has only something to write")
+		require.NoError(t, l.Release(t.Context()))
+		l, err = q.TryAcquire(t.Context(), "job/job")
 		require.NoError(t, err)
 		require.False(t, is().Late)
-		require.Equal(t, next.UnixMilli(), is().Running.Tick.UnixMilli())
+		require.Equal(t, "a", is().Running.Replica)
+		require.Zero(t, is().Running.Tick, "the run is not granted yet")
 		require.NoError(t, l.Release(t.Context()))
 		require.True(t, is().Late)
 		_, err = c.Pause(t.Context(), admin.AllJobs, admin.PauseOptions{})
@@ -123,20 +129,45 @@ func TestLateJob(t *testing.T) {
 		require.NoError(t, c.Resume(t.Context(), admin.AllJobs, ""))
 		require.True(t, is().Late)
 		began := time.Now()
-		run, ok := bulletin.Run{Job: "job", Tick: next.UnixMilli(), By: "a", Began: began.UnixMilli(), Token: 5, Outcome: bulletin.Failed, Error: "x", Took: 1500}.Entry("job/job")
+		token := r.begins(t, q, joblog.Record{Run: joblog.Run{Tick: next, Attempt: 2, Why: joblog.Again, Began: began}}, func() {
+			require.Equal(t, admin.Run{Job: "job", Replica: "a", Tick: next.UTC(), Began: began.UTC(), Attempt: 2, Why: "again",
+				FencingToken: is().Running.FencingToken, LeaseLeft: is().Running.LeaseLeft}, *is().Running)
+		})
+		run, ok := bulletin.Run{Job: "job", Tick: next.UnixMilli(), By: "a", Began: began.UnixMilli(), Token: token, Outcome: bulletin.Failed, Error: "x", Took: 1500, Why: "again", Report: "3 rows"}.Entry("job/job")
 		require.True(t, ok)
 		r.told(t, q, nil, run)
 		j := is()
 		require.False(t, j.Late)
 		require.Zero(t, j.Next, "what comes next is not said")
 		require.Equal(t, admin.PastRun{Job: "job", Replica: "a", Tick: j.Last.Tick, Began: time.UnixMilli(began.UnixMilli()), Took: 1500 * time.Microsecond,
-			Outcome: admin.OutcomeFailed, Error: "x", FencingToken: 5, Sources: 3}, *j.Last)
+			Outcome: admin.OutcomeFailed, Error: "x", Why: "again", Report: "3 rows", FencingToken: token, Sources: 3}, *j.Last)
 		time.Sleep(redlock.ReportLifetime - time.Second)
 		require.False(t, is().Late, "who ran it has had no time to say so")
 		time.Sleep(2 * time.Second)
 		require.True(t, is().Late, "who ran it has died before it said what comes next")
 		require.Zero(t, is().Next)
 	})
+}
+
+// begins has a replica begin a run, and end it after what is done meanwhile.
+func (r *replicas) begins(t *testing.T, q *redlock.Quorum, rec joblog.Record, meanwhile func()) (token uint64) {
+	t.Helper()
+	l, err := q.TryAcquire(t.Context(), "job/job")
+	require.NoError(t, err)
+	turn, _, err := register.Of(q, "job/job", time.Hour).Begin(t.Context(), l)
+	require.NoError(t, err)
+	write := func() {
+		value, err := rec.Encode()
+		require.NoError(t, err)
+		require.NoError(t, turn.Write(t.Context(), value))
+	}
+	rec.Run.Token = l.FencingToken()
+	write()
+	meanwhile()
+	rec.Run.Ended, rec.Run.Outcome, rec.Cursor = time.Now(), joblog.Failed, rec.Run.Tick
+	write()
+	require.NoError(t, l.Release(t.Context()))
+	return l.FencingToken()
 }
 
 // Terms are told with how they ended and how long nobody led; what nobody told stays open.

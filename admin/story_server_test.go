@@ -45,7 +45,7 @@ func beReplica(settings string) error {
 	}
 	task := func(ctx context.Context) error {
 		run, _ := scheduler.RunFromContext(ctx)
-		fmt.Printf("began %d %d\n", run.FencingToken(), unixMilli(run.Tick))
+		fmt.Printf("began %d %d\n", run.FencingToken(), unixMilli(run.Due))
 		select {
 		case <-time.After(storyRun):
 			return nil
@@ -53,7 +53,7 @@ func beReplica(settings string) error {
 			return context.Cause(ctx)
 		}
 	}
-	if _, err := s.NewJob(gocron.CronJob("* * * * * *", true), scheduler.NewTask(task), gocron.WithName("report")); err != nil {
+	if _, err := s.NewJob(gocron.CronJob("* * * * * *", true), gocron.NewTask(task), gocron.WithName("report")); err != nil {
 		return err
 	}
 	s.Start()

@@ -37,7 +37,7 @@ func (i *Instrumentation) TraceOrderEnd(ctx context.Context, data admin.TraceOrd
 		outcome = outcomeRefused
 	case errors.Is(data.Err, admin.ErrNobody):
 		outcome = outcomeNobody
-	case errors.Is(data.Err, redlock.ErrUnknown):
+	case errors.Is(data.Err, admin.ErrUnknown):
 		outcome = outcomeUnknown
 	default:
 		outcome = outcomeError

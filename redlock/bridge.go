@@ -31,6 +31,7 @@ func (b bridged) Need() int                 { return b.q.need }
 func (b bridged) TTL() time.Duration        { return b.q.cfg.lease.ttl }
 func (b bridged) Quarantine() time.Duration { return b.q.cfg.quarantine() }
 func (b bridged) RestartGate() bool         { return b.q.cfg.restartGate }
+func (b bridged) TakesPart() bool           { return b.q.cfg.takesPart }
 func (b bridged) Now() time.Duration        { return time.Duration(b.q.clock.Now()) }
 func (b bridged) Address(node int) string   { return b.q.nodes[node].addr }
 func (b bridged) Logger() *slog.Logger      { return b.q.cfg.logger }

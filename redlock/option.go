@@ -209,9 +209,8 @@ func WithPrefix(prefix string) Option {
 // says nowhere which nodes it uses. So whoever looks with a wrong list keeps nobody out. What
 // others begin to disagree about later it is not told.
 //
-// It is no promise that nothing is written: what is posted on a Board is, and what nodes have lost
-// of jobs and pauses is restored by who reads it. A user without rights to write is that
-// (docs/nodes.md).
+// It is no promise that nothing is written: what is posted on a Board is. A user without rights to
+// write is that (docs/nodes.md).
 func WithoutLeases() Option {
 	return quorumOption(func(c *config) error { c.takesPart = false; return nil })
 }

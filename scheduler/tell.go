@@ -234,9 +234,12 @@ func (d *definitions) due() bool {
 func (j *job) definition() (redlock.Card, bool) {
 	cfg := j.s.cfg
 	b := bulletin.Job{
-		Job: j.name, Key: j.key, Schedule: j.def.Words, Zone: zoneName(cfg.location), Program: program(), Election: cfg.election,
+		Job: j.name, Key: j.key, Schedule: j.spec.String(), Program: program(), Election: cfg.election,
 		Delivery: Delivery(j.cfg.policy.Delivery).String(), CatchUp: j.cfg.catchUp.String(), Overlap: Overlap(j.cfg.policy.Overlap).String(),
-		By: j.s.q.Identity(), Orders: !cfg.tell.NoOrders,
+		By: j.s.q.Identity(), Orders: !cfg.tell.NoOrders, Within: j.cfg.within.Milliseconds(),
+	}
+	if j.spec.ZoneMatters() {
+		b.Zone = zoneName(cfg.location)
 	}
 	if next := j.next(1); len(next) > 0 {
 		b.Next = milliseconds(next[0])
@@ -263,7 +266,7 @@ func (r *run) bulletin() bulletin.Run {
 	defer r.mu.Unlock()
 	b := bulletin.Run{
 		Job: of.Job, Tick: milliseconds(of.Due), By: r.lease.Identity(), Began: milliseconds(r.began),
-		Attempt: of.Attempt, Late: of.Why == string(joblog.Late) || of.Why == string(joblog.Again) || of.Why == string(joblog.Queued), Token: of.FencingToken(), Why: of.Why,
+		Attempt: of.Attempt, Why: of.Why, Token: of.FencingToken(),
 	}
 	if r.order != ownOrder {
 		b.Order = r.order

@@ -39,7 +39,7 @@ func TestPageOnServers(t *testing.T) {
 	for _, identity := range []string{"a", "b"} {
 		s, err := scheduler.New(openOn(t, fleet, identity), scheduler.WithElection("poller"), scheduler.WithLogger(quiet))
 		require.NoError(t, err)
-		_, err = s.NewJob(gocron.CronJob("* * * * * *", true), scheduler.NewTask(func() {}), gocron.WithName("poll/<b>"))
+		_, err = s.NewJob(gocron.CronJob("* * * * * *", true), gocron.NewTask(func() {}), gocron.WithName("poll/<b>"))
 		require.NoError(t, err)
 		s.Start()
 		t.Cleanup(func() { _ = s.Shutdown() })

@@ -13,7 +13,6 @@ import (
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/elector"
-	"github.com/tenure-dev/tenure/redlock"
 )
 
 // resultDoc is what came of an order.
@@ -187,7 +186,7 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 		if p.Nodes == 0 {
 			return failure(err)
 		}
-		r := &resultDoc{Result: resultDone, Paused: newPauseDoc(&p), Text: fmt.Sprintf("%s is paused, on %s: no replica begins a tick any more.", it, counted(p.Nodes, "node"))}
+		r := &resultDoc{Result: resultDone, Paused: newPauseDoc(&p), Text: it + " is paused: no replica begins a tick any more."}
 		for i, run := range p.Running {
 			if i == 3 {
 				r.Text += fmt.Sprintf(" And %d more.", len(p.Running)-i)
@@ -276,7 +275,7 @@ func failure(err error) *resultDoc {
 		r.Order = told.ID
 	}
 	switch {
-	case errors.Is(err, redlock.ErrUnknown):
+	case errors.Is(err, admin.ErrUnknown):
 		r.Result = resultUnknown
 		r.Text += " It may have been done: look at the orders and the runs before you give it again."
 	case errors.Is(err, admin.ErrNobody):

@@ -44,7 +44,8 @@ type pastDoc struct {
 	Outcome  string `json:"outcome"`
 	Error    string `json:"error,omitempty"`
 	Attempt  int    `json:"attempt,omitempty"`
-	CatchUp  bool   `json:"catch_up,omitempty"`
+	Why      string `json:"why,omitempty"`
+	Report   string `json:"report,omitempty"`
 	Token    uint64 `json:"token"`
 	TraceID  string `json:"trace_id,omitempty"`
 	TraceURL string `json:"trace_url,omitempty"`
@@ -55,8 +56,16 @@ type pastDoc struct {
 func newPastDoc(r *admin.PastRun, traceURL string) pastDoc {
 	return pastDoc{
 		Job: r.Job, Replica: r.Replica, Tick: at(r.Tick), Began: at(r.Began), Took: span(r.Took), Outcome: string(r.Outcome), Error: r.Error,
-		Attempt: r.Attempt, CatchUp: r.CatchUp, Token: r.FencingToken, TraceID: r.TraceID, TraceURL: traceLink(traceURL, r.TraceID), Order: r.Order, Sources: r.Sources,
+		Attempt: r.Attempt, Why: r.Why, Report: r.Report, Token: r.FencingToken, TraceID: r.TraceID, TraceURL: traceLink(traceURL, r.TraceID), Order: r.Order, Sources: r.Sources,
 	}
+}
+
+// NotOnTime is why it was run at another time than its tick's; empty if it was not.
+func (r pastDoc) NotOnTime() string {
+	if r.Why == "on_time" {
+		return ""
+	}
+	return r.Why
 }
 
 // Good reports whether it ended as it should.
@@ -110,7 +119,8 @@ type jobDoc struct {
 	Orders   bool      `json:"orders"`
 	Next     moment    `json:"next,omitzero"`
 	Late     bool      `json:"late"`
-	Failing  bool      `json:"failing"` // the last run did not end well
+	Failing  bool      `json:"failing"` // the last run did not end well, or it is overdue
+	Overdue  bool      `json:"overdue"` // no run has ended well for longer than the job allows
 	Running  *runDoc   `json:"running,omitempty"`
 	Last     *pastDoc  `json:"last,omitempty"`
 	Paused   *pauseDoc `json:"paused,omitempty"`
@@ -137,7 +147,7 @@ func (d *jobDoc) MarshalJSON() ([]byte, error) {
 func (h *Handler) newJobDoc(s *snapshot, r *jobRow) *jobDoc {
 	d := &jobDoc{
 		Name: r.Name, Schedule: r.Schedule, Words: schedulePhrase(r.Schedule), Zone: r.Zone, Program: r.Program, Election: r.Election,
-		Delivery: r.Delivery, CatchUp: r.CatchUp, Overlap: r.Overlap, Orders: r.Orders, Next: at(r.Next), Late: r.Late, Failing: failing(r),
+		Delivery: r.Delivery, CatchUp: r.CatchUp, Overlap: r.Overlap, Orders: r.Orders, Next: at(r.Next), Late: r.Late, Failing: failing(r), Overdue: r.Overdue,
 		State: stateOf(r), Paused: newPauseDoc(r.Paused), Said: at(r.At.Add(-r.Age)), Read: at(r.At), Sources: r.Sources, Runs: []pastDoc{},
 	}
 	if r.Err != nil {
@@ -203,9 +213,9 @@ func (r *jobRow) isIn(state string) bool {
 	return false
 }
 
-// failing reports whether the last run of a job did not end as it should.
+// failing reports whether the last run of a job did not end as it should, or is too long ago.
 func failing(r *jobRow) bool {
-	return r.Last != nil && r.Last.Outcome != admin.OutcomeOK && r.Last.Outcome != admin.OutcomeCancelled
+	return r.Overdue || r.Last != nil && r.Last.Outcome != admin.OutcomeOK && r.Last.Outcome != admin.OutcomeCancelled
 }
 
 func stateOf(r *jobRow) string {

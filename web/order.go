@@ -104,8 +104,8 @@ func parseOrder(v url.Values) (order, error) {
 	switch {
 	case o.Reason == "":
 		return o, formError("Say why: those who look for the reason later have nothing else.")
-	case len(o.Reason) > redlock.MaxPauseText || !utf8.ValidString(o.Reason):
-		return o, formError(fmt.Sprintf("The reason has %d bytes, and may have %d of UTF-8.", len(o.Reason), redlock.MaxPauseText))
+	case len(o.Reason) > admin.MaxText || !utf8.ValidString(o.Reason):
+		return o, formError(fmt.Sprintf("The reason has %d bytes, and may have %d of UTF-8.", len(o.Reason), admin.MaxText))
 	case len(o.Once) > 64:
 		return o, formError("The form is not one of this page.")
 	}
@@ -163,7 +163,7 @@ func (h *Handler) form(w http.ResponseWriter, r *http.Request, status int, o ord
 	} else if o.All {
 		k.means = strings.Replace(k.means, "a tick of it", "a tick of any job", 1)
 	}
-	f := &orderForm{order: o, Verb: k.verb, Means: k.means, Error: failure, Result: result, Most: redlock.MaxPauseText}
+	f := &orderForm{order: o, Verb: k.verb, Means: k.means, Error: failure, Result: result, Most: admin.MaxText}
 	h.feed.want()
 	s, _ := h.feed.peek()
 	h.write(w, r, status, &page{Kind: "order", Title: k.verb, Status: h.status(s, 0), Doc: f})
@@ -251,7 +251,7 @@ func (h *Handler) authorized(w http.ResponseWriter, r *http.Request, o order) (c
 		h.fail(w, r, http.StatusForbidden, "You may not give this order. The log says why.")
 		return nil, "", false
 	}
-	client, err := h.feed.admin.As(strings.ToValidUTF8(shortened(who, redlock.MaxPauseText/utf8.UTFMax), "?"))
+	client, err := h.feed.admin.As(strings.ToValidUTF8(shortened(who, admin.MaxText/utf8.UTFMax), "?"))
 	if err != nil {
 		h.logger.ErrorContext(r.Context(), "web: an order cannot be given in that name", append(args, "by", who, "error", err)...)
 		h.fail(w, r, http.StatusInternalServerError, "The order cannot be given in your name. The log says why.")

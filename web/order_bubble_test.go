@@ -69,7 +69,7 @@ func TestOrders(t *testing.T) {
 
 		page := w.give("/job?name=report", "pause", "the database moves")
 		require.Contains(t, page, `data-result="done"`)
-		require.Contains(t, textOf(page), "The job is paused, on 3 nodes")
+		require.Contains(t, textOf(page), "The job is paused: no replica begins a tick")
 		page = w.eventually("/", `<table id="paused"`)
 		require.Contains(t, textOf(element(page, `<table id="paused"`, "</table>")), "paused by ann: the database moves")
 

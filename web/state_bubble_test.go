@@ -18,12 +18,13 @@ import (
 // a state that there is not was answered with all jobs.
 func TestJobsByState(t *testing.T) {
 	inBubble(t, 3, []web.Option{web.WithActions(asUser)}, func(t *testing.T, w *world) {
-		failing := job{"export", "* * * * * *", func(context.Context) error { return errors.New("full") }}
+		failing := job{"export", "*/20 * * * * *", func(context.Context) error { return errors.New("full") }}
 		w.replica("a", nil, job{"nightly", "0 0 3 * * *", takes(0)}, job{"report", "0 0 3 * * *", takes(0)}, failing)
 		w.eventually("/jobs?state=failing", `data-job="export"`)
 		status, _, _ := w.ordered("ann", "kind", "pause", "job", "report")
 		require.Equal(t, http.StatusOK, status)
 		w.eventually("/jobs?state=paused", `data-job="report"`)
+		w.eventually("/jobs?state=ok", `data-job="nightly"`)
 		for state, want := range map[string]string{
 			"ok": "nightly", "failing": "export", "paused": "report", "running": "", "late": "", "unknown": "", "": "export nightly report",
 		} {

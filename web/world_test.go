@@ -105,7 +105,7 @@ func (w *world) replica(identity string, opts []scheduler.Option, jobs ...job) *
 	s, err := scheduler.New(w.quorum(identity), append([]scheduler.Option{scheduler.WithLogger(quiet)}, opts...)...)
 	require.NoError(w, err)
 	for _, j := range jobs {
-		_, err := s.NewJob(gocron.CronJob(j.cron, true), scheduler.NewTask(j.task), gocron.WithName(j.name))
+		_, err := s.NewJob(gocron.CronJob(j.cron, true), gocron.NewTask(j.task), gocron.WithName(j.name))
 		require.NoError(w, err, "%q", j.name)
 	}
 	s.Start()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -31,7 +32,7 @@ func refuses(n redlock.NodeStatus) bool {
 // denied tells an error for want of a quorum that is this user's apart from one that is the
 // cluster's: with the nodes that refuse him there might be one.
 func denied(q *redlock.Quorum, err error) error {
-	if !errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrUnknown) {
+	if !errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, admin.ErrUnknown) {
 		return err
 	}
 	for _, of := range []error{err, q.Healthy()} { // not every error names its nodes

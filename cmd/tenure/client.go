@@ -162,7 +162,7 @@ func (p *program) actor() string {
 	if err != nil || host == "" {
 		host = "unknown-host"
 	}
-	return cleanIdentity(name+"@"+host, redlock.MaxPauseText)
+	return cleanIdentity(name+"@"+host, admin.MaxText)
 }
 
 // identity is the name of this process on the nodes: leases and lists of nodes show it.

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/ticks"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -146,11 +147,12 @@ func setups(t *testing.T) []setup {
 		{name: "no file, with all jobs paused", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
 			pause(t, use(t, f.URLs()))
 		}), want: []string{"not_persistent"}, worst: exitWarnings, says: []string{"appendonly yes"}},
-		{name: "no file, with a sequence", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
-			l, err := use(t, f.URLs()).TryAcquire(t.Context(), "key", redlock.WithSequence(7, redlock.AtMostOnce, time.Hour))
+		{name: "no file, with a tick", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
+			run, err := ticks.New(use(t, f.URLs()), ticks.Tick{Key: "key", At: time.Now(), Keep: time.Hour}).Take(t.Context(), false)
 			require.NoError(t, err)
-			require.NoError(t, l.Complete(t.Context()))
-		}), want: []string{"not_persistent"}, worst: exitWarnings, says: []string{"sequences or pauses are in use"}},
+			require.NoError(t, run.End(t.Context(), true, time.Second))
+			require.NoError(t, run.Release(t.Context()))
+		}), want: []string{"not_persistent"}, worst: exitWarnings, says: []string{"ticks or pauses are kept"}},
 
 		{name: "a user without ZADD and PUBLISH", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			use(t, f.URLs())

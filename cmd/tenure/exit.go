@@ -21,7 +21,7 @@ const (
 	exitFaults   = 2
 
 	exitUsage    = 64 // EX_USAGE: a command, a flag, a variable or a name that cannot be
-	exitNotFound = 66 // EX_NOINPUT: no such job, run, pause, leader or holder
+	exitNotFound = 66 // EX_NOINPUT: no such job, run, pause, tick, leader or holder
 	exitNoQuorum = 69 // EX_UNAVAILABLE: too few nodes answered: nothing was done
 	exitUnknown  = 70 // EX_SOFTWARE: an order may be done, or not
 	exitWatchdog = 71 // EX_OSERR: the watchdog of a child did not start, or was killed, and the child with it
@@ -67,19 +67,18 @@ var byError = []struct {
 	err  error
 	code int
 }{
-	{redlock.ErrUnknown, exitUnknown},
+	{admin.ErrUnknown, exitUnknown},
 	{admin.ErrNoJob, exitNotFound},
 	{admin.ErrNobody, exitRefused},
 	{admin.ErrRefused, exitRefused},
 	{admin.ErrNotPaused, exitNotFound},
 	{admin.ErrNotRunning, exitNotFound},
+	{admin.ErrNoBackfill, exitNotFound},
 	{elector.ErrNoLeader, exitNotFound},
 	{redlock.ErrNotHeld, exitNotFound},
 	{redlock.ErrLost, exitLost},
 	{redlock.ErrHeld, exitHeld},
 	{redlock.ErrSplit, exitHeld},
-	{redlock.ErrDone, exitHeld},
-	{redlock.ErrPaused, exitHeld},
 	{redlock.ErrNoQuorum, exitNoQuorum},
 	{redlock.ErrTimeout, exitTimedOut},
 	{context.DeadlineExceeded, exitTimedOut},

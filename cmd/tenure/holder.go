@@ -35,14 +35,14 @@ The code is 66 if nobody does. It is information: it may be out of date when it 
 		case *election:
 			key = elector.KeyPrefix + key
 		case *job:
-			key = admin.DefaultKeyPrefix + key
+			key = admin.KeyPrefix + key
 		}
 		h, err := c.q.Holder(ctx, key)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", quoted(key), err)
 		}
 		d := holderDocument{
-			Now: now(), Key: h.Key, Identity: h.Identity, Payload: h.Payload, Token: h.FencingToken, Sequence: h.Sequence, Nodes: h.Nodes,
+			Now: now(), Key: h.Key, Identity: h.Identity, Payload: h.Payload, Token: h.FencingToken, Nodes: h.Nodes,
 		}
 		if h.TTL != redlock.NoExpiry {
 			left := ms(h.TTL)
@@ -60,7 +60,6 @@ type holderDocument struct {
 	Identity  string `json:"identity"`
 	Payload   string `json:"payload"`
 	Token     uint64 `json:"token"`
-	Sequence  int64  `json:"sequence"`      // 0 for a lease without one
 	LeaseLeft *ms    `json:"lease_left_ms"` // null for a key that does not expire, which is no lease
 	Nodes     int    `json:"nodes"`
 }
@@ -72,9 +71,6 @@ func (d holderDocument) text(w *page) {
 	}
 	rows := [][]string{
 		{"key", d.Key}, {"holder", d.Identity}, {"ends", left}, {"token", strconv.FormatUint(d.Token, 10)}, {"nodes", strconv.Itoa(d.Nodes)},
-	}
-	if d.Sequence != 0 {
-		rows = append(rows, []string{"sequence", strconv.FormatInt(d.Sequence, 10)})
 	}
 	if d.Payload != "" {
 		rows = append(rows, []string{"payload", d.Payload})

@@ -58,6 +58,9 @@ type jobDocument struct {
 	Orders   bool           `json:"orders"`
 	Next     stamp          `json:"next"`
 	Late     bool           `json:"late"`
+	OK       stamp          `json:"ok"` // when a run last ended well
+	Overdue  bool           `json:"overdue"`
+	Backfill *fillDocument  `json:"backfill"`
 	Running  *runDocument   `json:"running"`
 	Last     *pastDocument  `json:"last"`
 	Paused   *pauseDocument `json:"paused"`
@@ -72,12 +75,24 @@ type runDocument struct {
 	Replica   string `json:"replica"`
 	Tick      stamp  `json:"tick"`
 	Began     stamp  `json:"began"`
+	Attempt   int    `json:"attempt"`
+	Why       string `json:"why"`
 	Token     uint64 `json:"token"`
 	LeaseLeft ms     `json:"lease_left_ms"`
 }
 
 func newRunDocument(r admin.Run) *runDocument {
-	return &runDocument{r.Job, r.Replica, stamp{r.Tick}, stamp{r.Began}, r.FencingToken, ms(r.LeaseLeft)}
+	return &runDocument{r.Job, r.Replica, stamp{r.Tick}, stamp{r.Began}, r.Attempt, r.Why, r.FencingToken, ms(r.LeaseLeft)}
+}
+
+// fillDocument is ticks that a backfill runs.
+type fillDocument struct {
+	From stamp `json:"from"`
+	To   stamp `json:"to"`
+}
+
+func newFillDocument(b admin.Backfill) *fillDocument {
+	return &fillDocument{stamp{b.From}, stamp{b.To}}
 }
 
 // pauseDocument is a pause of a job, or of all.
@@ -97,7 +112,10 @@ func newPauseDocument(p admin.Paused) *pauseDocument {
 func newJobDocument(j admin.JobStatus) jobDocument {
 	d := jobDocument{
 		Name: j.Name, State: stateOf(j), Schedule: j.Schedule, Zone: j.Zone, Program: j.Program, Election: j.Election, Delivery: j.Delivery,
-		CatchUp: j.CatchUp, Overlap: j.Overlap, Orders: j.Orders, Next: stamp{j.Next}, Late: j.Late, Age: ms(j.Age), Sources: j.Sources,
+		CatchUp: j.CatchUp, Overlap: j.Overlap, Orders: j.Orders, Next: stamp{j.Next}, Late: j.Late, OK: stamp{j.Succeeded}, Overdue: j.Overdue, Age: ms(j.Age), Sources: j.Sources,
+	}
+	if j.Backfill != nil {
+		d.Backfill = newFillDocument(*j.Backfill)
 	}
 	if j.Running != nil {
 		d.Running = newRunDocument(*j.Running)
@@ -125,7 +143,7 @@ func stateOf(j admin.JobStatus) string {
 		return "paused"
 	case j.Err != nil:
 		return "unknown"
-	case j.Last != nil && j.Last.Outcome != admin.OutcomeOK && j.Last.Outcome != admin.OutcomeCancelled:
+	case j.Overdue, j.Last != nil && j.Last.Outcome != admin.OutcomeOK && j.Last.Outcome != admin.OutcomeCancelled:
 		return "failing"
 	}
 	return "ok"
@@ -164,6 +182,12 @@ func (j *jobDocument) remarks(w *page) {
 		w.linef("%s is late: it was run, and no replica has said when it is run again: see tenure status", quoted(j.Name))
 	case j.Late:
 		w.linef("%s is late: its tick of %s was not run, as far as is known: see tenure runs %s", quoted(j.Name), w.clock(j.Next), j.Name)
+	}
+	if j.Overdue {
+		w.linef("%s is overdue: no run of it has ended well for longer than it allows%s", quoted(j.Name), since(w, ", since ", j.OK))
+	}
+	if f := j.Backfill; f != nil {
+		w.linef("%s is being backfilled: ticks from %s to %s are left", quoted(j.Name), w.clock(f.From), w.clock(f.To))
 	}
 	if j.Error != "" {
 		w.linef("%s: %s", quoted(j.Name), j.Error)

@@ -64,6 +64,9 @@ type givenDocument struct {
 	Paused *pauseDocument `json:"paused"` // the pause that is in force
 	Going  []runDocument  `json:"going"`  // runs that had begun before a pause, and go on
 	Waited bool           `json:"waited"` // for their end
+	Ticks  *fillDocument  `json:"ticks"`  // of a backfill
+
+	fills string
 }
 
 func (p *program) given(kind admin.OrderKind, t string) *givenDocument {
@@ -98,6 +101,8 @@ func (d *givenDocument) text(w *page) {
 	case admin.OrderResign:
 		w.linef("%s: the leader has resigned, and its lease is free", name)
 		w.linef("where replicas run jobs under this election, runs that it had begun were told to end, and may go on: see tenure jobs")
+	case admin.OrderBackfill:
+		w.linef("%s: ticks from %s to %s %s", name, w.clock(d.Ticks.From), w.clock(d.Ticks.To), d.fills)
 	case admin.OrderCancel:
 		w.linef("%s: the context of the run by %s has ended; its task may go on for a while", name, d.Run.Replica)
 		if d.Waited {
@@ -105,6 +110,12 @@ func (d *givenDocument) text(w *page) {
 		}
 	}
 }
+
+// The words of a backfill, and of its end.
+const (
+	fillsNow  = "are run, one after the other; tenure jobs shows what is left"
+	fillsNone = "were left, and are not run"
+)
 
 // waitFor waits until no replica runs the jobs.
 func (c *cluster) waitFor(ctx context.Context, jobs ...string) error {
@@ -123,7 +134,7 @@ func newPause(p *program) *cobra.Command {
 		Short: "Have no replica begin a tick of a job, or of any",
 		Long: `When it returns with code 0, no replica begins a tick of the job any more, whatever happens to
 replicas and nodes, until it is resumed or the end has come. Ticks that are due meanwhile are
-skipped. It takes some seconds. A run that had begun before goes on: --wait waits for its end.`,
+skipped. It takes half a second. A run that had begun before goes on: --wait waits for its end.`,
 		Example: `  tenure pause nightly-report --why 'the database moves'
   tenure pause --all --for 1h --why 'maintenance' --wait`,
 		ValidArgsFunction: p.completeJobs,
@@ -179,7 +190,7 @@ skipped. It takes some seconds. A run that had begun before goes on: --wait wait
 func (c *cluster) warnOfNoJob(ctx context.Context, p *program, job string) {
 	if _, err := c.Job(ctx, job); errors.Is(err, admin.ErrNoJob) {
 		p.say(fmt.Sprintf("no replica is known to have a job %s, and the pause is for those to come, and for tenure run %s: tenure jobs has the names",
-			quoted(job), quoted(admin.DefaultKeyPrefix+job)))
+			quoted(job), quoted(admin.KeyPrefix+job)))
 	}
 }
 
@@ -313,12 +324,58 @@ without, the one that goes on now.`,
 	return cmd
 }
 
+func newBackfill(p *program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "backfill JOB --from TIME --to TIME",
+		Short: "Have ticks of a job be run that are past",
+		Long: `The ticks of the job's schedule between two times are run, whoever ran them before or did not: one
+after the other, on any replica, with the job's delivery; ticks that are due go first. It returns
+when the nodes have it, and replicas see it within a minute. It waits for a run of the job that
+goes on, for some seconds. The code is 66 where there are no such ticks.
+
+--stop ends a backfill; so does tenure cancel of one of its runs.`,
+		Example: `  tenure backfill nightly-report --from 2026-03-01T00:00:00Z --to 2026-03-04T00:00:00Z --why 'the source was late'
+  tenure backfill nightly-report --stop --why 'enough'`,
+		Args:              exactly("JOB"),
+		ValidArgsFunction: p.completeJobs,
+	}
+	from := cmd.Flags().String("from", "", "the first tick's time, or one before it, such as 2006-01-02T15:04:05Z")
+	to := cmd.Flags().String("to", "", "the last tick's time, or one after it")
+	stop := cmd.Flags().Bool("stop", false, "end the backfill that goes on")
+	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
+		d := p.given(admin.OrderBackfill, args[0])
+		var b admin.Backfill
+		var err error
+		if d.fills = fillsNow; *stop {
+			if *from != "" || *to != "" {
+				return nil, usage(errors.New("--stop ends the backfill that goes on: leave out --from and --to"))
+			}
+			d.fills = fillsNone
+			b, err = c.StopBackfill(ctx, args[0], p.why)
+		} else {
+			var span [2]time.Time
+			for i, text := range []string{*from, *to} {
+				if span[i], err = time.Parse(time.RFC3339, text); err != nil {
+					return nil, usage(fmt.Errorf("%s %s is no time such as 2006-01-02T15:04:05Z", []string{"--from", "--to"}[i], quoted(text)))
+				}
+			}
+			b, err = c.Backfill(ctx, args[0], span[0], span[1], p.why)
+		}
+		if err != nil {
+			return nil, err
+		}
+		d.Ticks = newFillDocument(b)
+		return d, nil
+	})
+	return cmd
+}
+
 // advices are what to do about an order that was not carried out, by admin.OrderError.Reason.
 var advices = map[string]string{
 	"overlap":       "wait for the run that goes on, or end it with tenure cancel",
 	"no_replica":    "see tenure jobs for the names, and tenure doctor for the prefix",
 	"no_leader":     "see tenure elections: the leader runs the job, and there is none",
-	"no_orders":     "its replicas were told to take no orders (scheduler.WithoutOrders)",
+	"no_orders":     "its replicas were told to take no orders (scheduler.Telling)",
 	"no_answer":     "see tenure orders for what came of it, and tenure runs, before you repeat it",
 	"leader_silent": "it may have resigned: see tenure elections, and its log",
 	"not_running":   "see tenure runs",

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tenure-dev/tenure/cmd/tenure/internal/supervise"
+	"github.com/tenure-dev/tenure/internal/joblog"
+	"github.com/tenure-dev/tenure/internal/ticks"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -25,23 +27,21 @@ type lockedRun struct {
 	attempts     int
 	conflictCode int
 
-	p      *program
-	key    string
-	tick   *tick
-	waited bool // --wait was given
-	ticked bool // --tick was given
-	timed  bool // --once-per was given
-	coded  bool // --conflict-exit-code was given
-	relay  *relay
-	log    *slog.Logger
+	p       *program
+	key     string
+	tick    *tick
+	granted *ticks.Run // of a tick
+	waited  bool       // --wait was given
+	ticked  bool       // --tick was given
+	timed   bool       // --once-per was given
+	coded   bool       // --conflict-exit-code was given
+	relay   *relay
+	log     *slog.Logger
 }
 
-// How long run waits for the lease of a tick. Without a tick it waits for as long as it takes.
-const (
-	tickWait = 10 * time.Second
-	// settleWait is how long an attempt that fails may look as if its host ran the tick, at most.
-	settleWait = 2 * time.Second
-)
+// tickWait is how long run waits for the lease of a tick. Without a tick it waits for as long as it
+// takes.
+const tickWait = 10 * time.Second
 
 func newRun(p *program) *cobra.Command {
 	r := &lockedRun{p: p}
@@ -170,45 +170,33 @@ func (r *lockedRun) level() slog.Level {
 	return slog.LevelWarn
 }
 
-// acquire waits for the lease as the flags say.
+// acquire waits for the lease as the flags say, and has the tick granted if there is one.
 func (r *lockedRun) acquire(ctx context.Context, q *redlock.Quorum) (*redlock.Lease, error) {
 	var options []redlock.LeaseOption
 	if r.payload != "" {
 		options = append(options, redlock.WithPayload(r.payload))
 	}
-	if r.tick != nil {
-		delivery := redlock.AtMostOnce
-		if r.atLeastOnce {
-			delivery = redlock.AtLeastOnce
-		}
-		options = append(options, redlock.WithTick(r.tick.at, delivery, r.tick.keep))
+	if r.waited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.wait)
+		defer cancel()
 	}
-	if r.try {
+	switch {
+	case r.tick != nil:
+		t := ticks.Tick{Key: r.key, At: r.tick.at, Keep: r.tick.keep, Attempts: r.attempts}
+		if r.atLeastOnce {
+			t.Delivery = joblog.AtLeastOnce
+		}
+		run, err := ticks.New(q, t).Take(ctx, r.try, options...)
+		if err != nil {
+			return nil, err
+		}
+		r.granted = run
+		return run.Lease, nil
+	case r.try:
 		return q.TryAcquire(ctx, r.key, options...)
 	}
-	if !r.waited {
-		return q.Acquire(ctx, r.key, options...)
-	}
-	if r.tick != nil && !r.atLeastOnce && r.wait > settleWait {
-		lease, err := acquireWithin(ctx, settleWait, q, r.key, options)
-		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) || r.isRunElsewhere(err) {
-			return lease, err
-		}
-		return acquireWithin(ctx, r.wait-settleWait, q, r.key, options)
-	}
-	return acquireWithin(ctx, r.wait, q, r.key, options)
-}
-
-func acquireWithin(ctx context.Context, wait time.Duration, q *redlock.Quorum, key string, options []redlock.LeaseOption) (*redlock.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	return q.Acquire(ctx, key, options...)
-}
-
-// isRunElsewhere reports whether the lease is another host's for this very tick, or a later one.
-func (r *lockedRun) isRunElsewhere(err error) bool {
-	var held *redlock.HeldError
-	return r.tick != nil && !r.atLeastOnce && errors.As(err, &held) && held.Sequence >= r.tick.at.UnixMilli()
+	return q.Acquire(ctx, r.key, options...)
 }
 
 // unanswered adds why no node answered to the error of a wait that ended before any attempt did:
@@ -229,19 +217,20 @@ func unanswered(q *redlock.Quorum, err error) error {
 func (r *lockedRun) refused(err error) error {
 	var ended *signalled
 	var notOurs *deniedError
+	var ahead *redlock.ClockError
 	switch {
 	case errors.As(err, &notOurs):
 		return err
 	case errors.As(err, &ended):
 		return exit(exitSignal+int(ended.signal), err)
-	case errors.Is(err, redlock.ErrDone), errors.Is(err, redlock.ErrPaused), r.isRunElsewhere(err):
+	case errors.Is(err, ticks.ErrDone), errors.Is(err, ticks.ErrPaused):
 		// Of ten hosts nine come here each time, and what cron hears of is mailed.
 		r.log.Info("the tick is not run here", "key", r.key, "tick", r.tick.at, "reason", err)
 		if r.coded {
 			return exit(r.conflictCode, nil)
 		}
 		return nil
-	case errors.Is(err, redlock.ErrNoQuorum):
+	case errors.Is(err, redlock.ErrNoQuorum), errors.As(err, &ahead):
 		return exit(exitNoQuorum, err)
 	case errors.Is(err, context.DeadlineExceeded) && !r.coded:
 		return exit(exitTimedOut, err)
@@ -257,20 +246,15 @@ const releaseWait = 10 * time.Second
 
 // hold runs the command under the lease.
 func (r *lockedRun) hold(lease *redlock.Lease) error {
-	ctx, cancel := context.WithTimeout(context.Background(), releaseWait)
-	if r.tick != nil && lease.Attempt() > r.attempts {
-		defer cancel()
-		return errors.Join(exit(exitFailed, fmt.Errorf("the tick was begun %d times on all hosts, and never ended: it is given up", lease.Attempt()-1)), lease.Complete(ctx))
-	}
-	cancel()
 	var more []string
-	if r.tick != nil {
-		more = []string{envTick + "=" + strconv.FormatInt(r.tick.at.UnixMilli(), 10), envAttempt + "=" + strconv.Itoa(lease.Attempt())}
+	if r.granted != nil {
+		more = []string{envTick + "=" + strconv.FormatInt(r.tick.at.UnixMilli(), 10), envAttempt + "=" + strconv.Itoa(r.granted.Attempt)}
 	}
 	s := r.command(r.p, lease.Key(), lease.FencingToken(), lease.Deadline, more...)
+	began := time.Now()
 	result, err := r.relay.runChild(lease.Context(), s)
 	lost := r.lost(lease, result)
-	r.end(lease, result, err, lost)
+	r.end(lease, result, time.Since(began), err, lost)
 	switch {
 	case errors.Is(err, errNotBegun):
 		return exit(exitSignal+signalOf(r.relay.over()), nil)
@@ -307,18 +291,22 @@ func (r *lockedRun) told(result supervise.Result) {
 	}
 }
 
-// end releases the lease. A tick is complete when its command has ended, with 0 if it is to be run
-// at least once.
-func (r *lockedRun) end(lease *redlock.Lease, result supervise.Result, err, lost error) {
+// end writes how the tick ended, and releases the lease. A tick whose command was not begun, because
+// a signal came, is as if it had not been granted.
+func (r *lockedRun) end(lease *redlock.Lease, result supervise.Result, took time.Duration, err, lost error) {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseWait)
 	defer cancel()
-	ran := err == nil && lost == nil
-	complete := r.tick != nil && ran && (!r.atLeastOnce || result.Code == 0 || lease.Attempt() >= r.attempts)
-	release := lease.Release
-	if complete {
-		release = lease.Complete
+	if r.granted != nil {
+		end := r.granted.Undo
+		if !errors.Is(err, errNotBegun) {
+			succeeded := err == nil && lost == nil && result.Code == 0
+			end = func(ctx context.Context) error { return r.granted.End(ctx, succeeded, took) }
+		}
+		if err := end(ctx); err != nil && lost == nil {
+			r.p.say(fmt.Sprintf("how the tick ended could not be written: with --at-least-once another host may run it again: %v", err))
+		}
 	}
-	if err := release(ctx); err != nil && lost == nil && !errors.Is(err, redlock.ErrLost) {
+	if err := lease.Release(ctx); err != nil && lost == nil && !errors.Is(err, redlock.ErrLost) {
 		r.p.say(fmt.Sprintf("the release may not have reached all nodes, and others wait for the lease to expire: %v", err))
 	}
 }

@@ -18,8 +18,7 @@ func newRuns(p *program) *cobra.Command {
 		Use:   "runs JOB",
 		Short: "The last runs of a job, and why ticks of it were not run",
 		Long: `The last runs of a job that have ended, and the ticks that were not run, with the reason: the newest
-first. A replica that was killed tells nothing of its run; the next run's attempt shows that there
-was one.`,
+first. A run whose replica was killed is among the latter, once another replica has seen that.`,
 		Example: `  tenure runs nightly-report
   tenure runs nightly-report -o json`,
 		Args:              exactly("JOB"),
@@ -76,7 +75,8 @@ type pastDocument struct {
 	Outcome string `json:"outcome"`
 	Error   string `json:"error"`
 	Attempt int    `json:"attempt"`
-	CatchUp bool   `json:"catch_up"`
+	Why     string `json:"why"`
+	Report  string `json:"report"`
 	Token   uint64 `json:"token"`
 	TraceID string `json:"trace_id"`
 	Order   string `json:"order"`
@@ -85,7 +85,7 @@ type pastDocument struct {
 
 func newPastDocument(r admin.PastRun) *pastDocument {
 	return &pastDocument{
-		r.Job, r.Replica, stamp{r.Tick}, stamp{r.Began}, ms(r.Took), string(r.Outcome), r.Error, r.Attempt, r.CatchUp, r.FencingToken, r.TraceID, r.Order, r.Sources,
+		r.Job, r.Replica, stamp{r.Tick}, stamp{r.Began}, ms(r.Took), string(r.Outcome), r.Error, r.Attempt, r.Why, r.Report, r.FencingToken, r.TraceID, r.Order, r.Sources,
 	}
 }
 
@@ -95,6 +95,14 @@ func (r *pastDocument) how() string {
 		return r.Outcome + ": " + r.Error
 	}
 	return r.Outcome
+}
+
+// runReasons are why runs are begun that are not on time, in words.
+var runReasons = map[string]string{
+	"late":     "run late",
+	"queued":   "run after the one that overlapped it",
+	"again":    "run again, because an earlier run of it was cut short",
+	"backfill": "run by a backfill",
 }
 
 // skipDocument is why ticks were not run.
@@ -113,6 +121,9 @@ func newSkipDocument(s admin.Skip) skipDocument {
 	return skipDocument{s.Reason, whySkipped(s.Reason, s.By), stamp{s.Tick}, s.Count, s.Replica, s.By, stamp{s.At}, s.Sources}
 }
 
+// cutShort is the reason of a run that began and never ended.
+const cutShort = "cut_short"
+
 // skipReasons are those of scheduler.Reason that a tick may end with, in words.
 var skipReasons = map[string]string{
 	"held":        "another replica ran it",
@@ -127,7 +138,9 @@ var skipReasons = map[string]string{
 	"ahead":       "the replica's clock was ahead of the nodes': see its log",
 	"split":       "several replicas asked at once, and none got it",
 	"superseded":  "a later tick took its place",
-	"missed":      "it could not be run before its catch-up window ended",
+	"missed":      "nobody ran it in time",
+	cutShort:      "its replica was killed, or lost the lease",
+	"limit":       "the replica had no place for it",
 	"stopped":     "the job, its scheduler or its quorum was stopped",
 	"other":       "for another reason: the replica's log has it",
 }
@@ -164,12 +177,12 @@ func (d runsDocument) text(w *page) {
 		if at.IsZero() {
 			at, tick = r.Began.Time, "ordered "+w.clock(r.Began)
 		}
-		why := r.Error
-		if r.CatchUp {
-			why = join(why, "run late, at "+w.clock(r.Began))
+		why := join(r.Report, r.Error)
+		if late := runReasons[r.Why]; late != "" {
+			why = join(why, late+", at "+w.clock(r.Began))
 		}
 		if r.Attempt > 1 {
-			why = join(why, "attempt "+strconv.Itoa(r.Attempt)+": earlier runs of the tick were cut short")
+			why = join(why, "attempt "+strconv.Itoa(r.Attempt))
 		}
 		rows = append(rows, row{at, []string{tick, r.Outcome, r.Replica, span(time.Duration(r.Took)), strconv.FormatUint(r.Token, 10), why}})
 	}
@@ -178,7 +191,11 @@ func (d runsDocument) text(w *page) {
 		if s.Count > 1 {
 			why += fmt.Sprintf("; %d ticks, this is the last of them", s.Count)
 		}
-		rows = append(rows, row{s.Tick.Time, []string{w.clock(s.Tick), "not run", s.Replica, "", "", why}})
+		outcome := "not run"
+		if s.Reason == cutShort {
+			outcome = "cut short"
+		}
+		rows = append(rows, row{s.Tick.Time, []string{w.clock(s.Tick), outcome, s.Replica, "", "", why}})
 	}
 	slices.SortStableFunc(rows, func(a, b row) int { return b.at.Compare(a.at) })
 	var cells [][]string
@@ -196,8 +213,8 @@ func orNone(text string) string {
 }
 
 func join(a, b string) string {
-	if a == "" {
-		return b
+	if a == "" || b == "" {
+		return a + b
 	}
 	return a + "; " + b
 }

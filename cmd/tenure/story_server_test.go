@@ -39,7 +39,7 @@ func replica(t *testing.T, f *valkeytest.Fleet) {
 		"slow":   {once, func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }},
 		odd:      {once, func(context.Context) error { return nil }},
 	} {
-		_, err := s.NewJob(job.when, scheduler.NewTask(job.task), gocron.WithName(name))
+		_, err := s.NewJob(job.when, gocron.NewTask(job.task), gocron.WithName(name))
 		require.NoError(t, err)
 	}
 	s.Start()

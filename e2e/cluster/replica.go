@@ -79,13 +79,13 @@ func (r Replica) run() (err error) {
 	if r.Leader != "" {
 		options = append(options, scheduler.WithElection(r.Leader))
 	}
-	s, err := scheduler.New(q, append(options, scheduler.WithErrorTexts())...)
+	s, err := scheduler.New(q, append(options, scheduler.WithTelling(scheduler.Telling{ErrorTexts: true}))...)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Shutdown()) }()
 	for _, j := range r.Jobs {
-		if _, err := s.NewJob(gocron.CronJob(j.Cron, true), scheduler.NewTask(j.task()), gocron.WithName(j.Name)); err != nil {
+		if _, err := s.NewJob(gocron.CronJob(j.Cron, true), gocron.NewTask(j.task()), gocron.WithName(j.Name)); err != nil {
 			return err
 		}
 	}

@@ -66,7 +66,7 @@ func crowd(t *testing.T, c *cluster.Cluster) {
 			if j%50 == 10 {
 				cron = "*/5 * * * * *"
 			}
-			_, err := s.NewJob(gocron.CronJob(cron, true), scheduler.NewTask(func() {}), gocron.WithName(fmt.Sprintf("job-%04d", j)))
+			_, err := s.NewJob(gocron.CronJob(cron, true), gocron.NewTask(func() {}), gocron.WithName(fmt.Sprintf("job-%04d", j)))
 			assert.NoError(t, err)
 		}
 		s.Start()

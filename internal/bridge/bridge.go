@@ -59,6 +59,7 @@ type Quorum interface {
 	TTL() time.Duration                           // of its leases
 	Quarantine() time.Duration                    // of a server process
 	RestartGate() bool                            // whether there is one
+	TakesPart() bool                              // or only looks (redlock.WithoutLeases)
 	Now() time.Duration                           // on a clock that never steps and counts a suspend
 	Name(key, suffix string) (string, error)      // what a key's state is called on nodes; or an *OptionError
 	Address(node int) string                      // for people

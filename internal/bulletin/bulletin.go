@@ -61,9 +61,10 @@ type Job struct {
 	Delivery string `json:"delivery,omitempty"`
 	CatchUp  string `json:"catch_up,omitempty"`
 	Overlap  string `json:"overlap,omitempty"`
-	Next     int64  `json:"next,omitempty"` // the tick after the last that was due; ms
-	By       string `json:"by"`             // the identity of who wrote it
-	Orders   bool   `json:"orders"`         // that one takes orders
+	Next     int64  `json:"next,omitempty"`   // the tick after the last that was due; ms
+	Within   int64  `json:"within,omitempty"` // how long a success may be ago; ms
+	By       string `json:"by"`               // the identity of who wrote it
+	Orders   bool   `json:"orders"`           // that one takes orders
 }
 
 // Run is a run of a job: one that goes on, in the card of its process, or one that has ended, in
@@ -78,8 +79,7 @@ type Run struct {
 	Outcome string `json:"outcome,omitempty"`
 	Error   string `json:"error,omitempty"` // error.type, or the text where the program wants that
 	Attempt int    `json:"attempt,omitempty"`
-	Late    bool   `json:"late,omitempty"` // caught up
-	Why     string `json:"why,omitempty"`  // see scheduler.Run
+	Why     string `json:"why,omitempty"` // a joblog.Why
 	Token   uint64 `json:"token"`
 	Trace   string `json:"trace,omitempty"`
 	Order   string `json:"order,omitempty"`  // the id of the order that asked for it
@@ -153,6 +153,8 @@ const (
 	RunNow = "run_now"
 	Resign = "resign"
 	Cancel = "cancel"
+	// Backfill of a Target; Detail has its ticks.
+	Backfill = "backfill"
 )
 
 // Results of orders.
@@ -200,7 +202,7 @@ type NodeSeen struct {
 // Card makes the card of a job. It is not ok for a job whose name or key is too long, or no UTF-8.
 func (j Job) Card() (redlock.Card, bool) {
 	j.V = version
-	j.Next = clean(j.Next)
+	j.Next, j.Within = clean(j.Next), clean(j.Within)
 	text, ok := fit(&j, j.texts(), redlock.MaxCardText)
 	return redlock.Card{Kind: Jobs, ID: j.Key, Text: text, Lifetime: JobLifetime},
 		ok && j.Job != "" && utf8.ValidString(j.Job) && j.Key != "" && len(j.Key) <= redlock.MaxCardID && utf8.ValidString(j.Key)

@@ -19,11 +19,11 @@ import (
 var (
 	fullJob = Job{
 		V: 1, Job: "report", Key: "job/report", Schedule: "0 * * * *", Zone: "Europe/Berlin", Program: "billing", Election: "jobs",
-		Delivery: "at most once", CatchUp: "last", Overlap: "skip", Next: 1780000000000, By: "host-1", Orders: true,
+		Delivery: "at most once", CatchUp: "last", Overlap: "skip", Next: 1780000000000, Within: 1000, By: "host-1", Orders: true,
 	}
 	fullRun = Run{
 		V: 1, Job: "report", Tick: 1780000000000, By: "host-1", Began: 1780000000123, Took: 4567, Outcome: Failed, Error: "timeout",
-		Attempt: 2, Late: true, Token: 18446744073709551615, Trace: "0af7651916cd43dd8448eb211c80319c", Order: "ID",
+		Attempt: 2, Why: "late", Token: 18446744073709551615, Trace: "0af7651916cd43dd8448eb211c80319c", Order: "ID",
 	}
 	fullSkip  = Skip{V: 1, Job: "report", Tick: 1780000000000, Reason: "paused", By: "host-1", Holder: "ann"}
 	fullTerm  = Term{V: 1, Election: "jobs", Term: 7, By: "host-1", Event: "lost", Reason: "expired", At: 1780000000000}
@@ -51,7 +51,7 @@ func TestFormats(t *testing.T) {
 		"run": {
 			make(fullRun.Entry("job/report")),
 			redlock.Entry{Journal: "runs/job/report", Most: 20, Keep: 40 * day, Text: `{"v":1,"job":"report","tick":1780000000000,"by":"host-1",` +
-				`"began":1780000000123,"took":4567,"outcome":"failed","error":"timeout","attempt":2,"late":true,"token":18446744073709551615,` +
+				`"began":1780000000123,"took":4567,"outcome":"failed","error":"timeout","attempt":2,"why":"late","token":18446744073709551615,` +
 				`"trace":"0af7651916cd43dd8448eb211c80319c","order":"ID"}`},
 			reads(ParseRun), fullRun,
 		},
@@ -107,7 +107,7 @@ func TestFormats(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, redlock.Card{Kind: "jobs", ID: "job/report", Lifetime: 30 * time.Minute, Text: `{"v":1,"job":"report","key":"job/report",` +
 		`"schedule":"0 * * * *","zone":"Europe/Berlin","program":"billing","election":"jobs","delivery":"at most once","catch_up":"last",` +
-		`"overlap":"skip","next":1780000000000,"by":"host-1","orders":true}`}, card)
+		`"overlap":"skip","next":1780000000000,"within":1000,"by":"host-1","orders":true}`}, card)
 	job, ok := ParseJob(card.Text)
 	require.True(t, ok)
 	require.Equal(t, fullJob, job)
@@ -247,7 +247,7 @@ func TestTextsAreCut(t *testing.T) {
 func TestLongNamesAreShortened(t *testing.T) {
 	for _, c := range []string{"\x01", "<", "\u2028", "日", "x", "\xff"} {
 		long := strings.Repeat(c, 256)
-		run := Run{Job: long, By: long, Outcome: OK, Error: long, Trace: long, Order: long, Tick: maxTime, Began: maxTime, Took: maxTime, Token: 1<<64 - 1, Late: true, Attempt: 99}
+		run := Run{Job: long, By: long, Outcome: OK, Error: long, Trace: long, Order: long, Tick: maxTime, Began: maxTime, Took: maxTime, Token: 1<<64 - 1, Why: long, Attempt: 99}
 		e, ok := run.Entry("k")
 		require.True(t, ok)
 		r, ok := ParseRun(e.Text)

@@ -156,7 +156,7 @@ func FuzzMade(f *testing.F) {
 		}
 		key := strings.ToValidUTF8(name, "?")
 		key = cut(key, redlock.MaxKeyLength)
-		run := Run{V: 1, Job: name, Tick: at, By: by, Began: at, Took: took, Outcome: word, Error: other, Attempt: attempt, Late: flag, Token: number, Trace: other, Order: id}
+		run := Run{V: 1, Job: name, Tick: at, By: by, Began: at, Took: took, Outcome: word, Error: other, Attempt: attempt, Why: word, Token: number, Trace: other, Order: id}
 		skip := Skip{V: 1, Job: name, Tick: at, Reason: word, By: by, Holder: other}
 		term := Term{V: 1, Election: key, Term: number, By: by, Event: word, Reason: other, At: at}
 		answer := Order{V: 1, ID: id, Kind: word, Target: name, Number: number, By: by, Why: other, Within: at, Result: Done, Detail: word, Run: &Run{By: by, Began: at, Token: number}}
@@ -209,7 +209,7 @@ func FuzzMade(f *testing.F) {
 			requireSame(t, e, ok, order, o)
 		}
 
-		job := Job{V: 1, Job: name, Key: key, Schedule: word, Zone: other, Program: by, Delivery: word, CatchUp: other, Overlap: by, Next: at, By: by, Orders: flag}
+		job := Job{V: 1, Job: name, Key: key, Schedule: word, Zone: other, Program: by, Delivery: word, CatchUp: other, Overlap: by, Next: at, Within: at, By: by, Orders: flag}
 		if card, ok := job.Card(); ok {
 			require.Equal(t, key, card.ID)
 			require.LessOrEqual(t, len(card.Text), redlock.MaxCardText)
@@ -217,7 +217,7 @@ func FuzzMade(f *testing.F) {
 			require.True(t, ok)
 			require.Equal(t, name, j.Job)
 			shorten(job.texts())
-			job.Next = clean(at)
+			job.Next, job.Within = clean(at), clean(at)
 			if room(name)+room(key)+4*room(by)+2*room(word)+2*room(other) < redlock.MaxCardText-300 {
 				require.Equal(t, job, j)
 			}

@@ -20,7 +20,7 @@ func ParseJob(text string) (j Job, ok bool) {
 		return Job{}, false
 	}
 	shorten(j.texts())
-	j.Next = clean(j.Next)
+	j.Next, j.Within = clean(j.Next), clean(j.Within)
 	return j, true
 }
 

@@ -10,6 +10,7 @@ package pause
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,6 +26,8 @@ const (
 	MaxText = 256
 	// kept is for how long a pause is remembered after its end: longer than any tick may be late.
 	kept = 400 * 24 * time.Hour
+	// otherWithin is for how long another one is waited for who pauses or resumes the same.
+	otherWithin = 10 * time.Second
 	// forever is for how long one without an end is.
 	forever = 100 * 365 * 24 * time.Hour
 )
@@ -115,7 +118,7 @@ func Read(ctx context.Context, q *redlock.Quorum, keys ...string) ([]Pause, erro
 // with the nodes' time as its beginning, and the one before. It waits until no run can begin any
 // more that has not seen it; if ctx ends in that time the pause stands, and the error is ctx's.
 //
-// Errors: those of Quorum.Acquire and of register; register.ErrUnknown says that the pause may
+// Errors: those of Quorum.TryAcquire and of register; register.ErrUnknown says that the pause may
 // stand or not.
 func Set(ctx context.Context, q *redlock.Quorum, key string, p Pause) (is, was Pause, err error) {
 	keep := kept
@@ -155,7 +158,12 @@ func Resume(ctx context.Context, q *redlock.Quorum, key, by, why string) (is, wa
 
 // change writes what a pause becomes, under a lease of its own.
 func change(ctx context.Context, r register.Register, q *redlock.Quorum, key string, to func(was Pause, now time.Time) Pause) (is, was Pause, err error) {
-	lease, err := q.Acquire(ctx, name(key))
+	lease, err := q.TryAcquire(ctx, name(key))
+	if errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrSplit) {
+		within, cancel := context.WithTimeout(ctx, otherWithin)
+		lease, err = q.Acquire(within, name(key))
+		cancel()
+	}
 	if err != nil {
 		return is, was, err
 	}
@@ -173,10 +181,12 @@ func change(ctx context.Context, r register.Register, q *redlock.Quorum, key str
 	if !is.Since.IsZero() {
 		text, err := json.Marshal(is)
 		if err != nil {
-			return is, was, fmt.Errorf("pause: it cannot be written: %w", err)
+			return Pause{}, was, fmt.Errorf("pause: it cannot be written: %w", err)
 		}
 		value = append([]byte{version}, text...)
 	}
-	err = turn.Write(ctx, value)
-	return is, was, err
+	if err := turn.Write(ctx, value); err != nil {
+		return Pause{}, was, err
+	}
+	return is, was, nil
 }

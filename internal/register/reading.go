@@ -44,7 +44,7 @@ type reading struct {
 	errs  []error  // of each node that has not answered
 	times []uint64 // of each node's clock in us; 0 for none
 	given []*view  // what each register is restored with; nil where enough know it
-	only  bool     // the user may only read, on some node
+	only  bool     // nothing is restored: the Quorum only looks, or the user may only read on some node
 
 	late func() []*bridge.Answer // what the nodes have said that were asked first
 }
@@ -66,6 +66,7 @@ func newReading(registers []Register) (*reading, error) {
 		r.names = append(r.names, name)
 		r.views = append(r.views, make([]view, r.q.Nodes()))
 	}
+	r.only = !r.q.TakesPart()
 	r.began, r.errs, r.times = r.q.Now(), make([]error, r.q.Nodes()), make([]uint64, r.q.Nodes())
 	for node := range r.errs {
 		r.absent = append(r.absent, r.q.Vote(node) != nil)

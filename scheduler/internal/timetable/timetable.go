@@ -106,8 +106,7 @@ func (t *Timetable) Words() string { return t.words }
 
 // Zone returns the zone of the times of the day; nil of kinds without.
 func (t *Timetable) Zone() *time.Location {
-	switch t.spec.Kind {
-	case Crontab, Daily, Weekly, Monthly:
+	if t.spec.ZoneMatters() {
 		return t.spec.Zone
 	}
 	return nil

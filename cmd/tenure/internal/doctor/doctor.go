@@ -339,7 +339,7 @@ func (e *examination) persistence(ctx context.Context, c *admin.Client) {
 	uses := ""
 	for _, s := range e.servers {
 		if s.records {
-			uses = "sequences or pauses are in use"
+			uses = "ticks or pauses are kept"
 		}
 		if s.info != nil && s.info["aof_enabled"] == "0" {
 			volatile = append(volatile, s.addr)

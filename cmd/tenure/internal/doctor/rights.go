@@ -14,7 +14,7 @@ import (
 // What a missing right costs.
 const (
 	forLeases   = "it can have no lease"
-	forJobs     = "jobs cannot be run, and sequences not be asked for"
+	forJobs     = "jobs cannot be run"
 	forGroups   = "several leases at a time cost a command each"
 	forWaiters  = "after a release the next waiter is not called, and comes seconds later"
 	forTold     = "what processes tell people (cards, journals, orders) is not kept or not read there"

@@ -30,7 +30,7 @@ type server struct {
 	others  []string        // prefixes that are in use there besides
 	blind   bool            // those could not be looked for
 	partly  bool            // there were too many keys to look at all
-	records bool            // sequences or pauses of the prefix are kept there
+	records bool            // ticks or pauses of the prefix are kept there
 	missing []lack          // rights, of those that were tried
 	untried error           // why others were not
 	reads   bool            // its user only reads
@@ -122,8 +122,8 @@ func (s *server) connectAgain(ctx context.Context) {
 // prefixes looks for other prefixes that are in use, and for records of the own one, where the user
 // may list keys.
 func (s *server) prefixes(ctx context.Context, client valkey.Client, prefix string) {
-	const suffix, record = ":members", ":once"
-	const either = "*:[mo][en][mc][be]*" // of memb and once; a server sends no others
+	const suffix, record = ":members", ":register"
+	const either = "*:[mr]e[mg][bi]*" // of memb and regi; a server sends no others
 	var cursor uint64
 	for looked := 0; ; looked += scanPage {
 		page, err := client.Do(ctx, client.B().Scan().Cursor(cursor).Match(either).Count(scanPage).Build()).AsScanEntry()
@@ -132,7 +132,7 @@ func (s *server) prefixes(ctx context.Context, client valkey.Client, prefix stri
 			return
 		}
 		for _, key := range page.Elements {
-			if own, found := strings.CutSuffix(key, record); found && (own == prefix+":all" || strings.HasPrefix(own, prefix+":{")) {
+			if own, found := strings.CutSuffix(key, record); found && strings.HasPrefix(own, prefix+":{") && !strings.HasPrefix(own, prefix+":{order/") {
 				s.records = true
 			}
 			other, found := strings.CutSuffix(key, suffix)

@@ -193,7 +193,7 @@ func TestTickOfTheFuture(t *testing.T) {
 		code  int
 		says  string
 	}{
-		{50 * time.Second, 69, "ahead of the server's clock"},
+		{50 * time.Second, 69, "ahead of the servers' clocks"},
 		{time.Hour, 64, "no tick is granted before its time"}, // by its own
 	} {
 		code, out, stderr := waits(t, fleet, past(-of.ahead), "--", "echo", "run")

@@ -1,0 +1,288 @@
+// Package ticks has several hosts run a tick once, without a scheduler: each of them computes its
+// time. How far they have come is a record of package joblog under the key of the lease, as that of
+// a job, and its pauses are those of a job.
+package ticks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/joblog"
+	"github.com/tenure-dev/tenure/internal/pause"
+	"github.com/tenure-dev/tenure/internal/register"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Why a tick is not run here, and will not be.
+var (
+	ErrDone    = errors.New("ticks: another host has run the tick, runs it, or has begun a later one")
+	ErrPaused  = errors.New("ticks: the tick is paused")
+	ErrGivenUp = errors.New("ticks: the tick is given up")
+)
+
+const (
+	// Who waits for a holder looks at the record after these, each twice as long as the one before.
+	firstLook, lastLook = 100 * time.Millisecond, time.Second
+	// granting is for how long a holder that has granted nothing yet is given to do so, where nobody
+	// waits for the lease.
+	granting = 2 * time.Second
+	// writeWithin bounds what is written about a run that is over.
+	writeWithin = 10 * time.Second
+)
+
+// Tick is what several hosts are to run once.
+type Tick struct {
+	Key      string // of the lease
+	At       time.Time
+	Keep     time.Duration // for how long the nodes remember it
+	Delivery joblog.Delivery
+	Attempts int // AtLeastOnce: how often it may be begun
+}
+
+// table is a schedule of one tick.
+type table struct{ at time.Time }
+
+func (t table) Next(after time.Time) time.Time {
+	if t.at.After(after) {
+		return t.at
+	}
+	return time.Time{}
+}
+
+func (table) From() time.Time { return time.Time{} }
+
+// Taker takes a tick on one host. It is not for concurrent use.
+type Taker struct {
+	Tick
+	q      *redlock.Quorum
+	record register.Register
+	never  *Run // that was granted and not begun: its grant may be in force
+}
+
+// New makes a Taker. It does no I/O.
+func New(q *redlock.Quorum, t Tick) *Taker {
+	t.At = t.At.UTC()
+	return &Taker{Tick: t, q: q, record: register.Of(q, t.Key, t.Keep)}
+}
+
+// Run is a tick that was granted to this host, which has its lease.
+type Run struct {
+	*redlock.Lease
+	Attempt int // from 1
+
+	tick   *Taker
+	turn   *register.Turn
+	record joblog.Record
+	before joblog.Record
+}
+
+// Take takes the lease and has the tick granted. Unless try is set it waits for both until ctx
+// ends.
+//
+// Errors: ErrDone, ErrPaused; ErrGivenUp, of a tick that was begun too often; *redlock.ClockError
+// for one that is ahead of the nodes' clocks; those of Quorum.Acquire, or with try of TryAcquire and
+// of register.
+func (t *Taker) Take(ctx context.Context, try bool, opts ...redlock.LeaseOption) (*Run, error) {
+	for pause := firstLook; ; pause = min(2*pause, lastLook) {
+		_, err := t.look(ctx) // keeps hosts that are late off the lease; its failures are the lease's too
+		if isOver(err) {
+			return nil, err
+		}
+		acquire := t.acquire
+		if try {
+			acquire = t.tryAcquire
+		}
+		lease, err := acquire(ctx, opts)
+		if err != nil {
+			return nil, err
+		}
+		r, err := t.begin(ctx, lease)
+		if err == nil {
+			return r, nil
+		}
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeWithin)
+		_ = lease.Release(after) // what it does not reach runs out
+		cancel()
+		var ahead *redlock.ClockError
+		if try || isOver(err) || errors.As(err, &ahead) {
+			return nil, err
+		}
+		select {
+		case <-time.After(pause/2 + rand.N(pause)):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// isOver reports whether the tick is not run here, whoever is asked again.
+func isOver(err error) bool {
+	return errors.Is(err, ErrDone) || errors.Is(err, ErrPaused) || errors.Is(err, ErrGivenUp)
+}
+
+// acquire waits for the lease, and looks now and then whether the tick is over.
+func (t *Taker) acquire(ctx context.Context, opts []redlock.LeaseOption) (*redlock.Lease, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for pause := firstLook; ; pause = min(2*pause, lastLook) {
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return
+			}
+			if _, err := t.look(ctx); isOver(err) {
+				cancel(err)
+				return
+			}
+		}
+	}()
+	lease, err := t.q.Acquire(ctx, t.Key, opts...)
+	cancel(nil)
+	<-done
+	if over := context.Cause(ctx); err != nil && isOver(over) {
+		return nil, over
+	}
+	return lease, err
+}
+
+// tryAcquire makes one attempt. A holder that may be about to grant the tick is asked again.
+func (t *Taker) tryAcquire(ctx context.Context, opts []redlock.LeaseOption) (*redlock.Lease, error) {
+	lease, err := t.q.TryAcquire(ctx, t.Key, opts...)
+	var held *redlock.HeldError
+	if !errors.As(err, &held) {
+		return lease, err
+	}
+	for began, pause := time.Now(), firstLook/2; time.Since(began) < granting; pause = min(2*pause, lastLook) {
+		rec, unread := t.look(ctx)
+		if isOver(unread) {
+			return nil, unread
+		}
+		if h, unheld := t.q.Holder(ctx, t.Key); unread == nil && (unheld != nil || rec.Run.Token == h.FencingToken) {
+			break // it runs another tick, or has ended
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+// look reads without a lease how far the hosts have come.
+func (t *Taker) look(ctx context.Context) (joblog.Record, error) {
+	states, err := t.record.Read(ctx, pause.Of(t.q, t.Key), pause.Of(t.q, ""))
+	if err != nil {
+		return joblog.Record{}, err
+	}
+	rec, _, err := t.verdict(states)
+	if t.Delivery == joblog.AtLeastOnce && errors.Is(err, ErrGivenUp) {
+		err = nil // its last attempt may go on
+	}
+	return rec, err
+}
+
+// verdict is what the record and the pauses say of the tick.
+func (t *Taker) verdict(states []register.State) (rec joblog.Record, v joblog.Verdict, err error) {
+	if rec, err = joblog.Parse(states[0].Value); err != nil {
+		return rec, v, err
+	}
+	if n := t.never; n != nil && rec.Run.Token == n.FencingToken() && rec.Run.Ended.IsZero() {
+		rec = n.before
+	}
+	for _, s := range states[1:] {
+		p, err := pause.Parse(s)
+		if err != nil {
+			return rec, v, err
+		}
+		if !t.At.After(p.Floor()) {
+			return rec, v, fmt.Errorf("%w by %s", ErrPaused, p.By)
+		}
+	}
+	// That it was cut short a moment ago is no reason to wait: it is tried a few times only.
+	v = joblog.Owed(rec, table{t.At}, t.policy(), latest(t.At, time.Now()))
+	switch {
+	case !v.Tick.Equal(t.At):
+		return rec, v, ErrDone
+	case t.Delivery == joblog.AtLeastOnce && v.Attempt > t.Attempts:
+		return rec, v, fmt.Errorf("%w: it was begun %d times on all hosts, and never ended", ErrGivenUp, v.Attempt-1)
+	}
+	return rec, v, nil
+}
+
+// policy runs the latest tick, however late.
+func (t *Taker) policy() joblog.Policy {
+	return joblog.Policy{CatchUp: joblog.CatchUpLatest, Window: redlock.MaxKeep, Delivery: t.Delivery}
+}
+
+// begin has a quorum of nodes take the grant.
+func (t *Taker) begin(ctx context.Context, lease *redlock.Lease) (*Run, error) {
+	turn, states, err := t.record.Begin(ctx, lease, pause.Of(t.q, t.Key), pause.Of(t.q, ""))
+	if err != nil {
+		return nil, err
+	}
+	rec, v, over := t.verdict(states)
+	r := &Run{Lease: lease, Attempt: v.Attempt, tick: t, turn: turn, before: rec}
+	switch {
+	case errors.Is(over, ErrGivenUp):
+		err := r.write(ctx, joblog.Settle(rec, table{t.At}, joblog.Verdict{Cursor: t.At}, states[0].Now))
+		return nil, errors.Join(over, err)
+	case over != nil:
+		return nil, over
+	}
+	var ahead *redlock.ClockError
+	if err := t.q.CheckClock(t.At); errors.As(err, &ahead) && ahead.Ahead > 0 {
+		return nil, fmt.Errorf("ticks: no tick is granted before its time: %w", err)
+	}
+	err = r.write(ctx, joblog.Begin(rec, table{t.At}, t.policy(), v, joblog.Grant{Token: lease.FencingToken(), By: lease.Identity(), At: time.Now()}))
+	if err == nil {
+		err = lease.Err()
+	}
+	if err != nil {
+		t.never = r
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeWithin)
+		defer cancel()
+		_ = r.Undo(after) // the grant may be in force
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Run) write(ctx context.Context, rec joblog.Record) error {
+	r.record = rec
+	value, err := rec.Encode()
+	if err != nil {
+		return err
+	}
+	return r.turn.Write(ctx, value)
+}
+
+// Undo takes the grant back, of a run that was not begun. It does not release the lease.
+func (r *Run) Undo(ctx context.Context) error { return r.write(ctx, r.before) }
+
+// End writes how the run ended, and does not release the lease. With AtLeastOnce one that did not
+// succeed is tried again, unless it was the last attempt.
+func (r *Run) End(ctx context.Context, succeeded bool, took time.Duration) error {
+	e := joblog.Ending{Outcome: joblog.Succeeded, At: time.Now(), Took: took}
+	switch {
+	case succeeded:
+	case r.tick.Delivery == joblog.AtLeastOnce && r.Attempt < r.tick.Attempts:
+		e.Outcome = joblog.Stopped
+	default:
+		e.Outcome = joblog.Failed
+	}
+	rec, _ := joblog.End(r.record, table{r.tick.At}, r.tick.policy(), e)
+	return r.write(ctx, rec)
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
