@@ -84,6 +84,7 @@ func (j *job) stop() {
 		unkeep()
 	}
 	j.pauses.forget(context.Background())
+	j.tellLog(context.Background())
 }
 
 // last is the record as it was seen last.

@@ -336,7 +336,7 @@ func (j *job) state() LogTrace {
 	defer j.mu.Unlock()
 	t.Succeeded = j.rec.OK.Ended
 	if since := later(j.rec.OK.Ended, j.since); j.cfg.within > 0 && !since.IsZero() {
-		t.Overdue = j.s.now().Sub(since) > j.cfg.within
+		t.OverdueAt = since.Add(j.cfg.within)
 	}
 	return t
 }
@@ -349,10 +349,13 @@ func (j *job) tellLog(ctx context.Context) {
 	}
 	is := j.state()
 	j.mu.Lock()
+	if j.ctx == nil {
+		is = LogTrace{Job: j.name}
+	}
 	was := j.traced
 	j.traced = is
 	j.mu.Unlock()
-	if was.Job == "" || !was.Next.Equal(is.Next) || !was.Succeeded.Equal(is.Succeeded) || was.Overdue != is.Overdue {
+	if was.Job == "" || !was.Next.Equal(is.Next) || !was.Succeeded.Equal(is.Succeeded) || !was.OverdueAt.Equal(is.OverdueAt) {
 		t(ctx, is)
 	}
 }
