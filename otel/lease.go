@@ -112,8 +112,6 @@ func acquireOutcome(errorType string) (outcome string, failed bool) {
 		return outcomeAcquired, false
 	case "held":
 		return outcomeHeld, false
-	case "done":
-		return outcomeDone, false
 	case "canceled":
 		return outcomeCanceled, false
 	default:
@@ -121,8 +119,7 @@ func acquireOutcome(errorType string) (outcome string, failed bool) {
 	}
 }
 
-// acquireAttributes are the outcome, and error.type unless another owner or an earlier run was in
-// the way.
+// acquireAttributes are the outcome, and error.type unless another owner was in the way.
 func acquireAttributes(errorType string) []attribute.KeyValue {
 	outcome, failed := acquireOutcome(errorType)
 	attributes := []attribute.KeyValue{keyOutcome.String(outcome)}
