@@ -284,7 +284,7 @@ func (i *Instrumentation) extendSpan(ctx context.Context, name *lease, data redl
 	}
 	if i.cfg.nodeSpans {
 		for _, a := range data.Answers {
-			i.nodeSpan(spanned, nodeEnd{at: data.Start.Add(a.Duration), TraceNodeEndData: redlock.TraceNodeEndData{
+			i.spanOfNode(spanned, nodeEnd{at: data.Start.Add(a.Duration), TraceNodeEndData: redlock.TraceNodeEndData{
 				Op: redlock.OpExtend, Node: a.Node, OK: a.OK, Err: a.Err, Duration: a.Duration}})
 		}
 	}
