@@ -5,15 +5,18 @@ import (
 	"errors"
 	"log/slog"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/elector"
+	tenureotel "github.com/tenure-dev/tenure/otel"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -34,6 +37,26 @@ func story(t *testing.T, tel *telemetry, fleet *redlocktest.Fleet) {
 	bareJobs(t, tel, q)
 	orders(t, tel, q)
 	quarantine(t, fleet)
+}
+
+var once struct {
+	sync.Once
+	tel     *telemetry
+	metrics metricdata.ScopeMetrics
+}
+
+// told is the story with spans of all extensions, told once for all tests that look at it.
+func told(t *testing.T) (*telemetry, metricdata.ScopeMetrics) {
+	t.Helper()
+	once.Do(func() {
+		bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+			tel := newTelemetry(t, tenureotel.WithExtendSpans())
+			story(t, tel, fleet)
+			once.tel, once.metrics = tel, tel.scope(t)
+		})
+	})
+	require.NotNil(t, once.tel, "another test has failed to tell it")
+	return once.tel, once.metrics
 }
 
 func acquisitions(t *testing.T, fleet *redlocktest.Fleet, q, other *redlock.Quorum) {
