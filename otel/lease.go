@@ -31,7 +31,7 @@ type lease struct {
 var lostReasons = []redlock.LostReason{redlock.LostDeadline, redlock.LostRefused, redlock.LostClosed}
 
 func (i *Instrumentation) lease(key string) *lease {
-	return i.leases.get(i.cfg.leaseNames(key))
+	return i.leases.get(i.cfg.leaseName(key))
 }
 
 func (i *Instrumentation) newLease(name string) *lease {

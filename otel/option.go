@@ -39,7 +39,7 @@ type config struct {
 }
 
 func newConfig(opts []Option) (*config, error) {
-	c := &config{leaseNames: leaseName, nodeSpans: true}
+	c := &config{leaseNames: func(key string) string { return key }, nodeSpans: true}
 	for i, o := range opts {
 		if o == nil {
 			return nil, &OptionError{Option: "New", Reason: fmt.Sprintf("option %d is nil", i)}
@@ -93,20 +93,21 @@ func WithAttributes(attributes ...attribute.KeyValue) Option {
 // which the metrics of jobs tell, and of pauses and orders.
 var kinds = []string{scheduler.KeyPrefix, "pause/", "order/"}
 
-// leaseName is one name for all leases of such a kind.
-func leaseName(key string) string {
+// leaseName is one name for all leases of such a kind, and what WithLeaseNames says for others.
+func (c *config) leaseName(key string) string {
 	for _, kind := range kinds {
 		if strings.HasPrefix(key, kind) {
 			return kind + "*"
 		}
 	}
-	return key
+	return c.leaseNames(key)
 }
 
 // WithLeaseNames sets how the name of a lease, which is the attribute tenure.lease.name, is made of
-// its key. Default: it is the key, but job/* for all that begin with job/, and so for pause/ and
-// order/. Where keys have parts that are made up as the program runs, such as the number of an
-// invoice, name returns them without. It is called concurrently and must not block.
+// its key. Default: it is the key. Where keys have parts that are made up as the program runs, such
+// as the number of an invoice, name returns them without. It is not asked for keys that begin with
+// job/, pause/ or order/, which this module makes: their leases are named job/*, pause/* and
+// order/*. It is called concurrently and must not block.
 func WithLeaseNames(name func(key string) string) Option {
 	return option(func(c *config) error {
 		if name == nil {
