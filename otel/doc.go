@@ -2,13 +2,13 @@
 //
 //	tel, err := tenureotel.New()
 //	q, err := redlock.Open(urls, redlock.WithPrefix("billing"), redlock.WithTracer(tel))
-//	s, err := scheduler.New(q, scheduler.WithTracer(tel.Scheduler())) // the scheduler, and the election of WithElection
-//	e, err := elector.New(q, "poller")                             // an election of its own
-//	g, err := gocron.NewScheduler(tel.SchedulerOptions()...)       // a bare gocron scheduler
+//	s, err := scheduler.New(q, scheduler.WithTracer(tel.Scheduler())) // its election included
+//	e, err := elector.New(q, "poller")                                // an election of its own
+//	g, err := gocron.NewScheduler(tel.SchedulerOptions()...)          // a bare gocron scheduler
 //
-// Electors use the tracer of their Quorum, unless they are given another one.
-// Without options it uses the global providers, also those that are set later. docs/telemetry.md of
-// the module lists every span, metric and attribute; they are part of the API.
+// Electors use the tracer of their Quorum, unless they are given another one. Without options New
+// uses the global providers, also those that are set later. docs/telemetry.md of the module lists
+// every span, metric and attribute; they are part of the API.
 //
 // # Spans
 //
