@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/codes"
@@ -107,7 +106,6 @@ func TestFailedMinorityDoesNotMarkTheAcquisition(t *testing.T) {
 
 // How an acquisition ends, and what of it is an error of the span.
 func TestOutcomesOfAcquisitions(t *testing.T) {
-	once := redlock.WithSequence(7, redlock.AtMostOnce, time.Hour)
 	for _, test := range []struct {
 		outcome, errorType string // on the span
 		failed             bool
@@ -116,10 +114,6 @@ func TestOutcomesOfAcquisitions(t *testing.T) {
 		{"held", "", false, func(t *testing.T, _ *redlocktest.Fleet, other *redlock.Quorum) {
 			acquire(t, other, "orders")
 			settle() // until all nodes have it
-		}},
-		{"done", "", false, func(t *testing.T, _ *redlocktest.Fleet, other *redlock.Quorum) {
-			require.NoError(t, acquire(t, other, "orders", once).Complete(t.Context()))
-			settle()
 		}},
 		{"canceled", "canceled", false, nil},
 		{"failed", "timeout", true, func(t *testing.T, fleet *redlocktest.Fleet, _ *redlock.Quorum) {
@@ -148,7 +142,7 @@ func TestOutcomesOfAcquisitions(t *testing.T) {
 				} else {
 					cancel()
 				}
-				_, err := q.TryAcquire(ctx, "orders", once)
+				_, err := q.TryAcquire(ctx, "orders")
 				require.Error(t, err)
 				settle()
 				s := tel.span(t, "tenure.lease.acquire")
@@ -266,34 +260,31 @@ var conventions = []string{"error.type", "server.address", "server.port", "db.sy
 
 // Events on spans and codes.Ok are for users. Attributes of our own stand under tenure.
 func TestNoSpanHasEventsOrIsOk(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t, tenureotel.WithExtendSpans())
-		story(t, tel, fleet)
-		names := make(map[string]bool)
-		for _, s := range tel.spans() {
-			names[s.Name()] = true
-			require.Empty(t, s.Events(), s.Name())
-			for key := range attributesOf(s) {
-				require.True(t, strings.HasPrefix(key, "tenure.") || slices.Contains(conventions, key), "%s of %s", key, s.Name())
-			}
-			isCommand := slices.Contains([]string{"tenure.node.acquire", "tenure.node.agree", "tenure.node.extend", "tenure.node.release", "tenure.node.leave"}, s.Name())
-			require.Equal(t, isCommand, attributesOf(s)["db.operation.name"] == "EVALSHA", s.Name())
-			require.Equal(t, isCommand, attributesOf(s)["db.system.name"] == "valkey", s.Name())
-			require.NotEqual(t, codes.Ok, s.Status().Code, s.Name())
-			require.Equal(t, s.Status().Code == codes.Error, s.Status().Description != "", s.Name())
-			if s.Status().Code == codes.Error {
-				require.NotEmpty(t, attributesOf(s)["error.type"], s.Name())
+	tel, metrics := told(t)
+	names := make(map[string]bool)
+	for _, s := range tel.spans() {
+		names[s.Name()] = true
+		require.Empty(t, s.Events(), s.Name())
+		for key := range attributesOf(s) {
+			require.True(t, strings.HasPrefix(key, "tenure.") || slices.Contains(conventions, key), "%s of %s", key, s.Name())
+		}
+		isCommand := slices.Contains([]string{"tenure.node.acquire", "tenure.node.agree", "tenure.node.extend", "tenure.node.release", "tenure.node.leave"}, s.Name())
+		require.Equal(t, isCommand, attributesOf(s)["db.operation.name"] == "EVALSHA", s.Name())
+		require.Equal(t, isCommand, attributesOf(s)["db.system.name"] == "valkey", s.Name())
+		require.NotEqual(t, codes.Ok, s.Status().Code, s.Name())
+		require.Equal(t, s.Status().Code == codes.Error, s.Status().Description != "", s.Name())
+		if s.Status().Code == codes.Error {
+			require.NotEmpty(t, attributesOf(s)["error.type"], s.Name())
+		}
+	}
+	require.Equal(t, []string{"tenure.election.campaign", "tenure.job.run", "tenure.job.tick", "tenure.lease.acquire", "tenure.lease.extend", "tenure.lease.release",
+		"tenure.node.acquire", "tenure.node.agree", "tenure.node.extend", "tenure.node.release", "tenure.order"}, sorted(names))
+	require.Len(t, tel.recorder.Started(), len(tel.recorder.Ended()), "every span has its end")
+	for _, m := range metrics.Metrics {
+		for _, p := range pointsOf(t, m) {
+			for _, a := range p.attributes.ToSlice() {
+				require.True(t, strings.HasPrefix(string(a.Key), "tenure.") || slices.Contains(conventions, string(a.Key)), "%s of %s", a.Key, m.Name)
 			}
 		}
-		require.Equal(t, []string{"tenure.election.campaign", "tenure.job.run", "tenure.job.tick", "tenure.lease.acquire", "tenure.lease.extend", "tenure.lease.release",
-			"tenure.node.acquire", "tenure.node.agree", "tenure.node.extend", "tenure.node.recall", "tenure.node.release", "tenure.node.restore", "tenure.order"}, sorted(names))
-		require.Len(t, tel.recorder.Started(), len(tel.recorder.Ended()), "every span has its end")
-		for _, m := range tel.scope(t).Metrics {
-			for _, p := range pointsOf(t, m) {
-				for _, a := range p.attributes.ToSlice() {
-					require.True(t, strings.HasPrefix(string(a.Key), "tenure.") || slices.Contains(conventions, string(a.Key)), "%s of %s", a.Key, m.Name)
-				}
-			}
-		}
-	})
+	}
 }

@@ -46,10 +46,10 @@ const (
 	keyLeaseRefilled  = attribute.Key("tenure.lease.refilled")
 	keyIdentity       = attribute.Key("tenure.election.identity")
 	keyTerm           = attribute.Key("tenure.election.term")
-	keyJobTick        = attribute.Key("tenure.job.tick")
+	keyJobDue         = attribute.Key("tenure.job.due")
 	keyJobAttempt     = attribute.Key("tenure.job.attempt")
-	keyJobCatchUp     = attribute.Key("tenure.job.catch_up")
-	keyJobDelay       = attribute.Key("tenure.job.delay")
+	keyJobWhy         = attribute.Key("tenure.job.why")
+	keyJobLateness    = attribute.Key("tenure.job.lateness")
 	keyOrderTarget    = attribute.Key("tenure.order.target")
 	keyOrderBy        = attribute.Key("tenure.order.by")
 	keyOrderReason    = attribute.Key("tenure.order.reason")
@@ -71,6 +71,7 @@ const (
 	outcomeSuccess  = "success"
 	outcomeError    = "error"
 	outcomePanic    = "panic"
+	outcomeStopped  = "stopped"
 	outcomeRefused  = "refused"
 	outcomeNobody   = "nobody"
 	outcomeUnknown  = "unknown"

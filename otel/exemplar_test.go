@@ -14,7 +14,6 @@ import (
 	tenureotel "github.com/tenure-dev/tenure/otel"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
-	"github.com/tenure-dev/tenure/scheduler"
 )
 
 // exemplarsOf returns telemetry with the exemplars that an SDK takes unless told otherwise.
@@ -58,7 +57,7 @@ func TestExemplarsAreOfTheSpanThatIsMeasured(t *testing.T) {
 		require.NoError(t, l.Extend(t.Context()))
 		require.NoError(t, l.Release(t.Context()))
 		s := newScheduler(t, tel, q)
-		_, err = s.NewJob(everyTen, scheduler.NewTask(func() {}), gocron.WithName("report"))
+		_, err = s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"))
 		require.NoError(t, err)
 		s.Start()
 		pass(10 * time.Second)
@@ -81,7 +80,7 @@ func TestExemplarsAreOfTheSpanThatIsMeasured(t *testing.T) {
 		same(tel.span(t, "tenure.lease.extend").SpanContext(), of("tenure.lease.extend.margin"))
 		same(tel.spans("tenure.lease.release")[0].SpanContext(), of("tenure.lease.hold.duration", "tenure.lease.name", "orders"))
 		same(tel.span(t, "tenure.job.run").SpanContext(), of("tenure.job.duration"))
-		same(tel.span(t, "tenure.job.run").SpanContext(), of("tenure.job.start.delay"))
+		same(tel.span(t, "tenure.job.run").SpanContext(), of("tenure.job.lateness"))
 		node := of("tenure.node.operation.duration", "tenure.operation", "acquire", "server.address", "node-1.pipe")
 		found := false
 		for _, s := range tel.spans("tenure.node.acquire") {

@@ -37,7 +37,7 @@ func TestFirstUseByManyAtOnce(t *testing.T) {
 					tel.TraceNodeEnd(node, redlock.TraceNodeEndData{Op: redlock.OpAcquire, Key: "orders", Node: "node:6379", Err: err, OK: err == nil})
 				}
 				tel.TraceAcquireEnd(ctx, redlock.TraceAcquireEndData{Key: "orders", Err: redlock.ErrNoQuorum})
-				tel.TraceSkip(ctx, scheduler.TraceSkipData{Skip: &scheduler.SkipError{Job: "report", Reason: scheduler.SkipHeld}})
+				tel.Scheduler().Skip(ctx, &scheduler.SkipError{Job: "report", Count: 1, Reason: scheduler.SkipMissed})
 				tel.IncrementJob([16]byte{}, "bare", nil, gocron.Skip)
 			})
 		}
@@ -46,6 +46,6 @@ func TestFirstUseByManyAtOnce(t *testing.T) {
 		done.Wait()
 		require.Equal(t, 16, tel.total(t, "tenure.lease.acquire.duration"))
 		require.Equal(t, 32, tel.total(t, "tenure.node.operation.duration", "server.address", "node", "tenure.operation", "acquire"))
-		require.Equal(t, 16, tel.count(t, "tenure.job.skipped", "tenure.reason", "held"))
+		require.Equal(t, 16, tel.count(t, "tenure.job.skipped", "tenure.reason", "missed"))
 	}
 }

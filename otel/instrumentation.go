@@ -13,7 +13,6 @@ import (
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/scheduler"
 )
 
 var (
@@ -28,13 +27,6 @@ var (
 	_ elector.CampaignTracer = (*Instrumentation)(nil)
 	_ elector.ChangeTracer   = (*Instrumentation)(nil)
 
-	_ scheduler.RunTracer  = (*Instrumentation)(nil)
-	_ scheduler.TickTracer = (*Instrumentation)(nil)
-	_ scheduler.SkipTracer = (*Instrumentation)(nil)
-	_ scheduler.JobTracer  = (*Instrumentation)(nil)
-
-	_ scheduler.TraceIdentifier = (*Instrumentation)(nil)
-
 	_ admin.OrderTracer = (*Instrumentation)(nil)
 
 	_ gocron.Monitor          = (*Instrumentation)(nil)
@@ -43,8 +35,8 @@ var (
 )
 
 // Instrumentation traces and measures what it is handed to as a tracer: see the package
-// documentation. One is enough for a process. Its methods are for redlock, elector, scheduler and
-// gocron to call; they do not block and may be called concurrently.
+// documentation. One is enough for a process. Its methods that are not described here are for
+// redlock, elector, admin and gocron to call; they do not block and may be called concurrently.
 type Instrumentation struct {
 	cfg    *config
 	tracer trace.Tracer
@@ -81,7 +73,7 @@ func New(opts ...Option) (*Instrumentation, error) {
 	if i.instruments, err = newInstruments(meter); err != nil {
 		return nil, fmt.Errorf("tenureotel: %w", err)
 	}
-	i.observing, err = meter.RegisterCallback(i.observe, i.voting, i.leader, i.leaseExpiry, i.instruments.held, i.jobBacklog, i.jobPaused, i.jobLastSuccess)
+	i.observing, err = meter.RegisterCallback(i.observe, i.voting, i.leader, i.leaseExpiry, i.instruments.held, i.jobPaused, i.jobNext, i.jobSuccess, i.jobOverdue)
 	if err != nil {
 		return nil, fmt.Errorf("tenureotel: %w", err)
 	}
@@ -136,7 +128,7 @@ func (i *Instrumentation) announce() {
 
 // SchedulerOptions returns the options that have a gocron scheduler report to i: all of its
 // monitors, because gocron calls MonitorStatus only beside Monitor. They are for a scheduler of
-// gocron's own; a scheduler.Scheduler needs WithTracer alone.
+// gocron's own; a scheduler.Scheduler needs scheduler.WithTracer(i.Scheduler()) alone.
 //
 // gocron tells neither why a run was skipped (the reason is "skipped") nor the context of a run, so
 // there are no spans. With an elector of its own it reports the first run of a new leader as late

@@ -12,6 +12,10 @@ var (
 	marginBounds   = []float64{.01, .025, .05, .1, .25, .5, 1, 2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 30, 60}
 	holdBounds     = []float64{.001, .005, .01, .05, .1, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600}
 	handoverBounds = []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 15, 20, 30, 60}
+
+	// Each bound costs a series a job. 5 s are scheduler.Grace, and an alert asks for 60.
+	latenessBounds = []float64{.001, .005, .025, .1, .5, 5, 60, 600, 3600}
+	runBounds      = []float64{.01, .1, .5, 2.5, 10, 60, 300, 1200, 3600}
 )
 
 // instruments are all metrics of the package. What is a state is observed, so that it is right also
@@ -30,12 +34,14 @@ type instruments struct {
 	transitions      metric.Int64Counter
 	handoverDuration metric.Float64Histogram
 	jobDuration      metric.Float64Histogram
-	jobDelay         metric.Float64Histogram
-	jobConflict      metric.Int64Counter
+	jobLateness      metric.Float64Histogram
+	jobRuns          metric.Int64Counter
 	jobSkipped       metric.Int64Counter
-	jobBacklog       metric.Int64ObservableGauge
+	jobConflict      metric.Int64Counter
 	jobPaused        metric.Int64ObservableGauge
-	jobLastSuccess   metric.Float64ObservableGauge
+	jobOverdue       metric.Int64ObservableGauge
+	jobNext          metric.Float64ObservableGauge
+	jobSuccess       metric.Float64ObservableGauge
 	orders           metric.Int64Counter
 }
 
@@ -55,6 +61,11 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 	// 1.
 	gauge := func(name, description string) metric.Int64ObservableGauge {
 		g, err := m.Int64ObservableGauge(name, metric.WithDescription(description))
+		errs = append(errs, err)
+		return g
+	}
+	timestamp := func(name, description string) metric.Float64ObservableGauge {
+		g, err := m.Float64ObservableGauge(name, metric.WithUnit("s"), metric.WithDescription(description))
 		errs = append(errs, err)
 		return g
 	}
@@ -80,29 +91,30 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 		handoverDuration: seconds("tenure.election.handover.duration",
 			"How long nobody had the lease of an election before this replica was elected, by how it had become free.", handoverBounds),
 		jobDuration: seconds("tenure.job.duration",
-			"How long runs took, by how they ended.", holdBounds),
-		jobDelay: seconds("tenure.job.start.delay",
-			"How late runs began.", holdBounds),
-		jobConflict: counter("tenure.job.conflict", "{tick}",
-			"Ticks that another replica was granted which runs a job of this name in another way."),
-		jobSkipped: counter("tenure.job.skipped", "{run}",
-			"Ticks that this replica did not run."),
+			"How long runs took.", runBounds),
+		jobLateness: seconds("tenure.job.lateness",
+			"How long after their due time runs began.", latenessBounds),
+		jobRuns: counter("tenure.job.runs", "{run}",
+			"Runs that ended here, by how."),
+		jobSkipped: counter("tenure.job.skipped", "{tick}",
+			"Ticks that no replica ran, or whose run was cut short, as this replica found."),
+		jobConflict: counter("tenure.job.conflict", "{conflict}",
+			"How often this replica found that others define a job of this name in another way."),
 		jobPaused: gauge("tenure.job.paused",
 			"1 while ticks of the job are skipped because it, or all jobs, are paused, as far as this replica knows."),
+		jobOverdue: gauge("tenure.job.overdue",
+			"1 while the job has not succeeded for as long as it may go without, as far as this replica knows, and otherwise 0."),
+		jobNext: timestamp("tenure.job.next_timestamp",
+			"Unix time of the job's next tick, as far as this replica knows."),
+		jobSuccess: timestamp("tenure.job.success_timestamp",
+			"Unix time at which the job last succeeded on any replica, as far as this replica knows."),
+		leaseExpiry: timestamp("tenure.election.lease.expiry_timestamp",
+			"Unix time until which this replica leads unless its lease is extended; 0 while it does not lead."),
 		orders: counter("tenure.orders", "{order}",
 			"Orders that were given here, by what came of them."),
 	}
 	var err error
 	i.held, err = m.Int64ObservableUpDownCounter("tenure.lease.held", metric.WithUnit("{lease}"), metric.WithDescription("Leases that this process holds."))
-	errs = append(errs, err)
-	i.jobBacklog, err = m.Int64ObservableGauge("tenure.job.backlog", metric.WithUnit("{tick}"),
-		metric.WithDescription("Ticks that are due and were not run, and that this replica is still to run."))
-	errs = append(errs, err)
-	i.jobLastSuccess, err = m.Float64ObservableGauge("tenure.job.last_success_timestamp", metric.WithUnit("s"),
-		metric.WithDescription("Unix time at which a run of this replica ended last that succeeded."))
-	errs = append(errs, err)
-	i.leaseExpiry, err = m.Float64ObservableGauge("tenure.election.lease.expiry_timestamp", metric.WithUnit("s"),
-		metric.WithDescription("Unix time until which this replica leads unless its lease is extended; 0 while it does not lead."))
 	errs = append(errs, err)
 	return i, errors.Join(errs...)
 }

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
@@ -19,23 +20,30 @@ type job struct {
 	attributes []attribute.KeyValue
 	record     []metric.RecordOption
 	add        []metric.AddOption
-	took       measurements
 	observe    []metric.ObserveOption
+	runs       map[string][]metric.AddOption // by outcome
 	skipped    map[scheduler.Reason][]metric.AddOption
 	own        atomic.Bool // a scheduler.Scheduler's, which tells more than gocron's monitors
 	bare       atomic.Bool // of a scheduler of gocron's own
 
-	backlog   atomic.Int64 // ticks
-	paused    atomic.Int64 // 1 while it is
-	succeeded atomic.Int64 // when a run has last, in Unix milliseconds; 0 for never
+	paused atomic.Int64 // 1 while it is
+	log    atomic.Pointer[scheduler.LogTrace]
 }
 
 // skipMonitored is the reason of skips of which gocron's monitors do not tell one.
 const skipMonitored = scheduler.Reason("skipped")
 
-// skipReasons are the values of reason that tenure.job.skipped of a Scheduler's job can have.
-var skipReasons = []scheduler.Reason{scheduler.SkipHeld, scheduler.SkipDone, scheduler.SkipOverlap, scheduler.SkipNotLeader, scheduler.SkipPaused, scheduler.SkipRefused, scheduler.SkipAhead, scheduler.SkipQuarantined,
-	scheduler.SkipNoQuorum, scheduler.SkipTimeout, scheduler.SkipSplit, scheduler.SkipSuperseded, scheduler.SkipMissed, scheduler.SkipStopped, scheduler.SkipOther}
+// The values of reason of tenure.job.skipped, and of outcome of tenure.job.runs, that a Scheduler's
+// job can have, and one of gocron's own. A tick that is skipped here for another reason is another
+// replica's, or still owed.
+var (
+	skipReasons = []scheduler.Reason{scheduler.SkipOverlap, scheduler.SkipPaused, scheduler.SkipMissed, scheduler.SkipSuperseded, scheduler.SkipCutShort}
+	runOutcomes = []string{outcomeSuccess, outcomeError, outcomePanic, outcomeStopped, outcomeLost}
+	bareReasons = []scheduler.Reason{scheduler.SkipOverlap, skipMonitored}
+)
+
+// bareOutcomes are the first of runOutcomes.
+const bareOutcomes = 3
 
 func (i *Instrumentation) job(name string) *job {
 	return i.jobs.get(name)
@@ -43,17 +51,23 @@ func (i *Instrumentation) job(name string) *job {
 
 func (i *Instrumentation) newJob(name string) *job {
 	attributes := i.with(keyJob.String(name))
+	set := metric.WithAttributeSet(attribute.NewSet(attributes...))
 	j := &job{
 		attributes: attributes,
-		record:     []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(attributes...))},
-		add:        []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(attributes...))},
-		observe:    []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(attributes...))},
-		took:       measurements{base: attributes},
+		record:     []metric.RecordOption{set},
+		add:        []metric.AddOption{set},
+		observe:    []metric.ObserveOption{set},
+		runs:       make(map[string][]metric.AddOption),
 		skipped:    make(map[scheduler.Reason][]metric.AddOption),
 	}
+	with := func(a attribute.KeyValue) []metric.AddOption {
+		return []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(i.with(keyJob.String(name), a)...))}
+	}
+	for _, outcome := range runOutcomes {
+		j.runs[outcome] = with(keyOutcome.String(outcome))
+	}
 	for _, reason := range append(skipReasons[:len(skipReasons):len(skipReasons)], skipMonitored) {
-		j.skipped[reason] = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(
-			i.with(keyJob.String(name), keyReason.String(string(reason)))...))}
+		j.skipped[reason] = with(keyReason.String(string(reason)))
 	}
 	return j
 }
@@ -61,150 +75,168 @@ func (i *Instrumentation) newJob(name string) *job {
 // announce puts the counters of a job at zero.
 func (j *job) announce(i *Instrumentation) {
 	var reasons []scheduler.Reason
-	switch {
+	var outcomes []string
+	switch ctx := context.Background(); {
 	case j.own.Load():
-		reasons = skipReasons
-		i.jobConflict.Add(context.Background(), 0, j.add...)
+		reasons, outcomes = skipReasons, runOutcomes
+		i.jobConflict.Add(ctx, 0, j.add...)
 	case j.bare.Load():
-		reasons = []scheduler.Reason{skipMonitored, scheduler.SkipOverlap}
+		reasons, outcomes = bareReasons, runOutcomes[:bareOutcomes]
 	}
 	for _, reason := range reasons {
 		i.jobSkipped.Add(context.Background(), 0, j.skipped[reason]...)
 	}
+	for _, outcome := range outcomes {
+		i.jobRuns.Add(context.Background(), 0, j.runs[outcome]...)
+	}
 }
 
-// report observes what a job is in.
+// report observes what a job is in. That it is overdue comes with time alone.
 func (j *job) report(i *Instrumentation, o metric.Observer) {
 	if j.own.Load() {
-		o.ObserveInt64(i.jobBacklog, j.backlog.Load(), j.observe...)
 		o.ObserveInt64(i.jobPaused, j.paused.Load(), j.observe...)
 	}
-	if at := j.succeeded.Load(); at != 0 {
-		o.ObserveFloat64(i.jobLastSuccess, float64(at)/1000, j.observe...)
+	log := j.log.Load()
+	if log == nil {
+		return
+	}
+	at := func(gauge metric.Float64Observable, at time.Time) {
+		if !at.IsZero() {
+			o.ObserveFloat64(gauge, float64(at.UnixMilli())/1000, j.observe...)
+		}
+	}
+	at(i.jobNext, log.Next)
+	at(i.jobSuccess, log.Succeeded)
+	if !log.OverdueAt.IsZero() {
+		overdue := int64(0)
+		if time.Now().After(log.OverdueAt) {
+			overdue = 1
+		}
+		o.ObserveInt64(i.jobOverdue, overdue, j.observe...)
 	}
 }
 
-// TraceJob implements scheduler.JobTracer.
-func (i *Instrumentation) TraceJob(_ context.Context, data scheduler.TraceJobData) {
+// Scheduler returns what has a scheduler.Scheduler report to i, its election included:
+//
+//	s, err := scheduler.New(q, scheduler.WithTracer(tel.Scheduler()))
+func (i *Instrumentation) Scheduler() *scheduler.Tracer {
+	return &scheduler.Tracer{
+		Job: i.jobMade, Tick: i.tickAsked, RunStart: i.runBegins, RunEnd: i.runEnded, TraceID: traceID, Skip: i.ticksSkipped,
+		Log:      func(_ context.Context, data scheduler.LogTrace) { i.job(data.Job).log.Store(&data) },
+		Pause:    i.jobPauses,
+		Conflict: func(ctx context.Context, data scheduler.Conflict) { i.jobConflict.Add(ctx, 1, i.job(data.Job).add...) },
+		Campaign: i,
+	}
+}
+
+func (i *Instrumentation) jobMade(_ context.Context, data scheduler.JobTrace) {
 	j := i.job(data.Job)
 	j.own.Store(true)
 	j.announce(i)
-	j.backlog.Store(0)
-	j.paused.Store(0)
 	if data.Election != "" {
 		i.election(data.Election)
 	}
 }
 
-// errPanicked stands for the panic of a task, whose value gocron has.
-var errPanicked = errors.New("the task panicked")
-
-type runSpanKey struct{}
-
-// TraceRunStart implements scheduler.RunTracer. The task's context has the run's span, which is in
-// the trace of its tick; where the Quorum has no tracer it is a root.
-func (i *Instrumentation) TraceRunStart(ctx context.Context, data scheduler.TraceRunStartData) context.Context {
-	j := i.job(data.Run.Job)
-	if i.spans {
-		links := linkTo(data.Run.Lease().Context())
-		if data.Term != nil {
-			links = append(links, linkTo(data.Term.Context())...)
-		}
-		options := []trace.SpanStartOption{trace.WithLinks(links...), trace.WithAttributes(j.attributes...)}
-		parent := ctx
-		if _, tick := tickOf(data.Run.Lease()); tick != nil {
-			parent = within(ctx, tick)
-		} else {
-			options = append(options, trace.WithNewRoot())
-		}
-		spanned, span := i.tracer.Start(parent, "tenure.job.run", options...)
-		if span.IsRecording() {
-			span.SetAttributes(keyJobAttempt.Int(data.Run.Attempt), keyJobCatchUp.Bool(data.Run.CatchUp), keyLeaseToken.Int64(int64(data.Run.FencingToken())))
-			if !data.Run.Tick.IsZero() {
-				span.SetAttributes(keyJobTick.String(data.Run.Tick.Format(time.RFC3339Nano)), keyJobDelay.Float64(data.Delay.Seconds()))
-			}
-		}
-		ctx = context.WithValue(spanned, runSpanKey{}, span)
-	}
-	if !data.Run.Tick.IsZero() && i.jobDelay.Enabled(ctx) {
-		i.jobDelay.Record(ctx, max(data.Delay, 0).Seconds(), j.record...)
-	}
-	return ctx
-}
-
-// TraceRunEnd implements scheduler.RunTracer.
-func (i *Instrumentation) TraceRunEnd(ctx context.Context, data scheduler.TraceRunEndData) {
-	outcome, kind := outcomeSuccess, ""
-	lost := data.Run.Lease().Err()
-	switch {
-	case data.Panicked:
-		outcome, kind, data.Err = outcomePanic, "panic", errPanicked
-	case lost != nil:
-		outcome, kind, data.Err = outcomeLost, text(elector.ErrorType(lost)), lost
-	case data.Err != nil:
-		outcome, kind = outcomeError, text(elector.ErrorType(data.Err))
-	}
-	if i.jobDuration.Enabled(ctx) {
-		i.jobDuration.Record(ctx, data.Duration.Seconds(), i.job(data.Run.Job).took.get(outcome, outcomeAttribute)...)
-	}
-	if outcome == outcomeSuccess {
-		i.job(data.Run.Job).succeeded.Store(time.Now().UnixMilli())
-	}
-	span, ok := ctx.Value(runSpanKey{}).(trace.Span)
-	if !ok {
-		return
-	}
-	if t, _ := tickOf(data.Run.Lease()); t != nil {
-		t.returned(outcome, kind, data.Err)
-	}
-	if span.IsRecording() {
-		span.SetAttributes(keyOutcome.String(outcome))
-		if data.Err != nil {
-			span.SetAttributes(keyErrorType.String(kind))
-			fail(span, data.Err)
-		}
-	}
-	span.End()
-}
-
-func outcomeAttribute(outcome string) []attribute.KeyValue {
-	return []attribute.KeyValue{keyOutcome.String(outcome)}
-}
-
-// TraceSkip implements scheduler.SkipTracer. A tick that is still pursued is not counted yet,
-// because it is reported again when it is given up; but one that a follower pursues is, because
-// most of the time the leader runs it and nothing more is heard.
-func (i *Instrumentation) TraceSkip(ctx context.Context, data scheduler.TraceSkipData) {
-	if data.Skip.Pending && data.Skip.Reason != scheduler.SkipNotLeader || !i.jobSkipped.Enabled(ctx) {
-		return
-	}
-	i.jobSkipped.Add(ctx, 1, i.job(data.Skip.Job).skipped[data.Skip.Reason]...)
-}
-
-// TraceBacklog implements scheduler.BacklogTracer.
-func (i *Instrumentation) TraceBacklog(_ context.Context, data scheduler.TraceBacklogData) {
-	i.job(data.Job).backlog.Store(int64(data.Ticks))
-}
-
-// TracePause implements scheduler.PauseTracer.
-func (i *Instrumentation) TracePause(_ context.Context, data scheduler.TracePauseData) {
+func (i *Instrumentation) jobPauses(_ context.Context, data scheduler.PauseTrace) {
 	paused := int64(0)
-	if data.Pause.Version != 0 {
+	if data.Paused {
 		paused = 1
 	}
 	i.job(data.Job).paused.Store(paused)
 }
 
-// TraceConflict implements scheduler.ConflictTracer.
-func (i *Instrumentation) TraceConflict(ctx context.Context, data scheduler.TraceConflictData) {
-	if i.jobConflict.Enabled(ctx) {
-		i.jobConflict.Add(ctx, 1, i.job(data.Conflict.Job).add...)
+// ticksSkipped counts ticks that are settled. Exactly one replica tells of each.
+func (i *Instrumentation) ticksSkipped(ctx context.Context, e *scheduler.SkipError) {
+	if add := i.job(e.Job).skipped[e.Reason]; add != nil && !e.Pending {
+		i.jobSkipped.Add(ctx, int64(max(e.Count, 1)), add...)
 	}
 }
 
-// TraceID implements scheduler.TraceIdentifier: the trace of the run's span, sampled or not; empty
-// without one.
-func (i *Instrumentation) TraceID(ctx context.Context) string {
+type runSpanKey struct{}
+
+// runBegins makes the run's span, which the task's context has, in the trace of its tick. Where the
+// Quorum has no tracer it is a root.
+func (i *Instrumentation) runBegins(ctx context.Context, data scheduler.RunStartTrace) context.Context {
+	j, run := i.job(data.Run.Job), data.Run
+	ticks := !run.Due.IsZero()
+	if i.spans {
+		lease := run.Lease()
+		options := []trace.SpanStartOption{trace.WithAttributes(j.attributes...)}
+		parent := ctx
+		if _, tick := tickOf(lease); tick != nil {
+			parent = within(ctx, tick)
+		} else {
+			options = append(options, trace.WithNewRoot())
+		}
+		var links []trace.Link
+		if lease != nil {
+			links = linkTo(lease.Context())
+		}
+		if data.Term != nil {
+			links = append(links, linkTo(data.Term.Context())...)
+		}
+		spanned, span := i.tracer.Start(parent, "tenure.job.run", append(options, trace.WithLinks(links...))...)
+		if span.IsRecording() {
+			span.SetAttributes(keyJobAttempt.Int(run.Attempt), keyJobWhy.String(run.Why))
+			if lease != nil {
+				span.SetAttributes(keyLeaseToken.Int64(int64(lease.FencingToken())))
+			}
+			if ticks {
+				span.SetAttributes(dueAttribute(run.Due), keyJobLateness.Float64(data.Lateness.Seconds()))
+			}
+		}
+		ctx = context.WithValue(spanned, runSpanKey{}, span)
+	}
+	// A tick of a backfill is as late as somebody wanted it, and one that is called again has begun.
+	if first := run.Attempt == 1 || run.Why == string(joblog.Again); ticks && first && run.Why != string(joblog.Backfill) {
+		i.jobLateness.Record(ctx, max(data.Lateness, 0).Seconds(), j.record...)
+	}
+	return ctx
+}
+
+// dueAttribute is a tick's time as an attribute.
+func dueAttribute(due time.Time) attribute.KeyValue {
+	return keyJobDue.String(due.Format(time.RFC3339Nano))
+}
+
+func (i *Instrumentation) runEnded(ctx context.Context, data scheduler.RunEndTrace) {
+	j, lease, err := i.job(data.Run.Job), data.Run.Lease(), data.Err
+	outcome, kind := outcomeSuccess, ""
+	if err != nil {
+		outcome, kind = outcomeError, text(elector.ErrorType(err))
+	}
+	var panicked *scheduler.PanicError
+	switch {
+	case errors.As(err, &panicked):
+		outcome = outcomePanic
+	case lease != nil && lease.Err() != nil:
+		err = lease.Err()
+		outcome, kind = outcomeLost, text(elector.ErrorType(err))
+	case err != nil && ctx.Err() != nil:
+		outcome = outcomeStopped
+	}
+	i.jobRuns.Add(ctx, 1, j.runs[outcome]...)
+	i.jobDuration.Record(ctx, data.Duration.Seconds(), j.record...)
+	span, ok := ctx.Value(runSpanKey{}).(trace.Span)
+	if !ok {
+		return
+	}
+	if t, _ := tickOf(lease); t != nil {
+		t.returned(outcome, kind, err)
+	}
+	if span.IsRecording() {
+		span.SetAttributes(keyOutcome.String(outcome))
+		if err != nil {
+			span.SetAttributes(keyErrorType.String(kind))
+			fail(span, err)
+		}
+	}
+	span.End()
+}
+
+// traceID is that of the run's span, sampled or not; empty without one.
+func traceID(ctx context.Context) string {
 	span, ok := ctx.Value(runSpanKey{}).(trace.Span)
 	if !ok || !span.SpanContext().HasTraceID() {
 		return ""

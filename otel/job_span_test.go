@@ -46,101 +46,115 @@ func TestTickIsOneTrace(t *testing.T) {
 		q := open(t, fleet, redlock.WithTracer(tel))
 		ctx, caller := tel.tracer().Start(t.Context(), "caller")
 		defer caller.End()
-		s := newScheduler(t, tel, q, scheduler.WithContext(ctx))
+		s := newScheduler(t, tel, q)
 		var task trace.SpanContext
-		_, err := s.NewJob(everyTen, scheduler.NewTask(func(ctx context.Context) error {
+		_, err := s.NewJob(everyTen, gocron.NewTask(func(ctx context.Context) error {
 			task = trace.SpanContextFromContext(ctx)
 			l, err := q.TryAcquire(ctx, "inner")
 			if err != nil {
 				return err
 			}
 			return l.Release(ctx)
-		}), gocron.WithName("report"))
+		}), gocron.WithName("report"), gocron.WithContext(ctx))
 		require.NoError(t, err)
 		s.Start()
-		pass(15 * time.Second)
+		pass(5 * time.Second)
+		tel.forget() // the job's definition is written under its lease, once
+		pass(10 * time.Second)
 		tick := tel.span(t, "tenure.job.tick")
 		require.False(t, tick.Parent().IsValid())
 		require.NotEqual(t, caller.SpanContext().TraceID(), tick.SpanContext().TraceID(), "a root of its own")
-		require.Equal(t, map[string]string{"tenure.job.name": "report", "tenure.job.catch_up": "false", "tenure.job.tick": "2000-01-01T00:00:10Z", "tenure.outcome": "success"}, attributesOf(tick))
-		acquired := ofLease(t, tel, "job/report")
+		require.Equal(t, map[string]string{"tenure.job.name": "report", "tenure.job.why": "on_time", "tenure.job.due": "2000-01-01T00:00:10Z", "tenure.outcome": "success"}, attributesOf(tick))
+		acquired := ofLease(t, tel, "job/*")
 		childOf(t, acquired, tick.SpanContext())
-		nodes := make(map[string]int) // of the round that finds that the nodes do not know the sequence, and of the one that wins
+		nodes := make(map[string]int)
 		for _, n := range tel.spans("tenure.node.acquire") {
 			if n.SpanContext().TraceID() == tick.SpanContext().TraceID() && n.Parent().SpanID() == acquired.SpanContext().SpanID() {
 				nodes[attributesOf(n)["tenure.lease.attempt"]]++
 				require.False(t, n.StartTime().Before(acquired.StartTime()))
 			}
 		}
-		require.Equal(t, map[string]int{"1": 5, "2": 5}, nodes)
-		require.Equal(t, "2", attributesOf(acquired)["tenure.lease.attempts"])
+		require.Equal(t, map[string]int{"1": 5}, nodes)
 		run := tel.span(t, "tenure.job.run")
 		childOf(t, run, tick.SpanContext())
 		require.False(t, acquired.StartTime().Before(tick.StartTime()))
 		require.Equal(t, trace.SpanKindInternal, run.SpanKind())
-		linkedTo(t, run, ofLease(t, tel, "job/report"))
+		linkedTo(t, run, ofLease(t, tel, "job/*"))
 		require.Equal(t, run.SpanContext(), task, "the task's context has it")
 		childOf(t, ofLease(t, tel, "inner"), run.SpanContext())
 		require.Equal(t, sdktrace.Status{}, run.Status())
 		attributes := attributesOf(run)
-		require.Equal(t, attributesOf(ofLease(t, tel, "job/report"))["tenure.lease.fencing_token"], attributes["tenure.lease.fencing_token"])
+		require.Equal(t, attributesOf(ofLease(t, tel, "job/*"))["tenure.lease.fencing_token"], attributes["tenure.lease.fencing_token"])
 		delete(attributes, "tenure.lease.fencing_token")
-		require.Equal(t, map[string]string{"tenure.job.name": "report", "tenure.job.attempt": "1", "tenure.job.catch_up": "false", "tenure.job.delay": "0",
-			"tenure.job.tick": "2000-01-01T00:00:10Z", "tenure.outcome": "success"}, attributes)
+		require.Equal(t, map[string]string{"tenure.job.name": "report", "tenure.job.attempt": "1", "tenure.job.why": "on_time", "tenure.job.lateness": "0",
+			"tenure.job.due": "2000-01-01T00:00:10Z", "tenure.outcome": "success"}, attributes)
 		released := tel.spans("tenure.lease.release")
 		require.Len(t, released, 2)
 		childOf(t, released[0], run.SpanContext())
 		childOf(t, released[1], tick.SpanContext())
-		linkedTo(t, released[1], ofLease(t, tel, "job/report"))
+		linkedTo(t, released[1], ofLease(t, tel, "job/*"))
 		require.False(t, tick.EndTime().Before(released[1].EndTime()))
-		require.Len(t, tel.recorder.Started(), len(tel.recorder.Ended())+1, "but for the caller, all have ended")
+		require.Len(t, tel.recorder.Started(), len(tel.recorder.Ended()))
 	})
 }
 
 // Of the replicas that ask for a tick, the one that gets it makes a trace. An option has the others
 // make one too.
 func TestLostTickMakesNoTrace(t *testing.T) {
-	for _, test := range []struct {
-		outcome string
-		prepare func(t *testing.T, q *redlock.Quorum)
-	}{
-		{"held", func(t *testing.T, q *redlock.Quorum) { acquire(t, q, "job/report") }},
-		{"done", func(t *testing.T, q *redlock.Quorum) {
-			tick := time.Date(2000, 1, 1, 0, 0, 10, 0, time.UTC)
-			require.NoError(t, acquire(t, q, "job/report", redlock.WithSequence(tick.UnixMilli(), redlock.AtMostOnce, time.Hour)).Complete(t.Context()))
-		}},
-		{"failed", func(t *testing.T, q *redlock.Quorum) { // with paused
-			_, err := q.Pause(t.Context(), "job/report", redlock.PauseOptions{})
-			require.NoError(t, err)
-		}},
-	} {
-		for _, opts := range [][]tenureotel.Option{nil, {tenureotel.WithLostTickSpans()}} {
-			t.Run(test.outcome+strconv.Itoa(len(opts)), func(t *testing.T) {
-				bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-					tel := newTelemetry(t, opts...)
-					other := open(t, fleet, redlock.WithClockSkew(time.Minute), redlock.WithMaxTTL(time.Minute))
-					q := open(t, fleet, redlock.WithTracer(tel), redlock.WithClockSkew(time.Minute), redlock.WithMaxTTL(time.Minute))
-					test.prepare(t, other)
-					settle()
-					s := newScheduler(t, tel, q)
-					_, err := s.NewJob(everyTen, scheduler.NewTask(func() {}), gocron.WithName("report"))
-					require.NoError(t, err)
-					s.Start()
-					pass(11 * time.Second)
-					require.EqualValues(t, 1, tel.total(t, "tenure.lease.acquire.duration", "tenure.lease.name", "job/report", "tenure.outcome", test.outcome), "it has asked")
-					if opts == nil {
-						require.Empty(t, tel.spans())
-						return
-					}
-					tick := tel.span(t, "tenure.job.tick")
-					require.Equal(t, test.outcome, attributesOf(tick)["tenure.outcome"])
-					childOf(t, tel.span(t, "tenure.lease.acquire"), tick.SpanContext())
-					require.Len(t, tel.spans("tenure.node.acquire"), 5)
-					require.Empty(t, tel.spans("tenure.job.run"))
-				})
+	for _, opts := range [][]tenureotel.Option{nil, {tenureotel.WithLostTickSpans()}} {
+		t.Run(strconv.Itoa(len(opts)), func(t *testing.T) {
+			bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+				tel := newTelemetry(t, opts...)
+				s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
+				_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"))
+				require.NoError(t, err)
+				s.Start()
+				pass(5 * time.Second)
+				acquire(t, open(t, fleet), "job/report")
+				settle()
+				tel.forget()
+				pass(6 * time.Second)
+				require.NotZero(t, tel.total(t, "tenure.lease.acquire.duration", "tenure.lease.name", "job/*", "tenure.outcome", "held"), "it has asked")
+				require.Empty(t, tel.spans("tenure.job.run"))
+				if opts == nil {
+					require.Empty(t, tel.spans())
+					return
+				}
+				tick := tel.spans("tenure.job.tick")[0]
+				require.Equal(t, "held", attributesOf(tick)["tenure.outcome"])
+				acquired := tel.spans("tenure.lease.acquire")[0]
+				childOf(t, acquired, tick.SpanContext())
+				childOf(t, tel.spans("tenure.node.acquire")[0], acquired.SpanContext())
 			})
-		}
+		})
 	}
+}
+
+// A tick that waits for its lease, because it may come back, is one trace from its first question
+// on. Of the wait nothing is open.
+func TestTickThatWaitsForItsLease(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
+		_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"), scheduler.WithCatchUp(time.Minute, scheduler.CatchUpLatest))
+		require.NoError(t, err)
+		s.Start()
+		pass(5 * time.Second)
+		holder := acquire(t, open(t, fleet), "job/report")
+		settle()
+		tel.forget()
+		pass(9 * time.Second)
+		require.Empty(t, tel.recorder.Started())
+		require.NoError(t, holder.Release(t.Context()))
+		pass(3 * time.Second)
+		tick, acquired := tel.span(t, "tenure.job.tick"), tel.span(t, "tenure.lease.acquire")
+		childOf(t, acquired, tick.SpanContext())
+		childOf(t, tel.span(t, "tenure.job.run"), tick.SpanContext())
+		require.Equal(t, time.Date(2000, 1, 1, 0, 0, 10, 0, time.UTC), tick.StartTime().UTC(), "not ahead: that question was another one")
+		require.Equal(t, "true", attributesOf(acquired)["tenure.lease.wait"])
+		require.Equal(t, "4", attributesOf(tel.span(t, "tenure.job.run"))["tenure.job.lateness"])
+		require.Len(t, tel.recorder.Started(), len(tel.recorder.Ended()))
+	})
 }
 
 // A tick that no replica can get is a failure, and a trace says so.
@@ -148,13 +162,15 @@ func TestTickWithoutAQuorumMakesATrace(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
-		_, err := s.NewJob(everyTen, scheduler.NewTask(func() {}), gocron.WithName("report"))
+		_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"))
 		require.NoError(t, err)
 		s.Start()
+		pass(5 * time.Second)
 		for i := range 3 {
 			require.NoError(t, fleet.Node(i).Kill())
 		}
-		pass(11 * time.Second)
+		tel.forget()
+		pass(6 * time.Second)
 		tick := tel.spans("tenure.job.tick")[0]
 		require.Equal(t, codes.Error, tick.Status().Code)
 		require.Equal(t, "failed", attributesOf(tick)["tenure.outcome"])
@@ -169,8 +185,8 @@ func TestTickWithoutAQuorumMakesATrace(t *testing.T) {
 func TestLateTickIsOneTrace(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
-		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)), scheduler.WithCatchUp(time.Minute, scheduler.CatchUpLatest))
-		_, err := s.NewJob(gocron.CronJob("10 * * * * *", true), scheduler.NewTask(func() {}), gocron.WithName("report"))
+		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
+		_, err := s.NewJob(gocron.CronJob("10 * * * * *", true), gocron.NewTask(func() {}), gocron.WithName("report"), scheduler.WithCatchUp(time.Minute, scheduler.CatchUpLatest))
 		require.NoError(t, err)
 		s.Start()
 		pass(5 * time.Second)
@@ -182,10 +198,10 @@ func TestLateTickIsOneTrace(t *testing.T) {
 		thaw(t, fleet, 0, 1, 2)
 		pass(30 * time.Second)
 		run := tel.span(t, "tenure.job.run")
-		require.Equal(t, "true", attributesOf(run)["tenure.job.catch_up"])
+		require.Equal(t, "late", attributesOf(run)["tenure.job.why"])
 		tick := tel.span(t, "tenure.job.tick")
-		require.Equal(t, "true", attributesOf(tick)["tenure.job.catch_up"])
-		require.Equal(t, "2000-01-01T00:00:10Z", attributesOf(tick)["tenure.job.tick"])
+		require.Equal(t, "late", attributesOf(tick)["tenure.job.why"])
+		require.Equal(t, "2000-01-01T00:00:10Z", attributesOf(tick)["tenure.job.due"])
 		childOf(t, run, tick.SpanContext())
 		childOf(t, tel.span(t, "tenure.lease.acquire"), tick.SpanContext())
 		childOf(t, tel.span(t, "tenure.lease.release"), tick.SpanContext())
@@ -196,14 +212,14 @@ func TestLateTickIsOneTrace(t *testing.T) {
 func TestTickThatIsNotBegunEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
-		ctx := tel.TraceTick(t.Context(), scheduler.TraceTickData{Job: "report", Key: "job/report"})
-		l, err := open(t, fleet, redlock.WithTracer(tel)).TryAcquire(ctx, "job/report", redlock.WithSequence(1, redlock.AtMostOnce, time.Hour))
+		ctx := tel.Scheduler().Tick(t.Context(), scheduler.TickTrace{Job: "report", Key: "job/report", Why: "ordered"})
+		l, err := open(t, fleet, redlock.WithTracer(tel)).TryAcquire(ctx, "job/report")
 		require.NoError(t, err)
-		require.NoError(t, l.Abandon(t.Context()))
+		require.NoError(t, l.Release(t.Context()))
 		settle()
 		tick := tel.span(t, "tenure.job.tick")
 		require.Equal(t, "not_begun", attributesOf(tick)["tenure.outcome"])
-		require.NotContains(t, attributesOf(tick), "tenure.job.tick")
+		require.NotContains(t, attributesOf(tick), "tenure.job.due")
 		childOf(t, tel.span(t, "tenure.lease.release"), tick.SpanContext())
 	})
 }
@@ -217,7 +233,7 @@ func TestTickThatIsNotSampled(t *testing.T) {
 		q := open(t, fleet, redlock.WithTracer(tel))
 		s := newScheduler(t, tel, q)
 		var task trace.SpanContext
-		_, err := s.NewJob(everyTen, scheduler.NewTask(func(ctx context.Context) { task = trace.SpanContextFromContext(ctx) }), gocron.WithName("report"))
+		_, err := s.NewJob(everyTen, gocron.NewTask(func(ctx context.Context) { task = trace.SpanContextFromContext(ctx) }), gocron.WithName("report"))
 		require.NoError(t, err)
 		s.Start()
 		pass(15 * time.Second)
@@ -243,9 +259,9 @@ func TestTraceOfARunIsTold(t *testing.T) {
 				q := open(t, fleet, redlock.WithTracer(tel))
 				ctx, caller := tel.tracer().Start(t.Context(), "caller")
 				defer caller.End()
-				s := newScheduler(t, tel, q, scheduler.WithContext(ctx))
+				s := newScheduler(t, tel, q)
 				var task trace.SpanContext
-				_, err := s.NewJob(everyTen, scheduler.NewTask(func(ctx context.Context) { task = trace.SpanContextFromContext(ctx) }), gocron.WithName("report"))
+				_, err := s.NewJob(everyTen, gocron.NewTask(func(ctx context.Context) { task = trace.SpanContextFromContext(ctx) }), gocron.WithName("report"), gocron.WithContext(ctx))
 				require.NoError(t, err)
 				s.Start()
 				pass(15 * time.Second)
@@ -270,32 +286,39 @@ func TestRunOfALeaderIsLinkedToItsTermToo(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)), scheduler.WithElection("jobs"))
-		_, err := s.NewJob(everyTen, scheduler.NewTask(func() {}), gocron.WithName("report"))
+		_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"))
 		require.NoError(t, err)
 		s.Start()
 		pass(15 * time.Second)
-		linkedTo(t, tel.span(t, "tenure.job.run"), ofLease(t, tel, "job/report"), ofLease(t, tel, "election/jobs"))
+		acquired := tel.spans("tenure.lease.acquire") // for the election, for the definition, and for the tick
+		require.Len(t, acquired, 3)
+		linkedTo(t, tel.span(t, "tenure.job.run"), acquired[2], ofLease(t, tel, "election/jobs"))
 		rootOf(t, ofLease(t, tel, "election/jobs"), tel.span(t, "tenure.election.campaign"))
 		require.EqualValues(t, 1, tel.value(t, "tenure.election.leader", "tenure.election.name", "jobs"))
 	})
 }
 
-// A run that RunNow asked for has no tick, and so no delay.
+// A run that RunNow asked for has no tick, and so no lateness.
 func TestRunNowHasNoTick(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
-		j, err := s.NewJob(everyTen, scheduler.NewTask(func() {}), gocron.WithName("report"))
+		j, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"))
 		require.NoError(t, err)
 		s.Start()
+		pass(time.Second) // its definition is written
+		tel.forget()
 		require.NoError(t, j.RunNow())
 		pass(time.Second)
-		attributes := attributesOf(tel.span(t, "tenure.job.run"))
-		childOf(t, tel.span(t, "tenure.job.run"), tel.span(t, "tenure.job.tick").SpanContext())
-		require.NotContains(t, attributesOf(tel.span(t, "tenure.job.tick")), "tenure.job.tick")
-		require.NotContains(t, attributes, "tenure.job.tick")
-		require.NotContains(t, attributes, "tenure.job.delay")
-		require.Zero(t, tel.total(t, "tenure.job.start.delay"))
+		run, tick := tel.span(t, "tenure.job.run"), tel.span(t, "tenure.job.tick")
+		childOf(t, run, tick.SpanContext())
+		for _, span := range []sdktrace.ReadOnlySpan{run, tick} {
+			attributes := attributesOf(span)
+			require.Equal(t, "ordered", attributes["tenure.job.why"])
+			require.NotContains(t, attributes, "tenure.job.due")
+			require.NotContains(t, attributes, "tenure.job.lateness")
+		}
+		require.Zero(t, tel.total(t, "tenure.job.lateness"))
 		require.Equal(t, 1, tel.total(t, "tenure.job.duration"))
 	})
 }
@@ -311,7 +334,7 @@ func TestRunsByHowTheyEnd(t *testing.T) {
 		}{
 			{"success", "", ""},
 			{"error", "_OTHER", "the task's own"},
-			{"panic", "panic", "the task panicked"},
+			{"panic", "panic", `scheduler: job "report": panic: the task's own`},
 			{"lost", "lost_refused", "redlock: lease on \"job/report\" lost"},
 		} {
 			attributes := attributesOf(runs[i])
@@ -319,58 +342,90 @@ func TestRunsByHowTheyEnd(t *testing.T) {
 			assert.Equal(t, want.errorType, attributes["error.type"])
 			assert.True(t, strings.HasPrefix(runs[i].Status().Description, want.status), runs[i].Status().Description)
 			assert.Equal(t, want.status != "", runs[i].Status().Code == codes.Error)
-			assert.Equal(t, 1, tel.total(t, "tenure.job.duration", "tenure.job.name", "report", "tenure.outcome", want.outcome), want.outcome)
+			assert.EqualValues(t, 1, tel.value(t, "tenure.job.runs", "tenure.job.name", "report", "tenure.outcome", want.outcome), want.outcome)
 		}
-		assert.Equal(t, 4, tel.total(t, "tenure.job.start.delay", "tenure.job.name", "report"))
-		assert.EqualValues(t, 1, tel.value(t, "tenure.job.skipped", "tenure.job.name", "report", "tenure.reason", "held")+
-			tel.value(t, "tenure.job.skipped", "tenure.job.name", "report", "tenure.reason", "overlap"))
+		assert.Equal(t, 4, tel.total(t, "tenure.job.lateness", "tenure.job.name", "report"))
+		assert.Equal(t, 4, tel.total(t, "tenure.job.duration", "tenure.job.name", "report"))
 	})
 }
 
-// A follower's ticks count as skipped once each; ticks that are still pursued count when they are
-// given up.
-func TestSkipsAreCountedOnce(t *testing.T) {
+// A task that is told to end and returns an error has not failed.
+func TestRunThatIsStopped(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
-		leader := newScheduler(t, newTelemetry(t), open(t, fleet), scheduler.WithElection("jobs"))
-		follower := newScheduler(t, tel, open(t, fleet), scheduler.WithElection("jobs"))
-		for _, s := range []*scheduler.Scheduler{leader, follower} {
-			_, err := s.NewJob(everyTen, scheduler.NewTask(func() {}), gocron.WithName("report"))
-			require.NoError(t, err)
-			s.Start()
-			pass(time.Second)
-		}
-		pass(51 * time.Second)
-		require.EqualValues(t, 5, tel.value(t, "tenure.job.skipped", "tenure.job.name", "report", "tenure.reason", "not_leader"))
-	})
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		s := newScheduler(t, tel, open(t, fleet), scheduler.WithCatchUp(15*time.Second, scheduler.CatchUpLatest))
-		_, err := s.NewJob(everyTen, scheduler.NewTask(func() {}), gocron.WithName("report"))
+		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
+		_, err := s.NewJob(everyTen, gocron.NewTask(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }), gocron.WithName("report"))
 		require.NoError(t, err)
 		s.Start()
-		pass(5 * time.Second)
-		for i := range 3 {
-			require.NoError(t, fleet.Node(i).Kill())
-		}
-		pass(10 * time.Second)
-		sum := 0.0
-		for _, p := range tel.points(t, "tenure.job.skipped") {
-			sum += p.value
-		}
-		require.Zero(t, sum, "the tick of 10 s is pursued")
-		pass(10 * time.Second)
-		require.EqualValues(t, 1, tel.value(t, "tenure.job.skipped", "tenure.reason", "superseded"))
+		pass(11 * time.Second)
+		require.NoError(t, s.StopJobs())
+		settle()
+		require.Equal(t, "stopped", attributesOf(tel.span(t, "tenure.job.run"))["tenure.outcome"])
+		require.EqualValues(t, 1, tel.value(t, "tenure.job.runs", "tenure.outcome", "stopped"))
+		require.Zero(t, tel.value(t, "tenure.job.runs", "tenure.outcome", "error"))
 	})
 }
 
-// A job that another replica runs in another way is counted as long as it does, from zero.
+// Each call of a task that is retried is a span and a run, and the tick is late once.
+func TestRetriesAreSpansOfTheirOwn(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
+		calls := 0
+		_, err := s.NewJob(everyTen, gocron.NewTask(func() error {
+			if calls++; calls == 1 {
+				return errors.New("failed")
+			}
+			return nil
+		}), gocron.WithName("report"), scheduler.WithRetry(1, time.Second))
+		require.NoError(t, err)
+		s.Start()
+		pass(15 * time.Second)
+		runs := tel.spans("tenure.job.run")
+		require.Len(t, runs, 2)
+		for i, run := range runs {
+			childOf(t, run, tel.span(t, "tenure.job.tick").SpanContext())
+			require.Equal(t, strconv.Itoa(i+1), attributesOf(run)["tenure.job.attempt"])
+		}
+		require.Equal(t, "success", attributesOf(tel.span(t, "tenure.job.tick"))["tenure.outcome"])
+		require.Equal(t, 1, tel.total(t, "tenure.job.lateness"))
+		require.Equal(t, 2, tel.total(t, "tenure.job.duration"))
+	})
+}
+
+// Of the replicas that share a job, exactly one counts a tick that none ran, and none one that
+// another one ran or that is still owed.
+func TestSkipsAreCountedOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t) // of all
+		for range 3 {
+			s := newScheduler(t, tel, open(t, fleet))
+			_, err := s.NewJob(everyTen, gocron.NewTask(func() { time.Sleep(15 * time.Second) }), gocron.WithName("report"))
+			require.NoError(t, err)
+			s.Start()
+		}
+		pass(46 * time.Second) // runs of 10 s and 30 s are over, which overlapped 20 s and 40 s
+		require.Equal(t, 2, tel.count(t, "tenure.job.skipped"))
+		require.EqualValues(t, 2, tel.value(t, "tenure.job.skipped", "tenure.reason", "overlap"))
+		pass(20 * time.Second) // and that of 50 s
+		freeze(t, fleet, 0, 1, 2)
+		pass(22 * time.Second) // 70 s and 80 s are missed
+		require.Equal(t, 3, tel.count(t, "tenure.job.skipped"), "the nodes know nothing so far")
+		thaw(t, fleet, 0, 1, 2)
+		pass(15 * time.Second)
+		require.EqualValues(t, 3, tel.value(t, "tenure.job.skipped", "tenure.reason", "overlap"))
+		require.Equal(t, 5, tel.count(t, "tenure.job.skipped"))
+	})
+}
+
+// A job that another replica defines in another way is counted as long as it does, from zero.
 func TestConflictsOfJobs(t *testing.T) {
 	tel := newTelemetry(t)
-	tel.TraceJob(t.Context(), scheduler.TraceJobData{Job: "report"})
+	jobs := tel.Scheduler()
+	jobs.Job(t.Context(), scheduler.JobTrace{Job: "report"})
 	require.EqualValues(t, 0, tel.value(t, "tenure.job.conflict", "tenure.job.name", "report"))
 	for range 2 {
-		tel.TraceConflict(t.Context(), scheduler.TraceConflictData{Conflict: scheduler.Conflict{Job: "report", Other: "another"}})
+		jobs.Conflict(t.Context(), scheduler.Conflict{Job: "report", Other: "another"})
 	}
 	require.EqualValues(t, 2, tel.value(t, "tenure.job.conflict", "tenure.job.name", "report"))
 }
@@ -378,37 +433,65 @@ func TestConflictsOfJobs(t *testing.T) {
 // Whether a job is paused is told from the beginning, as its ticks find it.
 func TestPausedJobs(t *testing.T) {
 	tel := newTelemetry(t)
+	jobs := tel.Scheduler()
 	is := func() float64 { return tel.value(t, "tenure.job.paused", "tenure.job.name", "report") }
-	tel.TraceJob(t.Context(), scheduler.TraceJobData{Job: "report"})
+	jobs.Job(t.Context(), scheduler.JobTrace{Job: "report"})
 	require.Zero(t, is())
-	tel.TracePause(t.Context(), scheduler.TracePauseData{Job: "report", Pause: redlock.Pause{Version: 7}})
+	jobs.Pause(t.Context(), scheduler.PauseTrace{Job: "report", Paused: true})
 	require.EqualValues(t, 1, is())
-	tel.TracePause(t.Context(), scheduler.TracePauseData{Job: "report"})
+	jobs.Pause(t.Context(), scheduler.PauseTrace{Job: "report"})
 	require.Zero(t, is())
 }
 
-// When a job succeeded last is told, and a run that fails does not change it.
-func TestLastSuccess(t *testing.T) {
+// How far a job has come is told by each replica that runs its ticks, not only by the one that ran
+// the last. A run that fails is no success, and a job that has none for too long is overdue,
+// whether or not nodes answer. Of a job that was removed nothing is told.
+func TestHowFarAJobHasCome(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		s := newScheduler(t, tel, open(t, fleet))
+		replicas := []*telemetry{newTelemetry(t), newTelemetry(t)}
 		var fails atomic.Bool
-		_, err := s.NewJob(everyTen, scheduler.NewTask(func() error {
-			if fails.Load() {
-				return errors.New("a failure")
+		var remove []func() error
+		for _, tel := range replicas {
+			s := newScheduler(t, tel, open(t, fleet))
+			j, err := s.NewJob(everyTen, gocron.NewTask(func() error {
+				if fails.Load() {
+					return errors.New("a failure")
+				}
+				return nil
+			}), gocron.WithName("report"), scheduler.WithSucceedWithin(25*time.Second))
+			require.NoError(t, err)
+			remove = append(remove, func() error { return s.RemoveJob(j.ID()) })
+			s.Start()
+		}
+		are := func(name string, want float64) {
+			t.Helper()
+			for _, tel := range replicas {
+				require.InDelta(t, want, tel.value(t, name, "tenure.job.name", "report"), 0.1, name)
 			}
-			return nil
-		}), gocron.WithName("report"))
-		require.NoError(t, err)
-		s.Start()
-		pass(11 * time.Second)
-		first := tel.value(t, "tenure.job.last_success_timestamp", "tenure.job.name", "report")
-		require.InDelta(t, float64(time.Now().Unix()), first, 2)
+		}
+		at := func(second int) float64 { return float64(time.Date(2000, 1, 1, 0, 0, second, 0, time.UTC).Unix()) }
+		pass(25 * time.Second)
 		fails.Store(true)
+		are("tenure.job.next_timestamp", at(30))
+		are("tenure.job.success_timestamp", at(20))
+		are("tenure.job.overdue", 0)
 		pass(10 * time.Second)
-		require.Equal(t, first, tel.value(t, "tenure.job.last_success_timestamp", "tenure.job.name", "report"))
+		are("tenure.job.success_timestamp", at(20))
+		freeze(t, fleet, 0, 1, 2)
+		pass(9 * time.Second)
+		are("tenure.job.overdue", 0)
+		pass(2 * time.Second)
+		are("tenure.job.overdue", 1)
+		thaw(t, fleet, 0, 1, 2)
 		fails.Store(false)
-		pass(10 * time.Second)
-		require.Greater(t, tel.value(t, "tenure.job.last_success_timestamp", "tenure.job.name", "report"), first)
+		pass(19 * time.Second)
+		for i, tel := range replicas {
+			require.Zero(t, tel.value(t, "tenure.job.overdue"))
+			require.NoError(t, remove[i]())
+			settle()
+			for _, name := range []string{"tenure.job.next_timestamp", "tenure.job.success_timestamp", "tenure.job.overdue"} {
+				require.Empty(t, tel.points(t, name), name)
+			}
+		}
 	})
 }

@@ -31,7 +31,7 @@ type lease struct {
 var lostReasons = []redlock.LostReason{redlock.LostDeadline, redlock.LostRefused, redlock.LostClosed}
 
 func (i *Instrumentation) lease(key string) *lease {
-	return i.leases.get(i.cfg.leaseNames(key))
+	return i.leases.get(i.cfg.leaseName(key))
 }
 
 func (i *Instrumentation) newLease(name string) *lease {
@@ -112,8 +112,6 @@ func acquireOutcome(errorType string) (outcome string, failed bool) {
 		return outcomeAcquired, false
 	case "held":
 		return outcomeHeld, false
-	case "done":
-		return outcomeDone, false
 	case "canceled":
 		return outcomeCanceled, false
 	default:
@@ -121,8 +119,7 @@ func acquireOutcome(errorType string) (outcome string, failed bool) {
 	}
 }
 
-// acquireAttributes are the outcome, and error.type unless another owner or an earlier run was in
-// the way.
+// acquireAttributes are the outcome, and error.type unless another owner was in the way.
 func acquireAttributes(errorType string) []attribute.KeyValue {
 	outcome, failed := acquireOutcome(errorType)
 	attributes := []attribute.KeyValue{keyOutcome.String(outcome)}
@@ -287,7 +284,7 @@ func (i *Instrumentation) extendSpan(ctx context.Context, name *lease, data redl
 	}
 	if i.cfg.nodeSpans {
 		for _, a := range data.Answers {
-			i.nodeSpan(spanned, nodeEnd{at: data.Start.Add(a.Duration), TraceNodeEndData: redlock.TraceNodeEndData{
+			i.spanOfNode(spanned, nodeEnd{at: data.Start.Add(a.Duration), TraceNodeEndData: redlock.TraceNodeEndData{
 				Op: redlock.OpExtend, Node: a.Node, OK: a.OK, Err: a.Err, Duration: a.Duration}})
 		}
 	}

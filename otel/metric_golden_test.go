@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	tenureotel "github.com/tenure-dev/tenure/otel"
-	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
 // closed are the attributes whose values are pinned too. Those of error.type are redlock's words.
@@ -22,21 +21,17 @@ var closed = []string{"tenure.operation", "tenure.outcome", "tenure.reason", "te
 // Names, units, types, attributes, buckets and closed values are part of the API: see
 // docs/telemetry.md.
 func TestMetricsAreThoseOfTheGoldenFile(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		story(t, tel, fleet)
-		got := tel.scope(t)
-		require.Equal(t, "github.com/tenure-dev/tenure/otel", got.Scope.Name)
-		require.Equal(t, tenureotel.Version(), got.Scope.Version)
-		require.NotEmpty(t, got.Scope.Version)
-		slices.SortFunc(got.Metrics, func(a, b metricdata.Metrics) int { return strings.Compare(a.Name, b.Name) })
-		var text strings.Builder
-		for _, m := range got.Metrics {
-			assert.NotEmpty(t, m.Description, m.Name)
-			text.WriteString(outline(t, m))
-		}
-		golden(t, "metrics.golden", text.String())
-	})
+	_, got := told(t)
+	require.Equal(t, "github.com/tenure-dev/tenure/otel", got.Scope.Name)
+	require.Equal(t, tenureotel.Version(), got.Scope.Version)
+	require.NotEmpty(t, got.Scope.Version)
+	slices.SortFunc(got.Metrics, func(a, b metricdata.Metrics) int { return strings.Compare(a.Name, b.Name) })
+	var text strings.Builder
+	for _, m := range got.Metrics {
+		assert.NotEmpty(t, m.Description, m.Name)
+		text.WriteString(outline(t, m))
+	}
+	golden(t, "metrics.golden", text.String())
 }
 
 // outline describes a metric without its values.

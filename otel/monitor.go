@@ -51,16 +51,17 @@ func (i *Instrumentation) RecordJobTimingWithStatus(start, end time.Time, _ uuid
 	}
 	if j := i.monitored(name); j != nil {
 		if outcome == outcomeSuccess {
-			j.succeeded.Store(end.UnixMilli())
+			j.log.Store(&scheduler.LogTrace{Succeeded: end})
 		}
-		i.jobDuration.Record(context.Background(), end.Sub(start).Seconds(), j.took.get(outcome, outcomeAttribute)...)
+		i.jobRuns.Add(context.Background(), 1, j.runs[outcome]...)
+		i.jobDuration.Record(context.Background(), end.Sub(start).Seconds(), j.record...)
 	}
 }
 
 // JobSchedulingDelay implements gocron.SchedulerMonitor.
 func (i *Instrumentation) JobSchedulingDelay(j gocron.Job, scheduled, actual time.Time) {
 	if own := i.monitored(j.Name()); own != nil {
-		i.jobDelay.Record(context.Background(), max(actual.Sub(scheduled), 0).Seconds(), own.record...)
+		i.jobLateness.Record(context.Background(), max(actual.Sub(scheduled), 0).Seconds(), own.record...)
 	}
 }
 

@@ -30,6 +30,7 @@ type node struct {
 // nodeOperation is what is made once for one of the operations on a node.
 type nodeOperation struct {
 	measurements
+	span  string // the name of its spans
 	start []trace.SpanStartOption
 	ok    [2][]trace.SpanStartOption // start, and the attributes of one that succeeded: without an attempt, and in the first
 }
@@ -49,9 +50,9 @@ func worse(a, b vote) int {
 	return cmp.Or(cmp.Compare(a.voting, b.voting), cmp.Compare(a.why, b.why))
 }
 
-// operations are those that are measured. Each of them is an EVALSHA; of others it depends on the
-// user's rights which command they are.
-var operations = []redlock.Op{redlock.OpAcquire, redlock.OpAgree, redlock.OpExtend, redlock.OpRelease, redlock.OpLeave}
+// operations are those that are measured, with those of registers, which jobs, pauses and orders
+// use. Each of them is an EVALSHA; of others it depends on the user's rights which command they are.
+var operations = []redlock.Op{redlock.OpAcquire, redlock.OpAgree, redlock.OpExtend, redlock.OpRelease, redlock.OpLeave, "read", "write"}
 
 func (i *Instrumentation) node(addr string) *node { return i.nodes.get(addr) }
 
@@ -70,6 +71,7 @@ func (i *Instrumentation) newNode(addr string) *node {
 		succeeded := append(command[:len(command):len(command)], keyOutcome.String(outcomeOK))
 		n.took[op] = &nodeOperation{
 			measurements: measurements{base: append(attributes[:len(attributes):len(attributes)], keyOperation.String(string(op)))},
+			span:         nodeSpan + string(op),
 			start:        []trace.SpanStartOption{client, trace.WithAttributes(command...)},
 			ok: [2][]trace.SpanStartOption{
 				{client, trace.WithAttributes(succeeded...)},
@@ -80,22 +82,8 @@ func (i *Instrumentation) newNode(addr string) *node {
 	return n
 }
 
-func nodeSpanName(op redlock.Op) string {
-	switch op {
-	case redlock.OpAcquire:
-		return "tenure.node.acquire"
-	case redlock.OpAgree:
-		return "tenure.node.agree"
-	case redlock.OpExtend:
-		return "tenure.node.extend"
-	case redlock.OpRelease:
-		return "tenure.node.release"
-	case redlock.OpLeave:
-		return "tenure.node.leave"
-	default:
-		return "tenure.node." + string(op)
-	}
-}
+// nodeSpan is how the names of spans of operations on nodes begin.
+const nodeSpan = "tenure.node."
 
 // abandoned is the type of the error of a request that was never sent, because the round had been
 // decided without it. That is no failure.
@@ -129,17 +117,19 @@ func errorTypeAttribute(errorType string) []attribute.KeyValue {
 	return []attribute.KeyValue{keyErrorType.String(errorType)}
 }
 
-// nodeSpan makes the span of an operation on a node that is over. A node that refuses because
+// spanOfNode makes the span of an operation on a node that is over. A node that refuses because
 // another owner has the key is well.
-func (i *Instrumentation) nodeSpan(parent context.Context, n nodeEnd) trace.Span {
+func (i *Instrumentation) spanOfNode(parent context.Context, n nodeEnd) trace.Span {
 	own := i.node(n.Node)
-	start, told := own.start, false
-	if known := own.took[n.Op]; known != nil {
-		if start = known.start; n.OK && n.Err == nil && n.attempt < len(known.ok) {
+	name, start, told := "", own.start, false
+	if known := own.took[n.Op]; known == nil {
+		name = nodeSpan + string(n.Op)
+	} else {
+		if name, start = known.span, known.start; n.OK && n.Err == nil && n.attempt < len(known.ok) {
 			start, told = known.ok[n.attempt], true
 		}
 	}
-	_, span := i.tracer.Start(parent, nodeSpanName(n.Op), append(start[:len(start):len(start)], trace.WithTimestamp(n.at.Add(-n.Duration)))...)
+	_, span := i.tracer.Start(parent, name, append(start[:len(start):len(start)], trace.WithTimestamp(n.at.Add(-n.Duration)))...)
 	if !told && span.IsRecording() {
 		outcome := outcomeRefused
 		switch kind := redlock.ErrorType(n.Err); {

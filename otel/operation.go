@@ -91,7 +91,7 @@ func (r *recording) nodeEnded(i *Instrumentation, n nodeEnd) trace.Span {
 	if span == nil || !shown {
 		return span
 	}
-	return i.nodeSpan(ctx, n)
+	return i.spanOfNode(ctx, n)
 }
 
 // attemptEnded tells that a round is decided.
@@ -104,7 +104,7 @@ func (r *recording) attemptEnded(i *Instrumentation, attempt int, won bool) {
 	decided, ctx := r.decide(), r.ctx
 	r.mu.Unlock()
 	for _, n := range decided {
-		i.nodeSpan(ctx, n)
+		i.spanOfNode(ctx, n)
 	}
 }
 
@@ -115,7 +115,7 @@ func (r *recording) begin(i *Instrumentation, span trace.Span, ctx context.Conte
 	decided := r.decide()
 	r.mu.Unlock()
 	for _, n := range decided {
-		i.nodeSpan(ctx, n)
+		i.spanOfNode(ctx, n)
 	}
 }
 

@@ -2,11 +2,14 @@ package tenureotel
 
 import (
 	"fmt"
+	"strings"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/tenure-dev/tenure/scheduler"
 )
 
 // MaxLeaseNames is how many different lease names are on metrics. Leases beyond have the name
@@ -86,10 +89,25 @@ func WithAttributes(attributes ...attribute.KeyValue) Option {
 	})
 }
 
+// kinds are the beginnings of the keys of which this module itself makes many: leases of jobs, of
+// which the metrics of jobs tell, and of pauses and orders.
+var kinds = []string{scheduler.KeyPrefix, "pause/", "order/"}
+
+// leaseName is one name for all leases of such a kind, and what WithLeaseNames says for others.
+func (c *config) leaseName(key string) string {
+	for _, kind := range kinds {
+		if strings.HasPrefix(key, kind) {
+			return kind + "*"
+		}
+	}
+	return c.leaseNames(key)
+}
+
 // WithLeaseNames sets how the name of a lease, which is the attribute tenure.lease.name, is made of
 // its key. Default: it is the key. Where keys have parts that are made up as the program runs, such
-// as the number of an order, name returns them without. It is called concurrently and must not
-// block.
+// as the number of an invoice, name returns them without. It is not asked for keys that begin with
+// job/, pause/ or order/, which this module makes: their leases are named job/*, pause/* and
+// order/*. It is called concurrently and must not block.
 func WithLeaseNames(name func(key string) string) Option {
 	return option(func(c *config) error {
 		if name == nil {
@@ -119,8 +137,8 @@ func WithExtendSpans() Option {
 }
 
 // WithLostTickSpans makes a trace of each tick of a job whose lease this replica asks for and does
-// not get, because another replica has it, the tick was run, or the job is paused. Default: of
-// those that it gets, and of those that no replica can get.
+// not get, because another replica has it. Default: of those that it gets, and of those that no
+// replica can get.
 func WithLostTickSpans() Option {
 	return option(func(c *config) error {
 		c.lostTickSpans = true

@@ -50,9 +50,10 @@ func TestGlobalProvidersAreUsedAlsoThoseThatAreSetLater(t *testing.T) {
 	var l *redlock.Lease
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) { l = acquire(t, open(t, fleet), "early") })
 	standard.TraceAcquireEnd(t.Context(), redlock.TraceAcquireEndData{Key: "early", Lease: l})
-	standard.TraceJob(t.Context(), scheduler.TraceJobData{Job: "early", Election: "early"})
-	standard.TraceBacklog(t.Context(), scheduler.TraceBacklogData{Job: "early", Ticks: 3})
-	standard.TracePause(t.Context(), scheduler.TracePauseData{Job: "early", Pause: redlock.Pause{Version: 1}})
+	jobs := standard.Scheduler()
+	jobs.Job(t.Context(), scheduler.JobTrace{Job: "early", Election: "early"})
+	jobs.Log(t.Context(), scheduler.LogTrace{Job: "early", Next: time.Unix(3000, 0)})
+	jobs.Pause(t.Context(), scheduler.PauseTrace{Job: "early", Paused: true})
 	standard.RecordJobTimingWithStatus(time.Unix(1000, 0), time.Unix(1002, 0), uuid.New(), "early-bare", nil, gocron.Success, nil)
 	setGlobal()
 	global.forget()
@@ -69,10 +70,11 @@ func TestGlobalProvidersAreUsedAlsoThoseThatAreSetLater(t *testing.T) {
 	// What was there before is as it is, and its counters are at zero.
 	zero(t, global, "tenure.lease.lost", "tenure.reason", lossReasons, "tenure.lease.name", "early")
 	zero(t, global, "tenure.job.skipped", "tenure.reason", skips, "tenure.job.name", "early")
+	zero(t, global, "tenure.job.runs", "tenure.outcome", runEnds, "tenure.job.name", "early")
 	zero(t, global, "tenure.election.transitions", "tenure.reason", ends, "tenure.election.name", "early", "tenure.to", "follower")
 	require.Zero(t, global.value(t, "tenure.job.conflict", "tenure.job.name", "early"))
-	require.EqualValues(t, 1002, global.value(t, "tenure.job.last_success_timestamp", "tenure.job.name", "early-bare"))
-	require.EqualValues(t, 3, global.value(t, "tenure.job.backlog", "tenure.job.name", "early"))
+	require.EqualValues(t, 1002, global.value(t, "tenure.job.success_timestamp", "tenure.job.name", "early-bare"))
+	require.EqualValues(t, 3000, global.value(t, "tenure.job.next_timestamp", "tenure.job.name", "early"))
 	require.EqualValues(t, 1, global.value(t, "tenure.job.paused", "tenure.job.name", "early"))
 	require.EqualValues(t, 1, global.value(t, "tenure.lease.held", "tenure.lease.name", "early"))
 	standard.TraceReleaseEnd(t.Context(), redlock.TraceReleaseEndData{Key: "early", Lease: l})
@@ -81,7 +83,7 @@ func TestGlobalProvidersAreUsedAlsoThoseThatAreSetLater(t *testing.T) {
 	require.NoError(t, standard.Close())
 	require.NoError(t, standard.Close())
 	require.NoError(t, explicit.Close())
-	for _, state := range []string{"tenure.node.voting", "tenure.lease.held", "tenure.job.backlog", "tenure.job.paused"} {
+	for _, state := range []string{"tenure.node.voting", "tenure.lease.held", "tenure.job.next_timestamp", "tenure.job.paused"} {
 		require.Empty(t, global.points(t, state))
 	}
 }
@@ -97,7 +99,7 @@ func TestWithAttributesAreOnEverySpanAndMetric(t *testing.T) {
 			require.Equal(t, "7", attributes["shard"], s.Name())
 		}
 		metrics := tel.scope(t).Metrics
-		require.Equal(t, 20, len(metrics))
+		require.Equal(t, 22, len(metrics))
 		for _, m := range metrics {
 			for _, p := range pointsOf(t, m) {
 				v, ok := p.attributes.Value(environment.Key)
@@ -116,16 +118,28 @@ func TestWithLeaseNamesNamesLeasesOnMetricsAndSpans(t *testing.T) {
 			return name
 		}))
 		q := open(t, fleet, redlock.WithTracer(tel))
-		require.NoError(t, acquire(t, q, "order/1").Release(t.Context()))
-		acquire(t, q, "order/2")
+		require.NoError(t, acquire(t, q, "invoice/1").Release(t.Context()))
+		acquire(t, q, "invoice/2")
 		settle()
-		require.Equal(t, 2, tel.total(t, "tenure.lease.acquire.duration", "tenure.lease.name", "order"))
+		require.Equal(t, 2, tel.total(t, "tenure.lease.acquire.duration", "tenure.lease.name", "invoice"))
 		require.Equal(t, 2, tel.total(t, "tenure.lease.acquire.duration"))
-		require.EqualValues(t, 1, tel.value(t, "tenure.lease.held", "tenure.lease.name", "order"))
+		require.EqualValues(t, 1, tel.value(t, "tenure.lease.held", "tenure.lease.name", "invoice"))
 		s := tel.spans("tenure.lease.acquire")[1]
-		require.Equal(t, "order", attributesOf(s)["tenure.lease.name"])
-		require.Equal(t, "order/2", attributesOf(s)["tenure.lease.key"], "a span has the key too")
+		require.Equal(t, "invoice", attributesOf(s)["tenure.lease.name"])
+		require.Equal(t, "invoice/2", attributesOf(s)["tenure.lease.key"], "a span has the key too")
 	})
+}
+
+// Leases of jobs, pauses and orders share a name each, whatever WithLeaseNames says of others: their
+// keys are many, or made up as the program runs.
+func TestLeasesOfAKindShareAName(t *testing.T) {
+	tel := newTelemetry(t, tenureotel.WithLeaseNames(strings.ToUpper))
+	for _, key := range []string{"job/report", "job/mail", "pause/job/report", "order/17", "invoice/17", "election/poller", "jobs"} {
+		tel.TraceAcquireEnd(t.Context(), redlock.TraceAcquireEndData{Key: key, Err: redlock.ErrHeld})
+	}
+	for name, n := range map[string]int{"job/*": 2, "pause/*": 1, "order/*": 1, "INVOICE/17": 1, "ELECTION/POLLER": 1, "JOBS": 1} {
+		require.Equal(t, n, tel.total(t, "tenure.lease.acquire.duration", "tenure.lease.name", name), name)
+	}
 }
 
 // Leases beyond MaxLeaseNames share a name; the counts of all are kept.
@@ -133,14 +147,14 @@ func TestLeaseNamesAreBounded(t *testing.T) {
 	tel := newTelemetry(t)
 	const beyond = 25
 	for i := range tenureotel.MaxLeaseNames + beyond {
-		key := fmt.Sprintf("order/%d", i)
+		key := fmt.Sprintf("invoice/%d", i)
 		ctx := tel.TraceAcquireStart(t.Context(), redlock.TraceAcquireStartData{Key: key})
 		tel.TraceAcquireEnd(ctx, redlock.TraceAcquireEndData{Key: key})
 	}
 	points := tel.points(t, "tenure.lease.acquire.duration")
 	assert.Len(t, points, tenureotel.MaxLeaseNames+1)
 	assert.Equal(t, beyond, tel.total(t, "tenure.lease.acquire.duration", "tenure.lease.name", tenureotel.OtherLeases))
-	assert.Equal(t, 1, tel.total(t, "tenure.lease.acquire.duration", "tenure.lease.name", "order/0"))
+	assert.Equal(t, 1, tel.total(t, "tenure.lease.acquire.duration", "tenure.lease.name", "invoice/0"))
 	for _, m := range tel.scope(t).Metrics {
 		for _, p := range pointsOf(t, m) {
 			require.False(t, p.attributes.HasValue("otel.metric.overflow"), "%s exceeds the SDK's limit of attribute sets", m.Name)
@@ -152,7 +166,7 @@ func TestLeaseNamesAreBounded(t *testing.T) {
 // for: one of them is for what is beyond.
 func TestPageSaysHowManyJobsAndElectionsThereIsRoomFor(t *testing.T) {
 	const sets = 2000 - 1
-	jobs, elections := sets/len(skips)/10*10, sets/(len(ends)+1)/10*10
+	jobs, elections := sets/max(len(skips), len(runEnds))/10*10, sets/(len(ends)+1)/10*10
 	page, err := os.ReadFile("../docs/telemetry.md")
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(strings.Fields(string(page)), " "),
@@ -160,12 +174,12 @@ func TestPageSaysHowManyJobsAndElectionsThereIsRoomFor(t *testing.T) {
 	fits := func(jobs, elections int) bool {
 		tel := newTelemetry(t)
 		for i := range jobs {
-			tel.TraceJob(t.Context(), scheduler.TraceJobData{Job: fmt.Sprintf("job-%d", i)})
+			tel.Scheduler().Job(t.Context(), scheduler.JobTrace{Job: fmt.Sprintf("job-%d", i)})
 		}
 		for i := range elections {
 			tel.TraceCampaignStart(t.Context(), elector.TraceCampaignStartData{Election: fmt.Sprintf("election-%d", i)})
 		}
-		for _, name := range []string{"tenure.job.skipped", "tenure.election.transitions"} {
+		for _, name := range []string{"tenure.job.skipped", "tenure.job.runs", "tenure.election.transitions"} {
 			for _, p := range tel.points(t, name) {
 				if p.attributes.HasValue("otel.metric.overflow") {
 					return false

@@ -10,8 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-
-	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
 // row is what docs/telemetry.md says of a metric, but for what it measures.
@@ -76,16 +74,13 @@ func rowOf(t *testing.T, m metricdata.Metrics) row {
 // The page's table has every metric, and no other, with its type, unit and attributes.
 func TestPageHasTheMetrics(t *testing.T) {
 	documented := rows(t)
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		story(t, tel, fleet)
-		made := make(map[string]row)
-		for _, m := range tel.scope(t).Metrics {
-			made[m.Name] = rowOf(t, m)
-		}
-		require.Equal(t, slices.Sorted(maps.Keys(made)), slices.Sorted(maps.Keys(documented)))
-		for name, want := range made {
-			require.Equal(t, want, documented[name], name)
-		}
-	})
+	_, metrics := told(t)
+	made := make(map[string]row)
+	for _, m := range metrics.Metrics {
+		made[m.Name] = rowOf(t, m)
+	}
+	require.Equal(t, slices.Sorted(maps.Keys(made)), slices.Sorted(maps.Keys(documented)))
+	for name, want := range made {
+		require.Equal(t, want, documented[name], name)
+	}
 }

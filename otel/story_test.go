@@ -5,15 +5,18 @@ import (
 	"errors"
 	"log/slog"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/elector"
+	tenureotel "github.com/tenure-dev/tenure/otel"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -29,21 +32,40 @@ func story(t *testing.T, tel *telemetry, fleet *redlocktest.Fleet) {
 	losses(t, fleet, tel)
 	elections(t, tel, fleet, q, other)
 	jobs(t, tel, fleet, q)
+	now := time.Now() // it is stopped, and tells nothing any more
+	tel.Scheduler().Log(t.Context(), scheduler.LogTrace{Job: "report", Next: now, Succeeded: now, OverdueAt: now})
 	bareJobs(t, tel, q)
 	orders(t, tel, q)
 	quarantine(t, fleet)
 }
 
+var once struct {
+	sync.Once
+	tel     *telemetry
+	metrics metricdata.ScopeMetrics
+}
+
+// told is the story with spans of all extensions, told once for all tests that look at it.
+func told(t *testing.T) (*telemetry, metricdata.ScopeMetrics) {
+	t.Helper()
+	once.Do(func() {
+		bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+			tel := newTelemetry(t, tenureotel.WithExtendSpans())
+			story(t, tel, fleet)
+			once.tel, once.metrics = tel, tel.scope(t)
+		})
+	})
+	require.NotNil(t, once.tel, "another test has failed to tell it")
+	return once.tel, once.metrics
+}
+
 func acquisitions(t *testing.T, fleet *redlocktest.Fleet, q, other *redlock.Quorum) {
 	t.Helper()
-	once := redlock.WithSequence(7, redlock.AtMostOnce, time.Hour)
-	l := acquire(t, q, "orders", once)
+	l := acquire(t, q, "orders")
 	_, err := other.TryAcquire(t.Context(), "orders")
 	require.ErrorIs(t, err, redlock.ErrHeld)
-	require.NoError(t, l.Complete(t.Context()))
+	require.NoError(t, l.Release(t.Context()))
 	settle()
-	_, err = other.TryAcquire(t.Context(), "orders", once)
-	require.ErrorIs(t, err, redlock.ErrDone)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = q.TryAcquire(ctx, "orders")
@@ -182,13 +204,13 @@ func jobs(t *testing.T, tel *telemetry, fleet *redlocktest.Fleet, q *redlock.Quo
 			panic("the task's own")
 		default:
 			for _, n := range fleet.Nodes() {
-				n.FlushAll()
+				command(t, n, "DEL", "tenure:{job/report}")
 			}
 			<-ctx.Done()
 			return ctx.Err()
 		}
 	}
-	_, err := s.NewJob(everyTen, scheduler.NewTask(task), gocron.WithName("report"), survivesPanics)
+	_, err := s.NewJob(everyTen, gocron.NewTask(task), gocron.WithName("report"), survivesPanics)
 	require.NoError(t, err)
 	s.Start()
 	pass(45 * time.Second)
@@ -202,10 +224,7 @@ func jobs(t *testing.T, tel *telemetry, fleet *redlocktest.Fleet, q *redlock.Quo
 
 func newScheduler(t *testing.T, tel *telemetry, q *redlock.Quorum, opts ...scheduler.Option) *scheduler.Scheduler {
 	t.Helper()
-	defaults := []scheduler.Option{scheduler.WithLocation(time.UTC), scheduler.WithLogger(silent)}
-	if q.Tracer() == nil { // otherwise the Scheduler uses that
-		defaults = append(defaults, scheduler.WithTracer(tel))
-	}
+	defaults := []scheduler.Option{scheduler.WithLocation(time.UTC), scheduler.WithLogger(silent), scheduler.WithTracer(tel.Scheduler())}
 	s, err := scheduler.New(q, append(defaults, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Shutdown() })

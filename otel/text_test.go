@@ -57,15 +57,15 @@ func TestNamesThatAreNoTextAreMadeText(t *testing.T) {
 			broken:    func() {},
 		} {
 			s := newScheduler(t, tel, q)
-			if _, err := s.NewJob(everyTen, scheduler.NewTask(job), gocron.WithName(name)); name == "failing" || err == nil {
+			if _, err := s.NewJob(everyTen, gocron.NewTask(job), gocron.WithName(name)); name == "failing" || err == nil {
 				require.NoError(t, err)
 				s.Start()
 				pass(10 * time.Second)
 			}
 			require.NoError(t, s.Shutdown())
 		}
-		tel.TraceJob(t.Context(), scheduler.TraceJobData{Job: broken, Election: broken})
-		tel.TraceConflict(t.Context(), scheduler.TraceConflictData{Conflict: scheduler.Conflict{Job: broken}})
+		tel.Scheduler().Job(t.Context(), scheduler.JobTrace{Job: broken, Election: broken})
+		tel.Scheduler().Conflict(t.Context(), scheduler.Conflict{Job: broken})
 
 		ctx := tel.TraceCampaignStart(t.Context(), elector.TraceCampaignStartData{Election: broken, Identity: broken})
 		attempt := tel.TraceAttemptStart(ctx, redlock.TraceAttemptStartData{Key: broken, Attempt: 1})
@@ -109,8 +109,8 @@ func TestNamesThatAreNoTextAreMadeText(t *testing.T) {
 			assert.True(t, seen[key], "the test has seen no %s", key)
 		}
 		for _, name := range []string{broken, whole} { // they are one
-			tel.TraceJob(t.Context(), scheduler.TraceJobData{Job: name})
+			tel.Scheduler().Job(t.Context(), scheduler.JobTrace{Job: name})
 		}
-		require.Len(t, tel.matching(t, "tenure.job.backlog", "tenure.job.name", whole), 1)
+		require.Len(t, tel.matching(t, "tenure.job.paused", "tenure.job.name", whole), 1)
 	})
 }

@@ -2,9 +2,7 @@ package tenureotel
 
 import (
 	"context"
-	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -18,18 +16,17 @@ import (
 // release. All of that is one trace, below a span of the tick. Most replicas do not get the lease,
 // and make none: so nothing is begun before the acquisition is over.
 type tick struct {
-	data  scheduler.TraceTickData
-	asked atomic.Bool // its lease has been: what comes later is done in the run
-	began time.Time
-	of    redlock.TraceAcquireStartData
+	data scheduler.TickTrace
 
 	mu      sync.Mutex
-	lease   *redlock.Lease  // guarded by mu; nil unless it was granted
-	root    trace.Span      // guarded by mu; nil for a tick without a trace
-	ctx     context.Context // guarded by mu; with the root as the current span
-	outcome string          // guarded by mu; of the run
-	kind    string          // guarded by mu; of its error
-	err     error           // guarded by mu
+	began   time.Time                     // guarded by mu; when its lease was first asked for
+	of      redlock.TraceAcquireStartData // guarded by mu; the acquisition that goes on
+	lease   *redlock.Lease                // guarded by mu; nil unless it was granted
+	root    trace.Span                    // guarded by mu; nil for a tick without a trace
+	ctx     context.Context               // guarded by mu; with the root as the current span
+	outcome string                        // guarded by mu; of the run
+	kind    string                        // guarded by mu; of its error
+	err     error                         // guarded by mu
 }
 
 type tickKey struct{}
@@ -42,47 +39,52 @@ func tickFrom(ctx context.Context) *tick {
 // notBegun is the outcome of a tick that was granted, and given back before its task was called.
 const notBegun = "not_begun"
 
-// TraceTick implements scheduler.TickTracer.
-func (i *Instrumentation) TraceTick(ctx context.Context, data scheduler.TraceTickData) context.Context {
+// tickAsked hears of a tick before its lease is asked for.
+func (i *Instrumentation) tickAsked(ctx context.Context, data scheduler.TickTrace) context.Context {
 	if !i.spans {
 		return ctx
 	}
 	return context.WithValue(ctx, tickKey{}, &tick{data: data, outcome: notBegun})
 }
 
-// acquires begins the acquisition of the tick's lease, and reports whether this is it.
+// acquires begins an acquisition of the tick's lease, and reports whether this is one: a tick may
+// wait for its lease after a first question, and what is acquired later is done in the run.
 func (t *tick) acquires(data redlock.TraceAcquireStartData) bool {
-	if t == nil || data.Key != t.data.Key || !t.asked.CompareAndSwap(false, true) {
+	if t == nil || data.Key != t.data.Key {
 		return false
 	}
-	t.began, t.of = time.Now(), data
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lease != nil {
+		return false
+	}
+	if t.of = data; t.began.IsZero() {
+		t.began = time.Now()
+	}
 	return true
 }
 
-// lostTick reports whether a tick was not granted although nothing is wrong.
-func lostTick(err error, kind string) bool {
-	_, failed := acquireOutcome(kind)
-	return !failed || errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrPaused)
-}
-
 // acquired makes the spans of a tick and of its acquisition, with what is known of nodes, and
-// returns that of the acquisition. Of one that another replica has there are none, and none of one
-// that is not to be run.
+// returns that of the acquisition. Of one that another replica has there are none.
 func (i *Instrumentation) acquired(ctx context.Context, t *tick, op *operation, data redlock.TraceAcquireEndData, kind string) trace.Span {
-	if data.Lease == nil && lostTick(data.Err, kind) && !i.cfg.lostTickSpans {
+	outcome, failed := acquireOutcome(kind)
+	if data.Lease == nil && !failed && !i.cfg.lostTickSpans {
 		op.begin(i, nil, nil)
 		return nil
 	}
-	rooted, root := i.tracer.Start(ctx, "tenure.job.tick", trace.WithNewRoot(), trace.WithTimestamp(t.began), trace.WithAttributes(i.job(t.data.Job).attributes...))
+	t.mu.Lock()
+	began, of := t.began, t.of
+	t.mu.Unlock()
+	rooted, root := i.tracer.Start(ctx, "tenure.job.tick", trace.WithNewRoot(), trace.WithTimestamp(began), trace.WithAttributes(i.job(t.data.Job).attributes...))
 	if root.IsRecording() {
-		root.SetAttributes(keyJobCatchUp.Bool(t.data.Late))
-		if !t.data.Tick.IsZero() {
-			root.SetAttributes(keyJobTick.String(t.data.Tick.Format(time.RFC3339Nano)))
+		root.SetAttributes(keyJobWhy.String(t.data.Why))
+		if !t.data.Due.IsZero() {
+			root.SetAttributes(dueAttribute(t.data.Due))
 		}
 	}
-	spanned, span := i.tracer.Start(rooted, "tenure.lease.acquire", append(i.lease(data.Key).start, trace.WithTimestamp(t.began))...)
+	spanned, span := i.tracer.Start(rooted, "tenure.lease.acquire", append(i.lease(data.Key).start, trace.WithTimestamp(began))...)
 	if span.IsRecording() {
-		span.SetAttributes(append(acquireStartAttributes(t.of), keyLeaseAttempts.Int(data.Attempts))...)
+		span.SetAttributes(append(acquireStartAttributes(of), keyLeaseAttempts.Int(data.Attempts))...)
 		op.begin(i, span, spanned)
 		endAcquire(span, data, kind, false)
 	} else {
@@ -92,7 +94,6 @@ func (i *Instrumentation) acquired(ctx context.Context, t *tick, op *operation, 
 	t.root, t.ctx, t.lease = root, rooted, data.Lease
 	t.mu.Unlock()
 	if data.Lease == nil {
-		outcome, failed := acquireOutcome(kind)
 		if !failed {
 			t.returned(outcome, "", nil)
 		} else {
@@ -106,6 +107,9 @@ func (i *Instrumentation) acquired(ctx context.Context, t *tick, op *operation, 
 // tickOf returns the tick whose lease this is, and its root; nil for a lease of something else,
 // such as one that a task acquired.
 func tickOf(l *redlock.Lease) (*tick, context.Context) {
+	if l == nil {
+		return nil, nil
+	}
 	t := tickFrom(l.Context())
 	if t == nil {
 		return nil, nil

@@ -27,7 +27,8 @@ func zero(t *testing.T, tel *telemetry, name, key string, values []string, with 
 var (
 	lossReasons = []string{"closed", "deadline", "refused"}
 	ends        = []string{"closed", "deadline", "drain_timeout", "failed", "refused", "resigned", "returned", "shutdown"}
-	skips       = []string{"ahead", "done", "held", "missed", "no_quorum", "not_leader", "other", "overlap", "paused", "quarantined", "refused", "split", "stopped", "superseded", "timeout"}
+	skips       = []string{"cut_short", "missed", "overlap", "paused", "superseded"}
+	runEnds     = []string{"error", "lost", "panic", "stopped", "success"}
 )
 
 func TestCountersOfALeaseBeginAtZero(t *testing.T) {
@@ -88,9 +89,10 @@ func TestCountersOfAJobBeginAtZero(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)), scheduler.WithElection("jobs"))
-		_, err := s.NewJob(everyTen, scheduler.NewTask(func() {}), gocron.WithName("report"))
+		_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"))
 		require.NoError(t, err)
 		zero(t, tel, "tenure.job.skipped", "tenure.reason", skips, "tenure.job.name", "report")
+		zero(t, tel, "tenure.job.runs", "tenure.outcome", runEnds, "tenure.job.name", "report")
 		zero(t, tel, "tenure.election.transitions", "tenure.reason", ends, "tenure.election.name", "jobs", "tenure.to", "follower")
 		require.Zero(t, tel.value(t, "tenure.election.leader", "tenure.election.name", "jobs"))
 	})
@@ -103,5 +105,6 @@ func TestCountersOfABareJobBeginAtZero(t *testing.T) {
 		_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("bare"))
 		require.NoError(t, err)
 		zero(t, tel, "tenure.job.skipped", "tenure.reason", []string{"skipped", "overlap"}, "tenure.job.name", "bare")
+		zero(t, tel, "tenure.job.runs", "tenure.outcome", []string{"success", "error", "panic"}, "tenure.job.name", "bare")
 	})
 }

@@ -90,7 +90,7 @@ func (s *Scheduler) Overdue() []string {
 	s.mu.Unlock()
 	var late []string
 	for _, j := range jobs {
-		if j.state().Overdue {
+		if at := j.state().OverdueAt; !at.IsZero() && s.now().After(at) {
 			late = append(late, j.name)
 		}
 	}

@@ -332,7 +332,9 @@ func (j *job) state() LogTrace {
 		t.Next = next[0]
 	}
 	t.Succeeded = known.rec.OK.Ended
-	t.Overdue = j.cfg.within > 0 && j.s.now().Sub(later(t.Succeeded, known.since)) > j.cfg.within
+	if j.cfg.within > 0 {
+		t.OverdueAt = later(t.Succeeded, known.since).Add(j.cfg.within)
+	}
 	return t
 }
 
@@ -344,10 +346,13 @@ func (j *job) tellLog(ctx context.Context) {
 	}
 	is := j.state()
 	j.mu.Lock()
+	if j.ctx == nil { // stopped: what a last run has read is nobody's next tick
+		is = LogTrace{Job: j.name}
+	}
 	was := j.traced
 	j.traced = is
 	j.mu.Unlock()
-	if !was.Next.Equal(is.Next) || !was.Succeeded.Equal(is.Succeeded) || was.Overdue != is.Overdue {
+	if !was.Next.Equal(is.Next) || !was.Succeeded.Equal(is.Succeeded) || !was.OverdueAt.Equal(is.OverdueAt) {
 		t(ctx, is)
 	}
 }

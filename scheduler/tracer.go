@@ -27,7 +27,8 @@ type Tracer struct {
 	// Skip is told why ticks are not run: see SkipError. One that is pending is run later or told
 	// again.
 	Skip func(ctx context.Context, e *SkipError)
-	// Log is told how far a job has come, as far as this replica knows, when that has changed.
+	// Log is told how far a job has come, as far as this replica knows, when that has changed, and
+	// only its name when it is stopped here.
 	Log func(ctx context.Context, data LogTrace)
 	// Pause is called when this replica finds a pause that is new to it, or that it has ended.
 	Pause func(ctx context.Context, data PauseTrace)
@@ -70,7 +71,7 @@ type LogTrace struct {
 	Job       string
 	Next      time.Time // the next tick; zero if there is none, or it is not known
 	Succeeded time.Time // the end of the last success; zero if there was none
-	Overdue   bool      // see WithSucceedWithin
+	OverdueAt time.Time // from when on the job is overdue unless it succeeds; zero without WithSucceedWithin
 }
 
 // PauseTrace describes a pause.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 
-	"github.com/tenure-dev/tenure/elector"
 	tenureotel "github.com/tenure-dev/tenure/otel"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -25,11 +24,11 @@ type job struct {
 	name string
 	cron string // with seconds
 	run  func(context.Context) error
-	with []scheduler.JobOption
+	with []gocron.JobOption
 }
 
 // catchUp has ticks run late that nobody ran, the one whose replica was killed included.
-var catchUp = []scheduler.JobOption{scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll), scheduler.WithDelivery(redlock.AtLeastOnce)}
+var catchUp = []gocron.JobOption{scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll), scheduler.WithDelivery(scheduler.AtLeastOnce)}
 
 var (
 	sharedJobs = []job{
@@ -45,12 +44,11 @@ var (
 
 // startJobs starts the schedulers. The tracer sees runs, skipped ticks, and the election.
 func startJobs(q *redlock.Quorum, tracer *tenureotel.Instrumentation, logger *slog.Logger) (*jobs, error) {
-	shared, err := newScheduler(q, sharedJobs, scheduler.WithTracer(tracer), scheduler.WithLogger(logger))
+	shared, err := newScheduler(q, tracer, logger, sharedJobs)
 	if err != nil {
 		return nil, err
 	}
-	led, err := newScheduler(q, ledJobs, scheduler.WithTracer(tracer), scheduler.WithLogger(logger),
-		scheduler.WithElection("jobs", elector.WithTracer(tracer), elector.WithLogger(logger)))
+	led, err := newScheduler(q, tracer, logger, ledJobs, scheduler.WithElection("jobs"))
 	if err != nil {
 		return nil, errors.Join(err, shared.Shutdown())
 	}
@@ -59,13 +57,15 @@ func startJobs(q *redlock.Quorum, tracer *tenureotel.Instrumentation, logger *sl
 	return &jobs{shared: shared, led: led}, nil
 }
 
-func newScheduler(q *redlock.Quorum, list []job, opts ...scheduler.Option) (*scheduler.Scheduler, error) {
-	s, err := scheduler.New(q, append(opts, scheduler.WithLocation(time.UTC), scheduler.WithStopTimeout(closing))...)
+// newScheduler makes one all of whose jobs are to succeed within a minute.
+func newScheduler(q *redlock.Quorum, tracer *tenureotel.Instrumentation, logger *slog.Logger, list []job, opts ...scheduler.Option) (*scheduler.Scheduler, error) {
+	s, err := scheduler.New(q, append(opts, scheduler.WithTracer(tracer.Scheduler()), scheduler.WithLogger(logger),
+		scheduler.WithLocation(time.UTC), scheduler.WithStopTimeout(closing), scheduler.WithJobOptions(scheduler.WithSucceedWithin(time.Minute)))...)
 	if err != nil {
 		return nil, err
 	}
 	for _, j := range list {
-		if _, err := s.With(j.with...).NewJob(gocron.CronJob(j.cron, true), scheduler.NewTask(j.run), gocron.WithName(j.name)); err != nil {
+		if _, err := s.NewJob(gocron.CronJob(j.cron, true), gocron.NewTask(j.run), append(j.with, gocron.WithName(j.name))...); err != nil {
 			return nil, errors.Join(err, s.Shutdown())
 		}
 	}
@@ -91,7 +91,7 @@ var errUnavailable = errors.New("observability: the other side does not answer")
 // syncs fails at every fifth of its ticks, as what depends on others does.
 func syncs(ctx context.Context) error {
 	run, _ := scheduler.RunFromContext(ctx)
-	if run.Tick.Unix()/2%5 == 0 {
+	if run.Due.Unix()/2%5 == 0 {
 		return errUnavailable
 	}
 	return takes(100 * time.Millisecond)(ctx)

@@ -9,13 +9,13 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-const orderPrefix = "order/"
+const invoicePrefix = "invoice/"
 
-// takeOrders tries to take the order of each second, which all replicas want and one gets. What
-// goes wrong is in the metrics and the traces; the next order is another try.
-func takeOrders(ctx context.Context, q *redlock.Quorum) {
+// writeInvoices tries to write the invoice of each second, which all replicas want and one gets. What
+// goes wrong is in the metrics and the traces; the next one is another try.
+func writeInvoices(ctx context.Context, q *redlock.Quorum) {
 	for pause(ctx, between(300*time.Millisecond, 700*time.Millisecond)) {
-		lease, err := q.TryAcquire(ctx, orderPrefix+strconv.FormatInt(time.Now().Unix(), 10))
+		lease, err := q.TryAcquire(ctx, invoicePrefix+strconv.FormatInt(time.Now().Unix(), 10))
 		if err == nil {
 			hold(ctx, lease, between(100*time.Millisecond, 600*time.Millisecond))
 		}

@@ -66,11 +66,11 @@ func TestEverythingIsExported(t *testing.T) {
 
 	client := newClient()
 	missing := map[string][]string{ // a metric, and a label with the values that it has to have had
-		"tenure_lease_acquire_duration_seconds":          {"tenure_lease_name", "election/poller", "election/jobs", "job/heartbeat", "order", "stock"},
+		"tenure_lease_acquire_duration_seconds":          {"tenure_lease_name", "election/poller", "election/jobs", "job/*", "invoice", "stock"},
 		"tenure_lease_hold_duration_seconds":             {"tenure_reason", "released"},
 		"tenure_lease_held":                              {"tenure_lease_name", "election/poller"},
 		"tenure_lease_extend_duration_seconds":           {"tenure_outcome", "extended"},
-		"tenure_lease_extend_margin_seconds":             {"tenure_lease_name", "election/poller", "job/import"},
+		"tenure_lease_extend_margin_seconds":             {"tenure_lease_name", "election/poller", "job/*"},
 		"tenure_lease_lost_total":                        {"tenure_reason", "deadline", "refused"},
 		"tenure_node_operation_duration_seconds":         {"error_type", "connection", "quarantined"},
 		"tenure_node_voting":                             {"error_type", "quarantined"},
@@ -78,9 +78,12 @@ func TestEverythingIsExported(t *testing.T) {
 		"tenure_election_lease_expiry_timestamp_seconds": {"tenure_election_name", "poller", "jobs"},
 		"tenure_election_transitions_total":              {"tenure_to", "leader", "follower"},
 		"tenure_election_handover_duration_seconds":      {"tenure_reason", "expiry"},
-		"tenure_job_duration_seconds":                    {"tenure_outcome", "success", "error"},
-		"tenure_job_start_delay_seconds":                 {"tenure_job_name", "heartbeat", "import", "sync", "invoices", "digest"},
-		"tenure_job_skipped_total":                       {"tenure_reason", "held", "done", "not_leader"},
+		"tenure_job_runs_total":                          {"tenure_outcome", "success", "error"},
+		"tenure_job_lateness_seconds":                    {"tenure_job_name", "heartbeat", "import", "sync", "invoices", "digest"},
+		"tenure_job_next_timestamp_seconds":              {"tenure_job_name", "heartbeat", "import", "sync", "invoices", "digest"},
+		"tenure_job_success_timestamp_seconds":           {"tenure_job_name", "heartbeat", "import", "sync", "invoices", "digest"},
+		"tenure_job_overdue":                             {"tenure_job_name", "heartbeat", "import", "sync", "invoices", "digest"},
+		"tenure_job_skipped_total":                       {"tenure_reason", "missed", "paused", "cut_short"},
 		"tenure_orders_total":                            {"tenure_operation", "pause", "resume"},
 		"target_info":                                    {"service_instance_id", "a", "b", "c"},
 	}

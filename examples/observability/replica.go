@@ -82,7 +82,7 @@ func serve(ctx context.Context, job settings, events *replicas.Reporter) (err er
 	defer work.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop() // the work too, if the election fails
-	work.Go(func() { takeOrders(ctx, q) })
+	work.Go(func() { writeInvoices(ctx, q) })
 	work.Go(func() { takeStock(ctx, q) })
 	return lead(ctx, q, t.tenure, logger, job.Replica, events)
 }

@@ -35,6 +35,6 @@ func TestTargetsThatCannotBeWritten(t *testing.T) {
 }
 
 func TestLeaseNames(t *testing.T) {
-	require.Equal(t, "order", leaseName("order/17"))
+	require.Equal(t, "invoice", leaseName("invoice/17"))
 	require.Equal(t, "stock", leaseName("stock"))
 }

@@ -65,10 +65,10 @@ func startTelemetry(ctx context.Context, replica string) (t *telemetry, err erro
 	return t, err
 }
 
-// leaseName is the name of a lease on metrics: orders have numbers without end, and are one name.
+// leaseName is the name of a lease on metrics: invoices have numbers without end, and are one name.
 func leaseName(key string) string {
-	if strings.HasPrefix(key, orderPrefix) {
-		return "order"
+	if strings.HasPrefix(key, invoicePrefix) {
+		return "invoice"
 	}
 	return key
 }

@@ -189,7 +189,8 @@ func TestMetricsThatAreAskedForAreThere(t *testing.T) {
 		"tenure_election_lease_expiry_timestamp_seconds", "tenure_election_transitions_total", "tenure_election_handover_duration_seconds_sum",
 		"tenure_lease_acquire_duration_seconds_bucket", "tenure_lease_extend_margin_seconds_bucket", "tenure_lease_extend_duration_seconds_count",
 		"tenure_lease_held", "tenure_lease_lost_total", "tenure_lease_hold_duration_seconds_bucket", "tenure_node_operation_duration_seconds_bucket",
-		"tenure_node_voting", "tenure_job_duration_seconds_bucket", "tenure_job_start_delay_seconds_bucket", "tenure_job_skipped_total",
+		"tenure_node_voting", "tenure_job_duration_seconds_bucket", "tenure_job_lateness_seconds_bucket", "tenure_job_runs_total", "tenure_job_skipped_total",
+		"tenure_job_overdue", "tenure_job_next_timestamp_seconds", "tenure_job_success_timestamp_seconds",
 	} {
 		assert.True(t, shown[name], "no panel shows %s", name)
 	}

@@ -25,7 +25,7 @@ func TestNamesThatAreNoTextAreScraped(t *testing.T) {
 	require.NoError(t, err)
 	for _, name := range []string{"café", "caf\xe9"} {
 		tel.TraceAcquireEnd(t.Context(), redlock.TraceAcquireEndData{Key: name, Err: redlock.ErrHeld})
-		tel.TraceJob(t.Context(), scheduler.TraceJobData{Job: name})
+		tel.Scheduler().Job(t.Context(), scheduler.JobTrace{Job: name})
 	}
 	text := scrape(t, registry)
 	for _, name := range []string{"café", "caf\uFFFD"} {
