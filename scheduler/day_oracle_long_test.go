@@ -143,6 +143,21 @@ func (o *dayOracle) of(j *dayJob) *dayBook {
 
 func (o *dayOracle) dayRuns() []*dayRun { return o.aDay.runs }
 
+// history is what is known of a job around a tick.
+func (b *dayBook) history(tick time.Time) (text string) {
+	for _, r := range b.runs {
+		if r.ended.After(tick.Add(-3*time.Minute)) && r.began.Before(tick.Add(3*time.Minute)) {
+			text += fmt.Sprintf("\n\t%v", r)
+		}
+	}
+	for _, s := range b.skips {
+		if s.Tick.After(tick.Add(-3*time.Minute)) && s.Tick.Before(tick.Add(3*time.Minute)) {
+			text += fmt.Sprintf("\n\ttold at %s (%s) by slot %d: %v", clock(s.at), clock(s.wall), s.on.slot, s.SkipError)
+		}
+	}
+	return text
+}
+
 func (b *dayBook) say(format string, args ...any) {
 	b.dayOracle.wrong = append(b.dayOracle.wrong, fmt.Sprintf("%v: ", b.job)+fmt.Sprintf(format, args...))
 }
@@ -332,7 +347,7 @@ func (b *dayBook) phase(e *dayEpoch) time.Time {
 		if r.due.Before(e.made) || r.began.After(e.gone) {
 			continue
 		}
-		since := r.due.Add(-e.plan.every * (r.due.Sub(e.made) / e.plan.every))
+		since := r.due.Add(-e.plan.every * ((r.due.Sub(e.made) + time.Millisecond) / e.plan.every))
 		if since.Before(e.made.Add(dayBoot)) {
 			return since
 		}
@@ -518,10 +533,10 @@ func (b *dayBook) unrun(e *dayEpoch, tick, next, from time.Time, first bool) {
 		b.left++
 		return
 	default:
-		b.say("the tick of %s was not run to its end, told as %v; it was owed from %s on, and could be run at %s", clock(tick), told, clock(from), clock(ready))
+		b.say("the tick of %s was not run to its end, told as %v; it was owed from %s on, and could be run at %s%s", clock(tick), told, clock(from), clock(ready), b.history(tick))
 		return
 	}
-	b.say("the tick of %s was left out, rightly, and told as %v; owed from %s on, ready at %s", clock(tick), told, clock(from), clock(ready))
+	b.say("the tick of %s was left out, rightly, and told as %v; owed from %s on, ready at %s%s", clock(tick), told, clock(from), clock(ready), b.history(tick))
 }
 
 // overlapped reports whether a tick came while a run went on, and whether it is the one that waits.
