@@ -51,7 +51,6 @@ func TestADay(t *testing.T) {
 				d := newDay(t, seed)
 				for _, span := range d.on {
 					d.live(span)
-					println(clock(time.Now()))
 				}
 				o := newOracle(d)
 				for i, wrong := range o.judge() {
@@ -140,7 +139,6 @@ func (d *aDay) between(least, most time.Duration) time.Duration {
 
 // soon waits for some time, or until just before or after a full minute.
 func (d *aDay) soon() {
-	println("soon", clock(time.Now()))
 	time.Sleep(d.between(4*time.Second, 30*time.Second))
 	if d.dice.IntN(2) == 0 {
 		next := time.Now().Truncate(time.Minute).Add(time.Minute)
