@@ -120,10 +120,13 @@ func newDay(t *testing.T, seed uint64) *aDay {
 	d := &aDay{t: t, dice: rand.New(rand.NewPCG(seed, 0)), fleet: redlocktest.StartPipes(t, 3)}
 	for _, hour := range []int{1, 6, 9, 13, 20} {
 		from := day(1, hour, d.dice.IntN(30), d.dice.IntN(60))
-		d.on = append(d.on, daySpan{from: from, to: from.Add(25 * time.Minute)})
+		d.on = append(d.on, daySpan{from: from, to: from.Add(9 * time.Minute)})
 	}
-	if os.Getenv("TENURE_DAY") == "whole" {
+	switch os.Getenv("TENURE_DAY") {
+	case "whole":
 		d.on = []daySpan{{from: day(1, 0, 0, 5), to: day(1, 23, 58, 0)}}
+	case "first":
+		d.on = d.on[:1]
 	}
 	d.jobs = dayJobs(d.dice, d.on)
 	return d

@@ -143,6 +143,21 @@ func (o *dayOracle) of(j *dayJob) *dayBook {
 
 func (o *dayOracle) dayRuns() []*dayRun { return o.aDay.runs }
 
+// history is what is known of a job around a tick.
+func (b *dayBook) history(tick time.Time) (text string) {
+	for _, r := range b.runs {
+		if r.ended.After(tick.Add(-3*time.Minute)) && r.began.Before(tick.Add(3*time.Minute)) {
+			text += fmt.Sprintf("\n\t%v", r)
+		}
+	}
+	for _, s := range b.skips {
+		if s.Tick.After(tick.Add(-3*time.Minute)) && s.Tick.Before(tick.Add(3*time.Minute)) {
+			text += fmt.Sprintf("\n\ttold at %s (%s) by slot %d: %v", clock(s.at), clock(s.wall), s.on.slot, s.SkipError)
+		}
+	}
+	return text
+}
+
 func (b *dayBook) say(format string, args ...any) {
 	b.dayOracle.wrong = append(b.dayOracle.wrong, fmt.Sprintf("%v: ", b.job)+fmt.Sprintf(format, args...))
 }
@@ -329,10 +344,10 @@ func (b *dayBook) times(e *dayEpoch, after, until time.Time) []time.Time {
 // phase is the moment that an interval counts from: its first run tells, and has to fit.
 func (b *dayBook) phase(e *dayEpoch) time.Time {
 	for _, r := range b.runs {
-		if r.due.Before(e.made) || r.began.After(e.gone) {
+		if &b.job.plans[b.job.plan(r.on.version)] != e.plan || r.due.Before(e.made) || r.began.After(e.gone) {
 			continue
 		}
-		since := r.due.Add(-e.plan.every * (r.due.Sub(e.made) / e.plan.every))
+		since := r.due.Add(-e.plan.every * ((r.due.Sub(e.made) + time.Millisecond) / e.plan.every))
 		if since.Before(e.made.Add(dayBoot)) {
 			return since
 		}
@@ -361,7 +376,13 @@ func (b *dayBook) reason(s daySkip) {
 			wrong = "overlaps no run"
 		}
 	case scheduler.SkipCutShort:
-		if slices.ContainsFunc(b.runs, func(r *dayRun) bool { return r.due.Equal(s.Tick) && r.attempt > 0 && !b.incomplete(r) }) {
+		complete := false
+		for _, r := range b.runs { // the last before it was told
+			if r.due.Equal(s.Tick) && r.began.Before(s.at) {
+				complete = !b.incomplete(r)
+			}
+		}
+		if complete {
 			wrong = "was complete"
 		}
 	default:
@@ -381,7 +402,7 @@ func (r *dayRun) overlaps(tick time.Time) bool {
 // liveness judges for each tick whether it was run, or had a reason not to be.
 func (b *dayBook) liveness() {
 	counted := 0
-	for n, e := range b.epochs {
+	for _, e := range b.epochs {
 		after := e.made
 		if len(e.plan.named) > 0 {
 			after = day(1, 0, 0, 0).Add(-1)
@@ -400,11 +421,11 @@ func (b *dayBook) liveness() {
 			switch {
 			case b.job.limit > 0 && counted >= b.job.limit:
 			case last == nil:
-				b.unrun(e, tick, next, tick, n == 0)
+				b.unrun(e, tick, next, tick)
 			default:
 				b.lateness(e, tick)
 				if b.job.again && last.how != "done" {
-					b.unrun(e, tick, next, last.ended, false)
+					b.unrun(e, tick, next, last.ended)
 				}
 			}
 		}
@@ -475,7 +496,7 @@ func (b *dayBook) near(e *dayEpoch, at time.Time) bool {
 }
 
 // unrun judges a tick that was not run, or not to its end, from when on it was owed.
-func (b *dayBook) unrun(e *dayEpoch, tick, next, from time.Time, first bool) {
+func (b *dayBook) unrun(e *dayEpoch, tick, next, from time.Time) {
 	j := b.job
 	why := func(reason string) {
 		b.excused++
@@ -492,42 +513,37 @@ func (b *dayBook) unrun(e *dayEpoch, tick, next, from time.Time, first bool) {
 	case tick.Before(e.alone) || tick.Sub(e.made) < dayBoot:
 		why("the schedule was new")
 		return
-	case overlapped:
-		if told[scheduler.SkipOverlap] {
-			b.left++
-			return
-		}
-	case b.paused(tick, at):
-		if told[scheduler.SkipPaused] {
-			b.left++
-			return
-		}
-		why("paused, and not told")
-		return
-	case !queued && at.After(tick.Add(j.age())):
-		if told[scheduler.SkipMissed] || told[scheduler.SkipCutShort] || told[scheduler.SkipSuperseded] {
-			b.left++
-			return
-		}
-	case j.catchUp != scheduler.CatchUpAll && !next.IsZero() && !next.After(at):
-		if told[scheduler.SkipSuperseded] || told[scheduler.SkipCutShort] {
-			b.left++
-			return
-		}
-	case !j.again && told[scheduler.SkipCutShort] && b.mayBeCutShort(tick):
-		b.left++
-		return
-	default:
-		b.say("the tick of %s was not run to its end, told as %v; it was owed from %s on, and could be run at %s", clock(tick), told, clock(from), clock(ready))
-		return
 	}
-	b.say("the tick of %s was left out, rightly, and told as %v; owed from %s on, ready at %s", clock(tick), told, clock(from), clock(ready))
+	var may []scheduler.Reason
+	if overlapped {
+		may = append(may, scheduler.SkipOverlap)
+	}
+	if b.paused(tick, at) {
+		may = append(may, scheduler.SkipPaused)
+	}
+	if !queued && at.After(tick.Add(j.age())) {
+		may = append(may, scheduler.SkipMissed, scheduler.SkipSuperseded)
+	}
+	if j.catchUp != scheduler.CatchUpAll && !next.IsZero() && !next.After(at) {
+		may = append(may, scheduler.SkipSuperseded)
+	}
+	if !j.again && b.mayBeCutShort(tick) {
+		may = append(may, scheduler.SkipCutShort)
+	}
+	switch {
+	case slices.ContainsFunc(may, func(r scheduler.Reason) bool { return told[r] }):
+		b.left++
+	case slices.Contains(may, scheduler.SkipPaused):
+		why("paused, and not told")
+	default:
+		b.say("the tick of %s was not run to its end, may be left out as %v, and was told as %v; owed from %s on, ready at %s%s", clock(tick), may, told, clock(from), clock(ready), b.history(tick))
+	}
 }
 
 // overlapped reports whether a tick came while a run went on, and whether it is the one that waits.
 func (b *dayBook) overlapped(tick, next time.Time) (left, waits bool) {
 	for _, r := range b.runs {
-		if r.how != "killed" && r.overlaps(tick) {
+		if (r.how == "done" || r.how != "killed" && !b.job.again) && r.overlaps(tick) {
 			if !b.job.queue || !next.IsZero() && r.overlaps(next) {
 				return true, false
 			}
@@ -619,7 +635,7 @@ func (b *dayBook) chain() {
 		switch last := b.lastRun(l.due); {
 		case b.job.limit > 0 && len(b.runs) >= b.job.limit:
 		case last == nil:
-			b.unrun(e, l.due, time.Time{}, l.due, false)
+			b.unrun(e, l.due, time.Time{}, l.due)
 		default:
 			b.lateness(e, l.due)
 		}

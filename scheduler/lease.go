@@ -146,7 +146,7 @@ func (j *job) refused(ctx context.Context, v joblog.Verdict, ahead bool, err err
 	case ctx.Err() != nil:
 		return time.Time{}
 	case errors.Is(err, errTooOld):
-		return now // the log says what becomes of it
+		return now.Add(time.Millisecond) // the log says what becomes of it; at its last moment, no earlier
 	case ahead:
 		return v.Tick // nothing is late yet, and the run before may just end
 	case isBrief(err):
