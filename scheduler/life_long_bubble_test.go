@@ -276,7 +276,7 @@ func TestClockFarBehindThatIsSetRight(t *testing.T) {
 		r := c.replica(quiet, scheduler.WithWall(clock.now))
 		other := 0
 		r.add(t, gocron.DurationJob(200*time.Millisecond), func() { other++ }, gocron.WithName("other"), gocron.WithDisabledDistributedJobLocker(true))
-		r.add(t, secondly, func() {}, within(365*24*time.Hour, scheduler.CatchUpAll))
+		r.add(t, secondly, func() { time.Sleep(100 * time.Millisecond) }, within(365*24*time.Hour, scheduler.CatchUpAll))
 		r.Start()
 		time.Sleep(10 * time.Second)
 		clock.set(30 * 24 * time.Hour)
