@@ -31,7 +31,8 @@ type job struct {
 	record   register.Register
 	pause    register.Register
 	ahead    time.Duration // how long before its time a tick is asked for
-	pauses   pauses
+	pauses   news[PauseTrace]
+	logged   news[LogTrace]
 	told     definitions
 	entry    agenda.Entry
 
@@ -46,8 +47,7 @@ type job struct {
 	replaced   string    // the definition that this replica has replaced; empty for none
 	otherSince time.Time // when another definition was seen first; zero for none
 	conflict   *Conflict
-	never      unbegun  // the last grant that was not acted on
-	traced     LogTrace // what the tracer was told last
+	never      unbegun // the last grant that was not acted on
 
 	// Of the turn that goes on, of which there is one at a time.
 	triedAhead time.Time // the tick that was asked for ahead of its time
@@ -141,7 +141,7 @@ func (s *state) newJob(definition gocron.JobDefinition, task gocron.Task, opts [
 		s: s, name: d.Name, key: key, cfg: cfg, def: def, spec: spec, unlocked: d.WithoutLocking,
 		record: register.Of(s.q, key, keep), pause: pause.Of(s.q, key), ahead: aheadOf(d.Name, s.q.Identity()),
 	}
-	j.pauses.job = j
+	j.pauses.tell, j.logged.tell, j.logged.told = j.tellPause, s.cfg.tracer.Log, LogTrace{Job: d.Name}
 	j.entry.Wake = j.wake
 	return j, d, nil
 }

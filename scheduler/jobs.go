@@ -54,6 +54,9 @@ func (s *state) prune() {
 		case <-j.gocron.Removed():
 			gone = append(gone, j)
 			delete(s.jobs, id)
+			if s.names[j.name] == j {
+				delete(s.names, j.name)
+			}
 		default:
 		}
 	}
@@ -105,10 +108,5 @@ func (s *state) list() []*job { return slices.Collect(maps.Values(s.jobs)) }
 func (s *state) named(name string) *job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, j := range s.jobs {
-		if j.name == name {
-			return j
-		}
-	}
-	return nil
+	return s.names[name]
 }

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/joblog"
-	"github.com/tenure-dev/tenure/internal/pause"
-	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -57,33 +55,6 @@ func (j *job) read(ctx context.Context) error {
 	return nil
 }
 
-// floor is the end of the pauses, which it notes.
-func (j *job) floor(ctx context.Context, states []register.State) (time.Time, error) {
-	own, err := pause.Parse(states[0])
-	if err != nil {
-		return time.Time{}, err
-	}
-	all, err := pause.Parse(states[1])
-	if err != nil {
-		return time.Time{}, err
-	}
-	j.pauses.are(ctx, own, all)
-	return later(own.Floor(), all.Floor()), nil
-}
-
-// stillRuns reads the pauses again, and returns an error if a tick is paused.
-func (j *job) stillRuns(ctx context.Context, tick time.Time) error {
-	states, err := j.pause.Read(ctx, j.s.pauseAll)
-	if err != nil {
-		return err
-	}
-	floor, err := j.floor(ctx, states)
-	if err == nil && !tick.After(floor) {
-		return &SkipError{Job: j.name, Tick: j.s.local(tick), Count: 1, Reason: SkipPaused}
-	}
-	return err
-}
-
 // know takes over a record, unless it was read without the lease and is older than what is known:
 // it was asked for before that was written, or the nodes were emptied. The next lease has the
 // truth.
@@ -92,7 +63,9 @@ func (j *job) know(ctx context.Context, rec joblog.Record, ballot uint64, held b
 	if held || ballot >= j.view.ballot {
 		j.view.rec, j.view.ballot = rec, ballot
 	}
-	j.view.readAt = j.s.now()
+	if j.ctx != nil { // else it grows old from now on
+		j.view.readAt = j.s.now()
+	}
 	if !j.adopted && rec.Words == j.def.Words && !rec.Since.IsZero() {
 		j.view.table, j.view.since, j.adopted = j.def.Table(rec.Since), rec.Since, true
 	}
@@ -115,7 +88,7 @@ func (j *job) forget(ctx context.Context) {
 	j.view.readAt = time.Time{}
 	j.adopted = j.adopted && !j.unlocked // what is missed meanwhile is owed by nobody
 	j.mu.Unlock()
-	j.pauses.forget(ctx)
+	j.pauses.become(ctx, PauseTrace{})
 	j.tellLog(ctx)
 }
 

@@ -199,7 +199,6 @@ func (j *job) retry(ctx context.Context, v *joblog.Verdict, err error) time.Time
 		j.s.cfg.logger.WarnContext(ctx, "scheduler: how far a job has come could not be read: it is not run until that can be done", "job", j.name,
 			"error.type", redlock.ErrorType(err), "error", err)
 	}
-	j.tellLog(ctx) // the job may be overdue meanwhile
 	return j.s.now().Add(pauseAfter(n))
 }
 

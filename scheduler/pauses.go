@@ -2,73 +2,50 @@ package scheduler
 
 import (
 	"context"
-	"sync"
+	"time"
 
 	"github.com/tenure-dev/tenure/internal/pause"
+	"github.com/tenure-dev/tenure/internal/register"
 )
 
-// pauses is the pause of a job as this replica knows it.
-type pauses struct {
-	job *job
-
-	mu      sync.Mutex
-	is      PauseTrace // guarded by mu; zero for none
-	told    PauseTrace // guarded by mu; what log and tracer have heard
-	telling bool       // guarded by mu; somebody tells them, until they have heard the last
-}
-
-// are takes what was read.
-func (p *pauses) are(ctx context.Context, own, all pause.Pause) {
-	now := p.job.s.now()
-	of, is := own, PauseTrace{}
-	if !own.Active(now) && all.Active(now) {
-		of, is.All = all, true
+// floor is the end of the pauses that were read, of which it tells.
+func (j *job) floor(ctx context.Context, states []register.State) (time.Time, error) {
+	own, err := pause.Parse(states[0])
+	if err != nil {
+		return time.Time{}, err
+	}
+	all, err := pause.Parse(states[1])
+	if err != nil {
+		return time.Time{}, err
+	}
+	now, of, is := j.s.now(), own, PauseTrace{}
+	if !own.Active(now) {
+		of = all
 	}
 	if of.Active(now) {
-		is = PauseTrace{Job: p.job.name, Paused: true, All: is.All, Since: of.Since, Until: of.Until, By: of.By, Reason: of.Why}
-	} else {
-		is = PauseTrace{}
+		is = PauseTrace{Job: j.name, Paused: true, All: !own.Active(now), Since: of.Since, Until: of.Until, By: of.By, Reason: of.Why}
 	}
-	p.become(ctx, is)
+	j.pauses.become(ctx, is)
+	return later(own.Floor(), all.Floor()), nil
 }
 
-// forget is for a replica that runs none of the job's ticks any more.
-func (p *pauses) forget(ctx context.Context) { p.become(ctx, PauseTrace{}) }
-
-// by is who has paused the job.
-func (p *pauses) by() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.is.By
-}
-
-// become notes a pause, or its end, and tells of it: in order, and not under a lock.
-func (p *pauses) become(ctx context.Context, is PauseTrace) {
-	p.mu.Lock()
-	p.is = is
-	if p.telling {
-		p.mu.Unlock()
-		return
+// stillRuns reads the pauses again, and returns an error if a tick is paused.
+func (j *job) stillRuns(ctx context.Context, tick time.Time) error {
+	states, err := j.pause.Read(ctx, j.s.pauseAll)
+	if err != nil {
+		return err
 	}
-	p.telling = true
-	for !p.is.same(p.told) {
-		is := p.is
-		p.told = is
-		p.mu.Unlock()
-		p.tell(ctx, is)
-		p.mu.Lock()
+	floor, err := j.floor(ctx, states)
+	if err == nil && !tick.After(floor) {
+		return &SkipError{Job: j.name, Tick: j.s.local(tick), Count: 1, Reason: SkipPaused}
 	}
-	p.telling = false
-	p.mu.Unlock()
+	return err
 }
 
-func (p PauseTrace) same(o PauseTrace) bool {
-	return p.Paused == o.Paused && p.Since.Equal(o.Since) && p.Until.Equal(o.Until) && p.All == o.All
-}
-
-func (p *pauses) tell(ctx context.Context, is PauseTrace) {
-	is.Job = p.job.name
-	log := p.job.s.cfg.logger
+// tellPause tells of a pause that is new to this replica, or has ended.
+func (j *job) tellPause(ctx context.Context, is PauseTrace) {
+	is.Job = j.name
+	log := j.s.cfg.logger
 	if is.Paused {
 		args := []any{"job", is.Job, "by", is.By, "why", is.Reason, "since", is.Since, "all_jobs", is.All}
 		if !is.Until.IsZero() {
@@ -78,7 +55,7 @@ func (p *pauses) tell(ctx context.Context, is PauseTrace) {
 	} else {
 		log.DebugContext(ctx, "scheduler: a job is not paused any more, or this replica runs none of its ticks", "job", is.Job)
 	}
-	if t := p.job.s.cfg.tracer.Pause; t != nil {
+	if t := j.s.cfg.tracer.Pause; t != nil {
 		t(ctx, is)
 	}
 }

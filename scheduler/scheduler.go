@@ -52,6 +52,7 @@ type state struct {
 	mu         sync.Mutex
 	down       bool               // guarded by mu; Shutdown was called
 	jobs       map[uuid.UUID]*job // guarded by mu
+	names      map[string]*job    // guarded by mu; the same
 	started    context.Context    // guarded by mu; ends with StopJobs and Shutdown; nil while stopped
 	stop       context.CancelFunc // guarded by mu
 	work       workers            // turns, runs that were ordered, and the agenda
@@ -79,7 +80,7 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 		return nil, err
 	}
 	s := &state{
-		q: q, cfg: cfg, jobs: make(map[uuid.UUID]*job), agenda: agenda.New(cfg.wall), limit: newLimit(set),
+		q: q, cfg: cfg, jobs: make(map[uuid.UUID]*job), names: make(map[string]*job), agenda: agenda.New(cfg.wall), limit: newLimit(set),
 		pauseAll: pause.Of(q, ""),
 	}
 	s.reader = &reader{all: s.pauseAll, work: &s.work}
@@ -234,8 +235,10 @@ func (s *state) exchange(id uuid.UUID, j *job, d *gocronx.Definition) (old *job,
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old = s.jobs[j.gocron.ID()]
-	s.jobs[j.gocron.ID()] = j
+	if old = s.jobs[j.gocron.ID()]; old != nil {
+		delete(s.names, old.name)
+	}
+	s.jobs[j.gocron.ID()], s.names[j.name] = j, j
 	return old, nil
 }
 
@@ -281,7 +284,7 @@ func (s *state) forgetPauses() {
 	jobs := s.list()
 	s.mu.Unlock()
 	for _, j := range jobs {
-		j.pauses.forget(context.Background())
+		j.pauses.become(context.Background(), PauseTrace{})
 	}
 }
 

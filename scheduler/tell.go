@@ -315,7 +315,7 @@ func (j *job) tellLeft(ctx context.Context, left []joblog.Left) {
 	for _, l := range left {
 		e := &SkipError{Job: j.name, Tick: j.s.local(l.Last), Count: l.Count, Reason: Reason(l.Reason)}
 		if e.Reason == SkipPaused {
-			e.By = j.pauses.by()
+			e.By = j.pauses.now().By
 		}
 		j.skip(ctx, e)
 	}
@@ -340,20 +340,8 @@ func (j *job) state() LogTrace {
 
 // tellLog tells the tracer how far the job has come, if that has changed.
 func (j *job) tellLog(ctx context.Context) {
-	t := j.s.cfg.tracer.Log
-	if t == nil {
-		return
-	}
-	is := j.state()
-	j.mu.Lock()
-	if j.ctx == nil { // stopped: what a last run has read is nobody's next tick
-		is = LogTrace{Job: j.name}
-	}
-	was := j.traced
-	j.traced = is
-	j.mu.Unlock()
-	if !was.Next.Equal(is.Next) || !was.Succeeded.Equal(is.Succeeded) || !was.OverdueAt.Equal(is.OverdueAt) {
-		t(ctx, is)
+	if j.s.cfg.tracer.Log != nil {
+		j.logged.become(ctx, j.state())
 	}
 }
 
