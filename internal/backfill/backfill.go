@@ -19,7 +19,7 @@ import (
 // before the end and the nodes' time.
 var ErrNone = errors.New("backfill: the job has no such ticks")
 
-// keep is for how long a record is kept at least after this has written it. Its scheduler says more.
+// keep is for how long a record is kept at least after this has written it. Schedulers say more.
 const keep = 24 * time.Hour
 
 // Set has the job with that key run its ticks from one time to another, both included, as far as

@@ -20,7 +20,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const key = "job/report"
 
-// A backfill is written into the record of a job that there is, waits for a run, and can be cleared.
+// A backfill is written into the record of a job that there is. It waits for a run, and can be
+// cleared.
 func TestSetAndClear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := redlocktest.StartPipes(t, 3)
