@@ -105,7 +105,7 @@ func (d *damage) standing(m *member, keys *wire.Keys, rep *vote.Reply) {
 }
 
 // isList reports whether a call is about the list of members.
-func isList(call *wire.Call) bool { return call.Op == wire.Register }
+func isList(call *wire.Call) bool { return call.Op == wire.Belong }
 
 // counterName is what the counter of a key is called where it is damaged: the hash and the field.
 func counterName(keys *wire.Keys) string { return keys.Fences + " " + keys.Slot }

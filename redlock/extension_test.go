@@ -238,10 +238,10 @@ func TestWhoHealsCounters(t *testing.T) {
 	}
 	require.Equal(t, "0", spread())
 	for verdict, err := range map[wire.Verdict]error{wire.OK: nil, wire.Failed: &wire.Fault{Condition: wire.OutOfMemory}, wire.Refused: nil} {
-		l.follow(0, &vote.Reply{Answer: wire.Answer{Verdict: verdict}, Err: err})
+		l.Late(0, &vote.Reply{Answer: wire.Answer{Verdict: verdict}, Err: err})
 	}
 	require.Equal(t, "0", spread())
-	l.follow(0, &vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: wire.DamagedCounter("x")})
+	l.Late(0, &vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: wire.DamagedCounter("x")})
 	latest, err := strconv.ParseInt(spread(), 10, 64)
 	require.NoError(t, err)
 	require.InDelta(t, time.Now().UnixMicro(), latest, float64(time.Minute.Microseconds()))

@@ -95,16 +95,16 @@ func (l *holding) arm() {
 // will. A quorum has it, and for as long as no other node has, the lease does not survive that one
 // of the quorum forgets it. Where all nodes grant it costs nothing.
 func (l *holding) strengthen(rd *operation) {
-	came := rd.LeaveTo(granted{l}, func(rep *vote.Reply) bool { return withheld(rep) || isDamaged(rep) })
-	for _, c := range came {
-		l.follow(c.Slot, c.Reply)
+	for _, c := range rd.LeaveTo(l, func(rep *vote.Reply) bool { return rep.Verdict == wire.Refused || isDamaged(rep) }) {
+		l.Late(c.Slot, c.Reply)
 	}
 }
 
-// follow takes a node's answer of the round that granted the lease.
-func (l *holding) follow(node int, rep *vote.Reply) {
+// Late takes a node's answer of the round that granted the lease: another owner has or had the key
+// there, or it is damaged.
+func (l *holding) Late(node int, rep *vote.Reply) {
 	switch {
-	case withheld(rep):
+	case rep.Verdict == wire.Refused:
 		l.q.extender.lacks(l)
 	case isDamaged(rep):
 		l.heals.Store(true)
@@ -112,17 +112,6 @@ func (l *holding) follow(node int, rep *vote.Reply) {
 	m := l.q.nodes[node]
 	m.damage.standing(m, l.attempt.keys, rep)
 }
-
-// granted is a lease that follows the round that granted it.
-type granted struct{ lease *holding }
-
-func (g granted) Late(_ *vote.Round, slot int, rep *vote.Reply) {
-	g.lease.follow(slot, rep)
-}
-
-// withheld reports whether a node has answered an acquisition without a grant: another owner has or
-// had the key.
-func withheld(rep *vote.Reply) bool { return rep.Verdict == wire.Refused }
 
 // isDamaged reports whether a node has answered that what it has of the key is damaged.
 func isDamaged(rep *vote.Reply) bool {

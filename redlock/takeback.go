@@ -26,7 +26,7 @@ func (q *Quorum) takeBack(ctx context.Context, at *attempt, rd *operation, then 
 	at.ended.Store(true)
 	u := &undo{q: q, at: at, ctx: q.detach(ctx), then: then, left: len(q.nodes)}
 	for _, a := range rd.LeaveTo(u, func(*vote.Reply) bool { return true }) {
-		u.Late(&rd.Round, a.Slot, a.Reply)
+		u.Late(a.Slot, a.Reply)
 	}
 }
 
@@ -42,7 +42,7 @@ type undo struct {
 	left  int   // guarded by mu; nodes that have not answered
 }
 
-func (u *undo) Late(_ *vote.Round, slot int, rep *vote.Reply) {
+func (u *undo) Late(slot int, rep *vote.Reply) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	// A server that was not asked has granted nothing, but an earlier request of the same owner may

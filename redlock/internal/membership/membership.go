@@ -2,7 +2,7 @@
 //
 // Two lists of nodes are two locks: a process with the nodes a, b and c has a quorum in a and c,
 // and one with a, b and d has another in b and d. So each node keeps with which other servers the
-// processes that use it vouch for it (register.lua), and a server counts for a process when all of
+// processes that use it vouch for it (belong.lua), and a server counts for a process when all of
 // that agrees: fresh servers and those of the process together are no more than it has nodes, and
 // the number of nodes is the same. A server that nobody has seen for a lifetime is an empty seat,
 // which another may take.
@@ -527,7 +527,7 @@ func (m *Membership) send(ctx context.Context, mode wire.Mode, nodes []int, word
 		if !m.cfg.RestartGate {
 			w.NewID = m.newID(i)
 		}
-		r := &node.Request{Call: &wire.Call{Op: wire.Register, Keys: m.cfg.Keys, Members: w.Words()}, To: p, Slot: i, Expires: expires}
+		r := &node.Request{Call: &wire.Call{Op: wire.Belong, Keys: m.cfg.Keys, Members: w.Words()}, To: p, Slot: i, Expires: expires}
 		if err := m.cfg.Node(i).Send(r); err != nil {
 			p.Answered(r, node.NotTaken(err))
 		}

@@ -43,7 +43,7 @@ type Round struct {
 
 // Follower goes on with a round that is over.
 type Follower interface {
-	Late(rd *Round, slot int, rep *Reply) // called for every reply after the end, with no lock held
+	Late(slot int, rep *Reply) // called for every reply after the end, with no lock held
 }
 
 // Tally is what the replies of a round come to.
@@ -99,7 +99,7 @@ func (r *Round) Answer(slot int, rep Reply) {
 		follow := r.follow
 		r.mu.Unlock()
 		if follow != nil {
-			follow.Late(r, slot, &r.replies[slot]) // which does not change any more
+			follow.Late(slot, &r.replies[slot]) // which does not change any more
 		}
 		return
 	}

@@ -125,7 +125,7 @@ func TestRoundWait(t *testing.T) {
 // followed is a follower made of a function.
 type followed struct{ late func(*Reply) }
 
-func (f followed) Late(_ *Round, _ int, rep *Reply) { f.late(rep) }
+func (f followed) Late(_ int, rep *Reply) { f.late(rep) }
 
 // newRound makes a round.
 func newRound(nodes, need int) *Round {

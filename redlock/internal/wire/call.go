@@ -27,8 +27,8 @@ const (
 	Join
 	Leave
 	Trial
-	Register // with what servers a process uses the node
-	Guest    // a script of another package of this module, see package bridge
+	Belong // with what servers a process uses the node
+	Guest  // a script of another package of this module, see package bridge
 	GuestReading
 	Info // the server tells about itself
 	Time // the server's clock
@@ -59,7 +59,7 @@ type Call struct {
 
 	Notice  *Notice  // post, cards, journal
 	Last    *Last    // release: an entry that it makes
-	Members []string // register: see Membership
+	Members []string // belong: see Membership
 	Guest   *bridge.Call
 
 	many *many // extend many
@@ -94,7 +94,7 @@ type More struct {
 	Rank    int           // for refused acquires that wait: what lib/join.lua returned
 	Each    string        // for extensions of many: a digit for each lease, '1' if it was extended
 	Info    *ServerInfo   // for Info
-	Members *Members      // for Register
+	Members *Members      // for Belong
 	Told    *Told         // for Cards and Journal
 	Guest   []string      // for Guest: what its script returned
 	Trial   []error       // for Trial: what came of each of Trials; nil where that worked
@@ -155,7 +155,7 @@ func init() {
 		Join:         {name: "join", script: load("join"), outlast: true, keys: lockAndFences, args: joinArgs, answer: flagAnswer},
 		Leave:        {name: "leave", script: load("leave"), outlast: true, keys: lockKey, args: leaveArgs, answer: flagAnswer},
 		Trial:        {name: "trial", script: load("trial"), probe: true, keys: trialKeys, args: trialArgs, answer: trialAnswer},
-		Register:     {name: "register", script: load("register"), own: true, outlast: true, keys: membersKey, args: membersArgs, answer: membersAnswer},
+		Belong:       {name: "belong", script: load("belong"), own: true, outlast: true, keys: membersKey, args: membersArgs, answer: membersAnswer},
 		Guest:        {name: "guest", guest: true, own: true, gated: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
 		GuestReading: {name: "guest", guest: true, own: true, gated: true, reads: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
 		Info:         {name: "observe", command: InfoCommand, probe: true, answer: infoAnswer},

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Mode is what a Register call is to do, see register.lua.
+// Mode is what a Belong call is to do, see belong.lua.
 type Mode string
 
 // The modes.
@@ -96,7 +96,7 @@ type Members struct {
 }
 
 const (
-	maxMembers     = 256 << 10 // of the text, in bytes, as in register.lua
+	maxMembers     = 256 << 10 // of the text, in bytes, as in belong.lua
 	maxMemberTTL   = 24 * time.Hour
 	maxMemberSkew  = time.Minute
 	maxMemberLead  = 100 * 365 * 24 * time.Hour
@@ -105,7 +105,7 @@ const (
 	isGone         = "gone"
 )
 
-// membersAnswer reads what register.lua returns. A process that does not agree is refused.
+// membersAnswer reads what belong.lua returns. A process that does not agree is refused.
 func membersAnswer(_ *Call, msg reply) (Answer, error) {
 	parts, err := msg.ToArray()
 	if err != nil || len(parts) != 4 {
@@ -222,6 +222,6 @@ func fromMemberText(field string) string {
 	}, text))
 }
 
-// NewServerID makes an id for a server that has none. It begins with a letter, as register.lua
+// NewServerID makes an id for a server that has none. It begins with a letter, as belong.lua
 // reads ids.
 func NewServerID() string { return "s" + RandomText(randomBytes) }

@@ -48,9 +48,9 @@ type registered struct {
 }
 
 func (r registrar) call(m *Membership) registered {
-	c := &Call{Op: Register, Keys: &Keys{Lock: membersName}, Members: m.Words()}
+	c := &Call{Op: Belong, Keys: &Keys{Lock: membersName}, Members: m.Words()}
 	client := r.n.Client()
-	require.NoError(r.t, client.Do(r.t.Context(), LoadCommand(client, table[Register].script)).Error())
+	require.NoError(r.t, client.Do(r.t.Context(), LoadCommand(client, table[Belong].script)).Error())
 	got := Decode([]*Call{c}, client.Do(r.t.Context(), new(Buffers).Encode(client, []*Call{c}, nil, "0")), "0", nil)[0]
 	return registered{got.Answer, got.Err}
 }
@@ -78,7 +78,7 @@ func (r registrar) older(by time.Duration) {
 	require.NoError(r.t, r.n.Do(r.t, "SET", membersName, strings.Join(lines, "\n")).Error())
 }
 
-func TestRegister(t *testing.T) {
+func TestBelong(t *testing.T) {
 	t.Parallel()
 	r := registrar{t, valkeytest.Start(t, 1).Node(0)}
 	expect := func(want Verdict, on string, mode Mode, who, servers string, change ...func(*Membership)) *Members {
@@ -139,7 +139,7 @@ func TestRegister(t *testing.T) {
 
 // The largest TTL and skew that any process uses are kept for as long as it says so, and a lifetime
 // and a grace.
-func TestRegisterKeepsTheLargest(t *testing.T) {
+func TestLargestIsKept(t *testing.T) {
 	t.Parallel()
 	r := registrar{t, valkeytest.Start(t, 1).Node(0)}
 	large := func(m *Membership) {
@@ -369,7 +369,7 @@ func TestLongestMembersAreRead(t *testing.T) {
 }
 
 // A full server cannot be told, and agrees all the same.
-func TestRegisterOnAFullServer(t *testing.T) {
+func TestBelongOnAFullServer(t *testing.T) {
 	t.Parallel()
 	r := registrar{t, valkeytest.Start(t, 1).Node(0)}
 	require.NoError(t, r.n.Do(t, "CONFIG", "SET", "maxmemory", "1").Error())
