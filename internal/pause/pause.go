@@ -78,7 +78,7 @@ func name(key string) string {
 
 // Parse reads the value of such a register.
 func Parse(s register.State) (Pause, error) {
-	p := Pause{}
+	p := Pause{Nodes: s.Nodes, Ballot: s.Ballot}
 	if len(s.Value) == 0 {
 		return p, nil
 	}
@@ -88,7 +88,6 @@ func Parse(s register.State) (Pause, error) {
 	if err := json.Unmarshal(s.Value[1:], &p); err != nil {
 		return Pause{}, fmt.Errorf("pause: it cannot be read: %w", err)
 	}
-	p.Nodes, p.Ballot = s.Nodes, s.Ballot
 	return p, nil
 }
 

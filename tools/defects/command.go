@@ -24,7 +24,7 @@ var inCommand = []defect{
 		[]edit{{"cmd/tenure/run.go", "return exit(exitNoQuorum, err)", "return nil"}},
 		"./cmd/tenure/internal/runtest", "TestNoQuorum"},
 	{"failed-tick-is-done", "A tick that is to be run at least once is done when its command ends with 0.",
-		[]edit{{"cmd/tenure/run.go", "(!r.atLeastOnce || result.Code == 0 || lease.Attempt() >= r.attempts)", "r.attempts > 0"}},
+		[]edit{{"internal/ticks/ticks.go", "\t\te.Outcome = joblog.Stopped\n", ""}},
 		"./cmd/tenure/internal/runtest", "TestDelivery"},
 	{"nodes-told-to-the-command", "The command is not told the nodes, with their passwords.",
 		[]edit{{"cmd/tenure/child.go", "envTick, envAttempt}, secretVariables...)", "envTick, envAttempt}, secretVariables[:0]...)"}},
