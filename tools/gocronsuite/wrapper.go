@@ -62,7 +62,7 @@ func NewScheduler(opts ...SchedulerOption) (gocron.Scheduler, error) {
 	return &named{Scheduler: s, q: q}, nil
 }
 
-// named gives names to jobs.
+// named gives names to jobs, and closes its Quorum.
 type named struct {
 	*scheduler.Scheduler
 	q *redlock.Quorum
@@ -70,6 +70,11 @@ type named struct {
 
 func (n *named) name(opts []gocron.JobOption) []gocron.JobOption {
 	return append([]gocron.JobOption{gocron.WithName(fmt.Sprint("job ", counter.Add(1)))}, opts...)
+}
+
+func (n *named) Shutdown() error {
+	defer n.q.Close()
+	return n.Scheduler.Shutdown()
 }
 
 func (n *named) NewJob(d gocron.JobDefinition, t gocron.Task, opts ...gocron.JobOption) (gocron.Job, error) {
