@@ -535,7 +535,7 @@ func (d *aDay) task(j *dayJob, r *dayReplica) func(context.Context) error {
 			how = "told"
 		case <-time.After(j.takes):
 		}
-		if how == "done" && j.panics && run.token%8 == 0 {
+		if how == "done" && j.panics && run.attempt < 3 && run.due.Unix()/60%4 == 0 {
 			how = "panicked"
 		}
 		d.mu.Lock()

@@ -72,6 +72,15 @@ type dayOracle struct {
 
 func newOracle(d *aDay) *dayOracle {
 	slices.SortStableFunc(d.runs, func(a, b *dayRun) int { return a.began.Compare(b.began) })
+	for _, r := range d.runs {
+		for _, c := range r.on.clocks {
+			for _, step := range []time.Time{c.from, c.to} {
+				if since := r.began.Sub(step); since >= 0 && since < time.Second/2 {
+					r.wall = r.began // it was asked for before, and waits by the monotonic clock
+				}
+			}
+		}
+	}
 	return &dayOracle{aDay: d, end: time.Now(), excuses: make(map[string]int)}
 }
 
@@ -154,6 +163,12 @@ func (b *dayBook) history(tick time.Time) (text string) {
 		if s.Tick.After(tick.Add(-3*time.Minute)) && s.Tick.Before(tick.Add(3*time.Minute)) {
 			text += fmt.Sprintf("\n\ttold at %s (%s) by slot %d: %v", clock(s.at), clock(s.wall), s.on.slot, s.SkipError)
 		}
+	}
+	for _, p := range b.pauses {
+		text += fmt.Sprintf("\n\tpaused from %s (%s) to %s (%s)", clock(p.asked), clock(p.stands), clock(p.resumes), clock(p.ended))
+	}
+	for _, out := range b.outages {
+		text += fmt.Sprintf("\n\toutage from %s to %s", clock(out.from), clock(out.to))
 	}
 	return text
 }
@@ -389,7 +404,7 @@ func (b *dayBook) reason(s daySkip) {
 		return // of this replica alone
 	}
 	if wrong != "" {
-		b.say("the tick of %s was told at %s as %s, and %s", clock(s.Tick), clock(s.at), s.Reason, wrong)
+		b.say("the tick of %s was told at %s as %s, and %s%s", clock(s.Tick), clock(s.at), s.Reason, wrong, b.history(s.Tick))
 	}
 }
 
@@ -425,7 +440,7 @@ func (b *dayBook) liveness() {
 			default:
 				b.lateness(e, tick)
 				if b.job.again && last.how != "done" {
-					b.unrun(e, tick, next, last.ended)
+					b.unrun(e, tick, next, b.free(last))
 				}
 			}
 		}
@@ -449,7 +464,7 @@ func (b *dayBook) lateness(e *dayEpoch, tick time.Time) {
 		}
 		ready := b.ready(e, tick, tick)
 		if !ready.IsZero() && r.began.After(ready.Add(dayLate)) && !tick.Before(e.alone) {
-			b.say("%v began late by %v; it could begin at %s", r, r.began.Sub(tick), clock(ready))
+			b.say("%v began late by %v; it could begin at %s%s", r, r.began.Sub(tick), clock(ready), b.history(tick))
 		}
 		return
 	}
@@ -471,10 +486,7 @@ again:
 			return at
 		}
 		for _, r := range b.runs {
-			free := r.ended
-			if r.how == "killed" || r.lost {
-				free = free.Add(dayDead)
-			}
+			free := b.free(r)
 			if !r.due.Equal(tick) && r.began.Before(at.Add(dayLate)) && free.After(at) {
 				at = free
 				continue again
@@ -488,6 +500,18 @@ again:
 		}
 		return at
 	}
+}
+
+// free is when the next run may begin after one.
+func (b *dayBook) free(r *dayRun) time.Time {
+	at := r.ended
+	if r.how == "killed" || r.lost {
+		at = at.Add(dayDead)
+	}
+	if b.job.again && r.how != "done" && r.how != "told" {
+		at = at.Add(min(time.Second<<(r.attempt-1), time.Minute)) // attempts rest
+	}
+	return at
 }
 
 // near reports whether a tick is asked for at a time.
@@ -647,7 +671,7 @@ func (b *dayBook) chain() {
 			until = links[i+1].due
 		}
 		if ready := b.ready(e, l.due, latest(l.to, l.due).Add(p.most)); !ready.IsZero() && ready.Add(dayLate).Before(until) && !(b.job.limit > 0 && len(b.runs) >= b.job.limit) {
-			b.say("nothing is due after %s until %s", clock(l.due), clock(until))
+			b.say("nothing is due after %s until %s%s", clock(l.due), clock(until), b.history(l.due))
 		}
 	}
 }
