@@ -91,7 +91,7 @@ func (j *job) announce(i *Instrumentation) {
 	}
 }
 
-// report observes what a job is in. That it is overdue comes with time alone.
+// report observes what a job is in. A replica that does not run its ticks knows nothing of it.
 func (j *job) report(i *Instrumentation, o metric.Observer) {
 	if j.own.Load() {
 		o.ObserveInt64(i.jobPaused, j.paused.Load(), j.observe...)
@@ -107,9 +107,9 @@ func (j *job) report(i *Instrumentation, o metric.Observer) {
 	}
 	at(i.jobNext, log.Next)
 	at(i.jobSuccess, log.Succeeded)
-	if !log.OverdueAt.IsZero() {
+	if known := log.Overdue || !log.Next.IsZero() || !log.Succeeded.IsZero(); known && j.own.Load() {
 		overdue := int64(0)
-		if time.Now().After(log.OverdueAt) {
+		if log.Overdue {
 			overdue = 1
 		}
 		o.ObserveInt64(i.jobOverdue, overdue, j.observe...)
