@@ -91,7 +91,8 @@ func (j *job) announce(i *Instrumentation) {
 	}
 }
 
-// report observes what a job is in. A replica that does not run its ticks knows nothing of it.
+// report observes what a job is in. That it is overdue comes with time alone. A replica that does
+// not run its ticks knows nothing of it.
 func (j *job) report(i *Instrumentation, o metric.Observer) {
 	if j.own.Load() {
 		o.ObserveInt64(i.jobPaused, j.paused.Load(), j.observe...)
@@ -107,9 +108,9 @@ func (j *job) report(i *Instrumentation, o metric.Observer) {
 	}
 	at(i.jobNext, log.Next)
 	at(i.jobSuccess, log.Succeeded)
-	if known := log.Overdue || !log.Next.IsZero() || !log.Succeeded.IsZero(); known && j.own.Load() {
+	if !log.OverdueAt.IsZero() {
 		overdue := int64(0)
-		if log.Overdue {
+		if time.Now().After(log.OverdueAt) {
 			overdue = 1
 		}
 		o.ObserveInt64(i.jobOverdue, overdue, j.observe...)
