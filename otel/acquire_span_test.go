@@ -255,8 +255,8 @@ func TestWithoutNodeSpansAnAcquisitionIsOneSpan(t *testing.T) {
 	})
 }
 
-// conventions are the attributes whose names are OpenTelemetry's.
-var conventions = []string{"error.type", "server.address", "server.port", "db.system.name", "db.operation.name"}
+// conventions are the attributes whose names are OpenTelemetry's, or those of the story.
+var conventions = []string{"error.type", "server.address", "server.port", "db.system.name", "db.operation.name", string(environment.Key), "shard"}
 
 // Events on spans and codes.Ok are for users. Attributes of our own stand under tenure.
 func TestNoSpanHasEventsOrIsOk(t *testing.T) {

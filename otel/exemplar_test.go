@@ -29,7 +29,7 @@ func exemplarsOf(t *testing.T, opts ...tenureotel.Option) *telemetry {
 // An extension without a span has no exemplar either: that of whoever acquired the lease has long
 // been over.
 func TestExtensionWithoutASpanHasNoExemplar(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := exemplarsOf(t)
 		ctx, caller := tel.tracer().Start(t.Context(), "caller")
 		l, err := open(t, fleet, redlock.WithTracer(tel)).TryAcquire(ctx, "orders")
@@ -47,7 +47,7 @@ func TestExtensionWithoutASpanHasNoExemplar(t *testing.T) {
 // From a histogram one gets to the trace of what was slow: each measurement is made with the span
 // of what it measures.
 func TestExemplarsAreOfTheSpanThatIsMeasured(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := exemplarsOf(t, tenureotel.WithExtendSpans())
 		q := open(t, fleet, redlock.WithTracer(tel))
 		ctx, caller := tel.tracer().Start(t.Context(), "caller")

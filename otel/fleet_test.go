@@ -33,6 +33,12 @@ func bubble(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet)) {
 	synctest.Test(t, func(t *testing.T) { test(t, redlocktest.StartPipes(t, 5)) })
 }
 
+// three is bubble with three nodes, for tests of which they are no matter.
+func three(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, redlocktest.StartPipes(t, 3)) })
+}
+
 // open makes a Quorum on the fleet that is closed with the test, connected to all its nodes.
 func open(tb testing.TB, fleet *redlocktest.Fleet, opts ...redlock.Option) *redlock.Quorum {
 	tb.Helper()

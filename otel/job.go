@@ -91,7 +91,8 @@ func (j *job) announce(i *Instrumentation) {
 	}
 }
 
-// report observes what a job is in. That it is overdue comes with time alone.
+// report observes what a job is in. That it is overdue comes with time alone. A replica that does
+// not run its ticks knows nothing of it.
 func (j *job) report(i *Instrumentation, o metric.Observer) {
 	if j.own.Load() {
 		o.ObserveInt64(i.jobPaused, j.paused.Load(), j.observe...)

@@ -41,7 +41,7 @@ func ofLease(t *testing.T, tel *telemetry, name string) sdktrace.ReadOnlySpan {
 // A tick is one trace, of its own: the acquisition of its lease, the run with what the task does,
 // and the release.
 func TestTickIsOneTrace(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		q := open(t, fleet, redlock.WithTracer(tel))
 		ctx, caller := tel.tracer().Start(t.Context(), "caller")
@@ -74,7 +74,7 @@ func TestTickIsOneTrace(t *testing.T) {
 				require.False(t, n.StartTime().Before(acquired.StartTime()))
 			}
 		}
-		require.Equal(t, map[string]int{"1": 5}, nodes)
+		require.Equal(t, map[string]int{"1": 3}, nodes)
 		run := tel.span(t, "tenure.job.run")
 		childOf(t, run, tick.SpanContext())
 		require.False(t, acquired.StartTime().Before(tick.StartTime()))
@@ -103,7 +103,7 @@ func TestTickIsOneTrace(t *testing.T) {
 func TestLostTickMakesNoTrace(t *testing.T) {
 	for _, opts := range [][]tenureotel.Option{nil, {tenureotel.WithLostTickSpans()}} {
 		t.Run(strconv.Itoa(len(opts)), func(t *testing.T) {
-			bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+			three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 				tel := newTelemetry(t, opts...)
 				s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
 				_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"))
@@ -133,7 +133,7 @@ func TestLostTickMakesNoTrace(t *testing.T) {
 // A tick that waits for its lease, because it may come back, is one trace from its first question
 // on. Of the wait nothing is open.
 func TestTickThatWaitsForItsLease(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
 		_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"), scheduler.WithCatchUp(time.Minute, scheduler.CatchUpLatest))
@@ -159,7 +159,7 @@ func TestTickThatWaitsForItsLease(t *testing.T) {
 
 // A tick that no replica can get is a failure, and a trace says so.
 func TestTickWithoutAQuorumMakesATrace(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
 		_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"))
@@ -183,7 +183,7 @@ func TestTickWithoutAQuorumMakesATrace(t *testing.T) {
 
 // So is a tick that is run late: of the time for which it waits there is no trace that is open.
 func TestLateTickIsOneTrace(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
 		_, err := s.NewJob(gocron.CronJob("10 * * * * *", true), gocron.NewTask(func() {}), gocron.WithName("report"), scheduler.WithCatchUp(time.Minute, scheduler.CatchUpLatest))
@@ -210,7 +210,7 @@ func TestLateTickIsOneTrace(t *testing.T) {
 
 // A lease that is given back before the task was called ends its tick.
 func TestTickThatIsNotBegunEnds(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		ctx := tel.Scheduler().Tick(t.Context(), scheduler.TickTrace{Job: "report", Key: "job/report", Why: "ordered"})
 		l, err := open(t, fleet, redlock.WithTracer(tel)).TryAcquire(ctx, "job/report")
@@ -226,7 +226,7 @@ func TestTickThatIsNotBegunEnds(t *testing.T) {
 
 // Of a tick that is not sampled there is nothing, and its run is not sampled either.
 func TestTickThatIsNotSampled(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		recorder := tracetest.NewSpanRecorder()
 		tel := newTelemetry(t, tenureotel.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder),
 			sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample())))))
@@ -250,7 +250,7 @@ func TestTraceOfARunIsTold(t *testing.T) {
 		"recorded": nil, "not sampled": sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample())), "no spans": noop.NewTracerProvider(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+			three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 				var opts []tenureotel.Option
 				if provider != nil {
 					opts = append(opts, tenureotel.WithTracerProvider(provider))
@@ -283,7 +283,7 @@ func TestTraceOfARunIsTold(t *testing.T) {
 }
 
 func TestRunOfALeaderIsLinkedToItsTermToo(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)), scheduler.WithElection("jobs"))
 		_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"))
@@ -300,7 +300,7 @@ func TestRunOfALeaderIsLinkedToItsTermToo(t *testing.T) {
 
 // A run that RunNow asked for has no tick, and so no lateness.
 func TestRunNowHasNoTick(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
 		j, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"))
@@ -324,7 +324,7 @@ func TestRunNowHasNoTick(t *testing.T) {
 }
 
 func TestRunsByHowTheyEnd(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		jobs(t, tel, fleet, open(t, fleet, redlock.WithTracer(tel)))
 		runs := tel.spans("tenure.job.run")
@@ -351,7 +351,7 @@ func TestRunsByHowTheyEnd(t *testing.T) {
 
 // A task that is told to end and returns an error has not failed.
 func TestRunThatIsStopped(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
 		_, err := s.NewJob(everyTen, gocron.NewTask(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }), gocron.WithName("report"))
@@ -368,7 +368,7 @@ func TestRunThatIsStopped(t *testing.T) {
 
 // Each call of a task that is retried is a span and a run, and the tick is late once.
 func TestRetriesAreSpansOfTheirOwn(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
 		calls := 0
@@ -396,7 +396,7 @@ func TestRetriesAreSpansOfTheirOwn(t *testing.T) {
 // Of the replicas that share a job, exactly one counts a tick that none ran, and none one that
 // another one ran or that is still owed.
 func TestSkipsAreCountedOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t) // of all
 		for range 3 {
 			s := newScheduler(t, tel, open(t, fleet))
@@ -447,7 +447,7 @@ func TestPausedJobs(t *testing.T) {
 // the last. A run that fails is no success, and a job that has none for too long is overdue,
 // whether or not nodes answer. Of a job that was removed nothing is told.
 func TestHowFarAJobHasCome(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		replicas := []*telemetry{newTelemetry(t), newTelemetry(t)}
 		var fails atomic.Bool
 		var remove []func() error

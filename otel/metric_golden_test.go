@@ -45,15 +45,13 @@ func outline(t *testing.T, m metricdata.Metrics) string {
 	keys := make(map[string]bool)
 	values := make(map[string]map[string]bool)
 	for _, p := range pointsOf(t, m) {
-		var names []string
 		for _, a := range p.attributes.ToSlice() {
-			names = append(names, string(a.Key))
 			if values[string(a.Key)] == nil {
 				values[string(a.Key)] = make(map[string]bool)
 			}
 			values[string(a.Key)][a.Value.String()] = true
 		}
-		keys[strings.Join(names, " ")] = true
+		keys[strings.Join(own(p.attributes), " ")] = true
 	}
 	for _, names := range sorted(keys) {
 		fmt.Fprintf(&text, "\tattributes %s\n", names)

@@ -24,7 +24,7 @@ func (tel *telemetry) count(t *testing.T, name string, with ...string) int {
 }
 
 func TestBareSchedulerIsMeasured(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		q := open(t, fleet)
 		s := newGocron(t, q, tel.SchedulerOptions()...)
@@ -70,7 +70,7 @@ func TestBareSchedulerIsMeasured(t *testing.T) {
 }
 
 func TestBareSchedulersOverlapIsASkip(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		s := newGocron(t, open(t, fleet), tel.SchedulerOptions()...)
 		_, err := s.NewJob(everyTen, gocron.NewTask(func() { time.Sleep(15 * time.Second) }), gocron.WithName("bare"),
@@ -86,7 +86,7 @@ func TestBareSchedulersOverlapIsASkip(t *testing.T) {
 // gocron calls MonitorStatus in any case, but tells skips to Monitor only: SchedulerOptions wires
 // both.
 func TestMonitorStatusAloneKnowsOfNoSkips(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		alone, both := newTelemetry(t), newTelemetry(t)
 		q := open(t, fleet)
 		acquire(t, open(t, fleet), "job/bare")
@@ -107,7 +107,7 @@ func TestMonitorStatusAloneKnowsOfNoSkips(t *testing.T) {
 // A Scheduler that reports in both ways has each run and each skip once, and the skips with their
 // reasons.
 func TestSchedulerWithTracerAndMonitorsCountsOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		q := open(t, fleet, redlock.WithTracer(tel))
 		s := newScheduler(t, tel, q, scheduler.WithGocron(tel.SchedulerOptions()...))
@@ -136,7 +136,7 @@ func TestJobUnregisteredAsksTheJobNothing(t *testing.T) {
 	require.NotPanics(t, func() { tel.JobUnregistered(untouchable{}) })
 	require.Panics(t, func() { tel.JobRegistered(untouchable{}) }, "the test notices")
 
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		s := newGocron(t, open(t, fleet), newTelemetry(t).SchedulerOptions()...)
 		j, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("bare"))
 		require.NoError(t, err)

@@ -89,26 +89,21 @@ func TestGlobalProvidersAreUsedAlsoThoseThatAreSetLater(t *testing.T) {
 }
 
 func TestWithAttributesAreOnEverySpanAndMetric(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t, tenureotel.WithAttributes(environment), tenureotel.WithAttributes(attribute.Int("shard", 7)),
-			tenureotel.WithExtendSpans())
-		story(t, tel, fleet)
-		for _, s := range tel.spans() {
-			attributes := attributesOf(s)
-			require.Equal(t, "test", attributes[string(environment.Key)], s.Name())
-			require.Equal(t, "7", attributes["shard"], s.Name())
+	tel, told := told(t)
+	for _, s := range tel.spans() {
+		attributes := attributesOf(s)
+		require.Equal(t, "test", attributes[string(environment.Key)], s.Name())
+		require.Equal(t, "7", attributes["shard"], s.Name())
+	}
+	require.Equal(t, 22, len(told.Metrics))
+	for _, m := range told.Metrics {
+		for _, p := range pointsOf(t, m) {
+			v, ok := p.attributes.Value(environment.Key)
+			require.True(t, ok, "%s %v", m.Name, p.attributes.ToSlice())
+			require.Equal(t, "test", v.AsString())
+			require.True(t, p.attributes.HasValue("shard"), m.Name)
 		}
-		metrics := tel.scope(t).Metrics
-		require.Equal(t, 22, len(metrics))
-		for _, m := range metrics {
-			for _, p := range pointsOf(t, m) {
-				v, ok := p.attributes.Value(environment.Key)
-				require.True(t, ok, "%s %v", m.Name, p.attributes.ToSlice())
-				require.Equal(t, "test", v.AsString())
-				require.True(t, p.attributes.HasValue("shard"), m.Name)
-			}
-		}
-	})
+	}
 }
 
 func TestWithLeaseNamesNamesLeasesOnMetricsAndSpans(t *testing.T) {

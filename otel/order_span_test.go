@@ -47,7 +47,7 @@ func TestOrdersAreCounted(t *testing.T) {
 	tel := newTelemetry(t)
 	for err, outcome := range map[error]string{
 		nil: "done", &admin.OrderError{Err: admin.ErrRefused}: "refused", &admin.OrderError{Err: admin.ErrNobody}: "nobody",
-		&admin.OrderError{Err: redlock.ErrUnknown}: "unknown", redlock.ErrNoQuorum: "error",
+		&admin.OrderError{Err: admin.ErrUnknown}: "unknown", redlock.ErrNoQuorum: "error",
 	} {
 		tel.TraceOrderEnd(t.Context(), admin.TraceOrderEndData{Kind: admin.OrderRunNow, Err: err})
 		require.Len(t, tel.matching(t, "tenure.orders", "tenure.operation", "run_now"), 5)

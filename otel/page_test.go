@@ -63,8 +63,8 @@ func rowOf(t *testing.T, m metricdata.Metrics) row {
 	}
 	names := make(map[string]bool)
 	for _, p := range pointsOf(t, m) {
-		for _, a := range p.attributes.ToSlice() {
-			names[string(a.Key)] = true
+		for _, name := range own(p.attributes) {
+			names[name] = true
 		}
 	}
 	r.attributes = strings.Join(sorted(names), " ")

@@ -35,7 +35,7 @@ func (tel *telemetry) series(t *testing.T) (n int, by map[string]int) {
 // A job costs so many series on each replica that runs it, and as many whatever happens to it; its
 // lease costs none. The page says how many.
 func TestSeriesOfAJob(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
 		add := func(name string, runs ...func() error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/tenure-dev/tenure/admin"
@@ -45,12 +47,25 @@ var once struct {
 	metrics metricdata.ScopeMetrics
 }
 
+// common are the attributes with which it is told.
+var common = []attribute.KeyValue{environment, attribute.Int("shard", 7)}
+
+// own are the names of the attributes beside those.
+func own(set attribute.Set) (names []string) {
+	for _, a := range set.ToSlice() {
+		if !slices.Contains(common, a) {
+			names = append(names, string(a.Key))
+		}
+	}
+	return names
+}
+
 // told is the story with spans of all extensions, told once for all tests that look at it.
 func told(t *testing.T) (*telemetry, metricdata.ScopeMetrics) {
 	t.Helper()
 	once.Do(func() {
 		bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-			tel := newTelemetry(t, tenureotel.WithExtendSpans())
+			tel := newTelemetry(t, tenureotel.WithExtendSpans(), tenureotel.WithAttributes(common[0]), tenureotel.WithAttributes(common[1]))
 			story(t, tel, fleet)
 			once.tel, once.metrics = tel, tel.scope(t)
 		})

@@ -32,7 +32,7 @@ var (
 )
 
 func TestCountersOfALeaseBeginAtZero(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		acquire(t, open(t, fleet, redlock.WithTracer(tel)), "orders")
 		zero(t, tel, "tenure.lease.lost", "tenure.reason", lossReasons, "tenure.lease.name", "orders")
@@ -42,7 +42,7 @@ func TestCountersOfALeaseBeginAtZero(t *testing.T) {
 
 // A key that is never acquired here is known all the same.
 func TestCountersOfALeaseThatIsHeldElsewhereBeginAtZero(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		acquire(t, open(t, fleet), "orders")
 		_, err := open(t, fleet, redlock.WithTracer(tel)).TryAcquire(t.Context(), "orders")
@@ -53,7 +53,7 @@ func TestCountersOfALeaseThatIsHeldElsewhereBeginAtZero(t *testing.T) {
 }
 
 func TestCountersOfAnElectionBeginAtZero(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		acquire(t, open(t, fleet), "election/poller")
 		defer campaign(t, candidate(t, tel, open(t, fleet, redlock.WithTracer(tel))))()
@@ -67,7 +67,7 @@ func TestCountersOfAnElectionBeginAtZero(t *testing.T) {
 // Of an election without a rival, as of the first order of a kind, the first event comes with the
 // counters: no reader has seen them at zero.
 func TestFirstEventsThatComeWithTheirCounters(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		e := candidate(t, tel, open(t, fleet, redlock.WithTracer(tel)))
 		require.Empty(t, tel.points(t, "tenure.election.transitions"))
@@ -86,7 +86,7 @@ func TestFirstEventsThatComeWithTheirCounters(t *testing.T) {
 // NewJob is enough: the Scheduler need not be started, and a follower never runs a job. That is so
 // for the election as well.
 func TestCountersOfAJobBeginAtZero(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)), scheduler.WithElection("jobs"))
 		_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"))
@@ -99,7 +99,7 @@ func TestCountersOfAJobBeginAtZero(t *testing.T) {
 }
 
 func TestCountersOfABareJobBeginAtZero(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		s := newGocron(t, open(t, fleet), tel.SchedulerOptions()...)
 		_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("bare"))

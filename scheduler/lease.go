@@ -155,7 +155,9 @@ func (j *job) refused(ctx context.Context, v joblog.Verdict, ahead bool, err err
 		return j.retry(ctx, &v, err)
 	}
 	if v.Due {
-		j.skip(ctx, newSkipError(j.name, j.s.local(v.Tick), err))
+		e := newSkipError(j.name, j.s.local(v.Tick), err)
+		e.Pending = e.Reason == SkipOverlap // the holder tells what its run has overlapped
+		j.skip(ctx, e)
 	}
 	// Until the holder's lease has run out only a later tick is of interest.
 	at := now.Add(min(max(held.Holder.TTL, leastPause), lookEvery))
