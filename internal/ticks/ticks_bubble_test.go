@@ -14,6 +14,7 @@ import (
 
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/pause"
+	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/internal/ticks"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
@@ -93,7 +94,7 @@ func TestAtLeastOnce(t *testing.T) {
 		time.Sleep(time.Second)
 		_, err = h.run(joblog.AtLeastOnce, later, false)
 		require.NoError(t, err)
-		_, err = h.run(joblog.AtLeastOnce, h.at, true)
+		_, err = h.run(joblog.AtLeastOnce, later.Add(-time.Millisecond), true)
 		require.ErrorIs(t, err, ticks.ErrDone, "a later one was begun")
 		attempt, err := h.run(joblog.AtLeastOnce, later, true)
 		require.NoError(t, err)
@@ -153,6 +154,44 @@ func TestHostsTogether(t *testing.T) {
 		r, err := next.Take(t.Context(), false)
 		require.NoError(t, err)
 		require.NoError(t, r.Release(t.Context()))
+	})
+}
+
+// Who does not wait gives a holder that has granted nothing yet the time to do so.
+func TestHolderThatIsAboutToGrant(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *hosts) {
+		q := h.host()
+		time.Sleep(time.Second)
+		for _, of := range []struct {
+			granted time.Time
+			want    error
+		}{{h.at, ticks.ErrDone}, {h.at.Add(time.Second), redlock.ErrHeld}, {time.Time{}, redlock.ErrHeld}} {
+			l, err := q.TryAcquire(t.Context(), key)
+			require.NoError(t, err)
+			turn, _, err := register.Of(q, key, time.Hour).Begin(t.Context(), l)
+			require.NoError(t, err)
+			taker := h.taker(joblog.AtMostOnce, h.at)
+			if of.granted.After(h.at) {
+				taker = h.taker(joblog.AtMostOnce, of.granted.Add(time.Second))
+			} else if of.granted.IsZero() {
+				taker = h.taker(joblog.AtMostOnce, h.at.Add(3*time.Second))
+			}
+			var work sync.WaitGroup
+			began := time.Now()
+			work.Go(func() {
+				_, err := taker.Take(t.Context(), true)
+				assert.ErrorIs(t, err, of.want)
+				assert.LessOrEqual(t, time.Since(began), 3*time.Second)
+			})
+			time.Sleep(500 * time.Millisecond)
+			if !of.granted.IsZero() {
+				value, err := joblog.Record{Cursor: of.granted, Run: joblog.Run{Tick: of.granted, Token: l.FencingToken(), Began: time.Now()}}.Encode()
+				require.NoError(t, err)
+				require.NoError(t, turn.Write(t.Context(), value))
+			}
+			work.Wait()
+			require.NoError(t, l.Release(t.Context()))
+		}
 	})
 }
 
