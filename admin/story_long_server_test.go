@@ -64,8 +64,8 @@ func TestStory(t *testing.T) {
 			return true
 		}, "the node votes again")
 		s.eventually(func() bool {
-			record, err := s.fleet.Node(i).Do(t, "GET", "tenure:{job/report}:once").ToString()
-			return err == nil && strings.Contains(record, "/ann/")
+			record, err := s.fleet.Node(i).Do(t, "GET", "tenure:{pause/job/report}:register").ToString()
+			return err == nil && strings.Contains(record, `"by":"ann"`)
 		}, "replicas restore what they keep")
 	}
 	for i, identity := range []string{"a2", "b2", "c2"} {

@@ -98,6 +98,14 @@ func TestStory(t *testing.T) {
 	require.Contains(t, s.text("pause", "--all", "--why", "maintenance"), "all jobs: paused")
 	require.Contains(t, s.text("resume", "--all", "--why", "done"), "all jobs: resumed")
 
+	end := time.Now().Add(-time.Minute).UTC().Truncate(time.Second)
+	filled := ok[givenDocument](s, "backfill", "report", "--from", end.Add(-2*time.Second).Format(time.RFC3339), "--to", end.Format(time.RFC3339), "--why", "the source was late")
+	require.Equal(t, end, filled.Ticks.To.UTC())
+	sees(s, func(d runsDocument) bool {
+		return slices.ContainsFunc(d.Runs, func(r pastDocument) bool { return r.Why == "backfill" && !r.Tick.After(end) })
+	}, "runs", "report")
+	require.Contains(t, s.fails(exitNotFound, "backfill", "nothing", "--from", "2026-03-01T00:00:00Z", "--to", "2026-03-02T00:00:00Z", "--why", "test"), "nothing to backfill")
+
 	started := ok[givenDocument](s, "run-now", "slow", "--why", "test")
 	require.NotZero(t, started.Run.Token)
 	require.Contains(t, s.fails(exitRefused, "run-now", "slow", "--why", "again"), "tenure cancel")
@@ -120,7 +128,7 @@ func TestStory(t *testing.T) {
 			require.Equal(t, "done", o.Result)
 		}
 	}
-	require.Subset(t, kinds, []string{"pause", "resume", "run_now", "cancel", "resign"})
+	require.Subset(t, kinds, []string{"pause", "resume", "run_now", "cancel", "resign", "backfill"})
 	s.reads("its host is drained", "orders")
 	s.eventually(func() bool { return call(t, s.environ, "doctor").code == exitOK }, "all is well")
 

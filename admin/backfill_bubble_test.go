@@ -1,0 +1,72 @@
+package admin_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/admin"
+)
+
+// Ticks that are past are run again, each once, and beside them those that are due; what is left is
+// shown, and an order says who wanted it.
+func TestBackfill(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		c := r.client(t)
+		_, err := c.Backfill(t.Context(), "job", time.Now().Add(-time.Hour), time.Now(), "")
+		require.ErrorIs(t, err, admin.ErrNoBackfill, "nobody has the job")
+		var oe *admin.OptionError
+		_, err = c.Backfill(t.Context(), "job", time.Now(), time.Now().Add(-time.Hour), "")
+		require.ErrorAs(t, err, &oe)
+
+		r.start(t, "a", time.Second)
+		time.Sleep(65 * time.Second)
+		before := len(r.began())
+		from := r.began()[0].Truncate(10 * time.Second)
+		b, err := c.Backfill(t.Context(), "job", from, from.Add(20*time.Second), "the source was late")
+		require.NoError(t, err)
+		require.True(t, b.From.Equal(from) && b.To.Equal(from.Add(20*time.Second)), "%v", b)
+		j, err := c.Job(t.Context(), "job")
+		require.NoError(t, err)
+		require.Equal(t, b, *j.Backfill)
+		time.Sleep(2 * time.Minute)
+		require.InDelta(t, before+12+3, len(r.began()), 1)
+		runs, err := c.Runs(t.Context(), "job", 20)
+		require.NoError(t, err)
+		var filled []time.Duration
+		for _, run := range slices.Backward(runs) {
+			if run.Why == "backfill" {
+				filled = append(filled, run.Tick.Sub(from))
+			}
+		}
+		require.Equal(t, []time.Duration{0, 10 * time.Second, 20 * time.Second}, filled)
+		j, err = c.Job(t.Context(), "job")
+		require.NoError(t, err)
+		require.Nil(t, j.Backfill)
+		_, err = c.StopBackfill(t.Context(), "job", "")
+		require.ErrorIs(t, err, admin.ErrNoBackfill)
+		orders, err := c.Orders(t.Context(), 10)
+		require.NoError(t, err)
+		i := slices.IndexFunc(orders, func(o admin.Order) bool { return o.Result == "done" })
+		require.Equal(t, []string{"backfill", "job", "ann", "the source was late", b.String()},
+			[]string{string(orders[i].Kind), orders[i].Target, orders[i].By, orders[i].Why, orders[i].Detail})
+	})
+}
+
+// A run that goes on is waited for, for a while.
+func TestBackfillBesideARun(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q, c := r.quorum(t, "a"), r.client(t, admin.WithOrderTimeout(3*time.Second))
+		runUntilVotes(t, q)
+		l, err := q.TryAcquire(t.Context(), "job/job")
+		require.NoError(t, err)
+		_, err = c.Backfill(t.Context(), "job", time.Now().Add(-time.Hour), time.Now(), "")
+		require.ErrorIs(t, err, admin.ErrRefused)
+		var told *admin.OrderError
+		require.ErrorAs(t, err, &told)
+		require.Equal(t, []string{"overlap", "a"}, []string{told.Reason, told.By})
+		require.NoError(t, l.Release(t.Context()))
+	})
+}
