@@ -12,6 +12,7 @@ import (
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
+	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
 )
 
 // Defaults and bounds. Each option that changes one names it.
@@ -25,9 +26,9 @@ const (
 	// stands still.
 	Grace = joblog.Grace
 	// MinInterval is the least time between two ticks of a job.
-	MinInterval = 100 * time.Millisecond
+	MinInterval = timetable.MinInterval
 	// MaxSpan bounds the interval of a job and the window of WithCatchUp: ten years.
-	MaxSpan = 10 * 365 * 24 * time.Hour
+	MaxSpan = timetable.MaxSpan
 	// MaxRetries bounds WithRetry.
 	MaxRetries = 100
 	// KeyPrefix goes before a job's name in the key of its lease, and keeps jobs apart from other
