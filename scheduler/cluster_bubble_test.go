@@ -284,3 +284,11 @@ func (c *cluster) thaw() {
 		require.NoError(c.t, n.Thaw())
 	}
 }
+
+// nap sleeps for d, or until ctx ends.
+func nap(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
