@@ -49,6 +49,8 @@ type cluster struct {
 	fleet  *redlocktest.Fleet
 	book   *book
 	quorum []redlock.Option // of replicas
+
+	replicas []*replica
 }
 
 // replica is one of them.
@@ -76,7 +78,8 @@ func (c *cluster) replica(opts ...scheduler.Option) *replica {
 	}, opts...)...)
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { require.NoError(c.t, s.Shutdown()) })
-	return &replica{Scheduler: s, q: q}
+	c.replicas = append(c.replicas, &replica{Scheduler: s, q: q})
+	return c.replicas[len(c.replicas)-1]
 }
 
 // add adds a job of the name "job".
