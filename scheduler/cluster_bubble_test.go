@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -270,7 +271,10 @@ func told() (gocron.JobOption, func() []*scheduler.SkipError) {
 // named makes a replica with an identity.
 func (c *cluster) named(name string, opts ...scheduler.Option) *replica {
 	c.t.Helper()
-	return c.replica(append(opts, scheduler.WithLeaseOptions(redlock.WithIdentity(name)))...)
+	all := c.quorum
+	defer func() { c.quorum = all }()
+	c.quorum = append(slices.Clone(all), redlock.WithIdentity(name))
+	return c.replica(opts...)
 }
 
 // freeze stops a quorum of nodes, and thaw lets them go on.
