@@ -174,7 +174,7 @@ func refusedRun(t *testing.T, j gocron.Job, want scheduler.Reason, by string) *s
 
 // RunNow is a run of its own: it excludes others, is excluded by them, and is no tick. It says why
 // there is no run, to its caller alone.
-func TestRunNow(t *testing.T) {
+func TestRunNowExcludesRuns(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		a, b := c.named("a"), c.named("b")
 		listen, heard := told()
