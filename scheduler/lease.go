@@ -51,6 +51,7 @@ func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time
 	}
 	j.failures = 0
 	if r == nil {
+		j.tellTaken(ctx, v)
 		j.release(ctx, lease)
 		return j.s.now()
 	}
@@ -155,7 +156,9 @@ func (j *job) refused(ctx context.Context, v joblog.Verdict, ahead bool, err err
 		return j.retry(ctx, &v, err)
 	}
 	if v.Due {
-		j.skip(ctx, newSkipError(j.name, j.s.local(v.Tick), err))
+		e := newSkipError(j.name, j.s.local(v.Tick), err)
+		e.Pending = e.Reason == SkipOverlap // the holder decides, when its run ends
+		j.skip(ctx, e)
 	}
 	// Until the holder's lease has run out only a later tick is of interest.
 	at := now.Add(min(max(held.Holder.TTL, leastPause), lookEvery))

@@ -27,8 +27,8 @@ func (c *cluster) operator(opts ...admin.Option) *admin.Client {
 	return a
 }
 
-// order gives an order for a minute, unless it says otherwise, as an operator does.
-func (r *replica) order(t *testing.T, o bulletin.Order) {
+// give gives an order for a minute, unless it says otherwise, as an operator does.
+func (r *replica) give(t *testing.T, o bulletin.Order) {
 	t.Helper()
 	o.By, o.Why = "ann", "a test"
 	if o.Within == 0 {
@@ -134,11 +134,11 @@ func TestOrdersThatAreNotTaken(t *testing.T) {
 				require.NoError(t, err)
 				continue
 			}
-			r.order(t, o)
+			r.give(t, o)
 		}
 		until(at(9))
 		require.NoError(t, r.StopJobs())
-		r.order(t, bulletin.Order{ID: "stopped", Kind: bulletin.RunNow, Target: "job", Within: 1000})
+		r.give(t, bulletin.Order{ID: "stopped", Kind: bulletin.RunNow, Target: "job", Within: 1000})
 		until(at(15))
 		require.Empty(t, c.book.ticks())
 		for _, id := range []string{"given up", "nothing", "everywhere", "gone", "deaf", "follower's", "cancel", "late", "stopped"} {
@@ -149,7 +149,7 @@ func TestOrdersThatAreNotTaken(t *testing.T) {
 		}
 		r.Start()
 		until(at(18))
-		r.order(t, bulletin.Order{ID: "started", Kind: bulletin.RunNow, Target: "job"})
+		r.give(t, bulletin.Order{ID: "started", Kind: bulletin.RunNow, Target: "job"})
 		until(at(20))
 		require.Len(t, c.book.ticks(), 1)
 	})
@@ -167,7 +167,7 @@ func TestOrderIsClaimedWhileItIsWanted(t *testing.T) {
 				r.add(t, never, func() {})
 				r.Start()
 				until(at(5))
-				r.order(t, bulletin.Order{ID: "one", Kind: bulletin.RunNow, Target: "job", Within: test.within.Milliseconds()})
+				r.give(t, bulletin.Order{ID: "one", Kind: bulletin.RunNow, Target: "job", Within: test.within.Milliseconds()})
 				c.freeze()
 				until(at(20))
 				require.Empty(t, c.book.ticks())
@@ -214,7 +214,7 @@ func TestCancelledRun(t *testing.T) {
 				require.NoError(t, err)
 				for i, o := range []bulletin.Order{{Target: "job", Number: run.FencingToken + 100}, {Target: "job"}, {Target: "other", Number: run.FencingToken + 100}} {
 					o.ID, o.Kind = fmt.Sprint(i), bulletin.Cancel
-					r.order(t, o)
+					r.give(t, o)
 				}
 				until(at(13))
 				require.Empty(t, causes)
@@ -255,7 +255,7 @@ func TestCancelOfARunThatHasReturned(t *testing.T) {
 		r.Start()
 		until(at(11))
 		run, _ := c.book.run(0)
-		r.order(t, bulletin.Order{ID: "late", Kind: bulletin.Cancel, Target: "job", Number: run.FencingToken()})
+		r.give(t, bulletin.Order{ID: "late", Kind: bulletin.Cancel, Target: "job", Number: run.FencingToken()})
 		until(at(12))
 		answers := r.answers(t, "late")
 		require.Len(t, answers, 1)

@@ -158,55 +158,6 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// WithRetry calls a task again that fails, within one run.
-func TestRetry(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica()
-		r.add(t, minutely, func(ctx context.Context) error {
-			if run, _ := scheduler.RunFromContext(ctx); run.Attempt < 4 {
-				return errors.New("not yet")
-			}
-			return nil
-		}, scheduler.WithRetry(5, time.Second))
-		r.Start()
-		until(at(90))
-		require.Equal(t, []int{60, 60, 60, 60}, c.book.seconds())
-		for i, after := range []int{0, 1, 3, 7} {
-			run, begun := c.book.run(i)
-			require.Equal(t, i+1, run.Attempt)
-			require.WithinDuration(t, at(60+after), begun, 100*time.Millisecond)
-			first, _ := c.book.run(0)
-			require.Equal(t, first.FencingToken(), run.FencingToken())
-		}
-	})
-}
-
-// WithSucceedWithin makes a job overdue that fails.
-func TestSucceedWithin(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica()
-		var fails atomic.Bool
-		r.add(t, tenSecondly, func() error {
-			if fails.Load() {
-				return errors.New("no disk")
-			}
-			return nil
-		}, scheduler.WithSucceedWithin(25*time.Second))
-		r.add(t, tenSecondly, func() error { return errors.New("always") }, gocron.WithName("none"))
-		r.Start()
-		until(at(15))
-		fails.Store(true)
-		require.Empty(t, r.Overdue())
-		until(at(34))
-		require.Empty(t, r.Overdue())
-		until(at(36))
-		require.Equal(t, []string{"job"}, r.Overdue())
-		fails.Store(false)
-		until(at(41))
-		require.Empty(t, r.Overdue())
-	})
-}
-
 // A run that a listener prevents leaves its tick to another replica.
 func TestBeforeFuncThatFailsForgoesTheTick(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {

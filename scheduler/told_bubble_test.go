@@ -80,7 +80,7 @@ func TestOutcomesOfRunsAreTold(t *testing.T) {
 				got := runs[0]
 				require.Equal(t, []any{test.Outcome, test.err}, []any{got.Outcome, got.Error})
 				run, _ := c.book.run(0)
-				require.Equal(t, []any{"a", 1, false, run.FencingToken(), "the trace", ""}, []any{got.Replica, got.Attempt, got.CatchUp, got.FencingToken, got.TraceID, got.Order})
+				require.Equal(t, []any{"a", 1, "on_time", run.FencingToken(), "the trace", ""}, []any{got.Replica, got.Attempt, got.Why, got.FencingToken, got.TraceID, got.Order})
 				require.WithinDuration(t, at(10), got.Tick, 0)
 				require.WithinDuration(t, at(10), got.Began, 50*time.Millisecond)
 				if test.Outcome != admin.OutcomeLost {
