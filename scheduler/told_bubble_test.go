@@ -203,7 +203,8 @@ func TestTelling(t *testing.T) {
 				skips, err := a.Skips(t.Context(), "job", 20)
 				require.NoError(t, err)
 				if got.skips = len(skips) > 0; got.skips {
-					require.Equal(t, []any{"paused", 3, "a", "ann"}, []any{skips[0].Reason, skips[0].Count, skips[0].Replica, skips[0].By})
+					require.Equal(t, []any{"paused", "a", "ann"}, []any{skips[0].Reason, skips[0].Replica, skips[0].By})
+					require.Contains(t, []int{2, 3}, skips[0].Count)
 				}
 				e, err := a.Election(t.Context(), "jobs")
 				require.NoError(t, err)
