@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -49,6 +50,8 @@ type cluster struct {
 	fleet  *redlocktest.Fleet
 	book   *book
 	quorum []redlock.Option // of replicas
+
+	replicas []*replica
 }
 
 // replica is one of them.
@@ -76,7 +79,8 @@ func (c *cluster) replica(opts ...scheduler.Option) *replica {
 	}, opts...)...)
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { require.NoError(c.t, s.Shutdown()) })
-	return &replica{Scheduler: s, q: q}
+	c.replicas = append(c.replicas, &replica{Scheduler: s, q: q})
+	return c.replicas[len(c.replicas)-1]
 }
 
 // add adds a job of the name "job".
@@ -267,7 +271,10 @@ func told() (gocron.JobOption, func() []*scheduler.SkipError) {
 // named makes a replica with an identity.
 func (c *cluster) named(name string, opts ...scheduler.Option) *replica {
 	c.t.Helper()
-	return c.replica(append(opts, scheduler.WithLeaseOptions(redlock.WithIdentity(name)))...)
+	all := c.quorum
+	defer func() { c.quorum = all }()
+	c.quorum = append(slices.Clone(all), redlock.WithIdentity(name))
+	return c.replica(opts...)
 }
 
 // freeze stops a quorum of nodes, and thaw lets them go on.
@@ -282,5 +289,13 @@ func (c *cluster) thaw() {
 	c.t.Helper()
 	for _, n := range c.fleet.Nodes()[:2] {
 		require.NoError(c.t, n.Thaw())
+	}
+}
+
+// nap sleeps for d, or until ctx ends.
+func nap(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
 	}
 }

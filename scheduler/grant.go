@@ -35,6 +35,7 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 		}
 		r.turn, r.before = turn, j.withoutUnbegun(rec)
 		j.learn(ctx, r.before, lease)
+		j.watch(ctx, r.before)
 	}
 	v := joblog.Verdict{Due: true, Why: joblog.Ordered}
 	if cut, unended := r.before.Unended(); unended {

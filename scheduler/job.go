@@ -111,8 +111,6 @@ func keep(table joblog.Table, policy joblog.Policy, now time.Time) time.Duration
 func (s *state) newJob(definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption) (*job, *gocronx.Definition, error) {
 	d, err := s.definitions.Read(definition, task, slices.Concat(s.cfg.jobs, opts)...)
 	switch {
-	case errors.Is(err, gocron.ErrWithStartDateTimePast), errors.Is(err, gocron.ErrWithStopDateTimePast):
-		return nil, nil, &OptionError{Option: "gocron.WithStartAt", Reason: "the time has passed", Err: err}
 	case err != nil:
 		return nil, nil, invalidGocron(err)
 	case d.Locker:

@@ -1,7 +1,9 @@
 package scheduler_test
 
 import (
+	"fmt"
 	"log/slog"
+	"os"
 	"testing"
 	"time"
 
@@ -12,6 +14,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if settings := os.Getenv(processVariable); settings != "" {
+		if err := beReplica(settings); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 

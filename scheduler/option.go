@@ -12,6 +12,7 @@ import (
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
+	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
 )
 
 // Defaults and bounds. Each option that changes one names it.
@@ -25,9 +26,9 @@ const (
 	// stands still.
 	Grace = joblog.Grace
 	// MinInterval is the least time between two ticks of a job.
-	MinInterval = 100 * time.Millisecond
+	MinInterval = timetable.MinInterval
 	// MaxSpan bounds the interval of a job and the window of WithCatchUp: ten years.
-	MaxSpan = 10 * 365 * 24 * time.Hour
+	MaxSpan = timetable.MaxSpan
 	// MaxRetries bounds WithRetry.
 	MaxRetries = 100
 	// KeyPrefix goes before a job's name in the key of its lease, and keeps jobs apart from other
@@ -315,8 +316,8 @@ func WithDelivery(d Delivery) gocron.JobOption {
 	}))
 }
 
-// WithOverlap sets what becomes of ticks that come during a run. Default OverlapSkip. It says the
-// same as gocron.WithSingletonMode, and on all replicas: runs exclude each other anyway.
+// WithOverlap sets what becomes of ticks that come during a run. Default OverlapSkip. It says what
+// gocron.WithSingletonMode says, for all replicas, and wins over it: runs exclude each other anyway.
 func WithOverlap(o Overlap) gocron.JobOption {
 	const name = "WithOverlap"
 	return gocronx.Option("scheduler."+name, jobOption(func(c *jobConfig) error {

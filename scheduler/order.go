@@ -188,6 +188,10 @@ func (j *job) beginNow(ctx context.Context, order string) (*run, error) {
 	}
 	ctx = j.traceTick(ctx, time.Time{}, joblog.Ordered)
 	lease, err := j.try(ctx, "")
+	// A replica that has only something to write holds the lease for a moment.
+	for until := time.Now().Add(tryTimeout); isBrief(err) && time.Now().Before(until) && sleep(ctx, leastPause) == nil; {
+		lease, err = j.try(ctx, "")
+	}
 	if err != nil {
 		return nil, err
 	}

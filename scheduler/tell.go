@@ -293,7 +293,7 @@ func (r *run) tell(unwritten error) {
 		b.Outcome = bulletin.NotBegun
 	case e.Outcome == joblog.Panicked:
 		b.Outcome = bulletin.Panicked
-	case lost != nil && unwritten != nil:
+	case lost != nil && (unwritten != nil || e.Outcome == joblog.Stopped):
 		b.Outcome, err = bulletin.Lost, lost
 	case e.Outcome == joblog.Cancelled:
 		b.Outcome = bulletin.Cancelled

@@ -1,0 +1,231 @@
+package scheduler_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// modes are the two ways in which replicas share jobs.
+var modes = []struct {
+	name string
+	opts []scheduler.Option
+}{{"whoever gets it", nil}, {"on the leader", []scheduler.Option{scheduler.WithElection("jobs")}}}
+
+// Start, StopJobs and Shutdown may be called again; what is healthy and what is refused follows
+// them.
+func TestStopAndStartAgain(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				r := c.replica(mode.opts...)
+				j := r.add(t, tenSecondly, func() {})
+				require.NoError(t, r.StopJobs(), "before the first Start")
+				require.ErrorIs(t, r.Healthy(), scheduler.ErrNotRunning)
+				require.Equal(t, "not_running", redlock.ErrorType(r.Healthy()))
+				r.Start()
+				r.Start()
+				until(at(12))
+				require.NoError(t, r.Healthy())
+				require.NoError(t, r.StopJobs())
+				require.NoError(t, r.StopJobs())
+				require.ErrorIs(t, r.Healthy(), scheduler.ErrNotRunning)
+				require.ErrorContains(t, j.RunNow(), "the Scheduler is not started")
+				until(at(36))
+				r.Start()
+				until(at(37))
+				require.NoError(t, r.Healthy())
+				require.Equal(t, []int{10}, c.book.seconds(), "30 s is older than the grace")
+				until(at(41))
+				require.Equal(t, []int{10, 40}, c.book.seconds())
+				c.freeze()
+				until(at(60))
+				require.ErrorIs(t, r.Healthy(), redlock.ErrNoQuorum)
+				c.thaw()
+				until(at(75))
+				require.NoError(t, r.StopJobsWithContext(t.Context()))
+				require.NoError(t, r.ShutdownWithContext(t.Context()))
+				require.NoError(t, r.Shutdown())
+				r.Start()
+				until(at(85))
+				require.ErrorIs(t, r.Healthy(), scheduler.ErrNotRunning)
+				if mode.opts != nil {
+					require.ErrorIs(t, r.Elector().IsLeader(t.Context()), elector.ErrNotLeader, "it could not run anything")
+				}
+				require.Empty(t, r.Jobs())
+				for _, make := range []func() (gocron.Job, error){
+					func() (gocron.Job, error) {
+						return r.NewJob(secondly, gocron.NewTask(func() {}), gocron.WithName("job"))
+					},
+					func() (gocron.Job, error) {
+						return r.Update(j.ID(), secondly, gocron.NewTask(func() {}), gocron.WithName("job"))
+					},
+				} {
+					made, err := make()
+					require.Nil(t, made)
+					require.ErrorIs(t, err, scheduler.ErrNotRunning)
+					require.ErrorContains(t, err, "make another one with New")
+				}
+			})
+		})
+	}
+}
+
+// The ticks of an updated job are those of the new definition, and what holds the old one still
+// works. What is added while the Scheduler runs is run.
+func TestNewJobAndUpdateAfterStart(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica()
+		r.Start()
+		until(at(5))
+		old := r.add(t, tenSecondly, func() {})
+		until(at(12))
+		j, err := r.Update(old.ID(), secondly, gocron.NewTask(func() {}), gocron.WithName("job"))
+		require.NoError(t, err)
+		require.Equal(t, old.ID(), j.ID())
+		until(at(14).Add(time.Second / 2))
+		require.Equal(t, []int{10, 13, 14}, c.book.seconds())
+		require.NoError(t, old.RunNow())
+		time.Sleep(100 * time.Millisecond)
+		require.NoError(t, r.Jobs()[0].RunNow())
+		synctest.Wait()
+		require.Empty(t, c.book.skips)
+		require.Len(t, c.book.ticks(), 5)
+	})
+}
+
+// Update, RemoveJob and RemoveByTags while a run goes on: it is told to end, and keeps its lease
+// until it has.
+func TestJobsThatAreTakenAwayWhileTheyRun(t *testing.T) {
+	update := func(r *replica, id uuid.UUID, opts ...gocron.JobOption) error {
+		_, err := r.Update(id, never, gocron.NewTask(func() {}), opts...)
+		return err
+	}
+	for name, take := range map[string]func(r *replica, id uuid.UUID) error{
+		"RemoveJob":    func(r *replica, id uuid.UUID) error { return r.RemoveJob(id) },
+		"RemoveByTags": func(r *replica, _ uuid.UUID) error { r.RemoveByTags("x", "tag"); return nil },
+		"Update":       func(r *replica, id uuid.UUID) error { return update(r, id, gocron.WithName("job")) },
+		"Update with another name and identifier": func(r *replica, id uuid.UUID) error {
+			return update(r, id, gocron.WithName("other"), gocron.WithIdentifier(uuid.New()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				r := c.replica()
+				var held error
+				j := r.add(t, tenSecondly, func(ctx context.Context) {
+					<-ctx.Done()
+					run, _ := scheduler.RunFromContext(ctx)
+					time.Sleep(2 * ttl)
+					held = run.Lease().Err()
+				}, gocron.WithTags("tag"))
+				r.Start()
+				until(at(21))
+				require.NoError(t, take(r, j.ID()))
+				until(at(35))
+				require.Equal(t, []int{10}, c.book.seconds())
+				require.Len(t, c.book.ends, 1)
+				require.NoError(t, held)
+			})
+		})
+	}
+}
+
+// A leader that stops in order leads no longer while its runs end, which hear of it and keep their
+// leases; the next one does not wait for them.
+func TestTrap11ShutdownInOrder(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		var replicas []*replica
+		var slow, fast atomic.Int64
+		for range 2 {
+			r := c.replica(scheduler.WithElection("jobs"), scheduler.WithStopTimeout(20*time.Second))
+			r.add(t, gocron.CronJob("*/5 * * * * *", true), func(ctx context.Context) {
+				slow.Add(1)
+				<-ctx.Done()
+				time.Sleep(10 * time.Second)
+			})
+			r.add(t, secondly, func() { fast.Add(1) }, gocron.WithName("fast"))
+			r.Start()
+			replicas = append(replicas, r)
+		}
+		until(at(6).Add(time.Second / 2))
+		leader, other := replicas[0], replicas[1]
+		if leader.Elector().IsLeader(t.Context()) != nil {
+			leader, other = other, leader
+		}
+		stopped := make(chan error)
+		go func() { stopped <- leader.Shutdown() }()
+		time.Sleep(100 * time.Millisecond)
+		require.NoError(t, other.Elector().IsLeader(t.Context()), "the other leads at once")
+		require.ErrorIs(t, leader.Elector().IsLeader(t.Context()), elector.ErrNotLeader)
+		until(at(16))
+		require.EqualValues(t, 1, slow.Load(), "the run goes on, and holds its lease")
+		require.NoError(t, <-stopped)
+		until(at(22))
+		require.EqualValues(t, 2, slow.Load())
+		require.EqualValues(t, 22, fast.Load(), "no tick is lost")
+	})
+}
+
+// A run that outlives the stop timeout is named, keeps its lease, and nobody else begins another;
+// the replica may lead again meanwhile.
+func TestTrap11ShutdownThatTimesOut(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				var deaf atomic.Bool
+				deaf.Store(true)
+				for range 2 {
+					r := c.replica(append(mode.opts, scheduler.WithStopTimeout(2*time.Second))...)
+					r.add(t, tenSecondly, func() {
+						if deaf.Swap(false) {
+							time.Sleep(25 * time.Second)
+						}
+					})
+					r.add(t, tenSecondly, func(ctx context.Context) { nap(ctx, 9*time.Second) }, gocron.WithName("obeys"))
+					r.Start()
+					time.Sleep(time.Second)
+				}
+				until(at(11))
+				deafOne := c.book.runs[0]
+				if deafOne.Job != "job" {
+					deafOne = c.book.runs[1]
+				}
+				for i := range c.book.runs[:2] {
+					require.True(t, c.book.runs[i].Due.Equal(at(10)))
+				}
+				var r *replica
+				for _, of := range c.replicas {
+					if of.q.Identity() == deafOne.Lease().Identity() {
+						r = of
+					}
+				}
+				err := r.StopJobs()
+				require.ErrorIs(t, err, gocron.ErrStopJobsTimedOut)
+				require.EqualError(t, err, `scheduler: still running: ["job"]: gocron: timed out waiting for jobs to finish`)
+				r.Start()
+				until(at(34))
+				ran := 0
+				for _, run := range c.book.runs {
+					if run.Job == "job" {
+						ran++
+					}
+				}
+				require.Equal(t, 1, ran, "the run goes on, and holds its lease")
+				require.NoError(t, deafOne.Lease().Err())
+				until(at(41))
+				require.Greater(t, len(c.book.runs), ran+1)
+			})
+		})
+	}
+}

@@ -1,0 +1,352 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/internal/pause"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// everywhere has a job run on every replica, without a lease.
+var everywhere = gocron.WithDisabledDistributedJobLocker(true)
+
+// However a task ends, it ends neither the process nor the job, and the log, tracers and listeners
+// hear how.
+func TestHowTasksEnd(t *testing.T) {
+	failed := errors.New("no disk")
+	for name, test := range map[string]struct {
+		task  func(context.Context) error
+		is    error
+		text  string
+		log   []string
+		calls []string
+	}{
+		"well": {func(context.Context) error { return nil }, nil, "", nil, []string{"before", "after"}},
+		"error": {func(context.Context) error { return failed }, failed, "no disk",
+			[]string{`level=WARN msg="scheduler: the task failed" job=job tick=2000-01-01T00:00:10`, `error="no disk"`}, []string{"before", "error no disk"}},
+		"panic": {func(context.Context) error { panic(failed) }, failed, `scheduler: job "job": panic: no disk`,
+			[]string{`level=ERROR msg="scheduler: the task panicked" job=job tick=2000-01-01T00:00:10`, "error.type=panic", "TestHowTasksEnd"},
+			[]string{"before", "panic", "error gocron: panic recovered from no disk"}},
+		"Goexit": {func(context.Context) error { runtime.Goexit(); return nil }, nil, "runtime.Goexit", []string{"level=WARN", "the task failed"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				log := new(journal)
+				var mu sync.Mutex
+				var calls []string
+				call := func(text string) {
+					mu.Lock()
+					defer mu.Unlock()
+					calls = append(calls, text)
+				}
+				r := c.replica(scheduler.WithLogger(log.logger()), scheduler.WithGocron(gocron.WithLimitConcurrentJobs(1, gocron.LimitModeWait)))
+				r.add(t, tenSecondly, func(ctx context.Context) error {
+					if run, _ := scheduler.RunFromContext(ctx); run.Due.Equal(at(10)) {
+						return test.task(ctx)
+					}
+					return nil
+				}, gocron.WithEventListeners(
+					gocron.BeforeJobRuns(func(uuid.UUID, string) { call("before") }),
+					gocron.AfterJobRuns(func(uuid.UUID, string) { call("after") }),
+					gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) { call("error " + err.Error()) }),
+					gocron.AfterJobRunsWithPanic(func(uuid.UUID, string, any) { call("panic") }),
+				))
+				r.add(t, tenSecondly, func() {}, gocron.WithName("other"))
+				r.Start()
+				until(at(15))
+				var end scheduler.RunEndTrace
+				for _, e := range c.book.ends {
+					if e.Run.Job == "job" {
+						end = e
+					}
+				}
+				if test.text == "" {
+					require.NoError(t, end.Err)
+				} else {
+					require.ErrorContains(t, end.Err, test.text)
+				}
+				if test.is != nil {
+					require.ErrorIs(t, end.Err, test.is)
+				}
+				lines := slices.Concat(log.lines("level=WARN"), log.lines("level=ERROR"))
+				require.Len(t, lines, min(len(test.log), 1))
+				for _, part := range test.log {
+					require.Contains(t, lines[0], part)
+				}
+				if test.calls != nil {
+					require.Equal(t, test.calls, calls)
+				}
+				until(at(35))
+				require.Equal(t, []int{10, 10, 20, 20, 30, 30}, c.book.seconds(), "both jobs go on")
+				began := time.Now()
+				require.NoError(t, r.Shutdown())
+				require.Less(t, time.Since(began), time.Second)
+			})
+		})
+	}
+}
+
+// An error of a task that was told to end is no warning, nor does a panic without listeners or a
+// lease end the process.
+func TestTaskWithoutListeners(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		log := new(journal)
+		r := c.replica(scheduler.WithLogger(log.logger()))
+		j := r.add(t, tenSecondly, func(ctx context.Context) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		r.add(t, tenSecondly, func() { panic("ouch") }, gocron.WithName("everywhere"), everywhere)
+		r.Start()
+		until(at(25))
+		require.NoError(t, r.RemoveJob(j.ID()))
+		until(at(26))
+		require.Len(t, log.lines("the task failed"), 1)
+		require.Contains(t, log.lines("the task failed")[0], "level=DEBUG")
+		require.Len(t, log.lines("the task panicked"), 2)
+	})
+}
+
+// A run that panics is complete at most once, and run again at least once, on whatever replica,
+// before the ticks that follow, and more slowly each time.
+func TestPanic(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		replicas int
+		opts     []gocron.JobOption
+		want     []int // attempts
+	}{
+		{"at most once", 2, []gocron.JobOption{within(time.Minute, scheduler.CatchUpAll)}, []int{1, 1}},
+		{"at least once", 3, []gocron.JobOption{within(time.Minute, scheduler.CatchUpAll), scheduler.WithDelivery(scheduler.AtLeastOnce)}, []int{1, 2, 3, 4, 1}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				for range test.replicas {
+					r := c.replica(jobOptions(test.opts...))
+					r.add(t, tenSecondly, func(ctx context.Context) {
+						if run, _ := scheduler.RunFromContext(ctx); run.Due.Equal(at(10)) && run.Attempt < 4 {
+							panic("ouch")
+						}
+					})
+					r.Start()
+				}
+				until(at(29))
+				var attempts []int
+				for _, run := range c.book.runs {
+					attempts = append(attempts, run.Attempt)
+				}
+				require.Equal(t, test.want, attempts)
+				for i := 1; i < len(attempts)-1; i++ {
+					_, before := c.book.run(i - 1)
+					_, is := c.book.run(i)
+					require.InDelta(t, time.Second<<(i-1), is.Sub(before), float64(500*time.Millisecond))
+				}
+			})
+		})
+	}
+}
+
+// A run that a listener prevents leaves its tick to another replica.
+func TestBeforeFuncThatFailsForgoesTheTick(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		a, b := c.named("a"), c.named("b")
+		a.add(t, tenSecondly, func() { t.Error("ran on a") }, gocron.WithEventListeners(
+			gocron.BeforeJobRunsSkipIfBeforeFuncErrors(func(uuid.UUID, string) error { return errors.New("not here") })))
+		b.add(t, tenSecondly, func() {})
+		a.Start()
+		b.Start()
+		until(at(35))
+		require.Equal(t, []int{10, 20, 30}, c.book.seconds())
+		for _, skip := range c.book.skips {
+			require.True(t, skip.Expected(), skip)
+		}
+	})
+}
+
+// A context among the parameters gives its values and its end to the task, and tasks find their
+// runs, also where several jobs have one function.
+func TestTrap10And15ContextsOfTasks(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		own, cancel := context.WithCancelCause(context.WithValue(t.Context(), valueKey{}, "value"))
+		r := c.replica()
+		var mu sync.Mutex
+		var seen []string
+		task := gocron.NewTask(func(ctx context.Context, text string) error {
+			run, _ := scheduler.RunFromContext(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, run.Job+" "+ctx.Value(valueKey{}).(string)+" "+text)
+			if run.Job == "a" {
+				cancel(errors.New("enough"))
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			return nil
+		}, own, "text")
+		for _, name := range []string{"a", "b", "c"} {
+			_, err := r.NewJob(tenSecondly, task, gocron.WithName(name))
+			require.NoError(t, err)
+		}
+		r.Start()
+		until(at(15))
+		require.ElementsMatch(t, []string{"a value text", "b value text", "c value text"}, seen)
+		for _, end := range c.book.ends {
+			if end.Run.Job == "a" {
+				require.EqualError(t, end.Err, "enough")
+			}
+		}
+	})
+}
+
+// A run hears when its lease is lost, with the cause.
+func TestRunHearsOfALoss(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				r := c.replica(mode.opts...)
+				cause := make(chan error, 1)
+				r.add(t, tenSecondly, func(ctx context.Context) {
+					<-ctx.Done()
+					cause <- context.Cause(ctx)
+				})
+				r.Start()
+				until(at(12))
+				c.freeze()
+				require.ErrorIs(t, <-cause, redlock.ErrLost)
+				require.Less(t, time.Since(at(12)), ttl)
+				c.thaw()
+			})
+		})
+	}
+}
+
+// Options for all jobs are applied to each, and give way to the job's own; gocron's singleton mode
+// means on all replicas what it means on one.
+func TestJobOptionsAndSingletonMode(t *testing.T) {
+	for mode, why := range map[gocron.LimitMode]string{gocron.LimitModeReschedule: "on_time", gocron.LimitModeWait: "queued"} {
+		inCluster(t, func(t *testing.T, c *cluster) {
+			for range 2 {
+				var own, all atomic.Int64
+				count := func(n *atomic.Int64) gocron.JobOption {
+					return gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) { n.Add(1) }))
+				}
+				r := c.replica(jobOptions(gocron.WithTags("all")), jobOptions(count(&all)))
+				j := r.add(t, secondly, func() { time.Sleep(2500 * time.Millisecond) }, gocron.WithSingletonMode(mode), count(&own))
+				require.Equal(t, []string{"all"}, j.Tags())
+				r.Start()
+				t.Cleanup(func() { require.Zero(t, all.Load(), "the job's own wins") })
+			}
+			until(at(5))
+			require.Equal(t, 1, c.book.most)
+			run, _ := c.book.run(1)
+			require.Equal(t, why, run.Why)
+		})
+	}
+}
+
+// A job without a lease runs everywhere, follows no leader, knows of no run, is not paused, and
+// gocron keeps its runs from going on beside each other.
+func TestUnlockedJobs(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		var ran, running, most atomic.Int64
+		for range 3 {
+			r := c.replica(scheduler.WithElection("jobs"), quiet)
+			j := r.add(t, tenSecondly, func(ctx context.Context) {
+				_, ok := scheduler.RunFromContext(ctx)
+				require.False(t, ok)
+				ran.Add(1)
+			}, everywhere)
+			r.Start()
+			require.NoError(t, j.RunNow(), "also on followers")
+		}
+		c.replicas[0].add(t, secondly, func() {
+			most.Store(max(most.Load(), running.Add(1)))
+			time.Sleep(3500 * time.Millisecond)
+			running.Add(-1)
+		}, everywhere, gocron.WithName("long"), gocron.WithSingletonMode(gocron.LimitModeReschedule))
+		_, _, err := pause.Set(t.Context(), c.replicas[0].q, "", pause.Pause{By: "ann"})
+		require.NoError(t, err)
+		until(at(25))
+		require.EqualValues(t, 3+6, ran.Load())
+		require.EqualValues(t, 1, most.Load())
+	})
+}
+
+// everyFifth is a gocron.Cron of one's own: at 5, 15, 25 s and so on.
+type everyFifth struct{}
+
+func (everyFifth) IsValid(string, *time.Location, time.Time) error { return nil }
+
+func (everyFifth) Next(after time.Time) time.Time {
+	return after.Add(5 * time.Second).Truncate(10 * time.Second).Add(5 * time.Second)
+}
+
+// Each kind of schedule is run at its times, within its start and its stop.
+func TestSchedules(t *testing.T) {
+	start, stop := gocron.WithStartAt(gocron.WithStartDateTime(at(13))), gocron.WithStopAt(gocron.WithStopDateTime(at(35)))
+	for name, test := range map[string]struct {
+		d    gocron.JobDefinition
+		opts []gocron.JobOption
+		want []int
+	}{
+		"crontab":     {tenSecondly, []gocron.JobOption{start, stop}, []int{13, 20, 30}},
+		"interval":    {gocron.DurationJob(10 * time.Second), []gocron.JobOption{start, stop}, []int{13, 23, 33}},
+		"own crontab": {gocron.CronJob("whatever", false), []gocron.JobOption{gocron.WithCronImplementation(everyFifth{})}, []int{5, 15, 25, 35}},
+		"times":       {gocron.OneTimeJob(gocron.OneTimeJobStartDateTimes(at(7), at(23))), nil, []int{7, 23}},
+		"limited":     {tenSecondly, []gocron.JobOption{gocron.WithLimitedRuns(2)}, []int{10, 20}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				for range 2 {
+					r := c.replica(quiet)
+					r.add(t, test.d, func() {}, test.opts...)
+					r.Start()
+				}
+				until(at(42))
+				require.Equal(t, test.want, c.book.seconds())
+				require.Equal(t, name != "own crontab", len(c.replicas[0].Jobs()) == 0, "others are over")
+			})
+		})
+	}
+}
+
+// statuses is a gocron.MonitorStatus.
+type statuses struct {
+	mu      sync.Mutex
+	counted []gocron.JobStatus // guarded by mu
+}
+
+func (s *statuses) IncrementJob(_ uuid.UUID, _ string, _ []string, status gocron.JobStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counted = append(s.counted, status)
+}
+func (*statuses) RecordJobTiming(_, _ time.Time, _ uuid.UUID, _ string, _ []string) {}
+func (*statuses) RecordJobTimingWithStatus(_, _ time.Time, _ uuid.UUID, _ string, _ []string, _ gocron.JobStatus, _ error) {
+}
+
+// gocron's monitors count runs and skips.
+func TestTrap06MonitorsCountRunsAndSkips(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		monitor := new(statuses)
+		for range 2 {
+			r := c.replica(scheduler.WithGocron(gocron.WithMonitor(monitor), gocron.WithMonitorStatus(monitor)))
+			r.add(t, tenSecondly, func() { time.Sleep(time.Second) })
+			r.Start()
+		}
+		until(at(25))
+		require.ElementsMatch(t, []gocron.JobStatus{gocron.Skip, gocron.Success, gocron.Skip, gocron.Success}, monitor.counted)
+	})
+}
