@@ -141,7 +141,7 @@ func TestRulesCover(t *testing.T) {
 		{scheduler, telemetry, true},
 		{scheduler, inProcess, true},
 		{scheduler, "pgregory.net/rapid", true},
-		{scheduler + "/internal/joblog", redlock, true},
+		{module + "/internal/joblog", redlock, true},
 		{scheduler + "/internal/timetable", gocron, true},
 		{module + "/otel", "go.uber.org/goleak", true},
 		{module + "/otel", inProcess, true}, // through it, miniredis
