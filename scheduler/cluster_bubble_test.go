@@ -299,3 +299,6 @@ func nap(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	}
 }
+
+// jobKey is the key of the lease of the job "job".
+const jobKey = scheduler.KeyPrefix + "job"

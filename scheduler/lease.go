@@ -51,6 +51,7 @@ func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time
 	}
 	j.failures = 0
 	if r == nil {
+		j.tellTaken(ctx, v)
 		j.release(ctx, lease)
 		return j.s.now()
 	}

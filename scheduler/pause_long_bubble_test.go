@@ -1,3 +1,5 @@
+//go:build long
+
 package scheduler_test
 
 import (
@@ -46,8 +48,6 @@ func (c *cluster) resume(key string) {
 	_, _, err := pause.Resume(c.t.Context(), c.replicas[0].q, key, "ann", "done")
 	require.NoError(c.t, err)
 }
-
-const jobKey = scheduler.KeyPrefix + "job"
 
 // Ticks of a paused job are left out on all replicas, and for good; RunNow is not a tick. Tracer
 // and log hear of a pause that is new, and of its end, and not of each tick.

@@ -1,3 +1,5 @@
+//go:build long
+
 package scheduler_test
 
 import (
