@@ -75,7 +75,7 @@ func newOracle(d *aDay) *dayOracle {
 	for _, r := range d.runs {
 		for _, c := range r.on.clocks {
 			for _, step := range []time.Time{c.from, c.to} {
-				if since := r.began.Sub(step); since >= 0 && since < time.Second/2 {
+				if since := r.began.Sub(step); since > -time.Second/2 && since < time.Second/2 || r.wall.Before(r.due) && since >= 0 && since < 2*time.Second {
 					r.wall = r.began // it was asked for before, and waits by the monotonic clock
 				}
 			}
@@ -317,7 +317,7 @@ func (b *dayBook) incomplete(r *dayRun) bool {
 // time judges whether a run had a due time of the schedule that was in force, and was neither too
 // early nor too late.
 func (b *dayBook) time(r *dayRun) {
-	if r.wall.Before(r.due) {
+	if r.due.Sub(r.wall) > 50*time.Millisecond {
 		b.say("%v began early by its own clock, at %s", r, clock(r.wall))
 	}
 	if early := r.due.Sub(r.began); early > 3*time.Second {
@@ -505,7 +505,8 @@ again:
 // free is when the next run may begin after one.
 func (b *dayBook) free(r *dayRun) time.Time {
 	at := r.ended
-	if r.how == "killed" || r.lost {
+	well := slices.ContainsFunc(b.wellOf(r.on), func(s daySpan) bool { return s.has(at) })
+	if !well || r.how == "killed" || r.lost { // others have to find that it is over
 		at = at.Add(dayDead)
 	}
 	if b.job.again && r.how != "done" && r.how != "told" {

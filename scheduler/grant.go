@@ -15,7 +15,8 @@ import (
 // returns no run where nothing is owed.
 func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, order string) (*run, error) {
 	known := j.known()
-	r := &run{job: j, lease: lease, order: order, sent: j.s.steady(), before: known.rec, table: known.table}
+	r := &run{job: j, lease: lease, order: order, sent: j.s.steady(), read: j.s.now(), before: known.rec, table: known.table}
+	r.since = r.sent
 	policy, identity, token := j.cfg.policy, j.s.q.Identity(), uint64(0)
 	if lease != nil {
 		identity, token = lease.Identity(), lease.FencingToken()
@@ -33,7 +34,7 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 		if err := j.s.q.CheckClock(at); isAhead(err) && order == "" {
 			return nil, err
 		}
-		r.turn, r.before = turn, j.withoutUnbegun(rec)
+		r.turn, r.before, r.read = turn, j.withoutUnbegun(rec), states[0].Now
 		j.learn(ctx, r.before, lease)
 		j.watch(ctx, r.before)
 	}

@@ -76,6 +76,8 @@ type run struct {
 	order string         // the order that asked for it; empty for none
 	table joblog.Table
 	sent  time.Duration // when the pauses were asked for that it may begin by, see state.steady
+	read  time.Time     // when the record was read, by the nodes' clocks
+	since time.Duration // the same by state.steady
 	until time.Time     // the tick is too old after this; zero if it does not age
 
 	begins func() // called when its task is about to be called; nil for nothing
@@ -141,11 +143,15 @@ func (r *run) record() joblog.Record {
 	return r.rec
 }
 
+// now is the time by the nodes' clocks: this replica's may have been set since the run began, and an
+// interval from completion counts from the end.
+func (r *run) now() time.Time { return r.read.Add(r.job.s.steady() - r.since) }
+
 // outcome is how the run ended.
 func (r *run) outcome() joblog.Ending {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := joblog.Ending{Outcome: joblog.Succeeded, At: r.job.s.now(), Took: r.took}
+	e := joblog.Ending{Outcome: joblog.Succeeded, At: r.now(), Took: r.took}
 	_, panicked := r.err.(*PanicError)
 	switch {
 	case r.cancelled != nil:
@@ -172,7 +178,7 @@ func (r *run) cancel(ctx context.Context, why error) (bool, error) {
 	if is != working {
 		return false, nil
 	}
-	rec, _ := joblog.End(r.record(), r.table, r.job.cfg.policy, joblog.Ending{Outcome: joblog.Cancelled, At: r.job.s.now(), Took: took})
+	rec, _ := joblog.End(r.record(), r.table, r.job.cfg.policy, joblog.Ending{Outcome: joblog.Cancelled, At: r.now(), Took: took})
 	if err := r.writeNext(ctx, rec); err != nil {
 		return false, err
 	}
