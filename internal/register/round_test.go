@@ -29,6 +29,7 @@ func (n *nodes) TTL() time.Duration   { return 10 * time.Second }
 func (n *nodes) Now() time.Duration   { return n.now }
 func (n *nodes) Address(i int) string { return fmt.Sprint("node ", i) }
 func (n *nodes) Vote(int) error       { return nil }
+func (n *nodes) TakesPart() bool      { return true }
 func (n *nodes) Logger() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func (n *nodes) Name(key, suffix string) (string, error) { return key + suffix, nil }
