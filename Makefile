@@ -20,6 +20,7 @@ FUZZTIME ?= 30s
 # five. The benchmarks beside other libraries are a module that stands alone, because what is compared would change the
 # versions of the rest; so are the tests in a browser, which "work" shall not start.
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod cmd/*/go.mod))
+ALONE := bench e2e
 
 # Files named _long_test.go have the tag long: test-all runs their tests, test does not. Those that need more than a clean
 # checkout and minutes of their own are named _nightly_test.go.
@@ -36,8 +37,10 @@ check: size ## format, vet, staticcheck, import rules, links of documents, Lua, 
 	if [ -n "$$unformatted" ]; then echo "gofmt -w is due on:" $$unformatted >&2; exit 1; fi
 	@# Paths of one machine work nowhere else. Brackets keep the pattern from matching itself.
 	@! grep -rInE --exclude-dir=.git --exclude=.git --exclude-dir=bin '(^|[^[:alnum:]_.~/-])/([w]ork|[r]oot|[h]ome|[U]sers)(/|$$|[^[:alnum:]_-])' .
-	@set -e; for dir in $(MODULES); do (set -x; cd $$dir; GOWORK=off go vet -tags $(TAGS) ./...; \
-		go run $(STATICCHECK) -tags $(TAGS) ./...; go mod tidy -diff); done
+	go vet -tags $(TAGS) work
+	go run $(STATICCHECK) -tags $(TAGS) work
+	@set -e; for dir in $(ALONE); do (set -x; cd $$dir; go vet -tags $(TAGS) ./...; go run $(STATICCHECK) -tags $(TAGS) ./...); done
+	@set -e; for dir in $(MODULES); do (set -x; cd $$dir; GOWORK=off go mod tidy -diff); done
 	go test ./internal/deptest
 	go test -run Scripts ./redlock/internal/wire
 	@scripts/race_test.sh
