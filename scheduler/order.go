@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/bulletin"
@@ -188,8 +189,7 @@ func (j *job) beginNow(ctx context.Context, order string) (*run, error) {
 	}
 	ctx = j.traceTick(ctx, time.Time{}, joblog.Ordered)
 	lease, err := j.try(ctx, "")
-	// A replica that has only something to write holds the lease for a moment.
-	for until := time.Now().Add(tryTimeout); isBrief(err) && time.Now().Before(until) && sleep(ctx, leastPause) == nil; {
+	for until := time.Now().Add(tryTimeout); j.isFreeSoon(err) && time.Now().Before(until) && sleep(ctx, leastPause) == nil; {
 		lease, err = j.try(ctx, "")
 	}
 	if err != nil {
@@ -200,4 +200,12 @@ func (j *job) beginNow(ctx context.Context, order string) (*run, error) {
 		j.release(ctx, lease)
 	}
 	return r, err
+}
+
+// isFreeSoon reports whether a lease was refused for the sake of no run: somebody writes something,
+// votes are split, or an attempt of this replica is being taken back.
+func (j *job) isFreeSoon(err error) bool {
+	var held *redlock.HeldError
+	own := errors.As(err, &held) && held.Self && !slices.Contains(j.s.teller.jobs(), j.name)
+	return own || isBrief(err) || errors.Is(err, redlock.ErrSplit)
 }

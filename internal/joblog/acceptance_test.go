@@ -55,6 +55,15 @@ var lives = []struct {
 			l.run(when, time.Minute)
 		}
 	}, []string{"late 27h0m #1", "late 51h0m #1", "late 75h0m #1"}},
+	{"a queued tick that was told to end is owed again within the window, and not beyond", every(time.Minute), "0s",
+		joblog.Policy{CatchUp: joblog.CatchUpAll, Window: 3 * time.Minute, Delivery: joblog.AtLeastOnce, Overlap: joblog.OverlapQueue}, func(l *life) {
+			l.run("1m", 70*time.Second) // 2m is queued
+			l.begin("2m10s")
+			l.end("3m", joblog.Stopped, 50*time.Second)
+			l.begin("3m")
+			l.end("5m1s", joblog.Stopped, 121*time.Second)
+			l.run("5m2s", time.Second)
+		}, []string{"on_time 1m #1", "queued 2m #1", "again 2m #2", "missed 2m..2m 1", "late 3m #1"}},
 	{"an interval of a week, a deploy each day", every(7 * 24 * time.Hour), "0s", none, func(l *life) {
 		for day := range 22 {
 			l.deploy(every(7*24*time.Hour), (time.Duration(day)*24*time.Hour + time.Hour).String())

@@ -63,6 +63,9 @@ func Begin(r Record, t Table, p Policy, v Verdict, g Grant) Record {
 		v.Cursor = v.Tick
 	case v.Why != Backfill:
 		r.Again = Attempt{Tick: v.Tick, N: v.Attempt}
+		if r.Queued.Equal(v.Tick) {
+			r.Queued = time.Time{} // it has waited: from now on it is older than the window, or not
+		}
 	case p.Delivery == AtMostOnce:
 		r = r.filled(t, v.Tick)
 	default:
