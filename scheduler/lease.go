@@ -119,16 +119,13 @@ func (j *job) try(ctx context.Context, payload string) (*redlock.Lease, error) {
 // leaseOptions are those of all leases, and what tells others what the lease is for.
 func (j *job) leaseOptions(payload string) []redlock.LeaseOption {
 	opts := j.s.cfg.lease
-	if payload == "" {
-		return opts
-	}
 	return append(opts[:len(opts):len(opts)], redlock.WithPayload(payload))
 }
 
-// payloadOf is what a lease's owner says of the tick that it runs.
+// payloadOf is what a lease's owner says of the tick that it runs; zero for a run that is none.
 func payloadOf(tick time.Time) string {
 	if tick.IsZero() {
-		return ""
+		return "run"
 	}
 	return fmt.Sprintf("tick %d", tick.UnixMilli())
 }

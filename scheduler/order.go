@@ -188,9 +188,9 @@ func (j *job) beginNow(ctx context.Context, order string) (*run, error) {
 		return j.begin(ctx, nil, j.s.now(), order)
 	}
 	ctx = j.traceTick(ctx, time.Time{}, joblog.Ordered)
-	lease, err := j.try(ctx, "")
+	lease, err := j.try(ctx, payloadOf(time.Time{}))
 	for until := time.Now().Add(tryTimeout); j.isFreeSoon(err) && time.Now().Before(until) && sleep(ctx, leastPause) == nil; {
-		lease, err = j.try(ctx, "")
+		lease, err = j.try(ctx, payloadOf(time.Time{}))
 	}
 	if err != nil {
 		return nil, err
@@ -203,9 +203,11 @@ func (j *job) beginNow(ctx context.Context, order string) (*run, error) {
 }
 
 // isFreeSoon reports whether a lease was refused for the sake of no run: somebody writes something,
-// votes are split, or an attempt of this replica is being taken back.
+// or is called to do so and has said nothing yet, votes are split, or an attempt of this replica is
+// being taken back.
 func (j *job) isFreeSoon(err error) bool {
-	var held *redlock.HeldError
-	own := errors.As(err, &held) && held.Self && !slices.Contains(j.s.teller.jobs(), j.name)
-	return own || isBrief(err) || errors.Is(err, redlock.ErrSplit)
+	if held := new(redlock.HeldError); errors.As(err, &held) {
+		return held.Holder.Payload == "" || isBrief(err) || held.Self && !slices.Contains(j.s.teller.jobs(), j.name)
+	}
+	return errors.Is(err, redlock.ErrSplit)
 }
