@@ -2,9 +2,7 @@ package scheduler_test
 
 import (
 	"context"
-	"errors"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -71,49 +69,6 @@ func TestTasksThatMisbehave(t *testing.T) {
 			require.Equal(t, failed, c.book.ends[i].Err != nil, "run %d", i)
 		}
 	})
-}
-
-// A task may remove, update, stop and list jobs, its own too.
-func TestTaskThatChangesItsScheduler(t *testing.T) {
-	for what, do := range map[string]func(t *testing.T, r *replica, id uuid.UUID){
-		"removes itself": func(t *testing.T, r *replica, id uuid.UUID) { require.NoError(t, r.RemoveJob(id)) },
-		"updates itself": func(t *testing.T, r *replica, id uuid.UUID) {
-			_, err := r.Update(id, tenSecondly, gocron.NewTask(func() {}), gocron.WithName("other"))
-			require.NoError(t, err)
-		},
-		"makes another": func(t *testing.T, r *replica, _ uuid.UUID) {
-			r.add(t, tenSecondly, func() {}, gocron.WithName("other"))
-			require.Len(t, r.Jobs(), 2)
-		},
-		"runs itself": func(t *testing.T, r *replica, _ uuid.UUID) {
-			var skip *scheduler.SkipError
-			require.ErrorAs(t, r.Jobs()[0].RunNow(), &skip)
-			require.Equal(t, scheduler.SkipOverlap, skip.Reason)
-		},
-	} {
-		t.Run(what, func(t *testing.T) {
-			inCluster(t, func(t *testing.T, c *cluster) {
-				r := c.replica(quiet)
-				var once sync.Once
-				var id uuid.UUID
-				returned := make(chan struct{})
-				j := r.add(t, secondly, func() { once.Do(func() { do(t, r, id); close(returned) }) })
-				id = j.ID()
-				r.Start()
-				<-returned
-				time.Sleep(12 * time.Second)
-				run, _ := c.book.run(len(c.book.ticks()) - 1)
-				switch what {
-				case "removes itself":
-					require.Len(t, c.book.ticks(), 1)
-				case "updates itself":
-					require.Equal(t, "other", run.Job)
-				default:
-					require.GreaterOrEqual(t, len(c.book.ticks()), 12)
-				}
-			})
-		})
-	}
 }
 
 // A Quorum that is closed under a Scheduler ends its runs, and Shutdown returns.
@@ -218,20 +173,4 @@ func (a *asking) Next(after time.Time) time.Time {
 	}
 	defer a.depth.Store(0)
 	return after.Truncate(time.Second).Add(time.Second)
-}
-
-// A run that a listener refuses for an order is refused to who asked, and is no skip of a tick.
-func TestRefusedRunNow(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(quiet)
-		listener, skips := told()
-		j := r.add(t, minutely, func() {}, listener, gocron.WithEventListeners(gocron.BeforeJobRunsSkipIfBeforeFuncErrors(func(uuid.UUID, string) error { return errors.New("no") })))
-		r.Start()
-		time.Sleep(time.Second)
-		var skip *scheduler.SkipError
-		require.ErrorAs(t, j.RunNow(), &skip)
-		require.Equal(t, scheduler.SkipRefused, skip.Reason)
-		require.Empty(t, skips())
-		require.Empty(t, c.book.reasons())
-	})
 }

@@ -188,7 +188,7 @@ func TestOutageOfManyJobs(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode.name, func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
-				const jobs = 6
+				const jobs = 3
 				for range 3 {
 					r := c.replica(append(mode.opts, quiet, jobOptions(within(time.Hour, scheduler.CatchUpAll)))...)
 					for n := range jobs {

@@ -1,0 +1,213 @@
+//go:build long
+
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/internal/backfill"
+	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// A job that has not succeeded for too long is overdue, from when it was made or from its last
+// success on. A replica that does not lead does not know.
+func TestSucceedWithin(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		var fails atomic.Bool
+		var mu sync.Mutex
+		logs := make(map[string]scheduler.LogTrace)
+		replicas := make([]*replica, 2)
+		for i := range replicas {
+			name := fmt.Sprint("replica ", i)
+			replicas[i] = c.named(name, quiet, scheduler.WithElection("jobs"), scheduler.WithTracer(&scheduler.Tracer{Log: func(_ context.Context, data scheduler.LogTrace) {
+				mu.Lock()
+				defer mu.Unlock()
+				logs[name] = data
+			}}))
+			replicas[i].add(t, minutely, func() error {
+				if fails.Load() {
+					return errors.New("failed")
+				}
+				return nil
+			}, scheduler.WithSucceedWithin(3*time.Minute))
+			replicas[i].Start()
+			time.Sleep(5 * time.Second)
+		}
+		leader, follower := replicas[0], replicas[1]
+		log := func(name string) scheduler.LogTrace { mu.Lock(); defer mu.Unlock(); return logs[name] }
+		until(day(1, 0, 1, 30))
+		require.Empty(t, leader.Overdue())
+		require.True(t, log("replica 0").Next.Equal(day(1, 0, 2, 0)))
+		require.WithinDuration(t, day(1, 0, 1, 0), log("replica 0").Succeeded, time.Second)
+		fails.Store(true)
+		until(day(1, 0, 3, 59))
+		require.Empty(t, leader.Overdue())
+		until(day(1, 0, 5, 30))
+		require.Equal(t, []string{"job"}, leader.Overdue())
+		require.WithinDuration(t, day(1, 0, 4, 0), log("replica 0").OverdueAt, time.Second)
+		require.Empty(t, follower.Overdue())
+		require.Zero(t, log("replica 1"))
+		fails.Store(false)
+		until(day(1, 0, 6, 30))
+		require.Empty(t, leader.Overdue())
+		require.WithinDuration(t, day(1, 0, 9, 0), log("replica 0").OverdueAt, time.Second)
+		c.stop(leader)
+		until(day(1, 0, 8, 30))
+		require.Equal(t, scheduler.LogTrace{Job: "job"}, log("replica 0"), "who does not run the job knows nothing of it")
+		require.False(t, log("replica 1").Next.IsZero())
+		require.Empty(t, follower.Overdue())
+	})
+}
+
+// distances are those between the beginnings of runs.
+func (b *book) distances() (all []time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range b.begun[1:] {
+		all = append(all, b.begun[i+1].Sub(b.begun[i]))
+	}
+	return all
+}
+
+// Random jobs, and intervals from completion, have one sequence over all replicas, and need no
+// election.
+func TestSchedulesThatRunsDecide(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		of          gocron.JobDefinition
+		opts        []gocron.JobOption
+		least, most time.Duration
+	}{
+		{"random", gocron.DurationRandomJob(5*time.Second, 15*time.Second), nil, 5 * time.Second, 15 * time.Second},
+		{"from completion", gocron.DurationJob(10 * time.Second), []gocron.JobOption{gocron.WithIntervalFromCompletion()}, 13 * time.Second, 13 * time.Second},
+		{"random, from completion", gocron.DurationRandomJob(5*time.Second, 15*time.Second), []gocron.JobOption{gocron.WithIntervalFromCompletion()}, 8 * time.Second, 18 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				var replicas []*replica
+				for range 3 {
+					r := c.replica(quiet)
+					r.add(t, test.of, func() { time.Sleep(3 * time.Second) }, test.opts...)
+					r.Start()
+					replicas = append(replicas, r)
+				}
+				until(day(1, 0, 2, 0))
+				for n := len(c.book.ticks()); len(c.book.ticks()) == n; {
+					time.Sleep(100 * time.Millisecond)
+				}
+				run, _ := c.book.run(len(c.book.ticks()) - 1)
+				for _, r := range replicas {
+					if r.q.Identity() == run.Lease().Identity() {
+						c.kill(r)
+					}
+				}
+				until(day(1, 0, 4, 0))
+				distances := c.book.distances()
+				t.Log(distances)
+				require.GreaterOrEqual(t, len(distances), int(3*time.Minute/test.most))
+				gaps := 0
+				for _, d := range distances {
+					require.GreaterOrEqual(t, d, test.least-100*time.Millisecond)
+					if d > test.most+time.Second {
+						gaps++ // a run may have been killed
+						require.Less(t, d, test.most+15*time.Second)
+					}
+				}
+				require.LessOrEqual(t, gaps, 1)
+				require.Equal(t, 1, c.book.most)
+			})
+		})
+	}
+}
+
+// A backfill runs ticks that are past, one after the other on any replica. What is due goes first.
+func TestBackfill(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		var replicas []*replica
+		until(day(1, 0, 0, 30))
+		for range 2 {
+			r := c.replica()
+			r.add(t, gocron.CronJob("*/10 * * * *", false), func(ctx context.Context) error {
+				select {
+				case <-time.After(20 * time.Second):
+					return nil
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			}, within(time.Hour, scheduler.CatchUpAll))
+			r.Start()
+			replicas = append(replicas, r)
+		}
+		until(day(1, 0, 9, 0))
+		q := open(t, c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption))
+		_, err := backfill.Set(t.Context(), q, scheduler.KeyPrefix+"job", day(0, 23, 0, 0), day(0, 23, 30, 0))
+		require.NoError(t, err)
+		until(day(1, 0, 12, 30))
+		require.Len(t, c.book.ticks(), 5)
+		due := slices.Index(c.book.texts("15:04"), "00:10")
+		require.Equal(t, []string{"23:00", "23:10", "23:20", "23:30"}, slices.Delete(c.book.texts("15:04"), due, due+1))
+		whys := make(map[string]int)
+		for i := range c.book.ticks() {
+			run, at := c.book.run(i)
+			whys[run.Why]++
+			if i == due {
+				require.Less(t, at.Sub(run.Due), 25*time.Second, "it waits for a run of the backfill at most")
+			}
+		}
+		require.Equal(t, 4, whys["backfill"])
+		require.Equal(t, 1, c.book.most)
+
+		// A run of it that is cancelled ends it.
+		_, err = backfill.Set(t.Context(), q, scheduler.KeyPrefix+"job", day(0, 1, 0, 0), day(0, 3, 30, 0))
+		require.NoError(t, err)
+		until(day(1, 0, 14, 0))
+		last, _ := c.book.run(len(c.book.ticks()) - 1)
+		for _, r := range replicas {
+			if r.q.Identity() == last.Lease().Identity() {
+				require.True(t, r.order(t, bulletin.Order{Kind: bulletin.Cancel, Target: "job", Number: last.FencingToken()}).Result == bulletin.Done)
+			}
+		}
+		n := len(c.book.ticks())
+		until(day(1, 0, 19, 50))
+		require.Len(t, c.book.ticks(), n)
+		until(day(1, 0, 21, 0))
+		require.Equal(t, "00:20", c.book.texts("15:04")[n])
+	})
+}
+
+// order gives an order and returns its answer.
+func (r *replica) order(t *testing.T, o bulletin.Order) bulletin.Order {
+	t.Helper()
+	o.ID, o.By, o.Within = fmt.Sprint("order-", o.Kind, time.Now().UnixNano()), "ann", 5000
+	answered := make(chan bulletin.Order, 10)
+	unhear, err := r.q.Board().Hear(bulletin.Orders, func(e redlock.Entry) {
+		if a, ok := bulletin.ParseOrder(e.Text); ok && a.ID == o.ID && a.Result != "" && a.Result != bulletin.Taken {
+			answered <- a
+		}
+	})
+	require.NoError(t, err)
+	defer unhear()
+	time.Sleep(time.Second)
+	e, ok := o.Entry()
+	require.True(t, ok)
+	_, err = r.q.Board().Post(t.Context(), nil, []redlock.Entry{e})
+	require.NoError(t, err)
+	select {
+	case a := <-answered:
+		return a
+	case <-time.After(6 * time.Second):
+		return bulletin.Order{}
+	}
+}
