@@ -69,18 +69,14 @@ func (s *state) prune() {
 // Conflicts returns the conflicts of all jobs that this replica has found since they were made, by
 // the jobs' names. See Conflict. It does no I/O.
 func (s *Scheduler) Conflicts() []Conflict {
-	s.mu.Lock()
-	jobs := s.list()
-	s.mu.Unlock()
 	var found []Conflict
-	for _, j := range jobs {
+	for _, j := range s.all() {
 		j.mu.Lock()
 		if j.conflict != nil {
 			found = append(found, *j.conflict)
 		}
 		j.mu.Unlock()
 	}
-	slices.SortFunc(found, func(a, b Conflict) int { return strings.Compare(a.Job, b.Job) })
 	return found
 }
 
@@ -88,21 +84,26 @@ func (s *Scheduler) Conflicts() []Conflict {
 // says, as far as this replica knows. It does no I/O, and is no matter of readiness: a restart
 // heals nothing.
 func (s *Scheduler) Overdue() []string {
-	s.mu.Lock()
-	jobs := s.list()
-	s.mu.Unlock()
 	var late []string
-	for _, j := range jobs {
+	for _, j := range s.all() {
 		if at := j.state().OverdueAt; !at.IsZero() && s.now().After(at) {
 			late = append(late, j.name)
 		}
 	}
-	slices.Sort(late)
 	return late
 }
 
-// list is called with mu held.
-func (s *state) list() []*job { return slices.Collect(maps.Values(s.jobs)) }
+// all are the jobs, by their names.
+func (s *state) all() []*job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.list()
+}
+
+// list is all, called with mu held.
+func (s *state) list() []*job {
+	return slices.SortedFunc(maps.Values(s.jobs), func(a, b *job) int { return strings.Compare(a.name, b.name) })
+}
 
 // named returns the job of that name, or nil.
 func (s *state) named(name string) *job {

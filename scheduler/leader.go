@@ -147,33 +147,21 @@ func (l *leadership) stopCampaign() <-chan struct{} {
 	return l.ended
 }
 
-// names are those of elections that Schedulers of this process take part in: two would take the
-// leadership from each other, and one of them would run nothing.
-type names struct {
-	mu    sync.Mutex
-	taken map[electionOf]bool // guarded by mu
-}
+// elections are those that Schedulers of this process take part in: two would take the leadership
+// from each other, and one of them would run nothing.
+var elections sync.Map
 
 type electionOf struct {
 	q    *redlock.Quorum
 	name string
 }
 
-var elections = names{taken: make(map[electionOf]bool)}
-
-// take takes a name until free is called.
-func (n *names) take(q *redlock.Quorum, name string) (free func(), err error) {
+// takeElection takes a name until free is called.
+func takeElection(q *redlock.Quorum, name string) (free func(), err error) {
 	of := electionOf{q, name}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.taken[of] {
+	if _, taken := elections.LoadOrStore(of, nil); taken {
 		return nil, &OptionError{Option: "WithElection", Reason: fmt.Sprintf("another Scheduler of this Quorum takes part in the election %q, and the leader of the two "+
 			"would run its jobs alone: use one Scheduler, or name another election", name)}
 	}
-	n.taken[of] = true
-	return sync.OnceFunc(func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		delete(n.taken, of)
-	}), nil
+	return sync.OnceFunc(func() { elections.Delete(of) }), nil
 }

@@ -228,55 +228,38 @@ func WithTelling(t Telling) Option {
 // A job's options are options of gocron's NewJob.
 
 // CatchUp is what becomes of ticks that nobody ran at their time.
-type CatchUp int
+type CatchUp = joblog.CatchUp
 
-// The policies.
+// The policies. Their String is "none", "latest" and "all".
 const (
-	CatchUpNone   CatchUp = iota // the newest is run if it is late by Grace at most
-	CatchUpLatest                // the newest is run if it is within the window
-	CatchUpAll                   // each within the window is run, in order
+	CatchUpNone   = joblog.CatchUpNone   // the newest is run if it is late by Grace at most
+	CatchUpLatest = joblog.CatchUpLatest // the newest is run if it is within the window
+	CatchUpAll    = joblog.CatchUpAll    // each within the window is run, in order
 )
-
-// String returns "none", "latest" or "all".
-func (c CatchUp) String() string { return wordOf([]string{"none", "latest", "all"}, int(c)) }
 
 // Delivery is what a tick becomes whose run was cut short: its replica was killed, lost the lease
 // or panicked, or the task was told to end and returned an error.
-type Delivery int
+type Delivery = joblog.Delivery
 
-// The kinds of delivery.
+// The kinds of delivery. Their String is "at most once" and "at least once".
 const (
-	AtMostOnce  Delivery = iota // it counts as run from the grant on
-	AtLeastOnce                 // it is run again, as long as it is within the window
+	AtMostOnce  = joblog.AtMostOnce  // it counts as run from the grant on
+	AtLeastOnce = joblog.AtLeastOnce // it is run again, as long as it is within the window
 )
-
-// String returns "at most once" or "at least once".
-func (d Delivery) String() string { return wordOf([]string{"at most once", "at least once"}, int(d)) }
 
 // Overlap is what becomes of ticks that come while a run of the job goes on, on whatever replica.
-type Overlap int
+type Overlap = joblog.Overlap
 
-// The policies.
+// The policies. Their String is "skip", "queue" and "cancel".
 const (
-	OverlapSkip   Overlap = iota // they are left out
-	OverlapQueue                 // the last of them is run when the run is over, however late
-	OverlapCancel                // the run is told to end, and then the tick is run
+	OverlapSkip   = joblog.OverlapSkip   // they are left out
+	OverlapQueue  = joblog.OverlapQueue  // the last of them is run when the run is over, however late
+	OverlapCancel = joblog.OverlapCancel // the run is told to end, and then the tick is run
 )
-
-// String returns "skip", "queue" or "cancel".
-func (o Overlap) String() string { return wordOf([]string{"skip", "queue", "cancel"}, int(o)) }
-
-func wordOf(words []string, i int) string {
-	if i < 0 || i >= len(words) {
-		return fmt.Sprintf("unknown (%d)", i)
-	}
-	return words[i]
-}
 
 // jobConfig is what the options of one job say.
 type jobConfig struct {
 	policy  joblog.Policy
-	catchUp CatchUp
 	retry   int           // attempts behind the first
 	backoff time.Duration // before the first of them
 	within  time.Duration // WithSucceedWithin; zero for none
@@ -298,7 +281,7 @@ func WithCatchUp(window time.Duration, policy CatchUp) gocron.JobOption {
 		case policy != CatchUpNone && (window <= 0 || window > MaxSpan):
 			return &OptionError{Option: name, Reason: fmt.Sprintf("a window of %v is not above 0 and at most %v", window, MaxSpan)}
 		}
-		c.catchUp, c.policy.CatchUp, c.policy.Window = policy, joblog.CatchUp(policy), window
+		c.policy.CatchUp, c.policy.Window = policy, window
 		return nil
 	}))
 }
@@ -311,7 +294,7 @@ func WithDelivery(d Delivery) gocron.JobOption {
 		if d != AtMostOnce && d != AtLeastOnce {
 			return &OptionError{Option: name, Reason: fmt.Sprintf("%v is neither AtMostOnce nor AtLeastOnce", d)}
 		}
-		c.policy.Delivery = joblog.Delivery(d)
+		c.policy.Delivery = d
 		return nil
 	}))
 }
@@ -324,7 +307,7 @@ func WithOverlap(o Overlap) gocron.JobOption {
 		if o < OverlapSkip || o > OverlapCancel {
 			return &OptionError{Option: name, Reason: fmt.Sprintf("%v is none of OverlapSkip, OverlapQueue and OverlapCancel", o)}
 		}
-		c.policy.Overlap = joblog.Overlap(o)
+		c.policy.Overlap = o
 		return nil
 	}))
 }
@@ -379,7 +362,7 @@ func newJobConfig(d *gocronx.Definition) (c jobConfig, err error) {
 		}
 	}
 	c.policy.Limit = int(min(d.LimitedRuns, 1<<30))
-	if c.policy.Delivery == joblog.AtLeastOnce && c.catchUp == CatchUpNone {
+	if c.policy.Delivery == joblog.AtLeastOnce && c.policy.CatchUp == CatchUpNone {
 		return c, &OptionError{Option: "WithDelivery", Reason: "AtLeastOnce runs a tick again whose run was cut short: say with WithCatchUp for how long"}
 	}
 	return c, nil

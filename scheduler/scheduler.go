@@ -90,7 +90,7 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 		return nil, invalidGocron(err)
 	}
 	if cfg.election != "" {
-		if s.free, err = elections.take(q, cfg.election); err != nil {
+		if s.free, err = takeElection(q, cfg.election); err != nil {
 			return nil, err
 		}
 		if s.leader, err = newLeadership(q, cfg, s.clock.ahead, s.kickAll, s.forgetPauses); err != nil {
@@ -270,20 +270,14 @@ func (s *Scheduler) Start() {
 
 // kickAll has all jobs think: this replica was elected.
 func (s *state) kickAll() {
-	s.mu.Lock()
-	jobs := s.list()
-	s.mu.Unlock()
-	for _, j := range jobs {
+	for _, j := range s.all() {
 		j.kick()
 	}
 }
 
 // forgetPauses is for a replica that runs no ticks any more.
 func (s *state) forgetPauses() {
-	s.mu.Lock()
-	jobs := s.list()
-	s.mu.Unlock()
-	for _, j := range jobs {
+	for _, j := range s.all() {
 		j.pauses.become(context.Background(), PauseTrace{})
 	}
 }

@@ -186,11 +186,8 @@ func (t *teller) report() redlock.Report {
 			j.told.changed()
 		}
 	}
-	t.s.mu.Lock()
-	jobs := t.s.list()
-	t.s.mu.Unlock()
 	var names []any
-	for _, j := range jobs {
+	for _, j := range t.s.all() {
 		names = append(names, j.name)
 		if !j.unlocked && j.told.due() {
 			if card, ok := j.definition(); ok {
@@ -199,7 +196,6 @@ func (t *teller) report() redlock.Report {
 			}
 		}
 	}
-	slices.SortFunc(names, func(a, b any) int { return compareStrings(a, b) })
 	report.About = map[string][]any{bulletin.Running: running, bulletin.HasJobs: names}
 	return report
 }
@@ -235,7 +231,7 @@ func (j *job) definition() (redlock.Card, bool) {
 	cfg := j.s.cfg
 	b := bulletin.Job{
 		Job: j.name, Key: j.key, Schedule: j.spec.String(), Program: program(), Election: cfg.election,
-		Delivery: Delivery(j.cfg.policy.Delivery).String(), CatchUp: j.cfg.catchUp.String(), Overlap: Overlap(j.cfg.policy.Overlap).String(),
+		Delivery: j.cfg.policy.Delivery.String(), CatchUp: j.cfg.policy.CatchUp.String(), Overlap: j.cfg.policy.Overlap.String(),
 		By: j.s.q.Identity(), Orders: !cfg.tell.NoOrders, Within: j.cfg.within.Milliseconds(),
 	}
 	if j.spec.ZoneMatters() {
@@ -370,17 +366,4 @@ func errorTold(err error, texts bool) (told string) {
 		return kind
 	}
 	return told
-}
-
-// compareStrings orders strings in lists of anything.
-func compareStrings(a, b any) int {
-	x, _ := a.(string)
-	y, _ := b.(string)
-	switch {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
 }

@@ -1,6 +1,9 @@
 package joblog
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Grace is how late a tick is still run without a catch-up. It is longer than the clocks of
 // machines that NTP keeps differ, than a hand-over in order takes, and than a busy machine stands
@@ -17,6 +20,9 @@ const (
 	CatchUpAll                   // each within the window is run, in order
 )
 
+// String is the kind as people read it.
+func (c CatchUp) String() string { return wordOf(int(c), "none", "latest", "all") }
+
 // Delivery is what a tick becomes whose run did not complete.
 type Delivery int
 
@@ -25,6 +31,9 @@ const (
 	AtMostOnce  Delivery = iota // it counts as run from the grant on
 	AtLeastOnce                 // it is owed again, as long as it is within the window
 )
+
+// String is the kind as people read it.
+func (d Delivery) String() string { return wordOf(int(d), "at most once", "at least once") }
 
 // Overlap is what becomes of ticks that come while a run goes on.
 type Overlap int
@@ -35,6 +44,16 @@ const (
 	OverlapQueue                 // the last of them is run when the run is over, however late
 	OverlapCancel                // the same; the caller ends the run when the tick comes
 )
+
+// String is the kind as people read it.
+func (o Overlap) String() string { return wordOf(int(o), "skip", "queue", "cancel") }
+
+func wordOf(i int, words ...string) string {
+	if i < 0 || i >= len(words) {
+		return fmt.Sprintf("unknown (%d)", i)
+	}
+	return words[i]
+}
 
 // Policy is what a job's options say, and its pause.
 type Policy struct {
