@@ -57,8 +57,8 @@ func TestTasksThatMisbehave(t *testing.T) {
 			case 3:
 				return (*scheduler.SkipError)(nil)
 			case 4:
-				var nothing map[string]int
-				nothing["a"] = 1
+				var nothing []int
+				nothing[len(nothing)] = 1
 			}
 			return nil
 		})

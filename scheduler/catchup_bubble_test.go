@@ -97,7 +97,7 @@ func TestNextRuns(t *testing.T) {
 		next, err := cron.NextRuns(2)
 		require.NoError(t, err)
 		require.Equal(t, []time.Time{at(30), at(40)}, next)
-		last, err := cron.LastRun()
+		last, err := cron.LastRunStartedAt()
 		require.NoError(t, err)
 		require.WithinDuration(t, at(20), last, time.Second)
 		run, err := every.NextRun()

@@ -34,7 +34,6 @@ type job struct {
 	pauses   news[PauseTrace]
 	logged   news[LogTrace]
 	told     definitions
-	adopting chan struct{} // holds a value while the definition is adopted
 	entry    agenda.Entry
 
 	mu         sync.Mutex
@@ -139,7 +138,6 @@ func (s *state) newJob(definition gocron.JobDefinition, task gocron.Task, opts [
 	j := &job{
 		s: s, name: d.Name, key: key, cfg: cfg, def: def, spec: spec, unlocked: d.WithoutLocking,
 		record: register.Of(s.q, key, keep), pause: pause.Of(s.q, key), ahead: aheadOf(d.Name, s.q.Identity()),
-		adopting: make(chan struct{}, 1),
 	}
 	j.pauses.tell, j.logged.tell, j.logged.told = j.tellPause, s.cfg.tracer.Log, LogTrace{Job: d.Name}
 	j.entry.Wake = j.wake

@@ -95,12 +95,6 @@ func (j *job) forget(ctx context.Context) {
 // adopt makes this replica's definition the job's, once after its start. A replica of an older
 // version goes on with its own.
 func (j *job) adopt(ctx context.Context) error {
-	select { // by a turn, or by RunNow
-	case j.adopting <- struct{}{}:
-		defer func() { <-j.adopting }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 	j.mu.Lock()
 	is, since := j.adopted, j.view.since
 	j.mu.Unlock()

@@ -28,7 +28,7 @@ func TestSelfCalls(t *testing.T) {
 		"Jobs": func(r *replica, _ gocron.Job) {
 			for _, j := range r.Jobs() {
 				_, _ = j.NextRun()
-				_, _ = j.LastRun()
+				_, _ = j.LastRunStartedAt()
 			}
 		},
 	}
