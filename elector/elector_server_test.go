@@ -33,7 +33,7 @@ func serverCandidate(t *testing.T, fleet *valkeytest.Fleet) *elector.Elector {
 func TestHandOversNeverOverlap(t *testing.T) {
 	t.Parallel()
 	fleet := valkeytest.Start(t, 5)
-	const replicas, terms = 4, 40
+	const replicas, terms = 4, 20
 	var inside, served atomic.Int32
 	var last atomic.Uint64
 	enough := make(chan struct{})
