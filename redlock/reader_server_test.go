@@ -62,7 +62,7 @@ func TestReader(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 3, withUser(t))
 	rights := readerRights(t, "tenure")
-	patient := []redlock.Option{redlock.WithTTL(longTTL), redlock.WithNodeTimeout(longTTL / 2)}
+	patient := []redlock.Option{redlock.WithTTL(longTTL), redlock.WithNodeTimeout(longTTL / 4)}
 	writer := s.gated(patient...)
 	s.hold(writer, "held")
 	turn, _, err := register.Of(writer, "job", time.Hour).Begin(t.Context(), s.hold(writer, "job"))
