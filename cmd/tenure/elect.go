@@ -91,7 +91,7 @@ func (c *candidacy) run(ctx context.Context, name string, args []string) error {
 		return last
 	default:
 	}
-	var ended *signalled
+	var ended *signalError
 	if errors.As(context.Cause(ctx), &ended) {
 		return exit(exitSignal+int(ended.signal), err)
 	}
