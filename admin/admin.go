@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,6 +164,12 @@ func (t Target) key() (string, error) {
 	return KeyPrefix + t.job, nil
 }
 
+// keyAnd is key, and checks a text for people.
+func (t Target) keyAnd(option, text string) (string, error) {
+	key, err := t.key()
+	return key, cmp.Or(err, checkText(option, text))
+}
+
 // ErrUnknown means that it is not known what came of an order: it may be in force, or come into
 // force.
 var ErrUnknown = errors.New("admin: the outcome is not known")
@@ -201,10 +208,7 @@ type Paused struct {
 // nothing was done; ErrUnknown if it may be in force or not; or ctx's own error. If ctx ends while
 // Pause waits, the pause stands, and is returned with the error.
 func (c *Client) Pause(ctx context.Context, t Target, o PauseOptions) (Paused, error) {
-	key, err := t.key()
-	if err == nil {
-		err = checkText("PauseOptions.Reason", o.Reason)
-	}
+	key, err := t.keyAnd("PauseOptions.Reason", o.Reason)
 	if err == nil && !o.Until.IsZero() && !o.Until.After(time.Now()) {
 		err = &OptionError{"PauseOptions.Until", fmt.Sprintf("the end %v has passed: it would pause nothing", o.Until)}
 	}
@@ -212,11 +216,9 @@ func (c *Client) Pause(ctx context.Context, t Target, o PauseOptions) (Paused, e
 		return Paused{}, err
 	}
 	var p pause.Pause
-	err = c.trace(ctx, OrderPause, t.job, o.Reason, func(ctx context.Context) (err error) {
+	err = c.enact(ctx, OrderPause, t.job, o.Reason, func(ctx context.Context) (detail string, err error) {
 		p, _, err = pause.Set(ctx, c.q, key, pause.Pause{Until: o.Until, By: c.actor, Why: o.Reason})
-		err = unknown(err)
-		c.enter(ctx, OrderPause, t.job, o.Reason, "", err)
-		return err
+		return "", err
 	})
 	if err != nil && p.Since.IsZero() {
 		return Paused{}, fmt.Errorf("admin: cannot pause %v: %w", t, err)
@@ -230,14 +232,6 @@ func (c *Client) Pause(ctx context.Context, t Target, o PauseOptions) (Paused, e
 	}
 	paused.Running = c.runningOf(ctx, t)
 	return paused, nil
-}
-
-// unknown has an error of a write whose outcome is not known match ErrUnknown.
-func unknown(err error) error {
-	if errors.Is(err, register.ErrUnknown) {
-		return fmt.Errorf("%w: %w", ErrUnknown, err)
-	}
-	return err
 }
 
 // runningOf are the runs that a quorum of nodes has, of a job, or of those that replicas run.
@@ -273,22 +267,16 @@ func newPaused(t Target, p pause.Pause) Paused {
 //
 // Errors are those of Pause.
 func (c *Client) Resume(ctx context.Context, t Target, reason string) error {
-	key, err := t.key()
-	if err == nil {
-		err = checkText("reason", reason)
-	}
+	key, err := t.keyAnd("reason", reason)
 	if err != nil {
 		return err
 	}
-	err = c.trace(ctx, OrderResume, t.job, reason, func(ctx context.Context) error {
+	err = c.enact(ctx, OrderResume, t.job, reason, func(ctx context.Context) (string, error) {
 		_, was, err := pause.Resume(ctx, c.q, key, c.actor, reason)
-		detail := ""
 		if err == nil && !isPaused(was) {
-			detail = bulletin.NotPaused
+			return bulletin.NotPaused, nil
 		}
-		err = unknown(err)
-		c.enter(ctx, OrderResume, t.job, reason, detail, err)
-		return err
+		return "", err
 	})
 	if err != nil {
 		return fmt.Errorf("admin: cannot resume %v: %w", t, err)
@@ -306,10 +294,7 @@ var ErrNotPaused = errors.New("admin: not paused")
 // redlock.ErrClosed, or ctx's own error.
 func (c *Client) Paused(ctx context.Context, t Target) (Paused, error) {
 	key, err := t.key()
-	if err == nil {
-		err = checkContext(ctx)
-	}
-	if err != nil {
+	if err = cmp.Or(err, checkContext(ctx)); err != nil {
 		return Paused{}, err
 	}
 	keys := []string{key, ""}
@@ -417,10 +402,7 @@ const keepLog = 24 * time.Hour
 // log reads what a quorum of nodes has of a job.
 func (c *Client) log(ctx context.Context, job string) (l log, err error) {
 	key, err := Job(job).key()
-	if err == nil {
-		err = checkContext(ctx)
-	}
-	if err != nil {
+	if err = cmp.Or(err, checkContext(ctx)); err != nil {
 		return l, err
 	}
 	states, err := register.Of(c.q, key, keepLog).Read(ctx, pause.Of(c.q, key), pause.Of(c.q, ""))
@@ -441,36 +423,26 @@ func (c *Client) log(ctx context.Context, job string) (l log, err error) {
 	return l, nil
 }
 
-// waitEvery is how often Wait asks.
-const waitEvery = 250 * time.Millisecond
-
 // Wait returns when no replica runs the job. It asks four times a second, and goes on while too few
 // nodes answer.
 //
 // Errors: *OptionError, redlock.ErrClosed, or ctx's own error.
 func (c *Client) Wait(ctx context.Context, job string) error {
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
 	for {
 		_, err := c.Running(ctx, job)
 		switch {
 		case errors.Is(err, ErrNotRunning):
 			return nil
-		case ctx != nil && ctx.Err() != nil:
+		case ctx.Err() != nil:
 			return fmt.Errorf("admin: a run of %q goes on: %w", job, context.Cause(ctx))
 		case err != nil && !errors.Is(err, redlock.ErrNoQuorum):
 			return err
 		}
-		select {
-		case <-time.After(waitEvery):
-		case <-done(ctx):
-		}
+		again(ctx)
 	}
-}
-
-func done(ctx context.Context) <-chan struct{} {
-	if ctx == nil {
-		return nil
-	}
-	return ctx.Done()
 }
 
 func checkContext(ctx context.Context) error {

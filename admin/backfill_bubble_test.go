@@ -22,7 +22,7 @@ func TestBackfill(t *testing.T) {
 		require.ErrorAs(t, err, &oe)
 
 		r.start(t, "a", time.Second)
-		time.Sleep(65 * time.Second)
+		time.Sleep(35 * time.Second)
 		before := len(r.began())
 		from := r.began()[0].Truncate(10 * time.Second)
 		b, err := c.Backfill(t.Context(), "job", from, from.Add(20*time.Second), "the source was late")
@@ -31,8 +31,8 @@ func TestBackfill(t *testing.T) {
 		j, err := c.Job(t.Context(), "job")
 		require.NoError(t, err)
 		require.Equal(t, b, *j.Backfill)
-		time.Sleep(2 * time.Minute)
-		require.InDelta(t, before+12+3, len(r.began()), 1)
+		time.Sleep(80 * time.Second)
+		require.InDelta(t, before+8+3, len(r.began()), 1)
 		runs, err := c.Runs(t.Context(), "job", 20)
 		require.NoError(t, err)
 		var filled []time.Duration

@@ -15,11 +15,21 @@ import (
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/orders"
+	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// repeatEvery is how often an order is told until it has an answer: messages may be lost.
+// repeatEvery is how often an order is told until it has an answer, as messages may be lost, and how
+// often Wait asks.
 const repeatEvery = 250 * time.Millisecond
+
+// again waits before the nodes are asked anew.
+func again(ctx context.Context) {
+	select {
+	case <-time.After(repeatEvery):
+	case <-ctx.Done():
+	}
+}
 
 // OrderKind is what an order asks for.
 type OrderKind string
@@ -125,17 +135,22 @@ func (c *Client) trace(ctx context.Context, kind OrderKind, target, reason strin
 	return err
 }
 
-// enter enters an order that no replica takes into the journal: one that is in force once the nodes
-// have it.
-func (c *Client) enter(ctx context.Context, kind OrderKind, target, reason, detail string, err error) {
-	o := bulletin.Order{ID: orders.NewID(), Kind: string(kind), Target: target, By: c.actor, Why: reason, Result: bulletin.Done, Detail: detail}
-	switch {
-	case errors.Is(err, ErrUnknown):
-		o.Result, o.Detail = bulletin.Unknown, redlock.ErrorType(err)
-	case err != nil:
-		o.Result, o.Detail = bulletin.Refused, redlock.ErrorType(err)
-	}
-	c.tell(ctx, o)
+// enact has an order carried out that no replica takes, and that is in force once the nodes have it.
+// It is entered into the journal, with a detail where it is done.
+func (c *Client) enact(ctx context.Context, kind OrderKind, target, reason string, carryOut func(context.Context) (detail string, err error)) error {
+	return c.trace(ctx, kind, target, reason, func(ctx context.Context) error {
+		detail, err := carryOut(ctx)
+		o := bulletin.Order{ID: orders.NewID(), Kind: string(kind), Target: target, By: c.actor, Why: reason, Result: bulletin.Done, Detail: detail}
+		switch {
+		case errors.Is(err, register.ErrUnknown):
+			err = fmt.Errorf("%w: %w", ErrUnknown, err)
+			o.Result, o.Detail = bulletin.Unknown, redlock.ErrorType(err)
+		case err != nil:
+			o.Result, o.Detail = bulletin.Refused, redlock.ErrorType(err)
+		}
+		c.tell(ctx, o)
+		return err
+	})
 }
 
 // tell tells what came of an order.
@@ -300,14 +315,11 @@ func (c *Client) StopBackfill(ctx context.Context, job, reason string) (Backfill
 }
 
 func (c *Client) fill(ctx context.Context, job, reason string, change func(ctx context.Context, key string) (joblog.Fill, error)) (b Backfill, err error) {
-	key, err := Job(job).key()
-	if err == nil {
-		err = checkText("reason", reason)
-	}
+	key, err := Job(job).keyAnd("reason", reason)
 	if err != nil {
 		return b, err
 	}
-	err = c.trace(ctx, OrderBackfill, job, reason, func(ctx context.Context) error {
+	err = c.enact(ctx, OrderBackfill, job, reason, func(ctx context.Context) (string, error) {
 		within, cancel := context.WithTimeoutCause(ctx, c.timeout, errNoAnswer)
 		defer cancel()
 		fill, err := change(within, key)
@@ -319,11 +331,8 @@ func (c *Client) fill(ctx context.Context, job, reason string, change func(ctx c
 			err = fmt.Errorf("%w: %w: job %q", ErrNoBackfill, err, job)
 		case ctx.Err() == nil && errors.As(err, &held):
 			err = &OrderError{Kind: OrderBackfill, Target: job, By: held.Holder.Identity, Reason: "overlap", Err: ErrRefused}
-		default:
-			err = unknown(err)
 		}
-		c.enter(ctx, OrderBackfill, job, reason, b.String(), err)
-		return err
+		return b.String(), err
 	})
 	return b, err
 }
@@ -357,8 +366,8 @@ func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bull
 	defer unhear()
 	end := time.NewTimer(c.timeout)
 	defer end.Stop()
-	again := time.NewTicker(repeatEvery)
-	defer again.Stop()
+	next := time.NewTicker(repeatEvery)
+	defer next.Stop()
 	o.By = c.actor
 	told := o
 	told.ID, told.Within = id, c.timeout.Milliseconds()
@@ -379,7 +388,7 @@ func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bull
 		select {
 		case a := <-answers:
 			return o, a, nil
-		case <-again.C:
+		case <-next.C:
 			if a, _, ok := c.answerTo(ctx, id); ok { // it was not heard
 				return o, a, nil
 			}
@@ -442,10 +451,7 @@ func (c *Client) unanswered(ctx context.Context, o bulletin.Order, because error
 			e.Err = fmt.Errorf("%w: %w: %w", ErrUnknown, because, err)
 			return answer, e
 		}
-		select {
-		case <-time.After(repeatEvery):
-		case <-ctx.Done():
-		}
+		again(ctx)
 	}
 }
 
@@ -459,10 +465,7 @@ func (c *Client) lookUp(ctx context.Context, o bulletin.Order, e *OrderError) (a
 		if by != "" {
 			e.By = by
 		}
-		select {
-		case <-time.After(repeatEvery):
-		case <-ctx.Done():
-		}
+		again(ctx)
 	}
 	e.Err, e.Reason, e.Detail = fmt.Errorf("%w: %w", ErrUnknown, e.Err), "no_answer", "it took the order, and has not said what came of it"
 	return answer, e
@@ -543,7 +546,7 @@ func (c *Client) Orders(ctx context.Context, limit int) ([]Order, error) {
 		}
 		is := known[o.ID]
 		if is == nil {
-			is = &Order{ID: o.ID, Kind: OrderKind(o.Kind), Target: o.Target}
+			is = newOrder(o)
 			known[o.ID] = is
 			all = append(all, is)
 		}
@@ -555,6 +558,10 @@ func (c *Client) Orders(ctx context.Context, limit int) ([]Order, error) {
 		newest = append(newest, *o)
 	}
 	return newest, nil
+}
+
+func newOrder(b bulletin.Order) *Order {
+	return &Order{ID: b.ID, Kind: OrderKind(b.Kind), Target: b.Target}
 }
 
 // add takes an order, or the answer to it.

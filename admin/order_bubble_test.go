@@ -378,11 +378,11 @@ func TestWatch(t *testing.T) {
 			post(run, skip, term, order, redlock.Entry{Journal: "runs/job/job", Text: "{", Most: 1, Keep: time.Hour})
 		})
 		time.AfterFunc(time.Minute, func() {
-			for i := range 500 {
+			for i := range 300 {
 				e, _ := bulletin.Run{Job: "job", By: "a", Token: uint64(i)}.Entry("job/job")
 				post(e)
 			}
-			time.Sleep(5 * time.Minute)
+			time.Sleep(2 * time.Minute)
 			cancel()
 		})
 		var seen []admin.Change

@@ -280,10 +280,10 @@ type PastRun struct {
 	Sources      int    // nodes that have it
 }
 
-func newPastRun(job string, e redlock.Entry) (PastRun, bool) {
+func newPastRun(e redlock.Entry) (PastRun, bool) {
 	r, ok := bulletin.ParseRun(e.Text)
 	return PastRun{
-		Job: job, Replica: r.By, Tick: timeOf(r.Tick), Began: timeOf(r.Began), Took: time.Duration(r.Took) * time.Microsecond,
+		Job: r.Job, Replica: r.By, Tick: timeOf(r.Tick), Began: timeOf(r.Began), Took: time.Duration(r.Took) * time.Microsecond,
 		Outcome: Outcome(r.Outcome), Error: r.Error, Attempt: r.Attempt, Why: r.Why, Report: r.Report, FencingToken: r.Token,
 		TraceID: r.Trace, Order: r.Order, Sources: e.Nodes,
 	}, ok
@@ -293,7 +293,7 @@ func newPastRun(job string, e redlock.Entry) (PastRun, bool) {
 //
 // Errors are those of Replicas, and *OptionError.
 func (c *Client) Runs(ctx context.Context, job string, limit int) ([]PastRun, error) {
-	return journal(ctx, c, bulletin.Runs, job, limit, func(e redlock.Entry) (PastRun, bool) { return newPastRun(job, e) })
+	return journal(ctx, c, bulletin.Runs, job, limit, newPastRun)
 }
 
 // journal reads that of a job.
@@ -327,9 +327,9 @@ type Skip struct {
 	Sources int       // nodes that have it
 }
 
-func newSkip(job string, e redlock.Entry) (Skip, bool) {
+func newSkip(e redlock.Entry) (Skip, bool) {
 	s, ok := bulletin.ParseSkip(e.Text)
-	return Skip{Job: job, Reason: s.Reason, Tick: timeOf(s.Tick), Count: e.Count, Replica: s.By, By: s.Holder, At: e.At, Sources: e.Nodes}, ok
+	return Skip{Job: s.Job, Reason: s.Reason, Tick: timeOf(s.Tick), Count: e.Count, Replica: s.By, By: s.Holder, At: e.At, Sources: e.Nodes}, ok
 }
 
 // Skips reads why ticks of a job were not run, the newest first: at most limit, and 10. A replica
@@ -337,7 +337,7 @@ func newSkip(job string, e redlock.Entry) (Skip, bool) {
 //
 // Errors are those of Runs.
 func (c *Client) Skips(ctx context.Context, job string, limit int) ([]Skip, error) {
-	return journal(ctx, c, bulletin.Skips, job, limit, func(e redlock.Entry) (Skip, bool) { return newSkip(job, e) })
+	return journal(ctx, c, bulletin.Skips, job, limit, newSkip)
 }
 
 // Election is who leads, and who led.

@@ -47,7 +47,7 @@ func TestJobsOfAllNames(t *testing.T) {
 		runUntilVotes(t, q)
 		var cards []redlock.Card
 		names := []string{"a", "a b", "a{b}", "a\x00", "ä\x7f", "{", "}", "a/b", "job/a", `"'<script>`, strings.Repeat("é", 500)}
-		for i := range 120 {
+		for i := range 50 {
 			names = append(names, fmt.Sprintf("x%03d", i))
 		}
 		for _, name := range names {

@@ -39,8 +39,8 @@ const watchedAhead = 256
 // when it ends: redlock.ErrClosed, or ctx's own.
 func (c *Client) Watch(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
-		if ctx == nil {
-			yield(Change{}, &OptionError{"ctx", "is nil: use context.Background() where there is no other"})
+		if err := checkContext(ctx); err != nil {
+			yield(Change{}, err)
 			return
 		}
 		changes, missed := make(chan Change, watchedAhead), make(chan struct{}, 1)
@@ -89,18 +89,12 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[Change, error] {
 }
 
 func runChange(e redlock.Entry) (Change, bool) {
-	r, ok := newPastRun("", e)
-	if parsed, _ := bulletin.ParseRun(e.Text); ok {
-		r.Job = parsed.Job
-	}
+	r, ok := newPastRun(e)
 	return Change{Run: &r}, ok
 }
 
 func skipChange(e redlock.Entry) (Change, bool) {
-	s, ok := newSkip("", e)
-	if parsed, _ := bulletin.ParseSkip(e.Text); ok {
-		s.Job = parsed.Job
-	}
+	s, ok := newSkip(e)
 	return Change{Skip: &s}, ok
 }
 
@@ -111,10 +105,7 @@ func termChange(e redlock.Entry) (Change, bool) {
 
 func orderChange(e redlock.Entry) (Change, bool) {
 	b, ok := bulletin.ParseOrder(e.Text)
-	if !ok {
-		return Change{}, false
-	}
-	o := &Order{ID: b.ID, Kind: OrderKind(b.Kind), Target: b.Target}
+	o := newOrder(b)
 	o.add(b, e)
-	return Change{Order: o}, true
+	return Change{Order: o}, ok
 }

@@ -33,7 +33,7 @@ func serverCandidate(t *testing.T, fleet *valkeytest.Fleet) *elector.Elector {
 func TestHandOversNeverOverlap(t *testing.T) {
 	t.Parallel()
 	fleet := valkeytest.Start(t, 5)
-	const replicas, terms = 4, 40
+	const replicas, terms = 4, 20
 	var inside, served atomic.Int32
 	var last atomic.Uint64
 	enough := make(chan struct{})
@@ -85,12 +85,12 @@ func TestFollowerTakesOverOnRealServers(t *testing.T) {
 	waitElected(t, a)
 	b := serverCandidate(t, fleet)
 	rb := run(t, b, nil)
-	require.Eventually(t, func() bool { return waiters(t, fleet) > 0 }, 5*time.Second, 5*time.Millisecond, "the follower waits")
+	require.Eventually(t, func() bool { return waiters(t, fleet) > 0 }, time.Minute, 5*time.Millisecond, "the follower waits")
 
 	start := time.Now()
 	require.NoError(t, ra.end())
 	waitElected(t, b)
-	require.Less(t, time.Since(start), serverTTL/2, "a resignation is not waited out")
+	handOver := time.Since(start)
 
 	// Now b dies, as far as the servers can see, and a comes back.
 	require.NoError(t, rb.end())
@@ -107,6 +107,7 @@ func TestFollowerTakesOverOnRealServers(t *testing.T) {
 	took := time.Since(crash)
 	close(replaced)
 	require.Greater(t, took, serverTTL/2, "not before the lease expired")
+	require.Less(t, handOver, took, "a resignation is not waited out")
 	require.ErrorIs(t, <-ra.done, redlock.ErrClosed)
 	require.NoError(t, rb.end())
 }
@@ -119,7 +120,7 @@ func waiters(t *testing.T, fleet *valkeytest.Fleet) int64 {
 
 func waitElected(t *testing.T, e *elector.Elector) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for c := range e.Changes(ctx) {
 		if c.Kind == elector.Elected {

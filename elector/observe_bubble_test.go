@@ -104,7 +104,7 @@ func TestObserve(t *testing.T) {
 		b := candidate(t, fleet, elector.WithIdentity("b"))
 		rb := run(t, b, nil)
 		before, since := operations.count(), time.Now()
-		time.Sleep(20 * ttl)
+		time.Sleep(8 * ttl)
 		require.Empty(t, all, "the same leader is no change")
 		perRead := 3.0
 		reads := float64(operations.count()-before) / perRead
@@ -116,7 +116,7 @@ func TestObserve(t *testing.T) {
 		}
 		require.Equal(t, "b", s.leader.Identity)
 		require.Less(t, s.at.Sub(resigned), 50*time.Millisecond)
-		time.Sleep(time.Minute)
+		time.Sleep(10 * time.Second)
 		require.NoError(t, ra.end())
 		resigned = time.Now()
 		require.NoError(t, rb.end())
@@ -264,16 +264,16 @@ func TestObserveWithoutAQuorum(t *testing.T) {
 			require.ErrorIs(t, s.err, redlock.ErrNoQuorum)
 			require.Equal(t, elector.Leader{}, s.leader)
 			before := operations.count()
-			time.Sleep(time.Minute)
+			time.Sleep(20 * time.Second)
 			require.Empty(t, all, "once is enough")
-			require.LessOrEqual(t, operations.count()-before, 3*12)
+			require.LessOrEqual(t, operations.count()-before, 3*5)
 			require.NoError(t, fleet.Node(0).Restart(true))
 			require.NoError(t, fleet.Node(1).Restart(true))
 			for s = <-all; s.err == nil && s.leader == (elector.Leader{}); s = <-all { // not elected yet
 			}
 			require.NoError(t, s.err)
 			require.Equal(t, "a", s.leader.Identity)
-			time.Sleep(time.Minute)
+			time.Sleep(20 * time.Second)
 		}
 		require.NoError(t, ra.end())
 		time.Sleep(3 * time.Second)
@@ -292,13 +292,13 @@ func TestObserveIsNotMadeToRead(t *testing.T) {
 		election string
 		storm    func(i int) bulletin.Term // and of which election
 		of       string
-		most     int // reads in a minute, besides the regular ones
+		most     int // reads in 15 seconds, besides the regular ones
 	}{
 		"others":        {"test", func(i int) bulletin.Term { return bulletin.Term{Term: uint64(i), Event: "elected"} }, "tes", 0},
 		"longer":        {"test", func(i int) bulletin.Term { return bulletin.Term{Term: uint64(i), Event: "elected"} }, "testing", 0},
 		"none":          {"test", func(i int) bulletin.Term { return bulletin.Term{Term: uint64(i)} }, "test", 0},
-		"this":          {"test", func(i int) bulletin.Term { return bulletin.Term{Term: uint64(i), Event: "elected"} }, "test", 62},
-		"this, if long": {long, func(i int) bulletin.Term { return bulletin.Term{Term: uint64(i), Event: "elected"} }, long, 62},
+		"this":          {"test", func(i int) bulletin.Term { return bulletin.Term{Term: uint64(i), Event: "elected"} }, "test", 16},
+		"this, if long": {long, func(i int) bulletin.Term { return bulletin.Term{Term: uint64(i), Event: "elected"} }, long, 16},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -309,7 +309,7 @@ func TestObserveIsNotMadeToRead(t *testing.T) {
 				require.NoError(t, (<-all).err)
 				time.Sleep(5 * time.Second)
 				before := operations.count()
-				for i := range 600 {
+				for i := range 150 {
 					e, ok := test.storm(i).Entry(test.of)
 					require.True(t, ok)
 					_, err := enemy.Board().Post(t.Context(), nil, []redlock.Entry{e})

@@ -99,6 +99,15 @@ func clean(a attribute.KeyValue) attribute.KeyValue {
 	}
 }
 
+// endWith gives a span its outcome, and the error if there is one.
+func endWith(span trace.Span, outcome, kind string, err error) {
+	span.SetAttributes(keyOutcome.String(outcome))
+	if err != nil {
+		span.SetAttributes(keyErrorType.String(kind))
+		fail(span, err)
+	}
+}
+
 // fail gives a span the status of an error.
 func fail(span trace.Span, err error) { span.SetStatus(codes.Error, text(err.Error())) }
 

@@ -54,14 +54,13 @@ func (i *Instrumentation) newElection(name string) *election {
 	e := &election{
 		name:        name,
 		attributes:  attributes,
-		observe:     []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(attributes...))},
+		observe:     []metric.ObserveOption{set(attributes...)},
 		transitions: make(map[elector.Reason][]metric.AddOption),
 		handover:    measurements{base: attributes},
 		terms:       make(map[*elector.Term]struct{}),
 	}
 	add := func(to string, reason elector.Reason) {
-		e.transitions[reason] = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(
-			i.with(keyElection.String(name), keyTo.String(to), keyReason.String(string(reason)))...))}
+		e.transitions[reason] = []metric.AddOption{set(i.with(keyElection.String(name), keyTo.String(to), keyReason.String(string(reason)))...)}
 	}
 	add(toLeader, elected)
 	for _, reason := range endReasons {
@@ -136,14 +135,10 @@ func (i *Instrumentation) TraceCampaignEnd(ctx context.Context, data elector.Tra
 		return
 	}
 	kind := text(elector.ErrorType(data.Err))
-	switch outcome, failed := acquireOutcome(kind); {
-	case data.Term != nil:
+	if outcome, failed := acquireOutcome(kind); data.Term != nil {
 		c.span.SetAttributes(keyOutcome.String(outcomeElected), keyTerm.Int64(int64(data.Term.Number())))
-	case failed:
-		c.span.SetAttributes(keyOutcome.String(outcome), keyErrorType.String(kind))
+	} else if c.span.SetAttributes(keyOutcome.String(outcome), keyErrorType.String(kind)); failed {
 		fail(c.span, data.Err)
-	default:
-		c.span.SetAttributes(keyOutcome.String(outcome), keyErrorType.String(kind))
 	}
 	c.span.End()
 }

@@ -3,6 +3,7 @@ package tenureotel
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -51,23 +52,19 @@ func (i *Instrumentation) job(name string) *job {
 
 func (i *Instrumentation) newJob(name string) *job {
 	attributes := i.with(keyJob.String(name))
-	set := metric.WithAttributeSet(attribute.NewSet(attributes...))
 	j := &job{
 		attributes: attributes,
-		record:     []metric.RecordOption{set},
-		add:        []metric.AddOption{set},
-		observe:    []metric.ObserveOption{set},
+		record:     []metric.RecordOption{set(attributes...)},
+		add:        []metric.AddOption{set(attributes...)},
+		observe:    []metric.ObserveOption{set(attributes...)},
 		runs:       make(map[string][]metric.AddOption),
 		skipped:    make(map[scheduler.Reason][]metric.AddOption),
 	}
-	with := func(a attribute.KeyValue) []metric.AddOption {
-		return []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(i.with(keyJob.String(name), a)...))}
-	}
 	for _, outcome := range runOutcomes {
-		j.runs[outcome] = with(keyOutcome.String(outcome))
+		j.runs[outcome] = []metric.AddOption{set(i.with(keyJob.String(name), keyOutcome.String(outcome))...)}
 	}
-	for _, reason := range append(skipReasons[:len(skipReasons):len(skipReasons)], skipMonitored) {
-		j.skipped[reason] = with(keyReason.String(string(reason)))
+	for _, reason := range slices.Concat(skipReasons, []scheduler.Reason{skipMonitored}) {
+		j.skipped[reason] = []metric.AddOption{set(i.with(keyJob.String(name), keyReason.String(string(reason)))...)}
 	}
 	return j
 }
@@ -76,7 +73,8 @@ func (i *Instrumentation) newJob(name string) *job {
 func (j *job) announce(i *Instrumentation) {
 	var reasons []scheduler.Reason
 	var outcomes []string
-	switch ctx := context.Background(); {
+	ctx := context.Background()
+	switch {
 	case j.own.Load():
 		reasons, outcomes = skipReasons, runOutcomes
 		i.jobConflict.Add(ctx, 0, j.add...)
@@ -84,10 +82,10 @@ func (j *job) announce(i *Instrumentation) {
 		reasons, outcomes = bareReasons, runOutcomes[:bareOutcomes]
 	}
 	for _, reason := range reasons {
-		i.jobSkipped.Add(context.Background(), 0, j.skipped[reason]...)
+		i.jobSkipped.Add(ctx, 0, j.skipped[reason]...)
 	}
 	for _, outcome := range outcomes {
-		i.jobRuns.Add(context.Background(), 0, j.runs[outcome]...)
+		i.jobRuns.Add(ctx, 0, j.runs[outcome]...)
 	}
 }
 
@@ -227,11 +225,7 @@ func (i *Instrumentation) runEnded(ctx context.Context, data scheduler.RunEndTra
 		t.returned(outcome, kind, err)
 	}
 	if span.IsRecording() {
-		span.SetAttributes(keyOutcome.String(outcome))
-		if err != nil {
-			span.SetAttributes(keyErrorType.String(kind))
-			fail(span, err)
-		}
+		endWith(span, outcome, kind, err)
 	}
 	span.End()
 }

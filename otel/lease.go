@@ -36,18 +36,17 @@ func (i *Instrumentation) lease(key string) *lease {
 
 func (i *Instrumentation) newLease(name string) *lease {
 	attributes := i.with(keyLeaseName.String(name))
-	set := metric.WithAttributeSet(attribute.NewSet(attributes...))
 	l := &lease{
 		attributes: attributes,
 		start:      []trace.SpanStartOption{trace.WithAttributes(attributes...)},
-		record:     []metric.RecordOption{set},
-		observe:    []metric.ObserveOption{set},
+		record:     []metric.RecordOption{set(attributes...)},
+		observe:    []metric.ObserveOption{set(attributes...)},
 		acquired:   measurements{base: attributes},
 		held:       measurements{base: attributes},
 		lost:       make(map[redlock.LostReason][]metric.AddOption),
 	}
 	for _, reason := range lostReasons {
-		l.lost[reason] = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(i.with(keyLeaseName.String(name), keyReason.String(string(reason)))...))}
+		l.lost[reason] = []metric.AddOption{set(i.with(keyLeaseName.String(name), keyReason.String(string(reason)))...)}
 	}
 	l.announce(i)
 	return l
@@ -58,6 +57,11 @@ func (l *lease) announce(i *Instrumentation) {
 	for _, add := range l.lost {
 		i.instruments.lost.Add(context.Background(), 0, add...)
 	}
+}
+
+// set is the attributes as a measurement has them.
+func set(attributes ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(attributes...))
 }
 
 // with returns the attributes of WithAttributes and these.
@@ -76,20 +80,20 @@ type measurements struct {
 // get returns the set for a word, which attributes adds to base.
 func (m *measurements) get(word string, attributes func(word string) []attribute.KeyValue) []metric.RecordOption {
 	m.mu.RLock()
-	set := m.sets[word]
+	known := m.sets[word]
 	m.mu.RUnlock()
-	if set != nil {
-		return set
+	if known != nil {
+		return known
 	}
 	// NewSet sorts the slice that it gets, so that must be a copy also if nothing is added.
-	set = []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(slices.Concat(m.base, attributes(word))...))}
+	known = []metric.RecordOption{set(slices.Concat(m.base, attributes(word))...)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.sets == nil {
 		m.sets = make(map[string][]metric.RecordOption)
 	}
-	m.sets[word] = set
-	return set
+	m.sets[word] = known
+	return known
 }
 
 // acquireType is the type of the error of an acquisition. A caller's deadline that passed while
@@ -336,11 +340,8 @@ func endRelease(span trace.Span, data redlock.TraceReleaseEndData) {
 	case data.Err != nil:
 		outcome = outcomeFailed
 	}
-	span.SetAttributes(keyOutcome.String(outcome), keyLeaseHeld.Float64(data.Held.Seconds()))
-	if data.Err != nil {
-		span.SetAttributes(keyErrorType.String(redlock.ErrorType(data.Err)))
-		fail(span, data.Err)
-	}
+	span.SetAttributes(keyLeaseHeld.Float64(data.Held.Seconds()))
+	endWith(span, outcome, redlock.ErrorType(data.Err), data.Err)
 	span.End()
 }
 

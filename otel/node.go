@@ -61,7 +61,7 @@ func (i *Instrumentation) newNode(addr string) *node {
 	client := trace.WithSpanKind(trace.SpanKindClient)
 	n := &node{
 		start:   []trace.SpanStartOption{client, trace.WithAttributes(attributes...)},
-		observe: []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(attributes...))},
+		observe: []metric.ObserveOption{set(attributes...)},
 		base:    attributes[:len(attributes):len(attributes)],
 		took:    make(map[redlock.Op]*nodeOperation),
 		votes:   make(map[*redlock.Quorum]vote),
@@ -166,7 +166,7 @@ func (i *Instrumentation) TraceVote(_ context.Context, data redlock.TraceVoteDat
 	}
 	if err := cmp.Or(data.Err, data.Warning); err != nil || !data.Votes {
 		v.why = (&redlock.NodeError{Node: data.Node, Err: err}).ErrorType()
-		v.observe = []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(append(n.base, keyErrorType.String(v.why))...))}
+		v.observe = []metric.ObserveOption{set(append(n.base, keyErrorType.String(v.why))...)}
 	}
 	n.mu.Lock()
 	n.votes[data.Quorum] = v

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/tenure-dev/tenure/admin"
@@ -43,23 +41,18 @@ func (i *Instrumentation) TraceOrderEnd(ctx context.Context, data admin.TraceOrd
 		outcome = outcomeError
 	}
 	if i.orders.Enabled(ctx) {
-		for _, o := range orderOutcomes {
-			i.orders.Add(ctx, 0, i.orderOption(data.Kind, o)) // so that the first with another outcome is an increase
+		for _, o := range orderOutcomes { // all of them, so that the first with another outcome is an increase
+			n := int64(0)
+			if o == outcome {
+				n = 1
+			}
+			i.orders.Add(ctx, n, set(i.with(keyOperation.String(text(string(data.Kind))), keyOutcome.String(o))...))
 		}
-		i.orders.Add(ctx, 1, i.orderOption(data.Kind, outcome))
 	}
 	span, ok := ctx.Value(orderSpanKey{}).(trace.Span)
 	if !ok {
 		return
 	}
-	span.SetAttributes(keyOutcome.String(outcome))
-	if data.Err != nil {
-		span.SetAttributes(keyErrorType.String(text(redlock.ErrorType(data.Err))))
-		fail(span, data.Err)
-	}
+	endWith(span, outcome, text(redlock.ErrorType(data.Err)), data.Err)
 	span.End()
-}
-
-func (i *Instrumentation) orderOption(kind admin.OrderKind, outcome string) metric.AddOption {
-	return metric.WithAttributeSet(attribute.NewSet(i.with(keyOperation.String(text(string(kind))), keyOutcome.String(outcome))...))
 }

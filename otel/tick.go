@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/tenure-dev/tenure/redlock"
@@ -94,11 +93,11 @@ func (i *Instrumentation) acquired(ctx context.Context, t *tick, op *operation, 
 	t.root, t.ctx, t.lease = root, rooted, data.Lease
 	t.mu.Unlock()
 	if data.Lease == nil {
+		err := data.Err
 		if !failed {
-			t.returned(outcome, "", nil)
-		} else {
-			t.returned(outcome, kind, data.Err)
+			err = nil
 		}
+		t.returned(outcome, kind, err)
 		t.end()
 	}
 	return span
@@ -139,12 +138,7 @@ func (t *tick) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.root.IsRecording() {
-		attributes := []attribute.KeyValue{keyOutcome.String(t.outcome)}
-		if t.err != nil {
-			attributes = append(attributes, keyErrorType.String(t.kind))
-			fail(t.root, t.err)
-		}
-		t.root.SetAttributes(attributes...)
+		endWith(t.root, t.outcome, t.kind, t.err)
 	}
 	t.root.End()
 }

@@ -85,7 +85,7 @@ func TestConditions(t *testing.T) {
 				require.NoError(s.t, os.Mkdir(filepath.Join(dir["dir"], "dump.rdb"), 0o700)) // nothing can be renamed to that
 				s.do([]string{"CONFIG", "SET", "save", "3600 1"}, sick)
 				s.Node(sick).Do(s.t, "BGSAVE") // unless one is under way
-				require.Eventually(s.t, func() bool { return s.info(sick, "rdb_last_bgsave_status") == "err" }, longTTL, pollTick)
+				require.Eventually(s.t, func() bool { return s.info(sick, "rdb_last_bgsave_status") == "err" }, patience, pollTick)
 			},
 			inUse:  redlock.ConditionNotSaving,
 			advice: "disk",
@@ -140,7 +140,7 @@ func requireSick(t *testing.T, alone, full *redlock.Quorum, key, addr string, wa
 		_, err = alone.TryAcquire(t.Context(), key+" alone")
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
 		return redlock.ErrorType(err) != "timeout" // a loaded machine
-	}, longTTL, pollTick)
+	}, patience, pollTick)
 	ce := requireCondition(t, errorOf(t, err, addr), addr, want)
 	require.ErrorContains(t, err, addr)
 	require.ErrorContains(t, err, string(want))
@@ -162,7 +162,7 @@ func (s *servers) busy(node int, args ...string) {
 	require.Eventually(s.t, func() bool {
 		err := s.Node(node).Do(s.t, "GET", "key").Error()
 		return err != nil && strings.HasPrefix(err.Error(), "BUSY")
-	}, longTTL, pollTick)
+	}, patience, pollTick)
 }
 
 // reload makes a server load what it has, slowly, until it is told to hurry.
@@ -174,7 +174,7 @@ func (s *servers) reload(node int) {
 	require.Eventually(s.t, func() bool {
 		err := s.Node(node).Do(s.t, "GET", "key").Error()
 		return err != nil && strings.HasPrefix(err.Error(), "LOADING")
-	}, longTTL, pollTick)
+	}, patience, pollTick)
 }
 
 // background sends a command over a connection of its own and waits for its end with the test's.

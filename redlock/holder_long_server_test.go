@@ -5,6 +5,7 @@ package redlock_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,7 +49,7 @@ func TestForeignKeyWithoutExpiry(t *testing.T) {
 func TestPayloadsOfManyLeases(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
-	q, other := s.open(redlock.WithTTL(4*serverTTL)), s.open(redlock.WithTTL(4*serverTTL))
+	q, other := s.open(redlock.WithTTL(longTTL)), s.open(redlock.WithTTL(longTTL))
 	payload := strings.Repeat("\xff", redlock.MaxPayloadLength)
 	const many = 200
 	leases := make([]*redlock.Lease, many)
@@ -73,8 +74,9 @@ func TestPayloadsOfManyLeases(t *testing.T) {
 		}
 		return nil
 	})
-	time.Sleep(6 * serverTTL)
+	granted := time.Now()
 	for _, l := range leases {
+		require.Eventually(t, func() bool { return l.Deadline().After(granted.Add(longTTL)) }, patience, pollTick, "it is not extended")
 		require.NoError(t, l.Err())
 	}
 	each(func(i int) error { return leases[i].Release(t.Context()) })
@@ -90,7 +92,7 @@ func TestPayloadOfAnyBytes(t *testing.T) {
 		every.WriteByte(byte(i)) // blanks, line ends, zero bytes, / ? %, what is not UTF-8
 	}
 	s := startServers(t, 3)
-	q, other := s.open(redlock.WithIdentity("a/b c?d")), s.wrap(redlock.WithIdentity("other"))
+	q, other := s.open(redlock.WithTTL(longTTL), redlock.WithIdentity("a/b c?d")), s.wrap(redlock.WithTTL(longTTL), redlock.WithIdentity("other"))
 	for i, payload := range []string{every.String(), "\x00", " \r\n", "/?%/?%", "\xff\xfe", strings.Repeat("\xff", redlock.MaxPayloadLength), "10.0.0.1:8080"} {
 		key := "key " + strconv.Itoa(i)
 		l := s.hold(q, key, redlock.WithPayload(payload))
@@ -101,14 +103,13 @@ func TestPayloadOfAnyBytes(t *testing.T) {
 		var held *redlock.HeldError
 		require.ErrorAs(t, err, &held)
 		require.Equal(t, []any{"a/b c?d", payload}, []any{held.Holder.Identity, held.Holder.Payload})
-		require.NoError(t, l.Extend(t.Context()))
 		waits := s.wait(other, key, redlock.WithPayload("next"))
 		s.do([]string{"DEL", lockKey(key)}, 0)
-		s.staysHeld(l, 2*serverTTL)
+		require.NoError(t, l.Extend(t.Context()))
+		require.Eventually(t, func() bool { return slices.Contains(s.locks(0), lockKey(key)) }, longTTL/2, pollTick, "it is not put back")
 		h, err = other.Holder(t.Context(), key)
 		require.NoError(t, err)
 		require.Equal(t, payload, h.Payload)
-		require.Contains(t, s.locks(0), lockKey(key), "it was put back")
 		require.NoError(t, l.Release(t.Context()))
 		next := receive(t, waits, longTTL, "the release called nobody")
 		require.NoError(t, next.err)
@@ -117,5 +118,5 @@ func TestPayloadOfAnyBytes(t *testing.T) {
 		require.Equal(t, []any{"other", "next"}, []any{h.Identity, h.Payload})
 		require.NoError(t, next.lease.Release(t.Context()))
 	}
-	s.requireFree(longTTL, "a release did not find its key")
+	s.requireFree(longTTL/2, "a release did not find its key")
 }

@@ -40,7 +40,7 @@ func requireIntruder(t *testing.T, q *redlock.Quorum, want redlock.Condition) {
 		return slices.ContainsFunc(q.Nodes(t.Context()), func(n redlock.NodeStatus) bool {
 			return redlock.ErrorType(n.Err) == string(want) && strings.Contains(n.Err.Error(), "replica ")
 		})
-	}, longTTL, pollTick, "%v", q.Healthy())
+	}, patience, pollTick, "%v", q.Healthy())
 	require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
 	_, err := q.TryAcquire(t.Context(), "intruder")
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
@@ -156,7 +156,7 @@ func TestServerCountedTwiceWithoutInfo(t *testing.T) {
 		}
 		return n
 	}
-	require.Eventually(t, func() bool { return twice() == 1 }, longTTL, pollTick, "%v", q.Nodes(t.Context()))
+	require.Eventually(t, func() bool { return twice() == 1 }, patience, pollTick, "%v", q.Nodes(t.Context()))
 	l, err := tryUntilAnswered(t, q, "key")
 	require.NoError(t, err, "the other two are a quorum")
 	require.NoError(t, l.Release(t.Context()))

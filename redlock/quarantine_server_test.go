@@ -26,6 +26,8 @@ const (
 	// serverQuarantine follows from serverTTL and the least skew: (1 s + 1 ms) × 1.01 + 2 ms,
 	// rounded up, and one.
 	serverQuarantine = 3 * time.Second
+	// patientQuarantine follows from longTTL in the same way.
+	patientQuarantine = 12 * time.Second
 	// whole is what the rounding of uptimes may add to the end of a quarantine.
 	whole = 2 * time.Second
 )
@@ -49,7 +51,7 @@ func (s *servers) requireUptime(least time.Duration, nodes ...int) {
 			var seconds int64
 			_, err := fmt.Sscan(s.info(i, "uptime_in_seconds"), &seconds)
 			return err == nil && time.Duration(seconds)*time.Second >= least
-		}, longTTL, pollTick, "node %d is too young", i)
+		}, patience, pollTick, "node %d is too young", i)
 	}
 }
 
@@ -91,7 +93,7 @@ func gatedURLs(t *testing.T, urls []string, opts ...redlock.Option) *redlock.Quo
 			}
 		}
 		return true
-	}, longTTL, pollTick)
+	}, patience, pollTick)
 	return q
 }
 
@@ -102,7 +104,7 @@ func node(t *testing.T, q *redlock.Quorum, i int) redlock.NodeStatus {
 	require.Eventually(t, func() bool {
 		n = q.Nodes(t.Context())[i]
 		return n.Reachable
-	}, longTTL, pollTick, "node %d never answers", i)
+	}, patience, pollTick, "node %d never answers", i)
 	return n
 }
 
@@ -159,5 +161,5 @@ func cutOff(n *valkeytest.Node) redlock.Option {
 // requireFreeOn waits until a node has no lock any more.
 func (s *servers) requireFreeOn(node int, why string) {
 	s.t.Helper()
-	require.Eventually(s.t, func() bool { return len(s.locks(node)) == 0 }, longTTL, pollTick, why)
+	require.Eventually(s.t, func() bool { return len(s.locks(node)) == 0 }, patience, pollTick, why)
 }

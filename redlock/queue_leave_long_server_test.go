@@ -14,9 +14,15 @@ import (
 func TestExpiryBehindTheDead(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
-	held := s.hold(s.open(redlock.WithTTL(2*serverTTL)), "key")
+	q, other := s.open(redlock.WithTTL(longTTL)), s.open(redlock.WithTTL(longTTL))
+	held, control := s.hold(q, "key"), s.hold(q, "control")
 	s.queueDead(20)
-	granted := s.wait(s.open(redlock.WithTTL(longTTL)), "key")
+	granted, free := s.wait(other, "key"), s.wait(other, "control")
 	held.StopExtending()
-	require.NoError(t, requireCalled(t, granted).err)
+	control.StopExtending()
+	first := receive(t, free, patience, "nobody called it")
+	require.NoError(t, first.err)
+	g := requireCalled(t, granted)
+	require.NoError(t, g.err)
+	require.Less(t, g.at.Sub(first.at), longTTL/2)
 }

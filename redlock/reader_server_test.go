@@ -62,7 +62,8 @@ func TestReader(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 3, withUser(t))
 	rights := readerRights(t, "tenure")
-	writer := s.gated()
+	patient := []redlock.Option{redlock.WithTTL(longTTL), redlock.WithNodeTimeout(longTTL / 4)}
+	writer := s.gated(patient...)
 	s.hold(writer, "held")
 	turn, _, err := register.Of(writer, "job", time.Hour).Begin(t.Context(), s.hold(writer, "job"))
 	require.NoError(t, err)
@@ -71,14 +72,19 @@ func TestReader(t *testing.T) {
 	_, err = writer.Board().Post(t.Context(), []redlock.Card{{Kind: "k", ID: "a", Text: "x", Lifetime: time.Hour}}, []redlock.Entry{entry})
 	require.NoError(t, err)
 
+	require.Eventually(t, func() bool {
+		cards, _, err := writer.Board().Cards(t.Context(), "k", "", 5)
+		return err == nil && len(cards) == 1 && cards[0].Nodes == 3
+	}, patience, pollTick)
+
 	as := func(rules ...string) *redlock.Quorum {
 		s.do(append([]string{"ACL", "SETUSER", "tenure", "reset", "on", ">p4ss"}, rules...))
 		s.do([]string{"ACL", "LOG", "RESET"})
-		return gatedURLs(t, s.userURLs())
+		return gatedURLs(t, s.userURLs(), patient...)
 	}
 	var log lockedBuffer
 	s.do(append([]string{"ACL", "SETUSER", "tenure", "reset", "on", ">p4ss"}, rights...))
-	reader := gatedURLs(t, s.userURLs(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	reader := gatedURLs(t, s.userURLs(), append(patient, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))...)
 	require.NoError(t, reads(t, reader))
 	heard := make(chan redlock.Entry, 100)
 	stop, err := reader.Board().Hear("j", func(e redlock.Entry) { heard <- e })
@@ -88,7 +94,7 @@ func TestReader(t *testing.T) {
 		entry.At = time.Now()
 		_, err := writer.Board().Post(t.Context(), nil, []redlock.Entry{entry})
 		return err == nil && len(heard) > 0
-	}, longTTL, pollTick)
+	}, patience, pollTick)
 
 	for i := range s.Nodes() {
 		n := node(t, reader, i)
@@ -123,7 +129,7 @@ func TestReader(t *testing.T) {
 		require.Eventually(t, func() bool {
 			_, err := register.Of(q, "job", time.Hour).Read(t.Context())
 			return (missing[0] == '-') == (redlock.ErrorType(err) == "no_quorum") && !errors.Is(err, redlock.ErrTimeout)
-		}, patienceOfReaders, pollTick, missing)
+		}, patience, pollTick, missing)
 	}
 }
 
@@ -138,7 +144,7 @@ func TestProcessThatDoesNotBelongTellsNothing(t *testing.T) {
 	q := gatedURLs(t, s.URLs()[:3])
 	require.Eventually(t, func() bool { // each node knows then that it is used
 		return !slices.ContainsFunc(q.Nodes(t.Context()), func(n redlock.NodeStatus) bool { return !n.Votes })
-	}, patienceOfReaders, pollTick)
+	}, patience, pollTick)
 	other := gatedURLs(t, []string{s.URLs()[0], s.URLs()[1], s.URLs()[3]})
 	require.Equal(t, string(redlock.ConditionAnotherList), redlock.ErrorType(node(t, other, 0).Err))
 	_, err := other.Board().Post(t.Context(), []redlock.Card{{Kind: "k", ID: "a", Text: "x", Lifetime: time.Hour}}, nil)
@@ -147,5 +153,3 @@ func TestProcessThatDoesNotBelongTellsNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, cards)
 }
-
-const patienceOfReaders = time.Minute

@@ -22,23 +22,18 @@ func TestContendedLeasesOutliveARestart(t *testing.T) {
 	s := startAged(t, 3)
 	var replicas []*redlock.Quorum
 	for range 3 {
-		replicas = append(replicas, s.gated(redlock.WithTTL(time.Minute)))
+		replicas = append(replicas, s.gated(redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(longTTL)))
 	}
 	winners := make([]*redlock.Lease, keys)
-	short := 0
 	for k := range winners {
 		for tries := 0; winners[k] == nil; tries++ {
-			require.Less(t, tries, 20, "nobody gets the key")
+			require.Less(t, tries, 1000, "nobody gets the key")
 			winners[k] = contendOnce(t, replicas, fmt.Sprint("key", k))
-		}
-		if s.having(winners[k]) < 3 {
-			short++
 		}
 	}
 	lacking := func(l *redlock.Lease) bool { return s.having(l) < 3 }
-	require.Eventually(t, func() bool { return !slices.ContainsFunc(winners, lacking) }, 10*time.Second, 10*pollTick,
+	require.Eventually(t, func() bool { return !slices.ContainsFunc(winners, lacking) }, patience, 10*pollTick,
 		"a lease stays on two of three servers")
-	t.Logf("%d of %d began on fewer than three servers", short, keys)
 
 	require.NoError(t, s.Node(1).Restart(false))
 	for _, l := range winners {

@@ -131,7 +131,7 @@ func TestPagesKeepTheirPolicy(t *testing.T) {
 func TestPageWaitsForNoRead(t *testing.T) {
 	inBubble(t, 3, nil, func(t *testing.T, w *world) {
 		var jobs []job
-		for i := range 40 {
+		for i := range 20 {
 			jobs = append(jobs, job{fmt.Sprint("nightly", i), "0 0 3 * * *", takes(0)})
 		}
 		w.replica("a", nil, jobs...)
@@ -139,7 +139,7 @@ func TestPageWaitsForNoRead(t *testing.T) {
 			n.SetDelay(95 * time.Millisecond)
 		}
 		w.eventually("/jobs", "nightly")
-		for range 2 * 60 {
+		for range 2 * 15 {
 			asked := time.Now()
 			w.get("/jobs")
 			require.Zero(t, time.Since(asked))

@@ -132,7 +132,7 @@ func interruptible(parent context.Context) (context.Context, context.CancelFunc)
 	}
 }
 
-// signalError is a signal that ended a command.
+// signalError is the cause with which a signal ends a command, or the wait for a lease.
 type signalError struct{ signal syscall.Signal }
 
 func (e *signalError) Error() string { return "ended by the signal " + e.signal.String() }

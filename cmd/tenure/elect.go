@@ -82,7 +82,7 @@ func (c *candidacy) run(ctx context.Context, name string, args []string) error {
 	}
 	e, err := elector.New(q, name, options...)
 	if err != nil {
-		return usageOf(err)
+		return usageOf[*elector.OptionError](err)
 	}
 	c.warn(c.p)
 	err = e.Run(ctx, func(ctx context.Context, term *elector.Term) error { return c.lead(ctx, name, term) })
@@ -91,7 +91,7 @@ func (c *candidacy) run(ctx context.Context, name string, args []string) error {
 		return last
 	default:
 	}
-	var ended *signalled
+	var ended *signalError
 	if errors.As(context.Cause(ctx), &ended) {
 		return exit(exitSignal+int(ended.signal), err)
 	}
@@ -99,9 +99,8 @@ func (c *candidacy) run(ctx context.Context, name string, args []string) error {
 }
 
 // usageOf makes an option that cannot be a mistake in the command line.
-func usageOf(err error) error {
-	var option *elector.OptionError
-	if errors.As(err, &option) {
+func usageOf[OptionError error](err error) error {
+	if option := *new(OptionError); errors.As(err, &option) {
 		return usage(err)
 	}
 	return err

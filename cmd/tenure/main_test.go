@@ -43,7 +43,7 @@ func call(t *testing.T, environ []string, args ...string) called {
 	t.Helper()
 	var out, err bytes.Buffer
 	p := &program{in: strings.NewReader(""), out: &out, err: &err, environ: environ}
-	code := p.run(t.Context(), args)
+	code := p.run(t.Context(), append([]string{}, args...)) // without any cobra takes those of this process
 	return called{code, out.String(), err.String()}
 }
 

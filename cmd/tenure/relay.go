@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"os/signal"
 	"sync"
@@ -19,11 +18,6 @@ type relay struct {
 	ending  os.Signal         // guarded by mu; the first signal that is to end tenure
 	cancel  func(cause error) // guarded by mu; ends the wait
 }
-
-// signalled is the cause with which a signal ends the wait for a lease.
-type signalled struct{ signal syscall.Signal }
-
-func (e *signalled) Error() string { return fmt.Sprintf("ended by a signal: %v", e.signal) }
 
 // newRelay begins to catch signals. SIGHUP or SIGINT that this process was started to ignore, as by
 // nohup, stays ignored, for the command too; of others that cannot be known. The caller stops the
@@ -61,7 +55,7 @@ func (r *relay) take(s os.Signal) {
 	}
 	if r.command == nil {
 		if ends {
-			r.cancel(&signalled{number})
+			r.cancel(&signalError{number})
 		}
 		return
 	}

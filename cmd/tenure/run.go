@@ -215,7 +215,7 @@ func unanswered(q *redlock.Quorum, err error) error {
 
 // refused is the end of a run that has not got the lease.
 func (r *lockedRun) refused(err error) error {
-	var ended *signalled
+	var ended *signalError
 	var notOurs *deniedError
 	var ahead *redlock.ClockError
 	switch {

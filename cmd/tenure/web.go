@@ -70,11 +70,7 @@ more, serve web.Handler behind what authorizes requests in a program of yours.`,
 		}
 		h, err := web.New(a, options...)
 		if err != nil {
-			var option *web.OptionError
-			if errors.As(err, &option) {
-				return usage(err)
-			}
-			return err
+			return usageOf[*web.OptionError](err)
 		}
 		defer h.Close()
 		return s.serve(ctx, p, h)

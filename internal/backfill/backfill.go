@@ -54,22 +54,15 @@ func change(ctx context.Context, q *redlock.Quorum, key string, to func(joblog.R
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lease.Release(context.WithoutCancel(ctx)) }()
-	turn, states, err := register.Of(q, key, keep).Begin(ctx, lease)
-	if err != nil {
-		return err
-	}
-	rec, err := joblog.Parse(states[0].Value)
-	if err != nil {
-		return err
-	}
-	rec, ok := to(rec, states[0].Now)
-	if !ok {
-		return ErrNone
-	}
-	value, err := rec.Encode()
-	if err != nil {
-		return err
-	}
-	return turn.Write(ctx, value)
+	return register.Of(q, key, keep).Change(ctx, lease, func(s register.State) ([]byte, error) {
+		rec, err := joblog.Parse(s.Value)
+		if err != nil {
+			return nil, err
+		}
+		rec, ok := to(rec, s.Now)
+		if !ok {
+			return nil, ErrNone
+		}
+		return rec.Encode()
+	})
 }

@@ -45,15 +45,12 @@ func Claim(ctx context.Context, q *redlock.Quorum, id string, opts ...redlock.Le
 	if err != nil {
 		return err
 	}
-	defer func() { _ = l.Release(ctx) }()
-	turn, states, err := register.Of(q, claimKey(id), keepClaims).Begin(ctx, l)
-	if err != nil {
-		return err
-	}
-	if len(states[0].Value) > 0 {
-		return ErrTaken
-	}
-	return turn.Write(ctx, []byte(l.Identity()))
+	return register.Of(q, claimKey(id), keepClaims).Change(ctx, l, func(s register.State) ([]byte, error) {
+		if len(s.Value) > 0 {
+			return nil, ErrTaken
+		}
+		return []byte(l.Identity()), nil
+	})
 }
 
 // NewID makes the id of an order, which no other has.

@@ -166,25 +166,19 @@ func change(ctx context.Context, r register.Register, q *redlock.Quorum, key str
 	if err != nil {
 		return is, was, err
 	}
-	defer func() { _ = lease.Release(ctx) }()
-	turn, states, err := r.Begin(ctx, lease)
-	if err != nil {
-		return is, was, err
-	}
-	if was, err = Parse(states[0]); err != nil {
-		return is, was, err
-	}
-	is = to(was, states[0].Now.UTC().Truncate(time.Millisecond))
-	is.Ballot = lease.FencingToken()
-	var value []byte
-	if !is.Since.IsZero() {
-		text, err := json.Marshal(is)
-		if err != nil {
-			return Pause{}, was, fmt.Errorf("pause: it cannot be written: %w", err)
+	err = r.Change(ctx, lease, func(s register.State) (value []byte, err error) {
+		if was, err = Parse(s); err != nil {
+			return nil, err
 		}
-		value = append([]byte{version}, text...)
-	}
-	if err := turn.Write(ctx, value); err != nil {
+		is = to(was, s.Now.UTC().Truncate(time.Millisecond))
+		is.Ballot = lease.FencingToken()
+		if is.Since.IsZero() {
+			return nil, nil
+		}
+		text, err := json.Marshal(is)
+		return append([]byte{version}, text...), err
+	})
+	if err != nil {
 		return Pause{}, was, err
 	}
 	return is, was, nil

@@ -67,6 +67,21 @@ func (t *Turn) Write(ctx context.Context, value []byte) error {
 	}
 }
 
+// Change writes what a register becomes, under a lease that it releases: to is given what was read,
+// and an error of it is returned. Errors are those of Begin and Write.
+func (r Register) Change(ctx context.Context, l *redlock.Lease, to func(State) ([]byte, error)) error {
+	defer func() { _ = l.Release(context.WithoutCancel(ctx)) }()
+	turn, states, err := r.Begin(ctx, l)
+	if err != nil {
+		return err
+	}
+	value, err := to(states[0])
+	if err != nil {
+		return err
+	}
+	return turn.Write(ctx, value)
+}
+
 // wait waits before another round. It ends with the lease, and with ctx, whose error it returns.
 func (t *Turn) wait(ctx context.Context, pause time.Duration) error {
 	timer := time.NewTimer(pause)

@@ -60,7 +60,7 @@ func TestElectEnds(t *testing.T) {
 	leader := start(t, command(fleet, j.worker(rolePlain, "leader"), "elect", "api", "--", worker(t)))
 	j.await(t, "leader", "beat", 1)
 	candidate := start(t, command(fleet, j.worker(rolePlain, "candidate"), "elect", "api", "--", worker(t)))
-	require.Eventually(t, func() bool { return caught(candidate.Pid(), syscall.SIGTERM) }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return caught(candidate.Pid(), syscall.SIGTERM) }, patience, 5*time.Millisecond)
 	require.NoError(t, syscall.Kill(candidate.Pid(), syscall.SIGTERM))
 	require.Equal(t, 143, candidate.code(t), candidate.stderr())
 	require.NoError(t, syscall.Kill(leader.Pid(), syscall.SIGTERM))

@@ -102,7 +102,7 @@ func TestBothKilled(t *testing.T) {
 	require.NoError(t, s.Freeze())
 	require.NoError(t, syscall.Kill(dog, syscall.SIGKILL))
 	require.NoError(t, s.Kill())
-	require.Eventually(t, func() bool { return len(j.survivors(t)) == 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(j.survivors(t)) == 0 }, patience, 5*time.Millisecond)
 	j.check(t)
 }
 

@@ -20,6 +20,9 @@ func TestMain(m *testing.M) {
 		work(role)
 	}
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // or programs that are started here ignored it, under nohup
+	if signal.Ignored(syscall.SIGINT) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGINT) // nor this one, which a shell has its background jobs ignore
+	}
 	dir, err := os.MkdirTemp("", "runtest-")
 	if err != nil {
 		panic(err)

@@ -115,7 +115,7 @@ func (s *started) watchdog(t *testing.T) int {
 			}
 		}
 		return found != 0
-	}, patience, time.Millisecond)
+	}, patience, 5*time.Millisecond)
 	return found
 }
 

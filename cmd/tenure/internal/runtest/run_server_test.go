@@ -61,9 +61,9 @@ func TestExitCodes(t *testing.T) {
 // The lease is another's: --try and --wait end with codes of their own, and -E sets both.
 func TestHeld(t *testing.T) {
 	fleet, j := valkeytest.Start(t, 3), newJournal(t)
-	holder := start(t, command(fleet, j.worker(rolePlain, "first"), "run", "a", "--identity", "night", "--", worker(t)))
+	holder := start(t, command(fleet, j.worker(rolePlain, "first"), "run", "a", "--ttl", "60s", "--identity", "night", "--", worker(t)))
 	j.await(t, "first", "beat", 1)
-	code, _, stderr := run(t, fleet, nil, "run", "a", "--try", "--", "true")
+	code, _, stderr := run(t, fleet, nil, "run", "a", "--ttl", "60s", "--node-timeout", "15s", "--try", "--", "true")
 	require.Equal(t, 75, code)
 	require.Contains(t, stderr, `held by another owner: night`)
 	require.Contains(t, stderr, "another host has the lease: try again later, or wait for it with --wait")
@@ -71,12 +71,12 @@ func TestHeld(t *testing.T) {
 	require.Equal(t, 124, code, stderr)
 	require.Contains(t, stderr, "give it longer with --wait")
 	require.NotContains(t, stderr, "--timeout")
-	code, _, stderr = run(t, fleet, nil, "run", "a", "-n", "-E", "42", "--", "true")
+	code, _, stderr = run(t, fleet, nil, "run", "a", "--ttl", "60s", "--node-timeout", "15s", "-n", "-E", "42", "--", "true")
 	require.Equal(t, 42, code, stderr)
 
 	require.NoError(t, syscall.Kill(holder.Pid(), syscall.SIGTERM))
 	require.Equal(t, 7, holder.code(t), "the command's code")
-	code, _, stderr = run(t, fleet, nil, "run", "a", "--try", "--", "true")
+	code, _, stderr = run(t, fleet, nil, "run", "a", "--ttl", "60s", "--node-timeout", "15s", "--try", "--", "true")
 	require.Zero(t, code, "the lease was released: %s", stderr)
 }
 
@@ -170,8 +170,8 @@ func TestBrokenErrorStream(t *testing.T) {
 		require.NoError(t, syscall.Kill(dog, syscall.SIGSTOP))
 		f := fields(dog)
 		return !s.Running() || len(f) > 0 && f[0] == "T"
-	}, patience, time.Millisecond)
-	require.Eventually(t, func() bool { f := fields(dog); return !s.Running() || len(f) > 0 && f[0] != "T" }, patience, time.Millisecond)
+	}, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { f := fields(dog); return !s.Running() || len(f) > 0 && f[0] != "T" }, patience, 5*time.Millisecond)
 	require.True(t, s.Running(), "a line that nobody reads")
 	j.await(t, "first", "beat", len(j.records(t))+10)
 
@@ -190,7 +190,7 @@ func TestBrokenErrorStream(t *testing.T) {
 // Signals reach the command, and do not end tenure before it.
 func TestSignalsAreForwarded(t *testing.T) {
 	fleet, j := valkeytest.Start(t, 3), newJournal(t)
-	s := start(t, command(fleet, j.worker(roleTells, "first"), "run", "a", "--", worker(t)))
+	s := start(t, command(fleet, j.worker(roleTells, "first"), "run", "a", "--ttl", "60s", "--", worker(t)))
 	j.await(t, "first", "beat", 1)
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
 		require.NoError(t, syscall.Kill(s.Pid(), sig))
@@ -208,7 +208,7 @@ func TestSignalForTheStopped(t *testing.T) {
 	j.await(t, "first", "beat", 1)
 	pid := j.records(t)[0].pid
 	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
-	require.Eventually(t, func() bool { f := fields(pid); return len(f) > 0 && f[0] == "T" }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { f := fields(pid); return len(f) > 0 && f[0] == "T" }, patience, 5*time.Millisecond)
 	require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGTERM))
 	require.Equal(t, 7, s.code(t))
 }
@@ -216,11 +216,11 @@ func TestSignalForTheStopped(t *testing.T) {
 // A signal ends the wait for a lease, and nothing is left of it.
 func TestSignalWhileWaiting(t *testing.T) {
 	fleet, j := valkeytest.Start(t, 3), newJournal(t)
-	holder := start(t, command(fleet, j.worker(rolePlain, "first"), "run", "a", "--", worker(t)))
+	holder := start(t, command(fleet, j.worker(rolePlain, "first"), "run", "a", "--ttl", "60s", "--", worker(t)))
 	j.await(t, "first", "beat", 1)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		s := start(t, command(fleet, nil, "run", "a", "--", "true"))
-		require.Eventually(t, func() bool { return caught(s.Pid(), sig) }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return caught(s.Pid(), sig) }, patience, 5*time.Millisecond)
 		require.NoError(t, syscall.Kill(s.Pid(), sig))
 		require.Equal(t, 128+int(sig), s.code(t), s.stderr())
 	}

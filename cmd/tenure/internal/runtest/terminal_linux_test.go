@@ -66,7 +66,7 @@ func (term *terminal) await(t *testing.T, text string) {
 		term.mu.Lock()
 		defer term.mu.Unlock()
 		return strings.Contains(term.text.String(), text)
-	}, patience, time.Millisecond, text)
+	}, patience, 5*time.Millisecond, text)
 }
 
 func (term *terminal) typed(t *testing.T, text string) {
@@ -79,7 +79,7 @@ func (term *terminal) typed(t *testing.T, text string) {
 // lease.
 func TestTerminal(t *testing.T) {
 	fleet := valkeytest.Start(t, 3)
-	cmd := command(fleet, nil, "run", "a", "--ttl", "2s", "--", "sh", "-c", `read x; echo "got $x"; read x; echo "got $x too"; exec sleep 600`)
+	cmd := command(fleet, nil, "run", "a", "--ttl", "60s", "--", "sh", "-c", `read x; echo "got $x"; read x; echo "got $x too"; exec sleep 600`)
 	term := onTerminal(t, cmd)
 	term.typed(t, "one\n")
 	term.await(t, "got one")
