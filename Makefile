@@ -48,10 +48,9 @@ check: size ## format, vet, staticcheck, import rules, links of documents, Lua, 
 size: ## print how large each part is beside its ceiling in scripts/size.txt, and fail above it
 	@scripts/size.sh
 
-# Many tests wait for real servers: four packages at a time keep two cores busy. A quarter of what the others need is the
-# collector's, and memory is there.
+# Many tests wait for real servers: four packages at a time keep two cores busy.
 test: servers ## the tests of the library and the command, on real servers where they need them
-	GOGC=400 go test -p 4 -timeout $(TIMEOUT) $(TESTFLAGS) ./... ./cmd/tenure/...
+	go test -p 4 -timeout $(TIMEOUT) $(TESTFLAGS) ./... ./cmd/tenure/...
 
 # Tests of the other modules read documents and sources of the library, of which the go command knows nothing: a pass in
 # its cache may be out of date.
