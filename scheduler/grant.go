@@ -143,12 +143,15 @@ const (
 func (r *run) mayBegin(ctx context.Context) error {
 	for n := 0; n < mostPauseReads && r.lease != nil && r.order == "" && r.job.s.steady()-r.sent > pauseFresh; n++ {
 		r.sent = r.job.s.steady()
-		if err := r.job.stillRuns(ctx, r.record().Run.Tick); err != nil {
+		if err := r.job.stillRuns(ctx, r.record().Run); err != nil {
 			return err
 		}
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if r.lease != nil {
+		return r.lease.Err() // by the clock: timers stand still with the process or the machine
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ type view struct {
 	readAt time.Time     // when that was, by the wall clock; zero if it is to be read before anything else
 	table  joblog.Table  // nil before the definition is adopted
 	since  time.Time     // when that was first made anywhere
+	floor  time.Time     // the end of the pauses
 }
 
 func (j *job) known() view {

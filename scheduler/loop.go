@@ -129,7 +129,13 @@ func (j *job) unfit(ctx context.Context) error {
 
 // owed is the verdict without the lease, which only tells whether and when to ask.
 func (j *job) owed(known view, at time.Time) joblog.Verdict {
-	return joblog.Owed(known.rec, known.table, j.cfg.policy, at)
+	policy := j.cfg.policy
+	v := joblog.Owed(known.rec, known.table, policy, at)
+	if v.Why == joblog.Backfill { // which waits for the end of a pause, and is left out for none
+		policy.Floor = known.floor
+		v = joblog.Owed(known.rec, known.table, policy, at)
+	}
+	return v
 }
 
 // askAt is when a tick is to be asked for that is not due yet, which may be ahead of its time.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/internal/register"
 )
@@ -26,18 +27,26 @@ func (j *job) floor(ctx context.Context, states []register.State) (time.Time, er
 		is = PauseTrace{Job: j.name, Paused: true, All: !own.Active(now), Since: of.Since, Until: of.Until, By: of.By, Reason: of.Why}
 	}
 	j.pauses.become(ctx, is)
-	return later(own.Floor(), all.Floor()), nil
+	floor := later(own.Floor(), all.Floor())
+	j.mu.Lock()
+	j.view.floor = floor
+	j.mu.Unlock()
+	return floor, nil
 }
 
-// stillRuns reads the pauses again, and returns an error if a tick is paused.
-func (j *job) stillRuns(ctx context.Context, tick time.Time) error {
+// stillRuns reads the pauses again, and returns an error if a run is paused.
+func (j *job) stillRuns(ctx context.Context, of joblog.Run) error {
 	states, err := j.pause.Read(ctx, j.s.pauseAll)
 	if err != nil {
 		return err
 	}
 	floor, err := j.floor(ctx, states)
-	if err == nil && !tick.After(floor) {
-		return &SkipError{Job: j.name, Tick: j.s.local(tick), Count: 1, Reason: SkipPaused}
+	at := of.Tick
+	if of.Why == joblog.Backfill { // that tick was due long ago: the backfill waits for the end of the pause
+		at = j.s.now()
+	}
+	if err == nil && !at.After(floor) {
+		return &SkipError{Job: j.name, Tick: j.s.local(of.Tick), Count: 1, Reason: SkipPaused}
 	}
 	return err
 }

@@ -331,6 +331,17 @@ var lives = []struct {
 		require.Zero(l.t, l.read().Fill)
 	}, []string{"on_time 11h0m #1", "backfill 8h0m #1", "backfill 9h0m #1", "cut_short 9h0m", "backfill 9h0m #2",
 		"queued 12h0m #1", "backfill 10h0m #1", "backfill 11h0m #1"}},
+	{"a backfill waits for the end of a pause", every(time.Hour), "10h", none, func(l *life) {
+		r, ok := l.read().Backfill(at("8h"), at("9h"), at("10h"))
+		require.True(l.t, ok)
+		l.write(r)
+		l.run("10h", 0)
+		l.policy.Floor = at("2400h")
+		require.False(l.t, joblog.Owed(l.read(), l.table, l.policy, at("10h10m")).Due)
+		l.policy.Floor = at("10h20m")
+		require.False(l.t, joblog.Owed(l.read(), l.table, l.policy, at("10h20m")).Due)
+		l.run("10h20m1s", 0)
+	}, []string{"backfill 8h0m #1", "backfill 9h0m #1"}},
 	{"backfill at most once", every(time.Hour), "10h", none, func(l *life) {
 		r, ok := l.read().Backfill(at("8h"), at("9h"), at("10h"))
 		require.True(l.t, ok)
