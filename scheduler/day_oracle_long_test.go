@@ -383,8 +383,8 @@ func (b *dayBook) reason(s daySkip) {
 			wrong = "is of a job that runs all"
 		}
 	case scheduler.SkipPaused:
-		if !slices.ContainsFunc(b.pauses, func(p *dayPause) bool { return !s.at.Before(p.asked) && !s.Tick.After(p.ended) }) {
-			wrong = "came in no pause"
+		if !slices.ContainsFunc(b.pauses, func(p *dayPause) bool { return !s.at.Before(p.asked) && (!s.Tick.After(p.ended) || s.at.Before(p.ended)) }) {
+			wrong = "came in no pause" // nor was it asked for in one, ahead of its time
 		}
 	case scheduler.SkipOverlap:
 		if !slices.ContainsFunc(b.runs, func(r *dayRun) bool { return r.overlaps(s.Tick) }) {
@@ -530,7 +530,6 @@ func (b *dayBook) unrun(e *dayEpoch, tick, next, from time.Time) {
 	ready := b.ready(e, tick, from)
 	at := ready.Add(dayLate)
 	overlapped, queued := b.overlapped(tick, next)
-	told := b.told(tick)
 	switch {
 	case ready.IsZero() || at.After(e.next):
 		why("nobody was there")
@@ -539,11 +538,13 @@ func (b *dayBook) unrun(e *dayEpoch, tick, next, from time.Time) {
 		why("the schedule was new")
 		return
 	}
+	told := b.told(tick)
 	var may []scheduler.Reason
 	if overlapped {
 		may = append(may, scheduler.SkipOverlap)
 	}
-	if b.paused(tick, at) {
+	paused := b.paused(tick, at)
+	if paused || told[scheduler.SkipPaused] { // reason judges what is told
 		may = append(may, scheduler.SkipPaused)
 	}
 	if !queued && at.After(tick.Add(j.age())) {
@@ -558,7 +559,7 @@ func (b *dayBook) unrun(e *dayEpoch, tick, next, from time.Time) {
 	switch {
 	case slices.ContainsFunc(may, func(r scheduler.Reason) bool { return told[r] }):
 		b.left++
-	case slices.Contains(may, scheduler.SkipPaused):
+	case paused:
 		why("paused, and not told")
 	default:
 		b.say("the tick of %s was not run to its end, may be left out as %v, and was told as %v; owed from %s on, ready at %s%s", clock(tick), may, told, clock(from), clock(ready), b.history(tick))
