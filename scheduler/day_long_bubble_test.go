@@ -153,7 +153,7 @@ func (d *aDay) live(span daySpan) {
 		d.version++
 	}
 	for slot := range d.slots {
-		d.start(slot, d.version)
+		d.start(slot, d.version, 0)
 		time.Sleep(d.between(time.Millisecond, 2*time.Second))
 	}
 	for d.soon(); time.Now().Before(span.to.Add(-time.Minute)); d.soon() {
@@ -187,10 +187,10 @@ func (d *aDay) live(span daySpan) {
 	d.tasks.Wait()
 }
 
-// start starts a replica.
-func (d *aDay) start(slot, version int) {
+// start starts a replica, whose clock may be wrong.
+func (d *aDay) start(slot, version int, wrong time.Duration) {
 	r := &dayReplica{slot: slot, version: version, dead: make(chan struct{})}
-	r.clock.set(time.Duration(slot-2) * 20 * time.Millisecond)
+	r.clock.set(time.Duration(slot-2)*20*time.Millisecond + wrong)
 	q, err := redlock.Open(d.fleet.URLs(), redlock.WithClientOption(d.network(r)), redlock.WithTTL(dayTTL), redlock.WithLogger(silent))
 	if err != nil {
 		d.t.Error(err)
@@ -322,11 +322,12 @@ func (d *aDay) kill() {
 	d.tasks.Go(func() {
 		defer d.free(r.slot)
 		time.Sleep(pause)
-		d.start(r.slot, version)
+		d.start(r.slot, version, 0)
 	})
 }
 
-// deploy exchanges replica by replica for a new version.
+// deploy exchanges replica by replica for a new version. The first one may start with a clock that is
+// behind, which must not matter to when a changed schedule was made.
 func (d *aDay) deploy() {
 	d.mu.Lock()
 	can := !d.rolling
@@ -346,12 +347,22 @@ func (d *aDay) deploy() {
 	}
 	d.version++
 	version, together, pause := d.version, d.between(0, 2*time.Second), d.between(time.Second, 6*time.Second)
+	behind := []time.Duration{0, 0, 20 * time.Second, 10 * time.Minute}[d.dice.IntN(4)]
 	d.tasks.Go(func() {
 		for slot, old := range olds {
-			d.start(slot, version)
+			if slot > 0 {
+				behind = 0
+			}
+			d.start(slot, version, -behind)
 			time.Sleep(together)
 			d.end(old, false)
-			d.free(slot)
+			if behind == 0 {
+				d.free(slot)
+			} else {
+				d.mu.Lock()
+				d.setRight(d.slots[slot], behind, time.Minute)
+				d.mu.Unlock()
+			}
 			time.Sleep(pause)
 		}
 		d.mu.Lock()
@@ -370,16 +381,20 @@ func (d *aDay) setClock() {
 	if r == nil {
 		return
 	}
-	wrong := &daySpan{from: time.Now()}
+	r.clock.set(time.Duration(r.clock.ahead.Load()) + by)
 	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.setRight(r, -by, lasts)
+}
+
+// setRight sets a clock that is wrong from now on right after a while. Its slot is busy until then.
+func (d *aDay) setRight(r *dayReplica, by, after time.Duration) {
+	wrong := &daySpan{from: time.Now()}
 	r.clocks = append(r.clocks, wrong)
-	d.mu.Unlock()
-	right := time.Duration(r.clock.ahead.Load())
-	r.clock.set(right + by)
 	d.tasks.Go(func() {
 		defer d.free(r.slot)
-		time.Sleep(lasts)
-		r.clock.set(right)
+		time.Sleep(after)
+		r.clock.set(time.Duration(r.clock.ahead.Load()) + by)
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		wrong.to = time.Now()
@@ -512,7 +527,8 @@ type dayRun struct {
 	token        uint64
 	on           *dayReplica
 	began, ended time.Time
-	wall         time.Time // the replica's clock when it began
+	wall, other  time.Time // the replica's clock when it began, and by the right clock if it was set then
+	wallEnd      time.Time // when the task returned
 	how          string    // done, told (it obeyed), panicked or killed
 	lost         bool      // the lease had ended
 }
@@ -540,7 +556,7 @@ func (d *aDay) task(j *dayJob, r *dayReplica) func(context.Context) error {
 		}
 		d.mu.Lock()
 		if run.ended.IsZero() {
-			run.ended, run.how, run.lost = time.Now(), how, of.Lease().Err() != nil
+			run.ended, run.wallEnd, run.how, run.lost = time.Now(), r.clock.now(), how, of.Lease().Err() != nil
 		}
 		d.mu.Unlock()
 		switch how {

@@ -73,10 +73,11 @@ type dayOracle struct {
 func newOracle(d *aDay) *dayOracle {
 	slices.SortStableFunc(d.runs, func(a, b *dayRun) int { return a.began.Compare(b.began) })
 	for _, r := range d.runs {
+		r.other = r.wall
 		for _, c := range r.on.clocks {
 			for _, step := range []time.Time{c.from, c.to} {
-				if since := r.began.Sub(step); since > -time.Second/2 && since < time.Second/2 || r.wall.Before(r.due) && since >= 0 && since < 2*time.Second {
-					r.wall = r.began // it was asked for before, and waits by the monotonic clock
+				if since := r.began.Sub(step); since > -time.Second/2 && since < 2*time.Second {
+					r.other = r.began // the clock was another one when the tick was asked for
 				}
 			}
 		}
@@ -317,17 +318,17 @@ func (b *dayBook) incomplete(r *dayRun) bool {
 // time judges whether a run had a due time of the schedule that was in force, and was neither too
 // early nor too late.
 func (b *dayBook) time(r *dayRun) {
-	if r.due.Sub(r.wall) > 50*time.Millisecond {
+	if r.due.Sub(latest(r.wall, r.other)) > 50*time.Millisecond {
 		b.say("%v began early by its own clock, at %s", r, clock(r.wall))
 	}
 	if early := r.due.Sub(r.began); early > 3*time.Second {
 		b.say("%v began %v early", r, early)
 	}
-	late := r.wall.Sub(r.due)
+	late := min(r.wall.Sub(r.due), r.other.Sub(r.due))
 	if late > b.job.age()+dayLate && r.why != "queued" {
 		b.say("%v began late by %v", r, late)
 	}
-	if r.why == "on_time" && late > scheduler.Grace+time.Second || r.why == "late" && late < scheduler.Grace {
+	if r.why == "on_time" && late > scheduler.Grace+time.Second || r.why == "late" && latest(r.wall, r.other).Sub(r.due) < scheduler.Grace {
 		b.say("%v: it was late by %v", r, late)
 	}
 	if r.why == "queued" && !b.job.queue {
@@ -337,7 +338,8 @@ func (b *dayBook) time(r *dayRun) {
 		return
 	}
 	for _, e := range b.epochs {
-		if !r.due.After(e.gone) && !r.began.Before(e.made) && !r.began.After(e.gone.Add(time.Second)) && slices.ContainsFunc(b.times(e, r.due.Add(-time.Millisecond), r.due), r.due.Equal) {
+		outlives := r.why == "queued" || r.why == "again" // it stays in the record
+		if !r.due.After(e.gone) && !r.began.Before(e.made) && (outlives || !r.began.After(e.gone.Add(time.Second))) && slices.ContainsFunc(b.times(e, r.due.Add(-time.Millisecond), r.due), r.due.Equal) {
 			return
 		}
 	}
@@ -383,7 +385,9 @@ func (b *dayBook) reason(s daySkip) {
 			wrong = "is of a job that runs all"
 		}
 	case scheduler.SkipPaused:
-		if !slices.ContainsFunc(b.pauses, func(p *dayPause) bool { return !s.at.Before(p.asked) && (!s.Tick.After(p.ended) || s.at.Before(p.ended)) }) {
+		if !slices.ContainsFunc(b.pauses, func(p *dayPause) bool {
+			return !s.at.Before(p.asked) && (!s.Tick.After(p.ended) || s.at.Before(p.ended))
+		}) {
 			wrong = "came in no pause" // nor was it asked for in one, ahead of its time
 		}
 	case scheduler.SkipOverlap:
@@ -626,9 +630,12 @@ func (b *dayBook) chain() {
 	var links []link
 	for _, r := range b.runs {
 		from, wall := r.wall, r.wall
-		if p.end {
+		if p.end { // the clock may have been set in between
 			from = r.wall.Add(r.ended.Sub(r.began))
-			wall = from
+			if wall = from; !r.wallEnd.IsZero() && r.wallEnd.Before(from) {
+				from = r.wallEnd
+			}
+			wall = latest(wall, r.wallEnd)
 		}
 		if b.incomplete(r) {
 			wall = wall.Add(b.end.Sub(r.ended)) // whoever finds it decides
