@@ -528,7 +528,6 @@ type dayRun struct {
 	on           *dayReplica
 	began, ended time.Time
 	wall, other  time.Time // the replica's clock when it began, and by the right clock if it was set then
-	wallEnd      time.Time // when the task returned
 	how          string    // done, told (it obeyed), panicked or killed
 	lost         bool      // the lease had ended
 }
@@ -556,7 +555,7 @@ func (d *aDay) task(j *dayJob, r *dayReplica) func(context.Context) error {
 		}
 		d.mu.Lock()
 		if run.ended.IsZero() {
-			run.ended, run.wallEnd, run.how, run.lost = time.Now(), r.clock.now(), how, of.Lease().Err() != nil
+			run.ended, run.how, run.lost = time.Now(), how, of.Lease().Err() != nil
 		}
 		d.mu.Unlock()
 		switch how {

@@ -168,6 +168,14 @@ func (b *dayBook) history(tick time.Time) (text string) {
 	for _, p := range b.pauses {
 		text += fmt.Sprintf("\n\tpaused from %s (%s) to %s (%s)", clock(p.asked), clock(p.stands), clock(p.resumes), clock(p.ended))
 	}
+	for _, r := range b.replicas {
+		if r.stopping.After(tick.Add(-time.Minute)) && r.started.Before(tick.Add(time.Minute)) {
+			text += fmt.Sprintf("\n\tslot %d of version %d from %s to %s (%s)", r.slot, r.version, clock(r.started), clock(r.stopping), clock(r.gone))
+			for _, c := range r.clocks {
+				text += fmt.Sprintf(", clock wrong from %s to %s", clock(c.from), clock(c.to))
+			}
+		}
+	}
 	for _, out := range b.outages {
 		text += fmt.Sprintf("\n\toutage from %s to %s", clock(out.from), clock(out.to))
 	}
@@ -241,7 +249,7 @@ func (b *dayBook) trouble() (spans []daySpan) {
 		}
 		spans = append(spans, daySpan{r.stopping.Add(-time.Second), r.stopping.Add(wait)})
 		for _, c := range r.clocks {
-			spans = append(spans, daySpan{c.from.Add(-time.Second), c.from.Add(dayElect)}, daySpan{c.to, c.to.Add(dayElect)})
+			spans = append(spans, daySpan{c.from.Add(-time.Second), c.to.Add(dayElect)}) // who leads may be late by its clock
 		}
 	}
 	return spans
@@ -630,12 +638,8 @@ func (b *dayBook) chain() {
 	var links []link
 	for _, r := range b.runs {
 		from, wall := r.wall, r.wall
-		if p.end { // the clock may have been set in between
-			from = r.wall.Add(r.ended.Sub(r.began))
-			if wall = from; !r.wallEnd.IsZero() && r.wallEnd.Before(from) {
-				from = r.wallEnd
-			}
-			wall = latest(wall, r.wallEnd)
+		if p.end { // by the nodes' clocks, because the replica's may have been set in between
+			from, wall = r.ended, r.ended
 		}
 		if b.incomplete(r) {
 			wall = wall.Add(b.end.Sub(r.ended)) // whoever finds it decides
