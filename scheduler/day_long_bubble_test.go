@@ -260,11 +260,11 @@ func (d *aDay) end(r *dayReplica, kill bool) {
 		d.slots[r.slot] = nil
 	}
 	if kill {
-		close(r.dead)
-		r.gone = r.stopping
-		for _, c := range r.conns {
+		for _, c := range r.conns { // first: a dead process writes nothing
 			_ = c.Close()
 		}
+		close(r.dead)
+		r.gone = r.stopping
 		for _, run := range d.runs {
 			if run.on == r && run.ended.IsZero() {
 				run.ended, run.how = r.gone, "killed"

@@ -161,7 +161,7 @@ func (b *dayBook) history(tick time.Time) (text string) {
 		}
 	}
 	for _, s := range b.skips {
-		if s.Tick.After(tick.Add(-3*time.Minute)) && s.Tick.Before(tick.Add(3*time.Minute)) {
+		if s.Tick.After(tick.Add(-3*time.Minute)) && (s.Count > 1 || s.Tick.Before(tick.Add(3*time.Minute))) {
 			text += fmt.Sprintf("\n\ttold at %s (%s) by slot %d: %v", clock(s.at), clock(s.wall), s.on.slot, s.SkipError)
 		}
 	}
