@@ -36,10 +36,11 @@ const dayTTL = 10 * time.Second
 //
 // The service is on for three spans of the day, because of the CPU; TENURE_DAY=first leaves two of
 // them out, and TENURE_DAY=whole has it on all day. A seed gives the same jobs and the same faults, and not the same moments within
-// them: replicas draw their pauses themselves. TENURE_SEED sets the second.
+// them: replicas draw their pauses themselves. TENURE_SEED sets another. Of
+// the two, each finds faults that the other does not.
 func TestADay(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
-	seeds := []uint64{31, rand.Uint64() % 1e6}
+	seeds := []uint64{31, 11}
 	if text := os.Getenv("TENURE_SEED"); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
 		require.NoError(t, err)
