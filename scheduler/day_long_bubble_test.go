@@ -35,9 +35,9 @@ const dayTTL = 10 * time.Second
 // tick, and knows only schedules, policies, and what was done to the service.
 //
 // The service is on for three spans of the day, because of the CPU; TENURE_DAY=first leaves two of
-// them out, and TENURE_DAY=whole has it on all day. A seed gives the same jobs and the same faults, and not the same moments within
-// them: replicas draw their pauses themselves. TENURE_SEED sets another. Of
-// the two, each finds faults that the other does not.
+// them out, and TENURE_DAY=whole has it on all day. A seed gives the same jobs and the same faults,
+// and not the same moments within them: replicas draw their pauses themselves. TENURE_SEED sets
+// another one. Of the two here, each finds faults that the other does not.
 func TestADay(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	seeds := []uint64{31, 11}

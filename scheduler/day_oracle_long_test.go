@@ -333,7 +333,8 @@ func (b *dayBook) time(r *dayRun) {
 		b.say("%v began %v early", r, early)
 	}
 	late := min(r.wall.Sub(r.due), r.other.Sub(r.due))
-	if late > b.job.age()+dayLate && r.why != "queued" {
+	waited := slices.ContainsFunc(b.runs, func(o *dayRun) bool { return o.due.Equal(r.due) && o.why == "queued" }) // it does not age, also if it is repeated
+	if late > b.job.age()+dayLate && !waited {
 		b.say("%v began late by %v", r, late)
 	}
 	if r.why == "on_time" && late > scheduler.Grace+time.Second || r.why == "late" && latest(r.wall, r.other).Sub(r.due) < scheduler.Grace {
