@@ -73,10 +73,11 @@ type dayOracle struct {
 func newOracle(d *aDay) *dayOracle {
 	slices.SortStableFunc(d.runs, func(a, b *dayRun) int { return a.began.Compare(b.began) })
 	for _, r := range d.runs {
+		r.other = r.wall
 		for _, c := range r.on.clocks {
 			for _, step := range []time.Time{c.from, c.to} {
-				if since := r.began.Sub(step); since > -time.Second/2 && since < time.Second/2 || r.wall.Before(r.due) && since >= 0 && since < 2*time.Second {
-					r.wall = r.began // it was asked for before, and waits by the monotonic clock
+				if since := r.began.Sub(step); since > -time.Second/2 && since < 2*time.Second {
+					r.other = r.began // the clock was another one when the tick was asked for
 				}
 			}
 		}
@@ -160,12 +161,20 @@ func (b *dayBook) history(tick time.Time) (text string) {
 		}
 	}
 	for _, s := range b.skips {
-		if s.Tick.After(tick.Add(-3*time.Minute)) && s.Tick.Before(tick.Add(3*time.Minute)) {
+		if s.Tick.After(tick.Add(-3*time.Minute)) && (s.Count > 1 || s.Tick.Before(tick.Add(3*time.Minute))) {
 			text += fmt.Sprintf("\n\ttold at %s (%s) by slot %d: %v", clock(s.at), clock(s.wall), s.on.slot, s.SkipError)
 		}
 	}
 	for _, p := range b.pauses {
 		text += fmt.Sprintf("\n\tpaused from %s (%s) to %s (%s)", clock(p.asked), clock(p.stands), clock(p.resumes), clock(p.ended))
+	}
+	for _, r := range b.replicas {
+		if r.stopping.After(tick.Add(-time.Minute)) && r.started.Before(tick.Add(time.Minute)) {
+			text += fmt.Sprintf("\n\tslot %d of version %d from %s to %s (%s)", r.slot, r.version, clock(r.started), clock(r.stopping), clock(r.gone))
+			for _, c := range r.clocks {
+				text += fmt.Sprintf(", clock wrong from %s to %s", clock(c.from), clock(c.to))
+			}
+		}
 	}
 	for _, out := range b.outages {
 		text += fmt.Sprintf("\n\toutage from %s to %s", clock(out.from), clock(out.to))
@@ -240,7 +249,7 @@ func (b *dayBook) trouble() (spans []daySpan) {
 		}
 		spans = append(spans, daySpan{r.stopping.Add(-time.Second), r.stopping.Add(wait)})
 		for _, c := range r.clocks {
-			spans = append(spans, daySpan{c.from.Add(-time.Second), c.from.Add(dayElect)}, daySpan{c.to, c.to.Add(dayElect)})
+			spans = append(spans, daySpan{c.from.Add(-time.Second), c.to.Add(dayElect)}) // who leads may be late by its clock
 		}
 	}
 	return spans
@@ -317,17 +326,18 @@ func (b *dayBook) incomplete(r *dayRun) bool {
 // time judges whether a run had a due time of the schedule that was in force, and was neither too
 // early nor too late.
 func (b *dayBook) time(r *dayRun) {
-	if r.due.Sub(r.wall) > 50*time.Millisecond {
+	if r.due.Sub(latest(r.wall, r.other)) > 50*time.Millisecond {
 		b.say("%v began early by its own clock, at %s", r, clock(r.wall))
 	}
 	if early := r.due.Sub(r.began); early > 3*time.Second {
 		b.say("%v began %v early", r, early)
 	}
-	late := r.wall.Sub(r.due)
-	if late > b.job.age()+dayLate && r.why != "queued" {
+	late := min(r.wall.Sub(r.due), r.other.Sub(r.due))
+	waited := slices.ContainsFunc(b.runs, func(o *dayRun) bool { return o.due.Equal(r.due) && o.why == "queued" }) // it does not age, also if it is repeated
+	if late > b.job.age()+dayLate && !waited {
 		b.say("%v began late by %v", r, late)
 	}
-	if r.why == "on_time" && late > scheduler.Grace+time.Second || r.why == "late" && late < scheduler.Grace {
+	if r.why == "on_time" && late > scheduler.Grace+time.Second || r.why == "late" && latest(r.wall, r.other).Sub(r.due) < scheduler.Grace {
 		b.say("%v: it was late by %v", r, late)
 	}
 	if r.why == "queued" && !b.job.queue {
@@ -337,7 +347,8 @@ func (b *dayBook) time(r *dayRun) {
 		return
 	}
 	for _, e := range b.epochs {
-		if !r.due.After(e.gone) && !r.began.Before(e.made) && !r.began.After(e.gone.Add(time.Second)) && slices.ContainsFunc(b.times(e, r.due.Add(-time.Millisecond), r.due), r.due.Equal) {
+		outlives := r.why == "queued" || r.why == "again" // it stays in the record
+		if !r.due.After(e.gone) && !r.began.Before(e.made) && (outlives || !r.began.After(e.gone.Add(time.Second))) && slices.ContainsFunc(b.times(e, r.due.Add(-time.Millisecond), r.due), r.due.Equal) {
 			return
 		}
 	}
@@ -383,8 +394,10 @@ func (b *dayBook) reason(s daySkip) {
 			wrong = "is of a job that runs all"
 		}
 	case scheduler.SkipPaused:
-		if !slices.ContainsFunc(b.pauses, func(p *dayPause) bool { return !s.at.Before(p.asked) && !s.Tick.After(p.ended) }) {
-			wrong = "came in no pause"
+		if !slices.ContainsFunc(b.pauses, func(p *dayPause) bool {
+			return !s.at.Before(p.asked) && (!s.Tick.After(p.ended) || s.at.Before(p.ended))
+		}) {
+			wrong = "came in no pause" // nor was it asked for in one, ahead of its time
 		}
 	case scheduler.SkipOverlap:
 		if !slices.ContainsFunc(b.runs, func(r *dayRun) bool { return r.overlaps(s.Tick) }) {
@@ -530,7 +543,6 @@ func (b *dayBook) unrun(e *dayEpoch, tick, next, from time.Time) {
 	ready := b.ready(e, tick, from)
 	at := ready.Add(dayLate)
 	overlapped, queued := b.overlapped(tick, next)
-	told := b.told(tick)
 	switch {
 	case ready.IsZero() || at.After(e.next):
 		why("nobody was there")
@@ -539,11 +551,13 @@ func (b *dayBook) unrun(e *dayEpoch, tick, next, from time.Time) {
 		why("the schedule was new")
 		return
 	}
+	told := b.told(tick)
 	var may []scheduler.Reason
 	if overlapped {
 		may = append(may, scheduler.SkipOverlap)
 	}
-	if b.paused(tick, at) {
+	paused := b.paused(tick, at)
+	if paused || told[scheduler.SkipPaused] { // reason judges what is told
 		may = append(may, scheduler.SkipPaused)
 	}
 	if !queued && at.After(tick.Add(j.age())) {
@@ -558,7 +572,7 @@ func (b *dayBook) unrun(e *dayEpoch, tick, next, from time.Time) {
 	switch {
 	case slices.ContainsFunc(may, func(r scheduler.Reason) bool { return told[r] }):
 		b.left++
-	case slices.Contains(may, scheduler.SkipPaused):
+	case paused:
 		why("paused, and not told")
 	default:
 		b.say("the tick of %s was not run to its end, may be left out as %v, and was told as %v; owed from %s on, ready at %s%s", clock(tick), may, told, clock(from), clock(ready), b.history(tick))
@@ -625,9 +639,8 @@ func (b *dayBook) chain() {
 	var links []link
 	for _, r := range b.runs {
 		from, wall := r.wall, r.wall
-		if p.end {
-			from = r.wall.Add(r.ended.Sub(r.began))
-			wall = from
+		if p.end { // by the nodes' clocks, because the replica's may have been set in between
+			from, wall = r.ended, r.ended
 		}
 		if b.incomplete(r) {
 			wall = wall.Add(b.end.Sub(r.ended)) // whoever finds it decides
