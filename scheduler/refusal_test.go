@@ -100,7 +100,7 @@ func TestSchedulerRefusesJobs(t *testing.T) {
 		{secondly, task, []gocron.JobOption{name, gocron.WithEventListeners(nil)}, "gocron.JobOption", "option 1 panics"},
 		{secondly, task, []gocron.JobOption{name, gocron.WithDistributedJobLocker(forbidden{t})}, "gocron.WithDistributedJobLocker", "leave it out"},
 		{gocron.CronJob("@every 1m", false), task, []gocron.JobOption{name}, "gocron.CronJob", "use gocron.DurationJob"},
-		{gocron.DurationJob(scheduler.MinInterval - 1), task, []gocron.JobOption{name}, "gocron.DurationJob", "too close: 100ms is the least"},
+		{gocron.DurationJob(scheduler.MinInterval - 1), task, []gocron.JobOption{name}, "gocron.DurationJob", "too close: 10ms is the least"},
 		{gocron.DurationJob(scheduler.MaxSpan + 1), task, []gocron.JobOption{name}, "gocron.DurationJob", "too far apart"},
 		{secondly, gocron.NewTask(func(*int) {}, nil), []gocron.JobOption{name}, "task", "the parameters do not fit the function"},
 		{secondly, task, []gocron.JobOption{name, scheduler.WithCatchUp(time.Hour, 3)}, "WithCatchUp", "unknown (3) is none of"},

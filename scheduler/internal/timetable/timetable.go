@@ -13,7 +13,7 @@ import (
 
 // Bounds of intervals, and of the time between two due times of a one-time job.
 const (
-	MinInterval = 100 * time.Millisecond
+	MinInterval = 10 * time.Millisecond
 	MaxSpan     = 10 * 365 * 24 * time.Hour
 )
 
