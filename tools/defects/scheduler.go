@@ -12,7 +12,7 @@ var inScheduler = []defect{
 		[]edit{{"scheduler/locker.go", "lock, err = nil, recovered(ctx, l.cfg.logger, name, p)", "panic(p)"}},
 		"./scheduler", "TestTrap09PanicInLockIsAnError"},
 	{"decided-by-what-was-known", "What the record says under the lease decides, and not what was read before.",
-		[]edit{{"scheduler/grant.go", "r.turn, r.before = turn, j.withoutUnbegun(rec)", "r.turn, r.before, _ = turn, j.withoutUnbegun(known.rec), rec"}},
+		[]edit{{"scheduler/grant.go", "r.turn, r.before, r.read = turn, j.withoutUnbegun(rec), states[0].Now", "r.turn, r.before, r.read, _ = turn, j.withoutUnbegun(known.rec), states[0].Now, rec"}},
 		"./scheduler", "TestNodesThatAreSilent"},
 	{"refused-tick-is-lost", "A tick whose task was not called is given back.",
 		[]edit{{"scheduler/grant.go", "\tr.undo(ctx)\n\tr.release(", "\tr.release("}},
