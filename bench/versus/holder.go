@@ -73,17 +73,14 @@ func playHolder(spec json.RawMessage, parent *bufio.Reader, ready func(any) erro
 		return nil, err
 	}
 	report := &holderReport{}
+	if err := ready(report); err != nil {
+		return nil, err
+	}
 	if task.Measure == 0 {
-		if err := ready(report); err != nil {
-			return nil, err
-		}
 		if _, err := io.Copy(io.Discard, parent); err != nil {
 			return nil, err
 		}
 		return report, h.release(ctx)
-	}
-	if err := ready(report); err != nil {
-		return nil, err
 	}
 	held, err := stat.Used()
 	if err != nil {
