@@ -42,7 +42,7 @@ var inScheduler = []defect{
 		[]edit{{"scheduler/grant.go", "over := r.endForNext(ctx)", "over := func() {}"}},
 		"./scheduler", "TestOverlapCancel"},
 	{"two-schedulers-of-one-election", "A second Scheduler of an election in one process is refused.",
-		[]edit{{"scheduler/leader.go", "if n.taken[of] {", "if n.taken[of] && false {"}},
+		[]edit{{"scheduler/leader.go", "elections.LoadOrStore(of, nil); taken {", "elections.LoadOrStore(of, nil); taken && false {"}},
 		"./scheduler", "TestTwoSchedulersOfOneElection"},
 	{"other-definition-not-noticed", "Replicas whose definitions of a job differ say so.",
 		[]edit{{"scheduler/known.go", "j.watch(ctx, rec)", "_ = j.watch"}},
