@@ -320,6 +320,22 @@ func TestRefusedRunIsOfferedAgain(t *testing.T) {
 	})
 }
 
+// A tick that was granted ahead of its time and given back is told of by its own time, not by that
+// of the run before, to which the record is put back.
+func TestTickGivenBackIsNamed(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(scheduler.WithElection("jobs"))
+		r.add(t, minutely, func() {})
+		r.Start()
+		until(day(1, 0, 1, 59).Add(900 * time.Millisecond))
+		require.Equal(t, []string{"01:00"}, c.book.texts("04:05"))
+		require.NoError(t, c.operator().Resign(t.Context(), "jobs", ""))
+		synctest.Wait()
+		require.Len(t, c.book.skips, 1)
+		require.Equal(t, day(1, 0, 2, 0), c.book.skips[0].Tick, "%v", c.book.skips[0])
+	})
+}
+
 // RunNow works at once after Start, and says if there is no place.
 func TestRunNow(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {

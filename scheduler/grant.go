@@ -183,11 +183,11 @@ func (r *run) endForNext(ctx context.Context) (over func()) {
 // takenBack is the next step after a run whose task was not called: the nodes have the record of
 // before, so that another replica has the tick.
 func (j *job) takenBack(ctx context.Context, r *run, err error) time.Time {
+	e := newSkipError(j.name, r.public().Due, err)
 	r.giveBack(ctx)
 	if ctx.Err() != nil {
 		return time.Time{}
 	}
-	e := newSkipError(j.name, r.public().Due, err)
 	if e.Reason == SkipPaused || e.Err == errTooOld {
 		return j.s.now() // the log says what becomes of it
 	}

@@ -10,13 +10,11 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tenure-dev/tenure/bench/internal/place"
 	"github.com/tenure-dev/tenure/bench/internal/rival"
 	"github.com/tenure-dev/tenure/bench/internal/stat"
-	"github.com/tenure-dev/tenure/redlock"
 )
 
 // holderRole is a process that holds keys: one that can be killed, and whose CPU and memory are the
@@ -37,24 +35,14 @@ type holderTask struct {
 	// Measure is how long to hold before the holder reports and ends; 0 to hold until its parent
 	// wants no more.
 	Measure time.Duration `json:"measure"`
-	Trace   bool          `json:"trace"` // Tenure only: the margins of extensions
 }
 
 // holderReport is what holding has cost.
 type holderReport struct {
-	Acquired   time.Duration `json:"acquired"`   // how long it took to acquire all
-	Repeated   int64         `json:"repeated"`   // acquisitions that had no quorum in time, and were tried again
 	CPU        time.Duration `json:"cpu"`        // while they were held
 	Heap       int64         `json:"heap"`       // growth since before the first, after a collection
 	RSS        int64         `json:"rss"`        // growth since before the first
 	Goroutines int           `json:"goroutines"` // while they were held
-
-	// Of Tenure only: how many extensions there were, how many failed, and the validity that was
-	// left when they succeeded, in ms: the worst in a hundred, and the worst.
-	Extensions  int     `json:"extensions"`
-	Failed      int     `json:"failed"`
-	MarginP1    float64 `json:"margin_p1"`
-	MarginWorst float64 `json:"margin_worst"`
 }
 
 // acquirers is how many goroutines acquire what is to be held.
@@ -69,10 +57,6 @@ func playHolder(spec json.RawMessage, parent *bufio.Reader, ready func(any) erro
 	if err != nil {
 		return nil, err
 	}
-	margins := &marginTracer{}
-	if task.Trace {
-		task.Config.Tracer = margins
-	}
 	r, err := k.Open(task.Config)
 	if err != nil {
 		return nil, err
@@ -84,25 +68,20 @@ func playHolder(spec json.RawMessage, parent *bufio.Reader, ready func(any) erro
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
 	ctx := context.Background()
 	if err := h.take(ctx, task.names()); err != nil {
 		return nil, err
 	}
-	report := &holderReport{Acquired: time.Since(began), Repeated: h.repeated.Load()}
+	report := &holderReport{}
+	if err := ready(report); err != nil {
+		return nil, err
+	}
 	if task.Measure == 0 {
-		if err := ready(report); err != nil {
-			return nil, err
-		}
 		if _, err := io.Copy(io.Discard, parent); err != nil {
 			return nil, err
 		}
 		return report, h.release(ctx)
 	}
-	if err := ready(report); err != nil {
-		return nil, err
-	}
-	margins.start()
 	held, err := stat.Used()
 	if err != nil {
 		return nil, err
@@ -112,7 +91,6 @@ func playHolder(spec json.RawMessage, parent *bufio.Reader, ready func(any) erro
 	if err != nil {
 		return nil, err
 	}
-	margins.report(report)
 	runtime.GC()
 	settled, err := stat.Used()
 	if err != nil {
@@ -144,8 +122,6 @@ type holder struct {
 	held  []rival.Held
 	stop  func() error // of a rival.Keeper
 
-	repeated atomic.Int64
-
 	mu     sync.Mutex
 	lost   error // guarded by mu; of what is extended by hand
 	ended  context.Context
@@ -166,7 +142,7 @@ func (h *holder) take(ctx context.Context, names []string) (err error) {
 	for a := range acquirers {
 		wg.Go(func() {
 			for i := a; i < len(names) && errs[a] == nil; i += acquirers {
-				h.held[i], errs[a] = h.try(ctx, names[i])
+				h.held[i], errs[a] = h.rival.Try(ctx, names[i])
 				if errs[a] == nil && h.kind.ByHand {
 					h.extend.Go(func() { h.keep(h.held[i].(rival.Extender)) })
 				}
@@ -175,22 +151,6 @@ func (h *holder) take(ctx context.Context, names []string) (err error) {
 	}
 	wg.Wait()
 	return firstOf(errs)
-}
-
-// repeatMost bounds how often one key is tried again.
-const repeatMost = 20
-
-// try acquires one key. Tenure says when it had no quorum in time, which happens while very many
-// leases are acquired and extended at once; that is tried again and counted.
-func (h *holder) try(ctx context.Context, name string) (held rival.Held, err error) {
-	for range repeatMost {
-		held, err = h.rival.Try(ctx, name)
-		if !errors.Is(err, redlock.ErrNoQuorum) && !errors.Is(err, redlock.ErrTimeout) {
-			break
-		}
-		h.repeated.Add(1)
-	}
-	return held, err
 }
 
 // keep extends one lock until the end.

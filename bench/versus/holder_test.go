@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/bench/internal/rival"
-	"github.com/tenure-dev/tenure/redlock"
 )
 
 // fickle is a Rival whose locks may be lost.
@@ -46,47 +45,4 @@ func TestHolderTellsLosses(t *testing.T) {
 			require.ErrorIs(t, h.release(t.Context()), test.want)
 		})
 	}
-}
-
-// busy is a Rival that has no quorum in time now and then.
-type busy struct {
-	everybody
-	failures atomic.Int32
-}
-
-func (b *busy) Try(context.Context, string) (rival.Held, error) {
-	if b.failures.Add(-1) >= 0 {
-		return nil, redlock.ErrNoQuorum
-	}
-	return b, nil
-}
-
-func TestHolderTriesAgainAndCounts(t *testing.T) {
-	b := &busy{}
-	b.failures.Store(5)
-	h := &holder{kind: rival.Tenure, rival: b}
-	require.NoError(t, h.take(t.Context(), []string{"a", "b"}))
-	require.EqualValues(t, 5, h.repeated.Load())
-	require.NoError(t, h.release(t.Context()))
-
-	b.failures.Store(1000)
-	h = &holder{kind: rival.Tenure, rival: b}
-	require.ErrorIs(t, h.take(t.Context(), []string{"a"}), redlock.ErrNoQuorum)
-	h.end()
-}
-
-func TestMargins(t *testing.T) {
-	tracer := &marginTracer{}
-	trace := func(margin time.Duration, err error) {
-		tracer.TraceExtend(t.Context(), redlock.TraceExtendData{Margin: margin, Err: err})
-	}
-	trace(time.Microsecond, nil) // before the start
-	tracer.start()
-	for i := range 200 {
-		trace(time.Duration(i+1)*time.Millisecond, nil)
-	}
-	trace(0, errors.New("late"))
-	var r holderReport
-	tracer.report(&r)
-	require.Equal(t, holderReport{Extensions: 200, Failed: 1, MarginP1: 2, MarginWorst: 1}, r)
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,13 +27,9 @@ type machine struct {
 // modules are those whose versions matter.
 func modules() []string {
 	var paths []string
-	seen := make(map[string]bool)
-	for _, k := range append(rival.All(), gocronRedisLock) {
-		for _, path := range []string{k.Module} {
-			if !seen[path] {
-				seen[path] = true
-				paths = append(paths, path)
-			}
+	for _, k := range append(rival.All(), gocronRedisLock, gocronAlone) {
+		if !slices.Contains(paths, k.Module) {
+			paths = append(paths, k.Module)
 		}
 	}
 	return append(paths, "github.com/redis/go-redis/v9", "go.etcd.io/etcd/server/v3", "github.com/Shopify/toxiproxy/v2")

@@ -61,7 +61,7 @@ func parseFlags(args []string) (*config, error) {
 	names := flags.String("row", "", "the rows to run, with commas; all if empty")
 	rivals := flags.String("rival", "", "the rivals that take part, with commas, such as tenure,floor-batching; all if empty. No target is judged then")
 	quick := flags.Bool("quick", false, "small sizes, about five minutes: for looking, not for figures")
-	hold := flags.Duration("hold", 0, "how long leases are held in the rows held and held100k (default 30s)")
+	hold := flags.Duration("hold", 0, "how long leases are held in the row held (default 30s)")
 	flags.StringVar(&c.markdown, "markdown", "", "the file to write the report into, between its marks")
 	flags.StringVar(&c.json, "json", "", "the file to write all values into")
 	flags.StringVar(&c.cpuProfile, "cpuprofile", "", "the file to write a CPU profile of this process into")
@@ -76,12 +76,16 @@ func parseFlags(args []string) (*config, error) {
 		c.size.hold = *hold
 	}
 	var err error
-	if c.only, err = chosenRivals(*rivals); err != nil {
+	if c.only, err = chosen(*rivals, "rival", everyKind(), flagName); err != nil {
 		return nil, err
 	}
-	switch c.rows, err = chosen(*names); {
-	case err != nil:
+	if c.rows, err = chosen(*names, "row", rows(), func(r *row) string { return r.name }); err != nil {
 		return nil, err
+	}
+	if *names == "" {
+		c.rows = rows()
+	}
+	switch {
 	case flags.NArg() > 0:
 		return nil, fmt.Errorf("versus: unexpected argument %q: everything is set by flags, see -help", flags.Arg(0))
 	case c.size.hold < c.size.heldTTL/2:

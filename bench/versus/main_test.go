@@ -42,8 +42,6 @@ func TestRowsRun(t *testing.T) {
 			t.Log(text.String())
 			tenure := rival.Tenure
 			switch r.name {
-			case "locker":
-				tenure = tenureLocker
 			case "due10", "due1000", "far":
 				tenure = tenureScheduler
 			}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/tenure-dev/tenure/bench/internal/rival"
@@ -22,34 +21,26 @@ type row struct {
 // rows are all, in the order in which they run.
 func rows() []*row {
 	return []*row{
-		pairRow(), distinctRow(64), distinctRow(512), newKeysRow(64), steadyRow(), halfRow(), telemetryRow(), contendedRow(), handoverRow(), waiterRow(), crashRow(), frozenRow(),
-		heldRow(), held100kRow(), isLeaderRow(), delayRow(time.Millisecond), delayRow(5 * time.Millisecond), lockerRow(),
-		dueRow("due10", func(size) int { return 10 }), dueRow("due1000", func(sz size) int { return sz.due }), farRow(),
+		pairRow(), distinctRow(64), distinctRow(512), newKeysRow(64), steadyRow(), telemetryRow(), contendedRow(), handoverRow(), waiterRow(), crashRow(), frozenRow(),
+		heldRow(), isLeaderRow(), dueRow("due10", func(size) int { return 10 }), dueRow("due1000", func(sz size) int { return sz.due }), farRow(),
 	}
 }
 
-// chosen returns the rows with names from a list with commas; all if it is empty.
-func chosen(names string) ([]*row, error) {
-	all := rows()
+// chosen returns those of all with names from a list with commas; none if it is empty.
+func chosen[T any](names, what string, all []T, nameOf func(T) string) (some []T, err error) {
 	if names == "" {
-		return all, nil
+		return nil, nil
 	}
-	var some []*row
 	for name := range strings.SplitSeq(names, ",") {
-		var found *row
-		for _, r := range all {
-			if r.name == strings.TrimSpace(name) {
-				found = r
-			}
-		}
-		if found == nil {
+		i := slices.IndexFunc(all, func(one T) bool { return nameOf(one) == strings.TrimSpace(name) })
+		if i < 0 {
 			var known []string
-			for _, r := range all {
-				known = append(known, r.name)
+			for _, one := range all {
+				known = append(known, nameOf(one))
 			}
-			return nil, fmt.Errorf("versus: there is no row %q: use some of %s", name, strings.Join(known, ","))
+			return nil, fmt.Errorf("versus: there is no %s %q: use some of %s", what, name, strings.Join(known, ","))
 		}
-		some = append(some, found)
+		some = append(some, all[i])
 	}
 	return some, nil
 }
@@ -64,33 +55,13 @@ func everyKind() []*rival.Kind {
 		}
 		all = append(all, k)
 	}
-	return append(all, tenureLocker, tenureScheduler, gocronRedisLock, gocronAlone, generator)
+	return append(all, tenureScheduler, gocronRedisLock, gocronAlone, generator)
 }
 
 // flagName is how a rival is called on the command line: floor-batching is "floor, batching".
 func flagName(k *rival.Kind) string {
 	words := strings.FieldsFunc(strings.ReplaceAll(strings.ToLower(k.Name), "'", ""), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	return strings.Join(words, "-")
-}
-
-// chosenRivals returns those with names from a list with commas; none if it is empty.
-func chosenRivals(names string) ([]*rival.Kind, error) {
-	if names == "" {
-		return nil, nil
-	}
-	var some []*rival.Kind
-	for name := range strings.SplitSeq(names, ",") {
-		i := slices.IndexFunc(everyKind(), func(k *rival.Kind) bool { return flagName(k) == strings.TrimSpace(name) })
-		if i < 0 {
-			var known []string
-			for _, k := range everyKind() {
-				known = append(known, flagName(k))
-			}
-			return nil, fmt.Errorf("versus: there is no rival %q: use some of %s", name, strings.Join(known, ","))
-		}
-		some = append(some, everyKind()[i])
-	}
-	return some, nil
 }
 
 // takePart leaves out the rivals that do not, and turns the order of the others by one place each

@@ -28,7 +28,7 @@ func distinctRow(goroutines int) *row {
 			b.absent(rival.RedsyncFast, "its leftovers keep it out of its own key")
 			b.Work = "Each goroutine has one key, over and over. "
 			kinds := []*rival.Kind{rival.Floor, rival.Mimic, rival.Batcher, rival.Merger, rival.Tenure, rival.Redsync, rival.RedsyncGo, rival.Redislock, rival.Valkeylock, rival.Etcd}
-			return s.distinct(ctx, b, kinds, s.config(defaultTTL), many{goroutines: goroutines, key: ownKeys, costs: true})
+			return s.distinct(ctx, b, kinds, many{goroutines: goroutines, key: ownKeys})
 		},
 	}
 }
@@ -44,23 +44,23 @@ func newKeysRow(goroutines int) *row {
 			b.Work = "No key is used twice, so that all that a lease leaves on the servers accumulates: Tenure's fences, and what a floor's release has overtaken. " +
 				"The servers are emptied before each round. Their memory is what has grown on one of them, for each pair. "
 			kinds := []*rival.Kind{rival.Floor, rival.Mimic, rival.Batcher, rival.Merger, rival.Tenure, rival.Redsync, rival.RedsyncFast, rival.Redislock, rival.Valkeylock}
-			return s.distinct(ctx, b, kinds, s.config(defaultTTL), many{goroutines: goroutines, key: newKeys, costs: true, memory: true})
+			return s.distinct(ctx, b, kinds, many{goroutines: goroutines, key: newKeys, memory: true})
 		},
 	}
 }
 
 // many is how pairs of many goroutines are measured.
 type many struct {
-	goroutines    int
-	key           func(goroutine, pair int) string
-	costs, memory bool
-	then          func(e *entrant) error // after that; may be nil
+	goroutines int
+	key        func(goroutine, pair int) string
+	memory     bool
+	then       func(e *entrant) error // after that; may be nil
 }
 
 // distinct measures how many pairs many goroutines have in a second.
-func (s *stage) distinct(ctx context.Context, b *board, kinds []*rival.Kind, c rival.Config, m many) error {
+func (s *stage) distinct(ctx context.Context, b *board, kinds []*rival.Kind, m many) error {
 	b.Work += fmt.Sprintf("%d rounds of %s with %d goroutines. ", s.size.rounds, s.size.slice, m.goroutines)
-	es, leave, err := s.enter(s.takePart(kinds, 0), c)
+	es, leave, err := s.enter(s.takePart(kinds, 0), s.config(defaultTTL))
 	if err != nil {
 		return err
 	}
@@ -83,10 +83,8 @@ func (s *stage) distinct(ctx context.Context, b *board, kinds []*rival.Kind, c r
 			return err
 		}
 		b.add(e.Kind, "pairs/s", float64(pairs)/spent.took.Seconds())
-		if m.costs {
-			spent.add(b, e.Kind, pairs)
-			b.add(e.Kind, allocations, float64(spent.allocations)/float64(pairs))
-		}
+		spent.add(b, e.Kind, pairs)
+		b.add(e.Kind, allocations, float64(spent.allocations)/float64(pairs))
 		if servers := serversOf(e.Kind); m.memory && servers > 0 {
 			after, err := s.servers.Memory(ctx)
 			if err != nil {

@@ -20,7 +20,7 @@ func heldRow() *row {
 			b.absent(rival.RedsyncGo, "as redsync")
 			b.absent(rival.Redislock, "extended by hand, on one server")
 			for _, k := range s.takePart([]*rival.Kind{rival.Floor, rival.Tenure, rival.TenureMetrics, rival.TenureSampled, rival.TenureTraced, rival.Redsync, rival.Valkeylock, rival.Etcd}, 0) {
-				r, err := s.hold(ctx, k, s.size.held, false)
+				r, err := s.hold(ctx, k)
 				if err != nil {
 					return fmt.Errorf("%s: %w", k.Name, err)
 				}
@@ -34,44 +34,13 @@ func heldRow() *row {
 	}
 }
 
-func held100kRow() *row {
-	return &row{
-		name: "held100k", title: "very many leases held by one process",
-		columns: []column{{Name: "acquired in s"}, {Name: "tried again"}, {Name: "CPU s"}, {Name: "heap growth MiB"}, {Name: "RSS growth MiB"}, {Name: "goroutines"},
-			{Name: "extensions"}, {Name: "failed"}, {Name: "margin p1 ms"}, {Name: "least margin ms"}},
-		run: func(ctx context.Context, s *stage, b *board) error {
-			b.Work = fmt.Sprintf("%d leases held for %s with a TTL of %s. Acquisitions without a quorum in time are tried again. The margin is the validity that was left when an extension succeeded.",
-				s.size.held100k, s.size.hold, s.size.heldTTL)
-			k := rival.Tenure
-			r, err := s.hold(ctx, k, s.size.held100k, true)
-			if err != nil {
-				return fmt.Errorf("%s: %w", k.Name, err)
-			}
-			if r.Extensions == 0 {
-				return fmt.Errorf("%s: nothing was extended in %s", k.Name, s.size.hold)
-			}
-			b.add(k, "acquired in s", r.Acquired.Seconds())
-			b.add(k, "tried again", float64(r.Repeated))
-			b.add(k, "CPU s", r.CPU.Seconds())
-			b.add(k, "heap growth MiB", float64(r.Heap)/(1<<20))
-			b.add(k, "RSS growth MiB", float64(r.RSS)/(1<<20))
-			b.add(k, "goroutines", float64(r.Goroutines))
-			b.add(k, "extensions", float64(r.Extensions))
-			b.add(k, "failed", float64(r.Failed))
-			b.add(k, "margin p1 ms", r.MarginP1)
-			b.add(k, "least margin ms", r.MarginWorst)
-			return nil
-		},
-	}
-}
-
 // hold has another process hold keys for a while.
-func (s *stage) hold(ctx context.Context, k *rival.Kind, keys int, trace bool) (*holderReport, error) {
+func (s *stage) hold(ctx context.Context, k *rival.Kind) (*holderReport, error) {
 	if err := s.servers.Flush(ctx); err != nil {
 		return nil, err
 	}
 	var r holderReport
-	task := holderTask{Rival: k.Name, Config: s.config(s.size.heldTTL), Keys: keys, Measure: s.size.hold, Trace: trace}
+	task := holderTask{Rival: k.Name, Config: s.config(s.size.heldTTL), Keys: s.size.held, Measure: s.size.hold}
 	child, err := place.Spawn(holderRole, task, &r)
 	if err != nil {
 		return nil, err

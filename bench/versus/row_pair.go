@@ -30,15 +30,15 @@ func pairRow() *row {
 		run: func(ctx context.Context, s *stage, b *board) error {
 			others := []*rival.Kind{rival.Oracle, rival.Batcher, rival.Merger}
 			kinds := slices.DeleteFunc(rival.All(), func(k *rival.Kind) bool { return slices.Contains(others, k) })
-			return s.pairs(ctx, b, kinds, s.config(defaultTTL), true)
+			return s.pairs(ctx, b, kinds)
 		},
 	}
 }
 
 // pairs measures rivals one pair at a time. Each pair has a key of its own.
-func (s *stage) pairs(ctx context.Context, b *board, kinds []*rival.Kind, c rival.Config, all bool) error {
-	b.Work += fmt.Sprintf("%d rounds of %s each; each pair has a new key. ", s.size.rounds, s.size.slice)
-	es, leave, err := s.enter(s.takePart(kinds, 0), c)
+func (s *stage) pairs(ctx context.Context, b *board, kinds []*rival.Kind) error {
+	b.Work = fmt.Sprintf("%d rounds of %s each; each pair has a new key. ", s.size.rounds, s.size.slice)
+	es, leave, err := s.enter(s.takePart(kinds, 0), s.config(defaultTTL))
 	if err != nil {
 		return err
 	}
@@ -53,9 +53,6 @@ func (s *stage) pairs(ctx context.Context, b *board, kinds []*rival.Kind, c riva
 			return err
 		}
 		b.add(e.Kind, "p50 us", stat.Quantile(p.micros, 0.5))
-		if !all {
-			return nil
-		}
 		b.add(e.Kind, "p99 us", stat.Quantile(p.micros, 0.99))
 		b.add(e.Kind, clientCPU, p.cpu)
 		b.add(e.Kind, allocations, p.allocations)

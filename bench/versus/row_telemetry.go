@@ -19,7 +19,7 @@ func telemetryRow() *row {
 		run: func(ctx context.Context, s *stage, b *board) error {
 			b.Work = fmt.Sprintf("OpenTelemetry's SDK aggregates metrics and batches spans, which its exporter drops; the names of leases are their keys. "+
 				"Each goroutine has one key; then %d pairs begin in a second, in an open loop of %s with new keys: a rival of which some failed has had less to do. ", steadyRate, s.size.open)
-			m := many{goroutines: telemetryCallers, key: ownKeys, costs: true}
+			m := many{goroutines: telemetryCallers, key: ownKeys}
 			m.then = func(e *entrant) error {
 				plan := newSchedule(steadyRate, s.size.open)
 				times, spent, err := s.openLoop(ctx, e, plan)
@@ -30,7 +30,7 @@ func telemetryRow() *row {
 				b.add(e.Kind, "failed", float64(times.failed))
 				return nil
 			}
-			return s.distinct(ctx, b, rival.Observed(), s.config(defaultTTL), m)
+			return s.distinct(ctx, b, rival.Observed(), m)
 		},
 	}
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/tenure-dev/tenure/bench/internal/rival"
 )
 
-// Who runs jobs. Only these rows have them, and gocron's plugin, which the row locker has too.
+// Who runs jobs. Only these rows have them. gocron's own plugin has one server.
 var (
 	tenureScheduler = &rival.Kind{Name: "Tenure's Scheduler", Module: rival.Tenure.Module, Servers: "3"}
+	gocronRedisLock = &rival.Kind{Name: "gocron-redis-lock", Module: "github.com/go-co-op/gocron-redis-lock/v2", Servers: rival.OneServer}
 	gocronAlone     = &rival.Kind{Name: "gocron, one process", Module: "github.com/go-co-op/gocron/v2", Servers: "0"}
 )
 
@@ -120,11 +121,6 @@ func runTicks(ctx context.Context, k *rival.Kind, task ticksTask) (runs []tickRu
 	lead := 3*time.Second + time.Duration(task.Jobs)*15*time.Millisecond
 	task.First = time.Now().Add(lead).Truncate(max(time.Second, task.Every)).Add(max(time.Second, task.Every))
 	var children []*place.Child
-	defer func() {
-		for _, c := range children {
-			c.Kill()
-		}
-	}()
 	for range processes {
 		var ready struct{}
 		c, err := place.Spawn(ticksRole, task, &ready)
@@ -132,14 +128,15 @@ func runTicks(ctx context.Context, k *rival.Kind, task ticksTask) (runs []tickRu
 			return nil, err
 		}
 		children = append(children, c)
+		defer c.Kill()
 		defer context.AfterFunc(ctx, c.End)()
 	}
 	for _, c := range children {
-		var r ticksReport
-		if err := c.Result(&r); err != nil {
+		var its []tickRun
+		if err := c.Result(&its); err != nil {
 			return nil, err
 		}
-		runs = append(runs, r.Runs...)
+		runs = append(runs, its...)
 	}
 	if len(runs) == 0 {
 		return nil, fmt.Errorf("no tick was run within %s", tickRest)

@@ -53,7 +53,7 @@ func TestJudge(t *testing.T) {
 		}
 	}
 	require.Equal(t, "missed: not measured", judge([]*board{newBoard(pairRow())}, true)[0].Verdict, "no numbers are no success")
-	require.Empty(t, judge([]*board{newBoard(lockerRow())}, true))
+	require.Empty(t, judge([]*board{newBoard(telemetryRow())}, true))
 }
 
 func TestTargetTable(t *testing.T) {

@@ -31,12 +31,7 @@ type ticksTask struct {
 	Rest   time.Duration `json:"rest"` // after the last, until what was not run is lost
 }
 
-// ticksReport is which runs began in the process.
-type ticksReport struct {
-	Runs []tickRun `json:"runs"`
-}
-
-// tickRun is one of them.
+// tickRun is one that began in the process.
 type tickRun struct {
 	Job     int           `json:"job"`
 	Tick    int           `json:"tick"`
@@ -80,17 +75,17 @@ func (n *notes) watch() {
 	time.Sleep(n.task.Rest)
 }
 
-func (n *notes) report() ticksReport {
+// report returns the runs of ticks that were due.
+func (n *notes) report() (due []tickRun) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	r := ticksReport{}
 	for _, run := range n.runs {
 		if run.Tick >= 0 && run.Tick < len(n.control) {
 			run.Control = n.control[run.Tick]
-			r.Runs = append(r.Runs, run)
+			due = append(due, run)
 		}
 	}
-	return r
+	return due
 }
 
 func (t *ticksTask) crontab() string {
@@ -101,7 +96,7 @@ func (t *ticksTask) crontab() string {
 	return fmt.Sprintf("%d %d %d * * *", first.Second(), first.Minute(), first.Hour())
 }
 
-func playTicks(spec json.RawMessage, _ *bufio.Reader, ready func(any) error) (any, error) {
+func playTicks(spec json.RawMessage, _ *bufio.Reader, ready func(any) error) (result any, err error) {
 	n := &notes{}
 	if err := json.Unmarshal(spec, &n.task); err != nil {
 		return nil, fmt.Errorf("versus: ticks: %w", err)
@@ -110,18 +105,18 @@ func playTicks(spec json.RawMessage, _ *bufio.Reader, ready func(any) error) (an
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, s.Shutdown(), closeAll()) }()
 	for job := range n.task.Jobs {
 		if _, err := s.NewJob(gocron.CronJob(n.task.crontab(), true), gocron.NewTask(n.run, job), gocron.WithName(fmt.Sprintf("job-%d", job))); err != nil {
-			return nil, errors.Join(err, s.Shutdown(), closeAll())
+			return nil, err
 		}
 	}
 	s.Start()
 	if err := ready(struct{}{}); err != nil {
-		return nil, errors.Join(err, s.Shutdown(), closeAll())
+		return nil, err
 	}
 	n.watch()
-	r := n.report()
-	return r, errors.Join(s.Shutdown(), closeAll())
+	return n.report(), nil
 }
 
 // open makes the scheduler of a way.

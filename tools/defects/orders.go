@@ -9,7 +9,7 @@ var inOrders = []defect{
 		[]edit{{"internal/orders/orders.go", "if t.busy[o.ID] || len(t.busy) >= mostAtOnce {", "if len(t.busy) >= mostAtOnce {"}},
 		"./internal/orders", "TestTakerRepeatsItsAnswer"},
 	{"order-claimed-twice", "An order that one replica has claimed is not another's.",
-		[]edit{{"internal/orders/orders.go", "if len(states[0].Value) > 0 {", "if len(states[0].Value) > 1<<20 {"}},
+		[]edit{{"internal/orders/orders.go", "if len(s.Value) > 0 {", "if len(s.Value) > 1<<20 {"}},
 		"./internal/orders", "TestClaimOnce"},
 	{"orders-not-waited-for", "Close waits for the orders that are carried out.",
 		[]edit{{"internal/orders/orders.go", "t.work.Wait()", "_ = t.work.Wait"}},

@@ -156,6 +156,64 @@ func TestTickWhoseWinnerDied(t *testing.T) {
 	s.requireOnly(t, checker.Lost, 1)
 }
 
+// At most once, a tick that was granted ahead of its time is lost with its holder, and others say
+// that it was cut short. Without a fault, from the grant until they say so, it is lost.
+func TestTickThatWasCutShortBeforeItsTask(t *testing.T) {
+	const skew = 300 * ms // by which the holder's clock is ahead
+	due := instant(20) - skew
+	cut := func(t *testing.T, job string) *script {
+		s := begin(t)
+		s.Lives = append(s.Lives, history.Life{Name: "r2.1", Began: second, Ended: instant(lasts)})
+		s.add("r2.1", record.Record{Kind: record.Start, At: second, Clock: clock(second + skew)})
+		s.add("r2.1", record.Record{Kind: record.Stopping, At: instant(lasts)})
+		s.drop("r0.1", of(record.Begin, job, 20))
+		s.skip("r0.1", job, 20, instant(20)+600*ms, scheduler.SkipCutShort, "r2.1")
+		return s
+	}
+	for _, test := range []struct {
+		name     string
+		from, to history.Instant
+		lost     int
+	}{
+		{"frozen before its time", due - 350*ms, due + second, 0},
+		{"frozen before the task", due, due + second, 0},
+		{"frozen too early", due - second, due - 401*ms, 1},
+		{"frozen too late", instant(20) + 601*ms, instant(20) + second, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := cut(t, all)
+			s.freeze("r2.1", test.from, test.to)
+			require.Len(t, s.requireOnly(t, checker.Lost, test.lost).Excuses, 1-test.lost)
+		})
+	}
+	t.Run("killed", func(t *testing.T) {
+		s := cut(t, all)
+		s.kill("r2.1", due-ms)
+		s.requireOnly(t, checker.Lost, 0)
+	})
+	t.Run("without servers", func(t *testing.T) {
+		s := cut(t, all)
+		s.Strikes = append(s.Strikes, record.Strike{Kind: "freeze-server", Replica: -1, Server: 1, From: due - 100*ms, To: due + second})
+		s.requireOnly(t, checker.Lost, 0)
+	})
+	t.Run("another one was frozen", func(t *testing.T) {
+		s := cut(t, all)
+		s.freeze("r1.1", due-300*ms, due+second)
+		s.requireOnly(t, checker.Lost, 1)
+	})
+	t.Run("at least once", func(t *testing.T) {
+		s := cut(t, again)
+		s.freeze("r2.1", due-300*ms, due+second)
+		s.requireOnly(t, checker.Lost, 1)
+	})
+	t.Run("nobody said so", func(t *testing.T) {
+		s := cut(t, all)
+		s.freeze("r2.1", due-300*ms, due+second)
+		s.change("r0.1", of(record.Skip, all, 20), func(r *record.Record) { r.Reason = string(scheduler.SkipHeld) })
+		s.requireOnly(t, checker.Lost, 1)
+	})
+}
+
 // A tick that comes within the lease of a run whose process was killed is not overlapped: it was
 // missed, and is to be run.
 func TestTickThatADeadRunOverlaps(t *testing.T) {

@@ -25,6 +25,8 @@ const (
 	// dying is how long before a tick, by the machine's clock, its winner may have been killed: one
 	// whose clock is ahead runs it early.
 	dying = 3 * time.Second
+	// ahead is how long before a tick, by its own clock, a replica may be granted it.
+	ahead = 400 * time.Millisecond
 )
 
 func (t tick) String() string {
@@ -127,7 +129,7 @@ func (x *index) checkTick(v *Verdict, t tick, job *work.Job) {
 		return
 	}
 	if dead := x.diedWith(t); dead != "" && job.Delivery != scheduler.AtLeastOnce {
-		v.Excuses = append(v.Excuses, fmt.Sprintf("%s: %s was killed between the grant and the task", t, dead))
+		v.Excuses = append(v.Excuses, fmt.Sprintf("%s: %s was killed, or stood still, between the grant and the task", t, dead))
 		return
 	}
 	x.lose(v, t, "nobody ran it")
@@ -187,15 +189,23 @@ func (x *index) tooOld(t tick, job *work.Job) bool {
 }
 
 // diedWith returns the life that others said held the tick or had done it, if it was killed by then
-// or right after that.
+// or right after that; or whose run was cut short, as others said, if it was killed or frozen or
+// could not keep its lease from the grant, which comes ahead of the tick, until then.
 func (x *index) diedWith(t tick) string {
 	for _, s := range x.skips[t] {
-		why, l := scheduler.Reason(s.Reason), x.lives[s.By]
-		if why != scheduler.SkipHeld && why != scheduler.SkipDone && why != scheduler.SkipCutShort || l == nil || l.killed == 0 {
+		l := x.lives[s.By]
+		if l == nil {
 			continue
 		}
-		if l.killed >= x.machine(t.at).Add(-dying) && l.killed <= s.At.Add(completing) {
-			return s.By
+		switch scheduler.Reason(s.Reason) {
+		case scheduler.SkipCutShort:
+			if granted := l.at(t.at).Add(-ahead); x.struck(s.By, granted, s.At) || x.stalled(s.By, granted, s.At) {
+				return s.By
+			}
+		case scheduler.SkipHeld, scheduler.SkipDone:
+			if l.killed != 0 && l.killed >= x.machine(t.at).Add(-dying) && l.killed <= s.At.Add(completing) {
+				return s.By
+			}
 		}
 	}
 	return ""
