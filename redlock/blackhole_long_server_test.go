@@ -24,9 +24,11 @@ func TestTrap15And22OpenDoesNotWaitForABlackHole(t *testing.T) {
 		return err == nil
 	}, longTTL, pollTick)
 	s.staysHeld(l, 3*serverTTL/2)
-	status := q.Nodes(t.Context())
-	require.True(t, status[0].Reachable)
-	require.True(t, status[1].Reachable)
+	var status []redlock.NodeStatus
+	require.Eventually(t, func() bool {
+		status = q.Nodes(t.Context())
+		return status[0].Reachable && status[1].Reachable
+	}, patience, pollTick)
 	require.False(t, status[2].Reachable)
 	require.ErrorIs(t, status[2].Err, redlock.ErrTimeout)
 	require.Less(t, took(func() { err = l.Release(t.Context()) }), serverTTL/2)

@@ -353,11 +353,28 @@ func receive[T any](t *testing.T, ch <-chan T, within time.Duration, what string
 	}
 }
 
-// took is how long do ran.
+// took returns how long do took, less the time for which a timer beside it was late: that is the
+// machine's, which may be busy.
 func took(do func()) time.Duration {
+	done, late := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		var sum time.Duration
+		for {
+			before := time.Now()
+			select {
+			case <-done:
+				late <- sum
+				return
+			case <-time.After(time.Millisecond):
+				sum += time.Since(before) - time.Millisecond
+			}
+		}
+	}()
 	start := time.Now()
 	do()
-	return time.Since(start)
+	elapsed := time.Since(start)
+	close(done)
+	return elapsed - <-late
 }
 
 // tryAcquire starts a TryAcquire.
