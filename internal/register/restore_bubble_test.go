@@ -71,6 +71,7 @@ func TestWriteHasNoNodeKnowThatHasForgottenSince(t *testing.T) {
 		known(t, f, q, "one")
 		l := acquire(t, q, redlock.WithoutAutoExtend())
 		turn, _ := begin(t, q, l)
+		time.Sleep(100 * time.Millisecond) // until all three were read, and not only a quorum
 		f.Node(1).FlushAll()
 		f.kill(2)
 		err := turn.Write(t.Context(), []byte("two"))
