@@ -19,8 +19,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// repeatEvery is how often an order is told until it has an answer, as messages may be lost, and how
-// often Wait asks.
+// repeatEvery is how often an order is told until it has an answer, as messages may be lost, and
+// how often Wait asks.
 const repeatEvery = 250 * time.Millisecond
 
 // again waits before the nodes are asked anew.
@@ -135,8 +135,8 @@ func (c *Client) trace(ctx context.Context, kind OrderKind, target, reason strin
 	return err
 }
 
-// enact has an order carried out that no replica takes, and that is in force once the nodes have it.
-// It is entered into the journal, with a detail where it is done.
+// enact has an order carried out that no replica takes, and that is in force once the nodes have
+// it. It is entered into the journal, with a detail where it is done.
 func (c *Client) enact(ctx context.Context, kind OrderKind, target, reason string, carryOut func(context.Context) (detail string, err error)) error {
 	return c.trace(ctx, kind, target, reason, func(ctx context.Context) error {
 		detail, err := carryOut(ctx)

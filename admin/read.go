@@ -136,8 +136,8 @@ type JobStatus struct {
 	Running *Run     // nil for none
 	Last    *PastRun // the newest that has ended; nil for none
 	Paused  *Paused  // its own pause, or that of all jobs; nil for none
-	// Succeeded is when a run last ended well; zero for never. Overdue means that this is longer ago
-	// than the job allows (scheduler.WithSucceedWithin).
+	// Succeeded is when a run last ended well; zero for never. Overdue means that this is longer
+	// ago than the job allows (scheduler.WithSucceedWithin).
 	Succeeded time.Time
 	Overdue   bool
 	Backfill  *Backfill // what is left of one that goes on; nil for none

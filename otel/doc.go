@@ -30,6 +30,7 @@
 // # Cost
 //
 // A Quorum without a tracer pays a nil check. Where providers record nothing, no instrument of a
-// lease is called. With metrics only, which is with the provider of go.opentelemetry.io/otel/trace/noop for
-// spans, an acquisition and its release allocate nothing more.
+// lease is called. With metrics only, which is with the provider of
+// go.opentelemetry.io/otel/trace/noop for spans, an acquisition and its release allocate nothing
+// more.
 package tenureotel

@@ -187,7 +187,8 @@ func (i *Instrumentation) runBegins(ctx context.Context, data scheduler.RunStart
 		}
 		ctx = context.WithValue(spanned, runSpanKey{}, span)
 	}
-	// A tick of a backfill is as late as somebody wanted it, and one that is called again has begun.
+	// A tick of a backfill is as late as somebody wanted it, and one that is called again has
+	// begun.
 	if first := run.Attempt == 1 || run.Why == string(joblog.Again); ticks && first && run.Why != string(joblog.Backfill) {
 		i.jobLateness.Record(ctx, max(data.Lateness, 0).Seconds(), j.record...)
 	}

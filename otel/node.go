@@ -51,7 +51,8 @@ func worse(a, b vote) int {
 }
 
 // operations are those that are measured, with those of registers, which jobs, pauses and orders
-// use. Each of them is an EVALSHA; of others it depends on the user's rights which command they are.
+// use. Each of them is an EVALSHA; of others it depends on the user's rights which command they
+// are.
 var operations = []redlock.Op{redlock.OpAcquire, redlock.OpAgree, redlock.OpExtend, redlock.OpRelease, redlock.OpLeave, "read", "write"}
 
 func (i *Instrumentation) node(addr string) *node { return i.nodes.get(addr) }

@@ -125,8 +125,8 @@ func TestWithLeaseNamesNamesLeasesOnMetricsAndSpans(t *testing.T) {
 	})
 }
 
-// Leases of jobs, pauses and orders share a name each, whatever WithLeaseNames says of others: their
-// keys are many, or made up as the program runs.
+// Leases of jobs, pauses and orders share a name each, whatever WithLeaseNames says of others:
+// their keys are many, or made up as the program runs.
 func TestLeasesOfAKindShareAName(t *testing.T) {
 	tel := newTelemetry(t, tenureotel.WithLeaseNames(strings.ToUpper))
 	for _, key := range []string{"job/report", "job/mail", "pause/job/report", "order/17", "invoice/17", "election/poller", "jobs"} {

@@ -32,8 +32,8 @@ func (e *ClockError) ErrorType() string {
 
 // CheckClock compares a clock that shows now with the median of the servers' clocks, as it is known
 // from their answers. It returns nil where they differ by no more than the allowance for clock skew
-// (WithClockSkew, the largest of all processes) and a second, or where fewer than a quorum of the servers' clocks is known; else a *ClockError. It
-// does no I/O, and may be called concurrently.
+// (WithClockSkew, the largest of all processes) and a second, or where fewer than a quorum of the
+// servers' clocks is known; else a *ClockError. It does no I/O, and may be called concurrently.
 func (q *Quorum) CheckClock(now time.Time) error {
 	if q.none() {
 		return nil

@@ -103,7 +103,8 @@ func TestGateNewServersDoNotVoteYet(t *testing.T) {
 		require.Empty(t, s.Node(i).Keys(t), "a server that does not vote is asked for nothing")
 	}
 
-	// A waiter has the lease when two servers are old enough: 12 s of which INFO may round one away.
+	// A waiter has the lease when two servers are old enough: 12 s of which INFO may round one
+	// away.
 	g := receive(t, s.acquire(q, "key"), patience, "the servers never vote")
 	require.NoError(t, g.err)
 	require.NoError(t, g.lease.Err())

@@ -189,9 +189,9 @@ func WithPayload(payload string) LeaseOption {
 // one of its own, such as its name: with one prefix, equal keys, elections and jobs of two services
 // are the same. A Quorum without one says so in the log, at level Info.
 //
-// It has 1 to 128 bytes, without braces, which mark the key within its names on the servers, without
-// what an ACL takes for a pattern (*, ?, [, ] and \), blanks and control characters. A user of an
-// ACL with ~PREFIX:* may also use each prefix that begins with PREFIX and a colon.
+// It has 1 to 128 bytes, without braces, which mark the key within its names on the servers,
+// without what an ACL takes for a pattern (*, ?, [, ] and \), blanks and control characters. A user
+// of an ACL with ~PREFIX:* may also use each prefix that begins with PREFIX and a colon.
 func WithPrefix(prefix string) Option {
 	return quorumOption(func(c *config) error {
 		odd := func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`{}*?[]\`, r) }

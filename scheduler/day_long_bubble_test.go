@@ -327,8 +327,8 @@ func (d *aDay) kill() {
 	})
 }
 
-// deploy exchanges replica by replica for a new version. The first one may start with a clock that is
-// behind, which must not matter to when a changed schedule was made.
+// deploy exchanges replica by replica for a new version. The first one may start with a clock that
+// is behind, which must not matter to when a changed schedule was made.
 func (d *aDay) deploy() {
 	d.mu.Lock()
 	can := !d.rolling

@@ -300,7 +300,8 @@ func WithDelivery(d Delivery) gocron.JobOption {
 }
 
 // WithOverlap sets what becomes of ticks that come during a run. Default OverlapSkip. It says what
-// gocron.WithSingletonMode says, for all replicas, and wins over it: runs exclude each other anyway.
+// gocron.WithSingletonMode says, for all replicas, and wins over it: runs exclude each other
+// anyway.
 func WithOverlap(o Overlap) gocron.JobOption {
 	const name = "WithOverlap"
 	return gocronx.Option("scheduler."+name, jobOption(func(c *jobConfig) error {

@@ -28,7 +28,8 @@ func TestEveryTickOnceOnServersWithKills(t *testing.T) {
 				replicas = append(replicas, startProcess(t, d, i, fleet.URLs(), skew, mode.election))
 			}
 			victim := d.waitFor(t, 2)
-			// Between two runs: a run that is killed between its grant and its line is another matter.
+			// Between two runs: a run that is killed between its grant and its line is another
+			// matter.
 			for _, n := range fleet.Nodes() {
 				require.Eventually(t, func() bool {
 					held, err := n.Do(t, "EXISTS", "tenure:{job/job}").AsBool()

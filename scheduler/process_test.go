@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// processVariable makes the test binary a replica: its value is the nodes' URLs, by how much its
-	// clock is ahead, and the election's name.
+	// processVariable makes the test binary a replica: its value is the nodes' URLs, by how much
+	// its clock is ahead, and the election's name.
 	processVariable = "SCHEDULER_TEST_REPLICA"
 	processTTL      = 2 * time.Second
 )

@@ -20,8 +20,8 @@ type Run struct {
 	Job     string
 	Due     time.Time // the tick's time, the same for each attempt; zero for a run that RunNow asked for
 	Attempt int       // 1, or more if the tick was begun before (AtLeastOnce, WithRetry)
-	// Why is one of on_time, late (by more than Grace), queued (an earlier run overlapped it), again
-	// (an earlier run of the tick was cut short), ordered (RunNow) and backfill.
+	// Why is one of on_time, late (by more than Grace), queued (an earlier run overlapped it),
+	// again (an earlier run of the tick was cut short), ordered (RunNow) and backfill.
 	Why string
 	run *run
 }
@@ -143,8 +143,8 @@ func (r *run) record() joblog.Record {
 	return r.rec
 }
 
-// now is the time by the nodes' clocks: this replica's may have been set since the run began, and an
-// interval from completion counts from the end.
+// now is the time by the nodes' clocks: this replica's may have been set since the run began, and
+// an interval from completion counts from the end.
 func (r *run) now() time.Time { return r.read.Add(r.job.s.steady() - r.since) }
 
 // outcome is how the run ended.

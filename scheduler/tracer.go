@@ -13,8 +13,8 @@ type Tracer struct {
 	// Job is called when a job is made or updated, also of one that is never run on this replica.
 	Job func(ctx context.Context, data JobTrace)
 	// Tick is called before the lease of a tick, or of another run, is asked for. The values of the
-	// context that it returns reach the lease's context, and so the run's. How the acquisition ends,
-	// and the release, a tracer of the Quorum hears (redlock.WithTracer).
+	// context that it returns reach the lease's context, and so the run's. How the acquisition
+	// ends, and the release, a tracer of the Quorum hears (redlock.WithTracer).
 	Tick func(ctx context.Context, data TickTrace) context.Context
 	// RunStart is called before each call of the task, with the run's context. The task gets the
 	// context that it returns.

@@ -291,8 +291,8 @@ func (r *lockedRun) told(result supervise.Result) {
 	}
 }
 
-// end writes how the tick ended, and releases the lease. A tick whose command was not begun, because
-// a signal came, is as if it had not been granted.
+// end writes how the tick ended, and releases the lease. A tick whose command was not begun,
+// because a signal came, is as if it had not been granted.
 func (r *lockedRun) end(lease *redlock.Lease, result supervise.Result, took time.Duration, err, lost error) {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseWait)
 	defer cancel()

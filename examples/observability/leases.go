@@ -11,8 +11,8 @@ import (
 
 const invoicePrefix = "invoice/"
 
-// writeInvoices tries to write the invoice of each second, which all replicas want and one gets. What
-// goes wrong is in the metrics and the traces; the next one is another try.
+// writeInvoices tries to write the invoice of each second, which all replicas want and one gets.
+// What goes wrong is in the metrics and the traces; the next one is another try.
 func writeInvoices(ctx context.Context, q *redlock.Quorum) {
 	for pause(ctx, between(300*time.Millisecond, 700*time.Millisecond)) {
 		lease, err := q.TryAcquire(ctx, invoicePrefix+strconv.FormatInt(time.Now().Unix(), 10))

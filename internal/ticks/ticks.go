@@ -26,8 +26,8 @@ var (
 const (
 	// Who waits for a holder looks at the record after these, each twice as long as the one before.
 	firstLook, lastLook = 100 * time.Millisecond, time.Second
-	// granting is for how long a holder that has granted nothing yet is given to do so, where nobody
-	// waits for the lease.
+	// granting is for how long a holder that has granted nothing yet is given to do so, where
+	// nobody waits for the lease.
 	granting = 2 * time.Second
 	// writeWithin bounds what is written about a run that is over.
 	writeWithin = 10 * time.Second
@@ -83,8 +83,8 @@ type Run struct {
 // ends.
 //
 // Errors: ErrDone, ErrPaused; ErrGivenUp, of a tick that was begun too often; *redlock.ClockError
-// for one that is ahead of the nodes' clocks; those of Quorum.Acquire, or with try of TryAcquire and
-// of register.
+// for one that is ahead of the nodes' clocks; those of Quorum.Acquire, or with try of TryAcquire
+// and of register.
 func (t *Taker) Take(ctx context.Context, try bool, opts ...redlock.LeaseOption) (*Run, error) {
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
 		_, err := t.look(ctx) // keeps hosts that are late off the lease; its failures are the lease's too

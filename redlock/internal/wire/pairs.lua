@@ -1,6 +1,6 @@
 -- Is acquire.lua, and release.lua for leases without a minimum hold. It takes a lock that is not
--- text for an absent one: an acquisition fails, after it has raised the counter, and a release finds
--- it gone.
+-- text for an absent one: an acquisition fails, after it has raised the counter, and a release
+-- finds it gone.
 --
 -- What is done for each of them is what a packet costs a server. So those that are as most are get
 -- nothing that they do not need: acquisitions of absent keys with a counter below all hints, and

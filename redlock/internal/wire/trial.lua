@@ -3,7 +3,8 @@
 -- because the server cannot save. So is an HSET with a value too few, which is told of that last.
 -- Of what no script can try without a change, or at all, the server is asked whether the user may.
 --
--- KEYS lock, fences, wait; ARGV channel, register. Returns the error of each command of trials, or 1.
+-- KEYS lock, fences, wait; ARGV channel, register. Returns the error of each command of trials, or
+-- 1.
 local function try(...)
   local answer = redis.pcall(...)
   local failed = type(answer) == 'table' and answer['err']

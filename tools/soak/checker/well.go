@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// earlier than a tick, by the machine's clock, a replica whose clock is ahead may run it, and what
-	// happened before that may matter: a lease of a process that was killed runs out, and another
-	// leader is elected.
+	// earlier than a tick, by the machine's clock, a replica whose clock is ahead may run it, and
+	// what happened before that may matter: a lease of a process that was killed runs out, and
+	// another leader is elected.
 	earlier = 5 * time.Second
 	// after the time in which a tick is tried again, a replica whose clock is behind may run it.
 	after = 2 * time.Second
@@ -72,8 +72,9 @@ func (x *index) quorum(from, to history.Instant) bool {
 }
 
 // checkWell wants each tick to be run that came while all was well, of jobs that catch up nothing,
-// or the latest: at that time no process was killed or frozen, and a quorum of servers answered, if not when the tick came then in time to try again. A replica that was stopped
-// in order is no excuse, another one is there; nor is a clock that leaps or is wrong.
+// or the latest: at that time no process was killed or frozen, and a quorum of servers answered, if
+// not when the tick came then in time to try again. A replica that was stopped in order is no
+// excuse, another one is there; nor is a clock that leaps or is wrong.
 func (x *index) checkWell(v *Verdict) {
 	for _, job := range x.Jobs {
 		runs := x.runs[job.Name]
