@@ -7,16 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// quickMembers are those that are searched under the race detector.
-var quickMembers = map[string]bool{
-	"members, meet on one": true, "members, one node and three": true, "a restarted node is not claimed": true,
-	"who looks writes": true, "nothing is withdrawn": true,
-}
-
 func TestMembersDesignHolds(t *testing.T) {
 	documented := page(t)
 	for _, c := range MemberDesigns() {
-		if raceEnabled && !quickMembers[c.Name] {
+		if seconds(t, documented, c.Name) > patience {
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) {
@@ -29,9 +23,6 @@ func TestMembersDesignHolds(t *testing.T) {
 func TestMemberDefectsAreFound(t *testing.T) {
 	documented := page(t)
 	for _, m := range MemberMistakes() {
-		if raceEnabled && !quickMembers[m.Name] {
-			continue
-		}
 		t.Run(m.Name, func(t *testing.T) {
 			o := CheckMembers(m.MemberConfig)
 			violates(t, m.Name, m.Violates, o.result, o.Trace, documented)

@@ -1,0 +1,5 @@
+//go:build nightly
+
+package model
+
+const patience = 3600
