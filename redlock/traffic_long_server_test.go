@@ -42,7 +42,10 @@ func TestTrap07HeldLeaseIsQuiet(t *testing.T) {
 	const ttl, least = 3 * serverTTL, 3 // TTLs that are watched
 	s := startServers(t, 3)
 	l := s.hold(s.open(redlock.WithTTL(ttl)), "key")
-	s.staysHeld(l, ttl/2) // beyond the first extension, which sets the counter again
+	for _, i := range s.all() { // beyond the first extension, which sets the counter again
+		require.Eventually(t, func() bool { return s.own(i)["hmget"] > 0 }, patience, pollTick)
+	}
+	s.staysHeld(l, ttl/2)
 	s.resetStats()
 	began := time.Now()
 	s.staysHeld(l, least*ttl)
