@@ -4,8 +4,10 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -152,4 +154,40 @@ func TestBoardWithoutItsRights(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, n)
 	require.Equal(t, 3, strings.Count(log.String(), "takes again what processes tell people"))
+}
+
+// A user who may hear no channel, as ACL SETUSER makes one, waits all the same, and the log says
+// once what that costs. What a refused subscription costs a server, package listen tests.
+func TestACLWithoutChannels(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 1, withUser(t, "resetchannels"))
+	began := time.Now()
+	var log lockedBuffer
+	q := gatedURLs(t, s.userURLs(), logTo(&log))
+	l := s.hold(q, "key")
+	stop, err := q.Board().Hear("kind", func(redlock.Entry) {}) // as an Elector does, without anybody waiting
+	require.NoError(t, err)
+	defer stop()
+	granted := s.wait(gatedURLs(t, s.userURLs(), logTo(&log)), "key")
+	rejected := func() int {
+		stats, err := s.Node(0).Do(t, "INFO", "commandstats").ToString()
+		require.NoError(t, err)
+		found := regexp.MustCompile(`cmdstat_subscribe:.*rejected_calls=(\d+)`).FindStringSubmatch(stats)
+		if found == nil {
+			return 0
+		}
+		n, err := strconv.Atoi(found[1])
+		require.NoError(t, err)
+		return n
+	}
+	require.Eventually(t, func() bool { return rejected() >= 2 }, longTTL, pollTick, "it is not asked for")
+	n := node(t, q, 0)
+	require.True(t, n.Votes)
+	require.Len(t, n.Warnings, 1)
+	requireCondition(t, &redlock.NodeError{Node: n.Node, Err: n.Warnings[0]}, n.Node, redlock.ConditionNoPermission)
+	require.Equal(t, 2, saidOf(&log), "once in each Quorum: %s", &log)
+	require.NoError(t, l.Release(t.Context()))
+	require.NoError(t, receive(t, granted, 2*serverTTL, "it asks once a TTL").err)
+	require.Equal(t, 2, saidOf(&log), "%s", &log)
+	require.LessOrEqual(t, rejected(), 2*(1+int(time.Since(began)/time.Minute)), "it is asked for once a minute in each Quorum")
 }

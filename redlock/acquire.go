@@ -22,6 +22,9 @@ import (
 // round trips of the winner, and four of the other one. A node that does not answer costs its
 // timeout in the first round only.
 //
+// Of several callers of a process one asks for the key at a time. What it is told, if that is that
+// the key cannot be had, is told to those who had called before it asked; the next asks otherwise.
+//
 // The lease is extended in the background until it is released or lost. It takes ctx's values, for
 // tracing, but not its cancellation.
 //
@@ -38,7 +41,7 @@ func (q *Quorum) TryAcquire(ctx context.Context, key string, opts ...LeaseOption
 	if err != nil {
 		return nil, err
 	}
-	return a.traced(ctx, false, a.try)
+	return a.traced(ctx, false)
 }
 
 // Acquire acquires the key as soon as nobody holds it, or returns when ctx ends. It does not poll a
@@ -49,10 +52,11 @@ func (q *Quorum) TryAcquire(ctx context.Context, key string, opts ...LeaseOption
 //
 // Waiters queue: a release calls the one that has waited longest, of whatever process, and reserves
 // the key for it for a moment. After a crash the first few come one after the other. That is
-// fairness where the nodes are well, and no promise.
+// fairness where the nodes are well, and no promise. Of a process's callers that wait for one key
+// the first is in that queue, and the others stand behind it: they cost the nodes nothing.
 //
-// Errors: ctx's own error (which also carries the last attempt's, for errors.As), *OptionError or
-// ErrClosed.
+// Errors: ctx's own error (which also carries the last attempt's, its own or that of the caller
+// before it, for errors.As), *OptionError or ErrClosed.
 func (q *Quorum) Acquire(ctx context.Context, key string, opts ...LeaseOption) (*Lease, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err
@@ -61,7 +65,7 @@ func (q *Quorum) Acquire(ctx context.Context, key string, opts ...LeaseOption) (
 	if err != nil {
 		return nil, err
 	}
-	return a.traced(ctx, true, a.wait)
+	return a.traced(ctx, true)
 }
 
 // acquisition is one call of TryAcquire or Acquire.
@@ -77,6 +81,7 @@ type acquisition struct {
 	awaited  string        // the identity of the holder that a waiter met last
 	waits    bool          // for a holder, as tracers are told
 	lease    *Lease        // that was won, where tracers are told of it before its user is
+	came     uint64        // when, as its place in the queue; 0 if it stood in no line before, see lines
 	member   string        // of the queue; empty while it does not wait there
 	rank     int           // how many wait before it, after a HeldError; -1 if that is not known
 
@@ -117,10 +122,10 @@ func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, e
 	return a, nil
 }
 
-func (a *acquisition) traced(ctx context.Context, wait bool, acquire func(context.Context) (*holding, error)) (*Lease, error) {
+func (a *acquisition) traced(ctx context.Context, wait bool) (*Lease, error) {
 	t := a.q.cfg.tracers.acquire
 	if t == nil {
-		h, err := acquire(ctx)
+		h, err := a.inLine(ctx, wait)
 		return newLeaseOf(h), err
 	}
 	ctx = t.TraceAcquireStart(ctx, TraceAcquireStartData{
@@ -128,7 +133,7 @@ func (a *acquisition) traced(ctx context.Context, wait bool, acquire func(contex
 	})
 	a.waits = wait
 	began := a.q.clock.Now()
-	h, err := acquire(ctx)
+	h, err := a.inLine(ctx, wait)
 	l := newLeaseOf(h)
 	t.TraceAcquireEnd(ctx, a.traceEnd(began, l, err))
 	return l, err
@@ -154,13 +159,15 @@ func (a *acquisition) attempting(ctx context.Context) (*holding, bool, error) {
 	if t == nil {
 		return a.round(ctx)
 	}
-	ctx = t.TraceAttemptStart(ctx, TraceAttemptStartData{
-		Key: a.keys.Name, TTL: a.cfg.ttl, Nodes: len(a.q.nodes), Quorum: a.q.need, Wait: a.waits, Attempt: a.attempts + 1,
+	a.q.lines.foreign(a.keys.Name, func() {
+		ctx = t.TraceAttemptStart(ctx, TraceAttemptStartData{
+			Key: a.keys.Name, TTL: a.cfg.ttl, Nodes: len(a.q.nodes), Quorum: a.q.need, Wait: a.waits, Attempt: a.attempts + 1,
+		})
 	})
 	began := a.q.clock.Now()
 	h, split, err := a.round(ctx)
 	a.lease = newLeaseOf(h)
-	t.TraceAttemptEnd(ctx, a.traceEnd(began, a.lease, err))
+	a.q.lines.foreign(a.keys.Name, func() { t.TraceAttemptEnd(ctx, a.traceEnd(began, a.lease, err)) })
 	return h, split, err
 }
 

@@ -64,6 +64,7 @@ var special = []struct {
 	{ConditionQuarantined, "use a longer TTL", "it votes again after that; if no process of the prefix has such a TTL or skew, delete the key that is named on that node: it is written anew"},
 	{ConditionOtherVersion, "keep who uses it", "use the same version of this library in all processes of the prefix"},
 	{ConditionDuplicate, "both have the id", copiedID},
+	{ConditionDamaged, "leads all clocks", "leave it: tokens rise all the same, and without it they would go back; find out who writes there, or whose clock was ahead, and restart no node without its data until the clocks have come that far"},
 	{ConditionDamaged, "list of members", "find out who writes there, and DEL the key that is named on that node: processes write the list again"},
 	{ConditionBusy, "FUNCTION KILL", "end the function with FUNCTION KILL; one that has written can only be ended with the server, by SHUTDOWN NOSAVE"},
 	{ConditionReplicated, "it was a replica", "restart it now that it has no replicas, or wait for repl-backlog-ttl (an hour by default); or accept the risk with WithReplicas"},

@@ -69,13 +69,21 @@ func (e *ConditionError) Error() string {
 	var b strings.Builder
 	b.WriteString(string(e.Condition))
 	if !e.Until.IsZero() {
-		fmt.Fprintf(&b, " until %s", e.Until.Format("15:04:05"))
+		fmt.Fprintf(&b, " until %s", moment(e.Until, time.Now()))
 	}
 	if cause := e.cause(); cause != "" {
 		b.WriteString(": " + cause)
 	}
 	fmt.Fprintf(&b, " (%s)", adviceFor(e))
 	return b.String()
+}
+
+// moment is a time for people, with its date where that is not today's.
+func moment(t, now time.Time) string {
+	if t.Format(time.DateOnly) == now.In(t.Location()).Format(time.DateOnly) {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
 }
 
 // cause is what was seen, or what the server said.

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -52,4 +53,17 @@ func TestWordsOfServers(t *testing.T) {
 		require.Equal(t, want, Condition(condition), text)
 		require.Equal(t, want != "", found, text)
 	}
+}
+
+// A time has its date where that is not today's, so that nobody waits until a time that has passed.
+func TestMomentHasItsDateUnlessItIsToday(t *testing.T) {
+	zone := time.FixedZone("", 2*60*60)
+	now := time.Date(2026, 3, 4, 22, 30, 0, 0, zone)
+	require.Equal(t, "23:59:59", moment(now.Add(time.Hour+29*time.Minute+59*time.Second), now))
+	require.Equal(t, "2026-03-05 07:34:00", moment(time.Date(2026, 3, 5, 7, 34, 0, 0, zone), now))
+	require.Equal(t, "2026-03-03 22:30:00", moment(now.AddDate(0, 0, -1), now))
+	require.Equal(t, "21:00:00", moment(now.Add(30*time.Minute).In(time.UTC), now), "the same day there")
+
+	long := &ConditionError{Condition: ConditionQuarantined, Until: time.Now().Add(25 * time.Hour)}
+	require.Contains(t, long.Error(), " until "+long.Until.Format(time.DateTime))
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // A counter is damaged if it is no number below 2^53, or leads its server's clock by more than a
-// day: something else than this library has written it, see lib/counter.lua of wire. A node does
+// day (one that leads by less is told of, and followed): something else than this library has written it, see lib/counter.lua of wire. A node does
 // not grant a lease on a key whose counter it finds damaged, which other keys share, so that no
 // other node follows it, and the quorum is made up of others. Quorums of others have a node in
 // common, so tokens rise as ever. A lease that they grant puts its token in the place of the
@@ -43,9 +43,13 @@ const (
 	damagedSeen = time.Hour // for how long news of a key are news
 )
 
-// look notes what a reply says of its key. A reply that says that it is damaged gets its name.
-func (d *damage) look(m *member, call *wire.Call, rep *vote.Reply) {
+// look notes what a reply says of its key, whose counter has that lead. A reply that says that it is
+// damaged gets its name.
+func (d *damage) look(m *member, call *wire.Call, rep *vote.Reply, lead time.Duration) {
 	if rep.Err == nil {
+		if call.Op.Grants() && rep.Verdict == wire.OK {
+			d.leads(m, call, lead)
+		}
 		if d.some.Load() && (call.Op.Grants() && rep.Verdict == wire.OK || rep.Extended == wire.Refilled) {
 			d.healed(m, call)
 		}
@@ -102,6 +106,23 @@ func (d *damage) standing(m *member, keys *wire.Keys, rep *vote.Reply) {
 		expires = fmt.Sprintf("expires in %v", left.Round(time.Second))
 	}
 	d.found(m, &wire.Call{Op: wire.Acquire, Keys: keys}, &wire.Fault{Condition: wire.Damaged, Detail: "the lock is another owner's and " + expires + ", and no lease lives as long"})
+}
+
+// leads notes a counter that leads all clocks by more than this library needs, and less than makes
+// it damaged, or that it does not any more. Nodes follow it, so that tokens rise. They would go back
+// if it were lost.
+func (d *damage) leads(m *member, call *wire.Call, by time.Duration) {
+	far, last := by > m.q.clocks.UsualLead(), d.last.Load()
+	if !far && last == nil {
+		return
+	}
+	switch key := counterName(call.Keys); {
+	case far:
+		why := &wire.Fault{Condition: wire.Damaged, Detail: fmt.Sprintf("%q: the counter leads all clocks by %v", key, by.Round(time.Second))}
+		d.last.Store(&damaged{key, m.q.conditionError(why), m.q.clock.Now()})
+	case last.key == key:
+		d.last.CompareAndSwap(last, nil)
+	}
 }
 
 // isList reports whether a call is about the list of members.

@@ -185,3 +185,48 @@ func TestLockWithoutEndOnOneNode(t *testing.T) {
 		})
 	}
 }
+
+// A counter that leads the clocks by less than a day is followed, and Nodes says so of each node that
+// has it, until the clocks have come that far.
+func TestCounterThatLeadsIsTold(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var log lockedBuffer
+		q := open(t, fleet, logTo(&log))
+		told := func() (said []string) {
+			for _, n := range q.Nodes(t.Context()) {
+				require.True(t, n.Votes)
+				for _, w := range n.Warnings {
+					require.Equal(t, string(redlock.ConditionDamaged), redlock.ErrorType(w))
+					said = append(said, w.Error())
+				}
+			}
+			return said
+		}
+		pair := func() uint64 {
+			l := acquire(t, q)
+			synctest.Wait() // until all nodes have granted it
+			require.NoError(t, l.Release(t.Context()))
+			synctest.Wait()
+			return l.FencingToken()
+		}
+		usual := pair()
+		setCounter(t, fleet.Node(0), "key", strconv.FormatUint(usual+uint64((4*time.Second).Microseconds()), 10))
+		pair()
+		require.Empty(t, told(), "what clocks may differ by")
+
+		const lead = time.Minute
+		for i := range 2 { // so that each quorum has one that leads
+			setCounter(t, fleet.Node(i), "key", strconv.FormatUint(usual+uint64(lead.Microseconds()), 10))
+		}
+		require.Greater(t, pair(), usual+uint64(lead.Microseconds()), "it is followed")
+		said := told()
+		require.GreaterOrEqual(t, len(said), 2)
+		require.Contains(t, said[0], "tenure:fences")
+		require.Contains(t, said[0], "leads all clocks by 1m0s")
+		require.Contains(t, said[0], "leave it")
+
+		time.Sleep(lead)
+		pair()
+		require.Empty(t, told())
+	})
+}

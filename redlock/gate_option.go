@@ -29,8 +29,10 @@ func WithMaxTTL(ttl time.Duration) Option {
 // that says so.
 func (q *Quorum) checkTTL(holder Holder) {
 	if holder.TTL > q.cfg.longestTTL() && holder.TTL <= maxMaxTTL && q.longTTL.CompareAndSwap(false, true) {
-		q.cfg.logger.WarnContext(context.Background(), "redlock: a lease has a longer TTL than any process of the prefix is known to use: a server that is restarted now may vote too early for it",
-			"key", holder.Key, "holder", holder.Identity, "ttl", holder.TTL, "max_ttl", q.cfg.longestTTL())
+		q.lines.foreign(holder.Key, func() {
+			q.cfg.logger.WarnContext(context.Background(), "redlock: a lease has a longer TTL than any process of the prefix is known to use: a server that is restarted now may vote too early for it",
+				"key", holder.Key, "holder", holder.Identity, "ttl", holder.TTL, "max_ttl", q.cfg.longestTTL())
+		})
 	}
 }
 

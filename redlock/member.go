@@ -11,6 +11,7 @@ import (
 
 	"github.com/valkey-io/valkey-go"
 
+	"github.com/tenure-dev/tenure/redlock/internal/clocks"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
@@ -71,10 +72,11 @@ func (m *member) Address() string { return m.addr }
 // answer.
 func (m *member) Reply(call *wire.Call, a node.Answer) vote.Reply {
 	rep := vote.Reply{Answer: a.Answer, Err: a.Err, Unsent: a.Unsent, At: a.Received}
-	if rep.Err == nil && rep.Token > m.q.clocks.GreatestCounter(rep.Server, time.Now()) {
+	lead := m.q.clocks.Lead(rep.Token, rep.Server, time.Now())
+	if rep.Err == nil && lead > clocks.MostLead {
 		rep = vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: wire.DamagedCounter(strconv.FormatUint(rep.Token, 10)), At: a.Received}
 	}
-	m.damage.look(m, call, &rep)
+	m.damage.look(m, call, &rep, lead)
 	return rep
 }
 

@@ -142,7 +142,7 @@ func (t *trace) begin(q *Quorum) {
 func (t *trace) start(ctx context.Context, m *member, slot int, data TraceNodeStartData) {
 	if t.nodes != nil {
 		data.Node = m.addr
-		t.nodes[slot] = m.q.cfg.tracers.node.TraceNodeStart(ctx, data)
+		m.q.lines.foreign(data.Key, func() { t.nodes[slot] = m.q.cfg.tracers.node.TraceNodeStart(ctx, data) })
 	}
 }
 
@@ -159,7 +159,7 @@ func (t *trace) end(m *member, slot int, op Op, key string, rep *vote.Reply) {
 	if rep.Err != nil {
 		data.Err = m.failure(op, rep.Err)
 	}
-	m.q.cfg.tracers.node.TraceNodeEnd(t.nodes[slot], data)
+	m.q.lines.foreign(key, func() { m.q.cfg.tracers.node.TraceNodeEnd(t.nodes[slot], data) })
 	t.nodes[slot] = nil
 }
 

@@ -190,13 +190,18 @@ func WithPayload(payload string) LeaseOption {
 // are the same. A Quorum without one says so in the log, at level Info.
 //
 // It has 1 to 128 bytes, without braces, which mark the key within its names on the servers,
-// without what an ACL takes for a pattern (*, ?, [, ] and \), blanks and control characters. A user
-// of an ACL with ~PREFIX:* may also use each prefix that begins with PREFIX and a colon.
+// without what an ACL takes for a pattern (*, ?, [, ] and \), blanks and control characters. It
+// does not end in ":cards" or ":journal", nor has ":journal:KIND/" in it: the prefix that stands
+// before has its cards and journals there. A user of an ACL with ~PREFIX:* may also use each prefix
+// that begins with PREFIX and a colon.
 func WithPrefix(prefix string) Option {
 	return quorumOption(func(c *config) error {
 		odd := func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`{}*?[]\`, r) }
 		if prefix == "" || len(prefix) > 128 || strings.ContainsFunc(prefix, odd) {
 			return &OptionError{"WithPrefix", `must be 1 to 128 bytes without { or }, which mark the key within its names on the servers, blanks, control characters, and *?[]\, which have a meaning in ACLs`}
+		}
+		if other, taken := wire.TakenBy(prefix); other != "" {
+			return &OptionError{"WithPrefix", fmt.Sprintf("%q has names in it of the prefix %q, for its %s: give it another name", prefix, other, taken)}
 		}
 		c.prefix, c.prefixed = prefix, true
 		return nil

@@ -50,8 +50,10 @@ func (o *outage) lasts(ctx context.Context, a *acquisition, err error) {
 	if a.q.outages.take(now) {
 		o.said = true
 		lasts := reminder{since: o.since}
-		a.q.cfg.logger.WarnContext(ctx, "redlock: no quorum to acquire a key that is waited for",
-			"key", a.keys.Name, "for", lasts.lasted(now), "error", err)
+		a.q.lines.foreign(a.keys.Name, func() {
+			a.q.cfg.logger.WarnContext(ctx, "redlock: no quorum to acquire a key that is waited for",
+				"key", a.keys.Name, "for", lasts.lasted(now), "error", err)
+		})
 	}
 }
 
@@ -59,7 +61,9 @@ func (o *outage) lasts(ctx context.Context, a *acquisition, err error) {
 func (o *outage) ends(ctx context.Context, a *acquisition) {
 	if o.said {
 		lasted := reminder{since: o.since}
-		a.q.cfg.logger.InfoContext(ctx, "redlock: a quorum answers again", "key", a.keys.Name, "after", lasted.lasted(a.q.clock.Now()))
+		a.q.lines.foreign(a.keys.Name, func() {
+			a.q.cfg.logger.InfoContext(ctx, "redlock: a quorum answers again", "key", a.keys.Name, "after", lasted.lasted(a.q.clock.Now()))
+		})
 	}
 	*o = outage{}
 }

@@ -21,14 +21,15 @@ import (
 func TestWaiterWhoseProcessHasGoneIsPassedOver(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		l := acquire(t, open(t, fleet))
-		dead := open(t, fleet)
+		var dead []*redlock.Quorum
 		var gone []*waiter
 		for range 5 {
-			gone = append(gone, waitFor(t, dead))
+			dead = append(dead, open(t, fleet))
+			gone = append(gone, waitFor(t, dead[len(dead)-1]))
 		}
 		next := waitFor(t, open(t, fleet))
-		require.NoError(t, dead.Close())
-		for _, w := range gone {
+		for i, w := range gone {
+			require.NoError(t, dead[i].Close())
 			require.ErrorIs(t, (<-w.granted).err, redlock.ErrClosed)
 		}
 		synctest.Wait()

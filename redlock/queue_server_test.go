@@ -26,12 +26,15 @@ func TestQueueOnServersForgetsTheDead(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
 	l := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
-	dead := s.open(redlock.WithTTL(longTTL))
+	var dead []*redlock.Quorum
 	for range 3 {
-		s.wait(dead, "key")
+		dead = append(dead, s.open(redlock.WithTTL(longTTL)))
+		s.wait(dead[len(dead)-1], "key")
 	}
 	next := s.wait(s.open(redlock.WithTTL(longTTL)), "key")
-	require.NoError(t, dead.Close())
+	for _, q := range dead {
+		require.NoError(t, q.Close())
+	}
 	for _, i := range s.all() {
 		require.EqualValues(t, 4, s.waiting(i, "key"), "it has said goodbye, so this tests nothing")
 		require.Eventually(t, func() bool {

@@ -40,6 +40,7 @@ type Quorum struct {
 	operations sync.Pool // of *operation
 	listener   *listen.Listener
 	queue      *waitqueue.Queue
+	lines      *lines
 	reporter   *reporter
 	gates      gates
 	noKey      wire.Keys // of probes
@@ -269,6 +270,7 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 		cfg:    cfg,
 		need:   nodes/2 + 1,
 		clock:  clock.New(),
+		lines:  newLines(),
 		leases: make(map[*holding]struct{}),
 		done:   make(chan struct{}),
 	}

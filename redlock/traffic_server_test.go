@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -40,11 +41,13 @@ func TestWaitersShareAConnection(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
 	q := s.open(redlock.WithTTL(longTTL))
-	s.hold(q, "key")
-	s.hold(q, "other")
-	for range 10 {
-		s.wait(q, "key")
-		s.wait(q, "other")
+	for i := range 20 {
+		key := fmt.Sprint("key", i)
+		s.hold(q, key)
+		s.wait(q, key)
+		for range 5 {
+			s.acquire(q, key) // they stand behind it
+		}
 	}
 	for _, n := range s.Nodes() {
 		clients, err := n.Do(t, "CLIENT", "LIST", "TYPE", "pubsub").ToString()

@@ -3,8 +3,10 @@ package redlock
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,7 +87,7 @@ func wrongPort(port string) string {
 		return ""
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		return fmt.Sprintf("has the port %s, which is not between 1 and 65535", port)
+		return "has a port that is not between 1 and 65535, or names no host behind user and password" // the port is a password then
 	}
 	return ""
 }
@@ -121,6 +123,8 @@ func isAddress(text string) bool {
 	return err == nil && host != "" && wrongPort(port) == ""
 }
 
+// wrongParameters does not repeat a name that is not known: a password with a ? in it, and no host
+// behind it, would be one.
 func wrongParameters(u *url.URL) string {
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -129,7 +133,8 @@ func wrongParameters(u *url.URL) string {
 	for name, values := range query {
 		is := parameters[name]
 		if is == nil {
-			return fmt.Sprintf("has the parameter %q, which is not known: a group of a Sentinel is named by master_set, a further Sentinel by addr", name)
+			return fmt.Sprintf("has a parameter that is none of %s: a group of a Sentinel is named by master_set, a further Sentinel by addr",
+				strings.Join(slices.Sorted(maps.Keys(parameters)), ", "))
 		}
 		for _, value := range values {
 			if !is(value) {

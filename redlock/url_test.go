@@ -22,8 +22,8 @@ func TestWrongURLs(t *testing.T) {
 		"valkey://host:1;other:2":            "names several servers",
 		"valkeys://user:s3cret@":             "names no host",
 		"valkey://user:s3cret@:6379/0":       "names no host",
-		"valkey://user:s3cret@host:99999":    "has the port 99999, which is not between 1 and 65535",
-		"valkey://host:0":                    "has the port 0",
+		"valkey://user:s3cret@host:99999":    "has a port that is not between 1 and 65535",
+		"valkey://host:0":                    "has a port that is not between 1 and 65535",
 		"valkey://host:port":                 "has a port that is not a number",
 		"valkey://user:s3/cret@host":         "has a port that is not a number, or a password with a special character",
 		"valkey://user:12/s3cret@host":       "before its last @",
@@ -37,10 +37,15 @@ func TestWrongURLs(t *testing.T) {
 		"valkey://user:s3cret@host/zero":     "has a path that is no database number",
 		"valkey://host/0/1":                  "has a path that is no database number",
 		"valkey://host/-1":                   "has a path that is no database number",
-		"valkey://host?masterset=primary":    `has the parameter "masterset"`,
+		"valkey://host?masterset=primary":    "has a parameter that is none of addr, client_cache,",
 		"valkey://host?master_set=":          "has a parameter master_set",
 		"valkey://host?dial_timeout=soon":    "has a parameter dial_timeout",
 		"valkey://host?addr=other:70000":     "has a parameter addr",
+		"valkey://user:770077":               "names no host behind user and password",
+		"valkey://:770077/0":                 "names no host",
+		"valkey://user:12?s3cret":            "has a parameter that is none of",
+		"valkey://user:s3cret":               "a password with a special character",
+		"valkey://user:12/s3cret":            "has a path that is no database number",
 		"unix://":                            "names no socket",
 		"valkey://one:6379,two:6379,three:1": "names several servers",
 	} {
@@ -50,7 +55,7 @@ func TestWrongURLs(t *testing.T) {
 		require.Equal(t, "urls[1]", oe.Option, url)
 		require.Contains(t, oe.Reason, want, url)
 		require.Contains(t, oe.Reason, "valkey://user:password@host:6379/0", url)
-		for _, secret := range []string{"s3", "cret"} {
+		for _, secret := range []string{"s3", "cret", "770077"} {
 			require.NotContains(t, oe.Reason, secret, url)
 		}
 	}

@@ -76,6 +76,7 @@ func (a *acquisition) wait(ctx context.Context) (l *holding, err error) {
 			return nil, err
 		}
 		last = err
+		a.q.lines.met(a.keys.Name, err)
 		var held *HeldError
 		var pause time.Duration
 		failing := false
@@ -138,7 +139,10 @@ func (a *acquisition) untilExpiry() time.Duration {
 
 // join has further attempts queue for the key.
 func (a *acquisition) join(refused bool) *waitqueue.Ticket {
-	w := a.q.queue.Join(a.cfg.identity, refused)
+	if a.came == 0 {
+		a.came = a.q.queue.Place()
+	}
+	w := a.q.queue.Join(a.came, a.cfg.identity, refused)
 	a.member = w.Member
 	return w
 }

@@ -78,10 +78,15 @@ func TestEveryWaiterGetsItsTurn(t *testing.T) {
 	s := startServers(t, 3)
 	q := s.open(redlock.WithTTL(longTTL))
 	held := s.hold(q, "key")
-	const waiters = 5
+	const waiters = 6
 	granted := make(chan grant, waiters)
-	for range waiters {
-		one := s.wait(q, "key")
+	for i := range waiters {
+		var one <-chan grant
+		if i < waiters/2 {
+			one = s.wait(s.open(redlock.WithTTL(longTTL)), "key")
+		} else {
+			one = s.acquire(q, "key") // those of one process stand behind its first
+		}
 		go func() { granted <- <-one }()
 	}
 	last := held.FencingToken()

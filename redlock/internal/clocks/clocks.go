@@ -278,14 +278,21 @@ func (c *Clocks) Latest(wall time.Time) time.Duration {
 	return latest
 }
 
-// GreatestCounter is what a server that answers at that time of its own may count to at most; 0 for
-// an answer without a time.
-func (c *Clocks) GreatestCounter(server time.Duration, wall time.Time) uint64 {
+// Lead is by how much a counter leads the latest time that is known, where its server has answered
+// at that time of its own; 0 for an answer without a time.
+func (c *Clocks) Lead(counter uint64, server time.Duration, wall time.Time) time.Duration {
 	if server == 0 {
-		return wire.MaxToken
+		return 0
 	}
-	return uint64((max(server, c.Latest(wall)) + wire.MaxLead + compareEvery).Microseconds())
+	return time.Duration(min(counter, wire.MaxToken))*time.Microsecond - max(server, c.Latest(wall))
 }
+
+// UsualLead is by how much a counter may lead that only this library has written, while no clock was
+// set back: a token is a skew above the median at most, and that a skew above what is known here.
+func (c *Clocks) UsualLead() time.Duration { return 2*c.cfg.Skew() + compareEvery }
+
+// MostLead is by how much a counter may lead that is followed at all.
+const MostLead = wire.MaxLead + compareEvery
 
 // compare finds out whose clock is wrong, and returns what has changed. Called with mu held.
 func (c *Clocks) compare(now clock.Instant) (judged []judgement) {

@@ -1,6 +1,7 @@
 package clocks
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -145,15 +146,19 @@ func TestWhoIsToldMayAsk(t *testing.T) {
 
 // How high a counter may be goes by the latest of the clocks that are known: the server's, this
 // process's, and the median. A server that is days behind has counters of the others' time.
-func TestGreatestCounterIsOfTheLatestClock(t *testing.T) {
+func TestLeadIsThatOverTheLatestClock(t *testing.T) {
 	c, _ := of(3, 2*time.Second)
 	const at, day = 100 * time.Hour, 24 * time.Hour
 	wall := time.Unix(0, 0).Add(at)
 	require.Equal(t, at, c.Latest(wall), "nothing else is known")
 	for server, latest := range map[time.Duration]time.Duration{time.Hour: at, at + time.Hour: at + time.Hour} {
-		require.InDelta(t, (latest + day).Microseconds(), c.GreatestCounter(server, wall), float64(time.Minute.Microseconds()))
+		require.Equal(t, day, c.Lead(uint64((latest+day).Microseconds()), server, wall))
+		require.Equal(t, -day, c.Lead(uint64((latest-day).Microseconds()), server, wall))
+		require.Greater(t, c.Lead(math.MaxUint64, server, wall), MostLead)
 	}
-	require.EqualValues(t, wire.MaxToken, c.GreatestCounter(0, wall), "an answer without a time")
+	require.Zero(t, c.Lead(wire.MaxToken, 0, wall), "an answer without a time")
+	require.Greater(t, MostLead, day)
+	require.Equal(t, 5*time.Second, c.UsualLead())
 	for i := range 2 {
 		c.Sampled(i, node.Watch{Lo: 2 * at, Hi: 2 * at, Known: true})
 	}

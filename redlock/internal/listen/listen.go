@@ -178,7 +178,8 @@ func (l *Listener) keep(i int, changed <-chan struct{}) {
 const retryEvery = time.Minute
 
 // listen hears a node until the connection breaks or the Listener is closed. It reports whether the
-// node had anything to tell.
+// node had anything to tell. A connection on which the node has refused everything is kept, too: a
+// new one would be refused the same, and costs a server more.
 func (l *Listener) listen(i int, changed <-chan struct{}) (worked bool) {
 	conn, err := l.connect(i)
 	if err != nil {
@@ -207,8 +208,8 @@ func (l *Listener) listen(i int, changed <-chan struct{}) (worked bool) {
 		for _, ok := range heard {
 			worked = worked || ok
 		}
-		if !worked {
-			return false
+		if len(heard) == 0 && !worked {
+			return false // nobody needs it any more
 		}
 		select {
 		case <-changed:
@@ -216,9 +217,9 @@ func (l *Listener) listen(i int, changed <-chan struct{}) (worked bool) {
 		case <-retry.C:
 			again = true
 		case <-broken:
-			return true
+			return worked
 		case <-l.done:
-			return true
+			return worked
 		}
 	}
 }

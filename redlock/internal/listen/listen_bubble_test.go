@@ -305,24 +305,73 @@ func TestRefusedChannel(t *testing.T) {
 	})
 }
 
-// A node that refuses all that it is asked for gets no more than a connection now and then.
+// A node that refuses all that it is asked for is asked again once a minute, on the connection that
+// it has. When it takes a channel, that is heard there.
 func TestEverythingIsRefused(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
+		var a, b ear
+		s := speakers[0]
+		s.refuses["a"], s.refuses["b"] = true, true
+		sub := l.Subscribe("a", &a)
+		sub.Need()
+		require.Equal(t, []string{"0 refused"}, a.taken())
+		time.Sleep(time.Hour + retryEvery/2)
+		require.Equal(t, int(time.Hour/retryEvery), len(a.taken()))
+		for range 100 { // many come and go who need the same
+			sub.Need()
+			sub.Unneed()
+			synctest.Wait()
+		}
+		require.Empty(t, a.taken())
+		l.Subscribe("b", &b)
+		require.Equal(t, []string{"0 refused"}, b.taken(), "it was not asked for that before")
+		require.Equal(t, 1, s.tried())
+
+		s.set(func() { s.refuses["a"] = false })
+		time.Sleep(retryEvery)
+		require.Equal(t, []string{"0 subscribed"}, a.taken())
+		s.publish(t, "a", "x")
+		require.Equal(t, []string{"0: x"}, a.taken())
+		require.Equal(t, 1, s.tried())
+	})
+}
+
+// A connection that breaks after everything was refused on it, as one does that was refused itself,
+// is opened anew with ever longer pauses.
+func TestConnectionBreaksThatWasRefusedEverything(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
 		var a ear
 		s := speakers[0]
 		s.refuses["a"] = true
 		l.Subscribe("a", &a).Need()
+		const long = 10 * time.Minute
+		for began := time.Now(); time.Since(began) < long; time.Sleep(node.MinPause) {
+			for _, line := range s.open() {
+				line.broken <- errors.New("EOF")
+			}
+			synctest.Wait()
+		}
+		require.Greater(t, s.tried(), int(long/node.MaxPause))
+		require.Less(t, s.tried(), 4*int(long/node.MaxPause), "half of the longest pause, on average")
+		require.Equal(t, s.tried(), len(a.taken()))
+	})
+}
+
+// A connection on which everything was refused is closed when nobody needs it any more.
+func TestNobodyNeedsWhatIsRefused(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
+		var a ear
+		s := speakers[0]
+		s.refuses["a"] = true
+		sub := l.Subscribe("a", &a)
+		sub.Need()
 		require.Equal(t, []string{"0 refused"}, a.taken())
+		require.Len(t, s.open(), 1)
+		sub.End()
+		synctest.Wait()
 		require.Empty(t, s.open())
 		time.Sleep(time.Hour)
-		tries := s.tried()
-		require.Greater(t, tries, int(time.Hour/node.MaxPause))
-		require.Less(t, tries, 4*int(time.Hour/node.MaxPause), "half of the longest pause, on average")
-		require.Len(t, a.taken(), tries-1)
-		s.set(func() { s.refuses["a"] = false })
-		time.Sleep(node.MaxPause)
-		require.Equal(t, []string{"0 subscribed"}, a.taken())
-		require.Len(t, s.open(), 1)
+		require.Equal(t, 1, s.tried())
 	})
 }
 

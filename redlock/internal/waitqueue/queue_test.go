@@ -69,7 +69,7 @@ func TestCallsThatAreNone(t *testing.T) {
 		t.Run(message, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := testQueue()
-				w := q.Join("me", false)
+				w := q.Join(q.Place(), "me", false)
 				defer q.Leave(w)
 				call(q, w, message)
 				time.Sleep(2 * callGrace)
@@ -98,7 +98,7 @@ func TestCallsAreCounted(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := testQueue()
-				w := q.Join("me", false)
+				w := q.Join(q.Place(), "me", false)
 				defer q.Leave(w)
 				call(q, w, strings.Split(test.calls, ",")...)
 				if test.at > 0 {
@@ -118,7 +118,7 @@ func TestCallsAreCounted(t *testing.T) {
 func TestCallForOneThatLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := testQueue()
-		w := q.Join("me", false)
+		w := q.Join(q.Place(), "me", false)
 		call(q, w, "0 ME a")
 		q.Leave(w)
 		call(q, w, "0 ME a", "0 ME a")
@@ -154,10 +154,10 @@ func TestPlaceIsByTheNodesClocks(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			q, _ := clocks(test.ahead...)
-			w := q.Join("me", false)
+			w := q.Join(q.Place(), "me", false)
 			defer q.Leave(w)
 			require.Equal(t, uint64(time.Now().Add(test.want).UnixMicro()), w.number, "%v", test.ahead)
-			next := q.Join("me", false)
+			next := q.Join(q.Place(), "me", false)
 			defer q.Leave(next)
 			require.Equal(t, w.number+1, next.number, "of two that come together one is the first")
 		})
@@ -181,13 +181,13 @@ func TestManyCallsOfOneRelease(t *testing.T) {
 func TestPlaceForgetsAWrongClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, nodes := clocks(time.Hour, time.Hour, time.Hour)
-		wrong := q.Join("me", false)
+		wrong := q.Join(q.Place(), "me", false)
 		defer q.Leave(wrong)
 		for _, n := range nodes {
 			n.ahead = 1000
 		}
 		time.Sleep(time.Second)
-		w := q.Join("me", false)
+		w := q.Join(q.Place(), "me", false)
 		defer q.Leave(w)
 		require.Equal(t, uint64(time.Now().UnixMicro())+1, w.number)
 	})
@@ -197,7 +197,7 @@ func TestPlaceForgetsAWrongClock(t *testing.T) {
 // there; and nothing is sent for one that has left.
 func TestWhileATicketIsThere(t *testing.T) {
 	q := testQueue()
-	w := q.Join("me", false)
+	w := q.Join(q.Place(), "me", false)
 	sent := 0
 	q.While(w.Member, func() { sent++ })
 	q.Leave(w)
@@ -214,7 +214,7 @@ func TestSubscriptionsAreTriedAgain(t *testing.T) {
 		q := New(Config{Nodes: []Node{n}, Listener: l, Need: 1, Subscribed: func(int, error) {}})
 		time.Sleep(time.Minute)
 		require.Zero(t, n.asked.Load(), "nothing waits")
-		w := q.Join("me", false)
+		w := q.Join(q.Place(), "me", false)
 		time.Sleep(time.Minute)
 		require.False(t, q.IsHeard())
 		asked := n.asked.Load()

@@ -177,7 +177,7 @@ func TestWaiterIsToldWhenAQuorumCanCall(t *testing.T) {
 		for i, s := range q.speakers {
 			s.delay = time.Duration(i+1) * 100 * time.Millisecond
 		}
-		w := q.Join("me", false)
+		w := q.Join(q.Place(), "me", false)
 		for i := range q.speakers {
 			require.Equal(t, i >= 2, q.IsHeard(), "%d nodes can call", i)
 			time.Sleep(100 * time.Millisecond)
@@ -206,12 +206,12 @@ func TestWaiterIsToldWhenAQuorumCanCall(t *testing.T) {
 func TestWaiterThatWasRefusedBeforeItJoined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newListening(t, 3, 2)
-		first := q.Join("me", true)
+		first := q.Join(q.Place(), "me", true)
 		require.Nil(t, taken(first), "nobody can call yet")
 		synctest.Wait()
 		require.Equal(t, &Notice{}, taken(first))
 		for refused, want := range map[bool]*Notice{true: {}, false: nil} {
-			w := q.Join("me", refused)
+			w := q.Join(q.Place(), "me", refused)
 			require.Equal(t, want, taken(w), "refused: %v", refused)
 			q.Leave(w)
 		}
@@ -225,7 +225,7 @@ func TestBrokenSubscriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newListening(t, 2, 2)
 		s := q.speakers[0]
-		w := q.Join("me", false)
+		w := q.Join(q.Place(), "me", false)
 		synctest.Wait()
 		require.NotNil(t, taken(w))
 		for range 20 {
@@ -257,7 +257,7 @@ func TestBrokenSubscriptions(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, tried, s.tried(), "nobody waits")
 		require.Zero(t, s.open())
-		w = q.Join("me", false)
+		w = q.Join(q.Place(), "me", false)
 		defer q.Leave(w)
 		synctest.Wait()
 		require.Equal(t, tried+1, s.tried())
@@ -271,7 +271,7 @@ func TestSubscriptionsThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newListening(t, 2, 2)
 		q.speakers[0].stuck, q.speakers[1].silent = true, true
-		w := q.Join("me", false)
+		w := q.Join(q.Place(), "me", false)
 		defer q.Leave(w)
 		time.Sleep(time.Second + node.MinPause)
 		synctest.Wait()
@@ -296,7 +296,7 @@ func TestClosedQueueSubscribesToNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newListening(t, 3, 2)
 		q.listener.Close()
-		w := q.Join("me", true)
+		w := q.Join(q.Place(), "me", true)
 		defer q.Leave(w)
 		time.Sleep(time.Minute)
 		require.Zero(t, q.speakers[0].tried())
@@ -309,7 +309,7 @@ func TestQueueIsClosedWhileItListens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newListening(t, 3, 2)
 		q.speakers[1].delay, q.speakers[2].mute = time.Second/2, true
-		defer q.Leave(q.Join("me", false))
+		defer q.Leave(q.Join(q.Place(), "me", false))
 		synctest.Wait()
 		start := time.Now()
 		q.listener.Close()
@@ -324,7 +324,7 @@ func TestQueueIsClosedWhileItListens(t *testing.T) {
 func TestCallsThatChangeNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := testQueue()
-		w := q.Join("me", false)
+		w := q.Join(q.Place(), "me", false)
 		call(q, w, "10 ME a", "20 ME a", "30 ME a")
 		require.Equal(t, &Notice{Released: true, FreeIn: 30 * time.Millisecond}, taken(w))
 		call(q, w, "40 ME a", "50 ME a")
@@ -345,7 +345,7 @@ func TestCallsThatChangeNothing(t *testing.T) {
 // sent after that.
 func TestTicketDoesNotLeaveWhileSomethingIsSent(t *testing.T) {
 	q := testQueue()
-	w := q.Join("me", false)
+	w := q.Join(q.Place(), "me", false)
 	left := make(chan struct{})
 	q.While(w.Member, func() {
 		go func() {

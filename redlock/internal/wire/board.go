@@ -42,11 +42,11 @@ func NewBoard(prefix string) Board { return Board{prefix} }
 
 // cards appends the keys of a kind of cards.
 func (b Board) cards(kind string, to []string) []string {
-	key := b.prefix + ":cards:" + kind
+	key := b.prefix + cards + ":" + kind
 	return append(to, key+":ids", key+":expiries", key+":texts")
 }
 
-func (b Board) journal(name string) string { return b.prefix + ":journal:" + name }
+func (b Board) journal(name string) string { return b.prefix + journals + ":" + name }
 
 // Channel is where entries of journals of a kind are published.
 func (b Board) Channel(kind string) string { return b.prefix + ":news:" + kind }

@@ -348,3 +348,50 @@ func do(t testing.TB, client valkey.Client, g *Set, calls ...*Call) valkey.Valke
 	}
 	return client.Do(t.Context(), new(Buffers).Encode(client, calls, g, "0"))
 }
+
+// A queue costs those who want its key. In a packet of others, and in one with its key, a server
+// looks into no queue but that one.
+func TestAQueueCostsItsOwnKeyOnly(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	counted := func(calls []*Call) (zrange, exists int64) {
+		before := n.CommandStats(t)
+		for i, rep := range ask(t, n.Client(), AnyProcess, calls...) {
+			require.NoError(t, rep.Err)
+			require.Equal(t, OK, rep.Verdict, "%d", i)
+		}
+		after := n.CommandStats(t)
+		require.Equal(t, int64(1), after["evalsha"]-before["evalsha"])
+		return after["zrange"] - before["zrange"], after["exists"] - before["exists"]
+	}
+	pairsOf := func(round string, keys ...string) (acquired, released []*Call) {
+		for i, key := range keys {
+			k := NewKeys("p", key)
+			lock := fmt.Sprintf("%d %s", time.Now().UnixMicro(), ownerOf(round+key))
+			hint, _, _ := strings.Cut(lock, " ")
+			acquired = append(acquired, &Call{Op: Acquire, Keys: &k, Lock: lock, Hint: hint, Skew: "1000000", TTL: "60000", QueueLife: "60000"})
+			released = append(released, &Call{Op: Release, Keys: &k, Lock: lock, Keep: "0", Turn: "1", Channel: "c:"})
+			k.slot, k.Slot = uint32(i), strconv.Itoa(i)
+		}
+		return acquired, released
+	}
+	var keys []string
+	for i := range 20 {
+		keys = append(keys, fmt.Sprint("key", i))
+	}
+	waited := NewKeys("p", "key0")
+	require.NoError(t, n.Do(t, "HSET", waited.Fences, "queues", strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)).Error())
+	require.NoError(t, n.Do(t, "ZADD", waited.Wait(), "1", pairMembers[0]).Error())
+	for _, with := range []bool{false, true} {
+		some, want := keys[1:], int64(0)
+		if with {
+			some, want = keys, 1
+		}
+		acquired, released := pairsOf(fmt.Sprint(with), some...)
+		for _, calls := range [][]*Call{acquired, released} {
+			zrange, exists := counted(calls)
+			require.Equal(t, want, zrange, "with its key: %v", with)
+			require.Equal(t, 1+want*int64(len(calls)), exists, "with its key: %v", with)
+		}
+	}
+}

@@ -36,7 +36,38 @@ func slotOf(key string) uint32 {
 	return (h>>14 ^ h) % slots
 }
 
-const fences = ":fences" // is what the name of the counters ends in
+// What follows a prefix in the names that stand for no key. Kinds follow the last two, and a kind of
+// journals any text.
+const (
+	fences   = ":fences"
+	members  = ":members"
+	cards    = ":cards"
+	journals = ":journal"
+)
+
+// kinded are those behind which another prefix would have its names among these.
+var kinded = []string{cards, journals}
+
+// TakenBy returns another prefix of which a prefix would share names, and what those are for; an
+// empty text if there is none.
+func TakenBy(prefix string) (other, names string) {
+	for _, name := range kinded {
+		if other, ok := strings.CutSuffix(prefix, name); ok && other != "" {
+			return other, name[1:]
+		}
+	}
+	for at := 0; ; at++ {
+		i := strings.Index(prefix[at:], journals+":")
+		if i < 0 {
+			return "", ""
+		}
+		at += i
+		kind, _, named := strings.Cut(prefix[at+len(journals)+1:], "/")
+		if at > 0 && named && !strings.Contains(kind, ":") {
+			return prefix[:at], journals[1:]
+		}
+	}
+}
 
 // NewKeys makes the names of a key.
 func NewKeys(prefix, key string) Keys {

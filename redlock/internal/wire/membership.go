@@ -77,7 +77,7 @@ func memberText(text string) string {
 }
 
 // MembersKeys are the names of where a node keeps who uses it.
-func MembersKeys(prefix string) Keys { return Keys{Lock: prefix + ":members"} }
+func MembersKeys(prefix string) Keys { return Keys{Lock: prefix + members} }
 
 func membersKey(c *Call, to []string) []string { return append(to, c.Keys.Lock) }
 

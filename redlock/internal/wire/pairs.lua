@@ -5,10 +5,10 @@
 -- What is done for each of them is what a packet costs a server. So those that are as most are get
 -- nothing that they do not need: acquisitions of absent keys with a counter below all hints, and
 -- since the last time that its expiry was set, see lib/count.lua; and releases of keys that all are
--- their owners', while nobody queues. All others are *odd*, and what is for them is made only where
--- there are some.
+-- their owners'. All others are *odd*, and what is for them is made only where there are some. So it
+-- is with those for whose key somebody queues.
 --
--- Queues are named here as in keys.go, and only where there may be some: to name them costs as much
+-- Queues are named here as in keys.go, and only where there may be some: to name one costs as much
 -- as to look. No two of the acquisitions have one counter, see Buffers.Group.
 --
 -- KEYS locks of the acquisitions, of the releases, fences. ARGV number of acquisitions, ttl ms,
@@ -27,16 +27,27 @@ local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local values = redis.call('MGET', unpack(KEYS, 1, n + m))
 local found = pcall('HMGET', fences, unpack(ARGV, slots, slots + n))
-local queued = found['err'] or found[1]
+local queued, some, waits, queues = found['err'] or found[1], false, {}, {}
 if queued then
 --include reserved
   queued = maybeQueued(found, 1, time)
 end
+if queued then
+  for i = 1, n + m do
+    queues[i] = KEYS[i] .. ':wait'
+  end
+  some = pcall('EXISTS', unpack(queues)) ~= 0
+  if some then
+    for i = 1, n + m do
+      waits[i] = pcall('EXISTS', queues[i]) ~= 0
+    end
+  end
+end
 local words, size, longer, odd, said = {unpack(ARGV, slots + 1, slots + 2 * n)}, 0, false, {}, {}
-local plain, since = not queued and largest <= now + skew, largest - largest % 4294967296
+local plain, since = largest <= now + skew, largest - largest % 4294967296
 for i = 1, n do
   local last = found[i + 1]
-  local counter = plain and last and not values[i] and #last == 16 and find(last, '^%d+$') and last + 0
+  local counter = plain and last and not values[i] and not waits[i] and #last == 16 and find(last, '^%d+$') and last + 0
   if counter and counter < least and counter >= since then
     words[size + 1], words[size + 2], size = ARGV[slots + i], sub(ARGV[asked + i], 1, 16), size + 2
   else
@@ -63,9 +74,9 @@ if odd[1] then
       said[i] = sane and token or damaged
     elseif holder then
       said[i] = {brief(holder), redis.call('PTTL', KEYS[i])}
-    elseif queued then
+    elseif waits[i] then
       local left
-      holder, left, late[i] = reserved(KEYS[i] .. ':wait', ARGV[members + i] or '', time)
+      holder, left, late[i] = reserved(queues[i], ARGV[members + i] or '', time)
       said[i] = holder and {holder, left}
     end
     if not holder then
@@ -111,10 +122,10 @@ for i = 1, n do
     if put then -- an error: with GET nothing is answered to a grant, and OK would be a table
 --include read
       said[i], others = damage(put, 'lock is no text'), true
-    elseif queued then
+    elseif waits[i] then
       local member = ARGV[members + i] or ''
       if member ~= '' or late[i] then
-        pcall('ZREM', KEYS[i] .. ':wait', member, late[i] or member)
+        pcall('ZREM', queues[i], member, late[i] or member)
       end
     end
   end
@@ -135,43 +146,44 @@ if others then
   end
   digits = table.concat(digits)
 end
-local whole = m > 0 and not queued
+local whole = m > 0
 for i = n + 1, n + m do
   whole = whole and values[i]
 end
-local released = string.rep('1', m)
+local released, another = string.rep('1', m), {}
 if whole and table.concat(values, '\n', n + 1, n + m) == ARGV[9] then
   redis.call('DEL', unpack(KEYS, n + 1, n + m))
 elseif m > 0 then
 --include lock
-  local gone, owners = {}, {}
+  local gone = {}
   released = {}
   for lock in string.gmatch(ARGV[9] .. '\n', '([^\n]*)\n') do
-    local i = #owners + 1
-    local holder = values[n + i]
-    owners[i], released[i] = lock, '0'
+    local i = #released + 1
+    local key, holder = KEYS[n + i], values[n + i]
+    released[i], another[i] = '0', holder
     if holder and (holder == lock or same(holder, lock)) then
-      gone[#gone + 1], released[i] = KEYS[n + i], '1'
+      gone[#gone + 1], released[i], another[i] = key, '1', false
     end
   end
   if #gone > 0 then
     redis.call('DEL', unpack(gone))
   end
-  if queued then
+  released = table.concat(released)
+end
+if some then
 --include version
 --include call
-    for i = 1, m do
-      local queue, member = KEYS[n + i] .. ':wait', ARGV[members + n + i] or ''
-      if member ~= '' then
-        pcall('ZREM', queue, member)
-      end
-      local another = values[n + i] and released[i] == '0'
-      if ARGV[5] ~= '' and not another then
-        call(queue, '0', ARGV[5], ARGV[6], owners[i])
-      end
+  local i = 0
+  for lock in string.gmatch(ARGV[9] .. '\n', '([^\n]*)\n') do
+    i = i + 1
+    local member = ARGV[members + n + i] or ''
+    if waits[n + i] and member ~= '' then
+      pcall('ZREM', queues[n + i], member)
+    end
+    if waits[n + i] and ARGV[5] ~= '' and not another[i] then
+      call(queues[n + i], '0', ARGV[5], ARGV[6], lock)
     end
   end
-  released = table.concat(released)
 end
 answers[1] = time[1] .. ' ' .. time[2] .. ' ' .. released .. ' ' .. digits
 return others and answers or answers[1]

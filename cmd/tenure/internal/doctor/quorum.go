@@ -119,12 +119,20 @@ func (e *examination) condition(severity Severity, node string, err error, serve
 		seen = known.Err.Error()
 	}
 	if !known.Until.IsZero() {
-		seen = strings.TrimPrefix(seen+"; it votes again at "+known.Until.Format("15:04:05"), "; ")
+		seen = strings.TrimPrefix(seen+"; it votes again at "+moment(known.Until, time.Now()), "; ")
 	}
 	if seen == "" {
 		seen = strings.ReplaceAll(code, "_", " ")
 	}
 	e.found.add(Finding{Severity: severity, Code: code, Nodes: []string{node}, Seen: seen, Advice: e.advice(known)})
+}
+
+// moment is a time for people, with its date where that is not today's.
+func moment(t, now time.Time) string {
+	if t.Format(time.DateOnly) == now.In(t.Location()).Format(time.DateOnly) {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
 }
 
 // byTurns is what a node seems to be at which several servers answer by turns.

@@ -17,9 +17,9 @@ local function call(wait, keep, turn, channels, release, yield)
       return
     end
   end
-  local called, gone, kept, passed, told = {}, {}, 0, 0, 0
+  local kept, told = 0, 0
   for _ = 1, 4096 do
-    if told == 3 or kept - passed == 64 then
+    if told == 3 then
       break
     elseif i > 2 * size then
       some, size, i = redis.pcall('ZRANGE', wait, kept, kept + 15, 'WITHSCORES'), 16, 1
@@ -31,23 +31,19 @@ local function call(wait, keep, turn, channels, release, yield)
     i = i + 2
     local number, process = string.match(member, '^1 (%d+) (%S+)')
     kept = kept + 1
-    if not process and otherVersion(member) then
-      passed = passed + 1
-    elseif not process then
+    if not process and not otherVersion(member) then
       redis.pcall('ZREM', wait, member)
       kept = kept - 1
-    elseif not called[process] then
+    elseif process then
       local free = keep + told * turn
       local message = '1 ' .. string.format('%.0f', free) .. ' ' .. number .. ' ' .. release
-      local received = gone[process] or redis.pcall('PUBLISH', channels .. process, message)
+      local received = redis.pcall('PUBLISH', channels .. process, message)
       if type(received) ~= 'number' then
         break
       elseif received == 0 then
         redis.pcall('ZREM', wait, member)
-        gone[process] = 0
         kept = kept - 1
       else
-        called[process] = true
         if told == 0 then
           redis.pcall('ZADD', wait, string.format('-%.0f', now + free + turn), member)
         end
