@@ -32,6 +32,7 @@ func Designs() []Config {
 		leases.but("leases, five nodes, not extended", func(c *Config) { c.Nodes, c.Extends = 5, false }),
 		leases.but("leases, five nodes, no strays", func(c *Config) { c.Nodes, c.NoStrays = 5, true }),
 		leases.but("leases, longer times", func(c *Config) { c.Validity, c.Drift, c.Gate = 3, 2, 5 }),
+		leases.but("leases, keys lost", func(c *Config) { c.Losses = 1 }),
 		leases.but("leases, commands in any order", func(c *Config) { c.Unordered, c.Extends = true, false }),
 		leases.but("leases, asked again, not extended", func(c *Config) { c.AsksOn, c.Extends = -1, false }),
 		tokens.but("tokens", func(c *Config) { c.Extends = false }),
@@ -72,6 +73,9 @@ func Mistakes() []Mistake {
 		fail(leases.but("", func(c *Config) { c.Validity, c.Gate, c.NoStrays = 3, 4, true }), RefillUncounted, MutualExclusion),
 		fail(leases, LateReply, LapsedStaysLapsed),
 		fail(leases, CountFromReply, MutualExclusion),
+		fail(leases, ProofFromAnswer, MutualExclusion),
+		fail(leases, ProofTooFew, MutualExclusion),
+		fail(leases.but("", func(c *Config) { c.Losses = 1 }), GoneIgnored, MutualExclusion),
 		fail(asked, CountFromLast, MutualExclusion),
 		fail(asked, UndoEarlier, MutualExclusion),
 		fail(leases, NoDrift, MutualExclusion),
@@ -101,7 +105,6 @@ func Spares() []Config {
 		short.with(NotStrict, none),
 		short.with(AgreeUngated, none),
 		short.with(RefillUngated, TokenOrder),
-		leases.with(RefillQuorum, none),
 		leases.with(LateReply, MutualExclusion),
 	}
 }
