@@ -68,14 +68,9 @@ func newExtender(q *Quorum, nodes int) *extender {
 func (e *extender) add(l *holding, interval time.Duration, from clock.Instant) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.closed && l.final.Load() == nil {
-		e.put(l, interval, from)
+	if e.closed || l.final.Load() != nil {
+		return !e.closed
 	}
-	return !e.closed
-}
-
-// put is called with mu held.
-func (e *extender) put(l *holding, interval time.Duration, from clock.Instant) {
 	r, due := rhythm{}, never
 	if interval > 0 {
 		part := max(interval/phases, 1)
@@ -91,36 +86,22 @@ func (e *extender) put(l *holding, interval time.Duration, from clock.Instant) {
 	}
 	l.group, l.place = g, len(g.leases)
 	g.leases = append(g.leases, l)
+	return true
 }
 
 // remove forgets a lease that has ended.
 func (e *extender) remove(l *holding) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.take(l)
-}
-
-// take is called with mu held. It reports whether the lease was there.
-func (e *extender) take(l *holding) bool {
 	g := l.group
 	if g == nil {
-		return false
+		return
 	}
 	last := len(g.leases) - 1
 	g.leases[l.place] = g.leases[last]
 	g.leases[l.place].place = l.place
 	g.leases[last] = nil
 	g.leases, l.group = g.leases[:last], nil
-	return true
-}
-
-// stop has a lease not extended any more.
-func (e *extender) stop(l *holding) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.take(l) {
-		e.put(l, 0, 0)
-	}
 }
 
 // close has no more leases taken, and returns those that are there.
@@ -161,74 +142,55 @@ const never = clock.Instant(1<<63 - 1)
 
 // sweep has what is due sent to each node, or wait for it, and returns when the next is due.
 func (e *extender) sweep() (next clock.Instant) {
-	for _, g := range e.dueGroups() {
-		e.extend(g)
+	e.mu.Lock()
+	now := e.q.clock.Now()
+	next = now.Add(time.Hour)
+	due := make(map[*group][]*holding)
+	for r, g := range e.groups {
+		if g.due <= now && len(g.leases) == 0 {
+			delete(e.groups, r)
+			continue
+		}
+		if late := now.Sub(g.due); late >= 0 {
+			due[g] = slices.Clone(g.leases)
+			g.due = g.due.Add(late - late%g.period + g.period)
+		}
+		next = min(next, g.due)
+	}
+	for i := range e.lanes {
+		if ln := &e.lanes[i]; ln.until > now && len(ln.waiting) > 0 {
+			next = min(next, ln.until)
+		}
+	}
+	e.mu.Unlock()
+	for g, leases := range due {
+		e.extend(g, leases, now)
 	}
 	for i := range e.lanes {
 		e.pump(i)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := e.q.clock.Now()
-	next = now.Add(time.Hour)
-	for _, g := range e.groups {
-		next = min(next, g.due)
-	}
-	for i := range e.lanes {
-		if ln := &e.lanes[i]; len(ln.waiting) > 0 && ln.until > now {
-			next = min(next, ln.until)
-		}
-	}
 	return next
 }
 
-// dueGroups returns the groups that are due, and forgets those without leases.
-func (e *extender) dueGroups() (due []*group) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := e.q.clock.Now()
-	for r, g := range e.groups {
-		switch {
-		case g.due > now:
-		case len(g.leases) == 0:
-			delete(e.groups, r)
-		default:
-			late := now.Sub(g.due)
-			g.due = g.due.Add(late - late%g.period + g.period)
-			due = append(due, g)
-		}
-	}
-	return due
-}
-
-// extend has all leases of a group extended: those that want nothing else than to be renewed
-// together, up to wire.MaxGroup by one request to each node. A node that has not been asked yet for
-// what was due before is asked for this in its place, and one that has not answered is not asked.
-func (e *extender) extend(g *group) {
-	e.mu.Lock()
-	leases := slices.Clone(g.leases)
-	e.mu.Unlock()
-	start := e.q.clock.Now()
+// extend has all leases of a group extended: together, up to wire.MaxGroup by one request to each
+// node. A node that has not been asked yet for what was due before is asked for this in its place,
+// and one that has not answered is not asked.
+func (e *extender) extend(g *group, leases []*holding, start clock.Instant) {
 	var all []*extension
-	var renewed, spread []*holding // the latter want their tokens spread too
+	together := leases[:0]
 	for _, l := range leases {
 		switch {
-		case l.Err() != nil:
+		case !l.extends():
 			continue
 		case l.attempt.cfg.minHold > 0: // with others it would revive what a release has left, which it may overtake
-			all = append(all, e.q.extendAlone(l, start, g, l.extendCall(start)))
-		case l.spreads(start):
-			spread = append(spread, l)
+			all = append(all, e.q.extendAlone(l, start, g))
 		default:
-			renewed = append(renewed, l)
+			together = append(together, l)
 		}
 		l.arm()
 	}
-	for some := range slices.Chunk(renewed, wire.MaxGroup) {
-		all = append(all, e.q.extendTogether(some, start, g, false))
-	}
-	for some := range slices.Chunk(spread, wire.MaxGroup) {
-		all = append(all, e.q.extendTogether(some, start, g, true))
+	for some := range slices.Chunk(together, wire.MaxGroup) {
+		all = append(all, e.q.extendTogether(some, start, g))
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -256,11 +218,7 @@ func (e *extender) ask(i int, x *extension) {
 
 // pump sends what waits for a node, as far as it may be under way.
 func (e *extender) pump(i int) {
-	for {
-		x := e.next(i)
-		if x == nil {
-			return
-		}
+	for x := e.next(i); x != nil; x = e.next(i) {
 		x.send(i)
 	}
 }
@@ -281,7 +239,7 @@ func (e *extender) next(i int) *extension {
 
 // answered takes a node's answer to an extension, and what of it is to be tried once more. After a
 // failure the node is left in peace for a while, longer each time. It returns what all have said.
-func (e *extender) answered(i int, x *extension, rep *vote.Reply, again []*extension) (replies []vote.Reply) {
+func (e *extender) answered(i int, x *extension, rep *vote.Reply, again *extension) (replies []vote.Reply) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	ln := &e.lanes[i]
@@ -299,7 +257,9 @@ func (e *extender) answered(i int, x *extension, rep *vote.Reply, again []*exten
 		ln.until = now.Add(jitter(ln.pause, pauseJitter))
 		e.signal()
 	}
-	ln.waiting = slices.Insert(ln.waiting, 0, again...)
+	if again != nil {
+		ln.waiting = slices.Insert(ln.waiting, 0, again)
+	}
 	return slices.Clone(x.replies)
 }
 

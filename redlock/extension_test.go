@@ -173,9 +173,8 @@ func TestWhatIsExtendedTogether(t *testing.T) {
 			return calls
 		}
 		alone := leases[2].attempt.call(wire.Extend)
-		alone.TTL, alone.Spread = q.texts.ttlText, "0"
+		alone.TTL, alone.Spread = q.texts.ttlText, "0" // always
 		require.ElementsMatch(t, []*wire.Call{many(true, leases[:2]...), &alone, many(true, leases[3])}, swept())
-		alone.Spread = ""
 		require.ElementsMatch(t, []*wire.Call{many(false, leases[:2]...), &alone, many(false, leases[3])}, swept())
 	})
 }
@@ -224,54 +223,34 @@ func TestExtensionIsNotSentAfterALoss(t *testing.T) {
 	require.Equal(t, 2, q.fake(0).sent[2].Call.Leases())
 }
 
-// A server that refuses the command does so because of one of the keys, perhaps: each lease is
-// extended alone. One that does not answer is asked for all again. Both after a while.
+// A node that has failed is asked again after a while, longer each time.
 func TestExtensionThatFails(t *testing.T) {
-	for name, test := range map[string]struct {
-		err error
-		ops []wire.Op
-	}{
-		"refused":   {wire.ErrUnexpected, []wire.Op{wire.Extend, wire.Extend}},
-		"no answer": {node.ErrTimeout, []wire.Op{wire.ExtendMany}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				q, leases := held(t, 3, 2)
-				sweep(q)
-				for _, g := range q.extender.groups {
-					g.due = never // else it would be asked for all again
+	synctest.Test(t, func(t *testing.T) {
+		q, leases := held(t, 3, 2)
+		sweep(q)
+		for _, g := range q.extender.groups {
+			g.due = never // else it would be asked for what is due then
+		}
+		n, ttl := q.fake(0), q.texts.ttl
+		for i, pause := range []time.Duration{ttl / 20, ttl / 10, ttl / 5, ttl / 3, ttl / 3} {
+			require.Len(t, n.sent, 1+i)
+			n.answer(i, none, node.ErrTimeout)
+			q.extender.sweep()
+			require.Len(t, n.sent, 1+i, "it is left in peace")
+			require.Len(t, q.fake(1).sent, 1)
+			left := q.extender.lanes[0].until.Sub(q.clock.Now())
+			require.InDelta(t, pause, left, float64(pause)*pauseJitter)
+			time.Sleep(left)
+			for _, l := range leases {
+				for i := range 3 {
+					l.hears(i, wire.InPlace, q.clock.Now(), 0)
 				}
-				n := q.fake(0)
-				n.answer(0, none, test.err)
-				q.extender.sweep()
-				require.Len(t, n.sent, 1, "it is left in peace")
-				require.Len(t, q.fake(1).sent, 1)
-				var pauses []time.Duration
-				for range 8 {
-					ln := &q.extender.lanes[0]
-					pauses = append(pauses, ln.pause)
-					time.Sleep(ln.until.Sub(q.clock.Now()))
-					for _, l := range leases {
-						for i := range 3 {
-							l.hears(i, wire.InPlace, q.clock.Now(), 0)
-						}
-					}
-					sent := len(n.sent)
-					q.extender.sweep()
-					var ops []wire.Op
-					for i := sent; i < len(n.sent); i++ {
-						ops = append(ops, n.sent[i].Call.Op)
-					}
-					require.Equal(t, test.ops, ops)
-					for i := sent; i < sent+len(test.ops); i++ {
-						n.answer(i, none, node.ErrTimeout)
-					}
-				}
-				ttl := q.texts.ttl
-				require.Equal(t, []time.Duration{ttl / 20, ttl / 10, ttl / 5, ttl / 3, ttl / 3}, pauses[:5])
-			})
-		})
-	}
+			}
+			q.extender.sweep()
+		}
+		n.answer(5, digits("11"), nil)
+		require.Zero(t, q.extender.lanes[0].pause)
+	})
 }
 
 // A node is not asked for a lease again before it has answered, and what has not been sent to it is
@@ -399,12 +378,9 @@ func TestExtensionIsToldOnce(t *testing.T) {
 // Damaged counters are healed by leases that others have granted while they were, once and with the
 // latest time that is known; any other lease raises counters, and heals none.
 func TestWhoHealsCounters(t *testing.T) {
-	q, leases := held(t, 1, 1)
+	_, leases := held(t, 1, 1)
 	l := leases[0]
-	spread := func() string {
-		l.spread -= clock.Instant(spreadEvery)
-		return l.refillCall(0, q.clock.Now()).Spread
-	}
+	spread := func() string { return l.extendCall(0).Spread }
 	require.Equal(t, "0", spread())
 	for verdict, err := range map[wire.Verdict]error{wire.OK: nil, wire.Failed: &wire.Fault{Condition: wire.OutOfMemory}, wire.Refused: nil} {
 		l.Late(0, &vote.Reply{Answer: wire.Answer{Verdict: verdict, Extended: wire.InPlace}, Err: err})

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -51,7 +52,7 @@ type proof struct {
 	until clock.Instant // the key is there until then at least, less the drift; 0 for that it is not known to be
 
 	pause   time.Duration // from the node's last answer that it does not have the key, until it is asked again
-	lacking bool          // it is to be asked again by itself, or has been
+	lacking bool          // it is to be asked again by itself
 	heals   bool          // it had a damaged counter when others granted the lease, and is to have its token
 }
 
@@ -147,7 +148,6 @@ func (l *holding) hears(i int, said wire.Extended, sent, start clock.Instant) (m
 	margin = clock.Instant(l.deadline.Load()).Sub(now)
 	if margin <= 0 || l.final.Load() != nil {
 		l.mu.Unlock()
-		_ = l.Err()
 		return 0, false
 	}
 	validity := l.q.cfg.validity(l.TTL())
@@ -235,19 +235,17 @@ func (l *holding) lacks(i int) {
 	p.lacking = true
 	p.pause = min(max(2*p.pause, lacksAfter), cfg.interval)
 	time.AfterFunc(jitter(p.pause, pauseJitter), func() {
-		if !l.unextended.Load() && l.Err() == nil {
-			start := l.q.clock.Now()
-			l.q.extender.ask(i, l.q.extendAlone(l, start, nil, l.refillCall(i, start)))
+		l.mu.Lock()
+		l.proofs[i].lacking = false
+		l.mu.Unlock()
+		if l.extends() {
+			l.q.extender.ask(i, l.q.extendAlone(l, l.q.clock.Now(), nil))
 		}
 	})
 }
 
-// asked notes that a node has been asked again.
-func (l *holding) asked(i int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.proofs[i].lacking = false
-}
+// extends reports whether the lease is to be extended.
+func (l *holding) extends() bool { return !l.unextended.Load() && l.Err() == nil }
 
 // isDamaged reports whether a node has answered that what it has of the key is damaged.
 func isDamaged(rep *vote.Reply) bool {
@@ -405,71 +403,45 @@ func (l *holding) Extend(ctx context.Context) error {
 	if l.none() {
 		return errNoLease
 	}
-	if err := checkContext(ctx); err != nil {
+	if err := cmp.Or(checkContext(ctx), l.Err()); err != nil {
 		return err
 	}
-	if err := l.Err(); err != nil {
-		return err
-	}
-	q, start, began := l.q, l.q.clock.Now(), time.Now()
-	deadline, timeout := clock.Instant(l.deadline.Load()), l.q.cfg.timeout(l.TTL())
+	q, x, deadline := l.q, l.q.extendAlone(l, l.q.clock.Now(), nil), clock.Instant(l.deadline.Load())
+	timeout := q.cfg.timeout(l.TTL())
 	rd := q.newOperation(OpExtend, q.need)
 	defer rd.drop()
 	rd.lease = l
-	l.ask(rd, start, start.Add(timeout))
+	for i := range q.nodes {
+		rd.send(&l.values, l.attempt, *l.extendCall(i), x.start.Add(timeout), func(k int) bool { return k == i })
+	}
 	wait, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(l.Context(), stop)()
 	waited := rd.Wait(wait, timeout, &q.waits)
 	o, err := rd.Outcome(), l.Err()
-	switch {
-	case err != nil:
-	case waited != nil:
+	if err == nil && waited != nil {
 		return newContextError(ctx, l.Key(), nil)
-	default:
-		err = l.extended(o)
+	}
+	if err == nil {
+		if !o.Success {
+			err = q.quorumError(OpExtend, l.Key(), o)
+		}
+		l.mu.Lock()
+		l.lastErr = err
+		l.mu.Unlock()
 	}
 	if t := q.cfg.tracers.extend; t != nil {
-		data := q.extended(o.Replies, began)
-		data.Key, data.Lease, data.Margin, data.Err = l.Key(), l.shown(), max(deadline.Sub(q.clock.Now()), 0), err
+		data := x.data(0, o.Replies)
+		data.Margin, data.Err = max(deadline.Sub(q.clock.Now()), 0), err
 		t.TraceExtend(&l.values, data)
 	}
 	return err
-}
-
-// ask sends an extension to all nodes. Those that are not known to have the key put it back.
-func (l *holding) ask(rd *operation, start, expires clock.Instant) {
-	l.mu.Lock()
-	lacking := make([]bool, len(l.proofs))
-	for i := range lacking {
-		lacking[i] = l.proofs[i].until == 0
-	}
-	l.mu.Unlock()
-	call := l.extendCall(start)
-	rd.send(&l.values, l.attempt, call, expires, func(i int) bool { return !lacking[i] })
-	for i := range lacking {
-		if lacking[i] {
-			rd.send(&l.values, l.attempt, l.refillCall(i, start), expires, func(k int) bool { return k == i })
-		}
-	}
-}
-
-// extended takes the outcome of an extension by hand.
-func (l *holding) extended(o vote.Outcome) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lastErr = nil
-	if !o.Success {
-		l.lastErr = l.q.quorumError(OpExtend, l.Key(), o)
-	}
-	return l.lastErr
 }
 
 func (l *holding) StopExtending() {
 	if !l.none() {
 		l.unextended.Store(true)
 		l.arm()
-		l.q.extender.stop(l)
 	}
 }
 
@@ -485,24 +457,16 @@ func (l *holding) spreads(start clock.Instant) bool {
 	return true
 }
 
-// extendCall renews the key where it is.
-func (l *holding) extendCall(start clock.Instant) wire.Call {
+// extendCall renews the key on a node. If the node is not known to have it, it also puts it back,
+// and heals the counter there.
+func (l *holding) extendCall(i int) *wire.Call {
 	call := l.attempt.call(wire.Extend)
-	call.TTL = l.q.texts.milliseconds(l.TTL())
-	if l.spreads(start) {
-		call.Spread = "0"
-	}
-	return call
-}
-
-// refillCall also puts the key back on a node that does not have it, and heals the counter there.
-func (l *holding) refillCall(i int, start clock.Instant) wire.Call {
-	call := l.extendCall(start)
-	call.Refill = true
+	call.TTL, call.Spread = l.q.texts.milliseconds(l.TTL()), "0"
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p := &l.proofs[i]; p.heals {
+	p := &l.proofs[i]
+	if call.Refill = p.until == 0; p.heals {
 		p.heals, call.Spread = false, strconv.FormatInt(l.q.clocks.Latest(time.Now()).Microseconds(), 10)
 	}
-	return call
+	return &call
 }

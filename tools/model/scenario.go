@@ -27,11 +27,11 @@ var clockless = Config{
 func Designs() []Config {
 	return []Config{
 		leases.but("leases", func(*Config) {}),
-		leases.but("leases, three at a time", func(c *Config) { c.Attempts = 3 }),
+		leases.but("leases, three at a time", func(c *Config) { c.Attempts, c.NoStrays = 3, true }),
 		leases.but("leases, four nodes", func(c *Config) { c.Nodes = 4 }),
 		leases.but("leases, five nodes, not extended", func(c *Config) { c.Nodes, c.Extends = 5, false }),
-		leases.but("leases, five nodes, no strays", func(c *Config) { c.Nodes, c.NoStrays = 5, true }),
-		leases.but("leases, longer times", func(c *Config) { c.Validity, c.Drift, c.Gate = 3, 2, 5 }),
+		leases.but("leases, five nodes, no strays", func(c *Config) { c.Nodes, c.NoStrays, c.Restarts = 5, true, 1 }),
+		leases.but("leases, longer times", func(c *Config) { c.NoStrays, c.Validity, c.Drift, c.Gate = true, 3, 2, 5 }),
 		leases.but("leases, keys lost", func(c *Config) { c.Losses = 1 }),
 		leases.but("leases, commands in any order", func(c *Config) { c.Unordered, c.Extends = true, false }),
 		leases.but("leases, asked again, not extended", func(c *Config) { c.AsksOn, c.Extends = -1, false }),
