@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
-	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
@@ -63,20 +62,19 @@ func newExtender(q *Quorum, nodes int) *extender {
 	return &extender{q: q, wake: make(chan struct{}, 1), groups: make(map[rhythm]*group), lanes: make([]lane, nodes)}
 }
 
-// add takes a lease, unless it has ended. With an interval it is extended, for the first time an
-// interval from then. It returns false if the Quorum has been closed.
-func (e *extender) add(l *holding, interval time.Duration, from clock.Instant) bool {
+// add takes a lease, unless it has ended. It returns false if the Quorum has been closed.
+func (e *extender) add(l *holding) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed || l.final.Load() != nil {
 		return !e.closed
 	}
 	r, due := rhythm{}, never
-	if interval > 0 {
-		part := max(interval/phases, 1)
-		due = max(from.Add(interval), 0)
+	if cfg := l.attempt.cfg; !cfg.manual {
+		part := cfg.interval / phases
+		due = l.since.Add(cfg.interval)
 		due -= due % clock.Instant(part)
-		r = rhythm{l.TTL(), phases * part, due % clock.Instant(phases*part)}
+		r = rhythm{cfg.ttl, phases * part, due % clock.Instant(phases*part)}
 	}
 	g := e.groups[r]
 	if g == nil {
@@ -239,17 +237,20 @@ func (e *extender) next(i int) *extension {
 
 // answered takes a node's answer to an extension, and what of it is to be tried once more. After a
 // failure the node is left in peace for a while, longer each time. It returns what all have said.
-func (e *extender) answered(i int, x *extension, rep *vote.Reply, again *extension) (replies []vote.Reply) {
+//
+// With taken the answer is that the request was taken back before it was sent: that is no failure.
+func (e *extender) answered(i int, x *extension, rep *vote.Reply, again *extension, taken bool) (replies []vote.Reply) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	ln := &e.lanes[i]
 	ln.count(i, x, -1)
-	x.replies[i] = *rep
-	now := e.q.clock.Now()
-	switch {
+	if !taken {
+		x.replies[i] = *rep
+	}
+	switch now := e.q.clock.Now(); {
+	case taken:
 	case rep.Verdict != wire.Failed:
 		ln.failed, ln.pause, ln.until = nil, 0, 0
-	case rep.Unsent && rep.Err == node.ErrTimeout: // it waited for too long: that is not the node's failure
 	case ln.until <= now: // else another has failed with it
 		ln.failed = rep
 		ttl := x.leases[0].TTL()

@@ -86,7 +86,11 @@ func (s *sending) Answered(r *node.Request, a node.Answer) {
 	if rep.Verdict == wire.Failed && x.group != nil {
 		again = x.rest()
 	}
-	x.told(i, x.q.extender.answered(i, x, &rep, again), a.Sent)
+	taken := a.Unsent && (a.Err == node.ErrAbandoned || x.q.clock.Now() > r.Expires)
+	replies := x.q.extender.answered(i, x, &rep, again, taken)
+	if !taken {
+		x.told(i, replies, a.Sent)
+	}
 	x.q.extender.pump(i)
 }
 

@@ -76,11 +76,7 @@ func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, 
 		l.proofs = make([]proof, len(q.nodes))
 	}
 	l.prove(rd)
-	interval := at.cfg.interval
-	if at.cfg.manual {
-		interval = 0
-	}
-	if !q.extender.add(l, interval, since) {
+	if !q.extender.add(l) {
 		// It has never been anybody's, so the tracer is not told of a loss.
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -339,19 +335,16 @@ func (l *holding) Err() error {
 	return l.final.Load().err
 }
 
-// expire runs at the deadline, or before it where the deadline was moved meanwhile.
+// expire runs at the deadline as it was when the timer was set, and sleeps on if it has moved.
 func (l *holding) expire() {
-	if l.final.Load() != nil {
+	if l.Err() != nil {
 		return
 	}
 	l.mu.Lock()
-	if left := l.remaining(); left > 0 {
-		l.timer.Reset(left)
-		l.mu.Unlock()
-		return
+	defer l.mu.Unlock()
+	if l.final.Load() == nil {
+		l.timer.Reset(max(l.remaining(), clock.AtOnce))
 	}
-	l.mu.Unlock()
-	l.lose(LostDeadline)
 }
 
 // lose ends the lease without releasing it. The context is cancelled first.
