@@ -101,6 +101,21 @@ func TestDeadlineIsWhatAQuorumProves(t *testing.T) {
 	})
 }
 
+// Nor does a late answer revive a lease whose end nobody has noticed yet.
+func TestAnswerAfterTheDeadlineRevivesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, leases := held(t, 3, 1)
+		l, half := leases[0], q.texts.ttl/2
+		l.timer.Stop() // it is late
+		begun := q.clock.Now()
+		time.Sleep(2 * half)
+		for i := range 3 {
+			l.hears(i, wire.InPlace, begun.Add(half), begun)
+		}
+		require.ErrorIs(t, l.Err(), ErrLost)
+	})
+}
+
 // A deadline that is nearer than it was ends the context then. One that was moved away does so
 // without another timer.
 func TestContextFollowsTheDeadline(t *testing.T) {
@@ -113,6 +128,7 @@ func TestContextFollowsTheDeadline(t *testing.T) {
 				l.hears(i, wire.InPlace, q.clock.Now(), q.clock.Now())
 			}
 		}
+		leases[0].timer.Reset(leases[0].remaining()) // as it does when it fires
 		leases[0].hears(0, wire.Gone, q.clock.Now(), q.clock.Now())
 		<-leases[0].Context().Done()
 		require.Equal(t, validity, time.Since(begun))
@@ -223,15 +239,13 @@ func TestExtensionThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, leases := held(t, 3, 2)
 		sweep(q)
-		for _, g := range q.extender.groups {
-			g.due = never // else it would be asked for what is due then
-		}
 		n, ttl := q.fake(0), q.texts.ttl
 		for i, pause := range []time.Duration{ttl / 20, ttl / 10, ttl / 5, ttl / 3, ttl / 3} {
 			require.Len(t, n.sent, 1+i)
 			n.answer(i, none, node.ErrTimeout)
-			q.extender.sweep()
+			sweep(q)
 			require.Len(t, n.sent, 1+i, "it is left in peace")
+			require.Len(t, q.extender.lanes[0].waiting, 1, "and has nothing to catch up with")
 			require.Len(t, q.fake(1).sent, 1)
 			left := q.extender.lanes[0].until.Sub(q.clock.Now())
 			require.InDelta(t, pause, left, float64(pause)*pauseJitter)

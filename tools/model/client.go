@@ -168,7 +168,7 @@ func (p *protocol) grant(t *state, i int, e event, yield yielder) {
 	for n := range p.Nodes {
 		cl := &t.nodes[n].cells[i]
 		cl.queue &^= cmdAgree
-		if cl.chosen {
+		if cl.chosen && p.Extends {
 			cl.proof = at.left
 		}
 		cl.reply, cl.chosen, cl.value = noReply, false, 0

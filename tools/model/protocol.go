@@ -150,8 +150,12 @@ func (p *protocol) lapse(t *state, i int) {
 	}
 }
 
-// deadline is how many ticks a lease is relied on.
+// deadline is how many ticks a lease is relied on. One that is not extended has the proofs of its
+// acquires only.
 func (p *protocol) deadline(s *state, i int) uint8 {
+	if !p.Extends {
+		return s.attempts[i].left
+	}
 	need := p.quorum()
 	if p.Defect == ProofTooFew {
 		need--
@@ -242,7 +246,7 @@ func (p *protocol) conclude(t *state, e event, broken Property, yield yielder) {
 		if at.phase != acquiring {
 			at.asked = 0
 		}
-		if at.phase == live && queued&(cmdAcquire|cmdAgain) == 0 && (at.left < p.valid() || !p.Extends) {
+		if at.phase == live && queued&(cmdAcquire|cmdAgain) == 0 && at.left < p.valid() && p.Extends {
 			at.left = 0 // nothing counts from it any more
 		}
 		if at.phase == ended && queued&(cmdAgree|cmdStale|cmdExtend) == 0 {

@@ -47,7 +47,7 @@ func Designs() []Config {
 		}),
 		tokens.but("tokens, asked again", func(c *Config) { c.AsksOn, c.NoStrays, c.Extends, c.Hints = -1, true, false, []int8{hintHigh} }),
 		tokens.but("tokens, shared counters", func(c *Config) { c.NoStrays, c.Extends, c.Others = true, false, 1 }),
-		tokens.but("tokens, shared counters, extended", func(c *Config) { c.NoStrays, c.Others, c.Hints = true, 1, []int8{hintLow, hintHigh} }),
+		tokens.but("tokens, shared counters, extended", func(c *Config) { c.NoStrays, c.Others, c.Hints = true, 1, []int8{hintHigh} }),
 		clockless.but("tokens without clocks, shared counters", func(c *Config) { c.Attempts, c.Starts, c.Others = 2, 2, 3 }),
 		clockless.but("tokens without clocks", func(*Config) {}),
 		clockless.but("tokens without clocks, extended", func(c *Config) { c.NoStrays, c.Extends, c.Attempts, c.Starts = false, true, 2, 2 }),

@@ -68,10 +68,12 @@ func (p *protocol) acquire(s *state, i, n int, cmd command, e event, yield yield
 		case acquiring:
 			cl.reply, cl.value = granted, counter
 		case live: // a late grant, which is heard or not
-			if p.exact {
+			if p.Extends && p.exact {
 				p.finish(&t, e, yield)
 			}
-			cl.proof, cl.told = max(cl.proof, s.attempts[i].left), false
+			if p.Extends {
+				cl.proof, cl.told = max(cl.proof, s.attempts[i].left), false
+			}
 		}
 		p.finish(&t, e, yield)
 	}
