@@ -276,11 +276,10 @@ func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err er
 	if err := tooLate(a.keys.Name, a.q.clock.Now().Sub(c.since), a.cfg); err != nil {
 		return fail(err)
 	}
-	l = newLease(ctx, a.q, c.attempt, token, c.since, start)
+	l = newLease(ctx, a.q, c.attempt, token, c.since, start, rd)
 	if l == nil {
 		return fail(ErrClosed)
 	}
-	l.strengthen(rd)
 	a.settled()
 	return l, false, nil
 }

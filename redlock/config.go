@@ -41,13 +41,12 @@ type config struct {
 
 // leaseConfig is what may differ from lease to lease.
 type leaseConfig struct {
-	ttl        time.Duration
-	interval   time.Duration // as given; zero means TTL/3, or for a lease the Quorum's
-	minHold    time.Duration
-	manual     bool
-	identity   string
-	payload    string
-	retryAfter time.Duration // derived: TTL/20
+	ttl      time.Duration
+	interval time.Duration // as given; zero means TTL/3, or for a lease the Quorum's
+	minHold  time.Duration
+	manual   bool
+	identity string
+	payload  string
 }
 
 func newConfig(opts []Option) (*config, error) {
@@ -112,7 +111,6 @@ func (l *leaseConfig) derive(c *config) {
 	if l.interval == 0 {
 		l.interval = min(cmp.Or(c.lease.interval, l.ttl/extendFraction), c.longestInterval(l.ttl))
 	}
-	l.retryAfter = l.ttl / retryFraction
 }
 
 // longestInterval is how far apart the extensions of a lease may be: a first attempt that times
@@ -120,7 +118,7 @@ func (l *leaseConfig) derive(c *config) {
 // least.
 func (c *config) longestInterval(ttl time.Duration) time.Duration {
 	latest := c.validity(ttl) - 2*c.timeout(ttl) - ttl/retryFraction
-	return time.Duration(float64(latest) / (1 + extendJitter))
+	return time.Duration(float64(latest) / (1 + pauseJitter))
 }
 
 // check validates the combination of what was given.

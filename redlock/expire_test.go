@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tenure-dev/tenure/redlock/internal/wire"
+	"github.com/tenure-dev/tenure/internal/clock"
 )
 
 // A timer that fires while an extension moves the deadline finds it moved: the lease goes on, and
@@ -16,14 +16,15 @@ import (
 func TestTimerThatWasOvertakenByAnExtension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := testQuorum(1)
-		q.done, q.leases = make(chan struct{}), make(map[*holding]struct{})
-		q.extender = newExtender(q)
-		cfg, err := q.cfg.forLease([]LeaseOption{WithoutAutoExtend()})
-		require.NoError(t, err)
-		l := newLease(context.Background(), q, &attempt{keys: &wire.Keys{Name: "k"}, cfg: cfg}, 1, q.clock.Now(), q.clock.Now())
+		l := grant(t, q, "k", &q.cfg.plain)
+		deadline := clock.Instant(l.deadline.Load())
+		l.deadline.Store(int64(deadline.Add(time.Second)))
 		l.expire()
 		require.NoError(t, l.Err(), "its deadline is still to come")
-		time.Sleep(l.TTL())
+		time.Sleep(deadline.Sub(q.clock.Now()))
+		synctest.Wait()
+		require.NoError(t, l.Context().Err(), "an extension moves no timer")
+		time.Sleep(time.Second)
 		synctest.Wait()
 		require.ErrorIs(t, context.Cause(l.Context()), ErrLost, "the timer is set again")
 	})

@@ -1,98 +1,124 @@
 package redlock
 
 import (
-	"container/heap"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// extendJitter spreads extensions by a tenth of the interval, so that leases acquired together are
-// not extended together for ever.
-const extendJitter = 0.1
+const (
+	// phases is into how many parts an interval is divided. What becomes due in one of them is
+	// extended together, at its beginning: whatever the number of leases, that is eight times in an
+	// interval.
+	phases = 8
+	// maxUnderway is how many leases a node has not answered for at most. What waits for a slow node
+	// waits here, where it can be taken back, and not in the network.
+	maxUnderway = 4 * wire.MaxGroup
+)
 
-// extendSlack is how much early, as a part of its interval, a lease may be extended to share a
-// batch with one that is due. Many leases then are extended some eight times in an interval,
-// whatever their number.
-const extendSlack = 8
-
-// extender extends all leases of a Quorum: one goroutine and one timer, whatever their number. What
-// is due together reaches each node in one batch.
+// extender has all leases of a Quorum that have not ended, and extends those that are to be
+// extended: one goroutine and one timer, whatever their number. Each node is swept by itself: no
+// node waits for another, and none is asked for a lease again before it has answered, or failed.
 type extender struct {
 	q    *Quorum
-	wake chan struct{} // capacity 1; the earliest due time changed
-	mu   sync.Mutex
-	due  dueHeap // guarded by mu
+	wake chan struct{} // capacity 1; something may be due earlier than it was
+
+	mu     sync.Mutex
+	closed bool              // guarded by mu
+	groups map[rhythm]*group // guarded by mu
+	lanes  []lane            // guarded by mu; one a node
 }
 
-func newExtender(q *Quorum) *extender {
-	return &extender{q: q, wake: make(chan struct{}, 1)}
+// rhythm is to which TTL leases are extended, and when.
+type rhythm struct {
+	ttl    time.Duration
+	period time.Duration // 0 for never
+	phase  clock.Instant // within the period
 }
 
-// add plans the lease's next extension, unless it has ended or StopExtending was called.
-func (e *extender) add(l *holding, due clock.Instant) {
+// group is the leases with a rhythm.
+type group struct {
+	rhythm
+
+	due      clock.Instant // guarded by extender.mu
+	leases   []*holding    // guarded by extender.mu
+	underway []int         // guarded by extender.mu; for each node how many of its extensions it has not answered
+}
+
+// lane is what a node is asked for leases. Its fields are guarded by extender.mu.
+type lane struct {
+	waiting  []*extension
+	underway int           // leases that the node has been asked for, and has not answered
+	failed   *vote.Reply   // its last answer, if that was none
+	pause    time.Duration // before it is asked again, after that
+	until    clock.Instant // the end of that pause
+}
+
+func newExtender(q *Quorum, nodes int) *extender {
+	return &extender{q: q, wake: make(chan struct{}, 1), groups: make(map[rhythm]*group), lanes: make([]lane, nodes)}
+}
+
+// add takes a lease, unless it has ended. It returns false if the Quorum has been closed.
+func (e *extender) add(l *holding) bool {
 	e.mu.Lock()
-	e.put(l, due)
+	defer e.mu.Unlock()
+	if e.closed || l.final.Load() != nil {
+		return !e.closed
+	}
+	r, due := rhythm{}, never
+	if cfg := l.attempt.cfg; !cfg.manual {
+		part := cfg.interval / phases
+		due = l.since.Add(cfg.interval)
+		due -= due % clock.Instant(part)
+		r = rhythm{cfg.ttl, phases * part, due % clock.Instant(phases*part)}
+	}
+	g := e.groups[r]
+	if g == nil {
+		g = &group{rhythm: r, due: due, underway: make([]int, len(e.lanes))}
+		e.groups[r] = g
+		e.signal()
+	}
+	l.group, l.place = g, len(g.leases)
+	g.leases = append(g.leases, l)
+	return true
 }
 
-// put is entered with mu held and leaves with it released.
-func (e *extender) put(l *holding, due clock.Instant) {
-	if l.due != stopped && l.final.Load() == nil {
-		if l.lacking.Load() {
-			due = min(due, e.q.clock.Now().Add(jitter(l.pause, extendJitter)))
-		}
-		l.due = due
-		if l.place < 0 {
-			heap.Push(&e.due, l)
-		} else {
-			e.due[l.place].at = due
-			heap.Fix(&e.due, l.place)
-		}
-	}
-	first := l.place == 0
-	e.mu.Unlock()
-	if first {
-		select {
-		case e.wake <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// lacksAfter is how soon a lease is extended that a node does not have. What was in the way there,
-// an attempt of a rival, is taken back within a round trip or two.
-const lacksAfter = 50 * time.Millisecond
-
-// lacks brings the lease's next extension forward, because a node has answered that it does not
-// have the key. Until then the lease is on a quorum, perhaps, and on no node more. If the node says
-// so again, the next extension but one is twice as late, and so on up to the interval: the rival
-// may be far away. So all that costs a handful of extensions, whatever nodes say.
-func (e *extender) lacks(l *holding) {
-	e.mu.Lock()
-	if !l.lacking.Swap(true) {
-		l.pause = max(2*l.pause, lacksAfter)
-	}
-	if l.place < 0 { // nobody extends it, or it is being extended, after which the next one is planned
-		e.mu.Unlock()
-		return
-	}
-	e.put(l, l.due)
-}
-
+// remove forgets a lease that has ended.
 func (e *extender) remove(l *holding) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l.due = stopped
-	if l.place >= 0 {
-		heap.Remove(&e.due, l.place)
+	g := l.group
+	if g == nil {
+		return
 	}
+	last := len(g.leases) - 1
+	g.leases[l.place] = g.leases[last]
+	g.leases[l.place].place = l.place
+	g.leases[last] = nil
+	g.leases, l.group = g.leases[:last], nil
 }
 
-// stopped is the due time of a lease that is not extended any more.
-const stopped clock.Instant = -1
+// close has no more leases taken, and returns those that are there.
+func (e *extender) close() (leases []*holding) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	for _, g := range e.groups {
+		leases = append(leases, g.leases...)
+	}
+	return leases
+}
+
+func (e *extender) signal() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
 
 // run extends what is due until the Quorum is closed.
 func (e *extender) run() {
@@ -105,121 +131,147 @@ func (e *extender) run() {
 		case <-e.wake:
 		case <-timer.C:
 		}
-		if due := e.popDue(); len(due) > 0 {
-			e.extend(due)
-		}
-		if next, ok := e.next(); ok {
-			timer.Reset(max(next, clock.AtOnce))
-		}
+		timer.Reset(max(e.sweep().Sub(e.q.clock.Now()), clock.AtOnce))
 	}
 }
 
-func (e *extender) next() (time.Duration, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.due) == 0 {
-		return 0, false
-	}
-	return e.due[0].at.Sub(e.q.clock.Now()), true
-}
+// never is later than everything.
+const never = clock.Instant(1<<63 - 1)
 
-func (e *extender) popDue() []*holding {
+// sweep has what is due sent to each node, or wait for it, and returns when the next is due.
+func (e *extender) sweep() (next clock.Instant) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	var due []*holding
 	now := e.q.clock.Now()
-	if len(e.due) == 0 || e.due[0].at > now {
+	next = now.Add(time.Hour)
+	due := make(map[*group][]*holding)
+	for r, g := range e.groups {
+		if g.due <= now && len(g.leases) == 0 {
+			delete(e.groups, r)
+			continue
+		}
+		if late := now.Sub(g.due); late >= 0 {
+			due[g] = slices.Clone(g.leases)
+			g.due = g.due.Add(late - late%g.period + g.period)
+		}
+		next = min(next, g.due)
+	}
+	for i := range e.lanes {
+		if ln := &e.lanes[i]; ln.until > now && len(ln.waiting) > 0 {
+			next = min(next, ln.until)
+		}
+	}
+	e.mu.Unlock()
+	for g, leases := range due {
+		e.extend(g, leases, now)
+	}
+	for i := range e.lanes {
+		e.pump(i)
+	}
+	return next
+}
+
+// extend has all leases of a group extended: together, up to wire.MaxGroup by one request to each
+// node. A node that has not been asked yet for what was due before is asked for this in its place,
+// and one that has not answered is not asked.
+func (e *extender) extend(g *group, leases []*holding, start clock.Instant) {
+	var all []*extension
+	together := leases[:0]
+	for _, l := range leases {
+		switch {
+		case !l.extends():
+			continue
+		case l.attempt.cfg.minHold > 0: // with others it would revive what a release has left, which it may overtake
+			all = append(all, e.q.extendAlone(l, start, g))
+		default:
+			together = append(together, l)
+		}
+		l.arm()
+	}
+	for some := range slices.Chunk(together, wire.MaxGroup) {
+		all = append(all, e.q.extendTogether(some, start, g))
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range e.lanes {
+		ln := &e.lanes[i]
+		if ln.failed != nil && (ln.until > start || ln.underway > 0) { // it has an answer already, until it gives a better one
+			for _, x := range all {
+				x.replies[i] = *ln.failed
+			}
+		}
+		if g.underway[i] == 0 {
+			ln.waiting = slices.DeleteFunc(ln.waiting, func(x *extension) bool { return x.group == g })
+			ln.waiting = append(ln.waiting, all...)
+		}
+	}
+}
+
+// ask has one node asked for a lease.
+func (e *extender) ask(i int, x *extension) {
+	e.mu.Lock()
+	e.lanes[i].waiting = append(e.lanes[i].waiting, x)
+	e.mu.Unlock()
+	e.pump(i)
+}
+
+// pump sends what waits for a node, as far as it may be under way.
+func (e *extender) pump(i int) {
+	for x := e.next(i); x != nil; x = e.next(i) {
+		x.send(i)
+	}
+}
+
+// next takes what a node is to be asked next; nil for nothing now.
+func (e *extender) next(i int) *extension {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ln := &e.lanes[i]
+	if len(ln.waiting) == 0 || ln.underway >= maxUnderway || e.q.clock.Now() < ln.until {
 		return nil
 	}
-	for len(e.due) > 0 && e.due[0].at <= now.Add(e.due[0].lease.attempt.cfg.interval/extendSlack) {
-		due = append(due, heap.Pop(&e.due).(*holding))
-	}
-	return due
+	x := ln.waiting[0]
+	ln.waiting = ln.waiting[1:]
+	ln.count(i, x, 1)
+	return x
 }
 
-// extend starts extensions of what is due, and returns; the replies do the rest. Leases with the
-// same TTL that want nothing more than to be renewed share one. What has the same timeout shares a
-// timer.
-func (e *extender) extend(leases []*holding) {
-	started := make(map[time.Duration][]*extension)
-	start := e.q.clock.Now()
-	together := make(map[group][]*holding)
-	for _, l := range leases {
-		l.arm()
-		if g, ok := l.group(start); ok {
-			together[g] = append(together[g], l)
-		} else if x := l.startExtend(nil, false); x != nil {
-			started[l.TTL()] = append(started[l.TTL()], x)
-		}
-	}
-	for g, all := range together {
-		for some := range slices.Chunk(all, wire.MaxGroup) {
-			if x := e.q.startTogether(some, g, start); x != nil {
-				started[g.ttl] = append(started[g.ttl], x)
-			}
-		}
-	}
-	for ttl, some := range started {
-		time.AfterFunc(e.q.cfg.timeout(ttl), func() {
-			for _, x := range some {
-				x.expire()
-			}
-		})
-	}
-}
-
-// extendAlone extends a lease by itself whose key is not there on some node of an extension of
-// several. That one is traced, and plans the next.
-func (e *extender) extendAlone(l *holding) {
+// answered takes a node's answer to an extension, and what of it is to be tried once more. After a
+// failure the node is left in peace for a while, longer each time. It returns what all have said.
+//
+// With taken the answer is that the request was taken back before it was sent: that is no failure.
+func (e *extender) answered(i int, x *extension, rep *vote.Reply, again *extension, taken bool) (replies []vote.Reply) {
 	e.mu.Lock()
-	stopped := l.due == stopped
-	e.mu.Unlock()
-	if stopped {
-		return
+	defer e.mu.Unlock()
+	ln := &e.lanes[i]
+	ln.count(i, x, -1)
+	if !taken {
+		x.replies[i] = *rep
 	}
-	if x := l.startExtend(nil, true); x != nil {
-		time.AfterFunc(e.q.cfg.timeout(l.TTL()), x.expire)
+	switch now := e.q.clock.Now(); {
+	case taken:
+	case rep.Verdict != wire.Failed:
+		ln.failed, ln.pause, ln.until = nil, 0, 0
+	case ln.until <= now: // else another has failed with it
+		ln.failed = rep
+		ttl := x.leases[0].TTL()
+		ln.pause = min(max(2*ln.pause, ttl/retryFraction), ttl/extendFraction)
+		ln.until = now.Add(jitter(ln.pause, pauseJitter))
+		e.signal()
+	}
+	if again != nil {
+		ln.waiting = slices.Insert(ln.waiting, 0, again)
+	}
+	return slices.Clone(x.replies)
+}
+
+// count notes that an extension is under way to the node, or not any more. Called with the
+// extender's mu held.
+func (ln *lane) count(i int, x *extension, by int) {
+	ln.underway += by * len(x.leases)
+	if x.group != nil {
+		x.group.underway[i] += by
 	}
 }
 
-// plan is called when an extension's outcome is certain.
-func (e *extender) plan(l *holding, err error, start clock.Instant) {
-	if err == nil {
-		e.add(l, start.Add(jitter(l.attempt.cfg.interval, extendJitter)))
-		return
-	}
-	e.add(l, e.q.clock.Now().Add(jitter(l.attempt.cfg.retryAfter, extendJitter)))
-}
-
-// dueHeap orders leases by their next extension.
-type dueHeap []dueLease
-
-// dueLease has the time beside the lease, to compare many without a look at each.
-type dueLease struct {
-	at    clock.Instant
-	lease *holding
-}
-
-func (h dueHeap) Len() int           { return len(h) }
-func (h dueHeap) Less(i, j int) bool { return h[i].at < h[j].at }
-func (h dueHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].lease.place, h[j].lease.place = i, j
-}
-
-// Push adds x, a *holding.
-func (h *dueHeap) Push(x any) {
-	l := x.(*holding)
-	l.place = len(*h)
-	*h = append(*h, dueLease{l.due, l})
-}
-
-// Pop removes and returns the last element's lease.
-func (h *dueHeap) Pop() any {
-	old := *h
-	l := old[len(old)-1].lease
-	old[len(old)-1] = dueLease{}
-	*h = old[:len(old)-1]
-	l.place = -1
-	return l
-}
+// pauseJitter keeps processes from asking a node that has failed all at once.
+const pauseJitter = 0.1

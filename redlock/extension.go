@@ -2,10 +2,8 @@ package redlock
 
 import (
 	"context"
-	"math"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
@@ -14,283 +12,164 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// extension is the extension of up to wire.MaxGroup leases with the same TTL, by one request to
-// each node. Each lease has its own outcome, as soon as that is certain.
-//
-// It only renews keys that are there, and tokens. A lease whose key is not there on a node is
-// extended alone besides, by a script that looks at what is the matter and may put the key back;
-// and so are all if a server refuses the command, because of one of them perhaps.
+// extension is what nodes are asked at once for leases with the same TTL: to renew keys that are
+// there, and tokens. Each node answers for itself, see holding.hears. A lease whose key is not there
+// is asked for alone, by a script that looks at what is the matter and may put the key back, see
+// holding.lacks.
 type extension struct {
 	q      *Quorum
-	call   *wire.Call
+	group  *group // that was due; nil for what one node lacks
 	leases []*holding
+	call   *wire.Call // nil for one lease alone
 	start  clock.Instant
 	began  time.Time // for tracers only
-	alone  bool      // it is of one lease, and does what that needs
-	key    string    // of that lease
-	trace  trace
 
-	result chan<- error // gets the outcome of one by hand; nil where the extender is to plan the next one
-	beside bool         // another extension is traced for the lease, and plans the next
-
-	mu      sync.Mutex
-	replies []vote.Reply // guarded by mu
-	tallies []tally      // guarded by mu; of the leases
-	expired bool         // guarded by mu; ended by its timeout
-
-	// Where that is enough, what an extension needs is here, and no objects of their own.
-	asked    [5]node.Request
-	few      [5]vote.Reply
-	oneLease [1]*holding
-	oneTally [1]tally
+	replies []vote.Reply // guarded by extender.mu
 }
 
-// tally is what nodes have said of a lease.
-type tally struct {
-	agreed, missed uint8
-	gone           uint8 // nodes that did not have the key for its owner
-	over           bool  // its outcome is certain
-	alone          bool  // it is extended by itself too
+// extendAlone makes the extension of one lease.
+func (q *Quorum) extendAlone(l *holding, start clock.Instant, g *group) *extension {
+	return &extension{q: q, group: g, leases: []*holding{l}, start: start, began: time.Now(), replies: make([]vote.Reply, len(q.nodes))}
 }
 
-// group is what leases have in common that are extended together.
-type group struct {
-	ttl    time.Duration
-	spread bool // they want their tokens spread too
-}
-
-// startTogether sends an extension of leases of a group; nil if none is left.
-func (q *Quorum) startTogether(leases []*holding, g group, start clock.Instant) *extension {
-	leases = slices.DeleteFunc(leases, func(l *holding) bool { return l.Err() != nil })
-	if len(leases) == 0 {
-		return nil
-	}
-	held := make([]wire.Held, len(leases))
-	expires := clock.Instant(math.MaxInt64) // a lease that was lost is not extended
+// extendTogether makes the extension of several leases.
+func (q *Quorum) extendTogether(leases []*holding, start clock.Instant, g *group) *extension {
+	held, spread := make([]wire.Held, len(leases)), false
 	for i, l := range leases {
 		held[i] = wire.Held{Keys: l.attempt.keys, Lock: l.attempt.lock}
-		expires = min(expires, clock.Instant(l.deadline.Load()))
-		if g.spread {
-			l.hasSpread(start)
-		}
+		spread = l.spreads(start) || spread
 	}
+	x := q.extendAlone(nil, start, g)
+	x.leases = leases
 	// Batches in flight are of different keys, and this one has many: it counts as one of its own.
 	// An extension that overtakes a release finds no key.
 	name := "extension " + strconv.FormatUint(q.extensions.Add(1), 10)
-	x := &extension{q: q, leases: leases, start: start, tallies: make([]tally, len(leases))}
-	x.call = wire.NewExtendMany(name, q.texts.milliseconds(g.ttl), held, g.spread)
-	x.send(context.Background(), node.Request{Expires: expires}, len(leases))
+	x.call = wire.NewExtendMany(name, q.texts.milliseconds(leases[0].TTL()), held, spread)
 	return x
 }
 
-// send sends the extension to all nodes, as requests like that one.
-func (x *extension) send(ctx context.Context, like node.Request, leases int) {
-	q := x.q
-	requests := x.asked[:]
-	x.replies = x.few[:min(len(q.nodes), len(x.few))]
-	if len(q.nodes) > len(requests) {
-		requests, x.replies = make([]node.Request, len(q.nodes)), make([]vote.Reply, len(q.nodes))
+// sending is an extension on its way to a node and back.
+type sending struct {
+	node.Request
+
+	x     *extension
+	data  TraceNodeStartData
+	trace trace
+}
+
+// send sends the extension to a node. It is taken back if one of its leases has ended before it is
+// written.
+func (x *extension) send(i int) {
+	m := x.q.nodes[i]
+	s := &sending{Request: node.Request{Call: x.call, Slot: i, Expires: never}, x: x}
+	s.To, s.data = s, TraceNodeStartData{Op: OpExtend, Leases: len(x.leases)}
+	if x.call == nil {
+		l := x.leases[0]
+		s.Call, s.Ended, s.data = l.extendCall(i), &l.attempt.ended, TraceNodeStartData{Op: OpExtend, Key: l.Key()}
 	}
-	if q.cfg.tracers.extend != nil {
-		x.began = time.Now()
+	for _, l := range x.leases {
+		s.Expires = min(s.Expires, clock.Instant(l.deadline.Load()))
 	}
-	x.trace.begin(q)
-	like.Call, like.To = x.call, x
-	for i, m := range q.nodes {
-		r := &requests[i]
-		*r = like
-		r.Slot = i
-		x.trace.start(ctx, m, i, TraceNodeStartData{Op: OpExtend, Key: x.key, Leases: leases})
-		if err := m.Send(r); err != nil {
-			x.Answered(r, node.NotTaken(err))
-		}
+	s.trace.begin(x.q)
+	s.trace.start(context.Background(), m, i, s.data)
+	if err := m.Send(&s.Request); err != nil {
+		s.Answered(&s.Request, node.NotTaken(err))
 	}
 }
 
-// Answered takes a node's answer. The first one counts.
-func (x *extension) Answered(r *node.Request, a node.Answer) {
-	slot, m := r.Slot, x.q.nodes[r.Slot]
-	rep := m.Reply(x.call, a)
-	x.trace.end(m, slot, OpExtend, x.key, &rep)
-	var alone, lost []*holding
-	var endings []ending
-	var now *standing
-	x.mu.Lock()
-	if x.replies[slot].Verdict != wire.Pending {
-		x.mu.Unlock()
-		return
+// Answered takes the node's answer.
+func (s *sending) Answered(r *node.Request, a node.Answer) {
+	x, i, m := s.x, r.Slot, s.x.q.nodes[r.Slot]
+	rep := m.Reply(r.Call, a)
+	s.trace.end(m, i, OpExtend, s.data.Key, &rep)
+	var again *extension
+	if rep.Verdict == wire.Failed && x.group != nil {
+		again = x.rest()
 	}
-	x.replies[slot] = rep
-	server := wire.IsServerError(rep.Err) && !wire.IsNoScript(rep.Err)
-	for i, l := range x.leases {
-		t := &x.tallies[i]
-		switch x.of(i, &rep) {
+	taken := a.Unsent && (a.Err == node.ErrAbandoned || x.q.clock.Now() > r.Expires)
+	replies := x.q.extender.answered(i, x, &rep, again, taken)
+	if !taken {
+		x.told(i, replies, a.Sent)
+	}
+	x.q.extender.pump(i)
+}
+
+// rest is the extension of those leases that are still to be extended; nil for none.
+func (x *extension) rest() *extension {
+	live := slices.DeleteFunc(slices.Clone(x.leases), func(l *holding) bool { return !l.extends() })
+	switch len(live) {
+	case 0:
+		return nil
+	case len(x.leases):
+		return x
+	default:
+		return x.q.extendTogether(live, x.start, x.group)
+	}
+}
+
+// told has the leases hear of a node's answer, and tracers of what comes of that: when a lease's
+// deadline moves, or so many nodes miss it that it cannot, and of a key that was put back. replies
+// are what all nodes have said.
+func (x *extension) told(i int, replies []vote.Reply, sent clock.Instant) {
+	failed, t := vote.Count(replies, wire.Failed), x.q.cfg.tracers.extend
+	var events []TraceExtendData
+	for k, l := range x.leases {
+		var margin time.Duration
+		var news bool
+		var err error
+		if said := x.of(k, &replies[i]); replies[i].Verdict != wire.Failed {
+			margin, news = l.hears(i, said, sent, x.start)
+			news = news || said == wire.Refilled && margin > 0
+		}
+		if !news && failed > 0 {
+			margin, err = l.misses(x.start, replies)
+		}
+		if t != nil && (news || err != nil) {
+			data := x.data(k, replies)
+			data.Margin, data.Err, data.Shared = margin, err, len(events) > 0
+			events = append(events, data)
+		}
+	}
+	for _, data := range events {
+		t.TraceExtend(&data.Lease.holding.values, data)
+	}
+}
+
+// data is what nodes have said of a lease, for tracers.
+func (x *extension) data(k int, replies []vote.Reply) TraceExtendData {
+	l := x.leases[k]
+	data := TraceExtendData{Key: l.Key(), Lease: l.shown(), Start: x.began, Duration: time.Since(x.began)}
+	for i := range replies {
+		rep, m := &replies[i], x.q.nodes[i]
+		if rep.Verdict == wire.Pending {
+			continue
+		}
+		said := x.of(k, rep)
+		answer := NodeAnswer{Node: m.addr, Duration: rep.Took, OK: said == wire.InPlace || said == wire.Refilled}
+		if rep.Err != nil {
+			answer.Err = m.failure(OpExtend, rep.Err)
+		}
+		data.Answers = append(data.Answers, answer)
+		switch said {
 		case wire.InPlace:
-			t.agreed++
+			data.Extended++
 		case wire.Refilled:
-			t.agreed++
-			t.gone++
-		default:
-			t.missed++
-			if rep.Verdict != wire.Failed {
-				t.gone++
-			}
-			if !x.alone && (server || rep.Verdict != wire.Failed) && !t.alone {
-				t.alone = true
-				alone = append(alone, l)
-			}
-		}
-		switch {
-		case t.over:
-			if int(t.gone) >= x.q.need {
-				lost = append(lost, l)
-			}
-		case int(t.agreed) >= x.q.need || int(t.missed) > len(x.replies)-x.q.need:
-			endings = append(endings, x.end(i, &now))
+			data.Refilled++
 		}
 	}
-	x.mu.Unlock()
-	if rep.Verdict == wire.Refused && rep.Extended == wire.ByOther {
-		x.q.extender.lacks(x.leases[0])
-	}
-	x.finish(endings)
-	for _, l := range lost {
-		l.lose(LostRefused)
-	}
-	for _, l := range alone {
-		x.q.extender.extendAlone(l)
-	}
+	return data
 }
 
 // of is what a node has answered of a lease.
-func (x *extension) of(i int, rep *vote.Reply) wire.Extended {
+func (x *extension) of(k int, rep *vote.Reply) wire.Extended {
 	switch {
 	case rep.Verdict == wire.Failed:
 		return wire.Gone
-	case x.alone:
+	case x.call == nil:
 		return rep.Extended
-	case rep.More().Each[i] == '1':
+	case rep.Verdict == wire.OK && rep.More().Each[k] == '1':
 		return wire.InPlace
 	default:
 		return wire.Gone
 	}
-}
-
-// expire ends the extension: nodes that have not answered by now are taken for lost.
-func (x *extension) expire() {
-	x.mu.Lock()
-	x.expired = true
-	var endings []ending
-	var now *standing
-	for i := range x.tallies {
-		if !x.tallies[i].over {
-			endings = append(endings, x.end(i, &now))
-		}
-	}
-	x.mu.Unlock()
-	x.finish(endings)
-}
-
-// ending is the outcome of one lease's extension.
-type ending struct {
-	lease   *holding
-	success bool
-	lost    bool      // a quorum of nodes did not have the key for its owner
-	as      *standing // nil where nobody asks for it
-}
-
-// standing is what nodes had answered when an outcome was certain.
-type standing struct {
-	vote.Outcome
-
-	answers []NodeAnswer  // for tracers only
-	took    time.Duration // until it was told to a tracer
-	known   bool          // to a tracer
-}
-
-// told is how long the extension took, and whether a tracer was told of it before, for another
-// lease: those that were extended together have the same outcome. A lease that has ended meanwhile
-// has one of its own.
-func (s *standing) told(began time.Time, ended bool) (took time.Duration, before bool) {
-	switch {
-	case ended:
-		return time.Since(began), false
-	case s.known:
-		return s.took, true
-	}
-	s.took, s.known = time.Since(began), true
-	return s.took, false
-}
-
-// end makes a lease's outcome of what nodes have said so far. What they have said of most leases is
-// the same, and made once. Called with mu held.
-func (x *extension) end(i int, now **standing) ending {
-	t := &x.tallies[i]
-	t.over = true
-	e := ending{lease: x.leases[i], success: int(t.agreed) >= x.q.need, lost: int(t.gone) >= x.q.need}
-	switch {
-	case e.success && x.began.IsZero():
-	case t.gone > 0 || t.alone:
-		e.as = x.standing(i)
-	default:
-		if *now == nil {
-			*now = x.standing(i)
-		}
-		e.as = *now
-	}
-	return e
-}
-
-// standing is what nodes have said of a lease. Called with mu held.
-func (x *extension) standing(i int) *standing {
-	t := &x.tallies[i]
-	s := &standing{Outcome: vote.Outcome{
-		Tally:   vote.Tally{Agreed: int(t.agreed), Success: int(t.agreed) >= x.q.need, Expired: x.expired},
-		Replies: slices.Clone(x.replies),
-	}}
-	for k := range s.Replies {
-		rep := &s.Replies[k]
-		if rep.Verdict == wire.OK && x.of(i, rep) == wire.Gone {
-			*rep = vote.Reply{Answer: wire.Answer{Verdict: wire.Refused, Extended: wire.Gone}, Took: rep.Took}
-		}
-		if x.began.IsZero() || rep.Verdict == wire.Pending {
-			continue
-		}
-		m := x.q.nodes[k]
-		answer := NodeAnswer{Node: m.addr, Duration: rep.Took, OK: rep.Verdict == wire.OK}
-		if rep.Err != nil {
-			answer.Err = m.failure(OpExtend, rep.Err)
-		}
-		s.answers = append(s.answers, answer)
-	}
-	return s
-}
-
-// finish applies outcomes, and plans the next extensions.
-func (x *extension) finish(endings []ending) {
-	for _, e := range endings {
-		if e.lost {
-			e.lease.lose(LostRefused)
-		}
-		margin, err := e.lease.apply(e, x.start)
-		if e.as != nil && !x.began.IsZero() && (!x.beside || e.as.refilled() > 0) {
-			e.lease.traceExtend(e.as, x.began, margin, err)
-		}
-		switch {
-		case x.result != nil:
-			x.result <- err
-		case !x.beside:
-			x.q.extender.plan(e.lease, err, x.start)
-		}
-	}
-}
-
-// refilled is how many nodes had lost the key and got it back.
-func (s *standing) refilled() (n int) {
-	for i := range s.Replies {
-		if s.Replies[i].Extended == wire.Refilled {
-			n++
-		}
-	}
-	return n
 }

@@ -3,9 +3,9 @@ package redlock
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -16,112 +16,40 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Leases with one TTL are renewed together. What else an extension may have to do, it does alone.
-func TestWhatIsExtendedTogether(t *testing.T) {
-	q := testQuorum(1)
-	start := q.clock.Now()
-	lease := func() *holding {
-		cfg := q.cfg.plain
-		l := &holding{q: q, attempt: &attempt{cfg: &cfg}, spread: start}
-		l.deadline.Store(int64(start.Add(2 * spreadEvery)))
-		return l
-	}
-	requireGroup := func(want group, l *holding, at clock.Instant) {
-		t.Helper()
-		g, ok := l.group(at)
-		require.True(t, ok)
-		require.Equal(t, want, g)
-	}
-	requireAlone := func(l *holding, at clock.Instant, why string) {
-		t.Helper()
-		_, ok := l.group(at)
-		require.False(t, ok, why)
-	}
-	renewed, spread := group{ttl: q.texts.ttl}, group{ttl: q.texts.ttl, spread: true}
-	requireGroup(renewed, lease(), start)
-	requireGroup(renewed, lease(), start.Add(spreadEvery-1))
-	requireGroup(spread, lease(), start.Add(spreadEvery))
-	l := lease()
-	l.heals.Store(true)
-	requireAlone(l, start, "it has a counter to heal")
-	l = lease()
-	l.attempt.cfg.minHold = time.Second
-	requireAlone(l, start, "a late extension would undo the end of its minimum hold")
-	l = lease()
-	l.attempt.cfg.ttl = 2 * q.texts.ttl
-	requireGroup(group{ttl: 2 * q.texts.ttl}, l, start)
-	l = lease()
-	l.deadline.Store(int64(start.Add(time.Millisecond)))
-	requireAlone(l, start, "its end is near")
-	l = lease()
-	l.lacking.Store(true)
-	requireAlone(l, start, "its key is not there on some node")
-	q.cfg.tracers.node = silent{}
-	requireGroup(renewed, lease(), start)
-}
-
-// A node that is slow gets no extension of a lease that was lost meanwhile.
-func TestExtensionIsNotSentAfterALoss(t *testing.T) {
-	q, leases := held(t, 1, 3)
-	now := q.clock.Now()
-	want := make([]wire.Held, len(leases))
-	for i, left := range []time.Duration{3 * time.Hour, time.Hour, 2 * time.Hour} {
-		leases[i].deadline.Store(int64(now.Add(left)))
-		want[i] = wire.Held{Keys: leases[i].attempt.keys, Lock: leases[i].attempt.lock}
-	}
-	q.startTogether(leases, group{ttl: q.texts.ttl}, now)
-	sent := q.fake(0).sent
-	require.Len(t, sent, 1)
-	require.Equal(t, now.Add(time.Hour), sent[0].Expires)
-	require.Equal(t, wire.NewExtendMany(sent[0].Call.Keys.Lock, q.texts.ttlText, want, false), sent[0].Call)
-}
-
-// A lease that has ended is not extended with others.
-func TestEndedLeaseIsNotExtended(t *testing.T) {
-	q, leases := held(t, 1, 2)
-	leases[0].lose(LostClosed)
-	x := q.startTogether(slices.Clone(leases), group{ttl: q.texts.ttl}, q.clock.Now())
-	require.Equal(t, leases[1:], x.leases)
-	leases[1].lose(LostClosed)
-	require.Nil(t, q.startTogether(leases, group{ttl: q.texts.ttl}, q.clock.Now()))
-}
-
-// A server that refuses the command does so because of one of the keys, perhaps: each lease is
-// extended alone, once. One that does not answer is not asked for each.
-func TestExtensionThatIsRefused(t *testing.T) {
-	for name, test := range map[string]struct {
-		err  error
-		more int // requests
-	}{
-		"refused":   {wire.ErrUnexpected, 2},
-		"no answer": {node.ErrTimeout, 0},
-	} {
-		q, leases := held(t, 1, 2)
-		q.startTogether(leases, group{ttl: q.texts.ttl}, q.clock.Now())
-		n := q.fake(0)
-		require.Len(t, n.sent, 1, name)
-		for range 2 { // the first answer of a node counts
-			n.answer(0, wire.Answer{Verdict: wire.Failed}, test.err)
-			require.Len(t, n.sent, 1+test.more, name)
-		}
-		for i, alone := range n.sent[1:] {
-			require.Equal(t, wire.Extend, alone.Call.Op, name)
-			require.Same(t, leases[i].attempt.keys, alone.Call.Keys, name)
-		}
-	}
-}
-
-// held is a Quorum of nodes that do nothing, with leases.
+// held is a Quorum of nodes that do nothing, with leases that all of them have granted.
 func held(t *testing.T, nodes, n int) (q *Quorum, leases []*holding) {
 	q = testQuorum(nodes)
 	for i := range n {
-		at := &attempt{cfg: &q.cfg.plain, keys: &wire.Keys{Name: fmt.Sprint(i), Lock: fmt.Sprint("key", i)}, owner: fmt.Sprint("owner", i)}
-		l := newLease(t.Context(), q, at, 1, q.clock.Now(), q.clock.Now())
-		l.arm()
-		t.Cleanup(func() { l.timer.Stop() })
-		leases = append(leases, l)
+		leases = append(leases, grant(t, q, fmt.Sprint(i), &q.cfg.plain))
 	}
 	return q, leases
+}
+
+// grant is a lease that all nodes have granted.
+func grant(t *testing.T, q *Quorum, key string, cfg *leaseConfig) *holding {
+	rd := q.newOperation(OpAcquire, q.need)
+	for i := range q.nodes {
+		rd.Answer(i, vote.Reply{Answer: wire.Answer{Verdict: wire.OK, Token: 1}})
+	}
+	at := &attempt{cfg: cfg, keys: &wire.Keys{Name: key, Lock: "key" + key}, owner: "owner" + key, lock: "1 owner" + key}
+	now := q.clock.Now()
+	l := newLease(t.Context(), q, at, 1, now, now, rd)
+	l.arm()
+	t.Cleanup(func() { l.timer.Stop() })
+	return l
+}
+
+// sweep has all leases due, and sends what may be sent.
+func sweep(q *Quorum) {
+	e := q.extender
+	e.mu.Lock()
+	for _, g := range e.groups {
+		if g.period > 0 {
+			g.due = e.q.clock.Now()
+		}
+	}
+	e.mu.Unlock()
+	e.sweep()
 }
 
 // digits is what a node answers of leases that are extended together.
@@ -129,137 +57,347 @@ func digits(text string) wire.Answer {
 	return wire.Answer{Verdict: wire.OK, Extended: wire.InPlace}.With(wire.More{Each: text})
 }
 
-// However many nodes miss its key, a lease is extended alone once: several at a time would each see
-// some of the keys that are gone.
-func TestLeaseIsExtendedAloneOnce(t *testing.T) {
-	q, leases := held(t, 5, 2)
-	q.startTogether(leases, group{ttl: q.texts.ttl}, q.clock.Now())
-	q.fake(0).answer(0, digits("01"), nil)
-	for i := range q.nodes {
-		require.Len(t, q.fake(i).sent, 2)
-		require.Same(t, leases[0].attempt.keys, q.fake(i).sent[1].Call.Keys)
-	}
-	q.fake(1).answer(0, digits("01"), nil)
-	for i := range q.nodes {
-		require.Len(t, q.fake(i).sent, 2)
-	}
-	require.NoError(t, leases[0].Err())
-	q.fake(2).answer(0, digits("01"), nil)
-	require.ErrorIs(t, leases[0].Err(), ErrLost, "a quorum does not have its key")
-	require.NoError(t, leases[1].Err())
-}
+var none = wire.Answer{Verdict: wire.Failed}
 
-// Nor is it after StopExtending.
-func TestStoppedLeaseIsNotExtendedAlone(t *testing.T) {
-	q, leases := held(t, 5, 2)
-	q.startTogether(leases, group{ttl: q.texts.ttl}, q.clock.Now())
-	leases[0].StopExtending()
-	q.fake(0).answer(0, digits("00"), nil)
-	for i := range q.nodes {
-		require.Len(t, q.fake(i).sent, 2)
-		require.Same(t, leases[1].attempt.keys, q.fake(i).sent[1].Call.Keys)
-	}
-}
-
-// An answer that comes after the outcome may still show that a quorum does not have the key.
-func TestLateAnswersEndALease(t *testing.T) {
-	q, leases := held(t, 3, 1)
-	x := leases[0].startExtend(nil, false)
-	require.NotNil(t, x)
-	own := wire.Answer{Verdict: wire.OK, Extended: wire.InPlace}
-	refilled := wire.Answer{Verdict: wire.OK, Extended: wire.Refilled}
-	q.fake(0).answer(0, own, nil)
-	q.fake(1).answer(0, refilled, nil)
-	require.NoError(t, leases[0].Err())
-	q.fake(2).answer(0, refilled, nil)
-	require.ErrorIs(t, leases[0].Err(), ErrLost)
-}
-
-// An extension is traced once, and the one of a lease alone besides only if that put a key back.
-func TestExtensionBesideAnotherIsTracedIfItMatters(t *testing.T) {
-	own := wire.Answer{Verdict: wire.OK, Extended: wire.InPlace}
-	for name, test := range map[string]struct {
-		first  wire.Answer
-		beside bool
-		traces int
-	}{
-		"by itself":         {own, false, 1},
-		"besides":           {own, true, 0},
-		"besides, put back": {wire.Answer{Verdict: wire.OK, Extended: wire.Refilled}, true, 1},
-	} {
+// The deadline is the Q-th largest of what nodes prove, less the drift. What a node proves counts
+// from when it was asked, however late it answers, and no longer than until it says otherwise.
+func TestDeadlineIsWhatAQuorumProves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		q, leases := held(t, 5, 1)
-		traced := &extensions{}
-		q.cfg.tracers.extend = traced
-		result := make(chan error, 1)
-		leases[0].startExtend(result, test.beside)
-		for i, a := range []wire.Answer{test.first, own, own} {
-			q.fake(i).answer(0, a, nil)
+		l, validity := leases[0], q.cfg.validity(q.texts.ttl)
+		begun := q.clock.Now()
+		hears := func(i int, said wire.Extended, sent time.Duration) {
+			l.hears(i, said, begun.Add(sent), begun.Add(sent))
 		}
-		require.NoError(t, <-result, name)
-		require.Equal(t, test.traces, traced.n, name)
-	}
+		requireValid := func(want time.Duration) {
+			t.Helper()
+			require.NoError(t, l.Err())
+			require.Equal(t, begun.Add(want+validity), clock.Instant(l.deadline.Load()))
+		}
+		requireValid(0)
+		time.Sleep(4 * time.Second)
+		hears(0, wire.InPlace, 3*time.Second)
+		hears(1, wire.InPlace, 2*time.Second)
+		requireValid(0)
+		hears(2, wire.Refilled, time.Second)
+		requireValid(time.Second)
+		hears(3, wire.InPlace, 4*time.Second)
+		requireValid(2 * time.Second)
+		hears(3, wire.InPlace, time.Second) // which was answered late
+		requireValid(2 * time.Second)
+		hears(3, wire.Gone, 4*time.Second)
+		requireValid(time.Second)
+		hears(2, wire.ByOther, 4*time.Second)
+		requireValid(0)
+		hears(4, wire.Gone, 4*time.Second)
+		require.ErrorIs(t, l.Err(), ErrLost)
+		var lost *LostError
+		require.ErrorAs(t, l.Err(), &lost)
+		require.Equal(t, LostRefused, lost.Reason)
+		for i := range 5 {
+			hears(i, wire.InPlace, 4*time.Second)
+		}
+		require.ErrorIs(t, l.Err(), ErrLost, "ended is final")
+	})
 }
 
-// extensions counts what it is told.
+// Nor does a late answer revive a lease whose end nobody has noticed yet.
+func TestAnswerAfterTheDeadlineRevivesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, leases := held(t, 3, 1)
+		l, half := leases[0], q.texts.ttl/2
+		l.timer.Stop() // it is late
+		begun := q.clock.Now()
+		time.Sleep(2 * half)
+		for i := range 3 {
+			l.hears(i, wire.InPlace, begun.Add(half), begun)
+		}
+		require.ErrorIs(t, l.Err(), ErrLost)
+	})
+}
+
+// A deadline that is nearer than it was ends the context then. One that was moved away does so
+// without another timer.
+func TestContextFollowsTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, leases := held(t, 3, 2)
+		validity, begun := q.cfg.validity(q.texts.ttl), time.Now()
+		time.Sleep(4 * time.Second)
+		for _, l := range leases {
+			for i := range 2 {
+				l.hears(i, wire.InPlace, q.clock.Now(), q.clock.Now())
+			}
+		}
+		leases[0].timer.Reset(leases[0].remaining()) // as it does when it fires
+		leases[0].hears(0, wire.Gone, q.clock.Now(), q.clock.Now())
+		<-leases[0].Context().Done()
+		require.Equal(t, validity, time.Since(begun))
+		<-leases[1].Context().Done()
+		require.Equal(t, validity+4*time.Second, time.Since(begun))
+	})
+}
+
+// A node that has granted the key after the others proves that it has it; one that has not does not.
+func TestLateGrantIsAProof(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := testQuorum(3)
+		rd := q.newOperation(OpAcquire, q.need)
+		granted := vote.Reply{Answer: wire.Answer{Verdict: wire.OK, Token: 1}}
+		rd.Answer(0, granted)
+		rd.Answer(1, granted)
+		at := &attempt{cfg: &q.cfg.plain, keys: &wire.Keys{Name: "key", Lock: "key"}}
+		l := newLease(t.Context(), q, at, 1, q.clock.Now(), q.clock.Now(), rd)
+		rd.Answer(2, granted)
+		l.hears(0, wire.Gone, q.clock.Now(), q.clock.Now())
+		require.NoError(t, l.Err(), "two nodes have it")
+		l.hears(1, wire.Gone, q.clock.Now(), q.clock.Now())
+		require.ErrorIs(t, l.Err(), ErrLost)
+	})
+}
+
+// Leases with one rhythm are renewed together, and those whose tokens are to be spread, once an
+// hour. One with a minimum hold is extended alone.
+func TestWhatIsExtendedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, leases := held(t, 1, 2)
+		plain := leases[0].attempt.cfg
+		hold, long, manual := *plain, *plain, *plain
+		hold.minHold, long.ttl, manual.manual = time.Second, 2*plain.ttl, true
+		leases = append(leases, grant(t, q, "hold", &hold), grant(t, q, "long", &long), grant(t, q, "manual", &manual))
+		stopped := grant(t, q, "stopped", plain)
+		stopped.StopExtending()
+		ended := grant(t, q, "ended", plain)
+		ended.lose(LostClosed)
+		many := func(spread bool, some ...*holding) *wire.Call {
+			var want []wire.Held
+			for _, l := range some {
+				want = append(want, wire.Held{Keys: l.attempt.keys, Lock: l.attempt.lock})
+			}
+			return wire.NewExtendMany("", milliseconds(some[0].TTL()), want, spread)
+		}
+		swept := func() (calls []*wire.Call) {
+			n := q.fake(0)
+			n.sent = nil
+			sweep(q)
+			for i, r := range n.sent {
+				if r.Call.Op == wire.ExtendMany {
+					r.Call.Keys.Lock = ""
+				}
+				calls = append(calls, r.Call)
+				n.answer(i, digits("11"[:r.Call.Leases()]), nil)
+			}
+			return calls
+		}
+		alone := leases[2].attempt.call(wire.Extend)
+		alone.TTL, alone.Spread = q.texts.ttlText, "0" // always
+		require.ElementsMatch(t, []*wire.Call{many(true, leases[:2]...), &alone, many(true, leases[3])}, swept())
+		require.ElementsMatch(t, []*wire.Call{many(false, leases[:2]...), &alone, many(false, leases[3])}, swept())
+	})
+}
+
+// What is due in the same eighth of an interval is extended together, and no lease later than its
+// interval.
+func TestLeasesAreExtendedWithinTheirInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := testQuorum(1)
+		interval := q.cfg.plain.interval
+		due := make(map[clock.Instant]int)
+		for i := range 100 {
+			l := grant(t, q, fmt.Sprint(i), &q.cfg.plain)
+			in := l.group.due.Sub(q.clock.Now())
+			require.LessOrEqual(t, in, interval)
+			require.Greater(t, in, interval-interval/phases)
+			due[l.group.due]++
+			time.Sleep(interval / 100)
+		}
+		require.LessOrEqual(t, len(due), phases+1)
+	})
+}
+
+// A node that is slow gets no extension of a lease that was lost meanwhile.
+func TestExtensionIsNotSentAfterALoss(t *testing.T) {
+	q, leases := held(t, 1, 3)
+	now := q.clock.Now()
+	for i, left := range []time.Duration{3 * time.Hour, time.Hour, 2 * time.Hour} {
+		leases[i].deadline.Store(int64(now.Add(left)))
+	}
+	sweep(q)
+	sent := q.fake(0).sent
+	require.Len(t, sent, 1)
+	require.Equal(t, now.Add(time.Hour), sent[0].Expires)
+	leases[1].lose(LostDeadline)
+	sent[0].Expires, q.fake(0).unsent = now-1, true
+	q.fake(0).answer(0, none, node.ErrTimeout)
+	require.Len(t, q.fake(0).sent, 2, "it was taken back, which is nobody's failure: the others are sent again at once")
+	require.Equal(t, 2, q.fake(0).sent[1].Call.Leases())
+	q.fake(0).answer(1, none, node.ErrTimeout)
+	require.Len(t, q.fake(0).sent, 2, "it could not be sent in its time: that is one")
+}
+
+// A node that has failed is asked again after a while, longer each time.
+func TestExtensionThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, leases := held(t, 3, 2)
+		sweep(q)
+		n, ttl := q.fake(0), q.texts.ttl
+		for i, pause := range []time.Duration{ttl / 20, ttl / 10, ttl / 5, ttl / 3, ttl / 3} {
+			require.Len(t, n.sent, 1+i)
+			n.answer(i, none, node.ErrTimeout)
+			sweep(q)
+			require.Len(t, n.sent, 1+i, "it is left in peace")
+			require.Len(t, q.extender.lanes[0].waiting, 1, "and has nothing to catch up with")
+			require.Len(t, q.fake(1).sent, 1)
+			left := q.extender.lanes[0].until.Sub(q.clock.Now())
+			require.InDelta(t, pause, left, float64(pause)*pauseJitter)
+			time.Sleep(left)
+			for _, l := range leases {
+				for i := range 3 {
+					l.hears(i, wire.InPlace, q.clock.Now(), 0)
+				}
+			}
+			q.extender.sweep()
+		}
+		n.answer(5, digits("11"), nil)
+		require.Zero(t, q.extender.lanes[0].pause)
+	})
+}
+
+// A node is not asked for a lease again before it has answered, and what has not been sent to it is
+// replaced. The other nodes do not wait for it.
+func TestNothingIsQueuedTwice(t *testing.T) {
+	q, leases := held(t, 2, maxUnderway+2*wire.MaxGroup)
+	slow, quick := q.fake(0), q.fake(1)
+	yes := func(r *node.Request) wire.Answer {
+		each := make([]byte, r.Call.Leases())
+		for i := range each {
+			each[i] = '1'
+		}
+		return digits(string(each))
+	}
+	for i := range 4 {
+		sweep(q)
+		require.Len(t, slow.sent, maxUnderway/wire.MaxGroup)
+		for k := i * len(leases) / wire.MaxGroup; k < len(quick.sent); k++ {
+			quick.answer(k, yes(quick.sent[k]), nil)
+		}
+		require.Len(t, quick.sent, (i+1)*len(leases)/wire.MaxGroup)
+		require.Len(t, q.extender.lanes[0].waiting, 2)
+	}
+	for k := 0; k < len(slow.sent); k++ {
+		slow.answer(k, yes(slow.sent[k]), nil)
+	}
+	require.Len(t, slow.sent, len(leases)/wire.MaxGroup, "each once")
+	require.Zero(t, q.extender.lanes[0].underway)
+	sweep(q)
+	require.Len(t, slow.sent, len(leases)/wire.MaxGroup+maxUnderway/wire.MaxGroup)
+}
+
+// A node that does not have a key is asked for it alone, a while later, and puts it back. If another
+// has it there, it is asked after twice the time, and so on; and not at all while it does not vote,
+// or when the lease is not extended any more.
+func TestNodeThatLacksAKeyIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, leases := held(t, 3, 2)
+		sweep(q)
+		n := q.fake(0)
+		n.answer(0, digits("01"), nil)
+		n.answer(0, digits("01"), nil)
+		for i, pause := range []time.Duration{50, 100, 200} {
+			time.Sleep(pause * 85 / 100 * time.Millisecond)
+			require.Len(t, n.sent, 1+i)
+			time.Sleep(pause * 30 / 100 * time.Millisecond)
+			require.Len(t, n.sent, 2+i)
+			r := n.sent[1+i]
+			require.Equal(t, wire.Extend, r.Call.Op)
+			require.True(t, r.Call.Refill)
+			require.Same(t, leases[0].attempt.keys, r.Call.Keys)
+			n.answer(1+i, wire.Answer{Verdict: wire.Refused, Extended: wire.ByOther}, nil)
+		}
+		time.Sleep(500 * time.Millisecond)
+		n.answer(4, wire.Answer{Verdict: wire.OK, Extended: wire.Refilled}, nil)
+		time.Sleep(time.Second)
+		require.Len(t, n.sent, 5)
+		require.Positive(t, leases[0].proofs[0].until)
+
+		n.status = &node.Status{Fault: &wire.Fault{Condition: wire.Quarantined}}
+		leases[0].hears(0, wire.Gone, q.clock.Now(), 0)
+		time.Sleep(time.Second)
+		require.Len(t, n.sent, 5)
+		n.status = nil
+		leases[1].StopExtending()
+		leases[1].hears(0, wire.Gone, q.clock.Now(), 0)
+		time.Sleep(time.Second)
+		require.Len(t, n.sent, 5)
+		require.Len(t, q.fake(1).sent, 1, "it is the others' business no more")
+	})
+}
+
+// extensions keeps what it is told.
 type extensions struct {
 	ExtendTracer
-	n int
+	seen []TraceExtendData
 }
 
-func (e *extensions) TraceExtend(context.Context, TraceExtendData) { e.n++ }
+func (e *extensions) TraceExtend(_ context.Context, data TraceExtendData) {
+	e.seen = append(e.seen, data)
+}
 
-// What spreads tokens has them and their counters too, and the leases need not do so again for an
-// hour.
-func TestExtensionSpreadsTokens(t *testing.T) {
-	q, leases := held(t, 1, 1)
-	l, start := leases[0], q.clock.Now()
-	l.deadline.Store(int64(start.Add(2 * spreadEvery)))
-	l.hasSpread(start.Add(-spreadEvery))
-	g, ok := l.group(start)
-	require.True(t, ok)
-	require.True(t, g.spread)
-	q.startTogether(leases, g, start)
-	call := q.fake(0).sent[0].Call
-	require.Equal(t, wire.NewExtendMany(call.Keys.Lock, q.texts.ttlText, []wire.Held{{Keys: l.attempt.keys, Lock: l.attempt.lock}}, true), call)
-	require.False(t, l.spreads(start.Add(spreadEvery-1)))
-	require.True(t, l.spreads(start.Add(spreadEvery)))
+// A tracer is told once when the deadline has moved, and once when it cannot move any more.
+func TestExtensionIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, leases := held(t, 5, 2)
+		traced := &extensions{}
+		q.cfg.tracers.extend = traced
+		time.Sleep(time.Second)
+		sweep(q)
+		for i, events := range []int{0, 0, 1, 2, 2} {
+			q.fake(i).answer(0, digits([]string{"11", "10", "11", "11", "11"}[i]), nil)
+			require.Len(t, traced.seen, events, "%d nodes have answered", i+1)
+		}
+		require.Equal(t, leases[0].Key(), traced.seen[0].Key)
+		require.Equal(t, 3, traced.seen[0].Extended)
+		require.Equal(t, q.cfg.validity(q.texts.ttl)-time.Second, traced.seen[0].Margin)
+		require.Equal(t, leases[1].Key(), traced.seen[1].Key)
+		require.Equal(t, 3, traced.seen[1].Extended)
+		require.Len(t, traced.seen[1].Answers, 4)
+
+		time.Sleep(time.Second)
+		traced.seen = nil
+		sweep(q)
+		for i, events := range []int{0, 0, 2, 2, 2} {
+			q.fake(i).answer(len(q.fake(i).sent)-1, none, node.ErrTimeout)
+			require.Len(t, traced.seen, events, "%d nodes have failed", i+1)
+		}
+		for _, data := range traced.seen {
+			require.ErrorIs(t, data.Err, ErrNoQuorum)
+		}
+		time.Sleep(q.texts.ttl / 10)
+		traced.seen = nil
+		q.extender.sweep()
+		for i, events := range []int{0, 0, 2, 2, 2} {
+			q.fake(i).answer(len(q.fake(i).sent)-1, digits("11"), nil)
+			require.Len(t, traced.seen, events, "%d nodes have answered at last", i+1)
+		}
+		require.NoError(t, traced.seen[0].Err)
+		require.False(t, traced.seen[0].Shared)
+		require.True(t, traced.seen[1].Shared)
+	})
 }
 
 // Damaged counters are healed by leases that others have granted while they were, once and with the
 // latest time that is known; any other lease raises counters, and heals none.
 func TestWhoHealsCounters(t *testing.T) {
-	q, leases := held(t, 1, 1)
+	_, leases := held(t, 1, 1)
 	l := leases[0]
-	spread := func() string {
-		l.hasSpread(q.clock.Now().Add(-spreadEvery))
-		require.NotNil(t, l.startExtend(nil, false))
-		sent := q.fake(0).sent
-		return sent[len(sent)-1].Call.Spread
-	}
+	spread := func() string { return l.extendCall(0).Spread }
 	require.Equal(t, "0", spread())
 	for verdict, err := range map[wire.Verdict]error{wire.OK: nil, wire.Failed: &wire.Fault{Condition: wire.OutOfMemory}, wire.Refused: nil} {
-		l.Late(0, &vote.Reply{Answer: wire.Answer{Verdict: verdict}, Err: err})
+		l.Late(0, &vote.Reply{Answer: wire.Answer{Verdict: verdict, Extended: wire.InPlace}, Err: err})
 	}
 	require.Equal(t, "0", spread())
-	l.Late(0, &vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: wire.DamagedCounter("x")})
+	l.Late(0, &vote.Reply{Answer: none, Err: wire.DamagedCounter("x")})
 	latest, err := strconv.ParseInt(spread(), 10, 64)
 	require.NoError(t, err)
 	require.InDelta(t, time.Now().UnixMicro(), latest, float64(time.Minute.Microseconds()))
 	require.Equal(t, "0", spread(), "it is older from now on than what others may be granted")
-}
-
-// silent is a NodeTracer.
-type silent struct{ NodeTracer }
-
-// A lease that has ended meanwhile has an outcome of its own, which stands for no other lease.
-func TestEndedLeaseSpeaksForNoOther(t *testing.T) {
-	s, began := &standing{}, time.Now()
-	_, before := s.told(began, true)
-	require.False(t, before)
-	_, before = s.told(began, false)
-	require.False(t, before, "the first that has the outcome of the extension")
-	_, before = s.told(began, true)
-	require.False(t, before)
-	_, before = s.told(began, false)
-	require.True(t, before)
 }

@@ -3,6 +3,7 @@ package redlock
 import (
 	"fmt"
 
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
@@ -11,22 +12,31 @@ import (
 type fakeNode struct {
 	link
 
-	sent []*node.Request
+	clock  *clock.Clock
+	sent   []*node.Request
+	at     []clock.Instant
+	unsent bool         // what it answers from now on has not been sent
+	status *node.Status // nil for one that votes
 }
 
 func (n *fakeNode) Send(r *node.Request) error {
-	n.sent = append(n.sent, r)
+	n.sent, n.at = append(n.sent, r), append(n.at, n.clock.Now())
 	return nil
 }
 
-func (n *fakeNode) Status() *node.Status { return &node.Status{} }
+func (n *fakeNode) Status() *node.Status {
+	if n.status != nil {
+		return n.status
+	}
+	return &node.Status{}
+}
 
 func (n *fakeNode) Server() string { return "" }
 
 // answer answers the request that was sent as the n-th, from 0.
 func (n *fakeNode) answer(i int, a wire.Answer, err error) {
 	r := n.sent[i]
-	r.To.Answered(r, node.Answer{Answer: a, Err: err})
+	r.To.Answered(r, node.Answer{Answer: a, Err: err, Sent: n.at[i], Unsent: n.unsent})
 }
 
 // testQuorum is a Quorum of nodes that do nothing.
@@ -37,7 +47,7 @@ func testQuorum(nodes int) *Quorum {
 	}
 	q := newQuorum(cfg, nodes)
 	for i := range nodes {
-		q.nodes = append(q.nodes, &member{q: q, index: i, addr: fmt.Sprintf("%c:1", 'a'+i), link: &fakeNode{}})
+		q.nodes = append(q.nodes, &member{q: q, index: i, addr: fmt.Sprintf("%c:1", 'a'+i), link: &fakeNode{clock: q.clock}})
 	}
 	return q
 }

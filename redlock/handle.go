@@ -106,9 +106,10 @@ func (l *Lease) Context() context.Context {
 	return ctx
 }
 
-// Deadline returns until when the lease may be relied on, as known now: the start of the last
-// successful round plus the TTL, less the allowance for drift. Extensions move it. It is to be
-// compared with time.Now in this process; it means nothing on another machine.
+// Deadline returns until when the lease may be relied on, as known now: for the TTL from when the
+// nodes of a quorum were last asked that have the key, less the allowance for drift. Extensions move
+// it, and a node that has lost the key may bring it nearer. It is to be compared with time.Now in
+// this process; it means nothing on another machine.
 func (l *Lease) Deadline() time.Time { return l.of().Deadline() }
 
 // Err returns nil while the lease is valid, ErrReleased after Release, and a *LostError when it was
@@ -117,8 +118,9 @@ func (l *Lease) Deadline() time.Time { return l.of().Deadline() }
 func (l *Lease) Err() error { return l.of().Err() }
 
 // Extend sets the keys' expiry to the full TTL again and moves the deadline. There is no need to
-// call it unless the lease was acquired WithoutAutoExtend. A failed extension leaves the lease as
-// it was: it may be tried again until the deadline.
+// call it unless the lease was acquired WithoutAutoExtend. It asks all nodes, and returns when a
+// quorum has done so, or cannot. After a failure it may be tried again until the deadline. A node
+// that has lost the key gets it back with the next call; if too many have, the lease is lost.
 //
 // Errors: *QuorumError, *LostError or ErrReleased when the lease has ended, *OptionError, or ctx's
 // own error; after the last the extension may still take effect.

@@ -73,6 +73,7 @@ func TestRefusalBeforeTheHandshake(t *testing.T) {
 		for _, late := range []time.Duration{0, time.Minute} {
 			t.Run(fmt.Sprintf("%.15s %v", test.says, late), func(t *testing.T) {
 				bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+					t.Cleanup(func() { time.Sleep(2 * late) }) // a dial may be under way, for which Close does not wait
 					q := open(t, fleet, redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
 						fleet.ClientOption(url, o)
 						if url == fleet.Node(0).URL() {

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -10,7 +11,6 @@ import (
 	"weak"
 
 	"github.com/tenure-dev/tenure/internal/clock"
-	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
@@ -36,13 +36,24 @@ type holding struct {
 	spread  clock.Instant           // guarded by mu; when the fencing token was last sent with an extension
 	release release                 // guarded by mu
 
-	due   clock.Instant // guarded by extender.mu; next extension
-	place int           // guarded by extender.mu; in its heap, or -1
+	proofs []proof       // guarded by mu; one a node
+	few    [5]proof      // where that is enough they are here, and no object of their own
+	since  clock.Instant // start of the first round that acquired it
+	told   clock.Instant // guarded by mu; start of the last extension whose outcome was told
 
-	unextended atomic.Bool   // StopExtending was called
-	heals      atomic.Bool   // a node had a damaged counter when others granted it, and is to have its token
-	lacking    atomic.Bool   // a node answered that it does not have the key, since the last extension began
-	pause      time.Duration // guarded by extender.mu; from the last such answer to an extension
+	group *group // guarded by extender.mu; nil before and after
+	place int    // guarded by extender.mu; in the group
+
+	unextended atomic.Bool // StopExtending was called
+}
+
+// proof is what is known of a lease's key on a node.
+type proof struct {
+	until clock.Instant // the key is there until then at least, less the drift; 0 for that it is not known to be
+
+	pause   time.Duration // from the node's last answer that it does not have the key, until it is asked again
+	lacking bool          // it is to be asked again by itself
+	heals   bool          // it had a damaged counter when others granted the lease, and is to have its token
 }
 
 // final is how a lease ended.
@@ -55,27 +66,25 @@ type final struct {
 const spreadEvery = time.Hour
 
 // newLease starts a lease whose keys were set by rounds of which the first began at since, and the
-// last at start. It returns nil if the Quorum is closed.
-func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, start clock.Instant) *holding {
-	l := &holding{q: q, attempt: at, token: token, granted: start, place: -1, spread: start.Add(-spreadEvery)}
+// last, rd, at start. It returns nil if the Quorum is closed.
+func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, start clock.Instant, rd *operation) *holding {
+	l := &holding{q: q, attempt: at, token: token, since: since, granted: start, spread: start.Add(-spreadEvery)}
 	at.token = token
 	l.values.values = ctx
 	l.deadline.Store(int64(since.Add(q.cfg.validity(at.cfg.ttl))))
-	if at.cfg.manual {
-		l.arm()
+	if l.proofs = l.few[:min(len(q.nodes), len(l.few))]; len(q.nodes) > len(l.few) {
+		l.proofs = make([]proof, len(q.nodes))
 	}
-	if !q.adopt(l) {
+	l.prove(rd)
+	if !q.extender.add(l) {
 		// It has never been anybody's, so the tracer is not told of a loss.
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.end(&LostError{Key: l.Key(), Reason: LostClosed})
 		return nil
 	}
-	if l.final.Load() != nil {
-		q.forget(l) // it ran out before it was adopted
-	}
-	if !at.cfg.manual {
-		q.extender.add(l, since.Add(jitter(at.cfg.interval, extendJitter)))
+	if at.cfg.manual {
+		l.arm()
 	}
 	return l
 }
@@ -91,27 +100,148 @@ func (l *holding) arm() {
 	}
 }
 
-// strengthen has nodes get the key that have answered the round that granted it without a grant, or
-// will. A quorum has it, and for as long as no other node has, the lease does not survive that one
-// of the quorum forgets it. Where all nodes grant it costs nothing.
-func (l *holding) strengthen(rd *operation) {
-	for _, c := range rd.LeaveTo(l, func(rep *vote.Reply) bool { return rep.Verdict == wire.Refused || isDamaged(rep) }) {
+// prove takes what nodes have answered to the round that granted the lease, or will. A quorum has
+// the key, and for as long as no other node has, the lease does not survive that one of the quorum
+// forgets it. So the others are asked again. Where all nodes grant it costs nothing.
+func (l *holding) prove(rd *operation) {
+	for _, c := range rd.LeaveTo(l, func(i int, rep *vote.Reply) bool {
+		if rep.Verdict == wire.OK {
+			l.proofs[i].until = clock.Instant(l.deadline.Load())
+		}
+		return rep.Verdict == wire.Refused || isDamaged(rep)
+	}) {
 		l.Late(c.Slot, c.Reply)
 	}
 }
 
-// Late takes a node's answer of the round that granted the lease: another owner has or had the key
-// there, or it is damaged.
-func (l *holding) Late(node int, rep *vote.Reply) {
+// Late takes a node's answer of the round that granted the lease: it has the key too, or another
+// owner has or had it there, or it is damaged.
+func (l *holding) Late(i int, rep *vote.Reply) {
+	m := l.q.nodes[i]
 	switch {
-	case rep.Verdict == wire.Refused:
-		l.q.extender.lacks(l)
-	case isDamaged(rep):
-		l.heals.Store(true)
+	case rep.Verdict == wire.OK:
+		l.hears(i, wire.InPlace, l.since, l.since)
+		return
+	case rep.Verdict == wire.Refused, isDamaged(rep):
+		l.mu.Lock()
+		l.proofs[i].heals = rep.Verdict != wire.Refused
+		l.lacks(i)
+		l.mu.Unlock()
 	}
-	m := l.q.nodes[node]
 	m.damage.standing(m, l.attempt.keys, rep)
 }
+
+// hears takes what a node has said to an extension that was sent at that time. That the key is there
+// counts from then, however late the answer comes; that it is not ends what was known. The deadline
+// is what a quorum proves: if that has passed now, the lease is lost.
+//
+// It returns how long the lease would have been valid otherwise, 0 if it has ended, and whether it
+// was extended: for the first time to a full validity from start on. The clock is read with mu held,
+// in which the lease also ends: between the deadline and a loss nothing can move the deadline.
+func (l *holding) hears(i int, said wire.Extended, sent, start clock.Instant) (margin time.Duration, extended bool) {
+	l.mu.Lock()
+	now := l.q.clock.Now()
+	margin = clock.Instant(l.deadline.Load()).Sub(now)
+	if margin <= 0 || l.final.Load() != nil {
+		l.mu.Unlock()
+		return 0, false
+	}
+	validity := l.q.cfg.validity(l.TTL())
+	p := &l.proofs[i]
+	if said == wire.InPlace || said == wire.Refilled {
+		p.until, p.pause = max(p.until, sent.Add(validity)), 0
+	} else {
+		p.until = 0
+	}
+	next := l.proven()
+	if next <= now {
+		tell := l.loses(LostRefused)
+		l.mu.Unlock()
+		tell()
+		return 0, false
+	}
+	before := clock.Instant(l.deadline.Swap(int64(next)))
+	if next < before && l.timer != nil {
+		l.timer.Reset(next.Sub(now))
+	}
+	if p.until == 0 {
+		l.lacks(i)
+	}
+	if extended = next >= start.Add(validity) && (l.told < start || l.lastErr != nil); extended {
+		l.told, l.lastErr = start, nil
+	}
+	l.mu.Unlock()
+	return margin, extended
+}
+
+// proven is until when a quorum of nodes has the key, by what is known. Called with mu held.
+func (l *holding) proven() (until clock.Instant) {
+	for i := range l.proofs {
+		at, nodes := l.proofs[i].until, 0
+		for k := range l.proofs {
+			if l.proofs[k].until >= at {
+				nodes++
+			}
+		}
+		if nodes >= l.q.need {
+			until = max(until, at)
+		}
+	}
+	return until
+}
+
+// misses reports, once, that an extension that began at that time cannot move the deadline any more,
+// because of what nodes have said to it. The error is kept for the day the lease is lost.
+func (l *holding) misses(start clock.Instant, replies []vote.Reply) (margin time.Duration, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	agreed, missed := 0, 0
+	for i := range replies {
+		switch rep := &replies[i]; {
+		case rep.Verdict == wire.Pending:
+		case rep.Verdict == wire.Failed || l.proofs[i].until == 0:
+			missed++
+		default:
+			agreed++
+		}
+	}
+	margin = l.remaining()
+	if missed <= len(replies)-l.q.need || l.told >= start || l.final.Load() != nil || margin <= 0 {
+		return 0, nil
+	}
+	l.told, l.spread = start, start.Add(-spreadEvery)
+	l.lastErr = l.q.quorumError(OpExtend, l.Key(), vote.Outcome{Tally: vote.Tally{Agreed: agreed}, Replies: replies})
+	return margin, l.lastErr
+}
+
+// lacksAfter is how soon a node is asked again that does not have the key. What was in the way
+// there, an attempt of a rival, is taken back within a round trip or two. And a quorum that has lost
+// the key has said so by then.
+const lacksAfter = 50 * time.Millisecond
+
+// lacks has a node asked again that has answered that it does not have the key. If it says so again,
+// the next time is twice as late, and so on up to the interval: the rival may be far away. So all
+// that costs a handful of requests, whatever nodes say. One that does not vote could not put the key
+// back. Called with mu held.
+func (l *holding) lacks(i int) {
+	p, cfg := &l.proofs[i], l.attempt.cfg
+	if p.lacking || cfg.manual || l.unextended.Load() || l.q.nodes[i].Status().Reason() != nil {
+		return
+	}
+	p.lacking = true
+	p.pause = min(max(2*p.pause, lacksAfter), cfg.interval)
+	time.AfterFunc(jitter(p.pause, pauseJitter), func() {
+		l.mu.Lock()
+		l.proofs[i].lacking = false
+		l.mu.Unlock()
+		if l.extends() {
+			l.q.extender.ask(i, l.q.extendAlone(l, l.q.clock.Now(), nil))
+		}
+	})
+}
+
+// extends reports whether the lease is to be extended.
+func (l *holding) extends() bool { return !l.unextended.Load() && l.Err() == nil }
 
 // isDamaged reports whether a node has answered that what it has of the key is damaged.
 func isDamaged(rep *vote.Reply) bool {
@@ -205,31 +335,34 @@ func (l *holding) Err() error {
 	return l.final.Load().err
 }
 
-// expire runs at the deadline, or before it where the deadline was moved meanwhile.
+// expire runs at the deadline as it was when the timer was set, and sleeps on if it has moved.
 func (l *holding) expire() {
-	if l.final.Load() != nil {
+	if l.Err() != nil {
 		return
 	}
 	l.mu.Lock()
-	if left := l.remaining(); left > 0 {
-		l.timer.Reset(left)
-		l.mu.Unlock()
-		return
+	defer l.mu.Unlock()
+	if l.final.Load() == nil {
+		l.timer.Reset(max(l.remaining(), clock.AtOnce))
 	}
-	l.mu.Unlock()
-	l.lose(LostDeadline)
 }
 
 // lose ends the lease without releasing it. The context is cancelled first.
 func (l *holding) lose(reason LostReason) {
 	l.mu.Lock()
-	err := &LostError{Key: l.Key(), Reason: reason, Err: l.lastErr}
-	ended := l.end(err)
+	tell := l.loses(reason)
 	l.mu.Unlock()
-	if !ended {
-		return
+	tell()
+}
+
+// loses is called with mu held, and what it returns without.
+func (l *holding) loses(reason LostReason) (tell func()) {
+	err := &LostError{Key: l.Key(), Reason: reason, Err: l.lastErr}
+	t := l.q.cfg.tracers.lost
+	if !l.end(err) || t == nil {
+		return func() {}
 	}
-	if t := l.q.cfg.tracers.lost; t != nil {
+	return func() {
 		t.TraceLost(&l.values, TraceLostData{Key: l.Key(), Lease: l.shown(), Held: l.held(), Reason: reason, Err: err})
 	}
 }
@@ -248,7 +381,6 @@ func (l *holding) end(err error) bool {
 		l.timer.Stop()
 	}
 	l.q.extender.remove(l)
-	l.q.forget(l)
 	return true
 }
 
@@ -264,134 +396,70 @@ func (l *holding) Extend(ctx context.Context) error {
 	if l.none() {
 		return errNoLease
 	}
-	if err := checkContext(ctx); err != nil {
+	if err := cmp.Or(checkContext(ctx), l.Err()); err != nil {
 		return err
 	}
-	result := make(chan error, 1)
-	x := l.startExtend(result, false)
-	if x == nil {
-		return l.Err()
+	q, x, deadline := l.q, l.q.extendAlone(l, l.q.clock.Now(), nil), clock.Instant(l.deadline.Load())
+	timeout := q.cfg.timeout(l.TTL())
+	rd := q.newOperation(OpExtend, q.need)
+	defer rd.drop()
+	rd.lease = l
+	for i := range q.nodes {
+		rd.send(&l.values, l.attempt, *l.extendCall(i), x.start.Add(timeout), func(k int) bool { return k == i })
 	}
-	timeout := time.NewTimer(l.q.cfg.timeout(l.TTL()))
-	defer timeout.Stop()
-	select {
-	case err := <-result:
-		return err
-	case <-l.Context().Done():
-		return l.Err()
-	case <-ctx.Done():
-		// The round still needs its end, for nodes that never answer.
-		time.AfterFunc(l.q.cfg.timeout(l.TTL()), x.expire)
+	wait, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(l.Context(), stop)()
+	waited := rd.Wait(wait, timeout, &q.waits)
+	o, err := rd.Outcome(), l.Err()
+	if err == nil && waited != nil {
 		return newContextError(ctx, l.Key(), nil)
-	case <-timeout.C:
-		x.expire()
-		return <-result
 	}
+	if err == nil {
+		if !o.Success {
+			err = q.quorumError(OpExtend, l.Key(), o)
+		}
+		l.mu.Lock()
+		l.lastErr = err
+		l.mu.Unlock()
+	}
+	if t := q.cfg.tracers.extend; t != nil {
+		data := x.data(0, o.Replies)
+		data.Margin, data.Err = max(deadline.Sub(q.clock.Now()), 0), err
+		t.TraceExtend(&l.values, data)
+	}
+	return err
 }
 
 func (l *holding) StopExtending() {
 	if !l.none() {
 		l.unextended.Store(true)
 		l.arm()
-		l.q.extender.remove(l)
 	}
 }
 
-// group is that of the lease's extension at that time; false if it is to be extended by itself.
-func (l *holding) group(start clock.Instant) (g group, ok bool) {
-	switch {
-	case l.lacking.Load(): // its key would not be found there
-		return g, false
-	case l.heals.Load():
-		return g, false
-	case l.attempt.cfg.minHold > 0:
-		return g, false // it would revive what a release has left, which it may overtake
-	case clock.Instant(l.deadline.Load()).Sub(start) < l.q.cfg.timeout(l.TTL()):
-		return g, false // all would have to be sent before its end
-	}
-	return group{l.TTL(), l.spreads(start)}, true
-}
-
-// spreads reports whether an extension that begins at that time is to spread the token: once in a
-// while, and where a counter is to be healed.
+// spreads reports whether an extension that begins at that time is to spread the token, as one does
+// once in a while.
 func (l *holding) spreads(start clock.Instant) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.heals.Load() || start.Sub(l.spread) >= spreadEvery
+	if start.Sub(l.spread) < spreadEvery {
+		return false
+	}
+	l.spread = start
+	return true
 }
 
-// startExtend sends an extension of the lease by itself to all nodes. Its outcome is applied to the
-// lease when it is certain, by any goroutine. It returns nil, and nothing happens, if the lease has
-// ended.
-func (l *holding) startExtend(result chan<- error, beside bool) *extension {
-	if l.Err() != nil {
-		return nil
-	}
-	x := &extension{q: l.q, start: l.q.clock.Now(), alone: true, key: l.Key(), result: result, beside: beside, oneLease: [1]*holding{l}}
-	x.leases, x.tallies = x.oneLease[:], x.oneTally[:]
-	l.lacking.Store(false)
+// extendCall renews the key on a node. If the node is not known to have it, it also puts it back,
+// and heals the counter there.
+func (l *holding) extendCall(i int) *wire.Call {
 	call := l.attempt.call(wire.Extend)
-	call.TTL = l.q.texts.milliseconds(l.TTL())
-	if l.spreads(x.start) {
-		call.Spread = "0"
-		if l.heals.Swap(false) {
-			call.Spread = strconv.FormatInt(l.q.clocks.Latest(time.Now()).Microseconds(), 10)
-		}
-		l.hasSpread(x.start)
-	}
-	x.call = &call
-	x.send(&l.values, node.Request{Expires: clock.Instant(l.deadline.Load()), Ended: &l.attempt.ended}, 0)
-	return x
-}
-
-// hasSpread notes when the token was spread.
-func (l *holding) hasSpread(at clock.Instant) {
+	call.TTL, call.Spread = l.q.texts.milliseconds(l.TTL()), "0"
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.spread = at
-}
-
-// apply moves the deadline, or keeps the error for the day the lease is lost. The new deadline
-// counts from the start of the extension. An outcome that comes after the deadline changes nothing:
-// the lease was lost then. The clock is read with mu held, in which the lease also ends: between
-// the deadline and a loss nothing can move the deadline.
-func (l *holding) apply(e ending, start clock.Instant) (margin time.Duration, err error) {
-	l.mu.Lock()
-	margin = l.remaining()
-	if margin <= 0 || l.final.Load() != nil {
-		l.mu.Unlock()
-		return 0, l.Err()
+	p := &l.proofs[i]
+	if call.Refill = p.until == 0; p.heals {
+		p.heals, call.Spread = false, strconv.FormatInt(l.q.clocks.Latest(time.Now()).Microseconds(), 10)
 	}
-	defer l.mu.Unlock()
-	if !e.success {
-		l.lastErr = l.q.quorumError(OpExtend, l.Key(), e.as.Outcome)
-		l.spread = start.Add(-spreadEvery)
-		return margin, l.lastErr
-	}
-	l.lastErr = nil
-	if next := start.Add(l.q.cfg.validity(l.TTL())); next > clock.Instant(l.deadline.Load()) {
-		l.deadline.Store(int64(next))
-		if l.timer != nil {
-			l.timer.Reset(next.Sub(l.q.clock.Now())) // or the timers of many leases would wake the process all the time, for nothing
-		}
-	}
-	return margin, nil
-}
-
-func (l *holding) traceExtend(as *standing, began time.Time, margin time.Duration, err error) {
-	t := l.q.cfg.tracers.extend
-	if t == nil {
-		return
-	}
-	data := TraceExtendData{Key: l.Key(), Lease: l.shown(), Start: began, Margin: margin, Answers: as.answers, Err: err}
-	data.Duration, data.Shared = as.told(began, margin <= 0)
-	for i := range as.Replies {
-		switch rep := &as.Replies[i]; {
-		case rep.Verdict == wire.OK && rep.Extended == wire.InPlace:
-			data.Extended++
-		case rep.Extended == wire.Refilled:
-			data.Refilled++
-		}
-	}
-	t.TraceExtend(&l.values, data)
+	return &call
 }

@@ -49,6 +49,7 @@ type operation struct {
 	q     *Quorum
 	op    Op
 	key   string
+	lease *holding // that hears of the answers too; nil for none
 	trace trace
 	call  wire.Call       // what the first nodes were asked
 	few   [5]node.Request // where that is enough, requests are here, and no object of their own
@@ -86,6 +87,9 @@ func (o *operation) Answered(r *node.Request, a node.Answer) {
 func (o *operation) answered(m *member, slot int, call *wire.Call, a node.Answer) {
 	rep := m.Reply(call, a)
 	o.trace.end(m, slot, o.op, o.key, &rep)
+	if o.lease != nil && rep.Verdict != wire.Failed {
+		o.lease.hears(slot, rep.Extended, a.Sent, a.Sent)
+	}
 	o.Answer(slot, rep)
 }
 

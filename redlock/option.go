@@ -35,7 +35,7 @@ const (
 	minExtendInterval = 10 * time.Millisecond
 	// extendFraction: a lease is extended every TTL/3, so that two attempts may fail outright.
 	extendFraction = 3
-	// retryFraction: a failed extension is tried again every TTL/20.
+	// retryFraction: a failed extension is tried again after TTL/20, and then later each time.
 	retryFraction = 20
 	// A node's timeout is TTL/20 within these bounds: far below the TTL, so that a slow node costs
 	// little of the validity, and well above a round trip between regions.

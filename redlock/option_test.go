@@ -107,7 +107,6 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 10*time.Second, l.ttl)
 	require.Equal(t, 10*time.Second/3, l.interval)
-	require.Equal(t, 500*time.Millisecond, l.retryAfter)
 	require.Equal(t, 500*time.Millisecond, c.timeout(l.ttl))
 	require.Equal(t, 100*time.Millisecond, c.timeout(time.Second))
 	require.Equal(t, 200*time.Millisecond, c.timeout(4*time.Second))

@@ -55,9 +55,8 @@ type Quorum struct {
 	processes processes
 	longTTL   atomic.Bool // a lease with a TTL above the longest was seen
 	mu        sync.Mutex
-	leases    map[*holding]struct{} // guarded by mu; held ones
-	closed    bool                  // guarded by mu
-	done      chan struct{}         // closed by Close
+	closed    bool          // guarded by mu
+	done      chan struct{} // closed by Close
 	work      sync.WaitGroup
 	rounds    sync.WaitGroup // acquisitions under way, which Close lets roll back; added to with mu held
 }
@@ -267,14 +266,13 @@ func (c *config) checkMode(mode valkey.ClientMode) error {
 
 func newQuorum(cfg *config, nodes int) *Quorum {
 	q := &Quorum{
-		cfg:    cfg,
-		need:   nodes/2 + 1,
-		clock:  clock.New(),
-		lines:  newLines(),
-		leases: make(map[*holding]struct{}),
-		done:   make(chan struct{}),
+		cfg:   cfg,
+		need:  nodes/2 + 1,
+		clock: clock.New(),
+		lines: newLines(),
+		done:  make(chan struct{}),
 	}
-	q.extender = newExtender(q)
+	q.extender = newExtender(q, nodes)
 	q.texts = q.cfg.texts()
 	q.reporter = newReporter(q)
 	q.noKey = wire.NewKeys(cfg.prefix, "")
@@ -370,12 +368,8 @@ func (q *Quorum) Close() error {
 		return nil
 	}
 	q.closed = true
-	held := make([]*holding, 0, len(q.leases))
-	for l := range q.leases {
-		held = append(held, l)
-	}
 	q.mu.Unlock()
-	for _, l := range held {
+	for _, l := range q.extender.close() {
 		l.lose(LostClosed)
 	}
 	close(q.done)
@@ -461,23 +455,6 @@ func (q *Quorum) later(f func()) bool {
 		q.work.Go(f)
 	}
 	return !q.closed
-}
-
-// adopt registers a lease; false means that the Quorum has been closed meanwhile.
-func (q *Quorum) adopt(l *holding) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
-		return false
-	}
-	q.leases[l] = struct{}{}
-	return true
-}
-
-func (q *Quorum) forget(l *holding) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	delete(q.leases, l)
 }
 
 func (q *Quorum) isClosed() bool {

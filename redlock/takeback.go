@@ -25,7 +25,7 @@ const (
 func (q *Quorum) takeBack(ctx context.Context, at *attempt, rd *operation, then next) {
 	at.ended.Store(true)
 	u := &undo{q: q, at: at, ctx: q.detach(ctx), then: then, left: len(q.nodes)}
-	for _, a := range rd.LeaveTo(u, func(*vote.Reply) bool { return true }) {
+	for _, a := range rd.LeaveTo(u, func(int, *vote.Reply) bool { return true }) {
 		u.Late(a.Slot, a.Reply)
 	}
 }

@@ -114,7 +114,9 @@ type TraceNodeEndData struct {
 	Duration time.Duration // from TraceNodeStart, waiting in the node's queue included
 }
 
-// ExtendTracer is told of every extension of a lease after its outcome is certain.
+// ExtendTracer is told of the extensions of a lease: of each once when the deadline has moved, or
+// when so many nodes have failed that it cannot (and then when it moves all the same), and of a node
+// that has got a lost key back.
 type ExtendTracer interface {
 	TraceExtend(ctx context.Context, data TraceExtendData)
 }
@@ -123,7 +125,7 @@ type ExtendTracer interface {
 type TraceExtendData struct {
 	Key      string
 	Lease    *Lease
-	Start    time.Time     // when the nodes were asked, by this process's clock
+	Start    time.Time     // when the extension was due, by this process's clock
 	Duration time.Duration // from Start until the outcome was certain
 	Margin   time.Duration // validity that was left when the extension succeeded: how close it came
 	Extended int           // nodes that extended the key
@@ -132,8 +134,8 @@ type TraceExtendData struct {
 	Err      error
 
 	// Shared means that the tracer was told before of the same extension, for another lease: both
-	// were extended together and became certain with the same answer, so all but Key, Lease and
-	// Margin is the same. Who counts or measures extensions, and not leases, leaves these out.
+	// were extended together and became certain with the same answer. Who counts or measures
+	// extensions, and not leases, leaves these out.
 	Shared bool
 }
 

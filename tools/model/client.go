@@ -1,7 +1,5 @@
 package model
 
-import "math/bits"
-
 // clientSteps yields what an attempt may do next. Answers are not delivered one by one: a client
 // that decides has received some of those that were given, and the others are under way or lost.
 func (p *protocol) clientSteps(s *state, i int, yield yielder) {
@@ -23,13 +21,17 @@ func (p *protocol) clientSteps(s *state, i int, yield yielder) {
 		p.decideToken(s, i, yield)
 		p.end(s, i, evFail, yield)
 	case live:
-		if p.Extends {
-			p.beginExtend(s, i, yield)
-			p.decideExtend(s, i, yield)
+		for n := range p.Nodes {
+			if p.Extends {
+				p.extendOn(s, i, n, yield)
+				p.hear(s, i, n, yield)
+			}
 		}
 		p.end(s, i, evRelease, yield)
 	case lapsed:
-		p.decideExtend(s, i, yield)
+		for n := range p.Nodes {
+			p.hear(s, i, n, yield)
+		}
 	}
 }
 
@@ -166,12 +168,12 @@ func (p *protocol) grant(t *state, i int, e event, yield yielder) {
 	for n := range p.Nodes {
 		cl := &t.nodes[n].cells[i]
 		cl.queue &^= cmdAgree
+		if cl.chosen && p.Extends {
+			cl.proof = at.left
+		}
 		cl.reply, cl.chosen, cl.value = noReply, false, 0
 	}
-	broken := t.exclusive()
-	if !p.looksAt(broken) {
-		broken = none
-	}
+	broken := p.exclusive(t)
 	if p.Tokens {
 		if p.looksAt(TokenOrder) && !p.inOrder(t, at) {
 			broken = TokenOrder
@@ -185,69 +187,62 @@ func (p *protocol) grant(t *state, i int, e event, yield yielder) {
 	p.conclude(t, e, broken, yield)
 }
 
-// beginExtend starts a round of extensions: at most one in a tick, none in the one in which the
-// deadline began to count, and at most one round of which something is still in flight before it.
-func (p *protocol) beginExtend(s *state, i int, yield yielder) {
-	if at := &s.attempts[i]; at.round == p.valid() || at.left == p.valid() && !p.NoClocks {
+// extendOn sends an extension to a node: at most one in a tick, none in the one in which the
+// acquisition began, and none before the one before has been answered or its connection broke. That
+// one may be carried out all the same, and is not heard.
+func (p *protocol) extendOn(s *state, i, n int, yield yielder) {
+	cl := &s.nodes[n].cells[i]
+	if !p.NoClocks && (cl.sent == p.valid() || s.attempts[i].left == p.valid()) || cl.queue&cmdExtend != 0 && cl.queue&cmdStale != 0 {
 		return
 	}
 	t := *s
-	for n := range p.Nodes {
-		cl := &t.nodes[n].cells[i]
-		if cl.queue&cmdExtend != 0 {
-			if cl.queue&cmdStale != 0 {
-				return
-			}
-			cl.queue ^= cmdExtend | cmdStale
-		}
-		cl.queue |= cmdExtend
-		cl.reply = noReply
+	cl = &t.nodes[n].cells[i]
+	if cl.queue&cmdExtend != 0 {
+		cl.queue |= cmdStale
 	}
-	t.attempts[i].round = p.valid()
-	p.finish(&t, event{kind: evBeginExtend, attempt: int8(i)}, yield)
+	cl.queue |= cmdExtend
+	cl.reply, cl.sent = noReply, p.valid()
+	p.finish(&t, event{kind: evExtend, attempt: int8(i), node: int8(n)}, yield)
 }
 
-// decideExtend moves the deadline, with a quorum of answers not all of which are refills.
-func (p *protocol) decideExtend(s *state, i int, yield yielder) {
-	got := p.answered(s, i, extended, refilled)
-	if s.attempts[i].round == 0 || bits.OnesCount(got) < p.quorum() {
-		return
-	}
-	fresh := p.answered(s, i, refilled, refilled)
-	if p.Defect != RefillQuorum && !p.mixed(got, fresh) {
+// hear takes a node's answer to an extension, however late it is.
+func (p *protocol) hear(s *state, i, n int, yield yielder) {
+	if s.nodes[n].cells[i].reply <= settled {
 		return
 	}
 	t := *s
-	at := &t.attempts[i]
-	revived := at.phase == lapsed
-	at.phase = live
-	at.left, at.round = max(at.left, at.round), 0
-	if p.Defect == CountFromReply {
-		at.left = p.valid()
-	}
-	for n := range p.Nodes {
-		cl := &t.nodes[n].cells[i]
-		cl.reply = noReply
-	}
-	broken := t.exclusive()
-	if !p.looksAt(broken) {
-		broken = none
-	}
-	if revived && p.looksAt(LapsedStaysLapsed) {
-		broken = LapsedStaysLapsed
-	}
-	p.conclude(&t, event{kind: evExtended, attempt: int8(i), arg: int8(got)}, broken, yield)
+	e := event{kind: evHear, attempt: int8(i), node: int8(n)}
+	p.conclude(&t, e, p.heard(&t, i, n), yield)
 }
 
-// mixed reports whether a quorum can be had of the nodes that answered in which fewer than a quorum
-// had lost the key.
-func (p *protocol) mixed(got, fresh uint) bool {
-	for _, set := range p.quorums {
-		if set&got == set && bits.OnesCount(set&fresh) < p.quorum() {
-			return true
+// heard takes the answer that a node has given: it proves that the node has the key from when the
+// extension was sent, or ends what is known of it. It returns the property that this breaks.
+func (p *protocol) heard(t *state, i, n int) Property {
+	at, cl := &t.attempts[i], &t.nodes[n].cells[i]
+	if cl.told = cl.reply == gone; !cl.told {
+		proof := cl.sent
+		if p.Defect == ProofFromAnswer {
+			proof = p.valid()
 		}
+		cl.proof = max(cl.proof, proof)
+	} else if p.Defect != GoneIgnored {
+		cl.proof = 0
 	}
-	return false
+	cl.reply = noReply
+	if p.NoClocks || cl.sent < p.valid() {
+		cl.sent = 0
+	}
+	revived := at.phase == lapsed && p.deadline(t, i) > 0
+	if revived {
+		at.phase = live
+	}
+	p.lapse(t, i)
+	switch {
+	case revived && p.looksAt(LapsedStaysLapsed):
+		return LapsedStaysLapsed
+	default:
+		return p.exclusive(t)
+	}
 }
 
 // end ends an attempt: it gives up, or its lease is released or lost. The release that it then
@@ -267,6 +262,7 @@ func (p *protocol) stop(t *state, i int) {
 	for n := range p.Nodes {
 		cl := &t.nodes[n].cells[i]
 		cl.reply, cl.chosen, cl.value = noReply, false, 0
+		cl.sent, cl.proof, cl.told = 0, 0, false
 		if p.NoStrays {
 			cl.queue = 0
 		}

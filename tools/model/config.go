@@ -7,6 +7,7 @@ type Config struct {
 	Attempts int // at the same time
 	Starts   int // attempts in all; 0 for no limit
 	Restarts int // restarts in all; -1 for no limit
+	Losses   int // how often a running node loses a key, in all
 
 	Validity int // of a lease, from the start of its round
 	Drift    int // how much earlier than the TTL a key may expire; the TTL is Validity + Drift

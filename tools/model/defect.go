@@ -18,7 +18,10 @@ const (
 	HintTooHigh     // the hint is not held to what is at most the allowance ahead of the server's clock
 	FastClockLeads  // it is held to that, but need not be near the median
 	LateReply       // an extension that is confirmed after the deadline revives the lease
-	CountFromReply  // the deadline counts from the reply, not from the start of the round
+	CountFromReply  // the deadline of a grant counts from the reply, not from the start of the round
+	ProofFromAnswer // an extension proves from its answer on, not from its sending
+	ProofTooFew     // the deadline is the (Q-1)-th largest proof
+	GoneIgnored     // a node that answers that it does not have the key is taken at its word of before
 	CountFromLast   // the deadline counts from the start of the round in which the attempt asked last
 	UndoEarlier     // a grant of an earlier round that is answered late is released, although the attempt has stayed
 	NoDrift         // the lease is relied on for the whole TTL
@@ -30,7 +33,6 @@ const (
 	AgreeAny        // a node agrees to a token whoever has the key
 	AgreeUngated    // a restarted node agrees to tokens
 	AgreeKeyOnly    // agreement raises the token in the key, and not the counter
-	RefillQuorum    // an extension counts although a quorum had lost the key
 )
 
 var defectNames = [...]string{
@@ -48,6 +50,9 @@ var defectNames = [...]string{
 	FastClockLeads:  "a fast clock leads",
 	LateReply:       "late reply revives",
 	CountFromReply:  "deadline counts from the reply",
+	ProofFromAnswer: "proof counts from the answer",
+	ProofTooFew:     "deadline is the proof of Q - 1",
+	GoneIgnored:     "withdrawal is ignored",
 	CountFromLast:   "deadline counts from the last round",
 	UndoEarlier:     "late grant of an earlier round is released",
 	NoDrift:         "no allowance for drift",
@@ -59,7 +64,6 @@ var defectNames = [...]string{
 	AgreeAny:        "agreement does not look at the owner",
 	AgreeUngated:    "agreement is not gated",
 	AgreeKeyOnly:    "agreement without the counter",
-	RefillQuorum:    "extension of a key that a quorum had lost",
 }
 
 func (d Defect) String() string { return defectNames[d] }

@@ -19,8 +19,14 @@
 // never. A client decides with some of the answers that were given by then; the others are late or
 // lost. So there is no step for the receipt of an answer, none for a command that is refused (it
 // might as well be in flight for ever), and one for a command that is lost only where another is
-// waiting behind it. At most two rounds of extensions of a lease are in flight, and a lease begins
-// at most one in a tick.
+// waiting behind it. A lease sends each node one extension in a tick at most, and at most two are in
+// flight there: a second only when the connection of the first has broken, whose answer is then not
+// heard.
+//
+// What a node answers to an extension is a proof, from the sending on, or ends one. It is heard at
+// once or never. That it is heard late is among what happens then: until it is heard the lease has
+// less, and afterwards the same. A defect for which that does not hold is searched with a step for
+// hearing, and so is everything in the test of the reductions.
 //
 // An attempt that stays in a split vote asks nodes again with the same owner value. Because a
 // refused command is as good as one in flight, that adds something only where the first one was
@@ -43,7 +49,7 @@
 //
 // # What is not modelled
 //
-// Losing the data of a running node (FLUSHALL, eviction), a server's wall clock that jumps, how the
+// Losing the counters of a running node (FLUSHALL), a server's wall clock that jumps, how the
 // gate learns of a restart (a closed gate is atomic with the grant here, as NOSCRIPT is), the
 // minimum and maximum hold, waiting, replicas, and everything that is code and not protocol: the
 // model shows that the rules are enough, not that package redlock keeps them. A command that

@@ -6,7 +6,8 @@ type Property uint8
 // The properties.
 const (
 	none Property = iota
-	// MutualExclusion: at most one lease is live.
+	// MutualExclusion: at most one lease is live. Where running nodes lose keys: no lease is live
+	// beside another once N-Q+1 nodes have told it that they do not have its key.
 	MutualExclusion
 	// TokenOrder: a lease's token is greater than that of every lease granted before it. Without
 	// clocks that cannot be had of attempts that overlap: one may learn late of what it was granted
@@ -50,18 +51,30 @@ func (c *Config) looksAt(p Property) bool {
 	}
 }
 
-// exclusive returns MutualExclusion if more than one lease is live.
-func (s *state) exclusive() Property {
-	holders := 0
-	for i := range s.attempts {
+// exclusive returns MutualExclusion if more than one lease is live. Where running nodes lose keys
+// that cannot be had. Then one of them must have been told that too many nodes do not have its key.
+func (p *protocol) exclusive(s *state) Property {
+	holders, told := 0, p.Losses == 0
+	for i := range p.Attempts {
 		if s.attempts[i].phase == live {
 			holders++
+			told = told || p.told(s, i) > p.Nodes-p.quorum()
 		}
 	}
-	if holders > 1 {
+	if holders > 1 && told && p.looksAt(MutualExclusion) {
 		return MutualExclusion
 	}
 	return none
+}
+
+// told is how many nodes have told an attempt that they do not have its key.
+func (p *protocol) told(s *state, i int) (nodes int) {
+	for n := range p.Nodes {
+		if s.nodes[n].cells[i].told {
+			nodes++
+		}
+	}
+	return nodes
 }
 
 // clean returns NothingLeft if an ended attempt has left its key on the node.

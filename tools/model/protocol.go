@@ -60,6 +60,7 @@ func (p *protocol) steps(s *state, yield func(e event, next *state, broken Prope
 	}
 	for n := range p.Nodes {
 		p.restart(s, n, yield)
+		p.lose(s, n, yield)
 		p.other(s, n, yield)
 	}
 	if !p.NoClocks {
@@ -106,27 +107,82 @@ func (p *protocol) tickAttempt(t *state, i int) {
 	if p.Tokens && at.phase != idle && at.hint != hintLow && at.hint != hintHigh {
 		at.hint = p.aged(at.hint)
 	}
-	if at.round > 0 {
-		if at.round--; at.round == 0 {
-			for n := range p.Nodes {
-				t.nodes[n].cells[i].reply = noReply
-			}
+	if at.phase != idle && at.phase != ended && at.left > 0 {
+		at.left--
+	}
+	for n := range p.Nodes {
+		cl := &t.nodes[n].cells[i]
+		cl.proof = less(cl.proof)
+		cl.sent = less(cl.sent)
+		if cl.sent == 0 && (cl.reply == extended || cl.reply == refilled) {
+			cl.reply = noReply // it proves nothing any more
+		}
+		if cl.queue&cmdExtend == 0 && cl.reply == noReply {
+			cl.sent = 0
 		}
 	}
 	switch at.phase {
-	case acquiring, agreeing, live:
-		at.left--
-		switch {
-		case at.left > 0:
-		case at.phase == live && p.Defect == LateReply:
-			at.phase = lapsed
-		default:
+	case acquiring, agreeing:
+		if at.left == 0 {
 			p.stop(t, i)
 		}
+	case live, lapsed:
+		p.lapse(t, i)
 	}
-	if at.phase == lapsed && at.round == 0 {
+}
+
+func less(ticks uint8) uint8 {
+	if ticks > 0 {
+		ticks--
+	}
+	return ticks
+}
+
+// lapse ends a lease whose deadline has passed: the Q-th largest of what nodes prove.
+func (p *protocol) lapse(t *state, i int) {
+	at := &t.attempts[i]
+	switch {
+	case p.deadline(t, i) > 0:
+	case p.Defect == LateReply && p.awaits(t, i):
+		at.phase = lapsed
+	default:
 		p.stop(t, i)
 	}
+}
+
+// deadline is how many ticks a lease is relied on. One that is not extended has the proofs of its
+// acquires only.
+func (p *protocol) deadline(s *state, i int) uint8 {
+	if !p.Extends {
+		return s.attempts[i].left
+	}
+	need := p.quorum()
+	if p.Defect == ProofTooFew {
+		need--
+	}
+	var deadline uint8
+	for n := range p.Nodes {
+		proof, enough := s.nodes[n].cells[i].proof, 0
+		for m := range p.Nodes {
+			if s.nodes[m].cells[i].proof >= proof {
+				enough++
+			}
+		}
+		if enough >= need {
+			deadline = max(deadline, proof)
+		}
+	}
+	return deadline
+}
+
+// awaits reports whether an answer is still to come that would prove something.
+func (p *protocol) awaits(s *state, i int) bool {
+	for n := range p.Nodes {
+		if cl := &s.nodes[n].cells[i]; cl.sent > 0 && (cl.queue&cmdExtend != 0 || cl.reply > settled) {
+			return true
+		}
+	}
+	return false
 }
 
 // forget drops what is in flight for an ended attempt that has no key: it may never arrive. The
@@ -189,6 +245,9 @@ func (p *protocol) conclude(t *state, e event, broken Property, yield yielder) {
 		}
 		if at.phase != acquiring {
 			at.asked = 0
+		}
+		if at.phase == live && queued&(cmdAcquire|cmdAgain) == 0 && at.left < p.valid() && p.Extends {
+			at.left = 0 // nothing counts from it any more
 		}
 		if at.phase == ended && queued&(cmdAgree|cmdStale|cmdExtend) == 0 {
 			at.token = 0

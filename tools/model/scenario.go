@@ -27,11 +27,12 @@ var clockless = Config{
 func Designs() []Config {
 	return []Config{
 		leases.but("leases", func(*Config) {}),
-		leases.but("leases, three at a time", func(c *Config) { c.Attempts = 3 }),
+		leases.but("leases, three at a time", func(c *Config) { c.Attempts, c.NoStrays = 3, true }),
 		leases.but("leases, four nodes", func(c *Config) { c.Nodes = 4 }),
 		leases.but("leases, five nodes, not extended", func(c *Config) { c.Nodes, c.Extends = 5, false }),
-		leases.but("leases, five nodes, no strays", func(c *Config) { c.Nodes, c.NoStrays = 5, true }),
-		leases.but("leases, longer times", func(c *Config) { c.Validity, c.Drift, c.Gate = 3, 2, 5 }),
+		leases.but("leases, five nodes, no strays", func(c *Config) { c.Nodes, c.NoStrays, c.Restarts = 5, true, 1 }),
+		leases.but("leases, longer times", func(c *Config) { c.NoStrays, c.Validity, c.Drift, c.Gate = true, 3, 2, 5 }),
+		leases.but("leases, keys lost", func(c *Config) { c.Losses = 1 }),
 		leases.but("leases, commands in any order", func(c *Config) { c.Unordered, c.Extends = true, false }),
 		leases.but("leases, asked again, not extended", func(c *Config) { c.AsksOn, c.Extends = -1, false }),
 		tokens.but("tokens", func(c *Config) { c.Extends = false }),
@@ -46,7 +47,7 @@ func Designs() []Config {
 		}),
 		tokens.but("tokens, asked again", func(c *Config) { c.AsksOn, c.NoStrays, c.Extends, c.Hints = -1, true, false, []int8{hintHigh} }),
 		tokens.but("tokens, shared counters", func(c *Config) { c.NoStrays, c.Extends, c.Others = true, false, 1 }),
-		tokens.but("tokens, shared counters, extended", func(c *Config) { c.NoStrays, c.Others, c.Hints = true, 1, []int8{hintLow, hintHigh} }),
+		tokens.but("tokens, shared counters, extended", func(c *Config) { c.NoStrays, c.Others, c.Hints = true, 1, []int8{hintHigh} }),
 		clockless.but("tokens without clocks, shared counters", func(c *Config) { c.Attempts, c.Starts, c.Others = 2, 2, 3 }),
 		clockless.but("tokens without clocks", func(*Config) {}),
 		clockless.but("tokens without clocks, extended", func(c *Config) { c.NoStrays, c.Extends, c.Attempts, c.Starts = false, true, 2, 2 }),
@@ -72,6 +73,9 @@ func Mistakes() []Mistake {
 		fail(leases.but("", func(c *Config) { c.Validity, c.Gate, c.NoStrays = 3, 4, true }), RefillUncounted, MutualExclusion),
 		fail(leases, LateReply, LapsedStaysLapsed),
 		fail(leases, CountFromReply, MutualExclusion),
+		fail(leases, ProofFromAnswer, MutualExclusion),
+		fail(leases, ProofTooFew, MutualExclusion),
+		fail(leases.but("", func(c *Config) { c.Losses = 1 }), GoneIgnored, MutualExclusion),
 		fail(asked, CountFromLast, MutualExclusion),
 		fail(asked, UndoEarlier, MutualExclusion),
 		fail(leases, NoDrift, MutualExclusion),
@@ -101,7 +105,6 @@ func Spares() []Config {
 		short.with(NotStrict, none),
 		short.with(AgreeUngated, none),
 		short.with(RefillUngated, TokenOrder),
-		leases.with(RefillQuorum, none),
 		leases.with(LateReply, MutualExclusion),
 	}
 }

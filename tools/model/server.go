@@ -64,8 +64,16 @@ func (p *protocol) acquire(s *state, i, n int, cmd command, e event, yield yield
 		cl.queue &^= cmd
 		t.nodes[n].counter, t.nodes[n].mine = max(nd.counter, counter), counter
 		t.nodes[n].owner, t.nodes[n].left = p.owner(i), p.ttl()
-		if s.attempts[i].phase == acquiring {
+		switch s.attempts[i].phase {
+		case acquiring:
 			cl.reply, cl.value = granted, counter
+		case live: // a late grant, which is heard or not
+			if p.Extends && p.exact {
+				p.finish(&t, e, yield)
+			}
+			if p.Extends {
+				cl.proof, cl.told = max(cl.proof, s.attempts[i].left), false
+			}
 		}
 		p.finish(&t, e, yield)
 	}
@@ -114,23 +122,20 @@ func (p *protocol) agree(s *state, i, n int, e event, yield yielder) {
 }
 
 // extend runs an extension: it sets the TTL of the attempt's own key, and puts the key back where
-// there is none.
+// there is none. Where it does not, the attempt may be told so.
 func (p *protocol) extend(s *state, i, n int, cmd command, e event, yield yielder) {
 	nd := &s.nodes[n]
 	at := &s.attempts[i]
-	heard := cmd == cmdExtend && at.round > 0 && (at.phase == live || at.phase == lapsed)
-	if nd.owner == p.owner(i) || nd.owner != 0 && p.Defect == ExtendAny {
+	own := nd.owner == p.owner(i) || nd.owner != 0 && p.Defect == ExtendAny
+	if own {
 		t := *s
 		tn := &t.nodes[n]
 		tn.cells[i].queue &^= cmd
 		tn.owner, tn.left = p.owner(i), p.ttl()
-		if heard {
-			tn.cells[i].reply = extended
-		}
-		p.finish(&t, e, yield)
-		if p.Tokens && tn.mine < at.token {
-			tn.mine, tn.counter = at.token, max(tn.counter, at.token) // spread, which not every extension does
-			p.finish(&t, e, yield)
+		p.answer(&t, i, n, cmd, extended, e, yield)
+		if p.Tokens && nd.mine < at.token {
+			tn.mine, tn.counter = at.token, max(nd.counter, at.token) // spread, which not every extension does
+			p.answer(&t, i, n, cmd, extended, e, yield)
 		}
 	}
 	if p.absent(nd) && (p.votes(nd) || p.Defect == RefillUngated || p.Defect == RefillUncounted) {
@@ -138,13 +143,52 @@ func (p *protocol) extend(s *state, i, n int, cmd command, e event, yield yielde
 		tn := &t.nodes[n]
 		tn.cells[i].queue &^= cmd
 		tn.owner, tn.left = p.owner(i), p.ttl()
-		tn.mine, tn.counter = at.token, max(tn.counter, at.token)
-		if heard && (p.votes(nd) || p.Defect == RefillUngated) {
-			tn.cells[i].reply = refilled
-		}
+		tn.mine, tn.counter = at.token, max(nd.counter, at.token)
 		e.kind = evRefill
-		p.finish(&t, e, yield)
+		if p.votes(nd) || p.Defect == RefillUngated {
+			p.answer(&t, i, n, cmd, refilled, e, yield)
+		} else {
+			p.finish(&t, e, yield)
+		}
 	}
+	if (!own || p.absent(nd)) && cmd == cmdExtend && at.phase == live { // or as one that is in flight for ever
+		t := *s
+		t.nodes[n].cells[i].queue &^= cmd
+		e.kind = evGone
+		p.answer(&t, i, n, cmd, gone, e, yield)
+	}
+}
+
+// answer has an extension answered. To hear of it at once is the worst that may happen: what it
+// proves counts from the sending, and a lease that hears of it late has at no time more.
+func (p *protocol) answer(after *state, i, n int, cmd command, r reply, e event, yield yielder) {
+	t := *after
+	cl := &t.nodes[n].cells[i]
+	if cmd != cmdExtend || t.attempts[i].phase != live && t.attempts[i].phase != lapsed {
+		p.finish(&t, e, yield)
+		return
+	}
+	late := p.exact || p.Defect == ProofFromAnswer || p.Defect == LateReply
+	if late || p.NoClocks {
+		lost := t
+		p.finish(&lost, e, yield)
+	}
+	if cl.reply = r; late {
+		p.finish(&t, e, yield)
+		return
+	}
+	p.conclude(&t, e, p.heard(&t, i, n), yield)
+}
+
+// lose has a running node lose a key.
+func (p *protocol) lose(s *state, n int, yield yielder) {
+	if int(s.lost) >= p.Losses || s.nodes[n].owner == 0 {
+		return
+	}
+	t := *s
+	t.lost++
+	t.nodes[n].owner, t.nodes[n].left = 0, 0
+	p.finish(&t, event{kind: evLose, node: int8(n)}, yield)
 }
 
 // restart crashes a node and brings it back empty. While it is down nothing reaches it, and nobody

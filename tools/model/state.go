@@ -15,6 +15,7 @@ type state struct {
 	starts   uint8  // attempts begun, where the configuration limits them
 	restarts uint8  // nodes restarted, likewise
 	others   uint8  // grants of other keys, likewise
+	lost     uint8  // keys that running nodes have lost, likewise
 	taken    uint16 // without clocks: the set of tokens that were granted
 }
 
@@ -29,12 +30,15 @@ type node struct {
 	cells   [maxAttempts]cell
 }
 
-// cell is what is under way between an attempt and a node.
+// cell is what is under way between an attempt and a node, and what the attempt knows of it.
 type cell struct {
 	queue  command // commands in flight: a set, run in the order of its bits
-	reply  reply   // what the node answered in the attempt's present round
+	reply  reply   // what the node answered, and the attempt has not heard or not used yet
 	chosen bool    // the node is one of the quorum whose counters the attempt brings to its token
 	value  int8    // the counter that a granted acquire answered
+	sent   uint8   // ticks until what the last extension proves has passed, by when it was sent
+	proof  uint8   // ticks for which the node is known to have the key; 0 for that it is not
+	told   bool    // the node has said last that it does not have the key
 }
 
 // command is a set of commands. Of each there is at most one in a queue, and the client sends them
@@ -45,8 +49,8 @@ const (
 	cmdAcquire command = 1 << iota
 	cmdAgain           // an acquire of a later round, behind one that is still in flight
 	cmdAgree
-	cmdStale  // an extension of a round that is over: its answer is not listened to
-	cmdExtend // an extension of the present round
+	cmdStale  // an extension whose connection broke: its answer is not heard
+	cmdExtend // an extension
 	cmdRelease
 )
 
@@ -58,13 +62,13 @@ const (
 	settled        // agree: the counter is the token
 	extended       // extend: the key was the attempt's own
 	refilled       // extend: it was gone and has been put back
+	gone           // extend: it was gone or another's
 )
 
 // attempt is one acquisition and the lease that comes of it, with an owner value of its own.
 type attempt struct {
 	phase phase
-	left  uint8 // ticks until the deadline, counted from the start of the first round
-	round uint8 // ticks until the deadline that the extension under way would give; 0 for none
+	left  uint8 // ticks until what its acquires prove has passed, counted from the first
 	hint  int8  // the client's wall clock, or hintLow or hintHigh
 	token int8
 	asked uint8 // how often it has asked a node once more, where the configuration limits that
@@ -83,30 +87,30 @@ const (
 )
 
 // words packs a state into numbers, and returns how many: a state's identity for the search.
-func (s *state) words(c *Config, w *[2*maxNodes + maxAttempts + 1]uint64) []uint64 {
+func (s *state) words(c *Config, w *[3*maxNodes + maxAttempts + 1]uint64) []uint64 {
 	k := 0
 	for i := range c.Nodes {
-		w[k], w[k+1] = s.nodes[i].words()
-		k += 2
+		w[k], w[k+1], w[k+2] = s.nodes[i].words()
+		k += 3
 	}
 	for i := range c.Attempts {
 		w[k] = s.attempts[i].word()
 		k++
 	}
-	w[k] = uint64(uint8(s.last)) | uint64(s.starts)<<8 | uint64(s.restarts)<<16 | uint64(s.taken)<<24 | uint64(s.others)<<40
+	w[k] = uint64(uint8(s.last)) | uint64(s.starts)<<8 | uint64(s.restarts)<<16 | uint64(s.taken)<<24 | uint64(s.others)<<40 | uint64(s.lost)<<48
 	return w[:k+1]
 }
 
-func (n *node) words() (hi, lo uint64) {
+func (n *node) words() (hi, lo, known uint64) {
 	hi = uint64(n.owner) | uint64(n.left)<<8 | uint64(n.age)<<16 | uint64(n.skew)<<24 | uint64(uint8(n.counter))<<32 | uint64(uint8(n.mine))<<40
 	for i := range n.cells {
-		lo = lo<<20 | n.cells[i].word()
+		lo, known = lo<<20|n.cells[i].word(), known<<20|n.cells[i].known()
 	}
-	return hi, lo
+	return hi, lo, known
 }
 
 func (a *attempt) word() uint64 {
-	return uint64(a.phase) | uint64(a.left)<<8 | uint64(a.round)<<16 | uint64(uint8(a.hint))<<24 |
+	return uint64(a.phase) | uint64(a.left)<<8 | uint64(uint8(a.hint))<<24 |
 		uint64(uint8(a.token))<<32 | uint64(uint8(a.since))<<40 | uint64(a.asked)<<48
 }
 
@@ -114,6 +118,15 @@ func (c *cell) word() uint64 {
 	w := uint64(c.queue) | uint64(c.reply)<<7 | uint64(uint8(c.value))<<10
 	if c.chosen {
 		w |= 1 << 18
+	}
+	return w
+}
+
+// known is what an attempt knows of a node.
+func (c *cell) known() uint64 {
+	w := uint64(c.sent) | uint64(c.proof)<<8
+	if c.told {
+		w |= 1 << 16
 	}
 	return w
 }

@@ -21,9 +21,9 @@ func (p *protocol) canonical(s *state) {
 }
 
 func (n *node) before(m *node) bool {
-	hi, lo := n.words()
-	mhi, mlo := m.words()
-	return hi < mhi || hi == mhi && lo < mlo
+	hi, lo, known := n.words()
+	mhi, mlo, mknown := m.words()
+	return hi < mhi || hi == mhi && (lo < mlo || lo == mlo && known < mknown)
 }
 
 func (p *protocol) sortAttempts(s *state) {
@@ -64,7 +64,7 @@ func (p *protocol) signature(s *state, i int) uint64 {
 		if nd.owner == p.owner(i) {
 			w |= 1<<63 | uint64(uint8(nd.mine))<<56&^(1<<63)
 		}
-		sum += mix(w)
+		sum += mix(w ^ mix(nd.cells[i].known()))
 	}
 	return mix(s.attempts[i].word()) ^ sum
 }
@@ -78,6 +78,6 @@ func mix(w uint64) uint64 {
 }
 
 func (p *protocol) identity(s *state) fingerprint {
-	var w [2*maxNodes + maxAttempts + 1]uint64
+	var w [3*maxNodes + maxAttempts + 1]uint64
 	return hash(s.words(&p.Config, &w))
 }

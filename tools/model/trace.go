@@ -21,12 +21,14 @@ const (
 	evDecide
 	evAgreed
 	evFail
-	evBeginExtend
-	evExtended
+	evExtend
+	evHear
 	evRelease
 	evRun
 	evRefill
+	evGone
 	evLost
+	evLose
 	evRestart
 	evForget
 	evOther
@@ -99,16 +101,20 @@ func (e event) text(names *letters) string {
 		return a + " has a quorum agree on its token"
 	case evFail:
 		return a + " gives up, and sends releases"
-	case evBeginExtend:
-		return a + " begins an extension on all nodes"
-	case evExtended:
-		return a + " is extended by " + nodeNames(e.arg)
+	case evExtend:
+		return a + " sends an extension to " + n
+	case evHear:
+		return a + " hears the answer of " + n
 	case evRelease:
 		return a + " ends its lease, and sends releases"
 	case evRun:
 		return fmt.Sprintf("%s runs %s's %v", n, a, command(e.arg))
 	case evRefill:
 		return fmt.Sprintf("%s runs %s's %v: puts the key back", n, a, command(e.arg))
+	case evGone:
+		return fmt.Sprintf("%s runs %s's %v: does not have the key", n, a, command(e.arg))
+	case evLose:
+		return n + " loses the key"
 	case evLost:
 		return fmt.Sprintf("%s's %v to %s is lost or refused", a, command(e.arg), n)
 	case evOther:
@@ -128,7 +134,7 @@ func (s *state) text(p *protocol, names *letters, time int) string {
 	}
 	out := strings.Join(parts, " | ")
 	for i := range p.Attempts {
-		out += s.attempts[i].text(p, names.of[i], time)
+		out += p.attemptText(s, i, names.of[i], time)
 	}
 	return out
 }
@@ -147,8 +153,8 @@ func (n *node) text(p *protocol, names *letters, time int) string {
 	return fmt.Sprintf("%-8s", text)
 }
 
-func (a *attempt) text(p *protocol, name string, time int) string {
-	token := ""
+func (p *protocol) attemptText(s *state, i int, name string, time int) string {
+	a, token := &s.attempts[i], ""
 	if p.Tokens {
 		token = fmt.Sprintf(" #%d", p.absolute(a.token, time))
 	}
@@ -158,7 +164,7 @@ func (a *attempt) text(p *protocol, name string, time int) string {
 	case agreeing:
 		return fmt.Sprintf("  %s agrees(%d)%s", name, a.left, token)
 	case live:
-		return fmt.Sprintf("  %s LIVE(%d)%s", name, a.left, token)
+		return fmt.Sprintf("  %s LIVE(%d)%s", name, p.deadline(s, i), token)
 	case lapsed:
 		return "  " + name + " lapsed"
 	default:

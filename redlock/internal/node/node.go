@@ -113,6 +113,7 @@ type Answer struct {
 
 	Err      error         // why there is none
 	Unsent   bool          // with an error: the server has not carried it out
+	Sent     clock.Instant // when it was written, just before; 0 if it was not
 	Received clock.Instant // when the server had answered; 0 if it did not
 }
 
@@ -225,7 +226,7 @@ func (n *Node) Dedicate(ctx context.Context) (valkey.DedicatedClient, error) {
 // an error it has not been taken, and no answer comes. A release that finds the queue full is
 // repeated later all the same.
 func (n *Node) Send(r *Request) error {
-	err := n.queue.put(r, n.cfg.Clock)
+	err := n.queue.put(r)
 	if err == ErrOverloaded && r.Call.Op.Frees() {
 		n.retries.add(r, false, n.cfg.Clock.Now())
 	}
@@ -315,21 +316,21 @@ func (n *Node) requeue(again []*Request) {
 	n.buffer = n.pending
 }
 
-// collect takes what is queued.
+// collect takes what is queued, unless as much is pending: that is bounded, too.
 func (n *Node) collect() {
+	if len(n.pending) >= maxQueue {
+		return
+	}
 	var place []*Request
 	if len(n.pending) == 0 {
 		clear(n.buffer)
 		place = n.buffer
 	}
-	waiting, stale := n.queue.take(place)
+	waiting := n.queue.take(place)
 	if len(n.pending) == 0 {
 		n.pending, n.buffer = waiting, waiting
 	} else {
 		n.requeue(waiting)
-	}
-	for _, r := range stale {
-		n.drop(r, ErrTimeout)
 	}
 }
 
@@ -679,7 +680,7 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 				again = append(again, r)
 				continue
 			}
-			a := Answer{Answer: results[i].Answer, Err: results[i].Err, Received: b.received}
+			a := Answer{Answer: results[i].Answer, Err: results[i].Err, Sent: b.sent, Received: b.received}
 			if a.Err == nil {
 				a.Err = n.examine(r, &a.Answer, b)
 			}

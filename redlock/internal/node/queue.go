@@ -1,10 +1,6 @@
 package node
 
-import (
-	"sync"
-
-	"github.com/tenure-dev/tenure/internal/clock"
-)
+import "sync"
 
 // maxQueue bounds the requests that wait for a node, and separately the releases that are to be
 // repeated.
@@ -15,17 +11,14 @@ const maxQueue = 1 << 16
 type queue struct {
 	mu      sync.Mutex
 	waiting []*Request // guarded by mu
-	stale   []*Request // guarded by mu; too old to be sent
 	closed  bool       // guarded by mu
 }
 
-// put adds a request, or returns why not. A queue that is full throws out what is too old.
-func (q *queue) put(r *Request, c *clock.Clock) error {
+// put adds a request, or returns why not. A queue that is full takes nothing until the writer has
+// been there, which drops what is too old: it comes after an exchange, at the latest.
+func (q *queue) put(r *Request) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) >= maxQueue {
-		q.sweep(c.Now())
-	}
 	switch {
 	case q.closed:
 		return ErrClosed
@@ -36,28 +29,12 @@ func (q *queue) put(r *Request, c *clock.Clock) error {
 	return nil
 }
 
-// sweep sets what is too old aside, for the writer to answer. Called with mu held.
-func (q *queue) sweep(now clock.Instant) {
-	kept := q.waiting[:0]
-	for _, r := range q.waiting {
-		if now <= r.Expires {
-			kept = append(kept, r)
-		} else {
-			q.stale = append(q.stale, r)
-		}
-	}
-	clear(q.waiting[len(kept):])
-	q.waiting = kept
-}
-
-// take empties the queue into another one's place, and returns what it had, in order, and what was
-// too old.
-func (q *queue) take(place []*Request) (waiting, stale []*Request) {
+// take empties the queue into another one's place, and returns what it had, in order.
+func (q *queue) take(place []*Request) (waiting []*Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	waiting, stale = q.waiting, q.stale
-	q.waiting, q.stale = place[:0], nil
-	return waiting, stale
+	waiting, q.waiting = q.waiting, place[:0]
+	return waiting
 }
 
 // close has nothing more put, and reports whether it was open.

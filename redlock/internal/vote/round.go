@@ -165,12 +165,12 @@ func Count(replies []Reply, v wire.Verdict) int {
 
 // LeaveTo has f hear of replies that come from now on to a round that is over, and returns the
 // nodes that have answered, as far as want selects their replies.
-func (r *Round) LeaveTo(f Follower, want func(*Reply) bool) (came []Slot) {
+func (r *Round) LeaveTo(f Follower, want func(slot int, rep *Reply) bool) (came []Slot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.follow = f
 	for slot := range r.replies {
-		if rep := &r.replies[slot]; rep.Verdict != wire.Pending && want(rep) {
+		if rep := &r.replies[slot]; rep.Verdict != wire.Pending && want(slot, rep) {
 			came = append(came, Slot{slot, rep})
 		}
 	}

@@ -99,7 +99,7 @@ func TestRoundCountsANodeOnce(t *testing.T) {
 func TestRoundPassesLateReplies(t *testing.T) {
 	rd := newRound(3, 2)
 	var late []Reply
-	rd.LeaveTo(followed{func(rep *Reply) { late = append(late, *rep) }}, func(*Reply) bool { return true })
+	rd.LeaveTo(followed{func(rep *Reply) { late = append(late, *rep) }}, func(int, *Reply) bool { return true })
 	rd.Answer(0, Reply{Answer: wire.Answer{Verdict: wire.OK}})
 	rd.Answer(1, Reply{Answer: wire.Answer{Verdict: wire.OK}})
 	require.Empty(t, late)
@@ -147,7 +147,7 @@ func TestRoundIsLeftToOneFollower(t *testing.T) {
 		require.True(t, rd.IsOver())
 		answer(4, wire.OK) // nobody follows
 		var late []uint64
-		came := rd.LeaveTo(followed{func(rep *Reply) { late = append(late, rep.Token) }}, func(rep *Reply) bool { return rep.Verdict == wire.OK })
+		came := rd.LeaveTo(followed{func(rep *Reply) { late = append(late, rep.Token) }}, func(_ int, rep *Reply) bool { return rep.Verdict == wire.OK })
 		require.Len(t, came, 3)
 		for i, slot := range []int{0, 1, 4} {
 			require.Equal(t, slot, came[i].Slot)

@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-func all(*Reply) bool { return true }
+func all(int, *Reply) bool { return true }
 
 // The rule of a round ends it before all have answered, whatever the count says.
 func TestRuleEndsARound(t *testing.T) {

@@ -43,6 +43,7 @@ func (op Op) String() string { return table[op].name }
 type Call struct {
 	Op     Op
 	Stays  bool // release: the member keeps its place in the queue
+	Refill bool // extend: a server that was vouched for puts the key back
 	Keys   *Keys
 	Lock   string // as the attempt has it, see Lock
 	Member string // the attempt's member of the queue; empty where it has none

@@ -18,7 +18,7 @@ const (
 
 func extendArgs(c *Call, g *Set, to []string) []string {
 	refill := "0"
-	if g != nil {
+	if g != nil && c.Refill {
 		refill = "1"
 	}
 	return append(to, c.Lock, c.TTL, strconv.FormatUint(c.Token, 10), c.Keys.Slot, c.Spread, refill)
