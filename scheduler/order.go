@@ -47,26 +47,6 @@ const (
 	claimAgain = 100 * time.Millisecond
 )
 
-// takeOrders begins to take the orders of operators.
-func (s *state) takeOrders() {
-	if s.cfg.tell.NoOrders {
-		return
-	}
-	taker := &orders.Taker{Accept: s.accept, Logger: s.cfg.logger}
-	if err := taker.Start(s.q); err != nil {
-		return // the Quorum is closed, which everything says
-	}
-	s.taker = taker
-}
-
-// refuseOrders ends that, and waits for those that are carried out.
-func (s *state) refuseOrders() {
-	if s.taker != nil {
-		s.taker.Close()
-		s.taker = nil
-	}
-}
-
 // accept returns what carries out an order, if it is this replica's. One that is wanted for no time
 // is nobody's.
 func (s *state) accept(o bulletin.Order) (carryOut func(context.Context) bulletin.Order, ok bool) {
@@ -86,53 +66,44 @@ func (s *state) accept(o bulletin.Order) (carryOut func(context.Context) bulleti
 			return nil, false
 		}
 		return func(ctx context.Context) bulletin.Order {
-			err := &CancelledError{Job: o.Target, By: o.By, Why: o.Why}
 			s.cfg.logger.InfoContext(ctx, "scheduler: an operator cancels a run", "job", o.Target, "tick", r.public().Due, "fencing_token", o.Number, "by", o.By, "why", o.Why)
-			switch cancelled, err := r.cancel(ctx, err); {
+			answer := bulletin.Order{Result: bulletin.Done, By: r.lease.Identity()}
+			switch cancelled, err := r.cancel(ctx, &CancelledError{Job: o.Target, By: o.By, Why: o.Why}); {
 			case err != nil:
-				return bulletin.Order{Result: bulletin.Unknown, By: r.lease.Identity(), Detail: redlock.ErrorType(err)}
+				answer.Result, answer.Detail = bulletin.Unknown, redlock.ErrorType(err)
 			case !cancelled:
-				return bulletin.Order{Result: bulletin.Refused, By: r.lease.Identity(), Detail: bulletin.NotRunning}
+				answer.Result, answer.Detail = bulletin.Refused, bulletin.NotRunning
 			}
-			return bulletin.Order{Result: bulletin.Done, By: r.lease.Identity()}
+			return answer
 		}, true
 	}
 	return nil, false
 }
 
 // ordered begins a run that an operator has asked for, unless somebody else does.
-func (j *job) ordered(ctx context.Context, o bulletin.Order) bulletin.Order {
-	s := j.s
-	s.mu.Lock()
-	started := s.started
-	s.mu.Unlock()
+func (j *job) ordered(ctx context.Context, o bulletin.Order) (answer bulletin.Order) {
+	s, started := j.s, j.s.life()
 	if started == nil {
-		return bulletin.Order{}
+		return answer
 	}
 	if s.leader == nil {
 		_ = sleep(ctx, rand.N(orderSpread))
 	}
 	until := time.Now().Add(time.Duration(o.Within) * time.Millisecond)
-	for {
-		err := j.claim(ctx, o.ID)
-		switch {
-		case err == nil:
-		case errors.Is(err, orders.ErrTaken), errors.Is(err, redlock.ErrClosed), ctx.Err() != nil, time.Now().After(until):
-			return bulletin.Order{}
-		default:
-			_ = sleep(ctx, claimAgain)
-			continue
+	for err := j.claim(ctx, o.ID); err != nil; err = j.claim(ctx, o.ID) {
+		if errors.Is(err, orders.ErrTaken) || errors.Is(err, redlock.ErrClosed) || time.Now().After(until) || sleep(ctx, claimAgain) != nil {
+			return answer
 		}
-		break
 	}
-	s.work.Go(func() { orders.Taken(started, s.q, o, s.q.Identity()) })
-	r, err := j.runNow(started, o.ID)
-	if err != nil {
+	s.run(func() { orders.Taken(started, s.q, o, s.q.Identity()) })
+	answer.Result, answer.By, answer.Run = bulletin.Done, s.q.Identity(), new(bulletin.Run)
+	if r, err := j.runNow(started, o.ID); err == nil {
+		*answer.Run = r.bulletin()
+	} else {
 		e := newSkipError(j.name, time.Time{}, err)
-		return bulletin.Order{Result: bulletin.Refused, By: s.q.Identity(), Detail: string(e.Reason), Run: &bulletin.Run{By: e.By}}
+		answer.Result, answer.Detail, answer.Run.By = bulletin.Refused, string(e.Reason), e.By
 	}
-	run := r.bulletin()
-	return bulletin.Order{Result: bulletin.Done, By: s.q.Identity(), Run: &run}
+	return answer
 }
 
 // claim claims an order within the try timeout.
@@ -154,19 +125,21 @@ func (j *job) runNow(ctx context.Context, order string) (*run, error) {
 		return nil, &SkipError{Job: j.name, Reason: SkipLimit}
 	}
 	begun, refused := make(chan *run, 1), make(chan error, 1)
-	j.s.work.Go(func() {
+	goes := j.s.run(func() {
 		defer j.s.limit.giveBack()
 		r, err := j.beginNow(ctx, order)
-		if err != nil {
-			refused <- err
-			return
+		if err == nil {
+			r.begins = func() { begun <- r }
+			err = r.carryOut(ctx, j.s.now())
 		}
-		r.begins = func() { begun <- r }
-		if err := r.carryOut(ctx, j.s.now()); err != nil {
-			r.giveBack(ctx)
+		if err != nil {
 			refused <- err
 		}
 	})
+	if !goes {
+		j.s.limit.giveBack()
+		return nil, context.Canceled
+	}
 	select {
 	case r := <-begun:
 		return r, nil
@@ -195,11 +168,7 @@ func (j *job) beginNow(ctx context.Context, order string) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := j.begin(ctx, lease, j.s.now(), order)
-	if err != nil {
-		j.release(ctx, lease)
-	}
-	return r, err
+	return j.begin(ctx, lease, j.s.now(), order)
 }
 
 // isFreeSoon reports whether a lease was refused for the sake of no run: somebody writes something,

@@ -13,9 +13,6 @@ const mostTogether = 32
 // reader reads the records and pauses of jobs. What is asked for while a read is under way is read
 // together, so that thousands of jobs that wake at once cost a few commands.
 type reader struct {
-	all  register.Register // the pause of all jobs
-	work *workers
-
 	mu      sync.Mutex
 	reading bool       // guarded by mu
 	waiting []*reading // guarded by mu
@@ -37,7 +34,7 @@ func (r *reader) read(ctx context.Context, j *job) ([]register.State, error) {
 	r.waiting = append(r.waiting, own)
 	if !r.reading {
 		r.reading = true
-		r.work.Go(r.readAll)
+		go r.readAll() // it ends with the last answer
 	}
 	r.mu.Unlock()
 	<-own.came
@@ -63,7 +60,7 @@ func (r *reader) readAll() {
 // together reads for several jobs. Their contexts are those of one Scheduler, and end together.
 func (r *reader) together(batch []*reading) {
 	registers := make([]register.Register, 0, 2*len(batch)+1)
-	registers = append(registers, r.all)
+	registers = append(registers, batch[0].job.s.pauseAll)
 	for _, b := range batch {
 		registers = append(registers, b.job.record, b.job.pause)
 	}

@@ -183,16 +183,12 @@ func (r *run) cancel(ctx context.Context, why error) (bool, error) {
 		return false, err
 	}
 	r.mu.Lock()
-	is = r.state
-	if is == working {
-		r.cancelled = why
-	}
-	stop := r.stop
-	r.mu.Unlock()
-	if is != working {
+	defer r.mu.Unlock()
+	if r.state != working {
 		return false, nil // its end is written next
 	}
-	stop(why)
+	r.cancelled = why
+	r.stop(why)
 	return true, nil
 }
 
@@ -206,15 +202,10 @@ func (r *run) end(ctx context.Context) {
 		return rec
 	})
 	cancel()
-	switch {
-	case err == nil:
-		r.job.learn(ctx, r.record(), r.lease)
-	case errors.Is(err, register.ErrSuperseded):
-		left = nil // whoever has superseded this run says what becomes of them
-	default:
-		left = nil
-		r.job.s.cfg.logger.WarnContext(ctx, "scheduler: how a run ended could not be written: it counts as cut short",
-			"job", r.job.name, "tick", r.record().Run.Tick, "error.type", redlock.ErrorType(err), "error", err)
+	if err == nil {
+		r.job.wrote(ctx, r.record(), r.lease)
+	} else if left = nil; !errors.Is(err, register.ErrSuperseded) { // else whoever has superseded this run says what becomes of them
+		r.warn(ctx, "scheduler: how a run ended could not be written: it counts as cut short", err)
 	}
 	r.release(ctx, err)
 	r.job.tellLeft(ctx, left)
@@ -229,14 +220,19 @@ func (r *run) release(ctx context.Context, unwritten error) {
 	r.tell(unwritten)
 	within, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
-	err := r.lease.Release(within)
-	if err == nil {
-		return
+	switch err := r.lease.Release(within); {
+	case err == nil:
+	case errors.Is(err, redlock.ErrLost):
+		r.warn(ctx, "scheduler: the lease was lost during the run: another replica may have begun the next one", err)
+	default:
+		r.warn(ctx, "scheduler: the run is over and its lease could not be released everywhere: it runs out by itself", err)
 	}
-	text := "scheduler: the run is over and its lease could not be released everywhere: it runs out by itself"
-	if errors.Is(err, redlock.ErrLost) {
-		text = "scheduler: the lease was lost during the run: another replica may have begun the next one"
+}
+
+func (r *run) warn(ctx context.Context, text string, err error) {
+	attrs := []any{"job", r.job.name, "tick", r.record().Run.Tick, "error.type", redlock.ErrorType(err), "error", err}
+	if r.lease != nil {
+		attrs = append(attrs, "fencing_token", r.lease.FencingToken())
 	}
-	r.job.s.cfg.logger.WarnContext(ctx, text, "job", r.job.name, "tick", r.record().Run.Tick, "fencing_token", r.lease.FencingToken(),
-		"error.type", redlock.ErrorType(err), "error", err)
+	r.job.s.cfg.logger.WarnContext(ctx, text, attrs...)
 }

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -15,57 +16,46 @@ import (
 // the task was not called.
 func (r *run) perform(ctx context.Context) error {
 	due := r.public().Due
-	err := r.job.gocron.Run(ctx, due, func(ctx context.Context) error { return r.attempts(ctx) })
-	switch {
-	case err != nil:
-		return err
-	case r.is(waiting):
-		if err := r.refusal(); err != nil {
-			return err
-		}
-		return &SkipError{Job: r.job.name, Tick: due, Count: 1, Reason: SkipRefused, Pending: true}
+	err := r.job.Run(ctx, due, r.attempts)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil && r.state == waiting { // gocron has begun it
+		err = cmp.Or[error](r.err, &SkipError{Job: r.job.name, Tick: due, Count: 1, Reason: SkipRefused, Pending: true})
 	}
-	return nil
+	return err
 }
 
-func (r *run) is(s runState) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.state == s
-}
-
-// refusal is why a task was not called that gocron has begun.
-func (r *run) refusal() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.err
-}
-
-// attempts calls the task, and again if it fails and may be retried. It is called by gocron.
+// attempts calls the task, and again if it fails and may be retried. It is called by gocron, and
+// returns what that is to hear.
 func (r *run) attempts(ctx context.Context) error {
 	ctx, end := r.context(ctx)
 	defer end()
-	if err := r.mayBegin(ctx); err != nil {
-		r.mu.Lock()
-		r.err = err
-		r.mu.Unlock()
+	err := r.mayBegin(ctx)
+	r.mu.Lock()
+	if r.err = err; err == nil {
+		r.state, r.began = working, time.Now()
+	}
+	r.mu.Unlock()
+	if err != nil {
 		return err
 	}
-	r.called()
-	pause := r.job.cfg.backoff
-	for retries := r.job.cfg.retry; ; retries-- {
-		err := r.attempt(ctx)
-		if err == nil || retries == 0 || ctx.Err() != nil {
-			return r.returned(ctx, err)
-		}
-		if sleep(ctx, pause) != nil {
-			return r.returned(ctx, err)
-		}
-		pause = min(2*pause, time.Minute)
-		if r.write(ctx, joblog.Retry) != nil {
-			return r.returned(ctx, err) // it would count anew
+	r.job.s.teller.begun(r)
+	if r.begins != nil {
+		r.begins()
+	}
+	for retries, pause := r.job.cfg.retry, r.job.cfg.backoff; ; retries, pause = retries-1, min(2*pause, time.Minute) {
+		err = r.attempt(ctx)
+		if err == nil || retries == 0 || ctx.Err() != nil || sleep(ctx, pause) != nil || r.write(ctx, joblog.Retry) != nil { // it would count anew
+			break
 		}
 	}
+	r.mu.Lock()
+	r.state, r.took, r.err, r.told = ended, time.Since(r.began), err, ctx.Err() != nil
+	r.mu.Unlock()
+	if p, ok := err.(*PanicError); ok {
+		panic(p.Value) // gocron hears of a panic by one
+	}
+	return err
 }
 
 // attempt calls the task once.
@@ -88,7 +78,7 @@ func (r *run) attempt(ctx context.Context) (err error) {
 		r.mu.Unlock()
 	}
 	began := time.Now()
-	err = r.job.gocron.Definition.Task.Call(ctx)
+	err = r.job.definition.Task.Call(ctx)
 	if p, ok := err.(*gocronx.Panic); ok { // errors.As would call methods of the task's error, which may panic
 		err = &PanicError{Job: r.job.name, Value: p.Value, Stack: p.Stack}
 	}
@@ -121,39 +111,16 @@ func (r *run) log(ctx context.Context, of Run, err error) {
 	r.job.s.cfg.logger.Log(ctx, level, "scheduler: the task failed", append(attrs, "error.type", redlock.ErrorType(err), "error", err)...)
 }
 
-// called notes that the task is called.
-func (r *run) called() {
-	r.mu.Lock()
-	r.state, r.began = working, time.Now()
-	r.mu.Unlock()
-	r.job.s.teller.begun(r)
-	if r.begins != nil {
-		r.begins()
-	}
-}
-
-// returned notes that it has returned, and returns what gocron is to hear. gocron hears of a panic
-// by one.
-func (r *run) returned(ctx context.Context, err error) error {
-	r.mu.Lock()
-	r.state, r.took, r.err, r.told = ended, time.Since(r.began), err, ctx.Err() != nil
-	r.mu.Unlock()
-	if p, ok := err.(*PanicError); ok {
-		panic(p.Value)
-	}
-	return err
-}
-
 // context is the lease's context, with which it has the values of gocron's, and ends also with that
 // and the leadership.
-func (r *run) context(gocron context.Context) (context.Context, context.CancelFunc) {
-	base, end := gocron, func() {}
+func (r *run) context(gocron context.Context) (context.Context, func()) {
+	base := gocron
 	if r.lease != nil {
-		base, end = gocronx.Merge(r.lease.Context(), gocron)
+		base = gocronx.Merge(r.lease.Context(), gocron)
 	}
-	ctx, stop := r.job.during(base)
+	ctx, stop := r.job.during(base, nil, gocron)
 	r.mu.Lock()
 	r.stop = stop
 	r.mu.Unlock()
-	return ctx, func() { stop(context.Canceled); end() }
+	return ctx, func() { stop(context.Canceled) }
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
@@ -49,7 +50,7 @@ func newJob(t testing.TB, r *gocronx.Reader, e *gocronx.Executor, definition goc
 	d, err := r.Read(definition, gocron.NewTask(func() {}), gocron.WithName("job"), gocronx.Option("WithCatchUp", time.Hour),
 		gocron.WithTags("a", "b"), gocron.WithStartAt(gocron.WithStartDateTimePast(time.Unix(1e9, 0))))
 	require.NoError(t, err)
-	j, err := e.NewJob(d, nil)
+	j, err := place(e, d, uuid.Nil)
 	require.NoError(t, err)
 	return j
 }

@@ -1,6 +1,7 @@
 package gocronx
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"sync"
@@ -50,31 +51,16 @@ func NewExecutor(s *Settings, location *time.Location, stopTimeout time.Duration
 // Executor alone.
 func (e *Executor) Gocron() gocron.Scheduler { return e.gocron }
 
-// NewJob makes a job of a definition that has a name. shown returns the gocron.Job that monitors
-// are to see in its place; nil shows it as it is. They hear of it by Job.Register. Errors are
-// gocron's, and ErrStopped after Shutdown.
-func (e *Executor) NewJob(d *Definition, shown func(*Job) gocron.Job) (*Job, error) {
-	id := d.ID
+// NewJob makes a job of a definition that has a name, in the place of the job with the identifier
+// replaces, unless that is zero. As with gocron, that is gone also if there is an error, and a
+// gocron.WithIdentifier of the definition wins. shown is given the job, and returns the gocron.Job
+// that users are to see in its place. Monitors hear of it by Job.Register. Errors are gocron's, and
+// ErrStopped after Shutdown.
+func (e *Executor) NewJob(d *Definition, replaces uuid.UUID, shown func(*Job) gocron.Job) error {
+	id := cmp.Or(d.ID, replaces)
 	if id == uuid.Nil {
 		id = uuid.New()
 	}
-	return e.install(d, id, shown, e.gocron.NewJob)
-}
-
-// Update is NewJob in place of a job. As with gocron, that is gone also if there is an error, and a
-// gocron.WithIdentifier of the definition wins.
-func (e *Executor) Update(id uuid.UUID, d *Definition, shown func(*Job) gocron.Job) (*Job, error) {
-	newID := d.ID
-	if newID == uuid.Nil {
-		newID = id
-	}
-	return e.install(d, newID, shown, func(jd gocron.JobDefinition, t gocron.Task, opts ...gocron.JobOption) (gocron.Job, error) {
-		return e.gocron.Update(id, jd, t, opts...)
-	})
-}
-
-func (e *Executor) install(d *Definition, id uuid.UUID, shown func(*Job) gocron.Job,
-	install func(gocron.JobDefinition, gocron.Task, ...gocron.JobOption) (gocron.Job, error)) (*Job, error) {
 	j := newJob(e, d)
 	// Without any such listener gocron lets a panic of the task end the process. The user's own
 	// takes its place.
@@ -84,21 +70,35 @@ func (e *Executor) install(d *Definition, id uuid.UUID, shown func(*Job) gocron.
 		gocron.WithCronImplementation(never{}),
 		gocron.WithDistributedJobLocker(&door{j}),
 	})
-	made, err := install(gocron.CronJob("never", false), gocron.NewTask(j.call), opts...)
+	definition, task := gocron.CronJob("never", false), gocron.NewTask(j.call)
+	var err error
+	if replaces == uuid.Nil {
+		j.Job, err = e.gocron.NewJob(definition, task, opts...)
+	} else {
+		j.Job, err = e.gocron.Update(replaces, definition, task, opts...)
+	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if made == nil || e.isDown() { // gocron keeps no job then
-		return nil, ErrStopped
+	e.mu.Lock()
+	down := e.down
+	e.mu.Unlock()
+	if j.Job == nil || down { // gocron keeps no job then
+		return ErrStopped
 	}
-	j.Job, j.shown = made, j
-	if shown != nil {
-		j.shown = shown(j)
-	}
+	j.shown = shown(j)
 	e.mu.Lock()
 	e.jobs[id] = j
 	e.mu.Unlock()
-	return j, nil
+	return nil
+}
+
+// Shown is what users see of a job; nil if there is none.
+func (e *Executor) Shown(id uuid.UUID) gocron.Job {
+	if j := e.job(id); j != nil {
+		return j.shown
+	}
+	return nil
 }
 
 // never is a gocron.Cron that is never due. gocron removes a job whose next time is zero.
@@ -107,15 +107,15 @@ type never struct{}
 func (never) IsValid(string, *time.Location, time.Time) error { return nil }
 func (never) Next(time.Time) time.Time                        { return time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC) }
 
-// Start is gocron's. It does nothing if the Executor is started, or was shut down. gocron's
-// StopJobs returns a little before it can be started again, or its context lets it return long
+// Start is gocron's. It does nothing, and returns false, if the Executor is started, or was shut
+// down. gocron's StopJobs returns a little before it can be started again, or its context lets it return long
 // before, and gocron's Start does nothing then: this one waits, for the stop timeout at most.
-func (e *Executor) Start() {
+func (e *Executor) Start() bool {
 	e.mu.Lock()
 	ready, idle := !e.down && isClosed(e.stopped), e.idle
 	e.mu.Unlock()
 	if !ready {
-		return
+		return false
 	}
 	if idle != nil {
 		<-idle
@@ -127,6 +127,7 @@ func (e *Executor) Start() {
 	e.mu.Lock()
 	e.stopped = make(chan struct{})
 	e.mu.Unlock()
+	return true
 }
 
 // onIdle is called by gocron's loop when it has stopped. It may not have been started.
@@ -155,12 +156,6 @@ func (e *Executor) Stop(forGood bool, stop func(gocron.Scheduler) error) error {
 		<-idle // a moment later; a second Shutdown before that would time out
 	}
 	return err
-}
-
-func (e *Executor) isDown() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.down
 }
 
 // running returns a channel that is closed when the Executor is stopped.

@@ -23,10 +23,23 @@ var (
 // install makes a job whose name is job.
 func install(t testing.TB, e *gocronx.Executor, opts ...gocron.JobOption) *gocronx.Job {
 	t.Helper()
-	j, err := e.NewJob(read(t, opts...), nil)
+	j, err := place(e, read(t, opts...), uuid.Nil)
 	require.NoError(t, err)
 	j.Register()
 	return j
+}
+
+// place makes a job that users see as it is.
+func place(e *gocronx.Executor, d *gocronx.Definition, replaces uuid.UUID) (made *gocronx.Job, err error) {
+	err = e.NewJob(d, replaces, func(j *gocronx.Job) gocron.Job { made = j; return j })
+	return made, err
+}
+
+// requireRemoved requires that gocron has removed a job, once it has done what it was asked.
+func requireRemoved(t *testing.T, e *gocronx.Executor, j *gocronx.Job) {
+	t.Helper()
+	e.Gocron().Jobs()
+	require.True(t, j.IsRemoved())
 }
 
 func read(t testing.TB, opts ...gocron.JobOption) *gocronx.Definition {
@@ -102,12 +115,15 @@ func TestMonitorsSeeWhatUsersSee(t *testing.T) {
 	e.Start()
 	type public struct{ gocron.Job }
 	var shown gocron.Job
-	j, err := e.NewJob(read(t), func(j *gocronx.Job) gocron.Job { shown = &public{j}; return shown })
-	require.NoError(t, err)
+	var j *gocronx.Job
+	require.NoError(t, e.NewJob(read(t), uuid.Nil, func(made *gocronx.Job) gocron.Job { j = made; shown = &public{j}; return shown }))
+	require.Same(t, shown, e.Shown(j.ID()))
+	require.False(t, j.IsRemoved())
 	j.Register()
 	require.NoError(t, j.Run(t.Context(), time.Now(), succeed))
 	require.NoError(t, e.Gocron().RemoveJob(j.ID()))
-	<-j.Removed()
+	requireRemoved(t, e, j)
+	require.Nil(t, e.Shown(j.ID()))
 	require.Contains(t, r.take(11), "unregistered job")
 	require.NotEmpty(t, r.jobs)
 	for _, seen := range r.jobs {
@@ -131,13 +147,13 @@ func TestNothingIsOfferedWhileStopped(t *testing.T) {
 	j := install(t, e)
 	require.ErrorIs(t, j.Run(t.Context(), time.Time{}, succeed), gocronx.ErrStopped)
 	require.ErrorIs(t, j.Skip(t.Context(), errSkipped), gocronx.ErrStopped)
-	e.Start()
-	e.Start()
+	require.True(t, e.Start())
+	require.False(t, e.Start())
 	require.NoError(t, j.Run(t.Context(), time.Time{}, succeed))
 	require.NoError(t, e.Stop(true, gocron.Scheduler.Shutdown))
-	e.Start()
+	require.False(t, e.Start())
 	require.ErrorIs(t, j.Run(t.Context(), time.Time{}, succeed), gocronx.ErrStopped)
-	_, err := e.Update(j.ID(), read(t), nil)
+	_, err := place(e, read(t), j.ID())
 	require.ErrorIs(t, err, gocronx.ErrStopped)
 }
 
@@ -165,7 +181,7 @@ func TestOffersEnd(t *testing.T) {
 
 	removed := install(t, e)
 	require.NoError(t, e.Gocron().RemoveJob(removed.ID()))
-	<-removed.Removed()
+	requireRemoved(t, e, removed)
 	require.ErrorIs(t, removed.Run(t.Context(), time.Time{}, succeed), gocron.ErrJobNotFound)
 	require.ErrorIs(t, removed.Skip(t.Context(), errSkipped), gocron.ErrJobNotFound)
 }
@@ -198,7 +214,6 @@ func TestGocronTimesNothing(t *testing.T) {
 		gocron.WithSingletonMode(gocron.LimitModeReschedule),
 		gocron.WithIntervalFromCompletion(),
 		gocron.WithCronImplementation(ownCron{}),
-		gocron.WithDistributedJobLocker(locker{}),
 		gocron.WithDisabledDistributedJobLocker(true),
 		gocron.WithIdentifier(id),
 		gocron.WithTags("tag"),
@@ -234,20 +249,20 @@ func TestUpdate(t *testing.T) {
 	e := newExecutor(t, r.settings()...)
 	e.Start()
 	first := install(t, e)
-	second, err := e.Update(first.ID(), read(t, gocron.WithName("second")), nil)
+	second, err := place(e, read(t, gocron.WithName("second")), first.ID())
 	require.NoError(t, err)
 	second.Register()
 	require.Equal(t, first.ID(), second.ID())
-	<-first.Removed()
+	requireRemoved(t, e, first)
 	require.ErrorIs(t, first.Run(t.Context(), time.Time{}, succeed), gocron.ErrJobNotFound)
 	require.NoError(t, second.Run(t.Context(), time.Time{}, succeed))
 	require.Equal(t, []string{"scheduler started", "registered job", "unregistered job", "registered second"}, r.take(11)[:4])
 
 	id := uuid.New()
-	third, err := e.Update(first.ID(), read(t, gocron.WithIdentifier(id)), nil)
+	third, err := place(e, read(t, gocron.WithIdentifier(id)), first.ID())
 	require.NoError(t, err)
 	require.Equal(t, id, third.ID())
-	<-second.Removed()
+	requireRemoved(t, e, second)
 	require.NoError(t, third.Run(t.Context(), time.Time{}, succeed))
 	require.Len(t, e.Gocron().Jobs(), 1)
 }

@@ -34,8 +34,8 @@ func (j *Job) Schedule() gocron.JobSchedule { return j.Definition.Schedule }
 // Register tells the monitor of the job, once its caller holds no lock.
 func (j *Job) Register() { j.executor.monitor.JobRegistered(j.shown) }
 
-// Removed returns a channel that is closed when gocron has removed the job, or replaced it.
-func (j *Job) Removed() <-chan struct{} { return j.removed }
+// IsRemoved reports whether gocron has removed the job, or replaced it.
+func (j *Job) IsRemoved() bool { return isClosed(j.removed) }
 
 // Run has gocron run the job once: it calls listeners and monitors, and between them task in place
 // of the job's. due is the tick's time, which JobSchedulingDelay is told; zero if it is none. Run

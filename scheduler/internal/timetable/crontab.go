@@ -17,7 +17,7 @@ func (c crontab) next(after time.Time) time.Time { return c.Next(after) }
 // newCrontab takes what gocron takes. A time whose hours are fixed is due once on a day on which
 // the clock shows it twice; if the field of the hours begins with an asterisk, every time that the
 // clock shows is due.
-func (t *Timetable) newCrontab() error {
+func (t *timetable) newCrontab() error {
 	const option = "gocron.CronJob"
 	text := t.spec.Text
 	if strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ=") {
@@ -26,7 +26,7 @@ func (t *Timetable) newCrontab() error {
 		_, name, _ = strings.Cut(name, "=")
 		zone, err := time.LoadLocation(name)
 		if err != nil {
-			return &SpecError{Option: option, Reason: err.Error(), Err: err}
+			return &OptionError{Option: option, Reason: err.Error(), Err: err}
 		}
 		t.spec.Zone = zone
 	}
@@ -37,14 +37,14 @@ func (t *Timetable) newCrontab() error {
 	}
 	parsed, err := cron.NewParser(fields).Parse(text)
 	if err != nil {
-		return &SpecError{Option: option, Reason: err.Error(), Err: err}
+		return &OptionError{Option: option, Reason: err.Error(), Err: err}
 	}
 	schedule, ok := parsed.(*cron.SpecSchedule)
 	switch {
 	case !ok:
-		return &SpecError{Option: option, Reason: "@every is counted from the start of each replica: use gocron.DurationJob"}
+		return &OptionError{Option: option, Reason: "@every is counted from the start of each replica: use gocron.DurationJob"}
 	case strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ="):
-		return &SpecError{Option: option, Reason: "two zones are given"}
+		return &OptionError{Option: option, Reason: "two zones are given"}
 	}
 	schedule.Location = time.UTC
 	words := strings.Fields(text)

@@ -65,14 +65,14 @@ func once(at ...time.Time) timetable.Spec { return timetable.Spec{Kind: timetabl
 func words(t require.TestingT, spec timetable.Spec) string {
 	table, err := timetable.New(spec)
 	require.NoError(t, err)
-	return table.Words()
+	return table.Words
 }
 
 // made returns the due times of a definition that was made at a time.
 func made(t require.TestingT, spec timetable.Spec, since time.Time) joblog.Table {
 	table, err := timetable.New(spec)
 	require.NoError(t, err)
-	return table.Definition().Table(since)
+	return table.Table(since)
 }
 
 // between are the due times after one time and not after another.

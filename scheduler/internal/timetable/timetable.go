@@ -17,20 +17,23 @@ const (
 	MaxSpan     = 10 * 365 * 24 * time.Hour
 )
 
-// SpecError tells why a Spec is refused.
-type SpecError struct {
-	Option string // as gocron calls it
-	Reason string
-	Err    error // what the parser of crontabs says; may be nil
+// OptionError reports an option or an argument that cannot be used, and the bound it broke.
+type OptionError struct {
+	Option string // the option or argument as written in code, such as "WithTTL"
+	Reason string // what is wrong with it and what would be right
+	Err    error  // redlock's or gocron's own error when they refused it; may be nil
 }
 
-func (e *SpecError) Error() string { return fmt.Sprintf("timetable: %s: %s", e.Option, e.Reason) }
+func (e *OptionError) Error() string { return "scheduler: " + e.Option + ": " + e.Reason }
 
-// Unwrap returns Err.
-func (e *SpecError) Unwrap() error { return e.Err }
+// Unwrap returns redlock's or gocron's error, if any.
+func (e *OptionError) Unwrap() error { return e.Err }
 
-// Timetable is a schedule that was looked at.
-type Timetable struct {
+// ErrorType returns the stable value "invalid" for the error.type attribute of traces and metrics.
+func (e *OptionError) ErrorType() string { return "invalid" }
+
+// timetable is a schedule that was looked at.
+type timetable struct {
 	spec  Spec
 	words string
 	// base makes the due times that count from a time, without those of Start and AtOnce; nil of a
@@ -44,15 +47,17 @@ type times interface {
 	next(after time.Time) time.Time
 }
 
-// New looks at a Spec. Errors are *SpecError.
-func New(spec Spec) (*Timetable, error) {
+// New looks at a Spec, and returns the definition in canonical words: two that have the same due
+// times have the same words, in whatever way they were written down, and the zone is told by its
+// offsets and not by its name. The program is no part of it. Errors are *OptionError.
+func New(spec Spec) (joblog.Definition, error) {
 	if spec.Zone == nil {
 		spec.Zone = time.UTC
 	}
 	if spec.AtOnce {
 		spec.Start = time.Time{} // as gocron has it
 	}
-	t := &Timetable{spec: spec}
+	t := &timetable{spec: spec}
 	var err error
 	switch spec.Kind {
 	case Crontab:
@@ -67,17 +72,17 @@ func New(spec Spec) (*Timetable, error) {
 		t.words = "own cron " + spec.Text
 		t.base = func(time.Time) times { return own(spec.Next) }
 	default:
-		err = &SpecError{Option: "definition", Reason: fmt.Sprintf("a schedule of kind %d is not known", spec.Kind)}
+		err = &OptionError{Option: "definition", Reason: fmt.Sprintf("a schedule of kind %d is not known", spec.Kind)}
 	}
 	if err != nil {
-		return nil, err
+		return joblog.Definition{}, err
 	}
 	t.bound()
-	return t, nil
+	return joblog.Definition{Words: t.words, Table: t.table}, nil
 }
 
 // bound adds to the words what all kinds have, and shortens them.
-func (t *Timetable) bound() {
+func (t *timetable) bound() {
 	if t.spec.AtOnce {
 		t.words += ", at once"
 	}
@@ -99,26 +104,8 @@ func (t *Timetable) bound() {
 // instant is a time in words, whatever its zone.
 func instant(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 
-// Words returns the definition in canonical words: two that have the same due times have the same
-// words, in whatever way they were written down, and the zone is told by its offsets and not by its
-// name. The program is no part of it.
-func (t *Timetable) Words() string { return t.words }
-
-// Zone returns the zone of the times of the day; nil of kinds without.
-func (t *Timetable) Zone() *time.Location {
-	if t.spec.ZoneMatters() {
-		return t.spec.Zone
-	}
-	return nil
-}
-
-// Definition is what joblog.Adopt takes.
-func (t *Timetable) Definition() joblog.Definition {
-	return joblog.Definition{Words: t.words, Table: t.Table}
-}
-
-// Table returns the due times if the definition was first made at a time.
-func (t *Timetable) Table(since time.Time) joblog.Table {
+// table returns the due times if the definition was first made at a time.
+func (t *timetable) table(since time.Time) joblog.Table {
 	since = since.Round(0) // no reading of the monotonic clock
 	b := bounded{since: since, start: t.spec.Start.Round(0), stop: t.spec.Stop}
 	if t.spec.Kind == Once && len(t.spec.At) > 0 {
@@ -229,9 +216,9 @@ func NextRuns(table joblog.Table, after time.Time, n int) []time.Time {
 func checkGap(option string, gap time.Duration) error {
 	switch {
 	case gap < MinInterval:
-		return &SpecError{Option: option, Reason: fmt.Sprintf("ticks %v apart are too close: %v is the least", gap, MinInterval)}
+		return &OptionError{Option: option, Reason: fmt.Sprintf("ticks %v apart are too close: %v is the least", gap, MinInterval)}
 	case gap > MaxSpan:
-		return &SpecError{Option: option, Reason: fmt.Sprintf("ticks %v apart are too far apart: %v is the most", gap, MaxSpan)}
+		return &OptionError{Option: option, Reason: fmt.Sprintf("ticks %v apart are too far apart: %v is the most", gap, MaxSpan)}
 	}
 	return nil
 }
@@ -250,7 +237,7 @@ func (i interval) next(after time.Time) time.Time {
 	return i.phase.Add((n + 1) * i.every)
 }
 
-func (t *Timetable) newInterval() error {
+func (t *timetable) newInterval() error {
 	s := &t.spec
 	option := "gocron.DurationJob"
 	t.words = fmt.Sprintf("every %v", s.Every)
@@ -261,7 +248,7 @@ func (t *Timetable) newInterval() error {
 			return err
 		}
 		if s.Most < s.Every {
-			return &SpecError{Option: option, Reason: fmt.Sprintf("the most of %v is below the least of %v", s.Most, s.Every)}
+			return &OptionError{Option: option, Reason: fmt.Sprintf("the most of %v is below the least of %v", s.Most, s.Every)}
 		}
 	}
 	if s.FromEnd {
@@ -285,9 +272,9 @@ func (i instants) next(after time.Time) time.Time {
 	return i[n]
 }
 
-func (t *Timetable) newOnce() error {
+func (t *timetable) newOnce() error {
 	if len(t.spec.At) == 0 && !t.spec.AtOnce {
-		return &SpecError{Option: "gocron.OneTimeJob", Reason: "no time is given"}
+		return &OptionError{Option: "gocron.OneTimeJob", Reason: "no time is given"}
 	}
 	var at instants
 	for _, time := range t.spec.At {

@@ -137,10 +137,10 @@ func TestSpecsThatAreRefused(t *testing.T) {
 	} {
 		for _, spec := range specs {
 			_, err := timetable.New(spec)
-			var refused *timetable.SpecError
+			var refused *timetable.OptionError
 			require.ErrorAs(t, err, &refused, "%+v", spec)
 			require.Equal(t, option, refused.Option)
-			require.True(t, strings.HasPrefix(err.Error(), "timetable: "+option+": "))
+			require.True(t, strings.HasPrefix(err.Error(), "scheduler: "+option+": "))
 			if option == "gocron.CronJob" && strings.HasPrefix(spec.Text, "0") {
 				require.Error(t, errors.Unwrap(refused), "what the parser says")
 			}
@@ -154,9 +154,9 @@ func TestDeploys(t *testing.T) {
 	var table joblog.Table
 	policy := joblog.Policy{CatchUp: joblog.CatchUpAll, Window: 24 * time.Hour}
 	deploy := func(spec timetable.Spec, now time.Time) {
-		tt, err := timetable.New(spec)
+		d, err := timetable.New(spec)
 		require.NoError(t, err)
-		r, table = joblog.Adopt(r, tt.Definition(), now)
+		r, table = joblog.Adopt(r, d, now)
 	}
 	var runs []time.Time
 	live := func(from time.Time, to time.Time) {
