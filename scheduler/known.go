@@ -51,7 +51,7 @@ func (j *job) toRead() bool {
 
 // read reads the record and the pauses without a lease.
 func (j *job) read(ctx context.Context) error {
-	states, err := j.s.reader.read(ctx, j)
+	states, err := j.readStates(ctx)
 	if err == nil {
 		_, _, err = j.saw(ctx, nil, states)
 	}

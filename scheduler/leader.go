@@ -16,7 +16,6 @@ type leadership struct {
 	s       *state
 	elector *elector.Elector
 	current atomic.Pointer[elector.Term]
-	given   chan error // why the term is to end
 }
 
 // elections are those that Schedulers of this process take part in: two would take the leadership
@@ -30,7 +29,7 @@ type electionOf struct {
 
 // newLeadership takes the name of an election, until free is called.
 func newLeadership(s *state) (*leadership, error) {
-	cfg, l := s.cfg, &leadership{s: s, given: make(chan error, 1)}
+	cfg, l := s.cfg, &leadership{s: s}
 	if _, taken := elections.LoadOrStore(electionOf{s.q, cfg.election}, l); taken {
 		return nil, &OptionError{Option: "WithElection", Reason: fmt.Sprintf("another Scheduler of this Quorum takes part in the election %q, and the leader of the two "+
 			"would run its jobs alone: use one Scheduler, or name another election", cfg.election)}
@@ -82,28 +81,13 @@ func (l *leadership) lead(ctx context.Context, term *elector.Term) error {
 	if err := l.s.clockAhead(ctx); err != nil {
 		return err
 	}
-	select {
-	case <-l.given: // that was for an earlier term
-	default:
-	}
 	l.current.Store(term)
 	l.s.kickAll()
 	defer l.s.kickAll()
-	select {
-	case err := <-l.given:
-		return err
-	case <-ctx.Done():
-		return nil
+	for sleep(ctx, clockEvery) == nil {
+		if err := l.s.clockAhead(ctx); err != nil {
+			return err
+		}
 	}
-}
-
-// giveUp ends the term for a reason, if there is one.
-func (l *leadership) giveUp(why error) {
-	if l == nil || l.check(context.Background()) != nil {
-		return
-	}
-	select {
-	case l.given <- why:
-	default: // it has been told
-	}
+	return nil
 }

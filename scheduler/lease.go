@@ -75,9 +75,10 @@ func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time
 	return j.s.now().Add(min(leastPause<<min(n, 12), time.Minute))
 }
 
-// during returns a context that ends also with a lease, and the leadership under which ticks are
-// run.
-func (j *job) during(ctx context.Context, lease *redlock.Lease, also ...context.Context) (context.Context, context.CancelCauseFunc) {
+// during returns a context that ends also with a lease, and with the leadership under which ticks
+// are run.
+func (j *job) during(ctx context.Context, lease *redlock.Lease) (context.Context, context.CancelCauseFunc) {
+	var also []context.Context
 	if lease != nil {
 		also = append(also, lease.Context())
 	}

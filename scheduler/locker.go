@@ -13,6 +13,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
 )
 
 // Defaults and bounds of a Locker.
@@ -55,7 +56,7 @@ func WithMinHold(d time.Duration) LockerOption {
 func WithTryTimeout(d time.Duration) LockerOption {
 	return lockerOption(func(c *config) error {
 		c.tryTimeout = d
-		return within("WithTryTimeout", d, MinTryTimeout, MaxTimeout)
+		return timetable.Within("WithTryTimeout", d, MinTryTimeout, MaxTimeout)
 	})
 }
 

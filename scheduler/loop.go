@@ -181,7 +181,6 @@ func (s *state) clockAhead(ctx context.Context) error {
 	if !isAhead(err) {
 		return nil
 	}
-	s.leader.giveUp(err)
 	return err
 }
 

@@ -147,7 +147,7 @@ func WithLocation(location *time.Location) Option {
 func WithStopTimeout(d time.Duration) Option {
 	return option(func(c *config) error {
 		c.stopTimeout = d
-		return within("WithStopTimeout", d, 1, MaxTimeout)
+		return timetable.Within("WithStopTimeout", d, 1, MaxTimeout)
 	})
 }
 
@@ -280,14 +280,6 @@ func newJobOption(name string, set jobOption) gocron.JobOption {
 	return gocronx.Option("scheduler."+name, set)
 }
 
-// within refuses a duration that is out of its bounds.
-func within(name string, d, least, most time.Duration) error {
-	if d < least || d > most {
-		return &OptionError{Option: name, Reason: fmt.Sprintf("%v is not between %v and %v", d, least, most)}
-	}
-	return nil
-}
-
 // WithCatchUp has ticks run late that nobody ran at their time: no replica was up, or none could
 // reach a quorum of nodes, or none led. A tick is run if it is not older than the window, which is
 // more than zero and at most MaxSpan. Default CatchUpNone, without a window.
@@ -299,7 +291,7 @@ func WithCatchUp(window time.Duration, policy CatchUp) gocron.JobOption {
 		case policy < CatchUpNone || policy > CatchUpAll:
 			return &OptionError{Option: name, Reason: fmt.Sprintf("%v is none of CatchUpNone, CatchUpLatest and CatchUpAll", policy)}
 		case policy != CatchUpNone:
-			return within(name, window, 1, MaxSpan)
+			return timetable.Within(name, window, 1, MaxSpan)
 		case window != 0:
 			return &OptionError{Option: name, Reason: "CatchUpNone has no window: use 0"}
 		}
@@ -339,7 +331,7 @@ func WithRetry(max int, backoff time.Duration) gocron.JobOption {
 		if c.retry, c.backoff = max, backoff; max < 1 || max > MaxRetries {
 			return &OptionError{Option: "WithRetry", Reason: fmt.Sprintf("%d retries are not 1 to %d", max, MaxRetries)}
 		}
-		return within("WithRetry", backoff, 0, time.Hour)
+		return timetable.Within("WithRetry", backoff, 0, time.Hour)
 	})
 }
 
@@ -349,7 +341,7 @@ func WithRetry(max int, backoff time.Duration) gocron.JobOption {
 func WithSucceedWithin(d time.Duration) gocron.JobOption {
 	return newJobOption("WithSucceedWithin", func(c *jobConfig) error {
 		c.within = d
-		return within("WithSucceedWithin", d, 1, MaxSpan)
+		return timetable.Within("WithSucceedWithin", d, 1, MaxSpan)
 	})
 }
 

@@ -37,9 +37,10 @@ type state struct {
 	cfg         *config
 	definitions *gocronx.Reader
 	executor    *gocronx.Executor
+	monitor     gocron.SchedulerMonitor
 	leader      *leadership // nil without an election
 	limit       *limit      // nil without gocron.WithLimitConcurrentJobs
-	reader      reader
+	readings    chan *reading
 	pauseAll    register.Register
 	teller      teller
 	taker       *orders.Taker // guarded by lifecycle; nil while stopped, and without orders
@@ -48,6 +49,7 @@ type state struct {
 	lifecycle  sync.Mutex // held by Start, StopJobs and Shutdown
 	installing sync.Mutex // held by NewJob and Update, so that no two jobs get one name
 	mu         sync.Mutex
+	down       bool               // guarded by mu; Shutdown was called
 	jobs       map[string]*job    // guarded by mu; by their names
 	started    context.Context    // guarded by mu; ends with StopJobs and Shutdown; nil while stopped
 	stop       context.CancelFunc // guarded by mu
@@ -69,7 +71,7 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &state{q: q, cfg: cfg, jobs: make(map[string]*job), limit: newLimit(set), pauseAll: pause.Of(q, "")}
+	s := &state{q: q, cfg: cfg, jobs: make(map[string]*job), readings: make(chan *reading), limit: newLimit(set), monitor: set.Monitor, pauseAll: pause.Of(q, "")}
 	s.teller.init(s)
 	if s.definitions, err = gocronx.NewReader(cfg.location); err != nil {
 		return nil, err
@@ -191,11 +193,13 @@ func (s *state) exchange(id uuid.UUID, j *job) (started context.Context, err err
 func (s *Scheduler) Start() {
 	s.lifecycle.Lock()
 	defer s.lifecycle.Unlock()
-	if !s.executor.Start() {
-		return
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.mu.Lock()
+	if s.down || s.started != nil {
+		s.mu.Unlock()
+		cancel()
+		return
+	}
 	earlier := s.work
 	s.started, s.stop, s.work = ctx, cancel, new(sync.WaitGroup)
 	s.mu.Unlock()
@@ -204,6 +208,7 @@ func (s *Scheduler) Start() {
 	}
 	register.Keep(ctx, s.q, s.pauseAll)
 	s.run(func() { s.watchClock(ctx) })
+	s.run(func() { s.readAll(ctx) })
 	for _, j := range s.all() {
 		j.start(ctx)
 	}
@@ -216,6 +221,7 @@ func (s *Scheduler) Start() {
 			_ = s.leader.elector.Run(ctx, s.leader.lead)
 		}()
 	}
+	s.monitor.SchedulerStarted()
 	s.teller.start()
 	if !s.cfg.tell.NoOrders {
 		taker := &orders.Taker{Accept: s.accept, Logger: s.cfg.logger}
@@ -252,15 +258,10 @@ func (s *state) kickAll() {
 
 // StopJobs is gocron's: it waits for runs, at most the stop timeout. Before that, ticks that wait
 // are given up and the campaign ends, so that another replica leads until Start.
-func (s *Scheduler) StopJobs() error { return s.stopWith(gocron.Scheduler.StopJobs, false) }
+func (s *Scheduler) StopJobs() error { return s.StopJobsWithContext(context.Background()) }
 
-// StopJobsWithContext is StopJobs with a context.
-func (s *Scheduler) StopJobsWithContext(ctx context.Context) error {
-	if err := checkContext(ctx); err != nil && !s.none() {
-		return err
-	}
-	return s.stopWith(func(g gocron.Scheduler) error { return g.StopJobsWithContext(ctx) }, false)
-}
+// StopJobsWithContext is StopJobs that waits no longer than ctx lasts.
+func (s *Scheduler) StopJobsWithContext(ctx context.Context) error { return s.stopWith(ctx, false) }
 
 // Shutdown stops in order: no tick is begun any more; the leadership is given up, so that another
 // replica runs what is due from now on; runs are told to end, and have the stop timeout for it, in
@@ -271,35 +272,33 @@ func (s *Scheduler) StopJobsWithContext(ctx context.Context) error {
 //
 // Of a nil Scheduler, which comes with an error, there is nothing to stop, so a deferred Shutdown
 // may stand before the check of the error.
-func (s *Scheduler) Shutdown() error { return s.stopWith(gocron.Scheduler.Shutdown, true) }
+func (s *Scheduler) Shutdown() error { return s.ShutdownWithContext(context.Background()) }
 
-// ShutdownWithContext is Shutdown with a context.
-func (s *Scheduler) ShutdownWithContext(ctx context.Context) error {
-	if err := checkContext(ctx); err != nil && !s.none() {
-		return err
-	}
-	return s.stopWith(func(g gocron.Scheduler) error { return g.ShutdownWithContext(ctx) }, true)
-}
+// ShutdownWithContext is Shutdown that waits no longer than ctx lasts.
+func (s *Scheduler) ShutdownWithContext(ctx context.Context) error { return s.stopWith(ctx, true) }
 
 // none reports whether the Scheduler is nil or zero.
 func (s *Scheduler) none() bool { return s == nil || s.state == nil }
 
-// stopWith stops the jobs and the campaign, and then gocron, for good or until Start.
-func (s *Scheduler) stopWith(stop func(gocron.Scheduler) error, forGood bool) error {
+// stopWith ends what Start has begun, for good or until Start.
+func (s *Scheduler) stopWith(ctx context.Context, forGood bool) error {
 	if s.none() {
 		return nil
+	}
+	if err := checkContext(ctx); err != nil {
+		return err
 	}
 	s.lifecycle.Lock()
 	defer s.lifecycle.Unlock()
 	s.mu.Lock()
 	cancel, work := s.stop, s.work
-	s.started, s.stop = nil, nil
+	s.started, s.stop, s.down = nil, nil, s.down || forGood
 	s.mu.Unlock()
-	if cancel != nil {
-		cancel()
-	}
 	for _, j := range s.all() {
 		j.stop()
+	}
+	if cancel != nil {
+		cancel() // runs are told to end
 	}
 	if s.taker != nil {
 		s.taker.Close()
@@ -309,25 +308,43 @@ func (s *Scheduler) stopWith(stop func(gocron.Scheduler) error, forGood bool) er
 	if s.campaign != nil {
 		<-s.campaign
 	}
-	err := s.executor.Stop(forGood, stop)
-	if err == nil && work != nil { // how runs ended is written
-		done := make(chan struct{})
-		go func() { work.Wait(); close(done) }()
-		select {
-		case <-done:
-		case <-time.After(s.cfg.stopTimeout):
-			err = fmt.Errorf("scheduler: how runs ended is still being written: %w", gocron.ErrStopJobsTimedOut)
-		}
+	err := s.wait(ctx, work)
+	if cancel != nil {
+		s.monitor.SchedulerStopped()
 	}
 	s.teller.end()
-	if forGood {
-		s.leader.free()
-		s.mu.Lock()
-		clear(s.jobs)
-		s.mu.Unlock()
+	if !forGood {
+		return err
 	}
-	if running := s.teller.jobs(); err != nil && len(running) > 0 {
+	s.leader.free()
+	s.mu.Lock()
+	clear(s.jobs)
+	s.mu.Unlock()
+	if err != nil { // gocron is waited for no more
+		var none context.CancelFunc
+		ctx, none = context.WithCancel(ctx)
+		none()
+	}
+	return cmp.Or(err, s.executor.Shutdown(ctx))
+}
+
+// wait waits for runs, and until it is written how they ended, for the stop timeout at most.
+func (s *state) wait(ctx context.Context, work *sync.WaitGroup) error {
+	if work == nil {
+		return nil
+	}
+	done := make(chan struct{})
+	go func() { work.Wait(); close(done) }()
+	err := gocron.ErrStopJobsTimedOut
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-time.After(s.cfg.stopTimeout):
+	}
+	if running := s.teller.jobs(); len(running) > 0 {
 		return fmt.Errorf("scheduler: still running: %q: %w", running, err)
 	}
-	return err
+	return fmt.Errorf("scheduler: how runs ended is still being written: %w", err)
 }

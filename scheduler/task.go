@@ -12,11 +12,11 @@ import (
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
 )
 
-// perform has gocron call the task, and returns when gocron has done with it. An error says that
-// the task was not called.
+// perform has gocron call the task, which is told to end when ctx ends, and returns when gocron has
+// done with it. An error says that the task was not called.
 func (r *run) perform(ctx context.Context) error {
 	due := r.public().Due
-	err := r.job.Run(ctx, due, r.attempts)
+	err := r.job.Run(ctx, due, func(gocron context.Context) error { return r.attempts(ctx, gocron) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && r.state == waiting { // gocron has begun it
@@ -27,12 +27,16 @@ func (r *run) perform(ctx context.Context) error {
 
 // attempts calls the task, and again if it fails and may be retried. It is called by gocron, and
 // returns what that is to hear.
-func (r *run) attempts(ctx context.Context) error {
-	ctx, end := r.context(ctx)
-	defer end()
+func (r *run) attempts(ending, gocron context.Context) error {
+	ctx := gocron
+	if r.lease != nil {
+		ctx = gocronx.Merge(r.lease.Context(), gocron)
+	}
+	ctx, stop := gocronx.EndWith(ctx, gocron, ending)
+	defer stop(context.Canceled)
 	err := r.mayBegin(ctx)
 	r.mu.Lock()
-	if r.err = err; err == nil {
+	if r.err, r.stop = err, stop; err == nil {
 		r.state, r.began = working, time.Now()
 	}
 	r.mu.Unlock()
@@ -109,18 +113,4 @@ func (r *run) log(ctx context.Context, of Run, err error) {
 		level = slog.LevelDebug // it was told to end
 	}
 	r.job.s.cfg.logger.Log(ctx, level, "scheduler: the task failed", append(attrs, "error.type", redlock.ErrorType(err), "error", err)...)
-}
-
-// context is the lease's context, with which it has the values of gocron's, and ends also with that
-// and the leadership.
-func (r *run) context(gocron context.Context) (context.Context, func()) {
-	base := gocron
-	if r.lease != nil {
-		base = gocronx.Merge(r.lease.Context(), gocron)
-	}
-	ctx, stop := r.job.during(base, nil, gocron)
-	r.mu.Lock()
-	r.stop = stop
-	r.mu.Unlock()
-	return ctx, func() { stop(context.Canceled) }
 }

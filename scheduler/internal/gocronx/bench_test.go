@@ -1,6 +1,7 @@
 package gocronx_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -68,6 +69,6 @@ func newExecutor(t testing.TB, opts ...gocron.SchedulerOption) *gocronx.Executor
 	require.NoError(t, err)
 	e, err := gocronx.NewExecutor(s, time.UTC, 10*time.Second, func(string) error { return errUnoffered })
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, e.Stop(true, gocron.Scheduler.Shutdown)) })
+	t.Cleanup(func() { require.NoError(t, e.Shutdown(context.Background())) })
 	return e
 }

@@ -47,7 +47,7 @@ func (j *Job) IsRemoved() bool { return isClosed(j.removed) }
 // again until ctx ends.
 //
 // task gets gocron's context of the job, which ends when the job is removed and the Executor is
-// stopped, and returns or panics as gocron is to hear it: gocron recovers a panic. It must not call
+// shut down, and returns or panics as gocron is to hear it: gocron recovers a panic. It must not call
 // runtime.Goexit. Several runs may go on at a time.
 func (j *Job) Run(ctx context.Context, due time.Time, task func(ctx context.Context) error) error {
 	o := &offer{job: j, due: due, task: task, taken: make(chan struct{}), ended: make(chan struct{})}
@@ -81,7 +81,6 @@ func (j *Job) offer(ctx context.Context, o *offer) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	stopped := j.executor.running()
 	var parent <-chan struct{}
 	if j.Definition.Context != nil {
 		parent = j.Definition.Context.Done()
@@ -95,7 +94,7 @@ func (j *Job) offer(ctx context.Context, o *offer) error {
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-stopped:
+		case <-j.executor.down:
 			return ErrStopped
 		case <-j.removed:
 			return gocron.ErrJobNotFound
@@ -109,9 +108,9 @@ func (j *Job) offer(ctx context.Context, o *offer) error {
 	j.mu.Lock()
 	j.offered = o
 	j.mu.Unlock()
-	err := j.executor.ask(j, stopped)
-	for errors.Is(err, gocron.ErrJobRunNowFailed) && ctx.Err() == nil && !isClosed(o.taken) {
-		err = j.executor.ask(j, stopped) // it is busy, for example with a monitor, and gave up after 100 ms
+	err := j.Job.RunNow()
+	for errors.Is(err, gocron.ErrJobRunNowFailed) && ctx.Err() == nil && !isClosed(o.taken) && !isClosed(j.executor.down) {
+		err = j.Job.RunNow() // it is busy, for example with a monitor, and gave up after 100 ms
 	}
 	if err == nil || errors.Is(err, gocron.ErrJobRunNowFailed) {
 		err = wait(nil, o.taken)

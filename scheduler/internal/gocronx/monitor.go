@@ -20,11 +20,9 @@ func (m *monitor) shown(j gocron.Job) gocron.Job {
 	return j // it was removed
 }
 
-// SchedulerStopped is called by gocron's loop.
-func (m *monitor) SchedulerStopped() {
-	m.executor.onIdle()
-	m.SchedulerMonitor.SchedulerStopped()
-}
+// SchedulerStarted and SchedulerStopped are told by who has the Executor: gocron runs all the time.
+func (m *monitor) SchedulerStarted() {}
+func (m *monitor) SchedulerStopped() {}
 
 // JobRegistered is told by Job.Register: gocron does not have the job yet.
 func (m *monitor) JobRegistered(gocron.Job) {}

@@ -3,6 +3,7 @@ package timetable
 import (
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -212,13 +213,10 @@ func NextRuns(table joblog.Table, after time.Time, n int) []time.Time {
 	return runs
 }
 
-// checkGap refuses due times that are too close together or too far apart.
-func checkGap(option string, gap time.Duration) error {
-	switch {
-	case gap < MinInterval:
-		return &OptionError{Option: option, Reason: fmt.Sprintf("ticks %v apart are too close: %v is the least", gap, MinInterval)}
-	case gap > MaxSpan:
-		return &OptionError{Option: option, Reason: fmt.Sprintf("ticks %v apart are too far apart: %v is the most", gap, MaxSpan)}
+// Within refuses a duration that is out of its bounds.
+func Within(option string, d, least, most time.Duration) error {
+	if d < least || d > most {
+		return &OptionError{Option: option, Reason: fmt.Sprintf("%v is not between %v and %v", d, least, most)}
 	}
 	return nil
 }
@@ -244,7 +242,7 @@ func (t *timetable) newInterval() error {
 	if s.Kind == Random {
 		option = "gocron.DurationRandomJob"
 		t.words = fmt.Sprintf("every %v to %v", s.Every, s.Most)
-		if err := checkGap(option, s.Most); err != nil {
+		if err := Within(option, s.Most, MinInterval, MaxSpan); err != nil {
 			return err
 		}
 		if s.Most < s.Every {
@@ -258,7 +256,7 @@ func (t *timetable) newInterval() error {
 		every := s.Every
 		t.base = func(from time.Time) times { return interval{every, from} }
 	}
-	return checkGap(option, s.Every)
+	return Within(option, s.Every, MinInterval, MaxSpan)
 }
 
 // instants are the due times of a one-time job, ascending.
@@ -287,8 +285,8 @@ func (t *timetable) newOnce() error {
 		if texts[i] = instant(at[i]); i == 0 {
 			continue
 		}
-		if gap := at[i].Sub(at[i-1]); gap < MinInterval {
-			return checkGap("gocron.OneTimeJobStartDateTimes", gap)
+		if err := Within("gocron.OneTimeJobStartDateTimes", at[i].Sub(at[i-1]), MinInterval, math.MaxInt64); err != nil {
+			return err
 		}
 	}
 	t.words = strings.TrimSuffix("at "+strings.Join(texts, " "), " ")
