@@ -23,18 +23,17 @@ import (
 // job is a job of a Scheduler. Users see it as a gocron.Job.
 type job struct {
 	*gocronx.Job
-	s          *state
-	definition *gocronx.Definition
-	name       string
-	key        string // of its lease
-	cfg        jobConfig
-	def        joblog.Definition
-	spec       timetable.Spec
-	unlocked   bool // runs everywhere: gocron.WithDisabledDistributedJobLocker
-	record     register.Register
-	pause      register.Register
-	ahead      time.Duration // how long before its time a tick is asked for
-	cardAt     time.Time     // guarded by teller.mu; when its card is to be told again
+	s        *Scheduler
+	name     string
+	key      string // of its lease
+	cfg      jobConfig
+	def      joblog.Definition
+	spec     timetable.Spec
+	unlocked bool // runs everywhere: gocron.WithDisabledDistributedJobLocker
+	record   register.Register
+	pause    register.Register
+	ahead    time.Duration // how long before its time a tick is asked for
+	cardAt   time.Time     // guarded by teller.mu; when its card is to be told again
 
 	mu         sync.Mutex
 	ctx        context.Context // guarded by mu, as what follows; ends when the job stops; nil while it is stopped
@@ -60,7 +59,7 @@ type job struct {
 var _ gocron.Job = (*job)(nil)
 
 // newJob reads what NewJob was asked for, and refuses what does not fit several replicas.
-func (s *state) newJob(definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption) (*job, error) {
+func (s *Scheduler) newJob(definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption) (*job, error) {
 	d, err := s.definitions.Read(definition, task, slices.Concat(s.cfg.jobs, opts)...)
 	if err != nil {
 		return nil, err
@@ -78,7 +77,7 @@ func (s *state) newJob(definition gocron.JobDefinition, task gocron.Task, opts [
 		return nil, err
 	}
 	j := &job{
-		s: s, definition: d, name: d.Name, key: key, cfg: cfg, def: def, spec: d.Spec, unlocked: d.WithoutLocking,
+		Job: gocronx.NewJob(d), s: s, name: d.Name, key: key, cfg: cfg, def: def, spec: d.Spec, unlocked: d.WithoutLocking,
 		pause: pause.Of(s.q, key), ahead: aheadOf(d.Name, s.q.Identity()),
 	}
 	now := s.now()
@@ -138,7 +137,7 @@ func keep(table joblog.Table, policy joblog.Policy, now time.Time) time.Duration
 }
 
 // local returns a time in the Scheduler's location.
-func (s *state) local(at time.Time) time.Time {
+func (s *Scheduler) local(at time.Time) time.Time {
 	if at.IsZero() {
 		return time.Time{}
 	}
@@ -246,7 +245,7 @@ func (s *Scheduler) RemoveByTags(tags ...string) {
 }
 
 // prune forgets jobs that gocron has forgotten.
-func (s *state) prune() {
+func (s *Scheduler) prune() {
 	s.executor.Gocron().Jobs() // when it has answered it has done what it was asked before
 	for _, j := range s.all() {
 		if !j.IsRemoved() {
@@ -285,14 +284,14 @@ func (s *Scheduler) Overdue() (late []string) {
 }
 
 // all are the jobs, by their names.
-func (s *state) all() []*job {
+func (s *Scheduler) all() []*job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.SortedFunc(maps.Values(s.jobs), func(a, b *job) int { return strings.Compare(a.name, b.name) })
 }
 
 // named returns the job of that name, or nil.
-func (s *state) named(name string) *job {
+func (s *Scheduler) named(name string) *job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.jobs[name]

@@ -13,7 +13,7 @@ import (
 // leadership is this replica's part in the election. A nil one is that of a Scheduler without,
 // where every replica leads.
 type leadership struct {
-	s       *state
+	s       *Scheduler
 	elector *elector.Elector
 	current atomic.Pointer[elector.Term]
 }
@@ -28,7 +28,7 @@ type electionOf struct {
 }
 
 // newLeadership takes the name of an election, until free is called.
-func newLeadership(s *state) (*leadership, error) {
+func newLeadership(s *Scheduler) (*leadership, error) {
 	cfg, l := s.cfg, &leadership{s: s}
 	if _, taken := elections.LoadOrStore(electionOf{s.q, cfg.election}, l); taken {
 		return nil, &OptionError{Option: "WithElection", Reason: fmt.Sprintf("another Scheduler of this Quorum takes part in the election %q, and the leader of the two "+

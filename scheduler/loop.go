@@ -56,7 +56,7 @@ func (j *job) sleep(at time.Time) {
 // watchClock has every job think again when the wall clock and the monotonic one, by which jobs
 // sleep, have parted: the clock was set, or runs at another rate, or the machine was suspended. A
 // process that merely stood still needs no such care: its jobs wake late, and see that on the clock.
-func (s *state) watchClock(ctx context.Context) {
+func (s *Scheduler) watchClock(ctx context.Context) {
 	wall, mono := s.now(), time.Now()
 	for sleep(ctx, clockEvery) == nil {
 		if parted := s.now().Sub(wall) - time.Since(mono); parted <= clockStep && parted >= -clockStep {
@@ -137,7 +137,7 @@ func (j *job) step(ctx context.Context) time.Time {
 	switch {
 	case v.Over:
 		j.s.cfg.logger.InfoContext(ctx, "scheduler: a job is over: no tick is left", "job", j.name)
-		_ = (&Scheduler{j.s}).RemoveJob(j.ID()) // it was removed meanwhile
+		_ = j.s.RemoveJob(j.ID()) // it was removed meanwhile
 		return time.Time{}
 	case j.isOld(known, v, now):
 		if err := j.read(ctx); err != nil {
@@ -161,7 +161,7 @@ func (j *job) unfit(ctx context.Context) error {
 // it when the clock is wrong, or right again. A replica whose clock is too far ahead takes its ticks
 // before their time, so it runs none, and does not lead. One whose clock is behind comes to ticks
 // that the others have run.
-func (s *state) clockAhead(ctx context.Context) error {
+func (s *Scheduler) clockAhead(ctx context.Context) error {
 	err := s.q.CheckClock(s.now())
 	is := redlock.ErrorType(err)
 	s.mu.Lock()

@@ -49,7 +49,7 @@ const (
 
 // accept returns what carries out an order, if it is this replica's. One that is wanted for no time
 // is nobody's.
-func (s *state) accept(o bulletin.Order) (carryOut func(context.Context) bulletin.Order, ok bool) {
+func (s *Scheduler) accept(o bulletin.Order) (carryOut func(context.Context) bulletin.Order, ok bool) {
 	if o.Within <= 0 {
 		return nil, false
 	}

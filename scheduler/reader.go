@@ -30,7 +30,7 @@ func (j *job) readStates(ctx context.Context) ([]register.State, error) {
 
 // readAll reads what is to be read until ctx ends. What is asked for while a read is under way is
 // read together, so that thousands of jobs that wake at once cost a few commands.
-func (s *state) readAll(ctx context.Context) {
+func (s *Scheduler) readAll(ctx context.Context) {
 	for {
 		select {
 		case own := <-s.readings:
@@ -51,7 +51,7 @@ func (s *state) readAll(ctx context.Context) {
 }
 
 // readTogether reads for several jobs.
-func (s *state) readTogether(ctx context.Context, batch []*reading) {
+func (s *Scheduler) readTogether(ctx context.Context, batch []*reading) {
 	registers := make([]register.Register, 0, 2*len(batch))
 	for _, b := range batch {
 		registers = append(registers, b.job.record, b.job.pause)

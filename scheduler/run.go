@@ -75,9 +75,9 @@ type run struct {
 	turn  *register.Turn // likewise
 	order string         // the order that asked for it; empty for none
 	table joblog.Table
-	sent  time.Duration // when the pauses were asked for that it may begin by, see state.steady
+	sent  time.Duration // when the pauses were asked for that it may begin by, see Scheduler.steady
 	read  time.Time     // when the record was read, by the nodes' clocks
-	since time.Duration // the same by state.steady
+	since time.Duration // the same by Scheduler.steady
 	until time.Time     // the tick is too old after this; zero if it does not age
 
 	begins func() // called when its task is about to be called; nil for nothing

@@ -28,11 +28,6 @@ var _ gocron.Scheduler = (*Scheduler)(nil)
 //
 // It is safe for concurrent use.
 type Scheduler struct {
-	*state
-}
-
-// state is what a Scheduler consists of.
-type state struct {
 	q           *redlock.Quorum
 	cfg         *config
 	definitions *gocronx.Reader
@@ -71,7 +66,7 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &state{q: q, cfg: cfg, jobs: make(map[string]*job), readings: make(chan *reading), limit: newLimit(set), monitor: set.Monitor, pauseAll: pause.Of(q, "")}
+	s := &Scheduler{q: q, cfg: cfg, jobs: make(map[string]*job), readings: make(chan *reading), limit: newLimit(set), monitor: set.Monitor, pauseAll: pause.Of(q, "")}
 	s.teller.init(s)
 	if s.definitions, err = gocronx.NewReader(cfg.location); err != nil {
 		return nil, err
@@ -89,7 +84,7 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 		return nil, err
 	}
 	cfg.logger.Info("scheduler: the time zone of schedules, which has to be the same on all replicas: see scheduler.WithLocation", "zone", zoneName(cfg.location))
-	return &Scheduler{s}, nil
+	return s, nil
 }
 
 // zoneName names a zone. time.Local is called so on every machine, and is told by its offsets in
@@ -103,11 +98,11 @@ func zoneName(zone *time.Location) string {
 }
 
 // now is the time of the wall clock, and steady that of one that never steps and counts a suspend.
-func (s *state) now() time.Time        { return s.cfg.wall().Round(0) }
-func (s *state) steady() time.Duration { return bridge.Of(s.q).Now() }
+func (s *Scheduler) now() time.Time        { return s.cfg.wall().Round(0) }
+func (s *Scheduler) steady() time.Duration { return bridge.Of(s.q).Now() }
 
 // unfit is why this replica may run no ticks; nil if it may.
-func (s *state) unfit(ctx context.Context) error {
+func (s *Scheduler) unfit(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -145,7 +140,7 @@ func (s *Scheduler) Update(id uuid.UUID, definition gocron.JobDefinition, task g
 	return s.install(id, definition, task, opts)
 }
 
-func (s *state) install(id uuid.UUID, definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption) (gocron.Job, error) {
+func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption) (gocron.Job, error) {
 	j, err := s.newJob(definition, task, opts)
 	if err != nil {
 		return nil, err
@@ -170,13 +165,13 @@ func (s *state) install(id uuid.UUID, definition gocron.JobDefinition, task gocr
 
 // exchange has gocron make a job, in the place of another one if id says so, and returns the
 // context in which it is to run.
-func (s *state) exchange(id uuid.UUID, j *job) (started context.Context, err error) {
+func (s *Scheduler) exchange(id uuid.UUID, j *job) (started context.Context, err error) {
 	s.installing.Lock()
 	defer s.installing.Unlock()
 	if other := s.named(j.name); other != nil && other.ID() != id {
 		return nil, &OptionError{Option: "gocron.WithName", Reason: fmt.Sprintf("there is a job of the name %q already: the two would exclude each other", j.name)}
 	}
-	err = s.executor.NewJob(j.definition, id, func(made *gocronx.Job) gocron.Job { j.Job = made; return j })
+	err = s.executor.Install(j.Job, id, j)
 	if id != uuid.Nil {
 		s.prune() // gocron removes the old job also if it refuses the new one
 	}
@@ -233,7 +228,7 @@ func (s *Scheduler) Start() {
 
 // run calls f in a goroutine, for which StopJobs and Shutdown wait. It returns false while the
 // Scheduler is stopped.
-func (s *state) run(f func()) bool {
+func (s *Scheduler) run(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.started != nil {
@@ -243,14 +238,14 @@ func (s *state) run(f func()) bool {
 }
 
 // life is the context that ends with StopJobs and Shutdown; nil while the Scheduler is stopped.
-func (s *state) life() context.Context {
+func (s *Scheduler) life() context.Context {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.started
 }
 
 // kickAll has all jobs think: the leadership has begun, or ended.
-func (s *state) kickAll() {
+func (s *Scheduler) kickAll() {
 	for _, j := range s.all() {
 		j.kick()
 	}
@@ -278,7 +273,7 @@ func (s *Scheduler) Shutdown() error { return s.ShutdownWithContext(context.Back
 func (s *Scheduler) ShutdownWithContext(ctx context.Context) error { return s.stopWith(ctx, true) }
 
 // none reports whether the Scheduler is nil or zero.
-func (s *Scheduler) none() bool { return s == nil || s.state == nil }
+func (s *Scheduler) none() bool { return s == nil || s.q == nil }
 
 // stopWith ends what Start has begun, for good or until Start.
 func (s *Scheduler) stopWith(ctx context.Context, forGood bool) error {
@@ -329,7 +324,7 @@ func (s *Scheduler) stopWith(ctx context.Context, forGood bool) error {
 }
 
 // wait waits for runs, and until it is written how they ended, for the stop timeout at most.
-func (s *state) wait(ctx context.Context, work *sync.WaitGroup) error {
+func (s *Scheduler) wait(ctx context.Context, work *sync.WaitGroup) error {
 	if work == nil {
 		return nil
 	}

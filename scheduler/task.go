@@ -82,7 +82,7 @@ func (r *run) attempt(ctx context.Context) (err error) {
 		r.mu.Unlock()
 	}
 	began := time.Now()
-	err = r.job.definition.Task.Call(ctx)
+	err = r.job.Definition.Task.Call(ctx)
 	if p, ok := err.(*gocronx.Panic); ok { // errors.As would call methods of the task's error, which may panic
 		err = &PanicError{Job: r.job.name, Value: p.Value, Stack: p.Stack}
 	}

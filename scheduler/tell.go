@@ -26,7 +26,7 @@ const tellEvery = 10 * time.Minute
 
 // teller is what a Scheduler is to tell with the next report.
 type teller struct {
-	s *state
+	s *Scheduler
 
 	mu      sync.Mutex
 	stop    func()                // guarded by mu; ends the reports; nil while the Scheduler is stopped
@@ -43,7 +43,7 @@ type skipped struct {
 // maxSkips bounds what is told of skips at a time.
 const maxSkips = 256
 
-func (t *teller) init(s *state) {
+func (t *teller) init(s *Scheduler) {
 	t.s, t.running, t.skips = s, make(map[*run]struct{}), make(map[skipped]SkipError)
 }
 

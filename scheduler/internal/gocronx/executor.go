@@ -60,17 +60,17 @@ func (e *Executor) Shutdown(ctx context.Context) error {
 	return e.gocron.ShutdownWithContext(ctx)
 }
 
-// NewJob makes a job of a definition that has a name, in the place of the job with the identifier
-// replaces, unless that is zero. As with gocron, that is gone also if there is an error, and a
-// gocron.WithIdentifier of the definition wins. shown is given the job, and returns the gocron.Job
-// that users are to see in its place. Monitors hear of it by Job.Register. Errors are gocron's, and
-// ErrStopped after Shutdown.
-func (e *Executor) NewJob(d *Definition, replaces uuid.UUID, shown func(*Job) gocron.Job) error {
+// Install has gocron make a job, in the place of the one with the identifier replaces, unless that
+// is zero. As with gocron, that is gone also if there is an error, and a gocron.WithIdentifier of
+// the definition wins. shown is what users are to see in its place; monitors hear of it by
+// Job.Register. Errors are gocron's, and ErrStopped after Shutdown.
+func (e *Executor) Install(j *Job, replaces uuid.UUID, shown gocron.Job) error {
+	d := j.Definition
 	id := cmp.Or(d.ID, replaces)
 	if id == uuid.Nil {
 		id = uuid.New()
 	}
-	j := newJob(e, d)
+	j.executor, j.shown = e, shown
 	// Without any such listener gocron lets a panic of the task end the process. The user's own
 	// takes its place.
 	recovering := gocron.WithEventListeners(gocron.AfterJobRunsWithPanic(func(uuid.UUID, string, any) {}))
@@ -92,7 +92,6 @@ func (e *Executor) NewJob(d *Definition, replaces uuid.UUID, shown func(*Job) go
 	if j.Job == nil || isClosed(e.down) { // gocron keeps no job then
 		return ErrStopped
 	}
-	j.shown = shown(j)
 	e.mu.Lock()
 	e.jobs[id] = j
 	e.mu.Unlock()

@@ -30,9 +30,9 @@ func install(t testing.TB, e *gocronx.Executor, opts ...gocron.JobOption) *gocro
 }
 
 // place makes a job that users see as it is.
-func place(e *gocronx.Executor, d *gocronx.Definition, replaces uuid.UUID) (made *gocronx.Job, err error) {
-	err = e.NewJob(d, replaces, func(j *gocronx.Job) gocron.Job { made = j; return j })
-	return made, err
+func place(e *gocronx.Executor, d *gocronx.Definition, replaces uuid.UUID) (*gocronx.Job, error) {
+	j := gocronx.NewJob(d)
+	return j, e.Install(j, replaces, j)
 }
 
 // requireRemoved requires that gocron has removed a job, once it has done what it was asked.
@@ -104,9 +104,9 @@ func TestMonitorsSeeWhatUsersSee(t *testing.T) {
 	r := &recorder{}
 	e := newExecutor(t, r.settings()...)
 	type public struct{ gocron.Job }
-	var shown gocron.Job
-	var j *gocronx.Job
-	require.NoError(t, e.NewJob(read(t), uuid.Nil, func(made *gocronx.Job) gocron.Job { j = made; shown = &public{j}; return shown }))
+	j := gocronx.NewJob(read(t))
+	shown := &public{j}
+	require.NoError(t, e.Install(j, uuid.Nil, shown))
 	require.Same(t, shown, e.Shown(j.ID()))
 	require.False(t, j.IsRemoved())
 	j.Register()
