@@ -33,7 +33,7 @@ type job struct {
 	record   register.Register
 	pause    register.Register
 	ahead    time.Duration // how long before its time a tick is asked for
-	cardAt   time.Time     // guarded by teller.mu; when its card is to be told again
+	cardAt   time.Time     // guarded by Scheduler.mu; when its card is to be told again
 
 	mu         sync.Mutex
 	ctx        context.Context // guarded by mu, as what follows; ends when the job stops; nil while it is stopped

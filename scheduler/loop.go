@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/fnv"
@@ -151,10 +152,13 @@ func (j *job) step(ctx context.Context) time.Time {
 
 // unfit is why this replica may run no ticks of the job; nil if it may.
 func (j *job) unfit(ctx context.Context) error {
-	if j.unlocked && ctx.Err() == nil {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case j.unlocked:
 		return nil
 	}
-	return j.s.unfit(ctx)
+	return cmp.Or(j.s.clockAhead(ctx), j.s.leader.check(ctx))
 }
 
 // clockAhead returns what is wrong with this replica's clock if it is ahead of the nodes', and says
@@ -178,10 +182,10 @@ func (s *Scheduler) clockAhead(ctx context.Context) error {
 	default:
 		log.InfoContext(ctx, "scheduler: this replica's clock is right again")
 	}
-	if !isAhead(err) {
-		return nil
+	if isAhead(err) {
+		return err
 	}
-	return err
+	return nil
 }
 
 func isAhead(err error) bool {

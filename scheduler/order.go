@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/bulletin"
@@ -61,10 +60,13 @@ func (s *Scheduler) accept(o bulletin.Order) (carryOut func(context.Context) bul
 		}
 		return func(ctx context.Context) bulletin.Order { return j.ordered(ctx, o) }, true
 	case bulletin.Cancel:
-		r := s.teller.find(o.Target, o.Number)
-		if r == nil {
+		found := s.runs(func(r *run) bool {
+			return r.job.name == o.Target && r.lease != nil && r.lease.FencingToken() == o.Number
+		})
+		if len(found) == 0 {
 			return nil, false
 		}
+		r := found[0]
 		return func(ctx context.Context) bulletin.Order {
 			s.cfg.logger.InfoContext(ctx, "scheduler: an operator cancels a run", "job", o.Target, "tick", r.public().Due, "fencing_token", o.Number, "by", o.By, "why", o.Why)
 			answer := bulletin.Order{Result: bulletin.Done, By: r.lease.Identity()}
@@ -124,16 +126,17 @@ func (j *job) runNow(ctx context.Context, order string) (*run, error) {
 	if _, err := j.s.limit.take(ctx, nil); err != nil {
 		return nil, &SkipError{Job: j.name, Reason: SkipLimit}
 	}
-	begun, refused := make(chan *run, 1), make(chan error, 1)
+	var r *run
+	came := make(chan error, 1)
 	goes := j.s.run(func() {
 		defer j.s.limit.giveBack()
-		r, err := j.beginNow(ctx, order)
-		if err == nil {
-			r.begins = func() { begun <- r }
+		var err error
+		if r, err = j.beginNow(ctx, order); err == nil {
+			r.begins = func() { came <- nil }
 			err = r.carryOut(ctx, j.s.now())
 		}
 		if err != nil {
-			refused <- err
+			came <- err
 		}
 	})
 	if !goes {
@@ -141,10 +144,8 @@ func (j *job) runNow(ctx context.Context, order string) (*run, error) {
 		return nil, context.Canceled
 	}
 	select {
-	case r := <-begun:
-		return r, nil
-	case err := <-refused:
-		return nil, err
+	case err := <-came:
+		return r, err
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -176,7 +177,7 @@ func (j *job) beginNow(ctx context.Context, order string) (*run, error) {
 // being taken back.
 func (j *job) isFreeSoon(err error) bool {
 	if held := new(redlock.HeldError); errors.As(err, &held) {
-		return held.Holder.Payload == "" || isBrief(err) || held.Self && !slices.Contains(j.s.teller.jobs(), j.name)
+		return held.Holder.Payload == "" || isBrief(err) || held.Self && len(j.s.runs(func(r *run) bool { return r.job.name == j.name })) == 0
 	}
 	return errors.Is(err, redlock.ErrSplit)
 }

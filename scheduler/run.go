@@ -194,7 +194,7 @@ func (r *run) cancel(ctx context.Context, why error) (bool, error) {
 
 // end writes how a run ended whose task was called, tells it, and releases the lease.
 func (r *run) end(ctx context.Context) {
-	r.job.s.teller.ended(r)
+	r.job.s.ended(r)
 	var left []joblog.Left
 	within, cancel := context.WithTimeout(ctx, endTimeout)
 	err := r.write(within, func(rec joblog.Record) joblog.Record {

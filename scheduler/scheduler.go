@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,19 +38,21 @@ type Scheduler struct {
 	limit       *limit      // nil without gocron.WithLimitConcurrentJobs
 	readings    chan *reading
 	pauseAll    register.Register
-	teller      teller
 	taker       *orders.Taker // guarded by lifecycle; nil while stopped, and without orders
 	campaign    chan struct{} // guarded by lifecycle; closed when it has ended; nil without one
+	unreport    func()        // guarded by lifecycle; ends the reports; nil while stopped, and without a card
 
 	lifecycle  sync.Mutex // held by Start, StopJobs and Shutdown
 	installing sync.Mutex // held by NewJob and Update, so that no two jobs get one name
 	mu         sync.Mutex
-	down       bool               // guarded by mu; Shutdown was called
-	jobs       map[string]*job    // guarded by mu; by their names
-	started    context.Context    // guarded by mu; ends with StopJobs and Shutdown; nil while stopped
-	stop       context.CancelFunc // guarded by mu
-	work       *sync.WaitGroup    // guarded by mu; what began since Start, see run
-	clock      string             // guarded by mu; the type of the error of the clock that was logged last; empty for none
+	down       bool                  // guarded by mu; Shutdown was called
+	jobs       map[string]*job       // guarded by mu; by their names
+	started    context.Context       // guarded by mu; ends with StopJobs and Shutdown; nil while stopped
+	stop       context.CancelFunc    // guarded by mu
+	work       *sync.WaitGroup       // guarded by mu; what began since Start, see run
+	running    map[*run]struct{}     // guarded by mu; whose tasks are at work
+	skips      map[skipped]SkipError // guarded by mu; that are to be told; at most maxSkips
+	clock      string                // guarded by mu; the type of the error of the clock that was logged last; empty for none
 }
 
 // New makes a Scheduler on a Quorum, which stays the caller's: close it after Shutdown. It does no
@@ -66,8 +69,10 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Scheduler{q: q, cfg: cfg, jobs: make(map[string]*job), readings: make(chan *reading), limit: newLimit(set), monitor: set.Monitor, pauseAll: pause.Of(q, "")}
-	s.teller.init(s)
+	s := &Scheduler{
+		q: q, cfg: cfg, limit: newLimit(set), monitor: set.Monitor, pauseAll: pause.Of(q, ""), readings: make(chan *reading),
+		jobs: make(map[string]*job), running: make(map[*run]struct{}), skips: make(map[skipped]SkipError),
+	}
 	if s.definitions, err = gocronx.NewReader(cfg.location); err != nil {
 		return nil, err
 	}
@@ -100,14 +105,6 @@ func zoneName(zone *time.Location) string {
 // now is the time of the wall clock, and steady that of one that never steps and counts a suspend.
 func (s *Scheduler) now() time.Time        { return s.cfg.wall().Round(0) }
 func (s *Scheduler) steady() time.Duration { return bridge.Of(s.q).Now() }
-
-// unfit is why this replica may run no ticks; nil if it may.
-func (s *Scheduler) unfit(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return cmp.Or(s.clockAhead(ctx), s.leader.check(ctx))
-}
 
 // Elector returns the elector of WithElection, for who leads and since when; nil without.
 func (s *Scheduler) Elector() *elector.Elector {
@@ -217,7 +214,9 @@ func (s *Scheduler) Start() {
 		}()
 	}
 	s.monitor.SchedulerStarted()
-	s.teller.start()
+	if !s.cfg.tell.NoCard {
+		s.unreport = s.q.Board().Report(s.report)
+	}
 	if !s.cfg.tell.NoOrders {
 		taker := &orders.Taker{Accept: s.accept, Logger: s.cfg.logger}
 		if taker.Start(s.q) == nil { // else the Quorum is closed, which everything says
@@ -307,7 +306,10 @@ func (s *Scheduler) stopWith(ctx context.Context, forGood bool) error {
 	if cancel != nil {
 		s.monitor.SchedulerStopped()
 	}
-	s.teller.end()
+	if s.unreport != nil {
+		s.unreport()
+		s.unreport = nil
+	}
 	if !forGood {
 		return err
 	}
@@ -338,8 +340,12 @@ func (s *Scheduler) wait(ctx context.Context, work *sync.WaitGroup) error {
 		err = ctx.Err()
 	case <-time.After(s.cfg.stopTimeout):
 	}
-	if running := s.teller.jobs(); len(running) > 0 {
-		return fmt.Errorf("scheduler: still running: %q: %w", running, err)
+	var running []string
+	for _, r := range s.runs(func(*run) bool { return true }) {
+		running = append(running, r.job.name)
+	}
+	if slices.Sort(running); len(running) > 0 {
+		return fmt.Errorf("scheduler: still running: %q: %w", slices.Compact(running), err)
 	}
 	return fmt.Errorf("scheduler: how runs ended is still being written: %w", err)
 }

@@ -142,7 +142,7 @@ func quarantined(err error) bool {
 
 // skip tells everybody that ticks are not run here.
 func (j *job) skip(ctx context.Context, e *SkipError) {
-	j.s.teller.skip(e)
+	j.s.tellSkip(e)
 	level := slog.LevelWarn
 	if e.Expected() || e.Pending || e.Reason == SkipAhead { // that the clock is wrong was said
 		level = slog.LevelDebug

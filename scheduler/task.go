@@ -43,7 +43,7 @@ func (r *run) attempts(ending, gocron context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.job.s.teller.begun(r)
+	r.job.s.begun(r)
 	if r.begins != nil {
 		r.begins()
 	}

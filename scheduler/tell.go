@@ -24,16 +24,6 @@ import (
 // bulletin.JobLifetime.
 const tellEvery = 10 * time.Minute
 
-// teller is what a Scheduler is to tell with the next report.
-type teller struct {
-	s *Scheduler
-
-	mu      sync.Mutex
-	stop    func()                // guarded by mu; ends the reports; nil while the Scheduler is stopped
-	running map[*run]struct{}     // guarded by mu
-	skips   map[skipped]SkipError // guarded by mu; at most maxSkips
-}
-
 // skipped is what skips are told together for.
 type skipped struct {
 	job    string
@@ -43,90 +33,52 @@ type skipped struct {
 // maxSkips bounds what is told of skips at a time.
 const maxSkips = 256
 
-func (t *teller) init(s *Scheduler) {
-	t.s, t.running, t.skips = s, make(map[*run]struct{}), make(map[skipped]SkipError)
-}
-
-// start tells what there is from now on.
-func (t *teller) start() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.stop == nil && !t.s.cfg.tell.NoCard {
-		t.stop = t.s.q.Board().Report(t.report)
-	}
-}
-
-// end ends that.
-func (t *teller) end() {
-	t.mu.Lock()
-	stop := t.stop
-	t.stop = nil
-	t.mu.Unlock()
-	if stop != nil {
-		stop()
-	}
-}
-
 // begun notes that the task of a run is called. What its job is is told with the next report.
-func (t *teller) begun(r *run) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (s *Scheduler) begun(r *run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	r.job.cardAt = time.Time{}
-	t.running[r] = struct{}{}
+	s.running[r] = struct{}{}
 }
 
 // ended notes that a run is over.
-func (t *teller) ended(r *run) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.running, r)
+func (s *Scheduler) ended(r *run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.running, r)
 }
 
-// find returns the run of a job that goes on here with that token, or nil.
-func (t *teller) find(job string, token uint64) *run {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for r := range t.running {
-		if r.job.name == job && r.lease != nil && r.lease.FencingToken() == token {
-			return r
+// runs are those whose tasks are at work, as far as they are wanted.
+func (s *Scheduler) runs(wanted func(*run) bool) (found []*run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for r := range s.running {
+		if wanted(r) {
+			found = append(found, r)
 		}
 	}
-	return nil
+	return found
 }
 
-// jobs are the names of those whose tasks are at work.
-func (t *teller) jobs() (names []string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for r := range t.running {
-		names = append(names, r.job.name)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// skip counts ticks that were skipped and of which an operator is to know.
-func (t *teller) skip(e *SkipError) {
+// tellSkip counts ticks that were skipped and of which an operator is to know.
+func (s *Scheduler) tellSkip(e *SkipError) {
 	told := !e.Expected() || slices.Contains([]Reason{SkipOverlap, SkipPaused, SkipRefused}, e.Reason)
-	if e.Pending || !told || t.s.cfg.tell.NoHistory {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.stop != nil {
-		t.count(SkipError{Job: e.Job, Tick: e.Tick, Count: max(1, e.Count), Reason: e.Reason, By: e.By})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if told && !e.Pending && s.started != nil && !s.cfg.tell.NoHistory && !s.cfg.tell.NoCard {
+		s.count(SkipError{Job: e.Job, Tick: e.Tick, Count: max(1, e.Count), Reason: e.Reason, By: e.By})
 	}
 }
 
 // count is called with mu held. The last tick is told, and how many there were.
-func (t *teller) count(e SkipError) {
+func (s *Scheduler) count(e SkipError) {
 	k := skipped{e.Job, e.Reason}
-	is, known := t.skips[k]
+	is, known := s.skips[k]
 	if known && is.Tick.After(e.Tick) {
 		e, is = is, e
 	}
-	if e.Count += is.Count; known || len(t.skips) < maxSkips {
-		t.skips[k] = e
+	if e.Count += is.Count; known || len(s.skips) < maxSkips {
+		s.skips[k] = e
 	}
 }
 
@@ -140,13 +92,13 @@ func milliseconds(at time.Time) int64 {
 
 // report is what is told now. What no node has heard is told again: in an outage of the nodes ticks
 // are skipped because of it.
-func (t *teller) report() redlock.Report {
+func (s *Scheduler) report() redlock.Report {
 	var report redlock.Report
 	var running, names []any
 	var defined []*job
-	jobs, now := t.s.all(), time.Now()
-	t.mu.Lock()
-	for r := range t.running {
+	jobs, now := s.all(), time.Now()
+	s.mu.Lock()
+	for r := range s.running {
 		if r.lease != nil {
 			running = append(running, r.bulletin())
 		}
@@ -158,11 +110,11 @@ func (t *teller) report() redlock.Report {
 			defined = append(defined, j)
 		}
 	}
-	told := t.skips
-	t.skips = make(map[skipped]SkipError)
-	t.mu.Unlock()
+	told := s.skips
+	s.skips = make(map[skipped]SkipError)
+	s.mu.Unlock()
 	for _, e := range told {
-		skip := bulletin.Skip{Job: e.Job, Tick: milliseconds(e.Tick), Reason: string(e.Reason), By: t.s.q.Identity(), Holder: e.By}
+		skip := bulletin.Skip{Job: e.Job, Tick: milliseconds(e.Tick), Reason: string(e.Reason), By: s.q.Identity(), Holder: e.By}
 		if entry, ok := skip.Entry(KeyPrefix+e.Job, e.Count); ok {
 			report.Entries = append(report.Entries, entry)
 		}
@@ -174,10 +126,10 @@ func (t *teller) report() redlock.Report {
 	}
 	report.About = map[string][]any{bulletin.Running: running, bulletin.HasJobs: names}
 	report.Lost = func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		for _, e := range told {
-			t.count(e)
+			s.count(e)
 		}
 		for _, j := range defined {
 			j.cardAt = time.Time{}
