@@ -204,8 +204,9 @@ func (j *job) next(known view, n int) (times []time.Time) {
 		}
 		return times
 	}
-	for _, at := range timetable.NextRuns(table, later(now, table.From()), n) {
-		times = append(times, j.s.local(at))
+	after := later(now, table.From())
+	for at := table.Next(after); len(times) < n && at.After(after); at = table.Next(at) {
+		times, after = append(times, j.s.local(at)), at
 	}
 	return times
 }

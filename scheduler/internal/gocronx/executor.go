@@ -23,16 +23,14 @@ type Executor struct {
 	monitor   gocron.SchedulerMonitor // the user's
 	unoffered func(job string) error
 	down      chan struct{} // closed by Shutdown
-
-	mu   sync.Mutex
-	jobs map[uuid.UUID]*Job // guarded by mu
+	jobs      sync.Map      // *Job by uuid.UUID
 }
 
 // NewExecutor makes one. location is that of the times that gocron tells. unoffered makes the error
 // of a call of Lock that nothing was offered for, which reaches gocron.AfterLockError: it is to say
 // that nothing is wrong. Errors are gocron's, about its options.
 func NewExecutor(s *Settings, location *time.Location, stopTimeout time.Duration, unoffered func(job string) error) (*Executor, error) {
-	e := &Executor{monitor: s.Monitor, unoffered: unoffered, down: make(chan struct{}), jobs: make(map[uuid.UUID]*Job)}
+	e := &Executor{monitor: s.Monitor, unoffered: unoffered, down: make(chan struct{})}
 	var err error
 	e.gocron, err = gocron.NewScheduler(append(slices.Clip(s.handed),
 		gocron.WithLocation(location),
@@ -92,9 +90,7 @@ func (e *Executor) Install(j *Job, replaces uuid.UUID, shown gocron.Job) error {
 	if j.Job == nil || isClosed(e.down) { // gocron keeps no job then
 		return ErrStopped
 	}
-	e.mu.Lock()
-	e.jobs[id] = j
-	e.mu.Unlock()
+	e.jobs.Store(id, j)
 	return nil
 }
 
@@ -114,18 +110,9 @@ func (never) Next(time.Time) time.Time                        { return time.Date
 
 // job returns the one of an id; nil if there is none.
 func (e *Executor) job(id uuid.UUID) *Job {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.jobs[id]
-}
-
-// forget removes it.
-func (e *Executor) forget(id uuid.UUID) *Job {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	j := e.jobs[id]
-	delete(e.jobs, id)
-	return j
+	j, _ := e.jobs.Load(id)
+	own, _ := j.(*Job)
+	return own
 }
 
 func isClosed(c <-chan struct{}) bool {

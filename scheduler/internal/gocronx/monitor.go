@@ -29,7 +29,8 @@ func (m *monitor) JobRegistered(gocron.Job) {}
 
 // JobUnregistered is called by gocron's loop.
 func (m *monitor) JobUnregistered(j gocron.Job) {
-	if own := m.executor.forget(j.ID()); own != nil {
+	if own := m.executor.job(j.ID()); own != nil {
+		m.executor.jobs.Delete(j.ID())
 		close(own.removed)
 		j = own.shown
 	}

@@ -128,8 +128,8 @@ func (t *timetable) newCalendar() error {
 	t.base = func(from time.Time) times {
 		w := w
 		phase := kind.units.of(date(from.In(s.Zone).Date()))
-		w.schedule = &calendar{units: kind.units, every: int(s.Units), phase: phase, hours: hours}
-		return &w
+		w.schedule = (&calendar{units: kind.units, every: int(s.Units), phase: phase, hours: hours}).next
+		return w.next
 	}
 	return nil
 }

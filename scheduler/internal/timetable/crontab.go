@@ -9,12 +9,7 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// crontab is the schedule of a crontab, as the parser that gocron uses reads it.
-type crontab struct{ *cron.SpecSchedule }
-
-func (c crontab) next(after time.Time) time.Time { return c.Next(after) }
-
-// newCrontab takes what gocron takes. A time whose hours are fixed is due once on a day on which
+// newCrontab takes what gocron takes, as the parser that gocron uses reads it. A time whose hours are fixed is due once on a day on which
 // the clock shows it twice; if the field of the hours begins with an asterisk, every time that the
 // clock shows is due.
 func (t *timetable) newCrontab() error {
@@ -50,13 +45,13 @@ func (t *timetable) newCrontab() error {
 	words := strings.Fields(text)
 	hours := words[max(0, len(words)-4)] // or @daily and the like
 	w := wallTimes{
-		schedule: crontab{schedule}, zone: t.spec.Zone,
+		schedule: schedule.Next, zone: t.spec.Zone,
 		later: t.spec.Daylight == DaylightLater,
 		twice: strings.HasPrefix(hours, "*") || strings.HasPrefix(hours, "?") || hours == "@hourly",
 	}
 	t.words = fmt.Sprintf("cron %s %s %s %s %s %s, %s", field(schedule.Second, 60), field(schedule.Minute, 60), field(schedule.Hour, 24),
 		field(schedule.Dom, 32), field(schedule.Month, 13), field(schedule.Dow, 7), w.words())
-	t.base = func(time.Time) times { return &w }
+	t.base = func(time.Time) times { return w.next }
 	return nil
 }
 

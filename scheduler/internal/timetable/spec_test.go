@@ -83,6 +83,14 @@ func between(table joblog.Table, from, to time.Time) (times []time.Time) {
 	return times
 }
 
+// nextRuns are the first n due times after a time.
+func nextRuns(table joblog.Table, after time.Time, n int) (times []time.Time) {
+	for at := table.Next(after); len(times) < n && !at.IsZero(); at = table.Next(at) {
+		times = append(times, at)
+	}
+	return times
+}
+
 func requireTimes(t require.TestingT, want, got []time.Time, msg ...any) {
 	require.Len(t, got, len(want), "%v: want %v, got %v", msg, want, got)
 	for i := range want {

@@ -42,11 +42,8 @@ type timetable struct {
 	base func(from time.Time) times
 }
 
-// times are due times.
-type times interface {
-	// next returns the first one after a time, the zero time if there is none.
-	next(after time.Time) time.Time
-}
+// times are due times: the first one after a time, the zero time if there is none.
+type times func(after time.Time) time.Time
 
 // New looks at a Spec, and returns the definition in canonical words: two that have the same due
 // times have the same words, in whatever way they were written down, and the zone is told by its
@@ -71,7 +68,7 @@ func New(spec Spec) (joblog.Definition, error) {
 		err = t.newOnce()
 	case Own:
 		t.words = "own cron " + spec.Text
-		t.base = func(time.Time) times { return own(spec.Next) }
+		t.base = func(time.Time) times { return spec.Next }
 	default:
 		err = &OptionError{Option: "definition", Reason: fmt.Sprintf("a schedule of kind %d is not known", spec.Kind)}
 	}
@@ -108,25 +105,22 @@ func instant(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 // table returns the due times if the definition was first made at a time.
 func (t *timetable) table(since time.Time) joblog.Table {
 	since = since.Round(0) // no reading of the monotonic clock
-	b := bounded{since: since, start: t.spec.Start.Round(0), stop: t.spec.Stop}
-	if t.spec.Kind == Once && len(t.spec.At) > 0 {
-		b.named = true
-	}
+	b := bounded{since: since, start: t.spec.Start.Round(0), stop: t.spec.Stop, named: t.spec.Kind == Once && len(t.spec.At) > 0}
 	if t.spec.AtOnce {
 		b.once = since
 	}
 	if t.base == nil {
 		return &chain{bounded: b, least: t.spec.Every, most: max(t.spec.Every, t.spec.Most), fromEnd: t.spec.FromEnd}
 	}
-	if b.times = t.base(since); !b.start.IsZero() {
-		b.times = t.base(b.start)
+	if b.next = t.base(since); !b.start.IsZero() {
+		b.next = t.base(b.start)
 	}
 	return &b
 }
 
 // bounded are due times with a start and an end.
 type bounded struct {
-	times
+	next  times
 	since time.Time
 	start time.Time // due itself, and nothing is before it; zero if there is none
 	once  time.Time // due itself, beside the others; zero if it is none
@@ -191,48 +185,12 @@ func (c *chain) Follow(run time.Time) time.Time {
 	return c.end(run.Add(pause).Round(0).Truncate(time.Millisecond))
 }
 
-// own are the due times of a user's gocron.Cron.
-type own func(after time.Time) time.Time
-
-func (o own) next(after time.Time) time.Time { return o(after) }
-
-// NextRuns returns the first due times of a table after a time. Of a chain only the record knows.
-func NextRuns(table joblog.Table, after time.Time, n int) []time.Time {
-	if _, isChain := table.(joblog.Chain); isChain {
-		return nil
-	}
-	var runs []time.Time
-	for len(runs) < n {
-		at := table.Next(after)
-		if !at.After(after) {
-			break
-		}
-		runs = append(runs, at)
-		after = at
-	}
-	return runs
-}
-
 // Within refuses a duration that is out of its bounds.
 func Within(option string, d, least, most time.Duration) error {
 	if d < least || d > most {
 		return &OptionError{Option: option, Reason: fmt.Sprintf("%v is not between %v and %v", d, least, most)}
 	}
 	return nil
-}
-
-// interval are due times that are equally far apart, without beginning or end.
-type interval struct {
-	every time.Duration
-	phase time.Time // one of them
-}
-
-func (i interval) next(after time.Time) time.Time {
-	n := after.Sub(i.phase) / i.every
-	if after.Before(i.phase) && after.Sub(i.phase)%i.every != 0 {
-		n--
-	}
-	return i.phase.Add((n + 1) * i.every)
 }
 
 func (t *timetable) newInterval() error {
@@ -254,27 +212,24 @@ func (t *timetable) newInterval() error {
 	}
 	if s.Kind == Interval && !s.FromEnd {
 		every := s.Every
-		t.base = func(from time.Time) times { return interval{every, from} }
+		t.base = func(phase time.Time) times { // equally far apart, without beginning or end
+			return func(after time.Time) time.Time {
+				n := after.Sub(phase) / every
+				if after.Before(phase) && after.Sub(phase)%every != 0 {
+					n--
+				}
+				return phase.Add((n + 1) * every)
+			}
+		}
 	}
 	return Within(option, s.Every, MinInterval, MaxSpan)
-}
-
-// instants are the due times of a one-time job, ascending.
-type instants []time.Time
-
-func (i instants) next(after time.Time) time.Time {
-	n, _ := slices.BinarySearchFunc(i, after.Add(1), time.Time.Compare)
-	if n == len(i) {
-		return time.Time{}
-	}
-	return i[n]
 }
 
 func (t *timetable) newOnce() error {
 	if len(t.spec.At) == 0 && !t.spec.AtOnce {
 		return &OptionError{Option: "gocron.OneTimeJob", Reason: "no time is given"}
 	}
-	var at instants
+	var at []time.Time
 	for _, time := range t.spec.At {
 		at = append(at, time.Round(0))
 	}
@@ -290,6 +245,13 @@ func (t *timetable) newOnce() error {
 		}
 	}
 	t.words = strings.TrimSuffix("at "+strings.Join(texts, " "), " ")
-	t.base = func(time.Time) times { return at }
+	t.base = func(time.Time) times {
+		return func(after time.Time) time.Time {
+			if n, _ := slices.BinarySearchFunc(at, after.Add(1), time.Time.Compare); n < len(at) {
+				return at[n]
+			}
+			return time.Time{}
+		}
+	}
 	return nil
 }
