@@ -205,7 +205,11 @@ func (j *job) next(known view, n int) (times []time.Time) {
 		return times
 	}
 	after := later(now, table.From())
-	for at := table.Next(after); len(times) < n && at.After(after); at = table.Next(at) {
+	for len(times) < n {
+		at := table.Next(after)
+		if !at.After(after) {
+			break
+		}
 		times, after = append(times, j.s.local(at)), at
 	}
 	return times
