@@ -300,14 +300,9 @@ func earliest(a, b time.Time) time.Time {
 
 // sleep waits, by the monotonic clock, and returns the cause if ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(max(d, 0))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return nil
+	return context.Cause(ctx)
 }

@@ -230,9 +230,13 @@ func (r *run) release(ctx context.Context, unwritten error) {
 }
 
 func (r *run) warn(ctx context.Context, text string, err error) {
-	attrs := []any{"job", r.job.name, "tick", r.record().Run.Tick, "error.type", redlock.ErrorType(err), "error", err}
-	if r.lease != nil {
-		attrs = append(attrs, "fencing_token", r.lease.FencingToken())
+	r.job.s.cfg.logger.WarnContext(ctx, text, append(r.attrs(r.public()), "error.type", redlock.ErrorType(err), "error", err)...)
+}
+
+// attrs are those of what is logged of a run.
+func (r *run) attrs(of Run) []any {
+	if r.lease == nil {
+		return []any{"job", of.Job}
 	}
-	r.job.s.cfg.logger.WarnContext(ctx, text, attrs...)
+	return []any{"job", of.Job, "tick", of.Due, "attempt", of.Attempt, "fencing_token", of.FencingToken()}
 }

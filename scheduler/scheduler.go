@@ -142,12 +142,17 @@ func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task 
 	if err != nil {
 		return nil, err
 	}
-	started, err := s.exchange(id, j)
+	old, started, err := s.exchange(id, j)
+	if id != uuid.Nil {
+		s.prune() // gocron removes the old job also if it refuses the new one
+	}
 	switch {
 	case errors.Is(err, gocronx.ErrStopped):
 		return nil, fmt.Errorf("scheduler: the Scheduler has been shut down and takes no jobs: make another one with New: %w", ErrNotRunning)
 	case err != nil:
 		return nil, err
+	case old != nil:
+		old.stop()
 	}
 	j.Register()
 	j.tell(context.Background())
@@ -160,29 +165,32 @@ func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task 
 	return j, nil
 }
 
-// exchange has gocron make a job, in the place of another one if id says so, and returns the
-// context in which it is to run.
-func (s *Scheduler) exchange(id uuid.UUID, j *job) (started context.Context, err error) {
+// exchange has gocron make a job, in the place of another one if id says so, and returns the one
+// that had its name, and the context in which it is to run.
+func (s *Scheduler) exchange(id uuid.UUID, j *job) (old *job, started context.Context, err error) {
 	s.installing.Lock()
 	defer s.installing.Unlock()
 	if other := s.named(j.name); other != nil && other.ID() != id {
-		return nil, &OptionError{Option: "gocron.WithName", Reason: fmt.Sprintf("there is a job of the name %q already: the two would exclude each other", j.name)}
+		return nil, nil, &OptionError{Option: "gocron.WithName", Reason: fmt.Sprintf("there is a job of the name %q already: the two would exclude each other", j.name)}
 	}
-	err = s.executor.Install(j.Job, id, j)
-	if id != uuid.Nil {
-		s.prune() // gocron removes the old job also if it refuses the new one
-	}
-	if err != nil {
-		return nil, err
+	if err := s.executor.Install(j.Job, id, j); err != nil {
+		return nil, nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	old = s.jobs[j.name]
 	s.jobs[j.name] = j
-	return s.started, nil
+	return old, s.started, nil
 }
 
 // Start is gocron's. It also begins to campaign (WithElection).
 func (s *Scheduler) Start() {
+	if s.start() {
+		s.monitor.SchedulerStarted()
+	}
+}
+
+func (s *Scheduler) start() bool {
 	s.lifecycle.Lock()
 	defer s.lifecycle.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -190,7 +198,7 @@ func (s *Scheduler) Start() {
 	if s.down || s.started != nil {
 		s.mu.Unlock()
 		cancel()
-		return
+		return false
 	}
 	earlier := s.work
 	s.started, s.stop, s.work = ctx, cancel, new(sync.WaitGroup)
@@ -213,7 +221,6 @@ func (s *Scheduler) Start() {
 			_ = s.leader.elector.Run(ctx, s.leader.lead)
 		}()
 	}
-	s.monitor.SchedulerStarted()
 	if !s.cfg.tell.NoCard {
 		s.unreport = s.q.Board().Report(s.report)
 	}
@@ -223,6 +230,7 @@ func (s *Scheduler) Start() {
 			s.taker = taker
 		}
 	}
+	return true
 }
 
 // run calls f in a goroutine, for which StopJobs and Shutdown wait. It returns false while the
@@ -282,6 +290,18 @@ func (s *Scheduler) stopWith(ctx context.Context, forGood bool) error {
 	if err := checkContext(ctx); err != nil {
 		return err
 	}
+	ran, err := s.end(ctx, forGood)
+	if ran {
+		s.monitor.SchedulerStopped()
+		if forGood {
+			s.monitor.SchedulerShutdown()
+		}
+	}
+	return err
+}
+
+// end is stopWith but for what monitors hear, and reports whether the Scheduler was started.
+func (s *Scheduler) end(ctx context.Context, forGood bool) (ran bool, err error) {
 	s.lifecycle.Lock()
 	defer s.lifecycle.Unlock()
 	s.mu.Lock()
@@ -291,7 +311,7 @@ func (s *Scheduler) stopWith(ctx context.Context, forGood bool) error {
 	for _, j := range s.all() {
 		j.stop()
 	}
-	if cancel != nil {
+	if ran = cancel != nil; ran {
 		cancel() // runs are told to end
 	}
 	if s.taker != nil {
@@ -302,16 +322,13 @@ func (s *Scheduler) stopWith(ctx context.Context, forGood bool) error {
 	if s.campaign != nil {
 		<-s.campaign
 	}
-	err := s.wait(ctx, work)
-	if cancel != nil {
-		s.monitor.SchedulerStopped()
-	}
+	err = s.wait(ctx, work)
 	if s.unreport != nil {
 		s.unreport()
 		s.unreport = nil
 	}
 	if !forGood {
-		return err
+		return ran, err
 	}
 	s.leader.free()
 	s.mu.Lock()
@@ -322,7 +339,7 @@ func (s *Scheduler) stopWith(ctx context.Context, forGood bool) error {
 		ctx, none = context.WithCancel(ctx)
 		none()
 	}
-	return cmp.Or(err, s.executor.Shutdown(ctx))
+	return ran, cmp.Or(err, s.executor.Shutdown(ctx))
 }
 
 // wait waits for runs, and until it is written how they ended, for the stop timeout at most.

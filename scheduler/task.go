@@ -100,10 +100,7 @@ func (r *run) log(ctx context.Context, of Run, err error) {
 		return
 	}
 	defer func() { _ = recover() }()
-	attrs := []any{"job", of.Job}
-	if r.lease != nil {
-		attrs = append(attrs, "tick", of.Due, "attempt", of.Attempt, "fencing_token", of.FencingToken())
-	}
+	attrs := r.attrs(of)
 	if p, ok := err.(*PanicError); ok {
 		p.log(ctx, r.job.s.cfg.logger, "scheduler: the task panicked", attrs...)
 		return

@@ -44,11 +44,9 @@ type Reader struct {
 	location *time.Location
 }
 
-// NewReader makes one. location is that of schedules. It holds nothing to be closed.
+// NewReader makes one. location is that of schedules. It holds nothing to be closed. Check
+// has returned nil.
 func NewReader(location *time.Location) (*Reader, error) {
-	if err := Check(); err != nil {
-		return nil, err
-	}
 	s, err := gocron.NewScheduler(gocron.WithClock(clockwork.NewFakeClockAt(epoch)), gocron.WithLocation(location))
 	if err != nil {
 		return nil, err

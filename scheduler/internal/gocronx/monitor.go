@@ -20,9 +20,10 @@ func (m *monitor) shown(j gocron.Job) gocron.Job {
 	return j // it was removed
 }
 
-// SchedulerStarted and SchedulerStopped are told by who has the Executor: gocron runs all the time.
-func (m *monitor) SchedulerStarted() {}
-func (m *monitor) SchedulerStopped() {}
+// SchedulerStarted and what follows are told by who has the Executor: gocron runs all the time.
+func (m *monitor) SchedulerStarted()  {}
+func (m *monitor) SchedulerStopped()  {}
+func (m *monitor) SchedulerShutdown() {}
 
 // JobRegistered is told by Job.Register: gocron does not have the job yet.
 func (m *monitor) JobRegistered(gocron.Job) {}
