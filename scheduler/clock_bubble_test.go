@@ -11,8 +11,8 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// Jobs sleep by the monotonic clock. When the wall clock parts from it, at once or bit by bit, every
-// job thinks again, so that its next tick is run in time.
+// Jobs sleep by the monotonic clock. When the wall clock parts from it, at once or bit by bit,
+// every job thinks again, so that its next tick is run in time.
 func TestStepOfTheClockWakesEveryJob(t *testing.T) {
 	for name, test := range map[string]struct {
 		behind, bit time.Duration

@@ -25,8 +25,8 @@ const (
 	apart = 2 * time.Second
 	// A replica that fails asks again after a pause between these, which doubles.
 	leastPause, mostPause = 50 * time.Millisecond, time.Second
-	// clockEvery is how often the clock is looked at: that costs no I/O. clockStep is by how much it
-	// may part from the monotonic one before the jobs are looked at.
+	// clockEvery is how often the clock is looked at: that costs no I/O. clockStep is by how much
+	// it may part from the monotonic one before the jobs are looked at.
 	clockEvery = time.Second
 	clockStep  = 50 * time.Millisecond
 )
@@ -56,7 +56,8 @@ func (j *job) sleep(at time.Time) {
 
 // watchClock has every job think again when the wall clock and the monotonic one, by which jobs
 // sleep, have parted: the clock was set, or runs at another rate, or the machine was suspended. A
-// process that merely stood still needs no such care: its jobs wake late, and see that on the clock.
+// process that merely stood still needs no such care: its jobs wake late, and see that on the
+// clock.
 func (s *Scheduler) watchClock(ctx context.Context) {
 	wall, mono := s.now(), time.Now()
 	for sleep(ctx, clockEvery) == nil {
@@ -162,9 +163,9 @@ func (j *job) unfit(ctx context.Context) error {
 }
 
 // clockAhead returns what is wrong with this replica's clock if it is ahead of the nodes', and says
-// it when the clock is wrong, or right again. A replica whose clock is too far ahead takes its ticks
-// before their time, so it runs none, and does not lead. One whose clock is behind comes to ticks
-// that the others have run.
+// it when the clock is wrong, or right again. A replica whose clock is too far ahead takes its
+// ticks before their time, so it runs none, and does not lead. One whose clock is behind comes to
+// ticks that the others have run.
 func (s *Scheduler) clockAhead(ctx context.Context) error {
 	err := s.q.CheckClock(s.now())
 	is := redlock.ErrorType(err)

@@ -10,9 +10,9 @@ import (
 // Tracer is a set of functions that are told what a Scheduler does. Each may be nil. They are
 // called synchronously and concurrently, never under a lock, and must not block or panic.
 type Tracer struct {
-	// Job is told what this replica knows of a job: when it is made, also if it is never run here, and
-	// whenever that has changed. Of a job that is stopped, and where another replica leads, it is the
-	// name, the election and the conflict.
+	// Job is told what this replica knows of a job: when it is made, also if it is never run here,
+	// and whenever that has changed. Of a job that is stopped, and where another replica leads, it
+	// is the name, the election and the conflict.
 	Job func(ctx context.Context, data JobTrace)
 	// Tick is called before the lease of a tick, or of another run, is asked for. The values of the
 	// context that it returns reach the lease's context, and so the run's. How the acquisition

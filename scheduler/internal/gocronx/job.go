@@ -46,8 +46,8 @@ func (j *Job) IsRemoved() bool { return isClosed(j.removed) }
 // again until ctx ends.
 //
 // task gets gocron's context of the job, which ends when the job is removed and the Executor is
-// shut down, and returns or panics as gocron is to hear it: gocron recovers a panic. It must not call
-// runtime.Goexit. Several runs may go on at a time.
+// shut down, and returns or panics as gocron is to hear it: gocron recovers a panic. It must not
+// call runtime.Goexit. Several runs may go on at a time.
 func (j *Job) Run(ctx context.Context, due time.Time, task func(ctx context.Context) error) error {
 	o := &offer{job: j, due: due, task: task, taken: make(chan struct{}), ended: make(chan struct{})}
 	if err := j.offer(ctx, o); err != nil {

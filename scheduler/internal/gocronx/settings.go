@@ -20,8 +20,8 @@ type Settings struct {
 }
 
 // ReadSettings reads options, none of which is nil. Each is applied alone. Those that tell a
-// Scheduler to do what it does by itself are refused. Errors are a *timetable.OptionError; those that options
-// return are left to NewExecutor.
+// Scheduler to do what it does by itself are refused. Errors are a *timetable.OptionError; those
+// that options return are left to NewExecutor.
 func ReadSettings(opts ...gocron.SchedulerOption) (*Settings, error) {
 	if err := Check(); err != nil {
 		return nil, err

@@ -9,9 +9,9 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// newCrontab takes what gocron takes, as the parser that gocron uses reads it. A time whose hours are fixed is due once on a day on which
-// the clock shows it twice; if the field of the hours begins with an asterisk, every time that the
-// clock shows is due.
+// newCrontab takes what gocron takes, as the parser that gocron uses reads it. A time whose hours
+// are fixed is due once on a day on which the clock shows it twice; if the field of the hours
+// begins with an asterisk, every time that the clock shows is due.
 func (t *timetable) newCrontab() error {
 	const option = "gocron.CronJob"
 	text := t.spec.Text

@@ -16,7 +16,8 @@
 //   - Start is a due time itself, as in gocron, and nothing before it is; so is since of a job that
 //     starts at once, once for the definition and not once for each start of a replica;
 //   - nothing is due from Stop on;
-//   - random intervals, and those from the end of a run, are a joblog.Chain: the record has the next.
+//   - random intervals, and those from the end of a run, are a joblog.Chain: the next is in the
+//     record.
 //
 // # Days on which clocks are changed
 //
