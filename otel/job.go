@@ -27,8 +27,7 @@ type job struct {
 	own        atomic.Bool // a scheduler.Scheduler's, which tells more than gocron's monitors
 	bare       atomic.Bool // of a scheduler of gocron's own
 
-	paused atomic.Int64 // 1 while it is
-	log    atomic.Pointer[scheduler.LogTrace]
+	known atomic.Pointer[scheduler.JobTrace]
 }
 
 // skipMonitored is the reason of skips of which gocron's monitors do not tell one.
@@ -92,26 +91,29 @@ func (j *job) announce(i *Instrumentation) {
 // report observes what a job is in. That it is overdue comes with time alone. A replica that does
 // not run its ticks knows nothing of it.
 func (j *job) report(i *Instrumentation, o metric.Observer) {
-	if j.own.Load() {
-		o.ObserveInt64(i.jobPaused, j.paused.Load(), j.observe...)
-	}
-	log := j.log.Load()
-	if log == nil {
+	known := j.known.Load()
+	if known == nil {
 		return
+	}
+	flag := func(gauge metric.Int64Observable, is bool) {
+		n := int64(0)
+		if is {
+			n = 1
+		}
+		o.ObserveInt64(gauge, n, j.observe...)
+	}
+	if j.own.Load() {
+		flag(i.jobPaused, known.Pause.Paused)
 	}
 	at := func(gauge metric.Float64Observable, at time.Time) {
 		if !at.IsZero() {
 			o.ObserveFloat64(gauge, float64(at.UnixMilli())/1000, j.observe...)
 		}
 	}
-	at(i.jobNext, log.Next)
-	at(i.jobSuccess, log.Succeeded)
-	if !log.OverdueAt.IsZero() {
-		overdue := int64(0)
-		if time.Now().After(log.OverdueAt) {
-			overdue = 1
-		}
-		o.ObserveInt64(i.jobOverdue, overdue, j.observe...)
+	at(i.jobNext, known.Next)
+	at(i.jobSuccess, known.Succeeded)
+	if !known.OverdueAt.IsZero() {
+		flag(i.jobOverdue, time.Now().After(known.OverdueAt))
 	}
 }
 
@@ -120,29 +122,23 @@ func (j *job) report(i *Instrumentation, o metric.Observer) {
 //	s, err := scheduler.New(q, scheduler.WithTracer(tel.Scheduler()))
 func (i *Instrumentation) Scheduler() *scheduler.Tracer {
 	return &scheduler.Tracer{
-		Job: i.jobMade, Tick: i.tickAsked, RunStart: i.runBegins, RunEnd: i.runEnded, TraceID: traceID, Skip: i.ticksSkipped,
-		Log:      func(_ context.Context, data scheduler.LogTrace) { i.job(data.Job).log.Store(&data) },
-		Pause:    i.jobPauses,
-		Conflict: func(ctx context.Context, data scheduler.Conflict) { i.jobConflict.Add(ctx, 1, i.job(data.Job).add...) },
+		Job: i.jobKnown, Tick: i.tickAsked, RunStart: i.runBegins, RunEnd: i.runEnded, TraceID: traceID, Skip: i.ticksSkipped,
 		Campaign: i,
 	}
 }
 
-func (i *Instrumentation) jobMade(_ context.Context, data scheduler.JobTrace) {
+func (i *Instrumentation) jobKnown(ctx context.Context, data scheduler.JobTrace) {
 	j := i.job(data.Job)
-	j.own.Store(true)
-	j.announce(i)
+	was := j.known.Swap(&data)
+	if !j.own.Swap(true) {
+		j.announce(i)
+	}
 	if data.Election != "" {
 		i.election(data.Election)
 	}
-}
-
-func (i *Instrumentation) jobPauses(_ context.Context, data scheduler.PauseTrace) {
-	paused := int64(0)
-	if data.Paused {
-		paused = 1
+	if data.Conflict != nil && (was == nil || was.Conflict != data.Conflict) {
+		i.jobConflict.Add(ctx, 1, j.add...)
 	}
-	i.job(data.Job).paused.Store(paused)
 }
 
 // ticksSkipped counts ticks that are settled. Exactly one replica tells of each.

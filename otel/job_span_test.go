@@ -425,7 +425,10 @@ func TestConflictsOfJobs(t *testing.T) {
 	jobs.Job(t.Context(), scheduler.JobTrace{Job: "report"})
 	require.EqualValues(t, 0, tel.value(t, "tenure.job.conflict", "tenure.job.name", "report"))
 	for range 2 {
-		jobs.Conflict(t.Context(), scheduler.Conflict{Job: "report", Other: "another"})
+		data := scheduler.JobTrace{Job: "report", Conflict: &scheduler.Conflict{Job: "report", Other: "another"}}
+		jobs.Job(t.Context(), data)
+		data.Next = time.Unix(3000, 0) // something else has changed
+		jobs.Job(t.Context(), data)
 	}
 	require.EqualValues(t, 2, tel.value(t, "tenure.job.conflict", "tenure.job.name", "report"))
 }
@@ -437,9 +440,9 @@ func TestPausedJobs(t *testing.T) {
 	is := func() float64 { return tel.value(t, "tenure.job.paused", "tenure.job.name", "report") }
 	jobs.Job(t.Context(), scheduler.JobTrace{Job: "report"})
 	require.Zero(t, is())
-	jobs.Pause(t.Context(), scheduler.PauseTrace{Job: "report", Paused: true})
+	jobs.Job(t.Context(), scheduler.JobTrace{Job: "report", Pause: scheduler.PauseTrace{Paused: true}})
 	require.EqualValues(t, 1, is())
-	jobs.Pause(t.Context(), scheduler.PauseTrace{Job: "report"})
+	jobs.Job(t.Context(), scheduler.JobTrace{Job: "report"})
 	require.Zero(t, is())
 }
 

@@ -51,7 +51,7 @@ func (i *Instrumentation) RecordJobTimingWithStatus(start, end time.Time, _ uuid
 	}
 	if j := i.monitored(name); j != nil {
 		if outcome == outcomeSuccess {
-			j.log.Store(&scheduler.LogTrace{Succeeded: end})
+			j.known.Store(&scheduler.JobTrace{Succeeded: end})
 		}
 		i.jobRuns.Add(context.Background(), 1, j.runs[outcome]...)
 		i.jobDuration.Record(context.Background(), end.Sub(start).Seconds(), j.record...)

@@ -35,7 +35,7 @@ func story(t *testing.T, tel *telemetry, fleet *redlocktest.Fleet) {
 	elections(t, tel, fleet, q, other)
 	jobs(t, tel, fleet, q)
 	now := time.Now() // it is stopped, and tells nothing any more
-	tel.Scheduler().Log(t.Context(), scheduler.LogTrace{Job: "report", Next: now, Succeeded: now, OverdueAt: now})
+	tel.Scheduler().Job(t.Context(), scheduler.JobTrace{Job: "report", Next: now, Succeeded: now, OverdueAt: now})
 	bareJobs(t, tel, q)
 	orders(t, tel, q)
 	quarantine(t, fleet)

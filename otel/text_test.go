@@ -64,8 +64,7 @@ func TestNamesThatAreNoTextAreMadeText(t *testing.T) {
 			}
 			require.NoError(t, s.Shutdown())
 		}
-		tel.Scheduler().Job(t.Context(), scheduler.JobTrace{Job: broken, Election: broken})
-		tel.Scheduler().Conflict(t.Context(), scheduler.Conflict{Job: broken})
+		tel.Scheduler().Job(t.Context(), scheduler.JobTrace{Job: broken, Election: broken, Conflict: &scheduler.Conflict{Job: broken}})
 
 		ctx := tel.TraceCampaignStart(t.Context(), elector.TraceCampaignStartData{Election: broken, Identity: broken})
 		attempt := tel.TraceAttemptStart(ctx, redlock.TraceAttemptStartData{Key: broken, Attempt: 1})

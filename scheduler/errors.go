@@ -5,22 +5,15 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+
+	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
 )
 
-// OptionError reports an option or an argument that cannot be used, and the bound it broke.
-type OptionError struct {
-	Option string // the option or argument as written in code, such as "WithTTL"
-	Reason string // what is wrong with it and what would be right
-	Err    error  // redlock's or gocron's own error when they refused it; may be nil
-}
-
-func (e *OptionError) Error() string { return "scheduler: " + e.Option + ": " + e.Reason }
-
-// Unwrap returns redlock's or gocron's error, if any.
-func (e *OptionError) Unwrap() error { return e.Err }
-
-// ErrorType returns the stable value "invalid" for the error.type attribute of traces and metrics.
-func (e *OptionError) ErrorType() string { return "invalid" }
+// OptionError reports an option or an argument that cannot be used, and the bound it broke: Option
+// is what was written in code, such as "WithTTL"; Reason says what is wrong with it and what would
+// be right; Err is redlock's or gocron's own error when they refused it, and may be nil. It unwraps
+// to that.
+type OptionError = timetable.OptionError
 
 // checkContext refuses a nil context, which would panic later.
 func checkContext(ctx context.Context) error {

@@ -28,11 +28,11 @@ func TestSucceedWithin(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		var fails atomic.Bool
 		var mu sync.Mutex
-		logs := make(map[string]scheduler.LogTrace)
+		logs := make(map[string]scheduler.JobTrace)
 		replicas := make([]*replica, 2)
 		for i := range replicas {
 			name := fmt.Sprint("replica ", i)
-			replicas[i] = c.named(name, quiet, scheduler.WithElection("jobs"), scheduler.WithTracer(&scheduler.Tracer{Log: func(_ context.Context, data scheduler.LogTrace) {
+			replicas[i] = c.named(name, quiet, scheduler.WithElection("jobs"), scheduler.WithTracer(&scheduler.Tracer{Job: func(_ context.Context, data scheduler.JobTrace) {
 				mu.Lock()
 				defer mu.Unlock()
 				logs[name] = data
@@ -47,7 +47,7 @@ func TestSucceedWithin(t *testing.T) {
 			time.Sleep(5 * time.Second)
 		}
 		leader, follower := replicas[0], replicas[1]
-		log := func(name string) scheduler.LogTrace { mu.Lock(); defer mu.Unlock(); return logs[name] }
+		log := func(name string) scheduler.JobTrace { mu.Lock(); defer mu.Unlock(); return logs[name] }
 		until(day(1, 0, 1, 30))
 		require.Empty(t, leader.Overdue())
 		require.True(t, log("replica 0").Next.Equal(day(1, 0, 2, 0)))
@@ -59,14 +59,14 @@ func TestSucceedWithin(t *testing.T) {
 		require.Equal(t, []string{"job"}, leader.Overdue())
 		require.WithinDuration(t, day(1, 0, 4, 0), log("replica 0").OverdueAt, time.Second)
 		require.Empty(t, follower.Overdue())
-		require.Zero(t, log("replica 1"))
+		require.Equal(t, scheduler.JobTrace{Job: "job", Election: "jobs"}, log("replica 1"))
 		fails.Store(false)
 		until(day(1, 0, 6, 30))
 		require.Empty(t, leader.Overdue())
 		require.WithinDuration(t, day(1, 0, 9, 0), log("replica 0").OverdueAt, time.Second)
 		c.stop(leader)
 		until(day(1, 0, 8, 30))
-		require.Equal(t, scheduler.LogTrace{Job: "job"}, log("replica 0"), "who does not run the job knows nothing of it")
+		require.Equal(t, scheduler.JobTrace{Job: "job", Election: "jobs"}, log("replica 0"), "who does not run the job knows nothing of it")
 		require.False(t, log("replica 1").Next.IsZero())
 		require.Empty(t, follower.Overdue())
 	})

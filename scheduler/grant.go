@@ -1,42 +1,41 @@
 package scheduler
 
 import (
-	"bytes"
 	"context"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/pause"
+	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
 // begin reads the record and the pauses under the lease, and has a quorum of nodes take the grant
 // of what is owed at a time, or of a run that was ordered, and tells what the log leaves out. It
-// returns no run where nothing is owed.
-func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, order string) (*run, error) {
+// returns no run where nothing is owed, and has released the lease then.
+func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, order string) (begun *run, err error) {
+	defer func() {
+		if begun == nil {
+			j.release(ctx, lease)
+		}
+	}()
 	known := j.known()
 	r := &run{job: j, lease: lease, order: order, sent: j.s.steady(), read: j.s.now(), before: known.rec, table: known.table}
 	r.since = r.sent
 	policy, identity, token := j.cfg.policy, j.s.q.Identity(), uint64(0)
 	if lease != nil {
 		identity, token = lease.Identity(), lease.FencingToken()
-		turn, states, err := j.record.Begin(ctx, lease, j.pause, j.s.pauseAll)
-		if err != nil {
+		var states []register.State
+		if r.turn, states, err = j.record.Begin(ctx, lease, j.pause, j.s.pauseAll); err != nil {
 			return nil, err
 		}
-		rec, err := joblog.Parse(states[0].Value)
-		if err != nil {
-			return nil, err
-		}
-		if policy.Floor, err = j.floor(ctx, states[1:]); err != nil {
+		if r.before, policy.Floor, err = j.saw(ctx, lease, states); err != nil {
 			return nil, err
 		}
 		if err := j.s.q.CheckClock(at); isAhead(err) && order == "" {
 			return nil, err
 		}
-		r.turn, r.before, r.read = turn, j.withoutUnbegun(rec), states[0].Now
-		j.learn(ctx, r.before, lease)
-		j.watch(ctx, r.before)
+		r.read = states[0].Now
 	}
 	v := joblog.Verdict{Due: true, Why: joblog.Ordered}
 	if cut, unended := r.before.Unended(); unended {
@@ -52,7 +51,7 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 		return nil, nil
 	}
 	r.rec, r.until = r.before, v.Until
-	err := r.write(ctx, func(rec joblog.Record) joblog.Record {
+	err = r.write(ctx, func(rec joblog.Record) joblog.Record {
 		if !v.Due {
 			return joblog.Settle(rec, r.table, v, at)
 		}
@@ -62,7 +61,7 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 		r.undo(ctx) // it may be in force
 		return nil, err
 	}
-	j.learn(ctx, r.record(), lease)
+	j.wrote(ctx, r.record(), lease)
 	if cut := v.CutShort; !cut.Began.IsZero() {
 		j.skip(ctx, &SkipError{Job: j.name, Tick: j.s.local(cut.Tick), Count: 1, Reason: SkipCutShort, By: cut.By})
 	}
@@ -77,39 +76,32 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 func (r *run) undo(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
+	granted, _ := r.record().Encode()
 	r.job.mu.Lock()
-	r.job.never = unbegun{granted: r.record(), before: r.before}
+	r.job.never = unbegun{granted, r.before}
 	r.job.mu.Unlock()
 	if r.write(ctx, func(joblog.Record) joblog.Record { return r.before }) == nil {
-		r.job.learn(ctx, r.before, r.lease)
+		r.job.wrote(ctx, r.before, r.lease)
 	}
 }
 
 // unbegun is a grant that this replica has not acted on, and that may be in force.
-type unbegun struct{ granted, before joblog.Record }
-
-// withoutUnbegun returns the record of before such a grant, if nobody has written after it.
-func (j *job) withoutUnbegun(rec joblog.Record) joblog.Record {
-	j.mu.Lock()
-	never := j.never
-	j.mu.Unlock()
-	if is, err := rec.Encode(); err == nil && !rec.Run.Began.IsZero() {
-		if granted, err := never.granted.Encode(); err == nil && bytes.Equal(is, granted) {
-			return never.before
-		}
-	}
-	return rec
+type unbegun struct {
+	granted []byte
+	before  joblog.Record
 }
 
 // carryOut waits for the due time and has gocron run the task. An error says that the task was not
-// called.
-func (r *run) carryOut(ctx context.Context, due time.Time) error {
-	ending, cancel := r.job.during(ctx)
+// called: then the nodes have the record of before, and the lease is released.
+func (r *run) carryOut(ctx context.Context, due time.Time) (err error) {
+	defer func() {
+		if err != nil {
+			r.undo(ctx)
+			r.release(context.WithoutCancel(ctx), nil)
+		}
+	}()
+	ending, cancel := r.job.during(ctx, r.lease)
 	defer cancel(nil)
-	if r.lease != nil {
-		stop := context.AfterFunc(r.lease.Context(), func() { cancel(context.Cause(r.lease.Context())) })
-		defer stop()
-	}
 	wait, began := max(0, due.Sub(r.job.s.now())), r.job.s.steady()
 	if err := sleep(ending, wait); err != nil {
 		return err
@@ -121,7 +113,7 @@ func (r *run) carryOut(ctx context.Context, due time.Time) error {
 		return err
 	}
 	over := r.endForNext(ctx)
-	err := r.perform(ending)
+	err = r.perform(ending)
 	over()
 	if err == nil {
 		r.end(context.WithoutCancel(ctx))
@@ -143,8 +135,21 @@ const (
 func (r *run) mayBegin(ctx context.Context) error {
 	for n := 0; n < mostPauseReads && r.lease != nil && r.order == "" && r.job.s.steady()-r.sent > pauseFresh; n++ {
 		r.sent = r.job.s.steady()
-		if err := r.job.stillRuns(ctx, r.record().Run); err != nil {
+		states, err := r.job.pause.Read(ctx, r.job.s.pauseAll)
+		if err != nil {
 			return err
+		}
+		floor, err := r.job.sawPauses(states)
+		if err != nil {
+			return err
+		}
+		r.job.tell(ctx)
+		of := r.record().Run
+		if of.Why == joblog.Backfill { // that tick was due long ago: the backfill waits for the end of the pause
+			of.Tick = r.job.s.now()
+		}
+		if !of.Tick.After(floor) {
+			return &SkipError{Job: r.job.name, Tick: r.public().Due, Count: 1, Reason: SkipPaused}
 		}
 	}
 	if ctx.Err() != nil {
@@ -178,30 +183,4 @@ func (r *run) endForNext(ctx context.Context) (over func()) {
 		}
 	}()
 	return func() { end(); <-done }
-}
-
-// takenBack is the next step after a run whose task was not called: the nodes have the record of
-// before, so that another replica has the tick.
-func (j *job) takenBack(ctx context.Context, r *run, err error) time.Time {
-	e := newSkipError(j.name, r.public().Due, err)
-	r.giveBack(ctx)
-	if ctx.Err() != nil {
-		return time.Time{}
-	}
-	if e.Reason == SkipPaused || e.Err == errTooOld {
-		return j.s.now() // the log says what becomes of it
-	}
-	n := j.refusals
-	j.refusals++
-	e.Pending = true
-	if n == 0 || e.Reason == SkipRefused {
-		j.skip(ctx, e)
-	}
-	return j.s.now().Add(min(leastPause<<min(n, 12), time.Minute))
-}
-
-// giveBack gives up a grant and the lease.
-func (r *run) giveBack(ctx context.Context) {
-	r.undo(ctx)
-	r.release(context.WithoutCancel(ctx), nil)
 }

@@ -1,5 +1,7 @@
 package scheduler
 
+import "cmp"
+
 // ErrNotRunning means that this replica runs no jobs: Start was not called, or StopJobs or Shutdown
 // was.
 var ErrNotRunning error = notRunning{}
@@ -13,17 +15,6 @@ func (notRunning) Error() string {
 // ErrorType returns the stable value "not_running".
 func (notRunning) ErrorType() string { return "not_running" }
 
-// shutDown is the error of what cannot be done any more after Shutdown. It matches ErrNotRunning.
-type shutDown struct{}
-
-func (shutDown) Error() string {
-	return "scheduler: the Scheduler has been shut down and takes no jobs: make another one with New"
-}
-
-func (shutDown) Is(target error) bool { return target == ErrNotRunning }
-
-func (shutDown) ErrorType() string { return "not_running" }
-
 // Healthy returns nil if this replica takes part in running jobs as it should: the Scheduler is
 // started, a quorum of nodes answered when it was last asked, or it leads the election
 // (WithElection), and its clock is neither ahead of the nodes' nor behind by more than ticks allow
@@ -35,21 +26,12 @@ func (shutDown) ErrorType() string { return "not_running" }
 // Errors: ErrNotRunning, what Elector.Healthy returns, or what Quorum.Healthy does, or
 // *redlock.ClockError.
 func (s *Scheduler) Healthy() error {
-	if s.none() {
-		return ErrNotRunning
-	}
-	s.mu.Lock()
-	running := s.started != nil && s.started.Err() == nil
-	s.mu.Unlock()
-	if !running {
+	if s.none() || s.life() == nil {
 		return ErrNotRunning
 	}
 	nodes := s.q.Healthy
 	if s.leader != nil {
 		nodes = s.leader.elector.Healthy
 	}
-	if err := nodes(); err != nil {
-		return err
-	}
-	return s.clock.error()
+	return cmp.Or(nodes(), s.q.CheckClock(s.now()))
 }

@@ -4,50 +4,51 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
 
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/internal/register"
-	"github.com/tenure-dev/tenure/scheduler/internal/agenda"
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
 	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
 )
 
-// job is a job of a Scheduler.
+// job is a job of a Scheduler. Users see it as a gocron.Job.
 type job struct {
-	s        *state
+	*gocronx.Job
+	s        *Scheduler
 	name     string
 	key      string // of its lease
 	cfg      jobConfig
 	def      joblog.Definition
 	spec     timetable.Spec
 	unlocked bool // runs everywhere: gocron.WithDisabledDistributedJobLocker
-	gocron   *gocronx.Job
 	record   register.Register
 	pause    register.Register
 	ahead    time.Duration // how long before its time a tick is asked for
-	pauses   news[PauseTrace]
-	logged   news[LogTrace]
-	told     definitions
-	entry    agenda.Entry
+	cardAt   time.Time     // guarded by Scheduler.mu; when its card is to be told again
 
 	mu         sync.Mutex
 	ctx        context.Context // guarded by mu, as what follows; ends when the job stops; nil while it is stopped
 	cancel     context.CancelFunc
-	unkeep     func() // ends register.Keep
-	busy       bool   // a turn goes on
-	again      bool   // the job was woken meanwhile
+	timer      *time.Timer // calls wake; nil before the first sleep
+	busy       bool        // a turn goes on
+	again      bool        // the job was woken meanwhile
 	view       view
 	adopted    bool      // view.table is that of def, and this replica need not write it
 	replaced   string    // the definition that this replica has replaced; empty for none
 	otherSince time.Time // when another definition was seen first; zero for none
 	conflict   *Conflict
-	never      unbegun // the last grant that was not acted on
+	never      unbegun  // the last grant that was not acted on
+	untold     int      // calls of tell, while one of them tells
+	told       JobTrace // what a tracer was told last; of whoever tells
 
 	// Of the turn that goes on, of which there is one at a time.
 	triedAhead time.Time // the tick that was asked for ahead of its time
@@ -55,31 +56,59 @@ type job struct {
 	refusals   int       // runs in a row that were granted, and whose tasks were not called
 }
 
+var _ gocron.Job = (*job)(nil)
+
+// newJob reads what NewJob was asked for, and refuses what does not fit several replicas.
+func (s *Scheduler) newJob(definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption) (*job, error) {
+	d, err := s.definitions.Read(definition, task, slices.Concat(s.cfg.jobs, opts)...)
+	if err != nil {
+		return nil, err
+	}
+	key, err := keyOf(d.Name)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := newJobConfig(d)
+	if err != nil {
+		return nil, err
+	}
+	def, err := timetable.New(d.Spec)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{
+		Job: gocronx.NewJob(d), s: s, name: d.Name, key: key, cfg: cfg, def: def, spec: d.Spec, unlocked: d.WithoutLocking,
+		pause: pause.Of(s.q, key), ahead: aheadOf(d.Name, s.q.Identity()),
+	}
+	now := s.now()
+	j.record = register.Of(s.q, key, keep(def.Table(now), cfg.policy, now))
+	return j, nil
+}
+
 // start has the job's ticks run until ctx ends.
 func (j *job) start(ctx context.Context) {
 	j.mu.Lock()
 	j.ctx, j.cancel = context.WithCancel(ctx)
+	ctx = j.ctx
 	j.view.readAt, j.adopted = time.Time{}, j.adopted && !j.unlocked
-	if j.unkeep == nil && !j.unlocked {
-		j.unkeep = register.Keep(j.s.q, j.record, j.pause)
-	}
 	j.mu.Unlock()
+	if !j.unlocked {
+		register.Keep(ctx, j.s.q, j.record, j.pause)
+	}
 	j.kick()
 }
 
 // stop ends that. A run that goes on is told by gocron.
 func (j *job) stop() {
 	j.mu.Lock()
-	unkeep, cancel := j.unkeep, j.cancel
-	j.ctx, j.cancel, j.unkeep = nil, nil, nil
+	if j.cancel != nil {
+		j.cancel()
+	}
+	if j.timer != nil {
+		j.timer.Stop()
+	}
+	j.ctx, j.cancel = nil, nil
 	j.mu.Unlock()
-	if cancel != nil {
-		cancel()
-	}
-	j.s.agenda.Remove(&j.entry)
-	if unkeep != nil {
-		unkeep()
-	}
 	j.forget(context.Background())
 }
 
@@ -107,72 +136,19 @@ func keep(table joblog.Table, policy joblog.Policy, now time.Time) time.Duration
 	return minKeep + gap + policy.Window
 }
 
-// newJob reads what NewJob was asked for, and refuses what does not fit several replicas.
-func (s *state) newJob(definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption) (*job, *gocronx.Definition, error) {
-	d, err := s.definitions.Read(definition, task, slices.Concat(s.cfg.jobs, opts)...)
-	switch {
-	case err != nil:
-		return nil, nil, invalidGocron(err)
-	case d.Locker:
-		return nil, nil, &OptionError{Option: "gocron.WithDistributedJobLocker", Reason: "the Scheduler is its own locker: leave it out, or use a bare gocron scheduler"}
-	}
-	key, err := keyOf(d.Name)
-	if err != nil {
-		return nil, nil, err
-	}
-	cfg, err := newJobConfig(d)
-	if err != nil {
-		return nil, nil, err
-	}
-	spec, err := specOf(d, s.cfg.location)
-	if err != nil {
-		return nil, nil, err
-	}
-	table, err := timetable.New(spec)
-	if err != nil {
-		return nil, nil, invalidSchedule(err)
-	}
-	def := table.Definition()
-	now := s.now()
-	keep := keep(def.Table(now), cfg.policy, now)
-	j := &job{
-		s: s, name: d.Name, key: key, cfg: cfg, def: def, spec: spec, unlocked: d.WithoutLocking,
-		record: register.Of(s.q, key, keep), pause: pause.Of(s.q, key), ahead: aheadOf(d.Name, s.q.Identity()),
-	}
-	j.pauses.tell, j.logged.tell, j.logged.told = j.tellPause, s.cfg.tracer.Log, LogTrace{Job: d.Name}
-	j.entry.Wake = j.wake
-	return j, d, nil
-}
-
-// shown takes over gocron's job, and returns it as users see it.
-func (j *job) shown(made *gocronx.Job) gocron.Job {
-	j.gocron = made
-	return &publicJob{made, j}
-}
-
-// invalidGocron is gocronx's error about an option, in the words of this package.
-func invalidGocron(err error) error {
-	if invalid := new(gocronx.Error); errors.As(err, &invalid) {
-		return &OptionError{Option: invalid.Option, Reason: invalid.Reason, Err: invalid}
-	}
-	return err
-}
-
 // local returns a time in the Scheduler's location.
-func (s *state) local(at time.Time) time.Time {
+func (s *Scheduler) local(at time.Time) time.Time {
 	if at.IsZero() {
 		return time.Time{}
 	}
 	return at.In(s.cfg.location)
 }
 
-// publicJob is a job as users see it.
-type publicJob struct {
-	*gocronx.Job
-	job *job
+// current is the job that has j's identifier now, after an Update; nil if there is none.
+func (j *job) current() *job {
+	now, _ := j.s.executor.Shown(j.ID()).(*job)
+	return now
 }
-
-var _ gocron.Job = (*publicJob)(nil)
 
 // RunNow begins a run now, on this replica. It excludes other runs of the job on all replicas, and
 // is not a tick of the schedule: it neither takes one's place nor is it caught up.
@@ -184,51 +160,40 @@ var _ gocron.Job = (*publicJob)(nil)
 // SkipQuarantined if the lease could not be acquired within a second; and SkipStopped if the
 // Scheduler is not started or is being stopped. A job that was removed is gocron.ErrJobNotFound.
 // The error is for the caller: tracers and gocron's listeners are not told of it.
-func (p *publicJob) RunNow() error {
-	s := p.job.s
-	s.mu.Lock()
-	ctx, j := s.started, s.jobs[p.ID()]
-	s.mu.Unlock()
+func (j *job) RunNow() error {
+	ctx, now := j.s.life(), j.current()
 	switch {
 	case ctx == nil:
-		return &SkipError{Job: p.job.name, Reason: SkipStopped, Err: fmt.Errorf("the Scheduler is not started: %w", gocron.ErrJobRunNowFailed)}
-	case j == nil:
+		return &SkipError{Job: j.name, Reason: SkipStopped, Err: fmt.Errorf("the Scheduler is not started: %w", gocron.ErrJobRunNowFailed)}
+	case now == nil:
 		return gocron.ErrJobNotFound
 	}
-	if _, err := j.runNow(ctx, ownOrder); err != nil {
-		if errors.Is(err, gocron.ErrJobNotFound) {
-			return err
-		}
-		return newSkipError(j.name, time.Time{}, err)
+	_, err := now.runNow(ctx, ownOrder)
+	if err == nil || errors.Is(err, gocron.ErrJobNotFound) {
+		return err
 	}
-	return nil
+	return newSkipError(j.name, time.Time{}, err)
 }
 
 // NextRun is gocron's: zero if nothing is scheduled.
-func (p *publicJob) NextRun() (time.Time, error) {
-	runs, err := p.NextRuns(1)
-	if len(runs) == 0 {
-		return time.Time{}, err
-	}
-	return runs[0], err
+func (j *job) NextRun() (time.Time, error) {
+	runs, err := j.NextRuns(1)
+	return append(runs, time.Time{})[0], err
 }
 
 // NextRuns is gocron's. It returns fewer times if there are no more, or if they are not known: of a
 // random job, or one whose interval counts from the end of a run, only the next is.
-func (p *publicJob) NextRuns(n int) ([]time.Time, error) {
-	s := p.job.s
-	s.mu.Lock()
-	j := s.jobs[p.ID()]
-	s.mu.Unlock()
-	if j == nil {
+func (j *job) NextRuns(n int) ([]time.Time, error) {
+	now := j.current()
+	if now == nil {
 		return nil, gocron.ErrJobNotFound
 	}
-	return j.next(n), nil
+	return now.next(now.known(), n), nil
 }
 
 // next returns the next ticks, as far as they are known.
-func (j *job) next(n int) (times []time.Time) {
-	known, now := j.known(), j.s.now()
+func (j *job) next(known view, n int) (times []time.Time) {
+	now := j.s.now()
 	table := known.table
 	if table == nil {
 		table = j.def.Table(now) // no replica's, but for the phase of an interval that nobody knows yet
@@ -239,8 +204,13 @@ func (j *job) next(n int) (times []time.Time) {
 		}
 		return times
 	}
-	for _, at := range timetable.NextRuns(table, later(now, table.From()), n) {
-		times = append(times, j.s.local(at))
+	after := later(now, table.From())
+	for len(times) < n {
+		at := table.Next(after)
+		if !at.After(after) {
+			break
+		}
+		times, after = append(times, j.s.local(at)), at
 	}
 	return times
 }
@@ -250,4 +220,84 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// Jobs is gocron's.
+func (s *Scheduler) Jobs() []gocron.Job {
+	jobs := s.executor.Gocron().Jobs()
+	for i, j := range jobs {
+		if own := s.executor.Shown(j.ID()); own != nil {
+			jobs[i] = own
+		}
+	}
+	return jobs
+}
+
+// JobsWaitingInQueue is gocron's: how many ticks wait for a place (gocron.WithLimitConcurrentJobs).
+func (s *Scheduler) JobsWaitingInQueue() int { return s.limit.waitingTicks() }
+
+// RemoveJob is gocron's. A run that goes on is told to end and keeps its lease until it has; ticks
+// that wait are given up. How far the job has come stays on the nodes.
+func (s *Scheduler) RemoveJob(id uuid.UUID) error {
+	defer s.prune()
+	return s.executor.Gocron().RemoveJob(id)
+}
+
+// RemoveByTags is gocron's; see RemoveJob.
+func (s *Scheduler) RemoveByTags(tags ...string) {
+	defer s.prune()
+	s.executor.Gocron().RemoveByTags(tags...)
+}
+
+// prune forgets jobs that gocron has forgotten.
+func (s *Scheduler) prune() {
+	s.executor.Gocron().Jobs() // when it has answered it has done what it was asked before
+	for _, j := range s.all() {
+		if !j.IsRemoved() {
+			continue
+		}
+		s.mu.Lock()
+		if s.jobs[j.name] == j {
+			delete(s.jobs, j.name)
+		}
+		s.mu.Unlock()
+		j.stop()
+	}
+}
+
+// Conflicts returns the conflicts of all jobs that this replica has found since they were made, by
+// the jobs' names. See Conflict. It does no I/O.
+func (s *Scheduler) Conflicts() (found []Conflict) {
+	for _, j := range s.all() {
+		if c := j.knows().Conflict; c != nil {
+			found = append(found, *c)
+		}
+	}
+	return found
+}
+
+// Overdue returns the names of the jobs that have not succeeded for as long as WithSucceedWithin
+// says, as far as this replica knows. It does no I/O, and is no matter of readiness: a restart
+// heals nothing.
+func (s *Scheduler) Overdue() (late []string) {
+	for _, j := range s.all() {
+		if at := j.knows().OverdueAt; !at.IsZero() && s.now().After(at) {
+			late = append(late, j.name)
+		}
+	}
+	return late
+}
+
+// all are the jobs, by their names.
+func (s *Scheduler) all() []*job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Values(s.jobs), func(a, b *job) int { return strings.Compare(a.name, b.name) })
+}
+
+// named returns the job of that name, or nil.
+func (s *Scheduler) named(name string) *job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.jobs[name]
 }

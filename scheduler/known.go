@@ -1,22 +1,35 @@
 package scheduler
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/joblog"
+	"github.com/tenure-dev/tenure/internal/pause"
+	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
+)
+
+const (
+	// rollout is for how long replicas of two versions of a service may run beside each other.
+	rollout = 4 * time.Minute
+	// lookEvery is how often the record of a job is read that has nothing to do: 32 jobs with one
+	// command a node.
+	lookEvery = time.Minute
 )
 
 // view is what this replica knows of how far a job has come.
 type view struct {
 	rec    joblog.Record // as it was seen last
 	ballot uint64        // of it
-	readAt time.Time     // when that was, by the wall clock; zero if it is to be read before anything else
+	readAt time.Time     // when that was, by the wall clock; zero if nothing is known that counts
 	table  joblog.Table  // nil before the definition is adopted
 	since  time.Time     // when that was first made anywhere
 	floor  time.Time     // the end of the pauses
+	pause  PauseTrace    // the one that goes on
 }
 
 func (j *job) known() view {
@@ -33,35 +46,81 @@ func isChain(t joblog.Table) bool {
 
 // toRead reports whether the record is to be read before anything else.
 func (j *job) toRead() bool {
-	known := j.known()
-	return !j.unlocked && (known.readAt.IsZero() || !j.s.now().Before(known.readAt.Add(lookEvery)))
+	return !j.unlocked && !j.s.now().Before(j.known().readAt.Add(lookEvery))
 }
 
 // read reads the record and the pauses without a lease.
 func (j *job) read(ctx context.Context) error {
-	states, err := j.s.reader.read(ctx, j)
+	states, err := j.readStates(ctx)
+	if err == nil {
+		_, _, err = j.saw(ctx, nil, states)
+	}
+	if err == nil {
+		j.failures = 0
+	}
+	return err
+}
+
+// saw takes over what was read of the record, under a lease or without one, and of the pauses, and
+// returns the record, and when the pauses end.
+func (j *job) saw(ctx context.Context, lease *redlock.Lease, states []register.State) (rec joblog.Record, floor time.Time, err error) {
+	if rec, err = joblog.Parse(states[0].Value); err != nil {
+		return rec, floor, err
+	}
+	if floor, err = j.sawPauses(states[1:]); err != nil {
+		return rec, floor, err
+	}
+	j.mu.Lock()
+	if lease != nil && bytes.Equal(states[0].Value, j.never.granted) { // nobody has written after it
+		rec = j.never.before
+	}
+	j.know(rec, lease, states[0].Ballot)
+	j.watch(rec)
+	j.mu.Unlock()
+	j.tell(ctx)
+	return rec, floor, nil
+}
+
+// sawPauses takes over the pauses of the job and of all, and returns when they end.
+func (j *job) sawPauses(states []register.State) (floor time.Time, err error) {
+	own, err := pause.Parse(states[0])
 	if err != nil {
-		return err
+		return floor, err
 	}
-	rec, err := joblog.Parse(states[0].Value)
+	all, err := pause.Parse(states[1])
 	if err != nil {
-		return err
+		return floor, err
 	}
-	if _, err := j.floor(ctx, states[1:]); err != nil {
-		return err
+	now, of, is := j.s.now(), own, PauseTrace{}
+	if !own.Active(now) {
+		of = all
 	}
-	j.failures = 0
-	j.know(ctx, rec, states[0].Ballot, false)
-	j.watch(ctx, rec)
-	return nil
+	if of.Active(now) {
+		is = PauseTrace{Paused: true, All: !own.Active(now), Since: of.Since, Until: of.Until, By: of.By, Reason: of.Why}
+	}
+	floor = later(own.Floor(), all.Floor())
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.view.floor, j.view.pause = floor, is
+	return floor, nil
+}
+
+// wrote takes over what this replica has written under a lease.
+func (j *job) wrote(ctx context.Context, rec joblog.Record, lease *redlock.Lease) {
+	j.mu.Lock()
+	j.know(rec, lease, 0)
+	j.mu.Unlock()
+	j.tell(ctx)
 }
 
 // know takes over a record, unless it was read without the lease and is older than what is known:
 // it was asked for before that was written, or the nodes were emptied. The next lease has the
-// truth.
-func (j *job) know(ctx context.Context, rec joblog.Record, ballot uint64, held bool) {
-	j.mu.Lock()
-	if held || ballot >= j.view.ballot {
+// truth. It is called with mu held.
+func (j *job) know(rec joblog.Record, lease *redlock.Lease, ballot uint64) {
+	if lease != nil {
+		ballot = lease.FencingToken()
+	}
+	if lease != nil || j.unlocked || ballot >= j.view.ballot {
 		j.view.rec, j.view.ballot = rec, ballot
 	}
 	if j.ctx != nil { // else it grows old from now on
@@ -70,17 +129,26 @@ func (j *job) know(ctx context.Context, rec joblog.Record, ballot uint64, held b
 	if !j.adopted && rec.Words == j.def.Words && !rec.Since.IsZero() {
 		j.view.table, j.view.since, j.adopted = j.def.Table(rec.Since), rec.Since, true
 	}
-	j.mu.Unlock()
-	j.tellLog(ctx)
 }
 
-// learn is know for what this replica has read or written under a lease.
-func (j *job) learn(ctx context.Context, rec joblog.Record, lease *redlock.Lease) {
-	var ballot uint64
-	if lease != nil {
-		ballot = lease.FencingToken()
+// watch compares the definition on the nodes with this replica's. In a rollout the new one is
+// another one for a while, and this replica will stop. If it still runs after that, it writes its
+// own back: whoever is still there to change it again is in conflict with it. It is called with mu
+// held.
+func (j *job) watch(rec joblog.Record) {
+	now := j.s.now()
+	switch {
+	case !j.adopted || rec.Words == "":
+	case rec.Words == j.def.Words:
+		j.otherSince = time.Time{}
+	case j.otherSince.IsZero():
+		j.otherSince = now
 	}
-	j.know(ctx, rec, ballot, true)
+	again := rec.Words != j.def.Words && rec.Words == j.replaced // it was replaced, and is back
+	if !j.otherSince.IsZero() && (again || now.Sub(j.otherSince) >= rollout) {
+		j.conflict = &Conflict{Job: j.name, Own: j.def.Words, Other: rec.Words, Since: j.otherSince, By: rec.Run.By}
+		j.adopted = j.adopted && j.replaced != "" // once
+	}
 }
 
 // forget is for a replica that runs no ticks: what it knows grows old.
@@ -89,9 +157,11 @@ func (j *job) forget(ctx context.Context) {
 	j.view.readAt = time.Time{}
 	j.adopted = j.adopted && !j.unlocked // what is missed meanwhile is owed by nobody
 	j.mu.Unlock()
-	j.pauses.become(ctx, PauseTrace{})
-	j.tellLog(ctx)
+	j.tell(ctx)
 }
+
+// errAdopted is why nothing is to be written: the definition is that of the record.
+var errAdopted = errors.New("scheduler: it is adopted")
 
 // adopt makes this replica's definition the job's, once after its start. A replica of an older
 // version goes on with its own.
@@ -99,56 +169,107 @@ func (j *job) adopt(ctx context.Context) error {
 	j.mu.Lock()
 	is, since := j.adopted, j.view.since
 	j.mu.Unlock()
-	switch {
-	case is:
-		return nil
-	case j.unlocked:
-		now := j.s.now()
-		rec, table := joblog.Adopt(joblog.Record{}, j.def, now)
-		j.become(ctx, rec, table, "", nil)
+	if is {
 		return nil
 	}
-	lease, err := j.s.q.Acquire(ctx, j.key, j.leaseOptions(joblog.Brief)...)
-	if err != nil {
-		return err
+	var lease *redlock.Lease
+	var replaced string
+	rec, table := joblog.Adopt(joblog.Record{}, j.def, j.s.now())
+	if !j.unlocked {
+		var err error
+		if lease, err = j.s.q.Acquire(ctx, j.key, j.leaseOptions(joblog.Brief)...); err != nil {
+			return err
+		}
+		err = j.record.Change(ctx, lease, func(s register.State) (_ []byte, err error) {
+			if rec, err = joblog.Parse(s.Value); err != nil {
+				return nil, err
+			}
+			replaced = rec.Words
+			if rec, table = joblog.Adopt(rec, j.def, s.Now); replaced == j.def.Words {
+				return nil, errAdopted
+			}
+			if !since.IsZero() { // it is written back, see watch
+				rec.Since, table = since, j.def.Table(since)
+			}
+			return rec.Encode()
+		})
+		if err != nil && err != errAdopted {
+			return err
+		}
+		if err == nil && replaced != "" && since.IsZero() {
+			j.s.cfg.logger.InfoContext(ctx, "scheduler: the schedule of a job has changed: its ticks count from now on", "job", j.name, "schedule", j.def.Words, "before", replaced)
+		}
+		if err == errAdopted {
+			replaced = ""
+		}
 	}
-	defer j.release(ctx, lease)
-	turn, states, err := j.record.Begin(ctx, lease)
-	if err != nil {
-		return err
-	}
-	rec, err := joblog.Parse(states[0].Value)
-	if err != nil {
-		return err
-	}
-	replaced := rec.Words
-	rec, table := joblog.Adopt(rec, j.def, states[0].Now)
-	if replaced == j.def.Words {
-		j.become(ctx, rec, table, "", lease)
-		return nil
-	}
-	back := !since.IsZero() // it is written back, see watch
-	if back {
-		rec.Since, table = since, j.def.Table(since)
-	}
-	value, err := rec.Encode()
-	if err != nil {
-		return err
-	}
-	if err := turn.Write(ctx, value); err != nil {
-		return err
-	}
-	if replaced != "" && !back {
-		j.s.cfg.logger.InfoContext(ctx, "scheduler: the schedule of a job has changed: its ticks count from now on", "job", j.name, "schedule", j.def.Words, "before", replaced)
-	}
-	j.become(ctx, rec, table, replaced, lease)
-	return nil
-}
-
-// become notes that the definition is adopted, and what it has replaced.
-func (j *job) become(ctx context.Context, rec joblog.Record, table joblog.Table, replaced string, lease *redlock.Lease) {
 	j.mu.Lock()
 	j.view.table, j.view.since, j.adopted, j.replaced = table, rec.Since, true, cmp.Or(replaced, j.replaced)
 	j.mu.Unlock()
-	j.learn(ctx, rec, lease)
+	j.wrote(ctx, rec, lease)
+	return nil
+}
+
+// knows is what people are told of the job: on a replica that does not run it no more than that
+// there is one, because what that knows is old.
+func (j *job) knows() JobTrace {
+	j.mu.Lock()
+	known, t := j.view, JobTrace{Job: j.name, Election: j.s.cfg.election, Conflict: j.conflict}
+	j.mu.Unlock()
+	if known.readAt.IsZero() {
+		return t
+	}
+	if t.Pause = known.pause; known.table == nil {
+		return t
+	}
+	if next := j.next(known, 1); len(next) > 0 {
+		t.Next = next[0]
+	}
+	if t.Succeeded = known.rec.OK.Ended; j.cfg.within > 0 {
+		t.OverdueAt = later(t.Succeeded, known.since).Add(j.cfg.within)
+	}
+	return t
+}
+
+// tell tells what this replica knows of the job, if that has changed: in order, and not under a
+// lock. Whoever tells already tells this too.
+func (j *job) tell(ctx context.Context) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.untold++; j.untold > 1 {
+		return
+	}
+	for n := 0; n != j.untold; {
+		n = j.untold
+		j.mu.Unlock()
+		if is := j.knows(); is != j.told {
+			j.say(ctx, j.told, is)
+			if j.told = is; j.s.cfg.tracer.Job != nil {
+				j.s.cfg.tracer.Job(ctx, is)
+			}
+		}
+		j.mu.Lock()
+	}
+	j.untold = 0
+}
+
+// say logs what people should hear of.
+func (j *job) say(ctx context.Context, was, is JobTrace) {
+	log := j.s.cfg.logger
+	switch p := is.Pause; {
+	case p == was.Pause:
+	case p.Paused:
+		args := []any{"job", j.name, "by", p.By, "why", p.Reason, "since", p.Since, "all_jobs", p.All}
+		if !p.Until.IsZero() {
+			args = append(args, "until", p.Until)
+		}
+		log.WarnContext(ctx, "scheduler: a job is paused: its ticks are skipped, and not run later", args...)
+	default:
+		log.DebugContext(ctx, "scheduler: a job is not paused any more, or this replica runs none of its ticks", "job", j.name)
+	}
+	if c := is.Conflict; c != nil && was.Conflict == nil {
+		log.WarnContext(ctx, "scheduler: a job of this name is defined in another way too, and the two take each other's ticks: give each service a "+
+			"redlock.WithPrefix of its own, and all replicas of one the same schedule and scheduler.WithLocation",
+			"job", c.Job, "own", c.Own, "other", c.Other, "by", c.By, "since", c.Since)
+	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
 )
 
 const (
@@ -46,28 +47,45 @@ func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time
 	}
 	r, err := j.begin(ctx, lease, at, "")
 	if err != nil {
-		j.release(ctx, lease)
 		return j.retry(ctx, &v, err)
 	}
-	j.failures = 0
-	if r == nil {
+	if j.failures = 0; r == nil {
 		j.tellTaken(ctx, v)
-		j.release(ctx, lease)
 		return j.s.now()
 	}
-	if err := r.carryOut(ctx, at); err != nil {
-		return j.takenBack(ctx, r, err)
+	due := r.public().Due
+	err = r.carryOut(ctx, at)
+	switch {
+	case ctx.Err() != nil:
+		return time.Time{}
+	case err == nil:
+		j.refusals = 0
+		return j.s.now()
 	}
-	j.refusals = 0
-	return j.s.now()
+	// Its task was not called, and another replica has the tick.
+	e := newSkipError(j.name, due, err)
+	if e.Reason == SkipPaused || err == errTooOld {
+		return j.s.now() // the log says what becomes of it
+	}
+	n := j.refusals
+	j.refusals++
+	if e.Pending = true; n == 0 || e.Reason == SkipRefused {
+		j.skip(ctx, e)
+	}
+	return j.s.now().Add(min(leastPause<<min(n, 12), time.Minute))
 }
 
-// during returns a context that ends also with the leadership under which ticks are run.
-func (j *job) during(ctx context.Context) (context.Context, context.CancelCauseFunc) {
-	if j.unlocked {
-		return context.WithCancelCause(ctx)
+// during returns a context that ends also with a lease, and with the leadership under which ticks
+// are run.
+func (j *job) during(ctx context.Context, lease *redlock.Lease) (context.Context, context.CancelCauseFunc) {
+	var also []context.Context
+	if lease != nil {
+		also = append(also, lease.Context())
 	}
-	return j.s.leader.during(ctx)
+	if t := j.s.leader.term(); t != nil && !j.unlocked {
+		also = append(also, t.Context())
+	}
+	return gocronx.EndWith(ctx, also...)
 }
 
 // acquire takes the lease for a tick, or to settle what was left out. It waits for a holder where
@@ -76,7 +94,7 @@ func (j *job) acquire(ctx context.Context, v joblog.Verdict, ahead bool) (*redlo
 	if j.unlocked {
 		return nil, nil
 	}
-	ctx, cancel := j.during(ctx)
+	ctx, cancel := j.during(ctx, nil)
 	defer cancel(nil)
 	payload := joblog.Brief
 	if v.Due {

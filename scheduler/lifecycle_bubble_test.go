@@ -81,6 +81,34 @@ func TestStopAndStartAgain(t *testing.T) {
 	}
 }
 
+// starts is a gocron.SchedulerMonitor that hears of no job. It may call what it hears of.
+type starts struct {
+	gocron.SchedulerMonitor
+	of    *replica
+	heard []string
+}
+
+func (s *starts) SchedulerStarted()  { s.heard = append(s.heard, "started"); s.of.Start() }
+func (s *starts) SchedulerStopped()  { s.heard = append(s.heard, "stopped"); _ = s.of.StopJobs() }
+func (s *starts) SchedulerShutdown() { s.heard = append(s.heard, "shutdown"); _ = s.of.Shutdown() }
+
+// gocron's monitors hear of each Start and each stop, and under no lock.
+func TestMonitorsHearOfStartAndStop(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		m := &starts{}
+		m.of = c.replica(scheduler.WithGocron(gocron.WithSchedulerMonitor(m)))
+		require.NoError(t, m.of.StopJobs())
+		require.Empty(t, m.heard)
+		m.of.Start()
+		m.of.Start()
+		require.NoError(t, m.of.StopJobs())
+		m.of.Start()
+		require.NoError(t, m.of.Shutdown())
+		require.NoError(t, m.of.Shutdown())
+		require.Equal(t, []string{"started", "stopped", "started", "stopped", "shutdown"}, m.heard)
+	})
+}
+
 // The ticks of an updated job are those of the new definition, and what holds the old one still
 // works. What is added while the Scheduler runs is run.
 func TestNewJobAndUpdateAfterStart(t *testing.T) {

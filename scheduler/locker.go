@@ -7,11 +7,58 @@ import (
 	"log/slog"
 	"regexp"
 	"sync"
+	"time"
+	"unicode/utf8"
 
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
 )
+
+// Defaults and bounds of a Locker.
+const (
+	// DefaultMinHold is longer than the difference between the clocks of machines that NTP keeps,
+	// well under a second, and the try timeout together.
+	DefaultMinHold = 2 * time.Second
+	// DefaultTryTimeout leaves room for a few rounds to slow nodes (a node has at most 500 ms by
+	// default) and is shorter than any interval worth locking.
+	DefaultTryTimeout = time.Second
+	// MinTryTimeout is about one round trip within a region.
+	MinTryTimeout = 10 * time.Millisecond
+)
+
+// WithMinHold keeps a job's lease from other replicas for at least d, also when the job is done
+// sooner: then the lease's TTL is shortened to what is left of d instead of freeing it at once.
+// Default DefaultMinHold, 2 s. Not negative, and below the TTL, and so below a day.
+//
+// It must be longer than the replicas' clocks differ and an attempt may take (WithTryTimeout), or a
+// quick job may run more than once for a tick, and SHORTER THAN THE SHORTEST INTERVAL of the jobs,
+// less these two, or their next tick is refused as well:
+//
+//	clock difference between replicas + try timeout  <  d  <  shortest interval of any job
+//
+// Zero frees the lease as soon as the job is done; that is right only for jobs that always take
+// longer than these two.
+func WithMinHold(d time.Duration) LockerOption {
+	return lockerOption(func(c *config) error {
+		if c.minHold = d; d < 0 {
+			return &OptionError{Option: "WithMinHold", Reason: fmt.Sprintf("%v is negative; zero frees the lease when the job is done", d)}
+		}
+		return nil
+	})
+}
+
+// WithTryTimeout bounds the one attempt that Locker.Lock makes. Default DefaultTryTimeout, 1 s; at
+// least MinTryTimeout, 10 ms, and at most MaxTimeout, a day. It is not a time to wait for the
+// holder, which Lock never does. gocron schedules a job's next tick only when Lock has returned, so
+// keep it below the shortest interval.
+func WithTryTimeout(d time.Duration) LockerOption {
+	return lockerOption(func(c *config) error {
+		c.tryTimeout = d
+		return timetable.Within("WithTryTimeout", d, MinTryTimeout, MaxTimeout)
+	})
+}
 
 var _ gocron.Locker = (*Locker)(nil)
 
@@ -21,27 +68,32 @@ var _ gocron.Locker = (*Locker)(nil)
 // for concurrent use, by several gocron schedulers too; jobs of the same name exclude each other
 // across them.
 type Locker struct {
-	q      *redlock.Quorum
-	cfg    *lockerConfig
-	warned sync.Map // names made by the compiler that have been logged; as many as there are functions
-	paces  paces
+	q   *redlock.Quorum
+	cfg *config
+
+	mu   sync.Mutex
+	jobs map[string]pace // guarded by mu; by their names
+}
+
+// pace is when Lock was called for a job.
+type pace struct {
+	last, before time.Time
+	warned       bool // that it is called too often
 }
 
 // NewLocker makes a Locker of a Quorum, which stays the caller's: close it after gocron's Shutdown.
 // It does no I/O. Errors are *OptionError, also for options that do not fit the Quorum's own, such
 // as a minimum hold that is not below its TTL.
 func NewLocker(q *redlock.Quorum, opts ...LockerOption) (*Locker, error) {
-	if q == nil {
-		return nil, &OptionError{Option: "q", Reason: "is nil: make a Quorum with redlock.Open or redlock.New"}
-	}
-	cfg, err := newLockerConfig(opts)
+	cfg, err := newConfig(q, "LockerOption", opts, LockerOption.applyLocker)
 	if err != nil {
 		return nil, err
 	}
+	cfg.lease = append(cfg.lease, redlock.WithMinHold(cfg.minHold))
 	if err := checkLease(q, cfg.lease); err != nil {
 		return nil, err
 	}
-	return &Locker{q: q, cfg: cfg}, nil
+	return &Locker{q: q, cfg: cfg, jobs: make(map[string]pace)}, nil
 }
 
 // Lock makes one attempt to acquire the lease of the job that is called name. It is called by
@@ -69,14 +121,14 @@ func (l *Locker) Lock(ctx context.Context, name string) (lock gocron.Lock, err e
 			lock, err = nil, recovered(ctx, l.cfg.logger, name, p)
 		}
 	}()
-	hurried := l.paces.hurried(name, l.cfg.minHold)
 	lease, err := l.try(ctx, name)
 	if err != nil {
-		if hurried && errors.Is(err, redlock.ErrHeld) {
-			l.warnHurried(ctx, name)
-		}
 		err = fmt.Errorf("scheduler: job %q is skipped: %w", name, err)
-		l.logSkip(ctx, name, err)
+		level := slog.LevelWarn
+		if errors.Is(err, redlock.ErrHeld) || ctx.Err() != nil {
+			level = slog.LevelDebug
+		}
+		l.cfg.logger.Log(ctx, level, "scheduler: job is skipped", "job", name, "error.type", redlock.ErrorType(err), "error", err)
 		return nil, err
 	}
 	return newLock(ctx, name, lease, l.cfg.logger), nil
@@ -88,20 +140,46 @@ func (l *Locker) try(ctx context.Context, name string) (*redlock.Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.checkName(ctx, name)
+	hurried := l.called(ctx, name)
 	late := fmt.Errorf("the attempt took longer than %v (WithTryTimeout): %w", l.cfg.tryTimeout, redlock.ErrTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, l.cfg.tryTimeout, late)
 	defer cancel()
-	return l.q.TryAcquire(ctx, key, l.cfg.lease...)
+	lease, err := l.q.TryAcquire(ctx, key, l.cfg.lease...)
+	if hurried && errors.Is(err, redlock.ErrHeld) {
+		l.warnHurried(ctx, name)
+	}
+	return lease, err
+}
+
+// called notes a call of Lock, and says of the first one if the compiler made the name. It reports
+// whether this one and the two before it came less than a minimum hold after each other: one such
+// call may be a job.RunNow soon after a tick.
+func (l *Locker) called(ctx context.Context, name string) (hurried bool) {
+	now := time.Now()
+	l.mu.Lock()
+	job, known := l.jobs[name]
+	hurried = now.Sub(job.last) < l.cfg.minHold && job.last.Sub(job.before) < l.cfg.minHold
+	l.jobs[name] = pace{now, job.last, job.warned}
+	l.mu.Unlock()
+	if !known && compilerName.MatchString(name) {
+		l.cfg.logger.WarnContext(ctx, "scheduler: the job's name is made by the compiler, is shared by functions made in a loop "+
+			"and changes between builds: name the job with gocron.WithName", "job", name)
+	}
+	return hurried
 }
 
 // warnHurried says, once for a job, that its ticks are refused because of the minimum hold.
 func (l *Locker) warnHurried(ctx context.Context, name string) {
-	if !l.paces.warn(name) {
-		return
+	l.mu.Lock()
+	job := l.jobs[name]
+	warned := job.warned
+	job.warned = true
+	l.jobs[name] = job
+	l.mu.Unlock()
+	if !warned {
+		l.cfg.logger.WarnContext(ctx, "scheduler: the job's interval is shorter than the minimum hold, so that ticks are refused on every replica: "+
+			"set scheduler.WithMinHold to less than the interval, and to more than the replicas' clocks differ and scheduler.WithTryTimeout", "job", name, "min_hold", l.cfg.minHold)
 	}
-	l.cfg.logger.WarnContext(ctx, "scheduler: the job's interval is shorter than the minimum hold, so that ticks are refused on every replica: "+
-		"set scheduler.WithMinHold to less than the interval, and to more than the replicas' clocks differ and scheduler.WithTryTimeout", "job", name, "min_hold", l.cfg.minHold)
 }
 
 // compilerName matches what runtime.Func.Name gives for anonymous functions (pkg.f.func1,
@@ -109,23 +187,18 @@ func (l *Locker) warnHurried(ctx context.Context, name string) {
 // gocron takes it for the name of a job that was given none.
 var compilerName = regexp.MustCompile(`\.func\d+(\.\d+)*$|\.\w+-fm$|\[\.\.\.\]`)
 
-// checkName logs a name that the compiler made, once.
-func (l *Locker) checkName(ctx context.Context, name string) {
-	if !compilerName.MatchString(name) {
-		return
+// keyOf returns the key of the lease of the job that is called name.
+func keyOf(name string) (string, error) {
+	const option = "gocron.WithName"
+	if name == "" {
+		return "", &OptionError{Option: option, Reason: "the job has no name: by it replicas agree on what they run, so give it one that stays the same"}
 	}
-	if _, logged := l.warned.LoadOrStore(name, struct{}{}); logged {
-		return
+	if !utf8.ValidString(name) {
+		return "", &OptionError{Option: option, Reason: fmt.Sprintf("the job's name %q is not UTF-8: nothing could show it", name)}
 	}
-	l.cfg.logger.WarnContext(ctx, "scheduler: the job's name is made by the compiler, is shared by functions made in a loop "+
-		"and changes between builds: name the job with gocron.WithName", "job", name)
-}
-
-// logSkip reports a skipped tick, which gocron does not.
-func (l *Locker) logSkip(ctx context.Context, name string, err error) {
-	level := slog.LevelWarn
-	if errors.Is(err, redlock.ErrHeld) || ctx.Err() != nil {
-		level = slog.LevelDebug
+	if longest := redlock.MaxKeyLength - len("pause/"+KeyPrefix); len(name) > longest {
+		return "", &OptionError{Option: option, Reason: fmt.Sprintf(
+			"the job's name has %d bytes, more than %d: give it a shorter one", len(name), longest)}
 	}
-	l.cfg.logger.Log(ctx, level, "scheduler: job is skipped", "job", name, "error.type", redlock.ErrorType(err), "error", err)
+	return KeyPrefix + name, nil
 }

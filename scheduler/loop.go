@@ -1,19 +1,20 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"hash/fnv"
 	"math/rand/v2"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/scheduler/internal/agenda"
 )
 
 // Each replica repeats one sentence for each job: take the lease, read the record, run what the log
-// owes now, write how it ended. docs/scheduling.md draws the states. A job sleeps in the agenda; a
-// goroutine exists for it from when it wakes until it sleeps again: that is a turn.
+// owes now, write how it ended. docs/scheduling.md draws the states. A job sleeps with a
+// timer; a goroutine exists for it from when it wakes until it sleeps again: that is a turn.
 
 const (
 	// A tick is asked for ahead of its time, at a moment that job and identity spread, so that runs
@@ -24,23 +25,54 @@ const (
 	apart = 2 * time.Second
 	// A replica that fails asks again after a pause between these, which doubles.
 	leastPause, mostPause = 50 * time.Millisecond, time.Second
+	// clockEvery is how often the clock is looked at: that costs no I/O. clockStep is by how much
+	// it may part from the monotonic one before the jobs are looked at.
+	clockEvery = time.Second
+	clockStep  = 50 * time.Millisecond
 )
 
-// wake is called by the agenda: it begins a turn, unless one goes on or there is nothing to do.
-func (j *job) wake(why agenda.Why) {
+// wake begins a turn, unless one goes on or there is nothing to do.
+func (j *job) wake() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if why == agenda.Stepped {
-		j.view.readAt = time.Time{} // that is by another clock
-	}
-	switch {
-	case j.ctx == nil: // it is stopped
+	switch ctx := j.ctx; {
+	case ctx == nil: // it is stopped
 	case j.busy:
 		j.again = true
 	default:
-		j.busy = true
-		ctx := j.ctx
-		j.s.work.Go(func() { j.turn(ctx) })
+		j.busy = j.s.run(func() { j.turn(ctx) })
+	}
+}
+
+// sleep has the job wake at a time, or at once if that has passed. It is called with mu held.
+func (j *job) sleep(at time.Time) {
+	d := max(0, at.Sub(j.s.now()))
+	if j.timer == nil {
+		j.timer = time.AfterFunc(d, j.wake)
+	} else {
+		j.timer.Reset(d)
+	}
+}
+
+// watchClock has every job think again when the wall clock and the monotonic one, by which jobs
+// sleep, have parted: the clock was set, or runs at another rate, or the machine was suspended. A
+// process that merely stood still needs no such care: its jobs wake late, and see that on the
+// clock.
+func (s *Scheduler) watchClock(ctx context.Context) {
+	wall, mono := s.now(), time.Now()
+	for sleep(ctx, clockEvery) == nil {
+		if parted := s.now().Sub(wall) - time.Since(mono); parted <= clockStep && parted >= -clockStep {
+			continue
+		}
+		wall, mono = s.now(), time.Now()
+		for _, j := range s.all() {
+			j.mu.Lock()
+			if !j.view.readAt.IsZero() {
+				j.view.readAt = wall.Add(-lookEvery) // it was by another clock
+			}
+			j.mu.Unlock()
+			j.wake()
+		}
 	}
 }
 
@@ -49,7 +81,7 @@ func (j *job) kick() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.again = j.busy; !j.busy && j.ctx != nil {
-		j.s.agenda.Set(&j.entry, time.Time{})
+		j.sleep(time.Time{})
 	}
 }
 
@@ -68,7 +100,7 @@ func (j *job) turn(ctx context.Context) {
 			at = j.s.now() // it was stopped and started again meanwhile
 		}
 		if j.ctx != nil && !at.IsZero() {
-			j.s.agenda.Set(&j.entry, at)
+			j.sleep(at)
 		}
 		j.mu.Unlock()
 		return
@@ -93,21 +125,21 @@ func (j *job) step(ctx context.Context) time.Time {
 	v := j.owed(known, now)
 	at := now // for which that is
 	if !v.Due && !v.Settles && !v.Over {
-		ask := j.askAt(known, v)
+		ask, look := j.askAt(known, v), known.readAt.Add(lookEvery)
 		switch {
-		case ask.After(now) && (j.unlocked || ask.Before(known.readAt.Add(lookEvery))):
+		case j.unlocked && (ask.IsZero() || ask.After(now)):
 			return ask
-		case ask.IsZero() && j.unlocked:
-			return time.Time{}
-		case ask.IsZero(), ask.After(now):
-			return known.readAt.Add(lookEvery)
+		case ask.IsZero():
+			return look
+		case ask.After(now):
+			return earliest(look, ask)
 		}
 		at, v = v.Tick, j.owed(known, v.Tick)
 	}
 	switch {
 	case v.Over:
 		j.s.cfg.logger.InfoContext(ctx, "scheduler: a job is over: no tick is left", "job", j.name)
-		j.s.isOver(j)
+		_ = j.s.RemoveJob(j.ID()) // it was removed meanwhile
 		return time.Time{}
 	case j.isOld(known, v, now):
 		if err := j.read(ctx); err != nil {
@@ -121,10 +153,45 @@ func (j *job) step(ctx context.Context) time.Time {
 
 // unfit is why this replica may run no ticks of the job; nil if it may.
 func (j *job) unfit(ctx context.Context) error {
-	if j.unlocked && ctx.Err() == nil {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case j.unlocked:
 		return nil
 	}
-	return j.s.unfit(ctx)
+	return cmp.Or(j.s.clockAhead(ctx), j.s.leader.check(ctx))
+}
+
+// clockAhead returns what is wrong with this replica's clock if it is ahead of the nodes', and says
+// it when the clock is wrong, or right again. A replica whose clock is too far ahead takes its
+// ticks before their time, so it runs none, and does not lead. One whose clock is behind comes to
+// ticks that the others have run.
+func (s *Scheduler) clockAhead(ctx context.Context) error {
+	err := s.q.CheckClock(s.now())
+	is := redlock.ErrorType(err)
+	s.mu.Lock()
+	was := s.clock
+	s.clock = is
+	s.mu.Unlock()
+	log := s.cfg.logger
+	switch {
+	case is == was:
+	case isAhead(err):
+		log.WarnContext(ctx, "scheduler: this replica's clock is ahead of the nodes': it runs no ticks, and does not lead, until that is set right", "error", err)
+	case err != nil:
+		log.WarnContext(ctx, "scheduler: this replica's clock is behind the nodes': ticks that it runs are late, set it right", "error", err)
+	default:
+		log.InfoContext(ctx, "scheduler: this replica's clock is right again")
+	}
+	if isAhead(err) {
+		return err
+	}
+	return nil
+}
+
+func isAhead(err error) bool {
+	var wrong *redlock.ClockError
+	return errors.As(err, &wrong) && wrong.Ahead > 0
 }
 
 // owed is the verdict without the lease, which only tells whether and when to ask.
@@ -192,7 +259,7 @@ func (j *job) retry(ctx context.Context, v *joblog.Verdict, err error) time.Time
 	}
 	n := j.failures
 	j.failures++
-	tick := time.Time{}
+	var tick time.Time
 	if v != nil && v.Due {
 		tick = j.s.local(v.Tick)
 	}
@@ -234,14 +301,9 @@ func earliest(a, b time.Time) time.Time {
 
 // sleep waits, by the monotonic clock, and returns the cause if ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(max(d, 0))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return nil
+	return context.Cause(ctx)
 }

@@ -1,8 +1,10 @@
 package scheduler
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -43,10 +45,30 @@ type option func(*config) error
 
 func (o option) apply(c *config) error { return o(c) }
 
-// config is a Scheduler's configuration.
+// LockerOption configures a Locker.
+type LockerOption interface{ applyLocker(*config) error }
+
+type lockerOption func(*config) error
+
+func (o lockerOption) applyLocker(c *config) error { return o(c) }
+
+// CommonOption configures a Locker or a Scheduler.
+type CommonOption interface {
+	LockerOption
+	Option
+}
+
+type commonOption func(*config) error
+
+func (o commonOption) applyLocker(c *config) error { return o(c) }
+func (o commonOption) apply(c *config) error       { return o(c) }
+
+// config is a Scheduler's configuration, or a Locker's.
 type config struct {
-	logger      *slog.Logger
-	lease       []redlock.LeaseOption
+	logger *slog.Logger
+	lease  []redlock.LeaseOption
+
+	// Of a Scheduler.
 	election    string // empty for none
 	elector     []elector.Option
 	location    *time.Location
@@ -56,19 +78,40 @@ type config struct {
 	tracer      *Tracer
 	tell        Telling
 	wall        func() time.Time // the wall clock; tests move it
+
+	// Of a Locker.
+	tryTimeout time.Duration
+	minHold    time.Duration
 }
 
-func newConfig(opts []Option) (*config, error) {
-	c := &config{logger: slog.Default(), location: time.Local, stopTimeout: DefaultStopTimeout, tracer: &Tracer{}, wall: clock.Wall}
-	for i, o := range opts {
-		if o == nil {
-			return nil, &OptionError{Option: "Option", Reason: fmt.Sprintf("option %d is nil", i)}
-		}
-		if err := o.apply(c); err != nil {
+// newConfig is what options say of what is to use a Quorum.
+func newConfig[O any](q *redlock.Quorum, name string, opts []O, apply func(O, *config) error) (*config, error) {
+	c := &config{
+		logger: slog.Default(), location: time.Local, stopTimeout: DefaultStopTimeout, tracer: &Tracer{}, wall: clock.Wall,
+		tryTimeout: DefaultTryTimeout, minHold: DefaultMinHold,
+	}
+	if q == nil {
+		return nil, &OptionError{Option: "q", Reason: "is nil: make a Quorum with redlock.Open"}
+	}
+	if err := noneIsNil(name, opts); err != nil {
+		return nil, err
+	}
+	for _, o := range opts {
+		if err := apply(o, c); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
+}
+
+// noneIsNil refuses a list of options, which are functions or interfaces, with one that is nil.
+func noneIsNil[O any](name string, opts []O) error {
+	for i := range opts {
+		if reflect.ValueOf(&opts[i]).Elem().IsNil() {
+			return &OptionError{Option: name, Reason: fmt.Sprintf("option %d is nil", i)}
+		}
+	}
+	return nil
 }
 
 // WithElection makes the replicas of the Scheduler elect a leader, which alone runs jobs as long as
@@ -80,10 +123,9 @@ func newConfig(opts []Option) (*config, error) {
 // take the leadership from each other, and New refuses the second.
 func WithElection(name string, opts ...elector.Option) Option {
 	return option(func(c *config) error {
-		if name == "" {
+		if c.election, c.elector = name, opts; name == "" {
 			return &OptionError{Option: "WithElection", Reason: "the name is empty: name what is led"}
 		}
-		c.election, c.elector = name, opts
 		return nil
 	})
 }
@@ -93,10 +135,9 @@ func WithElection(name string, opts ...elector.Option) Option {
 // New logs it. A crontab can name a zone of its own: CRON_TZ=Europe/Berlin.
 func WithLocation(location *time.Location) Option {
 	return option(func(c *config) error {
-		if location == nil {
+		if c.location = location; location == nil {
 			return &OptionError{Option: "WithLocation", Reason: "nil; use time.UTC or time.Local"}
 		}
-		c.location = location
 		return nil
 	})
 }
@@ -105,27 +146,10 @@ func WithLocation(location *time.Location) Option {
 // More than zero, and at most MaxTimeout, a day.
 func WithStopTimeout(d time.Duration) Option {
 	return option(func(c *config) error {
-		if d <= 0 {
-			return &OptionError{Option: "WithStopTimeout", Reason: fmt.Sprintf("%v is not positive", d)}
-		}
-		if d > MaxTimeout {
-			return &OptionError{Option: "WithStopTimeout", Reason: fmt.Sprintf("%v is above the maximum of %v", d, MaxTimeout)}
-		}
 		c.stopTimeout = d
-		return nil
+		return timetable.Within("WithStopTimeout", d, 1, MaxTimeout)
 	})
 }
-
-// CommonOption configures a Locker or a Scheduler.
-type CommonOption interface {
-	LockerOption
-	Option
-}
-
-type commonOption func(logger **slog.Logger, lease *[]redlock.LeaseOption) error
-
-func (o commonOption) applyLocker(c *lockerConfig) error { return o(&c.logger, &c.lease) }
-func (o commonOption) apply(c *config) error             { return o(&c.logger, &c.lease) }
 
 // WithLogger sets where the Locker or the Scheduler reports: at warning level ticks that nobody may
 // have run, leases that were lost while their job ran, and what is wrong with clocks, names and
@@ -133,11 +157,10 @@ func (o commonOption) apply(c *config) error             { return o(&c.logger, &
 // tasks, and at error level their panics. gocron reports none of these by itself. Default:
 // slog.Default as it is when they are made.
 func WithLogger(l *slog.Logger) CommonOption {
-	return commonOption(func(logger **slog.Logger, _ *[]redlock.LeaseOption) error {
-		if l == nil {
+	return commonOption(func(c *config) error {
+		if c.logger = l; l == nil {
 			return &OptionError{Option: "WithLogger", Reason: "nil; for silence use slog.New(slog.DiscardHandler)"}
 		}
-		*logger = l
 		return nil
 	})
 }
@@ -147,14 +170,9 @@ func WithLogger(l *slog.Logger) CommonOption {
 // not redlock.WithoutAutoExtend. Of a Locker, the minimum hold has an option of its own
 // (WithMinHold), which wins over redlock's.
 func WithLeaseOptions(opts ...redlock.LeaseOption) CommonOption {
-	return commonOption(func(_ **slog.Logger, lease *[]redlock.LeaseOption) error {
-		for i, o := range opts {
-			if o == nil {
-				return &OptionError{Option: "WithLeaseOptions", Reason: fmt.Sprintf("option %d is nil", i)}
-			}
-		}
-		*lease = append(*lease, opts...)
-		return nil
+	return commonOption(func(c *config) error {
+		c.lease = append(c.lease, opts...)
+		return noneIsNil("WithLeaseOptions", opts)
 	})
 }
 
@@ -163,13 +181,8 @@ func WithLeaseOptions(opts ...redlock.LeaseOption) CommonOption {
 // instead.
 func WithGocron(opts ...gocron.SchedulerOption) Option {
 	return option(func(c *config) error {
-		for i, o := range opts {
-			if o == nil {
-				return &OptionError{Option: "WithGocron", Reason: fmt.Sprintf("option %d is nil", i)}
-			}
-		}
 		c.gocron = append(c.gocron, opts...)
-		return nil
+		return noneIsNil("WithGocron", opts)
 	})
 }
 
@@ -177,13 +190,8 @@ func WithGocron(opts ...gocron.SchedulerOption) Option {
 // listeners, tags, WithCatchUp. Those given to NewJob win.
 func WithJobOptions(opts ...gocron.JobOption) Option {
 	return option(func(c *config) error {
-		for i, o := range opts {
-			if o == nil {
-				return &OptionError{Option: "WithJobOptions", Reason: fmt.Sprintf("option %d is nil", i)}
-			}
-		}
 		c.jobs = append(c.jobs, opts...)
-		return nil
+		return noneIsNil("WithJobOptions", opts)
 	})
 }
 
@@ -265,52 +273,53 @@ type jobConfig struct {
 	within  time.Duration // WithSucceedWithin; zero for none
 }
 
+// jobOption sets something, and returns why it cannot.
 type jobOption func(*jobConfig) error
+
+func newJobOption(name string, set jobOption) gocron.JobOption {
+	return gocronx.Option("scheduler."+name, set)
+}
 
 // WithCatchUp has ticks run late that nobody ran at their time: no replica was up, or none could
 // reach a quorum of nodes, or none led. A tick is run if it is not older than the window, which is
 // more than zero and at most MaxSpan. Default CatchUpNone, without a window.
 func WithCatchUp(window time.Duration, policy CatchUp) gocron.JobOption {
 	const name = "WithCatchUp"
-	return gocronx.Option("scheduler."+name, jobOption(func(c *jobConfig) error {
+	return newJobOption(name, func(c *jobConfig) error {
+		c.policy.CatchUp, c.policy.Window = policy, window
 		switch {
 		case policy < CatchUpNone || policy > CatchUpAll:
 			return &OptionError{Option: name, Reason: fmt.Sprintf("%v is none of CatchUpNone, CatchUpLatest and CatchUpAll", policy)}
-		case policy == CatchUpNone && window != 0:
+		case policy != CatchUpNone:
+			return timetable.Within(name, window, 1, MaxSpan)
+		case window != 0:
 			return &OptionError{Option: name, Reason: "CatchUpNone has no window: use 0"}
-		case policy != CatchUpNone && (window <= 0 || window > MaxSpan):
-			return &OptionError{Option: name, Reason: fmt.Sprintf("a window of %v is not above 0 and at most %v", window, MaxSpan)}
 		}
-		c.policy.CatchUp, c.policy.Window = policy, window
 		return nil
-	}))
+	})
 }
 
 // WithDelivery sets what becomes of a tick whose run was cut short. Default AtMostOnce. AtLeastOnce
 // needs WithCatchUp, which says for how long.
 func WithDelivery(d Delivery) gocron.JobOption {
-	const name = "WithDelivery"
-	return gocronx.Option("scheduler."+name, jobOption(func(c *jobConfig) error {
-		if d != AtMostOnce && d != AtLeastOnce {
-			return &OptionError{Option: name, Reason: fmt.Sprintf("%v is neither AtMostOnce nor AtLeastOnce", d)}
+	return newJobOption("WithDelivery", func(c *jobConfig) error {
+		if c.policy.Delivery = d; d != AtMostOnce && d != AtLeastOnce {
+			return &OptionError{Option: "WithDelivery", Reason: fmt.Sprintf("%v is neither AtMostOnce nor AtLeastOnce", d)}
 		}
-		c.policy.Delivery = d
 		return nil
-	}))
+	})
 }
 
 // WithOverlap sets what becomes of ticks that come during a run. Default OverlapSkip. It says what
 // gocron.WithSingletonMode says, for all replicas, and wins over it: runs exclude each other
 // anyway.
 func WithOverlap(o Overlap) gocron.JobOption {
-	const name = "WithOverlap"
-	return gocronx.Option("scheduler."+name, jobOption(func(c *jobConfig) error {
-		if o < OverlapSkip || o > OverlapCancel {
-			return &OptionError{Option: name, Reason: fmt.Sprintf("%v is none of OverlapSkip, OverlapQueue and OverlapCancel", o)}
+	return newJobOption("WithOverlap", func(c *jobConfig) error {
+		if c.policy.Overlap = o; o < OverlapSkip || o > OverlapCancel {
+			return &OptionError{Option: "WithOverlap", Reason: fmt.Sprintf("%v is none of OverlapSkip, OverlapQueue and OverlapCancel", o)}
 		}
-		c.policy.Overlap = o
 		return nil
-	}))
+	})
 }
 
 // WithRetry has a run whose task returned an error, or panicked, call it again, at most max times,
@@ -318,48 +327,34 @@ func WithOverlap(o Overlap) gocron.JobOption {
 // run: the lease is held, gocron sees one run, a tracer each attempt. A replica that is killed
 // meanwhile does not begin the count anew. max is 1 to MaxRetries, backoff not negative.
 func WithRetry(max int, backoff time.Duration) gocron.JobOption {
-	const name = "WithRetry"
-	return gocronx.Option("scheduler."+name, jobOption(func(c *jobConfig) error {
-		switch {
-		case max < 1 || max > MaxRetries:
-			return &OptionError{Option: name, Reason: fmt.Sprintf("%d retries are not 1 to %d", max, MaxRetries)}
-		case backoff < 0 || backoff > time.Hour:
-			return &OptionError{Option: name, Reason: fmt.Sprintf("a backoff of %v is not 0 to an hour", backoff)}
+	return newJobOption("WithRetry", func(c *jobConfig) error {
+		if c.retry, c.backoff = max, backoff; max < 1 || max > MaxRetries {
+			return &OptionError{Option: "WithRetry", Reason: fmt.Sprintf("%d retries are not 1 to %d", max, MaxRetries)}
 		}
-		c.retry, c.backoff = max, backoff
-		return nil
-	}))
+		return timetable.Within("WithRetry", backoff, 0, time.Hour)
+	})
 }
 
 // WithSucceedWithin makes a job overdue that has not succeeded for a time, counted from its last
 // success, or from when it was first made: see Scheduler.Overdue and the metric tenure.job.overdue.
 // Nothing else follows from it. It is more than zero and at most MaxSpan.
 func WithSucceedWithin(d time.Duration) gocron.JobOption {
-	const name = "WithSucceedWithin"
-	return gocronx.Option("scheduler."+name, jobOption(func(c *jobConfig) error {
-		if d <= 0 || d > MaxSpan {
-			return &OptionError{Option: name, Reason: fmt.Sprintf("%v is not above 0 and at most %v", d, MaxSpan)}
-		}
+	return newJobOption("WithSucceedWithin", func(c *jobConfig) error {
 		c.within = d
-		return nil
-	}))
+		return timetable.Within("WithSucceedWithin", d, 1, MaxSpan)
+	})
 }
 
 // newJobConfig is what a definition's options say.
 func newJobConfig(d *gocronx.Definition) (c jobConfig, err error) {
-	if d.Singleton {
-		c.policy.Overlap = joblog.OverlapSkip
-		if d.SingletonMode == gocron.LimitModeWait {
-			c.policy.Overlap = joblog.OverlapQueue
-		}
+	if d.Singleton && d.SingletonMode == gocron.LimitModeWait {
+		c.policy.Overlap = joblog.OverlapQueue
 	}
 	for _, own := range d.Own {
-		o, ok := own.(jobOption)
-		if !ok {
-			continue
-		}
-		if err := o(&c); err != nil {
-			return c, err
+		if o, ok := own.(jobOption); ok {
+			if err := o(&c); err != nil {
+				return c, err
+			}
 		}
 	}
 	c.policy.Limit = int(min(d.LimitedRuns, 1<<30))
@@ -372,8 +367,10 @@ func newJobConfig(d *gocronx.Definition) (c jobConfig, err error) {
 // checkLease has the Quorum look at what the leases will be acquired with.
 func checkLease(q *redlock.Quorum, opts []redlock.LeaseOption) error {
 	s, err := q.Settings(KeyPrefix, opts...)
-	if err != nil {
-		return invalidLease(err)
+	if invalid := new(redlock.OptionError); errors.As(err, &invalid) {
+		return &OptionError{Option: invalid.Option, Reason: invalid.Reason, Err: invalid}
+	} else if err != nil {
+		return err
 	}
 	if !s.AutoExtend {
 		return &OptionError{Option: "redlock.WithoutAutoExtend", Reason: "of the Quorum or of the leases, is not for jobs: nobody could extend the lease of a run"}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/bulletin"
@@ -47,29 +46,9 @@ const (
 	claimAgain = 100 * time.Millisecond
 )
 
-// takeOrders begins to take the orders of operators.
-func (s *state) takeOrders() {
-	if s.cfg.tell.NoOrders {
-		return
-	}
-	taker := &orders.Taker{Accept: s.accept, Logger: s.cfg.logger}
-	if err := taker.Start(s.q); err != nil {
-		return // the Quorum is closed, which everything says
-	}
-	s.taker = taker
-}
-
-// refuseOrders ends that, and waits for those that are carried out.
-func (s *state) refuseOrders() {
-	if s.taker != nil {
-		s.taker.Close()
-		s.taker = nil
-	}
-}
-
 // accept returns what carries out an order, if it is this replica's. One that is wanted for no time
 // is nobody's.
-func (s *state) accept(o bulletin.Order) (carryOut func(context.Context) bulletin.Order, ok bool) {
+func (s *Scheduler) accept(o bulletin.Order) (carryOut func(context.Context) bulletin.Order, ok bool) {
 	if o.Within <= 0 {
 		return nil, false
 	}
@@ -81,58 +60,52 @@ func (s *state) accept(o bulletin.Order) (carryOut func(context.Context) bulleti
 		}
 		return func(ctx context.Context) bulletin.Order { return j.ordered(ctx, o) }, true
 	case bulletin.Cancel:
-		r := s.teller.find(o.Target, o.Number)
-		if r == nil {
+		found := s.runs(func(r *run) bool {
+			return r.job.name == o.Target && r.lease != nil && r.lease.FencingToken() == o.Number
+		})
+		if len(found) == 0 {
 			return nil, false
 		}
+		r := found[0]
 		return func(ctx context.Context) bulletin.Order {
-			err := &CancelledError{Job: o.Target, By: o.By, Why: o.Why}
 			s.cfg.logger.InfoContext(ctx, "scheduler: an operator cancels a run", "job", o.Target, "tick", r.public().Due, "fencing_token", o.Number, "by", o.By, "why", o.Why)
-			switch cancelled, err := r.cancel(ctx, err); {
+			answer := bulletin.Order{Result: bulletin.Done, By: r.lease.Identity()}
+			switch cancelled, err := r.cancel(ctx, &CancelledError{Job: o.Target, By: o.By, Why: o.Why}); {
 			case err != nil:
-				return bulletin.Order{Result: bulletin.Unknown, By: r.lease.Identity(), Detail: redlock.ErrorType(err)}
+				answer.Result, answer.Detail = bulletin.Unknown, redlock.ErrorType(err)
 			case !cancelled:
-				return bulletin.Order{Result: bulletin.Refused, By: r.lease.Identity(), Detail: bulletin.NotRunning}
+				answer.Result, answer.Detail = bulletin.Refused, bulletin.NotRunning
 			}
-			return bulletin.Order{Result: bulletin.Done, By: r.lease.Identity()}
+			return answer
 		}, true
 	}
 	return nil, false
 }
 
 // ordered begins a run that an operator has asked for, unless somebody else does.
-func (j *job) ordered(ctx context.Context, o bulletin.Order) bulletin.Order {
-	s := j.s
-	s.mu.Lock()
-	started := s.started
-	s.mu.Unlock()
+func (j *job) ordered(ctx context.Context, o bulletin.Order) (answer bulletin.Order) {
+	s, started := j.s, j.s.life()
 	if started == nil {
-		return bulletin.Order{}
+		return answer
 	}
 	if s.leader == nil {
 		_ = sleep(ctx, rand.N(orderSpread))
 	}
 	until := time.Now().Add(time.Duration(o.Within) * time.Millisecond)
-	for {
-		err := j.claim(ctx, o.ID)
-		switch {
-		case err == nil:
-		case errors.Is(err, orders.ErrTaken), errors.Is(err, redlock.ErrClosed), ctx.Err() != nil, time.Now().After(until):
-			return bulletin.Order{}
-		default:
-			_ = sleep(ctx, claimAgain)
-			continue
+	for err := j.claim(ctx, o.ID); err != nil; err = j.claim(ctx, o.ID) {
+		if errors.Is(err, orders.ErrTaken) || errors.Is(err, redlock.ErrClosed) || time.Now().After(until) || sleep(ctx, claimAgain) != nil {
+			return answer
 		}
-		break
 	}
-	s.work.Go(func() { orders.Taken(started, s.q, o, s.q.Identity()) })
-	r, err := j.runNow(started, o.ID)
-	if err != nil {
+	s.run(func() { orders.Taken(started, s.q, o, s.q.Identity()) })
+	answer.Result, answer.By, answer.Run = bulletin.Done, s.q.Identity(), new(bulletin.Run)
+	if r, err := j.runNow(started, o.ID); err == nil {
+		*answer.Run = r.bulletin()
+	} else {
 		e := newSkipError(j.name, time.Time{}, err)
-		return bulletin.Order{Result: bulletin.Refused, By: s.q.Identity(), Detail: string(e.Reason), Run: &bulletin.Run{By: e.By}}
+		answer.Result, answer.Detail, answer.Run.By = bulletin.Refused, string(e.Reason), e.By
 	}
-	run := r.bulletin()
-	return bulletin.Order{Result: bulletin.Done, By: s.q.Identity(), Run: &run}
+	return answer
 }
 
 // claim claims an order within the try timeout.
@@ -153,25 +126,26 @@ func (j *job) runNow(ctx context.Context, order string) (*run, error) {
 	if _, err := j.s.limit.take(ctx, nil); err != nil {
 		return nil, &SkipError{Job: j.name, Reason: SkipLimit}
 	}
-	begun, refused := make(chan *run, 1), make(chan error, 1)
-	j.s.work.Go(func() {
+	var r *run
+	came := make(chan error, 1)
+	goes := j.s.run(func() {
 		defer j.s.limit.giveBack()
-		r, err := j.beginNow(ctx, order)
-		if err != nil {
-			refused <- err
-			return
+		var err error
+		if r, err = j.beginNow(ctx, order); err == nil {
+			r.begins = func() { came <- nil }
+			err = r.carryOut(ctx, j.s.now())
 		}
-		r.begins = func() { begun <- r }
-		if err := r.carryOut(ctx, j.s.now()); err != nil {
-			r.giveBack(ctx)
-			refused <- err
+		if err != nil {
+			came <- err
 		}
 	})
+	if !goes {
+		j.s.limit.giveBack()
+		return nil, context.Canceled
+	}
 	select {
-	case r := <-begun:
-		return r, nil
-	case err := <-refused:
-		return nil, err
+	case err := <-came:
+		return r, err
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -195,11 +169,7 @@ func (j *job) beginNow(ctx context.Context, order string) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := j.begin(ctx, lease, j.s.now(), order)
-	if err != nil {
-		j.release(ctx, lease)
-	}
-	return r, err
+	return j.begin(ctx, lease, j.s.now(), order)
 }
 
 // isFreeSoon reports whether a lease was refused for the sake of no run: somebody writes something,
@@ -207,7 +177,7 @@ func (j *job) beginNow(ctx context.Context, order string) (*run, error) {
 // being taken back.
 func (j *job) isFreeSoon(err error) bool {
 	if held := new(redlock.HeldError); errors.As(err, &held) {
-		return held.Holder.Payload == "" || isBrief(err) || held.Self && !slices.Contains(j.s.teller.jobs(), j.name)
+		return held.Holder.Payload == "" || isBrief(err) || held.Self && len(j.s.runs(func(r *run) bool { return r.job.name == j.name })) == 0
 	}
 	return errors.Is(err, redlock.ErrSplit)
 }

@@ -20,14 +20,18 @@ import (
 // pauseBook records what a tracer is told of pauses: by whom each is, and "" for an end.
 type pauseBook struct {
 	mu   sync.Mutex
+	is   string   // guarded by mu
 	told []string // guarded by mu
 }
 
 func (b *pauseBook) option() scheduler.Option {
-	return scheduler.WithTracer(&scheduler.Tracer{Pause: func(_ context.Context, data scheduler.PauseTrace) {
+	return scheduler.WithTracer(&scheduler.Tracer{Job: func(_ context.Context, data scheduler.JobTrace) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.told = append(b.told, data.By)
+		if b.is != data.Pause.By {
+			b.is = data.Pause.By
+			b.told = append(b.told, b.is)
+		}
 	}})
 }
 

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"sync"
 
 	"github.com/tenure-dev/tenure/internal/register"
 )
@@ -10,78 +9,65 @@ import (
 // mostTogether is how many jobs are read with one command a node.
 const mostTogether = 32
 
-// reader reads the records and pauses of jobs. What is asked for while a read is under way is read
-// together, so that thousands of jobs that wake at once cost a few commands.
-type reader struct {
-	all  register.Register // the pause of all jobs
-	work *workers
-
-	mu      sync.Mutex
-	reading bool       // guarded by mu
-	waiting []*reading // guarded by mu
-}
-
-// reading is a job's place in a read.
+// reading is a job whose record and pauses are to be read.
 type reading struct {
 	job    *job
-	ctx    context.Context
-	came   chan struct{} // closed when the rest is set
 	states []register.State
-	err    error
+	came   chan error
 }
 
-// read returns the states of a job's record, its pause and the pause of all.
-func (r *reader) read(ctx context.Context, j *job) ([]register.State, error) {
-	own := &reading{job: j, ctx: ctx, came: make(chan struct{})}
-	r.mu.Lock()
-	r.waiting = append(r.waiting, own)
-	if !r.reading {
-		r.reading = true
-		r.work.Go(r.readAll)
+// readStates returns the states of a job's record, its pause and the pause of all.
+func (j *job) readStates(ctx context.Context) ([]register.State, error) {
+	own := &reading{job: j, came: make(chan error, 1)}
+	select {
+	case j.s.readings <- own:
+		err := <-own.came
+		return own.states, err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
-	r.mu.Unlock()
-	<-own.came
-	return own.states, own.err
 }
 
-// readAll reads what waits until nothing does.
-func (r *reader) readAll() {
+// readAll reads what is to be read until ctx ends. What is asked for while a read is under way is
+// read together, so that thousands of jobs that wake at once cost a few commands.
+func (s *Scheduler) readAll(ctx context.Context) {
 	for {
-		r.mu.Lock()
-		n := min(len(r.waiting), mostTogether)
-		batch := r.waiting[:n:n]
-		r.waiting = r.waiting[n:]
-		r.reading = n > 0
-		r.mu.Unlock()
-		if n == 0 {
+		select {
+		case own := <-s.readings:
+			batch := []*reading{own}
+			for more := true; more && len(batch) < mostTogether; {
+				select {
+				case own := <-s.readings:
+					batch = append(batch, own)
+				default:
+					more = false
+				}
+			}
+			s.readTogether(ctx, batch)
+		case <-ctx.Done():
 			return
 		}
-		r.together(batch)
 	}
 }
 
-// together reads for several jobs. Their contexts are those of one Scheduler, and end together.
-func (r *reader) together(batch []*reading) {
-	registers := make([]register.Register, 0, 2*len(batch)+1)
-	registers = append(registers, r.all)
+// readTogether reads for several jobs.
+func (s *Scheduler) readTogether(ctx context.Context, batch []*reading) {
+	registers := make([]register.Register, 0, 2*len(batch))
 	for _, b := range batch {
 		registers = append(registers, b.job.record, b.job.pause)
 	}
-	states, err := registers[0].Read(batch[0].ctx, registers[1:]...)
+	states, err := s.pauseAll.Read(ctx, registers...)
 	if err != nil && len(batch) > 1 { // that may be one job's own
-		failed := 0
-		for len(batch) > 0 && failed < 2 {
-			r.together(batch[:1])
-			if batch[0].err != nil {
+		for failed := 0; len(batch) > 0 && failed < 2; batch = batch[1:] {
+			if s.readTogether(ctx, batch[:1]); batch[0].states == nil {
 				failed++
 			}
-			batch = batch[1:]
 		}
 	}
 	for i, b := range batch {
-		if b.err = err; err == nil {
+		if err == nil {
 			b.states = []register.State{states[2*i+1], states[2*i+2], states[0]}
 		}
-		close(b.came)
+		b.came <- err
 	}
 }

@@ -75,9 +75,9 @@ type run struct {
 	turn  *register.Turn // likewise
 	order string         // the order that asked for it; empty for none
 	table joblog.Table
-	sent  time.Duration // when the pauses were asked for that it may begin by, see state.steady
+	sent  time.Duration // when the pauses were asked for that it may begin by, see Scheduler.steady
 	read  time.Time     // when the record was read, by the nodes' clocks
-	since time.Duration // the same by state.steady
+	since time.Duration // the same by Scheduler.steady
 	until time.Time     // the tick is too old after this; zero if it does not age
 
 	begins func() // called when its task is about to be called; nil for nothing
@@ -183,22 +183,18 @@ func (r *run) cancel(ctx context.Context, why error) (bool, error) {
 		return false, err
 	}
 	r.mu.Lock()
-	is = r.state
-	if is == working {
-		r.cancelled = why
-	}
-	stop := r.stop
-	r.mu.Unlock()
-	if is != working {
+	defer r.mu.Unlock()
+	if r.state != working {
 		return false, nil // its end is written next
 	}
-	stop(why)
+	r.cancelled = why
+	r.stop(why)
 	return true, nil
 }
 
 // end writes how a run ended whose task was called, tells it, and releases the lease.
 func (r *run) end(ctx context.Context) {
-	r.job.s.teller.ended(r)
+	r.job.s.ended(r)
 	var left []joblog.Left
 	within, cancel := context.WithTimeout(ctx, endTimeout)
 	err := r.write(within, func(rec joblog.Record) joblog.Record {
@@ -206,15 +202,10 @@ func (r *run) end(ctx context.Context) {
 		return rec
 	})
 	cancel()
-	switch {
-	case err == nil:
-		r.job.learn(ctx, r.record(), r.lease)
-	case errors.Is(err, register.ErrSuperseded):
-		left = nil // whoever has superseded this run says what becomes of them
-	default:
-		left = nil
-		r.job.s.cfg.logger.WarnContext(ctx, "scheduler: how a run ended could not be written: it counts as cut short",
-			"job", r.job.name, "tick", r.record().Run.Tick, "error.type", redlock.ErrorType(err), "error", err)
+	if err == nil {
+		r.job.wrote(ctx, r.record(), r.lease)
+	} else if left = nil; !errors.Is(err, register.ErrSuperseded) { // else whoever has superseded this run says what becomes of them
+		r.warn(ctx, "scheduler: how a run ended could not be written: it counts as cut short", err)
 	}
 	r.release(ctx, err)
 	r.job.tellLeft(ctx, left)
@@ -229,14 +220,23 @@ func (r *run) release(ctx context.Context, unwritten error) {
 	r.tell(unwritten)
 	within, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
-	err := r.lease.Release(within)
-	if err == nil {
-		return
+	switch err := r.lease.Release(within); {
+	case err == nil:
+	case errors.Is(err, redlock.ErrLost):
+		r.warn(ctx, "scheduler: the lease was lost during the run: another replica may have begun the next one", err)
+	default:
+		r.warn(ctx, "scheduler: the run is over and its lease could not be released everywhere: it runs out by itself", err)
 	}
-	text := "scheduler: the run is over and its lease could not be released everywhere: it runs out by itself"
-	if errors.Is(err, redlock.ErrLost) {
-		text = "scheduler: the lease was lost during the run: another replica may have begun the next one"
+}
+
+func (r *run) warn(ctx context.Context, text string, err error) {
+	r.job.s.cfg.logger.WarnContext(ctx, text, append(r.attrs(r.public()), "error.type", redlock.ErrorType(err), "error", err)...)
+}
+
+// attrs are those of what is logged of a run.
+func (r *run) attrs(of Run) []any {
+	if r.lease == nil {
+		return []any{"job", of.Job}
 	}
-	r.job.s.cfg.logger.WarnContext(ctx, text, "job", r.job.name, "tick", r.record().Run.Tick, "fencing_token", r.lease.FencingToken(),
-		"error.type", redlock.ErrorType(err), "error", err)
+	return []any{"job", of.Job, "tick", of.Due, "attempt", of.Attempt, "fencing_token", of.FencingToken()}
 }

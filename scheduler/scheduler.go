@@ -3,7 +3,9 @@ package scheduler
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,7 +18,6 @@ import (
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/scheduler/internal/agenda"
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
 )
 
@@ -28,44 +29,36 @@ var _ gocron.Scheduler = (*Scheduler)(nil)
 //
 // It is safe for concurrent use.
 type Scheduler struct {
-	*state
-}
-
-// state is what a Scheduler consists of.
-type state struct {
 	q           *redlock.Quorum
 	cfg         *config
 	definitions *gocronx.Reader
 	executor    *gocronx.Executor
-	agenda      *agenda.Agenda
+	monitor     gocron.SchedulerMonitor
 	leader      *leadership // nil without an election
 	limit       *limit      // nil without gocron.WithLimitConcurrentJobs
-	reader      *reader
+	readings    chan *reading
 	pauseAll    register.Register
-	teller      *teller
 	taker       *orders.Taker // guarded by lifecycle; nil while stopped, and without orders
-	clock       clockWatch
-	free        func() // gives the election's name back
+	campaign    chan struct{} // guarded by lifecycle; closed when it has ended; nil without one
+	unreport    func()        // guarded by lifecycle; ends the reports; nil while stopped, and without a card
 
 	lifecycle  sync.Mutex // held by Start, StopJobs and Shutdown
 	installing sync.Mutex // held by NewJob and Update, so that no two jobs get one name
 	mu         sync.Mutex
-	down       bool               // guarded by mu; Shutdown was called
-	jobs       map[uuid.UUID]*job // guarded by mu
-	names      map[string]*job    // guarded by mu; the same
-	started    context.Context    // guarded by mu; ends with StopJobs and Shutdown; nil while stopped
-	stop       context.CancelFunc // guarded by mu
-	work       workers            // turns, runs that were ordered, and the agenda
-	unkeep     func()             // guarded by mu; ends register.Keep of the pause of all
+	down       bool                  // guarded by mu; Shutdown was called
+	jobs       map[string]*job       // guarded by mu; by their names
+	started    context.Context       // guarded by mu; ends with StopJobs and Shutdown; nil while stopped
+	stop       context.CancelFunc    // guarded by mu
+	work       *sync.WaitGroup       // guarded by mu; what began since Start, see run
+	running    map[*run]struct{}     // guarded by mu; whose tasks are at work
+	skips      map[skipped]SkipError // guarded by mu; that are to be told; at most maxSkips
+	clock      string                // guarded by mu; the type of the error of the clock that was logged last; empty for none
 }
 
 // New makes a Scheduler on a Quorum, which stays the caller's: close it after Shutdown. It does no
 // I/O. Errors are *OptionError, or gocron's own about its options.
 func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
-	if q == nil {
-		return nil, &OptionError{Option: "q", Reason: "is nil: make a Quorum with redlock.Open"}
-	}
-	cfg, err := newConfig(opts)
+	cfg, err := newConfig(q, "Option", opts, Option.apply)
 	if err != nil {
 		return nil, err
 	}
@@ -74,27 +67,17 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	}
 	set, err := gocronx.ReadSettings(cfg.gocron...)
 	if err != nil {
-		return nil, invalidGocron(err)
-	}
-	if err := checkSettings(set); err != nil {
 		return nil, err
 	}
-	s := &state{
-		q: q, cfg: cfg, jobs: make(map[uuid.UUID]*job), names: make(map[string]*job), agenda: agenda.New(cfg.wall), limit: newLimit(set),
-		pauseAll: pause.Of(q, ""),
+	s := &Scheduler{
+		q: q, cfg: cfg, limit: newLimit(set), monitor: set.Monitor, pauseAll: pause.Of(q, ""), readings: make(chan *reading),
+		jobs: make(map[string]*job), running: make(map[*run]struct{}), skips: make(map[skipped]SkipError),
 	}
-	s.reader = &reader{all: s.pauseAll, work: &s.work}
-	s.clock.s = s
-	s.teller = newTeller(s)
 	if s.definitions, err = gocronx.NewReader(cfg.location); err != nil {
-		return nil, invalidGocron(err)
+		return nil, err
 	}
 	if cfg.election != "" {
-		if s.free, err = takeElection(q, cfg.election); err != nil {
-			return nil, err
-		}
-		if s.leader, err = newLeadership(q, cfg, s.clock.ahead, s.kickAll, s.forgetPauses); err != nil {
-			s.free()
+		if s.leader, err = newLeadership(s); err != nil {
 			return nil, err
 		}
 	}
@@ -102,33 +85,11 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	if s.executor, err = gocronx.NewExecutor(set, cfg.location, cfg.stopTimeout, func(job string) error {
 		return &SkipError{Job: job, Reason: SkipStopped}
 	}); err != nil {
-		if s.free != nil {
-			s.free()
-		}
+		s.leader.free()
 		return nil, err
 	}
 	cfg.logger.Info("scheduler: the time zone of schedules, which has to be the same on all replicas: see scheduler.WithLocation", "zone", zoneName(cfg.location))
-	return &Scheduler{s}, nil
-}
-
-// checkSettings refuses options of gocron.NewScheduler that this package has to set itself.
-func checkSettings(set *gocronx.Settings) error {
-	for _, refused := range []struct {
-		given          bool
-		option, reason string
-	}{
-		{set.Elector, "gocron.WithDistributedElector", "gocron would not lock any job then: use WithElection"},
-		{set.Locker, "gocron.WithDistributedLocker", "the Scheduler is its own locker: leave it out"},
-		{set.Clock, "gocron.WithClock", "gocron times nothing here: test with testing/synctest and redlocktest"},
-		{set.Location, "gocron.WithLocation", "gocron times nothing here: use WithLocation of this package"},
-		{set.StopTimeout, "gocron.WithStopTimeout", "leases go by it too: use WithStopTimeout of this package"},
-		{set.GlobalJobOptions, "gocron.WithGlobalJobOptions", "each job's options are looked at: use WithJobOptions of this package"},
-	} {
-		if refused.given {
-			return &OptionError{Option: refused.option, Reason: refused.reason}
-		}
-	}
-	return nil
+	return s, nil
 }
 
 // zoneName names a zone. time.Local is called so on every machine, and is told by its offsets in
@@ -142,16 +103,8 @@ func zoneName(zone *time.Location) string {
 }
 
 // now is the time of the wall clock, and steady that of one that never steps and counts a suspend.
-func (s *state) now() time.Time        { return s.agenda.Now() }
-func (s *state) steady() time.Duration { return bridge.Of(s.q).Now() }
-
-// unfit is why this replica may run no ticks; nil if it may.
-func (s *state) unfit(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return cmp.Or(s.clock.ahead(ctx), s.leader.check(ctx))
-}
+func (s *Scheduler) now() time.Time        { return s.cfg.wall().Round(0) }
+func (s *Scheduler) steady() time.Duration { return bridge.Of(s.q).Now() }
 
 // Elector returns the elector of WithElection, for who leads and since when; nil without.
 func (s *Scheduler) Elector() *elector.Elector {
@@ -184,123 +137,133 @@ func (s *Scheduler) Update(id uuid.UUID, definition gocron.JobDefinition, task g
 	return s.install(id, definition, task, opts)
 }
 
-func (s *state) install(id uuid.UUID, definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption) (gocron.Job, error) {
-	s.mu.Lock()
-	down := s.down
-	s.mu.Unlock()
-	if down {
-		return nil, shutDown{}
-	}
-	j, d, err := s.newJob(definition, task, opts)
+func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption) (gocron.Job, error) {
+	j, err := s.newJob(definition, task, opts)
 	if err != nil {
 		return nil, err
 	}
-	old, err := s.exchange(id, j, d)
+	old, started, err := s.exchange(id, j)
 	if id != uuid.Nil {
 		s.prune() // gocron removes the old job also if it refuses the new one
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, gocronx.ErrStopped):
+		return nil, fmt.Errorf("scheduler: the Scheduler has been shut down and takes no jobs: make another one with New: %w", ErrNotRunning)
+	case err != nil:
 		return nil, err
-	}
-	if old != nil {
+	case old != nil:
 		old.stop()
 	}
-	j.gocron.Register()
-	if t := s.cfg.tracer.Job; t != nil {
-		t(context.Background(), JobTrace{Job: j.name, Election: s.cfg.election})
-	}
-	s.mu.Lock()
-	started, is := s.started, s.jobs[j.gocron.ID()] == j
-	s.mu.Unlock()
-	if started != nil && is {
+	j.Register()
+	j.tell(context.Background())
+	if started != nil {
 		j.start(started)
 	}
-	return &publicJob{j.gocron, j}, nil
+	if j.IsRemoved() { // meanwhile
+		s.prune()
+	}
+	return j, nil
 }
 
-// exchange has gocron make a job, in the place of another one if id says so, which it returns.
-func (s *state) exchange(id uuid.UUID, j *job, d *gocronx.Definition) (old *job, err error) {
+// exchange has gocron make a job, in the place of another one if id says so, and returns the one
+// that had its name, and the context in which it is to run.
+func (s *Scheduler) exchange(id uuid.UUID, j *job) (old *job, started context.Context, err error) {
 	s.installing.Lock()
 	defer s.installing.Unlock()
-	if other := s.named(j.name); other != nil && other.gocron.ID() != id {
-		return nil, &OptionError{Option: "gocron.WithName", Reason: fmt.Sprintf("there is a job of the name %q already: the two would exclude each other", j.name)}
+	if other := s.named(j.name); other != nil && other.ID() != id {
+		return nil, nil, &OptionError{Option: "gocron.WithName", Reason: fmt.Sprintf("there is a job of the name %q already: the two would exclude each other", j.name)}
 	}
-	if id == uuid.Nil {
-		_, err = s.executor.NewJob(d, j.shown)
-	} else {
-		_, err = s.executor.Update(id, d, j.shown)
-	}
-	if err != nil {
-		return nil, err
+	if err := s.executor.Install(j.Job, id, j); err != nil {
+		return nil, nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old = s.jobs[j.gocron.ID()]; old != nil {
-		delete(s.names, old.name)
-	}
-	s.jobs[j.gocron.ID()], s.names[j.name] = j, j
-	return old, nil
+	old = s.jobs[j.name]
+	s.jobs[j.name] = j
+	return old, s.started, nil
 }
 
 // Start is gocron's. It also begins to campaign (WithElection).
 func (s *Scheduler) Start() {
+	if s.start() {
+		s.monitor.SchedulerStarted()
+	}
+}
+
+func (s *Scheduler) start() bool {
 	s.lifecycle.Lock()
 	defer s.lifecycle.Unlock()
+	ctx, cancel := context.WithCancel(context.Background())
 	s.mu.Lock()
 	if s.down || s.started != nil {
 		s.mu.Unlock()
-		return
+		cancel()
+		return false
 	}
+	earlier := s.work
+	s.started, s.stop, s.work = ctx, cancel, new(sync.WaitGroup)
 	s.mu.Unlock()
-	s.executor.Start()
-	ctx, cancel := context.WithCancel(context.Background())
-	s.mu.Lock()
-	s.started, s.stop = ctx, cancel
-	s.unkeep = register.Keep(s.q, s.pauseAll)
-	jobs := s.list()
-	s.mu.Unlock()
-	s.work.Go(func() { s.agenda.Run(ctx) })
-	for _, j := range jobs {
+	if earlier != nil {
+		s.run(earlier.Wait) // a stop that timed out has left something
+	}
+	register.Keep(ctx, s.q, s.pauseAll)
+	s.run(func() { s.watchClock(ctx) })
+	s.run(func() { s.readAll(ctx) })
+	for _, j := range s.all() {
 		j.start(ctx)
 	}
-	s.leader.campaign(context.Background())
-	s.teller.start()
-	s.takeOrders()
+	if s.leader != nil {
+		ended := make(chan struct{})
+		s.campaign = ended
+		go func() {
+			defer close(ended)
+			// Its errors are logged by the elector, or mean that the Quorum is closed.
+			_ = s.leader.elector.Run(ctx, s.leader.lead)
+		}()
+	}
+	if !s.cfg.tell.NoCard {
+		s.unreport = s.q.Board().Report(s.report)
+	}
+	if !s.cfg.tell.NoOrders {
+		taker := &orders.Taker{Accept: s.accept, Logger: s.cfg.logger}
+		if taker.Start(s.q) == nil { // else the Quorum is closed, which everything says
+			s.taker = taker
+		}
+	}
+	return true
 }
 
-// kickAll has all jobs think: this replica was elected.
-func (s *state) kickAll() {
+// run calls f in a goroutine, for which StopJobs and Shutdown wait. It returns false while the
+// Scheduler is stopped.
+func (s *Scheduler) run(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.started != nil {
+		s.work.Go(f)
+	}
+	return s.started != nil
+}
+
+// life is the context that ends with StopJobs and Shutdown; nil while the Scheduler is stopped.
+func (s *Scheduler) life() context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.started
+}
+
+// kickAll has all jobs think: the leadership has begun, or ended.
+func (s *Scheduler) kickAll() {
 	for _, j := range s.all() {
 		j.kick()
 	}
 }
 
-// forgetPauses is for a replica that runs no ticks any more.
-func (s *state) forgetPauses() {
-	for _, j := range s.all() {
-		j.pauses.become(context.Background(), PauseTrace{})
-	}
-}
-
 // StopJobs is gocron's: it waits for runs, at most the stop timeout. Before that, ticks that wait
 // are given up and the campaign ends, so that another replica leads until Start.
-func (s *Scheduler) StopJobs() error {
-	if s.none() {
-		return nil
-	}
-	return s.stopWith(gocron.Scheduler.StopJobs, false)
-}
+func (s *Scheduler) StopJobs() error { return s.StopJobsWithContext(context.Background()) }
 
-// StopJobsWithContext is StopJobs with a context.
-func (s *Scheduler) StopJobsWithContext(ctx context.Context) error {
-	if s.none() {
-		return nil
-	}
-	if err := checkContext(ctx); err != nil {
-		return err
-	}
-	return s.stopWith(func(g gocron.Scheduler) error { return g.StopJobsWithContext(ctx) }, false)
-}
+// StopJobsWithContext is StopJobs that waits no longer than ctx lasts.
+func (s *Scheduler) StopJobsWithContext(ctx context.Context) error { return s.stopWith(ctx, false) }
 
 // Shutdown stops in order: no tick is begun any more; the leadership is given up, so that another
 // replica runs what is due from now on; runs are told to end, and have the stop timeout for it, in
@@ -311,58 +274,95 @@ func (s *Scheduler) StopJobsWithContext(ctx context.Context) error {
 //
 // Of a nil Scheduler, which comes with an error, there is nothing to stop, so a deferred Shutdown
 // may stand before the check of the error.
-func (s *Scheduler) Shutdown() error {
-	if s.none() {
-		return nil
-	}
-	return s.stopWith(gocron.Scheduler.Shutdown, true)
-}
+func (s *Scheduler) Shutdown() error { return s.ShutdownWithContext(context.Background()) }
 
-// ShutdownWithContext is Shutdown with a context.
-func (s *Scheduler) ShutdownWithContext(ctx context.Context) error {
+// ShutdownWithContext is Shutdown that waits no longer than ctx lasts.
+func (s *Scheduler) ShutdownWithContext(ctx context.Context) error { return s.stopWith(ctx, true) }
+
+// none reports whether the Scheduler is nil or zero.
+func (s *Scheduler) none() bool { return s == nil || s.q == nil }
+
+// stopWith ends what Start has begun, for good or until Start.
+func (s *Scheduler) stopWith(ctx context.Context, forGood bool) error {
 	if s.none() {
 		return nil
 	}
 	if err := checkContext(ctx); err != nil {
 		return err
 	}
-	return s.stopWith(func(g gocron.Scheduler) error { return g.ShutdownWithContext(ctx) }, true)
+	ran, err := s.end(ctx, forGood)
+	if ran {
+		s.monitor.SchedulerStopped()
+		if forGood {
+			s.monitor.SchedulerShutdown()
+		}
+	}
+	return err
 }
 
-// none reports whether the Scheduler is nil or zero.
-func (s *Scheduler) none() bool { return s == nil || s.state == nil }
-
-// stopWith stops the agenda and the campaign, and then gocron, for good or until Start.
-func (s *state) stopWith(stop func(gocron.Scheduler) error, forGood bool) error {
+// end is stopWith but for what monitors hear, and reports whether the Scheduler was started.
+func (s *Scheduler) end(ctx context.Context, forGood bool) (ran bool, err error) {
 	s.lifecycle.Lock()
 	defer s.lifecycle.Unlock()
 	s.mu.Lock()
-	s.down = s.down || forGood
-	jobs, cancel, unkeep := s.list(), s.stop, s.unkeep
-	s.started, s.stop, s.unkeep = nil, nil, nil
+	cancel, work := s.stop, s.work
+	s.started, s.stop, s.down = nil, nil, s.down || forGood
 	s.mu.Unlock()
-	if cancel != nil {
-		cancel()
-		unkeep()
-	}
-	for _, j := range jobs {
+	for _, j := range s.all() {
 		j.stop()
 	}
-	s.refuseOrders()
+	if ran = cancel != nil; ran {
+		cancel() // runs are told to end
+	}
+	if s.taker != nil {
+		s.taker.Close()
+		s.taker = nil
+	}
 	// Each run has a lease of its own, so the next leader need not wait for it.
-	if ended := s.leader.stopCampaign(); ended != nil {
-		<-ended
+	if s.campaign != nil {
+		<-s.campaign
 	}
-	err := s.executor.Stop(forGood, stop)
-	if err == nil && !s.work.Wait(s.cfg.stopTimeout) { // how runs ended is written
-		err = fmt.Errorf("scheduler: how runs ended is still being written: %w", gocron.ErrStopJobsTimedOut)
+	err = s.wait(ctx, work)
+	if s.unreport != nil {
+		s.unreport()
+		s.unreport = nil
 	}
-	s.teller.end()
-	if forGood && s.free != nil {
-		s.free()
+	if !forGood {
+		return ran, err
 	}
-	if running := s.teller.jobs(); err != nil && len(running) > 0 {
-		return fmt.Errorf("scheduler: still running: %q: %w", running, err)
+	s.leader.free()
+	s.mu.Lock()
+	clear(s.jobs)
+	s.mu.Unlock()
+	if err != nil { // gocron is waited for no more
+		var none context.CancelFunc
+		ctx, none = context.WithCancel(ctx)
+		none()
 	}
-	return err
+	return ran, cmp.Or(err, s.executor.Shutdown(ctx))
+}
+
+// wait waits for runs, and until it is written how they ended, for the stop timeout at most.
+func (s *Scheduler) wait(ctx context.Context, work *sync.WaitGroup) error {
+	if work == nil {
+		return nil
+	}
+	done := make(chan struct{})
+	go func() { work.Wait(); close(done) }()
+	err := gocron.ErrStopJobsTimedOut
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-time.After(s.cfg.stopTimeout):
+	}
+	var running []string
+	for _, r := range s.runs(func(*run) bool { return true }) {
+		running = append(running, r.job.name)
+	}
+	if slices.Sort(running); len(running) > 0 {
+		return fmt.Errorf("scheduler: still running: %q: %w", slices.Compact(running), err)
+	}
+	return fmt.Errorf("scheduler: how runs ended is still being written: %w", err)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,11 +82,7 @@ func (e *SkipError) Unwrap() error { return e.Err }
 // replica has a place for it; or the job was stopped or paused. It is false where nobody may have
 // run the tick, or its run was cut short.
 func (e *SkipError) Expected() bool {
-	switch e.Reason {
-	case SkipHeld, SkipDone, SkipOverlap, SkipNotLeader, SkipPaused, SkipRefused, SkipLimit, SkipSuperseded, SkipStopped:
-		return true
-	}
-	return false
+	return slices.Contains([]Reason{SkipHeld, SkipDone, SkipOverlap, SkipNotLeader, SkipPaused, SkipRefused, SkipLimit, SkipSuperseded, SkipStopped}, e.Reason)
 }
 
 // ErrorType returns the Reason, for the error.type attribute of traces and metrics.
@@ -107,34 +104,23 @@ func newSkipError(job string, tick time.Time, err error) *SkipError {
 		}
 		return e
 	}
-	for _, o := range skipReasons {
-		if o.is(err) {
-			e.Reason = o.reason
-			break
-		}
+	switch {
+	case isAhead(err):
+		e.Reason = SkipAhead
+	case errors.Is(err, elector.ErrNotLeader):
+		e.Reason = SkipNotLeader
+	case errors.Is(err, redlock.ErrClosed), errors.Is(err, context.Canceled), errors.Is(err, gocronx.ErrStopped):
+		e.Reason = SkipStopped
+	case errors.Is(err, redlock.ErrSplit):
+		e.Reason = SkipSplit
+	case quarantined(err):
+		e.Reason = SkipQuarantined
+	case errors.Is(err, redlock.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+		e.Reason = SkipTimeout
+	case errors.Is(err, redlock.ErrNoQuorum):
+		e.Reason = SkipNoQuorum
 	}
 	return e
-}
-
-// skipReasons are the reasons of errors that tell of no run, the first that fits.
-var skipReasons = []struct {
-	reason Reason
-	is     func(error) bool
-}{
-	{SkipAhead, isAhead},
-	{SkipNotLeader, matches(elector.ErrNotLeader)},
-	{SkipStopped, matches(redlock.ErrClosed)},
-	{SkipStopped, matches(context.Canceled)},
-	{SkipStopped, matches(gocronx.ErrStopped)},
-	{SkipSplit, matches(redlock.ErrSplit)},
-	{SkipQuarantined, quarantined},
-	{SkipTimeout, matches(redlock.ErrTimeout)},
-	{SkipTimeout, matches(context.DeadlineExceeded)},
-	{SkipNoQuorum, matches(redlock.ErrNoQuorum)},
-}
-
-func matches(target error) func(error) bool {
-	return func(err error) bool { return errors.Is(err, target) }
 }
 
 // quarantined reports whether a round would have had its quorum but for nodes that do not vote
@@ -156,7 +142,7 @@ func quarantined(err error) bool {
 
 // skip tells everybody that ticks are not run here.
 func (j *job) skip(ctx context.Context, e *SkipError) {
-	j.s.teller.skip(e)
+	j.s.tellSkip(e)
 	level := slog.LevelWarn
 	if e.Expected() || e.Pending || e.Reason == SkipAhead { // that the clock is wrong was said
 		level = slog.LevelDebug
@@ -166,5 +152,5 @@ func (j *job) skip(ctx context.Context, e *SkipError) {
 	if t := j.s.cfg.tracer.Skip; t != nil {
 		t(ctx, e)
 	}
-	_ = j.gocron.Skip(ctx, e) // gocron is being stopped, or the job is gone
+	_ = j.Skip(ctx, e) // gocron is being stopped, or the job is gone
 }

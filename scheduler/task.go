@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -11,61 +12,54 @@ import (
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
 )
 
-// perform has gocron call the task, and returns when gocron has done with it. An error says that
-// the task was not called.
+// perform has gocron call the task, which is told to end when ctx ends, and returns when gocron has
+// done with it. An error says that the task was not called.
 func (r *run) perform(ctx context.Context) error {
 	due := r.public().Due
-	err := r.job.gocron.Run(ctx, due, func(ctx context.Context) error { return r.attempts(ctx) })
-	switch {
-	case err != nil:
-		return err
-	case r.is(waiting):
-		if err := r.refusal(); err != nil {
-			return err
-		}
-		return &SkipError{Job: r.job.name, Tick: due, Count: 1, Reason: SkipRefused, Pending: true}
-	}
-	return nil
-}
-
-func (r *run) is(s runState) bool {
+	err := r.job.Run(ctx, due, func(gocron context.Context) error { return r.attempts(ctx, gocron) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.state == s
+	if err == nil && r.state == waiting { // gocron has begun it
+		err = cmp.Or[error](r.err, &SkipError{Job: r.job.name, Tick: due, Count: 1, Reason: SkipRefused, Pending: true})
+	}
+	return err
 }
 
-// refusal is why a task was not called that gocron has begun.
-func (r *run) refusal() error {
+// attempts calls the task, and again if it fails and may be retried. It is called by gocron, and
+// returns what that is to hear.
+func (r *run) attempts(ending, gocron context.Context) error {
+	ctx := gocron
+	if r.lease != nil {
+		ctx = gocronx.Merge(r.lease.Context(), gocron)
+	}
+	ctx, stop := gocronx.EndWith(ctx, gocron, ending)
+	defer stop(context.Canceled)
+	err := r.mayBegin(ctx)
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.err
-}
-
-// attempts calls the task, and again if it fails and may be retried. It is called by gocron.
-func (r *run) attempts(ctx context.Context) error {
-	ctx, end := r.context(ctx)
-	defer end()
-	if err := r.mayBegin(ctx); err != nil {
-		r.mu.Lock()
-		r.err = err
-		r.mu.Unlock()
+	if r.err, r.stop = err, stop; err == nil {
+		r.state, r.began = working, time.Now()
+	}
+	r.mu.Unlock()
+	if err != nil {
 		return err
 	}
-	r.called()
-	pause := r.job.cfg.backoff
-	for retries := r.job.cfg.retry; ; retries-- {
-		err := r.attempt(ctx)
-		if err == nil || retries == 0 || ctx.Err() != nil {
-			return r.returned(ctx, err)
-		}
-		if sleep(ctx, pause) != nil {
-			return r.returned(ctx, err)
-		}
-		pause = min(2*pause, time.Minute)
-		if r.write(ctx, joblog.Retry) != nil {
-			return r.returned(ctx, err) // it would count anew
+	r.job.s.begun(r)
+	if r.begins != nil {
+		r.begins()
+	}
+	for retries, pause := r.job.cfg.retry, r.job.cfg.backoff; ; retries, pause = retries-1, min(2*pause, time.Minute) {
+		err = r.attempt(ctx)
+		if err == nil || retries == 0 || ctx.Err() != nil || sleep(ctx, pause) != nil || r.write(ctx, joblog.Retry) != nil { // it would count anew
+			break
 		}
 	}
+	r.mu.Lock()
+	r.state, r.took, r.err, r.told = ended, time.Since(r.began), err, ctx.Err() != nil
+	r.mu.Unlock()
+	if p, ok := err.(*PanicError); ok {
+		panic(p.Value) // gocron hears of a panic by one
+	}
+	return err
 }
 
 // attempt calls the task once.
@@ -88,7 +82,7 @@ func (r *run) attempt(ctx context.Context) (err error) {
 		r.mu.Unlock()
 	}
 	began := time.Now()
-	err = r.job.gocron.Definition.Task.Call(ctx)
+	err = r.job.Definition.Task.Call(ctx)
 	if p, ok := err.(*gocronx.Panic); ok { // errors.As would call methods of the task's error, which may panic
 		err = &PanicError{Job: r.job.name, Value: p.Value, Stack: p.Stack}
 	}
@@ -106,10 +100,7 @@ func (r *run) log(ctx context.Context, of Run, err error) {
 		return
 	}
 	defer func() { _ = recover() }()
-	attrs := []any{"job", of.Job}
-	if r.lease != nil {
-		attrs = append(attrs, "tick", of.Due, "attempt", of.Attempt, "fencing_token", of.FencingToken())
-	}
+	attrs := r.attrs(of)
 	if p, ok := err.(*PanicError); ok {
 		p.log(ctx, r.job.s.cfg.logger, "scheduler: the task panicked", attrs...)
 		return
@@ -119,41 +110,4 @@ func (r *run) log(ctx context.Context, of Run, err error) {
 		level = slog.LevelDebug // it was told to end
 	}
 	r.job.s.cfg.logger.Log(ctx, level, "scheduler: the task failed", append(attrs, "error.type", redlock.ErrorType(err), "error", err)...)
-}
-
-// called notes that the task is called.
-func (r *run) called() {
-	r.mu.Lock()
-	r.state, r.began = working, time.Now()
-	r.mu.Unlock()
-	r.job.s.teller.begun(r)
-	if r.begins != nil {
-		r.begins()
-	}
-}
-
-// returned notes that it has returned, and returns what gocron is to hear. gocron hears of a panic
-// by one.
-func (r *run) returned(ctx context.Context, err error) error {
-	r.mu.Lock()
-	r.state, r.took, r.err, r.told = ended, time.Since(r.began), err, ctx.Err() != nil
-	r.mu.Unlock()
-	if p, ok := err.(*PanicError); ok {
-		panic(p.Value)
-	}
-	return err
-}
-
-// context is the lease's context, with which it has the values of gocron's, and ends also with that
-// and the leadership.
-func (r *run) context(gocron context.Context) (context.Context, context.CancelFunc) {
-	base, end := gocron, func() {}
-	if r.lease != nil {
-		base, end = gocronx.Merge(r.lease.Context(), gocron)
-	}
-	ctx, stop := r.job.during(base)
-	r.mu.Lock()
-	r.stop = stop
-	r.mu.Unlock()
-	return ctx, func() { stop(context.Canceled); end() }
 }

@@ -10,7 +10,9 @@ import (
 // Tracer is a set of functions that are told what a Scheduler does. Each may be nil. They are
 // called synchronously and concurrently, never under a lock, and must not block or panic.
 type Tracer struct {
-	// Job is called when a job is made or updated, also of one that is never run on this replica.
+	// Job is told what this replica knows of a job: when it is made, also if it is never run here,
+	// and whenever that has changed. Of a job that is stopped, and where another replica leads, it
+	// is the name, the election and the conflict.
 	Job func(ctx context.Context, data JobTrace)
 	// Tick is called before the lease of a tick, or of another run, is asked for. The values of the
 	// context that it returns reach the lease's context, and so the run's. How the acquisition
@@ -27,21 +29,41 @@ type Tracer struct {
 	// Skip is told why ticks are not run: see SkipError. One that is pending is run later or told
 	// again.
 	Skip func(ctx context.Context, e *SkipError)
-	// Log is told how far a job has come, as far as this replica knows, when that has changed, and
-	// only its name when it is stopped here.
-	Log func(ctx context.Context, data LogTrace)
-	// Pause is called when this replica finds a pause that is new to it, or that it has ended.
-	Pause func(ctx context.Context, data PauseTrace)
-	// Conflict is told of a job that other replicas define in another way: see Conflict.
-	Conflict func(ctx context.Context, data Conflict)
 	// Campaign is told of the election (WithElection). May be nil.
 	Campaign elector.CampaignTracer
 }
 
-// JobTrace describes a job.
+// JobTrace is a job as this replica knows it.
 type JobTrace struct {
-	Job      string
-	Election string // of WithElection; empty without
+	Job       string
+	Election  string     // of WithElection; empty without
+	Next      time.Time  // the next tick; zero if there is none, or it is not known
+	Succeeded time.Time  // the end of the last success; zero if there was none
+	OverdueAt time.Time  // from when on the job is overdue unless it succeeds; zero without WithSucceedWithin
+	Pause     PauseTrace // that goes on; zero for none
+	Conflict  *Conflict  // that was found last, each time another one; nil for none
+}
+
+// PauseTrace describes a pause.
+type PauseTrace struct {
+	Paused bool // true
+	All    bool // all jobs are paused
+	Since  time.Time
+	Until  time.Time // zero until somebody resumes
+	By     string
+	Reason string
+}
+
+// Conflict is a job of this name that another replica defines in another way: on another schedule,
+// or in another zone. The two take each other's ticks, and what one of them calls late the other
+// has never heard of. Give each service a redlock.WithPrefix of its own, and all replicas of one
+// the same schedule and WithLocation.
+type Conflict struct {
+	Job   string
+	Own   string    // what this replica has
+	Other string    // what the nodes have, where a replica that starts finds it
+	Since time.Time // when this replica saw that first
+	By    string    // who has run the job last; empty if not known
 }
 
 // TickTrace describes a tick that is about to be asked for.
@@ -64,25 +86,6 @@ type RunEndTrace struct {
 	Run      Run
 	Duration time.Duration
 	Err      error // that the task returned, or a *PanicError
-}
-
-// LogTrace is how far a job has come.
-type LogTrace struct {
-	Job       string
-	Next      time.Time // the next tick; zero if there is none, or it is not known
-	Succeeded time.Time // the end of the last success; zero if there was none
-	OverdueAt time.Time // from when on the job is overdue unless it succeeds; zero without WithSucceedWithin
-}
-
-// PauseTrace describes a pause.
-type PauseTrace struct {
-	Job    string
-	Paused bool // false when it has ended, or this replica runs no ticks of the job any more
-	All    bool // all jobs are paused
-	Since  time.Time
-	Until  time.Time // zero until somebody resumes
-	By     string
-	Reason string
 }
 
 // WithTracer sets the tracer. Default none.

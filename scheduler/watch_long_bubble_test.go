@@ -83,7 +83,13 @@ type party struct {
 func (c *cluster) party(opts ...scheduler.Option) *party {
 	p := &party{log: new(journal)}
 	tracer := c.book.tracer()
-	tracer.Conflict = func(context.Context, scheduler.Conflict) { p.told.Add(1) }
+	var last *scheduler.Conflict // of one job, of which one goroutine tells at a time
+	tracer.Job = func(_ context.Context, data scheduler.JobTrace) {
+		if data.Conflict != nil && data.Conflict != last {
+			last = data.Conflict
+			p.told.Add(1)
+		}
+	}
 	p.replica = c.replica(append(opts, quiet, scheduler.WithLogger(p.log.logger()), scheduler.WithTracer(tracer))...)
 	return p
 }

@@ -32,7 +32,7 @@ func TestNoWriteThatStandsIsLost(t *testing.T) {
 			var work sync.WaitGroup
 			for i := range 4 {
 				q := f.open()
-				defer register.Keep(q, of(q))()
+				defer keeping(t, q, of(q))()
 				pauses := make([]time.Duration, 400)
 				for i := range pauses {
 					pauses[i] = time.Duration(random.Int64N(int64(2 * time.Second)))

@@ -18,28 +18,27 @@ import (
 // nodes. It costs a read of each register on each node that begins to vote.
 //
 // It returns at once and does no I/O by itself. A Quorum has one goroutine for all that it keeps. A
-// register is kept until each Keep of it was ended by stop, or the Quorum was closed. One that
+// register is kept until the ctx of each Keep of it has ended, or the Quorum was closed. One that
 // cannot be one is not kept, and with WithoutRestartGate none is.
 //
 // It is not promised for a node that loses its data while it runs (FLUSHALL), which is noticed when
 // the register is next begun, nor when fewer than a quorum of nodes can be asked at that time.
-func Keep(q *redlock.Quorum, registers ...Register) (stop func()) {
+func Keep(ctx context.Context, q *redlock.Quorum, registers ...Register) {
 	b := bridge.Of(q)
 	if b == nil || !b.RestartGate() {
-		return func() {}
+		return
 	}
 	k := keeperOf(q, b)
-	for _, r := range registers {
-		if _, err := r.name(b); err == nil && r.q == q {
-			k.add(r, 1)
-		}
-	}
-	k.signal()
-	return sync.OnceFunc(func() {
-		for _, r := range registers {
-			k.add(r, -1)
-		}
+	registers = slices.DeleteFunc(slices.Clone(registers), func(r Register) bool {
+		_, err := r.name(b)
+		return err != nil || r.q != q
 	})
+	k.add(registers, 1)
+	context.AfterFunc(ctx, func() { k.add(registers, -1) })
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
 }
 
 // keepers are those of all Quorums that are not closed and have one.
@@ -85,26 +84,18 @@ type kept struct {
 	known   []uint64 // by each node since its gate opened so often; 0 for never
 }
 
-func (k *keeper) add(r Register, callers int) {
+func (k *keeper) add(registers []Register, callers int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s := k.kept[r]
-	if s == nil {
-		if callers < 0 {
-			return
+	for _, r := range registers {
+		s := k.kept[r]
+		if s == nil {
+			s = &kept{known: make([]uint64, k.q.Nodes())}
+			k.kept[r] = s
 		}
-		s = &kept{known: make([]uint64, k.q.Nodes())}
-		k.kept[r] = s
-	}
-	if s.callers += callers; s.callers == 0 {
-		delete(k.kept, r)
-	}
-}
-
-func (k *keeper) signal() {
-	select {
-	case k.wake <- struct{}{}:
-	default:
+		if s.callers += callers; s.callers == 0 {
+			delete(k.kept, r)
+		}
 	}
 }
 
@@ -114,7 +105,7 @@ func (k *keeper) run() {
 	for {
 		opened, more := k.q.Gates()
 		var again <-chan time.Time
-		if len(k.unsettled(opened)) > 0 {
+		if some, _ := k.unsettled(opened); len(some) > 0 {
 			again = time.After(pause + rand.N(k.q.TTL()/10)) // others have seen the same, and one is enough
 		}
 		select {
@@ -131,41 +122,31 @@ func (k *keeper) run() {
 	}
 }
 
-// unsettled are the registers that are not known to be known by all nodes whose gates are open.
-func (k *keeper) unsettled(opened []uint64) (some []Register) {
+// unsettled are the registers that are not known to be known by all nodes whose gates are open, and
+// these nodes.
+func (k *keeper) unsettled(opened []uint64) (some []Register, nodes []bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	nodes = make([]bool, len(opened))
 	for r, s := range k.kept {
-		if slices.ContainsFunc(s.unsettled(opened), func(is bool) bool { return is }) {
+		settled := true
+		for node, n := range opened {
+			if n != 0 && s.known[node] != n {
+				settled, nodes[node] = false, true
+			}
+		}
+		if !settled {
 			some = append(some, r)
 		}
 	}
-	return some
-}
-
-// unsettled tells of which nodes it is not known.
-func (s *kept) unsettled(opened []uint64) []bool {
-	nodes := make([]bool, len(opened))
-	for node, n := range opened {
-		nodes[node] = n != 0 && s.known[node] != n
-	}
-	return nodes
+	return some, nodes
 }
 
 // restore asks the nodes whose gates have opened for what is not settled. What one of them does not
 // know is read from all, and only then.
 func (k *keeper) restore(ctx context.Context, opened []uint64) {
-	for some := range slices.Chunk(k.unsettled(opened), mostTogether) {
-		nodes := make([]bool, len(opened))
-		k.mu.Lock()
-		for _, r := range some {
-			if s := k.kept[r]; s != nil {
-				for node, is := range s.unsettled(opened) {
-					nodes[node] = nodes[node] || is
-				}
-			}
-		}
-		k.mu.Unlock()
+	all, nodes := k.unsettled(opened)
+	for some := range slices.Chunk(all, mostTogether) {
 		some = k.read(some, opened, func(rd *reading) error {
 			return rd.ask(ctx, len(rd.registers), func(node int) bool { return nodes[node] })
 		})
@@ -173,7 +154,8 @@ func (k *keeper) restore(ctx context.Context, opened []uint64) {
 	}
 }
 
-// read reads registers, and returns those of them that some node does not know.
+// read reads registers, notes which nodes know them, or that there is nothing to know, and returns
+// those that some node does not know.
 func (k *keeper) read(some []Register, opened []uint64, how func(*reading) error) (left []Register) {
 	if len(some) == 0 {
 		return nil
@@ -186,26 +168,18 @@ func (k *keeper) read(some []Register, opened []uint64, how func(*reading) error
 	if err != nil {
 		return nil // closed
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	for i, r := range some {
-		k.settle(r, opened, rd.views[i])
+		s := k.kept[r]
+		for node := range rd.views[i] {
+			if s != nil && rd.views[i][node].says == knows {
+				s.known[node] = opened[node]
+			}
+		}
 		if count(rd.views[i], "u") > 0 {
 			left = append(left, r)
 		}
 	}
 	return left
-}
-
-// settle notes which nodes know a register, or that there is nothing to know.
-func (k *keeper) settle(r Register, opened []uint64, views []view) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	s := k.kept[r]
-	if s == nil {
-		return
-	}
-	for node := range views {
-		if views[node].says == knows {
-			s.known[node] = opened[node]
-		}
-	}
 }

@@ -31,7 +31,7 @@ func TestKeptRegisterOutlivesRestartsOneAfterTheOther(t *testing.T) {
 			var replicas []*redlock.Quorum
 			for range 3 {
 				q := f.open(log.option())
-				defer register.Keep(q, of(q), register.Of(q, "never", keep))()
+				defer keeping(t, q, of(q), register.Of(q, "never", keep))()
 				replicas = append(replicas, q)
 				time.Sleep(time.Second) // so that they do not all look at the same time
 			}
@@ -64,18 +64,18 @@ func TestRegisterThatNobodyKeepsIsForgotten(t *testing.T) {
 			q, other := f.open(), f.open()
 			known(t, f, q, "one")
 			if keeps != "never" {
-				stop := register.Keep(other, of(other), of(other))
-				defer register.Keep(other, register.Of(other, "another", keep))()
+				stop := keeping(t, other, of(other), of(other))
+				defer keeping(t, other, register.Of(other, "another", keep))()
 				again := func() {}
 				if keeps == "twice" {
-					again = register.Keep(other, of(other))
+					again = keeping(t, other, of(other))
 				}
 				restartsOneByOne(f)
 				require.Equal(t, "one", string(read(t, q).Value))
 				stop()
 				stop()
 				if keeps == "closed" {
-					defer register.Keep(other, of(other))()
+					defer keeping(t, other, of(other))()
 					require.NoError(t, other.Close())
 				}
 				defer again()
@@ -91,7 +91,7 @@ func TestRegisterThatNobodyKeepsIsForgotten(t *testing.T) {
 func TestKeepRestoresFromWhoKnows(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, f *fleet) {
 		q := f.open()
-		defer register.Keep(q, of(q))()
+		defer keeping(t, q, of(q))()
 		known(t, f, q, "one")
 		f.put(0, "1 "+f.process(0)+" 946684800900000 946684800900000 2 two") // which no quorum has
 		f.restart(true, 0)
@@ -106,7 +106,7 @@ func TestKeepIsSoon(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, f *fleet) {
 		q := f.open()
 		known(t, f, q, "one")
-		defer register.Keep(q, of(q))()
+		defer keeping(t, q, of(q))()
 		f.restart(false, 1)
 		for {
 			if s := q.Nodes(t.Context()); s[1].Votes {
@@ -135,7 +135,7 @@ func TestKeepMany(t *testing.T) {
 		}
 		f.restart(false, 1)
 		before := f.Node(2).Commands()
-		defer register.Keep(q, all...)()
+		defer keeping(t, q, all...)()
 		time.Sleep(2 * quarantine)
 		n := 0
 		for _, key := range f.Node(1).Keys() {

@@ -2,6 +2,7 @@ package register_test
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"strings"
 	"sync"
@@ -34,6 +35,13 @@ func bubble(t *testing.T, n int, test func(t *testing.T, f *fleet)) {
 		t.Cleanup(func() { time.Sleep(time.Second) })
 		test(t, &fleet{t, redlocktest.StartPipes(t, n)})
 	})
+}
+
+// keeping keeps registers until stop is called, or the test ends.
+func keeping(t *testing.T, q *redlock.Quorum, registers ...register.Register) (stop func()) {
+	ctx, stop := context.WithCancel(t.Context())
+	register.Keep(ctx, q, registers...)
+	return stop
 }
 
 // fleet is a number of nodes that a test does something to.

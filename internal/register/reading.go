@@ -285,13 +285,7 @@ func (r *reading) restore(ctx context.Context) (restored []bool, err error) {
 
 // states are what was read.
 func (r *reading) states() []State {
-	clocks := slices.Sorted(func(yield func(uint64) bool) {
-		for _, t := range r.times {
-			if t > 0 && !yield(t) {
-				return
-			}
-		}
-	})
+	clocks := slices.DeleteFunc(slices.Sorted(slices.Values(r.times)), func(t uint64) bool { return t == 0 })
 	var now time.Time
 	if len(clocks) > 0 {
 		now = time.UnixMicro(int64(clocks[(len(clocks)-1)/2]))

@@ -242,7 +242,7 @@ func TestLifetimes(t *testing.T) {
 		using(short, "")
 		requireLife(short, 0, 1, 2)
 
-		stop := register.Keep(q, register.Of(q, "key", time.Second))
+		stop := keeping(t, q, register.Of(q, "key", time.Second))
 		f.restart(false, 0)
 		time.Sleep(2 * quarantine)
 		require.True(t, f.knows(0))
@@ -342,7 +342,7 @@ func TestWithoutRestartGate(t *testing.T) {
 		f.restart(true, 0, 1, 2)
 		time.Sleep(time.Second)
 		require.Equal(t, "one", write(t, q, "two"))
-		register.Keep(q, of(q))()
+		keeping(t, q, of(q))()
 		require.Equal(t, "two", string(read(t, q).Value))
 	})
 }

@@ -84,15 +84,12 @@ func (r Register) Change(ctx context.Context, l *redlock.Lease, to func(State) (
 
 // wait waits before another round. It ends with the lease, and with ctx, whose error it returns.
 func (t *Turn) wait(ctx context.Context, pause time.Duration) error {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(pause):
 	case <-t.lease.Context().Done():
 	case <-ctx.Done():
-		return ctx.Err()
 	}
-	return nil
+	return ctx.Err()
 }
 
 // writing is what came of one round of a write.

@@ -375,7 +375,7 @@ func TestArguments(t *testing.T) {
 			require.ErrorAs(t, err, &oe)
 			_, _, err = r.Begin(t.Context(), l)
 			require.ErrorAs(t, err, &oe)
-			register.Keep(q, r)()
+			keeping(t, q, r)()
 		}
 		var oe *redlock.OptionError
 		_, err := of(q).Read(t.Context(), of(other))
@@ -385,8 +385,8 @@ func TestArguments(t *testing.T) {
 		require.NoError(t, other.Close())
 		_, err = of(other).Read(t.Context())
 		require.ErrorIs(t, err, redlock.ErrClosed)
-		register.Keep(other, of(other))()
-		register.Keep(nil, register.Register{})()
+		keeping(t, other, of(other))()
+		keeping(t, nil, register.Register{})()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err = of(q).Read(ctx)

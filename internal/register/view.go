@@ -18,7 +18,6 @@ const (
 	takes    byte = 't' // it took a write, or a restoration
 	version  byte = 'v' // another version of this library has written it
 	maxToken      = 1<<53 - 1
-	maxLeft       = redlock.MaxKeep
 )
 
 // view is what one node has of a register.
@@ -96,8 +95,8 @@ func parseView(process, text string) view {
 		numbers[i] = n
 	}
 	v.promise, v.ballot, v.step, v.value = numbers[0], numbers[1], numbers[2], fields[4]
-	v.left = maxLeft
-	if ms := numbers[3]; ms < uint64(maxLeft/time.Millisecond) {
+	v.left = redlock.MaxKeep
+	if ms := numbers[3]; ms < uint64(redlock.MaxKeep/time.Millisecond) {
 		v.left = time.Duration(ms) * time.Millisecond
 	}
 	return v

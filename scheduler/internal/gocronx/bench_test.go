@@ -1,10 +1,12 @@
 package gocronx_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
@@ -49,7 +51,7 @@ func newJob(t testing.TB, r *gocronx.Reader, e *gocronx.Executor, definition goc
 	d, err := r.Read(definition, gocron.NewTask(func() {}), gocron.WithName("job"), gocronx.Option("WithCatchUp", time.Hour),
 		gocron.WithTags("a", "b"), gocron.WithStartAt(gocron.WithStartDateTimePast(time.Unix(1e9, 0))))
 	require.NoError(t, err)
-	j, err := e.NewJob(d, nil)
+	j, err := place(e, d, uuid.Nil)
 	require.NoError(t, err)
 	return j
 }
@@ -67,6 +69,6 @@ func newExecutor(t testing.TB, opts ...gocron.SchedulerOption) *gocronx.Executor
 	require.NoError(t, err)
 	e, err := gocronx.NewExecutor(s, time.UTC, 10*time.Second, func(string) error { return errUnoffered })
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, e.Stop(true, gocron.Scheduler.Shutdown)) })
+	t.Cleanup(func() { require.NoError(t, e.Shutdown(context.Background())) })
 	return e
 }

@@ -3,38 +3,32 @@ package gocronx
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 	"unsafe"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"
 	"github.com/jonboulle/clockwork"
+
+	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
 )
 
-// Definition is what NewJob was asked for. Locations and interplay of its values are the caller's
+// Definition is what NewJob was asked for. Whether its values fit each other is the caller's
 // affair.
 type Definition struct {
-	ID   uuid.UUID // gocron.WithIdentifier; zero without
-	Name string    // gocron.WithName; empty without
-	Tags []string  // gocron.WithTags
-	// Schedule is one of gocron's seven structs. gocron has checked and sorted the values. Of the
-	// times of a day only hour, minute and second mean something. A crontab is one that gocron can
-	// parse: five or six fields, or a word such as @daily, after CRON_TZ= or TZ= if it names a zone;
-	// that of a Cron of the user's own is one that this finds valid.
+	ID       uuid.UUID // gocron.WithIdentifier; zero without
+	Name     string    // gocron.WithName; empty without
+	Tags     []string  // gocron.WithTags
 	Schedule gocron.JobSchedule
-	Cron     gocron.Cron // gocron.WithCronImplementation, of crontabs; nil for gocron's own
-	Daylight gocron.DaylightSavingsTimePolicy
+	Spec     timetable.Spec // what gocron has checked and sorted of the schedule and the options about it
 
-	Start, Stop            time.Time // gocron.WithStartAt, WithStopAt; they may have passed
-	StartImmediately       bool      // also a one-time job without times
-	IntervalFromCompletion bool
-	LimitedRuns            uint             // zero without
-	Singleton              bool             // gocron.WithSingletonMode
-	SingletonMode          gocron.LimitMode // of it
-	Context                context.Context  // gocron.WithContext; nil without
-	Locker                 bool             // gocron.WithDistributedJobLocker
-	WithoutLocking         bool             // gocron.WithDisabledDistributedJobLocker
-	Own                    []any            // the values of Option, in their order
+	LimitedRuns    uint             // zero without
+	Singleton      bool             // gocron.WithSingletonMode
+	SingletonMode  gocron.LimitMode // of it
+	Context        context.Context  // gocron.WithContext; nil without
+	WithoutLocking bool             // gocron.WithDisabledDistributedJobLocker
+	Own            []any            // the values of Option, in their order
 
 	Task   *Task
 	handed []gocron.JobOption // for gocron's own job
@@ -45,21 +39,21 @@ var epoch = time.Unix(0, 0)
 
 // Reader reads definitions. It is safe for concurrent use. It belongs to the testing/synctest
 // bubble that it was made in.
-type Reader struct{ gocron gocron.Scheduler }
+type Reader struct {
+	gocron   gocron.Scheduler
+	location *time.Location
+}
 
-// NewReader makes one. location is that of schedules, for a Cron of the user's own. It holds
-// nothing to be closed.
+// NewReader makes one. location is that of schedules. It holds nothing to be closed. Check
+// has returned nil.
 func NewReader(location *time.Location) (*Reader, error) {
-	if err := Check(); err != nil {
-		return nil, err
-	}
 	s, err := gocron.NewScheduler(gocron.WithClock(clockwork.NewFakeClockAt(epoch)), gocron.WithLocation(location))
 	if err != nil {
 		return nil, err
 	}
 	// Afterwards NewJob still reads and checks, and then keeps nothing: there is no goroutine to
 	// hand the job to.
-	return &Reader{s}, s.Shutdown()
+	return &Reader{s, location}, s.Shutdown()
 }
 
 // unnamed and unidentified are what a job has that was given nothing.
@@ -68,10 +62,10 @@ const unnamed = "\x00"
 var unidentified = uuid.UUID{0: 1}
 
 // Read returns what NewJob is asked for. Options are applied twice, once each alone. Errors are an
-// *Error, or gocron's own.
+// *timetable.OptionError, or gocron's own.
 func (r *Reader) Read(definition gocron.JobDefinition, task gocron.Task, opts ...gocron.JobOption) (*Definition, error) {
 	if definition == nil {
-		return nil, &Error{Option: "definition", Reason: "is nil: use gocron.CronJob, for example"}
+		return nil, &timetable.OptionError{Option: "definition", Reason: "is nil: use gocron.CronJob, for example"}
 	}
 	s, err := sortOptions(opts)
 	if err != nil {
@@ -85,17 +79,18 @@ func (r *Reader) Read(definition gocron.JobDefinition, task gocron.Task, opts ..
 	)
 	var job gocron.Job
 	if p := panicOf(func() { job, err = r.gocron.NewJob(definition, task, all...) }); p != nil {
-		return nil, &Error{Option: "task", Reason: fmt.Sprintf("the parameters do not fit the function, or one is nil: gocron panics: %v", p)}
+		return nil, &timetable.OptionError{Option: "task", Reason: fmt.Sprintf("the parameters do not fit the function, or one is nil: gocron panics: %v", p)}
 	}
 	if err != nil {
 		return nil, err
 	}
+	if f.Locker != nil {
+		return nil, &timetable.OptionError{Option: "gocron.WithDistributedJobLocker", Reason: "the Scheduler is its own locker: leave it out, or use a bare gocron scheduler"}
+	}
 	d := &Definition{
-		ID: job.ID(), Name: job.Name(), Tags: job.Tags(), Schedule: job.Schedule(), Daylight: f.daylightSavings,
-		Start: f.start, Stop: f.stop, StartImmediately: f.startImmediately, IntervalFromCompletion: f.fromCompletion,
-		LimitedRuns: f.limit, Singleton: f.singleton, SingletonMode: f.singletonMode, Context: f.context,
-		Locker: f.locker != nil, WithoutLocking: f.withoutAnyLocking, Own: s.own,
-		Task: newTask(f.function, f.parameters), handed: s.handed,
+		ID: job.ID(), Name: job.Name(), Tags: job.Tags(), Schedule: job.Schedule(),
+		LimitedRuns: f.Limit, Singleton: f.Singleton, SingletonMode: f.SingletonMode, Context: f.Context, WithoutLocking: f.WithoutAnyLocking,
+		Own: s.own, Task: newTask(f.Function, f.Parameters), handed: s.handed,
 	}
 	if d.Name == unnamed {
 		d.Name = ""
@@ -103,11 +98,45 @@ func (r *Reader) Read(definition gocron.JobDefinition, task gocron.Task, opts ..
 	if d.ID == unidentified {
 		d.ID = uuid.Nil
 	}
-	switch schedule := d.Schedule.(type) {
-	case gocron.CronJobSchedule:
-		d.Cron = f.cron
-	case gocron.OneTimeJobSchedule:
-		d.StartImmediately = d.StartImmediately || len(schedule.StartAt) == 0 // gocron sets it after the options
+	d.Spec, err = f.spec(d.Schedule, r.location)
+	return d, err
+}
+
+// spec says in plain values when a job is due.
+func (f *jobFields) spec(schedule gocron.JobSchedule, zone *time.Location) (timetable.Spec, error) {
+	spec := timetable.Spec{
+		Zone: zone, Daylight: timetable.Daylight(f.DaylightSavings), Start: f.Start, Stop: f.Stop, AtOnce: f.StartImmediately, FromEnd: f.FromCompletion,
 	}
-	return d, nil
+	switch s := schedule.(type) {
+	case gocron.CronJobSchedule:
+		spec.Kind, spec.Text, spec.Seconds = timetable.Crontab, s.Crontab, true
+		if f.Cron != nil {
+			spec.Kind, spec.Next = timetable.Own, f.Cron.Next
+		}
+	case gocron.DurationJobSchedule:
+		spec.Kind, spec.Every = timetable.Interval, s.Duration
+	case gocron.DurationRandomJobSchedule:
+		spec.Kind, spec.Every, spec.Most = timetable.Random, s.Min, s.Max
+	case gocron.DailyJobSchedule:
+		spec.Kind, spec.Units, spec.Times = timetable.Daily, s.Interval, timesOf(s.AtTimes)
+	case gocron.WeeklyJobSchedule:
+		spec.Kind, spec.Units, spec.Times, spec.Weekdays = timetable.Weekly, s.Interval, timesOf(s.AtTimes), s.DaysOfWeek
+	case gocron.MonthlyJobSchedule:
+		spec.Kind, spec.Units, spec.Times, spec.Days = timetable.Monthly, s.Interval, timesOf(s.AtTimes), slices.Concat(s.Days, s.DaysFromEnd)
+	case gocron.OneTimeJobSchedule:
+		spec.Kind, spec.At = timetable.Once, s.StartAt
+		spec.AtOnce = spec.AtOnce || len(s.StartAt) == 0 // gocron sets it after the options
+	default:
+		return spec, &timetable.OptionError{Option: "definition", Reason: fmt.Sprintf("a schedule of type %T is not known: use gocron %s", schedule, Version)}
+	}
+	return spec, nil
+}
+
+// timesOf are times of the day. Only hour, minute and second mean something.
+func timesOf(times []time.Time) []time.Duration {
+	of := make([]time.Duration, len(times))
+	for i, at := range times {
+		of[i] = time.Duration(at.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute + time.Duration(at.Second())*time.Second
+	}
+	return of
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
+	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
 )
 
 var (
@@ -52,46 +53,64 @@ func (locker) Lock(context.Context, string) (gocron.Lock, error) { return nil, e
 func TestReaderReadsDefinitions(t *testing.T) {
 	times := gocron.NewAtTimes(gocron.NewAtTime(14, 0, 1), gocron.NewAtTime(2, 30, 0))
 	atTimes := []time.Time{at(2, 30, 0), at(14, 0, 1)}
+	ofDay := []time.Duration{2*time.Hour + 30*time.Minute, 14*time.Hour + time.Second}
 	id := uuid.New()
 	type key struct{}
 	ctx := context.WithValue(t.Context(), key{}, "value")
 	r := newReader(t)
+	minute := timetable.Spec{Kind: timetable.Interval, Every: time.Minute, Zone: time.UTC}
+	spec := func(change func(*timetable.Spec)) timetable.Spec {
+		s := minute
+		change(&s)
+		return s
+	}
 	for name, tc := range map[string]struct {
 		definition gocron.JobDefinition
 		options    []gocron.JobOption
 		want       gocronx.Definition
 	}{
-		"crontab":              {gocron.CronJob("30 2 * * *", false), nil, gocronx.Definition{Schedule: gocron.CronJobSchedule{Crontab: "30 2 * * *"}}},
-		"crontab with seconds": {gocron.CronJob("1 30 2 * * *", true), nil, gocronx.Definition{Schedule: gocron.CronJobSchedule{Crontab: "1 30 2 * * *"}}},
+		"crontab": {gocron.CronJob("30 2 * * *", false), nil, gocronx.Definition{Schedule: gocron.CronJobSchedule{Crontab: "30 2 * * *"},
+			Spec: timetable.Spec{Kind: timetable.Crontab, Text: "30 2 * * *", Seconds: true, Zone: time.UTC}}},
+		"crontab with seconds": {gocron.CronJob("1 30 2 * * *", true), nil, gocronx.Definition{Schedule: gocron.CronJobSchedule{Crontab: "1 30 2 * * *"},
+			Spec: timetable.Spec{Kind: timetable.Crontab, Text: "1 30 2 * * *", Seconds: true, Zone: time.UTC}}},
 		"crontab of a zone": {gocron.CronJob("CRON_TZ=Europe/Berlin 30 2 * * *", true), nil,
-			gocronx.Definition{Schedule: gocron.CronJobSchedule{Crontab: "CRON_TZ=Europe/Berlin 30 2 * * *"}}},
+			gocronx.Definition{Schedule: gocron.CronJobSchedule{Crontab: "CRON_TZ=Europe/Berlin 30 2 * * *"},
+				Spec: timetable.Spec{Kind: timetable.Crontab, Text: "CRON_TZ=Europe/Berlin 30 2 * * *", Seconds: true, Zone: time.UTC}}},
 		"own Cron": {gocron.CronJob("at noon", false), []gocron.JobOption{gocron.WithCronImplementation(ownCron{})},
-			gocronx.Definition{Schedule: gocron.CronJobSchedule{Crontab: "at noon"}, Cron: ownCron{}}},
+			gocronx.Definition{Schedule: gocron.CronJobSchedule{Crontab: "at noon"}, Spec: timetable.Spec{Kind: timetable.Own, Text: "at noon", Seconds: true, Zone: time.UTC}}},
 		"own Cron without a crontab": {minutely, []gocron.JobOption{gocron.WithCronImplementation(ownCron{})}, gocronx.Definition{Schedule: every}},
 		"interval":                   {minutely, nil, gocronx.Definition{Schedule: every}},
 		"random": {gocron.DurationRandomJob(time.Minute, time.Hour), nil,
-			gocronx.Definition{Schedule: gocron.DurationRandomJobSchedule{Min: time.Minute, Max: time.Hour}}},
-		"daily": {gocron.DailyJob(2, times), nil, gocronx.Definition{Schedule: gocron.DailyJobSchedule{Interval: 2, AtTimes: atTimes}}},
+			gocronx.Definition{Schedule: gocron.DurationRandomJobSchedule{Min: time.Minute, Max: time.Hour},
+				Spec: timetable.Spec{Kind: timetable.Random, Every: time.Minute, Most: time.Hour, Zone: time.UTC}}},
+		"daily": {gocron.DailyJob(2, times), nil, gocronx.Definition{Schedule: gocron.DailyJobSchedule{Interval: 2, AtTimes: atTimes},
+			Spec: timetable.Spec{Kind: timetable.Daily, Units: 2, Times: ofDay, Zone: time.UTC}}},
 		"weekly": {gocron.WeeklyJob(3, gocron.NewWeekdays(time.Friday, time.Monday), times), nil,
-			gocronx.Definition{Schedule: gocron.WeeklyJobSchedule{Interval: 3, DaysOfWeek: []time.Weekday{time.Monday, time.Friday}, AtTimes: atTimes}}},
+			gocronx.Definition{Schedule: gocron.WeeklyJobSchedule{Interval: 3, DaysOfWeek: []time.Weekday{time.Monday, time.Friday}, AtTimes: atTimes},
+				Spec: timetable.Spec{Kind: timetable.Weekly, Units: 3, Times: ofDay, Weekdays: []time.Weekday{time.Monday, time.Friday}, Zone: time.UTC}}},
 		"monthly": {gocron.MonthlyJob(4, gocron.NewDaysOfTheMonth(31, 1, -1, -31), times), nil,
-			gocronx.Definition{Schedule: gocron.MonthlyJobSchedule{Interval: 4, Days: []int{1, 31}, DaysFromEnd: []int{-31, -1}, AtTimes: atTimes}}},
+			gocronx.Definition{Schedule: gocron.MonthlyJobSchedule{Interval: 4, Days: []int{1, 31}, DaysFromEnd: []int{-31, -1}, AtTimes: atTimes},
+				Spec: timetable.Spec{Kind: timetable.Monthly, Units: 4, Times: ofDay, Days: []int{1, 31, -31, -1}, Zone: time.UTC}}},
 		"once, long ago": {gocron.OneTimeJob(gocron.OneTimeJobStartDateTimes(later, long, later)), nil,
-			gocronx.Definition{Schedule: gocron.OneTimeJobSchedule{StartAt: []time.Time{long, later}}}},
+			gocronx.Definition{Schedule: gocron.OneTimeJobSchedule{StartAt: []time.Time{long, later}},
+				Spec: timetable.Spec{Kind: timetable.Once, At: []time.Time{long, later}, Zone: time.UTC}}},
 		"once, at once": {gocron.OneTimeJob(gocron.OneTimeJobStartImmediately()), nil,
-			gocronx.Definition{Schedule: gocron.OneTimeJobSchedule{StartAt: []time.Time{}}, StartImmediately: true}},
-		"at once": {minutely, []gocron.JobOption{gocron.WithStartAt(gocron.WithStartImmediately())}, gocronx.Definition{Schedule: every, StartImmediately: true}},
+			gocronx.Definition{Schedule: gocron.OneTimeJobSchedule{StartAt: []time.Time{}},
+				Spec: timetable.Spec{Kind: timetable.Once, At: []time.Time{}, AtOnce: true, Zone: time.UTC}}},
+		"at once": {minutely, []gocron.JobOption{gocron.WithStartAt(gocron.WithStartImmediately())},
+			gocronx.Definition{Schedule: every, Spec: spec(func(s *timetable.Spec) { s.AtOnce = true })}},
 		"start and stop, long ago": {minutely, []gocron.JobOption{
 			gocron.WithStartAt(gocron.WithStartDateTime(long)), gocron.WithStopAt(gocron.WithStopDateTime(later)),
-		}, gocronx.Definition{Schedule: every, Start: long, Stop: later}},
-		"start in the past":        {minutely, []gocron.JobOption{gocron.WithStartAt(gocron.WithStartDateTimePast(long))}, gocronx.Definition{Schedule: every, Start: long}},
-		"interval from completion": {minutely, []gocron.JobOption{gocron.WithIntervalFromCompletion()}, gocronx.Definition{Schedule: every, IntervalFromCompletion: true}},
-		"limited runs":             {minutely, []gocron.JobOption{gocron.WithLimitedRuns(3)}, gocronx.Definition{Schedule: every, LimitedRuns: 3}},
+		}, gocronx.Definition{Schedule: every, Spec: spec(func(s *timetable.Spec) { s.Start, s.Stop = long, later })}},
+		"start in the past": {minutely, []gocron.JobOption{gocron.WithStartAt(gocron.WithStartDateTimePast(long))},
+			gocronx.Definition{Schedule: every, Spec: spec(func(s *timetable.Spec) { s.Start = long })}},
+		"interval from completion": {minutely, []gocron.JobOption{gocron.WithIntervalFromCompletion()},
+			gocronx.Definition{Schedule: every, Spec: spec(func(s *timetable.Spec) { s.FromEnd = true })}},
+		"limited runs": {minutely, []gocron.JobOption{gocron.WithLimitedRuns(3)}, gocronx.Definition{Schedule: every, LimitedRuns: 3}},
 		"singleton": {minutely, []gocron.JobOption{gocron.WithSingletonMode(gocron.LimitModeWait)},
 			gocronx.Definition{Schedule: every, Singleton: true, SingletonMode: gocron.LimitModeWait}},
 		"daylight saving": {minutely, []gocron.JobOption{gocron.WithDaylightSavingsTimePolicy(gocron.DaylightSavingsTimeRunAfterTransition)},
-			gocronx.Definition{Schedule: every, Daylight: gocron.DaylightSavingsTimeRunAfterTransition}},
-		"locker":          {minutely, []gocron.JobOption{gocron.WithDistributedJobLocker(locker{})}, gocronx.Definition{Schedule: every, Locker: true}},
+			gocronx.Definition{Schedule: every, Spec: spec(func(s *timetable.Spec) { s.Daylight = timetable.DaylightLater })}},
 		"without locking": {minutely, []gocron.JobOption{gocron.WithDisabledDistributedJobLocker(true)}, gocronx.Definition{Schedule: every, WithoutLocking: true}},
 		"context":         {minutely, []gocron.JobOption{gocron.WithContext(ctx)}, gocronx.Definition{Schedule: every, Context: ctx}},
 		"identity": {minutely, []gocron.JobOption{gocron.WithName("first"), gocron.WithTags("a", "b"), gocron.WithIdentifier(id), gocron.WithName("last")},
@@ -104,6 +123,11 @@ func TestReaderReadsDefinitions(t *testing.T) {
 			require.NoError(t, err)
 			require.NotNil(t, d.Task)
 			tc.want.Task = d.Task
+			if tc.want.Schedule == any(every) && tc.want.Spec.Kind == timetable.Crontab { // it says nothing
+				tc.want.Spec = minute
+			}
+			require.Equal(t, name == "own Cron", d.Spec.Next != nil)
+			d.Spec.Next = nil
 			got, want := reflect.ValueOf(*d), reflect.ValueOf(tc.want)
 			for i := range got.NumField() {
 				if f := got.Type().Field(i); f.IsExported() {
@@ -139,12 +163,14 @@ func TestReaderRefuses(t *testing.T) {
 		"no seconds": {gocron.CronJob("* * * * * *", false), task, nil, gocron.ErrCronJobParse, ""},
 		"own Cron": {gocron.CronJob("at one", false), task, []gocron.JobOption{gocron.WithCronImplementation(ownCron{})}, nil,
 			`"at one" is not at noon`},
-		"interval":      {gocron.DurationJob(0), task, nil, gocron.ErrDurationJobIntervalZero, ""},
-		"times":         {gocron.DailyJob(1, nil), task, nil, gocron.ErrDailyJobAtTimesNil, ""},
-		"zero start":    {minutely, task, []gocron.JobOption{gocron.WithStartAt(gocron.WithStartDateTimePast(time.Time{}))}, gocron.ErrWithStartDateTimePastZero, ""},
-		"no task":       {minutely, nil, nil, gocron.ErrNewJobTaskNil, ""},
-		"no function":   {minutely, gocron.NewTask(1), nil, gocron.ErrNewJobTaskNotFunc, ""},
-		"parameters":    {minutely, gocron.NewTask(func(int) {}, "a"), nil, gocron.ErrNewJobWrongTypeOfParameters, ""},
+		"interval":    {gocron.DurationJob(0), task, nil, gocron.ErrDurationJobIntervalZero, ""},
+		"times":       {gocron.DailyJob(1, nil), task, nil, gocron.ErrDailyJobAtTimesNil, ""},
+		"zero start":  {minutely, task, []gocron.JobOption{gocron.WithStartAt(gocron.WithStartDateTimePast(time.Time{}))}, gocron.ErrWithStartDateTimePastZero, ""},
+		"no task":     {minutely, nil, nil, gocron.ErrNewJobTaskNil, ""},
+		"no function": {minutely, gocron.NewTask(1), nil, gocron.ErrNewJobTaskNotFunc, ""},
+		"parameters":  {minutely, gocron.NewTask(func(int) {}, "a"), nil, gocron.ErrNewJobWrongTypeOfParameters, ""},
+		"locker": {minutely, task, []gocron.JobOption{gocron.WithDistributedJobLocker(locker{})}, nil,
+			"scheduler: gocron.WithDistributedJobLocker: the Scheduler is its own locker: leave it out, or use a bare gocron scheduler"},
 		"no definition": {nil, task, nil, nil, "scheduler: definition: is nil: use gocron.CronJob, for example"},
 		"no option":     {minutely, task, []gocron.JobOption{gocron.WithName("a"), nil}, nil, "scheduler: gocron.JobOption: option 1 is nil"},
 		"an option that panics": {minutely, task, []gocron.JobOption{gocron.WithEventListeners(nil)}, nil,
@@ -174,7 +200,7 @@ func TestBareGocronRefusesOwnOptions(t *testing.T) {
 	} {
 		_, err = s.NewJob(minutely, gocron.NewTask(func() {}), opts...)
 		require.EqualError(t, err, "scheduler: WithCatchUp: gocron alone cannot do it: make the scheduler with scheduler.New in place of gocron.NewScheduler", name)
-		var invalid *gocronx.Error
+		var invalid *timetable.OptionError
 		require.ErrorAs(t, err, &invalid)
 	}
 }
@@ -224,31 +250,14 @@ func TestReadSettings(t *testing.T) {
 	require.Equal(t, gocron.LimitModeWait, s.LimitMode)
 	require.Same(t, m, s.Monitor)
 
-	for name, tc := range map[string]struct {
-		option gocron.SchedulerOption
-		want   func(*gocronx.Settings) bool
-	}{
-		"elector":      {gocron.WithDistributedElector(elector{}), func(s *gocronx.Settings) bool { return s.Elector }},
-		"locker":       {gocron.WithDistributedLocker(locker{}), func(s *gocronx.Settings) bool { return s.Locker }},
-		"clock":        {gocron.WithClock(clock), func(s *gocronx.Settings) bool { return s.Clock }},
-		"stop timeout": {gocron.WithStopTimeout(time.Second), func(s *gocronx.Settings) bool { return s.StopTimeout }},
-		"location":     {gocron.WithLocation(time.UTC), func(s *gocronx.Settings) bool { return s.Location }},
-		"global":       {gocron.WithGlobalJobOptions(gocron.WithTags("a")), func(s *gocronx.Settings) bool { return s.GlobalJobOptions }},
+	for name, option := range map[string]gocron.SchedulerOption{
+		"WithDistributedElector": gocron.WithDistributedElector(elector{}), "WithDistributedLocker": gocron.WithDistributedLocker(locker{}),
+		"WithClock": gocron.WithClock(clock), "WithStopTimeout": gocron.WithStopTimeout(time.Second), "WithLocation": gocron.WithLocation(time.UTC),
+		"WithGlobalJobOptions": gocron.WithGlobalJobOptions(gocron.WithTags("a")),
 	} {
-		s, err := gocronx.ReadSettings(tc.option)
-		require.NoError(t, err)
-		require.True(t, tc.want(s), name)
-		set := 0
-		for _, b := range []bool{s.Elector, s.Locker, s.Clock, s.StopTimeout, s.Location, s.GlobalJobOptions} {
-			if b {
-				set++
-			}
-		}
-		require.Equal(t, 1, set, "%s alone", name)
+		_, err := gocronx.ReadSettings(gocron.WithSchedulerMonitor(m), option)
+		require.ErrorContains(t, err, "scheduler: gocron."+name+": ")
 	}
-
-	_, err = gocronx.ReadSettings(nil)
-	require.EqualError(t, err, "scheduler: gocron.SchedulerOption: option 0 is nil")
 	s, err = gocronx.ReadSettings(gocron.WithStopTimeout(-1))
 	require.NoError(t, err)
 	_, err = gocronx.NewExecutor(s, time.UTC, time.Second, nil)

@@ -26,7 +26,6 @@ func TestRunWhileGocronIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{}
 		e := newExecutor(t, r.settings()...)
-		e.Start()
 		j := install(t, e, r.listeners())
 		blocked(t, r, e, 400*time.Millisecond)
 		r.take(0)
@@ -44,7 +43,6 @@ func TestOfferEndsWhileGocronIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{}
 		e := newExecutor(t, r.settings()...)
-		e.Start()
 		j := install(t, e, r.listeners())
 		never := func(context.Context) error { t.Error("it is run"); return nil }
 
@@ -57,15 +55,10 @@ func TestOfferEndsWhileGocronIsBusy(t *testing.T) {
 		time.Sleep(time.Second)
 
 		blocked(t, r, e, 400*time.Millisecond)
-		go func() {
-			time.Sleep(50 * time.Millisecond)
-			require.NoError(t, e.Stop(false, gocron.Scheduler.StopJobs))
-		}()
+		stopped := make(chan error, 1)
+		time.AfterFunc(50*time.Millisecond, func() { stopped <- e.Shutdown(t.Context()) })
 		require.ErrorIs(t, j.Run(t.Context(), time.Now(), never), gocronx.ErrStopped)
-		synctest.Wait()
-		time.Sleep(time.Second)
-		e.Start()
-		require.NoError(t, j.Run(t.Context(), time.Now(), succeed))
+		require.NoError(t, <-stopped)
 	})
 }
 
@@ -74,7 +67,6 @@ func TestRunsAtATimeHaveTheirOwnTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slow sync.Once
 		e := newExecutor(t)
-		e.Start()
 		j := install(t, e, gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) {
 			slow.Do(func() { time.Sleep(time.Second) }) // it has called Lock, and has not come to the task
 		})))
@@ -106,16 +98,17 @@ func TestRunsAtATimeHaveTheirOwnTasks(t *testing.T) {
 func TestStopEndsWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newExecutor(t)
-		e.Start()
 		j := install(t, e, gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) { time.Sleep(5 * time.Second) })))
 		over := make(chan error, 1)
 		go func() { over <- j.Run(t.Context(), time.Time{}, succeed) }()
 		synctest.Wait()
 		begin := time.Now()
-		time.AfterFunc(time.Second, func() { require.NoError(t, e.Stop(false, gocron.Scheduler.StopJobs)) })
+		stopped := make(chan error, 1)
+		time.AfterFunc(time.Second, func() { stopped <- e.Shutdown(t.Context()) })
 		require.ErrorIs(t, j.Run(t.Context(), time.Time{}, succeed), gocronx.ErrStopped)
 		require.Equal(t, time.Second, time.Since(begin))
 		require.NoError(t, <-over)
+		require.NoError(t, <-stopped)
 	})
 }
 
@@ -124,29 +117,9 @@ func TestStartTimeIsNotGocrons(t *testing.T) {
 		r := &recorder{}
 		e := newExecutor(t, r.settings()...)
 		install(t, e, r.listeners(), gocron.WithStartAt(gocron.WithStartDateTime(time.Now().Add(time.Hour))))
-		e.Start()
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
-		require.Equal(t, []string{"registered job", "scheduler started"}, r.take(0))
-	})
-}
-
-// RunNow that reaches gocron after StopJobs stands still, and gocron with it.
-func TestStopWhileGocronIsAsked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &recorder{}
-		e := newExecutor(t, r.settings()...)
-		j := install(t, e)
-		for range 20 { // it is up to chance what gocron takes first
-			e.Start()
-			blocked(t, r, e, 70*time.Millisecond)
-			stopped := make(chan error)
-			time.AfterFunc(50*time.Millisecond, func() { stopped <- e.Stop(false, gocron.Scheduler.StopJobs) })
-			if err := j.Run(t.Context(), time.Now(), succeed); err != nil {
-				require.ErrorIs(t, err, gocronx.ErrStopped)
-			}
-			require.NoError(t, <-stopped)
-		}
+		require.Equal(t, []string{"registered job"}, r.take(0))
 	})
 }
 
@@ -154,43 +127,15 @@ func TestStopWhileGocronIsAsked(t *testing.T) {
 func TestStopThatTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newExecutor(t)
-		e.Start()
 		j := install(t, e)
 		over := make(chan error, 1)
 		end := make(chan struct{})
 		go func() { over <- j.Run(t.Context(), time.Now(), func(context.Context) error { <-end; return nil }) }()
 		synctest.Wait()
-		require.ErrorIs(t, e.Stop(false, gocron.Scheduler.StopJobs), gocron.ErrStopJobsTimedOut)
+		require.ErrorIs(t, e.Shutdown(t.Context()), gocron.ErrStopJobsTimedOut)
 		require.Empty(t, over)
 		close(end)
 		require.NoError(t, <-over)
-	})
-}
-
-// gocron's own Start does nothing as long as it has not stopped, and each RunNow stands still for
-// ever afterwards. It was so also right after StopJobs, some of a thousand times.
-func TestStartBeforeGocronHasStopped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newExecutor(t)
-		e.Start()
-		j := install(t, e)
-		over := make(chan error, 1)
-		end := make(chan struct{})
-		go func() { over <- j.Run(t.Context(), time.Now(), func(context.Context) error { <-end; return nil }) }()
-		synctest.Wait()
-		require.ErrorIs(t, e.Stop(false, func(s gocron.Scheduler) error {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			return s.StopJobsWithContext(ctx)
-		}), context.DeadlineExceeded)
-		time.AfterFunc(time.Second, func() { close(end) })
-		begin := time.Now()
-		e.Start()
-		require.Equal(t, time.Second, time.Since(begin))
-		require.NoError(t, <-over)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		require.NoError(t, j.Run(ctx, time.Now(), succeed))
 	})
 }
 

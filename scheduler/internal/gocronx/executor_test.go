@@ -23,10 +23,23 @@ var (
 // install makes a job whose name is job.
 func install(t testing.TB, e *gocronx.Executor, opts ...gocron.JobOption) *gocronx.Job {
 	t.Helper()
-	j, err := e.NewJob(read(t, opts...), nil)
+	j, err := place(e, read(t, opts...), uuid.Nil)
 	require.NoError(t, err)
 	j.Register()
 	return j
+}
+
+// place makes a job that users see as it is.
+func place(e *gocronx.Executor, d *gocronx.Definition, replaces uuid.UUID) (*gocronx.Job, error) {
+	j := gocronx.NewJob(d)
+	return j, e.Install(j, replaces, j)
+}
+
+// requireRemoved requires that gocron has removed a job, once it has done what it was asked.
+func requireRemoved(t *testing.T, e *gocronx.Executor, j *gocronx.Job) {
+	t.Helper()
+	e.Gocron().Jobs()
+	require.True(t, j.IsRemoved())
 }
 
 func read(t testing.TB, opts ...gocron.JobOption) *gocronx.Definition {
@@ -38,14 +51,12 @@ func read(t testing.TB, opts ...gocron.JobOption) *gocronx.Definition {
 
 func succeed(context.Context) error { return nil }
 
-// TestThirtyOffers has gocron hear of runs and skips, with all its listeners and monitors, and be
-// stopped and started between.
+// TestThirtyOffers has gocron hear of runs and skips, with all its listeners and monitors.
 func TestThirtyOffers(t *testing.T) {
 	r := &recorder{}
 	e := newExecutor(t, r.settings()...)
-	e.Start()
 	j := install(t, e, gocron.WithTags("tag"), r.listeners())
-	require.Equal(t, []string{"scheduler started", "registered job"}, r.take(2))
+	require.Equal(t, []string{"registered job"}, r.take(1))
 
 	due := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	begin := []string{"before job", "started job", "delay of job: scheduled %s, started then: true", "before that may refuse job", "running job", "task"}
@@ -73,12 +84,6 @@ func TestThirtyOffers(t *testing.T) {
 			require.NoError(t, j.Run(t.Context(), due, kind.task))
 		}
 		require.Equal(t, want, r.take(len(want)), "offer %d", i)
-		if i%7 == 6 {
-			require.NoError(t, e.Stop(false, gocron.Scheduler.StopJobs))
-			require.ErrorIs(t, j.Run(t.Context(), due, succeed), gocronx.ErrStopped)
-			e.Start()
-			require.ElementsMatch(t, []string{"scheduler stopped", "scheduler started"}, r.take(2))
-		}
 	}
 	for _, seen := range r.jobs {
 		require.Same(t, j, seen, "what monitors see")
@@ -89,26 +94,27 @@ func TestThirtyOffers(t *testing.T) {
 func TestRunThatIsNoTickHasNoDelay(t *testing.T) {
 	r := &recorder{}
 	e := newExecutor(t, r.settings()...)
-	e.Start()
 	j := install(t, e)
 	require.NoError(t, j.Run(t.Context(), time.Time{}, succeed))
-	require.Equal(t, []string{"scheduler started", "registered job", "started job", "running job", "timed job", "counted job []: success",
-		"timed job: success, <nil>", "completed job", "took its time job"}, r.take(9))
+	require.Equal(t, []string{"registered job", "started job", "running job", "timed job", "counted job []: success",
+		"timed job: success, <nil>", "completed job", "took its time job"}, r.take(8))
 }
 
 func TestMonitorsSeeWhatUsersSee(t *testing.T) {
 	r := &recorder{}
 	e := newExecutor(t, r.settings()...)
-	e.Start()
 	type public struct{ gocron.Job }
-	var shown gocron.Job
-	j, err := e.NewJob(read(t), func(j *gocronx.Job) gocron.Job { shown = &public{j}; return shown })
-	require.NoError(t, err)
+	j := gocronx.NewJob(read(t))
+	shown := &public{j}
+	require.NoError(t, e.Install(j, uuid.Nil, shown))
+	require.Same(t, shown, e.Shown(j.ID()))
+	require.False(t, j.IsRemoved())
 	j.Register()
 	require.NoError(t, j.Run(t.Context(), time.Now(), succeed))
 	require.NoError(t, e.Gocron().RemoveJob(j.ID()))
-	<-j.Removed()
-	require.Contains(t, r.take(11), "unregistered job")
+	requireRemoved(t, e, j)
+	require.Nil(t, e.Shown(j.ID()))
+	require.Contains(t, r.take(9), "unregistered job")
 	require.NotEmpty(t, r.jobs)
 	for _, seen := range r.jobs {
 		require.Same(t, shown, seen)
@@ -119,38 +125,32 @@ func TestMonitorsSeeWhatUsersSee(t *testing.T) {
 func TestLockWithoutAnOffer(t *testing.T) {
 	r := &recorder{}
 	e := newExecutor(t, r.settings()...)
-	e.Start()
 	j := install(t, e, r.listeners())
-	r.take(2)
+	r.take(1)
 	require.NoError(t, j.RunNow())
 	require.Equal(t, []string{"lock error of job: nothing was offered", "counted job []: skip"}, r.take(2))
 }
 
-func TestNothingIsOfferedWhileStopped(t *testing.T) {
+func TestNothingIsOfferedAfterShutdown(t *testing.T) {
 	e := newExecutor(t)
 	j := install(t, e)
+	require.NoError(t, j.Run(t.Context(), time.Time{}, succeed))
+	require.NoError(t, e.Shutdown(t.Context()))
+	require.NoError(t, e.Shutdown(t.Context()))
 	require.ErrorIs(t, j.Run(t.Context(), time.Time{}, succeed), gocronx.ErrStopped)
 	require.ErrorIs(t, j.Skip(t.Context(), errSkipped), gocronx.ErrStopped)
-	e.Start()
-	e.Start()
-	require.NoError(t, j.Run(t.Context(), time.Time{}, succeed))
-	require.NoError(t, e.Stop(true, gocron.Scheduler.Shutdown))
-	e.Start()
-	require.ErrorIs(t, j.Run(t.Context(), time.Time{}, succeed), gocronx.ErrStopped)
-	_, err := e.Update(j.ID(), read(t), nil)
+	_, err := place(e, read(t), j.ID())
 	require.ErrorIs(t, err, gocronx.ErrStopped)
 }
 
 // gocron alone lets a panic end the process if no listener is for it.
 func TestPanicWithoutListeners(t *testing.T) {
 	e := newExecutor(t)
-	e.Start()
 	require.NoError(t, install(t, e).Run(t.Context(), time.Time{}, func(context.Context) error { panic("alas") }))
 }
 
 func TestOffersEnd(t *testing.T) {
 	e := newExecutor(t)
-	e.Start()
 	parent, end := context.WithCancelCause(t.Context())
 	j := install(t, e, gocron.WithContext(parent))
 	require.NoError(t, j.Run(t.Context(), time.Time{}, succeed))
@@ -165,7 +165,7 @@ func TestOffersEnd(t *testing.T) {
 
 	removed := install(t, e)
 	require.NoError(t, e.Gocron().RemoveJob(removed.ID()))
-	<-removed.Removed()
+	requireRemoved(t, e, removed)
 	require.ErrorIs(t, removed.Run(t.Context(), time.Time{}, succeed), gocron.ErrJobNotFound)
 	require.ErrorIs(t, removed.Skip(t.Context(), errSkipped), gocron.ErrJobNotFound)
 }
@@ -173,9 +173,8 @@ func TestOffersEnd(t *testing.T) {
 func TestListenerThatRefusesARun(t *testing.T) {
 	r := &recorder{refuse: errFailed}
 	e := newExecutor(t, r.settings()...)
-	e.Start()
 	j := install(t, e, r.listeners())
-	r.take(2)
+	r.take(1)
 	require.NoError(t, j.Run(t.Context(), time.Now(), func(context.Context) error { r.tell("task"); return nil }))
 	told := r.take(5)
 	require.Equal(t, "failed job: it failed", told[len(told)-1])
@@ -198,7 +197,6 @@ func TestGocronTimesNothing(t *testing.T) {
 		gocron.WithSingletonMode(gocron.LimitModeReschedule),
 		gocron.WithIntervalFromCompletion(),
 		gocron.WithCronImplementation(ownCron{}),
-		gocron.WithDistributedJobLocker(locker{}),
 		gocron.WithDisabledDistributedJobLocker(true),
 		gocron.WithIdentifier(id),
 		gocron.WithTags("tag"),
@@ -206,7 +204,6 @@ func TestGocronTimesNothing(t *testing.T) {
 	)
 	require.Equal(t, id, j.ID())
 	require.Equal(t, []string{"tag"}, j.Tags())
-	e.Start()
 	for range 3 {
 		require.NoError(t, j.Run(t.Context(), time.Time{}, func(context.Context) error {
 			last, err := j.LastRunStartedAt()
@@ -220,7 +217,7 @@ func TestGocronTimesNothing(t *testing.T) {
 	require.Equal(t, 9999, next.Year())
 	require.Len(t, e.Gocron().Jobs(), 1)
 	ran := 0
-	for _, told := range r.take(44) {
+	for _, told := range r.take(43) {
 		require.NotContains(t, told, "skip")
 		if told == "started job" {
 			ran++
@@ -232,22 +229,21 @@ func TestGocronTimesNothing(t *testing.T) {
 func TestUpdate(t *testing.T) {
 	r := &recorder{}
 	e := newExecutor(t, r.settings()...)
-	e.Start()
 	first := install(t, e)
-	second, err := e.Update(first.ID(), read(t, gocron.WithName("second")), nil)
+	second, err := place(e, read(t, gocron.WithName("second")), first.ID())
 	require.NoError(t, err)
 	second.Register()
 	require.Equal(t, first.ID(), second.ID())
-	<-first.Removed()
+	requireRemoved(t, e, first)
 	require.ErrorIs(t, first.Run(t.Context(), time.Time{}, succeed), gocron.ErrJobNotFound)
 	require.NoError(t, second.Run(t.Context(), time.Time{}, succeed))
-	require.Equal(t, []string{"scheduler started", "registered job", "unregistered job", "registered second"}, r.take(11)[:4])
+	require.Equal(t, []string{"registered job", "unregistered job", "registered second"}, r.take(10)[:3])
 
 	id := uuid.New()
-	third, err := e.Update(first.ID(), read(t, gocron.WithIdentifier(id)), nil)
+	third, err := place(e, read(t, gocron.WithIdentifier(id)), first.ID())
 	require.NoError(t, err)
 	require.Equal(t, id, third.ID())
-	<-second.Removed()
+	requireRemoved(t, e, second)
 	require.NoError(t, third.Run(t.Context(), time.Time{}, succeed))
 	require.Len(t, e.Gocron().Jobs(), 1)
 }
@@ -255,7 +251,6 @@ func TestUpdate(t *testing.T) {
 func TestTaskHasTheContextOfTheJob(t *testing.T) {
 	type key struct{}
 	e := newExecutor(t)
-	e.Start()
 	j := install(t, e, gocron.WithContext(context.WithValue(t.Context(), key{}, "value")))
 	began, ended := make(chan struct{}), make(chan error)
 	go func() {
@@ -269,13 +264,8 @@ func TestTaskHasTheContextOfTheJob(t *testing.T) {
 		})
 	}()
 	<-began
-	require.NoError(t, e.Stop(false, gocron.Scheduler.StopJobs))
+	require.NoError(t, e.Gocron().RemoveJob(j.ID()))
 	require.NoError(t, <-ended)
-	e.Start()
-	require.NoError(t, j.Run(t.Context(), time.Time{}, func(ctx context.Context) error {
-		require.NoError(t, ctx.Err())
-		return nil
-	}))
 }
 
 // NewJob costs gocron's own, reading by gocron, and little more: 93 allocations where each tick and

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/jonboulle/clockwork"
+
+	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
 )
 
 // Version is the version of gocron whose private fields are known.
@@ -19,33 +20,33 @@ const Version = "v2.22.0"
 
 // jobFields are the private fields of a job, by their paths.
 type jobFields struct {
-	function          any                              `gocron:"function"`
-	parameters        []any                            `gocron:"parameters"`
-	context           context.Context                  `gocron:"parentCtx"`
-	start             time.Time                        `gocron:"startTime"`
-	stop              time.Time                        `gocron:"stopTime"`
-	startImmediately  bool                             `gocron:"startImmediately"`
-	fromCompletion    bool                             `gocron:"intervalFromCompletion"`
-	limit             uint                             `gocron:"limitRunsTo.limit"`
-	singleton         bool                             `gocron:"singletonMode"`
-	singletonMode     gocron.LimitMode                 `gocron:"singletonLimitMode"`
-	cron              gocron.Cron                      `gocron:"cron"`
-	daylightSavings   gocron.DaylightSavingsTimePolicy `gocron:"daylightSavingsTimePolicy"`
-	locker            gocron.Locker                    `gocron:"locker"`
-	withoutAnyLocking bool                             `gocron:"disabledLocker"`
+	Function          any                              `gocron:"function"`
+	Parameters        []any                            `gocron:"parameters"`
+	Context           context.Context                  `gocron:"parentCtx"`
+	Start             time.Time                        `gocron:"startTime"`
+	Stop              time.Time                        `gocron:"stopTime"`
+	StartImmediately  bool                             `gocron:"startImmediately"`
+	FromCompletion    bool                             `gocron:"intervalFromCompletion"`
+	Limit             uint                             `gocron:"limitRunsTo.limit"`
+	Singleton         bool                             `gocron:"singletonMode"`
+	SingletonMode     gocron.LimitMode                 `gocron:"singletonLimitMode"`
+	Cron              gocron.Cron                      `gocron:"cron"`
+	DaylightSavings   gocron.DaylightSavingsTimePolicy `gocron:"daylightSavingsTimePolicy"`
+	Locker            gocron.Locker                    `gocron:"locker"`
+	WithoutAnyLocking bool                             `gocron:"disabledLocker"`
 }
 
 // schedulerFields are those of a scheduler.
 type schedulerFields struct {
-	elector     gocron.Elector          `gocron:"exec.elector"`
-	locker      gocron.Locker           `gocron:"exec.locker"`
-	clock       clockwork.Clock         `gocron:"exec.clock"`
-	stopTimeout time.Duration           `gocron:"exec.stopTimeout"`
-	limit       uint                    `gocron:"exec.limitMode.limit"`
-	limitMode   gocron.LimitMode        `gocron:"exec.limitMode.mode"`
-	location    *time.Location          `gocron:"location"`
-	global      []gocron.JobOption      `gocron:"globalJobOptions"`
-	monitor     gocron.SchedulerMonitor `gocron:"schedulerMonitor"`
+	Elector     gocron.Elector          `gocron:"exec.elector"`
+	Locker      gocron.Locker           `gocron:"exec.locker"`
+	Clock       clockwork.Clock         `gocron:"exec.clock"`
+	StopTimeout time.Duration           `gocron:"exec.stopTimeout"`
+	Limit       uint                    `gocron:"exec.limitMode.limit"`
+	LimitMode   gocron.LimitMode        `gocron:"exec.limitMode.mode"`
+	Location    *time.Location          `gocron:"location"`
+	Global      []gocron.JobOption      `gocron:"globalJobOptions"`
+	Monitor     gocron.SchedulerMonitor `gocron:"schedulerMonitor"`
 }
 
 var (
@@ -66,42 +67,33 @@ func Check() error {
 	return err
 }
 
-// layout is where the fields of a struct are in one of gocron's.
-type layout []place
-
-// place is that of one field. Of several offsets each but the last leads to a pointer.
-type place struct {
-	offsets []uintptr
-	into    uintptr
-	of      reflect.Type
-}
+// layout has the path of each field of a struct in one of gocron's, which goes through pointers.
+type layout [][]int
 
 // newLayout finds the fields of a struct in one of gocron's.
-func newLayout(in, fields reflect.Type) (layout, error) {
-	var l layout
+func newLayout(in, fields reflect.Type) (l layout, err error) {
 	var missing []string
 	for i := range fields.NumField() {
 		f := fields.Field(i)
-		path := f.Tag.Get("gocron")
-		offsets, found := offsetsOf(in, path)
+		names := f.Tag.Get("gocron")
+		path, found := pathOf(in, names)
 		if found != f.Type {
-			missing = append(missing, fmt.Sprintf("%v.%s of type %v", in, path, f.Type))
+			missing = append(missing, fmt.Sprintf("%v.%s of type %v", in, names, f.Type))
 		}
-		l = append(l, place{offsets, f.Offset, f.Type})
+		l = append(l, path)
 	}
 	if len(missing) > 0 {
-		return nil, &Error{Option: "gocron", Reason: fmt.Sprintf("this version of gocron has no %s, so that it cannot be read what jobs it was asked for: "+
+		return nil, &timetable.OptionError{Option: "gocron", Reason: fmt.Sprintf("this version of gocron has no %s, so that it cannot be read what jobs it was asked for: "+
 			"use gocron %s (go get github.com/go-co-op/gocron/v2@%s), or a Tenure that knows yours", strings.Join(missing, ", no "), Version, Version)}
 	}
-	return slices.Clip(l), nil
+	return l, nil
 }
 
-// offsetsOf follows a path, and returns the type of the field at its end; nil if there is none.
-func offsetsOf(in reflect.Type, path string) ([]uintptr, reflect.Type) {
-	offsets := []uintptr{0}
-	for name := range strings.SplitSeq(path, ".") {
+// pathOf follows names, and returns the type of the field at their end; nil if there is none.
+func pathOf(in reflect.Type, names string) (path []int, at reflect.Type) {
+	for name := range strings.SplitSeq(names, ".") {
 		if in.Kind() == reflect.Pointer {
-			in, offsets = in.Elem(), append(offsets, 0)
+			in = in.Elem()
 		}
 		if in.Kind() != reflect.Struct {
 			return nil, nil
@@ -110,25 +102,24 @@ func offsetsOf(in reflect.Type, path string) ([]uintptr, reflect.Type) {
 		if !found || len(f.Index) != 1 {
 			return nil, nil
 		}
-		offsets[len(offsets)-1] += f.Offset
-		in = f.Type
+		path, in = append(path, f.Index[0]), f.Type
 	}
-	return offsets, in
+	return path, in
 }
 
-// read copies the fields of a struct of gocron's, at from, into one of ours. What is behind a nil
-// pointer is left alone.
-func (l layout) read(from, into unsafe.Pointer) {
-	for _, p := range l {
-		at := unsafe.Add(from, p.offsets[0])
-		for _, offset := range p.offsets[1:] {
-			if at = *(*unsafe.Pointer)(at); at == nil {
+// read copies the fields of a struct of gocron's into one of ours. What is behind a nil pointer is
+// left alone.
+func (l layout) read(from, into reflect.Value) {
+	for i, path := range l {
+		at := from
+		for _, n := range path {
+			if at = reflect.Indirect(at); !at.IsValid() {
 				break
 			}
-			at = unsafe.Add(at, offset)
+			at = at.Field(n)
 		}
-		if at != nil {
-			reflect.NewAt(p.of, unsafe.Add(into, p.into)).Elem().Set(reflect.NewAt(p.of, at).Elem())
+		if at.IsValid() {
+			into.Field(i).Set(reflect.NewAt(at.Type(), at.Addr().UnsafePointer()).Elem()) // as if it were exported
 		}
 	}
 }
@@ -136,18 +127,6 @@ func (l layout) read(from, into unsafe.Pointer) {
 // readJob returns the fields of a job. Check has returned nil.
 func readJob(job unsafe.Pointer) (f jobFields) {
 	l, _ := ofJobs()
-	l.read(job, unsafe.Pointer(&f))
+	l.read(reflect.NewAt(gocronJob, job), reflect.ValueOf(&f).Elem())
 	return f
 }
-
-// Error is what is wrong with an option, a definition or a task.
-type Error struct {
-	Option string
-	Reason string
-	Err    error // gocron's own; may be nil
-}
-
-func (e *Error) Error() string { return fmt.Sprintf("scheduler: %s: %s", e.Option, e.Reason) }
-
-// Unwrap returns what gocron said.
-func (e *Error) Unwrap() error { return e.Err }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -17,15 +18,13 @@ type Job struct {
 	executor   *Executor
 	shown      gocron.Job // what monitors see
 	removed    chan struct{}
-	turn       chan struct{} // holds a value from an offer until its task is called
-
-	mu      sync.Mutex
-	offered *offer // guarded by mu; for the next call of Lock
-	begun   *offer // guarded by mu; Lock has it, for the task
+	turn       chan struct{}         // holds a value from an offer until its task is called
+	current    atomic.Pointer[offer] // that has the turn, or had it last
 }
 
-func newJob(e *Executor, d *Definition) *Job {
-	return &Job{Definition: d, executor: e, removed: make(chan struct{}), turn: make(chan struct{}, 1)}
+// NewJob makes a job of a definition that has a name, for Executor.Install.
+func NewJob(d *Definition) *Job {
+	return &Job{Definition: d, removed: make(chan struct{}), turn: make(chan struct{}, 1)}
 }
 
 // Schedule returns what NewJob was asked for.
@@ -34,8 +33,8 @@ func (j *Job) Schedule() gocron.JobSchedule { return j.Definition.Schedule }
 // Register tells the monitor of the job, once its caller holds no lock.
 func (j *Job) Register() { j.executor.monitor.JobRegistered(j.shown) }
 
-// Removed returns a channel that is closed when gocron has removed the job, or replaced it.
-func (j *Job) Removed() <-chan struct{} { return j.removed }
+// IsRemoved reports whether gocron has removed the job, or replaced it.
+func (j *Job) IsRemoved() bool { return isClosed(j.removed) }
 
 // Run has gocron run the job once: it calls listeners and monitors, and between them task in place
 // of the job's. due is the tick's time, which JobSchedulingDelay is told; zero if it is none. Run
@@ -47,8 +46,8 @@ func (j *Job) Removed() <-chan struct{} { return j.removed }
 // again until ctx ends.
 //
 // task gets gocron's context of the job, which ends when the job is removed and the Executor is
-// stopped, and returns or panics as gocron is to hear it: gocron recovers a panic. It must not call
-// runtime.Goexit. Several runs may go on at a time.
+// shut down, and returns or panics as gocron is to hear it: gocron recovers a panic. It must not
+// call runtime.Goexit. Several runs may go on at a time.
 func (j *Job) Run(ctx context.Context, due time.Time, task func(ctx context.Context) error) error {
 	o := &offer{job: j, due: due, task: task, taken: make(chan struct{}), ended: make(chan struct{})}
 	if err := j.offer(ctx, o); err != nil {
@@ -73,7 +72,8 @@ type offer struct {
 	taken chan struct{}               // closed by Lock
 	ended chan struct{}               // closed by Unlock; of a run
 
-	passed sync.Once
+	decided atomic.Bool // Lock has taken it, or it was withdrawn
+	passed  sync.Once
 }
 
 // offer makes an offer and returns when Lock has taken it.
@@ -81,7 +81,6 @@ func (j *Job) offer(ctx context.Context, o *offer) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	stopped := j.executor.running()
 	var parent <-chan struct{}
 	if j.Definition.Context != nil {
 		parent = j.Definition.Context.Done()
@@ -95,7 +94,7 @@ func (j *Job) offer(ctx context.Context, o *offer) error {
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-stopped:
+		case <-j.executor.down:
 			return ErrStopped
 		case <-j.removed:
 			return gocron.ErrJobNotFound
@@ -106,32 +105,19 @@ func (j *Job) offer(ctx context.Context, o *offer) error {
 	if err := wait(j.turn, nil); err != nil {
 		return err
 	}
-	j.mu.Lock()
-	j.offered = o
-	j.mu.Unlock()
-	err := j.executor.ask(j, stopped)
-	for errors.Is(err, gocron.ErrJobRunNowFailed) && ctx.Err() == nil && !isClosed(o.taken) {
-		err = j.executor.ask(j, stopped) // it is busy, for example with a monitor, and gave up after 100 ms
+	j.current.Store(o)
+	err := j.Job.RunNow()
+	for errors.Is(err, gocron.ErrJobRunNowFailed) && ctx.Err() == nil && !isClosed(o.taken) && !isClosed(j.executor.down) {
+		err = j.Job.RunNow() // it is busy, for example with a monitor, and gave up after 100 ms
 	}
 	if err == nil || errors.Is(err, gocron.ErrJobRunNowFailed) {
 		err = wait(nil, o.taken)
 	}
-	if j.withdraw(o) {
-		o.pass()
-		return err
+	if o.decided.Swap(true) {
+		return nil
 	}
-	return nil
-}
-
-// withdraw takes an offer back. It reports whether Lock has not taken it, and will not.
-func (j *Job) withdraw(o *offer) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.offered != o {
-		return false
-	}
-	j.offered = nil
-	return true
+	o.pass()
+	return err
 }
 
 // door is a job's gocron.Locker.
@@ -139,16 +125,9 @@ type door struct{ job *Job }
 
 // Lock takes what is offered.
 func (d *door) Lock(context.Context, string) (gocron.Lock, error) {
-	j := d.job
-	j.mu.Lock()
-	o := j.offered
-	j.offered = nil
-	if o != nil && o.skip == nil {
-		j.begun = o
-	}
-	j.mu.Unlock()
-	if o == nil { // it was withdrawn, or gocron was asked twice
-		return nil, j.executor.unoffered(j.Definition.Name)
+	o := d.job.current.Load()
+	if o == nil || o.decided.Swap(true) { // it was withdrawn, or gocron was asked twice
+		return nil, d.job.executor.unoffered(d.job.Definition.Name)
 	}
 	close(o.taken)
 	if o.skip != nil {
@@ -160,23 +139,13 @@ func (d *door) Lock(context.Context, string) (gocron.Lock, error) {
 
 // call is the task that gocron has. It comes after Lock, on the same goroutine.
 func (j *Job) call(ctx context.Context) error {
-	j.mu.Lock()
-	o := j.begun
-	j.begun = nil
-	j.mu.Unlock()
+	o := j.current.Load()
 	o.pass()
 	return o.task(ctx)
 }
 
 // due returns the time of the run that is about to begin; zero if it is no tick.
-func (j *Job) due() time.Time {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.begun == nil {
-		return time.Time{}
-	}
-	return j.begun.due
-}
+func (j *Job) due() time.Time { return j.current.Load().due }
 
 // Unlock ends a run, whose task a listener may have kept from being called.
 func (o *offer) Unlock(context.Context) error {

@@ -20,18 +20,18 @@ func (m *monitor) shown(j gocron.Job) gocron.Job {
 	return j // it was removed
 }
 
-// SchedulerStopped is called by gocron's loop.
-func (m *monitor) SchedulerStopped() {
-	m.executor.onIdle()
-	m.SchedulerMonitor.SchedulerStopped()
-}
+// SchedulerStarted and what follows are told by who has the Executor: gocron runs all the time.
+func (m *monitor) SchedulerStarted()  {}
+func (m *monitor) SchedulerStopped()  {}
+func (m *monitor) SchedulerShutdown() {}
 
 // JobRegistered is told by Job.Register: gocron does not have the job yet.
 func (m *monitor) JobRegistered(gocron.Job) {}
 
 // JobUnregistered is called by gocron's loop.
 func (m *monitor) JobUnregistered(j gocron.Job) {
-	if own := m.executor.forget(j.ID()); own != nil {
+	if own := m.executor.job(j.ID()); own != nil {
+		m.executor.jobs.Delete(j.ID())
 		close(own.removed)
 		j = own.shown
 	}

@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"github.com/go-co-op/gocron/v2"
+
+	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
 )
 
 // Option returns an option of NewJob that is none of gocron's: a Reader finds its value and puts it
@@ -18,7 +20,7 @@ func Option(name string, value any) gocron.JobOption {
 			c.values = append(c.values, value)
 			return nil
 		}
-		return &Error{Option: name, Reason: "gocron alone cannot do it: make the scheduler with scheduler.New in place of gocron.NewScheduler"}
+		return &timetable.OptionError{Option: name, Reason: "gocron alone cannot do it: make the scheduler with scheduler.New in place of gocron.NewScheduler"}
 	})
 }
 
@@ -39,7 +41,7 @@ func collectorOf(job unsafe.Pointer) *collector {
 	if Check() != nil {
 		return nil
 	}
-	c, _ := readJob(job).context.(*collector)
+	c, _ := readJob(job).Context.(*collector)
 	return c
 }
 
@@ -56,12 +58,12 @@ func sortOptions(opts []gocron.JobOption) (s sorted, err error) {
 	c := &collector{Context: context.Background()}
 	for i, o := range opts {
 		if o == nil {
-			return s, &Error{Option: "gocron.JobOption", Reason: fmt.Sprintf("option %d is nil", i)}
+			return s, &timetable.OptionError{Option: "gocron.JobOption", Reason: fmt.Sprintf("option %d is nil", i)}
 		}
 		before := len(c.values)
 		var f jobFields
 		if p := panicOf(func() { f = alone(o, gocron.WithContext(c)) }); p != nil {
-			return s, &Error{Option: "gocron.JobOption", Reason: fmt.Sprintf("option %d panics: %v", i, p)}
+			return s, &timetable.OptionError{Option: "gocron.JobOption", Reason: fmt.Sprintf("option %d panics: %v", i, p)}
 		}
 		if len(c.values) > before {
 			continue
@@ -86,7 +88,7 @@ func alone[J any, O ~func(*J, time.Time) error](o, context O) jobFields {
 // timed reports whether there is something that gocron must not do by itself with a job that is
 // never due. Cron and Locker are none of it: the Executor's take their place.
 func (f *jobFields) timed() bool {
-	return !f.start.IsZero() || !f.stop.IsZero() || f.startImmediately || f.fromCompletion || f.limit > 0 || f.singleton || f.withoutAnyLocking
+	return !f.Start.IsZero() || !f.Stop.IsZero() || f.StartImmediately || f.FromCompletion || f.Limit > 0 || f.Singleton || f.WithoutAnyLocking
 }
 
 // panicOf calls f and returns the value that it panics with.

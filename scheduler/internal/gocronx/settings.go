@@ -2,17 +2,16 @@ package gocronx
 
 import (
 	"fmt"
+	"reflect"
 	"time"
-	"unsafe"
 
 	"github.com/go-co-op/gocron/v2"
+
+	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
 )
 
-// Settings are what options of gocron.NewScheduler set. A Scheduler refuses those that tell it to
-// do what it does by itself.
+// Settings are what options of gocron.NewScheduler set.
 type Settings struct {
-	Elector, Locker, Clock, StopTimeout, Location, GlobalJobOptions bool // were given
-
 	Limit     uint                    // gocron.WithLimitConcurrentJobs; zero without
 	LimitMode gocron.LimitMode        // of it
 	Monitor   gocron.SchedulerMonitor // gocron.WithSchedulerMonitor; one that does nothing without
@@ -20,32 +19,39 @@ type Settings struct {
 	handed []gocron.SchedulerOption // for the Executor: not the limit
 }
 
-// ReadSettings reads options. Each is applied alone. Errors are an *Error; those that options
-// return are left to NewExecutor.
+// ReadSettings reads options, none of which is nil. Each is applied alone. Those that tell a
+// Scheduler to do what it does by itself are refused. Errors are a *timetable.OptionError; those
+// that options return are left to NewExecutor.
 func ReadSettings(opts ...gocron.SchedulerOption) (*Settings, error) {
 	if err := Check(); err != nil {
 		return nil, err
 	}
 	s := &Settings{Monitor: noMonitor{}}
 	for i, o := range opts {
-		if o == nil {
-			return nil, &Error{Option: "gocron.SchedulerOption", Reason: fmt.Sprintf("option %d is nil", i)}
-		}
 		var f schedulerFields
 		if p := panicOf(func() { f = aloneScheduler(o) }); p != nil {
-			return nil, &Error{Option: "gocron.SchedulerOption", Reason: fmt.Sprintf("option %d panics: %v", i, p)}
+			return nil, &timetable.OptionError{Option: "gocron.SchedulerOption", Reason: fmt.Sprintf("option %d panics: %v", i, p)}
 		}
-		s.Elector = s.Elector || f.elector != nil
-		s.Locker = s.Locker || f.locker != nil
-		s.Clock = s.Clock || f.clock != nil
-		s.StopTimeout = s.StopTimeout || f.stopTimeout != 0
-		s.Location = s.Location || f.location != nil
-		s.GlobalJobOptions = s.GlobalJobOptions || f.global != nil
-		if f.monitor != nil {
-			s.Monitor = f.monitor
+		for _, refused := range []struct {
+			given          bool
+			option, reason string
+		}{
+			{f.Elector != nil, "gocron.WithDistributedElector", "gocron would not lock any job then: use WithElection"},
+			{f.Locker != nil, "gocron.WithDistributedLocker", "the Scheduler is its own locker: leave it out"},
+			{f.Clock != nil, "gocron.WithClock", "gocron times nothing here: test with testing/synctest and redlocktest"},
+			{f.Location != nil, "gocron.WithLocation", "gocron times nothing here: use WithLocation of this package"},
+			{f.StopTimeout > 0, "gocron.WithStopTimeout", "leases go by it too: use WithStopTimeout of this package"},
+			{f.Global != nil, "gocron.WithGlobalJobOptions", "each job's options are looked at: use WithJobOptions of this package"},
+		} {
+			if refused.given {
+				return nil, &timetable.OptionError{Option: refused.option, Reason: refused.reason}
+			}
 		}
-		if f.limit > 0 {
-			s.Limit, s.LimitMode = f.limit, f.limitMode
+		if f.Monitor != nil {
+			s.Monitor = f.Monitor
+		}
+		if f.Limit > 0 {
+			s.Limit, s.LimitMode = f.Limit, f.LimitMode
 			continue
 		}
 		s.handed = append(s.handed, o)
@@ -58,7 +64,7 @@ func aloneScheduler[S any, O ~func(*S) error](o O) (f schedulerFields) {
 	s := new(S)
 	_ = o(s)
 	l, _ := ofSchedulers()
-	l.read(unsafe.Pointer(s), unsafe.Pointer(&f))
+	l.read(reflect.ValueOf(s), reflect.ValueOf(&f).Elem())
 	return f
 }
 

@@ -59,8 +59,8 @@ func (t *Task) Call(ctx context.Context) error {
 		return nil
 	}
 	if t.context != nil {
-		merged, cancel := Merge(t.context, ctx)
-		defer cancel()
+		merged, end := EndWith(Merge(t.context, ctx), ctx)
+		defer end(context.Canceled)
 		ctx = merged
 	}
 	err := ErrGoexit
@@ -106,13 +106,25 @@ func (m *merged) Value(key any) any {
 	return m.also.Value(key)
 }
 
-// Merge returns a context that has the values of both and ends with either.
-func Merge(own, run context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(&merged{Context: own, also: run})
-	end := func() { cancel(context.Cause(run)) }
-	stop := context.AfterFunc(run, end)
-	if run.Err() != nil {
-		end() // at once, and not a moment later
+// Merge returns a context that has the values of both and ends with the first.
+func Merge(own, run context.Context) context.Context { return &merged{Context: own, also: run} }
+
+// EndWith returns a context that ends with others too, with the cause of the first that ends. end
+// is to be called.
+func EndWith(ctx context.Context, others ...context.Context) (_ context.Context, end context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var stops []func() bool
+	for _, other := range others {
+		ends := func() { cancel(context.Cause(other)) }
+		stops = append(stops, context.AfterFunc(other, ends))
+		if other.Err() != nil {
+			ends() // at once, and not a moment later
+		}
 	}
-	return ctx, func() { stop(); cancel(context.Canceled) }
+	return ctx, func(why error) {
+		for _, stop := range stops {
+			stop()
+		}
+		cancel(why)
+	}
 }

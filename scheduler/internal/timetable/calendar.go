@@ -98,7 +98,7 @@ func monthly(days []int) *units {
 	}
 }
 
-func (t *Timetable) newCalendar() error {
+func (t *timetable) newCalendar() error {
 	s := t.spec
 	hours := slices.Compact(slices.Sorted(slices.Values(s.Times)))
 	texts := make([]string, len(hours))
@@ -117,19 +117,19 @@ func (t *Timetable) newCalendar() error {
 	}[s.Kind]
 	switch {
 	case s.Units == 0 || s.Units > 10*366:
-		return &SpecError{Option: kind.option, Reason: fmt.Sprintf("an interval of %d is not between 1 and ten years of days", s.Units)}
+		return &OptionError{Option: kind.option, Reason: fmt.Sprintf("an interval of %d is not between 1 and ten years of days", s.Units)}
 	case len(hours) == 0 || kind.none:
-		return &SpecError{Option: kind.option, Reason: "no times or no days are given"}
+		return &OptionError{Option: kind.option, Reason: "no times or no days are given"}
 	case hours[0] < 0 || hours[len(hours)-1] >= 24*time.Hour:
-		return &SpecError{Option: kind.option, Reason: fmt.Sprintf("%v is no time of a day", hours)}
+		return &OptionError{Option: kind.option, Reason: fmt.Sprintf("%v is no time of a day", hours)}
 	}
 	w := wallTimes{zone: s.Zone, later: s.Daylight != DaylightSkip}
 	t.words = fmt.Sprintf("every %d %s at %s, %s", s.Units, kind.words, strings.Join(texts, " "), w.words())
 	t.base = func(from time.Time) times {
 		w := w
 		phase := kind.units.of(date(from.In(s.Zone).Date()))
-		w.schedule = &calendar{units: kind.units, every: int(s.Units), phase: phase, hours: hours}
-		return &w
+		w.schedule = (&calendar{units: kind.units, every: int(s.Units), phase: phase, hours: hours}).next
+		return w.next
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func TestTimesAgainstACalendar(t *testing.T) {
 				want = append(want, at)
 			}
 		}
-		requireTimes(t, want, timetable.NextRuns(table, asked, 3), "asked at %v", asked)
+		requireTimes(t, want, nextRuns(table, asked, 3), "asked at %v", asked)
 	})
 }
 
@@ -114,15 +114,15 @@ func TestTimesAreThoseOfGocron(t *testing.T) {
 		want, err := j.NextRuns(20)
 		require.NoError(t, err)
 		spec.Start = start
-		requireTimes(t, want, timetable.NextRuns(made(t, spec, begin.Add(-time.Hour)), begin, 20))
+		requireTimes(t, want, nextRuns(made(t, spec, begin.Add(-time.Hour)), begin, 20))
 	})
 }
 
 func TestDaysThatNeverCome(t *testing.T) {
 	june := date(2026, 6, 10)
-	require.Empty(t, timetable.NextRuns(made(t, months(12, []int{31}, atTimes("3h")), june), june, 1))
-	require.Empty(t, timetable.NextRuns(made(t, cron("0 0 30 2 *"), june), june, 1))
-	leap := timetable.NextRuns(made(t, months(12, []int{29}, atTimes("3h")), date(2026, 2, 1)), june, 2)
+	require.Empty(t, nextRuns(made(t, months(12, []int{31}, atTimes("3h")), june), june, 1))
+	require.Empty(t, nextRuns(made(t, cron("0 0 30 2 *"), june), june, 1))
+	leap := nextRuns(made(t, months(12, []int{29}, atTimes("3h")), date(2026, 2, 1)), june, 2)
 	requireTimes(t, []time.Time{date(2028, 2, 29).Add(3 * time.Hour), date(2032, 2, 29).Add(3 * time.Hour)}, leap)
 }
 

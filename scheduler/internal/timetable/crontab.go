@@ -9,15 +9,10 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// crontab is the schedule of a crontab, as the parser that gocron uses reads it.
-type crontab struct{ *cron.SpecSchedule }
-
-func (c crontab) next(after time.Time) time.Time { return c.Next(after) }
-
-// newCrontab takes what gocron takes. A time whose hours are fixed is due once on a day on which
-// the clock shows it twice; if the field of the hours begins with an asterisk, every time that the
-// clock shows is due.
-func (t *Timetable) newCrontab() error {
+// newCrontab takes what gocron takes, as the parser that gocron uses reads it. A time whose hours
+// are fixed is due once on a day on which the clock shows it twice; if the field of the hours
+// begins with an asterisk, every time that the clock shows is due.
+func (t *timetable) newCrontab() error {
 	const option = "gocron.CronJob"
 	text := t.spec.Text
 	if strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ=") {
@@ -26,7 +21,7 @@ func (t *Timetable) newCrontab() error {
 		_, name, _ = strings.Cut(name, "=")
 		zone, err := time.LoadLocation(name)
 		if err != nil {
-			return &SpecError{Option: option, Reason: err.Error(), Err: err}
+			return &OptionError{Option: option, Reason: err.Error(), Err: err}
 		}
 		t.spec.Zone = zone
 	}
@@ -37,26 +32,26 @@ func (t *Timetable) newCrontab() error {
 	}
 	parsed, err := cron.NewParser(fields).Parse(text)
 	if err != nil {
-		return &SpecError{Option: option, Reason: err.Error(), Err: err}
+		return &OptionError{Option: option, Reason: err.Error(), Err: err}
 	}
 	schedule, ok := parsed.(*cron.SpecSchedule)
 	switch {
 	case !ok:
-		return &SpecError{Option: option, Reason: "@every is counted from the start of each replica: use gocron.DurationJob"}
+		return &OptionError{Option: option, Reason: "@every is counted from the start of each replica: use gocron.DurationJob"}
 	case strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ="):
-		return &SpecError{Option: option, Reason: "two zones are given"}
+		return &OptionError{Option: option, Reason: "two zones are given"}
 	}
 	schedule.Location = time.UTC
 	words := strings.Fields(text)
 	hours := words[max(0, len(words)-4)] // or @daily and the like
 	w := wallTimes{
-		schedule: crontab{schedule}, zone: t.spec.Zone,
+		schedule: schedule.Next, zone: t.spec.Zone,
 		later: t.spec.Daylight == DaylightLater,
 		twice: strings.HasPrefix(hours, "*") || strings.HasPrefix(hours, "?") || hours == "@hourly",
 	}
 	t.words = fmt.Sprintf("cron %s %s %s %s %s %s, %s", field(schedule.Second, 60), field(schedule.Minute, 60), field(schedule.Hour, 24),
 		field(schedule.Dom, 32), field(schedule.Month, 13), field(schedule.Dow, 7), w.words())
-	t.base = func(time.Time) times { return &w }
+	t.base = func(time.Time) times { return w.next }
 	return nil
 }
 

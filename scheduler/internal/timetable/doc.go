@@ -1,11 +1,11 @@
 // Package timetable knows when a job is due. It is pure: it reads no clock, and knows no gocron.
 //
-// A Spec says in plain values what a definition of gocron and its options say. New looks at it and
-// makes a Timetable, which gives the definition in canonical words, and the due times for the
-// moment in which the definition was first made anywhere (since):
+// A Spec says in plain values what a definition of gocron and its options say. New looks at it, and
+// returns the definition in canonical words, and the due times for the moment in which it was first
+// made anywhere (since):
 //
-//	t, err := timetable.New(timetable.Spec{Kind: timetable.Interval, Every: 15 * time.Minute})
-//	rec, table := joblog.Adopt(rec, t.Definition(), nodesNow)
+//	d, err := timetable.New(timetable.Spec{Kind: timetable.Interval, Every: 15 * time.Minute})
+//	rec, table := joblog.Adopt(rec, d, nodesNow)
 //	next := table.Next(time.Now())
 //
 // Replicas agree on a tick by its time, so the due times follow from the words and from since
@@ -16,7 +16,8 @@
 //   - Start is a due time itself, as in gocron, and nothing before it is; so is since of a job that
 //     starts at once, once for the definition and not once for each start of a replica;
 //   - nothing is due from Stop on;
-//   - random intervals, and those from the end of a run, are a joblog.Chain: the record has the next.
+//   - random intervals, and those from the end of a run, are a joblog.Chain: the next is in the
+//     record.
 //
 // # Days on which clocks are changed
 //

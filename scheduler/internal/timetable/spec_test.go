@@ -65,19 +65,27 @@ func once(at ...time.Time) timetable.Spec { return timetable.Spec{Kind: timetabl
 func words(t require.TestingT, spec timetable.Spec) string {
 	table, err := timetable.New(spec)
 	require.NoError(t, err)
-	return table.Words()
+	return table.Words
 }
 
 // made returns the due times of a definition that was made at a time.
 func made(t require.TestingT, spec timetable.Spec, since time.Time) joblog.Table {
 	table, err := timetable.New(spec)
 	require.NoError(t, err)
-	return table.Definition().Table(since)
+	return table.Table(since)
 }
 
 // between are the due times after one time and not after another.
 func between(table joblog.Table, from, to time.Time) (times []time.Time) {
 	for at := table.Next(from); !at.IsZero() && !at.After(to); at = table.Next(at) {
+		times = append(times, at)
+	}
+	return times
+}
+
+// nextRuns are the first n due times after a time.
+func nextRuns(table joblog.Table, after time.Time, n int) (times []time.Time) {
+	for at := table.Next(after); len(times) < n && !at.IsZero(); at = table.Next(at) {
 		times = append(times, at)
 	}
 	return times

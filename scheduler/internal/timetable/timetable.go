@@ -3,6 +3,7 @@ package timetable
 import (
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -17,20 +18,23 @@ const (
 	MaxSpan     = 10 * 365 * 24 * time.Hour
 )
 
-// SpecError tells why a Spec is refused.
-type SpecError struct {
-	Option string // as gocron calls it
-	Reason string
-	Err    error // what the parser of crontabs says; may be nil
+// OptionError reports an option or an argument that cannot be used, and the bound it broke.
+type OptionError struct {
+	Option string // the option or argument as written in code, such as "WithTTL"
+	Reason string // what is wrong with it and what would be right
+	Err    error  // redlock's or gocron's own error when they refused it; may be nil
 }
 
-func (e *SpecError) Error() string { return fmt.Sprintf("timetable: %s: %s", e.Option, e.Reason) }
+func (e *OptionError) Error() string { return "scheduler: " + e.Option + ": " + e.Reason }
 
-// Unwrap returns Err.
-func (e *SpecError) Unwrap() error { return e.Err }
+// Unwrap returns redlock's or gocron's error, if any.
+func (e *OptionError) Unwrap() error { return e.Err }
 
-// Timetable is a schedule that was looked at.
-type Timetable struct {
+// ErrorType returns the stable value "invalid" for the error.type attribute of traces and metrics.
+func (e *OptionError) ErrorType() string { return "invalid" }
+
+// timetable is a schedule that was looked at.
+type timetable struct {
 	spec  Spec
 	words string
 	// base makes the due times that count from a time, without those of Start and AtOnce; nil of a
@@ -38,21 +42,20 @@ type Timetable struct {
 	base func(from time.Time) times
 }
 
-// times are due times.
-type times interface {
-	// next returns the first one after a time, the zero time if there is none.
-	next(after time.Time) time.Time
-}
+// times are due times: the first one after a time, the zero time if there is none.
+type times func(after time.Time) time.Time
 
-// New looks at a Spec. Errors are *SpecError.
-func New(spec Spec) (*Timetable, error) {
+// New looks at a Spec, and returns the definition in canonical words: two that have the same due
+// times have the same words, in whatever way they were written down, and the zone is told by its
+// offsets and not by its name. The program is no part of it. Errors are *OptionError.
+func New(spec Spec) (joblog.Definition, error) {
 	if spec.Zone == nil {
 		spec.Zone = time.UTC
 	}
 	if spec.AtOnce {
 		spec.Start = time.Time{} // as gocron has it
 	}
-	t := &Timetable{spec: spec}
+	t := &timetable{spec: spec}
 	var err error
 	switch spec.Kind {
 	case Crontab:
@@ -65,19 +68,19 @@ func New(spec Spec) (*Timetable, error) {
 		err = t.newOnce()
 	case Own:
 		t.words = "own cron " + spec.Text
-		t.base = func(time.Time) times { return own(spec.Next) }
+		t.base = func(time.Time) times { return spec.Next }
 	default:
-		err = &SpecError{Option: "definition", Reason: fmt.Sprintf("a schedule of kind %d is not known", spec.Kind)}
+		err = &OptionError{Option: "definition", Reason: fmt.Sprintf("a schedule of kind %d is not known", spec.Kind)}
 	}
 	if err != nil {
-		return nil, err
+		return joblog.Definition{}, err
 	}
 	t.bound()
-	return t, nil
+	return joblog.Definition{Words: t.words, Table: t.table}, nil
 }
 
 // bound adds to the words what all kinds have, and shortens them.
-func (t *Timetable) bound() {
+func (t *timetable) bound() {
 	if t.spec.AtOnce {
 		t.words += ", at once"
 	}
@@ -99,46 +102,25 @@ func (t *Timetable) bound() {
 // instant is a time in words, whatever its zone.
 func instant(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 
-// Words returns the definition in canonical words: two that have the same due times have the same
-// words, in whatever way they were written down, and the zone is told by its offsets and not by its
-// name. The program is no part of it.
-func (t *Timetable) Words() string { return t.words }
-
-// Zone returns the zone of the times of the day; nil of kinds without.
-func (t *Timetable) Zone() *time.Location {
-	if t.spec.ZoneMatters() {
-		return t.spec.Zone
-	}
-	return nil
-}
-
-// Definition is what joblog.Adopt takes.
-func (t *Timetable) Definition() joblog.Definition {
-	return joblog.Definition{Words: t.words, Table: t.Table}
-}
-
-// Table returns the due times if the definition was first made at a time.
-func (t *Timetable) Table(since time.Time) joblog.Table {
+// table returns the due times if the definition was first made at a time.
+func (t *timetable) table(since time.Time) joblog.Table {
 	since = since.Round(0) // no reading of the monotonic clock
-	b := bounded{since: since, start: t.spec.Start.Round(0), stop: t.spec.Stop}
-	if t.spec.Kind == Once && len(t.spec.At) > 0 {
-		b.named = true
-	}
+	b := bounded{since: since, start: t.spec.Start.Round(0), stop: t.spec.Stop, named: t.spec.Kind == Once && len(t.spec.At) > 0}
 	if t.spec.AtOnce {
 		b.once = since
 	}
 	if t.base == nil {
 		return &chain{bounded: b, least: t.spec.Every, most: max(t.spec.Every, t.spec.Most), fromEnd: t.spec.FromEnd}
 	}
-	if b.times = t.base(since); !b.start.IsZero() {
-		b.times = t.base(b.start)
+	if b.next = t.base(since); !b.start.IsZero() {
+		b.next = t.base(b.start)
 	}
 	return &b
 }
 
 // bounded are due times with a start and an end.
 type bounded struct {
-	times
+	next  times
 	since time.Time
 	start time.Time // due itself, and nothing is before it; zero if there is none
 	once  time.Time // due itself, beside the others; zero if it is none
@@ -203,65 +185,26 @@ func (c *chain) Follow(run time.Time) time.Time {
 	return c.end(run.Add(pause).Round(0).Truncate(time.Millisecond))
 }
 
-// own are the due times of a user's gocron.Cron.
-type own func(after time.Time) time.Time
-
-func (o own) next(after time.Time) time.Time { return o(after) }
-
-// NextRuns returns the first due times of a table after a time. Of a chain only the record knows.
-func NextRuns(table joblog.Table, after time.Time, n int) []time.Time {
-	if _, isChain := table.(joblog.Chain); isChain {
-		return nil
-	}
-	var runs []time.Time
-	for len(runs) < n {
-		at := table.Next(after)
-		if !at.After(after) {
-			break
-		}
-		runs = append(runs, at)
-		after = at
-	}
-	return runs
-}
-
-// checkGap refuses due times that are too close together or too far apart.
-func checkGap(option string, gap time.Duration) error {
-	switch {
-	case gap < MinInterval:
-		return &SpecError{Option: option, Reason: fmt.Sprintf("ticks %v apart are too close: %v is the least", gap, MinInterval)}
-	case gap > MaxSpan:
-		return &SpecError{Option: option, Reason: fmt.Sprintf("ticks %v apart are too far apart: %v is the most", gap, MaxSpan)}
+// Within refuses a duration that is out of its bounds.
+func Within(option string, d, least, most time.Duration) error {
+	if d < least || d > most {
+		return &OptionError{Option: option, Reason: fmt.Sprintf("%v is not between %v and %v", d, least, most)}
 	}
 	return nil
 }
 
-// interval are due times that are equally far apart, without beginning or end.
-type interval struct {
-	every time.Duration
-	phase time.Time // one of them
-}
-
-func (i interval) next(after time.Time) time.Time {
-	n := after.Sub(i.phase) / i.every
-	if after.Before(i.phase) && after.Sub(i.phase)%i.every != 0 {
-		n--
-	}
-	return i.phase.Add((n + 1) * i.every)
-}
-
-func (t *Timetable) newInterval() error {
+func (t *timetable) newInterval() error {
 	s := &t.spec
 	option := "gocron.DurationJob"
 	t.words = fmt.Sprintf("every %v", s.Every)
 	if s.Kind == Random {
 		option = "gocron.DurationRandomJob"
 		t.words = fmt.Sprintf("every %v to %v", s.Every, s.Most)
-		if err := checkGap(option, s.Most); err != nil {
+		if err := Within(option, s.Most, MinInterval, MaxSpan); err != nil {
 			return err
 		}
 		if s.Most < s.Every {
-			return &SpecError{Option: option, Reason: fmt.Sprintf("the most of %v is below the least of %v", s.Most, s.Every)}
+			return &OptionError{Option: option, Reason: fmt.Sprintf("the most of %v is below the least of %v", s.Most, s.Every)}
 		}
 	}
 	if s.FromEnd {
@@ -269,27 +212,24 @@ func (t *Timetable) newInterval() error {
 	}
 	if s.Kind == Interval && !s.FromEnd {
 		every := s.Every
-		t.base = func(from time.Time) times { return interval{every, from} }
+		t.base = func(phase time.Time) times { // equally far apart, without beginning or end
+			return func(after time.Time) time.Time {
+				n := after.Sub(phase) / every
+				if after.Before(phase) && after.Sub(phase)%every != 0 {
+					n--
+				}
+				return phase.Add((n + 1) * every)
+			}
+		}
 	}
-	return checkGap(option, s.Every)
+	return Within(option, s.Every, MinInterval, MaxSpan)
 }
 
-// instants are the due times of a one-time job, ascending.
-type instants []time.Time
-
-func (i instants) next(after time.Time) time.Time {
-	n, _ := slices.BinarySearchFunc(i, after.Add(1), time.Time.Compare)
-	if n == len(i) {
-		return time.Time{}
-	}
-	return i[n]
-}
-
-func (t *Timetable) newOnce() error {
+func (t *timetable) newOnce() error {
 	if len(t.spec.At) == 0 && !t.spec.AtOnce {
-		return &SpecError{Option: "gocron.OneTimeJob", Reason: "no time is given"}
+		return &OptionError{Option: "gocron.OneTimeJob", Reason: "no time is given"}
 	}
-	var at instants
+	var at []time.Time
 	for _, time := range t.spec.At {
 		at = append(at, time.Round(0))
 	}
@@ -300,11 +240,18 @@ func (t *Timetable) newOnce() error {
 		if texts[i] = instant(at[i]); i == 0 {
 			continue
 		}
-		if gap := at[i].Sub(at[i-1]); gap < MinInterval {
-			return checkGap("gocron.OneTimeJobStartDateTimes", gap)
+		if err := Within("gocron.OneTimeJobStartDateTimes", at[i].Sub(at[i-1]), MinInterval, math.MaxInt64); err != nil {
+			return err
 		}
 	}
 	t.words = strings.TrimSuffix("at "+strings.Join(texts, " "), " ")
-	t.base = func(time.Time) times { return at }
+	t.base = func(time.Time) times {
+		return func(after time.Time) time.Time {
+			if n, _ := slices.BinarySearchFunc(at, after.Add(1), time.Time.Compare); n < len(at) {
+				return at[n]
+			}
+			return time.Time{}
+		}
+	}
 	return nil
 }

@@ -56,7 +56,7 @@ func TestTimesOfADefinition(t *testing.T) {
 			if asked.IsZero() {
 				asked = noon.Add(-24 * time.Hour)
 			}
-			requireTimes(t, tc.want, timetable.NextRuns(table, asked, 3))
+			requireTimes(t, tc.want, nextRuns(table, asked, 3))
 		})
 	}
 }
@@ -86,7 +86,6 @@ func TestChains(t *testing.T) {
 	get := func(spec timetable.Spec) joblog.Chain {
 		c, ok := made(t, spec, noon).(joblog.Chain)
 		require.True(t, ok)
-		require.Empty(t, timetable.NextRuns(c, noon, 3), "only the record knows")
 		return c
 	}
 	fromEnd := interval(time.Hour)
@@ -137,10 +136,10 @@ func TestSpecsThatAreRefused(t *testing.T) {
 	} {
 		for _, spec := range specs {
 			_, err := timetable.New(spec)
-			var refused *timetable.SpecError
+			var refused *timetable.OptionError
 			require.ErrorAs(t, err, &refused, "%+v", spec)
 			require.Equal(t, option, refused.Option)
-			require.True(t, strings.HasPrefix(err.Error(), "timetable: "+option+": "))
+			require.True(t, strings.HasPrefix(err.Error(), "scheduler: "+option+": "))
 			if option == "gocron.CronJob" && strings.HasPrefix(spec.Text, "0") {
 				require.Error(t, errors.Unwrap(refused), "what the parser says")
 			}
@@ -154,9 +153,9 @@ func TestDeploys(t *testing.T) {
 	var table joblog.Table
 	policy := joblog.Policy{CatchUp: joblog.CatchUpAll, Window: 24 * time.Hour}
 	deploy := func(spec timetable.Spec, now time.Time) {
-		tt, err := timetable.New(spec)
+		d, err := timetable.New(spec)
 		require.NoError(t, err)
-		r, table = joblog.Adopt(r, tt.Definition(), now)
+		r, table = joblog.Adopt(r, d, now)
 	}
 	var runs []time.Time
 	live := func(from time.Time, to time.Time) {

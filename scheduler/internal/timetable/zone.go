@@ -72,13 +72,13 @@ func (t *wallTimes) next(after time.Time) time.Time {
 	if t.twice && !end.IsZero() {
 		if again := seconds(offset(after) - offset(end)); again > 0 && end.Sub(after) <= again {
 			// The clock is about to show times again that are not after this one's.
-			if w := t.schedule.next(wall(end).Add(-1)); !w.IsZero() {
+			if w := t.schedule(wall(end).Add(-1)); !w.IsZero() {
 				times, _ := t.shown(w)
 				consider(times...)
 			}
 		}
 	}
-	for w := t.schedule.next(from); !w.IsZero(); w = t.schedule.next(w) {
+	for w := t.schedule(from); !w.IsZero(); w = t.schedule(w) {
 		times, earliest := t.shown(w)
 		if consider(times...); !best.IsZero() && !earliest.Before(best) {
 			break

@@ -61,7 +61,7 @@ type ticker struct {
 
 // run works until ctx ends.
 func (t *ticker) run(ctx context.Context) {
-	defer register.Keep(t.quorum, t.ticks(t.key.Name), pause.Of(t.quorum, t.key.Name), pause.Of(t.quorum, ""))()
+	register.Keep(ctx, t.quorum, t.ticks(t.key.Name), pause.Of(t.quorum, t.key.Name), pause.Of(t.quorum, ""))
 	for clients.Sleep(ctx, t.between(0, 6*tickEvery)) {
 		policy := joblog.Policy{CatchUp: joblog.CatchUpAll, Window: t.between(tickEvery, lateness)}
 		if t.IntN(8) == 0 {

@@ -1,0 +1,44 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/scheduler"
+)
+
+// Jobs sleep by the monotonic clock. When the wall clock parts from it, at once or bit by bit,
+// every job thinks again, so that its next tick is run in time.
+func TestStepOfTheClockWakesEveryJob(t *testing.T) {
+	for name, test := range map[string]struct {
+		behind, bit time.Duration
+	}{"at once": {time.Hour, time.Hour}, "bit by bit": {900 * time.Millisecond, 30 * time.Millisecond}} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				var clock settable
+				clock.set(-test.behind)
+				r := c.replica(quiet, scheduler.WithWall(clock.now))
+				const jobs = 3
+				for i := range jobs {
+					r.add(t, gocron.CronJob("45 0 0 * * *", true), func() {}, gocron.WithName(fmt.Sprint("job ", i)))
+				}
+				r.Start()
+				until(at(5).Add(time.Second / 2))
+				for is := test.behind - test.bit; is >= 0; is -= test.bit {
+					clock.set(-is)
+					time.Sleep(time.Second)
+				}
+				until(at(50))
+				require.Len(t, c.book.ticks(), jobs)
+				for i := range jobs {
+					_, began := c.book.run(i)
+					require.WithinDuration(t, at(45), began, 100*time.Millisecond)
+				}
+			})
+		})
+	}
+}
