@@ -103,7 +103,15 @@ func (r *run) carryOut(ctx context.Context, due time.Time) (err error) {
 	ending, cancel := r.job.during(ctx, r.lease)
 	defer cancel(nil)
 	wait, began := max(0, due.Sub(r.job.s.now())), r.job.s.steady()
-	if err := sleep(ending, wait); err != nil {
+	if again := wait - readAgain; again > 0 && began+wait-r.sent > pauseFresh {
+		if err := sleep(ending, again); err != nil {
+			return err
+		}
+		if err := r.readPauses(ending); err != nil {
+			return err
+		}
+	}
+	if err := sleep(ending, wait-(r.job.s.steady()-began)); err != nil {
 		return err
 	}
 	if stoodStill := r.job.s.steady() - began - wait; !r.until.IsZero() && due.Add(stoodStill).After(r.until) {
@@ -128,28 +136,17 @@ const (
 	// mostPauseReads is how often they are. Nodes that never answer within pauseFresh are no reason
 	// to run nothing.
 	mostPauseReads = 3
+	// readAgain is how long before its time a run reads the pauses again that was granted so early
+	// that what it has read would be too old.
+	readAgain = 200 * time.Millisecond
 )
 
 // mayBegin reads the pauses again if they were asked for too long ago: after a wait for gocron, or
 // in a process that stood still.
 func (r *run) mayBegin(ctx context.Context) error {
 	for n := 0; n < mostPauseReads && r.lease != nil && r.order == "" && r.job.s.steady()-r.sent > pauseFresh; n++ {
-		r.sent = r.job.s.steady()
-		states, err := r.job.pause.Read(ctx, r.job.s.pauseAll)
-		if err != nil {
+		if err := r.readPauses(ctx); err != nil {
 			return err
-		}
-		floor, err := r.job.sawPauses(states)
-		if err != nil {
-			return err
-		}
-		r.job.tell(ctx)
-		of := r.record().Run
-		if of.Why == joblog.Backfill { // that tick was due long ago: the backfill waits for the end of the pause
-			of.Tick = r.job.s.now()
-		}
-		if !of.Tick.After(floor) {
-			return &SkipError{Job: r.job.name, Tick: r.public().Due, Count: 1, Reason: SkipPaused}
 		}
 	}
 	if ctx.Err() != nil {
@@ -157,6 +154,28 @@ func (r *run) mayBegin(ctx context.Context) error {
 	}
 	if r.lease != nil {
 		return r.lease.Err() // by the clock: timers stand still with the process or the machine
+	}
+	return nil
+}
+
+// readPauses reads the pauses again, and returns an error if the run is paused.
+func (r *run) readPauses(ctx context.Context) error {
+	r.sent = r.job.s.steady()
+	states, err := r.job.readStates(ctx)
+	if err != nil {
+		return err
+	}
+	floor, err := r.job.sawPauses(states[1:])
+	if err != nil {
+		return err
+	}
+	r.job.tell(ctx)
+	of := r.record().Run
+	if of.Why == joblog.Backfill { // that tick was due long ago: the backfill waits for the end of the pause
+		of.Tick = r.job.s.now()
+	}
+	if !of.Tick.After(floor) {
+		return &SkipError{Job: r.job.name, Tick: r.public().Due, Count: 1, Reason: SkipPaused}
 	}
 	return nil
 }

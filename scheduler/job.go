@@ -32,8 +32,8 @@ type job struct {
 	unlocked bool // runs everywhere: gocron.WithDisabledDistributedJobLocker
 	record   register.Register
 	pause    register.Register
-	ahead    time.Duration // how long before its time a tick is asked for
-	cardAt   time.Time     // guarded by Scheduler.mu; when its card is to be told again
+	place    float64   // among the replicas that ask for a tick ahead of its time
+	cardAt   time.Time // guarded by Scheduler.mu; when its card is to be told again
 
 	mu         sync.Mutex
 	ctx        context.Context // guarded by mu, as what follows; ends when the job stops; nil while it is stopped
@@ -78,7 +78,7 @@ func (s *Scheduler) newJob(definition gocron.JobDefinition, task gocron.Task, op
 	}
 	j := &job{
 		Job: gocronx.NewJob(d), s: s, name: d.Name, key: key, cfg: cfg, def: def, spec: d.Spec, unlocked: d.WithoutLocking,
-		pause: pause.Of(s.q, key), ahead: aheadOf(d.Name, s.q.Identity()),
+		pause: pause.Of(s.q, key), place: placeOf(d.Name, s.q.Identity()),
 	}
 	now := s.now()
 	j.record = register.Of(s.q, key, keep(def.Table(now), cfg.policy, now))

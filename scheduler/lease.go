@@ -163,6 +163,8 @@ func (j *job) refused(ctx context.Context, v joblog.Verdict, ahead bool, err err
 		return time.Time{}
 	case errors.Is(err, errTooOld):
 		return now.Add(time.Millisecond) // the log says what becomes of it; at its last moment, no earlier
+	case ahead && errors.As(err, &held) && held.Holder.Payload == payloadOf(v.Tick):
+		return v.Tick.Add(j.ahead()) // that replica runs it: what came of it is seen once all have begun
 	case ahead:
 		return v.Tick // nothing is late yet, and the run before may just end
 	case isBrief(err):

@@ -18,9 +18,12 @@ import (
 
 const (
 	// A tick is asked for ahead of its time, at a moment that job and identity spread, so that runs
-	// spread over replicas. It is time for four round trips to nodes 40 ms away.
+	// spread over replicas. It is time for four round trips to nodes 40 ms away, and for many jobs
+	// that are due together: a millisecond for each, up to mostSpread. All of it stays below the
+	// second that Quorum.CheckClock allows beside the skew.
 	leastAhead  = 200 * time.Millisecond
-	spreadAhead = 150 * time.Millisecond
+	leastSpread = 150 * time.Millisecond
+	mostSpread  = 750 * time.Millisecond
 	// apart is how far a tick must be from the one before it to be asked for ahead of its time.
 	apart = 2 * time.Second
 	// A replica that fails asks again after a pause between these, which doubles.
@@ -213,14 +216,23 @@ func (j *job) askAt(known view, v joblog.Verdict) time.Time {
 	if before := known.table.Next(v.Tick.Add(-apart)); before.Before(v.Tick) {
 		return v.At
 	}
-	return v.Tick.Add(-j.ahead)
+	return v.Tick.Add(-j.ahead())
 }
 
-// aheadOf spreads the replicas over the moments before a tick at which they ask for it.
-func aheadOf(job, identity string) time.Duration {
+// ahead is how long before its time the job's tick is asked for.
+func (j *job) ahead() time.Duration {
+	j.s.mu.Lock()
+	jobs := len(j.s.jobs)
+	j.s.mu.Unlock()
+	spread := min(max(time.Duration(jobs)*time.Millisecond, leastSpread), mostSpread)
+	return leastAhead + time.Duration(j.place*float64(spread))
+}
+
+// placeOf spreads the replicas over the moments before a tick at which they ask for it: from 0 to 1.
+func placeOf(job, identity string) float64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(job + "\x00" + identity))
-	return leastAhead + time.Duration(h.Sum32())%spreadAhead
+	return float64(h.Sum32()) / (1 << 32)
 }
 
 // isOld reports whether the record was read before what it is to be acted on for: another replica
