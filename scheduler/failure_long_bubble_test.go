@@ -158,7 +158,7 @@ func TestNodesThatAreSilent(t *testing.T) {
 // Acceptance 13: asked ahead, runs spread over replicas, and do not go to the clock that is ahead.
 func TestRunsSpreadOverReplicas(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		const jobs = 60
+		const jobs = 160
 		until(day(1, 0, 0, 30))
 		for i := range 3 {
 			r := c.replica(quiet, ahead(time.Duration(i*5)*time.Millisecond))
@@ -265,6 +265,29 @@ func TestNodesFarAway(t *testing.T) {
 		for i := range 12 {
 			run, at := c.book.run(i)
 			require.InDelta(t, 0, at.Sub(run.Due), float64(5*time.Millisecond), "%v", run.Due)
+		}
+	})
+}
+
+// Many jobs are asked for so early that their pauses have to be read again: that is done before they
+// are due.
+func TestManyJobsWithNodesFarAway(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		const jobs = 500
+		r := c.replica(quiet)
+		for n := range jobs {
+			r.add(t, minutely, func() {}, gocron.WithName(fmt.Sprint("job ", n)))
+		}
+		r.Start()
+		until(day(1, 0, 0, 30))
+		for _, n := range c.fleet.Nodes() {
+			n.SetDelay(40 * time.Millisecond)
+		}
+		until(day(1, 0, 1, 30))
+		require.Len(t, c.book.ticks(), jobs)
+		for i := range jobs {
+			run, at := c.book.run(i)
+			require.InDelta(t, 0, at.Sub(run.Due), float64(5*time.Millisecond))
 		}
 	})
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/register"
 )
 
-// mostTogether is how many jobs are read with one command a node.
-const mostTogether = 32
+// mostTogether is how many jobs are read with one command a node, which reads 32 registers.
+const mostTogether = 15
 
 // reading is a job whose record and pauses are to be read.
 type reading struct {
@@ -42,6 +42,9 @@ func (s *Scheduler) readAll(ctx context.Context) {
 				default:
 					more = false
 				}
+			}
+			if len(batch) == mostTogether && s.run(func() { s.readTogether(ctx, batch) }) {
+				continue // there may be more, which need not wait for it
 			}
 			s.readTogether(ctx, batch)
 		case <-ctx.Done():

@@ -59,7 +59,7 @@ type State struct {
 	Now    time.Time // the median of the nodes' clocks; the same in all states of one call
 }
 
-// Read reads registers of one Quorum without a promise, all of them in one command a node: that of
+// Read reads registers of one Quorum without a promise, 32 of them in one command a node: that of
 // the receiver and the others, in this order. Each is what a quorum of nodes knows. A write that is
 // under way may or may not be seen, and one that Write has returned nil for before is.
 //
