@@ -180,7 +180,7 @@ func (e *extender) extend(g *group, leases []*holding, start clock.Instant) {
 		switch {
 		case !l.extends():
 			continue
-		case l.attempt.cfg.minHold > 0: // with others it would revive what a release has left, which it may overtake
+		case l.isAlone():
 			all = append(all, e.q.extendAlone(l, start, g))
 		default:
 			together = append(together, l)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -220,16 +221,18 @@ func (l *holding) misses(start clock.Instant, replies []vote.Reply) (margin time
 const lacksAfter = 50 * time.Millisecond
 
 // lacks has a node asked again that has answered that it does not have the key. If it says so again,
-// the next time is twice as late, and so on up to the interval: the rival may be far away. So all
-// that costs a handful of requests, whatever nodes say. One that does not vote could not put the key
-// back. Called with mu held.
+// the next time is twice as late, and so on up to the interval: the rival may be far away. From then
+// on the lease is extended alone, so all that costs a handful of requests, whatever nodes say. One
+// that does not vote could not put the key back. Called with mu held.
 func (l *holding) lacks(i int) {
 	p, cfg := &l.proofs[i], l.attempt.cfg
 	if p.lacking || cfg.manual || l.unextended.Load() || l.q.nodes[i].Status().Reason() != nil {
 		return
 	}
+	if p.pause = min(max(2*p.pause, lacksAfter), cfg.interval); p.pause == cfg.interval {
+		return
+	}
 	p.lacking = true
-	p.pause = min(max(2*p.pause, lacksAfter), cfg.interval)
 	time.AfterFunc(jitter(p.pause, pauseJitter), func() {
 		l.mu.Lock()
 		l.proofs[i].lacking = false
@@ -238,6 +241,14 @@ func (l *holding) lacks(i int) {
 			l.q.extender.ask(i, l.q.extendAlone(l, l.q.clock.Now(), nil))
 		}
 	})
+}
+
+// isAlone reports whether the lease is to be extended alone. With others, one with a minimum hold
+// would revive what a release has left, which the extension may overtake.
+func (l *holding) isAlone() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.attempt.cfg.minHold > 0 || slices.ContainsFunc(l.proofs, func(p proof) bool { return p.pause == l.attempt.cfg.interval })
 }
 
 // extends reports whether the lease is to be extended.
