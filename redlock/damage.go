@@ -72,19 +72,29 @@ func (d *damage) found(m *member, call *wire.Call, why *wire.Fault) *wire.Fault 
 		return why
 	}
 	is := m.q.conditionError(why)
-	d.mu.Lock()
-	_, known := d.keys[key]
-	if news := !known && len(d.keys) < maxDamaged; news {
-		if d.keys == nil {
-			d.keys = make(map[string]struct{})
-		}
-		d.keys[key] = struct{}{}
-		d.some.Store(true)
-		m.q.cfg.logger.WarnContext(context.Background(), "redlock: node does not vote for a key", "node", m.addr, "key", call.Keys.Name, "reason", is)
+	if d.add(&damaged{key, is, m.q.clock.Now()}) {
+		m.q.lines.foreign(call.Keys.Name, func() {
+			m.q.cfg.logger.WarnContext(context.Background(), "redlock: node does not vote for a key", "node", m.addr, "key", call.Keys.Name, "reason", is)
+		})
 	}
-	d.last.Store(&damaged{key, is, m.q.clock.Now()})
-	d.mu.Unlock()
 	return why
+}
+
+// add keeps what was found, and reports whether it is news.
+func (d *damage) add(is *damaged) (news bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last.Store(is)
+	_, known := d.keys[is.key]
+	if news = !known && len(d.keys) < maxDamaged; !news {
+		return false
+	}
+	if d.keys == nil {
+		d.keys = make(map[string]struct{})
+	}
+	d.keys[is.key] = struct{}{}
+	d.some.Store(true)
+	return true
 }
 
 // standing notes a lock of another owner on a node that is there for longer than any lease may
@@ -133,10 +143,18 @@ func counterName(keys *wire.Keys) string { return keys.Fences + " " + keys.Slot 
 
 // healed notes that the node has granted the key, or put it back with its counter.
 func (d *damage) healed(m *member, call *wire.Call) {
+	if d.remove(counterName(call.Keys), call.Keys.Lock) {
+		m.q.lines.foreign(call.Keys.Name, func() {
+			m.q.cfg.logger.InfoContext(context.Background(), "redlock: node votes for a key again", "node", m.addr, "key", call.Keys.Name)
+		})
+	}
+}
+
+// remove forgets what is not damaged any more, and reports whether there was any of it.
+func (d *damage) remove(keys ...string) (any bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	any := false
-	for _, key := range []string{counterName(call.Keys), call.Keys.Lock} {
+	for _, key := range keys {
 		if _, known := d.keys[key]; !known {
 			continue
 		}
@@ -147,9 +165,7 @@ func (d *damage) healed(m *member, call *wire.Call) {
 		}
 	}
 	d.some.Store(len(d.keys) > 0)
-	if any {
-		m.q.cfg.logger.InfoContext(context.Background(), "redlock: node votes for a key again", "node", m.addr, "key", call.Keys.Name)
-	}
+	return any
 }
 
 // warning is what was found last, unless that is long ago.

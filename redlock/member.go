@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,7 +51,7 @@ type member struct {
 	differs      atomic.Pointer[ConditionError] // how another process's list differs there
 	silent       atomic.Pointer[NodeError]      // why it does not answer, once that was logged
 
-	telling sync.Mutex // held while a tracer is told, so that what it is told last is so
+	tells atomic.Int32 // how often the tracer is to be told; who makes it 1 does so, until it is 0
 
 	// Used on the node's goroutine only.
 	cut         bool     // the last exchange failed
@@ -202,14 +201,23 @@ func (o observer) Status(was, is *node.Status) {
 	o.logLacks(o.q.conditionError(was.Lacks), o.q.conditionError(is.Lacks))
 }
 
-// tell tells the tracer whether the node votes now.
+// tell tells the tracer whether the node votes now. What it is told last is so: one goroutine tells
+// it at a time, and again what has changed meanwhile.
 func (m *member) tell() {
 	t := m.q.cfg.tracers.vote
-	if t == nil {
+	if t == nil || m.tells.Add(1) > 1 {
 		return
 	}
-	m.telling.Lock()
-	defer m.telling.Unlock()
+	for told := int32(1); ; told = m.tells.Load() {
+		t.TraceVote(context.Background(), m.vote())
+		if m.tells.CompareAndSwap(told, 0) {
+			return
+		}
+	}
+}
+
+// vote is what a tracer is told of the node now.
+func (m *member) vote() TraceVoteData {
 	status := m.Status()
 	data := TraceVoteData{Quorum: m.q, Node: m.addr, Err: m.reason(status)}
 	switch silent := m.unanswered(); {
@@ -227,7 +235,7 @@ func (m *member) tell() {
 		data.Warning = why
 	}
 	data.Votes = data.Err == nil
-	t.TraceVote(context.Background(), data)
+	return data
 }
 
 // Sampled compares the server's clock with the others'.

@@ -109,6 +109,10 @@ func (o *operation) send(ctx context.Context, at *attempt, call wire.Call, expir
 		o.key = at.keys.Name
 		o.trace.begin(o.q)
 	}
+	if o.trace.nodes != nil { // foreign code is called
+		o.q.lines.aside(o.key, 1)
+		defer o.q.lines.aside(o.key, -1)
+	}
 	for i, m := range o.q.nodes {
 		if want != nil && !want(i) {
 			continue
@@ -146,7 +150,7 @@ func (t *trace) begin(q *Quorum) {
 func (t *trace) start(ctx context.Context, m *member, slot int, data TraceNodeStartData) {
 	if t.nodes != nil {
 		data.Node = m.addr
-		m.q.lines.foreign(data.Key, func() { t.nodes[slot] = m.q.cfg.tracers.node.TraceNodeStart(ctx, data) })
+		t.nodes[slot] = m.q.cfg.tracers.node.TraceNodeStart(ctx, data)
 	}
 }
 
@@ -163,7 +167,7 @@ func (t *trace) end(m *member, slot int, op Op, key string, rep *vote.Reply) {
 	if rep.Err != nil {
 		data.Err = m.failure(op, rep.Err)
 	}
-	m.q.lines.foreign(key, func() { m.q.cfg.tracers.node.TraceNodeEnd(t.nodes[slot], data) })
+	m.q.cfg.tracers.node.TraceNodeEnd(t.nodes[slot], data)
 	t.nodes[slot] = nil
 }
 

@@ -334,11 +334,13 @@ func (q *Quorum) start() {
 		q.cfg.logger.InfoContext(context.Background(), "redlock: no prefix was given: services that share these nodes share keys, elections and jobs of the same name; "+
 			"give each its own with redlock.WithPrefix", "prefix", q.cfg.prefix)
 	}
+	q.work.Go(q.extender.run)
 	for _, n := range q.nodes {
-		n.tell()
 		go n.Run()
 	}
-	q.work.Go(q.extender.run)
+	for _, n := range q.nodes {
+		n.tell()
+	}
 }
 
 // Close ends every lease that is still held, as lost for LostClosed, sends what releases are still

@@ -27,11 +27,12 @@ func (l *holding) Release(ctx context.Context) error {
 	ended := l.end(ErrReleased)
 	l.mu.Unlock()
 	var err error
-	defer func() {
+	end := func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.release.end(err)
-	}()
+	}
+	defer end() // a tracer may panic
 
 	ctx = l.q.detach(ctx)
 	t := l.q.cfg.tracers.release
@@ -42,6 +43,7 @@ func (l *holding) Release(ctx context.Context) error {
 	if lost := l.final.Load().err; !ended {
 		err = lost
 	}
+	end()
 	if t != nil {
 		t.TraceReleaseEnd(ctx, TraceReleaseEndData{Key: l.Key(), Lease: l.shown(), Held: l.held(), Lost: !ended, Err: err})
 	}
@@ -68,6 +70,9 @@ func (r *release) wait() <-chan struct{} {
 }
 
 func (r *release) end(outcome error) {
+	if r.ended {
+		return
+	}
 	r.outcome, r.ended = outcome, true
 	if r.done != nil {
 		close(r.done)

@@ -179,23 +179,39 @@ func (r *reporter) none() bool {
 // refused logs a line for each node that begins to refuse what is told, or refuses it for another
 // reason, and one when it takes it again. That a node does not answer is told elsewhere.
 func (r *reporter) refused(replies []vote.Reply) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	log, ctx := r.q.cfg.logger, context.Background()
 	for i := range replies {
 		rep, m := &replies[i], r.q.nodes[i]
+		var why *NodeError
 		switch {
-		case rep.Verdict == wire.OK && r.said[i] != "":
-			r.q.cfg.logger.InfoContext(context.Background(), "redlock: node takes again what processes tell people", "node", m.addr)
-			delete(r.said, i)
+		case rep.Verdict == wire.OK:
 		case rep.Verdict != wire.Failed || !wire.IsServerError(rep.Err):
+			continue
 		default:
-			why := m.failure(OpPost, rep.Err)
-			if word := why.ErrorType(); r.said[i] != word {
-				r.said[i] = word
-				r.q.cfg.logger.WarnContext(context.Background(), "redlock: node does not take what processes tell people: package admin lacks it", "node", m.addr, "error", why)
-			}
+			why = m.failure(OpPost, rep.Err)
+		}
+		switch news := r.says(i, why); {
+		case !news:
+		case why == nil:
+			log.InfoContext(ctx, "redlock: node takes again what processes tell people", "node", m.addr)
+		default:
+			log.WarnContext(ctx, "redlock: node does not take what processes tell people: package admin lacks it", "node", m.addr, "error", why)
 		}
 	}
+}
+
+// says notes why a node refuses what is told, nil for that it does not, and reports whether that is
+// news.
+func (r *reporter) says(node int, why *NodeError) (news bool) {
+	word := ""
+	if why != nil {
+		word = why.ErrorType()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.said[node]
+	r.said[node] = word
+	return was != word
 }
 
 // takeDown takes the card of a process down that ends. It is queued when takeDown returns.

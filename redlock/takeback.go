@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
@@ -24,7 +25,8 @@ const (
 // which there is nothing to free, and those who wait ask often. It ends the round for Close.
 func (q *Quorum) takeBack(ctx context.Context, at *attempt, rd *operation, then next) {
 	at.ended.Store(true)
-	u := &undo{q: q, at: at, ctx: q.detach(ctx), then: then, left: len(q.nodes)}
+	u := &undo{q: q, at: at, ctx: q.detach(ctx), then: then}
+	u.left.Store(int32(len(q.nodes)))
 	for _, a := range rd.LeaveTo(u, func(int, *vote.Reply) bool { return true }) {
 		u.Late(a.Slot, a.Reply)
 	}
@@ -37,14 +39,12 @@ type undo struct {
 	ctx  context.Context
 	then next
 
+	left  atomic.Int32 // nodes that have not answered, or for which there is something left to do
 	mu    sync.Mutex
 	freed []int // guarded by mu; nodes that may have granted
-	left  int   // guarded by mu; nodes that have not answered
 }
 
 func (u *undo) Late(slot int, rep *vote.Reply) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	// A server that was not asked has granted nothing, but an earlier request of the same owner may
 	// have been sent.
 	if rep.Verdict == wire.OK || rep.Verdict == wire.Failed && (u.at.again.Load() || !rep.Unsent) {
@@ -53,23 +53,24 @@ func (u *undo) Late(slot int, rep *vote.Reply) {
 	if rep.Verdict == wire.OK && u.then == sleeps && u.at.member != "" {
 		u.rejoin(slot)
 	}
-	if u.left--; u.left == 0 {
+	if u.left.Add(-1) == 0 {
 		u.q.rounds.Done()
 	}
 }
 
 // free takes a node's grant back. Once that may have been a quorum of grants, which came too late,
 // it calls those who wait, also on the nodes before: they may have been told that the key is held.
-// Called with mu held.
 func (u *undo) free(slot int) {
+	u.mu.Lock()
 	u.freed = append(u.freed, slot)
-	call, slots := u.then == givesUp, u.freed[len(u.freed)-1:]
+	call, slots := u.then == givesUp, []int{slot}
 	if len(u.freed) >= u.q.need {
 		call = true
 		if len(u.freed) == u.q.need {
-			slots = u.freed
+			slots = slices.Clone(u.freed)
 		}
 	}
+	u.mu.Unlock()
 	u.q.sendRelease(u.ctx, u.at, u.q.takingBack(u.at, call), func(i int) bool { return slices.Contains(slots, i) }).drop()
 }
 

@@ -114,10 +114,12 @@ type Hearer struct {
 	f     func(wire.Entry)
 	ended atomic.Bool
 
-	mu    sync.Mutex
-	known map[id]map[int]bool // guarded by mu; the nodes that have told it, since it was heard last
-	order [remembered]id      // guarded by mu; a ring
-	next  int                 // guarded by mu; in order
+	mu     sync.Mutex
+	known  map[id]map[int]bool // guarded by mu; the nodes that have told it, since it was heard last
+	order  [remembered]id      // guarded by mu; a ring
+	next   int                 // guarded by mu; in order
+	heard  []wire.Entry        // guarded by mu; what f is to be called with
+	passes bool                // guarded by mu; a goroutine calls f with it, until there is no more
 }
 
 // NewHearer makes one that calls f, on one goroutine at a time.
@@ -133,6 +135,13 @@ func (h *Hearer) Heard(node int, message string) {
 	if !ok || h.ended.Load() {
 		return
 	}
+	if h.add(node, e) {
+		h.pass()
+	}
+}
+
+// add keeps an entry that is to be passed on, and reports whether the caller is to do that.
+func (h *Hearer) add(node int, e wire.Entry) (pass bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	k := idOf(e)
@@ -143,12 +152,34 @@ func (h *Hearer) Heard(node int, message string) {
 		h.next = (h.next + 1) % remembered
 	case !by[node]:
 		by[node] = true
-		return
+		return false
 	default:
 		clear(by)
 		by[node] = true
 	}
-	h.f(e)
+	if len(h.heard) == remembered {
+		return false // f takes its time: entries may be missed
+	}
+	h.heard = append(h.heard, e)
+	pass, h.passes = !h.passes, true
+	return pass
+}
+
+// pass calls f with what was heard, and with what is heard meanwhile.
+func (h *Hearer) pass() {
+	for {
+		h.mu.Lock()
+		if h.passes = len(h.heard) > 0; !h.passes {
+			h.mu.Unlock()
+			return
+		}
+		e := h.heard[0]
+		h.heard = h.heard[1:]
+		h.mu.Unlock()
+		if !h.ended.Load() {
+			h.f(e)
+		}
+	}
 }
 
 // Subscribed is told whether a node tells entries. That it does not is told elsewhere.

@@ -146,3 +146,28 @@ func TestHearerPassesOnOnce(t *testing.T) {
 	require.Len(t, heard, 4+remembered)
 	require.False(t, strings.Contains(strings.Join(heard, " "), "b"))
 }
+
+// What hears an entry may have another one heard meanwhile: it is called with that later, and never
+// twice at a time. Of a crowd that comes meanwhile, some are missed.
+func TestHearerIsNotCalledUnderItself(t *testing.T) {
+	message := func(i int) string { return fmt.Sprintf("1 %d 1 - text", i) }
+	var h *Hearer
+	var heard []int64
+	running := false
+	h = NewHearer(func(e wire.Entry) {
+		require.False(t, running)
+		running = true
+		if e.At == 1 {
+			for i := range 2 * remembered {
+				h.Heard(0, message(2+i))
+			}
+		}
+		heard = append(heard, e.At)
+		running = false
+	})
+	h.Heard(0, message(1))
+	require.Len(t, heard, 1+remembered)
+	require.IsIncreasing(t, heard)
+	h.Heard(0, message(10_000))
+	require.Equal(t, int64(10_000), heard[len(heard)-1], "it goes on")
+}
