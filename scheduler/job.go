@@ -234,7 +234,12 @@ func (s *Scheduler) Jobs() []gocron.Job {
 }
 
 // JobsWaitingInQueue is gocron's: how many ticks wait for a place (gocron.WithLimitConcurrentJobs).
-func (s *Scheduler) JobsWaitingInQueue() int { return s.limit.waitingTicks() }
+func (s *Scheduler) JobsWaitingInQueue() int {
+	if s.limit == nil {
+		return 0
+	}
+	return int(s.limit.waiting.Load())
+}
 
 // RemoveJob is gocron's. A run that goes on is told to end and keeps its lease until it has; ticks
 // that wait are given up. How far the job has come stays on the nodes.

@@ -22,17 +22,20 @@ var errTooOld = errors.New("scheduler: the tick is too old")
 
 // ask takes the lease, decides under it, and runs what is owed at a time, which may be ahead.
 func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time {
-	waited := false
+	limit, waited := j.s.limit, false
 	if v.Due {
-		var err error
-		if waited, err = j.s.limit.take(ctx, j); errors.Is(err, errNoPlace) {
-			j.skip(ctx, &SkipError{Job: j.name, Tick: j.s.local(v.Tick), Count: 1, Reason: SkipLimit, Pending: true})
-			return time.Time{} // a place that is given back kicks the job
+		if waited = !limit.try(); waited {
+			if limit.ages {
+				j.skip(ctx, &SkipError{Job: j.name, Tick: j.s.local(v.Tick), Count: 1, Reason: SkipLimit, Pending: true})
+			}
+			if err := limit.take(ctx); err != nil {
+				return j.standBy(ctx, err)
+			}
 		}
-		if err != nil {
-			return j.standBy(ctx, err)
+		defer limit.giveBack()
+		if waited && limit.ages {
+			return j.s.now() // another replica may have run it meanwhile
 		}
-		defer j.s.limit.giveBack()
 	}
 	ahead := at.After(j.s.now())
 	if ahead {

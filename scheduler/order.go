@@ -123,7 +123,7 @@ func (j *job) runNow(ctx context.Context, order string) (*run, error) {
 	if err := j.unfit(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := j.s.limit.take(ctx, nil); err != nil {
+	if !j.s.limit.try() {
 		return nil, &SkipError{Job: j.name, Reason: SkipLimit}
 	}
 	var r *run

@@ -2,6 +2,7 @@ package gocronx_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -91,6 +92,24 @@ func TestRunsAtATimeHaveTheirOwnTasks(t *testing.T) {
 		close(end)
 		require.NoError(t, <-over)
 		require.NoError(t, <-over)
+	})
+}
+
+// A monitor hears of a run whose job was updated after gocron has begun it: of no delay, because
+// that of the identifier is another job.
+func TestUpdateBeforeTheTaskIsCalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{}
+		e := newExecutor(t, r.settings()...)
+		first := install(t, e, gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) { time.Sleep(time.Second) })))
+		time.AfterFunc(time.Second/2, func() {
+			_, err := place(e, read(t), first.ID())
+			require.NoError(t, err)
+		})
+		require.NoError(t, first.Run(t.Context(), time.Now(), succeed))
+		told := strings.Join(r.take(0), ", ")
+		require.Contains(t, told, "running job")
+		require.NotContains(t, told, "delay")
 	})
 }
 

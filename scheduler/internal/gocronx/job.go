@@ -19,7 +19,7 @@ type Job struct {
 	shown      gocron.Job // what monitors see
 	removed    chan struct{}
 	turn       chan struct{}         // holds a value from an offer until its task is called
-	current    atomic.Pointer[offer] // that has the turn, or had it last
+	current    atomic.Pointer[offer] // that has the turn; nil for none
 }
 
 // NewJob makes a job of a definition that has a name, for Executor.Install.
@@ -145,7 +145,12 @@ func (j *Job) call(ctx context.Context) error {
 }
 
 // due returns the time of the run that is about to begin; zero if it is no tick.
-func (j *Job) due() time.Time { return j.current.Load().due }
+func (j *Job) due() time.Time {
+	if o := j.current.Load(); o != nil {
+		return o.due
+	}
+	return time.Time{}
+}
 
 // Unlock ends a run, whose task a listener may have kept from being called.
 func (o *offer) Unlock(context.Context) error {
@@ -156,4 +161,9 @@ func (o *offer) Unlock(context.Context) error {
 
 // pass gives the turn to the next offer. By taking turns the task that gocron calls is that of the
 // run which Lock began, and no other's.
-func (o *offer) pass() { o.passed.Do(func() { <-o.job.turn }) }
+func (o *offer) pass() {
+	o.passed.Do(func() {
+		o.job.current.Store(nil)
+		<-o.job.turn
+	})
+}
