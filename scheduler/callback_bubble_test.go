@@ -81,8 +81,6 @@ func TestForeignCodeCallsBack(t *testing.T) {
 			RunEnd:  func(context.Context, scheduler.RunEndTrace) { call.back("RunEnd") },
 			TraceID: func(context.Context) string { call.back("TraceID"); return "" },
 			Skip:    func(context.Context, *scheduler.SkipError) { call.back("Skip") },
-			Log:     func(context.Context, scheduler.LogTrace) { call.back("Log") },
-			Pause:   func(context.Context, scheduler.PauseTrace) { call.back("Pause") },
 		}))
 		call.mu.Lock()
 		call.r = r
@@ -110,7 +108,7 @@ func TestForeignCodeCallsBack(t *testing.T) {
 	call.mu.Lock()
 	defer call.mu.Unlock()
 	require.Equal(t, call.went, call.came)
-	for _, kind := range []string{"Job", "Tick", "RunStart", "RunEnd", "TraceID", "Skip", "Log", "the task", "BeforeJobRuns", "AfterJobRuns", "AfterJobRunsWithError", "log: scheduler: the task failed"} {
+	for _, kind := range []string{"Job", "Tick", "RunStart", "RunEnd", "TraceID", "Skip", "the task", "BeforeJobRuns", "AfterJobRuns", "AfterJobRunsWithError", "log: scheduler: the task failed"} {
 		assert.NotZero(t, call.came[kind], "%s was not called", kind)
 	}
 }
