@@ -168,7 +168,7 @@ func (p *protocol) grant(t *state, i int, e event, yield yielder) {
 	for n := range p.Nodes {
 		cl := &t.nodes[n].cells[i]
 		cl.queue &^= cmdAgree
-		if cl.chosen && p.Extends {
+		if cl.chosen && p.proves() {
 			cl.proof = at.left
 		}
 		cl.reply, cl.chosen, cl.value = noReply, false, 0
@@ -192,7 +192,7 @@ func (p *protocol) grant(t *state, i int, e event, yield yielder) {
 // one may be carried out all the same, and is not heard.
 func (p *protocol) extendOn(s *state, i, n int, yield yielder) {
 	cl := &s.nodes[n].cells[i]
-	if !p.NoClocks && (cl.sent == p.valid() || s.attempts[i].left == p.valid()) || cl.queue&cmdExtend != 0 && cl.queue&cmdStale != 0 {
+	if p.proves() && (cl.sent == p.valid() || s.attempts[i].left == p.valid()) || cl.queue&cmdExtend != 0 && cl.queue&cmdStale != 0 {
 		return
 	}
 	t := *s
@@ -201,7 +201,9 @@ func (p *protocol) extendOn(s *state, i, n int, yield yielder) {
 		cl.queue |= cmdStale
 	}
 	cl.queue |= cmdExtend
-	cl.reply, cl.sent = noReply, p.valid()
+	if cl.reply = noReply; p.proves() {
+		cl.sent = p.valid()
+	}
 	p.finish(&t, event{kind: evExtend, attempt: int8(i), node: int8(n)}, yield)
 }
 
@@ -219,7 +221,8 @@ func (p *protocol) hear(s *state, i, n int, yield yielder) {
 // extension was sent, or ends what is known of it. It returns the property that this breaks.
 func (p *protocol) heard(t *state, i, n int) Property {
 	at, cl := &t.attempts[i], &t.nodes[n].cells[i]
-	if cl.told = cl.reply == gone; !cl.told {
+	denied := cl.reply == gone
+	if cl.told = denied && p.Losses > 0; !denied {
 		proof := cl.sent
 		if p.Defect == ProofFromAnswer {
 			proof = p.valid()
@@ -229,7 +232,7 @@ func (p *protocol) heard(t *state, i, n int) Property {
 		cl.proof = 0
 	}
 	cl.reply = noReply
-	if p.NoClocks || cl.sent < p.valid() {
+	if cl.sent < p.valid() {
 		cl.sent = 0
 	}
 	revived := at.phase == lapsed && p.deadline(t, i) > 0

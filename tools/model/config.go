@@ -41,6 +41,9 @@ func (c *Config) valid() uint8 {
 	return uint8(c.Validity)
 }
 
+// proves reports whether what nodes prove matters: leases are extended, and time is bounded.
+func (c *Config) proves() bool { return c.Extends && !c.NoClocks }
+
 // quorum is how many nodes must agree.
 func (c *Config) quorum() int {
 	if c.Defect == QuorumTooSmall {

@@ -151,9 +151,9 @@ func (p *protocol) lapse(t *state, i int) {
 }
 
 // deadline is how many ticks a lease is relied on. One that is not extended has the proofs of its
-// acquires only.
+// acquires only, and without clocks it is anything.
 func (p *protocol) deadline(s *state, i int) uint8 {
-	if !p.Extends {
+	if !p.proves() {
 		return s.attempts[i].left
 	}
 	need := p.quorum()
@@ -246,7 +246,7 @@ func (p *protocol) conclude(t *state, e event, broken Property, yield yielder) {
 		if at.phase != acquiring {
 			at.asked = 0
 		}
-		if at.phase == live && queued&(cmdAcquire|cmdAgain) == 0 && at.left < p.valid() && p.Extends {
+		if at.phase == live && queued&(cmdAcquire|cmdAgain) == 0 && at.left < p.valid() && p.proves() {
 			at.left = 0 // nothing counts from it any more
 		}
 		if at.phase == ended && queued&(cmdAgree|cmdStale|cmdExtend) == 0 {

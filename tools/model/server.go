@@ -68,10 +68,10 @@ func (p *protocol) acquire(s *state, i, n int, cmd command, e event, yield yield
 		case acquiring:
 			cl.reply, cl.value = granted, counter
 		case live: // a late grant, which is heard or not
-			if p.Extends && p.exact {
+			if p.proves() && p.exact {
 				p.finish(&t, e, yield)
 			}
-			if p.Extends {
+			if p.proves() {
 				cl.proof, cl.told = max(cl.proof, s.attempts[i].left), false
 			}
 		}
@@ -151,7 +151,7 @@ func (p *protocol) extend(s *state, i, n int, cmd command, e event, yield yielde
 			p.finish(&t, e, yield)
 		}
 	}
-	if (!own || p.absent(nd)) && cmd == cmdExtend && at.phase == live { // or as one that is in flight for ever
+	if (!own || p.absent(nd)) && cmd == cmdExtend && at.phase == live && p.proves() { // or as one that is in flight for ever
 		t := *s
 		t.nodes[n].cells[i].queue &^= cmd
 		e.kind = evGone
@@ -164,12 +164,12 @@ func (p *protocol) extend(s *state, i, n int, cmd command, e event, yield yielde
 func (p *protocol) answer(after *state, i, n int, cmd command, r reply, e event, yield yielder) {
 	t := *after
 	cl := &t.nodes[n].cells[i]
-	if cmd != cmdExtend || t.attempts[i].phase != live && t.attempts[i].phase != lapsed {
+	if cmd != cmdExtend || !p.proves() || t.attempts[i].phase != live && t.attempts[i].phase != lapsed {
 		p.finish(&t, e, yield)
 		return
 	}
 	late := p.exact || p.Defect == ProofFromAnswer || p.Defect == LateReply
-	if late || p.NoClocks {
+	if late {
 		lost := t
 		p.finish(&lost, e, yield)
 	}

@@ -54,6 +54,7 @@ func TestReductionsHideNothing(t *testing.T) {
 	for _, c := range []Config{
 		leases.but("holds", func(c *Config) { c.Extends = false }),
 		leases.but("asked again", func(c *Config) { c.Extends, c.NoStrays, c.Restarts, c.AsksOn = false, true, 0, 1 }),
+		leases.but("extended, heard late", func(c *Config) { c.NoStrays, c.Restarts, c.Starts = true, 0, 2 }),
 		small.but("tokens hold", func(*Config) {}),
 		leases.with(NoGate, none),
 		leases.with(NoDrift, none),
