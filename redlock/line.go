@@ -31,7 +31,7 @@ type wanted struct {
 	waits bool // for a holder
 }
 
-// line are those behind who asks.
+// line are those behind who asks. All of it is guarded by lines.mu.
 type line struct {
 	places list.List // of *place
 	came   uint64    // how many have come
@@ -42,7 +42,7 @@ type line struct {
 // place is that of one in a line.
 type place struct {
 	number uint64
-	at     *list.Element // nil once it was called
+	at     *list.Element // guarded by lines.mu; nil once it was called
 	turn   chan error    // of capacity 1; nil is for its turn, an error what it shares
 }
 
@@ -134,8 +134,9 @@ func (l *lines) leave(w wanted, p *place) (last error) {
 	if p.at != nil {
 		behind := l.lines[w]
 		behind.places.Remove(p.at)
+		last = behind.last
 		l.mu.Unlock()
-		return behind.last
+		return last
 	}
 	l.mu.Unlock()
 	if last = <-p.turn; last == nil { // it was called in that moment

@@ -201,7 +201,7 @@ func WithPrefix(prefix string) Option {
 			return &OptionError{"WithPrefix", `must be 1 to 128 bytes without { or }, which mark the key within its names on the servers, blanks, control characters, and *?[]\, which have a meaning in ACLs`}
 		}
 		if other, taken := wire.TakenBy(prefix); other != "" {
-			return &OptionError{"WithPrefix", fmt.Sprintf("%q has names in it of the prefix %q, for its %s: give it another name", prefix, other, taken)}
+			return &OptionError{"WithPrefix", fmt.Sprintf("%q is where the prefix %q has its %s: the two would share names on the servers, so choose another one", prefix, other, taken)}
 		}
 		c.prefix, c.prefixed = prefix, true
 		return nil

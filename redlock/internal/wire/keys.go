@@ -48,12 +48,15 @@ const (
 // kinded are those behind which another prefix would have its names among these.
 var kinded = []string{cards, journals}
 
+// plural is what a kind of names is called to people.
+func plural(name string) string { return strings.TrimSuffix(name[1:], "s") + "s" }
+
 // TakenBy returns another prefix of which a prefix would share names, and what those are for; an
 // empty text if there is none.
 func TakenBy(prefix string) (other, names string) {
 	for _, name := range kinded {
 		if other, ok := strings.CutSuffix(prefix, name); ok && other != "" {
-			return other, name[1:]
+			return other, plural(name)
 		}
 	}
 	for at := 0; ; at++ {
@@ -64,7 +67,7 @@ func TakenBy(prefix string) (other, names string) {
 		at += i
 		kind, _, named := strings.Cut(prefix[at+len(journals)+1:], "/")
 		if at > 0 && named && !strings.Contains(kind, ":") {
-			return prefix[:at], journals[1:]
+			return prefix[:at], plural(journals)
 		}
 	}
 }
