@@ -33,7 +33,7 @@ var inScheduler = []defect{
 		[]edit{{"scheduler/run.go", "err := r.write(within, func(rec joblog.Record) joblog.Record {", "err := (&run{}).write(within, func(rec joblog.Record) joblog.Record {"}},
 		"./scheduler", "TestAtLeastOnce"},
 	{"runs-with-a-clock-ahead", "A replica whose clock is ahead runs no ticks of the future.",
-		[]edit{{"scheduler/loop.go", "\tif isAhead(err) {\n", "\tif false {\n"}, {"scheduler/grant.go", "isAhead(err) && order == \"\"", "isAhead(err) && false"}},
+		[]edit{{"scheduler/loop.go", "\tif isAhead(err) {\n\t\treturn err\n", "\tif false {\n\t\treturn err\n"}, {"scheduler/grant.go", "isAhead(err) && order == \"\"", "isAhead(err) && false"}},
 		"./scheduler", "TestClockAheadThatIsSetRight"},
 	{"late-as-the-nodes-are-far", "A tick is asked for ahead of its time.",
 		[]edit{{"scheduler/loop.go", "return v.Tick.Add(-j.ahead)", "return v.At"}},
