@@ -14,11 +14,11 @@ import (
 )
 
 // A counter is damaged if it is no number below 2^53, or leads its server's clock by more than a
-// day (one that leads by less is told of, and followed): something else than this library has written it, see lib/counter.lua of wire. A node does
-// not grant a lease on a key whose counter it finds damaged, which other keys share, so that no
-// other node follows it, and the quorum is made up of others. Quorums of others have a node in
-// common, so tokens rise as ever. A lease that they grant puts its token in the place of the
-// damaged counter with its first extension.
+// day (one that leads by less is told of, and followed): something else than this library has
+// written it, see lib/counter.lua of wire. A node does not grant a lease on a key whose counter it
+// finds damaged, which other keys share, so that no other node follows it, and the quorum is made
+// up of others. Quorums of others have a node in common, so tokens rise as ever. A lease that they
+// grant puts its token in the place of the damaged counter with its first extension.
 //
 // The list of members is damaged if it is no text. That costs no vote: package membership tells of
 // what a node cannot keep.

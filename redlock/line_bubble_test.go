@@ -173,7 +173,7 @@ func TestWhoGivesUpInLine(t *testing.T) {
 
 // A turn that comes in the moment in which its waiter gives up is the next one's.
 func TestTurnOfOneThatGivesUp(t *testing.T) {
-	for range 50 {
+	for range 20 {
 		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 			q := open(t, fleet)
 			l := acquire(t, q)
