@@ -67,11 +67,13 @@ func TestHowTasksEnd(t *testing.T) {
 				r.Start()
 				until(at(15))
 				var end scheduler.RunEndTrace
+				c.book.mu.Lock()
 				for _, e := range c.book.ends {
 					if e.Run.Job == "job" {
 						end = e
 					}
 				}
+				c.book.mu.Unlock()
 				if test.text == "" {
 					require.NoError(t, end.Err)
 				} else {
@@ -85,8 +87,11 @@ func TestHowTasksEnd(t *testing.T) {
 				for _, part := range test.log {
 					require.Contains(t, lines[0], part)
 				}
+				mu.Lock()
+				heard := slices.Clone(calls)
+				mu.Unlock()
 				if test.calls != nil {
-					require.Equal(t, test.calls, calls)
+					require.Equal(t, test.calls, heard)
 				}
 				until(at(35))
 				require.Equal(t, []int{10, 10, 20, 20, 30, 30}, c.book.seconds(), "both jobs go on")
