@@ -296,14 +296,19 @@ func TestNothingIsQueuedTwice(t *testing.T) {
 func TestNodeThatLacksAKeyIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, leases := held(t, 3, 2)
+		wait := func(d time.Duration) {
+			q.extender.remove(&holding{}) // takes a lock, as those do who send then: what was read before comes before that
+			time.Sleep(d)
+			synctest.Wait()
+		}
 		sweep(q)
 		n := q.fake(0)
 		n.answer(0, digits("01"), nil)
 		n.answer(0, digits("01"), nil)
 		for i, pause := range []time.Duration{50, 100, 200} {
-			time.Sleep(pause * 85 / 100 * time.Millisecond)
+			wait(pause * 85 / 100 * time.Millisecond)
 			require.Len(t, n.sent, 1+i)
-			time.Sleep(pause * 30 / 100 * time.Millisecond)
+			wait(pause * 30 / 100 * time.Millisecond)
 			require.Len(t, n.sent, 2+i)
 			r := n.sent[1+i]
 			require.Equal(t, wire.Extend, r.Call.Op)
@@ -311,20 +316,20 @@ func TestNodeThatLacksAKeyIsAskedAgain(t *testing.T) {
 			require.Same(t, leases[0].attempt.keys, r.Call.Keys)
 			n.answer(1+i, wire.Answer{Verdict: wire.Refused, Extended: wire.ByOther}, nil)
 		}
-		time.Sleep(500 * time.Millisecond)
+		wait(500 * time.Millisecond)
 		n.answer(4, wire.Answer{Verdict: wire.OK, Extended: wire.Refilled}, nil)
-		time.Sleep(time.Second)
+		wait(time.Second)
 		require.Len(t, n.sent, 5)
 		require.Positive(t, leases[0].proofs[0].until)
 
 		n.status = &node.Status{Fault: &wire.Fault{Condition: wire.Quarantined}}
 		leases[0].hears(0, wire.Gone, q.clock.Now(), 0)
-		time.Sleep(time.Second)
+		wait(time.Second)
 		require.Len(t, n.sent, 5)
 		n.status = nil
 		leases[1].StopExtending()
 		leases[1].hears(0, wire.Gone, q.clock.Now(), 0)
-		time.Sleep(time.Second)
+		wait(time.Second)
 		require.Len(t, n.sent, 5)
 		require.Len(t, q.fake(1).sent, 1, "it is the others' business no more")
 	})

@@ -31,6 +31,8 @@ func newLeaseOf(h *holding) *Lease {
 	if h == nil {
 		return nil
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if l := h.handle.Value(); l != nil {
 		return l
 	}
@@ -44,6 +46,8 @@ func newLeaseOf(h *holding) *Lease {
 
 // shown is what tracers are shown of a lease: what its user has, while there is a user.
 func (h *holding) shown() *Lease {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if l := h.handle.Value(); l != nil {
 		return l
 	}

@@ -16,7 +16,7 @@ import (
 // holding is a lease as the Quorum has it, which extends it. What users have is a Lease.
 type holding struct {
 	q       *Quorum
-	handle  weak.Pointer[Lease]
+	handle  weak.Pointer[Lease] // guarded by mu
 	attempt *attempt
 	token   uint64
 	granted clock.Instant // start of the last round that acquired it
