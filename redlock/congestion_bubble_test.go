@@ -20,8 +20,8 @@ import (
 )
 
 // Behind a slow link nothing is lost: neither when one stands still for a while, nor when it takes
-// longer than a node timeout to extend all leases once. What is late is one round of extensions, and
-// no other queues behind it.
+// longer than a node timeout to extend all leases once. What is late is one round of extensions,
+// and no other queues behind it.
 func TestLeasesBehindASlowLink(t *testing.T) {
 	for _, test := range []struct {
 		name          string

@@ -43,8 +43,8 @@ const (
 	damagedSeen = time.Hour // for how long news of a key are news
 )
 
-// look notes what a reply says of its key, whose counter has that lead. A reply that says that it is
-// damaged gets its name.
+// look notes what a reply says of its key, whose counter has that lead. A reply that says that it
+// is damaged gets its name.
 func (d *damage) look(m *member, call *wire.Call, rep *vote.Reply, lead time.Duration) {
 	if rep.Err == nil {
 		if call.Op.Grants() && rep.Verdict == wire.OK {
@@ -119,8 +119,8 @@ func (d *damage) standing(m *member, keys *wire.Keys, rep *vote.Reply) {
 }
 
 // leads notes a counter that leads all clocks by more than this library needs, and less than makes
-// it damaged, or that it does not any more. Nodes follow it, so that tokens rise. They would go back
-// if it were lost.
+// it damaged, or that it does not any more. Nodes follow it, so that tokens rise. They would go
+// back if it were lost.
 func (d *damage) leads(m *member, call *wire.Call, by time.Duration) {
 	far, last := by > m.q.clocks.UsualLead(), d.last.Load()
 	if !far && last == nil {

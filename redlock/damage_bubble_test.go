@@ -186,8 +186,8 @@ func TestLockWithoutEndOnOneNode(t *testing.T) {
 	}
 }
 
-// A counter that leads the clocks by less than a day is followed, and Nodes says so of each node that
-// has it, until the clocks have come that far.
+// A counter that leads the clocks by less than a day is followed, and Nodes says so of each node
+// that has it, until the clocks have come that far.
 func TestCounterThatLeadsIsTold(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		var log lockedBuffer

@@ -15,8 +15,8 @@ const (
 	// extended together, at its beginning: whatever the number of leases, that is eight times in an
 	// interval.
 	phases = 8
-	// maxUnderway is how many leases a node has not answered for at most. What waits for a slow node
-	// waits here, where it can be taken back, and not in the network.
+	// maxUnderway is how many leases a node has not answered for at most. What waits for a slow
+	// node waits here, where it can be taken back, and not in the network.
 	maxUnderway = 4 * wire.MaxGroup
 )
 

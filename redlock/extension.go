@@ -13,9 +13,9 @@ import (
 )
 
 // extension is what nodes are asked at once for leases with the same TTL: to renew keys that are
-// there, and tokens. Each node answers for itself, see holding.hears. A lease whose key is not there
-// is asked for alone, by a script that looks at what is the matter and may put the key back, see
-// holding.lacks.
+// there, and tokens. Each node answers for itself, see holding.hears. A lease whose key is not
+// there is asked for alone, by a script that looks at what is the matter and may put the key back,
+// see holding.lacks.
 type extension struct {
 	q      *Quorum
 	group  *group // that was due; nil for what one node lacks

@@ -31,6 +31,8 @@ func newLeaseOf(h *holding) *Lease {
 	if h == nil {
 		return nil
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if l := h.handle.Value(); l != nil {
 		return l
 	}
@@ -44,6 +46,8 @@ func newLeaseOf(h *holding) *Lease {
 
 // shown is what tracers are shown of a lease: what its user has, while there is a user.
 func (h *holding) shown() *Lease {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if l := h.handle.Value(); l != nil {
 		return l
 	}
@@ -107,9 +111,9 @@ func (l *Lease) Context() context.Context {
 }
 
 // Deadline returns until when the lease may be relied on, as known now: for the TTL from when the
-// nodes of a quorum were last asked that have the key, less the allowance for drift. Extensions move
-// it, and a node that has lost the key may bring it nearer. It is to be compared with time.Now in
-// this process; it means nothing on another machine.
+// nodes of a quorum were last asked that have the key, less the allowance for drift. Extensions
+// move it, and a node that has lost the key may bring it nearer. It is to be compared with time.Now
+// in this process; it means nothing on another machine.
 func (l *Lease) Deadline() time.Time { return l.of().Deadline() }
 
 // Err returns nil while the lease is valid, ErrReleased after Release, and a *LostError when it was

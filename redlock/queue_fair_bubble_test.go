@@ -74,8 +74,8 @@ func waitFor(t *testing.T, q *redlock.Quorum, opts ...redlock.LeaseOption) *wait
 	return w
 }
 
-// listening has a Quorum hear calls, as it does from its first waiter on: the next one joins a queue
-// with its first attempt.
+// listening has a Quorum hear calls, as it does from its first waiter on: the next one joins a
+// queue with its first attempt.
 func listening(t *testing.T, holder, q *redlock.Quorum) {
 	t.Helper()
 	l, err := holder.TryAcquire(t.Context(), "heard")

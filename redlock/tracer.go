@@ -115,8 +115,8 @@ type TraceNodeEndData struct {
 }
 
 // ExtendTracer is told of the extensions of a lease: of each once when the deadline has moved, or
-// when so many nodes have failed that it cannot (and then when it moves all the same), and of a node
-// that has got a lost key back.
+// when so many nodes have failed that it cannot (and then when it moves all the same), and of a
+// node that has got a lost key back.
 type ExtendTracer interface {
 	TraceExtend(ctx context.Context, data TraceExtendData)
 }

@@ -66,8 +66,8 @@ func (c *caller) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// A logger, a tracer, a listener or a task that calls the library does not stop it, nor itself. (What
-// gocron logs it logs on the goroutine that Jobs would ask.)
+// A logger, a tracer, a listener or a task that calls the library does not stop it, nor itself.
+// (What gocron logs it logs on the goroutine that Jobs would ask.)
 func TestForeignCodeCallsBack(t *testing.T) {
 	call := &caller{Handler: slog.DiscardHandler, went: make(map[string]int), came: make(map[string]int)}
 	inCluster(t, func(t *testing.T, c *cluster) {

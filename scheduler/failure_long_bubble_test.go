@@ -269,8 +269,8 @@ func TestNodesFarAway(t *testing.T) {
 	})
 }
 
-// Many jobs are asked for so early that their pauses have to be read again: that is done before they
-// are due.
+// Many jobs are asked for so early that their pauses have to be read again: that is done before
+// they are due.
 func TestManyJobsWithNodesFarAway(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		const jobs = 500

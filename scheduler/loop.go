@@ -228,7 +228,8 @@ func (j *job) ahead() time.Duration {
 	return leastAhead + time.Duration(j.place*float64(spread))
 }
 
-// placeOf spreads the replicas over the moments before a tick at which they ask for it: from 0 to 1.
+// placeOf spreads the replicas over the moments before a tick at which they ask for it: from 0 to
+// 1.
 func placeOf(job, identity string) float64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(job + "\x00" + identity))

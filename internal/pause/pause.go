@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// Fresh is for how long a read of a pause is good enough to begin a run, by the monotonic clock.
-	// It covers the 350 ms by which a scheduler of few jobs asks for a tick ahead of its time; one of
-	// more than 150 asks earlier, and reads again.
+	// Fresh is for how long a read of a pause is good enough to begin a run, by the monotonic
+	// clock. It covers the 350 ms by which a scheduler of few jobs asks for a tick ahead of its
+	// time; one of more than 150 asks earlier, and reads again.
 	Fresh = 400 * time.Millisecond
 	// MaxText bounds who pauses and why, in bytes each.
 	MaxText = 256

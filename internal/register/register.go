@@ -19,7 +19,8 @@ const MaxValue = 4096
 var (
 	// ErrSuperseded means that a holder with a larger fencing token has read the register. It is
 	// permanent for this lease, which has ended or is about to, unless tokens have gone back: nodes
-	// that have lost their counters and whose clocks are behind give such, until they have caught up.
+	// that have lost their counters and whose clocks are behind give such, until they have caught
+	// up.
 	ErrSuperseded = errors.New("register: a later holder has read it")
 	// ErrUnknown means that no quorum is known to have taken a write, and that it may come into
 	// force all the same: at once, or with the next read. The holder must not act on it. It comes

@@ -19,9 +19,9 @@
 // never. A client decides with some of the answers that were given by then; the others are late or
 // lost. So there is no step for the receipt of an answer, none for a command that is refused (it
 // might as well be in flight for ever), and one for a command that is lost only where another is
-// waiting behind it. A lease sends each node one extension in a tick at most, and at most two are in
-// flight there: a second only when the connection of the first has broken, whose answer is then not
-// heard.
+// waiting behind it. A lease sends each node one extension in a tick at most, and at most two are
+// in flight there: a second only when the connection of the first has broken, whose answer is then
+// not heard.
 //
 // What a node answers to an extension is a proof, from the sending on, or ends one. It is heard at
 // once or never. That it is heard late is among what happens then: until it is heard the lease has

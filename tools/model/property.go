@@ -26,8 +26,8 @@ const (
 	// process that they let begin, and for the lifetime after that could not take its ids back.
 	FleetGoesOn
 	// WhatStandsIsRead: whoever has read a register under a ballot has found every write that
-	// stands under a lower one, and of two that stand one was read by the other. In the model of the
-	// register only.
+	// stands under a lower one, and of two that stand one was read by the other. In the model of
+	// the register only.
 	WhatStandsIsRead
 )
 

@@ -287,8 +287,9 @@ func (c *Clocks) Lead(counter uint64, server time.Duration, wall time.Time) time
 	return time.Duration(min(counter, wire.MaxToken))*time.Microsecond - max(server, c.Latest(wall))
 }
 
-// UsualLead is by how much a counter may lead that only this library has written, while no clock was
-// set back: a token is a skew above the median at most, and that a skew above what is known here.
+// UsualLead is by how much a counter may lead that only this library has written, while no clock
+// was set back: a token is a skew above the median at most, and that a skew above what is known
+// here.
 func (c *Clocks) UsualLead() time.Duration { return 2*c.cfg.Skew() + compareEvery }
 
 // MostLead is by how much a counter may lead that is followed at all.

@@ -163,8 +163,9 @@ func TestSendAnswersNothing(t *testing.T) {
 	})
 }
 
-// A queue that is full refuses, but for the releases, which are sent later. It does not look through
-// what it has: that would cost each Send as much as all that waits, with everybody else waiting.
+// A queue that is full refuses, but for the releases, which are sent later. It does not look
+// through what it has: that would cost each Send as much as all that waits, with everybody else
+// waiting.
 func TestQueueIsBounded(t *testing.T) {
 	n := New(config(newServer("a")))
 	now := n.cfg.Clock.Now()

@@ -1,15 +1,15 @@
 // Package waitqueue tells those who wait for a key when it is their turn, without polling.
 //
 // Those who wait for a key queue for it on every node, in a sorted set of its own beside the key:
-// of each process the one that has waited longest. An attempt that is refused joins: its score is the time at which it began to wait by the nodes'
-// clocks (their median, so that clients with wrong clocks have no advantage), which puts it in the
-// same place on every node, also if it is lost and joins again. A release calls the first: it
-// publishes to the channel of that waiter's process, and reserves the key for it for a node
-// timeout, as a negative score that is the server's time at which that ends. Only the first three
-// pass a reservation, and nobody with its first attempt: so who has just released cannot come
-// before them. One that is called and does not come costs that timeout, and its place: the next two
-// are told to come then. One that gives up has the next called. A process that nobody hears any
-// more receives nothing, which is seen at once.
+// of each process the one that has waited longest. An attempt that is refused joins: its score is
+// the time at which it began to wait by the nodes' clocks (their median, so that clients with wrong
+// clocks have no advantage), which puts it in the same place on every node, also if it is lost and
+// joins again. A release calls the first: it publishes to the channel of that waiter's process, and
+// reserves the key for it for a node timeout, as a negative score that is the server's time at
+// which that ends. Only the first three pass a reservation, and nobody with its first attempt: so
+// who has just released cannot come before them. One that is called and does not come costs that
+// timeout, and its place: the next two are told to come then. One that gives up has the next
+// called. A process that nobody hears any more receives nothing, which is seen at once.
 //
 // The queue only ever refuses. It grants nothing, and all that is lost with it is time: a waiter
 // that hears nothing comes when the keys in its way expire, those before it first, and about once a
@@ -104,9 +104,10 @@ func (q *Queue) Place() uint64 {
 	return now
 }
 
-// Join makes a ticket with that place and starts listening. Where no quorum can call yet, it gets a notice when one
-// can, because what was released before then is not heard. One that has been refused already,
-// without having joined, gets it at once if one can. The caller ends it with Leave.
+// Join makes a ticket with that place and starts listening. Where no quorum can call yet, it gets a
+// notice when one can, because what was released before then is not heard. One that has been
+// refused already, without having joined, gets it at once if one can. The caller ends it with
+// Leave.
 func (q *Queue) Join(place uint64, identity string, refused bool) *Ticket {
 	q.mu.Lock()
 	defer q.mu.Unlock()

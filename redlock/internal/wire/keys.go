@@ -36,8 +36,8 @@ func slotOf(key string) uint32 {
 	return (h>>14 ^ h) % slots
 }
 
-// What follows a prefix in the names that stand for no key. Kinds follow the last two, and a kind of
-// journals any text.
+// What follows a prefix in the names that stand for no key. Kinds follow the last two, and a kind
+// of journals any text.
 const (
 	fences   = ":fences"
 	members  = ":members"

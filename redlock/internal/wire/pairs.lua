@@ -5,8 +5,8 @@
 -- What is done for each of them is what a packet costs a server. So those that are as most are get
 -- nothing that they do not need: acquisitions of absent keys with a counter below all hints, and
 -- since the last time that its expiry was set, see lib/count.lua; and releases of keys that all are
--- their owners'. All others are *odd*, and what is for them is made only where there are some. So it
--- is with those for whose key somebody queues.
+-- their owners'. All others are *odd*, and what is for them is made only where there are some. So
+-- it is with those for whose key somebody queues.
 --
 -- Queues are named here as in keys.go, and only where there may be some: to name one costs as much
 -- as to look. No two of the acquisitions have one counter, see Buffers.Group.

@@ -1,0 +1,212 @@
+package redlock
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// proof is what is known of a lease's key on a node.
+type proof struct {
+	until clock.Instant // the key is there until then at least, less the drift; 0 for that it is not known to be
+
+	pause   time.Duration // from the node's last answer that it does not have the key, until it is asked again
+	lacking bool          // it is to be asked again by itself
+	heals   bool          // it had a damaged counter when others granted the lease, and is to have its token
+}
+
+// spreadEvery is how often an extension refreshes the fencing counter, whose lifetime is a day.
+const spreadEvery = time.Hour
+
+// prove takes what nodes have answered to the round that granted the lease, or will. A quorum has
+// the key, and for as long as no other node has, the lease does not survive that one of the quorum
+// forgets it. So the others are asked again. Where all nodes grant it costs nothing.
+func (l *holding) prove(rd *operation) {
+	for _, c := range rd.LeaveTo(l, func(i int, rep *vote.Reply) bool {
+		if rep.Verdict == wire.OK {
+			l.proofs[i].until = clock.Instant(l.deadline.Load())
+		}
+		return rep.Verdict == wire.Refused || isDamaged(rep)
+	}) {
+		l.Late(c.Slot, c.Reply)
+	}
+}
+
+// Late takes a node's answer of the round that granted the lease: it has the key too, or another
+// owner has or had it there, or it is damaged.
+func (l *holding) Late(i int, rep *vote.Reply) {
+	m := l.q.nodes[i]
+	switch {
+	case rep.Verdict == wire.OK:
+		l.hears(i, wire.InPlace, l.since, l.since)
+		return
+	case rep.Verdict == wire.Refused, isDamaged(rep):
+		l.mu.Lock()
+		l.proofs[i].heals = rep.Verdict != wire.Refused
+		l.lacks(i)
+		l.mu.Unlock()
+	}
+	m.damage.standing(m, l.attempt.keys, rep)
+}
+
+// hears takes what a node has said to an extension that was sent at that time. That the key is
+// there counts from then, however late the answer comes; that it is not ends what was known. The
+// deadline is what a quorum proves: if that has passed now, the lease is lost.
+//
+// It returns how long the lease would have been valid otherwise, 0 if it has ended, and whether it
+// was extended: for the first time to a full validity from start on. The clock is read with mu
+// held, in which the lease also ends: between the deadline and a loss nothing can move the
+// deadline.
+func (l *holding) hears(i int, said wire.Extended, sent, start clock.Instant) (margin time.Duration, extended bool) {
+	l.mu.Lock()
+	now := l.q.clock.Now()
+	margin = clock.Instant(l.deadline.Load()).Sub(now)
+	if margin <= 0 || l.final.Load() != nil {
+		l.mu.Unlock()
+		return 0, false
+	}
+	validity := l.q.cfg.validity(l.TTL())
+	p := &l.proofs[i]
+	if said == wire.InPlace || said == wire.Refilled {
+		p.until, p.pause = max(p.until, sent.Add(validity)), 0
+	} else {
+		p.until = 0
+	}
+	next := l.proven()
+	if next <= now {
+		tell := l.loses(LostRefused)
+		l.mu.Unlock()
+		tell()
+		return 0, false
+	}
+	before := clock.Instant(l.deadline.Swap(int64(next)))
+	if next < before && l.timer != nil {
+		l.timer.Reset(next.Sub(now))
+	}
+	if p.until == 0 {
+		l.lacks(i)
+	}
+	if extended = next >= start.Add(validity) && (l.told < start || l.lastErr != nil); extended {
+		l.told, l.lastErr = start, nil
+	}
+	l.mu.Unlock()
+	return margin, extended
+}
+
+// proven is until when a quorum of nodes has the key, by what is known. Called with mu held.
+func (l *holding) proven() (until clock.Instant) {
+	for i := range l.proofs {
+		at, nodes := l.proofs[i].until, 0
+		for k := range l.proofs {
+			if l.proofs[k].until >= at {
+				nodes++
+			}
+		}
+		if nodes >= l.q.need {
+			until = max(until, at)
+		}
+	}
+	return until
+}
+
+// misses reports, once, that an extension that began at that time cannot move the deadline any
+// more, because of what nodes have said to it. The error is kept for the day the lease is lost.
+func (l *holding) misses(start clock.Instant, replies []vote.Reply) (margin time.Duration, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	agreed, missed := 0, 0
+	for i := range replies {
+		switch rep := &replies[i]; {
+		case rep.Verdict == wire.Pending:
+		case rep.Verdict == wire.Failed || l.proofs[i].until == 0:
+			missed++
+		default:
+			agreed++
+		}
+	}
+	margin = l.remaining()
+	if missed <= len(replies)-l.q.need || l.told >= start || l.final.Load() != nil || margin <= 0 {
+		return 0, nil
+	}
+	l.told, l.spread = start, start.Add(-spreadEvery)
+	l.lastErr = l.q.quorumError(OpExtend, l.Key(), vote.Outcome{Tally: vote.Tally{Agreed: agreed}, Replies: replies})
+	return margin, l.lastErr
+}
+
+// lacksAfter is how soon a node is asked again that does not have the key. What was in the way
+// there, an attempt of a rival, is taken back within a round trip or two. And a quorum that has
+// lost the key has said so by then.
+const lacksAfter = 50 * time.Millisecond
+
+// lacks has a node asked again that has answered that it does not have the key. If it says so
+// again, the next time is twice as late, and so on up to the interval: the rival may be far away.
+// From then on the lease is extended alone, so all that costs a handful of requests, whatever nodes
+// say. One that does not vote could not put the key back. Called with mu held.
+func (l *holding) lacks(i int) {
+	p, cfg := &l.proofs[i], l.attempt.cfg
+	if p.lacking || cfg.manual || l.unextended.Load() || l.q.nodes[i].Status().Reason() != nil {
+		return
+	}
+	if p.pause = min(max(2*p.pause, lacksAfter), cfg.interval); p.pause == cfg.interval {
+		return
+	}
+	p.lacking = true
+	time.AfterFunc(jitter(p.pause, pauseJitter), func() {
+		l.mu.Lock()
+		l.proofs[i].lacking = false
+		l.mu.Unlock()
+		if l.extends() {
+			l.q.extender.ask(i, l.q.extendAlone(l, l.q.clock.Now(), nil))
+		}
+	})
+}
+
+// isAlone reports whether the lease is to be extended alone. With others, one with a minimum hold
+// would revive what a release has left, which the extension may overtake.
+func (l *holding) isAlone() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.attempt.cfg.minHold > 0 || slices.ContainsFunc(l.proofs, func(p proof) bool { return p.pause == l.attempt.cfg.interval })
+}
+
+// extends reports whether the lease is to be extended.
+func (l *holding) extends() bool { return !l.unextended.Load() && l.Err() == nil }
+
+// isDamaged reports whether a node has answered that what it has of the key is damaged.
+func isDamaged(rep *vote.Reply) bool {
+	if rep.Err == nil {
+		return false
+	}
+	why := wire.FaultOf(rep.Err)
+	return why != nil && why.Condition == wire.Damaged
+}
+
+// spreads reports whether an extension that begins at that time is to spread the token, as one does
+// once in a while.
+func (l *holding) spreads(start clock.Instant) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if start.Sub(l.spread) < spreadEvery {
+		return false
+	}
+	l.spread = start
+	return true
+}
+
+// extendCall renews the key on a node. If the node is not known to have it, it also puts it back,
+// and heals the counter there.
+func (l *holding) extendCall(i int) *wire.Call {
+	call := l.attempt.call(wire.Extend)
+	call.TTL, call.Spread = l.q.texts.milliseconds(l.TTL()), "0"
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := &l.proofs[i]
+	if call.Refill = p.until == 0; p.heals {
+		p.heals, call.Spread = false, strconv.FormatInt(l.q.clocks.Latest(time.Now()).Microseconds(), 10)
+	}
+	return &call
+}
