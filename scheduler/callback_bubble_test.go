@@ -43,7 +43,7 @@ func (c *caller) back(kind string) {
 	r.q.Nodes(ctx)
 	for _, j := range r.Jobs() {
 		_, _ = j.NextRuns(2)
-		_, _ = j.LastRun()
+		_, _ = j.LastRunStartedAt()
 		_ = j.Name()
 	}
 	for _, key := range []string{scheduler.KeyPrefix + "job", "other"} {
