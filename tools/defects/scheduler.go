@@ -36,7 +36,7 @@ var inScheduler = []defect{
 		[]edit{{"scheduler/loop.go", "\tif isAhead(err) {\n\t\treturn err\n", "\tif false {\n\t\treturn err\n"}, {"scheduler/grant.go", "isAhead(err) && order == \"\"", "isAhead(err) && false"}},
 		"./scheduler", "TestClockAheadThatIsSetRight"},
 	{"late-as-the-nodes-are-far", "A tick is asked for ahead of its time.",
-		[]edit{{"scheduler/loop.go", "return v.Tick.Add(-j.ahead)", "return v.At"}},
+		[]edit{{"scheduler/loop.go", "return v.Tick.Add(-j.ahead())", "return v.At"}},
 		"./scheduler", "TestNodesFarAway"},
 	{"run-never-ends-for-the-next", "With OverlapCancel the next tick ends a run.",
 		[]edit{{"scheduler/grant.go", "over := r.endForNext(ctx)", "over := func() {}"}},
