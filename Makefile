@@ -52,15 +52,13 @@ size: ## print how large each part is beside its ceiling in scripts/size.txt, an
 test: servers ## the tests of the library and the command, on real servers where they need them
 	go test -p 4 -timeout $(TIMEOUT) $(TESTFLAGS) ./... ./cmd/tenure/...
 
-# Tests of the library that make test has passed are not run again here. They wait for servers, and those of the other
-# modules beside them compute. These read documents and sources of the library, of which the go command knows nothing: a
-# pass in its cache may be out of date.
+# Tests of the library that make test has passed are not run again here. Tests of the other modules read documents and
+# sources of the library, of which the go command knows nothing: a pass in its cache may be out of date.
 test-all: test ## all tests of all modules: also simulations of hours, memory, crowds, the model, tools, deploy, examples
 	@status=0; set -x; \
-	go test -p 3 -parallel 6 -tags long -timeout $(TIMEOUT) -run "$$(scripts/long_tests.sh)" $(TESTFLAGS) ./... & \
-	go test -p 2 -tags long -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./cmd/tenure/... ./deploy/... ./examples/... ./tools/...) || status=1; \
+	go test -p 3 -parallel 4 -tags long -timeout $(TIMEOUT) -run "$$(scripts/long_tests.sh)" $(TESTFLAGS) ./... || status=1; \
+	go test -p 3 -tags long -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./cmd/tenure/... ./deploy/... ./examples/... ./tools/...) || status=1; \
 	(cd bench && go test -timeout $(TIMEOUT) $(TESTFLAGS) ./moving) || status=1; \
-	wait $$! || status=1; \
 	exit $$status
 
 nightly: race model chaos soak fuzz dashboard examples e2e ## what CI does not run: races, faults, other servers, defects, a browser

@@ -50,7 +50,8 @@ func TestServersThatHandOverSlowly(t *testing.T) {
 
 			s.do(append([]string{"ACL", "SETUSER", "tenure"}, userRules(t)...))
 			for i := range s.Nodes() {
-				require.Eventually(t, func() bool { return !warned(i) }, longTTL, pollTick, "%s", &log)
+				// A channel that was refused is asked for again once a minute.
+				require.Eventually(t, func() bool { return !warned(i) }, patience, pollTick, "%s", &log)
 			}
 			// A refusal that was on its way when the right came back is told once more.
 			require.GreaterOrEqual(t, strings.Count(log.String(), "lacks nothing"), 3, "%s", &log)
