@@ -16,7 +16,7 @@ import (
 const (
 	// rollout is for how long replicas of two versions of a service may run beside each other.
 	rollout = 4 * time.Minute
-	// lookEvery is how often the record of a job is read that has nothing to do: 32 jobs with one
+	// lookEvery is how often the record of a job is read that has nothing to do: 15 jobs with one
 	// command a node.
 	lookEvery = time.Minute
 )

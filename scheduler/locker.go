@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"regexp"
 	"sync"
 	"time"
@@ -72,8 +73,11 @@ type Locker struct {
 	cfg *config
 
 	mu   sync.Mutex
-	jobs map[string]pace // guarded by mu; by their names
+	jobs map[string]pace // guarded by mu; by their names, maxPaces at most
 }
+
+// maxPaces bounds how many jobs a Locker knows, of a program that makes new names all the time.
+const maxPaces = 1024
 
 // pace is when Lock was called for a job.
 type pace struct {
@@ -159,7 +163,12 @@ func (l *Locker) called(ctx context.Context, name string) (hurried bool) {
 	l.mu.Lock()
 	job, known := l.jobs[name]
 	hurried = now.Sub(job.last) < l.cfg.minHold && job.last.Sub(job.before) < l.cfg.minHold
-	l.jobs[name] = pace{now, job.last, job.warned}
+	if !known && len(l.jobs) >= maxPaces { // calls of long ago are compared with nothing any more
+		maps.DeleteFunc(l.jobs, func(_ string, p pace) bool { return now.Sub(p.last) >= l.cfg.minHold })
+	}
+	if known || len(l.jobs) < maxPaces {
+		l.jobs[name] = pace{now, job.last, job.warned}
+	}
 	l.mu.Unlock()
 	if !known && compilerName.MatchString(name) {
 		l.cfg.logger.WarnContext(ctx, "scheduler: the job's name is made by the compiler, is shared by functions made in a loop "+
@@ -174,7 +183,9 @@ func (l *Locker) warnHurried(ctx context.Context, name string) {
 	job := l.jobs[name]
 	warned := job.warned
 	job.warned = true
-	l.jobs[name] = job
+	if _, known := l.jobs[name]; known {
+		l.jobs[name] = job
+	}
 	l.mu.Unlock()
 	if !warned {
 		l.cfg.logger.WarnContext(ctx, "scheduler: the job's interval is shorter than the minimum hold, so that ticks are refused on every replica: "+
