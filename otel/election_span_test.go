@@ -173,7 +173,8 @@ func TestWaiterHasSpansOfTheFirstAndTheWinningRound(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		holder := acquire(t, open(t, fleet, redlock.WithIdentity("the holder")), "orders")
-		time.AfterFunc(5*ttl, func() { _ = holder.Release(context.Background()) })
+		// Not at a moment at which the waiter looks, or the lease is extended.
+		time.AfterFunc(5*ttl+ttl/7, func() { _ = holder.Release(context.Background()) })
 		q := open(t, fleet, redlock.WithTracer(tel))
 		l, err := q.Acquire(t.Context(), "orders")
 		require.NoError(t, err)
