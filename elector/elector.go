@@ -40,7 +40,7 @@ type Elector struct {
 // after Run has returned.
 func New(q *redlock.Quorum, election string, opts ...Option) (*Elector, error) {
 	if q == nil {
-		return nil, &OptionError{Option: "q", Reason: "is nil: make one with redlock.Open or redlock.New"}
+		return nil, &OptionError{Option: "q", Reason: "is nil: make one with redlock.Open"}
 	}
 	if election == "" {
 		return nil, &OptionError{Option: "election", Reason: "is empty: name what is led"}

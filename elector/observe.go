@@ -68,7 +68,7 @@ func checkObserved(ctx context.Context, q *redlock.Quorum, election string) erro
 		return err
 	}
 	if q == nil {
-		return &OptionError{Option: "q", Reason: "is nil: make one with redlock.Open or redlock.New"}
+		return &OptionError{Option: "q", Reason: "is nil: make one with redlock.Open"}
 	}
 	if election == "" {
 		return &OptionError{Option: "election", Reason: "is empty: name what is led"}

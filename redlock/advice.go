@@ -34,7 +34,7 @@ var advice = map[Condition]string{
 	ConditionFewReplicas:  "use masters without replicas, or set min-replicas-to-write 0",
 	ConditionTooManyUsers: "raise maxclients or close connections",
 	ConditionNoDatabase:   "use a database number below the server's `databases` setting (16 by default), or none, and the same in every process",
-	ConditionSentinel:     "name its group in the URL and accept the risk of a fail-over: valkey://host:26379?master_set=NAME with WithReplicas; or name masters themselves",
+	ConditionSentinel:     "name the master itself",
 	ConditionProtected:    "set a password or protected-mode no",
 	ConditionClockWrong:   "find out which clocks are right, set the others, and let time daemons keep them; leases are safe, and tokens follow the median",
 	ConditionDamaged:      "a counter is healed by the next lease on its keys that the others grant, when that is extended; else HDEL the counter, or DEL the lock, that is named on that node",

@@ -1,14 +1,11 @@
 package redlock_test
 
 import (
-	"context"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -66,38 +63,13 @@ func TestCloseEndsWaiters(t *testing.T) {
 
 func TestCloseDoesNotWaitForFrozenNodes(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		name string
-		open func(*servers) *redlock.Quorum
-	}{
-		{"Open", func(s *servers) *redlock.Quorum { return s.open(redlock.WithTTL(2 * serverTTL)) }},
-		{"New with default clients", func(s *servers) *redlock.Quorum { return s.wrap(redlock.WithTTL(2 * serverTTL)) }},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			s := startServers(t, 3)
-			q := test.open(s)
-			l := s.hold(q, "key")
-			s.hold(q, "other")
-			s.wait(q, "other")
-			s.freeze(0, 1, 2)
-			require.Error(t, l.Release(t.Context()))
-			require.Less(t, took(func() { require.NoError(t, q.Close()) }), 2*serverTTL)
-			s.thaw(0, 1, 2)
-		})
-	}
-}
-
-// Clients that were given to New are the caller's to close.
-func TestCloseLeavesTheCallersClientsOpen(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 1)
-	client := s.Node(0).Client()
-	q, err := redlock.New([]valkey.Client{client}, quietOptions()...)
-	require.NoError(t, err)
-	s.hold(q, "key")
-	require.NoError(t, q.Close())
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	require.NoError(t, client.Do(ctx, client.B().Ping().Build()).Error())
+	s := startServers(t, 3)
+	q := s.open(redlock.WithTTL(2 * serverTTL))
+	l := s.hold(q, "key")
+	s.hold(q, "other")
+	s.wait(q, "other")
+	s.freeze(0, 1, 2)
+	require.Error(t, l.Release(t.Context()))
+	require.Less(t, took(func() { require.NoError(t, q.Close()) }), 2*serverTTL)
+	s.thaw(0, 1, 2)
 }

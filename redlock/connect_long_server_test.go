@@ -13,40 +13,32 @@ import (
 // Field: a retried SET was granted by a restarted, empty server.
 func TestTrap18AcquireIsNotRepeatedOnARestartedServer(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		name string
-		open func(*servers) *redlock.Quorum
-	}{
-		{"Open", func(s *servers) *redlock.Quorum { return s.open(redlock.WithTTL(longTTL)) }},
-		{"New with default clients", func(s *servers) *redlock.Quorum { return s.wrap(redlock.WithTTL(longTTL)) }},
-	} {
-		t.Run(test.name+", minority", func(t *testing.T) {
-			t.Parallel()
-			s := startServers(t, 3)
-			q := test.open(s)
-			s.freeze(2)
-			l, err := q.TryAcquire(t.Context(), "key", redlock.WithoutAutoExtend())
-			require.NoError(t, err)
-			s.requireUnread(2)
-			require.NoError(t, s.Node(2).Restart(false))
-			requireUnasked(s, q, 2)
-			require.Empty(t, s.locks(2))
-			require.NoError(t, l.Err())
-		})
-		t.Run(test.name+", quorum", func(t *testing.T) {
-			t.Parallel()
-			s := startServers(t, 3)
-			q := test.open(s)
-			s.freeze(1, 2)
-			granted := tryAcquire(t.Context(), q, "key")
-			s.requireUnread(1, 2)
-			s.kill(1, 2)
-			g := receive(t, granted, longTTL/4, "TryAcquire hangs")
-			require.ErrorIs(t, g.err, redlock.ErrNoQuorum)
-			require.NoError(t, s.Node(1).Restart(false))
-			require.NoError(t, s.Node(2).Restart(false))
-			requireUnasked(s, q, 1, 2)
-			s.requireFree(longTTL/4, "a failed attempt left a key")
-		})
-	}
+	t.Run("minority", func(t *testing.T) {
+		t.Parallel()
+		s := startServers(t, 3)
+		q := s.open(redlock.WithTTL(longTTL))
+		s.freeze(2)
+		l, err := q.TryAcquire(t.Context(), "key", redlock.WithoutAutoExtend())
+		require.NoError(t, err)
+		s.requireUnread(2)
+		require.NoError(t, s.Node(2).Restart(false))
+		requireUnasked(s, q, 2)
+		require.Empty(t, s.locks(2))
+		require.NoError(t, l.Err())
+	})
+	t.Run("quorum", func(t *testing.T) {
+		t.Parallel()
+		s := startServers(t, 3)
+		q := s.open(redlock.WithTTL(longTTL))
+		s.freeze(1, 2)
+		granted := tryAcquire(t.Context(), q, "key")
+		s.requireUnread(1, 2)
+		s.kill(1, 2)
+		g := receive(t, granted, longTTL/4, "TryAcquire hangs")
+		require.ErrorIs(t, g.err, redlock.ErrNoQuorum)
+		require.NoError(t, s.Node(1).Restart(false))
+		require.NoError(t, s.Node(2).Restart(false))
+		requireUnasked(s, q, 1, 2)
+		s.requireFree(longTTL/4, "a failed attempt left a key")
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"io"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -23,14 +22,17 @@ func TestConnectionDialedWhileTheClientCloses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				dials, ended := 0, make(chan struct{})
+				first := make(chan net.Conn, 1)
 				o := valkey.ClientOption{
 					InitAddress: []string{"a:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1,
 					DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+						near, far := net.Pipe()
 						if dials++; dials == 1 {
-							return nil, io.EOF
+							first <- far
+							go answerHonestly(far)
+							return near, nil
 						}
 						time.Sleep(2 * time.Second)
-						near, far := net.Pipe()
 						go func() {
 							defer close(ended)
 							answerHonestly(far)
@@ -38,8 +40,10 @@ func TestConnectionDialedWhileTheClientCloses(t *testing.T) {
 						return near, nil
 					},
 				}
-				client, err := node.NewClient(o)
-				require.ErrorIs(t, err, io.EOF)
+				client, err := node.NewClient(t.Context(), o)
+				require.NoError(t, err)
+				require.NoError(t, (<-first).Close())
+				require.Error(t, client.Do(t.Context(), client.B().Ping().Build()).Error(), "it has broken")
 				asked := make(chan struct{})
 				go func() {
 					defer close(asked)

@@ -9,8 +9,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/valkey-io/valkey-go"
-
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
@@ -80,24 +78,6 @@ func ExampleOpen_badOption() {
 	_, err := redlock.Open([]string{"valkey://a"}, redlock.WithTTL(100*time.Millisecond))
 	fmt.Println(err)
 	// Output: redlock: WithTTL: 100ms is below the minimum of 1s
-}
-
-func ExampleNew() {
-	// A client for each server.
-	var clients []valkey.Client
-	for _, addr := range []string{"10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"} {
-		client, err := valkey.NewClient(valkey.ClientOption{InitAddress: []string{addr}})
-		if err != nil {
-			return // New needs the clients to exist; Open waits for nodes that are down
-		}
-		defer client.Close()
-		clients = append(clients, client)
-	}
-	q, err := redlock.New(clients)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer q.Close()
 }
 
 func ExampleQuorum_TryAcquire() {

@@ -81,23 +81,6 @@ func awaitAnswers(t *testing.T, q *redlock.Quorum) {
 	}
 }
 
-// wrap is open with New and clients as valkey-go makes them when asked for nothing.
-func (s *servers) wrap(opts ...redlock.Option) *redlock.Quorum {
-	s.t.Helper()
-	clients := make([]valkey.Client, len(s.Nodes()))
-	for i, n := range s.Nodes() {
-		client, err := valkey.NewClient(valkey.ClientOption{InitAddress: []string{n.Addr()}})
-		require.NoError(s.t, err)
-		s.t.Cleanup(client.Close)
-		clients[i] = client
-	}
-	q, err := redlock.New(clients, append(quietOptions(), opts...)...)
-	require.NoError(s.t, err)
-	s.t.Cleanup(func() { assert.NoError(s.t, q.Close()) })
-	awaitAnswers(s.t, q)
-	return q
-}
-
 func quietOptions() []redlock.Option {
 	return []redlock.Option{redlock.WithTTL(serverTTL), redlock.WithMaxTTL(time.Minute), redlock.WithoutRestartGate(), redlock.WithLogger(slog.New(slog.DiscardHandler))}
 }

@@ -304,15 +304,15 @@ func (s *replier) ask(t *testing.T, answer []byte) valkey.ValkeyResult {
 
 // What comes through the guard a client can read without a panic, and without memory that nobody
 // has sent. mode chooses how the client is used: 0 asks and waits, 1 asks with others at the same
-// time, 2 subscribes, 3 asks Sentinels; and 4 more for RESP2. at is how many of the client's
-// commands are answered in order before the bytes come, in pieces.
+// time, 2 subscribes; and 4 more for RESP2. at is how many of the client's commands are answered in
+// order before the bytes come, in pieces.
 func FuzzGuard(f *testing.F) {
 	for i, says := range []string{
 		"$-2\r\n", "*-2\r\n", "%-1\r\n", "$9000000000000000000\r\n", "*100000000000\r\n", "%4611686018427387904\r\n", "*99999999\r\n",
 		"$?\r\n;-2\r\n", "*?\r\n.\r\n", "|1\r\n+a\r\n+b\r\n:1\r\n", "+OK\r\n+OK\r\n", "$-1\r\n$-1\r\n", "-ERR max number of clients reached\r\n",
 		">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n", ">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n>3\r\n$11\r\nunsubscribe\r\n$1\r\nb\r\n:1\r\n",
 		"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n", "+QUEUED\r\n", "-LOADING\r\n+PONG\r\n", "-NOPERM no\r\n-NOPERM no\r\n",
-		">3\r\n$7\r\nmessage\r\n$9\r\n+sentinel\r\n$3\r\na b\r\n", ">3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n*1\r\n:1\r\n", "*0\r\n", "*1\r\n+a\r\n", "_\r\n",
+		"*0\r\n", "*1\r\n+a\r\n", "_\r\n",
 		"*1\r\n*1\r\n*1\r\n:1\r\n", ">2\r\n:1\r\n*0\r\n", "*2\r\n$4\r\npong\r\n$0\r\n\r\n", "#t\r\n,1\r\n(1\r\n=5\r\ntxt:a\r\n", "\x15\x03\x03", "HTTP/1.1 400\r\n", "___\r\n", "#tt\r\n",
 	} {
 		for mode := range uint8(8) {
@@ -331,7 +331,7 @@ func FuzzGuard(f *testing.F) {
 		var connections atomic.Int64
 		option := valkey.ClientOption{
 			InitAddress: []string{"liar:1"}, DisableCache: true, DisableRetry: true, ClientSetInfo: valkey.DisableClientSetInfo,
-			ForceSingleClient: mode&3 != 3, AlwaysRESP2: mode&4 != 0, PipelineMultiplex: -1,
+			ForceSingleClient: true, AlwaysRESP2: mode&4 != 0, PipelineMultiplex: -1,
 			ReadBufferEachConn: 1 << 12, WriteBufferEachConn: 1 << 12, RingScaleEachConn: 5, ConnWriteTimeout: time.Second,
 			DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 				if connections.Add(1) > 8 {
@@ -342,11 +342,8 @@ func FuzzGuard(f *testing.F) {
 				return near, nil
 			},
 		}
-		if mode&3 == 3 {
-			option.Sentinel.MasterSet = "m"
-		}
 		GuardReplies(&option)
-		client, err := node.NewClient(option)
+		client, err := node.NewClient(t.Context(), option)
 		if client != nil {
 			useClient(client, mode&3)
 			client.Close()
@@ -442,10 +439,6 @@ func honest(name string, resp3 bool) string {
 		return push + "$11\r\nunsubscribe\r\n$1\r\na\r\n:1\r\n"
 	case "PING":
 		return "+PONG\r\n"
-	case "SENTINEL":
-		return "*2\r\n$4\r\nliar\r\n$1\r\n2\r\n"
-	case "ROLE":
-		return "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"
 	default:
 		return "$-1\r\n"
 	}

@@ -64,11 +64,11 @@ func WithoutRestartGate() Option {
 	return quorumOption(func(c *config) error { c.restartGate = false; return nil })
 }
 
-// WithReplicas accepts nodes that have replicas or were replicas, and Sentinel clients. Replication
-// is asynchronous, so a promoted replica may lack leases that its master granted; it is kept from
-// voting as a restarted server is. What remains is a master that is demoted and promoted again,
-// without a restart, between two looks of this client at its role, which are a TTL apart (two to
-// ten seconds, and longer while it is out of reach): until the second it votes.
+// WithReplicas accepts nodes that have replicas or were replicas. Replication is asynchronous, so a
+// promoted replica may lack leases that its master granted; it is kept from voting as a restarted
+// server is. What remains is a master that is demoted and promoted again, without a restart,
+// between two looks of this client at its role, which are a TTL apart (two to ten seconds, and
+// longer while it is out of reach): until the second it votes.
 //
 // A client that starts after a promotion knows of it from the server alone, which says so
 // (master_replid2) until repl-backlog-ttl after its last replica left. Set that to 0, which means

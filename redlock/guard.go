@@ -13,8 +13,8 @@ import (
 // GuardReplies has the connections of a client guarded: what no Valkey server sends to a Quorum
 // ends the connection, with an error that the Quorum reports as ConditionBadReply, before the
 // client acts on it. valkey-go panics, or allocates what it is told to, at some of it, and that
-// ends the process. Open guards all its connections. For New, call it last on the options of each
-// client, before valkey.NewClient, and once:
+// ends the process. Open guards all its connections. For a client of one's own that asks the nodes,
+// call it last on its options, before valkey.NewClient, and once:
 //
 //	option := valkey.ClientOption{InitAddress: []string{addr}}
 //	redlock.GuardReplies(&option)
@@ -23,9 +23,9 @@ import (
 // It sets DialCtxFn, around the one that is there, or DialFn, or what valkey-go does without
 // either.
 //
-// A guarded client is for a Quorum, and for whatever uses commands of the same kind: a reply of
-// more than a mebibyte is refused, and so are commands that are answered more than once, such as
-// MONITOR. Client-side caching is not guarded.
+// A guarded client is for commands of the kind that a Quorum uses: a reply of more than a mebibyte
+// is refused, and so are commands that are answered more than once, such as MONITOR. Client-side
+// caching is not guarded.
 func GuardReplies(o *valkey.ClientOption) {
 	dial, dialOld, delay := o.DialCtxFn, o.DialFn, o.DisableTCPNoDelay
 	o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, config *tls.Config) (conn net.Conn, err error) {

@@ -92,7 +92,7 @@ func TestPayloadOfAnyBytes(t *testing.T) {
 		every.WriteByte(byte(i)) // blanks, line ends, zero bytes, / ? %, what is not UTF-8
 	}
 	s := startServers(t, 3)
-	q, other := s.open(redlock.WithTTL(longTTL), redlock.WithIdentity("a/b c?d")), s.wrap(redlock.WithTTL(longTTL), redlock.WithIdentity("other"))
+	q, other := s.open(redlock.WithTTL(longTTL), redlock.WithIdentity("a/b c?d")), s.open(redlock.WithTTL(longTTL), redlock.WithIdentity("other"))
 	for i, payload := range []string{every.String(), "\x00", " \r\n", "/?%/?%", "\xff\xfe", strings.Repeat("\xff", redlock.MaxPayloadLength), "10.0.0.1:8080"} {
 		key := "key " + strconv.Itoa(i)
 		l := s.hold(q, key, redlock.WithPayload(payload))

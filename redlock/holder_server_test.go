@@ -16,7 +16,7 @@ func TestHolderIsSeenByEverybody(t *testing.T) {
 	s := startServers(t, 3)
 	const ttl = 4 * serverTTL
 	q := s.open(redlock.WithTTL(ttl), redlock.WithIdentity("worker-1"))
-	other := s.wrap(redlock.WithTTL(ttl), redlock.WithNodeTimeout(ttl/4))
+	other := s.open(redlock.WithTTL(ttl), redlock.WithNodeTimeout(ttl/4))
 	_, err := other.Holder(t.Context(), "key")
 	require.ErrorIs(t, err, redlock.ErrNotHeld)
 

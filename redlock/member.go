@@ -20,9 +20,7 @@ import (
 type link interface {
 	Send(r *node.Request) error
 	Status() *node.Status
-	Server() string
 	Ahead() time.Duration
-	Dedicate(ctx context.Context) (valkey.DedicatedClient, error)
 	Run()
 	Close()
 	Wait()
@@ -33,11 +31,10 @@ type link interface {
 type member struct {
 	link
 
-	q         *Quorum
-	index     int
-	addr      string // host:port, for people
-	ours      bool   // Open has made its client
-	encrypted bool   // with TLS; false for a caller's client
+	q      *Quorum
+	index  int
+	addr   string // host:port, for people
+	option valkey.ClientOption
 
 	answered     atomic.Bool                    // the server has, whatever
 	lastErr      atomic.Pointer[NodeError]      // why the last exchange failed; nil after one that worked
@@ -61,8 +58,10 @@ type member struct {
 	voteless    reminder // while it does not vote, and answers
 }
 
-// answering is the address of the server that answered the last look, or the node's.
-func (m *member) answering() string { return cmp.Or(m.Server(), m.addr) }
+// Dedicate returns a connection for subscriptions, which the caller closes.
+func (m *member) Dedicate(ctx context.Context) (valkey.DedicatedClient, error) {
+	return node.NewConnection(ctx, m.option)
+}
 
 // Address is the node's name, for people.
 func (m *member) Address() string { return m.addr }

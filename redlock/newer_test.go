@@ -14,7 +14,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 
@@ -29,20 +28,7 @@ func (s *servers) newer(opts ...redlock.Option) *redlock.Quorum {
 	s.t.Helper()
 	tr := &translator{sent: make(map[string]string), said: make(map[string]string)}
 	s.t.Cleanup(tr.work.Wait)
-	clients := make([]valkey.Client, len(s.Nodes()))
-	for i, n := range s.Nodes() {
-		client, err := valkey.NewClient(valkey.ClientOption{
-			InitAddress: []string{n.Addr()}, DialCtxFn: tr.dial, PipelineMultiplex: -1, DisableRetry: true, DisableCache: true,
-		})
-		require.NoError(s.t, err)
-		s.t.Cleanup(client.Close)
-		clients[i] = client
-	}
-	q, err := redlock.New(clients, append(quietOptions(), opts...)...)
-	require.NoError(s.t, err)
-	s.t.Cleanup(func() { assert.NoError(s.t, q.Close()) })
-	awaitAnswers(s.t, q)
-	return q
+	return s.open(append(opts, redlock.WithClientOption(func(_ string, o *valkey.ClientOption) { o.DialCtxFn = tr.dial }))...)
 }
 
 // translator stands between clients and their servers.

@@ -63,7 +63,7 @@ type Option interface{ applyQuorum(*config) error }
 // LeaseOption configures one lease.
 type LeaseOption interface{ applyLease(*leaseConfig) error }
 
-// CommonOption is both: given to Open or New it is the default for every lease, given to Acquire or
+// CommonOption is both: given to Open it is the default for every lease, given to Acquire or
 // TryAcquire it holds for that lease.
 type CommonOption interface {
 	Option
@@ -275,11 +275,10 @@ func WithTracer(t AcquireTracer) Option {
 // WithClientOption lets fn adjust the valkey-go options of every node that Open connects to: TLS,
 // credentials, a dialer. It is called once for each URL. What the protocol depends on is set after
 // it and cannot be changed: no retries, no connection lifetime, one pipelined connection, no
-// client-side caching, no commands to replicas, no redirection, two dedicated connections at least.
-// More than one address is refused, unless they are Sentinels'. TCP keep-alive is what
-// KeepAliveConfig of the Dialer says where that is enabled, and finds a dead connection within 8 s
-// where it is not; a DialCtxFn that does not use the Dialer that it is given has to see to that
-// itself. New refuses this option, because its clients exist already.
+// client-side caching, no commands to replicas, no redirection. More than one address is refused,
+// and so is a Sentinel's group. TCP keep-alive is what KeepAliveConfig of the Dialer says where
+// that is enabled, and finds a dead connection within 8 s where it is not; a DialCtxFn that does
+// not use the Dialer that it is given has to see to that itself, and ends when its context does.
 func WithClientOption(fn func(url string, o *valkey.ClientOption)) Option {
 	return quorumOption(func(c *config) error {
 		if fn == nil {

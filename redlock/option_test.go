@@ -74,13 +74,17 @@ func TestBadOptionsAreNamed(t *testing.T) {
 	}
 }
 
-func TestNewRefusesWhatItCannotUse(t *testing.T) {
-	_, err := New(nil)
-	require.ErrorContains(t, err, "clients: is empty")
-	_, err = New([]valkey.Client{nil})
-	require.ErrorContains(t, err, "clients[0]: is nil")
-	_, err = New([]valkey.Client{nil}, WithClientOption(func(string, *valkey.ClientOption) {}))
-	require.ErrorContains(t, err, "WithClientOption")
+// A node is one server, whatever a hook says.
+func TestClientOptionsOfSeveralServers(t *testing.T) {
+	for want, change := range map[string]func(*valkey.ClientOption){
+		"no Cluster":                func(o *valkey.ClientOption) { o.InitAddress = append(o.InitAddress, "other:1") },
+		"look the master's address": func(o *valkey.ClientOption) { o.Sentinel.MasterSet = "primary" },
+	} {
+		c, err := newConfig([]Option{WithClientOption(func(_ string, o *valkey.ClientOption) { change(o) }), WithReplicas()})
+		require.NoError(t, err)
+		_, err = c.nodeOption("valkey://h")
+		require.ErrorContains(t, err, want)
+	}
 }
 
 func TestBadLeaseArguments(t *testing.T) {
@@ -165,7 +169,7 @@ func TestClientOptionsThatAreNotNegotiable(t *testing.T) {
 		o.ConnLifetime = time.Minute
 		o.PipelineMultiplex = 4
 		o.BlockingPipeline = 2
-		o.BlockingPoolSize = 1
+		o.BlockingPoolSize = 2
 		o.SendToReplicas = func(valkey.Completed) bool { return true }
 		o.ReadNodeSelector = func(uint16, []valkey.NodeInfo) int { return 0 }
 		o.ReplicaOnly, o.EnableReplicaAZInfo, o.AZFromInfo = true, true, true
@@ -187,7 +191,7 @@ func TestClientOptionsThatAreNotNegotiable(t *testing.T) {
 	require.Zero(t, o.ConnLifetime)
 	require.Equal(t, -1, o.PipelineMultiplex)
 	require.Equal(t, -1, o.BlockingPipeline, "the default is 2,000 commands")
-	require.Equal(t, 2, o.BlockingPoolSize)
+	require.Equal(t, 1, o.BlockingPoolSize)
 	require.Nil(t, o.SendToReplicas)
 	require.Nil(t, o.ReadNodeSelector)
 	require.Nil(t, o.OnInvalidations)

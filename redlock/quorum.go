@@ -23,9 +23,9 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Quorum is a set of independent masters on which leases are held. Make one with Open or New and
-// share it: it is safe for concurrent use and keeps one connection a node for all its leases (and
-// another one a node once something waits in Acquire). Close it when done.
+// Quorum is a set of independent masters on which leases are held. Make one with Open and share it:
+// it is safe for concurrent use and keeps one connection a node for all its leases, and another one
+// a node once something waits in Acquire. Close it when done.
 //
 // A nil Quorum, which comes with an error, and a zero one are as a closed one: nothing of them
 // panics, so that a deferred Close may stand before the check of the error.
@@ -62,10 +62,8 @@ type Quorum struct {
 }
 
 // Open makes a Quorum of the nodes at urls, such as valkey://user:password@host:6379/0, valkeys://
-// (TLS), redis:// or rediss://, unix:///path, or valkey://sentinel:26379?master_set=NAME
-// (WithReplicas), with a further Sentinel as addr=host:port. It returns without waiting for any of
-// them: connections are made in the background, and a node that cannot be reached yet joins when it
-// can.
+// (TLS), redis:// or rediss://, or unix:///path. It returns without waiting for any of them:
+// connections are made in the background, and a node that cannot be reached yet joins when it can.
 //
 // All processes of a prefix need the same nodes. A process that begins with other nodes than those
 // that run is refused: its nodes do not vote (ConditionAnotherList, ConditionSeveralServers) until
@@ -95,15 +93,7 @@ func Open(urls []string, opts ...Option) (*Quorum, error) {
 			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), fmt.Sprintf("names the same node as urls[%d], %s: a node has one vote", first, addr)}
 		}
 		seen[addr] = i
-		mode := valkey.ClientModeStandalone
-		if o.Sentinel.MasterSet != "" {
-			mode = valkey.ClientModeSentinel
-		}
-		if err := cfg.checkMode(mode); err != nil {
-			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), err.Error()}
-		}
-		m := q.addNode(addr, nil, func() (valkey.Client, error) { return node.NewClient(o) })
-		m.ours, m.encrypted = true, o.TLSConfig != nil
+		q.addNode(addr, o)
 	}
 	q.start()
 	return q, nil
@@ -122,23 +112,24 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	if len(o.InitAddress) == 0 {
 		return o, fmt.Errorf("has no address")
 	}
-	if o.Sentinel.MasterSet == "" && len(o.InitAddress) > 1 {
+	if len(o.InitAddress) > 1 {
 		return o, fmt.Errorf("has %d addresses: a node is one server, and no Cluster", len(o.InitAddress))
+	}
+	if o.Sentinel.MasterSet != "" {
+		return o, errors.New(noSentinel)
 	}
 	if o.ClientSetInfo == nil {
 		// Its failure would hide the error of the handshake before it, such as too many clients.
 		o.ClientSetInfo = valkey.DisableClientSetInfo
 	}
 	timeout := c.exchangeTimeout()
-	o.ForceSingleClient = o.Sentinel.MasterSet == ""
+	o.ForceSingleClient = true
 	o.DisableRetry = true
 	o.DisableCache = true
 	o.DisableAutoPipelining = false
 	o.PipelineMultiplex = -1
 	o.BlockingPipeline = -1 // no pipeline is too long for that one connection
-	if o.BlockingPoolSize > 0 {
-		o.BlockingPoolSize = max(o.BlockingPoolSize, dedicatedConns)
-	}
+	o.BlockingPoolSize = 1  // of a client for subscriptions
 	// One command is under way on a connection, or a few; valkey-go's defaults are for thousands.
 	o.ReadBufferEachConn = cmp.Or(o.ReadBufferEachConn, connBuffer)
 	o.WriteBufferEachConn = cmp.Or(o.WriteBufferEachConn, connBuffer)
@@ -165,10 +156,6 @@ const (
 	connBuffer    = 32 << 10
 	connRingScale = 7
 )
-
-// dedicatedConns is how many dedicated connections a Quorum uses of a client at the same time: one
-// to look at the server and one to listen for releases.
-const dedicatedConns = 2
 
 // maxExchange and maxIdle bound what would follow from a very long TTL.
 const (
@@ -200,70 +187,6 @@ func (c *config) exchangeTimeout() time.Duration {
 	return max(min(2*timeout, timeout+maxExchange), min(c.lease.ttl/5, maxExchange))
 }
 
-// New makes a Quorum of the caller's clients, one for each node: of an independent server, or
-// WithReplicas of a Sentinel group. Cluster clients are refused. The caller closes the clients,
-// after the Quorum. As with Open, nodes do not vote if other processes use other nodes.
-//
-// What a server sends on their connections is not guarded, unless the caller has called
-// GuardReplies on their options: without it a hostile server, or one that is full while this
-// machine is busy, can end the process.
-//
-// A Quorum uses up to two dedicated connections of each client: one to look at the server, for a
-// moment, and one to listen for releases, from the first Acquire that has to wait.
-// ClientOption.BlockingPoolSize (1,024 by default) must leave room for them beside the caller's own
-// blocking commands: without a place for the first the node cannot be vouched for, which Nodes and
-// the log report.
-//
-// The protocol needs commands for a key in order and none repeated. The Quorum provides for that by
-// sending one batch at a time, and only commands that valkey-go does not retry. To servers that are
-// far away one made by Open is faster: it has several batches in flight.
-func New(clients []valkey.Client, opts ...Option) (*Quorum, error) {
-	cfg, err := newConfig(opts)
-	if err != nil {
-		return nil, err
-	}
-	if cfg.clientOption != nil {
-		return nil, &OptionError{"WithClientOption", "has no effect on clients that exist already: use it with Open"}
-	}
-	if len(clients) == 0 {
-		return nil, &OptionError{"clients", "is empty: give a client for each node, 3 or 5 of them"}
-	}
-	q := newQuorum(cfg, len(clients))
-	seen := make(map[string]int)
-	for i, client := range clients {
-		if client == nil {
-			return nil, &OptionError{fmt.Sprintf("clients[%d]", i), "is nil"}
-		}
-		addr := node.Addr(client)
-		if first, ok := seen[addr]; ok && addr != "" {
-			return nil, &OptionError{fmt.Sprintf("clients[%d]", i), fmt.Sprintf("is the same node as clients[%d], %s: a node has one vote", first, addr)}
-		}
-		seen[addr] = i
-		if addr == "" {
-			addr = fmt.Sprintf("clients[%d]", i)
-		}
-		if err := cfg.checkMode(client.Mode()); err != nil {
-			return nil, &OptionError{fmt.Sprintf("clients[%d]", i), err.Error()}
-		}
-		q.addNode(addr, client, nil)
-	}
-	q.start()
-	return q, nil
-}
-
-// checkMode refuses clients that are no node.
-func (c *config) checkMode(mode valkey.ClientMode) error {
-	switch {
-	case mode == valkey.ClientModeCluster:
-		return errors.New("is a Cluster client: a Cluster moves keys between its servers and promotes replicas that lack some, " +
-			"and nobody can tell when; use independent servers, each with a client of its own")
-	case mode == valkey.ClientModeSentinel && !c.acceptReplicas:
-		return errors.New("is a Sentinel client: a promoted replica may lack what its master granted; " +
-			"use independent masters, or WithReplicas to accept the risk")
-	}
-	return nil
-}
-
 func newQuorum(cfg *config, nodes int) *Quorum {
 	q := &Quorum{
 		cfg:   cfg,
@@ -282,11 +205,11 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 	return q
 }
 
-// addNode adds a node with a caller's client, or with those that connect makes.
-func (q *Quorum) addNode(addr string, client valkey.Client, connect func() (valkey.Client, error)) *member {
-	m := &member{q: q, index: len(q.nodes), addr: addr}
+// addNode adds a node, with the options of its clients.
+func (q *Quorum) addNode(addr string, o valkey.ClientOption) {
+	m := &member{q: q, index: len(q.nodes), addr: addr, option: o}
 	m.link = node.New(node.Config{
-		Client: client, Connect: connect,
+		Connect: func(ctx context.Context) (valkey.Client, error) { return node.NewClient(ctx, o) },
 		Timeout: q.cfg.exchangeTimeout(),
 		Clock:   q.clock,
 		Keys:    &q.noKey, Channel: q.texts.channel,
@@ -309,7 +232,6 @@ func (q *Quorum) addNode(addr string, client valkey.Client, connect func() (valk
 		Observer: observer{m},
 	})
 	q.nodes = append(q.nodes, m)
-	return m
 }
 
 func (q *Quorum) start() {
@@ -344,17 +266,15 @@ func (q *Quorum) start() {
 }
 
 // Close ends every lease that is still held, as lost for LostClosed, sends what releases are still
-// queued and closes the connections that Open made. It does not release those leases: their work
+// queued and closes the connections. It does not release those leases: their work
 // may still be running, so their keys live on until they expire. Release first what should be free
 // at once.
 //
 // For acquisitions that are under way it waits two node timeouts, and for nodes that do not answer
 // twice the time after which their connections are given up, which is a fifth of the TTL (2 s at
-// most) or, where that is longer, twice the node timeout (and no more than 2 s above it); then a
-// second for each connection that will not end. A connection that is caught in the pool of a client
-// given to New is left to that client. It is safe to call more than once. It waits for the Quorum's
-// own goroutines, on which tracers and the functions given to a Board are called: there it must not
-// be called, but as go q.Close().
+// most) or, where that is longer, twice the node timeout (and no more than 2 s above it). It is safe
+// to call more than once. It waits for the Quorum's own goroutines, on which tracers and the
+// functions given to a Board are called: there it must not be called, but as go q.Close().
 func (q *Quorum) Close() error {
 	if q.none() {
 		return nil

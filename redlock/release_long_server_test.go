@@ -17,32 +17,22 @@ import (
 // them with several connections a node.
 func TestTrap05ReleaseNeverOvertakesAcquire(t *testing.T) {
 	const cycles, workers = 2000, 8
-	for _, test := range []struct {
-		name string
-		open func(*servers) *redlock.Quorum
-	}{
-		{"Open", func(s *servers) *redlock.Quorum { return s.open(redlock.WithTTL(longTTL)) }},
-		{"New with default clients", func(s *servers) *redlock.Quorum { return s.wrap(redlock.WithTTL(longTTL)) }},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			s := startServers(t, 5)
-			q := test.open(s)
-			var work sync.WaitGroup
-			for w := range workers {
-				work.Go(func() {
-					for range cycles / workers {
-						l, err := q.TryAcquire(t.Context(), fmt.Sprint("key", w))
-						if !assert.NoError(t, err) || !assert.NoError(t, l.Release(t.Context())) {
-							return
-						}
-					}
-				})
-			}
-			work.Wait()
-			s.requireFree(longTTL/4, "keys were left behind")
-			for _, i := range s.all() {
-				require.Equal(t, []string{fences}, s.Node(i).Keys(t), "the counters and nothing else")
+	s := startServers(t, 5)
+	q := s.open(redlock.WithTTL(longTTL))
+	var work sync.WaitGroup
+	for w := range workers {
+		work.Go(func() {
+			for range cycles / workers {
+				l, err := q.TryAcquire(t.Context(), fmt.Sprint("key", w))
+				if !assert.NoError(t, err) || !assert.NoError(t, l.Release(t.Context())) {
+					return
+				}
 			}
 		})
+	}
+	work.Wait()
+	s.requireFree(longTTL/4, "keys were left behind")
+	for _, i := range s.all() {
+		require.Equal(t, []string{fences}, s.Node(i).Keys(t), "the counters and nothing else")
 	}
 }

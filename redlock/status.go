@@ -58,8 +58,7 @@ func (q *Quorum) differing() *NodeError {
 
 // NodeStatus is the state of one node as this Quorum sees it.
 type NodeStatus struct {
-	Node      string        // host:port; of the Sentinels for a group that was opened by its URL, of its first master for a client given to New
-	Server    string        // host:port of the server that was looked at last: behind a Sentinel the master of that time, otherwise Node
+	Node      string        // host:port
 	Reachable bool          // it answered now
 	Votes     bool          // its grants count now
 	Role      string        // "master" or "slave" as the server says; empty when unknown
@@ -81,7 +80,7 @@ type NodeStatus struct {
 // Nodes asks every node for its state, tries what a lease needs on those that vote, and waits at
 // most the node timeout, or until ctx ends (a nil one does not). A node that does not vote is
 // looked at every two seconds, and not more often for being asked. The result has one entry for
-// each node, in the order given to Open or New.
+// each node, in the order given to Open.
 func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 	if q.none() {
 		return nil
@@ -102,7 +101,7 @@ func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 	for i, rd := range rounds {
 		err := rd.Wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.waits)
 		held := trials[i] != nil && trials[i].unanswered(ctx, max(timeout-q.clock.Now().Sub(start), 0))
-		status[i].Node, status[i].Server = q.nodes[i].addr, q.nodes[i].answering()
+		status[i].Node = q.nodes[i].addr
 		status[i].fill(q.nodes[i], &rd.Outcome().Replies[0], start, err)
 		status[i].judge(q.nodes[i], held)
 	}

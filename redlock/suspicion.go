@@ -48,17 +48,17 @@ func (m *member) suspect(err error) error {
 	if hint := hintOf(err); hint != "" {
 		return &suspicion{err, hint}
 	}
-	if !m.ours || m.answered.Load() {
+	if m.answered.Load() {
 		return err
 	}
 	var noRecord tls.RecordHeaderError
-	timeout := errors.Is(err, ErrTimeout)
+	timeout, encrypted := errors.Is(err, ErrTimeout), m.option.TLSConfig != nil
 	switch {
-	case m.encrypted && (timeout || errors.As(err, &noRecord)):
+	case encrypted && (timeout || errors.As(err, &noRecord)):
 		return &suspicion{err, perhapsPlain}
 	case timeout || !wire.IsCut(err):
 		return err
-	case m.encrypted:
+	case encrypted:
 		return &suspicion{err, perhapsMTLS}
 	default:
 		return &suspicion{err, perhapsTLS}

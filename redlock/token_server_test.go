@@ -12,7 +12,7 @@ import (
 
 func TestTokensOfTwoQuorumsIncrease(t *testing.T) {
 	s := startServers(t, 3)
-	quorums := []*redlock.Quorum{s.open(redlock.WithTTL(longTTL)), s.wrap(redlock.WithTTL(longTTL))}
+	quorums := []*redlock.Quorum{s.open(redlock.WithTTL(longTTL)), s.open(redlock.WithTTL(longTTL))}
 	last := uint64(0)
 	for i := range 200 {
 		switch { // nodes that forget their counters must not take the tokens back

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/url"
 	"slices"
 	"strconv"
@@ -102,13 +101,11 @@ var parameters = map[string]func(string) bool{
 	"db":            isDatabase,
 	"dial_timeout":  isDuration,
 	"write_timeout": isDuration,
-	"addr":          isAddress,
 	"skip_verify":   func(text string) bool { _, err := strconv.ParseBool(text); return text == "" || err == nil },
 	"protocol":      anyText,
 	"client_cache":  anyText,
 	"max_retries":   anyText,
 	"client_name":   anyText,
-	"master_set":    func(text string) bool { return text != "" },
 }
 
 func anyText(string) bool { return true }
@@ -118,10 +115,9 @@ func isDuration(text string) bool {
 	return err == nil
 }
 
-func isAddress(text string) bool {
-	host, port, err := net.SplitHostPort(text)
-	return err == nil && host != "" && wrongPort(port) == ""
-}
+// noSentinel is why a node is no group of a Sentinel.
+const noSentinel = "names a group of a Sentinel: a promoted replica may lack what its master granted, so a node is one server; " +
+	"use independent masters, or look the master's address up in a DialCtxFn (WithClientOption, WithReplicas)"
 
 // wrongParameters does not repeat a name that is not known: a password with a ? in it, and no host
 // behind it, would be one.
@@ -130,11 +126,13 @@ func wrongParameters(u *url.URL) string {
 	if err != nil {
 		return "has a query that cannot be read: " + encodeAdvice
 	}
+	if query.Has("master_set") {
+		return noSentinel
+	}
 	for name, values := range query {
 		is := parameters[name]
 		if is == nil {
-			return fmt.Sprintf("has a parameter that is none of %s: a group of a Sentinel is named by master_set, a further Sentinel by addr",
-				strings.Join(slices.Sorted(maps.Keys(parameters)), ", "))
+			return "has a parameter that is none of " + strings.Join(slices.Sorted(maps.Keys(parameters)), ", ")
 		}
 		for _, value := range values {
 			if !is(value) {

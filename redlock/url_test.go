@@ -37,10 +37,9 @@ func TestWrongURLs(t *testing.T) {
 		"valkey://user:s3cret@host/zero":     "has a path that is no database number",
 		"valkey://host/0/1":                  "has a path that is no database number",
 		"valkey://host/-1":                   "has a path that is no database number",
-		"valkey://host?masterset=primary":    "has a parameter that is none of addr, client_cache,",
-		"valkey://host?master_set=":          "has a parameter master_set",
+		"valkey://host?addr=other:1":         "has a parameter that is none of client_cache, client_name",
+		"valkey://host?master_set=primary":   "names a group of a Sentinel",
 		"valkey://host?dial_timeout=soon":    "has a parameter dial_timeout",
-		"valkey://host?addr=other:70000":     "has a parameter addr",
 		"valkey://user:770077":               "names no host behind user and password",
 		"valkey://:770077/0":                 "names no host",
 		"valkey://user:12?s3cret":            "has a parameter that is none of",
@@ -65,9 +64,8 @@ func TestRightURLs(t *testing.T) {
 	for _, url := range []string{
 		"valkey://127.0.0.1", "valkey://127.0.0.1:1", "redis://127.0.0.1:1/15", "valkeys://user:p%2Fw@127.0.0.1:1/0?skip_verify",
 		"rediss://[::1]:1", "valkey://:password@127.0.0.1:1?db=3&client_name=me", "unix:///tmp/no.sock?db=1", "VALKEY://127.0.0.1:1",
-		"valkey://127.0.0.1:1?addr=127.0.0.1:2&addr=127.0.0.1:3&master_set=primary",
 	} {
-		q, err := redlock.Open([]string{url, "valkey://127.0.0.2:1"}, redlock.WithReplicas(), redlock.WithLogger(slog.New(slog.DiscardHandler)))
+		q, err := redlock.Open([]string{url, "valkey://127.0.0.2:1"}, redlock.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err, url)
 		require.NoError(t, q.Close())
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -77,37 +76,13 @@ func (d *detour) accept() {
 	}
 }
 
-// looking makes a Quorum of servers that all vote, and looks at each of them every TTL: with
-// clients of the caller's, or with those of Open.
-func looking(t *testing.T, callers bool, urls []string, log *lockedBuffer) (q *redlock.Quorum) {
+// looking makes a Quorum of servers that all vote, and looks at each of them every TTL.
+func looking(t *testing.T, urls []string, log *lockedBuffer) *redlock.Quorum {
 	t.Helper()
 	opts := []redlock.Option{redlock.WithTTL(2 * time.Second), redlock.WithLogger(slog.New(slog.NewTextHandler(log, nil)))}
-	if callers {
-		q = wrapURLs(t, urls, opts...)
-	} else {
-		var err error
-		q, err = redlock.Open(urls, opts...)
-		require.NoError(t, err)
-		t.Cleanup(func() { assert.NoError(t, q.Close()) })
-	}
-	require.Eventually(t, func() bool { return node(t, q, 0).Votes && node(t, q, 1).Votes && node(t, q, 2).Votes }, longTTL, pollTick)
-	return q
-}
-
-// wrapURLs makes a Quorum of clients of the caller's.
-func wrapURLs(t *testing.T, urls []string, opts ...redlock.Option) *redlock.Quorum {
-	t.Helper()
-	clients := make([]valkey.Client, len(urls))
-	for i, url := range urls {
-		o, err := valkey.ParseURL(url)
-		require.NoError(t, err)
-		o.ForceSingleClient, o.DisableRetry, o.DisableCache = true, true, true
-		clients[i], err = valkey.NewClient(o)
-		require.NoError(t, err)
-		t.Cleanup(clients[i].Close)
-	}
-	q, err := redlock.New(clients, opts...)
+	q, err := redlock.Open(urls, opts...)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, q.Close()) })
+	require.Eventually(t, func() bool { return node(t, q, 0).Votes && node(t, q, 1).Votes && node(t, q, 2).Votes }, longTTL, pollTick)
 	return q
 }

@@ -261,7 +261,7 @@ const nodesAnew = 5 * time.Second
 
 // sameNode reports whether a node does what it did.
 func sameNode(x, y redlock.NodeStatus) bool {
-	return x.Node == y.Node && x.Server == y.Server && x.Votes == y.Votes && x.Reachable == y.Reachable &&
+	return x.Node == y.Node && x.Votes == y.Votes && x.Reachable == y.Reachable &&
 		redlock.ErrorType(x.Err) == redlock.ErrorType(y.Err) && x.QuarantinedUntil.Equal(y.QuarantinedUntil) &&
 		slices.EqualFunc(x.Warnings, y.Warnings, func(v, w error) bool { return redlock.ErrorType(v) == redlock.ErrorType(w) })
 }

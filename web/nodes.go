@@ -14,7 +14,6 @@ import (
 type nodeDoc struct {
 	Node             string       `json:"node"`
 	Own              bool         `json:"this_process"` // this process uses it; false for one that only replicas name
-	Server           string       `json:"server,omitempty"`
 	Reachable        bool         `json:"reachable"`
 	Votes            bool         `json:"votes"`
 	Role             string       `json:"role,omitempty"`
@@ -45,7 +44,7 @@ type seenDoc struct {
 
 func newNodeDoc(n redlock.NodeStatus) nodeDoc {
 	d := nodeDoc{
-		Node: n.Node, Own: true, Server: n.Server, Reachable: n.Reachable, Votes: n.Votes, Role: n.Role, Version: n.Version, Uptime: span(n.Uptime),
+		Node: n.Node, Own: true, Reachable: n.Reachable, Votes: n.Votes, Role: n.Role, Version: n.Version, Uptime: span(n.Uptime),
 		Latency: span(n.Latency), QuarantinedUntil: at(n.QuarantinedUntil), Warnings: []warningDoc{}, SeenBy: []seenDoc{},
 	}
 	if n.Err != nil {

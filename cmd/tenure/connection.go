@@ -48,7 +48,7 @@ func (c *connection) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.prefix, "prefix", redlock.DefaultPrefix, "the replicas' prefix (redlock.WithPrefix)")
 	f.DurationVar(&c.clockSkew, "clock-skew", redlock.DefaultClockSkew, "the replicas' clock skew (redlock.WithClockSkew)")
 	f.DurationVar(&c.nodeTimeout, "node-timeout", 500*time.Millisecond, "how long one node may take to answer; at most a quarter of the TTL")
-	f.BoolVar(&c.withReplicas, "with-replicas", false, "accept servers that have replicas, and Sentinels (redlock.WithReplicas)")
+	f.BoolVar(&c.withReplicas, "with-replicas", false, "accept servers that have replicas (redlock.WithReplicas)")
 	f.BoolVar(&c.withoutRestartGate, "without-restart-gate", false, "if the replicas have redlock.WithoutRestartGate")
 	f.StringVar(&c.ca, "tls-ca", "", "file with the authority of the nodes' certificates, for valkeys:// (default the system's)")
 	f.StringVar(&c.cert, "tls-cert", "", "file with the certificate that is shown to the nodes")

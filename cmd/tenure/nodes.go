@@ -45,7 +45,6 @@ type nodesDocument struct {
 
 type nodeDocument struct {
 	Node             string            `json:"node"`
-	Server           string            `json:"server"`
 	ThisProcess      bool              `json:"this_process"` // it is one of this process's; else only replicas name it
 	Votes            *bool             `json:"votes"`        // null if this user may not know
 	Reachable        bool              `json:"reachable"`
@@ -76,7 +75,7 @@ func newNodesDocument(c *cluster, nodes []admin.Node) nodesDocument {
 	d := nodesDocument{Now: now(), Nodes: []nodeDocument{}}
 	for _, n := range nodes {
 		node := nodeDocument{
-			Node: n.Node, Server: n.Server, ThisProcess: c.ours(n), Reachable: n.Reachable, Role: n.Role, Version: n.Version,
+			Node: n.Node, ThisProcess: c.ours(n), Reachable: n.Reachable, Role: n.Role, Version: n.Version,
 			Uptime: ms(n.Uptime), Latency: ms(n.Latency), QuarantinedUntil: stamp{n.QuarantinedUntil}, Warnings: []warningDocument{}, SeenBy: []seenDocument{},
 		}
 		if c.ours(n) && !refuses(n.NodeStatus) {

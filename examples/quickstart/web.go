@@ -126,15 +126,12 @@ func dialer(nodes *replicas.Nodes) (func(ctx context.Context, node int) (net.Con
 	}, nil
 }
 
-// serverAddress is where a node's server listens. Links lead there, so it has to be one server, and
-// not the one that Sentinels name.
+// serverAddress is where a node's server listens. Links lead there.
 func serverAddress(text string) (network, address string, err error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
 		return "", "", errors.New("the URL cannot be read") // whose text may have a password
-	case u.Query().Has("master_set"):
-		return "", "", errors.New("a page that cuts links needs the URLs of servers, not of Sentinels")
 	case u.Scheme == "unix":
 		return "unix", u.Path, nil
 	}

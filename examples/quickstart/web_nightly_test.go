@@ -289,7 +289,6 @@ func TestClusterPage(t *testing.T) {
 func TestPageUsage(t *testing.T) {
 	for text, args := range map[string][]string{
 		"missing port in address":    {"-web", "8080"},
-		"URLs of servers":            {"-web", "127.0.0.1:0", "-nodes", "valkey://127.0.0.1:1?master_set=m"},
 		"0 of 1 servers can be used": {"-web", "127.0.0.1:0", "-nodes", "valkey://user:secret@127.0.0.1:1"},
 		"-ttl 100ms is below":        {"-web", "127.0.0.1:0", "-ttl", "100ms"},
 	} {

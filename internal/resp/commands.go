@@ -153,14 +153,6 @@ func (o *owed) sent(name, section []byte, words int) {
 			o.add(pong, 1)
 			return
 		}
-	case "ROLE":
-		o.add(two, 1)
-		return
-	case "SENTINEL":
-		if string(section) == "GET-MASTER-ADDR-BY-NAME" {
-			o.add(two, 1)
-			return
-		}
 	}
 	o.add(anything, 1)
 }

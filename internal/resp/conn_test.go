@@ -100,9 +100,6 @@ func TestGoodReplies(t *testing.T) {
 		{"the end of a subscription of RESP2", []string{"SUBSCRIBE a", "UNSUBSCRIBE a", "PING"}, "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n+PONG\r\n"},
 		{"no right to end one", []string{"HELLO 3", "UNSUBSCRIBE a", "PING", "GET k"}, "+OK\r\n-NOPERM no\r\n+PONG\r\n$-1\r\n"},
 		{"a push of another kind", []string{"HELLO 3"}, ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n+OK\r\n"},
-		{"a Sentinel", []string{"HELLO 3", "SENTINEL SENTINELS m", "SENTINEL GET-MASTER-ADDR-BY-NAME m", "ROLE"},
-			"+OK\r\n*0\r\n*2\r\n$1\r\nh\r\n$1\r\n1\r\n*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"},
-		{"a Sentinel's message", []string{"HELLO 3"}, "+OK\r\n>3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$13\r\nm h 1 h2 6379\r\n"},
 		{"a name in small letters", []string{"hello 3", "subscribe a"}, "+OK\r\n>3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"},
 		{"a list that is no push", []string{"EVALSHA x"}, "*2\r\n$7\r\nmessage\r\n$1\r\na\r\n"},
 	} {
@@ -165,11 +162,6 @@ func TestBadReplies(t *testing.T) {
 		{"an error that is taken for a pong", []string{"HELLO 3", "UNSUBSCRIBE", "PING"}, "+OK\r\n-LOADING\r\n+PONG\r\n", "+OK\r\n-", "no answer to PING"},
 		{"a push of nothing", []string{"HELLO 3"}, ">0\r\n", ">", "a list that is too short"},
 		{"a push of no kind", []string{"HELLO 3"}, ">2\r\n:1\r\n:2\r\n", ">2\r\n", "a push of no kind"},
-		{"no role", []string{"HELLO 3", "ROLE"}, "+OK\r\n*0\r\n", "+OK\r\n*", "a list that is too short"},
-		{"no role in RESP2", []string{"ROLE"}, "*0\r\n", "*", "no answer to the command"},
-		{"no master", []string{"HELLO 3", "SENTINEL get-master-addr-by-name m"}, "+OK\r\n*1\r\n$1\r\nh\r\n", "+OK\r\n*", "a list that is too short"},
-		{"a Sentinel's short message", []string{"HELLO 3"}, "+OK\r\n>3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$3\r\na b\r\n", "+OK\r\n>3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$3\r\na b\r", "a message of a Sentinel that is none"},
-		{"a Sentinel's list", []string{"HELLO 3"}, "+OK\r\n>3\r\n$7\r\nmessage\r\n$9\r\n+sentinel\r\n*1\r\n$1\r\na\r\n", "+OK\r\n>3\r\n$7\r\nmessage\r\n$9\r\n+sentinel\r\n*", "a message of a Sentinel that is none"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for _, piece := range pieces {
@@ -228,7 +220,7 @@ func TestOwedIsBounded(t *testing.T) {
 	var o owed
 	for i := range 10_000 {
 		o.add(anything, 1)
-		o.add(two, 1)
+		o.add(pong, 1)
 		if i > 3 {
 			o.take()
 			o.take()

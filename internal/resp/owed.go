@@ -22,7 +22,6 @@ type answer uint8
 
 const (
 	anything     answer = iota
-	two                 // a list of two at least, whose elements valkey-go reads without looking how many there are
 	confirmation        // a push for each channel, or one error
 	pushes              // pushes only, or an error that is not taken for a pong
 	pong                // the answer to the PING that valkey-go sends behind each UNSUBSCRIBE

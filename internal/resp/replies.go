@@ -33,12 +33,8 @@ type replies struct {
 	open  [maxDepth]int // elements that are still to come, of each list that has begun
 	depth int           // how many these are
 
-	size   int    // of the outermost list
 	kinded bool   // the message is a push, or a list that may be one, and its first element is still to come
 	push   bool   // the message is a push
-	words  int    // that a message to a channel of Sentinels must have; 0 for any
-	news   bool   // the message is one to a channel
-	spaces int    // in the text that is counted
 	kind   answer // what the message must be
 
 	replied   bool   // a reply has come
@@ -134,8 +130,8 @@ func (r *replies) begin(typ byte, o *owed) *Error {
 		}
 		return nil
 	}
-	r.memory, r.size = maxReply, 0
-	r.kind, r.words, r.news, r.spaces = anything, 0, false, 0
+	r.memory = maxReply
+	r.kind = anything
 	r.push = typ == '>'
 	r.kinded = r.push || typ == '*' && !o.resp3 && (o.subscribed || o.first() != nil)
 	if r.kinded {
@@ -247,7 +243,7 @@ func (r *replies) header(line []byte, length int, o *owed) *Error {
 		if r.memory -= n; r.memory < 0 {
 			return errTooLarge
 		}
-		r.left, r.line, r.spaces, r.state = n, 0, 0, inText
+		r.left, r.line, r.state = n, 0, inText
 		if n == 0 {
 			r.state = atReturn
 		}
@@ -263,13 +259,8 @@ func (r *replies) list(n int, o *owed) *Error {
 	if r.typ == '%' {
 		n *= 2
 	}
-	if r.depth == 0 {
-		if r.size = n; r.push && n < 2 || r.kind == two && n < 2 {
-			return &Error{What: "a list that is too short"}
-		}
-	}
-	if r.depth == 1 && r.words > 0 && r.size-r.open[0] == 2 {
-		return &Error{What: "a message of a Sentinel that is none"}
+	if r.depth == 0 && r.push && n < 2 {
+		return &Error{What: "a list that is too short"}
 	}
 	if r.memory -= n * elementSize; r.memory < 0 {
 		return errTooLarge
@@ -288,13 +279,8 @@ func (r *replies) list(n int, o *owed) *Error {
 
 // read takes a part of a text.
 func (r *replies) read(part []byte) {
-	if r.depth == 1 && (r.kinded || r.news) {
-		if r.line < maxKept {
-			r.line += copy(r.kept[r.line:], part)
-		}
-		if r.words > 0 {
-			r.spaces += bytes.Count(part, []byte(" "))
-		}
+	if r.depth == 1 && r.kinded && r.line < maxKept {
+		r.line += copy(r.kept[r.line:], part)
 	}
 }
 
@@ -305,8 +291,8 @@ func (r *replies) ended(text []byte, o *owed) *Error {
 	if r.depth == 0 {
 		return r.whole(text, o)
 	}
-	if r.depth == 1 && (r.kinded || r.news) {
-		if wrong := r.element(text, o); wrong != nil {
+	if r.depth == 1 && r.kinded {
+		if wrong := r.decide(text, o); wrong != nil {
 			return wrong
 		}
 	}
@@ -341,24 +327,6 @@ func isPong(typ byte, text []byte) bool {
 	return string(text) == "PONG"
 }
 
-// element takes one of the first elements of a push.
-func (r *replies) element(text []byte, o *owed) *Error {
-	switch index := r.size - r.open[0]; {
-	case index == 0:
-		return r.decide(text, o)
-	case index == 1:
-		switch string(text) { // valkey-go takes these apart
-		case "+switch-master":
-			r.words = 5
-		case "+sentinel", "+reboot":
-			r.words = 4
-		}
-	case index == 2 && r.words > 0 && r.spaces+1 < r.words:
-		return &Error{What: "a message of a Sentinel that is none"}
-	}
-	return nil
-}
-
 // decide takes the first element of what is or may be a push; nil if that is no text.
 func (r *replies) decide(kind []byte, o *owed) *Error {
 	r.kinded = false
@@ -378,7 +346,6 @@ func (r *replies) decide(kind []byte, o *owed) *Error {
 		}
 	case "message", "pmessage", "smessage":
 		if isPush {
-			r.news = true
 			return nil
 		}
 	}
@@ -393,7 +360,7 @@ func (r *replies) decide(kind []byte, o *owed) *Error {
 		o.take()
 		first = o.first()
 	}
-	if first != nil && (first.kind == pong && string(kind) != "pong" || first.kind == two && r.size < 2) {
+	if first != nil && first.kind == pong && string(kind) != "pong" {
 		return &Error{What: "no answer to the command"}
 	}
 	r.typ = '*'

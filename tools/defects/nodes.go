@@ -27,9 +27,9 @@ var inNodes = []defect{
 	{"one-server-votes-twice", "A server that is listed under two addresses has one vote.",
 		[]edit{{"redlock/processes.go", "owner != nil && owner != n {", "owner != nil && false {"}},
 		"./redlock", "TestConditionOfAServerListedTwice"},
-	{"sentinel-client-taken", "A client of a Sentinel is refused, unless the user accepts that a fail-over loses leases.",
-		[]edit{{"redlock/quorum.go", "case mode == valkey.ClientModeSentinel && !c.acceptReplicas:", "case false:"}},
-		"./redlock", "TestGateRefusesSentinelsUnlessReplicasAreAccepted"},
+	{"sentinel-group-taken", "A node is no group of a Sentinel, whose fail-over loses leases.",
+		[]edit{{"redlock/url.go", `if query.Has("master_set") {`, "if false {"}},
+		"./redlock", "TestWrongURLs"},
 
 	{"slow-node-awaited", "An acquisition is granted as soon as a quorum has granted it, whatever the other nodes do.",
 		[]edit{{"redlock/acquire.go", "case granted >= q.need:", "case granted == len(replies):"}},

@@ -47,7 +47,7 @@ type line struct {
 
 // failing makes a client whose commands fail with err.
 func failing(t *testing.T, err error) valkey.Client {
-	client, _ := node.NewClient(valkey.ClientOption{
+	client, _ := valkey.NewClient(valkey.ClientOption{
 		InitAddress: []string{"speaker:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true,
 		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return nil, err },
 	})

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
@@ -60,7 +59,7 @@ func TestRequestThatIsNotAnswered(t *testing.T) {
 		require.ErrorIs(t, requireOne(t, &a, r, wire.Failed, "it hangs").Err, ErrTimeout)
 		require.Equal(t, timeout, time.Since(start))
 		require.Equal(t, map[string]int{"EVALSHA": 1}, c.sent())
-		require.NotNil(t, n.client.Load(), "a caller's client is kept")
+		require.NotNil(t, n.client.Load(), "valkey-go ends the connection")
 	})
 }
 
@@ -258,16 +257,13 @@ func TestClockIsLookedAtOnceACommand(t *testing.T) {
 }
 
 // A connection that answers another command than the last one is given up, and so is one of several
-// batches that does not answer: valkey-go ends it by itself only while it carries one at a time. A
-// caller's is the caller's.
+// batches that does not answer: valkey-go ends it by itself only while it carries one at a time.
 func TestConnectionsThatAreGivenUp(t *testing.T) {
 	for _, test := range []struct {
-		name           string
-		said           string
-		far, own, kept bool
+		name, said string
+		far, kept  bool
 	}{
 		{name: "out of step", said: "*2\r\n:1\r\n:99\r\n"},
-		{name: "out of step, of the caller", said: "*2\r\n:1\r\n:99\r\n", own: true, kept: true},
 		{name: "hangs alone", said: hangs, kept: true},
 		{name: "hangs with others", said: hangs, far: true},
 		{name: "an error", said: "-ERR odd\r\n", kept: true},
@@ -276,10 +272,6 @@ func TestConnectionsThatAreGivenUp(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n, c := voting(t)
-				if !test.own {
-					n.cfg.Client, n.window.single = nil, false
-					n.cfg.Connect = func() (valkey.Client, error) { return c, nil }
-				}
 				if test.far {
 					n.window.trip = roundTrip{least: time.Second, before: time.Second, until: never}
 				}
@@ -294,7 +286,7 @@ func TestConnectionsThatAreGivenUp(t *testing.T) {
 				}
 				requireOne(t, &a, r, wire.Failed, "it has failed")
 				require.Equal(t, test.kept, n.client.Load() != nil)
-				n.dials.way.Wait()
+				n.work.Wait()
 				require.Equal(t, test.kept, !c.isClosed())
 				require.Empty(t, n.parting)
 			})
@@ -363,12 +355,11 @@ func TestConnectionThatLeadsElsewhere(t *testing.T) {
 		}
 	}
 
-	// The gate says so when it is decided, and asks at once where the node has a caller's client.
+	// The gate says so when it is decided.
 	n.gate.shut()
 	n.gate.lookAt = never
 	n.route.elsewhere = false
 	ask()
-	require.Zero(t, n.gate.lookAt)
 	require.Equal(t, 2, w.elsewhere)
 
 	other = false
@@ -377,14 +368,14 @@ func TestConnectionThatLeadsElsewhere(t *testing.T) {
 	require.Equal(t, never, n.route.checkAt)
 }
 
-// A client of Open's whose connection leads elsewhere is replaced. The new one is asked too.
+// A client whose connection leads elsewhere is replaced. The new one is asked too.
 func TestClientWhoseConnectionLeadsElsewhereIsReplaced(t *testing.T) {
 	n, c := voting(t)
 	next := newFake(t, c.server)
-	n.cfg.Client, n.cfg.Connect = nil, func() (valkey.Client, error) { return next, nil }
+	n.cfg.Connect = next.connect
 	n.route = route{elsewhere: true, checkAt: never}
 	n.doDue()
-	n.dials.way.Wait()
+	n.work.Wait()
 	require.True(t, c.isClosed())
 	require.Nil(t, n.client.Load())
 	require.False(t, n.route.elsewhere)
@@ -393,12 +384,6 @@ func TestClientWhoseConnectionLeadsElsewhereIsReplaced(t *testing.T) {
 	require.Empty(t, c.sent())
 	require.Equal(t, map[string]int{"INFO": 1}, next.sent())
 	require.Equal(t, never, n.route.checkAt, "it leads where it should")
-
-	n, c = voting(t)
-	n.route = route{elsewhere: true, checkAt: never}
-	n.doDue()
-	require.False(t, c.isClosed(), "a caller's client stays")
-	require.True(t, n.route.elsewhere)
 }
 
 // A server that votes is asked for its clock and whether leases can be had, and looked at over a
@@ -674,7 +659,7 @@ func TestClosedNodeTakesNothing(t *testing.T) {
 	go n.Run()
 	n.Wait()
 	require.Empty(t, c.sent())
-	require.False(t, c.isClosed(), "it is a caller's")
+	require.True(t, c.isClosed())
 }
 
 // A release that has failed is sent once more when the node is closed, and batches in flight are
@@ -692,8 +677,6 @@ func TestCloseSendsWhatIsLeft(t *testing.T) {
 			c.say = func([]string) string { time.Sleep(timeout / 2); return asServer }
 			c.commands = nil
 		})
-		n.cfg.Client, n.window.single = nil, false
-		n.cfg.Connect = func() (valkey.Client, error) { return c, nil }
 		n.window.trip = roundTrip{least: time.Second, before: time.Second, until: never}
 		extend := a.send(t, n, wire.Extend, "other")
 		n.send()
@@ -712,7 +695,6 @@ func TestCloseSendsWhatIsLeft(t *testing.T) {
 func TestRoundTripIsMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, c := voting(t)
-		n.window.single = false
 		var a answers
 		c.say = func([]string) string { time.Sleep(10 * time.Millisecond); return asServer }
 		a.send(t, n, wire.Extend, "key")
@@ -729,11 +711,10 @@ func TestWhatALookFinds(t *testing.T) {
 		l, _ := newLook(n.gate.epoch)
 		l.end()
 		now := n.cfg.Clock.Now()
-		l.info, l.server, l.time, l.sent, l.received = serverInfo(runID, time.Hour), "server:1", time.Duration(now)+ahead, now, now
+		l.info, l.time, l.sent, l.received = serverInfo(runID, time.Hour), time.Duration(now)+ahead, now, now
 		return l
 	}
 	require.NotNil(t, n.next(look("a", 0)))
-	require.Equal(t, "server:1", n.Server())
 	require.Equal(t, never, n.route.checkAt, "it is the first one")
 	require.Nil(t, n.next(look("a", time.Hour)))
 	require.Equal(t, wire.ClockJumped, n.Status().Fault.Condition)
@@ -750,8 +731,6 @@ func TestWhatALookFinds(t *testing.T) {
 // A connection that is out of step is given up, whatever comes of what is sent once more.
 func TestConnectionOutOfStepIsGivenUpAfterAResend(t *testing.T) {
 	n, c := voting(t)
-	n.cfg.Client, n.window.single = nil, false
-	n.cfg.Connect = func() (valkey.Client, error) { return c, nil }
 	var a answers
 	asked := 0
 	c.say = func(words []string) string {
@@ -771,7 +750,7 @@ func TestConnectionOutOfStepIsGivenUpAfterAResend(t *testing.T) {
 	require.ErrorIs(t, requireOne(t, &a, odd, wire.Failed, "another's answer").Err, wire.ErrOutOfStep)
 	requireOne(t, &a, well, wire.OK, "sent once more")
 	require.Nil(t, n.client.Load())
-	n.dials.way.Wait()
+	n.work.Wait()
 	require.True(t, c.isClosed())
 }
 

@@ -12,8 +12,8 @@ import (
 )
 
 // maxBatch bounds what one write to a node carries. valkey-go moves a pipeline of 2,000 commands or
-// more to another connection (ClientOption.BlockingPipeline, which a caller's client may have),
-// which would break the order.
+// more to another connection unless it is told not to (ClientOption.BlockingPipeline), which would
+// break the order.
 const maxBatch = 512
 
 // batch is what one write carries to a server, on its way there and back.

@@ -9,55 +9,124 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// NewClient makes a client that leaves no connection behind when it is closed, nor when it cannot
-// be made.
+// NewClient makes a client that is connected, and ends with ctx or when it is closed. It leaves no
+// connection behind, nor does it wait for a server when it ends.
 //
 // valkey-go v1.0.79 leaves one: a connection that is dialed while the client is closed is stored in
-// its place (mux._pipe after mux.Close), and nobody ends it. The subscription of a Sentinel client
-// begins in a goroutine of its own (sentinelClient.listWatch), so a Sentinel that answers badly is
-// enough.
-func NewClient(o valkey.ClientOption) (valkey.Client, error) {
-	connections := &connections{open: make(map[*connection]struct{})}
-	dial := o.DialCtxFn
-	o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
-		conn, err := dial(ctx, addr, dialer, config)
-		if err != nil {
-			return nil, err
-		}
-		return connections.add(conn)
-	}
+// its place (mux._pipe after mux.Close), and nobody ends it.
+func NewClient(ctx context.Context, o valkey.ClientOption) (valkey.Client, error) {
+	connections := newConnections()
+	stop := context.AfterFunc(ctx, connections.end)
+	o.DialCtxFn = connections.dial(o.DialCtxFn)
 	client, err := valkey.NewClient(o)
 	if client == nil {
+		stop()
 		connections.end()
 		return nil, err
 	}
-	return &closingClient{Client: client, connections: connections}, err
+	c := &closingClient{Client: client, connections: connections, stop: stop}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
-// closingClient ends what is left of its connections with itself.
+// closingClient ends its connections with itself.
 type closingClient struct {
 	valkey.Client
 
 	connections *connections
+	stop        func() bool // no end with the context
 }
 
 // Close closes the client.
 func (c *closingClient) Close() {
-	c.Client.Close()
+	c.stop()
 	c.connections.end()
+	c.Client.Close()
+}
+
+// NewConnection makes a connection for subscriptions, which the caller closes. It is made when ctx
+// ends, or not any more.
+//
+// A client of valkey-go connects when it is made, and takes connections for subscriptions from a
+// pool beside. It goes on without the first one, so that is refused.
+func NewConnection(ctx context.Context, o valkey.ClientOption) (valkey.DedicatedClient, error) {
+	connections := newConnections()
+	stop := context.AfterFunc(ctx, connections.end)
+	dial, first := connections.dial(o.DialCtxFn), true
+	o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+		if first {
+			first = false
+			return nil, net.ErrClosed
+		}
+		return dial(ctx, addr, dialer, config)
+	}
+	client, err := valkey.NewClient(o)
+	if client == nil {
+		stop()
+		return nil, err
+	}
+	conn, _ := client.Dedicate()
+	c := &closingConnection{DedicatedClient: conn, client: &closingClient{Client: client, connections: connections, stop: stop}}
+	if !stop() {
+		c.Close()
+		return nil, context.Cause(ctx)
+	}
+	return c, nil
+}
+
+// closingConnection ends its client with itself.
+type closingConnection struct {
+	valkey.DedicatedClient
+
+	client *closingClient
+}
+
+// Close closes the connection.
+func (c *closingConnection) Close() {
+	c.client.connections.end()
+	c.DedicatedClient.Close()
+	c.client.Close()
 }
 
 // connections are those that a client has open.
 type connections struct {
-	mu    sync.Mutex
-	open  map[*connection]struct{} // guarded by mu
-	ended bool                     // guarded by mu; a connection that is dialed now comes too late
+	ctx    context.Context // ends with them
+	cancel context.CancelFunc
+
+	mu   sync.Mutex
+	open map[*connection]struct{} // guarded by mu
 }
 
 type connection struct {
 	net.Conn
 
 	of *connections
+}
+
+func newConnections() *connections {
+	s := &connections{open: make(map[*connection]struct{})}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// dialFunc is that of valkey.ClientOption.
+type dialFunc = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
+
+// dial is a client's way to connections, which end with the others.
+func (s *connections) dial(dial dialFunc) dialFunc {
+	return func(ctx context.Context, addr string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(s.ctx, cancel)()
+		conn, err := dial(ctx, addr, dialer, config)
+		if err != nil {
+			return nil, err
+		}
+		return s.add(conn)
+	}
 }
 
 // Close ends a connection, which is then no longer one of those that are open.
@@ -72,7 +141,7 @@ func (c *connection) Close() error {
 func (s *connections) add(conn net.Conn) (net.Conn, error) {
 	c := &connection{Conn: conn, of: s}
 	s.mu.Lock()
-	late := s.ended
+	late := s.ctx.Err() != nil
 	if !late {
 		s.open[c] = struct{}{}
 	}
@@ -87,7 +156,7 @@ func (s *connections) add(conn net.Conn) (net.Conn, error) {
 // end ends all connections, and those that are dialed from now on.
 func (s *connections) end() {
 	s.mu.Lock()
-	s.ended = true
+	s.cancel()
 	open := s.open
 	s.open = nil
 	s.mu.Unlock()

@@ -60,7 +60,7 @@ func newFake(t *testing.T, s *fakeServer) *fakeClient {
 			DialCtxFn:     func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return dial() },
 		}
 	}
-	client, err := NewClient(option(func() (net.Conn, error) {
+	client, err := valkey.NewClient(option(func() (net.Conn, error) {
 		near, far := net.Pipe()
 		go r.serve(far)
 		return near, nil
@@ -68,7 +68,7 @@ func newFake(t *testing.T, s *fakeServer) *fakeClient {
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	r.client = client
-	dead, err := NewClient(option(func() (net.Conn, error) { return nil, io.EOF }))
+	dead, err := valkey.NewClient(option(func() (net.Conn, error) { return nil, io.EOF }))
 	require.ErrorIs(t, err, io.EOF)
 	t.Cleanup(dead.Close)
 	return &fakeClient{Client: client, server: s, result: r, dead: dead}
@@ -141,10 +141,6 @@ func (c *fakeClient) DoMulti(ctx context.Context, commands ...valkey.Completed) 
 	return results
 }
 
-func (c *fakeClient) Nodes() map[string]valkey.Client {
-	return map[string]valkey.Client{"server:1": c}
-}
-
 func (c *fakeClient) Close() { c.set(func() { c.closed = true }) }
 
 func (c *fakeClient) isClosed() (closed bool) {
@@ -172,19 +168,22 @@ func (c *fakeClient) sent() map[string]int {
 	return count
 }
 
-func (c *fakeClient) Dedicate() (valkey.DedicatedClient, func()) {
-	return &fakeConn{c: c}, func() {}
+// connect makes the connection of the writer, or one of a look, which ends at a time.
+func (c *fakeClient) connect(ctx context.Context) (valkey.Client, error) {
+	if _, ofLook := ctx.Deadline(); ofLook {
+		return &fakeConn{c, c}, nil
+	}
+	return c, nil
 }
 
 // fakeConn is a connection of its own.
 type fakeConn struct {
-	valkey.DedicatedClient
+	valkey.Client
 
 	c *fakeClient
 }
 
-func (f *fakeConn) B() valkey.Builder { return f.c.B() }
-func (f *fakeConn) Close()            {}
+func (f *fakeConn) Close() {}
 
 func (f *fakeConn) DoMulti(ctx context.Context, commands ...valkey.Completed) (results []valkey.ValkeyResult) {
 	for _, cmd := range commands {
@@ -193,11 +192,13 @@ func (f *fakeConn) DoMulti(ctx context.Context, commands ...valkey.Completed) (r
 	return results
 }
 
-// with is a node of a caller's client.
+// with is a node that is connected by that client.
 func with(c *fakeClient) *Node {
 	cfg := config(c.server)
-	cfg.Client, cfg.Connect, cfg.Observer = c, nil, &watcher{}
-	return New(cfg)
+	cfg.Connect, cfg.Observer = c.connect, &watcher{}
+	n := New(cfg)
+	n.client.Store(new(valkey.Client(c)))
+	return n
 }
 
 // watcher is an observer that keeps more.
@@ -222,8 +223,7 @@ func (n *Node) vote(s *fakeServer) {
 	n.gate.lookAt, n.gate.sampleAt = n.cfg.Clock.Now().Add(time.Hour), never
 }
 
-// voting is a node of a caller's client that votes, and does not run: its requests are sent by
-// send.
+// voting is a node of a client that votes, and does not run: its requests are sent by send.
 func voting(t *testing.T) (*Node, *fakeClient) {
 	c := newFake(t, newServer("a"))
 	n := with(c)
@@ -256,27 +256,4 @@ func granted(ahead time.Duration) string {
 // infoOf is what a server says of itself, with other lines besides.
 func infoOf(runID string, more ...string) string {
 	return bulk(fmt.Sprintf("redis_version:7.2.4\r\nrun_id:%s\r\nuptime_in_seconds:1000\r\nrole:master\r\n%s\r\n", strings.Repeat(runID, wire.RunIDLength), strings.Join(more, "\r\n")))
-}
-
-// slowClient is a client whose connections come when way is closed.
-type slowClient struct {
-	*fakeClient
-
-	way   chan struct{}
-	asked int
-	conn  slowConn
-}
-
-type slowConn struct {
-	valkey.DedicatedClient
-
-	closed bool
-}
-
-func (c *slowConn) Close() { c.closed = true }
-
-func (c *slowClient) Dedicate() (valkey.DedicatedClient, func()) {
-	c.asked++
-	<-c.way
-	return &c.conn, func() {}
 }

@@ -241,7 +241,7 @@ func (g *gate) follow(info *wire.ServerInfo) (replaced bool) {
 // decide closes the gate for the process that info describes, and returns why; or returns nil if
 // that may vote, and its scripts are to be loaded. elsewhere: the connection in use leads to
 // another process.
-func (g *gate) decide(info *wire.ServerInfo, server string, elsewhere bool) *wire.Fault {
+func (g *gate) decide(info *wire.ServerInfo, elsewhere bool) *wire.Fault {
 	now := g.cfg.Clock.Now()
 	why := Judge(info, g.cfg.AcceptReplicas)
 	if elsewhere {
@@ -266,7 +266,7 @@ func (g *gate) decide(info *wire.ServerInfo, server string, elsewhere bool) *wir
 		why = &wire.Fault{Condition: wire.ClockJumped, Detail: g.jumped}
 	case info.Promoted:
 		why = &wire.Fault{Condition: wire.Quarantined, Detail: fmt.Sprintf(
-			"%s was a replica and was promoted, votes after %v: leases that its master granted and it lacks last as long", server, g.cfg.Quarantine())}
+			"it was a replica and was promoted, votes after %v: leases that its master granted and it lacks last as long", g.cfg.Quarantine())}
 	default:
 		why = &wire.Fault{Condition: wire.Quarantined, Detail: fmt.Sprintf(
 			"up for %v, votes after %v: leases that it may have forgotten last as long", info.Uptime, g.cfg.Quarantine())}

@@ -176,7 +176,7 @@ func TestQuarantines(t *testing.T) {
 						first := i == 0
 						require.Equal(t, !first && s.info.RunID != test.seen[i-1].info.RunID, g.follow(s.info))
 					}
-					why := g.decide(test.seen[len(test.seen)-1].info, "server:1", false)
+					why := g.decide(test.seen[len(test.seen)-1].info, false)
 					if test.until == 0 || !gated {
 						require.Nil(t, why)
 						return

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// listen runs a node of a caller's client in a bubble, and hands over what it tells of exchanges
+// listen runs a node in a bubble, and hands over what it tells of exchanges
 // since the last time.
 func listen(t *testing.T, c *fakeClient, change func(*Config), f func(n *Node, told func() []error)) {
 	n := with(c)

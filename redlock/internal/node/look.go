@@ -22,8 +22,7 @@ import (
 // and who makes new ones would then count two servers as one node. So a server that votes is looked
 // at as well, over a new connection, from time to time; and whenever another process is found, the
 // connection in use is asked whether it leads to the same one. If not, what the old server answers
-// does not count any more. A client made by Open is then replaced by a new one. One that a caller
-// gave to New keeps its connection for as long as that lives, and the node stays out.
+// does not count any more, and its client is replaced by a new one.
 //
 // From a look that finds nothing (the certificate has expired, the password is another one, a proxy
 // is full) nothing is concluded: the connection in use goes on, and why there is no new one is
@@ -35,10 +34,9 @@ type look struct {
 	end   context.CancelFunc
 	load  chan *wire.Set // from the writer: the scripts to load; nil ends it
 
-	err    error         // why it found nothing
-	server string        // host:port of the server
-	age    time.Duration // for how long it might have voted already, were the quarantine shorter
-	retry  time.Duration // after how long to look again where it may not vote
+	err   error         // why it found nothing
+	age   time.Duration // for how long it might have voted already, were the quarantine shorter
+	retry time.Duration // after how long to look again where it may not vote
 
 	// What the server said of itself.
 	info           *wire.ServerInfo
@@ -56,22 +54,24 @@ func newLook(epoch uint64) (*look, context.Context) {
 }
 
 // run looks. It tells of what it has found once or twice.
-func (l *look) run(ctx context.Context, d *dialer, client valkey.Client, cfg *Config, found chan<- *look) {
+func (l *look) run(ctx context.Context, cfg *Config, found chan<- *look) {
 	defer l.end()
 	inTime, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()
-	conn, err := d.dedicate(inTime, client)
+	conn, err := cfg.Connect(inTime)
 	if err != nil {
-		l.err = err
+		l.err = cmp.Or(inTime.Err(), err)
 		found <- l
 		<-l.load
 		return
 	}
 	l.ask(inTime, conn, cfg.Clock)
-	l.server = Addr(client)
+	if l.err != nil {
+		l.err = cmp.Or(inTime.Err(), l.err) // which ends the connection
+	}
 	found <- l
 	if l.scripts = <-l.load; l.scripts != nil {
-		if l.err = l.try(inTime, conn, cfg); wire.IsTimeout(l.err) {
+		if l.err = l.try(inTime, conn, cfg); l.err != nil && inTime.Err() == context.DeadlineExceeded {
 			l.err = ErrHeldBack
 		}
 	}
@@ -90,7 +90,7 @@ func (l *look) run(ctx context.Context, d *dialer, client valkey.Client, cfg *Co
 }
 
 // ask asks the server about itself.
-func (l *look) ask(ctx context.Context, conn valkey.DedicatedClient, c *clock.Clock) {
+func (l *look) ask(ctx context.Context, conn valkey.Client, c *clock.Clock) {
 	l.sent = c.Now()
 	results := conn.DoMulti(ctx, wire.InfoCommand(conn), wire.TimeCommand(conn))
 	l.received = c.Now()
@@ -101,7 +101,7 @@ func (l *look) ask(ctx context.Context, conn valkey.DedicatedClient, c *clock.Cl
 
 // try has the server load the scripts, and tries whether leases can be had. Scripts that are
 // flushed in between are loaded again.
-func (l *look) try(ctx context.Context, conn valkey.DedicatedClient, cfg *Config) (err error) {
+func (l *look) try(ctx context.Context, conn valkey.Client, cfg *Config) (err error) {
 	scripts := l.scripts.Scripts()
 	calls := []*wire.Call{cfg.probe(wire.Trial)}
 	for range maxTaught {
@@ -148,9 +148,6 @@ func (r *route) leadsTo(process string, g *gate) bool {
 	if !was {
 		g.cfg.Observer.Elsewhere()
 	}
-	if !was && g.cfg.Connect == nil && g.open == nil {
-		g.lookAt = 0 // it says so at the next look
-	}
 	r.checkAt = g.cfg.Clock.Now().Add(recheckEvery)
 	return true
 }
@@ -158,15 +155,4 @@ func (r *route) leadsTo(process string, g *gate) bool {
 // bars reports whether a request is not for the server that the connection in use leads to.
 func (r *route) bars(op wire.Op) bool {
 	return r.elsewhere && op.OfAttempt() && !op.IsProbe()
-}
-
-// Addr names a client by the address of its server, or the smallest of several.
-func Addr(client valkey.Client) string {
-	var addr string
-	for a := range client.Nodes() {
-		if addr == "" || a < addr {
-			addr = a
-		}
-	}
-	return addr
 }

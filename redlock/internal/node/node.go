@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,11 +33,10 @@ var (
 	ErrAbandoned = errors.New("abandoned before it was sent")
 )
 
-// Config is what a Node is made of. All of it is needed, but for the client.
+// Config is what a Node is made of. All of it is needed.
 type Config struct {
-	Client  valkey.Client                 // the caller's, which is not closed; nil where Connect makes them
-	Connect func() (valkey.Client, error) // makes one; a client with an error dials again with its next command
-	Timeout time.Duration                 // of an exchange, after which the connection is given up, unless it is a caller's
+	Connect func(context.Context) (valkey.Client, error) // makes a client that is connected, and ends with the context
+	Timeout time.Duration                                // of an exchange, after which the connection is given up
 	Clock   *clock.Clock
 	Keys    *wire.Keys // of questions to the server about itself
 	Channel string     // of the same, see wire.Call
@@ -149,16 +149,13 @@ type Sink interface{ Answered(r *Request, a Answer) }
 //
 // It is safe for concurrent use.
 type Node struct {
-	cfg           Config
-	queue         queue
-	retries       retries
-	gate          *gate
-	dials         dials
-	looks         dialer // of looks
-	subscriptions dialer // of Dedicate
+	cfg     Config
+	queue   queue
+	retries retries
+	gate    *gate
+	work    sync.WaitGroup // looks, and connections on their way to their end
 
 	client atomic.Pointer[valkey.Client] // nil until connected
-	server atomic.Pointer[string]        // who answered the last look: behind a Sentinel this is the master of that time
 	ahead  atomic.Int64                  // how much the server's wall clock is ahead of this process's, in nanoseconds
 
 	found   chan *look    // capacity 1
@@ -187,40 +184,19 @@ func New(cfg Config) *Node {
 		found:   make(chan *look, 1),
 		closing: make(chan struct{}),
 		stopped: make(chan struct{}),
-		window:  window{single: cfg.Connect == nil, busy: make(map[string]int)},
+		window:  window{busy: make(map[string]int)},
 		encoder: encoder{echoes: wire.NewEchoes(maxInFlight * maxBatch)},
 		route:   route{checkAt: never},
 	}
 	n.gate = newGate(&n.cfg)
-	n.looks.dials, n.subscriptions.dials = &n.dials, &n.dials
-	if cfg.Client != nil {
-		n.client.Store(&cfg.Client)
-	}
 	return n
 }
 
 // Status is whether the node votes. It does no I/O.
 func (n *Node) Status() *Status { return n.gate.status.Load() }
 
-// Server is host:port of the server that answered the last look; empty before.
-func (n *Node) Server() string {
-	if server := n.server.Load(); server != nil {
-		return *server
-	}
-	return ""
-}
-
 // Ahead is how much the server's wall clock is ahead of this process's; 0 if that is not known.
 func (n *Node) Ahead() time.Duration { return time.Duration(n.ahead.Load()) }
-
-// Dedicate returns a connection for subscriptions, which the caller closes. One is made at a time.
-func (n *Node) Dedicate(ctx context.Context) (valkey.DedicatedClient, error) {
-	client := n.client.Load()
-	if client == nil {
-		return nil, errNotConnected
-	}
-	return n.subscriptions.dedicate(ctx, *client)
-}
 
 // Send has a request sent. It does not block, and the answer does not come before it returns. With
 // an error it has not been taken, and no answer comes. A release that finds the queue full is
@@ -255,7 +231,7 @@ func (n *Node) Wait() { <-n.stopped }
 // queued.
 func (n *Node) Run() {
 	defer close(n.stopped)
-	defer n.dials.await()
+	defer n.work.Wait()
 	n.startLook() // so that the first request need not wait for that
 	alarm := time.NewTimer(clock.AtOnce)
 	defer alarm.Stop()
@@ -295,7 +271,7 @@ func (n *Node) finish() {
 	for n.send(); len(n.pending) > 0 || len(n.window.inFlight) > 0; n.send() {
 		n.landAll()
 	}
-	if c := n.client.Load(); c != nil && n.cfg.Connect != nil {
+	if c := n.client.Load(); c != nil {
 		(*c).Close()
 	}
 }
@@ -445,19 +421,9 @@ func (n *Node) startLook() {
 	if n.look != nil || n.isClosing() {
 		return
 	}
-	client, err := n.connected()
-	if err != nil {
-		if n.gate.open == nil {
-			n.looked(n.gate.failed(err), false)
-		}
-		return
-	}
 	l, ctx := newLook(n.gate.epoch)
-	if n.dials.start(func() { l.run(ctx, &n.looks, client, &n.cfg, n.found) }) {
-		n.look = l
-	} else {
-		l.end()
-	}
+	n.look = l
+	n.work.Go(func() { l.run(ctx, &n.cfg, n.found) })
 }
 
 // heed takes what a look has found, and has it go on or ends it. Then what waited for it is sent
@@ -491,9 +457,6 @@ func (n *Node) next(l *look) *wire.Set {
 		n.vouch(l)
 		return nil
 	}
-	if l.server != "" {
-		n.server.Store(&l.server)
-	}
 	if g.isExcused(l.err) {
 		return wire.AnyProcess
 	}
@@ -510,7 +473,7 @@ func (n *Node) next(l *look) *wire.Set {
 		n.looked(nil, false)
 		return nil
 	}
-	if why := g.decide(l.info, cmp.Or(l.server, n.Server()), n.route.elsewhere); why != nil {
+	if why := g.decide(l.info, n.route.elsewhere); why != nil {
 		n.looked(nil, false)
 		return nil
 	}
@@ -547,6 +510,7 @@ func (n *Node) vouch(l *look) {
 	if t.why != nil {
 		n.gate.close(t.why, n.cfg.Clock.Now().Add(recheckEvery))
 	} else {
+		_, _ = n.connected() // so that the first request need not wait for that; why not, that one hears
 		n.gate.admit(l.scripts, dangers, t.lacks)
 	}
 	n.looked(nil, true)
@@ -600,15 +564,12 @@ func (n *Node) connected() (valkey.Client, error) {
 	if c := n.client.Load(); c != nil {
 		return *c, nil
 	}
-	client, err := n.cfg.Connect()
-	if client == nil {
-		return nil, cmp.Or(err, errNoClient)
+	client, err := n.cfg.Connect(context.Background())
+	if err == nil {
+		n.client.Store(&client)
 	}
-	n.client.Store(&client)
 	return client, err
 }
-
-var errNoClient = errors.New("no client")
 
 // settle answers the requests of a batch that is back, and sends those once more that are worth it.
 // It returns why the node did not answer, if it did not.
@@ -637,10 +598,9 @@ func (n *Node) settle(b *batch) (broken error) {
 
 // giveUp has the next batch sent over another connection, if this one is out of step, or has not
 // answered in time: valkey-go gives a connection up by itself only as long as that carries one
-// batch at a time. A caller closes its own.
+// batch at a time.
 func (n *Node) giveUp(b *batch, broken error) {
 	switch {
-	case broken == nil || n.cfg.Connect == nil:
 	case errors.Is(broken, wire.ErrOutOfStep), b.back != nil && wire.IsTimeout(broken):
 		n.leave(b.client)
 	}
@@ -830,20 +790,20 @@ func (n *Node) part() {
 		if n.window.uses(client) {
 			return false
 		}
-		n.dials.start(client.Close)
+		n.work.Go(client.Close)
 		return true
 	})
 }
 
-// replace gives the client of a node up whose connection leads elsewhere, if this package may.
+// replace gives the client of a node up whose connection leads elsewhere.
 func (n *Node) replace() {
 	client := n.client.Load()
-	if n.cfg.Connect == nil || client == nil {
+	if client == nil {
 		return
 	}
 	n.landAll()
 	if n.client.CompareAndSwap(client, nil) {
-		n.dials.start((*client).Close)
+		n.work.Go((*client).Close)
 	}
 	n.route = route{checkAt: n.cfg.Clock.Now()} // the new one may lead elsewhere too
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -260,7 +261,7 @@ func TestRequestsThatWaitedTooLongAreNotSent(t *testing.T) {
 func TestOnlyAnExchangeThatFailedFailsTheRest(t *testing.T) {
 	cfg := config(newServer("a"))
 	dials, refused := 0, errors.New("connection refused")
-	cfg.Connect = func() (valkey.Client, error) { dials++; return nil, refused }
+	cfg.Connect = func(context.Context) (valkey.Client, error) { dials++; return nil, refused }
 	n := New(cfg)
 	var a answers
 	var ended atomic.Bool
@@ -363,7 +364,10 @@ func TestFailedReleasesAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config(newServer("a"))
 		var tries atomic.Int64
-		cfg.Connect = func() (valkey.Client, error) { tries.Add(1); return nil, errors.New("connection refused") }
+		cfg.Connect = func(context.Context) (valkey.Client, error) {
+			tries.Add(1)
+			return nil, errors.New("connection refused")
+		}
 		n := New(cfg)
 		go n.Run()
 		var a answers

@@ -1,9 +1,7 @@
 package node
 
 import (
-	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -81,52 +79,4 @@ func TestReleasesThatAreKeptAreBounded(t *testing.T) {
 		s.add(release(time.Minute, now), false, now)
 	}
 	require.Len(t, s.take(), maxQueue)
-}
-
-// A connection that does not come is not asked for again while it is on its way, and is given back
-// when it comes.
-func TestConnectionThatDoesNotCome(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newFake(t, newServer("a"))
-		slow := &slowClient{fakeClient: c, way: make(chan struct{})}
-		n := with(c)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := n.subscriptions.dedicate(ctx, slow)
-		require.Error(t, err)
-		_, err = n.subscriptions.dedicate(t.Context(), slow)
-		require.ErrorIs(t, err, errPoolExhausted)
-		synctest.Wait()
-		require.Equal(t, 1, slow.asked)
-		conn, err := n.looks.dedicate(t.Context(), c)
-		require.NoError(t, err, "looks have a dialer of their own")
-		conn.Close()
-
-		start := time.Now()
-		n.dials.await()
-		require.Equal(t, dialGrace, time.Since(start), "a node waits a while when it stops")
-		close(slow.way)
-		synctest.Wait()
-		require.True(t, slow.conn.closed)
-		n.dials.way.Wait()
-		_, err = n.subscriptions.dedicate(t.Context(), c)
-		require.ErrorIs(t, err, ErrClosed)
-		_, err = n.subscriptions.dedicate(t.Context(), c)
-		require.ErrorIs(t, err, ErrClosed, "and not that one is on its way")
-	})
-}
-
-// After one that has come another one may be asked for.
-func TestConnectionsOneAfterTheOther(t *testing.T) {
-	c := newFake(t, newServer("a"))
-	n := with(c)
-	for range 3 {
-		conn, err := n.Dedicate(t.Context())
-		require.NoError(t, err)
-		conn.Close()
-		n.dials.way.Wait()
-	}
-	n.client.Store(nil)
-	_, err := n.Dedicate(t.Context())
-	require.ErrorIs(t, err, errNotConnected)
 }

@@ -46,8 +46,8 @@ func (s *fakeServer) set(change func()) {
 	change()
 }
 
-func (s *fakeServer) connect() (valkey.Client, error) {
-	return NewClient(valkey.ClientOption{
+func (s *fakeServer) connect(ctx context.Context) (valkey.Client, error) {
+	return NewClient(ctx, valkey.ClientOption{
 		InitAddress: []string{"server:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true, AlwaysRESP2: true, PipelineMultiplex: -1,
 		ClientSetInfo: valkey.DisableClientSetInfo,
 		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/clock"
 )
@@ -29,20 +28,3 @@ func TestRoundTripOfTheLastSeconds(t *testing.T) {
 	require.Equal(t, maxInFlight, observe(time.Second))
 	require.Equal(t, 1, observe(nearTrip-1))
 }
-
-// A client of several servers goes by the smallest of their addresses, always.
-func TestAddr(t *testing.T) {
-	for range 20 {
-		require.Equal(t, "a:1", Addr(servers{of: map[string]valkey.Client{"b:1": nil, "a:1": nil, "c:1": nil}}))
-	}
-	require.Empty(t, Addr(servers{}))
-}
-
-// servers is a client of these, and nothing else.
-type servers struct {
-	valkey.Client
-
-	of map[string]valkey.Client
-}
-
-func (s servers) Nodes() map[string]valkey.Client { return s.of }

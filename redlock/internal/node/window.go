@@ -19,7 +19,6 @@ const maxInFlight = 4
 
 // window is the batches in flight.
 type window struct {
-	single   bool // never more than one
 	inFlight []*batch
 	busy     map[string]int // how many requests for a key are in flight
 	trip     roundTrip
@@ -28,9 +27,6 @@ type window struct {
 
 // size is how many batches may be in flight.
 func (w *window) size() int {
-	if w.single {
-		return 1
-	}
 	return w.trip.batches()
 }
 

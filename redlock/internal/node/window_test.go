@@ -58,13 +58,11 @@ func TestBatchesAreOfDifferentKeys(t *testing.T) {
 	require.Empty(t, pending)
 }
 
-// A near node, and a caller's client, has one batch in flight.
+// A near node has one batch in flight.
 func TestWindow(t *testing.T) {
 	w := far()
 	require.Equal(t, maxInFlight, w.size())
-	w.single = true
-	require.Equal(t, 1, w.size())
-	w.single, w.trip = false, roundTrip{}
+	w.trip = roundTrip{}
 	require.Equal(t, 1, w.size())
 	w.inFlight = []*batch{{}}
 	require.Nil(t, w.take(&[]*Request{{Call: callOf(wire.Acquire, "key")}}))
@@ -102,7 +100,7 @@ func TestClientIsNotClosedUnderItsBatches(t *testing.T) {
 	}
 	n.part()
 	require.Empty(t, n.parting)
-	n.dials.await()
+	n.work.Wait()
 	require.True(t, client.closed)
 }
 
@@ -120,7 +118,7 @@ func TestTwoClientsAreGivenUp(t *testing.T) {
 	n.window.pop()
 	n.part()
 	require.Empty(t, n.parting)
-	n.dials.await()
+	n.work.Wait()
 	require.True(t, first.closed)
 	require.True(t, second.closed)
 }

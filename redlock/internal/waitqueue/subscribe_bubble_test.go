@@ -44,7 +44,7 @@ type line struct {
 }
 
 func newSpeaker(t *testing.T) *speaker {
-	client, err := node.NewClient(valkey.ClientOption{
+	client, err := valkey.NewClient(valkey.ClientOption{
 		InitAddress: []string{"speaker:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true,
 		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 			return nil, errors.New("connection refused")

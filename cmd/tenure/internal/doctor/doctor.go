@@ -130,8 +130,7 @@ func (c *Config) option(url string) (valkey.ClientOption, error) {
 		option.TLSConfig.MinVersion = tls.VersionTLS12
 	}
 	c.WithTLS(url, &option)
-	option.ForceSingleClient = option.Sentinel.MasterSet == ""
-	option.DisableCache, option.DisableRetry = true, true
+	option.ForceSingleClient, option.DisableCache, option.DisableRetry = true, true, true
 	option.ClientSetInfo = valkey.DisableClientSetInfo
 	option.ConnWriteTimeout, option.Dialer.Timeout = c.NodeTimeout, c.NodeTimeout
 	option.PipelineMultiplex = -1

@@ -141,7 +141,6 @@ var byTurns = []redlock.Condition{redlock.ConditionRestarted, redlock.ConditionQ
 // here is how a command line does what redlock's advice says for a program.
 var here = map[redlock.Condition]string{
 	redlock.ConditionReplicated:  "; here --with-replicas",
-	redlock.ConditionSentinel:    "; here --with-replicas",
 	redlock.ConditionAnotherList: "; here TENURE_NODES, or --nodes",
 }
 

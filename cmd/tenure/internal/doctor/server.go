@@ -78,9 +78,7 @@ func (s *server) ask(ctx context.Context, prefix string) {
 	if s.info["aof_enabled"] == "1" {
 		s.loading = askLoading(ctx, client, prefix)
 	}
-	if s.option.Sentinel.MasterSet == "" {
-		s.connectAgain(ctx)
-	}
+	s.connectAgain(ctx)
 }
 
 func (s *server) see(runID string) {
