@@ -41,7 +41,6 @@ type Quorum struct {
 	listener   *listen.Listener
 	queue      *waitqueue.Queue
 	lines      *lines
-	reporter   *reporter
 	gates      gates
 	noKey      wire.Keys // of probes
 	members    wire.Keys // of who uses a node
@@ -53,6 +52,7 @@ type Quorum struct {
 	extensions atomic.Uint64 // of several leases, each of which has a name
 
 	processes processes
+	extras    sync.Map    // what other packages keep for the Quorum, see package bridge
 	longTTL   atomic.Bool // a lease with a TTL above the longest was seen
 	mu        sync.Mutex
 	closed    bool          // guarded by mu
@@ -274,7 +274,6 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 	}
 	q.extender = newExtender(q, nodes)
 	q.texts = q.cfg.texts()
-	q.reporter = newReporter(q)
 	q.noKey = wire.NewKeys(cfg.prefix, "")
 	q.members = wire.MembersKeys(cfg.prefix)
 	q.clocks = q.newClocks(nodes)
@@ -353,8 +352,7 @@ func (q *Quorum) start() {
 // most) or, where that is longer, twice the node timeout (and no more than 2 s above it); then a
 // second for each connection that will not end. A connection that is caught in the pool of a client
 // given to New is left to that client. It is safe to call more than once. It waits for the Quorum's
-// own goroutines, on which tracers and the functions given to a Board are called: there it must not
-// be called, but as go q.Close().
+// own goroutines, on which tracers are called: there it must not be called, but as go q.Close().
 func (q *Quorum) Close() error {
 	if q.none() {
 		return nil
