@@ -79,7 +79,7 @@ func (b Board) Post(ctx context.Context, cards []bulletin.Card, entries ...bulle
 		return redlock.ErrClosed
 	}
 	for _, c := range cards {
-		if err := add(b.cards(c.Kind), "card", c.ID, milliseconds(max(c.Lifetime, 0)), c.Text); err != nil {
+		if err := add(b.cards(c.Kind), "card", escaped.Replace(c.ID), milliseconds(max(c.Lifetime, 0)), c.Text); err != nil {
 			return err
 		}
 	}
@@ -108,28 +108,29 @@ const pageSize = 50
 // *redlock.QuorumError if no node answered, redlock.ErrClosed, or ctx's own.
 func (b Board) Cards(ctx context.Context, kind string) iter.Seq2[bulletin.Card, error] {
 	return func(yield func(bulletin.Card, error) bool) {
-		for from := ""; ; {
-			pages, err := b.pages(ctx, kind, "("+from, "+", pageSize)
+		for last, from := "", "-"; ; {
+			pages, err := b.pages(ctx, kind, from, "+", pageSize)
 			if err != nil {
 				yield(bulletin.Card{}, err)
 				return
 			}
-			cards, last := merge(pages, from, pageSize)
+			cards, next := merge(pages, last, pageSize)
 			for _, c := range cards {
 				if !yield(c, nil) {
 					return
 				}
 			}
-			if last == "" {
+			if next == "" {
 				return
 			}
-			from = last + "\x00\xff" // behind whatever has that id
+			last, from = next, "("+escaped.Replace(next)+"\x01" // behind whatever has that id
 		}
 	}
 }
 
 // Card reads one card. found is false if no node that answered has it. Errors are those of Cards.
 func (b Board) Card(ctx context.Context, kind, id string) (card bulletin.Card, found bool, err error) {
+	id = escaped.Replace(id)
 	pages, err := b.pages(ctx, kind, "["+id+"\x00", "("+id+"\x01", 1)
 	for _, c := range youngest(pages) {
 		return c, true, nil

@@ -62,7 +62,7 @@ func ids(cards []bulletin.Card) (all []string) {
 // ids with blanks and line ends.
 func TestCardsAreInTheOrderOfBytes(t *testing.T) {
 	t.Parallel()
-	want := []string{"\x01", "\x01a", "\n", " ", "(", "-", "0", "A", "B", "Z", "[", "a", "a\x01", "a\r\nb", "a b", "aa", "b", "z", "{a}", "Ä", "ä", "é", "ñ", "日本", "\U0001f600"}
+	want := []string{"\x00", "\x00\x01", "\x00a", "\x01", "\x01\x00", "\x01a", "\n", " ", "(", "-", "0", "A", "B", "Z", "[", "a", "a\x00", "a\x00b", "a\x01", "a\r\nb", "a b", "aa", "b", "z", "{a}", "Ä", "ä", "é", "ñ", "日本", "\U0001f600"}
 	require.True(t, slices.IsSorted(want))
 	nodes := []*valkeytest.Node{valkeytest.Start(t, 1).Node(0)}
 	for _, locale := range []string{"C.UTF-8", "en_US.UTF-8"} {

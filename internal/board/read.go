@@ -30,6 +30,7 @@ func newPage(kind string, texts []string, most int) (p page) {
 	now, _ := number(texts[0])
 	for _, text := range texts[1:min(len(texts), most+1)] {
 		id, text, _ := strings.Cut(text, "\x00")
+		id = unescaped.Replace(id)
 		f := strings.SplitN(text, " ", 4)
 		if p.last = id; len(f) != 4 || f[0] != "1" || len(f[3]) > bulletin.MaxCardText || len(id) > bulletin.MaxID {
 			continue
@@ -46,6 +47,13 @@ func newPage(kind string, texts []string, most int) (p page) {
 	}
 	return p
 }
+
+// A zero byte ends an id on the nodes. Within one it is written as two bytes, so that the order of
+// ids stays what it is.
+var (
+	escaped   = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02")
+	unescaped = strings.NewReplacer("\x01\x01", "\x00", "\x01\x02", "\x01")
+)
 
 // maxAge is a century in milliseconds.
 const maxAge = 100 * 366 * 24 * 3600 * 1000
@@ -72,18 +80,18 @@ func youngest(pages []page) map[string]bulletin.Card {
 	return all
 }
 
-// merge makes one page of those that nodes have behind a text, each of at most so many. next is the
+// merge makes one page of those that nodes have behind an id, each of at most so many. next is the
 // id behind which to go on, and empty where there are no more.
-func merge(pages []page, from string, most int) (cards []bulletin.Card, next string) {
+func merge(pages []page, after string, most int) (cards []bulletin.Card, next string) {
 	for _, p := range pages {
 		// One that is not behind what was asked for is in no order, and tells nothing.
-		if p.last > from && (next == "" || p.last < next) {
+		if p.last > after && (next == "" || p.last < next) {
 			next = p.last
 		}
 	}
 	all := youngest(pages)
 	for _, id := range slices.Sorted(maps.Keys(all)) {
-		if id <= from || next != "" && id > next {
+		if id <= after || next != "" && id > next {
 			continue
 		}
 		if cards = append(cards, all[id]); len(cards) == most {

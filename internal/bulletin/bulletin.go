@@ -9,7 +9,6 @@ package bulletin
 
 import (
 	"encoding/json"
-	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -254,18 +253,13 @@ func (p Process) Card() Card {
 	}
 }
 
-// Card makes the card of a job. It is not ok for a job whose name or key is too long, or no UTF-8,
-// or has a zero byte.
+// Card makes the card of a job. It is not ok for a job whose name or key is too long, or no UTF-8.
 func (j Job) Card() (Card, bool) {
 	j.V = version
 	j.Next, j.Within = clean(j.Next), clean(j.Within)
 	text, ok := fit(&j, j.texts(), MaxCardText)
-	return Card{Kind: Jobs, ID: j.Key, Text: text, Lifetime: JobLifetime}, ok && j.Job != "" && utf8.ValidString(j.Job) && isID(j.Key)
-}
-
-// isID reports whether a card may have that id.
-func isID(id string) bool {
-	return id != "" && len(id) <= MaxID && utf8.ValidString(id) && !strings.Contains(id, "\x00")
+	return Card{Kind: Jobs, ID: j.Key, Text: text, Lifetime: JobLifetime},
+		ok && j.Job != "" && utf8.ValidString(j.Job) && j.Key != "" && len(j.Key) <= MaxID && utf8.ValidString(j.Key)
 }
 
 // Entry makes the entry of a run of the job with that key. It is not ok for a key that is too long,

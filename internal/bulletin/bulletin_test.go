@@ -366,7 +366,7 @@ func TestClassesAndKeys(t *testing.T) {
 		require.Equal(t, want, ok, "%.20q", key)
 	}
 	for i, job := range []Job{
-		{Key: "k"}, {Job: "j"}, {Job: "\xff", Key: "k"}, {Job: "j", Key: "\xff"}, {Job: "j", Key: strings.Repeat("k", MaxID+1)}, {Job: "j", Key: "a\x00b"},
+		{Key: "k"}, {Job: "j"}, {Job: "\xff", Key: "k"}, {Job: "j", Key: "\xff"}, {Job: "j", Key: strings.Repeat("k", MaxID+1)},
 		{Job: strings.Repeat("\x01", 1024), Key: "k"},
 	} {
 		_, ok := job.Card()
