@@ -202,8 +202,8 @@ type Telling struct {
 	// costs each node a command about every ten seconds, a card of at most 4 KiB for a replica and
 	// one of about 500 bytes for a job.
 	NoCard bool
-	// NoHistory has it not tell how its runs ended and which ticks were skipped. An entry goes with
-	// the release of a run's lease, so telling costs no request.
+	// NoHistory has it not tell how its runs ended and which ticks were skipped. The entry of a run
+	// is a command to each node, before its lease is released.
 	NoHistory bool
 	// NoOrders has it take no orders (admin.Client.RunNow and Cancel). Taking them needs a
 	// connection to each node. Whoever may write to the nodes may give orders; pauses are not among

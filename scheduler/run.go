@@ -211,15 +211,15 @@ func (r *run) end(ctx context.Context) {
 	r.job.tellLeft(ctx, left)
 }
 
-// release releases the lease, with an entry about how the run ended. unwritten says that the nodes
-// may not know.
+// release tells how the run ended, and releases the lease. unwritten says that the nodes may not
+// know.
 func (r *run) release(ctx context.Context, unwritten error) {
 	if r.lease == nil {
 		return
 	}
-	r.tell(unwritten)
 	within, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
+	r.tell(within, unwritten)
 	switch err := r.lease.Release(within); {
 	case err == nil:
 	case errors.Is(err, redlock.ErrLost):

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bridge"
 	"github.com/tenure-dev/tenure/internal/orders"
 	"github.com/tenure-dev/tenure/internal/pause"
@@ -222,13 +223,11 @@ func (s *Scheduler) start() bool {
 		}()
 	}
 	if !s.cfg.tell.NoCard {
-		s.unreport = s.q.Board().Report(s.report)
+		s.unreport = board.Of(s.q).Report(s.report)
 	}
 	if !s.cfg.tell.NoOrders {
-		taker := &orders.Taker{Accept: s.accept, Logger: s.cfg.logger}
-		if taker.Start(s.q) == nil { // else the Quorum is closed, which everything says
-			s.taker = taker
-		}
+		s.taker = &orders.Taker{Accept: s.accept, Logger: s.cfg.logger}
+		s.taker.Start(s.q)
 	}
 	return true
 }

@@ -1,5 +1,18 @@
 package wire
 
+// GuestOp is the operation of a script of another package.
+func GuestOp(gated, reads bool) Op {
+	switch {
+	case gated && reads:
+		return GuestReading
+	case gated:
+		return Guest
+	case reads:
+		return ReadingAnywhere
+	}
+	return GuestAnywhere
+}
+
 func guestKeys(c *Call, to []string) []string { return append(to, c.Guest.Keys...) }
 
 func guestArgs(c *Call, _ *Set, to []string) []string { return append(to, c.Guest.Args...) }

@@ -85,8 +85,16 @@ func Ungated() []*Script {
 			scripts = append(scripts, r.script)
 		}
 	}
+	for _, s := range bridge.Scripts() {
+		if !s.Gated {
+			scripts = append(scripts, anyServer.guest(s))
+		}
+	}
 	return scripts
 }
+
+// anyServer has the ungated scripts of other packages.
+var anyServer = &Set{}
 
 // Set is the scripts of one server process, as texts that no other process was ever given: what
 // acquires, what puts a key back, and what reads and completes records. A nil Set stands for a
@@ -128,7 +136,9 @@ func (g *Set) Scripts() []*Script {
 		}
 	}
 	for _, s := range bridge.Scripts() {
-		scripts = append(scripts, g.guest(s))
+		if s.Gated {
+			scripts = append(scripts, g.guest(s))
+		}
 	}
 	return append(scripts, g.pairs)
 }
@@ -155,8 +165,11 @@ func (g *Set) guest(s *bridge.Script) *Script {
 
 // scriptOf is that of a call.
 func (g *Set) scriptOf(c *Call) *Script {
-	if table[c.Op].guest {
+	switch r := &table[c.Op]; {
+	case r.guest && r.gated:
 		return g.guest(c.Guest.Script)
+	case r.guest:
+		return anyServer.guest(c.Guest.Script)
 	}
 	return g.script(c.Op)
 }
