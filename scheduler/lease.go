@@ -67,13 +67,16 @@ func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time
 	}
 	// Its task was not called, and another replica has the tick.
 	e := newSkipError(j.name, due, err)
-	if e.Reason == SkipPaused || err == errTooOld {
+	if e.Reason == SkipPaused || e.Reason == SkipMissed {
 		return j.s.now() // the log says what becomes of it
 	}
 	n := j.refusals
 	j.refusals++
-	if e.Pending = true; n == 0 || e.Reason == SkipRefused {
+	switch e.Pending = true; {
+	case e.Reason == SkipRefused:
 		j.skip(ctx, e)
+	case n == 0:
+		j.tellSkip(ctx, e) // gocron has heard it, or hears nothing any more
 	}
 	return j.s.now().Add(min(leastPause<<min(n, 12), time.Minute))
 }

@@ -107,6 +107,8 @@ func newSkipError(job string, tick time.Time, err error) *SkipError {
 	switch {
 	case isAhead(err):
 		e.Reason = SkipAhead
+	case errors.Is(err, errTooOld):
+		e.Reason = SkipMissed
 	case errors.Is(err, elector.ErrNotLeader):
 		e.Reason = SkipNotLeader
 	case errors.Is(err, redlock.ErrClosed), errors.Is(err, context.Canceled), errors.Is(err, gocronx.ErrStopped):
@@ -142,6 +144,12 @@ func quarantined(err error) bool {
 
 // skip tells everybody that ticks are not run here.
 func (j *job) skip(ctx context.Context, e *SkipError) {
+	j.tellSkip(ctx, e)
+	_ = j.Skip(ctx, e) // gocron is being stopped, or the job is gone
+}
+
+// tellSkip tells all but gocron.
+func (j *job) tellSkip(ctx context.Context, e *SkipError) {
 	j.s.tellSkip(e)
 	level := slog.LevelWarn
 	if e.Expected() || e.Pending || e.Reason == SkipAhead { // that the clock is wrong was said
@@ -152,5 +160,4 @@ func (j *job) skip(ctx context.Context, e *SkipError) {
 	if t := j.s.cfg.tracer.Skip; t != nil {
 		t(ctx, e)
 	}
-	_ = j.Skip(ctx, e) // gocron is being stopped, or the job is gone
 }
