@@ -102,9 +102,11 @@ func (r *run) carryOut(ctx context.Context, at time.Time) (err error) {
 	}()
 	ending, cancel := r.job.during(ctx, r.lease)
 	defer cancel(nil)
+	r.job.s.granted(r, at)
 	over := r.endForNext(ctx)
 	err = r.perform(ending, at)
 	over()
+	r.job.s.decided(r, false)
 	if err == nil {
 		r.end(context.WithoutCancel(ctx))
 	}

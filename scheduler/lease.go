@@ -72,11 +72,8 @@ func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time
 	}
 	n := j.refusals
 	j.refusals++
-	switch e.Pending = true; {
-	case e.Reason == SkipRefused:
+	if e.Pending = true; n == 0 || e.Reason == SkipRefused {
 		j.skip(ctx, e)
-	case n == 0:
-		j.tellSkip(ctx, e) // gocron has heard it, or hears nothing any more
 	}
 	return j.s.now().Add(min(leastPause<<min(n, 12), time.Minute))
 }

@@ -144,12 +144,6 @@ func quarantined(err error) bool {
 
 // skip tells everybody that ticks are not run here.
 func (j *job) skip(ctx context.Context, e *SkipError) {
-	j.tellSkip(ctx, e)
-	_ = j.Skip(ctx, e) // gocron is being stopped, or the job is gone
-}
-
-// tellSkip tells all but gocron.
-func (j *job) tellSkip(ctx context.Context, e *SkipError) {
 	j.s.tellSkip(e)
 	level := slog.LevelWarn
 	if e.Expected() || e.Pending || e.Reason == SkipAhead { // that the clock is wrong was said
@@ -160,4 +154,5 @@ func (j *job) tellSkip(ctx context.Context, e *SkipError) {
 	if t := j.s.cfg.tracer.Skip; t != nil {
 		t(ctx, e)
 	}
+	_ = j.Skip(ctx, e) // gocron is being stopped, or the job is gone
 }

@@ -53,7 +53,7 @@ func (r *run) attempts(ending, gocron context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.job.s.begun(r)
+	r.job.s.decided(r, true)
 	if r.begins != nil {
 		r.begins()
 	}
