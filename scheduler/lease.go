@@ -78,15 +78,15 @@ func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time
 	return j.s.now().Add(min(leastPause<<min(n, 12), time.Minute))
 }
 
-// during returns a context that ends also with a lease, and with the leadership under which ticks
-// are run.
+// during returns a context that ends also with the lease, whose values it has, and with the
+// leadership under which ticks are run.
 func (j *job) during(ctx context.Context, lease *redlock.Lease) (context.Context, context.CancelCauseFunc) {
 	var also []context.Context
-	if lease != nil {
-		also = append(also, lease.Context())
-	}
 	if t := j.s.leader.term(); t != nil && !j.unlocked {
 		also = append(also, t.Context())
+	}
+	if lease != nil {
+		ctx, also = lease.Context(), append(also, ctx)
 	}
 	return gocronx.EndWith(ctx, also...)
 }

@@ -38,11 +38,7 @@ func (r *run) perform(ctx context.Context, at time.Time) error {
 // attempts calls the task, and again if it fails and may be retried. It is called by gocron, and
 // returns what that is to hear.
 func (r *run) attempts(ending, gocron context.Context) error {
-	ctx := gocron
-	if r.lease != nil {
-		ctx = gocronx.Merge(r.lease.Context(), gocron)
-	}
-	ctx, stop := gocronx.EndWith(ctx, gocron, ending)
+	ctx, stop := gocronx.EndWith(gocronx.Merge(ending, gocron), gocron)
 	defer stop(context.Canceled)
 	err := r.mayBegin(ctx)
 	r.mu.Lock()
