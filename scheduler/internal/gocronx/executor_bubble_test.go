@@ -149,7 +149,9 @@ func TestStopThatTimesOut(t *testing.T) {
 		j := install(t, e)
 		over := make(chan error, 1)
 		end := make(chan struct{})
-		go func() { over <- j.Run(t.Context(), time.Now(), atOnce, func(context.Context) error { <-end; return nil }) }()
+		go func() {
+			over <- j.Run(t.Context(), time.Now(), atOnce, func(context.Context) error { <-end; return nil })
+		}()
 		synctest.Wait()
 		require.ErrorIs(t, e.Shutdown(t.Context()), gocron.ErrStopJobsTimedOut)
 		require.Empty(t, over)
