@@ -51,6 +51,7 @@ type Scheduler struct {
 	started    context.Context       // guarded by mu; ends with StopJobs and Shutdown; nil while stopped
 	stop       context.CancelFunc    // guarded by mu
 	work       *sync.WaitGroup       // guarded by mu; what began since Start, see run
+	due        map[time.Time]*peers  // guarded by mu; what is about to begin, by when
 	running    map[*run]struct{}     // guarded by mu; whose tasks are at work
 	skips      map[skipped]SkipError // guarded by mu; that are to be told; at most maxSkips
 	clock      string                // guarded by mu; the type of the error of the clock that was logged last; empty for none
@@ -72,7 +73,7 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	}
 	s := &Scheduler{
 		q: q, cfg: cfg, limit: newLimit(set), monitor: set.Monitor, pauseAll: pause.Of(q, ""), readings: make(chan *reading),
-		jobs: make(map[string]*job), running: make(map[*run]struct{}), skips: make(map[skipped]SkipError),
+		jobs: make(map[string]*job), due: make(map[time.Time]*peers), running: make(map[*run]struct{}), skips: make(map[skipped]SkipError),
 	}
 	if s.definitions, err = gocronx.NewReader(cfg.location); err != nil {
 		return nil, err

@@ -33,12 +33,31 @@ type skipped struct {
 // maxSkips bounds what is told of skips at a time.
 const maxSkips = 256
 
-// begun notes that the task of a run is called. What its job is is told with the next report.
-func (s *Scheduler) begun(r *run) {
+// granted notes a run that is to begin at a time.
+func (s *Scheduler) granted(r *run, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.job.cardAt = time.Time{}
-	s.running[r] = struct{}{}
+	if r.peers = s.due[at]; r.peers == nil {
+		r.peers = &peers{at: at, begun: make(chan struct{})}
+		s.due[at] = r.peers
+	}
+	r.peers.waiting++
+}
+
+// decided notes that the task of a run is called, or will not be.
+func (s *Scheduler) decided(r *run, is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := r.peers; !r.decided {
+		if p.waiting--; p.waiting == 0 {
+			close(p.begun)
+			delete(s.due, p.at)
+		}
+	}
+	if r.decided = true; is {
+		r.job.cardAt = time.Time{} // what its job is is told with the next report
+		s.running[r] = struct{}{}
+	}
 }
 
 // ended notes that a run is over.
