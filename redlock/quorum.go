@@ -44,7 +44,7 @@ type Quorum struct {
 	gates      gates
 	noKey      wire.Keys // of probes
 	members    wire.Keys // of who uses a node
-	outages    outages
+	news       *news
 	clocks     *clocks.Clocks
 	belongs    *membership.Membership
 	holders    atomic.Uint64 // that were given names
@@ -52,8 +52,7 @@ type Quorum struct {
 	extensions atomic.Uint64 // of several leases, each of which has a name
 
 	processes processes
-	extras    sync.Map    // what other packages keep for the Quorum, see package bridge
-	longTTL   atomic.Bool // a lease with a TTL above the longest was seen
+	extras    sync.Map // what other packages keep for the Quorum, see package bridge
 	mu        sync.Mutex
 	closed    bool          // guarded by mu
 	done      chan struct{} // closed by Close
@@ -195,6 +194,7 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 		lines: newLines(),
 		done:  make(chan struct{}),
 	}
+	q.news = newNews(cfg.logger, q.clock, q.lines)
 	q.extender = newExtender(q, nodes)
 	q.texts = q.cfg.texts()
 	q.noKey = wire.NewKeys(cfg.prefix, "")
