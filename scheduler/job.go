@@ -17,7 +17,7 @@ import (
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
-	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
+	"github.com/tenure-dev/tenure/internal/timetable"
 )
 
 // job is a job of a Scheduler. Users see it as a gocron.Job.

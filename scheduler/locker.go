@@ -14,7 +14,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
+	"github.com/tenure-dev/tenure/internal/timetable"
 )
 
 // Defaults and bounds of a Locker.

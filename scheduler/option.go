@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
-	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
+	"github.com/tenure-dev/tenure/internal/timetable"
 )
 
 // Defaults and bounds. Each option that changes one names it.

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
-	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
+	"github.com/tenure-dev/tenure/internal/timetable"
 )
 
 var (
