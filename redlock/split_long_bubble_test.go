@@ -42,7 +42,7 @@ func TestTwoRivalsAndANodeThatDoesNotVote(t *testing.T) {
 					meet(t, rivals)
 					winners := make(map[string]int)
 					var winner, other []time.Duration
-					for k := range often(100) {
+					for k := range often(30) {
 						befall(t, fleet.Node(2))
 						time.Sleep(time.Second) // until both know
 						r := raceFor(t, fmt.Sprint("key", k), rivals)

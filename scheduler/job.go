@@ -16,8 +16,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/internal/register"
-	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
 	"github.com/tenure-dev/tenure/internal/timetable"
+	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
 )
 
 // job is a job of a Scheduler. Users see it as a gocron.Job.
