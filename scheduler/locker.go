@@ -13,8 +13,8 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 
+	"github.com/tenure-dev/tenure/internal/timetable"
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
 )
 
 // Defaults and bounds of a Locker.

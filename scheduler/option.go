@@ -12,9 +12,9 @@ import (
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/joblog"
+	"github.com/tenure-dev/tenure/internal/timetable"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
-	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
 )
 
 // Defaults and bounds. Each option that changes one names it.

@@ -175,7 +175,7 @@ func Rules() []Rule {
 			Why:       "jobs are run without anybody who steers them",
 		},
 		{
-			Subject:   []string{module + "/internal/joblog", module + "/scheduler/internal/timetable"},
+			Subject:   []string{module + "/internal/joblog", module + "/internal/timetable"},
 			Forbidden: slices.Concat(redlock, elector, gocron),
 			Why:       "what a job owes is computed from its record, its table and a time, so that an oracle can check it",
 		},

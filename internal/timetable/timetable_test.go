@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tenure-dev/tenure/internal/joblog"
-	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
+	"github.com/tenure-dev/tenure/internal/timetable"
 )
 
 var noon = date(2026, 3, 2).Add(12 * time.Hour)
