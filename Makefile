@@ -61,14 +61,14 @@ test-all: test ## all tests of all modules: also simulations of hours, memory, c
 	(cd bench && go test -timeout $(TIMEOUT) $(TESTFLAGS) ./moving) || status=1; \
 	exit $$status
 
-nightly: race model chaos soak fuzz days dashboard examples e2e ## what CI does not run: races, faults, other servers, defects, a browser
+nightly: race model chaos soak fuzz dashboard examples e2e ## what CI does not run: races, faults, other servers, defects, a browser
 	@TIMEOUT=$(TIMEOUT) TESTFLAGS='$(TESTFLAGS)' scripts/servers.sh
-	go test -p 1 -tags nightly -timeout $(TIMEOUT) -run "$$(scripts/long_tests.sh nightly)" $(TESTFLAGS) ./... ./cmd/tenure/...
+	go test -p 1 -tags $(TAGS) -timeout $(TIMEOUT) -run "$$(scripts/long_tests.sh nightly)" $(TESTFLAGS) ./... ./cmd/tenure/...
 	go test -p 1 -tags nightly -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./examples/...
 	cd bench && go test -p 1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 	go run ./tools/defects
-	@set -ex; for package in vote board listen; do GOWORK=off go run github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0 \
-		unleash --timeout-coefficient 20 ./redlock/internal/$$package; done
+	@set -ex; for package in redlock/internal/vote redlock/internal/listen internal/board; do \
+		GOWORK=off go run github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0 unleash --timeout-coefficient 20 ./$$package; done
 
 race: servers ## the tests of the library under the race detector
 	scripts/race.sh -p 1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./... | grep -v '/redlock$$')
@@ -82,9 +82,6 @@ soak: servers ## run scheduled jobs on replicas under faults, and check every ti
 
 model: ## search every state of the protocol's model, and print what is found
 	go test -tags nightly -count=1 -timeout $(TIMEOUT) -v -run 'Holds|Defects' ./tools/model
-
-days: ## have jobs run for days of fake time, with deploys and faults, and an oracle judge each tick
-	go test -tags $(TAGS) -count=1 -timeout $(TIMEOUT) -v -run 'TestDays' ./scheduler
 
 fuzz: ## fuzz everything that is parsed, each test for FUZZTIME
 	@set -e; for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
