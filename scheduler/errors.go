@@ -17,10 +17,7 @@ type OptionError = timetable.OptionError
 
 // checkContext refuses a nil context, which would panic later.
 func checkContext(ctx context.Context) error {
-	if ctx == nil {
-		return &OptionError{Option: "ctx", Reason: "is nil: use context.Background() where there is no other"}
-	}
-	return nil
+	return timetable.Refuse(ctx == nil, "ctx", "is nil: use context.Background() where there is no other")
 }
 
 // PanicError reports a panic: below Locker.Lock or Lock.Unlock, in a tracer or a log handler for

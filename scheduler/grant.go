@@ -196,7 +196,7 @@ func (r *run) endForNext(ctx context.Context) (over func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		at := later(of.Tick, j.s.now())
+		at := joblog.Later(of.Tick, j.s.now())
 		for cancelled := false; !cancelled; {
 			if at = r.table.Next(at); at.IsZero() || sleep(ctx, at.Sub(j.s.now())) != nil {
 				return

@@ -28,8 +28,8 @@ type job struct {
 	key      string // of its lease
 	cfg      jobConfig
 	def      joblog.Definition
-	spec     timetable.Spec
-	unlocked bool // runs everywhere: gocron.WithDisabledDistributedJobLocker
+	text     string // of a crontab, as it was given; empty for another schedule
+	unlocked bool   // runs everywhere: gocron.WithDisabledDistributedJobLocker
 	record   register.Register
 	pause    register.Register
 	place    float64   // among the replicas that ask for a tick ahead of its time
@@ -77,7 +77,7 @@ func (s *Scheduler) newJob(definition gocron.JobDefinition, task gocron.Task, op
 		return nil, err
 	}
 	j := &job{
-		Job: gocronx.NewJob(d), s: s, name: d.Name, key: key, cfg: cfg, def: def, spec: d.Spec, unlocked: d.WithoutLocking,
+		Job: gocronx.NewJob(d), s: s, name: d.Name, key: key, cfg: cfg, def: def, text: d.Spec.Text, unlocked: d.WithoutLocking,
 		pause: pause.Of(s.q, key), place: placeOf(d.Name, s.q.Identity()),
 	}
 	now := s.now()
@@ -210,7 +210,7 @@ func (j *job) next(known view, n int) (times []time.Time) {
 		}
 		return times
 	}
-	after := later(now, table.From())
+	after := joblog.Later(now, table.From())
 	for len(times) < n {
 		at := table.Next(after)
 		if !at.After(after) {
@@ -219,13 +219,6 @@ func (j *job) next(known view, n int) (times []time.Time) {
 		times, after = append(times, j.s.local(at)), at
 	}
 	return times
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // Jobs is gocron's.

@@ -46,7 +46,7 @@ func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time
 		return j.refused(ctx, v, ahead, err)
 	}
 	if !waited { // what waits for a place does not age
-		at = later(at, j.s.now())
+		at = joblog.Later(at, j.s.now())
 	}
 	r, err := j.begin(ctx, lease, at, "")
 	if err != nil {

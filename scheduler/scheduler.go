@@ -334,10 +334,10 @@ func (s *Scheduler) end(ctx context.Context, forGood bool) (ran bool, err error)
 	s.mu.Lock()
 	clear(s.jobs)
 	s.mu.Unlock()
-	if err != nil { // gocron is waited for no more
-		var none context.CancelFunc
-		ctx, none = context.WithCancel(ctx)
-		none()
+	ctx, cancel = context.WithCancel(ctx)
+	defer cancel()
+	if err != nil {
+		cancel() // gocron is waited for no more
 	}
 	return ran, cmp.Or(err, s.executor.Shutdown(ctx))
 }

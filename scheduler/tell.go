@@ -1,12 +1,14 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -158,12 +160,13 @@ func (s *Scheduler) report() board.Report {
 // card is what a job is.
 func (j *job) card() (bulletin.Card, bool) {
 	cfg := j.s.cfg
+	schedule, rest, _ := strings.Cut(j.def.Words, ", ")
 	b := bulletin.Job{
-		Job: j.name, Key: j.key, Schedule: j.spec.String(), Program: program(), Election: cfg.election,
+		Job: j.name, Key: j.key, Schedule: cmp.Or(j.text, schedule), Program: program(), Election: cfg.election,
 		Delivery: j.cfg.policy.Delivery.String(), CatchUp: j.cfg.policy.CatchUp.String(), Overlap: j.cfg.policy.Overlap.String(),
 		By: j.s.q.Identity(), Orders: !cfg.tell.NoOrders, Within: j.cfg.within.Milliseconds(),
 	}
-	if j.spec.ZoneMatters() {
+	if strings.Contains(rest, "zone ") {
 		b.Zone = zoneName(cfg.location)
 	}
 	if next := j.next(j.known(), 1); len(next) > 0 {

@@ -1,9 +1,6 @@
 package timetable
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Kind is a kind of schedule.
 type Kind int
@@ -56,40 +53,4 @@ type Spec struct {
 	Start  time.Time // gocron.WithStartAt, also one that has passed; zero for none
 	AtOnce bool      // gocron.WithStartImmediately, gocron.OneTimeJobStartImmediately
 	Stop   time.Time // gocron.WithStopAt; zero for none
-}
-
-// String returns the schedule for people, in the words of who made it, and without its zone.
-func (s Spec) String() string {
-	switch s.Kind {
-	case Interval:
-		return fmt.Sprintf("every %v", s.Every)
-	case Random:
-		return fmt.Sprintf("every %v to %v", s.Every, s.Most)
-	case Daily:
-		return fmt.Sprintf("every %d days at %v", s.Units, s.Times)
-	case Weekly:
-		return fmt.Sprintf("every %d weeks on %v at %v", s.Units, s.Weekdays, s.Times)
-	case Monthly:
-		first, last := []int{}, []int{}
-		for _, day := range s.Days {
-			if day > 0 {
-				first = append(first, day)
-			} else {
-				last = append(last, day)
-			}
-		}
-		return fmt.Sprintf("every %d months on %v %v at %v", s.Units, first, last, s.Times)
-	case Once:
-		times := []string{}
-		for _, at := range s.At {
-			times = append(times, instant(at))
-		}
-		return fmt.Sprintf("at %v", times)
-	}
-	return s.Text
-}
-
-// ZoneMatters reports whether the due times depend on the zone.
-func (s Spec) ZoneMatters() bool {
-	return s.Kind == Crontab || s.Kind == Daily || s.Kind == Weekly || s.Kind == Monthly
 }

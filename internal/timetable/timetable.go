@@ -185,12 +185,17 @@ func (c *chain) Follow(run time.Time) time.Time {
 	return c.end(run.Add(pause).Round(0).Truncate(time.Millisecond))
 }
 
+// Refuse returns an *OptionError if wrong.
+func Refuse(wrong bool, option, format string, args ...any) error {
+	if !wrong {
+		return nil
+	}
+	return &OptionError{Option: option, Reason: fmt.Sprintf(format, args...)}
+}
+
 // Within refuses a duration that is out of its bounds.
 func Within(option string, d, least, most time.Duration) error {
-	if d < least || d > most {
-		return &OptionError{Option: option, Reason: fmt.Sprintf("%v is not between %v and %v", d, least, most)}
-	}
-	return nil
+	return Refuse(d < least || d > most, option, "%v is not between %v and %v", d, least, most)
 }
 
 func (t *timetable) newInterval() error {
