@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -145,13 +146,13 @@ func (b bridged) Ask(ctx context.Context, question *bridge.Question) (answers fu
 	timeout := q.cfg.timeout(q.cfg.lease.ttl)
 	expires := q.clock.Now().Add(timeout)
 	for i, asked := range calls {
-		if asked == nil {
+		if asked == nil || slices.Index(calls, asked) < i { // asked with the first
 			continue
 		}
 		at := q.question(&wire.Keys{Name: question.Key, Lock: asked.Keys[0]})
 		call := at.call(wire.GuestOp(asked.Script.Gated, question.Reads))
 		call.Guest = asked
-		rd.send(ctx, at, call, expires, func(node int) bool { return node == i })
+		rd.send(ctx, at, call, expires, func(node int) bool { return calls[node] == asked })
 	}
 	if rd.Wait(ctx, timeout, &q.waits) != nil {
 		return nil, newContextError(ctx, question.Key, nil)
