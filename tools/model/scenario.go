@@ -6,6 +6,9 @@ package model
 // extensions or ticks.
 var leases = Config{Nodes: 3, Attempts: 2, Restarts: -1, Validity: 2, Drift: 1, Gate: 3, Extends: true}
 
+// restarted is that with one restart, where more are too many states.
+var restarted = leases.but("", func(c *Config) { c.Restarts = 1 })
+
 // tokens is the model with fencing tokens. A node's counter outlives its attempts, so their number
 // is limited, and that of restarts. The gate is more than three times the skew: a client may take
 // the median of the servers' clocks for one skew too high when a token is granted, the median may
@@ -27,14 +30,15 @@ var clockless = Config{
 func Designs() []Config {
 	return []Config{
 		leases.but("leases", func(*Config) {}),
-		leases.but("leases, three at a time", func(c *Config) { c.Attempts, c.NoStrays = 3, true }),
-		leases.but("leases, four nodes", func(c *Config) { c.Nodes = 4 }),
-		leases.but("leases, five nodes, not extended", func(c *Config) { c.Nodes, c.Extends = 5, false }),
+		restarted.but("leases, two restarts", func(c *Config) { c.Restarts = 2 }),
+		restarted.but("leases, three at a time", func(c *Config) { c.Attempts, c.NoStrays = 3, true }),
+		restarted.but("leases, four nodes", func(c *Config) { c.Nodes = 4 }),
+		restarted.but("leases, five nodes, not extended", func(c *Config) { c.Nodes, c.Extends = 5, false }),
 		leases.but("leases, five nodes, no strays", func(c *Config) { c.Nodes, c.NoStrays, c.Restarts = 5, true, 1 }),
-		leases.but("leases, longer times", func(c *Config) { c.NoStrays, c.Validity, c.Drift, c.Gate = true, 3, 2, 5 }),
-		leases.but("leases, keys lost", func(c *Config) { c.Losses = 1 }),
+		restarted.but("leases, longer times", func(c *Config) { c.NoStrays, c.Validity, c.Drift, c.Gate = true, 3, 2, 5 }),
+		restarted.but("leases, keys lost", func(c *Config) { c.Losses = 1 }),
 		leases.but("leases, commands in any order", func(c *Config) { c.Unordered, c.Extends = true, false }),
-		leases.but("leases, asked again, not extended", func(c *Config) { c.AsksOn, c.Extends = -1, false }),
+		restarted.but("leases, asked again, not extended", func(c *Config) { c.AsksOn, c.Extends = -1, false }),
 		tokens.but("tokens", func(c *Config) { c.Extends = false }),
 		tokens.but("tokens, extended", func(c *Config) { c.NoStrays, c.Hints = true, []int8{hintLow, 0, hintHigh} }),
 		tokens.but("tokens, other clocks", func(c *Config) { c.NoStrays, c.Skews = true, []uint8{0, 1, 1} }),
@@ -69,8 +73,10 @@ func Mistakes() []Mistake {
 	return []Mistake{
 		fail(leases, NoGate, MutualExclusion),
 		fail(leases, ShortGate, MutualExclusion),
-		fail(leases, RefillUngated, MutualExclusion),
-		fail(leases.but("", func(c *Config) { c.Validity, c.Gate, c.NoStrays = 3, 4, true }), RefillUncounted, MutualExclusion),
+		fail(leases, GrantUnvouched, MutualExclusion),
+		fail(leases, BeforeOnly, MutualExclusion),
+		fail(leases, RefillUnvouched, MutualExclusion),
+		fail(leases, ExtendUnvouched, MutualExclusion),
 		fail(leases, LateReply, LapsedStaysLapsed),
 		fail(leases, CountFromReply, MutualExclusion),
 		fail(leases, ProofFromAnswer, MutualExclusion),
@@ -103,8 +109,8 @@ func Spares() []Config {
 	return []Config{
 		clockless.with(NotStrict, none),
 		short.with(NotStrict, none),
-		short.with(AgreeUngated, none),
-		short.with(RefillUngated, TokenOrder),
+		short.with(AgreeUnvouched, none),
+		short.with(RefillUnvouched, TokenOrder),
 		leases.with(LateReply, MutualExclusion),
 	}
 }
