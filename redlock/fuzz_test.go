@@ -343,7 +343,7 @@ func FuzzGuard(f *testing.F) {
 			},
 		}
 		GuardReplies(&option)
-		client, err := node.NewClient(t.Context(), option)
+		client, err := node.NewClient(t.Context(), option, nil)
 		if client != nil {
 			useClient(client, mode&3)
 			client.Close()

@@ -209,7 +209,9 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 func (q *Quorum) addNode(addr string, o valkey.ClientOption) {
 	m := &member{q: q, index: len(q.nodes), addr: addr, option: o}
 	m.link = node.New(node.Config{
-		Connect: func(ctx context.Context) (valkey.Client, error) { return node.NewClient(ctx, o) },
+		Connect: func(ctx context.Context, changed func()) (valkey.Client, error) {
+			return node.NewClient(ctx, o, changed)
+		},
 		Timeout: q.cfg.exchangeTimeout(),
 		Clock:   q.clock,
 		Keys:    &q.noKey, Channel: q.texts.channel,

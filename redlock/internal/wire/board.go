@@ -110,7 +110,7 @@ func classWord(class string) string {
 
 func noticeKeys(c *Call, to []string) []string { return append(to, c.Notice.keys...) }
 
-func noticeArgs(c *Call, _ *Set, to []string) []string { return append(to, c.Notice.args...) }
+func noticeArgs(c *Call, _ *Target, to []string) []string { return append(to, c.Notice.args...) }
 
 // ParseEntry reads an entry; false for a text that is none, or of another version.
 func ParseEntry(text string) (e Entry, ok bool) {

@@ -30,19 +30,19 @@ func postOf(cards []Card, entries []Entry) *Call {
 
 func put(t testing.TB, n *valkeytest.Node, cards []Card, entries ...Entry) {
 	t.Helper()
-	require.NoError(t, ask(t, n.Client(), AnyProcess, postOf(cards, entries))[0].Err)
+	require.NoError(t, ask(t, n.Client(), vouched, postOf(cards, entries))[0].Err)
 }
 
 func cardsOf(t testing.TB, n *valkeytest.Node, kind, after string, most int) []Card {
 	t.Helper()
-	got := ask(t, n.Client(), AnyProcess, &Call{Op: Cards, Notice: board.ReadCards(kind, after, most)})[0]
+	got := ask(t, n.Client(), vouched, &Call{Op: Cards, Notice: board.ReadCards(kind, after, most)})[0]
 	require.NoError(t, got.Err)
 	return got.More().Told.Cards
 }
 
 func entriesOf(t testing.TB, n *valkeytest.Node, name string, most int) []Entry {
 	t.Helper()
-	got := ask(t, n.Client(), AnyProcess, &Call{Op: Journal, Notice: board.ReadJournal(name, most)})[0]
+	got := ask(t, n.Client(), vouched, &Call{Op: Journal, Notice: board.ReadJournal(name, most)})[0]
 	require.NoError(t, got.Err)
 	return got.More().Told.Entries
 }
@@ -263,7 +263,7 @@ func TestKeysOfAnotherType(t *testing.T) {
 			{Journal: "bad/x", At: 1, Count: 1, Class: "c", Most: 5, Keep: time.Hour}, {Journal: "bad/x", At: 2, Count: 1, Most: 5, Keep: time.Hour},
 			{Journal: "good/x", At: 3, Count: 1, Most: 5, Keep: time.Hour},
 		}
-		got := ask(t, n.Client(), AnyProcess, postOf(cards, entries))[0]
+		got := ask(t, n.Client(), vouched, postOf(cards, entries))[0]
 		require.Equal(t, []string{"a", "b"}, ids(cardsOf(t, n, "good", "", MaxPage)), damaged)
 		require.Len(t, entriesOf(t, n, "good/x", 5), 1, damaged)
 		require.Equal(t, []string{"a"}, ids(cardsOf(t, n, "bad", "", MaxPage)), damaged)
@@ -318,7 +318,7 @@ func TestReleaseMakesAnEntry(t *testing.T) {
 	require.NoError(t, n.Do(t, "SET", k.Lock, "1 me").Error())
 	call := releaseWith(k, "me", entry)
 	for repeated := range 3 {
-		got := ask(t, n.Client(), NewSet(thisProcess), call)[0]
+		got := ask(t, n.Client(), &Target{Process: thisProcess, Vouched: true}, call)[0]
 		require.NoError(t, got.Err)
 		require.Equal(t, repeated == 0, got.Verdict == OK)
 		require.Equal(t, want, entriesOf(t, n, entry.Journal, 5))
@@ -329,7 +329,7 @@ func TestReleaseMakesAnEntry(t *testing.T) {
 	require.NoError(t, n.Do(t, "SET", k.Lock, "1 me", "PX", "3600000").Error())
 	call = releaseWith(k, "me", Entry{Journal: "runs/held", At: 7, Count: 1, Text: "ended", Most: 20, Keep: time.Hour})
 	call.Keep = "60000"
-	require.Equal(t, OK, ask(t, n.Client(), AnyProcess, call)[0].Verdict)
+	require.Equal(t, OK, ask(t, n.Client(), vouched, call)[0].Verdict)
 	left := number(t, n, "PTTL", k.Lock)
 	require.LessOrEqual(t, left, int64(60_000), "the minimum hold is kept")
 	require.Positive(t, left)
@@ -337,7 +337,7 @@ func TestReleaseMakesAnEntry(t *testing.T) {
 
 	require.NoError(t, n.Do(t, "SET", board.journal("runs/damaged"), "text").Error())
 	require.NoError(t, n.Do(t, "SET", k.Lock, "1 me").Error())
-	got := ask(t, n.Client(), AnyProcess, releaseWith(k, "me", Entry{Journal: "runs/damaged", At: 7, Count: 1, Class: "c", Text: "ended", Most: 20, Keep: time.Hour}))[0]
+	got := ask(t, n.Client(), vouched, releaseWith(k, "me", Entry{Journal: "runs/damaged", At: 7, Count: 1, Class: "c", Text: "ended", Most: 20, Keep: time.Hour}))[0]
 	require.NoError(t, got.Err)
 	require.Equal(t, OK, got.Verdict)
 	require.Zero(t, number(t, n, "EXISTS", k.Lock))
@@ -355,11 +355,11 @@ func TestEntryWithoutRightsCostsNoRelease(t *testing.T) {
 		k := &Keys{Lock: "p:{a}"}
 		require.NoError(t, n.Do(t, "SET", k.Lock, "1 me").Error())
 		e := Entry{Journal: fmt.Sprintf("runs/%d", i), At: 7, Count: 1, Class: "c", Most: 20, Keep: time.Hour}
-		got := ask(t, user, AnyProcess, releaseWith(k, "me", e))[0]
+		got := ask(t, user, vouched, releaseWith(k, "me", e))[0]
 		require.NoError(t, got.Err, denied)
 		require.Equal(t, OK, got.Verdict, denied)
 		require.Len(t, entriesOf(t, n, e.Journal, 5), max(0, 1-i/2), denied)
-		require.Equal(t, i >= 2, ask(t, user, AnyProcess, postOf(nil, []Entry{e}))[0].Err != nil, denied)
+		require.Equal(t, i >= 2, ask(t, user, vouched, postOf(nil, []Entry{e}))[0].Err != nil, denied)
 	}
 }
 
@@ -369,7 +369,7 @@ func TestReaderNeedsNoWriteRights(t *testing.T) {
 	n := valkeytest.Start(t, 1).Node(0)
 	put(t, n, []Card{{Kind: "k", ID: "a", Text: "text", Lifetime: time.Hour}}, Entry{Journal: "j", At: 1, Count: 1, Most: 5, Keep: time.Hour})
 	require.NoError(t, n.Do(t, "SET", "p:{a}", "host/AAAAAAAAAAAAAAAAAAAAAA").Error())
-	require.NoError(t, n.Do(t, "ACL", "SETUSER", "u", "reset", "on", ">p", "%R~p:*", "-@all", "+evalsha_ro", "+script|load", "+time",
+	require.NoError(t, n.Do(t, "ACL", "SETUSER", "u", "reset", "on", ">p", "%R~p:*", "-@all", "+evalsha_ro", "+eval_ro", "+time",
 		"+get", "+mget", "+exists", "+pttl", "+zscore", "+zrangebylex", "+hget", "+lrange").Error())
 	user, err := valkey.NewClient(valkey.ClientOption{InitAddress: []string{n.Addr()}, Username: "u", Password: "p", ForceSingleClient: true, DisableCache: true})
 	require.NoError(t, err)
@@ -380,11 +380,11 @@ func TestReaderNeedsNoWriteRights(t *testing.T) {
 			continue
 		}
 		notice := map[Op]*Notice{Cards: board.ReadCards("k", "", 5), Journal: board.ReadJournal("j", 5)}[op]
-		got := ask(t, user, NewSet(thisProcess), &Call{Op: op, Keys: k, Notice: notice})[0]
+		got := ask(t, user, &Target{Process: thisProcess, Vouched: true}, &Call{Op: op, Keys: k, Notice: notice})[0]
 		require.NoError(t, got.Err, "%d %s", op, op)
 		if notice != nil {
 			require.Equal(t, 1, len(got.More().Told.Cards)+len(got.More().Told.Entries))
 		}
 	}
-	require.ErrorContains(t, ask(t, user, AnyProcess, postOf(nil, []Entry{{Journal: "j", At: 2, Count: 1, Most: 5, Keep: time.Hour}}))[0].Err, "NOPERM")
+	require.ErrorContains(t, ask(t, user, vouched, postOf(nil, []Entry{{Journal: "j", At: 2, Count: 1, Most: 5, Keep: time.Hour}}))[0].Err, "NOPERM")
 }

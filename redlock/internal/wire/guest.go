@@ -2,7 +2,13 @@ package wire
 
 func guestKeys(c *Call, to []string) []string { return append(to, c.Guest.Keys...) }
 
-func guestArgs(c *Call, _ *Set, to []string) []string { return append(to, c.Guest.Args...) }
+func guestArgs(c *Call, target *Target, to []string) []string {
+	process := ""
+	if target != nil {
+		process = target.Process
+	}
+	return append(append(to, c.Guest.Args...), process)
+}
 
 // guestAnswer reads what a script of another package returns: a list of texts.
 func guestAnswer(_ *Call, msg reply) (Answer, error) {

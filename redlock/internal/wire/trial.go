@@ -26,7 +26,7 @@ var Trials = []struct {
 	{"EXISTS", ForGroups}, {"MGET", ForGroups}, {"HMGET", ForLeases},
 	{"ZADD", ForQueues}, {"ZRANK", ForQueues}, {"ZSCORE", ForQueues}, {"ZCARD", ForQueues},
 	{"ZRANGE", ForQueues}, {"ZREM", ForQueues}, {"PEXPIRE", ForQueues}, {"PUBLISH", ForQueues},
-	{"SUBSCRIBE", ForQueues}, {"EVALSHA_RO", ForReading}, {"SCRIPT|LOAD", ForLoading},
+	{"SUBSCRIBE", ForQueues}, {"EVALSHA_RO", ForReading}, {"EVAL", ForLoading},
 	{"ZRANGEBYLEX", ForBoards}, {"ZRANGEBYSCORE", ForBoards}, {"HDEL", ForBoards},
 	{"LINDEX", ForBoards}, {"LPUSH", ForBoards}, {"LRANGE", ForBoards}, {"LREM", ForBoards},
 	{"LSET", ForBoards}, {"LTRIM", ForBoards},
@@ -37,7 +37,7 @@ func trialKeys(c *Call, to []string) []string {
 	return append(to, c.Keys.Lock, c.Keys.Fences, c.Keys.Wait())
 }
 
-func trialArgs(c *Call, _ *Set, to []string) []string {
+func trialArgs(c *Call, _ *Target, to []string) []string {
 	return append(to, c.Channel, c.Keys.Lock+":register")
 }
 
