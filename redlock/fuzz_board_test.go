@@ -70,11 +70,11 @@ func FuzzTold(f *testing.F) {
 		if len(shape) > 250 || len(values) > 16384 {
 			t.Skip()
 		}
-		result := server.ask(t, framed(shape, values))
+		result := server.ask(t, encode(shape, values))
 		for _, call := range []*wire.Call{
 			{Op: wire.Cards, Notice: board.ReadCards("kind", "", 10)}, {Op: wire.Journal, Notice: board.ReadJournal("kind", 10)}, {Op: wire.Post, Notice: &wire.Notice{}},
 		} {
-			rep := wire.Decode([]*wire.Call{call}, result, "0", nil)[0]
+			rep := wire.Decode([]*wire.Call{call}, result, nil)[0]
 			if rep.Err != nil {
 				require.Zero(t, rep.Answer)
 				require.False(t, wire.IsTimeout(rep.Err) || wire.IsBroken(rep.Err), "an answer, however odd, is no broken connection: %v", rep.Err)

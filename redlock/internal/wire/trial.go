@@ -26,7 +26,7 @@ var Trials = []struct {
 	{"EXISTS", ForGroups}, {"MGET", ForGroups}, {"HMGET", ForLeases},
 	{"ZADD", ForQueues}, {"ZRANK", ForQueues}, {"ZSCORE", ForQueues}, {"ZCARD", ForQueues},
 	{"ZRANGE", ForQueues}, {"ZREM", ForQueues}, {"PEXPIRE", ForQueues}, {"PUBLISH", ForQueues},
-	{"SUBSCRIBE", ForQueues}, {"EVALSHA_RO", ForReading}, {"EVAL", ForLoading},
+	{"SUBSCRIBE", ForQueues}, {"EVALSHA_RO", ForReading}, {"EVAL", ForLoading}, {"EVAL_RO", ForLoading},
 	{"ZRANGEBYLEX", ForBoards}, {"ZRANGEBYSCORE", ForBoards}, {"HDEL", ForBoards},
 	{"LINDEX", ForBoards}, {"LPUSH", ForBoards}, {"LRANGE", ForBoards}, {"LREM", ForBoards},
 	{"LSET", ForBoards}, {"LTRIM", ForBoards},
