@@ -135,10 +135,13 @@ func (s *connections) dial(dial dialFunc) dialFunc {
 
 // Close ends a connection, which is then no longer one of those that are open.
 func (c *connection) Close() error {
-	c.of.change()
 	c.of.mu.Lock()
+	_, open := c.of.open[c]
 	delete(c.of.open, c)
 	c.of.mu.Unlock()
+	if open { // valkey-go closes one more than once
+		c.of.change()
+	}
 	return c.Conn.Close()
 }
 

@@ -560,9 +560,11 @@ func (n *Node) recheck(l *look) {
 		return
 	}
 	if client := n.client.Load(); client != nil && n.cfg.RestartGate && l.info.RunID != g.process.id {
-		if s := whoIs(l.ctx, *client, n.cfg.Clock); s.err == nil && s.info.RunID == g.process.id {
+		ctx, cancel := context.WithTimeout(l.ctx, n.cfg.Timeout)
+		if s := whoIs(ctx, *client, n.cfg.Clock); s.err == nil && s.info.RunID == g.process.id {
 			n.cfg.Observer.Elsewhere()
 		}
+		cancel()
 		n.leave(*client)
 	}
 	g.inspect(l.info)
