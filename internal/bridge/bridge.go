@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// Script is a Lua text, which runs inside a function. It finds its keys and arguments in KEYS and
-// ARGV, and in process the run_id of the server process that it was loaded into; an empty text
-// where processes have no restart gate. It returns a list of texts, or an error. Lines of comments
-// are not sent.
+// Script is a Lua text. It finds its keys and arguments in KEYS and ARGV, and in process the run_id
+// of the server process that it was sent to, by all that is known; an empty text where processes
+// have no restart gate. What it has done counts only on that process. It returns a list of texts,
+// or an error. Lines of comments are not sent.
 type Script struct{ Text string }
 
 var scripts []*Script
 
-// NewScript makes a script that all Quorums load into their nodes. It is to be called while
-// packages are initialised.
+// NewScript makes a script that all Quorums may send. It is to be called while packages are
+// initialised.
 func NewScript(text string) *Script {
 	s := &Script{text}
 	scripts = append(scripts, s)

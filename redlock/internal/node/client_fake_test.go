@@ -230,6 +230,10 @@ func (n *Node) vote(s *fakeServer) {
 	n.gate.lookAt = n.cfg.Clock.Now().Add(time.Hour)
 	n.gate.admit(nil, nil)
 	n.gate.vouched = n.generation.Load()
+	n.knowsIn = n.generation.Load()
+	for _, script := range wire.Scripts() {
+		n.knows[script] = true
+	}
 	n.gate.lookAt, n.gate.sampleAt = n.cfg.Clock.Now().Add(time.Hour), never
 }
 

@@ -74,11 +74,11 @@ func TestConnectionThatIsMadeAnewBetweenCalls(t *testing.T) {
 	r := a.send(t, n, wire.Agree, "key")
 	n.send()
 	requireOne(t, &a, r, wire.OK, "the same process")
-	require.Equal(t, map[string]int{"INFO": 1, "TIME": 1, "EVALSHA": 1}, c.sent())
+	require.Equal(t, map[string]int{"INFO": 1, "TIME": 1, "EVAL": 1}, c.sent())
 	r = a.send(t, n, wire.Extend, "key")
 	n.send()
 	requireOne(t, &a, r, wire.OK, "and again")
-	require.Equal(t, map[string]int{"EVALSHA": 1}, c.sent(), "it was asked once")
+	require.Equal(t, map[string]int{"EVAL": 1}, c.sent(), "it was asked once")
 
 	// Another one is looked at first. It is sent what is not only for one that was vouched for.
 	c.server.set(func() { c.server.runID = newServer("b").runID })
@@ -243,9 +243,19 @@ func TestLookThatFindsAnotherProcess(t *testing.T) {
 	require.False(t, c.isClosed())
 }
 
-// The text of a script is sent when the server does not know it, and once: it is kept then.
+// The text of a script is sent over each connection once, and when the server does not know it.
 func TestScriptsAreSentWhereTheyAreNotKnown(t *testing.T) {
 	n, c := voting(t)
+	n.knowsIn = 0
+	var first answers
+	for _, want := range []string{"EVAL", "EVALSHA"} {
+		r := first.send(t, n, wire.Leave, "key")
+		n.send()
+		requireOne(t, &first, r, wire.OK, want)
+		require.Equal(t, map[string]int{want: 1}, c.sent())
+	}
+
+	n, c = voting(t)
 	clear(c.server.scripts)
 	var a answers
 	extend, agree, observe := a.send(t, n, wire.Extend, "key"), a.send(t, n, wire.Agree, "key"), a.send(t, n, wire.Observe, "key")

@@ -172,6 +172,8 @@ type Node struct {
 	window  window
 	gather  gather
 	encoder encoder
+	knows   map[*wire.Script]bool // what the server was sent, in the generation
+	knowsIn uint64
 	hearing hearing
 	parting []valkey.Client // given up, but not closed because some batches still have them
 }
@@ -185,6 +187,7 @@ func New(cfg Config) *Node {
 		closing: make(chan struct{}),
 		stopped: make(chan struct{}),
 		window:  window{busy: make(map[string]int)},
+		knows:   make(map[*wire.Script]bool),
 	}
 	n.generation.Store(1)
 	n.gate = newGate(&n.cfg)
@@ -348,7 +351,7 @@ func (n *Node) ready(b *batch) (live []*Request, err error) {
 	if len(live) == 0 {
 		return nil, nil
 	}
-	if err = n.reach(b); err != nil {
+	if err = n.reach(b, live); err != nil {
 		n.exchanged(err, false)
 		for _, r := range live {
 			n.refuse(r, err)
@@ -358,10 +361,11 @@ func (n *Node) ready(b *batch) (live []*Request, err error) {
 	return n.admitted(live), nil
 }
 
-// reach has a batch go over a connection of which it is known to which process that leads, if the
-// node votes.
-func (n *Node) reach(b *batch) (err error) {
-	if b.client, err = n.connected(); err == nil {
+// reach has requests go over a connection, of which it is known to which process that leads if one
+// of them counts only where that is.
+func (n *Node) reach(b *batch, requests []*Request) (err error) {
+	b.client, err = n.connected()
+	if err == nil && slices.ContainsFunc(requests, func(r *Request) bool { return r.Call.Op.Counted() }) {
 		err = n.vouch(b.ctx, b.client)
 	}
 	return err
@@ -372,7 +376,12 @@ func (n *Node) encode(b *batch, requests []*Request) {
 	g := n.gate
 	b.before = n.generation.Load()
 	b.vouched = b.before == g.vouched
+	if n.knowsIn != b.before { // another process knows nothing
+		clear(n.knows)
+		n.knowsIn = b.before
+	}
 	b.target = wire.Target{
+		Knows:   n.knows,
 		Vouched: g.open && (b.vouched || !n.cfg.RestartGate),
 		Whole:   slices.ContainsFunc(requests, func(r *Request) bool { return r.unknown }),
 	}
@@ -395,6 +404,8 @@ func (n *Node) vouch(ctx context.Context, client valkey.Client) error {
 		before := n.generation.Load()
 		s := whoIs(ctx, client, n.cfg.Clock)
 		switch {
+		case wire.IsTimeout(s.err):
+			return s.err
 		case n.generation.Load() != before && try < maxTries: // it has been made now
 		case s.err != nil && wire.IsServerError(s.err):
 			g.answeredError(wire.Info, s.err, s.received)
@@ -599,7 +610,9 @@ func (n *Node) opens(l *look) {
 func (n *Node) greet() {
 	b := &batch{}
 	b.ctx = b.limit.start(n.cfg.Timeout)
-	_ = n.reach(b)
+	if client, err := n.connected(); err == nil {
+		_ = n.vouch(b.ctx, client)
+	}
 	b.limit.stop()
 }
 
@@ -665,7 +678,7 @@ func (n *Node) settle(b *batch) (broken error) {
 	again, broken := n.answerAll(b)
 	n.giveUp(b, broken)
 	for len(again) > 0 {
-		if err := n.reach(b); err != nil {
+		if err := n.reach(b, again); err != nil {
 			for _, r := range again {
 				n.refuse(r, err)
 			}

@@ -100,7 +100,7 @@ func (b *Buffers) Encode(client Builder, calls []*Call, target *Target) valkey.C
 		words, numkeys = b.pairWords(calls)
 	}
 	b.words = words
-	return s.call(client, words, numkeys, len(calls) == 1 && table[calls[0].Op].reads, target != nil && target.Whole)
+	return s.call(client, words, numkeys, len(calls) == 1 && table[calls[0].Op].reads, target.gets(s))
 }
 
 // pairWords makes the keys and arguments of pairs.lua, and returns how many are keys.

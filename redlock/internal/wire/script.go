@@ -63,6 +63,21 @@ type Target struct {
 	Process string // its run_id, for the scripts of other packages; empty where processes have no restart gate
 	Vouched bool   // it was vouched for, and may put keys back
 	Whole   bool   // it does not know the scripts: it gets their texts, which it keeps
+
+	// Knows are the scripts that it has been sent; those that it has not get there with their text
+	// the first time. Nil for that it may know all of them.
+	Knows map[*Script]bool
+}
+
+// gets reports whether a script is sent with its text.
+func (t *Target) gets(s *Script) bool {
+	if t == nil || !t.Whole && (t.Knows == nil || t.Knows[s]) {
+		return false
+	}
+	if t.Knows != nil {
+		t.Knows[s] = true
+	}
+	return true
 }
 
 // call is a call of the script with words, of which the first are keys.
@@ -105,7 +120,7 @@ func guestScript(s *bridge.Script) *Script {
 	if made, ok := guests.Load(s); ok {
 		return made.(*Script)
 	}
-	made, _ := guests.LoadOrStore(s, newScript("local process = ARGV[#ARGV]\n"+comments.ReplaceAllLiteralString(s.Text, "")))
+	made, _ := guests.LoadOrStore(s, newScript("local process = ARGV[#ARGV]\nARGV[#ARGV] = nil\n"+comments.ReplaceAllLiteralString(s.Text, "")))
 	return made.(*Script)
 }
 

@@ -68,7 +68,7 @@ func TestReadingOperations(t *testing.T) {
 // all of them.
 func TestScriptOfAnotherPackage(t *testing.T) {
 	guest := &Call{Op: GuestReading, Guest: &bridge.Call{Script: bridge.NewScript("-- a comment\nreturn {process}\n"), Args: []string{"one"}}}
-	require.Equal(t, "local process = ARGV[#ARGV]\nreturn {process}\n", scriptOf(guest).text)
+	require.Equal(t, "local process = ARGV[#ARGV]\nARGV[#ARGV] = nil\nreturn {process}\n", scriptOf(guest).text)
 	require.Same(t, scriptOf(guest), scriptOf(guest))
 	require.Contains(t, Scripts(), scriptOf(guest))
 	require.Equal(t, []string{"one", "id"}, guestArgs(guest, &Target{Process: "id"}, nil))
