@@ -51,7 +51,7 @@ func Designs() []Config {
 		}),
 		tokens.but("tokens, asked again", func(c *Config) { c.AsksOn, c.NoStrays, c.Extends, c.Hints = -1, true, false, []int8{hintHigh} }),
 		tokens.but("tokens, shared counters", func(c *Config) { c.NoStrays, c.Extends, c.Others = true, false, 1 }),
-		tokens.but("tokens, shared counters, extended", func(c *Config) { c.NoStrays, c.Others, c.Hints = true, 1, []int8{hintHigh} }),
+		tokens.but("tokens, shared counters, extended", func(c *Config) { c.NoStrays, c.Others, c.Hints, c.Restarts = true, 1, []int8{hintHigh}, 0 }),
 		clockless.but("tokens without clocks, shared counters", func(c *Config) { c.Attempts, c.Starts, c.Others = 2, 2, 3 }),
 		clockless.but("tokens without clocks", func(*Config) {}),
 		clockless.but("tokens without clocks, extended", func(c *Config) { c.NoStrays, c.Extends, c.Attempts, c.Starts = false, true, 2, 2 }),
@@ -68,28 +68,29 @@ type Mistake struct {
 // Mistakes are the configurations in which a violation must be found.
 func Mistakes() []Mistake {
 	short := tokens.but("", func(c *Config) { c.NoStrays, c.Extends = true, false })
-	asked := leases.but("", func(c *Config) { c.AsksOn, c.Extends = -1, false })
+	calm := leases.but("", func(c *Config) { c.Restarts = 0 }) // what has nothing to do with restarts
+	asked := calm.but("", func(c *Config) { c.AsksOn, c.Extends = -1, false })
 	fail := func(c Config, d Defect, p Property) Mistake { return Mistake{c.with(d, p), p} }
 	return []Mistake{
-		fail(leases, NoGate, MutualExclusion),
-		fail(leases, ShortGate, MutualExclusion),
-		fail(leases, GrantUnvouched, MutualExclusion),
-		fail(leases, BeforeOnly, MutualExclusion),
-		fail(leases, RefillUnvouched, MutualExclusion),
-		fail(leases, ExtendUnvouched, MutualExclusion),
-		fail(leases, LateReply, LapsedStaysLapsed),
-		fail(leases, CountFromReply, MutualExclusion),
-		fail(leases, ProofFromAnswer, MutualExclusion),
-		fail(leases, ProofTooFew, MutualExclusion),
-		fail(leases.but("", func(c *Config) { c.Losses = 1 }), GoneIgnored, MutualExclusion),
+		fail(restarted, NoGate, MutualExclusion),
+		fail(restarted, ShortGate, MutualExclusion),
+		fail(restarted, GrantUnvouched, MutualExclusion),
+		fail(restarted, BeforeOnly, MutualExclusion),
+		fail(restarted, RefillUnvouched, MutualExclusion),
+		fail(restarted, ExtendUnvouched, MutualExclusion),
+		fail(calm, LateReply, LapsedStaysLapsed),
+		fail(calm, CountFromReply, MutualExclusion),
+		fail(calm, ProofFromAnswer, MutualExclusion),
+		fail(calm, ProofTooFew, MutualExclusion),
+		fail(calm.but("", func(c *Config) { c.Losses = 1 }), GoneIgnored, MutualExclusion),
 		fail(asked, CountFromLast, MutualExclusion),
 		fail(asked, UndoEarlier, MutualExclusion),
-		fail(leases, NoDrift, MutualExclusion),
-		fail(leases, NoCompare, MutualExclusion),
-		fail(leases, ExtendAny, MutualExclusion),
-		fail(leases, QuorumTooSmall, MutualExclusion),
-		fail(leases, Overtaking, NothingLeft),
-		{leases.but("one owner value for two attempts", func(c *Config) { c.SharedOwner, c.Only = true, MutualExclusion }), MutualExclusion},
+		fail(calm, NoDrift, MutualExclusion),
+		fail(calm, NoCompare, MutualExclusion),
+		fail(calm, ExtendAny, MutualExclusion),
+		fail(calm, QuorumTooSmall, MutualExclusion),
+		fail(calm, Overtaking, NothingLeft),
+		{calm.but("one owner value for two attempts", func(c *Config) { c.SharedOwner, c.Only = true, MutualExclusion }), MutualExclusion},
 		fail(short, GateWithoutSkew, TokenOrder),
 		fail(short, NoAgreement, TokenOrder),
 		fail(clockless, AgreeLoose, TokenOrder),
@@ -105,12 +106,13 @@ func Mistakes() []Mistake {
 // Spares are rules of the protocol without which it holds all the same, in the model: another rule
 // covers for each.
 func Spares() []Config {
-	short := tokens.but("", func(c *Config) { c.NoStrays = true })
+	short := tokens.but("", func(c *Config) { c.NoStrays, c.Extends = true, false })
 	return []Config{
 		clockless.with(NotStrict, none),
 		short.with(NotStrict, none),
 		short.with(AgreeUnvouched, none),
-		short.with(RefillUnvouched, TokenOrder),
-		leases.with(LateReply, MutualExclusion),
+		short.with(VouchLate, none),
+		restarted.but("", func(c *Config) { c.NoStrays, c.Extends = true, false }).with(VouchLate, none),
+		leases.but("", func(c *Config) { c.Restarts, c.NoStrays = 0, true }).with(LateReply, MutualExclusion),
 	}
 }
