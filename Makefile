@@ -52,20 +52,23 @@ size: ## print how large each part is beside its ceiling in scripts/size.txt, an
 test: servers ## the tests of the library and the command, on real servers where they need them
 	go test -p 4 -timeout $(TIMEOUT) $(TESTFLAGS) ./... ./cmd/tenure/...
 
-# Tests of the library that make test has passed are not run again here. Tests of the other modules read documents and
-# sources of the library, of which the go command knows nothing: a pass in its cache may be out of date.
+# Tests that make test has passed are not run again here. Tests of the other modules read documents and sources of the
+# library, of which the go command knows nothing: a pass in its cache may be out of date.
 test-all: test ## all tests of all modules: also simulations of hours, memory, crowds, the model, tools, deploy, examples
 	@status=0; set -x; \
-	go test -p 3 -parallel 4 -tags long -timeout $(TIMEOUT) -run "$$(scripts/long_tests.sh)" $(TESTFLAGS) ./... || status=1; \
-	go test -p 3 -tags long -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./cmd/tenure/... ./deploy/... ./examples/... ./tools/...) || status=1; \
+	go test -p 3 -parallel 4 -tags long -timeout $(TIMEOUT) -run "$$(scripts/long_tests.sh)" $(TESTFLAGS) ./... ./cmd/tenure/... || status=1; \
+	go test -p 3 -tags long -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./deploy/... ./examples/... ./tools/...) || status=1; \
 	(cd bench && go test -timeout $(TIMEOUT) $(TESTFLAGS) ./moving) || status=1; \
 	exit $$status
 
 nightly: race model chaos soak fuzz dashboard examples e2e ## what CI does not run: races, faults, other servers, defects, a browser
 	@TIMEOUT=$(TIMEOUT) TESTFLAGS='$(TESTFLAGS)' scripts/servers.sh
+	go test -p 1 -tags $(TAGS) -timeout $(TIMEOUT) -run "$$(scripts/long_tests.sh nightly)" $(TESTFLAGS) ./... ./cmd/tenure/...
+	go test -p 1 -tags nightly -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./examples/...
+	cd bench && go test -p 1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 	go run ./tools/defects
-	@set -ex; for package in vote board listen; do GOWORK=off go run github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0 \
-		unleash --timeout-coefficient 20 ./redlock/internal/$$package; done
+	@set -ex; for package in redlock/internal/vote redlock/internal/listen internal/board; do \
+		GOWORK=off go run github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0 unleash --timeout-coefficient 20 ./$$package; done
 
 race: servers ## the tests of the library under the race detector
 	scripts/race.sh -p 1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./... | grep -v '/redlock$$')

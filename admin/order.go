@@ -12,6 +12,7 @@ import (
 
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/backfill"
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/orders"
@@ -158,7 +159,7 @@ func (c *Client) tell(ctx context.Context, o bulletin.Order) {
 	if e, ok := o.Entry(); ok {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
 		defer cancel()
-		_, _ = c.q.Board().Post(ctx, nil, []redlock.Entry{e})
+		_ = board.Of(c.q).Post(ctx, nil, e)
 	}
 }
 
@@ -352,18 +353,14 @@ var errNoAnswer = errors.New("admin: no replica answered in time")
 func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bulletin.Order, err error) {
 	id := orders.NewID()
 	answers := make(chan bulletin.Order, 1)
-	unhear, err := c.q.Board().Hear(bulletin.Orders, func(e redlock.Entry) {
+	defer board.Of(c.q).Hear(bulletin.Orders, func(e bulletin.Entry) {
 		if a, ok := bulletin.ParseOrder(e.Text); ok && a.ID == id && a.Result != "" && a.Result != bulletin.Taken {
 			select {
 			case answers <- a:
 			default:
 			}
 		}
-	})
-	if err != nil {
-		return o, answer, err
-	}
-	defer unhear()
+	})()
 	end := time.NewTimer(c.timeout)
 	defer end.Stop()
 	next := time.NewTicker(repeatEvery)
@@ -378,7 +375,7 @@ func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bull
 	e.At = time.Now()
 	silence := errNoAnswer
 	for {
-		if _, err := c.q.Board().Post(ctx, nil, []redlock.Entry{e}); err == nil {
+		if err := board.Of(c.q).Post(ctx, nil, e); err == nil {
 			o, silence = told, errNoAnswer
 		} else if o.ID == "" && ctx.Err() == nil {
 			if silence = err; !errors.Is(err, redlock.ErrNoQuorum) {
@@ -473,7 +470,7 @@ func (c *Client) lookUp(ctx context.Context, o bulletin.Order, e *OrderError) (a
 
 // answerTo reads the answer to an order from the journal, and who has taken it.
 func (c *Client) answerTo(ctx context.Context, id string) (a bulletin.Order, by string, ok bool) {
-	entries, _ := c.q.Board().Journal(ctx, bulletin.Orders, newestOrders)
+	entries, _ := board.Of(c.q).Journal(ctx, bulletin.Orders, newestOrders)
 	for _, e := range entries {
 		switch a, ok := bulletin.ParseOrder(e.Text); {
 		case !ok || a.ID != id || a.Result == "":
@@ -533,7 +530,7 @@ type Order struct {
 //
 // Errors are those of Replicas.
 func (c *Client) Orders(ctx context.Context, limit int) ([]Order, error) {
-	entries, err := c.q.Board().Journal(ctx, bulletin.Orders, redlock.MaxEntries)
+	entries, err := board.Of(c.q).Journal(ctx, bulletin.Orders, bulletin.MaxEntries)
 	if err != nil {
 		return nil, fmt.Errorf("admin: cannot read the orders: %w", err)
 	}
@@ -565,7 +562,7 @@ func newOrder(b bulletin.Order) *Order {
 }
 
 // add takes an order, or the answer to it.
-func (o *Order) add(b bulletin.Order, e redlock.Entry) {
+func (o *Order) add(b bulletin.Order, e bulletin.Entry) {
 	o.Sources = max(o.Sources, e.Nodes)
 	own := b.Kind == bulletin.Pause || b.Kind == bulletin.Resume || b.Kind == bulletin.Backfill // is both
 	if b.Result == "" || own {

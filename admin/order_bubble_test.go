@@ -17,6 +17,7 @@ import (
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/orders"
 	"github.com/tenure-dev/tenure/redlock"
@@ -38,7 +39,7 @@ func (r *replicas) taker(t *testing.T, q *redlock.Quorum, says func(ctx context.
 			return a
 		}, true
 	}}
-	require.NoError(t, taker.Start(q))
+	taker.Start(q)
 	t.Cleanup(taker.Close)
 	time.Sleep(time.Second) // it hears
 	return &taken
@@ -366,16 +367,15 @@ func TestWatch(t *testing.T) {
 		c := r.client(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		post := func(entries ...redlock.Entry) {
-			_, err := q.Board().Post(t.Context(), nil, entries)
-			require.NoError(t, err)
+		post := func(entries ...bulletin.Entry) {
+			require.NoError(t, board.Of(q).Post(t.Context(), nil, entries...))
 		}
 		run, _ := bulletin.Run{Job: "job", By: "a", Token: 3, Outcome: bulletin.OK}.Entry("job/job")
 		skip, _ := bulletin.Skip{Job: "job", By: "a", Reason: "paused"}.Entry("job/job", 2)
 		term, _ := bulletin.Term{Term: 9, By: "a", Event: bulletin.Elected}.Entry("jobs")
 		order, _ := bulletin.Order{ID: "id", Kind: bulletin.RunNow, Target: "job", By: "ann"}.Entry()
 		time.AfterFunc(time.Second, func() {
-			post(run, skip, term, order, redlock.Entry{Journal: "runs/job/job", Text: "{", Most: 1, Keep: time.Hour})
+			post(run, skip, term, order, bulletin.Entry{Journal: "runs/job/job", Text: "{", Most: 1, Keep: time.Hour})
 		})
 		time.AfterFunc(time.Minute, func() {
 			for i := range 300 {
@@ -483,7 +483,7 @@ func TestNilContextIsRefused(t *testing.T) {
 func TestAnswerThatWasNotHeard(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
 		q, c := r.quorum(t, "a"), r.client(t)
-		stop, err := q.Board().Hear(bulletin.Orders, func(e redlock.Entry) {
+		stop := board.Of(q).Hear(bulletin.Orders, func(e bulletin.Entry) {
 			o, ok := bulletin.ParseOrder(e.Text)
 			if !ok || o.Result != "" {
 				return
@@ -492,7 +492,6 @@ func TestAnswerThatWasNotHeard(t *testing.T) {
 			answer, _ := a.Entry()
 			go r.enterUnheard(t, 0, answer)
 		})
-		require.NoError(t, err)
 		defer stop()
 		time.Sleep(time.Second)
 		began := time.Now()
@@ -504,7 +503,7 @@ func TestAnswerThatWasNotHeard(t *testing.T) {
 }
 
 // enterUnheard enters an entry on a node that publishes it to nobody.
-func (r *replicas) enterUnheard(t *testing.T, node int, e redlock.Entry) {
+func (r *replicas) enterUnheard(t *testing.T, node int, e bulletin.Entry) {
 	client, err := valkey.NewClient(valkey.ClientOption{
 		InitAddress: []string{"node"}, ForceSingleClient: true, DisableCache: true,
 		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
@@ -514,5 +513,5 @@ func (r *replicas) enterUnheard(t *testing.T, node int, e redlock.Entry) {
 	assert.NoError(t, err)
 	defer client.Close()
 	text := fmt.Sprintf("1 %d 1 - %s", time.Now().UnixMilli(), e.Text)
-	assert.NoError(t, client.Do(context.Background(), client.B().Lpush().Key("tenure:journal:"+e.Journal).Element(text).Build()).Error())
+	assert.NoError(t, client.Do(context.Background(), client.B().Lpush().Key("tenure:{}:journal:"+e.Journal).Element(text).Build()).Error())
 }

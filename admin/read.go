@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -59,7 +60,7 @@ type Seen struct {
 // ctx's own error.
 func (c *Client) Replicas(ctx context.Context) ([]Replica, error) {
 	var all []Replica
-	for card, err := range c.cards(ctx, redlock.ProcessKind, redlock.MaxCards) {
+	for card, err := range board.Of(c.q).Cards(ctx, bulletin.Processes) {
 		if err != nil {
 			return nil, fmt.Errorf("admin: cannot read which replicas live: %w", err)
 		}
@@ -71,7 +72,7 @@ func (c *Client) Replicas(ctx context.Context) ([]Replica, error) {
 	return all, nil
 }
 
-func newReplica(p bulletin.Process, card redlock.Card) Replica {
+func newReplica(p bulletin.Process, card bulletin.Card) Replica {
 	r := Replica{
 		ID: card.ID, Identity: p.Identity, Host: p.Host, PID: p.PID, Program: p.Program, Version: p.Version, Began: timeOf(p.Began),
 		Jobs: p.Jobs, Cut: p.Cut, Age: card.Age, Sources: card.Nodes,
@@ -91,28 +92,6 @@ func newReplica(p bulletin.Process, card redlock.Card) Replica {
 		}
 	}
 	return r
-}
-
-// cards reads all cards of a kind, a page at a time.
-func (c *Client) cards(ctx context.Context, kind string, page int) iter.Seq2[redlock.Card, error] {
-	return func(yield func(redlock.Card, error) bool) {
-		for after := ""; ; {
-			cards, next, err := c.q.Board().Cards(ctx, kind, after, page)
-			if err != nil {
-				yield(redlock.Card{}, err)
-				return
-			}
-			for _, card := range cards {
-				if !yield(card, nil) {
-					return
-				}
-			}
-			if next == "" {
-				return
-			}
-			after = next
-		}
-	}
 }
 
 // JobStatus is a job, as the replicas that have it say, and what the nodes know of it.
@@ -148,18 +127,15 @@ type JobStatus struct {
 	Sources int           // nodes that have it
 }
 
-// pageOfJobs is how many jobs are read at a time.
-const pageOfJobs = 50
-
 // lateAfter is for how long after a tick a card may still name it as the next one.
-const lateAfter = redlock.ReportLifetime
+const lateAfter = bulletin.ProcessLifetime
 
 // Jobs reads the jobs of all replicas, in the order of their names. A page of 50 is read at a time,
 // and only if more of them are asked for. A job is there for half an hour after the last replica
 // that had it. An error ends it, and is one of Replicas.
 func (c *Client) Jobs(ctx context.Context) iter.Seq2[JobStatus, error] {
 	return func(yield func(JobStatus, error) bool) {
-		for card, err := range c.cards(ctx, bulletin.Jobs, pageOfJobs) {
+		for card, err := range board.Of(c.q).Cards(ctx, bulletin.Jobs) {
 			if err != nil {
 				yield(JobStatus{}, fmt.Errorf("admin: cannot read the jobs: %w", err))
 				return
@@ -185,23 +161,23 @@ func (c *Client) Job(ctx context.Context, name string) (JobStatus, error) {
 }
 
 // definition reads the card of a job.
-func (c *Client) definition(ctx context.Context, name string) (bulletin.Job, redlock.Card, error) {
+func (c *Client) definition(ctx context.Context, name string) (bulletin.Job, bulletin.Card, error) {
 	key, err := Job(name).key()
 	if err != nil {
-		return bulletin.Job{}, redlock.Card{}, err
+		return bulletin.Job{}, bulletin.Card{}, err
 	}
-	card, found, err := c.q.Board().Card(ctx, bulletin.Jobs, key)
+	card, found, err := board.Of(c.q).Card(ctx, bulletin.Jobs, key)
 	if err != nil {
-		return bulletin.Job{}, redlock.Card{}, fmt.Errorf("admin: cannot read job %q: %w", name, err)
+		return bulletin.Job{}, bulletin.Card{}, fmt.Errorf("admin: cannot read job %q: %w", name, err)
 	}
 	if j, ok := bulletin.ParseJob(card.Text); found && ok {
 		return j, card, nil
 	}
-	return bulletin.Job{}, redlock.Card{}, fmt.Errorf("%w: %q", ErrNoJob, name)
+	return bulletin.Job{}, bulletin.Card{}, fmt.Errorf("%w: %q", ErrNoJob, name)
 }
 
 // status adds what the nodes know to what the replicas say.
-func (c *Client) status(ctx context.Context, j bulletin.Job, card redlock.Card) JobStatus {
+func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card) JobStatus {
 	s := JobStatus{
 		Name: j.Job, Schedule: j.Schedule, Zone: j.Zone, Program: j.Program, Election: j.Election,
 		Delivery: j.Delivery, CatchUp: j.CatchUp, Overlap: j.Overlap, Orders: j.Orders,
@@ -280,7 +256,7 @@ type PastRun struct {
 	Sources      int    // nodes that have it
 }
 
-func newPastRun(e redlock.Entry) (PastRun, bool) {
+func newPastRun(e bulletin.Entry) (PastRun, bool) {
 	r, ok := bulletin.ParseRun(e.Text)
 	return PastRun{
 		Job: r.Job, Replica: r.By, Tick: timeOf(r.Tick), Began: timeOf(r.Began), Took: time.Duration(r.Took) * time.Microsecond,
@@ -297,12 +273,12 @@ func (c *Client) Runs(ctx context.Context, job string, limit int) ([]PastRun, er
 }
 
 // journal reads that of a job.
-func journal[T any](ctx context.Context, c *Client, kind, job string, limit int, parse func(redlock.Entry) (T, bool)) (all []T, err error) {
+func journal[T any](ctx context.Context, c *Client, kind, job string, limit int, parse func(bulletin.Entry) (T, bool)) (all []T, err error) {
 	key, err := Job(job).key()
 	if err != nil || limit < 1 {
 		return nil, err
 	}
-	entries, err := c.q.Board().Journal(ctx, kind+"/"+key, limit)
+	entries, err := board.Of(c.q).Journal(ctx, kind+"/"+key, limit)
 	if err != nil {
 		return nil, fmt.Errorf("admin: cannot read the %s of job %q: %w", kind, job, err)
 	}
@@ -327,7 +303,7 @@ type Skip struct {
 	Sources int       // nodes that have it
 }
 
-func newSkip(e redlock.Entry) (Skip, bool) {
+func newSkip(e bulletin.Entry) (Skip, bool) {
 	s, ok := bulletin.ParseSkip(e.Text)
 	return Skip{Job: s.Job, Reason: s.Reason, Tick: timeOf(s.Tick), Count: e.Count, Replica: s.By, By: s.Holder, At: e.At, Sources: e.Nodes}, ok
 }
@@ -424,7 +400,7 @@ func (c *Client) Election(ctx context.Context, name string) (Election, error) {
 
 func (c *Client) election(ctx context.Context, name string) (Election, error) {
 	e := Election{Name: name}
-	entries, err := c.q.Board().Journal(ctx, bulletin.Terms+"/"+name, redlock.MaxEntries)
+	entries, err := board.Of(c.q).Journal(ctx, bulletin.Terms+"/"+name, bulletin.MaxEntries)
 	if err != nil {
 		return e, fmt.Errorf("admin: cannot read the terms of election %q: %w", name, err)
 	}
@@ -445,7 +421,7 @@ func (c *Client) election(ctx context.Context, name string) (Election, error) {
 }
 
 // newTerms joins beginnings and ends.
-func newTerms(entries []redlock.Entry) []Term {
+func newTerms(entries []bulletin.Entry) []Term {
 	known := make(map[uint64]*Term)
 	for _, entry := range entries {
 		t, ok := bulletin.ParseTerm(entry.Text)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/register"
@@ -19,13 +20,12 @@ import (
 )
 
 // told has a replica tell things.
-func (r *replicas) told(t *testing.T, q *redlock.Quorum, cards []redlock.Card, entries ...redlock.Entry) {
+func (r *replicas) told(t *testing.T, q *redlock.Quorum, cards []bulletin.Card, entries ...bulletin.Entry) {
 	t.Helper()
-	_, err := q.Board().Post(t.Context(), cards, entries)
-	require.NoError(t, err)
+	require.NoError(t, board.Of(q).Post(t.Context(), cards, entries...))
 }
 
-func jobCard(t *testing.T, j bulletin.Job) redlock.Card {
+func jobCard(t *testing.T, j bulletin.Job) bulletin.Card {
 	card, ok := j.Card()
 	require.True(t, ok)
 	return card
@@ -45,7 +45,7 @@ func TestJobsOfAllNames(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
 		q, c := r.quorum(t, "a"), r.client(t)
 		runUntilVotes(t, q)
-		var cards []redlock.Card
+		var cards []bulletin.Card
 		names := []string{"a", "a b", "a{b}", "a\x00", "ä\x7f", "{", "}", "a/b", "job/a", `"'<script>`, strings.Repeat("é", 500)}
 		for i := range 50 {
 			names = append(names, fmt.Sprintf("x%03d", i))
@@ -53,7 +53,7 @@ func TestJobsOfAllNames(t *testing.T) {
 		for _, name := range names {
 			cards = append(cards, jobCard(t, bulletin.Job{Job: name, Key: "job/" + name, Schedule: "* * * * *", By: "a"}))
 		}
-		foreign := redlock.Card{Kind: bulletin.Jobs, ID: "job/foreign", Text: "no JSON", Lifetime: time.Hour}
+		foreign := bulletin.Card{Kind: bulletin.Jobs, ID: "job/foreign", Text: "no JSON", Lifetime: time.Hour}
 		r.told(t, q, append(cards, foreign))
 		var got []string
 		for _, j := range jobsOf(t, c) {
@@ -99,7 +99,7 @@ func TestLateJob(t *testing.T) {
 		q, c := r.quorum(t, "a"), r.client(t)
 		runUntilVotes(t, q)
 		next := time.Now().Add(time.Minute)
-		r.told(t, q, []redlock.Card{jobCard(t, bulletin.Job{Job: "job", Key: "job/job", Next: next.UnixMilli(), By: "a"})})
+		r.told(t, q, []bulletin.Card{jobCard(t, bulletin.Job{Job: "job", Key: "job/job", Next: next.UnixMilli(), By: "a"})})
 		is := func() admin.JobStatus {
 			j, err := c.Job(t.Context(), "job")
 			require.NoError(t, err)
@@ -141,7 +141,7 @@ func TestLateJob(t *testing.T) {
 		require.Zero(t, j.Next, "what comes next is not said")
 		require.Equal(t, admin.PastRun{Job: "job", Replica: "a", Tick: j.Last.Tick, Began: time.UnixMilli(began.UnixMilli()), Took: 1500 * time.Microsecond,
 			Outcome: admin.OutcomeFailed, Error: "x", Why: "again", Report: "3 rows", FencingToken: token, Sources: 3}, *j.Last)
-		time.Sleep(redlock.ReportLifetime - time.Second)
+		time.Sleep(bulletin.ProcessLifetime - time.Second)
 		require.False(t, is().Late, "who ran it has had no time to say so")
 		time.Sleep(2 * time.Second)
 		require.True(t, is().Late, "who ran it has died before it said what comes next")
@@ -205,9 +205,9 @@ func TestNodesAsReplicasSeeThem(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
 		q, c := r.quorum(t, "a"), r.client(t)
 		runUntilVotes(t, q)
-		defer q.Board().Report(func() redlock.Report { return redlock.Report{About: map[string][]any{}} })()
+		defer board.Of(q).Report(func() board.Report { return board.Report{} })()
 		text := `{"v":2,"identity":"b","news":{},"nodes":[{"node":"elsewhere:1","votes":false,"why":"connection"},{"node":"` + c.Nodes(t.Context())[0].Node + `","votes":true}]}`
-		r.told(t, q, []redlock.Card{{Kind: redlock.ProcessKind, ID: "b", Text: text, Lifetime: time.Minute}})
+		r.told(t, q, []bulletin.Card{{Kind: bulletin.Processes, ID: "b", Text: text, Lifetime: time.Minute}})
 		time.Sleep(time.Second)
 		nodes := c.Nodes(t.Context())
 		require.Len(t, nodes, 4)

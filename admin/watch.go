@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -44,10 +45,10 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[Change, error] {
 			return
 		}
 		changes, missed := make(chan Change, watchedAhead), make(chan struct{}, 1)
-		for kind, read := range map[string]func(redlock.Entry) (Change, bool){
+		for kind, read := range map[string]func(bulletin.Entry) (Change, bool){
 			bulletin.Runs: runChange, bulletin.Skips: skipChange, bulletin.Terms: termChange, bulletin.Orders: orderChange,
 		} {
-			stop, err := c.q.Board().Hear(kind, func(e redlock.Entry) {
+			defer board.Of(c.q).Hear(kind, func(e bulletin.Entry) {
 				change, ok := read(e)
 				if !ok {
 					return
@@ -60,12 +61,7 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[Change, error] {
 					default:
 					}
 				}
-			})
-			if err != nil {
-				yield(Change{}, err)
-				return
-			}
-			defer stop()
+			})()
 		}
 		for {
 			select {
@@ -88,22 +84,22 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[Change, error] {
 	}
 }
 
-func runChange(e redlock.Entry) (Change, bool) {
+func runChange(e bulletin.Entry) (Change, bool) {
 	r, ok := newPastRun(e)
 	return Change{Run: &r}, ok
 }
 
-func skipChange(e redlock.Entry) (Change, bool) {
+func skipChange(e bulletin.Entry) (Change, bool) {
 	s, ok := newSkip(e)
 	return Change{Skip: &s}, ok
 }
 
-func termChange(e redlock.Entry) (Change, bool) {
+func termChange(e bulletin.Entry) (Change, bool) {
 	t, ok := bulletin.ParseTerm(e.Text)
 	return Change{Term: &TermChange{Election: t.Election, Term: t.Term, Identity: t.By, Event: t.Event, Reason: t.Reason}}, ok
 }
 
-func orderChange(e redlock.Entry) (Change, bool) {
+func orderChange(e bulletin.Entry) (Change, bool) {
 	b, ok := bulletin.ParseOrder(e.Text)
 	o := newOrder(b)
 	o.add(b, e)

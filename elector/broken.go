@@ -29,13 +29,11 @@ func (e *Elector) breakOff(t *Term, led <-chan verdict) {
 	}
 	defer e.endBroken(t, end, runs) // a tracer of the release may panic, too
 	if !runs {
-		e.endWith(t, end)
 		_ = t.lease.Release(t.ctx)
 	}
 }
 
-// endBroken has those hear of the end who wait for it. People are told by the release, or see that
-// the lease has expired.
+// endBroken has those hear of the end who wait for it, and tells people.
 func (e *Elector) endBroken(t *Term, end Change, runs bool) {
 	if runs {
 		select {
@@ -51,6 +49,7 @@ func (e *Elector) endBroken(t *Term, end Change, runs bool) {
 	}
 	if t.ended.Kind == "" {
 		t.ended = end
+		e.post(t, end)
 	}
 	if elected, _ := e.feed.subscribe(); elected != nil && elected.Term == end.Term {
 		end = t.ended

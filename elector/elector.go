@@ -223,7 +223,6 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 	defer timer.Stop()
 	gone := t.lease.Context().Done()
 	var stop <-chan struct{} // ctx's end, once lead has had its time
-	overran := false
 	for {
 		select {
 		case v := <-led:
@@ -232,17 +231,13 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 			gone = nil
 			err := t.lease.Err()
 			e.end(t, Change{Kind: Lost, Reason: lossReason(err), Err: err})
-			if overran {
-				e.postEnd(t)
-			}
 		case <-timer.C:
 			if len(led) > 0 {
 				continue // it returned at the same moment
 			}
 			t.lease.StopExtending()
 			close(t.overran)
-			e.postEnd(t)
-			stop, overran = ctx.Done(), true
+			stop = ctx.Done()
 			e.cfg.logger.WarnContext(ctx, "elector: lead overruns the drain timeout; the lease is left to run out",
 				"election", e.election, "term", t.Number(), "timeout", limit)
 		case <-stop:
@@ -252,7 +247,6 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 			}
 			err := fmt.Errorf("elector: %q, term %d: %w of %v", e.election, t.Number(), ErrDrainTimeout, limit)
 			e.end(t, Change{Kind: Lost, Reason: ReasonDrainTimeout, Err: err})
-			e.postEnd(t)
 			e.unreturned = led
 			return verdict{}, err
 		}
@@ -264,7 +258,6 @@ func (e *Elector) release(t *Term, end Change) {
 	if err := t.lease.Err(); err != nil {
 		end = Change{Kind: Lost, Reason: lossReason(err), Err: err}
 	}
-	e.endWith(t, end)
 	err := t.lease.Release(t.ctx)
 	switch {
 	case errors.Is(err, redlock.ErrLost):
@@ -274,7 +267,6 @@ func (e *Elector) release(t *Term, end Change) {
 			"election", e.election, "term", t.Number(), "error", err)
 	}
 	e.end(t, end)
-	e.postEnd(t)
 }
 
 // end announces the end of a term, once. Only the goroutine of Run calls it.
@@ -283,6 +275,7 @@ func (e *Elector) end(t *Term, c Change) {
 	case <-t.over:
 	default:
 		t.ended = c
+		e.post(t, c)
 		e.announce(t, c)
 		close(t.over)
 	}

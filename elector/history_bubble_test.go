@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
@@ -34,7 +35,7 @@ func onlooker(t *testing.T, fleet *redlocktest.Fleet) *redlock.Quorum {
 // processes that estimate the servers' clocks may disagree about the order; terms have numbers.
 func history(t *testing.T, q *redlock.Quorum) (terms []bulletin.Term) {
 	t.Helper()
-	entries, err := q.Board().Journal(t.Context(), "terms/test", redlock.MaxEntries)
+	entries, err := board.Of(q).Journal(t.Context(), "terms/test", bulletin.MaxEntries)
 	require.NoError(t, err)
 	for _, e := range entries {
 		term, ok := bulletin.ParseTerm(e.Text)
@@ -184,8 +185,8 @@ func TestHistoryOfALossSeenAtTheRelease(t *testing.T) {
 	})
 }
 
-// The end of a term comes with the release, and costs no command.
-func TestEndIsToldWithTheRelease(t *testing.T) {
+// The end of a term costs one command to each node, beside the release.
+func TestEndIsToldBesideTheRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := onlooker(t, fleet)
 		a := candidate(t, fleet, elector.WithIdentity("a"), elector.WithoutCard(), elector.WithoutOrders())
@@ -194,7 +195,7 @@ func TestEndIsToldWithTheRelease(t *testing.T) {
 		before := fleet.Node(0).Commands()
 		require.NoError(t, r.end())
 		synctest.Wait()
-		require.Equal(t, before+1, fleet.Node(0).Commands())
+		require.Equal(t, before+2, fleet.Node(0).Commands())
 		require.Equal(t, []string{"a elected", "a resigned shutdown"}, words(history(t, q)))
 	})
 }
@@ -262,9 +263,8 @@ func TestCardOfCandidates(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := onlooker(t, fleet)
 		candidacies := func() (found []bulletin.Candidacy) {
-			cards, _, err := q.Board().Cards(t.Context(), redlock.ProcessKind, "", 10)
-			require.NoError(t, err)
-			for _, card := range cards {
+			for card, err := range board.Of(q).Cards(t.Context(), bulletin.Processes) {
+				require.NoError(t, err)
 				process, ok := bulletin.ParseProcess(card.Text)
 				require.True(t, ok)
 				found = append(found, process.Elections...)
@@ -289,7 +289,7 @@ func TestCardOfCandidates(t *testing.T) {
 		require.NoError(t, term.Resign(t.Context()))
 		began = time.Now()
 		term = <-terms
-		time.Sleep(2 * redlock.ReportEvery)
+		time.Sleep(2 * bulletin.TellEvery)
 		second.Term, second.Since = term.Number(), candidacies()[0].Since+candidacies()[1].Since
 		require.InDelta(t, began.UnixMilli(), second.Since, 100)
 		require.ElementsMatch(t, []bulletin.Candidacy{first, second}, candidacies())
@@ -316,9 +316,9 @@ func TestNothingIsTold(t *testing.T) {
 		time.Sleep(time.Second)
 		require.True(t, leads(a))
 		require.Empty(t, answers(t, q))
-		cards, _, err := q.Board().Cards(t.Context(), redlock.ProcessKind, "", 10)
-		require.NoError(t, err)
-		require.Empty(t, cards)
+		for card := range board.Of(q).Cards(t.Context(), bulletin.Processes) {
+			require.Empty(t, card)
+		}
 		require.NoError(t, r.end())
 		require.Empty(t, history(t, q))
 	})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -54,11 +55,7 @@ func Observe(ctx context.Context, q *redlock.Quorum, election string) iter.Seq2[
 			return
 		}
 		o := &observer{q: q, election: election, news: make(chan struct{}, 1), again: []time.Duration{observeSoon}}
-		unhear, err := q.Board().Hear(bulletin.Terms, o.hear)
-		if err != nil {
-			return // it is closed
-		}
-		defer unhear()
+		defer board.Of(q).Hear(bulletin.Terms, o.hear)()
 		o.observe(ctx, yield)
 	}
 }
@@ -91,7 +88,7 @@ type observer struct {
 }
 
 // hear takes an entry of any election, from anybody.
-func (o *observer) hear(e redlock.Entry) {
+func (o *observer) hear(e bulletin.Entry) {
 	if t, ok := bulletin.ParseTerm(e.Text); !ok || !isCutOf(t.Election, o.election) {
 		return
 	}

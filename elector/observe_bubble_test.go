@@ -12,6 +12,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
@@ -232,8 +233,7 @@ func TestObserveThatHearsTooEarly(t *testing.T) {
 						was = is
 					}
 				}
-				_, err := q.Board().Post(t.Context(), nil, []redlock.Entry{e})
-				require.NoError(t, err)
+				require.NoError(t, board.Of(q).Post(t.Context(), nil, e))
 				heard := time.Now()
 				time.Sleep(late)
 				require.NoError(t, ra.end())
@@ -312,8 +312,7 @@ func TestObserveIsNotMadeToRead(t *testing.T) {
 				for i := range 150 {
 					e, ok := test.storm(i).Entry(test.of)
 					require.True(t, ok)
-					_, err := enemy.Board().Post(t.Context(), nil, []redlock.Entry{e})
-					require.NoError(t, err)
+					require.NoError(t, board.Of(enemy).Post(t.Context(), nil, e))
 					time.Sleep(100 * time.Millisecond)
 				}
 				reads := (operations.count() - before) / 3

@@ -137,8 +137,8 @@ func (c *config) trace(t CampaignTracer) {
 
 // WithoutHistory leaves the beginnings and the ends of this replica's terms out of the election's
 // history on the nodes. The history has an entry of at most 1 KiB for each, the last 40, kept for
-// 40 days. The entry of a beginning is one more command to each node; that of an end comes with
-// the release. Without them, Observe learns of this replica about a TTL later.
+// 40 days. Each is one more command to each node. Without them, Observe learns of this replica
+// about a TTL later.
 func WithoutHistory() Option {
 	return option(func(c *config) error {
 		c.withoutHistory = true
@@ -147,7 +147,7 @@ func WithoutHistory() Option {
 }
 
 // WithoutCard leaves this replica's part in the election out of the card of its process on the
-// nodes (see redlock.Board). A process writes its card every 10 s, with one command to each node,
+// nodes, which package admin reads. A process writes its card every 10 s, with one command to each node,
 // for all that it takes part in; without any part it writes none.
 func WithoutCard() Option {
 	return option(func(c *config) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
@@ -24,14 +25,13 @@ func give(t *testing.T, q *redlock.Quorum, o bulletin.Order) {
 	o.By, o.Why, o.Within = "an operator", "a deployment", 10_000
 	e, ok := o.Entry()
 	require.True(t, ok)
-	_, err := q.Board().Post(t.Context(), nil, []redlock.Entry{e})
-	require.NoError(t, err)
+	require.NoError(t, board.Of(q).Post(t.Context(), nil, e))
 }
 
 // answers reads what came of orders, the oldest first.
 func answers(t *testing.T, q *redlock.Quorum) (found []bulletin.Order) {
 	t.Helper()
-	entries, err := q.Board().Journal(t.Context(), bulletin.Orders, redlock.MaxEntries)
+	entries, err := board.Of(q).Journal(t.Context(), bulletin.Orders, bulletin.MaxEntries)
 	require.NoError(t, err)
 	for _, e := range entries {
 		o, ok := bulletin.ParseOrder(e.Text)

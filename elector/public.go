@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/orders"
-	"github.com/tenure-dev/tenure/redlock"
 )
 
 // What a replica tells people, and what people tell it. None of it decides who leads.
@@ -17,15 +17,13 @@ import (
 func (e *Elector) goPublic() (stop func()) {
 	withdraw := func() {}
 	if !e.cfg.withoutCard {
-		withdraw = e.q.Board().Report(func() redlock.Report {
-			return redlock.Report{About: map[string][]any{bulletin.Elections: {e.candidacy()}}}
+		withdraw = board.Of(e.q).Report(func() board.Report {
+			return board.Report{Process: bulletin.Process{Elections: []bulletin.Candidacy{e.candidacy()}}}
 		})
 	}
 	taker := &orders.Taker{Accept: e.accept, Logger: e.cfg.logger}
 	if !e.cfg.withoutOrders {
-		if err := taker.Start(e.q); err != nil {
-			e.cfg.logger.WarnContext(context.Background(), "elector: orders are not heard", "election", e.election, "error", err)
-		}
+		taker.Start(e.q)
 	}
 	return func() {
 		withdraw()

@@ -28,7 +28,6 @@ type Term struct {
 	over     chan struct{} // closed when the term has been announced as ended
 	ended    Change        // read after over is closed
 	served   time.Duration // owned by Run
-	told     Kind          // owned by Run: of its end, what people are told; empty while they are told nothing
 
 	mu        sync.Mutex
 	abandoned bool // guarded by mu; Run does not wait for lead any more

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	tenureotel "github.com/tenure-dev/tenure/otel"
 	"github.com/tenure-dev/tenure/redlock"
@@ -265,7 +266,7 @@ func TestTraceOfARunIsTold(t *testing.T) {
 				require.NoError(t, err)
 				s.Start()
 				pass(15 * time.Second)
-				entries, err := q.Board().Journal(t.Context(), bulletin.Runs+"/job/report", 1)
+				entries, err := board.Of(q).Journal(t.Context(), bulletin.Runs+"/job/report", 1)
 				require.NoError(t, err)
 				require.Len(t, entries, 1)
 				run, ok := bulletin.ParseRun(entries[0].Text)

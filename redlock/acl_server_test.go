@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"log/slog"
 	"os"
 	"regexp"
 	"strconv"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/internal/board"
+	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -127,35 +128,6 @@ func TestWordsOfThisServer(t *testing.T) {
 	}
 }
 
-// A user without the rights for what processes tell people has leases all the same, and the log
-// says what is lacking, once.
-func TestBoardWithoutItsRights(t *testing.T) {
-	t.Parallel()
-	s := startAged(t, 3, withUser(t))
-	for i := range s.Nodes() {
-		s.do([]string{"ACL", "SETUSER", "tenure", "-zrangebyscore", "-lpush"}, i)
-	}
-	var log lockedBuffer
-	q := gatedURLs(t, s.userURLs(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	held := s.hold(q, "key")
-	card := []redlock.Card{{Kind: "k", ID: "id", Text: "text", Lifetime: redlock.ReportLifetime}}
-	for range 3 {
-		_, err := q.Board().Post(t.Context(), card, nil)
-		require.ErrorIs(t, err, redlock.ErrNoQuorum)
-		require.ErrorContains(t, err, "noperm")
-	}
-	require.Equal(t, 3, strings.Count(log.String(), "does not take what processes tell people"), "one a node")
-	require.NoError(t, held.EndWith(redlock.Entry{Journal: "runs/key", Text: "text", Most: 1, Keep: redlock.ReportLifetime}))
-	require.NoError(t, held.Release(t.Context()), "it costs no release")
-	for i := range s.Nodes() {
-		s.do([]string{"ACL", "SETUSER", "tenure", "+zrangebyscore", "+lpush"}, i)
-	}
-	n, err := q.Board().Post(t.Context(), card, nil)
-	require.NoError(t, err)
-	require.Equal(t, 3, n)
-	require.Equal(t, 3, strings.Count(log.String(), "takes again what processes tell people"))
-}
-
 // A user who may hear no channel, as ACL SETUSER makes one, waits all the same, and the log says
 // once what that costs. What a refused subscription costs a server, package listen tests.
 func TestACLWithoutChannels(t *testing.T) {
@@ -165,9 +137,7 @@ func TestACLWithoutChannels(t *testing.T) {
 	var log lockedBuffer
 	q := gatedURLs(t, s.userURLs(), logTo(&log))
 	l := s.hold(q, "key")
-	stop, err := q.Board().Hear("kind", func(redlock.Entry) {}) // as an Elector does, without anybody waiting
-	require.NoError(t, err)
-	defer stop()
+	defer board.Of(q).Hear("kind", func(bulletin.Entry) {})() // as an Elector does, without anybody waiting
 	granted := s.wait(gatedURLs(t, s.userURLs(), logTo(&log)), "key")
 	rejected := func() int {
 		stats, err := s.Node(0).Do(t, "INFO", "commandstats").ToString()

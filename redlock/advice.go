@@ -10,7 +10,7 @@ import (
 // connection before another use of it. A user also needs the keys ~PREFIX:* and the channels
 // &PREFIX:*.
 const Rights = "+ping +info +time +eval +eval_ro +evalsha +evalsha_ro +get +mget +set +del +exists +pexpire +pttl " +
-	"+zadd +zcard +zrange +zrank +zrem +zscore +zrangebylex +zrangebyscore +hget +hmget +hset +hdel " +
+	"+zadd +zcard +zrange +zrank +zrem +zscore +zrangebylex +hget +hmget +hset " +
 	"+lindex +lpush +lrange +lrem +lset +ltrim +publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard"
 
 // advice is what to do about a condition.

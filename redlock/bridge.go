@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,9 +34,41 @@ func (b bridged) Quarantine() time.Duration { return b.q.cfg.quarantine() }
 func (b bridged) RestartGate() bool         { return b.q.cfg.restartGate }
 func (b bridged) TakesPart() bool           { return b.q.cfg.takesPart }
 func (b bridged) Now() time.Duration        { return time.Duration(b.q.clock.Now()) }
+func (b bridged) Time() time.Time           { return b.q.now() }
+func (b bridged) Prefix() string            { return b.q.cfg.prefix }
 func (b bridged) Address(node int) string   { return b.q.nodes[node].addr }
 func (b bridged) Logger() *slog.Logger      { return b.q.cfg.logger }
 func (b bridged) Background(f func()) bool  { return b.q.later(f) }
+
+func (b bridged) Extra(key any, make func() any) any {
+	extra, ok := b.q.extras.Load(key)
+	if !ok {
+		extra, _ = b.q.extras.LoadOrStore(key, make())
+	}
+	return extra
+}
+
+func (b bridged) Hear(channel string, heard func(node int, message string)) (end func()) {
+	s := b.q.listener.Subscribe(channel, hearer(heard))
+	s.Need()
+	return s.End
+}
+
+// hearer is a function that hears a channel. Which nodes do not tell it is told elsewhere.
+type hearer func(node int, message string)
+
+func (h hearer) Heard(node int, message string) { h(node, message) }
+func (hearer) Subscribed(int, error)            {}
+func (hearer) Lost(int)                         {}
+
+// now is the median of the servers' clocks, at most, or this process's clock where that is not
+// known.
+func (q *Quorum) now() time.Time {
+	if b, ok := q.clocks.Time(q.clock.Now()); ok {
+		return time.Unix(0, int64(b.Hi))
+	}
+	return time.Now()
+}
 
 func (b bridged) Vote(node int) error {
 	m := b.q.nodes[node]
@@ -96,26 +129,30 @@ func (b bridged) Ask(ctx context.Context, question *bridge.Question) (answers fu
 	}
 	defer q.rounds.Done()
 	rd := q.newOperation(op, len(q.nodes)+1)
-	rd.Decided = func(replies []vote.Reply) bool { return question.Decided(answersIn(replies)) }
+	rd.Decided = q.allHeard
+	if question.Decided != nil {
+		rd.Decided = func(replies []vote.Reply) bool { return question.Decided(answersIn(replies)) }
+	}
 	calls := make([]*bridge.Call, len(q.nodes))
 	for i := range q.nodes {
-		if calls[i] = question.Call(i); calls[i] == nil {
+		calls[i] = question.Call(i)
+		if calls[i] != nil && !calls[i].Script.Gated && !question.Reads && !q.mayTell(i) {
+			calls[i] = nil
+		}
+		if calls[i] == nil {
 			rd.Skip(i, wire.Refused)
 		}
 	}
 	timeout := q.cfg.timeout(q.cfg.lease.ttl)
 	expires := q.clock.Now().Add(timeout)
 	for i, asked := range calls {
-		if asked == nil {
+		if asked == nil || slices.Index(calls, asked) < i { // asked with the first
 			continue
 		}
 		at := q.question(&wire.Keys{Name: question.Key, Lock: asked.Keys[0]})
-		call := at.call(wire.Guest)
-		if question.Reads {
-			call = at.call(wire.GuestReading)
-		}
+		call := at.call(wire.GuestOp(asked.Script.Gated, question.Reads))
 		call.Guest = asked
-		rd.send(ctx, at, call, expires, func(node int) bool { return node == i })
+		rd.send(ctx, at, call, expires, func(node int) bool { return calls[node] == asked })
 	}
 	if rd.Wait(ctx, timeout, &q.waits) != nil {
 		return nil, newContextError(ctx, question.Key, nil)
@@ -135,6 +172,24 @@ func (b bridged) Ask(ctx context.Context, question *bridge.Question) (answers fu
 		}
 		return all
 	}, nil
+}
+
+// mayTell reports whether a process may write to a node what nothing depends on: it was admitted
+// there (see membership), although the node may be in quarantine.
+func (q *Quorum) mayTell(i int) bool {
+	status := q.nodes[i].Status()
+	return status.Reason() == nil || status.Until != 0
+}
+
+// allHeard reports whether all nodes have answered that can be expected to: one that failed when it
+// was last asked anything is not waited for, once another one has answered.
+func (q *Quorum) allHeard(replies []vote.Reply) bool {
+	for i := range replies {
+		if replies[i].Verdict == wire.Pending && q.nodes[i].failing() == nil {
+			return false
+		}
+	}
+	return vote.Count(replies, wire.OK) > 0
 }
 
 // answersIn are the answers among replies, without why there are not more.

@@ -1,11 +1,8 @@
 package redlock
 
 import (
-	"context"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
@@ -23,14 +20,6 @@ import (
 // The list of members is damaged if it is no text. That costs no vote: package membership tells of
 // what a node cannot keep.
 
-// damage is what a node has found damaged. It is safe for concurrent use.
-type damage struct {
-	mu   sync.Mutex
-	keys map[string]struct{} // guarded by mu
-	some atomic.Bool         // there are keys
-	last atomic.Pointer[damaged]
-}
-
 // damaged is a key on a node.
 type damaged struct {
 	key string
@@ -38,69 +27,44 @@ type damaged struct {
 	at  clock.Instant
 }
 
-const (
-	maxDamaged  = 64        // keys of a node, each of which is logged
-	damagedSeen = time.Hour // for how long news of a key are news
-)
+// damagedSeen is for how long a damaged key is warned of that is not seen any more.
+const damagedSeen = time.Hour
 
-// look notes what a reply says of its key, whose counter has that lead. A reply that says that it
-// is damaged gets its name.
-func (d *damage) look(m *member, call *wire.Call, rep *vote.Reply, lead time.Duration) {
-	if rep.Err == nil {
-		if call.Op.Grants() && rep.Verdict == wire.OK {
-			d.leads(m, call, lead)
-		}
-		if d.some.Load() && (call.Op.Grants() && rep.Verdict == wire.OK || rep.Extended == wire.Refilled) {
-			d.healed(m, call)
-		}
-		return
-	}
+// lookForDamage notes what a reply says of its key, whose counter has that lead. A reply that says
+// that it is damaged gets its name.
+func (m *member) lookForDamage(call *wire.Call, rep *vote.Reply, lead time.Duration) {
+	granted := call.Op.Grants() && rep.Verdict == wire.OK
 	if why := wire.FaultOf(rep.Err); why != nil && why.Condition == wire.Damaged {
-		rep.Err = d.found(m, call, why)
+		rep.Err = m.foundDamaged(call, why)
+	}
+	if rep.Err == nil && granted {
+		m.leads(call, lead)
+	}
+	if rep.Err == nil && (granted || rep.Extended == wire.Refilled) {
+		m.healed(call.Keys)
 	}
 }
 
-// found notes a key that the node has just found damaged, and returns why with the key's name. It
-// logs the first of each. Of a list of members package membership tells.
-func (d *damage) found(m *member, call *wire.Call, why *wire.Fault) *wire.Fault {
+// foundDamaged notes a key that the node has just found damaged, and returns why with the key's
+// name. Of a list of members package membership tells.
+func (m *member) foundDamaged(call *wire.Call, why *wire.Fault) *wire.Fault {
 	key := counterName(call.Keys)
 	if isList(call) || strings.Contains(why.Cause(), "the lock is") {
 		key = call.Keys.Lock
 	}
 	why = &wire.Fault{Condition: wire.Damaged, Detail: fmt.Sprintf("%q: %s", key, why.Cause()), Err: why.Err}
-	if isList(call) {
-		return why
-	}
-	is := m.q.conditionError(why)
-	if d.add(&damaged{key, is, m.q.clock.Now()}) {
-		m.q.lines.foreign(call.Keys.Name, func() {
-			m.q.cfg.logger.WarnContext(context.Background(), "redlock: node does not vote for a key", "node", m.addr, "key", call.Keys.Name, "reason", is)
-		})
+	if !isList(call) {
+		is := m.q.conditionError(why)
+		m.damaged.Store(&damaged{key, is, m.q.clock.Now()})
+		m.q.news.is(matter{damagedKey, m, key}, "", call.Keys.Name, "reason", is)
 	}
 	return why
-}
-
-// add keeps what was found, and reports whether it is news.
-func (d *damage) add(is *damaged) (news bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.last.Store(is)
-	_, known := d.keys[is.key]
-	if news = !known && len(d.keys) < maxDamaged; !news {
-		return false
-	}
-	if d.keys == nil {
-		d.keys = make(map[string]struct{})
-	}
-	d.keys[is.key] = struct{}{}
-	d.some.Store(true)
-	return true
 }
 
 // standing notes a lock of another owner on a node that is there for longer than any lease may
 // live, beside a quorum that has granted the key. Nothing else than a person ends that. One that
 // some lease might have is named as such.
-func (d *damage) standing(m *member, keys *wire.Keys, rep *vote.Reply) {
+func (m *member) standing(keys *wire.Keys, rep *vote.Reply) {
 	if rep.Verdict != wire.Refused {
 		return
 	}
@@ -115,23 +79,23 @@ func (d *damage) standing(m *member, keys *wire.Keys, rep *vote.Reply) {
 	if left != NoExpiry {
 		expires = fmt.Sprintf("expires in %v", left.Round(time.Second))
 	}
-	d.found(m, &wire.Call{Op: wire.Acquire, Keys: keys}, &wire.Fault{Condition: wire.Damaged, Detail: "the lock is another owner's and " + expires + ", and no lease lives as long"})
+	m.foundDamaged(&wire.Call{Op: wire.Acquire, Keys: keys}, &wire.Fault{Condition: wire.Damaged, Detail: "the lock is another owner's and " + expires + ", and no lease lives as long"})
 }
 
 // leads notes a counter that leads all clocks by more than this library needs, and less than makes
 // it damaged, or that it does not any more. Nodes follow it, so that tokens rise. They would go
 // back if it were lost.
-func (d *damage) leads(m *member, call *wire.Call, by time.Duration) {
-	far, last := by > m.q.clocks.UsualLead(), d.last.Load()
+func (m *member) leads(call *wire.Call, by time.Duration) {
+	far, last := by > m.q.clocks.UsualLead(), m.damaged.Load()
 	if !far && last == nil {
 		return
 	}
 	switch key := counterName(call.Keys); {
 	case far:
 		why := &wire.Fault{Condition: wire.Damaged, Detail: fmt.Sprintf("%q: the counter leads all clocks by %v", key, by.Round(time.Second))}
-		d.last.Store(&damaged{key, m.q.conditionError(why), m.q.clock.Now()})
+		m.damaged.Store(&damaged{key, m.q.conditionError(why), m.q.clock.Now()})
 	case last.key == key:
-		d.last.CompareAndSwap(last, nil)
+		m.damaged.CompareAndSwap(last, nil)
 	}
 }
 
@@ -142,35 +106,20 @@ func isList(call *wire.Call) bool { return call.Op == wire.Belong }
 func counterName(keys *wire.Keys) string { return keys.Fences + " " + keys.Slot }
 
 // healed notes that the node has granted the key, or put it back with its counter.
-func (d *damage) healed(m *member, call *wire.Call) {
-	if d.remove(counterName(call.Keys), call.Keys.Lock) {
-		m.q.lines.foreign(call.Keys.Name, func() {
-			m.q.cfg.logger.InfoContext(context.Background(), "redlock: node votes for a key again", "node", m.addr, "key", call.Keys.Name)
-		})
-	}
-}
-
-// remove forgets what is not damaged any more, and reports whether there was any of it.
-func (d *damage) remove(keys ...string) (any bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, key := range keys {
-		if _, known := d.keys[key]; !known {
+func (m *member) healed(keys *wire.Keys) {
+	for _, key := range []string{counterName(keys), keys.Lock} {
+		if !m.q.news.over(matter{damagedKey, m, key}, keys.Name) {
 			continue
 		}
-		any = true
-		delete(d.keys, key)
-		if last := d.last.Load(); last != nil && last.key == key {
-			d.last.Store(nil)
+		if last := m.damaged.Load(); last != nil && last.key == key {
+			m.damaged.CompareAndSwap(last, nil)
 		}
 	}
-	d.some.Store(len(d.keys) > 0)
-	return any
 }
 
-// warning is what was found last, unless that is long ago.
-func (d *damage) warning(now clock.Instant) *ConditionError {
-	if last := d.last.Load(); last != nil && now.Sub(last.at) < damagedSeen {
+// damageSeen is what was found damaged last, unless that is long ago.
+func (m *member) damageSeen() *ConditionError {
+	if last := m.damaged.Load(); last != nil && m.q.clock.Now().Sub(last.at) < damagedSeen {
 		return last.why
 	}
 	return nil

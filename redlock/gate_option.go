@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"context"
 	"fmt"
 	"time"
 )
@@ -28,11 +27,8 @@ func WithMaxTTL(ttl time.Duration) Option {
 // server might vote too early for it. It is known after a look at a server, if it is of a version
 // that says so.
 func (q *Quorum) checkTTL(holder Holder) {
-	if holder.TTL > q.cfg.longestTTL() && holder.TTL <= maxMaxTTL && q.longTTL.CompareAndSwap(false, true) {
-		q.lines.foreign(holder.Key, func() {
-			q.cfg.logger.WarnContext(context.Background(), "redlock: a lease has a longer TTL than any process of the prefix is known to use: a server that is restarted now may vote too early for it",
-				"key", holder.Key, "holder", holder.Identity, "ttl", holder.TTL, "max_ttl", q.cfg.longestTTL())
-		})
+	if holder.TTL > q.cfg.longestTTL() && holder.TTL <= maxMaxTTL {
+		q.news.is(matter{trouble: longLease}, "", holder.Key, "holder", holder.Identity, "ttl", holder.TTL, "max_ttl", q.cfg.longestTTL())
 	}
 }
 

@@ -149,11 +149,3 @@ func (l *Lease) StopExtending() { l.of().StopExtending() }
 // keys are still cleaned up), or a *QuorumError when too few nodes confirmed, in which case the key
 // expires by itself at the latest.
 func (l *Lease) Release(ctx context.Context) error { return l.of().Release(ctx) }
-
-// EndWith has the entry made when the lease is released, in the same step on each node, and without
-// a further request. The entry of the last call counts; one whose Journal is empty is none. It is
-// best effort, as all of a Board, and costs a release nothing.
-//
-// It returns an *OptionError for an entry that cannot be made, and otherwise nil, also when the
-// lease has ended: then nothing is made.
-func (l *Lease) EndWith(e Entry) error { return l.of().EndWith(e) }

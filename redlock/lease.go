@@ -10,7 +10,6 @@ import (
 	"weak"
 
 	"github.com/tenure-dev/tenure/internal/clock"
-	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // holding is a lease as the Quorum has it, which extends it. What users have is a Lease.
@@ -22,9 +21,8 @@ type holding struct {
 	granted clock.Instant // start of the last round that acquired it
 	values  detached      // what ctx carries
 
-	last     atomic.Pointer[wire.Last] // the entry that its release makes; may be nil
-	deadline atomic.Int64              // clock.Instant
-	final    atomic.Pointer[final]     // set once, when the lease ends
+	deadline atomic.Int64          // clock.Instant
+	final    atomic.Pointer[final] // set once, when the lease ends
 
 	mu      sync.Mutex
 	ctx     context.Context         // guarded by mu; nil until somebody asks for it

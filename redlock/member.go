@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -36,26 +37,18 @@ type member struct {
 	addr   string // host:port, for people
 	option valkey.ClientOption
 
-	answered     atomic.Bool                    // the server has, whatever
-	lastErr      atomic.Pointer[NodeError]      // why the last exchange failed; nil after one that worked
-	lookErr      atomic.Pointer[NodeError]      // why the last look failed; nil after one that worked
-	subscribeErr atomic.Pointer[ConditionError] // why it cannot call waiters of this process
-	said         *ConditionError                // what was logged of that; of whoever listens
-	connectErr   atomic.Pointer[ConditionError] // why it refuses new connections
-	damage       damage
-	wrong        atomic.Pointer[ConditionError] // what is wrong with its clock
-	unwritten    atomic.Pointer[ConditionError] // why it cannot keep who uses it
-	differs      atomic.Pointer[ConditionError] // how another process's list differs there
-	silent       atomic.Pointer[NodeError]      // why it does not answer, once that was logged
+	answered  atomic.Bool                              // the server has, whatever
+	lastErr   atomic.Pointer[NodeError]                // why the last exchange failed; nil after one that worked
+	lookErr   atomic.Pointer[NodeError]                // why the last look failed; nil after one that worked
+	damaged   atomic.Pointer[damaged]                  // what was found last
+	silent    atomic.Pointer[NodeError]                // why it does not answer, once that was logged
+	suffering [troubles]atomic.Pointer[ConditionError] // what it votes with, and is warned about; see suffers
 
 	tells atomic.Int32 // how often the tracer is to be told; who makes it 1 does so, until it is 0
 
 	// Used on the node's goroutine only.
-	cut         bool     // the last exchange failed
-	unconnected bool     // the last new connection failed
-	outage      reminder // while it fails
-	held        bool     // and it was said that it holds writes back
-	voteless    reminder // while it does not vote, and answers
+	cut         bool // the last exchange failed
+	unconnected bool // the last new connection failed
 }
 
 // Dedicate returns a connection for subscriptions, which the caller closes.
@@ -74,7 +67,7 @@ func (m *member) Reply(call *wire.Call, a node.Answer) vote.Reply {
 	if rep.Err == nil && lead > clocks.MostLead {
 		rep = vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: wire.DamagedCounter(strconv.FormatUint(rep.Token, 10)), At: a.Received}
 	}
-	m.damage.look(m, call, &rep, lead)
+	m.lookForDamage(call, &rep, lead)
 	return rep
 }
 
@@ -155,11 +148,7 @@ func (o observer) Refused(err error) {
 	case err != nil && again:
 		is = o.q.conditionError(&wire.Fault{Condition: wire.Unconnected, Detail: "new connections fail: " + wire.Short(o.suspect(wire.WithoutAddress(err)).Error()), Err: err})
 	}
-	was := o.connectErr.Swap(is)
-	if was != nil && is != nil && was.Condition == is.Condition {
-		return // its words may differ
-	}
-	o.logLacks(was, is)
+	o.suffers(unconnected, is)
 }
 
 // Status logs what is news, and tells the tracer.
@@ -173,16 +162,9 @@ func (o observer) Status(was, is *node.Status) {
 	if was.Until != is.Until || ErrorType(o.reason(was)) != ErrorType(o.reason(is)) {
 		o.tell()
 	}
-	log, ctx, now := o.q.cfg.logger, context.Background(), o.q.clock.Now()
-	switch {
-	case is.Fault == nil || is.Unseen:
-	case was.Fault == nil || was.Fault.Condition != is.Fault.Condition || is.Until > was.Until:
-		if !o.voteless.said { // another reason may have followed on the first
-			o.voteless.begin(now)
-		}
-		log.WarnContext(ctx, "redlock: node does not vote", "node", o.addr, "reason", o.reason(is))
-	case is.Until == 0 && o.voteless.due(now): // a quarantine has said when it ends
-		log.WarnContext(ctx, "redlock: node still does not vote", "node", o.addr, "for", o.voteless.lasted(now), "reason", o.reason(is))
+	if is.Fault != nil && !is.Unseen && (is.Until == 0 || is.Until != was.Until) { // a quarantine has said when it ends
+		word := fmt.Sprint(is.Fault.Condition, is.Until)
+		o.q.news.is(matter{trouble: voteless, node: o.member}, word, "", "reason", o.reason(is))
 	}
 	if is.Reason() != nil {
 		return
@@ -190,14 +172,27 @@ func (o observer) Status(was, is *node.Status) {
 	if is.Opened != was.Opened {
 		o.q.gates.opens()
 	}
-	if was.Fault != nil && was.Fault.Condition != wire.Restarted {
-		log.InfoContext(ctx, "redlock: node votes", "node", o.addr, "after", o.voteless.lasted(now))
+	o.q.news.over(matter{trouble: voteless, node: o.member}, "")
+	o.suffers(forgetful, o.q.conditionError(is.Risk))
+	o.suffers(lacking, o.q.conditionError(is.Lacks))
+}
+
+// suffers keeps and tells what is wrong with a node that may vote all the same; nil for nothing.
+func (m *member) suffers(what trouble, is *ConditionError) {
+	was := m.suffering[what].Swap(is)
+	about := matter{trouble: what, node: m}
+	switch {
+	case is == nil:
+		m.q.news.over(about, "")
+	case what == uncalling && m.Status().Lacks != nil: // its trial has said as much
+	case what == lacking:
+		m.q.news.is(about, is.Detail, "", "reason", is)
+	default:
+		m.q.news.is(about, string(is.Condition), "", "reason", is)
 	}
-	o.voteless = reminder{}
-	if is.Risk != nil && was.Risk == nil {
-		log.WarnContext(ctx, "redlock: node may forget leases", "node", o.addr, "reason", o.q.conditionError(is.Risk))
+	if (was == nil) != (is == nil) && (what == wrongClock || what == differing) {
+		m.tell()
 	}
-	o.logLacks(o.q.conditionError(was.Lacks), o.q.conditionError(is.Lacks))
 }
 
 // tell tells the tracer whether the node votes now. What it is told last is so: one goroutine tells
@@ -227,11 +222,10 @@ func (m *member) vote() TraceVoteData {
 	case status.Until != 0:
 		data.Until = status.Fault.Until
 	}
-	if why := m.wrong.Load(); why != nil {
-		data.Warning = why
-	}
-	if why := m.differs.Load(); why != nil {
-		data.Warning = why
+	for _, what := range []trouble{wrongClock, differing} {
+		if why := m.suffering[what].Load(); why != nil {
+			data.Warning = why
+		}
 	}
 	data.Votes = data.Err == nil
 	return data
@@ -240,10 +234,8 @@ func (m *member) vote() TraceVoteData {
 // Sampled compares the server's clock with the others'.
 func (o observer) Sampled(server node.Watch, jump time.Duration) {
 	o.q.belongs.Refresh()
-	is := o.q.conditionError(o.q.clocks.Sampled(o.index, server))
-	if was := o.wrong.Swap(is); (was == nil) != (is == nil) {
-		o.tell()
-	}
+	o.q.clocks.Sampled(o.index, server)
+	o.q.judgeClocks()
 	if jump < 0 {
 		// Keys live longer, which is in nobody's way but a successor's.
 		o.q.cfg.logger.WarnContext(context.Background(), "redlock: a server's clock jumped backward: keys of dead holders live longer on it",
@@ -274,43 +266,26 @@ func (m *member) exchangeError(err error) *NodeError {
 	return e
 }
 
-// logLacks logs a line when something begins or ends to suffer on a node that votes.
-func (m *member) logLacks(was, is *ConditionError) {
-	switch log := m.q.cfg.logger; {
-	case is != nil && (was == nil || was.Detail != is.Detail):
-		log.WarnContext(context.Background(), "redlock: node lacks what it should have", "node", m.addr, "reason", is)
-	case is == nil && was != nil:
-		log.InfoContext(context.Background(), "redlock: node lacks nothing any more", "node", m.addr)
-	}
-}
-
-// logFailing logs a line when the node begins to fail, and from time to time while it lasts, and
-// one when it answers again. That a connection ends on which it has answered before is no news by
-// itself: a server closes those that are idle (timeout), or is restarted. The next exchange tells.
+// logFailing tells that the node fails, and that it answers again. That a connection ends on which
+// it has answered before is no news by itself: a server closes those that are idle (timeout), or is
+// restarted. The next exchange tells.
 func (m *member) logFailing() {
-	ctx, log, now := context.Background(), m.q.cfg.logger, m.q.clock.Now()
-	is := m.failing()
-	if is == nil {
-		if m.outage.said {
-			log.InfoContext(ctx, "redlock: node answers again", "node", m.addr, "after", m.outage.lasted(now))
+	is, about := m.failing(), matter{trouble: silent, node: m}
+	once := is != nil && !m.cut && wire.IsCut(is.Err) && m.answered.Load()
+	m.cut = is != nil
+	switch {
+	case is == nil:
+		if m.q.news.over(about, "") {
 			m.silence(nil)
 		}
-		m.outage, m.cut, m.held = reminder{}, false, false
-		return
-	}
-	held := Advice(is) == heldBack && !m.held // another word than the first, which nobody would wait for
-	m.held = m.held || held
-	once := !m.cut && wire.IsCut(is.Err) && m.answered.Load()
-	m.cut = true
-	switch {
-	case once:
-	case !m.outage.said:
-		m.outage.begin(now)
-		log.WarnContext(ctx, "redlock: node failing", "node", m.addr, "error", is.said())
-		m.silence(is)
-	case held, m.outage.due(now):
-		log.WarnContext(ctx, "redlock: node still failing", "node", m.addr, "for", m.outage.lasted(now), "error", is.said())
-		m.silence(is)
+	case !once:
+		word := "" // whatever it is; but nobody would wait for one that holds writes back
+		if Advice(is) == heldBack {
+			word = heldBack
+		}
+		if m.q.news.is(about, word, "", "error", is.said()) {
+			m.silence(is)
+		}
 	}
 }
 
@@ -320,8 +295,7 @@ func (m *member) silence(why *NodeError) {
 	m.tell()
 }
 
-// cannotCall keeps why the node cannot call waiters of this process, and logs it unless the node's
-// trial has said as much. Nil when it can.
+// cannotCall keeps and tells why the node cannot call waiters of this process. Nil when it can.
 func (m *member) cannotCall(err error) {
 	var is *ConditionError
 	if wire.IsServerError(err) {
@@ -331,9 +305,5 @@ func (m *member) cannotCall(err error) {
 		}
 		is = m.q.conditionError(&wire.Fault{Condition: why.Condition, Detail: node.SlowHandovers + ": SUBSCRIBE: " + why.Cause(), Err: why.Err})
 	}
-	m.subscribeErr.Store(is)
-	if is == nil || m.Status().Lacks == nil {
-		m.logLacks(m.said, is)
-		m.said = is
-	}
+	m.suffers(uncalling, is)
 }

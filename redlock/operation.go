@@ -99,15 +99,14 @@ func (o *operation) send(ctx context.Context, at *attempt, call wire.Call, expir
 	asked := &o.call
 	if asked.Keys != nil { // others have been asked something else, and may not have answered
 		asked = new(wire.Call)
+	} else {
+		o.key = at.keys.Name
+		o.trace.begin(o.q)
 	}
 	*asked = call
 	requests := o.few[:]
 	if len(o.q.nodes) > len(requests) {
 		requests = make([]node.Request, len(o.q.nodes))
-	}
-	if o.key == "" { // else some nodes have been asked, and may answer
-		o.key = at.keys.Name
-		o.trace.begin(o.q)
 	}
 	if o.trace.nodes != nil { // foreign code is called
 		o.q.lines.aside(o.key, 1)

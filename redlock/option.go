@@ -53,7 +53,6 @@ const (
 	OpExtend  Op = "extend"
 	OpRelease Op = "release"
 	OpObserve Op = "observe" // reads by Holder and Nodes
-	OpPost    Op = "post"    // tells people, see Quorum.Board
 	OpLeave   Op = "leave"   // takes a waiter that has given up out of the queue
 )
 
@@ -190,18 +189,13 @@ func WithPayload(payload string) LeaseOption {
 // are the same. A Quorum without one says so in the log, at level Info.
 //
 // It has 1 to 128 bytes, without braces, which mark the key within its names on the servers,
-// without what an ACL takes for a pattern (*, ?, [, ] and \), blanks and control characters. It
-// does not end in ":cards" or ":journal", nor has ":journal:KIND/" in it: the prefix that stands
-// before has its cards and journals there. A user of an ACL with ~PREFIX:* may also use each prefix
-// that begins with PREFIX and a colon.
+// without what an ACL takes for a pattern (*, ?, [, ] and \), blanks and control characters. A user
+// of an ACL with ~PREFIX:* may also use each prefix that begins with PREFIX and a colon.
 func WithPrefix(prefix string) Option {
 	return quorumOption(func(c *config) error {
 		odd := func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`{}*?[]\`, r) }
 		if prefix == "" || len(prefix) > 128 || strings.ContainsFunc(prefix, odd) {
 			return &OptionError{"WithPrefix", `must be 1 to 128 bytes without { or }, which mark the key within its names on the servers, blanks, control characters, and *?[]\, which have a meaning in ACLs`}
-		}
-		if other, taken := wire.TakenBy(prefix); other != "" {
-			return &OptionError{"WithPrefix", fmt.Sprintf("%q is where the prefix %q has its %s: the two would share names on the servers, so choose another one", prefix, other, taken)}
 		}
 		c.prefix, c.prefixed = prefix, true
 		return nil
@@ -214,7 +208,7 @@ func WithPrefix(prefix string) Option {
 // says nowhere which nodes it uses. So whoever looks with a wrong list keeps nobody out. What
 // others begin to disagree about later it is not told.
 //
-// It is no promise that nothing is written: what is posted on a Board is. A user without rights to
+// It is no promise that nothing is written: an order of package admin is. A user without rights to
 // write is that (docs/nodes.md).
 func WithoutLeases() Option {
 	return quorumOption(func(c *config) error { c.takesPart = false; return nil })

@@ -28,23 +28,3 @@ func TestMissingPrefixIsSaid(t *testing.T) {
 		require.Contains(t, log.String(), "level=INFO")
 	}
 }
-
-// A prefix under which another one has its cards or journals is refused, and the error names both.
-func TestPrefixWithNamesOfAnother(t *testing.T) {
-	for prefix, ok := range map[string]bool{
-		"a": true, "journal": true, ":journal": true, "a:journal:b": true, "a:journals": true, "a:pause": true,
-		"a:journal": false, "a:cards": false, "a:journal:runs/b": false,
-	} {
-		q, err := redlock.Open([]string{"valkey://127.0.0.1:1"}, redlock.WithPrefix(prefix), redlock.WithLogger(slog.New(slog.DiscardHandler)))
-		if ok {
-			require.NoError(t, err, prefix)
-			require.NoError(t, q.Close())
-			continue
-		}
-		var oe *redlock.OptionError
-		require.ErrorAs(t, err, &oe, prefix)
-		require.Equal(t, "WithPrefix", oe.Option)
-		require.Contains(t, oe.Reason, `"`+prefix+`"`)
-		require.Contains(t, oe.Reason, `the prefix "a"`)
-	}
-}

@@ -50,7 +50,7 @@ func (l *holding) Late(i int, rep *vote.Reply) {
 		l.lacks(i)
 		l.mu.Unlock()
 	}
-	m.damage.standing(m, l.attempt.keys, rep)
+	m.standing(l.attempt.keys, rep)
 }
 
 // hears takes what a node has said to an extension that was sent at that time. That the key is

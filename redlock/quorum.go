@@ -41,11 +41,10 @@ type Quorum struct {
 	listener   *listen.Listener
 	queue      *waitqueue.Queue
 	lines      *lines
-	reporter   *reporter
 	gates      gates
 	noKey      wire.Keys // of probes
 	members    wire.Keys // of who uses a node
-	outages    outages
+	news       *news
 	clocks     *clocks.Clocks
 	belongs    *membership.Membership
 	holders    atomic.Uint64 // that were given names
@@ -53,7 +52,7 @@ type Quorum struct {
 	extensions atomic.Uint64 // of several leases, each of which has a name
 
 	processes processes
-	longTTL   atomic.Bool // a lease with a TTL above the longest was seen
+	extras    sync.Map // what other packages keep for the Quorum, see package bridge
 	mu        sync.Mutex
 	closed    bool          // guarded by mu
 	done      chan struct{} // closed by Close
@@ -195,9 +194,9 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 		lines: newLines(),
 		done:  make(chan struct{}),
 	}
+	q.news = newNews(cfg.logger, q.clock, q.lines)
 	q.extender = newExtender(q, nodes)
 	q.texts = q.cfg.texts()
-	q.reporter = newReporter(q)
 	q.noKey = wire.NewKeys(cfg.prefix, "")
 	q.members = wire.MembersKeys(cfg.prefix)
 	q.clocks = q.newClocks(nodes)
@@ -275,8 +274,8 @@ func (q *Quorum) start() {
 // For acquisitions that are under way it waits two node timeouts, and for nodes that do not answer
 // twice the time after which their connections are given up, which is a fifth of the TTL (2 s at
 // most) or, where that is longer, twice the node timeout (and no more than 2 s above it). It is safe
-// to call more than once. It waits for the Quorum's own goroutines, on which tracers and the
-// functions given to a Board are called: there it must not be called, but as go q.Close().
+// to call more than once. It waits for the Quorum's own goroutines, on which tracers are called:
+// there it must not be called, but as go q.Close().
 func (q *Quorum) Close() error {
 	if q.none() {
 		return nil

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/internal/board"
+	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -42,13 +44,13 @@ func reads(t *testing.T, q *redlock.Quorum) error {
 	if _, err = q.Holder(t.Context(), "free"); !errors.Is(err, redlock.ErrNotHeld) {
 		return fmt.Errorf("Holder of none: %w", err)
 	}
-	cards, _, err := q.Board().Cards(t.Context(), "k", "", 5)
+	card, found, err := board.Of(q).Card(t.Context(), "k", "a")
 	if err != nil {
-		return fmt.Errorf("Cards: %w", err)
+		return fmt.Errorf("Card: %w", err)
 	}
-	require.Len(t, cards, 1)
-	require.Equal(t, 3, cards[0].Nodes)
-	entries, err := q.Board().Journal(t.Context(), "j", 5)
+	require.True(t, found)
+	require.Equal(t, 3, card.Nodes)
+	entries, err := board.Of(q).Journal(t.Context(), "j", 5)
 	if err != nil {
 		return fmt.Errorf("Journal: %w", err)
 	}
@@ -68,13 +70,12 @@ func TestReader(t *testing.T) {
 	turn, _, err := register.Of(writer, "job", time.Hour).Begin(t.Context(), s.hold(writer, "job"))
 	require.NoError(t, err)
 	require.NoError(t, turn.Write(t.Context(), []byte("seven")))
-	entry := redlock.Entry{Journal: "j", Text: "one", Most: 5, Keep: time.Hour}
-	_, err = writer.Board().Post(t.Context(), []redlock.Card{{Kind: "k", ID: "a", Text: "x", Lifetime: time.Hour}}, []redlock.Entry{entry})
-	require.NoError(t, err)
+	entry := bulletin.Entry{Journal: "j", Text: "one", Most: 5, Keep: time.Hour}
+	require.NoError(t, board.Of(writer).Post(t.Context(), []bulletin.Card{{Kind: "k", ID: "a", Text: "x", Lifetime: time.Hour}}, entry))
 
 	require.Eventually(t, func() bool {
-		cards, _, err := writer.Board().Cards(t.Context(), "k", "", 5)
-		return err == nil && len(cards) == 1 && cards[0].Nodes == 3
+		card, _, err := board.Of(writer).Card(t.Context(), "k", "a")
+		return err == nil && card.Nodes == 3
 	}, patience, pollTick)
 
 	as := func(rules ...string) *redlock.Quorum {
@@ -86,14 +87,11 @@ func TestReader(t *testing.T) {
 	s.do(append([]string{"ACL", "SETUSER", "tenure", "reset", "on", ">p4ss"}, rights...))
 	reader := gatedURLs(t, s.userURLs(), append(patient, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))...)
 	require.NoError(t, reads(t, reader))
-	heard := make(chan redlock.Entry, 100)
-	stop, err := reader.Board().Hear("j", func(e redlock.Entry) { heard <- e })
-	require.NoError(t, err)
-	defer stop()
+	heard := make(chan bulletin.Entry, 100)
+	defer board.Of(reader).Hear("j", func(e bulletin.Entry) { heard <- e })()
 	require.Eventually(t, func() bool {
 		entry.At = time.Now()
-		_, err := writer.Board().Post(t.Context(), nil, []redlock.Entry{entry})
-		return err == nil && len(heard) > 0
+		return board.Of(writer).Post(t.Context(), nil, entry) == nil && len(heard) > 0
 	}, patience, pollTick)
 
 	for i := range s.Nodes() {
@@ -106,8 +104,7 @@ func TestReader(t *testing.T) {
 	require.Contains(t, log.String(), "noperm")
 	_, err = reader.TryAcquire(t.Context(), "other")
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-	_, err = reader.Board().Post(t.Context(), nil, []redlock.Entry{entry})
-	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	require.ErrorIs(t, board.Of(reader).Post(t.Context(), nil, entry), redlock.ErrNoQuorum)
 
 	for i, right := range rights {
 		if !strings.HasPrefix(right, "+") || connectionRights[right] || right == "+eval_ro" {
@@ -147,9 +144,9 @@ func TestProcessThatDoesNotBelongTellsNothing(t *testing.T) {
 	}, patience, pollTick)
 	other := gatedURLs(t, []string{s.URLs()[0], s.URLs()[1], s.URLs()[3]})
 	require.Equal(t, string(redlock.ConditionAnotherList), redlock.ErrorType(node(t, other, 0).Err))
-	_, err := other.Board().Post(t.Context(), []redlock.Card{{Kind: "k", ID: "a", Text: "x", Lifetime: time.Hour}}, nil)
+	err := board.Of(other).Post(t.Context(), []bulletin.Card{{Kind: "k", ID: "a", Text: "x", Lifetime: time.Hour}})
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-	cards, _, err := q.Board().Cards(t.Context(), "k", "", 5)
+	_, found, err := board.Of(q).Card(t.Context(), "k", "a")
 	require.NoError(t, err)
-	require.Empty(t, cards)
+	require.False(t, found)
 }

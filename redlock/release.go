@@ -84,7 +84,6 @@ func (l *holding) free(ctx context.Context) error {
 	keep := max(l.attempt.cfg.minHold-l.q.clock.Now().Sub(l.granted), 0)
 	call := l.attempt.call(wire.Release)
 	call.Keep = milliseconds(keep.Round(time.Millisecond))
-	call.Last = l.last.Load()
 	l.q.calling(&call, l.TTL())
 	rd := l.q.sendRelease(ctx, l.attempt, call, nil)
 	defer rd.drop()

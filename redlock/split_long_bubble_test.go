@@ -42,7 +42,7 @@ func TestTwoRivalsAndANodeThatDoesNotVote(t *testing.T) {
 					meet(t, rivals)
 					winners := make(map[string]int)
 					var winner, other []time.Duration
-					for k := range often(100) {
+					for k := range often(30) {
 						befall(t, fleet.Node(2))
 						time.Sleep(time.Second) // until both know
 						r := raceFor(t, fmt.Sprint("key", k), rivals)
@@ -85,7 +85,7 @@ func TestThreeRivals(t *testing.T) {
 						require.NoError(t, fleet.Node(4-i).Kill())
 					}
 					var took []time.Duration
-					for k := range often(100) {
+					for k := range often(30) {
 						time.Sleep(time.Second)
 						r := raceFor(t, fmt.Sprint("key", k), rivals)
 						l := r.requireOneWinner(t)
@@ -141,7 +141,7 @@ func TestWaitersOutliveASplitVote(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)
 		standoff(t, fleet)
-		for patience := 100 * time.Millisecond; patience < 3*ttl; patience *= 2 {
+		for patience := 100 * time.Millisecond; patience < 3*ttl; patience *= 4 {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			_, err := q.Acquire(ctx, "key")
 			cancel()
@@ -168,7 +168,7 @@ func TestRivalsBesideOneThatDied(t *testing.T) {
 					open(t, fleet, distant(fleet, oneWay, oneWay, oneWay/10), redlock.WithIdentity("b")),
 				}
 				squat(t, fleet.Node(0), random)
-				for range often(100) {
+				for range often(30) {
 					time.Sleep(time.Second)
 					r := raceFor(t, "key", rivals)
 					l := r.requireOneWinner(t)

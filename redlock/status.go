@@ -49,7 +49,7 @@ func (q *Quorum) Healthy() error {
 // differing is how another process's list was found to differ in flight, at any node; nil for not.
 func (q *Quorum) differing() *NodeError {
 	for _, n := range q.nodes {
-		if why := n.differs.Load(); why != nil {
+		if why := n.suffering[differing].Load(); why != nil {
 			return &NodeError{Node: n.addr, Op: OpObserve, Err: why}
 		}
 	}
@@ -156,8 +156,8 @@ func (s *NodeStatus) judge(n *member, held bool) {
 		if gate.Lacks != nil {
 			s.Warnings = append(s.Warnings, n.q.conditionError(gate.Lacks))
 		}
-		for _, is := range []*ConditionError{n.subscribeErr.Load(), n.connectErr.Load(), n.unwritten.Load()} {
-			if is != nil {
+		for _, what := range []trouble{uncalling, unconnected, unwritten} {
+			if is := n.suffering[what].Load(); is != nil {
 				s.Warnings = append(s.Warnings, is)
 			}
 		}
@@ -171,10 +171,10 @@ func (s *NodeStatus) judge(n *member, held bool) {
 	if why := n.q.conditionError(n.q.clocks.Wrong(n.index)); why != nil {
 		s.Warnings = append(s.Warnings, why)
 	}
-	if why := n.differs.Load(); why != nil {
+	if why := n.suffering[differing].Load(); why != nil {
 		s.Warnings = append(s.Warnings, why)
 	}
-	if why := n.damage.warning(n.q.clock.Now()); why != nil {
+	if why := n.damageSeen(); why != nil {
 		s.Warnings = append(s.Warnings, why)
 	}
 	if gate.Until != 0 {

@@ -51,3 +51,5 @@ func (t *texts) queueLifetime(ttl time.Duration) string {
 	}
 	return milliseconds(queueLives * ttl)
 }
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

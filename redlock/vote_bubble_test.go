@@ -2,7 +2,6 @@ package redlock_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"testing"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/internal/board"
+	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
@@ -114,21 +115,16 @@ func TestSilentNodeHasNoVote(t *testing.T) {
 		require.False(t, last.Votes)
 		require.ErrorIs(t, last.Err, redlock.ErrTimeout)
 		require.Empty(t, v.take(well))
-		card := struct {
-			Nodes []struct {
-				Votes bool
-				Why   string
-			}
-		}{}
-		defer q.Board().Report(func() redlock.Report { return redlock.Report{About: map[string][]any{}} })()
+		defer board.Of(q).Report(func() board.Report { return board.Report{} })()
+		var card bulletin.Process
 		require.Eventually(t, func() bool {
-			cards, _, err := q.Board().Cards(t.Context(), redlock.ProcessKind, "", 1)
-			return err == nil && len(cards) == 1 && json.Unmarshal([]byte(cards[0].Text), &card) == nil
+			for c := range board.Of(q).Cards(t.Context(), bulletin.Processes) {
+				card, _ = bulletin.ParseProcess(c.Text)
+			}
+			return len(card.Nodes) == 3
 		}, time.Minute, time.Second)
-		require.False(t, card.Nodes[0].Votes)
-		require.Equal(t, "connection", card.Nodes[0].Why)
-		require.False(t, card.Nodes[1].Votes)
-		require.Equal(t, "timeout", card.Nodes[1].Why)
+		require.Equal(t, bulletin.NodeSeen{Node: dead, Why: "connection"}, card.Nodes[0])
+		require.Equal(t, bulletin.NodeSeen{Node: frozen, Why: "timeout"}, card.Nodes[1])
 		require.True(t, card.Nodes[2].Votes)
 
 		require.NoError(t, fleet.Node(1).Thaw())

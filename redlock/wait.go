@@ -58,12 +58,12 @@ func (a *acquisition) wait(ctx context.Context) (l *holding, err error) {
 		}
 	}()
 	backoff := node.MinPause
-	var out outage
-	var last error // what came of the attempt before
+	var unreached clock.Instant // since when no quorum has answered; 0 while one does
+	var last error              // what came of the attempt before
 	for {
 		l, err = a.try(ctx)
 		if err == nil {
-			out.ends(ctx, a)
+			a.q.news.over(matter{trouble: noQuorum}, a.keys.Name)
 			return l, nil
 		}
 		if ctx.Err() != nil {
@@ -82,8 +82,8 @@ func (a *acquisition) wait(ctx context.Context) (l *holding, err error) {
 		failing := false
 		switch {
 		case errors.As(err, &held):
-			out.ends(ctx, a)
-			backoff = node.MinPause
+			a.q.news.over(matter{trouble: noQuorum}, a.keys.Name)
+			unreached, backoff = 0, node.MinPause
 			a.occupied(held.Holder.Identity)
 			if w == nil {
 				w = a.join(true)
@@ -95,7 +95,11 @@ func (a *acquisition) wait(ctx context.Context) (l *holding, err error) {
 			}
 			pause = min(a.contest.beforeReturning(), node.MaxPause)
 		case errors.Is(err, ErrNoQuorum), errors.Is(err, ErrTimeout):
-			out.lasts(ctx, a, err)
+			if now := a.q.clock.Now(); unreached == 0 {
+				unreached = now
+			} else if now >= unreached.Add(a.cfg.ttl) {
+				a.q.news.is(matter{trouble: noQuorum}, "", a.keys.Name, "error", err)
+			}
 			failing = true
 			pause = fullJitter(backoff)
 			backoff = min(2*backoff, node.MaxPause)

@@ -104,5 +104,8 @@ func TestNextRuns(t *testing.T) {
 		require.NoError(t, err)
 		require.WithinDuration(t, at(21).Add(time.Second/2), run, 100*time.Millisecond, "it counts from when it was made")
 		require.Equal(t, gocron.CronJobSchedule{Crontab: "*/10 * * * * *"}, cron.Schedule())
+		require.NoError(t, r.Shutdown())
+		_, err = cron.NextRun()
+		require.ErrorIs(t, err, gocron.ErrSchedulerBusy)
 	})
 }

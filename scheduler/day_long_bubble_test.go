@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -34,37 +33,37 @@ const dayTTL = 10 * time.Second
 // that are set wrong and right, nodes that are emptied, outages and pauses. An oracle judges each
 // tick, and knows only schedules, policies, and what was done to the service.
 //
-// The service is on for three spans of the day, because of the CPU; TENURE_DAY=first leaves two of
-// them out, and TENURE_DAY=whole has it on all day. A seed gives the same jobs and the same faults,
-// and not the same moments within them: replicas draw their pauses themselves. TENURE_SEED sets
-// another one. Of the two here, each finds faults that the other does not.
+// The service is on for a span of five minutes, because of the CPU; TestDays has it on for longer.
+// A seed gives the same jobs and the same faults, and not the same moments within them: replicas
+// draw their pauses themselves. TENURE_SEED sets another one.
 func TestADay(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(800))
-	seeds := []uint64{31, 11}
+	seed := uint64(31)
 	if text := os.Getenv("TENURE_SEED"); text != "" {
-		seed, err := strconv.ParseUint(text, 10, 64)
+		var err error
+		seed, err = strconv.ParseUint(text, 10, 64)
 		require.NoError(t, err)
-		seeds = []uint64{seed}
 	}
-	for _, seed := range seeds {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := newDay(t, seed)
-				for _, span := range d.on {
-					d.live(span)
-				}
-				o := newOracle(d)
-				for i, wrong := range o.judge() {
-					if i == 40 {
-						t.Errorf("and %d more", len(o.wrong)-i)
-						break
-					}
-					t.Error(wrong)
-				}
-				t.Log(o.summary())
-			})
-		})
-	}
+	judgeDay(t, seed, func(d *aDay) { d.on = d.on[:1] })
+}
+
+// judgeDay has the oracle judge the day of a seed, in which the service is on when on says.
+func judgeDay(t *testing.T, seed uint64, on func(*aDay)) {
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
+	synctest.Test(t, func(t *testing.T) {
+		d := newDay(t, seed, on)
+		for _, span := range d.on {
+			d.live(span)
+		}
+		o := newOracle(d)
+		for i, wrong := range o.judge() {
+			if i == 40 {
+				t.Errorf("and %d more", len(o.wrong)-i)
+				break
+			}
+			t.Error(wrong)
+		}
+		t.Log(o.summary())
+	})
 }
 
 // aDay is what was done and what came of it.
@@ -117,18 +116,13 @@ func (r *dayReplica) isDead() bool {
 	}
 }
 
-func newDay(t *testing.T, seed uint64) *aDay {
+func newDay(t *testing.T, seed uint64, on func(*aDay)) *aDay {
 	d := &aDay{t: t, dice: rand.New(rand.NewPCG(seed, 0)), fleet: redlocktest.StartPipes(t, 3)}
 	for _, hour := range []int{3, 9, 16} { // nearer than 1,000 half minutes, which is how far ticks are counted that are left out
 		from := day(1, hour, d.dice.IntN(30), d.dice.IntN(60))
 		d.on = append(d.on, daySpan{from: from, to: from.Add(5 * time.Minute)})
 	}
-	switch os.Getenv("TENURE_DAY") {
-	case "whole":
-		d.on = []daySpan{{from: day(1, 0, 0, 5), to: day(1, 23, 58, 0)}}
-	case "first":
-		d.on = d.on[:1]
-	}
+	on(d)
 	d.jobs = dayJobs(d.dice, d.on)
 	return d
 }

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 
-	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
+	"github.com/tenure-dev/tenure/internal/timetable"
 )
 
 // OptionError reports an option or an argument that cannot be used, and the bound it broke: Option
@@ -17,10 +17,7 @@ type OptionError = timetable.OptionError
 
 // checkContext refuses a nil context, which would panic later.
 func checkContext(ctx context.Context) error {
-	if ctx == nil {
-		return &OptionError{Option: "ctx", Reason: "is nil: use context.Background() where there is no other"}
-	}
-	return nil
+	return timetable.Refuse(ctx == nil, "ctx", "is nil: use context.Background() where there is no other")
 }
 
 // PanicError reports a panic: below Locker.Lock or Lock.Unlock, in a tracer or a log handler for

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/scheduler"
 )
@@ -19,7 +20,7 @@ import (
 // runs reads the history of a job, the newest first.
 func (r *replica) runs(t *testing.T, job string) (runs []bulletin.Run) {
 	t.Helper()
-	entries, err := r.q.Board().Journal(t.Context(), bulletin.Runs+"/"+scheduler.KeyPrefix+job, 20)
+	entries, err := board.Of(r.q).Journal(t.Context(), bulletin.Runs+"/"+scheduler.KeyPrefix+job, 20)
 	require.NoError(t, err)
 	for _, e := range entries {
 		run, ok := bulletin.ParseRun(e.Text)

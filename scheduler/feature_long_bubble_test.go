@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/internal/backfill"
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
@@ -193,18 +194,16 @@ func (r *replica) order(t *testing.T, o bulletin.Order) bulletin.Order {
 	t.Helper()
 	o.ID, o.By, o.Within = fmt.Sprint("order-", o.Kind, time.Now().UnixNano()), "ann", 5000
 	answered := make(chan bulletin.Order, 10)
-	unhear, err := r.q.Board().Hear(bulletin.Orders, func(e redlock.Entry) {
+	unhear := board.Of(r.q).Hear(bulletin.Orders, func(e bulletin.Entry) {
 		if a, ok := bulletin.ParseOrder(e.Text); ok && a.ID == o.ID && a.Result != "" && a.Result != bulletin.Taken {
 			answered <- a
 		}
 	})
-	require.NoError(t, err)
 	defer unhear()
 	time.Sleep(time.Second)
 	e, ok := o.Entry()
 	require.True(t, ok)
-	_, err = r.q.Board().Post(t.Context(), nil, []redlock.Entry{e})
-	require.NoError(t, err)
+	require.NoError(t, board.Of(r.q).Post(t.Context(), nil, e))
 	select {
 	case a := <-answered:
 		return a

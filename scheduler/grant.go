@@ -91,9 +91,9 @@ type unbegun struct {
 	before  joblog.Record
 }
 
-// carryOut waits for the due time and has gocron run the task. An error says that the task was not
-// called: then the nodes have the record of before, and the lease is released.
-func (r *run) carryOut(ctx context.Context, due time.Time) (err error) {
+// carryOut has gocron run the task at a time. An error says that the task was not called: then the
+// nodes have the record of before, and the lease is released.
+func (r *run) carryOut(ctx context.Context, at time.Time) (err error) {
 	defer func() {
 		if err != nil {
 			r.undo(ctx)
@@ -102,31 +102,36 @@ func (r *run) carryOut(ctx context.Context, due time.Time) (err error) {
 	}()
 	ending, cancel := r.job.during(ctx, r.lease)
 	defer cancel(nil)
-	wait, began := max(0, due.Sub(r.job.s.now())), r.job.s.steady()
-	if again := wait - readAgain; again > 0 && began+wait-r.sent > pauseFresh {
-		if err := sleep(ending, again); err != nil {
-			return err
-		}
-		if err := r.readPauses(ending); err != nil {
-			return err
-		}
-	}
-	if err := sleep(ending, wait-(r.job.s.steady()-began)); err != nil {
-		return err
-	}
-	if stoodStill := r.job.s.steady() - began - wait; !r.until.IsZero() && due.Add(stoodStill).After(r.until) {
-		return errTooOld
-	}
-	if err := r.mayBegin(ending); err != nil {
-		return err
-	}
+	r.job.s.granted(r, at)
 	over := r.endForNext(ctx)
-	err = r.perform(ending)
+	err = r.perform(ending, at)
 	over()
+	r.job.s.decided(r, false)
 	if err == nil {
 		r.end(context.WithoutCancel(ctx))
 	}
 	return err
+}
+
+// await waits for a time, by a clock that never steps, and returns why the task may not be called
+// then.
+func (r *run) await(ctx context.Context, at time.Time) error {
+	wait, began := max(0, at.Sub(r.job.s.now())), r.job.s.steady()
+	if again := wait - readAgain; again > 0 && began+wait-r.sent > pauseFresh {
+		if err := sleep(ctx, again); err != nil {
+			return err
+		}
+		if err := r.readPauses(ctx); err != nil {
+			return err
+		}
+	}
+	if err := sleep(ctx, wait-(r.job.s.steady()-began)); err != nil {
+		return err
+	}
+	if stoodStill := r.job.s.steady() - began - wait; !r.until.IsZero() && at.Add(stoodStill).After(r.until) {
+		return errTooOld
+	}
+	return r.mayBegin(ctx)
 }
 
 const (
@@ -191,7 +196,7 @@ func (r *run) endForNext(ctx context.Context) (over func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		at := later(of.Tick, j.s.now())
+		at := joblog.Later(of.Tick, j.s.now())
 		for cancelled := false; !cancelled; {
 			if at = r.table.Next(at); at.IsZero() || sleep(ctx, at.Sub(j.s.now())) != nil {
 				return

@@ -16,8 +16,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/internal/register"
+	"github.com/tenure-dev/tenure/internal/timetable"
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
-	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
 )
 
 // job is a job of a Scheduler. Users see it as a gocron.Job.
@@ -28,8 +28,8 @@ type job struct {
 	key      string // of its lease
 	cfg      jobConfig
 	def      joblog.Definition
-	spec     timetable.Spec
-	unlocked bool // runs everywhere: gocron.WithDisabledDistributedJobLocker
+	text     string // of a crontab, as it was given; empty for another schedule
+	unlocked bool   // runs everywhere: gocron.WithDisabledDistributedJobLocker
 	record   register.Register
 	pause    register.Register
 	place    float64   // among the replicas that ask for a tick ahead of its time
@@ -77,7 +77,7 @@ func (s *Scheduler) newJob(definition gocron.JobDefinition, task gocron.Task, op
 		return nil, err
 	}
 	j := &job{
-		Job: gocronx.NewJob(d), s: s, name: d.Name, key: key, cfg: cfg, def: def, spec: d.Spec, unlocked: d.WithoutLocking,
+		Job: gocronx.NewJob(d), s: s, name: d.Name, key: key, cfg: cfg, def: def, text: d.Spec.Text, unlocked: d.WithoutLocking,
 		pause: pause.Of(s.q, key), place: placeOf(d.Name, s.q.Identity()),
 	}
 	now := s.now()
@@ -144,10 +144,16 @@ func (s *Scheduler) local(at time.Time) time.Time {
 	return at.In(s.cfg.location)
 }
 
-// current is the job that has j's identifier now, after an Update; nil if there is none.
-func (j *job) current() *job {
-	now, _ := j.s.executor.Shown(j.ID()).(*job)
-	return now
+// current is the job that has j's identifier now, after an Update.
+func (j *job) current() (*job, error) {
+	now, ok := j.s.executor.Shown(j.ID()).(*job)
+	switch {
+	case j.s.executor.IsDown():
+		return nil, gocron.ErrSchedulerBusy
+	case !ok:
+		return nil, gocron.ErrJobNotFound
+	}
+	return now, nil
 }
 
 // RunNow begins a run now, on this replica. It excludes other runs of the job on all replicas, and
@@ -161,21 +167,21 @@ func (j *job) current() *job {
 // Scheduler is not started or is being stopped. A job that was removed is gocron.ErrJobNotFound.
 // The error is for the caller: tracers and gocron's listeners are not told of it.
 func (j *job) RunNow() error {
-	ctx, now := j.s.life(), j.current()
-	switch {
-	case ctx == nil:
+	ctx := j.s.life()
+	if ctx == nil {
 		return &SkipError{Job: j.name, Reason: SkipStopped, Err: fmt.Errorf("the Scheduler is not started: %w", gocron.ErrJobRunNowFailed)}
-	case now == nil:
-		return gocron.ErrJobNotFound
 	}
-	_, err := now.runNow(ctx, ownOrder)
+	now, err := j.current()
+	if err == nil {
+		_, err = now.runNow(ctx, ownOrder)
+	}
 	if err == nil || errors.Is(err, gocron.ErrJobNotFound) {
 		return err
 	}
 	return newSkipError(j.name, time.Time{}, err)
 }
 
-// NextRun is gocron's: zero if nothing is scheduled.
+// NextRun is gocron's: zero if nothing is scheduled, gocron.ErrSchedulerBusy after Shutdown.
 func (j *job) NextRun() (time.Time, error) {
 	runs, err := j.NextRuns(1)
 	return append(runs, time.Time{})[0], err
@@ -184,9 +190,9 @@ func (j *job) NextRun() (time.Time, error) {
 // NextRuns is gocron's. It returns fewer times if there are no more, or if they are not known: of a
 // random job, or one whose interval counts from the end of a run, only the next is.
 func (j *job) NextRuns(n int) ([]time.Time, error) {
-	now := j.current()
-	if now == nil {
-		return nil, gocron.ErrJobNotFound
+	now, err := j.current()
+	if err != nil {
+		return nil, err
 	}
 	return now.next(now.known(), n), nil
 }
@@ -204,7 +210,7 @@ func (j *job) next(known view, n int) (times []time.Time) {
 		}
 		return times
 	}
-	after := later(now, table.From())
+	after := joblog.Later(now, table.From())
 	for len(times) < n {
 		at := table.Next(after)
 		if !at.After(after) {
@@ -213,13 +219,6 @@ func (j *job) next(known view, n int) (times []time.Time) {
 		times, after = append(times, j.s.local(at)), at
 	}
 	return times
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // Jobs is gocron's.

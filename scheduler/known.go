@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/joblog"
@@ -98,7 +97,7 @@ func (j *job) sawPauses(states []register.State) (floor time.Time, err error) {
 	if of.Active(now) {
 		is = PauseTrace{Paused: true, All: !own.Active(now), Since: of.Since, Until: of.Until, By: of.By, Reason: of.Why}
 	}
-	floor = later(own.Floor(), all.Floor())
+	floor = joblog.Later(own.Floor(), all.Floor())
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.view.floor, j.view.pause = floor, is
@@ -160,9 +159,6 @@ func (j *job) forget(ctx context.Context) {
 	j.tell(ctx)
 }
 
-// errAdopted is why nothing is to be written: the definition is that of the record.
-var errAdopted = errors.New("scheduler: it is adopted")
-
 // adopt makes this replica's definition the job's, once after its start. A replica of an older
 // version goes on with its own.
 func (j *job) adopt(ctx context.Context) error {
@@ -184,23 +180,20 @@ func (j *job) adopt(ctx context.Context) error {
 			if rec, err = joblog.Parse(s.Value); err != nil {
 				return nil, err
 			}
-			replaced = rec.Words
-			if rec, table = joblog.Adopt(rec, j.def, s.Now); replaced == j.def.Words {
-				return nil, errAdopted
+			own := rec.Words == j.def.Words
+			if replaced = rec.Words; own {
+				replaced = ""
 			}
-			if !since.IsZero() { // it is written back, see watch
+			if rec, table = joblog.Adopt(rec, j.def, s.Now); !own && !since.IsZero() { // it is written back, see watch
 				rec.Since, table = since, j.def.Table(since)
 			}
 			return rec.Encode()
 		})
-		if err != nil && err != errAdopted {
+		if err != nil {
 			return err
 		}
-		if err == nil && replaced != "" && since.IsZero() {
+		if replaced != "" && since.IsZero() {
 			j.s.cfg.logger.InfoContext(ctx, "scheduler: the schedule of a job has changed: its ticks count from now on", "job", j.name, "schedule", j.def.Words, "before", replaced)
-		}
-		if err == errAdopted {
-			replaced = ""
 		}
 	}
 	j.mu.Lock()
@@ -226,7 +219,7 @@ func (j *job) knows() JobTrace {
 		t.Next = next[0]
 	}
 	if t.Succeeded = known.rec.OK.Ended; j.cfg.within > 0 {
-		t.OverdueAt = later(t.Succeeded, known.since).Add(j.cfg.within)
+		t.OverdueAt = joblog.Later(t.Succeeded, known.since).Add(j.cfg.within)
 	}
 	return t
 }

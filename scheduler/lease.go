@@ -46,7 +46,7 @@ func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time
 		return j.refused(ctx, v, ahead, err)
 	}
 	if !waited { // what waits for a place does not age
-		at = later(at, j.s.now())
+		at = joblog.Later(at, j.s.now())
 	}
 	r, err := j.begin(ctx, lease, at, "")
 	if err != nil {
@@ -67,7 +67,7 @@ func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time
 	}
 	// Its task was not called, and another replica has the tick.
 	e := newSkipError(j.name, due, err)
-	if e.Reason == SkipPaused || err == errTooOld {
+	if e.Reason == SkipPaused || e.Reason == SkipMissed {
 		return j.s.now() // the log says what becomes of it
 	}
 	n := j.refusals
@@ -78,15 +78,15 @@ func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time
 	return j.s.now().Add(min(leastPause<<min(n, 12), time.Minute))
 }
 
-// during returns a context that ends also with a lease, and with the leadership under which ticks
-// are run.
+// during returns a context that ends also with the lease, whose values it has, and with the
+// leadership under which ticks are run.
 func (j *job) during(ctx context.Context, lease *redlock.Lease) (context.Context, context.CancelCauseFunc) {
 	var also []context.Context
-	if lease != nil {
-		also = append(also, lease.Context())
-	}
 	if t := j.s.leader.term(); t != nil && !j.unlocked {
 		also = append(also, t.Context())
+	}
+	if lease != nil {
+		ctx, also = lease.Context(), append(also, ctx)
 	}
 	return gocronx.EndWith(ctx, also...)
 }

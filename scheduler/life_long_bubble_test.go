@@ -3,6 +3,7 @@
 package scheduler_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -16,10 +17,8 @@ import (
 // Acceptance 1: a clock that is ten minutes ahead for three minutes costs the ticks of that time at
 // most, and the replica says so only in that time.
 func TestClockAheadThatIsSetRight(t *testing.T) {
-	for mode, policies := range map[string][]scheduler.CatchUp{
-		"alone": {scheduler.CatchUpNone, scheduler.CatchUpLatest, scheduler.CatchUpAll}, "elected": {scheduler.CatchUpAll}, "a standby that leads later": {scheduler.CatchUpNone},
-	} {
-		for _, p := range policies {
+	for _, mode := range []string{"alone", "elected", "a standby that leads later"} {
+		for _, p := range []scheduler.CatchUp{scheduler.CatchUpNone, scheduler.CatchUpLatest, scheduler.CatchUpAll} {
 			t.Run(mode+", "+p.String(), func(t *testing.T) {
 				inCluster(t, func(t *testing.T, c *cluster) {
 					opts := []scheduler.Option{quiet, jobOptions(within(2*time.Hour, p))}
@@ -137,35 +136,71 @@ func TestIntervalOfAWeekWithDailyDeploys(t *testing.T) {
 	}
 }
 
+// Acceptance 4: nor do failovers. Each interval is run, within Grace.
+func TestIntervalOfAMinuteWithFailovers(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		start := func() *replica {
+			r := c.replica(quiet, scheduler.WithElection("jobs"))
+			r.add(t, gocron.DurationJob(time.Minute), func() {})
+			r.Start()
+			return r
+		}
+		replicas := []*replica{start(), start(), start()}
+		for range 8 {
+			time.Sleep(85 * time.Second)
+			for i, r := range replicas {
+				if r.Elector().IsLeader(t.Context()) == nil {
+					c.kill(r)
+					replicas[i] = start()
+					break
+				}
+			}
+		}
+		ticks := c.book.ticks()
+		require.Len(t, ticks, 11)
+		for i, tick := range ticks {
+			require.Equal(t, ticks[0].Add(time.Duration(i)*time.Minute), tick)
+			at, _ := c.book.has(t, tick)
+			require.LessOrEqual(t, at.Sub(tick), scheduler.Grace)
+		}
+	})
+}
+
 // Acceptance 5: a schedule that becomes one of a longer interval starts.
 func TestLongerIntervalThatStartsAtOnce(t *testing.T) {
-	atOnce := gocron.WithStartAt(gocron.WithStartImmediately())
-	for _, every := range []time.Duration{15 * time.Minute, 24 * time.Hour} {
-		for _, how := range []string{"Update", "deploy"} {
-			t.Run(fmt.Sprint(every, " by ", how), func(t *testing.T) {
-				inCluster(t, func(t *testing.T, c *cluster) {
-					until(day(1, 9, 58, 30))
-					r := c.replica(quiet)
-					j := r.add(t, minutely, func() {})
+	for _, test := range []struct {
+		every     time.Duration
+		how, when string
+	}{
+		{15 * time.Minute, "Update", "at once"}, {15 * time.Minute, "deploy", "soon"}, {24 * time.Hour, "Update", "soon"}, {24 * time.Hour, "deploy", "at once"},
+	} {
+		t.Run(fmt.Sprint(test.every, " by ", test.how, ", ", test.when), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				atOnce := gocron.WithStartAt(gocron.WithStartImmediately())
+				if test.when == "soon" {
+					atOnce = gocron.WithStartAt(gocron.WithStartDateTime(day(1, 10, 1, 31)))
+				}
+				until(day(1, 9, 58, 30))
+				r := c.replica(quiet)
+				j := r.add(t, minutely, func() {})
+				r.Start()
+				until(day(1, 10, 1, 30))
+				require.Len(t, c.book.ticks(), 3)
+				if test.how == "Update" {
+					_, err := r.Update(j.ID(), gocron.DurationJob(test.every), gocron.NewTask(func() {}), gocron.WithName("job"), atOnce)
+					require.NoError(t, err)
+				} else {
+					c.stop(r)
+					r = c.replica(quiet)
+					r.add(t, gocron.DurationJob(test.every), func() {}, atOnce)
 					r.Start()
-					until(day(1, 10, 1, 30))
-					require.Len(t, c.book.ticks(), 3)
-					if how == "Update" {
-						_, err := r.Update(j.ID(), gocron.DurationJob(every), gocron.NewTask(func() {}), gocron.WithName("job"), atOnce)
-						require.NoError(t, err)
-					} else {
-						c.stop(r)
-						r = c.replica(quiet)
-						r.add(t, gocron.DurationJob(every), func() {}, atOnce)
-						r.Start()
-					}
-					time.Sleep(2 * time.Second)
-					require.Len(t, c.book.ticks(), 4)
-					time.Sleep(5 * time.Minute)
-					require.Len(t, c.book.ticks(), 4)
-				})
+				}
+				time.Sleep(2 * time.Second)
+				require.Len(t, c.book.ticks(), 4)
+				time.Sleep(5 * time.Minute)
+				require.Len(t, c.book.ticks(), 4)
 			})
-		}
+		})
 	}
 }
 
@@ -178,6 +213,9 @@ func TestPhaseOfAnIntervalAfterADeploy(t *testing.T) {
 	weekly := func(hour uint) gocron.JobDefinition { // 3 January is a Monday
 		return gocron.WeeklyJob(2, gocron.NewWeekdays(time.Monday), gocron.NewAtTimes(gocron.NewAtTime(hour, 0, 0)))
 	}
+	monthly := func(hour uint) gocron.JobDefinition {
+		return gocron.MonthlyJob(2, gocron.NewDaysOfTheMonth(5), gocron.NewAtTimes(gocron.NewAtTime(hour, 0, 0)))
+	}
 	for _, test := range []struct {
 		name    string
 		of      func(uint) gocron.JobDefinition
@@ -186,18 +224,14 @@ func TestPhaseOfAnIntervalAfterADeploy(t *testing.T) {
 	}{
 		{"days", daily, 1, 2, scheduler.CatchUpLatest},
 		{"days, all", daily, 1, 2, scheduler.CatchUpAll},
-		{"weeks", weekly, 3, 10, scheduler.CatchUpLatest},
+		{"weeks, all", weekly, 10, 17, scheduler.CatchUpAll},  // the first of January is in the week before
+		{"months, all", monthly, 5, 36, scheduler.CatchUpAll}, // 5 February
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
 				late := within(36*time.Hour, test.catchUp)
 				c.life(day(test.on, 5, 59, 0), day(test.on, 6, 1, 0), test.of(6), past, late)
-				want := []string{fmt.Sprintf("%02d 06:00", test.on)}
-				got := c.book.texts("02 15:04")
-				if test.name == "weeks" && len(got) == 0 {
-					want = nil // the first week is the off one
-				}
-				require.Equal(t, want, got)
+				require.Equal(t, []string{fmt.Sprintf("%02d 06:00", test.on)}, c.book.texts("02 15:04"))
 				until(day(test.off, 4, 58, 0))
 				var replicas []*replica
 				for range 2 {
@@ -210,7 +244,7 @@ func TestPhaseOfAnIntervalAfterADeploy(t *testing.T) {
 				until(day(test.off, 5, 2, 0))
 				c.stop(replicas[0])
 				time.Sleep(2 * time.Minute)
-				require.LessOrEqual(t, len(c.book.ticks()), 1, "%v", c.book.texts("02 15:04"))
+				require.Len(t, c.book.ticks(), 1, "%v", c.book.texts("02 15:04"))
 			})
 		})
 	}
@@ -273,15 +307,32 @@ func TestClockFarBehindThatIsSetRight(t *testing.T) {
 		}
 		clock := &settable{}
 		clock.set(-30 * 24 * time.Hour) // 60 days behind the nodes
-		r := c.replica(quiet, scheduler.WithWall(clock.now))
-		other := 0
-		r.add(t, gocron.DurationJob(200*time.Millisecond), func() { other++ }, gocron.WithName("other"), gocron.WithDisabledDistributedJobLocker(true))
+		var asked, began []time.Time
+		r := c.replica(quiet, scheduler.WithWall(clock.now), scheduler.WithTracer(&scheduler.Tracer{
+			Tick: func(ctx context.Context, _ scheduler.TickTrace) context.Context {
+				asked = append(asked, time.Now())
+				return ctx
+			},
+			RunStart: func(ctx context.Context, data scheduler.RunStartTrace) context.Context {
+				if data.Run.Job == "job" {
+					began = append(began, time.Now())
+				}
+				return c.book.start(ctx, data)
+			},
+			RunEnd: c.book.end,
+		}))
+		var other []time.Time
+		r.add(t, gocron.DurationJob(200*time.Millisecond), func() { other = append(other, time.Now()) }, gocron.WithName("other"), gocron.WithDisabledDistributedJobLocker(true))
 		r.add(t, secondly, func() { time.Sleep(100 * time.Millisecond) }, within(365*24*time.Hour, scheduler.CatchUpAll))
 		r.Start()
 		time.Sleep(10 * time.Second)
 		clock.set(30 * 24 * time.Hour)
 		time.Sleep(3 * time.Second)
-		require.GreaterOrEqual(t, other, 5*12)
+		require.Greater(t, len(other), 5*12)
+		for i := range other[1:] {
+			require.Less(t, other[i+1].Sub(other[i]), 300*time.Millisecond, "%v", other[i])
+		}
+		require.Less(t, began[0].Sub(asked[0]), 100*time.Millisecond)
 		require.Greater(t, len(c.book.ticks()), ran+65)
 		first := 0
 		for i := range c.book.ticks() {

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +14,8 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 
+	"github.com/tenure-dev/tenure/internal/timetable"
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
 )
 
 // Defaults and bounds of a Locker.
@@ -42,11 +43,9 @@ const (
 // Zero frees the lease as soon as the job is done; that is right only for jobs that always take
 // longer than these two.
 func WithMinHold(d time.Duration) LockerOption {
-	return lockerOption(func(c *config) error {
-		if c.minHold = d; d < 0 {
-			return &OptionError{Option: "WithMinHold", Reason: fmt.Sprintf("%v is negative; zero frees the lease when the job is done", d)}
-		}
-		return nil
+	return option(func(c *config) error {
+		c.minHold = d
+		return timetable.Refuse(d < 0, "WithMinHold", "%v is negative; zero frees the lease when the job is done", d)
 	})
 }
 
@@ -55,7 +54,7 @@ func WithMinHold(d time.Duration) LockerOption {
 // holder, which Lock never does. gocron schedules a job's next tick only when Lock has returned, so
 // keep it below the shortest interval.
 func WithTryTimeout(d time.Duration) LockerOption {
-	return lockerOption(func(c *config) error {
+	return option(func(c *config) error {
 		c.tryTimeout = d
 		return timetable.Within("WithTryTimeout", d, MinTryTimeout, MaxTimeout)
 	})
@@ -144,50 +143,34 @@ func (l *Locker) try(ctx context.Context, name string) (*redlock.Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	hurried := l.called(ctx, name)
+	called := time.Now()
 	late := fmt.Errorf("the attempt took longer than %v (WithTryTimeout): %w", l.cfg.tryTimeout, redlock.ErrTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, l.cfg.tryTimeout, late)
+	within, cancel := context.WithTimeoutCause(ctx, l.cfg.tryTimeout, late)
 	defer cancel()
-	lease, err := l.q.TryAcquire(ctx, key, l.cfg.lease...)
-	if hurried && errors.Is(err, redlock.ErrHeld) {
-		l.warnHurried(ctx, name)
-	}
+	lease, err := l.q.TryAcquire(within, key, l.cfg.lease...)
+	l.note(ctx, name, called, errors.Is(err, redlock.ErrHeld))
 	return lease, err
 }
 
-// called notes a call of Lock, and says of the first one if the compiler made the name. It reports
-// whether this one and the two before it came less than a minimum hold after each other: one such
-// call may be a job.RunNow soon after a tick.
-func (l *Locker) called(ctx context.Context, name string) (hurried bool) {
-	now := time.Now()
+// note notes a call of Lock, and says, once for a job, that the compiler made the name, and that
+// ticks are refused because of the minimum hold: this call and the two before it came less than
+// that after each other. One such call may be a job.RunNow soon after a tick.
+func (l *Locker) note(ctx context.Context, name string, now time.Time, refused bool) {
 	l.mu.Lock()
 	job, known := l.jobs[name]
-	hurried = now.Sub(job.last) < l.cfg.minHold && job.last.Sub(job.before) < l.cfg.minHold
+	hurried := refused && !job.warned && now.Sub(job.last) < l.cfg.minHold && job.last.Sub(job.before) < l.cfg.minHold
 	if !known && len(l.jobs) >= maxPaces { // calls of long ago are compared with nothing any more
 		maps.DeleteFunc(l.jobs, func(_ string, p pace) bool { return now.Sub(p.last) >= l.cfg.minHold })
 	}
 	if known || len(l.jobs) < maxPaces {
-		l.jobs[name] = pace{now, job.last, job.warned}
+		l.jobs[name] = pace{now, job.last, job.warned || hurried}
 	}
 	l.mu.Unlock()
 	if !known && compilerName.MatchString(name) {
 		l.cfg.logger.WarnContext(ctx, "scheduler: the job's name is made by the compiler, is shared by functions made in a loop "+
 			"and changes between builds: name the job with gocron.WithName", "job", name)
 	}
-	return hurried
-}
-
-// warnHurried says, once for a job, that its ticks are refused because of the minimum hold.
-func (l *Locker) warnHurried(ctx context.Context, name string) {
-	l.mu.Lock()
-	job := l.jobs[name]
-	warned := job.warned
-	job.warned = true
-	if _, known := l.jobs[name]; known {
-		l.jobs[name] = job
-	}
-	l.mu.Unlock()
-	if !warned {
+	if hurried {
 		l.cfg.logger.WarnContext(ctx, "scheduler: the job's interval is shorter than the minimum hold, so that ticks are refused on every replica: "+
 			"set scheduler.WithMinHold to less than the interval, and to more than the replicas' clocks differ and scheduler.WithTryTimeout", "job", name, "min_hold", l.cfg.minHold)
 	}
@@ -200,16 +183,9 @@ var compilerName = regexp.MustCompile(`\.func\d+(\.\d+)*$|\.\w+-fm$|\[\.\.\.\]`)
 
 // keyOf returns the key of the lease of the job that is called name.
 func keyOf(name string) (string, error) {
-	const option = "gocron.WithName"
-	if name == "" {
-		return "", &OptionError{Option: option, Reason: "the job has no name: by it replicas agree on what they run, so give it one that stays the same"}
-	}
-	if !utf8.ValidString(name) {
-		return "", &OptionError{Option: option, Reason: fmt.Sprintf("the job's name %q is not UTF-8: nothing could show it", name)}
-	}
-	if longest := redlock.MaxKeyLength - len("pause/"+KeyPrefix); len(name) > longest {
-		return "", &OptionError{Option: option, Reason: fmt.Sprintf(
-			"the job's name has %d bytes, more than %d: give it a shorter one", len(name), longest)}
-	}
-	return KeyPrefix + name, nil
+	const option, longest = "gocron.WithName", redlock.MaxKeyLength - len("pause/"+KeyPrefix)
+	return KeyPrefix + name, cmp.Or(
+		timetable.Refuse(name == "", option, "the job has no name: by it replicas agree on what they run, so give it one that stays the same"),
+		timetable.Refuse(!utf8.ValidString(name), option, "the job's name %q is not UTF-8: nothing could show it", name),
+		timetable.Refuse(len(name) > longest, option, "the job's name has %d bytes, more than %d: give it a shorter one", len(name), longest))
 }

@@ -13,11 +13,10 @@ import (
 func TestLockerForgetsNames(t *testing.T) {
 	l := &Locker{cfg: &config{minHold: time.Hour, logger: slog.New(slog.DiscardHandler)}, jobs: make(map[string]pace)}
 	for i := range 3 * maxPaces {
-		l.called(t.Context(), fmt.Sprint("job ", i))
-		l.warnHurried(t.Context(), fmt.Sprint("job ", i))
+		l.note(t.Context(), fmt.Sprint("job ", i), time.Now(), true)
 	}
 	require.Len(t, l.jobs, maxPaces)
 	l.cfg.minHold = 0 // by now all of it is long ago
-	require.False(t, l.called(t.Context(), "another"))
+	l.note(t.Context(), "another", time.Now(), true)
 	require.Len(t, l.jobs, 1)
 }

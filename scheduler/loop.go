@@ -3,8 +3,9 @@ package scheduler
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
-	"hash/fnv"
 	"math/rand/v2"
 	"time"
 
@@ -229,11 +230,10 @@ func (j *job) ahead() time.Duration {
 }
 
 // placeOf spreads the replicas over the moments before a tick at which they ask for it: from 0 to
-// 1.
+// 1. Names that differ in their last letter alone, as those of replicas do, are far apart.
 func placeOf(job, identity string) float64 {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(job + "\x00" + identity))
-	return float64(h.Sum32()) / (1 << 32)
+	sum := sha256.Sum256([]byte(job + "\x00" + identity))
+	return float64(binary.BigEndian.Uint32(sum[:])) / (1 << 32)
 }
 
 // isOld reports whether the record was read before what it is to be acted on for: another replica

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,9 +13,9 @@ import (
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/joblog"
+	"github.com/tenure-dev/tenure/internal/timetable"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
-	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
 )
 
 // Defaults and bounds. Each option that changes one names it.
@@ -41,16 +42,8 @@ const (
 // Option configures a Scheduler.
 type Option interface{ apply(*config) error }
 
-type option func(*config) error
-
-func (o option) apply(c *config) error { return o(c) }
-
 // LockerOption configures a Locker.
 type LockerOption interface{ applyLocker(*config) error }
-
-type lockerOption func(*config) error
-
-func (o lockerOption) applyLocker(c *config) error { return o(c) }
 
 // CommonOption configures a Locker or a Scheduler.
 type CommonOption interface {
@@ -58,10 +51,11 @@ type CommonOption interface {
 	Option
 }
 
-type commonOption func(*config) error
+// option is all of them. What it is returned as says where it may be given.
+type option func(*config) error
 
-func (o commonOption) applyLocker(c *config) error { return o(c) }
-func (o commonOption) apply(c *config) error       { return o(c) }
+func (o option) applyLocker(c *config) error { return o(c) }
+func (o option) apply(c *config) error       { return o(c) }
 
 // config is a Scheduler's configuration, or a Locker's.
 type config struct {
@@ -90,10 +84,7 @@ func newConfig[O any](q *redlock.Quorum, name string, opts []O, apply func(O, *c
 		logger: slog.Default(), location: time.Local, stopTimeout: DefaultStopTimeout, tracer: &Tracer{}, wall: clock.Wall,
 		tryTimeout: DefaultTryTimeout, minHold: DefaultMinHold,
 	}
-	if q == nil {
-		return nil, &OptionError{Option: "q", Reason: "is nil: make a Quorum with redlock.Open"}
-	}
-	if err := noneIsNil(name, opts); err != nil {
+	if err := cmp.Or(timetable.Refuse(q == nil, "q", "is nil: make a Quorum with redlock.Open"), noneIsNil(name, opts)); err != nil {
 		return nil, err
 	}
 	for _, o := range opts {
@@ -123,10 +114,8 @@ func noneIsNil[O any](name string, opts []O) error {
 // take the leadership from each other, and New refuses the second.
 func WithElection(name string, opts ...elector.Option) Option {
 	return option(func(c *config) error {
-		if c.election, c.elector = name, opts; name == "" {
-			return &OptionError{Option: "WithElection", Reason: "the name is empty: name what is led"}
-		}
-		return nil
+		c.election, c.elector = name, opts
+		return timetable.Refuse(name == "", "WithElection", "the name is empty: name what is led")
 	})
 }
 
@@ -135,10 +124,8 @@ func WithElection(name string, opts ...elector.Option) Option {
 // New logs it. A crontab can name a zone of its own: CRON_TZ=Europe/Berlin.
 func WithLocation(location *time.Location) Option {
 	return option(func(c *config) error {
-		if c.location = location; location == nil {
-			return &OptionError{Option: "WithLocation", Reason: "nil; use time.UTC or time.Local"}
-		}
-		return nil
+		c.location = location
+		return timetable.Refuse(location == nil, "WithLocation", "nil; use time.UTC or time.Local")
 	})
 }
 
@@ -157,11 +144,9 @@ func WithStopTimeout(d time.Duration) Option {
 // tasks, and at error level their panics. gocron reports none of these by itself. Default:
 // slog.Default as it is when they are made.
 func WithLogger(l *slog.Logger) CommonOption {
-	return commonOption(func(c *config) error {
-		if c.logger = l; l == nil {
-			return &OptionError{Option: "WithLogger", Reason: "nil; for silence use slog.New(slog.DiscardHandler)"}
-		}
-		return nil
+	return option(func(c *config) error {
+		c.logger = l
+		return timetable.Refuse(l == nil, "WithLogger", "nil; for silence use slog.New(slog.DiscardHandler)")
 	})
 }
 
@@ -170,7 +155,7 @@ func WithLogger(l *slog.Logger) CommonOption {
 // not redlock.WithoutAutoExtend. Of a Locker, the minimum hold has an option of its own
 // (WithMinHold), which wins over redlock's.
 func WithLeaseOptions(opts ...redlock.LeaseOption) CommonOption {
-	return commonOption(func(c *config) error {
+	return option(func(c *config) error {
 		c.lease = append(c.lease, opts...)
 		return noneIsNil("WithLeaseOptions", opts)
 	})
@@ -202,8 +187,8 @@ type Telling struct {
 	// costs each node a command about every ten seconds, a card of at most 4 KiB for a replica and
 	// one of about 500 bytes for a job.
 	NoCard bool
-	// NoHistory has it not tell how its runs ended and which ticks were skipped. An entry goes with
-	// the release of a run's lease, so telling costs no request.
+	// NoHistory has it not tell how its runs ended and which ticks were skipped. The entry of a run
+	// is a command to each node, before its lease is released.
 	NoHistory bool
 	// NoOrders has it take no orders (admin.Client.RunNow and Cancel). Taking them needs a
 	// connection to each node. Whoever may write to the nodes may give orders; pauses are not among
@@ -286,16 +271,11 @@ func newJobOption(name string, set jobOption) gocron.JobOption {
 func WithCatchUp(window time.Duration, policy CatchUp) gocron.JobOption {
 	const name = "WithCatchUp"
 	return newJobOption(name, func(c *jobConfig) error {
-		c.policy.CatchUp, c.policy.Window = policy, window
-		switch {
-		case policy < CatchUpNone || policy > CatchUpAll:
-			return &OptionError{Option: name, Reason: fmt.Sprintf("%v is none of CatchUpNone, CatchUpLatest and CatchUpAll", policy)}
-		case policy != CatchUpNone:
-			return timetable.Within(name, window, 1, MaxSpan)
-		case window != 0:
-			return &OptionError{Option: name, Reason: "CatchUpNone has no window: use 0"}
+		if c.policy.CatchUp, c.policy.Window = policy, window; policy == CatchUpNone {
+			return timetable.Refuse(window != 0, name, "CatchUpNone has no window: use 0")
 		}
-		return nil
+		return cmp.Or(timetable.Refuse(policy < CatchUpNone || policy > CatchUpAll, name, "%v is none of CatchUpNone, CatchUpLatest and CatchUpAll", policy),
+			timetable.Within(name, window, 1, MaxSpan))
 	})
 }
 
@@ -303,10 +283,8 @@ func WithCatchUp(window time.Duration, policy CatchUp) gocron.JobOption {
 // needs WithCatchUp, which says for how long.
 func WithDelivery(d Delivery) gocron.JobOption {
 	return newJobOption("WithDelivery", func(c *jobConfig) error {
-		if c.policy.Delivery = d; d != AtMostOnce && d != AtLeastOnce {
-			return &OptionError{Option: "WithDelivery", Reason: fmt.Sprintf("%v is neither AtMostOnce nor AtLeastOnce", d)}
-		}
-		return nil
+		c.policy.Delivery = d
+		return timetable.Refuse(d != AtMostOnce && d != AtLeastOnce, "WithDelivery", "%v is neither AtMostOnce nor AtLeastOnce", d)
 	})
 }
 
@@ -315,10 +293,8 @@ func WithDelivery(d Delivery) gocron.JobOption {
 // anyway.
 func WithOverlap(o Overlap) gocron.JobOption {
 	return newJobOption("WithOverlap", func(c *jobConfig) error {
-		if c.policy.Overlap = o; o < OverlapSkip || o > OverlapCancel {
-			return &OptionError{Option: "WithOverlap", Reason: fmt.Sprintf("%v is none of OverlapSkip, OverlapQueue and OverlapCancel", o)}
-		}
-		return nil
+		c.policy.Overlap = o
+		return timetable.Refuse(o < OverlapSkip || o > OverlapCancel, "WithOverlap", "%v is none of OverlapSkip, OverlapQueue and OverlapCancel", o)
 	})
 }
 
@@ -328,10 +304,9 @@ func WithOverlap(o Overlap) gocron.JobOption {
 // meanwhile does not begin the count anew. max is 1 to MaxRetries, backoff not negative.
 func WithRetry(max int, backoff time.Duration) gocron.JobOption {
 	return newJobOption("WithRetry", func(c *jobConfig) error {
-		if c.retry, c.backoff = max, backoff; max < 1 || max > MaxRetries {
-			return &OptionError{Option: "WithRetry", Reason: fmt.Sprintf("%d retries are not 1 to %d", max, MaxRetries)}
-		}
-		return timetable.Within("WithRetry", backoff, 0, time.Hour)
+		c.retry, c.backoff = max, backoff
+		return cmp.Or(timetable.Refuse(max < 1 || max > MaxRetries, "WithRetry", "%d retries are not 1 to %d", max, MaxRetries),
+			timetable.Within("WithRetry", backoff, 0, time.Hour))
 	})
 }
 
@@ -358,10 +333,8 @@ func newJobConfig(d *gocronx.Definition) (c jobConfig, err error) {
 		}
 	}
 	c.policy.Limit = int(min(d.LimitedRuns, 1<<30))
-	if c.policy.Delivery == joblog.AtLeastOnce && c.policy.CatchUp == CatchUpNone {
-		return c, &OptionError{Option: "WithDelivery", Reason: "AtLeastOnce runs a tick again whose run was cut short: say with WithCatchUp for how long"}
-	}
-	return c, nil
+	return c, timetable.Refuse(c.policy.Delivery == joblog.AtLeastOnce && c.policy.CatchUp == CatchUpNone, "WithDelivery",
+		"AtLeastOnce runs a tick again whose run was cut short: say with WithCatchUp for how long")
 }
 
 // checkLease has the Quorum look at what the leases will be acquired with.
@@ -372,8 +345,5 @@ func checkLease(q *redlock.Quorum, opts []redlock.LeaseOption) error {
 	} else if err != nil {
 		return err
 	}
-	if !s.AutoExtend {
-		return &OptionError{Option: "redlock.WithoutAutoExtend", Reason: "of the Quorum or of the leases, is not for jobs: nobody could extend the lease of a run"}
-	}
-	return nil
+	return timetable.Refuse(!s.AutoExtend, "redlock.WithoutAutoExtend", "of the Quorum or of the leases, is not for jobs: nobody could extend the lease of a run")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/orders"
 	"github.com/tenure-dev/tenure/internal/pause"
@@ -36,14 +37,13 @@ func (r *replica) give(t *testing.T, o bulletin.Order) {
 	}
 	e, ok := o.Entry()
 	require.True(t, ok)
-	_, err := r.q.Board().Post(t.Context(), nil, []redlock.Entry{e})
-	require.NoError(t, err)
+	require.NoError(t, board.Of(r.q).Post(t.Context(), nil, e))
 }
 
 // answers reads what came of an order.
 func (r *replica) answers(t *testing.T, id string) (found []bulletin.Order) {
 	t.Helper()
-	entries, err := r.q.Board().Journal(t.Context(), bulletin.Orders, redlock.MaxEntries)
+	entries, err := board.Of(r.q).Journal(t.Context(), bulletin.Orders, bulletin.MaxEntries)
 	require.NoError(t, err)
 	for _, e := range entries {
 		if o, ok := bulletin.ParseOrder(e.Text); ok && o.ID == id && o.Result != "" && o.Result != bulletin.Taken {
@@ -69,13 +69,12 @@ func TestOrderedRun(t *testing.T) {
 				r := c.replicas[0]
 				_, _, err := pause.Set(t.Context(), r.q, scheduler.KeyPrefix+"job", pause.Pause{By: "ann"})
 				require.NoError(t, err)
-				stop, err := r.q.Board().Hear(bulletin.Orders, func(e redlock.Entry) {
+				stop := board.Of(r.q).Hear(bulletin.Orders, func(e bulletin.Entry) {
 					if o, ok := bulletin.ParseOrder(e.Text); ok && o.Result == "" {
 						e.Journal, e.Most, e.Keep = bulletin.Orders, 100, time.Hour
-						time.AfterFunc(4*time.Second, func() { _, _ = r.q.Board().Post(context.Background(), nil, []redlock.Entry{e}) })
+						time.AfterFunc(4*time.Second, func() { _ = board.Of(r.q).Post(context.Background(), nil, e) })
 					}
 				})
-				require.NoError(t, err)
 				until(at(6))
 				for i := range 3 {
 					run, err := a.RunNow(t.Context(), "job", fmt.Sprint(i))
@@ -129,9 +128,8 @@ func TestOrdersThatAreNotTaken(t *testing.T) {
 				o.Kind = bulletin.RunNow
 			}
 			if o.Within < 0 { // as anybody may tell
-				_, err := r.q.Board().Post(t.Context(), nil, []redlock.Entry{{Journal: bulletin.Orders, Most: 400, Keep: time.Hour,
-					Text: `{"v":1,"id":"late","kind":"run_now","target":"job","by":"x","within":-1}`}})
-				require.NoError(t, err)
+				require.NoError(t, board.Of(r.q).Post(t.Context(), nil, bulletin.Entry{Journal: bulletin.Orders, Most: 400, Keep: time.Hour,
+					Text: `{"v":1,"id":"late","kind":"run_now","target":"job","by":"x","within":-1}`}))
 				continue
 			}
 			r.give(t, o)

@@ -82,6 +82,9 @@ type run struct {
 
 	begins func() // called when its task is about to be called; nil for nothing
 
+	peers   *peers
+	decided bool // guarded by Scheduler.mu; it is none of those that are about to begin any more
+
 	before joblog.Record // without this run
 
 	writing sync.Mutex // held over writes of the record, which wait for nodes: never under mu
@@ -98,6 +101,16 @@ type run struct {
 	stop      context.CancelCauseFunc // guarded by mu; ends the task's context
 	cancelled error                   // guarded by mu; why
 }
+
+// peers are the runs of this replica that are to begin at one time.
+type peers struct {
+	at      time.Time
+	waiting int           // guarded by Scheduler.mu; whose tasks have not been called
+	begun   chan struct{} // closed when there is none
+}
+
+// mostHeld is how long the end of a run is not written at most, so that its peers begin first.
+const mostHeld = 200 * time.Millisecond
 
 type runState int
 
@@ -195,6 +208,10 @@ func (r *run) cancel(ctx context.Context, why error) (bool, error) {
 // end writes how a run ended whose task was called, tells it, and releases the lease.
 func (r *run) end(ctx context.Context) {
 	r.job.s.ended(r)
+	select {
+	case <-r.peers.begun:
+	case <-time.After(mostHeld):
+	}
 	var left []joblog.Left
 	within, cancel := context.WithTimeout(ctx, endTimeout)
 	err := r.write(within, func(rec joblog.Record) joblog.Record {
@@ -211,15 +228,15 @@ func (r *run) end(ctx context.Context) {
 	r.job.tellLeft(ctx, left)
 }
 
-// release releases the lease, with an entry about how the run ended. unwritten says that the nodes
-// may not know.
+// release tells how the run ended, and releases the lease. unwritten says that the nodes may not
+// know.
 func (r *run) release(ctx context.Context, unwritten error) {
 	if r.lease == nil {
 		return
 	}
-	r.tell(unwritten)
 	within, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
+	r.tell(within, unwritten)
 	switch err := r.lease.Release(within); {
 	case err == nil:
 	case errors.Is(err, redlock.ErrLost):

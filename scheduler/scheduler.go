@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bridge"
 	"github.com/tenure-dev/tenure/internal/orders"
 	"github.com/tenure-dev/tenure/internal/pause"
@@ -50,6 +51,7 @@ type Scheduler struct {
 	started    context.Context       // guarded by mu; ends with StopJobs and Shutdown; nil while stopped
 	stop       context.CancelFunc    // guarded by mu
 	work       *sync.WaitGroup       // guarded by mu; what began since Start, see run
+	due        map[time.Time]*peers  // guarded by mu; what is about to begin, by when
 	running    map[*run]struct{}     // guarded by mu; whose tasks are at work
 	skips      map[skipped]SkipError // guarded by mu; that are to be told; at most maxSkips
 	clock      string                // guarded by mu; the type of the error of the clock that was logged last; empty for none
@@ -71,7 +73,7 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	}
 	s := &Scheduler{
 		q: q, cfg: cfg, limit: newLimit(set), monitor: set.Monitor, pauseAll: pause.Of(q, ""), readings: make(chan *reading),
-		jobs: make(map[string]*job), running: make(map[*run]struct{}), skips: make(map[skipped]SkipError),
+		jobs: make(map[string]*job), due: make(map[time.Time]*peers), running: make(map[*run]struct{}), skips: make(map[skipped]SkipError),
 	}
 	if s.definitions, err = gocronx.NewReader(cfg.location); err != nil {
 		return nil, err
@@ -222,13 +224,11 @@ func (s *Scheduler) start() bool {
 		}()
 	}
 	if !s.cfg.tell.NoCard {
-		s.unreport = s.q.Board().Report(s.report)
+		s.unreport = board.Of(s.q).Report(s.report)
 	}
 	if !s.cfg.tell.NoOrders {
-		taker := &orders.Taker{Accept: s.accept, Logger: s.cfg.logger}
-		if taker.Start(s.q) == nil { // else the Quorum is closed, which everything says
-			s.taker = taker
-		}
+		s.taker = &orders.Taker{Accept: s.accept, Logger: s.cfg.logger}
+		s.taker.Start(s.q)
 	}
 	return true
 }
@@ -334,10 +334,10 @@ func (s *Scheduler) end(ctx context.Context, forGood bool) (ran bool, err error)
 	s.mu.Lock()
 	clear(s.jobs)
 	s.mu.Unlock()
-	if err != nil { // gocron is waited for no more
-		var none context.CancelFunc
-		ctx, none = context.WithCancel(ctx)
-		none()
+	ctx, cancel = context.WithCancel(ctx)
+	defer cancel()
+	if err != nil {
+		cancel() // gocron is waited for no more
 	}
 	return ran, cmp.Or(err, s.executor.Shutdown(ctx))
 }

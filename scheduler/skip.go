@@ -107,6 +107,8 @@ func newSkipError(job string, tick time.Time, err error) *SkipError {
 	switch {
 	case isAhead(err):
 		e.Reason = SkipAhead
+	case errors.Is(err, errTooOld):
+		e.Reason = SkipMissed
 	case errors.Is(err, elector.ErrNotLeader):
 		e.Reason = SkipNotLeader
 	case errors.Is(err, redlock.ErrClosed), errors.Is(err, context.Canceled), errors.Is(err, gocronx.ErrStopped):

@@ -12,11 +12,21 @@ import (
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
 )
 
-// perform has gocron call the task, which is told to end when ctx ends, and returns when gocron has
-// done with it. An error says that the task was not called.
-func (r *run) perform(ctx context.Context) error {
+// perform has gocron call the task at a time, and returns when it has done with it. The task is told
+// to end when ctx ends. gocron is asked at once and waits for the time within its Lock, so that
+// little is left to do then. An error says that the task was not called.
+func (r *run) perform(ctx context.Context, at time.Time) error {
 	due := r.public().Due
-	err := r.job.Run(ctx, due, func(gocron context.Context) error { return r.attempts(ctx, gocron) })
+	ready := func() error {
+		err := r.await(ctx, at)
+		if err == nil {
+			return nil
+		}
+		e := newSkipError(r.job.name, due, err)
+		e.Pending = r.order == ""
+		return e
+	}
+	err := r.job.Run(ctx, due, ready, func(gocron context.Context) error { return r.attempts(ctx, gocron) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && r.state == waiting { // gocron has begun it
@@ -28,11 +38,7 @@ func (r *run) perform(ctx context.Context) error {
 // attempts calls the task, and again if it fails and may be retried. It is called by gocron, and
 // returns what that is to hear.
 func (r *run) attempts(ending, gocron context.Context) error {
-	ctx := gocron
-	if r.lease != nil {
-		ctx = gocronx.Merge(r.lease.Context(), gocron)
-	}
-	ctx, stop := gocronx.EndWith(ctx, gocron, ending)
+	ctx, stop := gocronx.EndWith(gocronx.Merge(ending, gocron), gocron)
 	defer stop(context.Canceled)
 	err := r.mayBegin(ctx)
 	r.mu.Lock()
@@ -43,7 +49,7 @@ func (r *run) attempts(ending, gocron context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.job.s.begun(r)
+	r.job.s.decided(r, true)
 	if r.begins != nil {
 		r.begins()
 	}

@@ -1,19 +1,21 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/joblog"
-	"github.com/tenure-dev/tenure/redlock"
 )
 
 // A Scheduler tells people what it does, on the board of the nodes: which jobs it has, what it
@@ -33,12 +35,31 @@ type skipped struct {
 // maxSkips bounds what is told of skips at a time.
 const maxSkips = 256
 
-// begun notes that the task of a run is called. What its job is is told with the next report.
-func (s *Scheduler) begun(r *run) {
+// granted notes a run that is to begin at a time.
+func (s *Scheduler) granted(r *run, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.job.cardAt = time.Time{}
-	s.running[r] = struct{}{}
+	if r.peers = s.due[at]; r.peers == nil {
+		r.peers = &peers{at: at, begun: make(chan struct{})}
+		s.due[at] = r.peers
+	}
+	r.peers.waiting++
+}
+
+// decided notes that the task of a run is called, or will not be.
+func (s *Scheduler) decided(r *run, is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := r.peers; !r.decided {
+		if p.waiting--; p.waiting == 0 {
+			close(p.begun)
+			delete(s.due, p.at)
+		}
+	}
+	if r.decided = true; is {
+		r.job.cardAt = time.Time{} // what its job is is told with the next report
+		s.running[r] = struct{}{}
+	}
 }
 
 // ended notes that a run is over.
@@ -92,19 +113,18 @@ func milliseconds(at time.Time) int64 {
 
 // report is what is told now. What no node has heard is told again: in an outage of the nodes ticks
 // are skipped because of it.
-func (s *Scheduler) report() redlock.Report {
-	var report redlock.Report
-	var running, names []any
+func (s *Scheduler) report() board.Report {
+	var report board.Report
 	var defined []*job
 	jobs, now := s.all(), time.Now()
 	s.mu.Lock()
 	for r := range s.running {
 		if r.lease != nil {
-			running = append(running, r.bulletin())
+			report.Process.Running = append(report.Process.Running, r.bulletin())
 		}
 	}
 	for _, j := range jobs {
-		names = append(names, j.name)
+		report.Process.Jobs = append(report.Process.Jobs, j.name)
 		if !j.unlocked && !now.Before(j.cardAt) {
 			j.cardAt = now.Add(tellEvery/2 + rand.N(tellEvery)) // those of many jobs at different times
 			defined = append(defined, j)
@@ -124,7 +144,6 @@ func (s *Scheduler) report() redlock.Report {
 			report.Cards = append(report.Cards, card)
 		}
 	}
-	report.About = map[string][]any{bulletin.Running: running, bulletin.HasJobs: names}
 	report.Lost = func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -139,14 +158,15 @@ func (s *Scheduler) report() redlock.Report {
 }
 
 // card is what a job is.
-func (j *job) card() (redlock.Card, bool) {
+func (j *job) card() (bulletin.Card, bool) {
 	cfg := j.s.cfg
+	schedule, rest, _ := strings.Cut(j.def.Words, ", ")
 	b := bulletin.Job{
-		Job: j.name, Key: j.key, Schedule: j.spec.String(), Program: program(), Election: cfg.election,
+		Job: j.name, Key: j.key, Schedule: cmp.Or(j.text, schedule), Program: program(), Election: cfg.election,
 		Delivery: j.cfg.policy.Delivery.String(), CatchUp: j.cfg.policy.CatchUp.String(), Overlap: j.cfg.policy.Overlap.String(),
 		By: j.s.q.Identity(), Orders: !cfg.tell.NoOrders, Within: j.cfg.within.Milliseconds(),
 	}
-	if j.spec.ZoneMatters() {
+	if strings.Contains(rest, "zone ") {
 		b.Zone = zoneName(cfg.location)
 	}
 	if next := j.next(j.known(), 1); len(next) > 0 {
@@ -182,9 +202,9 @@ func (r *run) bulletin() bulletin.Run {
 	return b
 }
 
-// tell has the release of the run's lease tell how it ended. unwritten says that the nodes may not
-// know.
-func (r *run) tell(unwritten error) {
+// tell tells how a run ended, before its lease is released: who sees that it is over finds how.
+// unwritten says that the nodes may not know.
+func (r *run) tell(ctx context.Context, unwritten error) {
 	cfg, e, b := r.job.s.cfg, r.outcome(), r.bulletin()
 	r.mu.Lock()
 	b.Trace, b.Took, b.Report = r.trace, r.took.Microseconds(), r.report
@@ -207,7 +227,7 @@ func (r *run) tell(unwritten error) {
 		b.Error = errorTold(err, cfg.tell.ErrorTexts)
 	}
 	if e, ok := b.Entry(r.job.key); ok {
-		_ = r.lease.EndWith(e)
+		_ = board.Of(r.job.s.q).Post(ctx, nil, e)
 	}
 }
 

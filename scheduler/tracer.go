@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/timetable"
 )
 
 // Tracer is a set of functions that are told what a Scheduler does. Each may be nil. They are
@@ -91,10 +92,7 @@ type RunEndTrace struct {
 // WithTracer sets the tracer. Default none.
 func WithTracer(t *Tracer) Option {
 	return option(func(c *config) error {
-		if t == nil {
-			return &OptionError{Option: "WithTracer", Reason: "nil; leave the option out for no tracing"}
-		}
 		c.tracer = t
-		return nil
+		return timetable.Refuse(t == nil, "WithTracer", "nil; leave the option out for no tracing")
 	})
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/board"
+	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
@@ -267,9 +269,8 @@ func TestStormOfOrders(t *testing.T) {
 				}
 				until(at(5))
 				for i := range 100 {
-					_, err := c.replicas[0].q.Board().Post(t.Context(), nil, []redlock.Entry{{Journal: "orders", Most: 400, Keep: time.Hour,
-						Text: []string{"", "{", "[[[[", `{"v":-1}`, `{"v":1,"id":"y","kind":"cancel","target":"job","number":1,"within":8000000000000}`}[i%5]}})
-					require.NoError(t, err)
+					require.NoError(t, board.Of(c.replicas[0].q).Post(t.Context(), nil, bulletin.Entry{Journal: "orders", Most: 400, Keep: time.Hour,
+						Text: []string{"", "{", "[[[[", `{"v":-1}`, `{"v":1,"id":"y","kind":"cancel","target":"job","number":1,"within":8000000000000}`}[i%5]}))
 				}
 				var begun atomic.Int64
 				var wg sync.WaitGroup

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
@@ -33,20 +34,20 @@ const (
 
 // fill tells the nodes of so many jobs and replicas, each job with twenty runs.
 func fill(tb testing.TB, q *redlock.Quorum, jobs, replicas int) {
-	board := q.Board()
-	post := func(cards []redlock.Card, entries []redlock.Entry) {
+	board := board.Of(q)
+	post := func(cards []bulletin.Card, entries []bulletin.Entry) {
 		require.Eventually(tb, func() bool {
-			_, err := board.Post(tb.Context(), cards, entries)
+			err := board.Post(tb.Context(), cards, entries...)
 			return err == nil
 		}, patience, 10*time.Millisecond)
 	}
-	var cards []redlock.Card
+	var cards []bulletin.Card
 	for i := range jobs {
 		name := fmt.Sprintf("job-%04d", i)
 		card, ok := bulletin.Job{Job: name, Key: "job/" + name, Schedule: "0 3 * * *", Zone: "UTC", By: "a", Delivery: "at most once", Next: time.Now().Add(time.Hour).UnixMilli(), Orders: true}.Card()
 		require.True(tb, ok)
 		cards = append(cards, card)
-		var runs []redlock.Entry
+		var runs []bulletin.Entry
 		for n := range 20 {
 			run, ok := bulletin.Run{Job: name, By: "a", Tick: 1e12, Began: time.Now().Add(-time.Hour).UnixMilli(), Took: int64(n) * 1000, Outcome: bulletin.OK, Attempt: 1, Token: uint64(n + 1)}.Entry("job/" + name)
 			require.True(tb, ok)
@@ -64,7 +65,7 @@ func fill(tb testing.TB, q *redlock.Quorum, jobs, replicas int) {
 			"elections": []map[string]any{{"election": "poller", "identity": "x"}}, "jobs": []string{"job-0001", "job-0002"},
 		})
 		require.NoError(tb, err)
-		cards = append(cards, redlock.Card{Kind: redlock.ProcessKind, ID: fmt.Sprint(i), Text: string(text), Lifetime: time.Hour})
+		cards = append(cards, bulletin.Card{Kind: bulletin.Processes, ID: fmt.Sprint(i), Text: string(text), Lifetime: time.Hour})
 	}
 	for batch := range slices.Chunk(cards, 50) {
 		post(batch, nil)

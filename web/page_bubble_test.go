@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -288,43 +289,41 @@ var hostile = []string{
 func TestHostileNames(t *testing.T) {
 	inBubble(t, 3, []web.Option{web.WithActions(as("ann"))}, func(t *testing.T, w *world) {
 		w.eventually("/", "3 of 3 nodes vote")
-		board := w.q.Board()
-		var cards []redlock.Card
+		board := board.Of(w.q)
+		var cards []bulletin.Card
 		for _, name := range hostile {
 			card, ok := bulletin.Job{Job: name, Key: "job/" + name, Schedule: name, Zone: name, Program: name, Election: name, Delivery: name, By: name, Orders: true}.Card()
 			require.True(t, ok, "%q", name)
 			cards = append(cards, card)
-			for _, e := range []func() (redlock.Entry, bool){
-				func() (redlock.Entry, bool) {
+			for _, e := range []func() (bulletin.Entry, bool){
+				func() (bulletin.Entry, bool) {
 					return bulletin.Run{Job: name, By: name, Tick: 1e12, Began: 1e12, Outcome: name, Error: name, Token: 7, Trace: name, Order: name}.Entry("job/" + name)
 				},
-				func() (redlock.Entry, bool) {
+				func() (bulletin.Entry, bool) {
 					return bulletin.Skip{Job: name, By: name, Tick: 1e12, Reason: name, Holder: name}.Entry("job/"+name, 3)
 				},
-				func() (redlock.Entry, bool) {
+				func() (bulletin.Entry, bool) {
 					return bulletin.Term{Term: 5, By: name, Event: bulletin.Elected, Reason: name, At: 1e12}.Entry(name)
 				},
-				func() (redlock.Entry, bool) {
+				func() (bulletin.Entry, bool) {
 					return bulletin.Order{ID: "id", Kind: name, Target: name, By: name, Why: name, Result: name, Detail: name}.Entry()
 				},
 			} {
 				entry, ok := e()
 				require.True(t, ok, "%q", name)
-				_, err := board.Post(t.Context(), nil, []redlock.Entry{entry})
-				require.NoError(t, err, "%q", name)
+				require.NoError(t, board.Post(t.Context(), nil, entry), "%q", name)
 			}
 			text, err := json.Marshal(map[string]any{
 				"v": 1, "identity": name, "host": name, "program": name, "version": name, "jobs": []string{name}, "nodes": []map[string]any{{"node": name, "why": name}},
 				"elections": []map[string]any{{"election": name, "identity": name}}, "running": []map[string]any{{"job": name, "by": name, "token": 7}},
 			})
 			require.NoError(t, err)
-			if len(text) <= redlock.MaxCardText {
-				cards = append(cards, redlock.Card{Kind: redlock.ProcessKind, ID: name, Text: string(text), Lifetime: time.Hour})
+			if len(text) <= bulletin.MaxCardText {
+				cards = append(cards, bulletin.Card{Kind: bulletin.Processes, ID: name, Text: string(text), Lifetime: time.Hour})
 			}
 		}
 		for _, c := range cards {
-			_, err := board.Post(t.Context(), []redlock.Card{c}, nil)
-			require.NoError(t, err)
+			require.NoError(t, board.Post(t.Context(), []bulletin.Card{c}))
 		}
 		w.eventually("/jobs", "plain")
 		w.get("/elections")

@@ -47,8 +47,9 @@ func schedulePhrase(schedule string) string {
 }
 
 // intervalPhrase is what package scheduler writes behind "every": a duration, two of them, or a
-// number of periods, with days and times in brackets.
+// number of periods, with days in brackets and times.
 func intervalPhrase(text string) string {
+	text = strings.TrimSuffix(text, " from completion")
 	if d, err := time.ParseDuration(text); err == nil && d > 0 {
 		return "every " + periodPhrase(d)
 	}
@@ -66,27 +67,24 @@ func intervalPhrase(text string) string {
 	if err != nil || n < 1 || !ok || unit != "days" && unit != "weeks" && unit != "months" {
 		return ""
 	}
-	days, hours, ok := strings.Cut(behind, "at [")
-	hours, closed := strings.CutSuffix(hours, "]")
-	if !ok || !closed {
-		return ""
-	}
+	days, hours, _ := strings.Cut(behind, "at ")
 	var times []string
 	for _, h := range strings.Fields(hours) {
-		d, err := time.ParseDuration(h)
-		if err != nil {
+		if _, err := time.Parse(time.TimeOnly, h); err != nil {
 			return ""
 		}
-		times = append(times, timeOfDay(d))
+		times = append(times, strings.TrimSuffix(h, ":00"))
 	}
 	phrase := "every " + strings.TrimSuffix(unit, "s")
 	if n > 1 {
 		phrase = fmt.Sprintf("every %d %s", n, unit)
 	}
-	list, behind, _ := strings.Cut(strings.TrimPrefix(days, "on ["), "]")
-	switch list := strings.Fields(list); {
+	days, _, _ = strings.Cut(strings.TrimPrefix(days, "on ["), "]")
+	switch list := strings.Fields(days); {
+	case len(times) == 0:
+		return ""
 	case unit == "days":
-	case len(list) == 0 || unit == "months" && strings.TrimSpace(behind) != "[]": // such as days counted from the end
+	case len(list) == 0 || strings.Contains(days, "-"): // days counted from the end
 		return ""
 	case unit == "weeks":
 		phrase += " on " + listed(list)
@@ -94,14 +92,6 @@ func intervalPhrase(text string) string {
 		phrase += " on day " + listed(list)
 	}
 	return phrase + " at " + listed(times)
-}
-
-func timeOfDay(d time.Duration) string {
-	at := time.Time{}.Add(d)
-	if at.Second() != 0 {
-		return at.Format("15:04:05")
-	}
-	return at.Format("15:04")
 }
 
 // periodPhrase is a period as it is said behind "every".

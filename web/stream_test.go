@@ -15,8 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
-	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 	"github.com/tenure-dev/tenure/web"
 )
@@ -131,7 +131,7 @@ func TestEvents(t *testing.T) {
 	}
 	post := func() {
 		e, _ := bulletin.Run{Job: "report", By: "a", Began: 1e12, Outcome: bulletin.Failed, Error: "</script>", Token: 7}.Entry("job/report")
-		_, _ = w.q.Board().Post(t.Context(), nil, []redlock.Entry{e})
+		_ = board.Of(w.q).Post(t.Context(), nil, e)
 	}
 	run := make(chan event, 1)
 	go func() { run <- s.until(t, "run") }()
@@ -224,13 +224,13 @@ func TestSlowReader(t *testing.T) {
 	var posts sync.WaitGroup
 	posts.Go(func() { // much happens
 		for n := uint64(1); ctx.Err() == nil; n++ {
-			var entries []redlock.Entry
+			var entries []bulletin.Entry
 			for range 16 {
 				e, _ := bulletin.Run{Job: strings.Repeat("x", 500), By: "a", Began: 1e12, Outcome: bulletin.OK, Error: strings.Repeat("y", 250), Token: n}.Entry("job/x")
 				entries = append(entries, e)
 				n++
 			}
-			_, _ = w.q.Board().Post(ctx, nil, entries)
+			_ = board.Of(w.q).Post(ctx, nil, entries...)
 		}
 	})
 	select {

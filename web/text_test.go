@@ -51,11 +51,11 @@ func TestSchedulePhrase(t *testing.T) {
 		"@daily": "every day at 00:00", "@hourly": "every hour", "@weekly": "on Sunday at 00:00", "@monthly": "on day 1 of the month at 00:00", "@yearly": "on day 1 in January at 00:00",
 		"TZ=Europe/Berlin 0 3 * * *": "every day at 03:00", "CRON_TZ=UTC 0 3 * * *": "every day at 03:00",
 		"every 1m0s": "every minute", "every 45s": "every 45 seconds", "every 1h30m0s": "every 90 minutes", "every 24h0m0s": "every day", "@every 5m": "every 5 minutes", "every 1.5s": "every 1.5s",
-		"every 1m0s to 2m0s": "every minute to 2 minutes, by chance", "every 1 days at [3h0m0s 15h30m0s]": "every day at 03:00 and 15:30",
-		"every 2 weeks on [Monday Friday] at [3h0m0s]": "every 2 weeks on Monday and Friday at 03:00", "every 1 months on [1 15] [] at [3h0m5s]": "every month on day 1 and 15 at 03:00:05",
+		"every 1m0s to 2m0s": "every minute to 2 minutes, by chance", "every 20s from completion": "every 20 seconds", "every 1 days at 03:00:00 15:30:00": "every day at 03:00 and 15:30",
+		"every 2 weeks on [Monday Friday] at 03:00:00": "every 2 weeks on Monday and Friday at 03:00", "every 1 months on [1 15] at 03:00:05": "every month on day 1 and 15 at 03:00:05",
 		// As written: said wrong, it would be worse than not said.
-		"0 3 1 * 1": "", "0 0 3 L * *": "", "61 * * * *": "", "*/0 * * * *": "", "0 3 * * 1#2": "", "": "", "every": "", "every x": "", "every -1m": "", "every 0 days at [1h]": "", "at [2026-01-01T00:00:00Z]": "",
-		"0 3 5-1 * *": "", "1-5 * * * *": "", "every 1 months on [1] [1] at [3h0m0s]": "", "every 1 days at [x]": "", strings.Repeat("0,", 200) + " * * * *": "", "5 0 3 * * *": "",
+		"0 3 1 * 1": "", "0 0 3 L * *": "", "61 * * * *": "", "*/0 * * * *": "", "0 3 * * 1#2": "", "": "", "every": "", "every x": "", "every -1m": "", "every 0 days at 01:00:00": "", "at 2026-01-01T00:00:00Z": "",
+		"0 3 5-1 * *": "", "1-5 * * * *": "", "every 1 months on [-1 1] at 03:00:00": "", "every 1 days at x": "", "every 1 days at ": "", "every 1 weeks on [] at 01:00:00": "", strings.Repeat("0,", 200) + " * * * *": "", "5 0 3 * * *": "",
 		"*/40 * * * *": "", "*/45 * * * * *": "", "0 */7 * * *": "", "*/7 9-17 * * *": "", "0 */5 * * *": "",
 	} {
 		require.Equal(t, want, schedulePhrase(schedule), "%q", schedule)

@@ -15,7 +15,7 @@ import (
 
 func sample() *board {
 	b := newBoard(&row{name: "pair", title: "a|b", columns: []column{{Name: "p50 us"}, {Name: "x floor", Of: "p50 us", To: "floor"}}})
-	b.absent(rival.Etcd, "no such thing")
+	b.absent(rival.Redislock, "no such thing")
 	for _, v := range []float64{10, 20, 40} {
 		b.add(rival.Tenure, "p50 us", v)
 	}
@@ -35,7 +35,7 @@ func TestBoard(t *testing.T) {
 		"| --- | --- | ---: | ---: |\n"+
 		"| floor | 5 | 10 (10..16) | 1 |\n"+
 		"| Tenure | 5 | 20 (10..40) | 2 (1..2.5) |\n"+
-		"| etcd Mutex | 1 etcd | *no such thing* | |\n\n", w.String())
+		"| redislock | 1 | *no such thing* | |\n\n", w.String())
 }
 
 func TestBoardKnowsItsColumns(t *testing.T) {

@@ -23,7 +23,7 @@ const holderRole = "holder"
 
 // roles are those of this program's processes.
 func roles() map[string]place.Role {
-	return map[string]place.Role{place.EtcdRole: place.ServeEtcd, holderRole: playHolder, ticksRole: playTicks}
+	return map[string]place.Role{holderRole: playHolder, ticksRole: playTicks}
 }
 
 // holderTask says what to hold. The keys are Key if there is one, and numbered otherwise.

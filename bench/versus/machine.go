@@ -32,7 +32,7 @@ func modules() []string {
 			paths = append(paths, k.Module)
 		}
 	}
-	return append(paths, "github.com/redis/go-redis/v9", "go.etcd.io/etcd/server/v3", "github.com/Shopify/toxiproxy/v2")
+	return append(paths, "github.com/redis/go-redis/v9", "github.com/Shopify/toxiproxy/v2")
 }
 
 func thisMachine(server string, now time.Time) *machine {

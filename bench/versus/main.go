@@ -4,11 +4,11 @@
 //	go run ./versus -row pair,contended -quick
 //	go run ./versus -row distinct64 -rival floor-batching,floor-merging,tenure
 //
-// It starts five valkey-server processes of its own, without persistence and on free ports, and an
-// etcd. Rounds are interleaved. It prints the medians, their spread and the ratios to the floor of
-// the same round, beside the targets, and what other processes took of the machine meanwhile, where
-// /proc tells. A full run takes about 30 minutes on two cores. Nothing else
-// should run on the machine meanwhile.
+// It starts five valkey-server processes of its own, without persistence and on free ports. Rounds
+// are interleaved. It prints the medians, their spread and the ratios to the floor of the same
+// round, beside the targets, and what other processes took of the machine meanwhile, where /proc
+// tells. A full run takes about 30 minutes on two cores. Nothing else should run on the machine
+// meanwhile.
 //
 // It exits with 0 whether targets are met or not, with 1 when an operation failed that must not,
 // with 2 if it could not run, and with 130 if it was interrupted.

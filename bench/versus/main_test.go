@@ -118,7 +118,7 @@ func TestTakePart(t *testing.T) {
 	s := &stage{}
 	require.Equal(t, kinds, s.takePart(kinds, 0))
 	require.Equal(t, []*rival.Kind{rival.Batcher, rival.Tenure, rival.Floor}, s.takePart(kinds, 4), "another begins each round")
-	s.only = []*rival.Kind{rival.Tenure, rival.Etcd}
+	s.only = []*rival.Kind{rival.Tenure, rival.Redislock}
 	require.Equal(t, []*rival.Kind{rival.Tenure}, s.takePart(kinds, 1))
 	require.Empty(t, s.takePart(kinds[:2], 1))
 }

@@ -30,7 +30,6 @@ const caveats = "Medians of the rounds, the least and the most in parentheses; r
 	"*Floor, next known* hands over: a release calls the next, which locks when a quorum has called; who that is this process knows, so there is no queue. " +
 	"Tenure has its defaults, its tokens and its restart gate. redsync has valkey-go with one connection a node too, which is faster than more. " +
 	"A library on one server does a fifth of the work, and is gone with that server. " +
-	"etcd is one member in a process of its own that does not wait for its disk. " +
 	"CPU is that of a pair: the client's from getrusage, idle spinning of Go's runtime included, a server's from INFO cpu, the mean of those that the rival locks on.\n\n"
 
 func (r *report) markdown() string {

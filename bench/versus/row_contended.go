@@ -21,7 +21,7 @@ const (
 
 // waiting are the rivals with a way to wait.
 func waiting() []*rival.Kind {
-	return []*rival.Kind{rival.Tenure, rival.Redsync, rival.RedsyncGo, rival.Redislock, rival.Valkeylock, rival.Etcd}
+	return []*rival.Kind{rival.Tenure, rival.Redsync, rival.RedsyncGo, rival.Redislock, rival.Valkeylock}
 }
 
 // handing are those, and the floor of a hand-over.
@@ -119,10 +119,8 @@ func (s *stage) contend(ctx context.Context, b *board, k *rival.Kind) error {
 		return errors.New("nobody got the key")
 	}
 	b.add(k, "acquisitions/s", sum/took.Seconds())
-	if k.Servers != rival.OneEtcd {
-		b.add(k, "commands each", float64(sent)/sum)
-		b.add(k, "server calls each", float64(callsAfter-calls)/sum)
-	}
+	b.add(k, "commands each", float64(sent)/sum)
+	b.add(k, "server calls each", float64(callsAfter-calls)/sum)
 	b.add(k, "hand-over p50 ms", stat.Quantile(c.handovers, 0.5))
 	b.add(k, "hand-over p99 ms", stat.Quantile(c.handovers, 0.99))
 	least, most := slices.Min(counts), slices.Max(counts)

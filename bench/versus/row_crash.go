@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/tenure-dev/tenure/bench/internal/place"
@@ -24,7 +23,7 @@ func crashRow() *row {
 func crash(ctx context.Context, s *stage, b *board) error {
 	b.Work = fmt.Sprintf("%d trials each: TTL %s; a process that holds and extends a key is killed at a random moment while another waits for it. "+
 		"Expiry is when a quorum of the servers is free. The other columns are with %d other keys that expire on each server. A waiter without the key %s "+
-		"after the expiry (for etcd: after its TTL) counts as never, and that time as its result. etcd's TTLs are whole seconds, and 2 s at least.",
+		"after the expiry counts as never, and that time as its result.",
 		s.size.crashTrials, s.size.crashTTL, s.size.others, s.size.giveUpWaiter)
 	b.absent(rival.Floor, "has no way to wait")
 	for _, beside := range []string{"", ", beside other keys"} {
@@ -36,7 +35,6 @@ func crash(ctx context.Context, s *stage, b *board) error {
 			if err := s.servers.Fill(ctx, s.size.others); err != nil {
 				return err
 			}
-			kinds = slices.DeleteFunc(kinds, func(k *rival.Kind) bool { return k.Key == nil }) // etcd has no such keys
 		}
 		if s.size.crashers > 0 {
 			kinds = kinds[:s.size.crashers]
@@ -78,15 +76,13 @@ func (s *stage) crash(ctx context.Context, b *board, k *rival.Kind, key, beside 
 	time.Sleep(ttl/2 + rand.N(ttl/2))
 	holder.Kill()
 	killed := time.Now()
-	expires := killed.Add(ttl)
-	if k.Key != nil {
-		servers, need := nodes, nodes/2+1
-		if k.Servers == rival.OneServer {
-			servers, need = 1, 1
-		}
-		if expires, err = s.servers.Expiry(ctx, k.Key(key), servers, need); err != nil {
-			return err
-		}
+	servers, need := nodes, nodes/2+1
+	if k.Servers == rival.OneServer {
+		servers, need = 1, 1
+	}
+	expires, err := s.servers.Expiry(ctx, k.Key(key), servers, need)
+	if err != nil {
+		return err
 	}
 	giveUp := time.NewTimer(time.Until(expires) + s.size.giveUpWaiter)
 	defer giveUp.Stop()
@@ -106,9 +102,7 @@ func (s *stage) crash(ctx context.Context, b *board, k *rival.Kind, key, beside 
 	case never == 0:
 		return errors.Join(errors.New("the waiter failed"), n.err)
 	}
-	if k.Key != nil {
-		b.add(k, "after expiry ms"+beside, millis(n.at.Sub(expires)))
-	}
+	b.add(k, "after expiry ms"+beside, millis(n.at.Sub(expires)))
 	b.add(k, "after SIGKILL ms"+beside, millis(n.at.Sub(killed)))
 	b.add(k, "never"+beside, never)
 	return nil

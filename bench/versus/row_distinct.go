@@ -27,7 +27,7 @@ func distinctRow(goroutines int) *row {
 		run: func(ctx context.Context, s *stage, b *board) error {
 			b.absent(rival.RedsyncFast, "its leftovers keep it out of its own key")
 			b.Work = "Each goroutine has one key, over and over. "
-			kinds := []*rival.Kind{rival.Floor, rival.Mimic, rival.Batcher, rival.Merger, rival.Tenure, rival.Redsync, rival.RedsyncGo, rival.Redislock, rival.Valkeylock, rival.Etcd}
+			kinds := []*rival.Kind{rival.Floor, rival.Mimic, rival.Batcher, rival.Merger, rival.Tenure, rival.Redsync, rival.RedsyncGo, rival.Redislock, rival.Valkeylock}
 			return s.distinct(ctx, b, kinds, many{goroutines: goroutines, key: ownKeys})
 		},
 	}

@@ -34,7 +34,6 @@ func frozen(ctx context.Context, s *stage, b *board) error {
 		"Goroutines and memory (objects and stacks) at their peak, keys while the server is still frozen.", s.size.frozen, frozenCallers)
 	b.absent(rival.Redislock, "one server: it is that one or not")
 	b.absent(rival.Valkeylock, "one server: it is that one or not")
-	b.absent(rival.Etcd, "its one member is no server of these")
 	kinds := []*rival.Kind{rival.Floor, rival.Tenure, rival.RedsyncFast}
 	if s.size.slowToo {
 		kinds = append(kinds, rival.Redsync)

@@ -11,7 +11,7 @@ import (
 )
 
 // handoverHold is how long a key is held before it is handed over: long enough for the other to
-// wait already. etcd needs up to 100 ms until a new watcher is told at once (syncWatchersLoop).
+// wait already.
 const handoverHold = 150 * time.Millisecond
 
 func handoverRow() *row {

@@ -71,15 +71,13 @@ func (s *stage) idle(ctx context.Context, b *board, k *rival.Kind) error {
 	if err := <-ended; err == nil {
 		return errors.New("the waiter got a key that was held")
 	}
-	if k.Servers != rival.OneEtcd {
-		perSecond := float64(sent) / took.Seconds()
-		b.add(k, "commands/s", perSecond)
-		servers := 1.0
-		if k.Servers == rival.AllServers {
-			servers = nodes
-		}
-		b.add(k, "commands per TTL per node", perSecond*s.size.waiterTTL.Seconds()/servers)
+	perSecond := float64(sent) / took.Seconds()
+	b.add(k, "commands/s", perSecond)
+	servers := 1.0
+	if k.Servers == rival.AllServers {
+		servers = nodes
 	}
+	b.add(k, "commands per TTL per node", perSecond*s.size.waiterTTL.Seconds()/servers)
 	b.add(k, "CPU us/s", micros(usedAfter.CPU-used.CPU)/took.Seconds())
 	return nil
 }

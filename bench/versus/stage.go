@@ -20,12 +20,10 @@ const defaultTTL = 10 * time.Second
 
 // stage is where rows run. It is not safe for concurrent use.
 type stage struct {
-	servers  *place.Servers
-	etcd     *place.Child
-	endpoint string
-	size     size
-	only     []*rival.Kind // that take part; all if it is empty
-	log      io.Writer
+	servers *place.Servers
+	size    size
+	only    []*rival.Kind // that take part; all if it is empty
+	log     io.Writer
 }
 
 // setUp starts the servers and waits until Tenure lets them vote.
@@ -35,9 +33,6 @@ func setUp(ctx context.Context, sz size, log io.Writer, opts ...valkeytest.Optio
 		return nil, err
 	}
 	s := &stage{servers: servers, size: sz, log: log}
-	if s.etcd, s.endpoint, err = place.StartEtcd(); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
 	fmt.Fprintf(log, "servers are up; Tenure's restart gate lets them vote when they are about 14 s old\n")
 	if err := servers.AwaitVotes(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -46,14 +41,9 @@ func setUp(ctx context.Context, sz size, log io.Writer, opts ...valkeytest.Optio
 }
 
 // Close ends all servers.
-func (s *stage) Close() error {
-	if s.etcd != nil {
-		s.etcd.Kill()
-	}
-	return s.servers.Close()
-}
+func (s *stage) Close() error { return s.servers.Close() }
 
 // config is what rivals work with.
 func (s *stage) config(ttl time.Duration) rival.Config {
-	return rival.Config{URLs: s.servers.URLs(), Etcd: s.endpoint, TTL: ttl}
+	return rival.Config{URLs: s.servers.URLs(), TTL: ttl}
 }

@@ -80,7 +80,7 @@ func TestDoctorFindsDroppedWrites(t *testing.T) {
 	q := use(t, f.URLs(), redlock.WithPrefix("billing"))
 	pause(t, q)
 	node := f.Node(1)
-	const journal = "billing:journal:orders" // which is written and cut in one script
+	const journal = "billing:{}:journal:orders" // which is written and cut in one script
 	require.Eventually(t, func() bool { return slices.Contains(node.Keys(t), journal) }, patience, poll)
 
 	all, said := doctorFinds(t, f.URLs())

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/cmd/tenure/internal/doctor"
-	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/internal/board"
+	"github.com/tenure-dev/tenure/internal/bulletin"
 )
 
 // What replicas said before they were killed, or before a node voted for them, is no warning. What
@@ -23,8 +24,7 @@ func TestDoctorBelievesFreshCardsOnly(t *testing.T) {
 	q := use(t, f.URLs())
 	say := func(replica string) {
 		text := fmt.Sprintf(`{"v":1,"process":%q,"identity":%[1]q,"nodes":[{"node":%q,"votes":false,"why":"quarantined"}]}`, replica, f.Node(1).Addr())
-		_, err := q.Board().Post(t.Context(), []redlock.Card{{Kind: redlock.ProcessKind, ID: replica, Text: text, Lifetime: redlock.ReportLifetime}}, nil)
-		require.NoError(t, err)
+		require.NoError(t, board.Of(q).Post(t.Context(), []bulletin.Card{{Kind: bulletin.Processes, ID: replica, Text: text, Lifetime: bulletin.ProcessLifetime}}))
 	}
 	for i := range 6 {
 		say(fmt.Sprint("killed-", i))

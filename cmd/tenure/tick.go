@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/robfig/cron/v3"
+	"github.com/tenure-dev/tenure/internal/timetable"
 )
 
 // tick is the time that a run is for. All hosts that are to share one run compute the same.
@@ -37,30 +37,27 @@ func tickOf(text string, now time.Time) (tick, error) {
 		}
 		return checked(tick{at, minKeep})
 	}
-	// Without the blank the parser would panic.
-	if (strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ=")) && !strings.Contains(text, " ") {
-		return tick{}, fmt.Errorf("--tick=%s: a zone and no schedule", quoted(text))
-	}
-	schedule, err := cron.ParseStandard(text)
-	if err != nil {
-		return tick{}, fmt.Errorf("--tick=%s is neither a schedule as in a crontab (%v) nor a time as 2006-01-02T15:04:05Z", quoted(text), err)
-	}
-	if _, relative := schedule.(cron.ConstantDelaySchedule); relative {
+	if strings.HasPrefix(text, "@every") {
 		return tick{}, fmt.Errorf("--tick=%s: every host would begin to count at another time: use --once-per", quoted(text))
 	}
-	at, ok := latest(schedule, now)
+	schedule, err := timetable.New(timetable.Spec{Kind: timetable.Crontab, Text: text, Zone: now.Location()})
+	if err != nil {
+		return tick{}, fmt.Errorf("--tick=%s is neither a schedule as in a crontab, nor a time as 2006-01-02T15:04:05Z: %w", quoted(text), err)
+	}
+	due := schedule.Table(time.Time{}).Next
+	at, ok := latest(due, now)
 	if !ok {
 		return tick{}, fmt.Errorf("--tick=%s: nothing was due in the last five years", quoted(text))
 	}
-	return checked(tick{at, max(minKeep, 2*schedule.Next(at).Sub(at))})
+	return checked(tick{at, max(minKeep, 2*due(at).Sub(at))})
 }
 
-// latest is the last time that a schedule was due. It looks back farther and farther, because
+// latest is the last time that something was due. It looks back farther and farther, because
 // schedules know only what is next.
-func latest(schedule cron.Schedule, now time.Time) (at time.Time, ok bool) {
+func latest(due func(after time.Time) time.Time, now time.Time) (at time.Time, ok bool) {
 	const farthest = 5 * 366 * 24 * time.Hour
 	for back := time.Minute; ; back = min(2*back, farthest) {
-		for next := schedule.Next(now.Add(-back)); !next.IsZero() && !next.After(now); next = schedule.Next(next) {
+		for next := due(now.Add(-back)); !next.IsZero() && !next.After(now); next = due(next) {
 			at, ok = next, true
 		}
 		if ok || back == farthest {

@@ -1,7 +1,6 @@
 // Package bridge is what packages of this module use of a *redlock.Quorum beside what everybody
-// may: a script of their own that all nodes are asked to carry out, only by server processes that
-// were vouched for. Package redlock fills it in. It is no API, and knows nothing of what scripts
-// are for.
+// may: scripts of their own that all nodes are asked to carry out, and channels that are heard.
+// Package redlock fills it in. It is no API, and knows nothing of what scripts are for.
 package bridge
 
 import (
@@ -10,18 +9,27 @@ import (
 	"time"
 )
 
-// Script is a Lua text. It finds its keys and arguments in KEYS and ARGV, and in process the run_id
-// of the server process that it was sent to, by all that is known; an empty text where processes
-// have no restart gate. What it has done counts only on that process. It returns a list of texts,
+// Script is a Lua text. It finds its keys and arguments in KEYS and ARGV. It returns a list of texts,
 // or an error. Lines of comments are not sent.
-type Script struct{ Text string }
+type Script struct {
+	Text string
+	// Gated has it sent to server processes only that were vouched for, and what it has done counts
+	// only there. It finds in process their run_id, by all that is known; an empty text where
+	// processes have no restart gate. Others are for any server that a process may use, also while
+	// it is in quarantine.
+	Gated bool
+}
 
 var scripts []*Script
 
-// NewScript makes a script that all Quorums may send. It is to be called while packages are
+// NewScript makes a gated script that all Quorums may send. It is to be called while packages are
 // initialised.
-func NewScript(text string) *Script {
-	s := &Script{text}
+func NewScript(text string) *Script { return add(&Script{Text: text, Gated: true}) }
+
+// NewUngatedScript makes one that any server may carry out.
+func NewUngatedScript(text string) *Script { return add(&Script{Text: text}) }
+
+func add(s *Script) *Script {
 	scripts = append(scripts, s)
 	return s
 }
@@ -40,7 +48,9 @@ type Question struct {
 	Op, Key string               // for errors and tracers
 	Reads   bool                 // nothing is written: a user who may only read may ask
 	Call    func(node int) *Call // what each node is asked; nil for nothing
-	Decided func([]*Answer) bool // reports whether further answers are not to be waited for; it must not block
+	// Decided reports whether further answers are not to be waited for; it must not block. Nil waits
+	// for all nodes that have not just failed, and for one at least.
+	Decided func([]*Answer) bool
 }
 
 // Answer is that of one node.
@@ -61,12 +71,21 @@ type Quorum interface {
 	RestartGate() bool                            // whether there is one
 	TakesPart() bool                              // or only looks (redlock.WithoutLeases)
 	Now() time.Duration                           // on a clock that never steps and counts a suspend
+	Time() time.Time                              // the median of the servers' clocks, or this process's where that is not known
+	Prefix() string                               // of all names on nodes
 	Name(key, suffix string) (string, error)      // what a key's state is called on nodes; or an *OptionError
 	Address(node int) string                      // for people
 	Vote(node int) error                          // why the node does not vote by the last look, or has not answered since; nil where it does
 	Gates() (opened []uint64, more chan struct{}) // how often each node's gate has opened, 0 while it is shut; closed when one opens
 	Logger() *slog.Logger
 	Background(f func()) (begun bool) // has it run until Close, which waits for it; false on a closed Quorum
+	// Extra is what another package keeps for the Quorum under a key of its own. The first call
+	// makes it; of several at once all may, and one counts.
+	Extra(key any, make func() any) any
+	// Hear has heard called with what nodes publish on a channel: by several goroutines, and for one
+	// node in order. It must not block. Messages may be lost, come twice, and come from anybody who
+	// may publish. Call end, or close the Quorum, to end it.
+	Hear(channel string, heard func(node int, message string)) (end func())
 
 	// Ask asks nodes, and returns when the answers decide or the node timeout has passed. What
 	// answers returns may be more later. The error is that of a closed Quorum, or ctx's own; nodes

@@ -1,5 +1,5 @@
 // Package bulletin has the formats of what schedulers and electors tell people on the board
-// (redlock.Board), and of the orders that they take: JSON objects, in which v is the version. It
+// (package board), and of the orders that they take: JSON objects, in which v is the version. It
 // does no I/O.
 //
 // Whoever may write to the nodes may write anything. Parse functions take any bytes; what does not
@@ -8,17 +8,45 @@
 package bulletin
 
 import (
+	"encoding/json"
 	"time"
 	"unicode/utf8"
-
-	"github.com/tenure-dev/tenure/redlock"
 )
 
 const version = 1
 
+// Card is what a process says of itself, or of what it knows, until it expires. One of the same
+// kind and id takes its place.
+type Card struct {
+	Kind     string        // one of those below
+	ID       string        // whose it is
+	Text     string        // UTF-8
+	Lifetime time.Duration // after which it expires; zero takes it down
+
+	Age   time.Duration // of one that was read: since it was put up on the node that heard it last
+	Nodes int           // that have it
+}
+
+// Entry is what has happened, in a journal.
+type Entry struct {
+	Journal string // its kind, or the kind, a slash, and whose it is
+	Text    string // UTF-8
+	// Class has an entry take the place of the newest one if that is of the same class, and add to
+	// its count. It has no blanks. Empty for none.
+	Class string
+	Most  int           // entries that the journal keeps
+	Keep  time.Duration // for how long the journal is kept when nothing is added any more
+
+	At    time.Time // when it was written; zero to write it with the median of the servers' clocks
+	Count int       // how many of its class followed one another; to write, zero is 1
+	Nodes int       // that have it
+}
+
 // Kinds of cards and of journals. Those of runs and skips are followed by the key of the job, and
 // those of terms by the election.
 const (
+	Processes = "processes"
+
 	Jobs   = "jobs"
 	Runs   = "runs"
 	Skips  = "skips"
@@ -26,27 +54,29 @@ const (
 	Orders = "orders"
 )
 
-// Bounds.
+// Bounds, in bytes and in numbers.
 const (
+	MaxCardText  = 4096
+	MaxID        = 2048 // of a card, and the name of a journal
+	MaxEntryText = 2048
+	MaxClass     = 64
+	MaxEntries   = 400 // of a journal
+
 	keep       = 40 * 24 * time.Hour // a monthly job's last run is still there
 	mostRuns   = 20
 	mostSkips  = 10
 	mostTerms  = 40 // a beginning and an end each
-	mostOrders = 400
+	mostOrders = MaxEntries
 	// JobLifetime is how long the definition of a job stays that no replica has any more.
 	JobLifetime = 30 * time.Minute
+	// TellEvery is how often a process tells what it has to tell.
+	TellEvery = 10 * time.Second
+	// ProcessLifetime is how long the card of a process stays that tells nothing any more.
+	ProcessLifetime = 3 * TellEvery
 	// maxText bounds each text, in bytes. Names by which something is found are not cut: the key
 	// and the name of a job, the target of an order, and what a process lists.
-	maxText  = 256
-	maxID    = 64 // of an order
-	maxClass = 64 // of entries
-)
-
-// About names lists in the card of a process, see redlock.Report.
-const (
-	Running   = "running"   // of Run
-	Elections = "elections" // of Candidacy
-	HasJobs   = "jobs"      // of names
+	maxText = 256
+	maxID   = 64 // of an order
 )
 
 // Job is the definition of a job.
@@ -175,10 +205,10 @@ const (
 // Elected is the event that begins a term. Those that end it are elector.Resigned and elector.Lost.
 const Elected = "elected"
 
-// Process is the card of a process, see redlock.ProcessKind.
+// Process is the card of a process.
 type Process struct {
 	V         int         `json:"v"`
-	Process   string      `json:"process"`
+	Process   string      `json:"process"` // a random name
 	Identity  string      `json:"identity"`
 	Host      string      `json:"host"`
 	PID       int         `json:"pid"`
@@ -196,21 +226,45 @@ type Process struct {
 type NodeSeen struct {
 	Node  string `json:"node"`
 	Votes bool   `json:"votes"`
-	Why   string `json:"why"`
+	Why   string `json:"why,omitempty"` // an error.type
+}
+
+// Card makes the card of a process. Where it is too long, the longest lists are cut.
+func (p Process) Card() Card {
+	p.V = version
+	for {
+		text, err := json.Marshal(p) // of texts, numbers and lists this does not fail
+		if err == nil && len(text) <= MaxCardText {
+			return Card{Kind: Processes, ID: p.Process, Text: string(text), Lifetime: ProcessLifetime}
+		}
+		p.Cut = true
+		switch most := max(len(p.Nodes), len(p.Running), len(p.Elections), len(p.Jobs)); most {
+		case 0:
+			p = Process{V: version, Process: p.Process, Identity: cut(p.Identity, maxText), Cut: true}
+		case len(p.Jobs):
+			p.Jobs = p.Jobs[:most/2]
+		case len(p.Elections):
+			p.Elections = p.Elections[:most/2]
+		case len(p.Running):
+			p.Running = p.Running[:most/2]
+		default:
+			p.Nodes = p.Nodes[:most/2]
+		}
+	}
 }
 
 // Card makes the card of a job. It is not ok for a job whose name or key is too long, or no UTF-8.
-func (j Job) Card() (redlock.Card, bool) {
+func (j Job) Card() (Card, bool) {
 	j.V = version
 	j.Next, j.Within = clean(j.Next), clean(j.Within)
-	text, ok := fit(&j, j.texts(), redlock.MaxCardText)
-	return redlock.Card{Kind: Jobs, ID: j.Key, Text: text, Lifetime: JobLifetime},
-		ok && j.Job != "" && utf8.ValidString(j.Job) && j.Key != "" && len(j.Key) <= redlock.MaxCardID && utf8.ValidString(j.Key)
+	text, ok := fit(&j, j.texts(), MaxCardText)
+	return Card{Kind: Jobs, ID: j.Key, Text: text, Lifetime: JobLifetime},
+		ok && j.Job != "" && utf8.ValidString(j.Job) && j.Key != "" && len(j.Key) <= MaxID && utf8.ValidString(j.Key)
 }
 
 // Entry makes the entry of a run of the job with that key. It is not ok for a key that is too long,
 // or no UTF-8; texts that are too long are shortened.
-func (r Run) Entry(key string) (redlock.Entry, bool) {
+func (r Run) Entry(key string) (Entry, bool) {
 	r.V = version
 	r.clean()
 	return entry(Runs+"/"+key, &r, r.texts(), "", mostRuns)
@@ -218,7 +272,7 @@ func (r Run) Entry(key string) (redlock.Entry, bool) {
 
 // Entry makes the entry of skips, which the next of its reason takes the place of. It is ok as that
 // of a run is.
-func (s Skip) Entry(key string, count int) (redlock.Entry, bool) {
+func (s Skip) Entry(key string, count int) (Entry, bool) {
 	s.V, s.Tick = version, clean(s.Tick)
 	e, ok := entry(Skips+"/"+key, &s, s.texts(), class(s.Reason), mostSkips)
 	e.Count = count
@@ -226,7 +280,7 @@ func (s Skip) Entry(key string, count int) (redlock.Entry, bool) {
 }
 
 // Entry makes the entry of a beginning or an end. It is ok as that of a run is.
-func (t Term) Entry(election string) (redlock.Entry, bool) {
+func (t Term) Entry(election string) (Entry, bool) {
 	t.V, t.Election, t.At = version, election, clean(t.At)
 	return entry(Terms+"/"+election, &t, t.texts(), "", mostTerms)
 }
@@ -234,7 +288,7 @@ func (t Term) Entry(election string) (redlock.Entry, bool) {
 // Entry makes the entry of an order, or of what came of it. It is not ok for an id that is none. An
 // order is for its target only, so that it is not ok either for one that is too long, or no UTF-8;
 // that of what came of it is shortened.
-func (o Order) Entry() (redlock.Entry, bool) {
+func (o Order) Entry() (Entry, bool) {
 	o.V, o.Within = version, within(o.Within)
 	if o.Run != nil {
 		r := *o.Run
@@ -251,8 +305,8 @@ func (o Order) Entry() (redlock.Entry, bool) {
 	return e, ok && valid
 }
 
-func entry(journal string, value any, texts []*string, class string, most int) (redlock.Entry, bool) {
-	text, ok := fit(value, texts, redlock.MaxEntryText)
-	return redlock.Entry{Journal: journal, Text: text, Class: class, Most: most, Keep: keep},
-		ok && len(journal) <= redlock.MaxCardID && utf8.ValidString(journal)
+func entry(journal string, value any, texts []*string, class string, most int) (Entry, bool) {
+	text, ok := fit(value, texts, MaxEntryText)
+	return Entry{Journal: journal, Text: text, Class: class, Most: most, Keep: keep},
+		ok && len(journal) <= MaxID && utf8.ValidString(journal)
 }

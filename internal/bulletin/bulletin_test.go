@@ -37,59 +37,59 @@ var (
 // docs/stability.md says. What is made is read back.
 func TestFormats(t *testing.T) {
 	type made struct {
-		entry redlock.Entry
+		entry Entry
 		ok    bool
 	}
 	day := 24 * time.Hour
-	make := func(e redlock.Entry, ok bool) made { return made{e, ok} }
+	make := func(e Entry, ok bool) made { return made{e, ok} }
 	for name, test := range map[string]struct {
 		is   made
-		want redlock.Entry
+		want Entry
 		read func(string) (any, bool)
 		back any
 	}{
 		"run": {
 			make(fullRun.Entry("job/report")),
-			redlock.Entry{Journal: "runs/job/report", Most: 20, Keep: 40 * day, Text: `{"v":1,"job":"report","tick":1780000000000,"by":"host-1",` +
+			Entry{Journal: "runs/job/report", Most: 20, Keep: 40 * day, Text: `{"v":1,"job":"report","tick":1780000000000,"by":"host-1",` +
 				`"began":1780000000123,"took":4567,"outcome":"failed","error":"timeout","attempt":2,"why":"late","token":18446744073709551615,` +
 				`"trace":"0af7651916cd43dd8448eb211c80319c","order":"ID"}`},
 			reads(ParseRun), fullRun,
 		},
 		"short run": {
 			make(Run{By: "me"}.Entry("k")),
-			redlock.Entry{Journal: "runs/k", Most: 20, Keep: 40 * day, Text: `{"v":1,"by":"me","began":0,"token":0}`},
+			Entry{Journal: "runs/k", Most: 20, Keep: 40 * day, Text: `{"v":1,"by":"me","began":0,"token":0}`},
 			reads(ParseRun), Run{V: 1, By: "me"},
 		},
 		"skip": {
 			make(fullSkip.Entry("job/report", 3)),
-			redlock.Entry{Journal: "skips/job/report", Class: "paused", Count: 3, Most: 10, Keep: 40 * day,
+			Entry{Journal: "skips/job/report", Class: "paused", Count: 3, Most: 10, Keep: 40 * day,
 				Text: `{"v":1,"job":"report","tick":1780000000000,"reason":"paused","by":"host-1","held":"ann"}`},
 			reads(ParseSkip), fullSkip,
 		},
 		"short skip": {
 			make(Skip{Reason: "missed"}.Entry("k", 1)),
-			redlock.Entry{Journal: "skips/k", Class: "missed", Count: 1, Most: 10, Keep: 40 * day, Text: `{"v":1,"tick":0,"reason":"missed","by":""}`},
+			Entry{Journal: "skips/k", Class: "missed", Count: 1, Most: 10, Keep: 40 * day, Text: `{"v":1,"tick":0,"reason":"missed","by":""}`},
 			reads(ParseSkip), Skip{V: 1, Reason: "missed"},
 		},
 		"term": {
 			make(fullTerm.Entry("jobs")),
-			redlock.Entry{Journal: "terms/jobs", Most: 40, Keep: 40 * day,
+			Entry{Journal: "terms/jobs", Most: 40, Keep: 40 * day,
 				Text: `{"v":1,"election":"jobs","term":7,"by":"host-1","event":"lost","reason":"expired","at":1780000000000}`},
 			reads(ParseTerm), fullTerm,
 		},
 		"short term": {
 			make(Term{Event: Elected}.Entry("e")),
-			redlock.Entry{Journal: "terms/e", Most: 40, Keep: 40 * day, Text: `{"v":1,"election":"e","term":0,"by":"","event":"elected","at":0}`},
+			Entry{Journal: "terms/e", Most: 40, Keep: 40 * day, Text: `{"v":1,"election":"e","term":0,"by":"","event":"elected","at":0}`},
 			reads(ParseTerm), Term{V: 1, Election: "e", Event: "elected"},
 		},
 		"order": {
 			make(Order{ID: "ID", Kind: Pause, By: "ann"}.Entry()),
-			redlock.Entry{Journal: "orders", Most: 400, Keep: 40 * day, Text: `{"v":1,"id":"ID","kind":"pause","by":"ann"}`},
+			Entry{Journal: "orders", Most: 400, Keep: 40 * day, Text: `{"v":1,"id":"ID","kind":"pause","by":"ann"}`},
 			reads(ParseOrder), Order{V: 1, ID: "ID", Kind: Pause, By: "ann"},
 		},
 		"answer": {
 			make(fullOrder.Entry()),
-			redlock.Entry{Journal: "orders", Most: 400, Keep: 40 * day, Text: `{"v":1,"id":"ID","kind":"run_now","target":"report","number":9,"by":"host-1",` +
+			Entry{Journal: "orders", Most: 400, Keep: 40 * day, Text: `{"v":1,"id":"ID","kind":"run_now","target":"report","number":9,"by":"host-1",` +
 				`"why":"a customer waits","within":10000,"result":"refused","detail":"overlap","run":{"by":"host-2","began":1780000000123,"token":8}}`},
 			reads(ParseOrder), fullOrder,
 		},
@@ -105,7 +105,7 @@ func TestFormats(t *testing.T) {
 
 	card, ok := fullJob.Card()
 	require.True(t, ok)
-	require.Equal(t, redlock.Card{Kind: "jobs", ID: "job/report", Lifetime: 30 * time.Minute, Text: `{"v":1,"job":"report","key":"job/report",` +
+	require.Equal(t, Card{Kind: "jobs", ID: "job/report", Lifetime: 30 * time.Minute, Text: `{"v":1,"job":"report","key":"job/report",` +
 		`"schedule":"0 * * * *","zone":"Europe/Berlin","program":"billing","election":"jobs","delivery":"at most once","catch_up":"last",` +
 		`"overlap":"skip","next":1780000000000,"within":1000,"by":"host-1","orders":true}`}, card)
 	job, ok := ParseJob(card.Text)
@@ -178,7 +178,7 @@ func TestWhatIsNone(t *testing.T) {
 	}
 	for name, p := range parsers {
 		texts := append(slices.Clone(common), own[name]...)
-		texts = append(texts, p.text+strings.Repeat(" ", redlock.MaxCardText))
+		texts = append(texts, p.text+strings.Repeat(" ", MaxCardText))
 		for _, text := range texts {
 			got, ok := p.parse(text)
 			require.False(t, ok, "%s: %.80s", name, text)
@@ -289,12 +289,12 @@ func TestLongNamesAreShortened(t *testing.T) {
 }
 
 // requireShortened requires texts that are the beginnings of what they were, and not empty.
-func requireShortened(t *testing.T, e redlock.Entry, whole string, texts ...string) {
+func requireShortened(t *testing.T, e Entry, whole string, texts ...string) {
 	t.Helper()
-	require.LessOrEqual(t, len(e.Text), redlock.MaxEntryText)
+	require.LessOrEqual(t, len(e.Text), MaxEntryText)
 	whole = strings.ToValidUTF8(whole, "?")
 	if len(whole) > 1 {
-		require.Greater(t, len(e.Text), redlock.MaxEntryText/8, "not more than has to be")
+		require.Greater(t, len(e.Text), MaxEntryText/8, "not more than has to be")
 	}
 	for _, text := range texts {
 		require.NotEmpty(t, text)
@@ -356,7 +356,7 @@ func TestClassesAndKeys(t *testing.T) {
 		require.Equal(t, want, e.Class, "%q", reason)
 	}
 	for key, want := range map[string]bool{
-		"k": true, strings.Repeat("k", redlock.MaxKeyLength): true, strings.Repeat("k", redlock.MaxCardID): false, "\xff": false, "a/\x00 {b}": true,
+		"k": true, strings.Repeat("k", redlock.MaxKeyLength): true, strings.Repeat("k", MaxID): false, "\xff": false, "a/\x00 {b}": true,
 	} {
 		_, ok := Run{By: "me"}.Entry(key)
 		require.Equal(t, want, ok, "%.20q", key)
@@ -366,7 +366,7 @@ func TestClassesAndKeys(t *testing.T) {
 		require.Equal(t, want, ok, "%.20q", key)
 	}
 	for i, job := range []Job{
-		{Key: "k"}, {Job: "j"}, {Job: "\xff", Key: "k"}, {Job: "j", Key: "\xff"}, {Job: "j", Key: strings.Repeat("k", redlock.MaxCardID+1)},
+		{Key: "k"}, {Job: "j"}, {Job: "\xff", Key: "k"}, {Job: "j", Key: "\xff"}, {Job: "j", Key: strings.Repeat("k", MaxID+1)},
 		{Job: strings.Repeat("\x01", 1024), Key: "k"},
 	} {
 		_, ok := job.Card()

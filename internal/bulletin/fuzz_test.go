@@ -21,7 +21,7 @@ func FuzzParse(f *testing.F) {
 	}
 	for _, seed := range []string{
 		"", "null", "{}", "[]", "\xff", `{"v":1e3}`, `{"V":1,"BY":"me","ID":"i","kind":"k","run":{"by":"me","attempt":-1}}`, `{"v":1,"run":null,"id":"i","kind":"k"}`,
-		`{"v":9223372036854775807,"by":"me","tick":-9223372036854775808,"took":9223372036854775807}`, strings.Repeat("[", redlock.MaxCardText),
+		`{"v":9223372036854775807,"by":"me","tick":-9223372036854775808,"took":9223372036854775807}`, strings.Repeat("[", MaxCardText),
 		`{"v":1,"nodes":[{},null],"running":[null,{"by":"me"}],"elections":[null,{"since":-1}],"jobs":[null,""]}`, `{"v":1,"jobs":{}}`,
 	} {
 		f.Add(seed)
@@ -130,7 +130,7 @@ func requireRun(t *testing.T, r *Run) {
 
 func requireClass(t *testing.T, class string) {
 	t.Helper()
-	require.LessOrEqual(t, len(class), maxClass)
+	require.LessOrEqual(t, len(class), MaxClass)
 	require.NotEqual(t, "-", class)
 	require.Empty(t, strings.Trim(class, "!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~"))
 }
@@ -212,13 +212,13 @@ func FuzzMade(f *testing.F) {
 		job := Job{V: 1, Job: name, Key: key, Schedule: word, Zone: other, Program: by, Delivery: word, CatchUp: other, Overlap: by, Next: at, Within: at, By: by, Orders: flag}
 		if card, ok := job.Card(); ok {
 			require.Equal(t, key, card.ID)
-			require.LessOrEqual(t, len(card.Text), redlock.MaxCardText)
+			require.LessOrEqual(t, len(card.Text), MaxCardText)
 			j, ok := ParseJob(card.Text)
 			require.True(t, ok)
 			require.Equal(t, name, j.Job)
 			shorten(job.texts())
 			job.Next, job.Within = clean(at), clean(at)
-			if room(name)+room(key)+4*room(by)+2*room(word)+2*room(other) < redlock.MaxCardText-300 {
+			if room(name)+room(key)+4*room(by)+2*room(word)+2*room(other) < MaxCardText-300 {
 				require.Equal(t, job, j)
 			}
 		}
@@ -226,11 +226,11 @@ func FuzzMade(f *testing.F) {
 }
 
 // requireSame requires that what was read is what was written, if that was not too long for it.
-func requireSame[T any](t *testing.T, e redlock.Entry, read bool, want, got T) {
+func requireSame[T any](t *testing.T, e Entry, read bool, want, got T) {
 	t.Helper()
-	require.LessOrEqual(t, len(e.Text), redlock.MaxEntryText)
+	require.LessOrEqual(t, len(e.Text), MaxEntryText)
 	require.True(t, utf8.ValidString(e.Text))
-	if whole := jsonOf(t, want); read && len(whole) <= redlock.MaxEntryText {
+	if whole := jsonOf(t, want); read && len(whole) <= MaxEntryText {
 		require.Equal(t, want, got)
 	}
 }

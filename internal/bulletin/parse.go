@@ -3,8 +3,6 @@ package bulletin
 import (
 	"encoding/json"
 	"unicode/utf8"
-
-	"github.com/tenure-dev/tenure/redlock"
 )
 
 // shorten has texts that were read fit.
@@ -104,7 +102,7 @@ func ParseProcess(text string) (p Process, ok bool) {
 
 // decode reads JSON that is not longer than any that this package makes.
 func decode(text string, to any) bool {
-	return len(text) <= redlock.MaxCardText && utf8.ValidString(text) && json.Unmarshal([]byte(text), to) == nil
+	return len(text) <= MaxCardText && utf8.ValidString(text) && json.Unmarshal([]byte(text), to) == nil
 }
 
 // maxTime is a time in milliseconds far in the future, that time.Time can hold: the year 2223. As

@@ -16,7 +16,7 @@ func class(reason string) string {
 		}
 		return r
 	}, reason)
-	if word = cut(word, maxClass); word == "-" {
+	if word = cut(word, MaxClass); word == "-" {
 		return ""
 	}
 	return word

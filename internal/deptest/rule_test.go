@@ -42,14 +42,13 @@ func visitDirectories(t *testing.T, root string) {
 func layered() Graph {
 	const miniredis, inside = "github.com/alicebob/miniredis/v2", module + "/redlock/internal"
 	const wire, node, vote = inside + "/wire", inside + "/node", inside + "/vote"
-	const waitqueue, membership, clocks, board = inside + "/waitqueue", inside + "/membership", inside + "/clocks", inside + "/board"
-	const joblog, timetable = module + "/internal/joblog", module + "/scheduler/internal/timetable"
+	const waitqueue, membership, clocks = inside + "/waitqueue", inside + "/membership", inside + "/clocks"
+	const joblog, timetable = module + "/internal/joblog", module + "/internal/timetable"
 	return Graph{
-		module + "/redlock":             {"context", module + "/internal/clock", waitqueue, membership, clocks, board, node, vote, wire},
+		module + "/redlock":             {"context", module + "/internal/clock", waitqueue, membership, clocks, node, vote, wire},
 		membership:                      {module + "/internal/clock", node, vote, wire},
 		waitqueue:                       {node, wire},
 		clocks:                          {module + "/internal/clock", node, wire},
-		board:                           {wire},
 		node:                            {module + "/internal/clock", wire},
 		vote:                            {module + "/internal/clock", wire},
 		wire:                            {module + "/internal/resp"},
@@ -142,7 +141,7 @@ func TestRulesCover(t *testing.T) {
 		{scheduler, inProcess, true},
 		{scheduler, "pgregory.net/rapid", true},
 		{module + "/internal/joblog", redlock, true},
-		{scheduler + "/internal/timetable", gocron, true},
+		{module + "/internal/timetable", gocron, true},
 		{module + "/otel", "go.uber.org/goleak", true},
 		{module + "/otel", inProcess, true}, // through it, miniredis
 		{quickstart, valkeytest, true},

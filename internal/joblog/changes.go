@@ -27,7 +27,7 @@ func Adopt(r Record, d Definition, now time.Time) (Record, Table) {
 	if r.Words == d.Words && !r.Since.IsZero() {
 		return r, d.Table(r.Since)
 	}
-	since := later(now, r.Cursor.Add(time.Millisecond)).UTC().Truncate(time.Millisecond)
+	since := Later(now, r.Cursor.Add(time.Millisecond)).UTC().Truncate(time.Millisecond)
 	t := d.Table(since)
 	r.Words, r.Since, r.Runs, r.Next = d.Words, since, 0, time.Time{}
 	if _, chain := t.(Chain); chain {
@@ -73,7 +73,7 @@ func Begin(r Record, t Table, p Policy, v Verdict, g Grant) Record {
 	}
 	r = r.settle(v.Cursor)
 	if c, chain := t.(Chain); chain && !c.FromEnd() {
-		r = r.follow(t, later(g.At, v.Tick))
+		r = r.follow(t, Later(g.At, v.Tick))
 	}
 	return r
 }
@@ -149,7 +149,7 @@ func (r Record) Backfill(from, to, now time.Time) (Record, bool) {
 
 // filled moves the backfill beyond a tick, and ends it behind its last.
 func (r Record) filled(t Table, tick time.Time) Record {
-	r.Fill.From, r.Fill.Begun = later(r.Fill.From, tick.UTC()), 0
+	r.Fill.From, r.Fill.Begun = Later(r.Fill.From, tick.UTC()), 0
 	if r.Fill.next(t).IsZero() {
 		r.Fill = Fill{}
 	}
@@ -171,7 +171,7 @@ func (f Fill) next(t Table) time.Time {
 
 // settle moves the cursor on, and drops what it has passed.
 func (r Record) settle(cursor time.Time) Record {
-	r.Cursor = later(r.Cursor, cursor.UTC())
+	r.Cursor = Later(r.Cursor, cursor.UTC())
 	if !r.Queued.After(r.Cursor) {
 		r.Queued = time.Time{}
 	}
@@ -194,7 +194,7 @@ func (r Record) follow(t Table, run time.Time) Record {
 // because there may be earlier ticks that are owed.
 func (r Record) cameBeside(t Table, p Policy) Record {
 	l, s := newTicks(r, t, p), Span{From: r.Run.Began, To: earlier(r.Run.Began.Add(r.Run.Took), r.Run.Ended)}
-	final := last(l.ofTable, later(l.cursor, s.From.Add(-1)), s.To)
+	final := last(l.ofTable, Later(l.cursor, s.From.Add(-1)), s.To)
 	if final.IsZero() {
 		return r
 	}

@@ -2,7 +2,8 @@ package joblog
 
 import "time"
 
-func later(a, b time.Time) time.Time {
+// Later is the later of two times.
+func Later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
@@ -31,7 +32,7 @@ type ticks struct {
 func newTicks(r Record, t Table, p Policy) ticks {
 	l := ticks{table: t, policy: p, record: r, cursor: r.Cursor, full: p.Limit > 0 && r.Runs >= p.Limit}
 	if p.Delivery == AtMostOnce {
-		l.cursor = later(l.cursor, r.Again.Tick) // granted while the job was delivered at least once
+		l.cursor = Later(l.cursor, r.Again.Tick) // granted while the job was delivered at least once
 	} else if r.Again.Tick.After(l.cursor) {
 		l.again = r.Again.Tick
 	}
@@ -49,7 +50,7 @@ func (l ticks) ofTable(after time.Time) time.Time {
 	case chain:
 		at = l.record.Next
 	default:
-		at = l.table.Next(later(after, l.table.From()))
+		at = l.table.Next(Later(after, l.table.From()))
 	}
 	if !at.After(after) {
 		return time.Time{}

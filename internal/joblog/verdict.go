@@ -83,7 +83,7 @@ func (v *Verdict) offer(l ticks, tick, now, next time.Time) {
 func (v *Verdict) when(r Record, now, next time.Time) {
 	rested := now
 	if v.Attempt > 1 && r.Run.Tick.Equal(v.Tick) && r.Run.Outcome != Stopped {
-		if from := later(r.Run.Began, r.Run.Ended); !from.After(now) {
+		if from := Later(r.Run.Began, r.Run.Ended); !from.After(now) {
 			rested = from.Add(rest(v.Attempt - 1))
 		}
 	}
@@ -102,8 +102,8 @@ func rest(attempts int) time.Duration { return min(time.Second<<min(attempts-1, 
 // bounds are the times up to which ticks are paused or settled, and up to which they are too old
 // unless they do not age.
 func (l ticks) bounds(now time.Time) (settled, old time.Time) {
-	settled = later(l.cursor, l.policy.Floor)
-	return settled, later(settled, now.Add(-l.policy.age()-1))
+	settled = Later(l.cursor, l.policy.Floor)
+	return settled, Later(settled, now.Add(-l.policy.age()-1))
 }
 
 // choose returns the tick that is to be run of those that are due; zero if there is none.
@@ -157,7 +157,7 @@ func (l ticks) left(before, now time.Time) (left []Left) {
 	}
 	for at := l.next(l.cursor); !at.IsZero() && !at.After(until); {
 		reason, end := l.reason(at, now)
-		end = later(at, last(l.next, at.Add(-1), earlier(end, until)))
+		end = Later(at, last(l.next, at.Add(-1), earlier(end, until)))
 		if n := len(left); n > 0 && left[n-1].Reason == reason {
 			left[n-1].Last = end
 		} else {

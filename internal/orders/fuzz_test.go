@@ -26,13 +26,13 @@ func FuzzTaker(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var asked []bulletin.Order
-		taker := &Taker{Logger: slog.New(slog.DiscardHandler), busy: make(map[string]bool), ctx: t.Context(), cancel: func() {}}
+		taker := &Taker{Logger: slog.New(slog.DiscardHandler), busy: make(map[string]bool), ctx: t.Context(), cancel: func() {}, unhear: func() {}}
 		taker.Accept = func(o bulletin.Order) (func(context.Context) bulletin.Order, bool) {
 			asked = append(asked, o)
 			return func(context.Context) bulletin.Order { return bulletin.Order{} }, len(asked) > 1
 		}
 		for range 3 {
-			taker.hear(redlock.Entry{Text: text})
+			taker.hear(bulletin.Entry{Text: text})
 		}
 		taker.Close()
 		require.Empty(t, taker.busy)

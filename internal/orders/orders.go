@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
@@ -64,7 +65,7 @@ func Taken(ctx context.Context, q *redlock.Quorum, o bulletin.Order, by string) 
 	if e, ok := o.Entry(); ok {
 		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 		defer cancel()
-		_, _ = q.Board().Post(ctx, nil, []redlock.Entry{e}) // the answer says it again
+		_ = board.Of(q).Post(ctx, nil, e) // the answer says it again
 	}
 }
 
@@ -75,7 +76,7 @@ type Taker struct {
 	Accept func(bulletin.Order) (carryOut func(context.Context) bulletin.Order, ok bool)
 	Logger *slog.Logger
 
-	q      *redlock.Quorum
+	board  board.Board
 	ctx    context.Context
 	cancel context.CancelFunc
 	unhear func()
@@ -91,16 +92,14 @@ type Taker struct {
 // that a journal has it once.
 type answer struct {
 	id    string
-	entry redlock.Entry
+	entry bulletin.Entry
 }
 
 // Start begins to take orders. Close ends that.
-func (t *Taker) Start(q *redlock.Quorum) error {
-	t.q, t.busy = q, make(map[string]bool)
+func (t *Taker) Start(q *redlock.Quorum) {
+	t.board, t.busy = board.Of(q), make(map[string]bool)
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	unhear, err := q.Board().Hear(bulletin.Orders, t.hear)
-	t.unhear = unhear
-	return err
+	t.unhear = t.board.Hear(bulletin.Orders, t.hear)
 }
 
 // Close takes no more orders, tells those that are carried out to end, and waits for them.
@@ -108,14 +107,12 @@ func (t *Taker) Close() {
 	t.mu.Lock()
 	t.closed = true
 	t.mu.Unlock()
-	if t.unhear != nil {
-		t.unhear()
-	}
+	t.unhear()
 	t.cancel()
 	t.work.Wait()
 }
 
-func (t *Taker) hear(e redlock.Entry) {
+func (t *Taker) hear(e bulletin.Entry) {
 	o, ok := bulletin.ParseOrder(e.Text)
 	if !ok || o.Result != "" {
 		return
@@ -187,7 +184,7 @@ func (t *Taker) done(id string) {
 func (t *Taker) tell(a answer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), answerTimeout)
 	defer cancel()
-	if _, err := t.q.Board().Post(ctx, nil, []redlock.Entry{a.entry}); err != nil {
+	if err := t.board.Post(ctx, nil, a.entry); err != nil {
 		t.Logger.WarnContext(ctx, "the answer to an order was not heard", "id", a.id, "error", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/orders"
 	"github.com/tenure-dev/tenure/redlock"
@@ -112,7 +113,7 @@ func (r *taker) start(t *testing.T, q *redlock.Quorum) {
 		r.took = append(r.took, o)
 		return func(ctx context.Context) bulletin.Order { return r.carryOut(ctx, o) }, true
 	}}
-	require.NoError(t, r.Start(q))
+	r.Start(q)
 	t.Cleanup(r.Close)
 	time.Sleep(time.Second) // it hears
 }
@@ -146,12 +147,10 @@ func give(t *testing.T, q *redlock.Quorum, given ...bulletin.Order) {
 	}
 }
 
-func post(t *testing.T, q *redlock.Quorum, e redlock.Entry) {
+func post(t *testing.T, q *redlock.Quorum, e bulletin.Entry) {
 	t.Helper()
 	e.At = time.Now()
-	n, err := q.Board().Post(t.Context(), nil, []redlock.Entry{e})
-	require.NoError(t, err)
-	require.Equal(t, 3, n)
+	require.NoError(t, board.Of(q).Post(t.Context(), nil, e))
 	synctest.Wait()
 	time.Sleep(100 * time.Millisecond)
 }
@@ -159,7 +158,7 @@ func post(t *testing.T, q *redlock.Quorum, e redlock.Entry) {
 // answers are those in the journal, by id.
 func answers(t *testing.T, q *redlock.Quorum) map[string][]bulletin.Order {
 	t.Helper()
-	entries, err := q.Board().Journal(t.Context(), bulletin.Orders, redlock.MaxEntries)
+	entries, err := board.Of(q).Journal(t.Context(), bulletin.Orders, bulletin.MaxEntries)
 	require.NoError(t, err)
 	found := make(map[string][]bulletin.Order)
 	for _, e := range entries {
@@ -193,13 +192,11 @@ func TestTakerRepeatsItsAnswer(t *testing.T) {
 
 		fleet.Node(0).FlushAll()
 		var heard atomic.Int64
-		stop, err := operator.Board().Hear(bulletin.Orders, func(e redlock.Entry) {
+		defer board.Of(operator).Hear(bulletin.Orders, func(e bulletin.Entry) {
 			if o, ok := bulletin.ParseOrder(e.Text); ok && o.Result != "" {
 				heard.Add(1)
 			}
-		})
-		require.NoError(t, err)
-		defer stop()
+		})()
 		time.Sleep(time.Second)
 		for range 3 {
 			give(t, operator, o)
@@ -299,7 +296,7 @@ func TestWhatIsNotTaken(t *testing.T) {
 			"", "null", "{}", `"run_now"`, `[{"v":1}]`, `{"v":1,"id":"x"}`, `{"v":1,"kind":"run_now"}`, `{"v":"1","id":"x","kind":"run_now"}`,
 			`{"v":0,"id":"x","kind":"run_now","within":1000}`, `{"v":1,"id":"x","kind":"run_now","within":1e300}`,
 		} {
-			post(t, q, redlock.Entry{Journal: bulletin.Orders, Text: text, Most: 400, Keep: time.Hour})
+			post(t, q, bulletin.Entry{Journal: bulletin.Orders, Text: text, Most: 400, Keep: time.Hour})
 		}
 		require.Zero(t, r.timesAsked())
 
@@ -311,7 +308,7 @@ func TestWhatIsNotTaken(t *testing.T) {
 
 		newer, err := json.Marshal(map[string]any{"v": 2, "id": "newer", "kind": "run_now", "by": "ann", "within": 1000, "more": []int{1}})
 		require.NoError(t, err)
-		post(t, q, redlock.Entry{Journal: bulletin.Orders, Text: string(newer), Most: 400, Keep: time.Hour})
+		post(t, q, bulletin.Entry{Journal: bulletin.Orders, Text: string(newer), Most: 400, Keep: time.Hour})
 		require.Equal(t, []string{"newer"}, r.taken())
 	})
 }
@@ -371,7 +368,7 @@ func TestTakerOfAClosedQuorum(t *testing.T) {
 		require.Less(t, time.Since(began), time.Second)
 
 		late := &orders.Taker{Logger: quiet}
-		require.NoError(t, late.Start(q))
+		late.Start(q)
 		late.Close()
 	})
 }

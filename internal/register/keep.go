@@ -41,30 +41,14 @@ func Keep(ctx context.Context, q *redlock.Quorum, registers ...Register) {
 	}
 }
 
-// keepers are those of all Quorums that are not closed and have one.
-var keepers = struct {
-	sync.Mutex
-
-	of map[*redlock.Quorum]*keeper // guarded by the mutex
-}{of: make(map[*redlock.Quorum]*keeper)}
+type keeperKey struct{}
 
 // keeperOf is that of a Quorum, which it begins with the first call.
 func keeperOf(q *redlock.Quorum, b bridge.Quorum) *keeper {
-	keepers.Lock()
-	defer keepers.Unlock()
-	k := keepers.of[q]
-	if k == nil {
-		k = &keeper{q: b, closed: q.Closed(), wake: make(chan struct{}, 1), kept: make(map[Register]*kept)}
-		begun := b.Background(func() {
-			k.run()
-			keepers.Lock()
-			defer keepers.Unlock()
-			delete(keepers.of, q)
-		})
-		if begun {
-			keepers.of[q] = k
-		}
-	}
+	k := b.Extra(keeperKey{}, func() any {
+		return &keeper{q: b, closed: q.Closed(), wake: make(chan struct{}, 1), kept: make(map[Register]*kept)}
+	}).(*keeper)
+	k.begins.Do(func() { b.Background(k.run) })
 	return k
 }
 
@@ -73,6 +57,7 @@ type keeper struct {
 	q      bridge.Quorum
 	closed <-chan struct{}
 	wake   chan struct{} // capacity 1
+	begins sync.Once     // run
 
 	mu   sync.Mutex
 	kept map[Register]*kept // guarded by mu

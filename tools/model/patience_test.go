@@ -4,4 +4,4 @@ package model
 
 // patience is how many seconds a search may have taken that docs/model.md tells of: make model has
 // more, and searches all.
-const patience = 6
+const patience = 3

@@ -30,26 +30,3 @@ func TestSlow(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(began), delay)
 	require.NoError(t, r.Close())
 }
-
-func TestEtcd(t *testing.T) {
-	child, endpoint, err := place.StartEtcd()
-	require.NoError(t, err)
-	t.Cleanup(child.Kill)
-	c := rival.Config{Etcd: endpoint, TTL: 5 * time.Second}
-	a, err := rival.Etcd.Open(c)
-	require.NoError(t, err)
-	b, err := rival.Etcd.Open(c)
-	require.NoError(t, err)
-	held, err := a.Try(t.Context(), "k")
-	require.NoError(t, err)
-	_, err = b.Try(t.Context(), "k")
-	require.Error(t, err)
-	require.NoError(t, held.Release(t.Context()))
-	held, err = b.Acquire(t.Context(), "k")
-	require.NoError(t, err)
-	require.NoError(t, held.Release(t.Context()))
-	require.NoError(t, a.Close())
-	require.NoError(t, b.Close())
-	var done struct{}
-	require.NoError(t, child.Result(&done))
-}

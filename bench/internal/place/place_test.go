@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(place.Variable) != "" {
-		os.Exit(place.RunChild(map[string]place.Role{place.EtcdRole: place.ServeEtcd, "echo": echo, "fail": fail}))
+		os.Exit(place.RunChild(map[string]place.Role{"echo": echo, "fail": fail}))
 	}
 	goleak.VerifyTestMain(m,
 		// toxiproxy leaves goroutines behind, see package cluster of tools/harness.

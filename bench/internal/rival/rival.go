@@ -43,10 +43,9 @@ type Keeper interface {
 // Config is what a Rival works with.
 type Config struct {
 	URLs   []string              `json:"urls"`
-	Etcd   string                `json:"etcd"` // endpoint
 	TTL    time.Duration         `json:"ttl"`
 	Tracer redlock.AcquireTracer `json:"-"` // Tenure only
-	Sent   *Sent                 `json:"-"` // counts what is sent, if it is set; not for etcd
+	Sent   *Sent                 `json:"-"` // counts what is sent, if it is set
 }
 
 // Kind is a library and a way to use it.
@@ -59,8 +58,7 @@ type Kind struct {
 	Waits   bool // Acquire works
 	// ByHand means that the caller extends each lock, from a goroutine of its own.
 	ByHand bool
-	// Key is the name on its servers of a key that was locked, on which the lock expires; nil if
-	// there is none.
+	// Key is the name on its servers of a key that was locked, on which the lock expires.
 	Key  func(key string) string
 	Open func(Config) (Rival, error)
 }
@@ -69,7 +67,6 @@ type Kind struct {
 const (
 	AllServers = "5"
 	OneServer  = "1"
-	OneEtcd    = "1 etcd"
 )
 
 func same(key string) string { return key }
@@ -98,12 +95,11 @@ var (
 	Redislock   = &Kind{Name: "redislock", Module: "github.com/bsm/redislock", Servers: OneServer, Waits: true, ByHand: true, Key: same, Open: openRedislock}
 	Valkeylock  = &Kind{Name: "valkeylock", Module: valkeyModule, Servers: OneServer, Waits: true,
 		Key: func(key string) string { return "valkeylock:0:" + key }, Open: openValkeylock}
-	Etcd = &Kind{Name: "etcd Mutex", Module: "go.etcd.io/etcd/client/v3", Servers: OneEtcd, Waits: true, Open: openEtcd}
 )
 
 // All are the rivals in the order of the tables.
 func All() []*Kind {
-	return []*Kind{Floor, Mimic, Batcher, Merger, Oracle, Tenure, Redsync, RedsyncFast, RedsyncGo, Redislock, Valkeylock, Etcd}
+	return []*Kind{Floor, Mimic, Batcher, Merger, Oracle, Tenure, Redsync, RedsyncFast, RedsyncGo, Redislock, Valkeylock}
 }
 
 // Named returns the rival of that name.

@@ -26,9 +26,6 @@ const ttl = 5 * time.Second
 func TestRivalsLock(t *testing.T) {
 	fleet := valkeytest.Start(t, 5, valkeytest.WithAge(time.Hour))
 	for _, k := range append(rival.All(), rival.Observed()[1:]...) {
-		if k == rival.Etcd {
-			continue // see package place
-		}
 		t.Run(k.Name, func(t *testing.T) {
 			open := func() rival.Rival {
 				r, err := k.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})

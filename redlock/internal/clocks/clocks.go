@@ -23,9 +23,8 @@ import (
 
 // Config is what Clocks need to know.
 type Config struct {
-	Nodes, Need int                          // how many there are, and how many are a quorum
-	Skew        func() time.Duration         // how far clocks may be apart, which others may widen
-	Judged      func(i int, why *wire.Fault) // a clock is wrong, or with nil right again; it may take its time, and ask
+	Nodes, Need int                  // how many there are, and how many are a quorum
+	Skew        func() time.Duration // how far clocks may be apart, which others may widen
 }
 
 // Clocks are those of the servers, as this process knows them. They are safe for concurrent use.
@@ -65,11 +64,10 @@ func New(cfg Config) *Clocks {
 		wrong: make([]*wire.Fault, cfg.Nodes), changed: make(chan struct{})}
 }
 
-// Sampled takes over what is known of a node's clock, and returns what is wrong with it; nil for
-// nothing.
-func (c *Clocks) Sampled(i int, w node.Watch) *wire.Fault {
+// Sampled takes over what is known of a node's clock.
+func (c *Clocks) Sampled(i int, w node.Watch) {
 	c.mu.Lock()
-	var judged []judgement
+	defer c.mu.Unlock()
 	news := !c.known[i].Known
 	c.known[i] = w
 	if c.all == 0 {
@@ -77,29 +75,11 @@ func (c *Clocks) Sampled(i int, w node.Watch) *wire.Fault {
 	}
 	if news || w.At >= c.due {
 		c.due = w.At.Add(compareEvery)
-		judged = c.compare(w.At)
+		c.compare(w.At)
 	}
 	if news {
 		close(c.changed)
 		c.changed = make(chan struct{})
-	}
-	wrong := c.wrong[i]
-	c.mu.Unlock()
-	c.announce(judged)
-	return wrong
-}
-
-// judgement is one of a node's clock that is news.
-type judgement struct {
-	node int
-	why  *wire.Fault // nil for that it is right again
-}
-
-// announce tells of judgements. Called without a lock: whoever is told may take its time, and other
-// nodes are not to wait for that.
-func (c *Clocks) announce(judged []judgement) {
-	for _, j := range judged {
-		c.cfg.Judged(j.node, j.why)
 	}
 }
 
@@ -187,20 +167,15 @@ func (c *Clocks) LeadOfEach(now clock.Instant) []*time.Duration {
 
 // Tell takes over what a node knows of its clock, from processes that were sure of the median.
 func (c *Clocks) Tell(i int, lead *time.Duration, now clock.Instant) {
-	c.announce(c.take(i, lead, now))
-}
-
-// take is Tell without those who are told.
-func (c *Clocks) take(i int, lead *time.Duration, now clock.Instant) []judgement {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if was := c.leads[i]; was == lead || was != nil && lead != nil && *was == *lead {
-		return nil
+		return
 	}
 	c.leads[i] = lead
 	close(c.changed)
 	c.changed = make(chan struct{})
-	return c.compare(now)
+	c.compare(now)
 }
 
 // Time returns between which times the median is now, as durations since 1970. It is not known
@@ -295,24 +270,20 @@ func (c *Clocks) UsualLead() time.Duration { return 2*c.cfg.Skew() + compareEver
 // MostLead is by how much a counter may lead that is followed at all.
 const MostLead = wire.MaxLead + compareEvery
 
-// compare finds out whose clock is wrong, and returns what has changed. Called with mu held.
-func (c *Clocks) compare(now clock.Instant) (judged []judgement) {
+// compare finds out whose clock is wrong. Called with mu held.
+func (c *Clocks) compare(now clock.Instant) {
 	lower, upper := c.median(now)
 	c.middle.Store(&lower)
 	if lower.known < len(c.known) && now < c.all {
-		return nil
+		return
 	}
 	for i := range c.known {
 		var why *wire.Fault
 		if b, ok := c.bounds(i, now); ok && lower.known > 1 {
 			why = c.judge(b.Lo-lower.Hi, upper.Lo-b.Hi, &lower)
 		}
-		was := c.wrong[i]
-		if c.wrong[i] = why; (was == nil) != (why == nil) {
-			judged = append(judged, judgement{i, why})
-		}
+		c.wrong[i] = why
 	}
-	return judged
 }
 
 // judge returns what is wrong with a clock that is so much ahead of the lower median, and behind

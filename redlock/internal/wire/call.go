@@ -22,15 +22,14 @@ const (
 	ExtendMany
 	Release
 	Observe
-	Post  // tells people
-	Cards // reads what was told
-	Journal
 	Join
 	Leave
 	Trial
 	Belong // with what servers a process uses the node
 	Guest  // a script of another package of this module, see package bridge
 	GuestReading
+	GuestAnywhere // such a script, which any server process may carry out
+	ReadingAnywhere
 	Info // the server tells about itself
 	Time // the server's clock
 	ops
@@ -59,8 +58,6 @@ type Call struct {
 	Turn      string // release, leave: for how long the key is reserved for the next one, in ms; empty to call nobody
 	Channel   string // release, leave, trial: what the names of channels begin with
 
-	Notice  *Notice  // post, cards, journal
-	Last    *Last    // release: an entry that it makes
 	Members []string // belong: see Membership
 	Guest   *bridge.Call
 
@@ -97,7 +94,6 @@ type More struct {
 	Each    string        // for extensions of many: a digit for each lease, '1' if it was extended
 	Info    *ServerInfo   // for Info
 	Members *Members      // for Belong
-	Told    *Told         // for Cards and Journal
 	Guest   []string      // for Guest: what its script returned
 	Trial   []error       // for Trial: what came of each of Trials; nil where that worked
 }
@@ -150,23 +146,22 @@ var table [ops]row
 
 func init() {
 	table = [ops]row{
-		Acquire:      {name: "acquire", script: load("acquire"), counted: true, gated: true, grants: true, keys: lockAndFences, args: acquireArgs, answer: acquireAnswer},
-		Agree:        {name: "agree", script: load("agree"), counted: true, gated: true, keys: lockAndFences, args: agreeArgs, answer: flagAnswer},
-		Extend:       {name: "extend", script: load("extend"), counted: true, keys: lockAndFences, args: extendArgs, answer: extendAnswer},
-		ExtendMany:   {name: "extend", script: load("extend_many"), counted: true, keys: manyKeys, args: manyArgs, answer: manyAnswer},
-		Release:      {name: "release", script: load("release"), frees: true, outlast: true, keys: releaseKeys, args: releaseArgs, answer: flagAnswer},
-		Observe:      {name: "observe", script: load("observe"), reads: true, keys: lockKey, args: noArgs, answer: observeAnswer},
-		Post:         {name: "post", script: load("post"), outlast: true, keys: noticeKeys, args: noticeArgs, answer: flagAnswer},
-		Cards:        {name: "observe", script: load("cards"), outlast: true, reads: true, keys: noticeKeys, args: noticeArgs, answer: cardsAnswer},
-		Journal:      {name: "observe", script: load("journal"), outlast: true, reads: true, keys: noticeKeys, args: noticeArgs, answer: journalAnswer},
-		Join:         {name: "join", script: load("join"), outlast: true, keys: lockAndFences, args: joinArgs, answer: flagAnswer},
-		Leave:        {name: "leave", script: load("leave"), outlast: true, keys: lockKey, args: leaveArgs, answer: flagAnswer},
-		Trial:        {name: "trial", script: load("trial"), probe: true, keys: trialKeys, args: trialArgs, answer: trialAnswer},
-		Belong:       {name: "belong", script: load("belong"), outlast: true, keys: membersKey, args: membersArgs, answer: membersAnswer},
-		Guest:        {name: "guest", guest: true, counted: true, gated: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
-		GuestReading: {name: "guest", guest: true, counted: true, gated: true, reads: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
-		Info:         {name: "observe", command: InfoCommand, probe: true, answer: infoAnswer},
-		Time:         {name: "observe", command: TimeCommand, probe: true, answer: timeAnswer},
+		Acquire:         {name: "acquire", script: load("acquire"), counted: true, gated: true, grants: true, keys: lockAndFences, args: acquireArgs, answer: acquireAnswer},
+		Agree:           {name: "agree", script: load("agree"), counted: true, gated: true, keys: lockAndFences, args: agreeArgs, answer: flagAnswer},
+		Extend:          {name: "extend", script: load("extend"), counted: true, keys: lockAndFences, args: extendArgs, answer: extendAnswer},
+		ExtendMany:      {name: "extend", script: load("extend_many"), counted: true, keys: manyKeys, args: manyArgs, answer: manyAnswer},
+		Release:         {name: "release", script: load("release"), frees: true, outlast: true, keys: lockKey, args: releaseArgs, answer: flagAnswer},
+		Observe:         {name: "observe", script: load("observe"), reads: true, keys: lockKey, args: noArgs, answer: observeAnswer},
+		Join:            {name: "join", script: load("join"), outlast: true, keys: lockAndFences, args: joinArgs, answer: flagAnswer},
+		Leave:           {name: "leave", script: load("leave"), outlast: true, keys: lockKey, args: leaveArgs, answer: flagAnswer},
+		Trial:           {name: "trial", script: load("trial"), probe: true, keys: trialKeys, args: trialArgs, answer: trialAnswer},
+		Belong:          {name: "belong", script: load("belong"), outlast: true, keys: membersKey, args: membersArgs, answer: membersAnswer},
+		Guest:           {name: "guest", guest: true, counted: true, gated: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
+		GuestReading:    {name: "guest", guest: true, counted: true, gated: true, reads: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
+		GuestAnywhere:   {name: "guest", guest: true, outlast: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
+		ReadingAnywhere: {name: "guest", guest: true, outlast: true, reads: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
+		Info:            {name: "observe", command: InfoCommand, probe: true, answer: infoAnswer},
+		Time:            {name: "observe", command: TimeCommand, probe: true, answer: timeAnswer},
 	}
 }
 

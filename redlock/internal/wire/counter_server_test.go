@@ -27,6 +27,13 @@ func sharing(op Op, key, slot, hint string) *Call {
 
 func ownerOf(key string) string { return "owner of " + key + "/AAAAAAAAAAAAAAAAAAAAAA" }
 
+func number(t testing.TB, n *valkeytest.Node, words ...string) int64 {
+	t.Helper()
+	got, err := n.Do(t, words...).AsInt64()
+	require.NoError(t, err)
+	return got
+}
+
 // textOf is what a server has there.
 func textOf(t *testing.T, n *valkeytest.Node, command ...string) string {
 	t.Helper()

@@ -62,7 +62,7 @@ func (n *slotSet) clash(calls []*Call, last int) bool {
 // isPaired reports whether the call is an acquisition or a release that pairs.lua can do.
 func (c *Call) isPaired() bool {
 	if c.Op.Frees() {
-		return c.Keep == "0" && c.Last == nil
+		return c.Keep == "0"
 	}
 	return c.Op.Grants()
 }

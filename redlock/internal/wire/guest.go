@@ -1,13 +1,30 @@
 package wire
 
+// GuestOp is the operation of a script of another package.
+func GuestOp(gated, reads bool) Op {
+	switch {
+	case gated && reads:
+		return GuestReading
+	case gated:
+		return Guest
+	case reads:
+		return ReadingAnywhere
+	}
+	return GuestAnywhere
+}
+
 func guestKeys(c *Call, to []string) []string { return append(to, c.Guest.Keys...) }
 
 func guestArgs(c *Call, target *Target, to []string) []string {
-	process := ""
-	if target != nil {
-		process = target.Process
+	to = append(to, c.Guest.Args...)
+	switch {
+	case !c.Guest.Script.Gated:
+		return to
+	case target == nil:
+		return append(to, "")
+	default:
+		return append(to, target.Process)
 	}
-	return append(append(to, c.Guest.Args...), process)
 }
 
 // guestAnswer reads what a script of another package returns: a list of texts.

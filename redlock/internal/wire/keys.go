@@ -36,41 +36,11 @@ func slotOf(key string) uint32 {
 	return (h>>14 ^ h) % slots
 }
 
-// What follows a prefix in the names that stand for no key. Kinds follow the last two, and a kind
-// of journals any text.
+// What follows a prefix in the names that stand for no key.
 const (
-	fences   = ":fences"
-	members  = ":members"
-	cards    = ":cards"
-	journals = ":journal"
+	fences  = ":fences"
+	members = ":members"
 )
-
-// kinded are those behind which another prefix would have its names among these.
-var kinded = []string{cards, journals}
-
-// plural is what a kind of names is called to people.
-func plural(name string) string { return strings.TrimSuffix(name[1:], "s") + "s" }
-
-// TakenBy returns another prefix of which a prefix would share names, and what those are for; an
-// empty text if there is none.
-func TakenBy(prefix string) (other, names string) {
-	for _, name := range kinded {
-		if other, ok := strings.CutSuffix(prefix, name); ok && other != "" {
-			return other, plural(name)
-		}
-	}
-	for at := 0; ; at++ {
-		i := strings.Index(prefix[at:], journals+":")
-		if i < 0 {
-			return "", ""
-		}
-		at += i
-		kind, _, named := strings.Cut(prefix[at+len(journals)+1:], "/")
-		if at > 0 && named && !strings.Contains(kind, ":") {
-			return prefix[:at], plural(journals)
-		}
-	}
-}
 
 // NewKeys makes the names of a key.
 func NewKeys(prefix, key string) Keys {

@@ -36,43 +36,6 @@ func TestLongTextsAreToldBriefly(t *testing.T) {
 	seen := ask(t, n.Client(), vouched, &Call{Op: Observe, Keys: &held})[0]
 	require.NoError(t, seen.Err)
 	require.Len(t, seen.More().Owner, 4096)
-
-	name := board.journal("kind/long")
-	entry := Entry{Journal: "kind/long", At: 1, Text: strings.Repeat("t", MaxEntry), Class: strings.Repeat("c", maxClass), Count: 1 << 52, Most: 10, Keep: time.Minute}
-	put(t, n, nil, entry)
-	set("LPUSH", name, "1 2 1 - "+long)
-	require.Equal(t, []string{entry.Text}, texts(entriesOf(t, n, "kind/long", 10)))
-
-	ids, expiries, hash := cardKeys("kind")[0], cardKeys("kind")[1], cardKeys("kind")[2]
-	first, last := Card{Kind: "kind", ID: "a", Text: strings.Repeat("t", MaxCard), Lifetime: time.Minute}, Card{Kind: "kind", ID: strings.Repeat("z", MaxCardID), Text: "z", Lifetime: time.Minute}
-	put(t, n, []Card{first, last})
-	for _, id := range []string{"b" + long, "c" + long, "d"} {
-		set("ZADD", ids, "0", id)
-		set("ZADD", expiries, "9e15", id)
-		set("HSET", hash, id, "1 1 "+long)
-	}
-	all := cardsOf(t, n, "kind", "", 2)
-	require.Len(t, all, 2)
-	require.Equal(t, first.Text, all[0].Text)
-	require.Equal(t, "d", all[1].ID)
-	require.Negative(t, all[1].Lifetime, "it is no card")
-	all = cardsOf(t, n, "kind", "d", 2)
-	require.Len(t, all, 1)
-	require.Equal(t, last.Text, all[0].Text)
-
-	// What is read of them is not what is sent.
-	for _, call := range []*Call{{Op: Cards, Notice: board.ReadCards("kind", "", 10)}, {Op: Journal, Notice: board.ReadJournal("kind/long", 10)}} {
-		answer, err := do(t, n.Client(), vouched, call).ToMessage()
-		require.NoError(t, err)
-		require.Less(t, len(answer.String()), 50_000, call.Op)
-	}
-}
-
-func texts(entries []Entry) (all []string) {
-	for _, e := range entries {
-		all = append(all, e.Text)
-	}
-	return all
 }
 
 // The hash of the counters expires also where nobody was granted a key, and one waited.

@@ -35,7 +35,7 @@ func scriptNames(t *testing.T) (names []string) {
 	for _, file := range files {
 		names = append(names, strings.TrimSuffix(path.Base(file), ".lua"))
 	}
-	require.Greater(t, len(names), 12)
+	require.Greater(t, len(names), 8)
 	return names
 }
 

@@ -3,16 +3,10 @@
 -- none, must not cost the release, hence pcall.
 --
 -- KEYS lock; ARGV 'token owner', turn ms or an empty text to call nobody, what channels begin with;
--- where one of these is needed, keep ms, the owner's own member of the queue or an empty text. With
--- a second key, a journal, what lib/enter.lua takes from at on follows: how the work ended that the
--- lease was for. Returns 1 if the key was the owner's and 0 if not, as texts: to make one of a
--- number costs as much as a command. What is not needed for a lease that nobody waits for is made
--- only where it is.
+-- where one of these is needed, keep ms, the owner's own member of the queue or an empty text.
+-- Returns 1 if the key was the owner's and 0 if not, as texts: to make one of a number costs as
+-- much as a command. What is not needed for a lease that nobody waits for is made only where it is.
 local wait, keep, member = KEYS[1] .. ':wait', ARGV[4] or '0', ARGV[5] or ''
-if KEYS[2] then
---include enter
-  enter(KEYS[2], ARGV[6], ARGV[7], ARGV[8], ARGV[9], tonumber(ARGV[10]), ARGV[11], ARGV[12])
-end
 if member ~= '' then
   redis.pcall('ZREM', wait, member)
 end

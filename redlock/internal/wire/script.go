@@ -115,12 +115,17 @@ func Scripts() []*Script {
 // guests are scripts of other packages, *bridge.Script to *Script; made when they are first needed.
 var guests sync.Map
 
-// guestScript is that of another package: its last argument is the process that it is for.
+// guestScript is that of another package. The last argument of a gated one is the process that it
+// is for.
 func guestScript(s *bridge.Script) *Script {
 	if made, ok := guests.Load(s); ok {
 		return made.(*Script)
 	}
-	made, _ := guests.LoadOrStore(s, newScript("local process = ARGV[#ARGV]\nARGV[#ARGV] = nil\n"+comments.ReplaceAllLiteralString(s.Text, "")))
+	head := ""
+	if s.Gated {
+		head = "local process = ARGV[#ARGV]\nARGV[#ARGV] = nil\n"
+	}
+	made, _ := guests.LoadOrStore(s, newScript(head+comments.ReplaceAllLiteralString(s.Text, "")))
 	return made.(*Script)
 }
 

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,17 +43,17 @@ func TestEveryOperationIsInTheTable(t *testing.T) {
 		require.NotNil(t, r.answer, r.name)
 		require.Equal(t, r.script == nil, r.command != nil || r.guest, r.name)
 		require.Equal(t, r.command != nil, op == Info || op == Time, r.name)
-		require.Equal(t, r.guest, op == Guest || op == GuestReading, r.name)
+		require.Equal(t, r.guest, slices.Contains([]Op{Guest, GuestReading, GuestAnywhere, ReadingAnywhere}, op), r.name)
 		require.Equal(t, r.command != nil, r.keys == nil || r.args == nil, r.name)
 		names[r.name] = append(names[r.name], op)
 	}
 	require.Equal(t, []Op{Extend, ExtendMany}, names["extend"])
-	require.Equal(t, []Op{Observe, Cards, Journal, Info, Time}, names["observe"])
+	require.Equal(t, []Op{Observe, Info, Time}, names["observe"])
 	require.Len(t, names, int(ops)-6)
 }
 
 // What is sent as an operation that only reads is right for a user who may only read, see
-// TestReaderNeedsNoWriteRights.
+// TestReader of package redlock.
 func TestReadingOperations(t *testing.T) {
 	var reading []Op
 	for op := range ops {
@@ -61,7 +62,7 @@ func TestReadingOperations(t *testing.T) {
 			require.False(t, r.grants || r.frees, r.name)
 		}
 	}
-	require.Equal(t, []Op{Observe, Cards, Journal, GuestReading}, reading)
+	require.Equal(t, []Op{Observe, GuestReading, ReadingAnywhere}, reading)
 }
 
 // A script of another package is told for which process it is, behind all else, and is one text for

@@ -94,6 +94,9 @@ func (e *Executor) Install(j *Job, replaces uuid.UUID, shown gocron.Job) error {
 	return nil
 }
 
+// IsDown reports whether Shutdown was called.
+func (e *Executor) IsDown() bool { return isClosed(e.down) }
+
 // Shown is what users see of a job; nil if there is none.
 func (e *Executor) Shown(id uuid.UUID) gocron.Job {
 	if j := e.job(id); j != nil {

@@ -49,6 +49,9 @@ func read(t testing.TB, opts ...gocron.JobOption) *gocronx.Definition {
 	return d
 }
 
+// atOnce is ready.
+func atOnce() error { return nil }
+
 func succeed(context.Context) error { return nil }
 
 // TestThirtyOffers has gocron hear of runs and skips, with all its listeners and monitors.
@@ -78,10 +81,10 @@ func TestThirtyOffers(t *testing.T) {
 		kind := kinds[i%len(kinds)]
 		want := append([]string(nil), kind.told...)
 		if kind.task == nil {
-			require.NoError(t, j.Skip(t.Context(), errSkipped))
+			require.ErrorIs(t, j.Skip(t.Context(), errSkipped), errSkipped)
 		} else {
 			want[2] = fmt.Sprintf(want[2], due.Format(time.RFC3339Nano))
-			require.NoError(t, j.Run(t.Context(), due, kind.task))
+			require.NoError(t, j.Run(t.Context(), due, atOnce, kind.task))
 		}
 		require.Equal(t, want, r.take(len(want)), "offer %d", i)
 	}
@@ -95,7 +98,7 @@ func TestRunThatIsNoTickHasNoDelay(t *testing.T) {
 	r := &recorder{}
 	e := newExecutor(t, r.settings()...)
 	j := install(t, e)
-	require.NoError(t, j.Run(t.Context(), time.Time{}, succeed))
+	require.NoError(t, j.Run(t.Context(), time.Time{}, atOnce, succeed))
 	require.Equal(t, []string{"registered job", "started job", "running job", "timed job", "counted job []: success",
 		"timed job: success, <nil>", "completed job", "took its time job"}, r.take(8))
 }
@@ -110,7 +113,7 @@ func TestMonitorsSeeWhatUsersSee(t *testing.T) {
 	require.Same(t, shown, e.Shown(j.ID()))
 	require.False(t, j.IsRemoved())
 	j.Register()
-	require.NoError(t, j.Run(t.Context(), time.Now(), succeed))
+	require.NoError(t, j.Run(t.Context(), time.Now(), atOnce, succeed))
 	require.NoError(t, e.Gocron().RemoveJob(j.ID()))
 	requireRemoved(t, e, j)
 	require.Nil(t, e.Shown(j.ID()))
@@ -134,10 +137,10 @@ func TestLockWithoutAnOffer(t *testing.T) {
 func TestNothingIsOfferedAfterShutdown(t *testing.T) {
 	e := newExecutor(t)
 	j := install(t, e)
-	require.NoError(t, j.Run(t.Context(), time.Time{}, succeed))
+	require.NoError(t, j.Run(t.Context(), time.Time{}, atOnce, succeed))
 	require.NoError(t, e.Shutdown(t.Context()))
 	require.NoError(t, e.Shutdown(t.Context()))
-	require.ErrorIs(t, j.Run(t.Context(), time.Time{}, succeed), gocronx.ErrStopped)
+	require.ErrorIs(t, j.Run(t.Context(), time.Time{}, atOnce, succeed), gocronx.ErrStopped)
 	require.ErrorIs(t, j.Skip(t.Context(), errSkipped), gocronx.ErrStopped)
 	_, err := place(e, read(t), j.ID())
 	require.ErrorIs(t, err, gocronx.ErrStopped)
@@ -146,27 +149,27 @@ func TestNothingIsOfferedAfterShutdown(t *testing.T) {
 // gocron alone lets a panic end the process if no listener is for it.
 func TestPanicWithoutListeners(t *testing.T) {
 	e := newExecutor(t)
-	require.NoError(t, install(t, e).Run(t.Context(), time.Time{}, func(context.Context) error { panic("alas") }))
+	require.NoError(t, install(t, e).Run(t.Context(), time.Time{}, atOnce, func(context.Context) error { panic("alas") }))
 }
 
 func TestOffersEnd(t *testing.T) {
 	e := newExecutor(t)
 	parent, end := context.WithCancelCause(t.Context())
 	j := install(t, e, gocron.WithContext(parent))
-	require.NoError(t, j.Run(t.Context(), time.Time{}, succeed))
+	require.NoError(t, j.Run(t.Context(), time.Time{}, atOnce, succeed))
 
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errSkipped)
 	for range 50 {
-		require.ErrorIs(t, j.Run(ctx, time.Time{}, succeed), errSkipped)
+		require.ErrorIs(t, j.Run(ctx, time.Time{}, atOnce, succeed), errSkipped)
 	}
 	end(errFailed)
-	require.ErrorIs(t, j.Run(t.Context(), time.Time{}, succeed), errFailed)
+	require.ErrorIs(t, j.Run(t.Context(), time.Time{}, atOnce, succeed), errFailed)
 
 	removed := install(t, e)
 	require.NoError(t, e.Gocron().RemoveJob(removed.ID()))
 	requireRemoved(t, e, removed)
-	require.ErrorIs(t, removed.Run(t.Context(), time.Time{}, succeed), gocron.ErrJobNotFound)
+	require.ErrorIs(t, removed.Run(t.Context(), time.Time{}, atOnce, succeed), gocron.ErrJobNotFound)
 	require.ErrorIs(t, removed.Skip(t.Context(), errSkipped), gocron.ErrJobNotFound)
 }
 
@@ -175,13 +178,13 @@ func TestListenerThatRefusesARun(t *testing.T) {
 	e := newExecutor(t, r.settings()...)
 	j := install(t, e, r.listeners())
 	r.take(1)
-	require.NoError(t, j.Run(t.Context(), time.Now(), func(context.Context) error { r.tell("task"); return nil }))
+	require.NoError(t, j.Run(t.Context(), time.Now(), atOnce, func(context.Context) error { r.tell("task"); return nil }))
 	told := r.take(5)
 	require.Equal(t, "failed job: it failed", told[len(told)-1])
 	require.NotContains(t, told, "task")
 
 	r.refuse = nil
-	require.NoError(t, j.Run(t.Context(), time.Now(), func(context.Context) error { r.tell("task"); return nil }))
+	require.NoError(t, j.Run(t.Context(), time.Now(), atOnce, func(context.Context) error { r.tell("task"); return nil }))
 	require.Contains(t, r.take(12), "task")
 }
 
@@ -205,11 +208,11 @@ func TestGocronTimesNothing(t *testing.T) {
 	require.Equal(t, id, j.ID())
 	require.Equal(t, []string{"tag"}, j.Tags())
 	for range 3 {
-		require.NoError(t, j.Run(t.Context(), time.Time{}, func(context.Context) error {
+		require.NoError(t, j.Run(t.Context(), time.Time{}, atOnce, func(context.Context) error {
 			last, err := j.LastRunStartedAt()
 			require.NoError(t, err)
 			require.WithinDuration(t, time.Now(), last, time.Minute, "it is the begin")
-			return j.Run(t.Context(), time.Time{}, succeed) // also within another
+			return j.Run(t.Context(), time.Time{}, atOnce, succeed) // also within another
 		}))
 	}
 	next, err := j.NextRun()
@@ -235,8 +238,8 @@ func TestUpdate(t *testing.T) {
 	second.Register()
 	require.Equal(t, first.ID(), second.ID())
 	requireRemoved(t, e, first)
-	require.ErrorIs(t, first.Run(t.Context(), time.Time{}, succeed), gocron.ErrJobNotFound)
-	require.NoError(t, second.Run(t.Context(), time.Time{}, succeed))
+	require.ErrorIs(t, first.Run(t.Context(), time.Time{}, atOnce, succeed), gocron.ErrJobNotFound)
+	require.NoError(t, second.Run(t.Context(), time.Time{}, atOnce, succeed))
 	require.Equal(t, []string{"registered job", "unregistered job", "registered second"}, r.take(10)[:3])
 
 	id := uuid.New()
@@ -244,7 +247,7 @@ func TestUpdate(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, id, third.ID())
 	requireRemoved(t, e, second)
-	require.NoError(t, third.Run(t.Context(), time.Time{}, succeed))
+	require.NoError(t, third.Run(t.Context(), time.Time{}, atOnce, succeed))
 	require.Len(t, e.Gocron().Jobs(), 1)
 }
 
@@ -254,7 +257,7 @@ func TestTaskHasTheContextOfTheJob(t *testing.T) {
 	j := install(t, e, gocron.WithContext(context.WithValue(t.Context(), key{}, "value")))
 	began, ended := make(chan struct{}), make(chan error)
 	go func() {
-		ended <- j.Run(t.Context(), time.Time{}, func(ctx context.Context) error {
+		ended <- j.Run(t.Context(), time.Time{}, atOnce, func(ctx context.Context) error {
 			if ctx.Value(key{}) != "value" {
 				t.Error("it has not the values of the user's context")
 			}

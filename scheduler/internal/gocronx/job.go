@@ -36,10 +36,15 @@ func (j *Job) Register() { j.executor.monitor.JobRegistered(j.shown) }
 // IsRemoved reports whether gocron has removed the job, or replaced it.
 func (j *Job) IsRemoved() bool { return isClosed(j.removed) }
 
-// Run has gocron run the job once: it calls listeners and monitors, and between them task in place
-// of the job's. due is the tick's time, which JobSchedulingDelay is told; zero if it is none. Run
-// returns nil when gocron has done with it, whether or not a BeforeJobRunsSkipIfBeforeFuncErrors
-// has kept task from being called, and whatever becomes of ctx once gocron has begun.
+// Run has gocron run the job once: it calls ready, and once that has returned nil listeners and
+// monitors, and between them task in place of the job's. due is the tick's time, which
+// JobSchedulingDelay is told; zero if it is none. Run returns nil when gocron has done with it,
+// whether or not a BeforeJobRunsSkipIfBeforeFuncErrors has kept task from being called, and whatever
+// becomes of ctx once gocron has begun.
+//
+// ready is called within gocron's Lock: it may wait, which keeps nothing of gocron's waiting but
+// this run, so gocron can be asked ahead of a due time. AfterLockError and monitors hear of its
+// error as of a skip, and Run returns it.
 //
 // Otherwise gocron has not begun the run and will not: the error is the cause of ctx or of the
 // job's parent context, ErrStopped, or gocron.ErrJobNotFound. While gocron is busy it is asked
@@ -48,29 +53,30 @@ func (j *Job) IsRemoved() bool { return isClosed(j.removed) }
 // task gets gocron's context of the job, which ends when the job is removed and the Executor is
 // shut down, and returns or panics as gocron is to hear it: gocron recovers a panic. It must not
 // call runtime.Goexit. Several runs may go on at a time.
-func (j *Job) Run(ctx context.Context, due time.Time, task func(ctx context.Context) error) error {
-	o := &offer{job: j, due: due, task: task, taken: make(chan struct{}), ended: make(chan struct{})}
+func (j *Job) Run(ctx context.Context, due time.Time, ready func() error, task func(ctx context.Context) error) error {
+	o := &offer{job: j, due: due, ready: ready, task: task, taken: make(chan struct{}), ended: make(chan struct{})}
 	if err := j.offer(ctx, o); err != nil {
 		return err
 	}
 	<-o.ended
-	return nil
+	return o.err
 }
 
 // Skip has gocron hear of a run that is not to be: of reason, by AfterLockError, and of a skip, by
-// monitors. It returns nil when gocron has called Lock for it, and the errors of Run.
+// monitors. It returns reason when gocron has called Lock for it, else the errors of Run.
 func (j *Job) Skip(ctx context.Context, reason error) error {
-	return j.offer(ctx, &offer{job: j, skip: reason, taken: make(chan struct{})})
+	return j.Run(ctx, time.Time{}, func() error { return reason }, nil)
 }
 
-// offer is what the next call of Lock returns.
+// offer is what the next call of Lock is for.
 type offer struct {
 	job   *Job
 	due   time.Time
-	task  func(context.Context) error // of a run
-	skip  error                       // or what Lock returns
-	taken chan struct{}               // closed by Lock
-	ended chan struct{}               // closed by Unlock; of a run
+	ready func() error
+	task  func(context.Context) error
+	taken chan struct{} // closed by Lock
+	ended chan struct{} // closed when gocron has done with it
+	err   error         // of ready, before ended
 
 	decided atomic.Bool // Lock has taken it, or it was withdrawn
 	passed  sync.Once
@@ -130,9 +136,10 @@ func (d *door) Lock(context.Context, string) (gocron.Lock, error) {
 		return nil, d.job.executor.unoffered(d.job.Definition.Name)
 	}
 	close(o.taken)
-	if o.skip != nil {
+	if o.err = o.ready(); o.err != nil {
 		o.pass()
-		return nil, o.skip
+		close(o.ended)
+		return nil, o.err
 	}
 	return o, nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 
-	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
+	"github.com/tenure-dev/tenure/internal/timetable"
 )
 
 // Option returns an option of NewJob that is none of gocron's: a Reader finds its value and puts it

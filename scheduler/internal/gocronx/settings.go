@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 
-	"github.com/tenure-dev/tenure/scheduler/internal/timetable"
+	"github.com/tenure-dev/tenure/internal/timetable"
 )
 
 // Settings are what options of gocron.NewScheduler set.

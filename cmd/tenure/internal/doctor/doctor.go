@@ -20,6 +20,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -307,7 +308,7 @@ func (e *examination) told(ctx context.Context, c *admin.Client, statuses []redl
 }
 
 // sayAgain is after how long a replica that lives has said again how it sees the nodes.
-const sayAgain = redlock.ReportEvery * 3 / 2
+const sayAgain = bulletin.TellEvery * 3 / 2
 
 const anyAge = time.Hour // a card lives for less
 

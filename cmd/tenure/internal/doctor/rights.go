@@ -56,8 +56,6 @@ var needs = []struct {
 	{"+publish", forWaiters, "PUBLISH CHANNEL x"},
 	{"+subscribe", forWaiters, "SUBSCRIBE CHANNEL"},
 	{"+zrangebylex", forTold, "ZRANGEBYLEX KEY - +"},
-	{"+zrangebyscore", forTold, "ZRANGEBYSCORE KEY 0 0"},
-	{"+hdel", forTold, "HDEL KEY f"},
 	{"+lindex", forTold, "LINDEX KEY 0"},
 	{"+lpush", forTold, ""},
 	{"+lrange", forTold, "LRANGE KEY 0 0"},
@@ -71,7 +69,7 @@ var needs = []struct {
 }
 
 // reader are the rights of a user who only reads, as docs/nodes.md has them.
-var reader = strings.Fields("+ping +info +time +eval_ro +evalsha_ro +get +pttl +zscore +zrangebylex +hget +lrange " +
+var reader = strings.Fields("+ping +info +time +eval_ro +evalsha_ro +get +pttl +zrangebylex +lrange " +
 	"+subscribe +unsubscribe +punsubscribe +sunsubscribe +discard")
 
 const (

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -45,12 +44,12 @@ func TestElect(t *testing.T) {
 	require.Eventually(t, func() bool {
 		leader, err := e.Leader(background)
 		return err == nil && (leader.Payload == "http://a" || leader.Payload == "http://c")
-	}, patience, 10*time.Millisecond)
+	}, patience, poll)
 	j.check(t)
 	for _, s := range []*started{a, c} {
 		require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGKILL))
 	}
-	require.Eventually(t, func() bool { return len(j.survivors(t)) == 0 }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(j.survivors(t)) == 0 }, patience, poll)
 	j.check(t)
 }
 
@@ -60,7 +59,7 @@ func TestElectEnds(t *testing.T) {
 	leader := start(t, command(fleet, j.worker(rolePlain, "leader"), "elect", "api", "--", worker(t)))
 	j.await(t, "leader", "beat", 1)
 	candidate := start(t, command(fleet, j.worker(rolePlain, "candidate"), "elect", "api", "--", worker(t)))
-	require.Eventually(t, func() bool { return caught(candidate.Pid(), syscall.SIGTERM) }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return caught(candidate.Pid(), syscall.SIGTERM) }, patience, poll)
 	require.NoError(t, syscall.Kill(candidate.Pid(), syscall.SIGTERM))
 	require.Equal(t, 143, candidate.code(t), candidate.stderr())
 	require.NoError(t, syscall.Kill(leader.Pid(), syscall.SIGTERM))
@@ -77,7 +76,7 @@ func TestElectAgain(t *testing.T) {
 	require.Eventually(t, func() bool {
 		text, _ := os.ReadFile(file)
 		return strings.Count(string(text), "\n") >= 3
-	}, patience, 10*time.Millisecond)
+	}, patience, poll)
 	require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGTERM))
 	s.code(t)
 	require.Regexp(t, regexp.MustCompile(`the command ended with exit code 9`), s.stderr())

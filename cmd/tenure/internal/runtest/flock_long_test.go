@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -51,7 +50,7 @@ func TestFlockBeside(t *testing.T) {
 			require.Equal(t, 1, flock(nil, "-n", lock, "true").code(t), "the command has the lock now")
 			require.Equal(t, 42, flock(nil, "-n", "-E", "42", lock, "true").code(t))
 			require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-			require.Eventually(t, func() bool { return !lives(pid) }, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return !lives(pid) }, patience, poll)
 			require.NoError(t, s.Kill())
 			require.Zero(t, flock(nil, lock, "true").code(t))
 		})

@@ -2,6 +2,7 @@ package runtest
 
 import (
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -102,7 +103,7 @@ func TestBothKilled(t *testing.T) {
 	require.NoError(t, s.Freeze())
 	require.NoError(t, syscall.Kill(dog, syscall.SIGKILL))
 	require.NoError(t, s.Kill())
-	require.Eventually(t, func() bool { return len(j.survivors(t)) == 0 }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(j.survivors(t)) == 0 }, patience, poll)
 	j.check(t)
 }
 
@@ -139,9 +140,9 @@ func TestForkStorm(t *testing.T) {
 		require.Contains(t, s.stderr(), "cgroup", "what is missing is said")
 	}
 	require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGKILL))
-	require.Eventually(t, func() bool { return len(j.survivors(t)) == 0 }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(j.survivors(t)) == 0 }, patience, poll)
 	j.check(t)
-	require.Eventually(t, func() bool { return len(cgroups(t, s.Pid())) == 0 }, patience, 5*time.Millisecond, "it is removed")
+	require.Eventually(t, func() bool { return len(cgroups(t, s.Pid())) == 0 }, patience, poll, "it is removed")
 }
 
 // cgroups are those that a tenure has made.
@@ -157,4 +158,48 @@ func cgroups(t *testing.T, pid int) []string {
 		}
 	}
 	return found
+}
+
+// roles are what commands do about their end.
+var roles = []string{rolePlain, roleDeaf, roleStops, roleForks, roleSession, roleDaemon}
+
+// neverOutlives has one hold the lease when something happens, and another want it.
+func neverOutlives(t *testing.T, f fault, role string) {
+	t.Helper()
+	fleet, j := valkeytest.Start(t, 3), newJournal(t)
+	s := start(t, command(fleet, j.worker(role, "first"), "run", "lease", "--ttl", "3s", "--", worker(t)))
+	switch role {
+	case roleForks, roleSession, roleDaemon:
+		j.await(t, "first", "begin", 2)
+	case roleStops:
+		j.await(t, "first", "beat", 20)
+	default:
+		j.await(t, "first", "beat", 5)
+	}
+	begin := func() *started {
+		return start(t, command(fleet, j.worker(rolePlain, "second", beatsVariable+"=20"), "run", "lease", "--ttl", "3s", "--", worker(t)))
+	}
+	var second *started
+	if !f.forgets {
+		second = begin()
+	}
+	f.strike(t, s, fleet)
+	require.Eventually(t, func() bool {
+		return !slices.ContainsFunc(j.records(t), func(r record) bool { return r.name[:5] == "first" && lives(r.pid) })
+	}, patience, poll)
+	if f.after != nil {
+		f.after(t, s, fleet)
+	}
+	if f.forgets {
+		second = begin()
+	}
+	require.Equal(t, f.code, s.code(t), s.stderr())
+	require.Contains(t, s.stderr(), f.says)
+	j.await(t, "second", "end", 1)
+	require.Zero(t, second.code(t), second.stderr())
+	t.Logf("the deadline was kept by %v", j.check(t))
+	require.Empty(t, j.survivors(t))
+	if role == rolePlain && f.code == 74 {
+		require.True(t, slices.ContainsFunc(j.records(t), func(r record) bool { return r.kind == "signal-15" }), "it was told")
+	}
 }

@@ -21,6 +21,9 @@ import (
 // patience is for waits that end with an event, on a machine that does other things too.
 const patience = 60 * time.Second
 
+// poll is how often something is looked at: a look at all processes takes the machine some milliseconds.
+const poll = 20 * time.Millisecond
+
 // started is a tenure process.
 type started struct {
 	*child.Child
@@ -115,7 +118,7 @@ func (s *started) watchdog(t *testing.T) int {
 			}
 		}
 		return found != 0
-	}, patience, 5*time.Millisecond)
+	}, patience, poll)
 	return found
 }
 
@@ -198,7 +201,7 @@ func (j *journal) await(t *testing.T, name, kind string, times int) {
 			}
 		}
 		return n >= times
-	}, patience, 5*time.Millisecond, "%s %s", name, kind)
+	}, patience, poll, "%s %s", name, kind)
 }
 
 // check asserts that no worker lived at the deadline that it knew, and that workers with different

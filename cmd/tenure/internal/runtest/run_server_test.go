@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -170,8 +169,8 @@ func TestBrokenErrorStream(t *testing.T) {
 		require.NoError(t, syscall.Kill(dog, syscall.SIGSTOP))
 		f := fields(dog)
 		return !s.Running() || len(f) > 0 && f[0] == "T"
-	}, patience, 5*time.Millisecond)
-	require.Eventually(t, func() bool { f := fields(dog); return !s.Running() || len(f) > 0 && f[0] != "T" }, patience, 5*time.Millisecond)
+	}, patience, poll)
+	require.Eventually(t, func() bool { f := fields(dog); return !s.Running() || len(f) > 0 && f[0] != "T" }, patience, poll)
 	require.True(t, s.Running(), "a line that nobody reads")
 	j.await(t, "first", "beat", len(j.records(t))+10)
 
@@ -208,7 +207,7 @@ func TestSignalForTheStopped(t *testing.T) {
 	j.await(t, "first", "beat", 1)
 	pid := j.records(t)[0].pid
 	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
-	require.Eventually(t, func() bool { f := fields(pid); return len(f) > 0 && f[0] == "T" }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { f := fields(pid); return len(f) > 0 && f[0] == "T" }, patience, poll)
 	require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGTERM))
 	require.Equal(t, 7, s.code(t))
 }
@@ -220,7 +219,7 @@ func TestSignalWhileWaiting(t *testing.T) {
 	j.await(t, "first", "beat", 1)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		s := start(t, command(fleet, nil, "run", "a", "--", "true"))
-		require.Eventually(t, func() bool { return caught(s.Pid(), sig) }, patience, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return caught(s.Pid(), sig) }, patience, poll)
 		require.NoError(t, syscall.Kill(s.Pid(), sig))
 		require.Equal(t, 128+int(sig), s.code(t), s.stderr())
 	}

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -66,7 +65,7 @@ func (term *terminal) await(t *testing.T, text string) {
 		term.mu.Lock()
 		defer term.mu.Unlock()
 		return strings.Contains(term.text.String(), text)
-	}, patience, 5*time.Millisecond, text)
+	}, patience, poll, text)
 }
 
 func (term *terminal) typed(t *testing.T, text string) {

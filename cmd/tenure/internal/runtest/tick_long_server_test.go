@@ -14,7 +14,7 @@ import (
 // Ten hosts run each tick at once, while nodes are killed, frozen and cut: one run a tick, and all
 // exit codes are 0.
 func TestOneRunATick(t *testing.T) {
-	ticks := 30
+	ticks := 12
 	if text := os.Getenv(ticksVariable); text != "" {
 		var err error
 		ticks, err = strconv.Atoi(text)

@@ -1,0 +1,188 @@
+// Package board is what processes of a prefix tell people, on the nodes: cards, which say what is
+// now, and journals, which say what was. Package bulletin has what they say.
+//
+// It is best effort. Each node has what it has heard, readers merge it, and nothing that decides
+// reads any of it. Whoever may write to the nodes may write anything there.
+package board
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/bridge"
+	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+//go:embed post.lua
+var postLua string
+
+//go:embed cards.lua
+var cardsLua string
+
+//go:embed journal.lua
+var journalLua string
+
+var (
+	postScript    = bridge.NewUngatedScript(postLua)
+	cardsScript   = bridge.NewUngatedScript(cardsLua)
+	journalScript = bridge.NewUngatedScript(journalLua)
+)
+
+// Board is that of a Quorum's prefix. It is safe for concurrent use.
+type Board struct {
+	q      bridge.Quorum // nil for that of a nil or zero Quorum
+	quorum *redlock.Quorum
+}
+
+// Of returns the board of a Quorum.
+func Of(q *redlock.Quorum) Board { return Board{bridge.Of(q), q} }
+
+// The braces keep names apart from those of every key and of every other prefix.
+
+func (b Board) cards(kind string) string   { return b.q.Prefix() + ":{}:cards:" + kind }
+func (b Board) journal(name string) string { return b.q.Prefix() + ":{}:journal:" + name }
+func (b Board) channel(kind string) string { return b.q.Prefix() + ":news:" + kind }
+
+// mostAtOnce is how many cards and entries one command has at most. A server does nothing else
+// meanwhile.
+const mostAtOnce = 64
+
+// Post puts up cards and enters entries, on all nodes that this process may use: also on those that
+// are in quarantine. It waits for their answers, at most the node timeout.
+//
+// Errors: *redlock.QuorumError if no node took it, redlock.ErrClosed, or ctx's own error; then some
+// nodes may have it.
+func (b Board) Post(ctx context.Context, cards []bulletin.Card, entries ...bulletin.Entry) error {
+	call := &bridge.Call{Script: postScript}
+	post := func() error {
+		if len(call.Args) == 0 {
+			return nil
+		}
+		_, err := b.ask(ctx, "post", false, call)
+		call = &bridge.Call{Script: postScript}
+		return err
+	}
+	add := func(key string, args ...string) (err error) {
+		if len(call.Keys) == mostAtOnce {
+			err = post()
+		}
+		call.Keys, call.Args = append(call.Keys, key), append(call.Args, args...)
+		return err
+	}
+	if b.q == nil {
+		return redlock.ErrClosed
+	}
+	for _, c := range cards {
+		if err := add(b.cards(c.Kind), "card", escaped.Replace(c.ID), milliseconds(max(c.Lifetime, 0)), c.Text); err != nil {
+			return err
+		}
+	}
+	for _, e := range entries {
+		if e.At.IsZero() {
+			e.At = b.q.Time()
+		}
+		kind, _, _ := strings.Cut(e.Journal, "/")
+		err := add(b.journal(e.Journal), "entry", strconv.FormatInt(max(e.At.UnixMilli(), 0), 10), strconv.Itoa(max(e.Count, 1)),
+			orNone(e.Class), e.Text, strconv.Itoa(e.Most), milliseconds(max(e.Keep, time.Millisecond)), b.channel(kind))
+		if err != nil {
+			return err
+		}
+	}
+	return post()
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// pageSize is how many cards one answer has.
+const pageSize = 50
+
+// Cards reads the cards of a kind, in the order of their ids, a page of 50 at a time, and only if
+// more are asked for. Of a card that nodes have in several versions it yields the youngest. A node
+// that has just gone out of reach costs the node timeout, once. An error ends it:
+// *redlock.QuorumError if no node answered, redlock.ErrClosed, or ctx's own.
+func (b Board) Cards(ctx context.Context, kind string) iter.Seq2[bulletin.Card, error] {
+	return func(yield func(bulletin.Card, error) bool) {
+		for last, from := "", "-"; ; {
+			pages, err := b.pages(ctx, kind, from, "+", pageSize)
+			if err != nil {
+				yield(bulletin.Card{}, err)
+				return
+			}
+			cards, next := merge(pages, last, pageSize)
+			for _, c := range cards {
+				if !yield(c, nil) {
+					return
+				}
+			}
+			if next == "" {
+				return
+			}
+			last, from = next, "("+escaped.Replace(next)+"\x01" // behind whatever has that id
+		}
+	}
+}
+
+// Card reads one card. found is false if no node that answered has it. Errors are those of Cards.
+func (b Board) Card(ctx context.Context, kind, id string) (card bulletin.Card, found bool, err error) {
+	id = escaped.Replace(id)
+	pages, err := b.pages(ctx, kind, "["+id+"\x00", "("+id+"\x01", 1)
+	for _, c := range youngest(pages) {
+		return c, true, nil
+	}
+	return bulletin.Card{}, false, err
+}
+
+// pages reads what each node has of cards between two texts, as ZRANGEBYLEX takes them.
+func (b Board) pages(ctx context.Context, kind, from, to string, most int) (pages []page, err error) {
+	if b.q == nil {
+		return nil, redlock.ErrClosed
+	}
+	answers, err := b.ask(ctx, "observe", true, &bridge.Call{
+		Script: cardsScript, Keys: []string{b.cards(kind)}, Args: []string{from, to, strconv.Itoa(most)},
+	})
+	for _, texts := range answers {
+		pages = append(pages, newPage(kind, texts, most))
+	}
+	return pages, err
+}
+
+// Journal reads the newest entries of a journal, the newest first, at most so many. Errors are
+// those of Cards.
+func (b Board) Journal(ctx context.Context, name string, most int) ([]bulletin.Entry, error) {
+	if b.q == nil {
+		return nil, redlock.ErrClosed
+	}
+	most = max(min(most, bulletin.MaxEntries), 1)
+	answers, err := b.ask(ctx, "observe", true, &bridge.Call{
+		Script: journalScript, Keys: []string{b.journal(name)}, Args: []string{strconv.Itoa(most)},
+	})
+	return entries(name, answers, most), err
+}
+
+// ask asks all nodes, and returns what those say that answer; an error if none does.
+func (b Board) ask(ctx context.Context, op string, reads bool, call *bridge.Call) (said [][]string, err error) {
+	heard, err := b.q.Ask(ctx, &bridge.Question{Op: op, Reads: reads, Call: func(int) *bridge.Call { return call }})
+	if err != nil {
+		return nil, err
+	}
+	answers := heard()
+	e := &redlock.QuorumError{Op: redlock.Op(op), Need: 1, Nodes: len(answers)}
+	for _, a := range answers {
+		var failed *redlock.NodeError
+		if a.Texts != nil {
+			said = append(said, a.Texts)
+		} else if errors.As(a.Err, &failed) {
+			e.Errs = append(e.Errs, failed)
+		}
+	}
+	if len(said) == 0 {
+		return nil, e
+	}
+	return said, nil
+}

@@ -1,0 +1,262 @@
+package timetable
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/joblog"
+)
+
+// Bounds of intervals, and of the time between two due times of a one-time job.
+const (
+	MinInterval = 10 * time.Millisecond
+	MaxSpan     = 10 * 365 * 24 * time.Hour
+)
+
+// OptionError reports an option or an argument that cannot be used, and the bound it broke.
+type OptionError struct {
+	Option string // the option or argument as written in code, such as "WithTTL"
+	Reason string // what is wrong with it and what would be right
+	Err    error  // redlock's or gocron's own error when they refused it; may be nil
+}
+
+func (e *OptionError) Error() string { return "scheduler: " + e.Option + ": " + e.Reason }
+
+// Unwrap returns redlock's or gocron's error, if any.
+func (e *OptionError) Unwrap() error { return e.Err }
+
+// ErrorType returns the stable value "invalid" for the error.type attribute of traces and metrics.
+func (e *OptionError) ErrorType() string { return "invalid" }
+
+// timetable is a schedule that was looked at.
+type timetable struct {
+	spec  Spec
+	words string
+	// base makes the due times that count from a time, without those of Start and AtOnce; nil of a
+	// chain.
+	base func(from time.Time) times
+}
+
+// times are due times: the first one after a time, the zero time if there is none.
+type times func(after time.Time) time.Time
+
+// New looks at a Spec, and returns the definition in canonical words: two that have the same due
+// times have the same words, in whatever way they were written down, and the zone is told by its
+// offsets and not by its name. The program is no part of it. Errors are *OptionError.
+func New(spec Spec) (joblog.Definition, error) {
+	if spec.Zone == nil {
+		spec.Zone = time.UTC
+	}
+	if spec.AtOnce {
+		spec.Start = time.Time{} // as gocron has it
+	}
+	t := &timetable{spec: spec}
+	var err error
+	switch spec.Kind {
+	case Crontab:
+		err = t.newCrontab()
+	case Interval, Random:
+		err = t.newInterval()
+	case Daily, Weekly, Monthly:
+		err = t.newCalendar()
+	case Once:
+		err = t.newOnce()
+	case Own:
+		t.words = "own cron " + spec.Text
+		t.base = func(time.Time) times { return spec.Next }
+	default:
+		err = &OptionError{Option: "definition", Reason: fmt.Sprintf("a schedule of kind %d is not known", spec.Kind)}
+	}
+	if err != nil {
+		return joblog.Definition{}, err
+	}
+	t.bound()
+	return joblog.Definition{Words: t.words, Table: t.table}, nil
+}
+
+// bound adds to the words what all kinds have, and shortens them.
+func (t *timetable) bound() {
+	if t.spec.AtOnce {
+		t.words += ", at once"
+	}
+	for _, end := range []struct {
+		word string
+		at   time.Time
+	}{{"from", t.spec.Start}, {"until", t.spec.Stop}} {
+		if !end.at.IsZero() {
+			t.words += fmt.Sprintf(", %s %s", end.word, instant(end.at))
+		}
+	}
+	t.words = strings.ToValidUTF8(t.words, "?")
+	if len(t.words) > joblog.MaxWords {
+		sum := sha256.Sum256([]byte(t.words))
+		t.words = strings.ToValidUTF8(fmt.Sprintf("%.*s", joblog.MaxWords/2, t.words), "") + fmt.Sprintf("... sha256 %x", sum)
+	}
+}
+
+// instant is a time in words, whatever its zone.
+func instant(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
+
+// table returns the due times if the definition was first made at a time.
+func (t *timetable) table(since time.Time) joblog.Table {
+	since = since.Round(0) // no reading of the monotonic clock
+	b := bounded{since: since, start: t.spec.Start.Round(0), stop: t.spec.Stop, named: t.spec.Kind == Once && len(t.spec.At) > 0}
+	if t.spec.AtOnce {
+		b.once = since
+	}
+	if t.base == nil {
+		return &chain{bounded: b, least: t.spec.Every, most: max(t.spec.Every, t.spec.Most), fromEnd: t.spec.FromEnd}
+	}
+	if b.next = t.base(since); !b.start.IsZero() {
+		b.next = t.base(b.start)
+	}
+	return &b
+}
+
+// bounded are due times with a start and an end.
+type bounded struct {
+	next  times
+	since time.Time
+	start time.Time // due itself, and nothing is before it; zero if there is none
+	once  time.Time // due itself, beside the others; zero if it is none
+	stop  time.Time // nothing is due from it on; zero if there is none
+	named bool      // the definition names its times
+}
+
+func (b *bounded) From() time.Time {
+	switch {
+	case b.named:
+		return time.Time{}
+	case b.start.Equal(b.since), b.once.Equal(b.since):
+		return b.since.Add(-1)
+	}
+	return b.since
+}
+
+func (b *bounded) Next(after time.Time) time.Time {
+	after = after.Round(0)
+	var at time.Time
+	if after.Before(b.start) {
+		at = b.start
+	} else if at = b.next(after); b.once.After(after) && (at.IsZero() || b.once.Before(at)) {
+		at = b.once
+	}
+	return b.end(at)
+}
+
+// end leaves out a time that is not before the end.
+func (b *bounded) end(at time.Time) time.Time {
+	if !b.stop.IsZero() && !at.Before(b.stop) {
+		return time.Time{}
+	}
+	return at
+}
+
+// chain are the due times of a schedule whose runs decide what is next.
+type chain struct {
+	bounded
+	least, most time.Duration
+	fromEnd     bool
+}
+
+// Next returns the first due time of all.
+func (c *chain) Next(time.Time) time.Time {
+	switch {
+	case !c.once.IsZero():
+		return c.end(c.once)
+	case !c.start.Before(c.since):
+		return c.end(c.start)
+	}
+	return c.Follow(c.since)
+}
+
+func (c *chain) FromEnd() bool { return c.fromEnd }
+
+func (c *chain) Follow(run time.Time) time.Time {
+	pause := c.least
+	if c.most > c.least {
+		pause += rand.N(c.most - c.least + 1)
+	}
+	return c.end(run.Add(pause).Round(0).Truncate(time.Millisecond))
+}
+
+// Refuse returns an *OptionError if wrong.
+func Refuse(wrong bool, option, format string, args ...any) error {
+	if !wrong {
+		return nil
+	}
+	return &OptionError{Option: option, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Within refuses a duration that is out of its bounds.
+func Within(option string, d, least, most time.Duration) error {
+	return Refuse(d < least || d > most, option, "%v is not between %v and %v", d, least, most)
+}
+
+func (t *timetable) newInterval() error {
+	s := &t.spec
+	option := "gocron.DurationJob"
+	t.words = fmt.Sprintf("every %v", s.Every)
+	if s.Kind == Random {
+		option = "gocron.DurationRandomJob"
+		t.words = fmt.Sprintf("every %v to %v", s.Every, s.Most)
+		if err := Within(option, s.Most, MinInterval, MaxSpan); err != nil {
+			return err
+		}
+		if s.Most < s.Every {
+			return &OptionError{Option: option, Reason: fmt.Sprintf("the most of %v is below the least of %v", s.Most, s.Every)}
+		}
+	}
+	if s.FromEnd {
+		t.words += " from completion"
+	}
+	if s.Kind == Interval && !s.FromEnd {
+		every := s.Every
+		t.base = func(phase time.Time) times { // equally far apart, without beginning or end
+			return func(after time.Time) time.Time {
+				n := after.Sub(phase) / every
+				if after.Before(phase) && after.Sub(phase)%every != 0 {
+					n--
+				}
+				return phase.Add((n + 1) * every)
+			}
+		}
+	}
+	return Within(option, s.Every, MinInterval, MaxSpan)
+}
+
+func (t *timetable) newOnce() error {
+	if len(t.spec.At) == 0 && !t.spec.AtOnce {
+		return &OptionError{Option: "gocron.OneTimeJob", Reason: "no time is given"}
+	}
+	var at []time.Time
+	for _, time := range t.spec.At {
+		at = append(at, time.Round(0))
+	}
+	slices.SortFunc(at, time.Time.Compare)
+	at = slices.CompactFunc(at, time.Time.Equal)
+	texts := make([]string, len(at))
+	for i := range at {
+		if texts[i] = instant(at[i]); i == 0 {
+			continue
+		}
+		if err := Within("gocron.OneTimeJobStartDateTimes", at[i].Sub(at[i-1]), MinInterval, math.MaxInt64); err != nil {
+			return err
+		}
+	}
+	t.words = strings.TrimSuffix("at "+strings.Join(texts, " "), " ")
+	t.base = func(time.Time) times {
+		return func(after time.Time) time.Time {
+			if n, _ := slices.BinarySearchFunc(at, after.Add(1), time.Time.Compare); n < len(at) {
+				return at[n]
+			}
+			return time.Time{}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+package timetable_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/tenure-dev/tenure/internal/joblog"
+	"github.com/tenure-dev/tenure/internal/timetable"
+)
+
+var noon = date(2026, 3, 2).Add(12 * time.Hour)
+
+// after returns noon and some minutes.
+func after(minutes ...int) (times []time.Time) {
+	for _, n := range minutes {
+		times = append(times, noon.Add(time.Duration(n)*time.Minute))
+	}
+	return times
+}
+
+// The due times of the first hours of a definition that is made at noon, and whether noon is owed.
+func TestTimesOfADefinition(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec timetable.Spec
+		want []time.Time
+		from time.Time
+	}{
+		"interval":                     {interval(20 * time.Minute), after(20, 40, 60), noon},
+		"interval at once":             {timetable.Spec{Kind: timetable.Interval, Every: 20 * time.Minute, AtOnce: true}, after(0, 20, 40), noon.Add(-1)},
+		"interval from a start soon":   {timetable.Spec{Kind: timetable.Interval, Every: 20 * time.Minute, Start: after(5)[0]}, after(5, 25, 45), noon},
+		"interval from a past start":   {timetable.Spec{Kind: timetable.Interval, Every: 20 * time.Minute, Start: after(-25)[0]}, after(15, 35, 55), noon},
+		"interval from just now":       {timetable.Spec{Kind: timetable.Interval, Every: 20 * time.Minute, Start: noon}, after(0, 20, 40), noon.Add(-1)},
+		"interval to an end":           {timetable.Spec{Kind: timetable.Interval, Every: 20 * time.Minute, Stop: after(60)[0]}, after(20, 40), noon},
+		"crontab":                      {cron("*/30 * * * *"), after(30, 60, 90), noon},
+		"crontab at once":              {timetable.Spec{Kind: timetable.Crontab, Text: "*/30 * * * *", AtOnce: true}, after(0, 30, 60), noon.Add(-1)},
+		"crontab from a start":         {timetable.Spec{Kind: timetable.Crontab, Text: "*/30 * * * *", Start: after(40)[0]}, after(40, 60, 90), noon},
+		"crontab to an end":            {timetable.Spec{Kind: timetable.Crontab, Text: "*/30 * * * *", Stop: after(31)[0]}, after(30), noon},
+		"daily":                        {days(1, atTimes("12h10m", "13h")), after(10, 60, 24*60+10), noon},
+		"every second day":             {days(2, atTimes("12h10m", "13h")), after(10, 60, 2*24*60+10), noon},
+		"one-time, in any order":       {once(after(10, -70, 10, 5)...), after(-70, 5, 10), time.Time{}},
+		"one-time at once":             {timetable.Spec{Kind: timetable.Once, AtOnce: true}, after(0), noon.Add(-1)},
+		"the user's own":               {timetable.Spec{Kind: timetable.Own, Next: func(at time.Time) time.Time { return at.Truncate(time.Hour).Add(time.Hour) }}, after(60, 120, 180), noon},
+		"the user's own, with a start": {timetable.Spec{Kind: timetable.Own, Next: func(at time.Time) time.Time { return at.Truncate(time.Hour).Add(time.Hour) }, Start: after(90)[0]}, after(90, 120, 180), noon},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := made(t, tc.spec, noon.In(zone(t, "Europe/Berlin")))
+			_, isChain := table.(joblog.Chain)
+			require.False(t, isChain)
+			require.True(t, tc.from.Equal(table.From()), "%v", table.From())
+			asked := table.From()
+			if asked.IsZero() {
+				asked = noon.Add(-24 * time.Hour)
+			}
+			requireTimes(t, tc.want, nextRuns(table, asked, 3))
+		})
+	}
+}
+
+// An interval is since + n * Every on all replicas, whenever they are asked, with whatever reading.
+func TestIntervalsCountFromSince(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		every := time.Duration(rapid.Int64Range(int64(timetable.MinInterval), int64(timetable.MaxSpan)).Draw(t, "every"))
+		n := rapid.Int64Range(-20, 20).Draw(t, "n") % (int64(100*365*24*time.Hour)/int64(every) + 1)
+		into := time.Duration(rapid.Int64Range(0, int64(every)-1).Draw(t, "into"))
+		since := noon.Add(time.Duration(rapid.Int64Range(0, 1e15).Draw(t, "since")))
+		got := made(t, interval(every), since).Next(since.Add(time.Duration(n)*every + into))
+		require.True(t, since.Add(time.Duration(n+1)*every).Equal(got), "%v", got)
+	})
+}
+
+// A backfill may have times of before the definition was made.
+func TestTimesBeforeSince(t *testing.T) {
+	at := noon.AddDate(0, 0, -4)
+	for _, spec := range []timetable.Spec{days(2, atTimes("13h")), interval(48 * time.Hour), cron("0 13 * * *")} {
+		require.True(t, made(t, spec, noon).Next(at).Before(noon))
+	}
+	require.True(t, made(t, days(2, atTimes("13h")), noon).Next(at).Equal(at.Add(time.Hour)))
+}
+
+func TestChains(t *testing.T) {
+	get := func(spec timetable.Spec) joblog.Chain {
+		c, ok := made(t, spec, noon).(joblog.Chain)
+		require.True(t, ok)
+		return c
+	}
+	fromEnd := interval(time.Hour)
+	fromEnd.FromEnd = true
+	c := get(fromEnd)
+	require.True(t, c.FromEnd())
+	require.Equal(t, noon.Add(time.Hour), c.Next(c.From()))
+	require.Equal(t, noon.Add(3*time.Hour), c.Follow(noon.Add(2*time.Hour)))
+
+	fromEnd.Start = noon.Add(time.Minute)
+	require.Equal(t, fromEnd.Start, get(fromEnd).Next(noon))
+	fromEnd.Start = noon.Add(-time.Minute)
+	require.Equal(t, noon.Add(time.Hour), get(fromEnd).Next(noon))
+	fromEnd.Stop = noon.Add(2 * time.Hour)
+	require.Zero(t, get(fromEnd).Follow(noon.Add(time.Hour)))
+	fromEnd.AtOnce = true
+	c = get(fromEnd)
+	require.Equal(t, noon, c.Next(noon))
+	require.True(t, c.From().Before(noon))
+
+	c = get(random(time.Minute, time.Minute+3*time.Millisecond))
+	require.False(t, c.FromEnd())
+	seen := make(map[time.Duration]bool)
+	for range 1000 {
+		pause := c.Follow(noon).Sub(noon)
+		require.GreaterOrEqual(t, pause, time.Minute)
+		require.LessOrEqual(t, pause, time.Minute+3*time.Millisecond)
+		seen[pause] = true
+	}
+	require.GreaterOrEqual(t, len(seen), 3)
+}
+
+func TestSpecsThatAreRefused(t *testing.T) {
+	nine := atTimes("9h")
+	for option, specs := range map[string][]timetable.Spec{
+		"gocron.CronJob": {
+			cron("0 3 * *"), cron("0 0 25 * * *"), cron("@every 5m"), cron("TZ=Nowhere/None 0 3 * * *"), cron("TZ=UTC CRON_TZ=UTC 0 3 * * *"), cron("TZ=UTC"), cron(""),
+			{Kind: timetable.Crontab, Text: "0 0 3 * * *"}, // a field of seconds
+		},
+		"gocron.DurationJob":              {interval(0), interval(-time.Hour), interval(timetable.MinInterval - 1), interval(timetable.MaxSpan + 1)},
+		"gocron.DurationRandomJob":        {random(time.Millisecond, time.Hour), random(time.Hour, time.Minute), random(time.Hour, timetable.MaxSpan+1)},
+		"gocron.DailyJob":                 {days(0, nine), days(1, nil), days(1, atTimes("24h")), days(1, atTimes("-1h")), days(4000, nine)},
+		"gocron.WeeklyJob":                {weeks(1, nil, nine)},
+		"gocron.MonthlyJob":               {months(1, nil, nine)},
+		"gocron.OneTimeJob":               {once()},
+		"gocron.OneTimeJobStartDateTimes": {once(noon, noon.Add(time.Millisecond))},
+		"definition":                      {{Kind: 99}},
+	} {
+		for _, spec := range specs {
+			_, err := timetable.New(spec)
+			var refused *timetable.OptionError
+			require.ErrorAs(t, err, &refused, "%+v", spec)
+			require.Equal(t, option, refused.Option)
+			require.True(t, strings.HasPrefix(err.Error(), "scheduler: "+option+": "))
+			if option == "gocron.CronJob" && strings.HasPrefix(spec.Text, "0") {
+				require.Error(t, errors.Unwrap(refused), "what the parser says")
+			}
+		}
+	}
+}
+
+// A life is a job that is deployed, and run when it is due.
+func TestDeploys(t *testing.T) {
+	var r joblog.Record
+	var table joblog.Table
+	policy := joblog.Policy{CatchUp: joblog.CatchUpAll, Window: 24 * time.Hour}
+	deploy := func(spec timetable.Spec, now time.Time) {
+		d, err := timetable.New(spec)
+		require.NoError(t, err)
+		r, table = joblog.Adopt(r, d, now)
+	}
+	var runs []time.Time
+	live := func(from time.Time, to time.Time) {
+		for now := from; now.Before(to); now = now.Add(time.Hour) {
+			if v := joblog.Owed(r, table, policy, now); v.Due {
+				runs = append(runs, v.Tick)
+				r = joblog.Begin(r, table, policy, v, joblog.Grant{At: now})
+				r, _ = joblog.End(r, table, policy, joblog.Ending{Outcome: joblog.Succeeded, At: now})
+			}
+		}
+	}
+	start := date(2026, 3, 1)
+	second := func(of timetable.Spec, at string) timetable.Spec {
+		of.Times, of.Start = atTimes(at), start
+		return of
+	}
+	for _, tc := range []struct {
+		name string
+		spec timetable.Spec
+		off  func(day time.Time) bool
+	}{
+		{"days", days(2, nil), func(day time.Time) bool { return daysFrom(start, day)%2 != 0 }},
+		{"weeks", weeks(2, []time.Weekday{0, 1, 2, 3, 4, 5, 6}, nil), func(day time.Time) bool { return daysFrom(start, day)/7%2 != 0 }},
+		{"months", months(2, []int{1, 2, 3, 4}, nil), func(day time.Time) bool { return day.Month()%2 == 0 }},
+	} {
+		r, runs = joblog.Record{}, nil
+		from := start.Add(time.Hour)
+		// Every off day a deploy changes the hour, and the leader stops for three hours.
+		for day := range 90 {
+			now := from.AddDate(0, 0, day)
+			at := "9h"
+			if tc.off(now) || day == 0 {
+				at = []string{"9h", "11h"}[day%2]
+			}
+			deploy(second(tc.spec, at), now)
+			live(now.Add(3*time.Hour), now.AddDate(0, 0, 1))
+		}
+		require.GreaterOrEqual(t, len(runs), 8, tc.name)
+		for _, at := range runs {
+			require.False(t, tc.off(at), "every second of %s: %v", tc.name, at)
+		}
+	}
+
+	// An interval of a week with a deploy a day, whatever its zone, is run each week.
+	r, runs = joblog.Record{}, nil
+	for day := range 30 {
+		now := start.AddDate(0, 0, day)
+		spec := interval(7 * 24 * time.Hour)
+		spec.Zone = []*time.Location{time.UTC, time.Local, zone(t, "Asia/Tokyo")}[day%3]
+		deploy(spec, now)
+		live(now, now.AddDate(0, 0, 1))
+	}
+	requireTimes(t, []time.Time{start.AddDate(0, 0, 7), start.AddDate(0, 0, 14), start.AddDate(0, 0, 21), start.AddDate(0, 0, 28)}, runs)
+}

@@ -1,0 +1,137 @@
+package redlock
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// acquireCertain reports whether further answers cannot change how an acquisition's round is taken:
+// as granted, as a failure of too many nodes, as held by an owner who has a quorum, or as a vote
+// that was split.
+func (q *Quorum) acquireCertain(replies []vote.Reply, c *contest) bool {
+	granted, open, silent := 0, 0, 0
+	for i := range replies {
+		switch replies[i].Verdict {
+		case wire.OK:
+			granted++
+		case wire.Failed:
+			silent++
+		case wire.Pending:
+			if c.isSilent(i) {
+				silent++
+			} else {
+				open++
+			}
+		}
+	}
+	switch {
+	case granted >= q.need:
+		return true
+	case granted+open >= q.need:
+		return false
+	case silent > len(replies)-q.need:
+		return true
+	}
+	_, most := leading(replies)
+	return most >= q.need || most+silent+open < q.need || open == 0
+}
+
+// leading returns the owner that most of the refusing nodes name, and how many do.
+func leading(replies []vote.Reply) (owner string, nodes int) {
+	for i, rep := range replies {
+		if rep.Verdict != wire.Refused {
+			continue
+		}
+		same := 1
+		for _, other := range replies[i+1:] {
+			if other.Verdict == wire.Refused && other.More().Owner == rep.More().Owner {
+				same++
+			}
+		}
+		if same > nodes {
+			owner, nodes = rep.More().Owner, same
+		}
+	}
+	return owner, nodes
+}
+
+// refusal explains a round without a quorum of grants, which began at that time: it was the nodes'
+// fault if too many failed for any quorum, and an owner holds the key if it is seen on a quorum.
+// Otherwise the vote was split, unless an owner stands that may have the rest of its quorum on the
+// nodes that did not answer.
+func (a *acquisition) refusal(o vote.Outcome, began clock.Instant) (err error, split bool) {
+	owner, nodes := leading(o.Replies)
+	silent := vote.Count(o.Replies, wire.Failed)
+	if o.Expired {
+		silent += vote.Count(o.Replies, wire.Pending)
+	}
+	switch {
+	case nodes == 0 || silent > len(o.Replies)-a.q.need:
+		return a.q.quorumError(OpAcquire, a.keys.Name, o), false
+	case nodes >= a.q.need:
+		return a.held(claim{owner, nodes}, o), false
+	}
+	a.contest.note(o, began)
+	if holder, ok := a.contest.stander(o, silent, a.q.need); ok {
+		err := a.held(holder, o)
+		a.freeIn = min(a.freeIn, node.MaxPause) // it may be an attempt that is taken back without a word
+		return err, false
+	}
+	rival := newHolder(a.keys.Name, owner)
+	rival.Nodes = nodes
+	return &SplitError{Key: a.keys.Name, Rounds: a.contest.rounds, Rival: rival}, true
+}
+
+// held is the error of an attempt that was refused because of a holder.
+func (a *acquisition) held(by claim, o vote.Outcome) *HeldError {
+	holder := newHolder(a.keys.Name, by.owner)
+	holder.Nodes = by.votes
+	for _, rep := range o.Replies {
+		if rep.Verdict == wire.Refused && rep.More().Owner == by.owner {
+			holder.TTL = max(holder.TTL, rep.More().PTTL)
+		}
+	}
+	a.q.checkTTL(holder)
+	a.freeIn, a.rank = a.untilFree(o), a.rankIn(o.Replies)
+	return &HeldError{Key: a.keys.Name, Holder: holder, Self: holder.Identity == a.cfg.identity}
+}
+
+// untilFree is when enough refusing nodes will have let their keys expire for a quorum to be had.
+// What no lease lives as long as, such as a key without expiry, is a day: who waits for it polls.
+func (a *acquisition) untilFree(o vote.Outcome) time.Duration {
+	var ttls []time.Duration
+	for _, rep := range o.Replies {
+		if rep.Verdict == wire.Refused {
+			ttls = append(ttls, min(rep.More().PTTL, maxMaxTTL))
+		}
+	}
+	wanted := min(max(a.q.need-o.Agreed, 1), len(ttls))
+	return nthSmallest(ttls, wanted)
+}
+
+// rankIn is how many wait before this one as a quorum of nodes knows it, or -1.
+func (a *acquisition) rankIn(replies []vote.Reply) int {
+	if a.member == "" {
+		return -1
+	}
+	var ranks []int
+	for _, rep := range replies {
+		switch {
+		case rep.Verdict != wire.Refused:
+		case rep.More().Rank >= 0:
+			ranks = append(ranks, rep.More().Rank)
+		case rep.More().Rank == wire.QueueFull:
+			ranks = append(ranks, maxRank+1)
+		}
+	}
+	if len(ranks) < a.q.need {
+		return -1
+	}
+	slices.Sort(ranks)
+	return ranks[len(ranks)/2]
+}

@@ -1,0 +1,63 @@
+package redlock
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// agree settles the fencing token: the largest that was granted, or what the servers' clocks
+// demand, on a quorum of nodes. An attempt that gave no hint, because the clocks were not known,
+// makes up for it. Nodes that granted a smaller one are asked to raise it in the lock, and their
+// counter, strictly: a node whose lock has reached the token meanwhile has it from another
+// acquisition and does not count. An ambiguous answer counts as failed and is not repeated.
+func (a *acquisition) agree(ctx context.Context, at *attempt, granted *operation, timeout time.Duration) (uint64, error) {
+	t := granted.Tally()
+	now := a.q.clock.Now()
+	a.q.clocks.Await(ctx, now, now.Add(timeout))
+	now = a.q.clock.Now()
+	token := a.q.clocks.LeastToken(now)
+	if a.candidate.hint == noHint {
+		token = max(token, uint64(a.q.clocks.Hint(now, time.Now())))
+	}
+	token = max(token, t.Token)
+	if text := strconv.FormatUint(token, 10); text != a.candidate.hint {
+		at.lock = wire.Lock(text, at.owner)
+	}
+	if t.Token == token && t.Same >= a.q.need {
+		return token, nil
+	}
+	o, have := granted.Outcome(), 0
+	for i := range o.Replies {
+		if rep := &o.Replies[i]; rep.Verdict == wire.OK && rep.Token == token {
+			have++
+		}
+	}
+	if have >= a.q.need { // one more has answered meanwhile
+		return token, nil
+	}
+	// The round spans all nodes, so that replies keep their places; those not asked count as
+	// refusals.
+	below := func(i int) bool { return o.Replies[i].Verdict == wire.OK && o.Replies[i].Token < token }
+	rd := a.q.newOperation(OpAgree, a.q.need-have)
+	defer rd.drop()
+	for i := range o.Replies {
+		if !below(i) {
+			rd.Skip(i, wire.Refused)
+		}
+	}
+	call := at.call(wire.Agree)
+	call.Token = token
+	rd.send(ctx, at, call, a.q.clock.Now().Add(timeout), below)
+	if rd.Wait(ctx, timeout, &a.q.waits) != nil {
+		return 0, newContextError(ctx, a.keys.Name, nil)
+	}
+	if o := rd.Outcome(); !o.Success {
+		err := a.q.quorumError(OpAgree, a.keys.Name, o)
+		err.Succeeded += have // those that were not asked, because they have the token
+		return 0, err
+	}
+	return token, nil
+}

@@ -1,0 +1,173 @@
+package redlock
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+)
+
+// trouble is something wrong that lasts. The log has when it begins, and each further reason once;
+// some from time to time while they last; and when it is over.
+type trouble uint8
+
+const (
+	silent      trouble = iota // a node does not answer
+	voteless                   // it answers, and does not vote
+	lacking                    // it votes, and lacks something by its trial
+	uncalling                  // by what came of a subscription
+	unconnected                // by what came of a new connection
+	forgetful                  // it votes, and may forget leases
+	wrongClock
+	unwritten  // it cannot keep who uses it
+	differing  // another process has another list of nodes
+	damagedKey // a node does not vote for a key
+	noQuorum   // for those who wait for a key
+	longLease  // there is one that nobody has said there would be
+	troubles
+)
+
+// said is what the log has of each trouble; an empty text for nothing.
+var said = [troubles]struct {
+	level               slog.Level
+	begins, lasts, ends string
+}{
+	silent:      {slog.LevelWarn, "node failing", "node still failing", "node answers again"},
+	voteless:    {slog.LevelWarn, "node does not vote", "node still does not vote", "node votes"},
+	lacking:     {slog.LevelWarn, lacks, "", lacksNothing},
+	uncalling:   {slog.LevelWarn, lacks, "", lacksNothing},
+	unconnected: {slog.LevelWarn, lacks, "", lacksNothing},
+	forgetful:   {slog.LevelWarn, "node may forget leases", "", ""},
+	wrongClock:  {slog.LevelWarn, "a server's clock is wrong", "", "a server's clock is right again"},
+	unwritten: {slog.LevelWarn, "a node cannot keep who uses it: a process with another list of nodes may not be noticed there", "",
+		"a node keeps who uses it again"},
+	differing: {slog.LevelError, "processes do not agree on their nodes: two leases on a key may be live at once", "",
+		"processes agree on their nodes again"},
+	damagedKey: {slog.LevelWarn, "node does not vote for a key", "", "node votes for a key again"},
+	noQuorum: {slog.LevelWarn, "no quorum to acquire a key that is waited for", "no quorum to acquire a key that is waited for",
+		"a quorum answers again"},
+	longLease: {slog.LevelWarn, "a lease has a longer TTL than any process of the prefix is known to use: a server that is restarted now may vote too early for it",
+		"", ""},
+}
+
+const (
+	lacks        = "node lacks what it should have"
+	lacksNothing = "node lacks nothing any more"
+)
+
+// matter is a trouble, of a node or of no one, and of what of it.
+type matter struct {
+	trouble trouble
+	node    *member
+	of      string
+}
+
+// news is what people are told of troubles. Facts are noted under its lock, and told after it. It
+// is safe for concurrent use.
+type news struct {
+	log   *slog.Logger
+	clock *clock.Clock
+	lines *lines
+
+	some [troubles]atomic.Int32 // how many there are
+	mu   sync.Mutex
+	told map[matter]*telling // guarded by mu
+}
+
+// telling is what was told of a trouble. A reminder follows a minute after it began, two minutes
+// later, four, and so on, and then once an hour.
+type telling struct {
+	words []string // of its reasons
+	since clock.Instant
+	next  clock.Instant // when it is told again
+	pause time.Duration // before that
+}
+
+const (
+	firstReminder  = time.Minute
+	rarestReminder = time.Hour
+	maxTold        = 64 // of a trouble: more say nothing new
+)
+
+func newNews(log *slog.Logger, c *clock.Clock, l *lines) *news {
+	return &news{log: log, clock: c, lines: l, told: make(map[matter]*telling)}
+}
+
+// is notes a trouble and its reason, in a word, and tells what is news of that, which it reports. key
+// is the one that the caller asks for; empty for none.
+func (n *news) is(m matter, word, key string, args ...any) (told bool) {
+	s, now := &said[m.trouble], n.clock.Now()
+	text := ""
+	n.mu.Lock()
+	switch t := n.told[m]; {
+	case t == nil && n.some[m.trouble].Load() >= maxTold:
+	case t == nil:
+		n.told[m] = &telling{words: []string{word}, since: now, next: now.Add(firstReminder), pause: firstReminder}
+		n.some[m.trouble].Add(1)
+		text = s.begins
+	case !slices.Contains(t.words, word) && len(t.words) < maxTold:
+		t.words = append(t.words, word)
+		text = s.begins
+	case s.lasts != "" && t.due(now):
+		text, args = s.lasts, append(args, "for", lasted(t.since, now))
+	}
+	n.mu.Unlock()
+	n.tell(s.level, m, text, key, args...)
+	return text != ""
+}
+
+// over notes that there is no such trouble, and reports whether there was.
+func (n *news) over(m matter, key string) bool {
+	if n.some[m.trouble].Load() == 0 {
+		return false
+	}
+	n.mu.Lock()
+	t := n.told[m]
+	if t != nil {
+		delete(n.told, m)
+		n.some[m.trouble].Add(-1)
+	}
+	n.mu.Unlock()
+	if t != nil {
+		n.tell(slog.LevelInfo, m, said[m.trouble].ends, key, "after", lasted(t.since, n.clock.Now()))
+	}
+	return t != nil
+}
+
+// tell logs a line, outside of the line of callers for the key.
+func (n *news) tell(level slog.Level, m matter, text, key string, args ...any) {
+	if text == "" {
+		return
+	}
+	var about []any
+	if m.node != nil {
+		about = append(about, "node", m.node.addr)
+	}
+	if key != "" {
+		about = append(about, "key", key)
+	}
+	n.lines.foreign(key, func() { n.log.Log(context.Background(), level, "redlock: "+text, append(about, args...)...) })
+}
+
+// due reports whether to tell it again.
+func (t *telling) due(now clock.Instant) bool {
+	if now < t.next {
+		return false
+	}
+	t.pause = min(2*t.pause, rarestReminder)
+	t.next = now.Add(t.pause)
+	return true
+}
+
+// lasted is for how long something has been so, in whole seconds from the first one on.
+func lasted(since, now clock.Instant) time.Duration {
+	d := now.Sub(since)
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(time.Second)
+}
