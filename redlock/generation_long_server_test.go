@@ -40,7 +40,7 @@ func TestGateRestartsUnderManyLeases(t *testing.T) {
 				}))...)
 			held := make([]*redlock.Lease, leases)
 			each(workers, leases, func(i int) {
-				l, err := first.TryAcquire(t.Context(), fmt.Sprint("key", i), redlock.WithoutAutoExtend())
+				l, err := tryUntilAnswered(t, first, fmt.Sprint("key", i), redlock.WithoutAutoExtend())
 				if assert.NoError(t, err) {
 					held[i] = l
 				}

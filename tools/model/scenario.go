@@ -45,11 +45,13 @@ func Designs() []Config {
 		tokens.but("tokens, wide skew", func(c *Config) { c.NoStrays, c.Extends, c.Skew, c.Skews, c.Gate = true, false, 2, []uint8{0, 1, 2}, 7 }),
 		oneWrong.but("tokens, one clock far ahead", func(*Config) {}),
 		tokens.but("tokens, three at a time", func(c *Config) { c.NoStrays, c.Extends, c.Attempts, c.Starts = true, false, 3, 3 }),
-		tokens.but("tokens, two of three, two restarts", func(c *Config) { c.NoStrays, c.Extends, c.Starts, c.Restarts = true, false, 3, 2 }),
+		tokens.but("tokens, two restarts", func(c *Config) { c.NoStrays, c.Extends, c.Restarts = true, false, 2 }),
 		tokens.but("tokens, five nodes", func(c *Config) {
 			c.NoStrays, c.Extends, c.Nodes, c.Skews, c.Hints = true, false, 5, []uint8{0, 0, 0, 0, 1}, []int8{hintHigh}
 		}),
-		tokens.but("tokens, asked again", func(c *Config) { c.AsksOn, c.NoStrays, c.Extends, c.Hints = -1, true, false, []int8{hintHigh} }),
+		tokens.but("tokens, asked again", func(c *Config) {
+			c.AsksOn, c.NoStrays, c.Extends, c.Hints, c.Restarts = -1, true, false, []int8{hintHigh}, 0
+		}),
 		tokens.but("tokens, shared counters", func(c *Config) { c.NoStrays, c.Extends, c.Others = true, false, 1 }),
 		tokens.but("tokens, shared counters, extended", func(c *Config) { c.NoStrays, c.Others, c.Hints, c.Restarts = true, 1, []int8{hintHigh}, 0 }),
 		clockless.but("tokens without clocks, shared counters", func(c *Config) { c.Attempts, c.Starts, c.Others = 2, 2, 3 }),

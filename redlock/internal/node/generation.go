@@ -15,11 +15,11 @@ import (
 // generation of which its process was found, and vouched for, before the commands were written, and
 // which is the same when they are answered.
 
-// reach has requests go over a connection, of which it is known to which process that leads if one
-// of them counts only where that is.
+// reach has requests go over a connection, of which it is known to which process that leads if that
+// matters to one of them: a process that was restarted does not know who uses it either.
 func (n *Node) reach(b *batch, requests []*Request) (err error) {
 	b.client, err = n.connected()
-	if err == nil && slices.ContainsFunc(requests, func(r *Request) bool { return r.Call.Op.Counted() }) {
+	if err == nil && slices.ContainsFunc(requests, func(r *Request) bool { return r.Call.Op.Counted() || r.Call.Op == wire.Belong }) {
 		err = n.vouch(b.ctx, b.client)
 	}
 	return err
