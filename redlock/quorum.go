@@ -273,9 +273,9 @@ func (q *Quorum) start() {
 //
 // For acquisitions that are under way it waits two node timeouts, and for nodes that do not answer
 // twice the time after which their connections are given up, which is a fifth of the TTL (2 s at
-// most) or, where that is longer, twice the node timeout (and no more than 2 s above it). It is safe
-// to call more than once. It waits for the Quorum's own goroutines, on which tracers are called:
-// there it must not be called, but as go q.Close().
+// most) or, where that is longer, twice the node timeout (and no more than 2 s above it). It is
+// safe to call more than once. It waits for the Quorum's own goroutines, on which tracers are
+// called: there it must not be called, but as go q.Close().
 func (q *Quorum) Close() error {
 	if q.none() {
 		return nil

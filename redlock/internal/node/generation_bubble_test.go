@@ -122,8 +122,8 @@ func TestConnectionThatIsNotVouchedFor(t *testing.T) {
 	n.cancelLook()
 }
 
-// A connection that has broken is found out by using it, and the next one by the next call. One that
-// breaks each time is no connection.
+// A connection that has broken is found out by using it, and the next one by the next call. One
+// that breaks each time is no connection.
 func TestConnectionThatBreaksWhileItIsVouchedFor(t *testing.T) {
 	for breaksFor, works := range map[int]bool{1: true, maxTries: true, maxTries + 1: false} {
 		n, c := voting(t)
