@@ -10,7 +10,6 @@ const (
 	ForGroups                // several leases in one command
 	ForQueues                // handing a key over to the next one that waits
 	ForReading               // telling what is known
-	ForLoading               // getting scripts again that were lost
 	ForBoards                // what processes tell people
 	ForLinks                 // what the client sends on a connection by itself
 )
@@ -26,7 +25,7 @@ var Trials = []struct {
 	{"EXISTS", ForGroups}, {"MGET", ForGroups}, {"HMGET", ForLeases},
 	{"ZADD", ForQueues}, {"ZRANK", ForQueues}, {"ZSCORE", ForQueues}, {"ZCARD", ForQueues},
 	{"ZRANGE", ForQueues}, {"ZREM", ForQueues}, {"PEXPIRE", ForQueues}, {"PUBLISH", ForQueues},
-	{"SUBSCRIBE", ForQueues}, {"EVALSHA_RO", ForReading}, {"EVAL", ForLoading}, {"EVAL_RO", ForLoading},
+	{"SUBSCRIBE", ForQueues}, {"EVALSHA_RO", ForReading}, {"EVAL", ForLeases}, {"EVAL_RO", ForReading},
 	{"ZRANGEBYLEX", ForBoards}, {"LINDEX", ForBoards}, {"LPUSH", ForBoards}, {"LRANGE", ForBoards}, {"LREM", ForBoards},
 	{"LSET", ForBoards}, {"LTRIM", ForBoards},
 	{"PING", ForLinks}, {"UNSUBSCRIBE", ForLinks}, {"PUNSUBSCRIBE", ForLinks}, {"SUNSUBSCRIBE", ForLinks}, {"DISCARD", ForLinks},
