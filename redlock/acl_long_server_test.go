@@ -50,7 +50,6 @@ func TestACLRightsThatLeasesDoNotNeed(t *testing.T) {
 	t.Parallel()
 	for right, suffers := range map[string]string{
 		"evalsha_ro":   "EVALSHA_RO: NOPERM",
-		"script|load":  "once it has lost its scripts",
 		"lpush":        "what processes tell people",
 		"unsubscribe":  "connections to it cannot be kept",
 		"zrangebylex":  "ZRANGEBYLEX",

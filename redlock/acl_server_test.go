@@ -61,7 +61,7 @@ func TestACLWithWhatTheAdviceGrants(t *testing.T) {
 	require.NoError(t, receive(t, granted, serverTTL, "not woken").err)
 	for i := range s.Nodes() {
 		require.True(t, node(t, first, i).Votes)
-		require.NotZero(t, s.Node(i).CommandStats(t)["script|load"])
+		require.NotZero(t, s.Node(i).CommandStats(t)["eval"])
 	}
 }
 

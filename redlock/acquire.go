@@ -173,7 +173,7 @@ func (a *acquisition) attempting(ctx context.Context) (*holding, bool, error) {
 
 // try asks until a round is decided.
 func (a *acquisition) try(ctx context.Context) (*holding, error) {
-	reconnects := 0
+	reconnected := false
 	a.contest = contest{}
 	for {
 		l, split, err := a.attempting(ctx)
@@ -185,12 +185,10 @@ func (a *acquisition) try(ctx context.Context) (*holding, error) {
 			pause = a.contest.beforeStaying(a.candidate.times)
 		case split && a.contest.rounds < maxRounds:
 			pause = a.contest.beforeReturning()
-		case reconnects < maxReconnects && brokenConnection(err):
+		case !reconnected && brokenConnection(err):
 			// Connections that broke while they were idle show it only now: ask again on new ones,
-			// as a new owner. A client of valkey-go needs a moment to give a broken one up, and as
-			// others make one it has several, of which each shows it by itself.
-			reconnects++
-			pause = reconnectPause
+			// as a new owner. A client of valkey-go needs a moment to give a broken one up.
+			reconnected, pause = true, reconnectPause
 		default:
 			return nil, err
 		}
@@ -206,12 +204,8 @@ func (a *acquisition) try(ctx context.Context) (*holding, error) {
 	}
 }
 
-// reconnectPause is far above what valkey-go needs, and far below a node's timeout. maxReconnects
-// is how many connections a client makes by default (ClientOption.PipelineMultiplex).
-const (
-	reconnectPause = 5 * time.Millisecond
-	maxReconnects  = 4
-)
+// reconnectPause is far above what valkey-go needs, and far below a node's timeout.
+const reconnectPause = 5 * time.Millisecond
 
 // brokenConnection reports whether a quorum failed and a connection that a node had broken was the
 // reason. Where none could be made there is nothing to give up.

@@ -9,7 +9,7 @@ import (
 // them: what examples/nodes/users.acl grants. The last four are what valkey-go sends on a
 // connection before another use of it. A user also needs the keys ~PREFIX:* and the channels
 // &PREFIX:*.
-const Rights = "+ping +info +time +evalsha +evalsha_ro +script|load +get +mget +set +del +exists +pexpire +pttl " +
+const Rights = "+ping +info +time +eval +eval_ro +evalsha +evalsha_ro +get +mget +set +del +exists +pexpire +pttl " +
 	"+zadd +zcard +zrange +zrank +zrem +zscore +zrangebylex +hget +hmget +hset " +
 	"+lindex +lpush +lrange +lrem +lset +ltrim +publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard"
 

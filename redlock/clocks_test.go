@@ -43,7 +43,7 @@ func TestServerHoldsAHintToItsClock(t *testing.T) {
 	} {
 		k := &wire.Keys{Lock: "{" + name + "}", Fences: "{" + name + "}:fence", Slot: "7"}
 		before := time.Now()
-		rep := ask(t, n.Client(), wire.AnyProcess, &wire.Call{Op: wire.Acquire, Keys: k, Lock: wire.Lock(strconv.FormatInt(before.Add(test.hint).UnixMicro(), 10), "owner"), TTL: "60000",
+		rep := ask(t, n.Client(), &wire.Call{Op: wire.Acquire, Keys: k, Lock: wire.Lock(strconv.FormatInt(before.Add(test.hint).UnixMicro(), 10), "owner"), TTL: "60000",
 			Hint: strconv.FormatInt(before.Add(test.hint).UnixMicro(), 10), Skew: strconv.FormatInt(skew.Microseconds(), 10)})[0]
 		require.NoError(t, rep.Err)
 		require.GreaterOrEqual(t, rep.Token, uint64(before.Add(test.most).UnixMicro()), name)
@@ -52,14 +52,7 @@ func TestServerHoldsAHintToItsClock(t *testing.T) {
 }
 
 // ask has a server carry out calls in one command.
-func ask(t testing.TB, client valkey.Client, g *wire.Set, calls ...*wire.Call) []wire.Result {
-	var loads valkey.Commands
-	for _, s := range g.Scripts() {
-		loads = append(loads, wire.LoadCommand(client, s))
-	}
-	for _, result := range client.DoMulti(t.Context(), loads...) {
-		require.NoError(t, result.Error())
-	}
-	command := new(wire.Buffers).Encode(client, calls, g, "0")
-	return wire.Decode(calls, client.Do(t.Context(), command), "0", nil)
+func ask(t testing.TB, client valkey.Client, calls ...*wire.Call) []wire.Result {
+	command := new(wire.Buffers).Encode(client, calls, &wire.Target{Vouched: true, Whole: true})
+	return wire.Decode(calls, client.Do(t.Context(), command), nil)
 }

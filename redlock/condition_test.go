@@ -15,7 +15,7 @@ func TestWordsOfServers(t *testing.T) {
 	for text, want := range map[string]Condition{
 		// Redis 7.0.
 		"NOPERM this user has no permissions to run the 'evalsha' command":                                                        ConditionNoPermission,
-		"NOPERM this user has no permissions to run the 'script|load' command":                                                    ConditionNoPermission,
+		"NOPERM this user has no permissions to run the 'eval' command":                                                           ConditionNoPermission,
 		"NOPERM this user has no permissions to access one of the keys used as arguments":                                         ConditionNoPermission,
 		"NOPERM this user has no permissions to access one of the channels used as arguments":                                     ConditionNoPermission,
 		"The user executing the script can't run this command or subcommand script: 71923a30, on @user_script:1.":                 ConditionNoPermission,

@@ -40,7 +40,7 @@ func TestConnectionDialedWhileTheClientCloses(t *testing.T) {
 						return near, nil
 					},
 				}
-				client, err := node.NewClient(t.Context(), o)
+				client, err := node.NewClient(t.Context(), o, nil)
 				require.NoError(t, err)
 				require.NoError(t, (<-first).Close())
 				require.Error(t, client.Do(t.Context(), client.B().Ping().Build()).Error(), "it has broken")

@@ -84,13 +84,13 @@ func TestAdviceIsForTheCause(t *testing.T) {
 	})
 	t.Run("no scripts may be loaded", func(t *testing.T) {
 		t.Parallel()
-		s := startAged(t, 1, withUser(t, "-script|load"))
-		requireAdvice(t, gatedURLs(t, s.userURLs()), "SCRIPT LOAD", "+script|load")
+		s := startAged(t, 1, withUser(t, "-eval"))
+		requireAdvice(t, gatedURLs(t, s.userURLs()), "scripts need EVAL", "+eval")
 	})
 	t.Run("no scripts may be loaded, without the gate", func(t *testing.T) {
 		t.Parallel()
-		s := startAged(t, 1, withUser(t, "-script|load"))
-		requireAdvice(t, gatedURLs(t, s.userURLs(), redlock.WithoutRestartGate()), "SCRIPT LOAD", "+script|load")
+		s := startAged(t, 1, withUser(t, "-eval"))
+		requireAdvice(t, gatedURLs(t, s.userURLs(), redlock.WithoutRestartGate()), "scripts need EVAL", "+eval")
 	})
 	t.Run("a function that does not end", func(t *testing.T) {
 		t.Parallel()

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/url"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -160,7 +159,7 @@ func TestOddAnswersToPairs(t *testing.T) {
 		{"b", "1780000000 5", false},
 		{"b", "17", false},
 	} {
-		answers := wire.Decode(pair, server.ask(t, framed(test.shape, test.values)), "0", nil)
+		answers := wire.Decode(pair, server.ask(t, encode(test.shape, test.values)), nil)
 		require.Len(t, answers, 2)
 		for _, a := range answers {
 			require.Equal(t, test.understood, a.Err == nil, "%+v: %v", test, a.Err)
@@ -192,14 +191,10 @@ func FuzzReply(f *testing.F) {
 		if len(shape) > 8 || len(values) > 4096 {
 			t.Skip()
 		}
-		bare, result := server.ask(t, encode(shape, values)), server.ask(t, framed(shape, values))
-		require.Len(t, wire.Decode([]*wire.Call{{Op: wire.Acquire}, {Op: wire.Release}}, bare, "0", nil), 2)
-		require.Len(t, wire.Decode([]*wire.Call{{Op: wire.Acquire}, {Op: wire.Release}}, result, "0", nil), 2)
+		result := server.ask(t, encode(shape, values))
+		require.Len(t, wire.Decode([]*wire.Call{{Op: wire.Acquire}, {Op: wire.Release}}, result, nil), 2)
 		call := &wire.Call{Op: ops[int(op)%len(ops)], Keys: &wire.Keys{Lock: "k", Fences: "f", Slot: "7"}}
-		if call.Op == wire.Info || call.Op == wire.Time {
-			result = bare
-		}
-		rep := wire.Decode([]*wire.Call{call}, result, "0", nil)[0]
+		rep := wire.Decode([]*wire.Call{call}, result, nil)[0]
 		err := rep.Err
 		if err != nil {
 			require.False(t, wire.IsTimeout(err) || wire.IsBroken(err), "an answer, however odd, is no broken connection: %v", err)
@@ -251,14 +246,6 @@ func encode(shape, values string) []byte {
 type replier struct {
 	client  valkey.Client
 	replies chan []byte
-}
-
-// framed is an answer as a script returns it to the command with the number 0.
-func framed(shape, values string) []byte {
-	if shape == "b" || shape == "i" {
-		return encode("b", "0 "+values)
-	}
-	return slices.Concat([]byte("*2\r\n"), encode(shape, values), []byte("$1\r\n0\r\n"))
 }
 
 func startReplier(tb testing.TB) *replier {
@@ -343,7 +330,7 @@ func FuzzGuard(f *testing.F) {
 			},
 		}
 		GuardReplies(&option)
-		client, err := node.NewClient(t.Context(), option)
+		client, err := node.NewClient(t.Context(), option, nil)
 		if client != nil {
 			useClient(client, mode&3)
 			client.Close()

@@ -46,7 +46,7 @@ func ReadMembers(ctx context.Context, client valkey.Client, prefix string) (Memb
 	} else if err != nil {
 		return Members{}, fmt.Errorf("redlock: cannot read who uses a server: %w", err)
 	}
-	at := wire.Decode([]*wire.Call{{Op: wire.Time}}, results[1], "0", nil)[0]
+	at := wire.Decode([]*wire.Call{{Op: wire.Time}}, results[1], nil)[0]
 	if at.Err != nil {
 		return Members{}, fmt.Errorf("redlock: cannot read a server's clock: %w", at.Err)
 	}

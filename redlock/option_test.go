@@ -28,6 +28,7 @@ func TestBadOptionsAreNamed(t *testing.T) {
 	}{
 		{nil, nil, "urls", "empty"},
 		{[]string{"valkey://a", "valkey://a:6379"}, nil, "urls[1]", "same node as urls[0]"},
+		{[]string{"valkey://a?addr=b:6379"}, nil, "urls[0]", "has a parameter that is none of"},
 		{[]string{"http://a"}, nil, "urls[0]", "has a scheme that is none of"},
 		{[]string{"valkey://u:p@55/hush@a"}, nil, "urls[0]", "write % as %25"},
 		{three, []Option{nil}, "Option", "nil"},

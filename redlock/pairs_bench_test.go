@@ -46,8 +46,8 @@ func BenchmarkPairParallelServers(b *testing.B) {
 				return
 			}
 			defer client.Close()
-			for _, s := range wire.AnyProcess.Scripts() {
-				if err := client.Do(b.Context(), wire.LoadCommand(client, s)).Error(); err != nil {
+			for _, s := range wire.Scripts() {
+				if err := client.Do(b.Context(), client.B().ScriptLoad().Script(s.Text()).Build()).Error(); err != nil {
 					b.Error(err)
 					return
 				}
@@ -64,8 +64,8 @@ func BenchmarkPairParallelServers(b *testing.B) {
 				for _, l := range groups[(i+1)%2] {
 					calls = append(calls, &wire.Call{Op: wire.Release, Keys: &l.keys, Lock: held[l], Keep: "0", Turn: texts.turn, Channel: texts.channel})
 				}
-				command := buffers.Encode(client, calls, wire.AnyProcess, "0")
-				for _, a := range wire.Decode(calls, client.Do(b.Context(), command), "0", nil) {
+				command := buffers.Encode(client, calls, &wire.Target{Vouched: true})
+				for _, a := range wire.Decode(calls, client.Do(b.Context(), command), nil) {
 					if a.Err != nil || a.Verdict != wire.OK && i > 0 {
 						b.Errorf("command %d: %v %v", i, a.Verdict, a.Err)
 						return

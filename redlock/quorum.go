@@ -208,7 +208,9 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 func (q *Quorum) addNode(addr string, o valkey.ClientOption) {
 	m := &member{q: q, index: len(q.nodes), addr: addr, option: o}
 	m.link = node.New(node.Config{
-		Connect: func(ctx context.Context) (valkey.Client, error) { return node.NewClient(ctx, o) },
+		Connect: func(ctx context.Context, changed func()) (valkey.Client, error) {
+			return node.NewClient(ctx, o, changed)
+		},
 		Timeout: q.cfg.exchangeTimeout(),
 		Clock:   q.clock,
 		Keys:    &q.noKey, Channel: q.texts.channel,
@@ -271,9 +273,9 @@ func (q *Quorum) start() {
 //
 // For acquisitions that are under way it waits two node timeouts, and for nodes that do not answer
 // twice the time after which their connections are given up, which is a fifth of the TTL (2 s at
-// most) or, where that is longer, twice the node timeout (and no more than 2 s above it). It is safe
-// to call more than once. It waits for the Quorum's own goroutines, on which tracers are called:
-// there it must not be called, but as go q.Close().
+// most) or, where that is longer, twice the node timeout (and no more than 2 s above it). It is
+// safe to call more than once. It waits for the Quorum's own goroutines, on which tracers are
+// called: there it must not be called, but as go q.Close().
 func (q *Quorum) Close() error {
 	if q.none() {
 		return nil

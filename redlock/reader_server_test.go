@@ -107,7 +107,7 @@ func TestReader(t *testing.T) {
 	require.ErrorIs(t, board.Of(reader).Post(t.Context(), nil, entry), redlock.ErrNoQuorum)
 
 	for i, right := range rights {
-		if !strings.HasPrefix(right, "+") || connectionRights[right] || right == "+script|load" {
+		if !strings.HasPrefix(right, "+") || connectionRights[right] || right == "+eval_ro" {
 			continue
 		}
 		without := append(append([]string{}, rights[:i]...), rights[i+1:]...)
@@ -117,10 +117,10 @@ func TestReader(t *testing.T) {
 		require.NoError(t, reads(t, as(append(rights, more...)...)), "what may not be written stays so: %v", more)
 	}
 
-	// Scripts that another process has loaded are there.
+	// Scripts that another process has sent are there.
 	require.NoError(t, writer.Close())
 	require.NoError(t, reader.Close())
-	for _, missing := range []string{"-script|load", "+script|load"} {
+	for _, missing := range []string{"-eval_ro", "+eval_ro"} {
 		q := as(append(rights, missing)...)
 		s.do([]string{"SCRIPT", "FLUSH"})
 		require.Eventually(t, func() bool {

@@ -102,7 +102,7 @@ func TestUsersWithPasswords(t *testing.T) {
 	// What the protocol needs, and no more; see also TestTrap14WaiterWithoutMessagesPolls. Without
 	// MGET each lease travels by itself.
 	s.do([]string{"ACL", "SETUSER", "tenure", "on", ">p@ss/w:rd", "~tenure:*", "&tenure:*", "-@all",
-		"+evalsha", "+evalsha_ro", "+script|load", "+get", "+set", "+del", "+pttl", "+pexpire", "+exists", "+zadd", "+zrem", "+zrange", "+zrank", "+zcard", "+hget", "+hmget", "+hset", "+time", "+publish", "+subscribe", "+unsubscribe", "+info", "+ping"})
+		"+eval", "+eval_ro", "+evalsha", "+evalsha_ro", "+get", "+set", "+del", "+pttl", "+pexpire", "+exists", "+zadd", "+zrem", "+zrange", "+zrank", "+zcard", "+hget", "+hmget", "+hset", "+time", "+publish", "+subscribe", "+unsubscribe", "+info", "+ping"})
 	urls := make([]string, 3)
 	for i, n := range s.Nodes() {
 		urls[i] = "valkey://tenure:p%40ss%2Fw%3Ard@" + n.Addr()

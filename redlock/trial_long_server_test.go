@@ -178,7 +178,7 @@ func TestServersWithRenamedCommands(t *testing.T) {
 		{"EVALSHA", false, false},
 		{"SET", false, false},
 		{"PTTL", false, false},
-		{"SCRIPT", false, false},
+		{"EVAL", false, false},
 		{"PUBLISH", true, true},
 		{"ZADD", true, true},
 		{"SUBSCRIBE", true, true},

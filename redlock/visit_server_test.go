@@ -38,11 +38,7 @@ func startDetourAt(t *testing.T, at, to string) *detour {
 	d.copying.Go(d.accept)
 	t.Cleanup(func() {
 		assert.NoError(t, d.Close())
-		d.mu.Lock()
-		for _, conn := range d.conns {
-			conn.Close()
-		}
-		d.mu.Unlock()
+		d.cut()
 		d.copying.Wait()
 	})
 	return d
@@ -50,6 +46,16 @@ func startDetourAt(t *testing.T, at, to string) *detour {
 
 // lead has new connections lead to a server.
 func (d *detour) lead(to string) { d.next.Store(new(func() string { return to })) }
+
+// cut ends all connections.
+func (d *detour) cut() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, conn := range d.conns {
+		conn.Close()
+	}
+	d.conns = nil
+}
 
 func (d *detour) accept() {
 	for {

@@ -9,20 +9,21 @@ import (
 	"time"
 )
 
-// Script is a Lua text, which runs inside a function. It finds its keys and arguments in KEYS and
-// ARGV. It returns a list of texts, or an error. Lines of comments are not sent.
+// Script is a Lua text. It finds its keys and arguments in KEYS and ARGV. It returns a list of texts,
+// or an error. Lines of comments are not sent.
 type Script struct {
 	Text string
-	// Gated has only server processes carry it out that were vouched for. It finds in process their
-	// run_id; an empty text where processes have no restart gate. Others are for any server that a
-	// process may use, also while it is in quarantine.
+	// Gated has it sent to server processes only that were vouched for, and what it has done counts
+	// only there. It finds in process their run_id, by all that is known; an empty text where
+	// processes have no restart gate. Others are for any server that a process may use, also while
+	// it is in quarantine.
 	Gated bool
 }
 
 var scripts []*Script
 
-// NewScript makes a gated script that all Quorums load into their nodes. It is to be called while
-// packages are initialised.
+// NewScript makes a gated script that all Quorums may send. It is to be called while packages are
+// initialised.
 func NewScript(text string) *Script { return add(&Script{Text: text, Gated: true}) }
 
 // NewUngatedScript makes one that any server may carry out.

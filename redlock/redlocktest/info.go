@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -65,31 +64,9 @@ func (p *process) infoSection(section string) string {
 	}
 }
 
-// runIDs are those of nodes that were closed. A run_id may stand in the text of a script, and each
-// text is kept, see parsed: with new ones for each fleet that would be more and more texts.
-var runIDs struct {
-	mu   sync.Mutex
-	free []string // guarded by mu
-}
-
-// newRunID returns 40 hexadecimal digits, as a server draws at each start. No node that is not
-// closed has or had the same.
+// newRunID returns 40 hexadecimal digits, as a server draws at each start.
 func newRunID() string {
-	runIDs.mu.Lock()
-	defer runIDs.mu.Unlock()
-	if last := len(runIDs.free) - 1; last >= 0 {
-		id := runIDs.free[last]
-		runIDs.free = runIDs.free[:last]
-		return id
-	}
 	var b [20]byte
 	rand.Read(b[:])
 	return hex.EncodeToString(b[:])
-}
-
-// freeRunIDs gives back those of a node that is closed.
-func freeRunIDs(ids []string) {
-	runIDs.mu.Lock()
-	defer runIDs.mu.Unlock()
-	runIDs.free = append(runIDs.free, ids...)
 }

@@ -28,7 +28,6 @@ type Node struct {
 	mu sync.Mutex
 	// guarded by mu
 	proc   *process
-	runIDs []string // of all its processes
 	closed bool
 }
 
@@ -58,7 +57,7 @@ func (n *Node) begin(listener net.Listener, store *miniredis.Miniredis, started 
 	if err != nil {
 		return err
 	}
-	n.proc, n.runIDs = proc, append(n.runIDs, proc.runID)
+	n.proc = proc
 	return nil
 }
 
@@ -165,7 +164,6 @@ func (n *Node) JumpClock(d time.Duration) {
 func (n *Node) FlushScripts() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.proc.flushScripts()
 	n.proc.ask("SCRIPT", "FLUSH")
 }
 
@@ -200,8 +198,6 @@ func (n *Node) close() {
 	defer n.mu.Unlock()
 	n.closed = true
 	n.proc.kill()
-	freeRunIDs(n.runIDs)
-	n.runIDs = nil
 }
 
 // addr is a node's address, on a network that may be "pipe".

@@ -35,6 +35,17 @@ func (p *protocol) clientSteps(s *state, i int, yield yielder) {
 	}
 }
 
+// send puts a command into a queue. It is blind if the node is not vouched for by then. A client
+// vouches for a node that has been up for long enough as soon as it can, because an answer that
+// counts may be ignored, and one that does not may not be used.
+func (p *protocol) send(t *state, i, n int, cmd command) {
+	cl := &t.nodes[n].cells[i]
+	cl.queue |= cmd
+	if cl.blind &^= cmd; !p.votes(&t.nodes[n]) {
+		cl.blind |= cmd
+	}
+}
+
 func (p *protocol) begin(s *state, i int, yield yielder) {
 	if p.Starts > 0 && int(s.starts) >= p.Starts {
 		return
@@ -46,7 +57,8 @@ func (p *protocol) begin(s *state, i int, yield yielder) {
 			t.attempts[i].since = s.last
 		}
 		for n := range p.Nodes {
-			t.nodes[n].cells[i] = cell{queue: cmdAcquire}
+			t.nodes[n].cells[i] = cell{}
+			p.send(&t, i, n, cmdAcquire)
 		}
 		if p.Starts > 0 {
 			t.starts++
@@ -67,9 +79,9 @@ func (p *protocol) askAgain(s *state, i int, yield yielder) {
 		t := *s
 		cl := &t.nodes[n].cells[i]
 		if queue&cmdAcquire == 0 {
-			cl.queue |= cmdAcquire
+			p.send(&t, i, n, cmdAcquire)
 		} else {
-			cl.queue |= cmdAgain
+			p.send(&t, i, n, cmdAgain)
 		}
 		if p.AsksOn > 0 {
 			t.attempts[i].asked++
@@ -135,7 +147,7 @@ func (p *protocol) choose(s *state, i int, set uint, token int8, yield yielder) 
 		cl.chosen = true
 		if behind {
 			below = true
-			cl.queue |= cmdAgree
+			p.send(&t, i, n, cmdAgree)
 		} else {
 			cl.reply = settled
 		}
@@ -200,7 +212,7 @@ func (p *protocol) extendOn(s *state, i, n int, yield yielder) {
 	if cl.queue&cmdExtend != 0 {
 		cl.queue |= cmdStale
 	}
-	cl.queue |= cmdExtend
+	p.send(&t, i, n, cmdExtend)
 	if cl.reply = noReply; p.proves() {
 		cl.sent = p.valid()
 	}

@@ -9,8 +9,11 @@ const (
 	NoGate
 	ShortGate       // a restarted node votes again before every lease that it may have forgotten is over
 	GateWithoutSkew // a restarted node votes again after the longest TTL
-	RefillUngated   // a restarted node does not vote, but takes back the key of a lease that is extended
-	RefillUncounted // the same, but only later extensions count it
+	GrantUnvouched  // a grant counts from a process that is not vouched for
+	RefillUnvouched // so does a key that was put back
+	ExtendUnvouched // so does an extension, which may find what did not count when it was put there
+	BeforeOnly      // the generation of a connection is compared before the exchange, and not after it
+	VouchLate       // what was sent before the process was vouched for counts if it is when it answers
 	NoAgreement     // the largest counter is taken as the token, whoever has it
 	AgreeLoose      // a node agrees to a token whoever has the key, also if its counter has reached the token
 	NoHint          // a grant counts up by one, nothing else
@@ -31,7 +34,7 @@ const (
 	Overtaking      // a release may overtake its acquisition
 	NotStrict       // a node agrees to a token that its counter has reached already
 	AgreeAny        // a node agrees to a token whoever has the key
-	AgreeUngated    // a restarted node agrees to tokens
+	AgreeUnvouched  // an agreement counts from a process that is not vouched for
 	AgreeKeyOnly    // agreement raises the token in the key, and not the counter
 )
 
@@ -40,8 +43,11 @@ var defectNames = [...]string{
 	NoGate:          "no gate",
 	ShortGate:       "gate shorter than a lease",
 	GateWithoutSkew: "gate without the clock skew",
-	RefillUngated:   "refill is not gated",
-	RefillUncounted: "ungated refill counts later",
+	GrantUnvouched:  "a grant counts unvouched",
+	RefillUnvouched: "a refill counts unvouched",
+	ExtendUnvouched: "an extension counts unvouched",
+	BeforeOnly:      "generation compared before only",
+	VouchLate:       "vouched after the sending",
 	NoAgreement:     "no agreement on the token",
 	AgreeLoose:      "agreement looks at neither owner nor counter",
 	NoHint:          "no hint",
@@ -62,7 +68,7 @@ var defectNames = [...]string{
 	Overtaking:      "release overtakes",
 	NotStrict:       "agreement is not strict",
 	AgreeAny:        "agreement does not look at the owner",
-	AgreeUngated:    "agreement is not gated",
+	AgreeUnvouched:  "agreement counts unvouched",
 	AgreeKeyOnly:    "agreement without the counter",
 }
 

@@ -38,7 +38,14 @@
 //
 // A node crashes and comes back, empty, in one step: while it is down nothing reaches it and nobody
 // sees what it has, which is the same as nothing reaching it for a while. What was in flight to it
-// is lost; answers it gave are not.
+// is lost, or what was not written yet is sent to it anew; answers it gave are not lost.
+//
+// # Generations
+//
+// A node runs whatever reaches it. A client counts what it has done where the command was sent when
+// the node had been up for the quarantine, and no crash came between. Vouching is no step: a client
+// vouches as soon as it can, because an answer that counts may be ignored. What does not count is
+// carried out all the same, and found later.
 //
 // # Tokens
 //
@@ -49,9 +56,8 @@
 //
 // # What is not modelled
 //
-// Losing the counters of a running node (FLUSHALL), a server's wall clock that jumps, how the
-// gate learns of a restart (a closed gate is atomic with the grant here, as NOSCRIPT is), the
-// minimum and maximum hold, waiting, replicas, and everything that is code and not protocol: the
+// Losing the counters of a running node (FLUSHALL), a server's wall clock that jumps, the minimum
+// and maximum hold, waiting, replicas, and everything that is code and not protocol: the
 // model shows that the rules are enough, not that package redlock keeps them. A command that
 // arrives after the release that followed it is modelled where Unordered says so.
 //

@@ -92,7 +92,7 @@ func TestRulesThatTheModelDoesNotNeed(t *testing.T) {
 
 // The counterexample that docs/model.md explains is the one that is found.
 func TestPageHasTheCounterexample(t *testing.T) {
-	c := leases.with(RefillUngated, MutualExclusion)
+	c := restarted.with(RefillUnvouched, MutualExclusion)
 	p := newProtocol(c)
 	text := report(p, search[state](p, 1, stateLimit).trace) // with one worker it is always the same
 	assert.Contains(t, page(t), text)

@@ -236,6 +236,9 @@ func (p *protocol) conclude(t *state, e event, broken Property, yield yielder) {
 				cl.queue = 0 // would find another's key or none
 			}
 			queued |= cl.queue
+			if cl.blind &= cl.queue &^ (cmdRelease | cmdStale); at.phase == ended || at.phase == live && !p.proves() {
+				cl.blind = 0 // nobody hears the answers
+			}
 			if left := t.clean(&p.Config, i, n); broken == none && p.looksAt(left) {
 				broken = left
 			}

@@ -6,6 +6,9 @@ package model
 // extensions or ticks.
 var leases = Config{Nodes: 3, Attempts: 2, Restarts: -1, Validity: 2, Drift: 1, Gate: 3, Extends: true}
 
+// restarted is that with one restart, where more are too many states.
+var restarted = leases.but("", func(c *Config) { c.Restarts = 1 })
+
 // tokens is the model with fencing tokens. A node's counter outlives its attempts, so their number
 // is limited, and that of restarts. The gate is more than three times the skew: a client may take
 // the median of the servers' clocks for one skew too high when a token is granted, the median may
@@ -27,27 +30,30 @@ var clockless = Config{
 func Designs() []Config {
 	return []Config{
 		leases.but("leases", func(*Config) {}),
-		leases.but("leases, three at a time", func(c *Config) { c.Attempts, c.NoStrays = 3, true }),
-		leases.but("leases, four nodes", func(c *Config) { c.Nodes = 4 }),
-		leases.but("leases, five nodes, not extended", func(c *Config) { c.Nodes, c.Extends = 5, false }),
+		restarted.but("leases, two restarts", func(c *Config) { c.Restarts = 2 }),
+		restarted.but("leases, three at a time", func(c *Config) { c.Attempts, c.NoStrays = 3, true }),
+		restarted.but("leases, four nodes", func(c *Config) { c.Nodes = 4 }),
+		restarted.but("leases, five nodes, not extended", func(c *Config) { c.Nodes, c.Extends = 5, false }),
 		leases.but("leases, five nodes, no strays", func(c *Config) { c.Nodes, c.NoStrays, c.Restarts = 5, true, 1 }),
-		leases.but("leases, longer times", func(c *Config) { c.NoStrays, c.Validity, c.Drift, c.Gate = true, 3, 2, 5 }),
-		leases.but("leases, keys lost", func(c *Config) { c.Losses = 1 }),
+		restarted.but("leases, longer times", func(c *Config) { c.NoStrays, c.Validity, c.Drift, c.Gate = true, 3, 2, 5 }),
+		restarted.but("leases, keys lost", func(c *Config) { c.Losses = 1 }),
 		leases.but("leases, commands in any order", func(c *Config) { c.Unordered, c.Extends = true, false }),
-		leases.but("leases, asked again, not extended", func(c *Config) { c.AsksOn, c.Extends = -1, false }),
+		restarted.but("leases, asked again, not extended", func(c *Config) { c.AsksOn, c.Extends = -1, false }),
 		tokens.but("tokens", func(c *Config) { c.Extends = false }),
 		tokens.but("tokens, extended", func(c *Config) { c.NoStrays, c.Hints = true, []int8{hintLow, 0, hintHigh} }),
 		tokens.but("tokens, other clocks", func(c *Config) { c.NoStrays, c.Skews = true, []uint8{0, 1, 1} }),
 		tokens.but("tokens, wide skew", func(c *Config) { c.NoStrays, c.Extends, c.Skew, c.Skews, c.Gate = true, false, 2, []uint8{0, 1, 2}, 7 }),
 		oneWrong.but("tokens, one clock far ahead", func(*Config) {}),
 		tokens.but("tokens, three at a time", func(c *Config) { c.NoStrays, c.Extends, c.Attempts, c.Starts = true, false, 3, 3 }),
-		tokens.but("tokens, two of three, two restarts", func(c *Config) { c.NoStrays, c.Extends, c.Starts, c.Restarts = true, false, 3, 2 }),
+		tokens.but("tokens, two restarts", func(c *Config) { c.NoStrays, c.Extends, c.Restarts = true, false, 2 }),
 		tokens.but("tokens, five nodes", func(c *Config) {
 			c.NoStrays, c.Extends, c.Nodes, c.Skews, c.Hints = true, false, 5, []uint8{0, 0, 0, 0, 1}, []int8{hintHigh}
 		}),
-		tokens.but("tokens, asked again", func(c *Config) { c.AsksOn, c.NoStrays, c.Extends, c.Hints = -1, true, false, []int8{hintHigh} }),
+		tokens.but("tokens, asked again", func(c *Config) {
+			c.AsksOn, c.NoStrays, c.Extends, c.Hints, c.Restarts = -1, true, false, []int8{hintHigh}, 0
+		}),
 		tokens.but("tokens, shared counters", func(c *Config) { c.NoStrays, c.Extends, c.Others = true, false, 1 }),
-		tokens.but("tokens, shared counters, extended", func(c *Config) { c.NoStrays, c.Others, c.Hints = true, 1, []int8{hintHigh} }),
+		tokens.but("tokens, shared counters, extended", func(c *Config) { c.NoStrays, c.Others, c.Hints, c.Restarts = true, 1, []int8{hintHigh}, 0 }),
 		clockless.but("tokens without clocks, shared counters", func(c *Config) { c.Attempts, c.Starts, c.Others = 2, 2, 3 }),
 		clockless.but("tokens without clocks", func(*Config) {}),
 		clockless.but("tokens without clocks, extended", func(c *Config) { c.NoStrays, c.Extends, c.Attempts, c.Starts = false, true, 2, 2 }),
@@ -64,26 +70,29 @@ type Mistake struct {
 // Mistakes are the configurations in which a violation must be found.
 func Mistakes() []Mistake {
 	short := tokens.but("", func(c *Config) { c.NoStrays, c.Extends = true, false })
-	asked := leases.but("", func(c *Config) { c.AsksOn, c.Extends = -1, false })
+	calm := leases.but("", func(c *Config) { c.Restarts = 0 }) // what has nothing to do with restarts
+	asked := calm.but("", func(c *Config) { c.AsksOn, c.Extends = -1, false })
 	fail := func(c Config, d Defect, p Property) Mistake { return Mistake{c.with(d, p), p} }
 	return []Mistake{
-		fail(leases, NoGate, MutualExclusion),
-		fail(leases, ShortGate, MutualExclusion),
-		fail(leases, RefillUngated, MutualExclusion),
-		fail(leases.but("", func(c *Config) { c.Validity, c.Gate, c.NoStrays = 3, 4, true }), RefillUncounted, MutualExclusion),
-		fail(leases, LateReply, LapsedStaysLapsed),
-		fail(leases, CountFromReply, MutualExclusion),
-		fail(leases, ProofFromAnswer, MutualExclusion),
-		fail(leases, ProofTooFew, MutualExclusion),
-		fail(leases.but("", func(c *Config) { c.Losses = 1 }), GoneIgnored, MutualExclusion),
+		fail(restarted, NoGate, MutualExclusion),
+		fail(restarted, ShortGate, MutualExclusion),
+		fail(restarted, GrantUnvouched, MutualExclusion),
+		fail(restarted, BeforeOnly, MutualExclusion),
+		fail(restarted, RefillUnvouched, MutualExclusion),
+		fail(restarted, ExtendUnvouched, MutualExclusion),
+		fail(calm, LateReply, LapsedStaysLapsed),
+		fail(calm, CountFromReply, MutualExclusion),
+		fail(calm, ProofFromAnswer, MutualExclusion),
+		fail(calm, ProofTooFew, MutualExclusion),
+		fail(calm.but("", func(c *Config) { c.Losses = 1 }), GoneIgnored, MutualExclusion),
 		fail(asked, CountFromLast, MutualExclusion),
 		fail(asked, UndoEarlier, MutualExclusion),
-		fail(leases, NoDrift, MutualExclusion),
-		fail(leases, NoCompare, MutualExclusion),
-		fail(leases, ExtendAny, MutualExclusion),
-		fail(leases, QuorumTooSmall, MutualExclusion),
-		fail(leases, Overtaking, NothingLeft),
-		{leases.but("one owner value for two attempts", func(c *Config) { c.SharedOwner, c.Only = true, MutualExclusion }), MutualExclusion},
+		fail(calm, NoDrift, MutualExclusion),
+		fail(calm, NoCompare, MutualExclusion),
+		fail(calm, ExtendAny, MutualExclusion),
+		fail(calm, QuorumTooSmall, MutualExclusion),
+		fail(calm, Overtaking, NothingLeft),
+		{calm.but("one owner value for two attempts", func(c *Config) { c.SharedOwner, c.Only = true, MutualExclusion }), MutualExclusion},
 		fail(short, GateWithoutSkew, TokenOrder),
 		fail(short, NoAgreement, TokenOrder),
 		fail(clockless, AgreeLoose, TokenOrder),
@@ -99,12 +108,13 @@ func Mistakes() []Mistake {
 // Spares are rules of the protocol without which it holds all the same, in the model: another rule
 // covers for each.
 func Spares() []Config {
-	short := tokens.but("", func(c *Config) { c.NoStrays = true })
+	short := tokens.but("", func(c *Config) { c.NoStrays, c.Extends = true, false })
 	return []Config{
 		clockless.with(NotStrict, none),
 		short.with(NotStrict, none),
-		short.with(AgreeUngated, none),
-		short.with(RefillUngated, TokenOrder),
-		leases.with(LateReply, MutualExclusion),
+		short.with(AgreeUnvouched, none),
+		short.with(VouchLate, none),
+		restarted.but("", func(c *Config) { c.NoStrays, c.Extends = true, false }).with(VouchLate, none),
+		leases.but("", func(c *Config) { c.Restarts, c.NoStrays = 0, true }).with(LateReply, MutualExclusion),
 	}
 }

@@ -19,6 +19,7 @@ func (p *protocol) deliveries(s *state, i, n int, yield yielder) {
 	if ph := s.attempts[i].phase; head != queue && (ph == live || ph == ended && head == cmdAgree || p.exact) {
 		t := *s
 		t.nodes[n].cells[i].queue &^= head
+		t.nodes[n].cells[i].blind &^= head
 		yield(event{kind: evLost, attempt: int8(i), node: int8(n), arg: int8(head)}, &t, none)
 	}
 }
@@ -44,30 +45,40 @@ func (p *protocol) deliver(s *state, i, n int, cmd command, yield yielder) {
 	}
 }
 
-// votes reports whether the gate lets a node take part.
+// votes reports whether a node has been up for so long that clients vouch for it.
 func (p *protocol) votes(n *node) bool { return int(n.age) >= p.gateTicks }
+
+// counts reports whether the answer to a command counts, with the defect in which it does without.
+func (p *protocol) counts(s *state, i, n int, cmd command, without Defect) bool {
+	nd := &s.nodes[n]
+	switch {
+	case nd.cells[i].blind&cmd == 0, p.Defect == without:
+		return true
+	default:
+		return p.Defect == VouchLate && p.votes(nd)
+	}
+}
 
 // absent reports whether a node may have no key: one expires early by as much as the server's clock
 // may be fast.
 func (p *protocol) absent(n *node) bool { return n.owner == 0 || int(n.left) <= p.Drift || p.NoClocks }
 
 // acquire grants an absent key, and repeats the grant of one that is the attempt's own. Otherwise
-// it is refused, which changes nothing.
+// it is refused, which changes nothing. A grant that does not count puts the key there all the
+// same.
 func (p *protocol) acquire(s *state, i, n int, cmd command, e event, yield yielder) {
-	nd := &s.nodes[n]
-	if !p.votes(nd) {
-		return
-	}
+	nd, counts := &s.nodes[n], p.counts(s, i, n, cmd, GrantUnvouched)
 	grant := func(counter int8) {
 		t := *s
 		cl := &t.nodes[n].cells[i]
 		cl.queue &^= cmd
 		t.nodes[n].counter, t.nodes[n].mine = max(nd.counter, counter), counter
 		t.nodes[n].owner, t.nodes[n].left = p.owner(i), p.ttl()
-		switch s.attempts[i].phase {
-		case acquiring:
+		switch {
+		case !counts:
+		case s.attempts[i].phase == acquiring:
 			cl.reply, cl.value = granted, counter
-		case live: // a late grant, which is heard or not
+		case s.attempts[i].phase == live: // a late grant, which is heard or not
 			if p.proves() && p.exact {
 				p.finish(&t, e, yield)
 			}
@@ -93,9 +104,6 @@ func (p *protocol) acquire(s *state, i, n int, cmd command, e event, yield yield
 // agree raises the token in the key, and the counter, to the attempt's token.
 func (p *protocol) agree(s *state, i, n int, e event, yield yielder) {
 	nd, token := &s.nodes[n], s.attempts[i].token
-	if !p.votes(nd) && p.Defect != AgreeUngated {
-		return
-	}
 	if nd.owner != p.owner(i) && p.Defect != AgreeAny && p.Defect != AgreeLoose {
 		return
 	}
@@ -115,14 +123,14 @@ func (p *protocol) agree(s *state, i, n int, e event, yield yielder) {
 	if p.Defect != AgreeKeyOnly {
 		t.nodes[n].counter = max(nd.counter, token)
 	}
-	if s.attempts[i].phase == agreeing {
+	if s.attempts[i].phase == agreeing && p.counts(s, i, n, cmdAgree, AgreeUnvouched) {
 		cl.reply = settled
 	}
 	p.finish(&t, e, yield)
 }
 
 // extend runs an extension: it sets the TTL of the attempt's own key, and puts the key back where
-// there is none. Where it does not, the attempt may be told so.
+// there is none. Where it does not, the attempt may be told so: that counts from any node.
 func (p *protocol) extend(s *state, i, n int, cmd command, e event, yield yielder) {
 	nd := &s.nodes[n]
 	at := &s.attempts[i]
@@ -138,18 +146,14 @@ func (p *protocol) extend(s *state, i, n int, cmd command, e event, yield yielde
 			p.answer(&t, i, n, cmd, extended, e, yield)
 		}
 	}
-	if p.absent(nd) && (p.votes(nd) || p.Defect == RefillUngated || p.Defect == RefillUncounted) {
+	if p.absent(nd) {
 		t := *s
 		tn := &t.nodes[n]
 		tn.cells[i].queue &^= cmd
 		tn.owner, tn.left = p.owner(i), p.ttl()
 		tn.mine, tn.counter = at.token, max(nd.counter, at.token)
 		e.kind = evRefill
-		if p.votes(nd) || p.Defect == RefillUngated {
-			p.answer(&t, i, n, cmd, refilled, e, yield)
-		} else {
-			p.finish(&t, e, yield)
-		}
+		p.answer(&t, i, n, cmd, refilled, e, yield)
 	}
 	if (!own || p.absent(nd)) && cmd == cmdExtend && at.phase == live && p.proves() { // or as one that is in flight for ever
 		t := *s
@@ -164,6 +168,14 @@ func (p *protocol) extend(s *state, i, n int, cmd command, e event, yield yielde
 func (p *protocol) answer(after *state, i, n int, cmd command, r reply, e event, yield yielder) {
 	t := *after
 	cl := &t.nodes[n].cells[i]
+	without := ExtendUnvouched
+	if r == refilled {
+		without = RefillUnvouched
+	}
+	if r != gone && !p.counts(&t, i, n, cmd, without) {
+		p.finish(&t, e, yield)
+		return
+	}
 	if cmd != cmdExtend || !p.proves() || t.attempts[i].phase != live && t.attempts[i].phase != lapsed {
 		p.finish(&t, e, yield)
 		return
@@ -193,7 +205,8 @@ func (p *protocol) lose(s *state, n int, yield yielder) {
 
 // restart crashes a node and brings it back empty. While it is down nothing reaches it, and nobody
 // sees what it has: that it is down for a while is the same as that nothing reaches it for a while.
-// What was in flight is lost; a release is sent again.
+// What was in flight is lost; a release is sent again. What was not written yet may be written to
+// the connection that is made anew, inside the call that sent it: it runs on the new process.
 func (p *protocol) restart(s *state, n int, yield yielder) {
 	if p.Restarts >= 0 && int(s.restarts) >= p.Restarts {
 		return
@@ -204,13 +217,26 @@ func (p *protocol) restart(s *state, n int, yield yielder) {
 	if p.Tokens {
 		nd.counter = p.floor()
 	}
-	for i := range p.Attempts {
-		nd.cells[i].queue &= cmdRelease
-	}
 	if p.Restarts >= 0 {
 		t.restarts++
 	}
-	p.finish(&t, event{kind: evRestart, node: int8(n)}, yield)
+	for written := range uint(1) << p.Attempts {
+		again, same := t, false
+		for i := range p.Attempts {
+			cl := &again.nodes[n].cells[i]
+			if written>>i&1 == 0 {
+				same = same || cl.queue&^cmdRelease == 0 // as if it had been written
+				if p.Defect != BeforeOnly {
+					cl.blind |= cl.queue
+				}
+			} else {
+				cl.queue &= cmdRelease
+			}
+		}
+		if !same {
+			p.finish(&again, event{kind: evRestart, node: int8(n), arg: int8(1<<p.Attempts - 1 - written)}, yield)
+		}
+	}
 }
 
 // other has a node grant a key that shares the counter, or agree to its token, of which this model

@@ -33,6 +33,7 @@ type node struct {
 // cell is what is under way between an attempt and a node, and what the attempt knows of it.
 type cell struct {
 	queue  command // commands in flight: a set, run in the order of its bits
+	blind  command // those of them whose answer does not count: see vouched
 	reply  reply   // what the node answered, and the attempt has not heard or not used yet
 	chosen bool    // the node is one of the quorum whose counters the attempt brings to its token
 	value  int8    // the counter that a granted acquire answered
@@ -124,9 +125,9 @@ func (c *cell) word() uint64 {
 
 // known is what an attempt knows of a node.
 func (c *cell) known() uint64 {
-	w := uint64(c.sent) | uint64(c.proof)<<8
+	w := uint64(c.sent) | uint64(c.proof)<<4 | uint64(c.blind)<<9
 	if c.told {
-		w |= 1 << 16
+		w |= 1 << 8
 	}
 	return w
 }

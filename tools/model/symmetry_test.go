@@ -28,7 +28,7 @@ func everything(p *protocol) map[state]bool {
 }
 
 func TestOneStateStandsForAllNames(t *testing.T) {
-	p := newProtocol(leases.but("", func(c *Config) { c.Extends = false }))
+	p := newProtocol(restarted.but("", func(c *Config) { c.Extends, c.NoStrays = false, true }))
 	all := everything(p)
 	representatives := make(map[fingerprint]bool)
 	distinct := make(map[state]bool)
@@ -52,15 +52,16 @@ func TestOneStateStandsForAllNames(t *testing.T) {
 func TestReductionsHideNothing(t *testing.T) {
 	small := tokens.but("", func(c *Config) { c.NoStrays, c.Extends, c.Skews, c.Restarts = true, false, nil, 0 })
 	for _, c := range []Config{
-		leases.but("holds", func(c *Config) { c.Extends = false }),
+		restarted.but("holds", func(c *Config) { c.Extends, c.NoStrays = false, true }),
 		leases.but("asked again", func(c *Config) { c.Extends, c.NoStrays, c.Restarts, c.AsksOn = false, true, 0, 1 }),
 		leases.but("extended, heard late", func(c *Config) { c.NoStrays, c.Restarts, c.Starts = true, 0, 2 }),
 		small.but("tokens hold", func(*Config) {}),
-		leases.with(NoGate, none),
-		leases.with(NoDrift, none),
-		leases.with(Overtaking, none),
+		restarted.with(NoGate, none),
+		restarted.with(BeforeOnly, none),
+		restarted.with(NoDrift, none),
+		restarted.with(Overtaking, none),
 		small.with(NoAgreement, none),
-		tokens.but("", func(c *Config) { c.NoStrays, c.Extends = true, false }).with(HintTooHigh, none),
+		tokens.but("", func(c *Config) { c.NoStrays, c.Extends = true, false }).with(HintTooLow, none),
 		clockless.with(AgreeLoose, none),
 	} {
 		t.Run(c.Name, func(t *testing.T) {

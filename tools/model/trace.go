@@ -9,7 +9,7 @@ import (
 type event struct {
 	kind          eventKind
 	attempt, node int8
-	arg           int8 // a command, a hint, or a set of nodes
+	arg           int8 // a command, a hint, or a set of nodes or attempts
 }
 
 type eventKind uint8
@@ -120,6 +120,9 @@ func (e event) text(names *letters) string {
 	case evOther:
 		return n + " grants another key that shares the counter"
 	case evRestart:
+		if e.arg != 0 {
+			return n + " crashes, comes back empty, is sent what waits"
+		}
 		return n + " crashes and comes back empty"
 	default:
 		return "what is in flight for " + a + " is lost"

@@ -22,12 +22,12 @@ func TestRequestsOverABrokenConnection(t *testing.T) {
 		t.Run(op.String(), func(t *testing.T) {
 			n, c := voting(t)
 			var a answers
-			c.say = func([]string) string { return breaks }
+			c.say = func(words []string) string { return map[bool]string{true: breaks}[isScript(words)] }
 			r := a.send(t, n, op, "key")
 			n.send()
 			require.True(t, wire.IsBroken(requireOne(t, &a, r, wire.Failed, "it is broken").Err))
 			sent := c.sent()
-			require.Equal(t, times, sent["EVALSHA"]+sent["EVALSHA_RO"])
+			require.Equal(t, times, sent["EVALSHA"]+sent["EVALSHA_RO"]+sent["EVAL"]+sent["EVAL_RO"])
 			require.Equal(t, op == wire.Observe, sent["EVALSHA_RO"] > 0, "what only reads is sent as such")
 			require.LessOrEqual(t, n.gate.lookAt, n.cfg.Clock.Now().Add(MaxPause), "another process may answer next")
 		})
@@ -44,7 +44,7 @@ func TestRequestsOverABrokenConnection(t *testing.T) {
 	r := a.send(t, n, wire.Extend, "key")
 	n.send()
 	requireOne(t, &a, r, wire.OK, "the connection is a new one")
-	require.NotNil(t, n.gate.open)
+	require.True(t, n.gate.open)
 }
 
 // A request whose answer does not come in time is not sent again.
@@ -61,98 +61,6 @@ func TestRequestThatIsNotAnswered(t *testing.T) {
 		require.Equal(t, map[string]int{"EVALSHA": 1}, c.sent())
 		require.NotNil(t, n.client.Load(), "valkey-go ends the connection")
 	})
-}
-
-// The writer loads scripts that any process may run, and looks load the others.
-func TestScriptsAreLoadedForARequest(t *testing.T) {
-	t.Run("own", func(t *testing.T) {
-		n, c := voting(t)
-		var a answers
-		clear(c.server.scripts)
-		r := a.send(t, n, wire.Extend, "key")
-		n.send()
-		requireOne(t, &a, r, wire.OK, "sent with what it needs")
-		require.Equal(t, map[string]int{"EVALSHA": 2, "SCRIPT": len(wire.Ungated())}, c.sent())
-		require.True(t, n.Status().Unseen, "it is not the process that was vouched for, or was flushed")
-		require.Zero(t, n.gate.lookAt)
-	})
-	t.Run("for all", func(t *testing.T) {
-		n, c := voting(t)
-		var a answers
-		clear(c.server.scripts)
-		r := a.send(t, n, wire.Release, "key")
-		n.send()
-		requireOne(t, &a, r, wire.OK, "sent with what it needs")
-		require.Equal(t, map[string]int{"EVALSHA": 2, "SCRIPT": len(wire.Ungated())}, c.sent())
-		require.NotNil(t, n.gate.open, "that one says nothing of the process")
-	})
-	t.Run("without a gate", func(t *testing.T) {
-		c := newFake(t, newServer("a"))
-		n := with(c)
-		n.cfg.RestartGate = false
-		n.vote(c.server)
-		var a answers
-		clear(c.server.scripts)
-		r := a.send(t, n, wire.Agree, "key")
-		n.send()
-		requireOne(t, &a, r, wire.OK, "sent with what it needs")
-		require.Equal(t, map[string]int{"EVALSHA": 2, "SCRIPT": len(wire.AnyProcess.Scripts())}, c.sent())
-		require.NotNil(t, n.gate.open)
-	})
-	t.Run("flushed again and again", func(t *testing.T) {
-		n, c := voting(t)
-		var a answers
-		c.say = func(words []string) string {
-			if isScript(words) {
-				return "-NOSCRIPT No matching script.\r\n"
-			}
-			return asServer
-		}
-		r := a.send(t, n, wire.Extend, "key")
-		n.send()
-		require.Equal(t, wire.Restarted, wire.FaultOf(requireOne(t, &a, r, wire.Failed, "flushed").Err).Condition)
-		require.Equal(t, map[string]int{"EVALSHA": 1 + maxTaught, "SCRIPT": maxTaught * len(wire.Ungated())}, c.sent())
-	})
-	t.Run("not permitted", func(t *testing.T) {
-		n, c := voting(t)
-		var a answers
-		clear(c.server.scripts)
-		c.say = func(words []string) string {
-			if words[0] == "SCRIPT" {
-				return "-NOPERM User u has no permissions to run the 'script|load' command\r\n"
-			}
-			return asServer
-		}
-		r := a.send(t, n, wire.Release, "key")
-		n.send()
-		why := wire.FaultOf(requireOne(t, &a, r, wire.Failed, "it cannot be loaded").Err)
-		require.Equal(t, wire.NoPermission, why.Condition)
-		require.Contains(t, why.Detail, loadNeeded)
-	})
-	t.Run("joining", func(t *testing.T) {
-		n, c := voting(t)
-		var a answers
-		clear(c.server.scripts)
-		r := a.send(t, n, wire.Join, "key")
-		n.send()
-		requireOne(t, &a, r, wire.OK, "sent with what it needs")
-		require.Equal(t, map[string]int{"EVALSHA": 2, "SCRIPT": len(wire.Ungated())}, c.sent())
-		require.NotNil(t, n.gate.open)
-	})
-}
-
-// A batch that was sent before the gate opened for another process says nothing of that one.
-func TestBatchOfAnotherProcess(t *testing.T) {
-	n, c := voting(t)
-	var a answers
-	r := &Request{Call: callOf(wire.Agree, "key"), To: &a, Expires: never}
-	b := &batch{client: c}
-	b.ctx = b.limit.start(time.Hour)
-	n.encoder.encode(b, []*Request{r}, wire.NewSet(strings.Repeat("0", wire.RunIDLength)), nil)
-	b.exchange(n.cfg.Clock)
-	require.NoError(t, n.settle(b), "the node has answered")
-	require.NotNil(t, n.gate.open)
-	requireOne(t, &a, r, wire.OK, "sent once more, with the scripts of the process that votes")
 }
 
 // What a server answers to an operation may cost it the vote, or a look.
@@ -185,7 +93,7 @@ func TestErrorsOfAServer(t *testing.T) {
 				n.send()
 				require.ErrorContains(t, requireOne(t, &a, r, wire.Failed, "an error").Err, said)
 				require.Equal(t, want.shut, n.Status().Unseen)
-				require.Equal(t, want.shut, n.gate.open == nil)
+				require.Equal(t, want.shut, !n.gate.open)
 				if want.shut {
 					require.Zero(t, n.gate.lookAt)
 					return
@@ -215,7 +123,7 @@ func TestRequestsThatFailTogetherAreSentAlone(t *testing.T) {
 			ended.Store(true)
 			return "-ERR one of them\r\n"
 		}
-		return echoed(words, granted(0))
+		return granted(0)
 	}
 	first, second := a.send(t, n, wire.Acquire, "one"), a.send(t, n, wire.Acquire, "two")
 	third := &Request{Call: callOf(wire.Acquire, "three"), To: &a, Expires: n.cfg.Clock.Now().Add(time.Minute), Ended: &ended}
@@ -237,7 +145,7 @@ func TestClockIsLookedAtOnceACommand(t *testing.T) {
 	seen := n.cfg.Observer.(*watcher)
 	c.say = func(words []string) string {
 		at := time.Now()
-		return echoed(words, bulk(fmt.Sprintf("%d %d  11", at.Unix(), at.Nanosecond()/1000)))
+		return bulk(fmt.Sprintf("%d %d  11", at.Unix(), at.Nanosecond()/1000))
 	}
 	for range 2 {
 		var a answers
@@ -256,14 +164,13 @@ func TestClockIsLookedAtOnceACommand(t *testing.T) {
 	}
 }
 
-// A connection that answers another command than the last one is given up, and so is one of several
-// batches that does not answer: valkey-go ends it by itself only while it carries one at a time.
+// A connection with one of several batches that is not answered is given up: valkey-go ends it by
+// itself only while it carries one at a time.
 func TestConnectionsThatAreGivenUp(t *testing.T) {
 	for _, test := range []struct {
 		name, said string
 		far, kept  bool
 	}{
-		{name: "out of step", said: "*2\r\n:1\r\n:99\r\n"},
 		{name: "hangs alone", said: hangs, kept: true},
 		{name: "hangs with others", said: hangs, far: true},
 		{name: "an error", said: "-ERR odd\r\n", kept: true},
@@ -300,7 +207,7 @@ func TestGrantOfAServerWhoseClockHasJumped(t *testing.T) {
 	n, c := voting(t)
 	var a answers
 	var ahead time.Duration
-	c.say = func(words []string) string { return echoed(words, granted(ahead)) }
+	c.say = func(words []string) string { return granted(ahead) }
 	r := a.send(t, n, wire.Acquire, "key")
 	n.send()
 	requireOne(t, &a, r, wire.OK, "granted")
@@ -310,80 +217,7 @@ func TestGrantOfAServerWhoseClockHasJumped(t *testing.T) {
 	n.send()
 	require.Equal(t, wire.ClockJumped, wire.FaultOf(requireOne(t, &a, r, wire.Failed, "it does not count").Err).Condition)
 	require.InDelta(t, time.Minute, n.Ahead(), float64(time.Second))
-	require.Nil(t, n.gate.open)
-}
-
-// INFO over the connection in use tells which process that leads to. Where another one answers new
-// connections, what it says of leases does not count; what it frees does.
-func TestConnectionThatLeadsElsewhere(t *testing.T) {
-	n, c := voting(t)
-	w := n.cfg.Observer.(*watcher)
-	var a answers
-	other := false
-	c.say = func(words []string) string {
-		if words[0] == "INFO" && other {
-			return infoOf("b")
-		}
-		return asServer
-	}
-	ask := func() {
-		t.Helper()
-		n.probe(wire.Info)
-		n.send()
-	}
-	n.route.checkAt = n.cfg.Clock.Now()
-	ask()
-	require.False(t, n.route.elsewhere)
-	require.Equal(t, never, n.route.checkAt, "it leads where it should")
-
-	other = true
-	n.route.checkAt = n.cfg.Clock.Now()
-	ask()
-	require.True(t, n.route.elsewhere)
-	require.NotNil(t, n.gate.open, "another server is behind the new connections, and that one votes")
-	require.InDelta(t, recheckEvery, n.route.checkAt.Sub(n.cfg.Clock.Now()), float64(time.Second))
-	ask()
-	require.Equal(t, 1, w.elsewhere, "told once")
-	for op, want := range map[wire.Op]wire.Verdict{
-		wire.Extend: wire.Failed, wire.Agree: wire.Failed, wire.Observe: wire.Failed, wire.Release: wire.OK, wire.Leave: wire.OK, wire.Join: wire.OK, wire.Info: wire.OK, wire.Time: wire.OK,
-	} {
-		r := a.send(t, n, op, "key")
-		n.send()
-		requireOne(t, &a, r, want, op.String())
-		if want == wire.Failed {
-			require.Equal(t, wire.Restarted, wire.FaultOf(a.of(r)[0].Err).Condition)
-		}
-	}
-
-	// The gate says so when it is decided.
-	n.gate.shut()
-	n.gate.lookAt = never
-	n.route.elsewhere = false
-	ask()
-	require.Equal(t, 2, w.elsewhere)
-
-	other = false
-	ask()
-	require.False(t, n.route.elsewhere)
-	require.Equal(t, never, n.route.checkAt)
-}
-
-// A client whose connection leads elsewhere is replaced. The new one is asked too.
-func TestClientWhoseConnectionLeadsElsewhereIsReplaced(t *testing.T) {
-	n, c := voting(t)
-	next := newFake(t, c.server)
-	n.cfg.Connect = next.connect
-	n.route = route{elsewhere: true, checkAt: never}
-	n.doDue()
-	n.work.Wait()
-	require.True(t, c.isClosed())
-	require.Nil(t, n.client.Load())
-	require.False(t, n.route.elsewhere)
-	n.doDue()
-	n.send()
-	require.Empty(t, c.sent())
-	require.Equal(t, map[string]int{"INFO": 1}, next.sent())
-	require.Equal(t, never, n.route.checkAt, "it leads where it should")
+	require.False(t, n.gate.open)
 }
 
 // A server that votes is asked for its clock and whether leases can be had, and looked at over a
@@ -406,7 +240,7 @@ func TestServerThatVotesIsAskedAgain(t *testing.T) {
 		synctest.Wait()
 		sent := c.sent()
 		require.InDelta(t, 600, sent["TIME"], 2)
-		require.Equal(t, 9, sent["EVALSHA"])
+		require.Equal(t, 9, sent["EVALSHA"]+sent["EVAL"])
 		require.Zero(t, sent["INFO"])
 		c.set(func() {
 			require.Len(t, c.dedicated, 2*9, "INFO and TIME")
@@ -514,7 +348,7 @@ func trialSays(text string, at int) func(words []string) string {
 		}
 		parts := slices.Repeat([]string{":1\r\n"}, len(wire.Trials))
 		parts[at] = text
-		return echoed(words, fmt.Sprintf("*%d\r\n%s", len(parts), strings.Join(parts, "")))
+		return fmt.Sprintf("*%d\r\n%s", len(parts), strings.Join(parts, ""))
 	}
 }
 
@@ -528,7 +362,7 @@ func TestServerThatFailsItsTrial(t *testing.T) {
 	for name, say := range map[string]func([]string) string{
 		"one command": trialSays("-NOPERM User u has no permissions to run the 'set' command\r\n", 4),
 		"the script":  func(words []string) string { return map[bool]string{true: "-NOPERM no\r\n"}[isTrial(words)] },
-		"loading":     func(words []string) string { return map[bool]string{true: "-NOPERM no\r\n"}[words[0] == "SCRIPT"] },
+		"loading":     func(words []string) string { return map[bool]string{true: "-NOPERM no\r\n"}[words[0] == "EVAL"] },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -547,30 +381,6 @@ func TestServerThatFailsItsTrial(t *testing.T) {
 				synctest.Wait()
 				require.NoError(t, n.Status().Reason())
 			})
-		})
-	}
-}
-
-// Scripts that are flushed while a look loads them are loaded again.
-func TestScriptsAreFlushedDuringALook(t *testing.T) {
-	for flushes, votes := range map[int]bool{maxTaught - 1: true, maxTaught: false} {
-		synctest.Test(t, func(t *testing.T) {
-			c := newFake(t, newServer("a"))
-			tried := 0
-			c.say = func(words []string) string {
-				if isTrial(words) {
-					if tried++; tried <= flushes {
-						return "-NOSCRIPT No matching script.\r\n"
-					}
-				}
-				return asServer
-			}
-			n := with(c)
-			go n.Run()
-			synctest.Wait()
-			require.Equal(t, votes, n.Status().Reason() == nil, "flushed %d times", flushes)
-			n.Close()
-			n.Wait()
 		})
 	}
 }
@@ -604,8 +414,8 @@ func TestServerThatDoesNotTellAboutItself(t *testing.T) {
 func TestWaitingRequestsKeepTheirOrder(t *testing.T) {
 	n, c := voting(t)
 	var a answers
-	n.gate.open = nil
-	n.look = &look{epoch: n.gate.epoch, load: make(chan *wire.Set, 1), end: func() {}, err: context.DeadlineExceeded}
+	n.gate.open = false
+	n.look = &look{epoch: n.gate.epoch, goesOn: make(chan bool, 1), end: func() {}, self: self{err: context.DeadlineExceeded}}
 	for _, key := range []string{"one", "two"} {
 		a.send(t, n, wire.Agree, key)
 		n.send()
@@ -614,7 +424,7 @@ func TestWaitingRequestsKeepTheirOrder(t *testing.T) {
 	a.send(t, n, wire.Agree, "three")
 	n.collect()
 	n.look.epoch-- // it opened meanwhile
-	n.gate.open = n.gate.scripts()
+	n.gate.open = true
 	n.heed(n.look)
 	require.Empty(t, n.held)
 	n.send()
@@ -629,7 +439,7 @@ func TestWaitingRequestsKeepTheirOrder(t *testing.T) {
 func TestWaitingRequestsAreBounded(t *testing.T) {
 	n, _ := voting(t)
 	n.gate.shut()
-	n.look = &look{load: make(chan *wire.Set, 1), end: func() {}}
+	n.look = &look{goesOn: make(chan bool, 1), end: func() {}}
 	n.held = make([]*Request, maxQueue-1)
 	var a answers
 	first, second := &Request{Call: callOf(wire.Agree, "one"), To: &a}, &Request{Call: callOf(wire.Agree, "two"), To: &a}
@@ -685,7 +495,7 @@ func TestCloseSendsWhatIsLeft(t *testing.T) {
 		n.finish()
 		requireOne(t, &a, extend, wire.OK, "it was in flight")
 		requireOne(t, &a, release, wire.Failed, "answered once")
-		require.Equal(t, map[string]int{"EVALSHA": 2}, c.sent())
+		require.Equal(t, map[string]int{"EVAL": 2, "INFO": 1, "TIME": 1}, c.sent())
 		require.Empty(t, n.window.inFlight)
 		require.True(t, c.isClosed())
 	})
@@ -703,55 +513,26 @@ func TestRoundTripIsMeasured(t *testing.T) {
 	})
 }
 
-// A look that finds another process has the connection in use asked, and one that finds that the
-// server's clock has jumped ends there.
+// A look that finds another process, or that the server's clock has jumped, ends there.
 func TestWhatALookFinds(t *testing.T) {
 	n := with(newFake(t, newServer("a")))
 	look := func(runID string, ahead time.Duration) *look {
-		l, _ := newLook(n.gate.epoch)
+		l := newLook(n.gate.epoch)
 		l.end()
 		now := n.cfg.Clock.Now()
 		l.info, l.time, l.sent, l.received = serverInfo(runID, time.Hour), time.Duration(now)+ahead, now, now
 		return l
 	}
-	require.NotNil(t, n.next(look("a", 0)))
-	require.Equal(t, never, n.route.checkAt, "it is the first one")
-	require.Nil(t, n.next(look("a", time.Hour)))
+	require.True(t, n.next(look("a", 0)))
+	require.False(t, n.next(look("a", time.Hour)))
 	require.Equal(t, wire.ClockJumped, n.Status().Fault.Condition)
 	require.Equal(t, []error{nil}, n.cfg.Observer.(*watcher).looked)
 
 	n = with(newFake(t, newServer("a")))
-	require.NotNil(t, n.next(look("a", 0)))
-	require.Nil(t, n.next(look("b", time.Hour)), "its quarantine begins")
-	require.LessOrEqual(t, n.route.checkAt, n.cfg.Clock.Now())
+	require.True(t, n.next(look("a", 0)))
+	require.False(t, n.next(look("b", time.Hour)), "its quarantine begins")
 	require.Equal(t, wire.Quarantined, n.Status().Fault.Condition)
 	require.NotZero(t, n.Ahead())
-}
-
-// A connection that is out of step is given up, whatever comes of what is sent once more.
-func TestConnectionOutOfStepIsGivenUpAfterAResend(t *testing.T) {
-	n, c := voting(t)
-	var a answers
-	asked := 0
-	c.say = func(words []string) string {
-		switch {
-		case !isScript(words):
-			return asServer
-		case slices.Contains(words, "odd"):
-			return "*2\r\n:1\r\n:99\r\n"
-		}
-		if asked++; asked == 1 {
-			return "-NOSCRIPT No matching script.\r\n"
-		}
-		return asServer
-	}
-	odd, well := a.send(t, n, wire.Leave, "odd"), a.send(t, n, wire.Leave, "well")
-	n.send()
-	require.ErrorIs(t, requireOne(t, &a, odd, wire.Failed, "another's answer").Err, wire.ErrOutOfStep)
-	requireOne(t, &a, well, wire.OK, "sent once more")
-	require.Nil(t, n.client.Load())
-	n.work.Wait()
-	require.True(t, c.isClosed())
 }
 
 // A connection that breaks is no answer, also for what is sent once more over another one: a server
@@ -787,11 +568,11 @@ func TestGrantAfterAnAbsenceDoesNotCount(t *testing.T) {
 		n.send()
 		if !absent {
 			requireOne(t, &a, r, wire.OK, "it was there a moment ago")
-			require.NotNil(t, n.gate.open)
+			require.True(t, n.gate.open)
 			continue
 		}
 		why := wire.FaultOf(requireOne(t, &a, r, wire.Failed, "").Err)
 		require.Equal(t, wire.Restarted, why.Condition)
-		require.Nil(t, n.gate.open)
+		require.False(t, n.gate.open)
 	}
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -24,13 +25,13 @@ type batch struct {
 	keys   []string      // that are busy until it has been settled; nil for one that goes alone
 	back   chan struct{} // closed when it is back; nil where nobody else waits
 
-	requests       []*Request // that are sent
-	scripts        *wire.Set  // of the process that was vouched for when it was encoded
-	leases         int        // how many they are about
-	loads          int        // how many commands before the others load scripts
+	requests       []*Request  // that are sent
+	target         wire.Target // the process that they are for
+	before, after  uint64      // the generation of the connection before it is written, and when it was answered
+	vouched        bool        // the process was vouched for in that, then
+	leases         int         // how many they are about
 	commands       valkey.Commands
-	sizes          []int    // how many requests each command carries
-	echoes         []string // what its answer has to say besides
+	sizes          []int // how many requests each command carries
 	results        []valkey.ValkeyResult
 	one            [1]valkey.ValkeyResult // the results of one command
 	sent, received clock.Instant
@@ -38,7 +39,7 @@ type batch struct {
 }
 
 // exchange sends what was encoded and waits for the answers.
-func (b *batch) exchange(c *clock.Clock) {
+func (b *batch) exchange(c *clock.Clock, generation *atomic.Uint64) {
 	b.sent = c.Now()
 	if len(b.commands) == 1 {
 		b.one[0] = b.client.Do(b.ctx, b.commands[0])
@@ -47,49 +48,33 @@ func (b *batch) exchange(c *clock.Clock) {
 		b.results = b.client.DoMulti(b.ctx, b.commands...)
 	}
 	b.received = c.Now()
-}
-
-// loaded returns why a script could not be loaded, where the batch was to.
-func (b *batch) loaded() error {
-	for _, result := range b.results[:b.loads] {
-		if err := result.Error(); err != nil {
-			return explain(err, loadNeeded)
-		}
-	}
-	return nil
+	b.after = generation.Load()
 }
 
 // encoder makes the commands of batches, one after the other.
 type encoder struct {
 	buffers wire.Buffers
-	echoes  wire.Echoes
 	calls   []*wire.Call
 	results []wire.Result
 }
 
-// encode makes the commands of a batch, with the scripts of the process that was vouched for, after
-// those that load scripts.
-func (e *encoder) encode(b *batch, requests []*Request, scripts *wire.Set, load []*wire.Script) {
-	b.requests, b.scripts, b.leases, b.loads, b.server = requests, scripts, 0, len(load), 0
+// encode makes the commands of a batch, for the process that it has as its target.
+func (e *encoder) encode(b *batch, requests []*Request) {
+	b.requests, b.leases, b.server = requests, 0, 0
 	for _, r := range requests {
 		b.leases += r.Call.Leases()
 	}
-	b.commands, b.sizes, b.echoes = b.commands[:0], b.sizes[:0], b.echoes[:0]
-	for _, s := range load {
-		b.commands = append(b.commands, wire.LoadCommand(b.client, s))
-	}
+	b.commands, b.sizes = b.commands[:0], b.sizes[:0]
 	for rest := requests; len(rest) > 0; {
 		calls := e.group(rest)
-		echo := e.echoes.Next()
-		command := e.buffers.Encode(b.client, calls, scripts, echo)
-		b.commands, b.sizes, b.echoes = append(b.commands, command), append(b.sizes, len(calls)), append(b.echoes, echo)
+		b.commands, b.sizes = append(b.commands, e.buffers.Encode(b.client, calls, &b.target)), append(b.sizes, len(calls))
 		rest = rest[len(calls):]
 	}
 }
 
 // decode reads the answer to a command of a batch, until it is asked again.
 func (e *encoder) decode(b *batch, command int, requests []*Request) []wire.Result {
-	e.results = wire.Decode(e.callsOf(requests), b.results[b.loads+command], b.echoes[command], e.results[:0])
+	e.results = wire.Decode(e.callsOf(requests), b.results[command], e.results[:0])
 	return e.results
 }
 

@@ -28,7 +28,7 @@ func TestGroupsAroundOneThatIsAlone(t *testing.T) {
 			requests = append(requests, request(string(rune('a'+i)), alone))
 		}
 		b := &batch{client: c}
-		n.encoder.encode(b, requests, n.gate.open, nil)
+		n.encode(b, requests)
 		require.Equal(t, test.sizes, b.sizes, "%v", test.alone)
 		require.Len(t, b.commands, len(test.sizes))
 		require.Equal(t, len(requests), b.leases)

@@ -10,12 +10,14 @@ import (
 )
 
 // NewClient makes a client that is connected, and ends with ctx or when it is closed. It leaves no
-// connection behind, nor does it wait for a server when it ends.
+// connection behind, nor does it wait for a server when it ends. changed is called before it has a
+// new connection, and when one has ended; it may be nil.
 //
 // valkey-go v1.0.79 leaves one: a connection that is dialed while the client is closed is stored in
 // its place (mux._pipe after mux.Close), and nobody ends it.
-func NewClient(ctx context.Context, o valkey.ClientOption) (valkey.Client, error) {
+func NewClient(ctx context.Context, o valkey.ClientOption, changed func()) (valkey.Client, error) {
 	connections := newConnections()
+	connections.changed = changed
 	stop := context.AfterFunc(ctx, connections.end)
 	o.DialCtxFn = connections.dial(o.DialCtxFn)
 	client, err := valkey.NewClient(o)
@@ -93,8 +95,9 @@ func (c *closingConnection) Close() {
 
 // connections are those that a client has open.
 type connections struct {
-	ctx    context.Context // ends with them
-	cancel context.CancelFunc
+	ctx     context.Context // ends with them
+	cancel  context.CancelFunc
+	changed func() // nil for nobody who hears of it
 
 	mu   sync.Mutex
 	open map[*connection]struct{} // guarded by mu
@@ -125,6 +128,7 @@ func (s *connections) dial(dial dialFunc) dialFunc {
 		if err != nil {
 			return nil, err
 		}
+		s.change()
 		return s.add(conn)
 	}
 }
@@ -132,9 +136,19 @@ func (s *connections) dial(dial dialFunc) dialFunc {
 // Close ends a connection, which is then no longer one of those that are open.
 func (c *connection) Close() error {
 	c.of.mu.Lock()
+	_, open := c.of.open[c]
 	delete(c.of.open, c)
 	c.of.mu.Unlock()
+	if open { // valkey-go closes one more than once
+		c.of.change()
+	}
 	return c.Conn.Close()
+}
+
+func (s *connections) change() {
+	if s.changed != nil {
+		s.changed()
+	}
 }
 
 // add takes a connection that was dialed, or ends it with net.ErrClosed when the client is closed.

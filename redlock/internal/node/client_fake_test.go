@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"strconv"
 	"strings"
@@ -27,6 +28,8 @@ type fakeClient struct {
 	server *fakeServer
 	result *result
 	dead   valkey.Client
+
+	changed func() // its connection has
 
 	mu        sync.Mutex
 	say       func(words []string) string // guarded by mu; RESP, or one of the words below; may be nil
@@ -122,6 +125,9 @@ func (c *fakeClient) ask(ctx context.Context, words []string, own bool) valkey.V
 	}
 	switch text {
 	case breaks:
+		if c.changed != nil && !own {
+			c.changed()
+		}
 		return c.dead.Do(ctx, c.dead.B().Ping().Build())
 	case hangs:
 		<-ctx.Done()
@@ -168,11 +174,13 @@ func (c *fakeClient) sent() map[string]int {
 	return count
 }
 
-// connect makes the connection of the writer, or one of a look, which ends at a time.
-func (c *fakeClient) connect(ctx context.Context) (valkey.Client, error) {
-	if _, ofLook := ctx.Deadline(); ofLook {
+// connect makes the connection of the writer, or one of a look, which is nobody's but its own.
+func (c *fakeClient) connect(_ context.Context, changed func()) (valkey.Client, error) {
+	if changed == nil {
 		return &fakeConn{c, c}, nil
 	}
+	c.changed = changed
+	changed()
 	return c, nil
 }
 
@@ -184,6 +192,10 @@ type fakeConn struct {
 }
 
 func (f *fakeConn) Close() {}
+
+func (f *fakeConn) Do(ctx context.Context, cmd valkey.Completed) valkey.ValkeyResult {
+	return f.c.ask(ctx, cmd.Commands(), true)
+}
 
 func (f *fakeConn) DoMulti(ctx context.Context, commands ...valkey.Completed) (results []valkey.ValkeyResult) {
 	for _, cmd := range commands {
@@ -198,6 +210,7 @@ func with(c *fakeClient) *Node {
 	cfg.Connect, cfg.Observer = c.connect, &watcher{}
 	n := New(cfg)
 	n.client.Store(new(valkey.Client(c)))
+	c.changed = func() { n.generation.Add(1) }
 	return n
 }
 
@@ -213,13 +226,14 @@ func (w *watcher) Refused(err error) { w.add(func() { w.refused = append(w.refus
 // vote opens the gate of a node that does not run, as a look would.
 func (n *Node) vote(s *fakeServer) {
 	n.gate.follow(&wire.ServerInfo{Version: "7.2.4", RunID: s.runID, Role: "master", Uptime: time.Hour})
-	scripts := n.gate.scripts()
-	for _, script := range scripts.Scripts() {
-		s.answer([]string{"SCRIPT", "LOAD", script.Text()})
-	}
-	s.loads = nil
+	maps.Copy(s.scripts, texts)
 	n.gate.lookAt = n.cfg.Clock.Now().Add(time.Hour)
-	n.gate.admit(scripts, nil, nil)
+	n.gate.admit(nil, nil)
+	n.gate.vouched = n.generation.Load()
+	n.knowsIn = n.generation.Load()
+	for _, script := range wire.Scripts() {
+		n.knows[script] = true
+	}
 	n.gate.lookAt, n.gate.sampleAt = n.cfg.Clock.Now().Add(time.Hour), never
 }
 
@@ -232,20 +246,7 @@ func voting(t *testing.T) (*Node, *fakeClient) {
 }
 
 // isScript reports whether a command runs a script.
-func isScript(words []string) bool { return words[0] == "EVALSHA" }
-
-// echoed is an answer of a script: a text with the number of the command in front, or a list with
-// that behind.
-func echoed(words []string, answer string) string {
-	number := words[len(words)-1]
-	switch head, text, _ := strings.Cut(answer, "\r\n"); answer[0] {
-	case ':':
-		return bulk(number + " " + head[1:])
-	case '$':
-		return bulk(number + " " + strings.TrimSuffix(text, "\r\n"))
-	}
-	return "*2\r\n" + answer + bulk(number)
-}
+func isScript(words []string) bool { return strings.HasPrefix(words[0], "EVAL") }
 
 // granted is the answer to an acquisition, of a server whose clock is ahead by so much.
 func granted(ahead time.Duration) string {

@@ -69,10 +69,12 @@ func TestOneConnectionEach(t *testing.T) {
 			return near, nil
 		})
 		ctx, cancel := context.WithCancel(t.Context())
-		client, err := NewClient(ctx, o)
+		var changes int
+		client, err := NewClient(ctx, o, func() { changes++ })
 		require.NoError(t, err)
 		require.NoError(t, client.Do(t.Context(), client.B().Ping().Build()).Error())
 		require.Equal(t, 1, dials)
+		require.Equal(t, 1, changes, "before it is there")
 		cancel()
 		synctest.Wait()
 		require.Error(t, client.Do(t.Context(), client.B().Ping().Build()).Error(), "it ends with the context")
@@ -112,7 +114,7 @@ func TestConnectionThatDoesNotCome(t *testing.T) {
 				start := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				client, err := NewClient(ctx, option(&dials, dial))
+				client, err := NewClient(ctx, option(&dials, dial), nil)
 				require.Error(t, err)
 				require.Nil(t, client)
 				conn, err := NewConnection(ctx, option(&dials, dial))
@@ -130,7 +132,7 @@ func TestConnectionThatDoesNotCome(t *testing.T) {
 			near, far := net.Pipe()
 			go s.serve(far)
 			return near, nil
-		}))
+		}), nil)
 		require.NoError(t, err)
 		s.set(func() { s.slow = time.Minute })
 		start := time.Now()

@@ -52,8 +52,8 @@ const recheckEvery = 2 * time.Second
 
 // gate keeps the vote of a node out until its server process has been vouched for. A process that
 // was restarted has forgotten the leases it granted, and its vote could give a second holder a
-// quorum; it is kept out until every lease of its past has ended. What makes that atomic is in the
-// scripts, see wire.NewSet.
+// quorum; it is kept out until every lease of its past has ended. What makes that hold for each
+// answer is that a connection is one to a process: see Node.vouch.
 //
 // It is closed or open for one server process, and in each state it knows when the server is to be
 // looked at next. It does no I/O and has no lock: apart from status it belongs to its node's
@@ -61,9 +61,10 @@ const recheckEvery = 2 * time.Second
 type gate struct {
 	cfg *Config
 
-	open    *wire.Set // the scripts of the process that votes; nil while closed
-	reading *wire.Set // those of a process that has no vote only because the user may not write, for what only reads
-	epoch   uint64    // rises when it opens and when it closes: what was asked in another one is out of date
+	open    bool   // the process votes
+	reading bool   // it has no vote only because the user may not write, for what only reads
+	vouched uint64 // the generation of connections of which the process was found at the other end; 0 for none
+	epoch   uint64 // rises when it opens and when it closes: what was asked in another one is out of date
 	process process
 	past    []string      // run_ids of the processes before, the latest ones
 	several clock.Instant // when one of those was found again; 0 for never
@@ -100,22 +101,28 @@ func (g *gate) become(status *Status) {
 	g.cfg.Observer.Status(g.status.Swap(status), status)
 }
 
-// shut closes the gate because another process answers than the one vouched for, because it lost
-// its scripts, or because it was out of reach for long. The server is to be looked at at once.
+// shut closes the gate because another process answers than the one vouched for, or because it was
+// out of reach for long. The server is to be looked at at once.
 func (g *gate) shut() {
-	g.reading = nil
-	g.open, g.lookAt, g.pause = nil, 0, 0
-	g.epoch++
+	g.closes()
+	g.vouched, g.lookAt, g.pause = 0, 0, 0
 	status := g.status.Load().closed()
-	status.Fault = &wire.Fault{Condition: wire.Restarted, Detail: "its scripts are gone, its run_id or role has changed, or it was out of reach for long"}
+	status.Fault = &wire.Fault{Condition: wire.Restarted, Detail: "its run_id or role has changed, or it was out of reach for long"}
 	status.Unseen = true
 	g.become(status)
 }
 
+// closes has no grants count any more. Extensions do, as long as the process is the one that was
+// vouched for: whatever else is wrong with it, it has not forgotten what it has.
+func (g *gate) closes() {
+	g.open, g.reading = false, false
+	g.epoch++
+}
+
 // close keeps the gate closed until then.
 func (g *gate) close(why *wire.Fault, until clock.Instant) {
-	g.open, g.reading, g.lookAt = nil, nil, until
-	g.epoch++
+	g.closes()
+	g.lookAt = until
 	status := g.status.Load().closed()
 	if why.Condition == wire.Quarantined || why.Condition == wire.ClockJumped {
 		// It may be restarted once more before that.
@@ -128,38 +135,29 @@ func (g *gate) close(why *wire.Fault, until clock.Instant) {
 	g.become(status)
 }
 
-// admit opens the gate for the scripts, or keeps it open, with what is wrong although the server
-// votes.
-func (g *gate) admit(scripts *wire.Set, risk, lacks *wire.Fault) {
+// admit opens the gate, or keeps it open, with what is wrong although the server votes.
+func (g *gate) admit(risk, lacks *wire.Fault) {
 	status := &Status{Opened: g.status.Load().Opened, Risk: risk, Lacks: lacks}
-	if g.open != scripts {
+	if !g.open {
 		g.epoch++
 		status.Opened++
 		g.answered = g.cfg.Clock.Now()
 		g.lookAt = g.cfg.Clock.Now().Add(g.cfg.LookEvery) // who asks for its state puts no look off
 		g.refused = nil
 	}
-	g.open, g.reading, g.pause, g.jumped = scripts, nil, 0, ""
+	g.open, g.reading, g.pause, g.jumped = true, false, 0, ""
 	g.become(status)
 	g.cfg.Observer.Refused(g.refused)
 }
 
 // refuses keeps the gate closed for a process that has nothing against it but that it refused the
 // trial. A user who may only read is told what it knows all the same: that gives nobody a lease.
-func (g *gate) refuses(err error, scripts *wire.Set) error {
+func (g *gate) refuses(err error) error {
 	err = g.failed(err)
 	if why := wire.FaultOf(err); why != nil && why.Condition == wire.NoPermission {
-		g.reading = scripts.Reading()
+		g.reading = true
 	}
 	return err
-}
-
-// texts are the scripts that operations may use now.
-func (g *gate) texts() *wire.Set {
-	if g.open == nil {
-		return g.reading
-	}
-	return g.open
 }
 
 // failed keeps the gate closed after a look that got no answer, or an error for one.
@@ -169,8 +167,8 @@ func (g *gate) failed(err error) error {
 		return why
 	}
 	g.pause = min(max(2*g.pause, MinPause), MaxPause)
-	g.open, g.reading, g.lookAt = nil, nil, g.cfg.Clock.Now().Add(jitter(g.pause, 0.2))
-	g.epoch++
+	g.closes()
+	g.lookAt = g.cfg.Clock.Now().Add(jitter(g.pause, 0.2))
 	status := g.status.Load().closed()
 	status.Err = timely(err)
 	g.become(status)
@@ -196,7 +194,7 @@ func (g *gate) sample(sent, received clock.Instant, server time.Duration) error 
 // wasAbsent reports whether a server that votes has answered now, and had not for so long that
 // others may have agreed to do without it.
 func (g *gate) wasAbsent(now clock.Instant) bool {
-	return g.open != nil && now.Sub(g.answered) > g.cfg.Absence
+	return g.open && now.Sub(g.answered) > g.cfg.Absence
 }
 
 // counts returns why a grant may not count that came at that time.
@@ -239,14 +237,10 @@ func (g *gate) follow(info *wire.ServerInfo) (replaced bool) {
 }
 
 // decide closes the gate for the process that info describes, and returns why; or returns nil if
-// that may vote, and its scripts are to be loaded. elsewhere: the connection in use leads to
-// another process.
-func (g *gate) decide(info *wire.ServerInfo, elsewhere bool) *wire.Fault {
+// that may vote.
+func (g *gate) decide(info *wire.ServerInfo) *wire.Fault {
 	now := g.cfg.Clock.Now()
 	why := Judge(info, g.cfg.AcceptReplicas)
-	if elsewhere {
-		why = isElsewhere()
-	}
 	if other := g.cfg.Claim(info.RunID); other != "" {
 		why = &wire.Fault{Condition: wire.Duplicate, Detail: "it is the same server process as " + other}
 	}
@@ -255,6 +249,7 @@ func (g *gate) decide(info *wire.ServerInfo, elsewhere bool) *wire.Fault {
 			info.RunID, g.past[len(g.past)-1])}
 	}
 	if why != nil {
+		g.vouched = 0
 		g.close(why, now.Add(recheckEvery))
 		return why
 	}
@@ -265,9 +260,11 @@ func (g *gate) decide(info *wire.ServerInfo, elsewhere bool) *wire.Fault {
 	case g.jumped != "":
 		why = &wire.Fault{Condition: wire.ClockJumped, Detail: g.jumped}
 	case info.Promoted:
+		g.vouched = 0
 		why = &wire.Fault{Condition: wire.Quarantined, Detail: fmt.Sprintf(
 			"it was a replica and was promoted, votes after %v: leases that its master granted and it lacks last as long", g.cfg.Quarantine())}
 	default:
+		g.vouched = 0
 		why = &wire.Fault{Condition: wire.Quarantined, Detail: fmt.Sprintf(
 			"up for %v, votes after %v: leases that it may have forgotten last as long", info.Uptime, g.cfg.Quarantine())}
 	}
@@ -287,18 +284,10 @@ func (g *gate) age(now clock.Instant) time.Duration {
 	return now.Sub(since)
 }
 
-// scripts are those that a process may be given that decide has nothing against.
-func (g *gate) scripts() *wire.Set {
-	if !g.cfg.RestartGate {
-		return wire.AnyProcess
-	}
-	return wire.NewSet(g.process.id)
-}
-
 // inspect closes the gate of a server that has become another than it was, for the next look to
 // decide.
 func (g *gate) inspect(info *wire.ServerInfo) {
-	if g.open == nil {
+	if !g.open {
 		return
 	}
 	if !g.cfg.RestartGate {
@@ -309,17 +298,17 @@ func (g *gate) inspect(info *wire.ServerInfo) {
 		g.shut()
 		return
 	}
-	g.admit(g.open, Risk(info), g.status.Load().Lacks)
+	g.admit(Risk(info), g.status.Load().Lacks)
 }
 
 // tried takes the outcome of a trial of the server that votes.
 func (g *gate) tried(t *trial) {
 	switch {
-	case g.open == nil:
+	case !g.open:
 	case t.why != nil:
 		g.close(t.why, g.cfg.Clock.Now().Add(recheckEvery))
 	default:
-		g.admit(g.open, g.status.Load().Risk, t.lacks)
+		g.admit(g.status.Load().Risk, t.lacks)
 	}
 }
 
@@ -328,7 +317,7 @@ func (g *gate) tried(t *trial) {
 // operation's key may be the reason.
 func (g *gate) answeredError(op wire.Op, err error, received clock.Instant) {
 	switch known := wire.FaultOf(err); {
-	case g.open == nil:
+	case !g.open:
 	case op == wire.Trial:
 		_ = g.failed(explain(err, evalNeeded))
 	case op.IsProbe():
@@ -343,8 +332,7 @@ func (g *gate) answeredError(op wire.Op, err error, received clock.Instant) {
 // What a server must answer to be vouched for.
 const (
 	infoNeeded = "the restart gate needs INFO and TIME"
-	evalNeeded = "scripts need EVALSHA and all keys of the prefix"
-	loadNeeded = "scripts need SCRIPT LOAD"
+	evalNeeded = "scripts need EVAL, EVALSHA and all keys of the prefix"
 )
 
 // isExcused reports whether a server does not tell about itself because the user may not ask, and

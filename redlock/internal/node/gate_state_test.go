@@ -22,7 +22,7 @@ func opened(change func(*Config)) (*gate, *Config) {
 	}
 	g := newGate(&cfg)
 	g.follow(serverInfo("a", time.Hour))
-	g.admit(g.scripts(), nil, nil)
+	g.admit(nil, nil)
 	return g, &cfg
 }
 
@@ -34,11 +34,11 @@ func TestEpochs(t *testing.T) {
 		"shut":     func(g *gate) { g.shut() },
 		"close":    func(g *gate) { g.close(&wire.Fault{Condition: wire.Loading}, 1) },
 		"failed":   func(g *gate) { _ = g.failed(errReset) },
-		"reopened": func(g *gate) { g.admit(wire.NewSet(strings.Repeat("b", wire.RunIDLength)), nil, nil) },
+		"reopened": func(g *gate) { g.shut(); g.admit(nil, nil) },
 	} {
 		g, _ := opened(nil)
 		before := g.epoch
-		g.admit(g.open, nil, nil)
+		g.admit(nil, nil)
 		g.inspect(serverInfo("a", time.Hour))
 		g.tried(trialOf(make([]error, len(wire.Trials))))
 		require.Equal(t, before, g.epoch, "it stays open")
@@ -90,11 +90,11 @@ func TestWhatIsKnownOfAServerThatLosesItsVote(t *testing.T) {
 		require.Same(t, lacks, status.Lacks)
 
 		move(g)
-		require.Nil(t, g.open, name)
+		require.False(t, g.open, name)
 		require.Equal(t, wire.Evicting, g.status.Load().Risk.Condition, name)
 		require.Same(t, lacks, g.status.Load().Lacks, name)
 		require.EqualValues(t, 1, g.status.Load().Opened, name)
-		g.admit(g.scripts(), nil, nil)
+		g.admit(nil, nil)
 		require.EqualValues(t, 2, g.status.Load().Opened, name)
 		require.NoError(t, w.refused[len(w.refused)-1], name)
 		require.NoError(t, g.status.Load().Reason(), name)
@@ -122,7 +122,7 @@ func TestInspectionOfAServerThatVotes(t *testing.T) {
 			test.becomes(info)
 			g.inspect(info)
 			loses := test.gate && gated || test.none && !gated
-			require.Equal(t, loses, g.open == nil, "%s, gate: %v", name, gated)
+			require.Equal(t, loses, !g.open, "%s, gate: %v", name, gated)
 			require.Equal(t, loses, g.status.Load().Unseen, "%s, gate: %v", name, gated)
 			if !gated {
 				require.Equal(t, info.RunID, g.process.id, name)
@@ -176,7 +176,7 @@ func TestQuarantines(t *testing.T) {
 						first := i == 0
 						require.Equal(t, !first && s.info.RunID != test.seen[i-1].info.RunID, g.follow(s.info))
 					}
-					why := g.decide(test.seen[len(test.seen)-1].info, false)
+					why := g.decide(test.seen[len(test.seen)-1].info)
 					if test.until == 0 || !gated {
 						require.Nil(t, why)
 						return
@@ -227,7 +227,7 @@ func TestErrorsOfProbes(t *testing.T) {
 	} {
 		g, cfg := opened(func(cfg *Config) { cfg.RestartGate = test.gated })
 		g.answeredError(test.op, test.err, cfg.Clock.Now())
-		require.Equal(t, test.opens, g.open != nil, name)
+		require.Equal(t, test.opens, g.open, name)
 		if !test.opens {
 			require.Contains(t, g.status.Load().Fault.Detail, test.detail, name)
 			before := g.epoch

@@ -23,19 +23,19 @@ func TestGate(t *testing.T) {
 		cfg := config(newServer("a"))
 		o := cfg.Observer.(*observed)
 		g := newGate(&cfg)
-		require.Nil(t, g.open)
+		require.False(t, g.open)
 		require.ErrorIs(t, g.status.Load().Reason(), errNotConnected)
 		time.Sleep(time.Hour)
 
 		// A process that is young has no vote, and is told when it will.
 		require.False(t, g.follow(serverInfo("a", time.Second)))
-		why := g.decide(serverInfo("a", time.Second), false)
+		why := g.decide(serverInfo("a", time.Second))
 		require.Equal(t, wire.Quarantined, why.Condition)
 		require.Equal(t, cfg.Clock.Now().Add(quarantine-time.Second), g.status.Load().Until)
 		require.WithinDuration(t, time.Now().Add(quarantine-time.Second), why.Until, 0)
 		time.Sleep(quarantine - time.Second)
-		require.Nil(t, g.decide(serverInfo("a", quarantine), false))
-		g.admit(g.scripts(), nil, nil)
+		require.Nil(t, g.decide(serverInfo("a", quarantine)))
+		g.admit(nil, nil)
 		require.NoError(t, g.status.Load().Reason())
 		require.EqualValues(t, 1, g.status.Load().Opened)
 		require.Equal(t, cfg.Clock.Now().Add(cfg.LookEvery), g.lookAt)
@@ -51,12 +51,12 @@ func TestGate(t *testing.T) {
 		// Another one closes the gate, and is looked at at once. What uptime it claims does not
 		// count.
 		g.inspect(serverInfo("b", time.Hour))
-		require.Nil(t, g.open)
+		require.False(t, g.open)
 		require.True(t, g.status.Load().Unseen)
 		require.Zero(t, g.lookAt)
 		require.NotEqual(t, epoch, g.epoch)
 		require.True(t, g.follow(serverInfo("b", time.Hour)))
-		require.Equal(t, wire.Quarantined, g.decide(serverInfo("b", time.Hour), false).Condition)
+		require.Equal(t, wire.Quarantined, g.decide(serverInfo("b", time.Hour)).Condition)
 		require.Equal(t, cfg.Clock.Now().Add(quarantine), g.status.Load().Until)
 
 		// A look that fails is repeated with pauses that double.
@@ -81,7 +81,7 @@ func TestGate(t *testing.T) {
 func (g *gate) decideReplica() *wire.Fault {
 	info := serverInfo("b", time.Hour)
 	info.Role = "slave"
-	return g.decide(info, false)
+	return g.decide(info)
 }
 
 // A clock that jumps forward closes the gate for a quarantine, and a grant of that answer does not
@@ -96,24 +96,24 @@ func TestGateOfAClockThatJumps(t *testing.T) {
 			return g.sample(now, now.Add(time.Millisecond), time.Duration(now)+ahead)
 		}
 		require.NoError(t, sample(0))
-		g.admit(g.scripts(), nil, nil)
+		g.admit(nil, nil)
 		granted := &wire.Answer{Verdict: wire.OK}
 		require.NoError(t, g.counts(wire.Acquire, granted, cfg.Clock.Now()))
 		time.Sleep(time.Second)
 		require.NoError(t, sample(-time.Minute), "backward: keys live longer")
-		require.NotNil(t, g.open)
+		require.True(t, g.open)
 		time.Sleep(time.Second)
 		require.Error(t, sample(time.Minute))
-		require.Nil(t, g.open)
+		require.False(t, g.open)
 		require.Error(t, g.counts(wire.Acquire, granted, cfg.Clock.Now()))
 		require.NoError(t, g.counts(wire.Extend, granted, cfg.Clock.Now()))
-		require.Equal(t, wire.ClockJumped, g.decide(serverInfo("a", time.Hour), false).Condition)
+		require.Equal(t, wire.ClockJumped, g.decide(serverInfo("a", time.Hour)).Condition)
 		time.Sleep(quarantine + time.Millisecond)
-		require.Nil(t, g.decide(serverInfo("a", time.Hour), false))
+		require.Nil(t, g.decide(serverInfo("a", time.Hour)))
 
 		// Another process has a clock of its own, and another reason.
 		g.follow(serverInfo("b", time.Hour))
-		require.Equal(t, wire.Quarantined, g.decide(serverInfo("b", time.Hour), false).Condition)
+		require.Equal(t, wire.Quarantined, g.decide(serverInfo("b", time.Hour)).Condition)
 	})
 }
 
@@ -127,7 +127,7 @@ func TestServersThatAnswerByTurns(t *testing.T) {
 			look := func(process string) *wire.Fault {
 				info := serverInfo(process, time.Hour)
 				g.follow(info)
-				return g.decide(info, false)
+				return g.decide(info)
 			}
 			require.Nil(t, look("a"))
 			require.Nil(t, look("a"))
@@ -170,24 +170,22 @@ func TestQuarantineBecomesLonger(t *testing.T) {
 			time.Sleep(4 * time.Second)
 			longest = 20 * time.Second
 			time.Sleep(15 * time.Second)
-			require.NotNil(t, g.decide(serverInfo("a", time.Hour), false), name)
+			require.NotNil(t, g.decide(serverInfo("a", time.Hour)), name)
 			time.Sleep(2 * time.Second)
-			require.Nil(t, g.decide(serverInfo("a", time.Hour), false), name)
+			require.Nil(t, g.decide(serverInfo("a", time.Hour)), name)
 		})
 	}
 }
 
-// Without the gate a process votes at once, with scripts that any process may know.
+// Without the gate a process votes at once.
 func TestNoGate(t *testing.T) {
 	cfg := config(newServer("a"))
 	cfg.RestartGate = false
 	g := newGate(&cfg)
 	g.follow(serverInfo("a", 0))
-	require.Nil(t, g.decide(serverInfo("a", 0), false))
-	require.Same(t, wire.AnyProcess, g.scripts())
-	require.Equal(t, wire.Restarted, g.decide(serverInfo("a", 0), true).Condition, "but not where the connection in use leads elsewhere")
+	require.Nil(t, g.decide(serverInfo("a", 0)))
 	cfg.Claim = func(string) string { return "b:1" }
-	require.Equal(t, wire.Duplicate, g.decide(serverInfo("a", 0), false).Condition)
+	require.Equal(t, wire.Duplicate, g.decide(serverInfo("a", 0)).Condition)
 }
 
 // A quarantine that goes on ends when it was said to, to the nanosecond: a later end is news.
@@ -204,7 +202,7 @@ func TestQuarantineEndsWhenItWasSaidTo(t *testing.T) {
 		require.False(t, g.follow(serverInfo("a", time.Second)))
 		began := cfg.Clock.Now().Add(-time.Second)
 		for late > 0 {
-			require.NotNil(t, g.decide(serverInfo("a", time.Second), false))
+			require.NotNil(t, g.decide(serverInfo("a", time.Second)))
 			require.Equal(t, began.Add(quarantine), g.status.Load().Until)
 			late -= time.Microsecond
 			time.Sleep(time.Second)

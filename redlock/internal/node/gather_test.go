@@ -53,7 +53,7 @@ func TestBatchOfSeveralIsFollowedByAGatheredOne(t *testing.T) {
 		if !isScript(words) {
 			return asServer
 		}
-		return echoed(words, ":1\r\n")
+		return ":1\r\n"
 	}
 	for _, callers := range []int{1, 3, 1} {
 		for i := range callers {

@@ -76,6 +76,7 @@ func TestServerThatHoldsWritesBackOfABusyNode(t *testing.T) {
 		c := newFake(t, newServer("a"))
 		listen(t, c, func(cfg *Config) { cfg.SampleEvery, cfg.LookEvery = time.Hour, 2*time.Second }, func(n *Node, told func() []error) {
 			told()
+			c.sent()
 			c.set(func() { c.say = holding })
 			time.Sleep(10 * time.Second)
 			require.Contains(t, told(), ErrHeldBack)

@@ -6,7 +6,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -35,8 +34,10 @@ var (
 
 // Config is what a Node is made of. All of it is needed.
 type Config struct {
-	Connect func(context.Context) (valkey.Client, error) // makes a client that is connected, and ends with the context
-	Timeout time.Duration                                // of an exchange, after which the connection is given up
+	// Connect makes a client that is connected, and ends with the context, see NewClient. changed may
+	// be nil.
+	Connect func(ctx context.Context, changed func()) (valkey.Client, error)
+	Timeout time.Duration // of an exchange, after which the connection is given up
 	Clock   *clock.Clock
 	Keys    *wire.Keys // of questions to the server about itself
 	Channel string     // of the same, see wire.Call
@@ -92,8 +93,7 @@ type Request struct {
 
 	alone   bool          // was sent together with others, and is to be sent by itself
 	resent  bool          // was sent once more because the connection had broken
-	taught  uint8         // how often it was sent again because the server did not know the script
-	unknown bool          // and it is, now
+	unknown bool          // the server does not know the script
 	pause   time.Duration // before the next try of a release that failed
 }
 
@@ -155,8 +155,9 @@ type Node struct {
 	gate    *gate
 	work    sync.WaitGroup // looks, and connections on their way to their end
 
-	client atomic.Pointer[valkey.Client] // nil until connected
-	ahead  atomic.Int64                  // how much the server's wall clock is ahead of this process's, in nanoseconds
+	client     atomic.Pointer[valkey.Client] // nil until connected
+	generation atomic.Uint64                 // of its connections: rises before there is another one, and when one has ended
+	ahead      atomic.Int64                  // how much the server's wall clock is ahead of this process's, in nanoseconds
 
 	found   chan *look    // capacity 1
 	wake    chan struct{} // capacity 1
@@ -171,7 +172,8 @@ type Node struct {
 	window  window
 	gather  gather
 	encoder encoder
-	route   route
+	knows   map[*wire.Script]bool // what the server was sent, in the generation
+	knowsIn uint64
 	hearing hearing
 	parting []valkey.Client // given up, but not closed because some batches still have them
 }
@@ -185,9 +187,9 @@ func New(cfg Config) *Node {
 		closing: make(chan struct{}),
 		stopped: make(chan struct{}),
 		window:  window{busy: make(map[string]int)},
-		encoder: encoder{echoes: wire.NewEchoes(maxInFlight * maxBatch)},
-		route:   route{checkAt: never},
+		knows:   make(map[*wire.Script]bool),
 	}
+	n.generation.Store(1)
 	n.gate = newGate(&n.cfg)
 	return n
 }
@@ -271,6 +273,7 @@ func (n *Node) finish() {
 	for n.send(); len(n.pending) > 0 || len(n.window.inFlight) > 0; n.send() {
 		n.landAll()
 	}
+	n.part()
 	if c := n.client.Load(); c != nil {
 		(*c).Close()
 	}
@@ -323,12 +326,12 @@ func (n *Node) send() {
 		case len(live) == 0:
 			n.window.finish(b)
 		case n.window.size() == 1 && len(n.window.inFlight) == 0:
-			n.encoder.encode(b, live, n.gate.texts(), nil)
-			b.exchange(n.cfg.Clock)
+			n.encode(b, live)
+			b.exchange(n.cfg.Clock, &n.generation)
 			err = n.settle(b)
 		default:
-			n.encoder.encode(b, live, n.gate.texts(), nil)
-			n.window.start(b, n.cfg.Clock)
+			n.encode(b, live)
+			n.window.start(b, n.cfg.Clock, &n.generation)
 		}
 		if err != nil { // the others would wait for the same node in vain
 			rest := n.pending
@@ -348,7 +351,7 @@ func (n *Node) ready(b *batch) (live []*Request, err error) {
 	if len(live) == 0 {
 		return nil, nil
 	}
-	if b.client, err = n.connected(); err != nil {
+	if err = n.reach(b, live); err != nil {
 		n.exchanged(err, false)
 		for _, r := range live {
 			n.refuse(r, err)
@@ -386,15 +389,13 @@ func (n *Node) wanted(requests []*Request, join bool) []*Request {
 // admitted returns the requests that may be sent, answers those that may not be, and holds those
 // that wait for a look at the server.
 func (n *Node) admitted(requests []*Request) []*Request {
-	if n.gate.open != nil && !n.route.elsewhere {
+	if n.gate.open {
 		return requests
 	}
 	kept := requests[:0:0]
 	for _, r := range requests {
 		switch {
-		case n.route.bars(r.Call.Op):
-			n.refuse(r, isElsewhere())
-		case n.gate.open != nil || !r.waits(), n.gate.reading != nil && r.Call.Op.Reads():
+		case !r.waits(), n.gate.reading && r.Call.Op.Reads():
 			kept = append(kept, r)
 		case len(n.held) < maxQueue && n.isLooking():
 			n.held = append(n.held, r)
@@ -421,19 +422,19 @@ func (n *Node) startLook() {
 	if n.look != nil || n.isClosing() {
 		return
 	}
-	l, ctx := newLook(n.gate.epoch)
-	n.look = l
-	n.work.Go(func() { l.run(ctx, &n.cfg, n.found) })
+	n.look = newLook(n.gate.epoch)
+	l := n.look
+	n.work.Go(func() { l.run(&n.cfg, n.found) })
 }
 
 // heed takes what a look has found, and has it go on or ends it. Then what waited for it is sent
 // or refused, in the order in which it came.
 func (n *Node) heed(l *look) {
-	scripts := n.next(l)
-	if l.scripts == nil {
-		l.load <- scripts // there is room for one
+	goesOn := n.next(l)
+	if !l.tried {
+		l.goesOn <- goesOn // there is room for one
 	}
-	if scripts != nil {
+	if goesOn {
 		return
 	}
 	n.look = nil
@@ -441,65 +442,68 @@ func (n *Node) heed(l *look) {
 	n.buffer, n.held = n.pending, nil
 }
 
-// next takes what a look has found, and returns the scripts that it is to load; nil if it is over.
-func (n *Node) next(l *look) *wire.Set {
+// next takes what a look has found, and reports whether it goes on.
+func (n *Node) next(l *look) bool {
 	g := n.gate
 	switch {
 	case l.epoch != g.epoch:
-		return nil // it is about a server that was another one, perhaps
-	case g.open != nil:
+		return false // it is about a server that was another one, perhaps
+	case g.open:
 		if l.err == nil {
 			n.exchanged(nil, false)
 		}
 		n.recheck(l)
-		return nil
-	case l.scripts != nil:
-		n.vouch(l)
-		return nil
-	}
-	if g.isExcused(l.err) {
-		return wire.AnyProcess
-	}
-	if l.err != nil {
+		return false
+	case l.tried:
+		n.opens(l)
+		return false
+	case g.isExcused(l.err):
+		return true
+	case l.err != nil:
 		n.looked(g.failed(explain(l.err, infoNeeded)), false)
-		return nil
+		return false
 	}
 	n.setAhead(l.time)
 	if g.follow(l.info) {
-		n.route.checkAt = n.cfg.Clock.Now()
 		n.cfg.Observer.Replaced(l.info.RunID)
 	}
-	if err := g.sample(l.sent, l.received, l.time); err != nil {
+	if err := g.sample(l.sent, l.received, l.time); err != nil || g.decide(l.info) != nil {
 		n.looked(nil, false)
-		return nil
-	}
-	if why := g.decide(l.info, n.route.elsewhere); why != nil {
-		n.looked(nil, false)
-		return nil
+		return false
 	}
 	l.age = g.age(n.cfg.Clock.Now())
-	return g.scripts()
+	return true
 }
 
 // recheck takes a look at a server that votes. Where no new connection could be had the one in use
-// is asked, and its answer alone counts.
+// is asked, and its answer alone counts. Where new connections lead to another process than the one
+// that was vouched for, the one in use is of no more use, even if it lives.
 func (n *Node) recheck(l *look) {
-	if n.gate.refused = l.err; l.err != nil {
+	g := n.gate
+	if g.refused = l.err; l.err != nil {
 		n.probe(wire.Info)
 		return
 	}
-	n.gate.inspect(l.info)
+	if client := n.client.Load(); client != nil && n.cfg.RestartGate && l.info.RunID != g.process.id {
+		ctx, cancel := context.WithTimeout(l.ctx, n.cfg.Timeout)
+		if s := whoIs(ctx, *client, n.cfg.Clock); s.err == nil && s.info.RunID == g.process.id {
+			n.cfg.Observer.Elsewhere()
+		}
+		cancel()
+		n.leave(*client)
+	}
+	g.inspect(l.info)
 }
 
-// vouch opens the gate for a server that has loaded its scripts, if the trial went well.
-func (n *Node) vouch(l *look) {
+// opens opens the gate, if the trial went well.
+func (n *Node) opens(l *look) {
 	if why := wire.FaultOf(l.err); why != nil && l.retry > 0 {
 		n.gate.close(why, n.cfg.Clock.Now().Add(l.retry))
 		n.looked(nil, true)
 		return
 	}
 	if l.err != nil {
-		n.looked(n.gate.refuses(l.err, l.scripts), true)
+		n.looked(n.gate.refuses(l.err), true)
 		return
 	}
 	t := l.trial
@@ -510,8 +514,8 @@ func (n *Node) vouch(l *look) {
 	if t.why != nil {
 		n.gate.close(t.why, n.cfg.Clock.Now().Add(recheckEvery))
 	} else {
-		_, _ = n.connected() // so that the first request need not wait for that; why not, that one hears
-		n.gate.admit(l.scripts, dangers, t.lacks)
+		n.gate.admit(dangers, t.lacks)
+		n.greet()
 	}
 	n.looked(nil, true)
 }
@@ -522,8 +526,8 @@ func (n *Node) cancelLook() {
 		return
 	}
 	n.look.end()
-	if l := <-n.found; l.scripts == nil {
-		l.load <- nil
+	if l := <-n.found; !l.tried {
+		l.goesOn <- false
 	}
 	held := n.held
 	n.look, n.held = nil, nil
@@ -564,7 +568,7 @@ func (n *Node) connected() (valkey.Client, error) {
 	if c := n.client.Load(); c != nil {
 		return *c, nil
 	}
-	client, err := n.cfg.Connect(context.Background())
+	client, err := n.cfg.Connect(context.Background(), func() { n.generation.Add(1) })
 	if err == nil {
 		n.client.Store(&client)
 	}
@@ -578,16 +582,20 @@ func (n *Node) settle(b *batch) (broken error) {
 	again, broken := n.answerAll(b)
 	n.giveUp(b, broken)
 	for len(again) > 0 {
-		load := n.unknown(again)
-		if client := n.client.Load(); client != nil {
-			b.client = *client
+		if err := n.reach(b, again); err != nil {
+			for _, r := range again {
+				n.refuse(r, err)
+			}
+			broken = err
+			n.exchanged(err, false)
+			break
 		}
 		// What was released meanwhile must not be sent after its release.
 		if again = n.admitted(n.wanted(again, false)); len(again) == 0 {
 			break
 		}
-		n.encoder.encode(b, again, n.gate.texts(), load)
-		b.exchange(n.cfg.Clock)
+		n.encode(b, again)
+		b.exchange(n.cfg.Clock, &n.generation)
 		again, broken = n.answerAll(b)
 		n.giveUp(b, broken)
 	}
@@ -596,37 +604,22 @@ func (n *Node) settle(b *batch) (broken error) {
 	return broken
 }
 
-// giveUp has the next batch sent over another connection, if this one is out of step, or has not
-// answered in time: valkey-go gives a connection up by itself only as long as that carries one
-// batch at a time.
+// giveUp has the next batch sent over another connection, if this one has not answered in time:
+// valkey-go gives a connection up by itself only as long as that carries one batch at a time.
 func (n *Node) giveUp(b *batch, broken error) {
-	switch {
-	case errors.Is(broken, wire.ErrOutOfStep), b.back != nil && wire.IsTimeout(broken):
+	if b.back != nil && wire.IsTimeout(broken) {
 		n.leave(b.client)
 	}
-}
-
-// unknown returns the scripts that requests are to be sent with, because the server did not know
-// theirs.
-func (n *Node) unknown(again []*Request) []*wire.Script {
-	if !slices.ContainsFunc(again, func(r *Request) bool { return r.unknown }) {
-		return nil
-	}
-	if n.cfg.RestartGate {
-		return wire.Ungated()
-	}
-	return wire.AnyProcess.Scripts()
 }
 
 // answerAll answers the requests of a batch, all but those that it returns because they are worth
 // sending once more: those whose script the server does not know (it is new, restarted, or was
 // flushed), those whose connection had broken while it was idle, and those that were sent together
 // with others and failed with them. An acquisition is never repeated on another connection, because
-// the server behind that may have lost what the first one promised, and a server that does not know
-// an acquisition's script must be vouched for first. broken is why the node did not answer, if it
-// did not.
+// the server behind that may have lost what the first one promised. broken is why the node did not
+// answer, if it did not.
 func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
-	g, requests := n.gate, b.requests
+	g, requests, counts := n.gate, b.requests, n.counts(b)
 	writes := slices.ContainsFunc(b.requests, func(r *Request) bool { return r.Call.Op.Writes() })
 	shut := false // the server answers, but is not the one that was vouched for, or not as it was
 	cut := false  // the connection broke
@@ -642,38 +635,26 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 			}
 			a := Answer{Answer: results[i].Answer, Err: results[i].Err, Sent: b.sent, Received: b.received}
 			if a.Err == nil {
-				a.Err = n.examine(r, &a.Answer, b)
+				a.Err = n.examine(r, &a.Answer, b, counts)
 			}
 			err := a.Err
 			if err == nil {
 				n.answer(r, a)
 				continue
 			}
-			noScript, isBroken := wire.IsNoScript(err), wire.IsBroken(err)
+			isBroken := wire.IsBroken(err)
 			cut = cut || isBroken
-			isOwn := r.Call.Op.Own() // the script is of the process that was vouched for
-			if g.open != nil && g.open == b.scripts && g.cfg.RestartGate && noScript && isOwn {
+			if g.open && wire.IsDemoted(err) {
 				shut = true
 			}
-			if g.reading != nil && noScript && isOwn {
-				g.reading, g.lookAt = nil, 0
-			}
-			if g.open != nil && wire.IsDemoted(err) {
-				shut = true
-			}
-			if g.open != nil && isBroken {
+			if g.open && isBroken {
 				g.lookAt = min(g.lookAt, b.received.Add(MaxPause)) // another process may answer next
 			}
 			if r.worthRepeating(err) {
-				if r.resent, r.unknown = r.resent || isBroken, noScript; noScript {
-					r.taught++
-				}
+				r.resent, r.unknown = r.resent || isBroken, r.unknown || wire.IsNoScript(err)
 				again = append(again, r)
 				b.commands = nil // the client may still have it
 				continue
-			}
-			if noScript {
-				err = cmp.Or(b.loaded(), err)
 			}
 			if wire.IsServerError(err) {
 				g.answeredError(r.Call.Op, err, b.received)
@@ -700,26 +681,20 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 	return again, broken
 }
 
-// maxTaught is how often scripts are loaded for a request: they may be flushed again before it is
-// carried out.
-const maxTaught = 3
-
 // worthRepeating reports whether a request is to be sent once more after that error. What joins a
 // queue is not, on another connection: it could follow what has left the queue.
 func (r *Request) worthRepeating(err error) bool {
 	switch {
-	case errors.Is(err, wire.ErrOutOfStep):
-		return false
 	case wire.IsNoScript(err):
-		return r.taught < maxTaught
+		return !r.unknown
 	default:
 		return !r.resent && r.Call.Op.Repeatable() && r.Call.Op != wire.Join && wire.IsBroken(err)
 	}
 }
 
 // examine looks at what an answer tells about its server, and returns why it may not count.
-func (n *Node) examine(r *Request, a *wire.Answer, b *batch) error {
-	if info := a.More().Info; info != nil && !n.route.leadsTo(info.RunID, n.gate) {
+func (n *Node) examine(r *Request, a *wire.Answer, b *batch, counts bool) error {
+	if info := a.More().Info; info != nil {
 		n.gate.inspect(info)
 	}
 	if a.More().Trial != nil {
@@ -729,6 +704,9 @@ func (n *Node) examine(r *Request, a *wire.Answer, b *batch) error {
 		b.server = a.Server
 		n.setAhead(a.Server)
 		_ = n.gate.sample(b.sent, b.received, a.Server)
+	}
+	if op := r.Call.Op; !counts && op.Counted() && a.DidSomething() && !(n.gate.reading && op.Reads()) {
+		return n.uncounted()
 	}
 	return n.gate.counts(r.Call.Op, a, b.received)
 }
@@ -795,34 +773,19 @@ func (n *Node) part() {
 	})
 }
 
-// replace gives the client of a node up whose connection leads elsewhere.
-func (n *Node) replace() {
-	client := n.client.Load()
-	if client == nil {
-		return
-	}
-	n.landAll()
-	if n.client.CompareAndSwap(client, nil) {
-		n.work.Go((*client).Close)
-	}
-	n.route = route{checkAt: n.cfg.Clock.Now()} // the new one may lead elsewhere too
-}
-
 // doDue does what a node does by itself: it sends failed releases again, looks at the server, and
 // asks one that votes for its clock, and whether leases can still be had.
 func (n *Node) doDue() {
 	now, g := n.cfg.Clock.Now(), n.gate
+	n.part()
 	if n.retries.due() <= now {
 		n.requeue(n.retries.take())
 	}
-	if n.route.elsewhere {
-		n.replace()
-	}
 	if n.look == nil && g.lookAt <= now {
-		if g.open != nil && g.answered >= g.looked && !n.cfg.Counts() {
+		if g.open && g.answered >= g.looked && !n.cfg.Counts() {
 			g.shut() // the look has it join again, as it does with one that is silent when that is back
 		}
-		if g.open != nil {
+		if g.open {
 			g.lookAt, g.looked = now.Add(g.cfg.LookEvery), now
 			n.probe(wire.Trial)
 			n.cfg.Observer.Due()
@@ -833,11 +796,7 @@ func (n *Node) doDue() {
 		n.hearing.trialAt = now.Add(recheckEvery)
 		n.probe(wire.Trial)
 	}
-	if n.route.checkAt <= now {
-		n.route.checkAt = now.Add(recheckEvery)
-		n.probe(wire.Info)
-	}
-	if g.open != nil && g.sampleAt <= now {
+	if g.open && g.sampleAt <= now {
 		g.sampleAt = now.Add(g.cfg.SampleEvery)
 		n.probe(wire.Time)
 	}
@@ -852,8 +811,8 @@ func (n *Node) probe(op wire.Op) {
 func (n *Node) untilDue() time.Duration {
 	const longest = time.Hour
 	now := n.cfg.Clock.Now()
-	at := min(now.Add(longest), n.retries.due(), n.route.checkAt, n.hearing.due())
-	if n.gate.open != nil {
+	at := min(now.Add(longest), n.retries.due(), n.hearing.due())
+	if n.gate.open {
 		at = min(at, n.gate.sampleAt)
 	}
 	if n.look == nil {

@@ -29,7 +29,8 @@ func TestLookThatHangsDelaysNothingElse(t *testing.T) {
 		agree := a.send(t, n, wire.Agree, "key")
 		extend, release := a.send(t, n, wire.Extend, "key"), a.send(t, n, wire.Release, "key")
 		synctest.Wait()
-		requireOne(t, &a, extend, wire.OK, "an extension")
+		requireOne(t, &a, extend, wire.Failed, "an extension, which does not count yet")
+		s.set(func() { require.Equal(t, 2, s.ran) })
 		requireOne(t, &a, release, wire.OK, "a release")
 		require.Zero(t, time.Since(start))
 		require.Empty(t, a.of(agree), "it waits")
@@ -81,12 +82,8 @@ func TestQuarantinedServerIsSentNothingThatNeedsAVote(t *testing.T) {
 		s.set(func() { require.Zero(t, s.ran) })
 		extend := a.send(t, n, wire.Extend, "key")
 		synctest.Wait()
-		requireOne(t, &a, extend, wire.OK, "a holder may keep what it has")
-		s.set(func() {
-			for _, text := range s.loads {
-				require.NotContains(t, text, s.runID, "the scripts of the process are loaded when it is vouched for, and not before")
-			}
-		})
+		require.Equal(t, wire.Quarantined, wire.FaultOf(requireOne(t, &a, extend, wire.Failed, "it does not count").Err).Condition)
+		s.set(func() { require.Equal(t, 1, s.ran, "but it is sent: what is there lives on") })
 		time.Sleep(quarantine)
 		synctest.Wait()
 		require.NoError(t, n.Status().Reason())
@@ -117,7 +114,7 @@ func TestEachRequestIsAnsweredOnce(t *testing.T) {
 				n.Wait()
 				for _, r := range all {
 					want := wire.OK
-					if hangs && r.Call.Op == wire.Agree || hangs && r.Call.Op == wire.Info {
+					if r.Call.Op == wire.Extend || hangs && (r.Call.Op == wire.Agree || r.Call.Op == wire.Info) { // before the gate has opened
 						want = wire.Failed
 					}
 					requireOne(t, &a, r, want, r.Call.Op.String())
@@ -261,7 +258,7 @@ func TestRequestsThatWaitedTooLongAreNotSent(t *testing.T) {
 func TestOnlyAnExchangeThatFailedFailsTheRest(t *testing.T) {
 	cfg := config(newServer("a"))
 	dials, refused := 0, errors.New("connection refused")
-	cfg.Connect = func(context.Context) (valkey.Client, error) { dials++; return nil, refused }
+	cfg.Connect = func(context.Context, func()) (valkey.Client, error) { dials++; return nil, refused }
 	n := New(cfg)
 	var a answers
 	var ended atomic.Bool
@@ -279,37 +276,6 @@ func TestOnlyAnExchangeThatFailedFailsTheRest(t *testing.T) {
 		require.ErrorIs(t, requireOne(t, &a, r, wire.Failed, "refused").Err, refused)
 	}
 	require.Equal(t, 1, dials, "the rest would wait for the same node in vain")
-}
-
-// A server that has forgotten its scripts, but is the same, is taught those that any process may
-// run, and no others: what grants is loaded by looks.
-func TestForgottenScriptsAreLoadedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer("a")
-		n := started(t, s)
-		synctest.Wait()
-		require.NoError(t, n.Status().Reason())
-		var a answers
-		s.set(func() { clear(s.scripts); s.loads = nil; s.hangs = true })
-		extend, agree := a.send(t, n, wire.Extend, "key"), a.send(t, n, wire.Agree, "other")
-		synctest.Wait()
-		requireOne(t, &a, extend, wire.OK, "an extension")
-		require.Empty(t, a.of(agree), "it waits for a look")
-		s.set(func() {
-			require.NotEmpty(t, s.loads)
-			for _, text := range s.loads {
-				require.NotContains(t, text, s.runID)
-			}
-		})
-		require.Equal(t, wire.Restarted, n.Status().Fault.Condition)
-		time.Sleep(timeout / 2)
-		s.set(func() { s.hangs = false })
-		time.Sleep(5 * timeout)
-		requireOne(t, &a, agree, wire.Failed, "that look has failed")
-		agree = a.send(t, n, wire.Agree, "other")
-		synctest.Wait()
-		requireOne(t, &a, agree, wire.OK, "it votes again")
-	})
 }
 
 // A waiter gets its place also on a node that knows no scripts yet.
@@ -334,25 +300,25 @@ func TestLookOfAnotherEpochIsDropped(t *testing.T) {
 		return &wire.ServerInfo{Version: "7.2.4", RunID: strings.Repeat(runID, wire.RunIDLength), Role: "master", Uptime: time.Hour}
 	}
 	n.gate.follow(info("a"))
-	n.gate.admit(n.gate.scripts(), nil, nil)
-	old, _ := newLook(n.gate.epoch) // a look at process a, which is slow
+	n.gate.admit(nil, nil)
+	old := newLook(n.gate.epoch) // a look at process a, which is slow
 	old.end()
 	old.info = info("a")
 	n.look = old
 	n.gate.shut()
 	n.gate.follow(info("b"))
-	n.gate.admit(n.gate.scripts(), nil, nil)
+	n.gate.admit(nil, nil)
 	n.heed(old)
 	require.Nil(t, n.look)
-	require.Nil(t, <-old.load, "it is over")
+	require.False(t, <-old.goesOn, "it is over")
 	require.NoError(t, n.Status().Reason(), "process b goes on to vote")
 	require.Equal(t, strings.Repeat("b", wire.RunIDLength), n.gate.process.id)
 
-	// And the scripts that an old look has loaded open no gate that was closed meanwhile.
+	// And an old look whose trial went well opens no gate that was closed meanwhile.
 	n.gate.shut()
-	late, _ := newLook(n.gate.epoch)
+	late := newLook(n.gate.epoch)
 	late.end()
-	late.scripts, late.trial = wire.NewSet(strings.Repeat("b", wire.RunIDLength)), &trial{}
+	late.tried, late.trial = true, &trial{}
 	n.look = late
 	n.gate.close(&wire.Fault{Condition: wire.ClockJumped}, n.cfg.Clock.Now().Add(quarantine))
 	n.heed(late)
@@ -364,7 +330,7 @@ func TestFailedReleasesAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config(newServer("a"))
 		var tries atomic.Int64
-		cfg.Connect = func(context.Context) (valkey.Client, error) {
+		cfg.Connect = func(context.Context, func()) (valkey.Client, error) {
 			tries.Add(1)
 			return nil, errors.New("connection refused")
 		}

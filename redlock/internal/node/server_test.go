@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,8 +23,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// fakeServer is what a node talks to: it knows the scripts that were loaded, and answers each with
-// 1 without running it. Connections are pipes, so it works on the time of testing/synctest.
+// fakeServer is what a node talks to: it knows the scripts whose text it was sent, and answers each
+// with 1 without running it. Connections are pipes, so it works on the time of testing/synctest.
 type fakeServer struct {
 	mu      sync.Mutex
 	runID   string
@@ -32,7 +33,6 @@ type fakeServer struct {
 	hangs   bool              // guarded by mu; INFO is not answered
 	slow    time.Duration     // guarded by mu; before each answer
 	ran     int               // guarded by mu; how many scripts
-	loads   []string          // guarded by mu; scripts that were loaded
 }
 
 func newServer(runID string) *fakeServer {
@@ -46,7 +46,7 @@ func (s *fakeServer) set(change func()) {
 	change()
 }
 
-func (s *fakeServer) connect(ctx context.Context) (valkey.Client, error) {
+func (s *fakeServer) connect(ctx context.Context, changed func()) (valkey.Client, error) {
 	return NewClient(ctx, valkey.ClientOption{
 		InitAddress: []string{"server:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true, AlwaysRESP2: true, PipelineMultiplex: -1,
 		ClientSetInfo: valkey.DisableClientSetInfo,
@@ -55,7 +55,7 @@ func (s *fakeServer) connect(ctx context.Context) (valkey.Client, error) {
 			go s.serve(far)
 			return near, nil
 		},
-	})
+	}, changed)
 }
 
 // serve reads commands and answers them, each at its own pace: a pipe has no room for either.
@@ -99,13 +99,13 @@ func (s *fakeServer) answer(words []string) (string, bool) {
 	case "TIME":
 		now := time.Now()
 		return "*2\r\n" + bulk(strconv.FormatInt(now.Unix(), 10)) + bulk(strconv.Itoa(now.Nanosecond()/1000)), true
-	case "SCRIPT":
-		sum := sha1.Sum([]byte(words[2]))
-		sha := hex.EncodeToString(sum[:])
-		s.scripts[sha] = words[2]
-		s.loads = append(s.loads, words[2])
-		return bulk(sha), true
-	case "EVALSHA":
+	case "EVAL", "EVAL_RO":
+		sum := sha1.Sum([]byte(words[1]))
+		words = slices.Clone(words)
+		words[1] = hex.EncodeToString(sum[:])
+		s.scripts[words[1]] = texts[words[1]]
+		fallthrough
+	case "EVALSHA", "EVALSHA_RO":
 		text, known := s.scripts[words[1]]
 		if !known {
 			return "-NOSCRIPT No matching script.\r\n", true
@@ -116,13 +116,23 @@ func (s *fakeServer) answer(words []string) (string, bool) {
 		} else {
 			s.ran++
 		}
-		return echoed(words, answer), true
+		return answer, true
 	case "PING":
 		return "+PONG\r\n", true
 	default:
 		return "+OK\r\n", true
 	}
 }
+
+// texts are those of all scripts, by their hashes.
+var texts = func() map[string]string {
+	all := make(map[string]string)
+	for _, s := range wire.Scripts() {
+		sum := sha1.Sum([]byte(s.Text()))
+		all[hex.EncodeToString(sum[:])] = s.Text()
+	}
+	return all
+}()
 
 func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 

@@ -15,14 +15,13 @@ import (
 // none let go of.
 var suffers = map[wire.Need]string{
 	wire.ForLeases: "", wire.ForRegisters: noRegisters, wire.ForGroups: noGroups, wire.ForQueues: SlowHandovers,
-	wire.ForReading: noReading, wire.ForLoading: noLoading, wire.ForBoards: noBoards, wire.ForLinks: noLinks,
+	wire.ForReading: noReading, wire.ForBoards: noBoards, wire.ForLinks: noLinks,
 }
 
 const (
 	noRegisters = "no tick of a job is run, nothing is paused, and no order is taken"
 	noGroups    = "several leases at a time cost a command each"
 	noReading   = "it tells nobody who holds a key or leads, nor what is paused (Holder, jobs)"
-	noLoading   = "once it has lost its scripts (SCRIPT FLUSH, a restart) it cannot vote any more"
 	noBoards    = "what processes tell people (cards, journals, orders) is not kept there, or not read"
 	noLinks     = "connections to it cannot be kept, or used again"
 

@@ -2,6 +2,7 @@ package node
 
 import (
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -79,12 +80,12 @@ func (w *window) back() <-chan struct{} {
 }
 
 // start sends a batch, and has others sent meanwhile.
-func (w *window) start(b *batch, c *clock.Clock) {
+func (w *window) start(b *batch, c *clock.Clock, generation *atomic.Uint64) {
 	b.back = make(chan struct{})
 	w.inFlight = append(w.inFlight, b)
 	go func() {
 		defer close(b.back)
-		b.exchange(c)
+		b.exchange(c, generation)
 	}()
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-func acquireArgs(c *Call, _ *Set, to []string) []string {
+func acquireArgs(c *Call, _ *Target, to []string) []string {
 	to = append(to, c.Lock, c.TTL, c.Hint, c.Keys.Slot, c.Skew)
 	if c.Member == "" {
 		return to // each word costs a server as much as a third of a command

@@ -33,7 +33,7 @@ func TestAgreementIsNotLed(t *testing.T) {
 		token, err := strconv.ParseUint(test.token, 10, 64)
 		require.NoError(t, err)
 		agree := &Call{Op: Agree, Keys: k, Lock: Lock(test.token, someOwner), Token: token}
-		agreed := ask(t, n.Client(), AnyProcess, agree)[0]
+		agreed := ask(t, n.Client(), vouched, agree)[0]
 		text := map[Verdict]string{OK: "1", Refused: "0"}[agreed.Verdict]
 		if agreed.Err != nil {
 			text = agreed.Err.Error()

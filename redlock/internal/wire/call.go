@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -111,6 +112,11 @@ func (a *Answer) More() *More {
 	return a.more
 }
 
+// DidSomething reports whether the server has done what it was asked, for one key at least.
+func (a *Answer) DidSomething() bool {
+	return a.Verdict == OK && (a.more == nil || a.more.Each == "" || strings.Contains(a.more.Each, "1"))
+}
+
 // nothing is what an answer says that does not say more.
 var nothing More
 
@@ -121,8 +127,8 @@ type row struct {
 	command func(Builder) valkey.Completed // of such a one
 
 	guest   bool // the call has the script
-	own     bool // each server process that is vouched for has a text of its own, see NewSet
-	gated   bool // only for a server process that was vouched for
+	counted bool // what it did counts only where its server process was vouched for
+	gated   bool // and it is not sent to any other
 	grants  bool // a lease
 	frees   bool // a key: it is repeated until the key has expired
 	probe   bool // asks a server about itself
@@ -130,7 +136,7 @@ type row struct {
 	reads   bool // it writes nothing: a user who may only read may have it done
 
 	keys   func(*Call, []string) []string
-	args   func(*Call, *Set, []string) []string
+	args   func(*Call, *Target, []string) []string
 	answer func(*Call, reply) (Answer, error) // reads what the script returns
 }
 
@@ -140,24 +146,23 @@ var table [ops]row
 
 func init() {
 	table = [ops]row{
-		Acquire:         {name: "acquire", script: load("acquire"), own: true, gated: true, grants: true, keys: lockAndFences, args: acquireArgs, answer: acquireAnswer},
-		Agree:           {name: "agree", script: load("agree"), own: true, gated: true, keys: lockAndFences, args: agreeArgs, answer: flagAnswer},
-		Extend:          {name: "extend", script: load("extend"), own: true, keys: lockAndFences, args: extendArgs, answer: extendAnswer},
-		ExtendMany:      {name: "extend", script: load("extend_many"), keys: manyKeys, args: manyArgs, answer: manyAnswer},
+		Acquire:         {name: "acquire", script: load("acquire"), counted: true, gated: true, grants: true, keys: lockAndFences, args: acquireArgs, answer: acquireAnswer},
+		Agree:           {name: "agree", script: load("agree"), counted: true, gated: true, keys: lockAndFences, args: agreeArgs, answer: flagAnswer},
+		Extend:          {name: "extend", script: load("extend"), counted: true, keys: lockAndFences, args: extendArgs, answer: extendAnswer},
+		ExtendMany:      {name: "extend", script: load("extend_many"), counted: true, keys: manyKeys, args: manyArgs, answer: manyAnswer},
 		Release:         {name: "release", script: load("release"), frees: true, outlast: true, keys: lockKey, args: releaseArgs, answer: flagAnswer},
 		Observe:         {name: "observe", script: load("observe"), reads: true, keys: lockKey, args: noArgs, answer: observeAnswer},
 		Join:            {name: "join", script: load("join"), outlast: true, keys: lockAndFences, args: joinArgs, answer: flagAnswer},
 		Leave:           {name: "leave", script: load("leave"), outlast: true, keys: lockKey, args: leaveArgs, answer: flagAnswer},
 		Trial:           {name: "trial", script: load("trial"), probe: true, keys: trialKeys, args: trialArgs, answer: trialAnswer},
-		Belong:          {name: "belong", script: load("belong"), own: true, outlast: true, keys: membersKey, args: membersArgs, answer: membersAnswer},
-		Guest:           {name: "guest", guest: true, own: true, gated: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
-		GuestReading:    {name: "guest", guest: true, own: true, gated: true, reads: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
+		Belong:          {name: "belong", script: load("belong"), outlast: true, keys: membersKey, args: membersArgs, answer: membersAnswer},
+		Guest:           {name: "guest", guest: true, counted: true, gated: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
+		GuestReading:    {name: "guest", guest: true, counted: true, gated: true, reads: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
 		GuestAnywhere:   {name: "guest", guest: true, outlast: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
 		ReadingAnywhere: {name: "guest", guest: true, outlast: true, reads: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
 		Info:            {name: "observe", command: InfoCommand, probe: true, answer: infoAnswer},
 		Time:            {name: "observe", command: TimeCommand, probe: true, answer: timeAnswer},
 	}
-	AnyProcess = NewSet("")
 }
 
 // Gated reports whether the operation is only for a server process that was vouched for.
@@ -169,8 +174,9 @@ func (op Op) Reads() bool { return table[op].reads }
 // Writes reports whether a server takes the operation for one that may write.
 func (op Op) Writes() bool { return table[op].command == nil && !table[op].reads }
 
-// Own reports whether a server process that was vouched for has a text of its own for it.
-func (op Op) Own() bool { return table[op].own }
+// Counted reports whether what the operation did counts only where the server process was vouched
+// for. That it did nothing counts anywhere.
+func (op Op) Counted() bool { return table[op].counted }
 
 // Repeatable reports whether a call may be sent again when its connection broke, although it may
 // have been carried out.
@@ -207,7 +213,13 @@ func lockKey(c *Call, to []string) []string { return append(to, c.Keys.Lock) }
 
 func lockAndFences(c *Call, to []string) []string { return append(to, c.Keys.Lock, c.Keys.Fences) }
 
-func noArgs(_ *Call, _ *Set, to []string) []string { return to }
+func noArgs(_ *Call, _ *Target, to []string) []string { return to }
+
+// reply is what a command answers.
+type reply struct{ valkey.ValkeyMessage }
+
+// unexpected is the error of one that is not what its command answers.
+func (r reply) unexpected() error { return unexpected(r.ValkeyMessage) }
 
 // ErrUnexpected is the error of a reply that is not what the command answers.
 var ErrUnexpected = errors.New("unexpected reply")

@@ -58,7 +58,7 @@ func TestReleaseLooksForOthersToCall(t *testing.T) {
 			require.NoError(t, n.Do(t, "ZADD", key+":wait", fmt.Sprint(i+1), member).Error())
 		}
 		require.NoError(t, n.Do(t, "SET", key, "1 owner").Error())
-		require.NoError(t, ask(t, n.Client(), AnyProcess, &Call{
+		require.NoError(t, ask(t, n.Client(), vouched, &Call{
 			Op: Release, Keys: &Keys{Lock: key}, Lock: "1 owner", Keep: "0", Turn: "1000", Channel: channels,
 		})[0].Err)
 		require.NoError(t, n.Do(t, "PUBLISH", channels+process('a'), "the end").Error())

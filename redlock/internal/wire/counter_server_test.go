@@ -57,7 +57,7 @@ func TestKeysThatShareACounter(t *testing.T) {
 	for _, want := range []int{2, 3, 1} {
 		size := new(Buffers).Group(rest)
 		require.Equal(t, want, size)
-		answers = append(answers, ask(t, n.Client(), AnyProcess, rest[:size]...)...)
+		answers = append(answers, ask(t, n.Client(), vouched, rest[:size]...)...)
 		rest = rest[size:]
 	}
 	answers = append(answers[:3], answers[5])
@@ -67,19 +67,19 @@ func TestKeysThatShareACounter(t *testing.T) {
 		key := fmt.Sprintf("{%c}", 'a'+i)
 		require.Equal(t, Lock(strconv.FormatInt(hint+want, 10), ownerOf(key)), textOf(t, n, "GET", key))
 	}
-	next := ask(t, n.Client(), AnyProcess, sharing(Acquire, "{e}", "1", text))[0]
+	next := ask(t, n.Client(), vouched, sharing(Acquire, "{e}", "1", text))[0]
 	require.EqualValues(t, hint+3, next.Token)
 	require.Equal(t, strconv.FormatInt(hint+3, 10), textOf(t, n, "HGET", "fences", "1"))
 	require.Equal(t, text, textOf(t, n, "HGET", "fences", "2"))
-	seen := ask(t, n.Client(), AnyProcess, sharing(Observe, "{c}", "1", text))[0]
+	seen := ask(t, n.Client(), vouched, sharing(Observe, "{c}", "1", text))[0]
 	require.EqualValues(t, hint+1, seen.Token, "whatever its counter is now")
 	require.Equal(t, ownerOf("{c}"), seen.More().Owner)
 
 	// What asks again has what it was granted.
-	for i, again := range ask(t, n.Client(), AnyProcess, sharing(Acquire, "{c}", "1", text), sharing(Acquire, "{d}", "1", text)) {
+	for i, again := range ask(t, n.Client(), vouched, sharing(Acquire, "{c}", "1", text), sharing(Acquire, "{d}", "1", text)) {
 		require.EqualValues(t, hint+1+int64(i), again.Token)
 	}
-	require.EqualValues(t, hint+1, ask(t, n.Client(), AnyProcess, sharing(Acquire, "{c}", "1", text))[0].Token)
+	require.EqualValues(t, hint+1, ask(t, n.Client(), vouched, sharing(Acquire, "{c}", "1", text))[0].Token)
 }
 
 // A node that granted another token than that of the lease, because it was asked late, has that of
@@ -93,7 +93,7 @@ func TestLateTokenIsReplaced(t *testing.T) {
 		require.NoError(t, n.Do(t, "HSET", "fences", "1", granted).Error())
 		c := sharing(Extend, "{a}", "1", token)
 		c.Token = 1780000000000005
-		got := ask(t, n.Client(), AnyProcess, c)[0]
+		got := ask(t, n.Client(), vouched, c)[0]
 		require.NoError(t, got.Err)
 		require.Equal(t, InPlace, got.Extended)
 		require.Equal(t, c.Lock, textOf(t, n, "GET", "{a}"))
@@ -130,7 +130,7 @@ func TestCountersAreKeptWhileTheyAreUsed(t *testing.T) {
 			for i := range packet {
 				calls = append(calls, sharing(Acquire, fmt.Sprintf("{%d}", i), "1", strconv.FormatInt(max(now, now/period*period+100), 10)))
 			}
-			for _, a := range ask(t, n.Client(), AnyProcess, calls...) {
+			for _, a := range ask(t, n.Client(), vouched, calls...) {
 				require.NoError(t, a.Err)
 				require.Equal(t, OK, a.Verdict)
 			}
@@ -153,7 +153,7 @@ func TestCountersAreAHashTable(t *testing.T) {
 		{sharing(Acquire, "{a}", "1", hint), sharing(Acquire, "{b}", "2", hint)},
 	} {
 		require.NoError(t, n.Do(t, "FLUSHALL").Error())
-		for _, a := range ask(t, n.Client(), AnyProcess, calls...) {
+		for _, a := range ask(t, n.Client(), vouched, calls...) {
 			require.NoError(t, a.Err)
 		}
 		require.Equal(t, "hashtable", textOf(t, n, "OBJECT", "ENCODING", "fences"))
@@ -183,7 +183,7 @@ func TestQueuesAreSaid(t *testing.T) {
 				if packet {
 					calls = append(calls, waits("{b}", lifetime))
 				}
-				for _, a := range ask(t, n.Client(), AnyProcess, calls...) {
+				for _, a := range ask(t, n.Client(), vouched, calls...) {
 					require.Equal(t, Refused, a.Verdict, "%v", a.Err)
 				}
 				said, err := strconv.ParseFloat(textOf(t, n, "HGET", "fences", "queues"), 64)
@@ -195,7 +195,7 @@ func TestQueuesAreSaid(t *testing.T) {
 	require.NoError(t, n.Do(t, "DEL", "fences").Error())
 	join := waits("{a}", "180000")
 	join.Op = Join
-	require.NoError(t, ask(t, n.Client(), AnyProcess, join)[0].Err)
+	require.NoError(t, ask(t, n.Client(), vouched, join)[0].Err)
 	require.NotEmpty(t, textOf(t, n, "HGET", "fences", "queues"))
 }
 
@@ -214,7 +214,7 @@ func TestFullQueueExpires(t *testing.T) {
 		}
 		join := sharing(Join, "{a}", "1", "1")
 		join.Member, join.QueueLife = pairMembers[0], strconv.Itoa(3_600_000)
-		require.NoError(t, ask(t, n.Client(), AnyProcess, join)[0].Err)
+		require.NoError(t, ask(t, n.Client(), vouched, join)[0].Err)
 		require.EqualValues(t, 4096, number(t, n, "ZCARD", "{a}:wait"))
 		if left := number(t, n, "PTTL", "{a}:wait"); expiry == "" {
 			require.InDelta(t, 3_600_000, left, 600_000)
@@ -285,7 +285,7 @@ func TestCounterIsWrittenFirst(t *testing.T) {
 		{sharing(Acquire, "{a}", "1", hint)},
 		{sharing(Acquire, "{a}", "1", hint), sharing(Acquire, "{b}", "1", hint)},
 	} {
-		for _, a := range ask(t, half, AnyProcess, calls...) {
+		for _, a := range ask(t, half, vouched, calls...) {
 			require.Error(t, a.Err)
 			require.Regexp(t, "No permissions to access a key|can't access at least one of the keys", a.Err.Error()) // the second is Redis 7.0's
 		}
@@ -326,7 +326,7 @@ func TestExtensionLowersNoGoodCounter(t *testing.T) {
 		if test.spread == many {
 			call = NewExtendMany("all", "60000", []Held{{Keys: k, Lock: call.Lock}}, true)
 		}
-		rep := ask(t, n.Client(), AnyProcess, call)[0]
+		rep := ask(t, n.Client(), vouched, call)[0]
 		require.NoError(t, rep.Err, name)
 		require.Equal(t, OK, rep.Verdict, name)
 		got, err := n.Do(t, "HGET", k.Fences, k.Slot).ToString()
@@ -344,7 +344,7 @@ func TestGrantWithoutAHintIsJudgedByTheClient(t *testing.T) {
 	for hint, granted := range map[string]bool{"0": true, strconv.FormatInt(ahead, 10): true, strconv.FormatInt(time.Now().UnixMicro(), 10): false} {
 		k := &Keys{Lock: "{" + hint + "}", Fences: "fences", Slot: "7"}
 		require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, strconv.FormatInt(ahead, 10)).Error())
-		rep := ask(t, n.Client(), AnyProcess, &Call{Op: Acquire, Keys: k, Lock: Lock(hint, "me"), TTL: "60000", Hint: hint, Skew: "2000000"})[0]
+		rep := ask(t, n.Client(), vouched, &Call{Op: Acquire, Keys: k, Lock: Lock(hint, "me"), TTL: "60000", Hint: hint, Skew: "2000000"})[0]
 		if granted {
 			require.NoError(t, rep.Err, hint)
 			require.Equal(t, uint64(ahead)+1, rep.Token)

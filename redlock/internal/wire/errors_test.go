@@ -23,7 +23,6 @@ func TestWhoseAnErrorIs(t *testing.T) {
 		{&Fault{Condition: Busy}, true, false},
 		{fmt.Errorf("wrapped: %w", &Fault{Condition: Busy}), true, false},
 		{&resp.Error{What: "a reply to no command", Said: "ERR max number of clients reached"}, false, false},
-		{ErrOutOfStep, false, false},
 		{context.DeadlineExceeded, false, true},
 		{io.EOF, false, false},
 	} {

@@ -16,9 +16,9 @@ const (
 	Gone                     // was gone and could or must not be put back
 )
 
-func extendArgs(c *Call, g *Set, to []string) []string {
+func extendArgs(c *Call, target *Target, to []string) []string {
 	refill := "0"
-	if g != nil && c.Refill {
+	if target != nil && target.Vouched && c.Refill {
 		refill = "1"
 	}
 	return append(to, c.Lock, c.TTL, strconv.FormatUint(c.Token, 10), c.Keys.Slot, c.Spread, refill)
@@ -78,7 +78,7 @@ func NewExtendMany(name, ttl string, leases []Held, spread bool) *Call {
 
 func manyKeys(c *Call, to []string) []string { return append(to, c.many.words[:c.many.keys]...) }
 
-func manyArgs(c *Call, _ *Set, to []string) []string {
+func manyArgs(c *Call, _ *Target, to []string) []string {
 	return append(to, c.many.words[c.many.keys:]...)
 }
 

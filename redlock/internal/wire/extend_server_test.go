@@ -14,9 +14,9 @@ func TestExtendPutsAKeyBackWhereItIsAskedFor(t *testing.T) {
 	n := valkeytest.Start(t, 1).Node(0)
 	for _, test := range []struct {
 		refill bool
-		set    *Set
+		set    *Target
 		want   Extended
-	}{{false, AnyProcess, Gone}, {true, nil, Gone}, {true, AnyProcess, Refilled}, {false, AnyProcess, InPlace}} {
+	}{{false, vouched, Gone}, {true, nil, Gone}, {true, vouched, Refilled}, {false, vouched, InPlace}} {
 		c := sharing(Extend, "{a}", "1", "1780000000000005")
 		c.Token, c.Refill = 1780000000000005, test.refill
 		got := ask(t, n.Client(), test.set, c)[0]

@@ -82,13 +82,8 @@ func (p *pairs) add(c *Call) bool {
 	return c.TTL == (*first).TTL && c.Turn == (*first).Turn
 }
 
-// Encode makes the command of calls that Group has put together, with the scripts of the process
-// that was vouched for. Each is an EVALSHA, which valkey-go does not retry by itself: a repeated
-// command could land on a server that was restarted in between and lost everything it knew. Calls
-// of Gated operations need a Set.
-//
-// echo is the number that the answer of a script has to say besides, see Echoes.
-func (b *Buffers) Encode(client Builder, calls []*Call, g *Set, echo string) valkey.Completed {
+// Encode makes the command of calls that Group has put together, for a server process.
+func (b *Buffers) Encode(client Builder, calls []*Call, target *Target) valkey.Completed {
 	words, numkeys := b.words[:0], 0
 	var s *Script
 	switch first := calls[0]; {
@@ -96,19 +91,16 @@ func (b *Buffers) Encode(client Builder, calls []*Call, g *Set, echo string) val
 		return table[first.Op].command(client)
 	case len(calls) == 1:
 		r := &table[first.Op]
-		s = g.scriptOf(first)
+		s = scriptOf(first)
 		words = r.keys(first, words)
 		numkeys = len(words)
-		words = r.args(first, g, words)
+		words = r.args(first, target, words)
 	default:
 		s = pairsScript
-		if words, numkeys = b.pairWords(calls); len(b.acquired) > 0 { // only for a server that was vouched for
-			s = g.pairs
-		}
+		words, numkeys = b.pairWords(calls)
 	}
-	words = append(words, echo)
 	b.words = words
-	return s.call(client, words, numkeys, len(calls) == 1 && table[calls[0].Op].reads)
+	return s.call(client, words, numkeys, len(calls) == 1 && table[calls[0].Op].reads, target.gets(s))
 }
 
 // pairWords makes the keys and arguments of pairs.lua, and returns how many are keys.
@@ -200,13 +192,10 @@ type Result struct {
 	Alone bool // it is to be sent once more, by itself
 }
 
-// Decode appends the results of the calls of a command, which had that echo.
-func Decode(calls []*Call, result valkey.ValkeyResult, echo string, to []Result) []Result {
+// Decode appends the results of the calls of a command.
+func Decode(calls []*Call, result valkey.ValkeyResult, to []Result) []Result {
 	whole, err := result.ToMessage()
-	msg := reply{ValkeyMessage: whole}
-	if err == nil && table[calls[0].Op].command == nil {
-		msg, err = unwrap(whole, echo)
-	}
+	msg := reply{whole}
 	if len(calls) == 1 {
 		a := Answer{}
 		if err == nil {
@@ -232,7 +221,7 @@ func Decode(calls []*Call, result valkey.ValkeyResult, echo string, to []Result)
 func decodePairs(calls []*Call, msg reply, to []Result) ([]Result, error) {
 	said, others := msg, []valkey.ValkeyMessage(nil)
 	if parts, err := msg.ToArray(); err == nil && len(parts) > 0 {
-		said, others = reply{ValkeyMessage: parts[0]}, parts[1:]
+		said, others = reply{parts[0]}, parts[1:]
 	}
 	text, err := said.ToString()
 	if err != nil {

@@ -169,7 +169,7 @@ func TestPacketHoldsHintsToTheServersClock(t *testing.T) {
 		packet[i].Lock = Lock(packet[i].Hint, "owner")
 		require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, strconv.FormatInt(hint-hint%(1<<32), 10)).Error()) // no more than 72 minutes ago
 	}
-	for _, a := range ask(t, n.Client(), AnyProcess, packet...) {
+	for _, a := range ask(t, n.Client(), vouched, packet...) {
 		require.NoError(t, a.Err)
 		require.Equal(t, OK, a.Verdict)
 		require.False(t, a.Alone)
@@ -204,20 +204,21 @@ func TestPairsThatFailTogetherAreTriedAlone(t *testing.T) {
 		packet = append(packet, &Call{Op: Acquire, Keys: k, Lock: "1 o", TTL: "60000", Hint: "1", Skew: "1"})
 	}
 	packet[1].Hint = "no number"
-	for _, a := range ask(t, n.Client(), AnyProcess, packet...) {
+	for _, a := range ask(t, n.Client(), vouched, packet...) {
 		require.True(t, a.Alone)
 	}
 	// One that the server did not know is repeated together, and so is one that did not arrive.
-	command := new(Buffers).Encode(n.Client(), packet, NewSet("another"), "0")
-	for _, a := range Decode(packet, n.Client().Do(t.Context(), command), "0", nil) {
+	require.NoError(t, n.Client().Do(t.Context(), n.Client().B().ScriptFlush().Build()).Error())
+	command := new(Buffers).Encode(n.Client(), packet, vouched)
+	for _, a := range Decode(packet, n.Client().Do(t.Context(), command), nil) {
 		require.False(t, a.Alone)
 		e, ok := valkey.IsValkeyErr(a.Err)
 		require.True(t, ok && e.IsNoScript())
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
 	defer cancel()
-	command = new(Buffers).Encode(n.Client(), packet, AnyProcess, "0")
-	for _, a := range Decode(packet, n.Client().Do(ctx, command), "0", nil) {
+	command = new(Buffers).Encode(n.Client(), packet, vouched)
+	for _, a := range Decode(packet, n.Client().Do(ctx, command), nil) {
 		require.False(t, a.Alone)
 		require.ErrorIs(t, a.Err, context.DeadlineExceeded)
 	}
@@ -243,7 +244,7 @@ func TestPairsOnAFullServer(t *testing.T) {
 	require.NoError(t, n.Do(t, "ZADD", "{held}:wait", "1", pairMembers[0]).Error())
 	require.NoError(t, n.Do(t, "PEXPIRE", "{held}:wait", "20000").Error())
 	require.NoError(t, n.Do(t, "CONFIG", "SET", "maxmemory", "1").Error())
-	answers := ask(t, n.Client(), AnyProcess,
+	answers := ask(t, n.Client(), vouched,
 		pair(Acquire, "{held}", pairMembers[0]), pair(Acquire, "{a}", ""), pair(Release, "{own}", ""), pair(Acquire, "{b}", ""))
 	require.NoError(t, n.Do(t, "CONFIG", "SET", "maxmemory", "0").Error())
 	require.Equal(t, Refused, answers[0].Verdict)
@@ -301,7 +302,7 @@ func TestManyExtensionsRaiseCounters(t *testing.T) {
 			require.NoError(t, n.Do(t, "SET", k.Lock, text+" me", "PX", "60000").Error())
 			keys, leases = append(keys, key{"own", "shared"}), append(leases, Held{Keys: k, Lock: text + " me"})
 		}
-		digits := ask(t, n.Client(), AnyProcess, NewExtendMany("all", "600000", leases, true))[0].More().Each
+		digits := ask(t, n.Client(), vouched, NewExtendMany("all", "600000", leases, true))[0].More().Each
 		require.Len(t, digits, len(keys))
 		for i, k := range keys {
 			extended := k.lock == "own" || k.lock == "late"
@@ -337,16 +338,20 @@ func TestManyExtensionsRaiseCounters(t *testing.T) {
 }
 
 // ask has a server carry out calls in one command.
-func ask(t testing.TB, client valkey.Client, g *Set, calls ...*Call) []Result {
-	return Decode(calls, do(t, client, g, calls...), "0", nil)
+func ask(t testing.TB, client valkey.Client, target *Target, calls ...*Call) []Result {
+	return Decode(calls, do(t, client, target, calls...), nil)
 }
 
-// do is the answer of a server that knows the scripts.
-func do(t testing.TB, client valkey.Client, g *Set, calls ...*Call) valkey.ValkeyResult {
-	for _, s := range g.Scripts() {
-		require.NoError(t, client.Do(t.Context(), LoadCommand(client, s)).Error())
+// vouched is any process that was.
+var vouched = &Target{Vouched: true}
+
+// do is the answer of a server that gets the text of the script.
+func do(t testing.TB, client valkey.Client, target *Target, calls ...*Call) valkey.ValkeyResult {
+	whole := Target{Whole: true}
+	if target != nil {
+		whole.Process, whole.Vouched = target.Process, target.Vouched
 	}
-	return client.Do(t.Context(), new(Buffers).Encode(client, calls, g, "0"))
+	return client.Do(t.Context(), new(Buffers).Encode(client, calls, &whole))
 }
 
 // A queue costs those who want its key. In a packet of others, and in one with its key, a server
@@ -356,12 +361,12 @@ func TestAQueueCostsItsOwnKeyOnly(t *testing.T) {
 	n := valkeytest.Start(t, 1).Node(0)
 	counted := func(calls []*Call) (zrange, exists int64) {
 		before := n.CommandStats(t)
-		for i, rep := range ask(t, n.Client(), AnyProcess, calls...) {
+		for i, rep := range ask(t, n.Client(), vouched, calls...) {
 			require.NoError(t, rep.Err)
 			require.Equal(t, OK, rep.Verdict, "%d", i)
 		}
 		after := n.CommandStats(t)
-		require.Equal(t, int64(1), after["evalsha"]-before["evalsha"])
+		require.Equal(t, int64(1), after["eval"]-before["eval"])
 		return after["zrange"] - before["zrange"], after["exists"] - before["exists"]
 	}
 	pairsOf := func(round string, keys ...string) (acquired, released []*Call) {

@@ -15,7 +15,17 @@ func GuestOp(gated, reads bool) Op {
 
 func guestKeys(c *Call, to []string) []string { return append(to, c.Guest.Keys...) }
 
-func guestArgs(c *Call, _ *Set, to []string) []string { return append(to, c.Guest.Args...) }
+func guestArgs(c *Call, target *Target, to []string) []string {
+	to = append(to, c.Guest.Args...)
+	switch {
+	case !c.Guest.Script.Gated:
+		return to
+	case target == nil:
+		return append(to, "")
+	default:
+		return append(to, target.Process)
+	}
+}
 
 // guestAnswer reads what a script of another package returns: a list of texts.
 func guestAnswer(_ *Call, msg reply) (Answer, error) {

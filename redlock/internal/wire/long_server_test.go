@@ -27,13 +27,13 @@ func TestLongTextsAreToldBriefly(t *testing.T) {
 	for _, packet := range [][]*Call{{acquire(&held)}, {acquire(&reserved)}, {acquire(&held), acquire(&reserved)}} {
 		set("DEL", reserved.Wait()) // one that has been called does not wait
 		set("ZADD", reserved.Wait(), fmt.Sprint(-time.Now().Add(900*time.Millisecond).UnixMilli()), "1 "+long)
-		for i, a := range ask(t, n.Client(), AnyProcess, packet...) {
+		for i, a := range ask(t, n.Client(), vouched, packet...) {
 			require.NoError(t, a.Err)
 			require.Equal(t, Refused, a.Verdict, packet[i].Keys.Name)
 			require.Len(t, a.More().Owner, 4096)
 		}
 	}
-	seen := ask(t, n.Client(), AnyProcess, &Call{Op: Observe, Keys: &held})[0]
+	seen := ask(t, n.Client(), vouched, &Call{Op: Observe, Keys: &held})[0]
 	require.NoError(t, seen.Err)
 	require.Len(t, seen.More().Owner, 4096)
 }
@@ -51,7 +51,7 @@ func TestCountersOfAWaiterExpire(t *testing.T) {
 			require.NoError(t, n.Do(t, "SET", other.Lock, "somebody else", "PX", "60000").Error())
 			calls = append(calls, &Call{Op: Acquire, Keys: &other, Lock: "1 me", TTL: "60000", Hint: "1", Skew: "2000000", Member: pairMembers[0], QueueLife: "180000"})
 		}
-		for _, a := range ask(t, n.Client(), AnyProcess, calls...) {
+		for _, a := range ask(t, n.Client(), vouched, calls...) {
 			require.NoError(t, a.Err)
 			require.Equal(t, Refused, a.Verdict)
 		}

@@ -18,9 +18,7 @@ import (
 func TestScriptsAreLua(t *testing.T) {
 	scripts := make(map[string]string)
 	for _, name := range scriptNames(t) {
-		if name != "frame" {
-			scripts[name] = load(name).text
-		}
+		scripts[name] = load(name).text
 	}
 	for name, text := range scripts {
 		_, err := parse.Parse(strings.NewReader(text), name)
@@ -45,16 +43,12 @@ func scriptNames(t *testing.T) (names []string) {
 // global variable, which a server refuses when it comes to that line, and not before.
 func TestScriptsUseNoGlobals(t *testing.T) {
 	for _, name := range scriptNames(t) {
-		if name == "frame" {
-			continue
-		}
-		text := load(name).text
-		require.Empty(t, globals(t, "local process = ''\n"+text), name)
+		require.Empty(t, globals(t, load(name).text), name)
 	}
 	require.Equal(t, []string{"typo"}, globals(t, "local function f(x) return x, typo end return f(1)"))
 }
 
-var given = regexp.MustCompile(`^(redis|KEYS|ARGV|string|table|math|type|tonumber|tostring|ipairs|pcall|unpack|process)$`)
+var given = regexp.MustCompile(`^(redis|KEYS|ARGV|string|table|math|type|tonumber|tostring|ipairs|pcall|unpack)$`)
 
 // globals are the names in a text that are neither given nor local to some part of it.
 func globals(t *testing.T, text string) (found []string) {

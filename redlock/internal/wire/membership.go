@@ -81,7 +81,7 @@ func MembersKeys(prefix string) Keys { return Keys{Lock: prefix + members} }
 
 func membersKey(c *Call, to []string) []string { return append(to, c.Keys.Lock) }
 
-func membersArgs(c *Call, _ *Set, to []string) []string { return append(to, c.Members...) }
+func membersArgs(c *Call, _ *Target, to []string) []string { return append(to, c.Members...) }
 
 // Members is what a node knows of the processes that use it.
 type Members struct {

@@ -49,9 +49,7 @@ type registered struct {
 
 func (r registrar) call(m *Membership) registered {
 	c := &Call{Op: Belong, Keys: &Keys{Lock: membersName}, Members: m.Words()}
-	client := r.n.Client()
-	require.NoError(r.t, client.Do(r.t.Context(), LoadCommand(client, table[Belong].script)).Error())
-	got := Decode([]*Call{c}, client.Do(r.t.Context(), new(Buffers).Encode(client, []*Call{c}, nil, "0")), "0", nil)[0]
+	got := ask(r.t, r.n.Client(), nil, c)[0]
 	return registered{got.Answer, got.Err}
 }
 

@@ -18,8 +18,8 @@ func BenchmarkPacket(b *testing.B) {
 	for _, pairs := range []int{1, 8, 32, 64} {
 		b.Run(fmt.Sprint(pairs), func(b *testing.B) {
 			n := valkeytest.Start(b, 1).Node(0)
-			for _, s := range AnyProcess.Scripts() {
-				require.NoError(b, n.Client().Do(b.Context(), LoadCommand(n.Client(), s)).Error())
+			for _, s := range Scripts() {
+				require.NoError(b, n.Client().Do(b.Context(), n.Client().B().ScriptLoad().Script(s.Text()).Build()).Error())
 			}
 			keys := make([]Keys, 2*pairs)
 			owners := make([]string, len(keys))
@@ -42,13 +42,13 @@ func BenchmarkPacket(b *testing.B) {
 				}
 				if pairs == 1 {
 					for i := range calls {
-						for _, a := range Decode(calls[i:i+1], n.Client().Do(b.Context(), buffers.Encode(n.Client(), calls[i:i+1], AnyProcess, "0")), "0", nil) {
+						for _, a := range Decode(calls[i:i+1], n.Client().Do(b.Context(), buffers.Encode(n.Client(), calls[i:i+1], vouched)), nil) {
 							require.NoError(b, a.Err)
 						}
 					}
 					return
 				}
-				for _, a := range Decode(calls, n.Client().Do(b.Context(), buffers.Encode(n.Client(), calls, AnyProcess, "0")), "0", nil) {
+				for _, a := range Decode(calls, n.Client().Do(b.Context(), buffers.Encode(n.Client(), calls, vouched)), nil) {
 					require.NoError(b, a.Err)
 				}
 			}

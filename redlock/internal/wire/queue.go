@@ -6,9 +6,11 @@ import (
 	"time"
 )
 
-func joinArgs(c *Call, _ *Set, to []string) []string { return append(to, c.Member, c.QueueLife) }
+func joinArgs(c *Call, _ *Target, to []string) []string { return append(to, c.Member, c.QueueLife) }
 
-func leaveArgs(c *Call, _ *Set, to []string) []string { return append(to, c.Member, c.Turn, c.Channel) }
+func leaveArgs(c *Call, _ *Target, to []string) []string {
+	return append(to, c.Member, c.Turn, c.Channel)
+}
 
 // QueueFull is the rank of one that has no place in a queue: 4096 wait already, which bounds what a
 // queue takes of a server's memory.

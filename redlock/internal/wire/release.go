@@ -1,6 +1,6 @@
 package wire
 
-func releaseArgs(c *Call, _ *Set, to []string) []string {
+func releaseArgs(c *Call, _ *Target, to []string) []string {
 	to = append(to, c.Lock, c.Turn, c.Channel)
 	if c.isPaired() && c.leaving() == "" {
 		return to

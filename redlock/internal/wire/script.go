@@ -19,9 +19,9 @@ import (
 var sources embed.FS
 
 // Script is a Lua text and the SHA-1 under which a server caches it.
-type Script struct{ body, text, sha string }
+type Script struct{ text, sha string }
 
-// Text is what a server is to load or to carry out.
+// Text is what a server is to carry out.
 func (s *Script) Text() string { return s.text }
 
 var (
@@ -29,8 +29,6 @@ var (
 	include = regexp.MustCompile(`(?m)^--include ([a-z_]+)$`)
 	// comments are lines. Servers get none.
 	comments = regexp.MustCompile(`(?m)^ *--.*\n`)
-	// frame is frame.lua, around each script.
-	frame = regexp.MustCompile(`(?m)^--script$`).Split(source("frame"), 2)
 )
 
 // source is a file as it is written.
@@ -52,132 +50,89 @@ func body(name string) string {
 
 func load(name string) *Script { return newScript(body(name)) }
 
-func newScript(body string) *Script {
-	clean := func(text string) string {
-		return comments.ReplaceAllLiteralString(text, "")
-	}
-	text := clean(frame[0]) + body + strings.TrimPrefix(clean(frame[1]), "\n")
+func newScript(text string) *Script {
 	sum := sha1.Sum([]byte(text))
-	return &Script{body: body, text: text, sha: hex.EncodeToString(sum[:])}
+	return &Script{text: text, sha: hex.EncodeToString(sum[:])}
 }
 
 // Builder is a client, or a connection of its own.
 type Builder interface{ B() valkey.Builder }
 
-// call is a call of the script with words, of which the first are keys.
-func (s *Script) call(client Builder, words []string, numkeys int, reads bool) valkey.Completed {
-	keys, args := words[:numkeys], words[numkeys:]
-	if reads {
-		return client.B().EvalshaRo().Sha1(s.sha).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
+// Target is the server process that calls are for, as far as that is known: nil for not at all.
+type Target struct {
+	Process string // its run_id, for the scripts of other packages; empty where processes have no restart gate
+	Vouched bool   // it was vouched for, and may put keys back
+	Whole   bool   // it does not know the scripts: it gets their texts, which it keeps
+
+	// Knows are the scripts that it has been sent; those that it has not get there with their text
+	// the first time. Nil for that it may know all of them.
+	Knows map[*Script]bool
+}
+
+// gets reports whether a script is sent with its text.
+func (t *Target) gets(s *Script) bool {
+	if t == nil || !t.Whole && (t.Knows == nil || t.Knows[s]) {
+		return false
 	}
-	return client.B().Evalsha().Sha1(s.sha).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
+	if t.Knows != nil {
+		t.Knows[s] = true
+	}
+	return true
+}
+
+// call is a call of the script with words, of which the first are keys.
+func (s *Script) call(client Builder, words []string, numkeys int, reads, whole bool) valkey.Completed {
+	keys, args, b := words[:numkeys], words[numkeys:], client.B()
+	switch {
+	case whole && reads:
+		return b.EvalRo().Script(s.text).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
+	case whole:
+		return b.Eval().Script(s.text).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
+	case reads:
+		return b.EvalshaRo().Sha1(s.sha).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
+	default:
+		return b.Evalsha().Sha1(s.sha).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
+	}
 }
 
 // pairs is the script of acquisitions and releases together, which no operation has alone.
 var pairsScript = load("pairs")
 
-// Ungated are the scripts that any server process may run: what they do is right on one that was
-// restarted too. They are loaded together, so that a server has either all of them or none.
-func Ungated() []*Script {
+// Scripts are all that a server is asked to run.
+func Scripts() []*Script {
 	scripts := []*Script{pairsScript}
 	for op := range table {
-		if r := &table[op]; r.script != nil && !r.gated {
+		if r := &table[op]; r.script != nil {
 			scripts = append(scripts, r.script)
 		}
 	}
 	for _, s := range bridge.Scripts() {
-		if !s.Gated {
-			scripts = append(scripts, anyServer.guest(s))
-		}
+		scripts = append(scripts, guestScript(s))
 	}
 	return scripts
 }
 
-// anyServer has the ungated scripts of other packages.
-var anyServer = &Set{}
+// guests are scripts of other packages, *bridge.Script to *Script; made when they are first needed.
+var guests sync.Map
 
-// Set is the scripts of one server process, as texts that no other process was ever given: what
-// acquires, what puts a key back, and what reads and completes records. A nil Set stands for a
-// process that was not vouched for, which runs the Ungated scripts only.
-type Set struct {
-	head    string       // of all of them
-	scripts [ops]*Script // of the operations with texts of their own
-	pairs   *Script
-	guests  sync.Map // of *bridge.Script, to *Script; made when they are first needed
-}
-
-// NewSet makes the scripts of the process with that run_id. Only a look loads them: the script
-// cache of a server is neither persisted nor replicated, so a process that was not vouched for
-// answers NOSCRIPT, in the same step that would have granted.
-func NewSet(runID string) *Set {
-	head := "local process = '" + runID + "'\n"
-	g := &Set{head: head, pairs: newScript(head + pairsScript.body)}
-	for op := range table {
-		if r := &table[op]; r.own && !r.guest {
-			g.scripts[op] = newScript(head + r.script.body)
-		}
-	}
-	return g
-}
-
-// AnyProcess are the scripts of a Quorum without a restart gate: whatever a process has is what it
-// knows.
-var AnyProcess *Set
-
-// Scripts are those that a server is to know: the Ungated ones, and those of the set.
-func (g *Set) Scripts() []*Script {
-	scripts := Ungated()
-	if g == nil {
-		return scripts
-	}
-	for _, s := range g.scripts {
-		if s != nil {
-			scripts = append(scripts, s)
-		}
-	}
-	for _, s := range bridge.Scripts() {
-		if s.Gated {
-			scripts = append(scripts, g.guest(s))
-		}
-	}
-	return append(scripts, g.pairs)
-}
-
-// Reading is what the set has for operations that only read.
-func (g *Set) Reading() *Set {
-	reading := &Set{head: g.head}
-	for op := range table {
-		if table[op].reads {
-			reading.scripts[op] = g.scripts[op]
-		}
-	}
-	return reading
-}
-
-// guest is the process's text of a script of another package.
-func (g *Set) guest(s *bridge.Script) *Script {
-	if made, ok := g.guests.Load(s); ok {
+// guestScript is that of another package. The last argument of a gated one is the process that it
+// is for.
+func guestScript(s *bridge.Script) *Script {
+	if made, ok := guests.Load(s); ok {
 		return made.(*Script)
 	}
-	made, _ := g.guests.LoadOrStore(s, newScript(g.head+comments.ReplaceAllLiteralString(s.Text, "")))
+	head := ""
+	if s.Gated {
+		head = "local process = ARGV[#ARGV]\nARGV[#ARGV] = nil\n"
+	}
+	made, _ := guests.LoadOrStore(s, newScript(head+comments.ReplaceAllLiteralString(s.Text, "")))
 	return made.(*Script)
 }
 
 // scriptOf is that of a call.
-func (g *Set) scriptOf(c *Call) *Script {
-	switch r := &table[c.Op]; {
-	case r.guest && r.gated:
-		return g.guest(c.Guest.Script)
-	case r.guest:
-		return anyServer.guest(c.Guest.Script)
+func scriptOf(c *Call) *Script {
+	if table[c.Op].guest {
+		return guestScript(c.Guest.Script)
 	}
-	return g.script(c.Op)
-}
-
-// script is that of an operation.
-func (g *Set) script(op Op) *Script {
-	if g != nil && g.scripts[op] != nil {
-		return g.scripts[op]
-	}
-	return table[op].script
+	return table[c.Op].script
 }

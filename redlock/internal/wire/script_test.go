@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // Field: PXAT from the client's wall clock. Expiry on the server is relative, always.
 func TestTrap09ExpiryIsRelative(t *testing.T) {
-	for _, s := range NewSet("id").Scripts() {
+	for _, s := range Scripts() {
 		require.NotContains(t, strings.ToUpper(s.text), "PXAT")
 		require.NotContains(t, strings.ToUpper(s.text), "EXAT")
 		require.NotContains(t, strings.ToUpper(s.text), "EXPIREAT")
@@ -27,7 +27,7 @@ func TestTrap09ExpiryIsRelative(t *testing.T) {
 
 // Comments cost no server anything.
 func TestScriptsAreSentWithoutComments(t *testing.T) {
-	for _, s := range NewSet(strings.Repeat("0", RunIDLength)).Scripts() {
+	for _, s := range Scripts() {
 		require.NotContains(t, s.text, "\n--")
 		require.NotContains(t, s.text, "include")
 	}
@@ -65,44 +65,23 @@ func TestReadingOperations(t *testing.T) {
 	require.Equal(t, []Op{Observe, GuestReading, ReadingAnywhere}, reading)
 }
 
-// A process that has no vote is asked with texts of its own for nothing but what only reads.
-func TestScriptsForReading(t *testing.T) {
-	set := NewSet(strings.Repeat("0", RunIDLength))
-	reading := set.Reading()
-	for op := range ops {
-		if r := &table[op]; r.reads {
-			require.Equal(t, set.script(op), reading.script(op), r.name)
-		} else {
-			require.Equal(t, r.script, reading.script(op), r.name)
-		}
-	}
-	require.Nil(t, reading.pairs)
+// A script of another package is told for which process it is, behind all else, and is one text for
+// all of them.
+func TestScriptOfAnotherPackage(t *testing.T) {
+	guest := &Call{Op: GuestReading, Guest: &bridge.Call{Script: bridge.NewScript("-- a comment\nreturn {process}\n"), Args: []string{"one"}}}
+	require.Equal(t, "local process = ARGV[#ARGV]\nARGV[#ARGV] = nil\nreturn {process}\n", scriptOf(guest).text)
+	require.Same(t, scriptOf(guest), scriptOf(guest))
+	require.Contains(t, Scripts(), scriptOf(guest))
+	require.Equal(t, []string{"one", "id"}, guestArgs(guest, &Target{Process: "id"}, nil))
+	require.Equal(t, []string{"one", ""}, guestArgs(guest, nil, nil), "the place is there without one")
 }
 
-// A process has texts of its own for what grants or puts a key back, and no other process knows
-// them.
-func TestScriptsOfAProcess(t *testing.T) {
-	one, other := NewSet(strings.Repeat("0", RunIDLength)), NewSet(strings.Repeat("1", RunIDLength))
+// What is not sent to a process that was not vouched for does not count from one, nor does what
+// extends.
+func TestWhatCountsWhereTheProcessWasVouchedFor(t *testing.T) {
 	for op := range ops {
-		r := &table[op]
-		require.True(t, !r.gated || r.own, r.name)
-		if r.script == nil {
-			continue
-		}
-		require.Equal(t, r.own, one.script(op).sha != other.script(op).sha, r.name)
-		require.Equal(t, r.own, one.script(op).sha != (*Set)(nil).script(op).sha, r.name)
-		require.Equal(t, !r.gated, slices.Contains(Ungated(), r.script), r.name)
-		require.Contains(t, one.Scripts(), one.script(op), r.name)
+		require.Equal(t, op.Gated() || op == Extend || op == ExtendMany, op.Counted(), "%v", op)
 	}
-	require.NotEqual(t, one.pairs.sha, other.pairs.sha)
-
-	guest := &Call{Op: GuestReading, Guest: &bridge.Call{Script: bridge.NewScript("-- a comment\nreturn {process}\n")}}
-	require.NotEqual(t, one.scriptOf(guest).sha, other.scriptOf(guest).sha)
-	require.Same(t, one.scriptOf(guest), one.scriptOf(guest))
-	require.Contains(t, one.Scripts(), one.scriptOf(guest))
-	require.Equal(t, one.scriptOf(guest).sha, one.Reading().scriptOf(guest).sha)
-	require.Contains(t, AnyProcess.scriptOf(guest).text, "local process = ''\n")
-	require.NotContains(t, one.scriptOf(guest).text, "comment")
 }
 
 func TestServerTimeIsBounded(t *testing.T) {

@@ -108,11 +108,6 @@ func InfoCommand(client Builder) valkey.Completed {
 // TimeCommand asks for the server's clock.
 func TimeCommand(client Builder) valkey.Completed { return client.B().Time().Build() }
 
-// LoadCommand has a server know a script.
-func LoadCommand(client Builder, s *Script) valkey.Completed {
-	return client.B().ScriptLoad().Script(s.text).Build()
-}
-
 func infoAnswer(_ *Call, msg reply) (Answer, error) {
 	text, err := msg.ToString()
 	if err != nil {

@@ -10,7 +10,6 @@ const (
 	ForGroups                // several leases in one command
 	ForQueues                // handing a key over to the next one that waits
 	ForReading               // telling what is known
-	ForLoading               // getting scripts again that were lost
 	ForBoards                // what processes tell people
 	ForLinks                 // what the client sends on a connection by itself
 )
@@ -26,7 +25,7 @@ var Trials = []struct {
 	{"EXISTS", ForGroups}, {"MGET", ForGroups}, {"HMGET", ForLeases},
 	{"ZADD", ForQueues}, {"ZRANK", ForQueues}, {"ZSCORE", ForQueues}, {"ZCARD", ForQueues},
 	{"ZRANGE", ForQueues}, {"ZREM", ForQueues}, {"PEXPIRE", ForQueues}, {"PUBLISH", ForQueues},
-	{"SUBSCRIBE", ForQueues}, {"EVALSHA_RO", ForReading}, {"SCRIPT|LOAD", ForLoading},
+	{"SUBSCRIBE", ForQueues}, {"EVALSHA_RO", ForReading}, {"EVAL", ForLeases}, {"EVAL_RO", ForReading},
 	{"ZRANGEBYLEX", ForBoards}, {"LINDEX", ForBoards}, {"LPUSH", ForBoards}, {"LRANGE", ForBoards}, {"LREM", ForBoards},
 	{"LSET", ForBoards}, {"LTRIM", ForBoards},
 	{"PING", ForLinks}, {"UNSUBSCRIBE", ForLinks}, {"PUNSUBSCRIBE", ForLinks}, {"SUNSUBSCRIBE", ForLinks}, {"DISCARD", ForLinks},
@@ -36,7 +35,7 @@ func trialKeys(c *Call, to []string) []string {
 	return append(to, c.Keys.Lock, c.Keys.Fences, c.Keys.Wait())
 }
 
-func trialArgs(c *Call, _ *Set, to []string) []string {
+func trialArgs(c *Call, _ *Target, to []string) []string {
 	return append(to, c.Channel, c.Keys.Lock+":register")
 }
 

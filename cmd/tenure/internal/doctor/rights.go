@@ -35,7 +35,8 @@ var needs = []struct {
 	{"+time", forQuarante, "TIME"},
 	{"+evalsha", forLeases, "EVALSHA " + noScript + " 0"},
 	{"+evalsha_ro", forReading, "EVALSHA_RO " + noScript + " 0"},
-	{"+script|load", forLeases, "SCRIPT LOAD return(1)"},
+	{"+eval", forLeases, "EVAL return(1) 0"},
+	{"+eval_ro", forReading, "EVAL_RO return(1) 0"},
 	{"+get", forLeases, "GET KEY"},
 	{"+set", forLeases, "SET KEY x XX PX 1"},
 	{"+del", forLeases, "DEL KEY"},
@@ -68,7 +69,7 @@ var needs = []struct {
 }
 
 // reader are the rights of a user who only reads, as docs/nodes.md has them.
-var reader = strings.Fields("+ping +info +time +evalsha_ro +script|load +get +pttl +zrangebylex +lrange " +
+var reader = strings.Fields("+ping +info +time +eval_ro +evalsha_ro +get +pttl +zrangebylex +lrange " +
 	"+subscribe +unsubscribe +punsubscribe +sunsubscribe +discard")
 
 const (
@@ -120,11 +121,8 @@ func lacking(ctx context.Context, client valkey.Client, prefix string) (missing 
 		}
 		note(n.right, n.lost, said)
 	}
-	if !lost["+evalsha_ro"] && !lost["+script|load"] {
-		sha, said := conn.Do(ctx, conn.B().ScriptLoad().Script(push).Build()).ToString()
-		if said == nil {
-			said = conn.Do(ctx, conn.B().EvalshaRo().Sha1(sha).Numkeys(1).Key(names.Replace("KEY")).Build()).Error()
-		}
+	if !lost["+eval_ro"] {
+		said := conn.Do(ctx, conn.B().EvalRo().Script(push).Numkeys(1).Key(names.Replace("KEY")).Build()).Error()
 		if said != nil && !answered(said) {
 			return missing, fmt.Errorf("+lpush: %w", said)
 		}

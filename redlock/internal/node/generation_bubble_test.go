@@ -1,0 +1,310 @@
+package node
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// reconnecting is a client whose connection is made anew inside each call, as valkey-go does it
+// without a word, before a script is answered so.
+func reconnecting(c *fakeClient, answer string) func([]string) string {
+	return func(words []string) string {
+		if !isScript(words) {
+			return asServer
+		}
+		c.changed()
+		return answer
+	}
+}
+
+// What a server has done counts only if its connection is the same after the exchange as before.
+// That it has refused something counts in any case.
+func TestConnectionThatIsMadeAnewInsideACall(t *testing.T) {
+	for op, counts := range map[wire.Op]bool{wire.Agree: false, wire.Extend: false, wire.Release: true, wire.Join: true, wire.Leave: true} {
+		for said, verdict := range map[string]wire.Verdict{":1\r\n": wire.OK, ":0\r\n": wire.Refused} {
+			n, c := voting(t)
+			c.say = reconnecting(c, said)
+			var a answers
+			r := a.send(t, n, op, "key")
+			n.send()
+			if verdict == wire.OK && !counts {
+				err := requireOne(t, &a, r, wire.Failed, op.String()).Err
+				require.Equal(t, wire.Restarted, wire.FaultOf(err).Condition)
+				require.False(t, a.of(r)[0].Unsent, "what was granted is taken back")
+			} else {
+				requireOne(t, &a, r, verdict, op.String())
+			}
+			require.True(t, n.gate.open, "the process may be the same")
+		}
+	}
+	// A packet of acquisitions.
+	n, c := voting(t)
+	c.say = reconnecting(c, granted(0))
+	var a answers
+	r := a.send(t, n, wire.Acquire, "key")
+	n.send()
+	requireOne(t, &a, r, wire.Failed, "a grant")
+
+	// Of several leases: that one has none of the keys is no extension that could count.
+	held := []wire.Held{{Keys: &wire.Keys{Lock: "a"}, Lock: "1 a"}, {Keys: &wire.Keys{Lock: "b"}, Lock: "1 b"}}
+	for each, verdict := range map[string]wire.Verdict{"01": wire.Failed, "00": wire.OK} {
+		n, c := voting(t)
+		c.say = reconnecting(c, bulk(each))
+		var a answers
+		r := &Request{Call: wire.NewExtendMany("many", "10000", held, false), To: &a, Expires: never}
+		require.NoError(t, n.Send(r))
+		n.send()
+		requireOne(t, &a, r, verdict, each)
+	}
+}
+
+// Before a batch is written over a connection that was made anew the server is asked who it is. The
+// same process goes on to count.
+func TestConnectionThatIsMadeAnewBetweenCalls(t *testing.T) {
+	n, c := voting(t)
+	var a answers
+	c.changed()
+	r := a.send(t, n, wire.Agree, "key")
+	n.send()
+	requireOne(t, &a, r, wire.OK, "the same process")
+	require.Equal(t, map[string]int{"INFO": 1, "TIME": 1, "EVAL": 1}, c.sent())
+	r = a.send(t, n, wire.Extend, "key")
+	n.send()
+	requireOne(t, &a, r, wire.OK, "and again")
+	require.Equal(t, map[string]int{"EVAL": 1}, c.sent(), "it was asked once")
+
+	// Another one is looked at first. It is sent what is not only for one that was vouched for.
+	c.server.set(func() { c.server.runID = newServer("b").runID })
+	c.changed()
+	extend, agree := a.send(t, n, wire.Extend, "key"), a.send(t, n, wire.Agree, "key")
+	n.send()
+	require.Equal(t, wire.Restarted, wire.FaultOf(requireOne(t, &a, extend, wire.Failed, "another process").Err).Condition)
+	require.Empty(t, a.of(agree), "it waits for the look")
+	require.False(t, n.gate.open)
+	require.Zero(t, n.gate.vouched)
+	require.Nil(t, n.client.Load(), "and the connection is given up: new ones may lead elsewhere")
+	n.cancelLook()
+}
+
+// A promoted server, one whose clock has jumped and one that does not say who it is are not vouched
+// for either.
+func TestConnectionThatIsNotVouchedFor(t *testing.T) {
+	for name, say := range map[string]string{
+		"another history": infoOf("a", "master_replid:other"),
+		"a replica":       infoOf("a", "role:slave", "master_host:h", "master_port:1"),
+		"no permission":   "-NOPERM User u has no permissions to run the 'info' command\r\n",
+		"loading":         "-LOADING Valkey is loading the dataset in memory\r\n",
+	} {
+		n, c := voting(t)
+		var a answers
+		c.changed()
+		c.say = func(words []string) string { return map[bool]string{true: say}[words[0] == "INFO"] }
+		r := a.send(t, n, wire.Extend, "key")
+		n.send()
+		requireOne(t, &a, r, wire.Failed, name)
+		require.False(t, n.gate.open, name)
+	}
+	n, c := voting(t)
+	require.NoError(t, n.gate.sample(n.cfg.Clock.Now(), n.cfg.Clock.Now(), time.Duration(time.Now().Add(-time.Hour).UnixNano())))
+	c.changed()
+	var a answers
+	r := a.send(t, n, wire.Agree, "key")
+	n.send()
+	requireOne(t, &a, r, wire.Failed, "its clock has jumped")
+	require.Equal(t, wire.ClockJumped, n.Status().Fault.Condition)
+	n.cancelLook()
+}
+
+// A connection that has broken is found out by using it, and the next one by the next call. One
+// that breaks each time is no connection.
+func TestConnectionThatBreaksWhileItIsVouchedFor(t *testing.T) {
+	for breaksFor, works := range map[int]bool{1: true, maxTries: true, maxTries + 1: false} {
+		n, c := voting(t)
+		asked := 0
+		c.say = func(words []string) string {
+			if words[0] != "INFO" {
+				return asServer
+			}
+			if asked++; asked <= breaksFor {
+				c.changed()
+			}
+			return asServer
+		}
+		c.changed()
+		var a answers
+		r := a.send(t, n, wire.Agree, "key")
+		n.send()
+		if works {
+			requireOne(t, &a, r, wire.OK, "a connection that lasts")
+			continue
+		}
+		got := requireOne(t, &a, r, wire.Failed, "none that lasts")
+		require.ErrorIs(t, got.Err, errUnsteady)
+		require.True(t, got.Unsent)
+		require.True(t, n.gate.open)
+	}
+}
+
+// Whatever keeps a process from voting, extensions count as long as it is the one that was vouched
+// for: it has not forgotten what it has. What begins to vote again is asked again.
+func TestExtensionsCountWhileTheProcessIsTheSame(t *testing.T) {
+	for name, test := range map[string]struct {
+		closes func(n *Node)
+		counts bool
+	}{
+		"clock jumped": {func(n *Node) { n.gate.close(&wire.Fault{Condition: wire.ClockJumped}, never) }, true},
+		"a right less": {func(n *Node) { n.gate.close(&wire.Fault{Condition: wire.NoPermission}, never) }, true},
+		"another list": {func(n *Node) { n.gate.close(&wire.Fault{Condition: wire.AnotherList}, never) }, true},
+		"no look":      {func(n *Node) { _ = n.gate.failed(errReset); n.gate.lookAt = never }, true},
+		"shut":         {func(n *Node) { n.gate.shut(); n.gate.lookAt = never }, false},
+		"quarantined":  {func(n *Node) { n.gate.follow(serverInfo("b", time.Hour)); n.gate.decide(serverInfo("b", time.Hour)) }, false},
+		"another voter": {func(n *Node) {
+			n.cfg.Claim = func(string) string { return "x" }
+			n.gate.decide(serverInfo("a", time.Hour))
+		}, false},
+	} {
+		n, c := voting(t)
+		test.closes(n)
+		var a answers
+		r := a.send(t, n, wire.Extend, "key")
+		n.send()
+		if test.counts {
+			requireOne(t, &a, r, wire.OK, name)
+		} else {
+			require.Error(t, requireOne(t, &a, r, wire.Failed, name).Err)
+		}
+		require.Equal(t, 1, c.sent()["EVALSHA"], "%s: it is sent in any case", name)
+	}
+}
+
+// Without a restart gate what any process does counts.
+func TestGenerationsAreNotCountedWithoutAGate(t *testing.T) {
+	n, c := voting(t)
+	n.cfg.RestartGate = false
+	c.say = reconnecting(c, ":1\r\n")
+	var a answers
+	r := a.send(t, n, wire.Agree, "key")
+	n.send()
+	requireOne(t, &a, r, wire.OK, "it counts")
+	require.Equal(t, map[string]int{"EVALSHA": 1}, c.sent(), "nobody is asked")
+}
+
+// A batch that was written before a process was vouched for does not count when it is answered
+// afterwards, also over the same connection.
+func TestVouchedBeforeTheSending(t *testing.T) {
+	n, c := voting(t)
+	n.gate.vouched = 0
+	n.gate.open = false
+	var a answers
+	r := a.send(t, n, wire.Extend, "key")
+	c.say = func(words []string) string {
+		n.gate.admit(nil, nil)
+		n.gate.vouched = n.generation.Load()
+		return asServer
+	}
+	n.gate.lookAt = never
+	n.send()
+	requireOne(t, &a, r, wire.Failed, "written before")
+}
+
+// A look over a new connection that finds another process than the one that was vouched for ends
+// the connection in use, and warns if the old process still answers there. One that finds nothing
+// ends nothing.
+func TestLookThatFindsAnotherProcess(t *testing.T) {
+	for _, lives := range []bool{true, false} {
+		n, c := voting(t)
+		if !lives {
+			c.server.set(func() { c.server.runID = newServer("b").runID })
+		}
+		l := newLook(n.gate.epoch)
+		l.info = serverInfo("b", time.Hour)
+		require.False(t, n.next(l))
+		l.end()
+		require.False(t, n.gate.open)
+		require.Nil(t, n.client.Load())
+		n.part()
+		n.work.Wait()
+		require.True(t, c.isClosed())
+		require.Equal(t, map[bool]int{true: 1}[lives], n.cfg.Observer.(*watcher).elsewhere)
+	}
+	n, c := voting(t)
+	l := newLook(n.gate.epoch)
+	l.err = context.DeadlineExceeded
+	require.False(t, n.next(l))
+	l.end()
+	require.True(t, n.gate.open)
+	require.False(t, c.isClosed())
+}
+
+// The text of a script is sent over each connection once, and when the server does not know it.
+func TestScriptsAreSentWhereTheyAreNotKnown(t *testing.T) {
+	n, c := voting(t)
+	n.knowsIn = 0
+	var first answers
+	for _, want := range []string{"EVAL", "EVALSHA"} {
+		r := first.send(t, n, wire.Leave, "key")
+		n.send()
+		requireOne(t, &first, r, wire.OK, want)
+		require.Equal(t, map[string]int{want: 1}, c.sent())
+	}
+
+	n, c = voting(t)
+	clear(c.server.scripts)
+	var a answers
+	extend, agree, observe := a.send(t, n, wire.Extend, "key"), a.send(t, n, wire.Agree, "key"), a.send(t, n, wire.Observe, "key")
+	n.send()
+	for _, r := range []*Request{extend, agree} {
+		requireOne(t, &a, r, wire.OK, r.Call.Op.String())
+	}
+	require.Len(t, a.of(observe), 1)
+	require.Equal(t, map[string]int{"EVALSHA": 2, "EVALSHA_RO": 1, "EVAL": 2, "EVAL_RO": 1}, c.sent())
+	require.True(t, n.gate.open, "that says nothing of the process")
+	r := a.send(t, n, wire.Extend, "key")
+	n.send()
+	requireOne(t, &a, r, wire.OK, "it knows it now")
+	require.Equal(t, map[string]int{"EVALSHA": 1}, c.sent())
+
+	n, c = voting(t)
+	c.say = func(words []string) string {
+		return map[string]string{"EVALSHA": "-NOSCRIPT No matching script.\r\n", "EVAL": "-NOPERM User u has no permissions to run the 'eval' command\r\n"}[words[0]]
+	}
+	r = a.send(t, n, wire.Release, "key")
+	n.send()
+	require.Equal(t, wire.NoPermission, wire.FaultOf(requireOne(t, &a, r, wire.Failed, "it may not be sent").Err).Condition)
+}
+
+// The writer's connection is there, and vouched for, when the gate has opened.
+func TestWriterIsGreeted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newFake(t, newServer("a"))
+		n := with(c)
+		n.client.Store(nil)
+		var connected []valkey.Client
+		connect := n.cfg.Connect
+		n.cfg.Connect = func(ctx context.Context, changed func()) (valkey.Client, error) {
+			client, err := connect(ctx, changed)
+			if changed != nil {
+				connected = append(connected, client)
+			}
+			return client, err
+		}
+		go n.Run()
+		synctest.Wait()
+		require.Len(t, connected, 1)
+		c.sent()
+		var a answers
+		r := a.send(t, n, wire.Agree, "key")
+		synctest.Wait()
+		requireOne(t, &a, r, wire.OK, "it votes")
+		require.Zero(t, c.sent()["INFO"])
+		n.Close()
+		n.Wait()
+	})
+}
