@@ -271,6 +271,7 @@ func TestWhoIsTold(t *testing.T) {
 		for _, n := range q.Nodes(t.Context()) {
 			require.False(t, n.Votes)
 		}
+		synctest.Wait() // until they have been looked at, and are in quarantine
 		post(t, q, []bulletin.Card{{Kind: "k", ID: "id", Lifetime: time.Hour}})
 		cards := cardsOf(t, q, "k")
 		require.Len(t, cards, 1)
