@@ -28,7 +28,7 @@ var inNodes = []defect{
 		[]edit{{"redlock/processes.go", "owner != nil && owner != n {", "owner != nil && false {"}},
 		"./redlock", "TestConditionOfAServerListedTwice"},
 	{"generation-before-only", "What a server did counts only if the connection is the same after the exchange as before.",
-		[]edit{{"redlock/internal/node/node.go", "b.vouched && b.before == b.after && b.before == n.gate.vouched", "b.vouched && b.before == n.gate.vouched"}},
+		[]edit{{"redlock/internal/node/generation.go", "b.vouched && b.before == b.after && b.before == n.gate.vouched", "b.vouched && b.before == n.gate.vouched"}},
 		"./redlock/internal/node", "TestConnectionThatIsMadeAnewInsideACall"},
 	{"extension-counts-anywhere", "An extension counts only from a process that was vouched for.",
 		[]edit{{"redlock/internal/wire/call.go", `script: load("extend"), counted: true,`, `script: load("extend"),`}},
