@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
@@ -94,5 +96,24 @@ func TestAttemptsOfAKilledReplicaCount(t *testing.T) {
 		run, _ := c.book.run(2)
 		require.True(t, run.Due.Equal(day(1, 0, 1, 0)))
 		require.Equal(t, 3, run.Attempt)
+	})
+}
+
+// Who sees that a run is over, because its lease is free, finds how it ended.
+func TestRunIsToldBeforeItsLeaseIsReleased(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica()
+		r.add(t, minutely, func() { time.Sleep(time.Second) })
+		r.Start()
+		until(day(1, 0, 1, 0).Add(500 * time.Millisecond))
+		for _, n := range c.fleet.Nodes() {
+			n.SetDelay(20 * time.Millisecond)
+		}
+		node, lock := c.fleet.Node(0), redlock.DefaultPrefix+":{"+scheduler.KeyPrefix+"job}"
+		require.Contains(t, node.Keys(), lock)
+		for slices.Contains(node.Keys(), lock) {
+			time.Sleep(time.Millisecond)
+		}
+		require.Contains(t, node.Keys(), redlock.DefaultPrefix+":{}:journal:"+bulletin.Runs+"/"+scheduler.KeyPrefix+"job")
 	})
 }
