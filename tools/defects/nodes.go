@@ -38,7 +38,7 @@ var inNodes = []defect{
 		"./redlock", "TestWrongURLs"},
 
 	{"slow-node-awaited", "An acquisition is granted as soon as a quorum has granted it, whatever the other nodes do.",
-		[]edit{{"redlock/acquire.go", "case granted >= q.need:", "case granted == len(replies):"}},
+		[]edit{{"redlock/refusal.go", "case granted >= q.need:", "case granted == len(replies):"}},
 		"./redlock", "TestTrap04SlowNodeStallsNobody"},
 	{"black-hole-awaited", "A node that drops packets costs no more than one that refuses.",
 		[]edit{{"redlock/quorum.go", "o.Dialer.Timeout = timeout", "o.Dialer.Timeout = 20 * timeout"}},

@@ -51,7 +51,7 @@ var inRedlock = []defect{
 
 	// Tokens.
 	{"token-without-agreement", "A token counts once a quorum has it: the largest answer alone is not enough.",
-		[]edit{{"redlock/acquire.go", "t.Same >= a.q.need", "t.Same >= 1"}},
+		[]edit{{"redlock/token.go", "t.Same >= a.q.need", "t.Same >= 1"}},
 		"./redlock", "TestTokenIsAgreedByAQuorum|TestAgreementIsStrict"},
 	{"token-repeated", "Tokens rise with every grant, also when the clock does not.",
 		[]edit{{"redlock/internal/wire/lib/count.lua", "local next = last + 1", "local next = last"}},
@@ -103,6 +103,6 @@ var inRedlock = []defect{
 		[]edit{{"redlock/internal/wire/lib/call.lua", "if told == 0 then", "if false then"}},
 		"./redlock", "TestQueueGoesBeforeWhoComesBy"},
 	{"outage-in-silence", "A process that waits without a quorum says so.",
-		[]edit{{"redlock/outage.go", "if a.q.outages.take(now) {", "if a.q.outages.take(now) && o.since == 0 {"}},
+		[]edit{{"redlock/wait.go", "} else if now >= unreached.Add(a.cfg.ttl) {", "} else if now < unreached {"}},
 		"./redlock", "TestOutageIsSaidAndRepeatedSparingly"},
 }
