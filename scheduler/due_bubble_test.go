@@ -36,16 +36,16 @@ func (busy) ConcurrencyLimitReached(string, gocron.Job)          {}
 func TestGocronIsAskedAheadOfTheDueTime(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		r := c.replica(quiet, scheduler.WithGocron(gocron.WithSchedulerMonitor(busy(400*time.Millisecond))))
-		var heard []time.Time
+		heard := make(chan time.Time, 10)
 		other := r.add(t, minutely, func() {}, gocron.WithName("other"))
-		r.add(t, tenSecondly, func() {}, gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) { heard = append(heard, time.Now()) })))
+		r.add(t, tenSecondly, func() {}, gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) { heard <- time.Now() })))
 		r.Start()
 		until(at(10).Add(-100 * time.Millisecond))
 		require.Empty(t, heard)
 		require.NoError(t, r.RemoveJob(other.ID()))
 		until(at(12))
 		require.Len(t, heard, 1)
-		require.WithinDuration(t, at(10), heard[0], time.Millisecond, "gocron's loop was busy from before to after the due time")
+		require.WithinDuration(t, at(10), <-heard, time.Millisecond, "gocron's loop was busy from before to after the due time")
 		require.Equal(t, []int{10}, c.book.seconds())
 	})
 }
