@@ -17,3 +17,12 @@ func TestDays(t *testing.T) {
 		judgeDay(t, 31, func(d *aDay) { d.on = []daySpan{{from: day(1, 0, 0, 5), to: day(1, 23, 58, 0)}} })
 	})
 }
+
+// All policies of TestClockAheadThatIsSetRight in all modes.
+func TestDaysWithAClockAhead(t *testing.T) {
+	for _, mode := range []string{"elected", "a standby that leads later"} {
+		for _, p := range policies {
+			clockAheadThatIsSetRight(t, mode, p)
+		}
+	}
+}
