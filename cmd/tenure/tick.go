@@ -41,6 +41,10 @@ func tickOf(text string, now time.Time) (tick, error) {
 		return tick{}, fmt.Errorf("--tick=%s: every host would begin to count at another time: use --once-per", quoted(text))
 	}
 	schedule, err := timetable.New(timetable.Spec{Kind: timetable.Crontab, Text: text, Zone: now.Location()})
+	var bad *timetable.OptionError
+	if errors.As(err, &bad) { // which names gocron's function
+		err = errors.New(bad.Reason)
+	}
 	if err != nil {
 		return tick{}, fmt.Errorf("--tick=%s is neither a schedule as in a crontab, nor a time as 2006-01-02T15:04:05Z: %w", quoted(text), err)
 	}

@@ -17,7 +17,10 @@ func (t *timetable) newCrontab() error {
 	text := t.spec.Text
 	if strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ=") {
 		var name string
-		name, text, _ = strings.Cut(text, " ")
+		var found bool
+		if name, text, found = strings.Cut(text, " "); !found {
+			return &OptionError{Option: option, Reason: "it has a zone and no schedule"}
+		}
 		_, name, _ = strings.Cut(name, "=")
 		zone, err := time.LoadLocation(name)
 		if err != nil {
