@@ -10,7 +10,7 @@ import (
 func TestMembersDesignHolds(t *testing.T) {
 	documented := page(t)
 	for _, c := range MemberDesigns() {
-		if seconds(t, documented, c.Name) > patience {
+		if states(t, documented, c.Name) > mostStates {
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 func TestRealRegisterHolds(t *testing.T) {
 	documented := page(t)
 	for _, c := range RegisterDesigns() {
-		if seconds(t, documented, c.Name) > patience {
+		if states(t, documented, c.Name) > mostStates {
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) {

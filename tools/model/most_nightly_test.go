@@ -2,4 +2,4 @@
 
 package model
 
-const patience = 3600
+const mostStates = 1 << 62

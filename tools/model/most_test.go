@@ -1,0 +1,7 @@
+//go:build !nightly
+
+package model
+
+// mostStates is how many states a design may have, as docs/model.md tells, to be searched: make
+// model searches all.
+const mostStates = 300_000
