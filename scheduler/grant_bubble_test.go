@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -20,7 +21,7 @@ import (
 // RunNow at once after Start is not refused because of leases under which nothing is run: each
 // replica adopts the definitions of all jobs meanwhile.
 func TestRunNowAtOnceAfterStart(t *testing.T) {
-	for _, delay := range []time.Duration{0, 5 * time.Millisecond, 60 * time.Millisecond} {
+	for _, delay := range []time.Duration{0, 5 * time.Millisecond, 40 * time.Millisecond} {
 		t.Run(delay.String(), func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
 				for _, n := range c.fleet.Nodes() {
@@ -54,6 +55,7 @@ func TestRunNowAtOnceAfterStart(t *testing.T) {
 				}
 				all.Wait()
 				require.EqualValues(t, 1, began.Load(), "of the job that all of them run")
+				synctest.Wait()
 				require.Len(t, c.book.ticks(), 4)
 			})
 		})
