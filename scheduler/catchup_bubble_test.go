@@ -12,7 +12,7 @@ import (
 
 // A tick that nobody could ask for is run within the grace, and not later.
 func TestGrace(t *testing.T) {
-	for _, late := range []time.Duration{scheduler.Grace - 2*time.Second, scheduler.Grace + time.Second} {
+	for _, late := range []time.Duration{scheduler.Grace - 3*time.Second, scheduler.Grace + time.Second} {
 		t.Run(late.String(), func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
 				r := c.replica(quiet)
