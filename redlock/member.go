@@ -162,7 +162,7 @@ func (o observer) Status(was, is *node.Status) {
 	if was.Until != is.Until || ErrorType(o.reason(was)) != ErrorType(o.reason(is)) {
 		o.tell()
 	}
-	if is.Fault != nil && !is.Unseen && (is.Until == 0 || is.Until != was.Until) { // a quarantine has said when it ends
+	if is.Fault != nil && !is.Unseen && (is.Until == 0 || is.Until > was.Until) { // a quarantine has said when it ends, and may end earlier
 		word := fmt.Sprint(is.Fault.Condition, is.Until)
 		o.q.news.is(matter{trouble: voteless, node: o.member}, word, "", "reason", o.reason(is))
 	}
