@@ -77,14 +77,3 @@ func ParseMessage(text string) (m Message, ok bool) {
 }
 
 func isDigits(text string) bool { return strings.Trim(text, "0123456789") == "" }
-
-// decimal reads one of those that scripts count in: doubles, which are exact up to 2^53.
-func decimal(digits string) (n int64, ok bool) {
-	if len(digits) > maxDigits || !isDigits(digits) {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(digits, 10, 64)
-	return n, err == nil && n <= MaxToken
-}
-
-const maxDigits = 16
