@@ -147,8 +147,8 @@ func WithoutHistory() Option {
 }
 
 // WithoutCard leaves this replica's part in the election out of the card of its process on the
-// nodes, which package admin reads. A process writes its card every 10 s, with one command to each node,
-// for all that it takes part in; without any part it writes none.
+// nodes, which package admin reads. A process writes its card every 10 s, with one command to each
+// node, for all that it takes part in; without any part it writes none.
 func WithoutCard() Option {
 	return option(func(c *config) error {
 		c.withoutCard = true

@@ -97,8 +97,8 @@ func newNews(log *slog.Logger, c *clock.Clock, l *lines) *news {
 	return &news{log: log, clock: c, lines: l, told: make(map[matter]*telling)}
 }
 
-// is notes a trouble and its reason, in a word, and tells what is news of that, which it reports. key
-// is the one that the caller asks for; empty for none.
+// is notes a trouble and its reason, in a word, and tells what is news of that, which it reports.
+// key is the one that the caller asks for; empty for none.
 func (n *news) is(m matter, word, key string, args ...any) (told bool) {
 	s, now := &said[m.trouble], n.clock.Now()
 	text := ""

@@ -12,9 +12,9 @@ import (
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
 )
 
-// perform has gocron call the task at a time, and returns when it has done with it. The task is told
-// to end when ctx ends. gocron is asked at once and waits for the time within its Lock, so that
-// little is left to do then. An error says that the task was not called.
+// perform has gocron call the task at a time, and returns when it has done with it. The task is
+// told to end when ctx ends. gocron is asked at once and waits for the time within its Lock, so
+// that little is left to do then. An error says that the task was not called.
 func (r *run) perform(ctx context.Context, at time.Time) error {
 	due := r.public().Due
 	ready := func() error {

@@ -28,7 +28,8 @@ func TestTickOf(t *testing.T) {
 		// The days on which clocks are changed, where days of UTC would have two runs.
 		{"TZ=Europe/Berlin 30 1 * * *", "2026-03-29T00:30:00Z", "2026-03-29T00:30:00Z"},
 		{"TZ=Europe/Berlin 30 1 * * *", "2026-03-29T23:30:05Z", "2026-03-29T23:30:00Z"},
-		// What the clock shows twice is due the first time, and what it skips is not due, as with a Scheduler.
+		// What the clock shows twice is due the first time, and what it skips is not due, as with a
+		// Scheduler.
 		{"TZ=Europe/Berlin 30 2 * * *", "2026-10-25T01:31:00Z", "2026-10-25T00:30:00Z"},
 		{"TZ=Europe/Berlin 30 2 * * *", "2026-03-29T12:00:00Z", "2026-03-28T01:30:00Z"},
 		{"TZ=Europe/Berlin 30 * * * *", "2026-10-25T01:31:00Z", "2026-10-25T01:30:00Z"},

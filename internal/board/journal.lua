@@ -1,5 +1,5 @@
--- Reads the newest entries of a journal. What is longer than an entry may be was not written by this
--- library, and is passed over: an answer has its bounds.
+-- Reads the newest entries of a journal. What is longer than an entry may be was not written by
+-- this library, and is passed over: an answer has its bounds.
 --
 -- KEYS journal; ARGV how many at most. Returns them, see post.lua.
 local answer = {}

@@ -2,13 +2,14 @@
 --
 -- The cards of a kind are a sorted set of 'ID \0 1 WRITTEN EXPIRES TEXT', without the blanks around
 -- the zero byte, all at score 0: so they are in the order of the bytes of their ids. In an id that
--- byte is \1\1, and \1 is \1\2. Times are milliseconds of this server's clock. Each card that is put
--- looks at four cards behind it, and removes those that have expired, and all of them where there
--- are more than 4096.
+-- byte is \1\1, and \1 is \1\2. Times are milliseconds of this server's clock. Each card that is
+-- put looks at four cards behind it, and removes those that have expired, and all of them where
+-- there are more than 4096.
 --
--- A journal is a list of '1 AT COUNT CLASS TEXT', whose newest is the first. One of the class of the
--- newest takes its place and adds to its count, and the class - is that of entries which stay by
--- themselves. One that is repeated is there once. Each is published, which the user may be denied.
+-- A journal is a list of '1 AT COUNT CLASS TEXT', whose newest is the first. One of the class of
+-- the newest takes its place and adds to its count, and the class - is that of entries which stay
+-- by themselves. One that is repeated is there once. Each is published, which the user may be
+-- denied.
 --
 -- What is of another type under one of the names is deleted: it was not written by this library.
 --

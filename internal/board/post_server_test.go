@@ -160,7 +160,8 @@ func TestWhatOthersHaveWritten(t *testing.T) {
 	cardsOf(t, q, "k") // in no order, it comes to an end
 }
 
-// A user who may not publish has entries kept. One who lacks the rights is refused, with the reason.
+// A user who may not publish has entries kept. One who lacks the rights is refused, with the
+// reason.
 func TestRightsOfEntries(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)

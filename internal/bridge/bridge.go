@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Script is a Lua text. It finds its keys and arguments in KEYS and ARGV. It returns a list of texts,
-// or an error. Lines of comments are not sent.
+// Script is a Lua text. It finds its keys and arguments in KEYS and ARGV. It returns a list of
+// texts, or an error. Lines of comments are not sent.
 type Script struct {
 	Text string
 	// Gated has it sent to server processes only that were vouched for, and what it has done counts
@@ -48,8 +48,8 @@ type Question struct {
 	Op, Key string               // for errors and tracers
 	Reads   bool                 // nothing is written: a user who may only read may ask
 	Call    func(node int) *Call // what each node is asked; nil for nothing
-	// Decided reports whether further answers are not to be waited for; it must not block. Nil waits
-	// for all nodes that have not just failed, and for one at least.
+	// Decided reports whether further answers are not to be waited for; it must not block. Nil
+	// waits for all nodes that have not just failed, and for one at least.
 	Decided func([]*Answer) bool
 }
 
@@ -82,9 +82,9 @@ type Quorum interface {
 	// Extra is what another package keeps for the Quorum under a key of its own. The first call
 	// makes it; of several at once all may, and one counts.
 	Extra(key any, make func() any) any
-	// Hear has heard called with what nodes publish on a channel: by several goroutines, and for one
-	// node in order. It must not block. Messages may be lost, come twice, and come from anybody who
-	// may publish. Call end, or close the Quorum, to end it.
+	// Hear has heard called with what nodes publish on a channel: by several goroutines, and for
+	// one node in order. It must not block. Messages may be lost, come twice, and come from anybody
+	// who may publish. Call end, or close the Quorum, to end it.
 	Hear(channel string, heard func(node int, message string)) (end func())
 
 	// Ask asks nodes, and returns when the answers decide or the node timeout has passed. What

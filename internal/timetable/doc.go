@@ -1,5 +1,5 @@
-// Package timetable knows when a job is due: one of a Scheduler, or of tenure run --tick. It is pure:
-// it reads no clock, and knows no gocron.
+// Package timetable knows when a job is due: one of a Scheduler, or of tenure run --tick. It is
+// pure: it reads no clock, and knows no gocron.
 //
 // A Spec says in plain values what a definition of gocron and its options say. New looks at it, and
 // returns the definition in canonical words, and the due times for the moment in which it was first

@@ -34,8 +34,8 @@ var (
 
 // Config is what a Node is made of. All of it is needed.
 type Config struct {
-	// Connect makes a client that is connected, and ends with the context, see NewClient. changed may
-	// be nil.
+	// Connect makes a client that is connected, and ends with the context, see NewClient. changed
+	// may be nil.
 	Connect func(ctx context.Context, changed func()) (valkey.Client, error)
 	Timeout time.Duration // of an exchange, after which the connection is given up
 	Clock   *clock.Clock

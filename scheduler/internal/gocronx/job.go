@@ -39,8 +39,8 @@ func (j *Job) IsRemoved() bool { return isClosed(j.removed) }
 // Run has gocron run the job once: it calls ready, and once that has returned nil listeners and
 // monitors, and between them task in place of the job's. due is the tick's time, which
 // JobSchedulingDelay is told; zero if it is none. Run returns nil when gocron has done with it,
-// whether or not a BeforeJobRunsSkipIfBeforeFuncErrors has kept task from being called, and whatever
-// becomes of ctx once gocron has begun.
+// whether or not a BeforeJobRunsSkipIfBeforeFuncErrors has kept task from being called, and
+// whatever becomes of ctx once gocron has begun.
 //
 // ready is called within gocron's Lock: it may wait, which keeps nothing of gocron's waiting but
 // this run, so gocron can be asked ahead of a due time. AfterLockError and monitors hear of its

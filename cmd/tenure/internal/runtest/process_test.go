@@ -21,7 +21,8 @@ import (
 // patience is for waits that end with an event, on a machine that does other things too.
 const patience = 60 * time.Second
 
-// poll is how often something is looked at: a look at all processes takes the machine some milliseconds.
+// poll is how often something is looked at: a look at all processes takes the machine some
+// milliseconds.
 const poll = 20 * time.Millisecond
 
 // started is a tenure process.
