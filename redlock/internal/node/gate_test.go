@@ -17,6 +17,23 @@ func serverInfo(runID string, uptime time.Duration) *wire.ServerInfo {
 	return &wire.ServerInfo{Version: "7.2.4", RunID: strings.Repeat(runID, wire.RunIDLength), Role: "master", Uptime: uptime}
 }
 
+// Why there is no first connection is the reason until a look has found one, and puts off no look.
+func TestReasonBeforeTheFirstLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := config(newServer("a"))
+		g := newGate(&cfg)
+		epoch, lookAt := g.epoch, g.lookAt
+		none := &wire.Fault{Condition: wire.NoDatabase, Detail: "DB index is out of range"}
+		g.unreached(none)
+		require.Equal(t, error(none), g.status.Load().Reason())
+		require.Equal(t, epoch, g.epoch)
+		require.Equal(t, lookAt, g.lookAt)
+
+		g.unreached(errUnsteady)
+		require.Equal(t, error(none), g.status.Load().Reason(), "a later one is left to the looks")
+	})
+}
+
 // The gate is a state machine: it does no I/O, and tells of each state.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
