@@ -157,7 +157,7 @@ func TestDocumentsAreLinked(t *testing.T) {
 	}
 	for name := range all {
 		require.True(t, linked[name] || name == "README.md", "no other document has a link to %s", name)
-		require.True(t, ofReadme[name] || !strings.HasPrefix(name, "docs/"), "the table in README.md does not have %s", name)
+		require.True(t, ofReadme[name] || !strings.HasPrefix(name, "docs/"), "README.md does not have %s", name)
 	}
 }
 
