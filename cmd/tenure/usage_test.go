@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/scheduler"
@@ -291,6 +292,39 @@ func TestHelp(t *testing.T) {
 	require.Contains(t, call(t, nil).out, "Give orders:")
 	require.Contains(t, call(t, nil, "version").out, "tenure ")
 	require.Contains(t, call(t, nil, "version", "-o", "json").out, `"platform"`)
+}
+
+// Each field of the JSON is on the page, and each flag of the page is one of a command.
+func TestPageHasFieldsAndFlags(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/steering.md")
+	require.NoError(t, err)
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	fields := 0
+	for _, file := range append(files, "internal/doctor/finding.go") {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, tag := range regexp.MustCompile("`json:\"([a-z_]+)").FindAllStringSubmatch(string(source), -1) {
+			fields++
+			require.Contains(t, string(page), "`"+tag[1]+"`", file)
+		}
+	}
+	require.Greater(t, fields, 100)
+	flags := make(map[string]bool)
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		c.InheritedFlags() // which adds those of all commands
+		c.Flags().VisitAll(func(f *pflag.Flag) { flags["--"+f.Name] = true })
+		for _, sub := range c.Commands() {
+			sub.InitDefaultHelpFlag()
+			walk(sub)
+		}
+	}
+	walk(newRoot(&program{}))
+	for _, named := range regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(string(page), -1) {
+		require.True(t, flags[named], named)
+	}
 }
 
 // severities are what docs/steering.md says of each code that doctor finds.
