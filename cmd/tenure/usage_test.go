@@ -307,7 +307,7 @@ func TestPageHasFieldsAndFlags(t *testing.T) {
 		require.NoError(t, err)
 		for _, tag := range regexp.MustCompile("`json:\"([a-z_]+)").FindAllStringSubmatch(string(source), -1) {
 			fields++
-			require.Contains(t, string(page), "`"+tag[1]+"`", file)
+			require.True(t, strings.Contains(string(page), "`"+tag[1]+"`"), "%s: %s is not on the page", file, tag[1])
 		}
 	}
 	require.Greater(t, fields, 100)
