@@ -260,7 +260,7 @@ func TestNodesComeFrom(t *testing.T) {
 // Every command has a line, an example and help, and every exit code is on the page.
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/cli.md")
+	page, err := os.ReadFile("../../docs/steering.md")
 	require.NoError(t, err)
 	source, err := os.ReadFile("exit.go")
 	require.NoError(t, err)
@@ -278,7 +278,7 @@ func TestHelp(t *testing.T) {
 			require.NotEmpty(t, sub.Short)
 			require.NotContains(t, sub.Short, ". ")
 			require.NotEmpty(t, sub.Example, sub.Name())
-			require.Contains(t, string(page), "tenure "+sub.Name(), "docs/cli.md")
+			require.Contains(t, string(page), "tenure "+sub.Name(), "docs/steering.md")
 			require.LessOrEqual(t, longest(sub.Long), 100, sub.Name())
 			got := call(t, nil, sub.Name(), "--help")
 			require.Equal(t, exitOK, got.code)
@@ -293,10 +293,10 @@ func TestHelp(t *testing.T) {
 	require.Contains(t, call(t, nil, "version", "-o", "json").out, `"platform"`)
 }
 
-// severities are what docs/cli.md says of each code that doctor finds.
+// severities are what docs/steering.md says of each code that doctor finds.
 func severities(t *testing.T) map[string][]string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/cli.md")
+	page, err := os.ReadFile("../../docs/steering.md")
 	require.NoError(t, err)
 	_, table, found := strings.Cut(string(page), "| code | severity | found | do |\n| --- | --- | --- | --- |\n")
 	require.True(t, found)
