@@ -21,8 +21,10 @@ import (
 )
 
 // What the pages show, and no example runs: it is compiled here.
-var _ = []any{opened, scheduled, report, led, heldBy, tried, moved, found, observed, changed, probed, probedJobs, addressed, steered, mountedOnServer, authorized, tracedWithLog,
-	mounted, traced, besideGocron, options}
+var _ = []any{
+	opened, scheduled, report, led, heldBy, tried, moved, found, observed, changed, probed, mounted, traced, besideGocron, options,
+	probedJobs, addressed, moving, mountedToEnd, authorized, tracedLogs,
+}
 
 func opened() error {
 	q, err := redlock.Open([]string{"valkey://a:6379", "valkey://b:6379", "valkey://c:6379"},
@@ -140,79 +142,6 @@ func probed(mux *http.ServeMux, q *redlock.Quorum, e *elector.Elector) {
 	mux.Handle("/readyz", h)
 }
 
-func probedJobs(mux *http.ServeMux, q *redlock.Quorum, jobs *scheduler.Scheduler) {
-	probes := health.New(q, jobs)
-	mux.Handle("/livez", probes)
-	mux.Handle("/readyz", probes)
-}
-
-func addressed(q *redlock.Quorum, podIP string) (*scheduler.Scheduler, error) {
-	s, err := scheduler.New(q, scheduler.WithElection("reports", elector.WithPayload("http://"+podIP+":8080")))
-	return s, err
-}
-
-func steered(ctx context.Context, q *redlock.Quorum) error {
-	c, err := admin.New(q, admin.WithActor("ann"))
-	if err != nil {
-		return err
-	}
-	job := admin.Job("nightly-report")
-	if _, err := c.Pause(ctx, job, admin.PauseOptions{Reason: "the database moves"}); err != nil {
-		return err
-	}
-	if err := c.Wait(ctx, "nightly-report"); err != nil { // for a run that had begun
-		return err
-	}
-	if err := moveDatabase(ctx); err != nil {
-		return err
-	}
-	return c.Resume(ctx, job, "it has moved")
-}
-
-func moveDatabase(context.Context) error { return nil }
-
-func mountedOnServer(mux *http.ServeMux, server *http.Server, q *redlock.Quorum) error {
-	a, err := admin.New(q)
-	if err != nil {
-		return err
-	}
-	h, err := web.New(a)
-	if err != nil {
-		return err
-	}
-	mux.Handle("/tenure/", http.StripPrefix("/tenure", h))
-	server.RegisterOnShutdown(func() { _ = h.Close() }) // ends streams of events
-	return nil
-}
-
-func authorized(a *admin.Client) (*web.Handler, error) {
-	h, err := web.New(a, web.WithActions(func(r *http.Request, o admin.Order) (string, error) {
-		user := r.Header.Get("X-Forwarded-Email") // or r.BasicAuth, which your middleware has checked
-		if user == "" || !mayOrder(user, o) {     // by o.Kind and o.Target: a job, an election, or all jobs
-			return "", fmt.Errorf("%q may not %s %q", user, o.Kind, o.Target)
-		}
-		return user, nil
-	}))
-	return h, err
-}
-
-func mayOrder(string, admin.Order) bool { return false }
-
-func tracedWithLog(urls []string, handler slog.Handler) error {
-	tel, err := tenureotel.New() // with the global providers, also those that are set later
-	if err != nil {
-		return err
-	}
-	log := slog.New(tenureotel.NewLogHandler(handler)) // trace_id and span_id in lines
-	q, err := redlock.Open(urls, redlock.WithPrefix("billing"), redlock.WithTracer(tel), redlock.WithLogger(log))
-	if err != nil {
-		return err
-	}
-	s, err := scheduler.New(q, scheduler.WithTracer(tel.Scheduler())) // its election included
-	_ = s
-	return err
-}
-
 func mounted(mux *http.ServeMux, q *redlock.Quorum) error {
 	a, err := admin.New(q)
 	if err != nil {
@@ -272,4 +201,78 @@ func moved(ctx context.Context, q *redlock.Quorum, old func(context.Context) (fu
 	return q.Do(ctx, "report", func(ctx context.Context, l *redlock.Lease) error {
 		return work(ctx, l.FencingToken())
 	})
+}
+
+func probedJobs(mux *http.ServeMux, q *redlock.Quorum, jobs *scheduler.Scheduler) {
+	probes := health.New(q, jobs)
+	mux.Handle("/livez", probes)
+	mux.Handle("/readyz", probes)
+}
+
+func addressed(q *redlock.Quorum, podIP string) error {
+	s, err := scheduler.New(q, scheduler.WithElection("reports", elector.WithPayload("http://"+podIP+":8080")))
+	_ = s
+	return err
+}
+
+func moving(ctx context.Context, q *redlock.Quorum) error {
+	c, err := admin.New(q, admin.WithActor("ann"))
+	if err != nil {
+		return err
+	}
+	job := admin.Job("nightly-report")
+	if _, err := c.Pause(ctx, job, admin.PauseOptions{Reason: "the database moves"}); err != nil {
+		return err
+	}
+	if err := c.Wait(ctx, "nightly-report"); err != nil { // for a run that had begun
+		return err
+	}
+	if err := moveDatabase(ctx); err != nil {
+		return err
+	}
+	return c.Resume(ctx, job, "it has moved")
+}
+
+func moveDatabase(context.Context) error { return nil }
+
+func mountedToEnd(mux *http.ServeMux, server *http.Server, q *redlock.Quorum) error {
+	a, err := admin.New(q)
+	if err != nil {
+		return err
+	}
+	h, err := web.New(a)
+	if err != nil {
+		return err
+	}
+	mux.Handle("/tenure/", http.StripPrefix("/tenure", h))
+	server.RegisterOnShutdown(func() { _ = h.Close() }) // ends streams of events
+	return nil
+}
+
+func authorized(a *admin.Client) (*web.Handler, error) {
+	h, err := web.New(a, web.WithActions(func(r *http.Request, o admin.Order) (string, error) {
+		user := r.Header.Get("X-Forwarded-Email") // or r.BasicAuth, which your middleware has checked
+		if user == "" || !mayOrder(user, o) {     // by o.Kind and o.Target: a job, an election, or all jobs
+			return "", fmt.Errorf("%q may not %s %q", user, o.Kind, o.Target)
+		}
+		return user, nil
+	}))
+	return h, err
+}
+
+func mayOrder(string, admin.Order) bool { return false }
+
+func tracedLogs(urls []string, handler slog.Handler) error {
+	tel, err := tenureotel.New() // with the global providers, also those that are set later
+	if err != nil {
+		return err
+	}
+	log := slog.New(tenureotel.NewLogHandler(handler)) // trace_id and span_id in lines
+	q, err := redlock.Open(urls, redlock.WithPrefix("billing"), redlock.WithTracer(tel), redlock.WithLogger(log))
+	if err != nil {
+		return err
+	}
+	s, err := scheduler.New(q, scheduler.WithTracer(tel.Scheduler())) // its election included
+	_ = s
+	return err
 }
