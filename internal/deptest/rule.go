@@ -84,7 +84,6 @@ func Rules() []Rule {
 		servers     = []string{module + "/internal/valkeytest/..."}
 		child       = []string{module + "/internal/child/..."}
 		processes   = slices.Concat(servers, child)
-		demo        = []string{module + "/examples/internal/demo/processes", module + "/examples/quickstart"}
 		chaos       = []string{module + "/tools/harness/...", module + "/tools/chaos/...", module + "/tools/soak/..."}
 
 		gocron    = []string{"github.com/go-co-op/gocron/..."}
@@ -208,9 +207,9 @@ func Rules() []Rule {
 		},
 		{
 			Subject:   all,
-			Except:    slices.Concat(processes, tools, demo),
+			Except:    slices.Concat(processes, tools),
 			Forbidden: child,
-			Why:       "child starts processes: only _test files, the tools and the demonstration, whose replicas must not outlive it, may use it",
+			Why:       "child starts processes: only _test files and the tools may use it",
 		},
 	}
 	for _, subject := range [][]string{redlock, elector, scheduler, admin, health, web} {

@@ -1,10 +1,7 @@
 package service
 
 import (
-	"encoding/json"
-	"io"
 	"strings"
-	"sync"
 
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -37,21 +34,6 @@ type Report struct {
 	Tick    int64  `json:"tick,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
 	Why     string `json:"why,omitempty"`
-}
-
-// Lines returns a function that writes each Report as a line of JSON, in one piece. A write fails
-// only when the reader is gone, and the replica is then about to end, so the error is dropped.
-func Lines(w io.Writer) func(Report) {
-	var mu sync.Mutex
-	return func(r Report) {
-		line, err := json.Marshal(r)
-		if err != nil {
-			panic(err) // a Report has nothing that JSON lacks
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		_, _ = w.Write(append(line, '\n'))
-	}
 }
 
 // lease says of which lease a key is; empty for another one.

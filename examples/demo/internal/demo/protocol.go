@@ -1,11 +1,5 @@
 package demo
 
-// Where a demonstration takes place.
-const (
-	Processes = "processes" // replicas are processes, and the nodes are in this one, or real servers
-	Browser   = "browser"   // replicas are instances of a WebAssembly module
-)
-
 // The states of a replica or a node.
 const (
 	Starting = "starting"
@@ -13,27 +7,22 @@ const (
 	Frozen   = "frozen"
 	Stopping = "stopping"
 	Dead     = "dead"
-	Server   = "server" // of a node: a real server, which the demonstration leaves alone
 )
 
 // State is the whole present, in one message. Times are Unix milliseconds, durations milliseconds.
 type State struct {
 	Type     string         `json:"type"` // "state"
 	Now      int64          `json:"now"`
-	Where    string         `json:"where"` // Processes or Browser
-	Mode     string         `json:"mode"`  // "elector" or "locker"
-	TTL      int64          `json:"ttl"`
 	Sentence string         `json:"sentence"` // the present, for people
 	Leader   string         `json:"leader"`   // empty for none
 	Term     uint64         `json:"term"`
 	Counters Counters       `json:"counters"`
 	Switches Switches       `json:"switches"`
-	Speed    float64        `json:"speed"` // of time; 1 with processes
+	Speed    float64        `json:"speed"` // of time
 	Story    *Story         `json:"story"` // nil while none is told
 	Takeover *Takeover      `json:"takeover"`
 	Replicas []ReplicaState `json:"replicas"`
 	Nodes    []NodeState    `json:"nodes"`
-	Orders   []string       `json:"orders"` // which there are: see Order.Do
 }
 
 // Counters sum up what must never happen, and what has.
@@ -71,7 +60,6 @@ type Takeover struct {
 // ReplicaState is a replica.
 type ReplicaState struct {
 	Name  string `json:"name"`
-	PID   int    `json:"pid"` // 0 for none
 	State string `json:"state"`
 	Leads bool   `json:"leads"`
 	Cut   []int  `json:"cut"` // the numbers of the nodes it cannot reach
@@ -79,12 +67,11 @@ type ReplicaState struct {
 
 // NodeState is a node.
 type NodeState struct {
-	Number  int      `json:"number"` // from 1
-	Address string   `json:"address"`
-	State   string   `json:"state"`
-	Votes   bool     `json:"votes"` // as the demonstration itself sees it
-	Why     string   `json:"why"`   // it does not vote
-	Cut     []string `json:"cut"`   // the names of the replicas that cannot reach it
+	Number int      `json:"number"` // from 1
+	State  string   `json:"state"`
+	Votes  bool     `json:"votes"` // as the demonstration itself sees it
+	Why    string   `json:"why"`   // it does not vote
+	Cut    []string `json:"cut"`   // the names of the replicas that cannot reach it
 }
 
 // The kinds of Item.
@@ -136,17 +123,16 @@ type Line struct {
 //	kill, freeze, thaw, restart   a replica, or a node (with Data or without)
 //	stop                          a replica, in order
 //	partition, heal               a replica and a node, or one of them from all of the others
-//	jump                          a node's wall clock, by Seconds
+//	jump                          a node's wall clock, by five seconds
 //	deploy, late, amnesia         a story
 //	mend                          everything that was harmed
 //	switch                        Name ("gate" or "fence") On or off
-//	speed                         time, by Factor (in a browser alone)
+//	speed                         time, by Factor
 type Order struct {
 	Do      string  `json:"do"`
 	Replica string  `json:"replica,omitempty"`
 	Node    int     `json:"node,omitempty"`
 	Data    bool    `json:"data,omitempty"`
-	Seconds float64 `json:"seconds,omitempty"`
 	Name    string  `json:"name,omitempty"`
 	On      bool    `json:"on,omitempty"`
 	Factor  float64 `json:"factor,omitempty"`

@@ -3,11 +3,10 @@ package demo
 import (
 	"bufio"
 	"encoding/json"
-	"fmt"
 	"io"
 	"time"
 
-	"github.com/tenure-dev/tenure/examples/internal/demo/service"
+	"github.com/tenure-dev/tenure/examples/demo/internal/service"
 )
 
 // maxWrite bounds a line that asks for a write.
@@ -45,7 +44,7 @@ func (d *Demo) serveStore(conn io.ReadWriter, replica int) {
 func (d *Demo) write(replica int, w service.Write) service.Answer {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	defer d.changedLocked()
+	defer d.changed()
 	r := d.replicas[replica]
 	a, late := d.store.take(w, d.switches.Fence)
 	if w.Do == service.Claim {
@@ -56,17 +55,17 @@ func (d *Demo) write(replica int, w service.Write) service.Answer {
 		return a
 	}
 	now := time.Now().UnixMilli()
-	i := d.addItem(Item{Kind: KindWrite, Replica: r.name, From: now, To: now, Token: w.Token, Tick: w.Tick, Attempt: w.Attempt, Late: late, End: "accepted"})
+	i := d.add(Item{Kind: KindWrite, Replica: r.name, From: now, To: now, Token: w.Token, Tick: w.Tick, Attempt: w.Attempt, Late: late, End: "accepted"})
 	r.wrote = max(r.wrote, w.Token)
 	switch {
 	case a.Refused:
 		i.End = "refused"
 		d.ledger.counters.Refused++
-		d.say(Good, fmt.Sprintf("the store REFUSES a late write of %s: its token %d is below %d, which it has seen", r.name, w.Token, a.Seen))
+		d.say(Good, "the store REFUSES a late write of %s: its token %d is below %d, which it has seen", r.name, w.Token, a.Seen)
 	case late:
 		i.Bad = true
 		d.ledger.counters.Accepted++
-		d.say(Bad, fmt.Sprintf("the store TAKES a late write of %s: it does not compare tokens, and %d is below %d", r.name, w.Token, a.Seen))
+		d.say(Bad, "the store TAKES a late write of %s: it does not compare tokens, and %d is below %d", r.name, w.Token, a.Seen)
 	}
 	return a
 }

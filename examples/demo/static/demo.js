@@ -1,5 +1,5 @@
-// The page of the demonstration. It draws what the program tells (examples/internal/demo/protocol.go), and
-// sends it orders: over HTTP, or to a worker in which the program runs (examples/demo).
+// The page of the demonstration. It draws what the program tells (internal/demo/protocol.go), and sends
+// orders to the worker in which the program runs.
 "use strict";
 
 (() => {
@@ -38,21 +38,7 @@
 	// now is the program's time.
 	const now = () => state ? state.now + (performance.now() - received) * state.speed : 0;
 
-	// --- The program, over HTTP or in a worker.
-
-	function server() {
-		const source = new EventSource("events");
-		source.onopen = () => { forget(); connected(true); };
-		source.onerror = () => connected(false);
-		source.onmessage = (event) => take(JSON.parse(event.data));
-		return async (order) => {
-			const response = await fetch("orders", {
-				method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(order),
-			});
-			const answer = await response.json().catch(() => ({ error: response.statusText }));
-			if (!response.ok) throw new Error(answer.error || response.statusText);
-		};
-	}
+	// --- The program, in a worker.
 
 	function worker() {
 		const program = new Worker("worker.js");
@@ -95,13 +81,6 @@
 		if (state) update();
 	}
 
-	// forget drops what an earlier connection has told: the program may be another one.
-	function forget() {
-		items.clear();
-		$("log").replaceChildren();
-		if (timeline) timeline.clear();
-	}
-
 	function take(message) {
 		switch (message.type) {
 		case "state":
@@ -131,12 +110,11 @@
 	let built = "";
 
 	function update() {
-		const names = state.replicas.map((r) => r.name).join() + "/" + state.nodes.length + "/" + state.orders.join();
+		const names = state.replicas.map((r) => r.name).join() + "/" + state.nodes.length;
 		if (built !== names) {
 			built = names;
 			build();
 		}
-		setData(root, "where", state.where);
 		setText($("sentence"), state.sentence);
 		for (const [id, count] of Object.entries(state.counters)) {
 			setText($(id), String(count));
@@ -146,7 +124,7 @@
 		const leader = $("leader");
 		setData(leader, "leader", state.leader);
 		setData(leader, "term", state.term || "");
-		setText(leader, state.mode === "locker" ? "" : state.leader ? `${state.leader} leads, term ${state.term}` : "nobody leads");
+		setText(leader, state.leader ? `${state.leader} leads, term ${state.term}` : "nobody leads");
 		const t = state.takeover;
 		const takeover = $("takeover");
 		if (t) {
@@ -166,11 +144,8 @@
 		for (const id of ["deploy", "late", "amnesia", "mend"]) $(id).disabled = !allowed(id);
 	}
 
-	const has = (name) => state.orders.includes(name);
-
 	// allowed says whether an order makes sense now.
 	function allowed(name, of) {
-		if (!has(name)) return false;
 		if (["deploy", "late", "amnesia"].includes(name)) return !state.story;
 		if (name === "mend") {
 			return [...state.replicas, ...state.nodes].some((e) => e.cut.length || e.state === "dead" || e.state === "frozen");
@@ -203,23 +178,16 @@
 		const rows = state.replicas.map((r) => element("tr", {}, element("th", { scope: "row" }, r.name), ...state.nodes.map((n) =>
 			element("td", {}, button("", { "data-do": "partition", "data-replica": r.name, "data-node": n.number })))));
 		$("links").replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
-		$("time").hidden = !has("speed");
-		$("where").textContent = state.where === "browser"
-			? "The library, its nodes and its replicas run in this page, compiled to WebAssembly. Each replica is a module of its own, which stands still when it is frozen."
-			: "Replicas are processes on this machine. " + (state.nodes.some((n) => n.state === "server") ? "Nodes are real servers." : "Nodes run inside the program that serves this page.");
-		$("cluster").hidden = state.where !== "processes";
 		timeline = draw();
 		for (const i of items.values()) timeline.put(i);
 	}
 
 	function nodeButtons(n) {
 		const made = [];
-		if (has("jump")) {
-			for (const name of ["kill", "freeze", "thaw"]) made.push(button(name, { "data-do": name, "data-node": n.number, "aria-label": `${name} node ${n.number}` }));
-			made.push(button("restart", { "data-do": "restart", "data-node": n.number, "data-data": "true", "aria-label": `restart node ${n.number} with its data` }));
-			made.push(button("restart empty", { "data-do": "restart", "data-node": n.number, "data-data": "false", "aria-label": `restart empty: node ${n.number}, without its data` }));
-			made.push(button("clock +5 s", { "data-do": "jump", "data-node": n.number, "data-seconds": "5", "aria-label": `clock +5 s: node ${n.number}` }));
-		}
+		for (const name of ["kill", "freeze", "thaw"]) made.push(button(name, { "data-do": name, "data-node": n.number, "aria-label": `${name} node ${n.number}` }));
+		made.push(button("restart", { "data-do": "restart", "data-node": n.number, "data-data": "true", "aria-label": `restart node ${n.number} with its data` }));
+		made.push(button("restart empty", { "data-do": "restart", "data-node": n.number, "data-data": "false", "aria-label": `restart empty: node ${n.number}, without its data` }));
+		made.push(button("clock +5 s", { "data-do": "jump", "data-node": n.number, "aria-label": `clock +5 s: node ${n.number}` }));
 		for (const name of ["partition", "heal"]) made.push(button(name, { "data-do": name, "data-node": n.number, "aria-label": `${name} node ${n.number}` }));
 		return made;
 	}
@@ -240,15 +208,15 @@
 		const e = $("replica-" + r.name);
 		const parts = [r.name];
 		if (r.leads) parts.push(["crown", "leads, "]);
-		parts.push(r.state + (r.pid ? `, pid ${r.pid}` : "") + (r.cut.length === state.nodes.length ? ", cut off" : r.cut.length ? `, without node ${r.cut.join(", ")}` : ""));
+		parts.push(r.state + (r.cut.length === state.nodes.length ? ", cut off" : r.cut.length ? `, without node ${r.cut.join(", ")}` : ""));
 		card(e, r, parts);
 		setData(e, "leads", r.leads);
 	}
 
 	function node(n) {
 		const e = $("node-" + n.number);
-		const parts = ["node " + n.number, n.state === "server" ? "server" : n.state, n.votes ? ", votes" : `, does not vote${n.why ? ": " + n.why : ""}`];
-		parts.push(n.cut.length === state.replicas.length ? ", cut off" : n.cut.length ? `, without ${n.cut.join(", ")}` : "", ` (${n.address})`);
+		const parts = ["node " + n.number, n.state, n.votes ? ", votes" : `, does not vote${n.why ? ": " + n.why : ""}`];
+		parts.push(n.cut.length === state.replicas.length ? ", cut off" : n.cut.length ? `, without ${n.cut.join(", ")}` : "");
 		card(e, n, parts);
 		setData(e, "votes", n.votes);
 	}
@@ -411,14 +379,8 @@
 			}
 		}
 
-		function clear() {
-			for (const g of drawn.values()) g.remove();
-			drawn.clear();
-			open.clear();
-		}
-
 		size();
-		return { put, size, frame, sweep, clear };
+		return { put, size, frame, sweep };
 	}
 
 	const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -443,11 +405,10 @@
 		if (d.replica) o.replica = d.replica;
 		if (d.node) o.node = Number(d.node);
 		if (d.data) o.data = d.data === "true";
-		if (d.seconds) o.seconds = Number(d.seconds);
 		order(o);
 	});
 	for (const id of ["gate", "fence"]) $(id).addEventListener("change", (event) => order({ do: "switch", name: id, on: event.target.checked }));
 	$("speed").addEventListener("change", (event) => order({ do: "speed", factor: Number(event.target.value) }));
 
-	const send = root.dataset.program === "worker" ? worker() : server();
+	const send = worker();
 })();

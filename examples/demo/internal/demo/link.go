@@ -12,8 +12,6 @@ const (
 	// held is for how long a link that is cut keeps a connection on which something was sent. A
 	// replica has given it up long before.
 	held = 5 * time.Second
-	// dialTimeout bounds the connection to a node.
-	dialTimeout = 5 * time.Second
 	// greetingTimeout bounds the time in which a replica says where it wants to.
 	greetingTimeout = 5 * time.Second
 )
@@ -81,7 +79,7 @@ func (l *link) pass(ctx context.Context) bool {
 // Serve forwards a replica's connection to the node, or the store, that its first bytes name. It
 // returns when the connection has ended, and closes it.
 func (d *Demo) Serve(conn net.Conn) {
-	ctx, cancel := context.WithCancel(d.ctx)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	defer conn.Close()
@@ -103,7 +101,7 @@ func (d *Demo) Serve(conn net.Conn) {
 	if !l.pass(ctx) {
 		return
 	}
-	upstream, err := d.dial(ctx, node)
+	upstream, err := d.nodes[node-1].Dial(ctx)
 	if err != nil {
 		return // the replica finds its connection closed, as if it had been refused
 	}
@@ -118,12 +116,6 @@ func (d *Demo) Serve(conn net.Conn) {
 	l.forward(ctx, upstream, conn)
 	cancel()
 	<-back
-}
-
-func (d *Demo) dial(ctx context.Context, node int) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	return d.cfg.Dial(ctx, node)
 }
 
 // forward copies from one end to the other while the link is not cut.

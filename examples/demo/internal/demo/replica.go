@@ -2,11 +2,10 @@ package demo
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/tenure-dev/tenure/examples/internal/demo/service"
+	"github.com/tenure-dev/tenure/examples/demo/internal/service"
 )
 
 // stopPatience is how long a replica may take to stop in order.
@@ -20,7 +19,6 @@ type replica struct {
 	proc   Process       // nil while it is dead
 	life   int           // how often it was started
 	gone   chan struct{} // closed when this life has ended
-	up     chan struct{} // closed when it works
 	ending string        // why it is about to end, for the items that end with it: killed, stopped
 	harmed time.Time     // since when it is killed or frozen
 
@@ -55,21 +53,21 @@ func (d *Demo) leader(now time.Time) *replica {
 func (d *Demo) start(r *replica) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	defer d.changedLocked()
-	if d.stopping || r.proc != nil {
+	defer d.changed()
+	if r.proc != nil {
 		return nil
 	}
 	settings := d.settings()
 	settings.Replica, settings.Number = r.name, r.number
 	r.life++
 	life := r.life
-	gone, up := make(chan struct{}), make(chan struct{})
+	gone := make(chan struct{})
 	report := func(rep service.Report) { d.report(r, life, rep) }
 	proc, err := d.cfg.Launch(settings, report, func(err error) { d.exited(r, life, err) })
 	if err != nil {
 		return fmt.Errorf("cannot start replica %s: %w", r.name, err)
 	}
-	r.proc, r.gone, r.up, r.state, r.ending = proc, gone, up, Starting, ""
+	r.proc, r.gone, r.state, r.ending = proc, gone, Starting, ""
 	r.spans = make(map[lease]*span)
 	d.endOutage(&r.outage)
 	return nil
@@ -79,7 +77,7 @@ func (d *Demo) start(r *replica) error {
 func (d *Demo) exited(r *replica, life int, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	defer d.changedLocked()
+	defer d.changed()
 	if life != r.life {
 		return
 	}
@@ -89,14 +87,14 @@ func (d *Demo) exited(r *replica, life int, err error) {
 	}
 	for _, s := range r.spans {
 		s.end(at.UnixMilli(), how)
-		d.feed.changed(s.item)
+		d.tell(s.item)
 	}
 	r.spans, r.term, r.run, r.proc, r.state = nil, nil, nil, nil, Dead
 	switch {
 	case r.ending == "" || r.ending == "stopped" && err != nil:
-		d.say(Bad, fmt.Sprintf("%s ended by itself: %v", r.name, err))
+		d.say(Bad, "%s ended by itself: %v", r.name, err)
 	case r.ending == "stopped":
-		d.say(Info, r.name+" has stopped, in order")
+		d.say(Info, "%s has stopped, in order", r.name)
 	}
 	if r.outage == nil {
 		d.beginOutage(&r.outage, Item{Replica: r.name, Text: how})
@@ -111,14 +109,13 @@ func (d *Demo) report(r *replica, life int, rep service.Report) {
 	if life != r.life || r.spans == nil {
 		return
 	}
-	defer d.changedLocked()
+	defer d.changed()
 	name := lease{rep.Of, rep.Token}
 	s := r.spans[name]
 	switch rep.Kind {
 	case service.Up:
 		r.state = Running
-		close(r.up)
-		d.say(Info, r.name+" is up")
+		d.say(Info, "%s is up", r.name)
 	case service.Granted:
 		d.granted(r, name, rep)
 	case service.Begun:
@@ -128,7 +125,7 @@ func (d *Demo) report(r *replica, life int, rep service.Report) {
 	case service.Extended:
 		if s != nil {
 			s.extend(rep.At, rep.Until)
-			d.feed.changed(s.item)
+			d.tell(s.item)
 		}
 	case service.Released, service.Lost:
 		if s != nil {
@@ -140,7 +137,7 @@ func (d *Demo) report(r *replica, life int, rep service.Report) {
 
 // granted is called with mu held, as are those below.
 func (d *Demo) granted(r *replica, name lease, rep service.Report) {
-	i := d.addItem(Item{Kind: kinds[name.of], Replica: r.name, From: rep.At, Until: rep.Until, Token: rep.Token})
+	i := d.add(Item{Kind: kinds[name.of], Replica: r.name, From: rep.At, Until: rep.Until, Token: rep.Token})
 	s := d.ledger.grant(i)
 	r.spans[name] = s
 	if name.of != service.OfTerm {
@@ -152,12 +149,12 @@ func (d *Demo) granted(r *replica, name lease, rep service.Report) {
 		return
 	}
 	d.leaver = nil // it leads again itself
-	d.say(Info, fmt.Sprintf("%s is elected, term %d", r.name, rep.Token))
+	d.say(Info, "%s is elected, term %d", r.name, rep.Token)
 }
 
 func (d *Demo) takenOver(l *leaver, r *replica, rep service.Report) {
 	after := max(0, rep.At-l.at.UnixMilli())
-	bound := d.cfg.Service.TTL.Milliseconds() + slack.Milliseconds()
+	bound := ttl.Milliseconds() + slack.Milliseconds()
 	switch l.cause {
 	case "stop":
 		bound = slack.Milliseconds()
@@ -166,7 +163,7 @@ func (d *Demo) takenOver(l *leaver, r *replica, rep service.Report) {
 	}
 	d.takeover = &Takeover{From: l.name, To: r.name, Cause: l.cause, After: after, Bound: bound}
 	d.leaver = nil
-	d.say(Good, fmt.Sprintf("%s is elected, term %d: %.2f s after %s %s", r.name, rep.Token, float64(after)/1000, l.name, past[l.cause]))
+	d.say(Good, "%s is elected, term %d: %.2f s after %s %s", r.name, rep.Token, float64(after)/1000, l.name, past[l.cause])
 }
 
 // slack is how long processes may take to be woken and to ask for a lease that is free.
@@ -184,12 +181,12 @@ func (d *Demo) begun(r *replica, s *span, rep service.Report) {
 	i.Late = rep.At-rep.Tick >= time.Second.Milliseconds()
 	if !d.ledger.begin(rep.Tick, rep.Attempt) {
 		i.Bad = true
-		d.say(Bad, fmt.Sprintf("TICK %s RUNS TWICE, now on %s", time.UnixMilli(rep.Tick).Format(time.TimeOnly), r.name))
+		d.say(Bad, "TICK %s RUNS TWICE, now on %s", time.UnixMilli(rep.Tick).Format(time.TimeOnly), r.name)
 	}
 	if rep.Attempt > 1 {
-		d.say(Info, fmt.Sprintf("%s runs tick %s again, which was cut short", r.name, time.UnixMilli(rep.Tick).Format(time.TimeOnly)))
+		d.say(Info, "%s runs tick %s again, which was cut short", r.name, time.UnixMilli(rep.Tick).Format(time.TimeOnly))
 	}
-	d.feed.changed(i)
+	d.tell(i)
 	d.inTheMiddle(r)
 }
 
@@ -200,11 +197,11 @@ func (d *Demo) ended(r *replica, name lease, s *span, rep service.Report) {
 		how = "lost: " + rep.Why
 	}
 	s.end(rep.At, how)
-	d.feed.changed(s.item)
+	d.tell(s.item)
 	if r.term == s {
 		r.term = nil
 		if rep.Kind == service.Lost {
-			d.say(Info, fmt.Sprintf("%s knows that it leads no longer (%s)", r.name, rep.Why))
+			d.say(Info, "%s knows that it leads no longer (%s)", r.name, rep.Why)
 			if d.leaver == nil {
 				d.leaver = &leaver{r.name, "lost", time.UnixMilli(rep.At)}
 			}
@@ -215,38 +212,17 @@ func (d *Demo) ended(r *replica, name lease, s *span, rep service.Report) {
 	}
 }
 
-// harmedLocked takes note that the leader was harmed, for the time of a take-over. It is called
+// harmed takes note that the leader was harmed, for the time of a take-over. It is called
 // with mu held.
-func (d *Demo) harmedLocked(r *replica, cause string, at time.Time) {
+func (d *Demo) harmed(r *replica, cause string, at time.Time) {
 	r.harmed = at
 	if l := d.leader(at); l == r {
 		d.leaver = &leaver{r.name, cause, at}
 	}
 }
 
-// stopAll stops every replica in order, for good.
-func (d *Demo) stopAll() error {
-	d.mu.Lock()
-	d.stopping = true
-	d.mu.Unlock()
-	return d.stopEach()
-}
-
-// stopEach stops every replica in order, all at once.
-func (d *Demo) stopEach() error {
-	errs := make(chan error)
-	for _, r := range d.replicas {
-		go func() { errs <- d.stopOne(r) }()
-	}
-	var failed []error
-	for range d.replicas {
-		failed = append(failed, <-errs)
-	}
-	return errors.Join(failed...)
-}
-
-// stopOne stops a replica in order, and returns when it is gone; nil if it was dead.
-func (d *Demo) stopOne(r *replica) error {
+// stop stops a replica in order, and returns when it is gone; nil if it was dead.
+func (d *Demo) stop(r *replica) error {
 	d.mu.Lock()
 	proc, gone := r.proc, r.gone
 	if proc == nil {
@@ -258,11 +234,11 @@ func (d *Demo) stopOne(r *replica) error {
 		r.ending = "stopped"
 	}
 	r.state = Stopping
-	d.harmedLocked(r, "stop", time.Now())
-	d.changedLocked()
+	d.harmed(r, "stop", time.Now())
+	d.changed()
 	d.mu.Unlock()
 	if thaw {
-		_ = proc.Thaw()
+		proc.Thaw()
 	}
 	proc.Stop()
 	patience := time.NewTimer(stopPatience)
@@ -272,28 +248,21 @@ func (d *Demo) stopOne(r *replica) error {
 		return nil
 	case <-patience.C:
 	}
-	err := fmt.Errorf("%s did not stop within %v", r.name, stopPatience)
-	if kill := d.kill(r); kill != nil {
-		return errors.Join(err, kill)
-	}
-	<-gone
-	return err
+	d.kill(r)
+	return fmt.Errorf("%s did not stop within %v", r.name, stopPatience)
 }
 
-// kill ends a replica at once; nil if it was dead.
-func (d *Demo) kill(r *replica) error {
+// kill ends a replica at once, unless it was dead.
+func (d *Demo) kill(r *replica) {
 	d.mu.Lock()
 	proc, gone := r.proc, r.gone
 	if proc == nil {
 		d.mu.Unlock()
-		return nil
+		return
 	}
 	r.ending = "killed"
-	d.harmedLocked(r, "kill", time.Now())
+	d.harmed(r, "kill", time.Now())
 	d.mu.Unlock()
-	if err := proc.Kill(); err != nil {
-		return err
-	}
+	proc.Kill()
 	<-gone
-	return nil
 }

@@ -1,5 +1,4 @@
-// Package service is the service of the demonstration: what runs in each replica, whether that is a
-// process or an instance of a WebAssembly module. It is the quick start's service, and tells more
+// Package service is the service of the demonstration: what runs in each replica. It is the quick start's service, and tells more
 // of itself: every lease from its grant to its end, and every run.
 //
 // Each run writes to a store that keeps the largest fencing token it has seen. It writes without a
@@ -11,9 +10,9 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -29,6 +28,9 @@ const ClockSkew = 100 * time.Millisecond
 // Work is how long a run takes: long enough to be harmed in its middle.
 const Work = 300 * time.Millisecond
 
+// job is the job, and the election of who runs it.
+const job = "quickstart"
+
 // Settings are what a replica is told when it starts.
 type Settings struct {
 	Replica string        `json:"replica"` // its name
@@ -36,10 +38,7 @@ type Settings struct {
 	Prefix  string        `json:"prefix"`  // the service's name on the nodes
 	Nodes   []string      `json:"nodes"`   // the URLs of the nodes, the same for every replica
 	TTL     time.Duration `json:"ttl"`
-	Elect   bool          `json:"elect"` // let a leader run every tick
-	Job     string        `json:"job"`
-	Gate    bool          `json:"gate"`  // with the restart gate
-	Links   string        `json:"links"` // where Dial reaches the nodes; empty in a browser
+	Gate    bool          `json:"gate"` // with the restart gate
 }
 
 // Dial connects a replica with a node, by its number from 1, or with the store, which is 0.
@@ -58,14 +57,8 @@ func Serve(ctx context.Context, s Settings, dial Dial, report func(Report)) (err
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
 
-	jobs := []scheduler.Option{
-		scheduler.WithTracer(runs(report)),
-		scheduler.WithLogger(slog.New(slog.DiscardHandler)), // the page shows what happens
-	}
-	if s.Elect {
-		jobs = append(jobs, scheduler.WithElection(s.Job))
-	}
-	sched, err := scheduler.New(q, jobs...)
+	sched, err := scheduler.New(q, scheduler.WithElection(job), scheduler.WithTracer(runs(report)),
+		scheduler.WithLogger(slog.New(slog.DiscardHandler))) // the page shows what happens
 	if err != nil {
 		return err
 	}
@@ -82,7 +75,7 @@ func Serve(ctx context.Context, s Settings, dial Dial, report func(Report)) (err
 		time.Sleep(Work)
 		return store.Do(Put, w)
 	}
-	_, err = sched.NewJob(gocron.CronJob("* * * * * *", true), gocron.NewTask(task), gocron.WithName(s.Job),
+	_, err = sched.NewJob(gocron.CronJob("* * * * * *", true), gocron.NewTask(task), gocron.WithName(job),
 		scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll), scheduler.WithDelivery(scheduler.AtLeastOnce))
 	if err != nil {
 		return err
@@ -107,24 +100,7 @@ func (s Settings) QuorumOptions() []redlock.Option {
 
 // dialer returns the function with which a client of valkey-go connects to the node with that URL.
 func dialer(urls []string, url string, dial Dial) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
-	node := 0
-	for i, u := range urls {
-		if u == url {
-			node = i + 1
-		}
-	}
-	return func(ctx context.Context, addr string, _ *net.Dialer, config *tls.Config) (net.Conn, error) {
-		if node == 0 {
-			return nil, fmt.Errorf("service: %s is none of the nodes", addr)
-		}
-		conn, err := dial(ctx, node)
-		if err != nil || config == nil {
-			return conn, err
-		}
-		secured := tls.Client(conn, config)
-		if err := secured.HandshakeContext(ctx); err != nil {
-			return nil, errors.Join(err, conn.Close())
-		}
-		return secured, nil
+	return func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		return dial(ctx, slices.Index(urls, url)+1)
 	}
 }

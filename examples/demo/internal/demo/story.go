@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -16,31 +15,24 @@ const patience = 60 * time.Second
 // tries is how often a story tries to freeze a replica in the middle of a run.
 const tries = 20
 
-// tell returns the order that begins a story.
-func tell(name string, story func(context.Context, *Demo) error) func(*Demo, Order) error {
-	return func(d *Demo, _ Order) error {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return d.begin(name, story)
-	}
-}
-
-// begin begins a story, unless one is being told. It is called with mu held.
-func (d *Demo) begin(name string, story func(context.Context, *Demo) error) error {
+// begin begins a story, unless one is being told.
+func (d *Demo) begin(name string, story func(*Demo) error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.story != nil {
 		return refused("the story %q is still being told", d.story.Name)
 	}
 	d.story = &Story{Name: name}
-	d.work.Go(func() {
-		err := story(d.ctx, d)
+	go func() {
+		err := story(d)
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.story, d.watching = nil, nil
-		if err != nil && d.ctx.Err() == nil {
-			d.say(Bad, fmt.Sprintf("the story %q ends early: %v", name, err))
+		if err != nil {
+			d.say(Bad, "the story %q ends early: %v", name, err)
 		}
-		d.changedLocked()
-	})
+		d.changed()
+	}()
 	return nil
 }
 
@@ -50,32 +42,31 @@ func (d *Demo) step(format string, args ...any) {
 	defer d.mu.Unlock()
 	text := fmt.Sprintf(format, args...)
 	d.story = &Story{Name: d.story.Name, Text: text}
-	d.say(Info, text)
-	d.changedLocked()
+	d.say(Info, "%s", text)
 }
 
 // deploy replaces one replica after the other.
-func deploy(ctx context.Context, d *Demo) error {
+func deploy(d *Demo) error {
 	for i, r := range d.replicas {
 		if d.stateOf(&r.state) == Dead {
 			continue // it stays as it is
 		}
 		d.step("%s is replaced (%d of %d): it stops in order, and hands over first", r.name, i+1, len(d.replicas))
-		if err := d.stopOne(r); err != nil {
+		if err := d.stop(r); err != nil {
 			return err
 		}
 		if err := d.start(r); err != nil {
 			return err
 		}
 		ticks := 0
-		err := d.await(ctx, patience, r.name+" did not start", func() bool {
+		err := d.await(patience, r.name+" did not start", func() bool {
 			ticks = d.ledger.counters.Ticks
 			return r.state != Starting
 		})
 		if err != nil {
 			return err
 		}
-		err = d.await(ctx, patience, "no tick ran", func() bool { return d.ledger.counters.Ticks > ticks })
+		err = d.await(patience, "no tick ran", func() bool { return d.ledger.counters.Ticks > ticks })
 		if err != nil {
 			return err
 		}
@@ -85,12 +76,15 @@ func deploy(ctx context.Context, d *Demo) error {
 }
 
 // regate stops all replicas and starts them again: their restart gate was switched.
-func regate(ctx context.Context, d *Demo) error {
+func regate(d *Demo) error {
 	d.step("every replica stops, and is started again with the gate switched, as a service that begins anew")
-	if err := d.stopEach(); err != nil {
-		return err
+	for _, r := range d.replicas {
+		if err := d.stop(r); err != nil {
+			return err
+		}
 	}
 	d.mu.Lock()
+	d.flips++
 	d.leaver = nil // nobody takes over: none is there
 	d.mu.Unlock()
 	for _, r := range d.replicas {
@@ -99,11 +93,8 @@ func regate(ctx context.Context, d *Demo) error {
 		}
 	}
 	ticks := d.ticks()
-	return d.await(ctx, patience, "no tick ran", func() bool { return d.ledger.counters.Ticks > ticks })
+	return d.await(patience, "no tick ran", func() bool { return d.ledger.counters.Ticks > ticks })
 }
-
-// watch has a story told of the next run that is in its middle.
-type watch struct{ begun chan run }
 
 // run is one that has begun.
 type run struct {
@@ -112,19 +103,14 @@ type run struct {
 	until int64
 }
 
-// run is called with the Demo's mutex held.
-func (w *watch) run(r *replica, s *span) {
-	select {
-	case w.begun <- run{r, s.item.Token, s.item.Until}:
-	default:
-	}
-}
-
 // inTheMiddle tells the story that watches if a replica's run has begun and the store has seen its
 // token. It is called with the Demo's mutex held.
 func (d *Demo) inTheMiddle(r *replica) {
 	if s := r.run; d.watching != nil && s != nil && s.item.Token != 0 && s.item.Token == d.claimed {
-		d.watching.run(r, s)
+		select {
+		case d.watching <- run{r, s.item.Token, s.item.Until}:
+		default:
+		}
 	}
 }
 
@@ -132,23 +118,19 @@ var errFast = errors.New("no run could be frozen in its middle")
 
 // freezeRun freezes a replica in the middle of a run: when the store has seen its token, and not
 // its write.
-func (d *Demo) freezeRun(ctx context.Context) (run, error) {
+func (d *Demo) freezeRun() (run, error) {
 	for range tries {
-		w := &watch{make(chan run, 1)}
+		watching := make(chan run, 1)
 		d.mu.Lock()
-		d.watching = w
+		d.watching = watching
 		d.mu.Unlock()
 		var begun run
-		limit := time.NewTimer(patience)
 		select {
-		case begun = <-w.begun:
-			limit.Stop()
-		case <-limit.C:
+		case begun = <-watching:
+		case <-time.After(patience):
 			return run{}, errors.New("no replica runs the job")
-		case <-ctx.Done():
-			return run{}, context.Cause(ctx)
 		}
-		if err := freezeReplica(d, begun.of, Order{}); err != nil {
+		if err := d.freeze(begun.of); err != nil {
 			continue
 		}
 		d.mu.Lock()
@@ -161,7 +143,7 @@ func (d *Demo) freezeRun(ctx context.Context) (run, error) {
 		if inTime {
 			return begun, nil
 		}
-		if err := thawReplica(d, begun.of, Order{}); err != nil {
+		if err := d.thaw(begun.of); err != nil {
 			return run{}, err
 		}
 	}
@@ -169,16 +151,15 @@ func (d *Demo) freezeRun(ctx context.Context) (run, error) {
 }
 
 // late pauses a holder past its deadline. Its write comes after another one's.
-func late(ctx context.Context, d *Demo) error {
+func late(d *Demo) error {
 	d.step("waits for a run, to stop its replica in the middle of it")
-	paused, err := d.freezeRun(ctx)
+	paused, err := d.freezeRun()
 	if err != nil {
 		return err
 	}
 	name := paused.of.name
 	d.step("%s stands still in the middle of a run, about to write with token %d; its lease runs out at %s", name, paused.token, clock(paused.until))
-	ttl := d.cfg.Service.TTL
-	err = d.await(ctx, 2*ttl+patience, "nobody else ran the job", func() bool { return d.claimed > paused.token })
+	err = d.await(2*ttl+patience, "nobody else ran the job", func() bool { return d.claimed > paused.token })
 	if err != nil {
 		return err
 	}
@@ -186,31 +167,29 @@ func late(ctx context.Context, d *Demo) error {
 	claimed := d.claimed
 	d.mu.Unlock()
 	d.step("another replica holds the lease now, and the store has seen its token %d; %s goes on, and writes with the token it has", claimed, name)
-	if err := thawReplica(d, paused.of, Order{}); err != nil {
+	if err := d.thaw(paused.of); err != nil {
 		return err
 	}
-	return d.await(ctx, patience, name+" did not write", func() bool { return paused.of.wrote >= paused.token })
+	return d.await(patience, name+" did not write", func() bool { return paused.of.wrote >= paused.token })
 }
 
 // amnesia pauses a holder, and has a quorum of nodes forget its lease. Without the restart gate
 // they grant it to another replica, while the first one may still rely on it.
-func amnesia(ctx context.Context, d *Demo) error {
+func amnesia(d *Demo) error {
 	d.step("waits for a run, to stop its replica in the middle of it")
-	paused, err := d.freezeRun(ctx)
+	paused, err := d.freezeRun()
 	if err != nil {
 		return err
 	}
 	name, need := paused.of.name, len(d.nodes)/2+1
 	d.step("%s stands still, and may rely on its lease until %s; now %d nodes restart WITHOUT THEIR DATA, and forget it", name, clock(paused.until), need)
 	for _, n := range d.nodes[:need] {
-		if err := restartNode(d, n, Order{}); err != nil {
+		if err := d.harmNode(n, Order{Do: "restart"}, nil); err != nil {
 			return err
 		}
 	}
 	other := d.replicas[(paused.of.number+1)%len(d.replicas)]
-	if err := d.kill(other); err != nil { // a process that starts asks at once
-		return err
-	}
+	d.kill(other) // a process that starts asks at once
 	if err := d.start(other); err != nil {
 		return err
 	}
@@ -223,7 +202,7 @@ func amnesia(ctx context.Context, d *Demo) error {
 		return false
 	}
 	tooSoon := false
-	err = d.await(ctx, 2*d.cfg.Service.TTL+patience, "the lease did not run out", func() bool {
+	err = d.await(2*ttl+patience, "the lease did not run out", func() bool {
 		tooSoon = another()
 		return tooSoon || time.Now().UnixMilli() > paused.until
 	})
@@ -235,16 +214,35 @@ func amnesia(ctx context.Context, d *Demo) error {
 	} else {
 		d.step("nobody was granted the lease before it ran out: nodes that may have forgotten it do not vote; %s goes on", name)
 	}
-	if err := thawReplica(d, paused.of, Order{}); err != nil {
+	if err := d.thaw(paused.of); err != nil {
 		return err
 	}
 	d.step("waits until the job runs again: a node votes when every lease that it may have forgotten is over")
 	ticks := d.ticks()
-	return d.await(ctx, patience, "the job does not run", func() bool { return d.ledger.counters.Ticks > ticks })
+	return d.await(patience, "the job does not run", func() bool { return d.ledger.counters.Ticks > ticks })
 }
 
 func (d *Demo) ticks() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.ledger.counters.Ticks
+}
+
+// await waits until done, which is called with mu held, and after each change. It fails with the
+// text if that takes longer.
+func (d *Demo) await(patience time.Duration, text string, done func() bool) error {
+	limit := time.After(patience)
+	for {
+		d.mu.Lock()
+		ok, more := done(), d.more
+		d.mu.Unlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-limit:
+			return fmt.Errorf("%s within %v", text, patience)
+		}
+	}
 }
