@@ -189,6 +189,11 @@ func Rules() []Rule {
 			Why:       "a page shows what replicas say, from any process, also one that runs no jobs",
 		},
 		{
+			Subject:   web,
+			Forbidden: []string{"html/template/...", "text/template/..."},
+			Why:       "a template calls methods by their names, so the linker can leave out none of a user's whole program: the page cost 13 MB",
+		},
+		{
 			Subject:   all,
 			Except:    slices.Concat(redlocktest, examples, chaos),
 			Forbidden: testOnly,
