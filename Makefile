@@ -17,8 +17,8 @@ ROW ?=
 FUZZTIME ?= 30s
 
 # go.work joins the library, the command, the manifests, the examples, the demonstration and the tools: "work" means the
-# packages of all six. The benchmarks beside other libraries are a module that stands alone, because what is compared would change the
-# versions of the rest; so are the tests in a browser, which "work" shall not start.
+# packages of all six. The benchmarks beside other libraries are a module that stands alone, because what is compared
+# would change the versions of the rest; so are the tests in a browser, which "work" shall not start.
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod cmd/*/go.mod examples/*/go.mod))
 ALONE := bench e2e
 
