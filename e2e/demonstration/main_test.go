@@ -1,5 +1,5 @@
 // Package demonstration tests the page on which one breaks things (examples/demo): each of its
-// buttons, and the six incidents of docs/demo.md.
+// buttons, and the six incidents of docs/start.md.
 package demonstration
 
 import (

@@ -8,7 +8,7 @@
 // and B's deposit is lost. The program exits with 1 if anything goes otherwise.
 //
 // account.go is a table that checks tokens, and handler.go an HTTP server that does: take them from
-// here. docs/fencing.md explains them.
+// here. docs/leases.md explains them.
 package main
 
 import (
