@@ -46,12 +46,12 @@ func run(ctx context.Context, out io.Writer) error {
 	fmt.Fprintln(out, "With fencing tokens checked by the table:")
 	refusal, balance, err := tell(ctx, out, fleet.URLs(), filepath.Join(dir, "checked.db"), true)
 	if err != nil || !errors.Is(refusal, errStale) || balance != 125 {
-		return errors.Join(err, fmt.Errorf("A's late write should be refused: %v, balance %d", refusal, balance))
+		return errors.Join(err, fmt.Errorf("the late write should be refused: %v, balance %d", refusal, balance))
 	}
 	fmt.Fprintln(out, "\nThe same without the check:")
 	refusal, balance, err = tell(ctx, out, fleet.URLs(), filepath.Join(dir, "unchecked.db"), false)
 	if err != nil || refusal != nil || balance != 150 {
-		return errors.Join(err, fmt.Errorf("A's late write should be done: %v, balance %d", refusal, balance))
+		return errors.Join(err, fmt.Errorf("the late write should be done: %v, balance %d", refusal, balance))
 	}
 	fmt.Fprintln(out, "  B's deposit is gone, and nobody was told")
 	return nil
