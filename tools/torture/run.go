@@ -57,14 +57,16 @@ func (r *run) run(ctx context.Context, faults []plan.Fault) (err error) {
 		return err
 	}
 	defer strikes.Close()
-	if r.servers, err = cluster.New(acc.Servers, r.topology.Memory); err != nil {
+	prefix, ttl := leases.Prefix, leases.MaxTTL+maxJump
+	if r.workload == "jobs" {
+		prefix, ttl = jobs.Prefix, plan.LeaderTTL
+	}
+	if r.servers, err = cluster.New(acc.Servers, r.topology.Memory, cluster.Users{Prefix: prefix, Dir: r.dir}); err != nil {
 		return err
 	}
 	defer r.servers.Close()
 	r.nemesis = &nemesis.Nemesis{Cluster: r.servers, Strikes: strikes}
-	prefix, ttl := leases.Prefix, leases.MaxTTL+maxJump
 	if r.workload == "jobs" {
-		prefix, ttl = jobs.Prefix, plan.LeaderTTL
 		close, err := r.jobs()
 		if err != nil {
 			return err
@@ -148,6 +150,9 @@ func (r *run) jobs() (close func() error, err error) {
 		settings[number] = jobs.Settings{
 			URLs: r.servers.URLs(plan.SideOf(number)), Ahead: skews[number], Leaps: leaps[number], Zone: zones[number%len(zones)],
 			Start: begun, Duration: r.duration, Seed: r.seed,
+		}
+		if r.topology.Leaps && number < 2 {
+			settings[number].Leaps = plan.SetRight(leaps[number], r.duration/2, skews[number])
 		}
 	}
 	for number, distances := range r.topology.Distances(plan.Replicas) {

@@ -189,6 +189,9 @@ func (g *Group) end(number int, word string) error {
 	}
 	p := m.proc
 	m.proc = nil
+	if m.frozen {
+		_ = p.Thaw() // fails only if it has ended
+	}
 	if err := p.tell(word); err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ const age = 24 * time.Hour
 // one server must not overlap.
 type Cluster struct {
 	fleet *valkeytest.Fleet
+	user  string // of clients, as URLs have it
 	links map[plan.Side][]*link
 
 	mu     sync.Mutex
@@ -36,9 +37,16 @@ type Cluster struct {
 }
 
 // New starts the servers and the links. The servers write everything to disk; or they keep it in
-// memory alone, then a restarted one is empty, and plan.RestartKeep fails.
-func New(servers int, memory bool) (*Cluster, error) {
-	opts := []valkeytest.Option{valkeytest.WithAge(age)}
+// memory alone, then a restarted one is empty, and plan.RestartKeep fails. The zero Users are the default user alone.
+func New(servers int, memory bool, users Users) (*Cluster, error) {
+	opts, user := []valkeytest.Option{valkeytest.WithAge(age)}, ""
+	if users.Prefix != "" {
+		config, err := users.write()
+		if err != nil {
+			return nil, err
+		}
+		opts, user = append(opts, valkeytest.WithConfig(config), valkeytest.WithUser("operator", password)), users.Prefix+":"+password+"@"
+	}
 	if !memory {
 		opts = append(opts, valkeytest.WithPersistence())
 	}
@@ -47,7 +55,7 @@ func New(servers int, memory bool) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{fleet: fleet, links: make(map[plan.Side][]*link)}
+	c := &Cluster{fleet: fleet, user: user, links: make(map[plan.Side][]*link)}
 	for i, n := range fleet.Nodes() {
 		for _, side := range []plan.Side{plan.Left, plan.Right} {
 			l, err := newLink(fmt.Sprintf("server %d, %s", i+1, side), n.Addr())
@@ -67,7 +75,7 @@ func (c *Cluster) Len() int { return len(c.fleet.Nodes()) }
 func (c *Cluster) URLs(side plan.Side) []string {
 	urls := make([]string, len(c.links[side]))
 	for i, l := range c.links[side] {
-		urls[i] = "valkey://" + l.addr()
+		urls[i] = "valkey://" + c.user + l.addr()
 	}
 	return urls
 }

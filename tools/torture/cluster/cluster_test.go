@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -63,7 +65,7 @@ func (c *conn) require(t *testing.T, command, answer string) {
 
 func start(t *testing.T) *cluster.Cluster {
 	t.Helper()
-	a, err := cluster.New(2, false)
+	a, err := cluster.New(2, false, cluster.Users{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, a.Close()) })
 	return a
@@ -256,7 +258,7 @@ func TestRoutes(t *testing.T) {
 }
 
 func TestServersInMemory(t *testing.T) {
-	a, err := cluster.New(1, true)
+	a, err := cluster.New(1, true, cluster.Users{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, a.Close()) })
 	c := connect(t, a, plan.Left, 0)
@@ -267,4 +269,37 @@ func TestServersInMemory(t *testing.T) {
 	c = connect(t, a, plan.Left, 0)
 	c.require(t, "EXISTS k", ":0")
 	require.ErrorContains(t, a.Heal(plan.Fault{Kind: plan.RestartKeep, Servers: []int{0}}), "no data to keep")
+}
+
+// Clients may do what the pages say that they may, and what they wrote is there after a restart.
+func TestUsers(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/nodes.md")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	a, err := cluster.New(1, false, cluster.Users{Prefix: "billing", Dir: dir})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, a.Close()) })
+	users, err := os.ReadFile(filepath.Join(dir, "users.acl"))
+	require.NoError(t, err)
+	for line := range strings.Lines(strings.ReplaceAll(string(users), "password", "PASSWORD")) {
+		name := strings.ToUpper(strings.Fields(line)[1])
+		require.Contains(t, string(page), strings.Replace(line, ">PASSWORD", ">"+name+"-PASSWORD", 1))
+	}
+	say := func(answers ...string) {
+		link := a.URLs(plan.Left)[0]
+		c, err := net.Dial("tcp", link[strings.IndexByte(link, '@')+1:])
+		require.NoError(t, err)
+		defer c.Close()
+		known := &conn{Conn: c, r: bufio.NewReader(c)}
+		known.require(t, "PING", "-NOAUTH Authentication required.")
+		known.require(t, "AUTH billing password", "+OK")
+		for i := 0; i < len(answers); i += 2 {
+			known.require(t, answers[i], answers[i+1])
+		}
+	}
+	say("EVAL \"return redis.call('SET', KEYS[1], '1')\" 1 billing:{k}", "+OK", "FLUSHALL", "-NOPERM User billing has no permissions to run the 'flushall' command")
+	restart := plan.Fault{Kind: plan.RestartKeep, Servers: []int{0}}
+	require.NoError(t, a.Strike(restart))
+	require.NoError(t, a.Heal(restart))
+	say("EXISTS billing:{k}", ":1")
 }

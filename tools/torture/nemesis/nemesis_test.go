@@ -28,7 +28,7 @@ const ms = time.Millisecond
 // start begins a server, and replicas that do nothing.
 func start(t *testing.T) (n *nemesis.Nemesis, dir string) {
 	t.Helper()
-	servers, err := cluster.New(1, false)
+	servers, err := cluster.New(1, false, cluster.Users{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, servers.Close()) })
 	dir = t.TempDir()

@@ -163,6 +163,17 @@ func (p *planner) restarts() {
 		if p.InTurn {
 			f.Servers[0] = n % p.Servers
 		}
+		switch f.Kind {
+		case Latency:
+			f.Amount = p.between(2*time.Millisecond, 300*time.Millisecond)
+		case Bandwidth:
+			f.Rate = 1 + p.IntN(16)
+		case SlowClose:
+			f.Amount = p.between(100*time.Millisecond, TTL)
+		}
+		if f.Kind.OnLink() {
+			f.Side = Side(p.IntN(3))
+		}
 		p.faults = append(p.faults, f)
 		now += f.For + Recovery + p.between(0, 3*time.Second)
 		p.away = append(p.away, span{f.At, f.At + f.For, f.Servers[0]})
@@ -211,6 +222,13 @@ func Skews(seed uint64, replicas int, most time.Duration) []time.Duration {
 type Leap struct {
 	At time.Duration `json:"at"` // from the start
 	By time.Duration `json:"by"` // back if it is negative
+}
+
+// SetRight adds to the leaps of a clock that it is set right for good.
+func SetRight(leaps []Leap, at, ahead time.Duration) []Leap {
+	leaps = append(leaps, Leap{at, -ahead})
+	slices.SortFunc(leaps, func(a, b Leap) int { return cmp.Compare(a.At, b.At) })
+	return leaps
 }
 
 // Leaps returns when the clock of each replica leaps, and by how much: forward or back, and some

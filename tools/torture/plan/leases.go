@@ -105,7 +105,7 @@ var serverFaults = []weight{
 // lightFaults leave a server useful, so they may strike more than a minority.
 var lightFaults = []weight{{ScriptFlush, 6}, {Latency, 8}, {Bandwidth, 4}, {SlowClose, 4}}
 
-var clientFaults = []weight{{Kill, 3}, {KillHolder, 4}, {Freeze, 3}, {FreezeHolder, 4}}
+var clientFaults = []weight{{Kill, 3}, {KillHolder, 4}, {Freeze, 3}, {FreezeHolder, 4}, {Roll, 2}}
 
 // strikeServer adds a fault of one server, or of its links: a light one if enough are impaired.
 func (p *attack) strikeServer() {

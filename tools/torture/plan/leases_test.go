@@ -103,7 +103,7 @@ func TestRules(t *testing.T) {
 		plan.RestartKeep, plan.RestartEmpty, plan.FreezeServer, plan.ScriptFlush, plan.FlushAll,
 		plan.ClockForward, plan.ClockBack, plan.Cut, plan.BlackHole, plan.DropRequests,
 		plan.DropReplies, plan.Latency, plan.Bandwidth, plan.SlowClose, plan.Kill,
-		plan.KillHolder, plan.Freeze, plan.FreezeHolder,
+		plan.KillHolder, plan.Freeze, plan.FreezeHolder, plan.Roll,
 	} {
 		require.Greater(t, kinds[kind], 10, kind)
 	}

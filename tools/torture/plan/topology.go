@@ -20,7 +20,7 @@ type Topology struct {
 	Gap        time.Duration // between two of them, at most
 	Blackouts  time.Duration // about so far apart; 0 for never
 	Deploys    time.Duration // the same
-	Restarts   []Kind        // of servers
+	Restarts   []Kind        // of servers; and faults of their links, but for those of a distance
 	Outage     time.Duration // how long a restarted server is away at most
 	InTurn     bool          // servers are restarted one after the other
 	Freezes    time.Duration // servers are frozen about so far apart; 0 for never
@@ -54,7 +54,7 @@ func Topologies() []Topology {
 		{
 			Name: "five", Servers: Servers, Ahead: MaxAhead, Leaps: true,
 			Kinds: []Kind{Kill, Freeze, Roll, RollAtTick}, Gap: 3 * time.Second, Blackouts: 40 * time.Second, Deploys: 45 * time.Second,
-			Restarts: []Kind{RestartKeep, RestartEmpty}, Outage: 2 * time.Second, Freezes: 6 * time.Second, Everywhere: true, Pauses: 4 * time.Second,
+			Restarts: append([]Kind{RestartKeep, RestartEmpty, RestartKeep, RestartEmpty, ScriptFlush}, onLink...), Outage: 2 * time.Second, Freezes: 6 * time.Second, Everywhere: true, Pauses: 4 * time.Second,
 		},
 		// One of three servers is away most of the time. Replicas ask at the same moment, each of
 		// them nearer to another server.
