@@ -24,7 +24,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/pprof"
 	"strings"
 	"syscall"
@@ -84,11 +83,6 @@ type options struct {
 	verbose  bool
 }
 
-// flagError is an error that package flag has printed already.
-type flagError struct{ error }
-
-func (e *flagError) Unwrap() error { return e.error }
-
 // parse reads the flags.
 func parse(args []string) (o *options, err error) {
 	o = &options{}
@@ -99,13 +93,13 @@ func parse(args []string) (o *options, err error) {
 	flags.StringVar(&o.control, "control", "", "weaken the clients that take leases to see that it is found: "+noGate+" (WithoutRestartGate)")
 	flags.DurationVar(&o.duration, "duration", 5*time.Minute, "how long faults happen; starting, ending and judging come on top")
 	flags.Uint64Var(&o.seed, "seed", 0, "determines the schedule of faults, and the clocks; 0 draws one")
-	flags.StringVar(&o.report, "report", "", "write the report to this `file`, as JSON if its name ends in .json and as Markdown if not")
+	flags.StringVar(&o.report, "report", "", "write the report to this `file`, as JSON")
 	flags.StringVar(&o.keep, "keep", "", "keep the journals in this new `directory`; they are kept anyway if there are violations")
 	flags.StringVar(&o.again, "check", "", "start nothing, and judge the journals in this `directory` again")
 	flags.BoolVar(&o.planOnly, "plan", false, "print the schedule of faults and exit")
 	flags.BoolVar(&o.verbose, "v", false, "print each fault as it happens")
 	if err := flags.Parse(args); err != nil {
-		return nil, &flagError{err}
+		return nil, err
 	}
 	switch {
 	case flags.NArg() > 0:
@@ -166,8 +160,6 @@ func torture(args []string, out io.Writer) int {
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return exitPass
-	case errors.As(err, new(*flagError)):
-		return exitTrouble
 	case err != nil:
 		return complain(err)
 	case o.again != "":
@@ -241,16 +233,9 @@ func (o *options) write(v *checker.Verdict) error {
 	if o.report == "" {
 		return nil
 	}
-	f, err := os.Create(o.report)
+	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		return fmt.Errorf("no report: %w", err)
+		return err
 	}
-	if filepath.Ext(o.report) == ".json" {
-		e := json.NewEncoder(f)
-		e.SetIndent("", "  ")
-		err = e.Encode(v)
-	} else {
-		v.Markdown(f)
-	}
-	return errors.Join(err, f.Close())
+	return os.WriteFile(o.report, text, 0o600)
 }

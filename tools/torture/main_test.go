@@ -74,13 +74,9 @@ func TestShortRunWithLeases(t *testing.T) {
 
 	// The journals are judged again: as they are, and with a key that is left.
 	var out bytes.Buffer
-	page := filepath.Join(t.TempDir(), "report.md")
-	require.Equal(t, exitPass, torture([]string{"-check", keep, "-report", page}, &out))
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
-	require.Contains(t, string(text), "| seed | 3 |")
+	require.Equal(t, exitPass, torture([]string{"-check", keep}, &out))
 	account := filepath.Join(keep, "account.json")
-	text, err = os.ReadFile(account)
+	text, err := os.ReadFile(account)
 	require.NoError(t, err)
 	text = bytes.Replace(text, []byte(`"leftover": null`), []byte(`"leftover": ["server 1: p:{a}"]`), 1)
 	require.NoError(t, os.WriteFile(account, text, 0o600))

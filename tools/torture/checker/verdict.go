@@ -214,22 +214,6 @@ func (v *Verdict) Text(w io.Writer) {
 	fmt.Fprintf(w, "%s\nschedule of this run: %s\n", v.result(), v.Command)
 }
 
-// Markdown writes the verdict for a page.
-func (v *Verdict) Markdown(w io.Writer) {
-	fmt.Fprintf(w, "**%s**\n\n```sh\n%s\n```\n\n| | |\n| --- | --- |\n", v.result(), v.Command)
-	for _, row := range v.table() {
-		fmt.Fprintf(w, "| %s | %s |\n", row[0], row[1])
-	}
-	for title, texts := range map[string][]string{"Excused": most(v.Excused), "Violations": v.texts()} {
-		if len(texts) > 0 {
-			fmt.Fprintf(w, "\n%s:\n\n", title)
-		}
-		for _, text := range texts {
-			fmt.Fprintf(w, "* %s\n", strings.ReplaceAll(text, "\n", " "))
-		}
-	}
-}
-
 func most(texts []string) []string {
 	if len(texts) > listed {
 		return append(slices.Clone(texts[:listed]), fmt.Sprintf("and %d more", len(texts)-listed))

@@ -14,14 +14,11 @@ import (
 func TestReport(t *testing.T) {
 	s := clean(t)
 	s.Seed, s.Command = 7, "run it"
-	var text, page strings.Builder
+	var text strings.Builder
 	v := s.check()
 	v.Text(&text)
 	require.Contains(t, text.String(), "PASS: no violation\nschedule of this run: run it\n")
 	require.Contains(t, text.String(), "2: clock-forward 1, restart-empty 1\n")
-	v.Markdown(&page)
-	require.Contains(t, page.String(), "**PASS: no violation**\n\n```sh\nrun it\n```\n\n| | |\n| --- | --- |\n| workload | leases |\n| seed | 7 |\n")
-	require.Contains(t, page.String(), "| violations: overlap | 0 |\n")
 	v.Halted = true
 	text.Reset()
 	v.Text(&text)
@@ -36,12 +33,8 @@ func TestReportOfManyViolations(t *testing.T) {
 	}
 	v := checker.Check(h, nil)
 	v.Excused = []string{"an overlap"}
-	var text, page strings.Builder
+	var text strings.Builder
 	v.Text(&text)
 	require.Contains(t, text.String(), "excused: an overlap\n")
 	require.Contains(t, text.String(), "VIOLATION failure: failure\n24\nVIOLATION and 5 more\nFAIL: 30 violations\n")
-	v.Markdown(&page)
-	require.Contains(t, page.String(), "\nExcused:\n\n* an overlap\n")
-	require.Contains(t, page.String(), "\nViolations:\n\n* failure: failure 0\n")
-	require.Contains(t, page.String(), "* and 5 more\n")
 }

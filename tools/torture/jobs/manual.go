@@ -15,8 +15,8 @@ import (
 	"github.com/tenure-dev/tenure/tools/torture/history"
 )
 
-// AskForRuns calls RunNow of those jobs that are manual, at random, until ctx ends.
-func AskForRuns(ctx context.Context, p *Process, seed uint64, jobs []gocron.Job, busy *sync.WaitGroup) {
+// askForRuns calls RunNow of those jobs that are manual, at random, until ctx ends.
+func askForRuns(ctx context.Context, p *Process, seed uint64, jobs []gocron.Job, busy *sync.WaitGroup) {
 	name := fnv.New64()
 	_, _ = name.Write([]byte(p.Name))
 	for _, job := range jobs {

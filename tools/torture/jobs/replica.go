@@ -18,10 +18,10 @@ import (
 	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
 
-// What all replicas agree on, besides the times of package
+// What all replicas agree on, besides the times of package plan.
 const (
 	Prefix   = "jobs"
-	TermTTL  = 1500 * time.Millisecond // of the leadership
+	termTTL  = 1500 * time.Millisecond // of the leadership
 	Stopping = 8 * time.Second         // more than the longest task
 	// StopPatience is how long a replica may take to stop in order: Stopping, and what the Quorum's
 	// Close waits for.
@@ -37,8 +37,6 @@ type Settings struct {
 	Start    time.Time     `json:"start"` // of the run
 	Duration time.Duration `json:"duration"`
 	Seed     uint64        `json:"seed"`
-
-	AtMostOnce bool `json:"at_most_once,omitempty"` // all jobs, those included that are to be run at least once
 }
 
 // Clock is the replica's.
@@ -95,8 +93,8 @@ func Begin(p *clients.Process) (end func() error, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var busy sync.WaitGroup
 	busy.Go(func() { r.watch(ctx) })
-	busy.Go(func() { CreateOneTimeJobs(ctx, r.Process, r.clock, r.add) })
-	AskForRuns(ctx, r.Process, r.Seed, append(r.shared.Jobs(), r.led.Jobs()...), &busy)
+	busy.Go(func() { createOneTimeJobs(ctx, r.Process, r.clock, r.add) })
+	askForRuns(ctx, r.Process, r.Seed, append(r.shared.Jobs(), r.led.Jobs()...), &busy)
 	return func() error {
 		r.Append(history.Record{Kind: history.Stopping})
 		cancel()
@@ -128,15 +126,12 @@ func (r *replica) open() (err error) {
 		return err
 	}
 	r.led, err = scheduler.New(r.quorum, append(common[:len(common):len(common)],
-		scheduler.WithElection("jobs", elector.WithTTL(TermTTL), elector.WithIdentity(r.Name), elector.WithLogger(r.Logger)))...)
+		scheduler.WithElection("jobs", elector.WithTTL(termTTL), elector.WithIdentity(r.Name), elector.WithLogger(r.Logger)))...)
 	return err
 }
 
 func (r *replica) addJobs() error {
 	for _, j := range All() {
-		if r.AtMostOnce {
-			j.Delivery = scheduler.AtMostOnce
-		}
 		definition, err := j.Definition(r.Start, r.Duration)
 		if err != nil {
 			return err
