@@ -112,7 +112,9 @@ func (x *index) checkPaused(v *Verdict) {
 				continue
 			}
 			// A process that stood still may have looked in time, and begun late.
-			if before := r.began.Add(-earlier); !x.struck(r.life, before, r.began) && !x.stalled(r.life, before, r.began) {
+			before := r.began.Add(-settled)
+			still := slices.ContainsFunc(x.lives[r.life].paused, func(s span) bool { return s.meets(before, r.began) })
+			if !still && !x.struck(r.life, before, r.began) {
 				v.add(Unpaused, "%s: %s was run after a pause from %s (returned %s) to %s", tick{s.Job, r.tick}, r, s.From, s.Done, s.Heal)
 			}
 		}

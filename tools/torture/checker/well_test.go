@@ -241,6 +241,8 @@ func TestTickThatIsRunInSpiteOfAPause(t *testing.T) {
 	pause(t, due-second, 0, due+second).requireOnly(t, checker.Unpaused, 0)          // it failed
 	pause(t, due+second, due+1500*ms, due+1900*ms).requireOnly(t, checker.Unpaused, 0)
 	s := pause(t, due-second, due-500*ms, due+second)
+	s.outage(plan.RestartKeep, due-second, due, 0) // servers that are away are no excuse
+	s.requireOnly(t, checker.Unpaused, 1)
 	s.freeze("r0.1", due-600*ms, due)
 	s.requireOnly(t, checker.Unpaused, 0)
 
