@@ -8,6 +8,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/view"
+	"github.com/tenure-dev/tenure/redlock"
 )
 
 func TestVisible(t *testing.T) {
@@ -72,17 +76,14 @@ func TestTimes(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-1: "0 s", 0: "0 ms", 40 * time.Microsecond: "0 ms", 1540 * time.Microsecond: "1.5 ms", 412 * time.Millisecond: "412 ms", 1290 * time.Millisecond: "1.2 s", 59990 * time.Millisecond: "59.9 s", 3 * time.Minute: "3 min 0 s",
 	} {
-		require.Equal(t, want, precise(span(d)), "%v", d)
+		require.Equal(t, want, precise(view.Span(d)), "%v", d)
 	}
-	require.True(t, at(time.UnixMilli(math.MaxInt64)).IsZero(), "no time of a calendar")
-	require.True(t, at(time.Time{}).IsZero())
+	require.True(t, view.At(time.UnixMilli(math.MaxInt64)).IsZero(), "no time of a calendar")
+	require.True(t, view.At(time.Time{}).IsZero())
 	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
-	require.Equal(t, "03:00:00", clockOf(at(now.Add(-9*time.Hour)), now))
-	require.Equal(t, "23 Nov 12:00:00", clockOf(at(now.Add(-24*time.Hour)), now))
-	require.Equal(t, "2025-11-24 12:00:00", clockOf(at(now.AddDate(-1, 0, 0)), now))
-	text, err := span(1500 * time.Microsecond).MarshalJSON()
-	require.NoError(t, err)
-	require.Equal(t, "1.5", string(text))
+	require.Equal(t, "03:00:00", clockOf(view.At(now.Add(-9*time.Hour)), now))
+	require.Equal(t, "23 Nov 12:00:00", clockOf(view.At(now.Add(-24*time.Hour)), now))
+	require.Equal(t, "2025-11-24 12:00:00", clockOf(view.At(now.AddDate(-1, 0, 0)), now))
 }
 
 // Only what is an id of a trace is a link.
@@ -93,4 +94,24 @@ func TestTraceLink(t *testing.T) {
 		require.Empty(t, traceLink(template, id), "%q", id)
 	}
 	require.Empty(t, traceLink("", "4bf9"))
+}
+
+// Nodes that refuse the user of this process say nothing of the cluster: what replicas say is told,
+// and never that none votes.
+func TestNodesOfWhoMayNotAsk(t *testing.T) {
+	refused := redlock.NodeStatus{Node: "n", Reachable: true, Err: &redlock.ConditionError{Condition: redlock.ConditionNoPermission}}
+	for want, seen := range map[string][]admin.Seen{
+		"How many of the 3 nodes vote is not known: they refuse the user of this process.":    nil,
+		"3 of 3 nodes vote, as replicas say: the user of this process may not ask the nodes.": {{Replica: "a", Votes: true}},
+		"0 of 3 nodes vote, as replicas say: the user of this process may not ask the nodes.": {{Replica: "a"}},
+	} {
+		s := &snapshot{}
+		for range 3 {
+			s.nodes = append(s.nodes, view.NewNode(refused, seen, time.Now()))
+		}
+		text, level := sentence(s, time.Now())
+		require.Equal(t, want, text)
+		require.Equal(t, "warn", level)
+		require.Contains(t, drawNode(s.nodes[0]), "not known")
+	}
 }

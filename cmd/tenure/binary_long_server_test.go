@@ -33,7 +33,7 @@ func TestBinary(t *testing.T) {
 		require.Equal(t, exitOK, code, "%s%s", out, errors)
 		var d statusDocument
 		require.NoError(t, json.Unmarshal([]byte(out), &d))
-		return *d.Jobs == 4
+		return d.Jobs.Total == 4
 	}, patience, 10*poll)
 	code, out, errors := run("doctor")
 	require.Equal(t, exitWarnings, code, "%s%s", out, errors)
@@ -41,7 +41,7 @@ func TestBinary(t *testing.T) {
 	code, _, errors = run("pause", "report")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, errors, "say why")
-	code, out, errors = run("pause", "report", "--why", "test", "--as", "ann")
+	code, out, errors = run("pause", "report", "--force", "--why", "test", "--as", "ann")
 	require.Equal(t, exitOK, code, errors)
 	require.Contains(t, out, "paused by ann")
 
