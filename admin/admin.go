@@ -261,8 +261,8 @@ func newPaused(t Target, p pause.Pause) Paused {
 // the other one. Ticks that are due from now on are run.
 //
 // Where nothing is paused it returns nil, too: it takes back what a Pause that failed has left on
-// some nodes, and is no order in the journal. Whether there was a pause to end is known from Paused before the call; package web
-// and tenure resume ask that, and answer that there was none.
+// some nodes, and is no order in the journal. Whether there was a pause to end is known from Paused
+// before the call; package web and tenure resume ask that, and answer that there was none.
 //
 // Errors are those of Pause.
 func (c *Client) Resume(ctx context.Context, t Target, reason string) error {

@@ -20,7 +20,8 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// costVariable is how many replicas TestWhatTellingCosts has. By default there are few, so that the test is quick.
+// costVariable is how many replicas TestWhatTellingCosts has. By default there are few, so that the
+// test is quick.
 const costVariable = "TENURE_COST_REPLICAS"
 
 const (

@@ -253,8 +253,8 @@ func WithLogger(l *slog.Logger) Option {
 	})
 }
 
-// WithTracer sets the tracer; see AcquireTracer. Electors and Clients of package admin on the Quorum
-// use it too, as far as it is a tracer of theirs, unless they are given one of their own. A
+// WithTracer sets the tracer; see AcquireTracer. Electors and Clients of package admin on the
+// Quorum use it too, as far as it is a tracer of theirs, unless they are given one of their own. A
 // Scheduler has scheduler.WithTracer. Default none, which costs one nil check.
 func WithTracer(t AcquireTracer) Option {
 	return quorumOption(func(c *config) error {

@@ -1,6 +1,6 @@
 // Package scheduler runs the jobs of a service with several replicas: each tick of a job once, on
-// one of them. It is gocron (https://github.com/go-co-op/gocron) with leases and records on a quorum
-// of Valkey nodes (package redlock).
+// one of them. It is gocron (https://github.com/go-co-op/gocron) with leases and records on a
+// quorum of Valkey nodes (package redlock).
 //
 // A [Scheduler] is a gocron.Scheduler. Every replica makes one, with the same jobs:
 //

@@ -13,7 +13,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// document is what a command shows: as JSON, whose fields docs/steering.md has, or as text for people.
+// document is what a command shows: as JSON, whose fields docs/steering.md has, or as text for
+// people.
 type document interface {
 	text(w *page)
 }

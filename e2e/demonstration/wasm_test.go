@@ -10,9 +10,9 @@ import (
 // slack is what a busy machine may add to a promised time.
 const slack = 10 * time.Second
 
-// Every button of the panel does what it says, and the six incidents are as docs/start.md tells them:
-// nothing runs twice and nothing overlaps. Each of the two safeguards is missed when it is switched
-// off.
+// Every button of the panel does what it says, and the six incidents are as docs/start.md tells
+// them: nothing runs twice and nothing overlaps. Each of the two safeguards is missed when it is
+// switched off.
 func TestInTheBrowserAlone(t *testing.T) {
 	t.Parallel()
 	p := run(t, build(t, "demo"), "-listen", "127.0.0.1:0", "-out", t.TempDir())

@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The files are made within their bound, and served. The page itself is tested in a browser, in e2e.
+// The files are made within their bound, and served. The page itself is tested in a browser, in
+// e2e.
 func TestFilesAreMadeAndServed(t *testing.T) {
 	dir := t.TempDir()
 	size, err := build(t.Context(), dir)

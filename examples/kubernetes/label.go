@@ -55,8 +55,8 @@ func (a *podAPI) set(ctx context.Context, namespace, pod, label, value string) e
 	return nil
 }
 
-// keepLabel keeps the label on this replica's pod while it leads, and returns when ctx has ended and
-// the label is off. What an earlier process in this pod has left is taken off.
+// keepLabel keeps the label on this replica's pod while it leads, and returns when ctx has ended
+// and the label is off. What an earlier process in this pod has left is taken off.
 func keepLabel(ctx context.Context, cfg *config, e *elector.Elector, log *slog.Logger) {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()

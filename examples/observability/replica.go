@@ -62,8 +62,8 @@ func serve(ctx context.Context, s settings, report func(any)) (err error) {
 	defer func() { err = errors.Join(err, q.Close()) }()
 	report(event{listens, t.address})
 
-	// One scheduler whose ticks the replicas share, and one whose job the leader of an election runs.
-	// All jobs are to succeed within a minute.
+	// One scheduler whose ticks the replicas share, and one whose job the leader of an election
+	// runs. All jobs are to succeed within a minute.
 	for _, jobs := range []map[string]job{shared, led} {
 		options := []scheduler.Option{
 			scheduler.WithTracer(t.tenure.Scheduler()), scheduler.WithLogger(logger), scheduler.WithLocation(time.UTC),

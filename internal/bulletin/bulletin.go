@@ -194,7 +194,8 @@ const (
 	// NotRunning is the Detail of an order to cancel a run whose task has returned.
 	NotRunning = "not_running"
 	Unknown    = "unknown"
-	// Nobody is of an order that no replica took, and that none will: who gave it has taken it back.
+	// Nobody is of an order that no replica took, and that none will: who gave it has taken it
+	// back.
 	Nobody = "nobody"
 	// Taken is none yet: By has claimed the order, and begins to carry it out.
 	Taken = "taken"

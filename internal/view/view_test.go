@@ -165,7 +165,8 @@ func TestQuorumOfWhoMayNotAsk(t *testing.T) {
 	}
 }
 
-// An overview has each job where it belongs, the next ticks in their order, and no more than it may.
+// An overview has each job where it belongs, the next ticks in their order, and no more than it
+// may.
 func TestOverviewListsJobs(t *testing.T) {
 	o := NewOverview(Quorum{})
 	for i := range 15 {

@@ -9,9 +9,9 @@
 // a promise was broken, with 2 if it could not run, and with 130 if it was interrupted.
 // docs/guarantees.md says what it does.
 //
-// Below it, plan decides which faults happen and nemesis makes them happen, to the servers and links
-// of cluster and to the processes of clients. Packages leases and jobs are what the clients do,
-// history is where everything is written down, and checker judges that.
+// Below it, plan decides which faults happen and nemesis makes them happen, to the servers and
+// links of cluster and to the processes of clients. Packages leases and jobs are what the clients
+// do, history is where everything is written down, and checker judges that.
 package main
 
 import (

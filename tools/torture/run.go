@@ -22,8 +22,8 @@ import (
 
 const (
 	// calm is how long nothing happens after the faults of jobs, so that what was missed is caught
-	// up: the longest run, the longest TTL, and as much again as replicas' clocks and a busy machine
-	// may need.
+	// up: the longest run, the longest TTL, and as much again as replicas' clocks and a busy
+	// machine may need.
 	calm = 12 * time.Second
 	// maxJump is by how much longer than its TTL a key may stay: TTLs are counted by a clock that
 	// was moved back after they had been set.
@@ -140,8 +140,8 @@ func (r *run) leases() (err error) {
 // zones are those of the replicas' machines. The ticks of the jobs are the same everywhere.
 var zones = []string{"Asia/Kathmandu", "America/Los_Angeles", "Pacific/Kiritimati", "Europe/Berlin", "UTC"}
 
-// jobs prepares replicas with jobs, each with the servers and the clock that it has, and an operator
-// who pauses jobs.
+// jobs prepares replicas with jobs, each with the servers and the clock that it has, and an
+// operator who pauses jobs.
 func (r *run) jobs() (close func() error, err error) {
 	skews := plan.Skews(r.seed, plan.Replicas, r.topology.Ahead)
 	leaps := plan.Leaps(r.seed, r.topology, plan.Replicas, r.duration)

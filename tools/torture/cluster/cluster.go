@@ -37,7 +37,8 @@ type Cluster struct {
 }
 
 // New starts the servers and the links. The servers write everything to disk; or they keep it in
-// memory alone, then a restarted one is empty, and plan.RestartKeep fails. The zero Users are the default user alone.
+// memory alone, then a restarted one is empty, and plan.RestartKeep fails. The zero Users are the
+// default user alone.
 func New(servers int, memory bool, users Users) (*Cluster, error) {
 	opts, user := []valkeytest.Option{valkeytest.WithAge(age)}, ""
 	if users.Prefix != "" {

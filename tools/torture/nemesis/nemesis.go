@@ -112,7 +112,8 @@ func (n *Nemesis) inject(ctx context.Context, f plan.Fault, turns []turn) error 
 	return n.note(ctx, f, strike, func() error { return n.Cluster.Strike(f) }, func() error { return n.Cluster.Heal(f) })
 }
 
-// note makes a fault happen, puts it right when it is over, and keeps when that was, of each server.
+// note makes a fault happen, puts it right when it is over, and keeps when that was, of each
+// server.
 func (n *Nemesis) note(ctx context.Context, f plan.Fault, s history.Strike, do, heal func() error) error {
 	s.From = history.Now()
 	err := do()

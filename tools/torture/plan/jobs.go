@@ -43,9 +43,9 @@ type span struct {
 	server   int
 }
 
-// Jobs returns the faults of a run with jobs, in the order of their times. At most three replicas are away at a time
-// but for blackouts and deploys. At most one server is restarted at a time, and votes again before
-// the next one is.
+// Jobs returns the faults of a run with jobs, in the order of their times. At most three replicas
+// are away at a time but for blackouts and deploys. At most one server is restarted at a time, and
+// votes again before the next one is.
 func Jobs(seed uint64, t Topology, duration time.Duration) []Fault {
 	p := &planner{Topology: t, dice: newDice(seed, 0x50a4), duration: duration, busy: make([]time.Duration, Replicas)}
 	if len(t.Kinds) > 0 {

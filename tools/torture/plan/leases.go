@@ -33,10 +33,10 @@ type attack struct {
 	key      []time.Duration // when the holder of each key may be struck again
 }
 
-// Leases returns the faults of a run with leases, in the order of their times. Faults of one server do not overlap, and
-// neither do those of its links; only where a quorum forgets do both come together. At most a
-// minority of the servers is impaired at a time, but for the episodes, in which a quorum is lost,
-// divided or loses its memory.
+// Leases returns the faults of a run with leases, in the order of their times. Faults of one server
+// do not overlap, and neither do those of its links; only where a quorum forgets do both come
+// together. At most a minority of the servers is impaired at a time, but for the episodes, in which
+// a quorum is lost, divided or loses its memory.
 func Leases(seed uint64, cfg Config) []Fault {
 	p := &attack{
 		Config: cfg,

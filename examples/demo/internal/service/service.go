@@ -1,5 +1,5 @@
-// Package service is the service of the demonstration: what runs in each replica. It is the quick start's service, and tells more
-// of itself: every lease from its grant to its end, and every run.
+// Package service is the service of the demonstration: what runs in each replica. It is the quick
+// start's service, and tells more of itself: every lease from its grant to its end, and every run.
 //
 // Each run writes to a store that keeps the largest fencing token it has seen. It writes without a
 // last look at its context. Careful code looks, and is paused after the look: then its write comes
