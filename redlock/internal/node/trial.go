@@ -15,7 +15,7 @@ import (
 // none let go of.
 var suffers = map[wire.Need]string{
 	wire.ForLeases: "", wire.ForRegisters: noRegisters, wire.ForGroups: noGroups, wire.ForQueues: SlowHandovers,
-	wire.ForReading: noReading, wire.ForLoading: noLoading, wire.ForBoards: noBoards, wire.ForLinks: noLinks,
+	wire.ForReading: noReading, wire.ForLoading: noLoading, wire.ForBoards: noBoards, wire.ForRosters: noRosters, wire.ForLinks: noLinks,
 }
 
 const (
@@ -24,6 +24,7 @@ const (
 	noReading   = "it tells nobody who holds a key or leads, nor what is paused (Holder, jobs)"
 	noLoading   = "once it has lost its scripts (SCRIPT FLUSH, a restart) it cannot vote any more"
 	noBoards    = "what processes tell people (cards, journals, orders) is not kept there, or not read"
+	noRosters   = "a process with other nodes may not be noticed there"
 	noLinks     = "connections to it cannot be kept, or used again"
 
 	// SlowHandovers is what a server suffers that cannot call those who wait.

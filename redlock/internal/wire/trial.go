@@ -12,6 +12,7 @@ const (
 	ForReading               // telling what is known
 	ForLoading               // getting scripts again that were lost
 	ForBoards                // what processes tell people
+	ForRosters               // who uses the server
 	ForLinks                 // what the client sends on a connection by itself
 )
 
@@ -27,7 +28,7 @@ var Trials = []struct {
 	{"ZADD", ForQueues}, {"ZRANK", ForQueues}, {"ZSCORE", ForQueues}, {"ZCARD", ForQueues},
 	{"ZRANGE", ForQueues}, {"ZREM", ForQueues}, {"PEXPIRE", ForQueues}, {"PUBLISH", ForQueues},
 	{"SUBSCRIBE", ForQueues}, {"EVALSHA_RO", ForReading}, {"SCRIPT|LOAD", ForLoading},
-	{"ZRANGEBYLEX", ForBoards}, {"LINDEX", ForBoards}, {"LPUSH", ForBoards}, {"LRANGE", ForBoards}, {"LREM", ForBoards},
+	{"HGETALL", ForRosters}, {"HDEL", ForRosters}, {"ZRANGEBYLEX", ForBoards}, {"LINDEX", ForBoards}, {"LPUSH", ForBoards}, {"LRANGE", ForBoards}, {"LREM", ForBoards},
 	{"LSET", ForBoards}, {"LTRIM", ForBoards},
 	{"PING", ForLinks}, {"UNSUBSCRIBE", ForLinks}, {"PUNSUBSCRIBE", ForLinks}, {"SUNSUBSCRIBE", ForLinks}, {"DISCARD", ForLinks},
 }
