@@ -106,9 +106,6 @@ func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, e
 	if q.none() {
 		return nil, ErrClosed
 	}
-	if err := q.cfg.checkPart(); err != nil {
-		return nil, err
-	}
 	keys, err := q.cfg.keys(key)
 	if err != nil {
 		return nil, err
@@ -228,6 +225,9 @@ func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err er
 		if ctx.Err() != nil {
 			return nil, false, newContextError(ctx, a.keys.Name, nil)
 		}
+		if err := a.q.enter(ctx, a.keys.Name); err != nil {
+			return nil, false, err
+		}
 		if !a.q.begin() {
 			return nil, false, ErrClosed
 		}
@@ -268,6 +268,9 @@ func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err er
 		return fail(err)
 	}
 	if err := tooLate(a.keys.Name, a.q.clock.Now().Sub(c.since), a.cfg); err != nil {
+		return fail(err)
+	}
+	if err := a.q.admitted(a.keys.Name); err != nil {
 		return fail(err)
 	}
 	l = newLease(ctx, a.q, c.attempt, token, c.since, start, rd)

@@ -32,7 +32,7 @@ func (b bridged) Need() int                 { return b.q.need }
 func (b bridged) TTL() time.Duration        { return b.q.cfg.lease.ttl }
 func (b bridged) Quarantine() time.Duration { return b.q.cfg.quarantine() }
 func (b bridged) RestartGate() bool         { return b.q.cfg.restartGate }
-func (b bridged) TakesPart() bool           { return b.q.cfg.takesPart }
+func (b bridged) TakesPart() bool           { return b.q.roster.Enters() }
 func (b bridged) Now() time.Duration        { return time.Duration(b.q.clock.Now()) }
 func (b bridged) Time() time.Time           { return b.q.now() }
 func (b bridged) Prefix() string            { return b.q.cfg.prefix }
@@ -124,6 +124,11 @@ func (b bridged) Ask(ctx context.Context, question *bridge.Question) (answers fu
 	if err := checkContext(ctx); err != nil {
 		return nil, err
 	}
+	if !question.Reads {
+		if err := q.enter(ctx, question.Key); err != nil {
+			return nil, err
+		}
+	}
 	if !q.begin() {
 		return nil, ErrClosed
 	}
@@ -162,7 +167,7 @@ func (b bridged) Ask(ctx context.Context, question *bridge.Question) (answers fu
 		all := answersIn(o.Replies)
 		for i, rep := range o.Replies {
 			m := q.nodes[i]
-			all[i].Votes = m.votes() == nil
+			all[i].Votes = m.votes() == nil && (question.Reads || q.roster.Admitted())
 			switch {
 			case rep.Verdict == wire.Failed:
 				all[i].Err, all[i].Undone = m.failure(op, rep.Err), rep.Unsent || isRefusal(rep.Err)

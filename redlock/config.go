@@ -12,8 +12,8 @@ import (
 
 	"github.com/valkey-io/valkey-go"
 
-	"github.com/tenure-dev/tenure/redlock/internal/membership"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/roster"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -31,9 +31,8 @@ type config struct {
 
 	maxTTL         time.Duration // longest TTL of any lease under the prefix
 	clockSkew      time.Duration
-	others         membership.Limits // the largest TTL and skew that other processes use
+	others         roster.Limits // the largest TTL and skew that other processes use
 	restartGate    bool
-	takesPart      bool // leases are acquired, and it is said on the nodes which of them are used
 	acceptReplicas bool
 
 	plain leaseConfig // of a lease without options
@@ -56,7 +55,6 @@ func newConfig(opts []Option) (*config, error) {
 		logger:      slog.Default(),
 		lease:       leaseConfig{ttl: DefaultTTL},
 		clockSkew:   DefaultClockSkew,
-		takesPart:   true,
 		restartGate: true,
 	}
 	for _, o := range opts {
@@ -193,12 +191,9 @@ func (c *config) skew() time.Duration {
 	return max(c.clockSkew, c.others.Skew())
 }
 
-// checkPart refuses what is only for a Quorum that takes part.
-func (c *config) checkPart() error {
-	if !c.takesPart {
-		return &OptionError{"WithoutLeases", "this Quorum acquires nothing: use another one for that"}
-	}
-	return nil
+// lifetime is for how long others know what this process has said of its nodes.
+func (c *config) lifetime() time.Duration {
+	return roster.Lifetime(c.quarantineFor(c.maxTTL, c.clockSkew))
 }
 
 // quarantine is how long a process must have been up before it votes: the longest TTL, so that

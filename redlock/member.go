@@ -35,6 +35,7 @@ type member struct {
 	q      *Quorum
 	index  int
 	addr   string // host:port, for people
+	name   string // by which all processes know it
 	option valkey.ClientOption
 
 	answered  atomic.Bool                              // the server has, whatever
@@ -95,7 +96,15 @@ func (m *member) known(err error) error {
 }
 
 // reason is why the node does not vote by that status, and nil when it does.
-func (m *member) reason(status *node.Status) error { return m.known(status.Reason()) }
+func (m *member) reason(status *node.Status) error {
+	if why := status.Reason(); why != nil {
+		return m.known(why)
+	}
+	if why := m.q.roster.Refused(); why != nil {
+		return m.known(why)
+	}
+	return nil
+}
 
 // votes is why the node does not vote now, and nil while it does.
 func (m *member) votes() error { return m.reason(m.Status()) }
@@ -154,10 +163,10 @@ func (o observer) Refused(err error) {
 // Status logs what is news, and tells the tracer.
 func (o observer) Status(was, is *node.Status) {
 	if is.Reason() != nil && !is.Unseen {
-		o.q.belongs.Settled(o.index, is.Fault == nil)
+		o.q.roster.Settled(o.index)
 	}
 	if is.Until != 0 && was.Until == 0 { // another process, which does not know who uses it
-		o.q.belongs.Restarted(o.index)
+		o.q.roster.Restarted(o.index)
 	}
 	if was.Until != is.Until || ErrorType(o.reason(was)) != ErrorType(o.reason(is)) {
 		o.tell()
@@ -233,7 +242,7 @@ func (m *member) vote() TraceVoteData {
 
 // Sampled compares the server's clock with the others'.
 func (o observer) Sampled(server node.Watch, jump time.Duration) {
-	o.q.belongs.Refresh()
+	o.q.roster.Refresh()
 	o.q.clocks.Sampled(o.index, server)
 	o.q.judgeClocks()
 	if jump < 0 {
@@ -244,10 +253,7 @@ func (o observer) Sampled(server node.Watch, jump time.Duration) {
 }
 
 // Due has this process say again which servers it counts.
-func (o observer) Due() { o.q.belongs.Refresh() }
-
-// Replaced notes that the server that counted is gone.
-func (o observer) Replaced(process string) { o.q.belongs.Replaced(o.index, process) }
+func (o observer) Due() { o.q.roster.Refresh() }
 
 // Elsewhere warns of two servers at one address.
 func (o observer) Elsewhere() {

@@ -25,6 +25,7 @@ const (
 	wrongClock
 	unwritten  // it cannot keep who uses it
 	differing  // another process has another list of nodes
+	excluding  // one was refused for that
 	damagedKey // a node does not vote for a key
 	noQuorum   // for those who wait for a key
 	longLease  // there is one that nobody has said there would be
@@ -47,6 +48,7 @@ var said = [troubles]struct {
 		"a node keeps who uses it again"},
 	differing: {slog.LevelError, "processes do not agree on their nodes: two leases on a key may be live at once", "",
 		"processes agree on their nodes again"},
+	excluding:  {slog.LevelWarn, "a process was refused that has other nodes", "", ""},
 	damagedKey: {slog.LevelWarn, "node does not vote for a key", "", "node votes for a key again"},
 	noQuorum: {slog.LevelWarn, "no quorum to acquire a key that is waited for", "no quorum to acquire a key that is waited for",
 		"a quorum answers again"},

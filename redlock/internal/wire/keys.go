@@ -39,7 +39,7 @@ func slotOf(key string) uint32 {
 // What follows a prefix in the names that stand for no key.
 const (
 	fences  = ":fences"
-	members = ":members"
+	rosters = ":roster"
 )
 
 // NewKeys makes the names of a key.
