@@ -222,10 +222,11 @@ func brokenConnection(err error) bool {
 func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err error) {
 	c := &a.candidate
 	if c.attempt == nil {
+		why := a.q.roster.Enter(ctx)
 		if ctx.Err() != nil {
 			return nil, false, newContextError(ctx, a.keys.Name, nil)
 		}
-		if why := a.q.roster.Enter(ctx); why != nil {
+		if why != nil {
 			return nil, false, a.q.unadmitted(a.keys.Name, why)
 		}
 		if !a.q.begin() {

@@ -243,7 +243,7 @@ func (p roster) known(s *rosterState, asked nodeSet, n int) bool {
 // it may at once.
 func (p roster) mayJoin(s *rosterState, i, n int) bool {
 	asked := p.reached(s, i)
-	return !p.Twins || !p.known(s, asked, n) && (asked.size() >= p.Lists[i].quorum() || p.Defect == JoinsAlone)
+	return !p.Twins || !p.known(s, asked, n)
 }
 
 // linkSteps are those of a process at one of its nodes.

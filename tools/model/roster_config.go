@@ -80,7 +80,6 @@ const (
 	OthersCounted                // a node with another list is left out, and the others are counted
 	ServersIgnored               // whichever server has a name counts
 	CountsOn                     // a process that was cut off for long goes on
-	JoinsAlone                   // a server counts again although others cannot be asked
 	FromAdmission                // a process counts from when it was admitted, not from when it wrote
 	OthersWithdrawn              // what is taken back is gone also where another process wrote it since
 	WaitersRefresh               // who was not admitted keeps its list alive
@@ -95,7 +94,6 @@ var rosterDefectNames = [...]string{
 	OthersCounted:   "only the node that disagrees is left out",
 	ServersIgnored:  "another server under a name counts",
 	CountsOn:        "a process that was cut off goes on",
-	JoinsAlone:      "a server counts again without a quorum",
 	FromAdmission:   "the absence counts from the admission",
 	OthersWithdrawn: "what another wrote is withdrawn",
 	WaitersRefresh:  "a process that was never admitted refreshes",
@@ -186,8 +184,6 @@ func RosterMistakes() []RosterMistake {
 				c.meetOnOne()
 			case ServersIgnored:
 				c.Twins = true
-			case JoinsAlone:
-				c.Twins, c.Cuts = true, letterSets("abc", "")
 			case CountsOn, FromAdmission:
 				c.Lifetime, c.Cuts = 2, letterSets("abc", "")
 			case OthersWithdrawn:

@@ -5,7 +5,7 @@ import "testing"
 func TestRosterDesignHolds(t *testing.T) {
 	documented := page(t)
 	for _, c := range RosterDesigns() {
-		if seconds(t, documented, c.Name) > patience {
+		if states(t, documented, c.Name) > mostStates {
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) {

@@ -33,6 +33,7 @@ func (r *Roster) poll(ctx context.Context) {
 		return
 	}
 	r.began = r.now()
+	r.due.Store(r.next())
 	n := len(r.seats)
 	p := &poll{Roster: r, goesOn: r.Admitted(), lists: make([]*wire.Fault, n), twins: make([]*wire.Fault, n)}
 	p.ask(ctx, func(int) []string { return wire.RosterWords(nil, nil) })
@@ -40,7 +41,7 @@ func (r *Roster) poll(ctx context.Context) {
 	p.seats = slices.Clone(r.seats) // now, with all that have joined meanwhile
 	r.mu.Unlock()
 	p.compare()
-	wrote := r.Enters() && (p.goesOn || cmp.Or(p.lists...) == nil && p.heard >= r.cfg.Need)
+	wrote := r.Enters() && (p.goesOn || cmp.Or(p.lists...) == nil && min(p.heard, voters(p.seats)) >= r.cfg.Need)
 	if wrote {
 		notes := p.notes()
 		p.ask(ctx, func(i int) []string { return wire.RosterWords(p.known(i).Stale, notes) })
@@ -213,14 +214,28 @@ func (p *poll) ask(ctx context.Context, words func(i int) []string) {
 			rd.Answered(q, node.NotTaken(err))
 		}
 	}
+	patience := time.AfterFunc(p.cfg.Timeout/2, func() { // who acquires waits for what is asked here
+		if heard(rd.Outcome().Replies) >= p.cfg.Need {
+			rd.Expire()
+		}
+	})
+	defer patience.Stop()
 	_ = rd.Wait(ctx, p.cfg.Timeout, p.cfg.Waits)
-	p.replies, p.heard = rd.Outcome().Replies, 0
+	p.replies = rd.Outcome().Replies
+	p.heard = heard(p.replies)
 	for i := range p.replies {
-		if answered(&p.replies[i]) {
-			p.heard++
-			p.hear(i)
+		p.hear(i)
+	}
+}
+
+// heard is how many nodes have answered.
+func heard(replies []vote.Reply) (n int) {
+	for i := range replies {
+		if answered(&replies[i]) {
+			n++
 		}
 	}
+	return n
 }
 
 // isAway reports whether the last look has not found a node's server.
@@ -252,7 +267,7 @@ func (p *poll) hear(i int) {
 			ttl, skew = max(ttl, t), max(skew, s)
 		}
 	}
-	if p.replies[i].Err == nil {
+	if p.replies[i].More().Roster != nil {
 		p.cfg.Longest(i, ttl, skew)
 	}
 }

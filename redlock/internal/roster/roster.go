@@ -164,6 +164,12 @@ func (r *Roster) Enter(ctx context.Context) *wire.Fault {
 		return nil
 	}
 	r.enters.Store(true)
+	r.mu.Lock()
+	votes := voters(r.seats)
+	r.mu.Unlock()
+	if votes < r.cfg.Need {
+		return r.Refused() // the process enters with the last server of a quorum that joins
+	}
 	came := r.now()
 	r.inTurn(ctx, func() {
 		if r.began <= came && !lasts() {
@@ -171,6 +177,16 @@ func (r *Roster) Enter(ctx context.Context) *wire.Fault {
 		}
 	})
 	return r.Refused()
+}
+
+// voters is how many servers count, or join.
+func voters(seats []seat) (n int) {
+	for _, s := range seats {
+		if s.counts || s.joins {
+			n++
+		}
+	}
+	return n
 }
 
 // inTurn does what polls while nobody else does.
@@ -227,8 +243,7 @@ func (r *Roster) Restarted(i int) {
 // least, and twice in a lifetime. It is called when a node is looked at. A process that has not
 // entered only reads whether others still keep servers from voting for longer than it needs itself.
 func (r *Roster) Refresh() {
-	now, due := r.now(), r.due.Load()
-	if now < clock.Instant(due) || !r.due.CompareAndSwap(due, int64(now.Add(min(r.cfg.LookEvery*3/4, r.cfg.Lifetime/2)))) {
+	if now, due := r.now(), r.due.Load(); now < clock.Instant(due) || !r.due.CompareAndSwap(due, r.next()) {
 		return
 	}
 	if r.Enters() || r.cfg.Quarantine() > r.cfg.Lifetime+time.Second {
@@ -242,4 +257,9 @@ func (r *Roster) Refresh() {
 			}
 		})
 	}
+}
+
+// next is when to write again what was written now.
+func (r *Roster) next() int64 {
+	return int64(r.now().Add(min(r.cfg.LookEvery*3/4, r.cfg.Lifetime/2)))
 }

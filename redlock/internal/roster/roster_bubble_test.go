@@ -188,7 +188,7 @@ func (p *process) join(t *testing.T) []error {
 	errs := make([]error, len(p.nodes))
 	var work sync.WaitGroup
 	for i, n := range p.nodes {
-		work.Go(func() { _, errs[i] = p.Join(t.Context(), i, id(n), time.Hour) })
+		work.Go(func() { _, errs[i] = p.Join(t.Context(), i, id(n), 2*time.Hour) })
 	}
 	work.Wait()
 	return errs
@@ -236,6 +236,25 @@ func TestEntryComesWithTheFirstLease(t *testing.T) {
 		calls := f["a"].calls
 		require.Nil(t, p.Enter(t.Context()))
 		require.Equal(t, calls, f["a"].calls, "it goes on")
+	})
+}
+
+// A process that no quorum of its servers counts for says nothing: it can have no lease, and would
+// keep others out. It enters with the last one that joins.
+func TestEntryNeedsAQuorumThatCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet("abc")
+		p := f.begin("p", "a b c")
+		_, err := p.Join(t.Context(), 0, id(f["a"]), time.Hour)
+		require.NoError(t, err)
+		require.Nil(t, p.Enter(t.Context()))
+		pass(10*time.Second, p)
+		require.Empty(t, f["a"].has())
+		require.False(t, p.Admitted())
+		_, err = p.Join(t.Context(), 2, id(f["c"]), time.Hour)
+		require.NoError(t, err)
+		require.True(t, p.Admitted())
+		require.Equal(t, "a is run-id-of-a, c is run-id-of-c, list of p", f["b"].has())
 	})
 }
 
@@ -334,7 +353,7 @@ func TestRefusedProcessTriesAgain(t *testing.T) {
 		require.Error(t, err)
 		require.Equal(t, calls, f["a"].calls)
 		time.Sleep(3 * time.Second)
-		require.NotNil(t, q.Enter(t.Context()))
+		q.join(t)
 		require.NotContains(t, f["d"].has(), "list")
 		require.Equal(t, "refused q", f["d"].has())
 		require.Equal(t, wire.AnotherList, q.told["0 0"].Condition)
