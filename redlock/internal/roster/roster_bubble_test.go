@@ -325,9 +325,9 @@ func TestWhatIsAnothersIsNotTakenBack(t *testing.T) {
 		done := make(chan struct{})
 		go func() { _ = q.Enter(context.Background()); close(done) }() // it has read that nobody is there
 		synctest.Wait()
-		f["a"].set(func() { close(f["a"].hold); f["a"].hold = nil })
 		f["d"].write(f.begin("like q", "a b d").self)
 		f["b"].write(f.begin("p", "a b c").self)
+		f["a"].set(func() { close(f["a"].hold); f["a"].hold = nil })
 		<-done
 		require.Equal(t, wire.AnotherList, q.Refused().Condition)
 		require.NotContains(t, f["a"].has(), "list of q")
