@@ -20,8 +20,7 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// costVariable is how many replicas TestWhatTellingCosts has: 100 are those of docs/operations.md.
-// By default there are few, so that the test is quick.
+// costVariable is how many replicas TestWhatTellingCosts has. By default there are few, so that the test is quick.
 const costVariable = "TENURE_COST_REPLICAS"
 
 const (

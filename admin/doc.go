@@ -11,7 +11,7 @@
 //	err = c.Resume(ctx, job, "done")
 //
 // A pause is a promise: when Pause returns nil, no replica begins a tick of the job any more, see
-// [redlock.Quorum.Pause]. What is read is information, and may be out of date when it arrives.
+// [Client.Pause]. What is read is information, and may be out of date when it arrives.
 //
 // Whoever may write to the nodes may give orders. The name of an actor is for logs, and no
 // evidence.

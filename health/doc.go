@@ -35,5 +35,5 @@
 // Nobody can ask a node in quarantine whether this process belongs to it. So let a replica be
 // ready for longer than a quarantine before the next one is replaced: minReadySeconds.
 //
-// docs/kubernetes.md has manifests, and the probes' settings.
+// docs/operations.md has manifests, and the probes' settings.
 package health

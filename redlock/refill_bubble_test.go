@@ -17,9 +17,9 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// The model's counterexample (docs/model.md): a server votes for B, is restarted, and takes back
-// A's key. If that counts for A's extension, the server has helped both: B's vote is from before
-// the restart, and still counts in B's round.
+// The model's counterexample (tools/model/testdata/searches.md): a server votes for B, is
+// restarted, and takes back A's key. If that counts for A's extension, the server has helped both:
+// B's vote is from before the restart, and still counts in B's round.
 func TestRefillOnARestartedNodeDoesNotCount(t *testing.T) {
 	twice := func(a *redlock.Lease) {
 		time.Sleep(200 * time.Millisecond)

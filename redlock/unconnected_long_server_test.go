@@ -77,6 +77,7 @@ func TestLiveConnectionsGoOnWhereNoNewOneCanBeMade(t *testing.T) {
 			q := gatedURLs(t, s.urls, redlock.WithMaxTTL(longTTL), redlock.WithClientOption(s.option), logTo(&log))
 			l := s.hold(q, "key", redlock.WithTTL(longTTL))
 			first := l.Deadline()
+			before := len(log.String())
 			test.refuse(t, s)
 			for i := range s.ways {
 				require.Eventually(t, func() bool {
@@ -92,7 +93,7 @@ func TestLiveConnectionsGoOnWhereNoNewOneCanBeMade(t *testing.T) {
 			require.NoError(t, l.Err())
 			require.GreaterOrEqual(t, strings.Count(log.String(), "lacks what"), 3, "%s", &log)
 			for _, word := range []string{"another server", "does not vote"} {
-				require.NotContains(t, log.String(), word)
+				require.NotContains(t, log.String()[before:], word)
 			}
 			require.NoError(t, s.hold(q, "another").Release(t.Context()))
 			require.NoError(t, l.Release(t.Context()))

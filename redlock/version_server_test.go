@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// What two versions of the library do on the same servers, as docs/wire.md says it. The newer one
+// What two versions of the library do on the same servers, see docs/reference.md. The newer one
 // is this library behind a translator, see newer, or what it would write is written by hand.
 // Waiters poll every 10 s, so one that comes within half of that was called.
 func TestTwoVersionsShareServers(t *testing.T) {

@@ -212,7 +212,7 @@ func TestOptions(t *testing.T) {
 // The document's proxy sent a Host without its port, and orders on another port than a scheme's own
 // were refused as those of another site.
 func TestHostOfTheDocumentsProxy(t *testing.T) {
-	text, err := os.ReadFile("../docs/web.md")
+	text, err := os.ReadFile("../docs/steering.md")
 	require.NoError(t, err)
 	header := regexp.MustCompile(`proxy_set_header Host (\S+);`).FindSubmatch(text)
 	require.NotNil(t, header)

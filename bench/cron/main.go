@@ -5,7 +5,7 @@
 //
 // Each way gets the same clocks, and the same faults at the same times, for that long. The table is
 // all there is: it exits with 0 whatever the numbers are, with 2 if it could not run, and with 130
-// if it was interrupted. docs/soak.md says more.
+// if it was interrupted. docs/guarantees.md says more.
 package main
 
 import (

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// install installs the binary from the checkout, as docs/cli.md says, once for all tests.
+// install installs the binary from the checkout, as docs/steering.md says, once for all tests.
 var install = sync.OnceValues(func() (binary string, err error) {
 	dir, err := os.MkdirTemp("", "tenure-binary-")
 	if err != nil {

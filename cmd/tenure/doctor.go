@@ -26,9 +26,9 @@ is listed twice, several servers answer at one address, or replicas have other n
 prefix or another clock skew.
 
 The code is 0 if nothing is wrong, 1 if the worst finding is a warning and 2 if it is a fault, so
-that a monitor can run it. It takes part as a process that begins, and writes nothing else. As the
-operator of docs/nodes.md, who may list keys and look at users, it sees more: other prefixes that
-are in use, and whether a server would drop writes when it loads its append-only file.`,
+that a monitor can run it. It compares the nodes as a process that begins does, and writes nothing.
+As the operator of docs/nodes.md, who may list keys and look at users, it sees more: other prefixes
+that are in use, and whether a server would drop writes when it loads its append-only file.`,
 		Example: `  tenure doctor
   TENURE_NODES_FILE=/run/secrets/nodes tenure doctor -o json`,
 		Args: exactly(),

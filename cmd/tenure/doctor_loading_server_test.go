@@ -75,7 +75,7 @@ func TestDoctorOfTheDocumentedNodes(t *testing.T) {
 // default user is mended, its file has them again, as docs/operations.md says.
 func TestDoctorFindsDroppedWrites(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{"fault"}, severities(t)["writes_dropped"], "docs/cli.md")
+	require.Equal(t, []string{"fault"}, severities(t)["writes_dropped"], "docs/steering.md")
 	f, users := documented(t, "user default off")
 	q := use(t, f.URLs(), redlock.WithPrefix("billing"))
 	pause(t, q)

@@ -43,7 +43,7 @@ func TestDoctorFindsWhatIsBroken(t *testing.T) {
 					codes = append(codes, f.Code)
 					require.NotEmpty(t, f.Seen, "%+v", f)
 					require.NotEmpty(t, f.Advice, "%+v", f)
-					require.Contains(t, documented[f.Code], string(f.Severity), "docs/cli.md: %+v", f)
+					require.Contains(t, documented[f.Code], string(f.Severity), "docs/steering.md: %+v", f)
 					require.NotContains(t, f.Seen+f.Advice, "p4ss")
 				}
 				require.ElementsMatch(t, s.want, codes, "%s", got.out)

@@ -35,7 +35,7 @@ The command is ended when the term is, as run ends it with its lease, and never 
 elect is a candidate again. When the command ends by itself, the lead is given up, and after a pause
 elect is a candidate again: a second at first, and twice as long each time that the command fails.
 
-SIGTERM and SIGINT go to the command, and elect ends with it. docs/run.md says more.`,
+SIGTERM and SIGINT go to the command, and elect ends with it. docs/steering.md says more.`,
 		Example: `  tenure elect webhook-sender -- ./send-webhooks
   tenure elect api --payload http://10.0.0.7:8080 -- ./serve`,
 		Args: func(cmd *cobra.Command, args []string) error { return nameAndCommand(cmd, args) },

@@ -9,7 +9,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// The exit codes, all of them. They are stable, and docs/cli.md says the same. Those of sysexits.h
+// The exit codes, all of them. They are stable, and docs/steering.md says the same. Those of sysexits.h
 // are taken where one fits, so that a child of `tenure run`, whose own code is passed on, seldom
 // has one of them.
 const (

@@ -7,7 +7,7 @@
 //	tenure status
 //	tenure pause nightly-report --why 'the database moves'
 //
-// docs/cli.md has every command, its JSON and the exit codes.
+// docs/steering.md has every command, its JSON and the exit codes.
 package main
 
 import (

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// document is what a command shows: as JSON, whose fields docs/cli.md has, or as text for people.
+// document is what a command shows: as JSON, whose fields docs/steering.md has, or as text for people.
 type document interface {
 	text(w *page)
 }

@@ -58,7 +58,7 @@ With --tick or --once-per a crontab line on many hosts runs once each time. A ho
 tick taken ends with 0.
 
 The command's exit code is tenure's. The command finds TENURE_FENCING_TOKEN, TENURE_KEY and
-TENURE_DEADLINE_FILE in its environment, and not TENURE_NODES. docs/run.md says more.`,
+TENURE_DEADLINE_FILE in its environment, and not TENURE_NODES. docs/steering.md says more.`,
 		Example: `  tenure run reports/nightly -- ./build-report --full
   tenure run migrate --try -- ./migrate || echo 'another host migrates'
   */5 * * * *  tenure run poll --once-per 5m -- ./poll

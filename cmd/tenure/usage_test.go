@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/scheduler"
@@ -260,7 +261,7 @@ func TestNodesComeFrom(t *testing.T) {
 // Every command has a line, an example and help, and every exit code is on the page.
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/cli.md")
+	page, err := os.ReadFile("../../docs/steering.md")
 	require.NoError(t, err)
 	source, err := os.ReadFile("exit.go")
 	require.NoError(t, err)
@@ -278,7 +279,7 @@ func TestHelp(t *testing.T) {
 			require.NotEmpty(t, sub.Short)
 			require.NotContains(t, sub.Short, ". ")
 			require.NotEmpty(t, sub.Example, sub.Name())
-			require.Contains(t, string(page), "tenure "+sub.Name(), "docs/cli.md")
+			require.Contains(t, string(page), "tenure "+sub.Name(), "docs/steering.md")
 			require.LessOrEqual(t, longest(sub.Long), 100, sub.Name())
 			got := call(t, nil, sub.Name(), "--help")
 			require.Equal(t, exitOK, got.code)
@@ -293,10 +294,43 @@ func TestHelp(t *testing.T) {
 	require.Contains(t, call(t, nil, "version", "-o", "json").out, `"platform"`)
 }
 
-// severities are what docs/cli.md says of each code that doctor finds.
+// Each field of the JSON is on the page, and each flag of the page is one of a command.
+func TestPageHasFieldsAndFlags(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/steering.md")
+	require.NoError(t, err)
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	fields := 0
+	for _, file := range append(files, "internal/doctor/finding.go") {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, tag := range regexp.MustCompile("`json:\"([a-z_]+)").FindAllStringSubmatch(string(source), -1) {
+			fields++
+			require.True(t, strings.Contains(string(page), "`"+tag[1]+"`"), "%s: %s is not on the page", file, tag[1])
+		}
+	}
+	require.Greater(t, fields, 100)
+	flags := make(map[string]bool)
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		c.InheritedFlags() // which adds those of all commands
+		c.Flags().VisitAll(func(f *pflag.Flag) { flags["--"+f.Name] = true })
+		for _, sub := range c.Commands() {
+			sub.InitDefaultHelpFlag()
+			walk(sub)
+		}
+	}
+	walk(newRoot(&program{}))
+	for _, named := range regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(string(page), -1) {
+		require.True(t, flags[named], named)
+	}
+}
+
+// severities are what docs/steering.md says of each code that doctor finds.
 func severities(t *testing.T) map[string][]string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/cli.md")
+	page, err := os.ReadFile("../../docs/steering.md")
 	require.NoError(t, err)
 	_, table, found := strings.Cut(string(page), "| code | severity | found | do |\n| --- | --- | --- | --- |\n")
 	require.True(t, found)

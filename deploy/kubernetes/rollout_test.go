@@ -86,10 +86,19 @@ func environment(c core.Container) map[string]string {
 	return env
 }
 
-// Settings that docs/kubernetes.md names are those of the manifests, its commands name files that
+// section is the part of docs/operations.md about Kubernetes.
+func section(t *testing.T) string {
+	t.Helper()
+	_, text, found := strings.Cut(read(t, "../../docs/operations.md"), "\n## Kubernetes\n")
+	require.True(t, found)
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text
+}
+
+// Settings that docs/operations.md names are those of the manifests, its commands name files that
 // are there, and its code is the example's.
 func TestPageSaysWhatTheManifestsSay(t *testing.T) {
-	page := read(t, "../../docs/kubernetes.md")
+	page := section(t)
 	var manifests, program string
 	for _, file := range files(t) {
 		manifests += read(t, file)
@@ -116,7 +125,7 @@ func TestPageSaysWhatTheManifestsSay(t *testing.T) {
 // The page builds the image that the Deployment names, and applies the filled-in copy of each
 // template after the manifest that makes its namespace.
 func TestPageAppliesAllInOrder(t *testing.T) {
-	page := read(t, "../../docs/kubernetes.md")
+	page := section(t)
 	image := object[apps.Deployment](t, "replicas.yaml", "billing").Spec.Template.Spec.Containers[0].Image
 	build := "docker build -f examples/kubernetes/Dockerfile -t " + image + " ."
 	require.Contains(t, page, "\n"+build+"\ndocker push "+image+"\n")

@@ -9,7 +9,7 @@ import (
 	"github.com/tenure-dev/tenure/e2e/browser"
 )
 
-// incidents walks through the six of docs/demo.md, in its order.
+// incidents walks through the six of docs/start.md, in its order.
 func (s *stage) incidents() {
 	s.t.Helper()
 	s.died()

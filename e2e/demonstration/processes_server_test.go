@@ -17,7 +17,7 @@ import (
 const slack = 10 * time.Second
 
 // Every button of the panel does what it says, with real processes, and the six incidents are as
-// docs/demo.md tells them: nothing runs twice and nothing overlaps. Each of the two safeguards is
+// docs/start.md tells them: nothing runs twice and nothing overlaps. Each of the two safeguards is
 // missed when it is switched off.
 func TestProcesses(t *testing.T) {
 	t.Parallel()

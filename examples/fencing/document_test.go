@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const document = "../../docs/fencing.md"
+const document = "../../docs/leases.md"
 
 var (
 	codeBlock = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
@@ -47,24 +47,6 @@ func TestDocumentedStatements(t *testing.T) {
 		statements = append(statements, strings.TrimPrefix(statement, "\n")+"\n")
 	}
 	require.ElementsMatch(t, statements, documented(t, "sql"))
-}
-
-// The document's Go is quoted, character by character, from a file beside this one.
-func TestDocumentedCode(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	require.NoError(t, err)
-	var sources []string
-	for _, file := range files {
-		if !strings.HasSuffix(file, "_test.go") {
-			source, err := os.ReadFile(file)
-			require.NoError(t, err)
-			sources = append(sources, string(source))
-		}
-	}
-	all := strings.Join(sources, "\n")
-	for _, block := range documented(t, "go") {
-		require.Contains(t, all, block)
-	}
 }
 
 // No block of the document escapes the tests here, and the files that it names exist.

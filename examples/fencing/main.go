@@ -9,7 +9,7 @@
 //
 // Files to take from: account.go is a table that checks tokens, transfer.go checks several rows in
 // one transaction; header.go and handler.go are an HTTP server that does, remote.go is its client.
-// docs/fencing.md explains them. The rest is the story: story.go tells it, of the processes in
+// docs/leases.md explains them. The rest is the story: story.go tells it, of the processes in
 // holder.go and the resources in stage.go; unguarded.go is what not to do.
 package main
 

@@ -1,7 +1,7 @@
 // Kubernetes is a replica of a service in a cluster: it answers probes, is named for its pod, runs
 // jobs while it leads, sends requests on to the leader, and stops within its grace period.
 //
-// deploy/kubernetes has the manifests, and docs/kubernetes.md explains both. All settings are
+// deploy/kubernetes has the manifests, and docs/operations.md explains both. All settings are
 // environment variables: see config.go.
 package main
 

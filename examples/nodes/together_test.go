@@ -27,11 +27,11 @@ var recommended = []struct {
 }{
 	{"nobody is the default user", "nodes.md", "user default off ~* &* +@all", (*cluster).strangers},
 	{"further users", "nodes.md", "`ACL LOAD` reads the file again.", (*cluster).addReader},
-	{"no command has another name", "nodes.md", "| `rename-command` | None.", (*cluster).commands},
+	{"no command has another name", "nodes.md", "**No `rename-command`.**", (*cluster).commands},
 	{"certificates are renewed", "nodes.md", "`CONFIG SET tls-cert-file ... tls-key-file ...` as the operator", (*cluster).renewAll},
 	{"the append-only file is rewritten", "nodes.md", "appendonly yes\nappendfsync everysec\nno-appendfsync-on-rewrite yes\nsave \"\"\n", (*cluster).rewrite},
 	{"a full node removes nothing, and is started again", "nodes.md", "maxmemory-policy noeviction", (*cluster).fill},
-	{"restarts in order", "operations.md", "**One at a time, a quarantine apart:**", func(c *cluster, t *testing.T) { c.restartEach(t, (*valkeytest.Node).Stop) }},
+	{"restarts in order", "operations.md", "**One at a time, a quarantine and a TTL apart:**", func(c *cluster, t *testing.T) { c.restartEach(t, (*valkeytest.Node).Stop) }},
 	{"timeouts and all other settings", "nodes.md", "timeout 0\ntcp-keepalive 60\nmaxclients 10000\n", (*cluster).allConfigured},
 	{"a user who only reads", "nodes.md", "| reader | `user billing-reader on >READER-PASSWORD ", (*cluster).read},
 }

@@ -34,7 +34,7 @@ var (
 )
 
 // The formats are what other versions and other programs read: a text here changes only as
-// docs/stability.md says. What is made is read back.
+// docs/reference.md says. What is made is read back.
 func TestFormats(t *testing.T) {
 	type made struct {
 		entry Entry

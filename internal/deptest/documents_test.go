@@ -131,12 +131,12 @@ func deadLinks(root string, all map[string]*document) (dead []string) {
 func TestLinksOfDocuments(t *testing.T) {
 	root := filepath.Join("..", "..")
 	all := documents(t, root)
-	require.Greater(t, len(all), 25)
+	require.Greater(t, len(all), 15)
 	links := 0
 	for _, d := range all {
 		links += len(d.links)
 	}
-	require.Greater(t, links, 300)
+	require.Greater(t, links, 150)
 	require.Empty(t, strings.Join(deadLinks(root, all), "\n"))
 }
 
@@ -157,7 +157,7 @@ func TestDocumentsAreLinked(t *testing.T) {
 	}
 	for name := range all {
 		require.True(t, linked[name] || name == "README.md", "no other document has a link to %s", name)
-		require.True(t, ofReadme[name] || !strings.HasPrefix(name, "docs/"), "the table in README.md does not have %s", name)
+		require.True(t, ofReadme[name] || !strings.HasPrefix(name, "docs/"), "README.md does not have %s", name)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The packages that a program may import are in the table of README.md, and docs/stability.md
+// The packages that a program may import are in the table of docs/start.md, and docs/reference.md
 // promises something of each; it names the other modules, too.
 func TestPublicPackagesAreOnTheirPages(t *testing.T) {
 	root := filepath.Join("..", "..")
@@ -29,10 +29,10 @@ func TestPublicPackagesAreOnTheirPages(t *testing.T) {
 		slices.Sort(found)
 		return found
 	}
-	_, api, ok := strings.Cut(read("docs/stability.md"), "The API is the exported identifiers of ")
+	_, api, ok := strings.Cut(read("docs/reference.md"), "The API is the exported identifiers of ")
 	require.True(t, ok)
 	api, _, _ = strings.Cut(api, ", and the behaviour")
-	_, modules, ok := strings.Cut(read("docs/stability.md"), "and the modules ")
+	_, modules, ok := strings.Cut(read("docs/reference.md"), "and the modules ")
 	require.True(t, ok)
 	modules, _, _ = strings.Cut(modules, ";")
 
@@ -54,12 +54,12 @@ func TestPublicPackagesAreOnTheirPages(t *testing.T) {
 		}
 		return err
 	}))
-	for _, match := range regexp.MustCompile("(?m)^\\| \\[`([a-z/]+)`\\]\\(([a-z/]+)\\) \\|").FindAllStringSubmatch(read("README.md"), -1) {
+	for _, match := range regexp.MustCompile("(?m)^\\| \\[`([a-z/]+)`\\]\\(\\.\\./([a-z/]+)\\) \\|").FindAllStringSubmatch(read("docs/start.md"), -1) {
 		require.Equal(t, match[1], match[2])
 		table = append(table, match[1])
 	}
 	slices.Sort(table)
-	require.Equal(t, public, table, "README.md")
-	require.Equal(t, public, listed(api), "docs/stability.md")
-	require.Equal(t, others, listed(modules), "docs/stability.md")
+	require.Equal(t, public, table, "docs/start.md")
+	require.Equal(t, public, listed(api), "docs/reference.md")
+	require.Equal(t, others, listed(modules), "docs/reference.md")
 }

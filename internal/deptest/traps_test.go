@@ -2,7 +2,6 @@ package deptest
 
 import (
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,16 +12,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each TestTrap is in docs/traps.md, and each test that the page names is there.
+// Each trap of docs/guarantees.md has a test by its number, those of gocron in package scheduler,
+// and each TestTrap has a trap.
 func TestTrapsAreOnTheirPage(t *testing.T) {
 	root := filepath.Join("..", "..")
-	page, err := os.ReadFile(filepath.Join(root, "docs", "traps.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "guarantees.md"))
 	require.NoError(t, err)
-	listed, defined := make(map[string]bool), make(map[string]bool)
-	for _, name := range regexp.MustCompile(`\bTestTrap\d\w+`).FindAllString(string(page), -1) {
-		listed[name] = true
+	_, traps, ok := strings.Cut(string(text), "\n## Traps\n")
+	require.True(t, ok)
+	locks, jobs, ok := strings.Cut(traps, "\n### gocron")
+	require.True(t, ok)
+
+	number := regexp.MustCompile(`\d\d`)
+	listed := func(text string) (numbers []string) {
+		for _, item := range regexp.MustCompile(`(?m)^\* \*\*([\d, ]+)\*\* `).FindAllStringSubmatch(text, -1) {
+			numbers = append(numbers, number.FindAllString(item[1], -1)...)
+		}
+		slices.Sort(numbers)
+		return numbers
 	}
-	function := regexp.MustCompile(`(?m)^func (TestTrap\d\w+)\(`)
+	function := regexp.MustCompile(`(?m)^func TestTrap(\d\d(?:And\d\d)*)`)
+	defined := make(map[bool][]string) // by whether they are of package scheduler
 	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -33,11 +43,14 @@ func TestTrapsAreOnTheirPage(t *testing.T) {
 			return nil
 		}
 		text, err := os.ReadFile(path)
+		ofJobs := filepath.Base(filepath.Dir(path)) == "scheduler"
 		for _, match := range function.FindAllSubmatch(text, -1) {
-			defined[string(match[1])] = true
+			defined[ofJobs] = append(defined[ofJobs], number.FindAllString(string(match[1]), -1)...)
 		}
 		return err
 	}))
-	require.NotEmpty(t, defined)
-	require.Equal(t, slices.Sorted(maps.Keys(defined)), slices.Sorted(maps.Keys(listed)))
+	for ofJobs, text := range map[bool]string{false: locks, true: jobs} {
+		slices.Sort(defined[ofJobs])
+		require.Equal(t, slices.Compact(defined[ofJobs]), listed(text))
+	}
 }

@@ -19,6 +19,6 @@
 //
 // Nodes forget: a server that was restarted or emptied does not know a register any more, and has
 // no vote for it until it was restored from the others. A Begin, a Write and a Read restore what
-// they meet; Keep restores what nobody asks for. docs/wire.md has the format and the scripts, and
-// the model of tools/model has every rule, with what happens without it.
+// they meet; Keep restores what nobody asks for. docs/reference.md has the format, and the model of
+// tools/model has every rule, with what happens without it.
 package register

@@ -1,5 +1,5 @@
--- What a node has of a register is '1 RUN_ID PROMISED BALLOT STEP VALUE', see docs/wire.md. Scripts
--- check first and write last: a server that is full refuses a script's first write only.
+-- What a node has of a register is '1 RUN_ID PROMISED BALLOT STEP VALUE', see docs/reference.md.
+-- Scripts check first and write last: a server that is full refuses a script's first write only.
 local me = process ~= '' and process or '-'
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]

@@ -6,7 +6,7 @@
 //
 // It prints the seed of the faults, which determines all of them, and a report. It exits with 1 if
 // a promise was broken, with 2 if it could not run, and with 130 if it was interrupted.
-// docs/chaos.md tells what it does and how to read the report.
+// docs/guarantees.md says what it does.
 //
 // Its frame is package harness, which the soak has too. Its own are these packages: client is what
 // a client does, plan decides which faults happen, resource is what the leases protect, record is

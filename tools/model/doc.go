@@ -1,8 +1,8 @@
 // Package model checks the lease protocol of package redlock by visiting every state of a small
 // model of it: two or three attempts to hold one lease on three to five nodes, with messages that
 // are late or lost, nodes that crash and come back empty, and clocks that are off by as much as
-// they may be. It also takes rules away, one at a time, and sees what breaks. docs/model.md prints
-// what a run finds.
+// they may be. It also takes rules away, one at a time, and sees what breaks. testdata/searches.md
+// has what a run finds.
 //
 // # Time
 //

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// page is the documentation that prints what these tests see.
+// page has what these tests see.
 func page(t *testing.T) string {
-	text, err := os.ReadFile("../../docs/model.md")
+	text, err := os.ReadFile("testdata/searches.md")
 	require.NoError(t, err)
 	return string(text)
 }
@@ -21,7 +22,7 @@ func page(t *testing.T) string {
 // states are as many as the page says that a design has.
 func states(t *testing.T, documented, name string) int {
 	_, row, found := strings.Cut(documented, "| "+name+" | ")
-	require.True(t, found, "docs/model.md has no row for %s", name)
+	require.True(t, found, "searches.md has no row for %s", name)
 	cell, _, _ := strings.Cut(row, " |")
 	n, err := strconv.Atoi(cell)
 	require.NoError(t, err)
@@ -51,7 +52,7 @@ func holds[S any](t *testing.T, name string, r result[S], trace, documented stri
 	t.Logf("%s %.1f s, violates: %v", r.row(name), r.elapsed.Seconds(), r.broken)
 	require.Equal(t, none, r.broken, "violated after:\n%s", trace)
 	require.True(t, r.exhausted, "the search ended at its limit of %d states", stateLimit)
-	assert.Contains(t, documented, r.row(name), "docs/model.md prints other numbers")
+	assert.Contains(t, documented, r.row(name), "searches.md has other numbers")
 }
 
 func TestDefectsAreFound(t *testing.T) {
@@ -71,11 +72,11 @@ func violates[S any](t *testing.T, name string, want Property, r result[S], trac
 	require.Equal(t, want, r.broken)
 	require.Equal(t, r.depth, strings.Count(trace, "\n"), "the counterexample is complete")
 	row := fmt.Sprintf("| %s | %v | %d | %d |", name, r.broken, r.depth, r.states)
-	assert.Contains(t, documented, row, "docs/model.md prints other numbers")
+	assert.Contains(t, documented, row, "searches.md has other numbers")
 }
 
-// A rule that the model does not need is named in docs/model.md, so that nobody takes the model for
-// its proof.
+// A rule that the model does not need is named on the page, so that nobody takes the model for its
+// proof.
 func TestRulesThatTheModelDoesNotNeed(t *testing.T) {
 	documented := page(t)
 	for _, c := range Spares() {
@@ -89,10 +90,25 @@ func TestRulesThatTheModelDoesNotNeed(t *testing.T) {
 	}
 }
 
-// The counterexample that docs/model.md explains is the one that is found.
+// The counterexample that the page explains is the one that is found.
 func TestPageHasTheCounterexample(t *testing.T) {
 	c := restarted.with(RefillUnvouched, MutualExclusion)
 	p := newProtocol(c)
 	text := report(p, search[state](p, 1, stateLimit).trace) // with one worker it is always the same
 	assert.Contains(t, page(t), text)
+}
+
+// docs/guarantees.md sums up what is searched, and how many rules are taken away.
+func TestGuaranteesSumUpTheSearches(t *testing.T) {
+	text, err := os.ReadFile("../../docs/guarantees.md")
+	require.NoError(t, err)
+	designs, sum := regexp.MustCompile(`(?m)^\| .+ \| (\d+) \| \d+ \| \d+ \|$`).FindAllStringSubmatch(page(t), -1), 0
+	for _, row := range designs {
+		n, err := strconv.Atoi(row[1])
+		require.NoError(t, err)
+		sum += n
+	}
+	rules := regexp.MustCompile(`(?m)^\| [^:|]+ \| [a-z -]+ \| \d+ \| \d+ \|$`).FindAllString(page(t), -1)
+	require.Regexp(t, fmt.Sprintf(`%d\s+million\s+states\s+of\s+%d\s+configurations[^.]+\.\s+It\s+also\s+takes\s+%d\s+rules\s+away`,
+		sum/1_000_000, len(designs), len(rules)), string(text))
 }

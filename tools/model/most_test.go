@@ -2,6 +2,6 @@
 
 package model
 
-// mostStates is how many states a design may have, as docs/model.md tells, to be searched: make
+// mostStates is how many states a design may have, as testdata/searches.md says, to be searched: make
 // model searches all.
 const mostStates = 300_000

@@ -9,6 +9,7 @@ type rosterState struct {
 	nodes    [maxNodes]rosterNode
 	procs    [rosterProcs]rosterProc
 	restarts uint8
+	starts   uint8
 	excused  uint8 // ticks in which something may be left of one that could not take it back
 	stopped  bool  // a process that was admitted has ended for what it has read
 }
@@ -181,6 +182,9 @@ func (p roster) procSteps(s *rosterState, i int, out func(eventKind, int, int, *
 	}
 	switch pr.phase {
 	case idle:
+		if int(s.starts) >= p.Starts {
+			break
+		}
 		var cuts nodeSet
 		if i < len(p.Cuts) {
 			cuts = p.Cuts[i]
@@ -211,6 +215,7 @@ func (p roster) procSteps(s *rosterState, i int, out func(eventKind, int, int, *
 // start begins a process that does not reach some nodes, with a look at all others.
 func (p roster) start(s *rosterState, i int, away nodeSet, out func(eventKind, int, int, *rosterState)) {
 	t := *s
+	t.starts++
 	pr := &t.procs[i]
 	for n := range p.nodeCount() {
 		t.nodes[n].links[i].cut = away.has(n)
@@ -520,7 +525,7 @@ func (p roster) canonical(*rosterState) {}
 
 func (p roster) identity(s *rosterState) fingerprint {
 	var w [2*maxNodes + rosterProcs + 1]uint64
-	w[0] = uint64(s.restarts) | uint64(s.excused)<<8 | flags(s.stopped)<<16
+	w[0] = uint64(s.restarts) | uint64(s.excused)<<8 | uint64(s.starts)<<24 | flags(s.stopped)<<16
 	for n := range s.nodes {
 		nd := &s.nodes[n]
 		a, b := uint64(nd.age), uint64(0)

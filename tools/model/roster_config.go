@@ -12,18 +12,20 @@ import (
 // server processes found under a name. A process starts with a look at all nodes of its list that
 // it reaches, and goes on if none of them has another list. Then it writes its list, and the
 // servers that no other process knows as others, to each of them, which answers what was there
-// before. If that is another list, it puts back what was there. If it is none, and a quorum took it, it is admitted and counts these servers. With every tick an admitted process writes the
-// same again to the nodes that it reaches, whatever is there. A server that it has not reached for
-// more than Silence ticks it counts no more, until it has asked a quorum whether others know another
-// one; and if it has not reached a quorum for that long it must start anew.
+// before. If that is another list, it puts back what was there. If it is none, and a quorum took it, it
+// is admitted and counts these servers. With every tick an admitted process writes the same again to
+// the nodes that it reaches, whatever is there. A server that it has not reached for more than
+// Silence ticks it counts no more, until it has asked whether others know another one; and if it has
+// not reached a quorum for that long it must start anew.
 //
 // Keys are left out. A vote that a process may have had of a node is relied on for TTL ticks, and
 // two processes could have a lease each if votes for both are a quorum each and on no common node.
 type RosterConfig struct {
 	Name     string
-	Lists    []nodeSet // of the processes; each comes again after its end, any number of times
+	Lists    []nodeSet // of the processes; each may come again after its end
 	Cuts     []nodeSet // for each process, the nodes that it may be cut off from, at any moment
 	Twins    bool      // the servers c and d have one name
+	Starts   int       // of processes, in all
 	Restarts int       // in all
 	Restart  nodeSet   // the nodes that are restarted
 
@@ -106,8 +108,8 @@ func (d RosterDefect) String() string { return rosterDefectNames[d] }
 
 // rosterDesign has two lists that meet on two nodes; what they do not share may be out of reach.
 var rosterDesign = RosterConfig{
-	Lists: letterSets("abc", "abd"),
-	TTL:   1, Silence: 1, Lifetime: 3, Known: 3, Gate: 2,
+	Lists: letterSets("abc", "abd"), Starts: 2,
+	TTL: 1, Silence: 1, Lifetime: 3, Known: 3, Gate: 2,
 }
 
 func (c RosterConfig) but(name string, change func(*RosterConfig)) RosterConfig {
@@ -121,6 +123,9 @@ func RosterDesigns() []RosterConfig {
 	d := rosterDesign
 	return []RosterConfig{
 		d.but("roster", func(*RosterConfig) {}),
+		d.but("roster, one begins again", func(c *RosterConfig) { c.Starts = 3 }),
+		d.but("roster, one begins again, a node of each out of reach", func(c *RosterConfig) { c.Starts, c.Cuts = 3, letterSets("c", "d") }),
+		d.but("roster, one begins again, a restart", func(c *RosterConfig) { c.Starts, c.Restarts, c.Restart = 3, 1, letterSet("ac") }),
 		d.but("roster, a node out of reach", func(c *RosterConfig) { c.Cuts = letterSets("c", "") }),
 		d.but("roster, a node of each out of reach", func(c *RosterConfig) { c.Cuts = letterSets("c", "d") }),
 		d.but("roster, a common node out of reach", func(c *RosterConfig) { c.Cuts = letterSets("a", "") }),
@@ -141,19 +146,16 @@ func RosterDesigns() []RosterConfig {
 		}),
 		d.but("roster, three processes", func(c *RosterConfig) { c.threeProcesses() }),
 		d.but("roster, one node and three", func(c *RosterConfig) {
-			c.Lists, c.Cuts = letterSets("a", "abc"), letterSets("", "bc")
+			c.Lists, c.Starts, c.Cuts = letterSets("a", "abc"), 3, letterSets("", "bc")
 		}),
 		d.but("roster, two servers with one name", func(c *RosterConfig) { c.Twins, c.Cuts = true, letterSets("c", "") }),
-		d.but("roster, two servers with one name, one cut off", func(c *RosterConfig) {
-			c.Twins, c.Cuts, c.Only = true, letterSets("ac", ""), OneLock
-		}),
 	}
 }
 
-func (c *RosterConfig) meetOnOne() { c.Lists = letterSets("abc", "ade") }
+func (c *RosterConfig) meetOnOne() { c.Lists, c.Starts = letterSets("abc", "ade"), 3 }
 
 func (c *RosterConfig) threeProcesses() {
-	c.Lists, c.Only = letterSets("abc", "a", "a"), OneLock
+	c.Lists, c.Starts, c.Only = letterSets("abc", "a", "a"), 3, OneLock
 }
 
 // RosterMistake is a configuration in which a property must be seen to be violated.

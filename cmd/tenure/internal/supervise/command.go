@@ -41,7 +41,7 @@ type Command struct {
 	// Grace is how long the command has between SIGTERM and SIGKILL. It gets SIGTERM when no more
 	// than that is left of the lease, so it is below half of the TTL.
 	Grace time.Duration
-	// DeadlineFile is kept up to date with the deadline, see docs/run.md. Run removes its directory
+	// DeadlineFile is kept up to date with the deadline, see docs/steering.md. Run removes its directory
 	// in the end. Empty for none.
 	DeadlineFile string
 	// Cgroup is a directory below which the command gets a cgroup of its own; empty for none.

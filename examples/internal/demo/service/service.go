@@ -4,7 +4,7 @@
 //
 // Each run writes to a store that keeps the largest fencing token it has seen. It writes without a
 // last look at its context. Careful code looks, and is paused after the look: then its write comes
-// late all the same, and only the store can refuse it (docs/fencing.md).
+// late all the same, and only the store can refuse it (docs/leases.md).
 package service
 
 import (
