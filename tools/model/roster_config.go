@@ -129,9 +129,6 @@ func RosterDesigns() []RosterConfig {
 		d.but("roster, a node out of reach", func(c *RosterConfig) { c.Cuts = letterSets("c", "") }),
 		d.but("roster, a node of each out of reach", func(c *RosterConfig) { c.Cuts = letterSets("c", "d") }),
 		d.but("roster, a common node out of reach", func(c *RosterConfig) { c.Cuts = letterSets("a", "") }),
-		d.but("roster, both common nodes out of reach of one", func(c *RosterConfig) {
-			c.Cuts, c.Only = letterSets("ab", ""), OneLock
-		}),
 		d.but("roster, a restart", func(c *RosterConfig) { c.Restarts, c.Restart = 1, letterSet("ac") }),
 		d.but("roster, one out of reach, a restart", func(c *RosterConfig) {
 			c.Cuts, c.Restarts, c.Restart, c.Only = letterSets("c", ""), 1, letterSet("a"), OneLock
