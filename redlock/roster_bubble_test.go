@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -17,14 +18,35 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
 const (
-	membersKey   = "tenure:members"
-	lifetime     = quarantine - time.Second // of what a process says
-	lifetimeMore = 40 * time.Second         // for who may be cut off
+	rosterKey    = "tenure:roster"
+	lifetime     = quarantine - time.Second // of what a process says of a server
+	lifetimeMore = 30 * time.Second         // of a list of nodes
 )
+
+// write has a node keep an entry of its roster.
+func write(t *testing.T, n *redlocktest.Node, e wire.Entry) {
+	t.Helper()
+	written := e.Written(time.Duration(time.Now().UnixNano()))
+	command(t, n, "HSET", rosterKey, written[0], written[1])
+}
+
+// listBy is the entry of a list of nodes.
+func listBy(who string, maxTTL time.Duration, names ...string) wire.Entry {
+	return wire.Entry{Field: append([]string{wire.RosterList, "true", maxTTL.String(), "2s"}, names...), Says: []string{who}, Life: lifetime}
+}
+
+// keeps reports whether a node has an entry that begins so.
+func keeps(t *testing.T, n *redlocktest.Node, begins string) bool {
+	t.Helper()
+	fields, err := askNode(t, n, "HKEYS", rosterKey).AsStrSlice()
+	require.NoError(t, err)
+	return slices.ContainsFunc(fields, func(field string) bool { return strings.HasPrefix(field, begins) })
+}
 
 // openOn makes a Quorum of some of the fleet's nodes.
 func openOn(t *testing.T, fleet *redlocktest.Fleet, nodes []int, opts ...redlock.Option) *redlock.Quorum {
@@ -66,36 +88,53 @@ func requireNoMember(t *testing.T, q *redlock.Quorum, want redlock.Condition) (s
 	return said
 }
 
-// Who only looks takes no part: with a wrong list it keeps nobody out, and is told so itself.
+// Who acquires nothing enters nothing: with a wrong list it keeps nobody out, and is told so itself.
 func TestWhoOnlyLooksKeepsNobodyOut(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		wrong := openOn(t, fleet, []int{0, 3, 4}, redlock.WithoutLeases(), redlock.WithIdentity("looks"))
+		wrong := openOn(t, fleet, []int{0, 3, 4}, redlock.WithIdentity("looks"))
 		time.Sleep(lifetime)
 		require.NoError(t, wrong.Healthy(), "nobody is there who disagrees")
 		q := openOn(t, fleet, []int{0, 1, 2})
 		l, err := q.TryAcquire(t.Context(), "key")
 		require.NoError(t, err)
-		var invalid *redlock.OptionError
-		_, err = wrong.TryAcquire(t.Context(), "key")
-		require.ErrorAs(t, err, &invalid)
-		require.Equal(t, "WithoutLeases", invalid.Option)
-		require.ErrorContains(t, wrong.Validate("key"), "WithoutLeases")
 
-		late := openOn(t, fleet, []int{0, 3, 4}, redlock.WithoutLeases())
+		late := openOn(t, fleet, []int{0, 3, 4}, redlock.WithIdentity("looks"))
 		require.ErrorIs(t, late.Healthy(), redlock.ErrNoQuorum)
 		n := late.Nodes(t.Context())[0]
 		requireCondition(t, n.Err, n.Node, redlock.ConditionAnotherList)
-		right := openOn(t, fleet, []int{0, 1, 2}, redlock.WithoutLeases(), redlock.WithIdentity("looks"))
+		right := openOn(t, fleet, []int{0, 1, 2}, redlock.WithIdentity("looks"))
 		h, err := right.Holder(t.Context(), "key")
 		require.NoError(t, err)
 		require.Equal(t, l.FencingToken(), h.FencingToken)
 		time.Sleep(2 * lifetime)
 		require.NoError(t, q.Healthy())
-		for _, n := range fleet.Nodes() {
-			said, _ := n.Get(membersKey)
-			require.NotContains(t, said, "looks")
+		for i, n := range fleet.Nodes() {
+			require.Equal(t, i < 3, keeps(t, n, "list "))
+			require.False(t, keeps(t, n, "refused looks"))
 		}
+		_, err = wrong.TryAcquire(t.Context(), "key")
+		requireRefusedFor(t, err, redlock.ConditionAnotherList)
+		require.False(t, keeps(t, fleet.Node(3), "list "), "it is refused before it writes which nodes it uses")
 	})
+}
+
+// acquireAnother acquires another key than acquire.
+func acquireAnother(t *testing.T, q *redlock.Quorum) *redlock.Lease {
+	t.Helper()
+	l, err := q.TryAcquire(t.Context(), "another key")
+	require.NoError(t, err)
+	return l
+}
+
+// requireRefusedFor demands that an acquisition failed for that on every node.
+func requireRefusedFor(t *testing.T, err error, want redlock.Condition) {
+	t.Helper()
+	var e *redlock.QuorumError
+	require.ErrorAs(t, err, &e)
+	require.NotEmpty(t, e.Errs)
+	for _, err := range e.Errs {
+		require.Equal(t, string(want), redlock.ErrorType(err))
+	}
 }
 
 // A quorum of nodes that answers is not enough: the one that is slow may be the one that disagrees.
@@ -121,7 +160,7 @@ func TestEntryDoesNotWaitForAFrozenNode(t *testing.T) {
 	})
 }
 
-// Processes with the restart gate and without it know servers by different ids, and are told so.
+// Processes with the restart gate and without it are told of each other.
 func TestMixedGatesAreRefused(t *testing.T) {
 	for _, gate := range []bool{true, false} {
 		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -141,8 +180,8 @@ func TestMixedGatesAreRefused(t *testing.T) {
 	}
 }
 
-// Two lists that meet in a node which one of them does not reach are not seen, until it does: then
-// that one does not count the node, says why, and goes on.
+// Two lists that meet in a node which one of them does not reach are not seen until it does: then
+// both go on, and say so.
 func TestListsThatMeetOutOfReach(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := openOn(t, fleet, []int{0, 1, 2})
@@ -164,15 +203,14 @@ func TestListsThatMeetOutOfReach(t *testing.T) {
 		second := acquire(t, other)
 		require.NoError(t, held.Err(), "this is what is not seen")
 		healed.Store(true)
-		time.Sleep(ttl)
+		time.Sleep(3 * ttl)
 		require.NoError(t, held.Err())
 		require.NoError(t, second.Err())
-		n := other.Nodes(t.Context())[0]
-		requireCondition(t, n.Err, n.Node, redlock.ConditionAnotherList)
-		require.Contains(t, log.String(), "another_list")
-		requireCondition(t, other.Healthy(), n.Node, redlock.ConditionAnotherList)
-		require.NoError(t, q.Healthy())
-		require.True(t, q.Nodes(t.Context())[0].Votes)
+		for _, q := range []*redlock.Quorum{q, other} {
+			requireCondition(t, q.Healthy(), nodeAddr(fleet.Node(0)), redlock.ConditionAnotherList)
+			require.True(t, q.Nodes(t.Context())[0].Votes)
+		}
+		require.Regexp(t, "level=ERROR.*another_list", log.String())
 	})
 }
 
@@ -186,8 +224,7 @@ func TestAnotherListInFlightIsReported(t *testing.T) {
 		l := acquire(t, q)
 		addr := fleet.Node(1).URL()[len("valkey://"):]
 		v.take(addr)
-		now := time.Now().UnixMilli()
-		set(t, fleet.Node(1), membersKey, fmt.Sprintf("1 3 4000 %d 2000 %d 6000 %d - -\n%040d %d far%%3A1 somebody here", now, now, now, 7, now+ttl.Milliseconds()))
+		write(t, fleet.Node(1), listBy("somebody", ttl, "far:1", addr))
 		time.Sleep(ttl + time.Second)
 		require.NoError(t, l.Err())
 		var ne *redlock.NodeError
@@ -204,6 +241,7 @@ func TestAnotherListInFlightIsReported(t *testing.T) {
 		require.NotEmpty(t, told)
 		require.True(t, told[len(told)-1].Votes)
 		require.Equal(t, string(redlock.ConditionAnotherList), redlock.ErrorType(told[len(told)-1].Warning))
+		finish(t, acquireAnother(t, q).Release)
 		time.Sleep(lifetime + 2*ttl)
 		require.NoError(t, q.Healthy())
 		require.Contains(t, log.String(), "agree on their nodes again")
@@ -211,51 +249,70 @@ func TestAnotherListInFlightIsReported(t *testing.T) {
 	})
 }
 
-// The first line of one node's list, damaged in whatever way, keeps a new process out until the
-// next look of one that goes on, which names the node and the key.
-func TestDamagedMembersOfOneNode(t *testing.T) {
-	t.Parallel()
-	for name, damage := range map[string]func(string) string{
-		"a digit":          func(head string) string { return "1 4" + head[3:] },
-		"another notation": func(head string) string { return strings.Replace(head, " ", " 1e4 ", 2) },
-		"cut":              func(head string) string { return head[:8] },
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-				var log lockedBuffer
-				q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-				l := acquire(t, q)
-				time.Sleep(ttl + 100*time.Millisecond)
-				text, _ := fleet.Node(0).Get(membersKey)
-				head, lines, _ := strings.Cut(text, "\n")
-				set(t, fleet.Node(0), membersKey, damage(head)+"\n"+lines)
-				fresh := openOn(t, fleet, []int{0, 1, 2})
-				said := requireNoMember(t, fresh, redlock.ConditionAnotherList)
-				require.Contains(t, said[0], membersKey)
-				time.Sleep(2 * ttl)
-				require.NoError(t, fresh.Healthy())
-				require.NoError(t, q.Healthy())
-				require.NoError(t, l.Err())
-				require.Regexp(t, "level=ERROR.*node=node-1.pipe:6379.*"+membersKey, log.String())
-				require.Equal(t, 1, strings.Count(log.String(), "processes agree on their nodes again"), "%s", &log)
-			})
-		})
-	}
+// A process that was refused shows at the others for as long as it tries, and a minute: it is in
+// nobody's way.
+func TestRefusedProcessIsShown(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var log lockedBuffer
+		q := openOn(t, fleet, []int{0, 1, 2}, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		acquire(t, q)
+		other := openOn(t, fleet, []int{0, 3, 4}, redlock.WithIdentity("stale, 1"))
+		_, err := other.TryAcquire(t.Context(), "key")
+		requireRefusedFor(t, err, redlock.ConditionAnotherList)
+		time.Sleep(2 * ttl)
+		n := q.Nodes(t.Context())[0]
+		require.True(t, n.Votes)
+		require.Len(t, n.Warnings, 1)
+		require.ErrorContains(t, n.Warnings[0], "stale, 1")
+		require.ErrorContains(t, n.Warnings[0], nodeAddr(fleet.Node(3)))
+		require.Empty(t, q.Nodes(t.Context())[1].Warnings)
+		require.NoError(t, q.Healthy(), "it keeps nobody from working")
+		require.Equal(t, 1, strings.Count(log.String(), "a process was refused that has other nodes"), "%s", &log)
+		require.NoError(t, other.Close())
+		time.Sleep(time.Minute + 2*ttl)
+		require.Empty(t, q.Nodes(t.Context())[0].Warnings)
+	})
+}
+
+// What was damaged on one node is removed there, keeps nobody out, and is written again.
+func TestDamagedRosterOfOneNode(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		l := acquire(t, q)
+		n := fleet.Node(0)
+		fields, err := askNode(t, n, "HKEYS", rosterKey).AsStrSlice()
+		require.NoError(t, err)
+		for i, field := range fields {
+			command(t, n, "HSET", rosterKey, field, []string{"", "x", "9 9", strings.Repeat("9", 300) + " 1 x"}[i%4])
+		}
+		command(t, n, "HSET", rosterKey, "list of something", "1 2 3")
+		acquireAnother(t, openOn(t, fleet, []int{0, 1, 2}))
+		time.Sleep(2 * ttl)
+		require.NoError(t, q.Healthy())
+		require.NoError(t, l.Err())
+		require.False(t, keeps(t, n, "list of something"))
+		require.True(t, keeps(t, n, "list "))
+		requireNoMember(t, openOn(t, fleet, []int{0, 1}), redlock.ConditionAnotherList)
+	})
 }
 
 // A TTL that something else has written to one node counts as if a process had it: servers that
 // were restarted have no vote, and say which key on which node that is by. Once it is deleted, or
-// as old as its lifetime, they vote.
+// as old as it may be, they vote.
 func TestTTLThatNobodyHas(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		lifetime time.Duration
-		deleted  bool
-	}{"is deleted": {48 * time.Hour, true}, "grows old": {10 * time.Second, false}} {
+		life    time.Duration
+		deleted bool
+	}{"is deleted": {48 * time.Hour, true}, "grows old": {2*quarantine + 10*time.Second, false}} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-				now := time.Now().UnixMilli()
-				set(t, fleet.Node(0), membersKey, fmt.Sprintf("1 3 86400000 %[2]d 2000 %[2]d %[1]d %[2]d - -", test.lifetime.Milliseconds(), now))
+				said := listBy("somebody", 24*time.Hour)
+				for _, n := range fleet.Nodes() {
+					said.Field = append(said.Field, nodeAddr(n))
+				}
+				said.Life = test.life
+				write(t, fleet.Node(0), said)
 				restart(t, fleet, 1)
 				restart(t, fleet, 2)
 				q := openOn(t, fleet, []int{0, 1, 2})
@@ -263,15 +320,15 @@ func TestTTLThatNobodyHas(t *testing.T) {
 				require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
 				n := q.Nodes(t.Context())[1]
 				requireCondition(t, n.Err, n.Node, redlock.ConditionQuarantined)
-				require.ErrorContains(t, n.Err, "a TTL of 24h0m0s by "+membersKey+" on "+nodeAddr(fleet.Node(0)))
+				require.ErrorContains(t, n.Err, "a TTL of 24h0m0s, a skew of 2s, by "+rosterKey+" on "+nodeAddr(fleet.Node(0)))
 				require.ErrorContains(t, n.Err, "delete the key")
 				if test.deleted {
 					time.Sleep(2 * time.Minute)
 					require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
-					command(t, fleet.Node(0), "DEL", membersKey)
+					command(t, fleet.Node(0), "DEL", rosterKey)
 					time.Sleep(5 * ttl) // two looks, and a moment
 				} else {
-					time.Sleep(10*time.Second + lifetimeMore)
+					time.Sleep(10*time.Second + 5*ttl)
 				}
 				require.NoError(t, q.Healthy())
 			})
@@ -298,14 +355,16 @@ func TestLongestTTLIsKnownFromTheBeginning(t *testing.T) {
 func TestSuccessorIsTold(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := openOn(t, fleet, []int{0, 1, 2})
+		finish(t, acquire(t, q).Release)
 		restart(t, fleet, 0)
 		finish(t, acquire(t, q).Release)
 		for q.Nodes(t.Context())[0].QuarantinedUntil.IsZero() {
 			time.Sleep(10 * time.Millisecond)
 		}
 		synctest.Wait()
-		told, _ := fleet.Node(0).Get(membersKey)
-		require.Equal(t, 2, strings.Count(told, "\n"), "the other two: %s", told)
+		require.True(t, keeps(t, fleet.Node(0), "list "))
+		require.True(t, keeps(t, fleet.Node(0), "at node-2"), "the other two")
+		require.False(t, keeps(t, fleet.Node(0), "at node-1"), "it has no vote yet")
 		other := openOn(t, fleet, []int{0, 3, 4})
 		require.ErrorIs(t, other.Healthy(), redlock.ErrNoQuorum)
 		n := other.Nodes(t.Context())[1]
@@ -315,63 +374,86 @@ func TestSuccessorIsTold(t *testing.T) {
 	})
 }
 
-// Processes that have other addresses for the servers need not wait longer than a lifetime for one
-// that was restarted, if somebody has seen that.
-func TestServersWithOtherAddresses(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		restart(t, fleet, 0)
-		for q.Nodes(t.Context())[0].QuarantinedUntil.IsZero() {
-			time.Sleep(10 * time.Millisecond)
-		}
-		synctest.Wait()
-		require.NoError(t, q.Close())
-		time.Sleep(quarantine)
-		var urls []string
-		for i := range 3 {
-			urls = append(urls, fmt.Sprintf("valkey://proxy-%d:1", i))
-		}
-		other, err := redlock.Open(urls, redlock.WithTTL(ttl), redlock.WithLogger(slog.New(slog.DiscardHandler)),
-			redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
-				n := fleet.Node(slices.Index(urls, url))
-				fleet.ClientOption(n.URL(), o)
-			}))
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, other.Close()) })
-		acquire(t, other)
-		for _, n := range other.Nodes(t.Context()) {
-			require.True(t, n.Votes, "%+v", n)
-		}
+// named opens a Quorum whose URLs have names, and lead to those nodes.
+func named(t *testing.T, fleet *redlocktest.Fleet, to map[string]int, opts ...redlock.Option) *redlock.Quorum {
+	t.Helper()
+	var urls []string
+	for _, name := range slices.Sorted(maps.Keys(to)) {
+		urls = append(urls, fleet.Node(to[name]).URL()+"?name="+name)
+	}
+	q, err := redlock.Open(urls, append([]redlock.Option{redlock.WithTTL(ttl), redlock.WithLogger(slog.New(slog.DiscardHandler)),
+		redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+			url, _, _ = strings.Cut(url, "?")
+			fleet.ClientOption(url, o)
+		})}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	q.Nodes(t.Context())
+	return q
+}
+
+// Nodes are the same by their names, whatever their addresses are. A server that is stopped for good
+// is replaced by another one under its name, once the first was not seen for a lifetime.
+func TestNodesAreKnownByTheirNames(t *testing.T) {
+	bubble(t, 4, func(t *testing.T, fleet *redlocktest.Fleet) {
+		old := named(t, fleet, map[string]int{"a": 0, "b": 1, "c": 2}, redlock.WithIdentity("old"))
+		held := acquire(t, old)
+		requireNoMember(t, openOn(t, fleet, []int{0, 1, 2}), redlock.ConditionAnotherList)
+		moved := named(t, fleet, map[string]int{"a": 0, "b": 1, "c": 3})
+		n := moved.Nodes(t.Context())[2]
+		requireCondition(t, n.Err, n.Node, redlock.ConditionSeveralServers)
+		require.ErrorContains(t, n.Err, "old")
+		finish(t, acquireAnother(t, moved).Release)
+		require.NoError(t, moved.Healthy(), "the other two are a quorum")
+		require.NoError(t, old.Healthy())
+
+		require.NoError(t, fleet.Node(2).Kill())
+		time.Sleep(lifetime + lifetimeMore + 2*ttl)
+		require.True(t, moved.Nodes(t.Context())[2].Votes)
+		_, err := moved.TryAcquire(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrHeld)
+		require.NoError(t, held.Err())
+		require.NoError(t, fleet.Node(2).Restart(true))
+		time.Sleep(2 * quarantine)
+		n = old.Nodes(t.Context())[2]
+		requireCondition(t, n.Err, n.Node, redlock.ConditionSeveralServers)
+		require.True(t, moved.Nodes(t.Context())[2].Votes)
 	})
 }
 
-// A server that comes when the others do not answer may be one that these have replaced: it does
-// not count before they answer, or have been silent for so long that the process begins again.
-func TestNothingIsAddedWithoutTheOthers(t *testing.T) {
+// A node that comes when others do not answer counts: it has a name, and so no other one.
+func TestNodeThatComesLateCounts(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		freeze(t, fleet, 2)
 		q := openOn(t, fleet, []int{0, 1, 2})
 		finish(t, acquire(t, q).Release)
 		freeze(t, fleet, 0)
 		thaw(t, fleet, 2)
-		for range 15 {
-			time.Sleep(time.Second)
-			require.False(t, q.Nodes(t.Context())[2].Votes)
-		}
-		thaw(t, fleet, 0)
-		time.Sleep(ttl)
-		require.True(t, q.Nodes(t.Context())[2].Votes)
-		freeze(t, fleet, 1)
+		time.Sleep(2 * ttl)
 		finish(t, acquire(t, q).Release)
 	})
-	t.Run("until they have been silent for long", func(t *testing.T) {
-		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-			freeze(t, fleet, 2)
-			q := openOn(t, fleet, []int{0, 1, 2})
-			freeze(t, fleet, 0)
-			thaw(t, fleet, 2)
-			time.Sleep(40 * time.Second)
-			finish(t, acquire(t, q).Release)
-		})
+}
+
+// A process whose nodes were silent for long enters anew, and may be refused.
+func TestProcessThatWasCutOffEntersAnew(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := openOn(t, fleet, []int{0, 1, 2})
+		finish(t, acquire(t, q).Release)
+		for i := range 3 {
+			freeze(t, fleet, i)
+		}
+		time.Sleep(lifetime + lifetimeMore + ttl)
+		thaw(t, fleet, 0)
+		other := openOn(t, fleet, []int{0, 3, 4})
+		acquire(t, other)
+		thaw(t, fleet, 1)
+		thaw(t, fleet, 2)
+		for range 20 {
+			_, err := q.TryAcquire(t.Context(), "key")
+			require.ErrorIs(t, err, redlock.ErrNoQuorum)
+			time.Sleep(ttl / 4)
+		}
+		requireNoMember(t, q, redlock.ConditionAnotherList)
+		require.NoError(t, other.Healthy())
 	})
 }
