@@ -457,3 +457,41 @@ func TestProcessThatWasCutOffEntersAnew(t *testing.T) {
 		require.NoError(t, other.Healthy())
 	})
 }
+
+// Who empties the nodes lets nobody in for longer than a look, and a name that is kept for a change
+// of nodes has who begins refused.
+func TestRosterIsWrittenAgain(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := openOn(t, fleet, []int{0, 1, 2})
+		l := acquire(t, q)
+		for i := range 3 {
+			command(t, fleet.Node(i), "DEL", rosterKey)
+		}
+		time.Sleep(ttl)
+		requireNoMember(t, openOn(t, fleet, []int{0, 3, 4}), redlock.ConditionAnotherList)
+		set(t, fleet.Node(1), "tenure:nodes", "what a later version has")
+		requireNoMember(t, openOn(t, fleet, []int{0, 1, 2}), redlock.ConditionOtherVersion)
+		time.Sleep(2 * ttl)
+		require.NoError(t, l.Err())
+		require.True(t, q.Nodes(t.Context())[1].Votes, "what goes on does so")
+		require.Error(t, q.Healthy())
+	})
+}
+
+// The same servers under other names are other nodes, and that is said at level Error, once.
+func TestServersUnderOtherNamesAreRefused(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		acquire(t, openOn(t, fleet, []int{0, 1, 2}))
+		var log lockedBuffer
+		v := &votes{acquisitions: acquisitions{make(chan redlock.TraceAcquireEndData, 50)}, told: make(map[string][]redlock.TraceVoteData)}
+		q := named(t, fleet, map[string]int{"a": 0, "b": 1, "c": 2}, redlock.WithTracer(v), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		for range 5 {
+			requireNoMember(t, q, redlock.ConditionAnotherList)
+			time.Sleep(ttl / 2)
+		}
+		require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"), "%s", &log)
+		require.Regexp(t, "level=ERROR.*this process is refused.*another_list", log.String())
+		told := v.take(nodeAddr(fleet.Node(0)))
+		require.Equal(t, string(redlock.ConditionAnotherList), redlock.ErrorType(told[len(told)-1].Err), "for a metric")
+	})
+}
