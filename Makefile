@@ -7,9 +7,11 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 TESTFLAGS ?=
 # Of one package. A machine that is busy with other things may be many times slower.
 TIMEOUT ?= 30m
-# How long chaos and each topology of soak run, and flags for them: make chaos FOR=1h FLAGS='-seed 7'
+# What torture attacks, for how long each, and flags for it: make torture WORKLOAD=leases FOR=1h FLAGS='-seed 7'
+WORKLOAD ?= leases jobs
 FOR ?= 5m
 FLAGS ?=
+# Of jobs.
 TOPOLOGY ?= five three far memory
 # Rows of bench, with commas: make bench ROW=contended; FLAGS are for it too.
 ROW ?=
@@ -61,7 +63,7 @@ test-all: test ## all tests of all modules: also simulations of hours, memory, c
 	(cd bench && go test -timeout $(TIMEOUT) $(TESTFLAGS) ./moving) || status=1; \
 	exit $$status
 
-nightly: race model chaos soak fuzz dashboard examples e2e ## what CI does not run: races, faults, other servers, defects, a browser
+nightly: race model torture fuzz dashboard examples e2e ## what CI does not run: races, faults, other servers, defects, a browser
 	@TIMEOUT=$(TIMEOUT) TESTFLAGS='$(TESTFLAGS)' scripts/servers.sh
 	go test -p 1 -tags $(TAGS) -timeout $(TIMEOUT) -run "$$(scripts/long_tests.sh nightly)" $(TESTFLAGS) ./... ./cmd/tenure/...
 	go test -p 1 -tags nightly -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./examples/... ./examples/demo/... ./tools/upstream
@@ -74,11 +76,10 @@ race: servers ## the tests of the library under the race detector
 	scripts/race.sh -p 1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./... | grep -v '/redlock$$')
 	SHARDS=5 scripts/race.sh -timeout $(TIMEOUT) $(TESTFLAGS) ./redlock
 
-chaos: servers ## attack real servers and client processes with faults, and check every lease (FOR=5m)
-	go run ./tools/chaos -duration $(FOR) $(FLAGS)
-
-soak: servers ## run scheduled jobs on replicas under faults, and check every tick (FOR=5m, TOPOLOGY=three)
-	@set -e; for topology in $(TOPOLOGY); do (set -x; go run ./tools/soak -topology $$topology -duration $(FOR) $(FLAGS)); done
+torture: servers ## attack real servers, clients and replicas with faults, check every lease and tick (FOR=5m, WORKLOAD=jobs, TOPOLOGY=three)
+	@set -e; for run in $(WORKLOAD:jobs=$(TOPOLOGY)); do \
+		[ $$run = leases ] && work=leases || work="jobs -topology $$run"; \
+		(set -x; go run ./tools/torture -workload $$work -duration $(FOR) $(FLAGS)); done
 
 model: ## search every state of the protocol's model, and print what is found
 	go test -tags nightly -count=1 -timeout $(TIMEOUT) -v -run 'Holds|Defects' ./tools/model

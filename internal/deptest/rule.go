@@ -84,7 +84,7 @@ func Rules() []Rule {
 		servers     = []string{module + "/internal/valkeytest/..."}
 		child       = []string{module + "/internal/child/..."}
 		processes   = slices.Concat(servers, child)
-		chaos       = []string{module + "/tools/harness/...", module + "/tools/chaos/...", module + "/tools/soak/..."}
+		torture     = []string{module + "/tools/torture/..."}
 
 		gocron    = []string{"github.com/go-co-op/gocron/..."}
 		telemetry = []string{"go.opentelemetry.io/..."}
@@ -195,9 +195,9 @@ func Rules() []Rule {
 		},
 		{
 			Subject:   all,
-			Except:    slices.Concat(redlocktest, examples, chaos),
+			Except:    slices.Concat(redlocktest, examples, torture),
 			Forbidden: testOnly,
-			Why:       "test libraries stay out of users' binaries: only _test files, examples, redlocktest, and the chaos program may use them",
+			Why:       "test libraries stay out of users' binaries: only _test files, examples, redlocktest, and the torture program may use them",
 		},
 		{
 			Subject:   []string{module + "/otel/..."},

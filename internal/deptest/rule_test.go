@@ -63,7 +63,7 @@ func layered() Graph {
 		module + "/otel":                {"go.opentelemetry.io/otel", module + "/scheduler"},
 		module + "/examples/quickstart": {module + "/redlock/redlocktest", module + "/scheduler"},
 		module + "/cmd/tenure":          {module + "/admin", "github.com/spf13/cobra"},
-		module + "/tools/chaos":         {module + "/internal/valkeytest", "github.com/Shopify/toxiproxy/v2"},
+		module + "/tools/torture":       {module + "/internal/valkeytest", "github.com/Shopify/toxiproxy/v2"},
 		module + "/internal/clock":      {"time"},
 		module + "/internal/child":      {"os/exec"},
 		module + "/internal/valkeytest": {module + "/internal/child"},
@@ -112,7 +112,7 @@ func TestRulesCover(t *testing.T) {
 		valkeytest = module + "/internal/valkeytest"
 		child      = module + "/internal/child"
 		quickstart = module + "/examples/quickstart"
-		chaos      = module + "/tools/chaos"
+		torture    = module + "/tools/torture"
 		command    = module + "/cmd/tenure"
 		gocron     = "github.com/go-co-op/gocron/v2"
 		telemetry  = "go.opentelemetry.io/otel/trace"
@@ -146,9 +146,9 @@ func TestRulesCover(t *testing.T) {
 		{module + "/otel", inProcess, true}, // through it, miniredis
 		{quickstart, valkeytest, true},
 		{inProcess, valkeytest, true},
-		{redlock, chaos, true},
+		{redlock, torture, true},
 		{redlock, command, true},
-		{chaos, command, true},
+		{torture, command, true},
 		{command, valkeytest, true},
 		{command, testify, true},
 		{redlock, child, true},
@@ -160,7 +160,7 @@ func TestRulesCover(t *testing.T) {
 		{inProcess, testify, false},
 		{quickstart, testify, false},
 		{quickstart, child, true},
-		{chaos, quickstart, false},
+		{torture, quickstart, false},
 		{command, scheduler, false},
 		{quickstart, telemetry, false},
 		{redlock, "go.opentelemetry.iox/otel", false},

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 		os.Exit(place.RunChild(map[string]place.Role{"echo": echo, "fail": fail}))
 	}
 	goleak.VerifyTestMain(m,
-		// toxiproxy leaves goroutines behind, see package cluster of tools/harness.
+		// toxiproxy leaves goroutines behind, see package torturetest of tools/torture.
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
 	)

@@ -1,0 +1,186 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/tenure-dev/tenure/tools/torture/history"
+)
+
+// lease is a lease that a client was given, or asked for.
+type lease struct {
+	id, life, key string
+	way           string // it was asked for
+	token         uint64
+	ttl           time.Duration
+	asked         history.Instant
+	granted       history.Instant // Acquire had returned
+	end           history.Instant // it was over for its holder: the first of release, deadline, loss and death
+	endedBy       string
+
+	starts []history.Instant // of the rounds that set its keys, as far as is known, ascending; never empty once it was granted
+	cut    history.Instant   // when an excused overlap took it away; zero if none did
+	free   bool              // its token's order is excused
+}
+
+// begun is the start of the round that acquired it.
+func (l *lease) begun() history.Instant { return l.starts[0] }
+
+// renewed is the start of the last round, known to have set its keys, that had begun by then.
+func (l *lease) renewed(by history.Instant) history.Instant {
+	last := l.starts[0]
+	for _, s := range l.starts {
+		if s <= by {
+			last = s
+		}
+	}
+	return last
+}
+
+// ended notes one of the ends of a lease.
+func (l *lease) ended(at history.Instant, by string) {
+	if l.end == 0 || at < l.end {
+		l.end, l.endedBy = at, by
+	}
+}
+
+func (l *lease) String() string {
+	return fmt.Sprintf("%s (token %d, live %s to %s, ended by %s)", l.id, l.token, l.granted, l.end, l.endedBy)
+}
+
+// holds is the leases of a history, in the order of their grants, and the steps of servers' clocks.
+type holds struct {
+	*history.History
+	*Verdict
+	all   []*lease
+	steps []step
+}
+
+// step is one of a server's wall clock.
+type step struct {
+	server   int
+	from, to history.Instant
+	by       time.Duration
+}
+
+// The rows of the report with leases.
+const (
+	acquisitions = "acquisitions"
+	grants       = "grants"
+	releases     = "releases"
+	refused      = "failed acquisitions"
+	losses       = "losses by reason"
+	probes       = "keys acquired after the faults"
+	voting       = "ms until a quorum voted after the faults"
+	operations   = "operations that porcupine ordered"
+)
+
+func (v *Verdict) checkLeases(h *history.History) {
+	v.list(acquisitions, grants, releases, refused, losses, probes, voting, operations)
+	x := &holds{History: h, Verdict: v}
+	for _, s := range h.Strikes {
+		if s.Jump != 0 {
+			x.steps = append(x.steps, step{s.Server, s.From, s.Done, s.Jump}, step{s.Server, s.Heal, s.To, -s.Jump})
+		}
+	}
+	slices.SortStableFunc(x.steps, func(a, b step) int { return cmp.Compare(a.from, b.from) })
+	killed := make(map[string]history.Instant)
+	for _, life := range h.Lives {
+		killed[life.Name] = life.Killed
+	}
+	for _, life := range slices.Sorted(maps.Keys(h.Records)) {
+		x.read(life, h.Records[life], killed[life])
+	}
+	slices.SortFunc(x.all, func(a, b *lease) int { return cmp.Or(cmp.Compare(a.granted, b.granted), cmp.Compare(a.id, b.id)) })
+	x.overlaps()
+	x.disorders()
+	result, n := x.linearize()
+	v.Counts[operations] = n
+	switch result {
+	case porcupine.Illegal:
+		v.add(Unlinear, "porcupine: no order of the %d operations is that of a leased, fenced mutex", n)
+	case porcupine.Unknown:
+		v.add(Undecided, "porcupine did not decide about %d operations within %s", n, h.Undecided)
+	}
+}
+
+// validity is how long after the start of its round a lease of that TTL may be relied on: redlock
+// subtracts an allowance for clocks that run at different rates (WithDrift).
+func (x *holds) validity(ttl time.Duration) time.Duration {
+	return ttl - time.Duration(float64(ttl)*x.History.Drift) - x.History.Floor
+}
+
+// read builds the leases of one journal, and ends what it leaves open.
+func (x *holds) read(life string, records []history.Record, killed history.Instant) {
+	open, granted := make(map[string]*lease), len(x.all)
+	for _, r := range records {
+		l := open[r.Lease]
+		switch {
+		case r.Kind == history.Want:
+			x.Counts[acquisitions]++
+			open[r.Lease] = &lease{id: r.Lease, life: life, key: r.Key, ttl: r.TTL, way: r.Text, asked: r.At}
+		case r.Kind == history.Votes:
+			x.Counts[voting] = max(x.Counts[voting], int(r.At.Sub(x.History.Over).Milliseconds()))
+		case l == nil:
+		case r.Kind == history.Grant:
+			x.Counts[grants]++
+			if l.way == "probe" {
+				x.Counts[probes]++
+			}
+			l.granted, l.token = r.At, r.Token
+			x.extend(l, r.Deadline)
+			x.all = append(x.all, l)
+		case r.Kind == history.Fail:
+			x.tally(refused, r.Text)
+			if l.way == "probe" {
+				x.add(Unavailable, "key %s could not be acquired within %s after the faults: %s", l.key, r.At.Sub(l.asked).Round(time.Millisecond), r.Text)
+			}
+		case r.Kind == history.Valid:
+			x.outlived(l, r)
+			x.extend(l, r.Deadline)
+		case r.Kind == history.Lost:
+			x.tally(losses, r.Text)
+			l.ended(r.At, "loss: "+r.Text)
+		case r.Kind == history.Release:
+			x.Counts[releases]++
+			l.ended(r.At, "release")
+		}
+	}
+	death := killed
+	if death == 0 && len(records) > 0 {
+		death = records[len(records)-1].At
+	}
+	for _, l := range x.all[granted:] {
+		l.ended(l.starts[len(l.starts)-1].Add(x.validity(l.ttl)), "deadline")
+		l.ended(death, "death")
+	}
+}
+
+// extend notes a deadline of the lease.
+func (x *holds) extend(l *lease, deadline history.Instant) {
+	const moved = time.Millisecond // at least, if it comes from another round
+	start := deadline.Add(-x.validity(l.ttl))
+	if n := len(l.starts); n == 0 || start > l.starts[n-1].Add(moved) {
+		l.starts = append(l.starts, start)
+	}
+}
+
+// outlived checks one answer of Err. The lease must not have been valid after its deadline, as it
+// was read after the answer, nor after its loss or release.
+func (x *holds) outlived(l *lease, valid history.Record) {
+	// By how much the library's clock may differ from the journal's: its clock.Tolerance is 1 ms,
+	// and the rest is for reading two clocks one after the other.
+	const tolerance = 2 * time.Millisecond
+	late := valid.At.Sub(valid.Deadline)
+	switch {
+	case l.end != 0 && valid.At > l.end:
+		x.add(Outlived, "key %s: %s was valid again at %s", l.key, l, valid.At)
+	case late > tolerance:
+		x.add(Outlived, "key %s: %s was valid %s after its deadline", l.key, l, late)
+	}
+}

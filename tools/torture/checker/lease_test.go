@@ -1,0 +1,108 @@
+package checker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/tools/torture/checker"
+	"github.com/tenure-dev/tenure/tools/torture/history"
+	"github.com/tenure-dev/tenure/tools/torture/plan"
+)
+
+// clean is a history in which much happens and nothing is wrong.
+func clean(t *testing.T) *script {
+	s := newScript(t)
+	s.grant(0, 10, 1000).valid(1020, 998).release(1100)
+	s.grant(1, 20, 1105).valid(1400, 1360).valid(2300, 1360) // frozen until after its deadline
+	s.grant(0, 30, 2360).valid(2400, 2358)                   // killed
+	s.grant(1, 40, 3350).valid(3400, 3348).lost(3600)        // a quorum forgot it
+	s.grant(2, 50, 3700).valid(3800, 3698).release(3900)
+	s.grant(1, 60, 4100).release(4200)
+	s.kill(0, 2500)
+	s.record(2, history.Record{Kind: history.Want, At: at(4100), Lease: "c2.1/99", Key: "a", TTL: ttl, Text: "try"})
+	s.record(2, history.Record{Kind: history.Fail, At: at(4150), Lease: "c2.1/99", Text: "held"})
+	s.record(1, history.Record{Kind: history.Votes, At: at(91_000)})
+	s.record(1, history.Record{Kind: history.Want, At: at(91_000), Lease: "c1.1/98", Key: "a", TTL: ttl, Text: "probe"})
+	s.record(1, history.Record{Kind: history.Grant, At: at(91_200), Lease: "c1.1/98", Token: 70, Deadline: at(91_100).Add(validity)})
+	s.record(1, history.Record{Kind: history.Release, At: at(91_210), Lease: "c1.1/98"})
+	s.stop(1, 92_000, "")
+	s.stop(2, 92_000, "")
+	s.strike(plan.RestartEmpty, 1200, 0)
+	s.strike(plan.ClockForward, 3000, time.Second)
+	return s
+}
+
+func TestCleanHistoryPasses(t *testing.T) {
+	v := clean(t).check()
+	require.Equal(t, map[string]int{
+		"client processes, restarts included": 3, "of which stopped in order": 2, "acquisitions": 8, "grants": 7, "releases": 4,
+		"keys acquired after the faults": 1, "ms until a quorum voted after the faults": 1000, "operations that porcupine ordered": 14,
+	}, v.Counts)
+	require.Equal(t, map[string]map[string]int{
+		"failed acquisitions": {"held": 1}, "losses by reason": {"refused": 1}, "faults": {"restart-empty": 1, "clock-forward": 1},
+	}, v.Tables)
+	require.Empty(t, v.Excused)
+	require.True(t, v.Pass)
+}
+
+func TestLeftoverKeyIsFound(t *testing.T) {
+	s := clean(t)
+	s.Leftover = []string{"server 2: chaos:{a}"}
+	s.check(checker.Leftover)
+}
+
+func TestLeakedGoroutineIsFound(t *testing.T) {
+	s := clean(t)
+	s.stop(3, 92_000, "found unexpected goroutines")
+	s.check(checker.Leaked)
+}
+
+func TestClientThatEndsByItselfIsFound(t *testing.T) {
+	s := clean(t)
+	s.Lives = append(s.Lives, history.Life{Name: "c4.1", Err: "exit status 2", Stderr: "panic: oops"})
+	v := s.check(checker.Failed)
+	require.Contains(t, v.Violations[0].Text, "panic: oops")
+}
+
+func TestUnavailableKeyIsFound(t *testing.T) {
+	s := clean(t)
+	s.record(2, history.Record{Kind: history.Want, At: at(91_000), Lease: "c2.1/97", Key: "b", TTL: ttl, Text: "probe"})
+	s.record(2, history.Record{Kind: history.Fail, At: at(94_000), Lease: "c2.1/97", Text: "deadline_exceeded"})
+	s.check(checker.Unavailable)
+}
+
+func TestSuiteFailureIsFound(t *testing.T) {
+	s := clean(t)
+	s.Failures = []string{"no quorum of servers votes"}
+	s.check(checker.Failed)
+}
+
+func TestUndecidedIsNoPass(t *testing.T) {
+	s := newScript(t)
+	// Hundreds of acquisitions at once, none of which ends before the others: an exponential number
+	// of orders, and none is right because of the last.
+	for i := range 300 {
+		s.slowGrant(i, uint64(1000+i), 1000, 1900)
+	}
+	s.Undecided = time.Nanosecond
+	v := checker.Check(&s.History, nil)
+	require.Equal(t, 1, v.Count(checker.Undecided))
+}
+
+// Err is nil neither after the deadline, nor after a loss or a release.
+func TestErrAfterTheEndIsFound(t *testing.T) {
+	deadline := 998 + int(validity/msec)
+	s := newScript(t)
+	l := s.grant(0, 10, 1000).valid(deadline-1, 998).valid(deadline+2, 998)
+	s.check()
+	l.valid(deadline+3, 998)
+	s.check(checker.Outlived)
+	s = newScript(t)
+	s.grant(0, 10, 1000).lost(1200).valid(1201, 998)
+	s.check(checker.Outlived)
+	s = newScript(t)
+	s.grant(0, 10, 1000).release(1200).valid(1201, 998)
+	s.check(checker.Outlived)
+}

@@ -1,0 +1,236 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tenure-dev/tenure/scheduler"
+	"github.com/tenure-dev/tenure/tools/torture/history"
+	"github.com/tenure-dev/tenure/tools/torture/jobs"
+)
+
+const (
+	// completing is how long it takes at most from the end of a task until that is written on a
+	// quorum, and from a grant to the task.
+	completing = time.Second
+	// handling is how long it takes at most from the journal to the task, and back.
+	handling = 50 * time.Millisecond
+	// tail is left out at the end of the faults: a replica whose clock is behind has not ticked
+	// yet.
+	tail = 2 * time.Second
+	// dying is how long before a tick, by the machine's clock, its winner may have been killed: one
+	// whose clock is ahead runs it early.
+	dying = 3 * time.Second
+	// ahead is how long before a tick, by its own clock, a replica may be granted it.
+	ahead = 400 * time.Millisecond
+)
+
+func (t tick) String() string {
+	if t.at == 0 {
+		return t.job
+	}
+	return fmt.Sprintf("%s, tick %s", t.job, time.UnixMilli(t.at).UTC().Format("15:04:05.000"))
+}
+
+func (r *run) String() string {
+	return fmt.Sprintf("%s (began %s, token %d, attempt %d)", r.id, r.began, r.token, r.attempt)
+}
+
+func sorted(ticks map[tick][]*run) []tick {
+	return slices.SortedFunc(maps.Keys(ticks), func(a, b tick) int {
+		return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.at, b.at))
+	})
+}
+
+// checkTwice wants one run of each tick. At least once, there may be another one if that before it
+// was cut short; or if it is stale: then its lease was granted before the other run, which was
+// there because it had run out.
+func (x *index) checkTwice(v *Verdict) {
+	for _, t := range sorted(x.done) {
+		v.Counts[ticks]++
+		runs := x.done[t]
+		for i, r := range runs[:len(runs)-1] {
+			next := runs[i+1]
+			switch {
+			case r.job.Delivery != scheduler.AtLeastOnce || x.orderly(r) && !r.unheard && !next.stale():
+				v.add(Twice, "%s: %s and %s", t, r, next)
+			case x.orderly(r) && r.unheard:
+				v.Excused = append(v.Excused, fmt.Sprintf("%s: the end of %s was not confirmed by a quorum, and it was run again", t, r))
+			}
+		}
+	}
+}
+
+// orderly reports whether a run was completed: its task returned while it had its lease, and its
+// process had the time to say so to the servers.
+func (x *index) orderly(r *run) bool {
+	return r.whole() && r.ended < r.deadline && !x.struck(r.life, r.ended, r.ended.Add(completing))
+}
+
+// checkExact wants all ticks of jobs with CatchUpAll, from the first that was run, unless the soak
+// was interrupted.
+func (x *index) checkExact(v *Verdict) {
+	if x.Halted {
+		return
+	}
+	for _, job := range x.jobs {
+		runs := x.runs[job.Name]
+		if !job.Ticked() || job.Paused || job.CatchUp != scheduler.CatchUpAll {
+			continue
+		}
+		if len(runs) == 0 {
+			if job.Every <= x.length() {
+				v.add(Lost, "%s was never run", job.Name)
+			}
+			continue
+		}
+		for _, at := range job.Ticks(first(runs), x.last()) {
+			v.Counts[exact]++
+			x.checkTick(v, tick{job.Name, at}, &job)
+		}
+	}
+}
+
+// length is for how long all replicas may have been at work before the end of the faults.
+func (x *index) length() time.Duration {
+	began := x.Over
+	for _, name := range x.names {
+		if l := x.lives[name]; l.start.At != 0 {
+			began = min(began, l.start.At)
+		}
+	}
+	return x.Over.Sub(began) - tail - settled
+}
+
+func first(runs []*run) int64 {
+	return slices.MinFunc(runs, func(a, b *run) int { return cmp.Compare(a.tick, b.tick) }).tick
+}
+
+// last is the last tick that had to be run while there were faults.
+func (x *index) last() int64 { return x.OverAt - tail.Milliseconds() }
+
+func (x *index) checkTick(v *Verdict, t tick, job *jobs.Job) {
+	runs := x.done[t]
+	if job.Delivery == scheduler.AtLeastOnce && len(runs) > 0 {
+		if !slices.ContainsFunc(runs, (*run).whole) && !x.tooLate(t, job) {
+			x.lose(v, t, "none of its runs %v came to its end", runs)
+		}
+		return
+	}
+	if len(runs) > 0 {
+		return
+	}
+	if x.overlapped(t, job) || x.tooLate(t, job) || job.Every < time.Second && x.tooOld(t, job) {
+		v.Counts[overlapped]++
+		return
+	}
+	if dead := x.diedWith(t); dead != "" && job.Delivery != scheduler.AtLeastOnce {
+		v.Excused = append(v.Excused, fmt.Sprintf("%s: %s was killed, or stood still, between the grant and the task", t, dead))
+		return
+	}
+	x.lose(v, t, "nobody ran it")
+}
+
+func (x *index) lose(v *Verdict, t tick, text string, args ...any) {
+	x.lost[t] = true
+	v.add(Lost, "%s: %s%s", t, fmt.Sprintf(text, args...), x.heard(t))
+}
+
+// overlapped reports whether a run of an earlier tick went on for so long that this tick came
+// meanwhile, or would have if that run had begun at its time: what is compared is how far apart the
+// ticks are and how long the run took. Of a queue only the last tick waits.
+func (x *index) overlapped(t tick, job *jobs.Job) bool {
+	return slices.ContainsFunc(x.runs[t.job], func(r *run) bool {
+		return r.tick != 0 && r.tick < t.at && r.whole() && time.Duration(t.at-r.tick)*time.Millisecond <= x.took(r)
+	})
+}
+
+// took is how long the task went on at most, as its replica measured it: it may have been frozen
+// before it looked at its clock.
+func (x *index) took(r *run) time.Duration {
+	began, ended := r.began.Add(-handling), r.ended.Add(handling)
+	l := x.lives[r.life]
+	for _, s := range slices.Concat(l.away, l.paused) {
+		if s.meets(began, ended) {
+			began, ended = min(began, s.from), max(ended, s.to)
+		}
+	}
+	return ended.Sub(began)
+}
+
+// stalled reports whether a process did not run for a moment in a time, as it saw itself, or the
+// servers did not answer.
+func (x *index) stalled(name string, from, to history.Instant) bool {
+	meets := func(s span) bool { return s.meets(from, to) }
+	return slices.ContainsFunc(x.lives[name].paused, meets) || slices.ContainsFunc(x.outages(), func(o outage) bool { return meets(o.span) })
+}
+
+// tooLate reports whether there was no time for a tick of a job that takes longer than its
+// interval: a replica said that it was too late, or that a later one took its place, or it still
+// waited in the end, or was run then, as none after it was.
+func (x *index) tooLate(t tick, job *jobs.Job) bool {
+	if !job.Ticked() || !job.Long() {
+		return false
+	}
+	return slices.ContainsFunc(x.skips[t], func(s history.Record) bool {
+		why := scheduler.Reason(s.Reason)
+		return why == scheduler.SkipMissed || why == scheduler.SkipSuperseded
+	}) || !slices.ContainsFunc(x.runs[t.job], func(r *run) bool { return r.tick > t.at })
+}
+
+// tooOld reports whether the window for catching a tick up was over when a later one was run first.
+func (x *index) tooOld(t tick, job *jobs.Job) bool {
+	i := slices.IndexFunc(x.runs[t.job], func(r *run) bool { return r.tick > t.at })
+	return i >= 0 && x.runs[t.job][i].began.Sub(x.machine(t.at)) >= job.Within()-time.Second
+}
+
+// diedWith returns the life that others said held the tick or had done it, if it was killed by then
+// or right after that; or whose run was cut short, as others said, if it was killed or frozen or
+// could not keep its lease from the grant, which comes ahead of the tick, until then.
+func (x *index) diedWith(t tick) string {
+	for _, s := range x.skips[t] {
+		l := x.lives[s.By]
+		if l == nil {
+			continue
+		}
+		switch scheduler.Reason(s.Reason) {
+		case scheduler.SkipCutShort:
+			if granted := l.at(t.at).Add(-ahead); x.struck(s.By, granted, s.At) || x.stalled(s.By, granted, s.At) {
+				return s.By
+			}
+		case scheduler.SkipHeld, scheduler.SkipDone:
+			if l.killed != 0 && l.killed >= x.machine(t.at).Add(-dying) && l.killed <= s.At.Add(completing) {
+				return s.By
+			}
+		}
+	}
+	return ""
+}
+
+// machine is when the machine's clock showed a time.
+func (x *index) machine(ms int64) history.Instant {
+	return x.Over.Add(time.Duration(ms-x.OverAt) * time.Millisecond)
+}
+
+// heard tells what was said of a tick.
+func (x *index) heard(t tick) string {
+	text := ""
+	for _, name := range x.names {
+		for _, rec := range x.Records[name] {
+			job, known := jobs.Find(x.jobs, rec.Job)
+			if known && rec.Kind == history.Skip && rec.Job == t.job && slices.Contains(before(&job, rec), t.at) {
+				text += fmt.Sprintf("; %s at %s: %s", name, rec.At, rec.Reason)
+				if rec.By != "" {
+					text += " by " + rec.By
+				}
+				if rec.Pending {
+					text += ", pending"
+				}
+			}
+		}
+	}
+	return text
+}

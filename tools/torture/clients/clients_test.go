@@ -1,0 +1,158 @@
+package clients_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/tools/torture/clients"
+	"github.com/tenure-dev/tenure/tools/torture/history"
+)
+
+const (
+	patience   = 20 * time.Second
+	impatience = 100 * time.Millisecond
+)
+
+// entry is a record of a client here.
+type entry struct {
+	Kind string          `json:"k"`
+	At   history.Instant `json:"t"`
+	Text string          `json:"text"`
+}
+
+func group(t *testing.T, stops time.Duration, traits ...trait) (g *clients.Group, journals string) {
+	t.Helper()
+	journals = t.TempDir()
+	g, err := clients.New(clients.Config{
+		Count: len(traits), Letter: "r", Journals: journals, Patience: stops,
+		Settings: func(number, life int) any { mine := traits[number]; mine.Life = life; return mine },
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { g.Close() })
+	return g, journals
+}
+
+func started(t *testing.T, traits ...trait) *clients.Group {
+	t.Helper()
+	g, _ := group(t, patience, traits...)
+	require.NoError(t, g.StartAll())
+	return g
+}
+
+func TestLives(t *testing.T) {
+	g, journals := group(t, patience, trait{Word: "a"}, trait{Word: "b"})
+	require.NoError(t, g.StartAll())
+	require.NoError(t, g.StartAll(), "they are alive")
+	require.NoError(t, g.Stop(0))
+	require.NoError(t, g.Stop(0), "it is dead")
+	require.Equal(t, "r0.1", g.Life(0))
+	require.NoError(t, g.Start(0))
+	require.Equal(t, "r0.2", g.Life(0))
+	require.True(t, g.Kill(1))
+	require.False(t, g.Kill(1), "it is dead")
+	require.False(t, g.Freeze(1))
+	require.NoError(t, g.Start(1))
+	require.NoError(t, g.Conclude())
+	var names []string
+	for _, life := range g.Close() {
+		names = append(names, life.Name)
+		require.Less(t, life.Began, life.Ended)
+		require.Equal(t, life.Name == "r1.1", life.Killed != 0)
+		if life.Killed != 0 {
+			require.Equal(t, "signal: killed", life.Err)
+			require.GreaterOrEqual(t, life.Ended, life.Killed)
+		} else {
+			require.Empty(t, life.Err)
+		}
+	}
+	require.ElementsMatch(t, []string{"r0.1", "r0.2", "r1.1", "r1.2"}, names)
+	require.ErrorContains(t, g.Start(0), "closed")
+
+	records, err := history.ReadAll[entry](journals)
+	require.NoError(t, err)
+	texts := make(map[string][]string)
+	for name, all := range records {
+		for _, r := range all {
+			texts[name] = append(texts[name], r.Kind+" "+r.Text)
+		}
+	}
+	require.Equal(t, map[string][]string{
+		"r0.1": {"start aa1 0", "stop "}, "r0.2": {"start aa2 0", "conclude ", "stop "},
+		"r1.1": {"start bb1 1"}, "r1.2": {"start bb2 1", "conclude ", "stop "},
+	}, texts)
+}
+
+func TestFreeze(t *testing.T) {
+	g := started(t, trait{}, trait{})
+	require.True(t, g.Freeze(0))
+	require.False(t, g.Freeze(0), "it is frozen")
+	require.NoError(t, g.Stop(0), "it is thawed for that")
+	require.True(t, g.Freeze(1))
+	g.Thaw(1)
+	g.Thaw(1)
+	require.True(t, g.Freeze(1))
+	require.True(t, g.Kill(1), "SIGKILL ends the frozen")
+	require.Len(t, g.Close(), 2)
+}
+
+func TestKillAll(t *testing.T) {
+	g := started(t, trait{}, trait{})
+	g.KillAll()
+	for _, life := range g.Close() {
+		require.NotZero(t, life.Killed)
+	}
+}
+
+func TestClientThatDoesNotBegin(t *testing.T) {
+	g, _ := group(t, patience, trait{Fails: true})
+	require.ErrorContains(t, g.StartAll(), "ended before")
+	life := g.Close()[0]
+	require.Contains(t, life.Stderr, "the trait says so")
+	require.Zero(t, life.Killed)
+}
+
+func TestClientThatDoesNotStopIsKilled(t *testing.T) {
+	g, _ := group(t, impatience, trait{Stubborn: true}, trait{Stubborn: true})
+	require.NoError(t, g.StartAll())
+	require.ErrorContains(t, g.StopAll(), "did not stop")
+	stopped := history.Now()
+	for _, life := range g.Close() {
+		require.NotZero(t, life.Killed)
+		require.Less(t, life.Killed, stopped)
+	}
+}
+
+func TestCloseKillsAll(t *testing.T) {
+	g := started(t, trait{}, trait{})
+	require.True(t, g.Freeze(0))
+	for _, life := range g.Close() {
+		require.Equal(t, "signal: killed", life.Err)
+	}
+}
+
+func TestLeakIsWrittenDown(t *testing.T) {
+	g, journals := group(t, patience, trait{Leaks: true})
+	require.NoError(t, g.StartAll())
+	require.NoError(t, g.StopAll())
+	records, err := history.ReadAll[entry](journals)
+	require.NoError(t, err)
+	last := records["r0.1"][len(records["r0.1"])-1]
+	require.Equal(t, string(history.Stop), last.Kind)
+	require.Contains(t, last.Text, "clients_test.begin")
+}
+
+func TestMainWithoutAProgramThatStartsIt(t *testing.T) {
+	in, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer in.Close()
+	require.Equal(t, 1, clients.Main(in, os.Stdout, begin))
+}
+
+func TestNumber(t *testing.T) {
+	for name, want := range map[string]int{"c3.2/17": 3, "c12.1": 12, "": -1, "x": -1} {
+		require.Equal(t, want, clients.Number(name), name)
+	}
+}

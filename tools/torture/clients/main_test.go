@@ -1,0 +1,54 @@
+package clients_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/tenure-dev/tenure/tools/torture/clients"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(clients.Variable) != "" {
+		os.Exit(clients.Main(os.Stdin, os.Stdout, begin))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// trait is the settings of the clients here.
+type trait struct {
+	Word     string
+	Life     int
+	Fails    bool
+	Leaks    bool
+	Stubborn bool // does not stop
+}
+
+const variable = "TENURE_CLIENTS_TEST"
+
+// Environment implements clients.Environment.
+func (t trait) Environment() []string { return []string{variable + "=" + t.Word} }
+
+func begin(p *clients.Process) (end func() error, err error) {
+	var t trait
+	if err := p.Settings(&t); err != nil {
+		return nil, err
+	}
+	if t.Fails {
+		return nil, errors.New("the trait says so")
+	}
+	if t.Leaks {
+		go func() { select {} }()
+	}
+	p.Append(entry{Kind: "start", Text: fmt.Sprint(t.Word, os.Getenv(variable), t.Life, p.Number)})
+	p.Conclude = func() error { p.Append(entry{Kind: "conclude"}); return nil }
+	return func() error {
+		if t.Stubborn {
+			select {}
+		}
+		return nil
+	}, nil
+}

@@ -1,0 +1,150 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+
+	"github.com/tenure-dev/tenure/tools/torture/plan"
+)
+
+const (
+	// stuckAfter is after how long a change of a link is given up. toxiproxy itself takes up to 5 s
+	// where a connection's last bytes cannot be delivered; it may also never return, because it
+	// waits for a connection whose writer has failed, which waits for the lock that the change
+	// holds (ToxicLink.write, RemoveLink).
+	stuckAfter = 8 * time.Second
+	// listenWithin bounds how long a link tries to have its port back.
+	listenWithin = 5 * time.Second
+	retryEvery   = 20 * time.Millisecond
+)
+
+// link is the network between the clients of one side and one server. It is safe for concurrent
+// use.
+type link struct {
+	name     string
+	upstream string
+
+	mu     sync.Mutex
+	proxy  *toxiproxy.Proxy // guarded by mu
+	listen string           // guarded by mu; keeps its port
+}
+
+// silent is the server that proxies are made of; it serves nothing.
+func silent() *toxiproxy.ApiServer {
+	return toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+}
+
+func newLink(name, upstream string) (*link, error) {
+	l := &link{name: name, upstream: upstream, listen: "127.0.0.1:0"}
+	return l, l.open()
+}
+
+// open starts a proxy. Called with mu held, or before the link is shared.
+func (l *link) open() error {
+	proxy := toxiproxy.NewProxy(silent(), l.name, l.listen, l.upstream)
+	if err := start(proxy); err != nil {
+		return fmt.Errorf("cluster: link %s: %w", l.name, err)
+	}
+	l.proxy, l.listen = proxy, proxy.Listen
+	return nil
+}
+
+// start listens, unless the proxy does already. While a link was cut, an outgoing connection may
+// have been given its port.
+func start(proxy *toxiproxy.Proxy) error {
+	deadline := time.Now().Add(listenWithin)
+	for {
+		err := proxy.Start()
+		switch {
+		case err == nil, errors.Is(err, toxiproxy.ErrProxyAlreadyStarted):
+			return nil
+		case time.Now().After(deadline):
+			return err
+		}
+		time.Sleep(retryEvery)
+	}
+}
+
+// addr is where clients connect. It never changes.
+func (l *link) addr() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.listen
+}
+
+// strike does what a fault says. The link must be well.
+func (l *link) strike(f plan.Fault) error {
+	ms := f.Amount.Milliseconds()
+	up, down := "upstream", "downstream"
+	switch f.Kind {
+	case plan.Cut:
+		return l.change(func(p *toxiproxy.Proxy) error { p.Stop(); return nil })
+	case plan.BlackHole:
+		return l.add(toxic("timeout", up, "timeout", 0), toxic("timeout", down, "timeout", 0))
+	case plan.DropRequests:
+		return l.add(toxic("timeout", up, "timeout", 0))
+	case plan.DropReplies:
+		return l.add(toxic("timeout", down, "timeout", 0))
+	case plan.Latency:
+		return l.add(toxic("latency", up, "latency", ms/2), toxic("latency", down, "latency", ms-ms/2))
+	case plan.Bandwidth:
+		return l.add(toxic("bandwidth", up, "rate", int64(f.Rate)), toxic("bandwidth", down, "rate", int64(f.Rate)))
+	case plan.SlowClose:
+		return l.add(toxic("slow_close", up, "delay", ms), toxic("slow_close", down, "delay", ms))
+	default:
+		return fmt.Errorf("cluster: %s is no fault of a link", f.Kind)
+	}
+}
+
+// toxic is the JSON that toxiproxy describes toxics with.
+func toxic(kind, stream, attribute string, value int64) string {
+	return fmt.Sprintf(`{"type": %q, "stream": %q, "toxicity": 1, "attributes": {%q: %d}}`, kind, stream, attribute, value)
+}
+
+func (l *link) add(toxics ...string) error {
+	return l.change(func(p *toxiproxy.Proxy) error {
+		for _, t := range toxics {
+			if _, err := p.Toxics.AddToxicJson(strings.NewReader(t)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// heal puts the link right. Connections that lost bytes are closed.
+func (l *link) heal() error {
+	return l.change(func(p *toxiproxy.Proxy) error {
+		p.Toxics.ResetToxics(context.Background())
+		return start(p)
+	})
+}
+
+// change does something to the proxy, or replaces a proxy that is stuck by one that is well.
+func (l *link) change(do func(*toxiproxy.Proxy) error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	proxy, done := l.proxy, make(chan error, 1)
+	go func() { done <- do(proxy) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			return fmt.Errorf("cluster: link %s: %w", l.name, err)
+		}
+		return nil
+	case <-time.After(stuckAfter):
+		go proxy.Stop() // closes the listener at least
+		return l.open()
+	}
+}
+
+func (l *link) close() {
+	_ = l.change(func(p *toxiproxy.Proxy) error { p.Stop(); return nil })
+}

@@ -1,0 +1,92 @@
+package history_test
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/tools/torture/history"
+)
+
+type entry struct {
+	Kind  string          `json:"k"`
+	At    history.Instant `json:"t"`
+	Token uint64          `json:"token,omitempty"`
+	Text  string          `json:"text,omitempty"`
+}
+
+func TestJournal(t *testing.T) {
+	dir := t.TempDir()
+	w, err := history.Create(dir, "c0.1")
+	require.NoError(t, err)
+	want := []entry{
+		{Kind: "want", At: 1, Text: "try"},
+		{Kind: "grant", At: 2, Token: 1<<63 + 1},
+	}
+	for _, r := range want {
+		require.NoError(t, w.Append(r))
+	}
+	require.NoError(t, w.Close())
+	_, err = history.Create(dir, "c0.1")
+	require.ErrorIs(t, err, os.ErrExist, "a journal is begun once")
+
+	all, err := history.ReadAll[entry](dir)
+	require.NoError(t, err)
+	require.Equal(t, map[string][]entry{"c0.1": want}, all)
+	require.Error(t, w.Append(want[0]), "it is closed")
+}
+
+func TestKilledInTheMiddleOfARecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c0.1"+history.Suffix)
+	require.NoError(t, os.WriteFile(path, []byte(`{"k":"want","t":1}`+"\n"+`{"k":"gr`), 0o600))
+	records, err := history.Read[entry](path)
+	require.NoError(t, err)
+	require.Equal(t, []entry{{Kind: "want", At: 1}}, records)
+}
+
+func TestBrokenJournalIsAnError(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "c0.1"+history.Suffix)
+	require.NoError(t, os.WriteFile(path, []byte(`{"k":"gr`+"\n"+`{"k":"want","t":1}`+"\n"), 0o600))
+	_, err := history.Read[entry](path)
+	require.ErrorContains(t, err, "record 1 of c0.1")
+	_, err = history.ReadAll[entry](dir)
+	require.Error(t, err)
+	_, err = history.Read[entry](path + "x")
+	require.Error(t, err)
+}
+
+func TestManyGoroutinesWriteWholeRecords(t *testing.T) {
+	dir := t.TempDir()
+	w, err := history.Create(dir, "c0.1")
+	require.NoError(t, err)
+	defer w.Close()
+	const writers, each = 8, 100
+	var wg sync.WaitGroup
+	for range writers {
+		wg.Go(func() {
+			for range each {
+				if err := w.Append(entry{Kind: "valid", At: history.Now()}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	all, err := history.ReadAll[entry](dir)
+	require.NoError(t, err)
+	require.Len(t, all["c0.1"], writers*each)
+}
+
+func TestNowGoesOn(t *testing.T) {
+	a := history.Now()
+	timer := time.NewTimer(5 * time.Millisecond)
+	<-timer.C
+	b := history.Now()
+	require.GreaterOrEqual(t, b.Sub(a), 5*time.Millisecond)
+	require.Equal(t, b, a.Add(b.Sub(a)))
+}

@@ -1,0 +1,90 @@
+package jobs_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/jonboulle/clockwork"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/tenure-dev/tenure/tools/torture/jobs"
+	"github.com/tenure-dev/tenure/tools/torture/plan"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// With the two kinds of one-time jobs there are 64.
+func TestJobs(t *testing.T) {
+	all := jobs.All()
+	require.Len(t, all, 62)
+	names := make(map[string]bool)
+	for _, j := range all {
+		require.False(t, names[j.Name])
+		names[j.Name] = true
+		require.True(t, strings.HasPrefix(j.Name, string(j.Kind)))
+		if j.Idle {
+			require.Greater(t, j.Within(), j.Every, "%s: there is a tick to be caught up at any time", j.Name)
+		} else {
+			require.Equal(t, jobs.Window, j.Within())
+		}
+		if j.Kind == jobs.Cron && j.Every < time.Minute {
+			require.Zero(t, time.Minute%j.Every, "%s: a crontab begins anew each minute", j.Name)
+		}
+		found, ok := jobs.Find(all, j.Name)
+		require.True(t, ok)
+		require.Equal(t, j, found)
+	}
+	for n := range plan.PausedJobs {
+		paused, ok := jobs.Find(all, jobs.PausedName(n))
+		require.True(t, ok && paused.Paused)
+	}
+	_, ok := jobs.Find(all, "nobody")
+	require.False(t, ok)
+	_, ok = jobs.Find(all, "once-at-x")
+	require.False(t, ok)
+}
+
+func TestOneTimeJob(t *testing.T) {
+	j, at := jobs.OneTime(7)
+	require.Equal(t, time.Unix(35, 0).UTC(), at)
+	found, ok := jobs.Find(nil, j.Name)
+	require.True(t, ok)
+	require.Equal(t, j, found)
+}
+
+// What the judge takes for the ticks of a job is when gocron runs it.
+func TestTicksAreThoseOfGocron(t *testing.T) {
+	start := time.Date(2026, 3, 1, 23, 59, 41, 0, time.UTC)
+	for _, j := range jobs.All() {
+		definition, err := j.Definition(start, time.Minute)
+		require.NoError(t, err)
+		if !j.Ticked() || j.Kind == jobs.Duration {
+			continue
+		}
+		s, err := gocron.NewScheduler(gocron.WithClock(clockwork.NewFakeClockAt(start)), gocron.WithLocation(time.UTC))
+		require.NoError(t, err)
+		made, err := s.NewJob(definition, gocron.NewTask(func() {}))
+		require.NoError(t, err)
+		s.Start()
+		runs, err := made.NextRuns(20)
+		require.NoError(t, err)
+		var got []int64
+		for _, at := range runs {
+			got = append(got, at.UnixMilli())
+		}
+		require.Equal(t, j.Ticks(start.Add(time.Millisecond).UnixMilli(), got[len(got)-1]), got, j.Name)
+		require.NoError(t, s.Shutdown())
+	}
+	once, _ := jobs.OneTime(1)
+	_, err := once.Definition(start, time.Minute)
+	require.ErrorContains(t, err, "no schedule of its own")
+}
+
+func TestTicksOfADurationJobHaveAPhase(t *testing.T) {
+	j := jobs.Job{Kind: jobs.Duration, Every: 3 * time.Second, Phase: 1400}
+	require.Equal(t, []int64{10_400, 13_400}, j.Ticks(7401, 13_400))
+	require.Equal(t, []int64{1400}, j.Ticks(0, 4399))
+}

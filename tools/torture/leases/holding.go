@@ -1,0 +1,83 @@
+package leases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/tools/torture/history"
+)
+
+// holding is a lease and what the journal says of it. It belongs to one goroutine.
+type holding struct {
+	c     *client
+	lease *redlock.Lease
+	id    string
+}
+
+// acquire acquires a key in one of the ways: "try", "wait" or "probe". The holding is nil if that
+// failed.
+func (c *client) acquire(ctx context.Context, key Key, way string) *holding {
+	id := fmt.Sprintf("%s/%d", c.Name, c.calls.Add(1))
+	acquire := c.quorum.Acquire
+	if way == "try" {
+		acquire = c.quorum.TryAcquire
+	}
+	c.Append(history.Record{Kind: history.Want, At: history.Now(), Lease: id, Key: key.Name, TTL: key.TTL, Text: way})
+	lease, err := acquire(ctx, key.Name, redlock.WithTTL(key.TTL))
+	at := history.Now()
+	if err != nil {
+		c.Append(history.Record{Kind: history.Fail, At: at, Lease: id, Text: redlock.ErrorType(err)})
+		return nil
+	}
+	h := &holding{c: c, lease: lease, id: id}
+	grant := history.Record{Kind: history.Grant, At: at, Lease: id, Token: lease.FencingToken(), Deadline: h.deadline()}
+	c.Append(grant)
+	grant.Key = key.Name
+	_ = c.holders.Append(grant) // it only finds whom to strike
+	return h
+}
+
+// deadline is the lease's deadline on the journal's clock. It is never later than the true one, and
+// by chance earlier by as long as it takes to read three clocks.
+func (h *holding) deadline() history.Instant {
+	const quick, tries = 50 * time.Microsecond, 10
+	var best history.Instant
+	for range tries {
+		before := history.Now()
+		left := time.Until(h.lease.Deadline())
+		best = max(best, before.Add(left))
+		if history.Now().Sub(before) < quick {
+			break
+		}
+	}
+	return best
+}
+
+// look asks the lease whether it is valid. Its deadline is read after that: it only ever moves
+// away.
+func (h *holding) look() {
+	at := history.Now()
+	if h.lease.Err() == nil {
+		h.c.Append(history.Record{Kind: history.Valid, At: at, Lease: h.id, Deadline: h.deadline()})
+	}
+}
+
+// lost notes that the lease's context ended by itself.
+func (h *holding) lost() {
+	r := history.Record{Kind: history.Lost, At: history.Now(), Lease: h.id, Text: "other"}
+	var why *redlock.LostError
+	if errors.As(context.Cause(h.lease.Context()), &why) {
+		r.Text = string(why.Reason)
+	}
+	h.c.Append(r)
+}
+
+// release gives the lease back.
+func (h *holding) release(ctx context.Context) {
+	h.c.Append(history.Record{Kind: history.Release, At: history.Now(), Lease: h.id})
+	err := h.lease.Release(ctx)
+	h.c.Append(history.Record{Kind: history.Released, At: history.Now(), Lease: h.id, Text: redlock.ErrorType(err)})
+}

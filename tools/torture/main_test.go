@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/tools/torture/checker"
+	"github.com/tenure-dev/tenure/tools/torture/torturetest"
+)
+
+func TestMain(m *testing.M) { torturetest.Main(m, begin) }
+
+// interrupter sends this process SIGINT once a text has been written to it.
+type interrupter struct {
+	bytes.Buffer
+	at   string
+	once sync.Once
+}
+
+func (i *interrupter) Write(p []byte) (int, error) {
+	n, err := i.Buffer.Write(p)
+	if bytes.Contains(i.Buffer.Bytes(), []byte(i.at)) {
+		i.once.Do(func() {
+			if self, err := os.FindProcess(os.Getpid()); err == nil {
+				_ = self.Signal(os.Interrupt)
+			}
+		})
+	}
+	return n, err
+}
+
+// A run that is interrupted during the faults ends in order and leaves nothing.
+func TestInterruptEndsInOrder(t *testing.T) {
+	for _, workload := range []string{"leases", "jobs"} {
+		t.Setenv("TMPDIR", t.TempDir())
+		out := &interrupter{at: "faults for"}
+		code := torture([]string{"-workload", workload, "-duration", "10m", "-seed", "1"}, out)
+		require.Equal(t, exitInterrupted, code, out.String())
+		require.Contains(t, out.String(), "interrupted: no violation so far")
+		left, err := os.ReadDir(os.TempDir())
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
+}
+
+// short runs a workload for some seconds and returns what was found, and the journals.
+func short(t *testing.T, workload, duration string) (v checker.Verdict, keep string) {
+	dir := t.TempDir()
+	keep, data := filepath.Join(dir, "journals"), filepath.Join(dir, "report.json")
+	var out bytes.Buffer
+	code := torture([]string{"-workload", workload, "-duration", duration, "-seed", "3", "-keep", keep, "-report", data, "-v"}, &out)
+	text, err := os.ReadFile(data)
+	require.NoError(t, err, out.String())
+	require.NoError(t, json.Unmarshal(text, &v))
+	require.Contains(t, out.String(), "seed 3:")
+	require.Equal(t, v.Pass, code == exitPass, out.String())
+	require.Equal(t, !v.Pass, code == exitViolation, out.String())
+	require.NotEmpty(t, v.Tables["faults"])
+	return v, keep
+}
+
+func TestShortRunWithLeases(t *testing.T) {
+	v, keep := short(t, "leases", "6s")
+	require.True(t, v.Pass, "%v", v.Violations)
+	require.Equal(t, 4, v.Counts["keys acquired after the faults"])
+	require.Equal(t, 8, v.Counts["of which stopped in order"])
+	require.NotZero(t, v.Counts["operations that porcupine ordered"])
+
+	// The journals are judged again: as they are, and with a key that is left.
+	var out bytes.Buffer
+	require.Equal(t, exitPass, torture([]string{"-check", keep}, &out))
+	account := filepath.Join(keep, "account.json")
+	text, err := os.ReadFile(account)
+	require.NoError(t, err)
+	text = bytes.Replace(text, []byte(`"leftover": null`), []byte(`"leftover": ["server 1: p:{a}"]`), 1)
+	require.NoError(t, os.WriteFile(account, text, 0o600))
+	require.Equal(t, exitViolation, torture([]string{"-check", keep}, &out))
+	require.Contains(t, out.String(), "VIOLATION leftover key")
+}
+
+func TestShortRunWithJobs(t *testing.T) {
+	v, _ := short(t, "jobs", "10s")
+	const slow = 50 // ms; ten times what it is on two processors
+	for _, found := range v.Violations {
+		late := v.Counts[checker.Late] > slow // this machine cannot carry the work, so it loses ticks
+		require.True(t, late && (found.Kind == checker.Lost || found.Kind == checker.Unexplained || found.Kind == checker.Silent), "%v", found)
+	}
+	for _, row := range []string{"runs", "ticks that had to be run exactly once", "ticks that had to be run, or else to be told of"} {
+		require.NotZero(t, v.Counts[row], row)
+	}
+	require.NotEmpty(t, v.Tables["skips by reason"])
+	require.GreaterOrEqual(t, v.Counts["of which stopped in order"], 5)
+}
+
+func TestPlan(t *testing.T) {
+	for _, workload := range []string{"leases", "jobs"} {
+		var first, second bytes.Buffer
+		require.Equal(t, exitPass, torture([]string{"-plan", "-seed", "5", "-workload", workload}, &first))
+		require.Equal(t, exitPass, torture([]string{"-plan", "-seed", "5", "-workload", workload}, &second))
+		require.Equal(t, first.String(), second.String())
+		require.Greater(t, bytes.Count(first.Bytes(), []byte("\n")), 100)
+	}
+}
+
+func TestTrouble(t *testing.T) {
+	for _, args := range [][]string{
+		{"-duration", "1s"}, {"-duration", "48h"}, {"-control", "x"}, {"-control", "no-gate", "-workload", "jobs"}, {"-workload", "x"},
+		{"-workload", "jobs", "-topology", "six"}, {"x"}, {"-x"}, {"-keep", t.TempDir()}, {"-check", t.TempDir()},
+	} {
+		require.Equal(t, exitTrouble, torture(args, &bytes.Buffer{}), "%q", args)
+	}
+	require.Equal(t, exitPass, torture([]string{"-help"}, &bytes.Buffer{}))
+	t.Setenv("TENURE_VALKEY_SERVER", "no-such-server")
+	t.Setenv("TMPDIR", t.TempDir())
+	require.Equal(t, exitTrouble, torture([]string{"-duration", "5s"}, &bytes.Buffer{}))
+}
+
+func TestSeedIsDrawn(t *testing.T) {
+	first, err := parse(nil)
+	require.NoError(t, err)
+	second, err := parse(nil)
+	require.NoError(t, err)
+	require.NotZero(t, first.seed)
+	require.NotEqual(t, first.seed, second.seed)
+}
